@@ -1,0 +1,54 @@
+/* latchd's wire protocol: the constants that a client may rely on.
+ *
+ * latchd speaks RESP2 and RESP3; `man 7 latchd-protocol` is the contract. This header
+ * is used by the daemon itself, so it cannot drift from it. */
+#ifndef LATCHD_PROTOCOL_H
+#define LATCHD_PROTOCOL_H
+
+#define LATCHD_DEFAULT_PORT 5625 /* LOCK on a phone keypad */
+
+/* First words of error replies. */
+#define LATCHD_ERR "ERR"
+#define LATCHD_ERR_NOAUTH "NOAUTH"
+#define LATCHD_ERR_WRONGPASS "WRONGPASS"
+#define LATCHD_ERR_NOPERM "NOPERM"
+#define LATCHD_ERR_NOPROTO "NOPROTO"
+#define LATCHD_ERR_WRONGTYPE "WRONGTYPE"
+#define LATCHD_ERR_NOTHELD "NOTHELD"
+#define LATCHD_ERR_DEADLOCK "DEADLOCK"
+#define LATCHD_ERR_BACKEND "BACKEND"
+#define LATCHD_ERR_NOREPLICAS "NOREPLICAS"
+#define LATCHD_ERR_LIMIT "LIMIT"
+#define LATCHD_ERR_GOAWAY "GOAWAY"
+#define LATCHD_ERR_UNBLOCKED "UNBLOCKED"
+
+/* Sizes in bytes, times in milliseconds. */
+#define LATCHD_NAME_MAX 512
+#define LATCHD_OWNER_MAX 128
+#define LATCHD_ID_MIN 16
+#define LATCHD_ID_MAX 64
+#define LATCHD_LEASE_MIN_MS 100
+#define LATCHD_KEEP_DEFAULT_MS 2000
+#define LATCHD_TOKEN_MAX 9007199254740992 /* 2^53: exact in every JSON number */
+
+/* A request is remembered as over for this long by the daemon that ended it. */
+#define LATCHD_OVER_MS 300000
+/* An UNLOCK with ID or TOKEN can be sent again for this long. */
+#define LATCHD_UNLOCK_AGAIN_MS 20000
+
+/* Lock names must not begin with these. */
+#define LATCHD_RESERVED_NAME_1 "latchd:"
+#define LATCHD_RESERVED_NAME_2 "redisson_"
+/* Owners must not be, begin with, or end in these. */
+#define LATCHD_RESERVED_OWNER "mode"
+#define LATCHD_RESERVED_OWNER_PREFIX "latchd:"
+#define LATCHD_RESERVED_OWNER_SUFFIX ":write"
+
+/* Event channels for SUBSCRIBE: the prefix, then the lock's name. The payload is
+ * `<owner> <token>`. */
+#define LATCHD_CHANNEL_GRANTED "granted:"
+#define LATCHD_CHANNEL_RELEASED "released:"
+#define LATCHD_CHANNEL_UNCERTAIN "uncertain:"
+#define LATCHD_CHANNEL_LOST "lost:"
+
+#endif

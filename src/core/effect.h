@@ -1,0 +1,115 @@
+/* effect: what the lock engine wants done, as data.
+ *
+ * Every call into the engine may append effects. Whoever called it (daemon/server) takes
+ * them out in order once per loop turn, does them, and resets the list. Doing an effect
+ * never calls the engine. All memory that an effect points to belongs to the list, and
+ * lives until effects_reset(). */
+#ifndef LATCHD_CORE_EFFECT_H
+#define LATCHD_CORE_EFFECT_H
+
+#include "core/op.h"
+#include "util/span.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Where an answer goes: a connection, and which of its calls. Neither is used twice. */
+struct call_ref {
+    uint64_t conn;
+    uint64_t call;
+};
+
+/* Error words of the protocol (include/latchd/protocol.h has the texts). */
+enum lock_error {
+    LOCK_ERR,       /* `text` says what */
+    LOCK_WRONGTYPE,
+    LOCK_NOTHELD,
+    LOCK_DEADLOCK,
+    LOCK_BACKEND,
+    LOCK_LIMIT,
+    LOCK_GOAWAY,
+};
+
+enum reply_kind {
+    REPLY_TOKEN, /* a grant: value = token; the delivery must be reported, see locks.h */
+    REPLY_INT,
+    REPLY_NULL,
+    REPLY_ERROR, /* error, text */
+    REPLY_INFO,  /* LOCKINFO: info */
+};
+
+enum lock_state { LOCK_STATE_FREE, LOCK_STATE_HELD, LOCK_STATE_UNCERTAIN };
+
+/* One holder, as LOCKINFO tells it. */
+struct info_hold {
+    struct span owner;
+    int64_t count;
+    uint64_t token;  /* 0: not known */
+    uint64_t client; /* 0: another daemon's, Redisson's, or nobody's connection */
+};
+
+struct lock_info {
+    struct span name;
+    enum lock_state state;
+    int64_t ttl_ms; /* as PTTL */
+    size_t waiting; /* waiters at this daemon */
+    const struct info_hold *holds;
+    size_t hold_count;
+};
+
+enum notice_kind { NOTICE_GRANTED, NOTICE_RELEASED, NOTICE_UNCERTAIN, NOTICE_LOST };
+
+enum effect_kind {
+    EFFECT_OP,          /* op */
+    EFFECT_REPLY,       /* reply */
+    EFFECT_NOTICE,      /* notice */
+    EFFECT_SUBSCRIBE,   /* name: listen on its channel, report locks_subscribed() */
+    EFFECT_UNSUBSCRIBE, /* name */
+};
+
+struct effect_reply {
+    struct call_ref to;
+    enum reply_kind kind;
+    int64_t value;
+    uint64_t grant; /* REPLY_TOKEN: to be named in locks_undelivered() */
+    enum lock_error error;
+    struct span text;
+    const struct lock_info *info;
+};
+
+struct effect_notice {
+    enum notice_kind kind;
+    struct span name;
+    struct span owner;
+    uint64_t token;
+};
+
+struct effect {
+    enum effect_kind kind;
+    union {
+        struct op op;
+        struct effect_reply reply;
+        struct effect_notice notice;
+        struct span name;
+    };
+};
+
+struct effects {
+    struct effect *list;
+    size_t count;
+    size_t room;
+    struct chunk *chunks; /* the memory that effects point to */
+};
+
+void effects_init(struct effects *fx);
+void effects_fini(struct effects *fx);
+void effects_reset(struct effects *fx);
+
+/* Appends an effect; the caller fills it. The pointer is valid until the next append. */
+struct effect *effects_add(struct effects *fx, enum effect_kind kind);
+
+/* Memory that lives until effects_reset(). */
+void *effects_alloc(struct effects *fx, size_t size);
+struct span effects_copy(struct effects *fx, struct span s);
+
+#endif

@@ -1,0 +1,176 @@
+/* locks: the lock engine. A calculator: it is told what happened and answers with
+ * effects (effect.h). It knows no socket, no Redis client, no clock and no log.
+ *
+ *   - Time only moves by locks_tick(). The caller ticks first in every loop turn, so that
+ *     what fell due is done before anything else of that turn.
+ *   - Connections are 64-bit ids, never used twice. The engine keeps state for one only
+ *     while it holds or waits.
+ *   - Every request gets exactly one EFFECT_REPLY to its call_ref, unless its connection
+ *     was reported closed before.
+ *   - Every EFFECT_OP gets exactly one locks_op_done(), except after locks_free().
+ *
+ * The caller owns the spans it passes; they need to live only during the call. */
+#ifndef LATCHD_CORE_LOCKS_H
+#define LATCHD_CORE_LOCKS_H
+
+#include "core/effect.h"
+#include "core/op.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct locks;
+
+/* Times in ms; 0 = no limit where it says so. Can be replaced at run time. */
+struct locks_config {
+    uint64_t watchdog_ms;      /* lease of a watchdogged hold */
+    uint64_t redis_timeout_ms; /* how long an answer may take */
+    uint64_t recheck_ms;       /* a head waiter asks at least this often */
+    uint64_t handoff_limit;    /* moves in a row before others get a chance */
+    uint64_t handoff_pause_ms; /* how long our head stands back then */
+    int64_t grace_ms;          /* -1: the rest of the lease */
+    uint64_t max_keep_ms;
+    uint64_t max_lease_ms;
+    uint64_t max_wait_ms; /* 0: no limit */
+    uint64_t max_waiters;
+    uint64_t max_holds;
+};
+
+struct locks_setup {
+    struct locks_config config;
+    char instance[OP_INSTANCE_LEN + 1]; /* hex, new at each start */
+    uint64_t now_ms;
+    uint64_t seed; /* for spreading renewals */
+    uint64_t no_grants_until_ms; /* after an unclean reboot; 0: none */
+};
+
+struct locks *locks_new(const struct locks_setup *setup);
+void locks_free(struct locks *l);
+void locks_configure(struct locks *l, const struct locks_config *config);
+struct effects *locks_effects(struct locks *l);
+
+/* --- time ------------------------------------------------------------------------- */
+
+/* It is now `now_ms`. Does everything that fell due. A step of more than LOCKS_STALL_MS
+ * since the last tick while something was due means that this process stood still: every hold is uncertain
+ * until Redis confirms it. */
+void locks_tick(struct locks *l, uint64_t now_ms);
+
+/* When the engine next needs a tick; UINT64_MAX: only after another event. */
+uint64_t locks_next_deadline(const struct locks *l);
+
+/* --- requests --------------------------------------------------------------------- */
+
+enum {
+    LOCK_HAS_WAIT = 1 << 0,
+    LOCK_HAS_LEASE = 1 << 1,
+    LOCK_HAS_KEEP = 1 << 2,
+    LOCK_HAS_GRACE = 1 << 3,
+};
+
+/* Syntax and bounds have been checked by cmd/; combinations that only the engine can
+ * judge are answered by it. Empty owner or id: not given. */
+struct lock_req {
+    struct call_ref from;
+    struct span name;
+    struct span owner;
+    struct span id;
+    uint64_t wait_ms;
+    uint64_t lease_ms;
+    uint64_t keep_ms;
+    uint64_t grace_ms;
+    unsigned has; /* LOCK_HAS_*: without WAIT it waits for ever, without LEASE: watchdog */
+};
+
+/* UNLOCK, RENEW and FORCEUNLOCK name a hold in the same words. All empty: bare. */
+struct hold_req {
+    struct call_ref from;
+    struct span name;
+    struct span owner;
+    struct span id;
+    uint64_t token;    /* 0: not given */
+    uint64_t lease_ms; /* RENEW LEASE; 0: not given, the watchdog keeps it */
+    bool any;          /* FORCEUNLOCK ANY */
+};
+
+void locks_lock(struct locks *l, const struct lock_req *req);
+void locks_unlock(struct locks *l, const struct hold_req *req);
+void locks_renew(struct locks *l, const struct hold_req *req);
+void locks_force_unlock(struct locks *l, const struct hold_req *req);
+void locks_info(struct locks *l, struct call_ref from, struct span name);
+
+/* Ends waits (they are answered null) and gives back kept grants; returns how many. */
+size_t locks_cancel(struct locks *l, struct span name, struct span owner, struct span id);
+
+/* --- connections ------------------------------------------------------------------ */
+
+/* The connection is gone: its waits end or are kept, its holds lose it. */
+void locks_conn_closed(struct locks *l, uint64_t conn);
+
+/* The REPLY_TOKEN with this `grant` did not reach its client: take it back, or keep it if
+ * it has an ID. Call before locks_conn_closed(). */
+void locks_undelivered(struct locks *l, uint64_t grant);
+
+/* True while the connection holds or waits (it must not be closed as idle). */
+bool locks_conn_busy(const struct locks *l, uint64_t conn);
+
+/* CLIENT UNBLOCK: ends the wait of that connection, if it has one. */
+bool locks_unblock(struct locks *l, uint64_t conn, bool with_error);
+
+/* --- the store -------------------------------------------------------------------- */
+
+void locks_op_done(struct locks *l, const struct op_result *result);
+
+/* Redis can be asked. `same_server`: it is the one that was asked before (run id and
+ * replication id), nothing can have been lost. Results of ops that the lost link left
+ * open (OP_UNKNOWN) are to be reported after this call. */
+void locks_store_up(struct locks *l, bool same_server);
+/* Redis cannot be asked; no op is emitted until it is up again. */
+void locks_store_down(struct locks *l);
+/* Redis's clock moved against ours: no lease can be trusted until confirmed. */
+void locks_clock_jumped(struct locks *l);
+
+/* The subscription of EFFECT_SUBSCRIBE is confirmed, also after each reconnect. */
+void locks_subscribed(struct locks *l, struct span name);
+/* The pub/sub link is gone: messages may be missed until locks_subscribed(). */
+void locks_unsubscribed_all(struct locks *l);
+/* A message came on the channel of that name. */
+void locks_message(struct locks *l, struct span name);
+
+/* --- stop ------------------------------------------------------------------------- */
+
+/* No new grants: waits end with GOAWAY, attached holds are reported uncertain and get one
+ * last full renewal. Done when locks_stopped(), or when the caller loses patience. */
+void locks_stop(struct locks *l);
+bool locks_stopped(const struct locks *l);
+
+/* --- looking ---------------------------------------------------------------------- */
+
+struct locks_stats {
+    uint64_t locks, holds, waiters, ops_in_flight;
+    uint64_t grants, handovers, releases, lost, timeouts, renewals;
+    bool store_up;
+};
+
+void locks_stats(const struct locks *l, struct locks_stats *ret);
+
+/* One step over the names that are held or waited for here, as SCAN does it: starts and
+ * ends with cursor 0; a name that is there all the time is seen at least once. */
+typedef void lock_name_fn(void *ctx, struct span name);
+uint64_t locks_scan(struct locks *l, uint64_t cursor, size_t count, lock_name_fn *fn,
+                    void *ctx);
+
+struct waiter_info {
+    struct span owner; /* the hash field it will have; empty: anonymous */
+    uint64_t waited_ms;
+    uint64_t left_ms; /* UINT64_MAX: no end */
+    uint64_t conn;    /* 0: kept, no connection waits */
+};
+
+/* The waiters of a name, in order, at most `count`. */
+typedef void waiter_info_fn(void *ctx, const struct waiter_info *info);
+void locks_waiters(struct locks *l, struct span name, size_t count, waiter_info_fn *fn,
+                   void *ctx);
+
+#endif

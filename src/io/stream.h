@@ -1,0 +1,75 @@
+/* stream: one byte stream over TCP or a unix socket, for clients and for Redis alike.
+ *
+ * A stream is one heap object with one libuv handle. It lives until stream_close(); the
+ * memory goes in libuv's close callback. After stream_close() no event comes any more.
+ * Dead peers are found by keepalive and TCP_USER_TIMEOUT. */
+#ifndef LATCHD_IO_STREAM_H
+#define LATCHD_IO_STREAM_H
+
+#include "util/buf.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <uv.h>
+
+/* What all streams of a loop share: the loop and its one read buffer. */
+struct io {
+    uv_loop_t *loop;
+    char *read_buf;
+    size_t read_room;
+};
+
+int io_init(struct io *io, uv_loop_t *loop);
+void io_fini(struct io *io);
+
+struct stream;
+
+struct stream_events {
+    /* Outgoing streams only, exactly once unless closed before: 0 or a UV_E* code. */
+    void (*on_connect)(void *ctx, int status);
+    /* Bytes came; valid during the call only. The callback may close the stream. */
+    void (*on_read)(void *ctx, const char *data, size_t len);
+    /* All that was queued has been written (after it had to wait). May be NULL. */
+    void (*on_drain)(void *ctx);
+    /* The peer ended it or it broke, once: UV_EOF or another UV_E* code. `unread`: the
+     * peer's side was gone before it had taken in all that we wrote (reset, or bytes
+     * never acknowledged). The owner now calls stream_close(). */
+    void (*on_end)(void *ctx, int status, bool unread);
+};
+
+struct stream_options {
+    uint64_t keepalive_s;    /* first probe; 0: none. Then 3 probes, 3 s apart */
+    uint64_t user_timeout_ms; /* unacknowledged data kills the connection; 0: kernel's */
+};
+
+/* Wraps an accepted connection of `listener`, a uv_tcp_t or uv_pipe_t. */
+int stream_accept(struct io *io, uv_stream_t *listener, const struct stream_options *opt,
+                  const struct stream_events *events, void *ctx, struct stream **ret);
+
+/* Connects to host (a name or an address; resolved without blocking) and port. */
+int stream_connect_tcp(struct io *io, const char *host, const char *port,
+                       const struct stream_options *opt,
+                       const struct stream_events *events, void *ctx, struct stream **ret);
+int stream_connect_unix(struct io *io, const char *path,
+                        const struct stream_events *events, void *ctx, struct stream **ret);
+
+/* Reading is on from the start (after connect); off is back-pressure. */
+void stream_read_start(struct stream *s);
+void stream_read_stop(struct stream *s);
+
+/* Sends all of `out` and leaves it empty; what the kernel does not take at once is queued
+ * in the stream's own memory. Errors come through on_end. */
+void stream_send(struct stream *s, struct buf *out);
+
+/* Bytes accepted by stream_send() that the kernel has not taken yet. */
+size_t stream_queued(const struct stream *s);
+
+/* "ip:port" or "unix:path", NUL-terminated. */
+void stream_peer_name(const struct stream *s, char *out, size_t room);
+void stream_local_name(const struct stream *s, char *out, size_t room);
+int stream_fd(const struct stream *s);
+
+/* Idempotent, accepts NULL. Queued bytes are dropped. */
+void stream_close(struct stream *s);
+
+#endif

@@ -1,0 +1,103 @@
+/* conn: client connections: bytes in, requests out; replies in, bytes out.
+ *
+ *   OPEN -> DRAINING (close once the replies are written) -> CLOSING -> freed
+ *
+ * Requests of one connection run one at a time, in order. A handler that cannot answer yet
+ * calls conn_suspend(); later requests are read, up to the query buffer limit, but not
+ * run until conn_resume(). The end of the input is noticed while suspended.
+ *
+ * Replies are appended to conn_out() and leave at the end of the loop turn, by
+ * net_end_turn(), in one write. The net owns the conns; a conn is found by its id, which
+ * is never used twice. Pointers to a conn must not be kept across loop turns. */
+#ifndef LATCHD_NET_CONN_H
+#define LATCHD_NET_CONN_H
+
+#include "io/stream.h"
+#include "resp/parser.h"
+#include "util/buf.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct conn;
+struct net;
+
+struct conn_handler {
+    void *ctx;
+    /* Before anything else of a loop turn: the clock is to be looked at. Called before
+     * each of the following callbacks; must be cheap. */
+    void (*on_event)(void *ctx);
+    /* False: refuse it (the handler may have written an error); it is closed then. */
+    bool (*on_open)(void *ctx, struct conn *c);
+    void (*on_request)(void *ctx, struct conn *c, const struct resp_request *req);
+    /* Exactly once per opened conn. `unread`: what was written last was not taken in. */
+    void (*on_close)(void *ctx, struct conn *c, bool unread);
+};
+
+struct net_limits {
+    size_t max_clients;
+    size_t query_buffer;
+    size_t output_buffer;
+    uint64_t idle_ms; /* 0: never; see conn_set_busy() */
+    struct stream_options stream;
+};
+
+struct net_stats {
+    uint64_t open, accepted, refused, bytes_in, bytes_out;
+};
+
+struct net *net_new(struct io *io, const struct net_limits *limits,
+                    const struct conn_handler *handler);
+/* All listeners and conns must be closed, see net_close(). */
+void net_free(struct net *n);
+void net_set_limits(struct net *n, const struct net_limits *limits);
+void net_stats(const struct net *n, struct net_stats *ret);
+
+/* End of a loop turn: runs requests of resumed conns, then writes all replies. */
+void net_end_turn(struct net *n);
+/* Closes listeners (no new connections). */
+void net_stop_listening(struct net *n);
+/* Closes everything; replies that are waiting get a last try. */
+void net_close(struct net *n);
+/* Idle check, about once a second. `now_ms`: same clock as conn times. */
+void net_tick(struct net *n, uint64_t now_ms);
+
+struct conn *net_find(struct net *n, uint64_t id);
+typedef void conn_fn(void *ctx, struct conn *c);
+void net_foreach(struct net *n, conn_fn *fn, void *ctx);
+
+uint64_t conn_id(const struct conn *c);
+void conn_set_data(struct conn *c, void *data);
+void *conn_data(const struct conn *c);
+
+/* Where replies go. May be appended to at any time, also while suspended (pushes). */
+struct buf *conn_out(struct conn *c);
+
+void conn_suspend(struct conn *c);
+void conn_resume(struct conn *c);
+bool conn_suspended(const struct conn *c);
+
+/* Small limits before AUTH. */
+void conn_set_trusted(struct conn *c, bool trusted);
+
+/* Writes what is in conn_out(), then closes. */
+void conn_drain(struct conn *c);
+/* Closes at once. Idempotent. on_close comes during the call. */
+void conn_close(struct conn *c);
+
+/* How often bytes came in: tells whether a client spoke since some reply. */
+uint64_t conn_input_count(const struct conn *c);
+
+struct conn_info {
+    char peer[128];
+    char local[128];
+    int fd;
+    size_t in_buffered;
+    size_t out_buffered;
+    uint64_t opened_ms;
+    uint64_t active_ms; /* last input */
+};
+
+void conn_info(const struct conn *c, struct conn_info *ret);
+
+#endif

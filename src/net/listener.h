@@ -1,0 +1,19 @@
+/* listener: sockets that accept clients for a net: TCP, unix, or handed over by systemd.
+ *
+ * Listeners belong to their net, net_stop_listening() closes them. On success the bound
+ * address is in ret_name ("127.0.0.1:5625", "unix:/run/x.sock"). 0 or a UV_E* code. */
+#ifndef LATCHD_NET_LISTENER_H
+#define LATCHD_NET_LISTENER_H
+
+#include "net/conn.h"
+
+int net_listen_tcp(struct net *n, const char *address, int port, int backlog,
+                   char *ret_name, size_t room);
+/* A socket file that is left over from a dead daemon is replaced, a live one is
+ * UV_EADDRINUSE. The file is removed when the listener closes. */
+int net_listen_unix(struct net *n, const char *path, unsigned mode, int backlog,
+                    char *ret_name, size_t room);
+/* An inherited listening socket of any family. */
+int net_listen_fd(struct net *n, int fd, char *ret_name, size_t room);
+
+#endif

@@ -1,0 +1,73 @@
+/* buf: a growable run of bytes, read at the front and written at the back.
+ *
+ * The caller owns the struct, the buf owns its memory. A zeroed buf is empty and valid,
+ * and an empty buf after buf_reset() holds no memory. */
+#ifndef LATCHD_UTIL_BUF_H
+#define LATCHD_UTIL_BUF_H
+
+#include "util/span.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf {
+    char *data;
+    size_t head; /* first unread byte */
+    size_t tail; /* one past the last byte written */
+    size_t room;
+};
+
+/* Frees the memory; the buf is empty and usable afterwards. */
+void buf_reset(struct buf *b);
+
+/* Forgets the content but keeps the memory. */
+static inline void buf_clear(struct buf *b)
+{
+    b->head = b->tail = 0;
+}
+
+static inline size_t buf_len(const struct buf *b)
+{
+    return b->tail - b->head;
+}
+
+static inline const char *buf_ptr(const struct buf *b)
+{
+    return b->data + b->head;
+}
+
+static inline struct span buf_span(const struct buf *b)
+{
+    return span_of(b->data == NULL ? "" : b->data + b->head, buf_len(b));
+}
+
+/* Room for `len` more bytes; returns where they go. Follow with buf_grew(). */
+char *buf_reserve(struct buf *b, size_t len);
+
+static inline void buf_grew(struct buf *b, size_t len)
+{
+    b->tail += len;
+}
+
+void buf_add(struct buf *b, const void *ptr, size_t len);
+
+static inline void buf_add_span(struct buf *b, struct span s)
+{
+    buf_add(b, s.ptr, s.len);
+}
+
+static inline void buf_add_str(struct buf *b, const char *text)
+{
+    buf_add(b, text, strlen(text));
+}
+
+void buf_add_int(struct buf *b, int64_t value);
+void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void buf_vprintf(struct buf *b, const char *fmt, va_list ap)
+    __attribute__((format(printf, 2, 0)));
+
+/* Drops `len` bytes at the front; memory is kept. */
+void buf_drop(struct buf *b, size_t len);
+
+#endif

@@ -1,0 +1,80 @@
+/* list: an intrusive, circular, doubly linked list.
+ *
+ * The list owns nothing. A node that is on no list points to itself, so taking it off
+ * twice is harmless and "is it on a list" has an answer. */
+#ifndef LATCHD_UTIL_LIST_H
+#define LATCHD_UTIL_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct list {
+    struct list *prev;
+    struct list *next;
+};
+
+#define container_of(ptr, type, member)                                                \
+    ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+/* Walks a list while the current node may be removed. `it` and `next` are list nodes. */
+#define LIST_FOREACH_SAFE(it, tmp, head)                                               \
+    for ((it) = (head)->next, (tmp) = (it)->next; (it) != (head);                      \
+         (it) = (tmp), (tmp) = (it)->next)
+
+#define LIST_FOREACH(it, head) for ((it) = (head)->next; (it) != (head); (it) = (it)->next)
+
+static inline void list_init(struct list *l)
+{
+    l->prev = l->next = l;
+}
+
+static inline bool list_empty(const struct list *l)
+{
+    return l->next == l;
+}
+
+static inline void list_insert_before(struct list *pos, struct list *node)
+{
+    node->prev = pos->prev;
+    node->next = pos;
+    pos->prev->next = node;
+    pos->prev = node;
+}
+
+static inline void list_append(struct list *head, struct list *node)
+{
+    list_insert_before(head, node);
+}
+
+static inline void list_prepend(struct list *head, struct list *node)
+{
+    list_insert_before(head->next, node);
+}
+
+static inline void list_del(struct list *node)
+{
+    node->prev->next = node->next;
+    node->next->prev = node->prev;
+    list_init(node);
+}
+
+/* First node, or NULL. */
+static inline struct list *list_first(const struct list *head)
+{
+    return list_empty(head) ? NULL : head->next;
+}
+
+/* Moves all nodes of `from` to the end of `to`; `from` is empty afterwards. */
+static inline void list_splice(struct list *to, struct list *from)
+{
+    if (list_empty(from)) {
+        return;
+    }
+    from->next->prev = to->prev;
+    to->prev->next = from->next;
+    from->prev->next = to;
+    to->prev = from->prev;
+    list_init(from);
+}
+
+#endif

@@ -1,0 +1,95 @@
+#include "util/parse.h"
+
+#include <strings.h>
+
+bool span_eq_nocase(struct span a, struct span b)
+{
+    return a.len == b.len && (a.len == 0 || strncasecmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+bool parse_u64(struct span text, uint64_t max, uint64_t *ret)
+{
+    uint64_t value = 0;
+
+    if (text.len == 0 || (text.len > 1 && text.ptr[0] == '0')) {
+        return false;
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned digit = (unsigned char)text.ptr[i] - (unsigned)'0';
+
+        if (digit > 9 || value > (UINT64_MAX - digit) / 10) {
+            return false;
+        }
+        value = value * 10 + digit;
+    }
+    if (value > max) {
+        return false;
+    }
+    *ret = value;
+    return true;
+}
+
+bool parse_i64(struct span text, int64_t *ret)
+{
+    bool negative = text.len > 0 && text.ptr[0] == '-';
+    uint64_t value;
+
+    if (negative) {
+        text.ptr++;
+        text.len--;
+    }
+    if (!parse_u64(text, (uint64_t)INT64_MAX, &value)) {
+        return false;
+    }
+    *ret = negative ? -(int64_t)value : (int64_t)value;
+    return true;
+}
+
+struct unit {
+    const char *name;
+    uint64_t factor;
+};
+
+static bool parse_with_unit(struct span text, const struct unit *units, uint64_t *ret)
+{
+    size_t digits = 0;
+    uint64_t value;
+
+    while (digits < text.len && text.ptr[digits] >= '0' && text.ptr[digits] <= '9') {
+        digits++;
+    }
+    if (!parse_u64(span_of(text.ptr, digits), UINT64_MAX, &value)) {
+        return false;
+    }
+    text = span_of(text.ptr + digits, text.len - digits);
+    for (; units->name != NULL; units++) {
+        if (span_eq_nocase(text, span_str(units->name))) {
+            if (value > UINT64_MAX / units->factor) {
+                return false;
+            }
+            *ret = value * units->factor;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool parse_msec(struct span text, uint64_t *ret)
+{
+    static const struct unit UNITS[] = {
+        { "", 1 },         { "ms", 1 },        { "s", 1000 },    { "m", 60000 },
+        { "h", 3600000 }, { "d", 86400000 }, { NULL, 0 },
+    };
+
+    return parse_with_unit(text, UNITS, ret);
+}
+
+bool parse_size(struct span text, uint64_t *ret)
+{
+    static const struct unit UNITS[] = {
+        { "", 1 },          { "b", 1 },          { "kb", 1U << 10 },
+        { "mb", 1U << 20 }, { "gb", 1U << 30 }, { NULL, 0 },
+    };
+
+    return parse_with_unit(text, UNITS, ret);
+}

@@ -1,0 +1,22 @@
+/* parse: text to numbers, strictly. Nothing is skipped, clamped or guessed. */
+#ifndef LATCHD_UTIL_PARSE_H
+#define LATCHD_UTIL_PARSE_H
+
+#include "util/span.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A non-negative decimal without sign, spaces or leading zeros beyond "0", <= max. */
+bool parse_u64(struct span text, uint64_t max, uint64_t *ret);
+
+/* A signed decimal. */
+bool parse_i64(struct span text, int64_t *ret);
+
+/* A duration in ms, or with a unit: ms, s, m, h, d. */
+bool parse_msec(struct span text, uint64_t *ret);
+
+/* A size in bytes, or with a unit: b, kb, mb, gb (powers of 1024). */
+bool parse_size(struct span text, uint64_t *ret);
+
+#endif

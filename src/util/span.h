@@ -1,0 +1,44 @@
+/* span: a view of bytes that somebody else owns.
+ *
+ * Names, owners, ids and arguments travel as spans. They are bytes: no NUL ends them
+ * and any value may occur inside. */
+#ifndef LATCHD_UTIL_SPAN_H
+#define LATCHD_UTIL_SPAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+struct span {
+    const char *ptr;
+    size_t len;
+};
+
+#define SPAN_NONE ((struct span){ NULL, 0 })
+/* A string literal as a span. */
+#define SPAN(lit) ((struct span){ (lit), sizeof(lit) - 1 })
+
+static inline struct span span_of(const char *ptr, size_t len)
+{
+    return (struct span){ ptr, len };
+}
+
+static inline struct span span_str(const char *text)
+{
+    return (struct span){ text, text == NULL ? 0 : strlen(text) };
+}
+
+static inline bool span_eq(struct span a, struct span b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+static inline bool span_starts(struct span s, struct span head)
+{
+    return s.len >= head.len && (head.len == 0 || memcmp(s.ptr, head.ptr, head.len) == 0);
+}
+
+/* ASCII case-insensitive comparison, for command and option words. */
+bool span_eq_nocase(struct span a, struct span b);
+
+#endif
