@@ -1,0 +1,56 @@
+#include "support/runner.h"
+#include "util/buf.h"
+
+START_TEST(what_is_added_comes_out_in_order)
+{
+    struct buf b = { 0 };
+
+    buf_add_str(&b, "abc");
+    buf_add_int(&b, -42);
+    buf_printf(&b, "<%s>", "x");
+    ck_assert(span_eq(buf_span(&b), SPAN("abc-42<x>")));
+    buf_drop(&b, 3);
+    ck_assert(span_eq(buf_span(&b), SPAN("-42<x>")));
+    buf_reset(&b);
+    ck_assert_uint_eq(buf_len(&b), 0);
+}
+END_TEST
+
+START_TEST(space_at_the_front_is_used_again)
+{
+    struct buf b = { 0 };
+    size_t room;
+
+    buf_add_str(&b, "0123456789");
+    room = b.room;
+    for (int i = 0; i < 10000; i++) {
+        buf_add_str(&b, "0123456789");
+        buf_drop(&b, 10);
+    }
+    ck_assert_uint_eq(buf_len(&b), 10);
+    ck_assert_uint_eq(b.room, room);
+    buf_reset(&b);
+}
+END_TEST
+
+START_TEST(an_empty_buf_is_valid)
+{
+    struct buf b = { 0 };
+
+    ck_assert_uint_eq(buf_span(&b).len, 0);
+    buf_add(&b, NULL, 0);
+    buf_reset(&b);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("buf");
+    TCase *tc = tcase_create("buf");
+
+    tcase_add_test(tc, what_is_added_comes_out_in_order);
+    tcase_add_test(tc, space_at_the_front_is_used_again);
+    tcase_add_test(tc, an_empty_buf_is_valid);
+    suite_add_tcase(s, tc);
+    return s;
+}

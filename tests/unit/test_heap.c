@@ -1,0 +1,63 @@
+#include "support/runner.h"
+#include "util/heap.h"
+
+#include <stdlib.h>
+
+enum { NODES = 500, STEPS = 20000 };
+
+START_TEST(the_earliest_is_always_on_top)
+{
+    struct heap h;
+    struct heap_node nodes[NODES] = { 0 };
+
+    heap_init(&h);
+    srand(7);
+    for (int step = 0; step < STEPS; step++) {
+        struct heap_node *n = &nodes[rand() % NODES];
+        struct heap_node *min;
+        uint64_t least = UINT64_MAX;
+
+        if (rand() % 3 == 0) {
+            heap_remove(&h, n);
+            ck_assert(!heap_armed(n));
+        } else {
+            heap_set(&h, n, (uint64_t)(rand() % 1000));
+            ck_assert(heap_armed(n));
+        }
+        for (int i = 0; i < NODES; i++) {
+            if (heap_armed(&nodes[i]) && nodes[i].at < least) {
+                least = nodes[i].at;
+            }
+        }
+        min = heap_min(&h);
+        ck_assert_uint_eq(min == NULL ? UINT64_MAX : min->at, least);
+    }
+    heap_fini(&h);
+}
+END_TEST
+
+START_TEST(disarming_twice_is_harmless)
+{
+    struct heap h;
+    struct heap_node n = { 0 };
+
+    heap_init(&h);
+    heap_remove(&h, &n);
+    heap_set(&h, &n, 5);
+    heap_remove(&h, &n);
+    heap_remove(&h, &n);
+    ck_assert_ptr_null(heap_min(&h));
+    heap_fini(&h);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("heap");
+    TCase *tc = tcase_create("heap");
+
+    tcase_add_test(tc, the_earliest_is_always_on_top);
+    tcase_add_test(tc, disarming_twice_is_harmless);
+    suite_add_tcase(s, tc);
+    return s;
+}

@@ -1,0 +1,63 @@
+#include "support/runner.h"
+#include "util/parse.h"
+
+static const struct {
+    const char *text;
+    bool ok;
+    uint64_t value;
+} NUMBERS[] = {
+    { "0", true, 0 },      { "7", true, 7 },
+    { "", false, 0 },      { "-1", false, 0 },
+    { "+1", false, 0 },    { " 1", false, 0 },
+    { "1 ", false, 0 },    { "01", false, 0 },
+    { "1e3", false, 0 },   { "18446744073709551615", true, UINT64_MAX },
+    { "18446744073709551616", false, 0 }, { "99999999999999999999999", false, 0 },
+};
+
+START_TEST(numbers_are_parsed_strictly)
+{
+    uint64_t value = 99;
+
+    ck_assert_int_eq(parse_u64(span_str(NUMBERS[_i].text), UINT64_MAX, &value),
+                     NUMBERS[_i].ok);
+    ck_assert_uint_eq(value, NUMBERS[_i].ok ? NUMBERS[_i].value : 99);
+}
+END_TEST
+
+START_TEST(units_multiply)
+{
+    uint64_t value = 0;
+
+    ck_assert(parse_msec(SPAN("30s"), &value) && value == 30000);
+    ck_assert(parse_msec(SPAN("5m"), &value) && value == 300000);
+    ck_assert(parse_msec(SPAN("250"), &value) && value == 250);
+    ck_assert(parse_msec(SPAN("24h"), &value) && value == 86400000);
+    ck_assert(!parse_msec(SPAN("5 s"), &value));
+    ck_assert(!parse_msec(SPAN("18446744073709551615d"), &value));
+    ck_assert(parse_size(SPAN("8mb"), &value) && value == 8U << 20);
+    ck_assert(!parse_size(SPAN("8mib"), &value));
+}
+END_TEST
+
+START_TEST(signed_numbers)
+{
+    int64_t value = 0;
+
+    ck_assert(parse_i64(SPAN("-1"), &value) && value == -1);
+    ck_assert(!parse_i64(SPAN("--1"), &value));
+    ck_assert(!parse_i64(SPAN("-"), &value));
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("parse");
+    TCase *tc = tcase_create("parse");
+
+    tcase_add_loop_test(tc, numbers_are_parsed_strictly, 0,
+                        (int)(sizeof(NUMBERS) / sizeof(NUMBERS[0])));
+    tcase_add_test(tc, units_multiply);
+    tcase_add_test(tc, signed_numbers);
+    suite_add_tcase(s, tc);
+    return s;
+}
