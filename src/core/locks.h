@@ -108,9 +108,9 @@ size_t locks_cancel(struct locks *l, struct span name, struct span owner, struct
 /* The connection is gone: its waits end or are kept, its holds lose it. */
 void locks_conn_closed(struct locks *l, uint64_t conn);
 
-/* The REPLY_TOKEN with this `grant` did not reach its client: take it back, or keep it if
- * it has an ID. Call before locks_conn_closed(). */
-void locks_undelivered(struct locks *l, uint64_t grant);
+/* The REPLY_TOKEN with this `grant` did not reach its client on `conn`: take it back, or
+ * keep it if it has an ID. Call before locks_conn_closed(). */
+void locks_undelivered(struct locks *l, uint64_t conn, uint64_t grant);
 
 /* True while the connection holds or waits (it must not be closed as idle). */
 bool locks_conn_busy(const struct locks *l, uint64_t conn);
