@@ -6,12 +6,15 @@
  *
  * Names in Redis (N = lock name; `{N}` is N itself where N contains a `{`):
  *   N                                hash, Redisson's: owner field -> count of entries
- *   latchd:fence:{N}                 string "<last token> <who>": who got the last token
- *                                    (`a<request>`, or `f<hash field>`)
+ *   latchd:fence:{N}                 string "<last token> <who>": who got the last token:
+ *                                    `a<request>`, or `f<instance><hash field>`, where
+ *                                    the instance (16 bytes) is the one that granted it
  *   latchd:entries:{N}               hash: entry id -> keeper instance (16 bytes),
  *                                    microsecond it was made (16 digits), owner
  *   latchd:keeper:{N}:<field>        string: instance that keeps an anonymous or ID hold
- *                                    which another one took
+ *                                    which another one took. Missing: the taker keeps it,
+ *                                    which for an ID hold is the instance in the fence key
+ *                                    (neither fits: nobody may act of its own accord)
  *   latchd:ended:{N}:<field|entry>   string "<count left> <token>", for ENDED_MS: this was
  *                                    released, and with what answer
  *   redisson_lock__channel:{N}       channel: `0` is published when N becomes free
