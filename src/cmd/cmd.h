@@ -1,8 +1,8 @@
-/* cmd: what clients can say. One table of commands, one handler each, and the client state
- * that goes with a connection (name, protocol version, who it is, subscriptions).
+/* cmd: what clients can say. One table of commands, one handler each, and the client
+ * state that goes with a connection (name, protocol version, who it is, subscriptions).
  *
- * daemon/server fills the env, hands requests in as the conn_handler, and passes the lock
- * engine's replies and notices on. */
+ * daemon/server fills the env, hands requests in as the conn_handler, and passes the
+ * lock engine's replies and notices on. */
 #ifndef LATCHD_CMD_CMD_H
 #define LATCHD_CMD_CMD_H
 
@@ -18,7 +18,7 @@
 
 /* Bounds that requests are checked against; changed at run time by CONFIG SET. */
 struct cmd_limits {
-    uint64_t max_name;     /* bytes */
+    uint64_t max_name; /* bytes */
     uint64_t max_lease_ms;
     uint64_t max_keep_ms;
     uint64_t max_wait_ms; /* 0: no limit */
@@ -26,22 +26,23 @@ struct cmd_limits {
 
 typedef void config_pair_fn(void *arg, const char *key, const char *value);
 
-/* The rest of the daemon, as commands see it. All texts are copied by whoever needs them
- * longer. */
+/* The rest of the daemon, as commands see it. All texts are copied by whoever needs
+ * them longer. */
 struct cmd_env {
     struct locks *locks;
     struct net *net;
-    void *ctx; /* for the functions below */
+    void *ctx;                     /* for the functions below */
     uint64_t (*now_ms)(void *ctx); /* of this loop turn, CLOCK_BOOTTIME */
     /* CONFIG: each key that the pattern matches; set: false with a static *reterr. */
     void (*config_each)(void *ctx, struct span pattern, config_pair_fn *fn, void *arg);
-    bool (*config_set)(void *ctx, const struct span *pairs, size_t count,
-                       char *reterr, size_t room);
+    bool (*config_set)(void *ctx, const struct span *pairs, size_t count, char *reterr,
+                       size_t room);
     bool (*config_rewrite)(void *ctx, char *reterr, size_t room);
     void (*reset_stats)(void *ctx);
     /* requirepass: NULL or empty: nobody needs to say who they are. */
     const char *(*password)(void *ctx);
-    /* Adds "key:value\r\n" lines of INFO sections that cmd/ cannot know: server, redis. */
+    /* Adds "key:value\r\n" lines of INFO sections that cmd/ cannot know: server, redis.
+     */
     void (*info)(void *ctx, const char *section, struct buf *out);
     void (*shutdown)(void *ctx);
     const char *run_id; /* 40 hex digits */

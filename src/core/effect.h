@@ -1,9 +1,9 @@
 /* effect: what the lock engine wants done, as data.
  *
- * Every call into the engine may append effects. Whoever called it (daemon/server) takes
- * them out in order once per loop turn, does them, and resets the list. Doing an effect
- * never calls the engine. All memory that an effect points to belongs to the list, and
- * lives until effects_reset(). */
+ * Every call into the engine may append effects. Whoever called it (daemon/server)
+ * takes them out in order once per loop turn, does them, and resets the list. Doing an
+ * effect never calls the engine. All memory that an effect points to belongs to the
+ * list, and lives until effects_reset(). */
 #ifndef LATCHD_CORE_EFFECT_H
 #define LATCHD_CORE_EFFECT_H
 
@@ -21,7 +21,7 @@ struct call_ref {
 
 /* Error words of the protocol (include/latchd/protocol.h has the texts). */
 enum lock_error {
-    LOCK_ERR,       /* `text` says what */
+    LOCK_ERR, /* `text` says what */
     LOCK_WRONGTYPE,
     LOCK_NOTHELD,
     LOCK_DEADLOCK,
@@ -31,7 +31,8 @@ enum lock_error {
 };
 
 enum reply_kind {
-    REPLY_TOKEN, /* a grant: value = token; the delivery must be reported, see locks.h */
+    REPLY_TOKEN, /* a grant: value = token; the delivery must be reported, see locks.h
+                  */
     REPLY_INT,
     REPLY_NULL,
     REPLY_ERROR, /* error, text */
@@ -105,7 +106,8 @@ void effects_init(struct effects *fx);
 void effects_fini(struct effects *fx);
 void effects_reset(struct effects *fx);
 
-/* Appends an effect; the caller fills it. The pointer is valid until the next append. */
+/* Appends an effect; the caller fills it. The pointer is valid until the next append.
+ */
 struct effect *effects_add(struct effects *fx, enum effect_kind kind);
 
 /* Memory that lives until effects_reset(). */

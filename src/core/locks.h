@@ -1,12 +1,12 @@
 /* locks: the lock engine. A calculator: it is told what happened and answers with
  * effects (effect.h). It knows no socket, no Redis client, no clock and no log.
  *
- *   - Time only moves by locks_tick(). The caller ticks first in every loop turn, so that
- *     what fell due is done before anything else of that turn.
+ *   - Time only moves by locks_tick(). The caller ticks first in every loop turn, so
+ * that what fell due is done before anything else of that turn.
  *   - Connections are 64-bit ids, never used twice. The engine keeps state for one only
  *     while it holds or waits.
- *   - Every request gets exactly one EFFECT_REPLY to its call_ref, unless its connection
- *     was reported closed before.
+ *   - Every request gets exactly one EFFECT_REPLY to its call_ref, unless its
+ * connection was reported closed before.
  *   - Every EFFECT_OP gets exactly one locks_op_done(), except after locks_free().
  *
  * The caller owns the spans it passes; they need to live only during the call. */
@@ -41,7 +41,7 @@ struct locks_setup {
     struct locks_config config;
     char instance[OP_INSTANCE_LEN + 1]; /* hex, new at each start */
     uint64_t now_ms;
-    uint64_t seed; /* for spreading renewals */
+    uint64_t seed;               /* for spreading renewals */
     uint64_t no_grants_until_ms; /* after an unclean reboot; 0: none */
 };
 
@@ -53,8 +53,8 @@ struct effects *locks_effects(struct locks *l);
 /* --- time ------------------------------------------------------------------------- */
 
 /* It is now `now_ms`. Does everything that fell due. A step of more than LOCKS_STALL_MS
- * since the last tick while something was due means that this process stood still: every hold is uncertain
- * until Redis confirms it. */
+ * since the last tick while something was due means that this process stood still:
+ * every hold is uncertain until Redis confirms it. */
 void locks_tick(struct locks *l, uint64_t now_ms);
 
 /* When the engine next needs a tick; UINT64_MAX: only after another event. */
@@ -80,7 +80,8 @@ struct lock_req {
     uint64_t lease_ms;
     uint64_t keep_ms;
     uint64_t grace_ms;
-    unsigned has; /* LOCK_HAS_*: without WAIT it waits for ever, without LEASE: watchdog */
+    unsigned
+        has; /* LOCK_HAS_*: without WAIT it waits for ever, without LEASE: watchdog */
 };
 
 /* UNLOCK, RENEW and FORCEUNLOCK name a hold in the same words. All empty: bare. */
@@ -101,15 +102,16 @@ void locks_force_unlock(struct locks *l, const struct hold_req *req);
 void locks_info(struct locks *l, struct call_ref from, struct span name);
 
 /* Ends waits (they are answered null) and gives back kept grants; returns how many. */
-size_t locks_cancel(struct locks *l, struct span name, struct span owner, struct span id);
+size_t locks_cancel(struct locks *l, struct span name, struct span owner,
+                    struct span id);
 
 /* --- connections ------------------------------------------------------------------ */
 
 /* The connection is gone: its waits end or are kept, its holds lose it. */
 void locks_conn_closed(struct locks *l, uint64_t conn);
 
-/* The REPLY_TOKEN with this `grant` did not reach its client on `conn`: take it back, or
- * keep it if it has an ID. Call before locks_conn_closed(). */
+/* The REPLY_TOKEN with this `grant` did not reach its client on `conn`: take it back,
+ * or keep it if it has an ID. Call before locks_conn_closed(). */
 void locks_undelivered(struct locks *l, uint64_t conn, uint64_t grant);
 
 /* True while the connection holds or waits (it must not be closed as idle). */
@@ -140,8 +142,9 @@ void locks_message(struct locks *l, struct span name);
 
 /* --- stop ------------------------------------------------------------------------- */
 
-/* No new grants: waits end with GOAWAY, attached holds are reported uncertain and get one
- * last full renewal. Done when locks_stopped(), or when the caller loses patience. */
+/* No new grants: waits end with GOAWAY, attached holds are reported uncertain and get
+ * one last full renewal. Done when locks_stopped(), or when the caller loses patience.
+ */
 void locks_stop(struct locks *l);
 bool locks_stopped(const struct locks *l);
 

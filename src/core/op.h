@@ -1,25 +1,23 @@
 /* op: what the lock engine asks of the store, and what the store answers. Data only.
  *
- * An op becomes one Lua script (store/lua/), the simulator has the same meaning in C. Every
- * op may be sent again after OP_UNKNOWN or OP_LATE: the same claim finds what it was
- * granted, the same entry is counted once, the same release removes nothing twice.
+ * An op becomes one Lua script (store/lua/), the simulator has the same meaning in C.
+ * Every op may be sent again after OP_UNKNOWN or OP_LATE: the same claim finds what it
+ * was granted, the same entry is counted once, the same release removes nothing twice.
  *
  * Names in Redis (N = lock name; `{N}` is N itself where N contains a `{`):
  *   N                                hash, Redisson's: owner field -> count of entries
- *   latchd:fence:{N}                 string "<last token> <who>": who got the last token:
- *                                    `a<request>`, or `f<instance><hash field>`, where
- *                                    the instance (16 bytes) is the one that granted it
- *   latchd:entries:{N}               hash: entry id -> keeper instance (16 bytes),
- *                                    microsecond it was made (16 digits), owner
- *   latchd:keeper:{N}:<field>        string: instance that keeps an anonymous or ID hold
- *                                    which another one took. Missing: the taker keeps it,
- *                                    which for an ID hold is the instance in the fence key
- *                                    (neither fits: nobody may act of its own accord)
- *   latchd:ended:{N}:<field|entry>   string "<count left> <token>", for ENDED_MS: this was
- *                                    released, and with what answer
- *   redisson_lock__channel:{N}       channel: `0` is published when N becomes free
- * A hash field is `latchd:<token>` (anonymous), `latchd:id:<r>` (ID), or the owner's name.
- * An entry id is `id:<r>` (ID) or `<instance>:<n>`.
+ *   latchd:fence:{N}                 string "<last token> <who>": who got the last
+ * token: `a<request>`, or `f<instance><hash field>`, where the instance (16 bytes) is
+ * the one that granted it latchd:entries:{N}               hash: entry id -> keeper
+ * instance (16 bytes), microsecond it was made (16 digits), owner
+ *   latchd:keeper:{N}:<field>        string: instance that keeps an anonymous or ID
+ * hold which another one took. Missing: the taker keeps it, which for an ID hold is the
+ * instance in the fence key (neither fits: nobody may act of its own accord)
+ *   latchd:ended:{N}:<field|entry>   string "<count left> <token>", for ENDED_MS: this
+ * was released, and with what answer redisson_lock__channel:{N}       channel: `0` is
+ * published when N becomes free A hash field is `latchd:<token>` (anonymous),
+ * `latchd:id:<r>` (ID), or the owner's name. An entry id is `id:<r>` (ID) or
+ * `<instance>:<n>`.
  *
  * Spans belong to whoever made the op or the result, and are valid while it is handed
  * over. Times are milliseconds, tokens are positive and at most 2^53. */
@@ -43,20 +41,24 @@ enum owner_kind { OWNER_ANONYMOUS, OWNER_ID, OWNER_NAMED };
 
 struct claim {
     enum owner_kind kind;
-    struct span field;   /* the hash field; empty for OWNER_ANONYMOUS: the script makes it */
-    struct span entry;   /* ANONYMOUS: the request, `<instance>:<n>`; NAMED: the entry id */
+    struct span
+        field; /* the hash field; empty for OWNER_ANONYMOUS: the script makes it */
+    struct span
+        entry; /* ANONYMOUS: the request, `<instance>:<n>`; NAMED: the entry id */
     uint64_t lease_ms;
 };
 
 /* Which hold, or which entry of one, is meant. `token`, when not 0, must fit too. */
 enum target_kind {
     TARGET_FIELD,   /* `field`: an anonymous or ID hold */
-    TARGET_REQUEST, /* `entry`: the anonymous hold that this request got, if it got one */
+    TARGET_REQUEST, /* `entry`: the anonymous hold that this request got, if it got one
+                     */
     TARGET_TOKEN,   /* the anonymous or ID hold with `token` */
-    TARGET_ID,      /* `field` = latchd:id:<r>, `entry` = id:<r>: whichever of them is there */
-    TARGET_ENTRY,   /* `entry` of the named owner `field` */
-    TARGET_OWNER,   /* the newest entry of the named owner `field` */
-    TARGET_ANY,     /* whoever holds; only with `force` */
+    TARGET_ID, /* `field` = latchd:id:<r>, `entry` = id:<r>: whichever of them is there
+                */
+    TARGET_ENTRY, /* `entry` of the named owner `field` */
+    TARGET_OWNER, /* the newest entry of the named owner `field` */
+    TARGET_ANY,   /* whoever holds; only with `force` */
 };
 
 struct target {
@@ -67,22 +69,23 @@ struct target {
 };
 
 enum op_kind {
-    /* Take the lock for `claim` if it is free, or if it is the claim's own already: then
-     * a new entry of a named owner is added (TTL raised, never lowered), and what was
-     * granted before is found again. `reenter_only`: if it is free, leave it.
-     * An ID or ID entry that is there but was kept by another instance is attached:
-     * the keeper becomes this instance (result: `attached`).
+    /* Take the lock for `claim` if it is free, or if it is the claim's own already:
+     * then a new entry of a named owner is added (TTL raised, never lowered), and what
+     * was granted before is found again. `reenter_only`: if it is free, leave it. An ID
+     * or ID entry that is there but was kept by another instance is attached: the
+     * keeper becomes this instance (result: `attached`).
      * -> OK token count attached, BUSY ttl, OVER (an ended mark exists), WRONGTYPE */
     OP_ACQUIRE,
     /* Remove `target`: a hold, or one entry of a named owner. When that was the last
-     * entry and `next` is set, the lock moves to that claim under a new token (never when
-     * yield says otherwise), else it is deleted and `0` is published.
+     * entry and `next` is set, the lock moves to that claim under a new token (never
+     * when yield says otherwise), else it is deleted and `0` is published.
      * `own_accord`: only if this instance keeps it, else ELSEWHERE.
      * `force`: the whole hold, whatever its count; no ended mark.
      * `mark`: leave an ended mark so that the same release, sent again, has its answer.
-     * A target that is not there: OK moved if `next` holds already (this op ran before),
-     * else ENDED count (with the mark), else NOTHELD.
-     * -> OK count token(of next) moved freed, ENDED count, NOTHELD, ELSEWHERE, WRONGTYPE */
+     * A target that is not there: OK moved if `next` holds already (this op ran
+     * before), else ENDED count (with the mark), else NOTHELD.
+     * -> OK count token(of next) moved freed, ENDED count, NOTHELD, ELSEWHERE,
+     * WRONGTYPE */
     OP_RELEASE,
     /* Give the `items` their lease: raise the TTL to `lease_ms`, never lower it, unless
      * `exact`. -> OK items[], one renew_result each */
@@ -123,14 +126,15 @@ enum renew_result {
 
 struct op {
     enum op_kind kind;
-    uint64_t id;         /* chosen by the engine, never used twice */
-    struct span name;    /* not for OP_RENEW */
-    struct claim claim;  /* ACQUIRE; RELEASE: the next one, if has_next */
+    uint64_t id;        /* chosen by the engine, never used twice */
+    struct span name;   /* not for OP_RENEW */
+    struct claim claim; /* ACQUIRE; RELEASE: the next one, if has_next */
     struct target target;
     uint64_t lease_ms;   /* ATTACH */
     uint64_t seen_token; /* a new token is greater than this */
     enum yield yield;
-    bool subscribed; /* this daemon listens on the channel itself (for YIELD_IF_OTHERS) */
+    bool subscribed; /* this daemon listens on the channel itself (for YIELD_IF_OTHERS)
+                      */
     bool has_next;
     bool reenter_only;
     bool own_accord;
@@ -150,7 +154,8 @@ enum op_status {
     OP_ELSEWHERE,
     OP_WRONGTYPE,
     OP_LATE,    /* its deadline in Redis time had passed: it did nothing */
-    OP_UNKNOWN, /* it ran or not, and will not run any more: links are dead and killed */
+    OP_UNKNOWN, /* it ran or not, and will not run any more: links are dead and killed
+                 */
     OP_ERROR,   /* Redis refused, `text` says why; it may have run half way */
 };
 
@@ -163,12 +168,13 @@ struct op_field {
 struct op_result {
     uint64_t id;
     enum op_status status;
-    uint64_t token;  /* of the claim granted, of the hold attached; INSPECT: the last one */
-    int64_t ttl_ms;  /* PTTL: -1 no TTL, -2 not there */
-    int64_t count;   /* entries that are left, or that the owner now has */
+    uint64_t
+        token; /* of the claim granted, of the hold attached; INSPECT: the last one */
+    int64_t ttl_ms; /* PTTL: -1 no TTL, -2 not there */
+    int64_t count;  /* entries that are left, or that the owner now has */
     bool attached;
-    bool moved;      /* RELEASE: `next` holds now */
-    bool freed;      /* RELEASE: nobody holds now, `0` was published */
+    bool moved;        /* RELEASE: `next` holds now */
+    bool freed;        /* RELEASE: nobody holds now, `0` was published */
     struct span owner; /* ATTACH: the hash field; INSPECT: `who` of the fence key */
     struct span entry; /* ATTACH: of a named owner */
     struct span text;  /* ERROR: Redis's words */

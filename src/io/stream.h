@@ -38,27 +38,31 @@ struct stream_events {
 };
 
 struct stream_options {
-    uint64_t keepalive_s;    /* first probe; 0: none. Then 3 probes, 3 s apart */
-    uint64_t user_timeout_ms; /* unacknowledged data kills the connection; 0: kernel's */
+    uint64_t keepalive_s; /* first probe; 0: none. Then 3 probes, 3 s apart */
+    uint64_t
+        user_timeout_ms; /* unacknowledged data kills the connection; 0: kernel's */
 };
 
 /* Wraps an accepted connection of `listener`, a uv_tcp_t or uv_pipe_t. */
-int stream_accept(struct io *io, uv_stream_t *listener, const struct stream_options *opt,
-                  const struct stream_events *events, void *ctx, struct stream **ret);
+int stream_accept(struct io *io, uv_stream_t *listener,
+                  const struct stream_options *opt, const struct stream_events *events,
+                  void *ctx, struct stream **ret);
 
 /* Connects to host (a name or an address; resolved without blocking) and port. */
 int stream_connect_tcp(struct io *io, const char *host, const char *port,
                        const struct stream_options *opt,
-                       const struct stream_events *events, void *ctx, struct stream **ret);
+                       const struct stream_events *events, void *ctx,
+                       struct stream **ret);
 int stream_connect_unix(struct io *io, const char *path,
-                        const struct stream_events *events, void *ctx, struct stream **ret);
+                        const struct stream_events *events, void *ctx,
+                        struct stream **ret);
 
 /* Reading is on from the start (after connect); off is back-pressure. */
 void stream_read_start(struct stream *s);
 void stream_read_stop(struct stream *s);
 
-/* Sends all of `out` and leaves it empty; what the kernel does not take at once is queued
- * in the stream's own memory. Errors come through on_end. */
+/* Sends all of `out` and leaves it empty; what the kernel does not take at once is
+ * queued in the stream's own memory. Errors come through on_end. */
 void stream_send(struct stream *s, struct buf *out);
 
 /* Bytes accepted by stream_send() that the kernel has not taken yet. */

@@ -2,13 +2,13 @@
  *
  *   OPEN -> DRAINING (close once the replies are written) -> CLOSING -> freed
  *
- * Requests of one connection run one at a time, in order. A handler that cannot answer yet
- * calls conn_suspend(); later requests are read, up to the query buffer limit, but not
- * run until conn_resume(). The end of the input is noticed while suspended.
+ * Requests of one connection run one at a time, in order. A handler that cannot answer
+ * yet calls conn_suspend(); later requests are read, up to the query buffer limit, but
+ * not run until conn_resume(). The end of the input is noticed while suspended.
  *
  * Replies are appended to conn_out() and leave at the end of the loop turn, by
- * net_end_turn(), in one write. The net owns the conns; a conn is found by its id, which
- * is never used twice. Pointers to a conn must not be kept across loop turns. */
+ * net_end_turn(), in one write. The net owns the conns; a conn is found by its id,
+ * which is never used twice. Pointers to a conn must not be kept across loop turns. */
 #ifndef LATCHD_NET_CONN_H
 #define LATCHD_NET_CONN_H
 
@@ -30,7 +30,8 @@ struct conn_handler {
     /* False: refuse it (the handler may have written an error); it is closed then. */
     bool (*on_open)(void *ctx, struct conn *c);
     void (*on_request)(void *ctx, struct conn *c, const struct resp_request *req);
-    /* Exactly once per opened conn. `unread`: what was written last was not taken in. */
+    /* Exactly once per opened conn. `unread`: what was written last was not taken in.
+     */
     void (*on_close)(void *ctx, struct conn *c, bool unread);
 };
 

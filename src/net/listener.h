@@ -1,4 +1,5 @@
-/* listener: sockets that accept clients for a net: TCP, unix, or handed over by systemd.
+/* listener: sockets that accept clients for a net: TCP, unix, or handed over by
+ * systemd.
  *
  * Listeners belong to their net, net_stop_listening() closes them. On success the bound
  * address is in ret_name ("127.0.0.1:5625", "unix:/run/x.sock"). 0 or a UV_E* code. */

@@ -1,7 +1,8 @@
 /* parser: RESP requests (arrays of bulk strings, and inline commands) from bytes.
  *
- * Pure functions over bytes: no I/O. Incremental and zero-copy: arguments point into the
- * input. Every size is bounded; hostile input costs nothing but its own connection. */
+ * Pure functions over bytes: no I/O. Incremental and zero-copy: arguments point into
+ * the input. Every size is bounded; hostile input costs nothing but its own connection.
+ */
 #ifndef LATCHD_RESP_PARSER_H
 #define LATCHD_RESP_PARSER_H
 

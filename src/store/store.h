@@ -1,9 +1,9 @@
 /* store: the lock engine's ops and Redis. Turns ops into scripts, replies into results.
  *
- * One command link and one pub/sub link to one Redis. The store reconnects by itself. It
- * reports OP_UNKNOWN for an op that a lost link left open only after the old link has been
- * killed on the server (or its deadline in Redis time has passed), so that no copy of it
- * can run later.
+ * One command link and one pub/sub link to one Redis. The store reconnects by itself.
+ * It reports OP_UNKNOWN for an op that a lost link left open only after the old link
+ * has been killed on the server (or its deadline in Redis time has passed), so that no
+ * copy of it can run later.
  *
  * Nothing is reported during a call into the store: results come from the loop. */
 #ifndef LATCHD_STORE_STORE_H

@@ -63,7 +63,8 @@ static inline void buf_add_str(struct buf *b, const char *text)
 }
 
 void buf_add_int(struct buf *b, int64_t value);
-void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void buf_printf(struct buf *b, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 void buf_vprintf(struct buf *b, const char *fmt, va_list ap)
     __attribute__((format(printf, 2, 0)));
 

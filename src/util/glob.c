@@ -17,7 +17,8 @@ static size_t match_class(struct span pattern, size_t at, unsigned char c, bool 
             lo = (unsigned char)pattern.ptr[++i];
         }
         hi = lo;
-        if (i + 2 < pattern.len && pattern.ptr[i + 1] == '-' && pattern.ptr[i + 2] != ']') {
+        if (i + 2 < pattern.len && pattern.ptr[i + 1] == '-' &&
+            pattern.ptr[i + 2] != ']') {
             hi = (unsigned char)pattern.ptr[i + 2];
             i += 2;
         }
@@ -25,7 +26,8 @@ static size_t match_class(struct span pattern, size_t at, unsigned char c, bool 
         i++;
     }
     *ret = hit != negate;
-    return (i < pattern.len ? i + 1 : i) - at; /* an unclosed class ends with the pattern */
+    return (i < pattern.len ? i + 1 : i) -
+           at; /* an unclosed class ends with the pattern */
 }
 
 static size_t match_one(struct span pattern, size_t at, unsigned char c, bool *ret)
@@ -52,7 +54,8 @@ static size_t match_one(struct span pattern, size_t at, unsigned char c, bool *r
 bool glob_match(struct span pattern, struct span text)
 {
     size_t p = 0, t = 0;
-    size_t star = (size_t)-1, star_text = 0; /* where the last `*` may take one more byte */
+    size_t star = (size_t)-1,
+           star_text = 0; /* where the last `*` may take one more byte */
 
     while (t < text.len) {
         bool hit = false;

@@ -1,7 +1,8 @@
 /* hash: SipHash-1-3 with a per-process random key, for tables whose keys users choose.
  *
  * Without the secret key nobody can build names that collide.
- * Source of the algorithm: Aumasson and Bernstein, "SipHash: a fast short-input PRF". */
+ * Source of the algorithm: Aumasson and Bernstein, "SipHash: a fast short-input PRF".
+ */
 #ifndef LATCHD_UTIL_HASH_H
 #define LATCHD_UTIL_HASH_H
 

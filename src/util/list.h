@@ -16,12 +16,14 @@ struct list {
 #define container_of(ptr, type, member)                                                \
     ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
-/* Walks a list while the current node may be removed. `it` and `next` are list nodes. */
+/* Walks a list while the current node may be removed. `it` and `next` are list nodes.
+ */
 #define LIST_FOREACH_SAFE(it, tmp, head)                                               \
     for ((it) = (head)->next, (tmp) = (it)->next; (it) != (head);                      \
          (it) = (tmp), (tmp) = (it)->next)
 
-#define LIST_FOREACH(it, head) for ((it) = (head)->next; (it) != (head); (it) = (it)->next)
+#define LIST_FOREACH(it, head)                                                         \
+    for ((it) = (head)->next; (it) != (head); (it) = (it)->next)
 
 static inline void list_init(struct list *l)
 {

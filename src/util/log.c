@@ -14,7 +14,8 @@ enum { LINE_MAX_BYTES = 2048 };
 static enum log_level current_level = LOG_NOTICE;
 static enum log_format current_format = LOG_TEXT;
 
-static const char *const LEVEL_NAMES[] = { "debug", "info", "notice", "warning", "error" };
+static const char *const LEVEL_NAMES[] = { "debug", "info", "notice", "warning",
+                                           "error" };
 
 void log_setup(enum log_level level, enum log_format format)
 {

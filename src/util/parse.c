@@ -77,7 +77,7 @@ static bool parse_with_unit(struct span text, const struct unit *units, uint64_t
 bool parse_msec(struct span text, uint64_t *ret)
 {
     static const struct unit UNITS[] = {
-        { "", 1 },         { "ms", 1 },        { "s", 1000 },    { "m", 60000 },
+        { "", 1 },        { "ms", 1 },       { "s", 1000 }, { "m", 60000 },
         { "h", 3600000 }, { "d", 86400000 }, { NULL, 0 },
     };
 
@@ -87,7 +87,7 @@ bool parse_msec(struct span text, uint64_t *ret)
 bool parse_size(struct span text, uint64_t *ret)
 {
     static const struct unit UNITS[] = {
-        { "", 1 },          { "b", 1 },          { "kb", 1U << 10 },
+        { "", 1 },          { "b", 1 },         { "kb", 1U << 10 },
         { "mb", 1U << 20 }, { "gb", 1U << 30 }, { NULL, 0 },
     };
 

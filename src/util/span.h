@@ -35,7 +35,8 @@ static inline bool span_eq(struct span a, struct span b)
 
 static inline bool span_starts(struct span s, struct span head)
 {
-    return s.len >= head.len && (head.len == 0 || memcmp(s.ptr, head.ptr, head.len) == 0);
+    return s.len >= head.len &&
+           (head.len == 0 || memcmp(s.ptr, head.ptr, head.len) == 0);
 }
 
 /* ASCII case-insensitive comparison, for command and option words. */

@@ -6,15 +6,28 @@ static const struct {
     const char *text;
     bool match;
 } CASES[] = {
-    { "", "", true },          { "", "a", false },         { "*", "", true },
-    { "*", "abc", true },      { "a*c", "abbc", true },    { "a*c", "abbd", false },
-    { "h?llo", "hello", true }, { "h?llo", "hllo", false }, { "h[ae]llo", "hallo", true },
-    { "h[ae]llo", "hillo", false }, { "h[^e]llo", "hallo", true },
-    { "h[^e]llo", "hello", false }, { "h[a-b]llo", "hbllo", true },
-    { "h[a-b]llo", "hcllo", false }, { "h[b-a]llo", "hallo", true },
-    { "\\*", "*", true },      { "\\*", "x", false },      { "lost:*", "lost:a:b", true },
+    { "", "", true },
+    { "", "a", false },
+    { "*", "", true },
+    { "*", "abc", true },
+    { "a*c", "abbc", true },
+    { "a*c", "abbd", false },
+    { "h?llo", "hello", true },
+    { "h?llo", "hllo", false },
+    { "h[ae]llo", "hallo", true },
+    { "h[ae]llo", "hillo", false },
+    { "h[^e]llo", "hallo", true },
+    { "h[^e]llo", "hello", false },
+    { "h[a-b]llo", "hbllo", true },
+    { "h[a-b]llo", "hcllo", false },
+    { "h[b-a]llo", "hallo", true },
+    { "\\*", "*", true },
+    { "\\*", "x", false },
+    { "lost:*", "lost:a:b", true },
     { "*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false },
-    { "[abc", "a", true },     { "**x", "yx", true },      { "a\\", "a\\", true },
+    { "[abc", "a", true },
+    { "**x", "yx", true },
+    { "a\\", "a\\", true },
 };
 
 START_TEST(patterns_match_as_in_redis)

@@ -6,12 +6,18 @@ static const struct {
     bool ok;
     uint64_t value;
 } NUMBERS[] = {
-    { "0", true, 0 },      { "7", true, 7 },
-    { "", false, 0 },      { "-1", false, 0 },
-    { "+1", false, 0 },    { " 1", false, 0 },
-    { "1 ", false, 0 },    { "01", false, 0 },
-    { "1e3", false, 0 },   { "18446744073709551615", true, UINT64_MAX },
-    { "18446744073709551616", false, 0 }, { "99999999999999999999999", false, 0 },
+    { "0", true, 0 },
+    { "7", true, 7 },
+    { "", false, 0 },
+    { "-1", false, 0 },
+    { "+1", false, 0 },
+    { " 1", false, 0 },
+    { "1 ", false, 0 },
+    { "01", false, 0 },
+    { "1e3", false, 0 },
+    { "18446744073709551615", true, UINT64_MAX },
+    { "18446744073709551616", false, 0 },
+    { "99999999999999999999999", false, 0 },
 };
 
 START_TEST(numbers_are_parsed_strictly)

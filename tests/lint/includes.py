@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Layers: who may include whom, and which libraries each folder may touch.
+
+Includes of our own headers are written from src/, so the first word of an include is the
+layer. A folder may include itself and what LAYERS grants it, nobody includes daemon/.
+"""
+import pathlib
+import re
+import sys
+
+LAYERS = {
+    "util": set(),
+    "resp": {"util"},
+    "core": {"util"},
+    "io": {"util"},
+    "store": {"util", "core", "io"},
+    "net": {"util", "resp", "io"},
+    "cmd": {"util", "resp", "core", "net"},
+    "daemon": {"util", "resp", "core", "io", "store", "net", "cmd"},
+}
+
+# Headers that only some layers may use; whatever is not listed is free.
+SOCKETS = {"io", "net", "store", "daemon"}
+LIBRARIES = [
+    (r"uv(/.*)?\.h", {"io", "store", "net", "daemon"}, "libuv"),
+    (r"(hiredis/)?(hiredis|read|sds)\.h", {"store"}, "hiredis"),
+    (r"(hiredis/)?(async|adapters/.*)\.h", set(), "hiredis's async context"),
+    (r"(sys/socket|sys/un|netinet/.*|arpa/.*|netdb|poll|sys/epoll)\.h", SOCKETS, "sockets"),
+    (r"(time|sys/time|sys/timerfd)\.h", {"util", "io", "store", "net", "daemon"}, "a clock"),
+    (r"pthread\.h|threads\.h", set(), "threads"),
+    (r"(utlist|utarray|utstring)\.h", set(), "uthash's lists: util/list.h"),
+    (r"uthash\.h", {"util"}, "uthash: through util/map.h"),
+]
+OURS = [
+    ("util/log.h", {"io", "store", "net", "cmd", "daemon"}, "the log"),
+    ("util/clock.h", {"util", "io", "store", "net", "daemon"}, "a clock"),
+    ("latchd-config.h", {"cmd", "daemon"}, "the version"),
+]
+INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
+
+
+def problem(layer, own, bracket, name, sources):
+    """Why this include is wrong, or None."""
+    if bracket == "<":
+        for pattern, allowed, what in LIBRARIES:
+            if re.fullmatch(pattern, name) and layer not in allowed:
+                return f"{layer}/ must not use {what}"
+        return None
+    for header, allowed, what in OURS:
+        if name == header and layer not in allowed and own != header.replace(".h", ".c"):
+            return f"{layer}/ must not use {what}"
+    first = name.split("/")[0]
+    if first not in LAYERS or "/" not in name:
+        return None
+    if first == "daemon" and layer != "daemon":
+        return "nobody includes daemon/"
+    if first != layer and first not in LAYERS[layer]:
+        return f"{layer}/ must not include {first}/"
+    if not (sources / name).exists() and not generated(name):
+        return f"{name} is not there"
+    return None
+
+
+def generated(name):
+    return name.startswith("store/scripts")
+
+
+def main():
+    sources = pathlib.Path(sys.argv[1]) / "src"
+    bad = 0
+    for path in sorted(sources.glob("**/*.[ch]")):
+        own = path.relative_to(sources).as_posix()
+        layer = own.split("/")[0]
+        if layer not in LAYERS:
+            print(f"src/{own}: {layer}/ is not a layer of the design")
+            bad += 1
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            match = INCLUDE.match(line)
+            why = match and problem(layer, own, *match.groups(), sources)
+            if why:
+                print(f"src/{own}:{number}: {line.strip()}: {why}")
+                bad += 1
+    sys.exit(1 if bad else 0)
+
+
+main()
