@@ -1,0 +1,68 @@
+#include "daemon/server.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <uv.h>
+
+/* Calls with each word; stops when it says false. */
+static bool each_word(const char *text, bool (*fn)(const char *word))
+{
+    char word[CONFIG_VALUE_MAX + 1];
+
+    while (*text != '\0') {
+        size_t len = strcspn(text, " ");
+
+        (void)snprintf(word, sizeof(word), "%.*s", (int)len, text);
+        if (len > 0 && !fn(word)) {
+            return false;
+        }
+        text += len + (text[len] == ' ' ? 1 : 0);
+    }
+    return true;
+}
+
+static bool is_address(const char *word)
+{
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+
+    return uv_ip4_addr(word, 0, &v4) == 0 || uv_ip6_addr(word, 0, &v6) == 0;
+}
+
+static bool starts(const char *text, const char *head)
+{
+    return strncmp(text, head, strlen(head)) == 0;
+}
+
+static const char *redis_mistake(const char *redis)
+{
+    static const char *const LATER[] = { "sentinel://", "cluster://", "quorum " };
+
+    if (strcmp(redis, "embedded") == 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof(LATER) / sizeof(LATER[0]); i++) {
+        if (starts(redis, LATER[i])) {
+            return "this version knows only embedded, redis:// and unix://";
+        }
+    }
+    if (!starts(redis, "redis://") && !starts(redis, "unix://")) {
+        return "must be embedded, redis://host or unix:///path";
+    }
+    return strchr(redis, ' ') != NULL ? "only one server is wanted" : NULL;
+}
+
+bool server_check_config(const struct config *c, char *reterr, size_t room)
+{
+    const char *mistake = redis_mistake(c->redis);
+
+    if (!each_word(c->bind, is_address)) {
+        (void)snprintf(reterr, room, "bind: must be IPv4 or IPv6 addresses");
+        return false;
+    }
+    if (mistake != NULL) {
+        (void)snprintf(reterr, room, "redis: %s", mistake);
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,238 @@
+#include "daemon/config.h"
+
+#include "daemon/files.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool is_space(char ch)
+{
+    return ch == ' ' || ch == '\t' || ch == '\r';
+}
+
+static int hex_digit(char ch)
+{
+    if (ch >= '0' && ch <= '9') {
+        return ch - '0';
+    }
+    if (ch >= 'a' && ch <= 'f') {
+        return ch - 'a' + 10;
+    }
+    return ch >= 'A' && ch <= 'F' ? ch - 'A' + 10 : -1;
+}
+
+/* One escape after the backslash at *at; false: there is no such escape. */
+static bool unescape(struct span line, size_t *at, char *ret)
+{
+    static const char FROM[] = "nrt\"\\";
+    static const char TO[] = "\n\r\t\"\\";
+    char ch = *at < line.len ? line.ptr[*at] : '\0';
+    const char *found = ch == '\0' ? NULL : strchr(FROM, ch);
+
+    if (found != NULL) {
+        *ret = TO[found - FROM];
+        (*at)++;
+        return true;
+    }
+    if (ch == 'x' && *at + 2 < line.len) {
+        int high = hex_digit(line.ptr[*at + 1]);
+        int low = hex_digit(line.ptr[*at + 2]);
+
+        *ret = (char)(high * 16 + low);
+        *at += 3;
+        return high >= 0 && low >= 0;
+    }
+    return false;
+}
+
+static const char *quoted_word(struct span line, size_t *at, struct buf *out)
+{
+    (*at)++;
+    while (*at < line.len && line.ptr[*at] != '"') {
+        char ch = line.ptr[(*at)++];
+
+        if (ch == '\\' && !unescape(line, at, &ch)) {
+            return "unknown escape in quotes (there are \\\" \\\\ \\n \\r \\t \\xHH)";
+        }
+        buf_add(out, &ch, 1);
+    }
+    if (*at == line.len) {
+        return "a quote is not closed";
+    }
+    (*at)++;
+    if (*at < line.len && !is_space(line.ptr[*at])) {
+        return "a space is missing after a closing quote";
+    }
+    return NULL;
+}
+
+/* Appends the next word; NULL or what is wrong with it. */
+static const char *next_word(struct span line, size_t *at, struct buf *out)
+{
+    if (line.ptr[*at] == '"') {
+        return quoted_word(line, at, out);
+    }
+    while (*at < line.len && !is_space(line.ptr[*at])) {
+        if (line.ptr[*at] == '"') {
+            return "a quote inside a word";
+        }
+        buf_add(out, line.ptr + *at, 1);
+        (*at)++;
+    }
+    return NULL;
+}
+
+static bool skip_to_word(struct span line, size_t *at)
+{
+    while (*at < line.len && is_space(line.ptr[*at])) {
+        (*at)++;
+    }
+    return *at < line.len && line.ptr[*at] != '#';
+}
+
+bool config_parse_line(struct span line, struct buf *ret_key, struct buf *ret_value,
+                       size_t *ret_words, char *reterr, size_t room)
+{
+    const char *wrong = NULL;
+    size_t at = 0;
+
+    buf_clear(ret_key);
+    buf_clear(ret_value);
+    *ret_words = 0;
+    if (skip_to_word(line, &at)) {
+        wrong = next_word(line, &at, ret_key);
+    }
+    while (wrong == NULL && skip_to_word(line, &at)) {
+        if (*ret_words > 0) {
+            buf_add(ret_value, " ", 1);
+        }
+        wrong = next_word(line, &at, ret_value);
+        (*ret_words)++;
+    }
+    if (wrong == NULL && buf_len(ret_key) == 0 && *ret_words > 0) {
+        wrong = "the key is empty";
+    }
+    if (wrong != NULL) {
+        (void)snprintf(reterr, room, "%s", wrong);
+        return false;
+    }
+    return true;
+}
+
+struct parse_state {
+    struct config *config;
+    bool seen[CONFIG_KEYS_MAX];
+    struct buf key;
+    struct buf value;
+};
+
+/* A key as it may stand in a message: it can be anything. */
+static int shown(const struct buf *key)
+{
+    return buf_len(key) < 64 ? (int)buf_len(key) : 64;
+}
+
+static bool parse_one(struct parse_state *p, struct span line, char *reterr,
+                      size_t room)
+{
+    char why[CONFIG_ERROR_MAX / 2];
+    const struct config_key *key;
+    size_t words;
+
+    if (!config_parse_line(line, &p->key, &p->value, &words, reterr, room)) {
+        return false;
+    }
+    if (buf_len(&p->key) == 0) {
+        return true;
+    }
+    key = config_key_find(buf_span(&p->key));
+    if (key == NULL) {
+        (void)snprintf(reterr, room, "unknown key '%.*s'", shown(&p->key),
+                       buf_ptr(&p->key));
+        return false;
+    }
+    if (p->seen[config_key_index(key)]) {
+        (void)snprintf(reterr, room, "%s is there twice", key->name);
+        return false;
+    }
+    p->seen[config_key_index(key)] = true;
+    if (words == 0 || (words > 1 && key->type != KEY_WORDS)) {
+        (void)snprintf(reterr, room, "%s: %s", key->name,
+                       words == 0 ? "the value is missing"
+                                  : "one value is wanted (quote it if it has spaces)");
+        return false;
+    }
+    if (!config_set(p->config, key, buf_span(&p->value), why, sizeof(why))) {
+        (void)snprintf(reterr, room, "%s: %s", key->name, why);
+        return false;
+    }
+    return true;
+}
+
+bool config_parse(struct config *c, const char *name, struct span text, char *reterr,
+                  size_t room)
+{
+    struct parse_state p = { .config = c };
+    char why[CONFIG_ERROR_MAX * 3 / 4];
+    unsigned number = 0;
+    bool ok = true;
+
+    while (ok && text.len > 0) {
+        const char *end = memchr(text.ptr, '\n', text.len);
+        size_t len = end == NULL ? text.len : (size_t)(end - text.ptr);
+
+        number++;
+        ok = parse_one(&p, span_of(text.ptr, len), why, sizeof(why));
+        len += end == NULL ? 0 : 1;
+        text = span_of(text.ptr + len, text.len - len);
+    }
+    if (!ok) {
+        (void)snprintf(reterr, room, "%s:%u: %s", name, number, why);
+    }
+    buf_reset(&p.key);
+    buf_reset(&p.value);
+    return ok;
+}
+
+bool config_load(struct config *c, const char *path, char *reterr, size_t room)
+{
+    struct buf text = { 0 };
+    int err = file_read(path, CONFIG_FILE_MAX, &text, NULL);
+    bool ok = false;
+
+    if (err != 0) {
+        (void)snprintf(reterr, room, "%s: %s", path, strerror(err));
+    } else {
+        ok = config_parse(c, path, buf_span(&text), reterr, room);
+    }
+    buf_reset(&text);
+    return ok;
+}
+
+void config_quote(struct span value, bool words, struct buf *out)
+{
+    bool plain = value.len > 0 && value.ptr[0] != '#';
+
+    for (size_t i = 0; i < value.len; i++) {
+        unsigned char ch = (unsigned char)value.ptr[i];
+
+        plain = plain && ch != '"' && ch > 0x20 - (words ? 1 : 0) && ch != 0x7f;
+    }
+    if (plain) {
+        buf_add_span(out, value);
+        return;
+    }
+    buf_add_str(out, "\"");
+    for (size_t i = 0; i < value.len; i++) {
+        unsigned char ch = (unsigned char)value.ptr[i];
+
+        if (ch == '"' || ch == '\\') {
+            buf_printf(out, "\\%c", ch);
+        } else if (ch < 0x20 || ch == 0x7f) {
+            buf_printf(out, "\\x%02x", ch);
+        } else {
+            buf_add(out, &value.ptr[i], 1);
+        }
+    }
+    buf_add_str(out, "\"");
+}

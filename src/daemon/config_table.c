@@ -1,0 +1,109 @@
+#include "daemon/config.h"
+
+#include "latchd/protocol.h"
+
+#define FIELD(name) offsetof(struct config, name)
+#define MINUTES 60000ULL
+#define HOURS (60 * MINUTES)
+#define DAYS (24 * HOURS)
+#define KB 1024ULL
+#define GB (KB * KB * KB)
+#define TEXT_OF_(x) #x
+#define TEXT_OF(x) TEXT_OF_(x)
+
+static const char *const FSYNCS[] = { "everysec", "always", NULL };
+static const char *const LEVELS[] = { "debug",   "info",  "notice",
+                                      "warning", "error", NULL };
+static const char *const FORMATS[] = { "text", "json", NULL };
+
+static const char NETWORK[] = "Network";
+static const char REDIS[] = "Redis";
+static const char LOCKS[] = "Locks";
+static const char SECURITY[] = "Security";
+static const char LOGGING[] = "Log";
+
+/* name, type, field, default, min, max, choices, flags, section, help */
+const struct config_key CONFIG_KEYS[] = {
+    { "bind", KEY_WORDS, FIELD(bind), "127.0.0.1 ::1", 1, CONFIG_VALUE_MAX, NULL, 0,
+      NETWORK,
+      "Addresses to listen on. One that this machine lacks is an error, unless it is\n"
+      "::1." },
+    { "port", KEY_COUNT, FIELD(port), TEXT_OF(LATCHD_DEFAULT_PORT), 0, 65535, NULL, 0,
+      NETWORK,
+      "TCP port. 0: no TCP when a unix socket is given, else the kernel chooses\n"
+      "one, and the log says which." },
+    { "unixsocket", KEY_TEXT, FIELD(unixsocket), "", 0, 107, NULL, 0, NETWORK,
+      "Path of a unix socket to listen on; empty: none." },
+    { "unixsocketperm", KEY_OCTAL, FIELD(unixsocketperm), "700", 0, 0777, NULL, 0,
+      NETWORK, "Permissions of the unix socket, octal." },
+    { "tcp-backlog", KEY_COUNT, FIELD(tcp_backlog), "511", 1, 65535, NULL, 0, NETWORK,
+      "Connections that the kernel keeps waiting to be accepted." },
+    { "tcp-keepalive", KEY_MSEC, FIELD(tcp_keepalive_ms), "10s", 0, HOURS, NULL,
+      KEY_LIVE, NETWORK,
+      "A silent client is probed after this long (rounded up to seconds), then three\n"
+      "times, 3 s apart, and given up. 0: never." },
+    { "timeout", KEY_MSEC, FIELD(timeout_ms), "0", 0, 365 * DAYS, NULL, KEY_LIVE,
+      NETWORK,
+      "Connections that neither hold, wait nor subscribe are closed after this much\n"
+      "silence. 0: never." },
+    { "maxclients", KEY_COUNT, FIELD(maxclients), "10000", 1, 10000000, NULL, KEY_LIVE,
+      NETWORK,
+      "Connections at a time. Lowered, with a warning, to what the limit of open\n"
+      "files allows." },
+    { "query-buffer-limit", KEY_SIZE, FIELD(query_buffer_limit), "1mb", KB, GB, NULL,
+      KEY_LIVE, NETWORK,
+      "Unread or unfinished input of one connection; more closes it." },
+    { "output-buffer-limit", KEY_SIZE, FIELD(output_buffer_limit), "8mb", 64 * KB, GB,
+      NULL, KEY_LIVE, NETWORK,
+      "Replies that one connection does not take in; more closes it." },
+    { "redis", KEY_WORDS, FIELD(redis), "embedded", 1, CONFIG_VALUE_MAX, NULL, 0, REDIS,
+      "Where the locks are kept: embedded (a private Redis that latchd runs itself),\n"
+      "redis://[user:password@]host[:port][/db], or unix:///path." },
+    { "redis-timeout", KEY_MSEC, FIELD(redis_timeout_ms), "3s", 10, 10 * MINUTES, NULL,
+      KEY_LIVE, REDIS, "How long one call to Redis may take." },
+    { "state-dir", KEY_TEXT, FIELD(state_dir), "", 0, 4000, NULL, 0, REDIS,
+      "Directory of the embedded Redis. Empty: $STATE_DIRECTORY, else\n"
+      "$XDG_STATE_HOME/latchd, else ~/.local/state/latchd." },
+    { "embedded-fsync", KEY_CHOICE, FIELD(embedded_fsync), "everysec", 0, 0, FSYNCS, 0,
+      REDIS,
+      "always: a power cut loses nothing. everysec: faster; a power cut may lose two\n"
+      "seconds, so after one nothing is granted for one watchdog-timeout." },
+    { "watchdog-timeout", KEY_MSEC, FIELD(watchdog_timeout_ms), "30s", 500, DAYS, NULL,
+      KEY_LIVE, LOCKS,
+      "Lease of a lock that was taken without LEASE; renewed every third of it." },
+    { "grace", KEY_GRACE, FIELD(grace_ms), "-1", 0, DAYS, NULL, KEY_LIVE, LOCKS,
+      "How long such a lock outlives its last connection. -1: the rest of its lease,\n"
+      "0: it is freed at once." },
+    { "recheck", KEY_MSEC, FIELD(recheck_ms), "5s", 10, HOURS, NULL, KEY_LIVE, LOCKS,
+      "The first waiter of a name asks Redis at least this often." },
+    { "handoff-limit", KEY_COUNT, FIELD(handoff_limit), "64", 1, 1000000, NULL,
+      KEY_LIVE, LOCKS,
+      "After so many hand-overs in a row among this daemon's clients others get a\n"
+      "chance, if there are others." },
+    { "handoff-pause", KEY_MSEC, FIELD(handoff_pause_ms), "2ms", 0, MINUTES, NULL,
+      KEY_LIVE, LOCKS, "How long this daemon's first waiter stands back then." },
+    { "max-lease", KEY_MSEC, FIELD(max_lease_ms), "24h", LATCHD_LEASE_MIN_MS,
+      365 * DAYS, NULL, KEY_LIVE, LOCKS, "Longest LEASE that a client may ask for." },
+    { "max-wait", KEY_MSEC, FIELD(max_wait_ms), "0", 0, 365 * DAYS, NULL, KEY_LIVE,
+      LOCKS, "Longest WAIT that a client may ask for. 0: no limit." },
+    { "max-keep", KEY_MSEC, FIELD(max_keep_ms), "30s", 0, DAYS, NULL, KEY_LIVE, LOCKS,
+      "Longest KEEP that a client may ask for." },
+    { "max-waiters", KEY_COUNT, FIELD(max_waiters), "1000000", 1, 1000000000, NULL,
+      KEY_LIVE, LOCKS, "LOCKs that may wait at a time." },
+    { "max-holds", KEY_COUNT, FIELD(max_holds), "10000000", 1, 1000000000, NULL,
+      KEY_LIVE, LOCKS, "Locks that this daemon's clients may hold at a time." },
+    { "max-name-length", KEY_COUNT, FIELD(max_name_length), TEXT_OF(LATCHD_NAME_MAX), 1,
+      LATCHD_NAME_MAX, NULL, 0, LOCKS, "Longest name of a lock, in bytes." },
+    { "requirepass", KEY_TEXT, FIELD(requirepass), "", 0, 512, NULL,
+      KEY_LIVE | KEY_SECRET, SECURITY,
+      "Password that clients must give (AUTH, HELLO). Empty: none. It is never shown\n"
+      "by CONFIG GET or --print-config." },
+    { "log-level", KEY_CHOICE, FIELD(log_level), "notice", 0, 0, LEVELS, KEY_LIVE,
+      LOGGING, "debug, info, notice, warning or error." },
+    { "log-format", KEY_CHOICE, FIELD(log_format), "text", 0, 0, FORMATS, 0, LOGGING,
+      "text, or json for log collectors. Lines go to standard error." },
+};
+
+const size_t CONFIG_KEY_COUNT = sizeof(CONFIG_KEYS) / sizeof(CONFIG_KEYS[0]);
+_Static_assert(sizeof(CONFIG_KEYS) / sizeof(CONFIG_KEYS[0]) <= CONFIG_KEYS_MAX,
+               "CONFIG_KEYS_MAX is too small");

@@ -1,0 +1,229 @@
+#include "daemon/config.h"
+#include "daemon/files.h"
+#include "daemon/options.h"
+#include "support/runner.h"
+#include "support/scratch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct config config;
+static char err[CONFIG_ERROR_MAX];
+
+static void setup(void)
+{
+    config_init(&config);
+    err[0] = '\0';
+}
+
+static void teardown(void)
+{
+    config_fini(&config);
+}
+
+static bool parse(const char *text)
+{
+    return config_parse(&config, "f", span_str(text), err, sizeof(err));
+}
+
+static const struct {
+    const char *text;
+    const char *bind;
+    uint64_t port;
+    const char *password;
+} GOOD[] = {
+    { "", "127.0.0.1 ::1", 5625, "" },
+    { "\n\n  # nothing\n#port 1\n", "127.0.0.1 ::1", 5625, "" },
+    { "port 7\nbind 0.0.0.0", "0.0.0.0", 7, "" },
+    { " \tport\t7 \r\nbind  10.0.0.1\t::  # both\r\n", "10.0.0.1 ::", 7, "" },
+    { "bind \"10.0.0.1 ::\"", "10.0.0.1 ::", 5625, "" },
+    { "requirepass \"a \\\"b\\\" \\\\ \\x41#\"", "127.0.0.1 ::1", 5625,
+      "a \"b\" \\ A#" },
+    { "requirepass a#b", "127.0.0.1 ::1", 5625, "a#b" },
+    { "requirepass \"\"", "127.0.0.1 ::1", 5625, "" },
+};
+
+START_TEST(lines_are_read)
+{
+    ck_assert_msg(parse(GOOD[_i].text), "%s", err);
+    ck_assert_str_eq(config.bind, GOOD[_i].bind);
+    ck_assert_uint_eq(config.port, GOOD[_i].port);
+    ck_assert_str_eq(config.requirepass, GOOD[_i].password);
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    const char *why;
+} BAD[] = {
+    { "prot 1", "f:1: unknown key 'prot'" },
+    { "# x\n\nport 70000\n", "f:3: port: must be between 0 and 65535" },
+    { "port 1\nbind ::\nPort 2\n", "f:3: port is there twice" },
+    { "port", "f:1: port: the value is missing" },
+    { "port # 7", "f:1: port: the value is missing" },
+    { "port 1 2", "f:1: port: one value is wanted (quote it if it has spaces)" },
+    { "requirepass \"a", "f:1: a quote is not closed" },
+    { "requirepass \"a\"b", "f:1: a space is missing after a closing quote" },
+    { "requirepass a\"b\"", "f:1: a quote inside a word" },
+    { "requirepass \"\\q\"",
+      "f:1: unknown escape in quotes (there are \\\" \\\\ \\n \\r \\t \\xHH)" },
+    { "requirepass \"\\x4",
+      "f:1: unknown escape in quotes (there are \\\" \\\\ \\n \\r "
+      "\\t \\xHH)" },
+    { "\"\" x", "f:1: the key is empty" },
+};
+
+START_TEST(mistakes_name_file_line_and_reason)
+{
+    ck_assert(!parse(BAD[_i].text));
+    ck_assert_str_eq(err, BAD[_i].why);
+}
+END_TEST
+
+START_TEST(what_is_printed_reads_back_the_same)
+{
+    struct config again;
+    struct buf out = { 0 };
+
+    ck_assert(parse("port 7\nbind ::\nunixsocket \"/tmp/a b#\\\"\"\ngrace 5s\n"
+                    "log-level debug\nmax-lease 36h\nquery-buffer-limit 3kb\n"));
+    config_print(&config, &out);
+    config_init(&again);
+    ck_assert_msg(config_parse(&again, "f", buf_span(&out), err, sizeof(err)), "%s",
+                  err);
+    for (size_t i = 0; i < CONFIG_KEY_COUNT; i++) {
+        ck_assert_msg(config_same(&config, &again, &CONFIG_KEYS[i]), "%s",
+                      CONFIG_KEYS[i].name);
+    }
+    config_fini(&again);
+    buf_reset(&out);
+}
+END_TEST
+
+START_TEST(a_password_is_not_printed)
+{
+    struct buf out = { 0 };
+
+    ck_assert(parse("requirepass s3cret"));
+    config_print(&config, &out);
+    ck_assert_ptr_null(memmem(buf_ptr(&out), buf_len(&out), "s3cret", 6));
+    buf_reset(&out);
+}
+END_TEST
+
+static void write_file(const char *path, const char *text)
+{
+    ck_assert_int_eq(file_replace(path, span_str(text), 0640), 0);
+}
+
+START_TEST(a_rewrite_keeps_comments_and_replaces_in_place)
+{
+    struct buf text = { 0 };
+    char path[128];
+    mode_t mode;
+
+    scratch_path("conf", ".conf", path, sizeof(path));
+    write_file(path, "# mine\nport 7 # web\ntimeout 60000\nlog-level debug\n");
+    ck_assert(config_load(&config, path, err, sizeof(err)));
+    config.log_level = 2;
+    config.maxclients = 9;
+    ck_assert_msg(config_rewrite(&config, path, err, sizeof(err)), "%s", err);
+    ck_assert_int_eq(file_read(path, CONFIG_FILE_MAX, &text, &mode), 0);
+    buf_add(&text, "", 1);
+    ck_assert_str_eq(buf_ptr(&text),
+                     "# mine\nport 7 # web\ntimeout 60000\nlog-level notice\n"
+                     "maxclients 9\n");
+    ck_assert_uint_eq(mode, 0640);
+    buf_reset(&text);
+    (void)unlink(path);
+}
+END_TEST
+
+START_TEST(a_file_that_cannot_be_read_is_named)
+{
+    ck_assert(!config_load(&config, "/nowhere/latchd.conf", err, sizeof(err)));
+    ck_assert_str_eq(err, "/nowhere/latchd.conf: No such file or directory");
+    ck_assert(!config_load(&config, "/", err, sizeof(err)));
+    ck_assert(!config_rewrite(&config, "/nowhere/latchd.conf", err, sizeof(err)));
+}
+END_TEST
+
+static bool read_words(const char *const *argv, struct config *ret)
+{
+    struct options options;
+    int argc = 0;
+
+    while (argv[argc] != NULL) {
+        argc++;
+    }
+    return options_parse(argc, argv, &options, err, sizeof(err)) &&
+           options_config(&options, ret, err, sizeof(err));
+}
+
+START_TEST(the_command_line_wins_over_the_file)
+{
+    struct config c;
+    char path[128];
+    const char *argv[] = { "latchd", "--port=8", "--config", path,      "--grace",
+                           "-1",     "--bind",   "::",       "0.0.0.0", NULL };
+
+    scratch_path("conf", ".conf", path, sizeof(path));
+    write_file(path, "port 7\ngrace 1s\ntimeout 5s\n");
+    ck_assert_msg(read_words(argv, &c), "%s", err);
+    ck_assert_uint_eq(c.port, 8);
+    ck_assert_int_eq(c.grace_ms, -1);
+    ck_assert_str_eq(c.bind, ":: 0.0.0.0");
+    ck_assert_uint_eq(c.timeout_ms, 5000);
+    config_fini(&c);
+    (void)unlink(path);
+}
+END_TEST
+
+static const struct {
+    const char *argv[6];
+    const char *why;
+} BAD_WORDS[] = {
+    { { "l", "--prot", "1" }, "--prot: there is no such option, see --help" },
+    { { "l", "--port" }, "--port: the value is missing" },
+    { { "l", "--port", "--grace", "1" }, "--port: the value is missing" },
+    { { "l", "--port", "1", "--port=2" }, "--port: it is there twice" },
+    { { "l", "--port", "x" }, "--port: must be a number" },
+    { { "l", "--port", "1", "2" }, "2: unexpected; a file is named with --config" },
+    { { "l", "my.conf" }, "my.conf: unexpected; a file is named with --config" },
+    { { "l", "--config" }, "--config: the file is missing" },
+    { { "l", "--config", "a", "--config=b" }, "--config: it is there twice" },
+    { { "l", "--config", "/nowhere" }, "/nowhere: No such file or directory" },
+    { { "l", "--" }, "--: there is no such option, see --help" },
+    { { "l", "--=1" }, "--: there is no such option, see --help" },
+};
+
+START_TEST(mistakes_in_words_are_named)
+{
+    struct config c;
+
+    ck_assert(!read_words(BAD_WORDS[_i].argv, &c));
+    ck_assert_str_eq(err, BAD_WORDS[_i].why);
+}
+END_TEST
+
+#define ROWS(table) ((int)(sizeof(table) / sizeof((table)[0])))
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("config_file");
+    TCase *tc = tcase_create("file");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, lines_are_read, 0, ROWS(GOOD));
+    tcase_add_loop_test(tc, mistakes_name_file_line_and_reason, 0, ROWS(BAD));
+    tcase_add_test(tc, what_is_printed_reads_back_the_same);
+    tcase_add_test(tc, a_password_is_not_printed);
+    tcase_add_test(tc, a_rewrite_keeps_comments_and_replaces_in_place);
+    tcase_add_test(tc, a_file_that_cannot_be_read_is_named);
+    tcase_add_test(tc, the_command_line_wins_over_the_file);
+    tcase_add_loop_test(tc, mistakes_in_words_are_named, 0, ROWS(BAD_WORDS));
+    suite_add_tcase(s, tc);
+    return s;
+}
