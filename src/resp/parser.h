@@ -8,6 +8,7 @@
 
 #include "util/span.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,11 +20,14 @@ enum {
 };
 
 struct resp_limits {
-    size_t args_max;
+    size_t args_max; /* RESP_ARGS_MAX if that is less */
     size_t bulk_max; /* bytes of one argument */
+    bool unauth;     /* the limits are those before AUTH: only the error texts differ */
 };
 
-/* One request. `argv` belongs to the parser and is valid until it is used again. */
+/* One request. `argv` belongs to the parser and is valid until it is used again. An
+ * argument points into the input, or into the parser's memory where quotes were taken
+ * off an inline command; it has no NUL at its end. */
 struct resp_request {
     const struct span *argv;
     size_t argc;
@@ -31,6 +35,7 @@ struct resp_request {
 
 struct resp_parser;
 
+/* One parser serves any number of connections: it keeps nothing between calls. */
 struct resp_parser *resp_parser_new(void);
 void resp_parser_free(struct resp_parser *p);
 
@@ -42,9 +47,10 @@ enum resp_status {
 
 /* Parses one request at the start of `data`. *ret_used: bytes to drop (RESP_DONE).
  * `hint` is the caller's, one per connection: 0 at first, kept between calls while
- * RESP_INCOMPLETE so that the same bytes are not scanned twice, 0 after RESP_DONE. */
+ * RESP_INCOMPLETE so that the same bytes are not scanned twice, 0 after RESP_DONE. The
+ * limits may change between requests only. */
 enum resp_status resp_parse(struct resp_parser *p, const struct resp_limits *limits,
-                            struct span data, size_t *hint, size_t *ret_used,
+                            struct span data, uint64_t *hint, size_t *ret_used,
                             struct resp_request *ret);
 
 /* The text after "Protocol error: ", NUL-terminated. */

@@ -1,0 +1,157 @@
+/* inline: commands typed by a person: words on one line, with quotes as Redis has them.
+ *
+ *   "..."  \n \r \t \b \a \xHH and \ before any other byte
+ *   '...'  only \' is special
+ *
+ * A closing quote must be followed by a blank or the end of the line. */
+#include "resp/parser_priv.h"
+
+#include <stdint.h>
+
+/* The line while it is split. `out` is where the next unquoted argument is built. */
+struct line {
+    const char *at;
+    const char *end;
+    char *out;
+};
+
+static bool is_blank(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* After a backslash inside "...". */
+static char unescape(struct line *line)
+{
+    char c = *line->at++;
+
+    switch (c) {
+    case 'n':
+        return '\n';
+    case 'r':
+        return '\r';
+    case 't':
+        return '\t';
+    case 'b':
+        return '\b';
+    case 'a':
+        return '\a';
+    case 'x':
+        if (line->end - line->at >= 2 && hex_digit(line->at[0]) >= 0 &&
+            hex_digit(line->at[1]) >= 0) {
+            c = (char)(hex_digit(line->at[0]) * 16 + hex_digit(line->at[1]));
+            line->at += 2;
+        }
+        return c;
+    default:
+        return c;
+    }
+}
+
+/* line->at is behind the opening quote; afterwards behind the closing one. */
+static bool take_quoted(struct line *line, char quote)
+{
+    while (line->at < line->end) {
+        char c = *line->at++;
+
+        if (c == quote) {
+            return line->at == line->end || is_blank(*line->at);
+        }
+        if (c == '\\' && line->at < line->end && (quote == '"' || *line->at == quote)) {
+            c = unescape(line);
+        }
+        *line->out++ = c;
+    }
+    return false;
+}
+
+/* One word, without copying it if there is no quote in it. False: unbalanced quotes. */
+static bool take_word(struct line *line, struct span *ret)
+{
+    const char *first = line->at;
+    char *copy = line->out;
+
+    while (line->at < line->end && !is_blank(*line->at) && *line->at != '"' &&
+           *line->at != '\'') {
+        line->at++;
+    }
+    if (line->at == line->end || is_blank(*line->at)) {
+        *ret = span_of(first, (size_t)(line->at - first));
+        return true;
+    }
+    memcpy(line->out, first, (size_t)(line->at - first));
+    line->out += line->at - first;
+    /* A closing quote ends the word, so there is at most one quoted part. */
+    if (!take_quoted(line, *line->at++)) {
+        return false;
+    }
+    *ret = span_of(copy, (size_t)(line->out - copy));
+    return true;
+}
+
+static enum resp_status split(struct resp_parser *p, const struct resp_limits *limits,
+                              struct span text, struct resp_request *ret)
+{
+    struct line line = { text.ptr, text.ptr + text.len, p->scratch };
+    size_t argc = 0;
+
+    for (;;) {
+        while (line.at < line.end && is_blank(*line.at)) {
+            line.at++;
+        }
+        if (line.at == line.end) {
+            break;
+        }
+        if (argc == resp_args_max(limits)) {
+            return resp_broken(p, limits->unauth ? "unauthenticated multibulk length"
+                                                 : "too big inline request");
+        }
+        if (!take_word(&line, &p->argv[argc])) {
+            return resp_broken(p, "unbalanced quotes in request");
+        }
+        argc++;
+    }
+    /* A browser can be made to send a request with our commands in its body to this
+     * port. It always says one of these first. */
+    if (argc > 0 && (span_eq_nocase(p->argv[0], SPAN("POST")) ||
+                     span_eq_nocase(p->argv[0], SPAN("Host:")))) {
+        return resp_broken(p, "this is not an HTTP server");
+    }
+    *ret = (struct resp_request){ .argv = p->argv, .argc = argc };
+    return RESP_DONE;
+}
+
+enum resp_status resp_parse_inline(struct resp_parser *p,
+                                   const struct resp_limits *limits, struct span data,
+                                   uint64_t *hint, size_t *ret_used,
+                                   struct resp_request *ret)
+{
+    size_t scanned = (size_t)*hint;
+    const char *newline = memchr(data.ptr + scanned, '\n', data.len - scanned);
+    size_t len = newline == NULL ? data.len : (size_t)(newline - data.ptr);
+    enum resp_status status;
+
+    if (len > RESP_INLINE_MAX) {
+        return resp_broken(p, "too big inline request");
+    }
+    if (newline == NULL) {
+        *hint = data.len;
+        return RESP_INCOMPLETE;
+    }
+    /* The \r of a \r\n is a blank, and so are more of them. */
+    status = split(p, limits, span_of(data.ptr, len), ret);
+    if (status == RESP_DONE) {
+        *ret_used = len + 1;
+        *hint = 0;
+    }
+    return status;
+}

@@ -1,0 +1,165 @@
+#include "resp/writer.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { NUMBER_ROOM = 24 }; /* prefix, sign, 19 digits, CRLF */
+
+/* The type byte, a decimal, CRLF. By hand, as each reply has at least one of them. */
+static void add_header(struct buf *out, char type, int64_t value)
+{
+    char text[NUMBER_ROOM];
+    char *at = text + sizeof(text);
+    uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+
+    *--at = '\n';
+    *--at = '\r';
+    do {
+        *--at = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest != 0);
+    if (value < 0) {
+        *--at = '-';
+    }
+    *--at = type;
+    buf_add(out, at, (size_t)(text + sizeof(text) - at));
+}
+
+/* From byte `first` on, everything that could end the line becomes a space. */
+static void make_one_line(struct buf *out, size_t first)
+{
+    for (char *at = out->data + out->head + first; at < out->data + out->tail; at++) {
+        if ((unsigned char)*at < ' ' || *at == 0x7f) {
+            *at = ' ';
+        }
+    }
+}
+
+void resp_simple(struct buf *out, const char *text)
+{
+    buf_add(out, "+", 1);
+    buf_add_str(out, text);
+    buf_add(out, "\r\n", 2);
+}
+
+void resp_error(struct buf *out, const char *word, struct span text)
+{
+    size_t first;
+
+    buf_add(out, "-", 1);
+    buf_add_str(out, word);
+    buf_add(out, " ", 1);
+    first = buf_len(out);
+    buf_add_span(out, text);
+    make_one_line(out, first);
+    buf_add(out, "\r\n", 2);
+}
+
+void resp_errorf(struct buf *out, const char *word, const char *fmt, ...)
+{
+    va_list ap;
+    size_t first;
+
+    buf_add(out, "-", 1);
+    buf_add_str(out, word);
+    buf_add(out, " ", 1);
+    first = buf_len(out);
+    va_start(ap, fmt);
+    buf_vprintf(out, fmt, ap);
+    va_end(ap);
+    make_one_line(out, first);
+    buf_add(out, "\r\n", 2);
+}
+
+void resp_int(struct buf *out, int64_t value)
+{
+    add_header(out, ':', value);
+}
+
+void resp_bulk(struct buf *out, struct span s)
+{
+    add_header(out, '$', (int64_t)s.len);
+    buf_add_span(out, s);
+    buf_add(out, "\r\n", 2);
+}
+
+void resp_bulk_str(struct buf *out, const char *text)
+{
+    resp_bulk(out, span_str(text));
+}
+
+void resp_verbatim(struct buf *out, int proto, struct span text)
+{
+    if (proto < 3) {
+        resp_bulk(out, text);
+        return;
+    }
+    add_header(out, '=', (int64_t)text.len + 4);
+    buf_add(out, "txt:", 4);
+    buf_add_span(out, text);
+    buf_add(out, "\r\n", 2);
+}
+
+void resp_null(struct buf *out, int proto)
+{
+    buf_add_str(out, proto < 3 ? "$-1\r\n" : "_\r\n");
+}
+
+void resp_null_array(struct buf *out, int proto)
+{
+    buf_add_str(out, proto < 3 ? "*-1\r\n" : "_\r\n");
+}
+
+void resp_bool(struct buf *out, int proto, bool value)
+{
+    if (proto < 3) {
+        resp_int(out, value);
+    } else {
+        buf_add_str(out, value ? "#t\r\n" : "#f\r\n");
+    }
+}
+
+void resp_double(struct buf *out, int proto, double value)
+{
+    char text[64];
+
+    if (isnan(value)) {
+        (void)snprintf(text, sizeof(text), "nan");
+    } else if (isinf(value)) {
+        (void)snprintf(text, sizeof(text), value > 0 ? "inf" : "-inf");
+    } else {
+        (void)snprintf(text, sizeof(text), "%.17g", value);
+    }
+    if (proto < 3) {
+        resp_bulk_str(out, text);
+    } else {
+        buf_add(out, ",", 1);
+        buf_add_str(out, text);
+        buf_add(out, "\r\n", 2);
+    }
+}
+
+void resp_array(struct buf *out, size_t count)
+{
+    add_header(out, '*', (int64_t)count);
+}
+
+void resp_map(struct buf *out, int proto, size_t pairs)
+{
+    if (proto < 3) {
+        add_header(out, '*', (int64_t)pairs * 2);
+    } else {
+        add_header(out, '%', (int64_t)pairs);
+    }
+}
+
+void resp_set(struct buf *out, int proto, size_t count)
+{
+    add_header(out, proto < 3 ? '*' : '~', (int64_t)count);
+}
+
+void resp_push(struct buf *out, int proto, size_t count)
+{
+    add_header(out, proto < 3 ? '*' : '>', (int64_t)count);
+}
