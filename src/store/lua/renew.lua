@@ -1,0 +1,123 @@
+-- Gives up to 100 holds their lease.
+--
+-- KEYS  two for each hold: the lock; anonymous and ID: its keeper key, named: the entries
+-- ARGV  1 deadline, us   2 instance   3 by how much a helper key outlives a lock, ms
+--       and five for each hold: letters (a, i, n: its kind; x exact, f the fence key too,
+--       k it has a keeper key), lease in ms, field, token ('0': not known), entry id
+-- Gives LATE | OK and a number for each hold, as below
+-- Fence keys and marks are looked for in a few cases only, and composed here.
+
+--@include part_time.lua
+local OK, GONE, ENDED, ELSEWHERE, WRONGTYPE = 0, 1, 2, 3, 4
+local instance, outlive = ARGV[2], tonumber(ARGV[3])
+
+local function tagged(prefix, lock)
+    if string.find(lock, '{', 1, true) then
+        return prefix .. lock
+    end
+    return prefix .. '{' .. lock .. '}'
+end
+
+local function has_mark(lock, id, token)
+    local mark = redis.call('GET', tagged('latchd:ended:', lock) .. ':' .. id)
+    if not mark then
+        return false
+    end
+    local ended = string.match(mark, ' (%d+)$')
+    return token == '0' or ended == '0' or ended == token
+end
+
+-- The lease may be cut only if nobody else counts on it.
+local function is_shared(entries_key, count)
+    local values = redis.call('HVALS', entries_key)
+    for _, value in ipairs(values) do
+        if string.sub(value, 1, 16) ~= instance then
+            return true
+        end
+    end
+    return count > #values
+end
+
+-- Who keeps a named owner's entry; OK: this instance does.
+local function named_state(lock, entries_key, field, count, entry, token)
+    local value = redis.call('HGET', entries_key, entry)
+    if count and value and string.sub(value, 33) == field then
+        return string.sub(value, 1, 16) == instance and OK or ELSEWHERE
+    end
+    if has_mark(lock, entry, token) then
+        return ENDED
+    end
+    return not count and has_mark(lock, 'owner:' .. field, token) and ENDED or GONE
+end
+
+-- The same of an anonymous or ID hold. Without a keeper key the taker keeps it; who took
+-- an ID hold, and whether it is still the grant that we know, is in the fence key.
+local function own_state(lock, keeper_key, field, count, flags, token)
+    if not count then
+        return has_mark(lock, field, token) and ENDED or GONE
+    end
+    if not string.find(flags, 'i', 1, true) then
+        local keeper = redis.call('GET', keeper_key)
+        return (keeper or instance) == instance and OK or ELSEWHERE
+    end
+    local both = redis.call('MGET', keeper_key, tagged('latchd:fence:', lock))
+    local keeper = both[1]
+    local last, taker, who = string.match(both[2] or '', '^(%d+) f(................)(.*)$')
+    if who == field then
+        if token ~= '0' and token ~= last then
+            return GONE
+        end
+        keeper = keeper or taker
+    end
+    return (keeper or instance) == instance and OK or ELSEWHERE
+end
+
+local function renew(lock, helper_key, flags, lease, field, token, entry)
+    local found = redis.call('HMGET', lock, 'mode', field)
+    local count = found[2] and tonumber(found[2])
+    if found[1] then
+        return WRONGTYPE
+    end
+    local named = string.find(flags, 'n', 1, true)
+    local state
+    if named then
+        state = named_state(lock, helper_key, field, count, entry, token)
+    else
+        state = own_state(lock, helper_key, field, count, flags, token)
+    end
+    if state ~= OK then
+        return state
+    end
+    local exact = string.find(flags, 'x', 1, true)
+    if exact and not (named and is_shared(helper_key, count)) then
+        redis.call('PEXPIRE', lock, lease)
+    else
+        raise(lock, lease)
+    end
+    if named then
+        raise(helper_key, lease + outlive)
+    elseif string.find(flags, 'k', 1, true) then
+        redis.call('SET', helper_key, instance, 'PX', lease + outlive)
+    end
+    if string.find(flags, 'f', 1, true) then
+        raise(tagged('latchd:fence:', lock), lease + outlive)
+    end
+    return OK
+end
+
+local reply = { 'OK' }
+for i = 1, #KEYS / 2 do
+    local a = 5 * i - 1
+    -- One name that has become something else must not fail the others.
+    local ran, state = pcall(renew, KEYS[2 * i - 1], KEYS[2 * i], ARGV[a],
+        tonumber(ARGV[a + 1]), ARGV[a + 2], ARGV[a + 3], ARGV[a + 4])
+    if not ran then
+        local err = type(state) == 'table' and state.err or state
+        if not string.find(err, 'WRONGTYPE', 1, true) then
+            return redis.error_reply(err)
+        end
+        state = WRONGTYPE
+    end
+    reply[i + 1] = state
+end
+return reply

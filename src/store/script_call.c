@@ -1,0 +1,222 @@
+#include "store/script_call.h"
+
+#include "store/command.h"
+
+#include <assert.h>
+
+static const char FENCE[] = "latchd:fence:";
+static const char ENTRIES[] = "latchd:entries:";
+static const char KEEPER[] = "latchd:keeper:";
+static const char ENDED[] = "latchd:ended:";
+static const char CHANNEL[] = "redisson_lock__channel:";
+
+static const char *const KIND_LETTERS[] = {
+    [OWNER_ANONYMOUS] = "a",
+    [OWNER_ID] = "i",
+    [OWNER_NAMED] = "n",
+};
+
+static const char *const TARGET_WORDS[] = {
+    [TARGET_FIELD] = "field", [TARGET_REQUEST] = "request", [TARGET_TOKEN] = "token",
+    [TARGET_ID] = "id",       [TARGET_ENTRY] = "entry",     [TARGET_OWNER] = "owner",
+    [TARGET_ANY] = "any",
+};
+
+static void begin(struct buf *out, enum lua_id script, size_t keys, size_t args)
+{
+    command_begin(out, 3 + keys + args);
+    command_word(out, SPAN("EVALSHA"));
+    command_word(out, span_of(LUA_SCRIPTS[script].sha1, LUA_SHA1_LEN));
+    command_uint(out, keys);
+}
+
+/* `<prefix>{N}:<what>` */
+static void add_key_of(struct buf *out, const char *prefix, struct span name,
+                       struct span what)
+{
+    bool tagged = memchr(name.ptr, '{', name.len) != NULL;
+    struct span parts[] = {
+        span_str(prefix),
+        tagged ? SPAN_NONE : SPAN("{"),
+        name,
+        tagged ? SPAN_NONE : SPAN("}"),
+        SPAN(":"),
+        what,
+    };
+
+    command_join(out, parts, sizeof(parts) / sizeof(parts[0]));
+}
+
+static uint64_t helper_ttl(uint64_t lease_ms)
+{
+    return lease_ms + OP_FENCE_TTL_MS;
+}
+
+/* How the scripts know a claim: an anonymous one by its request. */
+static struct span claim_word(const struct claim *c)
+{
+    return c->kind == OWNER_ANONYMOUS ? c->entry : c->field;
+}
+
+static void call_acquire(struct buf *out, const struct op *op, const char *instance,
+                         uint64_t deadline_us)
+{
+    const struct claim *c = &op->claim;
+    bool named = c->kind == OWNER_NAMED;
+
+    begin(out, LUA_ACQUIRE, c->kind == OWNER_ANONYMOUS ? 2 : 4, named ? 9 : 8);
+    command_word(out, op->name);
+    command_key(out, FENCE, op->name, SPAN_NONE);
+    if (named) {
+        command_key(out, ENTRIES, op->name, SPAN_NONE);
+        add_key_of(out, ENDED, op->name, c->entry);
+    } else if (c->kind == OWNER_ID) {
+        add_key_of(out, KEEPER, op->name, c->field);
+        add_key_of(out, ENDED, op->name, c->field);
+    }
+    command_uint(out, deadline_us);
+    command_word(out, span_str(KIND_LETTERS[c->kind]));
+    command_uint(out, c->lease_ms);
+    command_uint(out, helper_ttl(c->lease_ms));
+    command_uint(out, op->seen_token);
+    command_word(out, claim_word(c));
+    command_uint(out, op->reenter_only ? 1 : 0);
+    command_word(out, span_str(instance));
+    if (named) {
+        command_word(out, c->entry);
+    }
+}
+
+static void add_target(struct buf *out, const struct target *t)
+{
+    command_word(out, span_str(TARGET_WORDS[t->kind]));
+    command_word(out, t->field);
+    command_word(out, t->entry);
+    command_uint(out, t->token);
+}
+
+static void add_release_flags(struct buf *out, const struct op *op)
+{
+    struct span flags[] = {
+        op->own_accord ? SPAN("o") : SPAN_NONE,
+        op->force ? SPAN("f") : SPAN_NONE,
+        op->mark ? SPAN("m") : SPAN_NONE,
+        op->yield == YIELD_ALWAYS ? SPAN("y") : SPAN_NONE,
+        op->yield == YIELD_IF_OTHERS ? SPAN("q") : SPAN_NONE,
+        op->subscribed ? SPAN("s") : SPAN_NONE,
+    };
+
+    command_join(out, flags, sizeof(flags) / sizeof(flags[0]));
+}
+
+static void call_release(struct buf *out, const struct op *op, const char *instance,
+                         uint64_t deadline_us)
+{
+    const struct claim *next = &op->claim;
+
+    begin(out, LUA_RELEASE, 3, op->has_next ? 17 : 11);
+    command_word(out, op->name);
+    command_key(out, FENCE, op->name, SPAN_NONE);
+    command_key(out, ENTRIES, op->name, SPAN_NONE);
+    command_uint(out, deadline_us);
+    add_target(out, &op->target);
+    add_release_flags(out, op);
+    command_word(out, span_str(instance));
+    command_key(out, KEEPER, op->name, SPAN(":"));
+    command_key(out, ENDED, op->name, SPAN(":"));
+    command_key(out, CHANNEL, op->name, SPAN_NONE);
+    command_uint(out, OP_ENDED_MS);
+    if (op->has_next) {
+        command_word(out, span_str(KIND_LETTERS[next->kind]));
+        command_word(out, claim_word(next));
+        command_word(out, next->entry);
+        command_uint(out, next->lease_ms);
+        command_uint(out, helper_ttl(next->lease_ms));
+        command_uint(out, op->seen_token);
+    }
+}
+
+static void add_renew_item(struct buf *out, const struct renew_item *item)
+{
+    struct span letters[] = {
+        span_str(KIND_LETTERS[item->kind]),
+        item->exact ? SPAN("x") : SPAN_NONE,
+        item->fence ? SPAN("f") : SPAN_NONE,
+        item->kept ? SPAN("k") : SPAN_NONE,
+    };
+
+    command_join(out, letters, sizeof(letters) / sizeof(letters[0]));
+    command_uint(out, item->lease_ms);
+    command_word(out, item->field);
+    command_uint(out, item->token);
+    command_word(out, item->entry);
+}
+
+static void call_renew(struct buf *out, const struct op *op, const char *instance,
+                       uint64_t deadline_us)
+{
+    assert(op->item_count <= OP_RENEW_MAX);
+    begin(out, LUA_RENEW, 2 * op->item_count, 3 + 5 * op->item_count);
+    for (size_t i = 0; i < op->item_count; i++) {
+        const struct renew_item *item = &op->items[i];
+
+        command_word(out, item->name);
+        if (item->kind == OWNER_NAMED) {
+            command_key(out, ENTRIES, item->name, SPAN_NONE);
+        } else {
+            add_key_of(out, KEEPER, item->name, item->field);
+        }
+    }
+    command_uint(out, deadline_us);
+    command_word(out, span_str(instance));
+    command_uint(out, OP_FENCE_TTL_MS);
+    for (size_t i = 0; i < op->item_count; i++) {
+        add_renew_item(out, &op->items[i]);
+    }
+}
+
+static void call_attach(struct buf *out, const struct op *op, const char *instance,
+                        uint64_t deadline_us)
+{
+    begin(out, LUA_ATTACH, 3, 10);
+    command_word(out, op->name);
+    command_key(out, FENCE, op->name, SPAN_NONE);
+    command_key(out, ENTRIES, op->name, SPAN_NONE);
+    command_uint(out, deadline_us);
+    add_target(out, &op->target);
+    command_word(out, span_str(instance));
+    command_key(out, KEEPER, op->name, SPAN(":"));
+    command_uint(out, op->lease_ms);
+    command_uint(out, helper_ttl(op->lease_ms));
+    command_uint(out, op->exact ? 1 : 0);
+}
+
+static void call_inspect(struct buf *out, const struct op *op)
+{
+    begin(out, LUA_INSPECT, 2, 1);
+    command_word(out, op->name);
+    command_key(out, FENCE, op->name, SPAN_NONE);
+    command_uint(out, SCRIPT_FIELDS_MAX);
+}
+
+void script_call(struct buf *out, const struct op *op, const char *instance,
+                 uint64_t deadline_us)
+{
+    switch (op->kind) {
+    case OP_ACQUIRE:
+        call_acquire(out, op, instance, deadline_us);
+        break;
+    case OP_RELEASE:
+        call_release(out, op, instance, deadline_us);
+        break;
+    case OP_RENEW:
+        call_renew(out, op, instance, deadline_us);
+        break;
+    case OP_ATTACH:
+        call_attach(out, op, instance, deadline_us);
+        break;
+    case OP_INSPECT:
+        call_inspect(out, op);
+        break;
+    }
+}

@@ -1,0 +1,34 @@
+/* script_call: an op as the EVALSHA that does it, and the reply as the op's result.
+ *
+ * Pure functions: no link, no clock. What a result points to belongs to the reply or to
+ * the struct script_result, and is valid as long as both are. A reply of another shape
+ * than the script gives is OP_ERROR. */
+#ifndef LATCHD_STORE_SCRIPT_CALL_H
+#define LATCHD_STORE_SCRIPT_CALL_H
+
+#include "core/op.h"
+#include "store/scripts.h"
+#include "util/buf.h"
+
+#include <hiredis/hiredis.h>
+#include <stdint.h>
+
+enum { SCRIPT_FIELDS_MAX = 1000 /* owners that OP_INSPECT tells at most */ };
+
+/* `deadline_us`: Redis time after which the script does nothing. */
+void script_call(struct buf *out, const struct op *op, const char *instance,
+                 uint64_t deadline_us);
+
+struct script_result {
+    struct op_result result;
+    enum renew_result items[OP_RENEW_MAX];
+    struct op_field *fields; /* freed by script_result_fini() */
+};
+
+/* `item_count`: of the op, when it was OP_RENEW. Sets everything but the result's id.
+ */
+void script_reply(const redisReply *reply, enum op_kind kind, size_t item_count,
+                  struct script_result *ret);
+void script_result_fini(struct script_result *r);
+
+#endif

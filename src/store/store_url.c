@@ -1,0 +1,190 @@
+#include "store/store.h"
+#include "util/alloc.h"
+#include "util/parse.h"
+
+#include <stdlib.h>
+
+enum { DB_MAX = 1000000, PORT_MAX = 65535 };
+
+static int hex_of(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* A copy with %xx replaced; NULL if one is malformed, or a NUL. */
+static char *decode(struct span text)
+{
+    char *copy = xmemdup0(text.ptr, text.len);
+    size_t len = 0;
+
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+
+        if (c == '%') {
+            int high = i + 2 < text.len ? hex_of(text.ptr[i + 1]) : -1;
+            int low = high < 0 ? -1 : hex_of(text.ptr[i + 2]);
+
+            c = low < 0 ? '\0' : (char)(high * 16 + low);
+            i += 2;
+        }
+        if (c == '\0') {
+            free(copy);
+            return NULL;
+        }
+        copy[len++] = c;
+    }
+    copy[len] = '\0';
+    return copy;
+}
+
+/* What stands before the first (or last) `c`; `rest` is what follows. */
+static bool cut(struct span *rest, char c, bool last, struct span *ret)
+{
+    const char *at = NULL;
+
+    if (rest->len != 0) {
+        at = last ? memrchr(rest->ptr, c, rest->len) : memchr(rest->ptr, c, rest->len);
+    }
+    if (at == NULL) {
+        return false;
+    }
+    *ret = span_of(rest->ptr, (size_t)(at - rest->ptr));
+    *rest = span_of(at + 1, rest->len - ret->len - 1);
+    return true;
+}
+
+static bool parse_db(struct span text, struct store_url *url)
+{
+    uint64_t db;
+
+    if (!parse_u64(text, DB_MAX, &db)) {
+        return false;
+    }
+    url->db = (unsigned)db;
+    return true;
+}
+
+static const char *parse_user(struct span text, struct store_url *url)
+{
+    struct span user;
+
+    if (!cut(&text, ':', false, &user)) {
+        return "a user needs a password: redis://user:password@host";
+    }
+    url->password = decode(text);
+    if (user.len != 0) {
+        url->user = decode(user);
+    }
+    if (url->password == NULL || (user.len != 0 && url->user == NULL)) {
+        return "a % in user or password is followed by two hex digits, not 00";
+    }
+    if (url->password[0] == '\0') {
+        return "the password is empty";
+    }
+    return NULL;
+}
+
+static const char *parse_host(struct span text, struct store_url *url)
+{
+    struct span host;
+    struct span port = SPAN("6379");
+    uint64_t number;
+
+    if (span_starts(text, SPAN("["))) {
+        if (!cut(&text, ']', false, &host)) {
+            return "an IPv6 address needs a closing ]";
+        }
+        host = span_of(host.ptr + 1, host.len - 1);
+        if (text.len != 0 && text.ptr[0] != ':') {
+            return "after ] comes :port";
+        }
+        if (text.len != 0) {
+            port = span_of(text.ptr + 1, text.len - 1);
+        }
+    } else if (cut(&text, ':', false, &host)) {
+        port = text;
+    } else {
+        host = text;
+    }
+    if (host.len == 0) {
+        return "the host is missing";
+    }
+    if (memchr(host.ptr, '\0', host.len) != NULL) {
+        return "the host is malformed";
+    }
+    if (!parse_u64(port, PORT_MAX, &number) || number == 0) {
+        return "the port is a number from 1 to 65535";
+    }
+    url->host = xmemdup0(host.ptr, host.len);
+    url->port = xmemdup0(port.ptr, port.len);
+    return NULL;
+}
+
+static const char *parse_tcp(struct span rest, struct store_url *url)
+{
+    struct span part;
+    const char *err = NULL;
+
+    if (cut(&rest, '@', true, &part)) {
+        err = parse_user(part, url);
+    }
+    if (err == NULL && cut(&rest, '/', false, &part)) {
+        if (rest.len != 0 && !parse_db(rest, url)) {
+            return "the database is a number: redis://host:port/db";
+        }
+        rest = part;
+    }
+    return err == NULL ? parse_host(rest, url) : err;
+}
+
+static const char *parse_unix(struct span rest, struct store_url *url)
+{
+    struct span path = rest;
+
+    if (cut(&rest, '?', false, &path) &&
+        (!span_starts(rest, SPAN("db=")) ||
+         !parse_db(span_of(rest.ptr + 3, rest.len - 3), url))) {
+        return "after ? only db=number is known";
+    }
+    if (path.len < 2 || path.ptr[0] != '/') {
+        return "the path is absolute: unix:///path";
+    }
+    url->unix_path = xmemdup0(path.ptr, path.len);
+    return NULL;
+}
+
+bool store_url_parse(const char *text, struct store_url *ret, const char **reterr)
+{
+    struct store_url url = { 0 };
+    struct span all = span_str(text);
+    const char *err = "it begins with redis:// or unix://";
+
+    if (span_starts(all, SPAN("redis://"))) {
+        err = parse_tcp(span_of(text + 8, all.len - 8), &url);
+    } else if (span_starts(all, SPAN("unix://"))) {
+        err = parse_unix(span_of(text + 7, all.len - 7), &url);
+    } else if (span_starts(all, SPAN("rediss://"))) {
+        err = "TLS to Redis is not supported";
+    }
+    if (err != NULL) {
+        store_url_fini(&url);
+        *reterr = err;
+        return false;
+    }
+    *ret = url;
+    return true;
+}
+
+void store_url_fini(struct store_url *url)
+{
+    free(url->unix_path);
+    free(url->host);
+    free(url->port);
+    free(url->user);
+    free(url->password);
+    *url = (struct store_url){ 0 };
+}
