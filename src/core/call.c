@@ -1,0 +1,268 @@
+/* Requests that wait for one answer of Redis: RENEW, LOCKINFO, and a LOCK that was sent
+ * again after its grant. UNLOCK and FORCEUNLOCK wait here too, for their duty. */
+#include "core/state.h"
+#include "util/alloc.h"
+
+static struct span keep_span(char **at, struct span s)
+{
+    char *start = *at;
+
+    if (s.len != 0) {
+        memcpy(start, s.ptr, s.len);
+    }
+    *at += s.len;
+    return span_of(start, s.len);
+}
+
+struct call *call_new(struct locks *l, enum call_kind kind, struct lock *lock,
+                      const struct hold_req *req)
+{
+    struct call *c = xcalloc(1, sizeof(*c) + req->owner.len + 2 * req->id.len + 32);
+    char *at = c->data;
+
+    c->kind = kind;
+    c->lock = lock;
+    lock->refs++;
+    c->ref = req->from;
+    c->token = req->token;
+    c->lease_ms = req->lease_ms;
+    c->session = session_get(l, req->from.conn);
+    list_append(&c->session->calls, &c->in_session);
+    list_init(&c->in_waiting);
+    c->id = keep_span(&at, req->id);
+    if (req->owner.len != 0) {
+        c->target = req->id.len != 0 ? TARGET_ENTRY : TARGET_OWNER;
+        c->field = keep_span(&at, req->owner);
+    } else if (req->id.len != 0) {
+        c->target = TARGET_ID;
+        c->field = keep_span(&at, SPAN("latchd:id:"));
+        (void)keep_span(&at, req->id);
+        c->field.len += req->id.len;
+    } else {
+        c->target = TARGET_TOKEN;
+    }
+    if (req->id.len != 0) {
+        c->entry = keep_span(&at, SPAN("id:"));
+        (void)keep_span(&at, req->id);
+        c->entry.len += req->id.len;
+    }
+    timer_set(l, &c->timer, TIMER_CALL, l->now + l->cfg.redis_timeout_ms);
+    return c;
+}
+
+/* Who asked for its kept grant has gone before it got it: KEEP begins anew. */
+static void keep_again(struct locks *l, struct call *c)
+{
+    struct request *r = request_find(l, lock_name(c->lock), c->id);
+    struct entry *e = r == NULL ? NULL : r->entry;
+
+    if (e != NULL && e->kept && !e->ending && !heap_armed(&e->timer.node)) {
+        entry_keep(l, e);
+    }
+}
+
+void call_free(struct locks *l, struct call *c)
+{
+    if (c->duty != NULL) {
+        c->duty->call = NULL;
+    }
+    if (c->work != NULL) {
+        c->work->call = NULL;
+    }
+    if (c->kind == CALL_REGRANT) {
+        keep_again(l, c);
+    }
+    timer_stop(l, &c->timer);
+    list_del(&c->in_session);
+    list_del(&c->in_waiting);
+    c->lock->refs--;
+    lock_touch(l, c->lock);
+    session_idle(l, c->session);
+    free(c);
+}
+
+void call_on_timer(struct locks *l, struct call *c)
+{
+    say_error(l, c->ref, LOCK_BACKEND,
+              l->up ? "Redis did not answer in time" : "Redis cannot be reached");
+    call_free(l, c);
+}
+
+void call_send(struct locks *l, struct call *c)
+{
+    bool look = c->kind == CALL_INFO;
+    struct work *w;
+    struct op *op;
+
+    if (!l->up) {
+        list_del(&c->in_waiting);
+        list_append(&l->calls, &c->in_waiting);
+        return;
+    }
+    w = work_new(l, look ? WORK_INSPECT : WORK_ATTACH, c->lock);
+    w->call = c;
+    w->lease_ms = c->lease_ms != 0 ? c->lease_ms : l->cfg.watchdog_ms;
+    c->work = w;
+    op = work_op(l, w, look ? OP_INSPECT : OP_ATTACH);
+    if (look) {
+        return;
+    }
+    op->target = (struct target){
+        .kind = c->target,
+        .field = op_copy(l, c->field),
+        .entry = op_copy(l, c->entry),
+        .token = c->token,
+    };
+    op->lease_ms = w->lease_ms;
+    op->exact = c->kind == CALL_RENEW && c->lease_ms != 0;
+}
+
+void call_regrant(struct locks *l, struct entry *e, const struct lock_req *req)
+{
+    struct hold_req as = {
+        .from = req->from,
+        .name = req->name,
+        .owner = req->owner,
+        .id = req->id,
+        .lease_ms = e->want->fixed ? e->want->lease_ms : 0,
+    };
+    struct call *c = call_new(l, CALL_REGRANT, e->hold->lock, &as);
+
+    timer_stop(l, &e->timer); /* KEEP is over: the client is there */
+    call_send(l, c);
+}
+
+/* The local entry of a hold that Redis has just confirmed for us. */
+static struct entry *adopt(struct locks *l, struct lock *lock, struct work *w,
+                           const struct op_result *r)
+{
+    struct hold *h = lock->hold;
+    enum owner_kind kind = field_kind(r->owner);
+    struct want *want;
+    struct entry *e;
+
+    if (h != NULL &&
+        (!span_eq(h->field, r->owner) || (r->token != 0 && h->token != r->token))) {
+        hold_lost(l, h);
+        h = NULL;
+    }
+    if (h == NULL) {
+        h = hold_new(l, lock, r->owner, kind, r->token);
+    }
+    h->keeper_key = h->keeper_key || kind != OWNER_NAMED;
+    hold_confirm(l, h, w->sent, w->lease_ms);
+    e = hold_find_entry(h, r->entry);
+    if (e == NULL) {
+        struct span id = kind == OWNER_ID
+                             ? span_of(r->owner.ptr + 10, r->owner.len - 10)
+                         : span_starts(r->entry, SPAN("id:"))
+                             ? span_of(r->entry.ptr + 3, r->entry.len - 3)
+                             : SPAN_NONE;
+
+        want = want_found(kind, r->owner, r->entry, id);
+        want->grace_ms = l->cfg.grace_ms;
+        e = hold_add_entry(l, h, want);
+        want_unref(want);
+    }
+    return e;
+}
+
+/* An ID that this daemon did not know is known from now on. */
+static void know_request(struct locks *l, struct lock *lock, struct entry *e)
+{
+    struct request *r;
+
+    if (e->want->id.len == 0 || e->request != NULL) {
+        return;
+    }
+    r = request_find(l, lock_name(lock), e->want->id);
+    if (r == NULL) {
+        r = request_new(l, lock_name(lock), e->want);
+    }
+    if (r->waiter == NULL && r->entry == NULL && r->over_at == NEVER) {
+        r->entry = e;
+        e->request = r;
+    }
+}
+
+static void attached(struct locks *l, struct work *w, const struct op_result *r)
+{
+    struct call *c = w->call;
+    struct entry *e = adopt(l, w->lock, w, r);
+    struct attach *a;
+
+    if (e->ending && !entry_rescue(l, e)) {
+        say_error(l, c->ref, LOCK_NOTHELD, "that hold is being released");
+        return;
+    }
+    know_request(l, w->lock, e);
+    e->fixed = c->lease_ms != 0;
+    if (e->fixed) {
+        e->until = hold_vouch_until(w->sent, c->lease_ms);
+        if (e->hold->kind != OWNER_NAMED) {
+            e->hold->until = e->until;
+        } else {
+            timer_set(l, &e->timer, TIMER_ENTRY, e->until);
+        }
+    }
+    a = entry_attach(l, e, c->session);
+    lock_seen(l, w->lock, w->id, (int64_t)w->lease_ms);
+    hold_schedule(l, e->hold);
+    if (c->kind == CALL_REGRANT) {
+        say_token(l, c->ref, r->token, a->grant);
+    } else {
+        say_int(l, c->ref, r->ttl_ms);
+    }
+}
+
+static void attach_refused(struct locks *l, struct work *w, const struct op_result *r)
+{
+    struct call *c = w->call;
+    struct hold *h = w->lock->hold;
+    char text[256];
+    size_t len = r->text.len < sizeof(text) - 1 ? r->text.len : sizeof(text) - 1;
+
+    switch (r->status) {
+    case OP_WRONGTYPE:
+        say_error(l, c->ref, LOCK_WRONGTYPE,
+                  "the name is in use by another kind of lock or data");
+        break;
+    case OP_ERROR:
+        memcpy(text, r->text.ptr, len);
+        text[len] = '\0';
+        say_error(l, c->ref, LOCK_BACKEND, text);
+        break;
+    default:
+        say_error(l, c->ref, LOCK_NOTHELD,
+                  c->kind == CALL_REGRANT ? "request is over"
+                                          : "that hold is not there");
+        break;
+    }
+    if (c->kind == CALL_REGRANT && h != NULL && r->status != OP_ERROR) {
+        hold_lost(l, h);
+    }
+}
+
+void attach_done(struct locks *l, struct work *w, const struct op_result *r)
+{
+    struct call *c = w->call;
+    struct lock *lock = w->lock;
+
+    if (c == NULL) {
+        work_free(l, w); /* the client has left: the lease it was given ends it */
+        return;
+    }
+    if (r->status == OP_UNKNOWN || r->status == OP_LATE) {
+        work_free(l, w);
+        call_send(l, c);
+        return;
+    }
+    if (r->status == OP_OK) {
+        attached(l, w, r);
+    } else {
+        attach_refused(l, w, r);
+        lock_touch(l, lock);
+    }
+    work_free(l, w);
+    call_free(l, c);
+}

@@ -1,0 +1,158 @@
+/* One LOCK's share of a hold, and the connections that keep it. */
+#include "core/state.h"
+#include "util/alloc.h"
+
+struct attach *entry_attach(struct locks *l, struct entry *e, struct session *s)
+{
+    struct attach *a;
+    struct list *it;
+
+    LIST_FOREACH(it, &e->attaches)
+    {
+        a = container_of(it, struct attach, in_entry);
+        if (a->session == s) {
+            a->grant = ++l->next_grant;
+            return a;
+        }
+    }
+    a = xcalloc(1, sizeof(*a));
+    a->entry = e;
+    a->session = s;
+    a->grant = ++l->next_grant;
+    list_append(&e->attaches, &a->in_entry);
+    list_prepend(&s->attaches, &a->in_session); /* the newest is looked for most */
+    e->hold->attached++;
+    e->kept = false;
+    if (!e->fixed) {
+        timer_stop(l, &e->timer); /* grace and KEEP are over: somebody is there */
+        e->hold->exact_ms = 0;
+    }
+    return a;
+}
+
+void attach_free(struct locks *l, struct attach *a)
+{
+    list_del(&a->in_entry);
+    list_del(&a->in_session);
+    a->entry->hold->attached--;
+    session_idle(l, a->session);
+    free(a);
+}
+
+void entry_keep(struct locks *l, struct entry *e)
+{
+    e->kept = true;
+    timer_set(l, &e->timer, TIMER_ENTRY, l->now + e->want->keep_ms);
+    hold_schedule(l, e->hold);
+}
+
+/* A watchdogged entry whose last connection closed: grace begins. */
+static void begin_grace(struct locks *l, struct entry *e)
+{
+    struct hold *h = e->hold;
+    uint64_t grace = e->want->grace_ms < 0 ? 0 : (uint64_t)e->want->grace_ms;
+
+    if (e->want->grace_ms == 0) {
+        duty_end_entry(l, e);
+    } else if (e->want->grace_ms > 0) {
+        timer_set(l, &e->timer, TIMER_ENTRY, l->now + grace);
+        if (h->attached == 0 && list_first(&h->entries)->next == &h->entries) {
+            h->exact_ms = grace + GRACE_SLACK_MS + grace / 50;
+            renew_want(l, h);
+        }
+    } else if (h->attached != 0) {
+        /* Others keep the hold alive: this entry goes when its lease would have ended.
+         */
+        timer_set(l, &e->timer, TIMER_ENTRY, h->until);
+    }
+    hold_schedule(l, h);
+}
+
+void entry_detach(struct locks *l, struct attach *a)
+{
+    struct entry *e = a->entry;
+
+    list_del(&a->in_entry);
+    list_del(&a->in_session);
+    e->hold->attached--;
+    free(a);
+    if (!list_empty(&e->attaches) || e->ending || e->fixed || l->stopping) {
+        return;
+    }
+    begin_grace(l, e);
+}
+
+bool entry_rescue(struct locks *l, struct entry *e)
+{
+    struct lock *lock = e->hold->lock;
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &lock->duties)
+    {
+        struct duty *d = container_of(it, struct duty, in_lock);
+        bool sent = d->tries > 0;
+
+        if (d->local == e && d->own_accord && !sent) {
+            duty_free(l, lock, d);
+            e->ending = false;
+            return true;
+        }
+    }
+    return false;
+}
+
+void entry_disown(struct locks *l, struct entry *e)
+{
+    struct request *r = e->request;
+
+    if (r != NULL) {
+        e->request = NULL;
+        r->entry = NULL;
+        request_idle(l, r);
+    }
+}
+
+void entry_on_timer(struct locks *l, struct entry *e)
+{
+    bool alone = list_first(&e->hold->entries)->next == &e->hold->entries;
+
+    if (e->ending) {
+        return;
+    }
+    /* A fixed lease that is the whole hold ends by itself, in Redis and here. */
+    if (e->fixed && !e->kept && alone) {
+        return;
+    }
+    if (e->kept) {
+        entry_disown(l, e); /* nobody ever learnt of the grant: the ID may start anew */
+    }
+    duty_end_entry(l, e);
+}
+
+void entry_free(struct locks *l, struct entry *e)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &e->attaches)
+    {
+        attach_free(l, container_of(it, struct attach, in_entry));
+    }
+    timer_stop(l, &e->timer);
+    if (e->request != NULL) {
+        e->request->entry = NULL;
+        request_idle(l, e->request);
+    }
+    for (it = e->hold->lock->duties.next; it != &e->hold->lock->duties; it = it->next) {
+        struct duty *d = container_of(it, struct duty, in_lock);
+
+        if (d->local == e) {
+            d->local = NULL;
+        }
+    }
+    if (e->hold->checked == e) {
+        e->hold->checked = NULL;
+    }
+    list_del(&e->in_hold);
+    want_unref(e->want);
+    free(e);
+}

@@ -1,0 +1,269 @@
+/* What this daemon vouches for: one owner's grant of one name. */
+#include "core/state.h"
+#include "util/alloc.h"
+
+struct hold *hold_new(struct locks *l, struct lock *lock, struct span field,
+                      enum owner_kind kind, uint64_t token)
+{
+    struct hold *h = xcalloc(1, sizeof(*h) + field.len);
+
+    memcpy(h->data, field.ptr, field.len);
+    h->field = span_of(h->data, field.len);
+    h->lock = lock;
+    h->kind = kind;
+    h->token = token;
+    h->since = h->fence_at = l->now;
+    h->state = LOCK_STATE_HELD;
+    list_init(&h->in_due);
+    list_init(&h->entries);
+    list_append(&l->holds, &h->in_all);
+    l->hold_count++;
+    lock->hold = h;
+    if (!heap_armed(&l->pulse.node)) {
+        timer_set(l, &l->pulse, TIMER_PULSE, l->now + PULSE_MS);
+    }
+    return h;
+}
+
+/* When a lease that was asked for at `sent` is over for us: 1 % and 50 ms early, for
+ * clocks that do not run alike. */
+uint64_t hold_vouch_until(uint64_t sent, uint64_t lease_ms)
+{
+    uint64_t margin = lease_ms / 100 + 50;
+
+    return sent + (lease_ms > margin ? lease_ms - margin : 0);
+}
+
+struct entry *hold_find_entry(const struct hold *h, struct span id)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &h->entries)
+    {
+        struct entry *e = container_of(it, struct entry, in_hold);
+
+        if (h->kind != OWNER_NAMED || span_eq(e->want->entry, id)) {
+            return e;
+        }
+    }
+    return NULL;
+}
+
+struct entry *hold_add_entry(struct locks *l, struct hold *h, struct want *want)
+{
+    struct entry *e = hold_find_entry(h, want->entry);
+
+    if (e != NULL) {
+        return e; /* granted before, found again */
+    }
+    e = xcalloc(1, sizeof(*e));
+    e->hold = h;
+    e->want = want_ref(want);
+    e->fixed = want->fixed;
+    list_init(&e->attaches);
+    list_prepend(&h->entries, &e->in_hold); /* newest first */
+    if (e->fixed) {
+        e->until = hold_vouch_until(h->confirmed, want->lease_ms);
+        if (h->kind == OWNER_NAMED) {
+            timer_set(l, &e->timer, TIMER_ENTRY, e->until);
+        }
+    }
+    return e;
+}
+
+void hold_confirm(struct locks *l, struct hold *h, uint64_t sent, uint64_t lease_ms)
+{
+    uint64_t until = hold_vouch_until(sent, lease_ms);
+
+    if (sent > h->confirmed) {
+        h->confirmed = sent;
+    }
+    if (until > h->until) {
+        h->until = until;
+    }
+    h->state = LOCK_STATE_HELD;
+    hold_schedule(l, h);
+}
+
+bool hold_certain(const struct locks *l, const struct hold *h)
+{
+    return h->state == LOCK_STATE_HELD && l->now < h->until;
+}
+
+static bool ending(const struct hold *h)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &h->entries)
+    {
+        if (!container_of(it, struct entry, in_hold)->ending) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool watchdogged(const struct hold *h)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &h->entries)
+    {
+        struct entry *e = container_of(it, struct entry, in_hold);
+
+        if (!e->fixed && !e->ending && (e->kept || !list_empty(&e->attaches))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint64_t hold_lease(const struct locks *l, const struct hold *h)
+{
+    uint64_t until = 0;
+    struct list *it;
+
+    if (h->exact_ms != 0) {
+        return h->exact_ms;
+    }
+    if (ending(h)) {
+        return 0;
+    }
+    if (watchdogged(h)) {
+        return l->cfg.watchdog_ms;
+    }
+    LIST_FOREACH(it, &h->entries)
+    {
+        struct entry *e = container_of(it, struct entry, in_hold);
+
+        if (e->fixed && !e->ending && e->until > until) {
+            until = e->until;
+        }
+    }
+    return until > l->now ? until - l->now : 0;
+}
+
+/* One timer for all that can come next: a renewal, doubt, the end. */
+void hold_schedule(struct locks *l, struct hold *h)
+{
+    uint64_t third = l->cfg.watchdog_ms / 3;
+    uint64_t at = h->until;
+
+    if (hold_lease(l, h) != 0) {
+        h->due = h->confirmed + third;
+        if (h->renewal == NULL && list_empty(&h->in_due) && h->due < at) {
+            /* Early by a bit that differs, so that grants of one moment spread. */
+            uint64_t early = h->token % (third / 5 + 1);
+
+            at = (h->due - early) / RENEW_SLOT_MS * RENEW_SLOT_MS;
+            at = at < h->not_before ? h->not_before : at;
+        } else if (h->state == LOCK_STATE_HELD &&
+                   h->due + l->cfg.redis_timeout_ms < at) {
+            at = h->due + l->cfg.redis_timeout_ms;
+        }
+    } else {
+        h->due = UINT64_MAX;
+    }
+    timer_set(l, &h->timer, TIMER_HOLD, at > l->now ? at : l->now + 1);
+}
+
+void hold_uncertain(struct locks *l, struct hold *h)
+{
+    if (h->state == LOCK_STATE_UNCERTAIN) {
+        return;
+    }
+    h->state = LOCK_STATE_UNCERTAIN;
+    say_notice(l, NOTICE_UNCERTAIN, h);
+    hold_schedule(l, h);
+}
+
+void hold_on_timer(struct locks *l, struct hold *h)
+{
+    if (l->now >= h->until) {
+        if (ending(h)) {
+            hold_forget(l, h, true); /* its owner had given it up already */
+        } else {
+            hold_lost(l, h);
+        }
+        return;
+    }
+    if (h->due != UINT64_MAX) {
+        if (l->now >= h->not_before) {
+            renew_want(l, h);
+        }
+        if (l->now >= h->due + l->cfg.redis_timeout_ms) {
+            hold_uncertain(l, h);
+        }
+    }
+    hold_schedule(l, h);
+}
+
+static void hold_free(struct locks *l, struct hold *h)
+{
+    struct lock *lock = h->lock;
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &h->entries)
+    {
+        entry_free(l, container_of(it, struct entry, in_hold));
+    }
+    if (h->renewal != NULL) {
+        h->renewal->holds[h->renewal_slot] = NULL;
+    }
+    timer_stop(l, &h->timer);
+    list_del(&h->in_due);
+    list_del(&h->in_all);
+    l->hold_count--;
+    if (lock->hold == h) {
+        lock->hold = NULL;
+    }
+    lock_touch(l, lock);
+    free(h);
+}
+
+static void end_request(struct locks *l, struct entry *e, int64_t answer)
+{
+    struct request *r = e->request;
+
+    if (r != NULL) {
+        e->request = NULL;
+        r->entry = NULL;
+        request_over(l, r, answer);
+    }
+}
+
+void hold_forget(struct locks *l, struct hold *h, bool over)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &h->entries)
+    {
+        struct entry *e = container_of(it, struct entry, in_hold);
+
+        if (over) {
+            end_request(l, e, -1);
+        }
+    }
+    hold_free(l, h);
+}
+
+void hold_lost(struct locks *l, struct hold *h)
+{
+    struct lock *lock = h->lock;
+    struct list *it, *at;
+
+    l->stats.lost++;
+    say_notice(l, NOTICE_LOST, h);
+    LIST_FOREACH(it, &h->entries)
+    {
+        struct entry *e = container_of(it, struct entry, in_hold);
+
+        end_request(l, e, -1);
+        LIST_FOREACH(at, &e->attaches)
+        {
+            session_lost(container_of(at, struct attach, in_entry)->session, lock);
+        }
+    }
+    hold_free(l, h);
+    lock_ask(l, lock);
+}

@@ -1,0 +1,218 @@
+/* A name that somebody here holds or waits for, and what is to be asked about it next.
+ */
+#include "core/state.h"
+#include "util/alloc.h"
+
+struct span lock_name(const struct lock *lock)
+{
+    return span_of(lock->name, lock->name_len);
+}
+
+struct lock *lock_find(const struct locks *l, struct span name)
+{
+    struct lock *lock;
+
+    HASH_FIND(hh, l->names, name.ptr, name.len, lock);
+    return lock;
+}
+
+struct lock *lock_get(struct locks *l, struct span name)
+{
+    struct lock *lock = lock_find(l, name);
+
+    if (lock == NULL) {
+        lock = xcalloc(1, sizeof(*lock) + name.len);
+        memcpy(lock->name, name.ptr, name.len);
+        lock->name_len = name.len;
+        list_init(&lock->queue);
+        list_init(&lock->duties);
+        list_init(&lock->in_dirty);
+        HASH_ADD_KEYPTR(hh, l->names, lock->name, lock->name_len, lock);
+    }
+    lock_touch(l, lock);
+    return lock;
+}
+
+struct waiter *lock_head(const struct lock *lock)
+{
+    struct list *first = list_first(&lock->queue);
+
+    return first == NULL ? NULL : container_of(first, struct waiter, in_queue);
+}
+
+void lock_touch(struct locks *l, struct lock *lock)
+{
+    if (list_empty(&lock->in_dirty)) {
+        list_append(&l->dirty, &lock->in_dirty);
+    }
+}
+
+void lock_ask(struct locks *l, struct lock *lock)
+{
+    lock->ask = true;
+    lock_touch(l, lock);
+}
+
+void lock_seen(struct locks *l, struct lock *lock, uint64_t op_id, int64_t ttl_ms)
+{
+    uint64_t pause = l->cfg.recheck_ms;
+
+    if (op_id > lock->seen_op) {
+        lock->seen_op = op_id;
+    }
+    /* One more than the TTL, as Redis rounds it down. */
+    if (ttl_ms >= 0 && (uint64_t)ttl_ms + 1 < pause) {
+        pause = (uint64_t)ttl_ms + 1;
+    }
+    timer_set(l, &lock->wake, TIMER_LOCK, l->now + pause);
+}
+
+static void subscribe(struct locks *l, struct lock *lock)
+{
+    struct span name = effects_copy(&l->fx, lock_name(lock));
+
+    effects_add(&l->fx, EFFECT_SUBSCRIBE)->name = name;
+    lock->sub = SUB_ASKED;
+}
+
+static void unsubscribe(struct locks *l, struct lock *lock)
+{
+    struct span name = effects_copy(&l->fx, lock_name(lock));
+
+    effects_add(&l->fx, EFFECT_UNSUBSCRIBE)->name = name;
+    lock->sub = SUB_NONE;
+}
+
+/* Nobody waits: the channel is kept a little for the next one, then all is forgotten.
+ */
+static void step_idle(struct locks *l, struct lock *lock)
+{
+    lock->ask = false;
+    if (lock->sub != SUB_NONE) {
+        if (!heap_armed(&lock->wake.node) ||
+            lock->wake.node.at > l->now + SUB_LINGER_MS) {
+            timer_set(l, &lock->wake, TIMER_LOCK, l->now + SUB_LINGER_MS);
+        }
+        return;
+    }
+    timer_stop(l, &lock->wake);
+    if (lock->hold == NULL && lock->busy == NULL && lock->refs == 0 &&
+        list_empty(&lock->duties)) {
+        HASH_DEL(l->names, lock);
+        free(lock);
+    }
+}
+
+/* The head sleeps only once it is sure to be woken: it listens, and an op sent after
+ * the subscription was confirmed has found the lock held. */
+static void step_head(struct locks *l, struct lock *lock, struct waiter *head)
+{
+    bool sure = lock->sub == SUB_ON && lock->seen_op > lock->sub_op;
+
+    if (head->work != NULL || !l->up) {
+        return; /* its answer, or Redis coming up, leads back here */
+    }
+    if (lock->ask || head->once || (lock->sub == SUB_ON && !sure)) {
+        if (l->now < lock->stand_back_until) {
+            timer_set(l, &lock->wake, TIMER_LOCK, lock->stand_back_until);
+            return;
+        }
+        take_ask(l, lock, head);
+        return;
+    }
+    if (lock->sub == SUB_NONE) {
+        subscribe(l, lock);
+    }
+    if (!heap_armed(&lock->wake.node)) {
+        timer_set(l, &lock->wake, TIMER_LOCK, l->now + l->cfg.recheck_ms);
+    }
+}
+
+/* Waiters that must ask for themselves before they queue in earnest. They do so only
+ * when no undo is on its way that could take away what they find. */
+static void step_probes(struct locks *l, struct lock *lock)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->queue)
+    {
+        struct waiter *w = container_of(it, struct waiter, in_queue);
+
+        if (w->probe && w->work == NULL) {
+            take_probe(l, w);
+        }
+    }
+}
+
+void lock_step(struct locks *l, struct lock *lock)
+{
+    struct list *duty = list_first(&lock->duties);
+    struct waiter *head;
+
+    if (lock->probes > 0 && l->up && duty == NULL) {
+        step_probes(l, lock);
+    }
+    if (lock->busy != NULL) {
+        return;
+    }
+    if (duty != NULL) {
+        if (l->up && l->now >= lock->stand_back_until) {
+            release_send(l, lock, container_of(duty, struct duty, in_lock));
+        } else if (l->up) {
+            timer_set(l, &lock->wake, TIMER_LOCK, lock->stand_back_until);
+        }
+        return;
+    }
+    head = lock_head(lock);
+    if (head == NULL) {
+        step_idle(l, lock);
+    } else {
+        step_head(l, lock, head);
+    }
+}
+
+void lock_on_timer(struct locks *l, struct lock *lock)
+{
+    if (lock_head(lock) == NULL && lock->sub != SUB_NONE && list_empty(&lock->duties)) {
+        unsubscribe(l, lock);
+    }
+    lock_ask(l, lock);
+}
+
+void locks_subscribed(struct locks *l, struct span name)
+{
+    struct lock *lock = lock_find(l, name);
+
+    if (lock == NULL || lock->sub == SUB_NONE) {
+        return; /* a confirmation of a subscription that is over */
+    }
+    lock->sub = SUB_ON;
+    lock->sub_op = l->next_op;
+    if (lock_head(lock) != NULL) {
+        lock_ask(l, lock);
+    }
+    locks_settle(l);
+}
+
+void locks_unsubscribed_all(struct locks *l)
+{
+    struct lock *lock, *tmp;
+
+    HASH_ITER(hh, l->names, lock, tmp)
+    {
+        if (lock->sub == SUB_ON) {
+            lock->sub = SUB_ASKED; /* the store asks again by itself */
+        }
+    }
+    locks_settle(l);
+}
+
+void locks_message(struct locks *l, struct span name)
+{
+    struct lock *lock = lock_find(l, name);
+
+    if (lock != NULL && lock_head(lock) != NULL) {
+        lock_ask(l, lock);
+        locks_settle(l);
+    }
+}

@@ -1,0 +1,294 @@
+#include "core/locks.h"
+
+#include "core/state.h"
+#include "util/alloc.h"
+
+void timer_set(struct locks *l, struct timer *t, enum timer_kind kind, uint64_t at)
+{
+    t->kind = kind;
+    heap_set(&l->heap, &t->node, at);
+}
+
+void timer_stop(struct locks *l, struct timer *t)
+{
+    heap_remove(&l->heap, &t->node);
+}
+
+struct locks *locks_new(const struct locks_setup *setup)
+{
+    struct locks *l = xcalloc(1, sizeof(*l));
+
+    l->cfg = setup->config;
+    memcpy(l->instance, setup->instance, sizeof(l->instance));
+    l->now = setup->now_ms;
+    l->no_grants_until = setup->no_grants_until_ms;
+    effects_init(&l->fx);
+    heap_init(&l->heap);
+    list_init(&l->dirty);
+    list_init(&l->due);
+    list_init(&l->holds);
+    list_init(&l->waiters);
+    list_init(&l->calls);
+    list_init(&l->over);
+    return l;
+}
+
+static void free_duties(struct locks *l, struct lock *lock)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &lock->duties)
+    {
+        duty_free(l, lock, container_of(it, struct duty, in_lock));
+    }
+}
+
+static void free_sessions(struct locks *l)
+{
+    struct session *s, *tmp;
+
+    l->stopping = true; /* nothing is kept and nothing begins a grace */
+    HASH_ITER(hh, l->sessions, s, tmp)
+    {
+        struct list *it, *next;
+
+        LIST_FOREACH_SAFE(it, next, &s->lost)
+        {
+            free(container_of(it, struct lost_name, in_session));
+        }
+        list_init(&s->lost);
+        s->closing = true;
+        LIST_FOREACH_SAFE(it, next, &s->calls)
+        {
+            call_free(l, container_of(it, struct call, in_session));
+        }
+        LIST_FOREACH_SAFE(it, next, &s->attaches)
+        {
+            attach_free(l, container_of(it, struct attach, in_session));
+        }
+        LIST_FOREACH_SAFE(it, next, &s->waiters)
+        {
+            waiter_remove(l, container_of(it, struct waiter, in_session));
+        }
+        HASH_DEL(l->sessions, s);
+        free(s);
+    }
+}
+
+void locks_free(struct locks *l)
+{
+    struct lock *lock, *tmp;
+    struct work *w, *wtmp;
+    struct list *it, *next;
+
+    if (l == NULL) {
+        return;
+    }
+    HASH_ITER(hh, l->works, w, wtmp)
+    {
+        work_free(l, w);
+    }
+    free_sessions(l);
+    LIST_FOREACH_SAFE(it, next, &l->waiters)
+    {
+        waiter_remove(l, container_of(it, struct waiter, in_all));
+    }
+    LIST_FOREACH_SAFE(it, next, &l->holds)
+    {
+        hold_forget(l, container_of(it, struct hold, in_all), false);
+    }
+    HASH_ITER(hh, l->names, lock, tmp)
+    {
+        free_duties(l, lock);
+        HASH_DEL(l->names, lock);
+        free(lock);
+    }
+    requests_free(l);
+    heap_fini(&l->heap);
+    effects_fini(&l->fx);
+    free(l);
+}
+
+void locks_configure(struct locks *l, const struct locks_config *config)
+{
+    l->cfg = *config;
+}
+
+struct effects *locks_effects(struct locks *l)
+{
+    return &l->fx;
+}
+
+void locks_settle(struct locks *l)
+{
+    struct list *it;
+
+    while ((it = list_first(&l->dirty)) != NULL) {
+        struct lock *lock = container_of(it, struct lock, in_dirty);
+
+        list_del(&lock->in_dirty);
+        lock_step(l, lock);
+    }
+    renew_flush(l);
+}
+
+/* --- time ------------------------------------------------------------------------- */
+
+static void all_uncertain(struct locks *l)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &l->holds)
+    {
+        struct hold *h = container_of(it, struct hold, in_all);
+
+        hold_uncertain(l, h);
+        renew_want(l, h);
+    }
+}
+
+static void pulse(struct locks *l)
+{
+    if (l->hold_count > 0) {
+        timer_set(l, &l->pulse, TIMER_PULSE, l->now + PULSE_MS);
+    }
+}
+
+static void fire(struct locks *l, struct timer *t)
+{
+    switch (t->kind) {
+    case TIMER_LOCK:
+        lock_on_timer(l, container_of(t, struct lock, wake));
+        break;
+    case TIMER_WAITER:
+        waiter_on_timer(l, container_of(t, struct waiter, timer));
+        break;
+    case TIMER_HOLD:
+        hold_on_timer(l, container_of(t, struct hold, timer));
+        break;
+    case TIMER_ENTRY:
+        entry_on_timer(l, container_of(t, struct entry, timer));
+        break;
+    case TIMER_CALL:
+        call_on_timer(l, container_of(t, struct call, timer));
+        break;
+    case TIMER_OVER:
+        request_expire(l);
+        break;
+    case TIMER_PULSE:
+        pulse(l);
+        break;
+    }
+}
+
+void locks_tick(struct locks *l, uint64_t now_ms)
+{
+    struct heap_node *node = heap_min(&l->heap);
+    bool stalled =
+        l->hold_count > 0 && node != NULL && node->at + LOCKS_STALL_MS < now_ms;
+
+    if (now_ms > l->now) {
+        l->now = now_ms;
+    }
+    /* Ends first, then doubt: what ran out while we stood still is lost, not uncertain.
+     */
+    while ((node = heap_min(&l->heap)) != NULL && node->at <= l->now) {
+        heap_remove(&l->heap, node);
+        fire(l, container_of(node, struct timer, node));
+    }
+    if (stalled) {
+        all_uncertain(l);
+    }
+    locks_settle(l);
+}
+
+uint64_t locks_next_deadline(const struct locks *l)
+{
+    struct heap_node *node = heap_min(&l->heap);
+
+    return node == NULL ? UINT64_MAX : node->at;
+}
+
+/* --- the store -------------------------------------------------------------------- */
+
+/* Messages may have been missed: every head asks again. Who tries once and is not the
+ * head has its answer: others are ahead. */
+static void came_up(struct locks *l, struct lock *lock)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &lock->queue)
+    {
+        struct waiter *w = container_of(it, struct waiter, in_queue);
+
+        if (waiter_is_head(w)) {
+            lock->ask = true;
+        } else if (w->once && !w->probe && w->work == NULL) {
+            waiter_end_null(l, w, true);
+        }
+    }
+    lock_touch(l, lock);
+}
+
+void locks_store_up(struct locks *l, bool same_server)
+{
+    struct lock *lock, *tmp;
+    struct list *it, *next;
+
+    l->up = true;
+    if (!same_server) {
+        all_uncertain(l);
+    }
+    LIST_FOREACH_SAFE(it, next, &l->calls)
+    {
+        struct call *c = container_of(it, struct call, in_waiting);
+
+        list_del(&c->in_waiting);
+        call_send(l, c);
+    }
+    HASH_ITER(hh, l->names, lock, tmp)
+    {
+        came_up(l, lock);
+    }
+    locks_settle(l);
+}
+
+void locks_store_down(struct locks *l)
+{
+    l->up = false;
+}
+
+void locks_clock_jumped(struct locks *l)
+{
+    all_uncertain(l);
+    locks_settle(l);
+}
+
+/* --- stop ------------------------------------------------------------------------- */
+
+void locks_stop(struct locks *l)
+{
+    struct list *it, *tmp;
+
+    l->stopping = true;
+    LIST_FOREACH_SAFE(it, tmp, &l->waiters)
+    {
+        waiter_end_error(l, container_of(it, struct waiter, in_all), LOCK_GOAWAY,
+                         "the daemon is going down", false);
+    }
+    LIST_FOREACH_SAFE(it, tmp, &l->holds)
+    {
+        struct hold *h = container_of(it, struct hold, in_all);
+
+        if (h->attached > 0) {
+            hold_uncertain(l, h);
+            renew_want(l, h);
+        }
+    }
+    locks_settle(l);
+}
+
+bool locks_stopped(const struct locks *l)
+{
+    return HASH_COUNT(l->works) == 0 && (!l->up || list_empty(&l->due));
+}

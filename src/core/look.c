@@ -1,0 +1,197 @@
+/* Looking: LOCKINFO, LOCKS, WAITERS and the numbers. Nothing changes here. */
+#include "core/state.h"
+
+/* LOCKINFO tells of at most as many holders as this. */
+enum { INFO_HOLDS_MAX = 1000 };
+
+/* The token of a holder that Redis named: ours, or what the fence key or the field say.
+ */
+static uint64_t token_of(const struct lock *lock, const struct op_result *r,
+                         struct span owner)
+{
+    const struct hold *h = lock->hold;
+    struct span who = r->owner;
+    size_t head = 1 + OP_INSTANCE_LEN;
+
+    if (h != NULL && span_eq(h->field, owner)) {
+        return h->token;
+    }
+    if (who.len > head && who.ptr[0] == 'f' &&
+        span_eq(span_of(who.ptr + head, who.len - head), owner)) {
+        return r->token;
+    }
+    return who.len > 1 && who.ptr[0] == 'a' && field_kind(owner) == OWNER_ANONYMOUS
+               ? r->token
+               : 0;
+}
+
+static uint64_t client_of(const struct hold *h)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &h->entries)
+    {
+        struct entry *e = container_of(it, struct entry, in_hold);
+
+        if (!list_empty(&e->attaches)) {
+            return container_of(list_first(&e->attaches), struct attach, in_entry)
+                ->session->conn;
+        }
+    }
+    return 0;
+}
+
+static const struct lock_info *make_info(struct locks *l, const struct lock *lock,
+                                         const struct op_result *r)
+{
+    struct lock_info *info = effects_alloc(&l->fx, sizeof(*info));
+    size_t count = r->field_count < INFO_HOLDS_MAX ? r->field_count : INFO_HOLDS_MAX;
+    struct info_hold *holds = effects_alloc(&l->fx, (count + 1) * sizeof(*holds));
+    const struct hold *h = lock->hold;
+
+    for (size_t i = 0; i < count; i++) {
+        struct span owner = r->fields[i].owner;
+        bool ours = h != NULL && span_eq(h->field, owner);
+
+        holds[i] = (struct info_hold){
+            .owner = effects_copy(&l->fx, owner),
+            .count = r->fields[i].count,
+            .token = token_of(lock, r, owner),
+            .client = ours ? client_of(h) : 0,
+        };
+    }
+    *info = (struct lock_info){
+        .name = effects_copy(&l->fx, lock_name(lock)),
+        .state = count == 0                         ? LOCK_STATE_FREE
+                 : h != NULL && !hold_certain(l, h) ? LOCK_STATE_UNCERTAIN
+                                                    : LOCK_STATE_HELD,
+        .ttl_ms = r->ttl_ms,
+        .waiting = lock->waiting,
+        .holds = holds,
+        .hold_count = count,
+    };
+    return info;
+}
+
+void inspect_done(struct locks *l, struct work *w, const struct op_result *r)
+{
+    struct call *c = w->call;
+    struct lock *lock = w->lock;
+    char text[256];
+    size_t len = r->text.len < sizeof(text) - 1 ? r->text.len : sizeof(text) - 1;
+
+    if (c == NULL) {
+        work_free(l, w);
+        return;
+    }
+    if (r->status == OP_UNKNOWN || r->status == OP_LATE) {
+        work_free(l, w);
+        call_send(l, c);
+        return;
+    }
+    if (r->status == OP_OK) {
+        const struct lock_info *info = make_info(l, lock, r);
+        struct effect *e = effects_add(&l->fx, EFFECT_REPLY);
+
+        e->reply.to = c->ref;
+        e->reply.kind = REPLY_INFO;
+        e->reply.info = info;
+    } else if (r->status == OP_WRONGTYPE) {
+        say_error(l, c->ref, LOCK_WRONGTYPE,
+                  "the name is in use by another kind of lock or data");
+    } else {
+        memcpy(text, r->text.ptr, len);
+        text[len] = '\0';
+        say_error(l, c->ref, LOCK_BACKEND, text);
+    }
+    work_free(l, w);
+    call_free(l, c);
+}
+
+/* --- LOCKS ------------------------------------------------------------------------ */
+
+static uint64_t reverse_bits(uint64_t v)
+{
+    uint64_t r = 0;
+
+    for (int i = 0; i < 64; i++) {
+        r = (r << 1) | (v & 1);
+        v >>= 1;
+    }
+    return r;
+}
+
+/* The table has a power of two of buckets and only ever doubles, which splits bucket i
+ * into i and i + n. Counting the cursor up from its high bit visits both halves
+ * together, so growing in between repeats nothing that was not there, and misses
+ * nothing that was. */
+static uint64_t next_cursor(uint64_t cursor, uint64_t mask)
+{
+    cursor |= ~mask;
+    return reverse_bits(reverse_bits(cursor) + 1);
+}
+
+uint64_t locks_scan(struct locks *l, uint64_t cursor, size_t count, lock_name_fn *fn,
+                    void *ctx)
+{
+    size_t seen = 0;
+
+    if (l->names == NULL) {
+        return 0;
+    }
+    do {
+        UT_hash_table *t = l->names->hh.tbl;
+        uint64_t mask = t->num_buckets - 1;
+        UT_hash_handle *hh = t->buckets[cursor & mask].hh_head;
+
+        for (; hh != NULL; hh = hh->hh_next) {
+            struct lock *lock = ELMT_FROM_HH(t, hh);
+
+            if (lock->hold != NULL || lock->waiting > 0) {
+                fn(ctx, lock_name(lock));
+            }
+            seen++;
+        }
+        cursor = next_cursor(cursor, mask);
+        seen++; /* empty buckets count, too: a step is bounded */
+    } while (cursor != 0 && seen < count);
+    return cursor;
+}
+
+void locks_waiters(struct locks *l, struct span name, size_t count, waiter_info_fn *fn,
+                   void *ctx)
+{
+    const struct lock *lock = lock_find(l, name);
+    struct list *it;
+
+    if (lock == NULL) {
+        return;
+    }
+    LIST_FOREACH(it, &lock->queue)
+    {
+        struct waiter *w = container_of(it, struct waiter, in_queue);
+        struct waiter_info info = {
+            .owner = w->want->field,
+            .waited_ms = l->now - w->since,
+            .left_ms = w->deadline == UINT64_MAX ? UINT64_MAX
+                       : w->deadline > l->now    ? w->deadline - l->now
+                                                 : 0,
+            .conn = w->session == NULL ? 0 : w->session->conn,
+        };
+
+        if (count-- == 0) {
+            break;
+        }
+        fn(ctx, &info);
+    }
+}
+
+void locks_stats(const struct locks *l, struct locks_stats *ret)
+{
+    *ret = l->stats;
+    ret->locks = HASH_COUNT(l->names);
+    ret->holds = l->hold_count;
+    ret->waiters = l->waiter_count;
+    ret->ops_in_flight = HASH_COUNT(l->works);
+    ret->store_up = l->up;
+}

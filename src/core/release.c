@@ -1,0 +1,355 @@
+/* Giving up: UNLOCK, FORCEUNLOCK, undoing, and the hand-over to who waits here. */
+#include "core/state.h"
+#include "util/alloc.h"
+
+struct duty *duty_new(struct locks *l, struct lock *lock, enum target_kind kind,
+                      struct span field, struct span entry, uint64_t token)
+{
+    struct duty *d = xcalloc(1, sizeof(*d) + field.len + entry.len);
+
+    d->kind = kind;
+    d->token = token;
+    d->field = span_of(d->data, field.len);
+    d->entry = span_of(d->data + field.len, entry.len);
+    if (field.len != 0) {
+        memcpy(d->data, field.ptr, field.len);
+    }
+    if (entry.len != 0) {
+        memcpy(d->data + field.len, entry.ptr, entry.len);
+    }
+    d->give_up_at = UINT64_MAX;
+    list_append(&lock->duties, &d->in_lock);
+    lock_touch(l, lock);
+    return d;
+}
+
+void duty_free(struct locks *l, struct lock *lock, struct duty *d)
+{
+    if (d->call != NULL) {
+        d->call->duty = NULL;
+    }
+    want_unref(d->next);
+    list_del(&d->in_lock);
+    lock_touch(l, lock);
+    free(d);
+}
+
+/* The same request, sent again, is continued instead of undone. */
+static bool superseded(struct locks *l, struct lock *lock, const struct want *want)
+{
+    struct request *r = request_find(l, lock_name(lock), want->id);
+
+    if (r != NULL && r->waiter != NULL) {
+        r->waiter->doubt = true;
+    }
+    return r != NULL && (r->waiter != NULL || r->entry != NULL);
+}
+
+void duty_undo(struct locks *l, struct lock *lock, const struct want *want)
+{
+    enum target_kind kind = want->kind == OWNER_NAMED ? TARGET_ENTRY
+                            : want->kind == OWNER_ID  ? TARGET_FIELD
+                                                      : TARGET_REQUEST;
+    struct duty *d;
+
+    if (superseded(l, lock, want)) {
+        return;
+    }
+    d = duty_new(l, lock, kind, want->field, want->entry, 0);
+    d->undo = true;
+    d->own_accord = true;
+    d->give_up_at = l->now + 2 * want_lease(l, want) + l->cfg.redis_timeout_ms;
+}
+
+bool duty_cancel_undo(struct locks *l, struct lock *lock, const struct want *want)
+{
+    struct list *it, *tmp;
+    bool found = false;
+
+    LIST_FOREACH_SAFE(it, tmp, &lock->duties)
+    {
+        struct duty *d = container_of(it, struct duty, in_lock);
+        bool in_flight = lock->busy != NULL && lock->busy->duty == d;
+
+        if (d->undo && !in_flight && span_eq(d->field, want->field) &&
+            span_eq(d->entry, want->entry)) {
+            duty_free(l, lock, d);
+            found = true;
+        }
+    }
+    return found;
+}
+
+void duty_end_entry(struct locks *l, struct entry *e)
+{
+    struct hold *h = e->hold;
+    struct duty *d =
+        duty_new(l, h->lock, h->kind == OWNER_NAMED ? TARGET_ENTRY : TARGET_FIELD,
+                 h->field, e->want->entry, 0);
+
+    e->ending = true;
+    timer_stop(l, &e->timer);
+    d->local = e;
+    d->own_accord = true;
+    d->give_up_at = h->until + l->cfg.redis_timeout_ms;
+    hold_schedule(l, h);
+}
+
+/* Whether others get their chance now, instead of our next waiter. */
+static enum yield fairness(struct locks *l, struct lock *lock)
+{
+    if (lock->row_since == NEVER) {
+        lock->row_since = lock->checked_at = l->now;
+    }
+    if (l->now - lock->row_since >= HANDOFF_ALWAYS_MS) {
+        return YIELD_ALWAYS;
+    }
+    if (lock->moves >= l->cfg.handoff_limit ||
+        l->now - lock->checked_at >= HANDOFF_WINDOW_MS) {
+        lock->checked_at = l->now;
+        return YIELD_IF_OTHERS;
+    }
+    return YIELD_NEVER;
+}
+
+/* The waiter that the lock may move to in the same script. */
+static struct waiter *successor(const struct locks *l, const struct lock *lock,
+                                const struct duty *d)
+{
+    struct waiter *head = lock_head(lock);
+
+    if (head == NULL || head->work != NULL || l->stopping ||
+        l->now < l->no_grants_until) {
+        return NULL;
+    }
+    if (d->next != NULL && d->next != head->want) {
+        return NULL;
+    }
+    return head;
+}
+
+void release_send(struct locks *l, struct lock *lock, struct duty *d)
+{
+    struct waiter *next = d->force ? NULL : successor(l, lock, d);
+    struct work *w = work_new(l, WORK_RELEASE, lock);
+    struct op *op;
+
+    if (d->next == NULL && next != NULL) {
+        d->next = want_ref(next->want);
+    }
+    w->duty = d;
+    lock->busy = w;
+    if (d->tries++ == 0 && d->local != NULL) {
+        d->vouched = hold_certain(l, d->local->hold);
+    }
+    op = work_op(l, w, OP_RELEASE);
+    op->target = (struct target){
+        .kind = d->kind,
+        .field = op_copy(l, d->field),
+        .entry = op_copy(l, d->entry),
+        .token = d->token,
+    };
+    op->own_accord = d->own_accord;
+    op->force = d->force;
+    op->mark = d->mark;
+    op->subscribed = lock->sub != SUB_NONE;
+    if (d->next == NULL) {
+        return;
+    }
+    w->want = want_ref(d->next);
+    w->lease_ms = next != NULL ? waiter_lease(l, next) : want_lease(l, d->next);
+    if (next != NULL) {
+        w->waiter = next;
+        next->work = w;
+    }
+    op->has_next = true;
+    /* A repetition only finds out: it must not give the lock away otherwise. */
+    op->yield = d->tries > 1 && next == NULL ? YIELD_ALWAYS : fairness(l, lock);
+    op_claim(l, op, d->next, w->lease_ms);
+}
+
+/* The duty's entry is gone from Redis; `left`: entries its owner still has there. */
+static void end_local(struct locks *l, struct duty *d, int64_t left)
+{
+    struct entry *e = d->local;
+    struct hold *h = e == NULL ? NULL : e->hold;
+    struct request *r = e == NULL ? NULL : e->request;
+
+    if (e == NULL) {
+        return;
+    }
+    if (r != NULL) {
+        e->request = NULL;
+        r->entry = NULL;
+        request_over(l, r, d->own_accord ? -1 : left);
+    }
+    if (left == 0) {
+        l->stats.releases++;
+        say_notice(l, NOTICE_RELEASED, h);
+    }
+    entry_free(l, e);
+    if (list_empty(&h->entries)) {
+        hold_forget(l, h, true);
+    } else if (left == 0) {
+        hold_lost(l, h); /* entries that we believed in are gone */
+    } else {
+        hold_schedule(l, h);
+    }
+}
+
+/* The lock was freed; if that was for others' sake, our head stands back. */
+static void freed(struct locks *l, struct lock *lock, bool yielded)
+{
+    lock->moves = 0;
+    lock->row_since = NEVER;
+    if (lock_head(lock) == NULL) {
+        return;
+    }
+    if (yielded) {
+        lock->stand_back_until = l->now + l->cfg.handoff_pause_ms;
+    }
+    lock_ask(l, lock);
+}
+
+static void forced(struct locks *l, struct lock *lock, const struct duty *d)
+{
+    struct hold *h = lock->hold;
+    bool fits = d->kind == TARGET_ANY ||
+                (h != NULL && d->kind == TARGET_OWNER && span_eq(h->field, d->field)) ||
+                (h != NULL && d->kind == TARGET_TOKEN && h->token == d->token);
+
+    if (h != NULL && fits) {
+        hold_lost(l, h);
+    }
+}
+
+static void answer(struct locks *l, struct duty *d, int64_t value)
+{
+    if (d->call != NULL) {
+        say_int(l, d->call->ref, value);
+        call_free(l, d->call);
+    }
+}
+
+static void answer_error(struct locks *l, struct duty *d, enum lock_error error,
+                         const char *text)
+{
+    if (d->call != NULL) {
+        say_error(l, d->call->ref, error, text);
+        call_free(l, d->call);
+    }
+}
+
+/* It ran. Whatever it moved is granted after the answer to who released. */
+static void released(struct locks *l, struct lock *lock, struct duty *d, struct work *w,
+                     const struct op_result *r)
+{
+    struct waiter *waiter = w->waiter;
+    struct want *want = w->want == NULL ? NULL : want_ref(w->want);
+    struct asked asked = { w->sent, w->lease_ms };
+    bool yielded = r->freed && want != NULL;
+
+    work_free(l, w);
+    if (d->force) {
+        forced(l, lock, d);
+    }
+    end_local(l, d, r->count);
+    answer(l, d, d->force ? 1 : r->count);
+    duty_free(l, lock, d);
+    if (r->freed) {
+        freed(l, lock, yielded);
+    }
+    if (r->moved) {
+        lock->moves++;
+        l->stats.handovers++;
+        take_granted(l, lock, want, waiter, r, asked);
+    }
+    want_unref(want);
+}
+
+/* There is nothing (any more) to release. */
+static void not_there(struct locks *l, struct lock *lock, struct duty *d)
+{
+    struct hold *h = d->local == NULL ? NULL : d->local->hold;
+
+    if (d->tries > 1 && d->vouched) {
+        /* We held it when this was first sent: it was this release that ended it. */
+        end_local(l, d, 0);
+        answer(l, d, 0);
+    } else if (d->force) {
+        answer(l, d, 0);
+    } else {
+        answer_error(l, d, LOCK_NOTHELD, "that hold is not there");
+        if (h != NULL) {
+            hold_lost(l, h);
+        }
+    }
+    duty_free(l, lock, d);
+    lock_ask(l, lock);
+}
+
+static void refused(struct locks *l, struct lock *lock, struct duty *d,
+                    const struct op_result *r)
+{
+    char text[256];
+    size_t len = r->text.len < sizeof(text) - 1 ? r->text.len : sizeof(text) - 1;
+
+    memcpy(text, r->text.ptr, len);
+    text[len] = '\0';
+    answer_error(l, d, LOCK_BACKEND, text);
+    lock->stand_back_until = l->now + ERROR_PAUSE_MS;
+}
+
+void release_done(struct locks *l, struct work *w, const struct op_result *r)
+{
+    struct lock *lock = w->lock;
+    struct duty *d = w->duty;
+    struct hold *h = d->local == NULL ? NULL : d->local->hold;
+
+    if (r->status == OP_OK) {
+        released(l, lock, d, w, r);
+        return;
+    }
+    work_free(l, w);
+    switch (r->status) {
+    case OP_ENDED:
+        end_local(l, d, r->count);
+        answer(l, d, d->force ? 0 : r->count);
+        duty_free(l, lock, d);
+        lock_ask(l, lock);
+        break;
+    case OP_NOTHELD:
+        not_there(l, lock, d);
+        break;
+    case OP_ELSEWHERE:
+        if (h != NULL) {
+            struct entry *e = d->local;
+
+            entry_free(l, e);
+            if (list_empty(&h->entries)) {
+                hold_forget(l, h, false);
+            }
+        }
+        duty_free(l, lock, d);
+        break;
+    case OP_WRONGTYPE:
+        answer_error(l, d, LOCK_WRONGTYPE,
+                     "the name is in use by another kind of lock or data");
+        if (h != NULL) {
+            hold_lost(l, h);
+        }
+        duty_free(l, lock, d);
+        break;
+    case OP_ERROR:
+        refused(l, lock, d, r);
+        break;
+    default:
+        break; /* LATE, UNKNOWN: lock_step sends it again, with the same claim */
+    }
+    if (r->status == OP_LATE || r->status == OP_UNKNOWN || r->status == OP_ERROR) {
+        if (l->now >= d->give_up_at || d->tries >= DUTY_TRIES_MAX) {
+            answer_error(l, d, LOCK_BACKEND, "Redis did not answer in time");
+            duty_free(l, lock, d);
+        }
+    }
+}

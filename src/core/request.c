@@ -1,0 +1,111 @@
+/* What became of each request with an ID, so that sending it again cannot do it again.
+ */
+#include "core/state.h"
+#include "util/alloc.h"
+
+enum { KEY_MAX = LATCHD_ID_MAX + 1 + 4096 };
+
+static size_t make_key(char *out, struct span name, struct span id)
+{
+    memcpy(out, id.ptr, id.len);
+    out[id.len] = '\0'; /* ids are printable: no id contains it */
+    memcpy(out + id.len + 1, name.ptr, name.len);
+    return id.len + 1 + name.len;
+}
+
+struct request *request_find(const struct locks *l, struct span name, struct span id)
+{
+    char key[KEY_MAX];
+    struct request *r = NULL;
+
+    if (id.len != 0 && id.len <= LATCHD_ID_MAX &&
+        name.len <= KEY_MAX - LATCHD_ID_MAX - 1) {
+        HASH_FIND(hh, l->requests, key, make_key(key, name, id), r);
+    }
+    return r;
+}
+
+struct request *request_new(struct locks *l, struct span name, const struct want *want)
+{
+    struct span owner = want->kind == OWNER_NAMED ? want->field : SPAN_NONE;
+    size_t key_len = want->id.len + 1 + name.len;
+    struct request *r = xcalloc(1, sizeof(*r) + key_len + owner.len);
+
+    r->key_len = make_key(r->key, name, want->id);
+    if (owner.len != 0) {
+        memcpy(r->key + key_len, owner.ptr, owner.len);
+    }
+    r->owner = span_of(r->key + key_len, owner.len);
+    list_init(&r->in_over);
+    HASH_ADD_KEYPTR(hh, l->requests, r->key, r->key_len, r);
+    return r;
+}
+
+static void request_free(struct locks *l, struct request *r)
+{
+    if (r->over_at != NEVER) {
+        list_del(&r->in_over);
+        l->over_count--;
+    }
+    HASH_DEL(l->requests, r);
+    free(r);
+}
+
+static void arm_over(struct locks *l)
+{
+    struct list *first = list_first(&l->over);
+
+    if (first == NULL) {
+        timer_stop(l, &l->over_timer);
+    } else {
+        timer_set(l, &l->over_timer, TIMER_OVER,
+                  container_of(first, struct request, in_over)->over_at +
+                      LATCHD_OVER_MS);
+    }
+}
+
+void request_over(struct locks *l, struct request *r, int64_t answer)
+{
+    if (r->over_at != NEVER) {
+        return;
+    }
+    r->over_at = l->now == NEVER ? 1 : l->now;
+    r->answer = answer;
+    list_append(&l->over, &r->in_over);
+    if (++l->over_count > OVER_MAX) {
+        request_free(l, container_of(list_first(&l->over), struct request, in_over));
+    }
+    arm_over(l);
+}
+
+void request_idle(struct locks *l, struct request *r)
+{
+    if (r->waiter == NULL && r->entry == NULL && r->over_at == NEVER) {
+        request_free(l, r);
+    }
+}
+
+void request_expire(struct locks *l)
+{
+    struct list *first;
+
+    while ((first = list_first(&l->over)) != NULL) {
+        struct request *r = container_of(first, struct request, in_over);
+
+        if (r->over_at + LATCHD_OVER_MS > l->now) {
+            break;
+        }
+        request_free(l, r);
+    }
+    arm_over(l);
+}
+
+void requests_free(struct locks *l)
+{
+    struct request *r, *tmp;
+
+    HASH_ITER(hh, l->requests, r, tmp)
+    {
+        request_free(l, r);
+    }
+}

@@ -1,0 +1,395 @@
+/* Requests: LOCK, UNLOCK, RENEW, CANCEL, FORCEUNLOCK, LOCKINFO come in here. */
+#include "core/state.h"
+
+static const char OVER[] = "request is over";
+static const char GOING[] = "the daemon is going down";
+
+/* --- LOCK ------------------------------------------------------------------------- */
+
+static bool full(struct locks *l, const struct lock_req *req)
+{
+    if (l->waiter_count >= l->cfg.max_waiters) {
+        say_error(l, req->from, LOCK_LIMIT, "max-waiters reached");
+        return true;
+    }
+    if (l->hold_count >= l->cfg.max_holds) {
+        say_error(l, req->from, LOCK_LIMIT, "max-holds reached");
+        return true;
+    }
+    return false;
+}
+
+/* Whether it has to ask Redis itself although others are ahead: an owner or an ID may
+ * hold already. Not when we know who holds. */
+static bool needs_probe(const struct locks *l, const struct lock *lock,
+                        const struct want *want)
+{
+    const struct hold *h = lock->hold;
+
+    if (want->kind == OWNER_ANONYMOUS) {
+        return false;
+    }
+    return h == NULL || !hold_certain(l, h) || span_eq(h->field, want->field);
+}
+
+/* Whether the head may sleep without asking first: our own certain hold is in the way.
+ */
+static bool known_held(const struct locks *l, const struct lock *lock,
+                       const struct waiter *w)
+{
+    const struct hold *h = lock->hold;
+
+    return !w->once && h != NULL && hold_certain(l, h) && lock->busy == NULL &&
+           !(w->want->field.len != 0 && span_eq(h->field, w->want->field));
+}
+
+/* A waiter has come, or come back: what does it do first? */
+static void start(struct locks *l, struct waiter *w)
+{
+    struct lock *lock = w->lock;
+
+    lock_touch(l, lock);
+    if (w->work != NULL) {
+        return; /* asked already: that answer counts */
+    }
+    if (waiter_is_head(w)) {
+        if (!known_held(l, lock, w)) {
+            lock_ask(l, lock);
+        }
+    } else if (needs_probe(l, lock, w->want)) {
+        take_probe_later(l, w);
+    } else if (w->once) {
+        /* Others are ahead. With Redis out of reach even that is not sure. */
+        if (l->up) {
+            waiter_end_null(l, w, true);
+        }
+    }
+}
+
+static void new_wait(struct locks *l, const struct lock_req *req)
+{
+    struct lock *lock = lock_get(l, req->name);
+    struct want *want = want_new(l, req);
+    struct waiter *w = waiter_new(l, lock, session_get(l, req->from.conn), req, want);
+
+    if (req->id.len != 0) {
+        w->request = request_new(l, req->name, want);
+        w->request->waiter = w;
+        w->doubt = duty_cancel_undo(l, lock, want);
+    }
+    start(l, w);
+}
+
+/* The same ID again, while it waits: it goes on at its place, for the newest call. */
+static void wait_again(struct locks *l, struct waiter *w, const struct lock_req *req)
+{
+    struct session *s = session_get(l, req->from.conn);
+
+    if (w->session != NULL) {
+        struct session *old = w->session;
+
+        say_null(l, w->call);
+        w->session = NULL;
+        list_del(&w->in_session);
+        if (old != s) {
+            session_idle(l, old);
+        }
+    }
+    if (req->has & LOCK_HAS_KEEP) {
+        w->want->keep_ms = req->keep_ms;
+    }
+    waiter_bind(l, w, s, req);
+    start(l, w);
+}
+
+/* The same ID again, after it was granted. */
+static void grant_again(struct locks *l, struct entry *e, const struct lock_req *req)
+{
+    struct hold *h = e->hold;
+    bool plenty =
+        hold_certain(l, h) && (h->until - l->now) * 2 >= want_lease(l, e->want);
+
+    if (e->ending) {
+        say_error(l, req->from, LOCK_NOTHELD, OVER);
+    } else if (e->kept || !plenty) {
+        call_regrant(l, e, req);
+    } else {
+        struct attach *a = entry_attach(l, e, session_get(l, req->from.conn));
+
+        hold_schedule(l, h);
+        say_token(l, req->from, h->token, a->grant);
+    }
+}
+
+static void known_request(struct locks *l, struct request *r,
+                          const struct lock_req *req)
+{
+    if (r->over_at != NEVER) {
+        say_error(l, req->from, LOCK_NOTHELD, OVER);
+    } else if (!span_eq(r->owner, req->owner)) {
+        say_error(l, req->from, LOCK_ERR, "that ID was used with another OWNER");
+    } else if (r->waiter != NULL) {
+        wait_again(l, r->waiter, req);
+    } else {
+        grant_again(l, r->entry, req);
+    }
+}
+
+void locks_lock(struct locks *l, const struct lock_req *req)
+{
+    struct request *r = request_find(l, req->name, req->id);
+
+    if (l->stopping) {
+        say_error(l, req->from, LOCK_GOAWAY, GOING);
+    } else if (r != NULL) {
+        known_request(l, r, req);
+    } else if (!full(l, req)) {
+        new_wait(l, req);
+    }
+    locks_settle(l);
+}
+
+/* --- UNLOCK ----------------------------------------------------------------------- */
+
+/* The newest entry of this hold that the connection keeps. */
+static struct entry *own_entry(const struct hold *h, uint64_t conn, size_t *ret_count)
+{
+    struct entry *found = NULL;
+    struct list *it, *at;
+
+    *ret_count = 0;
+    if (h == NULL) {
+        return NULL;
+    }
+    LIST_FOREACH(it, &h->entries)
+    {
+        struct entry *e = container_of(it, struct entry, in_hold);
+
+        if (e->ending) {
+            continue;
+        }
+        LIST_FOREACH(at, &e->attaches)
+        {
+            if (container_of(at, struct attach, in_entry)->session->conn == conn) {
+                ++*ret_count;
+                found = found == NULL ? e : found;
+                break;
+            }
+        }
+    }
+    return found;
+}
+
+static struct entry *newest_entry(const struct hold *h)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &h->entries)
+    {
+        struct entry *e = container_of(it, struct entry, in_hold);
+
+        if (!e->ending) {
+            return e;
+        }
+    }
+    return NULL;
+}
+
+/* UNLOCK or RENEW without any name for the hold. NULL: it has been answered. */
+static struct entry *bare_entry(struct locks *l, struct lock *lock,
+                                const struct hold_req *req)
+{
+    struct session *s = session_find(l, req->from.conn);
+    size_t count;
+    struct entry *e = own_entry(lock->hold, req->from.conn, &count);
+    bool lost = s != NULL && session_has_lost(s, lock);
+
+    if (count == 0) {
+        say_error(l, req->from, LOCK_NOTHELD, "this connection does not hold it");
+        return NULL;
+    }
+    if (count > 1 || lost) {
+        say_error(l, req->from, LOCK_ERR, "TOKEN, OWNER or ID needed");
+        return NULL;
+    }
+    return e;
+}
+
+/* The entry that the request means, as far as it is known here; NULL: ask Redis. */
+static struct entry *local_entry(struct locks *l, const struct lock *lock,
+                                 const struct hold_req *req)
+{
+    const struct hold *h = lock->hold;
+    struct request *r;
+    struct entry *e;
+    size_t count;
+
+    if (h == NULL || (req->token != 0 && h->token != req->token) ||
+        (req->owner.len != 0 && !span_eq(h->field, req->owner))) {
+        return NULL;
+    }
+    if (req->id.len != 0) {
+        r = request_find(l, req->name, req->id);
+        return r != NULL && r->entry != NULL && r->entry->hold == h ? r->entry : NULL;
+    }
+    if (req->owner.len != 0) {
+        e = own_entry(h, req->from.conn, &count);
+        return e != NULL ? e : newest_entry(h);
+    }
+    if (h->kind == OWNER_NAMED) {
+        return NULL;
+    }
+    return container_of(list_first(&h->entries), struct entry, in_hold);
+}
+
+static struct duty *duty_for(struct locks *l, struct lock *lock, struct entry *e,
+                             const struct call *c)
+{
+    struct duty *d;
+
+    if (e == NULL) {
+        return duty_new(l, lock, c->target, c->field, c->entry, c->token);
+    }
+    d = duty_new(l, lock, e->hold->kind == OWNER_NAMED ? TARGET_ENTRY : TARGET_FIELD,
+                 e->hold->field, e->want->entry, 0);
+    d->local = e;
+    e->ending = true;
+    timer_stop(l, &e->timer);
+    hold_schedule(l, e->hold);
+    return d;
+}
+
+static void release(struct locks *l, struct lock *lock, struct entry *e, bool named,
+                    const struct hold_req *req)
+{
+    struct call *c = call_new(l, CALL_UNLOCK, lock, req);
+    struct duty *d = duty_for(l, lock, e != NULL && !e->ending ? e : NULL, c);
+
+    d->mark = named || e == NULL;
+    d->call = c;
+    c->duty = d;
+}
+
+void locks_unlock(struct locks *l, const struct hold_req *req)
+{
+    bool named = req->token != 0 || req->id.len != 0;
+    struct request *r = request_find(l, req->name, req->id);
+    struct lock *lock = lock_get(l, req->name);
+    struct entry *e;
+
+    if (r != NULL && r->over_at != NEVER) {
+        if (r->answer >= 0 && l->now - r->over_at <= LATCHD_UNLOCK_AGAIN_MS) {
+            say_int(l, req->from, r->answer);
+        } else {
+            say_error(l, req->from, LOCK_NOTHELD, OVER);
+        }
+    } else if (!named && req->owner.len == 0) {
+        e = bare_entry(l, lock, req);
+        if (e != NULL) {
+            release(l, lock, e, false, req);
+        }
+    } else {
+        release(l, lock, local_entry(l, lock, req), named, req);
+    }
+    locks_settle(l);
+}
+
+/* --- RENEW, FORCEUNLOCK, CANCEL, LOCKINFO ----------------------------------------- */
+
+void locks_renew(struct locks *l, const struct hold_req *req)
+{
+    struct lock *lock = lock_get(l, req->name);
+    struct hold_req as = *req;
+    struct entry *e;
+
+    if (req->token == 0 && req->id.len == 0 && req->owner.len == 0) {
+        e = bare_entry(l, lock, req);
+        if (e == NULL) {
+            locks_settle(l);
+            return;
+        }
+        as.id = e->want->id;
+        as.token = e->hold->kind == OWNER_NAMED ? 0 : e->hold->token;
+        as.owner = e->hold->kind == OWNER_NAMED ? e->hold->field : SPAN_NONE;
+    } else {
+        e = local_entry(l, lock, req);
+    }
+    if (e != NULL && e->ending && !entry_rescue(l, e)) {
+        say_error(l, req->from, LOCK_NOTHELD, "that hold is being released");
+    } else {
+        call_send(l, call_new(l, CALL_RENEW, lock, &as));
+    }
+    locks_settle(l);
+}
+
+void locks_force_unlock(struct locks *l, const struct hold_req *req)
+{
+    struct lock *lock = lock_get(l, req->name);
+    struct call *c = call_new(l, CALL_FORCE, lock, req);
+    struct duty *d = duty_new(l, lock, req->any ? TARGET_ANY : c->target, c->field,
+                              c->entry, c->token);
+
+    d->force = true;
+    d->call = c;
+    c->duty = d;
+    locks_settle(l);
+}
+
+static bool waits_as(const struct waiter *w, struct span owner, struct span id)
+{
+    if (id.len != 0) {
+        return span_eq(w->want->id, id);
+    }
+    return w->want->kind == OWNER_NAMED && span_eq(w->want->field, owner);
+}
+
+size_t locks_cancel(struct locks *l, struct span name, struct span owner,
+                    struct span id)
+{
+    struct lock *lock = lock_find(l, name);
+    struct list *it, *tmp;
+    size_t count = 0;
+
+    if (lock == NULL) {
+        return 0;
+    }
+    LIST_FOREACH_SAFE(it, tmp, &lock->queue)
+    {
+        struct waiter *w = container_of(it, struct waiter, in_queue);
+
+        if (waits_as(w, owner, id)) {
+            struct request *r = w->request;
+
+            if (r != NULL) {
+                w->request = NULL;
+                r->waiter = NULL;
+                request_over(l, r, -1);
+            }
+            waiter_end_null(l, w, false);
+            count++;
+        }
+    }
+    if (lock->hold != NULL) {
+        LIST_FOREACH_SAFE(it, tmp, &lock->hold->entries)
+        {
+            struct entry *e = container_of(it, struct entry, in_hold);
+
+            if (e->kept && !e->ending &&
+                (id.len != 0 ? span_eq(e->want->id, id)
+                             : span_eq(e->hold->field, owner))) {
+                duty_end_entry(l, e);
+                count++;
+            }
+        }
+    }
+    locks_settle(l);
+    return count;
+}
+
+void locks_info(struct locks *l, struct call_ref from, struct span name)
+{
+    struct hold_req req = { .from = from, .name = name };
+
+    call_send(l, call_new(l, CALL_INFO, lock_get(l, name), &req));
+    locks_settle(l);
+}

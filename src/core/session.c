@@ -1,0 +1,162 @@
+/* A connection, as far as it holds, waits or has lost something. */
+#include "core/state.h"
+#include "util/alloc.h"
+
+struct session *session_find(const struct locks *l, uint64_t conn)
+{
+    struct session *s;
+
+    HASH_FIND(hh, l->sessions, &conn, sizeof(conn), s);
+    return s;
+}
+
+struct session *session_get(struct locks *l, uint64_t conn)
+{
+    struct session *s = session_find(l, conn);
+
+    if (s == NULL) {
+        s = xcalloc(1, sizeof(*s));
+        s->conn = conn;
+        list_init(&s->waiters);
+        list_init(&s->attaches);
+        list_init(&s->calls);
+        list_init(&s->lost);
+        HASH_ADD(hh, l->sessions, conn, sizeof(s->conn), s);
+    }
+    return s;
+}
+
+static void session_free(struct locks *l, struct session *s)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &s->lost)
+    {
+        free(container_of(it, struct lost_name, in_session));
+    }
+    HASH_DEL(l->sessions, s);
+    free(s);
+}
+
+void session_idle(struct locks *l, struct session *s)
+{
+    /* What it has lost is remembered as long as the connection is open. */
+    if (!s->closing && list_empty(&s->waiters) && list_empty(&s->attaches) &&
+        list_empty(&s->calls) && list_empty(&s->lost) && !s->lost_many) {
+        session_free(l, s);
+    }
+}
+
+bool session_has_lost(const struct session *s, const struct lock *lock)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &s->lost)
+    {
+        struct lost_name *n = container_of(it, struct lost_name, in_session);
+
+        if (span_eq(span_of(n->name, n->len), lock_name(lock))) {
+            return true;
+        }
+    }
+    return s->lost_many;
+}
+
+void session_lost(struct session *s, const struct lock *lock)
+{
+    struct lost_name *n;
+
+    if (session_has_lost(s, lock)) {
+        return;
+    }
+    if (s->lost_count == SESSION_LOST_MAX) {
+        s->lost_many = true;
+        return;
+    }
+    n = xmalloc(sizeof(*n) + lock->name_len);
+    n->len = lock->name_len;
+    memcpy(n->name, lock->name, lock->name_len);
+    list_append(&s->lost, &n->in_session);
+    s->lost_count++;
+}
+
+void locks_conn_closed(struct locks *l, uint64_t conn)
+{
+    struct session *s = session_find(l, conn);
+    struct list *it, *tmp;
+
+    if (s == NULL) {
+        return;
+    }
+    s->closing = true;
+    LIST_FOREACH_SAFE(it, tmp, &s->calls)
+    {
+        call_free(l, container_of(it, struct call, in_session));
+    }
+    LIST_FOREACH_SAFE(it, tmp, &s->waiters)
+    {
+        waiter_detach(l, container_of(it, struct waiter, in_session));
+    }
+    LIST_FOREACH_SAFE(it, tmp, &s->attaches)
+    {
+        entry_detach(l, container_of(it, struct attach, in_session));
+    }
+    session_free(l, s);
+    locks_settle(l);
+}
+
+void locks_undelivered(struct locks *l, uint64_t conn, uint64_t grant)
+{
+    struct session *s = session_find(l, conn);
+    struct list *it;
+
+    if (s == NULL) {
+        return;
+    }
+    LIST_FOREACH(it, &s->attaches)
+    {
+        struct attach *a = container_of(it, struct attach, in_session);
+        struct entry *e = a->entry;
+
+        if (a->grant != grant) {
+            continue;
+        }
+        attach_free(l, a);
+        if (list_empty(&e->attaches) && !e->ending) {
+            if (e->want->keep_ms > 0) {
+                entry_keep(l, e);
+            } else {
+                entry_disown(l, e);
+                duty_end_entry(l, e);
+            }
+        }
+        break;
+    }
+    locks_settle(l);
+}
+
+bool locks_conn_busy(const struct locks *l, uint64_t conn)
+{
+    const struct session *s = session_find(l, conn);
+
+    return s != NULL && !(list_empty(&s->waiters) && list_empty(&s->attaches) &&
+                          list_empty(&s->calls));
+}
+
+bool locks_unblock(struct locks *l, uint64_t conn, bool with_error)
+{
+    struct session *s = session_find(l, conn);
+    struct list *first = s == NULL ? NULL : list_first(&s->waiters);
+
+    if (first == NULL) {
+        return false;
+    }
+    if (with_error) {
+        waiter_end_error(l, container_of(first, struct waiter, in_session),
+                         LOCK_UNBLOCKED, "client unblocked via CLIENT UNBLOCK", true);
+    } else {
+        waiter_end_null(l, container_of(first, struct waiter, in_session), true);
+    }
+    locks_settle(l);
+    return true;
+}

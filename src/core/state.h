@@ -1,0 +1,464 @@
+/* state: what the lock engine remembers. Private to core/.
+ *
+ *   locks ── names ──> lock ── queue ──> waiter ── want
+ *     │                 ├── hold ── entries ──> entry ── attaches ──> attach
+ *     │                 ├── duties (what must still be done at Redis, in order)
+ *     │                 └── busy: the one work in flight that may change who holds
+ *     ├── sessions: a connection's waiters, attaches and calls
+ *     ├── requests: what became of each ID
+ *     └── works: ops in flight, by op id
+ *
+ * A lock's life:      free -> asked -> held here <-> handed over -> free
+ * A waiter's life:    queued [-> asked]* -> granted | timed out | kept -> ...
+ * A hold's life:      HELD <-> UNCERTAIN -> ended (released, lost, or kept elsewhere)
+ *
+ * Everything here is plain memory of the engine. Pointers between objects are cleared
+ * by whoever frees one of them; what is in flight is only ever found by its op id. */
+#ifndef LATCHD_CORE_STATE_H
+#define LATCHD_CORE_STATE_H
+
+#include "core/locks.h"
+#include "util/heap.h"
+#include "util/list.h"
+#include "util/map.h"
+
+#include "latchd/protocol.h"
+
+#include <stdio.h>
+
+enum {
+    NEVER = 0,
+    TICK_MS = 20,           /* what "one scheduling tick" may be */
+    LOCKS_STALL_MS = 1000,  /* standing still for longer makes holds uncertain */
+    PULSE_MS = 500,         /* how often stalls are looked for while there are holds */
+    SUB_LINGER_MS = 1000,   /* a channel is kept for the next waiter for this long */
+    ERROR_PAUSE_MS = 200,   /* before something that Redis refused is tried again */
+    HANDOFF_WINDOW_MS = 10, /* others get a chance after this, if they listen */
+    HANDOFF_ALWAYS_MS = 1000, /* and in any case after this */
+    RENEW_SLOT_MS = 50,       /* renewals are gathered in slots of this */
+    RENEW_IN_FLIGHT_MAX = 8,  /* scripts */
+    DUTY_TRIES_MAX = 1000,
+    OVER_MAX = 262144,     /* requests remembered as over */
+    SESSION_LOST_MAX = 64, /* names remembered as lost, per connection */
+    GRACE_SLACK_MS = 1000, /* Redis keeps a hold in grace a bit longer than we do */
+};
+
+enum timer_kind {
+    TIMER_LOCK,
+    TIMER_WAITER,
+    TIMER_HOLD,
+    TIMER_ENTRY,
+    TIMER_CALL,
+    TIMER_OVER,
+    TIMER_PULSE,
+};
+
+struct timer {
+    struct heap_node node;
+    enum timer_kind kind;
+};
+
+/* What a LOCK wants: who is to hold, and on what terms. Shared by its waiter, by works
+ * in flight that name it, and by the entry it becomes. */
+struct want {
+    unsigned refs;
+    enum owner_kind kind;
+    bool fixed;        /* LEASE was given: no watchdog */
+    bool renamed;      /* made by RENEW, not by LOCK */
+    uint64_t lease_ms; /* as asked; watchdogged ones follow the configuration */
+    uint64_t keep_ms;
+    int64_t grace_ms;
+    struct span field; /* empty: anonymous */
+    struct span entry; /* ANONYMOUS: the request */
+    struct span id;    /* empty: none */
+    char data[];
+};
+
+struct waiter {
+    struct list in_queue;
+    struct list in_session;
+    struct list in_all;
+    struct lock *lock;
+    struct session *session; /* NULL: kept, nobody is connected */
+    struct call_ref call;
+    struct want *want;
+    struct request *request; /* NULL: no ID */
+    struct work *work;       /* an op in flight that may grant it */
+    struct timer timer;
+    uint64_t since;
+    uint64_t deadline; /* UINT64_MAX: none */
+    bool once;         /* WAIT 0 */
+    bool probe;        /* must ask for itself before it queues in earnest */
+    bool expiring;     /* its time is up, the op in flight decides */
+    bool doubt;        /* an op of it may have been granted without our knowing */
+};
+
+struct attach {
+    struct list in_entry;
+    struct list in_session;
+    struct entry *entry;
+    struct session *session;
+    uint64_t grant; /* names it in locks_undelivered() */
+};
+
+struct entry {
+    struct list in_hold;
+    struct list attaches;
+    struct hold *hold;
+    struct want *want;
+    struct request *request;
+    struct timer timer; /* when it goes by itself: grace, KEEP, its own fixed lease */
+    uint64_t until;     /* end of its own fixed lease */
+    bool fixed;
+    bool ending; /* its release is on the way */
+    bool kept;   /* granted for a client that is not there yet */
+};
+
+struct hold {
+    struct list in_all;
+    struct list in_due; /* on l->due: to be renewed */
+    struct list entries;
+    struct lock *lock;
+    enum owner_kind kind;
+    uint64_t token;
+    uint64_t since;
+    uint64_t confirmed;  /* when the last confirmed op on it was sent */
+    uint64_t until;      /* we vouch for it before this */
+    uint64_t due;        /* next renewal or check */
+    uint64_t fence_at;   /* when the fence key's TTL was last raised */
+    uint64_t not_before; /* Redis refused: no renewal before this */
+    uint64_t exact_ms;   /* grace: the TTL to set, not only to raise; 0: none */
+    struct work *renewal;
+    size_t renewal_slot;
+    struct entry *checked; /* NAMED: the entry whose keeper the renewal looks at */
+    size_t checks;
+    size_t attached;
+    struct timer timer;
+    enum lock_state state; /* HELD or UNCERTAIN */
+    bool keeper_key;       /* Redis has a keeper key of ours for it */
+    struct span field;     /* into data[] */
+    char data[];
+};
+
+enum sub_state { SUB_NONE, SUB_ASKED, SUB_ON };
+
+struct lock {
+    UT_hash_handle hh;
+    struct list queue;
+    struct list duties;
+    struct list in_dirty;
+    struct hold *hold;
+    struct work *busy;
+    struct timer wake;
+    size_t waiting;
+    size_t probes; /* waiters that still have to ask for themselves */
+    size_t refs;   /* works and calls that point here */
+    enum sub_state sub;
+    uint64_t sub_op; /* the last op that was sent when the subscription was confirmed */
+    uint64_t seen_op; /* the last op that found it held */
+    bool ask;         /* the head is to ask */
+    uint64_t stand_back_until;
+    uint64_t moves;
+    uint64_t row_since;  /* first hand-over since the last true release */
+    uint64_t checked_at; /* when somebody else was last looked for */
+    size_t name_len;
+    char name[];
+};
+
+/* Something that has to be done at Redis for a lock, whoever is still there: a release.
+ */
+struct duty {
+    struct list in_lock;
+    enum target_kind kind;
+    struct span field; /* into data[] */
+    struct span entry;
+    uint64_t token;
+    struct entry *local; /* the entry it ends, while that exists */
+    struct call *call;   /* who waits for the answer, or NULL */
+    struct want *next;   /* sent with this claim; a repetition must name it again */
+    uint64_t give_up_at; /* the lease has ended it by then */
+    unsigned tries;
+    bool vouched; /* we held it when it was first sent: gone on repetition = released */
+    bool own_accord;
+    bool force;
+    bool mark;
+    bool undo; /* of a grant that may not even have happened */
+    char data[];
+};
+
+enum call_kind { CALL_UNLOCK, CALL_FORCE, CALL_RENEW, CALL_INFO, CALL_REGRANT };
+
+/* A request other than a queued LOCK that waits for Redis. */
+struct call {
+    struct list in_session;
+    struct list in_waiting; /* on l->calls while it cannot be sent */
+    enum call_kind kind;
+    struct lock *lock;
+    struct session *session;
+    struct call_ref ref;
+    struct timer timer;
+    struct duty *duty; /* UNLOCK, FORCE */
+    struct work *work; /* RENEW, INFO, REGRANT */
+    enum target_kind target;
+    struct span field;
+    struct span entry;
+    struct span id;
+    uint64_t token;
+    uint64_t lease_ms; /* 0: watchdog */
+    char data[];
+};
+
+struct lost_name {
+    struct list in_session;
+    size_t len;
+    char name[];
+};
+
+struct session {
+    UT_hash_handle hh;
+    uint64_t conn;
+    struct list waiters;
+    struct list attaches;
+    struct list calls;
+    struct list lost;
+    size_t lost_count;
+    bool lost_many; /* more than could be remembered */
+    bool closing;
+};
+
+/* What became of a request with an ID. Key: id, NUL, name. */
+struct request {
+    UT_hash_handle hh;
+    struct list in_over;
+    struct waiter *waiter;
+    struct entry *entry;
+    uint64_t over_at; /* 0: not over */
+    int64_t answer;   /* of the UNLOCK that ended it; -1: it ended otherwise */
+    struct span owner;
+    size_t key_len;
+    char key[];
+};
+
+enum work_kind {
+    WORK_ASK,
+    WORK_PROBE,
+    WORK_RELEASE,
+    WORK_RENEW,
+    WORK_ATTACH,
+    WORK_INSPECT
+};
+
+struct work {
+    UT_hash_handle hh;
+    uint64_t id;
+    enum work_kind kind;
+    uint64_t sent;
+    uint64_t lease_ms;     /* that was asked for */
+    struct lock *lock;     /* not for RENEW */
+    struct waiter *waiter; /* whom it may grant, while that exists */
+    struct want *want;     /* the claim that was sent */
+    struct duty *duty;
+    struct call *call;
+    struct hold **holds; /* RENEW; NULL where a hold is gone */
+    uint64_t *leases;    /* RENEW: what each was given */
+    size_t hold_count;
+};
+
+/* When and for how long an op asked; what its answer is to be measured by. */
+struct asked {
+    uint64_t at;
+    uint64_t lease_ms;
+};
+
+struct locks {
+    struct locks_config cfg;
+    char instance[OP_INSTANCE_LEN + 1];
+    uint64_t now;
+    uint64_t dice;
+    uint64_t no_grants_until;
+    uint64_t next_op;
+    uint64_t next_request;
+    uint64_t next_grant;
+    uint64_t seen_token;
+    bool up;
+    bool stopping;
+    struct effects fx;
+    struct heap heap;
+    struct timer pulse;
+    struct timer over_timer;
+    struct lock *names;
+    struct session *sessions;
+    struct request *requests;
+    struct work *works;
+    struct list dirty; /* locks to be looked at before the engine returns */
+    struct list due;   /* holds to be renewed */
+    struct list holds;
+    struct list waiters;
+    struct list calls; /* that wait for Redis to come up */
+    struct list over;
+    size_t hold_count;
+    size_t waiter_count;
+    size_t over_count;
+    size_t renewals_in_flight;
+    struct locks_stats stats;
+};
+
+/* locks.c */
+void timer_set(struct locks *l, struct timer *t, enum timer_kind kind, uint64_t at);
+void timer_stop(struct locks *l, struct timer *t);
+/* To be called at the end of every entry into the engine. */
+void locks_settle(struct locks *l);
+
+/* say.c: effects for clients */
+void say_int(struct locks *l, struct call_ref to, int64_t value);
+void say_null(struct locks *l, struct call_ref to);
+void say_error(struct locks *l, struct call_ref to, enum lock_error error,
+               const char *text);
+void say_token(struct locks *l, struct call_ref to, uint64_t token, uint64_t grant);
+void say_notice(struct locks *l, enum notice_kind kind, const struct hold *hold);
+
+/* want.c */
+struct want *want_new(struct locks *l, const struct lock_req *req);
+/* For a hold that was found, not asked for: RENEW. `entry`: of a named owner. */
+struct want *want_found(enum owner_kind kind, struct span field, struct span entry,
+                        struct span id);
+struct want *want_ref(struct want *w);
+void want_unref(struct want *w);
+uint64_t want_lease(const struct locks *l, const struct want *w);
+enum owner_kind field_kind(struct span field);
+
+/* session.c */
+struct session *session_get(struct locks *l, uint64_t conn);
+struct session *session_find(const struct locks *l, uint64_t conn);
+/* Frees it when nothing is on it any more. */
+void session_idle(struct locks *l, struct session *s);
+void session_lost(struct session *s, const struct lock *lock);
+bool session_has_lost(const struct session *s, const struct lock *lock);
+
+/* request.c */
+struct request *request_find(const struct locks *l, struct span name, struct span id);
+struct request *request_new(struct locks *l, struct span name, const struct want *want);
+void request_over(struct locks *l, struct request *r, int64_t answer);
+/* Forgets it when nothing refers to it and it is not over. */
+void request_idle(struct locks *l, struct request *r);
+void request_expire(struct locks *l);
+void requests_free(struct locks *l);
+
+/* lock.c */
+struct lock *lock_find(const struct locks *l, struct span name);
+struct lock *lock_get(struct locks *l, struct span name);
+struct span lock_name(const struct lock *lock);
+struct waiter *lock_head(const struct lock *lock);
+/* Look at it before the engine returns. */
+void lock_touch(struct locks *l, struct lock *lock);
+/* The head is to ask, whatever it believed. */
+void lock_ask(struct locks *l, struct lock *lock);
+/* Somebody was just seen to hold it, by op `op_id`; `ttl_ms` < 0: not known. */
+void lock_seen(struct locks *l, struct lock *lock, uint64_t op_id, int64_t ttl_ms);
+void lock_step(struct locks *l, struct lock *lock);
+void lock_on_timer(struct locks *l, struct lock *lock);
+
+/* work.c */
+struct work *work_new(struct locks *l, enum work_kind kind, struct lock *lock);
+void work_free(struct locks *l, struct work *w);
+struct op *work_op(struct locks *l, struct work *w, enum op_kind kind);
+struct span op_copy(struct locks *l, struct span s);
+void op_claim(struct locks *l, struct op *op, const struct want *want,
+              uint64_t lease_ms);
+void work_done(struct locks *l, const struct op_result *r);
+
+/* waiter.c */
+struct waiter *waiter_new(struct locks *l, struct lock *lock, struct session *s,
+                          const struct lock_req *req, struct want *want);
+bool waiter_is_head(const struct waiter *w);
+/* The lease to ask for: a grant that nobody is there to take is held for KEEP only. */
+uint64_t waiter_lease(const struct locks *l, const struct waiter *w);
+void waiter_bind(struct locks *l, struct waiter *w, struct session *s,
+                 const struct lock_req *req);
+/* Answers and ends the wait; the place is kept if it has a KEEP and `keep` allows it.
+ */
+void waiter_end_null(struct locks *l, struct waiter *w, bool keep);
+void waiter_end_error(struct locks *l, struct waiter *w, enum lock_error error,
+                      const char *text, bool keep);
+/* The connection is gone. */
+void waiter_detach(struct locks *l, struct waiter *w);
+/* Off the queue and freed; undoes what it may have been granted. */
+void waiter_remove(struct locks *l, struct waiter *w);
+void waiter_on_timer(struct locks *l, struct waiter *w);
+
+/* take.c */
+void take_ask(struct locks *l, struct lock *lock, struct waiter *w);
+/* Asks for one waiter that is not the head whether it holds already. */
+void take_probe(struct locks *l, struct waiter *w);
+/* The same as soon as nothing is left to be undone and Redis is up. */
+void take_probe_later(struct locks *l, struct waiter *w);
+void take_done(struct locks *l, struct work *w, const struct op_result *r);
+/* Redis gave `want` the lock by an op sent at `sent`, or had given it before; `waiter`
+ * is NULL when nobody waits for it any more. */
+void take_granted(struct locks *l, struct lock *lock, struct want *want,
+                  struct waiter *waiter, const struct op_result *r, struct asked asked);
+
+/* hold.c */
+struct hold *hold_new(struct locks *l, struct lock *lock, struct span field,
+                      enum owner_kind kind, uint64_t token);
+struct entry *hold_add_entry(struct locks *l, struct hold *h, struct want *want);
+struct entry *hold_find_entry(const struct hold *h, struct span entry);
+/* Confirmed by an op sent at `sent`, with that lease from then on. */
+void hold_confirm(struct locks *l, struct hold *h, uint64_t sent, uint64_t lease_ms);
+void hold_uncertain(struct locks *l, struct hold *h);
+/* Gone without our doing: tell everybody, then forget it. */
+void hold_lost(struct locks *l, struct hold *h);
+/* Ended or kept elsewhere: forget it. `answer`: see request_over(). */
+void hold_forget(struct locks *l, struct hold *h, bool over);
+void hold_on_timer(struct locks *l, struct hold *h);
+void hold_schedule(struct locks *l, struct hold *h);
+bool hold_certain(const struct locks *l, const struct hold *h);
+/* The lease that Redis should give it now; 0: it is left to run out. */
+uint64_t hold_lease(const struct locks *l, const struct hold *h);
+/* When a lease that was asked for at `sent` is over for us. */
+uint64_t hold_vouch_until(uint64_t sent, uint64_t lease_ms);
+
+/* entry.c */
+struct attach *entry_attach(struct locks *l, struct entry *e, struct session *s);
+void attach_free(struct locks *l, struct attach *a);
+/* The attach's connection is gone. */
+void entry_detach(struct locks *l, struct attach *a);
+void entry_keep(struct locks *l, struct entry *e);
+/* Somebody came back before its release was sent: drop that. False: it is too late. */
+bool entry_rescue(struct locks *l, struct entry *e);
+/* Its request is as if it had never been granted. */
+void entry_disown(struct locks *l, struct entry *e);
+void entry_on_timer(struct locks *l, struct entry *e);
+/* Out of its hold and freed; an empty hold stays for the caller to judge. */
+void entry_free(struct locks *l, struct entry *e);
+
+/* release.c */
+struct duty *duty_new(struct locks *l, struct lock *lock, enum target_kind kind,
+                      struct span field, struct span entry, uint64_t token);
+void duty_free(struct locks *l, struct lock *lock, struct duty *d);
+/* Gives back what `want` may have been granted. */
+void duty_undo(struct locks *l, struct lock *lock, const struct want *want);
+/* Drops such a duty that was not sent yet: the request goes on. */
+bool duty_cancel_undo(struct locks *l, struct lock *lock, const struct want *want);
+/* Ends a local entry of our own accord. */
+void duty_end_entry(struct locks *l, struct entry *e);
+void release_send(struct locks *l, struct lock *lock, struct duty *d);
+void release_done(struct locks *l, struct work *w, const struct op_result *r);
+
+/* call.c */
+struct call *call_new(struct locks *l, enum call_kind kind, struct lock *lock,
+                      const struct hold_req *req);
+void call_free(struct locks *l, struct call *c);
+void call_send(struct locks *l, struct call *c);
+void call_on_timer(struct locks *l, struct call *c);
+/* An asked-again LOCK whose grant must first be extended. */
+void call_regrant(struct locks *l, struct entry *e, const struct lock_req *req);
+void attach_done(struct locks *l, struct work *w, const struct op_result *r);
+void inspect_done(struct locks *l, struct work *w, const struct op_result *r);
+
+/* watchdog.c */
+void renew_flush(struct locks *l);
+void renew_done(struct locks *l, struct work *w, const struct op_result *r);
+void renew_want(struct locks *l, struct hold *h);
+
+#endif

@@ -1,0 +1,239 @@
+/* Taking: the head of a queue asks Redis, and what the answer makes of it. */
+#include "core/state.h"
+
+static void send_acquire(struct locks *l, enum work_kind kind, struct lock *lock,
+                         struct waiter *w, bool reenter_only)
+{
+    struct work *work = work_new(l, kind, lock);
+    struct op *op;
+
+    work->waiter = w;
+    work->want = want_ref(w->want);
+    work->lease_ms = waiter_lease(l, w);
+    w->work = work;
+    op = work_op(l, work, OP_ACQUIRE);
+    op->reenter_only = reenter_only;
+    op_claim(l, op, w->want, work->lease_ms);
+    if (kind == WORK_ASK) {
+        lock->busy = work;
+    }
+}
+
+void take_ask(struct locks *l, struct lock *lock, struct waiter *w)
+{
+    lock->ask = false;
+    send_acquire(l, WORK_ASK, lock, w, l->now < l->no_grants_until || l->stopping);
+}
+
+void take_probe(struct locks *l, struct waiter *w)
+{
+    if (w->probe) {
+        w->probe = false;
+        w->lock->probes--;
+    }
+    send_acquire(l, WORK_PROBE, w->lock, w, true);
+}
+
+void take_probe_later(struct locks *l, struct waiter *w)
+{
+    if (!w->probe) {
+        w->probe = true;
+        w->lock->probes++;
+        lock_touch(l, w->lock);
+    }
+}
+
+static void busy(struct locks *l, struct lock *lock, struct waiter *w,
+                 const struct op_result *r)
+{
+    int64_t ttl_ms = r->ttl_ms;
+
+    if (ttl_ms == -2 && l->now < l->no_grants_until) {
+        ttl_ms = (int64_t)(l->no_grants_until - l->now);
+    }
+    if (ttl_ms == -2) {
+        lock_ask(l, lock); /* free, but a probe may not take it: the head may */
+    } else {
+        lock_seen(l, lock, r->id, ttl_ms);
+    }
+    if (w == NULL) {
+        return;
+    }
+    w->doubt = false;
+    if ((w->once && (ttl_ms != -2 || !waiter_is_head(w))) || w->expiring) {
+        waiter_end_null(l, w, true);
+    }
+}
+
+static void failed(struct locks *l, struct lock *lock, struct waiter *w,
+                   const struct want *want, const struct op_result *r)
+{
+    char text[256];
+
+    lock->stand_back_until = l->now + ERROR_PAUSE_MS;
+    lock->ask = true;
+    if (w == NULL) {
+        duty_undo(l, lock, want);
+        return;
+    }
+    w->doubt = true;
+    if (w->once || w->expiring) {
+        size_t len = r->text.len < sizeof(text) - 1 ? r->text.len : sizeof(text) - 1;
+
+        memcpy(text, r->text.ptr, len);
+        text[len] = '\0';
+        waiter_end_error(l, w, LOCK_BACKEND, text, true);
+    }
+}
+
+/* The answer to one ACQUIRE, for whoever is still there. */
+static void taken(struct locks *l, struct lock *lock, struct want *want,
+                  struct waiter *w, const struct op_result *r, struct asked asked)
+{
+    switch (r->status) {
+    case OP_OK:
+        take_granted(l, lock, want, w, r, asked);
+        break;
+    case OP_BUSY:
+        busy(l, lock, w, r);
+        break;
+    case OP_WRONGTYPE:
+        if (w != NULL) {
+            w->doubt = false;
+            waiter_end_error(l, w, LOCK_WRONGTYPE,
+                             "the name is in use by another kind of lock or data",
+                             false);
+        }
+        break;
+    case OP_OVER:
+        if (w != NULL) {
+            w->doubt = false;
+            waiter_end_error(l, w, LOCK_NOTHELD, "request is over", false);
+        }
+        break;
+    case OP_LATE:
+        lock_ask(l, lock);
+        break;
+    case OP_UNKNOWN:
+        lock_ask(l, lock);
+        if (w == NULL) {
+            duty_undo(l, lock, want);
+        } else {
+            w->doubt = true;
+        }
+        break;
+    case OP_ERROR:
+    default:
+        failed(l, lock, w, want, r);
+        break;
+    }
+}
+
+void take_done(struct locks *l, struct work *w, const struct op_result *r)
+{
+    struct lock *lock = w->lock;
+    struct waiter *waiter = w->waiter;
+    struct want *want = want_ref(w->want);
+    struct asked asked = { w->sent, w->lease_ms };
+    bool probe = w->kind == WORK_PROBE;
+
+    work_free(l, w);
+    taken(l, lock, want, waiter, r, asked);
+    want_unref(want);
+    if (probe && (r->status == OP_UNKNOWN || r->status == OP_LATE) && waiter != NULL) {
+        take_probe_later(l, waiter);
+    }
+}
+
+/* Makes the entry that the grant is, in the hold that it belongs to. */
+static struct entry *record(struct locks *l, struct lock *lock, struct want *want,
+                            const struct op_result *r, struct asked asked)
+{
+    char made[OP_INSTANCE_LEN + 32];
+    struct span field = want->field;
+    struct hold *h = lock->hold;
+
+    if (want->kind == OWNER_ANONYMOUS) {
+        int len = snprintf(made, sizeof(made), LATCHD_RESERVED_OWNER_PREFIX "%llu",
+                           (unsigned long long)r->token);
+
+        field = span_of(made, (size_t)len);
+    }
+    /* Redis says who holds: whatever else was believed here is over. */
+    if (h != NULL && (!span_eq(h->field, field) || h->token != r->token)) {
+        hold_lost(l, h);
+        h = NULL;
+    }
+    if (h == NULL) {
+        h = hold_new(l, lock, field, want->kind, r->token);
+    }
+    h->keeper_key = h->keeper_key || (r->attached && want->kind != OWNER_NAMED);
+    hold_confirm(l, h, asked.at, asked.lease_ms);
+    return hold_add_entry(l, h, want);
+}
+
+void take_granted(struct locks *l, struct lock *lock, struct want *want,
+                  struct waiter *waiter, const struct op_result *r, struct asked asked)
+{
+    struct request *request = waiter == NULL ? NULL : waiter->request;
+    struct session *session = waiter == NULL ? NULL : waiter->session;
+    struct call_ref call = waiter == NULL ? (struct call_ref){ 0 } : waiter->call;
+    struct entry *e;
+
+    if (waiter == NULL) {
+        duty_undo(l, lock, want);
+        return;
+    }
+    waiter->doubt = false;
+    if ((l->now - asked.at) * 2 > asked.lease_ms) {
+        /* Too little of the lease is left to give it out: back with it, and again. */
+        duty_undo(l, lock, want);
+        if (waiter->once || waiter->expiring) {
+            waiter_end_error(l, waiter, LOCK_BACKEND, "Redis granted too late", false);
+        } else {
+            lock_ask(l, lock);
+        }
+        return;
+    }
+    /* Off the queue first: what follows must not see it wait. */
+    waiter->session = NULL;
+    list_del(&waiter->in_session);
+    waiter->request = NULL;
+    if (request != NULL) {
+        request->waiter = NULL;
+    }
+    want_ref(want);
+    waiter_remove(l, waiter);
+    lock->ask = false;
+
+    e = record(l, lock, want, r, asked);
+    want_unref(want); /* the entry has its own */
+    e->request = request;
+    if (request != NULL) {
+        request->entry = e;
+    }
+    lock_seen(l, lock, r->id, (int64_t)asked.lease_ms);
+    l->stats.grants++;
+    say_notice(l, NOTICE_GRANTED, e->hold);
+    if (session == NULL) {
+        e->until = e->hold->until;
+        entry_keep(l, e);
+        return;
+    }
+    if (asked.lease_ms < want_lease(l, e->want)) {
+        /* It was asked for while nobody was there, for KEEP only: the full lease first.
+         */
+        struct lock_req again = { .from = call,
+                                  .name = lock_name(lock),
+                                  .owner = want->kind == OWNER_NAMED ? want->field
+                                                                     : SPAN_NONE,
+                                  .id = want->id };
+
+        e->kept = true;
+        call_regrant(l, e, &again);
+        session_idle(l, session);
+        return;
+    }
+    say_token(l, call, r->token, entry_attach(l, e, session)->grant);
+    hold_schedule(l, e->hold);
+}

@@ -1,0 +1,180 @@
+/* A LOCK that waits: its place, its time, and what happens when either ends. */
+#include "core/state.h"
+#include "util/alloc.h"
+
+static void arm(struct locks *l, struct waiter *w)
+{
+    uint64_t at = w->deadline;
+
+    if (w->once) {
+        at = w->since +
+             l->cfg.redis_timeout_ms; /* it is answered when Redis has been asked */
+    }
+    if (at == UINT64_MAX) {
+        timer_stop(l, &w->timer);
+    } else {
+        timer_set(l, &w->timer, TIMER_WAITER, at);
+    }
+}
+
+void waiter_bind(struct locks *l, struct waiter *w, struct session *s,
+                 const struct lock_req *req)
+{
+    list_del(&w->in_session);
+    w->session = s;
+    list_append(&s->waiters, &w->in_session);
+    w->call = req->from;
+    w->since = l->now;
+    w->once = (req->has & LOCK_HAS_WAIT) && req->wait_ms == 0;
+    w->deadline = req->has & LOCK_HAS_WAIT ? l->now + req->wait_ms : UINT64_MAX;
+    w->expiring = false;
+    arm(l, w);
+}
+
+struct waiter *waiter_new(struct locks *l, struct lock *lock, struct session *s,
+                          const struct lock_req *req, struct want *want)
+{
+    struct waiter *w = xcalloc(1, sizeof(*w));
+
+    w->lock = lock;
+    w->want = want;
+    list_init(&w->in_session);
+    list_append(&lock->queue, &w->in_queue);
+    list_append(&l->waiters, &w->in_all);
+    lock->waiting++;
+    l->waiter_count++;
+    waiter_bind(l, w, s, req);
+    return w;
+}
+
+uint64_t waiter_lease(const struct locks *l, const struct waiter *w)
+{
+    uint64_t keep = w->want->keep_ms;
+
+    return w->session != NULL ? want_lease(l, w->want)
+                              : keep + GRACE_SLACK_MS + keep / 50;
+}
+
+bool waiter_is_head(const struct waiter *w)
+{
+    return lock_head(w->lock) == w;
+}
+
+static void unlink_session(struct locks *l, struct waiter *w)
+{
+    struct session *s = w->session;
+
+    if (s != NULL) {
+        list_del(&w->in_session);
+        w->session = NULL;
+        session_idle(l, s);
+    }
+}
+
+void waiter_remove(struct locks *l, struct waiter *w)
+{
+    struct lock *lock = w->lock;
+    bool head = waiter_is_head(w);
+
+    if (w->work != NULL) {
+        w->work->waiter = NULL; /* what it brings is undone when it comes */
+        w->work = NULL;
+    } else if (w->doubt) {
+        duty_undo(l, lock, w->want);
+    }
+    lock->probes -= w->probe;
+    unlink_session(l, w);
+    timer_stop(l, &w->timer);
+    list_del(&w->in_queue);
+    list_del(&w->in_all);
+    lock->waiting--;
+    l->waiter_count--;
+    if (w->request != NULL) {
+        w->request->waiter = NULL;
+        request_idle(l, w->request);
+    }
+    want_unref(w->want);
+    free(w);
+    /* The head may have gone with a message that was meant for whoever is next. */
+    if (head) {
+        lock_ask(l, lock);
+    } else {
+        lock_touch(l, lock);
+    }
+}
+
+/* No client waits any more, but the place stays for KEEP. */
+static void keep_or_remove(struct locks *l, struct waiter *w, bool keep)
+{
+    if (!keep || w->want->keep_ms == 0 || l->stopping) {
+        waiter_remove(l, w);
+        return;
+    }
+    unlink_session(l, w);
+    w->once = false;
+    w->expiring = false;
+    w->deadline = l->now + w->want->keep_ms;
+    arm(l, w);
+    lock_touch(l, w->lock);
+}
+
+void waiter_end_null(struct locks *l, struct waiter *w, bool keep)
+{
+    if (w->session != NULL) {
+        say_null(l, w->call);
+        l->stats.timeouts++;
+    }
+    keep_or_remove(l, w, keep);
+}
+
+void waiter_end_error(struct locks *l, struct waiter *w, enum lock_error error,
+                      const char *text, bool keep)
+{
+    if (w->session != NULL) {
+        say_error(l, w->call, error, text);
+    }
+    keep_or_remove(l, w, keep);
+}
+
+void waiter_detach(struct locks *l, struct waiter *w)
+{
+    keep_or_remove(l, w, true);
+}
+
+/* Its time is up, but Redis may be about to answer for it: then the answer decides, if
+ * it comes within what the protocol allows. */
+static bool may_still_be_answered(const struct locks *l, const struct waiter *w)
+{
+    const struct lock *lock = w->lock;
+
+    if (!l->up) {
+        return false;
+    }
+    return w->work != NULL || (waiter_is_head(w) && (lock->ask || lock->busy != NULL));
+}
+
+void waiter_on_timer(struct locks *l, struct waiter *w)
+{
+    uint64_t last = w->since + l->cfg.redis_timeout_ms;
+
+    if (w->session == NULL) {
+        waiter_remove(l, w); /* KEEP is over */
+        return;
+    }
+    if (!w->once && last < w->deadline + TICK_MS) {
+        last = w->deadline + TICK_MS;
+    }
+    if (l->now < last && may_still_be_answered(l, w)) {
+        w->expiring = true;
+        timer_set(l, &w->timer, TIMER_WAITER, last);
+        lock_touch(l, w->lock);
+        return;
+    }
+    if (!l->up || w->once || w->expiring || w->doubt) {
+        waiter_end_error(
+            l, w, LOCK_BACKEND,
+            l->up ? "Redis did not answer in time" : "Redis cannot be reached", true);
+        return;
+    }
+    waiter_end_null(l, w, true);
+}

@@ -1,0 +1,105 @@
+/* What a LOCK wants, in the words of Redis: hash field, entry id, lease. */
+#include "core/state.h"
+#include "util/alloc.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define ID_FIELD_PREFIX "latchd:id:"
+#define ID_ENTRY_PREFIX "id:"
+#define OWN_PREFIX LATCHD_RESERVED_OWNER_PREFIX
+
+enum owner_kind field_kind(struct span field)
+{
+    if (span_starts(field, SPAN(ID_FIELD_PREFIX))) {
+        return OWNER_ID;
+    }
+    return span_starts(field, SPAN(OWN_PREFIX)) ? OWNER_ANONYMOUS : OWNER_NAMED;
+}
+
+static struct span put2(char **at, struct span a, struct span b)
+{
+    char *start = *at;
+
+    if (a.len != 0) {
+        memcpy(*at, a.ptr, a.len);
+    }
+    if (b.len != 0) {
+        memcpy(*at + a.len, b.ptr, b.len);
+    }
+    *at += a.len + b.len;
+    return span_of(start, a.len + b.len);
+}
+
+static struct want *want_alloc(enum owner_kind kind, size_t bytes)
+{
+    struct want *w = xmalloc(sizeof(*w) + bytes);
+
+    *w = (struct want){ .refs = 1, .kind = kind, .grace_ms = -1 };
+    return w;
+}
+
+struct want *want_new(struct locks *l, const struct lock_req *req)
+{
+    enum owner_kind kind = req->owner.len != 0 ? OWNER_NAMED
+                           : req->id.len != 0  ? OWNER_ID
+                                               : OWNER_ANONYMOUS;
+    char number[OP_INSTANCE_LEN + 24];
+    struct span serial;
+    struct want *w;
+    char *at;
+
+    (void)snprintf(number, sizeof(number), "%s:%" PRIu64, l->instance,
+                   ++l->next_request);
+    serial = span_str(number);
+    w = want_alloc(kind, sizeof(ID_FIELD_PREFIX) + sizeof(ID_ENTRY_PREFIX) +
+                             req->owner.len + 2 * req->id.len + serial.len);
+    at = w->data;
+    if (kind == OWNER_NAMED) {
+        w->field = put2(&at, req->owner, SPAN_NONE);
+    } else if (kind == OWNER_ID) {
+        w->field = put2(&at, SPAN(ID_FIELD_PREFIX), req->id);
+    }
+    if (req->id.len == 0) {
+        w->entry = put2(&at, serial, SPAN_NONE);
+    } else {
+        w->entry = put2(&at, SPAN(ID_ENTRY_PREFIX), req->id);
+        w->id = span_of(w->entry.ptr + sizeof(ID_ENTRY_PREFIX) - 1, req->id.len);
+        w->keep_ms = req->has & LOCK_HAS_KEEP ? req->keep_ms : LATCHD_KEEP_DEFAULT_MS;
+    }
+    w->fixed = (req->has & LOCK_HAS_LEASE) != 0;
+    w->lease_ms = req->lease_ms;
+    w->grace_ms = req->has & LOCK_HAS_GRACE ? (int64_t)req->grace_ms : l->cfg.grace_ms;
+    return w;
+}
+
+struct want *want_found(enum owner_kind kind, struct span field, struct span entry,
+                        struct span id)
+{
+    struct want *w = want_alloc(kind, field.len + entry.len + id.len);
+    char *at = w->data;
+
+    w->renamed = true;
+    w->field = put2(&at, field, SPAN_NONE);
+    w->entry = put2(&at, entry, SPAN_NONE);
+    w->id = put2(&at, id, SPAN_NONE);
+    return w;
+}
+
+struct want *want_ref(struct want *w)
+{
+    w->refs++;
+    return w;
+}
+
+void want_unref(struct want *w)
+{
+    if (w != NULL && --w->refs == 0) {
+        free(w);
+    }
+}
+
+uint64_t want_lease(const struct locks *l, const struct want *w)
+{
+    return w->fixed ? w->lease_ms : l->cfg.watchdog_ms;
+}

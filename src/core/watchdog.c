@@ -1,0 +1,173 @@
+/* Renewing: what is due leaves together, in scripts of at most OP_RENEW_MAX holds. */
+#include "core/state.h"
+#include "util/alloc.h"
+
+void renew_want(struct locks *l, struct hold *h)
+{
+    if (h->renewal == NULL && list_empty(&h->in_due) && hold_lease(l, h) != 0) {
+        list_append(&l->due, &h->in_due);
+    }
+}
+
+/* One entry is checked each time, the next time another. */
+static struct entry *pick_entry(struct hold *h)
+{
+    size_t count = 0;
+    struct list *it;
+
+    if (h->kind != OWNER_NAMED) {
+        return container_of(list_first(&h->entries), struct entry, in_hold);
+    }
+    LIST_FOREACH(it, &h->entries)
+    {
+        count++;
+    }
+    count = h->checks++ % count;
+    for (it = h->entries.next; count > 0; count--) {
+        it = it->next;
+    }
+    return container_of(it, struct entry, in_hold);
+}
+
+static void fill_item(struct locks *l, struct renew_item *item, struct hold *h,
+                      uint64_t lease_ms)
+{
+    h->checked = pick_entry(h);
+    *item = (struct renew_item){
+        .name = op_copy(l, lock_name(h->lock)),
+        .kind = h->kind,
+        .field = op_copy(l, h->field),
+        .entry =
+            h->kind == OWNER_NAMED ? op_copy(l, h->checked->want->entry) : SPAN_NONE,
+        .lease_ms = lease_ms,
+        .token = h->token,
+        .exact = h->exact_ms != 0,
+        .fence = l->now - h->fence_at >= OP_FENCE_TTL_MS / 2,
+        .kept = h->keeper_key,
+    };
+}
+
+static void send_batch(struct locks *l)
+{
+    struct work *w = work_new(l, WORK_RENEW, NULL);
+    struct renew_item *items = effects_alloc(&l->fx, OP_RENEW_MAX * sizeof(*items));
+    struct op *op;
+    size_t count = 0;
+    struct list *it;
+
+    w->holds = xcalloc(OP_RENEW_MAX, sizeof(struct hold *));
+    w->leases = xcalloc(OP_RENEW_MAX, sizeof(uint64_t));
+    while (count < OP_RENEW_MAX && (it = list_first(&l->due)) != NULL) {
+        struct hold *h = container_of(it, struct hold, in_due);
+        uint64_t lease_ms = hold_lease(l, h);
+
+        list_del(&h->in_due);
+        if (lease_ms == 0) {
+            continue;
+        }
+        fill_item(l, &items[count], h, lease_ms);
+        h->renewal = w;
+        h->renewal_slot = count;
+        w->holds[count] = h;
+        w->leases[count] = lease_ms;
+        count++;
+    }
+    w->hold_count = count;
+    if (count == 0) {
+        work_free(l, w);
+        return;
+    }
+    l->renewals_in_flight++;
+    op = work_op(l, w, OP_RENEW);
+    op->items = items;
+    op->item_count = count;
+}
+
+void renew_flush(struct locks *l)
+{
+    while (l->up && !list_empty(&l->due) &&
+           l->renewals_in_flight < RENEW_IN_FLIGHT_MAX) {
+        send_batch(l);
+    }
+}
+
+/* The entry that was checked is over, or somebody else's now. */
+static void drop_checked(struct locks *l, struct hold *h, bool over)
+{
+    struct entry *e = h->checked;
+
+    if (e != NULL && e->in_hold.next == &h->entries && e->in_hold.prev == &h->entries) {
+        hold_forget(l, h, over);
+        return;
+    }
+    if (e != NULL && over && e->request != NULL) {
+        struct request *r = e->request;
+
+        e->request = NULL;
+        r->entry = NULL;
+        request_over(l, r, -1);
+    }
+    if (e != NULL) {
+        entry_free(l, e);
+    }
+    renew_want(l, h); /* the hold itself was not renewed: with another entry, at once */
+    hold_schedule(l, h);
+}
+
+static void confirmed(struct locks *l, struct work *w, struct hold *h,
+                      uint64_t lease_ms)
+{
+    bool exact = h->exact_ms != 0 && h->exact_ms == lease_ms;
+
+    l->stats.renewals++;
+    if (l->now - h->fence_at >= OP_FENCE_TTL_MS / 2) {
+        h->fence_at = w->sent;
+    }
+    if (exact) {
+        h->exact_ms = 0;
+        h->until = hold_vouch_until(w->sent, lease_ms);
+    }
+    lock_seen(l, h->lock, w->id, (int64_t)lease_ms);
+    hold_confirm(l, h, w->sent, lease_ms);
+    lock_touch(l, h->lock);
+}
+
+void renew_done(struct locks *l, struct work *w, const struct op_result *r)
+{
+    l->renewals_in_flight--;
+    for (size_t i = 0; i < w->hold_count; i++) {
+        struct hold *h = w->holds[i];
+
+        if (h == NULL) {
+            continue;
+        }
+        w->holds[i] = NULL;
+        h->renewal = NULL;
+        if (r->status != OP_OK || i >= r->item_count) {
+            if (r->status == OP_ERROR) {
+                h->not_before = l->now + ERROR_PAUSE_MS;
+            } else {
+                renew_want(l, h);
+            }
+            hold_schedule(l, h);
+            continue;
+        }
+        switch (r->items[i]) {
+        case RENEW_OK:
+            confirmed(l, w, h, w->leases[i]);
+            break;
+        case RENEW_ENDED:
+            drop_checked(l, h, true);
+            break;
+        case RENEW_ELSEWHERE:
+            drop_checked(l, h, false);
+            break;
+        case RENEW_GONE:
+        case RENEW_WRONGTYPE:
+        default:
+            hold_lost(l, h);
+            break;
+        }
+    }
+    work_free(l, w);
+}

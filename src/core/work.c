@@ -1,0 +1,105 @@
+/* Ops in flight: what was asked of Redis, for whom, and where the answer goes. */
+#include "core/state.h"
+#include "util/alloc.h"
+
+struct work *work_new(struct locks *l, enum work_kind kind, struct lock *lock)
+{
+    struct work *w = xcalloc(1, sizeof(*w));
+
+    w->id = ++l->next_op;
+    w->kind = kind;
+    w->sent = l->now;
+    w->lock = lock;
+    if (lock != NULL) {
+        lock->refs++;
+    }
+    HASH_ADD(hh, l->works, id, sizeof(w->id), w);
+    return w;
+}
+
+void work_free(struct locks *l, struct work *w)
+{
+    if (w->waiter != NULL) {
+        w->waiter->work = NULL;
+    }
+    if (w->lock != NULL) {
+        w->lock->refs--;
+        if (w->lock->busy == w) {
+            w->lock->busy = NULL;
+        }
+        lock_touch(l, w->lock);
+    }
+    if (w->call != NULL) {
+        w->call->work = NULL;
+    }
+    want_unref(w->want);
+    HASH_DEL(l->works, w);
+    free(w->holds);
+    free(w->leases);
+    free(w);
+}
+
+struct span op_copy(struct locks *l, struct span s)
+{
+    return effects_copy(&l->fx, s);
+}
+
+struct op *work_op(struct locks *l, struct work *w, enum op_kind kind)
+{
+    struct span name = w->lock == NULL ? SPAN_NONE : op_copy(l, lock_name(w->lock));
+    struct op *op = &effects_add(&l->fx, EFFECT_OP)->op;
+
+    op->kind = kind;
+    op->id = w->id;
+    op->name = name;
+    op->seen_token = l->seen_token;
+    return op;
+}
+
+void op_claim(struct locks *l, struct op *op, const struct want *want,
+              uint64_t lease_ms)
+{
+    op->claim = (struct claim){
+        .kind = want->kind,
+        .field = op_copy(l, want->field),
+        .entry = op_copy(l, want->kind == OWNER_ID ? SPAN_NONE : want->entry),
+        .lease_ms = lease_ms,
+    };
+}
+
+void work_done(struct locks *l, const struct op_result *r)
+{
+    struct work *w;
+
+    HASH_FIND(hh, l->works, &r->id, sizeof(r->id), w);
+    if (w == NULL) {
+        return;
+    }
+    if (r->token > l->seen_token && r->token <= (uint64_t)LATCHD_TOKEN_MAX) {
+        l->seen_token = r->token;
+    }
+    switch (w->kind) {
+    case WORK_ASK:
+    case WORK_PROBE:
+        take_done(l, w, r);
+        break;
+    case WORK_RELEASE:
+        release_done(l, w, r);
+        break;
+    case WORK_RENEW:
+        renew_done(l, w, r);
+        break;
+    case WORK_ATTACH:
+        attach_done(l, w, r);
+        break;
+    case WORK_INSPECT:
+        inspect_done(l, w, r);
+        break;
+    }
+}
+
+void locks_op_done(struct locks *l, const struct op_result *result)
+{
+    work_done(l, result);
+    locks_settle(l);
+}
