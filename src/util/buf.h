@@ -66,7 +66,7 @@ void buf_add_int(struct buf *b, int64_t value);
 void buf_printf(struct buf *b, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void buf_vprintf(struct buf *b, const char *fmt, va_list ap)
-    __attribute__((format(printf, 2, 0)));
+    __attribute__((format(printf, 2, 0), nonnull(2)));
 
 /* Drops `len` bytes at the front; memory is kept. */
 void buf_drop(struct buf *b, size_t len);
