@@ -43,6 +43,8 @@ struct stream_options {
         user_timeout_ms; /* unacknowledged data kills the connection; 0: kernel's */
 };
 
+/* `opt`, `events` and `ctx` below: opt is copied; events must outlive the stream. */
+
 /* Wraps an accepted connection of `listener`, a uv_tcp_t or uv_pipe_t. */
 int stream_accept(struct io *io, uv_stream_t *listener,
                   const struct stream_options *opt, const struct stream_events *events,
@@ -68,12 +70,24 @@ void stream_send(struct stream *s, struct buf *out);
 /* Bytes accepted by stream_send() that the kernel has not taken yet. */
 size_t stream_queued(const struct stream *s);
 
+/* What became of all that was sent: whether the peer's side took it in. */
+enum stream_fate {
+    STREAM_TAKEN,   /* its kernel has it, and no reset came back */
+    STREAM_PENDING, /* queued here, or not acknowledged yet (unix: not read yet) */
+    STREAM_LOST,    /* reset, or thrown away unread */
+};
+
+enum stream_fate stream_fate(const struct stream *s);
+
 /* "ip:port" or "unix:path", NUL-terminated. */
 void stream_peer_name(const struct stream *s, char *out, size_t room);
 void stream_local_name(const struct stream *s, char *out, size_t room);
 int stream_fd(const struct stream *s);
 
-/* Idempotent, accepts NULL. Queued bytes are dropped. */
+/* Idempotent, accepts NULL. Queued bytes are dropped; what the kernel has, it delivers.
+ */
 void stream_close(struct stream *s);
+/* Closes, and has the kernel drop what it has not delivered (TCP only). */
+void stream_abort(struct stream *s);
 
 #endif

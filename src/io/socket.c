@@ -1,0 +1,110 @@
+#include "io/socket.h"
+
+#include <arpa/inet.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+enum {
+    PROBES = 3,
+    PROBE_INTERVAL_S = 3,
+    UNIX_HEAD = offsetof(struct sockaddr_un, sun_path),
+};
+
+static void format_name(const struct sockaddr_storage *name, socklen_t len, char *out,
+                        size_t room)
+{
+    char address[INET6_ADDRSTRLEN];
+
+    if (name->ss_family == AF_INET) {
+        const struct sockaddr_in *in = (const void *)name;
+
+        (void)inet_ntop(AF_INET, &in->sin_addr, address, sizeof(address));
+        (void)snprintf(out, room, "%s:%d", address, ntohs(in->sin_port));
+    } else if (name->ss_family == AF_INET6) {
+        const struct sockaddr_in6 *in6 = (const void *)name;
+
+        (void)inet_ntop(AF_INET6, &in6->sin6_addr, address, sizeof(address));
+        (void)snprintf(out, room, "[%s]:%d", address, ntohs(in6->sin6_port));
+    } else {
+        const struct sockaddr_un *un = (const void *)name;
+        size_t path = len > UNIX_HEAD ? strnlen(un->sun_path, len - UNIX_HEAD) : 0;
+
+        (void)snprintf(out, room, "unix:%.*s", (int)path, un->sun_path);
+    }
+}
+
+void socket_local_name(int fd, char *out, size_t room)
+{
+    struct sockaddr_storage name = { 0 };
+    socklen_t len = sizeof(name);
+
+    if (getsockname(fd, (struct sockaddr *)&name, &len) == 0) {
+        format_name(&name, len, out, room);
+    } else {
+        (void)snprintf(out, room, "-");
+    }
+}
+
+void socket_peer_name(int fd, char *out, size_t room)
+{
+    struct sockaddr_storage name = { 0 };
+    socklen_t len = sizeof(name);
+
+    if (getpeername(fd, (struct sockaddr *)&name, &len) != 0) {
+        (void)snprintf(out, room, "-");
+    } else if (name.ss_family == AF_UNIX && len <= UNIX_HEAD) {
+        /* Clients of a unix socket have no name: that of the socket says more. */
+        socket_local_name(fd, out, room);
+    } else {
+        format_name(&name, len, out, room);
+    }
+}
+
+static void set_option(int fd, int level, int name, int value)
+{
+    /* An old kernel may lack one; the connection works without. */
+    (void)setsockopt(fd, level, name, &value, sizeof(value));
+}
+
+void socket_set_tcp_options(int fd, const struct stream_options *opt)
+{
+    set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    if (opt->keepalive_s > 0) {
+        set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, (int)opt->keepalive_s);
+        set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, PROBE_INTERVAL_S);
+        set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, PROBES);
+        set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    }
+    if (opt->user_timeout_ms > 0) {
+        set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)opt->user_timeout_ms);
+    }
+}
+
+bool socket_has_unsent(int fd)
+{
+    int unsent = 0;
+
+    return ioctl(fd, SIOCOUTQ, &unsent) != 0 || unsent > 0;
+}
+
+bool socket_is_reset(int fd, bool is_unix)
+{
+    struct tcp_info info = { .tcpi_state = TCP_ESTABLISHED };
+    socklen_t len = sizeof(info);
+    int error = 0;
+
+    if (is_unix) {
+        /* Set when the peer closed with bytes of ours unread. */
+        len = sizeof(error);
+        return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0 || error != 0;
+    }
+    /* The peer's FIN leaves the state at CLOSE_WAIT; only a reset makes it CLOSE. */
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 ||
+           info.tcpi_state == TCP_CLOSE;
+}
