@@ -1,0 +1,184 @@
+#include "support/engine.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void copy_text(char *out, size_t room, struct span s)
+{
+    size_t len = s.len < room - 1 ? s.len : room - 1;
+
+    memcpy(out, s.ptr == NULL ? "" : s.ptr, len);
+    out[len] = '\0';
+}
+
+void engine_init(struct engine *e)
+{
+    struct locks_setup setup = {
+        .config = { .watchdog_ms = 30000,
+                    .redis_timeout_ms = 3000,
+                    .recheck_ms = 5000,
+                    .handoff_limit = 64,
+                    .handoff_pause_ms = 2,
+                    .grace_ms = -1,
+                    .max_keep_ms = 30000,
+                    .max_lease_ms = 86400000,
+                    .max_waiters = 1000,
+                    .max_holds = 1000 },
+        .instance = "00000000000000aa",
+        .now_ms = 1000000,
+    };
+
+    memset(e, 0, sizeof(*e));
+    e->now = setup.now_ms;
+    e->locks = locks_new(&setup);
+    locks_store_up(e->locks, true);
+    engine_collect(e);
+}
+
+void engine_fini(struct engine *e)
+{
+    locks_free(e->locks);
+}
+
+static void collect_op(struct engine *e, const struct op *op)
+{
+    struct seen_op *s = &e->ops[e->op_count++];
+
+    ck_assert_uint_lt(e->op_count, ENGINE_OPS_MAX);
+    s->op = *op;
+    copy_text(s->name, sizeof(s->name), op->name);
+    copy_text(s->field, sizeof(s->field), op->claim.field);
+    copy_text(s->entry, sizeof(s->entry), op->claim.entry);
+    copy_text(s->target_field, sizeof(s->target_field), op->target.field);
+    copy_text(s->target_entry, sizeof(s->target_entry), op->target.entry);
+    for (size_t i = 0; i < op->item_count; i++) {
+        s->items[i] = op->items[i];
+        copy_text(s->item_names[i], sizeof(s->item_names[i]), op->items[i].name);
+    }
+}
+
+static void collect_reply(struct engine *e, const struct effect_reply *r)
+{
+    struct said *s = &e->said[e->said_count++];
+
+    ck_assert_uint_lt(e->said_count, ENGINE_SAID_MAX);
+    *s = (struct said){ .to = r->to,
+                        .kind = r->kind,
+                        .value = r->value,
+                        .grant = r->grant,
+                        .error = r->error };
+    copy_text(s->text, sizeof(s->text), r->text);
+}
+
+static void append(char *list, size_t room, const char *head, struct span name)
+{
+    size_t len = strlen(list);
+
+    (void)snprintf(list + len, room - len, "%s%s%.*s", len == 0 ? "" : " ", head,
+                   (int)name.len, name.ptr);
+}
+
+void engine_collect(struct engine *e)
+{
+    static const char *const NOTICES[] = { "granted:", "released:", "uncertain:",
+                                           "lost:" };
+    struct effects *fx = locks_effects(e->locks);
+
+    for (size_t i = 0; i < fx->count; i++) {
+        struct effect *f = &fx->list[i];
+
+        switch (f->kind) {
+        case EFFECT_OP:
+            collect_op(e, &f->op);
+            break;
+        case EFFECT_REPLY:
+            collect_reply(e, &f->reply);
+            break;
+        case EFFECT_NOTICE:
+            append(e->notices, sizeof(e->notices), NOTICES[f->notice.kind],
+                   f->notice.name);
+            break;
+        case EFFECT_SUBSCRIBE:
+            append(e->subs, sizeof(e->subs), "+", f->name);
+            break;
+        case EFFECT_UNSUBSCRIBE:
+            append(e->subs, sizeof(e->subs), "-", f->name);
+            break;
+        }
+    }
+    effects_reset(fx);
+}
+
+void engine_pass(struct engine *e, uint64_t ms)
+{
+    uint64_t end = e->now + ms;
+
+    while (locks_next_deadline(e->locks) <= end) {
+        uint64_t next = locks_next_deadline(e->locks);
+
+        e->now = next > e->now ? next : e->now;
+        locks_tick(e->locks, e->now);
+        engine_collect(e);
+    }
+    e->now = end;
+    locks_tick(e->locks, e->now);
+    engine_collect(e);
+}
+
+void engine_lock(struct engine *e, uint64_t conn, const char *name, struct lock_req req)
+{
+    static uint64_t next_call;
+
+    req.from = (struct call_ref){ conn, ++next_call };
+    req.name = span_str(name);
+    locks_lock(e->locks, &req);
+    engine_collect(e);
+}
+
+void engine_unlock(struct engine *e, uint64_t conn, const char *name,
+                   struct hold_req req)
+{
+    req.from = (struct call_ref){ conn, 0 };
+    req.name = span_str(name);
+    locks_unlock(e->locks, &req);
+    engine_collect(e);
+}
+
+void engine_take_op(struct engine *e, enum op_kind kind, struct seen_op *ret)
+{
+    ck_assert_msg(e->op_count > 0, "the engine asked nothing of Redis");
+    *ret = e->ops[0];
+    memmove(e->ops, e->ops + 1, --e->op_count * sizeof(e->ops[0]));
+    ck_assert_int_eq(ret->op.kind, kind);
+}
+
+void engine_no_op(struct engine *e)
+{
+    ck_assert_msg(e->op_count == 0, "the engine asked something (kind %d) of Redis",
+                  (int)e->ops[0].op.kind);
+}
+
+void engine_answer(struct engine *e, const struct seen_op *op, struct op_result r)
+{
+    r.id = op->op.id;
+    locks_op_done(e->locks, &r);
+    engine_collect(e);
+}
+
+struct said engine_hears(struct engine *e, uint64_t conn, enum reply_kind kind)
+{
+    struct said s;
+
+    ck_assert_msg(e->said_count > 0, "the engine said nothing");
+    s = e->said[0];
+    memmove(e->said, e->said + 1, --e->said_count * sizeof(e->said[0]));
+    ck_assert_msg(s.kind == kind, "reply kind %d, not %d: %s", (int)s.kind, (int)kind,
+                  s.text);
+    ck_assert_uint_eq(s.to.conn, conn);
+    return s;
+}
+
+void engine_hears_nothing(struct engine *e)
+{
+    ck_assert_uint_eq(e->said_count, 0);
+}

@@ -1,0 +1,68 @@
+/* engine: the lock engine on a workbench. The test plays time, clients and Redis.
+ *
+ * Ops that the engine emits queue up until the test answers them, oldest first. */
+#ifndef LATCHD_TESTS_ENGINE_H
+#define LATCHD_TESTS_ENGINE_H
+
+#include "core/locks.h"
+
+#include <check.h>
+
+enum { ENGINE_OPS_MAX = 8, ENGINE_SAID_MAX = 64 };
+
+/* One op as it was emitted; texts are copies. */
+struct seen_op {
+    struct op op;
+    char name[64];
+    char field[160];
+    char entry[96];
+    char target_field[160];
+    char target_entry[96];
+    struct renew_item items[OP_RENEW_MAX];
+    char item_names[OP_RENEW_MAX][64];
+};
+
+struct said {
+    struct call_ref to;
+    enum reply_kind kind;
+    int64_t value;
+    uint64_t grant;
+    enum lock_error error;
+    char text[256];
+};
+
+struct engine {
+    struct locks *locks;
+    uint64_t now;
+    struct seen_op ops[ENGINE_OPS_MAX];
+    size_t op_count;
+    struct said said[ENGINE_SAID_MAX];
+    size_t said_count;
+    char notices[8192]; /* "granted:job lost:job ..." */
+    char subs[256];     /* "+job -job ..." */
+};
+
+/* A running engine with default settings and Redis up. */
+void engine_init(struct engine *e);
+void engine_fini(struct engine *e);
+/* Takes in what the engine emitted; called by all of the following. */
+void engine_collect(struct engine *e);
+void engine_pass(struct engine *e, uint64_t ms);
+
+/* The request of connection `conn`; WAIT < 0: none. Unset fields of `req` are defaults.
+ */
+void engine_lock(struct engine *e, uint64_t conn, const char *name,
+                 struct lock_req req);
+void engine_unlock(struct engine *e, uint64_t conn, const char *name,
+                   struct hold_req req);
+
+/* The oldest op must be of this kind; it is taken off into *ret. */
+void engine_take_op(struct engine *e, enum op_kind kind, struct seen_op *ret);
+void engine_no_op(struct engine *e);
+void engine_answer(struct engine *e, const struct seen_op *op, struct op_result r);
+
+/* The oldest reply must be this one. Returns it. */
+struct said engine_hears(struct engine *e, uint64_t conn, enum reply_kind kind);
+void engine_hears_nothing(struct engine *e);
+
+#endif

@@ -1,0 +1,350 @@
+/* The engine: what it vouches for, and how that ends. */
+#include "support/engine.h"
+#include "support/runner.h"
+
+#include <stdio.h>
+
+static struct engine e;
+static struct seen_op op;
+
+#define FOREVER                                                                        \
+    (struct lock_req)                                                                  \
+    {                                                                                  \
+        0                                                                              \
+    }
+#define BARE                                                                           \
+    (struct hold_req)                                                                  \
+    {                                                                                  \
+        0                                                                              \
+    }
+#define ID_A SPAN("aaaaaaaaaaaaaaaa")
+
+static void setup(void)
+{
+    engine_init(&e);
+}
+
+static void teardown(void)
+{
+    engine_fini(&e);
+}
+
+static uint64_t take(uint64_t conn, const char *name, struct lock_req req,
+                     uint64_t token)
+{
+    engine_lock(&e, conn, name, req);
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    engine_answer(&e, &op,
+                  (struct op_result){ .status = OP_OK, .token = token, .count = 1 });
+    return engine_hears(&e, conn, REPLY_TOKEN).grant;
+}
+
+static void answer_renewal(enum renew_result result)
+{
+    enum renew_result items[OP_RENEW_MAX];
+
+    engine_take_op(&e, OP_RENEW, &op);
+    for (size_t i = 0; i < op.op.item_count; i++) {
+        items[i] = result;
+    }
+    engine_answer(&e, &op,
+                  (struct op_result){ .status = OP_OK,
+                                      .items = items,
+                                      .item_count = op.op.item_count });
+}
+
+START_TEST(a_watchdogged_hold_is_renewed_every_third_of_its_lease)
+{
+    (void)take(1, "job", FOREVER, 100);
+    for (int i = 0; i < 20; i++) {
+        engine_pass(&e, 10000);
+        answer_renewal(RENEW_OK);
+    }
+    ck_assert_str_eq(e.notices, "granted:job");
+}
+END_TEST
+
+START_TEST(renewals_of_many_holds_leave_in_batches)
+{
+    for (int i = 0; i < 250; i++) {
+        char name[16];
+
+        (void)snprintf(name, sizeof(name), "n%d", i);
+        (void)take(1, name, FOREVER, 100);
+    }
+    e.notices[0] = '\0';
+    engine_pass(&e, 10000);
+    ck_assert_uint_le(e.op_count, 4);
+    ck_assert_uint_ge(e.op_count, 3);
+    while (e.op_count > 0) {
+        answer_renewal(RENEW_OK);
+    }
+}
+END_TEST
+
+START_TEST(an_overdue_renewal_makes_it_uncertain_and_the_end_of_the_lease_lost)
+{
+    (void)take(1, "job", FOREVER, 100);
+    engine_pass(&e, 12999);
+    ck_assert_str_eq(e.notices, "granted:job");
+    engine_pass(&e, 1);
+    ck_assert_str_eq(e.notices, "granted:job uncertain:job");
+    engine_pass(&e, 16649);
+    ck_assert_str_eq(e.notices, "granted:job uncertain:job");
+    engine_pass(&e, 1);
+    ck_assert_str_eq(e.notices, "granted:job uncertain:job lost:job");
+    engine_unlock(&e, 1, "job", BARE);
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
+}
+END_TEST
+
+START_TEST(a_hold_that_redis_does_not_know_any_more_is_lost)
+{
+    (void)take(1, "job", FOREVER, 100);
+    engine_pass(&e, 10000);
+    answer_renewal(RENEW_GONE);
+    ck_assert_str_eq(e.notices, "granted:job lost:job");
+}
+END_TEST
+
+START_TEST(h30_a_hold_that_its_owner_released_elsewhere_ends_silently)
+{
+    (void)take(1, "job", FOREVER, 100);
+    engine_pass(&e, 10000);
+    answer_renewal(RENEW_ENDED);
+    ck_assert_str_eq(e.notices, "granted:job");
+}
+END_TEST
+
+START_TEST(another_server_makes_all_uncertain_until_confirmed)
+{
+    (void)take(1, "job", (struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = 60000 },
+               100);
+    locks_store_down(e.locks);
+    locks_store_up(e.locks, false);
+    engine_collect(&e);
+    ck_assert_str_eq(e.notices, "granted:job uncertain:job");
+    answer_renewal(RENEW_OK);
+    engine_pass(&e, 5000);
+    ck_assert_str_eq(e.notices, "granted:job uncertain:job");
+}
+END_TEST
+
+START_TEST(h9_standing_still_makes_holds_uncertain_or_lost)
+{
+    (void)take(1, "job", FOREVER, 100);
+    (void)take(2, "short", (struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = 2000 },
+               101);
+    e.notices[0] = '\0';
+    e.now += 5000; /* without a tick in between */
+    locks_tick(e.locks, e.now);
+    engine_collect(&e);
+    ck_assert_str_eq(e.notices, "lost:short uncertain:job");
+    answer_renewal(RENEW_OK);
+}
+END_TEST
+
+START_TEST(h14_a_fixed_lease_is_checked_and_given_what_it_still_has)
+{
+    (void)take(1, "job", (struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = 60000 },
+               100);
+    engine_pass(&e, 10000);
+    engine_take_op(&e, OP_RENEW, &op);
+    ck_assert(!op.items[0].exact);
+    ck_assert_uint_le(op.items[0].lease_ms, 51000);
+    ck_assert_uint_ge(op.items[0].lease_ms, 48000);
+}
+END_TEST
+
+START_TEST(grace_0_frees_when_the_connection_closes)
+{
+    (void)take(1, "job", (struct lock_req){ .has = LOCK_HAS_GRACE, .grace_ms = 0 },
+               100);
+    locks_conn_closed(e.locks, 1);
+    engine_collect(&e);
+    engine_take_op(&e, OP_RELEASE, &op);
+    ck_assert(op.op.own_accord);
+    engine_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
+    ck_assert_str_eq(e.notices, "granted:job released:job");
+}
+END_TEST
+
+START_TEST(without_grace_the_rest_of_the_lease_runs_out_unrenewed)
+{
+    (void)take(1, "job", FOREVER, 100);
+    locks_conn_closed(e.locks, 1);
+    engine_pass(&e, 29649);
+    engine_no_op(&e);
+    ck_assert_str_eq(e.notices, "granted:job");
+    engine_pass(&e, 1);
+    ck_assert_str_eq(e.notices, "granted:job lost:job");
+}
+END_TEST
+
+START_TEST(an_undelivered_grant_is_taken_back)
+{
+    uint64_t grant = take(1, "job", FOREVER, 100);
+
+    locks_undelivered(e.locks, 1, grant);
+    locks_conn_closed(e.locks, 1);
+    engine_collect(&e);
+    engine_take_op(&e, OP_RELEASE, &op);
+    ck_assert_str_eq(op.target_field, "latchd:100");
+}
+END_TEST
+
+START_TEST(an_undelivered_grant_with_an_id_is_kept_and_found_again)
+{
+    uint64_t grant = take(1, "job", (struct lock_req){ .id = ID_A }, 100);
+
+    locks_undelivered(e.locks, 1, grant);
+    locks_conn_closed(e.locks, 1);
+    engine_pass(&e, 1999);
+    engine_no_op(&e);
+    engine_lock(&e, 2, "job", (struct lock_req){ .id = ID_A });
+    engine_take_op(&e, OP_ATTACH, &op);
+    engine_answer(&e, &op,
+                  (struct op_result){ .status = OP_OK,
+                                      .token = 100,
+                                      .ttl_ms = 30000,
+                                      .owner = SPAN("latchd:id:aaaaaaaaaaaaaaaa") });
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_TOKEN).value, 100);
+    engine_pass(&e, 9000);
+    ck_assert_str_eq(e.notices, "granted:job");
+}
+END_TEST
+
+START_TEST(a_kept_grant_that_nobody_fetches_goes_back)
+{
+    uint64_t grant = take(1, "job", (struct lock_req){ .id = ID_A }, 100);
+
+    locks_undelivered(e.locks, 1, grant);
+    locks_conn_closed(e.locks, 1);
+    engine_pass(&e, 2000);
+    engine_take_op(&e, OP_RELEASE, &op);
+    ck_assert_str_eq(op.target_field, "latchd:id:aaaaaaaaaaaaaaaa");
+}
+END_TEST
+
+START_TEST(the_same_id_again_is_the_same_grant)
+{
+    (void)take(1, "job", (struct lock_req){ .id = ID_A }, 100);
+    for (uint64_t conn = 2; conn < 12; conn++) {
+        engine_lock(&e, conn, "job", (struct lock_req){ .id = ID_A });
+        ck_assert_int_eq(engine_hears(&e, conn, REPLY_TOKEN).value, 100);
+    }
+    engine_no_op(&e);
+}
+END_TEST
+
+START_TEST(h6_a_request_that_is_over_takes_nothing_and_its_unlock_can_be_repeated)
+{
+    struct hold_req by_id = { .id = ID_A };
+
+    (void)take(1, "job", (struct lock_req){ .id = ID_A }, 100);
+    engine_unlock(&e, 1, "job", by_id);
+    engine_take_op(&e, OP_RELEASE, &op);
+    ck_assert(op.op.mark);
+    engine_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_INT).value, 0);
+    engine_unlock(&e, 2, "job", by_id);
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_INT).value, 0);
+    engine_lock(&e, 2, "job", (struct lock_req){ .id = ID_A });
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_ERROR).error, LOCK_NOTHELD);
+    engine_no_op(&e);
+    engine_pass(&e, 20001);
+    engine_unlock(&e, 2, "job", by_id);
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_ERROR).error, LOCK_NOTHELD);
+}
+END_TEST
+
+START_TEST(h15_a_bare_unlock_after_a_loss_is_ambiguous)
+{
+    (void)take(1, "job", FOREVER, 100);
+    engine_pass(&e, 10000);
+    answer_renewal(RENEW_GONE);
+    (void)take(1, "job", FOREVER, 200);
+    engine_unlock(&e, 1, "job", BARE);
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_ERROR).error, LOCK_ERR);
+    engine_unlock(&e, 1, "job", (struct hold_req){ .token = 200 });
+    engine_take_op(&e, OP_RELEASE, &op);
+}
+END_TEST
+
+START_TEST(a_grant_of_a_held_name_means_that_the_old_hold_is_lost)
+{
+    (void)take(1, "job", FOREVER, 100);
+    e.notices[0] = '\0';
+    engine_lock(&e, 2, "job", (struct lock_req){ .has = LOCK_HAS_WAIT });
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    engine_answer(&e, &op,
+                  (struct op_result){ .status = OP_OK, .token = 300, .count = 1 });
+    ck_assert_str_eq(e.notices, "lost:job granted:job");
+}
+END_TEST
+
+START_TEST(h8_the_hold_lives_while_any_connection_keeps_an_entry)
+{
+    struct lock_req as_owner = { .owner = SPAN("o") };
+
+    (void)take(1, "job", as_owner, 100);
+    engine_lock(&e, 2, "job", as_owner);
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    engine_answer(&e, &op,
+                  (struct op_result){ .status = OP_OK, .token = 100, .count = 2 });
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_TOKEN).value, 100);
+    locks_conn_closed(e.locks, 1);
+    engine_pass(&e, 10000);
+    answer_renewal(RENEW_OK);
+    ck_assert_str_eq(e.notices, "granted:job granted:job");
+}
+END_TEST
+
+START_TEST(a_stop_ends_waits_and_reports_holds_uncertain)
+{
+    (void)take(1, "job", (struct lock_req){ .has = LOCK_HAS_GRACE, .grace_ms = 0 },
+               100);
+    engine_lock(&e, 2, "job", FOREVER);
+    locks_stop(e.locks);
+    engine_collect(&e);
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_ERROR).error, LOCK_GOAWAY);
+    ck_assert_str_eq(e.notices, "granted:job uncertain:job");
+    ck_assert(!locks_stopped(e.locks));
+    answer_renewal(RENEW_OK);
+    ck_assert(locks_stopped(e.locks));
+    locks_conn_closed(e.locks, 1); /* H31: grace does not apply */
+    engine_collect(&e);
+    engine_no_op(&e);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("locks_hold");
+    TCase *tc = tcase_create("hold");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_watchdogged_hold_is_renewed_every_third_of_its_lease);
+    tcase_add_test(tc, renewals_of_many_holds_leave_in_batches);
+    tcase_add_test(tc,
+                   an_overdue_renewal_makes_it_uncertain_and_the_end_of_the_lease_lost);
+    tcase_add_test(tc, a_hold_that_redis_does_not_know_any_more_is_lost);
+    tcase_add_test(tc, h30_a_hold_that_its_owner_released_elsewhere_ends_silently);
+    tcase_add_test(tc, another_server_makes_all_uncertain_until_confirmed);
+    tcase_add_test(tc, h9_standing_still_makes_holds_uncertain_or_lost);
+    tcase_add_test(tc, h14_a_fixed_lease_is_checked_and_given_what_it_still_has);
+    tcase_add_test(tc, grace_0_frees_when_the_connection_closes);
+    tcase_add_test(tc, without_grace_the_rest_of_the_lease_runs_out_unrenewed);
+    tcase_add_test(tc, an_undelivered_grant_is_taken_back);
+    tcase_add_test(tc, an_undelivered_grant_with_an_id_is_kept_and_found_again);
+    tcase_add_test(tc, a_kept_grant_that_nobody_fetches_goes_back);
+    tcase_add_test(tc, the_same_id_again_is_the_same_grant);
+    tcase_add_test(
+        tc, h6_a_request_that_is_over_takes_nothing_and_its_unlock_can_be_repeated);
+    tcase_add_test(tc, h15_a_bare_unlock_after_a_loss_is_ambiguous);
+    tcase_add_test(tc, a_grant_of_a_held_name_means_that_the_old_hold_is_lost);
+    tcase_add_test(tc, h8_the_hold_lives_while_any_connection_keeps_an_entry);
+    tcase_add_test(tc, a_stop_ends_waits_and_reports_holds_uncertain);
+    suite_add_tcase(s, tc);
+    return s;
+}
