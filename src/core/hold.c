@@ -85,6 +85,16 @@ void hold_confirm(struct locks *l, struct hold *h, uint64_t sent, uint64_t lease
     hold_schedule(l, h);
 }
 
+void hold_cut(struct locks *l, struct hold *h, uint64_t lease_ms)
+{
+    uint64_t until = hold_vouch_until(l->now, lease_ms);
+
+    if (until < h->until) {
+        h->until = until;
+        hold_schedule(l, h);
+    }
+}
+
 bool hold_certain(const struct locks *l, const struct hold *h)
 {
     return h->state == LOCK_STATE_HELD && l->now < h->until;

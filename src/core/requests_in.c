@@ -317,6 +317,9 @@ void locks_renew(struct locks *l, const struct hold_req *req)
     if (e != NULL && e->ending && !entry_rescue(l, e)) {
         say_error(l, req->from, LOCK_NOTHELD, "that hold is being released");
     } else {
+        if (e != NULL && req->lease_ms != 0 && e->hold->kind != OWNER_NAMED) {
+            hold_cut(l, e->hold, req->lease_ms);
+        }
         call_send(l, call_new(l, CALL_RENEW, lock, &as));
     }
     locks_settle(l);

@@ -405,6 +405,9 @@ struct entry *hold_add_entry(struct locks *l, struct hold *h, struct want *want)
 struct entry *hold_find_entry(const struct hold *h, struct span entry);
 /* Confirmed by an op sent at `sent`, with that lease from then on. */
 void hold_confirm(struct locks *l, struct hold *h, uint64_t sent, uint64_t lease_ms);
+/* An op that may cut its lease to that is about to be sent: from now on no more than
+ * that is vouched for, whatever becomes of the op. */
+void hold_cut(struct locks *l, struct hold *h, uint64_t lease_ms);
 void hold_uncertain(struct locks *l, struct hold *h);
 /* Gone without our doing: tell everybody, then forget it. */
 void hold_lost(struct locks *l, struct hold *h);

@@ -166,6 +166,7 @@ static struct entry *record(struct locks *l, struct lock *lock, struct want *wan
     }
     if (h == NULL) {
         h = hold_new(l, lock, field, want->kind, r->token);
+        say_notice(l, NOTICE_GRANTED, h);
     }
     h->keeper_key = h->keeper_key || (r->attached && want->kind != OWNER_NAMED);
     hold_confirm(l, h, asked.at, asked.lease_ms);
@@ -214,7 +215,6 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
     }
     lock_seen(l, lock, r->id, (int64_t)asked.lease_ms);
     l->stats.grants++;
-    say_notice(l, NOTICE_GRANTED, e->hold);
     if (session == NULL) {
         e->until = e->hold->until;
         entry_keep(l, e);

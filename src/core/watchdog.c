@@ -65,6 +65,9 @@ static void send_batch(struct locks *l)
         if (lease_ms == 0) {
             continue;
         }
+        if (h->exact_ms != 0) {
+            hold_cut(l, h, lease_ms);
+        }
         fill_item(l, &items[count], h, lease_ms);
         h->renewal = w;
         h->renewal_slot = count;
@@ -117,15 +120,12 @@ static void drop_checked(struct locks *l, struct hold *h, bool over)
 static void confirmed(struct locks *l, struct work *w, struct hold *h,
                       uint64_t lease_ms)
 {
-    bool exact = h->exact_ms != 0 && h->exact_ms == lease_ms;
-
     l->stats.renewals++;
     if (l->now - h->fence_at >= OP_FENCE_TTL_MS / 2) {
         h->fence_at = w->sent;
     }
-    if (exact) {
+    if (h->exact_ms == lease_ms) {
         h->exact_ms = 0;
-        h->until = hold_vouch_until(w->sent, lease_ms);
     }
     lock_seen(l, h->lock, w->id, (int64_t)lease_ms);
     hold_confirm(l, h, w->sent, lease_ms);
