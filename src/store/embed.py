@@ -11,7 +11,7 @@ import sys
 
 def lines_of(path):
     for line in path.read_text().splitlines():
-        if line.startswith('--@include '):
+        if line.startswith('--@include '):  # at column 0, also inside a block
             yield from lines_of(path.parent / line.split()[1])
         elif line.strip() and not line.lstrip().startswith('--'):
             yield line

@@ -78,17 +78,15 @@ static uint64_t read_known_token(struct reader *r)
     return token;
 }
 
-static void read_status(struct reader *r, struct op_result *result)
+static bool status_of(struct span word, struct op_result *result)
 {
-    struct span word = read_text(r);
-
     for (size_t i = 0; i < sizeof(STATUS_WORDS) / sizeof(STATUS_WORDS[0]); i++) {
-        if (!r->bad && span_eq(word, STATUS_WORDS[i].word)) {
+        if (span_eq(word, STATUS_WORDS[i].word)) {
             result->status = STATUS_WORDS[i].status;
-            return;
+            return true;
         }
     }
-    r->bad = true;
+    return false;
 }
 
 static void read_acquired(struct reader *r, struct op_result *result)
@@ -207,36 +205,71 @@ static void set_garbled(struct script_result *ret)
     };
 }
 
+/* The short forms of what happens most: a word alone, or the token of a new hold. */
+static bool read_short(const redisReply *reply, enum op_kind kind,
+                       struct op_result *result)
+{
+    if (reply->type == REDIS_REPLY_STRING) {
+        struct span word = span_of(reply->str, (size_t)reply->len);
+
+        if (kind == OP_RELEASE && span_eq(word, SPAN("FREED"))) {
+            result->freed = true;
+            return true;
+        }
+        return status_of(word, result) && result->status != OP_OK;
+    }
+    if (reply->type != REDIS_REPLY_INTEGER || reply->integer <= 0 ||
+        (uint64_t)reply->integer > TOKEN_MAX) {
+        return false;
+    }
+    result->token = (uint64_t)reply->integer;
+    result->count = kind == OP_ACQUIRE ? 1 : 0;
+    result->moved = kind == OP_RELEASE;
+    return kind == OP_ACQUIRE || kind == OP_RELEASE;
+}
+
+static bool read_array(const redisReply *reply, enum op_kind kind, size_t item_count,
+                       struct script_result *ret)
+{
+    struct reader r = { .array = reply };
+
+    if (!status_of(read_text(&r), &ret->result)) {
+        return false;
+    }
+    switch (ret->result.status) {
+    case OP_OK:
+        read_ok(&r, kind, item_count, ret);
+        break;
+    case OP_BUSY:
+        ret->result.ttl_ms = read_int(&r);
+        break;
+    case OP_ENDED:
+        ret->result.count = read_int(&r);
+        ret->result.token = read_token(&r);
+        break;
+    default:
+        break;
+    }
+    return !r.bad;
+}
+
 void script_reply(const redisReply *reply, enum op_kind kind, size_t item_count,
                   struct script_result *ret)
 {
-    struct reader r = { .array = reply };
-    struct op_result *result = &ret->result;
+    bool good;
 
     ret->fields = NULL;
-    *result = (struct op_result){ 0 };
+    ret->result = (struct op_result){ 0 };
     if (reply->type == REDIS_REPLY_ERROR) {
-        read_error(reply, result);
+        read_error(reply, &ret->result);
         return;
     }
-    if (reply->type != REDIS_REPLY_ARRAY || item_count > OP_RENEW_MAX) {
-        set_garbled(ret);
-        return;
+    if (reply->type == REDIS_REPLY_ARRAY) {
+        good = item_count <= OP_RENEW_MAX && read_array(reply, kind, item_count, ret);
+    } else {
+        good = read_short(reply, kind, &ret->result);
     }
-    read_status(&r, result);
-    if (r.bad) {
-        set_garbled(ret);
-        return;
-    }
-    if (result->status == OP_OK) {
-        read_ok(&r, kind, item_count, ret);
-    } else if (result->status == OP_BUSY) {
-        result->ttl_ms = read_int(&r);
-    } else if (result->status == OP_ENDED) {
-        result->count = read_int(&r);
-        result->token = read_token(&r);
-    }
-    if (r.bad) {
+    if (!good) {
         set_garbled(ret);
     }
 }

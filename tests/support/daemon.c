@@ -34,6 +34,7 @@ struct test_daemon {
     pid_t pid; /* 0: not running */
     int tcp_fd, unix_fd, notify_fd;
     int port;
+    bool ready;
     char unix_path[128];
     char log_path[128];
     char state_dir[128];
@@ -217,26 +218,28 @@ static void assert_running(struct test_daemon *d, const char *what)
     }
 }
 
+bool daemon_is_ready(struct test_daemon *d)
+{
+    char text[512];
+    ssize_t len;
+
+    while ((len = recv(d->notify_fd, text, sizeof text - 1, MSG_DONTWAIT)) >= 0) {
+        text[len] = '\0';
+        d->ready = d->ready || strstr(text, "READY=1") != NULL;
+    }
+    return d->ready;
+}
+
 void daemon_await_ready(struct test_daemon *d)
 {
     uint64_t deadline = test_now_ms() + READY_MS;
-    char text[512];
 
-    for (;;) {
+    while (!daemon_is_ready(d)) {
         struct pollfd p = { .fd = d->notify_fd, .events = POLLIN };
-        ssize_t len;
 
         assert_running(d, "READY=1");
         ck_assert_msg(test_now_ms() < deadline, "latchd does not get ready");
-        if (poll(&p, 1, 20) != 1) {
-            continue;
-        }
-        len = recv(d->notify_fd, text, sizeof text - 1, 0);
-        ck_assert_int_ge(len, 0);
-        text[len] = '\0';
-        if (strstr(text, "READY=1") != NULL) {
-            return;
-        }
+        (void)poll(&p, 1, 20);
     }
 }
 
@@ -290,6 +293,7 @@ void daemon_kill(struct test_daemon *d)
 void daemon_restart(struct test_daemon *d)
 {
     ck_assert_int_eq(d->pid, 0);
+    d->ready = false;
     (void)close(d->notify_fd); /* with what the old one may have said */
     memset(&d->notify, 0, sizeof d->notify);
     open_notify(d);

@@ -26,6 +26,7 @@ struct test_daemon *daemon_start(const char *redis_socket, ...)
 struct test_daemon *daemon_spawn(const char *redis_socket, ...)
     __attribute__((sentinel));
 void daemon_await_ready(struct test_daemon *d);
+bool daemon_is_ready(struct test_daemon *d);
 
 /* SIGTERM; it must end with 0, which under sanitizers also means: without a leak. */
 void daemon_stop(struct test_daemon *d);

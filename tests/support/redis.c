@@ -105,16 +105,16 @@ static int free_port(void)
     return ntohs(in.sin_port);
 }
 
-static struct test_redis *start(int port, const char *arg, va_list more)
+struct test_redis *redis_start_with(bool tcp, const char *const *args)
 {
     struct test_redis *r = calloc(1, sizeof *r);
 
     ck_assert_ptr_nonnull(r);
-    r->port = port;
+    r->port = tcp ? free_port() : 0;
     scratch_path("redis", "", r->dir, sizeof r->dir);
     ck_assert_int_eq(mkdir(r->dir, 0700), 0);
     (void)snprintf(r->path, sizeof r->path, "%s/s", r->dir);
-    (void)snprintf(r->port_text, sizeof r->port_text, "%d", port);
+    (void)snprintf(r->port_text, sizeof r->port_text, "%d", r->port);
     {
         const char *base[] = { "redis-server",
                                "--port",
@@ -134,33 +134,16 @@ static struct test_redis *start(int port, const char *arg, va_list more)
             add_arg(r, base[i]);
         }
     }
-    for (; arg != NULL; arg = va_arg(more, const char *)) {
-        add_arg(r, arg);
+    for (; args != NULL && *args != NULL; args++) {
+        add_arg(r, *args);
     }
     launch(r);
     return r;
 }
 
-struct test_redis *redis_start(const char *arg, ...)
+struct test_redis *redis_start(void)
 {
-    va_list more;
-    struct test_redis *r;
-
-    va_start(more, arg);
-    r = start(0, arg, more);
-    va_end(more);
-    return r;
-}
-
-struct test_redis *redis_start_tcp(const char *arg, ...)
-{
-    va_list more;
-    struct test_redis *r;
-
-    va_start(more, arg);
-    r = start(free_port(), arg, more);
-    va_end(more);
-    return r;
+    return redis_start_with(false, NULL);
 }
 
 void redis_kill(struct test_redis *r)

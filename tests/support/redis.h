@@ -12,11 +12,11 @@
 
 struct test_redis;
 
-/* More arguments of the command line ("--appendonly", "yes", ...), ended by NULL.
- * Returns when it answers. */
-struct test_redis *redis_start(const char *arg, ...) __attribute__((sentinel));
-/* The same, on a port of 127.0.0.1 as well. */
-struct test_redis *redis_start_tcp(const char *arg, ...) __attribute__((sentinel));
+/* Returns when it answers. */
+struct test_redis *redis_start(void);
+/* With more arguments of the command line ({"--appendonly", "yes", NULL}; NULL: none),
+ * and if `tcp` on a port of 127.0.0.1 as well. */
+struct test_redis *redis_start_with(bool tcp, const char *const *args);
 /* Ends it, removes its directory, frees everything. NULL is fine. */
 void redis_stop(struct test_redis *r);
 

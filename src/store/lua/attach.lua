@@ -13,26 +13,27 @@ local force = false
 
 --@include part_fence.lua
 --@include part_target.lua
-find_target()
+--@include part_raise.lua
 if is_rw then
-    return { 'WRONGTYPE' }
+    return 'WRONGTYPE'
 end
 if not field then
-    return { 'NOTHELD' }
+    return 'NOTHELD'
 end
 
 local shared = false
 if entry then
-    redis.call('HSET', entries_key, entry, instance .. string.sub(value, 17))
+    call('HSET', entries_key, entry, instance .. string.sub(value, 17))
     raise(entries_key, helper_ttl)
-    shared = count > 1 or redis.call('HLEN', entries_key) > 1
+    shared = count > 1 or call('HLEN', entries_key) > 1
 else
-    redis.call('SET', ARGV[7] .. field, instance, 'PX', helper_ttl)
+    call('SET', ARGV[7] .. field, instance, 'PX', helper_ttl)
 end
 if ARGV[10] == '1' and not shared then
-    redis.call('PEXPIRE', lock, lease)
+    call('PEXPIRE', lock, lease)
 else
     raise(lock, lease)
 end
 raise(fence_key, helper_ttl)
-return { 'OK', tonumber(target_token()), redis.call('PTTL', lock), field, entry or '' }
+--@include part_target_token.lua
+return { 'OK', tonumber(held_token), call('PTTL', lock), field, entry or '' }

@@ -8,7 +8,7 @@ local fields = {}
 local count = redis.call('HLEN', lock)
 if count > 0 then
     if redis.call('HEXISTS', lock, 'mode') == 1 then
-        return { 'WRONGTYPE' }
+        return 'WRONGTYPE'
     end
     if count <= most then
         fields = redis.call('HGETALL', lock)

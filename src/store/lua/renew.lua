@@ -8,6 +8,7 @@
 -- Fence keys and marks are looked for in a few cases only, and composed here.
 
 --@include part_time.lua
+--@include part_raise.lua
 local OK, GONE, ENDED, ELSEWHERE, WRONGTYPE = 0, 1, 2, 3, 4
 local instance, outlive = ARGV[2], tonumber(ARGV[3])
 
@@ -19,7 +20,7 @@ local function tagged(prefix, lock)
 end
 
 local function has_mark(lock, id, token)
-    local mark = redis.call('GET', tagged('latchd:ended:', lock) .. ':' .. id)
+    local mark = call('GET', tagged('latchd:ended:', lock) .. ':' .. id)
     if not mark then
         return false
     end
@@ -29,7 +30,7 @@ end
 
 -- The lease may be cut only if nobody else counts on it.
 local function is_shared(entries_key, count)
-    local values = redis.call('HVALS', entries_key)
+    local values = call('HVALS', entries_key)
     for _, value in ipairs(values) do
         if string.sub(value, 1, 16) ~= instance then
             return true
@@ -40,7 +41,7 @@ end
 
 -- Who keeps a named owner's entry; OK: this instance does.
 local function named_state(lock, entries_key, field, count, entry, token)
-    local value = redis.call('HGET', entries_key, entry)
+    local value = call('HGET', entries_key, entry)
     if count and value and string.sub(value, 33) == field then
         return string.sub(value, 1, 16) == instance and OK or ELSEWHERE
     end
@@ -57,10 +58,10 @@ local function own_state(lock, keeper_key, field, count, flags, token)
         return has_mark(lock, field, token) and ENDED or GONE
     end
     if not string.find(flags, 'i', 1, true) then
-        local keeper = redis.call('GET', keeper_key)
+        local keeper = call('GET', keeper_key)
         return (keeper or instance) == instance and OK or ELSEWHERE
     end
-    local both = redis.call('MGET', keeper_key, tagged('latchd:fence:', lock))
+    local both = call('MGET', keeper_key, tagged('latchd:fence:', lock))
     local keeper = both[1]
     local last, taker, who = string.match(both[2] or '', '^(%d+) f(................)(.*)$')
     if who == field then
@@ -73,7 +74,7 @@ local function own_state(lock, keeper_key, field, count, flags, token)
 end
 
 local function renew(lock, helper_key, flags, lease, field, token, entry)
-    local found = redis.call('HMGET', lock, 'mode', field)
+    local found = call('HMGET', lock, 'mode', field)
     local count = found[2] and tonumber(found[2])
     if found[1] then
         return WRONGTYPE
@@ -90,14 +91,14 @@ local function renew(lock, helper_key, flags, lease, field, token, entry)
     end
     local exact = string.find(flags, 'x', 1, true)
     if exact and not (named and is_shared(helper_key, count)) then
-        redis.call('PEXPIRE', lock, lease)
+        call('PEXPIRE', lock, lease)
     else
         raise(lock, lease)
     end
     if named then
         raise(helper_key, lease + outlive)
     elseif string.find(flags, 'k', 1, true) then
-        redis.call('SET', helper_key, instance, 'PX', lease + outlive)
+        call('SET', helper_key, instance, 'PX', lease + outlive)
     end
     if string.find(flags, 'f', 1, true) then
         raise(tagged('latchd:fence:', lock), lease + outlive)

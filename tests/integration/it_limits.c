@@ -1,0 +1,139 @@
+/* Limits of the configuration: reached, said, and nobody else notices. */
+#include "support/runner.h"
+#include "support/stand.h"
+
+#include <string.h>
+
+START_TEST(the_client_too_many_is_told_and_closed)
+{
+    struct client *c[3], *extra;
+
+    stand_up("--maxclients", "4", NULL);
+    for (int i = 0; i < 3; i++) { /* and the admin */
+        c[i] = open_client();
+        client_send(c[i], "PING");
+        expect_status(c[i], "PONG");
+    }
+    extra = open_client();
+    expect_closed(extra);
+    client_close(extra);
+    client_close(c[0]);
+    for (int i = 0; i < 500; i++) { /* the place is free again */
+        struct value v;
+
+        c[0] = open_client();
+        v = ask(stand.admin, "PING");
+        value_fini(&v);
+        if (!client_has_reply(c[0]) && client_try_send_raw(c[0], "PING\r\n", 6)) {
+            v = client_read(c[0]);
+            if (v.type == VALUE_STATUS) {
+                value_fini(&v);
+                break;
+            }
+            value_fini(&v);
+        }
+        client_close(c[0]);
+        c[0] = NULL;
+        test_sleep_ms(10);
+    }
+    ck_assert_ptr_nonnull(c[0]);
+    close_clients(c, 3);
+    stand_down();
+}
+END_TEST
+
+START_TEST(the_waiter_too_many_is_refused)
+{
+    struct client *a, *b, *c;
+
+    stand_up("--max-waiters", "1", NULL);
+    a = open_client();
+    b = open_client();
+    c = open_client();
+    (void)ask_int(a, "LOCK job");
+    send_lock(b, "job", "", 1);
+    ask_error(c, "LIMIT", "LOCK job WAIT 1000");
+    (void)ask_int(a, "UNLOCK job");
+    (void)client_read_int(b);
+    client_close(a);
+    client_close(b);
+    client_close(c);
+    stand_down();
+}
+END_TEST
+
+START_TEST(the_hold_too_many_is_refused)
+{
+    struct client *c;
+
+    stand_up("--max-holds", "2", NULL);
+    c = open_client();
+    (void)ask_int(c, "LOCK one");
+    (void)ask_int(c, "LOCK two");
+    ask_error(c, "LIMIT", "LOCK three");
+    (void)ask_int(c, "UNLOCK one");
+    (void)ask_int(c, "LOCK three");
+    client_close(c);
+    stand_down();
+}
+END_TEST
+
+START_TEST(a_client_that_does_not_read_is_dropped)
+{
+    static const char ASK[] = "COMMAND DOCS\r\n";
+    struct client *c;
+    int sent = 0;
+
+    stand_up("--output-buffer-limit", "256kb", NULL);
+    c = open_client();
+    while (sent < 20000 && client_try_send_raw(c, ASK, sizeof ASK - 1)) {
+        sent++;
+        if (sent % 100 == 0) {
+            uint64_t start = test_now_ms();
+            struct value v = ask(stand.admin, "PING");
+
+            value_fini(&v);
+            expect_elapsed(start, 0, 0);
+        }
+    }
+    expect_closed(c);
+    client_close(c);
+    ck_assert_int_lt(daemon_memory_kib(stand.daemon), 400 * 1024);
+    stand_down();
+}
+END_TEST
+
+START_TEST(config_set_changes_a_limit_while_it_runs)
+{
+    struct client *c;
+    struct value v;
+
+    stand_up(NULL);
+    c = open_client();
+    ask_error(c, "ERR", "LOCK job LEASE 90000000");
+    ask_ok(c, "CONFIG SET max-lease 30h");
+    (void)ask_int(c, "LOCK job LEASE 90000000");
+    ck_assert_int_gt(peek_int("PTTL job"), 86400000);
+    ask_error(c, "ERR", "CONFIG SET max-lease nonsense");
+    ask_error(c, "ERR", "CONFIG SET port 1");
+    v = ask(c, "CONFIG GET max-lease");
+    ck_assert_uint_eq(v.count, 2);
+    ck_assert(value_is_text(&v.items[1], "30h"));
+    value_fini(&v);
+    client_close(c);
+    stand_down();
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    const TTest *tests[] = {
+        the_client_too_many_is_told_and_closed,
+        the_waiter_too_many_is_refused,
+        the_hold_too_many_is_refused,
+        a_client_that_does_not_read_is_dropped,
+        config_set_changes_a_limit_while_it_runs,
+    };
+
+    return integration_suite("limits", tests, sizeof tests / sizeof *tests);
+}

@@ -1,0 +1,294 @@
+/* Redis is killed, hangs, forgets: no second holder that is vouched for, exact waits.
+ */
+#include "support/runner.h"
+#include "support/stand.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define TIMEOUT "300ms"
+
+enum { TIMEOUT_MS = 300 };
+
+static void stand_up_impatient(const char *watchdog)
+{
+    stand_up("--redis-timeout", TIMEOUT, "--watchdog-timeout", watchdog, NULL);
+}
+
+static void keep_data(void)
+{
+    static const char *const ARGS[] = { "--appendonly", "yes", "--appendfsync",
+                                        "always", NULL };
+
+    stand.redis = redis_start_with(false, ARGS);
+}
+
+START_TEST(waits_are_exact_while_redis_hangs)
+{
+    struct client *holder, *c;
+
+    stand_up_impatient("30s");
+    holder = open_client();
+    c = open_client();
+    (void)ask_int(holder, "LOCK job");
+    ask_nil(c, "LOCK job WAIT 100");
+    redis_pause(stand.redis);
+    for (uint64_t wait = 0; wait <= 1400; wait += 700) {
+        uint64_t start = test_now_ms();
+        uint64_t due = wait > TIMEOUT_MS ? wait : TIMEOUT_MS;
+
+        ask_error(c, "BACKEND", "LOCK other WAIT %" PRIu64, wait);
+        expect_elapsed(start, due - 20, due);
+    }
+    redis_resume(stand.redis);
+    (void)ask_int(c, "LOCK other WAIT 5000");
+    (void)ask_int(holder, "UNLOCK job");
+    client_close(holder);
+    client_close(c);
+    stand_down();
+}
+END_TEST
+
+START_TEST(waits_are_exact_while_redis_is_dead)
+{
+    struct client *c;
+
+    stand_up_impatient("30s");
+    c = open_client();
+    redis_kill(stand.redis);
+    for (uint64_t wait = 0; wait <= 1400; wait += 700) {
+        uint64_t start = test_now_ms();
+
+        ask_error(c, "BACKEND", "LOCK other WAIT %" PRIu64, wait);
+        expect_elapsed(start, wait > 0 ? wait - 20 : 0,
+                       wait > TIMEOUT_MS ? wait : TIMEOUT_MS);
+    }
+    redis_restart(stand.redis);
+    (void)ask_int(c, "LOCK other WAIT 10000");
+    client_close(c);
+    stand_down();
+}
+END_TEST
+
+START_TEST(a_wait_rides_out_an_outage)
+{
+    struct client *c;
+
+    stand_up_impatient("30s");
+    c = open_client();
+    redis_kill(stand.redis);
+    client_send(c, "LOCK job WAIT 20000");
+    for (uint64_t start = test_now_ms(); test_now_ms() < start + 2 * TIMEOUT_MS;) {
+        expect_silence(c);
+        test_sleep_ms(10);
+    }
+    redis_restart(stand.redis);
+    (void)client_read_int(c);
+    client_close(c);
+    stand_down();
+}
+END_TEST
+
+START_TEST(a_short_hang_makes_holds_uncertain_and_certain_again)
+{
+    struct client *holder, *events;
+    int64_t token;
+
+    stand_up_impatient("3s");
+    holder = open_client();
+    events = open_client();
+    subscribe(events, "uncertain:job");
+    token = ask_int(holder, "LOCK job OWNER o");
+    redis_pause(stand.redis);
+    expect_message(events, "uncertain:job", "o ");
+    redis_resume(stand.redis);
+    await_state(stand.admin, "job", "held");
+    ck_assert_int_gt(peek_int("PTTL job"), 0);
+    ck_assert_int_eq(ask_int(holder, "UNLOCK job OWNER o TOKEN %" PRId64, token), 0);
+    client_close(holder);
+    client_close(events);
+    stand_down();
+}
+END_TEST
+
+START_TEST(a_hang_longer_than_a_lease_loses_it_in_time)
+{
+    struct client *holder, *waiter, *events;
+    uint64_t start;
+    int64_t token;
+
+    stand_up_impatient("1s");
+    holder = open_client();
+    waiter = open_client();
+    events = open_client();
+    subscribe(events, "lost:job");
+    token = ask_int(holder, "LOCK job OWNER o");
+    send_lock(waiter, "job", "", 1);
+    redis_pause(stand.redis);
+    start = test_now_ms();
+    expect_message(events, "lost:job", "o ");
+    expect_elapsed(start, 400, 1000);
+    expect_silence(waiter); /* Redis does not answer: nobody is granted anything */
+    redis_resume(stand.redis);
+    ck_assert_int_gt(client_read_int(waiter), token);
+    ask_error(holder, "NOTHELD", "UNLOCK job OWNER o");
+    ask_error(holder, "NOTHELD", "RENEW job TOKEN %" PRId64, token);
+    client_close(holder);
+    client_close(waiter);
+    client_close(events);
+    stand_down();
+}
+END_TEST
+
+START_TEST(a_killed_redis_that_kept_its_data_loses_no_lock)
+{
+    struct client *holder, *waiter, *events;
+    int64_t token;
+
+    keep_data();
+    stand_up_impatient("10s");
+    holder = open_client();
+    waiter = open_client();
+    events = open_client();
+    subscribe(events, "uncertain:job");
+    token = ask_int(holder, "LOCK job OWNER o");
+    send_lock(waiter, "job", "", 1);
+    redis_kill(stand.redis);
+    redis_restart(stand.redis);
+    expect_message(events, "uncertain:job", "o "); /* another server */
+    await_state(stand.admin, "job", "held");
+    expect_silence(waiter);
+    ck_assert_int_eq(ask_int(holder, "UNLOCK job OWNER o"), 0);
+    ck_assert_int_gt(client_read_int(waiter), token);
+    client_close(holder);
+    client_close(waiter);
+    client_close(events);
+    stand_down();
+}
+END_TEST
+
+START_TEST(a_killed_redis_that_forgot_makes_losses_and_goes_on)
+{
+    struct client *holder, *waiter, *events;
+    int64_t token;
+
+    stand_up_impatient("10s");
+    holder = open_client();
+    waiter = open_client();
+    events = open_client();
+    subscribe(events, "lost:job");
+    token = ask_int(holder, "LOCK job OWNER o");
+    send_lock(waiter, "job", "", 1);
+    redis_kill(stand.redis);
+    redis_restart(stand.redis);
+    expect_message(events, "lost:job", "o ");
+    ck_assert_int_gt(client_read_int(waiter), token);
+    ask_error(holder, "NOTHELD", "UNLOCK job OWNER o");
+    ck_assert_int_eq(ask_int(waiter, "UNLOCK job"), 0);
+    client_close(holder);
+    client_close(waiter);
+    client_close(events);
+    stand_down();
+}
+END_TEST
+
+START_TEST(flushall_is_reported_as_loss_and_never_two_are_vouched_for)
+{
+    struct client *holder, *rival, *events;
+    int64_t token;
+
+    stand_up_impatient("1500ms");
+    holder = open_client();
+    rival = open_client();
+    events = open_client();
+    subscribe(events, "lost:job");
+    token = ask_int(holder, "LOCK job OWNER o");
+    free(peek_text("FLUSHALL"));
+    ck_assert_int_gt(ask_int(rival, "LOCK job WAIT 10000"), token);
+    ask_error(holder, "NOTHELD", "RENEW job OWNER o");
+    ask_error(holder, "NOTHELD", "UNLOCK job TOKEN %" PRId64, token);
+    expect_message(events, "lost:job", "o ");
+    ck_assert_int_eq(ask_int(rival, "UNLOCK job"), 0);
+    client_close(holder);
+    client_close(rival);
+    client_close(events);
+    stand_down();
+}
+END_TEST
+
+START_TEST(flushall_is_noticed_without_being_asked)
+{
+    struct client *holder, *events;
+    uint64_t start;
+
+    stand_up_impatient("900ms");
+    holder = open_client();
+    events = open_client();
+    subscribe(events, "lost:job");
+    (void)ask_int(holder, "LOCK job OWNER o");
+    free(peek_text("FLUSHALL"));
+    start = test_now_ms();
+    expect_message(events, "lost:job", "o ");
+    expect_elapsed(start, 0, 400); /* the next renewal */
+    await_state(stand.admin, "job", "free");
+    client_close(holder);
+    client_close(events);
+    stand_down();
+}
+END_TEST
+
+START_TEST(an_unlock_during_an_outage_is_done_afterwards)
+{
+    struct client *holder;
+
+    keep_data();
+    stand_up_impatient("30s");
+    holder = open_client();
+    (void)ask_int(holder, "LOCK job");
+    redis_pause(stand.redis);
+    ask_error(holder, "BACKEND", "UNLOCK job");
+    redis_resume(stand.redis);
+    await_no_locks(5000);
+    client_close(holder);
+    stand_down();
+}
+END_TEST
+
+START_TEST(a_lock_that_failed_in_an_outage_is_undone_afterwards)
+{
+    struct client *c;
+    uint64_t start;
+
+    stand_up_impatient("30s");
+    c = open_client();
+    redis_pause(stand.redis);
+    ask_error(c, "BACKEND", "LOCK job WAIT 0");
+    redis_resume(stand.redis);
+    start = test_now_ms();
+    (void)ask_int(stand.admin, "LOCK job WAIT 10000");
+    expect_elapsed(start, 0, 2000);
+    ck_assert_int_eq(ask_int(stand.admin, "UNLOCK job"), 0);
+    await_no_locks(2000);
+    client_close(c);
+    stand_down();
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    const TTest *tests[] = {
+        waits_are_exact_while_redis_hangs,
+        waits_are_exact_while_redis_is_dead,
+        a_wait_rides_out_an_outage,
+        a_short_hang_makes_holds_uncertain_and_certain_again,
+        a_hang_longer_than_a_lease_loses_it_in_time,
+        a_killed_redis_that_kept_its_data_loses_no_lock,
+        a_killed_redis_that_forgot_makes_losses_and_goes_on,
+        flushall_is_reported_as_loss_and_never_two_are_vouched_for,
+        flushall_is_noticed_without_being_asked,
+        an_unlock_during_an_outage_is_done_afterwards,
+        a_lock_that_failed_in_an_outage_is_undone_afterwards,
+    };
+
+    return integration_suite("outage", tests, sizeof tests / sizeof *tests);
+}

@@ -1,0 +1,234 @@
+/* latchd beside others who use the same names in the same Redis, as Redisson does: its
+ * steps, told here in scripts of our own. */
+#include "support/runner.h"
+#include "support/stand.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHANNEL "redisson_lock__channel:{job}"
+#define PEER "8743c9c0-0795-4907-87fd-6c719a6b4586:1"
+
+enum { LEASE_MS = 30000 };
+
+/* Nil: taken; else the TTL of whoever has it. */
+static const char TAKE[] = "if redis.call('exists', KEYS[1]) == 0 "
+                           "or redis.call('hexists', KEYS[1], ARGV[1]) == 1 then "
+                           "redis.call('hincrby', KEYS[1], ARGV[1], 1) "
+                           "redis.call('pexpire', KEYS[1], ARGV[2]) return -3 end "
+                           "return redis.call('pttl', KEYS[1])";
+
+static const char FREE[] =
+    "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return -3 end "
+    "local left = redis.call('hincrby', KEYS[1], ARGV[1], -1) "
+    "if left > 0 then return left end "
+    "redis.call('del', KEYS[1]) redis.call('publish', KEYS[2], '0') return 0";
+
+static bool peer_take(const char *owner)
+{
+    return redis_ask_int(stand.redis, "EVAL %s 1 job %s %d", TAKE, owner, LEASE_MS) ==
+           -3;
+}
+
+static long long peer_free(const char *owner)
+{
+    return redis_ask_int(stand.redis, "EVAL %s 2 job %s %s", FREE, CHANNEL, owner);
+}
+
+static redisContext *peer_listen(void)
+{
+    redisContext *c = redisConnectUnix(redis_path(stand.redis));
+    struct timeval patience = { .tv_sec = 10 };
+    redisReply *r;
+
+    ck_assert_int_eq(c->err, 0);
+    ck_assert_int_eq(redisSetTimeout(c, patience), REDIS_OK);
+    r = redisCommand(c, "SUBSCRIBE " CHANNEL);
+    ck_assert_ptr_nonnull(r);
+    freeReplyObject(r);
+    return c;
+}
+
+static void peer_hear(redisContext *c)
+{
+    redisReply *r = NULL;
+
+    ck_assert_int_eq(redisGetReply(c, (void **)&r), REDIS_OK);
+    ck_assert_uint_eq(r->elements, 3);
+    ck_assert_str_eq(r->element[1]->str, CHANNEL);
+    ck_assert_str_eq(r->element[2]->str, "0");
+    freeReplyObject(r);
+}
+
+START_TEST(a_foreign_holder_is_respected_and_its_release_wakes_us)
+{
+    struct client *c;
+    uint64_t start;
+
+    stand_up(NULL);
+    c = open_client();
+    ck_assert(peer_take(PEER));
+    ask_nil(c, "LOCK job WAIT 0");
+    send_lock(c, "job", "", 1);
+    expect_silence(c);
+    start = test_now_ms();
+    ck_assert_int_eq(peer_free(PEER), 0);
+    (void)client_read_int(c);
+    expect_elapsed(start, 0, 200); /* by the message, not by a recheck */
+    ck_assert(!peer_take(PEER));
+    ck_assert_int_eq(ask_int(c, "UNLOCK job"), 0);
+    ck_assert(peer_take(PEER));
+    client_close(c);
+    stand_down();
+}
+END_TEST
+
+START_TEST(our_release_wakes_a_foreign_waiter)
+{
+    struct client *c;
+    redisContext *peer;
+
+    stand_up(NULL);
+    c = open_client();
+    (void)ask_int(c, "LOCK job");
+    peer = peer_listen();
+    ck_assert(!peer_take(PEER));
+    ck_assert_int_eq(ask_int(c, "UNLOCK job"), 0);
+    peer_hear(peer);
+    ck_assert(peer_take(PEER));
+    redisFree(peer);
+    client_close(c);
+    stand_down();
+}
+END_TEST
+
+START_TEST(a_foreign_waiter_gets_its_chance_among_many_of_ours)
+{
+    enum { WAITERS = 12 };
+    struct client *c[WAITERS], *holder;
+    redisContext *peer;
+    bool got = false;
+    int served = 0;
+
+    stand_up("--handoff-limit", "2", "--handoff-pause", "50ms", NULL);
+    holder = open_client();
+    (void)ask_int(holder, "LOCK job");
+    for (int i = 0; i < WAITERS; i++) {
+        c[i] = open_client();
+        send_lock(c[i], "job", "", i + 1);
+    }
+    peer = peer_listen();
+    ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
+    while (served < WAITERS && !got) {
+        (void)client_read_int(c[served]);
+        ck_assert_int_eq(ask_int(c[served], "UNLOCK job"), 0);
+        served++;
+        got = peer_take(PEER);
+    }
+    ck_assert_msg(got, "the foreign waiter was passed %d times", served);
+    ck_assert_int_eq(peer_free(PEER), 0);
+    for (; served < WAITERS; served++) {
+        (void)client_read_int(c[served]);
+        ck_assert_int_eq(ask_int(c[served], "UNLOCK job"), 0);
+    }
+    redisFree(peer);
+    close_clients(c, WAITERS);
+    client_close(holder);
+    stand_down();
+}
+END_TEST
+
+START_TEST(a_foreign_lease_that_ends_unannounced_wakes_us)
+{
+    struct client *c;
+    uint64_t start;
+
+    stand_up(NULL);
+    c = open_client();
+    ck_assert(peer_take(PEER));
+    free(peek_text("PEXPIRE job 700"));
+    start = test_now_ms();
+    (void)ask_int(c, "LOCK job WAIT 20000");
+    expect_elapsed(start, 600, 700);
+    client_close(c);
+    stand_down();
+}
+END_TEST
+
+START_TEST(a_foreign_delete_without_a_message_is_found_by_recheck)
+{
+    struct client *c;
+    uint64_t start;
+
+    stand_up("--recheck", "400ms", NULL);
+    c = open_client();
+    ck_assert(peer_take(PEER));
+    send_lock(c, "job", "", 1);
+    ck_assert_int_eq(peek_int("DEL job"), 1);
+    start = test_now_ms();
+    (void)client_read_int(c);
+    expect_elapsed(start, 0, 400);
+    client_close(c);
+    stand_down();
+}
+END_TEST
+
+START_TEST(a_foreign_holder_is_shown_and_can_be_forced_out)
+{
+    struct client *c;
+    const struct value *holds;
+    struct value v;
+
+    stand_up(NULL);
+    c = open_client();
+    ck_assert(peer_take(PEER));
+    ck_assert(peer_take(PEER));
+    v = ask(c, "LOCKINFO job");
+    holds = value_get(&v, "holds");
+    ck_assert(value_is_text(value_get(&v, "state"), "held"));
+    ck_assert_uint_eq(holds->count, 1);
+    ck_assert(value_is_text(value_get(&holds->items[0], "owner"), PEER));
+    ck_assert_int_eq(value_get(&holds->items[0], "count")->integer, 2);
+    value_fini(&v);
+    ask_error(c, "NOTHELD", "UNLOCK job OWNER somebody");
+    ck_assert_int_eq(ask_int(c, "FORCEUNLOCK job OWNER " PEER), 1);
+    await_no_locks(0);
+    client_close(c);
+    stand_down();
+}
+END_TEST
+
+START_TEST(a_foreign_watchdog_may_cut_a_fixed_lease_and_it_is_raised_again)
+{
+    struct client *c;
+    uint64_t start;
+
+    stand_up("--watchdog-timeout", "900ms", "--redis-timeout", "300ms", NULL);
+    c = open_client();
+    (void)ask_int(c, "LOCK job LEASE 60000");
+    free(peek_text("PEXPIRE job 2000"));
+    for (start = test_now_ms(); peek_int("PTTL job") < 10000;) {
+        ck_assert_uint_lt(test_now_ms(), start + 2000);
+        test_sleep_ms(10);
+    }
+    ck_assert_int_eq(ask_int(c, "UNLOCK job"), 0);
+    client_close(c);
+    stand_down();
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    const TTest *tests[] = {
+        a_foreign_holder_is_respected_and_its_release_wakes_us,
+        our_release_wakes_a_foreign_waiter,
+        a_foreign_waiter_gets_its_chance_among_many_of_ours,
+        a_foreign_lease_that_ends_unannounced_wakes_us,
+        a_foreign_delete_without_a_message_is_found_by_recheck,
+        a_foreign_holder_is_shown_and_can_be_forced_out,
+        a_foreign_watchdog_may_cut_a_fixed_lease_and_it_is_raised_again,
+    };
+
+    return integration_suite("peers", tests, sizeof tests / sizeof *tests);
+}

@@ -1,0 +1,203 @@
+#include "scripts_peer.h"
+
+#include "util/buf.h"
+
+#include <check.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const uint64_t NEVER_LATE = UINT64_C(1) << 53;
+
+static struct test_redis *redis;
+static struct script_result last;
+static redisReply *last_reply;
+
+static void load_scripts(void)
+{
+    for (int i = 0; i < LUA_COUNT; i++) {
+        redis_expect(redis, LUA_SCRIPTS[i].sha1, "SCRIPT LOAD %b", LUA_SCRIPTS[i].text,
+                     LUA_SCRIPTS[i].len);
+    }
+}
+
+struct test_redis *peer_redis(void)
+{
+    if (redis == NULL) {
+        redis = redis_start();
+        load_scripts();
+    }
+    return redis;
+}
+
+static void forget_last(void)
+{
+    script_result_fini(&last);
+    if (last_reply != NULL) {
+        freeReplyObject(last_reply);
+        last_reply = NULL;
+    }
+}
+
+void peer_teardown(void)
+{
+    forget_last();
+    redis_stop(redis);
+    redis = NULL;
+}
+
+const struct op_result *run_until(const char *instance, const struct op *op,
+                                  uint64_t deadline_us)
+{
+    redisContext *side = redis_side(peer_redis());
+    struct buf out = { 0 };
+    void *reply = NULL;
+
+    forget_last();
+    script_call(&out, op, instance, deadline_us);
+    ck_assert_int_eq(redisAppendFormattedCommand(side, buf_ptr(&out), buf_len(&out)),
+                     REDIS_OK);
+    buf_reset(&out);
+    ck_assert_int_eq(redisGetReply(side, &reply), REDIS_OK);
+    last_reply = reply;
+    script_reply(reply, op->kind, op->item_count, &last);
+    return &last.result;
+}
+
+const struct op_result *run_as(const char *instance, const struct op *op)
+{
+    return run_until(instance, op, NEVER_LATE);
+}
+
+uint64_t redis_time_us(void)
+{
+    redisReply *reply = redis_ask(peer_redis(), "TIME");
+    uint64_t us = strtoull(reply->element[0]->str, NULL, 10) * 1000000 +
+                  strtoull(reply->element[1]->str, NULL, 10);
+
+    freeReplyObject(reply);
+    return us;
+}
+
+struct claim claim_anonymous(const char *request)
+{
+    return (struct claim){ .kind = OWNER_ANONYMOUS,
+                           .entry = span_str(request),
+                           .lease_ms = LEASE };
+}
+
+struct claim claim_id(const char *field)
+{
+    return (
+        struct claim){ .kind = OWNER_ID, .field = span_str(field), .lease_ms = LEASE };
+}
+
+struct claim claim_named(const char *owner, const char *entry)
+{
+    return (struct claim){ .kind = OWNER_NAMED,
+                           .field = span_str(owner),
+                           .entry = span_str(entry),
+                           .lease_ms = LEASE };
+}
+
+struct op op_acquire(const char *name, struct claim claim)
+{
+    return (struct op){ .kind = OP_ACQUIRE, .name = span_str(name), .claim = claim };
+}
+
+static struct target target_of(enum target_kind kind, const char *field,
+                               const char *entry)
+{
+    return (struct target){ .kind = kind,
+                            .field = span_str(field),
+                            .entry = span_str(entry) };
+}
+
+struct op op_release(const char *name, enum target_kind kind, const char *field,
+                     const char *entry)
+{
+    return (struct op){ .kind = OP_RELEASE,
+                        .name = span_str(name),
+                        .target = target_of(kind, field, entry),
+                        .mark = true };
+}
+
+struct op op_attach(const char *name, enum target_kind kind, const char *field,
+                    const char *entry)
+{
+    return (struct op){ .kind = OP_ATTACH,
+                        .name = span_str(name),
+                        .target = target_of(kind, field, entry),
+                        .lease_ms = LEASE };
+}
+
+uint64_t take(const char *name, struct claim claim)
+{
+    struct op op = op_acquire(name, claim);
+    const struct op_result *r = run_as(INSTANCE_A, &op);
+
+    ck_assert_int_eq(r->status, OP_OK);
+    return r->token;
+}
+
+enum op_status try_take(const char *name, struct claim claim)
+{
+    struct op op = op_acquire(name, claim);
+
+    return run_as(INSTANCE_A, &op)->status;
+}
+
+int64_t redisson_acquire(const char *name, const char *owner, uint64_t lease_ms)
+{
+    static const char SCRIPT[] =
+        "local mine = redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1 "
+        "if not mine and redis.call('EXISTS', KEYS[1]) == 1 then "
+        "  return redis.call('PTTL', KEYS[1]) "
+        "end "
+        "redis.call('HINCRBY', KEYS[1], ARGV[2], 1) "
+        "redis.call('PEXPIRE', KEYS[1], ARGV[1]) "
+        "return -100";
+    char lease[32];
+    int64_t reply;
+
+    (void)snprintf(lease, sizeof lease, "%" PRIu64, lease_ms);
+    reply =
+        redis_ask_int(peer_redis(), "EVAL %s 1 %s %s %s", SCRIPT, name, lease, owner);
+    return reply == -100 ? -1 : reply;
+}
+
+int64_t redisson_release(const char *name, const char *owner, const char *request)
+{
+    static const char SCRIPT[] =
+        "local before = redis.call('GET', KEYS[3]) "
+        "if before then return tonumber(before) end "
+        "if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return -1 end "
+        "local gone = 0 "
+        "if redis.call('HINCRBY', KEYS[1], ARGV[1], -1) > 0 then "
+        "  redis.call('PEXPIRE', KEYS[1], 30000) "
+        "else "
+        "  redis.call('DEL', KEYS[1]) "
+        "  redis.call('PUBLISH', KEYS[2], '0') "
+        "  gone = 1 "
+        "end "
+        "redis.call('SET', KEYS[3], gone, 'PX', 16000) "
+        "return gone";
+
+    return redis_ask_int(peer_redis(),
+                         "EVAL %s 3 %s redisson_lock__channel:{%s} "
+                         "redisson_unlock_latch:{%s}:%s %s",
+                         SCRIPT, name, name, name, request, owner);
+}
+
+int64_t redisson_renew(const char *name, const char *owner, uint64_t lease_ms)
+{
+    static const char SCRIPT[] =
+        "if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 0 then return 0 end "
+        "redis.call('PEXPIRE', KEYS[1], ARGV[1]) "
+        "return 1";
+    char lease[32];
+
+    (void)snprintf(lease, sizeof lease, "%" PRIu64, lease_ms);
+    return redis_ask_int(peer_redis(), "EVAL %s 1 %s %s %s", SCRIPT, name, lease,
+                         owner);
+}

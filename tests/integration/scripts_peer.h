@@ -1,0 +1,53 @@
+/* scripts_peer: for tests of store/lua/ against a real Redis: ops run one at a time
+ * over a blocking connection, as any of several daemons; and a Redisson client that
+ * does what Redisson's scripts do, in words of our own.
+ *
+ * One Redis for a test, in a checked fixture. */
+#ifndef LATCHD_TESTS_SCRIPTS_PEER_H
+#define LATCHD_TESTS_SCRIPTS_PEER_H
+
+#include "store/script_call.h"
+#include "support/redis.h"
+
+#define INSTANCE_A "aaaaaaaaaaaaaaaa"
+#define INSTANCE_B "bbbbbbbbbbbbbbbb"
+
+#define REDISSON_A "aaaaaaaa-0000-0000-0000-000000000001:1"
+#define REDISSON_B "bbbbbbbb-0000-0000-0000-000000000002:1"
+
+enum { LEASE = 30000 };
+
+/* The Redis of this test; started when first needed. */
+struct test_redis *peer_redis(void);
+void peer_teardown(void);
+
+/* Runs an op as that daemon; the result is valid until the next call. */
+const struct op_result *run_as(const char *instance, const struct op *op);
+/* The same with a deadline of its own, in Redis's microseconds. */
+const struct op_result *run_until(const char *instance, const struct op *op,
+                                  uint64_t deadline_us);
+uint64_t redis_time_us(void);
+
+/* The claims of a test. `request`, `id` and `entry` in the words of op.h. */
+struct claim claim_anonymous(const char *request);
+struct claim claim_id(const char *field);
+struct claim claim_named(const char *owner, const char *entry);
+
+struct op op_acquire(const char *name, struct claim claim);
+struct op op_release(const char *name, enum target_kind kind, const char *field,
+                     const char *entry);
+struct op op_attach(const char *name, enum target_kind kind, const char *field,
+                    const char *entry);
+
+/* Shorthands, as daemon A. The token of a grant that must succeed. */
+uint64_t take(const char *name, struct claim claim);
+enum op_status try_take(const char *name, struct claim claim);
+
+/* Redisson's RLock: -1 acquired, else the PTTL. */
+int64_t redisson_acquire(const char *name, const char *owner, uint64_t lease_ms);
+/* 1 released, 0 still held, -1 not the owner. The same `request` answers the same. */
+int64_t redisson_release(const char *name, const char *owner, const char *request);
+/* Renews one lock: 1 or 0. */
+int64_t redisson_renew(const char *name, const char *owner, uint64_t lease_ms);
+
+#endif

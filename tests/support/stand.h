@@ -1,0 +1,61 @@
+/* stand: one Redis and one latchd on it, for one test, and looks into that Redis.
+ *
+ * A test begins with stand_up() and ends with stand_down(); when it fails in between,
+ * both die with it. */
+#ifndef LATCHD_TESTS_STAND_H
+#define LATCHD_TESTS_STAND_H
+
+#include "support/client.h"
+#include "support/daemon.h"
+#include "support/redis.h"
+
+#include <check.h>
+#include <hiredis/hiredis.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct stand {
+    struct test_redis *redis;
+    struct test_daemon *daemon;
+    struct client *admin; /* asks LOCKINFO and so on */
+};
+
+extern struct stand stand;
+
+enum {
+    SLACK_MS = 500,     /* what a busy machine may add to "at once" */
+    INTEGRATION_S = 60, /* time for one test */
+};
+
+/* Further arguments of the daemon, ended by NULL. A Redis that the test has put into
+ * stand.redis before is used, else there will be a fresh one that keeps nothing. */
+void stand_up(const char *arg, ...);
+void stand_down(void);
+/* Another daemon on the same Redis, with default settings. */
+struct test_daemon *stand_second(void);
+
+/* Clients of the stand's daemon. */
+struct client *open_client(void);
+void close_clients(struct client *const *clients, size_t count);
+/* Sends LOCK with these words and returns when it stands in the queue as number
+ * `place`. */
+void send_lock(struct client *c, const char *name, const char *words, int64_t place);
+void subscribe(struct client *c, const char *channel);
+
+/* The time since `start` is within these bounds, the upper one with slack. */
+void expect_elapsed(uint64_t start, uint64_t at_least, uint64_t at_most);
+
+/* What Redis answers, asked straight: an integer, or a text (to be freed; NULL: nil).
+ */
+long long peek_int(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+char *peek_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Script calls that Redis has counted since it started. */
+long long peek_script_calls(void);
+/* Waits until Redis knows no key of locks: no hash but ours of helpers. */
+void await_no_locks(uint64_t ms);
+/* Every key in Redis has a TTL. */
+void expect_ttl_everywhere(void);
+
+Suite *integration_suite(const char *name, const TTest *const *tests, size_t count);
+
+#endif
