@@ -1,6 +1,6 @@
 /* Requests that wait for one answer of Redis: RENEW, LOCKINFO, and a LOCK that was sent
  * again after its grant. UNLOCK and FORCEUNLOCK wait here too, for their duty. */
-#include "core/state.h"
+#include "core/parts.h"
 #include "util/alloc.h"
 
 static struct span keep_span(char **at, struct span s)
@@ -83,8 +83,7 @@ void call_free(struct locks *l, struct call *c)
 
 void call_on_timer(struct locks *l, struct call *c)
 {
-    say_error(l, c->ref, LOCK_BACKEND,
-              l->up ? "Redis did not answer in time" : "Redis cannot be reached");
+    say_error(l, c->ref, LOCK_BACKEND, l->up ? TEXT_NO_ANSWER : TEXT_NO_REDIS);
     call_free(l, c);
 }
 
@@ -192,7 +191,7 @@ static void attached(struct locks *l, struct work *w, const struct op_result *r)
     struct attach *a;
 
     if (e->ending && !entry_rescue(l, e)) {
-        say_error(l, c->ref, LOCK_NOTHELD, "that hold is being released");
+        say_error(l, c->ref, LOCK_NOTHELD, TEXT_ENDING);
         return;
     }
     know_request(l, w->lock, e);
@@ -219,23 +218,17 @@ static void attach_refused(struct locks *l, struct work *w, const struct op_resu
 {
     struct call *c = w->call;
     struct hold *h = w->lock->hold;
-    char text[256];
-    size_t len = r->text.len < sizeof(text) - 1 ? r->text.len : sizeof(text) - 1;
 
     switch (r->status) {
     case OP_WRONGTYPE:
-        say_error(l, c->ref, LOCK_WRONGTYPE,
-                  "the name is in use by another kind of lock or data");
+        say_error(l, c->ref, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
         break;
     case OP_ERROR:
-        memcpy(text, r->text.ptr, len);
-        text[len] = '\0';
-        say_error(l, c->ref, LOCK_BACKEND, text);
+        say_error(l, c->ref, LOCK_BACKEND, r->text);
         break;
     default:
         say_error(l, c->ref, LOCK_NOTHELD,
-                  c->kind == CALL_REGRANT ? "request is over"
-                                          : "that hold is not there");
+                  c->kind == CALL_REGRANT ? TEXT_OVER : TEXT_NOT_THERE);
         break;
     }
     if (c->kind == CALL_REGRANT && h != NULL && r->status != OP_ERROR) {

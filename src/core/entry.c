@@ -1,5 +1,5 @@
 /* One LOCK's share of a hold, and the connections that keep it. */
-#include "core/state.h"
+#include "core/parts.h"
 #include "util/alloc.h"
 
 struct attach *entry_attach(struct locks *l, struct entry *e, struct session *s)

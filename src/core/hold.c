@@ -1,5 +1,5 @@
 /* What this daemon vouches for: one owner's grant of one name. */
-#include "core/state.h"
+#include "core/parts.h"
 #include "util/alloc.h"
 
 struct hold *hold_new(struct locks *l, struct lock *lock, struct span field,

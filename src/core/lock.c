@@ -1,6 +1,6 @@
 /* A name that somebody here holds or waits for, and what is to be asked about it next.
  */
-#include "core/state.h"
+#include "core/parts.h"
 #include "util/alloc.h"
 
 struct span lock_name(const struct lock *lock)

@@ -1,6 +1,6 @@
 #include "core/locks.h"
 
-#include "core/state.h"
+#include "core/parts.h"
 #include "util/alloc.h"
 
 void timer_set(struct locks *l, struct timer *t, enum timer_kind kind, uint64_t at)
@@ -274,7 +274,7 @@ void locks_stop(struct locks *l)
     LIST_FOREACH_SAFE(it, tmp, &l->waiters)
     {
         waiter_end_error(l, container_of(it, struct waiter, in_all), LOCK_GOAWAY,
-                         "the daemon is going down", false);
+                         TEXT_GOING, false);
     }
     LIST_FOREACH_SAFE(it, tmp, &l->holds)
     {

@@ -1,5 +1,5 @@
 /* Looking: LOCKINFO, LOCKS, WAITERS and the numbers. Nothing changes here. */
-#include "core/state.h"
+#include "core/parts.h"
 
 /* LOCKINFO tells of at most as many holders as this. */
 enum { INFO_HOLDS_MAX = 1000 };
@@ -77,8 +77,6 @@ void inspect_done(struct locks *l, struct work *w, const struct op_result *r)
 {
     struct call *c = w->call;
     struct lock *lock = w->lock;
-    char text[256];
-    size_t len = r->text.len < sizeof(text) - 1 ? r->text.len : sizeof(text) - 1;
 
     if (c == NULL) {
         work_free(l, w);
@@ -97,12 +95,9 @@ void inspect_done(struct locks *l, struct work *w, const struct op_result *r)
         e->reply.kind = REPLY_INFO;
         e->reply.info = info;
     } else if (r->status == OP_WRONGTYPE) {
-        say_error(l, c->ref, LOCK_WRONGTYPE,
-                  "the name is in use by another kind of lock or data");
+        say_error(l, c->ref, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
     } else {
-        memcpy(text, r->text.ptr, len);
-        text[len] = '\0';
-        say_error(l, c->ref, LOCK_BACKEND, text);
+        say_error(l, c->ref, LOCK_BACKEND, r->text);
     }
     work_free(l, w);
     call_free(l, c);

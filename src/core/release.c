@@ -1,5 +1,5 @@
 /* Giving up: UNLOCK, FORCEUNLOCK, undoing, and the hand-over to who waits here. */
-#include "core/state.h"
+#include "core/parts.h"
 #include "util/alloc.h"
 
 struct duty *duty_new(struct locks *l, struct lock *lock, enum target_kind kind,
@@ -232,7 +232,7 @@ static void answer(struct locks *l, struct duty *d, int64_t value)
 }
 
 static void answer_error(struct locks *l, struct duty *d, enum lock_error error,
-                         const char *text)
+                         struct span text)
 {
     if (d->call != NULL) {
         say_error(l, d->call->ref, error, text);
@@ -279,7 +279,7 @@ static void not_there(struct locks *l, struct lock *lock, struct duty *d)
     } else if (d->force) {
         answer(l, d, 0);
     } else {
-        answer_error(l, d, LOCK_NOTHELD, "that hold is not there");
+        answer_error(l, d, LOCK_NOTHELD, TEXT_NOT_THERE);
         if (h != NULL) {
             hold_lost(l, h);
         }
@@ -291,12 +291,7 @@ static void not_there(struct locks *l, struct lock *lock, struct duty *d)
 static void refused(struct locks *l, struct lock *lock, struct duty *d,
                     const struct op_result *r)
 {
-    char text[256];
-    size_t len = r->text.len < sizeof(text) - 1 ? r->text.len : sizeof(text) - 1;
-
-    memcpy(text, r->text.ptr, len);
-    text[len] = '\0';
-    answer_error(l, d, LOCK_BACKEND, text);
+    answer_error(l, d, LOCK_BACKEND, r->text);
     lock->stand_back_until = l->now + ERROR_PAUSE_MS;
 }
 
@@ -333,8 +328,7 @@ void release_done(struct locks *l, struct work *w, const struct op_result *r)
         duty_free(l, lock, d);
         break;
     case OP_WRONGTYPE:
-        answer_error(l, d, LOCK_WRONGTYPE,
-                     "the name is in use by another kind of lock or data");
+        answer_error(l, d, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
         if (h != NULL) {
             hold_lost(l, h);
         }
@@ -348,7 +342,7 @@ void release_done(struct locks *l, struct work *w, const struct op_result *r)
     }
     if (r->status == OP_LATE || r->status == OP_UNKNOWN || r->status == OP_ERROR) {
         if (l->now >= d->give_up_at || d->tries >= DUTY_TRIES_MAX) {
-            answer_error(l, d, LOCK_BACKEND, "Redis did not answer in time");
+            answer_error(l, d, LOCK_BACKEND, TEXT_NO_ANSWER);
             duty_free(l, lock, d);
         }
     }

@@ -1,6 +1,6 @@
 /* What became of each request with an ID, so that sending it again cannot do it again.
  */
-#include "core/state.h"
+#include "core/parts.h"
 #include "util/alloc.h"
 
 enum { KEY_MAX = LATCHD_ID_MAX + 1 + 4096 };

@@ -1,19 +1,16 @@
 /* Requests: LOCK, UNLOCK, RENEW, CANCEL, FORCEUNLOCK, LOCKINFO come in here. */
-#include "core/state.h"
-
-static const char OVER[] = "request is over";
-static const char GOING[] = "the daemon is going down";
+#include "core/parts.h"
 
 /* --- LOCK ------------------------------------------------------------------------- */
 
 static bool full(struct locks *l, const struct lock_req *req)
 {
     if (l->waiter_count >= l->cfg.max_waiters) {
-        say_error(l, req->from, LOCK_LIMIT, "max-waiters reached");
+        say_error(l, req->from, LOCK_LIMIT, SPAN("max-waiters reached"));
         return true;
     }
     if (l->hold_count >= l->cfg.max_holds) {
-        say_error(l, req->from, LOCK_LIMIT, "max-holds reached");
+        say_error(l, req->from, LOCK_LIMIT, SPAN("max-holds reached"));
         return true;
     }
     return false;
@@ -110,7 +107,7 @@ static void grant_again(struct locks *l, struct entry *e, const struct lock_req 
         hold_certain(l, h) && (h->until - l->now) * 2 >= want_lease(l, e->want);
 
     if (e->ending) {
-        say_error(l, req->from, LOCK_NOTHELD, OVER);
+        say_error(l, req->from, LOCK_NOTHELD, TEXT_OVER);
     } else if (e->kept || !plenty) {
         call_regrant(l, e, req);
     } else {
@@ -125,9 +122,9 @@ static void known_request(struct locks *l, struct request *r,
                           const struct lock_req *req)
 {
     if (r->over_at != NEVER) {
-        say_error(l, req->from, LOCK_NOTHELD, OVER);
+        say_error(l, req->from, LOCK_NOTHELD, TEXT_OVER);
     } else if (!span_eq(r->owner, req->owner)) {
-        say_error(l, req->from, LOCK_ERR, "that ID was used with another OWNER");
+        say_error(l, req->from, LOCK_ERR, SPAN("that ID was used with another OWNER"));
     } else if (r->waiter != NULL) {
         wait_again(l, r->waiter, req);
     } else {
@@ -140,7 +137,7 @@ void locks_lock(struct locks *l, const struct lock_req *req)
     struct request *r = request_find(l, req->name, req->id);
 
     if (l->stopping) {
-        say_error(l, req->from, LOCK_GOAWAY, GOING);
+        say_error(l, req->from, LOCK_GOAWAY, TEXT_GOING);
     } else if (r != NULL) {
         known_request(l, r, req);
     } else if (!full(l, req)) {
@@ -205,11 +202,11 @@ static struct entry *bare_entry(struct locks *l, struct lock *lock,
     bool lost = s != NULL && session_has_lost(s, lock);
 
     if (count == 0) {
-        say_error(l, req->from, LOCK_NOTHELD, "this connection does not hold it");
+        say_error(l, req->from, LOCK_NOTHELD, SPAN("this connection does not hold it"));
         return NULL;
     }
     if (count > 1 || lost) {
-        say_error(l, req->from, LOCK_ERR, "TOKEN, OWNER or ID needed");
+        say_error(l, req->from, LOCK_ERR, SPAN("TOKEN, OWNER or ID needed"));
         return NULL;
     }
     return e;
@@ -281,7 +278,7 @@ void locks_unlock(struct locks *l, const struct hold_req *req)
         if (r->answer >= 0 && l->now - r->over_at <= LATCHD_UNLOCK_AGAIN_MS) {
             say_int(l, req->from, r->answer);
         } else {
-            say_error(l, req->from, LOCK_NOTHELD, OVER);
+            say_error(l, req->from, LOCK_NOTHELD, TEXT_OVER);
         }
     } else if (!named && req->owner.len == 0) {
         e = bare_entry(l, lock, req);
@@ -315,7 +312,7 @@ void locks_renew(struct locks *l, const struct hold_req *req)
         e = local_entry(l, lock, req);
     }
     if (e != NULL && e->ending && !entry_rescue(l, e)) {
-        say_error(l, req->from, LOCK_NOTHELD, "that hold is being released");
+        say_error(l, req->from, LOCK_NOTHELD, TEXT_ENDING);
     } else {
         if (e != NULL && req->lease_ms != 0 && e->hold->kind != OWNER_NAMED) {
             hold_cut(l, e->hold, req->lease_ms);

@@ -1,5 +1,5 @@
 /* Effects for clients: replies and notices. */
-#include "core/state.h"
+#include "core/parts.h"
 
 static struct effect_reply *reply(struct locks *l, struct call_ref to,
                                   enum reply_kind kind)
@@ -22,9 +22,9 @@ void say_null(struct locks *l, struct call_ref to)
 }
 
 void say_error(struct locks *l, struct call_ref to, enum lock_error error,
-               const char *text)
+               struct span text)
 {
-    struct span copy = effects_copy(&l->fx, span_str(text));
+    struct span copy = effects_copy(&l->fx, text);
     struct effect_reply *r = reply(l, to, REPLY_ERROR);
 
     r->error = error;

@@ -1,5 +1,5 @@
 /* A connection, as far as it holds, waits or has lost something. */
-#include "core/state.h"
+#include "core/parts.h"
 #include "util/alloc.h"
 
 struct session *session_find(const struct locks *l, uint64_t conn)
@@ -153,7 +153,8 @@ bool locks_unblock(struct locks *l, uint64_t conn, bool with_error)
     }
     if (with_error) {
         waiter_end_error(l, container_of(first, struct waiter, in_session),
-                         LOCK_UNBLOCKED, "client unblocked via CLIENT UNBLOCK", true);
+                         LOCK_UNBLOCKED, SPAN("client unblocked via CLIENT UNBLOCK"),
+                         true);
     } else {
         waiter_end_null(l, container_of(first, struct waiter, in_session), true);
     }

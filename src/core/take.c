@@ -1,5 +1,7 @@
 /* Taking: the head of a queue asks Redis, and what the answer makes of it. */
-#include "core/state.h"
+#include "core/parts.h"
+
+#include <stdio.h>
 
 static void send_acquire(struct locks *l, enum work_kind kind, struct lock *lock,
                          struct waiter *w, bool reenter_only)
@@ -68,8 +70,6 @@ static void busy(struct locks *l, struct lock *lock, struct waiter *w,
 static void failed(struct locks *l, struct lock *lock, struct waiter *w,
                    const struct want *want, const struct op_result *r)
 {
-    char text[256];
-
     lock->stand_back_until = l->now + ERROR_PAUSE_MS;
     lock->ask = true;
     if (w == NULL) {
@@ -78,11 +78,7 @@ static void failed(struct locks *l, struct lock *lock, struct waiter *w,
     }
     w->doubt = true;
     if (w->once || w->expiring) {
-        size_t len = r->text.len < sizeof(text) - 1 ? r->text.len : sizeof(text) - 1;
-
-        memcpy(text, r->text.ptr, len);
-        text[len] = '\0';
-        waiter_end_error(l, w, LOCK_BACKEND, text, true);
+        waiter_end_error(l, w, LOCK_BACKEND, r->text, true);
     }
 }
 
@@ -100,15 +96,13 @@ static void taken(struct locks *l, struct lock *lock, struct want *want,
     case OP_WRONGTYPE:
         if (w != NULL) {
             w->doubt = false;
-            waiter_end_error(l, w, LOCK_WRONGTYPE,
-                             "the name is in use by another kind of lock or data",
-                             false);
+            waiter_end_error(l, w, LOCK_WRONGTYPE, TEXT_WRONGTYPE, false);
         }
         break;
     case OP_OVER:
         if (w != NULL) {
             w->doubt = false;
-            waiter_end_error(l, w, LOCK_NOTHELD, "request is over", false);
+            waiter_end_error(l, w, LOCK_NOTHELD, TEXT_OVER, false);
         }
         break;
     case OP_LATE:
@@ -190,7 +184,8 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
         /* Too little of the lease is left to give it out: back with it, and again. */
         duty_undo(l, lock, want);
         if (waiter->once || waiter->expiring) {
-            waiter_end_error(l, waiter, LOCK_BACKEND, "Redis granted too late", false);
+            waiter_end_error(l, waiter, LOCK_BACKEND, SPAN("Redis granted too late"),
+                             false);
         } else {
             lock_ask(l, lock);
         }

@@ -1,5 +1,5 @@
 /* A LOCK that waits: its place, its time, and what happens when either ends. */
-#include "core/state.h"
+#include "core/parts.h"
 #include "util/alloc.h"
 
 static void arm(struct locks *l, struct waiter *w)
@@ -128,7 +128,7 @@ void waiter_end_null(struct locks *l, struct waiter *w, bool keep)
 }
 
 void waiter_end_error(struct locks *l, struct waiter *w, enum lock_error error,
-                      const char *text, bool keep)
+                      struct span text, bool keep)
 {
     if (w->session != NULL) {
         say_error(l, w->call, error, text);
@@ -171,9 +171,8 @@ void waiter_on_timer(struct locks *l, struct waiter *w)
         return;
     }
     if (!l->up || w->once || w->expiring || w->doubt) {
-        waiter_end_error(
-            l, w, LOCK_BACKEND,
-            l->up ? "Redis did not answer in time" : "Redis cannot be reached", true);
+        waiter_end_error(l, w, LOCK_BACKEND, l->up ? TEXT_NO_ANSWER : TEXT_NO_REDIS,
+                         true);
         return;
     }
     waiter_end_null(l, w, true);

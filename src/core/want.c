@@ -1,5 +1,5 @@
 /* What a LOCK wants, in the words of Redis: hash field, entry id, lease. */
-#include "core/state.h"
+#include "core/parts.h"
 #include "util/alloc.h"
 
 #include <inttypes.h>

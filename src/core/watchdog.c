@@ -1,5 +1,5 @@
 /* Renewing: what is due leaves together, in scripts of at most OP_RENEW_MAX holds. */
-#include "core/state.h"
+#include "core/parts.h"
 #include "util/alloc.h"
 
 void renew_want(struct locks *l, struct hold *h)

@@ -1,5 +1,5 @@
 /* Ops in flight: what was asked of Redis, for whom, and where the answer goes. */
-#include "core/state.h"
+#include "core/parts.h"
 #include "util/alloc.h"
 
 struct work *work_new(struct locks *l, enum work_kind kind, struct lock *lock)

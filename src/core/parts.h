@@ -1,0 +1,178 @@
+/* parts: what the engine's parts offer each other, file by file. Private to core/.
+ *
+ * Every entry into the engine (locks.h) changes the state, marks the locks that need
+ * another look (lock_touch()), and ends with locks_settle(), which looks at them. */
+#ifndef LATCHD_CORE_PARTS_H
+#define LATCHD_CORE_PARTS_H
+
+#include "core/state.h"
+
+/* locks.c */
+void timer_set(struct locks *l, struct timer *t, enum timer_kind kind, uint64_t at);
+void timer_stop(struct locks *l, struct timer *t);
+/* To be called at the end of every entry into the engine. */
+void locks_settle(struct locks *l);
+
+/* say.c: effects for clients */
+#define TEXT_OVER SPAN("request is over")
+#define TEXT_NOT_THERE SPAN("that hold is not there")
+#define TEXT_ENDING SPAN("that hold is being released")
+#define TEXT_WRONGTYPE SPAN("the name is in use by another kind of lock or data")
+#define TEXT_GOING SPAN("the daemon is going down")
+#define TEXT_NO_ANSWER SPAN("Redis did not answer in time")
+#define TEXT_NO_REDIS SPAN("Redis cannot be reached")
+void say_int(struct locks *l, struct call_ref to, int64_t value);
+void say_null(struct locks *l, struct call_ref to);
+void say_error(struct locks *l, struct call_ref to, enum lock_error error,
+               struct span text);
+void say_token(struct locks *l, struct call_ref to, uint64_t token, uint64_t grant);
+void say_notice(struct locks *l, enum notice_kind kind, const struct hold *hold);
+
+/* want.c */
+struct want *want_new(struct locks *l, const struct lock_req *req);
+/* For a hold that was found, not asked for: RENEW. `entry`: of a named owner. */
+struct want *want_found(enum owner_kind kind, struct span field, struct span entry,
+                        struct span id);
+struct want *want_ref(struct want *w);
+void want_unref(struct want *w);
+uint64_t want_lease(const struct locks *l, const struct want *w);
+enum owner_kind field_kind(struct span field);
+
+/* session.c */
+struct session *session_get(struct locks *l, uint64_t conn);
+struct session *session_find(const struct locks *l, uint64_t conn);
+/* Frees it when nothing is on it any more. */
+void session_idle(struct locks *l, struct session *s);
+void session_lost(struct session *s, const struct lock *lock);
+bool session_has_lost(const struct session *s, const struct lock *lock);
+
+/* request.c */
+struct request *request_find(const struct locks *l, struct span name, struct span id);
+struct request *request_new(struct locks *l, struct span name, const struct want *want);
+void request_over(struct locks *l, struct request *r, int64_t answer);
+/* Forgets it when nothing refers to it and it is not over. */
+void request_idle(struct locks *l, struct request *r);
+void request_expire(struct locks *l);
+void requests_free(struct locks *l);
+
+/* lock.c */
+struct lock *lock_find(const struct locks *l, struct span name);
+struct lock *lock_get(struct locks *l, struct span name);
+struct span lock_name(const struct lock *lock);
+struct waiter *lock_head(const struct lock *lock);
+/* Look at it before the engine returns. */
+void lock_touch(struct locks *l, struct lock *lock);
+/* The head is to ask, whatever it believed. */
+void lock_ask(struct locks *l, struct lock *lock);
+/* Somebody was just seen to hold it, by op `op_id`; `ttl_ms` < 0: not known. */
+void lock_seen(struct locks *l, struct lock *lock, uint64_t op_id, int64_t ttl_ms);
+void lock_step(struct locks *l, struct lock *lock);
+void lock_on_timer(struct locks *l, struct lock *lock);
+
+/* work.c */
+struct work *work_new(struct locks *l, enum work_kind kind, struct lock *lock);
+void work_free(struct locks *l, struct work *w);
+struct op *work_op(struct locks *l, struct work *w, enum op_kind kind);
+struct span op_copy(struct locks *l, struct span s);
+void op_claim(struct locks *l, struct op *op, const struct want *want,
+              uint64_t lease_ms);
+void work_done(struct locks *l, const struct op_result *r);
+
+/* waiter.c */
+struct waiter *waiter_new(struct locks *l, struct lock *lock, struct session *s,
+                          const struct lock_req *req, struct want *want);
+bool waiter_is_head(const struct waiter *w);
+/* The lease to ask for: a grant that nobody is there to take is held for KEEP only. */
+uint64_t waiter_lease(const struct locks *l, const struct waiter *w);
+void waiter_bind(struct locks *l, struct waiter *w, struct session *s,
+                 const struct lock_req *req);
+/* Answers and ends the wait; the place is kept if it has a KEEP and `keep` allows it.
+ */
+void waiter_end_null(struct locks *l, struct waiter *w, bool keep);
+void waiter_end_error(struct locks *l, struct waiter *w, enum lock_error error,
+                      struct span text, bool keep);
+/* The connection is gone. */
+void waiter_detach(struct locks *l, struct waiter *w);
+/* Off the queue and freed; undoes what it may have been granted. */
+void waiter_remove(struct locks *l, struct waiter *w);
+void waiter_on_timer(struct locks *l, struct waiter *w);
+
+/* take.c */
+void take_ask(struct locks *l, struct lock *lock, struct waiter *w);
+/* Asks for one waiter that is not the head whether it holds already. */
+void take_probe(struct locks *l, struct waiter *w);
+/* The same as soon as nothing is left to be undone and Redis is up. */
+void take_probe_later(struct locks *l, struct waiter *w);
+void take_done(struct locks *l, struct work *w, const struct op_result *r);
+/* Redis gave `want` the lock by an op sent at `sent`, or had given it before; `waiter`
+ * is NULL when nobody waits for it any more. */
+void take_granted(struct locks *l, struct lock *lock, struct want *want,
+                  struct waiter *waiter, const struct op_result *r, struct asked asked);
+
+/* hold.c */
+struct hold *hold_new(struct locks *l, struct lock *lock, struct span field,
+                      enum owner_kind kind, uint64_t token);
+struct entry *hold_add_entry(struct locks *l, struct hold *h, struct want *want);
+struct entry *hold_find_entry(const struct hold *h, struct span entry);
+/* Confirmed by an op sent at `sent`, with that lease from then on. */
+void hold_confirm(struct locks *l, struct hold *h, uint64_t sent, uint64_t lease_ms);
+/* An op that may cut its lease to that is about to be sent: from now on no more than
+ * that is vouched for, whatever becomes of the op. */
+void hold_cut(struct locks *l, struct hold *h, uint64_t lease_ms);
+void hold_uncertain(struct locks *l, struct hold *h);
+/* Gone without our doing: tell everybody, then forget it. */
+void hold_lost(struct locks *l, struct hold *h);
+/* Ended or kept elsewhere: forget it. `answer`: see request_over(). */
+void hold_forget(struct locks *l, struct hold *h, bool over);
+void hold_on_timer(struct locks *l, struct hold *h);
+void hold_schedule(struct locks *l, struct hold *h);
+bool hold_certain(const struct locks *l, const struct hold *h);
+/* The lease that Redis should give it now; 0: it is left to run out. */
+uint64_t hold_lease(const struct locks *l, const struct hold *h);
+/* When a lease that was asked for at `sent` is over for us. */
+uint64_t hold_vouch_until(uint64_t sent, uint64_t lease_ms);
+
+/* entry.c */
+struct attach *entry_attach(struct locks *l, struct entry *e, struct session *s);
+void attach_free(struct locks *l, struct attach *a);
+/* The attach's connection is gone. */
+void entry_detach(struct locks *l, struct attach *a);
+void entry_keep(struct locks *l, struct entry *e);
+/* Somebody came back before its release was sent: drop that. False: it is too late. */
+bool entry_rescue(struct locks *l, struct entry *e);
+/* Its request is as if it had never been granted. */
+void entry_disown(struct locks *l, struct entry *e);
+void entry_on_timer(struct locks *l, struct entry *e);
+/* Out of its hold and freed; an empty hold stays for the caller to judge. */
+void entry_free(struct locks *l, struct entry *e);
+
+/* release.c */
+struct duty *duty_new(struct locks *l, struct lock *lock, enum target_kind kind,
+                      struct span field, struct span entry, uint64_t token);
+void duty_free(struct locks *l, struct lock *lock, struct duty *d);
+/* Gives back what `want` may have been granted. */
+void duty_undo(struct locks *l, struct lock *lock, const struct want *want);
+/* Drops such a duty that was not sent yet: the request goes on. */
+bool duty_cancel_undo(struct locks *l, struct lock *lock, const struct want *want);
+/* Ends a local entry of our own accord. */
+void duty_end_entry(struct locks *l, struct entry *e);
+void release_send(struct locks *l, struct lock *lock, struct duty *d);
+void release_done(struct locks *l, struct work *w, const struct op_result *r);
+
+/* call.c */
+struct call *call_new(struct locks *l, enum call_kind kind, struct lock *lock,
+                      const struct hold_req *req);
+void call_free(struct locks *l, struct call *c);
+void call_send(struct locks *l, struct call *c);
+void call_on_timer(struct locks *l, struct call *c);
+/* An asked-again LOCK whose grant must first be extended. */
+void call_regrant(struct locks *l, struct entry *e, const struct lock_req *req);
+void attach_done(struct locks *l, struct work *w, const struct op_result *r);
+void inspect_done(struct locks *l, struct work *w, const struct op_result *r);
+
+/* watchdog.c */
+void renew_flush(struct locks *l);
+void renew_done(struct locks *l, struct work *w, const struct op_result *r);
+void renew_want(struct locks *l, struct hold *h);
+
+#endif
