@@ -32,6 +32,11 @@ void work_free(struct locks *l, struct work *w)
     if (w->call != NULL) {
         w->call->work = NULL;
     }
+    for (size_t i = 0; i < w->hold_count; i++) {
+        if (w->holds[i] != NULL) {
+            w->holds[i]->renewal = NULL;
+        }
+    }
     want_unref(w->want);
     HASH_DEL(l->works, w);
     free(w->holds);
