@@ -35,14 +35,17 @@ struct cmd_env {
     uint64_t (*now_ms)(void *ctx); /* of this loop turn, CLOCK_BOOTTIME */
     /* CONFIG: each key that the pattern matches; set: false with a static *reterr. */
     void (*config_each)(void *ctx, struct span pattern, config_pair_fn *fn, void *arg);
+    /* `pairs` has 2 * `count` spans: key, value, key, value, ... All are set, or none.
+     */
     bool (*config_set)(void *ctx, const struct span *pairs, size_t count, char *reterr,
                        size_t room);
     bool (*config_rewrite)(void *ctx, char *reterr, size_t room);
     void (*reset_stats)(void *ctx);
     /* requirepass: NULL or empty: nobody needs to say who they are. */
     const char *(*password)(void *ctx);
-    /* Adds "key:value\r\n" lines of INFO sections that cmd/ cannot know: server, redis.
-     */
+    /* Adds "key:value\r\n" lines of INFO sections that cmd/ cannot know: "server"
+     * (tcp_port, config_file, ...), "redis". cmd/ has written versions, mode, run_id,
+     * uptime, pid. */
     void (*info)(void *ctx, const char *section, struct buf *out);
     void (*shutdown)(void *ctx);
     const char *run_id; /* 40 hex digits */

@@ -33,7 +33,7 @@ LIBRARIES = [
 ]
 OURS = [
     ("util/log.h", {"io", "store", "net", "cmd", "daemon"}, "the log"),
-    ("util/clock.h", {"util", "io", "store", "net", "daemon"}, "a clock"),
+    ("util/clock.h", {"util", "io", "store", "net", "cmd", "daemon"}, "a clock"),
     ("latchd-config.h", {"cmd", "daemon"}, "the version"),
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')

@@ -1,0 +1,69 @@
+#include "cmd/client.h"
+
+#include "util/alloc.h"
+
+#include <stdlib.h>
+
+struct client *client_new(uint64_t id)
+{
+    struct client *cl = xcalloc(1, sizeof(*cl));
+
+    cl->id = id;
+    cl->proto = 2;
+    subscriber_init(&cl->sub);
+    return cl;
+}
+
+void client_free(struct client *cl)
+{
+    if (cl == NULL) {
+        return;
+    }
+    free(cl->name);
+    free(cl->lib_name);
+    free(cl->lib_ver);
+    free(cl->grants);
+    free(cl);
+}
+
+void client_reset(struct client *cl)
+{
+    cl->proto = 2;
+    cl->reply_off = cl->skip = cl->skip_next = false;
+    client_set_text(&cl->name, SPAN_NONE);
+}
+
+bool client_text_ok(struct span text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] < '!' || text.ptr[i] > '~') {
+            return false;
+        }
+    }
+    return true;
+}
+
+void client_set_text(char **field, struct span text)
+{
+    free(*field);
+    *field = text.len == 0 ? NULL : xmemdup0(text.ptr, text.len);
+}
+
+void client_granted(struct client *cl, uint64_t grant, uint64_t input)
+{
+    if (cl->grant_input != input) {
+        cl->grant_count = 0;
+        cl->grant_input = input;
+    }
+    if (cl->grant_count == cl->grant_room) {
+        cl->grant_room = cl->grant_room == 0 ? 1 : cl->grant_room * 2;
+        cl->grants = xrealloc(cl->grants, cl->grant_room * sizeof(*cl->grants));
+    }
+    cl->grants[cl->grant_count++] = grant;
+}
+
+size_t client_doubtful(const struct client *cl, uint64_t input, const uint64_t **ret)
+{
+    *ret = cl->grants;
+    return cl->grant_input == input ? cl->grant_count : 0;
+}

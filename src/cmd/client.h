@@ -1,0 +1,78 @@
+/* client: what commands know about one connection: who it is, how it wants its replies,
+ * which call waits, what was granted but may not have arrived.
+ *
+ * Made in cmd_on_open(), hangs on the conn as its data, freed in cmd_on_close(). */
+#ifndef LATCHD_CMD_CLIENT_H
+#define LATCHD_CMD_CLIENT_H
+
+#include "cmd/pubsub.h"
+#include "cmd/table.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    CLIENT_NAME_MAX = 256, /* bytes of SETNAME */
+    CLIENT_LIB_MAX = 128,  /* bytes of SETINFO's values */
+};
+
+struct client {
+    uint64_t id;
+    int proto; /* 2 or 3 */
+    bool authed;
+    bool trusted; /* conn_set_trusted() was told */
+    bool reply_off;
+    bool skip;      /* this command's reply is dropped */
+    bool skip_next; /* CLIENT REPLY SKIP came */
+    char *name;     /* NULL: none */
+    char *lib_name;
+    char *lib_ver;
+    const struct command *last;
+
+    /* The call that waits for the engine; 0: none. */
+    uint64_t call;
+    const struct command *waiting; /* its command */
+    bool call_muted;               /* its reply is dropped */
+    bool call_unblocked;           /* CLIENT UNBLOCK ERROR ended it */
+
+    /* Grants that were written since input came last, see client_granted(). */
+    uint64_t *grants;
+    size_t grant_count;
+    size_t grant_room;
+    uint64_t grant_input;
+
+    struct subscriber sub;
+};
+
+struct client *client_new(uint64_t id);
+/* Subscriptions must be gone. Accepts NULL. */
+void client_free(struct client *cl);
+
+/* Back to what it was when it connected, except for holds and waits. */
+void client_reset(struct client *cl);
+
+/* True when the text fits a name: printable, no space. */
+bool client_text_ok(struct span text);
+/* Replaces *field by a copy; empty: none. */
+void client_set_text(char **field, struct span text);
+
+/* A grant's reply was written after `input` reads: while no further input comes, the
+ * client may not have seen it. The list is as long as what came in one read asked for.
+ */
+void client_granted(struct client *cl, uint64_t grant, uint64_t input);
+/* The grants that are in doubt when the connection ends after `input` reads. */
+size_t client_doubtful(const struct client *cl, uint64_t input, const uint64_t **ret);
+
+static inline bool client_muted(const struct client *cl)
+{
+    return cl->reply_off || cl->skip;
+}
+
+/* RESP2 clients that subscribed can run little else. */
+static inline bool client_is_subscribed(const struct client *cl)
+{
+    return cl->sub.channels + cl->sub.patterns != 0;
+}
+
+#endif

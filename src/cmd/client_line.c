@@ -1,0 +1,33 @@
+/* A connection as one line of text, for CLIENT LIST and CLIENT INFO. */
+#include "cmd/internal.h"
+
+#include <inttypes.h>
+
+static uint64_t seconds_since(uint64_t now_ms, uint64_t then_ms)
+{
+    return now_ms > then_ms ? (now_ms - then_ms) / 1000 : 0;
+}
+
+void client_write_line(const struct cmd *c, struct conn *conn, struct buf *out)
+{
+    const struct client *client = conn_data(conn);
+    uint64_t now = c->env.now_ms(c->env.ctx);
+    struct conn_info info;
+
+    conn_info(conn, &info);
+    buf_printf(out,
+               "id=%" PRIu64 " addr=%s laddr=%s fd=%d name=%s age=%" PRIu64
+               " idle=%" PRIu64 " flags=%s%s%s db=0 sub=%zu psub=%zu ssub=0 multi=-1",
+               client->id, info.peer, info.local, info.fd,
+               client->name == NULL ? "" : client->name,
+               seconds_since(now, info.opened_ms), seconds_since(now, info.active_ms),
+               client_is_subscribed(client) ? "P" : "", client->call != 0 ? "b" : "",
+               client_is_subscribed(client) || client->call != 0 ? "" : "N",
+               client->sub.channels, client->sub.patterns);
+    buf_printf(out, " qbuf=%zu obl=%zu cmd=%s user=default redir=-1 resp=%d",
+               info.in_buffered, info.out_buffered,
+               client->last == NULL ? "NULL" : client->last->name, client->proto);
+    buf_printf(out, " lib-name=%s lib-ver=%s\n",
+               client->lib_name == NULL ? "" : client->lib_name,
+               client->lib_ver == NULL ? "" : client->lib_ver);
+}

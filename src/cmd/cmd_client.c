@@ -1,0 +1,241 @@
+/* CLIENT: about this connection and the others. KILL is in cmd_kill.c. */
+#include "cmd/handlers.h"
+
+#include "util/parse.h"
+
+/* --- this one ----------------------------------------------------------------------
+ */
+
+bool call_set_name(struct call *call, struct span name)
+{
+    if (name.len > CLIENT_NAME_MAX) {
+        call_error(call, LATCHD_ERR, "Client names cannot be longer than %d bytes.",
+                   CLIENT_NAME_MAX);
+        return false;
+    }
+    if (!client_text_ok(name)) {
+        call_error(
+            call, LATCHD_ERR,
+            "Client names cannot contain spaces, newlines or special characters.");
+        return false;
+    }
+    client_set_text(&call->client->name, name);
+    return true;
+}
+
+void cmd_client_setname(struct call *call)
+{
+    if (call_set_name(call, call->argv[2])) {
+        resp_simple(call->out, "OK");
+    }
+}
+
+void cmd_client_getname(struct call *call)
+{
+    if (call->client->name == NULL) {
+        resp_null(call->out, call->proto);
+    } else {
+        resp_bulk_str(call->out, call->client->name);
+    }
+}
+
+void cmd_client_setinfo(struct call *call)
+{
+    bool is_name = call_arg_is(call, 2, "LIB-NAME");
+    const char *what = is_name ? "lib-name" : "lib-ver";
+    struct span value = call->argv[3];
+
+    if (!is_name && !call_arg_is(call, 2, "LIB-VER")) {
+        call_error(call, LATCHD_ERR, "Unrecognized option '%.*s'",
+                   (int)(call->argv[2].len > 128 ? 128 : call->argv[2].len),
+                   call->argv[2].ptr);
+    } else if (value.len > CLIENT_LIB_MAX) {
+        call_error(call, LATCHD_ERR, "%s cannot be longer than %d bytes.", what,
+                   CLIENT_LIB_MAX);
+    } else if (!client_text_ok(value)) {
+        call_error(call, LATCHD_ERR,
+                   "%s cannot contain spaces, newlines or special characters.", what);
+    } else {
+        client_set_text(is_name ? &call->client->lib_name : &call->client->lib_ver,
+                        value);
+        resp_simple(call->out, "OK");
+    }
+}
+
+void cmd_client_id(struct call *call)
+{
+    resp_int(call->out, (int64_t)call->client->id);
+}
+
+void cmd_client_getredir(struct call *call)
+{
+    resp_int(call->out, -1);
+}
+
+void cmd_client_info(struct call *call)
+{
+    struct buf line = { 0 };
+
+    client_write_line(call->cmd, call->conn, &line);
+    resp_verbatim(call->out, call->proto, buf_span(&line));
+    buf_reset(&line);
+}
+
+void cmd_client_reply(struct call *call)
+{
+    struct client *client = call->client;
+
+    if (call_arg_is(call, 2, "ON")) {
+        client->reply_off = client->skip = false;
+        call->out = conn_out(call->conn);
+        resp_simple(call->out, "OK");
+    } else if (call_arg_is(call, 2, "OFF")) {
+        client->reply_off = true;
+    } else if (call_arg_is(call, 2, "SKIP")) {
+        client->skip_next = !client->reply_off;
+    } else {
+        call_syntax_error(call);
+    }
+}
+
+/* NO-EVICT and NO-TOUCH: nothing is ever evicted here. */
+static void accept_on_off(struct call *call)
+{
+    if (call_arg_is(call, 2, "ON") || call_arg_is(call, 2, "OFF")) {
+        resp_simple(call->out, "OK");
+    } else {
+        call_syntax_error(call);
+    }
+}
+
+void cmd_client_no_evict(struct call *call)
+{
+    accept_on_off(call);
+}
+
+void cmd_client_no_touch(struct call *call)
+{
+    accept_on_off(call);
+}
+
+void cmd_client_tracking(struct call *call)
+{
+    if (call_arg_is(call, 2, "OFF")) {
+        resp_simple(call->out, "OK");
+    } else if (call_arg_is(call, 2, "ON")) {
+        call_error(call, LATCHD_ERR,
+                   "CLIENT TRACKING is not supported by this version");
+    } else {
+        call_syntax_error(call);
+    }
+}
+
+/* --- others ------------------------------------------------------------------------
+ */
+
+void cmd_client_unblock(struct call *call)
+{
+    bool with_error = call_arg_is(call, 3, "ERROR");
+    struct client *other;
+    struct conn *conn;
+    int64_t id;
+
+    if (call->argc > 4) {
+        call_arity_error(call);
+        return;
+    }
+    if (call->argc == 4 && !with_error && !call_arg_is(call, 3, "TIMEOUT")) {
+        call_error(call, LATCHD_ERR,
+                   "CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
+        return;
+    }
+    if (!call_arg_int(call, 2, &id)) {
+        return;
+    }
+    conn = id <= 0 ? NULL : net_find(call->cmd->env.net, (uint64_t)id);
+    other = conn == NULL ? NULL : conn_data(conn);
+    if (other == NULL || other->call == 0 ||
+        !locks_unblock(call->cmd->env.locks, other->id, with_error)) {
+        resp_int(call->out, 0);
+        return;
+    }
+    other->call_unblocked = with_error;
+    resp_int(call->out, 1);
+}
+
+struct list_filter {
+    struct call *call;
+    struct buf lines;
+    bool by_type;
+    bool pubsub; /* by_type: those that subscribed, or those that did not */
+};
+
+static void list_conn(void *ctx, struct conn *conn)
+{
+    struct list_filter *f = ctx;
+    const struct client *client = conn_data(conn);
+
+    if (client == NULL || (f->by_type && client_is_subscribed(client) != f->pubsub)) {
+        return;
+    }
+    client_write_line(f->call->cmd, conn, &f->lines);
+}
+
+static bool list_ids(struct call *call, struct list_filter *f)
+{
+    uint64_t id;
+
+    for (size_t i = 3; i < call->argc; i++) {
+        struct conn *conn;
+
+        if (!parse_u64(call->argv[i], UINT64_MAX, &id)) {
+            call_error(call, LATCHD_ERR, "Invalid client ID");
+            return false;
+        }
+        conn = net_find(call->cmd->env.net, id);
+        if (conn != NULL) {
+            list_conn(f, conn);
+        }
+    }
+    return true;
+}
+
+/* True when the type is one of Redis's; masters and replicas exist in name only. */
+bool call_client_type(struct call *call, struct span type, bool *ret_any,
+                      bool *ret_pubsub)
+{
+    *ret_pubsub = span_eq_nocase(type, SPAN("pubsub"));
+    *ret_any = *ret_pubsub || span_eq_nocase(type, SPAN("normal"));
+    if (!*ret_any && !span_eq_nocase(type, SPAN("master")) &&
+        !span_eq_nocase(type, SPAN("replica")) &&
+        !span_eq_nocase(type, SPAN("slave"))) {
+        call_error(call, LATCHD_ERR, "Unknown client type '%.*s'",
+                   (int)(type.len > 128 ? 128 : type.len), type.ptr);
+        return false;
+    }
+    return true;
+}
+
+void cmd_client_list(struct call *call)
+{
+    struct list_filter f = { .call = call };
+    bool any = true, ok = true;
+
+    if (call->argc == 4 && call_arg_is(call, 2, "TYPE")) {
+        f.by_type = true;
+        ok = call_client_type(call, call->argv[3], &any, &f.pubsub);
+    } else if (call->argc > 3 && call_arg_is(call, 2, "ID")) {
+        any = false;
+        ok = list_ids(call, &f);
+    } else if (call->argc != 2) {
+        call_syntax_error(call);
+        ok = false;
+    }
+    if (ok) {
+        if (any) {
+            net_foreach(call->cmd->env.net, list_conn, &f);
+        }
+        resp_verbatim(call->out, call->proto, buf_span(&f.lines));
+    }
+    buf_reset(&f.lines);
+}

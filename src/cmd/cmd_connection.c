@@ -1,0 +1,247 @@
+/* Who a connection is and how it talks: AUTH, HELLO, PING, SELECT, QUIT, RESET, ... */
+#include "cmd/handlers.h"
+
+#include "util/clock.h"
+#include "util/parse.h"
+
+#include <inttypes.h>
+
+/* --- who it is ---------------------------------------------------------------------
+ */
+
+/* Takes a time that depends on what was given only, not on what would be right. */
+static bool same_secret(struct span given, const char *secret)
+{
+    size_t len = strlen(secret);
+    unsigned diff = given.len != len;
+
+    for (size_t i = 0; i < given.len; i++) {
+        diff |=
+            (unsigned char)given.ptr[i] ^ (unsigned char)secret[len == 0 ? 0 : i % len];
+    }
+    return diff == 0;
+}
+
+/* There is one user, as in a Redis without ACL: `default`. */
+static bool log_in(struct call *call, struct span user, struct span password)
+{
+    const char *secret = call->cmd->env.password(call->cmd->env.ctx);
+    bool open = secret == NULL || secret[0] == '\0';
+
+    if (!span_eq(user, SPAN("default")) || (!open && !same_secret(password, secret))) {
+        call_error(call, LATCHD_ERR_WRONGPASS,
+                   "invalid username-password pair or user is disabled.");
+        return false;
+    }
+    call->client->authed = true;
+    return true;
+}
+
+void cmd_auth(struct call *call)
+{
+    const char *secret = call->cmd->env.password(call->cmd->env.ctx);
+    struct span user = call->argc == 3 ? call->argv[1] : SPAN("default");
+
+    if (call->argc > 3) {
+        call_syntax_error(call);
+    } else if (call->argc == 2 && (secret == NULL || secret[0] == '\0')) {
+        call_error(
+            call, LATCHD_ERR,
+            "AUTH <password> called without any password configured for the default "
+            "user. Are you sure your configuration is correct?");
+    } else if (log_in(call, user, call->argv[call->argc - 1])) {
+        resp_simple(call->out, "OK");
+    }
+}
+
+/* --- HELLO -------------------------------------------------------------------------
+ */
+
+struct hello {
+    int proto;
+    bool has_name;
+    bool has_auth;
+    struct span name;
+    struct span user;
+    struct span password;
+};
+
+static bool hello_read(struct call *call, struct hello *ret)
+{
+    int64_t version;
+
+    *ret = (struct hello){ .proto = call->proto };
+    if (call->argc > 1) {
+        if (!parse_i64(call->argv[1], &version)) {
+            call_error(call, LATCHD_ERR,
+                       "Protocol version is not an integer or out of range");
+            return false;
+        }
+        if (version != 2 && version != 3) {
+            call_error(call, LATCHD_ERR_NOPROTO, "unsupported protocol version");
+            return false;
+        }
+        ret->proto = (int)version;
+    }
+    for (size_t at = 2; at < call->argc; at++) {
+        if (call_arg_is(call, at, "AUTH") && at + 2 < call->argc) {
+            ret->has_auth = true;
+            ret->user = call->argv[at + 1];
+            ret->password = call->argv[at + 2];
+            at += 2;
+        } else if (call_arg_is(call, at, "SETNAME") && at + 1 < call->argc) {
+            ret->has_name = true;
+            ret->name = call->argv[++at];
+        } else {
+            call_error(call, LATCHD_ERR, "Syntax error in HELLO option '%.*s'",
+                       (int)(call->argv[at].len > 128 ? 128 : call->argv[at].len),
+                       call->argv[at].ptr);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void hello_write(struct call *call)
+{
+    struct buf *out = call->out;
+
+    resp_map(out, call->proto, 7);
+    resp_bulk_str(out, "server");
+    resp_bulk_str(out, "latchd");
+    resp_bulk_str(out, "version");
+    resp_bulk_str(out, REDIS_COMPAT_VERSION);
+    resp_bulk_str(out, "proto");
+    resp_int(out, call->proto);
+    resp_bulk_str(out, "id");
+    resp_int(out, (int64_t)call->client->id);
+    resp_bulk_str(out, "mode");
+    resp_bulk_str(out, "standalone");
+    resp_bulk_str(out, "role");
+    resp_bulk_str(out, "master");
+    resp_bulk_str(out, "modules");
+    resp_array(out, 0);
+}
+
+void cmd_hello(struct call *call)
+{
+    struct hello hello;
+
+    if (!hello_read(call, &hello)) {
+        return;
+    }
+    if (hello.has_auth && !log_in(call, hello.user, hello.password)) {
+        return;
+    }
+    if (client_needs_auth(call->cmd, call->client)) {
+        call_error(
+            call, LATCHD_ERR_NOAUTH,
+            "HELLO must be called with the client already authenticated, otherwise "
+            "the HELLO <proto> AUTH <user> <pass> option can be used to "
+            "authenticate the client and select the RESP protocol version at the "
+            "same time");
+        return;
+    }
+    if (hello.has_name && !call_set_name(call, hello.name)) {
+        return;
+    }
+    call->client->proto = call->proto = hello.proto;
+    hello_write(call);
+}
+
+/* --- small ones --------------------------------------------------------------------
+ */
+
+void cmd_ping(struct call *call)
+{
+    struct span text = call->argc == 2 ? call->argv[1] : SPAN("");
+
+    if (call->argc > 2) {
+        call_arity_error(call);
+    } else if (call->proto == 2 && client_is_subscribed(call->client)) {
+        resp_array(call->out, 2);
+        resp_bulk_str(call->out, "pong");
+        resp_bulk(call->out, text);
+    } else if (call->argc == 2) {
+        resp_bulk(call->out, text);
+    } else {
+        resp_simple(call->out, "PONG");
+    }
+}
+
+void cmd_echo(struct call *call)
+{
+    resp_bulk(call->out, call->argv[1]);
+}
+
+void cmd_select(struct call *call)
+{
+    int64_t index;
+
+    if (!call_arg_int(call, 1, &index)) {
+        return;
+    }
+    if (index != 0) {
+        call_error(call, LATCHD_ERR, "DB index is out of range");
+        return;
+    }
+    resp_simple(call->out, "OK");
+}
+
+void cmd_quit(struct call *call)
+{
+    resp_simple(call->out, "OK");
+    conn_drain(call->conn);
+}
+
+void cmd_reset(struct call *call)
+{
+    pubsub_remove_all(call->cmd->pubsub, &call->client->sub);
+    client_reset(call->client);
+    call->client->authed = false;
+    call->client->authed = !client_needs_auth(call->cmd, call->client);
+    call->out = conn_out(call->conn);
+    resp_simple(call->out, "RESET");
+}
+
+void cmd_readonly(struct call *call)
+{
+    resp_simple(call->out, "OK");
+}
+
+void cmd_time(struct call *call)
+{
+    uint64_t now = clock_wall_us();
+    char text[24];
+
+    resp_array(call->out, 2);
+    (void)snprintf(text, sizeof(text), "%" PRIu64, now / 1000000);
+    resp_bulk_str(call->out, text);
+    (void)snprintf(text, sizeof(text), "%" PRIu64, now % 1000000);
+    resp_bulk_str(call->out, text);
+}
+
+void cmd_role(struct call *call)
+{
+    resp_array(call->out, 3);
+    resp_bulk_str(call->out, "master");
+    resp_int(call->out, 0);
+    resp_array(call->out, 0);
+}
+
+/* This daemon has no replicas: nobody can acknowledge. */
+void cmd_wait(struct call *call)
+{
+    int64_t replicas, timeout;
+
+    if (!call_arg_int(call, 1, &replicas)) {
+        return;
+    }
+    if (!parse_i64(call->argv[2], &timeout)) {
+        call_error(call, LATCHD_ERR, "timeout is not an integer or out of range");
+    } else if (timeout < 0) {
+        call_error(call, LATCHD_ERR, "timeout is negative");
+    } else {
+        resp_int(call->out, 0);
+    }
+}

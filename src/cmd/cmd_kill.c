@@ -1,0 +1,124 @@
+/* CLIENT KILL. */
+#include "cmd/handlers.h"
+
+#include "util/alloc.h"
+#include "util/parse.h"
+
+#include <stdlib.h>
+
+struct kill_filter {
+    struct call *call;
+    uint64_t id; /* 0: any */
+    struct span addr;
+    struct span laddr;
+    bool by_type;
+    bool any_of_type;
+    bool pubsub;
+    bool skip_me;
+    uint64_t *hits; /* collected first: closing changes what is walked over */
+    size_t count;
+    size_t room;
+};
+
+static void collect(void *ctx, struct conn *conn)
+{
+    struct kill_filter *f = ctx;
+    const struct client *client = conn_data(conn);
+    struct conn_info info;
+
+    if (client == NULL || (f->id != 0 && client->id != f->id) ||
+        (f->skip_me && client == f->call->client) ||
+        (f->by_type &&
+         (!f->any_of_type || client_is_subscribed(client) != f->pubsub))) {
+        return;
+    }
+    if (f->addr.ptr != NULL || f->laddr.ptr != NULL) {
+        conn_info(conn, &info);
+        if ((f->addr.ptr != NULL && !span_eq(f->addr, span_str(info.peer))) ||
+            (f->laddr.ptr != NULL && !span_eq(f->laddr, span_str(info.local)))) {
+            return;
+        }
+    }
+    if (f->count == f->room) {
+        f->room = f->room == 0 ? 16 : f->room * 2;
+        f->hits = xrealloc(f->hits, f->room * sizeof(*f->hits));
+    }
+    f->hits[f->count++] = client->id;
+}
+
+static size_t kill_matching(struct kill_filter *f)
+{
+    struct net *net = f->call->cmd->env.net;
+
+    net_foreach(net, collect, f);
+    for (size_t i = 0; i < f->count; i++) {
+        struct conn *conn = net_find(net, f->hits[i]);
+
+        if (f->hits[i] == f->call->client->id) {
+            conn_drain(f->call->conn); /* its own reply comes first */
+        } else if (conn != NULL) {
+            conn_close(conn);
+        }
+    }
+    free(f->hits);
+    return f->count;
+}
+
+static bool read_filter(struct kill_filter *f, size_t at)
+{
+    struct call *call = f->call;
+    struct span value = call->argv[at + 1];
+
+    if (call_arg_is(call, at, "ID")) {
+        if (!parse_u64(value, UINT64_MAX, &f->id) || f->id == 0) {
+            call_error(call, LATCHD_ERR, "client-id should be greater than 0");
+            return false;
+        }
+    } else if (call_arg_is(call, at, "TYPE")) {
+        f->by_type = true;
+        return call_client_type(call, value, &f->any_of_type, &f->pubsub);
+    } else if (call_arg_is(call, at, "ADDR")) {
+        f->addr = value;
+    } else if (call_arg_is(call, at, "LADDR")) {
+        f->laddr = value;
+    } else if (call_arg_is(call, at, "USER")) {
+        if (!span_eq(value, SPAN("default"))) {
+            call_error(call, LATCHD_ERR, "No such user '%.*s'",
+                       (int)(value.len > 128 ? 128 : value.len), value.ptr);
+            return false;
+        }
+    } else if (call_arg_is(call, at, "SKIPME") &&
+               (call_arg_is(call, at + 1, "yes") || call_arg_is(call, at + 1, "no"))) {
+        f->skip_me = call_arg_is(call, at + 1, "yes");
+    } else {
+        call_syntax_error(call);
+        return false;
+    }
+    return true;
+}
+
+void cmd_client_kill(struct call *call)
+{
+    struct kill_filter f = { .call = call, .skip_me = true };
+
+    if (call->argc == 3) { /* the old form: one address, also one's own */
+        f.addr = call->argv[2];
+        f.skip_me = false;
+        if (kill_matching(&f) == 0) {
+            call_error(call, LATCHD_ERR, "No such client");
+        } else {
+            resp_simple(call->out, "OK");
+        }
+        return;
+    }
+    if (call->argc % 2 != 0) {
+        call_syntax_error(call);
+        return;
+    }
+    for (size_t at = 2; at < call->argc; at += 2) {
+        if (!read_filter(&f, at)) {
+            return;
+        }
+    }
+    resp_int(call->out, (int64_t)kill_matching(&f));
+}

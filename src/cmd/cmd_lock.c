@@ -1,0 +1,93 @@
+/* LOCK, UNLOCK, RENEW, CANCEL, FORCEUNLOCK: words to the lock engine. */
+#include "cmd/handlers.h"
+
+bool call_lock_args(struct call *call, const struct lock_syntax *syntax,
+                    struct lock_args *ret)
+{
+    char text[ARGS_ERROR_ROOM];
+
+    if (!lock_args_parse(syntax, &call->cmd->limits, call->argv + 1, call->argc - 1,
+                         ret, text)) {
+        call_error(call, LATCHD_ERR, "%s", text);
+        return false;
+    }
+    return true;
+}
+
+void cmd_lock(struct call *call)
+{
+    struct lock_args args;
+    struct lock_req req;
+
+    if (!call_lock_args(call, &SYNTAX_LOCK, &args)) {
+        return;
+    }
+    req = (struct lock_req){
+        .from = call_wait(call),
+        .name = args.name,
+        .owner = args.owner,
+        .id = args.id,
+        .wait_ms = args.wait_ms,
+        .lease_ms = args.lease_ms,
+        .keep_ms = args.keep_ms,
+        .grace_ms = args.grace_ms,
+        .has = ((args.has & OPT_WAIT) != 0 ? LOCK_HAS_WAIT : 0U) |
+               ((args.has & OPT_LEASE) != 0 ? LOCK_HAS_LEASE : 0U) |
+               ((args.has & OPT_KEEP) != 0 ? LOCK_HAS_KEEP : 0U) |
+               ((args.has & OPT_GRACE) != 0 ? LOCK_HAS_GRACE : 0U),
+    };
+    locks_lock(call->cmd->env.locks, &req);
+}
+
+typedef void hold_fn(struct locks *l, const struct hold_req *req);
+
+static void run_on_hold(struct call *call, const struct lock_syntax *syntax,
+                        hold_fn *fn)
+{
+    struct lock_args args;
+    struct hold_req req;
+
+    if (!call_lock_args(call, syntax, &args)) {
+        return;
+    }
+    req = (struct hold_req){
+        .from = call_wait(call),
+        .name = args.name,
+        .owner = args.owner,
+        .id = args.id,
+        .token = args.token,
+        .lease_ms = args.lease_ms,
+        .any = (args.has & OPT_ANY) != 0,
+    };
+    fn(call->cmd->env.locks, &req);
+}
+
+void cmd_unlock(struct call *call)
+{
+    run_on_hold(call, &SYNTAX_UNLOCK, locks_unlock);
+}
+
+void cmd_renew(struct call *call)
+{
+    run_on_hold(call, &SYNTAX_RENEW, locks_renew);
+}
+
+void cmd_forceunlock(struct call *call)
+{
+    run_on_hold(call, &SYNTAX_FORCEUNLOCK, locks_force_unlock);
+}
+
+void cmd_cancel(struct call *call)
+{
+    struct lock_args args;
+
+    if (call_lock_args(call, &SYNTAX_CANCEL, &args)) {
+        resp_int(call->out, (int64_t)locks_cancel(call->cmd->env.locks, args.name,
+                                                  args.owner, args.id));
+    }
+}
+
+void cmd_mlock(struct call *call)
+{
+    call_error(call, LATCHD_ERR, "MLOCK is not supported by this version");
+}

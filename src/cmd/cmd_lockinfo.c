@@ -1,0 +1,160 @@
+/* LOCKINFO, LOCKS, WAITERS: looking at locks. */
+#include "cmd/handlers.h"
+
+#include "util/glob.h"
+
+#include <inttypes.h>
+
+static void write_id(struct buf *out, int proto, uint64_t id)
+{
+    if (id == 0) {
+        resp_null(out, proto);
+    } else {
+        resp_int(out, (int64_t)id);
+    }
+}
+
+void lockinfo_write(struct buf *out, int proto, const struct lock_info *info)
+{
+    static const char *const STATES[] = {
+        [LOCK_STATE_FREE] = "free",
+        [LOCK_STATE_HELD] = "held",
+        [LOCK_STATE_UNCERTAIN] = "uncertain",
+    };
+
+    resp_map(out, proto, 7);
+    resp_bulk_str(out, "name");
+    resp_bulk(out, info->name);
+    resp_bulk_str(out, "kind");
+    resp_bulk_str(out, "plain");
+    resp_bulk_str(out, "state");
+    resp_bulk_str(out, STATES[info->state]);
+    resp_bulk_str(out, "ttl");
+    resp_int(out, info->ttl_ms);
+    resp_bulk_str(out, "holds");
+    resp_array(out, info->hold_count);
+    for (size_t i = 0; i < info->hold_count; i++) {
+        const struct info_hold *hold = &info->holds[i];
+
+        resp_map(out, proto, 5);
+        resp_bulk_str(out, "owner");
+        resp_bulk(out, hold->owner);
+        resp_bulk_str(out, "kind");
+        resp_bulk_str(out, "plain");
+        resp_bulk_str(out, "count");
+        resp_int(out, hold->count);
+        resp_bulk_str(out, "token");
+        write_id(out, proto, hold->token);
+        resp_bulk_str(out, "client");
+        write_id(out, proto, hold->client);
+    }
+    resp_bulk_str(out, "waiting");
+    resp_int(out, (int64_t)info->waiting);
+    resp_bulk_str(out, "queue");
+    resp_array(out, 0);
+}
+
+void cmd_lockinfo(struct call *call)
+{
+    struct lock_args args;
+
+    if (call_lock_args(call, &SYNTAX_LOCKINFO, &args)) {
+        locks_info(call->cmd->env.locks, call_wait(call), args.name);
+    }
+}
+
+/* --- LOCKS -------------------------------------------------------------------------
+ */
+
+/* Names or waiters as they come; how many there are is known only afterwards. */
+struct listing {
+    struct call *call;
+    struct span match;
+    bool filter;
+    struct buf items;
+    size_t count;
+};
+
+static void list_name(void *ctx, struct span name)
+{
+    struct listing *l = ctx;
+
+    if (!l->filter || glob_match(l->match, name)) {
+        resp_bulk(&l->items, name);
+        l->count++;
+    }
+}
+
+void cmd_locks(struct call *call)
+{
+    struct listing l = { .call = call };
+    struct lock_args args;
+    char next[24];
+    uint64_t cursor;
+
+    if (!call_lock_args(call, &SYNTAX_LOCKS, &args)) {
+        return;
+    }
+    l.match = args.match;
+    l.filter = (args.has & OPT_MATCH) != 0;
+    cursor = locks_scan(call->cmd->env.locks, args.cursor, (size_t)args.count,
+                        list_name, &l);
+    (void)snprintf(next, sizeof(next), "%" PRIu64, cursor);
+    resp_array(call->out, 2);
+    resp_bulk_str(call->out, next);
+    resp_array(call->out, l.count);
+    buf_add_span(call->out, buf_span(&l.items));
+    buf_reset(&l.items);
+}
+
+/* --- WAITERS -----------------------------------------------------------------------
+ */
+
+static void list_waiter(void *ctx, const struct waiter_info *info)
+{
+    struct listing *l = ctx;
+    struct buf *out = &l->items;
+    int proto = l->call->proto;
+    struct conn *conn =
+        info->conn == 0 ? NULL : net_find(l->call->cmd->env.net, info->conn);
+
+    resp_map(out, proto, 6);
+    resp_bulk_str(out, "owner");
+    resp_bulk(out, info->owner);
+    resp_bulk_str(out, "kind");
+    resp_bulk_str(out, "plain");
+    resp_bulk_str(out, "waited");
+    resp_int(out, (int64_t)info->waited_ms);
+    resp_bulk_str(out, "left");
+    if (info->left_ms == UINT64_MAX) {
+        resp_null(out, proto);
+    } else {
+        resp_int(out, (int64_t)info->left_ms);
+    }
+    resp_bulk_str(out, "client");
+    write_id(out, proto, info->conn);
+    resp_bulk_str(out, "address");
+    if (conn == NULL) {
+        resp_null(out, proto);
+    } else {
+        struct conn_info ci;
+
+        conn_info(conn, &ci);
+        resp_bulk_str(out, ci.peer);
+    }
+    l->count++;
+}
+
+void cmd_waiters(struct call *call)
+{
+    struct listing l = { .call = call };
+    struct lock_args args;
+
+    if (!call_lock_args(call, &SYNTAX_WAITERS, &args)) {
+        return;
+    }
+    locks_waiters(call->cmd->env.locks, args.name, (size_t)args.count, list_waiter, &l);
+    resp_array(call->out, l.count);
+    buf_add_span(call->out, buf_span(&l.items));
+    buf_reset(&l.items);
+}

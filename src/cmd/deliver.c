@@ -1,0 +1,116 @@
+/* What the lock engine has for clients: answers to calls that wait, and events. */
+#include "cmd/internal.h"
+
+static const char *const ERROR_WORDS[] = {
+    [LOCK_ERR] = LATCHD_ERR,
+    [LOCK_WRONGTYPE] = LATCHD_ERR_WRONGTYPE,
+    [LOCK_NOTHELD] = LATCHD_ERR_NOTHELD,
+    [LOCK_DEADLOCK] = LATCHD_ERR_DEADLOCK,
+    [LOCK_BACKEND] = LATCHD_ERR_BACKEND,
+    [LOCK_LIMIT] = LATCHD_ERR_LIMIT,
+    [LOCK_GOAWAY] = LATCHD_ERR_GOAWAY,
+};
+
+static void write_reply(struct buf *out, const struct client *client,
+                        const struct effect_reply *reply)
+{
+    if (client->call_unblocked &&
+        (reply->kind == REPLY_NULL || reply->kind == REPLY_ERROR)) {
+        resp_error(out, LATCHD_ERR_UNBLOCKED,
+                   SPAN("client unblocked via CLIENT UNBLOCK"));
+        return;
+    }
+    switch (reply->kind) {
+    case REPLY_TOKEN:
+    case REPLY_INT:
+        resp_int(out, reply->value);
+        break;
+    case REPLY_NULL:
+        resp_null(out, client->proto);
+        break;
+    case REPLY_ERROR:
+        resp_error(out, ERROR_WORDS[reply->error], reply->text);
+        break;
+    case REPLY_INFO:
+        lockinfo_write(out, client->proto, reply->info);
+        break;
+    }
+}
+
+void cmd_reply(struct cmd *c, const struct effect_reply *reply)
+{
+    struct conn *conn = net_find(c->env.net, reply->to.conn);
+    struct client *client = conn == NULL ? NULL : conn_data(conn);
+
+    /* Gone: the engine was told when it closed. */
+    if (client == NULL || client->call == 0 || client->call != reply->to.call) {
+        return;
+    }
+    c->stats[client->waiting - COMMANDS].failed += reply->kind == REPLY_ERROR;
+    if (!client->call_muted) {
+        write_reply(conn_out(conn), client, reply);
+        if (reply->kind == REPLY_TOKEN) {
+            client_granted(client, reply->grant, conn_input_count(conn));
+        }
+    }
+    client->call = 0;
+    client->waiting = NULL;
+    conn_resume(conn);
+}
+
+/* --- events ------------------------------------------------------------------------
+ */
+
+static const char *const CHANNELS[] = {
+    [NOTICE_GRANTED] = LATCHD_CHANNEL_GRANTED,
+    [NOTICE_RELEASED] = LATCHD_CHANNEL_RELEASED,
+    [NOTICE_UNCERTAIN] = LATCHD_CHANNEL_UNCERTAIN,
+    [NOTICE_LOST] = LATCHD_CHANNEL_LOST,
+};
+
+struct event {
+    struct cmd *cmd;
+    struct span channel;
+    struct span payload;
+};
+
+static void deliver(void *ctx, struct subscriber *s, struct span pattern)
+{
+    const struct event *ev = ctx;
+    struct client *client = container_of(s, struct client, sub);
+    struct conn *conn = net_find(ev->cmd->env.net, client->id);
+    struct buf *out;
+
+    if (conn == NULL) {
+        return;
+    }
+    out = conn_out(conn);
+    resp_push(out, client->proto, pattern.ptr == NULL ? 3 : 4);
+    resp_bulk_str(out, pattern.ptr == NULL ? "message" : "pmessage");
+    if (pattern.ptr != NULL) {
+        resp_bulk(out, pattern);
+    }
+    resp_bulk(out, ev->channel);
+    resp_bulk(out, ev->payload);
+}
+
+void cmd_notice(struct cmd *c, const struct effect_notice *notice)
+{
+    struct buf channel = { 0 }, payload = { 0 };
+    struct event ev = { .cmd = c };
+
+    if (pubsub_total(c->pubsub, PUBSUB_CHANNEL) == 0 &&
+        pubsub_total(c->pubsub, PUBSUB_PATTERN) == 0) {
+        return;
+    }
+    buf_add_str(&channel, CHANNELS[notice->kind]);
+    buf_add_span(&channel, notice->name);
+    buf_add_span(&payload, notice->owner);
+    buf_add_str(&payload, " ");
+    buf_add_int(&payload, (int64_t)notice->token);
+    ev.channel = buf_span(&channel);
+    ev.payload = buf_span(&payload);
+    pubsub_publish(c->pubsub, ev.channel, deliver, &ev);
+    buf_reset(&channel);
+    buf_reset(&payload);
+}

@@ -1,0 +1,44 @@
+/* handlers: what the rows of the table run, one function per command, by family. */
+#ifndef LATCHD_CMD_HANDLERS_H
+#define LATCHD_CMD_HANDLERS_H
+
+#include "cmd/args.h"
+#include "cmd/internal.h"
+
+/* The options of a lock command; false: refused, and answered. */
+bool call_lock_args(struct call *call, const struct lock_syntax *syntax,
+                    struct lock_args *ret);
+
+/* Sets the connection's name; false: refused, and answered. */
+bool call_set_name(struct call *call, struct span name);
+/* *ret_any: there are clients of that type. False: no such type, answered. */
+bool call_client_type(struct call *call, struct span type, bool *ret_any,
+                      bool *ret_pubsub);
+
+/* cmd_lock.c */
+command_fn cmd_lock, cmd_unlock, cmd_renew, cmd_cancel, cmd_forceunlock, cmd_mlock;
+/* cmd_lockinfo.c */
+command_fn cmd_lockinfo, cmd_locks, cmd_waiters;
+/* cmd_connection.c */
+command_fn cmd_auth, cmd_echo, cmd_hello, cmd_ping, cmd_quit, cmd_readonly, cmd_reset,
+    cmd_role, cmd_select, cmd_time, cmd_wait;
+/* cmd_client.c */
+command_fn cmd_client_getname, cmd_client_getredir, cmd_client_id, cmd_client_info,
+    cmd_client_list, cmd_client_no_evict, cmd_client_no_touch, cmd_client_reply,
+    cmd_client_setinfo, cmd_client_setname, cmd_client_tracking, cmd_client_unblock;
+/* cmd_kill.c */
+command_fn cmd_client_kill;
+/* cmd_command.c */
+command_fn cmd_command, cmd_command_count, cmd_command_docs, cmd_command_getkeys,
+    cmd_command_info, cmd_command_list;
+/* cmd_config.c */
+command_fn cmd_config_get, cmd_config_set, cmd_config_resetstat, cmd_config_rewrite;
+/* cmd_info.c */
+command_fn cmd_info;
+/* cmd_pubsub.c */
+command_fn cmd_subscribe, cmd_unsubscribe, cmd_psubscribe, cmd_punsubscribe,
+    cmd_pubsub_channels, cmd_pubsub_numpat, cmd_pubsub_numsub;
+/* cmd_server.c */
+command_fn cmd_cluster, cmd_dbsize, cmd_exists, cmd_get, cmd_shutdown;
+
+#endif

@@ -1,0 +1,80 @@
+/* internal: what the files of cmd/ share about a running command. Nobody else includes
+ * it. See client.h for what is kept about a connection. */
+#ifndef LATCHD_CMD_INTERNAL_H
+#define LATCHD_CMD_INTERNAL_H
+
+#include "cmd/client.h"
+#include "cmd/cmd.h"
+#include "cmd/pubsub.h"
+#include "cmd/table.h"
+#include "latchd/protocol.h"
+#include "resp/writer.h"
+
+/* What HELLO and INFO call our Redis version: clients derive features from it. */
+#define REDIS_COMPAT_VERSION "7.2.0"
+
+enum {
+    SCRATCH_KEEP = 64 * 1024, /* bytes of room that are kept between commands */
+};
+
+struct command_stat {
+    uint64_t calls;
+    uint64_t usec;
+    uint64_t rejected; /* not run */
+    uint64_t failed;   /* run, and answered with an error */
+};
+
+struct cmd {
+    struct cmd_env env;
+    struct cmd_limits limits;
+    struct pubsub *pubsub;
+    struct command_stat *stats; /* one per row of the table */
+    struct buf scratch;         /* takes the replies that nobody wants */
+    uint64_t next_call;
+    uint64_t started_ms;
+    uint64_t unknown; /* calls of commands that are not in the table */
+};
+
+/* One command while it runs. Lives on the stack of the dispatcher. */
+struct call {
+    struct cmd *cmd;
+    struct conn *conn;
+    struct client *client;
+    const struct command *command;
+    const struct span *argv; /* with the command's name */
+    size_t argc;
+    struct buf *out; /* where its reply goes */
+    int proto;
+    bool failed; /* answered with an error */
+};
+
+/* An error reply; remembers that the command failed. */
+void call_error(struct call *call, const char *word, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void call_syntax_error(struct call *call);
+void call_arity_error(struct call *call);
+
+/* The connection waits for the engine's answer: cmd_reply() writes it. */
+struct call_ref call_wait(struct call *call);
+
+void cmd_reset_stats(struct cmd *c);
+
+/* HELP of a container, from the table. */
+void call_help(struct call *call);
+
+/* True when the argument is that word, in any case. */
+bool call_arg_is(const struct call *call, size_t at, const char *word);
+
+/* A signed integer argument, or Redis's error reply. */
+bool call_arg_int(struct call *call, size_t at, int64_t *ret);
+
+/* Whether this client must say who it is first. */
+bool client_needs_auth(const struct cmd *c, const struct client *client);
+
+/* LOCKINFO's answer from the engine (cmd_lockinfo.c). */
+void lockinfo_write(struct buf *out, int proto, const struct lock_info *info);
+
+/* One line of CLIENT LIST (client_line.c). */
+void client_write_line(const struct cmd *c, struct conn *conn, struct buf *out);
+
+#endif

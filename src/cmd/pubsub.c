@@ -1,0 +1,237 @@
+#include "cmd/pubsub.h"
+
+#include "util/alloc.h"
+#include "util/glob.h"
+#include "util/map.h"
+
+/* A channel or pattern; lives while anybody subscribes to it. */
+struct topic {
+    UT_hash_handle hh;
+    enum pubsub_kind kind;
+    struct list subs;
+    size_t sub_count;
+    size_t len;
+    char name[];
+};
+
+struct subscription {
+    struct list in_subscriber;
+    struct list in_topic;
+    struct subscriber *subscriber;
+    struct topic *topic;
+};
+
+struct pubsub {
+    struct topic *topics[2]; /* by kind */
+};
+
+struct pubsub *pubsub_new(void)
+{
+    return xcalloc(1, sizeof(struct pubsub));
+}
+
+void pubsub_free(struct pubsub *p)
+{
+    free(p);
+}
+
+void subscriber_init(struct subscriber *s)
+{
+    *s = (struct subscriber){ 0 };
+    list_init(&s->subs);
+}
+
+static struct topic *topic_find(const struct pubsub *p, enum pubsub_kind kind,
+                                struct span name)
+{
+    struct topic *t;
+
+    HASH_FIND(hh, p->topics[kind], name.ptr, name.len, t);
+    return t;
+}
+
+static struct topic *topic_get(struct pubsub *p, enum pubsub_kind kind,
+                               struct span name)
+{
+    struct topic *t = topic_find(p, kind, name);
+
+    if (t != NULL) {
+        return t;
+    }
+    t = xcalloc(1, sizeof(*t) + name.len);
+    t->kind = kind;
+    t->len = name.len;
+    if (name.len != 0) {
+        memcpy(t->name, name.ptr, name.len);
+    }
+    list_init(&t->subs);
+    HASH_ADD_KEYPTR(hh, p->topics[kind], t->name, t->len, t);
+    return t;
+}
+
+static struct span topic_name(const struct topic *t)
+{
+    return span_of(t->name, t->len);
+}
+
+static size_t *kind_count(struct subscriber *s, enum pubsub_kind kind)
+{
+    return kind == PUBSUB_CHANNEL ? &s->channels : &s->patterns;
+}
+
+/* Walks the shorter of the two lists that the subscription would be on. */
+static struct subscription *find(const struct subscriber *s, const struct topic *t)
+{
+    struct list *it;
+
+    if (t->sub_count < s->channels + s->patterns) {
+        LIST_FOREACH(it, &t->subs)
+        {
+            struct subscription *sub = container_of(it, struct subscription, in_topic);
+
+            if (sub->subscriber == s) {
+                return sub;
+            }
+        }
+        return NULL;
+    }
+    LIST_FOREACH(it, &s->subs)
+    {
+        struct subscription *sub = container_of(it, struct subscription, in_subscriber);
+
+        if (sub->topic == t) {
+            return sub;
+        }
+    }
+    return NULL;
+}
+
+bool pubsub_add(struct pubsub *p, struct subscriber *s, enum pubsub_kind kind,
+                struct span name)
+{
+    struct topic *t = topic_get(p, kind, name);
+    struct subscription *sub;
+
+    if (find(s, t) != NULL) {
+        return false;
+    }
+    sub = xcalloc(1, sizeof(*sub));
+    sub->subscriber = s;
+    sub->topic = t;
+    list_append(&s->subs, &sub->in_subscriber);
+    list_append(&t->subs, &sub->in_topic);
+    t->sub_count++;
+    ++*kind_count(s, kind);
+    return true;
+}
+
+static void drop(struct pubsub *p, struct subscription *sub)
+{
+    struct topic *t = sub->topic;
+
+    list_del(&sub->in_subscriber);
+    list_del(&sub->in_topic);
+    --*kind_count(sub->subscriber, t->kind);
+    free(sub);
+    if (--t->sub_count == 0) {
+        HASH_DEL(p->topics[t->kind], t);
+        free(t);
+    }
+}
+
+bool pubsub_remove(struct pubsub *p, struct subscriber *s, enum pubsub_kind kind,
+                   struct span name)
+{
+    struct topic *t = topic_find(p, kind, name);
+    struct subscription *sub = t == NULL ? NULL : find(s, t);
+
+    if (sub == NULL) {
+        return false;
+    }
+    drop(p, sub);
+    return true;
+}
+
+bool pubsub_remove_one(struct pubsub *p, struct subscriber *s, enum pubsub_kind kind,
+                       pubsub_name_fn *fn, void *ctx)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &s->subs)
+    {
+        struct subscription *sub = container_of(it, struct subscription, in_subscriber);
+
+        if (sub->topic->kind == kind) {
+            struct topic *t = sub->topic;
+
+            t->sub_count++; /* the name must outlive the subscription */
+            drop(p, sub);
+            fn(ctx, topic_name(t));
+            if (--t->sub_count == 0) {
+                HASH_DEL(p->topics[kind], t);
+                free(t);
+            }
+            return true;
+        }
+    }
+    return false;
+}
+
+void pubsub_remove_all(struct pubsub *p, struct subscriber *s)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &s->subs)
+    {
+        drop(p, container_of(it, struct subscription, in_subscriber));
+    }
+}
+
+static void deliver(const struct topic *t, struct span pattern, pubsub_deliver_fn *fn,
+                    void *ctx)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &t->subs)
+    {
+        fn(ctx, container_of(it, struct subscription, in_topic)->subscriber, pattern);
+    }
+}
+
+void pubsub_publish(struct pubsub *p, struct span channel, pubsub_deliver_fn *fn,
+                    void *ctx)
+{
+    struct topic *t = topic_find(p, PUBSUB_CHANNEL, channel), *tmp;
+
+    if (t != NULL) {
+        deliver(t, SPAN_NONE, fn, ctx);
+    }
+    HASH_ITER(hh, p->topics[PUBSUB_PATTERN], t, tmp)
+    {
+        if (glob_match(topic_name(t), channel)) {
+            deliver(t, topic_name(t), fn, ctx);
+        }
+    }
+}
+
+void pubsub_each_channel(const struct pubsub *p, pubsub_name_fn *fn, void *ctx)
+{
+    struct topic *t, *tmp;
+
+    HASH_ITER(hh, p->topics[PUBSUB_CHANNEL], t, tmp)
+    {
+        fn(ctx, topic_name(t));
+    }
+}
+
+size_t pubsub_count(const struct pubsub *p, struct span channel)
+{
+    const struct topic *t = topic_find(p, PUBSUB_CHANNEL, channel);
+
+    return t == NULL ? 0 : t->sub_count;
+}
+
+size_t pubsub_total(const struct pubsub *p, enum pubsub_kind kind)
+{
+    return HASH_COUNT(p->topics[kind]);
+}

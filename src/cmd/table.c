@@ -1,0 +1,250 @@
+#include "cmd/table.h"
+
+#include "cmd/handlers.h"
+
+#include <stdlib.h>
+
+const char *const ACL_CATEGORY_NAMES[ACL_CATEGORY_COUNT] = {
+    "@lock", "@keyspace", "@read",     "@write",     "@pubsub",     "@admin",
+    "@fast", "@slow",     "@blocking", "@dangerous", "@connection",
+};
+
+/* What rows of a family have in common. */
+enum {
+    ACL_CONN = ACL_FAST | ACL_CONNECTION,
+    ACL_CLIENT = ACL_SLOW | ACL_CONNECTION,
+    ACL_OPERATOR = ACL_ADMIN | ACL_SLOW | ACL_DANGEROUS,
+    ACL_LISTEN = ACL_PUBSUB | ACL_SLOW,
+    ACL_HOLD = ACL_LOCK | ACL_KEYSPACE | ACL_WRITE | ACL_FAST,
+    ACL_LOOK = ACL_LOCK | ACL_KEYSPACE | ACL_READ,
+};
+
+#define LOCK_KIND "[FAIR | READ | WRITE]"
+#define RW_KIND "[READ | WRITE]"
+#define NUM_OF_COMMANDS "O(N) where N is the number of commands"
+#define NUM_OF_CLIENTS "O(N) where N is the number of connections"
+
+/* clang-format off */
+/* name, handler, arity, keys, flags, categories, group, since,
+ * usage, summary, complexity */
+const struct command COMMANDS[] = {
+    { "auth", cmd_auth, -2, KEYS_NONE, CMD_NO_AUTH | CMD_FAST, ACL_CONN, "connection", "0.1.0",
+      "[username] password", "Says who this connection is.", NULL },
+    { "cancel", cmd_cancel, -2, KEYS_ONE, CMD_WRITE | CMD_FAST, ACL_HOLD, "lock", "0.1.0",
+      "name (OWNER owner | ID request)", "Ends waits for a lock, and gives back a kept grant.", NULL },
+    { "client", call_arity_error, -2, KEYS_NONE, CMD_CONTAINER, ACL_SLOW, "connection", "0.1.0",
+      "", "A container for client connection commands.", NULL },
+    { "client|getname", cmd_client_getname, 2, KEYS_NONE, 0, ACL_CLIENT, "connection", "0.1.0",
+      "", "Returns the name of this connection.", NULL },
+    { "client|getredir", cmd_client_getredir, 2, KEYS_NONE, 0, ACL_CLIENT, "connection", "0.1.0",
+      "", "Returns -1: notices are never redirected.", NULL },
+    { "client|help", call_help, 2, KEYS_NONE, 0, ACL_CLIENT, "connection", "0.1.0",
+      "", "Lists the subcommands.", NULL },
+    { "client|id", cmd_client_id, 2, KEYS_NONE, 0, ACL_CLIENT, "connection", "0.1.0",
+      "", "Returns the number of this connection.", NULL },
+    { "client|info", cmd_client_info, 2, KEYS_NONE, 0, ACL_CLIENT, "connection", "0.1.0",
+      "", "Describes this connection.", NULL },
+    { "client|kill", cmd_client_kill, -3, KEYS_NONE, CMD_ADMIN, ACL_OPERATOR | ACL_CONNECTION, "connection", "0.1.0",
+      "[address] [ID client-id] [TYPE (NORMAL | MASTER | REPLICA | PUBSUB)] [USER username] "
+      "[ADDR address] [LADDR address] [SKIPME (YES | NO)]",
+      "Closes connections.", NUM_OF_CLIENTS },
+    { "client|list", cmd_client_list, -2, KEYS_NONE, CMD_ADMIN, ACL_OPERATOR | ACL_CONNECTION, "connection", "0.1.0",
+      "[TYPE (NORMAL | MASTER | REPLICA | PUBSUB)] [ID client-id...]",
+      "Describes connections, one on a line.", NUM_OF_CLIENTS },
+    { "client|no-evict", cmd_client_no_evict, 3, KEYS_NONE, CMD_ADMIN, ACL_OPERATOR | ACL_CONNECTION, "connection", "0.1.0",
+      "(ON | OFF)", "Accepted: connections are never evicted.", NULL },
+    { "client|no-touch", cmd_client_no_touch, 3, KEYS_NONE, 0, ACL_CLIENT, "connection", "0.1.0",
+      "(ON | OFF)", "Accepted: there is nothing to touch.", NULL },
+    { "client|reply", cmd_client_reply, 3, KEYS_NONE, 0, ACL_CLIENT, "connection", "0.1.0",
+      "(ON | OFF | SKIP)", "Says which replies this connection wants. LOCK without reply is not run.", NULL },
+    { "client|setinfo", cmd_client_setinfo, 4, KEYS_NONE, 0, ACL_CLIENT, "connection", "0.1.0",
+      "(LIB-NAME libname | LIB-VER libver)", "Says which library uses this connection.", NULL },
+    { "client|setname", cmd_client_setname, 3, KEYS_NONE, 0, ACL_CLIENT, "connection", "0.1.0",
+      "connection-name", "Gives this connection a name.", NULL },
+    { "client|tracking", cmd_client_tracking, -3, KEYS_NONE, 0, ACL_CLIENT, "connection", "0.1.0",
+      "(ON | OFF) [BCAST] [PREFIX prefix]...", "Not supported by this version.", NULL },
+    { "client|unblock", cmd_client_unblock, -3, KEYS_NONE, CMD_ADMIN, ACL_OPERATOR | ACL_CONNECTION, "connection", "0.1.0",
+      "client-id [TIMEOUT | ERROR]", "Ends the wait of another connection.", NULL },
+    { "cluster", cmd_cluster, -2, KEYS_NONE, 0, ACL_SLOW, "cluster", "0.1.0",
+      "subcommand", "Refused: this is not a cluster node.", NULL },
+    { "command", cmd_command, -1, KEYS_NONE, CMD_CONTAINER, ACL_CLIENT, "server", "0.1.0",
+      "", "Describes all commands.", NUM_OF_COMMANDS },
+    { "command|count", cmd_command_count, 2, KEYS_NONE, 0, ACL_CLIENT, "server", "0.1.0",
+      "", "Returns the number of commands.", NULL },
+    { "command|docs", cmd_command_docs, -2, KEYS_NONE, 0, ACL_CLIENT, "server", "0.1.0",
+      "[command-name...]", "Returns what commands do and take.", NUM_OF_COMMANDS },
+    { "command|getkeys", cmd_command_getkeys, -3, KEYS_NONE, 0, ACL_CLIENT, "server", "0.1.0",
+      "command [arg...]", "Returns the lock names of a command.", NULL },
+    { "command|help", call_help, 2, KEYS_NONE, 0, ACL_CLIENT, "server", "0.1.0",
+      "", "Lists the subcommands.", NULL },
+    { "command|info", cmd_command_info, -2, KEYS_NONE, 0, ACL_CLIENT, "server", "0.1.0",
+      "[command-name...]", "Describes commands.", NUM_OF_COMMANDS },
+    { "command|list", cmd_command_list, -2, KEYS_NONE, 0, ACL_CLIENT, "server", "0.1.0",
+      "[FILTERBY (MODULE module | ACLCAT category | PATTERN pattern)]",
+      "Returns the names of commands.", NUM_OF_COMMANDS },
+    { "config", call_arity_error, -2, KEYS_NONE, CMD_CONTAINER, ACL_SLOW, "server", "0.1.0",
+      "", "A container for configuration commands.", NULL },
+    { "config|get", cmd_config_get, -3, KEYS_NONE, CMD_ADMIN, ACL_OPERATOR, "server", "0.1.0",
+      "pattern...", "Returns settings.", NULL },
+    { "config|help", call_help, 2, KEYS_NONE, 0, ACL_SLOW, "server", "0.1.0",
+      "", "Lists the subcommands.", NULL },
+    { "config|resetstat", cmd_config_resetstat, 2, KEYS_NONE, CMD_ADMIN, ACL_OPERATOR, "server", "0.1.0",
+      "", "Sets the counters of INFO to zero.", NULL },
+    { "config|rewrite", cmd_config_rewrite, 2, KEYS_NONE, CMD_ADMIN, ACL_OPERATOR, "server", "0.1.0",
+      "", "Writes the settings to the configuration file.", NULL },
+    { "config|set", cmd_config_set, -4, KEYS_NONE, CMD_ADMIN, ACL_OPERATOR, "server", "0.1.0",
+      "(parameter value)...", "Changes settings: all of them, or none.", NULL },
+    { "dbsize", cmd_dbsize, 1, KEYS_NONE, CMD_READONLY | CMD_FAST, ACL_KEYSPACE | ACL_READ | ACL_FAST, "server", "0.1.0",
+      "", "Returns how many names are held or waited for here.", NULL },
+    { "echo", cmd_echo, 2, KEYS_NONE, CMD_FAST, ACL_CONN, "connection", "0.1.0",
+      "message", "Returns the message.", NULL },
+    { "exists", cmd_exists, -2, KEYS_ALL, CMD_READONLY | CMD_FAST, ACL_KEYSPACE | ACL_READ | ACL_FAST, "generic", "0.1.0",
+      "key...", "Returns 0: there are no keys, only locks.", NULL },
+    { "forceunlock", cmd_forceunlock, -3, KEYS_ONE, CMD_WRITE | CMD_ADMIN | CMD_BLOCKING, ACL_HOLD | ACL_ADMIN | ACL_DANGEROUS, "lock", "0.1.0",
+      "name (TOKEN token | OWNER owner | ANY)", "Frees somebody else's hold.", NULL },
+    { "get", cmd_get, 2, KEYS_ONE, CMD_READONLY | CMD_FAST, ACL_READ | ACL_FAST, "generic", "0.1.0",
+      "key", "Returns null: there are no keys, only locks.", NULL },
+    { "hello", cmd_hello, -1, KEYS_NONE, CMD_NO_AUTH | CMD_FAST, ACL_CONN, "connection", "0.1.0",
+      "[protover [AUTH username password] [SETNAME clientname]]", "Chooses RESP2 or RESP3, and says who this is.", NULL },
+    { "info", cmd_info, -1, KEYS_NONE, 0, ACL_SLOW | ACL_DANGEROUS, "server", "0.1.0",
+      "[section...]", "Returns what the daemon knows about itself.", NUM_OF_CLIENTS },
+    { "lock", cmd_lock, -2, KEYS_ONE, CMD_WRITE | CMD_BLOCKING | CMD_NEEDS_REPLY, ACL_LOCK | ACL_KEYSPACE | ACL_WRITE | ACL_SLOW | ACL_BLOCKING, "lock", "0.1.0",
+      "name " LOCK_KIND " [WAIT ms] [LEASE ms] [OWNER owner] [ID request] [KEEP ms] [GRACE ms]",
+      "Takes a lock, or waits for it. Returns its token, or null.", NULL },
+    { "lockinfo", cmd_lockinfo, 2, KEYS_ONE, CMD_READONLY | CMD_BLOCKING, ACL_LOOK | ACL_FAST, "lock", "0.1.0",
+      "name", "Tells who holds a lock and how many wait.", "O(N) where N is the number of holders" },
+    { "locks", cmd_locks, -1, KEYS_NONE, CMD_READONLY, ACL_LOOK | ACL_SLOW, "lock", "0.1.0",
+      "[CURSOR cursor] [MATCH glob] [COUNT count]", "Lists the names that are held or waited for here.", "O(N) where N is COUNT" },
+    { "mlock", cmd_mlock, -3, KEYS_COUNTED, CMD_WRITE | CMD_BLOCKING | CMD_NEEDS_REPLY, ACL_LOCK | ACL_KEYSPACE | ACL_WRITE | ACL_SLOW | ACL_BLOCKING, "lock", "0.1.0",
+      "count name... [WAIT ms] [LEASE ms] [OWNER owner] [ID request] [KEEP ms] [GRACE ms]",
+      "Not supported by this version.", NULL },
+    { "ping", cmd_ping, -1, KEYS_NONE, CMD_FAST | CMD_PUBSUB, ACL_CONN, "connection", "0.1.0",
+      "[message]", "Shows that the daemon answers.", NULL },
+    { "psubscribe", cmd_psubscribe, -2, KEYS_NONE, CMD_PUBSUB, ACL_LISTEN, "pubsub", "0.1.0",
+      "pattern...", "Listens to all channels that match.", NULL },
+    { "pubsub", call_arity_error, -2, KEYS_NONE, CMD_CONTAINER, ACL_SLOW, "pubsub", "0.1.0",
+      "", "A container for Pub/Sub commands.", NULL },
+    { "pubsub|channels", cmd_pubsub_channels, -2, KEYS_NONE, 0, ACL_LISTEN, "pubsub", "0.1.0",
+      "[pattern]", "Lists the channels that somebody listens to.", "O(N) where N is the number of channels" },
+    { "pubsub|help", call_help, 2, KEYS_NONE, 0, ACL_SLOW, "pubsub", "0.1.0",
+      "", "Lists the subcommands.", NULL },
+    { "pubsub|numpat", cmd_pubsub_numpat, 2, KEYS_NONE, 0, ACL_LISTEN, "pubsub", "0.1.0",
+      "", "Returns the number of patterns that somebody listens to.", NULL },
+    { "pubsub|numsub", cmd_pubsub_numsub, -2, KEYS_NONE, 0, ACL_LISTEN, "pubsub", "0.1.0",
+      "[channel...]", "Returns how many connections listen to channels.", NULL },
+    { "punsubscribe", cmd_punsubscribe, -1, KEYS_NONE, CMD_PUBSUB, ACL_LISTEN, "pubsub", "0.1.0",
+      "[pattern...]", "Stops listening to patterns.", NULL },
+    { "quit", cmd_quit, -1, KEYS_NONE, CMD_NO_AUTH | CMD_FAST | CMD_PUBSUB, ACL_CONN, "connection", "0.1.0",
+      "", "Closes this connection.", NULL },
+    { "readonly", cmd_readonly, 1, KEYS_NONE, CMD_FAST, ACL_CONN, "cluster", "0.1.0",
+      "", "Accepted: there are no replicas to read from.", NULL },
+    { "renew", cmd_renew, -2, KEYS_ONE, CMD_WRITE | CMD_BLOCKING, ACL_HOLD, "lock", "0.1.0",
+      "name " RW_KIND " [TOKEN token] [OWNER owner] [ID request] [LEASE ms]",
+      "Attaches a hold to this connection and renews it. Returns the lease left.", NULL },
+    { "reset", cmd_reset, 1, KEYS_NONE, CMD_NO_AUTH | CMD_FAST | CMD_PUBSUB, ACL_CONN, "connection", "0.1.0",
+      "", "Makes this connection as it was when it was new. Holds stay.", NULL },
+    { "role", cmd_role, 1, KEYS_NONE, CMD_FAST, ACL_FAST | ACL_ADMIN | ACL_DANGEROUS, "server", "0.1.0",
+      "", "Returns master: there are no replicas.", NULL },
+    { "select", cmd_select, 2, KEYS_NONE, CMD_FAST, ACL_CONN, "connection", "0.1.0",
+      "index", "Accepts 0: there is one name space.", NULL },
+    { "shutdown", cmd_shutdown, -1, KEYS_NONE, CMD_ADMIN, ACL_OPERATOR, "server", "0.1.0",
+      "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]", "Stops the daemon in order.", NULL },
+    { "subscribe", cmd_subscribe, -2, KEYS_NONE, CMD_PUBSUB, ACL_LISTEN, "pubsub", "0.1.0",
+      "channel...", "Listens to granted:, released:, uncertain: and lost: of a name.", NULL },
+    { "time", cmd_time, 1, KEYS_NONE, CMD_FAST, ACL_FAST, "server", "0.1.0",
+      "", "Returns the daemon's wall clock.", NULL },
+    { "unlock", cmd_unlock, -2, KEYS_ONE, CMD_WRITE | CMD_BLOCKING, ACL_HOLD, "lock", "0.1.0",
+      "name " RW_KIND " [TOKEN token] [OWNER owner] [ID request]",
+      "Releases a lock. Returns how many entries its owner still has.", NULL },
+    { "unsubscribe", cmd_unsubscribe, -1, KEYS_NONE, CMD_PUBSUB, ACL_LISTEN, "pubsub", "0.1.0",
+      "[channel...]", "Stops listening to channels.", NULL },
+    { "wait", cmd_wait, 3, KEYS_NONE, 0, ACL_SLOW | ACL_BLOCKING | ACL_CONNECTION, "generic", "0.1.0",
+      "numreplicas ms", "Returns 0: there are no replicas.", NULL },
+    { "waiters", cmd_waiters, -2, KEYS_ONE, CMD_READONLY, ACL_LOOK | ACL_SLOW, "lock", "0.1.0",
+      "name [COUNT count]", "Lists who waits for a lock here, in order.", "O(N) where N is COUNT" },
+};
+/* clang-format on */
+
+const size_t COMMAND_COUNT = sizeof(COMMANDS) / sizeof(COMMANDS[0]);
+
+/* --- finding -----------------------------------------------------------------------
+ */
+
+static int compare_row(const void *key, const void *row)
+{
+    return strcmp(key, ((const struct command *)row)->name);
+}
+
+/* Appends in lower case; false: longer than any name. */
+static bool add_lower(char *key, size_t *len, struct span text)
+{
+    if (*len + text.len >= COMMAND_NAME_MAX) {
+        return false;
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        char ch = text.ptr[i];
+
+        if (ch == '\0') {
+            return false;
+        }
+        key[(*len)++] = (char)(ch >= 'A' && ch <= 'Z' ? ch - 'A' + 'a' : ch);
+    }
+    key[*len] = '\0';
+    return true;
+}
+
+static const struct command *find(const char *key)
+{
+    return bsearch(key, COMMANDS, COMMAND_COUNT, sizeof(COMMANDS[0]), compare_row);
+}
+
+const struct command *command_find(struct span name)
+{
+    char key[COMMAND_NAME_MAX];
+    size_t len = 0;
+
+    return add_lower(key, &len, name) ? find(key) : NULL;
+}
+
+const struct command *command_find_sub(const struct command *container, struct span sub)
+{
+    char key[COMMAND_NAME_MAX];
+    size_t len = 0;
+
+    if (!add_lower(key, &len, span_str(container->name)) ||
+        !add_lower(key, &len, SPAN("|")) || !add_lower(key, &len, sub)) {
+        return NULL;
+    }
+    return find(key);
+}
+
+bool command_is_sub(const struct command *c)
+{
+    return strchr(c->name, '|') != NULL;
+}
+
+const struct command *command_subs(const struct command *container, size_t *ret_count)
+{
+    const struct command *end = COMMANDS + COMMAND_COUNT;
+    const struct command *c = container + 1;
+
+    if ((container->flags & CMD_CONTAINER) != 0) {
+        while (c < end && command_is_sub(c)) {
+            c++;
+        }
+    }
+    *ret_count = (size_t)(c - container - 1);
+    return container + 1;
+}
+
+const char *command_short_name(const struct command *c)
+{
+    const char *bar = strchr(c->name, '|');
+
+    return bar == NULL ? c->name : bar + 1;
+}
+
+bool command_arity_fits(const struct command *c, size_t argc)
+{
+    return c->arity >= 0 ? argc == (size_t)c->arity : argc >= (size_t)-c->arity;
+}

@@ -1,0 +1,303 @@
+#include "cmd_fake.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct fake fake;
+
+/* --- net ---------------------------------------------------------------------------
+ */
+
+struct conn *net_find(struct net *n, uint64_t id)
+{
+    for (size_t i = 0; i < FAKE_CONNS; i++) {
+        if (id != 0 && fake.conns[i].id == id) {
+            return &fake.conns[i];
+        }
+    }
+    return NULL;
+}
+
+void net_foreach(struct net *n, conn_fn *fn, void *ctx)
+{
+    for (size_t i = 0; i < FAKE_CONNS; i++) {
+        if (fake.conns[i].id != 0) {
+            fn(ctx, &fake.conns[i]);
+        }
+    }
+}
+
+void net_stats(const struct net *n, struct net_stats *ret)
+{
+    *ret = (struct net_stats){ .open = 1 };
+}
+
+uint64_t conn_id(const struct conn *c)
+{
+    return c->id;
+}
+
+void conn_set_data(struct conn *c, void *data)
+{
+    c->data = data;
+}
+
+void *conn_data(const struct conn *c)
+{
+    return c->data;
+}
+
+struct buf *conn_out(struct conn *c)
+{
+    return &c->out;
+}
+
+void conn_suspend(struct conn *c)
+{
+    c->suspended = true;
+}
+
+void conn_resume(struct conn *c)
+{
+    c->suspended = false;
+}
+
+void conn_set_trusted(struct conn *c, bool trusted)
+{
+    c->trusted = trusted;
+}
+
+void conn_drain(struct conn *c)
+{
+    c->draining = true;
+}
+
+void conn_close(struct conn *c)
+{
+    fake_close(c, false);
+}
+
+uint64_t conn_input_count(const struct conn *c)
+{
+    return c->input;
+}
+
+void conn_info(const struct conn *c, struct conn_info *ret)
+{
+    *ret = (struct conn_info){ .fd = 7 };
+    (void)snprintf(ret->peer, sizeof(ret->peer), "127.0.0.1:%d", (int)c->id);
+    (void)snprintf(ret->local, sizeof(ret->local), "127.0.0.1:5625");
+}
+
+/* --- locks -------------------------------------------------------------------------
+ */
+
+static void asked(const char *what)
+{
+    (void)snprintf(fake.asked, sizeof(fake.asked), "%s", what);
+}
+
+void locks_lock(struct locks *l, const struct lock_req *req)
+{
+    asked("lock");
+    fake.lock = *req;
+    fake.hold.from = req->from;
+}
+
+void locks_unlock(struct locks *l, const struct hold_req *req)
+{
+    asked("unlock");
+    fake.hold = *req;
+}
+
+void locks_renew(struct locks *l, const struct hold_req *req)
+{
+    asked("renew");
+    fake.hold = *req;
+}
+
+void locks_force_unlock(struct locks *l, const struct hold_req *req)
+{
+    asked("forceunlock");
+    fake.hold = *req;
+}
+
+void locks_info(struct locks *l, struct call_ref from, struct span name)
+{
+    asked("lockinfo");
+    fake.hold = (struct hold_req){ .from = from, .name = name };
+}
+
+size_t locks_cancel(struct locks *l, struct span name, struct span owner,
+                    struct span id)
+{
+    asked("cancel");
+    return 3;
+}
+
+void locks_conn_closed(struct locks *l, uint64_t conn)
+{
+    fake.closed_conn = conn;
+}
+
+void locks_undelivered(struct locks *l, uint64_t conn, uint64_t grant)
+{
+    if (fake.closed_conn != conn) {
+        fake.undelivered[fake.undelivered_count++] = grant;
+    }
+}
+
+bool locks_unblock(struct locks *l, uint64_t conn, bool with_error)
+{
+    asked("unblock");
+    return true;
+}
+
+void locks_stats(const struct locks *l, struct locks_stats *ret)
+{
+    *ret = (struct locks_stats){ .locks = 5, .store_up = true };
+}
+
+uint64_t locks_scan(struct locks *l, uint64_t cursor, size_t count, lock_name_fn *fn,
+                    void *ctx)
+{
+    fn(ctx, SPAN("job:1"));
+    fn(ctx, SPAN("other"));
+    return cursor == 0 ? 17 : 0;
+}
+
+void locks_waiters(struct locks *l, struct span name, size_t count, waiter_info_fn *fn,
+                   void *ctx)
+{
+    struct waiter_info first = { SPAN("ann"), 20, UINT64_MAX, 1 };
+    struct waiter_info second = { SPAN(""), 10, 90, 0 };
+
+    fn(ctx, &first);
+    if (count > 1) {
+        fn(ctx, &second);
+    }
+}
+
+/* --- env ---------------------------------------------------------------------------
+ */
+
+static uint64_t env_now(void *ctx)
+{
+    return 1000;
+}
+
+static const char *env_password(void *ctx)
+{
+    return fake.password;
+}
+
+static void env_config_each(void *ctx, struct span pattern, config_pair_fn *fn,
+                            void *arg)
+{
+    if (span_eq(pattern, SPAN("*")) || span_eq(pattern, SPAN("port"))) {
+        fn(arg, "port", "5625");
+    }
+    if (span_eq(pattern, SPAN("*"))) {
+        fn(arg, "bind", "::1");
+    }
+}
+
+static bool env_config_set(void *ctx, const struct span *pairs, size_t count,
+                           char *reterr, size_t room)
+{
+    (void)snprintf(reterr, room, "%zu pairs refused", count);
+    return count == 1;
+}
+
+static void env_shutdown(void *ctx)
+{
+    fake.shut_down = true;
+}
+
+/* --- for tests ---------------------------------------------------------------------
+ */
+
+struct conn *fake_open(size_t at)
+{
+    struct conn *c = &fake.conns[at];
+
+    c->id = at + 1;
+    ck_assert(cmd_on_open(fake.cmd, c));
+    return c;
+}
+
+void fake_close(struct conn *c, bool unread)
+{
+    if (c->id != 0) {
+        cmd_on_close(fake.cmd, c, unread);
+        buf_reset(&c->out);
+        *c = (struct conn){ 0 };
+    }
+}
+
+void fake_setup(void)
+{
+    static const struct cmd_limits LIMITS = { .max_name = 512,
+                                              .max_lease_ms = 86400000,
+                                              .max_keep_ms = 30000 };
+    struct cmd_env env = {
+        .now_ms = env_now,
+        .config_each = env_config_each,
+        .config_set = env_config_set,
+        .password = env_password,
+        .shutdown = env_shutdown,
+    };
+
+    fake = (struct fake){ 0 };
+    fake.cmd = cmd_new(&env, &LIMITS);
+    (void)fake_open(0);
+}
+
+void fake_teardown(void)
+{
+    for (size_t i = 0; i < FAKE_CONNS; i++) {
+        fake_close(&fake.conns[i], false);
+    }
+    cmd_free(fake.cmd);
+}
+
+const char *fake_output(struct conn *c)
+{
+    buf_add(&c->out, "", 1);
+    return buf_ptr(&c->out);
+}
+
+const char *fake_run(struct conn *c, const char *line)
+{
+    struct span argv[32];
+    struct resp_request req = { argv, 0 };
+    const char *at = line;
+
+    buf_clear(&c->out);
+    while (*at != '\0') {
+        size_t len = strcspn(at, " ");
+
+        argv[req.argc++] = span_of(at, len);
+        at += len + (at[len] == ' ');
+    }
+    c->input++;
+    fake.asked[0] = '\0';
+    cmd_on_request(fake.cmd, c, &req);
+    return fake_output(c);
+}
+
+void fake_answer(enum reply_kind kind, int64_t value, uint64_t grant)
+{
+    struct effect_reply reply = { .to = fake.hold.from,
+                                  .kind = kind,
+                                  .value = value,
+                                  .grant = grant,
+                                  .error = LOCK_NOTHELD,
+                                  .text = SPAN("not held") };
+
+    for (size_t i = 0; i < FAKE_CONNS; i++) {
+        buf_clear(&fake.conns[i].out);
+    }
+    cmd_reply(fake.cmd, &reply);
+}

@@ -1,0 +1,50 @@
+/* cmd_fake: connections and a lock engine that do nothing but remember, so that
+ * commands can be run without sockets. Linked in place of net/ and core/. */
+#ifndef LATCHD_TESTS_CMD_FAKE_H
+#define LATCHD_TESTS_CMD_FAKE_H
+
+#include "cmd/cmd.h"
+
+enum { FAKE_CONNS = 4 };
+
+struct conn {
+    uint64_t id; /* 0: closed */
+    void *data;
+    struct buf out;
+    bool suspended;
+    bool trusted;
+    bool draining;
+    uint64_t input;
+};
+
+struct fake {
+    struct conn conns[FAKE_CONNS];
+    struct cmd *cmd;
+    const char *password;
+    bool shut_down;
+    /* What the engine was asked last. */
+    struct lock_req lock;
+    struct hold_req hold;
+    char asked[32]; /* "lock", "unlock", ... or empty */
+    uint64_t undelivered[8];
+    size_t undelivered_count;
+    uint64_t closed_conn;
+};
+
+extern struct fake fake;
+
+/* One conn, number 0 with id 1, is open. */
+void fake_setup(void);
+void fake_teardown(void);
+
+struct conn *fake_open(size_t at);
+void fake_close(struct conn *c, bool unread);
+
+/* Runs one command, words with spaces between; returns what was written since. The text
+ * is NUL-terminated and lives until the next call for that conn. */
+const char *fake_run(struct conn *c, const char *line);
+const char *fake_output(struct conn *c);
+/* The engine answers the last request. */
+void fake_answer(enum reply_kind kind, int64_t value, uint64_t grant);
+
+#endif

@@ -1,0 +1,168 @@
+#include "cmd_fake.h"
+
+#include "support/runner.h"
+
+#define ID16 "0123456789abcdef"
+
+static struct conn *me;
+
+static void setup(void)
+{
+    fake_setup();
+    me = &fake.conns[0];
+}
+
+static void teardown(void)
+{
+    fake_teardown();
+}
+
+/* --- locks -------------------------------------------------------------------------
+ */
+
+START_TEST(lock_asks_the_engine_and_waits)
+{
+    ck_assert_str_eq(fake_run(me, "lock job OWNER joe WAIT 0 KEEP 5 ID " ID16), "");
+    ck_assert_str_eq(fake.asked, "lock");
+    ck_assert(me->suspended);
+    ck_assert(span_eq(fake.lock.name, SPAN("job")));
+    ck_assert(span_eq(fake.lock.owner, SPAN("joe")));
+    ck_assert(span_eq(fake.lock.id, SPAN(ID16)));
+    ck_assert_uint_eq(fake.lock.has, LOCK_HAS_WAIT | LOCK_HAS_KEEP);
+    ck_assert_uint_eq(fake.lock.from.conn, 1);
+    fake_answer(REPLY_TOKEN, 77, 5);
+    ck_assert_str_eq(fake_output(me), ":77\r\n");
+    ck_assert(!me->suspended);
+}
+END_TEST
+
+START_TEST(bad_words_never_reach_the_engine)
+{
+    ck_assert_str_eq(fake_run(me, "LOCK job FAIR"),
+                     "-ERR FAIR locks are not supported by this version\r\n");
+    ck_assert_str_eq(fake.asked, "");
+    ck_assert(!me->suspended);
+}
+END_TEST
+
+START_TEST(an_answer_to_another_call_is_dropped)
+{
+    struct effect_reply late;
+
+    (void)fake_run(me, "LOCK job");
+    late = (struct effect_reply){ .to = fake.hold.from, .kind = REPLY_NULL };
+    fake_answer(REPLY_NULL, 0, 0);
+    ck_assert_str_eq(fake_output(me), "$-1\r\n");
+    (void)fake_run(me, "LOCK job");
+    cmd_reply(fake.cmd, &late);
+    ck_assert(me->suspended);
+    fake_close(me, false);
+    fake_answer(REPLY_TOKEN, 5, 5);
+}
+END_TEST
+
+START_TEST(engine_errors_have_their_words)
+{
+    (void)fake_run(me, "UNLOCK job TOKEN 5");
+    ck_assert_str_eq(fake.asked, "unlock");
+    ck_assert_uint_eq(fake.hold.token, 5);
+    fake_answer(REPLY_ERROR, 0, 0);
+    ck_assert_str_eq(fake_output(me), "-NOTHELD not held\r\n");
+    ck_assert_ptr_nonnull(
+        strstr(fake_run(me, "INFO commandstats"), "cmdstat_unlock:calls=1,"));
+    ck_assert_ptr_nonnull(strstr(fake_run(me, "INFO commandstats"), "failed_calls=1"));
+}
+END_TEST
+
+START_TEST(an_unread_grant_is_reported_when_the_connection_ends)
+{
+    (void)fake_run(me, "LOCK a");
+    fake_answer(REPLY_TOKEN, 1, 11);
+    (void)fake_run(me, "LOCK b"); /* by then the first token was read */
+    fake_answer(REPLY_TOKEN, 2, 12);
+    me->input--;
+    (void)fake_run(me, "LOCK c"); /* came together with the second */
+    fake_answer(REPLY_TOKEN, 3, 13);
+    fake_close(me, true);
+    ck_assert_uint_eq(fake.undelivered_count, 2);
+    ck_assert_uint_eq(fake.undelivered[0], 12);
+    ck_assert_uint_eq(fake.undelivered[1], 13);
+    ck_assert_uint_eq(fake.closed_conn, 1);
+}
+END_TEST
+
+START_TEST(a_grant_that_was_read_is_not_in_doubt)
+{
+    (void)fake_run(me, "LOCK a");
+    fake_answer(REPLY_TOKEN, 1, 11);
+    me->input++;
+    fake_close(me, true);
+    ck_assert_uint_eq(fake.undelivered_count, 0);
+    ck_assert_uint_eq(fake.closed_conn, 1);
+}
+END_TEST
+
+START_TEST(a_clean_end_leaves_grants_alone)
+{
+    (void)fake_run(me, "LOCK a");
+    fake_answer(REPLY_TOKEN, 1, 11);
+    fake_close(me, false);
+    ck_assert_uint_eq(fake.undelivered_count, 0);
+}
+END_TEST
+
+START_TEST(unblock_ends_a_wait_with_the_error_that_was_asked_for)
+{
+    struct conn *other = fake_open(1);
+
+    (void)fake_run(other, "LOCK a");
+    ck_assert_str_eq(fake_run(me, "CLIENT UNBLOCK 2 ERROR"), ":1\r\n");
+    ck_assert_str_eq(fake.asked, "unblock");
+    fake_answer(REPLY_NULL, 0, 0);
+    ck_assert_str_eq(fake_output(other),
+                     "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n");
+    (void)fake_run(other, "LOCK a");
+    fake_answer(REPLY_NULL, 0, 0);
+    ck_assert_str_eq(fake_output(other), "$-1\r\n");
+}
+END_TEST
+
+START_TEST(lockinfo_is_a_map_in_order)
+{
+    const struct info_hold hold = { SPAN("ann"), 2, 7, 0 };
+    const struct lock_info info = { SPAN("a"), LOCK_STATE_HELD, 500, 3, &hold, 1 };
+    struct effect_reply reply = { .kind = REPLY_INFO, .info = &info };
+
+    (void)fake_run(me, "HELLO 3");
+    (void)fake_run(me, "LOCKINFO a");
+    reply.to = fake.hold.from;
+    buf_clear(&me->out);
+    cmd_reply(fake.cmd, &reply);
+    ck_assert_str_eq(fake_output(me),
+                     "%7\r\n$4\r\nname\r\n$1\r\na\r\n$4\r\nkind\r\n$5\r\nplain\r\n"
+                     "$5\r\nstate\r\n$4\r\nheld\r\n$3\r\nttl\r\n:500\r\n"
+                     "$5\r\nholds\r\n*1\r\n%5\r\n$5\r\nowner\r\n$3\r\nann\r\n"
+                     "$4\r\nkind\r\n$5\r\nplain\r\n$5\r\ncount\r\n:2\r\n"
+                     "$5\r\ntoken\r\n:7\r\n$6\r\nclient\r\n_\r\n"
+                     "$7\r\nwaiting\r\n:3\r\n$5\r\nqueue\r\n*0\r\n");
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("cmd lock");
+    TCase *tc = tcase_create("commands");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, lock_asks_the_engine_and_waits);
+    tcase_add_test(tc, bad_words_never_reach_the_engine);
+    tcase_add_test(tc, an_answer_to_another_call_is_dropped);
+    tcase_add_test(tc, engine_errors_have_their_words);
+    tcase_add_test(tc, an_unread_grant_is_reported_when_the_connection_ends);
+    tcase_add_test(tc, a_grant_that_was_read_is_not_in_doubt);
+    tcase_add_test(tc, a_clean_end_leaves_grants_alone);
+    tcase_add_test(tc, unblock_ends_a_wait_with_the_error_that_was_asked_for);
+    tcase_add_test(tc, lockinfo_is_a_map_in_order);
+    suite_add_tcase(s, tc);
+    return s;
+}
