@@ -34,7 +34,6 @@ struct client {
     uint64_t call;
     const struct command *waiting; /* its command */
     bool call_muted;               /* its reply is dropped */
-    bool call_unblocked;           /* CLIENT UNBLOCK ERROR ended it */
 
     /* Grants that were written since input came last, see client_granted(). */
     uint64_t *grants;

@@ -274,7 +274,6 @@ struct call_ref call_wait(struct call *call)
     client->call = ++call->cmd->next_call;
     client->waiting = call->command;
     client->call_muted = client_muted(client);
-    client->call_unblocked = false;
     conn_suspend(call->conn);
     return (struct call_ref){ .conn = client->id, .call = client->call };
 }

@@ -136,8 +136,6 @@ void cmd_client_tracking(struct call *call)
 void cmd_client_unblock(struct call *call)
 {
     bool with_error = call_arg_is(call, 3, "ERROR");
-    struct client *other;
-    struct conn *conn;
     int64_t id;
 
     if (call->argc > 4) {
@@ -152,15 +150,8 @@ void cmd_client_unblock(struct call *call)
     if (!call_arg_int(call, 2, &id)) {
         return;
     }
-    conn = id <= 0 ? NULL : net_find(call->cmd->env.net, (uint64_t)id);
-    other = conn == NULL ? NULL : conn_data(conn);
-    if (other == NULL || other->call == 0 ||
-        !locks_unblock(call->cmd->env.locks, other->id, with_error)) {
-        resp_int(call->out, 0);
-        return;
-    }
-    other->call_unblocked = with_error;
-    resp_int(call->out, 1);
+    resp_int(call->out,
+             id > 0 && locks_unblock(call->cmd->env.locks, (uint64_t)id, with_error));
 }
 
 struct list_filter {

@@ -9,17 +9,12 @@ static const char *const ERROR_WORDS[] = {
     [LOCK_BACKEND] = LATCHD_ERR_BACKEND,
     [LOCK_LIMIT] = LATCHD_ERR_LIMIT,
     [LOCK_GOAWAY] = LATCHD_ERR_GOAWAY,
+    [LOCK_UNBLOCKED] = LATCHD_ERR_UNBLOCKED,
 };
 
 static void write_reply(struct buf *out, const struct client *client,
                         const struct effect_reply *reply)
 {
-    if (client->call_unblocked &&
-        (reply->kind == REPLY_NULL || reply->kind == REPLY_ERROR)) {
-        resp_error(out, LATCHD_ERR_UNBLOCKED,
-                   SPAN("client unblocked via CLIENT UNBLOCK"));
-        return;
-    }
     switch (reply->kind) {
     case REPLY_TOKEN:
     case REPLY_INT:

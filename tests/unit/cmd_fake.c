@@ -150,8 +150,8 @@ void locks_undelivered(struct locks *l, uint64_t conn, uint64_t grant)
 
 bool locks_unblock(struct locks *l, uint64_t conn, bool with_error)
 {
-    asked("unblock");
-    return true;
+    asked(with_error ? "unblock with error" : "unblock");
+    return conn == 2;
 }
 
 void locks_stats(const struct locks *l, struct locks_stats *ret)
