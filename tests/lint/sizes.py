@@ -11,7 +11,6 @@ FILE_AIM, FILE_MAX = 400, 450
 FUNCTION_AIM, FUNCTION_MAX = 60, 80
 
 REASONS = {
-    "src/core/state.h": "every struct of the engine, and who may call what inside it",
     "tests/integration/it_badinput.c:each_bad_command_is_an_error_and_the_connection_goes_on":
         "a table",
 }
