@@ -11,6 +11,7 @@
 #include <sys/un.h>
 
 enum {
+    DISCARD_ROUNDS = 64,
     PROBES = 3,
     PROBE_INTERVAL_S = 3,
     UNIX_HEAD = offsetof(struct sockaddr_un, sun_path),
@@ -107,4 +108,15 @@ bool socket_is_reset(int fd, bool is_unix)
     /* The peer's FIN leaves the state at CLOSE_WAIT; only a reset makes it CLOSE. */
     return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 ||
            info.tcpi_state == TCP_CLOSE;
+}
+
+void socket_discard_input(int fd)
+{
+    char trash[4096];
+
+    for (int i = 0; i < DISCARD_ROUNDS; i++) {
+        if (recv(fd, trash, sizeof(trash), MSG_DONTWAIT) <= 0) {
+            return;
+        }
+    }
 }

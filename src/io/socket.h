@@ -19,4 +19,7 @@ bool socket_has_unsent(int fd);
 /* A reset came, also if it came after the peer's end of input. */
 bool socket_is_reset(int fd, bool is_unix);
 
+/* Throws away what has arrived, up to some amount. */
+void socket_discard_input(int fd);
+
 #endif

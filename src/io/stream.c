@@ -337,6 +337,18 @@ err_close:
     return r;
 }
 
+bool stream_is_unix(const struct stream *s)
+{
+    return s->is_unix;
+}
+
+void stream_discard_input(struct stream *s)
+{
+    if (s->connected && !s->closed) {
+        socket_discard_input(stream_fd(s));
+    }
+}
+
 void stream_local_name(const struct stream *s, char *out, size_t room)
 {
     socket_local_name(stream_fd(s), out, room);

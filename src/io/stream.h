@@ -83,6 +83,11 @@ enum stream_fate stream_fate(const struct stream *s);
 void stream_peer_name(const struct stream *s, char *out, size_t room);
 void stream_local_name(const struct stream *s, char *out, size_t room);
 int stream_fd(const struct stream *s);
+bool stream_is_unix(const struct stream *s);
+
+/* Throws away what the kernel has of the peer's bytes. Before a close after a last
+ * word: with input unread the close would be a reset, and the word could be lost. */
+void stream_discard_input(struct stream *s);
 
 /* Idempotent, accepts NULL. Queued bytes are dropped; what the kernel has, it delivers.
  */

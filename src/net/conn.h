@@ -1,10 +1,13 @@
 /* conn: client connections: bytes in, requests out; replies in, bytes out.
  *
- *   OPEN -> DRAINING (close once the replies are written) -> CLOSING -> freed
+ *   OPEN -> DRAINING (close once the replies are written) -> CLOSED -> freed
+ *      \_____ ENDING (the peer's end came: did it take in what was sent?) __/
  *
  * Requests of one connection run one at a time, in order. A handler that cannot answer
  * yet calls conn_suspend(); later requests are read, up to the query buffer limit, but
- * not run until conn_resume(). The end of the input is noticed while suspended.
+ * not run until conn_resume(). The end of the input is noticed while suspended, and
+ * closes the connection: what is suspended gets no reply any more. Requests that were
+ * complete before the end, on a conn that is not suspended, are answered first.
  *
  * Replies are appended to conn_out() and leave at the end of the loop turn, by
  * net_end_turn(), in one write. The net owns the conns; a conn is found by its id,
@@ -27,19 +30,24 @@ struct conn_handler {
     /* Before anything else of a loop turn: the clock is to be looked at. Called before
      * each of the following callbacks; must be cheap. */
     void (*on_event)(void *ctx);
-    /* False: refuse it (the handler may have written an error); it is closed then. */
+    /* False: refuse it (the handler may have written an error); it is closed then,
+     * without on_close. */
     bool (*on_open)(void *ctx, struct conn *c);
     void (*on_request)(void *ctx, struct conn *c, const struct resp_request *req);
-    /* Exactly once per opened conn. `unread`: what was written last was not taken in.
-     */
+    /* Exactly once per opened conn. `unread`: what was written last was not taken in:
+     * it was not sent at all, or the peer was gone before its kernel had it, or threw
+     * it away. False where the peer may still read it, even if nobody knows. */
     void (*on_close)(void *ctx, struct conn *c, bool unread);
+    /* May be NULL. True: not to be closed as idle, since it holds or waits for
+     * something (a suspended conn never is). */
+    bool (*is_busy)(void *ctx, struct conn *c);
 };
 
 struct net_limits {
-    size_t max_clients;
-    size_t query_buffer;
+    size_t max_clients;  /* lowered to what the limit of open files allows */
+    size_t query_buffer; /* bytes of a request, or of requests behind a suspended one */
     size_t output_buffer;
-    uint64_t idle_ms; /* 0: never; see conn_set_busy() */
+    uint64_t idle_ms; /* 0: never; see is_busy */
     struct stream_options stream;
 };
 
@@ -47,14 +55,21 @@ struct net_stats {
     uint64_t open, accepted, refused, bytes_in, bytes_out;
 };
 
+/* A net owns a uv handle from here to net_close(): the loop turns on by itself while
+ * requests are left over because a turn is bounded. */
 struct net *net_new(struct io *io, const struct net_limits *limits,
                     const struct conn_handler *handler);
-/* All listeners and conns must be closed, see net_close(). */
+/* Closes what is still open, see net_close(); the loop must run once more if it was. */
 void net_free(struct net *n);
 void net_set_limits(struct net *n, const struct net_limits *limits);
 void net_stats(const struct net *n, struct net_stats *ret);
 
-/* End of a loop turn: runs requests of resumed conns, then writes all replies. */
+/* Runs requests of resumed conns until none is left, or each had its share of the turn.
+ * True: some ran. For a caller who wants to do their effects in the same turn. */
+bool net_run(struct net *n);
+/* End of a loop turn: net_run(), then writes all replies, then frees closed conns. Must
+ * be called after each turn of the loop, from a prepare or check handle, and never from
+ * one of the handler's functions. */
 void net_end_turn(struct net *n);
 /* Closes listeners (no new connections). */
 void net_stop_listening(struct net *n);
@@ -65,6 +80,7 @@ void net_tick(struct net *n, uint64_t now_ms);
 
 struct conn *net_find(struct net *n, uint64_t id);
 typedef void conn_fn(void *ctx, struct conn *c);
+/* Oldest first. `fn` may close the conn that it is given, and no other. */
 void net_foreach(struct net *n, conn_fn *fn, void *ctx);
 
 uint64_t conn_id(const struct conn *c);

@@ -1,0 +1,266 @@
+#include "net/conn.h"
+
+#include "net/net_priv.h"
+#include "resp/writer.h"
+#include "util/alloc.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static const struct stream_events EVENTS;
+
+/* Life */
+
+struct conn *conn_accept(struct net *n, uv_stream_t *listener)
+{
+    struct conn *c = xcalloc(1, sizeof(*c));
+    char text[128];
+    int r;
+
+    c->net = n;
+    c->slot.id = ++n->last_id;
+    c->opened_ms = c->active_ms = clock_boot_ms();
+    list_init(&c->all);
+    list_init(&c->work);
+    list_init(&c->dirty);
+    r = stream_accept(n->io, listener, &n->limits.stream, &EVENTS, c, &c->stream);
+    if (r != 0) {
+        (void)uv_strerror_r(r, text, sizeof(text));
+        log_warning("net", "cannot accept a connection: %s", text);
+        free(c);
+        return NULL;
+    }
+    return c;
+}
+
+void conn_refuse(struct conn *c, const char *text)
+{
+    resp_error(&c->out, "ERR", span_str(text));
+    stream_send(c->stream, &c->out);
+    stream_discard_input(c->stream);
+    stream_close(c->stream);
+    conn_free(c);
+}
+
+void conn_free(struct conn *c)
+{
+    conn_drop_input(c);
+    buf_reset(&c->out);
+    free(c);
+}
+
+/* The one way a conn ends. Its buffers stay until the end of the turn: a handler may be
+ * working with them. */
+static void close_conn(struct conn *c, bool unread)
+{
+    struct net *n = c->net;
+    bool was_draining = c->state == CONN_DRAINING;
+
+    if (c->state == CONN_CLOSED) {
+        return;
+    }
+    c->state = CONN_CLOSED;
+    list_del(&c->work);
+    list_del(&c->dirty);
+    list_del(&c->all);
+    list_append(&n->dead, &c->all);
+    conn_table_remove(&n->table, &c->slot);
+    n->stats.open--;
+    log_debug("net", "connection %" PRIu64 " closed%s", c->slot.id,
+              unread ? ", with replies that were not taken in" : "");
+    if (c->opened) {
+        n->handler.on_event(n->handler.ctx);
+        n->handler.on_close(n->handler.ctx, c, unread);
+    }
+    if (unread) {
+        /* Then nobody is to read it later. */
+        stream_abort(c->stream);
+        return;
+    }
+    if (was_draining && !c->input_over) {
+        /* Closing with input unread would be a reset, and the last reply lost. */
+        stream_discard_input(c->stream);
+    }
+    stream_close(c->stream);
+}
+
+void conn_close(struct conn *c)
+{
+    close_conn(c, c->unsent || buf_len(&c->out) > 0 || stream_queued(c->stream) > 0);
+}
+
+void conn_close_last_try(struct conn *c)
+{
+    if (c->state == CONN_OPEN || c->state == CONN_DRAINING) {
+        stream_send(c->stream, &c->out);
+        c->state = CONN_DRAINING;
+    }
+    conn_close(c);
+}
+
+static void mark_dirty(struct conn *c)
+{
+    if (list_empty(&c->dirty) && c->state != CONN_CLOSED) {
+        list_append(&c->net->dirty, &c->dirty);
+    }
+}
+
+void conn_drain(struct conn *c)
+{
+    if (c->state == CONN_OPEN) {
+        c->state = CONN_DRAINING;
+        list_del(&c->work);
+        stream_read_start(c->stream); /* it may have been throttled */
+        mark_dirty(c);
+    }
+}
+
+/* Replies */
+
+struct buf *conn_out(struct conn *c)
+{
+    mark_dirty(c);
+    return &c->out;
+}
+
+/* A conn that goes down: closes it if everything is out and nothing is doubtful. */
+static void check_gone(struct conn *c)
+{
+    enum stream_fate fate = STREAM_TAKEN;
+
+    if (c->input_over) {
+        fate = stream_fate(c->stream);
+    } else if (stream_queued(c->stream) > 0) {
+        fate = STREAM_PENDING;
+    }
+    if (fate != STREAM_PENDING) {
+        close_conn(c, fate == STREAM_LOST || c->unsent);
+    } else if (list_empty(&c->work)) {
+        c->active_ms = clock_boot_ms();
+        list_append(&c->net->lingering, &c->work);
+    }
+}
+
+void conn_check_linger(struct conn *c, uint64_t now_ms)
+{
+    check_gone(c);
+    if (c->state != CONN_CLOSED && now_ms > c->active_ms + LINGER_MS) {
+        /* On a unix socket the peer has it all and may read it after we closed. */
+        close_conn(c, c->unsent || stream_queued(c->stream) > 0 ||
+                          !stream_is_unix(c->stream));
+    }
+}
+
+void conn_flush(struct conn *c)
+{
+    struct net *n = c->net;
+    size_t len = buf_len(&c->out);
+
+    list_del(&c->dirty);
+    if (c->state == CONN_ENDING) {
+        c->unsent |= len > 0;
+        buf_reset(&c->out);
+        return;
+    }
+    if (len + stream_queued(c->stream) > n->limits.output_buffer) {
+        log_info("net", "connection %" PRIu64 " does not read its replies", c->slot.id);
+        conn_close(c);
+        return;
+    }
+    n->stats.bytes_out += len;
+    stream_send(c->stream, &c->out);
+    buf_reset(&c->out);
+    if (c->state == CONN_DRAINING) {
+        check_gone(c);
+    }
+}
+
+static void on_drain(void *ctx)
+{
+    struct conn *c = ctx;
+
+    if (c->state == CONN_DRAINING) {
+        check_gone(c);
+    }
+}
+
+void conn_input_ended(struct conn *c)
+{
+    if (c->state == CONN_OPEN && c->suspended) {
+        /* What was not written yet never will be, so that it can be taken back. */
+        c->state = CONN_ENDING;
+        c->unsent |= buf_len(&c->out) > 0;
+        check_gone(c);
+        return;
+    }
+    conn_drain(c);
+    if (buf_len(&c->out) == 0) {
+        check_gone(c);
+    }
+}
+
+static void on_end(void *ctx, int status, bool unread)
+{
+    struct conn *c = ctx;
+
+    c->input_over = true;
+    if (status != UV_EOF) {
+        close_conn(c, unread || c->unsent || buf_len(&c->out) > 0);
+    } else if (c->state != CONN_OPEN || list_empty(&c->work)) {
+        conn_input_ended(c);
+    }
+    /* Otherwise there are requests left that came before the end. */
+}
+
+static const struct stream_events EVENTS = {
+    .on_read = conn_on_read,
+    .on_drain = on_drain,
+    .on_end = on_end,
+};
+
+/* Questions */
+
+uint64_t conn_id(const struct conn *c)
+{
+    return c->slot.id;
+}
+
+void conn_set_data(struct conn *c, void *data)
+{
+    c->data = data;
+}
+
+void *conn_data(const struct conn *c)
+{
+    return c->data;
+}
+
+bool conn_suspended(const struct conn *c)
+{
+    return c->suspended;
+}
+
+void conn_set_trusted(struct conn *c, bool trusted)
+{
+    c->trusted = trusted;
+}
+
+uint64_t conn_input_count(const struct conn *c)
+{
+    return c->inputs;
+}
+
+void conn_info(const struct conn *c, struct conn_info *ret)
+{
+    *ret = (struct conn_info){
+        .fd = stream_fd(c->stream),
+        .in_buffered = c->in == NULL ? 0 : buf_len(c->in),
+        .out_buffered = buf_len(&c->out) + stream_queued(c->stream),
+        .opened_ms = c->opened_ms,
+        .active_ms = c->active_ms,
+    };
+    stream_peer_name(c->stream, ret->peer, sizeof(ret->peer));
+    stream_local_name(c->stream, ret->local, sizeof(ret->local));
+}

@@ -1,0 +1,195 @@
+/* input: bytes of a conn become requests, one at a time and never more of them in a
+ * turn than others can wait for. */
+#include "net/net_priv.h"
+#include "resp/writer.h"
+#include "util/alloc.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+void conn_drop_input(struct conn *c)
+{
+    if (c->in != NULL) {
+        buf_reset(c->in);
+        free(c->in);
+        c->in = NULL;
+    }
+}
+
+static void protocol_error(struct conn *c, const char *text)
+{
+    log_debug("net", "connection %" PRIu64 ": protocol error: %s", c->slot.id, text);
+    resp_errorf(conn_out(c), "ERR", "Protocol error: %s", text);
+    conn_drain(c);
+}
+
+bool conn_had_its_share(struct conn *c)
+{
+    if (c->turn != c->net->turn) {
+        c->turn = c->net->turn;
+        c->ran = 0;
+    }
+    return c->ran >= TURN_REQUESTS || buf_len(&c->out) > TURN_REPLY_BYTES;
+}
+
+static bool can_run(const struct conn *c)
+{
+    return c->state == CONN_OPEN && !c->suspended;
+}
+
+static struct resp_limits limits_of(const struct conn *c)
+{
+    if (c->trusted) {
+        return (struct resp_limits){ .args_max = RESP_ARGS_MAX,
+                                     .bulk_max = c->net->limits.query_buffer };
+    }
+    return (struct resp_limits){ .args_max = RESP_ARGS_MAX_UNAUTH,
+                                 .bulk_max = RESP_BULK_MAX_UNAUTH,
+                                 .unauth = true };
+}
+
+/* Runs what is complete at the start of `data`; returns how many bytes that was.
+ * *ret_more: stopped because the turn is over for this conn. */
+static size_t run_requests(struct conn *c, struct span data, bool *ret_more)
+{
+    struct net *n = c->net;
+    struct resp_request req;
+    size_t at = 0;
+    size_t used;
+
+    c->running = true;
+    while (can_run(c) && at < data.len) {
+        struct resp_limits limits;
+        enum resp_status status;
+
+        if (conn_had_its_share(c)) {
+            *ret_more = true;
+            break;
+        }
+        limits = limits_of(c);
+        status = resp_parse(n->parser, &limits, span_of(data.ptr + at, data.len - at),
+                            &c->hint, &used, &req);
+        if (status == RESP_BROKEN) {
+            protocol_error(c, resp_parser_error(n->parser));
+        }
+        if (status != RESP_DONE) {
+            break;
+        }
+        at += used;
+        c->ran++;
+        if (req.argc > 0) {
+            n->handler.on_event(n->handler.ctx);
+            n->handler.on_request(n->handler.ctx, c, &req);
+        }
+    }
+    c->running = false;
+    return at;
+}
+
+/* After requests ran or input was kept: what is to happen next with the input. */
+static void settle_input(struct conn *c, bool more)
+{
+    if (c->state != CONN_OPEN) {
+        if (c->state != CONN_CLOSED) {
+            conn_drop_input(c);
+        }
+        return;
+    }
+    if (more) {
+        /* It has enough to do: its peer waits until the input is used up. */
+        list_del(&c->work);
+        list_append(&c->net->later, &c->work);
+        stream_read_stop(c->stream);
+        return;
+    }
+    if (c->input_over) {
+        conn_input_ended(c);
+        return;
+    }
+    if (c->in != NULL && buf_len(c->in) == 0) {
+        conn_drop_input(c);
+    }
+    stream_read_start(c->stream);
+    if (c->in == NULL || buf_len(c->in) <= c->net->limits.query_buffer) {
+        return;
+    }
+    if (c->suspended) {
+        /* An error now would be taken for the reply to what is suspended. */
+        log_info("net", "connection %" PRIu64 " sent more than fits behind what waits",
+                 c->slot.id);
+        conn_close(c);
+    } else {
+        protocol_error(c, "too big request");
+    }
+}
+
+static void keep_input(struct conn *c, const char *data, size_t len)
+{
+    if (len == 0) {
+        return;
+    }
+    if (c->in == NULL) {
+        c->in = xcalloc(1, sizeof(*c->in));
+    }
+    buf_add(c->in, data, len);
+}
+
+void conn_run(struct conn *c)
+{
+    bool more = false;
+
+    if (c->in != NULL) {
+        size_t used = run_requests(c, buf_span(c->in), &more);
+
+        buf_drop(c->in, used);
+    }
+    settle_input(c, more);
+}
+
+void conn_on_read(void *ctx, const char *data, size_t len)
+{
+    struct conn *c = ctx;
+    bool more = false;
+    size_t used;
+
+    c->net->stats.bytes_in += len;
+    c->active_ms = clock_boot_ms();
+    c->inputs++;
+    if (c->state != CONN_OPEN) {
+        return;
+    }
+    if (!list_empty(&c->work)) {
+        keep_input(c, data, len); /* its turn comes at the end of this one */
+    } else if (c->in != NULL || c->suspended) {
+        keep_input(c, data, len);
+        conn_run(c);
+    } else {
+        used = run_requests(c, span_of(data, len), &more);
+        if (c->state == CONN_OPEN) {
+            keep_input(c, data + used, len - used);
+        }
+        settle_input(c, more);
+    }
+}
+
+void conn_suspend(struct conn *c)
+{
+    c->suspended = true;
+    if (!c->running && !list_empty(&c->work)) {
+        list_del(&c->work);
+        settle_input(c, false);
+    }
+}
+
+void conn_resume(struct conn *c)
+{
+    if (!c->suspended) {
+        return;
+    }
+    c->suspended = false;
+    if (c->state == CONN_OPEN && !c->running && c->in != NULL) {
+        list_append(conn_had_its_share(c) ? &c->net->later : &c->net->ready, &c->work);
+    }
+}

@@ -1,0 +1,221 @@
+#include "net/net_priv.h"
+#include "util/alloc.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+#include <stdlib.h>
+#include <sys/resource.h>
+
+/* Files that are not clients: listeners, links to Redis, libuv's own, and one to accept
+ * a client in order to refuse it. libuv itself would drop it without a word. */
+enum { SPARE_FDS = 32 };
+
+/* Keeps the loop turning while requests are left for the next turn. */
+struct waker {
+    uv_idle_t idle;
+};
+
+static void on_idle(uv_idle_t *idle)
+{
+}
+
+static void on_waker_closed(uv_handle_t *handle)
+{
+    free(container_of(handle, struct waker, idle));
+}
+
+struct net *net_new(struct io *io, const struct net_limits *limits,
+                    const struct conn_handler *handler)
+{
+    struct net *n = xcalloc(1, sizeof(*n));
+
+    n->io = io;
+    n->handler = *handler;
+    n->parser = resp_parser_new();
+    n->turn = 1;
+    list_init(&n->conns);
+    list_init(&n->ready);
+    list_init(&n->later);
+    list_init(&n->dirty);
+    list_init(&n->lingering);
+    list_init(&n->dead);
+    list_init(&n->listeners);
+    n->waker = xcalloc(1, sizeof(*n->waker));
+    (void)uv_idle_init(io->loop, &n->waker->idle); /* cannot fail */
+    net_set_limits(n, limits);
+    return n;
+}
+
+static void free_dead(struct net *n)
+{
+    struct list *node;
+
+    while ((node = list_first(&n->dead)) != NULL) {
+        list_del(node);
+        conn_free(container_of(node, struct conn, all));
+    }
+}
+
+void net_free(struct net *n)
+{
+    if (n == NULL) {
+        return;
+    }
+    net_close(n);
+    free_dead(n);
+    conn_table_fini(&n->table);
+    resp_parser_free(n->parser);
+    free(n);
+}
+
+void net_set_limits(struct net *n, const struct net_limits *limits)
+{
+    struct rlimit files;
+
+    n->limits = *limits;
+    n->client_max = limits->max_clients;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY) {
+        size_t room = files.rlim_cur > SPARE_FDS ? files.rlim_cur - SPARE_FDS : 1;
+
+        n->client_max = room < n->client_max ? room : n->client_max;
+    }
+}
+
+void net_stats(const struct net *n, struct net_stats *ret)
+{
+    *ret = n->stats;
+}
+
+void net_accept(struct net *n, uv_stream_t *listener)
+{
+    struct conn *c = conn_accept(n, listener);
+
+    if (c == NULL) {
+        return;
+    }
+    if (n->stats.open >= n->client_max) {
+        n->stats.refused++;
+        conn_refuse(c, "max number of clients reached");
+        return;
+    }
+    n->stats.accepted++;
+    n->stats.open++;
+    list_append(&n->conns, &c->all);
+    conn_table_add(&n->table, &c->slot);
+    n->handler.on_event(n->handler.ctx);
+    if (n->handler.on_open(n->handler.ctx, c)) {
+        c->opened = true;
+    } else {
+        conn_drain(c);
+    }
+}
+
+/* Turns */
+
+bool net_run(struct net *n)
+{
+    struct list *node;
+    bool any = false;
+
+    while ((node = list_first(&n->ready)) != NULL) {
+        list_del(node);
+        conn_run(container_of(node, struct conn, work));
+        any = true;
+    }
+    return any;
+}
+
+static void check_lingering(struct net *n, uint64_t now_ms)
+{
+    struct list *node;
+    struct list *next;
+
+    n->linger_checked_ms = now_ms;
+    LIST_FOREACH_SAFE(node, next, &n->lingering)
+    {
+        conn_check_linger(container_of(node, struct conn, work), now_ms);
+    }
+}
+
+void net_end_turn(struct net *n)
+{
+    struct list *node;
+
+    (void)net_run(n);
+    while ((node = list_first(&n->dirty)) != NULL) {
+        conn_flush(container_of(node, struct conn, dirty));
+    }
+    if (!list_empty(&n->lingering)) {
+        uint64_t now_ms = clock_boot_ms();
+
+        if (now_ms >= n->linger_checked_ms + LINGER_CHECK_MS) {
+            check_lingering(n, now_ms);
+        }
+    }
+    n->turn++;
+    list_splice(&n->ready, &n->later);
+    if (n->waker != NULL && list_empty(&n->ready)) {
+        (void)uv_idle_stop(&n->waker->idle);
+    } else if (n->waker != NULL) {
+        (void)uv_idle_start(&n->waker->idle, on_idle);
+    }
+    free_dead(n);
+}
+
+static bool is_idle(const struct net *n, struct conn *c, uint64_t now_ms)
+{
+    return c->state == CONN_OPEN && !c->suspended && n->limits.idle_ms != 0 &&
+           now_ms > c->active_ms && now_ms - c->active_ms > n->limits.idle_ms &&
+           (n->handler.is_busy == NULL || !n->handler.is_busy(n->handler.ctx, c));
+}
+
+void net_tick(struct net *n, uint64_t now_ms)
+{
+    struct list *node;
+    struct list *next;
+
+    check_lingering(n, clock_boot_ms());
+    if (n->limits.idle_ms == 0) {
+        return;
+    }
+    LIST_FOREACH_SAFE(node, next, &n->conns)
+    {
+        struct conn *c = container_of(node, struct conn, all);
+
+        if (is_idle(n, c, now_ms)) {
+            conn_close(c);
+        }
+    }
+}
+
+void net_close(struct net *n)
+{
+    struct list *node;
+
+    net_stop_listening(n);
+    while ((node = list_first(&n->conns)) != NULL) {
+        conn_close_last_try(container_of(node, struct conn, all));
+    }
+    if (n->waker != NULL) {
+        uv_close((uv_handle_t *)&n->waker->idle, on_waker_closed);
+        n->waker = NULL;
+    }
+}
+
+struct conn *net_find(struct net *n, uint64_t id)
+{
+    struct conn_slot *slot = conn_table_find(&n->table, id);
+
+    return slot == NULL ? NULL : container_of(slot, struct conn, slot);
+}
+
+void net_foreach(struct net *n, conn_fn *fn, void *ctx)
+{
+    struct list *node;
+    struct list *next;
+
+    LIST_FOREACH_SAFE(node, next, &n->conns)
+    {
+        fn(ctx, container_of(node, struct conn, all));
+    }
+}

@@ -1,0 +1,98 @@
+/* net_priv: what net.c, conn.c and listener.c share. */
+#ifndef LATCHD_NET_NET_PRIV_H
+#define LATCHD_NET_NET_PRIV_H
+
+#include "net/conn.h"
+#include "net/conn_table.h"
+#include "util/list.h"
+
+enum {
+    /* What one connection may do in a turn while others wait: requests run, and bytes
+     * of replies after which the rest of its requests come next turn. */
+    TURN_REQUESTS = 256,
+    TURN_REPLY_BYTES = 256 * 1024,
+    /* How long a connection that is going down may take to take its replies in. */
+    LINGER_MS = 5000,
+    LINGER_CHECK_MS = 10,
+};
+
+enum conn_state {
+    CONN_OPEN,
+    CONN_DRAINING, /* no more requests; replies are written, then it closes */
+    CONN_ENDING, /* the peer ended it while something was suspended: nothing is written
+                  * any more, only the fate of what was is waited for */
+    CONN_CLOSED, /* on_close came; the memory goes at the end of the turn */
+};
+
+struct conn {
+    struct conn_slot slot; /* id, and its place in the table */
+    struct net *net;
+    struct stream *stream;
+    void *data;
+    struct list all;   /* net->conns; when closed net->dead */
+    struct list work;  /* net->ready, ->later or ->lingering */
+    struct list dirty; /* net->dirty: has output */
+    struct buf *in;    /* unfinished input, NULL if there is none */
+    struct buf out;
+    uint64_t hint; /* the parser's */
+    uint64_t opened_ms;
+    uint64_t active_ms;
+    uint64_t inputs;
+    uint64_t turn; /* in which `ran` counts */
+    uint32_t ran;
+    enum conn_state state : 8;
+    bool opened : 1; /* on_open said yes, so on_close is owed */
+    bool suspended : 1;
+    bool running : 1; /* inside on_request */
+    bool trusted : 1;
+    bool input_over : 1;
+    bool unsent : 1; /* a reply came too late to be written */
+};
+
+struct net {
+    struct io *io;
+    struct net_limits limits;
+    struct conn_handler handler;
+    struct net_stats stats;
+    struct resp_parser *parser;
+    struct conn_table table;
+    struct list conns;
+    struct list ready; /* requests can be run */
+    struct list later; /* so, but the conn has had its share of this turn */
+    struct list dirty;
+    struct list lingering; /* going down, waiting for the peer; see LINGER_MS */
+    struct list dead;
+    struct list listeners;
+    struct waker *waker;
+    size_t client_max;
+    uint64_t turn;
+    uint64_t last_id;
+    uint64_t linger_checked_ms;
+};
+
+/* A listener has a connection to accept. */
+void net_accept(struct net *n, uv_stream_t *listener);
+
+/* NULL: it was gone already. It is in no list yet. */
+struct conn *conn_accept(struct net *n, uv_stream_t *listener);
+/* Refuses a connection that was never opened. */
+void conn_refuse(struct conn *c, const char *text);
+/* Bytes came. */
+void conn_on_read(void *ctx, const char *data, size_t len);
+/* Runs requests of the input that was kept. */
+void conn_run(struct conn *c);
+/* The input is over and what came before the end has run. */
+void conn_input_ended(struct conn *c);
+void conn_drop_input(struct conn *c);
+/* No more of its requests in this turn. */
+bool conn_had_its_share(struct conn *c);
+/* Writes the replies of this turn. */
+void conn_flush(struct conn *c);
+/* Looks whether a conn that goes down can be closed by now. */
+void conn_check_linger(struct conn *c, uint64_t now_ms);
+/* Closes it, after one attempt to write its replies. */
+void conn_close_last_try(struct conn *c);
+/* Only its memory. */
+void conn_free(struct conn *c);
+
+#endif

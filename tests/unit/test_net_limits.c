@@ -1,0 +1,247 @@
+/* What a client may cost: memory, files, the time of others. */
+#include "support/net.h"
+#include "support/runner.h"
+
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void set_limits(struct net_limits limits)
+{
+    net_set_limits(net, &limits);
+}
+
+START_TEST(too_much_behind_a_suspended_request_closes)
+{
+    struct net_limits limits = LIMITS;
+    int fd = client(_i);
+
+    limits.query_buffer = 1000;
+    set_limits(limits);
+    raw_send(fd, "WAIT\r\n");
+    for (int i = 0; i < 166; i++) {
+        raw_send(fd, "PING\r\n");
+    }
+    wait_count(&seen.requests, 1);
+    loop_turns(&loop, 3);
+    ck_assert_int_eq(seen.closed, 0);
+    raw_send(fd, "PING\r\n");
+    wait_count(&seen.closed, 1);
+    ck_assert_int_eq(seen.unread, 0);
+    (void)close(fd);
+}
+END_TEST
+
+START_TEST(a_request_larger_than_the_query_buffer_is_refused)
+{
+    struct net_limits limits = LIMITS;
+    int fd = client(_i);
+
+    limits.query_buffer = 1000;
+    set_limits(limits);
+    raw_send(fd, "*3\r\n$4\r\nECHO\r\n$999\r\n");
+    for (int i = 0; i < 100; i++) {
+        raw_send(fd, "0123456789");
+    }
+    expect(fd, "-ERR Protocol error: expected CRLF after bulk string\r\n");
+    expect_end(fd);
+    fd = client(_i);
+    raw_send(fd, "*1000\r\n");
+    for (int i = 0; i < 150; i++) {
+        raw_send(fd, "$1\r\nx\r\n");
+    }
+    expect(fd, "-ERR Protocol error: too big request\r\n");
+    expect_end(fd);
+}
+END_TEST
+
+START_TEST(a_client_that_does_not_read_is_dropped)
+{
+    int fd = client(_i);
+
+    for (int i = 0; i < 100 && seen.closed == 0; i++) {
+        (void)send(fd, "BIG 300000\r\n", 12, MSG_NOSIGNAL);
+        loop_turns(&loop, 2);
+    }
+    ck_assert_int_eq(seen.closed, 1);
+    ck_assert_int_eq(seen.unread, 1);
+    (void)close(fd);
+}
+END_TEST
+
+START_TEST(replies_of_one_turn_cannot_pile_up_past_the_limit)
+{
+    int fd = client(_i);
+    struct buf in = { 0 };
+
+    for (int i = 0; i < 200; i++) {
+        buf_add_str(&in, "BIG 200000\r\n");
+    }
+    ck_assert_int_eq(write(fd, buf_ptr(&in), buf_len(&in)), (ssize_t)buf_len(&in));
+    buf_reset(&in);
+    wait_count(&seen.closed, 1);
+    ck_assert_int_lt(seen.requests, 60);
+    (void)close(fd);
+}
+END_TEST
+
+START_TEST(one_client_does_not_starve_the_others)
+{
+    enum { MANY = 5000 };
+    int fd = client(_i);
+    int other = client(_i);
+    struct buf in = { 0 };
+    char got[7 * 64];
+    size_t len = 0;
+
+    for (int i = 0; i < MANY; i++) {
+        buf_add_str(&in, "PING\r\n");
+    }
+    ck_assert_int_eq(write(fd, buf_ptr(&in), buf_len(&in)), (ssize_t)buf_len(&in));
+    buf_reset(&in);
+    wait_count(&seen.requests, 1);
+    ck_assert_int_lt(seen.requests, MANY / 4);
+    raw_send(other, "PING\r\n");
+    expect(other, "+PONG\r\n");
+    ck_assert_int_lt(seen.requests, MANY / 2);
+    while (len < 7 * MANY) {
+        ssize_t n;
+
+        loop_until(&loop, is_readable, &fd);
+        n = recv(fd, got, sizeof(got), MSG_DONTWAIT);
+        ck_assert_int_gt(n, 0);
+        len += (size_t)n;
+    }
+    ck_assert_int_eq(seen.requests, MANY + 1);
+    (void)close(fd);
+    (void)close(other);
+}
+END_TEST
+
+/* A pipeline longer than the query buffer is no offence: it is read as it is run. */
+START_TEST(a_long_pipeline_is_read_as_it_is_run)
+{
+    enum { ROUNDS = 100, PER_ROUND = 1000 };
+    int fd = client(_i);
+    struct buf in = { 0 };
+    char trash[65536];
+    int sent = 0;
+
+    for (int i = 0; i < PER_ROUND; i++) {
+        buf_add_str(&in, "PING\r\n");
+    }
+    while (sent < ROUNDS * (int)buf_len(&in) || seen.requests < ROUNDS * PER_ROUND) {
+        size_t at = (size_t)sent % buf_len(&in);
+
+        if (sent < ROUNDS * (int)buf_len(&in)) {
+            ssize_t n = send(fd, buf_ptr(&in) + at, buf_len(&in) - at, MSG_DONTWAIT);
+
+            sent += n > 0 ? (int)n : 0;
+        }
+        (void)recv(fd, trash, sizeof(trash), MSG_DONTWAIT);
+        (void)uv_run(&loop.uv, UV_RUN_NOWAIT);
+        ck_assert_int_eq(seen.closed, 0);
+    }
+    buf_reset(&in);
+    (void)close(fd);
+}
+END_TEST
+
+START_TEST(clients_beyond_the_limit_are_told)
+{
+    struct net_limits limits = LIMITS;
+    struct net_stats stats;
+    int fds[3];
+
+    limits.max_clients = 2;
+    set_limits(limits);
+    fds[0] = client(_i);
+    fds[1] = client(_i);
+    fds[2] = _i == 0 ? raw_connect_tcp(AF_INET, port) : raw_connect_unix(path);
+    expect(fds[2], "-ERR max number of clients reached\r\n");
+    expect_end(fds[2]);
+    net_stats(net, &stats);
+    ck_assert_uint_eq(stats.refused, 1);
+    ck_assert_uint_eq(stats.open, 2);
+    (void)close(fds[0]);
+    wait_count(&seen.closed, 1);
+    fds[2] = client(_i);
+    raw_send(fds[2], "PING\r\n");
+    expect(fds[2], "+PONG\r\n");
+    (void)close(fds[1]);
+    (void)close(fds[2]);
+}
+END_TEST
+
+START_TEST(the_limit_of_open_files_is_not_run_into)
+{
+    struct rlimit files = { .rlim_cur = 64, .rlim_max = 64 };
+    int opened = 0;
+    int fd = -1;
+
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
+    set_limits(LIMITS);
+    /* Both ends are ours, so each connection costs two files. */
+    for (; opened < 15; opened++) {
+        fd = raw_connect_unix(path);
+        wait_count(&seen.opened, opened + 1);
+    }
+    raw_send(fd, "PING\r\n");
+    expect(fd, "+PONG\r\n");
+    files.rlim_cur = 47;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
+    set_limits(LIMITS);
+    fd = raw_connect_unix(path);
+    expect(fd, "-ERR max number of clients reached\r\n");
+    expect_end(fd);
+}
+END_TEST
+
+START_TEST(idle_conns_are_closed_and_busy_ones_are_not)
+{
+    struct net_limits limits = LIMITS;
+    int idle = client(_i);
+    int waiting;
+    struct conn_info info;
+
+    limits.idle_ms = 1000;
+    set_limits(limits);
+    conn_info(net_find(net, seen.last), &info);
+    waiting = client(_i);
+    raw_send(waiting, "WAIT\r\n");
+    wait_count(&seen.requests, 1);
+    net_tick(net, info.active_ms + 1000);
+    ck_assert_int_eq(seen.closed, 0);
+    seen.busy = true;
+    net_tick(net, info.active_ms + 100000);
+    ck_assert_int_eq(seen.closed, 0);
+    seen.busy = false;
+    net_tick(net, info.active_ms + 1001);
+    ck_assert_int_eq(seen.closed, 1);
+    net_tick(net, info.active_ms + 100000);
+    ck_assert_int_eq(seen.closed, 1);
+    expect_end(idle);
+    (void)close(waiting);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("net_limits");
+    TCase *tc = tcase_create("limits");
+
+    tcase_set_timeout(tc, 20);
+    tcase_add_checked_fixture(tc, net_fixture_open, net_fixture_close);
+    tcase_add_loop_test(tc, too_much_behind_a_suspended_request_closes, 0, 2);
+    tcase_add_loop_test(tc, a_request_larger_than_the_query_buffer_is_refused, 0, 2);
+    tcase_add_loop_test(tc, a_client_that_does_not_read_is_dropped, 0, 2);
+    tcase_add_loop_test(tc, replies_of_one_turn_cannot_pile_up_past_the_limit, 0, 2);
+    tcase_add_loop_test(tc, one_client_does_not_starve_the_others, 0, 2);
+    tcase_add_loop_test(tc, a_long_pipeline_is_read_as_it_is_run, 0, 2);
+    tcase_add_loop_test(tc, clients_beyond_the_limit_are_told, 0, 2);
+    tcase_add_test(tc, the_limit_of_open_files_is_not_run_into);
+    tcase_add_loop_test(tc, idle_conns_are_closed_and_busy_ones_are_not, 0, 2);
+    suite_add_tcase(s, tc);
+    return s;
+}
