@@ -33,7 +33,8 @@ struct cmd_env {
     struct net *net;
     void *ctx;                     /* for the functions below */
     uint64_t (*now_ms)(void *ctx); /* of this loop turn, CLOCK_BOOTTIME */
-    /* CONFIG: each key that the pattern matches; set: false with a static *reterr. */
+    /* CONFIG: each key that the pattern, in lower case, matches; the others: false with
+     * the whole error text behind "ERR " in reterr. */
     void (*config_each)(void *ctx, struct span pattern, config_pair_fn *fn, void *arg);
     /* `pairs` has 2 * `count` spans: key, value, key, value, ... All are set, or none.
      */

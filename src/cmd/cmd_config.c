@@ -71,7 +71,7 @@ void cmd_config_set(struct call *call)
     } else if (!call->cmd->env.config_set(call->cmd->env.ctx, call->argv + 2,
                                           (call->argc - 2) / 2, reason,
                                           sizeof(reason))) {
-        call_error(call, LATCHD_ERR, "CONFIG SET failed - %s", reason);
+        call_error(call, LATCHD_ERR, "%s", reason);
     } else {
         resp_simple(call->out, "OK");
     }
@@ -91,7 +91,7 @@ void cmd_config_rewrite(struct call *call)
     char reason[CONFIG_REASON_MAX] = "";
 
     if (!call->cmd->env.config_rewrite(call->cmd->env.ctx, reason, sizeof(reason))) {
-        call_error(call, LATCHD_ERR, "Rewriting config file: %s", reason);
+        call_error(call, LATCHD_ERR, "%s", reason);
     } else {
         resp_simple(call->out, "OK");
     }

@@ -254,7 +254,7 @@ bool config_set(struct config *c, const struct config_key *key, struct span valu
     }
 }
 
-void config_format(const struct config *c, const struct config_key *key, bool plain,
+void config_format(const struct config *c, const struct config_key *key,
                    struct buf *out)
 {
     const void *field = field_of(c, key);
@@ -265,8 +265,6 @@ void config_format(const struct config *c, const struct config_key *key, bool pl
         buf_add_str(out, key->choices[*(const uint64_t *)field]);
     } else if (key->type == KEY_GRACE && *(const int64_t *)field < 0) {
         buf_add_int(out, *(const int64_t *)field);
-    } else if (plain && key->type != KEY_OCTAL) {
-        format_number(KEY_COUNT, *(const uint64_t *)field, out);
     } else {
         format_number(key->type, *(const uint64_t *)field, out);
     }

@@ -97,8 +97,8 @@ void config_copy(struct config *to,
 /* One value, checked against its bounds. */
 bool config_set(struct config *c, const struct config_key *key, struct span value,
                 char *reterr, size_t room) __attribute__((warn_unused_result));
-/* The value as a user writes it ("30s"), or plain numbers for programs ("30000"). */
-void config_format(const struct config *c, const struct config_key *key, bool plain,
+/* The value as a user writes it: "30s". */
+void config_format(const struct config *c, const struct config_key *key,
                    struct buf *out);
 bool config_same(const struct config *a, const struct config *b,
                  const struct config_key *key);

@@ -10,7 +10,7 @@ static void add_key(const struct config *c, const struct config_key *key,
 {
     struct buf value = { 0 };
 
-    config_format(c, key, false, &value);
+    config_format(c, key, &value);
     buf_printf(out, "%s ", key->name);
     config_quote(buf_span(&value), key->type == KEY_WORDS, out);
     buf_add_str(out, "\n");

@@ -91,7 +91,7 @@ static const struct {
     { "CONFIG SET a 1 b",
       "-ERR wrong number of arguments for 'config|set' command\r\n" },
     { "CONFIG SET a 1", "+OK\r\n" },
-    { "CONFIG SET a 1 b 2", "-ERR CONFIG SET failed - 2 pairs refused\r\n" },
+    { "CONFIG SET a 1 b 2", "-ERR 2 pairs refused\r\n" },
     { "COMMAND GETKEYS LOCK a WAIT 5", "*1\r\n$1\r\na\r\n" },
     { "COMMAND GETKEYS MLOCK 2 a b WAIT 5", "*2\r\n$1\r\na\r\n$1\r\nb\r\n" },
     { "COMMAND GETKEYS MLOCK 9 a b",

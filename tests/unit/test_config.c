@@ -24,20 +24,20 @@ static const struct config_key *key_of(const char *name)
     return key;
 }
 
-static char *format(const char *name, bool plain)
+static char *format(const char *name)
 {
     struct buf out = { 0 };
     char *text;
 
-    config_format(&config, key_of(name), plain, &out);
+    config_format(&config, key_of(name), &out);
     text = xmemdup0(buf_span(&out).ptr, buf_len(&out));
     buf_reset(&out);
     return text;
 }
 
-static void expect(const char *name, bool plain, const char *want)
+static void expect(const char *name, const char *want)
 {
-    char *text = format(name, plain);
+    char *text = format(name);
 
     ck_assert_str_eq(text, want);
     free(text);
@@ -46,7 +46,7 @@ static void expect(const char *name, bool plain, const char *want)
 START_TEST(every_default_reads_as_it_is_written)
 {
     for (size_t i = 0; i < CONFIG_KEY_COUNT; i++) {
-        expect(CONFIG_KEYS[i].name, false, CONFIG_KEYS[i].def);
+        expect(CONFIG_KEYS[i].name, CONFIG_KEYS[i].def);
         ck_assert(config_is_default(&config, &CONFIG_KEYS[i]));
     }
 }
@@ -68,35 +68,35 @@ static const struct {
     const char *key;
     const char *value;
     const char *shown; /* NULL: refused */
-    const char *plain; /* or the reason */
+    const char *why;
 } CASES[] = {
-    { "port", "0", "0", "0" },
-    { "port", "65535", "65535", "65535" },
+    { "port", "0", "0", NULL },
+    { "port", "65535", "65535", NULL },
     { "port", "65536", NULL, "must be between 0 and 65535" },
     { "port", "-1", NULL, "must be a number" },
     { "port", "", NULL, "must be a number" },
-    { "PORT", "7000", "7000", "7000" },
-    { "redis-timeout", "1500", "1500ms", "1500" },
-    { "redis-timeout", "2m", "2m", "120000" },
+    { "PORT", "7000", "7000", NULL },
+    { "redis-timeout", "1500", "1500ms", NULL },
+    { "redis-timeout", "2m", "2m", NULL },
     { "redis-timeout", "9ms", NULL, "must be between 10ms and 10m" },
     { "redis-timeout", "1.5s", NULL,
       "must be milliseconds, or a number with ms, s, m, h or d" },
-    { "max-lease", "7d", "168h", "604800000" },
-    { "grace", "-1", "-1", "-1" },
-    { "grace", "0", "0", "0" },
-    { "grace", "5s", "5s", "5000" },
+    { "max-lease", "7d", "168h", NULL },
+    { "grace", "-1", "-1", NULL },
+    { "grace", "0", "0", NULL },
+    { "grace", "5s", "5s", NULL },
     { "grace", "-2", NULL,
       "must be milliseconds, or a number with ms, s, m, h or d, or -1" },
     { "grace", "25h", NULL, "must be between 0 and 24h, or -1" },
-    { "query-buffer-limit", "64kb", "64kb", "65536" },
-    { "query-buffer-limit", "65537", "65537", "65537" },
+    { "query-buffer-limit", "64kb", "64kb", NULL },
+    { "query-buffer-limit", "65537", "65537", NULL },
     { "query-buffer-limit", "2gb", NULL, "must be between 1kb and 1gb" },
-    { "unixsocketperm", "770", "770", "770" },
+    { "unixsocketperm", "770", "770", NULL },
     { "unixsocketperm", "8", NULL, "must be an octal number" },
     { "unixsocketperm", "1777", NULL, "must be between 0 and 777" },
-    { "log-level", "DEBUG", "debug", "debug" },
+    { "log-level", "DEBUG", "debug", NULL },
     { "log-level", "loud", NULL, "must be one of: debug info notice warning error" },
-    { "requirepass", "a b", "a b", "a b" },
+    { "requirepass", "a b", "a b", NULL },
     { "redis", "", NULL, "must not be empty" },
 };
 
@@ -108,10 +108,9 @@ START_TEST(values_are_checked_against_their_bounds)
 
     ck_assert_int_eq(ok, CASES[_i].shown != NULL);
     if (ok) {
-        expect(CASES[_i].key, false, CASES[_i].shown);
-        expect(CASES[_i].key, true, CASES[_i].plain);
+        expect(CASES[_i].key, CASES[_i].shown);
     } else {
-        ck_assert_str_eq(err, CASES[_i].plain);
+        ck_assert_str_eq(err, CASES[_i].why);
         ck_assert(config_is_default(&config, key));
     }
 }
