@@ -4,7 +4,6 @@
 #include "util/clock.h"
 #include "util/parse.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 struct cmd *cmd_new(const struct cmd_env *env, const struct cmd_limits *limits)
@@ -88,6 +87,16 @@ void cmd_on_close(void *ctx, struct conn *conn, bool unread)
 /* --- running a command -------------------------------------------------------------
  */
 
+/* Appends in upper case, as commands are written for people. */
+static void add_upper(struct buf *out, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        char ch = (char)(*text >= 'a' && *text <= 'z' ? *text - 'a' + 'A' : *text);
+
+        buf_add(out, &ch, 1);
+    }
+}
+
 /* Redis's words for a command that is not there. */
 static void reject_unknown(struct call *call)
 {
@@ -114,15 +123,13 @@ static void reject_unknown_sub(struct call *call, const struct command *containe
 {
     enum { SHOWN = 128 };
     struct span sub = call->argv[1];
-    char upper[COMMAND_NAME_MAX];
-    size_t i = 0;
+    struct buf upper = { 0 };
 
-    for (; container->name[i] != '\0'; i++) {
-        upper[i] = (char)(container->name[i] - 'a' + 'A');
-    }
-    upper[i] = '\0';
-    call_error(call, LATCHD_ERR, "unknown subcommand '%.*s'. Try %s HELP.",
-               (int)(sub.len < SHOWN ? sub.len : SHOWN), sub.ptr, upper);
+    add_upper(&upper, container->name);
+    call_error(call, LATCHD_ERR, "unknown subcommand '%.*s'. Try %.*s HELP.",
+               (int)(sub.len < SHOWN ? sub.len : SHOWN), sub.ptr, (int)buf_len(&upper),
+               buf_ptr(&upper));
+    buf_reset(&upper);
 }
 
 /* Finds the row; NULL: refused, and answered. */
@@ -278,26 +285,33 @@ struct call_ref call_wait(struct call *call)
     return (struct call_ref){ .conn = client->id, .call = client->call };
 }
 
+static void write_line(struct buf *out, struct buf *line)
+{
+    buf_add(line, "", 1);
+    resp_simple(out, buf_ptr(line));
+    buf_clear(line);
+}
+
 void call_help(struct call *call)
 {
     const char *full = call->command->name; /* container|help */
     const struct command *container =
         command_find(span_of(full, (size_t)(strchr(full, '|') - full)));
+    struct buf line = { 0 };
     size_t count;
     const struct command *subs = command_subs(container, &count);
 
     resp_array(call->out, 1 + 2 * count);
-    resp_simple(call->out, "<subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
+    add_upper(&line, container->name);
+    buf_add_str(&line, " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
+    write_line(call->out, &line);
     for (size_t i = 0; i < count; i++) {
-        char line[256];
-        size_t at = 0;
-
-        for (const char *p = command_short_name(&subs[i]); *p != '\0'; p++) {
-            line[at++] = (char)(*p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p);
-        }
-        (void)snprintf(line + at, sizeof(line) - at, " %s", subs[i].usage);
-        resp_simple(call->out, line);
-        (void)snprintf(line, sizeof(line), "    %s", subs[i].summary);
-        resp_simple(call->out, line);
+        add_upper(&line, command_short_name(&subs[i]));
+        buf_add_str(&line, subs[i].usage[0] == '\0' ? "" : " ");
+        buf_add_str(&line, subs[i].usage);
+        write_line(call->out, &line);
+        buf_printf(&line, "    %s", subs[i].summary);
+        write_line(call->out, &line);
     }
+    buf_reset(&line);
 }

@@ -36,8 +36,8 @@ struct cmd_env {
     /* CONFIG: each key that the pattern, in lower case, matches; the others: false with
      * the whole error text behind "ERR " in reterr. */
     void (*config_each)(void *ctx, struct span pattern, config_pair_fn *fn, void *arg);
-    /* `pairs` has 2 * `count` spans: key, value, key, value, ... All are set, or none.
-     */
+    /* `pairs` has 2 * `count` spans: key, value, key, value, ... All are set, or none,
+     * and then `reterr` is the text of the error reply. */
     bool (*config_set)(void *ctx, const struct span *pairs, size_t count, char *reterr,
                        size_t room);
     bool (*config_rewrite)(void *ctx, char *reterr, size_t room);
