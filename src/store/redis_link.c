@@ -1,0 +1,246 @@
+#include "store/redis_link.h"
+
+#include "store/redis_link_priv.h"
+#include "util/alloc.h"
+#include "util/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Errors of a server that cannot do what a link is for: the ops were not run, and the
+ * handshake finds out when it can again. */
+static const char *const USELESS[] = { "READONLY ", "LOADING ", "MASTERDOWN ",
+                                       "NOAUTH " };
+
+struct redis_call *link_push(struct redis_link *l, enum call_what what)
+{
+    struct redis_call *call = call_fifo_push(&l->open);
+
+    call->what = (uint8_t)what;
+    call->sent_us = clock_boot_us();
+    return call;
+}
+
+/* --- ready, and lost
+ * ------------------------------------------------------------------- */
+
+static bool is_same_server(const struct redis_link *l)
+{
+    return l->before.run_id[0] != '\0' &&
+           strcmp(l->before.run_id, l->server.run_id) == 0 &&
+           strcmp(l->before.replication_id, l->server.replication_id) == 0;
+}
+
+void link_become_ready(struct redis_link *l)
+{
+    struct call_fifo orphans = l->orphans;
+    bool same = is_same_server(l);
+    struct redis_call call;
+    char about[64];
+
+    (void)snprintf(about, sizeof(about), "version %s", l->server.version);
+    redis_conn_ready(l->conn, l->server.version[0] == '\0' ? "" : about);
+    l->stage = LINK_READY;
+    l->before = l->server;
+    l->client_before = l->client_id;
+    l->orphans = (struct call_fifo){ 0 };
+    l->ready_count++;
+    l->events->on_up(l->ctx, same);
+    while (call_fifo_pop(&orphans, &call)) {
+        l->events->on_reply(l->ctx, &call, NULL);
+    }
+    call_fifo_fini(&orphans);
+}
+
+static void on_lost(void *ctx)
+{
+    struct redis_link *l = ctx;
+    bool was_ready = l->stage == LINK_READY;
+    struct redis_call call;
+
+    while (call_fifo_pop(&l->open, &call)) {
+        if (call.what == CALL_OP) {
+            *call_fifo_push(&l->orphans) = call;
+        }
+    }
+    l->stage = LINK_DOWN;
+    l->loading = 0;
+    l->looking = false;
+    if (was_ready) {
+        l->events->on_down(l->ctx);
+    }
+}
+
+/* --- replies
+ * ------------------------------------------------------------------------------ */
+
+/* What a script ran into stands at the beginning, or (Redis < 7) inside a sentence. */
+static bool is_useless(const redisReply *reply)
+{
+    if (reply->type != REDIS_REPLY_ERROR) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof(USELESS) / sizeof(USELESS[0]); i++) {
+        if (strstr(reply->str, USELESS[i]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void on_op_reply(struct redis_link *l, const redisReply *reply)
+{
+    struct redis_call call;
+
+    if (is_useless(reply)) {
+        redis_conn_fail(l->conn, "%s", reply->str); /* the op becomes an orphan */
+        return;
+    }
+    (void)call_fifo_pop(&l->open, &call);
+    if (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "NOSCRIPT", 8) == 0) {
+        /* It did not run. Whoever asks again does so behind the scripts. */
+        link_load_scripts(l);
+        reply = NULL;
+    }
+    l->events->on_reply(l->ctx, &call, reply);
+}
+
+static void on_reply(void *ctx, const redisReply *reply)
+{
+    struct redis_link *l = ctx;
+    const struct redis_call *first = call_fifo_first(&l->open);
+    struct redis_call call;
+
+    if (first == NULL) {
+        redis_conn_fail(l->conn, "it answers what was not asked");
+        return;
+    }
+    if (first->what == CALL_OP) {
+        on_op_reply(l, reply);
+        return;
+    }
+    (void)call_fifo_pop(&l->open, &call);
+    if (link_on_own_reply(l, &call, reply)) {
+        redis_conn_flush(l->conn);
+    }
+}
+
+static void on_open(void *ctx)
+{
+    link_greet(ctx);
+}
+
+static void on_wake(void *ctx)
+{
+    struct redis_link *l = ctx;
+
+    l->events->on_wake(l->ctx);
+}
+
+static void on_tick(void *ctx)
+{
+    struct redis_link *l = ctx;
+    const struct redis_call *first = call_fifo_first(&l->open);
+
+    if (first != NULL) {
+        redis_conn_check_silence(l->conn, first->sent_us);
+    }
+    if ((l->stage == LINK_READY || l->stage == LINK_WAITING) && !l->looking) {
+        link_look_at_clock(l);
+    }
+}
+
+static const struct redis_conn_events CONN_EVENTS = {
+    .on_wake = on_wake,
+    .on_open = on_open,
+    .on_reply = on_reply,
+    .on_lost = on_lost,
+    .on_tick = on_tick,
+};
+
+/* --- for the store
+ * -------------------------------------------------------------------------- */
+
+struct redis_link *redis_link_new(const struct redis_link_setup *setup)
+{
+    struct redis_link *l = xcalloc(1, sizeof(*l));
+    struct redis_conn_setup conn = {
+        .io = setup->io,
+        .url = setup->url,
+        .module = "redis",
+        .timeout_ms = setup->timeout_ms,
+        .seed = setup->seed,
+        .events = &CONN_EVENTS,
+        .ctx = l,
+    };
+
+    l->url = setup->url;
+    l->events = setup->events;
+    l->ctx = setup->ctx;
+    l->timeout_ms = setup->timeout_ms;
+    l->conn = redis_conn_new(&conn);
+    return l;
+}
+
+void redis_link_start(struct redis_link *l)
+{
+    redis_conn_start(l->conn);
+}
+
+void redis_link_set_timeout(struct redis_link *l, uint64_t timeout_ms)
+{
+    l->timeout_ms = timeout_ms;
+    redis_conn_set_timeout(l->conn, timeout_ms);
+}
+
+struct buf *redis_link_call(struct redis_link *l, const struct op *op,
+                            uint64_t *ret_deadline_us)
+{
+    bool ready = l->stage == LINK_READY;
+    struct redis_call *call;
+
+    call = ready ? link_push(l, CALL_OP) : call_fifo_push(&l->orphans);
+    call->op_id = op->id;
+    call->op_kind = (uint8_t)op->kind;
+    call->item_count = (uint8_t)op->item_count;
+    if (!ready) {
+        return NULL;
+    }
+    call->deadline_us = redis_clock_at(&l->clock, call->sent_us) + l->timeout_ms * 1000;
+    *ret_deadline_us = call->deadline_us;
+    return redis_conn_out(l->conn);
+}
+
+void redis_link_flush(struct redis_link *l)
+{
+    redis_conn_flush(l->conn);
+}
+
+void redis_link_info(const struct redis_link *l, struct store_info *ret)
+{
+    ret->up = l->stage == LINK_READY;
+    (void)snprintf(ret->version, sizeof(ret->version), "%s", l->before.version);
+    (void)snprintf(ret->run_id, sizeof(ret->run_id), "%s", l->before.run_id);
+    (void)snprintf(ret->address, sizeof(ret->address), "%s",
+                   redis_conn_address(l->conn));
+    ret->reconnects = l->ready_count == 0 ? 0 : l->ready_count - 1;
+    ret->in_flight = l->open.count + l->orphans.count;
+    ret->clock_offset_us = l->clock.offset_us;
+    ret->round_trip_us = l->clock.round_trip_us;
+}
+
+void redis_link_close(struct redis_link *l)
+{
+    redis_conn_close(l->conn);
+    l->conn = NULL;
+}
+
+void redis_link_free(struct redis_link *l)
+{
+    if (l == NULL) {
+        return;
+    }
+    call_fifo_fini(&l->open);
+    call_fifo_fini(&l->orphans);
+    free(l);
+}

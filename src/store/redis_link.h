@@ -1,0 +1,54 @@
+/* redis_link: the command link to Redis, and what became of every op sent on it.
+ *
+ *   handshake (who are you, kill the link before this one, scripts) -> ready -> lost ->
+ * ...
+ *
+ * An op gets exactly one on_reply: with Redis's reply, or with NULL when it is unknown
+ * whether it ran. NULL comes only when no copy of it can run any more: after the link
+ * it was sent on has been killed on the server, or the server is another process, or
+ * Redis's clock has passed the deadline of the op. Events come from the loop only. */
+#ifndef LATCHD_STORE_REDIS_LINK_H
+#define LATCHD_STORE_REDIS_LINK_H
+
+#include "store/call_fifo.h"
+#include "store/redis_clock.h"
+#include "store/redis_conn.h"
+
+struct redis_link;
+
+struct redis_link_events {
+    void (*on_wake)(void *ctx);
+    void (*on_up)(void *ctx, bool same_server);
+    void (*on_down)(void *ctx);
+    void (*on_clock_jumped)(void *ctx);
+    void (*on_reply)(void *ctx, const struct redis_call *call, const redisReply *reply);
+};
+
+struct redis_link_setup {
+    struct io *io;
+    const struct store_url *url; /* outlives the link, as the events do */
+    uint64_t timeout_ms;
+    uint64_t seed;
+    const struct redis_link_events *events;
+    void *ctx;
+};
+
+struct redis_link *redis_link_new(const struct redis_link_setup *setup);
+void redis_link_start(struct redis_link *l);
+void redis_link_set_timeout(struct redis_link *l, uint64_t timeout_ms);
+
+/* Records an op as sent and returns where to write its command; NULL: there is no link,
+ * the op will be unknown when there is one. */
+struct buf *redis_link_call(struct redis_link *l, const struct op *op,
+                            uint64_t *ret_deadline_us);
+/* All that was written leaves in one write. */
+void redis_link_flush(struct redis_link *l);
+
+/* Fills what it knows of struct store_info. */
+void redis_link_info(const struct redis_link *l, struct store_info *ret);
+
+void redis_link_close(struct redis_link *l);
+/* After the loop has run out. */
+void redis_link_free(struct redis_link *l);
+
+#endif

@@ -1,0 +1,70 @@
+/* redis_link_priv: what redis_link.c (calls and their fate) and redis_link_setup.c (the
+ * handshake, the audit) share. For nobody else. */
+#ifndef LATCHD_STORE_REDIS_LINK_PRIV_H
+#define LATCHD_STORE_REDIS_LINK_PRIV_H
+
+#include "store/redis_link.h"
+
+enum call_what {
+    CALL_OP,
+    CALL_AUTH,
+    CALL_SELECT,
+    CALL_SET_NAME,
+    CALL_INFO_SERVER,
+    CALL_INFO_REPLICATION,
+    CALL_CLIENT_ID,
+    CALL_KILL,
+    CALL_LOAD,  /* item_count: which script */
+    CALL_TIME,  /* ends a stage of the handshake, or just looks at the clock */
+    CALL_AUDIT, /* item_count: which question */
+};
+
+enum link_stage {
+    LINK_DOWN,
+    LINK_GREETING,  /* who is it? */
+    LINK_PREPARING, /* old link killed, scripts loaded */
+    LINK_WAITING,   /* the old link could not be killed: until its ops are late */
+    LINK_READY,
+};
+
+struct server_id {
+    char run_id[48];
+    char replication_id[48];
+    char version[32];
+    bool is_replica;
+};
+
+struct redis_link {
+    struct redis_conn *conn;
+    const struct store_url *url;
+    const struct redis_link_events *events;
+    void *ctx;
+    uint64_t timeout_ms;
+    enum link_stage stage;
+    struct call_fifo open;    /* on this link */
+    struct call_fifo orphans; /* ops of links before */
+    struct redis_clock clock;
+    struct server_id server; /* of this link, as far as it has told */
+    struct server_id before; /* of the last one that was ready */
+    uint64_t client_id;      /* of this link; 0: not known */
+    uint64_t client_before;  /* of the last one that was ready, until it is killed */
+    bool kill_failed;
+    unsigned loading; /* SCRIPT LOADs open */
+    bool looking;     /* a heartbeat is open */
+    uint64_t ready_count;
+    char audited[48]; /* run id of the server that was */
+    bool has_aof;     /* so said its audit */
+};
+
+struct redis_call *link_push(struct redis_link *l, enum call_what what);
+
+/* Handshake. Both return false if they dropped the link. */
+void link_greet(struct redis_link *l);
+bool link_on_own_reply(struct redis_link *l, const struct redis_call *call,
+                       const redisReply *reply);
+void link_load_scripts(struct redis_link *l);
+void link_look_at_clock(struct redis_link *l);
+/* The last step of the handshake. */
+void link_become_ready(struct redis_link *l);
+
+#endif

@@ -1,0 +1,43 @@
+/* redis_sub: the pub/sub link, and which channels of lock names are wanted.
+ *
+ * A channel is `redisson_lock__channel:{N}`. What is asked in a loop turn leaves as one
+ * SUBSCRIBE and one UNSUBSCRIBE; after a loss all wanted channels are asked for again,
+ * a bounded number at a time. Events come from the loop only. */
+#ifndef LATCHD_STORE_REDIS_SUB_H
+#define LATCHD_STORE_REDIS_SUB_H
+
+#include "store/redis_conn.h"
+#include "util/span.h"
+
+struct redis_sub;
+
+struct redis_sub_events {
+    void (*on_wake)(void *ctx);
+    /* From now on no message of this name is missed; once for each redis_sub_add(), and
+     * after each loss. */
+    void (*on_subscribed)(void *ctx, struct span name);
+    /* The link is gone. */
+    void (*on_unsubscribed_all)(void *ctx);
+    void (*on_message)(void *ctx, struct span name);
+};
+
+struct redis_sub_setup {
+    struct io *io;
+    const struct store_url *url; /* outlives the link, as the events do */
+    uint64_t timeout_ms;
+    uint64_t seed;
+    const struct redis_sub_events *events;
+    void *ctx;
+};
+
+struct redis_sub *redis_sub_new(const struct redis_sub_setup *setup);
+void redis_sub_start(struct redis_sub *s);
+void redis_sub_set_timeout(struct redis_sub *s, uint64_t timeout_ms);
+void redis_sub_add(struct redis_sub *s, struct span name);
+void redis_sub_remove(struct redis_sub *s, struct span name);
+void redis_sub_flush(struct redis_sub *s);
+void redis_sub_close(struct redis_sub *s);
+/* After the loop has run out. */
+void redis_sub_free(struct redis_sub *s);
+
+#endif

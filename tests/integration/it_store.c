@@ -1,0 +1,402 @@
+/* The links of the store on a real Redis: what is lost, what comes back, what is said.
+ */
+#include "store_peer.h"
+
+#include "support/daemon.h"
+#include "support/runner.h"
+#include "support/scratch.h"
+
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { TIMEOUT = 3000, SHORT = 200 };
+
+static struct test_redis *redis;
+static struct peer *peer;
+
+static void teardown(void)
+{
+    if (peer != NULL) {
+        peer_close(peer);
+    }
+    redis_stop(redis);
+}
+
+static void open_up(uint64_t timeout_ms)
+{
+    redis = redis_start();
+    peer = peer_open_redis(redis, timeout_ms);
+    peer_await_count(peer, &peer->ups, 1);
+}
+
+START_TEST(ops_of_one_turn_leave_together_and_are_answered_in_order)
+{
+    struct store_info info;
+    char name[16];
+
+    open_up(TIMEOUT);
+    for (unsigned i = 0; i < 1000; i++) {
+        (void)snprintf(name, sizeof name, "n%u", i);
+        peer_acquire(peer, name, 1 + i);
+    }
+    peer_await_results(peer, 1000);
+    for (unsigned i = 0; i < 1000; i++) {
+        ck_assert_uint_eq(peer->result[i].id, 1 + i);
+        ck_assert_int_eq(peer->result[i].status, OP_OK);
+    }
+    store_info(peer->store, &info);
+    ck_assert(info.up);
+    ck_assert_uint_eq(info.calls, 1000);
+    ck_assert_uint_eq(info.in_flight, 0);
+    ck_assert_str_eq(info.version, "7.0.15");
+    ck_assert_uint_gt(info.round_trip_us, 0);
+    ck_assert_int_eq(redis_ask_int(redis, "DBSIZE"), 2000);
+}
+END_TEST
+
+START_TEST(a_port_works_as_well_and_a_database)
+{
+    char url[64];
+
+    redis = redis_start_with(true, NULL);
+    (void)snprintf(url, sizeof url, "redis://127.0.0.1:%d/3", redis_port(redis));
+    peer = peer_open(url, TIMEOUT);
+    peer_await_count(peer, &peer->ups, 1);
+    peer_acquire(peer, "n", 1);
+    peer_await_results(peer, 1);
+    ck_assert_int_eq(peer->result[0].status, OP_OK);
+    redis_expect(redis, "OK", "SELECT 3");
+    ck_assert_int_eq(redis_ask_int(redis, "EXISTS n"), 1);
+}
+END_TEST
+
+START_TEST(a_name_is_resolved)
+{
+    char url[64];
+
+    redis = redis_start_with(true, NULL);
+    (void)snprintf(url, sizeof url, "redis://localhost:%d", redis_port(redis));
+    peer = peer_open(url, TIMEOUT);
+    peer_await_count(peer, &peer->ups, 1);
+}
+END_TEST
+
+START_TEST(a_password_lets_in_and_a_wrong_one_is_tried_again)
+{
+    char url[256];
+
+    redis = redis_start();
+    redis_expect(redis, "OK", "ACL SETUSER u on >p@ss ~* &* +@all");
+    redis_expect(redis, "OK", "ACL SETUSER default off");
+    (void)snprintf(url, sizeof url, "unix://%s", redis_path(redis));
+    peer = peer_open(url, TIMEOUT);
+    peer_run_ms(peer, 300);
+    ck_assert_uint_eq(peer->ups, 0);
+    redis_expect(redis, "OK", "ACL SETUSER default on");
+    peer_await_count(peer, &peer->ups, 1);
+}
+END_TEST
+
+START_TEST(user_and_password_of_the_address_are_used)
+{
+    char url[256];
+
+    redis = redis_start_with(true, NULL);
+    redis_expect(redis, "OK", "ACL SETUSER u on >p@ss ~* &* +@all");
+    redis_expect(redis, "OK", "ACL SETUSER default off");
+    (void)snprintf(url, sizeof url, "redis://u:p%%40ss@127.0.0.1:%d",
+                   redis_port(redis));
+    peer = peer_open(url, TIMEOUT);
+    peer_await_count(peer, &peer->ups, 1);
+    peer_subscribe(peer, "n");
+    peer_await_count(peer, &peer->subscribed, 1);
+}
+END_TEST
+
+START_TEST(a_killed_redis_comes_back_as_another_server)
+{
+    open_up(TIMEOUT);
+    redis_pause(redis);
+    for (uint64_t id = 1; id <= 100; id++) {
+        peer_acquire(peer, "n", id);
+    }
+    peer_turn(peer);
+    redis_kill(redis);
+    peer_await_count(peer, &peer->downs, 1);
+    peer_run_ms(peer, 300);
+    ck_assert_uint_eq(peer->results, 0);
+    peer_acquire(peer, "m", 101); /* a race that the engine may lose */
+    redis_restart(redis);
+    peer_await_results(peer, 101);
+    ck_assert_uint_eq(peer->ups, 2);
+    ck_assert_uint_eq(peer->same_ups, 0);
+    for (size_t i = 0; i < 101; i++) {
+        ck_assert_uint_eq(peer->result[i].id, i + 1);
+        ck_assert_int_eq(peer->result[i].status, OP_UNKNOWN);
+        ck_assert_uint_eq(peer->result[i].ups, 2);
+    }
+    peer_acquire(peer, "n", 102);
+    peer_await_results(peer, 102);
+    ck_assert_int_eq(peer->result[101].status, OP_OK);
+}
+END_TEST
+
+START_TEST(H2_what_a_lost_link_left_open_never_runs_late)
+{
+    open_up(SHORT);
+    redis_pause(redis);
+    peer_acquire(peer, "n", 1);
+    peer_turn(peer);
+    peer_await_count(peer, &peer->downs, 1); /* silence */
+    peer_run_ms(peer, SHORT);
+    ck_assert_uint_eq(peer->results, 0);
+    redis_resume(redis);
+    peer_await_results(peer, 1);
+    ck_assert_int_eq(peer->result[0].status, OP_UNKNOWN);
+    ck_assert_uint_eq(peer->same_ups, 1);
+    ck_assert_uint_eq(peer->result[0].ups, 2);
+    /* It ran too late, or never. */
+    ck_assert_int_eq(redis_ask_int(redis, "EXISTS n latchd:fence:{n}"), 0);
+}
+END_TEST
+
+START_TEST(an_op_that_redis_reads_too_late_is_late)
+{
+    struct store_info info;
+
+    open_up(SHORT);
+    /* Redis is busy beyond the deadline, while the link is not silent long enough. */
+    store_set_timeout(peer->store, 100);
+    peer_acquire(peer, "n", 1);
+    redis_pause(redis);
+    peer_turn(peer);
+    store_set_timeout(peer->store, TIMEOUT);
+    peer_run_ms(peer, SHORT);
+    redis_resume(redis);
+    peer_await_results(peer, 1);
+    ck_assert_int_eq(peer->result[0].status, OP_LATE);
+    ck_assert_uint_eq(peer->downs, 0);
+    ck_assert_int_eq(redis_ask_int(redis, "DBSIZE"), 0);
+    store_info(peer->store, &info);
+    ck_assert_uint_eq(info.late, 1);
+}
+END_TEST
+
+/* Breaks our own connections to that port, as if the network had. */
+static void break_connections(int port)
+{
+    for (int fd = 3; fd < 64; fd++) {
+        struct sockaddr_in in = { 0 };
+        socklen_t len = sizeof in;
+
+        if (getpeername(fd, (struct sockaddr *)&in, &len) == 0 &&
+            in.sin_family == AF_INET && ntohs(in.sin_port) == port) {
+            (void)shutdown(fd, SHUT_RDWR);
+        }
+    }
+}
+
+/* Row 0: it may kill the link before; 1: it may not, and waits until what was open on
+ * it is late. */
+START_TEST(H2_a_broken_link_is_killed_or_outlived)
+{
+    static const char *const RIGHTS[] = { "+@all", "-client|kill" };
+    char url[256];
+    uint64_t sent, took;
+
+    redis = redis_start_with(true, NULL);
+    redis_expect(redis, "OK", "ACL SETUSER u on >p ~* &* +@all %s", RIGHTS[_i]);
+    (void)snprintf(url, sizeof url, "redis://u:p@127.0.0.1:%d", redis_port(redis));
+    peer = peer_open(url, 2000);
+    peer_await_count(peer, &peer->ups, 1);
+    redis_pause(redis);
+    sent = test_now_ms();
+    peer_acquire(peer, "n", 1);
+    peer_turn(peer);
+    break_connections(redis_port(redis));
+    peer_await_count(peer, &peer->downs, 1);
+    redis_resume(redis);
+    peer_await_results(peer, 1);
+    took = test_now_ms() - sent;
+    ck_assert_int_eq(peer->result[0].status, OP_UNKNOWN);
+    ck_assert_uint_eq(peer->same_ups, 1);
+    if (_i == 0) {
+        ck_assert_uint_lt(took, 2000);
+    } else {
+        ck_assert_uint_ge(took, 1990);
+    }
+}
+END_TEST
+
+START_TEST(a_refused_connection_is_tried_until_it_works)
+{
+    redis = redis_start();
+    redis_kill(redis);
+    peer = peer_open_redis(redis, TIMEOUT);
+    peer_run_ms(peer, 300);
+    ck_assert_uint_eq(peer->ups + peer->downs, 0);
+    redis_restart(redis);
+    peer_await_count(peer, &peer->ups, 1);
+}
+END_TEST
+
+START_TEST(a_server_that_never_answers_is_given_up)
+{
+    struct sockaddr_in in = { .sin_family = AF_INET,
+                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t len = sizeof in;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    char url[64];
+    int first, second;
+
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&in, sizeof in), 0);
+    ck_assert_int_eq(listen(fd, 16), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&in, &len), 0);
+    (void)snprintf(url, sizeof url, "redis://127.0.0.1:%d", ntohs(in.sin_port));
+    peer = peer_open(url, SHORT);
+    peer_run_ms(peer, 3 * SHORT);
+    first = accept(fd, NULL, NULL);
+    second = accept(fd, NULL, NULL);
+    ck_assert_int_ge(first, 0);
+    ck_assert_int_ge(second, 0);
+    peer_run_ms(peer, 3 * SHORT);
+    /* It has tried again meanwhile. */
+    ck_assert_int_ge(accept(fd, NULL, NULL), 0);
+    ck_assert_uint_eq(peer->ups, 0);
+    (void)close(first);
+    (void)close(second);
+    (void)close(fd);
+}
+END_TEST
+
+START_TEST(flushed_scripts_are_loaded_again)
+{
+    open_up(TIMEOUT);
+    redis_expect(redis, "OK", "SCRIPT FLUSH");
+    peer_acquire(peer, "n", 1);
+    peer_acquire(peer, "m", 2);
+    peer_await_results(peer, 2);
+    ck_assert_int_eq(peer->result[0].status, OP_UNKNOWN);
+    ck_assert_int_eq(peer->result[1].status, OP_UNKNOWN);
+    peer_acquire(peer, "n", 3);
+    peer_await_results(peer, 3);
+    ck_assert_int_eq(peer->result[2].status, OP_OK);
+    ck_assert_uint_eq(peer->downs, 0);
+}
+END_TEST
+
+START_TEST(what_redis_refuses_is_told_in_its_words)
+{
+    open_up(TIMEOUT);
+    redis_expect(redis, "OK", "SET n x");
+    peer_acquire(peer, "n", 1);
+    redis_expect(redis, "OK", "CONFIG SET maxmemory 1");
+    peer_acquire(peer, "m", 2);
+    peer_await_results(peer, 2);
+    ck_assert_int_eq(peer->result[0].status, OP_WRONGTYPE);
+    ck_assert_int_eq(peer->result[1].status, OP_ERROR);
+    ck_assert_ptr_nonnull(strstr(peer->result[1].text, "OOM"));
+}
+END_TEST
+
+START_TEST(a_master_that_became_a_replica_is_left_until_it_is_one_again)
+{
+    open_up(TIMEOUT);
+    redis_expect(redis, "OK", "REPLICAOF 127.0.0.1 1");
+    peer_acquire(peer, "n", 1);
+    peer_await_count(peer, &peer->downs, 1);
+    peer_run_ms(peer, 300);
+    ck_assert_uint_eq(peer->ups, 1);
+    redis_expect(redis, "OK", "REPLICAOF NO ONE");
+    peer_await_results(peer, 1);
+    ck_assert_int_eq(peer->result[0].status, OP_UNKNOWN);
+    ck_assert_uint_eq(peer->same_ups, 0); /* it may have missed something */
+}
+END_TEST
+
+START_TEST(a_close_in_any_state_leaves_nothing)
+{
+    redis = redis_start();
+    peer = peer_open_redis(redis, TIMEOUT);
+    for (int i = 0; i < _i; i++) {
+        peer_turn(peer);
+        peer_acquire(peer, "n", (uint64_t)i + 1);
+        peer_subscribe(peer, "n");
+    }
+}
+END_TEST
+
+static const struct {
+    const char *args[3];
+    const char *says;
+} AUDITS[] = {
+    { { "--maxmemory-policy", "allkeys-lru", NULL },
+      "maxmemory-policy is allkeys-lru" },
+    { { "--appendonly", "no", NULL }, "a restart of Redis loses all locks" },
+    { { "--appendonly", "yes", NULL }, NULL },
+};
+
+START_TEST(a_server_is_audited_once)
+{
+    char path[160], text[4096];
+    size_t len;
+    FILE *f;
+
+    redis = redis_start_with(false, AUDITS[_i].args);
+    scratch_path("stderr", ".log", path, sizeof path);
+    ck_assert_ptr_nonnull(freopen(path, "we", stderr));
+    peer = peer_open_redis(redis, TIMEOUT);
+    peer_await_count(peer, &peer->ups, 1);
+    (void)redis_ask_int(redis, "CLIENT KILL TYPE normal SKIPME yes");
+    peer_await_count(peer, &peer->ups, 2);
+    peer_acquire(peer, "n", 1); /* behind the audit */
+    peer_await_results(peer, 1);
+    (void)fflush(stderr);
+    f = fopen(path, "re");
+    ck_assert_ptr_nonnull(f);
+    len = fread(text, 1, sizeof text - 1, f);
+    (void)fclose(f);
+    text[len] = '\0';
+    if (AUDITS[_i].says == NULL) {
+        ck_assert_ptr_null(strstr(text, "loses all"));
+    } else {
+        const char *first = strstr(text, AUDITS[_i].says);
+
+        ck_assert_ptr_nonnull(first);
+        ck_assert_ptr_null(strstr(first + 1, AUDITS[_i].says));
+    }
+    (void)unlink(path);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("store");
+    TCase *tc = tcase_create("store");
+
+    tcase_add_checked_fixture(tc, NULL, teardown);
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, ops_of_one_turn_leave_together_and_are_answered_in_order);
+    tcase_add_test(tc, a_port_works_as_well_and_a_database);
+    tcase_add_test(tc, a_name_is_resolved);
+    tcase_add_test(tc, a_password_lets_in_and_a_wrong_one_is_tried_again);
+    tcase_add_test(tc, user_and_password_of_the_address_are_used);
+    tcase_add_test(tc, a_killed_redis_comes_back_as_another_server);
+    tcase_add_test(tc, H2_what_a_lost_link_left_open_never_runs_late);
+    tcase_add_test(tc, an_op_that_redis_reads_too_late_is_late);
+    tcase_add_loop_test(tc, H2_a_broken_link_is_killed_or_outlived, 0, 2);
+    tcase_add_test(tc, a_refused_connection_is_tried_until_it_works);
+    tcase_add_test(tc, a_server_that_never_answers_is_given_up);
+    tcase_add_test(tc, flushed_scripts_are_loaded_again);
+    tcase_add_test(tc, what_redis_refuses_is_told_in_its_words);
+    tcase_add_test(tc, a_master_that_became_a_replica_is_left_until_it_is_one_again);
+    tcase_add_loop_test(tc, a_close_in_any_state_leaves_nothing, 0, 12);
+    tcase_add_loop_test(tc, a_server_is_audited_once, 0, 3);
+    suite_add_tcase(s, tc);
+    return s;
+}

@@ -1,0 +1,135 @@
+/* The pub/sub link of the store on a real Redis. */
+#include "store_peer.h"
+
+#include "support/runner.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { TIMEOUT = 3000, SHORT = 200 };
+
+static struct test_redis *redis;
+static struct peer *peer;
+
+static void teardown(void)
+{
+    if (peer != NULL) {
+        peer_close(peer);
+    }
+    redis_stop(redis);
+}
+
+static void open_up(uint64_t timeout_ms)
+{
+    redis = redis_start();
+    peer = peer_open_redis(redis, timeout_ms);
+    peer_await_count(peer, &peer->ups, 1);
+}
+
+START_TEST(messages_come_under_the_name)
+{
+    open_up(TIMEOUT);
+    peer_subscribe(peer, "n");
+    peer_subscribe(peer, "my:{t}:x");
+    peer_await_count(peer, &peer->subscribed, 2);
+    ck_assert_int_eq(redis_ask_int(redis, "PUBLISH redisson_lock__channel:{n} 0"), 1);
+    peer_await_count(peer, &peer->messages, 1);
+    ck_assert_str_eq(peer->last_name, "n");
+    ck_assert_int_eq(redis_ask_int(redis, "PUBLISH redisson_lock__channel:my:{t}:x 0"),
+                     1);
+    peer_await_count(peer, &peer->messages, 2);
+    ck_assert_str_eq(peer->last_name, "my:{t}:x");
+
+    peer_acquire(peer, "n", 1);
+    peer_release(peer, "n", 2);
+    peer_await_count(peer, &peer->messages, 3);
+}
+END_TEST
+
+START_TEST(the_last_wish_counts_however_fast_it_changes)
+{
+    open_up(TIMEOUT);
+    for (int i = 0; i < 50; i++) {
+        unsigned before = peer->subscribed;
+
+        peer_subscribe(peer, "n");
+        if (i % 2 == 0) {
+            store_end_turn(peer->store);
+        }
+        peer_unsubscribe(peer, "n");
+        if (i % 3 == 0) {
+            store_end_turn(peer->store);
+        }
+        peer_subscribe(peer, "n");
+        peer_await_count(peer, &peer->subscribed, before + 1);
+        ck_assert_int_eq(redis_ask_int(redis, "PUBLISH redisson_lock__channel:{n} 0"),
+                         1);
+        peer_unsubscribe(peer, "n");
+    }
+    peer_run_ms(peer, 50);
+    ck_assert_int_eq(redis_ask_int(redis, "PUBLISH redisson_lock__channel:{n} 0"), 0);
+}
+END_TEST
+
+START_TEST(names_that_share_a_channel_are_told_apart)
+{
+    open_up(TIMEOUT);
+    peer_subscribe(peer, "n");
+    peer_subscribe(peer, "{n}");
+    peer_await_count(peer, &peer->subscribed, 2);
+    ck_assert_int_eq(redis_ask_int(redis, "PUBLISH redisson_lock__channel:{n} 0"), 1);
+    peer_await_count(peer, &peer->messages, 2);
+    peer_unsubscribe(peer, "{n}");
+    peer_run_ms(peer, 20);
+    ck_assert_int_eq(redis_ask_int(redis, "PUBLISH redisson_lock__channel:{n} 0"), 1);
+    peer_await_count(peer, &peer->messages, 3);
+    ck_assert_str_eq(peer->last_name, "n");
+}
+END_TEST
+
+START_TEST(all_channels_come_back_after_a_loss)
+{
+    char name[16];
+
+    open_up(TIMEOUT);
+    for (unsigned i = 0; i < 10000; i++) {
+        (void)snprintf(name, sizeof name, "n%u", i);
+        peer_subscribe(peer, name);
+    }
+    peer_await_count(peer, &peer->subscribed, 10000);
+    ck_assert_int_eq(redis_ask_int(redis, "CLIENT KILL TYPE pubsub"), 1);
+    peer_await_count(peer, &peer->unsubscribed, 1);
+    peer_await_count(peer, &peer->subscribed, 20000);
+    ck_assert_int_eq(redis_ask_int(redis, "PUBLISH redisson_lock__channel:{n9999} 0"),
+                     1);
+    peer_await_count(peer, &peer->messages, 1);
+}
+END_TEST
+
+START_TEST(a_silent_pubsub_link_is_dropped)
+{
+    open_up(SHORT);
+    peer_subscribe(peer, "n");
+    peer_await_count(peer, &peer->subscribed, 1);
+    redis_pause(redis);
+    peer_await_count(peer, &peer->unsubscribed, 1);
+    redis_resume(redis);
+    peer_await_count(peer, &peer->subscribed, 2);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("store_sub");
+    TCase *tc = tcase_create("store_sub");
+
+    tcase_add_checked_fixture(tc, NULL, teardown);
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, messages_come_under_the_name);
+    tcase_add_test(tc, the_last_wish_counts_however_fast_it_changes);
+    tcase_add_test(tc, names_that_share_a_channel_are_told_apart);
+    tcase_add_test(tc, all_channels_come_back_after_a_loss);
+    tcase_add_test(tc, a_silent_pubsub_link_is_dropped);
+    suite_add_tcase(s, tc);
+    return s;
+}
