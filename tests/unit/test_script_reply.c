@@ -1,0 +1,133 @@
+#include "store/command.h"
+#include "store/script_call.h"
+#include "support/runner.h"
+
+#include <string.h>
+
+/* Reads `text` as Redis would send it, gives it to script_reply(). */
+static enum op_status reply_status(const char *text, enum op_kind kind,
+                                   size_t item_count, struct script_result *ret)
+{
+    redisReader *reader = redisReaderCreate();
+    enum op_status status;
+    void *reply = NULL;
+
+    ck_assert_int_eq(redisReaderFeed(reader, text, strlen(text)), REDIS_OK);
+    ck_assert_int_eq(redisReaderGetReply(reader, &reply), REDIS_OK);
+    ck_assert_ptr_nonnull(reply);
+    script_reply(reply, kind, item_count, ret);
+    status = ret->result.status;
+    script_result_fini(ret);
+    freeReplyObject(reply);
+    redisReaderFree(reader);
+    return status;
+}
+
+static const struct {
+    const char *text;
+    enum op_kind kind;
+} GARBLED[] = {
+    { "$-1\r\n", OP_ACQUIRE },
+    { "+OK\r\n", OP_ACQUIRE },
+    { "$2\r\nOK\r\n", OP_ACQUIRE },
+    { "$5\r\nFREED\r\n", OP_ACQUIRE },
+    { "$4\r\nWHAT\r\n", OP_RELEASE },
+    { ":0\r\n", OP_ACQUIRE },
+    { ":-1\r\n", OP_ACQUIRE },
+    { ":9007199254740993\r\n", OP_ACQUIRE },
+    { ":7\r\n", OP_RENEW },
+    { ":7\r\n", OP_ATTACH },
+    { "*0\r\n", OP_ACQUIRE },
+    { "*-1\r\n", OP_ACQUIRE },
+    { "*1\r\n:1\r\n", OP_ACQUIRE },
+    { "*1\r\n$2\r\nOK\r\n", OP_ACQUIRE },
+    { "*4\r\n$2\r\nOK\r\n:0\r\n:1\r\n:0\r\n", OP_ACQUIRE },
+    { "*4\r\n$2\r\nOK\r\n$1\r\n7\r\n:1\r\n:0\r\n", OP_ACQUIRE },
+    { "*1\r\n$4\r\nBUSY\r\n", OP_ACQUIRE },
+    { "*2\r\n$5\r\nENDED\r\n:1\r\n", OP_RELEASE },
+    { "*3\r\n$5\r\nENDED\r\n:1\r\n:-1\r\n", OP_RELEASE },
+    { "*6\r\n$2\r\nOK\r\n:0\r\n:0\r\n:1\r\n:0\r\n:0\r\n", OP_RELEASE },
+    { "*2\r\n$2\r\nOK\r\n:0\r\n", OP_RENEW },
+    { "*3\r\n$2\r\nOK\r\n:0\r\n:5\r\n", OP_RENEW },
+    { "*3\r\n$2\r\nOK\r\n:0\r\n*0\r\n", OP_RENEW },
+    { "*4\r\n$2\r\nOK\r\n:1\r\n:1\r\n$1\r\nf\r\n", OP_ATTACH },
+    { "*2\r\n$2\r\nOK\r\n:-2\r\n", OP_INSPECT },
+    { "*4\r\n$2\r\nOK\r\n:1\r\n$0\r\n\r\n$1\r\nf\r\n", OP_INSPECT },
+};
+
+START_TEST(a_garbled_reply_is_an_error)
+{
+    struct script_result r;
+
+    ck_assert_msg(reply_status(GARBLED[_i].text, GARBLED[_i].kind, 2, &r) == OP_ERROR,
+                  "%s", GARBLED[_i].text);
+    ck_assert_uint_gt(r.result.text.len, 0);
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    enum op_status status;
+} ERRORS[] = {
+    { "-ERR x\r\n", OP_ERROR },
+    { "-WRONGTYPE Operation against a key\r\n", OP_WRONGTYPE },
+    { "-ERR Error running script: @user_script:7: WRONGTYPE Operation against\r\n",
+      OP_WRONGTYPE },
+    { "-NOPERM this user has no permissions\r\n", OP_ERROR },
+};
+
+START_TEST(errors_of_redis_are_told_apart)
+{
+    struct script_result r;
+
+    ck_assert_int_eq(reply_status(ERRORS[_i].text, OP_ACQUIRE, 0, &r),
+                     ERRORS[_i].status);
+}
+END_TEST
+
+START_TEST(short_replies_are_what_happens_most)
+{
+    struct script_result r;
+
+    ck_assert_int_eq(reply_status(":1763711554001234\r\n", OP_ACQUIRE, 0, &r), OP_OK);
+    ck_assert_uint_eq(r.result.token, UINT64_C(1763711554001234));
+    ck_assert_int_eq(r.result.count, 1);
+    ck_assert_int_eq(reply_status(":7\r\n", OP_RELEASE, 0, &r), OP_OK);
+    ck_assert(r.result.moved && !r.result.freed);
+    ck_assert_int_eq(reply_status("$5\r\nFREED\r\n", OP_RELEASE, 0, &r), OP_OK);
+    ck_assert(r.result.freed && !r.result.moved);
+    ck_assert_int_eq(reply_status("$4\r\nLATE\r\n", OP_RENEW, 2, &r), OP_LATE);
+}
+END_TEST
+
+START_TEST(commands_are_written_word_by_word)
+{
+    struct buf out = { 0 };
+
+    command_begin(&out, 5);
+    command_word(&out, SPAN("SET"));
+    command_uint(&out, UINT64_MAX);
+    command_uint(&out, 0);
+    command_key(&out, "p:", SPAN("n"), SPAN(":s"));
+    command_key(&out, "p:", SPAN("a{b"), SPAN_NONE);
+    buf_add(&out, "", 1);
+    ck_assert_str_eq(buf_ptr(&out), "*5\r\n$3\r\nSET\r\n$20\r\n18446744073709551615\r\n"
+                                    "$1\r\n0\r\n$7\r\np:{n}:s\r\n$5\r\np:a{b\r\n");
+    buf_reset(&out);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("script_reply");
+    TCase *tc = tcase_create("script_reply");
+
+    tcase_add_loop_test(tc, a_garbled_reply_is_an_error, 0,
+                        (int)(sizeof(GARBLED) / sizeof(GARBLED[0])));
+    tcase_add_loop_test(tc, errors_of_redis_are_told_apart, 0,
+                        (int)(sizeof(ERRORS) / sizeof(ERRORS[0])));
+    tcase_add_test(tc, short_replies_are_what_happens_most);
+    tcase_add_test(tc, commands_are_written_word_by_word);
+    suite_add_tcase(s, tc);
+    return s;
+}
