@@ -114,6 +114,9 @@ void call_send(struct locks *l, struct call *c)
     };
     op->lease_ms = w->lease_ms;
     op->exact = c->kind == CALL_RENEW && c->lease_ms != 0;
+    if (op->exact && c->lock->hold != NULL && c->lock->hold->kind != OWNER_NAMED) {
+        hold_cut(l, c->lock->hold, w->id, w->lease_ms);
+    }
 }
 
 void call_regrant(struct locks *l, struct entry *e, const struct lock_req *req)
@@ -127,7 +130,9 @@ void call_regrant(struct locks *l, struct entry *e, const struct lock_req *req)
     };
     struct call *c = call_new(l, CALL_REGRANT, e->hold->lock, &as);
 
-    timer_stop(l, &e->timer); /* KEEP is over: the client is there */
+    if (e->kept) {
+        timer_stop(l, &e->timer); /* KEEP is over: the client is there */
+    }
     call_send(l, c);
 }
 
@@ -149,7 +154,7 @@ static struct entry *adopt(struct locks *l, struct lock *lock, struct work *w,
         h = hold_new(l, lock, r->owner, kind, r->token);
     }
     h->keeper_key = h->keeper_key || kind != OWNER_NAMED;
-    hold_confirm(l, h, w->sent, w->lease_ms);
+    hold_confirm(l, h, w->id, (struct asked){ w->sent, w->lease_ms });
     e = hold_find_entry(h, r->entry);
     if (e == NULL) {
         struct span id = kind == OWNER_ID
@@ -198,10 +203,8 @@ static void attached(struct locks *l, struct work *w, const struct op_result *r)
     e->fixed = c->lease_ms != 0;
     if (e->fixed) {
         e->until = hold_vouch_until(w->sent, c->lease_ms);
-        if (e->hold->kind != OWNER_NAMED) {
+        if (e->hold->kind != OWNER_NAMED && c->kind == CALL_RENEW) {
             e->hold->until = e->until;
-        } else {
-            timer_set(l, &e->timer, TIMER_ENTRY, e->until);
         }
     }
     a = entry_attach(l, e, c->session);
@@ -241,6 +244,9 @@ void attach_done(struct locks *l, struct work *w, const struct op_result *r)
     struct call *c = w->call;
     struct lock *lock = w->lock;
 
+    if (lock->hold != NULL && (c == NULL || r->status != OP_OK)) {
+        hold_cut_failed(l, lock->hold, w->id);
+    }
     if (c == NULL) {
         work_free(l, w); /* the client has left: the lease it was given ends it */
         return;

@@ -22,10 +22,13 @@ struct attach *entry_attach(struct locks *l, struct entry *e, struct session *s)
     list_append(&e->attaches, &a->in_entry);
     list_prepend(&s->attaches, &a->in_session); /* the newest is looked for most */
     e->hold->attached++;
+    /* Grace and KEEP are over: somebody is there. */
     e->kept = false;
-    if (!e->fixed) {
-        timer_stop(l, &e->timer); /* grace and KEEP are over: somebody is there */
-        e->hold->exact_ms = 0;
+    e->hold->exact_ms = 0;
+    if (e->fixed && e->hold->kind == OWNER_NAMED) {
+        timer_set(l, &e->timer, TIMER_ENTRY, e->until);
+    } else {
+        timer_stop(l, &e->timer);
     }
     return a;
 }

@@ -71,12 +71,17 @@ struct entry *hold_add_entry(struct locks *l, struct hold *h, struct want *want)
     return e;
 }
 
-void hold_confirm(struct locks *l, struct hold *h, uint64_t sent, uint64_t lease_ms)
+void hold_confirm(struct locks *l, struct hold *h, uint64_t op_id, struct asked asked)
 {
-    uint64_t until = hold_vouch_until(sent, lease_ms);
+    uint64_t until = hold_vouch_until(asked.at, asked.lease_ms);
 
-    if (sent > h->confirmed) {
-        h->confirmed = sent;
+    if (op_id >= h->cut_op) {
+        h->cut_op = 0; /* it has run, and this confirms what came of it */
+    } else if (until > h->cut_until) {
+        until = h->cut_until;
+    }
+    if (asked.at > h->confirmed) {
+        h->confirmed = asked.at;
     }
     if (until > h->until) {
         h->until = until;
@@ -85,12 +90,21 @@ void hold_confirm(struct locks *l, struct hold *h, uint64_t sent, uint64_t lease
     hold_schedule(l, h);
 }
 
-void hold_cut(struct locks *l, struct hold *h, uint64_t lease_ms)
+void hold_cut(struct locks *l, struct hold *h, uint64_t op_id, uint64_t lease_ms)
 {
-    uint64_t until = hold_vouch_until(l->now, lease_ms);
+    h->cut_op = op_id;
+    h->cut_until = hold_vouch_until(l->now, lease_ms);
+    if (h->cut_until < h->until) {
+        h->until = h->cut_until;
+        hold_schedule(l, h);
+    }
+}
 
-    if (until < h->until) {
-        h->until = until;
+void hold_cut_failed(struct locks *l, struct hold *h, uint64_t op_id)
+{
+    if (h->cut_op == op_id) {
+        h->cut_op = 0;
+        renew_want(l, h);
         hold_schedule(l, h);
     }
 }

@@ -114,11 +114,13 @@ struct hold *hold_new(struct locks *l, struct lock *lock, struct span field,
                       enum owner_kind kind, uint64_t token);
 struct entry *hold_add_entry(struct locks *l, struct hold *h, struct want *want);
 struct entry *hold_find_entry(const struct hold *h, struct span entry);
-/* Confirmed by an op sent at `sent`, with that lease from then on. */
-void hold_confirm(struct locks *l, struct hold *h, uint64_t sent, uint64_t lease_ms);
-/* An op that may cut its lease to that is about to be sent: from now on no more than
- * that is vouched for, whatever becomes of the op. */
-void hold_cut(struct locks *l, struct hold *h, uint64_t lease_ms);
+/* Confirmed by op `op_id`, with the lease that it asked for. */
+void hold_confirm(struct locks *l, struct hold *h, uint64_t op_id, struct asked asked);
+/* Op `op_id`, about to be sent, may cut the lease to that: from now on no more is
+ * vouched for, whatever becomes of the op, until it or a later one is confirmed. */
+void hold_cut(struct locks *l, struct hold *h, uint64_t op_id, uint64_t lease_ms);
+/* That op did not run, or nobody knows: the wanted lease is asked for again. */
+void hold_cut_failed(struct locks *l, struct hold *h, uint64_t op_id);
 void hold_uncertain(struct locks *l, struct hold *h);
 /* Gone without our doing: tell everybody, then forget it. */
 void hold_lost(struct locks *l, struct hold *h);

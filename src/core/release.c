@@ -263,6 +263,8 @@ static void released(struct locks *l, struct lock *lock, struct duty *d, struct 
         lock->moves++;
         l->stats.handovers++;
         take_granted(l, lock, want, waiter, r, asked);
+    } else if (waiter != NULL && !r->freed && (waiter->once || waiter->expiring)) {
+        waiter_end_null(l, waiter, true); /* its owner has more entries: still held */
     }
     want_unref(want);
 }

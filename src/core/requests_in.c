@@ -99,22 +99,14 @@ static void wait_again(struct locks *l, struct waiter *w, const struct lock_req 
     start(l, w);
 }
 
-/* The same ID again, after it was granted. */
+/* The same ID again, after it was granted. Redis is asked even so: the request may have
+ * been ended through another daemon. */
 static void grant_again(struct locks *l, struct entry *e, const struct lock_req *req)
 {
-    struct hold *h = e->hold;
-    bool plenty =
-        hold_certain(l, h) && (h->until - l->now) * 2 >= want_lease(l, e->want);
-
     if (e->ending) {
         say_error(l, req->from, LOCK_NOTHELD, TEXT_OVER);
-    } else if (e->kept || !plenty) {
-        call_regrant(l, e, req);
     } else {
-        struct attach *a = entry_attach(l, e, session_get(l, req->from.conn));
-
-        hold_schedule(l, h);
-        say_token(l, req->from, h->token, a->grant);
+        call_regrant(l, e, req);
     }
 }
 
@@ -274,8 +266,10 @@ void locks_unlock(struct locks *l, const struct hold_req *req)
     struct lock *lock = lock_get(l, req->name);
     struct entry *e;
 
-    if (r != NULL && r->over_at != NEVER) {
-        if (r->answer >= 0 && l->now - r->over_at <= LATCHD_UNLOCK_AGAIN_MS) {
+    /* Only an UNLOCK that was answered here is final: a request that was lost or given
+     * up here may still hold, through another daemon. */
+    if (r != NULL && r->over_at != NEVER && r->answer >= 0) {
+        if (l->now - r->over_at <= LATCHD_UNLOCK_AGAIN_MS) {
             say_int(l, req->from, r->answer);
         } else {
             say_error(l, req->from, LOCK_NOTHELD, TEXT_OVER);
@@ -314,9 +308,6 @@ void locks_renew(struct locks *l, const struct hold_req *req)
     if (e != NULL && e->ending && !entry_rescue(l, e)) {
         say_error(l, req->from, LOCK_NOTHELD, TEXT_ENDING);
     } else {
-        if (e != NULL && req->lease_ms != 0 && e->hold->kind != OWNER_NAMED) {
-            hold_cut(l, e->hold, req->lease_ms);
-        }
         call_send(l, call_new(l, CALL_RENEW, lock, &as));
     }
     locks_settle(l);

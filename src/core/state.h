@@ -26,7 +26,7 @@
 
 enum {
     NEVER = 0,
-    TICK_MS = 20,           /* what "one scheduling tick" may be */
+    TICK_MS = 50,           /* what "one scheduling tick" may be */
     LOCKS_STALL_MS = 1000,  /* standing still for longer makes holds uncertain */
     PULSE_MS = 500,         /* how often stalls are looked for while there are holds */
     SUB_LINGER_MS = 1000,   /* a channel is kept for the next waiter for this long */
@@ -125,6 +125,8 @@ struct hold {
     uint64_t due;        /* next renewal or check */
     uint64_t fence_at;   /* when the fence key's TTL was last raised */
     uint64_t not_before; /* Redis refused: no renewal before this */
+    uint64_t cut_op;     /* an op in flight that may cut its lease; 0: none */
+    uint64_t cut_until;  /* what may be vouched for until that is settled */
     uint64_t exact_ms;   /* grace: the TTL to set, not only to raise; 0: none */
     struct work *renewal;
     size_t renewal_slot;

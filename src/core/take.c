@@ -163,7 +163,7 @@ static struct entry *record(struct locks *l, struct lock *lock, struct want *wan
         say_notice(l, NOTICE_GRANTED, h);
     }
     h->keeper_key = h->keeper_key || (r->attached && want->kind != OWNER_NAMED);
-    hold_confirm(l, h, asked.at, asked.lease_ms);
+    hold_confirm(l, h, r->id, asked);
     return hold_add_entry(l, h, want);
 }
 

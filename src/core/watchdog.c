@@ -4,7 +4,10 @@
 
 void renew_want(struct locks *l, struct hold *h)
 {
-    if (h->renewal == NULL && list_empty(&h->in_due) && hold_lease(l, h) != 0) {
+    bool cut =
+        h->cut_op != 0; /* by a RENEW LEASE in flight, that is not to be undone */
+
+    if (h->renewal == NULL && !cut && list_empty(&h->in_due) && hold_lease(l, h) != 0) {
         list_append(&l->due, &h->in_due);
     }
 }
@@ -66,7 +69,7 @@ static void send_batch(struct locks *l)
             continue;
         }
         if (h->exact_ms != 0) {
-            hold_cut(l, h, lease_ms);
+            hold_cut(l, h, w->id, lease_ms);
         }
         fill_item(l, &items[count], h, lease_ms);
         h->renewal = w;
@@ -128,7 +131,10 @@ static void confirmed(struct locks *l, struct work *w, struct hold *h,
         h->exact_ms = 0;
     }
     lock_seen(l, h->lock, w->id, (int64_t)lease_ms);
-    hold_confirm(l, h, w->sent, lease_ms);
+    hold_confirm(l, h, w->id, (struct asked){ w->sent, lease_ms });
+    if (hold_lease(l, h) > lease_ms + RENEW_SLOT_MS) {
+        renew_want(l, h); /* it was cut, and meanwhile somebody has come back */
+    }
     lock_touch(l, h->lock);
 }
 
@@ -144,6 +150,7 @@ void renew_done(struct locks *l, struct work *w, const struct op_result *r)
         w->holds[i] = NULL;
         h->renewal = NULL;
         if (r->status != OP_OK || i >= r->item_count) {
+            hold_cut_failed(l, h, w->id);
             if (r->status == OP_ERROR) {
                 h->not_before = l->now + ERROR_PAUSE_MS;
             } else {

@@ -114,6 +114,26 @@ START_TEST(a_release_hands_over_in_the_same_op)
 }
 END_TEST
 
+START_TEST(a_wait_that_ended_during_a_release_that_left_entries_is_null)
+{
+    struct lock_req as_owner = { .owner = SPAN("o") };
+
+    engine_lock(&e, 1, "job", as_owner);
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    engine_answer(&e, &op,
+                  (struct op_result){ .status = OP_OK, .token = 100, .count = 2 });
+    (void)engine_hears(&e, 1, REPLY_TOKEN);
+    engine_lock(&e, 2, "job", WAIT(4));
+    engine_unlock(&e, 1, "job", (struct hold_req){ .owner = SPAN("o") });
+    engine_take_op(&e, OP_RELEASE, &op);
+    engine_pass(&e, 10);
+    engine_hears_nothing(&e);
+    engine_answer(&e, &op, (struct op_result){ .status = OP_OK, .count = 1 });
+    (void)engine_hears(&e, 1, REPLY_INT);
+    (void)engine_hears(&e, 2, REPLY_NULL);
+}
+END_TEST
+
 START_TEST(a_waiter_that_left_during_the_hand_over_passes_it_on)
 {
     hold_job();
@@ -269,6 +289,7 @@ Suite *test_suite(void)
     tcase_add_test(
         tc, without_any_message_the_head_asks_when_the_ttl_ends_and_at_each_recheck);
     tcase_add_test(tc, a_release_hands_over_in_the_same_op);
+    tcase_add_test(tc, a_wait_that_ended_during_a_release_that_left_entries_is_null);
     tcase_add_test(tc, a_waiter_that_left_during_the_hand_over_passes_it_on);
     tcase_add_test(tc,
                    a_hand_over_with_unknown_outcome_is_repeated_with_the_same_claim);
