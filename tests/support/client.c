@@ -133,7 +133,8 @@ void client_send_args(struct client *c, size_t count, const char *const *args,
     buf_reset(&out);
 }
 
-static void send_format(struct client *c, const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static void
+send_format(struct client *c, const char *fmt, va_list ap)
 {
     const char *words[WORDS_MAX];
     char line[4096];

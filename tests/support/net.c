@@ -106,6 +106,7 @@ static void on_check(uv_check_t *handle)
 
 void net_fixture_open(void)
 {
+    seen = (struct net_seen){ 0 };
     loop_open(&loop);
     scratch_path("net", ".sock", path, sizeof(path));
     net = net_new(&loop.io, &LIMITS, &HANDLER);

@@ -86,7 +86,8 @@ void expect_elapsed(uint64_t start, uint64_t at_least, uint64_t at_most)
 
 /* --- looks into Redis ------------------------------------------------------------- */
 
-static redisReply *peek(const char *fmt, va_list ap)
+__attribute__((format(printf, 1, 0))) static redisReply *peek(const char *fmt,
+                                                              va_list ap)
 {
     char line[1024];
     redisReply *r;

@@ -17,6 +17,7 @@ static const struct stream_options OPTIONS = { .keepalive_s = 10,
 
 static void setup(void)
 {
+    rec = (struct stream_record){ 0 };
     loop_open(&loop);
     scratch_path("dial", ".sock", path, sizeof(path));
 }

@@ -176,10 +176,14 @@ END_TEST
 
 START_TEST(the_limit_of_open_files_is_not_run_into)
 {
-    struct rlimit files = { .rlim_cur = 64, .rlim_max = 64 };
+    struct rlimit before;
+    struct rlimit files;
     int opened = 0;
     int fd = -1;
 
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    files = before;
+    files.rlim_cur = 64;
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
     set_limits(LIMITS);
     /* Both ends are ours, so each connection costs two files. */
@@ -195,6 +199,7 @@ START_TEST(the_limit_of_open_files_is_not_run_into)
     fd = raw_connect_unix(path);
     expect(fd, "-ERR max number of clients reached\r\n");
     expect_end(fd);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 END_TEST
 
