@@ -146,6 +146,9 @@ static void on_connect(void *ctx, int status)
         fail_uv(c, status);
         return;
     }
+    if (c->state != CONN_CONNECTING) {
+        return; /* on_wake() closed it */
+    }
     c->state = CONN_OPEN;
     c->reader = redisReaderCreate();
     if (c->reader == NULL) {
@@ -164,6 +167,9 @@ static void on_read(void *ctx, const char *data, size_t len)
 
     c->heard_us = clock_boot_us();
     c->events->on_wake(c->ctx);
+    if (c->reader != reader) {
+        return; /* on_wake() closed it */
+    }
     if (redisReaderFeed(reader, data, len) != REDIS_OK) {
         redis_conn_fail(c, "it does not speak Redis's protocol");
         return;
@@ -243,7 +249,9 @@ static void on_timer(uv_timer_t *timer)
         }
         arm(c, tick_ms(c));
         c->events->on_wake(c->ctx);
-        c->events->on_tick(c->ctx);
+        if (c->state == CONN_OPEN) {
+            c->events->on_tick(c->ctx);
+        }
         redis_conn_flush(c);
         break;
     case CONN_CLOSED:
@@ -346,7 +354,11 @@ const char *redis_conn_address(const struct redis_conn *c)
 
 static void on_closed(uv_handle_t *handle)
 {
-    free(container_of((uv_timer_t *)(void *)handle, struct redis_conn, timer));
+    struct redis_conn *c =
+        container_of((uv_timer_t *)(void *)handle, struct redis_conn, timer);
+
+    buf_reset(&c->out);
+    free(c);
 }
 
 void redis_conn_close(struct redis_conn *c)
@@ -361,6 +373,5 @@ void redis_conn_close(struct redis_conn *c)
         redisReaderFree(c->reader);
         c->reader = NULL;
     }
-    buf_reset(&c->out);
     uv_close((uv_handle_t *)&c->timer, on_closed);
 }

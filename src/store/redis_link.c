@@ -46,7 +46,7 @@ void link_become_ready(struct redis_link *l)
     l->orphans = (struct call_fifo){ 0 };
     l->ready_count++;
     l->events->on_up(l->ctx, same);
-    while (call_fifo_pop(&orphans, &call)) {
+    while (!l->closed && call_fifo_pop(&orphans, &call)) {
         l->events->on_reply(l->ctx, &call, NULL);
     }
     call_fifo_fini(&orphans);
@@ -231,8 +231,9 @@ void redis_link_info(const struct redis_link *l, struct store_info *ret)
 
 void redis_link_close(struct redis_link *l)
 {
+    l->closed = true;
+    l->stage = LINK_DOWN;
     redis_conn_close(l->conn);
-    l->conn = NULL;
 }
 
 void redis_link_free(struct redis_link *l)

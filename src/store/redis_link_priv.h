@@ -41,6 +41,7 @@ struct redis_link {
     void *ctx;
     uint64_t timeout_ms;
     enum link_stage stage;
+    bool closed;              /* no event any more */
     struct call_fifo open;    /* on this link */
     struct call_fifo orphans; /* ops of links before */
     struct redis_clock clock;

@@ -234,7 +234,7 @@ static bool on_time(struct redis_link *l, const struct redis_call *call,
         log_warning("redis", "the clock of %s jumped", redis_conn_address(l->conn));
         l->events->on_clock_jumped(l->ctx);
     }
-    return end_stage(l, us);
+    return !l->closed && end_stage(l, us);
 }
 
 static bool on_loaded(struct redis_link *l, int script, const redisReply *reply)

@@ -37,6 +37,7 @@ struct redis_sub {
     struct list todo;
     size_t open; /* confirmations, of all channels */
     bool greeted;
+    bool closed;      /* no event any more */
     uint64_t ping_us; /* when the open PING was sent; 0: none */
 };
 
@@ -108,7 +109,7 @@ static void tell(struct redis_sub *s, const struct channel *ch,
     if (ch->want_braced) {
         fn(s->ctx, text);
     }
-    if (bare) {
+    if (bare && !s->closed) {
         fn(s->ctx, span_of(text.ptr + 1, text.len - 2));
     }
 }
@@ -363,8 +364,9 @@ void redis_sub_remove(struct redis_sub *s, struct span name)
 
 void redis_sub_close(struct redis_sub *s)
 {
+    s->closed = true;
+    s->greeted = false;
     redis_conn_close(s->conn);
-    s->conn = NULL;
 }
 
 void redis_sub_free(struct redis_sub *s)

@@ -27,6 +27,24 @@ static void teardown(void)
     redis_stop(redis);
 }
 
+static void capture_stderr(char *path, size_t room)
+{
+    scratch_path("stderr", ".log", path, room);
+    ck_assert_ptr_nonnull(freopen(path, "we", stderr));
+}
+
+static void captured(const char *path, char *ret, size_t room)
+{
+    FILE *f;
+
+    (void)fflush(stderr);
+    f = fopen(path, "re");
+    ck_assert_ptr_nonnull(f);
+    ret[fread(ret, 1, room - 1, f)] = '\0';
+    (void)fclose(f);
+    (void)unlink(path);
+}
+
 static void open_up(uint64_t timeout_ms)
 {
     redis = redis_start();
@@ -274,6 +292,36 @@ START_TEST(a_server_that_never_answers_is_given_up)
 }
 END_TEST
 
+/* A port whose queue of connections is full answers no SYN any more. */
+START_TEST(a_connection_that_is_never_made_is_given_up)
+{
+    struct sockaddr_in in = { .sin_family = AF_INET,
+                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t len = sizeof in;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fill[4];
+    char url[64], path[160], text[4096];
+
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&in, sizeof in), 0);
+    ck_assert_int_eq(listen(fd, 0), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&in, &len), 0);
+    for (size_t i = 0; i < sizeof fill / sizeof fill[0]; i++) {
+        fill[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        (void)connect(fill[i], (struct sockaddr *)&in, sizeof in);
+    }
+    capture_stderr(path, sizeof path);
+    (void)snprintf(url, sizeof url, "redis://127.0.0.1:%d", ntohs(in.sin_port));
+    peer = peer_open(url, SHORT);
+    peer_run_ms(peer, 2 * SHORT);
+    captured(path, text, sizeof text);
+    ck_assert_ptr_nonnull(strstr(text, "no connection within 200 ms"));
+    for (size_t i = 0; i < sizeof fill / sizeof fill[0]; i++) {
+        (void)close(fill[i]);
+    }
+    (void)close(fd);
+}
+END_TEST
+
 START_TEST(flushed_scripts_are_loaded_again)
 {
     open_up(TIMEOUT);
@@ -344,24 +392,16 @@ static const struct {
 START_TEST(a_server_is_audited_once)
 {
     char path[160], text[4096];
-    size_t len;
-    FILE *f;
 
     redis = redis_start_with(false, AUDITS[_i].args);
-    scratch_path("stderr", ".log", path, sizeof path);
-    ck_assert_ptr_nonnull(freopen(path, "we", stderr));
+    capture_stderr(path, sizeof path);
     peer = peer_open_redis(redis, TIMEOUT);
     peer_await_count(peer, &peer->ups, 1);
     (void)redis_ask_int(redis, "CLIENT KILL TYPE normal SKIPME yes");
     peer_await_count(peer, &peer->ups, 2);
     peer_acquire(peer, "n", 1); /* behind the audit */
     peer_await_results(peer, 1);
-    (void)fflush(stderr);
-    f = fopen(path, "re");
-    ck_assert_ptr_nonnull(f);
-    len = fread(text, 1, sizeof text - 1, f);
-    (void)fclose(f);
-    text[len] = '\0';
+    captured(path, text, sizeof text);
     if (AUDITS[_i].says == NULL) {
         ck_assert_ptr_null(strstr(text, "loses all"));
     } else {
@@ -370,7 +410,6 @@ START_TEST(a_server_is_audited_once)
         ck_assert_ptr_nonnull(first);
         ck_assert_ptr_null(strstr(first + 1, AUDITS[_i].says));
     }
-    (void)unlink(path);
 }
 END_TEST
 
@@ -392,6 +431,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(tc, H2_a_broken_link_is_killed_or_outlived, 0, 2);
     tcase_add_test(tc, a_refused_connection_is_tried_until_it_works);
     tcase_add_test(tc, a_server_that_never_answers_is_given_up);
+    tcase_add_test(tc, a_connection_that_is_never_made_is_given_up);
     tcase_add_test(tc, flushed_scripts_are_loaded_again);
     tcase_add_test(tc, what_redis_refuses_is_told_in_its_words);
     tcase_add_test(tc, a_master_that_became_a_replica_is_left_until_it_is_one_again);
