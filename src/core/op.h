@@ -5,19 +5,24 @@
  * was granted, the same entry is counted once, the same release removes nothing twice.
  *
  * Names in Redis (N = lock name; `{N}` is N itself where N contains a `{`):
- *   N                                hash, Redisson's: owner field -> count of entries
- *   latchd:fence:{N}                 string "<last token> <who>": who got the last
- * token: `a<request>`, or `f<instance><hash field>`, where the instance (16 bytes) is
- * the one that granted it latchd:entries:{N}               hash: entry id -> keeper
- * instance (16 bytes), microsecond it was made (16 digits), owner
- *   latchd:keeper:{N}:<field>        string: instance that keeps an anonymous or ID
- * hold which another one took. Missing: the taker keeps it, which for an ID hold is the
- * instance in the fence key (neither fits: nobody may act of its own accord)
- *   latchd:ended:{N}:<field|entry>   string "<count left> <token>", for ENDED_MS: this
- * was released, and with what answer redisson_lock__channel:{N}       channel: `0` is
- * published when N becomes free A hash field is `latchd:<token>` (anonymous),
- * `latchd:id:<r>` (ID), or the owner's name. An entry id is `id:<r>` (ID) or
- * `<instance>:<n>`.
+ *   N                        hash, Redisson's: owner field -> count of entries
+ *   latchd:fence:{N}         string "<last token> <who>": who got the last token:
+ *                            `a<request>`, or `f<instance><hash field>`, where the
+ *                            instance (16 bytes) is the one that granted it
+ *   latchd:entries:{N}       hash: entry id -> keeper instance (16 bytes), microsecond
+ *                            it was made (16 digits), owner
+ *   latchd:keeper:{N}:<field>
+ *                            string: instance that keeps an anonymous or ID hold that
+ *                            another one took. Missing: the taker keeps it, which for
+ *                            an ID hold is the instance in the fence key (neither
+ *                            fits: nobody may act of its own accord)
+ *   latchd:ended:{N}:<what>  string "<count left> <token>", for ENDED_MS: this was
+ *                            released, and with what answer. What: a field (anonymous,
+ *                            ID), an entry id, or `owner:<name>` for its last entry
+ *   redisson_lock__channel:{N}
+ *                            channel: `0` is published when N becomes free
+ * A hash field is `latchd:<token>` (anonymous), `latchd:id:<r>` (ID), or the owner's
+ * name. An entry id is `id:<r>` (ID) or `<instance>:<n>`.
  *
  * Spans belong to whoever made the op or the result, and are valid while it is handed
  * over. Times are milliseconds, tokens are positive and at most 2^53. */
@@ -57,8 +62,11 @@ enum target_kind {
     TARGET_ID, /* `field` = latchd:id:<r>, `entry` = id:<r>: whichever of them is there
                 */
     TARGET_ENTRY, /* `entry` of the named owner `field` */
-    TARGET_OWNER, /* the newest entry of the named owner `field` */
-    TARGET_ANY,   /* whoever holds; only with `force` */
+    /* The newest entry of the named owner `field`. That may be another one the second
+     * time: for a release that is sent again, `entry` is an id of the release itself,
+     * under which a mark is left as well; empty: it may remove one more. */
+    TARGET_OWNER,
+    TARGET_ANY, /* whoever holds; only with `force` */
 };
 
 struct target {

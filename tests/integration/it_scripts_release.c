@@ -231,6 +231,19 @@ START_TEST(an_owners_newest_entry_goes_first)
 }
 END_TEST
 
+START_TEST(a_release_of_the_newest_entry_with_an_id_can_be_sent_again)
+{
+    struct op op = op_release("n", TARGET_OWNER, "o", INSTANCE_A ":7");
+
+    (void)take("n", claim_named("o", "id:1"));
+    (void)take("n", claim_named("o", "id:2"));
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_ENDED);
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->count, 1);
+    redis_expect(peer_redis(), "1", "HGET n o");
+}
+END_TEST
+
 START_TEST(an_owner_that_only_redisson_knows_is_not_released)
 {
     struct op op = op_release("n", TARGET_OWNER, REDISSON_A, NULL);
@@ -319,6 +332,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, the_lock_does_not_move_to_a_request_that_is_over);
     tcase_add_test(tc, an_entry_that_is_not_the_last_moves_nothing);
     tcase_add_test(tc, an_owners_newest_entry_goes_first);
+    tcase_add_test(tc, a_release_of_the_newest_entry_with_an_id_can_be_sent_again);
     tcase_add_test(tc, an_owner_that_only_redisson_knows_is_not_released);
     tcase_add_loop_test(tc, any_with_force_frees_whoever_holds, 0, 3);
     tcase_add_loop_test(tc, a_wrong_token_releases_nothing, 0, 3);

@@ -1,5 +1,5 @@
 -- Part: finds the hold, or the entry of a named owner, that is meant. Needs `lock`,
--- `entries_key`, `force`, `last`, `who`, and of the target: `what`, `t_field`, `t_entry`,
+-- `entries_key`, `mark_of` (release), `force`, `last`, `who`, and of the target: `what`, `t_field`, `t_entry`,
 -- `t_token` (text, '0': any).
 -- Leaves `field`, the hash field that holds, nil: not there; its `count`; for a named owner
 -- `entry` and its `value` (16 bytes instance, 16 digits time, owner); `is_rw`: the name is
@@ -34,6 +34,8 @@ elseif what == 'entry' then
     end
 elseif what == 'owner' and force then
     candidate = t_field
+elseif what == 'owner' and t_entry ~= '' and call('EXISTS', mark_of .. t_entry) == 1 then
+    t_mark = t_entry
 elseif what == 'owner' then
     -- The newest entry. Entries of other owners are left-overs.
     local all = call('HGETALL', entries_key)

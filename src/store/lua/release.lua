@@ -90,6 +90,8 @@ if string.find(flags, 'm', 1, true) and not force then
     end
     if id_hold and what == 'token' then
         call('SET', mark_of .. t_mark, mark, 'PX', ARGV[11])
+    elseif what == 'owner' and t_entry ~= '' then
+        call('SET', mark_of .. t_entry, mark, 'PX', ARGV[11])
     end
 end
 
