@@ -41,6 +41,9 @@ START_TEST(an_address_that_is_taken_or_none_is_refused)
                      UV_EINVAL);
     ck_assert_int_eq(net_listen_tcp(net, "192.0.2.1", 0, 16, text, sizeof(text)),
                      UV_EADDRNOTAVAIL);
+    /* An IPv6 socket is for IPv6 only. */
+    ck_assert_int_lt(net_listen_tcp(net, "::ffff:127.0.0.1", 0, 16, text, sizeof(text)),
+                     0);
 }
 END_TEST
 

@@ -94,6 +94,7 @@ START_TEST(what_was_resumed_before_the_end_is_answered)
     wait_count(&seen.requests, 1);
     ck_assert_int_eq(shutdown(fd, SHUT_WR), 0);
     /* The end arrives in the same turn, after this and before the requests run. */
+    ck_assert_int_eq(uv_prepare_stop(&net_prepare), 0);
     go(seen.last);
     expect(fd, "+GO\r\n+PONG\r\n+PONG\r\n");
     expect_end(fd);
