@@ -1,10 +1,124 @@
 #include "daemon/server.h"
 
+#include "daemon/state.h"
+#include "latchd-config.h"
+#include "util/alloc.h"
+#include "util/clock.h"
+#include "util/hash.h"
 #include "util/log.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+/* --- signals ---------------------------------------------------------------------- */
+
+static void on_signal(uv_signal_t *handle, int signum)
+{
+    struct server *s = handle->data;
+
+    if (signum == SIGHUP) {
+        live_reload(s);
+    } else {
+        stop_begin(s);
+    }
+}
+
+static int open_signals(struct server *s)
+{
+    static const int SIGNALS[SERVER_SIGNALS] = { SIGTERM, SIGINT, SIGHUP };
+
+    for (int i = 0; i < SERVER_SIGNALS; i++) {
+        int r = uv_signal_init(&s->loop, &s->signals[i]);
+
+        if (r < 0) {
+            return r;
+        }
+        s->signal_count++;
+        s->signals[i].data = s;
+        r = uv_signal_start(&s->signals[i], on_signal, SIGNALS[i]);
+        if (r < 0) {
+            return r;
+        }
+    }
+    return 0;
+}
+
+static void random_hex(char *out, size_t digits)
+{
+    uint8_t byte = 0;
+
+    for (size_t i = 0; i < digits; i++) {
+        if (i % 2 == 0 && getrandom(&byte, 1, 0) != 1) {
+            abort(); /* every hold's name would be guessable, or twice there */
+        }
+        out[i] = "0123456789abcdef"[i % 2 == 0 ? byte >> 4 : byte & 15];
+    }
+    out[digits] = '\0';
+}
+
+static uint64_t random_u64(void)
+{
+    uint64_t value;
+
+    if (getrandom(&value, sizeof(value), 0) != (ssize_t)sizeof(value)) {
+        abort();
+    }
+    return value;
+}
+
+/* --- the whole -------------------------------------------------------------------- */
+
+/* True: it ran, and all was closed at the end. */
+static bool run(struct server *s)
+{
+    int r = io_init(&s->io, &s->loop);
+    bool ok = r == 0;
+
+    if (ok) {
+        r = turn_init(s);
+        ok = r == 0 && open_signals(s) == 0 && parts_start(s);
+        if (!ok) {
+            stop_close(s);
+        }
+        (void)uv_run(&s->loop, UV_RUN_DEFAULT);
+        parts_free(s);
+        io_fini(&s->io);
+    }
+    r = uv_loop_close(&s->loop);
+    if (r != 0) {
+        log_error("server", "the loop still has handles: %d", r);
+    }
+    return ok && r == 0;
+}
+
+static void seed_hash(void)
+{
+    uint64_t key[2] = { random_u64(), random_u64() };
+
+    hash_seed((const uint8_t *)key);
+}
 
 bool server_main(const struct options *options, const struct config *config)
 {
+    struct server *s = xcalloc(1, sizeof(*s));
+    bool ok;
+
     log_setup((enum log_level)config->log_level, (enum log_format)config->log_format);
-    log_error("server", "this build has no lock engine yet");
-    return false;
+    (void)signal(SIGPIPE, SIG_IGN);
+    seed_hash();
+    s->options = options;
+    config_copy(&s->config, config);
+    s->started_ms = s->now_ms = clock_boot_ms();
+    random_hex(s->run_id, RUN_ID_LEN);
+    random_hex(s->instance, OP_INSTANCE_LEN);
+    s->seed = random_u64();
+    notify_init(&s->notify);
+    log_notice("server", "latchd " LATCHD_VERSION " starts, instance %s", s->instance);
+    ok = uv_loop_init(&s->loop) == 0 && run(s);
+    log_notice("server", ok ? "stopped" : "stopped after an error");
+    notify_fini(&s->notify);
+    config_fini(&s->config);
+    free(s);
+    return ok;
 }

@@ -1,0 +1,40 @@
+#include "daemon/state.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static void server_section(struct server *s, struct buf *out)
+{
+    buf_printf(out, "tcp_port:%" PRIu64 "\r\n", s->config.port);
+    buf_printf(out, "maxclients:%" PRIu64 "\r\n", s->config.maxclients);
+    buf_printf(out, "config_file:%s\r\n",
+               s->options->config_path == NULL ? "" : s->options->config_path);
+}
+
+static void redis_section(struct server *s, struct buf *out)
+{
+    struct store_info info;
+
+    store_info(s->store, &info);
+    buf_printf(out, "redis_kind:%s\r\n", s->embedded != NULL ? "embedded" : "single");
+    buf_printf(out, "redis_address:%s\r\n", info.address);
+    buf_printf(out, "redis_server_version:%s\r\n", info.version);
+    buf_printf(out, "redis_run_id:%s\r\n", info.run_id);
+    buf_printf(out, "redis_reconnects:%" PRIu64 "\r\n", info.reconnects);
+    buf_printf(out, "redis_calls:%" PRIu64 "\r\n", info.calls);
+    buf_printf(out, "redis_calls_in_flight:%" PRIu64 "\r\n", info.in_flight);
+    buf_printf(out, "redis_calls_unknown:%" PRIu64 "\r\n", info.unknown);
+    buf_printf(out, "redis_calls_late:%" PRIu64 "\r\n", info.late);
+    buf_printf(out, "redis_calls_failed:%" PRIu64 "\r\n", info.errors);
+    buf_printf(out, "redis_round_trip_us:%" PRIu64 "\r\n", info.round_trip_us);
+    buf_printf(out, "redis_clock_offset_us:%" PRId64 "\r\n", info.clock_offset_us);
+}
+
+void info_section(void *ctx, const char *section, struct buf *out)
+{
+    if (strcmp(section, "server") == 0) {
+        server_section(ctx, out);
+    } else if (strcmp(section, "redis") == 0) {
+        redis_section(ctx, out);
+    }
+}

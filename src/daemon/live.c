@@ -1,0 +1,243 @@
+#include "daemon/state.h"
+
+#include "util/glob.h"
+#include "util/log.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct locks_config live_locks_config(const struct config *c)
+{
+    return (struct locks_config){
+        .watchdog_ms = c->watchdog_timeout_ms,
+        .redis_timeout_ms = c->redis_timeout_ms,
+        .recheck_ms = c->recheck_ms,
+        .handoff_limit = c->handoff_limit,
+        .handoff_pause_ms = c->handoff_pause_ms,
+        .grace_ms = c->grace_ms,
+        .max_keep_ms = c->max_keep_ms,
+        .max_lease_ms = c->max_lease_ms,
+        .max_wait_ms = c->max_wait_ms,
+        .max_waiters = c->max_waiters,
+        .max_holds = c->max_holds,
+    };
+}
+
+struct cmd_limits live_cmd_limits(const struct config *c)
+{
+    return (struct cmd_limits){
+        .max_name = c->max_name_length,
+        .max_lease_ms = c->max_lease_ms,
+        .max_keep_ms = c->max_keep_ms,
+        .max_wait_ms = c->max_wait_ms,
+    };
+}
+
+struct net_limits live_net_limits(const struct server *s)
+{
+    const struct config *c = &s->config;
+    uint64_t keepalive_s = (c->tcp_keepalive_ms + 999) / 1000;
+
+    return (struct net_limits){
+        .max_clients = c->maxclients,
+        .query_buffer = c->query_buffer_limit,
+        .output_buffer = c->output_buffer_limit,
+        .idle_ms = c->timeout_ms,
+        .stream = {
+            .keepalive_s = keepalive_s,
+            /* As long as the probes take: sent data is given up at the same time. */
+            .user_timeout_ms = keepalive_s == 0 ? 0 : (keepalive_s + 9) * 1000,
+        },
+    };
+}
+
+void live_apply(struct server *s)
+{
+    struct locks_config locks = live_locks_config(&s->config);
+    struct cmd_limits cmd = live_cmd_limits(&s->config);
+    struct net_limits net = live_net_limits(s);
+
+    log_set_level((enum log_level)s->config.log_level);
+    locks_configure(s->locks, &locks);
+    cmd_set_limits(s->cmd, &cmd);
+    net_set_limits(s->net, &net);
+    store_set_timeout(s->store, s->config.redis_timeout_ms);
+}
+
+static void replace(struct server *s, struct config *with)
+{
+    config_fini(&s->config);
+    s->config = *with;
+    live_apply(s);
+}
+
+/* --- CONFIG ----------------------------------------------------------------------- */
+
+void live_each(void *ctx, struct span pattern, config_pair_fn *fn, void *arg)
+{
+    struct server *s = ctx;
+    struct buf value = { 0 };
+
+    for (size_t i = 0; i < CONFIG_KEY_COUNT; i++) {
+        const struct config_key *key = &CONFIG_KEYS[i];
+
+        if ((key->flags & KEY_SECRET) != 0 ||
+            !glob_match(pattern, span_str(key->name))) {
+            continue;
+        }
+        buf_clear(&value);
+        config_format(&s->config, key, &value);
+        buf_add(&value, "", 1);
+        fn(arg, key->name, buf_ptr(&value));
+    }
+    buf_reset(&value);
+}
+
+/* In Redis's words. */
+static bool refuse(const char *name, const char *why, char *reterr, size_t room)
+{
+    (void)snprintf(reterr, room,
+                   "CONFIG SET failed (possibly related to argument '%s') - %s", name,
+                   why);
+    return false;
+}
+
+static bool set_pair(struct config *c, struct span name, struct span value, bool *seen,
+                     char *reterr, size_t room)
+{
+    const struct config_key *key = config_key_find(name);
+    char why[CONFIG_ERROR_MAX];
+
+    if (key == NULL) {
+        (void)snprintf(reterr, room,
+                       "Unknown option or number of arguments for CONFIG SET - '%.*s'",
+                       name.len < 128 ? (int)name.len : 128, name.ptr);
+        return false;
+    }
+    if ((key->flags & KEY_LIVE) == 0) {
+        return refuse(key->name, "can't set immutable config", reterr, room);
+    }
+    if (seen[config_key_index(key)]) {
+        return refuse(key->name, "duplicate parameter", reterr, room);
+    }
+    seen[config_key_index(key)] = true;
+    if (!config_set(c, key, value, why, sizeof(why))) {
+        return refuse(key->name, why, reterr, room);
+    }
+    return true;
+}
+
+static bool enough_files(struct server *s, struct config *c, char *reterr, size_t room)
+{
+    uint64_t possible = listen_raise_limit(c->maxclients);
+    char why[160];
+
+    if (possible >= c->maxclients) {
+        return true;
+    }
+    (void)snprintf(why, sizeof(why),
+                   "The operating system is not able to handle the specified number of "
+                   "clients, try with %" PRIu64,
+                   possible);
+    return refuse("maxclients", why, reterr, room);
+}
+
+bool live_set(void *ctx, const struct span *pairs, size_t count, char *reterr,
+              size_t room)
+{
+    bool seen[CONFIG_KEYS_MAX] = { false };
+    struct server *s = ctx;
+    struct config next;
+    bool ok = true;
+
+    config_copy(&next, &s->config);
+    for (size_t i = 0; i < count && ok; i++) {
+        ok = set_pair(&next, pairs[2 * i], pairs[2 * i + 1], seen, reterr, room);
+    }
+    if (ok && next.maxclients != s->config.maxclients) {
+        ok = enough_files(s, &next, reterr, room);
+    }
+    if (!ok) {
+        config_fini(&next);
+        return false;
+    }
+    replace(s, &next);
+    return true;
+}
+
+bool live_rewrite(void *ctx, char *reterr, size_t room)
+{
+    struct server *s = ctx;
+
+    if (s->options->config_path == NULL) {
+        (void)snprintf(reterr, room, "The server is running without a config file");
+        return false;
+    }
+    return config_rewrite(&s->config, s->options->config_path, reterr, room);
+}
+
+const char *live_password(void *ctx)
+{
+    struct server *s = ctx;
+
+    return s->config.requirepass;
+}
+
+/* --- SIGHUP ----------------------------------------------------------------------- */
+
+/* Takes over what may change, and says what was found. True: something changed. */
+static bool take_over(struct config *now, const struct config *wanted,
+                      const struct config_key *key)
+{
+    char err[CONFIG_ERROR_MAX];
+    struct buf value = { 0 };
+    bool secret = (key->flags & KEY_SECRET) != 0;
+    bool live = (key->flags & KEY_LIVE) != 0;
+
+    if (config_same(now, wanted, key)) {
+        return false;
+    }
+    config_format(wanted, key, &value);
+    if (live && !config_set(now, key, buf_span(&value), err, sizeof(err))) {
+        abort(); /* it was read from just such a text */
+    }
+    buf_add(&value, "", 1);
+    log_notice("server",
+               live ? "reload: %s is now %s" : "reload: %s %s needs a restart",
+               key->name, secret ? "(not shown)" : buf_ptr(&value));
+    buf_reset(&value);
+    return live;
+}
+
+void live_reload(struct server *s)
+{
+    char err[CONFIG_ERROR_MAX];
+    struct config wanted;
+    struct config next;
+    unsigned changed = 0;
+
+    if (s->phase != SERVER_RUNNING && s->phase != SERVER_STARTING) {
+        return;
+    }
+    if (s->phase == SERVER_RUNNING) {
+        notify_reloading(&s->notify);
+    }
+    if (!options_config(s->options, &wanted, err, sizeof(err))) {
+        log_error("server", "reload: nothing is changed: %s", err);
+    } else {
+        wanted.maxclients = listen_raise_limit(wanted.maxclients);
+        config_copy(&next, &s->config);
+        for (size_t i = 0; i < CONFIG_KEY_COUNT; i++) {
+            changed += take_over(&next, &wanted, &CONFIG_KEYS[i]) ? 1 : 0;
+        }
+        replace(s, &next);
+        config_fini(&wanted);
+        log_notice("server", "reload: %u key%s changed", changed,
+                   changed == 1 ? "" : "s");
+    }
+    if (s->phase == SERVER_RUNNING) {
+        notify_send(&s->notify, "READY=1");
+    }
+}

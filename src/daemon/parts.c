@@ -1,0 +1,283 @@
+#include "daemon/state.h"
+
+#include "util/alloc.h"
+#include "util/log.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- what comes from the sockets of clients --------------------------------------- */
+
+static bool on_open(void *ctx, struct conn *c)
+{
+    struct server *s = ctx;
+
+    return cmd_on_open(s->cmd, c);
+}
+
+static void on_request(void *ctx, struct conn *c, const struct resp_request *req)
+{
+    struct server *s = ctx;
+
+    cmd_on_request(s->cmd, c, req);
+}
+
+static void on_close(void *ctx, struct conn *c, bool unread)
+{
+    struct server *s = ctx;
+
+    cmd_on_close(s->cmd, c, unread);
+}
+
+/* --- what comes from Redis -------------------------------------------------------- */
+
+static void on_result(void *ctx, const struct op_result *result)
+{
+    struct server *s = ctx;
+
+    locks_op_done(s->locks, result);
+}
+
+/* Tells systemd once all is there. */
+static void check_ready(struct server *s)
+{
+    if (s->phase == SERVER_STARTING && s->listening && s->redis_answered) {
+        s->phase = SERVER_RUNNING;
+        log_notice("server", "ready");
+        notify_send(&s->notify, "READY=1\nSTATUS=Serving");
+    }
+}
+
+static void on_up(void *ctx, bool same_server)
+{
+    struct server *s = ctx;
+
+    s->redis_answered = true;
+    locks_store_up(s->locks, same_server);
+    if (s->phase == SERVER_RUNNING) {
+        notify_send(&s->notify, "STATUS=Serving");
+    }
+    check_ready(s);
+}
+
+static void on_down(void *ctx)
+{
+    struct server *s = ctx;
+
+    locks_store_down(s->locks);
+    if (s->phase == SERVER_RUNNING) {
+        notify_send(&s->notify, "STATUS=Redis is out of reach");
+    }
+}
+
+static void on_clock_jumped(void *ctx)
+{
+    struct server *s = ctx;
+
+    locks_clock_jumped(s->locks);
+}
+
+static void on_subscribed(void *ctx, struct span name)
+{
+    struct server *s = ctx;
+
+    locks_subscribed(s->locks, name);
+}
+
+static void on_unsubscribed_all(void *ctx)
+{
+    struct server *s = ctx;
+
+    locks_unsubscribed_all(s->locks);
+}
+
+static void on_message(void *ctx, struct span name)
+{
+    struct server *s = ctx;
+
+    locks_message(s->locks, name);
+}
+
+/* The store reconnects by itself when the embedded Redis comes up again. */
+static void on_embedded_up(void *ctx)
+{
+    struct server *s = ctx;
+
+    if (!s->store_started && s->phase < SERVER_CLOSING) {
+        s->store_started = true;
+        store_start(s->store);
+    }
+}
+
+/* --- what commands want ----------------------------------------------------------- */
+
+static uint64_t env_now(void *ctx)
+{
+    struct server *s = ctx;
+
+    turn_begin(s);
+    return s->now_ms;
+}
+
+/* Counters of the parts only ever grow: nobody can be confused by a reset. */
+static void env_reset_stats(void *ctx)
+{
+}
+
+static void env_shutdown(void *ctx)
+{
+    stop_begin(ctx);
+}
+
+/* --- making them ------------------------------------------------------------------ */
+
+static void lower_maxclients(struct server *s)
+{
+    uint64_t possible = listen_raise_limit(s->config.maxclients);
+
+    if (possible < s->config.maxclients) {
+        log_warning("server",
+                    "maxclients is %" PRIu64 " instead of %" PRIu64
+                    ": the limit of open files allows no more",
+                    possible, s->config.maxclients);
+        s->config.maxclients = possible;
+    }
+}
+
+static bool open_embedded(struct server *s)
+{
+    char err[CONFIG_ERROR_MAX];
+    char *dir = config_state_dir(&s->config);
+    struct embedded_setup setup = {
+        .io = &s->io,
+        .dir = dir,
+        .boot_id_path = getenv("LATCHD_BOOT_ID_FILE"),
+        .fsync_always = s->config.embedded_fsync == FSYNC_ALWAYS,
+        .hold_off_ms = s->config.watchdog_timeout_ms,
+        .ctx = s,
+        .on_up = on_embedded_up,
+        .on_stopped = stop_on_embedded,
+    };
+
+    if (dir == NULL) {
+        log_error("server", "nothing says where the embedded Redis may keep its data: "
+                            "set state-dir");
+        return false;
+    }
+    s->embedded = embedded_new(&setup, err, sizeof(err));
+    free(dir);
+    if (s->embedded == NULL) {
+        log_error("server", "%s", err);
+    }
+    return s->embedded != NULL;
+}
+
+static void make_locks(struct server *s)
+{
+    struct locks_setup setup = {
+        .config = live_locks_config(&s->config),
+        .now_ms = s->now_ms,
+        .seed = s->seed,
+    };
+
+    if (s->embedded != NULL && embedded_lost_power(s->embedded)) {
+        setup.no_grants_until_ms = s->now_ms + s->config.watchdog_timeout_ms;
+    }
+    memcpy(setup.instance, s->instance, sizeof(setup.instance));
+    s->locks = locks_new(&setup);
+}
+
+static bool make_store(struct server *s)
+{
+    const char *err = NULL;
+    struct store_setup setup = {
+        .io = &s->io,
+        .timeout_ms = s->config.redis_timeout_ms,
+        .seed = s->seed,
+        .events = {
+            .ctx = s,
+            .on_event = turn_begin,
+            .on_result = on_result,
+            .on_up = on_up,
+            .on_down = on_down,
+            .on_clock_jumped = on_clock_jumped,
+            .on_subscribed = on_subscribed,
+            .on_unsubscribed_all = on_unsubscribed_all,
+            .on_message = on_message,
+        },
+    };
+
+    memcpy(setup.instance, s->instance, sizeof(setup.instance));
+    if (s->embedded != NULL) {
+        setup.url.unix_path = xstrdup(embedded_socket(s->embedded));
+    } else if (!store_url_parse(s->config.redis, &setup.url, &err)) {
+        log_error("server", "redis: %s", err);
+        return false;
+    }
+    s->store = store_new(&setup);
+    store_url_fini(&setup.url);
+    return true;
+}
+
+static void make_clients_side(struct server *s)
+{
+    struct net_limits net_limits = live_net_limits(s);
+    struct cmd_limits cmd_limits = live_cmd_limits(&s->config);
+    struct conn_handler handler = {
+        .ctx = s,
+        .on_event = turn_begin,
+        .on_open = on_open,
+        .on_request = on_request,
+        .on_close = on_close,
+    };
+    struct cmd_env env = {
+        .locks = s->locks,
+        .ctx = s,
+        .now_ms = env_now,
+        .config_each = live_each,
+        .config_set = live_set,
+        .config_rewrite = live_rewrite,
+        .reset_stats = env_reset_stats,
+        .password = live_password,
+        .info = info_section,
+        .shutdown = env_shutdown,
+        .run_id = s->run_id,
+    };
+
+    s->net = net_new(&s->io, &net_limits, &handler);
+    env.net = s->net;
+    s->cmd = cmd_new(&env, &cmd_limits);
+}
+
+bool parts_start(struct server *s)
+{
+    if (strcmp(s->config.redis, "embedded") == 0 && !open_embedded(s)) {
+        return false;
+    }
+    lower_maxclients(s);
+    make_locks(s);
+    if (!make_store(s)) {
+        return false;
+    }
+    make_clients_side(s);
+    if (!listen_all(s)) {
+        return false;
+    }
+    notify_send(&s->notify, "STATUS=Waiting for Redis");
+    if (s->embedded != NULL) {
+        embedded_start(s->embedded);
+    } else {
+        on_embedded_up(s);
+    }
+    return true;
+}
+
+void parts_free(struct server *s)
+{
+    cmd_free(s->cmd);
+    net_free(s->net);
+    store_free(s->store);
+    locks_free(s->locks);
+    embedded_free(s->embedded);
+}

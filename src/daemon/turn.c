@@ -1,0 +1,163 @@
+#include "daemon/state.h"
+
+#include "util/clock.h"
+#include "util/log.h"
+
+enum {
+    SECOND_MS = 1000,
+    /* Replies make requests run, which make effects. What is left after this many
+     * rounds waits for the next turn, so that the sockets of others have theirs. */
+    ROUNDS_MAX = 100,
+};
+
+void turn_begin(void *ctx)
+{
+    struct server *s = ctx;
+
+    if (s->ticked) {
+        return;
+    }
+    s->ticked = true;
+    s->now_ms = clock_boot_ms();
+    locks_tick(s->locks, s->now_ms);
+}
+
+static void do_effect(struct server *s, const struct effect *fx)
+{
+    switch (fx->kind) {
+    case EFFECT_OP:
+        store_submit(s->store, &fx->op);
+        break;
+    case EFFECT_REPLY:
+        cmd_reply(s->cmd, &fx->reply);
+        break;
+    case EFFECT_NOTICE:
+        cmd_notice(s->cmd, &fx->notice);
+        break;
+    case EFFECT_SUBSCRIBE:
+        store_subscribe(s->store, fx->name);
+        break;
+    case EFFECT_UNSUBSCRIBE:
+        store_unsubscribe(s->store, fx->name);
+        break;
+    }
+}
+
+/* By index and by copy: doing one may append more. */
+static void do_effects(struct server *s)
+{
+    struct effects *list = locks_effects(s->locks);
+
+    for (size_t i = 0; i < list->count; i++) {
+        struct effect fx = list->list[i];
+
+        do_effect(s, &fx);
+    }
+    effects_reset(list);
+}
+
+void turn_end(struct server *s)
+{
+    if (s->phase < SERVER_CLOSING) {
+        int round = 0;
+
+        do {
+            do_effects(s);
+            net_end_turn(s->net);
+        } while (locks_effects(s->locks)->count != 0 && ++round < ROUNDS_MAX);
+        store_end_turn(s->store);
+    }
+    s->ticked = false;
+}
+
+/* --- once a second, and life signs ------------------------------------------------ */
+
+static void second(struct server *s)
+{
+    if (s->now_ms >= s->next_second_ms) {
+        s->next_second_ms = s->now_ms + SECOND_MS;
+        net_tick(s->net, s->now_ms);
+    }
+    if (s->notify.watchdog_ms != 0 && s->now_ms >= s->next_alive_ms) {
+        s->next_alive_ms = s->now_ms + s->notify.watchdog_ms;
+        notify_send(&s->notify, "WATCHDOG=1");
+    }
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct server *s = timer->data;
+
+    s->armed_at = 0;
+    turn_begin(s);
+    if (s->phase < SERVER_CLOSING) {
+        second(s);
+    }
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void arm(struct server *s)
+{
+    uint64_t at = earlier(s->next_second_ms, locks_next_deadline(s->locks));
+    uint64_t now;
+
+    if (s->notify.watchdog_ms != 0) {
+        at = earlier(at, s->next_alive_ms);
+    }
+    if (s->phase == SERVER_STOPPING) {
+        at = earlier(at, s->stop_deadline_ms);
+    }
+    if (locks_effects(s->locks)->count != 0) {
+        at = 0;
+    }
+    if (at == s->armed_at && at != 0) {
+        return;
+    }
+    now = clock_boot_ms();
+    s->armed_at = at;
+    /* libuv counts from its own idea of now. */
+    uv_update_time(&s->loop);
+    (void)uv_timer_start(&s->timer, on_timer, at > now ? at - now : 0, 0);
+}
+
+/* Runs after timers and before the sockets are waited for. */
+static void on_prepare(uv_prepare_t *prepare)
+{
+    struct server *s = prepare->data;
+
+    turn_end(s);
+    stop_check(s);
+    if (s->phase < SERVER_CLOSING) {
+        arm(s);
+    }
+}
+
+/* Runs after the sockets. */
+static void on_check(uv_check_t *check)
+{
+    turn_end(check->data);
+}
+
+int turn_init(struct server *s)
+{
+    int r;
+
+    (void)uv_timer_init(&s->loop, &s->timer);
+    (void)uv_prepare_init(&s->loop, &s->prepare);
+    (void)uv_check_init(&s->loop, &s->check);
+    s->timer.data = s->prepare.data = s->check.data = s;
+    s->next_alive_ms = s->next_second_ms = s->now_ms;
+    r = uv_prepare_start(&s->prepare, on_prepare);
+    return r < 0 ? r : uv_check_start(&s->check, on_check);
+}
+
+void turn_fini(struct server *s)
+{
+    uv_close((uv_handle_t *)&s->timer, NULL);
+    uv_close((uv_handle_t *)&s->prepare, NULL);
+    uv_close((uv_handle_t *)&s->check, NULL);
+}
