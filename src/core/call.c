@@ -17,7 +17,7 @@ static struct span keep_span(char **at, struct span s)
 struct call *call_new(struct locks *l, enum call_kind kind, struct lock *lock,
                       const struct hold_req *req)
 {
-    struct call *c = xcalloc(1, sizeof(*c) + req->owner.len + 2 * req->id.len + 32);
+    struct call *c = xcalloc(1, sizeof(*c) + req->owner.len + 3 * req->id.len + 32);
     char *at = c->data;
 
     c->kind = kind;
