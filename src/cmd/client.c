@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+enum { GRANTS_KEEP = 64 };
+
 struct client *client_new(uint64_t id)
 {
     struct client *cl = xcalloc(1, sizeof(*cl));
@@ -52,6 +54,11 @@ void client_set_text(char **field, struct span text)
 void client_granted(struct client *cl, uint64_t grant, uint64_t input)
 {
     if (cl->grant_input != input) {
+        if (cl->grant_room > GRANTS_KEEP) { /* that was a long pipeline */
+            free(cl->grants);
+            cl->grants = NULL;
+            cl->grant_room = 0;
+        }
         cl->grant_count = 0;
         cl->grant_input = input;
     }
