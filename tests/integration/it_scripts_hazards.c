@@ -295,6 +295,15 @@ START_TEST(H30_what_its_owner_released_elsewhere_is_not_lost)
     ck_assert_int_eq(renew_as(INSTANCE_A, "n", OWNER_NAMED, "o", "id:1", token),
                      RENEW_ENDED);
 
+    /* The owner's last count went without our entry having been asked for. */
+    token = take("n", claim_named("o", "id:3"));
+    (void)take("n", claim_named("o", "id:4"));
+    ck_assert_int_eq(redisson_release("n", "o", "r"), 0);
+    leave = op_release("n", TARGET_ENTRY, "o", "id:4");
+    ck_assert(run_as(INSTANCE_B, &leave)->freed);
+    ck_assert_int_eq(renew_as(INSTANCE_A, "n", OWNER_NAMED, "o", "id:3", token),
+                     RENEW_ENDED);
+
     token = take("n", claim_id(ID_2));
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL n"), 1);
     ck_assert_int_eq(renew_as(INSTANCE_A, "n", OWNER_ID, ID_2, "", token), RENEW_GONE);
