@@ -106,14 +106,12 @@ static void taken(struct locks *l, struct lock *lock, struct want *want,
         }
         break;
     case OP_LATE:
-        lock_ask(l, lock);
-        break;
     case OP_UNKNOWN:
         lock_ask(l, lock);
         if (w == NULL) {
-            duty_undo(l, lock, want);
+            duty_undo(l, lock, want); /* LATE: of an earlier one, that was unknown */
         } else {
-            w->doubt = true;
+            w->doubt = w->doubt || r->status == OP_UNKNOWN;
         }
         break;
     case OP_ERROR:

@@ -75,12 +75,11 @@ void waiter_remove(struct locks *l, struct waiter *w)
 {
     struct lock *lock = w->lock;
     bool head = waiter_is_head(w);
+    bool undo = w->doubt && w->work == NULL;
 
     if (w->work != NULL) {
         w->work->waiter = NULL; /* what it brings is undone when it comes */
         w->work = NULL;
-    } else if (w->doubt) {
-        duty_undo(l, lock, w->want);
     }
     lock->probes -= w->probe;
     unlink_session(l, w);
@@ -92,6 +91,9 @@ void waiter_remove(struct locks *l, struct waiter *w)
     if (w->request != NULL) {
         w->request->waiter = NULL;
         request_idle(l, w->request);
+    }
+    if (undo) {
+        duty_undo(l, lock, w->want); /* now that its request does not wait any more */
     }
     want_unref(w->want);
     free(w);
