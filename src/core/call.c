@@ -3,21 +3,13 @@
 #include "core/parts.h"
 #include "util/alloc.h"
 
-static struct span keep_span(char **at, struct span s)
-{
-    char *start = *at;
-
-    if (s.len != 0) {
-        memcpy(start, s.ptr, s.len);
-    }
-    *at += s.len;
-    return span_of(start, s.len);
-}
-
 struct call *call_new(struct locks *l, enum call_kind kind, struct lock *lock,
                       const struct hold_req *req)
 {
-    struct call *c = xcalloc(1, sizeof(*c) + req->owner.len + 3 * req->id.len + 32);
+    const struct span field_prefix = SPAN(ID_FIELD_PREFIX);
+    const struct span entry_prefix = SPAN(ID_ENTRY_PREFIX);
+    struct call *c = xcalloc(1, sizeof(*c) + req->owner.len + field_prefix.len +
+                                    entry_prefix.len + 2 * req->id.len);
     char *at = c->data;
 
     c->kind = kind;
@@ -29,22 +21,18 @@ struct call *call_new(struct locks *l, enum call_kind kind, struct lock *lock,
     c->session = session_get(l, req->from.conn);
     list_append(&c->session->calls, &c->in_session);
     list_init(&c->in_waiting);
-    c->id = keep_span(&at, req->id);
     if (req->owner.len != 0) {
         c->target = req->id.len != 0 ? TARGET_ENTRY : TARGET_OWNER;
-        c->field = keep_span(&at, req->owner);
+        c->field = span_put2(&at, req->owner, SPAN_NONE);
     } else if (req->id.len != 0) {
         c->target = TARGET_ID;
-        c->field = keep_span(&at, SPAN("latchd:id:"));
-        (void)keep_span(&at, req->id);
-        c->field.len += req->id.len;
+        c->field = span_put2(&at, field_prefix, req->id);
     } else {
         c->target = TARGET_TOKEN;
     }
     if (req->id.len != 0) {
-        c->entry = keep_span(&at, SPAN("id:"));
-        (void)keep_span(&at, req->id);
-        c->entry.len += req->id.len;
+        c->entry = span_put2(&at, entry_prefix, req->id);
+        c->id = span_after(c->entry, entry_prefix.len);
     }
     timer_set(l, &c->timer, TIMER_CALL, l->now + l->cfg.redis_timeout_ms);
     return c;
@@ -157,11 +145,13 @@ static struct entry *adopt(struct locks *l, struct lock *lock, struct work *w,
     hold_confirm(l, h, w->id, (struct asked){ w->sent, w->lease_ms });
     e = hold_find_entry(h, r->entry);
     if (e == NULL) {
-        struct span id = kind == OWNER_ID
-                             ? span_of(r->owner.ptr + 10, r->owner.len - 10)
-                         : span_starts(r->entry, SPAN("id:"))
-                             ? span_of(r->entry.ptr + 3, r->entry.len - 3)
-                             : SPAN_NONE;
+        struct span id = SPAN_NONE;
+
+        if (kind == OWNER_ID) {
+            id = span_after(r->owner, strlen(ID_FIELD_PREFIX));
+        } else if (span_starts(r->entry, SPAN(ID_ENTRY_PREFIX))) {
+            id = span_after(r->entry, strlen(ID_ENTRY_PREFIX));
+        }
 
         want = want_found(kind, r->owner, r->entry, id);
         want->grace_ms = l->cfg.grace_ms;

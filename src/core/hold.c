@@ -12,7 +12,7 @@ struct hold *hold_new(struct locks *l, struct lock *lock, struct span field,
     h->lock = lock;
     h->kind = kind;
     h->token = token;
-    h->since = h->fence_at = l->now;
+    h->fence_at = l->now;
     h->state = LOCK_STATE_HELD;
     list_init(&h->in_due);
     list_init(&h->entries);

@@ -29,6 +29,10 @@ void say_token(struct locks *l, struct call_ref to, uint64_t token, uint64_t gra
 void say_notice(struct locks *l, enum notice_kind kind, const struct hold *hold);
 
 /* want.c */
+#define ID_FIELD_PREFIX LATCHD_RESERVED_OWNER_PREFIX "id:"
+#define ID_ENTRY_PREFIX "id:"
+/* Puts both, one behind the other, at *at and moves that on. */
+struct span span_put2(char **at, struct span a, struct span b);
 struct want *want_new(struct locks *l, const struct lock_req *req);
 /* For a hold that was found, not asked for: RENEW. `entry`: of a named owner. */
 struct want *want_found(enum owner_kind kind, struct span field, struct span entry,

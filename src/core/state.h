@@ -62,7 +62,6 @@ struct want {
     unsigned refs;
     enum owner_kind kind;
     bool fixed;        /* LEASE was given: no watchdog */
-    bool renamed;      /* made by RENEW, not by LOCK */
     uint64_t lease_ms; /* as asked; watchdogged ones follow the configuration */
     uint64_t keep_ms;
     int64_t grace_ms;
@@ -119,7 +118,6 @@ struct hold {
     struct lock *lock;
     enum owner_kind kind;
     uint64_t token;
-    uint64_t since;
     uint64_t confirmed;  /* when the last confirmed op on it was sent */
     uint64_t until;      /* we vouch for it before this */
     uint64_t due;        /* next renewal or check */
@@ -202,7 +200,7 @@ struct call {
     enum target_kind target;
     struct span field;
     struct span entry;
-    struct span id;
+    struct span id; /* the end of `entry` */
     uint64_t token;
     uint64_t lease_ms; /* 0: watchdog */
     char data[];

@@ -5,19 +5,16 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define ID_FIELD_PREFIX "latchd:id:"
-#define ID_ENTRY_PREFIX "id:"
-#define OWN_PREFIX LATCHD_RESERVED_OWNER_PREFIX
-
 enum owner_kind field_kind(struct span field)
 {
     if (span_starts(field, SPAN(ID_FIELD_PREFIX))) {
         return OWNER_ID;
     }
-    return span_starts(field, SPAN(OWN_PREFIX)) ? OWNER_ANONYMOUS : OWNER_NAMED;
+    return span_starts(field, SPAN(LATCHD_RESERVED_OWNER_PREFIX)) ? OWNER_ANONYMOUS
+                                                                  : OWNER_NAMED;
 }
 
-static struct span put2(char **at, struct span a, struct span b)
+struct span span_put2(char **at, struct span a, struct span b)
 {
     char *start = *at;
 
@@ -56,15 +53,15 @@ struct want *want_new(struct locks *l, const struct lock_req *req)
                              req->owner.len + 2 * req->id.len + serial.len);
     at = w->data;
     if (kind == OWNER_NAMED) {
-        w->field = put2(&at, req->owner, SPAN_NONE);
+        w->field = span_put2(&at, req->owner, SPAN_NONE);
     } else if (kind == OWNER_ID) {
-        w->field = put2(&at, SPAN(ID_FIELD_PREFIX), req->id);
+        w->field = span_put2(&at, SPAN(ID_FIELD_PREFIX), req->id);
     }
     if (req->id.len == 0) {
-        w->entry = put2(&at, serial, SPAN_NONE);
+        w->entry = span_put2(&at, serial, SPAN_NONE);
     } else {
-        w->entry = put2(&at, SPAN(ID_ENTRY_PREFIX), req->id);
-        w->id = span_of(w->entry.ptr + sizeof(ID_ENTRY_PREFIX) - 1, req->id.len);
+        w->entry = span_put2(&at, SPAN(ID_ENTRY_PREFIX), req->id);
+        w->id = span_after(w->entry, strlen(ID_ENTRY_PREFIX));
         w->keep_ms = req->has & LOCK_HAS_KEEP ? req->keep_ms : LATCHD_KEEP_DEFAULT_MS;
     }
     w->fixed = (req->has & LOCK_HAS_LEASE) != 0;
@@ -79,10 +76,9 @@ struct want *want_found(enum owner_kind kind, struct span field, struct span ent
     struct want *w = want_alloc(kind, field.len + entry.len + id.len);
     char *at = w->data;
 
-    w->renamed = true;
-    w->field = put2(&at, field, SPAN_NONE);
-    w->entry = put2(&at, entry, SPAN_NONE);
-    w->id = put2(&at, id, SPAN_NONE);
+    w->field = span_put2(&at, field, SPAN_NONE);
+    w->entry = span_put2(&at, entry, SPAN_NONE);
+    w->id = span_put2(&at, id, SPAN_NONE);
     return w;
 }
 

@@ -28,6 +28,12 @@ static inline struct span span_str(const char *text)
     return (struct span){ text, text == NULL ? 0 : strlen(text) };
 }
 
+/* All but the first `len` bytes, of which it has as many at least. */
+static inline struct span span_after(struct span s, size_t len)
+{
+    return (struct span){ s.ptr + len, s.len - len };
+}
+
 static inline bool span_eq(struct span a, struct span b)
 {
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);

@@ -144,6 +144,30 @@ void engine_unlock(struct engine *e, uint64_t conn, const char *name,
     engine_collect(e);
 }
 
+void engine_renew(struct engine *e, uint64_t conn, const char *name,
+                  struct hold_req req)
+{
+    req.from = (struct call_ref){ conn, 0 };
+    req.name = span_str(name);
+    locks_renew(e->locks, &req);
+    engine_collect(e);
+}
+
+void engine_force(struct engine *e, uint64_t conn, const char *name,
+                  struct hold_req req)
+{
+    req.from = (struct call_ref){ conn, 0 };
+    req.name = span_str(name);
+    locks_force_unlock(e->locks, &req);
+    engine_collect(e);
+}
+
+void engine_close(struct engine *e, uint64_t conn)
+{
+    locks_conn_closed(e->locks, conn);
+    engine_collect(e);
+}
+
 void engine_take_op(struct engine *e, enum op_kind kind, struct seen_op *ret)
 {
     ck_assert_msg(e->op_count > 0, "the engine asked nothing of Redis");
@@ -163,6 +187,43 @@ void engine_answer(struct engine *e, const struct seen_op *op, struct op_result 
     r.id = op->op.id;
     locks_op_done(e->locks, &r);
     engine_collect(e);
+}
+
+void engine_gives(struct engine *e, enum op_kind kind, struct op_result r)
+{
+    struct seen_op op;
+
+    engine_take_op(e, kind, &op);
+    engine_answer(e, &op, r);
+}
+
+void engine_renews(struct engine *e, enum renew_result result)
+{
+    engine_gives(
+        e, OP_RENEW,
+        (struct op_result){ .status = OP_OK, .items = &result, .item_count = 1 });
+}
+
+uint64_t engine_grant(struct engine *e, uint64_t conn, const char *name,
+                      struct lock_req req, uint64_t token)
+{
+    engine_lock(e, conn, name, req);
+    engine_gives(e, OP_ACQUIRE,
+                 (struct op_result){ .status = OP_OK, .token = token, .count = 1 });
+    return engine_hears(e, conn, REPLY_TOKEN).grant;
+}
+
+void engine_is_empty(struct engine *e)
+{
+    struct locks_stats stats;
+
+    engine_no_op(e);
+    engine_hears_nothing(e);
+    locks_stats(e->locks, &stats);
+    ck_assert_uint_eq(stats.locks, 0);
+    ck_assert_uint_eq(stats.holds, 0);
+    ck_assert_uint_eq(stats.waiters, 0);
+    ck_assert_uint_eq(locks_next_deadline(e->locks), UINT64_MAX);
 }
 
 struct said engine_hears(struct engine *e, uint64_t conn, enum reply_kind kind)

@@ -55,11 +55,25 @@ void engine_lock(struct engine *e, uint64_t conn, const char *name,
                  struct lock_req req);
 void engine_unlock(struct engine *e, uint64_t conn, const char *name,
                    struct hold_req req);
+void engine_renew(struct engine *e, uint64_t conn, const char *name,
+                  struct hold_req req);
+void engine_force(struct engine *e, uint64_t conn, const char *name,
+                  struct hold_req req);
+void engine_close(struct engine *e, uint64_t conn);
 
 /* The oldest op must be of this kind; it is taken off into *ret. */
 void engine_take_op(struct engine *e, enum op_kind kind, struct seen_op *ret);
 void engine_no_op(struct engine *e);
 void engine_answer(struct engine *e, const struct seen_op *op, struct op_result r);
+/* The same in one: what the oldest op, of this kind, gave. */
+void engine_gives(struct engine *e, enum op_kind kind, struct op_result r);
+/* The oldest op renews one hold, with this result. */
+void engine_renews(struct engine *e, enum renew_result result);
+/* A whole LOCK, granted by Redis; gives the grant's number. */
+uint64_t engine_grant(struct engine *e, uint64_t conn, const char *name,
+                      struct lock_req req, uint64_t token);
+/* Nothing is left in the engine, and nothing will happen any more. */
+void engine_is_empty(struct engine *e);
 
 /* The oldest reply must be this one. Returns it. */
 struct said engine_hears(struct engine *e, uint64_t conn, enum reply_kind kind);

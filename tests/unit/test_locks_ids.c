@@ -1,0 +1,212 @@
+/* The engine: requests with an ID, sent again, kept, cancelled and over. */
+#include "support/engine.h"
+#include "support/runner.h"
+
+#include "latchd/protocol.h"
+
+static struct engine e;
+static struct seen_op op;
+
+#define UUID SPAN("01234567-89ab-cdef-0123-456789abcdef")
+#define UUID_FIELD SPAN("latchd:id:01234567-89ab-cdef-0123-456789abcdef")
+#define LONGEST SPAN("0123456789012345678901234567890123456789012345678901234567890123")
+
+static const struct op_result BUSY = { .status = OP_BUSY, .ttl_ms = 30000 };
+static const struct op_result UNKNOWN = { .status = OP_UNKNOWN };
+static const struct op_result NOTHELD = { .status = OP_NOTHELD };
+static const struct op_result FREED = { .status = OP_OK, .freed = true };
+
+static void setup(void)
+{
+    engine_init(&e);
+}
+
+static void teardown(void)
+{
+    engine_fini(&e);
+}
+
+START_TEST(an_id_that_is_not_known_here_is_looked_for_at_redis)
+{
+    engine_unlock(&e, 1, "job", (struct hold_req){ .id = LONGEST });
+    engine_take_op(&e, OP_RELEASE, &op);
+    ck_assert_int_eq(op.op.target.kind, TARGET_ID);
+    ck_assert_uint_eq(op.op.target.field.len, 10 + 64);
+    ck_assert_uint_eq(op.op.target.entry.len, 3 + 64);
+    engine_answer(&e, &op, NOTHELD);
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
+
+    engine_renew(&e, 1, "job", (struct hold_req){ .id = UUID });
+    engine_take_op(&e, OP_ATTACH, &op);
+    ck_assert_str_eq(op.target_field, "latchd:id:01234567-89ab-cdef-0123-456789abcdef");
+    ck_assert_str_eq(op.target_entry, "id:01234567-89ab-cdef-0123-456789abcdef");
+    engine_answer(&e, &op, NOTHELD);
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
+    engine_is_empty(&e);
+}
+END_TEST
+
+START_TEST(a_wait_that_ends_in_doubt_gives_back_what_it_may_have_got)
+{
+    struct lock_req req = { .id = UUID, .has = LOCK_HAS_KEEP };
+
+    engine_lock(&e, 1, "job", req);
+    engine_gives(&e, OP_ACQUIRE, UNKNOWN);
+    engine_gives(&e, OP_ACQUIRE, (struct op_result){ .status = OP_LATE });
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    engine_answer(&e, &op, (struct op_result){ .status = OP_ERROR });
+    engine_close(&e, 1);
+    engine_pass(&e, 200);
+    engine_take_op(&e, OP_RELEASE, &op);
+    ck_assert(op.op.own_accord);
+    ck_assert_str_eq(op.target_field, "latchd:id:01234567-89ab-cdef-0123-456789abcdef");
+    engine_answer(&e, &op, NOTHELD);
+    engine_is_empty(&e);
+}
+END_TEST
+
+START_TEST(a_late_answer_does_not_take_the_doubt_about_an_earlier_one_away)
+{
+    engine_lock(&e, 1, "job", (struct lock_req){ 0 });
+    engine_gives(&e, OP_ACQUIRE, UNKNOWN);
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    engine_close(&e, 1);
+    engine_answer(&e, &op, (struct op_result){ .status = OP_LATE });
+    engine_gives(&e, OP_RELEASE, NOTHELD);
+    engine_is_empty(&e);
+}
+END_TEST
+
+START_TEST(a_cancelled_wait_hears_null_and_its_grant_is_undone)
+{
+    engine_lock(&e, 1, "job", (struct lock_req){ .id = UUID });
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert_uint_eq(locks_cancel(e.locks, SPAN("job"), SPAN_NONE, UUID), 1);
+    engine_collect(&e);
+    (void)engine_hears(&e, 1, REPLY_NULL);
+    engine_answer(&e, &op,
+                  (struct op_result){ .status = OP_OK, .token = 5, .count = 1 });
+    engine_take_op(&e, OP_RELEASE, &op);
+    ck_assert(op.op.own_accord);
+    engine_answer(&e, &op, FREED);
+    engine_lock(&e, 2, "job", (struct lock_req){ .id = UUID });
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_ERROR).error, LOCK_NOTHELD);
+    engine_pass(&e, LATCHD_OVER_MS);
+    engine_is_empty(&e);
+}
+END_TEST
+
+START_TEST(cancel_gives_back_a_kept_grant)
+{
+    uint64_t grant = engine_grant(&e, 1, "job", (struct lock_req){ .id = UUID }, 100);
+
+    locks_undelivered(e.locks, 1, grant);
+    engine_close(&e, 1);
+    ck_assert_uint_eq(locks_cancel(e.locks, SPAN("job"), SPAN_NONE, UUID), 1);
+    engine_collect(&e);
+    engine_gives(&e, OP_RELEASE, FREED);
+    ck_assert_uint_eq(locks_cancel(e.locks, SPAN("job"), SPAN_NONE, UUID), 0);
+    engine_pass(&e, LATCHD_OVER_MS);
+    engine_is_empty(&e);
+}
+END_TEST
+
+START_TEST(cancel_ends_all_waits_of_an_owner)
+{
+    (void)engine_grant(&e, 1, "job", (struct lock_req){ 0 }, 100);
+    engine_lock(&e, 2, "job", (struct lock_req){ .owner = SPAN("o") });
+    engine_lock(&e, 3, "job", (struct lock_req){ 0 });
+    engine_lock(&e, 4, "job", (struct lock_req){ .owner = SPAN("o") });
+    ck_assert_uint_eq(locks_cancel(e.locks, SPAN("job"), SPAN("o"), SPAN_NONE), 2);
+    engine_collect(&e);
+    (void)engine_hears(&e, 2, REPLY_NULL);
+    (void)engine_hears(&e, 4, REPLY_NULL);
+    engine_hears_nothing(&e);
+}
+END_TEST
+
+START_TEST(a_poll_keeps_its_place)
+{
+    struct lock_req poll = { .id = UUID, .has = LOCK_HAS_WAIT };
+
+    (void)engine_grant(&e, 1, "job", (struct lock_req){ 0 }, 100);
+    for (int i = 0; i < 5; i++) {
+        engine_lock(&e, 2, "job", poll);
+        engine_gives(&e, OP_ACQUIRE, BUSY);
+        (void)engine_hears(&e, 2, REPLY_NULL);
+        engine_close(&e, 2);
+        engine_pass(&e, 500);
+    }
+    engine_lock(&e, 3, "job", (struct lock_req){ 0 });
+    engine_unlock(&e, 1, "job", (struct hold_req){ 0 });
+    engine_take_op(&e, OP_RELEASE, &op);
+    ck_assert_str_eq(op.field, "latchd:id:01234567-89ab-cdef-0123-456789abcdef");
+    ck_assert_uint_lt(op.op.claim.lease_ms, 4000); /* for KEEP only */
+    engine_answer(&e, &op,
+                  (struct op_result){ .status = OP_OK, .moved = true, .token = 101 });
+    (void)engine_hears(&e, 1, REPLY_INT);
+    engine_lock(&e, 4, "job", poll);
+    engine_gives(
+        &e, OP_ATTACH,
+        (struct op_result){
+            .status = OP_OK, .token = 101, .ttl_ms = 30000, .owner = UUID_FIELD });
+    ck_assert_int_eq(engine_hears(&e, 4, REPLY_TOKEN).value, 101);
+}
+END_TEST
+
+START_TEST(a_place_that_nobody_asks_for_again_is_given_up)
+{
+    (void)engine_grant(&e, 1, "job", (struct lock_req){ 0 }, 100);
+    engine_lock(&e, 2, "job", (struct lock_req){ .id = UUID });
+    engine_close(&e, 2);
+    engine_pass(&e, LATCHD_KEEP_DEFAULT_MS);
+    engine_unlock(&e, 1, "job", (struct hold_req){ 0 });
+    engine_take_op(&e, OP_RELEASE, &op);
+    ck_assert(!op.op.has_next);
+    engine_answer(&e, &op, FREED);
+    (void)engine_hears(&e, 1, REPLY_INT);
+    engine_pass(&e, 5000);
+    engine_is_empty(&e);
+}
+END_TEST
+
+START_TEST(the_newest_call_of_a_waiting_id_takes_the_wait_over)
+{
+    engine_lock(&e, 1, "job", (struct lock_req){ .id = UUID });
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    engine_lock(&e, 2, "job", (struct lock_req){ .id = UUID });
+    (void)engine_hears(&e, 1, REPLY_NULL);
+    engine_answer(&e, &op,
+                  (struct op_result){ .status = OP_OK, .token = 100, .count = 1 });
+    (void)engine_hears(&e, 2, REPLY_TOKEN);
+    engine_hears_nothing(&e);
+}
+END_TEST
+
+START_TEST(an_id_with_another_owner_is_an_error)
+{
+    engine_lock(&e, 1, "job", (struct lock_req){ .id = UUID });
+    engine_lock(&e, 2, "job", (struct lock_req){ .id = UUID, .owner = SPAN("o") });
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_ERROR).error, LOCK_ERR);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("locks_ids");
+    TCase *tc = tcase_create("ids");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, an_id_that_is_not_known_here_is_looked_for_at_redis);
+    tcase_add_test(tc, a_wait_that_ends_in_doubt_gives_back_what_it_may_have_got);
+    tcase_add_test(tc, a_late_answer_does_not_take_the_doubt_about_an_earlier_one_away);
+    tcase_add_test(tc, a_cancelled_wait_hears_null_and_its_grant_is_undone);
+    tcase_add_test(tc, cancel_gives_back_a_kept_grant);
+    tcase_add_test(tc, cancel_ends_all_waits_of_an_owner);
+    tcase_add_test(tc, a_poll_keeps_its_place);
+    tcase_add_test(tc, a_place_that_nobody_asks_for_again_is_given_up);
+    tcase_add_test(tc, the_newest_call_of_a_waiting_id_takes_the_wait_over);
+    tcase_add_test(tc, an_id_with_another_owner_is_an_error);
+    suite_add_tcase(s, tc);
+    return s;
+}
