@@ -27,6 +27,7 @@ static void on_close(void *ctx, struct conn *c, bool unread)
 {
     struct server *s = ctx;
 
+    turn_conn_closing(s, conn_id(c));
     cmd_on_close(s->cmd, c, unread);
 }
 

@@ -79,6 +79,9 @@ int turn_init(struct server *s);
 void turn_fini(struct server *s);
 /* Looks at the clock, once a turn: what fell due is done before anything else. */
 void turn_begin(void *ctx);
+/* Grants that stand among the effects for a connection that closes now: nobody will be
+ * told of them. To be called before the engine learns of the close. */
+void turn_conn_closing(struct server *s, uint64_t conn);
 /* Does what the engine wants done, and sends what came of it. */
 void turn_end(struct server *s);
 

@@ -43,6 +43,21 @@ static void do_effect(struct server *s, const struct effect *fx)
     }
 }
 
+void turn_conn_closing(struct server *s, uint64_t conn)
+{
+    struct effects *list = locks_effects(s->locks);
+    size_t count = list->count; /* what this appends is not for clients that close */
+
+    for (size_t i = 0; i < count; i++) {
+        const struct effect *fx = &list->list[i];
+
+        if (fx->kind == EFFECT_REPLY && fx->reply.kind == REPLY_TOKEN &&
+            fx->reply.to.conn == conn) {
+            locks_undelivered(s->locks, conn, fx->reply.grant);
+        }
+    }
+}
+
 /* By index and by copy: doing one may append more. */
 static void do_effects(struct server *s)
 {
