@@ -1,0 +1,279 @@
+/* What daemons may believe, going by what Redis told them. */
+#include "sim/sim_world.h"
+
+#include "util/alloc.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { BELIEFS_KEPT_MS = 60000 };
+
+size_t check_name_index(struct sim *s, const struct redis_name *n)
+{
+    return (size_t)(n - s->redis.names);
+}
+
+struct belief *belief_get(struct sim *s, size_t daemon, const struct redis_name *n,
+                          uint64_t token)
+{
+    struct sim_check *c = &s->check;
+
+    for (size_t i = 0; i < c->belief_count; i++) {
+        struct belief *b = &c->beliefs[i];
+
+        if (b->token == token && b->name == n && b->daemon == daemon &&
+            b->life == s->daemons[daemon].life) {
+            return b;
+        }
+    }
+    return NULL;
+}
+
+static void forget_old(struct sim *s)
+{
+    struct sim_check *c = &s->check;
+
+    for (size_t i = c->belief_count; i-- > 0;) {
+        if (c->beliefs[i].until + BELIEFS_KEPT_MS < s->now) {
+            c->beliefs[i] = c->beliefs[--c->belief_count];
+        }
+    }
+}
+
+static struct belief *belief_make(struct sim *s, size_t daemon, struct redis_name *n,
+                                  uint64_t token)
+{
+    struct sim_check *c = &s->check;
+    struct belief *b = belief_get(s, daemon, n, token);
+
+    if (b != NULL) {
+        return b;
+    }
+    if (c->belief_count == c->belief_room) {
+        forget_old(s);
+    }
+    if (c->belief_count == c->belief_room) {
+        c->belief_room = c->belief_room == 0 ? 16 : c->belief_room * 2;
+        c->beliefs = xrealloc(c->beliefs, c->belief_room * sizeof(*c->beliefs));
+    }
+    b = &c->beliefs[c->belief_count++];
+    memset(b, 0, sizeof(*b));
+    b->daemon = daemon;
+    b->life = s->daemons[daemon].life;
+    b->name = n;
+    b->token = token;
+    return b;
+}
+
+/* A script that left `lease_ms` on the hold was confirmed. */
+static void confirm(struct sim *s, struct belief *b, const struct flight *f,
+                    uint64_t lease_ms, bool exact)
+{
+    uint64_t full = f->sent_ms + lease_ms;
+    uint64_t until = full - lease_ms / 100;
+
+    until = lease_ms < 50 ? f->sent_ms : until - 50;
+    b->sent_ms = f->sent_ms > b->sent_ms ? f->sent_ms : b->sent_ms;
+    b->full_until = exact || full > b->full_until ? full : b->full_until;
+    b->until = exact || until > b->until ? until : b->until;
+    b->heard_ms = s->now;
+    b->excused = f->ran <= s->check.external[check_name_index(s, b->name)];
+}
+
+/* Uncertain holds are certain again once Redis confirmed them. */
+static void certain_again(struct sim *s, const struct belief *b)
+{
+    for (size_t i = 0; i < s->check.record_count; i++) {
+        struct record *r = &s->check.records[i];
+
+        if (r->token == b->token && r->name == b->name && r->daemon == b->daemon &&
+            r->life == b->life && !r->moved) {
+            r->certain = true;
+        }
+    }
+}
+
+static void believe(struct sim *s, const struct flight *f, uint64_t token,
+                    uint64_t lease_ms, bool exact)
+{
+    struct redis_name *n = sim_redis_name(&s->redis, f->op.name);
+    struct belief *b = belief_make(s, f->daemon, n, token);
+
+    if (b->ran == 0) {
+        b->sent = f->sent;
+        b->ran = f->ran;
+    }
+    confirm(s, b, f, lease_ms, exact);
+}
+
+static void hear_renewal(struct sim *s, const struct flight *f, size_t i)
+{
+    const struct renew_item *item = &f->op.items[i];
+    struct redis_name *n = sim_redis_name(&s->redis, item->name);
+    struct belief *b = belief_get(s, f->daemon, n, item->token);
+
+    if (b == NULL) {
+        return;
+    }
+    b->renewing = 0;
+    if (f->item_results[i] == RENEW_OK) {
+        confirm(s, b, f, item->lease_ms, item->exact);
+        certain_again(s, b);
+    }
+}
+
+void check_result(struct sim *s, struct sim_daemon *d, struct flight *f)
+{
+    const struct op_result *r = &f->reply.result;
+
+    (void)d;
+    if (r->status != OP_OK) {
+        return;
+    }
+    switch (f->op.kind) {
+    case OP_ACQUIRE:
+        believe(s, f, r->token, f->op.claim.lease_ms, false);
+        break;
+    case OP_RELEASE:
+        if (r->moved) {
+            believe(s, f, r->token, f->op.claim.lease_ms, false);
+        }
+        break;
+    case OP_ATTACH:
+        believe(s, f, r->token, (uint64_t)r->ttl_ms, f->op.exact);
+        break;
+    case OP_RENEW:
+        for (size_t i = 0; i < f->op.item_count; i++) {
+            hear_renewal(s, f, i);
+        }
+        break;
+    case OP_INSPECT:
+        break;
+    }
+}
+
+void check_op_sent(struct sim *s, struct sim_daemon *d, struct flight *f)
+{
+    const struct op *op = &f->op;
+
+    for (size_t i = 0; i < op->item_count; i++) {
+        struct redis_name *n = sim_redis_name(&s->redis, op->items[i].name);
+        struct belief *b = belief_get(s, d->index, n, op->items[i].token);
+
+        if (b != NULL && b->renewing == 0) {
+            b->renewing = s->now;
+        }
+    }
+    if (op->kind == OP_ACQUIRE && op->claim.lease_ms == 0) {
+        sim_fail(s, "op %" PRIu64 " asks for a lease of 0", op->id);
+    }
+}
+
+/* This op made its daemon the keeper of what another one had: that one is to forget it
+ * silently. */
+static bool takes_over(const struct flight *f, const struct record *r)
+{
+    const struct op_result *res = &f->reply.result;
+    struct span entry = f->op.kind == OP_ATTACH ? res->entry : f->op.claim.entry;
+
+    if (r->token != res->token || r->daemon == f->daemon) {
+        return false;
+    }
+    if (r->owner.len == 0) {
+        return true;
+    }
+    return r->id.len == 0 ? f->op.kind == OP_ATTACH
+                          : entry.len > 3 &&
+                                rtext_is(&r->id, span_of(entry.ptr + 3, entry.len - 3));
+}
+
+static void check_keeper(struct sim *s, const struct flight *f)
+{
+    struct redis_name *n = sim_redis_name(&s->redis, f->op.name);
+    size_t name = check_name_index(s, n);
+
+    if (f->op.kind == OP_ATTACH || f->op.claim.kind == OWNER_ID ||
+        f->reply.result.attached) {
+        s->check.keeper[name].token = f->reply.result.token;
+        s->check.keeper[name].daemon = f->daemon;
+    }
+    for (size_t i = 0; i < s->check.record_count; i++) {
+        struct record *r = &s->check.records[i];
+
+        if (r->name == n && takes_over(f, r)) {
+            r->moved = true;
+        }
+    }
+}
+
+void check_op_ran(struct sim *s, struct flight *f)
+{
+    bool ok = f->reply.result.status == OP_OK;
+
+    if (ok && (f->op.kind == OP_ACQUIRE || f->op.kind == OP_ATTACH ||
+               f->reply.result.moved)) {
+        check_keeper(s, f);
+    }
+    if (f->op.kind != OP_RELEASE || !f->op.force) {
+        return;
+    }
+    if (s->check.force_asked == 0) {
+        sim_fail(s, "op %" PRIu64 " frees by force, and nobody asked for it", f->op.id);
+    }
+    if (ok) {
+        check_external(s, sim_redis_name(&s->redis, f->op.name));
+    }
+}
+
+void check_external(struct sim *s, struct redis_name *n)
+{
+    struct sim_check *c = &s->check;
+
+    s->happened++;
+    for (size_t i = 0; i < s->redis.name_count; i++) {
+        if (n == NULL || n == &s->redis.names[i]) {
+            c->external[i] = s->happened;
+        }
+    }
+    for (size_t i = 0; i < c->belief_count; i++) {
+        if (n == NULL || n == c->beliefs[i].name) {
+            c->beliefs[i].excused = true;
+        }
+    }
+    for (size_t i = 0; i < s->clients.count; i++) {
+        s->clients.conns[i].expect_held = false;
+    }
+}
+
+bool record_moved(struct sim *s, const struct record *r)
+{
+    size_t name = check_name_index(s, r->name);
+
+    return s->check.keeper[name].token == r->token &&
+           s->check.keeper[name].daemon != r->daemon;
+}
+
+bool record_believed(const struct sim *s, const struct record *r)
+{
+    return r->held && r->certain && r->attached && !r->over && !r->moved &&
+           s->now < r->own_until && s->daemons[r->daemon].locks != NULL &&
+           s->daemons[r->daemon].life == r->life;
+}
+
+void check_daemon_died(struct sim *s, struct sim_daemon *d)
+{
+    struct sim_check *c = &s->check;
+
+    for (size_t i = c->belief_count; i-- > 0;) {
+        if (c->beliefs[i].daemon == d->index) {
+            c->beliefs[i] = c->beliefs[--c->belief_count];
+        }
+    }
+    memset(c->last_of[d->index], 0, sizeof(c->last_of[d->index]));
+}
+
+void check_fini(struct sim_check *c)
+{
+    free(c->beliefs);
+    free(c->records);
+}

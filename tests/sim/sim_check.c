@@ -1,0 +1,240 @@
+/* What clients are told, against what daemons may believe and Redis knows. */
+#include "sim/sim_world.h"
+
+#include <inttypes.h>
+
+/* Does UNLOCK or RENEW in these words mean that record, perhaps among others? */
+static bool means(const struct record *r, const struct sim_conn *c)
+{
+    const struct ask *ask = &c->ask;
+
+    if (!rtext_is(&r->name->name, rtext_span(&ask->name))) {
+        return false;
+    }
+    if (ask->id.len == 0 && ask->owner.len == 0 && ask->token == 0) {
+        return (r->conn_bits & conn_bit(c)) != 0;
+    }
+    return (ask->id.len == 0 || rtext_is(&r->id, rtext_span(&ask->id))) &&
+           (ask->owner.len == 0 || rtext_is(&r->owner, rtext_span(&ask->owner))) &&
+           (ask->token == 0 || r->token == ask->token);
+}
+
+static bool sure(struct sim *s, const struct record *r, uint64_t *retuntil)
+{
+    struct belief *b = belief_get(s, r->daemon, r->name, r->token);
+
+    if (!record_believed(s, r) || b == NULL || b->excused || r->owner.len > 0) {
+        return false;
+    }
+    *retuntil = b->until;
+    return s->now < b->until;
+}
+
+static void remember_vague(struct sim *s, const struct sim_conn *c)
+{
+    struct sim_check *ck = &s->check;
+
+    if (c->ask.kind != ASK_UNLOCK && c->ask.kind != ASK_CANCEL) {
+        return;
+    }
+    for (size_t i = ck->vague_count; i-- > 0;) {
+        if (ck->vague[i].until <= s->now) {
+            ck->vague[i] = ck->vague[--ck->vague_count];
+        }
+    }
+    if (ck->vague_count < VAGUE_MAX) {
+        ck->vague[ck->vague_count++] =
+            (struct vague){ c->ask.name, c->ask.owner, c->ask.id,
+                            c->id,       c->call,      UINT64_MAX };
+    }
+}
+
+/* It has run, and does not run again. */
+static void forget_vague(struct sim *s, const struct sim_conn *c)
+{
+    struct sim_check *ck = &s->check;
+
+    for (size_t i = ck->vague_count; i-- > 0;) {
+        if (ck->vague[i].conn == c->id && ck->vague[i].call == c->call) {
+            ck->vague[i].until = s->now + VAGUE_MS;
+        }
+    }
+}
+
+bool check_is_vague(const struct sim *s, const struct record *r)
+{
+    for (size_t i = 0; i < s->check.vague_count; i++) {
+        const struct vague *v = &s->check.vague[i];
+
+        bool fits = v->id.len > 0 ? rtext_is(&r->id, rtext_span(&v->id))
+                                  : r->owner.len > 0 &&
+                                        (v->owner.len == 0 ||
+                                         rtext_is(&v->owner, rtext_span(&r->owner)));
+
+        if (fits && s->now < v->until &&
+            rtext_is(&v->name, rtext_span(&r->name->name))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void check_asked(struct sim *s, struct sim_conn *c)
+{
+    const struct ask *ask = &c->ask;
+    bool named = ask->token != 0 || ask->id.len > 0;
+
+    remember_vague(s, c);
+    s->check.force_asked += ask->kind == ASK_FORCE ? 1 : 0;
+    for (size_t i = 0; i < s->check.record_count; i++) {
+        struct record *r = &s->check.records[i];
+
+        if (ask->kind == ASK_UNLOCK && means(r, c)) {
+            c->expect_held = named && sure(s, r, &c->expect_until);
+            r->over = true;
+        } else if (ask->kind == ASK_RENEW && means(r, c)) {
+            c->expect_held = named && !r->over && sure(s, r, &c->expect_until);
+            r->moved = r->moved || ask->lease_ms > 0 || c->daemon != r->daemon;
+        } else if (ask->kind == ASK_LOCK && ask->id.len > 0 && c->daemon != r->daemon &&
+                   rtext_is(&r->id, rtext_span(&ask->id))) {
+            r->moved = true;
+        } else if (ask->kind == ASK_CANCEL && means(r, c)) {
+            r->moved = true; /* it gives back a grant that was kept */
+        }
+    }
+}
+
+void check_closed(struct sim *s, struct sim_conn *c)
+{
+    for (size_t i = 0; i < s->clients.count; i++) {
+        s->clients.conns[i].expect_held = false; /* GRACE 0 may end what they mean */
+    }
+    for (size_t i = 0; i < s->check.record_count; i++) {
+        if (s->check.records[i].conn == c->id) {
+            s->check.records[i].attached = false;
+        }
+    }
+}
+
+void check_notice(struct sim *s, struct sim_daemon *d, const struct effect_notice *n)
+{
+    static const char *const WORDS[] = {
+        [NOTICE_GRANTED] = "granted",
+        [NOTICE_RELEASED] = "released",
+        [NOTICE_UNCERTAIN] = "uncertain",
+        [NOTICE_LOST] = "lost",
+    };
+
+    TRACE(s, "d%zu: notice %s %.*s %" PRIu64, d->index, WORDS[n->kind], S(n->name),
+          n->token);
+    s->check.lost += n->kind == NOTICE_LOST ? 1 : 0;
+    s->check.uncertain += n->kind == NOTICE_UNCERTAIN ? 1 : 0;
+    for (size_t i = 0; i < s->check.record_count; i++) {
+        struct record *r = &s->check.records[i];
+
+        if (r->token != n->token || !rtext_is(&r->name->name, n->name) ||
+            r->daemon != d->index || r->life != d->life) {
+            continue;
+        }
+        if (n->kind == NOTICE_RELEASED && record_believed(s, r) && r->owner.len == 0) {
+            sim_fail(s, "d%zu released %s %" PRIu64 ", which its client still has",
+                     d->index, r->name->name.s, r->token);
+        } else if (n->kind == NOTICE_UNCERTAIN) {
+            r->certain = false;
+        } else if (n->kind == NOTICE_LOST) {
+            r->held = false;
+        }
+    }
+}
+
+/* --- other answers ------------------------------------------------------- */
+
+static void check_null(struct sim *s, const struct sim_conn *c)
+{
+    bool ended =
+        (c->ask.has & LOCK_HAS_WAIT) != 0 && s->now >= c->asked_ms + c->ask.wait_ms;
+
+    if (c->may_be_null) {
+        return;
+    }
+    if (c->ask.kind != ASK_LOCK || !ended) {
+        sim_fail(s, "null before the wait of %" PRIu64 " ms was over", c->ask.wait_ms);
+    } else if (!s->daemons[c->daemon].told_up) {
+        sim_fail(s, "null while Redis cannot be reached");
+    }
+}
+
+static void check_error(struct sim *s, const struct sim_conn *c, enum lock_error error)
+{
+    bool wanted = c->ask.kind == ASK_UNLOCK || c->ask.kind == ASK_RENEW;
+
+    if (error == LOCK_NOTHELD && wanted && c->expect_held && s->now < c->expect_until) {
+        sim_fail(s, "NOTHELD for a hold that nothing has ended");
+    }
+    /* A wait that ends while an op is in flight has one tick, whatever Redis takes. */
+    if (error == LOCK_BACKEND && s->calm && 2 * s->profile.rtt_ms < SIM_TICK_MS) {
+        sim_fail(s, "BACKEND, but Redis answers all the time");
+    }
+    if (error == LOCK_GOAWAY || error == LOCK_LIMIT) {
+        sim_fail(s, "%s without a reason", error == LOCK_LIMIT ? "LIMIT" : "GOAWAY");
+    }
+}
+
+/* RENEW was answered: the hold is attached here. */
+static void check_renewed(struct sim *s, const struct sim_conn *c, struct record *r)
+{
+    struct belief *b = belief_get(s, c->daemon, r->name, r->token);
+
+    r->conn_bits |= conn_bit(c);
+    if (r->owner.len > 0 || (c->ask.token == 0 && c->ask.id.len == 0) || b == NULL ||
+        s->check.keeper[check_name_index(s, r->name)].token != r->token) {
+        return; /* not this one, perhaps */
+    }
+    if (s->now > b->full_until) {
+        sim_fail(s, "RENEW of %" PRIu64 " answered when its lease was over", r->token);
+    }
+    r->daemon = c->daemon;
+    r->life = s->daemons[c->daemon].life;
+    r->conn = c->id;
+    r->held = r->certain = r->attached = true;
+    r->moved = record_moved(s, r);
+}
+
+static void check_done(struct sim *s, struct sim_conn *c)
+{
+    for (size_t i = 0; i < s->check.record_count; i++) {
+        struct record *r = &s->check.records[i];
+
+        if (!means(r, c)) {
+            continue;
+        }
+        if (c->ask.kind == ASK_UNLOCK && r->owner.len == 0) {
+            r->unlocked = r->unlocked || r->daemon == c->daemon;
+        } else if (c->ask.kind == ASK_RENEW) {
+            check_renewed(s, c, r);
+        }
+    }
+}
+
+void check_replied(struct sim *s, struct sim_conn *c, const struct effect_reply *r)
+{
+    if (r->kind != REPLY_ERROR || r->error != LOCK_BACKEND) {
+        forget_vague(s, c);
+    }
+    switch (r->kind) {
+    case REPLY_TOKEN:
+        check_grant(s, c, (uint64_t)r->value);
+        break;
+    case REPLY_NULL:
+        check_null(s, c);
+        break;
+    case REPLY_ERROR:
+        check_error(s, c, r->error);
+        break;
+    case REPLY_INT:
+        check_done(s, c);
+        break;
+    case REPLY_INFO:
+        break;
+    }
+}

@@ -1,0 +1,129 @@
+/* sim_check: what must be true. Told of everything that clients and daemons see, and
+ * looks at the sim's Redis for the truth.
+ *
+ *   belief   what a daemon may believe of a hold: since when it is confirmed, until
+ * when that lasts by protocol.md section 4, and whether something outside (FLUSHALL,
+ *            lost data, FORCEUNLOCK, a jump of Redis's clock) excuses an error until
+ * the next confirmation record   what a client was told: a token, and since then
+ * nothing that ends it. It is vouched for while its connection is open, no notice said
+ * otherwise, and the belief lasts */
+#ifndef LATCHD_SIM_CHECK_H
+#define LATCHD_SIM_CHECK_H
+
+#include "core/effect.h"
+#include "sim/sim_redis.h"
+
+struct sim;
+struct sim_daemon;
+struct sim_conn;
+struct flight;
+
+struct belief {
+    size_t daemon;
+    uint64_t life;
+    struct redis_name *name;
+    uint64_t token;
+    uint64_t sent_ms;    /* of the last confirmed script */
+    uint64_t full_until; /* sent + lease */
+    uint64_t until;      /* sent + lease, less 1 %, less 50 ms */
+    uint64_t heard_ms;   /* when that was */
+    uint64_t renewing;   /* a renewal is on its way since; 0: none */
+    uint64_t sent, ran;  /* of the grant, as counts of `happened` */
+    bool excused;
+};
+
+struct record {
+    struct redis_name *name;
+    struct rtext owner; /* empty: anonymous or ID alone */
+    struct rtext id;
+    uint64_t token;
+    size_t daemon;
+    uint64_t life;
+    uint64_t conn;
+    uint64_t
+        conn_bits; /* all that it was attached to: a bare UNLOCK may come from any */
+    uint64_t own_until; /* end of an entry's own lease */
+    uint64_t lease_ms;  /* as first asked for */
+    bool held;          /* granted, and neither unlocked nor lost */
+    bool certain;
+    bool attached;
+    bool moved;    /* a client asked another daemon to keep it, or for another lease */
+    bool over;     /* its client sent an UNLOCK */
+    bool unlocked; /* and was told so by the daemon that it has */
+};
+
+/* An UNLOCK or CANCEL that names an owner or an ID: it ends what it finds when it runs,
+ * perhaps something that was granted after it was sent. */
+struct vague {
+    struct rtext name, owner, id;
+    uint64_t conn, call;
+    uint64_t until; /* when all that it may have ended has been answered, too */
+};
+
+enum { VAGUE_MAX = 64, VAGUE_MS = 10000 };
+
+/* The highest token that clients were given, and when. */
+struct last_token {
+    uint64_t token;
+    uint64_t at; /* as a count of `happened` */
+};
+
+struct sim_check {
+    struct belief *beliefs;
+    size_t belief_count, belief_room;
+    struct record *records;
+    size_t record_count, record_room;
+    uint64_t external[REDIS_NAMES_MAX]; /* `happened` of the last thing from outside */
+    struct last_token last[REDIS_NAMES_MAX];
+    struct last_token last_of[REDIS_DAEMONS_MAX][REDIS_NAMES_MAX];
+    bool data_lost;   /* or a clock set back: tokens of two daemons may go back */
+    bool resurrected; /* old data came back: an old token may, too */
+    uint64_t force_asked;
+    struct {
+        uint64_t token;
+        size_t daemon;
+    } keeper[REDIS_NAMES_MAX]; /* who last made itself the keeper of that hold */
+    struct vague vague[VAGUE_MAX];
+    size_t vague_count;
+    uint64_t grants, lost, uncertain;
+};
+
+void check_fini(struct sim_check *c);
+
+void check_asked(struct sim *s, struct sim_conn *c);
+void check_replied(struct sim *s, struct sim_conn *c, const struct effect_reply *r);
+void check_closed(struct sim *s, struct sim_conn *c);
+void check_notice(struct sim *s, struct sim_daemon *d, const struct effect_notice *n);
+void check_op_sent(struct sim *s, struct sim_daemon *d, struct flight *f);
+void check_op_ran(struct sim *s, struct flight *f);
+/* The result is about to be reported to the engine. */
+void check_result(struct sim *s, struct sim_daemon *d, struct flight *f);
+/* Something outside touched the name; NULL: all. */
+void check_external(struct sim *s, struct redis_name *n);
+/* The daemon has just learnt that nothing is sure: it must have said so. */
+void check_all_uncertain(struct sim *s, struct sim_daemon *d, const char *why);
+void check_daemon_died(struct sim *s, struct sim_daemon *d);
+/* After each turn of a daemon. */
+void check_turn(struct sim *s, struct sim_daemon *d);
+/* After everything was closed and all leases have ended. */
+void check_end(struct sim *s);
+
+/* An UNLOCK is under way that may end this hold, whenever it was granted. */
+bool check_is_vague(const struct sim *s, const struct record *r);
+
+/* --- sim_grants.c ------------------------------------------------------------ */
+
+void check_grant(struct sim *s, struct sim_conn *c, uint64_t token);
+
+/* --- sim_beliefs.c ------------------------------------------------------- */
+
+/* What a living daemon believes; NULL: nothing. */
+struct belief *belief_get(struct sim *s, size_t daemon, const struct redis_name *n,
+                          uint64_t token);
+/* The client may believe that it holds, going by all that it was told. */
+/* Another daemon is the keeper by now. */
+bool record_moved(struct sim *s, const struct record *r);
+bool record_believed(const struct sim *s, const struct record *r);
+size_t check_name_index(struct sim *s, const struct redis_name *n);
+
+#endif

@@ -1,0 +1,235 @@
+#include "sim/sim_world.h"
+
+#include "util/alloc.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { CONN_INDEX_BITS = 16 }; /* a connection's id: serial, then its index */
+
+void clients_fini(struct sim_clients *cl)
+{
+    free(cl->conns);
+    cl->conns = NULL;
+    cl->count = 0;
+}
+
+uint64_t conn_bit(const struct sim_conn *c)
+{
+    return (uint64_t)1 << (c->id & 63);
+}
+
+size_t sim_connect(struct sim *s, size_t daemon)
+{
+    struct sim_clients *cl = &s->clients;
+    struct sim_conn *c = NULL;
+    size_t i = 0;
+
+    while (i < cl->count && cl->conns[i].open) {
+        i++;
+    }
+    if (i == cl->count) {
+        cl->conns = xrealloc(cl->conns, ++cl->count * sizeof(*cl->conns));
+        memset(&cl->conns[i], 0, sizeof(cl->conns[i]));
+    }
+    c = &cl->conns[i];
+    c->id = ++cl->serial << CONN_INDEX_BITS | i;
+    c->daemon = daemon;
+    c->open = true;
+    c->asking = false;
+    TRACE(s, "c%zu: connects to d%zu", i, daemon);
+    return i;
+}
+
+void sim_close(struct sim *s, size_t index)
+{
+    struct sim_conn *c = &s->clients.conns[index];
+    struct sim_daemon *d = &s->daemons[c->daemon];
+    struct locks *l;
+
+    if (!c->open) {
+        return;
+    }
+    TRACE(s, "c%zu: closes", index);
+    c->open = false;
+    c->asking = false;
+    check_closed(s, c);
+    if (d->locks != NULL) {
+        l = sim_turn_begin(s, d);
+        locks_conn_closed(l, c->id);
+        sim_turn_end(s, d);
+    }
+}
+
+void clients_daemon_died(struct sim *s, size_t daemon)
+{
+    for (size_t i = 0; i < s->clients.count; i++) {
+        struct sim_conn *c = &s->clients.conns[i];
+
+        if (c->open && c->daemon == daemon) {
+            c->open = c->asking = false;
+            check_closed(s, c);
+        }
+    }
+    s->clients.undelivered_count = 0;
+}
+
+/* Two LOCKs of one request. */
+static bool same_request(const struct ask *a, const struct ask *b)
+{
+    return a->kind == ASK_LOCK && b->kind == ASK_LOCK && a->id.len > 0 &&
+           rtext_is(&a->id, rtext_span(&b->id)) &&
+           rtext_is(&a->name, rtext_span(&b->name));
+}
+
+/* What this asking does to the waits of others. */
+static void touch_others(struct sim *s, struct sim_conn *me)
+{
+    const struct ask *ask = &me->ask;
+
+    for (size_t i = 0; i < s->clients.count; i++) {
+        struct sim_conn *c = &s->clients.conns[i];
+        bool cancels =
+            ask->kind == ASK_CANCEL && c->ask.kind == ASK_LOCK &&
+            (ask->id.len == 0 || rtext_is(&c->ask.id, rtext_span(&ask->id))) &&
+            (ask->owner.len == 0 || rtext_is(&c->ask.owner, rtext_span(&ask->owner)));
+
+        if (c != me && c->asking && (cancels || same_request(&c->ask, ask))) {
+            c->may_be_null = true;
+        }
+        if (c != me && c->asking &&
+            (ask->kind == ASK_UNLOCK || ask->kind == ASK_FORCE)) {
+            c->expect_held = false;
+        }
+    }
+}
+
+static void call_hold(struct locks *l, const struct sim_conn *c)
+{
+    const struct ask *ask = &c->ask;
+    struct hold_req req = {
+        .from = { c->id, c->call },
+        .name = rtext_span(&ask->name),
+        .owner = rtext_span(&ask->owner),
+        .id = rtext_span(&ask->id),
+        .token = ask->token,
+        .lease_ms = ask->lease_ms,
+        .any = ask->any,
+    };
+
+    if (ask->kind == ASK_UNLOCK) {
+        locks_unlock(l, &req);
+    } else if (ask->kind == ASK_RENEW) {
+        locks_renew(l, &req);
+    } else {
+        locks_force_unlock(l, &req);
+    }
+}
+
+static void call_lock(struct locks *l, const struct sim_conn *c)
+{
+    const struct ask *ask = &c->ask;
+    struct lock_req req = {
+        .from = { c->id, c->call },
+        .name = rtext_span(&ask->name),
+        .owner = rtext_span(&ask->owner),
+        .id = rtext_span(&ask->id),
+        .wait_ms = ask->wait_ms,
+        .lease_ms = ask->lease_ms,
+        .keep_ms = ask->keep_ms,
+        .grace_ms = ask->grace_ms,
+        .has = ask->has,
+    };
+
+    locks_lock(l, &req);
+}
+
+static void answer_int(struct sim_conn *c, int64_t value)
+{
+    c->asking = false;
+    c->answers++;
+    c->answer.kind = REPLY_INT;
+    c->answer.value = value;
+}
+
+void sim_ask(struct sim *s, size_t index, const struct ask *ask)
+{
+    struct sim_conn *c = &s->clients.conns[index];
+    struct sim_daemon *d = &s->daemons[c->daemon];
+    struct locks *l = sim_turn_begin(s, d);
+
+    c->ask = *ask;
+    c->asking = true;
+    c->call = ++s->clients.calls;
+    c->asked_ms = s->now;
+    c->arrival = ++s->clients.arrivals;
+    c->may_be_null = false;
+    c->expect_held = false;
+    TRACE(s, "c%zu: %s", index, ask_text(ask));
+    touch_others(s, c);
+    check_asked(s, c);
+    switch (ask->kind) {
+    case ASK_LOCK:
+        call_lock(l, c);
+        break;
+    case ASK_UNLOCK:
+    case ASK_RENEW:
+    case ASK_FORCE:
+        call_hold(l, c);
+        break;
+    case ASK_INFO:
+        locks_info(l, (struct call_ref){ c->id, c->call }, rtext_span(&ask->name));
+        break;
+    case ASK_CANCEL:
+        answer_int(c, (int64_t)locks_cancel(l, rtext_span(&ask->name),
+                                            rtext_span(&ask->owner),
+                                            rtext_span(&ask->id)));
+        break;
+    }
+    sim_turn_end(s, d);
+}
+
+static void undelivered(struct sim *s, struct sim_conn *c, const struct effect_reply *r)
+{
+    struct sim_clients *cl = &s->clients;
+
+    if (cl->undelivered_count == sizeof(cl->undelivered) / sizeof(cl->undelivered[0])) {
+        return;
+    }
+    TRACE(s, "c%zu: is gone, %" PRId64 " was not delivered",
+          (size_t)(c->id & ((1U << CONN_INDEX_BITS) - 1)), r->value);
+    cl->undelivered[cl->undelivered_count].conn = c->id;
+    cl->undelivered[cl->undelivered_count++].grant = r->grant;
+    c->open = c->asking = false;
+    check_closed(s, c);
+}
+
+void clients_reply(struct sim *s, struct sim_daemon *d, const struct effect_reply *r)
+{
+    size_t index = (size_t)(r->to.conn & ((1U << CONN_INDEX_BITS) - 1));
+    struct sim_conn *c = index < s->clients.count ? &s->clients.conns[index] : NULL;
+
+    if (c == NULL || c->id != r->to.conn || !c->open || !c->asking ||
+        c->call != r->to.call || c->daemon != d->index) {
+        sim_fail(s, "d%zu answers c%zu (call %" PRIu64 "), which asks nothing",
+                 d->index, index, r->to.call);
+        return;
+    }
+    if (r->kind == REPLY_TOKEN && dice_chance(&s->dice, s->profile.undelivered)) {
+        undelivered(s, c, r);
+        return;
+    }
+    c->asking = false;
+    c->answers++;
+    c->answer.kind = r->kind;
+    c->answer.value = r->value;
+    c->answer.error = r->error;
+    c->answer.text =
+        r->kind == REPLY_ERROR
+            ? rtext_of(span_of(r->text.ptr,
+                               r->text.len < RTEXT_MAX ? r->text.len : RTEXT_MAX))
+            : rtext_of(SPAN_NONE);
+    TRACE(s, "c%zu: hears %s %" PRId64 " %s", index, sim_heard(s, index), r->value,
+          c->answer.text.s);
+    check_replied(s, c, r);
+}

@@ -1,0 +1,81 @@
+/* sim_clients: connections and what they ask. Also the words of scenarios:
+ * `sim_say(s, c, "LOCK job WAIT 1000")`, and what was heard. */
+#ifndef LATCHD_SIM_CLIENTS_H
+#define LATCHD_SIM_CLIENTS_H
+
+#include "core/effect.h"
+#include "sim/sim_redis.h"
+
+struct sim;
+struct sim_daemon;
+
+enum ask_kind { ASK_LOCK, ASK_UNLOCK, ASK_RENEW, ASK_FORCE, ASK_INFO, ASK_CANCEL };
+
+struct ask {
+    enum ask_kind kind;
+    struct rtext name, owner, id;
+    uint64_t token, wait_ms, lease_ms, keep_ms, grace_ms;
+    unsigned has; /* LOCK_HAS_*; LEASE of RENEW is in lease_ms alone */
+    bool any;
+};
+
+struct answer {
+    enum reply_kind kind;
+    int64_t value;
+    enum lock_error error;
+    struct rtext text;
+};
+
+/* One connection. Its index is reused, its id is not. */
+struct sim_conn {
+    uint64_t id; /* 0: never opened */
+    size_t daemon;
+    bool open;
+    bool asking;
+    struct ask ask;
+    uint64_t call;
+    uint64_t asked_ms;
+    uint64_t arrival; /* order of arrival among all waits; an ID keeps its own */
+    bool may_be_null; /* cancelled, or its wait was taken over */
+    bool expect_held; /* UNLOCK, RENEW: nothing is known that could have ended it */
+    uint64_t expect_until;
+    uint64_t answers; /* heard on this index, ever */
+    struct answer answer;
+};
+
+struct sim_clients {
+    struct sim_conn *conns;
+    size_t count;
+    uint64_t calls, serial, arrivals;
+    struct {
+        uint64_t conn, grant;
+    } undelivered[64]; /* to be reported when the effects are done */
+    size_t undelivered_count;
+};
+
+/* One bit of 64 for its index. */
+uint64_t conn_bit(const struct sim_conn *c);
+
+/* Index of a new connection. */
+size_t sim_connect(struct sim *s, size_t daemon);
+void sim_close(struct sim *s, size_t c);
+void sim_ask(struct sim *s, size_t c, const struct ask *ask);
+void clients_reply(struct sim *s, struct sim_daemon *d, const struct effect_reply *r);
+void clients_fini(struct sim_clients *cl);
+void clients_daemon_died(struct sim *s, size_t daemon);
+
+/* Commands of protocol.md in words; aborts on a word it does not know. */
+void sim_say(struct sim *s, size_t c, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The last answer as text: "12", "nil", "-NOTHELD", or "..." while it is awaited. A
+ * token is "token". The text lives until the next call. */
+const char *sim_heard(struct sim *s, size_t c);
+uint64_t sim_token(struct sim *s, size_t c);
+const char *ask_text(const struct ask *ask);
+
+/* --- sim_random.c -------------------------------------------------------- */
+
+/* One random thing that a client does. */
+void clients_act(struct sim *s);
+
+#endif

@@ -1,0 +1,333 @@
+#include "sim/sim_world.h"
+
+#include "sim/sim_faults.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static const char FOREIGN_OWNER[] = "7d1f6bd4-83a1-4ce0-9b43-0f6a1d7b2a10:42";
+
+static bool has(const struct sim *s, unsigned fault)
+{
+    return (s->profile.faults & fault) != 0;
+}
+
+static struct sim_daemon *some_daemon(struct sim *s)
+{
+    return &s->daemons[dice_below(&s->dice, s->daemon_count)];
+}
+
+static struct redis_name *some_name(struct sim *s)
+{
+    return s->names[dice_below(&s->dice, s->profile.names)];
+}
+
+/* Mostly short, now and then longer than a lease. */
+static uint64_t some_outage(struct sim *s)
+{
+    const struct locks_config *cfg = &s->daemons[0].config;
+
+    switch (dice_below(&s->dice, 4)) {
+    case 0:
+        return dice_between(&s->dice, 1, 20);
+    case 1:
+        return dice_between(&s->dice, 20, 500);
+    case 2:
+        return dice_between(&s->dice, 1, cfg->redis_timeout_ms * 2);
+    default:
+        return dice_between(&s->dice, cfg->watchdog_ms / 2, cfg->watchdog_ms * 3 / 2);
+    }
+}
+
+/* --- while ops are on their way ------------------------------------------ */
+
+void faults_op(struct sim *s, struct flight *f)
+{
+    struct sim_daemon *d = &s->daemons[f->daemon];
+
+    if (has(s, FAULT_SLOW) && dice_chance(&s->dice, 100)) {
+        uint64_t slow = dice_below(&s->dice, d->config.redis_timeout_ms * 2 / 3);
+
+        d->last_arrive =
+            s->now + slow > d->last_arrive ? s->now + slow : d->last_arrive;
+    }
+    if (has(s, FAULT_ERROR) && dice_chance(&s->dice, 10)) {
+        f->deadline = 0;
+    }
+}
+
+bool faults_refused(struct sim *s, const struct flight *f)
+{
+    (void)f;
+    return has(s, FAULT_ERROR) && dice_chance(&s->dice, 10);
+}
+
+bool faults_message_lost(struct sim *s)
+{
+    return has(s, FAULT_SUB) && dice_chance(&s->dice, 50);
+}
+
+/* --- Redisson ------------------------------------------------------------ */
+
+static void foreign_again(struct sim *s, struct redis_name *n, uint64_t after_ms)
+{
+    sim_event(s, EVENT_FOREIGN, s->now + after_ms)->name = n;
+}
+
+static void foreign_try(struct sim *s, struct redis_name *n)
+{
+    struct sim_foreign *f = &s->foreign[check_name_index(s, n)];
+    uint64_t lease = dice_chance(&s->dice, 500) ? dice_between(&s->dice, 20, 1000)
+                                                : dice_between(&s->dice, 1000, 30000);
+
+    (void)sim_redis_name(sim_redis_now(s), rtext_span(&n->name));
+    if (redis_foreign_take(&s->redis, n, SPAN(FOREIGN_OWNER), lease)) {
+        TRACE(s, "Redisson takes %s for %" PRIu64, n->name.s, lease);
+        f->holds = true;
+        f->spins = dice_chance(&s->dice, 200);
+        f->waits = false;
+        n->foreign_subscribers = 0;
+        foreign_again(s, n, dice_between(&s->dice, 1, lease + lease / 4));
+    } else if (f->waits) {
+        int64_t ttl = redis_pttl(&s->redis, n);
+
+        foreign_again(s, n, ttl > 0 && ttl < 5000 ? (uint64_t)ttl : 5000);
+    }
+}
+
+void faults_foreign(struct sim *s, struct redis_name *n)
+{
+    struct sim_foreign *f = &s->foreign[check_name_index(s, n)];
+
+    if (s->now < s->redis_paused_until) {
+        foreign_again(s, n, s->redis_paused_until - s->now);
+        return;
+    }
+    if (f->holds) {
+        f->holds = false;
+        (void)sim_redis_name(sim_redis_now(s), rtext_span(&n->name));
+        if (redis_foreign_release(&s->redis, n, SPAN(FOREIGN_OWNER), !f->spins)) {
+            TRACE(s, "Redisson releases %s", n->name.s);
+        }
+    } else if (f->waits) {
+        foreign_try(s, n);
+    }
+}
+
+void faults_foreign_hears(struct sim *s, struct redis_name *n)
+{
+    if (s->foreign[check_name_index(s, n)].waits) {
+        foreign_again(s, n, sim_delay(s));
+    }
+}
+
+static void foreign_starts(struct sim *s)
+{
+    struct redis_name *n = some_name(s);
+    struct sim_foreign *f = &s->foreign[check_name_index(s, n)];
+
+    if (f->holds || f->waits || s->now < s->redis_paused_until) {
+        return;
+    }
+    f->waits = dice_chance(&s->dice, 600);
+    n->foreign_subscribers = f->waits ? 1 : 0;
+    foreign_try(s, n);
+}
+
+/* --- Redis --------------------------------------------------------------- */
+
+void fault_pause(struct sim *s, uint64_t ms)
+{
+    TRACE(s, "Redis stands still for %" PRIu64, ms);
+    s->redis_paused_until = s->now + ms;
+    for (size_t i = 0; i < s->daemon_count; i++) {
+        struct sim_daemon *d = &s->daemons[i];
+        uint64_t timeout = d->config.redis_timeout_ms;
+
+        if (ms > timeout) {
+            uint64_t notice = timeout + dice_below(&s->dice, timeout / 4 + 1);
+
+            link_break(s, d, notice,
+                       (ms > notice ? ms - notice : 0) + dice_between(&s->dice, 1, 50),
+                       true);
+        }
+    }
+}
+
+void fault_restart(struct sim *s, uint64_t gone_ms)
+{
+    TRACE(s, "Redis is gone for %" PRIu64, gone_ms);
+    s->server++;
+    s->redis_paused_until = s->now + gone_ms;
+    for (size_t i = 0; i < s->daemon_count; i++) {
+        struct sim_daemon *d = &s->daemons[i];
+        uint64_t notice = dice_below(&s->dice, gone_ms / 2 + 1);
+
+        link_break(s, d, notice, gone_ms - notice + dice_between(&s->dice, 1, 100),
+                   false);
+        sub_break(s, d, notice, gone_ms - notice + dice_between(&s->dice, 1, 100));
+    }
+}
+
+static void lose_data(struct sim *s)
+{
+    fault_restart(s, dice_between(&s->dice, 1, 2000));
+    check_external(s, NULL);
+    if (s->backup != NULL && dice_chance(&s->dice, 600)) {
+        TRACE(s, "Redis lost its last writes");
+        sim_redis_restore(sim_redis_now(s), s->backup);
+        s->check.resurrected = true;
+    } else {
+        TRACE(s, "Redis lost everything");
+        redis_flushall(sim_redis_now(s));
+    }
+}
+
+static void operator_acts(struct sim *s)
+{
+    struct redis_name *n = some_name(s);
+
+    if (dice_chance(&s->dice, 300)) {
+        TRACE(s, "FLUSHALL");
+        check_external(s, NULL);
+        redis_flushall(sim_redis_now(s));
+    } else {
+        TRACE(s, "DEL %s", n->name.s);
+        check_external(s, n);
+        redis_operator_del(n);
+    }
+}
+
+void fault_clock(struct sim *s, int64_t by_ms)
+{
+    TRACE(s, "Redis's clock moves by %" PRId64, by_ms);
+    s->redis_ahead_ms += by_ms;
+    if (by_ms < 0) {
+        s->check.data_lost = true;
+    }
+    check_external(s, NULL);
+    for (size_t i = 0; i < s->daemon_count; i++) {
+        struct event *e =
+            sim_event(s, EVENT_CLOCK_JUMPED, s->now + dice_below(&s->dice, 200));
+
+        e->daemon = i;
+        e->gen = s->daemons[i].life;
+    }
+}
+
+static void string_acts(struct sim *s)
+{
+    struct redis_name *n = some_name(s);
+
+    (void)sim_redis_name(sim_redis_now(s), rtext_span(&n->name));
+    if (n->is_string) {
+        TRACE(s, "DEL %s, a string", n->name.s);
+        redis_del_string(n);
+    } else if (redis_set_string(&s->redis, n)) {
+        TRACE(s, "SET %s", n->name.s);
+    }
+}
+
+/* --- daemons ------------------------------------------------------------- */
+
+void fault_stall(struct sim *s, size_t daemon, uint64_t ms)
+{
+    if (s->daemons[daemon].stalled_until > s->now) {
+        return; /* what waits for its end keeps its order */
+    }
+    TRACE(s, "d%zu: stands still for %" PRIu64, daemon, ms);
+    s->daemons[daemon].stalled_until = s->now + ms;
+}
+
+static void break_link(struct sim *s)
+{
+    struct sim_daemon *d = some_daemon(s);
+    uint64_t notice = dice_chance(&s->dice, 700)
+                          ? dice_below(&s->dice, 5)
+                          : dice_below(&s->dice, d->config.redis_timeout_ms);
+
+    link_break(s, d, notice, some_outage(s), true);
+}
+
+static void kill_daemon(struct sim *s)
+{
+    struct sim_daemon *d = some_daemon(s);
+    struct event *e;
+
+    if (d->locks != NULL) {
+        sim_kill_daemon(s, d->index);
+        e = sim_event(s, EVENT_REBORN, s->now + dice_between(&s->dice, 1, 3000));
+        e->daemon = d->index;
+    }
+}
+
+static void act(struct sim *s, unsigned fault)
+{
+    struct sim_daemon *d = some_daemon(s);
+
+    switch (fault) {
+    case FAULT_LINK:
+        break_link(s);
+        break;
+    case FAULT_SUB:
+        sub_break(s, d, dice_below(&s->dice, 100), some_outage(s));
+        break;
+    case FAULT_PAUSE:
+        fault_pause(s, some_outage(s));
+        break;
+    case FAULT_RESTART:
+        fault_restart(s, some_outage(s));
+        break;
+    case FAULT_LOSS:
+        if (dice_chance(&s->dice, 700)) {
+            sim_redis_save(sim_redis_now(s), &s->backup);
+        } else {
+            lose_data(s);
+        }
+        break;
+    case FAULT_DEL:
+        operator_acts(s);
+        break;
+    case FAULT_CLOCK:
+        fault_clock(s, (dice_chance(&s->dice, 500) ? 1 : -1) *
+                           (int64_t)dice_between(&s->dice, 501, 40000));
+        break;
+    case FAULT_STALL:
+        if (d->locks != NULL) {
+            fault_stall(s, d->index, some_outage(s));
+        }
+        break;
+    case FAULT_DEATH:
+        kill_daemon(s);
+        break;
+    case FAULT_FOREIGN:
+        foreign_starts(s);
+        break;
+    case FAULT_STRING:
+        string_acts(s);
+        break;
+    default:
+        break; /* SLOW and ERROR strike by themselves */
+    }
+}
+
+void faults_act(struct sim *s)
+{
+    unsigned fault = 1U << dice_below(&s->dice, FAULT_KINDS);
+
+    if (has(s, fault)) {
+        act(s, fault);
+    }
+}
+
+void faults_stop(struct sim *s)
+{
+    for (size_t i = 0; i < s->redis.name_count; i++) {
+        struct redis_name *n = &s->redis.names[i];
+
+        s->foreign[i].waits = false;
+        n->foreign_subscribers = 0;
+        redis_del_string(n);
+    }
+    s->profile.faults &= ~(unsigned)(FAULT_SLOW | FAULT_ERROR | FAULT_SUB);
+}

@@ -1,0 +1,232 @@
+/* What a token that a client is given must be. */
+#include "sim/sim_world.h"
+
+#include "util/alloc.h"
+
+#include <inttypes.h>
+
+enum { RECORDS_KEPT = 64 };
+
+static void forget_records(struct sim_check *c)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < c->record_count; i++) {
+        bool recent = i + RECORDS_KEPT / 2 > c->record_count;
+
+        if (recent || (c->records[i].held && !c->records[i].over)) {
+            c->records[kept++] = c->records[i];
+        }
+    }
+    c->record_count = kept;
+}
+
+static struct record *record_add(struct sim *s)
+{
+    struct sim_check *c = &s->check;
+
+    if (c->record_count == c->record_room && c->record_count >= RECORDS_KEPT) {
+        forget_records(c);
+    }
+    if (c->record_count == c->record_room) {
+        c->record_room = c->record_room == 0 ? RECORDS_KEPT : c->record_room * 2;
+        c->records = xrealloc(c->records, c->record_room * sizeof(*c->records));
+    }
+    memset(&c->records[c->record_count], 0, sizeof(*c->records));
+    return &c->records[c->record_count++];
+}
+
+static bool same_owner(const struct record *a, const struct record *b)
+{
+    return a->token == b->token ||
+           (a->owner.len > 0 && rtext_is(&a->owner, rtext_span(&b->owner))) ||
+           (a->id.len > 0 && rtext_is(&a->id, rtext_span(&b->id)));
+}
+
+static void check_token(struct sim *s, size_t d, size_t name, const struct belief *b)
+{
+    struct sim_check *c = &s->check;
+    struct last_token *last = &c->last[name];
+    struct last_token *own = &c->last_of[d][name];
+
+    if (!c->data_lost && b->ran > last->at && b->token <= last->token) {
+        sim_fail(s, "token %" PRIu64 " after %" PRIu64, b->token, last->token);
+    }
+    if (!c->resurrected && b->sent > own->at && b->token <= own->token) {
+        sim_fail(s, "token %" PRIu64 " from d%zu after %" PRIu64, b->token, d,
+                 own->token);
+    }
+    if (b->token > last->token) {
+        *last = (struct last_token){ b->token, ++s->happened };
+    }
+    if (b->token > own->token) {
+        *own = (struct last_token){ b->token, ++s->happened };
+    }
+}
+
+/* No other owner may be vouched for now. */
+static void check_alone(struct sim *s, const struct record *mine, bool excused)
+{
+    for (size_t i = 0; i < s->check.record_count; i++) {
+        const struct record *r = &s->check.records[i];
+        struct belief *b;
+
+        if (r == mine || r->name != mine->name || same_owner(r, mine) ||
+            !record_believed(s, r)) {
+            continue;
+        }
+        b = belief_get(s, r->daemon, r->name, r->token);
+        if (b != NULL && s->now < b->until &&
+            !((b->excused || excused) && r->daemon != mine->daemon)) {
+            sim_fail(s, "two holders of %s: %" PRIu64 " (d%zu) and %" PRIu64 " (d%zu)",
+                     r->name->name.s, r->token, r->daemon, mine->token, mine->daemon);
+        }
+    }
+}
+
+/* Whoever waits in the same way and came earlier should have had it. */
+static void check_order(struct sim *s, const struct sim_conn *me)
+{
+    bool anonymous = me->ask.owner.len == 0 && me->ask.id.len == 0;
+
+    if (!anonymous) {
+        return;
+    }
+    for (size_t i = 0; i < s->clients.count; i++) {
+        const struct sim_conn *c = &s->clients.conns[i];
+
+        if (c->open && c->asking && c->daemon == me->daemon &&
+            c->arrival < me->arrival && c->ask.kind == ASK_LOCK &&
+            c->ask.owner.len == 0 && c->ask.id.len == 0 &&
+            rtext_is(&c->ask.name, rtext_span(&me->ask.name)) &&
+            ((c->ask.has & LOCK_HAS_WAIT) == 0 ||
+             s->now < c->asked_ms + c->ask.wait_ms)) {
+            sim_fail(s, "c%zu waits since %" PRIu64 ", but a later one was granted", i,
+                     c->asked_ms - SIM_START_MS);
+        }
+    }
+}
+
+static struct record *record_of_request(struct sim *s, const struct sim_conn *c,
+                                        const struct redis_name *n)
+{
+    for (size_t i = s->check.record_count; c->ask.id.len > 0 && i-- > 0;) {
+        struct record *r = &s->check.records[i];
+
+        if (r->name == n && rtext_is(&r->id, rtext_span(&c->ask.id))) {
+            return r;
+        }
+    }
+    return NULL;
+}
+
+/* Was this token given before: to the same request, or to its owner? */
+static bool is_again(struct sim *s, const struct sim_conn *c,
+                     const struct redis_name *n, uint64_t token)
+{
+    for (size_t i = 0; i < s->check.record_count; i++) {
+        const struct record *r = &s->check.records[i];
+
+        if (r->name == n && r->token == token &&
+            ((c->ask.id.len > 0 && rtext_is(&r->id, rtext_span(&c->ask.id))) ||
+             (c->ask.owner.len > 0 &&
+              rtext_is(&r->owner, rtext_span(&c->ask.owner))))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void check_request(struct sim *s, const struct sim_conn *c,
+                          const struct record *r, uint64_t token)
+{
+    if (r->token != token && !r->moved && r->attached && r->daemon == c->daemon &&
+        r->life == s->daemons[c->daemon].life) {
+        sim_fail(s, "request %s was granted twice: %" PRIu64 " and %" PRIu64, r->id.s,
+                 r->token, token);
+    }
+    if (r->token == token && r->unlocked && s->daemon_count == 1 &&
+        !s->check.resurrected) {
+        sim_fail(s, "request %s is over, but was given %" PRIu64 " again", r->id.s,
+                 token);
+    }
+}
+
+static uint64_t ask_lease(const struct sim *s, const struct sim_conn *c)
+{
+    return (c->ask.has & LOCK_HAS_LEASE) != 0
+               ? c->ask.lease_ms
+               : s->daemons[c->daemon].config.watchdog_ms;
+}
+
+/* At least half of the lease must be left, whichever was asked for last. */
+static void check_half(struct sim *s, const struct sim_conn *c, const struct record *r,
+                       const struct belief *b)
+{
+    uint64_t lease = ask_lease(s, c);
+    uint64_t given = b->full_until - b->sent_ms;
+
+    lease = given < lease ? given : lease;
+    if (r != NULL && r->token == b->token && r->lease_ms < lease) {
+        lease = r->lease_ms;
+    }
+    if (s->now > b->full_until - lease / 2) {
+        sim_fail(s, "token %" PRIu64 " with less than half of its lease left",
+                 b->token);
+    }
+}
+
+static void fill_record(struct sim *s, const struct sim_conn *c, struct record *r)
+{
+    uint64_t lease = ask_lease(s, c);
+    bool fresh = !r->held;
+
+    r->owner = c->ask.owner;
+    r->id = c->ask.id;
+    r->daemon = c->daemon;
+    r->life = s->daemons[c->daemon].life;
+    r->conn = c->id;
+    r->conn_bits |= conn_bit(c);
+    r->held = r->certain = r->attached = true;
+    r->moved = record_moved(s, r);
+    r->over = r->over || check_is_vague(s, r);
+    if (fresh) {
+        r->lease_ms = lease;
+        r->own_until = UINT64_MAX;
+    }
+    if (fresh && c->ask.owner.len > 0 && (c->ask.has & LOCK_HAS_LEASE) != 0) {
+        /* An entry with a lease of its own ends alone, and silently. */
+        r->own_until = c->asked_ms + lease - lease / 100 - 50;
+    }
+}
+
+void check_grant(struct sim *s, struct sim_conn *c, uint64_t token)
+{
+    struct redis_name *n = sim_redis_name(sim_redis_now(s), rtext_span(&c->ask.name));
+    struct belief *b = belief_get(s, c->daemon, n, token);
+    struct record *r = record_of_request(s, c, n);
+
+    s->check.grants++;
+    if (b == NULL) {
+        sim_fail(s, "token %" PRIu64 ", which Redis did not grant to d%zu", token,
+                 c->daemon);
+        return;
+    }
+    check_half(s, c, r, b);
+    if (r != NULL) {
+        check_request(s, c, r, token);
+    }
+    if (!is_again(s, c, n, token)) {
+        check_token(s, c->daemon, check_name_index(s, n), b);
+    }
+    if (r == NULL || r->token != token) {
+        r = record_add(s);
+        r->name = n;
+        r->token = token;
+    }
+    fill_record(s, c, r);
+    check_order(s, c);
+    if (!r->over) {
+        check_alone(s, r, b->excused);
+    }
+}

@@ -1,0 +1,193 @@
+/* What must be true after each turn of a daemon, and when all is over. */
+#include "sim/sim_world.h"
+
+#include "sim/sim_faults.h"
+
+#include <inttypes.h>
+
+/* --- waits --------------------------------------------------------------- */
+
+/* The longest that an answer may take. */
+static uint64_t answer_by(struct sim *s, const struct sim_daemon *d,
+                          const struct sim_conn *c)
+{
+    uint64_t patience = d->config.redis_timeout_ms;
+
+    if (s->calm) {
+        patience = 6 * s->profile.rtt_ms; /* Redis answers: a few round trips */
+    }
+    if (c->ask.kind != ASK_LOCK) {
+        return c->asked_ms + patience + SIM_TICK_MS;
+    }
+    if ((c->ask.has & LOCK_HAS_WAIT) == 0) {
+        return UINT64_MAX;
+    }
+    if (s->calm) {
+        return c->asked_ms + c->ask.wait_ms + patience + SIM_TICK_MS;
+    }
+    return c->asked_ms + (c->ask.wait_ms > patience ? c->ask.wait_ms : patience) +
+           SIM_TICK_MS;
+}
+
+static void check_waits(struct sim *s, const struct sim_daemon *d)
+{
+    for (size_t i = 0; i < s->clients.count; i++) {
+        const struct sim_conn *c = &s->clients.conns[i];
+
+        if (c->open && c->asking && c->daemon == d->index &&
+            s->now > answer_by(s, d, c)) {
+            sim_fail(s, "c%zu has no answer after %" PRIu64 " ms: %s", i,
+                     s->now - c->asked_ms, ask_text(&c->ask));
+        }
+    }
+}
+
+/* --- holds --------------------------------------------------------------- */
+
+/* Does Redis know this hold, or entry? */
+static bool redis_knows(struct sim *s, const struct record *r)
+{
+    struct redis_name *n = sim_redis_name(&s->redis, rtext_span(&r->name->name));
+    struct rtext field;
+
+    if (r->owner.len > 0 && r->id.len > 0) {
+        struct rtext entry = rtext_printf("id:%s", r->id.s);
+
+        return redis_field(n, rtext_span(&r->owner)) != NULL &&
+               redis_entry(n, rtext_span(&entry)) != NULL;
+    }
+    if (r->owner.len > 0) {
+        return redis_field(n, rtext_span(&r->owner)) != NULL;
+    }
+    field = r->id.len > 0 ? rtext_printf("latchd:id:%s", r->id.s)
+                          : rtext_printf("latchd:%" PRIu64, r->token);
+    return redis_field(n, rtext_span(&field)) != NULL;
+}
+
+/* A renewal that was asked for is overdue a timeout after it was due. */
+static bool overdue(const struct sim *s, const struct sim_daemon *d,
+                    const struct belief *b)
+{
+    uint64_t due = b->sent_ms + d->config.watchdog_ms / 3;
+
+    due = b->renewing > due ? b->renewing : due;
+    return b->renewing != 0 && s->now > due + d->config.redis_timeout_ms + SIM_TICK_MS;
+}
+
+static void check_record(struct sim *s, const struct sim_daemon *d,
+                         const struct record *r)
+{
+    struct belief *b = belief_get(s, r->daemon, r->name, r->token);
+
+    if (b == NULL || (s->now > b->until + 1 && s->now > b->heard_ms + 1)) {
+        sim_fail(s, "d%zu: the lease of %s %" PRIu64 " is over, and nobody said so",
+                 d->index, r->name->name.s, r->token);
+    } else if (overdue(s, d, b)) {
+        sim_fail(s,
+                 "d%zu: the renewal of %s %" PRIu64 " is overdue, and nobody said so",
+                 d->index, r->name->name.s, r->token);
+    } else if (s->now < b->until && !b->excused && !redis_knows(s, r)) {
+        sim_fail(s, "d%zu vouches for %s %" PRIu64 ", but Redis does not know it",
+                 d->index, r->name->name.s, r->token);
+    }
+}
+
+static void check_holds(struct sim *s, const struct sim_daemon *d)
+{
+    for (size_t i = 0; i < s->check.record_count; i++) {
+        const struct record *r = &s->check.records[i];
+
+        if (r->daemon == d->index && record_believed(s, r)) {
+            check_record(s, d, r);
+        }
+    }
+}
+
+void check_all_uncertain(struct sim *s, struct sim_daemon *d, const char *why)
+{
+    for (size_t i = 0; i < s->check.record_count; i++) {
+        const struct record *r = &s->check.records[i];
+
+        if (r->daemon == d->index && record_believed(s, r)) {
+            sim_fail(s, "d%zu: nothing was said of %s %" PRIu64 " after %s", d->index,
+                     r->name->name.s, r->token, why);
+        }
+    }
+}
+
+/* --- what nobody wants --------------------------------------------------- */
+
+/* With no fault about, an anonymous grant that no client ever got is gone at once. */
+static void check_ghosts(struct sim *s)
+{
+    for (size_t i = 0; i < s->redis.name_count; i++) {
+        const struct redis_name *n = &s->redis.names[i];
+        uint64_t token = n->field_count == 0 ? 0 : n->fence_token;
+        uint64_t since = token / 1000 - SIM_REDIS_START_MS + SIM_START_MS;
+        bool known = false;
+
+        if (token == 0 || n->fence_who.s[0] != 'a' ||
+            strncmp(n->fields[0].owner.s, "latchd:", 7) != 0 ||
+            s->now < since + 8 * s->profile.rtt_ms + SIM_TICK_MS) {
+            continue;
+        }
+        for (size_t k = 0; k < s->check.record_count && !known; k++) {
+            known = s->check.records[k].name == n && s->check.records[k].token == token;
+        }
+        if (!known) {
+            sim_fail(s, "%s is held under %" PRIu64 ", and no client knows it",
+                     n->name.s, token);
+        }
+    }
+}
+
+void check_turn(struct sim *s, struct sim_daemon *d)
+{
+    (void)sim_redis_now(s);
+    check_waits(s, d);
+    check_holds(s, d);
+    if (s->calm) {
+        check_ghosts(s);
+    }
+}
+
+static void check_daemon_empty(struct sim *s, const struct sim_daemon *d)
+{
+    struct locks_stats st;
+
+    locks_stats(d->locks, &st);
+    if (st.locks + st.holds + st.waiters + st.ops_in_flight > 0) {
+        sim_fail(s,
+                 "d%zu is left with %" PRIu64 " locks, %" PRIu64 " holds, %" PRIu64
+                 " waiters, %" PRIu64 " ops",
+                 d->index, st.locks, st.holds, st.waiters, st.ops_in_flight);
+    }
+    if (locks_next_deadline(d->locks) != UINT64_MAX) {
+        sim_fail(s, "d%zu is left with a deadline in %" PRId64 " ms", d->index,
+                 (int64_t)(locks_next_deadline(d->locks) - s->now));
+    }
+    for (size_t i = 0; i < s->redis.name_count; i++) {
+        if (d->wanted[i]) {
+            sim_fail(s, "d%zu is left with a subscription of %s", d->index,
+                     s->redis.names[i].name.s);
+        }
+    }
+}
+
+void check_end(struct sim *s)
+{
+    for (size_t i = 0; i < s->daemon_count; i++) {
+        if (s->daemons[i].locks != NULL) {
+            check_daemon_empty(s, &s->daemons[i]);
+        }
+    }
+    for (size_t i = 0; i < s->redis.name_count; i++) {
+        struct redis_name *n =
+            sim_redis_name(sim_redis_now(s), rtext_span(&s->redis.names[i].name));
+
+        if (n->field_count > 0) {
+            sim_fail(s, "%s is left in Redis, held by %s", n->name.s,
+                     n->fields[0].owner.s);
+        }
+    }
+}

@@ -1,0 +1,263 @@
+/* A daemon's command link: scripts out, answers back, and what breaks on the way. */
+#include "sim/sim_world.h"
+
+#include "sim/sim_faults.h"
+#include "util/alloc.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* --- an op on its way ---------------------------------------------------- */
+
+static struct span keep(char **room, struct span s)
+{
+    char *at = *room;
+
+    if (s.len > 0) {
+        memcpy(at, s.ptr, s.len);
+    }
+    *room += s.len;
+    return span_of(at, s.len);
+}
+
+static void copy_op(struct flight *f, const struct op *op)
+{
+    size_t size = op->name.len + op->claim.field.len + op->claim.entry.len +
+                  op->target.field.len + op->target.entry.len + 1;
+    char *room;
+
+    for (size_t i = 0; i < op->item_count; i++) {
+        const struct renew_item *item = &op->items[i];
+
+        size += item->name.len + item->field.len + item->entry.len;
+    }
+    f->op = *op;
+    f->blob = room = xmalloc(size);
+    f->op.name = keep(&room, op->name);
+    f->op.claim.field = keep(&room, op->claim.field);
+    f->op.claim.entry = keep(&room, op->claim.entry);
+    f->op.target.field = keep(&room, op->target.field);
+    f->op.target.entry = keep(&room, op->target.entry);
+    if (op->item_count == 0) {
+        return;
+    }
+    f->items = xmalloc(op->item_count * sizeof(*f->items));
+    f->item_results = xmalloc(op->item_count * sizeof(*f->item_results));
+    for (size_t i = 0; i < op->item_count; i++) {
+        f->items[i] = op->items[i];
+        f->items[i].name = keep(&room, op->items[i].name);
+        f->items[i].field = keep(&room, op->items[i].field);
+        f->items[i].entry = keep(&room, op->items[i].entry);
+    }
+    f->op.items = f->items;
+    f->reply.items = f->item_results;
+}
+
+void flight_free(struct flight *f)
+{
+    free(f->blob);
+    free(f->items);
+    free(f->item_results);
+    free(f);
+}
+
+uint64_t link_later(uint64_t at, uint64_t *last)
+{
+    *last = at > *last ? at : *last;
+    return *last;
+}
+
+void link_submit(struct sim *s, struct sim_daemon *d, const struct op *op)
+{
+    struct flight *f = xmalloc(sizeof(*f));
+
+    memset(f, 0, offsetof(struct flight, reply));
+    f->items = NULL;
+    f->item_results = NULL;
+    f->daemon = d->index;
+    memcpy(f->instance, d->instance, sizeof(f->instance));
+    copy_op(f, op);
+    f->sent_ms = s->now;
+    f->sent = ++s->happened;
+    f->deadline = sim_redis_now(s)->now_ms + d->config.redis_timeout_ms;
+    f->event.daemon = d->index;
+    f->event.flight = f;
+    f->event.kind = EVENT_ARRIVE;
+    list_append(&d->open, &f->node);
+    if (s->traced) {
+        sim_trace_op(s, "asks", f);
+    }
+    if (!d->told_up) {
+        sim_fail(s, "d%zu: op %" PRIu64 " while Redis is down", d->index, op->id);
+    }
+    check_op_sent(s, d, f);
+    f->event.flag = !d->link_works;
+    if (d->link_works || s->now < s->redis_paused_until) {
+        faults_op(s, f);
+        sim_event_at(s, &f->event, link_later(s->now + sim_delay(s), &d->last_arrive));
+    }
+}
+
+void link_arrive(struct sim *s, struct flight *f)
+{
+    struct sim_daemon *d = &s->daemons[f->daemon];
+
+    if (s->now < s->redis_paused_until) {
+        sim_event_at(s, &f->event, s->redis_paused_until);
+        return;
+    }
+    if (faults_refused(s, f)) {
+        memset(&f->reply.result, 0, sizeof(f->reply.result));
+        f->reply.result.id = f->op.id;
+        f->reply.result.status = OP_ERROR;
+        f->reply.result.text = SPAN("OOM command not allowed");
+    } else {
+        sim_redis_run(sim_redis_now(s), f->instance, &f->op, f->deadline, &f->reply);
+    }
+    f->ran = ++s->happened;
+    if (s->traced) {
+        sim_trace_op(s, "runs", f);
+    }
+    check_op_ran(s, f);
+    if (f->orphan) {
+        list_del(&f->node);
+        flight_free(f);
+    } else if (d->link_works && !f->event.flag) {
+        f->event.kind = EVENT_RESULT;
+        sim_event_at(s, &f->event, link_later(s->now + sim_delay(s), &d->last_result));
+    }
+}
+
+void link_result(struct sim *s, struct flight *f)
+{
+    struct sim_daemon *d = &s->daemons[f->daemon];
+    struct locks *l;
+
+    if (f->settling) {
+        memset(&f->reply.result, 0, sizeof(f->reply.result));
+        f->reply.result.id = f->op.id;
+        f->reply.result.status = OP_UNKNOWN;
+    }
+    list_del(&f->node);
+    l = sim_turn_begin(s, d);
+    if (s->traced) {
+        sim_trace_op(s, "hears", f);
+    }
+    check_result(s, d, f);
+    locks_op_done(l, &f->reply.result);
+    sim_turn_end(s, d);
+    flight_free(f);
+}
+
+/* --- the command link ---------------------------------------------------- */
+
+void link_break(struct sim *s, struct sim_daemon *d, uint64_t notice_ms,
+                uint64_t gone_ms, bool same_server)
+{
+    struct event *e;
+    struct list *it;
+    bool arrives = same_server;
+
+    if (!d->link_works || !d->told_up) {
+        return;
+    }
+    TRACE(s, "d%zu: link breaks, noticed in %" PRIu64 ", back in %" PRIu64, d->index,
+          notice_ms, gone_ms);
+    d->link_works = false;
+    d->link_gen++;
+    LIST_FOREACH(it, &d->open)
+    {
+        struct flight *f = container_of(it, struct flight, node);
+
+        if (f->settling) {
+            continue; /* reported by the store, whatever its new link does */
+        }
+        f->event.flag = true; /* whatever it answers is lost */
+        if (f->event.kind == EVENT_RESULT) {
+            heap_remove(&s->events, &f->event.node);
+        } else if (heap_armed(&f->event.node)) {
+            arrives = arrives && dice_chance(&s->dice, 700);
+            if (arrives) {
+                sim_event_at(
+                    s, &f->event,
+                    link_later(s->now + dice_below(&s->dice, notice_ms + gone_ms + 1),
+                               &d->last_arrive));
+            } else {
+                heap_remove(&s->events, &f->event.node);
+            }
+        }
+    }
+    e = sim_event(s, EVENT_LINK_DOWN, s->now + notice_ms);
+    e->daemon = d->index;
+    e->gen = d->link_gen;
+    e = sim_event(s, EVENT_LINK_UP, s->now + notice_ms + gone_ms);
+    e->daemon = d->index;
+    e->gen = d->link_gen;
+    e->flag = same_server;
+}
+
+void link_down(struct sim *s, struct sim_daemon *d)
+{
+    TRACE(s, "d%zu: told that Redis is down", d->index);
+    d->told_up = false;
+    locks_store_down(sim_turn_begin(s, d));
+    sim_turn_end(s, d);
+}
+
+/* The ops that the old link left open will not run any more: it is killed. */
+static void settle(struct sim *s, struct sim_daemon *d, uint64_t after_ms)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &d->open)
+    {
+        struct flight *f = container_of(it, struct flight, node);
+
+        if (!f->settling) {
+            heap_remove(&s->events, &f->event.node);
+            f->settling = true;
+            f->event.kind = EVENT_RESULT;
+            sim_event_at(s, &f->event, s->now + after_ms);
+        }
+    }
+}
+
+void link_up(struct sim *s, struct sim_daemon *d, bool same_server)
+{
+    struct locks *l;
+
+    same_server = same_server && d->server == s->server;
+    d->server = s->server;
+    TRACE(s, "d%zu: told that Redis is up, %s server", d->index,
+          same_server ? "same" : "another");
+    d->link_works = true;
+    d->told_up = true;
+    d->last_arrive = d->last_result = s->now;
+    settle(s, d, dice_chance(&s->dice, 800) ? 0 : dice_below(&s->dice, 4));
+    l = sim_turn_begin(s, d);
+    locks_store_up(l, same_server);
+    sim_turn_end(s, d);
+    if (!same_server) {
+        check_all_uncertain(s, d, "another server");
+    }
+}
+
+void link_forget_daemon(struct sim *s, struct sim_daemon *d)
+{
+    struct list *it;
+    struct list *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &d->open)
+    {
+        struct flight *f = container_of(it, struct flight, node);
+
+        list_del(&f->node);
+        if (f->event.kind == EVENT_ARRIVE && heap_armed(&f->event.node)) {
+            f->orphan = true;
+            list_append(&s->orphans, &f->node);
+        } else {
+            heap_remove(&s->events, &f->event.node);
+            flight_free(f);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+/* The simulator: random schedules against the lock engine.
+ *
+ *   sim [--schedules N] [--seed S|random] [--steps K] [--faults MASK]
+ *       [--verbose] [--keep-going]
+ *
+ * A schedule that fails is run again with its trace: what was violated, the last
+ * events, and how to replay it. Schedule i has the seed S + i. */
+#include "sim/sim_schedule.h"
+
+#include "sim/sim_faults.h"
+#include "util/clock.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static uint64_t running; /* the seed, for whoever has to tell of a crash */
+
+static void on_crash(int sig)
+{
+    char text[80];
+    int len = snprintf(text, sizeof(text), "crash with --seed %" PRIu64 "\n", running);
+
+    (void)!write(STDERR_FILENO, text, (size_t)len);
+    (void)signal(sig, SIG_DFL);
+    (void)raise(sig);
+}
+
+struct options {
+    uint64_t schedules, seed;
+    unsigned steps, faults;
+    bool verbose, keep_going;
+};
+
+static struct options read_options(int argc, char **argv)
+{
+    struct options o = { 20000, 1, 200, FAULT_ALL, false, false };
+
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+
+        if (strcmp(argv[i], "--verbose") == 0) {
+            o.verbose = true;
+            continue;
+        }
+        if (strcmp(argv[i], "--keep-going") == 0) {
+            o.keep_going = true;
+            continue;
+        }
+        if (strcmp(argv[i], "--schedules") == 0) {
+            o.schedules = strtoull(value, NULL, 10);
+        } else if (strcmp(argv[i], "--seed") == 0) {
+            o.seed = strcmp(value, "random") == 0 ? clock_wall_us() * 1000
+                                                  : strtoull(value, NULL, 10);
+        } else if (strcmp(argv[i], "--steps") == 0) {
+            o.steps = (unsigned)strtoul(value, NULL, 10);
+        } else if (strcmp(argv[i], "--faults") == 0) {
+            o.faults = (unsigned)strtoul(value, NULL, 0);
+        } else {
+            (void)fprintf(stderr, "what is %s?\n", argv[i]);
+            exit(2);
+        }
+        i++;
+    }
+    return o;
+}
+
+static void tell_trace(const struct sim *s)
+{
+    uint64_t from =
+        s->trace_count > SIM_TRACE_LINES ? s->trace_count - SIM_TRACE_LINES : 0;
+
+    for (uint64_t i = from; i < s->trace_count; i++) {
+        (void)printf("# %s\n", s->trace[i % SIM_TRACE_LINES]);
+    }
+}
+
+/* True when the schedule went well. */
+static bool run(uint64_t seed, const struct options *o)
+{
+    struct sim *s = schedule_run(seed, o->steps, o->faults,
+                                 o->verbose ? SCHEDULE_LOUD : SCHEDULE_QUIET);
+    bool failed = s->failed;
+
+    if (failed && o->keep_going) {
+        (void)printf("# seed %" PRIu64 ": %s\n", seed, s->failure);
+        sim_free(s);
+        return false;
+    }
+    if (failed && !o->verbose) {
+        sim_free(s);
+        s = schedule_run(seed, o->steps, o->faults, SCHEDULE_TRACED);
+    }
+    if (failed || o->verbose) {
+        (void)printf("# seed %" PRIu64 ", faults 0x%x, %zu daemons, rtt %u\n", seed,
+                     s->profile.faults, s->daemon_count, s->profile.rtt_ms);
+        if (!o->verbose) {
+            tell_trace(s);
+        }
+    }
+    if (failed) {
+        (void)printf("# %s\n# replay: sim --schedules 1 --steps %u --faults 0x%x "
+                     "--seed %" PRIu64 " --verbose\n",
+                     s->failure, o->steps, o->faults, seed);
+    }
+    sim_free(s);
+    return !failed;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = read_options(argc, argv);
+    uint64_t started = clock_boot_ms();
+    uint64_t failed = 0;
+    uint64_t took;
+
+    (void)signal(SIGABRT, on_crash);
+    (void)signal(SIGSEGV, on_crash);
+    (void)printf("1..1\n");
+    for (uint64_t i = 0; i < o.schedules; i++) {
+        running = o.seed + i;
+        failed += run(running, &o) ? 0 : 1;
+        if (failed > 0 && !o.keep_going) {
+            break;
+        }
+    }
+    took = clock_boot_ms() - started;
+    (void)printf("# %" PRIu64 " schedules of %u steps in %" PRIu64 " ms\n", o.schedules,
+                 o.steps, took);
+    (void)printf("%s 1 - schedules from seed %" PRIu64 "\n",
+                 failed > 0 ? "not ok" : "ok", o.seed);
+    return failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

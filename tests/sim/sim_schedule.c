@@ -1,0 +1,130 @@
+#include "sim/sim_schedule.h"
+
+#include "latchd/protocol.h"
+#include "sim/sim_faults.h"
+
+enum {
+    CLOSING_MS = 120000
+}; /* longer than every lease, grace and KEEP of a schedule */
+
+static uint64_t one_of(struct sim *s, const uint64_t *values, size_t count)
+{
+    return values[dice_below(&s->dice, count)];
+}
+
+static struct locks_config some_config(struct sim *s)
+{
+    static const uint64_t WATCHDOG[] = { 3000, 10000, 30000 };
+    static const uint64_t TIMEOUT[] = { 300, 1000, 3000 };
+    static const uint64_t RECHECK[] = { 500, 5000 };
+    static const uint64_t LIMIT[] = { 2, 8, 64 };
+    struct locks_config c = { 0 };
+
+    c.watchdog_ms = one_of(s, WATCHDOG, 3);
+    c.redis_timeout_ms = one_of(s, TIMEOUT, c.watchdog_ms > 3000 ? 3 : 2);
+    c.recheck_ms = one_of(s, RECHECK, 2);
+    c.handoff_limit = one_of(s, LIMIT, 3);
+    c.handoff_pause_ms = dice_between(&s->dice, 1, 5);
+    c.grace_ms = dice_chance(&s->dice, 600) ? -1 : (int64_t)dice_below(&s->dice, 500);
+    c.max_keep_ms = 30000;
+    c.max_lease_ms = 86400000;
+    c.max_waiters = 1000;
+    c.max_holds = 1000;
+    return c;
+}
+
+static unsigned some_faults(struct sim *s)
+{
+    unsigned faults = 0;
+
+    if (dice_chance(&s->dice, 250)) {
+        return 0;
+    }
+    if (dice_chance(&s->dice, 350)) {
+        return 1U << dice_below(&s->dice, FAULT_KINDS);
+    }
+    for (size_t i = 0; i < FAULT_KINDS; i++) {
+        faults |= dice_chance(&s->dice, 350) ? 1U << i : 0;
+    }
+    return faults;
+}
+
+static void set_up(struct sim *s, unsigned faults)
+{
+    static const char *const NAMES[] = { "job", "door", "tap" };
+    static const uint64_t RTT[] = { 0, 1, 5, 40 };
+    struct sim_profile *p = &s->profile;
+    struct locks_config config = some_config(s);
+
+    p->faults = some_faults(s) & faults;
+    s->calm = p->faults == 0;
+    p->rtt_ms = (unsigned)one_of(s, RTT, 4);
+    p->names = dice_between(&s->dice, 1, 3);
+    p->conns = dice_between(&s->dice, 2, 10);
+    p->undelivered = dice_chance(&s->dice, 300) ? 50 : 0;
+    p->ids = dice_chance(&s->dice, 600);
+    p->owners = dice_chance(&s->dice, 500);
+    p->leases = dice_chance(&s->dice, 600);
+    p->force = dice_chance(&s->dice, 200);
+    s->daemon_count = dice_chance(&s->dice, 400) ? 2 : 1;
+    for (size_t i = 0; i < p->names; i++) {
+        s->names[i] = sim_redis_name(sim_redis_now(s), span_str(NAMES[i]));
+    }
+    for (size_t i = 0; i < s->daemon_count; i++) {
+        sim_start_daemon(s, i, &config);
+    }
+}
+
+static uint64_t some_time(struct sim *s)
+{
+    static const uint64_t MOST[] = { 0, 3, 50, 1000, 10000 };
+    static const unsigned WEIGHTS[] = { 25, 40, 20, 12, 3 };
+
+    return dice_below(&s->dice, MOST[dice_weighted(&s->dice, WEIGHTS, 5)] + 1);
+}
+
+/* Everybody leaves, everything works again, and nothing may be left. */
+static void wind_down(struct sim *s)
+{
+    TRACE(s, "--- the end: everybody leaves");
+    faults_stop(s);
+    sim_run(s, dice_below(&s->dice, 100));
+    for (size_t i = 0; i < s->clients.count && !s->failed; i++) {
+        size_t d = s->clients.conns[i].daemon;
+
+        if (s->daemons[d].stalled_until > s->now) {
+            sim_run(s, s->daemons[d].stalled_until - s->now);
+        }
+        sim_close(s, i);
+    }
+    if (!s->failed) {
+        sim_run(s, CLOSING_MS + LATCHD_OVER_MS);
+    }
+    if (!s->failed) {
+        check_end(s);
+    }
+}
+
+struct sim *schedule_run(uint64_t seed, unsigned steps, unsigned faults,
+                         enum schedule_trace trace)
+{
+    struct sim *s = sim_new(seed, trace != SCHEDULE_QUIET);
+
+    s->loud = trace == SCHEDULE_LOUD;
+    set_up(s, faults);
+    for (unsigned i = 0; i < steps && !s->failed; i++) {
+        unsigned roll = (unsigned)dice_below(&s->dice, 100);
+
+        if (roll < 45) {
+            clients_act(s);
+        } else if (roll < 52 && s->profile.faults != 0) {
+            faults_act(s);
+        } else {
+            sim_run(s, some_time(s));
+        }
+    }
+    if (!s->failed) {
+        wind_down(s);
+    }
+    return s;
+}
