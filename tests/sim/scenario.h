@@ -1,0 +1,35 @@
+/* scenario: what the named scenarios share. The world of sim_world.h with nothing left
+ * to chance: each way takes 1 ms, nothing fails unless the scenario says so. The checks
+ * of sim_check.h look on; scenario_end() fails the test with what they found. */
+#ifndef LATCHD_SIM_SCENARIO_H
+#define LATCHD_SIM_SCENARIO_H
+
+#include "sim/sim_faults.h"
+#include "sim/sim_world.h"
+
+#include <check.h>
+
+/* Daemons d0, d1 with the defaults of protocol.md, and one Redis. */
+struct sim *scenario_new(size_t daemons);
+struct sim *scenario_with(size_t daemons, const struct locks_config *config);
+struct locks_config scenario_config(void);
+/* No check failed so far; then everybody leaves, and nothing may be left. */
+void scenario_end(struct sim *s);
+
+/* The lock `job` as Redis has it now. */
+struct redis_name *scenario_job(struct sim *s);
+/* Who holds it: the hash field; "" when it is free. */
+const char *scenario_holder(struct sim *s);
+int64_t scenario_ttl(struct sim *s);
+/* A Redisson client takes it, or waits until it is free and takes it then. */
+void scenario_foreign_takes(struct sim *s, uint64_t lease_ms);
+void scenario_foreign_waits(struct sim *s);
+void scenario_foreign_releases(struct sim *s, bool publish);
+bool scenario_foreign_holds(struct sim *s);
+
+/* Whoever of these connections was given a token unlocks; true when one did. */
+bool scenario_unlocks(struct sim *s, const size_t *conns, size_t count);
+
+#define heard(s, c, text) ck_assert_str_eq(sim_heard((s), (c)), (text))
+
+#endif

@@ -1,0 +1,372 @@
+/* The hazards of hazards.md that are about who holds: H2 to H17, H30, H31. */
+#include "sim/scenario.h"
+
+#include "support/runner.h"
+
+#include <inttypes.h>
+
+#define R1 "11111111-aaaa-bbbb"
+#define R2 "22222222-aaaa-bbbb"
+
+START_TEST(a_late_copy_of_an_acquire_takes_nothing_H2)
+{
+    struct sim *s = scenario_new(1);
+    size_t c = sim_connect(s, 0);
+
+    fault_pause(s, 8000);
+    sim_say(s, c, "LOCK job WAIT 60000 LEASE 86400000");
+    sim_run(s, 20000);
+    heard(s, c, "token");
+    sim_say(s, c, "UNLOCK job TOKEN %" PRIu64, sim_token(s, c));
+    sim_run(s, 10);
+    heard(s, c, "0");
+    sim_run(s, 20000);
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(an_acquire_whose_answer_is_lost_is_found_again_not_doubled_H2)
+{
+    struct sim *s = scenario_new(1);
+    size_t c = sim_connect(s, 0);
+
+    sim_say(s, c, "LOCK job WAIT 10000 OWNER o ID " R1);
+    sim_run(s, 1); /* it has run */
+    ck_assert_str_eq(scenario_holder(s), "o");
+    link_break(s, &s->daemons[0], 5, 500, true);
+    sim_run(s, 600);
+    heard(s, c, "token");
+    ck_assert_int_eq(scenario_job(s)->fields[0].count, 1);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(an_owner_with_entries_at_two_daemons_holds_until_both_are_left_H3)
+{
+    struct sim *s = scenario_new(2);
+    size_t a = sim_connect(s, 0);
+    size_t b = sim_connect(s, 1);
+    uint64_t token;
+
+    sim_say(s, a, "LOCK job OWNER o");
+    sim_run(s, 10);
+    token = sim_token(s, a);
+    sim_say(s, b, "LOCK job OWNER o");
+    sim_run(s, 10);
+    ck_assert_uint_eq(sim_token(s, b), token);
+    ck_assert_int_eq(scenario_job(s)->fields[0].count, 2);
+    sim_say(s, a, "UNLOCK job OWNER o");
+    sim_run(s, 10);
+    heard(s, a, "1");
+    sim_run(s, 40000);
+    ck_assert_str_eq(scenario_holder(s), "o");
+    sim_say(s, b, "UNLOCK job OWNER o");
+    sim_run(s, 10);
+    heard(s, b, "0");
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_hold_that_moved_to_another_daemon_survives_its_first_connection_H4)
+{
+    struct sim *s = scenario_new(2);
+    size_t a = sim_connect(s, 0);
+    size_t b = sim_connect(s, 1);
+
+    sim_say(s, a, "LOCK job GRACE 0");
+    sim_run(s, 10);
+    sim_say(s, b, "RENEW job TOKEN %" PRIu64, sim_token(s, a));
+    sim_run(s, 10);
+    heard(s, b, "30000");
+    sim_close(s, a);
+    sim_run(s, 60000);
+    ck_assert_str_ne(scenario_holder(s), "");
+    ck_assert_int_gt(scenario_ttl(s), 15000);
+    ck_assert_uint_eq(s->check.lost, 0);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_request_granted_elsewhere_is_not_taken_back_by_the_first_daemon_H4)
+{
+    struct sim *s = scenario_new(2);
+    size_t a = sim_connect(s, 0);
+    size_t b = sim_connect(s, 1);
+
+    s->profile.undelivered = 1000;
+    sim_say(s, a, "LOCK job GRACE 0 KEEP 50 ID " R1);
+    sim_run(s, 1);
+    sim_say(s, b, "LOCK job GRACE 0 KEEP 50 ID " R1);
+    sim_run(s, 1); /* d0 has its answer, and nobody to give it to */
+    s->profile.undelivered = 0;
+    sim_run(s, 10);
+    heard(s, b, "token");
+    sim_run(s, 60000);
+    ck_assert_str_eq(scenario_holder(s), "latchd:id:" R1);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(an_unlock_by_id_sent_twice_takes_one_entry_H5)
+{
+    struct sim *s = scenario_new(1);
+    size_t c = sim_connect(s, 0);
+
+    sim_say(s, c, "LOCK job OWNER o ID " R1);
+    sim_run(s, 10);
+    sim_say(s, c, "LOCK job OWNER o ID " R2);
+    sim_run(s, 10);
+    sim_say(s, c, "UNLOCK job ID " R1);
+    sim_run(s, 10);
+    heard(s, c, "1");
+    sim_say(s, c, "UNLOCK job ID " R1);
+    sim_run(s, 10);
+    heard(s, c, "1");
+    ck_assert_int_eq(scenario_job(s)->fields[0].count, 1);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_forceunlock_sent_twice_spares_the_next_holder_H5)
+{
+    struct sim *s = scenario_new(1);
+    size_t a = sim_connect(s, 0);
+    size_t b = sim_connect(s, 0);
+    size_t f = sim_connect(s, 0);
+    uint64_t token;
+
+    sim_say(s, a, "LOCK job");
+    sim_run(s, 10);
+    token = sim_token(s, a);
+    sim_say(s, b, "LOCK job");
+    sim_run(s, 10);
+    sim_say(s, f, "FORCEUNLOCK job TOKEN %" PRIu64, token);
+    sim_run(s, 20);
+    heard(s, f, "1");
+    heard(s, b, "token");
+    ck_assert_uint_eq(s->check.lost, 1);
+    sim_say(s, f, "FORCEUNLOCK job TOKEN %" PRIu64, token);
+    sim_run(s, 20);
+    heard(s, f, "0");
+    ck_assert_str_ne(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(an_owner_and_an_id_of_the_same_text_are_two_H6)
+{
+    struct sim *s = scenario_new(2);
+    size_t a = sim_connect(s, 0);
+    size_t b = sim_connect(s, 1);
+
+    sim_say(s, a, "LOCK job OWNER " R1);
+    sim_run(s, 10);
+    heard(s, a, "token");
+    sim_say(s, b, "LOCK job WAIT 0 KEEP 0 ID " R1);
+    sim_run(s, 10);
+    heard(s, b, "nil");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_lock_sent_again_after_its_unlock_takes_nothing_H6)
+{
+    struct sim *s = scenario_new(1);
+    size_t a = sim_connect(s, 0);
+    size_t late = sim_connect(s, 0);
+
+    sim_say(s, a, "LOCK job ID " R1);
+    sim_run(s, 10);
+    sim_say(s, a, "UNLOCK job ID " R1);
+    sim_run(s, 10);
+    heard(s, a, "0");
+    sim_say(s, late, "LOCK job ID " R1);
+    sim_run(s, 10);
+    heard(s, late, "-NOTHELD");
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(an_owner_on_two_connections_keeps_its_lease_when_one_closes_H8)
+{
+    struct sim *s = scenario_new(1);
+    size_t a = sim_connect(s, 0);
+    size_t b = sim_connect(s, 0);
+
+    sim_say(s, a, "LOCK job OWNER o GRACE 0");
+    sim_run(s, 10);
+    sim_say(s, b, "LOCK job OWNER o GRACE 0");
+    sim_run(s, 10);
+    sim_close(s, a);
+    sim_run(s, 60000);
+    ck_assert_str_eq(scenario_holder(s), "o");
+    ck_assert_int_eq(scenario_job(s)->fields[0].count, 1);
+    ck_assert_int_gt(scenario_ttl(s), 15000);
+    sim_close(s, b);
+    sim_run(s, 10);
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_daemon_that_stood_still_for_longer_than_a_lease_vouches_for_nothing_H9)
+{
+    struct sim *s = scenario_new(1);
+    size_t a = sim_connect(s, 0);
+    size_t b = sim_connect(s, 0);
+
+    sim_say(s, a, "LOCK job ID " R1);
+    sim_run(s, 10);
+    fault_stall(s, 0, 40000);
+    sim_run(s, 40000);
+    ck_assert_uint_eq(s->check.lost, 1);
+    sim_say(s, b, "LOCK job WAIT 0 ID " R1);
+    sim_run(s, 10);
+    heard(s, b, "-NOTHELD");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_daemon_that_stood_still_is_uncertain_until_redis_confirms_H9)
+{
+    struct sim *s = scenario_new(1);
+    size_t a = sim_connect(s, 0);
+
+    sim_say(s, a, "LOCK job");
+    sim_run(s, 10);
+    fault_stall(s, 0, 12000);
+    sim_run(s, 12000);
+    ck_assert_uint_eq(s->check.uncertain, 1);
+    sim_run(s, 100);
+    ck_assert_int_gt(scenario_ttl(s), 29000);
+    ck_assert_uint_eq(s->check.lost, 0);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(an_answer_that_takes_more_than_half_of_the_lease_is_no_grant_H10)
+{
+    struct sim *s = scenario_new(1);
+    size_t c = sim_connect(s, 0);
+
+    fault_pause(s, 1200);
+    sim_say(s, c, "LOCK job LEASE 2000 WAIT 10000");
+    sim_run(s, 1000);
+    heard(s, c, "...");
+    sim_run(s, 500);
+    heard(s, c, "token");
+    ck_assert_int_gt(scenario_ttl(s), 1000);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_bare_unlock_is_refused_once_the_connection_has_lost_one_H15)
+{
+    struct sim *s = scenario_new(1);
+    size_t c = sim_connect(s, 0);
+
+    sim_say(s, c, "LOCK job LEASE 200");
+    sim_run(s, 1000);
+    sim_say(s, c, "LOCK job");
+    sim_run(s, 10);
+    heard(s, c, "token");
+    sim_say(s, c, "UNLOCK job");
+    sim_run(s, 10);
+    heard(s, c, "-ERR");
+    ck_assert_str_ne(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(tokens_grow_when_data_and_time_are_lost_H17)
+{
+    struct sim *s = scenario_new(1);
+    size_t c = sim_connect(s, 0);
+    uint64_t token;
+
+    sim_say(s, c, "LOCK job");
+    sim_run(s, 10);
+    token = sim_token(s, c);
+    sim_say(s, c, "UNLOCK job TOKEN %" PRIu64, token);
+    sim_run(s, 10);
+    redis_flushall(&s->redis);
+    fault_clock(s, -3600000);
+    sim_run(s, 300);
+    sim_say(s, c, "LOCK job");
+    sim_run(s, 10);
+    heard(s, c, "token");
+    ck_assert_uint_gt(sim_token(s, c), token);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_hold_released_through_another_daemon_is_not_lost_H30)
+{
+    struct sim *s = scenario_new(2);
+    size_t a = sim_connect(s, 0);
+    size_t b = sim_connect(s, 1);
+
+    sim_say(s, a, "LOCK job");
+    sim_run(s, 10);
+    sim_say(s, b, "UNLOCK job TOKEN %" PRIu64, sim_token(s, a));
+    sim_run(s, 15000);
+    heard(s, b, "0");
+    ck_assert_uint_eq(s->check.lost, 0);
+    ck_assert_uint_eq(s->check.uncertain, 0);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_daemon_that_stops_leaves_grace_0_holds_with_a_full_lease_H31)
+{
+    struct sim *s = scenario_new(1);
+    struct sim_daemon *d = &s->daemons[0];
+    size_t c = sim_connect(s, 0);
+
+    sim_say(s, c, "LOCK job GRACE 0");
+    sim_run(s, 5000);
+    locks_stop(sim_turn_begin(s, d));
+    sim_turn_end(s, d);
+    ck_assert_uint_eq(s->check.uncertain, 1);
+    sim_run(s, 10);
+    ck_assert(locks_stopped(d->locks));
+    sim_close(s, c);
+    sim_run(s, 10);
+    ck_assert_int_gt(scenario_ttl(s), 29000);
+    ck_assert(!s->failed);
+    sim_free(s);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("holding");
+    TCase *t = tcase_create("hazards");
+
+    suite_add_tcase(suite, t);
+    tcase_add_test(t, a_late_copy_of_an_acquire_takes_nothing_H2);
+    tcase_add_test(t, an_acquire_whose_answer_is_lost_is_found_again_not_doubled_H2);
+    tcase_add_test(t,
+                   an_owner_with_entries_at_two_daemons_holds_until_both_are_left_H3);
+    tcase_add_test(
+        t, a_hold_that_moved_to_another_daemon_survives_its_first_connection_H4);
+    tcase_add_test(
+        t, a_request_granted_elsewhere_is_not_taken_back_by_the_first_daemon_H4);
+    tcase_add_test(t, an_unlock_by_id_sent_twice_takes_one_entry_H5);
+    tcase_add_test(t, a_forceunlock_sent_twice_spares_the_next_holder_H5);
+    tcase_add_test(t, an_owner_and_an_id_of_the_same_text_are_two_H6);
+    tcase_add_test(t, a_lock_sent_again_after_its_unlock_takes_nothing_H6);
+    tcase_add_test(t, an_owner_on_two_connections_keeps_its_lease_when_one_closes_H8);
+    tcase_add_test(
+        t, a_daemon_that_stood_still_for_longer_than_a_lease_vouches_for_nothing_H9);
+    tcase_add_test(t, a_daemon_that_stood_still_is_uncertain_until_redis_confirms_H9);
+    tcase_add_test(t, an_answer_that_takes_more_than_half_of_the_lease_is_no_grant_H10);
+    tcase_add_test(t, a_bare_unlock_is_refused_once_the_connection_has_lost_one_H15);
+    tcase_add_test(t, tokens_grow_when_data_and_time_are_lost_H17);
+    tcase_add_test(t, a_hold_released_through_another_daemon_is_not_lost_H30);
+    tcase_add_test(t, a_daemon_that_stops_leaves_grace_0_holds_with_a_full_lease_H31);
+    return suite;
+}

@@ -1,0 +1,157 @@
+/* Clients that leave, waits that end, and a Redis that is away. */
+#include "sim/scenario.h"
+
+#include "support/runner.h"
+
+START_TEST(a_client_that_leaves_between_asking_and_the_answer_leaves_no_lock)
+{
+    for (uint64_t ms = 0; ms < 4; ms++) {
+        struct sim *s = scenario_new(1);
+        size_t c = sim_connect(s, 0);
+
+        sim_say(s, c, "LOCK job");
+        sim_run(s, ms);
+        if (strcmp(sim_heard(s, c), "...") == 0) {
+            sim_close(s, c);
+            sim_run(s, 5);
+            ck_assert_str_eq(scenario_holder(s), "");
+        }
+        scenario_end(s);
+    }
+}
+END_TEST
+
+START_TEST(a_token_that_could_not_be_delivered_is_taken_back)
+{
+    struct sim *s = scenario_new(1);
+    size_t c = sim_connect(s, 0);
+
+    s->profile.undelivered = 1000;
+    sim_say(s, c, "LOCK job LEASE 86400000");
+    sim_run(s, 6);
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_waiter_that_leaves_during_the_hand_over_is_passed_by)
+{
+    struct sim *s = scenario_new(1);
+    size_t holder = sim_connect(s, 0);
+    size_t a = sim_connect(s, 0);
+    size_t b = sim_connect(s, 0);
+
+    s->calm = true;
+    sim_say(s, holder, "LOCK job");
+    sim_run(s, 10);
+    sim_say(s, a, "LOCK job");
+    sim_say(s, b, "LOCK job");
+    sim_run(s, 10);
+    ck_assert(scenario_unlocks(s, &holder, 1));
+    sim_close(s, a); /* its claim is in the script */
+    sim_run(s, 10);
+    heard(s, holder, "0");
+    heard(s, b, "token");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_wait_that_ends_while_the_script_is_under_way_leaves_no_lock)
+{
+    struct sim *s = scenario_new(1);
+    size_t c = sim_connect(s, 0);
+
+    s->profile.rtt_ms = 15;
+    sim_say(s, c, "LOCK job WAIT 20");
+    sim_run(s, 100);
+    if (strcmp(sim_heard(s, c), "token") != 0) {
+        ck_assert_str_eq(scenario_holder(s), "");
+    }
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_wait_that_ends_while_an_entry_is_left_is_null_at_once)
+{
+    struct sim *s = scenario_new(1);
+    size_t a = sim_connect(s, 0);
+    size_t b = sim_connect(s, 0);
+    size_t c = sim_connect(s, 0);
+
+    s->profile.rtt_ms = 5;
+    sim_say(s, a, "LOCK job OWNER o");
+    sim_say(s, b, "LOCK job OWNER o");
+    sim_run(s, 50);
+    sim_say(s, c, "LOCK job WAIT 100");
+    sim_run(s, 98);
+    sim_say(s, b, "UNLOCK job OWNER o");
+    sim_run(s, 14);
+    heard(s, b, "1");
+    heard(s, c, "nil");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(waits_are_exact_while_redis_is_down_for_longer_than_a_lease)
+{
+    struct sim *s = scenario_new(1);
+    size_t holder = sim_connect(s, 0);
+    size_t a = sim_connect(s, 0);
+    size_t b = sim_connect(s, 0);
+
+    sim_say(s, holder, "LOCK job");
+    sim_run(s, 10);
+    fault_pause(s, 40000);
+    sim_say(s, a, "LOCK job WAIT 5000");
+    sim_say(s, b, "LOCK job WAIT 60000");
+    sim_run(s, 4999);
+    heard(s, a, "...");
+    sim_run(s, 22);
+    heard(s, a, "-BACKEND");
+    sim_run(s, 12000);
+    ck_assert_uint_eq(s->check.uncertain, 1);
+    ck_assert_uint_eq(s->check.lost, 0);
+    sim_run(s, 15000);
+    ck_assert_uint_eq(s->check.lost, 1);
+    sim_run(s, 10000);
+    heard(s, b, "token");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(after_flushall_the_old_holder_hears_of_it_before_the_next_is_granted)
+{
+    struct sim *s = scenario_new(1);
+    size_t a = sim_connect(s, 0);
+    size_t b = sim_connect(s, 0);
+
+    sim_say(s, a, "LOCK job");
+    sim_run(s, 10);
+    sim_say(s, b, "LOCK job");
+    sim_run(s, 10);
+    check_external(s, NULL);
+    redis_flushall(sim_redis_now(s));
+    sim_run(s, 12000);
+    heard(s, b, "token");
+    ck_assert_uint_eq(s->check.lost, 1);
+    scenario_end(s);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("leaving");
+    TCase *t = tcase_create("hazards");
+
+    suite_add_tcase(suite, t);
+    tcase_add_test(t,
+                   a_client_that_leaves_between_asking_and_the_answer_leaves_no_lock);
+    tcase_add_test(t, a_token_that_could_not_be_delivered_is_taken_back);
+    tcase_add_test(t, a_waiter_that_leaves_during_the_hand_over_is_passed_by);
+    tcase_add_test(t, a_wait_that_ends_while_the_script_is_under_way_leaves_no_lock);
+    tcase_add_test(t, a_wait_that_ends_while_an_entry_is_left_is_null_at_once);
+    tcase_add_test(t, waits_are_exact_while_redis_is_down_for_longer_than_a_lease);
+    tcase_add_test(
+        t, after_flushall_the_old_holder_hears_of_it_before_the_next_is_granted);
+    return suite;
+}
