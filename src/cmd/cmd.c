@@ -62,45 +62,21 @@ bool cmd_on_open(void *ctx, struct conn *conn)
     return true;
 }
 
-/* A grant whose reply is still among the effects of this turn: it came in with the end
- * of its connection, and will not be written any more. */
-static void report_unwritten(struct cmd *c, const struct client *client)
-{
-    const struct effects *fx = locks_effects(c->env.locks);
-
-    for (size_t i = 0; client->call != 0 && i < fx->count; i++) {
-        const struct effect_reply *reply = &fx->list[i].reply;
-
-        if (fx->list[i].kind == EFFECT_REPLY && reply->kind == REPLY_TOKEN &&
-            reply->to.conn == client->id && reply->to.call == client->call) {
-            locks_undelivered(c->env.locks, client->id, reply->grant);
-            return;
-        }
-    }
-}
-
-/* Grants that were written, but that the peer did not take in. */
-static void report_unread(struct cmd *c, struct conn *conn, const struct client *client)
-{
-    const uint64_t *grants;
-    size_t count = client_doubtful(client, conn_input_count(conn), &grants);
-
-    for (size_t i = 0; i < count; i++) {
-        locks_undelivered(c->env.locks, client->id, grants[i]);
-    }
-}
-
 void cmd_on_close(void *ctx, struct conn *conn, bool unread)
 {
     struct cmd *c = ctx;
     struct client *client = conn_data(conn);
+    const uint64_t *grants;
 
     if (client == NULL) {
         return;
     }
-    report_unwritten(c, client);
     if (unread) {
-        report_unread(c, conn, client);
+        size_t count = client_doubtful(client, conn_input_count(conn), &grants);
+
+        for (size_t i = 0; i < count; i++) {
+            locks_undelivered(c->env.locks, client->id, grants[i]);
+        }
     }
     locks_conn_closed(c->env.locks, client->id);
     pubsub_remove_all(c->pubsub, &client->sub);

@@ -148,11 +148,6 @@ void locks_undelivered(struct locks *l, uint64_t conn, uint64_t grant)
     }
 }
 
-struct effects *locks_effects(struct locks *l)
-{
-    return &fake.effects;
-}
-
 bool locks_unblock(struct locks *l, uint64_t conn, bool with_error)
 {
     asked(with_error ? "unblock with error" : "unblock");
@@ -255,7 +250,6 @@ void fake_setup(void)
     };
 
     fake = (struct fake){ 0 };
-    effects_init(&fake.effects);
     fake.cmd = cmd_new(&env, &LIMITS);
     (void)fake_open(0);
 }
@@ -266,7 +260,6 @@ void fake_teardown(void)
         fake_close(&fake.conns[i], false);
     }
     cmd_free(fake.cmd);
-    effects_fini(&fake.effects);
 }
 
 const char *fake_output(struct conn *c)

@@ -29,7 +29,6 @@ struct fake {
     uint64_t undelivered[8];
     size_t undelivered_count;
     uint64_t closed_conn;
-    struct effects effects; /* what the engine has said, and nobody has done yet */
 };
 
 extern struct fake fake;

@@ -102,25 +102,6 @@ START_TEST(a_grant_that_was_read_is_not_in_doubt)
 }
 END_TEST
 
-START_TEST(a_grant_that_comes_in_with_the_end_is_reported)
-{
-    struct effect *fx;
-
-    (void)fake_run(me, "LOCK a");
-    fx = effects_add(&fake.effects, EFFECT_REPLY);
-    fx->reply = (struct effect_reply){ .to = { 1, fake.lock.from.call - 1 },
-                                       .kind = REPLY_TOKEN,
-                                       .grant = 7 };
-    fx = effects_add(&fake.effects, EFFECT_REPLY);
-    fx->reply =
-        (struct effect_reply){ .to = fake.lock.from, .kind = REPLY_TOKEN, .grant = 8 };
-    fake_close(me, false);
-    ck_assert_uint_eq(fake.undelivered_count, 1);
-    ck_assert_uint_eq(fake.undelivered[0], 8);
-    ck_assert_uint_eq(fake.closed_conn, 1);
-}
-END_TEST
-
 START_TEST(a_clean_end_leaves_grants_alone)
 {
     (void)fake_run(me, "LOCK a");
@@ -173,7 +154,6 @@ Suite *test_suite(void)
     tcase_add_test(tc, engine_errors_have_their_words);
     tcase_add_test(tc, an_unread_grant_is_reported_when_the_connection_ends);
     tcase_add_test(tc, a_grant_that_was_read_is_not_in_doubt);
-    tcase_add_test(tc, a_grant_that_comes_in_with_the_end_is_reported);
     tcase_add_test(tc, a_clean_end_leaves_grants_alone);
     tcase_add_test(tc, unblock_asks_the_engine);
     tcase_add_test(tc, lockinfo_is_a_map_in_order);
