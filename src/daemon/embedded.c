@@ -209,7 +209,9 @@ static void child_ended(struct embedded *e, int status)
         log_error("embedded", "Redis (process %d) ended with code %d", pid,
                   WEXITSTATUS(status));
     }
-    redis_child_close(e->child, !in_order);
+    /* Who was killed had no last words. */
+    redis_child_close(
+        e->child, !in_order && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
     e->child = NULL;
     leash_drop(&e->leash);
     if (e->state == EMBEDDED_STOPPING) {

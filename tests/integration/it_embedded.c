@@ -1,10 +1,12 @@
 /* The supervisor of the embedded Redis, with a real redis-server. */
 #include "daemon/embedded.h"
 #include "daemon/redis_child.h"
+#include "support/client.h"
 #include "support/daemon.h"
 #include "support/runner.h"
 #include "support/scratch.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,16 +60,20 @@ static void open_loop(void)
     ck_assert_int_eq(io_init(&io, &loop), 0);
 }
 
+static void write_boot(const char *id)
+{
+    FILE *file = fopen(boot, "w");
+
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(id, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
 static void setup(void)
 {
-    FILE *file;
-
     scratch_path("embedded", "", dir, sizeof(dir));
     scratch_path("boot", "", boot, sizeof(boot));
-    file = fopen(boot, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_ge(fputs("boot-1\n", file), 0);
-    ck_assert_int_eq(fclose(file), 0);
+    write_boot("boot-1\n");
     open_loop();
 }
 
@@ -113,16 +119,23 @@ static void stop(struct embedded *e)
     ck_assert_int_eq(uv_loop_close(&loop), 0);
 }
 
-/* One command, and what begins its answer. */
-static void ask(const struct embedded *e, const char *command, const char *want)
+static int connect_to(const char *socket_path)
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
-    char answer[512];
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    (void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", socket_path);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+    return fd;
+}
+
+/* One command, and what begins its answer. */
+static void tell(const struct embedded *e, const char *command, const char *want)
+{
+    int fd = connect_to(embedded_socket(e));
+    char answer[512];
     ssize_t n;
 
-    (void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", embedded_socket(e));
-    ck_assert_int_eq(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
     ck_assert_int_eq(write(fd, command, strlen(command)), (ssize_t)strlen(command));
     n = read(fd, answer, sizeof(answer) - 1);
     ck_assert_int_gt(n, 0);
@@ -131,18 +144,28 @@ static void ask(const struct embedded *e, const char *command, const char *want)
     (void)close(fd);
 }
 
-static pid_t redis_pid(const struct embedded *e)
+static pid_t pid_behind(const char *socket_path)
 {
-    struct sockaddr_un addr = { .sun_family = AF_UNIX };
     struct ucred cred;
     socklen_t len = sizeof(cred);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = connect_to(socket_path);
 
-    (void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", embedded_socket(e));
-    ck_assert_int_eq(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
     ck_assert_int_eq(getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len), 0);
     (void)close(fd);
     return cred.pid;
+}
+
+static pid_t redis_pid(const struct embedded *e)
+{
+    return pid_behind(embedded_socket(e));
+}
+
+static pid_t redis_pid_at(const char *state_dir)
+{
+    char socket_path[128];
+
+    (void)snprintf(socket_path, sizeof(socket_path), "%s/redis.sock", state_dir);
+    return pid_behind(socket_path);
 }
 
 START_TEST(it_starts_and_keeps_what_it_had)
@@ -150,16 +173,16 @@ START_TEST(it_starts_and_keeps_what_it_had)
     struct embedded *e = open_it(0);
 
     start(e);
-    ask(e, "SET k v\r\n", "+OK");
-    ask(e, "CONFIG GET appendfsync\r\n", "*2\r\n$11\r\nappendfsync\r\n$8\r\neverysec");
-    ask(e, "CONFIG GET maxmemory-policy\r\n",
-        "*2\r\n$16\r\nmaxmemory-policy\r\n$10\r\nno");
+    tell(e, "SET k v\r\n", "+OK");
+    tell(e, "CONFIG GET appendfsync\r\n", "*2\r\n$11\r\nappendfsync\r\n$8\r\neverysec");
+    tell(e, "CONFIG GET maxmemory-policy\r\n",
+         "*2\r\n$16\r\nmaxmemory-policy\r\n$10\r\nno");
     stop(e);
     open_loop();
     e = open_it(0);
     ck_assert(!embedded_lost_power(e));
     start(e);
-    ask(e, "GET k\r\n", "$1\r\nv");
+    tell(e, "GET k\r\n", "$1\r\nv");
     stop(e);
 }
 END_TEST
@@ -171,11 +194,11 @@ START_TEST(it_comes_again_when_it_was_killed)
 
     start(e);
     first = redis_pid(e);
-    ask(e, "SET k v\r\n", "+OK");
+    tell(e, "SET k v\r\n", "+OK");
     ck_assert_int_eq(kill(first, SIGKILL), 0);
     run_until(&ups, 2);
     ck_assert_int_ne(redis_pid(e), first);
-    ask(e, "GET k\r\n", "$1\r\nv");
+    tell(e, "GET k\r\n", "$1\r\nv");
     stop(e);
 }
 END_TEST
@@ -187,8 +210,8 @@ START_TEST(a_cut_leash_is_taken_up_again)
 
     start(e);
     first = redis_pid(e);
-    ask(e, "CLIENT KILL TYPE normal SKIPME yes\r\n", ":1");
-    ask(e, "PING\r\n", "+PONG");
+    tell(e, "CLIENT KILL TYPE normal SKIPME yes\r\n", ":1");
+    tell(e, "PING\r\n", "+PONG");
     ck_assert_int_eq(redis_pid(e), first);
     stop(e);
 }
@@ -276,21 +299,12 @@ START_TEST(a_left_over_is_used_and_ended_in_order)
     e = open_it(0);
     start(e);
     ck_assert_int_eq(redis_pid(e), redis);
-    ask(e, "CONFIG GET appendfsync\r\n", "*2\r\n$11\r\nappendfsync\r\n$8\r\neverysec");
+    tell(e, "CONFIG GET appendfsync\r\n", "*2\r\n$11\r\nappendfsync\r\n$8\r\neverysec");
     stop(e);
     ck_assert_int_eq(waitpid(redis, &status, 0), redis);
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 END_TEST
-
-static void reboot_without_stop(void)
-{
-    FILE *file = fopen(boot, "w");
-
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_ge(fputs("boot-2\n", file), 0);
-    ck_assert_int_eq(fclose(file), 0);
-}
 
 static bool next_start_holds_off(void)
 {
@@ -315,7 +329,7 @@ START_TEST(a_power_cut_is_remembered_until_the_time_without_grants_is_over)
     start(e);
     kill(redis_pid(e), SIGKILL); /* and so nothing ends in order */
     run_until(&ups, 2);
-    reboot_without_stop();
+    write_boot("boot-2\n");
     embedded_stop(e);
     embedded_stop(e); /* SIGKILL again */
     run_until(&stops, 1);
@@ -359,6 +373,99 @@ START_TEST(a_machine_without_redis_is_told_what_to_install)
 }
 END_TEST
 
+/* --- the daemon on its default ------------------------------------------------------
+ */
+
+static void set_up_daemon(void)
+{
+    scratch_path("embedded", "", dir, sizeof(dir));
+    scratch_path("boot", "", boot, sizeof(boot));
+    write_boot("boot-1\n");
+    (void)setenv("LATCHD_BOOT_ID_FILE", boot, 1);
+}
+
+static struct test_daemon *start_daemon(void)
+{
+    return daemon_start(NULL, "--state-dir", dir, "--watchdog-timeout", "2s", NULL);
+}
+
+START_TEST(locks_survive_the_daemon_and_its_redis)
+{
+    struct test_daemon *d = start_daemon();
+    struct client *c = client_open(d);
+    int64_t token = ask_int(c, "LOCK job LEASE 60000");
+
+    daemon_kill(d);
+    client_close(c);
+    daemon_restart(d);
+    c = client_open(d);
+    ask_nil(c, "LOCK job WAIT 0");
+    ck_assert_int_gt(ask_int(c, "RENEW job TOKEN %" PRId64 " LEASE 60000", token),
+                     50000);
+    ck_assert_int_eq(kill(redis_pid_at(dir), SIGKILL), 0);
+    ask_nil(c, "LOCK job WAIT 300");
+    expect_int((client_send(c, "UNLOCK job TOKEN %" PRId64, token), c), 0);
+    ck_assert_int_gt(ask_int(c, "LOCK job"), token);
+    client_close(c);
+    daemon_stop(d);
+}
+END_TEST
+
+START_TEST(a_second_daemon_does_not_start_on_the_same_directory)
+{
+    struct test_daemon *first = start_daemon();
+    char command[256];
+    char text[1024];
+    char want[64];
+    FILE *out;
+
+    (void)snprintf(command, sizeof(command),
+                   "exec \"$LATCHD\" --port 0 --state-dir '%s' 2>&1", dir);
+    out = popen(command, "re");
+    ck_assert_ptr_nonnull(out);
+    text[fread(text, 1, sizeof(text) - 1, out)] = '\0';
+    ck_assert_int_eq(WEXITSTATUS(pclose(out)), 1);
+    (void)snprintf(want, sizeof(want), "is in use by another latchd, process %d",
+                   daemon_pid(first));
+    ck_assert_msg(strstr(text, want) != NULL, "%s", text);
+    daemon_stop(first);
+}
+END_TEST
+
+START_TEST(nothing_is_granted_for_a_lease_after_a_power_cut)
+{
+    struct test_daemon *d = start_daemon();
+    struct client *c = client_open(d);
+    int64_t token = ask_int(c, "LOCK job LEASE 60000");
+    uint64_t start;
+
+    daemon_kill(d);
+    client_close(c);
+    write_boot("boot-2\n");
+    start = test_now_ms();
+    daemon_restart(d);
+    c = client_open(d);
+    ask_nil(c, "LOCK other WAIT 0");
+    ck_assert_int_gt(ask_int(c, "RENEW job TOKEN %" PRId64 " LEASE 60000", token),
+                     50000);
+    ck_assert_int_eq(ask_int(c, "UNLOCK job TOKEN %" PRId64, token), 0);
+    (void)ask_int(c, "LOCK other WAIT 10000");
+    ck_assert_uint_ge(test_now_ms() - start, 2000);
+    client_close(c);
+    daemon_stop(d);
+}
+END_TEST
+
+START_TEST(stopping_ends_redis_too)
+{
+    struct test_daemon *d = start_daemon();
+    pid_t redis = redis_pid_at(dir);
+
+    daemon_stop(d);
+    ck_assert_int_eq(kill(redis, 0), -1);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("embedded");
@@ -373,6 +480,15 @@ Suite *test_suite(void)
     tcase_add_test(tc, a_left_over_is_used_and_ended_in_order);
     tcase_add_test(tc, a_power_cut_is_remembered_until_the_time_without_grants_is_over);
     tcase_add_test(tc, a_machine_without_redis_is_told_what_to_install);
+    suite_add_tcase(s, tc);
+
+    tc = tcase_create("daemon");
+    tcase_set_timeout(tc, 60);
+    tcase_add_checked_fixture(tc, set_up_daemon, teardown);
+    tcase_add_test(tc, locks_survive_the_daemon_and_its_redis);
+    tcase_add_test(tc, a_second_daemon_does_not_start_on_the_same_directory);
+    tcase_add_test(tc, nothing_is_granted_for_a_lease_after_a_power_cut);
+    tcase_add_test(tc, stopping_ends_redis_too);
     suite_add_tcase(s, tc);
     return s;
 }
