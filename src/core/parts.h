@@ -33,6 +33,9 @@ void say_notice(struct locks *l, enum notice_kind kind, const struct hold *hold)
 #define ID_ENTRY_PREFIX "id:"
 /* Puts both, one behind the other, at *at and moves that on. */
 struct span span_put2(char **at, struct span a, struct span b);
+enum { SERIAL_MAX = OP_INSTANCE_LEN + 24 };
+/* `<instance>:<n>`, never made twice, into `out`. */
+struct span make_serial(struct locks *l, char *out, size_t room);
 struct want *want_new(struct locks *l, const struct lock_req *req);
 /* For a hold that was found, not asked for: RENEW. `entry`: of a named owner. */
 struct want *want_found(enum owner_kind kind, struct span field, struct span entry,

@@ -34,15 +34,22 @@ void duty_free(struct locks *l, struct lock *lock, struct duty *d)
     free(d);
 }
 
-/* The same request, sent again, is continued instead of undone. */
+/* The same request, sent again, is continued instead of undone; and what a client came
+ * back to under the same claim is no longer only the claim's. */
 static bool superseded(struct locks *l, struct lock *lock, const struct want *want)
 {
     struct request *r = request_find(l, lock_name(lock), want->id);
+    struct hold *h = lock->hold;
+    struct entry *e = NULL;
 
+    if (h != NULL && want->field.len != 0 && span_eq(h->field, want->field)) {
+        e = hold_find_entry(h, want->entry);
+    }
     if (r != NULL && r->waiter != NULL) {
         r->waiter->doubt = true;
     }
-    return r != NULL && (r->waiter != NULL || r->entry != NULL);
+    return (e != NULL && !e->ending) ||
+           (r != NULL && (r->waiter != NULL || r->entry != NULL));
 }
 
 void duty_undo(struct locks *l, struct lock *lock, const struct want *want)

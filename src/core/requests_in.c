@@ -234,8 +234,14 @@ static struct entry *local_entry(struct locks *l, const struct lock *lock,
 static struct duty *duty_for(struct locks *l, struct lock *lock, struct entry *e,
                              const struct call *c)
 {
+    char serial[SERIAL_MAX];
     struct duty *d;
 
+    if (e == NULL && c->target == TARGET_OWNER) {
+        struct span id = make_serial(l, serial, sizeof(serial));
+
+        return duty_new(l, lock, c->target, c->field, id, c->token);
+    }
     if (e == NULL) {
         return duty_new(l, lock, c->target, c->field, c->entry, c->token);
     }

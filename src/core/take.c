@@ -178,6 +178,7 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
         return;
     }
     waiter->doubt = false;
+    (void)duty_cancel_undo(l, lock, want); /* of an earlier grant of the same claim */
     if ((l->now - asked.at) * 2 > asked.lease_ms) {
         /* Too little of the lease is left to give it out: back with it, and again. */
         duty_undo(l, lock, want);

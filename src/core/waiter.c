@@ -77,6 +77,10 @@ void waiter_remove(struct locks *l, struct waiter *w)
     bool head = waiter_is_head(w);
     bool undo = w->doubt && w->work == NULL;
 
+    if (w->request != NULL) {
+        w->request->waiter =
+            NULL; /* first: an undo looks whether the request goes on */
+    }
     if (w->work != NULL) {
         w->work->waiter = NULL; /* what it brings is undone when it comes */
         w->work = NULL;
@@ -89,7 +93,6 @@ void waiter_remove(struct locks *l, struct waiter *w)
     lock->waiting--;
     l->waiter_count--;
     if (w->request != NULL) {
-        w->request->waiter = NULL;
         request_idle(l, w->request);
     }
     if (undo) {

@@ -36,19 +36,23 @@ static struct want *want_alloc(enum owner_kind kind, size_t bytes)
     return w;
 }
 
+struct span make_serial(struct locks *l, char *out, size_t room)
+{
+    int len = snprintf(out, room, "%s:%" PRIu64, l->instance, ++l->next_request);
+
+    return span_of(out, (size_t)len);
+}
+
 struct want *want_new(struct locks *l, const struct lock_req *req)
 {
     enum owner_kind kind = req->owner.len != 0 ? OWNER_NAMED
                            : req->id.len != 0  ? OWNER_ID
                                                : OWNER_ANONYMOUS;
-    char number[OP_INSTANCE_LEN + 24];
-    struct span serial;
+    char number[SERIAL_MAX];
+    struct span serial = make_serial(l, number, sizeof(number));
     struct want *w;
     char *at;
 
-    (void)snprintf(number, sizeof(number), "%s:%" PRIu64, l->instance,
-                   ++l->next_request);
-    serial = span_str(number);
     w = want_alloc(kind, sizeof(ID_FIELD_PREFIX) + sizeof(ID_ENTRY_PREFIX) +
                              req->owner.len + 2 * req->id.len + serial.len);
     at = w->data;

@@ -236,6 +236,25 @@ START_TEST(h10_a_grant_with_less_than_half_of_its_lease_left_is_given_back)
 }
 END_TEST
 
+START_TEST(a_late_grant_with_an_id_that_nobody_waits_for_any_more_is_given_back)
+{
+    struct lock_req req = { .id = SPAN("aaaaaaaaaaaaaaaa"),
+                            .has = LOCK_HAS_WAIT | LOCK_HAS_LEASE | LOCK_HAS_KEEP,
+                            .wait_ms = 10,
+                            .lease_ms = 500 };
+
+    engine_lock(&e, 1, "job", req);
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    engine_pass(&e, 300);
+    engine_answer(&e, &op,
+                  (struct op_result){ .status = OP_OK, .token = 5, .count = 1 });
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_ERROR).error, LOCK_BACKEND);
+    engine_take_op(&e, OP_RELEASE, &op);
+    ck_assert(op.op.own_accord);
+    ck_assert_str_eq(op.target_field, "latchd:id:aaaaaaaaaaaaaaaa");
+}
+END_TEST
+
 START_TEST(h23_after_a_second_of_hand_overs_the_lock_is_truly_released)
 {
     hold_job();
@@ -297,6 +316,8 @@ Suite *test_suite(void)
     tcase_add_test(tc, with_redis_away_a_wait_ends_with_backend);
     tcase_add_test(tc, an_answer_that_comes_after_the_end_of_the_wait_is_undone);
     tcase_add_test(tc, h10_a_grant_with_less_than_half_of_its_lease_left_is_given_back);
+    tcase_add_test(
+        tc, a_late_grant_with_an_id_that_nobody_waits_for_any_more_is_given_back);
     tcase_add_test(tc, h23_after_a_second_of_hand_overs_the_lock_is_truly_released);
     tcase_add_test(tc, a_name_that_nobody_wants_any_more_is_forgotten);
     suite_add_tcase(s, tc);
