@@ -58,7 +58,8 @@ enum target_kind {
     TARGET_FIELD,   /* `field`: an anonymous or ID hold */
     TARGET_REQUEST, /* `entry`: the anonymous hold that this request got, if it got one
                      */
-    TARGET_TOKEN,   /* the anonymous or ID hold with `token` */
+    /* The anonymous or ID hold with `token`; with `force` a named owner's as well. */
+    TARGET_TOKEN,
     TARGET_ID, /* `field` = latchd:id:<r>, `entry` = id:<r>: whichever of them is there
                 */
     TARGET_ENTRY, /* `entry` of the named owner `field` */

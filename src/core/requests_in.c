@@ -193,11 +193,11 @@ static struct entry *bare_entry(struct locks *l, struct lock *lock,
     struct entry *e = own_entry(lock->hold, req->from.conn, &count);
     bool lost = s != NULL && session_has_lost(s, lock);
 
-    if (count == 0) {
-        say_error(l, req->from, LOCK_NOTHELD, SPAN("this connection does not hold it"));
+    if (count == 0 && lost) {
+        say_error(l, req->from, LOCK_NOTHELD, SPAN("this connection has lost it"));
         return NULL;
     }
-    if (count > 1 || lost) {
+    if (count != 1 || lost) {
         say_error(l, req->from, LOCK_ERR, SPAN("TOKEN, OWNER or ID needed"));
         return NULL;
     }

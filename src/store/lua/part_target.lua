@@ -12,7 +12,9 @@ if what == 'field' then
 elseif what == 'token' then
     candidate = 'latchd:' .. t_token
     t_mark = candidate
-    if last == tonumber(t_token) and string.sub(who, 18, 27) == 'latchd:id:' then
+    -- By force the token of a named owner's hold will do, too.
+    if last == tonumber(t_token) and string.sub(who, 1, 1) == 'f'
+        and (force or string.sub(who, 18, 27) == 'latchd:id:') then
         candidate = string.sub(who, 18)
     end
 elseif what == 'request' then
