@@ -190,6 +190,8 @@ START_TEST(half_a_command_and_a_close_leaves_nothing)
     int fds;
 
     stand_up(NULL);
+    client_send(stand.admin, "PING"); /* then it has been accepted */
+    expect_status(stand.admin, "PONG");
     fds = daemon_open_fds(stand.daemon);
     for (size_t len = 1; len + 1 < sizeof TEXT; len++) {
         struct client *c = open_client();

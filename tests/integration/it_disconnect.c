@@ -80,6 +80,8 @@ START_TEST(nothing_is_left_of_those_who_left_before_the_answer)
 
     stand_up(NULL);
     srand((unsigned)_i + 1);
+    client_send(stand.admin, "PING"); /* then it has been accepted */
+    expect_status(stand.admin, "PONG");
     fds = daemon_open_fds(stand.daemon);
     ask_and_leave((enum way)_i);
     expect_nothing_left();

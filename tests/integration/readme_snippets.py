@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-DEADLINE_S = 60
+DEADLINE_S = 250
 BLOCK = re.compile(r"^### (\w+)\n.*?^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
