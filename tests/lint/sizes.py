@@ -11,6 +11,7 @@ FILE_AIM, FILE_MAX = 400, 450
 FUNCTION_AIM, FUNCTION_MAX = 60, 80
 
 REASONS = {
+    "tests/integration/it_embedded.c": "one child process from many sides",
     "tests/integration/it_badinput.c:each_bad_command_is_an_error_and_the_connection_goes_on":
         "a table",
 }
