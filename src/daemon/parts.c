@@ -23,6 +23,13 @@ static void on_request(void *ctx, struct conn *c, const struct resp_request *req
     cmd_on_request(s->cmd, c, req);
 }
 
+static bool is_busy(void *ctx, struct conn *c)
+{
+    struct server *s = ctx;
+
+    return locks_conn_busy(s->locks, conn_id(c));
+}
+
 static void on_close(void *ctx, struct conn *c, bool unread)
 {
     struct server *s = ctx;
@@ -231,6 +238,7 @@ static void make_clients_side(struct server *s)
         .on_open = on_open,
         .on_request = on_request,
         .on_close = on_close,
+        .is_busy = is_busy,
     };
     struct cmd_env env = {
         .locks = s->locks,

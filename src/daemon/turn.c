@@ -78,9 +78,10 @@ void turn_end(struct server *s)
 
         do {
             do_effects(s);
-            net_end_turn(s->net);
-        } while (locks_effects(s->locks)->count != 0 && ++round < ROUNDS_MAX);
+        } while ((net_run(s->net) || locks_effects(s->locks)->count != 0) &&
+                 ++round < ROUNDS_MAX);
         store_end_turn(s->store);
+        net_end_turn(s->net);
     }
     s->ticked = false;
 }
