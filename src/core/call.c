@@ -233,6 +233,7 @@ void attach_done(struct locks *l, struct work *w, const struct op_result *r)
 {
     struct call *c = w->call;
     struct lock *lock = w->lock;
+    bool stale;
 
     if (lock->hold != NULL && (c == NULL || r->status != OP_OK)) {
         hold_cut_failed(l, lock->hold, w->id);
@@ -241,7 +242,9 @@ void attach_done(struct locks *l, struct work *w, const struct op_result *r)
         work_free(l, w); /* the client has left: the lease it was given ends it */
         return;
     }
-    if (r->status == OP_UNKNOWN || r->status == OP_LATE) {
+    /* As with a grant: a lease of which less than half is left is not given out. */
+    stale = r->status == OP_OK && (l->now - w->sent) * 2 > w->lease_ms;
+    if (r->status == OP_UNKNOWN || r->status == OP_LATE || stale) {
         work_free(l, w);
         call_send(l, c);
         return;

@@ -211,8 +211,13 @@ void locks_message(struct locks *l, struct span name)
 {
     struct lock *lock = lock_find(l, name);
 
-    if (lock != NULL && lock_head(lock) != NULL) {
-        lock_ask(l, lock);
-        locks_settle(l);
+    if (lock == NULL) {
+        return;
     }
+    if (lock_head(lock) == NULL) {
+        lock->seen_op = 0; /* whoever comes next has to look for itself */
+        return;
+    }
+    lock_ask(l, lock);
+    locks_settle(l);
 }

@@ -252,6 +252,28 @@ START_TEST(an_unlock_after_a_loss_asks_redis_whether_the_request_goes_on_elsewhe
 }
 END_TEST
 
+START_TEST(a_renewal_of_which_little_is_left_is_asked_for_again)
+{
+    struct hold_req renew = {
+        .name = SPAN("job"), .token = 100, .lease_ms = 1000, .from = { 2, 1 }
+    };
+    struct op_result fine = {
+        .status = OP_OK, .token = 100, .ttl_ms = 1000, .owner = SPAN("latchd:100")
+    };
+
+    (void)take(1, "job", FOREVER, 100);
+    locks_renew(e.locks, &renew);
+    engine_collect(&e);
+    engine_take_op(&e, OP_ATTACH, &op);
+    engine_pass(&e, 600);
+    engine_answer(&e, &op, fine);
+    engine_hears_nothing(&e);
+    engine_take_op(&e, OP_ATTACH, &op);
+    engine_answer(&e, &op, fine);
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_INT).value, 1000);
+}
+END_TEST
+
 START_TEST(without_grace_the_rest_of_the_lease_runs_out_unrenewed)
 {
     (void)take(1, "job", FOREVER, 100);
@@ -431,6 +453,7 @@ Suite *test_suite(void)
                    coming_back_in_grace_with_and_then_without_a_lease_ends_the_grace);
     tcase_add_test(
         tc, an_unlock_after_a_loss_asks_redis_whether_the_request_goes_on_elsewhere);
+    tcase_add_test(tc, a_renewal_of_which_little_is_left_is_asked_for_again);
     tcase_add_test(tc, without_grace_the_rest_of_the_lease_runs_out_unrenewed);
     tcase_add_test(tc, an_undelivered_grant_is_taken_back);
     tcase_add_test(tc, an_undelivered_grant_with_an_id_is_kept_and_found_again);

@@ -255,6 +255,21 @@ START_TEST(a_late_grant_with_an_id_that_nobody_waits_for_any_more_is_given_back)
 }
 END_TEST
 
+START_TEST(a_message_that_came_while_nobody_waited_makes_the_next_one_ask)
+{
+    hold_job();
+    engine_lock(&e, 2, "job", FOREVER);
+    locks_subscribed(e.locks, SPAN("job"));
+    engine_collect(&e);
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    engine_answer(&e, &op, (struct op_result){ .status = OP_BUSY, .ttl_ms = 30000 });
+    locks_conn_closed(e.locks, 2);
+    locks_message(e.locks, SPAN("job"));
+    engine_lock(&e, 3, "job", FOREVER);
+    engine_take_op(&e, OP_ACQUIRE, &op);
+}
+END_TEST
+
 START_TEST(h23_after_a_second_of_hand_overs_the_lock_is_truly_released)
 {
     hold_job();
@@ -318,6 +333,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, h10_a_grant_with_less_than_half_of_its_lease_left_is_given_back);
     tcase_add_test(
         tc, a_late_grant_with_an_id_that_nobody_waits_for_any_more_is_given_back);
+    tcase_add_test(tc, a_message_that_came_while_nobody_waited_makes_the_next_one_ask);
     tcase_add_test(tc, h23_after_a_second_of_hand_overs_the_lock_is_truly_released);
     tcase_add_test(tc, a_name_that_nobody_wants_any_more_is_forgotten);
     suite_add_tcase(s, tc);
