@@ -213,7 +213,7 @@ START_TEST(forceunlock_wakes_the_next_and_tells_the_holder)
     subscribe(events, "lost:job");
     token = ask_int(a, "LOCK job OWNER o");
     send_lock(b, "job", "", 1);
-    ck_assert_int_eq(ask_int(stand.admin, "FORCEUNLOCK job OWNER o"), 1);
+    ck_assert_int_eq(ask_int(stand.admin, "FORCEUNLOCK job TOKEN %" PRId64, token), 1);
     ck_assert_int_gt(client_read_int(b), token);
     (void)snprintf(payload, sizeof payload, "o %" PRId64, token);
     expect_message(events, "lost:job", payload);

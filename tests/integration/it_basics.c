@@ -225,9 +225,9 @@ START_TEST(bare_unlock_frees_only_what_is_beyond_doubt)
     stand_up(NULL);
     a = open_client();
     b = open_client();
-    ask_error(a, "", "UNLOCK job"); /* nothing is held */
+    ask_error(a, "ERR TOKEN, OWNER or ID needed", "UNLOCK job");
     (void)ask_int(a, "LOCK job");
-    ask_error(b, "", "UNLOCK job");
+    ask_error(b, "ERR TOKEN, OWNER or ID needed", "UNLOCK job");
     ck_assert_int_eq(ask_int(a, "UNLOCK job"), 0);
 
     /* The first lease ends, another user of this connection takes the name. */
