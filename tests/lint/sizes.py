@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Sizes: files above 400 lines and functions above 60 are listed, far larger ones fail.
+Tests, which are lists of cases, have some more room.
 
 Whoever needs more says why in REASONS: "path" or "path:function" -> reason.
 """
@@ -7,11 +8,10 @@ import pathlib
 import re
 import sys
 
-FILE_AIM, FILE_MAX = 400, 450
+FILE_AIM, FILE_MAX, TESTS_MAX = 400, 450, 500
 FUNCTION_AIM, FUNCTION_MAX = 60, 80
 
 REASONS = {
-    "tests/integration/it_embedded.c": "one child process from many sides",
     "tests/integration/it_badinput.c:each_bad_command_is_an_error_and_the_connection_goes_on":
         "a table",
 }
@@ -49,7 +49,8 @@ def main():
         for path in sorted((root / folder).glob("**/*.[ch]")):
             lines = path.read_text().splitlines()
             name = path.relative_to(root).as_posix()
-            bad += check(name, name, len(lines), FILE_AIM, FILE_MAX)
+            most = TESTS_MAX if folder == "tests" else FILE_MAX
+            bad += check(name, name, len(lines), FILE_AIM, most)
             for function, line, size in functions(lines):
                 bad += check(f"{name}:{line}: {function}()", f"{name}:{function}", size,
                              FUNCTION_AIM, FUNCTION_MAX)
