@@ -114,7 +114,7 @@ bool hold_certain(const struct locks *l, const struct hold *h)
     return h->state == LOCK_STATE_HELD && l->now < h->until;
 }
 
-static bool ending(const struct hold *h)
+bool hold_ending(const struct hold *h)
 {
     struct list *it;
 
@@ -150,7 +150,7 @@ uint64_t hold_lease(const struct locks *l, const struct hold *h)
     if (h->exact_ms != 0) {
         return h->exact_ms;
     }
-    if (ending(h)) {
+    if (hold_ending(h)) {
         return 0;
     }
     if (watchdogged(h)) {
@@ -204,7 +204,7 @@ void hold_uncertain(struct locks *l, struct hold *h)
 void hold_on_timer(struct locks *l, struct hold *h)
 {
     if (l->now >= h->until) {
-        if (ending(h)) {
+        if (hold_ending(h)) {
             hold_forget(l, h, true); /* its owner had given it up already */
         } else {
             hold_lost(l, h);

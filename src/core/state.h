@@ -33,6 +33,7 @@ enum {
     ERROR_PAUSE_MS = 200,   /* before something that Redis refused is tried again */
     HANDOFF_WINDOW_MS = 10, /* others get a chance after this, if they listen */
     HANDOFF_ALWAYS_MS = 1000, /* and in any case after this */
+    CHECK_LEASE_MS = 1,       /* a renewal that only looks */
     RENEW_SLOT_MS = 50,       /* renewals are gathered in slots of this */
     RENEW_IN_FLIGHT_MAX = 8,  /* scripts */
     DUTY_TRIES_MAX = 1000,

@@ -2,12 +2,26 @@
 #include "core/parts.h"
 #include "util/alloc.h"
 
+/* The lease to ask for; 0: nothing is to be asked. A hold that is left to run out is
+ * still looked at while it is uncertain: raising its TTL to CHECK_LEASE_MS changes
+ * nothing. */
+static uint64_t asked_lease(const struct locks *l, const struct hold *h)
+{
+    uint64_t lease_ms = hold_lease(l, h);
+
+    if (lease_ms == 0 && h->state == LOCK_STATE_UNCERTAIN && !hold_ending(h)) {
+        return CHECK_LEASE_MS;
+    }
+    return lease_ms;
+}
+
 void renew_want(struct locks *l, struct hold *h)
 {
     bool cut =
         h->cut_op != 0; /* by a RENEW LEASE in flight, that is not to be undone */
 
-    if (h->renewal == NULL && !cut && list_empty(&h->in_due) && hold_lease(l, h) != 0) {
+    if (h->renewal == NULL && !cut && list_empty(&h->in_due) &&
+        asked_lease(l, h) != 0) {
         list_append(&l->due, &h->in_due);
     }
 }
@@ -62,7 +76,7 @@ static void send_batch(struct locks *l)
     w->leases = xcalloc(OP_RENEW_MAX, sizeof(uint64_t));
     while (count < OP_RENEW_MAX && (it = list_first(&l->due)) != NULL) {
         struct hold *h = container_of(it, struct hold, in_due);
-        uint64_t lease_ms = hold_lease(l, h);
+        uint64_t lease_ms = asked_lease(l, h);
 
         list_del(&h->in_due);
         if (lease_ms == 0) {

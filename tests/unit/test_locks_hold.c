@@ -156,91 +156,6 @@ START_TEST(h14_a_fixed_lease_is_checked_and_given_what_it_still_has)
 }
 END_TEST
 
-START_TEST(grace_0_frees_when_the_connection_closes)
-{
-    (void)take(1, "job", (struct lock_req){ .has = LOCK_HAS_GRACE, .grace_ms = 0 },
-               100);
-    locks_conn_closed(e.locks, 1);
-    engine_collect(&e);
-    engine_take_op(&e, OP_RELEASE, &op);
-    ck_assert(op.op.own_accord);
-    engine_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
-    ck_assert_str_eq(e.notices, "granted:job released:job");
-}
-END_TEST
-
-START_TEST(a_lease_that_is_being_cut_is_not_vouched_for_beyond_the_cut)
-{
-    struct hold_req renew = {
-        .name = SPAN("job"), .token = 100, .lease_ms = 1000, .from = { 2, 1 }
-    };
-
-    (void)take(1, "job", FOREVER, 100);
-    locks_renew(e.locks, &renew);
-    engine_collect(&e);
-    engine_pass(&e, 939);
-    ck_assert_str_eq(e.notices, "granted:job");
-    engine_pass(&e, 1);
-    ck_assert_str_eq(e.notices, "granted:job lost:job");
-}
-END_TEST
-
-#define ATTACHED                                                                       \
-    (struct op_result)                                                                 \
-    {                                                                                  \
-        .status = OP_OK, .token = 100, .ttl_ms = 30000,                                \
-        .owner = SPAN("latchd:id:aaaaaaaaaaaaaaaa")                                    \
-    }
-
-START_TEST(who_comes_back_while_the_cut_to_grace_is_in_flight_is_renewed_at_once)
-{
-    struct lock_req req = { .id = ID_A, .has = LOCK_HAS_GRACE, .grace_ms = 2000 };
-    struct hold_req renew = { .name = SPAN("job"), .id = ID_A, .from = { 2, 1 } };
-    struct seen_op attach;
-    static const enum renew_result FINE[] = { RENEW_OK };
-
-    (void)take(1, "job", req, 100);
-    locks_renew(e.locks, &renew);
-    engine_collect(&e);
-    engine_take_op(&e, OP_ATTACH, &attach);
-    locks_conn_closed(e.locks, 1);
-    engine_collect(&e);
-    engine_take_op(&e, OP_RENEW, &op);
-    ck_assert(op.items[0].exact);
-    engine_answer(&e, &attach, ATTACHED);
-    (void)engine_hears(&e, 2, REPLY_INT);
-    engine_answer(
-        &e, &op, (struct op_result){ .status = OP_OK, .items = FINE, .item_count = 1 });
-    engine_take_op(&e, OP_RENEW, &op);
-    ck_assert(!op.items[0].exact);
-    ck_assert_uint_eq(op.items[0].lease_ms, 30000);
-}
-END_TEST
-
-START_TEST(coming_back_in_grace_with_and_then_without_a_lease_ends_the_grace)
-{
-    struct lock_req req = { .id = ID_A, .has = LOCK_HAS_GRACE, .grace_ms = 2000 };
-    struct hold_req renew = { .name = SPAN("job"), .id = ID_A, .from = { 2, 1 } };
-
-    (void)take(1, "job", req, 100);
-    locks_conn_closed(e.locks, 1);
-    engine_collect(&e);
-    answer_renewal(RENEW_OK);
-    renew.lease_ms = 60000;
-    for (int i = 0; i < 2; i++) {
-        locks_renew(e.locks, &renew);
-        engine_collect(&e);
-        engine_take_op(&e, OP_ATTACH, &op);
-        engine_answer(&e, &op, ATTACHED);
-        (void)engine_hears(&e, 2, REPLY_INT);
-        renew.lease_ms = 0;
-    }
-    engine_pass(&e, 5000);
-    engine_no_op(&e);
-    ck_assert_str_eq(e.notices, "granted:job");
-}
-END_TEST
-
 START_TEST(an_unlock_after_a_loss_asks_redis_whether_the_request_goes_on_elsewhere)
 {
     (void)take(1, "job", (struct lock_req){ .id = ID_A }, 100);
@@ -249,85 +164,6 @@ START_TEST(an_unlock_after_a_loss_asks_redis_whether_the_request_goes_on_elsewhe
     engine_unlock(&e, 1, "job", (struct hold_req){ .id = ID_A });
     engine_take_op(&e, OP_RELEASE, &op);
     ck_assert_int_eq(op.op.target.kind, TARGET_ID);
-}
-END_TEST
-
-START_TEST(a_renewal_of_which_little_is_left_is_asked_for_again)
-{
-    struct hold_req renew = {
-        .name = SPAN("job"), .token = 100, .lease_ms = 1000, .from = { 2, 1 }
-    };
-    struct op_result fine = {
-        .status = OP_OK, .token = 100, .ttl_ms = 1000, .owner = SPAN("latchd:100")
-    };
-
-    (void)take(1, "job", FOREVER, 100);
-    locks_renew(e.locks, &renew);
-    engine_collect(&e);
-    engine_take_op(&e, OP_ATTACH, &op);
-    engine_pass(&e, 600);
-    engine_answer(&e, &op, fine);
-    engine_hears_nothing(&e);
-    engine_take_op(&e, OP_ATTACH, &op);
-    engine_answer(&e, &op, fine);
-    ck_assert_int_eq(engine_hears(&e, 2, REPLY_INT).value, 1000);
-}
-END_TEST
-
-START_TEST(without_grace_the_rest_of_the_lease_runs_out_unrenewed)
-{
-    (void)take(1, "job", FOREVER, 100);
-    locks_conn_closed(e.locks, 1);
-    engine_pass(&e, 29649);
-    engine_no_op(&e);
-    ck_assert_str_eq(e.notices, "granted:job");
-    engine_pass(&e, 1);
-    ck_assert_str_eq(e.notices, "granted:job lost:job");
-}
-END_TEST
-
-START_TEST(an_undelivered_grant_is_taken_back)
-{
-    uint64_t grant = take(1, "job", FOREVER, 100);
-
-    locks_undelivered(e.locks, 1, grant);
-    locks_conn_closed(e.locks, 1);
-    engine_collect(&e);
-    engine_take_op(&e, OP_RELEASE, &op);
-    ck_assert_str_eq(op.target_field, "latchd:100");
-}
-END_TEST
-
-START_TEST(an_undelivered_grant_with_an_id_is_kept_and_found_again)
-{
-    uint64_t grant = take(1, "job", (struct lock_req){ .id = ID_A }, 100);
-
-    locks_undelivered(e.locks, 1, grant);
-    locks_conn_closed(e.locks, 1);
-    engine_pass(&e, 1999);
-    engine_no_op(&e);
-    engine_lock(&e, 2, "job", (struct lock_req){ .id = ID_A });
-    engine_take_op(&e, OP_ATTACH, &op);
-    engine_answer(&e, &op,
-                  (struct op_result){ .status = OP_OK,
-                                      .token = 100,
-                                      .ttl_ms = 30000,
-                                      .owner = SPAN("latchd:id:aaaaaaaaaaaaaaaa") });
-    ck_assert_int_eq(engine_hears(&e, 2, REPLY_TOKEN).value, 100);
-    engine_pass(&e, 9000);
-    ck_assert_str_eq(e.notices, "granted:job");
-}
-END_TEST
-
-START_TEST(a_kept_grant_that_nobody_fetches_goes_back)
-{
-    uint64_t grant = take(1, "job", (struct lock_req){ .id = ID_A }, 100);
-
-    locks_undelivered(e.locks, 1, grant);
-    locks_conn_closed(e.locks, 1);
-    engine_pass(&e, 2000);
-    engine_take_op(&e, OP_RELEASE, &op);
-    ck_assert_str_eq(op.target_field, "latchd:id:aaaaaaaaaaaaaaaa");
 }
 END_TEST
 
@@ -445,19 +281,8 @@ Suite *test_suite(void)
     tcase_add_test(tc, another_server_makes_all_uncertain_until_confirmed);
     tcase_add_test(tc, h9_standing_still_makes_holds_uncertain_or_lost);
     tcase_add_test(tc, h14_a_fixed_lease_is_checked_and_given_what_it_still_has);
-    tcase_add_test(tc, grace_0_frees_when_the_connection_closes);
-    tcase_add_test(tc, a_lease_that_is_being_cut_is_not_vouched_for_beyond_the_cut);
-    tcase_add_test(
-        tc, who_comes_back_while_the_cut_to_grace_is_in_flight_is_renewed_at_once);
-    tcase_add_test(tc,
-                   coming_back_in_grace_with_and_then_without_a_lease_ends_the_grace);
     tcase_add_test(
         tc, an_unlock_after_a_loss_asks_redis_whether_the_request_goes_on_elsewhere);
-    tcase_add_test(tc, a_renewal_of_which_little_is_left_is_asked_for_again);
-    tcase_add_test(tc, without_grace_the_rest_of_the_lease_runs_out_unrenewed);
-    tcase_add_test(tc, an_undelivered_grant_is_taken_back);
-    tcase_add_test(tc, an_undelivered_grant_with_an_id_is_kept_and_found_again);
-    tcase_add_test(tc, a_kept_grant_that_nobody_fetches_goes_back);
     tcase_add_test(tc, the_same_id_again_is_the_same_grant);
     tcase_add_test(
         tc, h6_a_request_that_is_over_takes_nothing_and_its_unlock_can_be_repeated);
