@@ -226,8 +226,7 @@ static void connect_now(struct redis_conn *c)
     arm(c, c->timeout_ms);
 }
 
-/* --- time
- * ----------------------------------------------------------------------------- */
+/* --- time ------------------------------------------------------------------------ */
 
 static void on_timer(uv_timer_t *timer)
 {
@@ -276,8 +275,7 @@ void redis_conn_check_silence(struct redis_conn *c, uint64_t since_us)
     }
 }
 
-/* --- for the owner
- * ---------------------------------------------------------------------- */
+/* --- for the owner --------------------------------------------------------------- */
 
 struct redis_conn *redis_conn_new(const struct redis_conn_setup *setup)
 {

@@ -21,8 +21,7 @@ struct redis_call *link_push(struct redis_link *l, enum call_what what)
     return call;
 }
 
-/* --- ready, and lost
- * ------------------------------------------------------------------- */
+/* --- ready, and lost ------------------------------------------------------------- */
 
 static bool is_same_server(const struct redis_link *l)
 {
@@ -71,8 +70,7 @@ static void on_lost(void *ctx)
     }
 }
 
-/* --- replies
- * ------------------------------------------------------------------------------ */
+/* --- replies --------------------------------------------------------------------- */
 
 /* What a script ran into stands at the beginning, or (Redis < 7) inside a sentence. */
 static bool is_useless(const redisReply *reply)
@@ -158,8 +156,7 @@ static const struct redis_conn_events CONN_EVENTS = {
     .on_tick = on_tick,
 };
 
-/* --- for the store
- * -------------------------------------------------------------------------- */
+/* --- for the store --------------------------------------------------------------- */
 
 struct redis_link *redis_link_new(const struct redis_link_setup *setup)
 {

@@ -74,8 +74,7 @@ void link_load_scripts(struct redis_link *l)
     }
 }
 
-/* --- the audit
- * -------------------------------------------------------------------------- */
+/* --- the audit ------------------------------------------------------------------- */
 
 static void audit(struct redis_link *l)
 {
@@ -118,8 +117,7 @@ static void on_audit(struct redis_link *l, enum audit question, const redisReply
     }
 }
 
-/* --- the stages
- * --------------------------------------------------------------------------- */
+/* --- the stages ------------------------------------------------------------------ */
 
 static bool has_deadline_after(const struct redis_link *l, uint64_t redis_us)
 {
@@ -189,8 +187,7 @@ static bool end_stage(struct redis_link *l, uint64_t redis_us)
     return true;
 }
 
-/* --- replies
- * -------------------------------------------------------------------------------- */
+/* --- replies --------------------------------------------------------------------- */
 
 /* Copies the value of `key:` in an INFO reply; empty if it is not there. */
 static void info_value(const redisReply *reply, const char *key, char *ret, size_t room)

@@ -41,8 +41,7 @@ struct redis_sub {
     uint64_t ping_us; /* when the open PING was sent; 0: none */
 };
 
-/* --- channels
- * ------------------------------------------------------------------------------ */
+/* --- channels -------------------------------------------------------------------- */
 
 static bool is_wanted(const struct channel *ch)
 {
@@ -114,8 +113,7 @@ static void tell(struct redis_sub *s, const struct channel *ch,
     }
 }
 
-/* --- asking
- * ---------------------------------------------------------------------------------- */
+/* --- asking ---------------------------------------------------------------------- */
 
 static void ask(struct redis_sub *s, const char *word, struct channel *const *chs,
                 size_t count, bool subscribe)
@@ -176,8 +174,7 @@ static void ping(struct redis_sub *s)
     s->ping_us = clock_boot_us();
 }
 
-/* --- the link
- * ---------------------------------------------------------------------------------- */
+/* --- the link -------------------------------------------------------------------- */
 
 static void on_wake(void *ctx)
 {
@@ -300,8 +297,7 @@ static const struct redis_conn_events CONN_EVENTS = {
     .on_tick = on_tick,
 };
 
-/* --- for the store
- * -------------------------------------------------------------------------------- */
+/* --- for the store --------------------------------------------------------------- */
 
 struct redis_sub *redis_sub_new(const struct redis_sub_setup *setup)
 {

@@ -19,8 +19,7 @@ struct store {
     struct script_result scratch;
 };
 
-/* --- from the links
- * ---------------------------------------------------------------------- */
+/* --- from the links -------------------------------------------------------------- */
 
 static void on_wake(void *ctx)
 {
@@ -120,8 +119,7 @@ static const struct redis_sub_events SUB_EVENTS = {
     .on_message = on_message,
 };
 
-/* --- for the daemon
- * ------------------------------------------------------------------------ */
+/* --- for the daemon -------------------------------------------------------------- */
 
 static char *copy(const char *text)
 {
