@@ -1,5 +1,7 @@
 #include "daemon/server.h"
 
+#include "store/store.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <uv.h>
@@ -37,6 +39,8 @@ static bool starts(const char *text, const char *head)
 static const char *redis_mistake(const char *redis)
 {
     static const char *const LATER[] = { "sentinel://", "cluster://", "quorum " };
+    const char *mistake = NULL;
+    struct store_url url;
 
     if (strcmp(redis, "embedded") == 0) {
         return NULL;
@@ -49,7 +53,14 @@ static const char *redis_mistake(const char *redis)
     if (!starts(redis, "redis://") && !starts(redis, "unix://")) {
         return "must be embedded, redis://host or unix:///path";
     }
-    return strchr(redis, ' ') != NULL ? "only one server is wanted" : NULL;
+    if (strchr(redis, ' ') != NULL) {
+        return "only one server is wanted";
+    }
+    if (!store_url_parse(redis, &url, &mistake)) {
+        return mistake;
+    }
+    store_url_fini(&url);
+    return NULL;
 }
 
 bool server_check_config(const struct config *c, char *reterr, size_t room)

@@ -83,6 +83,8 @@ START_TEST(a_mistake_stops_the_start_with_file_line_and_reason)
     ck_assert_str_eq(text, want);
     run_latchd("--redis sentinel://a:1/m", 2, text, sizeof(text));
     ck_assert_ptr_nonnull(strstr(text, "this version knows only"));
+    run_latchd("--redis redis://:x@", 2, text, sizeof(text));
+    ck_assert_str_eq(text, "latchd: redis: the host is missing\n");
     run_latchd("--bind localhost", 2, text, sizeof(text));
     ck_assert_ptr_nonnull(strstr(text, "IPv4 or IPv6"));
     run_latchd("--port=99999", 2, text, sizeof(text));
