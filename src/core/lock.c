@@ -87,7 +87,10 @@ static void unsubscribe(struct locks *l, struct lock *lock)
  */
 static void step_idle(struct locks *l, struct lock *lock)
 {
-    lock->ask = false;
+    if (lock->ask) {
+        lock->ask = false;
+        lock->seen_op = 0; /* whoever comes next has to ask */
+    }
     if (lock->sub != SUB_NONE) {
         if (!heap_armed(&lock->wake.node) ||
             lock->wake.node.at > l->now + SUB_LINGER_MS) {
