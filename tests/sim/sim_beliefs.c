@@ -206,9 +206,20 @@ static void check_keeper(struct sim *s, const struct flight *f)
     }
 }
 
+void check_freed(struct sim *s, const struct redis_name *n)
+{
+    s->check.freed_ms[check_name_index(s, n)] = s->now;
+}
+
 void check_op_ran(struct sim *s, struct flight *f)
 {
     bool ok = f->reply.result.status == OP_OK;
+
+    if (ok && f->op.kind == OP_ACQUIRE) {
+        struct redis_name *n = sim_redis_name(&s->redis, f->op.name);
+
+        s->check.freed_ms[check_name_index(s, n)] = 0;
+    }
 
     if (ok && (f->op.kind == OP_ACQUIRE || f->op.kind == OP_ATTACH ||
                f->reply.result.moved)) {

@@ -34,7 +34,10 @@ static void remember_vague(struct sim *s, const struct sim_conn *c)
 {
     struct sim_check *ck = &s->check;
 
-    if (c->ask.kind != ASK_UNLOCK && c->ask.kind != ASK_CANCEL) {
+    bool ends = c->ask.kind == ASK_UNLOCK || c->ask.kind == ASK_CANCEL ||
+                (c->ask.kind == ASK_RENEW && c->ask.lease_ms > 0);
+
+    if (!ends) {
         return;
     }
     for (size_t i = ck->vague_count; i-- > 0;) {

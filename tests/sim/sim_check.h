@@ -52,8 +52,8 @@ struct record {
     bool unlocked; /* and was told so by the daemon that it has */
 };
 
-/* An UNLOCK or CANCEL that names an owner or an ID: it ends what it finds when it runs,
- * perhaps something that was granted after it was sent. */
+/* An UNLOCK, CANCEL or RENEW LEASE that names an owner or an ID: it ends what it finds
+ * when it runs, perhaps something that was granted after it was sent. */
 struct vague {
     struct rtext name, owner, id;
     uint64_t conn, call;
@@ -76,6 +76,7 @@ struct sim_check {
     uint64_t external[REDIS_NAMES_MAX]; /* `happened` of the last thing from outside */
     struct last_token last[REDIS_NAMES_MAX];
     struct last_token last_of[REDIS_DAEMONS_MAX][REDIS_NAMES_MAX];
+    uint64_t freed_ms[REDIS_NAMES_MAX]; /* free since, and it was published; 0: no */
     bool data_lost;   /* or a clock set back: tokens of two daemons may go back */
     bool resurrected; /* old data came back: an old token may, too */
     uint64_t force_asked;
@@ -96,6 +97,8 @@ void check_closed(struct sim *s, struct sim_conn *c);
 void check_notice(struct sim *s, struct sim_daemon *d, const struct effect_notice *n);
 void check_op_sent(struct sim *s, struct sim_daemon *d, struct flight *f);
 void check_op_ran(struct sim *s, struct flight *f);
+/* `0` was published: nobody holds it. */
+void check_freed(struct sim *s, const struct redis_name *n);
 /* The result is about to be reported to the engine. */
 void check_result(struct sim *s, struct sim_daemon *d, struct flight *f);
 /* Something outside touched the name; NULL: all. */

@@ -117,7 +117,7 @@ void faults_foreign(struct sim *s, struct redis_name *n)
 void faults_foreign_hears(struct sim *s, struct redis_name *n)
 {
     if (s->foreign[check_name_index(s, n)].waits) {
-        foreign_again(s, n, sim_delay(s));
+        foreign_again(s, n, sim_delay(s) + s->profile.foreign_ms);
     }
 }
 

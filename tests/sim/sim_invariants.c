@@ -141,6 +141,32 @@ static void check_ghosts(struct sim *s)
     }
 }
 
+/* With no fault about, nobody waits for a lock that was released before their eyes. */
+static void check_idle_locks(struct sim *s)
+{
+    uint64_t patience = 10 * s->profile.rtt_ms + SIM_TICK_MS;
+
+    if (s->check.force_asked > 0) {
+        return; /* its message may cross a hand-over: then the recheck finds it */
+    }
+    for (size_t i = 0; i < s->clients.count; i++) {
+        const struct sim_conn *c = &s->clients.conns[i];
+        struct redis_name *n;
+        uint64_t since;
+
+        if (!c->open || !c->asking || c->ask.kind != ASK_LOCK) {
+            continue;
+        }
+        n = sim_redis_name(&s->redis, rtext_span(&c->ask.name));
+        since = s->check.freed_ms[check_name_index(s, n)];
+        if (since != 0 && n->field_count == 0 && s->now > since + patience &&
+            s->now > c->asked_ms + patience) {
+            sim_fail(s, "c%zu waits for %s, which is free since %" PRIu64 " ms", i,
+                     n->name.s, s->now - since);
+        }
+    }
+}
+
 void check_turn(struct sim *s, struct sim_daemon *d)
 {
     (void)sim_redis_now(s);
@@ -148,6 +174,7 @@ void check_turn(struct sim *s, struct sim_daemon *d)
     check_holds(s, d);
     if (s->calm) {
         check_ghosts(s);
+        check_idle_locks(s);
     }
 }
 

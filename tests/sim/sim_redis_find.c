@@ -98,13 +98,14 @@ static void find_entry(struct redis_name *n, struct redis_entry *e, struct found
     }
 }
 
-static struct redis_hash_field *token_hold(struct redis_name *n, uint64_t token)
+static struct redis_hash_field *token_hold(struct redis_name *n, uint64_t token,
+                                           bool force)
 {
     struct rtext field = find_token_field(token);
     struct redis_hash_field *f = redis_field(n, rtext_span(&field));
 
     if (f == NULL && n->field_count > 0 && n->fence_token == token &&
-        is_id_field(rtext_span(&n->fields[0].owner)) &&
+        (force || is_id_field(rtext_span(&n->fields[0].owner))) &&
         find_fence_names(n, rtext_span(&n->fields[0].owner))) {
         f = &n->fields[0];
     }
@@ -123,7 +124,7 @@ struct found find_target(struct redis_name *n, const struct target *t, bool forc
         f.field = request_field(n, t->entry);
         break;
     case TARGET_TOKEN:
-        f.field = token_hold(n, t->token);
+        f.field = token_hold(n, t->token, force);
         break;
     case TARGET_ID:
         f.field = redis_field(n, t->field);
@@ -135,7 +136,9 @@ struct found find_target(struct redis_name *n, const struct target *t, bool forc
         find_entry(n, redis_entry(n, t->entry), &f);
         break;
     case TARGET_OWNER:
-        find_entry(n, newest_entry(n, t->field), &f);
+        if (t->entry.len == 0 || redis_mark(n, t->entry) == NULL) {
+            find_entry(n, newest_entry(n, t->field), &f);
+        } /* else this release ran before */
         if (f.field == NULL && force) {
             f.field = redis_field(n, t->field);
         }
@@ -181,9 +184,9 @@ struct redis_mark *find_mark(struct redis_name *n, const struct target *t)
         m = m != NULL ? m : redis_mark(n, t->entry);
         break;
     case TARGET_ENTRY:
-        m = redis_mark(n, t->entry);
-        break;
     case TARGET_OWNER:
+        m = t->entry.len > 0 ? redis_mark(n, t->entry) : NULL;
+        break;
     case TARGET_ANY:
         break;
     }

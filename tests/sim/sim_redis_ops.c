@@ -181,6 +181,11 @@ static void leave_marks(struct run *c, const struct found *f, int64_t left)
     if (f->entry != NULL && left == 0) {
         redis_set_mark(c->n, &owner, left, f->token, expires);
     }
+    if (c->op->target.kind == TARGET_OWNER && c->op->target.entry.len > 0) {
+        struct rtext release = rtext_of(c->op->target.entry);
+
+        redis_set_mark(c->n, &release, left, f->token, expires);
+    }
 }
 
 static void run_release(struct run *c)

@@ -52,6 +52,7 @@ void sub_published(void *ctx, struct redis_name *n)
 {
     struct sim *s = ctx;
 
+    check_freed(s, n);
     for (size_t i = 0; i < s->daemon_count; i++) {
         struct sim_daemon *d = &s->daemons[i];
 

@@ -104,9 +104,10 @@ struct sim_foreign {
 
 /* What can happen in this schedule. */
 struct sim_profile {
-    unsigned faults; /* FAULT_* of sim_faults.h */
-    unsigned rtt_ms; /* at most, one way */
-    bool steady;     /* always that much */
+    unsigned faults;     /* FAULT_* of sim_faults.h */
+    unsigned rtt_ms;     /* at most, one way */
+    bool steady;         /* always that much */
+    unsigned foreign_ms; /* how long Redisson takes to react to a message */
     size_t names, conns;
     unsigned undelivered; /* permille of grants */
     bool ids, owners, leases, force;

@@ -109,6 +109,24 @@ START_TEST(a_request_granted_elsewhere_is_not_taken_back_by_the_first_daemon_H4)
 }
 END_TEST
 
+START_TEST(the_undo_of_a_grant_that_came_too_late_spares_who_has_it_elsewhere_H4)
+{
+    struct sim *s = scenario_new(2);
+    size_t a = sim_connect(s, 0);
+    size_t b = sim_connect(s, 1);
+
+    sim_say(s, a, "LOCK job KEEP 0 ID " R1);
+    sim_run(s, 1); /* it has run at Redis */
+    sim_close(s, a);
+    sim_say(s, b, "LOCK job ID " R1);
+    sim_run(s, 10);
+    heard(s, b, "token");
+    sim_run(s, 60000);
+    ck_assert_str_eq(scenario_holder(s), "latchd:id:" R1);
+    scenario_end(s);
+}
+END_TEST
+
 START_TEST(an_unlock_by_id_sent_twice_takes_one_entry_H5)
 {
     struct sim *s = scenario_new(1);
@@ -355,6 +373,8 @@ Suite *test_suite(void)
         t, a_hold_that_moved_to_another_daemon_survives_its_first_connection_H4);
     tcase_add_test(
         t, a_request_granted_elsewhere_is_not_taken_back_by_the_first_daemon_H4);
+    tcase_add_test(
+        t, the_undo_of_a_grant_that_came_too_late_spares_who_has_it_elsewhere_H4);
     tcase_add_test(t, an_unlock_by_id_sent_twice_takes_one_entry_H5);
     tcase_add_test(t, a_forceunlock_sent_twice_spares_the_next_holder_H5);
     tcase_add_test(t, an_owner_and_an_id_of_the_same_text_are_two_H6);

@@ -21,6 +21,23 @@ START_TEST(a_client_that_leaves_between_asking_and_the_answer_leaves_no_lock)
 }
 END_TEST
 
+START_TEST(a_client_that_leaves_while_the_answer_is_lost_leaves_no_lock)
+{
+    struct sim *s = scenario_new(1);
+    size_t c = sim_connect(s, 0);
+
+    sim_say(s, c, "LOCK job LEASE 86400000");
+    sim_run(s, 1);
+    ck_assert_str_ne(scenario_holder(s), "");
+    link_break(s, &s->daemons[0], 1, 100, true);
+    sim_run(s, 50);
+    sim_close(s, c);
+    sim_run(s, 60);
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
 START_TEST(a_token_that_could_not_be_delivered_is_taken_back)
 {
     struct sim *s = scenario_new(1);
@@ -146,6 +163,7 @@ Suite *test_suite(void)
     suite_add_tcase(suite, t);
     tcase_add_test(t,
                    a_client_that_leaves_between_asking_and_the_answer_leaves_no_lock);
+    tcase_add_test(t, a_client_that_leaves_while_the_answer_is_lost_leaves_no_lock);
     tcase_add_test(t, a_token_that_could_not_be_delivered_is_taken_back);
     tcase_add_test(t, a_waiter_that_leaves_during_the_hand_over_is_passed_by);
     tcase_add_test(t, a_wait_that_ends_while_the_script_is_under_way_leaves_no_lock);

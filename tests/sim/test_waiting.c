@@ -64,6 +64,31 @@ START_TEST(redisson_gets_its_turn_after_the_limit_of_hand_overs_H23)
 }
 END_TEST
 
+START_TEST(the_head_stands_back_while_redisson_is_on_its_way_H23)
+{
+    struct locks_config config = scenario_config();
+    struct sim *s;
+    size_t conns[3];
+
+    config.handoff_limit = 1;
+    config.handoff_pause_ms = 20;
+    s = scenario_with(1, &config);
+    s->profile.foreign_ms = 10;
+    for (size_t i = 0; i < 3; i++) {
+        conns[i] = sim_connect(s, 0);
+        sim_say(s, conns[i], "LOCK job");
+    }
+    sim_run(s, 50);
+    scenario_foreign_waits(s);
+    ck_assert(scenario_unlocks(s, conns, 3)); /* handed over */
+    sim_run(s, 5);
+    ck_assert(scenario_unlocks(s, conns, 3)); /* released */
+    sim_run(s, 15);
+    ck_assert(scenario_foreign_holds(s));
+    scenario_end(s);
+}
+END_TEST
+
 START_TEST(a_spinlock_gets_its_chance_once_a_second_H23)
 {
     struct sim *s = scenario_new(1);
@@ -86,6 +111,21 @@ START_TEST(a_spinlock_gets_its_chance_once_a_second_H23)
         free_once = strcmp(scenario_holder(s), "") == 0;
     }
     ck_assert(free_once);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_message_wakes_the_head_at_once)
+{
+    struct sim *s = scenario_new(1);
+    size_t c = sim_connect(s, 0);
+
+    scenario_foreign_takes(s, 60000);
+    sim_say(s, c, "LOCK job");
+    sim_run(s, 1000);
+    scenario_foreign_releases(s, true);
+    sim_run(s, 3);
+    heard(s, c, "token");
     scenario_end(s);
 }
 END_TEST
@@ -253,7 +293,9 @@ Suite *test_suite(void)
     suite_add_tcase(suite, t);
     tcase_add_test(t, a_hundred_waiters_are_served_in_order_with_one_script_each);
     tcase_add_test(t, redisson_gets_its_turn_after_the_limit_of_hand_overs_H23);
+    tcase_add_test(t, the_head_stands_back_while_redisson_is_on_its_way_H23);
     tcase_add_test(t, a_spinlock_gets_its_chance_once_a_second_H23);
+    tcase_add_test(t, a_message_wakes_the_head_at_once);
     tcase_add_test(t, a_release_without_a_message_is_found_by_the_recheck_H24);
     tcase_add_test(t, a_lease_that_runs_out_wakes_the_head_H24);
     tcase_add_test(t, the_next_head_asks_when_the_head_died_with_the_message_H24);
