@@ -182,13 +182,15 @@ static void know_request(struct locks *l, struct lock *lock, struct entry *e)
 static void attached(struct locks *l, struct work *w, const struct op_result *r)
 {
     struct call *c = w->call;
-    struct entry *e = adopt(l, w->lock, w, r);
+    struct entry *e;
     struct attach *a;
 
-    if (e->ending && !entry_rescue(l, e)) {
+    if (!duty_withdraw(l, w->lock, r->owner, r->entry)) {
         say_error(l, c->ref, LOCK_NOTHELD, TEXT_ENDING);
         return;
     }
+    e = adopt(l, w->lock, w, r);
+    e->ending = false;
     know_request(l, w->lock, e);
     e->fixed = c->lease_ms != 0;
     if (e->fixed) {

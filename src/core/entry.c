@@ -87,21 +87,12 @@ void entry_detach(struct locks *l, struct attach *a)
 
 bool entry_rescue(struct locks *l, struct entry *e)
 {
-    struct lock *lock = e->hold->lock;
-    struct list *it, *tmp;
+    struct hold *h = e->hold;
 
-    LIST_FOREACH_SAFE(it, tmp, &lock->duties)
-    {
-        struct duty *d = container_of(it, struct duty, in_lock);
-        bool sent = d->tries > 0;
-
-        if (d->local == e && d->own_accord && !sent) {
-            duty_free(l, lock, d);
-            e->ending = false;
-            return true;
-        }
+    if (e->ending && duty_withdraw(l, h->lock, h->field, e->want->entry)) {
+        e->ending = false;
     }
-    return false;
+    return !e->ending;
 }
 
 void entry_disown(struct locks *l, struct entry *e)

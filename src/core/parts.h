@@ -165,6 +165,10 @@ void duty_free(struct locks *l, struct lock *lock, struct duty *d);
 void duty_undo(struct locks *l, struct lock *lock, const struct want *want);
 /* Drops such a duty that was not sent yet: the request goes on. */
 bool duty_cancel_undo(struct locks *l, struct lock *lock, const struct want *want);
+/* Somebody has come back to that hold or entry: no release of our own accord is to
+ * follow. False: one may be on its way already, or its owner gave it up. */
+bool duty_withdraw(struct locks *l, struct lock *lock, struct span field,
+                   struct span entry);
 /* Ends a local entry of our own accord. */
 void duty_end_entry(struct locks *l, struct entry *e);
 void release_send(struct locks *l, struct lock *lock, struct duty *d);

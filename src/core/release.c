@@ -87,6 +87,28 @@ bool duty_cancel_undo(struct locks *l, struct lock *lock, const struct want *wan
     return found;
 }
 
+bool duty_withdraw(struct locks *l, struct lock *lock, struct span field,
+                   struct span entry)
+{
+    bool named = field_kind(field) == OWNER_NAMED;
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &lock->duties)
+    {
+        struct duty *d = container_of(it, struct duty, in_lock);
+        bool fits = d->kind == (named ? TARGET_ENTRY : TARGET_FIELD) &&
+                    span_eq(d->field, field) && (!named || span_eq(d->entry, entry));
+
+        if (fits && (d->tries > 0 || !d->own_accord)) {
+            return false;
+        }
+        if (fits) {
+            duty_free(l, lock, d);
+        }
+    }
+    return true;
+}
+
 void duty_end_entry(struct locks *l, struct entry *e)
 {
     struct hold *h = e->hold;
@@ -146,6 +168,7 @@ void release_send(struct locks *l, struct lock *lock, struct duty *d)
     }
     w->duty = d;
     lock->busy = w;
+    lock->ask = lock->ask && next == NULL; /* it looks for the head as well */
     if (d->tries++ == 0 && d->local != NULL) {
         d->vouched = hold_certain(l, d->local->hold);
     }

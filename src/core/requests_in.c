@@ -246,7 +246,7 @@ static struct duty *duty_for(struct locks *l, struct lock *lock, struct entry *e
         return duty_new(l, lock, c->target, c->field, c->entry, c->token);
     }
     d = duty_new(l, lock, e->hold->kind == OWNER_NAMED ? TARGET_ENTRY : TARGET_FIELD,
-                 e->hold->field, e->want->entry, 0);
+                 e->hold->field, e->want->entry, c->token);
     d->local = e;
     e->ending = true;
     timer_stop(l, &e->timer);

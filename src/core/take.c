@@ -171,6 +171,7 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
     struct request *request = waiter == NULL ? NULL : waiter->request;
     struct session *session = waiter == NULL ? NULL : waiter->session;
     struct call_ref call = waiter == NULL ? (struct call_ref){ 0 } : waiter->call;
+    bool ask = lock->ask;
     struct entry *e;
 
     if (waiter == NULL) {
@@ -199,7 +200,7 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
     }
     want_ref(want);
     waiter_remove(l, waiter);
-    lock->ask = false;
+    lock->ask = ask; /* who is head now knows as much as the op that granted */
 
     e = record(l, lock, want, r, asked);
     want_unref(want); /* the entry has its own */
@@ -210,8 +211,10 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
     lock_seen(l, lock, r->id, (int64_t)asked.lease_ms);
     l->stats.grants++;
     if (session == NULL) {
-        e->until = e->hold->until;
-        entry_keep(l, e);
+        if (list_empty(&e->attaches)) { /* else somebody has come back to it already */
+            e->until = e->hold->until;
+            entry_keep(l, e);
+        }
         return;
     }
     if (asked.lease_ms < want_lease(l, e->want)) {
