@@ -101,9 +101,9 @@ void call_send(struct locks *l, struct call *c)
         .token = c->token,
     };
     op->lease_ms = w->lease_ms;
-    op->exact = c->kind == CALL_RENEW && c->lease_ms != 0;
+    op->exact = w->exact = c->kind == CALL_RENEW && c->lease_ms != 0;
     if (op->exact && c->lock->hold != NULL && c->lock->hold->kind != OWNER_NAMED) {
-        hold_cut(l, c->lock->hold, w->id, w->lease_ms);
+        hold_cut(l, c->lock->hold, w->id, (struct asked){ w->sent, w->lease_ms });
     }
 }
 
@@ -231,21 +231,34 @@ static void attach_refused(struct locks *l, struct work *w, const struct op_resu
     }
 }
 
+/* A RENEW LEASE may have cut the lease, but nobody is told so: what is left is vouched
+ * for, and the wanted lease asked for again. */
+static void cut_for_nobody(struct locks *l, struct hold *h, const struct work *w,
+                           const struct op_result *r)
+{
+    bool ran = r->status == OP_OK || r->status == OP_UNKNOWN;
+
+    if (w->exact && ran && h->kind != OWNER_NAMED) {
+        hold_cut(l, h, w->id, (struct asked){ w->sent, w->lease_ms });
+    }
+    hold_cut_failed(l, h, w->id);
+}
+
 void attach_done(struct locks *l, struct work *w, const struct op_result *r)
 {
     struct call *c = w->call;
     struct lock *lock = w->lock;
     bool stale;
 
-    if (lock->hold != NULL && (c == NULL || r->status != OP_OK)) {
-        hold_cut_failed(l, lock->hold, w->id);
+    /* As with a grant: a lease of which less than half is left is not given out. */
+    stale = r->status == OP_OK && (l->now - w->sent) * 2 > w->lease_ms;
+    if (lock->hold != NULL && (c == NULL || stale || r->status != OP_OK)) {
+        cut_for_nobody(l, lock->hold, w, r);
     }
     if (c == NULL) {
         work_free(l, w); /* the client has left: the lease it was given ends it */
         return;
     }
-    /* As with a grant: a lease of which less than half is left is not given out. */
-    stale = r->status == OP_OK && (l->now - w->sent) * 2 > w->lease_ms;
     if (r->status == OP_UNKNOWN || r->status == OP_LATE || stale) {
         work_free(l, w);
         call_send(l, c);

@@ -90,10 +90,10 @@ void hold_confirm(struct locks *l, struct hold *h, uint64_t op_id, struct asked 
     hold_schedule(l, h);
 }
 
-void hold_cut(struct locks *l, struct hold *h, uint64_t op_id, uint64_t lease_ms)
+void hold_cut(struct locks *l, struct hold *h, uint64_t op_id, struct asked asked)
 {
     h->cut_op = op_id;
-    h->cut_until = hold_vouch_until(l->now, lease_ms);
+    h->cut_until = hold_vouch_until(asked.at, asked.lease_ms);
     if (h->cut_until < h->until) {
         h->until = h->cut_until;
         hold_schedule(l, h);

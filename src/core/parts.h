@@ -125,7 +125,7 @@ struct entry *hold_find_entry(const struct hold *h, struct span entry);
 void hold_confirm(struct locks *l, struct hold *h, uint64_t op_id, struct asked asked);
 /* Op `op_id`, about to be sent, may cut the lease to that: from now on no more is
  * vouched for, whatever becomes of the op, until it or a later one is confirmed. */
-void hold_cut(struct locks *l, struct hold *h, uint64_t op_id, uint64_t lease_ms);
+void hold_cut(struct locks *l, struct hold *h, uint64_t op_id, struct asked asked);
 /* That op did not run, or nobody knows: the wanted lease is asked for again. */
 void hold_cut_failed(struct locks *l, struct hold *h, uint64_t op_id);
 void hold_uncertain(struct locks *l, struct hold *h);

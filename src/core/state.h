@@ -261,6 +261,7 @@ struct work {
     struct hold **holds; /* RENEW; NULL where a hold is gone */
     uint64_t *leases;    /* RENEW: what each was given */
     size_t hold_count;
+    bool exact; /* ATTACH: it may cut the lease */
 };
 
 /* When and for how long an op asked; what its answer is to be measured by. */

@@ -83,7 +83,7 @@ static void send_batch(struct locks *l)
             continue;
         }
         if (h->exact_ms != 0) {
-            hold_cut(l, h, w->id, lease_ms);
+            hold_cut(l, h, w->id, (struct asked){ w->sent, lease_ms });
         }
         fill_item(l, &items[count], h, lease_ms);
         h->renewal = w;
