@@ -87,10 +87,7 @@ static void unsubscribe(struct locks *l, struct lock *lock)
  */
 static void step_idle(struct locks *l, struct lock *lock)
 {
-    if (lock->ask) {
-        lock->ask = false;
-        lock->seen_op = 0; /* whoever comes next has to ask */
-    }
+    lock->ask = false;
     if (lock->sub != SUB_NONE) {
         if (!heap_armed(&lock->wake.node) ||
             lock->wake.node.at > l->now + SUB_LINGER_MS) {
@@ -217,10 +214,10 @@ void locks_message(struct locks *l, struct span name)
     if (lock == NULL) {
         return;
     }
-    if (lock_head(lock) == NULL) {
-        lock->seen_op = 0; /* whoever comes next has to look for itself */
-        return;
+    /* What ops that were sent before this have found, or will, counts no more. */
+    lock->sub_op = l->next_op;
+    if (lock_head(lock) != NULL) {
+        lock_ask(l, lock);
+        locks_settle(l);
     }
-    lock_ask(l, lock);
-    locks_settle(l);
 }
