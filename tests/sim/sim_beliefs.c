@@ -73,6 +73,9 @@ static void confirm(struct sim *s, struct belief *b, const struct flight *f,
     uint64_t until = full - lease_ms / 100;
 
     until = lease_ms < 50 ? f->sent_ms : until - 50;
+    if (b->excused && b->until > full) {
+        b->until = full; /* whatever it was before, Redis may have no more */
+    }
     b->sent_ms = f->sent_ms > b->sent_ms ? f->sent_ms : b->sent_ms;
     b->full_until = exact || full > b->full_until ? full : b->full_until;
     b->until = exact || until > b->until ? until : b->until;

@@ -97,6 +97,9 @@ void check_asked(struct sim *s, struct sim_conn *c)
             r->over = true;
         } else if (ask->kind == ASK_RENEW && means(r, c)) {
             c->expect_held = named && !r->over && sure(s, r, &c->expect_until);
+            if (ask->lease_ms > 0 && s->now + ask->lease_ms / 2 < c->expect_until) {
+                c->expect_until = s->now + ask->lease_ms / 2; /* its own doing */
+            }
             r->moved = r->moved || ask->lease_ms > 0 || c->daemon != r->daemon;
         } else if (ask->kind == ASK_LOCK && ask->id.len > 0 && c->daemon != r->daemon &&
                    rtext_is(&r->id, rtext_span(&ask->id))) {

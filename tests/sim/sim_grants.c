@@ -216,7 +216,8 @@ void check_grant(struct sim *s, struct sim_conn *c, uint64_t token)
     if (r != NULL) {
         check_request(s, c, r, token);
     }
-    if (!is_again(s, c, n, token)) {
+    if (!is_again(s, c, n, token) &&
+        (!s->check.data_lost || (c->ask.owner.len == 0 && c->ask.id.len == 0))) {
         check_token(s, c->daemon, check_name_index(s, n), b);
     }
     if (r == NULL || r->token != token) {

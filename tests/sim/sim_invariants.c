@@ -50,7 +50,7 @@ static bool redis_knows(struct sim *s, const struct record *r)
     struct redis_name *n = sim_redis_name(&s->redis, rtext_span(&r->name->name));
     struct rtext field;
 
-    if (r->owner.len > 0 && r->id.len > 0) {
+    if (r->owner.len > 0 && r->id.len > 0 && !s->check.resurrected) {
         struct rtext entry = rtext_printf("id:%s", r->id.s);
 
         return redis_field(n, rtext_span(&r->owner)) != NULL &&
@@ -146,9 +146,6 @@ static void check_idle_locks(struct sim *s)
 {
     uint64_t patience = 10 * s->profile.rtt_ms + SIM_TICK_MS;
 
-    if (s->check.force_asked > 0) {
-        return; /* its message may cross a hand-over: then the recheck finds it */
-    }
     for (size_t i = 0; i < s->clients.count; i++) {
         const struct sim_conn *c = &s->clients.conns[i];
         struct redis_name *n;
