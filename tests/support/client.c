@@ -202,6 +202,24 @@ struct value client_read(struct client *c)
     }
 }
 
+bool client_try_read(struct client *c, uint64_t ms, struct value *ret)
+{
+    uint64_t deadline = test_now_ms() + ms;
+
+    for (;;) {
+        long used = value_parse(buf_len(&c->in) == 0 ? "" : buf_ptr(&c->in),
+                                buf_len(&c->in), ret);
+
+        if (used > 0) {
+            buf_drop(&c->in, (size_t)used);
+            return true;
+        }
+        if (used < 0 || receive(c, deadline) <= 0) {
+            return false;
+        }
+    }
+}
+
 static void fail_value(struct client *c, const char *wanted, struct value *got)
 {
     char text[PRINT_MAX];

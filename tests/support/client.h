@@ -39,6 +39,9 @@ bool client_try_send_raw(struct client *c, const void *data, size_t len);
 /* The next reply; the caller calls value_fini(). */
 struct value client_read(struct client *c);
 int64_t client_read_int(struct client *c);
+/* The same, but without a reply in that time, or at the end of the connection: false.
+ */
+bool client_try_read(struct client *c, uint64_t ms, struct value *ret);
 
 void expect_int(struct client *c, int64_t value);
 void expect_nil(struct client *c);
