@@ -16,37 +16,43 @@ struct call *call_new(struct locks *l, enum call_kind kind, struct lock *lock,
     c->lock = lock;
     lock->refs++;
     c->ref = req->from;
-    c->token = req->token;
+    c->target.token = req->token;
     c->lease_ms = req->lease_ms;
     c->session = session_get(l, req->from.conn);
     list_append(&c->session->calls, &c->in_session);
     list_init(&c->in_waiting);
     if (req->owner.len != 0) {
-        c->target = req->id.len != 0 ? TARGET_ENTRY : TARGET_OWNER;
-        c->field = span_put2(&at, req->owner, SPAN_NONE);
+        c->target.kind = req->id.len != 0 ? TARGET_ENTRY : TARGET_OWNER;
+        c->target.field = span_put2(&at, req->owner, SPAN_NONE);
     } else if (req->id.len != 0) {
-        c->target = TARGET_ID;
-        c->field = span_put2(&at, field_prefix, req->id);
+        c->target.kind = TARGET_ID;
+        c->target.field = span_put2(&at, field_prefix, req->id);
     } else {
-        c->target = TARGET_TOKEN;
+        c->target.kind = TARGET_TOKEN;
     }
     if (req->id.len != 0) {
-        c->entry = span_put2(&at, entry_prefix, req->id);
-        c->id = span_after(c->entry, entry_prefix.len);
+        c->target.entry = span_put2(&at, entry_prefix, req->id);
     }
     timer_set(l, &c->timer, TIMER_CALL, l->now + l->cfg.redis_timeout_ms);
     return c;
 }
 
-/* Who asked for its kept grant has gone before it got it: KEEP begins anew. */
-static void keep_again(struct locks *l, struct call *c)
+void call_aim(struct call *c, struct entry *e)
 {
-    struct request *r = request_find(l, lock_name(c->lock), c->id);
-    struct entry *e = r == NULL ? NULL : r->entry;
-
-    if (e != NULL && e->kept && !e->ending && !heap_armed(&e->timer.node)) {
-        entry_keep(l, e);
+    if (e->hold->kind == OWNER_NAMED) {
+        c->want = want_ref(e->want);
+        c->target = (struct target){ .kind = TARGET_ENTRY,
+                                     .field = c->want->field,
+                                     .entry = c->want->entry };
     }
+}
+
+/* The entry that it means, as far as it is known here and not on its way out. */
+static struct entry *local_entry(const struct call *c)
+{
+    struct entry *e = hold_find_target(c->lock->hold, &c->target);
+
+    return e == NULL || e->ending ? NULL : e;
 }
 
 void call_free(struct locks *l, struct call *c)
@@ -57,9 +63,10 @@ void call_free(struct locks *l, struct call *c)
     if (c->work != NULL) {
         c->work->call = NULL;
     }
-    if (c->kind == CALL_REGRANT) {
-        keep_again(l, c);
+    if ((c->kind == CALL_REGRANT || c->kind == CALL_RENEW) && local_entry(c) != NULL) {
+        entry_left(l, local_entry(c)); /* unless it has been attached */
     }
+    want_unref(c->want);
     timer_stop(l, &c->timer);
     list_del(&c->in_session);
     list_del(&c->in_waiting);
@@ -94,16 +101,11 @@ void call_send(struct locks *l, struct call *c)
     if (look) {
         return;
     }
-    op->target = (struct target){
-        .kind = c->target,
-        .field = op_copy(l, c->field),
-        .entry = op_copy(l, c->entry),
-        .token = c->token,
-    };
+    op->target = op_target(l, &c->target);
     op->lease_ms = w->lease_ms;
     op->exact = w->exact = c->kind == CALL_RENEW && c->lease_ms != 0;
-    if (op->exact && c->lock->hold != NULL && c->lock->hold->kind != OWNER_NAMED) {
-        hold_cut(l, c->lock->hold, w->id, (struct asked){ w->sent, w->lease_ms });
+    if (op->exact && local_entry(c) != NULL && hold_alone(c->lock->hold)) {
+        hold_cut(l, c->lock->hold, work_asked(w));
     }
 }
 
@@ -142,7 +144,7 @@ static struct entry *adopt(struct locks *l, struct lock *lock, struct work *w,
         h = hold_new(l, lock, r->owner, kind, r->token);
     }
     h->keeper_key = h->keeper_key || kind != OWNER_NAMED;
-    hold_confirm(l, h, w->id, (struct asked){ w->sent, w->lease_ms });
+    hold_confirm(l, h, work_asked(w));
     e = hold_find_entry(h, r->entry);
     if (e == NULL) {
         struct span id = SPAN_NONE;
@@ -190,12 +192,12 @@ static void attached(struct locks *l, struct work *w, const struct op_result *r)
         return;
     }
     e = adopt(l, w->lock, w, r);
-    e->ending = false;
+    e->ending = false; /* if its release was given up */
     know_request(l, w->lock, e);
     e->fixed = c->lease_ms != 0;
     if (e->fixed) {
         e->until = hold_vouch_until(w->sent, c->lease_ms);
-        if (e->hold->kind != OWNER_NAMED && c->kind == CALL_RENEW) {
+        if (hold_alone(e->hold) && c->kind == CALL_RENEW) {
             e->hold->until = e->until;
         }
     }
@@ -203,16 +205,18 @@ static void attached(struct locks *l, struct work *w, const struct op_result *r)
     lock_seen(l, w->lock, w->id, (int64_t)w->lease_ms);
     hold_schedule(l, e->hold);
     if (c->kind == CALL_REGRANT) {
-        say_token(l, c->ref, r->token, a->grant);
+        say_token(l, c->ref, e->hold->token, a->grant);
     } else {
-        say_int(l, c->ref, r->ttl_ms);
+        int64_t since = (int64_t)(l->now - w->sent);
+
+        say_int(l, c->ref, r->ttl_ms > since ? r->ttl_ms - since : 0);
     }
 }
 
 static void attach_refused(struct locks *l, struct work *w, const struct op_result *r)
 {
     struct call *c = w->call;
-    struct hold *h = w->lock->hold;
+    struct entry *e = local_entry(c);
 
     switch (r->status) {
     case OP_WRONGTYPE:
@@ -226,8 +230,8 @@ static void attach_refused(struct locks *l, struct work *w, const struct op_resu
                   c->kind == CALL_REGRANT ? TEXT_OVER : TEXT_NOT_THERE);
         break;
     }
-    if (c->kind == CALL_REGRANT && h != NULL && r->status != OP_ERROR) {
-        hold_lost(l, h);
+    if (e != NULL && r->status != OP_ERROR) {
+        hold_lost(l, e->hold);
     }
 }
 
@@ -236,10 +240,13 @@ static void attach_refused(struct locks *l, struct work *w, const struct op_resu
 static void cut_for_nobody(struct locks *l, struct hold *h, const struct work *w,
                            const struct op_result *r)
 {
+    bool meant = r->status == OP_OK ? span_eq(h->field, r->owner)
+                 : w->call != NULL  ? local_entry(w->call) != NULL
+                                    : true; /* who knows */
     bool ran = r->status == OP_OK || r->status == OP_UNKNOWN;
 
-    if (w->exact && ran && h->kind != OWNER_NAMED) {
-        hold_cut(l, h, w->id, (struct asked){ w->sent, w->lease_ms });
+    if (w->exact && ran && meant && hold_alone(h)) {
+        hold_cut(l, h, work_asked(w));
     }
     hold_cut_failed(l, h, w->id);
 }
@@ -248,10 +255,9 @@ void attach_done(struct locks *l, struct work *w, const struct op_result *r)
 {
     struct call *c = w->call;
     struct lock *lock = w->lock;
-    bool stale;
-
     /* As with a grant: a lease of which less than half is left is not given out. */
-    stale = r->status == OP_OK && (l->now - w->sent) * 2 > w->lease_ms;
+    bool stale = r->status == OP_OK && !asked_in_time(l, work_asked(w));
+
     if (lock->hold != NULL && (c == NULL || stale || r->status != OP_OK)) {
         cut_for_nobody(l, lock->hold, w, r);
     }

@@ -22,6 +22,7 @@ struct attach *entry_attach(struct locks *l, struct entry *e, struct session *s)
     list_append(&e->attaches, &a->in_entry);
     list_prepend(&s->attaches, &a->in_session); /* the newest is looked for most */
     e->hold->attached++;
+    e->told++;
     /* Grace and KEEP are over: somebody is there. */
     e->kept = false;
     e->hold->exact_ms = 0;
@@ -59,16 +60,29 @@ static void begin_grace(struct locks *l, struct entry *e)
         duty_end_entry(l, e);
     } else if (e->want->grace_ms > 0) {
         timer_set(l, &e->timer, TIMER_ENTRY, l->now + grace);
-        if (h->attached == 0 && list_first(&h->entries)->next == &h->entries) {
+        if (h->attached == 0 && hold_alone(h)) {
             h->exact_ms = grace + GRACE_SLACK_MS + grace / 50;
             renew_want(l, h);
         }
-    } else if (h->attached != 0) {
-        /* Others keep the hold alive: this entry goes when its lease would have ended.
-         */
-        timer_set(l, &e->timer, TIMER_ENTRY, h->until);
+    } else {
+        /* It goes when its lease ends, whoever keeps the hold alive for longer. */
+        uint64_t end = l->now + l->cfg.watchdog_ms;
+
+        timer_set(l, &e->timer, TIMER_ENTRY, end < h->until ? end : h->until);
     }
     hold_schedule(l, h);
+}
+
+void entry_left(struct locks *l, struct entry *e)
+{
+    if (!list_empty(&e->attaches) || e->ending || heap_armed(&e->timer.node)) {
+        return;
+    }
+    if (e->kept) {
+        entry_keep(l, e);
+    } else if (!e->fixed && !l->stopping) {
+        begin_grace(l, e);
+    }
 }
 
 void entry_detach(struct locks *l, struct attach *a)
@@ -79,20 +93,7 @@ void entry_detach(struct locks *l, struct attach *a)
     list_del(&a->in_session);
     e->hold->attached--;
     free(a);
-    if (!list_empty(&e->attaches) || e->ending || e->fixed || l->stopping) {
-        return;
-    }
-    begin_grace(l, e);
-}
-
-bool entry_rescue(struct locks *l, struct entry *e)
-{
-    struct hold *h = e->hold;
-
-    if (e->ending && duty_withdraw(l, h->lock, h->field, e->want->entry)) {
-        e->ending = false;
-    }
-    return !e->ending;
+    entry_left(l, e);
 }
 
 void entry_disown(struct locks *l, struct entry *e)
@@ -108,13 +109,11 @@ void entry_disown(struct locks *l, struct entry *e)
 
 void entry_on_timer(struct locks *l, struct entry *e)
 {
-    bool alone = list_first(&e->hold->entries)->next == &e->hold->entries;
-
     if (e->ending) {
         return;
     }
-    /* A fixed lease that is the whole hold ends by itself, in Redis and here. */
-    if (e->fixed && !e->kept && alone) {
+    /* What is the whole hold ends with its lease by itself, in Redis and here. */
+    if (!e->kept && hold_alone(e->hold) && l->now >= e->hold->until) {
         return;
     }
     if (e->kept) {

@@ -49,6 +49,47 @@ struct entry *hold_find_entry(const struct hold *h, struct span id)
     return NULL;
 }
 
+bool hold_alone(const struct hold *h)
+{
+    return !list_empty(&h->entries) && h->entries.next == h->entries.prev;
+}
+
+struct entry *hold_find_target(const struct hold *h, const struct target *t)
+{
+    bool named = h != NULL && h->kind == OWNER_NAMED;
+    bool fits = false;
+
+    if (h == NULL || (t->token != 0 && h->token != t->token)) {
+        return NULL;
+    }
+    switch (t->kind) {
+    case TARGET_FIELD:
+        fits = !named && span_eq(h->field, t->field);
+        break;
+    case TARGET_REQUEST:
+        fits = h->kind == OWNER_ANONYMOUS; /* and its entry, below */
+        break;
+    case TARGET_TOKEN:
+        fits = !named;
+        break;
+    case TARGET_ID:
+        fits = named || span_eq(h->field, t->field);
+        break;
+    case TARGET_ENTRY:
+        fits = named && span_eq(h->field, t->field);
+        break;
+    case TARGET_OWNER:
+    case TARGET_ANY:
+        break;
+    }
+    if (fits && t->kind == TARGET_REQUEST) {
+        struct entry *e = container_of(list_first(&h->entries), struct entry, in_hold);
+
+        return span_eq(e->want->entry, t->entry) ? e : NULL;
+    }
+    return fits ? hold_find_entry(h, t->entry) : NULL;
+}
+
 struct entry *hold_add_entry(struct locks *l, struct hold *h, struct want *want)
 {
     struct entry *e = hold_find_entry(h, want->entry);
@@ -71,11 +112,11 @@ struct entry *hold_add_entry(struct locks *l, struct hold *h, struct want *want)
     return e;
 }
 
-void hold_confirm(struct locks *l, struct hold *h, uint64_t op_id, struct asked asked)
+void hold_confirm(struct locks *l, struct hold *h, struct asked asked)
 {
     uint64_t until = hold_vouch_until(asked.at, asked.lease_ms);
 
-    if (op_id >= h->cut_op) {
+    if (asked.op >= h->cut_op) {
         h->cut_op = 0; /* it has run, and this confirms what came of it */
     } else if (until > h->cut_until) {
         until = h->cut_until;
@@ -90,9 +131,10 @@ void hold_confirm(struct locks *l, struct hold *h, uint64_t op_id, struct asked 
     hold_schedule(l, h);
 }
 
-void hold_cut(struct locks *l, struct hold *h, uint64_t op_id, struct asked asked)
+void hold_cut(struct locks *l, struct hold *h, struct asked asked)
 {
-    h->cut_op = op_id;
+    list_del(&h->in_due); /* a renewal must not overtake it */
+    h->cut_op = asked.op;
     h->cut_until = hold_vouch_until(asked.at, asked.lease_ms);
     if (h->cut_until < h->until) {
         h->until = h->cut_until;
@@ -142,16 +184,32 @@ static bool watchdogged(const struct hold *h)
     return false;
 }
 
+/* A connection wants it for as long as it stays open. */
+static bool lasting(const struct hold *h)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &h->entries)
+    {
+        struct entry *e = container_of(it, struct entry, in_hold);
+
+        if (!e->fixed && !e->ending && !list_empty(&e->attaches)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 uint64_t hold_lease(const struct locks *l, const struct hold *h)
 {
     uint64_t until = 0;
     struct list *it;
 
-    if (h->exact_ms != 0) {
-        return h->exact_ms;
-    }
     if (hold_ending(h)) {
         return 0;
+    }
+    if (h->exact_ms != 0) {
+        return h->exact_ms;
     }
     if (watchdogged(h)) {
         return l->cfg.watchdog_ms;
@@ -175,6 +233,10 @@ void hold_schedule(struct locks *l, struct hold *h)
 
     if (hold_lease(l, h) != 0) {
         h->due = h->confirmed + third;
+        if (h->due >= h->until && h->until > h->confirmed && lasting(h)) {
+            /* The lease is shorter than what is wanted now. */
+            h->due = h->confirmed + (h->until - h->confirmed) / 2;
+        }
         if (h->renewal == NULL && list_empty(&h->in_due) && h->due < at) {
             /* Early by a bit that differs, so that grants of one moment spread. */
             uint64_t early = h->token % (third / 5 + 1);

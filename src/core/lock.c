@@ -112,6 +112,10 @@ static void step_head(struct locks *l, struct lock *lock, struct waiter *head)
     if (head->work != NULL || !l->up) {
         return; /* its answer, or Redis coming up, leads back here */
     }
+    if (head->expiring && !lock->ask) {
+        waiter_end_null(l, head, true); /* what it waited for has left it locked */
+        return;
+    }
     if (lock->ask || head->once || (lock->sub == SUB_ON && !sure)) {
         if (l->now < lock->stand_back_until) {
             timer_set(l, &lock->wake, TIMER_LOCK, lock->stand_back_until);
@@ -150,14 +154,22 @@ void lock_step(struct locks *l, struct lock *lock)
     struct waiter *head;
 
     if (lock->probes > 0 && l->up && duty == NULL) {
-        step_probes(l, lock);
+        if (l->now >= lock->stand_back_until) {
+            step_probes(l, lock);
+        } else {
+            timer_set(l, &lock->wake, TIMER_LOCK, lock->stand_back_until);
+        }
     }
     if (lock->busy != NULL) {
         return;
     }
     if (duty != NULL) {
-        if (l->up && l->now >= lock->stand_back_until) {
-            release_send(l, lock, container_of(duty, struct duty, in_lock));
+        struct duty *d = container_of(duty, struct duty, in_lock);
+
+        if (duty_vague(d) && l->now >= d->give_up_at) {
+            duty_give_up(l, lock, d); /* and leads back here */
+        } else if (l->up && l->now >= lock->stand_back_until) {
+            release_send(l, lock, d);
         } else if (l->up) {
             timer_set(l, &lock->wake, TIMER_LOCK, lock->stand_back_until);
         }

@@ -238,6 +238,7 @@ void locks_store_up(struct locks *l, bool same_server)
 
     l->up = true;
     if (!same_server) {
+        l->doubt_op = l->next_op;
         all_uncertain(l);
     }
     LIST_FOREACH_SAFE(it, next, &l->calls)
@@ -261,6 +262,7 @@ void locks_store_down(struct locks *l)
 
 void locks_clock_jumped(struct locks *l)
 {
+    l->doubt_op = l->next_op;
     all_uncertain(l);
     locks_settle(l);
 }

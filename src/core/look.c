@@ -48,11 +48,13 @@ static const struct lock_info *make_info(struct locks *l, const struct lock *loc
     size_t count = r->field_count < INFO_HOLDS_MAX ? r->field_count : INFO_HOLDS_MAX;
     struct info_hold *holds = effects_alloc(&l->fx, (count + 1) * sizeof(*holds));
     const struct hold *h = lock->hold;
+    bool uncertain = false;
 
     for (size_t i = 0; i < count; i++) {
         struct span owner = r->fields[i].owner;
         bool ours = h != NULL && span_eq(h->field, owner);
 
+        uncertain = uncertain || (ours && !hold_certain(l, h));
         holds[i] = (struct info_hold){
             .owner = effects_copy(&l->fx, owner),
             .count = r->fields[i].count,
@@ -62,9 +64,9 @@ static const struct lock_info *make_info(struct locks *l, const struct lock *loc
     }
     *info = (struct lock_info){
         .name = effects_copy(&l->fx, lock_name(lock)),
-        .state = count == 0                         ? LOCK_STATE_FREE
-                 : h != NULL && !hold_certain(l, h) ? LOCK_STATE_UNCERTAIN
-                                                    : LOCK_STATE_HELD,
+        .state = count == 0  ? LOCK_STATE_FREE
+                 : uncertain ? LOCK_STATE_UNCERTAIN
+                             : LOCK_STATE_HELD,
         .ttl_ms = r->ttl_ms,
         .waiting = lock->waiting,
         .holds = holds,

@@ -81,8 +81,12 @@ struct work *work_new(struct locks *l, enum work_kind kind, struct lock *lock);
 void work_free(struct locks *l, struct work *w);
 struct op *work_op(struct locks *l, struct work *w, enum op_kind kind);
 struct span op_copy(struct locks *l, struct span s);
+struct target op_target(struct locks *l, const struct target *t);
 void op_claim(struct locks *l, struct op *op, const struct want *want,
               uint64_t lease_ms);
+struct asked work_asked(const struct work *w);
+/* Enough of the lease that it gave is left for somebody to begin on it. */
+bool asked_in_time(const struct locks *l, struct asked asked);
 void work_done(struct locks *l, const struct op_result *r);
 
 /* waiter.c */
@@ -110,6 +114,8 @@ void take_ask(struct locks *l, struct lock *lock, struct waiter *w);
 void take_probe(struct locks *l, struct waiter *w);
 /* The same as soon as nothing is left to be undone and Redis is up. */
 void take_probe_later(struct locks *l, struct waiter *w);
+/* It is to ask once more: as the head, or for itself. */
+void take_again(struct locks *l, struct waiter *w);
 void take_done(struct locks *l, struct work *w, const struct op_result *r);
 /* Redis gave `want` the lock by an op sent at `sent`, or had given it before; `waiter`
  * is NULL when nobody waits for it any more. */
@@ -121,11 +127,15 @@ struct hold *hold_new(struct locks *l, struct lock *lock, struct span field,
                       enum owner_kind kind, uint64_t token);
 struct entry *hold_add_entry(struct locks *l, struct hold *h, struct want *want);
 struct entry *hold_find_entry(const struct hold *h, struct span entry);
-/* Confirmed by op `op_id`, with the lease that it asked for. */
-void hold_confirm(struct locks *l, struct hold *h, uint64_t op_id, struct asked asked);
-/* Op `op_id`, about to be sent, may cut the lease to that: from now on no more is
+/* What Redis would find for that target, if it is this hold; TARGET_OWNER and
+ * TARGET_ANY are only known there. `h` may be NULL. */
+struct entry *hold_find_target(const struct hold *h, const struct target *t);
+bool hold_alone(const struct hold *h); /* it has one entry here */
+/* Confirmed by that op, with the lease that it asked for. */
+void hold_confirm(struct locks *l, struct hold *h, struct asked asked);
+/* That op, about to be sent, may cut the lease to that: from now on no more is
  * vouched for, whatever becomes of the op, until it or a later one is confirmed. */
-void hold_cut(struct locks *l, struct hold *h, uint64_t op_id, struct asked asked);
+void hold_cut(struct locks *l, struct hold *h, struct asked asked);
 /* That op did not run, or nobody knows: the wanted lease is asked for again. */
 void hold_cut_failed(struct locks *l, struct hold *h, uint64_t op_id);
 void hold_uncertain(struct locks *l, struct hold *h);
@@ -149,8 +159,8 @@ void attach_free(struct locks *l, struct attach *a);
 /* The attach's connection is gone. */
 void entry_detach(struct locks *l, struct attach *a);
 void entry_keep(struct locks *l, struct entry *e);
-/* Somebody came back before its release was sent: drop that. False: it is too late. */
-bool entry_rescue(struct locks *l, struct entry *e);
+/* If no connection has it (any more), and nothing ends it yet: grace or KEEP begins. */
+void entry_left(struct locks *l, struct entry *e);
 /* Its request is as if it had never been granted. */
 void entry_disown(struct locks *l, struct entry *e);
 void entry_on_timer(struct locks *l, struct entry *e);
@@ -158,8 +168,13 @@ void entry_on_timer(struct locks *l, struct entry *e);
 void entry_free(struct locks *l, struct entry *e);
 
 /* release.c */
-struct duty *duty_new(struct locks *l, struct lock *lock, enum target_kind kind,
-                      struct span field, struct span entry, uint64_t token);
+struct duty *duty_new(struct locks *l, struct lock *lock, const struct target *t);
+/* The same for an entry that is known here: it is ending from now on. */
+struct duty *duty_for_entry(struct locks *l, struct entry *e);
+/* Sent late it may end another hold than was meant. */
+bool duty_vague(const struct duty *d);
+/* Too late to send it. */
+void duty_give_up(struct locks *l, struct lock *lock, struct duty *d);
 void duty_free(struct locks *l, struct lock *lock, struct duty *d);
 /* Gives back what `want` may have been granted. */
 void duty_undo(struct locks *l, struct lock *lock, const struct want *want);
@@ -177,6 +192,8 @@ void release_done(struct locks *l, struct work *w, const struct op_result *r);
 /* call.c */
 struct call *call_new(struct locks *l, enum call_kind kind, struct lock *lock,
                       const struct hold_req *req);
+/* It means this entry, whatever words it used. */
+void call_aim(struct call *c, struct entry *e);
 void call_free(struct locks *l, struct call *c);
 void call_send(struct locks *l, struct call *c);
 void call_on_timer(struct locks *l, struct call *c);

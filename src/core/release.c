@@ -2,22 +2,20 @@
 #include "core/parts.h"
 #include "util/alloc.h"
 
-struct duty *duty_new(struct locks *l, struct lock *lock, enum target_kind kind,
-                      struct span field, struct span entry, uint64_t token)
+bool duty_vague(const struct duty *d)
 {
-    struct duty *d = xcalloc(1, sizeof(*d) + field.len + entry.len);
+    return d->target.kind == TARGET_OWNER || d->target.kind == TARGET_ANY;
+}
 
-    d->kind = kind;
-    d->token = token;
-    d->field = span_of(d->data, field.len);
-    d->entry = span_of(d->data + field.len, entry.len);
-    if (field.len != 0) {
-        memcpy(d->data, field.ptr, field.len);
-    }
-    if (entry.len != 0) {
-        memcpy(d->data + field.len, entry.ptr, entry.len);
-    }
-    d->give_up_at = UINT64_MAX;
+struct duty *duty_new(struct locks *l, struct lock *lock, const struct target *t)
+{
+    struct duty *d = xcalloc(1, sizeof(*d) + t->field.len + t->entry.len);
+    char *at = d->data;
+
+    d->target = *t;
+    d->target.field = span_put2(&at, t->field, SPAN_NONE);
+    d->target.entry = span_put2(&at, t->entry, SPAN_NONE);
+    d->give_up_at = duty_vague(d) ? l->now + l->cfg.redis_timeout_ms : UINT64_MAX;
     list_append(&lock->duties, &d->in_lock);
     lock_touch(l, lock);
     return d;
@@ -47,6 +45,7 @@ static bool superseded(struct locks *l, struct lock *lock, const struct want *wa
     }
     if (r != NULL && r->waiter != NULL) {
         r->waiter->doubt = true;
+        take_again(l, r->waiter);
     }
     return (e != NULL && !e->ending) ||
            (r != NULL && (r->waiter != NULL || r->entry != NULL));
@@ -54,15 +53,17 @@ static bool superseded(struct locks *l, struct lock *lock, const struct want *wa
 
 void duty_undo(struct locks *l, struct lock *lock, const struct want *want)
 {
-    enum target_kind kind = want->kind == OWNER_NAMED ? TARGET_ENTRY
-                            : want->kind == OWNER_ID  ? TARGET_FIELD
-                                                      : TARGET_REQUEST;
+    struct target target = { .kind = want->kind == OWNER_NAMED ? TARGET_ENTRY
+                                     : want->kind == OWNER_ID  ? TARGET_FIELD
+                                                               : TARGET_REQUEST,
+                             .field = want->field,
+                             .entry = want->entry };
     struct duty *d;
 
     if (superseded(l, lock, want)) {
         return;
     }
-    d = duty_new(l, lock, kind, want->field, want->entry, 0);
+    d = duty_new(l, lock, &target);
     d->undo = true;
     d->own_accord = true;
     d->give_up_at = l->now + 2 * want_lease(l, want) + l->cfg.redis_timeout_ms;
@@ -78,8 +79,8 @@ bool duty_cancel_undo(struct locks *l, struct lock *lock, const struct want *wan
         struct duty *d = container_of(it, struct duty, in_lock);
         bool in_flight = lock->busy != NULL && lock->busy->duty == d;
 
-        if (d->undo && !in_flight && span_eq(d->field, want->field) &&
-            span_eq(d->entry, want->entry)) {
+        if (d->undo && !in_flight && span_eq(d->target.field, want->field) &&
+            span_eq(d->target.entry, want->entry)) {
             duty_free(l, lock, d);
             found = true;
         }
@@ -91,37 +92,52 @@ bool duty_withdraw(struct locks *l, struct lock *lock, struct span field,
                    struct span entry)
 {
     bool named = field_kind(field) == OWNER_NAMED;
+    bool in_time = true;
     struct list *it, *tmp;
 
     LIST_FOREACH_SAFE(it, tmp, &lock->duties)
     {
         struct duty *d = container_of(it, struct duty, in_lock);
-        bool fits = d->kind == (named ? TARGET_ENTRY : TARGET_FIELD) &&
-                    span_eq(d->field, field) && (!named || span_eq(d->entry, entry));
 
-        if (fits && (d->tries > 0 || !d->own_accord)) {
-            return false;
+        if (d->target.kind != (named ? TARGET_ENTRY : TARGET_FIELD) ||
+            !span_eq(d->target.field, field) ||
+            (named && !span_eq(d->target.entry, entry))) {
+            continue;
         }
-        if (fits) {
-            duty_free(l, lock, d);
+        if (d->tries > 0 || !d->own_accord) {
+            in_time = false;
+            continue;
         }
+        if (d->local != NULL) {
+            d->local->ending = false;
+        }
+        duty_free(l, lock, d);
     }
-    return true;
+    return in_time;
+}
+
+struct duty *duty_for_entry(struct locks *l, struct entry *e)
+{
+    struct hold *h = e->hold;
+    struct target target = { .kind =
+                                 h->kind == OWNER_NAMED ? TARGET_ENTRY : TARGET_FIELD,
+                             .field = h->field,
+                             .entry = e->want->entry };
+    struct duty *d = duty_new(l, h->lock, &target);
+
+    d->local = e;
+    e->ending = true;
+    timer_stop(l, &e->timer);
+    hold_schedule(l, h);
+    return d;
 }
 
 void duty_end_entry(struct locks *l, struct entry *e)
 {
-    struct hold *h = e->hold;
-    struct duty *d =
-        duty_new(l, h->lock, h->kind == OWNER_NAMED ? TARGET_ENTRY : TARGET_FIELD,
-                 h->field, e->want->entry, 0);
+    struct duty *d = duty_for_entry(l, e);
 
-    e->ending = true;
-    timer_stop(l, &e->timer);
-    d->local = e;
     d->own_accord = true;
-    d->give_up_at = h->until + l->cfg.redis_timeout_ms;
-    hold_schedule(l, h);
+    d->give_up_at = e->hold->until + l->cfg.redis_timeout_ms;
 }
 
 /* Whether others get their chance now, instead of our next waiter. */
@@ -139,6 +155,18 @@ static enum yield fairness(struct locks *l, struct lock *lock)
         return YIELD_IF_OTHERS;
     }
     return YIELD_NEVER;
+}
+
+/* Whether it is this hold that FORCEUNLOCK means. */
+static bool force_fits(const struct hold *h, const struct duty *d)
+{
+    const struct target *t = &d->target;
+
+    if (!d->force || h == NULL || (t->token != 0 && t->token != h->token)) {
+        return false;
+    }
+    return t->kind == TARGET_ANY || t->kind == TARGET_TOKEN ||
+           (t->kind == TARGET_OWNER && span_eq(h->field, t->field));
 }
 
 /* The waiter that the lock may move to in the same script. */
@@ -169,16 +197,11 @@ void release_send(struct locks *l, struct lock *lock, struct duty *d)
     w->duty = d;
     lock->busy = w;
     lock->ask = lock->ask && next == NULL; /* it looks for the head as well */
-    if (d->tries++ == 0 && d->local != NULL) {
-        d->vouched = hold_certain(l, d->local->hold);
+    if (d->tries++ == 0 && (d->local != NULL || force_fits(lock->hold, d))) {
+        d->vouched = hold_certain(l, lock->hold);
     }
     op = work_op(l, w, OP_RELEASE);
-    op->target = (struct target){
-        .kind = d->kind,
-        .field = op_copy(l, d->field),
-        .entry = op_copy(l, d->entry),
-        .token = d->token,
-    };
+    op->target = op_target(l, &d->target);
     op->own_accord = d->own_accord;
     op->force = d->force;
     op->mark = d->mark;
@@ -241,18 +264,6 @@ static void freed(struct locks *l, struct lock *lock, bool yielded)
     lock_ask(l, lock);
 }
 
-static void forced(struct locks *l, struct lock *lock, const struct duty *d)
-{
-    struct hold *h = lock->hold;
-    bool fits = d->kind == TARGET_ANY ||
-                (h != NULL && d->kind == TARGET_OWNER && span_eq(h->field, d->field)) ||
-                (h != NULL && d->kind == TARGET_TOKEN && h->token == d->token);
-
-    if (h != NULL && fits) {
-        hold_lost(l, h);
-    }
-}
-
 static void answer(struct locks *l, struct duty *d, int64_t value)
 {
     if (d->call != NULL) {
@@ -276,12 +287,12 @@ static void released(struct locks *l, struct lock *lock, struct duty *d, struct 
 {
     struct waiter *waiter = w->waiter;
     struct want *want = w->want == NULL ? NULL : want_ref(w->want);
-    struct asked asked = { w->sent, w->lease_ms };
+    struct asked asked = work_asked(w);
     bool yielded = r->freed && want != NULL;
 
     work_free(l, w);
-    if (d->force) {
-        forced(l, lock, d);
+    if (force_fits(lock->hold, d)) {
+        hold_lost(l, lock->hold);
     }
     end_local(l, d, r->count);
     answer(l, d, d->force ? 1 : r->count);
@@ -304,12 +315,15 @@ static void not_there(struct locks *l, struct lock *lock, struct duty *d)
 {
     struct hold *h = d->local == NULL ? NULL : d->local->hold;
 
-    if (d->tries > 1 && d->vouched) {
+    if (d->tries > 1 && d->vouched && !d->force) {
         /* We held it when this was first sent: it was this release that ended it. */
         end_local(l, d, 0);
         answer(l, d, 0);
     } else if (d->force) {
-        answer(l, d, 0);
+        answer(l, d, d->tries > 1 && d->vouched ? 1 : 0);
+        if (force_fits(lock->hold, d)) {
+            hold_lost(l, lock->hold);
+        }
     } else {
         answer_error(l, d, LOCK_NOTHELD, TEXT_NOT_THERE);
         if (h != NULL) {
@@ -318,6 +332,16 @@ static void not_there(struct locks *l, struct lock *lock, struct duty *d)
     }
     duty_free(l, lock, d);
     lock_ask(l, lock);
+}
+
+void duty_give_up(struct locks *l, struct lock *lock, struct duty *d)
+{
+    if (d->tries > 0 && force_fits(lock->hold, d)) {
+        hold_uncertain(l, lock->hold);
+        renew_want(l, lock->hold);
+    }
+    answer_error(l, d, LOCK_BACKEND, l->up ? TEXT_NO_ANSWER : TEXT_NO_REDIS);
+    duty_free(l, lock, d);
 }
 
 static void refused(struct locks *l, struct lock *lock, struct duty *d,
@@ -331,8 +355,14 @@ void release_done(struct locks *l, struct work *w, const struct op_result *r)
 {
     struct lock *lock = w->lock;
     struct duty *d = w->duty;
-    struct hold *h = d->local == NULL ? NULL : d->local->hold;
+    bool ended = r->status == OP_OK || r->status == OP_ENDED;
+    struct hold *h;
 
+    if (ended && d->local == NULL && !d->force) {
+        /* It was not known here when it was asked for, but is now. */
+        d->local = hold_find_target(lock->hold, &d->target);
+    }
+    h = d->local == NULL ? NULL : d->local->hold;
     if (r->status == OP_OK) {
         released(l, lock, d, w, r);
         return;
@@ -373,9 +403,12 @@ void release_done(struct locks *l, struct work *w, const struct op_result *r)
         break; /* LATE, UNKNOWN: lock_step sends it again, with the same claim */
     }
     if (r->status == OP_LATE || r->status == OP_UNKNOWN || r->status == OP_ERROR) {
-        if (l->now >= d->give_up_at || d->tries >= DUTY_TRIES_MAX) {
-            answer_error(l, d, LOCK_BACKEND, TEXT_NO_ANSWER);
-            duty_free(l, lock, d);
+        /* Sent again it might throw the next one out. */
+        bool in_doubt = r->status != OP_LATE && d->force && duty_vague(d);
+
+        if (in_doubt || l->now >= d->give_up_at || d->tries >= DUTY_TRIES_MAX) {
+            duty_give_up(l, lock, d);
+            lock_ask(l, lock);
         }
     }
 }

@@ -231,35 +231,29 @@ static struct entry *local_entry(struct locks *l, const struct lock *lock,
     return container_of(list_first(&h->entries), struct entry, in_hold);
 }
 
-static struct duty *duty_for(struct locks *l, struct lock *lock, struct entry *e,
-                             const struct call *c)
+/* What Redis is to release for that call; the newest entry of an owner under an id, so
+ * that the answer is found again when it is sent twice. */
+static struct duty *duty_for_call(struct locks *l, struct lock *lock,
+                                  const struct call *c)
 {
+    struct target target = c->target;
     char serial[SERIAL_MAX];
-    struct duty *d;
 
-    if (e == NULL && c->target == TARGET_OWNER) {
-        struct span id = make_serial(l, serial, sizeof(serial));
-
-        return duty_new(l, lock, c->target, c->field, id, c->token);
+    if (target.kind == TARGET_OWNER) {
+        target.entry = make_serial(l, serial, sizeof(serial));
     }
-    if (e == NULL) {
-        return duty_new(l, lock, c->target, c->field, c->entry, c->token);
-    }
-    d = duty_new(l, lock, e->hold->kind == OWNER_NAMED ? TARGET_ENTRY : TARGET_FIELD,
-                 e->hold->field, e->want->entry, c->token);
-    d->local = e;
-    e->ending = true;
-    timer_stop(l, &e->timer);
-    hold_schedule(l, e->hold);
-    return d;
+    return duty_new(l, lock, &target);
 }
 
 static void release(struct locks *l, struct lock *lock, struct entry *e, bool named,
                     const struct hold_req *req)
 {
     struct call *c = call_new(l, CALL_UNLOCK, lock, req);
-    struct duty *d = duty_for(l, lock, e != NULL && !e->ending ? e : NULL, c);
+    struct duty *d =
+        e != NULL && !e->ending ? duty_for_entry(l, e) : duty_for_call(l, lock, c);
 
+    /* An ID may have been granted anew, if Redis lost the hold and its mark. */
+    d->target.token = req->token;
     d->mark = named || e == NULL;
     d->call = c;
     c->duty = d;
@@ -298,6 +292,7 @@ void locks_renew(struct locks *l, const struct hold_req *req)
     struct lock *lock = lock_get(l, req->name);
     struct hold_req as = *req;
     struct entry *e;
+    struct call *c;
 
     if (req->token == 0 && req->id.len == 0 && req->owner.len == 0) {
         e = bare_entry(l, lock, req);
@@ -306,16 +301,17 @@ void locks_renew(struct locks *l, const struct hold_req *req)
             return;
         }
         as.id = e->want->id;
-        as.token = e->hold->kind == OWNER_NAMED ? 0 : e->hold->token;
-        as.owner = e->hold->kind == OWNER_NAMED ? e->hold->field : SPAN_NONE;
+        as.token = e->hold->token;
     } else {
         e = local_entry(l, lock, req);
     }
-    if (e != NULL && e->ending && !entry_rescue(l, e)) {
-        say_error(l, req->from, LOCK_NOTHELD, TEXT_ENDING);
-    } else {
-        call_send(l, call_new(l, CALL_RENEW, lock, &as));
+    c = call_new(l, CALL_RENEW, lock, &as);
+    if (e != NULL) {
+        /* A release that was sent may find that the hold is kept elsewhere by now. */
+        (void)duty_withdraw(l, lock, e->hold->field, e->want->entry);
+        call_aim(c, e);
     }
+    call_send(l, c);
     locks_settle(l);
 }
 
@@ -323,8 +319,8 @@ void locks_force_unlock(struct locks *l, const struct hold_req *req)
 {
     struct lock *lock = lock_get(l, req->name);
     struct call *c = call_new(l, CALL_FORCE, lock, req);
-    struct duty *d = duty_new(l, lock, req->any ? TARGET_ANY : c->target, c->field,
-                              c->entry, c->token);
+    const struct target any = { .kind = TARGET_ANY };
+    struct duty *d = duty_new(l, lock, req->any ? &any : &c->target);
 
     d->force = true;
     d->call = c;

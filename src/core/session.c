@@ -122,8 +122,11 @@ void locks_undelivered(struct locks *l, uint64_t conn, uint64_t grant)
             continue;
         }
         attach_free(l, a);
+        e->told--;
         if (list_empty(&e->attaches) && !e->ending) {
-            if (e->want->keep_ms > 0) {
+            if (e->told > 0) {
+                entry_left(l, e); /* its client knows of it, by another connection */
+            } else if (e->want->keep_ms > 0) {
                 entry_keep(l, e);
             } else {
                 entry_disown(l, e);

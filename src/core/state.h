@@ -108,8 +108,9 @@ struct entry {
     struct timer timer; /* when it goes by itself: grace, KEEP, its own fixed lease */
     uint64_t until;     /* end of its own fixed lease */
     bool fixed;
-    bool ending; /* its release is on the way */
-    bool kept;   /* granted for a client that is not there yet */
+    bool ending;   /* its release is on the way */
+    unsigned told; /* connections that learnt of it, as far as is known */
+    bool kept;     /* granted for a client that is not there yet */
 };
 
 struct hold {
@@ -168,14 +169,11 @@ struct lock {
  */
 struct duty {
     struct list in_lock;
-    enum target_kind kind;
-    struct span field; /* into data[] */
-    struct span entry;
-    uint64_t token;
-    struct entry *local; /* the entry it ends, while that exists */
-    struct call *call;   /* who waits for the answer, or NULL */
-    struct want *next;   /* sent with this claim; a repetition must name it again */
-    uint64_t give_up_at; /* the lease has ended it by then */
+    struct target target; /* into data[] */
+    struct entry *local;  /* the entry it ends, while that exists */
+    struct call *call;    /* who waits for the answer, or NULL */
+    struct want *next;    /* sent with this claim; a repetition must name it again */
+    uint64_t give_up_at;  /* the lease has ended it by then */
     unsigned tries;
     bool vouched; /* we held it when it was first sent: gone on repetition = released */
     bool own_accord;
@@ -196,14 +194,11 @@ struct call {
     struct session *session;
     struct call_ref ref;
     struct timer timer;
-    struct duty *duty; /* UNLOCK, FORCE */
-    struct work *work; /* RENEW, INFO, REGRANT */
-    enum target_kind target;
-    struct span field;
-    struct span entry;
-    struct span id; /* the end of `entry` */
-    uint64_t token;
-    uint64_t lease_ms; /* 0: watchdog */
+    struct duty *duty;    /* UNLOCK, FORCE */
+    struct work *work;    /* RENEW, INFO, REGRANT */
+    struct target target; /* into data[], or into `want` */
+    struct want *want;    /* of the local entry that is meant, or NULL */
+    uint64_t lease_ms;    /* 0: watchdog */
     char data[];
 };
 
@@ -266,6 +261,7 @@ struct work {
 
 /* When and for how long an op asked; what its answer is to be measured by. */
 struct asked {
+    uint64_t op;
     uint64_t at;
     uint64_t lease_ms;
 };
@@ -277,6 +273,7 @@ struct locks {
     uint64_t dice;
     uint64_t no_grants_until;
     uint64_t next_op;
+    uint64_t doubt_op; /* Redis is another, or its clock: ops up to this tell nothing */
     uint64_t next_request;
     uint64_t next_grant;
     uint64_t seen_token;

@@ -79,6 +79,8 @@ static void failed(struct locks *l, struct lock *lock, struct waiter *w,
     w->doubt = true;
     if (w->once || w->expiring) {
         waiter_end_error(l, w, LOCK_BACKEND, r->text, true);
+    } else {
+        take_again(l, w);
     }
 }
 
@@ -107,11 +109,11 @@ static void taken(struct locks *l, struct lock *lock, struct want *want,
         break;
     case OP_LATE:
     case OP_UNKNOWN:
-        lock_ask(l, lock);
         if (w == NULL) {
             duty_undo(l, lock, want); /* LATE: of an earlier one, that was unknown */
         } else {
             w->doubt = w->doubt || r->status == OP_UNKNOWN;
+            take_again(l, w);
         }
         break;
     case OP_ERROR:
@@ -121,20 +123,25 @@ static void taken(struct locks *l, struct lock *lock, struct want *want,
     }
 }
 
+void take_again(struct locks *l, struct waiter *w)
+{
+    if (waiter_is_head(w)) {
+        lock_ask(l, w->lock);
+    } else {
+        take_probe_later(l, w);
+    }
+}
+
 void take_done(struct locks *l, struct work *w, const struct op_result *r)
 {
     struct lock *lock = w->lock;
     struct waiter *waiter = w->waiter;
     struct want *want = want_ref(w->want);
-    struct asked asked = { w->sent, w->lease_ms };
-    bool probe = w->kind == WORK_PROBE;
+    struct asked asked = work_asked(w);
 
     work_free(l, w);
     taken(l, lock, want, waiter, r, asked);
     want_unref(want);
-    if (probe && (r->status == OP_UNKNOWN || r->status == OP_LATE) && waiter != NULL) {
-        take_probe_later(l, waiter);
-    }
 }
 
 /* Makes the entry that the grant is, in the hold that it belongs to. */
@@ -161,8 +168,43 @@ static struct entry *record(struct locks *l, struct lock *lock, struct want *wan
         say_notice(l, NOTICE_GRANTED, h);
     }
     h->keeper_key = h->keeper_key || (r->attached && want->kind != OWNER_NAMED);
-    hold_confirm(l, h, r->id, asked);
+    hold_confirm(l, h, asked);
     return hold_add_entry(l, h, want);
+}
+
+/* Granted while nobody is there to take it. */
+static void keep(struct locks *l, struct entry *e, const struct want *want)
+{
+    if (list_empty(&e->attaches)) { /* otherwise its client came by RENEW */
+        e->until = e->hold->until;
+        e->want->keep_ms = want->keep_ms;
+        entry_keep(l, e);
+    }
+}
+
+/* It was asked for while nobody was there, for KEEP only: the full lease first. */
+static void take_rest(struct locks *l, struct entry *e, const struct want *want,
+                      struct call_ref call)
+{
+    struct lock_req again = { .from = call,
+                              .name = lock_name(e->hold->lock),
+                              .owner =
+                                  want->kind == OWNER_NAMED ? want->field : SPAN_NONE,
+                              .id = want->id };
+
+    e->kept = list_empty(&e->attaches);
+    call_regrant(l, e, &again);
+}
+
+/* Too little of the lease is left to give it out: back with it, and again. */
+static void too_late(struct locks *l, struct waiter *w)
+{
+    duty_undo(l, w->lock, w->want);
+    if (w->once || w->expiring) {
+        waiter_end_error(l, w, LOCK_BACKEND, SPAN("Redis granted too late"), false);
+    } else {
+        take_again(l, w);
+    }
 }
 
 void take_granted(struct locks *l, struct lock *lock, struct want *want,
@@ -180,15 +222,8 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
     }
     waiter->doubt = false;
     (void)duty_cancel_undo(l, lock, want); /* of an earlier grant of the same claim */
-    if ((l->now - asked.at) * 2 > asked.lease_ms) {
-        /* Too little of the lease is left to give it out: back with it, and again. */
-        duty_undo(l, lock, want);
-        if (waiter->once || waiter->expiring) {
-            waiter_end_error(l, waiter, LOCK_BACKEND, SPAN("Redis granted too late"),
-                             false);
-        } else {
-            lock_ask(l, lock);
-        }
+    if (!asked_in_time(l, asked)) {
+        too_late(l, waiter);
         return;
     }
     /* Off the queue first: what follows must not see it wait. */
@@ -198,12 +233,10 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
     if (request != NULL) {
         request->waiter = NULL;
     }
-    want_ref(want);
     waiter_remove(l, waiter);
     lock->ask = ask; /* who is head now knows as much as the op that granted */
 
     e = record(l, lock, want, r, asked);
-    want_unref(want); /* the entry has its own */
     e->request = request;
     if (request != NULL) {
         request->entry = e;
@@ -211,26 +244,12 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
     lock_seen(l, lock, r->id, (int64_t)asked.lease_ms);
     l->stats.grants++;
     if (session == NULL) {
-        if (list_empty(&e->attaches)) { /* else somebody has come back to it already */
-            e->until = e->hold->until;
-            entry_keep(l, e);
-        }
-        return;
-    }
-    if (asked.lease_ms < want_lease(l, e->want)) {
-        /* It was asked for while nobody was there, for KEEP only: the full lease first.
-         */
-        struct lock_req again = { .from = call,
-                                  .name = lock_name(lock),
-                                  .owner = want->kind == OWNER_NAMED ? want->field
-                                                                     : SPAN_NONE,
-                                  .id = want->id };
-
-        e->kept = true;
-        call_regrant(l, e, &again);
+        keep(l, e, want);
+    } else if (asked.lease_ms < want_lease(l, e->want)) {
+        take_rest(l, e, want, call);
         session_idle(l, session);
-        return;
+    } else {
+        say_token(l, call, r->token, entry_attach(l, e, session)->grant);
+        hold_schedule(l, e->hold);
     }
-    say_token(l, call, r->token, entry_attach(l, e, session)->grant);
-    hold_schedule(l, e->hold);
 }

@@ -29,7 +29,7 @@ void renew_want(struct locks *l, struct hold *h)
 /* One entry is checked each time, the next time another. */
 static struct entry *pick_entry(struct hold *h)
 {
-    size_t count = 0;
+    size_t count = 0, skip;
     struct list *it;
 
     if (h->kind != OWNER_NAMED) {
@@ -39,11 +39,20 @@ static struct entry *pick_entry(struct hold *h)
     {
         count++;
     }
-    count = h->checks++ % count;
-    for (it = h->entries.next; count > 0; count--) {
-        it = it->next;
+    /* Not one whose release is on its way; hold_lease() says that there are others. */
+    skip = h->checks++ % count;
+    for (it = h->entries.next;; it = it->next) {
+        struct entry *e;
+
+        if (it == &h->entries) {
+            continue;
+        }
+        e = container_of(it, struct entry, in_hold);
+        if (skip == 0 && !e->ending) {
+            return e;
+        }
+        skip -= skip > 0;
     }
-    return container_of(it, struct entry, in_hold);
 }
 
 static void fill_item(struct locks *l, struct renew_item *item, struct hold *h,
@@ -83,7 +92,7 @@ static void send_batch(struct locks *l)
             continue;
         }
         if (h->exact_ms != 0) {
-            hold_cut(l, h, w->id, (struct asked){ w->sent, lease_ms });
+            hold_cut(l, h, (struct asked){ w->id, w->sent, lease_ms });
         }
         fill_item(l, &items[count], h, lease_ms);
         h->renewal = w;
@@ -116,7 +125,7 @@ static void drop_checked(struct locks *l, struct hold *h, bool over)
 {
     struct entry *e = h->checked;
 
-    if (e != NULL && e->in_hold.next == &h->entries && e->in_hold.prev == &h->entries) {
+    if (e != NULL && hold_alone(h)) {
         hold_forget(l, h, over);
         return;
     }
@@ -137,15 +146,22 @@ static void drop_checked(struct locks *l, struct hold *h, bool over)
 static void confirmed(struct locks *l, struct work *w, struct hold *h,
                       uint64_t lease_ms)
 {
+    struct asked asked = { .op = w->id, .at = w->sent, .lease_ms = lease_ms };
+
+    if (asked.op <= l->doubt_op) {
+        renew_want(l, h); /* what it says was so before Redis or its clock changed */
+        hold_schedule(l, h);
+        return;
+    }
     l->stats.renewals++;
-    if (l->now - h->fence_at >= OP_FENCE_TTL_MS / 2) {
+    if (w->sent - h->fence_at >= OP_FENCE_TTL_MS / 2) {
         h->fence_at = w->sent;
     }
     if (h->exact_ms == lease_ms) {
         h->exact_ms = 0;
     }
     lock_seen(l, h->lock, w->id, (int64_t)lease_ms);
-    hold_confirm(l, h, w->id, (struct asked){ w->sent, lease_ms });
+    hold_confirm(l, h, asked);
     if (hold_lease(l, h) > lease_ms + RENEW_SLOT_MS) {
         renew_want(l, h); /* it was cut, and meanwhile somebody has come back */
     }
@@ -184,6 +200,13 @@ void renew_done(struct locks *l, struct work *w, const struct op_result *r)
             drop_checked(l, h, false);
             break;
         case RENEW_GONE:
+            if (h->checked == NULL) {
+                drop_checked(l, h,
+                             true); /* only that entry, which was released since */
+                break;
+            }
+            hold_lost(l, h);
+            break;
         case RENEW_WRONGTYPE:
         default:
             hold_lost(l, h);

@@ -44,6 +44,16 @@ void work_free(struct locks *l, struct work *w)
     free(w);
 }
 
+struct asked work_asked(const struct work *w)
+{
+    return (struct asked){ .op = w->id, .at = w->sent, .lease_ms = w->lease_ms };
+}
+
+bool asked_in_time(const struct locks *l, struct asked asked)
+{
+    return asked.op > l->doubt_op && (l->now - asked.at) * 2 <= asked.lease_ms;
+}
+
 struct span op_copy(struct locks *l, struct span s)
 {
     return effects_copy(&l->fx, s);
@@ -59,6 +69,14 @@ struct op *work_op(struct locks *l, struct work *w, enum op_kind kind)
     op->name = name;
     op->seen_token = l->seen_token;
     return op;
+}
+
+struct target op_target(struct locks *l, const struct target *t)
+{
+    return (struct target){ .kind = t->kind,
+                            .field = op_copy(l, t->field),
+                            .entry = op_copy(l, t->entry),
+                            .token = t->token };
 }
 
 void op_claim(struct locks *l, struct op *op, const struct want *want,

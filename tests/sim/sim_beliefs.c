@@ -83,9 +83,13 @@ static void confirm(struct sim *s, struct belief *b, const struct flight *f,
     b->excused = f->ran <= s->check.external[check_name_index(s, b->name)];
 }
 
-/* Uncertain holds are certain again once Redis confirmed them. */
-static void certain_again(struct sim *s, const struct belief *b)
+/* Uncertain holds are certain again once Redis confirmed them, asked after its clock
+ * jumped. */
+static void certain_again(struct sim *s, const struct belief *b, const struct flight *f)
 {
+    if (f->sent <= s->daemons[b->daemon].jumped) {
+        return;
+    }
     for (size_t i = 0; i < s->check.record_count; i++) {
         struct record *r = &s->check.records[i];
 
@@ -121,7 +125,7 @@ static void hear_renewal(struct sim *s, const struct flight *f, size_t i)
     b->renewing = 0;
     if (f->item_results[i] == RENEW_OK) {
         confirm(s, b, f, item->lease_ms, item->exact);
-        certain_again(s, b);
+        certain_again(s, b, f);
     }
 }
 

@@ -114,6 +114,7 @@ static void happen_link(struct sim *s, struct sim_daemon *d, const struct event 
         break;
     case EVENT_CLOCK_JUMPED:
         TRACE(s, "d%zu: told that the clock jumped", d->index);
+        d->jumped = s->happened;
         locks_clock_jumped(sim_turn_begin(s, d));
         sim_turn_end(s, d);
         check_all_uncertain(s, d, "a jump of the clock");
