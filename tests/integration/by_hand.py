@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""What a person tries first, against a real daemon: by_hand.py LATCHD.
+
+Two shells with redis-cli, telnet, and threads on one pool of connections. Prints TAP.
+Libraries are in clients/.
+"""
+import fcntl
+import functools
+import os
+import pty
+import select
+import shutil
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+from stand import DEADLINE_S, Skip, Stand, python_with_redis, run, tap
+
+THREADS = """
+import sys, threading, uuid, redis
+r = redis.Redis(port=int(sys.argv[1]))
+inside = most = 0
+def work():
+    global inside, most
+    for _ in range(20):
+        request = str(uuid.uuid4())
+        while r.execute_command("LOCK", "shared", "WAIT", 4000, "ID", request) is None:
+            pass
+        inside += 1
+        most = max(most, inside)
+        inside -= 1
+        assert r.execute_command("UNLOCK", "shared", "ID", request) == 0
+threads = [threading.Thread(target=work) for _ in range(8)]
+for t in threads: t.start()
+for t in threads: t.join()
+assert most == 1, most
+"""
+
+
+def need(tool):
+    if shutil.which(tool) is None:
+        raise Skip(f"{tool} is not installed")
+
+
+def cli(stand, *words):
+    need("redis-cli")
+    return run(["redis-cli", "--no-raw", "-p", str(stand.port), *words]).stdout.strip()
+
+
+def expect(good, got):
+    if not good:
+        raise AssertionError(f"unexpected: {got!r}")
+
+
+def two_shells(stand):
+    first = cli(stand, "LOCK", "cli", "LEASE", "60000")
+    expect(first.startswith("(integer) "), first)
+    expect(cli(stand, "LOCK", "cli", "WAIT", "0") == "(nil)", "not nil")
+    with subprocess.Popen(["redis-cli", "-p", str(stand.port), "LOCK", "cli"],
+                          stdout=subprocess.PIPE, text=True) as second:
+        end = time.monotonic() + DEADLINE_S
+        while "1)" not in cli(stand, "WAITERS", "cli"):
+            expect(time.monotonic() < end, "nobody waits")
+        expect(second.poll() is None, "it does not wait")
+        expect(cli(stand, "UNLOCK", "cli", "TOKEN", first.split()[1]) == "(integer) 0", first)
+        expect(int(second.communicate(timeout=DEADLINE_S)[0]) > int(first.split()[1]), first)
+
+
+class Terminal:
+    """A program at a terminal of 200 columns."""
+
+    def __init__(self, args):
+        self.args = args
+
+    def __enter__(self):
+        self.fd, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 200, 0, 0))
+        self.program = subprocess.Popen(
+            self.args, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+            env={**os.environ, "TERM": "xterm"})
+        os.close(theirs)
+        return self
+
+    def __exit__(self, *exception):
+        self.program.kill()
+        self.program.wait()
+        os.close(self.fd)
+
+    def type(self, text):
+        os.write(self.fd, text.encode())
+
+    def expect(self, wanted):
+        got = ""
+        end = time.monotonic() + 30
+        while wanted not in got:
+            expect(time.monotonic() < end, got)
+            if select.select([self.fd], [], [], 1)[0]:
+                got += os.read(self.fd, 65536).decode(errors="replace")
+
+    def ask(self, line, wanted):
+        self.type(line + "\r")
+        self.expect(wanted)
+
+
+def telnet(stand):
+    need("telnet")
+    with Terminal(["telnet", "127.0.0.1", str(stand.port)]) as terminal:
+        terminal.expect("Escape character")
+        terminal.ask("LOCK tel", ":1")
+        terminal.ask("LOCK tel WAIT 0", "$-1")
+        terminal.ask("UNLOCK tel", ":0")
+        terminal.ask("QUIT", "+OK")
+
+
+def threads(stand):
+    result = run([python_with_redis(), "-c", THREADS, str(stand.port)])
+    expect(result.returncode == 0, result.stdout)
+
+
+CASES = [
+    ("the_second_shell_waits_until_the_first_unlocks", two_shells),
+    ("a_telnet_user_can_lock", telnet),
+    ("threads_on_one_pool_exclude_each_other", threads),
+]
+
+
+def main():
+    with Stand(sys.argv[1]) as stand:
+        failed = tap([(name, functools.partial(case, stand)) for name, case in CASES])
+    sys.exit(1 if failed else 0)
+
+
+main()
