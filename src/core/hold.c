@@ -243,6 +243,7 @@ void hold_schedule(struct locks *l, struct hold *h)
 
             at = (h->due - early) / RENEW_SLOT_MS * RENEW_SLOT_MS;
             at = at < h->not_before ? h->not_before : at;
+            at = at > h->until ? h->until : at; /* its end is told in time */
         } else if (h->state == LOCK_STATE_HELD &&
                    h->due + l->cfg.redis_timeout_ms < at) {
             at = h->due + l->cfg.redis_timeout_ms;
