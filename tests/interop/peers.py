@@ -1,0 +1,256 @@
+"""Those who meet: a private Redis, latchd, a JVM with Redisson, and connections to them.
+
+Everything listens on the loopback or on unix sockets in a directory of its own, and ends
+with the driver, whatever ends that.
+"""
+import ctypes
+import itertools
+import pathlib
+import queue
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+DEADLINE_S = 30
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
+
+
+class RespError(Exception):
+    """An error reply."""
+
+
+class Resp:
+    """A connection that asks one thing at a time, RESP2; no read is without a deadline."""
+
+    def __init__(self, address, deadline_s=DEADLINE_S):
+        family = socket.AF_INET if isinstance(address, tuple) else socket.AF_UNIX
+        self.socket = socket.socket(family)
+        self.socket.settimeout(deadline_s)
+        self.socket.connect(address)
+        self.input = self.socket.makefile("rb")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *what):
+        self.close()
+
+    def close(self):
+        self.input.close()
+        self.socket.close()
+
+    def send(self, *words):
+        out = [b"*%d\r\n" % len(words)]
+        for word in words:
+            data = str(word).encode()
+            out.append(b"$%d\r\n%s\r\n" % (len(data), data))
+        self.socket.sendall(b"".join(out))
+
+    def receive(self):
+        line = self.input.readline()
+        if not line.endswith(b"\r\n"):
+            raise ConnectionError("the other side closed")
+        kind, rest = line[:1], line[1:-2]
+        if kind == b"-":
+            raise RespError(rest.decode())
+        if kind == b":":
+            return int(rest)
+        if kind == b"$":
+            return None if rest == b"-1" else self.input.read(int(rest) + 2)[:-2].decode()
+        if kind == b"*":
+            return None if rest == b"-1" else [self.receive() for _ in range(int(rest))]
+        return rest.decode()
+
+    def ask(self, *words):
+        self.send(*words)
+        return self.receive()
+
+
+class Call:
+    """Something under way in a thread of its own, with when it began and ended, in ns."""
+
+    def __init__(self, work, *args):
+        self.work, self.args = work, args
+        self.value = self.error = self.ended = None
+        self.began = time.monotonic_ns()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        try:
+            self.value = self.work(*self.args)
+        except Exception as error:  # pylint: disable=broad-except
+            self.error = error
+        self.ended = time.monotonic_ns()
+
+    def done(self, within_s=DEADLINE_S):
+        self.thread.join(within_s)
+        if self.ended is None:
+            raise TimeoutError(f"{self.args} is not over within {within_s} s")
+        if self.error is not None:
+            raise self.error
+        return self
+
+
+def until(condition, what, within_s=DEADLINE_S):
+    """Waits for something that happens elsewhere."""
+    end = time.monotonic() + within_s
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.002)
+    raise TimeoutError(f"not within {within_s} s: {what}")
+
+
+def die_with_parent():
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Child:
+    """A process. It is to end well when it is stopped, unless somebody killed it."""
+
+    def __init__(self, command, log, **how):
+        self.name = pathlib.Path(str(command[0])).name
+        self.log = log
+        self.killed = False
+        self.output = open(log, "wb")  # pylint: disable=consider-using-with
+        how.setdefault("stdout", self.output)
+        self.child = subprocess.Popen(  # pylint: disable=consider-using-with
+            list(map(str, command)), stderr=self.output, preexec_fn=die_with_parent, **how)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *what):
+        self.stop()
+
+    def said(self):
+        return self.log.read_text(errors="replace")[-4000:]
+
+    def alive(self):
+        if self.child.poll() is not None:
+            raise RuntimeError(f"{self.name} ended with {self.child.returncode}:\n{self.said()}")
+        return True
+
+    def kill(self):
+        self.killed = True
+        self.child.kill()
+        self.child.wait()
+
+    def end(self):
+        self.child.send_signal(signal.SIGTERM)
+
+    def stop(self):
+        if self.child.poll() is None:
+            self.end()
+            try:
+                self.child.wait(DEADLINE_S)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise
+        self.output.close()
+        if self.child.returncode != 0 and not self.killed:
+            raise RuntimeError(f"{self.name} ended with {self.child.returncode}:\n{self.said()}")
+
+
+class Redis(Child):
+    """On a port of the loopback: Redisson speaks no unix sockets."""
+
+    def __init__(self, folder):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.address = probe.getsockname()
+        self.url = f"redis://127.0.0.1:{self.address[1]}"
+        super().__init__(["redis-server", "--bind", "127.0.0.1", "--port", self.address[1],
+                          "--save", "", "--dir", folder], folder / "redis.log")
+        until(self.answers, "redis-server answers")
+
+    def answers(self):
+        self.alive()
+        try:
+            with self.connect() as connection:
+                return connection.ask("PING") == "PONG"
+        except OSError:
+            return False
+
+    def connect(self):
+        return Resp(self.address)
+
+
+class Latchd(Child):
+    """With its own unix socket and the options given."""
+
+    def __init__(self, program, redis, folder, name, *options):
+        self.socket = str(folder / f"{name}.sock")
+        super().__init__([program, "--port", 0, "--unixsocket", self.socket, "--redis",
+                          redis.url, *options], folder / f"{name}.log")
+        until(self.answers, "latchd answers")
+
+    def answers(self):
+        self.alive()
+        try:
+            with self.connect() as connection:
+                connection.ask("LOCK", "ready", "WAIT", 0, "LEASE", 100)
+                return True
+        except (OSError, RespError):
+            return False
+
+    def connect(self, deadline_s=DEADLINE_S):
+        return Resp(self.socket, deadline_s)
+
+
+class Reply:
+    """What RedissonPeer said to one line."""
+
+    def __init__(self, ok, began, ended, value):
+        self.ok, self.value = ok, value
+        self.began, self.ended = int(began), int(ended)
+
+
+class Jvm(Child):
+    """RedissonPeer; its threads are called by names of one's own."""
+
+    def __init__(self, class_path, redis, folder, name, watchdog_ms):
+        self.numbers = itertools.count(1)
+        self.replies = {0: queue.Queue()}
+        super().__init__(["java", "-Xmx256m", "-XX:+UseSerialGC", "-cp", class_path,
+                          "RedissonPeer", redis.address[1], watchdog_ms],
+                         folder / f"{name}.log", stdin=subprocess.PIPE,
+                         stdout=subprocess.PIPE)
+        threading.Thread(target=self.read, daemon=True).start()
+        self.finish(0)
+
+    def read(self):
+        for line in self.child.stdout:
+            number, how, began, ended, value = line.decode().rstrip("\n").split(" ", 4)
+            self.replies[int(number)].put(Reply(how == "ok", began, ended, value))
+
+    def end(self):
+        self.child.stdin.close()
+
+    def start(self, thread, *words):
+        """Tells a thread what to do next; to be asked for by `finish`."""
+        number = next(self.numbers)
+        self.replies[number] = queue.Queue()
+        line = " ".join(map(str, (number, thread, *words)))
+        self.child.stdin.write(line.encode() + b"\n")
+        self.child.stdin.flush()
+        return number
+
+    def finish(self, number, within_s=DEADLINE_S):
+        try:
+            return self.replies[number].get(timeout=within_s)
+        except queue.Empty:
+            self.alive()
+            raise TimeoutError(f"Redisson, line {number}: not within {within_s} s") from None
+
+    def ask(self, thread, *words, within_s=DEADLINE_S):
+        """The value; an exception of Redisson's is one of ours."""
+        reply = self.finish(self.start(thread, *words), within_s)
+        if not reply.ok:
+            raise RuntimeError(f"Redisson, {words}: {reply.value}")
+        return reply.value
