@@ -167,14 +167,12 @@ void entry_on_timer(struct locks *l, struct entry *e);
 /* Out of its hold and freed; an empty hold stays for the caller to judge. */
 void entry_free(struct locks *l, struct entry *e);
 
-/* release.c */
+/* duty.c */
 struct duty *duty_new(struct locks *l, struct lock *lock, const struct target *t);
 /* The same for an entry that is known here: it is ending from now on. */
 struct duty *duty_for_entry(struct locks *l, struct entry *e);
 /* Sent late it may end another hold than was meant. */
 bool duty_vague(const struct duty *d);
-/* Too late to send it. */
-void duty_give_up(struct locks *l, struct lock *lock, struct duty *d);
 void duty_free(struct locks *l, struct lock *lock, struct duty *d);
 /* Gives back what `want` may have been granted. */
 void duty_undo(struct locks *l, struct lock *lock, const struct want *want);
@@ -186,6 +184,10 @@ bool duty_withdraw(struct locks *l, struct lock *lock, struct span field,
                    struct span entry);
 /* Ends a local entry of our own accord. */
 void duty_end_entry(struct locks *l, struct entry *e);
+
+/* release.c */
+/* Too late to send it (again). */
+void duty_give_up(struct locks *l, struct lock *lock, struct duty *d);
 void release_send(struct locks *l, struct lock *lock, struct duty *d);
 void release_done(struct locks *l, struct work *w, const struct op_result *r);
 

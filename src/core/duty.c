@@ -1,0 +1,141 @@
+/* What must still be done at Redis for a lock, whoever is there: releases and undos. */
+#include "core/parts.h"
+#include "util/alloc.h"
+
+bool duty_vague(const struct duty *d)
+{
+    return d->target.kind == TARGET_OWNER || d->target.kind == TARGET_ANY;
+}
+
+struct duty *duty_new(struct locks *l, struct lock *lock, const struct target *t)
+{
+    struct duty *d = xcalloc(1, sizeof(*d) + t->field.len + t->entry.len);
+    char *at = d->data;
+
+    d->target = *t;
+    d->target.field = span_put2(&at, t->field, SPAN_NONE);
+    d->target.entry = span_put2(&at, t->entry, SPAN_NONE);
+    d->give_up_at = duty_vague(d) ? l->now + l->cfg.redis_timeout_ms : UINT64_MAX;
+    list_append(&lock->duties, &d->in_lock);
+    lock_touch(l, lock);
+    return d;
+}
+
+void duty_free(struct locks *l, struct lock *lock, struct duty *d)
+{
+    if (d->call != NULL) {
+        d->call->duty = NULL;
+    }
+    want_unref(d->next);
+    list_del(&d->in_lock);
+    lock_touch(l, lock);
+    free(d);
+}
+
+/* The same request, sent again, is continued instead of undone; and what a client came
+ * back to under the same claim is no longer only the claim's. */
+static bool superseded(struct locks *l, struct lock *lock, const struct want *want)
+{
+    struct request *r = request_find(l, lock_name(lock), want->id);
+    struct hold *h = lock->hold;
+    struct entry *e = NULL;
+
+    if (h != NULL && want->field.len != 0 && span_eq(h->field, want->field)) {
+        e = hold_find_entry(h, want->entry);
+    }
+    if (r != NULL && r->waiter != NULL) {
+        r->waiter->doubt = true;
+        take_again(l, r->waiter);
+    }
+    return (e != NULL && !e->ending) ||
+           (r != NULL && (r->waiter != NULL || r->entry != NULL));
+}
+
+void duty_undo(struct locks *l, struct lock *lock, const struct want *want)
+{
+    struct target target = { .kind = want->kind == OWNER_NAMED ? TARGET_ENTRY
+                                     : want->kind == OWNER_ID  ? TARGET_FIELD
+                                                               : TARGET_REQUEST,
+                             .field = want->field,
+                             .entry = want->entry };
+    struct duty *d;
+
+    if (superseded(l, lock, want)) {
+        return;
+    }
+    d = duty_new(l, lock, &target);
+    d->undo = true;
+    d->own_accord = true;
+    d->give_up_at = l->now + 2 * want_lease(l, want) + l->cfg.redis_timeout_ms;
+}
+
+bool duty_cancel_undo(struct locks *l, struct lock *lock, const struct want *want)
+{
+    struct list *it, *tmp;
+    bool found = false;
+
+    LIST_FOREACH_SAFE(it, tmp, &lock->duties)
+    {
+        struct duty *d = container_of(it, struct duty, in_lock);
+        bool in_flight = lock->busy != NULL && lock->busy->duty == d;
+
+        if (d->undo && !in_flight && span_eq(d->target.field, want->field) &&
+            span_eq(d->target.entry, want->entry)) {
+            duty_free(l, lock, d);
+            found = true;
+        }
+    }
+    return found;
+}
+
+bool duty_withdraw(struct locks *l, struct lock *lock, struct span field,
+                   struct span entry)
+{
+    bool named = field_kind(field) == OWNER_NAMED;
+    bool in_time = true;
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &lock->duties)
+    {
+        struct duty *d = container_of(it, struct duty, in_lock);
+
+        if (d->target.kind != (named ? TARGET_ENTRY : TARGET_FIELD) ||
+            !span_eq(d->target.field, field) ||
+            (named && !span_eq(d->target.entry, entry))) {
+            continue;
+        }
+        if (d->tries > 0 || !d->own_accord) {
+            in_time = false;
+            continue;
+        }
+        if (d->local != NULL) {
+            d->local->ending = false;
+        }
+        duty_free(l, lock, d);
+    }
+    return in_time;
+}
+
+struct duty *duty_for_entry(struct locks *l, struct entry *e)
+{
+    struct hold *h = e->hold;
+    struct target target = { .kind =
+                                 h->kind == OWNER_NAMED ? TARGET_ENTRY : TARGET_FIELD,
+                             .field = h->field,
+                             .entry = e->want->entry };
+    struct duty *d = duty_new(l, h->lock, &target);
+
+    d->local = e;
+    e->ending = true;
+    timer_stop(l, &e->timer);
+    hold_schedule(l, h);
+    return d;
+}
+
+void duty_end_entry(struct locks *l, struct entry *e)
+{
+    struct duty *d = duty_for_entry(l, e);
+
+    d->own_accord = true;
+    d->give_up_at = e->hold->until + l->cfg.redis_timeout_ms;
+}
