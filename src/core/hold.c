@@ -237,16 +237,17 @@ void hold_schedule(struct locks *l, struct hold *h)
             /* The lease is shorter than what is wanted now. */
             h->due = h->confirmed + (h->until - h->confirmed) / 2;
         }
-        if (h->renewal == NULL && list_empty(&h->in_due) && h->due < at) {
+        if (h->renewal == NULL && h->cut_op == 0 && list_empty(&h->in_due) &&
+            h->due < at) {
             /* Early by a bit that differs, so that grants of one moment spread. */
             uint64_t early = h->token % (third / 5 + 1);
 
             at = (h->due - early) / RENEW_SLOT_MS * RENEW_SLOT_MS;
             at = at < h->not_before ? h->not_before : at;
             at = at > h->until ? h->until : at; /* its end is told in time */
-        } else if (h->state == LOCK_STATE_HELD &&
-                   h->due + l->cfg.redis_timeout_ms < at) {
-            at = h->due + l->cfg.redis_timeout_ms;
+        }
+        if (h->state == LOCK_STATE_HELD && h->due + l->cfg.redis_timeout_ms < at) {
+            at = h->due + l->cfg.redis_timeout_ms; /* and that it is overdue */
         }
     } else {
         h->due = UINT64_MAX;

@@ -149,6 +149,33 @@ START_TEST(what_was_asked_before_the_clock_jumped_confirms_nothing)
 }
 END_TEST
 
+START_TEST(an_overdue_renewal_is_told_in_time_though_redis_refuses_it)
+{
+    (void)engine_grant(&e, 1, "job", ANYHOW, 100);
+    engine_pass(&e, 12900);
+    engine_gives(&e, OP_RENEW, (struct op_result){ .status = OP_ERROR });
+    engine_pass(&e, 99);
+    ck_assert_str_eq(e.notices, "granted:job");
+    engine_pass(&e, 1);
+    ck_assert_str_eq(e.notices, "granted:job uncertain:job");
+}
+END_TEST
+
+START_TEST(a_renewal_that_waits_for_a_cut_does_not_spin)
+{
+    uint64_t now;
+
+    (void)engine_grant(&e, 1, "job", ANYHOW, 100);
+    engine_pass(&e, 9000);
+    engine_renew(&e, 1, "job", (struct hold_req){ .token = 100, .lease_ms = 20000 });
+    engine_take_op(&e, OP_ATTACH, &op);
+    engine_pass(&e, 1500);
+    now = e.now;
+    ck_assert_uint_gt(locks_next_deadline(e.locks), now + 100);
+    engine_no_op(&e);
+}
+END_TEST
+
 START_TEST(a_longer_watchdog_timeout_does_not_end_the_holds_that_are_there)
 {
     struct locks_config config = { .watchdog_ms = 300000,
@@ -293,6 +320,8 @@ Suite *test_suite(void)
     tcase_add_test(tc, a_wait_that_ends_during_a_release_that_frees_nothing_is_null);
     tcase_add_test(tc, an_owner_whose_question_redis_refused_asks_again);
     tcase_add_test(tc, what_was_asked_before_the_clock_jumped_confirms_nothing);
+    tcase_add_test(tc, an_overdue_renewal_is_told_in_time_though_redis_refuses_it);
+    tcase_add_test(tc, a_renewal_that_waits_for_a_cut_does_not_spin);
     tcase_add_test(tc, a_longer_watchdog_timeout_does_not_end_the_holds_that_are_there);
     tcase_add_test(tc, a_second_token_that_is_not_delivered_takes_nothing_back);
     tcase_add_test(tc,
