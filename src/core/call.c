@@ -255,8 +255,10 @@ void attach_done(struct locks *l, struct work *w, const struct op_result *r)
 {
     struct call *c = w->call;
     struct lock *lock = w->lock;
-    /* As with a grant: a lease of which less than half is left is not given out. */
-    bool stale = r->status == OP_OK && !asked_in_time(l, work_asked(w));
+    /* As with a grant: a lease of which less than half is left is not given out. Nor
+     * one that a cut to grace, sent later, has taken back by now. */
+    bool stale = r->status == OP_OK && (!asked_in_time(l, work_asked(w)) ||
+                                        (lock->cut_to_grace && w->id < lock->cut_op));
 
     if (lock->hold != NULL && (c == NULL || stale || r->status != OP_OK)) {
         cut_for_nobody(l, lock->hold, w, r);
@@ -265,7 +267,8 @@ void attach_done(struct locks *l, struct work *w, const struct op_result *r)
         work_free(l, w); /* the client has left: the lease it was given ends it */
         return;
     }
-    if (r->status == OP_UNKNOWN || r->status == OP_LATE || stale) {
+    if (r->status == OP_UNKNOWN || r->status == OP_LATE || r->status == OP_ELSEWHERE ||
+        stale) {
         work_free(l, w);
         call_send(l, c);
         return;

@@ -116,10 +116,10 @@ void hold_confirm(struct locks *l, struct hold *h, struct asked asked)
 {
     uint64_t until = hold_vouch_until(asked.at, asked.lease_ms);
 
-    if (asked.op >= h->cut_op) {
-        h->cut_op = 0; /* it has run, and this confirms what came of it */
-    } else if (until > h->cut_until) {
-        until = h->cut_until;
+    if (asked.op >= h->lock->cut_op) {
+        h->lock->cut_op = 0; /* it has run, and this confirms what came of it */
+    } else if (until > h->lock->cut_until) {
+        until = h->lock->cut_until;
     }
     if (asked.at > h->confirmed) {
         h->confirmed = asked.at;
@@ -134,18 +134,19 @@ void hold_confirm(struct locks *l, struct hold *h, struct asked asked)
 void hold_cut(struct locks *l, struct hold *h, struct asked asked)
 {
     list_del(&h->in_due); /* a renewal must not overtake it */
-    h->cut_op = asked.op;
-    h->cut_until = hold_vouch_until(asked.at, asked.lease_ms);
-    if (h->cut_until < h->until) {
-        h->until = h->cut_until;
+    h->lock->cut_op = asked.op;
+    h->lock->cut_to_grace = false;
+    h->lock->cut_until = hold_vouch_until(asked.at, asked.lease_ms);
+    if (h->lock->cut_until < h->until) {
+        h->until = h->lock->cut_until;
         hold_schedule(l, h);
     }
 }
 
 void hold_cut_failed(struct locks *l, struct hold *h, uint64_t op_id)
 {
-    if (h->cut_op == op_id) {
-        h->cut_op = 0;
+    if (h->lock->cut_op == op_id) {
+        h->lock->cut_op = 0;
         renew_want(l, h);
         hold_schedule(l, h);
     }

@@ -9,11 +9,12 @@
  *   latchd:fence:{N}         string "<last token> <who>": who got the last token:
  *                            `a<request>`, or `f<instance><hash field>`, where the
  *                            instance (16 bytes) is the one that granted it
- *   latchd:entries:{N}       hash: entry id -> keeper instance (16 bytes), microsecond
- *                            it was made (16 digits), owner
+ *   latchd:entries:{N}       hash: entry id -> keeper instance (16 bytes), Redis time
+ *                            when it took over (16 digits, us), owner
  *   latchd:keeper:{N}:<field>
  *                            string: instance that keeps an anonymous or ID hold that
- *                            another one took. Missing: the taker keeps it, which for
+ *                            another one took, Redis time when it took over (16
+ *                            digits, us). Missing: the taker keeps it, which for
  *                            an ID hold is the instance in the fence key (neither
  *                            fits: nobody may act of its own accord)
  *   latchd:ended:{N}:<what>  string "<count left> <token>", for ENDED_MS: this was
@@ -83,7 +84,9 @@ enum op_kind {
      * was granted before is found again. `reenter_only`: if it is free, leave it. An ID
      * or ID entry that is there but was kept by another instance is attached: the
      * keeper becomes this instance (result: `attached`).
-     * -> OK token count attached, BUSY ttl, OVER (an ended mark exists), WRONGTYPE */
+     * Nothing happens if that one took over after this op was sent: ELSEWHERE.
+     * -> OK token count attached, BUSY ttl, OVER (an ended mark exists), ELSEWHERE,
+     *    WRONGTYPE */
     OP_ACQUIRE,
     /* Remove `target`: a hold, or one entry of a named owner. When that was the last
      * entry and `next` is set, the lock moves to that claim under a new token (never
@@ -101,7 +104,8 @@ enum op_kind {
     OP_RENEW,
     /* A client comes back to `target`: make this instance its keeper, and give it
      * `lease_ms` (`exact`: just that much, unless other entries share the hold).
-     * -> OK owner entry token ttl, NOTHELD, WRONGTYPE */
+     * ELSEWHERE: another instance took over after this op was sent; nothing happened.
+     * -> OK owner entry token ttl, NOTHELD, ELSEWHERE, WRONGTYPE */
     OP_ATTACH,
     /* Look, change nothing. -> OK fields[] ttl token who */
     OP_INSPECT,

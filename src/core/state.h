@@ -125,8 +125,6 @@ struct hold {
     uint64_t due;        /* next renewal or check */
     uint64_t fence_at;   /* when the fence key's TTL was last raised */
     uint64_t not_before; /* Redis refused: no renewal before this */
-    uint64_t cut_op;     /* an op in flight that may cut its lease; 0: none */
-    uint64_t cut_until;  /* what may be vouched for until that is settled */
     uint64_t exact_ms;   /* grace: the TTL to set, not only to raise; 0: none */
     struct work *renewal;
     size_t renewal_slot;
@@ -158,6 +156,9 @@ struct lock {
     uint64_t seen_op; /* the last op that found it held */
     bool ask;         /* the head is to ask */
     uint64_t stand_back_until;
+    bool cut_to_grace;  /* that op is no client's RENEW LEASE */
+    uint64_t cut_op;    /* the last op sent that may cut our hold's lease; 0: none */
+    uint64_t cut_until; /* what may be vouched for until that is settled */
     uint64_t moves;
     uint64_t row_since;  /* first hand-over since the last true release */
     uint64_t checked_at; /* when somebody else was last looked for */

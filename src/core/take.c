@@ -107,6 +107,14 @@ static void taken(struct locks *l, struct lock *lock, struct want *want,
             waiter_end_error(l, w, LOCK_NOTHELD, TEXT_OVER, false);
         }
         break;
+    case OP_ELSEWHERE:
+        if (w != NULL && w->session == NULL) {
+            w->doubt = false; /* its client has gone on through another daemon */
+            waiter_remove(l, w);
+        } else if (w != NULL) {
+            take_again(l, w); /* a newer op will do */
+        }
+        break;
     case OP_LATE:
     case OP_UNKNOWN:
         if (w == NULL) {

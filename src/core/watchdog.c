@@ -17,8 +17,8 @@ static uint64_t asked_lease(const struct locks *l, const struct hold *h)
 
 void renew_want(struct locks *l, struct hold *h)
 {
-    bool cut =
-        h->cut_op != 0; /* by a RENEW LEASE in flight, that is not to be undone */
+    /* By a RENEW LEASE in flight, that is not to be undone. */
+    bool cut = h->lock->cut_op != 0 && !h->lock->cut_to_grace;
 
     if (h->renewal == NULL && !cut && list_empty(&h->in_due) &&
         asked_lease(l, h) != 0) {
@@ -93,6 +93,7 @@ static void send_batch(struct locks *l)
         }
         if (h->exact_ms != 0) {
             hold_cut(l, h, (struct asked){ w->id, w->sent, lease_ms });
+            h->lock->cut_to_grace = true;
         }
         fill_item(l, &items[count], h, lease_ms);
         h->renewal = w;

@@ -191,7 +191,7 @@ void redis_link_set_timeout(struct redis_link *l, uint64_t timeout_ms)
 }
 
 struct buf *redis_link_call(struct redis_link *l, const struct op *op,
-                            uint64_t *ret_deadline_us)
+                            struct op_times *ret)
 {
     bool ready = l->stage == LINK_READY;
     struct redis_call *call;
@@ -203,8 +203,9 @@ struct buf *redis_link_call(struct redis_link *l, const struct op *op,
     if (!ready) {
         return NULL;
     }
-    call->deadline_us = redis_clock_at(&l->clock, call->sent_us) + l->timeout_ms * 1000;
-    *ret_deadline_us = call->deadline_us;
+    ret->asked_us = redis_clock_at(&l->clock, call->sent_us);
+    ret->deadline_us = ret->asked_us + l->timeout_ms * 1000;
+    call->deadline_us = ret->deadline_us;
     return redis_conn_out(l->conn);
 }
 

@@ -13,6 +13,7 @@
 #include "store/call_fifo.h"
 #include "store/redis_clock.h"
 #include "store/redis_conn.h"
+#include "store/script_call.h"
 
 struct redis_link;
 
@@ -40,7 +41,7 @@ void redis_link_set_timeout(struct redis_link *l, uint64_t timeout_ms);
 /* Records an op as sent and returns where to write its command; NULL: there is no link,
  * the op will be unknown when there is one. */
 struct buf *redis_link_call(struct redis_link *l, const struct op *op,
-                            uint64_t *ret_deadline_us);
+                            struct op_times *ret);
 /* All that was written leaves in one write. */
 void redis_link_flush(struct redis_link *l);
 

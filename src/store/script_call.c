@@ -59,12 +59,12 @@ static struct span claim_word(const struct claim *c)
 }
 
 static void call_acquire(struct buf *out, const struct op *op, const char *instance,
-                         uint64_t deadline_us)
+                         struct op_times times)
 {
     const struct claim *c = &op->claim;
     bool named = c->kind == OWNER_NAMED;
 
-    begin(out, LUA_ACQUIRE, c->kind == OWNER_ANONYMOUS ? 2 : 4, named ? 9 : 8);
+    begin(out, LUA_ACQUIRE, c->kind == OWNER_ANONYMOUS ? 2 : 4, named ? 10 : 9);
     command_word(out, op->name);
     command_key(out, FENCE, op->name, SPAN_NONE);
     if (named) {
@@ -74,7 +74,7 @@ static void call_acquire(struct buf *out, const struct op *op, const char *insta
         add_key_of(out, KEEPER, op->name, c->field);
         add_key_of(out, ENDED, op->name, c->field);
     }
-    command_uint(out, deadline_us);
+    command_uint(out, times.deadline_us);
     command_word(out, span_str(KIND_LETTERS[c->kind]));
     command_uint(out, c->lease_ms);
     command_uint(out, helper_ttl(c->lease_ms));
@@ -82,6 +82,7 @@ static void call_acquire(struct buf *out, const struct op *op, const char *insta
     command_word(out, claim_word(c));
     command_uint(out, op->reenter_only ? 1 : 0);
     command_word(out, span_str(instance));
+    command_uint(out, times.asked_us);
     if (named) {
         command_word(out, c->entry);
     }
@@ -110,15 +111,15 @@ static void add_release_flags(struct buf *out, const struct op *op)
 }
 
 static void call_release(struct buf *out, const struct op *op, const char *instance,
-                         uint64_t deadline_us)
+                         struct op_times times)
 {
     const struct claim *next = &op->claim;
 
-    begin(out, LUA_RELEASE, 3, op->has_next ? 17 : 11);
+    begin(out, LUA_RELEASE, 3, op->has_next ? 18 : 11);
     command_word(out, op->name);
     command_key(out, FENCE, op->name, SPAN_NONE);
     command_key(out, ENTRIES, op->name, SPAN_NONE);
-    command_uint(out, deadline_us);
+    command_uint(out, times.deadline_us);
     add_target(out, &op->target);
     add_release_flags(out, op);
     command_word(out, span_str(instance));
@@ -133,6 +134,7 @@ static void call_release(struct buf *out, const struct op *op, const char *insta
         command_uint(out, next->lease_ms);
         command_uint(out, helper_ttl(next->lease_ms));
         command_uint(out, op->seen_token);
+        command_uint(out, times.asked_us);
     }
 }
 
@@ -153,7 +155,7 @@ static void add_renew_item(struct buf *out, const struct renew_item *item)
 }
 
 static void call_renew(struct buf *out, const struct op *op, const char *instance,
-                       uint64_t deadline_us)
+                       struct op_times times)
 {
     assert(op->item_count <= OP_RENEW_MAX);
     begin(out, LUA_RENEW, 2 * op->item_count, 3 + 5 * op->item_count);
@@ -167,7 +169,7 @@ static void call_renew(struct buf *out, const struct op *op, const char *instanc
             add_key_of(out, KEEPER, item->name, item->field);
         }
     }
-    command_uint(out, deadline_us);
+    command_uint(out, times.deadline_us);
     command_word(out, span_str(instance));
     command_uint(out, OP_FENCE_TTL_MS);
     for (size_t i = 0; i < op->item_count; i++) {
@@ -176,19 +178,20 @@ static void call_renew(struct buf *out, const struct op *op, const char *instanc
 }
 
 static void call_attach(struct buf *out, const struct op *op, const char *instance,
-                        uint64_t deadline_us)
+                        struct op_times times)
 {
-    begin(out, LUA_ATTACH, 3, 10);
+    begin(out, LUA_ATTACH, 3, 11);
     command_word(out, op->name);
     command_key(out, FENCE, op->name, SPAN_NONE);
     command_key(out, ENTRIES, op->name, SPAN_NONE);
-    command_uint(out, deadline_us);
+    command_uint(out, times.deadline_us);
     add_target(out, &op->target);
     command_word(out, span_str(instance));
     command_key(out, KEEPER, op->name, SPAN(":"));
     command_uint(out, op->lease_ms);
     command_uint(out, helper_ttl(op->lease_ms));
     command_uint(out, op->exact ? 1 : 0);
+    command_uint(out, times.asked_us);
 }
 
 static void call_inspect(struct buf *out, const struct op *op)
@@ -200,20 +203,20 @@ static void call_inspect(struct buf *out, const struct op *op)
 }
 
 void script_call(struct buf *out, const struct op *op, const char *instance,
-                 uint64_t deadline_us)
+                 struct op_times times)
 {
     switch (op->kind) {
     case OP_ACQUIRE:
-        call_acquire(out, op, instance, deadline_us);
+        call_acquire(out, op, instance, times);
         break;
     case OP_RELEASE:
-        call_release(out, op, instance, deadline_us);
+        call_release(out, op, instance, times);
         break;
     case OP_RENEW:
-        call_renew(out, op, instance, deadline_us);
+        call_renew(out, op, instance, times);
         break;
     case OP_ATTACH:
-        call_attach(out, op, instance, deadline_us);
+        call_attach(out, op, instance, times);
         break;
     case OP_INSPECT:
         call_inspect(out, op);

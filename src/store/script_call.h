@@ -15,9 +15,14 @@
 
 enum { SCRIPT_FIELDS_MAX = 1000 /* owners that OP_INSPECT tells at most */ };
 
-/* `deadline_us`: Redis time after which the script does nothing. */
+/* Redis time, as far as we know it. */
+struct op_times {
+    uint64_t asked_us;    /* when the op is sent */
+    uint64_t deadline_us; /* after this the script does nothing */
+};
+
 void script_call(struct buf *out, const struct op *op, const char *instance,
-                 uint64_t deadline_us);
+                 struct op_times times);
 
 struct script_result {
     struct op_result result;

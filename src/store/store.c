@@ -175,16 +175,16 @@ void store_set_timeout(struct store *s, uint64_t timeout_ms)
 
 void store_submit(struct store *s, const struct op *op)
 {
-    uint64_t deadline_us;
+    struct op_times times;
     struct buf *out;
 
     if (s->closed) {
         return;
     }
     s->calls++;
-    out = redis_link_call(s->link, op, &deadline_us);
+    out = redis_link_call(s->link, op, &times);
     if (out != NULL) {
-        script_call(out, op, s->instance, deadline_us);
+        script_call(out, op, s->instance, times);
     }
 }
 

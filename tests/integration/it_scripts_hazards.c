@@ -208,6 +208,37 @@ START_TEST(H4_an_id_granted_anew_is_not_the_old_holders)
 }
 END_TEST
 
+/* Daemon A's ops are on their way while the client goes to B: whatever of A arrives
+ * then does not take the hold over. */
+static void check_long_on_its_way(struct claim claim, struct op attach)
+{
+    struct op ask = op_acquire("n", claim);
+    struct op_times old = { redis_time_us() - 1000, redis_time_us() + 3000000 };
+
+    ck_assert_int_eq(run_as(INSTANCE_B, &ask)->status, OP_OK); /* fresh, through B */
+    ck_assert_int_eq(run_times(INSTANCE_A, &ask, old)->status, OP_ELSEWHERE);
+    ck_assert_int_eq(run_times(INSTANCE_A, &attach, old)->status, OP_ELSEWHERE);
+    ck_assert_int_eq(run_as(INSTANCE_A, &attach)->status, OP_OK);
+    old.asked_us = redis_time_us();
+    ck_assert_int_eq(run_as(INSTANCE_B, &attach)->status, OP_OK); /* and back */
+    ck_assert_int_eq(run_times(INSTANCE_A, &attach, old)->status, OP_ELSEWHERE);
+    ck_assert_int_eq(run_times(INSTANCE_A, &ask, old)->status, OP_ELSEWHERE);
+    ck_assert_int_eq(run_times(INSTANCE_B, &attach, old)->status, OP_OK);
+}
+
+START_TEST(H4_what_was_long_on_its_way_takes_no_id_hold_over)
+{
+    check_long_on_its_way(claim_id(ID_1), op_attach("n", TARGET_FIELD, ID_1, NULL));
+}
+END_TEST
+
+START_TEST(H4_what_was_long_on_its_way_takes_no_entry_over)
+{
+    check_long_on_its_way(claim_named("o", "id:x1"),
+                          op_attach("n", TARGET_ENTRY, "o", "id:x1"));
+}
+END_TEST
+
 START_TEST(H5_an_unlock_sent_twice_takes_one_entry)
 {
     struct op leave = op_release("n", TARGET_ID, "latchd:id:x1", "id:x1");
@@ -325,6 +356,8 @@ Suite *test_suite(void)
         tc, H4_an_undo_of_what_never_ran_does_not_undo_the_same_request_elsewhere);
     tcase_add_test(tc, H4_an_attached_hold_is_not_the_takers_any_more);
     tcase_add_test(tc, H4_an_id_granted_anew_is_not_the_old_holders);
+    tcase_add_test(tc, H4_what_was_long_on_its_way_takes_no_id_hold_over);
+    tcase_add_test(tc, H4_what_was_long_on_its_way_takes_no_entry_over);
     tcase_add_test(tc, H5_an_unlock_sent_twice_takes_one_entry);
     tcase_add_test(tc, H5_force_frees_only_the_hold_that_it_names);
     tcase_add_test(tc, H6_ids_and_owners_have_name_spaces_of_their_own);

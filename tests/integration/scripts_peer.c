@@ -46,15 +46,15 @@ void peer_teardown(void)
     redis = NULL;
 }
 
-const struct op_result *run_until(const char *instance, const struct op *op,
-                                  uint64_t deadline_us)
+const struct op_result *run_times(const char *instance, const struct op *op,
+                                  struct op_times times)
 {
     redisContext *side = redis_side(peer_redis());
     struct buf out = { 0 };
     void *reply = NULL;
 
     forget_last();
-    script_call(&out, op, instance, deadline_us);
+    script_call(&out, op, instance, times);
     ck_assert_int_eq(redisAppendFormattedCommand(side, buf_ptr(&out), buf_len(&out)),
                      REDIS_OK);
     buf_reset(&out);
@@ -62,6 +62,12 @@ const struct op_result *run_until(const char *instance, const struct op *op,
     last_reply = reply;
     script_reply(reply, op->kind, op->item_count, &last);
     return &last.result;
+}
+
+const struct op_result *run_until(const char *instance, const struct op *op,
+                                  uint64_t deadline_us)
+{
+    return run_times(instance, op, (struct op_times){ deadline_us, deadline_us });
 }
 
 const struct op_result *run_as(const char *instance, const struct op *op)

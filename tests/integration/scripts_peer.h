@@ -23,7 +23,9 @@ void peer_teardown(void);
 
 /* Runs an op as that daemon; the result is valid until the next call. */
 const struct op_result *run_as(const char *instance, const struct op *op);
-/* The same with a deadline of its own, in Redis's microseconds. */
+/* The same as if asked then, or with a deadline of its own; Redis's microseconds. */
+const struct op_result *run_times(const char *instance, const struct op *op,
+                                  struct op_times times);
 const struct op_result *run_until(const char *instance, const struct op *op,
                                   uint64_t deadline_us);
 uint64_t redis_time_us(void);

@@ -79,7 +79,8 @@ void link_submit(struct sim *s, struct sim_daemon *d, const struct op *op)
     copy_op(f, op);
     f->sent_ms = s->now;
     f->sent = ++s->happened;
-    f->deadline = sim_redis_now(s)->now_ms + d->config.redis_timeout_ms;
+    f->times.asked = sim_redis_now(s)->now_ms;
+    f->times.deadline = f->times.asked + d->config.redis_timeout_ms;
     f->event.daemon = d->index;
     f->event.flight = f;
     f->event.kind = EVENT_ARRIVE;
@@ -112,7 +113,7 @@ void link_arrive(struct sim *s, struct flight *f)
         f->reply.result.status = OP_ERROR;
         f->reply.result.text = SPAN("OOM command not allowed");
     } else {
-        sim_redis_run(sim_redis_now(s), f->instance, &f->op, f->deadline, &f->reply);
+        sim_redis_run(sim_redis_now(s), f->instance, &f->op, f->times, &f->reply);
     }
     f->ran = ++s->happened;
     if (s->traced) {

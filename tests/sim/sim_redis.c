@@ -163,7 +163,13 @@ void redis_add_entry(struct sim_redis *r, struct redis_name *n, struct span id,
     e = &n->entries[n->entry_count++];
     e->id = rtext_of(id);
     e->owner = rtext_of(owner);
+    redis_keep_entry(r, e, keeper);
+}
+
+void redis_keep_entry(struct sim_redis *r, struct redis_entry *e, const char *keeper)
+{
     memcpy(e->keeper, keeper, sizeof(e->keeper));
+    e->since = r->now_ms;
     e->made = ++r->made;
 }
 
@@ -182,8 +188,8 @@ struct redis_keeper *redis_keeper(struct redis_name *n, const struct rtext *fiel
     return NULL;
 }
 
-void redis_set_keeper(struct redis_name *n, const struct rtext *field,
-                      const char *instance, uint64_t expires)
+void redis_set_keeper(struct sim_redis *r, struct redis_name *n,
+                      const struct rtext *field, const char *instance)
 {
     struct redis_keeper *k = redis_keeper(n, field);
 
@@ -193,7 +199,20 @@ void redis_set_keeper(struct redis_name *n, const struct rtext *field,
         k->field = *field;
     }
     memcpy(k->instance, instance, sizeof(k->instance));
-    k->expires = expires;
+    k->since = r->now_ms;
+    k->expires = n->expires;
+}
+
+void redis_prolong_keeper(struct sim_redis *r, struct redis_name *n,
+                          const struct rtext *field, const char *instance)
+{
+    struct redis_keeper *k = redis_keeper(n, field);
+
+    if (k == NULL) {
+        redis_set_keeper(r, n, field, instance);
+    } else {
+        k->expires = n->expires;
+    }
 }
 
 struct redis_mark *redis_mark(struct redis_name *n, struct span key)

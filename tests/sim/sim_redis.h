@@ -36,13 +36,15 @@ struct redis_entry {
     struct rtext id;
     struct rtext owner;
     char keeper[OP_INSTANCE_LEN + 1];
-    uint64_t made; /* grows with each entry made */
+    uint64_t since; /* when the keeper took over, ms */
+    uint64_t made;  /* grows with each entry made or taken over */
 };
 
 /* latchd:keeper:{N}:<field> */
 struct redis_keeper {
     struct rtext field;
     char instance[OP_INSTANCE_LEN + 1];
+    uint64_t since; /* ms */
     uint64_t expires;
 };
 
@@ -108,9 +110,14 @@ struct redis_reply {
 void sim_redis_init(struct sim_redis *r);
 void sim_redis_fini(struct sim_redis *r);
 
-/* Runs the op's script now, for the daemon `instance`; `deadline` in Redis time. */
+struct redis_times {
+    uint64_t asked;    /* when the op was sent */
+    uint64_t deadline; /* after this it does nothing */
+};
+
+/* Runs the op's script now, for the daemon `instance`; times in Redis's ms. */
 void sim_redis_run(struct sim_redis *r, const char *instance, const struct op *op,
-                   uint64_t deadline, struct redis_reply *ret);
+                   struct redis_times times, struct redis_reply *ret);
 
 /* The name, made on first use; expired keys are gone when this returns. */
 struct redis_name *sim_redis_name(struct sim_redis *r, struct span name);
@@ -147,8 +154,11 @@ void redis_drop_subscriber(struct sim_redis *r, size_t daemon);
 void redis_add_entry(struct sim_redis *r, struct redis_name *n, struct span id,
                      struct span owner, const char *keeper);
 void redis_del_entry(struct redis_name *n, struct redis_entry *e);
-void redis_set_keeper(struct redis_name *n, const struct rtext *field,
-                      const char *instance, uint64_t expires);
+void redis_set_keeper(struct sim_redis *r, struct redis_name *n,
+                      const struct rtext *field, const char *instance);
+void redis_prolong_keeper(struct sim_redis *r, struct redis_name *n,
+                          const struct rtext *field, const char *instance);
+void redis_keep_entry(struct sim_redis *r, struct redis_entry *e, const char *keeper);
 struct redis_keeper *redis_keeper(struct redis_name *n, const struct rtext *field);
 void redis_set_mark(struct redis_name *n, const struct rtext *key, int64_t left,
                     uint64_t token, uint64_t expires);

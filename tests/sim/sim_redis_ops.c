@@ -12,6 +12,7 @@ struct run {
     const struct op *op;
     struct redis_reply *reply;
     struct op_result *result;
+    struct redis_times times;
 };
 
 static uint64_t max64(uint64_t a, uint64_t b)
@@ -67,6 +68,42 @@ static uint64_t take(struct run *c, const struct claim *cl)
     return token;
 }
 
+/* Another instance took over after this op was sent: that one is where the client is.
+ */
+static bool superseded(const struct run *c, const char *keeper, uint64_t since)
+{
+    return memcmp(keeper, c->instance, OP_INSTANCE_LEN) != 0 &&
+           since > c->times.asked && since <= c->times.deadline;
+}
+
+static bool kept_since(const struct run *c, const struct rtext *field,
+                       const struct redis_entry *e)
+{
+    struct redis_keeper *k = redis_keeper(c->n, field);
+
+    if (e != NULL) {
+        return superseded(c, e->keeper, e->since);
+    }
+    if (k != NULL) {
+        return superseded(c, k->instance, k->since);
+    }
+    return find_fence_names(c->n, rtext_span(field)) &&
+           superseded(c, c->n->fence_who.s + 1, c->n->fence_token / 1000);
+}
+
+/* A claim that another instance has taken over since counts as not found. */
+static struct redis_hash_field *find_own(const struct run *c, bool *ret_elsewhere)
+{
+    const struct claim *cl = &c->op->claim;
+    struct redis_hash_field *f = find_claim(c->n, cl);
+
+    *ret_elsewhere =
+        f != NULL && cl->kind != OWNER_ANONYMOUS &&
+        kept_since(c, &f->owner,
+                   cl->kind == OWNER_NAMED ? redis_entry(c->n, cl->entry) : NULL);
+    return *ret_elsewhere ? NULL : f;
+}
+
 /* The claim has that hold already: its whole lease again, and this instance keeps it.
  */
 static void attach_claim(struct run *c, struct redis_hash_field *f)
@@ -77,11 +114,11 @@ static void attach_claim(struct run *c, struct redis_hash_field *f)
 
     raise_ttl(c, cl->lease_ms);
     if (cl->kind == OWNER_ID) {
-        redis_set_keeper(n, &f->owner, c->instance, n->expires);
+        redis_set_keeper(c->r, n, &f->owner, c->instance);
         c->result->attached = true;
     } else if (cl->kind == OWNER_NAMED) {
         c->result->attached = memcmp(e->keeper, c->instance, OP_INSTANCE_LEN) != 0;
-        memcpy(e->keeper, c->instance, sizeof(e->keeper));
+        redis_keep_entry(c->r, e, c->instance);
     }
     if (cl->kind != OWNER_ANONYMOUS && !find_fence_names(n, cl->field)) {
         /* The fence key was lost: the hold goes on under a new token. */
@@ -97,8 +134,13 @@ static void attach_claim(struct run *c, struct redis_hash_field *f)
 static void run_acquire(struct run *c)
 {
     const struct claim *cl = &c->op->claim;
-    struct redis_hash_field *f = find_claim(c->n, cl);
+    bool elsewhere;
+    struct redis_hash_field *f = find_own(c, &elsewhere);
 
+    if (elsewhere) {
+        c->result->status = OP_ELSEWHERE;
+        return;
+    }
     if (f == NULL && claim_is_over(c->n, cl)) {
         c->result->status = OP_OVER;
         return;
@@ -155,8 +197,8 @@ static bool keeps(struct run *c, const struct found *f)
 static void release_nothing(struct run *c)
 {
     struct redis_mark *m = find_mark(c->n, &c->op->target);
-    struct redis_hash_field *next =
-        c->op->has_next ? find_claim(c->n, &c->op->claim) : NULL;
+    bool elsewhere;
+    struct redis_hash_field *next = c->op->has_next ? find_own(c, &elsewhere) : NULL;
 
     if (next != NULL) {
         attach_claim(c, next);
@@ -287,7 +329,7 @@ static enum renew_result renew_one(struct run *c, const struct renew_item *item)
         raise_ttl(c, item->lease_ms);
     }
     if (item->kept && redis_keeper(n, &f->owner) != NULL) {
-        redis_set_keeper(n, &f->owner, c->instance, n->expires);
+        redis_prolong_keeper(c->r, n, &f->owner, c->instance);
     }
     if (item->fence && n->fence_token != 0) {
         n->fence_expires = max64(n->fence_expires, n->expires + OP_FENCE_TTL_MS);
@@ -314,17 +356,21 @@ static void run_attach(struct run *c)
         c->result->status = OP_NOTHELD;
         return;
     }
+    if (kept_since(c, &f.field->owner, f.entry)) {
+        c->result->status = OP_ELSEWHERE;
+        return;
+    }
     if (c->op->exact && f.field->count == 1 && n->entry_count <= 1) {
         n->expires = c->r->now_ms + c->op->lease_ms;
     } else {
         raise_ttl(c, c->op->lease_ms);
     }
     if (f.entry != NULL) {
-        memcpy(f.entry->keeper, c->instance, sizeof(f.entry->keeper));
+        redis_keep_entry(c->r, f.entry, c->instance);
         c->reply->entry = f.entry->id;
         c->result->entry = rtext_span(&c->reply->entry);
     } else {
-        redis_set_keeper(n, &f.field->owner, c->instance, n->expires);
+        redis_set_keeper(c->r, n, &f.field->owner, c->instance);
     }
     c->reply->owner = f.field->owner;
     c->result->owner = rtext_span(&c->reply->owner);
@@ -352,13 +398,13 @@ static void run_inspect(struct run *c)
 }
 
 void sim_redis_run(struct sim_redis *r, const char *instance, const struct op *op,
-                   uint64_t deadline, struct redis_reply *ret)
+                   struct redis_times times, struct redis_reply *ret)
 {
     static void (*const RUN[])(struct run *) = {
         [OP_ACQUIRE] = run_acquire, [OP_RELEASE] = run_release, [OP_RENEW] = run_renew,
         [OP_ATTACH] = run_attach,   [OP_INSPECT] = run_inspect,
     };
-    struct run c = { r, NULL, instance, op, ret, &ret->result };
+    struct run c = { r, NULL, instance, op, ret, &ret->result, times };
 
     memset(&ret->result, 0, sizeof(ret->result));
     ret->result.id = op->id;
@@ -366,7 +412,7 @@ void sim_redis_run(struct sim_redis *r, const char *instance, const struct op *o
     r->us += r->us < 999 ? 1 : 0;
     r->acquires += op->kind == OP_ACQUIRE ? 1 : 0;
     r->releases += op->kind == OP_RELEASE ? 1 : 0;
-    if (r->now_ms > deadline) {
+    if (r->now_ms > times.deadline) {
         ret->result.status = OP_LATE;
         return;
     }

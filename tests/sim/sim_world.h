@@ -65,9 +65,9 @@ struct flight {
     struct op op; /* points into `blob` */
     char *blob;
     uint64_t sent_ms;
-    uint64_t deadline; /* Redis time */
-    uint64_t sent;     /* as a count of `happened` */
-    uint64_t ran;      /* the same; 0: not yet */
+    struct redis_times times;
+    uint64_t sent; /* as a count of `happened` */
+    uint64_t ran;  /* the same; 0: not yet */
     bool orphan;
     bool settling; /* UNKNOWN is on its way */
     struct redis_reply reply;

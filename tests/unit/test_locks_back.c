@@ -101,7 +101,7 @@ START_TEST(a_lease_that_is_being_cut_is_not_vouched_for_beyond_the_cut)
 }
 END_TEST
 
-START_TEST(who_comes_back_while_the_cut_to_grace_is_in_flight_is_renewed_at_once)
+START_TEST(who_comes_back_while_the_cut_to_grace_is_in_flight_asks_again)
 {
     struct lock_req req = { .id = ID_A, .has = LOCK_HAS_GRACE, .grace_ms = 2000 };
     struct hold_req renew = { .name = SPAN("job"), .id = ID_A, .from = { 2, 1 } };
@@ -117,12 +117,14 @@ START_TEST(who_comes_back_while_the_cut_to_grace_is_in_flight_is_renewed_at_once
     engine_take_op(&e, OP_RENEW, &op);
     ck_assert(op.items[0].exact);
     engine_answer(&e, &attach, ATTACHED);
-    (void)engine_hears(&e, 2, REPLY_INT);
+    engine_hears_nothing(&e); /* the cut that was sent behind it has taken it back */
     engine_answer(
         &e, &op, (struct op_result){ .status = OP_OK, .items = FINE, .item_count = 1 });
-    engine_take_op(&e, OP_RENEW, &op);
-    ck_assert(!op.items[0].exact);
-    ck_assert_uint_eq(op.items[0].lease_ms, 30000);
+    engine_take_op(&e, OP_ATTACH, &attach);
+    engine_answer(&e, &attach, ATTACHED);
+    (void)engine_hears(&e, 2, REPLY_INT);
+    engine_pass(&e, 9000);
+    ck_assert_str_eq(e.notices, "granted:job");
 }
 END_TEST
 
@@ -205,6 +207,35 @@ START_TEST(an_undelivered_grant_with_an_id_is_kept_and_found_again)
 }
 END_TEST
 
+START_TEST(h4_an_attach_that_another_daemon_overtook_is_asked_anew_for_who_is_there)
+{
+    struct hold_req renew = { .name = SPAN("job"), .token = 100, .from = { 2, 1 } };
+
+    locks_renew(e.locks, &renew);
+    engine_collect(&e);
+    engine_take_op(&e, OP_ATTACH, &op);
+    engine_answer(&e, &op, (struct op_result){ .status = OP_ELSEWHERE });
+    engine_hears_nothing(&e);
+    engine_take_op(&e, OP_ATTACH, &op);
+    locks_conn_closed(e.locks, 2);
+    engine_answer(&e, &op, (struct op_result){ .status = OP_ELSEWHERE });
+    engine_no_op(&e);
+}
+END_TEST
+
+START_TEST(h4_a_kept_place_whose_request_went_on_elsewhere_undoes_nothing)
+{
+    struct lock_req req = { .id = ID_A };
+
+    engine_lock(&e, 1, "job", req);
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    locks_conn_closed(e.locks, 1);
+    engine_answer(&e, &op, (struct op_result){ .status = OP_ELSEWHERE });
+    engine_pass(&e, 10000);
+    engine_no_op(&e);
+}
+END_TEST
+
 START_TEST(a_kept_grant_that_nobody_fetches_goes_back)
 {
     uint64_t grant = take(1, "job", (struct lock_req){ .id = ID_A }, 100);
@@ -239,13 +270,15 @@ Suite *test_suite(void)
     tcase_add_test(tc, grace_0_frees_when_the_connection_closes);
     tcase_add_test(tc, without_grace_the_rest_of_the_lease_runs_out_unrenewed);
     tcase_add_test(tc, a_lease_that_is_being_cut_is_not_vouched_for_beyond_the_cut);
-    tcase_add_test(
-        tc, who_comes_back_while_the_cut_to_grace_is_in_flight_is_renewed_at_once);
+    tcase_add_test(tc, who_comes_back_while_the_cut_to_grace_is_in_flight_asks_again);
     tcase_add_test(tc,
                    coming_back_in_grace_with_and_then_without_a_lease_ends_the_grace);
     tcase_add_test(tc, a_renewal_of_which_little_is_left_is_asked_for_again);
     tcase_add_test(tc, an_undelivered_grant_is_taken_back);
     tcase_add_test(tc, an_undelivered_grant_with_an_id_is_kept_and_found_again);
+    tcase_add_test(
+        tc, h4_an_attach_that_another_daemon_overtook_is_asked_anew_for_who_is_there);
+    tcase_add_test(tc, h4_a_kept_place_whose_request_went_on_elsewhere_undoes_nothing);
     tcase_add_test(tc, a_kept_grant_that_nobody_fetches_goes_back);
     tcase_add_test(tc, a_hold_in_its_grace_is_looked_at_too_but_not_prolonged);
     suite_add_tcase(s, tc);

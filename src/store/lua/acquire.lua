@@ -4,14 +4,14 @@
 --       3 ID: keeper key of the field; named: the entries hash
 -- ARGV  1 deadline, us   2 kind: a, i, n   3 lease, ms   4 TTL of helper keys, ms
 --       5 highest token seen   6 a: request, else the field   7 '1': only re-enter
---       8 instance   9 entry id (named)
+--       8 instance   9 when it was asked, us   10 entry id (named)
 -- Gives LATE | the token of a new hold | OK token count attached | BUSY pttl | OVER
---       | WRONGTYPE
+--       | ELSEWHERE | WRONGTYPE
 
 --@include part_time.lua
 local lock, fence_key, entries_key, claim_keeper = KEYS[1], KEYS[2], KEYS[3], KEYS[3]
 local kind, lease, helper_ttl, seen = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local claim, instance, claim_entry = ARGV[6], ARGV[8], ARGV[9]
+local claim, instance, asked, claim_entry = ARGV[6], ARGV[8], ARGV[9], ARGV[10]
 local field
 
 -- Fails if the name is of another type, before anything is written.
@@ -32,6 +32,9 @@ if call('HEXISTS', lock, 'mode') == 1 then
 end
 
 --@include part_find.lua
+if elsewhere then
+    return 'ELSEWHERE'
+end
 if not own then
     if kind ~= 'a' and call('EXISTS', KEYS[4]) == 1 then
         return 'OVER'

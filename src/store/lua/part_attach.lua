@@ -3,12 +3,13 @@
 -- fence key was lost).
 local attached, token = 0, last
 if kind == 'i' then
-    call('SET', claim_keeper, instance, 'PX', helper_ttl)
+    call('SET', claim_keeper, instance .. string.format('%016.0f', now), 'PX', helper_ttl)
     attached = 1
 elseif kind == 'n' then
     local value = call('HGET', entries_key, claim_entry)
     if string.sub(value, 1, 16) ~= instance then
-        call('HSET', entries_key, claim_entry, instance .. string.sub(value, 17))
+        call('HSET', entries_key, claim_entry,
+            instance .. string.format('%016.0f', now) .. string.sub(value, 33))
         attached = 1
     end
     raise(entries_key, tonumber(helper_ttl))

@@ -8,6 +8,7 @@
 --       11 how long a mark stays, ms
 --       and who is next, if anybody: 12 kind   13 request or field   14 entry id
 --       15 lease, ms   16 TTL of helper keys, ms   17 highest token seen
+--       18 when it was asked, us
 -- Gives LATE | FREED | the token of next | OK count token moved freed attached
 --       | ENDED count token | NOTHELD | ELSEWHERE | WRONGTYPE
 -- Keeper keys and marks are composed here, as only here the field becomes known; they
@@ -18,7 +19,7 @@ local lock, fence_key, entries_key = KEYS[1], KEYS[2], KEYS[3]
 local what, t_field, t_entry, t_token = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local flags, instance, keeper_of, mark_of = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 local kind, claim, claim_entry = ARGV[12], ARGV[13], ARGV[14]
-local lease, helper_ttl, seen = ARGV[15], ARGV[16], ARGV[17]
+local lease, helper_ttl, seen, asked = ARGV[15], ARGV[16], ARGV[17], ARGV[18]
 local force = string.find(flags, 'f', 1, true)
 local claim_keeper = kind == 'i' and keeper_of .. claim
 
@@ -58,7 +59,9 @@ if string.find(flags, 'o', 1, true) then
         keeper = string.sub(value, 1, 16)
     else
         keeper = call('GET', keeper_of .. field)
-        if not keeper then
+        if keeper then
+            keeper = string.sub(keeper, 1, 16)
+        else
             keeper = id_hold and (fits and string.sub(who, 2, 17) or '') or instance
         end
     end

@@ -59,7 +59,7 @@ local function own_state(lock, keeper_key, field, count, flags, token)
     end
     if not string.find(flags, 'i', 1, true) then
         local keeper = call('GET', keeper_key)
-        return (keeper or instance) == instance and OK or ELSEWHERE
+        return string.sub(keeper or instance, 1, 16) == instance and OK or ELSEWHERE
     end
     local both = call('MGET', keeper_key, tagged('latchd:fence:', lock))
     local keeper = both[1]
@@ -70,7 +70,7 @@ local function own_state(lock, keeper_key, field, count, flags, token)
         end
         keeper = keeper or taker
     end
-    return (keeper or instance) == instance and OK or ELSEWHERE
+    return string.sub(keeper or instance, 1, 16) == instance and OK or ELSEWHERE
 end
 
 local function renew(lock, helper_key, flags, lease, field, token, entry)
@@ -98,7 +98,10 @@ local function renew(lock, helper_key, flags, lease, field, token, entry)
     if named then
         raise(helper_key, lease + outlive)
     elseif string.find(flags, 'k', 1, true) then
-        call('SET', helper_key, instance, 'PX', lease + outlive)
+        if call('PEXPIRE', helper_key, lease + outlive) == 0 then
+            local me = instance .. string.format('%016.0f', now)
+            call('SET', helper_key, me, 'PX', lease + outlive)
+        end
     end
     if string.find(flags, 'f', 1, true) then
         raise(tagged('latchd:fence:', lock), lease + outlive)

@@ -1,0 +1,8 @@
+-- Part: sets `elsewhere` if `keeper` (16 bytes instance, 16 digits: when it took over, us)
+-- is another instance that took over after this op was asked. A copy that was long on its
+-- way must not take a hold from where its client is by now. What lies beyond the deadline
+-- comes from a clock that was set back, and says nothing.
+if keeper and string.sub(keeper, 1, 16) ~= instance then
+    local since = tonumber(string.sub(keeper, 17, 32))
+    elsewhere = since ~= nil and since > tonumber(asked) and since <= tonumber(ARGV[1])
+end
