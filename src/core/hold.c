@@ -226,6 +226,11 @@ uint64_t hold_lease(const struct locks *l, const struct hold *h)
     return until > l->now ? until - l->now : 0;
 }
 
+bool hold_being_cut(const struct hold *h)
+{
+    return h->lock->cut_op != 0 && !h->lock->cut_to_grace;
+}
+
 /* One timer for all that can come next: a renewal, doubt, the end. */
 void hold_schedule(struct locks *l, struct hold *h)
 {
@@ -238,7 +243,7 @@ void hold_schedule(struct locks *l, struct hold *h)
             /* The lease is shorter than what is wanted now. */
             h->due = h->confirmed + (h->until - h->confirmed) / 2;
         }
-        if (h->renewal == NULL && h->cut_op == 0 && list_empty(&h->in_due) &&
+        if (h->renewal == NULL && !hold_being_cut(h) && list_empty(&h->in_due) &&
             h->due < at) {
             /* Early by a bit that differs, so that grants of one moment spread. */
             uint64_t early = h->token % (third / 5 + 1);

@@ -148,6 +148,8 @@ void hold_schedule(struct locks *l, struct hold *h);
 bool hold_certain(const struct locks *l, const struct hold *h);
 /* The lease that Redis should give it now; 0: it is left to run out. */
 uint64_t hold_lease(const struct locks *l, const struct hold *h);
+/* By a client's RENEW LEASE in flight, that no renewal is to undo. */
+bool hold_being_cut(const struct hold *h);
 /* Every entry's release is on the way. */
 bool hold_ending(const struct hold *h);
 /* When a lease that was asked for at `sent` is over for us. */

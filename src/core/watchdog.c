@@ -17,10 +17,7 @@ static uint64_t asked_lease(const struct locks *l, const struct hold *h)
 
 void renew_want(struct locks *l, struct hold *h)
 {
-    /* By a RENEW LEASE in flight, that is not to be undone. */
-    bool cut = h->lock->cut_op != 0 && !h->lock->cut_to_grace;
-
-    if (h->renewal == NULL && !cut && list_empty(&h->in_due) &&
+    if (h->renewal == NULL && !hold_being_cut(h) && list_empty(&h->in_due) &&
         asked_lease(l, h) != 0) {
         list_append(&l->due, &h->in_due);
     }
