@@ -41,7 +41,7 @@ def told(world, what, waits_ns):
 def they_take_turns(world):
     """With something to do between, so that it changes sides often."""
     contend(world, Goal("turns", world.entries, pause_us=8000),
-            ["plain"] * 5 + ["fenced"] * 3, [world.latchd, world.second] * 4, share=0.1)
+            ["plain"] * 5 + ["fenced"] * 3, [world.latchd, world.second] * 4, share=0.02)
 
 
 def the_greedy_leave_something_to_the_other_side(world):
