@@ -248,6 +248,7 @@ void check_external(struct sim *s, struct redis_name *n)
     struct sim_check *c = &s->check;
 
     s->happened++;
+    s->check.wiped = s->check.wiped || n == NULL;
     for (size_t i = 0; i < s->redis.name_count; i++) {
         if (n == NULL || n == &s->redis.names[i]) {
             c->external[i] = s->happened;
@@ -261,6 +262,11 @@ void check_external(struct sim *s, struct redis_name *n)
     for (size_t i = 0; i < s->clients.count; i++) {
         s->clients.conns[i].expect_held = false;
     }
+}
+
+bool check_muddled(const struct sim *s)
+{
+    return s->check.wiped && s->check.data_lost;
 }
 
 bool record_moved(struct sim *s, const struct record *r)

@@ -77,7 +77,8 @@ struct sim_check {
     struct last_token last[REDIS_NAMES_MAX];
     struct last_token last_of[REDIS_DAEMONS_MAX][REDIS_NAMES_MAX];
     uint64_t freed_ms[REDIS_NAMES_MAX]; /* free since, and it was published; 0: no */
-    bool data_lost;   /* or a clock set back: tokens of two daemons may go back */
+    bool data_lost; /* or a clock set back: tokens of two daemons may go back */
+    bool wiped;     /* data was lost: with a clock set back, one token is given twice */
     bool resurrected; /* old data came back: an old token may, too */
     uint64_t force_asked;
     struct {
@@ -124,6 +125,8 @@ void check_grant(struct sim *s, struct sim_conn *c, uint64_t token);
 struct belief *belief_get(struct sim *s, size_t daemon, const struct redis_name *n,
                           uint64_t token);
 /* The client may believe that it holds, going by all that it was told. */
+/* Data and time were lost: one token may have been given twice. */
+bool check_muddled(const struct sim *s);
 /* Another daemon is the keeper by now. */
 bool record_moved(struct sim *s, const struct record *r);
 bool record_believed(const struct sim *s, const struct record *r);

@@ -176,7 +176,8 @@ static void check_half(struct sim *s, const struct sim_conn *c, const struct rec
     }
 }
 
-static void fill_record(struct sim *s, const struct sim_conn *c, struct record *r)
+static void fill_record(struct sim *s, const struct sim_conn *c, struct record *r,
+                        const struct belief *b)
 {
     uint64_t lease = ask_lease(s, c);
     bool fresh = !r->held;
@@ -196,7 +197,7 @@ static void fill_record(struct sim *s, const struct sim_conn *c, struct record *
     }
     if (fresh && c->ask.owner.len > 0 && (c->ask.has & LOCK_HAS_LEASE) != 0) {
         /* An entry with a lease of its own ends alone, and silently. */
-        r->own_until = c->asked_ms + lease - lease / 100 - 50;
+        r->own_until = b->sent_ms + lease - lease / 100 - 50;
     }
 }
 
@@ -225,9 +226,9 @@ void check_grant(struct sim *s, struct sim_conn *c, uint64_t token)
         r->name = n;
         r->token = token;
     }
-    fill_record(s, c, r);
+    fill_record(s, c, r, b);
     check_order(s, c);
-    if (!r->over) {
+    if (!r->over && !check_muddled(s)) {
         check_alone(s, r, b->excused);
     }
 }
