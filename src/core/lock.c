@@ -228,8 +228,15 @@ void locks_message(struct locks *l, struct span name)
     }
     /* What ops that were sent before this have found, or will, counts no more. */
     lock->sub_op = l->next_op;
-    if (lock_head(lock) != NULL) {
-        lock_ask(l, lock);
-        locks_settle(l);
+    if (lock_head(lock) == NULL) {
+        return;
     }
+    /* Two daemons that yield in turn would only ever yield to each other, as they are
+     * faster than any library: so each leaves one chance of the other's to the rest. */
+    if (lock->courteous && l->now >= lock->stand_back_until) {
+        lock->courteous = false;
+        lock->stand_back_until = l->now + l->cfg.handoff_pause_ms;
+    }
+    lock_ask(l, lock);
+    locks_settle(l);
 }

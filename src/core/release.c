@@ -121,6 +121,7 @@ static void freed(struct locks *l, struct lock *lock, bool yielded)
     }
     if (yielded) {
         lock->stand_back_until = l->now + l->cfg.handoff_pause_ms;
+        lock->courteous = true;
     }
     lock_ask(l, lock);
 }

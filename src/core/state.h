@@ -156,6 +156,7 @@ struct lock {
     uint64_t seen_op; /* the last op that found it held */
     bool ask;         /* the head is to ask */
     uint64_t stand_back_until;
+    bool courteous;     /* it yielded: the next message is not rushed at, either */
     bool cut_to_grace;  /* that op is no client's RENEW LEASE */
     uint64_t cut_op;    /* the last op sent that may cut our hold's lease; 0: none */
     uint64_t cut_until; /* what may be vouched for until that is settled */

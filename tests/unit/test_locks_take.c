@@ -293,6 +293,35 @@ START_TEST(h23_after_a_second_of_hand_overs_the_lock_is_truly_released)
 }
 END_TEST
 
+START_TEST(h23_who_yielded_leaves_one_release_of_others_to_the_rest_as_well)
+{
+    engine_lock(&e, 1, "job", FOREVER);
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    engine_answer(&e, &op,
+                  (struct op_result){ .status = OP_OK, .token = 100, .count = 1 });
+    (void)engine_hears(&e, 1, REPLY_TOKEN);
+    engine_lock(&e, 2, "job", FOREVER);
+    engine_unlock(&e, 1, "job", (struct hold_req){ 0 });
+    engine_take_op(&e, OP_RELEASE, &op);
+    engine_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
+    engine_pass(&e, 2);
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    engine_answer(&e, &op, (struct op_result){ .status = OP_BUSY, .ttl_ms = 30000 });
+    for (int i = 0; i < 2; i++) {
+        engine_pass(&e, 10);
+        locks_message(e.locks, SPAN("job"));
+        engine_collect(&e);
+        if (i == 0) {
+            engine_no_op(&e); /* the first time it stands back */
+            engine_pass(&e, 2);
+        }
+        engine_take_op(&e, OP_ACQUIRE, &op);
+        engine_answer(&e, &op,
+                      (struct op_result){ .status = OP_BUSY, .ttl_ms = 30000 });
+    }
+}
+END_TEST
+
 START_TEST(a_name_that_nobody_wants_any_more_is_forgotten)
 {
     struct locks_stats stats;
@@ -335,6 +364,8 @@ Suite *test_suite(void)
         tc, a_late_grant_with_an_id_that_nobody_waits_for_any_more_is_given_back);
     tcase_add_test(tc, a_message_that_came_while_nobody_waited_makes_the_next_one_ask);
     tcase_add_test(tc, h23_after_a_second_of_hand_overs_the_lock_is_truly_released);
+    tcase_add_test(tc,
+                   h23_who_yielded_leaves_one_release_of_others_to_the_rest_as_well);
     tcase_add_test(tc, a_name_that_nobody_wants_any_more_is_forgotten);
     suite_add_tcase(s, tc);
     return s;
