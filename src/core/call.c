@@ -33,7 +33,8 @@ struct call *call_new(struct locks *l, enum call_kind kind, struct lock *lock,
     if (req->id.len != 0) {
         c->target.entry = span_put2(&at, entry_prefix, req->id);
     }
-    timer_set(l, &c->timer, TIMER_CALL, l->now + l->cfg.redis_timeout_ms);
+    c->deadline = l->now + l->cfg.redis_timeout_ms;
+    timer_set(l, &c->timer, TIMER_CALL, c->deadline);
     return c;
 }
 
@@ -76,8 +77,26 @@ void call_free(struct locks *l, struct call *c)
     free(c);
 }
 
+void call_again(struct locks *l, struct call *c, enum op_status status)
+{
+    bool pause = status == OP_LATE || status == OP_ELSEWHERE;
+
+    if (pause && l->now + RETRY_PAUSE_MS < c->deadline) {
+        c->retry = true;
+        timer_set(l, &c->timer, TIMER_CALL, l->now + RETRY_PAUSE_MS);
+    } else if (!pause) {
+        call_send(l, c);
+    }
+}
+
 void call_on_timer(struct locks *l, struct call *c)
 {
+    if (c->retry) {
+        c->retry = false;
+        timer_set(l, &c->timer, TIMER_CALL, c->deadline);
+        call_send(l, c);
+        return;
+    }
     say_error(l, c->ref, LOCK_BACKEND, l->up ? TEXT_NO_ANSWER : TEXT_NO_REDIS);
     call_free(l, c);
 }
@@ -270,7 +289,7 @@ void attach_done(struct locks *l, struct work *w, const struct op_result *r)
     if (r->status == OP_UNKNOWN || r->status == OP_LATE || r->status == OP_ELSEWHERE ||
         stale) {
         work_free(l, w);
-        call_send(l, c);
+        call_again(l, c, r->status);
         return;
     }
     if (r->status == OP_OK) {

@@ -47,6 +47,14 @@ void lock_touch(struct locks *l, struct lock *lock)
     }
 }
 
+void lock_pause(struct locks *l, struct lock *lock, uint64_t ms)
+{
+    if (lock->stand_back_until < l->now + ms) {
+        lock->stand_back_until = l->now + ms;
+    }
+    lock_touch(l, lock);
+}
+
 void lock_ask(struct locks *l, struct lock *lock)
 {
     lock->ask = true;
@@ -235,7 +243,7 @@ void locks_message(struct locks *l, struct span name)
      * faster than any library: so each leaves one chance of the other's to the rest. */
     if (lock->courteous && l->now >= lock->stand_back_until) {
         lock->courteous = false;
-        lock->stand_back_until = l->now + l->cfg.handoff_pause_ms;
+        lock_pause(l, lock, l->cfg.handoff_pause_ms);
     }
     lock_ask(l, lock);
     locks_settle(l);

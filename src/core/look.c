@@ -86,7 +86,7 @@ void inspect_done(struct locks *l, struct work *w, const struct op_result *r)
     }
     if (r->status == OP_UNKNOWN || r->status == OP_LATE) {
         work_free(l, w);
-        call_send(l, c);
+        call_again(l, c, r->status);
         return;
     }
     if (r->status == OP_OK) {

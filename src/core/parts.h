@@ -69,6 +69,8 @@ struct span lock_name(const struct lock *lock);
 struct waiter *lock_head(const struct lock *lock);
 /* Look at it before the engine returns. */
 void lock_touch(struct locks *l, struct lock *lock);
+/* Nothing is sent for it for so long. */
+void lock_pause(struct locks *l, struct lock *lock, uint64_t ms);
 /* The head is to ask, whatever it believed. */
 void lock_ask(struct locks *l, struct lock *lock);
 /* Somebody was just seen to hold it, by op `op_id`; `ttl_ms` < 0: not known. */
@@ -200,6 +202,8 @@ struct call *call_new(struct locks *l, enum call_kind kind, struct lock *lock,
 void call_aim(struct call *c, struct entry *e);
 void call_free(struct locks *l, struct call *c);
 void call_send(struct locks *l, struct call *c);
+/* The op has told nothing: once more, after a pause where haste would not help. */
+void call_again(struct locks *l, struct call *c, enum op_status status);
 void call_on_timer(struct locks *l, struct call *c);
 /* An asked-again LOCK whose grant must first be extended. */
 void call_regrant(struct locks *l, struct entry *e, const struct lock_req *req);

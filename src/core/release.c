@@ -120,7 +120,7 @@ static void freed(struct locks *l, struct lock *lock, bool yielded)
         return;
     }
     if (yielded) {
-        lock->stand_back_until = l->now + l->cfg.handoff_pause_ms;
+        lock_pause(l, lock, l->cfg.handoff_pause_ms);
         lock->courteous = true;
     }
     lock_ask(l, lock);
@@ -210,7 +210,7 @@ static void refused(struct locks *l, struct lock *lock, struct duty *d,
                     const struct op_result *r)
 {
     answer_error(l, d, LOCK_BACKEND, r->text);
-    lock->stand_back_until = l->now + ERROR_PAUSE_MS;
+    lock_pause(l, lock, ERROR_PAUSE_MS);
 }
 
 void release_done(struct locks *l, struct work *w, const struct op_result *r)
@@ -260,6 +260,9 @@ void release_done(struct locks *l, struct work *w, const struct op_result *r)
         break;
     case OP_ERROR:
         refused(l, lock, d, r);
+        break;
+    case OP_LATE:
+        lock_pause(l, lock, RETRY_PAUSE_MS);
         break;
     default:
         break; /* LATE, UNKNOWN: lock_step sends it again, with the same claim */

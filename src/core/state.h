@@ -30,6 +30,7 @@ enum {
     LOCKS_STALL_MS = 1000,  /* standing still for longer makes holds uncertain */
     PULSE_MS = 500,         /* how often stalls are looked for while there are holds */
     SUB_LINGER_MS = 1000,   /* a channel is kept for the next waiter for this long */
+    RETRY_PAUSE_MS = 10,    /* before an op that was late or overtaken is sent anew */
     ERROR_PAUSE_MS = 200,   /* before something that Redis refused is tried again */
     HANDOFF_WINDOW_MS = 10, /* others get a chance after this, if they listen */
     HANDOFF_ALWAYS_MS = 1000, /* and in any case after this */
@@ -195,7 +196,9 @@ struct call {
     struct lock *lock;
     struct session *session;
     struct call_ref ref;
-    struct timer timer;
+    struct timer timer; /* the end of its time, or its next try */
+    uint64_t deadline;
+    bool retry;
     struct duty *duty;    /* UNLOCK, FORCE */
     struct work *work;    /* RENEW, INFO, REGRANT */
     struct target target; /* into data[], or into `want` */

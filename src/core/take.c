@@ -70,7 +70,7 @@ static void busy(struct locks *l, struct lock *lock, struct waiter *w,
 static void failed(struct locks *l, struct lock *lock, struct waiter *w,
                    const struct want *want, const struct op_result *r)
 {
-    lock->stand_back_until = l->now + ERROR_PAUSE_MS;
+    lock_pause(l, lock, ERROR_PAUSE_MS);
     lock->ask = true;
     if (w == NULL) {
         duty_undo(l, lock, want);
@@ -88,6 +88,9 @@ static void failed(struct locks *l, struct lock *lock, struct waiter *w,
 static void taken(struct locks *l, struct lock *lock, struct want *want,
                   struct waiter *w, const struct op_result *r, struct asked asked)
 {
+    if (r->status == OP_LATE || r->status == OP_ELSEWHERE) {
+        lock_pause(l, lock, RETRY_PAUSE_MS);
+    }
     switch (r->status) {
     case OP_OK:
         take_granted(l, lock, want, w, r, asked);

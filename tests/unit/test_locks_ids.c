@@ -53,6 +53,7 @@ START_TEST(a_wait_that_ends_in_doubt_gives_back_what_it_may_have_got)
     engine_lock(&e, 1, "job", req);
     engine_gives(&e, OP_ACQUIRE, UNKNOWN);
     engine_gives(&e, OP_ACQUIRE, (struct op_result){ .status = OP_LATE });
+    engine_pass(&e, 10);
     engine_take_op(&e, OP_ACQUIRE, &op);
     engine_answer(&e, &op, (struct op_result){ .status = OP_ERROR });
     engine_close(&e, 1);
@@ -72,6 +73,7 @@ START_TEST(a_late_answer_does_not_take_the_doubt_about_an_earlier_one_away)
     engine_take_op(&e, OP_ACQUIRE, &op);
     engine_close(&e, 1);
     engine_answer(&e, &op, (struct op_result){ .status = OP_LATE });
+    engine_pass(&e, 10);
     engine_gives(&e, OP_RELEASE, NOTHELD);
     engine_is_empty(&e);
 }

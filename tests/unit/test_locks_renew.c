@@ -197,6 +197,7 @@ START_TEST(h5_what_may_free_a_second_one_is_not_repeated)
 {
     engine_force(&e, 3, "job", (struct hold_req){ .any = true });
     engine_gives(&e, OP_RELEASE, LATE); /* it did nothing: again */
+    engine_pass(&e, 10);
     engine_gives(&e, OP_RELEASE, UNKNOWN);
     ck_assert_int_eq(engine_hears(&e, 3, REPLY_ERROR).error, LOCK_BACKEND);
     engine_no_op(&e);
