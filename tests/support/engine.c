@@ -199,9 +199,16 @@ void engine_gives(struct engine *e, enum op_kind kind, struct op_result r)
 
 void engine_renews(struct engine *e, enum renew_result result)
 {
-    engine_gives(
-        e, OP_RENEW,
-        (struct op_result){ .status = OP_OK, .items = &result, .item_count = 1 });
+    enum renew_result items[OP_RENEW_MAX];
+
+    for (size_t i = 0; i < OP_RENEW_MAX; i++) {
+        items[i] = result;
+    }
+    ck_assert_uint_gt(e->op_count, 0);
+    engine_gives(e, OP_RENEW,
+                 (struct op_result){ .status = OP_OK,
+                                     .items = items,
+                                     .item_count = e->ops[0].op.item_count });
 }
 
 uint64_t engine_grant(struct engine *e, uint64_t conn, const char *name,

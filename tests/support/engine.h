@@ -67,7 +67,7 @@ void engine_no_op(struct engine *e);
 void engine_answer(struct engine *e, const struct seen_op *op, struct op_result r);
 /* The same in one: what the oldest op, of this kind, gave. */
 void engine_gives(struct engine *e, enum op_kind kind, struct op_result r);
-/* The oldest op renews one hold, with this result. */
+/* The oldest op renews; each of its holds gets this result. */
 void engine_renews(struct engine *e, enum renew_result result);
 /* A whole LOCK, granted by Redis; gives the grant's number. */
 uint64_t engine_grant(struct engine *e, uint64_t conn, const char *name,

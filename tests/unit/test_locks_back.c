@@ -29,30 +29,6 @@ static void teardown(void)
     engine_fini(&e);
 }
 
-static uint64_t take(uint64_t conn, const char *name, struct lock_req req,
-                     uint64_t token)
-{
-    engine_lock(&e, conn, name, req);
-    engine_take_op(&e, OP_ACQUIRE, &op);
-    engine_answer(&e, &op,
-                  (struct op_result){ .status = OP_OK, .token = token, .count = 1 });
-    return engine_hears(&e, conn, REPLY_TOKEN).grant;
-}
-
-static void answer_renewal(enum renew_result result)
-{
-    enum renew_result items[OP_RENEW_MAX];
-
-    engine_take_op(&e, OP_RENEW, &op);
-    for (size_t i = 0; i < op.op.item_count; i++) {
-        items[i] = result;
-    }
-    engine_answer(&e, &op,
-                  (struct op_result){ .status = OP_OK,
-                                      .items = items,
-                                      .item_count = op.op.item_count });
-}
-
 #define ATTACHED                                                                       \
     (struct op_result)                                                                 \
     {                                                                                  \
@@ -62,8 +38,8 @@ static void answer_renewal(enum renew_result result)
 
 START_TEST(grace_0_frees_when_the_connection_closes)
 {
-    (void)take(1, "job", (struct lock_req){ .has = LOCK_HAS_GRACE, .grace_ms = 0 },
-               100);
+    (void)engine_grant(&e, 1, "job",
+                       (struct lock_req){ .has = LOCK_HAS_GRACE, .grace_ms = 0 }, 100);
     locks_conn_closed(e.locks, 1);
     engine_collect(&e);
     engine_take_op(&e, OP_RELEASE, &op);
@@ -75,7 +51,7 @@ END_TEST
 
 START_TEST(without_grace_the_rest_of_the_lease_runs_out_unrenewed)
 {
-    (void)take(1, "job", FOREVER, 100);
+    (void)engine_grant(&e, 1, "job", FOREVER, 100);
     locks_conn_closed(e.locks, 1);
     engine_pass(&e, 29649);
     engine_no_op(&e);
@@ -91,7 +67,7 @@ START_TEST(a_lease_that_is_being_cut_is_not_vouched_for_beyond_the_cut)
         .name = SPAN("job"), .token = 100, .lease_ms = 1000, .from = { 2, 1 }
     };
 
-    (void)take(1, "job", FOREVER, 100);
+    (void)engine_grant(&e, 1, "job", FOREVER, 100);
     locks_renew(e.locks, &renew);
     engine_collect(&e);
     engine_pass(&e, 939);
@@ -108,7 +84,7 @@ START_TEST(who_comes_back_while_the_cut_to_grace_is_in_flight_asks_again)
     struct seen_op attach;
     static const enum renew_result FINE[] = { RENEW_OK };
 
-    (void)take(1, "job", req, 100);
+    (void)engine_grant(&e, 1, "job", req, 100);
     locks_renew(e.locks, &renew);
     engine_collect(&e);
     engine_take_op(&e, OP_ATTACH, &attach);
@@ -133,10 +109,10 @@ START_TEST(coming_back_in_grace_with_and_then_without_a_lease_ends_the_grace)
     struct lock_req req = { .id = ID_A, .has = LOCK_HAS_GRACE, .grace_ms = 2000 };
     struct hold_req renew = { .name = SPAN("job"), .id = ID_A, .from = { 2, 1 } };
 
-    (void)take(1, "job", req, 100);
+    (void)engine_grant(&e, 1, "job", req, 100);
     locks_conn_closed(e.locks, 1);
     engine_collect(&e);
-    answer_renewal(RENEW_OK);
+    engine_renews(&e, RENEW_OK);
     renew.lease_ms = 60000;
     for (int i = 0; i < 2; i++) {
         locks_renew(e.locks, &renew);
@@ -161,7 +137,7 @@ START_TEST(a_renewal_of_which_little_is_left_is_asked_for_again)
         .status = OP_OK, .token = 100, .ttl_ms = 1000, .owner = SPAN("latchd:100")
     };
 
-    (void)take(1, "job", FOREVER, 100);
+    (void)engine_grant(&e, 1, "job", FOREVER, 100);
     locks_renew(e.locks, &renew);
     engine_collect(&e);
     engine_take_op(&e, OP_ATTACH, &op);
@@ -176,7 +152,7 @@ END_TEST
 
 START_TEST(an_undelivered_grant_is_taken_back)
 {
-    uint64_t grant = take(1, "job", FOREVER, 100);
+    uint64_t grant = engine_grant(&e, 1, "job", FOREVER, 100);
 
     locks_undelivered(e.locks, 1, grant);
     locks_conn_closed(e.locks, 1);
@@ -188,7 +164,7 @@ END_TEST
 
 START_TEST(an_undelivered_grant_with_an_id_is_kept_and_found_again)
 {
-    uint64_t grant = take(1, "job", (struct lock_req){ .id = ID_A }, 100);
+    uint64_t grant = engine_grant(&e, 1, "job", (struct lock_req){ .id = ID_A }, 100);
 
     locks_undelivered(e.locks, 1, grant);
     locks_conn_closed(e.locks, 1);
@@ -240,7 +216,7 @@ END_TEST
 
 START_TEST(a_kept_grant_that_nobody_fetches_goes_back)
 {
-    uint64_t grant = take(1, "job", (struct lock_req){ .id = ID_A }, 100);
+    uint64_t grant = engine_grant(&e, 1, "job", (struct lock_req){ .id = ID_A }, 100);
 
     locks_undelivered(e.locks, 1, grant);
     locks_conn_closed(e.locks, 1);
@@ -252,7 +228,7 @@ END_TEST
 
 START_TEST(a_hold_in_its_grace_is_looked_at_too_but_not_prolonged)
 {
-    (void)take(1, "job", FOREVER, 100);
+    (void)engine_grant(&e, 1, "job", FOREVER, 100);
     locks_conn_closed(e.locks, 1);
     locks_store_down(e.locks);
     locks_store_up(e.locks, false);

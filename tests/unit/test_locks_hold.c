@@ -29,36 +29,12 @@ static void teardown(void)
     engine_fini(&e);
 }
 
-static uint64_t take(uint64_t conn, const char *name, struct lock_req req,
-                     uint64_t token)
-{
-    engine_lock(&e, conn, name, req);
-    engine_take_op(&e, OP_ACQUIRE, &op);
-    engine_answer(&e, &op,
-                  (struct op_result){ .status = OP_OK, .token = token, .count = 1 });
-    return engine_hears(&e, conn, REPLY_TOKEN).grant;
-}
-
-static void answer_renewal(enum renew_result result)
-{
-    enum renew_result items[OP_RENEW_MAX];
-
-    engine_take_op(&e, OP_RENEW, &op);
-    for (size_t i = 0; i < op.op.item_count; i++) {
-        items[i] = result;
-    }
-    engine_answer(&e, &op,
-                  (struct op_result){ .status = OP_OK,
-                                      .items = items,
-                                      .item_count = op.op.item_count });
-}
-
 START_TEST(a_watchdogged_hold_is_renewed_every_third_of_its_lease)
 {
-    (void)take(1, "job", FOREVER, 100);
+    (void)engine_grant(&e, 1, "job", FOREVER, 100);
     for (int i = 0; i < 20; i++) {
         engine_pass(&e, 10000);
-        answer_renewal(RENEW_OK);
+        engine_renews(&e, RENEW_OK);
     }
     ck_assert_str_eq(e.notices, "granted:job");
 }
@@ -70,21 +46,21 @@ START_TEST(renewals_of_many_holds_leave_in_batches)
         char name[16];
 
         (void)snprintf(name, sizeof(name), "n%d", i);
-        (void)take(1, name, FOREVER, 100);
+        (void)engine_grant(&e, 1, name, FOREVER, 100);
     }
     e.notices[0] = '\0';
     engine_pass(&e, 10000);
     ck_assert_uint_le(e.op_count, 4);
     ck_assert_uint_ge(e.op_count, 3);
     while (e.op_count > 0) {
-        answer_renewal(RENEW_OK);
+        engine_renews(&e, RENEW_OK);
     }
 }
 END_TEST
 
 START_TEST(an_overdue_renewal_makes_it_uncertain_and_the_end_of_the_lease_lost)
 {
-    (void)take(1, "job", FOREVER, 100);
+    (void)engine_grant(&e, 1, "job", FOREVER, 100);
     engine_pass(&e, 12999);
     ck_assert_str_eq(e.notices, "granted:job");
     engine_pass(&e, 1);
@@ -100,31 +76,32 @@ END_TEST
 
 START_TEST(a_hold_that_redis_does_not_know_any_more_is_lost)
 {
-    (void)take(1, "job", FOREVER, 100);
+    (void)engine_grant(&e, 1, "job", FOREVER, 100);
     engine_pass(&e, 10000);
-    answer_renewal(RENEW_GONE);
+    engine_renews(&e, RENEW_GONE);
     ck_assert_str_eq(e.notices, "granted:job lost:job");
 }
 END_TEST
 
 START_TEST(h30_a_hold_that_its_owner_released_elsewhere_ends_silently)
 {
-    (void)take(1, "job", FOREVER, 100);
+    (void)engine_grant(&e, 1, "job", FOREVER, 100);
     engine_pass(&e, 10000);
-    answer_renewal(RENEW_ENDED);
+    engine_renews(&e, RENEW_ENDED);
     ck_assert_str_eq(e.notices, "granted:job");
 }
 END_TEST
 
 START_TEST(another_server_makes_all_uncertain_until_confirmed)
 {
-    (void)take(1, "job", (struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = 60000 },
-               100);
+    (void)engine_grant(&e, 1, "job",
+                       (struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = 60000 },
+                       100);
     locks_store_down(e.locks);
     locks_store_up(e.locks, false);
     engine_collect(&e);
     ck_assert_str_eq(e.notices, "granted:job uncertain:job");
-    answer_renewal(RENEW_OK);
+    engine_renews(&e, RENEW_OK);
     engine_pass(&e, 5000);
     ck_assert_str_eq(e.notices, "granted:job uncertain:job");
 }
@@ -132,22 +109,24 @@ END_TEST
 
 START_TEST(h9_standing_still_makes_holds_uncertain_or_lost)
 {
-    (void)take(1, "job", FOREVER, 100);
-    (void)take(2, "short", (struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = 2000 },
-               101);
+    (void)engine_grant(&e, 1, "job", FOREVER, 100);
+    (void)engine_grant(&e, 2, "short",
+                       (struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = 2000 },
+                       101);
     e.notices[0] = '\0';
     e.now += 5000; /* without a tick in between */
     locks_tick(e.locks, e.now);
     engine_collect(&e);
     ck_assert_str_eq(e.notices, "lost:short uncertain:job");
-    answer_renewal(RENEW_OK);
+    engine_renews(&e, RENEW_OK);
 }
 END_TEST
 
 START_TEST(h14_a_fixed_lease_is_checked_and_given_what_it_still_has)
 {
-    (void)take(1, "job", (struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = 60000 },
-               100);
+    (void)engine_grant(&e, 1, "job",
+                       (struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = 60000 },
+                       100);
     engine_pass(&e, 10000);
     engine_take_op(&e, OP_RENEW, &op);
     ck_assert(!op.items[0].exact);
@@ -158,9 +137,9 @@ END_TEST
 
 START_TEST(an_unlock_after_a_loss_asks_redis_whether_the_request_goes_on_elsewhere)
 {
-    (void)take(1, "job", (struct lock_req){ .id = ID_A }, 100);
+    (void)engine_grant(&e, 1, "job", (struct lock_req){ .id = ID_A }, 100);
     engine_pass(&e, 10000);
-    answer_renewal(RENEW_GONE);
+    engine_renews(&e, RENEW_GONE);
     engine_unlock(&e, 1, "job", (struct hold_req){ .id = ID_A });
     engine_take_op(&e, OP_RELEASE, &op);
     ck_assert_int_eq(op.op.target.kind, TARGET_ID);
@@ -169,7 +148,7 @@ END_TEST
 
 START_TEST(the_same_id_again_is_the_same_grant)
 {
-    (void)take(1, "job", (struct lock_req){ .id = ID_A }, 100);
+    (void)engine_grant(&e, 1, "job", (struct lock_req){ .id = ID_A }, 100);
     for (uint64_t conn = 2; conn < 12; conn++) {
         engine_lock(&e, conn, "job", (struct lock_req){ .id = ID_A });
         engine_take_op(&e, OP_ATTACH, &op);
@@ -189,7 +168,7 @@ START_TEST(h6_a_request_that_is_over_takes_nothing_and_its_unlock_can_be_repeate
 {
     struct hold_req by_id = { .id = ID_A };
 
-    (void)take(1, "job", (struct lock_req){ .id = ID_A }, 100);
+    (void)engine_grant(&e, 1, "job", (struct lock_req){ .id = ID_A }, 100);
     engine_unlock(&e, 1, "job", by_id);
     engine_take_op(&e, OP_RELEASE, &op);
     ck_assert(op.op.mark);
@@ -208,10 +187,10 @@ END_TEST
 
 START_TEST(h15_a_bare_unlock_after_a_loss_is_ambiguous)
 {
-    (void)take(1, "job", FOREVER, 100);
+    (void)engine_grant(&e, 1, "job", FOREVER, 100);
     engine_pass(&e, 10000);
-    answer_renewal(RENEW_GONE);
-    (void)take(1, "job", FOREVER, 200);
+    engine_renews(&e, RENEW_GONE);
+    (void)engine_grant(&e, 1, "job", FOREVER, 200);
     engine_unlock(&e, 1, "job", BARE);
     ck_assert_int_eq(engine_hears(&e, 1, REPLY_ERROR).error, LOCK_ERR);
     engine_unlock(&e, 1, "job", (struct hold_req){ .token = 200 });
@@ -221,7 +200,7 @@ END_TEST
 
 START_TEST(a_grant_of_a_held_name_means_that_the_old_hold_is_lost)
 {
-    (void)take(1, "job", FOREVER, 100);
+    (void)engine_grant(&e, 1, "job", FOREVER, 100);
     e.notices[0] = '\0';
     engine_lock(&e, 2, "job", (struct lock_req){ .has = LOCK_HAS_WAIT });
     engine_take_op(&e, OP_ACQUIRE, &op);
@@ -235,7 +214,7 @@ START_TEST(h8_the_hold_lives_while_any_connection_keeps_an_entry)
 {
     struct lock_req as_owner = { .owner = SPAN("o") };
 
-    (void)take(1, "job", as_owner, 100);
+    (void)engine_grant(&e, 1, "job", as_owner, 100);
     engine_lock(&e, 2, "job", as_owner);
     engine_take_op(&e, OP_ACQUIRE, &op);
     engine_answer(&e, &op,
@@ -243,22 +222,22 @@ START_TEST(h8_the_hold_lives_while_any_connection_keeps_an_entry)
     ck_assert_int_eq(engine_hears(&e, 2, REPLY_TOKEN).value, 100);
     locks_conn_closed(e.locks, 1);
     engine_pass(&e, 10000);
-    answer_renewal(RENEW_OK);
+    engine_renews(&e, RENEW_OK);
     ck_assert_str_eq(e.notices, "granted:job");
 }
 END_TEST
 
 START_TEST(a_stop_ends_waits_and_reports_holds_uncertain)
 {
-    (void)take(1, "job", (struct lock_req){ .has = LOCK_HAS_GRACE, .grace_ms = 0 },
-               100);
+    (void)engine_grant(&e, 1, "job",
+                       (struct lock_req){ .has = LOCK_HAS_GRACE, .grace_ms = 0 }, 100);
     engine_lock(&e, 2, "job", FOREVER);
     locks_stop(e.locks);
     engine_collect(&e);
     ck_assert_int_eq(engine_hears(&e, 2, REPLY_ERROR).error, LOCK_GOAWAY);
     ck_assert_str_eq(e.notices, "granted:job uncertain:job");
     ck_assert(!locks_stopped(e.locks));
-    answer_renewal(RENEW_OK);
+    engine_renews(&e, RENEW_OK);
     ck_assert(locks_stopped(e.locks));
     locks_conn_closed(e.locks, 1); /* H31: grace does not apply */
     engine_collect(&e);
