@@ -96,6 +96,17 @@ void entry_detach(struct locks *l, struct attach *a)
     entry_left(l, e);
 }
 
+void entry_over(struct locks *l, struct entry *e, int64_t answer)
+{
+    struct request *r = e->request;
+
+    if (r != NULL) {
+        e->request = NULL;
+        r->entry = NULL;
+        request_over(l, r, answer);
+    }
+}
+
 void entry_disown(struct locks *l, struct entry *e)
 {
     struct request *r = e->request;

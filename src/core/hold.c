@@ -170,7 +170,9 @@ bool hold_ending(const struct hold *h)
     return true;
 }
 
-static bool watchdogged(const struct hold *h)
+/* An entry without a fixed lease is there, and a connection keeps it; or, if
+ * `kept_too`, KEEP does. */
+static bool is_wanted(const struct hold *h, bool kept_too)
 {
     struct list *it;
 
@@ -178,23 +180,8 @@ static bool watchdogged(const struct hold *h)
     {
         struct entry *e = container_of(it, struct entry, in_hold);
 
-        if (!e->fixed && !e->ending && (e->kept || !list_empty(&e->attaches))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* A connection wants it for as long as it stays open. */
-static bool lasting(const struct hold *h)
-{
-    struct list *it;
-
-    LIST_FOREACH(it, &h->entries)
-    {
-        struct entry *e = container_of(it, struct entry, in_hold);
-
-        if (!e->fixed && !e->ending && !list_empty(&e->attaches)) {
+        if (!e->fixed && !e->ending &&
+            ((kept_too && e->kept) || !list_empty(&e->attaches))) {
             return true;
         }
     }
@@ -212,7 +199,7 @@ uint64_t hold_lease(const struct locks *l, const struct hold *h)
     if (h->exact_ms != 0) {
         return h->exact_ms;
     }
-    if (watchdogged(h)) {
+    if (is_wanted(h, true)) {
         return l->cfg.watchdog_ms;
     }
     LIST_FOREACH(it, &h->entries)
@@ -239,7 +226,7 @@ void hold_schedule(struct locks *l, struct hold *h)
 
     if (hold_lease(l, h) != 0) {
         h->due = h->confirmed + third;
-        if (h->due >= h->until && h->until > h->confirmed && lasting(h)) {
+        if (h->due >= h->until && h->until > h->confirmed && is_wanted(h, false)) {
             /* The lease is shorter than what is wanted now. */
             h->due = h->confirmed + (h->until - h->confirmed) / 2;
         }
@@ -315,17 +302,6 @@ static void hold_free(struct locks *l, struct hold *h)
     free(h);
 }
 
-static void end_request(struct locks *l, struct entry *e, int64_t answer)
-{
-    struct request *r = e->request;
-
-    if (r != NULL) {
-        e->request = NULL;
-        r->entry = NULL;
-        request_over(l, r, answer);
-    }
-}
-
 void hold_forget(struct locks *l, struct hold *h, bool over)
 {
     struct list *it;
@@ -335,7 +311,7 @@ void hold_forget(struct locks *l, struct hold *h, bool over)
         struct entry *e = container_of(it, struct entry, in_hold);
 
         if (over) {
-            end_request(l, e, -1);
+            entry_over(l, e, -1);
         }
     }
     hold_free(l, h);
@@ -352,7 +328,7 @@ void hold_lost(struct locks *l, struct hold *h)
     {
         struct entry *e = container_of(it, struct entry, in_hold);
 
-        end_request(l, e, -1);
+        entry_over(l, e, -1);
         LIST_FOREACH(at, &e->attaches)
         {
             session_lost(container_of(at, struct attach, in_entry)->session, lock);

@@ -165,6 +165,8 @@ void entry_detach(struct locks *l, struct attach *a);
 void entry_keep(struct locks *l, struct entry *e);
 /* If no connection has it (any more), and nothing ends it yet: grace or KEEP begins. */
 void entry_left(struct locks *l, struct entry *e);
+/* Its request is over; `answer` as in request_over(). */
+void entry_over(struct locks *l, struct entry *e, int64_t answer);
 /* Its request is as if it had never been granted. */
 void entry_disown(struct locks *l, struct entry *e);
 void entry_on_timer(struct locks *l, struct entry *e);

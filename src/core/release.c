@@ -87,16 +87,11 @@ static void end_local(struct locks *l, struct duty *d, int64_t left)
 {
     struct entry *e = d->local;
     struct hold *h = e == NULL ? NULL : e->hold;
-    struct request *r = e == NULL ? NULL : e->request;
 
     if (e == NULL) {
         return;
     }
-    if (r != NULL) {
-        e->request = NULL;
-        r->entry = NULL;
-        request_over(l, r, d->own_accord ? -1 : left);
-    }
+    entry_over(l, e, d->own_accord ? -1 : left);
     if (left == 0) {
         l->stats.releases++;
         say_notice(l, NOTICE_RELEASED, h);
@@ -265,7 +260,7 @@ void release_done(struct locks *l, struct work *w, const struct op_result *r)
         lock_pause(l, lock, RETRY_PAUSE_MS);
         break;
     default:
-        break; /* LATE, UNKNOWN: lock_step sends it again, with the same claim */
+        break; /* UNKNOWN: lock_step sends it again, with the same claim */
     }
     if (r->status == OP_LATE || r->status == OP_UNKNOWN || r->status == OP_ERROR) {
         /* Sent again it might throw the next one out. */

@@ -127,12 +127,8 @@ static void drop_checked(struct locks *l, struct hold *h, bool over)
         hold_forget(l, h, over);
         return;
     }
-    if (e != NULL && over && e->request != NULL) {
-        struct request *r = e->request;
-
-        e->request = NULL;
-        r->entry = NULL;
-        request_over(l, r, -1);
+    if (e != NULL && over) {
+        entry_over(l, e, -1);
     }
     if (e != NULL) {
         entry_free(l, e);
