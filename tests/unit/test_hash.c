@@ -14,6 +14,21 @@ START_TEST(the_same_bytes_hash_the_same_and_the_key_matters)
 }
 END_TEST
 
+/* SipHash-1-3 under the key of zeros, as another implementation has it: Python's hash()
+ * of bytes with PYTHONHASHSEED=0. */
+START_TEST(it_is_siphash_1_3)
+{
+    static const uint8_t ZEROS[16];
+
+    hash_seed(ZEROS);
+    ck_assert_uint_eq(hash_bytes("a", 1), UINT64_C(4644417185603328019));
+    ck_assert_uint_eq(hash_bytes("job", 3), UINT64_C(8939942835153064015));
+    ck_assert_uint_eq(hash_bytes("12345678", 8), UINT64_C(3785724242978802311));
+    ck_assert_uint_eq(hash_bytes("latchd:1795255404825539", 23),
+                      UINT64_C(12884763712737266128));
+}
+END_TEST
+
 START_TEST(length_is_part_of_the_hash)
 {
     ck_assert_uint_ne(hash_bytes("\0", 1), hash_bytes("\0\0", 2));
@@ -27,6 +42,7 @@ Suite *test_suite(void)
     TCase *tc = tcase_create("hash");
 
     tcase_add_test(tc, the_same_bytes_hash_the_same_and_the_key_matters);
+    tcase_add_test(tc, it_is_siphash_1_3);
     tcase_add_test(tc, length_is_part_of_the_hash);
     suite_add_tcase(s, tc);
     return s;
