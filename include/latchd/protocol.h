@@ -29,6 +29,7 @@
 #define LATCHD_ID_MAX 64
 #define LATCHD_LEASE_MIN_MS 100
 #define LATCHD_KEEP_DEFAULT_MS 2000
+#define LATCHD_MLOCK_MAX 1000             /* names of one MLOCK */
 #define LATCHD_TOKEN_MAX 9007199254740992 /* 2^53: exact in every JSON number */
 
 /* A request is remembered as over for this long by the daemon that ended it. */

@@ -16,6 +16,12 @@ static void write_reply(struct buf *out, const struct client *client,
                         const struct effect_reply *reply)
 {
     switch (reply->kind) {
+    case REPLY_TOKENS:
+        resp_array(out, reply->token_count);
+        for (size_t i = 0; i < reply->token_count; i++) {
+            resp_int(out, (int64_t)reply->tokens[i]);
+        }
+        break;
     case REPLY_TOKEN:
     case REPLY_INT:
         resp_int(out, reply->value);
@@ -44,7 +50,7 @@ void cmd_reply(struct cmd *c, const struct effect_reply *reply)
     c->stats[client->waiting - COMMANDS].failed += reply->kind == REPLY_ERROR;
     if (!client->call_muted) {
         write_reply(conn_out(conn), client, reply);
-        if (reply->kind == REPLY_TOKEN) {
+        if (reply->kind == REPLY_TOKEN || reply->kind == REPLY_TOKENS) {
             client_granted(client, reply->grant, conn_input_count(conn));
         }
     }

@@ -36,15 +36,17 @@ enum reply_kind {
                   */
     REPLY_INT,
     REPLY_NULL,
-    REPLY_ERROR, /* error, text */
-    REPLY_INFO,  /* LOCKINFO: info */
+    REPLY_ERROR,  /* error, text */
+    REPLY_INFO,   /* LOCKINFO: info */
+    REPLY_TOKENS, /* MLOCK: tokens; one grant for all of them */
 };
 
 enum lock_state { LOCK_STATE_FREE, LOCK_STATE_HELD, LOCK_STATE_UNCERTAIN };
 
 /* One holder, as LOCKINFO tells it. */
 struct info_hold {
-    struct span owner;
+    enum lock_kind kind;
+    struct span owner; /* a writer's without its `:write` */
     int64_t count;
     uint64_t token;  /* 0: not known */
     uint64_t client; /* 0: another daemon's, Redisson's, or nobody's connection */
@@ -52,11 +54,14 @@ struct info_hold {
 
 struct lock_info {
     struct span name;
+    enum lock_kind kind;
     enum lock_state state;
     int64_t ttl_ms; /* as PTTL */
     size_t waiting; /* waiters at this daemon */
     const struct info_hold *holds;
     size_t hold_count;
+    const struct span *queue; /* the fair queue, in order: owners, or Redis's words */
+    size_t queue_count;
 };
 
 enum notice_kind { NOTICE_GRANTED, NOTICE_RELEASED, NOTICE_UNCERTAIN, NOTICE_LOST };
@@ -65,8 +70,8 @@ enum effect_kind {
     EFFECT_OP,          /* op */
     EFFECT_REPLY,       /* reply */
     EFFECT_NOTICE,      /* notice */
-    EFFECT_SUBSCRIBE,   /* name: listen on its channel, report locks_subscribed() */
-    EFFECT_UNSUBSCRIBE, /* name */
+    EFFECT_SUBSCRIBE,   /* channel: listen on it, report locks_subscribed() */
+    EFFECT_UNSUBSCRIBE, /* channel */
 };
 
 struct effect_reply {
@@ -77,6 +82,8 @@ struct effect_reply {
     enum lock_error error;
     struct span text;
     const struct lock_info *info;
+    const uint64_t *tokens;
+    size_t token_count;
 };
 
 struct effect_notice {
@@ -86,13 +93,19 @@ struct effect_notice {
     uint64_t token;
 };
 
+/* The channel of a name: of its plain and fair locks, or of its read/write lock. */
+struct effect_channel {
+    struct span name;
+    bool rw;
+};
+
 struct effect {
     enum effect_kind kind;
     union {
         struct op op;
         struct effect_reply reply;
         struct effect_notice notice;
-        struct span name;
+        struct effect_channel channel;
     };
 };
 

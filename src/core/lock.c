@@ -79,7 +79,8 @@ static void subscribe(struct locks *l, struct lock *lock)
 {
     struct span name = effects_copy(&l->fx, lock_name(lock));
 
-    effects_add(&l->fx, EFFECT_SUBSCRIBE)->name = name;
+    effects_add(&l->fx, EFFECT_SUBSCRIBE)->channel =
+        (struct effect_channel){ name, false };
     lock->sub = SUB_ASKED;
 }
 
@@ -87,7 +88,8 @@ static void unsubscribe(struct locks *l, struct lock *lock)
 {
     struct span name = effects_copy(&l->fx, lock_name(lock));
 
-    effects_add(&l->fx, EFFECT_UNSUBSCRIBE)->name = name;
+    effects_add(&l->fx, EFFECT_UNSUBSCRIBE)->channel =
+        (struct effect_channel){ name, false };
     lock->sub = SUB_NONE;
 }
 
@@ -199,11 +201,11 @@ void lock_on_timer(struct locks *l, struct lock *lock)
     lock_ask(l, lock);
 }
 
-void locks_subscribed(struct locks *l, struct span name)
+void locks_subscribed(struct locks *l, struct span name, bool rw)
 {
     struct lock *lock = lock_find(l, name);
 
-    if (lock == NULL || lock->sub == SUB_NONE) {
+    if (lock == NULL || rw || lock->sub == SUB_NONE) {
         return; /* a confirmation of a subscription that is over */
     }
     lock->sub = SUB_ON;
@@ -227,11 +229,11 @@ void locks_unsubscribed_all(struct locks *l)
     locks_settle(l);
 }
 
-void locks_message(struct locks *l, struct span name)
+void locks_message(struct locks *l, struct span name, bool rw)
 {
     struct lock *lock = lock_find(l, name);
 
-    if (lock == NULL) {
+    if (lock == NULL || rw) {
         return;
     }
     /* What ops that were sent before this have found, or will, counts no more. */

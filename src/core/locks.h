@@ -27,7 +27,9 @@ struct locks_config {
     uint64_t watchdog_ms;      /* lease of a watchdogged hold */
     uint64_t redis_timeout_ms; /* how long an answer may take */
     uint64_t recheck_ms;       /* a head waiter asks at least this often */
-    uint64_t handoff_limit;    /* moves in a row before others get a chance */
+    uint64_t fair_wait_ms;     /* what a waiter adds to a fair queue's deadlines */
+    uint64_t fair_window;   /* waiters of one name that stand in Redis's fair queue */
+    uint64_t handoff_limit; /* moves in a row before others get a chance */
     uint64_t handoff_pause_ms; /* how long our head stands back then */
     int64_t grace_ms;          /* -1: the rest of the lease */
     uint64_t max_keep_ms;
@@ -73,6 +75,7 @@ enum {
  * judge are answered by it. Empty owner or id: not given. */
 struct lock_req {
     struct call_ref from;
+    enum lock_kind kind;
     struct span name;
     struct span owner;
     struct span id;
@@ -84,9 +87,17 @@ struct lock_req {
         has; /* LOCK_HAS_*: without WAIT it waits for ever, without LEASE: watchdog */
 };
 
+/* MLOCK: `one` of all names; its own name and kind are not used. */
+struct mlock_req {
+    struct lock_req one;
+    const struct span *names; /* in the order given; none twice */
+    size_t name_count;        /* 1..LATCHD_MLOCK_MAX */
+};
+
 /* UNLOCK, RENEW and FORCEUNLOCK name a hold in the same words. All empty: bare. */
 struct hold_req {
     struct call_ref from;
+    enum lock_kind kind; /* READ, WRITE; PLAIN: not said */
     struct span name;
     struct span owner;
     struct span id;
@@ -96,6 +107,7 @@ struct hold_req {
 };
 
 void locks_lock(struct locks *l, const struct lock_req *req);
+void locks_mlock(struct locks *l, const struct mlock_req *req);
 void locks_unlock(struct locks *l, const struct hold_req *req);
 void locks_renew(struct locks *l, const struct hold_req *req);
 void locks_force_unlock(struct locks *l, const struct hold_req *req);
@@ -134,11 +146,12 @@ void locks_store_down(struct locks *l);
 void locks_clock_jumped(struct locks *l);
 
 /* The subscription of EFFECT_SUBSCRIBE is confirmed, also after each reconnect. */
-void locks_subscribed(struct locks *l, struct span name);
+void locks_subscribed(struct locks *l, struct span name, bool rw);
 /* The pub/sub link is gone: messages may be missed until locks_subscribed(). */
 void locks_unsubscribed_all(struct locks *l);
-/* A message came on the channel of that name. */
-void locks_message(struct locks *l, struct span name);
+/* A message came on the channel of that name, or on that of one of our members of its
+ * fair queue. */
+void locks_message(struct locks *l, struct span name, bool rw);
 
 /* --- stop ------------------------------------------------------------------------- */
 
@@ -165,7 +178,8 @@ uint64_t locks_scan(struct locks *l, uint64_t cursor, size_t count, lock_name_fn
                     void *ctx);
 
 struct waiter_info {
-    struct span owner; /* the hash field it will have; empty: anonymous */
+    enum lock_kind kind;
+    struct span owner; /* who will hold; empty: anonymous */
     uint64_t waited_ms;
     uint64_t left_ms; /* UINT64_MAX: no end */
     uint64_t conn;    /* 0: kept, no connection waits */

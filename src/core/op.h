@@ -25,6 +25,32 @@
  * A hash field is `latchd:<token>` (anonymous), `latchd:id:<r>` (ID), or the owner's
  * name. An entry id is `id:<r>` (ID) or `<instance>:<n>`.
  *
+ * Fair queue, Redisson's; of plain and fair locks:
+ *   redisson_lock_queue:{N}  list: who waits, in order. Our members are
+ *                            `latchd:<instance>:<n>`, one for each waiter
+ *   redisson_lock_timeout:{N}
+ *                            zset: member -> Redis time in ms after which it counts as
+ *                            dead and anybody removes it from the head
+ *   latchd:fair:{N}          hash: instance -> Redis time in ms up to which the scores
+ *                            of its members have been moved on
+ *   redisson_lock__channel:{N}:<member>
+ *                            channel: `0` for that member, when it heads the queue of a
+ *                            free lock. A daemon listens to all of its own by pattern
+ *
+ * Read/write locks, Redisson's: N is a hash with the field `mode` (`read`, `write`), a
+ * field for each reader and one for the writer, which ends in `:write`:
+ * `<owner>:write`, `latchd:id:<r>:write` or `latchd:<token>:write`. A reader's field is
+ * the owner's name, `latchd:id:<r>`, or `latchd:<instance>:<n>` (anonymous: chosen
+ * before it is asked for, as many grants run at once). {N}:<field>:rwlock_timeout:<i>
+ *                            string: its token; for the i-th of a reader's entries, and
+ *                            lives as long as that reader's lease
+ *   latchd:reader:{N}:<token>
+ *                            string: the field of the reader with that token
+ *   latchd:writer:{N}        string as latchd:fence, but of the last writer only
+ *   redisson_rwlock:{N}      channel: `1` when a writer has left (everybody may try),
+ * `0` when the last reader has Fence, entries (the owner there is the hash field),
+ * keeper and ended keys are as above; an ID or found reader always has a keeper key.
+ *
  * Spans belong to whoever made the op or the result, and are valid while it is handed
  * over. Times are milliseconds, tokens are positive and at most 2^53. */
 #ifndef LATCHD_CORE_OP_H
@@ -40,17 +66,26 @@ enum {
     OP_RENEW_MAX = 100,        /* holds renewed by one script call */
     OP_ENDED_MS = 20000,       /* how long an unlock can be repeated */
     OP_FENCE_TTL_MS = 3600000, /* a fence key outlives the lease of its lock by this */
+    OP_QUEUE_MAX = 4096,       /* members named by one script call */
+    OP_MANY_MAX = 100,         /* names taken by one script call */
 };
+
+/* Plain and fair locks are one family, and exclude each other; read and write the
+ * other. A hold is PLAIN, READ or WRITE: fair is only a way of waiting. */
+enum lock_kind { KIND_PLAIN, KIND_FAIR, KIND_READ, KIND_WRITE };
 
 /* Who is to hold. */
 enum owner_kind { OWNER_ANONYMOUS, OWNER_ID, OWNER_NAMED };
 
 struct claim {
+    enum lock_kind lock_kind;
     enum owner_kind kind;
     struct span
-        field; /* the hash field; empty for OWNER_ANONYMOUS: the script makes it */
+        field; /* the hash field; empty for OWNER_ANONYMOUS: the script makes it, but
+                  for READ, where it is always given. WRITE: with its `:write` */
     struct span
         entry; /* ANONYMOUS: the request, `<instance>:<n>`; NAMED: the entry id */
+    struct span member; /* `latchd:<instance>:<n>`: its place in the fair queue */
     uint64_t lease_ms;
 };
 
@@ -73,7 +108,9 @@ enum target_kind {
 
 struct target {
     enum target_kind kind;
-    struct span field;
+    /* Of a read/write lock: READ, WRITE, or PLAIN: not said, whichever is there. */
+    enum lock_kind lock_kind;
+    struct span field; /* a writer's with or without its `:write` */
     struct span entry;
     uint64_t token;
 };
@@ -85,9 +122,21 @@ enum op_kind {
      * or ID entry that is there but was kept by another instance is attached: the
      * keeper becomes this instance (result: `attached`).
      * Nothing happens if that one took over after this op was sent: ELSEWHERE.
-     * -> OK token count attached, BUSY ttl, OVER (an ended mark exists), ELSEWHERE,
-     *    WRONGTYPE */
+     * READ: also beside other readers, and under the same owner's WRITE. WRITE for an
+     * owner who only reads: UPGRADE, nothing happened.
+     * `fair` (plain and fair): by the rules of the fair queue. Stale heads are removed;
+     * a free lock is given only if nobody waits, or the head is one of this instance's
+     * members (whichever: their order is the engine's business); the claim's member
+     * leaves the queue. Else, with `enqueue`, it is put at the tail, if it is not in
+     * the queue. A free lock that is another's turn: BUSY with the time in which that
+     * head will count as dead; if stale ones were removed, the head is published to.
+     * Without `fair` a free lock with a fair queue is BUSY -2 fair, nothing happened.
+     * -> OK token count attached fair, BUSY ttl fair, OVER (an ended mark exists),
+     *    ELSEWHERE, UPGRADE, WRONGTYPE */
     OP_ACQUIRE,
+    /* OP_ACQUIRE, plain and not fair, of `many` names in that order, until one is not
+     * granted. -> OK many[], as many as were tried: all but the last are OK */
+    OP_ACQUIRE_MANY,
     /* Remove `target`: a hold, or one entry of a named owner. When that was the last
      * entry and `next` is set, the lock moves to that claim under a new token (never
      * when yield says otherwise), else it is deleted and `0` is published.
@@ -96,8 +145,18 @@ enum op_kind {
      * `mark`: leave an ended mark so that the same release, sent again, has its answer.
      * A target that is not there: OK moved if `next` holds already (this op ran
      * before), else ENDED count (with the mark), else NOTHELD.
-     * -> OK count token(of next) moved freed, ENDED count, NOTHELD, ELSEWHERE,
-     * WRONGTYPE */
+     * If there is a fair queue, `next` gets the lock only if the head (after stale ones
+     * were removed) is one of this instance's members; its own member leaves the queue.
+     * Else the lock is freed, and published on its channel and on that of the head.
+     * `rw`: a reader's field goes with its last entry; other readers stay (freed and
+     * moved are false). The lock's TTL is then the longest of the readers' that are
+     * alive (dead ones are removed), but under a writer it is left alone. A writer who
+     * still reads leaves a read lock: `shared`, and `1` is published. `next` gets a
+     * lock that became free; if it is a reader and a writer left, `1` is published as
+     * well. The owner both reads and writes and lock_kind does not say which:
+     * AMBIGUOUS.
+     * -> OK count token(of next) moved freed shared fair, ENDED count, NOTHELD,
+     * ELSEWHERE, AMBIGUOUS, WRONGTYPE */
     OP_RELEASE,
     /* Give the `items` their lease: raise the TTL to `lease_ms`, never lower it, unless
      * `exact`. -> OK items[], one renew_result each */
@@ -105,11 +164,24 @@ enum op_kind {
     /* A client comes back to `target`: make this instance its keeper, and give it
      * `lease_ms` (`exact`: just that much, unless other entries share the hold).
      * ELSEWHERE: another instance took over after this op was sent; nothing happened.
-     * -> OK owner entry token ttl, NOTHELD, ELSEWHERE, WRONGTYPE */
+     * -> OK owner(field) lock_kind entry token ttl, NOTHELD, ELSEWHERE, AMBIGUOUS,
+     * WRONGTYPE */
     OP_ATTACH,
-    /* Look, change nothing. -> OK fields[] ttl token who */
+    /* Look, change nothing. -> OK lock_kind fields[] queue[] ttl token who */
     OP_INSPECT,
+    /* Our waiters in the fair queue, in order: `members`. The first `known` have been
+     * in it before: who of them is missing was thrown out, and is put back at the head,
+     * in order; the others are put at the tail. Whoever is in it already stays. A
+     * member without a score gets one, duplicates go. Stale heads (not of `members`)
+     * are removed. `whole`: these are all of this instance's, others of its leave; and
+     * their scores are moved on by the time since that was done last (see latchd:fair),
+     * to at least now + TTL + fair_wait_ms. -> OK ttl (-2: free) fair, WRONGTYPE */
+    OP_QUEUE,
+    /* `members` leave the fair queue. -> OK fair, WRONGTYPE */
+    OP_LEAVE,
 };
+/* Every op that removes a head from the queue of a free lock, and does not grant,
+ * publishes to the next head. */
 
 enum yield {
     YIELD_NEVER,     /* hand over to `next` */
@@ -119,6 +191,7 @@ enum yield {
 
 struct renew_item {
     struct span name;
+    enum lock_kind lock_kind;
     enum owner_kind kind;
     struct span field;
     struct span entry; /* NAMED: the entry whose keeper is checked */
@@ -137,10 +210,15 @@ enum renew_result {
     RENEW_WRONGTYPE, /* the name is something else by now: lost */
 };
 
+struct many_item {
+    struct span name;
+    struct claim claim;
+};
+
 struct op {
     enum op_kind kind;
     uint64_t id;        /* chosen by the engine, never used twice */
-    struct span name;   /* not for OP_RENEW */
+    struct span name;   /* not for OP_RENEW and OP_ACQUIRE_MANY */
     struct claim claim; /* ACQUIRE; RELEASE: the next one, if has_next */
     struct target target;
     uint64_t lease_ms;   /* ATTACH */
@@ -154,8 +232,18 @@ struct op {
     bool force;
     bool mark;
     bool exact;
+    bool rw; /* a read/write lock; of all items of a RENEW */
+    bool fair;
+    bool enqueue;
+    bool whole;
+    uint64_t fair_wait_ms;          /* what a waiter adds to the queue's deadlines */
     const struct renew_item *items; /* RENEW */
     size_t item_count;
+    const struct span *members; /* QUEUE, LEAVE: at most OP_QUEUE_MAX */
+    size_t member_count;
+    size_t known;
+    const struct many_item *many; /* ACQUIRE_MANY: at most OP_MANY_MAX */
+    size_t many_count;
 };
 
 enum op_status {
@@ -165,17 +253,21 @@ enum op_status {
     OP_ENDED,
     OP_OVER,
     OP_ELSEWHERE,
-    OP_WRONGTYPE,
-    OP_LATE,    /* its deadline in Redis time had passed: it did nothing */
-    OP_UNKNOWN, /* it ran or not, and will not run any more: links are dead and killed
-                 */
-    OP_ERROR,   /* Redis refused, `text` says why; it may have run half way */
+    OP_UPGRADE,   /* it reads, and may not wait to write */
+    OP_AMBIGUOUS, /* READ or WRITE has to be said */
+    OP_WRONGTYPE, /* `rw`, `plain`: it is a lock of that family; neither: other data */
+    OP_LATE,      /* its deadline in Redis time had passed: it did nothing */
+    OP_UNKNOWN,   /* it ran or not, and will not run any more: links are dead and killed
+                   */
+    OP_ERROR,     /* Redis refused, `text` says why; it may have run half way */
 };
 
 /* One owner found by OP_INSPECT. */
 struct op_field {
-    struct span owner;
+    enum lock_kind lock_kind;
+    struct span owner; /* the hash field */
     int64_t count;
+    uint64_t token; /* of a reader or writer; 0: not known */
 };
 
 struct op_result {
@@ -195,6 +287,14 @@ struct op_result {
     size_t item_count;
     const struct op_field *fields; /* INSPECT: none = free */
     size_t field_count;
+    enum lock_kind lock_kind; /* INSPECT: of the lock; ATTACH: of the hold */
+    bool fair;                /* there is a fair queue now */
+    bool shared;              /* RELEASE: a read lock is left where a writer was */
+    bool rw, plain;           /* WRONGTYPE: the family that it is of */
+    const struct span *queue; /* INSPECT: the fair queue's members, in order */
+    size_t queue_count;
+    const struct op_result *many; /* ACQUIRE_MANY */
+    size_t many_count;
 };
 
 #endif

@@ -40,6 +40,8 @@ struct config {
     uint64_t watchdog_timeout_ms;
     int64_t grace_ms;
     uint64_t recheck_ms;
+    uint64_t fair_wait_ms;
+    uint64_t fair_window;
     uint64_t handoff_limit;
     uint64_t handoff_pause_ms;
     uint64_t max_keep_ms;

@@ -1,3 +1,4 @@
+#include "core/op.h"
 #include "daemon/config.h"
 
 #include "latchd/protocol.h"
@@ -76,6 +77,14 @@ const struct config_key CONFIG_KEYS[] = {
       "0: it is freed at once." },
     { "recheck", KEY_MSEC, FIELD(recheck_ms), "5s", 10, HOURS, NULL, KEY_LIVE, LOCKS,
       "The first waiter of a name asks Redis at least this often." },
+    { "fair-wait-timeout", KEY_MSEC, FIELD(fair_wait_ms), "30s", 1000, DAYS, NULL,
+      KEY_LIVE, LOCKS,
+      "What this daemon's waiters add to the deadlines of a fair queue: how long,\n"
+      "besides the lock's TTL, others wait for them if this daemon dies." },
+    { "fair-window", KEY_COUNT, FIELD(fair_window), "1024", 1, OP_QUEUE_MAX, NULL,
+      KEY_LIVE, LOCKS,
+      "Waiters of one name that stand in Redis's fair queue; the others wait their\n"
+      "turn here." },
     { "handoff-limit", KEY_COUNT, FIELD(handoff_limit), "64", 1, 1000000, NULL,
       KEY_LIVE, LOCKS,
       "After so many hand-overs in a row among this daemon's clients others get a\n"

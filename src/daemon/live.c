@@ -14,6 +14,8 @@ struct locks_config live_locks_config(const struct config *c)
         .watchdog_ms = c->watchdog_timeout_ms,
         .redis_timeout_ms = c->redis_timeout_ms,
         .recheck_ms = c->recheck_ms,
+        .fair_wait_ms = c->fair_wait_ms,
+        .fair_window = c->fair_window,
         .handoff_limit = c->handoff_limit,
         .handoff_pause_ms = c->handoff_pause_ms,
         .grace_ms = c->grace_ms,

@@ -86,11 +86,11 @@ static void on_clock_jumped(void *ctx)
     locks_clock_jumped(s->locks);
 }
 
-static void on_subscribed(void *ctx, struct span name)
+static void on_subscribed(void *ctx, struct span name, bool rw)
 {
     struct server *s = ctx;
 
-    locks_subscribed(s->locks, name);
+    locks_subscribed(s->locks, name, rw);
 }
 
 static void on_unsubscribed_all(void *ctx)
@@ -100,11 +100,11 @@ static void on_unsubscribed_all(void *ctx)
     locks_unsubscribed_all(s->locks);
 }
 
-static void on_message(void *ctx, struct span name)
+static void on_message(void *ctx, struct span name, bool rw)
 {
     struct server *s = ctx;
 
-    locks_message(s->locks, name);
+    locks_message(s->locks, name, rw);
 }
 
 /* The store reconnects by itself when the embedded Redis comes up again. */

@@ -35,10 +35,10 @@ static void do_effect(struct server *s, const struct effect *fx)
         cmd_notice(s->cmd, &fx->notice);
         break;
     case EFFECT_SUBSCRIBE:
-        store_subscribe(s->store, fx->name);
+        store_subscribe(s->store, fx->channel.name, fx->channel.rw);
         break;
     case EFFECT_UNSUBSCRIBE:
-        store_unsubscribe(s->store, fx->name);
+        store_unsubscribe(s->store, fx->channel.name, fx->channel.rw);
         break;
     }
 }
@@ -51,7 +51,8 @@ void turn_conn_closing(struct server *s, uint64_t conn)
     for (size_t i = 0; i < count; i++) {
         const struct effect *fx = &list->list[i];
 
-        if (fx->kind == EFFECT_REPLY && fx->reply.kind == REPLY_TOKEN &&
+        if (fx->kind == EFFECT_REPLY &&
+            (fx->reply.kind == REPLY_TOKEN || fx->reply.kind == REPLY_TOKENS) &&
             fx->reply.to.conn == conn) {
             locks_undelivered(s->locks, conn, fx->reply.grant);
         }

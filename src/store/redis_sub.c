@@ -100,16 +100,16 @@ static void put_on_todo(struct redis_sub *s, struct channel *ch)
 
 /* Tells each wanted name of a channel. */
 static void tell(struct redis_sub *s, const struct channel *ch,
-                 void (*fn)(void *ctx, struct span name))
+                 void (*fn)(void *ctx, struct span name, bool rw))
 {
     bool bare = ch->want_bare;
     struct span text = span_of(ch->text, ch->len);
 
     if (ch->want_braced) {
-        fn(s->ctx, text);
+        fn(s->ctx, text, false);
     }
     if (bare && !s->closed) {
-        fn(s->ctx, span_of(text.ptr + 1, text.len - 2));
+        fn(s->ctx, span_of(text.ptr + 1, text.len - 2), false);
     }
 }
 
@@ -329,9 +329,11 @@ void redis_sub_set_timeout(struct redis_sub *s, uint64_t timeout_ms)
     redis_conn_set_timeout(s->conn, timeout_ms);
 }
 
-void redis_sub_add(struct redis_sub *s, struct span name)
+void redis_sub_add(struct redis_sub *s, struct span name, bool rw)
 {
     struct channel *ch = channel_of(s, name, true);
+
+    (void)rw;
 
     if (is_tagged(name)) {
         ch->want_braced = true;
@@ -341,10 +343,11 @@ void redis_sub_add(struct redis_sub *s, struct span name)
     put_on_todo(s, ch);
 }
 
-void redis_sub_remove(struct redis_sub *s, struct span name)
+void redis_sub_remove(struct redis_sub *s, struct span name, bool rw)
 {
     struct channel *ch = channel_of(s, name, false);
 
+    (void)rw;
     if (ch == NULL) {
         return;
     }

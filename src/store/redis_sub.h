@@ -15,10 +15,10 @@ struct redis_sub_events {
     void (*on_wake)(void *ctx);
     /* From now on no message of this name is missed; once for each redis_sub_add(), and
      * after each loss. */
-    void (*on_subscribed)(void *ctx, struct span name);
+    void (*on_subscribed)(void *ctx, struct span name, bool rw);
     /* The link is gone. */
     void (*on_unsubscribed_all)(void *ctx);
-    void (*on_message)(void *ctx, struct span name);
+    void (*on_message)(void *ctx, struct span name, bool rw);
 };
 
 struct redis_sub_setup {
@@ -33,8 +33,9 @@ struct redis_sub_setup {
 struct redis_sub *redis_sub_new(const struct redis_sub_setup *setup);
 void redis_sub_start(struct redis_sub *s);
 void redis_sub_set_timeout(struct redis_sub *s, uint64_t timeout_ms);
-void redis_sub_add(struct redis_sub *s, struct span name);
-void redis_sub_remove(struct redis_sub *s, struct span name);
+/* `rw`: the channel of its read/write lock. */
+void redis_sub_add(struct redis_sub *s, struct span name, bool rw);
+void redis_sub_remove(struct redis_sub *s, struct span name, bool rw);
 void redis_sub_flush(struct redis_sub *s);
 void redis_sub_close(struct redis_sub *s);
 /* After the loop has run out. */

@@ -221,5 +221,9 @@ void script_call(struct buf *out, const struct op *op, const char *instance,
     case OP_INSPECT:
         call_inspect(out, op);
         break;
+    case OP_ACQUIRE_MANY:
+    case OP_QUEUE:
+    case OP_LEAVE:
+        break;
     }
 }

@@ -180,6 +180,10 @@ static void read_ok(struct reader *r, enum op_kind kind, size_t item_count,
     case OP_INSPECT:
         read_inspected(r, ret);
         break;
+    case OP_ACQUIRE_MANY:
+    case OP_QUEUE:
+    case OP_LEAVE:
+        break;
     }
 }
 

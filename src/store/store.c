@@ -83,11 +83,11 @@ static void on_reply(void *ctx, const struct redis_call *call, const redisReply 
     script_result_fini(r);
 }
 
-static void on_subscribed(void *ctx, struct span name)
+static void on_subscribed(void *ctx, struct span name, bool rw)
 {
     struct store *s = ctx;
 
-    s->events.on_subscribed(s->events.ctx, name);
+    s->events.on_subscribed(s->events.ctx, name, rw);
 }
 
 static void on_unsubscribed_all(void *ctx)
@@ -97,11 +97,11 @@ static void on_unsubscribed_all(void *ctx)
     s->events.on_unsubscribed_all(s->events.ctx);
 }
 
-static void on_message(void *ctx, struct span name)
+static void on_message(void *ctx, struct span name, bool rw)
 {
     struct store *s = ctx;
 
-    s->events.on_message(s->events.ctx, name);
+    s->events.on_message(s->events.ctx, name, rw);
 }
 
 static const struct redis_link_events LINK_EVENTS = {
@@ -188,17 +188,17 @@ void store_submit(struct store *s, const struct op *op)
     }
 }
 
-void store_subscribe(struct store *s, struct span name)
+void store_subscribe(struct store *s, struct span name, bool rw)
 {
     if (!s->closed) {
-        redis_sub_add(s->sub, name);
+        redis_sub_add(s->sub, name, rw);
     }
 }
 
-void store_unsubscribe(struct store *s, struct span name)
+void store_unsubscribe(struct store *s, struct span name, bool rw)
 {
     if (!s->closed) {
-        redis_sub_remove(s->sub, name);
+        redis_sub_remove(s->sub, name, rw);
     }
 }
 

@@ -26,9 +26,9 @@ struct store_events {
     void (*on_up)(void *ctx, bool same_server);
     void (*on_down)(void *ctx);
     void (*on_clock_jumped)(void *ctx);
-    void (*on_subscribed)(void *ctx, struct span name);
+    void (*on_subscribed)(void *ctx, struct span name, bool rw);
     void (*on_unsubscribed_all)(void *ctx);
-    void (*on_message)(void *ctx, struct span name);
+    void (*on_message)(void *ctx, struct span name, bool rw);
 };
 
 /* Parsed `redis` of the configuration. */
@@ -71,8 +71,8 @@ struct store *store_new(const struct store_setup *setup);
 void store_start(struct store *s);
 void store_set_timeout(struct store *s, uint64_t timeout_ms);
 void store_submit(struct store *s, const struct op *op);
-void store_subscribe(struct store *s, struct span name);
-void store_unsubscribe(struct store *s, struct span name);
+void store_subscribe(struct store *s, struct span name, bool rw);
+void store_unsubscribe(struct store *s, struct span name, bool rw);
 /* End of a loop turn: what was submitted leaves in one write. */
 void store_end_turn(struct store *s);
 void store_info(const struct store *s, struct store_info *ret);

@@ -60,7 +60,7 @@ static void keep_name(struct peer *p, struct span name)
     (void)snprintf(p->last_name, sizeof p->last_name, "%.*s", (int)name.len, name.ptr);
 }
 
-static void on_subscribed(void *ctx, struct span name)
+static void on_subscribed(void *ctx, struct span name, bool rw)
 {
     struct peer *p = heard(ctx);
 
@@ -73,7 +73,7 @@ static void on_unsubscribed_all(void *ctx)
     heard(ctx)->unsubscribed++;
 }
 
-static void on_message(void *ctx, struct span name)
+static void on_message(void *ctx, struct span name, bool rw)
 {
     struct peer *p = heard(ctx);
 
@@ -217,13 +217,13 @@ void peer_release(struct peer *p, const char *name, uint64_t id)
 void peer_subscribe(struct peer *p, const char *name)
 {
     p->in_call = true;
-    store_subscribe(p->store, span_str(name));
+    store_subscribe(p->store, span_str(name), false);
     p->in_call = false;
 }
 
 void peer_unsubscribe(struct peer *p, const char *name)
 {
     p->in_call = true;
-    store_unsubscribe(p->store, span_str(name));
+    store_unsubscribe(p->store, span_str(name), false);
     p->in_call = false;
 }

@@ -11,6 +11,8 @@ struct locks_config scenario_config(void)
     return (struct locks_config){
         .watchdog_ms = 30000,
         .redis_timeout_ms = 3000,
+        .fair_wait_ms = 30000,
+        .fair_window = 1024,
         .recheck_ms = 5000,
         .handoff_limit = 64,
         .handoff_pause_ms = 2,

@@ -138,6 +138,7 @@ const char *sim_heard(struct sim *s, size_t index)
     case REPLY_ERROR:
         return ERRORS[c->answer.error];
     case REPLY_INFO:
+    case REPLY_TOKENS:
         return "info";
     }
     return "?";

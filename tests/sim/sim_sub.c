@@ -120,13 +120,13 @@ void sub_event(struct sim *s, struct sim_daemon *d, const struct event *e)
     case EVENT_SUBSCRIBED:
         if (d->wanted[i] && e->epoch == d->sub_epoch[i]) {
             TRACE(s, "d%zu: subscribed to %s", d->index, e->name->name.s);
-            locks_subscribed(sim_turn_begin(s, d), rtext_span(&e->name->name));
+            locks_subscribed(sim_turn_begin(s, d), rtext_span(&e->name->name), false);
             sim_turn_end(s, d);
         }
         break;
     case EVENT_MESSAGE:
         TRACE(s, "d%zu: message for %s", d->index, e->name->name.s);
-        locks_message(sim_turn_begin(s, d), rtext_span(&e->name->name));
+        locks_message(sim_turn_begin(s, d), rtext_span(&e->name->name), false);
         sim_turn_end(s, d);
         break;
     case EVENT_SUB_DOWN:

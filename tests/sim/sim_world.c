@@ -234,10 +234,10 @@ static void do_effect(struct sim *s, struct sim_daemon *d, const struct effect *
         check_notice(s, d, &e->notice);
         break;
     case EFFECT_SUBSCRIBE:
-        sub_subscribe(s, d, e->name);
+        sub_subscribe(s, d, e->channel.name);
         break;
     case EFFECT_UNSUBSCRIBE:
-        sub_unsubscribe(s, d, e->name);
+        sub_unsubscribe(s, d, e->channel.name);
         break;
     }
 }

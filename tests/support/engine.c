@@ -16,6 +16,8 @@ void engine_init(struct engine *e)
     struct locks_setup setup = {
         .config = { .watchdog_ms = 30000,
                     .redis_timeout_ms = 3000,
+                    .fair_wait_ms = 30000,
+                    .fair_window = 1024,
                     .recheck_ms = 5000,
                     .handoff_limit = 64,
                     .handoff_pause_ms = 2,
@@ -99,10 +101,10 @@ void engine_collect(struct engine *e)
                    f->notice.name);
             break;
         case EFFECT_SUBSCRIBE:
-            append(e->subs, sizeof(e->subs), "+", f->name);
+            append(e->subs, sizeof(e->subs), "+", f->channel.name);
             break;
         case EFFECT_UNSUBSCRIBE:
-            append(e->subs, sizeof(e->subs), "-", f->name);
+            append(e->subs, sizeof(e->subs), "-", f->channel.name);
             break;
         }
     }

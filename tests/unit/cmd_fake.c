@@ -170,8 +170,8 @@ uint64_t locks_scan(struct locks *l, uint64_t cursor, size_t count, lock_name_fn
 void locks_waiters(struct locks *l, struct span name, size_t count, waiter_info_fn *fn,
                    void *ctx)
 {
-    struct waiter_info first = { SPAN("ann"), 20, UINT64_MAX, 1 };
-    struct waiter_info second = { SPAN(""), 10, 90, 0 };
+    struct waiter_info first = { KIND_PLAIN, SPAN("ann"), 20, UINT64_MAX, 1 };
+    struct waiter_info second = { KIND_PLAIN, SPAN(""), 10, 90, 0 };
 
     fn(ctx, &first);
     if (count > 1) {

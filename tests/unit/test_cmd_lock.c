@@ -123,8 +123,13 @@ END_TEST
 
 START_TEST(lockinfo_is_a_map_in_order)
 {
-    const struct info_hold hold = { SPAN("ann"), 2, 7, 0 };
-    const struct lock_info info = { SPAN("a"), LOCK_STATE_HELD, 500, 3, &hold, 1 };
+    const struct info_hold hold = { KIND_PLAIN, SPAN("ann"), 2, 7, 0 };
+    const struct lock_info info = { .name = SPAN("a"),
+                                    .state = LOCK_STATE_HELD,
+                                    .ttl_ms = 500,
+                                    .waiting = 3,
+                                    .holds = &hold,
+                                    .hold_count = 1 };
     struct effect_reply reply = { .kind = REPLY_INFO, .info = &info };
 
     (void)fake_run(me, "HELLO 3");

@@ -70,12 +70,12 @@ START_TEST(only_the_head_asks_and_it_asks_again_once_subscribed)
     engine_answer(&e, &op, (struct op_result){ .status = OP_BUSY, .ttl_ms = 60000 });
     ck_assert_str_eq(e.subs, "+job");
     engine_no_op(&e);
-    locks_subscribed(e.locks, SPAN("job"));
+    locks_subscribed(e.locks, SPAN("job"), false);
     engine_collect(&e);
     engine_take_op(&e, OP_ACQUIRE, &op);
     engine_answer(&e, &op, (struct op_result){ .status = OP_BUSY, .ttl_ms = 60000 });
     engine_no_op(&e);
-    locks_message(e.locks, SPAN("job"));
+    locks_message(e.locks, SPAN("job"), false);
     engine_collect(&e);
     engine_take_op(&e, OP_ACQUIRE, &op);
 }
@@ -259,12 +259,12 @@ START_TEST(a_message_that_came_while_nobody_waited_makes_the_next_one_ask)
 {
     hold_job();
     engine_lock(&e, 2, "job", FOREVER);
-    locks_subscribed(e.locks, SPAN("job"));
+    locks_subscribed(e.locks, SPAN("job"), false);
     engine_collect(&e);
     engine_take_op(&e, OP_ACQUIRE, &op);
     engine_answer(&e, &op, (struct op_result){ .status = OP_BUSY, .ttl_ms = 30000 });
     locks_conn_closed(e.locks, 2);
-    locks_message(e.locks, SPAN("job"));
+    locks_message(e.locks, SPAN("job"), false);
     engine_lock(&e, 3, "job", FOREVER);
     engine_take_op(&e, OP_ACQUIRE, &op);
 }
@@ -285,7 +285,8 @@ START_TEST(h23_after_a_second_of_hand_overs_the_lock_is_truly_released)
     engine_take_op(&e, OP_RELEASE, &op);
     ck_assert_int_eq(op.op.yield, YIELD_ALWAYS);
     engine_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
-    locks_message(e.locks, SPAN("job")); /* our own release is no reason to hurry */
+    locks_message(e.locks, SPAN("job"),
+                  false); /* our own release is no reason to hurry */
     engine_collect(&e);
     engine_no_op(&e);
     engine_pass(&e, 2);
@@ -309,7 +310,7 @@ START_TEST(h23_who_yielded_leaves_one_release_of_others_to_the_rest_as_well)
     engine_answer(&e, &op, (struct op_result){ .status = OP_BUSY, .ttl_ms = 30000 });
     for (int i = 0; i < 2; i++) {
         engine_pass(&e, 10);
-        locks_message(e.locks, SPAN("job"));
+        locks_message(e.locks, SPAN("job"), false);
         engine_collect(&e);
         if (i == 0) {
             engine_no_op(&e); /* the first time it stands back */
