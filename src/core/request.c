@@ -36,6 +36,8 @@ struct request *request_new(struct locks *l, struct span name, const struct want
         memcpy(r->key + key_len, owner.ptr, owner.len);
     }
     r->owner = span_of(r->key + key_len, owner.len);
+    r->lock_kind = want->lock_kind;
+    r->found = want->found;
     list_init(&r->in_over);
     HASH_ADD_KEYPTR(hh, l->requests, r->key, r->key_len, r);
     return r;

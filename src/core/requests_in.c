@@ -110,6 +110,17 @@ static void grant_again(struct locks *l, struct entry *e, const struct lock_req 
     }
 }
 
+static bool is_rw(enum lock_kind kind)
+{
+    return kind == KIND_READ || kind == KIND_WRITE;
+}
+
+/* Whether it may be the same request, as far as the kind of lock goes. */
+static bool same_kind(const struct request *r, enum lock_kind kind)
+{
+    return r->lock_kind == kind || (r->found && !is_rw(r->lock_kind) && !is_rw(kind));
+}
+
 static void known_request(struct locks *l, struct request *r,
                           const struct lock_req *req)
 {
@@ -117,6 +128,8 @@ static void known_request(struct locks *l, struct request *r,
         say_error(l, req->from, LOCK_NOTHELD, TEXT_OVER);
     } else if (!span_eq(r->owner, req->owner)) {
         say_error(l, req->from, LOCK_ERR, SPAN("that ID was used with another OWNER"));
+    } else if (!same_kind(r, req->kind)) {
+        say_error(l, req->from, LOCK_ERR, SPAN("that ID was used with another kind"));
     } else if (r->waiter != NULL) {
         wait_again(l, r->waiter, req);
     } else {

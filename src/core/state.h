@@ -62,14 +62,17 @@ struct timer {
  * in flight that name it, and by the entry it becomes. */
 struct want {
     unsigned refs;
+    enum lock_kind lock_kind;
     enum owner_kind kind;
+    bool found;        /* by RENEW: whether it was PLAIN or FAIR is not known */
     bool fixed;        /* LEASE was given: no watchdog */
     uint64_t lease_ms; /* as asked; watchdogged ones follow the configuration */
     uint64_t keep_ms;
     int64_t grace_ms;
-    struct span field; /* empty: anonymous */
-    struct span entry; /* ANONYMOUS: the request */
-    struct span id;    /* empty: none */
+    struct span field;  /* empty: anonymous */
+    struct span entry;  /* ANONYMOUS: the request */
+    struct span id;     /* empty: none */
+    struct span member; /* its place in a fair queue */
     char data[];
 };
 
@@ -234,6 +237,8 @@ struct request {
     uint64_t over_at; /* 0: not over */
     int64_t answer;   /* of the UNLOCK that ended it; -1: it ended otherwise */
     struct span owner;
+    enum lock_kind lock_kind;
+    bool found; /* as in want */
     size_t key_len;
     char key[];
 };

@@ -28,6 +28,8 @@ struct span span_put2(char **at, struct span a, struct span b)
     return span_of(start, a.len + b.len);
 }
 
+#define MEMBER_PREFIX SPAN(LATCHD_RESERVED_OWNER_PREFIX)
+
 static struct want *want_alloc(enum owner_kind kind, size_t bytes)
 {
     struct want *w = xmalloc(sizeof(*w) + bytes);
@@ -54,15 +56,18 @@ struct want *want_new(struct locks *l, const struct lock_req *req)
     char *at;
 
     w = want_alloc(kind, sizeof(ID_FIELD_PREFIX) + sizeof(ID_ENTRY_PREFIX) +
-                             req->owner.len + 2 * req->id.len + serial.len);
+                             req->owner.len + 2 * req->id.len + MEMBER_PREFIX.len +
+                             serial.len);
     at = w->data;
+    w->lock_kind = req->kind;
+    w->member = span_put2(&at, MEMBER_PREFIX, serial);
     if (kind == OWNER_NAMED) {
         w->field = span_put2(&at, req->owner, SPAN_NONE);
     } else if (kind == OWNER_ID) {
         w->field = span_put2(&at, SPAN(ID_FIELD_PREFIX), req->id);
     }
     if (req->id.len == 0) {
-        w->entry = span_put2(&at, serial, SPAN_NONE);
+        w->entry = span_after(w->member, MEMBER_PREFIX.len);
     } else {
         w->entry = span_put2(&at, SPAN(ID_ENTRY_PREFIX), req->id);
         w->id = span_after(w->entry, strlen(ID_ENTRY_PREFIX));
@@ -80,6 +85,7 @@ struct want *want_found(enum owner_kind kind, struct span field, struct span ent
     struct want *w = want_alloc(kind, field.len + entry.len + id.len);
     char *at = w->data;
 
+    w->found = true;
     w->field = span_put2(&at, field, SPAN_NONE);
     w->entry = span_put2(&at, entry, SPAN_NONE);
     w->id = span_put2(&at, id, SPAN_NONE);

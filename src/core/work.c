@@ -83,9 +83,11 @@ void op_claim(struct locks *l, struct op *op, const struct want *want,
               uint64_t lease_ms)
 {
     op->claim = (struct claim){
+        .lock_kind = want->lock_kind,
         .kind = want->kind,
         .field = op_copy(l, want->field),
         .entry = op_copy(l, want->kind == OWNER_ID ? SPAN_NONE : want->entry),
+        .member = op_copy(l, want->member),
         .lease_ms = lease_ms,
     };
 }

@@ -51,6 +51,7 @@ static void collect_op(struct engine *e, const struct op *op)
     copy_text(s->name, sizeof(s->name), op->name);
     copy_text(s->field, sizeof(s->field), op->claim.field);
     copy_text(s->entry, sizeof(s->entry), op->claim.entry);
+    copy_text(s->member, sizeof(s->member), op->claim.member);
     copy_text(s->target_field, sizeof(s->target_field), op->target.field);
     copy_text(s->target_entry, sizeof(s->target_entry), op->target.entry);
     for (size_t i = 0; i < op->item_count; i++) {

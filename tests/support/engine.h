@@ -16,6 +16,7 @@ struct seen_op {
     char name[64];
     char field[160];
     char entry[96];
+    char member[96];
     char target_field[160];
     char target_entry[96];
     struct renew_item items[OP_RENEW_MAX];

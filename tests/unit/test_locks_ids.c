@@ -193,6 +193,41 @@ START_TEST(an_id_with_another_owner_is_an_error)
 }
 END_TEST
 
+START_TEST(an_id_with_another_kind_is_an_error)
+{
+    engine_lock(&e, 1, "job", (struct lock_req){ .id = UUID });
+    engine_lock(&e, 2, "job", (struct lock_req){ .id = UUID, .kind = KIND_FAIR });
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_ERROR).error, LOCK_ERR);
+}
+END_TEST
+
+START_TEST(an_id_that_was_found_may_be_plain_or_fair)
+{
+    struct op_result attached = {
+        .status = OP_OK, .token = 100, .ttl_ms = 30000, .owner = UUID_FIELD
+    };
+
+    engine_renew(&e, 1, "job", (struct hold_req){ .id = UUID });
+    engine_gives(&e, OP_ATTACH, attached);
+    (void)engine_hears(&e, 1, REPLY_INT);
+    engine_lock(&e, 2, "job", (struct lock_req){ .id = UUID, .kind = KIND_READ });
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_ERROR).error, LOCK_ERR);
+    engine_lock(&e, 2, "job", (struct lock_req){ .id = UUID, .kind = KIND_FAIR });
+    engine_gives(&e, OP_ATTACH, attached);
+    (void)engine_hears(&e, 2, REPLY_TOKEN);
+}
+END_TEST
+
+START_TEST(a_claim_names_its_kind_and_its_place)
+{
+    engine_lock(&e, 1, "job", (struct lock_req){ .kind = KIND_FAIR });
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert_int_eq(op.op.claim.lock_kind, KIND_FAIR);
+    ck_assert_str_eq(op.member, "latchd:00000000000000aa:1");
+    ck_assert_str_eq(op.entry, "00000000000000aa:1");
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("locks_ids");
@@ -209,6 +244,9 @@ Suite *test_suite(void)
     tcase_add_test(tc, a_place_that_nobody_asks_for_again_is_given_up);
     tcase_add_test(tc, the_newest_call_of_a_waiting_id_takes_the_wait_over);
     tcase_add_test(tc, an_id_with_another_owner_is_an_error);
+    tcase_add_test(tc, an_id_with_another_kind_is_an_error);
+    tcase_add_test(tc, an_id_that_was_found_may_be_plain_or_fair);
+    tcase_add_test(tc, a_claim_names_its_kind_and_its_place);
     suite_add_tcase(s, tc);
     return s;
 }
