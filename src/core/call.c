@@ -51,7 +51,7 @@ void call_aim(struct call *c, struct entry *e)
 /* The entry that it means, as far as it is known here and not on its way out. */
 static struct entry *local_entry(const struct call *c)
 {
-    struct entry *e = hold_find_target(c->lock->hold, &c->target);
+    struct entry *e = lock_find_target(c->lock, &c->target);
 
     return e == NULL || e->ending ? NULL : e;
 }
@@ -104,6 +104,7 @@ void call_on_timer(struct locks *l, struct call *c)
 void call_send(struct locks *l, struct call *c)
 {
     bool look = c->kind == CALL_INFO;
+    struct entry *e = local_entry(c);
     struct work *w;
     struct op *op;
 
@@ -123,8 +124,8 @@ void call_send(struct locks *l, struct call *c)
     op->target = op_target(l, &c->target);
     op->lease_ms = w->lease_ms;
     op->exact = w->exact = c->kind == CALL_RENEW && c->lease_ms != 0;
-    if (op->exact && local_entry(c) != NULL && hold_alone(c->lock->hold)) {
-        hold_cut(l, c->lock->hold, work_asked(w));
+    if (op->exact && e != NULL && hold_alone(e->hold)) {
+        hold_cut(l, e->hold, work_asked(w), false);
     }
 }
 
@@ -149,18 +150,14 @@ void call_regrant(struct locks *l, struct entry *e, const struct lock_req *req)
 static struct entry *adopt(struct locks *l, struct lock *lock, struct work *w,
                            const struct op_result *r)
 {
-    struct hold *h = lock->hold;
     enum owner_kind kind = field_kind(r->owner);
+    struct hold *h;
     struct want *want;
     struct entry *e;
 
-    if (h != NULL &&
-        (!span_eq(h->field, r->owner) || (r->token != 0 && h->token != r->token))) {
-        hold_lost(l, h);
-        h = NULL;
-    }
+    h = lock_believe(l, lock, r->lock_kind, r->owner, r->token);
     if (h == NULL) {
-        h = hold_new(l, lock, r->owner, kind, r->token);
+        h = hold_new(l, lock, r->lock_kind, r->owner, r->token);
     }
     h->keeper_key = h->keeper_key || kind != OWNER_NAMED;
     hold_confirm(l, h, work_asked(w));
@@ -256,18 +253,25 @@ static void attach_refused(struct locks *l, struct work *w, const struct op_resu
 
 /* A RENEW LEASE may have cut the lease, but nobody is told so: what is left is vouched
  * for, and the wanted lease asked for again. */
-static void cut_for_nobody(struct locks *l, struct hold *h, const struct work *w,
+static void cut_for_nobody(struct locks *l, struct lock *lock, const struct work *w,
                            const struct op_result *r)
 {
-    bool meant = r->status == OP_OK ? span_eq(h->field, r->owner)
-                 : w->call != NULL  ? local_entry(w->call) != NULL
-                                    : true; /* who knows */
+    const struct entry *e = w->call == NULL ? NULL : local_entry(w->call);
     bool ran = r->status == OP_OK || r->status == OP_UNKNOWN;
+    struct list *it;
 
-    if (w->exact && ran && meant && hold_alone(h)) {
-        hold_cut(l, h, work_asked(w));
+    LIST_FOREACH(it, &lock->holds)
+    {
+        struct hold *h = container_of(it, struct hold, in_lock);
+        bool meant = r->status == OP_OK ? span_eq(h->field, r->owner)
+                     : w->call != NULL  ? e != NULL && e->hold == h
+                                        : true; /* who knows */
+
+        if (w->exact && ran && meant && hold_alone(h)) {
+            hold_cut(l, h, work_asked(w), false);
+        }
+        hold_cut_failed(l, h, w->id);
     }
-    hold_cut_failed(l, h, w->id);
 }
 
 void attach_done(struct locks *l, struct work *w, const struct op_result *r)
@@ -276,11 +280,12 @@ void attach_done(struct locks *l, struct work *w, const struct op_result *r)
     struct lock *lock = w->lock;
     /* As with a grant: a lease of which less than half is left is not given out. Nor
      * one that a cut to grace, sent later, has taken back by now. */
+    const struct hold *h = r->status == OP_OK ? lock_hold_of(lock, r->owner) : NULL;
     bool stale = r->status == OP_OK && (!asked_in_time(l, work_asked(w)) ||
-                                        (lock->cut_to_grace && w->id < lock->cut_op));
+                                        (h != NULL && hold_cut_since(h, w->id)));
 
-    if (lock->hold != NULL && (c == NULL || stale || r->status != OP_OK)) {
-        cut_for_nobody(l, lock->hold, w, r);
+    if (c == NULL || stale || r->status != OP_OK) {
+        cut_for_nobody(l, lock, w, r);
     }
     if (c == NULL) {
         work_free(l, w); /* the client has left: the lease it was given ends it */

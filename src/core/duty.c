@@ -37,12 +37,9 @@ void duty_free(struct locks *l, struct lock *lock, struct duty *d)
 static bool superseded(struct locks *l, struct lock *lock, const struct want *want)
 {
     struct request *r = request_find(l, lock_name(lock), want->id);
-    struct hold *h = lock->hold;
-    struct entry *e = NULL;
+    struct hold *h = lock_hold_of(lock, want->field);
+    struct entry *e = h == NULL ? NULL : hold_find_entry(h, want->entry);
 
-    if (h != NULL && want->field.len != 0 && span_eq(h->field, want->field)) {
-        e = hold_find_entry(h, want->entry);
-    }
     if (r != NULL && r->waiter != NULL) {
         r->waiter->doubt = true;
         take_again(l, r->waiter);

@@ -2,23 +2,24 @@
 #include "core/parts.h"
 #include "util/alloc.h"
 
-struct hold *hold_new(struct locks *l, struct lock *lock, struct span field,
-                      enum owner_kind kind, uint64_t token)
+struct hold *hold_new(struct locks *l, struct lock *lock, enum lock_kind kind,
+                      struct span field, uint64_t token)
 {
     struct hold *h = xcalloc(1, sizeof(*h) + field.len);
 
     memcpy(h->data, field.ptr, field.len);
     h->field = span_of(h->data, field.len);
     h->lock = lock;
-    h->kind = kind;
+    h->lock_kind = kind;
+    h->kind = field_kind(field);
     h->token = token;
     h->fence_at = l->now;
     h->state = LOCK_STATE_HELD;
+    list_prepend(&lock->holds, &h->in_lock);
     list_init(&h->in_due);
     list_init(&h->entries);
     list_append(&l->holds, &h->in_all);
     l->hold_count++;
-    lock->hold = h;
     if (!heap_armed(&l->pulse.node)) {
         timer_set(l, &l->pulse, TIMER_PULSE, l->now + PULSE_MS);
     }
@@ -54,12 +55,12 @@ bool hold_alone(const struct hold *h)
     return !list_empty(&h->entries) && h->entries.next == h->entries.prev;
 }
 
-struct entry *hold_find_target(const struct hold *h, const struct target *t)
+static struct entry *find_target(const struct hold *h, const struct target *t)
 {
-    bool named = h != NULL && h->kind == OWNER_NAMED;
+    bool named = h->kind == OWNER_NAMED;
     bool fits = false;
 
-    if (h == NULL || (t->token != 0 && h->token != t->token)) {
+    if (t->token != 0 && h->token != t->token) {
         return NULL;
     }
     switch (t->kind) {
@@ -112,14 +113,30 @@ struct entry *hold_add_entry(struct locks *l, struct hold *h, struct want *want)
     return e;
 }
 
+struct entry *lock_find_target(const struct lock *lock, const struct target *t)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->holds)
+    {
+        struct entry *e = find_target(container_of(it, struct hold, in_lock), t);
+
+        if (e != NULL) {
+            return e;
+        }
+    }
+    return NULL;
+}
+
 void hold_confirm(struct locks *l, struct hold *h, struct asked asked)
 {
     uint64_t until = hold_vouch_until(asked.at, asked.lease_ms);
+    struct cut *cut = cut_find(h);
 
-    if (asked.op >= h->lock->cut_op) {
-        h->lock->cut_op = 0; /* it has run, and this confirms what came of it */
-    } else if (until > h->lock->cut_until) {
-        until = h->lock->cut_until;
+    if (cut != NULL && asked.op >= cut->op) {
+        cut_free(cut); /* it has run, and this confirms what came of it */
+    } else if (cut != NULL && until > cut->until) {
+        until = cut->until;
     }
     if (asked.at > h->confirmed) {
         h->confirmed = asked.at;
@@ -129,27 +146,6 @@ void hold_confirm(struct locks *l, struct hold *h, struct asked asked)
     }
     h->state = LOCK_STATE_HELD;
     hold_schedule(l, h);
-}
-
-void hold_cut(struct locks *l, struct hold *h, struct asked asked)
-{
-    list_del(&h->in_due); /* a renewal must not overtake it */
-    h->lock->cut_op = asked.op;
-    h->lock->cut_to_grace = false;
-    h->lock->cut_until = hold_vouch_until(asked.at, asked.lease_ms);
-    if (h->lock->cut_until < h->until) {
-        h->until = h->lock->cut_until;
-        hold_schedule(l, h);
-    }
-}
-
-void hold_cut_failed(struct locks *l, struct hold *h, uint64_t op_id)
-{
-    if (h->lock->cut_op == op_id) {
-        h->lock->cut_op = 0;
-        renew_want(l, h);
-        hold_schedule(l, h);
-    }
 }
 
 bool hold_certain(const struct locks *l, const struct hold *h)
@@ -211,11 +207,6 @@ uint64_t hold_lease(const struct locks *l, const struct hold *h)
         }
     }
     return until > l->now ? until - l->now : 0;
-}
-
-bool hold_being_cut(const struct hold *h)
-{
-    return h->lock->cut_op != 0 && !h->lock->cut_to_grace;
 }
 
 /* One timer for all that can come next: a renewal, doubt, the end. */
@@ -292,12 +283,10 @@ static void hold_free(struct locks *l, struct hold *h)
         h->renewal->holds[h->renewal_slot] = NULL;
     }
     timer_stop(l, &h->timer);
+    list_del(&h->in_lock);
     list_del(&h->in_due);
     list_del(&h->in_all);
     l->hold_count--;
-    if (lock->hold == h) {
-        lock->hold = NULL;
-    }
     lock_touch(l, lock);
     free(h);
 }
@@ -336,4 +325,23 @@ void hold_lost(struct locks *l, struct hold *h)
     }
     hold_free(l, h);
     lock_ask(l, lock);
+}
+
+struct hold *lock_believe(struct locks *l, struct lock *lock, enum lock_kind kind,
+                          struct span field, uint64_t token)
+{
+    struct hold *known = NULL;
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &lock->holds)
+    {
+        struct hold *h = container_of(it, struct hold, in_lock);
+
+        if (span_eq(h->field, field) && (token == 0 || h->token == token)) {
+            known = h;
+        } else {
+            hold_lost(l, h);
+        }
+    }
+    return known;
 }

@@ -26,11 +26,35 @@ struct lock *lock_get(struct locks *l, struct span name)
         lock->name_len = name.len;
         list_init(&lock->queue);
         list_init(&lock->duties);
+        list_init(&lock->holds);
+        list_init(&lock->cuts);
         list_init(&lock->in_dirty);
         HASH_ADD_KEYPTR(hh, l->names, lock->name, lock->name_len, lock);
     }
     lock_touch(l, lock);
     return lock;
+}
+
+struct hold *lock_hold(const struct lock *lock)
+{
+    struct list *first = list_first(&lock->holds);
+
+    return first == NULL ? NULL : container_of(first, struct hold, in_lock);
+}
+
+struct hold *lock_hold_of(const struct lock *lock, struct span field)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->holds)
+    {
+        struct hold *h = container_of(it, struct hold, in_lock);
+
+        if (span_eq(h->field, field)) {
+            return h;
+        }
+    }
+    return NULL;
 }
 
 struct waiter *lock_head(const struct lock *lock)
@@ -93,6 +117,19 @@ static void unsubscribe(struct locks *l, struct lock *lock)
     lock->sub = SUB_NONE;
 }
 
+void lock_free(struct locks *l, struct lock *lock)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &lock->cuts)
+    {
+        cut_free(container_of(it, struct cut, in_lock));
+    }
+    list_del(&lock->in_dirty);
+    HASH_DEL(l->names, lock);
+    free(lock);
+}
+
 /* Nobody waits: the channel is kept a little for the next one, then all is forgotten.
  */
 static void step_idle(struct locks *l, struct lock *lock)
@@ -106,10 +143,9 @@ static void step_idle(struct locks *l, struct lock *lock)
         return;
     }
     timer_stop(l, &lock->wake);
-    if (lock->hold == NULL && lock->busy == NULL && lock->refs == 0 &&
+    if (list_empty(&lock->holds) && lock->busy == NULL && lock->refs == 0 &&
         list_empty(&lock->duties)) {
-        HASH_DEL(l->names, lock);
-        free(lock);
+        lock_free(l, lock);
     }
 }
 

@@ -100,9 +100,7 @@ void locks_free(struct locks *l)
     HASH_ITER(hh, l->names, lock, tmp)
     {
         free_duties(l, lock);
-        list_del(&lock->in_dirty);
-        HASH_DEL(l->names, lock);
-        free(lock);
+        lock_free(l, lock);
     }
     requests_free(l);
     heap_fini(&l->heap);

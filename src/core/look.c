@@ -9,11 +9,11 @@ enum { INFO_HOLDS_MAX = 1000 };
 static uint64_t token_of(const struct lock *lock, const struct op_result *r,
                          struct span owner)
 {
-    const struct hold *h = lock->hold;
+    const struct hold *h = lock_hold_of(lock, owner);
     struct span who = r->owner;
     size_t head = 1 + OP_INSTANCE_LEN;
 
-    if (h != NULL && span_eq(h->field, owner)) {
+    if (h != NULL) {
         return h->token;
     }
     if (who.len > head && who.ptr[0] == 'f' &&
@@ -47,19 +47,18 @@ static const struct lock_info *make_info(struct locks *l, const struct lock *loc
     struct lock_info *info = effects_alloc(&l->fx, sizeof(*info));
     size_t count = r->field_count < INFO_HOLDS_MAX ? r->field_count : INFO_HOLDS_MAX;
     struct info_hold *holds = effects_alloc(&l->fx, (count + 1) * sizeof(*holds));
-    const struct hold *h = lock->hold;
     bool uncertain = false;
 
     for (size_t i = 0; i < count; i++) {
         struct span owner = r->fields[i].owner;
-        bool ours = h != NULL && span_eq(h->field, owner);
+        const struct hold *h = lock_hold_of(lock, owner);
 
-        uncertain = uncertain || (ours && !hold_certain(l, h));
+        uncertain = uncertain || (h != NULL && !hold_certain(l, h));
         holds[i] = (struct info_hold){
             .owner = effects_copy(&l->fx, owner),
             .count = r->fields[i].count,
             .token = token_of(lock, r, owner),
-            .client = ours ? client_of(h) : 0,
+            .client = h != NULL ? client_of(h) : 0,
         };
     }
     *info = (struct lock_info){
@@ -144,7 +143,7 @@ uint64_t locks_scan(struct locks *l, uint64_t cursor, size_t count, lock_name_fn
         for (; hh != NULL; hh = hh->hh_next) {
             struct lock *lock = ELMT_FROM_HH(t, hh);
 
-            if (lock->hold != NULL || lock->waiting > 0) {
+            if (!list_empty(&lock->holds) || lock->waiting > 0) {
                 fn(ctx, lock_name(lock));
             }
             seen++;

@@ -67,6 +67,9 @@ struct lock *lock_find(const struct locks *l, struct span name);
 struct lock *lock_get(struct locks *l, struct span name);
 struct span lock_name(const struct lock *lock);
 struct waiter *lock_head(const struct lock *lock);
+/* The hold with that field; the only hold of a plain lock; NULL: none here. */
+struct hold *lock_hold_of(const struct lock *lock, struct span field);
+struct hold *lock_hold(const struct lock *lock);
 /* Look at it before the engine returns. */
 void lock_touch(struct locks *l, struct lock *lock);
 /* Nothing is sent for it for so long. */
@@ -76,6 +79,7 @@ void lock_ask(struct locks *l, struct lock *lock);
 /* Somebody was just seen to hold it, by op `op_id`; `ttl_ms` < 0: not known. */
 void lock_seen(struct locks *l, struct lock *lock, uint64_t op_id, int64_t ttl_ms);
 void lock_step(struct locks *l, struct lock *lock);
+void lock_free(struct locks *l, struct lock *lock);
 void lock_on_timer(struct locks *l, struct lock *lock);
 
 /* work.c */
@@ -125,21 +129,20 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
                   struct waiter *waiter, const struct op_result *r, struct asked asked);
 
 /* hold.c */
-struct hold *hold_new(struct locks *l, struct lock *lock, struct span field,
-                      enum owner_kind kind, uint64_t token);
+struct hold *hold_new(struct locks *l, struct lock *lock, enum lock_kind kind,
+                      struct span field, uint64_t token);
 struct entry *hold_add_entry(struct locks *l, struct hold *h, struct want *want);
 struct entry *hold_find_entry(const struct hold *h, struct span entry);
-/* What Redis would find for that target, if it is this hold; TARGET_OWNER and
- * TARGET_ANY are only known there. `h` may be NULL. */
-struct entry *hold_find_target(const struct hold *h, const struct target *t);
+/* What Redis would find for that target, if it is known here; TARGET_OWNER and
+ * TARGET_ANY are only known there. */
+struct entry *lock_find_target(const struct lock *lock, const struct target *t);
+/* Redis says that this holds: what was believed here and cannot be true beside it is
+ * lost. Gives the hold, if it is known already. `token` 0: not known. */
+struct hold *lock_believe(struct locks *l, struct lock *lock, enum lock_kind kind,
+                          struct span field, uint64_t token);
 bool hold_alone(const struct hold *h); /* it has one entry here */
 /* Confirmed by that op, with the lease that it asked for. */
 void hold_confirm(struct locks *l, struct hold *h, struct asked asked);
-/* That op, about to be sent, may cut the lease to that: from now on no more is
- * vouched for, whatever becomes of the op, until it or a later one is confirmed. */
-void hold_cut(struct locks *l, struct hold *h, struct asked asked);
-/* That op did not run, or nobody knows: the wanted lease is asked for again. */
-void hold_cut_failed(struct locks *l, struct hold *h, uint64_t op_id);
 void hold_uncertain(struct locks *l, struct hold *h);
 /* Gone without our doing: tell everybody, then forget it. */
 void hold_lost(struct locks *l, struct hold *h);
@@ -150,12 +153,23 @@ void hold_schedule(struct locks *l, struct hold *h);
 bool hold_certain(const struct locks *l, const struct hold *h);
 /* The lease that Redis should give it now; 0: it is left to run out. */
 uint64_t hold_lease(const struct locks *l, const struct hold *h);
-/* By a client's RENEW LEASE in flight, that no renewal is to undo. */
-bool hold_being_cut(const struct hold *h);
 /* Every entry's release is on the way. */
 bool hold_ending(const struct hold *h);
 /* When a lease that was asked for at `sent` is over for us. */
 uint64_t hold_vouch_until(uint64_t sent, uint64_t lease_ms);
+
+/* cut.c */
+struct cut *cut_find(const struct hold *h);
+void cut_free(struct cut *cut);
+/* That op, about to be sent, may cut the lease to that: from now on no more is
+ * vouched for, whatever becomes of the op, until it or a later one is confirmed. */
+void hold_cut(struct locks *l, struct hold *h, struct asked asked, bool to_grace);
+/* That op did not run, or nobody knows: the wanted lease is asked for again. */
+void hold_cut_failed(struct locks *l, struct hold *h, uint64_t op_id);
+/* By a client's RENEW LEASE in flight, that no renewal is to undo. */
+bool hold_being_cut(const struct hold *h);
+/* A cut to grace, sent after that op, has taken its lease back. */
+bool hold_cut_since(const struct hold *h, uint64_t op_id);
 
 /* entry.c */
 struct attach *entry_attach(struct locks *l, struct entry *e, struct session *s);

@@ -23,11 +23,36 @@ static bool force_fits(const struct hold *h, const struct duty *d)
 {
     const struct target *t = &d->target;
 
-    if (!d->force || h == NULL || (t->token != 0 && t->token != h->token)) {
+    if (!d->force || (t->token != 0 && t->token != h->token)) {
         return false;
     }
     return t->kind == TARGET_ANY || t->kind == TARGET_TOKEN ||
            (t->kind == TARGET_OWNER && span_eq(h->field, t->field));
+}
+
+/* The first that it means, of those known here. */
+static struct hold *forced(const struct lock *lock, const struct duty *d)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->holds)
+    {
+        struct hold *h = container_of(it, struct hold, in_lock);
+
+        if (force_fits(h, d)) {
+            return h;
+        }
+    }
+    return NULL;
+}
+
+static void forced_are_lost(struct locks *l, struct lock *lock, const struct duty *d)
+{
+    struct hold *h;
+
+    while ((h = forced(lock, d)) != NULL) {
+        hold_lost(l, h);
+    }
 }
 
 /* The waiter that the lock may move to in the same script. */
@@ -58,8 +83,10 @@ void release_send(struct locks *l, struct lock *lock, struct duty *d)
     w->duty = d;
     lock->busy = w;
     lock->ask = lock->ask && next == NULL; /* it looks for the head as well */
-    if (d->tries++ == 0 && (d->local != NULL || force_fits(lock->hold, d))) {
-        d->vouched = hold_certain(l, lock->hold);
+    if (d->tries++ == 0) {
+        const struct hold *h = d->local != NULL ? d->local->hold : forced(lock, d);
+
+        d->vouched = h != NULL && hold_certain(l, h);
     }
     op = work_op(l, w, OP_RELEASE);
     op->target = op_target(l, &d->target);
@@ -148,9 +175,7 @@ static void released(struct locks *l, struct lock *lock, struct duty *d, struct 
     bool yielded = r->freed && want != NULL;
 
     work_free(l, w);
-    if (force_fits(lock->hold, d)) {
-        hold_lost(l, lock->hold);
-    }
+    forced_are_lost(l, lock, d);
     end_local(l, d, r->count);
     answer(l, d, d->force ? 1 : r->count);
     duty_free(l, lock, d);
@@ -178,9 +203,7 @@ static void not_there(struct locks *l, struct lock *lock, struct duty *d)
         answer(l, d, 0);
     } else if (d->force) {
         answer(l, d, d->tries > 1 && d->vouched ? 1 : 0);
-        if (force_fits(lock->hold, d)) {
-            hold_lost(l, lock->hold);
-        }
+        forced_are_lost(l, lock, d);
     } else {
         answer_error(l, d, LOCK_NOTHELD, TEXT_NOT_THERE);
         if (h != NULL) {
@@ -193,9 +216,16 @@ static void not_there(struct locks *l, struct lock *lock, struct duty *d)
 
 void duty_give_up(struct locks *l, struct lock *lock, struct duty *d)
 {
-    if (d->tries > 0 && force_fits(lock->hold, d)) {
-        hold_uncertain(l, lock->hold);
-        renew_want(l, lock->hold);
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->holds)
+    {
+        struct hold *h = container_of(it, struct hold, in_lock);
+
+        if (d->tries > 0 && force_fits(h, d)) {
+            hold_uncertain(l, h);
+            renew_want(l, h);
+        }
     }
     answer_error(l, d, LOCK_BACKEND, l->up ? TEXT_NO_ANSWER : TEXT_NO_REDIS);
     duty_free(l, lock, d);
@@ -217,7 +247,7 @@ void release_done(struct locks *l, struct work *w, const struct op_result *r)
 
     if (ended && d->local == NULL && !d->force) {
         /* It was not known here when it was asked for, but is now. */
-        d->local = hold_find_target(lock->hold, &d->target);
+        d->local = lock_find_target(lock, &d->target);
     }
     h = d->local == NULL ? NULL : d->local->hold;
     if (r->status == OP_OK) {

@@ -21,7 +21,7 @@ static bool full(struct locks *l, const struct lock_req *req)
 static bool needs_probe(const struct locks *l, const struct lock *lock,
                         const struct want *want)
 {
-    const struct hold *h = lock->hold;
+    const struct hold *h = lock_hold(lock);
 
     if (want->kind == OWNER_ANONYMOUS) {
         return false;
@@ -34,7 +34,7 @@ static bool needs_probe(const struct locks *l, const struct lock *lock,
 static bool known_held(const struct locks *l, const struct lock *lock,
                        const struct waiter *w)
 {
-    const struct hold *h = lock->hold;
+    const struct hold *h = lock_hold(lock);
 
     return !w->once && h != NULL && hold_certain(l, h) && lock->busy == NULL &&
            !(w->want->field.len != 0 && span_eq(h->field, w->want->field));
@@ -153,16 +153,12 @@ void locks_lock(struct locks *l, const struct lock_req *req)
 
 /* --- UNLOCK ----------------------------------------------------------------------- */
 
-/* The newest entry of this hold that the connection keeps. */
-static struct entry *own_entry(const struct hold *h, uint64_t conn, size_t *ret_count)
+/* The newest entry of this hold that the connection keeps; counts them. */
+static struct entry *own_entry(const struct hold *h, uint64_t conn, size_t *count)
 {
     struct entry *found = NULL;
     struct list *it, *at;
 
-    *ret_count = 0;
-    if (h == NULL) {
-        return NULL;
-    }
     LIST_FOREACH(it, &h->entries)
     {
         struct entry *e = container_of(it, struct entry, in_hold);
@@ -173,7 +169,7 @@ static struct entry *own_entry(const struct hold *h, uint64_t conn, size_t *ret_
         LIST_FOREACH(at, &e->attaches)
         {
             if (container_of(at, struct attach, in_entry)->session->conn == conn) {
-                ++*ret_count;
+                ++*count;
                 found = found == NULL ? e : found;
                 break;
             }
@@ -202,10 +198,18 @@ static struct entry *bare_entry(struct locks *l, struct lock *lock,
                                 const struct hold_req *req)
 {
     struct session *s = session_find(l, req->from.conn);
-    size_t count;
-    struct entry *e = own_entry(lock->hold, req->from.conn, &count);
+    struct entry *found = NULL;
+    size_t count = 0;
+    struct list *it;
     bool lost = s != NULL && session_has_lost(s, lock);
 
+    LIST_FOREACH(it, &lock->holds)
+    {
+        struct hold *h = container_of(it, struct hold, in_lock);
+        struct entry *e = own_entry(h, req->from.conn, &count);
+
+        found = found == NULL ? e : found;
+    }
     if (count == 0 && lost) {
         say_error(l, req->from, LOCK_NOTHELD, SPAN("this connection has lost it"));
         return NULL;
@@ -214,25 +218,43 @@ static struct entry *bare_entry(struct locks *l, struct lock *lock,
         say_error(l, req->from, LOCK_ERR, SPAN("TOKEN, OWNER or ID needed"));
         return NULL;
     }
-    return e;
+    return found;
+}
+
+/* The hold that the request means, as far as it is known here. */
+static struct hold *local_hold(struct locks *l, const struct lock *lock,
+                               const struct hold_req *req)
+{
+    struct request *r = request_find(l, req->name, req->id);
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->holds)
+    {
+        struct hold *h = container_of(it, struct hold, in_lock);
+
+        if ((req->token == 0 || h->token == req->token) &&
+            (req->owner.len == 0 || span_eq(h->field, req->owner)) &&
+            (req->id.len == 0 ||
+             (r != NULL && r->entry != NULL && r->entry->hold == h))) {
+            return h;
+        }
+    }
+    return NULL;
 }
 
 /* The entry that the request means, as far as it is known here; NULL: ask Redis. */
 static struct entry *local_entry(struct locks *l, const struct lock *lock,
                                  const struct hold_req *req)
 {
-    const struct hold *h = lock->hold;
-    struct request *r;
+    const struct hold *h = local_hold(l, lock, req);
     struct entry *e;
-    size_t count;
+    size_t count = 0;
 
-    if (h == NULL || (req->token != 0 && h->token != req->token) ||
-        (req->owner.len != 0 && !span_eq(h->field, req->owner))) {
+    if (h == NULL) {
         return NULL;
     }
     if (req->id.len != 0) {
-        r = request_find(l, req->name, req->id);
-        return r != NULL && r->entry != NULL && r->entry->hold == h ? r->entry : NULL;
+        return request_find(l, req->name, req->id)->entry;
     }
     if (req->owner.len != 0) {
         e = own_entry(h, req->from.conn, &count);
@@ -349,6 +371,25 @@ static bool waits_as(const struct waiter *w, struct span owner, struct span id)
     return w->want->kind == OWNER_NAMED && span_eq(w->want->field, owner);
 }
 
+static size_t cancel_kept(struct locks *l, const struct hold *h, struct span owner,
+                          struct span id)
+{
+    struct list *it;
+    size_t count = 0;
+
+    LIST_FOREACH(it, &h->entries)
+    {
+        struct entry *e = container_of(it, struct entry, in_hold);
+
+        if (e->kept && !e->ending &&
+            (id.len != 0 ? span_eq(e->want->id, id) : span_eq(h->field, owner))) {
+            duty_end_entry(l, e);
+            count++;
+        }
+    }
+    return count;
+}
+
 size_t locks_cancel(struct locks *l, struct span name, struct span owner,
                     struct span id)
 {
@@ -375,18 +416,9 @@ size_t locks_cancel(struct locks *l, struct span name, struct span owner,
             count++;
         }
     }
-    if (lock->hold != NULL) {
-        LIST_FOREACH_SAFE(it, tmp, &lock->hold->entries)
-        {
-            struct entry *e = container_of(it, struct entry, in_hold);
-
-            if (e->kept && !e->ending &&
-                (id.len != 0 ? span_eq(e->want->id, id)
-                             : span_eq(e->hold->field, owner))) {
-                duty_end_entry(l, e);
-                count++;
-            }
-        }
+    LIST_FOREACH(it, &lock->holds)
+    {
+        count += cancel_kept(l, container_of(it, struct hold, in_lock), owner, id);
     }
     locks_settle(l);
     return count;

@@ -1,7 +1,7 @@
 /* state: what the lock engine remembers. Private to core/.
  *
  *   locks ── names ──> lock ── queue ──> waiter ── want
- *     │                 ├── hold ── entries ──> entry ── attaches ──> attach
+ *     │                 ├── holds ──> hold ── entries ──> entry ── attaches ──> attach
  *     │                 ├── duties (what must still be done at Redis, in order)
  *     │                 └── busy: the one work in flight that may change who holds
  *     ├── sessions: a connection's waiters, attaches and calls
@@ -117,11 +117,24 @@ struct entry {
     bool kept;     /* granted for a client that is not there yet */
 };
 
+/* An op on its way that may cut the lease of the hold with this field. It outlives the
+ * hold, which may be forgotten and come back meanwhile. */
+struct cut {
+    struct list in_lock;
+    uint64_t op;    /* the last one sent that may */
+    uint64_t until; /* what may be vouched for until that is settled */
+    bool to_grace;  /* that op is no client's RENEW LEASE */
+    size_t field_len;
+    char field[];
+};
+
 struct hold {
+    struct list in_lock; /* newest first */
     struct list in_all;
     struct list in_due; /* on l->due: to be renewed */
     struct list entries;
     struct lock *lock;
+    enum lock_kind lock_kind; /* PLAIN, READ, WRITE */
     enum owner_kind kind;
     uint64_t token;
     uint64_t confirmed;  /* when the last confirmed op on it was sent */
@@ -149,7 +162,8 @@ struct lock {
     struct list queue;
     struct list duties;
     struct list in_dirty;
-    struct hold *hold;
+    struct list holds; /* one; of a read/write lock there may be many readers */
+    struct list cuts;
     struct work *busy;
     struct timer wake;
     size_t waiting;
@@ -160,10 +174,7 @@ struct lock {
     uint64_t seen_op; /* the last op that found it held */
     bool ask;         /* the head is to ask */
     uint64_t stand_back_until;
-    bool courteous;     /* it yielded: the next message is not rushed at, either */
-    bool cut_to_grace;  /* that op is no client's RENEW LEASE */
-    uint64_t cut_op;    /* the last op sent that may cut our hold's lease; 0: none */
-    uint64_t cut_until; /* what may be vouched for until that is settled */
+    bool courteous; /* it yielded: the next message is not rushed at, either */
     uint64_t moves;
     uint64_t row_since;  /* first hand-over since the last true release */
     uint64_t checked_at; /* when somebody else was last looked for */

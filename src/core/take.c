@@ -161,7 +161,7 @@ static struct entry *record(struct locks *l, struct lock *lock, struct want *wan
 {
     char made[OP_INSTANCE_LEN + 32];
     struct span field = want->field;
-    struct hold *h = lock->hold;
+    struct hold *h;
 
     if (want->kind == OWNER_ANONYMOUS) {
         int len = snprintf(made, sizeof(made), LATCHD_RESERVED_OWNER_PREFIX "%llu",
@@ -169,13 +169,9 @@ static struct entry *record(struct locks *l, struct lock *lock, struct want *wan
 
         field = span_of(made, (size_t)len);
     }
-    /* Redis says who holds: whatever else was believed here is over. */
-    if (h != NULL && (!span_eq(h->field, field) || h->token != r->token)) {
-        hold_lost(l, h);
-        h = NULL;
-    }
+    h = lock_believe(l, lock, KIND_PLAIN, field, r->token);
     if (h == NULL) {
-        h = hold_new(l, lock, field, want->kind, r->token);
+        h = hold_new(l, lock, KIND_PLAIN, field, r->token);
         say_notice(l, NOTICE_GRANTED, h);
     }
     h->keeper_key = h->keeper_key || (r->attached && want->kind != OWNER_NAMED);

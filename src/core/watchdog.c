@@ -89,8 +89,7 @@ static void send_batch(struct locks *l)
             continue;
         }
         if (h->exact_ms != 0) {
-            hold_cut(l, h, (struct asked){ w->id, w->sent, lease_ms });
-            h->lock->cut_to_grace = true;
+            hold_cut(l, h, (struct asked){ w->id, w->sent, lease_ms }, true);
         }
         fill_item(l, &items[count], h, lease_ms);
         h->renewal = w;

@@ -1,0 +1,95 @@
+/* Ops in flight that may cut a lease: what may be vouched for meanwhile. */
+#include "core/parts.h"
+#include "util/alloc.h"
+
+struct cut *cut_find(const struct hold *h)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &h->lock->cuts)
+    {
+        struct cut *cut = container_of(it, struct cut, in_lock);
+
+        if (span_eq(span_of(cut->field, cut->field_len), h->field)) {
+            return cut;
+        }
+    }
+    return NULL;
+}
+
+void cut_free(struct cut *cut)
+{
+    list_del(&cut->in_lock);
+    free(cut);
+}
+
+/* Those of holds that are gone, and whose op is answered, mean nothing any more. */
+static void drop_stale(const struct locks *l, struct lock *lock)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &lock->cuts)
+    {
+        struct cut *cut = container_of(it, struct cut, in_lock);
+        struct span field = span_of(cut->field, cut->field_len);
+        struct work *w;
+
+        HASH_FIND(hh, l->works, &cut->op, sizeof(cut->op), w);
+        if (w == NULL && lock_hold_of(lock, field) == NULL) {
+            cut_free(cut);
+        }
+    }
+}
+
+static struct cut *cut_get(const struct locks *l, const struct hold *h)
+{
+    struct cut *cut = cut_find(h);
+
+    if (cut == NULL) {
+        drop_stale(l, h->lock);
+        cut = xcalloc(1, sizeof(*cut) + h->field.len);
+        memcpy(cut->field, h->field.ptr, h->field.len);
+        cut->field_len = h->field.len;
+        list_append(&h->lock->cuts, &cut->in_lock);
+    }
+    return cut;
+}
+
+void hold_cut(struct locks *l, struct hold *h, struct asked asked, bool to_grace)
+{
+    struct cut *cut = cut_get(l, h);
+
+    list_del(&h->in_due); /* a renewal must not overtake it */
+    cut->op = asked.op;
+    cut->to_grace = to_grace;
+    cut->until = hold_vouch_until(asked.at, asked.lease_ms);
+    if (cut->until < h->until) {
+        h->until = cut->until;
+        hold_schedule(l, h);
+    }
+}
+
+void hold_cut_failed(struct locks *l, struct hold *h, uint64_t op_id)
+{
+    struct cut *cut = cut_find(h);
+
+    if (cut != NULL && cut->op == op_id) {
+        cut_free(cut);
+        renew_want(l, h);
+        hold_schedule(l, h);
+    }
+}
+
+bool hold_being_cut(const struct hold *h)
+{
+    const struct cut *cut = cut_find(h);
+
+    return cut != NULL && !cut->to_grace;
+}
+
+bool hold_cut_since(const struct hold *h, uint64_t op_id)
+{
+    const struct cut *cut = cut_find(h);
+
+    return cut != NULL && cut->to_grace && op_id < cut->op;
+}
