@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum {
     SHOWN_MAX = 32, /* bytes of a user's word that an error text repeats */
@@ -32,6 +33,10 @@ const struct lock_syntax SYNTAX_FORCEUNLOCK = { "FORCEUNLOCK",
 const struct lock_syntax SYNTAX_LOCKINFO = { "LOCKINFO", 0, RULE_NAME };
 const struct lock_syntax SYNTAX_LOCKS = { "LOCKS", OPT_CURSOR | OPT_MATCH | OPT_COUNT,
                                           0 };
+const struct lock_syntax SYNTAX_MLOCK = { "MLOCK",
+                                          OPT_WAIT | OPT_LEASE | OPT_OWNER | OPT_ID |
+                                              OPT_KEEP | OPT_GRACE,
+                                          RULE_NAMES | RULE_MAX_WAIT };
 const struct lock_syntax SYNTAX_WAITERS = { "WAITERS", OPT_COUNT, RULE_NAME };
 
 struct parse {
@@ -241,34 +246,96 @@ static bool read_option(struct parse *p, const struct span *argv, size_t argc,
     return OPTIONS[i].read(p, argv[at + 1]);
 }
 
-static bool read_name(struct parse *p, struct span name)
+/* Which one of several it is; 0: there is only one. */
+static bool read_name(struct parse *p, struct span name, size_t number)
 {
+    char which[32] = "name";
+
+    if (number != 0) {
+        (void)snprintf(which, sizeof(which), "name %zu", number);
+    }
     if (name.len < 1 || name.len > p->limits->max_name) {
-        return refuse(p, "name must be 1..%" PRIu64 " bytes", p->limits->max_name);
+        return refuse(p, "%s must be 1..%" PRIu64 " bytes", which, p->limits->max_name);
     }
     if (span_starts(name, SPAN(LATCHD_RESERVED_NAME_1)) ||
         span_starts(name, SPAN(LATCHD_RESERVED_NAME_2))) {
-        return refuse(p, "names that begin with '" LATCHD_RESERVED_NAME_1
-                         "' or '" LATCHD_RESERVED_NAME_2 "' are reserved");
+        return refuse(p,
+                      "%s is reserved: it begins with '" LATCHD_RESERVED_NAME_1
+                      "' or '" LATCHD_RESERVED_NAME_2 "'",
+                      which);
     }
     p->args->name = name;
     return true;
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    struct span x = **(const struct span *const *)a;
+    struct span y = **(const struct span *const *)b;
+
+    if (x.len != y.len) {
+        return x.len < y.len ? -1 : 1;
+    }
+    return memcmp(x.ptr, y.ptr, x.len);
+}
+
+/* Sorted, twins are neighbours. */
+static bool check_twins(struct parse *p)
+{
+    const struct span *sorted[LATCHD_MLOCK_MAX];
+    size_t count = p->args->name_count;
+
+    for (size_t i = 0; i < count; i++) {
+        sorted[i] = &p->args->names[i];
+    }
+    qsort(sorted, count, sizeof(sorted[0]), compare_names);
+    for (size_t i = 1; i < count; i++) {
+        if (span_eq(*sorted[i - 1], *sorted[i])) {
+            int shown = sorted[i]->len > SHOWN_MAX ? SHOWN_MAX : (int)sorted[i]->len;
+
+            return refuse(p, "name '%.*s' is given twice", shown, sorted[i]->ptr);
+        }
+    }
+    return true;
+}
+
+static bool read_names(struct parse *p, const struct span *argv, size_t argc,
+                       size_t *ret_used)
+{
+    uint64_t count;
+
+    if (argc == 0 || !parse_u64(argv[0], LATCHD_MLOCK_MAX, &count) || count == 0) {
+        return refuse(p, "count must be 1..%d, the number of names", LATCHD_MLOCK_MAX);
+    }
+    if (count > argc - 1) {
+        return refuse(p, "count says %" PRIu64 " names, but only %zu arguments follow",
+                      count, argc - 1);
+    }
+    for (size_t i = 1; i <= count; i++) {
+        if (!read_name(p, argv[i], i)) {
+            return false;
+        }
+    }
+    p->args->names = argv + 1;
+    p->args->name_count = (size_t)count;
+    *ret_used = 1 + (size_t)count;
+    return check_twins(p);
+}
+
 static bool check_kind(struct parse *p)
 {
     unsigned kinds = p->args->has & OPT_KINDS;
+    char words[64];
 
-    if (kinds == 0) {
-        return true;
-    }
     if ((kinds & (kinds - 1)) != 0) {
-        return refuse(p, "only one of FAIR, READ and WRITE can be given");
+        list_words(p->syntax->options & OPT_KINDS, words, sizeof(words));
+        return refuse(p, "only one of %s can be given", words);
     }
-    return refuse(p, "%s locks are not supported by this version",
-                  kinds == OPT_FAIR   ? "FAIR"
-                  : kinds == OPT_READ ? "READ"
-                                      : "WRITE");
+    p->args->kind = kinds == OPT_FAIR    ? KIND_FAIR
+                    : kinds == OPT_READ  ? KIND_READ
+                    : kinds == OPT_WRITE ? KIND_WRITE
+                                         : KIND_PLAIN;
+    return true;
 }
 
 static bool check_together(struct parse *p)
@@ -307,7 +374,11 @@ bool lock_args_parse(const struct lock_syntax *syntax, const struct cmd_limits *
         if (argc == 0) {
             return refuse(&p, "%s needs a name", syntax->command);
         }
-        if (!read_name(&p, argv[at++])) {
+        if (!read_name(&p, argv[at++], 0)) {
+            return false;
+        }
+    } else if ((syntax->rules & RULE_NAMES) != 0) {
+        if (!read_names(&p, argv, argc, &at)) {
             return false;
         }
     }

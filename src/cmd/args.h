@@ -5,6 +5,7 @@
 #ifndef LATCHD_CMD_ARGS_H
 #define LATCHD_CMD_ARGS_H
 
+#include "core/op.h"
 #include "util/span.h"
 
 #include <stdbool.h>
@@ -47,6 +48,7 @@ enum lock_rule {
     RULE_NAME = 1 << 0,     /* the first argument is a lock's name */
     RULE_ONE_OF = 1 << 1,   /* exactly one of the options must be given */
     RULE_MAX_WAIT = 1 << 2, /* without WAIT it waits for ever */
+    RULE_NAMES = 1 << 3,    /* first their count, then as many names, none twice */
 };
 
 struct lock_syntax {
@@ -56,12 +58,15 @@ struct lock_syntax {
 };
 
 extern const struct lock_syntax SYNTAX_LOCK, SYNTAX_UNLOCK, SYNTAX_RENEW, SYNTAX_CANCEL,
-    SYNTAX_FORCEUNLOCK, SYNTAX_LOCKINFO, SYNTAX_LOCKS, SYNTAX_WAITERS;
+    SYNTAX_FORCEUNLOCK, SYNTAX_LOCKINFO, SYNTAX_LOCKS, SYNTAX_MLOCK, SYNTAX_WAITERS;
 
 /* Spans point into the arguments. Options that were not given are 0 or empty. */
 struct lock_args {
     unsigned has;
+    enum lock_kind kind; /* PLAIN if none was given */
     struct span name;
+    const struct span *names; /* of RULE_NAMES: they stand in `argv` */
+    size_t name_count;
     struct span owner;
     struct span id;
     struct span match;

@@ -14,29 +14,39 @@ bool call_lock_args(struct call *call, const struct lock_syntax *syntax,
     return true;
 }
 
+static unsigned given(const struct lock_args *args)
+{
+    return ((args->has & OPT_WAIT) != 0 ? LOCK_HAS_WAIT : 0U) |
+           ((args->has & OPT_LEASE) != 0 ? LOCK_HAS_LEASE : 0U) |
+           ((args->has & OPT_KEEP) != 0 ? LOCK_HAS_KEEP : 0U) |
+           ((args->has & OPT_GRACE) != 0 ? LOCK_HAS_GRACE : 0U);
+}
+
+static struct lock_req lock_request(struct call *call, const struct lock_args *args)
+{
+    return (struct lock_req){
+        .from = call_wait(call),
+        .kind = args->kind,
+        .name = args->name,
+        .owner = args->owner,
+        .id = args->id,
+        .wait_ms = args->wait_ms,
+        .lease_ms = args->lease_ms,
+        .keep_ms = args->keep_ms,
+        .grace_ms = args->grace_ms,
+        .has = given(args),
+    };
+}
+
 void cmd_lock(struct call *call)
 {
     struct lock_args args;
-    struct lock_req req;
 
-    if (!call_lock_args(call, &SYNTAX_LOCK, &args)) {
-        return;
+    if (call_lock_args(call, &SYNTAX_LOCK, &args)) {
+        struct lock_req req = lock_request(call, &args);
+
+        locks_lock(call->cmd->env.locks, &req);
     }
-    req = (struct lock_req){
-        .from = call_wait(call),
-        .name = args.name,
-        .owner = args.owner,
-        .id = args.id,
-        .wait_ms = args.wait_ms,
-        .lease_ms = args.lease_ms,
-        .keep_ms = args.keep_ms,
-        .grace_ms = args.grace_ms,
-        .has = ((args.has & OPT_WAIT) != 0 ? LOCK_HAS_WAIT : 0U) |
-               ((args.has & OPT_LEASE) != 0 ? LOCK_HAS_LEASE : 0U) |
-               ((args.has & OPT_KEEP) != 0 ? LOCK_HAS_KEEP : 0U) |
-               ((args.has & OPT_GRACE) != 0 ? LOCK_HAS_GRACE : 0U),
-    };
-    locks_lock(call->cmd->env.locks, &req);
 }
 
 typedef void hold_fn(struct locks *l, const struct hold_req *req);
@@ -52,6 +62,7 @@ static void run_on_hold(struct call *call, const struct lock_syntax *syntax,
     }
     req = (struct hold_req){
         .from = call_wait(call),
+        .kind = args.kind,
         .name = args.name,
         .owner = args.owner,
         .id = args.id,
@@ -89,5 +100,9 @@ void cmd_cancel(struct call *call)
 
 void cmd_mlock(struct call *call)
 {
-    call_error(call, LATCHD_ERR, "MLOCK is not supported by this version");
+    struct lock_args args;
+
+    if (call_lock_args(call, &SYNTAX_MLOCK, &args)) {
+        call_error(call, LATCHD_ERR, "MLOCK is not supported by this version");
+    }
 }

@@ -5,6 +5,20 @@
 
 #include <inttypes.h>
 
+/* As they are asked for, in lower case. */
+static void write_kind(struct buf *out, enum lock_kind kind)
+{
+    static const char *const KINDS[] = {
+        [KIND_PLAIN] = "plain",
+        [KIND_FAIR] = "fair",
+        [KIND_READ] = "read",
+        [KIND_WRITE] = "write",
+    };
+
+    resp_bulk_str(out, "kind");
+    resp_bulk_str(out, KINDS[kind]);
+}
+
 static void write_id(struct buf *out, int proto, uint64_t id)
 {
     if (id == 0) {
@@ -25,8 +39,7 @@ void lockinfo_write(struct buf *out, int proto, const struct lock_info *info)
     resp_map(out, proto, 7);
     resp_bulk_str(out, "name");
     resp_bulk(out, info->name);
-    resp_bulk_str(out, "kind");
-    resp_bulk_str(out, "plain");
+    write_kind(out, info->kind);
     resp_bulk_str(out, "state");
     resp_bulk_str(out, STATES[info->state]);
     resp_bulk_str(out, "ttl");
@@ -39,8 +52,7 @@ void lockinfo_write(struct buf *out, int proto, const struct lock_info *info)
         resp_map(out, proto, 5);
         resp_bulk_str(out, "owner");
         resp_bulk(out, hold->owner);
-        resp_bulk_str(out, "kind");
-        resp_bulk_str(out, "plain");
+        write_kind(out, hold->kind);
         resp_bulk_str(out, "count");
         resp_int(out, hold->count);
         resp_bulk_str(out, "token");
@@ -51,7 +63,10 @@ void lockinfo_write(struct buf *out, int proto, const struct lock_info *info)
     resp_bulk_str(out, "waiting");
     resp_int(out, (int64_t)info->waiting);
     resp_bulk_str(out, "queue");
-    resp_array(out, 0);
+    resp_array(out, info->queue_count);
+    for (size_t i = 0; i < info->queue_count; i++) {
+        resp_bulk(out, info->queue[i]);
+    }
 }
 
 void cmd_lockinfo(struct call *call)
@@ -121,8 +136,7 @@ static void list_waiter(void *ctx, const struct waiter_info *info)
     resp_map(out, proto, 6);
     resp_bulk_str(out, "owner");
     resp_bulk(out, info->owner);
-    resp_bulk_str(out, "kind");
-    resp_bulk_str(out, "plain");
+    write_kind(out, info->kind);
     resp_bulk_str(out, "waited");
     resp_int(out, (int64_t)info->waited_ms);
     resp_bulk_str(out, "left");

@@ -117,7 +117,7 @@ const struct command COMMANDS[] = {
       "[CURSOR cursor] [MATCH glob] [COUNT count]", "Lists the names that are held or waited for here.", "O(N) where N is COUNT" },
     { "mlock", cmd_mlock, -3, KEYS_COUNTED, CMD_WRITE | CMD_BLOCKING | CMD_NEEDS_REPLY, ACL_LOCK | ACL_KEYSPACE | ACL_WRITE | ACL_SLOW | ACL_BLOCKING, "lock", "0.1.0",
       "count name... [WAIT ms] [LEASE ms] [OWNER owner] [ID request] [KEEP ms] [GRACE ms]",
-      "Not supported by this version.", NULL },
+      "Takes several locks, all or none. Returns their tokens, or null.", "O(N*log(N)) where N is the number of names" },
     { "ping", cmd_ping, -1, KEYS_NONE, CMD_FAST | CMD_PUBSUB, ACL_CONN, "connection", "0.1.0",
       "[message]", "Shows that the daemon answers.", NULL },
     { "psubscribe", cmd_psubscribe, -2, KEYS_NONE, CMD_PUBSUB, ACL_LISTEN, "pubsub", "0.1.0",

@@ -1,6 +1,9 @@
 #include "cmd/args.h"
 #include "cmd/cmd.h"
+#include "latchd/protocol.h"
 #include "support/runner.h"
+
+#include <stdio.h>
 
 #define ID16 "0123456789abcdef"
 #define X64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -67,20 +70,22 @@ static const struct {
     { &SYNTAX_LOCK, "a ID " ID16 " KEEP 30001", "KEEP must be 0..30000" },
     { &SYNTAX_LOCK, "a GRACE 0 LEASE 100", "GRACE and LEASE" },
     { &SYNTAX_LOCK, "a GRACE 86400001", "GRACE must be" },
-    { &SYNTAX_LOCK, "a FAIR", "FAIR locks are not supported by this version" },
-    { &SYNTAX_LOCK, "a WAIT 0 read", "READ locks are not supported by this version" },
-    { &SYNTAX_LOCK, "a WRITE", "WRITE locks are not supported by this version" },
-    { &SYNTAX_LOCK, "a READ WRITE", "only one of" },
+    { &SYNTAX_LOCK, "a READ WRITE", "only one of FAIR, READ or WRITE" },
+    { &SYNTAX_LOCK, "a FAIR WAIT 0 write", "only one of FAIR, READ or WRITE" },
     { &SYNTAX_LOCK, "a FAIR FAIR", "FAIR is given twice" },
     { &SYNTAX_UNLOCK, "a WAIT 5", "'WAIT'" },
     { &SYNTAX_UNLOCK, "a TOKEN 0", "TOKEN must be 1..9007199254740992" },
     { &SYNTAX_UNLOCK, "a TOKEN 9007199254740993", "TOKEN must be" },
     { &SYNTAX_UNLOCK, "a TOKEN -5", "TOKEN must be" },
-    { &SYNTAX_UNLOCK, "a READ", "READ locks are not supported" },
+    { &SYNTAX_UNLOCK, "a READ WRITE", "only one of READ or WRITE" },
     { &SYNTAX_UNLOCK, "a FAIR", "'FAIR'" },
     { &SYNTAX_UNLOCK, "a LEASE 5000", "'LEASE'" },
     { &SYNTAX_RENEW, "a LEASE 99", "LEASE must be" },
     { &SYNTAX_RENEW, "a KEEP 99", "'KEEP'" },
+    { &SYNTAX_RENEW, "a FAIR", "'FAIR'" },
+    { &SYNTAX_RENEW, "a WRITE TOKEN 5 READ", "only one of READ or WRITE" },
+    { &SYNTAX_CANCEL, "a READ", "'READ'" },
+    { &SYNTAX_FORCEUNLOCK, "a WRITE", "'WRITE'" },
     { &SYNTAX_CANCEL, "a", "CANCEL needs exactly one of OWNER or ID" },
     { &SYNTAX_CANCEL, "a OWNER joe ID " ID16, "exactly one" },
     { &SYNTAX_CANCEL, "a TOKEN 5", "'TOKEN'" },
@@ -94,6 +99,26 @@ static const struct {
     { &SYNTAX_LOCKS, "CURSOR x", "CURSOR must be" },
     { &SYNTAX_LOCKS, "MATCH", "MATCH needs a value" },
     { &SYNTAX_WAITERS, "a MATCH x", "'MATCH'" },
+    { &SYNTAX_MLOCK, "", "count must be 1..1000" },
+    { &SYNTAX_MLOCK, "0 a", "count must be 1..1000" },
+    { &SYNTAX_MLOCK, "1001 a", "count must be 1..1000" },
+    { &SYNTAX_MLOCK, "-1 a", "count must be 1..1000" },
+    { &SYNTAX_MLOCK, "a b", "count must be 1..1000" },
+    { &SYNTAX_MLOCK, "02 a b", "count must be 1..1000" },
+    { &SYNTAX_MLOCK, "3 a b", "count says 3 names, but only 2 arguments follow" },
+    { &SYNTAX_MLOCK, "1 a b", "unknown option 'b' for MLOCK" },
+    { &SYNTAX_MLOCK, "2 a a", "name 'a' is given twice" },
+    { &SYNTAX_MLOCK, "5 a bb c bb d", "name 'bb' is given twice" },
+    { &SYNTAX_MLOCK, "2 a  WAIT 5", "name 2 must be 1..64 bytes" },
+    { &SYNTAX_MLOCK, "2 a " X64 "x", "name 2 must be 1..64 bytes" },
+    { &SYNTAX_MLOCK, "3 a b latchd:c", "name 3 is reserved" },
+    { &SYNTAX_MLOCK, "2 redisson_a b", "name 1 is reserved" },
+    { &SYNTAX_MLOCK, "2 a b FAIR", "'FAIR'" },
+    { &SYNTAX_MLOCK, "2 a b READ", "'READ'" },
+    { &SYNTAX_MLOCK, "2 a b TOKEN 5", "'TOKEN'" },
+    { &SYNTAX_MLOCK, "2 a b WAIT", "option WAIT needs a value" },
+    { &SYNTAX_MLOCK, "2 a b KEEP 5", "KEEP needs ID" },
+    { &SYNTAX_MLOCK, "2 a b GRACE 0 LEASE 500", "GRACE and LEASE" },
 };
 
 START_TEST(a_bad_combination_is_refused_with_its_reason)
@@ -124,7 +149,12 @@ static const struct {
     { &SYNTAX_LOCK, "a OWNER modes", OPT_OWNER },
     { &SYNTAX_LOCK, "a KEEP 0 ID " ID16, OPT_KEEP | OPT_ID },
     { &SYNTAX_LOCK, "a ID " X64 " OWNER joe GRACE 0", OPT_ID | OPT_OWNER | OPT_GRACE },
+    { &SYNTAX_LOCK, "a FAIR", OPT_FAIR },
+    { &SYNTAX_LOCK, "a WAIT 0 read", OPT_READ | OPT_WAIT },
+    { &SYNTAX_LOCK, "a OWNER READ WRITE", OPT_OWNER | OPT_WRITE },
     { &SYNTAX_UNLOCK, "a", 0 },
+    { &SYNTAX_UNLOCK, "a READ TOKEN 5", OPT_READ | OPT_TOKEN },
+    { &SYNTAX_RENEW, "a write", OPT_WRITE },
     { &SYNTAX_UNLOCK, "a TOKEN 9007199254740992 OWNER x", OPT_TOKEN | OPT_OWNER },
     { &SYNTAX_RENEW, "a LEASE 100 ID " ID16, OPT_LEASE | OPT_ID },
     { &SYNTAX_CANCEL, "a OWNER joe", OPT_OWNER },
@@ -134,6 +164,11 @@ static const struct {
     { &SYNTAX_LOCKS, "MATCH * COUNT 1000 CURSOR 18446744073709551615",
       OPT_MATCH | OPT_COUNT | OPT_CURSOR },
     { &SYNTAX_WAITERS, "a COUNT 1", OPT_COUNT },
+    { &SYNTAX_MLOCK, "1 a", 0 },
+    { &SYNTAX_MLOCK, "2 a A WAIT 5", OPT_WAIT },
+    { &SYNTAX_MLOCK, "3 WAIT LEASE OWNER OWNER joe LEASE 500", OPT_OWNER | OPT_LEASE },
+    { &SYNTAX_MLOCK, "2 a b ID " ID16 " KEEP 9 GRACE 5",
+      OPT_ID | OPT_KEEP | OPT_GRACE },
 };
 
 START_TEST(what_is_listed_is_taken)
@@ -165,6 +200,61 @@ START_TEST(values_arrive)
 }
 END_TEST
 
+static const struct {
+    const char *line;
+    enum lock_kind kind;
+} KINDS[] = {
+    { "a", KIND_PLAIN },
+    { "a fair", KIND_FAIR },
+    { "a READ", KIND_READ },
+    { "a Write", KIND_WRITE },
+};
+
+START_TEST(the_kind_arrives)
+{
+    struct lock_args args;
+    char text[ARGS_ERROR_ROOM];
+
+    ck_assert(parse(&SYNTAX_LOCK, &LIMITS, KINDS[_i].line, &args, text));
+    ck_assert_int_eq(args.kind, KINDS[_i].kind);
+}
+END_TEST
+
+START_TEST(names_arrive_in_the_order_given)
+{
+    struct lock_args args;
+    char text[ARGS_ERROR_ROOM];
+
+    ck_assert(parse(&SYNTAX_MLOCK, &LIMITS, "3 c WAIT b WAIT 7", &args, text));
+    ck_assert_uint_eq(args.name_count, 3);
+    ck_assert(span_eq(args.names[0], SPAN("c")));
+    ck_assert(span_eq(args.names[1], SPAN("WAIT")));
+    ck_assert(span_eq(args.names[2], SPAN("b")));
+    ck_assert_uint_eq(args.wait_ms, 7);
+}
+END_TEST
+
+START_TEST(as_many_names_as_the_limit_says)
+{
+    static char words[LATCHD_MLOCK_MAX][8];
+    static struct span argv[LATCHD_MLOCK_MAX + 1];
+    struct lock_args args;
+    char text[ARGS_ERROR_ROOM];
+
+    argv[0] = SPAN("1000");
+    for (size_t i = 0; i < LATCHD_MLOCK_MAX; i++) {
+        argv[i + 1] = span_of(words[i], (size_t)sprintf(words[i], "n%zu", 999 - i));
+    }
+    ck_assert(lock_args_parse(&SYNTAX_MLOCK, &LIMITS, argv, LATCHD_MLOCK_MAX + 1, &args,
+                              text));
+    ck_assert_uint_eq(args.name_count, LATCHD_MLOCK_MAX);
+    argv[17] = argv[970];
+    ck_assert(!lock_args_parse(&SYNTAX_MLOCK, &LIMITS, argv, LATCHD_MLOCK_MAX + 1,
+                               &args, text));
+    ck_assert_str_eq(text, "name 'n30' is given twice");
+}
+END_TEST
+
 START_TEST(a_limit_of_the_wait_makes_it_mandatory)
 {
     struct cmd_limits limits = LIMITS;
@@ -176,6 +266,7 @@ START_TEST(a_limit_of_the_wait_makes_it_mandatory)
     ck_assert_ptr_nonnull(strstr(text, "0..5000"));
     ck_assert(!parse(&SYNTAX_LOCK, &limits, "a WAIT 5001", &args, text));
     ck_assert(parse(&SYNTAX_LOCK, &limits, "a WAIT 5000", &args, text));
+    ck_assert(!parse(&SYNTAX_MLOCK, &limits, "1 a", &args, text));
 }
 END_TEST
 
@@ -189,6 +280,10 @@ Suite *test_suite(void)
     tcase_add_loop_test(tc, what_is_listed_is_taken, 0,
                         (int)(sizeof(GOOD) / sizeof(GOOD[0])));
     tcase_add_test(tc, values_arrive);
+    tcase_add_loop_test(tc, the_kind_arrives, 0,
+                        (int)(sizeof(KINDS) / sizeof(KINDS[0])));
+    tcase_add_test(tc, names_arrive_in_the_order_given);
+    tcase_add_test(tc, as_many_names_as_the_limit_says);
     tcase_add_test(tc, a_limit_of_the_wait_makes_it_mandatory);
     suite_add_tcase(s, tc);
     return s;

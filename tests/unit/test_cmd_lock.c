@@ -36,10 +36,27 @@ START_TEST(lock_asks_the_engine_and_waits)
 }
 END_TEST
 
+START_TEST(kinds_go_to_the_engine)
+{
+    (void)fake_run(me, "LOCK job WAIT 0 FAIR");
+    ck_assert_int_eq(fake.lock.kind, KIND_FAIR);
+    fake_answer(REPLY_NULL, 0, 0);
+    (void)fake_run(me, "UNLOCK job");
+    ck_assert_int_eq(fake.hold.kind, KIND_PLAIN);
+    fake_answer(REPLY_INT, 0, 0);
+    (void)fake_run(me, "UNLOCK job write TOKEN 5");
+    ck_assert_int_eq(fake.hold.kind, KIND_WRITE);
+    fake_answer(REPLY_INT, 0, 0);
+    (void)fake_run(me, "RENEW job OWNER joe READ");
+    ck_assert_str_eq(fake.asked, "renew");
+    ck_assert_int_eq(fake.hold.kind, KIND_READ);
+}
+END_TEST
+
 START_TEST(bad_words_never_reach_the_engine)
 {
-    ck_assert_str_eq(fake_run(me, "LOCK job FAIR"),
-                     "-ERR FAIR locks are not supported by this version\r\n");
+    ck_assert_str_eq(fake_run(me, "LOCK job FAIR READ"),
+                     "-ERR only one of FAIR, READ or WRITE can be given\r\n");
     ck_assert_str_eq(fake.asked, "");
     ck_assert(!me->suspended);
 }
@@ -121,6 +138,53 @@ START_TEST(unblock_asks_the_engine)
 }
 END_TEST
 
+START_TEST(lockinfo_tells_kinds_and_the_queue)
+{
+    const struct info_hold hold = { KIND_WRITE, SPAN("ann"), 1, 7, 4 };
+    const struct span queue[] = { SPAN("bob"), SPAN("uuid:1") };
+    const struct lock_info info = { .name = SPAN("a"),
+                                    .kind = KIND_FAIR,
+                                    .state = LOCK_STATE_UNCERTAIN,
+                                    .ttl_ms = 5,
+                                    .holds = &hold,
+                                    .hold_count = 1,
+                                    .queue = queue,
+                                    .queue_count = 2 };
+    struct effect_reply reply = { .kind = REPLY_INFO, .info = &info };
+
+    (void)fake_run(me, "LOCKINFO a");
+    reply.to = fake.hold.from;
+    buf_clear(&me->out);
+    cmd_reply(fake.cmd, &reply);
+    ck_assert_str_eq(fake_output(me),
+                     "*14\r\n$4\r\nname\r\n$1\r\na\r\n$4\r\nkind\r\n$4\r\nfair\r\n"
+                     "$5\r\nstate\r\n$9\r\nuncertain\r\n$3\r\nttl\r\n:5\r\n"
+                     "$5\r\nholds\r\n*1\r\n*10\r\n$5\r\nowner\r\n$3\r\nann\r\n"
+                     "$4\r\nkind\r\n$5\r\nwrite\r\n$5\r\ncount\r\n:1\r\n"
+                     "$5\r\ntoken\r\n:7\r\n$6\r\nclient\r\n:4\r\n"
+                     "$7\r\nwaiting\r\n:0\r\n$5\r\nqueue\r\n*2\r\n"
+                     "$3\r\nbob\r\n$6\r\nuuid:1\r\n");
+}
+END_TEST
+
+START_TEST(many_tokens_are_an_array_and_one_grant)
+{
+    const uint64_t tokens[] = { 3, 9007199254740992 };
+    struct effect_reply reply = {
+        .kind = REPLY_TOKENS, .grant = 8, .tokens = tokens, .token_count = 2
+    };
+
+    (void)fake_run(me, "LOCK a");
+    reply.to = fake.hold.from;
+    buf_clear(&me->out);
+    cmd_reply(fake.cmd, &reply);
+    ck_assert_str_eq(fake_output(me), "*2\r\n:3\r\n:9007199254740992\r\n");
+    fake_close(me, true);
+    ck_assert_uint_eq(fake.undelivered_count, 1);
+    ck_assert_uint_eq(fake.undelivered[0], 8);
+}
+END_TEST
+
 START_TEST(lockinfo_is_a_map_in_order)
 {
     const struct info_hold hold = { KIND_PLAIN, SPAN("ann"), 2, 7, 0 };
@@ -154,6 +218,7 @@ Suite *test_suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, lock_asks_the_engine_and_waits);
+    tcase_add_test(tc, kinds_go_to_the_engine);
     tcase_add_test(tc, bad_words_never_reach_the_engine);
     tcase_add_test(tc, an_answer_to_another_call_is_dropped);
     tcase_add_test(tc, engine_errors_have_their_words);
@@ -161,6 +226,8 @@ Suite *test_suite(void)
     tcase_add_test(tc, a_grant_that_was_read_is_not_in_doubt);
     tcase_add_test(tc, a_clean_end_leaves_grants_alone);
     tcase_add_test(tc, unblock_asks_the_engine);
+    tcase_add_test(tc, lockinfo_tells_kinds_and_the_queue);
+    tcase_add_test(tc, many_tokens_are_an_array_and_one_grant);
     tcase_add_test(tc, lockinfo_is_a_map_in_order);
     suite_add_tcase(s, tc);
     return s;

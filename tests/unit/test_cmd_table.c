@@ -117,6 +117,7 @@ static const struct {
     { "renew", &SYNTAX_RENEW },       { "cancel", &SYNTAX_CANCEL },
     { "lockinfo", &SYNTAX_LOCKINFO }, { "forceunlock", &SYNTAX_FORCEUNLOCK },
     { "locks", &SYNTAX_LOCKS },       { "waiters", &SYNTAX_WAITERS },
+    { "mlock", &SYNTAX_MLOCK },
 };
 
 START_TEST(usage_and_parser_know_the_same_options)
