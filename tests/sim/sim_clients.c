@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#pragma weak locks_mlock /* until the engine has it */
+
 enum { CONN_INDEX_BITS = 16 }; /* a connection's id: serial, then its index */
 
 void clients_fini(struct sim_clients *cl)
@@ -74,12 +76,29 @@ void clients_daemon_died(struct sim *s, size_t daemon)
     s->clients.undelivered_count = 0;
 }
 
+static bool waits(const struct ask *a)
+{
+    return a->kind == ASK_LOCK || a->kind == ASK_MLOCK;
+}
+
+bool ask_wants(const struct ask *ask, const struct redis_name *n)
+{
+    if (ask->kind == ASK_LOCK) {
+        return rtext_is(&n->name, rtext_span(&ask->name));
+    }
+    for (size_t i = 0; ask->kind == ASK_MLOCK && i < ask->name_count; i++) {
+        if (rtext_is(&n->name, rtext_span(&ask->names[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Two LOCKs of one request. */
 static bool same_request(const struct ask *a, const struct ask *b)
 {
-    return a->kind == ASK_LOCK && b->kind == ASK_LOCK && a->id.len > 0 &&
-           rtext_is(&a->id, rtext_span(&b->id)) &&
-           rtext_is(&a->name, rtext_span(&b->name));
+    return waits(a) && waits(b) && a->id.len > 0 &&
+           rtext_is(&a->id, rtext_span(&b->id));
 }
 
 /* What this asking does to the waits of others. */
@@ -90,7 +109,7 @@ static void touch_others(struct sim *s, struct sim_conn *me)
     for (size_t i = 0; i < s->clients.count; i++) {
         struct sim_conn *c = &s->clients.conns[i];
         bool cancels =
-            ask->kind == ASK_CANCEL && c->ask.kind == ASK_LOCK &&
+            ask->kind == ASK_CANCEL && waits(&c->ask) &&
             (ask->id.len == 0 || rtext_is(&c->ask.id, rtext_span(&ask->id))) &&
             (ask->owner.len == 0 || rtext_is(&c->ask.owner, rtext_span(&ask->owner)));
 
@@ -110,6 +129,7 @@ static void call_hold(struct locks *l, const struct sim_conn *c)
     const struct ask *ask = &c->ask;
     struct hold_req req = {
         .from = { c->id, c->call },
+        .kind = ask->lock_kind,
         .name = rtext_span(&ask->name),
         .owner = rtext_span(&ask->owner),
         .id = rtext_span(&ask->id),
@@ -127,11 +147,13 @@ static void call_hold(struct locks *l, const struct sim_conn *c)
     }
 }
 
-static void call_lock(struct locks *l, const struct sim_conn *c)
+static struct lock_req lock_req_of(const struct sim_conn *c)
 {
     const struct ask *ask = &c->ask;
-    struct lock_req req = {
+
+    return (struct lock_req){
         .from = { c->id, c->call },
+        .kind = ask->lock_kind,
         .name = rtext_span(&ask->name),
         .owner = rtext_span(&ask->owner),
         .id = rtext_span(&ask->id),
@@ -141,8 +163,24 @@ static void call_lock(struct locks *l, const struct sim_conn *c)
         .grace_ms = ask->grace_ms,
         .has = ask->has,
     };
+}
+
+static void call_lock(struct locks *l, const struct sim_conn *c)
+{
+    struct lock_req req = lock_req_of(c);
 
     locks_lock(l, &req);
+}
+
+static void call_mlock(struct locks *l, const struct sim_conn *c)
+{
+    struct span names[ASK_NAMES_MAX];
+    struct mlock_req req = { lock_req_of(c), names, c->ask.name_count };
+
+    for (size_t i = 0; i < c->ask.name_count; i++) {
+        names[i] = rtext_span(&c->ask.names[i]);
+    }
+    locks_mlock(l, &req);
 }
 
 static void answer_int(struct sim_conn *c, int64_t value)
@@ -172,6 +210,9 @@ void sim_ask(struct sim *s, size_t index, const struct ask *ask)
     switch (ask->kind) {
     case ASK_LOCK:
         call_lock(l, c);
+        break;
+    case ASK_MLOCK:
+        call_mlock(l, c);
         break;
     case ASK_UNLOCK:
     case ASK_RENEW:
@@ -216,7 +257,8 @@ void clients_reply(struct sim *s, struct sim_daemon *d, const struct effect_repl
                  d->index, index, r->to.call);
         return;
     }
-    if (r->kind == REPLY_TOKEN && dice_chance(&s->dice, s->profile.undelivered)) {
+    if ((r->kind == REPLY_TOKEN || r->kind == REPLY_TOKENS) &&
+        dice_chance(&s->dice, s->profile.undelivered)) {
         undelivered(s, c, r);
         return;
     }
@@ -225,6 +267,9 @@ void clients_reply(struct sim *s, struct sim_daemon *d, const struct effect_repl
     c->answer.kind = r->kind;
     c->answer.value = r->value;
     c->answer.error = r->error;
+    for (size_t i = 0; i < r->token_count && i < ASK_NAMES_MAX; i++) {
+        c->answer.tokens[i] = r->tokens[i];
+    }
     c->answer.text =
         r->kind == REPLY_ERROR
             ? rtext_of(span_of(r->text.ptr,

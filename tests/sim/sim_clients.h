@@ -9,11 +9,24 @@
 struct sim;
 struct sim_daemon;
 
-enum ask_kind { ASK_LOCK, ASK_UNLOCK, ASK_RENEW, ASK_FORCE, ASK_INFO, ASK_CANCEL };
+enum ask_kind {
+    ASK_LOCK,
+    ASK_UNLOCK,
+    ASK_RENEW,
+    ASK_FORCE,
+    ASK_INFO,
+    ASK_CANCEL,
+    ASK_MLOCK,
+};
+
+enum { ASK_NAMES_MAX = 4 }; /* of one MLOCK */
 
 struct ask {
     enum ask_kind kind;
+    enum lock_kind lock_kind; /* UNLOCK, RENEW: PLAIN says nothing */
     struct rtext name, owner, id;
+    struct rtext names[ASK_NAMES_MAX]; /* MLOCK; `name` is the first */
+    size_t name_count;
     uint64_t token, wait_ms, lease_ms, keep_ms, grace_ms;
     unsigned has; /* LOCK_HAS_*; LEASE of RENEW is in lease_ms alone */
     bool any;
@@ -22,6 +35,7 @@ struct ask {
 struct answer {
     enum reply_kind kind;
     int64_t value;
+    uint64_t tokens[ASK_NAMES_MAX];
     enum lock_error error;
     struct rtext text;
 };
@@ -68,9 +82,13 @@ void clients_daemon_died(struct sim *s, size_t daemon);
 void sim_say(struct sim *s, size_t c, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* The last answer as text: "12", "nil", "-NOTHELD", or "..." while it is awaited. A
- * token is "token". The text lives until the next call. */
+ * token is "token", those of MLOCK are "tokens". The text lives until the next call. */
 const char *sim_heard(struct sim *s, size_t c);
 uint64_t sim_token(struct sim *s, size_t c);
+/* The i-th token of the last MLOCK. */
+uint64_t sim_token_of(struct sim *s, size_t c, size_t i);
+/* It waits for that name, perhaps among others. */
+bool ask_wants(const struct ask *ask, const struct redis_name *n);
 const char *ask_text(const struct ask *ask);
 
 /* --- sim_random.c -------------------------------------------------------- */

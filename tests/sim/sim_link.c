@@ -9,47 +9,74 @@
 
 /* --- an op on its way ---------------------------------------------------- */
 
-static struct span keep(char **room, struct span s)
+/* Every span of an op, and where it points to afterwards. */
+typedef void span_fn(void *ctx, struct span *s);
+
+static void each_of_claim(struct claim *cl, span_fn *fn, void *ctx)
 {
+    fn(ctx, &cl->field);
+    fn(ctx, &cl->entry);
+    fn(ctx, &cl->member);
+}
+
+static void each_span(struct flight *f, span_fn *fn, void *ctx)
+{
+    fn(ctx, &f->op.name);
+    each_of_claim(&f->op.claim, fn, ctx);
+    fn(ctx, &f->op.target.field);
+    fn(ctx, &f->op.target.entry);
+    for (size_t i = 0; i < f->op.item_count; i++) {
+        fn(ctx, &f->items[i].name);
+        fn(ctx, &f->items[i].field);
+        fn(ctx, &f->items[i].entry);
+    }
+    for (size_t i = 0; i < f->op.member_count; i++) {
+        fn(ctx, &f->members[i]);
+    }
+    for (size_t i = 0; i < f->op.many_count; i++) {
+        fn(ctx, &f->many[i].name);
+        each_of_claim(&f->many[i].claim, fn, ctx);
+    }
+}
+
+static void add_size(void *ctx, struct span *s)
+{
+    *(size_t *)ctx += s->len;
+}
+
+static void move_span(void *ctx, struct span *s)
+{
+    char **room = ctx;
     char *at = *room;
 
-    if (s.len > 0) {
-        memcpy(at, s.ptr, s.len);
+    if (s->len > 0) {
+        memcpy(at, s->ptr, s->len);
     }
-    *room += s.len;
-    return span_of(at, s.len);
+    *room += s->len;
+    *s = span_of(at, s->len);
+}
+
+static void *copy_list(const void *from, size_t count, size_t size)
+{
+    return count == 0 ? NULL : memcpy(xmalloc(count * size), from, count * size);
 }
 
 static void copy_op(struct flight *f, const struct op *op)
 {
-    size_t size = op->name.len + op->claim.field.len + op->claim.entry.len +
-                  op->target.field.len + op->target.entry.len + 1;
+    size_t size = 1;
     char *room;
 
-    for (size_t i = 0; i < op->item_count; i++) {
-        const struct renew_item *item = &op->items[i];
-
-        size += item->name.len + item->field.len + item->entry.len;
-    }
     f->op = *op;
+    f->op.items = f->items = copy_list(op->items, op->item_count, sizeof(*f->items));
+    f->op.members = f->members =
+        copy_list(op->members, op->member_count, sizeof(*f->members));
+    f->op.many = f->many = copy_list(op->many, op->many_count, sizeof(*f->many));
+    each_span(f, add_size, &size);
     f->blob = room = xmalloc(size);
-    f->op.name = keep(&room, op->name);
-    f->op.claim.field = keep(&room, op->claim.field);
-    f->op.claim.entry = keep(&room, op->claim.entry);
-    f->op.target.field = keep(&room, op->target.field);
-    f->op.target.entry = keep(&room, op->target.entry);
-    if (op->item_count == 0) {
-        return;
+    each_span(f, move_span, &room);
+    if (op->item_count > 0) {
+        f->item_results = xmalloc(op->item_count * sizeof(*f->item_results));
     }
-    f->items = xmalloc(op->item_count * sizeof(*f->items));
-    f->item_results = xmalloc(op->item_count * sizeof(*f->item_results));
-    for (size_t i = 0; i < op->item_count; i++) {
-        f->items[i] = op->items[i];
-        f->items[i].name = keep(&room, op->items[i].name);
-        f->items[i].field = keep(&room, op->items[i].field);
-        f->items[i].entry = keep(&room, op->items[i].entry);
-    }
-    f->op.items = f->items;
     f->reply.items = f->item_results;
 }
 
@@ -58,6 +85,8 @@ void flight_free(struct flight *f)
     free(f->blob);
     free(f->items);
     free(f->item_results);
+    free(f->members);
+    free(f->many);
     free(f);
 }
 
@@ -72,7 +101,6 @@ void link_submit(struct sim *s, struct sim_daemon *d, const struct op *op)
     struct flight *f = xmalloc(sizeof(*f));
 
     memset(f, 0, offsetof(struct flight, reply));
-    f->items = NULL;
     f->item_results = NULL;
     f->daemon = d->index;
     memcpy(f->instance, d->instance, sizeof(f->instance));

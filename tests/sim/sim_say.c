@@ -1,4 +1,4 @@
-/* The words of scenarios, and of the trace. */
+/* The words of scenarios, and how asks and answers look in the trace. */
 #include "sim/sim_world.h"
 
 #include <inttypes.h>
@@ -9,6 +9,13 @@
 static const char *const KIND_WORDS[] = {
     [ASK_LOCK] = "LOCK",         [ASK_UNLOCK] = "UNLOCK", [ASK_RENEW] = "RENEW",
     [ASK_FORCE] = "FORCEUNLOCK", [ASK_INFO] = "LOCKINFO", [ASK_CANCEL] = "CANCEL",
+    [ASK_MLOCK] = "MLOCK",
+};
+
+static const char *const LOCK_WORDS[] = {
+    [KIND_FAIR] = "FAIR",
+    [KIND_READ] = "READ",
+    [KIND_WRITE] = "WRITE",
 };
 
 enum { KINDS = sizeof(KIND_WORDS) / sizeof(KIND_WORDS[0]) };
@@ -16,9 +23,20 @@ enum { KINDS = sizeof(KIND_WORDS) / sizeof(KIND_WORDS[0]) };
 const char *ask_text(const struct ask *ask)
 {
     static char text[400];
-    int at = snprintf(text, sizeof(text), "%s %s", KIND_WORDS[ask->kind], ask->name.s);
+    int at = snprintf(text, sizeof(text), "%s", KIND_WORDS[ask->kind]);
 
 #define ADD(...) at += snprintf(text + at, sizeof(text) - (size_t)at, __VA_ARGS__)
+    if (ask->kind == ASK_MLOCK) {
+        ADD(" %zu", ask->name_count);
+        for (size_t i = 0; i < ask->name_count; i++) {
+            ADD(" %s", ask->names[i].s);
+        }
+    } else {
+        ADD(" %s", ask->name.s);
+    }
+    if (ask->lock_kind != KIND_PLAIN) {
+        ADD(" %s", LOCK_WORDS[ask->lock_kind]);
+    }
     if ((ask->has & LOCK_HAS_WAIT) != 0) {
         ADD(" WAIT %" PRIu64, ask->wait_ms);
     }
@@ -57,14 +75,29 @@ static uint64_t number(char **rest)
     return strtoull(word(rest), NULL, 10);
 }
 
+static bool kind_option(struct ask *ask, const char *w)
+{
+    for (size_t i = KIND_FAIR; i <= KIND_WRITE; i++) {
+        if (strcmp(w, LOCK_WORDS[i]) == 0) {
+            ask->lock_kind = (enum lock_kind)i;
+            return true;
+        }
+    }
+    return false;
+}
+
 static void option(struct ask *ask, const char *w, char **rest)
 {
+    if (kind_option(ask, w)) {
+        return;
+    }
     if (strcmp(w, "WAIT") == 0) {
         ask->wait_ms = number(rest);
         ask->has |= LOCK_HAS_WAIT;
     } else if (strcmp(w, "LEASE") == 0) {
         ask->lease_ms = number(rest);
-        ask->has |= ask->kind == ASK_LOCK ? LOCK_HAS_LEASE : 0;
+        ask->has |=
+            ask->kind == ASK_LOCK || ask->kind == ASK_MLOCK ? LOCK_HAS_LEASE : 0;
     } else if (strcmp(w, "KEEP") == 0) {
         ask->keep_ms = number(rest);
         ask->has |= LOCK_HAS_KEEP;
@@ -82,6 +115,22 @@ static void option(struct ask *ask, const char *w, char **rest)
     } else {
         abort();
     }
+}
+
+static void names_of(struct ask *ask, char **rest)
+{
+    if (ask->kind != ASK_MLOCK) {
+        ask->name = rtext_of(span_str(word(rest)));
+        return;
+    }
+    ask->name_count = number(rest);
+    if (ask->name_count > ASK_NAMES_MAX) {
+        abort();
+    }
+    for (size_t i = 0; i < ask->name_count; i++) {
+        ask->names[i] = rtext_of(span_str(word(rest)));
+    }
+    ask->name = ask->names[0];
 }
 
 void sim_say(struct sim *s, size_t c, const char *fmt, ...)
@@ -106,7 +155,7 @@ void sim_say(struct sim *s, size_t c, const char *fmt, ...)
     if (!known) {
         abort();
     }
-    ask.name = rtext_of(span_str(word(&rest)));
+    names_of(&ask, &rest);
     while ((w = word(&rest)) != NULL) {
         option(&ask, w, &rest);
     }
@@ -138,8 +187,9 @@ const char *sim_heard(struct sim *s, size_t index)
     case REPLY_ERROR:
         return ERRORS[c->answer.error];
     case REPLY_INFO:
-    case REPLY_TOKENS:
         return "info";
+    case REPLY_TOKENS:
+        return "tokens";
     }
     return "?";
 }
@@ -151,73 +201,9 @@ uint64_t sim_token(struct sim *s, size_t c)
     return a->kind == REPLY_TOKEN ? (uint64_t)a->value : 0;
 }
 
-/* --- ops in the trace ---------------------------------------------------- */
-
-static const char *const OP_WORDS[] = {
-    [OP_ACQUIRE] = "ACQUIRE", [OP_RELEASE] = "RELEASE", [OP_RENEW] = "RENEW",
-    [OP_ATTACH] = "ATTACH",   [OP_INSPECT] = "INSPECT",
-};
-
-static const char *const STATUS_WORDS[] = {
-    [OP_OK] = "OK",       [OP_BUSY] = "BUSY",           [OP_NOTHELD] = "NOTHELD",
-    [OP_ENDED] = "ENDED", [OP_OVER] = "OVER",           [OP_ELSEWHERE] = "ELSEWHERE",
-    [OP_LATE] = "LATE",   [OP_WRONGTYPE] = "WRONGTYPE", [OP_UNKNOWN] = "UNKNOWN",
-    [OP_ERROR] = "ERROR",
-};
-
-static const char *const RENEW_WORDS[] = {
-    [RENEW_OK] = "OK",
-    [RENEW_GONE] = "GONE",
-    [RENEW_ENDED] = "ENDED",
-    [RENEW_ELSEWHERE] = "ELSEWHERE",
-    [RENEW_WRONGTYPE] = "WRONGTYPE",
-};
-
-static void trace_asked(struct sim *s, const struct flight *f)
+uint64_t sim_token_of(struct sim *s, size_t c, size_t i)
 {
-    const struct op *op = &f->op;
+    const struct answer *a = &s->clients.conns[c].answer;
 
-    if (op->kind == OP_RENEW) {
-        for (size_t i = 0; i < op->item_count; i++) {
-            const struct renew_item *it = &op->items[i];
-
-            sim_trace(s, "  op %" PRIu64 " item %.*s %.*s %.*s lease %" PRIu64 "%s%s",
-                      op->id, S(it->name), S(it->field), S(it->entry), it->lease_ms,
-                      it->exact ? " exact" : "", it->kept ? " kept" : "");
-        }
-        return;
-    }
-    if (op->kind == OP_ACQUIRE || op->has_next) {
-        sim_trace(s, "  op %" PRIu64 " claim %.*s [%.*s] lease %" PRIu64 "%s", op->id,
-                  S(op->claim.field), S(op->claim.entry), op->claim.lease_ms,
-                  op->reenter_only ? " reenter_only" : "");
-    }
-    if (op->kind != OP_ACQUIRE) {
-        sim_trace(
-            s, "  op %" PRIu64 " target %d %.*s [%.*s] token %" PRIu64 "%s%s%s%s y%d",
-            op->id, op->target.kind, S(op->target.field), S(op->target.entry),
-            op->target.token, op->own_accord ? " own_accord" : "",
-            op->force ? " force" : "", op->mark ? " mark" : "",
-            op->exact ? " exact" : "", op->yield);
-    }
-}
-
-void sim_trace_op(struct sim *s, const char *what, const struct flight *f)
-{
-    const struct op_result *r = &f->reply.result;
-
-    if (strcmp(what, "asks") == 0) {
-        sim_trace(s, "d%zu: asks op %" PRIu64 " %s %.*s", f->daemon, f->op.id,
-                  OP_WORDS[f->op.kind], S(f->op.name));
-        trace_asked(s, f);
-        return;
-    }
-    sim_trace(
-        s,
-        "d%zu: %s op %" PRIu64 " %s: %s token %" PRIu64 " count %" PRId64 "%s%s%s %s",
-        f->daemon, what, f->op.id, OP_WORDS[f->op.kind], STATUS_WORDS[r->status],
-        r->token, r->count, r->moved ? " moved" : "", r->freed ? " freed" : "",
-        r->attached ? " attached" : "",
-        f->op.kind == OP_RENEW && r->status == OP_OK ? RENEW_WORDS[f->item_results[0]]
-                                                     : "");
+    return a->kind == REPLY_TOKENS ? a->tokens[i] : 0;
 }

@@ -73,6 +73,8 @@ struct flight {
     struct redis_reply reply;
     struct renew_item *items;
     enum renew_result *item_results;
+    struct span *members;
+    struct many_item *many;
 };
 
 struct sim_daemon {

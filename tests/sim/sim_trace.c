@@ -1,0 +1,94 @@
+/* How ops look in the trace. */
+#include "sim/sim_world.h"
+
+#include <inttypes.h>
+
+static const char *const OP_WORDS[] = {
+    [OP_ACQUIRE] = "ACQUIRE", [OP_RELEASE] = "RELEASE", [OP_RENEW] = "RENEW",
+    [OP_ATTACH] = "ATTACH",   [OP_INSPECT] = "INSPECT", [OP_ACQUIRE_MANY] = "MANY",
+    [OP_QUEUE] = "QUEUE",     [OP_LEAVE] = "LEAVE",
+};
+
+static const char *const STATUS_WORDS[] = {
+    [OP_OK] = "OK",       [OP_BUSY] = "BUSY",           [OP_NOTHELD] = "NOTHELD",
+    [OP_ENDED] = "ENDED", [OP_OVER] = "OVER",           [OP_ELSEWHERE] = "ELSEWHERE",
+    [OP_LATE] = "LATE",   [OP_WRONGTYPE] = "WRONGTYPE", [OP_UNKNOWN] = "UNKNOWN",
+    [OP_ERROR] = "ERROR", [OP_UPGRADE] = "UPGRADE",     [OP_AMBIGUOUS] = "AMBIGUOUS",
+};
+
+static const char *const RENEW_WORDS[] = {
+    [RENEW_OK] = "OK",
+    [RENEW_GONE] = "GONE",
+    [RENEW_ENDED] = "ENDED",
+    [RENEW_ELSEWHERE] = "ELSEWHERE",
+    [RENEW_WRONGTYPE] = "WRONGTYPE",
+};
+
+static const char KIND_LETTERS[] = "pfrw";
+
+static void trace_claim(struct sim *s, const struct op *op, struct span name,
+                        const struct claim *cl)
+{
+    sim_trace(s, "  op %" PRIu64 " claim %c %.*s %.*s [%.*s] %.*s lease %" PRIu64 "%s",
+              op->id, KIND_LETTERS[cl->lock_kind], S(name), S(cl->field), S(cl->entry),
+              S(cl->member), cl->lease_ms, op->reenter_only ? " reenter_only" : "");
+}
+
+static void trace_asked(struct sim *s, const struct flight *f)
+{
+    const struct op *op = &f->op;
+
+    if (op->kind == OP_RENEW) {
+        for (size_t i = 0; i < op->item_count; i++) {
+            const struct renew_item *it = &op->items[i];
+
+            sim_trace(s, "  op %" PRIu64 " item %.*s %.*s %.*s lease %" PRIu64 "%s%s",
+                      op->id, S(it->name), S(it->field), S(it->entry), it->lease_ms,
+                      it->exact ? " exact" : "", it->kept ? " kept" : "");
+        }
+        return;
+    }
+    for (size_t i = 0; i < op->many_count; i++) {
+        trace_claim(s, op, op->many[i].name, &op->many[i].claim);
+    }
+    for (size_t i = 0; i < op->member_count; i++) {
+        sim_trace(s, "  op %" PRIu64 " %s %.*s", op->id,
+                  op->kind == OP_QUEUE && i < op->known ? "known" : "member",
+                  S(op->members[i]));
+    }
+    if (op->kind == OP_ACQUIRE || op->has_next) {
+        trace_claim(s, op, op->name, &op->claim);
+    }
+    if (op->kind == OP_RELEASE || op->kind == OP_ATTACH) {
+        sim_trace(
+            s, "  op %" PRIu64 " target %d %.*s [%.*s] token %" PRIu64 "%s%s%s%s y%d",
+            op->id, op->target.kind, S(op->target.field), S(op->target.entry),
+            op->target.token, op->own_accord ? " own_accord" : "",
+            op->force ? " force" : "", op->mark ? " mark" : "",
+            op->exact ? " exact" : "", op->yield);
+    }
+}
+
+void sim_trace_op(struct sim *s, const char *what, const struct flight *f)
+{
+    const struct op_result *r = &f->reply.result;
+
+    if (strcmp(what, "asks") == 0) {
+        sim_trace(s, "d%zu: asks op %" PRIu64 " %s %.*s%s%s%s%s", f->daemon, f->op.id,
+                  OP_WORDS[f->op.kind], S(f->op.name), f->op.rw ? " rw" : "",
+                  f->op.fair ? " fair" : "", f->op.enqueue ? " enqueue" : "",
+                  f->op.whole ? " whole" : "");
+        trace_asked(s, f);
+        return;
+    }
+    sim_trace(s,
+              "d%zu: %s op %" PRIu64 " %s: %s token %" PRIu64 " count %" PRId64
+              " ttl %" PRId64 "%s%s%s%s%s %s",
+              f->daemon, what, f->op.id, OP_WORDS[f->op.kind], STATUS_WORDS[r->status],
+              r->token, r->count, r->ttl_ms, r->moved ? " moved" : "",
+              r->freed ? " freed" : "", r->attached ? " attached" : "",
+              r->shared ? " shared" : "", r->fair ? " fair" : "",
+              f->op.kind == OP_RENEW && r->status == OP_OK
+                  ? RENEW_WORDS[f->item_results[0]]
+                  : "");
+}
