@@ -1,0 +1,150 @@
+/* Requests: LOCK comes in here. */
+#include "core/parts.h"
+
+static bool full(struct locks *l, const struct lock_req *req)
+{
+    if (l->waiter_count >= l->cfg.max_waiters) {
+        say_error(l, req->from, LOCK_LIMIT, SPAN("max-waiters reached"));
+        return true;
+    }
+    if (l->hold_count >= l->cfg.max_holds) {
+        say_error(l, req->from, LOCK_LIMIT, SPAN("max-holds reached"));
+        return true;
+    }
+    return false;
+}
+
+/* Whether it has to ask Redis itself although others are ahead: an owner or an ID may
+ * hold already. Not when we know who holds. */
+static bool needs_probe(const struct locks *l, const struct lock *lock,
+                        const struct want *want)
+{
+    const struct hold *h = lock_hold(lock);
+
+    if (want->kind == OWNER_ANONYMOUS) {
+        return false;
+    }
+    return h == NULL || !hold_certain(l, h) || span_eq(h->field, want->field);
+}
+
+/* Whether the head may sleep without asking first: our own certain hold is in the way.
+ */
+static bool known_held(const struct locks *l, const struct lock *lock,
+                       const struct waiter *w)
+{
+    const struct hold *h = lock_hold(lock);
+
+    return !w->once && h != NULL && hold_certain(l, h) && lock->busy == NULL &&
+           !(w->want->field.len != 0 && span_eq(h->field, w->want->field));
+}
+
+/* A waiter has come, or come back: what does it do first? */
+static void start(struct locks *l, struct waiter *w)
+{
+    struct lock *lock = w->lock;
+
+    lock_touch(l, lock);
+    if (w->work != NULL) {
+        return; /* asked already: that answer counts */
+    }
+    if (waiter_is_head(w)) {
+        if (!known_held(l, lock, w)) {
+            lock_ask(l, lock);
+        }
+    } else if (needs_probe(l, lock, w->want)) {
+        take_probe_later(l, w);
+    } else if (w->once) {
+        /* Others are ahead. With Redis out of reach even that is not sure. */
+        if (l->up) {
+            waiter_end_null(l, w, true);
+        }
+    }
+}
+
+static void new_wait(struct locks *l, const struct lock_req *req)
+{
+    struct lock *lock = lock_get(l, req->name);
+    struct want *want = want_new(l, req);
+    struct waiter *w = waiter_new(l, lock, session_get(l, req->from.conn), req, want);
+
+    if (req->id.len != 0) {
+        w->request = request_new(l, req->name, want);
+        w->request->waiter = w;
+        w->doubt = duty_cancel_undo(l, lock, want);
+    }
+    start(l, w);
+}
+
+/* The same ID again, while it waits: it goes on at its place, for the newest call. */
+static void wait_again(struct locks *l, struct waiter *w, const struct lock_req *req)
+{
+    struct session *s = session_get(l, req->from.conn);
+
+    if (w->session != NULL) {
+        struct session *old = w->session;
+
+        say_null(l, w->call);
+        w->session = NULL;
+        list_del(&w->in_session);
+        if (old != s) {
+            session_idle(l, old);
+        }
+    }
+    if (req->has & LOCK_HAS_KEEP) {
+        w->want->keep_ms = req->keep_ms;
+    }
+    waiter_bind(l, w, s, req);
+    start(l, w);
+}
+
+/* The same ID again, after it was granted. Redis is asked even so: the request may have
+ * been ended through another daemon. */
+static void grant_again(struct locks *l, struct entry *e, const struct lock_req *req)
+{
+    if (e->ending) {
+        say_error(l, req->from, LOCK_NOTHELD, TEXT_OVER);
+    } else {
+        call_regrant(l, e, req);
+    }
+}
+
+static bool is_rw(enum lock_kind kind)
+{
+    return kind == KIND_READ || kind == KIND_WRITE;
+}
+
+/* Whether it may be the same request, as far as the kind of lock goes. */
+static bool same_kind(const struct request *r, enum lock_kind kind)
+{
+    return r->lock_kind == kind || (r->found && !is_rw(r->lock_kind) && !is_rw(kind));
+}
+
+static void known_request(struct locks *l, struct request *r,
+                          const struct lock_req *req)
+{
+    if (r->over_at != NEVER) {
+        say_error(l, req->from, LOCK_NOTHELD, TEXT_OVER);
+    } else if (!span_eq(r->owner, req->owner)) {
+        say_error(l, req->from, LOCK_ERR, SPAN("that ID was used with another OWNER"));
+    } else if (!same_kind(r, req->kind)) {
+        say_error(l, req->from, LOCK_ERR, SPAN("that ID was used with another kind"));
+    } else if (r->waiter != NULL) {
+        wait_again(l, r->waiter, req);
+    } else {
+        grant_again(l, r->entry, req);
+    }
+}
+
+void locks_lock(struct locks *l, const struct lock_req *req)
+{
+    struct request *r = request_find(l, req->name, req->id);
+
+    if (l->stopping) {
+        say_error(l, req->from, LOCK_GOAWAY, TEXT_GOING);
+    } else if (r != NULL) {
+        known_request(l, r, req);
+    } else if (!full(l, req)) {
+        new_wait(l, req);
+    }
+    locks_settle(l);
+}
