@@ -1,10 +1,11 @@
 #include "store/redis_sub.h"
 
+#include "store/channel_name.h"
 #include "store/command.h"
+#include "store/sub_channel.h"
 #include "util/alloc.h"
 #include "util/clock.h"
-#include "util/list.h"
-#include "util/map.h"
+#include "util/log.h"
 
 #include <stdlib.h>
 
@@ -13,109 +14,38 @@ enum {
     ASKED_MAX = 4096, /* confirmations that may be open */
 };
 
-static const char PREFIX[] = "redisson_lock__channel:";
-enum { PREFIX_LEN = sizeof(PREFIX) - 1 };
-
-/* One channel. The names `n` and `{n}` share theirs. `asked` and `open` are about this
- * link: only the confirmation of what was asked last counts. */
-struct channel {
-    UT_hash_handle hh;
-    struct list todo; /* on redis_sub.todo: something is to be asked */
-    bool want_bare;   /* the name is `text` without its outer braces */
-    bool want_braced; /* the name is `text` */
-    bool asked;       /* for: SUBSCRIBE */
-    unsigned open;    /* confirmations that have not come */
-    size_t len;
-    char text[]; /* the channel without the prefix */
-};
-
 struct redis_sub {
     struct redis_conn *conn;
     const struct redis_sub_events *events;
     void *ctx;
-    struct channel *channels;
-    struct list todo;
+    struct sub_channels channels;
     size_t open; /* confirmations, of all channels */
     bool greeted;
-    bool closed;      /* no event any more */
-    uint64_t ping_us; /* when the open PING was sent; 0: none */
+    bool closed;       /* no event any more */
+    bool pattern_open; /* PSUBSCRIBE was asked, and is not answered yet */
+    uint64_t ping_us;  /* when the open PING was sent; 0: none */
+    struct channel_member member;
 };
 
-/* --- channels -------------------------------------------------------------------- */
-
-static bool is_wanted(const struct channel *ch)
-{
-    return ch->want_bare || ch->want_braced;
-}
-
-static void channel_free(struct redis_sub *s, struct channel *ch)
-{
-    HASH_DEL(s->channels, ch);
-    list_del(&ch->todo);
-    free(ch);
-}
-
-static struct channel *channel_find(struct redis_sub *s, struct span text)
-{
-    struct channel *ch;
-
-    HASH_FIND(hh, s->channels, text.ptr, text.len, ch);
-    return ch;
-}
-
-static bool is_tagged(struct span name)
-{
-    return memchr(name.ptr, '{', name.len) != NULL;
-}
-
-/* The channel of a name, made if `make`. */
-static struct channel *channel_of(struct redis_sub *s, struct span name, bool make)
-{
-    bool tagged = is_tagged(name);
-    size_t len = name.len + (tagged ? 0 : 2);
-    struct channel *ch = xcalloc(1, sizeof(*ch) + len);
-    struct channel *found;
-
-    memcpy(ch->text + (tagged ? 0 : 1), name.ptr, name.len);
-    if (!tagged) {
-        ch->text[0] = '{';
-        ch->text[len - 1] = '}';
-    }
-    found = channel_find(s, span_of(ch->text, len));
-    if (found != NULL || !make) {
-        free(ch);
-        return found;
-    }
-    ch->len = len;
-    list_init(&ch->todo);
-    HASH_ADD_KEYPTR(hh, s->channels, ch->text, ch->len, ch);
-    return ch;
-}
-
-static void put_on_todo(struct redis_sub *s, struct channel *ch)
-{
-    list_del(&ch->todo);
-    list_append(&s->todo, &ch->todo);
-}
-
 /* Tells each wanted name of a channel. */
-static void tell(struct redis_sub *s, const struct channel *ch,
+static void tell(struct redis_sub *s, const struct sub_channel *ch,
                  void (*fn)(void *ctx, struct span name, bool rw))
 {
     bool bare = ch->want_bare;
+    bool rw = ch->rw;
     struct span text = span_of(ch->text, ch->len);
 
     if (ch->want_braced) {
-        fn(s->ctx, text, false);
+        fn(s->ctx, text, rw);
     }
     if (bare && !s->closed) {
-        fn(s->ctx, span_of(text.ptr + 1, text.len - 2), false);
+        fn(s->ctx, span_of(text.ptr + 1, text.len - 2), rw);
     }
 }
 
 /* --- asking ---------------------------------------------------------------------- */
 
-static void ask(struct redis_sub *s, const char *word, struct channel *const *chs,
+static void ask(struct redis_sub *s, const char *word, struct sub_channel *const *chs,
                 size_t count, bool subscribe)
 {
     struct buf *out = redis_conn_out(s->conn);
@@ -126,7 +56,7 @@ static void ask(struct redis_sub *s, const char *word, struct channel *const *ch
     command_begin(out, 1 + count);
     command_word(out, span_str(word));
     for (size_t i = 0; i < count; i++) {
-        struct span parts[] = { span_of(PREFIX, PREFIX_LEN),
+        struct span parts[] = { channel_prefix(chs[i]->rw),
                                 span_of(chs[i]->text, chs[i]->len) };
 
         command_join(out, parts, 2);
@@ -138,19 +68,20 @@ static void ask(struct redis_sub *s, const char *word, struct channel *const *ch
 
 static void ask_chunk(struct redis_sub *s)
 {
-    struct channel *add[CHUNK], *remove[CHUNK];
+    struct sub_channel *add[CHUNK], *remove[CHUNK];
     size_t adds = 0, removes = 0;
 
-    while (adds < CHUNK && removes < CHUNK && !list_empty(&s->todo)) {
-        struct channel *ch = container_of(s->todo.next, struct channel, todo);
+    while (adds < CHUNK && removes < CHUNK && !list_empty(&s->channels.todo)) {
+        struct sub_channel *ch =
+            container_of(s->channels.todo.next, struct sub_channel, todo);
 
         list_del(&ch->todo);
-        if (is_wanted(ch)) {
+        if (sub_channel_is_wanted(ch)) {
             add[adds++] = ch;
         } else if (ch->asked) {
             remove[removes++] = ch;
         } else if (ch->open == 0) {
-            channel_free(s, ch);
+            sub_channel_free(&s->channels, ch);
         }
     }
     ask(s, "SUBSCRIBE", add, adds, true);
@@ -162,7 +93,7 @@ void redis_sub_flush(struct redis_sub *s)
     if (!s->greeted) {
         return;
     }
-    while (!list_empty(&s->todo) && s->open < ASKED_MAX) {
+    while (!list_empty(&s->channels.todo) && s->open < ASKED_MAX) {
         ask_chunk(s);
     }
     redis_conn_flush(s->conn);
@@ -172,6 +103,19 @@ static void ping(struct redis_sub *s)
 {
     command_words(redis_conn_out(s->conn), 1, (const char *const[]){ "PING" });
     s->ping_us = clock_boot_us();
+}
+
+/* The channels of all our members, of whatever name. */
+static void ask_pattern(struct redis_sub *s)
+{
+    struct buf *out = redis_conn_out(s->conn);
+    struct span parts[] = { channel_prefix(false), SPAN("*"), span_str(s->member.text),
+                            SPAN("*") };
+
+    command_begin(out, 2);
+    command_word(out, SPAN("PSUBSCRIBE"));
+    command_join(out, parts, sizeof(parts) / sizeof(parts[0]));
+    s->pattern_open = true;
 }
 
 /* --- the link -------------------------------------------------------------------- */
@@ -195,19 +139,22 @@ static void on_lost(void *ctx)
 {
     struct redis_sub *s = ctx;
     bool was_greeted = s->greeted;
-    struct channel *ch, *tmp;
+    struct sub_channel *ch, *tmp;
 
     s->greeted = false;
+    s->pattern_open = false;
     s->ping_us = 0;
     s->open = 0;
-    HASH_ITER(hh, s->channels, ch, tmp)
-    {
-        ch->open = 0;
-        ch->asked = false;
-        if (is_wanted(ch)) {
-            put_on_todo(s, ch);
-        } else {
-            channel_free(s, ch);
+    for (int rw = 0; rw < 2; rw++) {
+        HASH_ITER(hh, s->channels.by_rw[rw], ch, tmp)
+        {
+            ch->open = 0;
+            ch->asked = false;
+            if (sub_channel_is_wanted(ch)) {
+                sub_channel_ask(&s->channels, ch);
+            } else {
+                sub_channel_free(&s->channels, ch);
+            }
         }
     }
     if (was_greeted) {
@@ -232,60 +179,113 @@ static void on_pong(struct redis_sub *s)
     if (!s->greeted) {
         s->greeted = true;
         redis_conn_ready(s->conn, "for messages");
+        ask_pattern(s);
         redis_sub_flush(s);
     }
 }
 
-static void on_confirmed(struct redis_sub *s, struct channel *ch)
+static void on_confirmed(struct redis_sub *s, struct sub_channel *ch)
 {
     s->open--;
     ch->open--;
     if (ch->open == 0 && ch->asked) {
         tell(s, ch, s->events->on_subscribed);
-    } else if (ch->open == 0 && !is_wanted(ch)) {
-        channel_free(s, ch);
+    } else if (ch->open == 0 && !sub_channel_is_wanted(ch)) {
+        sub_channel_free(&s->channels, ch);
     }
-    if (!list_empty(&s->todo)) {
+    if (!list_empty(&s->channels.todo)) {
         redis_sub_flush(s);
     }
 }
 
 /* ["message", channel, payload], ["subscribe" or "unsubscribe", channel, count] */
-static void on_push(struct redis_sub *s, const redisReply *reply)
+static void on_push(struct redis_sub *s, struct span word, struct span text)
 {
-    const char *word = reply->element[0]->str;
-    struct span text = span_of(reply->element[1]->str, (size_t)reply->element[1]->len);
-    struct channel *ch = NULL;
+    bool rw = span_starts(text, channel_prefix(true));
+    struct sub_channel *ch = NULL;
 
-    if (span_starts(text, span_of(PREFIX, PREFIX_LEN))) {
-        ch = channel_find(s, span_of(text.ptr + PREFIX_LEN, text.len - PREFIX_LEN));
+    if (span_starts(text, channel_prefix(rw))) {
+        ch = sub_channel_find(&s->channels, span_after(text, channel_prefix(rw).len),
+                              rw);
     }
     if (ch == NULL) {
         return;
     }
-    if (strcmp(word, "message") == 0) {
+    if (span_eq(word, SPAN("message"))) {
         tell(s, ch, s->events->on_message);
-    } else if (ch->open > 0 &&
-               (strcmp(word, "subscribe") == 0 || strcmp(word, "unsubscribe") == 0)) {
+    } else if (ch->open > 0 && (span_eq(word, SPAN("subscribe")) ||
+                                span_eq(word, SPAN("unsubscribe")))) {
         on_confirmed(s, ch);
     }
+}
+
+/* ["pmessage", pattern, channel, payload] */
+static void on_member(struct redis_sub *s, struct span channel)
+{
+    struct channel_names names = channel_member_names(&s->member, channel);
+
+    if (names.braced.len != 0) {
+        s->events->on_message(s->ctx, names.braced, false);
+    }
+    if (names.bare.len != 0 && !s->closed) {
+        s->events->on_message(s->ctx, names.bare, false);
+    }
+}
+
+/* Without the pattern only the recheck wakes who heads a fair queue: slow, not wrong.
+ * A pattern has to be allowed to the letter, and this one changes with each start. */
+static void on_pattern_refused(struct redis_sub *s, const char *why)
+{
+    s->pattern_open = false;
+    log_warning("redis-sub",
+                "%s refuses PSUBSCRIBE %s*%s* (%s): clients that wait for a FAIR lock "
+                "are woken late; its user needs +psubscribe and allchannels",
+                redis_conn_address(s->conn), channel_prefix(false).ptr, s->member.text,
+                why);
+}
+
+static void on_error(struct redis_sub *s, const redisReply *reply)
+{
+    if (s->pattern_open) {
+        on_pattern_refused(s, reply->str);
+    } else {
+        redis_conn_fail(s->conn, "%s", reply->str);
+    }
+}
+
+/* How many texts the reply begins with, at most three. */
+static size_t texts_of(const redisReply *reply, struct span texts[static 3])
+{
+    size_t count = 0;
+
+    while (reply->type == REDIS_REPLY_ARRAY && count < 3 &&
+           count < (size_t)reply->elements &&
+           reply->element[count]->type == REDIS_REPLY_STRING) {
+        texts[count] =
+            span_of(reply->element[count]->str, (size_t)reply->element[count]->len);
+        count++;
+    }
+    return count;
 }
 
 static void on_reply(void *ctx, const redisReply *reply)
 {
     struct redis_sub *s = ctx;
-    bool texts = reply->type == REDIS_REPLY_ARRAY && reply->elements >= 2 &&
-                 reply->element[0]->type == REDIS_REPLY_STRING &&
-                 reply->element[1]->type == REDIS_REPLY_STRING;
+    struct span texts[3];
+    size_t count = texts_of(reply, texts);
 
     if (reply->type == REDIS_REPLY_ERROR) {
-        redis_conn_fail(s->conn, "%s", reply->str);
+        on_error(s, reply);
     } else if (reply->type == REDIS_REPLY_STATUS && strcmp(reply->str, "PONG") == 0) {
         on_pong(s);
-    } else if (texts && strcmp(reply->element[0]->str, "pong") == 0) {
+    } else if (count >= 2 && span_eq(texts[0], SPAN("pong"))) {
         on_pong(s);
-    } else if (texts && reply->elements == 3) {
-        on_push(s, reply);
+    } else if (count == 3 && reply->elements == 4) {
+        on_member(s, texts[2]);
+    } else if (count >= 2 && span_eq(texts[0], SPAN("psubscribe"))) {
+        s->pattern_open = false;
+    } else if (count >= 2 && reply->elements == 3) {
+        on_push(s, texts[0], texts[1]);
     }
 }
 
@@ -314,7 +314,8 @@ struct redis_sub *redis_sub_new(const struct redis_sub_setup *setup)
 
     s->events = setup->events;
     s->ctx = setup->ctx;
-    list_init(&s->todo);
+    channel_member_init(&s->member, setup->instance);
+    sub_channels_init(&s->channels);
     s->conn = redis_conn_new(&conn);
     return s;
 }
@@ -331,33 +332,30 @@ void redis_sub_set_timeout(struct redis_sub *s, uint64_t timeout_ms)
 
 void redis_sub_add(struct redis_sub *s, struct span name, bool rw)
 {
-    struct channel *ch = channel_of(s, name, true);
+    struct sub_channel *ch = sub_channel_of(&s->channels, name, rw, true);
 
-    (void)rw;
-
-    if (is_tagged(name)) {
+    if (channel_is_tagged(name)) {
         ch->want_braced = true;
     } else {
         ch->want_bare = true;
     }
-    put_on_todo(s, ch);
+    sub_channel_ask(&s->channels, ch);
 }
 
 void redis_sub_remove(struct redis_sub *s, struct span name, bool rw)
 {
-    struct channel *ch = channel_of(s, name, false);
+    struct sub_channel *ch = sub_channel_of(&s->channels, name, rw, false);
 
-    (void)rw;
     if (ch == NULL) {
         return;
     }
-    if (is_tagged(name)) {
+    if (channel_is_tagged(name)) {
         ch->want_braced = false;
     } else {
         ch->want_bare = false;
     }
-    if (!is_wanted(ch)) {
-        put_on_todo(s, ch);
+    if (!sub_channel_is_wanted(ch)) {
+        sub_channel_ask(&s->channels, ch);
     }
 }
 
@@ -370,14 +368,9 @@ void redis_sub_close(struct redis_sub *s)
 
 void redis_sub_free(struct redis_sub *s)
 {
-    struct channel *ch, *tmp;
-
     if (s == NULL) {
         return;
     }
-    HASH_ITER(hh, s->channels, ch, tmp)
-    {
-        channel_free(s, ch);
-    }
+    sub_channels_fini(&s->channels);
     free(s);
 }

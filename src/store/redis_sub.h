@@ -1,8 +1,11 @@
 /* redis_sub: the pub/sub link, and which channels of lock names are wanted.
  *
- * A channel is `redisson_lock__channel:{N}`. What is asked in a loop turn leaves as one
- * SUBSCRIBE and one UNSUBSCRIBE; after a loss all wanted channels are asked for again,
- * a bounded number at a time. Events come from the loop only. */
+ * A channel is `redisson_lock__channel:{N}`, or `redisson_rwlock:{N}` of a read/write
+ * lock. What is asked in a loop turn leaves as one SUBSCRIBE and one UNSUBSCRIBE for
+ * each; after a loss all wanted channels are asked for again, a bounded number at a
+ * time. The channels of this instance's members of fair queues are listened to by one
+ * pattern, before anything else is asked, and need not be added. Events come from the
+ * loop only. */
 #ifndef LATCHD_STORE_REDIS_SUB_H
 #define LATCHD_STORE_REDIS_SUB_H
 
@@ -18,6 +21,8 @@ struct redis_sub_events {
     void (*on_subscribed)(void *ctx, struct span name, bool rw);
     /* The link is gone. */
     void (*on_unsubscribed_all)(void *ctx);
+    /* On the channel of that name, or on that of a member of its fair queue: then
+     * whoever the member belongs to, `n` and `{n}` are both told. */
     void (*on_message)(void *ctx, struct span name, bool rw);
 };
 
@@ -26,6 +31,7 @@ struct redis_sub_setup {
     const struct store_url *url; /* outlives the link, as the events do */
     uint64_t timeout_ms;
     uint64_t seed;
+    const char *instance; /* OP_INSTANCE_LEN digits; copied */
     const struct redis_sub_events *events;
     void *ctx;
 };

@@ -142,6 +142,7 @@ struct store *store_new(const struct store_setup *setup)
         .url = &s->url,
         .timeout_ms = setup->timeout_ms,
         .seed = ~setup->seed,
+        .instance = setup->instance,
         .events = &SUB_EVENTS,
         .ctx = s,
     };

@@ -87,6 +87,79 @@ START_TEST(names_that_share_a_channel_are_told_apart)
 }
 END_TEST
 
+START_TEST(the_families_of_a_name_are_told_apart)
+{
+    open_up(TIMEOUT);
+    peer_subscribe(peer, "n");
+    peer_subscribe_rw(peer, "n");
+    peer_await_count(peer, &peer->subscribed, 2);
+    ck_assert_int_eq(redis_ask_int(redis, "PUBLISH redisson_rwlock:{n} 1"), 1);
+    peer_await_count(peer, &peer->messages, 1);
+    ck_assert_str_eq(peer->last_name, "n");
+    ck_assert(peer->last_rw);
+    ck_assert_int_eq(redis_ask_int(redis, "PUBLISH redisson_lock__channel:{n} 0"), 1);
+    peer_await_count(peer, &peer->messages, 2);
+    ck_assert(!peer->last_rw);
+    peer_unsubscribe(peer, "n");
+    peer_run_ms(peer, 20);
+    ck_assert_int_eq(redis_ask_int(redis, "PUBLISH redisson_lock__channel:{n} 0"), 0);
+    ck_assert_int_eq(redis_ask_int(redis, "PUBLISH redisson_rwlock:{n} 1"), 1);
+    peer_await_count(peer, &peer->messages, 3);
+}
+END_TEST
+
+#define MEMBER ":latchd:" PEER_INSTANCE ":7"
+
+/* A member's channel was not asked for: the pattern covers it, and a confirmed
+ * SUBSCRIBE implies the pattern. */
+START_TEST(messages_for_members_come_under_the_name)
+{
+    open_up(TIMEOUT);
+    peer_subscribe(peer, "other");
+    peer_await_count(peer, &peer->subscribed, 1);
+    ck_assert_int_eq(
+        redis_ask_int(redis, "PUBLISH redisson_lock__channel:my:{t}:x%s 0", MEMBER), 1);
+    peer_await_count(peer, &peer->messages, 1);
+    ck_assert_str_eq(peer->last_name, "my:{t}:x");
+    ck_assert(!peer->last_rw);
+    ck_assert_int_eq(redis_ask_int(redis, "PUBLISH redisson_lock__channel:{n}%s 0",
+                                   ":latchd:dddddddddddddddd:7"),
+                     0);
+    ck_assert_int_eq(
+        redis_ask_int(redis, "PUBLISH redisson_lock__channel:{n}%s 0", MEMBER), 1);
+    peer_await_count(peer, &peer->messages, 3); /* {n} and n */
+    ck_assert_str_eq(peer->last_name, "n");
+
+    ck_assert_int_eq(redis_ask_int(redis, "CLIENT KILL TYPE pubsub"), 1);
+    peer_await_count(peer, &peer->subscribed, 2);
+    ck_assert_int_eq(
+        redis_ask_int(redis, "PUBLISH redisson_lock__channel:{n}%s 0", MEMBER), 1);
+    peer_await_count(peer, &peer->messages, 5);
+}
+END_TEST
+
+/* The link works on without the pattern; only the members' messages do not come. */
+START_TEST(a_refused_pattern_costs_the_members_messages_only)
+{
+    char url[300];
+
+    redis = redis_start_with(true, NULL);
+    redis_expect(redis, "OK",
+                 "ACL SETUSER u on >p ~* resetchannels &redisson_lock__channel:{n} "
+                 "+@all");
+    (void)snprintf(url, sizeof url, "redis://u:p@127.0.0.1:%d", redis_port(redis));
+    peer = peer_open(url, TIMEOUT);
+    peer_await_count(peer, &peer->ups, 1);
+    peer_subscribe(peer, "n");
+    peer_await_count(peer, &peer->subscribed, 1);
+    ck_assert_int_eq(
+        redis_ask_int(redis, "PUBLISH redisson_lock__channel:{n}%s 0", MEMBER), 0);
+    ck_assert_int_eq(redis_ask_int(redis, "PUBLISH redisson_lock__channel:{n} 0"), 1);
+    peer_await_count(peer, &peer->messages, 1);
+    ck_assert_uint_eq(peer->unsubscribed, 0);
+}
+END_TEST
+
 START_TEST(all_channels_come_back_after_a_loss)
 {
     char name[16];
@@ -128,6 +201,9 @@ Suite *test_suite(void)
     tcase_add_test(tc, messages_come_under_the_name);
     tcase_add_test(tc, the_last_wish_counts_however_fast_it_changes);
     tcase_add_test(tc, names_that_share_a_channel_are_told_apart);
+    tcase_add_test(tc, the_families_of_a_name_are_told_apart);
+    tcase_add_test(tc, messages_for_members_come_under_the_name);
+    tcase_add_test(tc, a_refused_pattern_costs_the_members_messages_only);
     tcase_add_test(tc, all_channels_come_back_after_a_loss);
     tcase_add_test(tc, a_silent_pubsub_link_is_dropped);
     suite_add_tcase(s, tc);

@@ -55,8 +55,9 @@ static void on_clock_jumped(void *ctx)
     heard(ctx)->jumps++;
 }
 
-static void keep_name(struct peer *p, struct span name)
+static void keep_name(struct peer *p, struct span name, bool rw)
 {
+    p->last_rw = rw;
     (void)snprintf(p->last_name, sizeof p->last_name, "%.*s", (int)name.len, name.ptr);
 }
 
@@ -65,7 +66,7 @@ static void on_subscribed(void *ctx, struct span name, bool rw)
     struct peer *p = heard(ctx);
 
     p->subscribed++;
-    keep_name(p, name);
+    keep_name(p, name, rw);
 }
 
 static void on_unsubscribed_all(void *ctx)
@@ -78,7 +79,7 @@ static void on_message(void *ctx, struct span name, bool rw)
     struct peer *p = heard(ctx);
 
     p->messages++;
-    keep_name(p, name);
+    keep_name(p, name, rw);
 }
 
 static void on_clock(uv_timer_t *timer)
@@ -218,6 +219,13 @@ void peer_subscribe(struct peer *p, const char *name)
 {
     p->in_call = true;
     store_subscribe(p->store, span_str(name), false);
+    p->in_call = false;
+}
+
+void peer_subscribe_rw(struct peer *p, const char *name)
+{
+    p->in_call = true;
+    store_subscribe(p->store, span_str(name), true);
     p->in_call = false;
 }
 

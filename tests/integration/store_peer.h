@@ -30,6 +30,7 @@ struct peer {
         char text[160];
     } result[PEER_RESULTS_MAX];
     char last_name[64];
+    bool last_rw;
 };
 
 /* Opens a store at that address; it is not up yet. */
@@ -48,6 +49,7 @@ void peer_await_results(struct peer *p, size_t count);
 void peer_acquire(struct peer *p, const char *name, uint64_t id);
 void peer_release(struct peer *p, const char *name, uint64_t id);
 void peer_subscribe(struct peer *p, const char *name);
+void peer_subscribe_rw(struct peer *p, const char *name);
 void peer_unsubscribe(struct peer *p, const char *name);
 
 #endif

@@ -1,0 +1,75 @@
+#include "store/sub_channel.h"
+
+#include "store/channel_name.h"
+#include "util/alloc.h"
+
+#include <stdlib.h>
+
+void sub_channels_init(struct sub_channels *cs)
+{
+    *cs = (struct sub_channels){ 0 };
+    list_init(&cs->todo);
+}
+
+void sub_channels_fini(struct sub_channels *cs)
+{
+    struct sub_channel *ch, *tmp;
+
+    for (int rw = 0; rw < 2; rw++) {
+        HASH_ITER(hh, cs->by_rw[rw], ch, tmp)
+        {
+            sub_channel_free(cs, ch);
+        }
+    }
+}
+
+bool sub_channel_is_wanted(const struct sub_channel *ch)
+{
+    return ch->want_bare || ch->want_braced;
+}
+
+void sub_channel_free(struct sub_channels *cs, struct sub_channel *ch)
+{
+    HASH_DEL(cs->by_rw[ch->rw], ch);
+    list_del(&ch->todo);
+    free(ch);
+}
+
+struct sub_channel *sub_channel_find(struct sub_channels *cs, struct span text, bool rw)
+{
+    struct sub_channel *ch;
+
+    HASH_FIND(hh, cs->by_rw[rw], text.ptr, text.len, ch);
+    return ch;
+}
+
+struct sub_channel *sub_channel_of(struct sub_channels *cs, struct span name, bool rw,
+                                   bool make)
+{
+    bool tagged = channel_is_tagged(name);
+    size_t len = name.len + (tagged ? 0 : 2);
+    struct sub_channel *ch = xcalloc(1, sizeof(*ch) + len);
+    struct sub_channel *found;
+
+    memcpy(ch->text + (tagged ? 0 : 1), name.ptr, name.len);
+    if (!tagged) {
+        ch->text[0] = '{';
+        ch->text[len - 1] = '}';
+    }
+    found = sub_channel_find(cs, span_of(ch->text, len), rw);
+    if (found != NULL || !make) {
+        free(ch);
+        return found;
+    }
+    ch->len = len;
+    ch->rw = rw;
+    list_init(&ch->todo);
+    HASH_ADD_KEYPTR(hh, cs->by_rw[rw], ch->text, ch->len, ch);
+    return ch;
+}
+
+void sub_channel_ask(struct sub_channels *cs, struct sub_channel *ch)
+{
+    list_del(&ch->todo);
+    list_append(&cs->todo, &ch->todo);
+}

@@ -1,0 +1,44 @@
+/* sub_channel: the channels of names that are wanted, or still open, on the pub/sub
+ * link. A part of redis_sub, for nobody else. */
+#ifndef LATCHD_STORE_SUB_CHANNEL_H
+#define LATCHD_STORE_SUB_CHANNEL_H
+
+#include "util/list.h"
+#include "util/map.h"
+#include "util/span.h"
+
+#include <stdbool.h>
+
+/* One channel. The names `n` and `{n}` share theirs. `asked` and `open` are about this
+ * link: only the confirmation of what was asked last counts. */
+struct sub_channel {
+    UT_hash_handle hh;
+    struct list todo; /* on sub_channels.todo: something is to be asked */
+    bool want_bare;   /* the name is `text` without its outer braces */
+    bool want_braced; /* the name is `text` */
+    bool rw;
+    bool asked;    /* for: SUBSCRIBE */
+    unsigned open; /* confirmations that have not come */
+    size_t len;
+    char text[]; /* the channel without the prefix */
+};
+
+struct sub_channels {
+    struct sub_channel *by_rw[2];
+    struct list todo;
+};
+
+void sub_channels_init(struct sub_channels *cs);
+void sub_channels_fini(struct sub_channels *cs);
+
+struct sub_channel *sub_channel_find(struct sub_channels *cs, struct span text,
+                                     bool rw);
+/* The channel of a name, made if `make`. */
+struct sub_channel *sub_channel_of(struct sub_channels *cs, struct span name, bool rw,
+                                   bool make);
+bool sub_channel_is_wanted(const struct sub_channel *ch);
+/* Puts it at the end of the todo list. */
+void sub_channel_ask(struct sub_channels *cs, struct sub_channel *ch);
+void sub_channel_free(struct sub_channels *cs, struct sub_channel *ch);
+
+#endif
