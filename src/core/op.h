@@ -36,6 +36,22 @@
  *   redisson_lock__channel:{N}:<member>
  *                            channel: `0` for that member, when it heads the queue of a
  *                            free lock. A daemon listens to all of its own by pattern
+ * Scores, in ms of Redis's clock alone. T: the lock's PTTL, at least 0. F:
+ * fair_wait_ms. S: the time since this instance's mark in latchd:fair, at least 0, at
+ * most F/2; without a mark 0, and now becomes the mark. Who
+ *   - joins at the tail gets the greater of now + T + F, and P + F, or just P if the
+ *     last one is a latchd member (whosever), where P is the greater of its score and
+ *     now + T; minus S
+ *   - is put back at the head, or has no score: now + T + F, minus S if it is this
+ *     instance's
+ *   - is moved on: the greater of score + S and now + T + F; the mark becomes now, also
+ *     for those who join in the same op
+ *
+ * In the queue is who has a score, or, having none, is in the list: then it gets one.
+ * Stale is a head with a score <= now, unless it is this instance's: who asks is alive.
+ * Removing stale ones moves no score. But when a latchd member leaves, granted or not,
+ * and neither neighbour in the list is one, all behind it get F less. Who takes the
+ * last one out of the list deletes the zset and latchd:fair as well.
  *
  * Read/write locks, Redisson's: N is a hash with the field `mode` (`read`, `write`), a
  * field for each reader and one for the writer, which ends in `:write`:
@@ -124,12 +140,13 @@ enum op_kind {
      * Nothing happens if that one took over after this op was sent: ELSEWHERE.
      * READ: also beside other readers, and under the same owner's WRITE. WRITE for an
      * owner who only reads: UPGRADE, nothing happened.
-     * `fair` (plain and fair): by the rules of the fair queue. Stale heads are removed;
-     * a free lock is given only if nobody waits, or the head is one of this instance's
-     * members (whichever: their order is the engine's business); the claim's member
-     * leaves the queue. Else, with `enqueue`, it is put at the tail, if it is not in
-     * the queue. A free lock that is another's turn: BUSY with the time in which that
-     * head will count as dead; if stale ones were removed, the head is published to.
+     * `fair` (plain and fair): by the rules of the fair queue. What the claim has is
+     * looked for first, as without. Then stale heads are removed, and a head without a
+     * score gets one; a free lock is given only if nobody waits, or the head is one of
+     * this instance's members (whichever: their order is the engine's business). The
+     * member of a claim that is granted, now or found so, leaves the queue. Else, with
+     * `enqueue`, it is put at the tail, if it is not in the queue. A free lock that is
+     * another's turn: BUSY with the time in which that head will count as dead.
      * Without `fair` a free lock with a fair queue is BUSY -2 fair, nothing happened.
      * -> OK token count attached fair, BUSY ttl fair, OVER (an ended mark exists),
      *    ELSEWHERE, UPGRADE, WRONGTYPE */
@@ -145,9 +162,10 @@ enum op_kind {
      * `mark`: leave an ended mark so that the same release, sent again, has its answer.
      * A target that is not there: OK moved if `next` holds already (this op ran
      * before), else ENDED count (with the mark), else NOTHELD.
-     * If there is a fair queue, `next` gets the lock only if the head (after stale ones
-     * were removed) is one of this instance's members; its own member leaves the queue.
-     * Else the lock is freed, and published on its channel and on that of the head.
+     * If there is a fair queue when the last entry goes, stale heads are removed, and
+     * `next` gets the lock only if nobody waits then, or the head is one of this
+     * instance's members; its own member leaves the queue. Else the lock is freed, and
+     * published on its channel and on that of the head.
      * `rw`: a reader's field goes with its last entry; other readers stay (freed and
      * moved are false). The lock's TTL is then the longest of the readers' that are
      * alive (dead ones are removed), but under a writer it is left alone. A writer who
@@ -169,19 +187,23 @@ enum op_kind {
     OP_ATTACH,
     /* Look, change nothing. -> OK lock_kind fields[] queue[] ttl token who */
     OP_INSPECT,
-    /* Our waiters in the fair queue, in order: `members`. The first `known` have been
-     * in it before: who of them is missing was thrown out, and is put back at the head,
-     * in order; the others are put at the tail. Whoever is in it already stays. A
-     * member without a score gets one, duplicates go. Stale heads (not of `members`)
-     * are removed. `whole`: these are all of this instance's, others of its leave; and
-     * their scores are moved on by the time since that was done last (see latchd:fair),
-     * to at least now + TTL + fair_wait_ms. -> OK ttl (-2: free) fair, WRONGTYPE */
+    /* Our waiters in the fair queue, in order: `members`. In this order: duplicates go
+     * (the first stays); with `whole` these are all of this instance's, others of its
+     * leave; stale heads are removed; with `whole` scores are moved on, or the mark
+     * goes if there are no members. Of `members` the first `known` have been in the
+     * list before: who of them is missing in it was thrown out, and is put back at the
+     * head, in order; the others are put at the tail. Whoever is in it already stays.
+     * Any member of the list without a score gets one.
+     * -> OK ttl (-2: free) fair, WRONGTYPE */
     OP_QUEUE,
-    /* `members` leave the fair queue. -> OK fair, WRONGTYPE */
+    /* `members` leave the fair queue, then stale heads are removed.
+     * -> OK fair, WRONGTYPE */
     OP_LEAVE,
 };
-/* Every op that removes a head from the queue of a free lock, and does not grant,
- * publishes to the next head. */
+/* Every op that takes the head out of the queue of a free lock, and does not grant,
+ * publishes to the head that is there in the end, once. `fair` of a result: there is a
+ * fair queue now; told by BUSY, by RELEASE when it freed or moved, by QUEUE and LEAVE,
+ * and by ACQUIRE with `fair`. */
 
 enum yield {
     YIELD_NEVER,     /* hand over to `next` */
