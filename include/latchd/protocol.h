@@ -7,7 +7,9 @@
 
 #define LATCHD_DEFAULT_PORT 5625 /* LOCK on a phone keypad */
 
-/* First words of error replies. */
+/* First words of error replies. DEADLOCK: the wait was not begun, as named owners would
+ * wait for each other in a circle, or a reader for itself. WRONGTYPE: the name is a
+ * lock of the other family (plain and fair, or read and write), or other data. */
 #define LATCHD_ERR "ERR"
 #define LATCHD_ERR_NOAUTH "NOAUTH"
 #define LATCHD_ERR_WRONGPASS "WRONGPASS"
@@ -40,7 +42,8 @@
 /* Lock names must not begin with these. */
 #define LATCHD_RESERVED_NAME_1 "latchd:"
 #define LATCHD_RESERVED_NAME_2 "redisson_"
-/* Owners must not be, begin with, or end in these. */
+/* Owners must not be, begin with, or end in these: they are fields of Redisson's
+ * hashes, or ours. */
 #define LATCHD_RESERVED_OWNER "mode"
 #define LATCHD_RESERVED_OWNER_PREFIX "latchd:"
 #define LATCHD_RESERVED_OWNER_SUFFIX ":write"
