@@ -1,13 +1,14 @@
 #include "store/script_call.h"
 
-#include "store/command.h"
+#include "store/script_call_priv.h"
 
 #include <assert.h>
 
-static const char FENCE[] = "latchd:fence:";
-static const char ENTRIES[] = "latchd:entries:";
-static const char KEEPER[] = "latchd:keeper:";
-static const char ENDED[] = "latchd:ended:";
+const char SCRIPT_FENCE[] = "latchd:fence:";
+const char SCRIPT_ENTRIES[] = "latchd:entries:";
+const char SCRIPT_KEEPER[] = "latchd:keeper:";
+const char SCRIPT_ENDED[] = "latchd:ended:";
+const char SCRIPT_WRITER[] = "latchd:writer:";
 static const char CHANNEL[] = "redisson_lock__channel:";
 
 static const char *const KIND_LETTERS[] = {
@@ -22,7 +23,7 @@ static const char *const TARGET_WORDS[] = {
     [TARGET_ANY] = "any",
 };
 
-static void begin(struct buf *out, enum lua_id script, size_t keys, size_t args)
+void script_begin(struct buf *out, enum lua_id script, size_t keys, size_t args)
 {
     command_begin(out, 3 + keys + args);
     command_word(out, SPAN("EVALSHA"));
@@ -30,9 +31,8 @@ static void begin(struct buf *out, enum lua_id script, size_t keys, size_t args)
     command_uint(out, keys);
 }
 
-/* `<prefix>{N}:<what>` */
-static void add_key_of(struct buf *out, const char *prefix, struct span name,
-                       struct span what)
+void script_key_of(struct buf *out, const char *prefix, struct span name,
+                   struct span what)
 {
     bool tagged = memchr(name.ptr, '{', name.len) != NULL;
     struct span parts[] = {
@@ -47,13 +47,17 @@ static void add_key_of(struct buf *out, const char *prefix, struct span name,
     command_join(out, parts, sizeof(parts) / sizeof(parts[0]));
 }
 
-static uint64_t helper_ttl(uint64_t lease_ms)
+uint64_t script_helper_ttl(uint64_t lease_ms)
 {
     return lease_ms + OP_FENCE_TTL_MS;
 }
 
-/* How the scripts know a claim: an anonymous one by its request. */
-static struct span claim_word(const struct claim *c)
+void script_owner_kind(struct buf *out, enum owner_kind kind)
+{
+    command_word(out, span_str(KIND_LETTERS[kind]));
+}
+
+struct span script_claim_word(const struct claim *c)
 {
     return c->kind == OWNER_ANONYMOUS ? c->entry : c->field;
 }
@@ -64,22 +68,22 @@ static void call_acquire(struct buf *out, const struct op *op, const char *insta
     const struct claim *c = &op->claim;
     bool named = c->kind == OWNER_NAMED;
 
-    begin(out, LUA_ACQUIRE, c->kind == OWNER_ANONYMOUS ? 2 : 4, named ? 10 : 9);
+    script_begin(out, LUA_ACQUIRE, c->kind == OWNER_ANONYMOUS ? 2 : 4, named ? 10 : 9);
     command_word(out, op->name);
-    command_key(out, FENCE, op->name, SPAN_NONE);
+    command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
     if (named) {
-        command_key(out, ENTRIES, op->name, SPAN_NONE);
-        add_key_of(out, ENDED, op->name, c->entry);
+        command_key(out, SCRIPT_ENTRIES, op->name, SPAN_NONE);
+        script_key_of(out, SCRIPT_ENDED, op->name, c->entry);
     } else if (c->kind == OWNER_ID) {
-        add_key_of(out, KEEPER, op->name, c->field);
-        add_key_of(out, ENDED, op->name, c->field);
+        script_key_of(out, SCRIPT_KEEPER, op->name, c->field);
+        script_key_of(out, SCRIPT_ENDED, op->name, c->field);
     }
     command_uint(out, times.deadline_us);
-    command_word(out, span_str(KIND_LETTERS[c->kind]));
+    script_owner_kind(out, c->kind);
     command_uint(out, c->lease_ms);
-    command_uint(out, helper_ttl(c->lease_ms));
+    command_uint(out, script_helper_ttl(c->lease_ms));
     command_uint(out, op->seen_token);
-    command_word(out, claim_word(c));
+    command_word(out, script_claim_word(c));
     command_uint(out, op->reenter_only ? 1 : 0);
     command_word(out, span_str(instance));
     command_uint(out, times.asked_us);
@@ -88,7 +92,7 @@ static void call_acquire(struct buf *out, const struct op *op, const char *insta
     }
 }
 
-static void add_target(struct buf *out, const struct target *t)
+void script_target(struct buf *out, const struct target *t)
 {
     command_word(out, span_str(TARGET_WORDS[t->kind]));
     command_word(out, t->field);
@@ -96,7 +100,7 @@ static void add_target(struct buf *out, const struct target *t)
     command_uint(out, t->token);
 }
 
-static void add_release_flags(struct buf *out, const struct op *op)
+void script_release_flags(struct buf *out, const struct op *op)
 {
     struct span flags[] = {
         op->own_accord ? SPAN("o") : SPAN_NONE,
@@ -115,24 +119,24 @@ static void call_release(struct buf *out, const struct op *op, const char *insta
 {
     const struct claim *next = &op->claim;
 
-    begin(out, LUA_RELEASE, 3, op->has_next ? 18 : 11);
+    script_begin(out, LUA_RELEASE, 3, op->has_next ? 18 : 11);
     command_word(out, op->name);
-    command_key(out, FENCE, op->name, SPAN_NONE);
-    command_key(out, ENTRIES, op->name, SPAN_NONE);
+    command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
+    command_key(out, SCRIPT_ENTRIES, op->name, SPAN_NONE);
     command_uint(out, times.deadline_us);
-    add_target(out, &op->target);
-    add_release_flags(out, op);
+    script_target(out, &op->target);
+    script_release_flags(out, op);
     command_word(out, span_str(instance));
-    command_key(out, KEEPER, op->name, SPAN(":"));
-    command_key(out, ENDED, op->name, SPAN(":"));
+    command_key(out, SCRIPT_KEEPER, op->name, SPAN(":"));
+    command_key(out, SCRIPT_ENDED, op->name, SPAN(":"));
     command_key(out, CHANNEL, op->name, SPAN_NONE);
     command_uint(out, OP_ENDED_MS);
     if (op->has_next) {
-        command_word(out, span_str(KIND_LETTERS[next->kind]));
-        command_word(out, claim_word(next));
+        script_owner_kind(out, next->kind);
+        command_word(out, script_claim_word(next));
         command_word(out, next->entry);
         command_uint(out, next->lease_ms);
-        command_uint(out, helper_ttl(next->lease_ms));
+        command_uint(out, script_helper_ttl(next->lease_ms));
         command_uint(out, op->seen_token);
         command_uint(out, times.asked_us);
     }
@@ -158,15 +162,15 @@ static void call_renew(struct buf *out, const struct op *op, const char *instanc
                        struct op_times times)
 {
     assert(op->item_count <= OP_RENEW_MAX);
-    begin(out, LUA_RENEW, 2 * op->item_count, 3 + 5 * op->item_count);
+    script_begin(out, LUA_RENEW, 2 * op->item_count, 3 + 5 * op->item_count);
     for (size_t i = 0; i < op->item_count; i++) {
         const struct renew_item *item = &op->items[i];
 
         command_word(out, item->name);
         if (item->kind == OWNER_NAMED) {
-            command_key(out, ENTRIES, item->name, SPAN_NONE);
+            command_key(out, SCRIPT_ENTRIES, item->name, SPAN_NONE);
         } else {
-            add_key_of(out, KEEPER, item->name, item->field);
+            script_key_of(out, SCRIPT_KEEPER, item->name, item->field);
         }
     }
     command_uint(out, times.deadline_us);
@@ -180,31 +184,36 @@ static void call_renew(struct buf *out, const struct op *op, const char *instanc
 static void call_attach(struct buf *out, const struct op *op, const char *instance,
                         struct op_times times)
 {
-    begin(out, LUA_ATTACH, 3, 11);
+    script_begin(out, LUA_ATTACH, 3, 11);
     command_word(out, op->name);
-    command_key(out, FENCE, op->name, SPAN_NONE);
-    command_key(out, ENTRIES, op->name, SPAN_NONE);
+    command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
+    command_key(out, SCRIPT_ENTRIES, op->name, SPAN_NONE);
     command_uint(out, times.deadline_us);
-    add_target(out, &op->target);
+    script_target(out, &op->target);
     command_word(out, span_str(instance));
-    command_key(out, KEEPER, op->name, SPAN(":"));
+    command_key(out, SCRIPT_KEEPER, op->name, SPAN(":"));
     command_uint(out, op->lease_ms);
-    command_uint(out, helper_ttl(op->lease_ms));
+    command_uint(out, script_helper_ttl(op->lease_ms));
     command_uint(out, op->exact ? 1 : 0);
     command_uint(out, times.asked_us);
 }
 
 static void call_inspect(struct buf *out, const struct op *op)
 {
-    begin(out, LUA_INSPECT, 2, 1);
+    script_begin(out, LUA_INSPECT, 2, 3);
     command_word(out, op->name);
-    command_key(out, FENCE, op->name, SPAN_NONE);
+    command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
     command_uint(out, SCRIPT_FIELDS_MAX);
+    command_key(out, "", op->name, SPAN(":"));
+    command_key(out, SCRIPT_WRITER, op->name, SPAN_NONE);
 }
 
 void script_call(struct buf *out, const struct op *op, const char *instance,
                  struct op_times times)
 {
+    if (op->rw && script_call_rw(out, op, instance, times)) {
+        return;
+    }
     switch (op->kind) {
     case OP_ACQUIRE:
         call_acquire(out, op, instance, times);

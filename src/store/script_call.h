@@ -27,7 +27,10 @@ void script_call(struct buf *out, const struct op *op, const char *instance,
 struct script_result {
     struct op_result result;
     enum renew_result items[OP_RENEW_MAX];
-    struct op_field *fields; /* freed by script_result_fini() */
+    /* Freed by script_result_fini(). */
+    struct op_field *fields;
+    struct span *queue;
+    struct op_result *many;
 };
 
 /* `item_count`: of the op, when it was OP_RENEW. Sets everything but the result's id.

@@ -74,7 +74,6 @@ static void on_reply(void *ctx, const struct redis_call *call, const redisReply 
     if (reply != NULL) {
         script_reply(reply, (enum op_kind)call->op_kind, call->item_count, r);
     } else {
-        r->fields = NULL;
         r->result = (struct op_result){ .status = OP_UNKNOWN };
     }
     r->result.id = call->op_id;

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const char ID_1[] = "latchd:id:11111111-1111-4111-8111-111111111111";
 
@@ -195,14 +196,20 @@ START_TEST(a_name_of_another_kind_is_refused_by_every_op)
         op_release("n", TARGET_FIELD, ID_1, NULL),
         op_release("n", TARGET_ANY, NULL, NULL),
         op_attach("n", TARGET_FIELD, ID_1, NULL),
-        { .kind = OP_INSPECT, .name = SPAN("n") },
+        op_attach("n", TARGET_OWNER, "o", NULL),
+        op_release("n", TARGET_ENTRY, "o", "id:1"),
+        op_release("n", TARGET_REQUEST, NULL, "q:1"),
     };
     struct op renew = { .kind = OP_RENEW, .items = &item, .item_count = 1 };
+    bool rw = strstr(FOREIGN[_i], "mode") != NULL;
 
     ops[4].force = true;
     freeReplyObject(redis_ask(peer_redis(), FOREIGN[_i]));
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
-        ck_assert_msg(run_as(INSTANCE_A, &ops[i])->status == OP_WRONGTYPE, "op %zu", i);
+        const struct op_result *r = run_as(INSTANCE_A, &ops[i]);
+
+        ck_assert_msg(r->status == OP_WRONGTYPE, "op %zu", i);
+        ck_assert_msg(r->rw == rw && !r->plain, "op %zu", i);
     }
     ck_assert_int_eq(run_as(INSTANCE_A, &renew)->items[0], RENEW_WRONGTYPE);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 1);

@@ -52,6 +52,12 @@ static const struct {
     { "*3\r\n$2\r\nOK\r\n:0\r\n*0\r\n", OP_RENEW },
     { "*4\r\n$2\r\nOK\r\n:1\r\n:1\r\n$1\r\nf\r\n", OP_ATTACH },
     { "*2\r\n$2\r\nOK\r\n:-2\r\n", OP_INSPECT },
+    { "*5\r\n$2\r\nOK\r\n:-2\r\n$0\r\n\r\n$1\r\nx\r\n*0\r\n", OP_INSPECT },
+    { "*5\r\n$2\r\nOK\r\n:-2\r\n$0\r\n\r\n$1\r\np\r\n*1\r\n:1\r\n", OP_INSPECT },
+    { "*7\r\n$2\r\nOK\r\n:1\r\n$0\r\n\r\n$1\r\nr\r\n*0\r\n$1\r\nf\r\n$1\r\n1\r\n",
+      OP_INSPECT },
+    { "*2\r\n$2\r\nOK\r\n:0\r\n", OP_ACQUIRE_MANY },
+    { "*3\r\n$2\r\nOK\r\n:7\r\n*1\r\n$4\r\nBUSY\r\n", OP_ACQUIRE_MANY },
     { "*4\r\n$2\r\nOK\r\n:1\r\n$0\r\n\r\n$1\r\nf\r\n", OP_INSPECT },
 };
 
@@ -100,6 +106,49 @@ START_TEST(short_replies_are_what_happens_most)
 }
 END_TEST
 
+START_TEST(a_name_of_another_family_is_told_apart_from_other_data)
+{
+    struct script_result r;
+
+    ck_assert_int_eq(reply_status("$12\r\nWRONGTYPE-RW\r\n", OP_ACQUIRE, 0, &r),
+                     OP_WRONGTYPE);
+    ck_assert(r.result.rw && !r.result.plain);
+    ck_assert_int_eq(reply_status("$15\r\nWRONGTYPE-PLAIN\r\n", OP_RELEASE, 0, &r),
+                     OP_WRONGTYPE);
+    ck_assert(r.result.plain && !r.result.rw);
+    ck_assert_int_eq(reply_status("$9\r\nWRONGTYPE\r\n", OP_ATTACH, 0, &r),
+                     OP_WRONGTYPE);
+    ck_assert(!r.result.rw && !r.result.plain);
+}
+END_TEST
+
+START_TEST(what_only_some_scripts_tell_may_be_missing)
+{
+    struct script_result r;
+
+    ck_assert_int_eq(reply_status("*2\r\n$4\r\nBUSY\r\n:9\r\n", OP_ACQUIRE, 0, &r),
+                     OP_BUSY);
+    ck_assert(r.result.ttl_ms == 9 && !r.result.fair);
+    ck_assert_int_eq(
+        reply_status("*3\r\n$4\r\nBUSY\r\n:9\r\n:1\r\n", OP_ACQUIRE, 0, &r), OP_BUSY);
+    ck_assert(r.result.ttl_ms == 9 && r.result.fair);
+    ck_assert_int_eq(
+        reply_status("*7\r\n$2\r\nOK\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:1\r\n",
+                     OP_RELEASE, 0, &r),
+        OP_OK);
+    ck_assert(r.result.shared && !r.result.freed && !r.result.fair);
+    ck_assert_int_eq(
+        reply_status("*6\r\n$2\r\nOK\r\n:7\r\n:9\r\n$1\r\nf\r\n$0\r\n\r\n:1\r\n",
+                     OP_ATTACH, 0, &r),
+        OP_OK);
+    ck_assert_int_eq(r.result.lock_kind, KIND_WRITE);
+    ck_assert_int_eq(reply_status("*3\r\n$2\r\nOK\r\n:7\r\n*2\r\n$4\r\nBUSY\r\n:9\r\n",
+                                  OP_ACQUIRE_MANY, 0, &r),
+                     OP_OK);
+    ck_assert_uint_eq(r.result.many_count, 2);
+}
+END_TEST
+
 START_TEST(commands_are_written_word_by_word)
 {
     struct buf out = { 0 };
@@ -127,6 +176,8 @@ Suite *test_suite(void)
     tcase_add_loop_test(tc, errors_of_redis_are_told_apart, 0,
                         (int)(sizeof(ERRORS) / sizeof(ERRORS[0])));
     tcase_add_test(tc, short_replies_are_what_happens_most);
+    tcase_add_test(tc, a_name_of_another_family_is_told_apart_from_other_data);
+    tcase_add_test(tc, what_only_some_scripts_tell_may_be_missing);
     tcase_add_test(tc, commands_are_written_word_by_word);
     suite_add_tcase(s, tc);
     return s;

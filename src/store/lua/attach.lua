@@ -4,7 +4,7 @@
 -- ARGV  1 deadline, us   2-5 target: what, field, entry, token   6 instance
 --       7 `latchd:keeper:{N}:`   8 lease, ms   9 TTL of helper keys, ms   10 '1': exact
 --       11 when it was asked, us
--- Gives LATE | OK token pttl field entry | NOTHELD | ELSEWHERE | WRONGTYPE
+-- Gives LATE | OK token pttl field entry | NOTHELD | ELSEWHERE | WRONGTYPE-RW
 
 --@include part_time.lua
 local lock, fence_key, entries_key = KEYS[1], KEYS[2], KEYS[3]
@@ -15,8 +15,8 @@ local asked, force = ARGV[11], false
 --@include part_fence.lua
 --@include part_target.lua
 --@include part_raise.lua
-if is_rw then
-    return 'WRONGTYPE'
+if is_rw or not field and call('HEXISTS', lock, 'mode') == 1 then
+    return 'WRONGTYPE-RW'
 end
 if not field then
     return 'NOTHELD'

@@ -1,23 +1,55 @@
 -- Looks at a lock, changes nothing.
 --
--- KEYS  1 lock   2 fence key       ARGV  1 how many owners at most
--- Gives OK pttl fence [owner count]... | WRONGTYPE
+-- KEYS  1 lock   2 fence key
+-- ARGV  1 how many owners at most   2 what hold keys begin with, `{N}:`   3 writer key
+-- Gives OK pttl fence kind queue [owner count]...; of a read/write lock (kind r or w)
+--       [owner count token]..., the token empty where nothing tells it
 
+local call = redis.call
 local lock, most = KEYS[1], tonumber(ARGV[1])
-local fields = {}
-local count = redis.call('HLEN', lock)
+local fields, kind = {}, 'p'
+local count = call('HLEN', lock)
 if count > 0 then
-    if redis.call('HEXISTS', lock, 'mode') == 1 then
-        return 'WRONGTYPE'
-    end
+    local mode = call('HGET', lock, 'mode')
+    kind = mode == 'write' and 'w' or mode and 'r' or 'p'
     if count <= most then
-        fields = redis.call('HGETALL', lock)
+        fields = call('HGETALL', lock)
     else
-        fields = redis.call('HSCAN', lock, '0', 'COUNT', most)[2]
+        fields = call('HSCAN', lock, '0', 'COUNT', most)[2]
     end
 end
-local reply = { 'OK', redis.call('PTTL', lock), redis.call('GET', KEYS[2]) or '' }
-for i = 1, math.min(#fields, 2 * most) do
-    reply[i + 3] = fields[i]
+local reply = { 'OK', call('PTTL', lock), call('GET', KEYS[2]) or '', kind, {} }
+if kind == 'p' then
+    for i = 1, math.min(#fields, 2 * most) do
+        reply[i + 5] = fields[i]
+    end
+    return reply
+end
+
+local writer, keys = call('GET', ARGV[3]) or '', {}
+for i = 1, math.min(#fields, 2 * most), 2 do
+    if fields[i] ~= 'mode' then
+        keys[#keys + 1] = ARGV[2] .. fields[i] .. ':rwlock_timeout:1'
+        reply[#reply + 1] = fields[i]
+        reply[#reply + 1] = fields[i + 1]
+        reply[#reply + 1] = ''
+    end
+end
+local tokens = #keys > 0 and call('MGET', unpack(keys)) or {}
+for i = 1, #tokens do
+    local at = 3 + 3 * i
+    local owner = reply[at]
+    local token = tokens[i]
+    if string.sub(owner, -6) == ':write' then
+        token = string.match(owner, '^latchd:(%d+):write$')
+        local last, who = string.match(writer, '^(%d+) f................(.*)$')
+        if who == owner then
+            token = last
+        end
+    end
+    -- What Redisson writes there is no token.
+    if token and token ~= '1' then
+        reply[at + 2] = token
+    end
 end
 return reply

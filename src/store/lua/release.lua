@@ -10,7 +10,7 @@
 --       15 lease, ms   16 TTL of helper keys, ms   17 highest token seen
 --       18 when it was asked, us
 -- Gives LATE | FREED | the token of next | OK count token moved freed attached
---       | ENDED count token | NOTHELD | ELSEWHERE | WRONGTYPE
+--       | ENDED count token | NOTHELD | ELSEWHERE | WRONGTYPE-RW
 -- Keeper keys and marks are composed here, as only here the field becomes known; they
 -- share the hash tag of the lock.
 
@@ -26,8 +26,9 @@ local claim_keeper = kind == 'i' and keeper_of .. claim
 --@include part_fence.lua
 --@include part_target.lua
 if not field then
+    is_rw = is_rw or call('HEXISTS', lock, 'mode') == 1
     -- If next holds, this release ran before, and moved the lock.
-    if kind then
+    if kind and not is_rw then
 --@include part_find.lua
         if own then
 --@include part_raise.lua
@@ -44,10 +45,10 @@ if not field then
         return nil
     end
     return t_mark and ended(t_mark) or what == 'id' and ended(t_entry)
-        or is_rw and 'WRONGTYPE' or 'NOTHELD'
+        or is_rw and 'WRONGTYPE-RW' or 'NOTHELD'
 end
 if is_rw then
-    return 'WRONGTYPE'
+    return 'WRONGTYPE-RW'
 end
 
 local id_hold = string.sub(field, 1, 10) == 'latchd:id:'

@@ -76,11 +76,12 @@ end
 local function renew(lock, helper_key, flags, lease, field, token, entry)
     local found = call('HMGET', lock, 'mode', field)
     local count = found[2] and tonumber(found[2])
-    if found[1] then
-        return WRONGTYPE
-    end
     local named = string.find(flags, 'n', 1, true)
     local state
+    if found[1] then
+        -- A read/write lock by now; its owner may have ended this hold before.
+        return has_mark(lock, named and entry or field, token) and ENDED or WRONGTYPE
+    end
     if named then
         state = named_state(lock, helper_key, field, count, entry, token)
     else

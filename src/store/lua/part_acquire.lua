@@ -1,0 +1,39 @@
+-- Part: takes a lock for a claim, or finds what the claim was granted before; returns the
+-- reply. Needs the claim as part_find.lua does, and `mark_key` (its ended mark; none for
+-- anonymous claims), `seen`, `only_reenter`.
+-- Fails if the name is of another type, before anything is written.
+local field
+local free = call('HLEN', lock) == 0
+--@include part_fence.lua
+if free then
+    if kind ~= 'a' and call('EXISTS', mark_key) == 1 then
+        return 'OVER'
+    end
+    if only_reenter == '1' then
+        return { 'BUSY', -2 }
+    end
+--@include part_grant.lua
+    return token
+end
+if call('HEXISTS', lock, 'mode') == 1 then
+    return 'WRONGTYPE-RW'
+end
+
+--@include part_find.lua
+if elsewhere then
+    return 'ELSEWHERE'
+end
+if not own then
+    if kind ~= 'a' and call('EXISTS', mark_key) == 1 then
+        return 'OVER'
+    end
+    if kind ~= 'n' or call('HEXISTS', lock, claim) == 0 then
+        return { 'BUSY', call('PTTL', lock) }
+    end
+    own = call('HINCRBY', lock, claim, 1)
+    call('HSET', entries_key, claim_entry,
+        instance .. string.format('%016.0f', now) .. claim)
+end
+--@include part_raise.lua
+--@include part_attach.lua
+return { 'OK', token, tonumber(own), attached }

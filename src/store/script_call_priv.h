@@ -1,0 +1,38 @@
+/* script_call_priv: what the files of script_call share: the words that several scripts
+ * take. A part of script_call, for nobody else. */
+#ifndef LATCHD_STORE_SCRIPT_CALL_PRIV_H
+#define LATCHD_STORE_SCRIPT_CALL_PRIV_H
+
+#include "store/command.h"
+#include "store/script_call.h"
+
+/* Prefixes of the keys of op.h, for command_key() and script_key_of(). */
+extern const char SCRIPT_FENCE[], SCRIPT_ENTRIES[], SCRIPT_KEEPER[], SCRIPT_ENDED[],
+    SCRIPT_WRITER[];
+
+void script_begin(struct buf *out, enum lua_id script, size_t keys, size_t args);
+
+/* `<prefix>{N}:<what>` */
+void script_key_of(struct buf *out, const char *prefix, struct span name,
+                   struct span what);
+
+/* How long the helper keys of a hold live, ms. */
+uint64_t script_helper_ttl(uint64_t lease_ms);
+
+/* One letter. */
+void script_owner_kind(struct buf *out, enum owner_kind kind);
+
+/* How the scripts know a claim: an anonymous one by its request. */
+struct span script_claim_word(const struct claim *c);
+
+/* Four words: what, field, entry, token. */
+void script_target(struct buf *out, const struct target *t);
+
+/* One word of letters, see release.lua. */
+void script_release_flags(struct buf *out, const struct op *op);
+
+/* Ops of read/write locks; false: there is no script of their own for this kind. */
+bool script_call_rw(struct buf *out, const struct op *op, const char *instance,
+                    struct op_times times);
+
+#endif
