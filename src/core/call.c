@@ -17,6 +17,9 @@ struct call *call_new(struct locks *l, enum call_kind kind, struct lock *lock,
     lock->refs++;
     c->ref = req->from;
     c->target.token = req->token;
+    c->target.lock_kind = kind_of_hold(req->kind);
+    c->rw = lock->rw;
+    c->guessed = !lock_in_use(lock);
     c->lease_ms = req->lease_ms;
     c->session = session_get(l, req->from.conn);
     list_append(&c->session->calls, &c->in_session);
@@ -43,6 +46,7 @@ void call_aim(struct call *c, struct entry *e)
     if (e->hold->kind == OWNER_NAMED) {
         c->want = want_ref(e->want);
         c->target = (struct target){ .kind = TARGET_ENTRY,
+                                     .lock_kind = e->hold->lock_kind,
                                      .field = c->want->field,
                                      .entry = c->want->entry };
     }
@@ -123,6 +127,7 @@ void call_send(struct locks *l, struct call *c)
     }
     op->target = op_target(l, &c->target);
     op->lease_ms = w->lease_ms;
+    op->rw = c->rw;
     op->exact = w->exact = c->kind == CALL_RENEW && c->lease_ms != 0;
     if (op->exact && e != NULL && hold_alone(e->hold)) {
         hold_cut(l, e->hold, work_asked(w), false);
@@ -133,6 +138,7 @@ void call_regrant(struct locks *l, struct entry *e, const struct lock_req *req)
 {
     struct hold_req as = {
         .from = req->from,
+        .kind = e->hold->lock_kind,
         .name = req->name,
         .owner = req->owner,
         .id = req->id,
@@ -166,12 +172,12 @@ static struct entry *adopt(struct locks *l, struct lock *lock, struct work *w,
         struct span id = SPAN_NONE;
 
         if (kind == OWNER_ID) {
-            id = span_after(r->owner, strlen(ID_FIELD_PREFIX));
+            id = span_after(field_owner(r->owner), strlen(ID_FIELD_PREFIX));
         } else if (span_starts(r->entry, SPAN(ID_ENTRY_PREFIX))) {
             id = span_after(r->entry, strlen(ID_ENTRY_PREFIX));
         }
 
-        want = want_found(kind, r->owner, r->entry, id);
+        want = want_found(r->lock_kind, r->owner, r->entry, id);
         want->grace_ms = l->cfg.grace_ms;
         e = hold_add_entry(l, h, want);
         want_unref(want);
@@ -218,7 +224,7 @@ static void attached(struct locks *l, struct work *w, const struct op_result *r)
         }
     }
     a = entry_attach(l, e, c->session);
-    lock_seen(l, w->lock, w->id, (int64_t)w->lease_ms);
+    lock_seen(l, w->lock, w->id, (int64_t)w->lease_ms, r->lock_kind);
     hold_schedule(l, e->hold);
     if (c->kind == CALL_REGRANT) {
         say_token(l, c->ref, e->hold->token, a->grant);
@@ -235,6 +241,9 @@ static void attach_refused(struct locks *l, struct work *w, const struct op_resu
     struct entry *e = local_entry(c);
 
     switch (r->status) {
+    case OP_AMBIGUOUS:
+        say_error(l, c->ref, LOCK_ERR, TEXT_BOTH);
+        break;
     case OP_WRONGTYPE:
         say_error(l, c->ref, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
         break;
@@ -246,7 +255,7 @@ static void attach_refused(struct locks *l, struct work *w, const struct op_resu
                   c->kind == CALL_REGRANT ? TEXT_OVER : TEXT_NOT_THERE);
         break;
     }
-    if (e != NULL && r->status != OP_ERROR) {
+    if (e != NULL && r->status != OP_ERROR && r->status != OP_AMBIGUOUS) {
         hold_lost(l, e->hold);
     }
 }
@@ -297,7 +306,17 @@ void attach_done(struct locks *l, struct work *w, const struct op_result *r)
         call_again(l, c, r->status);
         return;
     }
+    if (r->status == OP_WRONGTYPE && c->guessed && (c->rw ? r->plain : r->rw)) {
+        c->guessed = false;
+        c->rw = !c->rw;
+        work_free(l, w);
+        call_send(l, c);
+        return;
+    }
     if (r->status == OP_OK) {
+        if (!lock_in_use(lock)) {
+            lock_set_family(l, lock, c->rw);
+        }
         attached(l, w, r);
     } else {
         attach_refused(l, w, r);

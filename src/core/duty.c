@@ -15,6 +15,8 @@ struct duty *duty_new(struct locks *l, struct lock *lock, const struct target *t
     d->target = *t;
     d->target.field = span_put2(&at, t->field, SPAN_NONE);
     d->target.entry = span_put2(&at, t->entry, SPAN_NONE);
+    d->rw = lock->rw;
+    d->guessed = !lock_in_use(lock);
     d->give_up_at = duty_vague(d) ? l->now + l->cfg.redis_timeout_ms : UINT64_MAX;
     list_append(&lock->duties, &d->in_lock);
     lock_touch(l, lock);
@@ -51,8 +53,9 @@ static bool superseded(struct locks *l, struct lock *lock, const struct want *wa
 void duty_undo(struct locks *l, struct lock *lock, const struct want *want)
 {
     struct target target = { .kind = want->kind == OWNER_NAMED ? TARGET_ENTRY
-                                     : want->kind == OWNER_ID  ? TARGET_FIELD
+                                     : want->field.len != 0    ? TARGET_FIELD
                                                                : TARGET_REQUEST,
+                             .lock_kind = kind_of_hold(want->lock_kind),
                              .field = want->field,
                              .entry = want->entry };
     struct duty *d;
@@ -61,6 +64,8 @@ void duty_undo(struct locks *l, struct lock *lock, const struct want *want)
         return;
     }
     d = duty_new(l, lock, &target);
+    d->rw = kind_is_rw(want->lock_kind);
+    d->guessed = false;
     d->undo = true;
     d->own_accord = true;
     d->give_up_at = l->now + 2 * want_lease(l, want) + l->cfg.redis_timeout_ms;
@@ -118,10 +123,13 @@ struct duty *duty_for_entry(struct locks *l, struct entry *e)
     struct hold *h = e->hold;
     struct target target = { .kind =
                                  h->kind == OWNER_NAMED ? TARGET_ENTRY : TARGET_FIELD,
+                             .lock_kind = h->lock_kind,
                              .field = h->field,
                              .entry = e->want->entry };
     struct duty *d = duty_new(l, h->lock, &target);
 
+    d->rw = kind_is_rw(h->lock_kind);
+    d->guessed = false;
     d->local = e;
     e->ending = true;
     timer_stop(l, &e->timer);

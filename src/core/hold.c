@@ -60,7 +60,8 @@ static struct entry *find_target(const struct hold *h, const struct target *t)
     bool named = h->kind == OWNER_NAMED;
     bool fits = false;
 
-    if (t->token != 0 && h->token != t->token) {
+    if ((t->token != 0 && h->token != t->token) ||
+        (kind_is_rw(t->lock_kind) && h->lock_kind != t->lock_kind)) {
         return NULL;
     }
     switch (t->kind) {
@@ -74,10 +75,10 @@ static struct entry *find_target(const struct hold *h, const struct target *t)
         fits = !named;
         break;
     case TARGET_ID:
-        fits = named || span_eq(h->field, t->field);
+        fits = named || span_eq(field_owner(h->field), field_owner(t->field));
         break;
     case TARGET_ENTRY:
-        fits = named && span_eq(h->field, t->field);
+        fits = named && span_eq(field_owner(h->field), field_owner(t->field));
         break;
     case TARGET_OWNER:
     case TARGET_ANY:
@@ -325,23 +326,4 @@ void hold_lost(struct locks *l, struct hold *h)
     }
     hold_free(l, h);
     lock_ask(l, lock);
-}
-
-struct hold *lock_believe(struct locks *l, struct lock *lock, enum lock_kind kind,
-                          struct span field, uint64_t token)
-{
-    struct hold *known = NULL;
-    struct list *it, *tmp;
-
-    LIST_FOREACH_SAFE(it, tmp, &lock->holds)
-    {
-        struct hold *h = container_of(it, struct hold, in_lock);
-
-        if (span_eq(h->field, field) && (token == 0 || h->token == token)) {
-            known = h;
-        } else {
-            hold_lost(l, h);
-        }
-    }
-    return known;
 }

@@ -84,13 +84,35 @@ static struct hold *local_hold(struct locks *l, const struct lock *lock,
         struct hold *h = container_of(it, struct hold, in_lock);
 
         if ((req->token == 0 || h->token == req->token) &&
-            (req->owner.len == 0 || span_eq(h->field, req->owner)) &&
+            (req->kind == KIND_PLAIN || h->lock_kind == req->kind) &&
+            (req->owner.len == 0 || span_eq(field_owner(h->field), req->owner)) &&
             (req->id.len == 0 ||
              (r != NULL && r->entry != NULL && r->entry->hold == h))) {
             return h;
         }
     }
     return NULL;
+}
+
+/* The owner both reads and writes here, and the request does not say which is meant. */
+static bool is_ambiguous(const struct lock *lock, const struct hold_req *req)
+{
+    bool found[2] = { false, false };
+    struct list *it;
+
+    if (req->kind != KIND_PLAIN || req->owner.len == 0 || req->id.len != 0 ||
+        req->token != 0) {
+        return false;
+    }
+    LIST_FOREACH(it, &lock->holds)
+    {
+        const struct hold *h = container_of(it, struct hold, in_lock);
+
+        if (span_eq(field_owner(h->field), req->owner)) {
+            found[h->lock_kind == KIND_WRITE] = true;
+        }
+    }
+    return found[0] && found[1];
 }
 
 /* The entry that the request means, as far as it is known here; NULL: ask Redis. */
@@ -160,6 +182,8 @@ void locks_unlock(struct locks *l, const struct hold_req *req)
         } else {
             say_error(l, req->from, LOCK_NOTHELD, TEXT_OVER);
         }
+    } else if (is_ambiguous(lock, req)) {
+        say_error(l, req->from, LOCK_ERR, TEXT_BOTH);
     } else if (!named && req->owner.len == 0) {
         e = bare_entry(l, lock, req);
         if (e != NULL) {
@@ -180,12 +204,18 @@ void locks_renew(struct locks *l, const struct hold_req *req)
     struct entry *e;
     struct call *c;
 
+    if (is_ambiguous(lock, req)) {
+        say_error(l, req->from, LOCK_ERR, TEXT_BOTH);
+        locks_settle(l);
+        return;
+    }
     if (req->token == 0 && req->id.len == 0 && req->owner.len == 0) {
         e = bare_entry(l, lock, req);
         if (e == NULL) {
             locks_settle(l);
             return;
         }
+        as.kind = e->hold->lock_kind;
         as.id = e->want->id;
         as.token = e->hold->token;
     } else {
@@ -219,7 +249,7 @@ static bool waits_as(const struct waiter *w, struct span owner, struct span id)
     if (id.len != 0) {
         return span_eq(w->want->id, id);
     }
-    return w->want->kind == OWNER_NAMED && span_eq(w->want->field, owner);
+    return w->want->kind == OWNER_NAMED && span_eq(field_owner(w->want->field), owner);
 }
 
 static size_t cancel_kept(struct locks *l, const struct hold *h, struct span owner,
@@ -233,7 +263,8 @@ static size_t cancel_kept(struct locks *l, const struct hold *h, struct span own
         struct entry *e = container_of(it, struct entry, in_hold);
 
         if (e->kept && !e->ending &&
-            (id.len != 0 ? span_eq(e->want->id, id) : span_eq(h->field, owner))) {
+            (id.len != 0 ? span_eq(e->want->id, id)
+                         : span_eq(field_owner(h->field), owner))) {
             duty_end_entry(l, e);
             count++;
         }

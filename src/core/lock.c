@@ -85,10 +85,16 @@ void lock_ask(struct locks *l, struct lock *lock)
     lock_touch(l, lock);
 }
 
-void lock_seen(struct locks *l, struct lock *lock, uint64_t op_id, int64_t ttl_ms)
+void lock_seen(struct locks *l, struct lock *lock, uint64_t op_id, int64_t ttl_ms,
+               enum lock_kind by)
 {
     uint64_t pause = l->cfg.recheck_ms;
+    const struct waiter *head = lock_head(lock);
 
+    if (by == KIND_READ && head != NULL && head->want->lock_kind == KIND_READ) {
+        lock_touch(l, lock);
+        return; /* that is not in its way */
+    }
     if (op_id > lock->seen_op) {
         lock->seen_op = op_id;
     }
@@ -104,16 +110,20 @@ static void subscribe(struct locks *l, struct lock *lock)
     struct span name = effects_copy(&l->fx, lock_name(lock));
 
     effects_add(&l->fx, EFFECT_SUBSCRIBE)->channel =
-        (struct effect_channel){ name, false };
+        (struct effect_channel){ name, lock->rw };
     lock->sub = SUB_ASKED;
 }
 
-static void unsubscribe(struct locks *l, struct lock *lock)
+void lock_unsubscribe(struct locks *l, struct lock *lock)
 {
-    struct span name = effects_copy(&l->fx, lock_name(lock));
+    struct span name;
 
+    if (lock->sub == SUB_NONE) {
+        return;
+    }
+    name = effects_copy(&l->fx, lock_name(lock));
     effects_add(&l->fx, EFFECT_UNSUBSCRIBE)->channel =
-        (struct effect_channel){ name, false };
+        (struct effect_channel){ name, lock->rw };
     lock->sub = SUB_NONE;
 }
 
@@ -206,6 +216,9 @@ void lock_step(struct locks *l, struct lock *lock)
             timer_set(l, &lock->wake, TIMER_LOCK, lock->stand_back_until);
         }
     }
+    if (lock->readers_in && l->up && duty == NULL && l->now >= lock->stand_back_until) {
+        lock_let_readers_in(l, lock);
+    }
     if (lock->busy != NULL) {
         return;
     }
@@ -232,7 +245,7 @@ void lock_step(struct locks *l, struct lock *lock)
 void lock_on_timer(struct locks *l, struct lock *lock)
 {
     if (lock_head(lock) == NULL && lock->sub != SUB_NONE && list_empty(&lock->duties)) {
-        unsubscribe(l, lock);
+        lock_unsubscribe(l, lock);
     }
     lock_ask(l, lock);
 }
@@ -241,7 +254,7 @@ void locks_subscribed(struct locks *l, struct span name, bool rw)
 {
     struct lock *lock = lock_find(l, name);
 
-    if (lock == NULL || rw || lock->sub == SUB_NONE) {
+    if (lock == NULL || lock->rw != rw || lock->sub == SUB_NONE) {
         return; /* a confirmation of a subscription that is over */
     }
     lock->sub = SUB_ON;
@@ -269,7 +282,7 @@ void locks_message(struct locks *l, struct span name, bool rw)
 {
     struct lock *lock = lock_find(l, name);
 
-    if (lock == NULL || rw) {
+    if (lock == NULL || lock->rw != rw) {
         return;
     }
     /* What ops that were sent before this have found, or will, counts no more. */

@@ -19,12 +19,7 @@ static bool full(struct locks *l, const struct lock_req *req)
 static bool needs_probe(const struct locks *l, const struct lock *lock,
                         const struct want *want)
 {
-    const struct hold *h = lock_hold(lock);
-
-    if (want->kind == OWNER_ANONYMOUS) {
-        return false;
-    }
-    return h == NULL || !hold_certain(l, h) || span_eq(h->field, want->field);
+    return want->kind != OWNER_ANONYMOUS && !lock_rules_out(l, lock, want);
 }
 
 /* Whether the head may sleep without asking first: our own certain hold is in the way.
@@ -32,10 +27,8 @@ static bool needs_probe(const struct locks *l, const struct lock *lock,
 static bool known_held(const struct locks *l, const struct lock *lock,
                        const struct waiter *w)
 {
-    const struct hold *h = lock_hold(lock);
-
-    return !w->once && h != NULL && hold_certain(l, h) && lock->busy == NULL &&
-           !(w->want->field.len != 0 && span_eq(h->field, w->want->field));
+    return !w->once && lock->busy == NULL && lock_in_the_way(l, lock, w->want) &&
+           !needs_probe(l, lock, w->want);
 }
 
 /* A waiter has come, or come back: what does it do first? */
@@ -53,6 +46,9 @@ static void start(struct locks *l, struct waiter *w)
         }
     } else if (needs_probe(l, lock, w->want)) {
         take_probe_later(l, w);
+    } else if (w->want->lock_kind == KIND_READ && lock->writers == 0 &&
+               lock_being_read(l, lock)) {
+        lock->readers_in = true;
     } else if (w->once) {
         /* Others are ahead. With Redis out of reach even that is not sure. */
         if (l->up) {
@@ -64,9 +60,16 @@ static void start(struct locks *l, struct waiter *w)
 static void new_wait(struct locks *l, const struct lock_req *req)
 {
     struct lock *lock = lock_get(l, req->name);
-    struct want *want = want_new(l, req);
-    struct waiter *w = waiter_new(l, lock, session_get(l, req->from.conn), req, want);
+    struct want *want;
+    struct waiter *w;
 
+    if (lock->rw != kind_is_rw(req->kind) && lock_in_use(lock)) {
+        say_error(l, req->from, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
+        return;
+    }
+    lock_set_family(l, lock, kind_is_rw(req->kind));
+    want = want_new(l, req);
+    w = waiter_new(l, lock, session_get(l, req->from.conn), req, want);
     if (req->id.len != 0) {
         w->request = request_new(l, req->name, want);
         w->request->waiter = w;
@@ -108,15 +111,11 @@ static void grant_again(struct locks *l, struct entry *e, const struct lock_req 
     }
 }
 
-static bool is_rw(enum lock_kind kind)
-{
-    return kind == KIND_READ || kind == KIND_WRITE;
-}
-
 /* Whether it may be the same request, as far as the kind of lock goes. */
 static bool same_kind(const struct request *r, enum lock_kind kind)
 {
-    return r->lock_kind == kind || (r->found && !is_rw(r->lock_kind) && !is_rw(kind));
+    return r->lock_kind == kind ||
+           (r->found && !kind_is_rw(r->lock_kind) && !kind_is_rw(kind));
 }
 
 static void known_request(struct locks *l, struct request *r,

@@ -25,7 +25,8 @@ struct locks *locks_new(const struct locks_setup *setup)
     effects_init(&l->fx);
     heap_init(&l->heap);
     list_init(&l->dirty);
-    list_init(&l->due);
+    list_init(&l->due[0]);
+    list_init(&l->due[1]);
     list_init(&l->holds);
     list_init(&l->waiters);
     list_init(&l->calls);
@@ -291,5 +292,6 @@ void locks_stop(struct locks *l)
 
 bool locks_stopped(const struct locks *l)
 {
-    return HASH_COUNT(l->works) == 0 && (!l->up || list_empty(&l->due));
+    return HASH_COUNT(l->works) == 0 &&
+           (!l->up || (list_empty(&l->due[0]) && list_empty(&l->due[1])));
 }

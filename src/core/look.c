@@ -55,14 +55,17 @@ static const struct lock_info *make_info(struct locks *l, const struct lock *loc
 
         uncertain = uncertain || (h != NULL && !hold_certain(l, h));
         holds[i] = (struct info_hold){
-            .owner = effects_copy(&l->fx, owner),
+            .kind = r->fields[i].lock_kind,
+            .owner = effects_copy(&l->fx, field_owner(owner)),
             .count = r->fields[i].count,
-            .token = token_of(lock, r, owner),
+            .token =
+                r->fields[i].token != 0 ? r->fields[i].token : token_of(lock, r, owner),
             .client = h != NULL ? client_of(h) : 0,
         };
     }
     *info = (struct lock_info){
         .name = effects_copy(&l->fx, lock_name(lock)),
+        .kind = r->lock_kind,
         .state = count == 0  ? LOCK_STATE_FREE
                  : uncertain ? LOCK_STATE_UNCERTAIN
                              : LOCK_STATE_HELD,

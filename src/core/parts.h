@@ -17,6 +17,8 @@ void locks_settle(struct locks *l);
 #define TEXT_OVER SPAN("request is over")
 #define TEXT_NOT_THERE SPAN("that hold is not there")
 #define TEXT_ENDING SPAN("that hold is being released")
+#define TEXT_UPGRADE SPAN("this owner reads it, and would wait for itself to write")
+#define TEXT_BOTH SPAN("the owner reads and writes: READ or WRITE needed")
 #define TEXT_WRONGTYPE SPAN("the name is in use by another kind of lock or data")
 #define TEXT_GOING SPAN("the daemon is going down")
 #define TEXT_NO_ANSWER SPAN("Redis did not answer in time")
@@ -38,7 +40,7 @@ enum { SERIAL_MAX = OP_INSTANCE_LEN + 24 };
 struct span make_serial(struct locks *l, char *out, size_t room);
 struct want *want_new(struct locks *l, const struct lock_req *req);
 /* For a hold that was found, not asked for: RENEW. `entry`: of a named owner. */
-struct want *want_found(enum owner_kind kind, struct span field, struct span entry,
+struct want *want_found(enum lock_kind lock_kind, struct span field, struct span entry,
                         struct span id);
 struct want *want_ref(struct want *w);
 void want_unref(struct want *w);
@@ -76,8 +78,10 @@ void lock_touch(struct locks *l, struct lock *lock);
 void lock_pause(struct locks *l, struct lock *lock, uint64_t ms);
 /* The head is to ask, whatever it believed. */
 void lock_ask(struct locks *l, struct lock *lock);
-/* Somebody was just seen to hold it, by op `op_id`; `ttl_ms` < 0: not known. */
-void lock_seen(struct locks *l, struct lock *lock, uint64_t op_id, int64_t ttl_ms);
+/* Somebody was just seen to hold it as `by`, by op `op_id`; `ttl_ms` < 0: not known. */
+void lock_seen(struct locks *l, struct lock *lock, uint64_t op_id, int64_t ttl_ms,
+               enum lock_kind by);
+void lock_unsubscribe(struct locks *l, struct lock *lock);
 void lock_step(struct locks *l, struct lock *lock);
 void lock_free(struct locks *l, struct lock *lock);
 void lock_on_timer(struct locks *l, struct lock *lock);
@@ -118,6 +122,8 @@ void waiter_on_timer(struct locks *l, struct waiter *w);
 void take_ask(struct locks *l, struct lock *lock, struct waiter *w);
 /* Asks for one waiter that is not the head whether it holds already. */
 void take_probe(struct locks *l, struct waiter *w);
+/* Asks for one that is not the head, but may be granted beside who holds. */
+void take_join(struct locks *l, struct waiter *w);
 /* The same as soon as nothing is left to be undone and Redis is up. */
 void take_probe_later(struct locks *l, struct waiter *w);
 /* It is to ask once more: as the head, or for itself. */
@@ -128,6 +134,30 @@ void take_done(struct locks *l, struct work *w, const struct op_result *r);
 void take_granted(struct locks *l, struct lock *lock, struct want *want,
                   struct waiter *waiter, const struct op_result *r, struct asked asked);
 
+/* kinds.c */
+bool kind_is_rw(enum lock_kind kind);
+/* PLAIN for FAIR. */
+enum lock_kind kind_of_hold(enum lock_kind kind);
+/* The owner that a hash field names: a writer's without its `:write`. */
+struct span field_owner(struct span field);
+/* Somebody here holds or waits: the name keeps its family. */
+bool lock_in_use(const struct lock *lock);
+void lock_set_family(struct locks *l, struct lock *lock, bool rw);
+/* A hold that is certain keeps `want` from being granted now; asking Redis is of no
+ * use. */
+bool lock_in_the_way(const struct locks *l, const struct lock *lock,
+                     const struct want *want);
+/* Somebody else surely holds it alone, so that `want` cannot hold it already. */
+bool lock_rules_out(const struct locks *l, const struct lock *lock,
+                    const struct want *want);
+/* By one of our readers, for certain. */
+bool lock_being_read(const struct locks *l, const struct lock *lock);
+/* Redis says that this holds: what was believed here and cannot be true beside it is
+ * lost. Gives the hold, if it is known already. `token` 0: not known. */
+struct hold *lock_believe(struct locks *l, struct lock *lock, enum lock_kind kind,
+                          struct span field, uint64_t token);
+void lock_let_readers_in(struct locks *l, struct lock *lock);
+
 /* hold.c */
 struct hold *hold_new(struct locks *l, struct lock *lock, enum lock_kind kind,
                       struct span field, uint64_t token);
@@ -136,10 +166,6 @@ struct entry *hold_find_entry(const struct hold *h, struct span entry);
 /* What Redis would find for that target, if it is known here; TARGET_OWNER and
  * TARGET_ANY are only known there. */
 struct entry *lock_find_target(const struct lock *lock, const struct target *t);
-/* Redis says that this holds: what was believed here and cannot be true beside it is
- * lost. Gives the hold, if it is known already. `token` 0: not known. */
-struct hold *lock_believe(struct locks *l, struct lock *lock, enum lock_kind kind,
-                          struct span field, uint64_t token);
 bool hold_alone(const struct hold *h); /* it has one entry here */
 /* Confirmed by that op, with the lease that it asked for. */
 void hold_confirm(struct locks *l, struct hold *h, struct asked asked);

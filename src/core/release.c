@@ -27,7 +27,7 @@ static bool force_fits(const struct hold *h, const struct duty *d)
         return false;
     }
     return t->kind == TARGET_ANY || t->kind == TARGET_TOKEN ||
-           (t->kind == TARGET_OWNER && span_eq(h->field, t->field));
+           (t->kind == TARGET_OWNER && span_eq(field_owner(h->field), t->field));
 }
 
 /* The first that it means, of those known here. */
@@ -61,7 +61,7 @@ static struct waiter *successor(const struct locks *l, const struct lock *lock,
 {
     struct waiter *head = lock_head(lock);
 
-    if (head == NULL || head->work != NULL || l->stopping ||
+    if (head == NULL || head->work != NULL || l->stopping || d->rw != lock->rw ||
         l->now < l->no_grants_until) {
         return NULL;
     }
@@ -92,6 +92,7 @@ void release_send(struct locks *l, struct lock *lock, struct duty *d)
     op->target = op_target(l, &d->target);
     op->own_accord = d->own_accord;
     op->force = d->force;
+    op->rw = d->rw;
     op->mark = d->mark;
     op->subscribed = lock->sub != SUB_NONE;
     if (d->next == NULL) {
@@ -186,6 +187,9 @@ static void released(struct locks *l, struct lock *lock, struct duty *d, struct 
         lock->moves++;
         l->stats.handovers++;
         take_granted(l, lock, want, waiter, r, asked);
+    } else if (!r->freed && waiter != NULL && waiter->want->lock_kind == KIND_READ) {
+        lock->readers_in = true; /* still held, but they may be let in */
+        lock_ask(l, lock);
     } else if (waiter != NULL && !r->freed && (waiter->once || waiter->expiring)) {
         waiter_end_null(l, waiter, true); /* its owner has more entries: still held */
     }
@@ -276,7 +280,16 @@ void release_done(struct locks *l, struct work *w, const struct op_result *r)
         }
         duty_free(l, lock, d);
         break;
+    case OP_AMBIGUOUS:
+        answer_error(l, d, LOCK_ERR, TEXT_BOTH);
+        duty_free(l, lock, d);
+        break;
     case OP_WRONGTYPE:
+        if (d->guessed && (d->rw ? r->plain : r->rw)) {
+            d->guessed = false; /* lock_step sends it again, as one of that family */
+            d->rw = !d->rw;
+            break;
+        }
         answer_error(l, d, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
         if (h != NULL) {
             hold_lost(l, h);

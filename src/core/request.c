@@ -27,7 +27,8 @@ struct request *request_find(const struct locks *l, struct span name, struct spa
 
 struct request *request_new(struct locks *l, struct span name, const struct want *want)
 {
-    struct span owner = want->kind == OWNER_NAMED ? want->field : SPAN_NONE;
+    struct span owner =
+        want->kind == OWNER_NAMED ? field_owner(want->field) : SPAN_NONE;
     size_t key_len = want->id.len + 1 + name.len;
     struct request *r = xcalloc(1, sizeof(*r) + key_len + owner.len);
 

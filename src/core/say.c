@@ -42,7 +42,7 @@ void say_token(struct locks *l, struct call_ref to, uint64_t token, uint64_t gra
 void say_notice(struct locks *l, enum notice_kind kind, const struct hold *hold)
 {
     struct span name = effects_copy(&l->fx, lock_name(hold->lock));
-    struct span owner = effects_copy(&l->fx, hold->field);
+    struct span owner = effects_copy(&l->fx, field_owner(hold->field));
     struct effect *e = effects_add(&l->fx, EFFECT_NOTICE);
 
     e->notice = (struct effect_notice){

@@ -131,7 +131,7 @@ struct cut {
 struct hold {
     struct list in_lock; /* newest first */
     struct list in_all;
-    struct list in_due; /* on l->due: to be renewed */
+    struct list in_due; /* on l->due[]: to be renewed */
     struct list entries;
     struct lock *lock;
     enum lock_kind lock_kind; /* PLAIN, READ, WRITE */
@@ -167,8 +167,11 @@ struct lock {
     struct work *busy;
     struct timer wake;
     size_t waiting;
-    size_t probes; /* waiters that still have to ask for themselves */
-    size_t refs;   /* works and calls that point here */
+    size_t probes;   /* waiters that still have to ask for themselves */
+    size_t writers;  /* waiters that want to write */
+    bool rw;         /* a read/write lock */
+    bool readers_in; /* the readers at the front are to ask, all at once */
+    size_t refs;     /* works and calls that point here */
     enum sub_state sub;
     uint64_t sub_op; /* the last op that was sent when the subscription was confirmed */
     uint64_t seen_op; /* the last op that found it held */
@@ -196,7 +199,9 @@ struct duty {
     bool own_accord;
     bool force;
     bool mark;
-    bool undo; /* of a grant that may not even have happened */
+    bool undo;    /* of a grant that may not even have happened */
+    bool rw;      /* of which family it is */
+    bool guessed; /* only a guess, as nothing is known of the name here */
     char data[];
 };
 
@@ -213,6 +218,7 @@ struct call {
     struct timer timer; /* the end of its time, or its next try */
     uint64_t deadline;
     bool retry;
+    bool rw, guessed;     /* as in duty */
     struct duty *duty;    /* UNLOCK, FORCE */
     struct work *work;    /* RENEW, INFO, REGRANT */
     struct target target; /* into data[], or into `want` */
@@ -308,8 +314,8 @@ struct locks {
     struct session *sessions;
     struct request *requests;
     struct work *works;
-    struct list dirty; /* locks to be looked at before the engine returns */
-    struct list due;   /* holds to be renewed */
+    struct list dirty;  /* locks to be looked at before the engine returns */
+    struct list due[2]; /* holds to be renewed; read/write ones apart */
     struct list holds;
     struct list waiters;
     struct list calls; /* that wait for Redis to come up */

@@ -15,6 +15,7 @@ static void send_acquire(struct locks *l, enum work_kind kind, struct lock *lock
     w->work = work;
     op = work_op(l, work, OP_ACQUIRE);
     op->reenter_only = reenter_only;
+    op->rw = lock->rw;
     op_claim(l, op, w->want, work->lease_ms);
     if (kind == WORK_ASK) {
         lock->busy = work;
@@ -36,6 +37,15 @@ void take_probe(struct locks *l, struct waiter *w)
     send_acquire(l, WORK_PROBE, w->lock, w, true);
 }
 
+void take_join(struct locks *l, struct waiter *w)
+{
+    if (w->probe) {
+        w->probe = false;
+        w->lock->probes--;
+    }
+    send_acquire(l, WORK_PROBE, w->lock, w, l->now < l->no_grants_until || l->stopping);
+}
+
 void take_probe_later(struct locks *l, struct waiter *w)
 {
     if (!w->probe) {
@@ -55,8 +65,9 @@ static void busy(struct locks *l, struct lock *lock, struct waiter *w,
     }
     if (ttl_ms == -2) {
         lock_ask(l, lock); /* free, but a probe may not take it: the head may */
-    } else {
-        lock_seen(l, lock, r->id, ttl_ms);
+    } else if (!lock->rw || (w != NULL && waiter_is_head(w))) {
+        /* What keeps others out of a read/write lock need not be in the head's way. */
+        lock_seen(l, lock, r->id, ttl_ms, KIND_WRITE);
     }
     if (w == NULL) {
         return;
@@ -102,6 +113,12 @@ static void taken(struct locks *l, struct lock *lock, struct want *want,
         if (w != NULL) {
             w->doubt = false;
             waiter_end_error(l, w, LOCK_WRONGTYPE, TEXT_WRONGTYPE, false);
+        }
+        break;
+    case OP_UPGRADE:
+        if (w != NULL) {
+            w->doubt = false;
+            waiter_end_error(l, w, LOCK_DEADLOCK, TEXT_UPGRADE, false);
         }
         break;
     case OP_OVER:
@@ -160,21 +177,24 @@ static struct entry *record(struct locks *l, struct lock *lock, struct want *wan
                             const struct op_result *r, struct asked asked)
 {
     char made[OP_INSTANCE_LEN + 32];
+    enum lock_kind kind = kind_of_hold(want->lock_kind);
     struct span field = want->field;
     struct hold *h;
 
-    if (want->kind == OWNER_ANONYMOUS) {
-        int len = snprintf(made, sizeof(made), LATCHD_RESERVED_OWNER_PREFIX "%llu",
-                           (unsigned long long)r->token);
+    if (field.len == 0) {
+        int len = snprintf(made, sizeof(made), LATCHD_RESERVED_OWNER_PREFIX "%llu%s",
+                           (unsigned long long)r->token,
+                           kind == KIND_WRITE ? LATCHD_RESERVED_OWNER_SUFFIX : "");
 
         field = span_of(made, (size_t)len);
     }
-    h = lock_believe(l, lock, KIND_PLAIN, field, r->token);
+    h = lock_believe(l, lock, kind, field, r->token);
     if (h == NULL) {
-        h = hold_new(l, lock, KIND_PLAIN, field, r->token);
+        h = hold_new(l, lock, kind, field, r->token);
         say_notice(l, NOTICE_GRANTED, h);
     }
-    h->keeper_key = h->keeper_key || (r->attached && want->kind != OWNER_NAMED);
+    h->keeper_key = h->keeper_key || (r->attached && want->kind != OWNER_NAMED) ||
+                    (kind == KIND_READ && want->kind == OWNER_ID);
     hold_confirm(l, h, asked);
     return hold_add_entry(l, h, want);
 }
@@ -194,9 +214,11 @@ static void take_rest(struct locks *l, struct entry *e, const struct want *want,
                       struct call_ref call)
 {
     struct lock_req again = { .from = call,
+                              .kind = want->lock_kind,
                               .name = lock_name(e->hold->lock),
-                              .owner =
-                                  want->kind == OWNER_NAMED ? want->field : SPAN_NONE,
+                              .owner = want->kind == OWNER_NAMED
+                                           ? field_owner(want->field)
+                                           : SPAN_NONE,
                               .id = want->id };
 
     e->kept = list_empty(&e->attaches);
@@ -221,6 +243,7 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
     struct session *session = waiter == NULL ? NULL : waiter->session;
     struct call_ref call = waiter == NULL ? (struct call_ref){ 0 } : waiter->call;
     bool ask = lock->ask;
+    bool first = want->lock_kind == KIND_READ && !lock_being_read(l, lock);
     struct entry *e;
 
     if (waiter == NULL) {
@@ -248,7 +271,8 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
     if (request != NULL) {
         request->entry = e;
     }
-    lock_seen(l, lock, r->id, (int64_t)asked.lease_ms);
+    lock_seen(l, lock, r->id, (int64_t)asked.lease_ms, e->hold->lock_kind);
+    lock->readers_in = lock->readers_in || first;
     l->stats.grants++;
     if (session == NULL) {
         keep(l, e, want);

@@ -42,6 +42,7 @@ struct waiter *waiter_new(struct locks *l, struct lock *lock, struct session *s,
     list_append(&lock->queue, &w->in_queue);
     list_append(&l->waiters, &w->in_all);
     lock->waiting++;
+    lock->writers += want->lock_kind == KIND_WRITE;
     l->waiter_count++;
     waiter_bind(l, w, s, req);
     return w;
@@ -91,6 +92,10 @@ void waiter_remove(struct locks *l, struct waiter *w)
     list_del(&w->in_queue);
     list_del(&w->in_all);
     lock->waiting--;
+    if (w->want->lock_kind == KIND_WRITE) {
+        lock->writers--;
+        lock->readers_in = true; /* those behind it, if it was all that stopped them */
+    }
     l->waiter_count--;
     if (w->request != NULL) {
         request_idle(l, w->request);

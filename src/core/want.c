@@ -45,6 +45,23 @@ struct span make_serial(struct locks *l, char *out, size_t room)
     return span_of(out, (size_t)len);
 }
 
+/* An anonymous owner's is made by the script from the token; but a reader's before it
+ * is asked for, as many may be granted at once. */
+static void put_field(struct want *w, char **at, const struct lock_req *req)
+{
+    if (w->kind == OWNER_NAMED) {
+        w->field = span_put2(at, req->owner, SPAN_NONE);
+    } else if (w->kind == OWNER_ID) {
+        w->field = span_put2(at, SPAN(ID_FIELD_PREFIX), req->id);
+    } else if (req->kind == KIND_READ) {
+        w->field = w->member;
+    }
+    if (w->kind != OWNER_ANONYMOUS && req->kind == KIND_WRITE) {
+        (void)span_put2(at, SPAN(LATCHD_RESERVED_OWNER_SUFFIX), SPAN_NONE);
+        w->field.len += strlen(LATCHD_RESERVED_OWNER_SUFFIX);
+    }
+}
+
 struct want *want_new(struct locks *l, const struct lock_req *req)
 {
     enum owner_kind kind = req->owner.len != 0 ? OWNER_NAMED
@@ -57,15 +74,11 @@ struct want *want_new(struct locks *l, const struct lock_req *req)
 
     w = want_alloc(kind, sizeof(ID_FIELD_PREFIX) + sizeof(ID_ENTRY_PREFIX) +
                              req->owner.len + 2 * req->id.len + MEMBER_PREFIX.len +
-                             serial.len);
+                             serial.len + sizeof(LATCHD_RESERVED_OWNER_SUFFIX));
     at = w->data;
     w->lock_kind = req->kind;
     w->member = span_put2(&at, MEMBER_PREFIX, serial);
-    if (kind == OWNER_NAMED) {
-        w->field = span_put2(&at, req->owner, SPAN_NONE);
-    } else if (kind == OWNER_ID) {
-        w->field = span_put2(&at, SPAN(ID_FIELD_PREFIX), req->id);
-    }
+    put_field(w, &at, req);
     if (req->id.len == 0) {
         w->entry = span_after(w->member, MEMBER_PREFIX.len);
     } else {
@@ -79,12 +92,13 @@ struct want *want_new(struct locks *l, const struct lock_req *req)
     return w;
 }
 
-struct want *want_found(enum owner_kind kind, struct span field, struct span entry,
+struct want *want_found(enum lock_kind lock_kind, struct span field, struct span entry,
                         struct span id)
 {
-    struct want *w = want_alloc(kind, field.len + entry.len + id.len);
+    struct want *w = want_alloc(field_kind(field), field.len + entry.len + id.len);
     char *at = w->data;
 
+    w->lock_kind = lock_kind;
     w->found = true;
     w->field = span_put2(&at, field, SPAN_NONE);
     w->entry = span_put2(&at, entry, SPAN_NONE);

@@ -19,7 +19,7 @@ void renew_want(struct locks *l, struct hold *h)
 {
     if (h->renewal == NULL && !hold_being_cut(h) && list_empty(&h->in_due) &&
         asked_lease(l, h) != 0) {
-        list_append(&l->due, &h->in_due);
+        list_append(&l->due[kind_is_rw(h->lock_kind)], &h->in_due);
     }
 }
 
@@ -58,6 +58,7 @@ static void fill_item(struct locks *l, struct renew_item *item, struct hold *h,
     h->checked = pick_entry(h);
     *item = (struct renew_item){
         .name = op_copy(l, lock_name(h->lock)),
+        .lock_kind = h->lock_kind,
         .kind = h->kind,
         .field = op_copy(l, h->field),
         .entry =
@@ -70,7 +71,7 @@ static void fill_item(struct locks *l, struct renew_item *item, struct hold *h,
     };
 }
 
-static void send_batch(struct locks *l)
+static void send_batch(struct locks *l, bool rw)
 {
     struct work *w = work_new(l, WORK_RENEW, NULL);
     struct renew_item *items = effects_alloc(&l->fx, OP_RENEW_MAX * sizeof(*items));
@@ -80,7 +81,7 @@ static void send_batch(struct locks *l)
 
     w->holds = xcalloc(OP_RENEW_MAX, sizeof(struct hold *));
     w->leases = xcalloc(OP_RENEW_MAX, sizeof(uint64_t));
-    while (count < OP_RENEW_MAX && (it = list_first(&l->due)) != NULL) {
+    while (count < OP_RENEW_MAX && (it = list_first(&l->due[rw])) != NULL) {
         struct hold *h = container_of(it, struct hold, in_due);
         uint64_t lease_ms = asked_lease(l, h);
 
@@ -105,15 +106,18 @@ static void send_batch(struct locks *l)
     }
     l->renewals_in_flight++;
     op = work_op(l, w, OP_RENEW);
+    op->rw = rw;
     op->items = items;
     op->item_count = count;
 }
 
 void renew_flush(struct locks *l)
 {
-    while (l->up && !list_empty(&l->due) &&
-           l->renewals_in_flight < RENEW_IN_FLIGHT_MAX) {
-        send_batch(l);
+    for (int rw = 0; rw < 2; rw++) {
+        while (l->up && !list_empty(&l->due[rw]) &&
+               l->renewals_in_flight < RENEW_IN_FLIGHT_MAX) {
+            send_batch(l, rw);
+        }
     }
 }
 
@@ -153,7 +157,7 @@ static void confirmed(struct locks *l, struct work *w, struct hold *h,
     if (h->exact_ms == lease_ms) {
         h->exact_ms = 0;
     }
-    lock_seen(l, h->lock, w->id, (int64_t)lease_ms);
+    lock_seen(l, h->lock, w->id, (int64_t)lease_ms, h->lock_kind);
     hold_confirm(l, h, asked);
     if (hold_lease(l, h) > lease_ms + RENEW_SLOT_MS) {
         renew_want(l, h); /* it was cut, and meanwhile somebody has come back */

@@ -74,6 +74,7 @@ struct op *work_op(struct locks *l, struct work *w, enum op_kind kind)
 struct target op_target(struct locks *l, const struct target *t)
 {
     return (struct target){ .kind = t->kind,
+                            .lock_kind = t->lock_kind,
                             .field = op_copy(l, t->field),
                             .entry = op_copy(l, t->entry),
                             .token = t->token };

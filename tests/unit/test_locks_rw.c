@@ -1,0 +1,364 @@
+/* The engine: read and write locks. */
+#include "support/engine.h"
+#include "support/runner.h"
+
+#include <stdio.h>
+
+static struct engine e;
+static struct seen_op op, more[4];
+
+#define READ                                                                           \
+    (struct lock_req)                                                                  \
+    {                                                                                  \
+        .kind = KIND_READ                                                              \
+    }
+#define WRITE                                                                          \
+    (struct lock_req)                                                                  \
+    {                                                                                  \
+        .kind = KIND_WRITE                                                             \
+    }
+#define NAMED(how, who)                                                                \
+    (struct lock_req)                                                                  \
+    {                                                                                  \
+        .kind = (how), .owner = SPAN(who)                                              \
+    }
+#define GRANTED(n)                                                                     \
+    (struct op_result)                                                                 \
+    {                                                                                  \
+        .status = OP_OK, .token = (n), .count = 1                                      \
+    }
+#define RELEASED                                                                       \
+    (struct op_result)                                                                 \
+    {                                                                                  \
+        .status = OP_OK                                                                \
+    }
+
+static void setup(void)
+{
+    engine_init(&e);
+}
+
+static void teardown(void)
+{
+    engine_fini(&e);
+}
+
+static struct hold_req by_token(uint64_t token)
+{
+    return (struct hold_req){ .token = token };
+}
+
+START_TEST(readers_hold_together_each_under_a_field_of_its_own)
+{
+    engine_lock(&e, 1, "doc", READ);
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert(op.op.rw && op.op.claim.lock_kind == KIND_READ);
+    ck_assert_str_eq(op.field, "latchd:00000000000000aa:1");
+    engine_answer(&e, &op, GRANTED(100));
+    (void)engine_hears(&e, 1, REPLY_TOKEN);
+    engine_lock(&e, 2, "doc", READ);
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert_str_eq(op.field, "latchd:00000000000000aa:2");
+    engine_answer(&e, &op, GRANTED(101));
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_TOKEN).value, 101);
+    ck_assert_str_eq(e.notices, "granted:doc granted:doc");
+
+    engine_unlock(&e, 1, "doc", by_token(100));
+    engine_take_op(&e, OP_RELEASE, &op);
+    ck_assert_str_eq(op.target_field, "latchd:00000000000000aa:1");
+    ck_assert(op.op.rw && op.op.target.lock_kind == KIND_READ);
+    engine_answer(&e, &op, RELEASED);
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_INT).value, 0);
+    engine_unlock(&e, 2, "doc", by_token(101));
+    engine_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_OK, .freed = true });
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_INT).value, 0);
+    engine_pass(&e, 1000);
+    engine_is_empty(&e);
+}
+END_TEST
+
+START_TEST(a_writer_is_in_the_way_of_readers_who_all_come_in_when_it_leaves)
+{
+    (void)engine_grant(&e, 1, "doc", WRITE, 100);
+    for (uint64_t conn = 2; conn < 5; conn++) {
+        engine_lock(&e, conn, "doc", READ);
+    }
+    engine_no_op(&e); /* they know who writes */
+    engine_unlock(&e, 1, "doc", by_token(100));
+    engine_take_op(&e, OP_RELEASE, &op);
+    ck_assert_str_eq(op.target_field, "latchd:100:write");
+    ck_assert(op.op.has_next && op.op.claim.lock_kind == KIND_READ);
+    engine_answer(&e, &op,
+                  (struct op_result){ .status = OP_OK, .moved = true, .token = 101 });
+    (void)engine_hears(&e, 1, REPLY_INT);
+    (void)engine_hears(&e, 2, REPLY_TOKEN);
+    ck_assert_uint_eq(e.op_count, 2); /* the others, at once */
+    engine_gives(&e, OP_ACQUIRE, GRANTED(102));
+    engine_gives(&e, OP_ACQUIRE, GRANTED(103));
+    (void)engine_hears(&e, 3, REPLY_TOKEN);
+    (void)engine_hears(&e, 4, REPLY_TOKEN);
+    engine_no_op(&e);
+}
+END_TEST
+
+START_TEST(a_reader_does_not_pass_a_writer_who_waits_W4)
+{
+    (void)engine_grant(&e, 1, "doc", READ, 100);
+    engine_lock(&e, 2, "doc", WRITE);
+    engine_no_op(&e);
+    engine_lock(&e, 3, "doc", READ);
+    engine_no_op(&e);
+    engine_lock(&e, 4, "doc",
+                (struct lock_req){ .kind = KIND_READ, .has = LOCK_HAS_WAIT });
+    (void)engine_hears(&e, 4, REPLY_NULL);
+    engine_unlock(&e, 1, "doc", by_token(100));
+    engine_take_op(&e, OP_RELEASE, &op);
+    ck_assert(op.op.has_next && op.op.claim.lock_kind == KIND_WRITE);
+    engine_answer(&e, &op,
+                  (struct op_result){ .status = OP_OK, .moved = true, .token = 101 });
+    (void)engine_hears(&e, 1, REPLY_INT);
+    (void)engine_hears(&e, 2, REPLY_TOKEN);
+    engine_no_op(&e);
+}
+END_TEST
+
+START_TEST(readers_come_in_when_the_writer_before_them_gives_up)
+{
+    (void)engine_grant(&e, 1, "doc", READ, 100);
+    engine_lock(&e, 2, "doc", WRITE);
+    engine_lock(&e, 3, "doc", READ);
+    engine_lock(&e, 4, "doc", READ);
+    engine_no_op(&e);
+    engine_close(&e, 2);
+    ck_assert_uint_eq(e.op_count, 2);
+    engine_gives(&e, OP_ACQUIRE, GRANTED(102));
+    engine_gives(&e, OP_ACQUIRE, GRANTED(103));
+    (void)engine_hears(&e, 3, REPLY_TOKEN);
+    (void)engine_hears(&e, 4, REPLY_TOKEN);
+}
+END_TEST
+
+START_TEST(an_owner_reads_under_its_own_write_past_those_who_wait)
+{
+    engine_lock(&e, 1, "doc", NAMED(KIND_WRITE, "ann"));
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert_str_eq(op.field, "ann:write");
+    engine_answer(&e, &op, GRANTED(100));
+    (void)engine_hears(&e, 1, REPLY_TOKEN);
+    engine_lock(&e, 2, "doc", WRITE);
+    engine_lock(&e, 1, "doc", NAMED(KIND_READ, "ann"));
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert_str_eq(op.field, "ann");
+    ck_assert(op.op.reenter_only);
+    engine_answer(&e, &op, GRANTED(101));
+    (void)engine_hears(&e, 1, REPLY_TOKEN);
+    ck_assert_str_eq(e.notices, "granted:doc granted:doc");
+
+    engine_unlock(&e, 1, "doc", (struct hold_req){ .owner = SPAN("ann") });
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_ERROR).error, LOCK_ERR);
+    engine_unlock(&e, 1, "doc",
+                  (struct hold_req){ .kind = KIND_WRITE, .owner = SPAN("ann") });
+    engine_take_op(&e, OP_RELEASE, &op);
+    ck_assert_str_eq(op.target_field, "ann:write");
+    engine_answer(&e, &op, (struct op_result){ .status = OP_OK, .shared = true });
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_INT).value, 0);
+}
+END_TEST
+
+START_TEST(readers_come_in_when_a_writer_reads_on_W3)
+{
+    (void)engine_grant(&e, 1, "doc", NAMED(KIND_WRITE, "ann"), 100);
+    (void)engine_grant(&e, 1, "doc", NAMED(KIND_READ, "ann"), 101);
+    engine_lock(&e, 2, "doc", READ);
+    engine_lock(&e, 3, "doc", READ);
+    engine_no_op(&e);
+    engine_unlock(&e, 1, "doc",
+                  (struct hold_req){ .kind = KIND_WRITE, .owner = SPAN("ann") });
+    engine_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_OK, .shared = true });
+    (void)engine_hears(&e, 1, REPLY_INT);
+    ck_assert_uint_eq(e.op_count, 2);
+    engine_gives(&e, OP_ACQUIRE, GRANTED(102));
+    (void)engine_hears(&e, 2, REPLY_TOKEN);
+    engine_gives(&e, OP_ACQUIRE, GRANTED(103));
+    (void)engine_hears(&e, 3, REPLY_TOKEN);
+}
+END_TEST
+
+START_TEST(who_reads_may_not_wait_to_write)
+{
+    engine_lock(&e, 1, "doc", NAMED(KIND_WRITE, "ann"));
+    engine_gives(&e, OP_ACQUIRE, (struct op_result){ .status = OP_UPGRADE });
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_ERROR).error, LOCK_DEADLOCK);
+    engine_pass(&e, 2000);
+    engine_is_empty(&e);
+}
+END_TEST
+
+START_TEST(a_name_keeps_its_family_while_somebody_is_there)
+{
+    (void)engine_grant(&e, 1, "doc", READ, 100);
+    engine_lock(&e, 2, "doc", (struct lock_req){ 0 });
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_ERROR).error, LOCK_WRONGTYPE);
+    engine_lock(&e, 2, "doc", (struct lock_req){ .kind = KIND_FAIR });
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_ERROR).error, LOCK_WRONGTYPE);
+    engine_unlock(&e, 1, "doc", by_token(100));
+    engine_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_OK, .freed = true });
+    (void)engine_hears(&e, 1, REPLY_INT);
+    engine_lock(&e, 2, "doc", (struct lock_req){ 0 });
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert(!op.op.rw);
+}
+END_TEST
+
+START_TEST(what_is_not_known_here_is_asked_for_in_either_family)
+{
+    engine_unlock(&e, 1, "doc", by_token(100));
+    engine_take_op(&e, OP_RELEASE, &op);
+    ck_assert(!op.op.rw);
+    engine_answer(&e, &op, (struct op_result){ .status = OP_WRONGTYPE, .rw = true });
+    engine_take_op(&e, OP_RELEASE, &op);
+    ck_assert(op.op.rw);
+    engine_answer(&e, &op, RELEASED);
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_INT).value, 0);
+    engine_renew(&e, 1, "doc", by_token(101));
+    engine_gives(&e, OP_ATTACH,
+                 (struct op_result){ .status = OP_WRONGTYPE, .rw = true });
+    engine_take_op(&e, OP_ATTACH, &op);
+    ck_assert(op.op.rw);
+    engine_answer(&e, &op,
+                  (struct op_result){ .status = OP_OK,
+                                      .lock_kind = KIND_READ,
+                                      .owner = SPAN("latchd:fedcba9876543210:7"),
+                                      .token = 101,
+                                      .ttl_ms = 30000 });
+    (void)engine_hears(&e, 1, REPLY_INT);
+    engine_pass(&e, 10000);
+    ck_assert(e.op_count == 1 && e.ops[0].op.rw);
+    engine_renews(&e, RENEW_OK);
+}
+END_TEST
+
+START_TEST(the_other_family_is_asked_once_only)
+{
+    engine_unlock(&e, 1, "doc", by_token(100));
+    engine_gives(&e, OP_RELEASE,
+                 (struct op_result){ .status = OP_WRONGTYPE, .rw = true });
+    engine_gives(&e, OP_RELEASE,
+                 (struct op_result){ .status = OP_WRONGTYPE, .plain = true });
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_ERROR).error, LOCK_WRONGTYPE);
+    engine_is_empty(&e);
+}
+END_TEST
+
+START_TEST(readers_are_renewed_apart_from_plain_holds_C2)
+{
+    (void)engine_grant(&e, 1, "job", (struct lock_req){ 0 }, 100);
+    (void)engine_grant(&e, 1, "doc", NAMED(KIND_WRITE, "ann"), 101);
+    (void)engine_grant(&e, 1, "doc", NAMED(KIND_READ, "ann"), 102);
+    engine_unlock(&e, 1, "doc",
+                  (struct hold_req){ .kind = KIND_READ, .owner = SPAN("ann") });
+    engine_gives(&e, OP_RELEASE, RELEASED);
+    (void)engine_hears(&e, 1, REPLY_INT);
+    engine_pass(&e, 10000);
+    ck_assert_uint_eq(e.op_count, 2);
+    engine_take_op(&e, OP_RENEW, &more[0]);
+    engine_take_op(&e, OP_RENEW, &more[1]);
+    ck_assert(more[0].op.rw != more[1].op.rw);
+    for (int i = 0; i < 2; i++) {
+        /* The release of the read lock left the write lock's watchdog alone. */
+        ck_assert_uint_eq(more[i].op.item_count, 1);
+        if (more[i].op.rw) {
+            ck_assert_int_eq(more[i].items[0].lock_kind, KIND_WRITE);
+        }
+    }
+}
+END_TEST
+
+START_TEST(an_undo_of_a_reader_names_its_field_H7)
+{
+    engine_lock(&e, 1, "doc", READ);
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    engine_close(&e, 1);
+    engine_answer(&e, &op, GRANTED(100));
+    engine_take_op(&e, OP_RELEASE, &more[0]);
+    ck_assert(more[0].op.rw && more[0].op.own_accord);
+    ck_assert_int_eq(more[0].op.target.kind, TARGET_FIELD);
+    ck_assert_str_eq(more[0].target_field, op.field);
+    engine_answer(&e, &more[0], RELEASED);
+    engine_is_empty(&e);
+}
+END_TEST
+
+START_TEST(one_lost_reader_leaves_the_others_alone)
+{
+    enum renew_result results[] = { RENEW_GONE, RENEW_OK };
+
+    (void)engine_grant(&e, 1, "doc", READ, 100);
+    (void)engine_grant(&e, 2, "doc", READ, 101);
+    engine_pass(&e, 10000);
+    while (e.op_count > 0) {
+        engine_take_op(&e, OP_RENEW, &op);
+        for (size_t i = 0; i < op.op.item_count; i++) {
+            results[i] = op.items[i].token == 100 ? RENEW_GONE : RENEW_OK;
+        }
+        engine_answer(&e, &op,
+                      (struct op_result){ .status = OP_OK,
+                                          .items = results,
+                                          .item_count = op.op.item_count });
+    }
+    ck_assert_str_eq(e.notices, "granted:doc granted:doc lost:doc");
+    engine_unlock(&e, 2, "doc", (struct hold_req){ 0 });
+    engine_take_op(&e, OP_RELEASE, &op);
+    ck_assert_str_eq(op.target_field, "latchd:00000000000000aa:2");
+}
+END_TEST
+
+START_TEST(a_writer_that_redis_lets_in_means_that_readers_are_lost)
+{
+    (void)engine_grant(&e, 1, "doc", READ, 100);
+    (void)engine_grant(&e, 2, "doc", READ, 101);
+    engine_lock(&e, 3, "doc", NAMED(KIND_WRITE, "ann"));
+    engine_gives(&e, OP_ACQUIRE, GRANTED(102)); /* an operator deleted the readers */
+    (void)engine_hears(&e, 3, REPLY_TOKEN);
+    ck_assert_str_eq(e.notices,
+                     "granted:doc granted:doc lost:doc lost:doc granted:doc");
+}
+END_TEST
+
+START_TEST(by_force_an_owner_loses_what_it_reads_and_writes)
+{
+    (void)engine_grant(&e, 1, "doc", NAMED(KIND_WRITE, "ann"), 100);
+    (void)engine_grant(&e, 1, "doc", NAMED(KIND_READ, "ann"), 101);
+    engine_force(&e, 2, "doc", (struct hold_req){ .owner = SPAN("ann") });
+    engine_take_op(&e, OP_RELEASE, &op);
+    ck_assert(op.op.rw && op.op.force);
+    engine_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_INT).value, 1);
+    ck_assert_str_eq(e.notices, "granted:doc granted:doc lost:doc lost:doc");
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("locks_rw");
+    TCase *t = tcase_create("engine");
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    suite_add_tcase(s, t);
+    tcase_add_test(t, readers_hold_together_each_under_a_field_of_its_own);
+    tcase_add_test(t, a_writer_is_in_the_way_of_readers_who_all_come_in_when_it_leaves);
+    tcase_add_test(t, a_reader_does_not_pass_a_writer_who_waits_W4);
+    tcase_add_test(t, readers_come_in_when_the_writer_before_them_gives_up);
+    tcase_add_test(t, an_owner_reads_under_its_own_write_past_those_who_wait);
+    tcase_add_test(t, readers_come_in_when_a_writer_reads_on_W3);
+    tcase_add_test(t, who_reads_may_not_wait_to_write);
+    tcase_add_test(t, a_name_keeps_its_family_while_somebody_is_there);
+    tcase_add_test(t, what_is_not_known_here_is_asked_for_in_either_family);
+    tcase_add_test(t, the_other_family_is_asked_once_only);
+    tcase_add_test(t, readers_are_renewed_apart_from_plain_holds_C2);
+    tcase_add_test(t, an_undo_of_a_reader_names_its_field_H7);
+    tcase_add_test(t, one_lost_reader_leaves_the_others_alone);
+    tcase_add_test(t, a_writer_that_redis_lets_in_means_that_readers_are_lost);
+    tcase_add_test(t, by_force_an_owner_loses_what_it_reads_and_writes);
+    return s;
+}
