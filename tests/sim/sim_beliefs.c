@@ -100,10 +100,10 @@ static void certain_again(struct sim *s, const struct belief *b, const struct fl
     }
 }
 
-static void believe(struct sim *s, const struct flight *f, uint64_t token,
-                    uint64_t lease_ms, bool exact)
+static void believe(struct sim *s, const struct flight *f, struct span name,
+                    uint64_t token, uint64_t lease_ms, bool exact)
 {
-    struct redis_name *n = sim_redis_name(&s->redis, f->op.name);
+    struct redis_name *n = sim_redis_name(&s->redis, name);
     struct belief *b = belief_make(s, f->daemon, n, token);
 
     if (b->ran == 0) {
@@ -139,15 +139,23 @@ void check_result(struct sim *s, struct sim_daemon *d, struct flight *f)
     }
     switch (f->op.kind) {
     case OP_ACQUIRE:
-        believe(s, f, r->token, f->op.claim.lease_ms, false);
+        believe(s, f, f->op.name, r->token, f->op.claim.lease_ms, false);
+        break;
+    case OP_ACQUIRE_MANY:
+        for (size_t i = 0; i < r->many_count; i++) {
+            if (r->many[i].status == OP_OK) {
+                believe(s, f, f->many[i].name, r->many[i].token,
+                        f->many[i].claim.lease_ms, false);
+            }
+        }
         break;
     case OP_RELEASE:
         if (r->moved) {
-            believe(s, f, r->token, f->op.claim.lease_ms, false);
+            believe(s, f, f->op.name, r->token, f->op.claim.lease_ms, false);
         }
         break;
     case OP_ATTACH:
-        believe(s, f, r->token, (uint64_t)r->ttl_ms, f->op.exact);
+        believe(s, f, f->op.name, r->token, (uint64_t)r->ttl_ms, f->op.exact);
         break;
     case OP_RENEW:
         for (size_t i = 0; i < f->op.item_count; i++) {
@@ -155,7 +163,6 @@ void check_result(struct sim *s, struct sim_daemon *d, struct flight *f)
         }
         break;
     case OP_INSPECT:
-    case OP_ACQUIRE_MANY:
     case OP_QUEUE:
     case OP_LEAVE:
         break;
@@ -181,10 +188,10 @@ void check_op_sent(struct sim *s, struct sim_daemon *d, struct flight *f)
 
 /* This op made its daemon the keeper of what another one had: that one is to forget it
  * silently. */
-static bool takes_over(const struct flight *f, const struct record *r)
+static bool takes_over(const struct flight *f, const struct op_result *res,
+                       const struct claim *cl, const struct record *r)
 {
-    const struct op_result *res = &f->reply.result;
-    struct span entry = f->op.kind == OP_ATTACH ? res->entry : f->op.claim.entry;
+    struct span entry = f->op.kind == OP_ATTACH ? res->entry : cl->entry;
 
     if (r->token != res->token || r->daemon == f->daemon) {
         return false;
@@ -197,20 +204,20 @@ static bool takes_over(const struct flight *f, const struct record *r)
                                 rtext_is(&r->id, span_of(entry.ptr + 3, entry.len - 3));
 }
 
-static void check_keeper(struct sim *s, const struct flight *f)
+static void check_keeper(struct sim *s, const struct flight *f, struct span in,
+                         const struct op_result *res, const struct claim *cl)
 {
-    struct redis_name *n = sim_redis_name(&s->redis, f->op.name);
+    struct redis_name *n = sim_redis_name(&s->redis, in);
     size_t name = check_name_index(s, n);
 
-    if (f->op.kind == OP_ATTACH || f->op.claim.kind == OWNER_ID ||
-        f->reply.result.attached) {
-        s->check.keeper[name].token = f->reply.result.token;
+    if (f->op.kind == OP_ATTACH || cl->kind == OWNER_ID || res->attached) {
+        s->check.keeper[name].token = res->token;
         s->check.keeper[name].daemon = f->daemon;
     }
     for (size_t i = 0; i < s->check.record_count; i++) {
         struct record *r = &s->check.records[i];
 
-        if (r->name == n && takes_over(f, r)) {
+        if (r->name == n && takes_over(f, res, cl, r)) {
             r->moved = true;
         }
     }
@@ -221,19 +228,30 @@ void check_freed(struct sim *s, const struct redis_name *n)
     s->check.freed_ms[check_name_index(s, n)] = s->now;
 }
 
-void check_op_ran(struct sim *s, struct flight *f)
+static void check_taken(struct sim *s, const struct flight *f, struct span name,
+                        const struct op_result *res, const struct claim *cl)
 {
-    bool ok = f->reply.result.status == OP_OK;
-
-    if (ok && f->op.kind == OP_ACQUIRE) {
-        struct redis_name *n = sim_redis_name(&s->redis, f->op.name);
+    if (res->status == OP_OK) {
+        struct redis_name *n = sim_redis_name(&s->redis, name);
 
         s->check.freed_ms[check_name_index(s, n)] = 0;
+        check_keeper(s, f, name, res, cl);
     }
+}
 
-    if (ok && (f->op.kind == OP_ACQUIRE || f->op.kind == OP_ATTACH ||
-               f->reply.result.moved)) {
-        check_keeper(s, f);
+void check_op_ran(struct sim *s, struct flight *f)
+{
+    const struct op_result *res = &f->reply.result;
+    bool ok = res->status == OP_OK;
+
+    if (f->op.kind == OP_ACQUIRE) {
+        check_taken(s, f, f->op.name, res, &f->op.claim);
+    } else if (ok && (f->op.kind == OP_ATTACH || res->moved)) {
+        check_keeper(s, f, f->op.name, res, &f->op.claim);
+    }
+    for (size_t i = 0; f->op.kind == OP_ACQUIRE_MANY && ok && i < res->many_count;
+         i++) {
+        check_taken(s, f, f->many[i].name, &res->many[i], &f->many[i].claim);
     }
     if (f->op.kind != OP_RELEASE || !f->op.force) {
         return;
@@ -282,8 +300,8 @@ bool record_moved(struct sim *s, const struct record *r)
 
 bool record_believed(const struct sim *s, const struct record *r)
 {
-    return r->held && r->certain && r->attached && !r->over && !r->moved &&
-           s->now < r->own_until && s->daemons[r->daemon].locks != NULL &&
+    return !s->check.draining && r->held && r->certain && r->attached && !r->over &&
+           !r->moved && s->now < r->own_until && s->daemons[r->daemon].locks != NULL &&
            s->daemons[r->daemon].life == r->life;
 }
 

@@ -14,6 +14,10 @@ static bool means(const struct record *r, const struct sim_conn *c)
     if (ask->id.len == 0 && ask->owner.len == 0 && ask->token == 0) {
         return (r->conn_bits & conn_bit(c)) != 0;
     }
+    if (ask->lock_kind != KIND_PLAIN && ask->kind != ASK_CANCEL &&
+        ask->lock_kind != r->kind) {
+        return false;
+    }
     return (ask->id.len == 0 || rtext_is(&r->id, rtext_span(&ask->id))) &&
            (ask->owner.len == 0 || rtext_is(&r->owner, rtext_span(&ask->owner))) &&
            (ask->token == 0 || r->token == ask->token);
@@ -100,8 +104,8 @@ void check_asked(struct sim *s, struct sim_conn *c)
                 c->expect_until = s->now + ask->lease_ms / 2; /* its own doing */
             }
             r->moved = r->moved || ask->lease_ms > 0 || c->daemon != r->daemon;
-        } else if (ask->kind == ASK_LOCK && ask->id.len > 0 && c->daemon != r->daemon &&
-                   rtext_is(&r->id, rtext_span(&ask->id))) {
+        } else if (ask_wants(ask, r->name) && ask->id.len > 0 &&
+                   c->daemon != r->daemon && rtext_is(&r->id, rtext_span(&ask->id))) {
             r->moved = true;
         } else if (ask->kind == ASK_CANCEL && means(r, c)) {
             r->moved = true; /* it gives back a grant that was kept */
@@ -162,7 +166,7 @@ static void check_null(struct sim *s, const struct sim_conn *c)
     if (c->may_be_null) {
         return;
     }
-    if (c->ask.kind != ASK_LOCK || !ended) {
+    if ((c->ask.kind != ASK_LOCK && c->ask.kind != ASK_MLOCK) || !ended) {
         sim_fail(s, "null before the wait of %" PRIu64 " ms was over", c->ask.wait_ms);
     } else if (!s->daemons[c->daemon].told_up) {
         sim_fail(s, "null while Redis cannot be reached");
@@ -229,7 +233,8 @@ void check_replied(struct sim *s, struct sim_conn *c, const struct effect_reply 
     }
     switch (r->kind) {
     case REPLY_TOKEN:
-        check_grant(s, c, (uint64_t)r->value);
+    case REPLY_TOKENS:
+        check_grants(s, c, r);
         break;
     case REPLY_NULL:
         check_null(s, c);
@@ -241,7 +246,6 @@ void check_replied(struct sim *s, struct sim_conn *c, const struct effect_reply 
         check_done(s, c);
         break;
     case REPLY_INFO:
-    case REPLY_TOKENS:
         break;
     }
 }

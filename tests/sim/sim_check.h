@@ -34,7 +34,8 @@ struct belief {
 
 struct record {
     struct redis_name *name;
-    struct rtext owner; /* empty: anonymous or ID alone */
+    enum lock_kind kind; /* PLAIN, READ or WRITE */
+    struct rtext owner;  /* empty: anonymous or ID alone */
     struct rtext id;
     uint64_t token;
     size_t daemon;
@@ -81,6 +82,8 @@ struct sim_check {
     bool wiped;     /* data was lost: with a clock set back, one token is given twice */
     bool resurrected; /* old data came back: an old token may, too */
     uint64_t force_asked;
+    bool draining; /* everything is unlocked, also what nobody was told of yet */
+    uint64_t unlock_at[REDIS_NAMES_MAX]; /* not before */
     struct {
         uint64_t token;
         size_t daemon;
@@ -117,7 +120,11 @@ bool check_is_vague(const struct sim *s, const struct record *r);
 
 /* --- sim_grants.c ------------------------------------------------------------ */
 
-void check_grant(struct sim *s, struct sim_conn *c, uint64_t token);
+/* Of a LOCK, or of one name of an MLOCK. */
+void check_grant(struct sim *s, struct sim_conn *c, struct redis_name *n,
+                 uint64_t token);
+void check_grants(struct sim *s, struct sim_conn *c, const struct effect_reply *r);
+enum lock_kind check_hold_kind(enum lock_kind kind);
 
 /* --- sim_beliefs.c ------------------------------------------------------- */
 

@@ -203,6 +203,7 @@ void fault_clock(struct sim *s, int64_t by_ms)
     TRACE(s, "Redis's clock moves by %" PRId64, by_ms);
     s->redis_ahead_ms += by_ms;
     if (by_ms < 0) {
+        s->set_back_ms += (uint64_t)-by_ms;
         s->check.data_lost = true;
     }
     check_external(s, NULL);

@@ -72,6 +72,7 @@ static void check_alone(struct sim *s, const struct record *mine, bool excused)
         struct belief *b;
 
         if (r == mine || r->name != mine->name || same_owner(r, mine) ||
+            (r->kind == KIND_READ && mine->kind == KIND_READ) ||
             !record_believed(s, r)) {
             continue;
         }
@@ -84,23 +85,45 @@ static void check_alone(struct sim *s, const struct record *mine, bool excused)
     }
 }
 
+static bool is_rw(enum lock_kind kind)
+{
+    return kind == KIND_READ || kind == KIND_WRITE;
+}
+
+enum lock_kind check_hold_kind(enum lock_kind kind)
+{
+    return is_rw(kind) ? kind : KIND_PLAIN;
+}
+
+/* It waits in the queue, at the place at which it arrived. */
+static bool queues(const struct sim *s, const struct sim_conn *c)
+{
+    const struct ask *a = &c->ask;
+
+    return c->open && c->asking && a->kind == ASK_LOCK && a->owner.len == 0 &&
+           a->id.len == 0 &&
+           ((a->has & LOCK_HAS_WAIT) == 0 || s->now < c->asked_ms + a->wait_ms);
+}
+
+/* May `later` have the lock before `earlier`, who asked the same daemon? */
+static bool may_pass(enum lock_kind later, enum lock_kind earlier)
+{
+    return is_rw(later) != is_rw(earlier) ||
+           (later == KIND_READ && earlier == KIND_READ);
+}
+
 /* Whoever waits in the same way and came earlier should have had it. */
 static void check_order(struct sim *s, const struct sim_conn *me)
 {
-    bool anonymous = me->ask.owner.len == 0 && me->ask.id.len == 0;
-
-    if (!anonymous) {
+    if (me->ask.kind != ASK_LOCK || me->ask.owner.len > 0 || me->ask.id.len > 0) {
         return;
     }
     for (size_t i = 0; i < s->clients.count; i++) {
         const struct sim_conn *c = &s->clients.conns[i];
 
-        if (c->open && c->asking && c->daemon == me->daemon &&
-            c->arrival < me->arrival && c->ask.kind == ASK_LOCK &&
-            c->ask.owner.len == 0 && c->ask.id.len == 0 &&
+        if (queues(s, c) && c->daemon == me->daemon && c->arrival < me->arrival &&
             rtext_is(&c->ask.name, rtext_span(&me->ask.name)) &&
-            ((c->ask.has & LOCK_HAS_WAIT) == 0 ||
-             s->now < c->asked_ms + c->ask.wait_ms)) {
+            !may_pass(me->ask.lock_kind, c->ask.lock_kind)) {
             sim_fail(s, "c%zu waits since %" PRIu64 ", but a later one was granted", i,
                      c->asked_ms - SIM_START_MS);
         }
@@ -182,6 +205,7 @@ static void fill_record(struct sim *s, const struct sim_conn *c, struct record *
     uint64_t lease = ask_lease(s, c);
     bool fresh = !r->held;
 
+    r->kind = check_hold_kind(c->ask.lock_kind);
     r->owner = c->ask.owner;
     r->id = c->ask.id;
     r->daemon = c->daemon;
@@ -201,9 +225,9 @@ static void fill_record(struct sim *s, const struct sim_conn *c, struct record *
     }
 }
 
-void check_grant(struct sim *s, struct sim_conn *c, uint64_t token)
+void check_grant(struct sim *s, struct sim_conn *c, struct redis_name *n,
+                 uint64_t token)
 {
-    struct redis_name *n = sim_redis_name(sim_redis_now(s), rtext_span(&c->ask.name));
     struct belief *b = belief_get(s, c->daemon, n, token);
     struct record *r = record_of_request(s, c, n);
 
@@ -230,5 +254,24 @@ void check_grant(struct sim *s, struct sim_conn *c, uint64_t token)
     check_order(s, c);
     if (!r->over && !check_muddled(s)) {
         check_alone(s, r, b->excused);
+    }
+}
+
+void check_grants(struct sim *s, struct sim_conn *c, const struct effect_reply *r)
+{
+    struct sim_redis *redis = sim_redis_now(s);
+
+    if (r->kind == REPLY_TOKEN) {
+        check_grant(s, c, sim_redis_name(redis, rtext_span(&c->ask.name)),
+                    (uint64_t)r->value);
+        return;
+    }
+    if (c->ask.kind != ASK_MLOCK || r->token_count != c->ask.name_count) {
+        sim_fail(s, "%zu tokens for %s", r->token_count, ask_text(&c->ask));
+        return;
+    }
+    for (size_t i = 0; i < r->token_count; i++) {
+        check_grant(s, c, sim_redis_name(redis, rtext_span(&c->ask.names[i])),
+                    r->tokens[i]);
     }
 }

@@ -16,8 +16,9 @@ static uint64_t answer_by(struct sim *s, const struct sim_daemon *d,
     if (s->calm) {
         patience = 6 * s->profile.rtt_ms; /* Redis answers: a few round trips */
     }
-    if (c->ask.kind != ASK_LOCK) {
-        return c->asked_ms + patience + SIM_TICK_MS;
+    if (c->ask.kind != ASK_LOCK && c->ask.kind != ASK_MLOCK) {
+        /* While all is drained, unlocks stand in line behind each other. */
+        return s->check.draining ? UINT64_MAX : c->asked_ms + patience + SIM_TICK_MS;
     }
     if ((c->ask.has & LOCK_HAS_WAIT) == 0) {
         return UINT64_MAX;

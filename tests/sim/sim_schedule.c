@@ -88,6 +88,9 @@ static void wind_down(struct sim *s)
 {
     TRACE(s, "--- the end: everybody leaves");
     faults_stop(s);
+    if (dice_chance(&s->dice, 300)) {
+        schedule_drain(s);
+    }
     sim_run(s, dice_below(&s->dice, 100));
     for (size_t i = 0; i < s->clients.count && !s->failed; i++) {
         size_t d = s->clients.conns[i].daemon;

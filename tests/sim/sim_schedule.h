@@ -11,4 +11,7 @@ enum schedule_trace { SCHEDULE_QUIET, SCHEDULE_TRACED, SCHEDULE_LOUD };
 struct sim *schedule_run(uint64_t seed, unsigned steps, unsigned faults,
                          enum schedule_trace trace);
 
+/* Nobody asks for more, whoever holds releases: everybody who waits is served. */
+void schedule_drain(struct sim *s);
+
 #endif

@@ -122,6 +122,7 @@ struct sim {
     uint64_t now;
     uint64_t happened; /* counts events: an order finer than ms */
     int64_t redis_ahead_ms;
+    uint64_t set_back_ms; /* of Redis's clock, in all: leases last longer by this */
     uint64_t redis_paused_until;
     uint64_t server;          /* grows with each restart of Redis */
     struct sim_redis *backup; /* an older state that a restart may bring back */

@@ -1,0 +1,105 @@
+/* The end of a schedule: nobody asks for more, whoever holds releases, so everybody who
+ * waits must be served. */
+#include "sim/sim_schedule.h"
+
+#include "sim/sim_faults.h"
+
+#include <inttypes.h>
+
+enum {
+    DRAIN_MS = 240000, /* the longest outage, then the longest lease, then some */
+    DRAIN_CALM_MS = 75000,
+};
+
+/* UNLOCK of what Redis says: whatever the clients know of it. */
+static bool unlock_of(const struct redis_name *n, const struct rtext *field,
+                      struct ask *a)
+{
+    *a = (struct ask){ .kind = ASK_UNLOCK, .name = n->name };
+    if (strncmp(field->s, "latchd:id:", 10) == 0) {
+        a->id = rtext_of(span_str(field->s + 10));
+    } else if (strncmp(field->s, "latchd:", 7) == 0) {
+        a->token = redis_token_of(n, field);
+    } else {
+        a->owner = *field;
+    }
+    return strncmp(field->s, "owner", 5) == 0 || a->owner.len == 0;
+}
+
+/* Who holds that name is unlocked, over a connection of its own. */
+static void unlock_all(struct sim *s, size_t daemon, struct span name)
+{
+    struct redis_name *n = sim_redis_name(sim_redis_now(s), name);
+    struct ask asks[REDIS_FIELDS_MAX];
+    uint64_t *next = &s->check.unlock_at[check_name_index(s, n)];
+    size_t count = 0;
+
+    if (s->now < *next) {
+        return;
+    }
+    *next = s->now + SIM_TICK_MS + 10 * s->profile.rtt_ms; /* one after the other */
+    for (size_t i = 0; i < n->field_count; i++) {
+        count += unlock_of(n, &n->fields[i].owner, &asks[count]) ? 1 : 0;
+    }
+    for (size_t i = 0; i < count && !s->failed; i++) {
+        sim_ask(s, sim_connect(s, daemon), &asks[i]);
+    }
+}
+
+static bool waits(const struct sim_conn *c)
+{
+    return c->open && c->asking &&
+           (c->ask.kind == ASK_LOCK || c->ask.kind == ASK_MLOCK);
+}
+
+static void free_for(struct sim *s, size_t index)
+{
+    const struct ask ask = s->clients.conns[index].ask;
+    size_t daemon = s->clients.conns[index].daemon;
+
+    unlock_all(s, daemon, rtext_span(&ask.name));
+    for (size_t i = 1; ask.kind == ASK_MLOCK && i < ask.name_count; i++) {
+        unlock_all(s, daemon, rtext_span(&ask.names[i]));
+    }
+}
+
+/* True when somebody waits still. */
+static bool leave_all(struct sim *s)
+{
+    size_t count = s->clients.count;
+    bool there = false;
+
+    for (size_t i = 0; i < count && !s->failed; i++) {
+        const struct sim_conn *c = &s->clients.conns[i];
+
+        if (s->daemons[c->daemon].stalled_until > s->now) {
+            there = true;
+        } else if (waits(c)) {
+            there = true;
+            free_for(s, i);
+        } else if (c->open && !c->asking) {
+            sim_close(s, i);
+        }
+    }
+    return there;
+}
+
+void schedule_drain(struct sim *s)
+{
+    uint64_t until = s->now + s->set_back_ms + (s->calm ? DRAIN_CALM_MS : DRAIN_MS);
+
+    TRACE(s, "--- whoever holds releases");
+    s->profile.undelivered = 0;
+    s->check.draining = true;
+    while (!s->failed && leave_all(s) && s->now < until) {
+        sim_run(s, dice_between(&s->dice, 1, 200));
+    }
+    for (size_t i = 0; i < s->clients.count && !s->failed; i++) {
+        const struct sim_conn *c = &s->clients.conns[i];
+
+        if (waits(c)) {
+            sim_fail(s, "c%zu waits since %" PRIu64 " ms, and everybody released: %s",
+                     i, s->now - c->asked_ms, ask_text(&c->ask));
+        }
+    }
+}
