@@ -1,5 +1,7 @@
 #include "sim/scenario.h"
 
+#include "sim/sim_redis_foreign.h"
+
 #include <inttypes.h>
 
 enum { ALL_LEASES_MS = 200000, OVER_MS = 300000 };

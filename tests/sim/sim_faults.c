@@ -1,6 +1,7 @@
 #include "sim/sim_world.h"
 
 #include "sim/sim_faults.h"
+#include "sim/sim_redis_foreign.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -114,9 +115,11 @@ void faults_foreign(struct sim *s, struct redis_name *n)
     }
 }
 
-void faults_foreign_hears(struct sim *s, struct redis_name *n)
+void faults_foreign_hears(struct sim *s, const struct redis_message *m)
 {
-    if (s->foreign[check_name_index(s, n)].waits) {
+    struct redis_name *n = m->name;
+
+    if (m->channel == CHANNEL_PLAIN && s->foreign[check_name_index(s, n)].waits) {
         foreign_again(s, n, sim_delay(s) + s->profile.foreign_ms);
     }
 }

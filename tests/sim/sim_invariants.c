@@ -202,7 +202,7 @@ static void check_daemon_empty(struct sim *s, const struct sim_daemon *d)
                  (int64_t)(locks_next_deadline(d->locks) - s->now));
     }
     for (size_t i = 0; i < s->redis.name_count; i++) {
-        if (d->wanted[i]) {
+        if (d->wanted[0][i] || d->wanted[1][i]) {
             sim_fail(s, "d%zu is left with a subscription of %s", d->index,
                      s->redis.names[i].name.s);
         }

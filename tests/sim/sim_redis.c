@@ -47,15 +47,6 @@ struct rtext rtext_printf(const char *fmt, ...)
     return t;
 }
 
-/* Room for one more in a growing array. */
-#define MAKE_ROOM(array, count, room)                                                  \
-    do {                                                                               \
-        if ((count) == (room)) {                                                       \
-            (room) = (room) == 0 ? 8 : (room)*2;                                       \
-            (array) = xrealloc((array), (room) * sizeof(*(array)));                    \
-        }                                                                              \
-    } while (0)
-
 void sim_redis_init(struct sim_redis *r)
 {
     memset(r, 0, sizeof(*r));
@@ -66,6 +57,11 @@ static void name_fini(struct redis_name *n)
     free(n->entries);
     free(n->keepers);
     free(n->marks);
+    free(n->queue);
+    free(n->scores);
+    free(n->refreshes);
+    free(n->hold_keys);
+    free(n->reader_keys);
 }
 
 void sim_redis_fini(struct sim_redis *r)
@@ -75,6 +71,16 @@ void sim_redis_fini(struct sim_redis *r)
     }
     r->name_count = 0;
 }
+
+/* Drops what is over of an array of things that have an `expires`. */
+#define DROP_EXPIRED(array, count, now)                                                \
+    do {                                                                               \
+        for (size_t i_ = (count); i_-- > 0;) {                                         \
+            if ((array)[i_].expires <= (now)) {                                        \
+                (array)[i_] = (array)[--(count)];                                      \
+            }                                                                          \
+        }                                                                              \
+    } while (0)
 
 static void expire(const struct sim_redis *r, struct redis_name *n)
 {
@@ -87,16 +93,14 @@ static void expire(const struct sim_redis *r, struct redis_name *n)
         n->fence_token = 0;
         n->fence_who.len = 0;
     }
-    for (size_t i = n->keeper_count; i-- > 0;) {
-        if (n->keepers[i].expires <= now) {
-            n->keepers[i] = n->keepers[--n->keeper_count];
-        }
+    if (n->writer_token != 0 && n->writer_expires <= now) {
+        n->writer_token = 0;
+        n->writer_who.len = 0;
     }
-    for (size_t i = n->mark_count; i-- > 0;) {
-        if (n->marks[i].expires <= now) {
-            n->marks[i] = n->marks[--n->mark_count];
-        }
-    }
+    DROP_EXPIRED(n->keepers, n->keeper_count, now);
+    DROP_EXPIRED(n->marks, n->mark_count, now);
+    DROP_EXPIRED(n->hold_keys, n->hold_key_count, now);
+    DROP_EXPIRED(n->reader_keys, n->reader_key_count, now);
 }
 
 struct redis_name *sim_redis_name(struct sim_redis *r, struct span name)
@@ -243,59 +247,42 @@ void redis_set_mark(struct redis_name *n, const struct rtext *key, int64_t left,
 void redis_drop_hash(struct redis_name *n)
 {
     n->field_count = 0;
+    n->mode = MODE_NONE;
     n->expires = 0;
     n->entry_count = 0;
     n->keeper_count = 0;
 }
 
-void redis_publish(struct sim_redis *r, struct redis_name *n)
+static void publish(struct sim_redis *r, struct redis_message m)
 {
     if (r->hooks.published != NULL) {
-        r->hooks.published(r->hooks.ctx, n);
+        r->hooks.published(r->hooks.ctx, &m);
     }
 }
 
-bool redis_foreign_take(struct sim_redis *r, struct redis_name *n, struct span owner,
-                        uint64_t lease_ms)
+void redis_publish(struct sim_redis *r, struct redis_name *n)
 {
-    struct redis_hash_field *f = redis_field(n, owner);
-
-    if (n->is_string || (n->field_count > 0 && f == NULL)) {
-        return false;
-    }
-    if (f == NULL) {
-        redis_drop_hash(n);
-        f = &n->fields[n->field_count++];
-        f->owner = rtext_of(owner);
-        f->count = 0;
-    }
-    f->count++;
-    n->expires = r->now_ms + lease_ms;
-    return true;
+    publish(r, (struct redis_message){ n, CHANNEL_PLAIN, SPAN_NONE, '0' });
 }
 
-bool redis_foreign_release(struct sim_redis *r, struct redis_name *n, struct span owner,
-                           bool publish)
+void redis_publish_rw(struct sim_redis *r, struct redis_name *n, char payload)
 {
-    struct redis_hash_field *f = redis_field(n, owner);
+    publish(r, (struct redis_message){ n, CHANNEL_RW, SPAN_NONE, payload });
+}
 
-    if (f == NULL) {
-        return false;
+void redis_publish_head(struct sim_redis *r, struct redis_name *n)
+{
+    if (n->queue_count > 0) {
+        publish(r, (struct redis_message){ n, CHANNEL_MEMBER, rtext_span(&n->queue[0]),
+                                           '0' });
     }
-    if (--f->count > 0) {
-        return true;
-    }
-    redis_drop_hash(n);
-    if (publish) {
-        redis_publish(r, n);
-    }
-    return true;
 }
 
 void redis_operator_del(struct redis_name *n)
 {
     /* Our helper keys stay: an operator deletes what he sees. */
     n->field_count = 0;
+    n->mode = MODE_NONE;
     n->expires = 0;
 }
 
@@ -309,6 +296,10 @@ void redis_flushall(struct sim_redis *r)
         n->fence_token = 0;
         n->fence_who.len = 0;
         n->mark_count = 0;
+        n->queue_count = n->score_count = n->refresh_count = 0;
+        n->hold_key_count = n->reader_key_count = 0;
+        n->writer_token = 0;
+        n->writer_who.len = 0;
     }
 }
 
@@ -326,11 +317,28 @@ void redis_del_string(struct redis_name *n)
     n->is_string = false;
 }
 
+void redis_add_subscriber(struct sim_redis *r, size_t daemon, const char *instance)
+{
+    memcpy(r->patterns[daemon], instance, sizeof(r->patterns[daemon]));
+}
+
 void redis_drop_subscriber(struct sim_redis *r, size_t daemon)
 {
+    r->patterns[daemon][0] = '\0';
     for (size_t i = 0; i < r->name_count; i++) {
-        r->names[i].subscribed[daemon] = false;
+        r->names[i].subscribed[0][daemon] = false;
+        r->names[i].subscribed[1][daemon] = false;
     }
+}
+
+bool redis_hears(const struct sim_redis *r, size_t daemon,
+                 const struct redis_message *m)
+{
+    if (m->channel != CHANNEL_MEMBER) {
+        return m->name->subscribed[m->channel == CHANNEL_RW][daemon];
+    }
+    return r->patterns[daemon][0] != '\0' &&
+           redis_member_of(m->member, r->patterns[daemon]);
 }
 
 static void *copy_array(void *old, const void *from, size_t count, size_t size)
@@ -342,6 +350,12 @@ static void *copy_array(void *old, const void *from, size_t count, size_t size)
     return old;
 }
 
+#define COPY(what, count, room)                                                        \
+    do {                                                                               \
+        to->what = copy_array(old.what, from->what, from->count, sizeof(*from->what)); \
+        to->room = from->count + 1;                                                    \
+    } while (0)
+
 /* The data of a name; who listens stays as it is. */
 static void copy_name(struct redis_name *to, const struct redis_name *from)
 {
@@ -350,15 +364,15 @@ static void copy_name(struct redis_name *to, const struct redis_name *from)
     *to = *from;
     memcpy(to->subscribed, old.subscribed, sizeof(to->subscribed));
     to->foreign_subscribers = old.foreign_subscribers;
-    to->entries = copy_array(old.entries, from->entries, from->entry_count,
-                             sizeof(*from->entries));
-    to->entry_room = from->entry_count + 1;
-    to->keepers = copy_array(old.keepers, from->keepers, from->keeper_count,
-                             sizeof(*from->keepers));
-    to->keeper_room = from->keeper_count + 1;
-    to->marks =
-        copy_array(old.marks, from->marks, from->mark_count, sizeof(*from->marks));
-    to->mark_room = from->mark_count + 1;
+    to->foreign_rw_subscribers = old.foreign_rw_subscribers;
+    COPY(entries, entry_count, entry_room);
+    COPY(keepers, keeper_count, keeper_room);
+    COPY(marks, mark_count, mark_room);
+    COPY(queue, queue_count, queue_room);
+    COPY(scores, score_count, score_room);
+    COPY(refreshes, refresh_count, refresh_room);
+    COPY(hold_keys, hold_key_count, hold_key_room);
+    COPY(reader_keys, reader_key_count, reader_key_room);
 }
 
 void sim_redis_save(const struct sim_redis *r, struct sim_redis **copy)

@@ -17,7 +17,8 @@ enum {
     RTEXT_MAX = 118,
     REDIS_NAMES_MAX = 6,
     REDIS_DAEMONS_MAX = 4,
-    REDIS_FIELDS_MAX = 4, /* in one hash; a plain lock has one owner */
+    REDIS_FIELDS_MAX = 32, /* in one hash; a plain lock has one owner */
+    REDIS_QUEUE_TOLD = 32, /* members of a fair queue that OP_INSPECT tells */
 };
 
 /* A short string by value. */
@@ -61,6 +62,35 @@ struct redis_hash_field {
     int64_t count;
 };
 
+/* redisson_lock_timeout:{N}: one member. */
+struct redis_score {
+    struct rtext member;
+    int64_t score;
+};
+
+/* latchd:fair:{N}: one instance's mark. */
+struct redis_refresh {
+    char instance[OP_INSTANCE_LEN + 1];
+    uint64_t at;
+};
+
+enum redis_mode { MODE_NONE, MODE_READ, MODE_WRITE };
+
+/* {N}:<field>:rwlock_timeout:<index> */
+struct redis_hold_key {
+    struct rtext field;
+    int64_t index;
+    uint64_t token; /* Redisson's: 1 */
+    uint64_t expires;
+};
+
+/* latchd:reader:{N}:<token> */
+struct redis_reader_key {
+    uint64_t token;
+    struct rtext field;
+    uint64_t expires;
+};
+
 /* Everything that is there under one lock name. */
 struct redis_name {
     struct rtext name;
@@ -77,14 +107,38 @@ struct redis_name {
     size_t keeper_count, keeper_room;
     struct redis_mark *marks;
     size_t mark_count, mark_room;
-    bool subscribed[REDIS_DAEMONS_MAX]; /* by daemons */
-    unsigned foreign_subscribers;       /* Redisson's waiters */
+    struct rtext *queue; /* redisson_lock_queue, the head first */
+    size_t queue_count, queue_room;
+    struct redis_score *scores;
+    size_t score_count, score_room;
+    struct redis_refresh *refreshes;
+    size_t refresh_count, refresh_room;
+    enum redis_mode mode; /* of the hash; NONE: a plain lock, or no hash */
+    struct redis_hold_key *hold_keys;
+    size_t hold_key_count, hold_key_room;
+    struct redis_reader_key *reader_keys;
+    size_t reader_key_count, reader_key_room;
+    uint64_t writer_token; /* latchd:writer, as the fence key; 0: none */
+    struct rtext writer_who;
+    uint64_t writer_expires;
+    bool subscribed[2]
+                   [REDIS_DAEMONS_MAX]; /* by daemons; [1]: the channel of rw locks */
+    unsigned foreign_subscribers;       /* Redisson's waiters on the plain channel */
+    unsigned foreign_rw_subscribers;
+};
+
+enum redis_channel { CHANNEL_PLAIN, CHANNEL_MEMBER, CHANNEL_RW };
+
+struct redis_message {
+    struct redis_name *name;
+    enum redis_channel channel;
+    struct span member; /* CHANNEL_MEMBER */
+    char payload;       /* `0`, `1` */
 };
 
 struct redis_hooks {
     void *ctx;
-    /* `0` was published on the channel of that name. */
-    void (*published)(void *ctx, struct redis_name *n);
+    void (*published)(void *ctx, const struct redis_message *m);
 };
 
 struct sim_redis {
@@ -95,6 +149,8 @@ struct sim_redis {
     uint64_t acquires, releases;
     struct redis_name names[REDIS_NAMES_MAX];
     size_t name_count;
+    /* Instances whose daemon listens to its members' channels by pattern. */
+    char patterns[REDIS_DAEMONS_MAX][OP_INSTANCE_LEN + 1];
     struct redis_hooks hooks;
 };
 
@@ -104,7 +160,10 @@ struct redis_reply {
     struct rtext owner, entry;
     struct rtext field_texts[REDIS_FIELDS_MAX];
     struct op_field fields[REDIS_FIELDS_MAX];
+    struct rtext queue_texts[REDIS_QUEUE_TOLD];
+    struct span queue[REDIS_QUEUE_TOLD];
     enum renew_result *items; /* room for op->item_count, the caller's */
+    struct op_result *many;   /* room for op->many_count, the caller's */
 };
 
 void sim_redis_init(struct sim_redis *r);
@@ -128,14 +187,8 @@ int64_t redis_pttl(const struct sim_redis *r, const struct redis_name *n);
 /* The token of the hold of that field, 0: not known. */
 uint64_t redis_token_of(const struct redis_name *n, const struct rtext *field);
 
-/* --- what others do ------------------------------------------------------ */
+/* --- what others do; Redisson: sim_redis_foreign.h ----------------------- */
 
-/* Redisson's acquire: true when taken or re-entered. */
-bool redis_foreign_take(struct sim_redis *r, struct redis_name *n, struct span owner,
-                        uint64_t lease_ms);
-/* Redisson's unlock; a SpinLock does not publish. */
-bool redis_foreign_release(struct sim_redis *r, struct redis_name *n, struct span owner,
-                           bool publish);
 /* DEL of the lock's hash by an operator: nothing is published. */
 void redis_operator_del(struct redis_name *n);
 void redis_flushall(struct sim_redis *r);
@@ -146,10 +199,18 @@ void sim_redis_restore(struct sim_redis *r, const struct sim_redis *copy);
 /* SET name x / DEL name */
 bool redis_set_string(struct sim_redis *r, struct redis_name *n);
 void redis_del_string(struct redis_name *n);
+/* A daemon's pub/sub link greets: the pattern of its members is subscribed. */
+void redis_add_subscriber(struct sim_redis *r, size_t daemon, const char *instance);
 /* All subscriptions of a daemon are gone with its link. */
 void redis_drop_subscriber(struct sim_redis *r, size_t daemon);
+/* Does the daemon hear that message? */
+bool redis_hears(const struct sim_redis *r, size_t daemon,
+                 const struct redis_message *m);
 
-/* --- for sim_redis_ops.c ------------------------------------------------- */
+/* A member of the fair queue that is that instance's. */
+bool redis_member_of(struct span member, const char *instance);
+
+/* --- for sim_redis_*.c ----------------------------------------------------- */
 
 void redis_add_entry(struct sim_redis *r, struct redis_name *n, struct span id,
                      struct span owner, const char *keeper);
@@ -165,6 +226,19 @@ void redis_set_mark(struct redis_name *n, const struct rtext *key, int64_t left,
 struct redis_mark *redis_mark(struct redis_name *n, struct span key);
 /* The hash and all that belongs to its holds. */
 void redis_drop_hash(struct redis_name *n);
+/* `0` on the channel of plain locks. */
 void redis_publish(struct sim_redis *r, struct redis_name *n);
+void redis_publish_rw(struct sim_redis *r, struct redis_name *n, char payload);
+/* `0` to the head of the fair queue, if there is one. */
+void redis_publish_head(struct sim_redis *r, struct redis_name *n);
+
+/* Room for one more in a growing array. */
+#define MAKE_ROOM(array, count, room)                                                  \
+    do {                                                                               \
+        if ((count) == (room)) {                                                       \
+            (room) = (room) == 0 ? 8 : (room)*2;                                       \
+            (array) = xrealloc((array), (room) * sizeof(*(array)));                    \
+        }                                                                              \
+    } while (0)
 
 #endif

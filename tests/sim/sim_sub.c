@@ -5,8 +5,13 @@
 
 #include <stdlib.h>
 
+static const char *family(bool rw)
+{
+    return rw ? " (rw)" : "";
+}
+
 static void sub_send(struct sim *s, struct sim_daemon *d, enum event_kind kind,
-                     struct redis_name *n)
+                     struct redis_name *n, bool rw)
 {
     struct event *e =
         sim_event(s, kind, link_later(s->now + sim_delay(s), &d->last_sub_out));
@@ -14,58 +19,70 @@ static void sub_send(struct sim *s, struct sim_daemon *d, enum event_kind kind,
     e->daemon = d->index;
     e->gen = d->sub_gen;
     e->name = n;
-    e->epoch = d->sub_epoch[check_name_index(s, n)];
+    e->flag = rw;
+    e->epoch = d->sub_epoch[rw][check_name_index(s, n)];
 }
 
-void sub_subscribe(struct sim *s, struct sim_daemon *d, struct span name)
+void sub_subscribe(struct sim *s, struct sim_daemon *d, struct span name, bool rw)
 {
     struct redis_name *n = sim_redis_name(sim_redis_now(s), name);
     size_t i = check_name_index(s, n);
 
-    TRACE(s, "d%zu: subscribes %.*s", d->index, S(name));
-    if (d->wanted[i]) {
-        sim_fail(s, "d%zu subscribes %.*s twice", d->index, S(name));
+    TRACE(s, "d%zu: subscribes %.*s%s", d->index, S(name), family(rw));
+    if (d->wanted[rw][i]) {
+        sim_fail(s, "d%zu subscribes %.*s%s twice", d->index, S(name), family(rw));
     }
-    d->wanted[i] = true;
-    d->sub_epoch[i]++;
+    d->wanted[rw][i] = true;
+    d->sub_epoch[rw][i]++;
     if (d->sub_works) {
-        sub_send(s, d, EVENT_SUBSCRIBE, n);
+        sub_send(s, d, EVENT_SUBSCRIBE, n, rw);
     }
 }
 
-void sub_unsubscribe(struct sim *s, struct sim_daemon *d, struct span name)
+void sub_unsubscribe(struct sim *s, struct sim_daemon *d, struct span name, bool rw)
 {
     struct redis_name *n = sim_redis_name(sim_redis_now(s), name);
     size_t i = check_name_index(s, n);
 
-    TRACE(s, "d%zu: unsubscribes %.*s", d->index, S(name));
-    if (!d->wanted[i]) {
-        sim_fail(s, "d%zu unsubscribes %.*s, which it had not", d->index, S(name));
+    TRACE(s, "d%zu: unsubscribes %.*s%s", d->index, S(name), family(rw));
+    if (!d->wanted[rw][i]) {
+        sim_fail(s, "d%zu unsubscribes %.*s%s, which it had not", d->index, S(name),
+                 family(rw));
     }
-    d->wanted[i] = false;
+    d->wanted[rw][i] = false;
     if (d->sub_works) {
-        sub_send(s, d, EVENT_UNSUBSCRIBE, n);
+        sub_send(s, d, EVENT_UNSUBSCRIBE, n, rw);
     }
 }
 
-void sub_published(void *ctx, struct redis_name *n)
+void sub_published(void *ctx, const struct redis_message *m)
 {
     struct sim *s = ctx;
 
-    check_freed(s, n);
+    if (m->channel != CHANNEL_MEMBER) {
+        check_freed(s, m->name);
+    }
     for (size_t i = 0; i < s->daemon_count; i++) {
         struct sim_daemon *d = &s->daemons[i];
 
-        if (n->subscribed[i] && d->sub_works && !faults_message_lost(s)) {
+        if (redis_hears(&s->redis, i, m) && d->sub_works && !faults_message_lost(s)) {
             struct event *e = sim_event(
                 s, EVENT_MESSAGE, link_later(s->now + sim_delay(s), &d->last_sub_in));
 
             e->daemon = i;
             e->gen = d->sub_gen;
-            e->name = n;
+            e->name = m->name;
+            e->flag = m->channel == CHANNEL_RW;
         }
     }
-    faults_foreign_hears(s, n);
+    faults_foreign_hears(s, m);
+}
+
+void sub_greets(struct sim *s, struct sim_daemon *d)
+{
+    d->sub_works = true;
+    d->last_sub_in = d->last_sub_out = s->now;
+    redis_add_subscriber(&s->redis, d->index, d->instance);
 }
 
 void sub_break(struct sim *s, struct sim_daemon *d, uint64_t notice_ms,
@@ -90,11 +107,12 @@ void sub_break(struct sim *s, struct sim_daemon *d, uint64_t notice_ms,
 
 static void sub_up(struct sim *s, struct sim_daemon *d)
 {
-    d->sub_works = true;
-    d->last_sub_in = d->last_sub_out = s->now;
+    sub_greets(s, d);
     for (size_t i = 0; i < s->redis.name_count; i++) {
-        if (d->wanted[i]) {
-            sub_send(s, d, EVENT_SUBSCRIBE, &s->redis.names[i]);
+        for (size_t rw = 0; rw < 2; rw++) {
+            if (d->wanted[rw][i]) {
+                sub_send(s, d, EVENT_SUBSCRIBE, &s->redis.names[i], rw == 1);
+            }
         }
     }
 }
@@ -102,31 +120,33 @@ static void sub_up(struct sim *s, struct sim_daemon *d)
 void sub_event(struct sim *s, struct sim_daemon *d, const struct event *e)
 {
     size_t i = e->name == NULL ? 0 : check_name_index(s, e->name);
+    bool rw = e->flag;
     struct event *back;
 
     switch (e->kind) {
     case EVENT_SUBSCRIBE:
-        e->name->subscribed[d->index] = true;
+        e->name->subscribed[rw][d->index] = true;
         back = sim_event(s, EVENT_SUBSCRIBED,
                          link_later(s->now + sim_delay(s), &d->last_sub_in));
         back->daemon = d->index;
         back->gen = e->gen;
         back->name = e->name;
+        back->flag = rw;
         back->epoch = e->epoch;
         break;
     case EVENT_UNSUBSCRIBE:
-        e->name->subscribed[d->index] = false;
+        e->name->subscribed[rw][d->index] = false;
         break;
     case EVENT_SUBSCRIBED:
-        if (d->wanted[i] && e->epoch == d->sub_epoch[i]) {
-            TRACE(s, "d%zu: subscribed to %s", d->index, e->name->name.s);
-            locks_subscribed(sim_turn_begin(s, d), rtext_span(&e->name->name), false);
+        if (d->wanted[rw][i] && e->epoch == d->sub_epoch[rw][i]) {
+            TRACE(s, "d%zu: subscribed to %s%s", d->index, e->name->name.s, family(rw));
+            locks_subscribed(sim_turn_begin(s, d), rtext_span(&e->name->name), rw);
             sim_turn_end(s, d);
         }
         break;
     case EVENT_MESSAGE:
-        TRACE(s, "d%zu: message for %s", d->index, e->name->name.s);
-        locks_message(sim_turn_begin(s, d), rtext_span(&e->name->name), false);
+        TRACE(s, "d%zu: message for %s%s", d->index, e->name->name.s, family(rw));
+        locks_message(sim_turn_begin(s, d), rtext_span(&e->name->name), rw);
         sim_turn_end(s, d);
         break;
     case EVENT_SUB_DOWN:

@@ -177,9 +177,8 @@ void sim_start_daemon(struct sim *s, size_t index, const struct locks_config *co
     d->link_works = true;
     d->link_gen++;
     d->last_arrive = d->last_result = 0;
-    d->sub_works = true;
     d->sub_gen++;
-    d->last_sub_in = d->last_sub_out = 0;
+    sub_greets(s, d);
     memset(d->wanted, 0, sizeof(d->wanted));
     TRACE(s, "d%zu: starts as %s", index, d->instance);
     link_up(s, d, false);
@@ -234,10 +233,10 @@ static void do_effect(struct sim *s, struct sim_daemon *d, const struct effect *
         check_notice(s, d, &e->notice);
         break;
     case EFFECT_SUBSCRIBE:
-        sub_subscribe(s, d, e->channel.name);
+        sub_subscribe(s, d, e->channel.name, e->channel.rw);
         break;
     case EFFECT_UNSUBSCRIBE:
-        sub_unsubscribe(s, d, e->channel.name);
+        sub_unsubscribe(s, d, e->channel.name, e->channel.rw);
         break;
     }
 }

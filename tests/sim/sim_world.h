@@ -52,7 +52,9 @@ struct event {
     struct redis_name *name;
     struct flight *flight; /* ARRIVE, RESULT; the event is part of it */
     uint64_t epoch;        /* which subscription of the name is meant */
-    bool flag; /* LINK_UP: same server; ARRIVE, RESULT: the answer is lost */
+    /* LINK_UP: same server; ARRIVE, RESULT: the answer is lost; SUBSCRIBE..MESSAGE: the
+     * channel of rw locks */
+    bool flag;
 };
 
 /* One op on its way. Lives until its result was reported, or its daemon is dead and it
@@ -94,8 +96,9 @@ struct sim_daemon {
     uint64_t link_gen, last_arrive, last_result;
     bool sub_works;
     uint64_t sub_gen, last_sub_out, last_sub_in;
-    bool wanted[REDIS_NAMES_MAX]; /* subscribed, as the engine wants it */
-    uint64_t sub_epoch[REDIS_NAMES_MAX];
+    /* Subscribed, as the engine wants it; [1]: the channel of rw locks. */
+    bool wanted[2][REDIS_NAMES_MAX];
+    uint64_t sub_epoch[2][REDIS_NAMES_MAX];
     struct list open; /* flights, in the order sent */
 };
 
@@ -195,11 +198,13 @@ uint64_t link_later(uint64_t at, uint64_t *last);
 
 /* --- sim_sub.c --------------------------------------------------------------- */
 
-void sub_subscribe(struct sim *s, struct sim_daemon *d, struct span name);
-void sub_unsubscribe(struct sim *s, struct sim_daemon *d, struct span name);
+void sub_subscribe(struct sim *s, struct sim_daemon *d, struct span name, bool rw);
+void sub_unsubscribe(struct sim *s, struct sim_daemon *d, struct span name, bool rw);
+/* The pub/sub link is there: it listens to its members' channels from now on. */
+void sub_greets(struct sim *s, struct sim_daemon *d);
 void sub_break(struct sim *s, struct sim_daemon *d, uint64_t notice_ms,
                uint64_t gone_ms);
 void sub_event(struct sim *s, struct sim_daemon *d, const struct event *e);
-void sub_published(void *ctx, struct redis_name *n);
+void sub_published(void *ctx, const struct redis_message *m);
 
 #endif

@@ -1,0 +1,295 @@
+/* The fair queue by the rules of core/op.h. */
+#include "sim/sim_redis_queue.h"
+#include "sim/sim_redis_run.h"
+
+static int64_t max_i64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* --- scores --------------------------------------------------------------- */
+
+/* Time since this instance's mark, as far as it counts. */
+static int64_t since_mark(struct run *c)
+{
+    struct redis_refresh *m = queue_mark(c->n, c->instance);
+    int64_t most = (int64_t)(c->op->fair_wait_ms / 2);
+    int64_t since;
+
+    if (m == NULL) {
+        queue_set_mark(c->n, c->instance, c->r->now_ms);
+        return 0;
+    }
+    since = (int64_t)(c->r->now_ms - m->at);
+    return since < 0 ? 0 : since > most ? most : since;
+}
+
+/* From now on, when the lock's lease will be over. */
+static int64_t lease_end(const struct run *c)
+{
+    return (int64_t)c->r->now_ms + max_i64(redis_pttl(c->r, c->n), 0);
+}
+
+static int64_t least_score(const struct run *c)
+{
+    return lease_end(c) + (int64_t)c->op->fair_wait_ms;
+}
+
+/* For who is at the head, or where no score tells more. */
+static void give_least_score(struct run *c, struct span member)
+{
+    int64_t since = redis_member_of(member, c->instance) ? since_mark(c) : 0;
+
+    queue_set_score(c->n, member, least_score(c) - since);
+}
+
+static void join(struct run *c, struct span member)
+{
+    struct redis_name *n = c->n;
+    const struct rtext *last =
+        n->queue_count > 0 ? &n->queue[n->queue_count - 1] : NULL;
+    struct redis_score *s = last == NULL ? NULL : queue_score(n, rtext_span(last));
+    int64_t score = lease_end(c);
+
+    if (s != NULL) {
+        score = max_i64(score, s->score);
+    }
+    if (last == NULL || !queue_is_ours(rtext_span(last))) {
+        score += (int64_t)c->op->fair_wait_ms;
+    }
+    score = max_i64(score, least_score(c)) - since_mark(c);
+    queue_insert(n, n->queue_count, member);
+    queue_set_score(n, member, score);
+}
+
+static void move_on(struct run *c)
+{
+    int64_t since = since_mark(c);
+
+    for (size_t i = 0; i < c->op->member_count; i++) {
+        struct redis_score *s = queue_score(c->n, c->op->members[i]);
+
+        if (s != NULL && queue_at(c->n, c->op->members[i]) != QUEUE_NONE) {
+            s->score = max_i64(s->score + since, least_score(c));
+        }
+    }
+    queue_set_mark(c->n, c->instance, c->r->now_ms);
+}
+
+/* --- leaving -------------------------------------------------------------- */
+
+static void take_out(struct run *c, size_t at)
+{
+    struct redis_name *n = c->n;
+
+    c->head_left = c->head_left || at == 0;
+    queue_remove(n, at);
+    if (n->queue_count == 0) {
+        n->score_count = 0;
+        n->refresh_count = 0;
+    }
+}
+
+static bool ours_at(const struct redis_name *n, size_t at)
+{
+    return at < n->queue_count && queue_is_ours(rtext_span(&n->queue[at]));
+}
+
+/* Those behind `at` stand behind one latchd less. */
+static void shift(struct run *c, size_t at)
+{
+    struct redis_name *n = c->n;
+
+    for (size_t i = at + 1; i < n->queue_count; i++) {
+        struct redis_score *s = queue_score(n, rtext_span(&n->queue[i]));
+
+        if (s != NULL) {
+            s->score -= (int64_t)c->op->fair_wait_ms;
+        }
+    }
+}
+
+void fair_leave(struct run *c, struct span member)
+{
+    struct redis_name *n = c->n;
+    struct rtext gone = rtext_of(member); /* `member` may be of the queue itself */
+    size_t at;
+
+    queue_del_score(n, member);
+    while ((at = queue_at(n, rtext_span(&gone))) != QUEUE_NONE) {
+        if (!ours_at(n, at + 1) && (at == 0 || !ours_at(n, at - 1))) {
+            shift(c, at);
+        }
+        take_out(c, at);
+    }
+}
+
+void fair_purge(struct run *c)
+{
+    struct redis_name *n = c->n;
+
+    while (n->queue_count > 0) {
+        struct rtext head = n->queue[0];
+        struct redis_score *s = queue_score(n, rtext_span(&head));
+
+        if (s == NULL || s->score > (int64_t)c->r->now_ms ||
+            redis_member_of(rtext_span(&head), c->instance)) {
+            break;
+        }
+        queue_del_score(n, rtext_span(&head));
+        take_out(c, 0);
+    }
+}
+
+/* --- whose turn ----------------------------------------------------------- */
+
+bool fair_is_our_turn(const struct run *c)
+{
+    return c->n->queue_count == 0 ||
+           redis_member_of(rtext_span(&c->n->queue[0]), c->instance);
+}
+
+void fair_tell_head(struct run *c)
+{
+    if (c->head_left && c->n->field_count == 0) {
+        redis_publish_head(c->r, c->n);
+    }
+}
+
+static void enqueue(struct run *c, struct span member)
+{
+    if (queue_score(c->n, member) != NULL) {
+        return;
+    }
+    if (queue_at(c->n, member) != QUEUE_NONE) {
+        give_least_score(c, member);
+    } else {
+        join(c, member);
+    }
+}
+
+void fair_begin(struct run *c)
+{
+    struct redis_name *n = c->n;
+
+    fair_purge(c);
+    if (n->queue_count > 0 && queue_score(n, rtext_span(&n->queue[0])) == NULL) {
+        give_least_score(c, rtext_span(&n->queue[0]));
+    }
+}
+
+void fair_refuse(struct run *c)
+{
+    struct redis_name *n = c->n;
+
+    c->result->status = OP_BUSY;
+    c->result->ttl_ms = redis_pttl(c->r, n);
+    if (n->field_count == 0 && !fair_is_our_turn(c)) {
+        c->result->ttl_ms =
+            queue_score(n, rtext_span(&n->queue[0]))->score - (int64_t)c->r->now_ms;
+    }
+    if (c->op->enqueue) {
+        enqueue(c, c->op->claim.member);
+    }
+    c->result->fair = n->queue_count > 0;
+    fair_tell_head(c);
+}
+
+/* --- OP_QUEUE, OP_LEAVE --------------------------------------------------- */
+
+static bool is_named(const struct op *op, struct span member)
+{
+    for (size_t i = 0; i < op->member_count; i++) {
+        if (span_eq(op->members[i], member)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void drop_duplicates(struct redis_name *n)
+{
+    for (size_t i = 0; i < n->queue_count; i++) {
+        if (queue_at(n, rtext_span(&n->queue[i])) < i) {
+            queue_remove(n, i--);
+        }
+    }
+}
+
+/* Who is left of this instance, and not meant to wait any more. */
+static void drop_others_of_ours(struct run *c)
+{
+    struct redis_name *n = c->n;
+
+    for (size_t i = 0; i < n->queue_count; i++) {
+        struct rtext member = n->queue[i];
+
+        if (redis_member_of(rtext_span(&member), c->instance) &&
+            !is_named(c->op, rtext_span(&member))) {
+            fair_leave(c, rtext_span(&member));
+            i--;
+        }
+    }
+}
+
+static void put_in(struct run *c)
+{
+    const struct op *op = c->op;
+    size_t at = 0;
+
+    for (size_t i = 0; i < op->member_count; i++) {
+        if (queue_at(c->n, op->members[i]) != QUEUE_NONE) {
+            continue;
+        }
+        if (i < op->known) {
+            queue_insert(c->n, at++, op->members[i]);
+            give_least_score(c, op->members[i]);
+        } else {
+            join(c, op->members[i]);
+        }
+    }
+}
+
+static void score_all(struct run *c)
+{
+    struct redis_name *n = c->n;
+
+    for (size_t i = 0; i < n->queue_count; i++) {
+        if (queue_score(n, rtext_span(&n->queue[i])) == NULL) {
+            give_least_score(c, rtext_span(&n->queue[i]));
+        }
+    }
+}
+
+void run_queue(struct run *c)
+{
+    struct redis_name *n = c->n;
+
+    drop_duplicates(n);
+    if (c->op->whole) {
+        drop_others_of_ours(c);
+    }
+    fair_purge(c);
+    if (c->op->whole && c->op->member_count > 0) {
+        move_on(c);
+    } else if (c->op->whole) {
+        queue_del_mark(n, c->instance);
+    }
+    put_in(c);
+    score_all(c);
+    c->result->status = OP_OK;
+    c->result->ttl_ms = redis_pttl(c->r, n);
+    c->result->fair = n->queue_count > 0;
+    fair_tell_head(c);
+}
+
+void run_leave(struct run *c)
+{
+    for (size_t i = 0; i < c->op->member_count; i++) {
+        fair_leave(c, c->op->members[i]);
+    }
+    fair_purge(c);
+    c->result->status = OP_OK;
+    c->result->fair = c->n->queue_count > 0;
+    fair_tell_head(c);
+}

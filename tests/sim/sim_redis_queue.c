@@ -1,0 +1,107 @@
+#include "sim/sim_redis_queue.h"
+
+#include "util/alloc.h"
+
+static const char HEAD[] = "latchd:";
+
+bool queue_is_ours(struct span member)
+{
+    return span_starts(member, span_str(HEAD));
+}
+
+bool redis_member_of(struct span member, const char *instance)
+{
+    size_t head = sizeof(HEAD) - 1;
+
+    return queue_is_ours(member) && member.len > head + OP_INSTANCE_LEN &&
+           memcmp(member.ptr + head, instance, OP_INSTANCE_LEN) == 0 &&
+           member.ptr[head + OP_INSTANCE_LEN] == ':';
+}
+
+size_t queue_at(const struct redis_name *n, struct span member)
+{
+    for (size_t i = 0; i < n->queue_count; i++) {
+        if (rtext_is(&n->queue[i], member)) {
+            return i;
+        }
+    }
+    return QUEUE_NONE;
+}
+
+void queue_insert(struct redis_name *n, size_t at, struct span member)
+{
+    MAKE_ROOM(n->queue, n->queue_count, n->queue_room);
+    memmove(&n->queue[at + 1], &n->queue[at],
+            (n->queue_count - at) * sizeof(n->queue[0]));
+    n->queue_count++;
+    n->queue[at] = rtext_of(member);
+}
+
+void queue_remove(struct redis_name *n, size_t at)
+{
+    n->queue_count--;
+    memmove(&n->queue[at], &n->queue[at + 1],
+            (n->queue_count - at) * sizeof(n->queue[0]));
+}
+
+struct redis_score *queue_score(struct redis_name *n, struct span member)
+{
+    for (size_t i = 0; i < n->score_count; i++) {
+        if (rtext_is(&n->scores[i].member, member)) {
+            return &n->scores[i];
+        }
+    }
+    return NULL;
+}
+
+void queue_set_score(struct redis_name *n, struct span member, int64_t score)
+{
+    struct redis_score *s = queue_score(n, member);
+
+    if (s == NULL) {
+        MAKE_ROOM(n->scores, n->score_count, n->score_room);
+        s = &n->scores[n->score_count++];
+        s->member = rtext_of(member);
+    }
+    s->score = score;
+}
+
+void queue_del_score(struct redis_name *n, struct span member)
+{
+    struct redis_score *s = queue_score(n, member);
+
+    if (s != NULL) {
+        *s = n->scores[--n->score_count];
+    }
+}
+
+struct redis_refresh *queue_mark(struct redis_name *n, const char *instance)
+{
+    for (size_t i = 0; i < n->refresh_count; i++) {
+        if (memcmp(n->refreshes[i].instance, instance, OP_INSTANCE_LEN) == 0) {
+            return &n->refreshes[i];
+        }
+    }
+    return NULL;
+}
+
+void queue_set_mark(struct redis_name *n, const char *instance, uint64_t at)
+{
+    struct redis_refresh *m = queue_mark(n, instance);
+
+    if (m == NULL) {
+        MAKE_ROOM(n->refreshes, n->refresh_count, n->refresh_room);
+        m = &n->refreshes[n->refresh_count++];
+        memcpy(m->instance, instance, sizeof(m->instance));
+    }
+    m->at = at;
+}
+
+void queue_del_mark(struct redis_name *n, const char *instance)
+{
+    struct redis_refresh *m = queue_mark(n, instance);
+
+    if (m != NULL) {
+        *m = n->refreshes[--n->refresh_count];
+    }
+}
