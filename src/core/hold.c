@@ -20,6 +20,7 @@ struct hold *hold_new(struct locks *l, struct lock *lock, enum lock_kind kind,
     list_init(&h->entries);
     list_append(&l->holds, &h->in_all);
     l->hold_count++;
+    index_add(h);
     if (!heap_armed(&l->pulse.node)) {
         timer_set(l, &l->pulse, TIMER_PULSE, l->now + PULSE_MS);
     }
@@ -116,17 +117,40 @@ struct entry *hold_add_entry(struct locks *l, struct hold *h, struct want *want)
 
 struct entry *lock_find_target(const struct lock *lock, const struct target *t)
 {
+    struct span owner = field_owner(t->field);
+    struct hold *maybe[2] = { NULL, NULL };
+    struct entry *e = NULL;
     struct list *it;
 
-    LIST_FOREACH(it, &lock->holds)
-    {
-        struct entry *e = find_target(container_of(it, struct hold, in_lock), t);
-
-        if (e != NULL) {
-            return e;
+    switch (t->kind) {
+    case TARGET_FIELD:
+        maybe[0] = lock_hold_of(lock, t->field);
+        break;
+    case TARGET_TOKEN:
+        maybe[0] = lock_hold_with(lock, t->token);
+        break;
+    case TARGET_REQUEST:
+        maybe[0] = lock->rw ? lock->writer : lock_hold(lock);
+        break;
+    case TARGET_ENTRY:
+        maybe[0] = lock_held_by(lock, owner, KIND_WRITE);
+        maybe[1] = lock_held_by(lock, owner, KIND_READ);
+        break;
+    case TARGET_ID:
+        /* An ID of a named owner, who is not said. */
+        LIST_FOREACH(it, &lock->holds)
+        {
+            e = e != NULL ? e : find_target(container_of(it, struct hold, in_lock), t);
         }
+        return e;
+    case TARGET_OWNER:
+    case TARGET_ANY:
+        break;
     }
-    return NULL;
+    for (size_t i = 0; i < 2 && e == NULL; i++) {
+        e = maybe[i] == NULL ? NULL : find_target(maybe[i], t);
+    }
+    return e;
 }
 
 void hold_confirm(struct locks *l, struct hold *h, struct asked asked)
@@ -284,6 +308,7 @@ static void hold_free(struct locks *l, struct hold *h)
         h->renewal->holds[h->renewal_slot] = NULL;
     }
     timer_stop(l, &h->timer);
+    index_remove(h);
     list_del(&h->in_lock);
     list_del(&h->in_due);
     list_del(&h->in_all);

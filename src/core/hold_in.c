@@ -54,12 +54,18 @@ static struct entry *bare_entry(struct locks *l, struct lock *lock,
     struct list *it;
     bool lost = s != NULL && session_has_lost(s, lock);
 
-    LIST_FOREACH(it, &lock->holds)
-    {
-        struct hold *h = container_of(it, struct hold, in_lock);
-        struct entry *e = own_entry(h, req->from.conn, &count);
+    if (lock->rw && s != NULL) {
+        LIST_FOREACH(it, &s->attaches) /* they are fewer than the readers may be */
+        {
+            struct entry *e = container_of(it, struct attach, in_session)->entry;
 
-        found = found == NULL ? e : found;
+            if (e->hold->lock == lock && !e->ending) {
+                count++;
+                found = found == NULL ? e : found;
+            }
+        }
+    } else if (lock_hold(lock) != NULL) {
+        found = own_entry(lock_hold(lock), req->from.conn, &count);
     }
     if (count == 0 && lost) {
         say_error(l, req->from, LOCK_NOTHELD, SPAN("this connection has lost it"));
@@ -76,43 +82,31 @@ static struct entry *bare_entry(struct locks *l, struct lock *lock,
 static struct hold *local_hold(struct locks *l, const struct lock *lock,
                                const struct hold_req *req)
 {
-    struct request *r = request_find(l, req->name, req->id);
-    struct list *it;
+    struct hold *h = lock_hold(lock);
 
-    LIST_FOREACH(it, &lock->holds)
-    {
-        struct hold *h = container_of(it, struct hold, in_lock);
+    if (h != NULL && req->id.len != 0) {
+        struct request *r = request_find(l, req->name, req->id);
 
-        if ((req->token == 0 || h->token == req->token) &&
-            (req->kind == KIND_PLAIN || h->lock_kind == req->kind) &&
-            (req->owner.len == 0 || span_eq(field_owner(h->field), req->owner)) &&
-            (req->id.len == 0 ||
-             (r != NULL && r->entry != NULL && r->entry->hold == h))) {
-            return h;
-        }
+        h = r != NULL && r->entry != NULL ? r->entry->hold : NULL;
+    } else if (h != NULL && req->owner.len != 0) {
+        h = lock_held_by(lock, req->owner, req->kind);
+    } else if (h != NULL) {
+        h = lock_hold_with(lock, req->token);
     }
-    return NULL;
+    if (h == NULL || (req->token != 0 && h->token != req->token) ||
+        (req->owner.len != 0 && !span_eq(field_owner(h->field), req->owner)) ||
+        (req->kind != KIND_PLAIN && h->lock_kind != req->kind)) {
+        return NULL;
+    }
+    return h;
 }
 
 /* The owner both reads and writes here, and the request does not say which is meant. */
 static bool is_ambiguous(const struct lock *lock, const struct hold_req *req)
 {
-    bool found[2] = { false, false };
-    struct list *it;
-
-    if (req->kind != KIND_PLAIN || req->owner.len == 0 || req->id.len != 0 ||
-        req->token != 0) {
-        return false;
-    }
-    LIST_FOREACH(it, &lock->holds)
-    {
-        const struct hold *h = container_of(it, struct hold, in_lock);
-
-        if (span_eq(field_owner(h->field), req->owner)) {
-            found[h->lock_kind == KIND_WRITE] = true;
-        }
-    }
-    return found[0] && found[1];
+    return req->kind == KIND_PLAIN && req->owner.len != 0 && req->id.len == 0 &&
+           req->token == 0 && lock_held_by(lock, req->owner, KIND_WRITE) != NULL &&
+           lock_held_by(lock, req->owner, KIND_READ) != NULL;
 }
 
 /* The entry that the request means, as far as it is known here; NULL: ask Redis. */

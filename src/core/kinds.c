@@ -45,79 +45,66 @@ void lock_set_family(struct locks *l, struct lock *lock, bool rw)
     }
 }
 
-/* Can somebody have that while this is held? */
+/* Can that be taken while this is held, by one of another kind than a reader? */
 static bool beside(enum lock_kind kind, struct span field, const struct hold *h)
 {
-    if (kind == KIND_READ && h->lock_kind == KIND_READ) {
-        return true;
-    }
-    return kind_is_rw(kind) && h->lock_kind != kind && same_owner(h->field, field);
+    return kind == KIND_WRITE && h->lock_kind == KIND_READ &&
+           same_owner(h->field, field);
 }
 
 bool lock_in_the_way(const struct locks *l, const struct lock *lock,
                      const struct want *want)
 {
-    bool found = false;
-    struct list *it;
+    struct span owner = field_owner(want->field);
+    struct hold *h = lock_hold(lock);
 
-    LIST_FOREACH(it, &lock->holds)
-    {
-        struct hold *h = container_of(it, struct hold, in_lock);
-
-        if (!hold_certain(l, h) || beside(want->lock_kind, want->field, h)) {
-            continue;
-        }
-        if (want->field.len != 0 && same_owner(h->field, want->field)) {
-            return false; /* it may have it again, or must be told that it may not */
-        }
-        found = true;
+    if (want->lock_kind == KIND_READ) {
+        h = lock->writer;
     }
-    return found;
+    if (h == NULL || !hold_certain(l, h)) {
+        return false;
+    }
+    /* Its own it may have again, or must be told that it may not. */
+    return owner.len == 0 || lock_held_by(lock, owner, KIND_PLAIN) == NULL;
 }
 
 bool lock_rules_out(const struct locks *l, const struct lock *lock,
                     const struct want *want)
 {
-    struct list *it;
+    const struct hold *h = lock->rw ? lock->writer : lock_hold(lock);
 
-    LIST_FOREACH(it, &lock->holds)
-    {
-        struct hold *h = container_of(it, struct hold, in_lock);
-
-        if (h->lock_kind != KIND_READ && hold_certain(l, h)) {
-            return !same_owner(h->field, want->field);
-        }
-    }
-    return false;
+    return h != NULL && hold_certain(l, h) && !same_owner(h->field, want->field);
 }
 
 bool lock_being_read(const struct locks *l, const struct lock *lock)
 {
-    const struct hold *newest, *oldest;
+    const struct hold *h = lock_hold(lock);
 
-    if (list_empty(&lock->holds)) {
-        return false;
-    }
-    newest = container_of(lock->holds.next, struct hold, in_lock);
-    /* Who writes came first, and may read since. */
-    oldest = container_of(lock->holds.prev, struct hold, in_lock);
-    return newest->lock_kind == KIND_READ && oldest->lock_kind == KIND_READ &&
-           hold_certain(l, newest);
+    return h != NULL && lock->writer == NULL && h->lock_kind == KIND_READ &&
+           hold_certain(l, h);
 }
 
 struct hold *lock_believe(struct locks *l, struct lock *lock, enum lock_kind kind,
                           struct span field, uint64_t token)
 {
-    struct hold *known = NULL;
+    struct hold *known = lock_hold_of(lock, field);
     struct list *it, *tmp;
 
+    if (known != NULL && token != 0 && known->token != token) {
+        hold_lost(l, known);
+        known = NULL;
+    }
+    if (kind == KIND_READ) {
+        if (lock->writer != NULL && !same_owner(lock->writer->field, field)) {
+            hold_lost(l, lock->writer);
+        }
+        return known;
+    }
     LIST_FOREACH_SAFE(it, tmp, &lock->holds)
     {
         struct hold *h = container_of(it, struct hold, in_lock);
 
-        if (span_eq(h->field, field) && (token == 0 || h->token == token)) {
-            known = h;
-        } else if (span_eq(h->field, field) || !beside(kind, field, h)) {
+        if (h != known && !beside(kind, field, h)) {
             hold_lost(l, h);
         }
     }

@@ -42,21 +42,6 @@ struct hold *lock_hold(const struct lock *lock)
     return first == NULL ? NULL : container_of(first, struct hold, in_lock);
 }
 
-struct hold *lock_hold_of(const struct lock *lock, struct span field)
-{
-    struct list *it;
-
-    LIST_FOREACH(it, &lock->holds)
-    {
-        struct hold *h = container_of(it, struct hold, in_lock);
-
-        if (span_eq(h->field, field)) {
-            return h;
-        }
-    }
-    return NULL;
-}
-
 struct waiter *lock_head(const struct lock *lock)
 {
     struct list *first = list_first(&lock->queue);

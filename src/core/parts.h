@@ -69,8 +69,7 @@ struct lock *lock_find(const struct locks *l, struct span name);
 struct lock *lock_get(struct locks *l, struct span name);
 struct span lock_name(const struct lock *lock);
 struct waiter *lock_head(const struct lock *lock);
-/* The hold with that field; the only hold of a plain lock; NULL: none here. */
-struct hold *lock_hold_of(const struct lock *lock, struct span field);
+/* The newest hold here, or NULL. */
 struct hold *lock_hold(const struct lock *lock);
 /* Look at it before the engine returns. */
 void lock_touch(struct locks *l, struct lock *lock);
@@ -183,6 +182,15 @@ uint64_t hold_lease(const struct locks *l, const struct hold *h);
 bool hold_ending(const struct hold *h);
 /* When a lease that was asked for at `sent` is over for us. */
 uint64_t hold_vouch_until(uint64_t sent, uint64_t lease_ms);
+
+/* hold_index.c; NULL: none that is known here */
+void index_add(struct hold *h);
+void index_remove(struct hold *h);
+struct hold *lock_hold_of(const struct lock *lock, struct span field);
+struct hold *lock_hold_with(const struct lock *lock, uint64_t token);
+/* PLAIN: writes or, if not, reads or holds. */
+struct hold *lock_held_by(const struct lock *lock, struct span owner,
+                          enum lock_kind kind);
 
 /* cut.c */
 struct cut *cut_find(const struct hold *h);

@@ -150,6 +150,7 @@ struct hold {
     size_t attached;
     struct timer timer;
     enum lock_state state; /* HELD or UNCERTAIN */
+    struct hold_key *key;  /* in its lock's maps, if it has some */
     bool keeper_key;       /* Redis has a keeper key of ours for it */
     struct span field;     /* into data[] */
     char data[];
@@ -162,7 +163,11 @@ struct lock {
     struct list queue;
     struct list duties;
     struct list in_dirty;
-    struct list holds; /* one; of a read/write lock there may be many readers */
+    struct list holds;   /* one; of a read/write lock there may be many readers */
+    struct hold *writer; /* the one of them that writes */
+    size_t hold_count;
+    struct hold_key *fields; /* the holds by field and by token, if they are many */
+    struct hold_key *tokens;
     struct list cuts;
     struct work *busy;
     struct timer wake;

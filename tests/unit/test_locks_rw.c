@@ -338,6 +338,41 @@ START_TEST(by_force_an_owner_loses_what_it_reads_and_writes)
 }
 END_TEST
 
+START_TEST(many_readers_are_found_by_token_and_owner)
+{
+    enum { MANY = 50 };
+
+    for (uint64_t i = 0; i < MANY; i++) {
+        struct lock_req req = READ;
+        char owner[16];
+
+        if (i % 2 == 0) {
+            (void)snprintf(owner, sizeof(owner), "o%d", (int)i);
+            req.owner = span_str(owner);
+        }
+        (void)engine_grant(&e, 1 + i, "doc", req, 100 + i);
+        e.notices[0] = '\0';
+    }
+    for (uint64_t i = MANY; i-- > 0;) {
+        struct hold_req req = by_token(100 + i);
+        char owner[16];
+
+        if (i % 2 == 0) {
+            (void)snprintf(owner, sizeof(owner), "o%d", (int)i);
+            req = (struct hold_req){ .owner = span_str(owner) };
+        }
+        engine_unlock(&e, 1, "doc", req);
+        engine_take_op(&e, OP_RELEASE, &op);
+        ck_assert_int_eq(op.op.target.kind, i % 2 == 0 ? TARGET_ENTRY : TARGET_FIELD);
+        engine_answer(&e, &op, RELEASED);
+        ck_assert_int_eq(engine_hears(&e, 1, REPLY_INT).value, 0);
+        e.notices[0] = '\0';
+    }
+    engine_pass(&e, 1000);
+    engine_is_empty(&e);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("locks_rw");
@@ -360,5 +395,6 @@ Suite *test_suite(void)
     tcase_add_test(t, one_lost_reader_leaves_the_others_alone);
     tcase_add_test(t, a_writer_that_redis_lets_in_means_that_readers_are_lost);
     tcase_add_test(t, by_force_an_owner_loses_what_it_reads_and_writes);
+    tcase_add_test(t, many_readers_are_found_by_token_and_owner);
     return s;
 }
