@@ -57,15 +57,20 @@
  * field for each reader and one for the writer, which ends in `:write`:
  * `<owner>:write`, `latchd:id:<r>:write` or `latchd:<token>:write`. A reader's field is
  * the owner's name, `latchd:id:<r>`, or `latchd:<instance>:<n>` (anonymous: chosen
- * before it is asked for, as many grants run at once). {N}:<field>:rwlock_timeout:<i>
- *                            string: its token; for the i-th of a reader's entries, and
- *                            lives as long as that reader's lease
- *   latchd:reader:{N}:<token>
- *                            string: the field of the reader with that token
- *   latchd:writer:{N}        string as latchd:fence, but of the last writer only
- *   redisson_rwlock:{N}      channel: `1` when a writer has left (everybody may try),
- * `0` when the last reader has Fence, entries (the owner there is the hash field),
- * keeper and ended keys are as above; an ID or found reader always has a keeper key.
+ * before it is asked for, as many grants run at once).
+ *   - `{N}:<field>:rwlock_timeout:<i>`, string: a reader's token, for the i-th of its
+ *     entries; all of them live as long as that reader's lease, the longest that one of
+ *     its entries got. The last one goes with any entry. A reader is alive while one of
+ *     them, of i <= count, is there
+ *   - `latchd:reader:{N}:<token>`, string: the field of the reader with that token
+ *   - `latchd:writer:{N}`, string as latchd:fence, but of the last writer only
+ *   - `redisson_rwlock:{N}`, channel: `1` when a writer has left (everybody may try),
+ *     `0` when the last reader has
+ *
+ * Fence, entries (the owner there is the hash field), keeper and ended keys are as
+ * above; an ID reader, or a found one, always has a keeper key. Reader and writer keys
+ * live as long as a fence key. A hold without a known token (no hold key, or Redisson's
+ * `1` in it) goes on under a new one when it is acquired again.
  *
  * Spans belong to whoever made the op or the result, and are valid while it is handed
  * over. Times are milliseconds, tokens are positive and at most 2^53. */
@@ -139,7 +144,7 @@ enum op_kind {
      * keeper becomes this instance (result: `attached`).
      * Nothing happens if that one took over after this op was sent: ELSEWHERE.
      * READ: also beside other readers, and under the same owner's WRITE. WRITE for an
-     * owner who only reads: UPGRADE, nothing happened.
+     * owner who only reads, and is alive: UPGRADE, nothing happened.
      * `fair` (plain and fair): by the rules of the fair queue. What the claim has is
      * looked for first, as without. Then stale heads are removed, and a head without a
      * score gets one; a free lock is given only if nobody waits, or the head is one of
@@ -169,18 +174,22 @@ enum op_kind {
      * `rw`: a reader's field goes with its last entry; other readers stay (freed and
      * moved are false). The lock's TTL is then the longest of the readers' that are
      * alive (dead ones are removed), but under a writer it is left alone. A writer who
-     * still reads leaves a read lock: `shared`, and `1` is published. `next` gets a
-     * lock that became free; if it is a reader and a writer left, `1` is published as
-     * well. The owner both reads and writes and lock_kind does not say which:
-     * AMBIGUOUS.
+     * still reads leaves a read lock (TTL as above): `shared`, and `1` is published;
+     * if nobody who reads is alive, it is free. `next` gets a lock that became free; if
+     * it is a reader and a writer left, `1` is published as well. The owner both reads
+     * and writes and lock_kind does not say which: AMBIGUOUS. ANY: all who hold.
+     * A lock of the other family: ENDED if there is a mark, else WRONGTYPE.
      * -> OK count token(of next) moved freed shared fair, ENDED count, NOTHELD,
      * ELSEWHERE, AMBIGUOUS, WRONGTYPE */
     OP_RELEASE,
     /* Give the `items` their lease: raise the TTL to `lease_ms`, never lower it, unless
-     * `exact`. -> OK items[], one renew_result each */
+     * `exact`. Of a reader: of its hold keys, and of the lock. `exact` never takes from
+     * the lock what another reader that is alive, or a writer, has.
+     * -> OK items[], one renew_result each */
     OP_RENEW,
     /* A client comes back to `target`: make this instance its keeper, and give it
-     * `lease_ms` (`exact`: just that much, unless other entries share the hold).
+     * `lease_ms` (`exact`: just that much, unless other entries share the hold). The
+     * ttl of a reader is the smaller one of its hold keys' and of the lock's.
      * ELSEWHERE: another instance took over after this op was sent; nothing happened.
      * -> OK owner(field) lock_kind entry token ttl, NOTHELD, ELSEWHERE, AMBIGUOUS,
      * WRONGTYPE */
