@@ -120,6 +120,7 @@ void lock_free(struct locks *l, struct lock *lock)
     {
         cut_free(container_of(it, struct cut, in_lock));
     }
+    fair_free(l, lock);
     list_del(&lock->in_dirty);
     HASH_DEL(l->names, lock);
     free(lock);
@@ -139,7 +140,7 @@ static void step_idle(struct locks *l, struct lock *lock)
     }
     timer_stop(l, &lock->wake);
     if (list_empty(&lock->holds) && lock->busy == NULL && lock->refs == 0 &&
-        list_empty(&lock->duties)) {
+        list_empty(&lock->duties) && fair_idle(lock)) {
         lock_free(l, lock);
     }
 }
@@ -207,6 +208,7 @@ void lock_step(struct locks *l, struct lock *lock)
     if (lock->busy != NULL) {
         return;
     }
+    fair_step(l, lock, false);
     if (duty != NULL) {
         struct duty *d = container_of(duty, struct duty, in_lock);
 
@@ -224,6 +226,9 @@ void lock_step(struct locks *l, struct lock *lock)
         step_idle(l, lock);
     } else {
         step_head(l, lock, head);
+        if (lock->busy == NULL) {
+            fair_step(l, lock, true);
+        }
     }
 }
 

@@ -178,6 +178,9 @@ static void fire(struct locks *l, struct timer *t)
     case TIMER_PULSE:
         pulse(l);
         break;
+    case TIMER_FAIR:
+        fair_on_timer(l, t);
+        break;
     }
 }
 
@@ -227,6 +230,7 @@ static void came_up(struct locks *l, struct lock *lock)
             waiter_end_null(l, w, true);
         }
     }
+    fair_refresh_soon(l, lock);
     lock_touch(l, lock);
 }
 
@@ -261,8 +265,14 @@ void locks_store_down(struct locks *l)
 
 void locks_clock_jumped(struct locks *l)
 {
+    struct lock *lock, *tmp;
+
     l->doubt_op = l->next_op;
     all_uncertain(l);
+    HASH_ITER(hh, l->names, lock, tmp)
+    {
+        fair_refresh_soon(l, lock); /* its scores are by that clock */
+    }
     locks_settle(l);
 }
 
@@ -293,5 +303,6 @@ void locks_stop(struct locks *l)
 bool locks_stopped(const struct locks *l)
 {
     return HASH_COUNT(l->works) == 0 &&
-           (!l->up || (list_empty(&l->due[0]) && list_empty(&l->due[1])));
+           (!l->up ||
+            (list_empty(&l->due[0]) && list_empty(&l->due[1]) && l->leave_count == 0));
 }

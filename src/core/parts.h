@@ -157,6 +157,33 @@ struct hold *lock_believe(struct locks *l, struct lock *lock, enum lock_kind kin
                           struct span field, uint64_t token);
 void lock_let_readers_in(struct locks *l, struct lock *lock);
 
+/* fair.c */
+/* There is a fair queue, or is to be: all who wait here join it. */
+void fair_start(struct locks *l, struct lock *lock);
+void fair_free(struct locks *l, struct lock *lock);
+/* Nothing is left to be told to Redis. */
+bool fair_idle(const struct lock *lock);
+/* It is on the queue now; it is about to be taken off. */
+void fair_came(struct locks *l, struct waiter *w);
+void fair_gone(struct locks *l, struct waiter *w);
+/* That op has granted it, which took its place away. */
+void fair_granted(struct locks *l, struct waiter *w, uint64_t op);
+/* But it was too late: it goes on waiting, where it stood. */
+void fair_put_back(struct locks *l, struct waiter *w);
+/* Its OP_ACQUIRE is about to be sent. */
+void fair_claim(struct locks *l, struct op *op, struct waiter *w);
+/* What an op on the lock said of the queue; of the waiter's place, if it was its. */
+void fair_heard(struct locks *l, struct lock *lock, struct waiter *w,
+                const struct op_result *r);
+/* The places may be gone, or their scores wrong. */
+void fair_refresh_soon(struct locks *l, struct lock *lock);
+/* Sends what is due; nothing is in flight that may change who holds. `head_asked`: nor
+ * is the head about to ask, which could give it its place. */
+void fair_step(struct locks *l, struct lock *lock, bool head_asked);
+void fair_on_timer(struct locks *l, struct timer *t);
+void fair_work_gone(struct work *w);
+void fair_done(struct locks *l, struct work *w, const struct op_result *r);
+
 /* hold.c */
 struct hold *hold_new(struct locks *l, struct lock *lock, enum lock_kind kind,
                       struct span field, uint64_t token);

@@ -176,6 +176,7 @@ static void released(struct locks *l, struct lock *lock, struct duty *d, struct 
     bool yielded = r->freed && want != NULL;
 
     work_free(l, w);
+    fair_heard(l, lock, NULL, r);
     forced_are_lost(l, lock, d);
     end_local(l, d, r->count);
     answer(l, d, d->force ? 1 : r->count);

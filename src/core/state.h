@@ -51,6 +51,7 @@ enum timer_kind {
     TIMER_CALL,
     TIMER_OVER,
     TIMER_PULSE,
+    TIMER_FAIR,
 };
 
 struct timer {
@@ -76,6 +77,9 @@ struct want {
     char data[];
 };
 
+/* Whether it stands in Redis's fair queue. ASKED: perhaps. */
+enum fair_place { PLACE_NONE, PLACE_ASKED, PLACE_TOLD };
+
 struct waiter {
     struct list in_queue;
     struct list in_session;
@@ -89,6 +93,8 @@ struct waiter {
     struct timer timer;
     uint64_t since;
     uint64_t deadline; /* UINT64_MAX: none */
+    enum fair_place place;
+    uint64_t place_op; /* the last op that named it for the fair queue */
     bool once;         /* WAIT 0 */
     bool probe;        /* must ask for itself before it queues in earnest */
     bool expiring;     /* its time is up, the op in flight decides */
@@ -170,6 +176,7 @@ struct lock {
     struct hold_key *tokens;
     struct list cuts;
     struct work *busy;
+    struct fair *fair; /* fair.c; NULL: no fair queue is known of */
     struct timer wake;
     size_t waiting;
     size_t probes;   /* waiters that still have to ask for themselves */
@@ -271,7 +278,9 @@ enum work_kind {
     WORK_RELEASE,
     WORK_RENEW,
     WORK_ATTACH,
-    WORK_INSPECT
+    WORK_INSPECT,
+    WORK_QUEUE,
+    WORK_LEAVE
 };
 
 struct work {
@@ -329,6 +338,7 @@ struct locks {
     size_t waiter_count;
     size_t over_count;
     size_t renewals_in_flight;
+    size_t leave_count; /* places in fair queues that are to be left */
     struct locks_stats stats;
 };
 

@@ -17,6 +17,7 @@ static void send_acquire(struct locks *l, enum work_kind kind, struct lock *lock
     op->reenter_only = reenter_only;
     op->rw = lock->rw;
     op_claim(l, op, w->want, work->lease_ms);
+    fair_claim(l, op, w);
     if (kind == WORK_ASK) {
         lock->busy = work;
     }
@@ -102,6 +103,7 @@ static void taken(struct locks *l, struct lock *lock, struct want *want,
     if (r->status == OP_LATE || r->status == OP_ELSEWHERE) {
         lock_pause(l, lock, RETRY_PAUSE_MS);
     }
+    fair_heard(l, lock, w, r);
     switch (r->status) {
     case OP_OK:
         take_granted(l, lock, want, w, r, asked);
@@ -229,6 +231,7 @@ static void take_rest(struct locks *l, struct entry *e, const struct want *want,
 static void too_late(struct locks *l, struct waiter *w)
 {
     duty_undo(l, w->lock, w->want);
+    fair_put_back(l, w);
     if (w->once || w->expiring) {
         waiter_end_error(l, w, LOCK_BACKEND, SPAN("Redis granted too late"), false);
     } else {
@@ -263,6 +266,7 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
     if (request != NULL) {
         request->waiter = NULL;
     }
+    fair_granted(l, waiter, r->id);
     waiter_remove(l, waiter);
     lock->ask = ask; /* who is head now knows as much as the op that granted */
 

@@ -44,6 +44,7 @@ struct waiter *waiter_new(struct locks *l, struct lock *lock, struct session *s,
     lock->waiting++;
     lock->writers += want->lock_kind == KIND_WRITE;
     l->waiter_count++;
+    fair_came(l, w);
     waiter_bind(l, w, s, req);
     return w;
 }
@@ -89,6 +90,7 @@ void waiter_remove(struct locks *l, struct waiter *w)
     lock->probes -= w->probe;
     unlink_session(l, w);
     timer_stop(l, &w->timer);
+    fair_gone(l, w);
     list_del(&w->in_queue);
     list_del(&w->in_all);
     lock->waiting--;

@@ -27,6 +27,7 @@ void work_free(struct locks *l, struct work *w)
         if (w->lock->busy == w) {
             w->lock->busy = NULL;
         }
+        fair_work_gone(w);
         lock_touch(l, w->lock);
     }
     if (w->call != NULL) {
@@ -68,6 +69,7 @@ struct op *work_op(struct locks *l, struct work *w, enum op_kind kind)
     op->id = w->id;
     op->name = name;
     op->seen_token = l->seen_token;
+    op->fair_wait_ms = l->cfg.fair_wait_ms;
     return op;
 }
 
@@ -120,6 +122,10 @@ void work_done(struct locks *l, const struct op_result *r)
         break;
     case WORK_INSPECT:
         inspect_done(l, w, r);
+        break;
+    case WORK_QUEUE:
+    case WORK_LEAVE:
+        fair_done(l, w, r);
         break;
     }
 }

@@ -42,6 +42,21 @@ void engine_fini(struct engine *e)
     locks_free(e->locks);
 }
 
+/* Members are `latchd:<instance>:<n>`: the number is what tells them apart. */
+static void copy_members(char *out, size_t room, const struct op *op)
+{
+    size_t len = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < op->member_count && len + 1 < room; i++) {
+        struct span m = op->members[i];
+        struct span n = span_after(m, strlen("latchd:") + OP_INSTANCE_LEN + 1);
+
+        len += (size_t)snprintf(out + len, room - len, "%s%.*s", i == 0 ? "" : " ",
+                                (int)n.len, n.ptr);
+    }
+}
+
 static void collect_op(struct engine *e, const struct op *op)
 {
     struct seen_op *s = &e->ops[e->op_count++];
@@ -54,6 +69,7 @@ static void collect_op(struct engine *e, const struct op *op)
     copy_text(s->member, sizeof(s->member), op->claim.member);
     copy_text(s->target_field, sizeof(s->target_field), op->target.field);
     copy_text(s->target_entry, sizeof(s->target_entry), op->target.entry);
+    copy_members(s->members, sizeof(s->members), op);
     for (size_t i = 0; i < op->item_count; i++) {
         s->items[i] = op->items[i];
         copy_text(s->item_names[i], sizeof(s->item_names[i]), op->items[i].name);

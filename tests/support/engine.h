@@ -19,6 +19,7 @@ struct seen_op {
     char member[96];
     char target_field[160];
     char target_entry[96];
+    char members[512]; /* "1 2 3": the numbers of our members */
     struct renew_item items[OP_RENEW_MAX];
     char item_names[OP_RENEW_MAX][64];
 };

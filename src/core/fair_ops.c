@@ -1,0 +1,269 @@
+/* Fair queues: joining, showing that we live, leaving. */
+#include "core/fair.h"
+
+#include "core/parts.h"
+
+enum { LEAVE_TRIES_MAX = 50 }; /* that Redis refuses: then their scores end them */
+
+static size_t window(const struct locks *l)
+{
+    return l->cfg.fair_window < OP_QUEUE_MAX ? l->cfg.fair_window : OP_QUEUE_MAX;
+}
+
+/* The first of those behind the last place that is to get one now. */
+static struct waiter *next_new(const struct locks *l, struct fair *f)
+{
+    const struct list *end = &f->lock->queue;
+    struct list *it = f->last == NULL ? end->next : f->last->in_queue.next;
+    struct waiter *w;
+
+    if (f->lock->rw) {
+        return NULL; /* the name is of the other family now */
+    }
+    for (; it != end; it = it->next) {
+        w = container_of(it, struct waiter, in_queue);
+        if (w->probe || w->work != NULL) {
+            return NULL; /* it may hold already; who came later comes later */
+        }
+        if (fair_stays(w)) {
+            break;
+        }
+    }
+    if (it == end) {
+        f->full = false;
+        return NULL;
+    }
+    if (f->joined >= window(l) || (f->full && f->joined * 4 > window(l) * 3)) {
+        f->full = true;
+        return NULL;
+    }
+    return w;
+}
+
+/* Names those with a place, as far as they have been told of it or not. */
+static size_t name_places(struct locks *l, struct fair *f, enum fair_place place,
+                          struct span *members, uint64_t op)
+{
+    size_t count = 0;
+    struct list *it;
+
+    LIST_FOREACH(it, &f->lock->queue)
+    {
+        struct waiter *w = container_of(it, struct waiter, in_queue);
+
+        if (w->place == place) {
+            members[count++] = op_copy(l, w->want->member);
+            w->place_op = op;
+        }
+        if (w == f->last) {
+            break;
+        }
+    }
+    return count;
+}
+
+static void send_queue(struct locks *l, struct fair *f, bool whole)
+{
+    size_t room = window(l) > f->joined ? window(l) - f->joined : 0;
+    size_t left = f->lock->waiting - f->joined;
+    struct work *work = work_new(l, WORK_QUEUE, f->lock);
+    struct op *op = work_op(l, work, OP_QUEUE);
+    size_t known = 0, count = 0;
+    struct span *members;
+    struct waiter *w;
+
+    room = room < left ? room : left;
+    members =
+        effects_alloc(&l->fx, (room + (whole ? f->joined : 0) + 1) * sizeof(*members));
+    if (whole) {
+        known = name_places(l, f, PLACE_TOLD, members, work->id);
+        count = known + name_places(l, f, PLACE_ASKED, members + known, work->id);
+        f->refreshed = l->now;
+        f->refresh_at = l->now + fair_interval(l);
+    }
+    f->full = false; /* up to the brim, now that one is sent */
+    while ((w = next_new(l, f)) != NULL) {
+        members[count++] = op_copy(l, w->want->member);
+        fair_place_given(l, f, w, work->id);
+        f->last = w;
+    }
+    op->whole = whole;
+    op->members = members;
+    op->member_count = count;
+    op->known = known;
+    f->queue = work;
+}
+
+static void send_leaves(struct locks *l, struct fair *f)
+{
+    struct work *work = work_new(l, WORK_LEAVE, f->lock);
+    struct op *op = work_op(l, work, OP_LEAVE);
+    size_t room = f->leave_count < OP_QUEUE_MAX ? f->leave_count : OP_QUEUE_MAX;
+    struct span *members = effects_alloc(&l->fx, room * sizeof(*members));
+    size_t count = 0;
+    struct list *it;
+
+    while (count < room && (it = list_first(&f->leaves)) != NULL) {
+        struct leave *leave = container_of(it, struct leave, in_fair);
+
+        members[count++] = op_copy(l, leave->want->member);
+        list_del(&leave->in_fair);
+        list_append(&f->leaving, &leave->in_fair);
+    }
+    op->members = members;
+    op->member_count = count;
+    f->leave = work;
+}
+
+static void send_due(struct locks *l, struct fair *f, bool join)
+{
+    bool whole = f->joined > 0 && l->now >= f->refresh_at;
+
+    if (!list_empty(&f->leaves) && f->leave == NULL) {
+        send_leaves(l, f);
+    }
+    if (f->queue == NULL && (whole || (join && next_new(l, f) != NULL))) {
+        send_queue(l, f, whole);
+    }
+}
+
+static void arm(struct locks *l, struct fair *f, uint64_t ready_at)
+{
+    uint64_t at = UINT64_MAX;
+
+    if (l->now < ready_at) {
+        at = ready_at;
+    } else if (f->joined > 0 && f->queue == NULL) {
+        at = f->refresh_at;
+    }
+    if (at == UINT64_MAX) {
+        timer_stop(l, &f->timer);
+    } else {
+        timer_set(l, &f->timer, TIMER_FAIR, at);
+    }
+}
+
+void fair_step(struct locks *l, struct lock *lock, bool head_asked)
+{
+    struct fair *f = lock->fair;
+    uint64_t ready_at;
+
+    if (f == NULL) {
+        return;
+    }
+    if (lock->waiting == 0 && !f->seen && fair_idle(lock)) {
+        fair_free(l, lock);
+        return;
+    }
+    if (!l->up || (lock->waiting == 0 && f->leave_count == 0)) {
+        timer_stop(l, &f->timer);
+        return;
+    }
+    if (f->refresh_at > l->now + fair_interval(l)) {
+        f->refresh_at = l->now + fair_interval(l); /* the configuration has changed */
+    }
+    ready_at =
+        f->not_before > lock->stand_back_until ? f->not_before : lock->stand_back_until;
+    if (l->now >= ready_at) {
+        send_due(l, f, head_asked || f->joined > 0);
+    }
+    arm(l, f, ready_at);
+}
+
+void fair_on_timer(struct locks *l, struct timer *t)
+{
+    lock_touch(l, container_of(t, struct fair, timer)->lock);
+}
+
+/* --- answers ---------------------------------------------------------------------- */
+
+void fair_work_gone(struct work *w)
+{
+    struct fair *f = w->lock == NULL ? NULL : w->lock->fair;
+
+    if (f != NULL && f->queue == w) {
+        f->queue = NULL;
+    }
+    if (f != NULL && f->leave == w) {
+        f->leave = NULL;
+    }
+}
+
+/* Those named by that op know now that they have their place. */
+static void tell(struct fair *f, uint64_t op)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &f->lock->queue)
+    {
+        struct waiter *w = container_of(it, struct waiter, in_queue);
+
+        if (w->place == PLACE_ASKED && w->place_op == op) {
+            w->place = PLACE_TOLD;
+        }
+        if (w == f->last) {
+            break;
+        }
+    }
+}
+
+/* It has told nothing: once more, after a pause where haste would not help. */
+static void again(struct locks *l, struct fair *f, enum op_status status)
+{
+    if (status == OP_LATE) {
+        f->not_before = l->now + RETRY_PAUSE_MS;
+    } else if (status == OP_ERROR) {
+        f->not_before = l->now + ERROR_PAUSE_MS;
+    }
+}
+
+static void queued(struct locks *l, struct fair *f, uint64_t op,
+                   const struct op_result *r)
+{
+    switch (r->status) {
+    case OP_OK:
+        tell(f, op);
+        f->seen = r->fair;
+        if (r->ttl_ms == -2 && f->lock->waiting > 0) {
+            lock_ask(l, f->lock); /* it is free: perhaps our turn */
+        }
+        break;
+    case OP_WRONGTYPE:
+        if (f->lock->waiting > 0) {
+            lock_ask(l, f->lock); /* and hears so itself */
+        }
+        break;
+    default:
+        again(l, f, r->status);
+        f->refresh_at = l->now;
+        break;
+    }
+}
+
+static void left(struct locks *l, struct fair *f, const struct op_result *r)
+{
+    bool done = r->status == OP_OK || r->status == OP_WRONGTYPE;
+
+    f->leave_tries = r->status == OP_ERROR ? f->leave_tries + 1 : 0;
+    if (done || f->leave_tries >= LEAVE_TRIES_MAX) {
+        f->seen = r->fair;
+        fair_leaves_free(l, f, &f->leaving);
+        return;
+    }
+    again(l, f, r->status);
+    list_splice(&f->leaving, &f->leaves);
+    list_splice(&f->leaves, &f->leaving);
+}
+
+void fair_done(struct locks *l, struct work *w, const struct op_result *r)
+{
+    struct fair *f = w->lock->fair;
+    bool leave = w->kind == WORK_LEAVE;
+
+    work_free(l, w);
+    if (leave) {
+        left(l, f, r);
+    } else {
+        queued(l, f, r->id, r);
+    }
+}
