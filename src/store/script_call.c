@@ -9,7 +9,6 @@ const char SCRIPT_ENTRIES[] = "latchd:entries:";
 const char SCRIPT_KEEPER[] = "latchd:keeper:";
 const char SCRIPT_ENDED[] = "latchd:ended:";
 const char SCRIPT_WRITER[] = "latchd:writer:";
-static const char CHANNEL[] = "redisson_lock__channel:";
 
 static const char *const KIND_LETTERS[] = {
     [OWNER_ANONYMOUS] = "a",
@@ -62,22 +61,22 @@ struct span script_claim_word(const struct claim *c)
     return c->kind == OWNER_ANONYMOUS ? c->entry : c->field;
 }
 
-static void call_acquire(struct buf *out, const struct op *op, const char *instance,
+void script_claim_keys(struct buf *out, struct span name, const struct claim *c)
+{
+    if (c->kind == OWNER_NAMED) {
+        command_key(out, SCRIPT_ENTRIES, name, SPAN_NONE);
+        script_key_of(out, SCRIPT_ENDED, name, c->entry);
+    } else if (c->kind == OWNER_ID) {
+        script_key_of(out, SCRIPT_KEEPER, name, c->field);
+        script_key_of(out, SCRIPT_ENDED, name, c->field);
+    }
+}
+
+void script_acquire_args(struct buf *out, const struct op *op, const char *instance,
                          struct op_times times)
 {
     const struct claim *c = &op->claim;
-    bool named = c->kind == OWNER_NAMED;
 
-    script_begin(out, LUA_ACQUIRE, c->kind == OWNER_ANONYMOUS ? 2 : 4, named ? 10 : 9);
-    command_word(out, op->name);
-    command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
-    if (named) {
-        command_key(out, SCRIPT_ENTRIES, op->name, SPAN_NONE);
-        script_key_of(out, SCRIPT_ENDED, op->name, c->entry);
-    } else if (c->kind == OWNER_ID) {
-        script_key_of(out, SCRIPT_KEEPER, op->name, c->field);
-        script_key_of(out, SCRIPT_ENDED, op->name, c->field);
-    }
     command_uint(out, times.deadline_us);
     script_owner_kind(out, c->kind);
     command_uint(out, c->lease_ms);
@@ -87,6 +86,20 @@ static void call_acquire(struct buf *out, const struct op *op, const char *insta
     command_uint(out, op->reenter_only ? 1 : 0);
     command_word(out, span_str(instance));
     command_uint(out, times.asked_us);
+}
+
+static void call_acquire(struct buf *out, const struct op *op, const char *instance,
+                         struct op_times times)
+{
+    const struct claim *c = &op->claim;
+    bool named = c->kind == OWNER_NAMED;
+
+    script_begin(out, LUA_ACQUIRE, c->kind == OWNER_ANONYMOUS ? 3 : 5, named ? 10 : 9);
+    command_word(out, op->name);
+    command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
+    command_key(out, SCRIPT_QUEUE, op->name, SPAN_NONE);
+    script_claim_keys(out, op->name, c);
+    script_acquire_args(out, op, instance, times);
     if (named) {
         command_word(out, c->entry);
     }
@@ -119,18 +132,20 @@ static void call_release(struct buf *out, const struct op *op, const char *insta
 {
     const struct claim *next = &op->claim;
 
-    script_begin(out, LUA_RELEASE, 3, op->has_next ? 18 : 11);
+    script_begin(out, LUA_RELEASE, 4, op->has_next ? 20 : 12);
     command_word(out, op->name);
     command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
     command_key(out, SCRIPT_ENTRIES, op->name, SPAN_NONE);
+    command_key(out, SCRIPT_QUEUE, op->name, SPAN_NONE);
     command_uint(out, times.deadline_us);
     script_target(out, &op->target);
     script_release_flags(out, op);
     command_word(out, span_str(instance));
     command_key(out, SCRIPT_KEEPER, op->name, SPAN(":"));
     command_key(out, SCRIPT_ENDED, op->name, SPAN(":"));
-    command_key(out, CHANNEL, op->name, SPAN_NONE);
+    command_key(out, SCRIPT_CHANNEL, op->name, SPAN_NONE);
     command_uint(out, OP_ENDED_MS);
+    command_uint(out, op->fair_wait_ms);
     if (op->has_next) {
         script_owner_kind(out, next->kind);
         command_word(out, script_claim_word(next));
@@ -139,6 +154,7 @@ static void call_release(struct buf *out, const struct op *op, const char *insta
         command_uint(out, script_helper_ttl(next->lease_ms));
         command_uint(out, op->seen_token);
         command_uint(out, times.asked_us);
+        command_word(out, next->member);
     }
 }
 
@@ -200,9 +216,10 @@ static void call_attach(struct buf *out, const struct op *op, const char *instan
 
 static void call_inspect(struct buf *out, const struct op *op)
 {
-    script_begin(out, LUA_INSPECT, 2, 3);
+    script_begin(out, LUA_INSPECT, 3, 3);
     command_word(out, op->name);
     command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
+    command_key(out, SCRIPT_QUEUE, op->name, SPAN_NONE);
     command_uint(out, SCRIPT_FIELDS_MAX);
     command_key(out, "", op->name, SPAN(":"));
     command_key(out, SCRIPT_WRITER, op->name, SPAN_NONE);
@@ -212,6 +229,9 @@ void script_call(struct buf *out, const struct op *op, const char *instance,
                  struct op_times times)
 {
     if (op->rw && script_call_rw(out, op, instance, times)) {
+        return;
+    }
+    if (script_call_fair(out, op, instance, times)) {
         return;
     }
     switch (op->kind) {

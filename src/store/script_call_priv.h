@@ -8,7 +8,7 @@
 
 /* Prefixes of the keys of op.h, for command_key() and script_key_of(). */
 extern const char SCRIPT_FENCE[], SCRIPT_ENTRIES[], SCRIPT_KEEPER[], SCRIPT_ENDED[],
-    SCRIPT_WRITER[];
+    SCRIPT_WRITER[], SCRIPT_QUEUE[], SCRIPT_CHANNEL[];
 
 void script_begin(struct buf *out, enum lua_id script, size_t keys, size_t args);
 
@@ -25,11 +25,23 @@ void script_owner_kind(struct buf *out, enum owner_kind kind);
 /* How the scripts know a claim: an anonymous one by its request. */
 struct span script_claim_word(const struct claim *c);
 
+/* The keys that only ID and named claims have, two or none: ID: keeper key; named: the
+ * entries hash; and the ended mark. */
+void script_claim_keys(struct buf *out, struct span name, const struct claim *c);
+
+/* Nine words, the first of both acquire scripts: see acquire.lua. */
+void script_acquire_args(struct buf *out, const struct op *op, const char *instance,
+                         struct op_times times);
+
 /* Four words: what, field, entry, token. */
 void script_target(struct buf *out, const struct target *t);
 
 /* One word of letters, see release.lua. */
 void script_release_flags(struct buf *out, const struct op *op);
+
+/* Ops of the fair queue; false: that is not one. */
+bool script_call_fair(struct buf *out, const struct op *op, const char *instance,
+                      struct op_times times);
 
 /* Ops of read/write locks; false: there is no script of their own for this kind. */
 bool script_call_rw(struct buf *out, const struct op *op, const char *instance,

@@ -195,7 +195,11 @@ static void read_ok(struct reply_reader *r, enum op_kind kind, size_t item_count
         read_many(r, ret);
         break;
     case OP_QUEUE:
+        ret->result.ttl_ms = reply_int(r);
+        ret->result.fair = reply_flag(r);
+        break;
     case OP_LEAVE:
+        ret->result.fair = reply_flag(r);
         break;
     }
 }

@@ -1,12 +1,22 @@
 /* scripts: the Lua of store/lua/, as embedded at build time by embed.py.
  *
- * Constant data; one script for each kind of op, in the order of enum op_kind. */
+ * Constant data. */
 #ifndef LATCHD_STORE_SCRIPTS_H
 #define LATCHD_STORE_SCRIPTS_H
 
 #include <stddef.h>
 
-enum lua_id { LUA_ACQUIRE, LUA_RELEASE, LUA_RENEW, LUA_ATTACH, LUA_INSPECT, LUA_COUNT };
+enum lua_id {
+    LUA_ACQUIRE,
+    LUA_RELEASE,
+    LUA_RENEW,
+    LUA_ATTACH,
+    LUA_INSPECT,
+    LUA_FAIR_ACQUIRE,
+    LUA_QUEUE,
+    LUA_LEAVE,
+    LUA_COUNT,
+};
 
 enum { LUA_SHA1_LEN = 40 };
 

@@ -1,7 +1,8 @@
 -- Looks at a lock, changes nothing.
 --
--- KEYS  1 lock   2 fence key
--- ARGV  1 how many owners at most   2 what hold keys begin with, `{N}:`   3 writer key
+-- KEYS  1 lock   2 fence key   3 fair queue
+-- ARGV  1 how many owners at most, and members of the queue   2 what hold keys begin
+--       with, `{N}:`   3 writer key
 -- Gives OK pttl fence kind queue [owner count]...; of a read/write lock (kind r or w)
 --       [owner count token]..., the token empty where nothing tells it
 
@@ -18,8 +19,12 @@ if count > 0 then
         fields = call('HSCAN', lock, '0', 'COUNT', most)[2]
     end
 end
-local reply = { 'OK', call('PTTL', lock), call('GET', KEYS[2]) or '', kind, {} }
-if kind == 'p' then
+local waiting = call('LRANGE', KEYS[3], 0, most - 1)
+if kind == 'p' and #waiting > 0 then
+    kind = 'f'
+end
+local reply = { 'OK', call('PTTL', lock), call('GET', KEYS[2]) or '', kind, waiting }
+if kind == 'p' or kind == 'f' then
     for i = 1, math.min(#fields, 2 * most) do
         reply[i + 5] = fields[i]
     end

@@ -1,6 +1,6 @@
 -- Part: takes a lock for a claim, or finds what the claim was granted before; returns the
 -- reply. Needs the claim as part_find.lua does, and `mark_key` (its ended mark; none for
--- anonymous claims), `seen`, `only_reenter`.
+-- anonymous claims), `queue` (the key), `seen`, `only_reenter`.
 -- Fails if the name is of another type, before anything is written.
 local field
 local free = call('HLEN', lock) == 0
@@ -9,8 +9,9 @@ if free then
     if kind ~= 'a' and call('EXISTS', mark_key) == 1 then
         return 'OVER'
     end
-    if only_reenter == '1' then
-        return { 'BUSY', -2 }
+    local fair = call('EXISTS', queue)
+    if fair == 1 or only_reenter == '1' then
+        return { 'BUSY', -2, fair }
     end
 --@include part_grant.lua
     return token
@@ -28,7 +29,7 @@ if not own then
         return 'OVER'
     end
     if kind ~= 'n' or call('HEXISTS', lock, claim) == 0 then
-        return { 'BUSY', call('PTTL', lock) }
+        return { 'BUSY', call('PTTL', lock), call('EXISTS', queue) }
     end
     own = call('HINCRBY', lock, claim, 1)
     call('HSET', entries_key, claim_entry,

@@ -1,25 +1,26 @@
 -- Ends a hold, or one entry of a named owner; hands the lock over, or frees it.
 --
--- KEYS  1 lock   2 fence key   3 entries hash
+-- KEYS  1 lock   2 fence key   3 entries hash   4 fair queue
 -- ARGV  1 deadline, us   2-5 target: what, field, entry, token
 --       6 letters: o of own accord, f force, m leave a mark, y yield, q yield if others
 --         listen, s we listen ourselves
 --       7 instance   8 `latchd:keeper:{N}:`   9 `latchd:ended:{N}:`   10 channel
---       11 how long a mark stays, ms
---       and who is next, if anybody: 12 kind   13 request or field   14 entry id
---       15 lease, ms   16 TTL of helper keys, ms   17 highest token seen
---       18 when it was asked, us
--- Gives LATE | FREED | the token of next | OK count token moved freed attached
+--       11 how long a mark stays, ms   12 what a waiter adds to the queue's deadlines, ms
+--       and who is next, if anybody: 13 kind   14 request or field   15 entry id
+--       16 lease, ms   17 TTL of helper keys, ms   18 highest token seen
+--       19 when it was asked, us   20 its member of the queue
+-- Gives LATE | FREED | the token of next | OK count token moved freed attached shared fair
 --       | ENDED count token | NOTHELD | ELSEWHERE | WRONGTYPE-RW
--- Keeper keys and marks are composed here, as only here the field becomes known; they
--- share the hash tag of the lock.
+-- Keeper keys and marks are composed here, as only here the field becomes known, and what
+-- belongs to the queue, as there seldom is one; they share the hash tag of the lock.
 
 --@include part_time.lua
 local lock, fence_key, entries_key = KEYS[1], KEYS[2], KEYS[3]
 local what, t_field, t_entry, t_token = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local flags, instance, keeper_of, mark_of = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
-local kind, claim, claim_entry = ARGV[12], ARGV[13], ARGV[14]
-local lease, helper_ttl, seen, asked = ARGV[15], ARGV[16], ARGV[17], ARGV[18]
+local kind, claim, claim_entry = ARGV[13], ARGV[14], ARGV[15]
+local lease, helper_ttl, seen, asked = ARGV[16], ARGV[17], ARGV[18], ARGV[19]
+local queue = KEYS[4]
 local force = string.find(flags, 'f', 1, true)
 local claim_keeper = kind == 'i' and keeper_of .. claim
 
@@ -33,7 +34,7 @@ if not field then
         if own then
 --@include part_raise.lua
 --@include part_attach.lua
-            return { 'OK', 0, token, 1, 0, attached }
+            return { 'OK', 0, token, 1, 0, attached, 0, call('EXISTS', queue) }
         end
     end
     local function ended(id)
@@ -82,6 +83,13 @@ if move and kind ~= 'a' then
     move = call('EXISTS', mark_of .. (kind == 'i' and claim or claim_entry)) == 0
 end
 
+-- Fails if the queue is of another type, before anything is written.
+local fair, scores = left == 0 and call('LLEN', queue) > 0, nil
+if fair then
+    scores = 'redisson_lock_timeout:' .. string.sub(queue, 21)
+    call('ZCARD', scores)
+end
+
 -- Marks, under every name by which the same release may be asked for again; and for a
 -- named owner's last entry also under the owner, so that other instances that renew for
 -- it learn how it ended.
@@ -102,6 +110,9 @@ end
 if left > 0 then
     call('HDEL', entries_key, entry)
     return { 'OK', call('HINCRBY', lock, field, -1), 0, 0, 0, 0 }
+end
+if fair then
+--@include part_release_fair.lua
 end
 if move then
     call('DEL', entries_key, keeper_of .. field)
