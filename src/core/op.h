@@ -41,7 +41,7 @@
  * most F/2; without a mark 0, and now becomes the mark. Who
  *   - joins at the tail gets the greater of now + T + F, and P + F, or just P if the
  *     last one is a latchd member (whosever), where P is the greater of its score and
- *     now + T; minus S
+ *     now + T; minus S, but for the P of a member of its own, which lacks S as well
  *   - is put back at the head, or has no score: now + T + F, minus S if it is this
  *     instance's
  *   - is moved on: the greater of score + S and now + T + F; the mark becomes now, also

@@ -49,6 +49,7 @@ static void join(struct run *c, struct span member)
     const struct rtext *last =
         n->queue_count > 0 ? &n->queue[n->queue_count - 1] : NULL;
     struct redis_score *s = last == NULL ? NULL : queue_score(n, rtext_span(last));
+    int64_t since = since_mark(c);
     int64_t score = lease_end(c);
 
     if (s != NULL) {
@@ -57,7 +58,11 @@ static void join(struct run *c, struct span member)
     if (last == NULL || !queue_is_ours(rtext_span(last))) {
         score += (int64_t)c->op->fair_wait_ms;
     }
-    score = max_i64(score, least_score(c)) - since_mark(c);
+    /* Its own last one lacks that time as well. */
+    if (last == NULL || !redis_member_of(rtext_span(last), c->instance)) {
+        score -= since;
+    }
+    score = max_i64(score, least_score(c) - since);
     queue_insert(n, n->queue_count, member);
     queue_set_score(n, member, score);
 }
