@@ -23,11 +23,31 @@ struct duty *duty_new(struct locks *l, struct lock *lock, const struct target *t
     return d;
 }
 
+void duty_let_go(struct duty *d)
+{
+    if (d->local != NULL && d->local->duty == d) {
+        d->local->duty = NULL;
+    }
+    d->local = NULL;
+}
+
+void duty_stays(struct lock *lock, struct duty *d)
+{
+    if (d->leaving) {
+        d->leaving = false;
+        lock->leaving_count--;
+        list_del(&d->in_lock);
+        list_prepend(&lock->duties, &d->in_lock);
+    }
+}
+
 void duty_free(struct locks *l, struct lock *lock, struct duty *d)
 {
     if (d->call != NULL) {
         d->call->duty = NULL;
     }
+    duty_let_go(d);
+    duty_stays(lock, d);
     want_unref(d->next);
     list_del(&d->in_lock);
     lock_touch(l, lock);
@@ -90,20 +110,31 @@ bool duty_cancel_undo(struct locks *l, struct lock *lock, const struct want *wan
     return found;
 }
 
+static bool releases(const struct duty *d, struct span field, struct span entry)
+{
+    bool named = field_kind(field) == OWNER_NAMED;
+
+    return d->target.kind == (named ? TARGET_ENTRY : TARGET_FIELD) &&
+           span_eq(d->target.field, field) &&
+           (!named || span_eq(d->target.entry, entry));
+}
+
 bool duty_withdraw(struct locks *l, struct lock *lock, struct span field,
                    struct span entry)
 {
-    bool named = field_kind(field) == OWNER_NAMED;
     bool in_time = true;
     struct list *it, *tmp;
 
+    LIST_FOREACH(it, &lock->leaving)
+    {
+        in_time =
+            in_time && !releases(container_of(it, struct duty, in_lock), field, entry);
+    }
     LIST_FOREACH_SAFE(it, tmp, &lock->duties)
     {
         struct duty *d = container_of(it, struct duty, in_lock);
 
-        if (d->target.kind != (named ? TARGET_ENTRY : TARGET_FIELD) ||
-            !span_eq(d->target.field, field) ||
-            (named && !span_eq(d->target.entry, entry))) {
+        if (!releases(d, field, entry)) {
             continue;
         }
         if (d->tries > 0 || !d->own_accord) {
@@ -131,6 +162,7 @@ struct duty *duty_for_entry(struct locks *l, struct entry *e)
     d->rw = kind_is_rw(h->lock_kind);
     d->guessed = false;
     d->local = e;
+    e->duty = d;
     e->ending = true;
     timer_stop(l, &e->timer);
     hold_schedule(l, h);

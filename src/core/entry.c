@@ -146,12 +146,8 @@ void entry_free(struct locks *l, struct entry *e)
         e->request->entry = NULL;
         request_idle(l, e->request);
     }
-    for (it = e->hold->lock->duties.next; it != &e->hold->lock->duties; it = it->next) {
-        struct duty *d = container_of(it, struct duty, in_lock);
-
-        if (d->local == e) {
-            d->local = NULL;
-        }
+    if (e->duty != NULL) {
+        e->duty->local = NULL;
     }
     if (e->hold->checked == e) {
         e->hold->checked = NULL;

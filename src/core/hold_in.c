@@ -157,6 +157,7 @@ static void release(struct locks *l, struct lock *lock, struct entry *e, bool na
     /* An ID may have been granted anew, if Redis lost the hold and its mark. */
     d->target.token = req->token;
     d->mark = named || e == NULL;
+    d->light = d->local != NULL && d->local->hold->lock_kind == KIND_READ;
     d->call = c;
     c->duty = d;
 }

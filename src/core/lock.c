@@ -26,6 +26,7 @@ struct lock *lock_get(struct locks *l, struct span name)
         lock->name_len = name.len;
         list_init(&lock->queue);
         list_init(&lock->duties);
+        list_init(&lock->leaving);
         list_init(&lock->holds);
         list_init(&lock->cuts);
         list_init(&lock->in_dirty);
@@ -190,11 +191,36 @@ static void step_probes(struct locks *l, struct lock *lock)
     }
 }
 
+/* Readers leave without waiting for each other, but the last one: after that somebody
+ * else's turn may come. */
+static void step_leaving(struct locks *l, struct lock *lock)
+{
+    struct list *first;
+
+    while ((first = list_first(&lock->duties)) != NULL &&
+           lock->hold_count > lock->leaving_count + 1) {
+        struct duty *d = container_of(first, struct duty, in_lock);
+
+        if (!d->light || d->tries > 0) {
+            break;
+        }
+        list_del(&d->in_lock);
+        list_append(&lock->leaving, &d->in_lock);
+        lock->leaving_count++;
+        d->leaving = true;
+        release_send(l, lock, d);
+    }
+}
+
 void lock_step(struct locks *l, struct lock *lock)
 {
-    struct list *duty = list_first(&lock->duties);
+    struct list *duty;
     struct waiter *head;
 
+    if (lock->rw && l->up && l->now >= lock->stand_back_until) {
+        step_leaving(l, lock);
+    }
+    duty = list_first(&lock->duties);
     if (lock->probes > 0 && l->up && duty == NULL) {
         if (l->now >= lock->stand_back_until) {
             step_probes(l, lock);

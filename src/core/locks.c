@@ -38,6 +38,7 @@ static void free_duties(struct locks *l, struct lock *lock)
 {
     struct list *it, *tmp;
 
+    list_splice(&lock->duties, &lock->leaving);
     LIST_FOREACH_SAFE(it, tmp, &lock->duties)
     {
         duty_free(l, lock, container_of(it, struct duty, in_lock));

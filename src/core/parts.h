@@ -255,6 +255,10 @@ struct duty *duty_for_entry(struct locks *l, struct entry *e);
 /* Sent late it may end another hold than was meant. */
 bool duty_vague(const struct duty *d);
 void duty_free(struct locks *l, struct lock *lock, struct duty *d);
+/* It and its local entry forget each other. */
+void duty_let_go(struct duty *d);
+/* It is not on its way any more. */
+void duty_stays(struct lock *lock, struct duty *d);
 /* Gives back what `want` may have been granted. */
 void duty_undo(struct locks *l, struct lock *lock, const struct want *want);
 /* Drops such a duty that was not sent yet: the request goes on. */

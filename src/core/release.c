@@ -73,7 +73,7 @@ static struct waiter *successor(const struct locks *l, const struct lock *lock,
 
 void release_send(struct locks *l, struct lock *lock, struct duty *d)
 {
-    struct waiter *next = d->force ? NULL : successor(l, lock, d);
+    struct waiter *next = d->force || d->leaving ? NULL : successor(l, lock, d);
     struct work *w = work_new(l, WORK_RELEASE, lock);
     struct op *op;
 
@@ -81,8 +81,10 @@ void release_send(struct locks *l, struct lock *lock, struct duty *d)
         d->next = want_ref(next->want);
     }
     w->duty = d;
-    lock->busy = w;
-    lock->ask = lock->ask && next == NULL; /* it looks for the head as well */
+    if (!d->leaving) {
+        lock->busy = w;
+        lock->ask = lock->ask && next == NULL; /* it looks for the head as well */
+    }
     if (d->tries++ == 0) {
         const struct hold *h = d->local != NULL ? d->local->hold : forced(lock, d);
 
@@ -119,6 +121,7 @@ static void end_local(struct locks *l, struct duty *d, int64_t left)
     if (e == NULL) {
         return;
     }
+    duty_let_go(d);
     entry_over(l, e, d->own_accord ? -1 : left);
     if (left == 0) {
         l->stats.releases++;
@@ -250,6 +253,8 @@ void release_done(struct locks *l, struct work *w, const struct op_result *r)
     bool ended = r->status == OP_OK || r->status == OP_ENDED;
     struct hold *h;
 
+    duty_stays(lock, d); /* if it has to be sent again, then as any other */
+
     if (ended && d->local == NULL && !d->force) {
         /* It was not known here when it was asked for, but is now. */
         d->local = lock_find_target(lock, &d->target);
@@ -273,6 +278,8 @@ void release_done(struct locks *l, struct work *w, const struct op_result *r)
     case OP_ELSEWHERE:
         if (h != NULL) {
             struct entry *e = d->local;
+
+            duty_let_go(d);
 
             entry_free(l, e);
             if (list_empty(&h->entries)) {

@@ -115,6 +115,7 @@ struct entry {
     struct hold *hold;
     struct want *want;
     struct request *request;
+    struct duty *duty;  /* its release, or NULL */
     struct timer timer; /* when it goes by itself: grace, KEEP, its own fixed lease */
     uint64_t until;     /* end of its own fixed lease */
     bool fixed;
@@ -168,6 +169,8 @@ struct lock {
     UT_hash_handle hh;
     struct list queue;
     struct list duties;
+    struct list leaving; /* duties in flight that leave other readers behind */
+    size_t leaving_count;
     struct list in_dirty;
     struct list holds;   /* one; of a read/write lock there may be many readers */
     struct hold *writer; /* the one of them that writes */
@@ -213,6 +216,8 @@ struct duty {
     bool mark;
     bool undo;    /* of a grant that may not even have happened */
     bool rw;      /* of which family it is */
+    bool light;   /* a client's, of one reader among others */
+    bool leaving; /* on lock->leaving */
     bool guessed; /* only a guess, as nothing is known of the name here */
     char data[];
 };

@@ -338,6 +338,39 @@ START_TEST(by_force_an_owner_loses_what_it_reads_and_writes)
 }
 END_TEST
 
+START_TEST(readers_leave_together_but_for_the_last_one)
+{
+    struct op_result unknown = { .status = OP_UNKNOWN };
+
+    (void)engine_grant(&e, 1, "doc", READ, 100);
+    (void)engine_grant(&e, 2, "doc", READ, 101);
+    (void)engine_grant(&e, 3, "doc", READ, 102);
+    engine_lock(&e, 4, "doc", WRITE);
+    for (uint64_t i = 0; i < 3; i++) {
+        engine_unlock(&e, 1 + i, "doc", by_token(100 + i));
+    }
+    ck_assert_uint_eq(e.op_count, 3);
+    engine_take_op(&e, OP_RELEASE, &more[0]);
+    engine_take_op(&e, OP_RELEASE, &more[1]);
+    engine_take_op(&e, OP_RELEASE, &more[2]);
+    ck_assert(!more[0].op.has_next && !more[1].op.has_next);
+    /* The third comes last, and may hand the lock over. */
+    ck_assert(more[2].op.has_next && more[2].op.claim.lock_kind == KIND_WRITE);
+    engine_answer(&e, &more[0], unknown);
+    engine_answer(&e, &more[1], RELEASED);
+    (void)engine_hears(&e, 2, REPLY_INT);
+    engine_answer(&e, &more[2], RELEASED);
+    (void)engine_hears(&e, 3, REPLY_INT);
+    engine_take_op(&e, OP_RELEASE, &op); /* the first is sent anew, and is the last */
+    ck_assert_str_eq(op.target_field, more[0].target_field);
+    ck_assert(op.op.has_next);
+    engine_answer(&e, &op,
+                  (struct op_result){ .status = OP_OK, .moved = true, .token = 103 });
+    (void)engine_hears(&e, 1, REPLY_INT);
+    (void)engine_hears(&e, 4, REPLY_TOKEN);
+}
+END_TEST
+
 START_TEST(many_readers_are_found_by_token_and_owner)
 {
     enum { MANY = 50 };
@@ -395,6 +428,7 @@ Suite *test_suite(void)
     tcase_add_test(t, one_lost_reader_leaves_the_others_alone);
     tcase_add_test(t, a_writer_that_redis_lets_in_means_that_readers_are_lost);
     tcase_add_test(t, by_force_an_owner_loses_what_it_reads_and_writes);
+    tcase_add_test(t, readers_leave_together_but_for_the_last_one);
     tcase_add_test(t, many_readers_are_found_by_token_and_owner);
     return s;
 }
