@@ -15,6 +15,7 @@ static struct waiter *next_new(const struct locks *l, struct fair *f)
 {
     const struct list *end = &f->lock->queue;
     struct list *it = f->last == NULL ? end->next : f->last->in_queue.next;
+    size_t room = window(l);
     struct waiter *w;
 
     if (f->lock->rw) {
@@ -33,7 +34,8 @@ static struct waiter *next_new(const struct locks *l, struct fair *f)
         f->full = false;
         return NULL;
     }
-    if (f->joined >= window(l) || (f->full && f->joined * 4 > window(l) * 3)) {
+    if (f->joined >= room ||
+        (f->full && f->lock->waiting > room && f->joined * 4 > room * 3)) {
         f->full = true;
         return NULL;
     }

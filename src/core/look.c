@@ -1,8 +1,10 @@
 /* Looking: LOCKINFO, LOCKS, WAITERS and the numbers. Nothing changes here. */
 #include "core/parts.h"
 
-/* LOCKINFO tells of at most as many holders as this. */
-enum { INFO_HOLDS_MAX = 1000 };
+#include <stdio.h>
+
+/* LOCKINFO tells of at most as many as this. */
+enum { INFO_HOLDS_MAX = 1000, INFO_QUEUE_MAX = 1000, INFO_SEARCH_MAX = 20000 };
 
 /* The token of a holder that Redis named: ours, or what the fence key or the field say.
  */
@@ -41,12 +43,67 @@ static uint64_t client_of(const struct hold *h)
     return 0;
 }
 
+/* A walk along our waiters, in search of members of the fair queue. They stand there
+ * in the order that they stand here, mostly: so it goes on where it stopped. */
+struct search {
+    const struct list *queue;
+    const struct list *at;
+    size_t left; /* steps; whoever is not found by then is told of as a member */
+};
+
+static const struct waiter *waiter_with(struct search *s, struct span member)
+{
+    const struct list *start = s->at;
+
+    for (; s->left > 0; s->left--) {
+        const struct list *it = s->at;
+
+        s->at = it->next;
+        if (it != s->queue) {
+            const struct waiter *w = container_of(it, struct waiter, in_queue);
+
+            if (span_eq(w->want->member, member)) {
+                return w;
+            }
+        }
+        if (s->at == start) {
+            break;
+        }
+    }
+    return NULL;
+}
+
+/* Who stands in the fair queue: our own by the owner that they will be. */
+static const struct span *make_queue(struct locks *l, const struct lock *lock,
+                                     const struct op_result *r, size_t count)
+{
+    struct span *queue = effects_alloc(&l->fx, (count + 1) * sizeof(*queue));
+    char prefix[SERIAL_MAX + sizeof(LATCHD_RESERVED_OWNER_PREFIX)];
+    int len = snprintf(prefix, sizeof(prefix),
+                       LATCHD_RESERVED_OWNER_PREFIX "%s:", l->instance);
+    struct search search = { &lock->queue, &lock->queue, INFO_SEARCH_MAX };
+
+    for (size_t i = 0; i < count; i++) {
+        struct span who = r->queue[i];
+        const struct waiter *w = span_starts(who, span_of(prefix, (size_t)len))
+                                     ? waiter_with(&search, who)
+                                     : NULL;
+
+        if (w != NULL && w->want->field.len != 0) {
+            who = w->want->field;
+        }
+        queue[i] = effects_copy(&l->fx, who);
+    }
+    return queue;
+}
+
 static const struct lock_info *make_info(struct locks *l, const struct lock *lock,
                                          const struct op_result *r)
 {
     struct lock_info *info = effects_alloc(&l->fx, sizeof(*info));
     size_t count = r->field_count < INFO_HOLDS_MAX ? r->field_count : INFO_HOLDS_MAX;
     struct info_hold *holds = effects_alloc(&l->fx, (count + 1) * sizeof(*holds));
+    size_t queued = r->queue_count < INFO_QUEUE_MAX ? r->queue_count : INFO_QUEUE_MAX;
     bool uncertain = false;
 
     for (size_t i = 0; i < count; i++) {
@@ -73,6 +130,8 @@ static const struct lock_info *make_info(struct locks *l, const struct lock *loc
         .waiting = lock->waiting,
         .holds = holds,
         .hold_count = count,
+        .queue = make_queue(l, lock, r, queued),
+        .queue_count = queued,
     };
     return info;
 }
@@ -170,6 +229,7 @@ void locks_waiters(struct locks *l, struct span name, size_t count, waiter_info_
     {
         struct waiter *w = container_of(it, struct waiter, in_queue);
         struct waiter_info info = {
+            .kind = w->want->lock_kind,
             .owner = w->want->field,
             .waited_ms = l->now - w->since,
             .left_ms = w->deadline == UINT64_MAX ? UINT64_MAX

@@ -76,6 +76,14 @@ static void collect_op(struct engine *e, const struct op *op)
     }
 }
 
+static void append(char *list, size_t room, const char *head, struct span name)
+{
+    size_t len = strlen(list);
+
+    (void)snprintf(list + len, room - len, "%s%s%.*s", len == 0 ? "" : " ", head,
+                   (int)name.len, name.ptr);
+}
+
 static void collect_reply(struct engine *e, const struct effect_reply *r)
 {
     struct said *s = &e->said[e->said_count++];
@@ -87,14 +95,12 @@ static void collect_reply(struct engine *e, const struct effect_reply *r)
                         .grant = r->grant,
                         .error = r->error };
     copy_text(s->text, sizeof(s->text), r->text);
-}
-
-static void append(char *list, size_t room, const char *head, struct span name)
-{
-    size_t len = strlen(list);
-
-    (void)snprintf(list + len, room - len, "%s%s%.*s", len == 0 ? "" : " ", head,
-                   (int)name.len, name.ptr);
+    if (r->kind == REPLY_INFO) {
+        s->info = *r->info;
+        for (size_t i = 0; i < r->info->queue_count; i++) {
+            append(s->text, sizeof(s->text), "", r->info->queue[i]);
+        }
+    }
 }
 
 void engine_collect(struct engine *e)

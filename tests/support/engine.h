@@ -30,7 +30,8 @@ struct said {
     int64_t value;
     uint64_t grant;
     enum lock_error error;
-    char text[256];
+    struct lock_info info; /* INFO: its numbers; what it points to is gone */
+    char text[256];        /* of an error; INFO: the fair queue */
 };
 
 struct engine {

@@ -343,6 +343,59 @@ START_TEST(a_place_that_vanished_is_shown_again_soon)
 }
 END_TEST
 
+START_TEST(lockinfo_tells_who_stands_in_the_queue)
+{
+    const struct span queue[] = { SPAN("redisson:1"),
+                                  SPAN("latchd:00000000000000aa:2"),
+                                  SPAN("latchd:00000000000000aa:1"),
+                                  SPAN("latchd:00000000000000bb:1"),
+                                  SPAN("latchd:00000000000000aa:77"),
+                                  SPAN("latchd:00000000000000aa:3") };
+    struct said said;
+
+    engine_lock(&e, 1, "job", FAIR);
+    engine_gives(&e, OP_ACQUIRE, BUSY(20000));
+    engine_lock(&e, 2, "job",
+                (struct lock_req){ .kind = KIND_FAIR, .owner = SPAN("o") });
+    engine_gives(&e, OP_ACQUIRE, BUSY(20000));
+    engine_gives(&e, OP_QUEUE, HELD);
+    engine_lock(&e, 3, "job", (struct lock_req){ .kind = KIND_FAIR, .id = UUID });
+    engine_gives(&e, OP_ACQUIRE, BUSY(20000));
+    engine_gives(&e, OP_QUEUE, HELD);
+    locks_info(e.locks, (struct call_ref){ 4, 1 }, SPAN("job"));
+    engine_collect(&e);
+    engine_gives(&e, OP_INSPECT,
+                 (struct op_result){
+                     .status = OP_OK, .queue = queue, .queue_count = 6, .fair = true });
+    said = engine_hears(&e, 4, REPLY_INFO);
+    ck_assert_uint_eq(said.info.queue_count, 6);
+    ck_assert_str_eq(said.text,
+                     "redisson:1 o latchd:00000000000000aa:1 latchd:00000000000000bb:1 "
+                     "latchd:00000000000000aa:77 "
+                     "latchd:id:01234567-89ab-cdef-0123-456789abcdef");
+}
+END_TEST
+
+static void note_kind(void *ctx, const struct waiter_info *info)
+{
+    enum lock_kind **at = ctx;
+
+    *(*at)++ = info->kind;
+}
+
+START_TEST(waiters_tell_their_kind)
+{
+    enum lock_kind kinds[3], *at = kinds;
+
+    wait_in_queue(1);
+    engine_lock(&e, 2, "job", PLAIN);
+    locks_waiters(e.locks, SPAN("job"), 3, note_kind, &at);
+    ck_assert_ptr_eq(at, kinds + 2);
+    ck_assert_int_eq(kinds[0], KIND_FAIR);
+    ck_assert_int_eq(kinds[1], KIND_PLAIN);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("locks_fair");
@@ -366,6 +419,8 @@ Suite *test_suite(void)
     tcase_add_test(tc, the_refresh_names_all_in_order);
     tcase_add_test(tc, a_refresh_that_finds_it_free_makes_the_head_ask);
     tcase_add_test(tc, a_place_that_vanished_is_shown_again_soon);
+    tcase_add_test(tc, lockinfo_tells_who_stands_in_the_queue);
+    tcase_add_test(tc, waiters_tell_their_kind);
     suite_add_tcase(s, tc);
     return s;
 }

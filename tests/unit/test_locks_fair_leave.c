@@ -369,12 +369,13 @@ START_TEST(who_comes_when_nobody_is_left_over_joins_at_once)
     engine_lock(&e, 8, "job", FAIR);
     joins("8", HELD);
     engine_lock(&e, 9, "job", FAIR);
+    engine_lock(&e, 10, "job", FAIR);
     engine_close(&e, 4);
     leaves("4", LEFT);
-    engine_no_op(&e); /* 9 is left over; the next ones come together with it */
+    engine_no_op(&e); /* two are left over; they come together */
     engine_close(&e, 5);
     engine_take_op(&e, OP_LEAVE, &op);
-    joins("9", HELD);
+    joins("9 10", HELD); /* and then there is room for all who wait */
 }
 END_TEST
 
