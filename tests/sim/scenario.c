@@ -86,13 +86,15 @@ void scenario_foreign_takes(struct sim *s, uint64_t lease_ms)
 
 void scenario_foreign_waits(struct sim *s)
 {
-    scenario_job(s)->foreign_subscribers = 1;
-    s->foreign[check_name_index(s, s->names[0])].waits = true;
+    (void)foreign_start(s, scenario_job(s), FOREIGN_PLAIN, true);
 }
 
 void scenario_foreign_releases(struct sim *s, bool publish)
 {
     (void)redis_foreign_release(&s->redis, scenario_job(s), SPAN(FOREIGN), publish);
+    for (size_t i = 0; i < SIM_FOREIGNS_MAX; i++) {
+        foreign_release(s, &s->foreign[i]);
+    }
 }
 
 bool scenario_foreign_holds(struct sim *s)

@@ -1,6 +1,7 @@
 /* What daemons may believe, going by what Redis told them. */
 #include "sim/sim_world.h"
 
+#include "sim/sim_faults.h"
 #include "util/alloc.h"
 
 #include <inttypes.h>
@@ -239,6 +240,23 @@ static void check_taken(struct sim *s, const struct flight *f, struct span name,
     }
 }
 
+/* Nothing that others have was touched. */
+static void check_names_of(struct sim *s, const struct flight *f)
+{
+    if (f->op.name.len > 0) {
+        const struct redis_name *n = sim_redis_name(&s->redis, f->op.name);
+
+        check_queue_after(s, n, f);
+        foreign_check(s, n, f->daemon);
+    }
+    for (size_t i = 0; i < f->op.many_count; i++) {
+        foreign_check(s, sim_redis_name(&s->redis, f->many[i].name), f->daemon);
+    }
+    for (size_t i = 0; i < f->op.item_count; i++) {
+        foreign_check(s, sim_redis_name(&s->redis, f->items[i].name), f->daemon);
+    }
+}
+
 void check_op_ran(struct sim *s, struct flight *f)
 {
     const struct op_result *res = &f->reply.result;
@@ -253,15 +271,16 @@ void check_op_ran(struct sim *s, struct flight *f)
          i++) {
         check_taken(s, f, f->many[i].name, &res->many[i], &f->many[i].claim);
     }
-    if (f->op.kind != OP_RELEASE || !f->op.force) {
-        return;
+    if (f->op.kind == OP_RELEASE && f->op.force) {
+        if (s->check.force_asked == 0) {
+            sim_fail(s, "op %" PRIu64 " frees by force, and nobody asked for it",
+                     f->op.id);
+        }
+        if (ok) {
+            check_external(s, sim_redis_name(&s->redis, f->op.name));
+        }
     }
-    if (s->check.force_asked == 0) {
-        sim_fail(s, "op %" PRIu64 " frees by force, and nobody asked for it", f->op.id);
-    }
-    if (ok) {
-        check_external(s, sim_redis_name(&s->redis, f->op.name));
-    }
+    check_names_of(s, f);
 }
 
 void check_external(struct sim *s, struct redis_name *n)
@@ -270,6 +289,7 @@ void check_external(struct sim *s, struct redis_name *n)
 
     s->happened++;
     s->check.wiped = s->check.wiped || n == NULL;
+    foreign_excuse(s, n);
     for (size_t i = 0; i < s->redis.name_count; i++) {
         if (n == NULL || n == &s->redis.names[i]) {
             c->external[i] = s->happened;
@@ -282,6 +302,17 @@ void check_external(struct sim *s, struct redis_name *n)
     }
     for (size_t i = 0; i < s->clients.count; i++) {
         s->clients.conns[i].expect_held = false;
+    }
+}
+
+void check_cut(struct sim *s, struct redis_name *n)
+{
+    const struct locks_config *cfg = &s->daemons[0].config;
+
+    /* Each third of the watchdog's time is looked, and raised again. */
+    if ((s->profile.faults & ~(unsigned)FAULT_FOREIGN) != 0 ||
+        n->expires < s->redis.now_ms + cfg->watchdog_ms / 3 + cfg->redis_timeout_ms) {
+        check_external(s, n);
     }
 }
 

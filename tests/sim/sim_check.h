@@ -61,6 +61,15 @@ struct vague {
     uint64_t until; /* when all that it may have ended has been answered, too */
 };
 
+/* A fair queue as it was before a script. */
+enum { QUEUE_SEEN_MAX = 64 };
+
+struct queue_seen {
+    bool held, known;
+    size_t count;
+    struct rtext members[QUEUE_SEEN_MAX];
+};
+
 enum { VAGUE_MAX = 64, VAGUE_MS = 10000 };
 
 /* The highest token that clients were given, and when. */
@@ -90,6 +99,8 @@ struct sim_check {
     } keeper[REDIS_NAMES_MAX]; /* who last made itself the keeper of that hold */
     struct vague vague[VAGUE_MAX];
     size_t vague_count;
+    struct queue_seen seen;
+    uint64_t thrown_out; /* living daemons' waiters from fair queues */
     uint64_t grants, lost, uncertain;
 };
 
@@ -107,6 +118,8 @@ void check_freed(struct sim *s, const struct redis_name *n);
 void check_result(struct sim *s, struct sim_daemon *d, struct flight *f);
 /* Something outside touched the name; NULL: all. */
 void check_external(struct sim *s, struct redis_name *n);
+/* Redisson cut the lease of a name that others hold, too. */
+void check_cut(struct sim *s, struct redis_name *n);
 /* The daemon has just learnt that nothing is sure: it must have said so. */
 void check_all_uncertain(struct sim *s, struct sim_daemon *d, const char *why);
 void check_daemon_died(struct sim *s, struct sim_daemon *d);
@@ -117,6 +130,15 @@ void check_end(struct sim *s);
 
 /* An UNLOCK is under way that may end this hold, whenever it was granted. */
 bool check_is_vague(const struct sim *s, const struct record *r);
+
+/* --- sim_order.c ------------------------------------------------------------- */
+
+/* Around each script that touches the name; `f`: a daemon's, NULL: Redisson's. */
+void check_queue_before(struct sim *s, const struct redis_name *n);
+void check_queue_after(struct sim *s, const struct redis_name *n,
+                       const struct flight *f);
+/* After each turn of a daemon, while nothing fails. */
+void check_queues(struct sim *s, struct sim_daemon *d);
 
 /* --- sim_grants.c ------------------------------------------------------------ */
 

@@ -55,8 +55,12 @@ static bool waits(const struct sim_conn *c)
 static void free_for(struct sim *s, size_t index)
 {
     const struct ask ask = s->clients.conns[index].ask;
-    size_t daemon = s->clients.conns[index].daemon;
+    size_t daemon = dice_below(&s->dice, s->daemon_count);
 
+    if (s->daemons[daemon].locks == NULL || s->daemons[daemon].stalled_until > s->now) {
+        return;
+    }
+    /* Through any: one of them may take the request for over. */
     unlock_all(s, daemon, rtext_span(&ask.name));
     for (size_t i = 1; ask.kind == ASK_MLOCK && i < ask.name_count; i++) {
         unlock_all(s, daemon, rtext_span(&ask.names[i]));

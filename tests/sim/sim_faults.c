@@ -1,12 +1,9 @@
 #include "sim/sim_world.h"
 
 #include "sim/sim_faults.h"
-#include "sim/sim_redis_foreign.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-
-static const char FOREIGN_OWNER[] = "7d1f6bd4-83a1-4ce0-9b43-0f6a1d7b2a10:42";
 
 static bool has(const struct sim *s, unsigned fault)
 {
@@ -66,75 +63,6 @@ bool faults_refused(struct sim *s, const struct flight *f)
 bool faults_message_lost(struct sim *s)
 {
     return has(s, FAULT_SUB) && dice_chance(&s->dice, 50);
-}
-
-/* --- Redisson ------------------------------------------------------------ */
-
-static void foreign_again(struct sim *s, struct redis_name *n, uint64_t after_ms)
-{
-    sim_event(s, EVENT_FOREIGN, s->now + after_ms)->name = n;
-}
-
-static void foreign_try(struct sim *s, struct redis_name *n)
-{
-    struct sim_foreign *f = &s->foreign[check_name_index(s, n)];
-    uint64_t lease = dice_chance(&s->dice, 500) ? dice_between(&s->dice, 20, 1000)
-                                                : dice_between(&s->dice, 1000, 30000);
-
-    (void)sim_redis_name(sim_redis_now(s), rtext_span(&n->name));
-    if (redis_foreign_take(&s->redis, n, SPAN(FOREIGN_OWNER), lease)) {
-        TRACE(s, "Redisson takes %s for %" PRIu64, n->name.s, lease);
-        f->holds = true;
-        f->spins = dice_chance(&s->dice, 200);
-        f->waits = false;
-        n->foreign_subscribers = 0;
-        foreign_again(s, n, dice_between(&s->dice, 1, lease + lease / 4));
-    } else if (f->waits) {
-        int64_t ttl = redis_pttl(&s->redis, n);
-
-        foreign_again(s, n, ttl > 0 && ttl < 5000 ? (uint64_t)ttl : 5000);
-    }
-}
-
-void faults_foreign(struct sim *s, struct redis_name *n)
-{
-    struct sim_foreign *f = &s->foreign[check_name_index(s, n)];
-
-    if (s->now < s->redis_paused_until) {
-        foreign_again(s, n, s->redis_paused_until - s->now);
-        return;
-    }
-    if (f->holds) {
-        f->holds = false;
-        (void)sim_redis_name(sim_redis_now(s), rtext_span(&n->name));
-        if (redis_foreign_release(&s->redis, n, SPAN(FOREIGN_OWNER), !f->spins)) {
-            TRACE(s, "Redisson releases %s", n->name.s);
-        }
-    } else if (f->waits) {
-        foreign_try(s, n);
-    }
-}
-
-void faults_foreign_hears(struct sim *s, const struct redis_message *m)
-{
-    struct redis_name *n = m->name;
-
-    if (m->channel == CHANNEL_PLAIN && s->foreign[check_name_index(s, n)].waits) {
-        foreign_again(s, n, sim_delay(s) + s->profile.foreign_ms);
-    }
-}
-
-static void foreign_starts(struct sim *s)
-{
-    struct redis_name *n = some_name(s);
-    struct sim_foreign *f = &s->foreign[check_name_index(s, n)];
-
-    if (f->holds || f->waits || s->now < s->redis_paused_until) {
-        return;
-    }
-    f->waits = dice_chance(&s->dice, 600);
-    n->foreign_subscribers = f->waits ? 1 : 0;
-    foreign_try(s, n);
 }
 
 /* --- Redis --------------------------------------------------------------- */
@@ -305,7 +233,7 @@ static void act(struct sim *s, unsigned fault)
         kill_daemon(s);
         break;
     case FAULT_FOREIGN:
-        foreign_starts(s);
+        foreign_act_random(s);
         break;
     case FAULT_STRING:
         string_acts(s);
@@ -327,11 +255,8 @@ void faults_act(struct sim *s)
 void faults_stop(struct sim *s)
 {
     for (size_t i = 0; i < s->redis.name_count; i++) {
-        struct redis_name *n = &s->redis.names[i];
-
-        s->foreign[i].waits = false;
-        n->foreign_subscribers = 0;
-        redis_del_string(n);
+        redis_del_string(&s->redis.names[i]);
     }
+    foreign_stop(s);
     s->profile.faults &= ~(unsigned)(FAULT_SLOW | FAULT_ERROR | FAULT_SUB);
 }

@@ -40,7 +40,5 @@ void fault_stall(struct sim *s, size_t daemon, uint64_t ms);
 void faults_op(struct sim *s, struct flight *f);
 bool faults_refused(struct sim *s, const struct flight *f);
 bool faults_message_lost(struct sim *s);
-void faults_foreign(struct sim *s, struct redis_name *n);
-void faults_foreign_hears(struct sim *s, const struct redis_message *m);
 
 #endif

@@ -141,6 +141,9 @@ void link_arrive(struct sim *s, struct flight *f)
         f->reply.result.status = OP_ERROR;
         f->reply.result.text = SPAN("OOM command not allowed");
     } else {
+        if (f->op.name.len > 0) {
+            check_queue_before(s, sim_redis_name(sim_redis_now(s), f->op.name));
+        }
         sim_redis_run(sim_redis_now(s), f->instance, &f->op, f->times, &f->reply);
     }
     f->ran = ++s->happened;

@@ -59,7 +59,7 @@ void sub_published(void *ctx, const struct redis_message *m)
 {
     struct sim *s = ctx;
 
-    if (m->channel != CHANNEL_MEMBER) {
+    if (m->name->field_count == 0) {
         check_freed(s, m->name);
     }
     for (size_t i = 0; i < s->daemon_count; i++) {
@@ -75,7 +75,7 @@ void sub_published(void *ctx, const struct redis_message *m)
             e->flag = m->channel == CHANNEL_RW;
         }
     }
-    faults_foreign_hears(s, m);
+    foreign_hears(s, m);
 }
 
 void sub_greets(struct sim *s, struct sim_daemon *d)

@@ -135,7 +135,7 @@ static void happen(struct sim *s, struct event *e)
         return;
     }
     if (e->kind == EVENT_FOREIGN) {
-        faults_foreign(s, e->name);
+        foreign_event(s, (size_t)e->epoch, e->gen);
     } else if (e->kind == EVENT_REBORN) {
         sim_start_daemon(s, e->daemon, &d->config);
     } else if (e->kind == EVENT_ARRIVE) {

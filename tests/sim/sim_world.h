@@ -13,6 +13,7 @@
 #include "sim/dice.h"
 #include "sim/sim_check.h"
 #include "sim/sim_clients.h"
+#include "sim/sim_foreign.h"
 #include "sim/sim_redis.h"
 #include "util/heap.h"
 #include "util/list.h"
@@ -99,13 +100,8 @@ struct sim_daemon {
     /* Subscribed, as the engine wants it; [1]: the channel of rw locks. */
     bool wanted[2][REDIS_NAMES_MAX];
     uint64_t sub_epoch[2][REDIS_NAMES_MAX];
-    struct list open; /* flights, in the order sent */
-};
-
-/* A Redisson client that uses one name. */
-struct sim_foreign {
-    bool holds, waits;
-    bool spins; /* a SpinLock: it does not publish */
+    uint64_t surplus_since[REDIS_NAMES_MAX]; /* members in a queue for nobody */
+    struct list open;                        /* flights, in the order sent */
 };
 
 /* What can happen in this schedule. */
@@ -117,6 +113,9 @@ struct sim_profile {
     size_t names, conns;
     unsigned undelivered; /* permille of grants */
     bool ids, owners, leases, force;
+    bool fair, rw[REDIS_NAMES_MAX], mlock;
+    bool mixed;        /* clients try the wrong family, too */
+    bool foreign_dies; /* Redisson's processes end, and their clocks are off */
 };
 
 struct sim {
@@ -129,7 +128,8 @@ struct sim {
     uint64_t redis_paused_until;
     uint64_t server;          /* grows with each restart of Redis */
     struct sim_redis *backup; /* an older state that a restart may bring back */
-    struct sim_foreign foreign[REDIS_NAMES_MAX];
+    struct sim_foreign foreign[SIM_FOREIGNS_MAX];
+    uint64_t foreign_serial;
     struct sim_redis redis;
     struct redis_name *names[REDIS_NAMES_MAX];
     struct sim_profile profile;
@@ -140,7 +140,8 @@ struct sim {
     uint64_t event_seq, event_count;
     struct sim_clients clients;
     struct sim_check check;
-    bool calm; /* no fault at all: the strict checks hold */
+    bool calm;    /* no fault at all: the strict checks hold */
+    bool orderly; /* the same, but living Redisson clients may be about */
     bool failed;
     char failure[400];
     bool traced;

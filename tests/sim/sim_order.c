@@ -1,0 +1,161 @@
+/* The fair queue as Redis has it: who joins, who leaves, and whose turn it is. Looked
+ * at before and after each script. */
+#include "sim/sim_world.h"
+
+#include <inttypes.h>
+
+static bool of_instance(const struct rtext *member, const char *instance)
+{
+    return redis_member_of(rtext_span(member), instance);
+}
+
+/* The living daemon whose member this is. */
+static struct sim_daemon *daemon_of(struct sim *s, const struct rtext *member)
+{
+    for (size_t i = 0; i < s->daemon_count; i++) {
+        struct sim_daemon *d = &s->daemons[i];
+
+        if (d->locks != NULL && of_instance(member, d->instance)) {
+            return d;
+        }
+    }
+    return NULL;
+}
+
+static size_t place(const struct rtext *list, size_t count, const struct rtext *member)
+{
+    size_t i = 0;
+
+    while (i < count && !rtext_is(&list[i], rtext_span(member))) {
+        i++;
+    }
+    return i;
+}
+
+void check_queue_before(struct sim *s, const struct redis_name *n)
+{
+    struct queue_seen *seen = &s->check.seen;
+
+    seen->held = n->field_count > 0;
+    seen->known = n->queue_count <= QUEUE_SEEN_MAX;
+    seen->count = seen->known ? n->queue_count : 0;
+    for (size_t i = 0; i < seen->count; i++) {
+        seen->members[i] = n->queue[i];
+    }
+}
+
+/* Whoever was in it and stayed keeps his place; who came stands behind. */
+static void check_places(struct sim *s, const struct redis_name *n)
+{
+    const struct queue_seen *seen = &s->check.seen;
+    size_t last = 0;
+    bool joined = false;
+
+    for (size_t i = 0; i < n->queue_count; i++) {
+        size_t before = place(seen->members, seen->count, &n->queue[i]);
+
+        if (before == seen->count) {
+            joined = true;
+        } else if (before < last) {
+            sim_fail(s, "%s has changed its place in the queue of %s", n->queue[i].s,
+                     n->name.s);
+        } else if (joined && s->orderly) {
+            sim_fail(s, "%s was passed by one who came later to the queue of %s",
+                     n->queue[i].s, n->name.s);
+        } else {
+            last = before;
+        }
+    }
+}
+
+/* Nobody throws out a living daemon's waiter, while nothing fails. */
+static void check_thrown_out(struct sim *s, const struct redis_name *n,
+                             const char *instance)
+{
+    const struct queue_seen *seen = &s->check.seen;
+
+    for (size_t i = 0; i < seen->count; i++) {
+        const struct rtext *m = &seen->members[i];
+        const struct sim_daemon *d = daemon_of(s, m);
+        bool gone = place(n->queue, n->queue_count, m) == n->queue_count;
+
+        if (gone && d != NULL &&
+            (instance == NULL || strcmp(instance, d->instance) != 0)) {
+            TRACE(s, "d%zu: %s was thrown out of the queue of %s", d->index, m->s,
+                  n->name.s);
+            s->check.thrown_out++;
+            if (s->orderly) {
+                sim_fail(s, "%s was thrown out of the queue of %s", m->s, n->name.s);
+            }
+        }
+    }
+}
+
+/* A script gave a lock that was free, or had just become free: was it their turn? */
+static void check_turn_of(struct sim *s, const struct redis_name *n,
+                          const struct flight *f)
+{
+    const struct rtext *head = &s->check.seen.members[0];
+    const struct op_result *r = &f->reply.result;
+    bool taken = f->op.kind == OP_ACQUIRE && r->status == OP_OK && !s->check.seen.held;
+
+    if (s->check.seen.count == 0 || (!taken && !r->moved) ||
+        of_instance(head, f->instance)) {
+        return;
+    }
+    if (place(n->queue, n->queue_count, head) < n->queue_count) {
+        sim_fail(s, "d%zu got %s, but it is the turn of %s", f->daemon, n->name.s,
+                 head->s);
+    }
+}
+
+void check_queue_after(struct sim *s, const struct redis_name *n,
+                       const struct flight *f)
+{
+    if (!s->check.seen.known || (s->check.seen.count == 0 && n->queue_count == 0)) {
+        return;
+    }
+    check_places(s, n);
+    check_thrown_out(s, n, f == NULL ? NULL : f->instance);
+    if (f != NULL) {
+        check_turn_of(s, n, f);
+    }
+}
+
+/* --- who stands there for nobody ------------------------------------------ */
+
+static void count_waiter(void *ctx, const struct waiter_info *info)
+{
+    (void)info;
+    ++*(size_t *)ctx;
+}
+
+static void check_surplus(struct sim *s, struct sim_daemon *d,
+                          const struct redis_name *n)
+{
+    uint64_t *since = &d->surplus_since[check_name_index(s, n)];
+    size_t members = 0;
+    size_t waiters = 0;
+
+    for (size_t i = 0; i < n->queue_count; i++) {
+        members += of_instance(&n->queue[i], d->instance) ? 1 : 0;
+    }
+    if (members > 0) {
+        locks_waiters(d->locks, rtext_span(&n->name), SIZE_MAX, count_waiter, &waiters);
+    }
+    if (members <= waiters) {
+        *since = 0;
+    } else if (*since == 0) {
+        *since = s->now;
+    } else if (s->now > *since + 10 * s->profile.rtt_ms + SIM_TICK_MS) {
+        sim_fail(s, "d%zu has %zu members in the queue of %s for %zu waiters", d->index,
+                 members, n->name.s, waiters);
+    }
+}
+
+void check_queues(struct sim *s, struct sim_daemon *d)
+{
+    for (size_t i = 0; i < s->redis.name_count; i++) {
+        check_surplus(s, d, &s->redis.names[i]);
+    }
+}
