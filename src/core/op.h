@@ -139,7 +139,8 @@ struct target {
 enum op_kind {
     /* Take the lock for `claim` if it is free, or if it is the claim's own already:
      * then a new entry of a named owner is added (TTL raised, never lowered), and what
-     * was granted before is found again. `reenter_only`: if it is free, leave it. An ID
+     * was granted before is found again. `reenter_only`: if it is free, leave it (nor
+     * join other readers). An ID
      * or ID entry that is there but was kept by another instance is attached: the
      * keeper becomes this instance (result: `attached`).
      * Nothing happens if that one took over after this op was sent: ELSEWHERE.
@@ -184,7 +185,8 @@ enum op_kind {
     OP_RELEASE,
     /* Give the `items` their lease: raise the TTL to `lease_ms`, never lower it, unless
      * `exact`. Of a reader: of its hold keys, and of the lock. `exact` never takes from
-     * the lock what another reader that is alive, or a writer, has.
+     * the lock what another reader that is alive, or a writer, has. Where nothing tells
+     * who keeps a hold, who asks does.
      * -> OK items[], one renew_result each */
     OP_RENEW,
     /* A client comes back to `target`: make this instance its keeper, and give it

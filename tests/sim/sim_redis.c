@@ -192,6 +192,11 @@ struct redis_keeper *redis_keeper(struct redis_name *n, const struct rtext *fiel
     return NULL;
 }
 
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 void redis_set_keeper(struct sim_redis *r, struct redis_name *n,
                       const struct rtext *field, const char *instance)
 {
@@ -204,7 +209,7 @@ void redis_set_keeper(struct sim_redis *r, struct redis_name *n,
     }
     memcpy(k->instance, instance, sizeof(k->instance));
     k->since = r->now_ms;
-    k->expires = n->expires;
+    k->expires = n->expires + OP_FENCE_TTL_MS;
 }
 
 void redis_prolong_keeper(struct sim_redis *r, struct redis_name *n,
@@ -215,7 +220,7 @@ void redis_prolong_keeper(struct sim_redis *r, struct redis_name *n,
     if (k == NULL) {
         redis_set_keeper(r, n, field, instance);
     } else {
-        k->expires = n->expires;
+        k->expires = max_u64(k->expires, n->expires + OP_FENCE_TTL_MS);
     }
 }
 

@@ -41,7 +41,7 @@ struct redis_entry {
     uint64_t made;  /* grows with each entry made or taken over */
 };
 
-/* latchd:keeper:{N}:<field> */
+/* latchd:keeper:{N}:<field>; lives as long as the fence key. */
 struct redis_keeper {
     struct rtext field;
     char instance[OP_INSTANCE_LEN + 1];

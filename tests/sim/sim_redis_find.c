@@ -2,11 +2,14 @@
 
 #include <inttypes.h>
 
-/* --- who got the last token ---------------------------------------------- */
-
 static bool is_id_field(struct span field)
 {
     return span_starts(field, SPAN("latchd:id:"));
+}
+
+bool find_is_anonymous(struct span field)
+{
+    return span_starts(field, SPAN("latchd:")) && !is_id_field(field);
 }
 
 /* --- who got the last token ---------------------------------------------- */
@@ -76,7 +79,7 @@ struct redis_hash_field *find_claim(struct redis_name *n, const struct claim *cl
 
 /* --- finding a target ---------------------------------------------------- */
 
-static struct redis_entry *newest_entry(struct redis_name *n, struct span owner)
+struct redis_entry *find_newest_entry(struct redis_name *n, struct span owner)
 {
     struct redis_entry *newest = NULL;
 
@@ -137,7 +140,7 @@ struct found find_target(struct redis_name *n, const struct target *t, bool forc
         break;
     case TARGET_OWNER:
         if (t->entry.len == 0 || redis_mark(n, t->entry) == NULL) {
-            find_entry(n, newest_entry(n, t->field), &f);
+            find_entry(n, find_newest_entry(n, t->field), &f);
         } /* else this release ran before */
         if (f.field == NULL && force) {
             f.field = redis_field(n, t->field);

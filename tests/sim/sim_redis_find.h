@@ -1,4 +1,4 @@
-/* sim_redis_find: which hold, entry or mark an op means. For sim_redis_ops.c only. */
+/* sim_redis_find: which hold, entry or mark an op means. For sim_redis_*.c only. */
 #ifndef LATCHD_SIM_REDIS_FIND_H
 #define LATCHD_SIM_REDIS_FIND_H
 
@@ -13,6 +13,8 @@ struct found {
 
 /* The field of an anonymous hold. */
 struct rtext find_token_field(uint64_t token);
+bool find_is_anonymous(struct span field);
+struct redis_entry *find_newest_entry(struct redis_name *n, struct span owner);
 /* The fence key is about that ID or owner. */
 bool find_fence_names(const struct redis_name *n, struct span field);
 /* May `instance` act on that anonymous or ID hold of its own accord? */

@@ -1,4 +1,4 @@
-#include "sim/sim_redis_run.h"
+#include "sim/sim_redis_rw.h"
 
 static bool ended(struct redis_name *n, const struct renew_item *i, struct rtext key)
 {
@@ -7,7 +7,7 @@ static bool ended(struct redis_name *n, const struct renew_item *i, struct rtext
     return m != NULL && m->token == i->token;
 }
 
-static enum renew_result renew_missing(struct redis_name *n, const struct renew_item *i)
+enum renew_result run_renew_missing(struct redis_name *n, const struct renew_item *i)
 {
     if (i->kind != OWNER_NAMED) {
         return ended(n, i, rtext_of(i->field)) ? RENEW_ENDED : RENEW_GONE;
@@ -41,11 +41,14 @@ static enum renew_result renew_one(struct run *c, const struct renew_item *item)
         item->kind == OWNER_NAMED ? redis_entry(n, item->entry) : NULL;
 
     c->n = n;
-    if (n->is_string) {
+    if (n->is_string || (!c->op->rw && n->mode != MODE_NONE)) {
         return RENEW_WRONGTYPE;
     }
+    if (c->op->rw) {
+        return rw_renew_one(c, item);
+    }
     if (f == NULL || (item->kind == OWNER_NAMED && e == NULL)) {
-        return renew_missing(n, item);
+        return run_renew_missing(n, item);
     }
     if (item->kind == OWNER_ID && find_fence_names(n, item->field) &&
         n->fence_token != item->token) {
@@ -113,12 +116,27 @@ void run_attach(struct run *c)
     n->fence_expires = max64(n->fence_expires, n->expires + OP_FENCE_TTL_MS);
 }
 
+static struct op_field told_field(struct redis_name *n,
+                                  const struct redis_hash_field *f)
+{
+    struct op_field told = { .lock_kind = KIND_PLAIN, .count = f->count };
+
+    if (n->mode != MODE_NONE) {
+        told.lock_kind = rw_is_writer(rtext_span(&f->owner)) ? KIND_WRITE : KIND_READ;
+        told.token = rw_token_of(n, f);
+    }
+    return told;
+}
+
 void run_inspect(struct run *c)
 {
     for (size_t i = 0; i < c->n->field_count; i++) {
         c->reply->field_texts[i] = c->n->fields[i].owner;
+        c->reply->fields[i] = told_field(c->n, &c->n->fields[i]);
         c->reply->fields[i].owner = rtext_span(&c->reply->field_texts[i]);
-        c->reply->fields[i].count = c->n->fields[i].count;
+    }
+    if (c->n->mode != MODE_NONE) {
+        c->result->lock_kind = c->n->mode == MODE_WRITE ? KIND_WRITE : KIND_READ;
     }
     for (size_t i = 0; i < c->n->queue_count && i < REDIS_QUEUE_TOLD; i++) {
         c->reply->queue_texts[i] = c->n->queue[i];

@@ -109,7 +109,9 @@ static void attach_claim(struct run *c, struct redis_hash_field *f)
     n->fence_expires = max64(n->fence_expires, n->expires + OP_FENCE_TTL_MS);
     c->result->token = redis_token_of(n, &f->owner);
     c->result->status = OP_OK;
-    fair_leave(c, cl->member);
+    if (c->op->fair && c->op->kind == OP_ACQUIRE) {
+        fair_leave(c, cl->member);
+    }
 }
 
 static void grant(struct run *c, const struct claim *cl)

@@ -2,6 +2,7 @@
  * as its scripts gave them on a real Redis. */
 #include "sim/sim_redis_foreign.h"
 #include "sim/sim_redis_queue.h"
+#include "sim/sim_redis_rw.h"
 #include "support/runner.h"
 
 #include <stdio.h>
@@ -158,6 +159,87 @@ START_TEST(a_live_head_is_thrown_out_when_its_score_is_past_F2)
 }
 END_TEST
 
+/* --- read and write ------------------------------------------------------- */
+
+static void lives(struct span reader, int64_t index, uint64_t ms)
+{
+    struct redis_hold_key *k = rw_hold_key(n, reader, index);
+
+    ck_assert_ptr_nonnull(k);
+    ck_assert_uint_eq(k->expires - redis.now_ms, ms);
+}
+
+START_TEST(readers_as_redisson_plays_them)
+{
+    struct span both[] = { A, B };
+
+    ck_assert(redis_foreign_read(&redis, n, A, LEASE).taken);
+    ck_assert(redis_foreign_read(&redis, n, A, 5000).taken);
+    ck_assert(redis_foreign_read(&redis, n, B, 60000).taken);
+    ck_assert_int_eq(n->mode, MODE_READ);
+    holds(A, 2, 60000);
+    holds(B, 1, 60000);
+    lives(A, 1, 30000);
+    lives(A, 2, 5000);
+    lives(B, 1, 60000);
+    n = pass(150);
+    ck_assert_int_eq(redis_foreign_write(&redis, n, C, LEASE).ttl_ms, 59850);
+    ck_assert(redis_foreign_renew_reads(&redis, n, both, 2, LEASE));
+    holds(A, 2, LEASE);
+    lives(A, 1, LEASE);
+    lives(A, 2, LEASE);
+    lives(B, 1, LEASE);
+
+    ck_assert_int_eq(redis_foreign_unread(&redis, n, A), 0);
+    ck_assert_ptr_null(rw_hold_key(n, A, 2));
+    ck_assert_int_eq(redis_foreign_unread(&redis, n, A), 0);
+    ck_assert_ptr_null(rw_hold_key(n, A, 1));
+    ck_assert_ptr_null(redis_field(n, A));
+    ck_assert_int_eq(redis_foreign_unread(&redis, n, A), -1);
+    ck_assert_uint_eq(heard_count, 0);
+    ck_assert_int_eq(redis_foreign_unread(&redis, n, B), 1);
+    ck_assert_uint_eq(n->field_count + n->hold_key_count, 0);
+    heard_only("rw 0");
+    ck_assert_int_eq(redis_foreign_unread(&redis, n, B), -1);
+    heard_only("rw 0");
+}
+END_TEST
+
+START_TEST(a_writer_as_redisson_plays_it)
+{
+    ck_assert(redis_foreign_write(&redis, n, A, LEASE).taken);
+    ck_assert(redis_foreign_write(&redis, n, A, LEASE).taken);
+    ck_assert_int_eq(n->mode, MODE_WRITE);
+    holds(SPAN("aaaaaaaa-0000-0000-0000-000000000001:1:write"), 2, 2 * LEASE);
+    ck_assert(redis_foreign_read(&redis, n, A, LEASE).taken);
+    ck_assert_int_eq(redis_foreign_read(&redis, n, B, LEASE).ttl_ms, 2 * LEASE);
+    holds(A, 1, 2 * LEASE);
+    lives(A, 1, LEASE);
+    ck_assert_int_eq(redis_foreign_unwrite(&redis, n, A), 0);
+    ck_assert_int_eq(redis_foreign_unwrite(&redis, n, A), 1);
+    ck_assert_int_eq(n->mode, MODE_READ);
+    ck_assert_uint_eq(heard_count, 0);
+    ck_assert_int_eq(redis_foreign_unread(&redis, n, A), 1);
+    heard_only("rw 0");
+
+    ck_assert(redis_foreign_write(&redis, n, A, LEASE).taken);
+    ck_assert_int_eq(redis_foreign_unwrite(&redis, n, A), 1);
+    ck_assert_uint_eq(n->field_count, 0);
+    heard_only("rw 1");
+}
+END_TEST
+
+START_TEST(a_read_release_cuts_the_writers_lease_W1)
+{
+    ck_assert(redis_foreign_write(&redis, n, A, 60000).taken);
+    ck_assert(redis_foreign_read(&redis, n, A, 2000).taken);
+    ck_assert(redis_foreign_read(&redis, n, A, 2000).taken);
+    n = pass(200);
+    ck_assert_int_eq(redis_foreign_unread(&redis, n, A), 0);
+    ck_assert_int_eq(redis_pttl(&redis, n), 1800);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("model");
@@ -167,6 +249,9 @@ Suite *test_suite(void)
     tcase_add_test(t, rlock_as_redisson_plays_it);
     tcase_add_test(t, fair_as_redisson_plays_it);
     tcase_add_test(t, a_live_head_is_thrown_out_when_its_score_is_past_F2);
+    tcase_add_test(t, readers_as_redisson_plays_them);
+    tcase_add_test(t, a_writer_as_redisson_plays_it);
+    tcase_add_test(t, a_read_release_cuts_the_writers_lease_W1);
     suite_add_tcase(s, t);
     return s;
 }
