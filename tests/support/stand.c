@@ -1,5 +1,7 @@
 #include "support/stand.h"
 
+#include "support/redisson.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +10,7 @@
 
 struct stand stand;
 
-enum { ARGS_MAX = 12 };
+enum { ARGS_MAX = 12, AWAIT_MS = 10000 };
 
 /* Passes its arguments on; daemon_start() wants them one by one. */
 static struct test_daemon *start_daemon(const char *const *a)
@@ -63,6 +65,38 @@ void send_lock(struct client *c, const char *name, const char *words, int64_t pl
 {
     client_send(c, "LOCK %s%s%s", name, *words == '\0' ? "" : " ", words);
     await_waiting(stand.admin, name, place);
+}
+
+void await_waiters(int64_t count)
+{
+    uint64_t deadline = test_now_ms() + AWAIT_MS;
+    char want[48];
+
+    (void)snprintf(want, sizeof want, "\r\nwaiters:%" PRId64 "\r\n", count);
+    for (;;) {
+        struct value v = ask(stand.admin, "INFO locks");
+        bool there = strstr(v.text, want) != NULL;
+
+        ck_assert_msg(there || test_now_ms() < deadline, "wanted %s, got %s", want + 2,
+                      v.text);
+        value_fini(&v);
+        if (there) {
+            return;
+        }
+    }
+}
+
+void await_queue(const char *name, long long count)
+{
+    const char *key = redisson_key("redisson_lock_queue", name);
+    uint64_t deadline = test_now_ms() + AWAIT_MS;
+    long long now;
+
+    while ((now = peek_int("LLEN %s", key)) != count) {
+        ck_assert_msg(test_now_ms() < deadline, "%lld in the queue of %s, not %lld",
+                      now, name, count);
+        test_sleep_ms(2);
+    }
 }
 
 void subscribe(struct client *c, const char *channel)

@@ -42,6 +42,11 @@ void close_clients(struct client *const *clients, size_t count);
 void send_lock(struct client *c, const char *name, const char *words, int64_t place);
 void subscribe(struct client *c, const char *channel);
 
+/* Returns when the daemon counts so many waiters, of all names. */
+void await_waiters(int64_t count);
+/* Returns when Redis's fair queue of that name has so many. */
+void await_queue(const char *name, long long count);
+
 /* The time since `start` is within these bounds, the upper one with slack. */
 void expect_elapsed(uint64_t start, uint64_t at_least, uint64_t at_most);
 

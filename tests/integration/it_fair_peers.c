@@ -1,0 +1,441 @@
+/* FAIR beside Redisson's fair locks on one name, and what goes wrong with theirs. */
+#include "support/redisson.h"
+#include "support/runner.h"
+#include "support/stand.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define QUEUE "redisson_lock_queue:{job}"
+#define DUE "redisson_lock_timeout:{job}"
+
+enum {
+    LEASE = REDISSON_LEASE,
+    WAIT = REDISSON_FAIR_WAIT,
+    HOUR = 3600000,
+    TRIES = 40, /* of what depends on who is faster */
+    PROMPT = 1000,
+};
+
+static struct redisson r, q;
+
+static void up(const char *key, const char *value)
+{
+    stand_up(key, value, NULL);
+    r = (struct redisson){ .redis = stand.redis,
+                           .owner = "8743c9c0-0795-4907-87fd-6c719a6b4586:1" };
+    q = (struct redisson){ .redis = stand.redis,
+                           .owner = "9c0fe05b-5c6e-4d8e-9f0c-2f0f9e1e7a11:42" };
+}
+
+static void join(struct client *c, long long place)
+{
+    client_send(c, "LOCK job FAIR");
+    await_queue("job", place);
+}
+
+static void peer_joins(const struct redisson *peer, int64_t wait_ms)
+{
+    ck_assert_int_ne(redisson_fair_lock(peer, "job", LEASE, wait_ms), REDISSON_NIL);
+}
+
+static bool peer_takes(const struct redisson *peer)
+{
+    return redisson_fair_lock(peer, "job", LEASE, WAIT) == REDISSON_NIL;
+}
+
+/* It asks as often as a client that was woken would, at most so long. */
+static void peer_gets(const struct redisson *peer, uint64_t ms)
+{
+    uint64_t start = test_now_ms();
+
+    while (!peer_takes(peer)) {
+        ck_assert_msg(test_now_ms() < start + ms + SLACK_MS, "not in %" PRIu64 " ms",
+                      ms);
+        test_sleep_ms(5);
+    }
+}
+
+static void unlock(struct client *c)
+{
+    ck_assert_int_eq(ask_int(c, "UNLOCK job"), 0);
+}
+
+static redisContext *listen_as(const struct redisson *peer)
+{
+    char channel[200];
+
+    (void)snprintf(channel, sizeof channel, "redisson_lock__channel:{job}:%s",
+                   peer->owner);
+    return redisson_listen(peer, channel);
+}
+
+/* Member and place in the queue: `latchd:...` for ours. */
+static void expect_at(long long place, const char *start)
+{
+    char *member = peek_text("LINDEX " QUEUE " %lld", place);
+
+    ck_assert_ptr_nonnull(member);
+    ck_assert_msg(strncmp(member, start, strlen(start)) == 0, "%s", member);
+    free(member);
+}
+
+START_TEST(order_holds_over_latchd_and_redisson_and_each_wakes_the_other)
+{
+    struct test_daemon *second;
+    struct client *a, *b, *c;
+    redisContext *ear;
+    uint64_t start;
+
+    up(NULL, NULL);
+    second = stand_second();
+    a = open_client();
+    b = client_open(second);
+    c = open_client();
+    ck_assert(peer_takes(&r));
+    join(a, 1);
+    peer_joins(&q, WAIT);
+    join(b, 3);
+    join(c, 4);
+    ear = listen_as(&q);
+    start = test_now_ms();
+    ck_assert_int_eq(redisson_fair_unlock(&r, "job", NULL), 1);
+    (void)client_read_int(a);
+    expect_elapsed(start, 0, PROMPT);
+    ck_assert(!peer_takes(&q));
+    redisson_hear_nothing(ear);
+    unlock(a);
+    redisson_hear(ear, "0");
+    ck_assert_int_eq(redisson_fair_try(&r, "job", LEASE, WAIT), 1);
+    ck_assert(peer_takes(&q));
+    expect_silence(b);
+    start = test_now_ms();
+    ck_assert_int_eq(redisson_fair_unlock(&q, "job", NULL), 1);
+    (void)client_read_int(b);
+    expect_elapsed(start, 0, PROMPT);
+    expect_silence(c);
+    unlock(b);
+    (void)client_read_int(c);
+    unlock(c);
+    await_no_locks(SLACK_MS);
+    redisFree(ear);
+    client_close(a);
+    client_close(b);
+    client_close(c);
+    daemon_stop(second);
+    stand_down();
+}
+END_TEST
+
+START_TEST(a_plain_release_goes_to_redissons_fair_waiter_H22)
+{
+    struct client *a, *plain;
+    redisContext *ear;
+
+    up(NULL, NULL);
+    a = open_client();
+    plain = open_client();
+    (void)ask_int(a, "LOCK job");
+    send_lock(plain, "job", "", 1);
+    peer_joins(&r, WAIT);
+    ear = listen_as(&r);
+    unlock(a);
+    redisson_hear(ear, "0");
+    ck_assert(peer_takes(&r));
+    expect_silence(plain);
+    ck_assert_int_eq(redisson_fair_unlock(&r, "job", NULL), 1);
+    (void)client_read_int(plain);
+    redisFree(ear);
+    client_close(a);
+    client_close(plain);
+    stand_down();
+}
+END_TEST
+
+START_TEST(a_head_that_leaves_as_it_is_woken_passes_it_on_H21)
+{
+    struct client *c;
+
+    up("--recheck", "30s");
+    for (int i = 0; i < TRIES; i++) {
+        c = open_client();
+        ck_assert(peer_takes(&r));
+        join(c, 1);
+        peer_joins(&q, WAIT);
+        ck_assert_int_eq(redisson_fair_unlock(&r, "job", NULL), 1);
+        client_reset(c); /* as it gets it, or before */
+        peer_gets(&q, LEASE / 10);
+        ck_assert_int_eq(redisson_fair_unlock(&q, "job", NULL), 1);
+        await_no_locks(SLACK_MS);
+    }
+    stand_down();
+}
+END_TEST
+
+START_TEST(a_dead_head_of_redisson_is_waited_for_without_spinning_F1)
+{
+    enum { THEIR_WAIT = 1500 };
+    struct client *c;
+    long long calls;
+    uint64_t start;
+
+    up(NULL, NULL);
+    c = open_client();
+    (void)ask_int(stand.admin, "LOCK job LEASE 500");
+    peer_joins(&r, THEIR_WAIT); /* and is never heard of again */
+    start = test_now_ms();
+    join(c, 2);
+    calls = peek_script_calls();
+    (void)client_read_int(c);
+    expect_elapsed(start, 500, 500 + THEIR_WAIT);
+    calls = peek_script_calls() - calls;
+    ck_assert_msg(calls < 30, "%lld scripts while it waited", calls);
+    client_close(c);
+    stand_down();
+}
+END_TEST
+
+START_TEST(a_live_waiter_is_not_thrown_out_however_long_it_waits_F2)
+{
+    enum { LONG_MS = 4500 };
+    struct client *holder, *a, *b;
+    uint64_t start;
+
+    up("--fair-wait-timeout", "1s");
+    holder = open_client();
+    a = open_client();
+    b = open_client();
+    (void)ask_int(holder, "LOCK job LEASE 60000");
+    join(a, 1);
+    join(b, 2);
+    /* The lease is cut, so that nothing but the refresh keeps their scores ahead. */
+    for (start = test_now_ms(); test_now_ms() < start + LONG_MS;) {
+        free(peek_text("PEXPIRE job 500"));
+        ck_assert_int_eq(redisson_fair_try(&r, "job", LEASE, WAIT), 1);
+        ck_assert_int_eq(peek_int("LLEN " QUEUE), 2);
+        test_sleep_ms(50);
+    }
+    (void)ask_int(stand.admin, "FORCEUNLOCK job ANY");
+    (void)client_read_int(a);
+    expect_silence(b);
+    unlock(a);
+    (void)client_read_int(b);
+    client_close(holder);
+    client_close(a);
+    client_close(b);
+    stand_down();
+}
+END_TEST
+
+START_TEST(a_clock_ahead_that_purges_us_does_not_cost_us_our_place_F3)
+{
+    struct redisson ahead;
+    struct client *holder, *a, *b;
+
+    up("--fair-wait-timeout", "1s");
+    ahead = r;
+    ahead.skew_ms = 600000;
+    holder = open_client();
+    a = open_client();
+    b = open_client();
+    (void)ask_int(holder, "LOCK job");
+    join(a, 1);
+    join(b, 2);
+    peer_joins(&q, HOUR);
+    ck_assert_int_eq(redisson_fair_try(&ahead, "job", LEASE, WAIT), 1);
+    ck_assert_int_eq(peek_int("LLEN " QUEUE), 1); /* both of ours are out */
+    await_queue("job", 3);
+    expect_at(0, "latchd:");
+    expect_at(1, "latchd:");
+    unlock(holder);
+    (void)client_read_int(a);
+    expect_silence(b);
+    unlock(a);
+    (void)client_read_int(b);
+    ck_assert(!peer_takes(&q));
+    unlock(b);
+    peer_gets(&q, PROMPT);
+    client_close(holder);
+    client_close(a);
+    client_close(b);
+    stand_down();
+}
+END_TEST
+
+START_TEST(a_lost_zset_or_list_is_repaired_F4)
+{
+    static const char *const KEYS[] = { DUE, QUEUE };
+
+    up("--fair-wait-timeout", "1s");
+    for (size_t i = 0; i < 2; i++) {
+        struct client *holder = open_client(), *a = open_client(), *b = open_client();
+
+        (void)ask_int(holder, "LOCK job");
+        join(a, 1);
+        join(b, 2);
+        ck_assert_int_eq(peek_int("DEL %s", KEYS[i]), 1);
+        for (uint64_t start = test_now_ms();
+             peek_int("ZCARD " DUE) != 2 || peek_int("LLEN " QUEUE) != 2;) {
+            ck_assert_uint_lt(test_now_ms(), start + 3000);
+            test_sleep_ms(10);
+        }
+        unlock(holder);
+        (void)client_read_int(a);
+        expect_silence(b);
+        unlock(a);
+        (void)client_read_int(b);
+        unlock(b);
+        await_no_locks(SLACK_MS);
+        client_close(holder);
+        client_close(a);
+        client_close(b);
+    }
+    stand_down();
+}
+END_TEST
+
+START_TEST(a_score_less_head_of_ours_blocks_nobody_F4)
+{
+    struct client *holder, *a;
+
+    up(NULL, NULL);
+    holder = open_client();
+    a = open_client();
+    (void)ask_int(holder, "LOCK job");
+    join(a, 1);
+    peer_joins(&r, WAIT);
+    ck_assert_int_eq(peek_int("DEL " DUE), 1);
+    client_close(a); /* it leaves, though there is no score to remove */
+    await_queue("job", 1);
+    unlock(holder);
+    peer_gets(&r, PROMPT);
+    client_close(holder);
+    stand_down();
+}
+END_TEST
+
+START_TEST(an_unlock_by_somebody_else_or_after_the_end_is_refused_F6)
+{
+    struct client *a, *b;
+    int64_t token;
+
+    up(NULL, NULL);
+    a = open_client();
+    b = open_client();
+    token = ask_int(a, "LOCK job FAIR LEASE 200");
+    ask_error(b, "NOTHELD", "UNLOCK job OWNER b");
+    (void)ask_int(b, "LOCK job FAIR OWNER b");
+    ask_error(a, "NOTHELD", "UNLOCK job TOKEN %" PRId64, token);
+    ck_assert_int_eq(peek_int("HEXISTS job b"), 1);
+    client_close(a);
+    client_close(b);
+    stand_down();
+}
+END_TEST
+
+START_TEST(redissons_shift_does_not_throw_us_out_H20)
+{
+    struct client *a, *b;
+
+    up("--fair-wait-timeout", "2s");
+    a = open_client();
+    b = open_client();
+    (void)ask_int(stand.admin, "LOCK job");
+    peer_joins(&r, HOUR);
+    join(a, 2);
+    join(b, 3);
+    ck_assert_int_eq(ask_int(stand.admin, "UNLOCK job"), 0);
+    /* Its grant takes an hour from every score. */
+    ck_assert_int_eq(redisson_fair_lock(&r, "job", LEASE, HOUR), REDISSON_NIL);
+    ck_assert_int_eq(peek_int("LLEN " QUEUE), 2);
+    ck_assert_int_eq(redisson_fair_unlock(&r, "job", NULL), 1);
+    (void)client_read_int(a);
+    expect_silence(b);
+    unlock(a);
+    (void)client_read_int(b);
+    client_close(a);
+    client_close(b);
+    stand_down();
+}
+END_TEST
+
+START_TEST(redisson_behind_many_of_us_parks_no_longer_than_it_must_H20)
+{
+    enum { MANY = 64 };
+    struct client *holder, *c[MANY];
+    int64_t parks;
+
+    up(NULL, NULL);
+    holder = open_client();
+    (void)ask_int(holder, "LOCK job");
+    for (int i = 0; i < MANY; i++) {
+        c[i] = open_client();
+        join(c[i], i + 1);
+    }
+    parks = redisson_fair_lock(&r, "job", LEASE, WAIT);
+    ck_assert_int_le(parks, 30000 + 30000 + PROMPT);
+    close_clients(c, MANY);
+    await_queue("job", 1);
+    unlock(holder);
+    peer_gets(&r, PROMPT);
+    client_close(holder);
+    stand_down();
+}
+END_TEST
+
+START_TEST(a_release_that_tells_nobody_is_found_by_recheck_H24)
+{
+    struct client *c;
+    uint64_t start;
+
+    up("--recheck", "400ms");
+    c = open_client();
+    ck_assert_int_eq(redisson_lock(&r, "job", LEASE), REDISSON_NIL);
+    join(c, 1);
+    start = test_now_ms();
+    ck_assert_int_eq(redisson_spin_unlock(&r, "job"), 1);
+    (void)client_read_int(c);
+    expect_elapsed(start, 0, 400);
+    client_close(c);
+    stand_down();
+}
+END_TEST
+
+START_TEST(redisson_leaving_wakes_who_is_behind_it)
+{
+    struct client *c;
+
+    up("--recheck", "400ms");
+    c = open_client();
+    ck_assert(peer_takes(&q));
+    peer_joins(&r, WAIT);
+    join(c, 2);
+    ck_assert_int_eq(redisson_fair_unlock(&q, "job", NULL), 1);
+    redisson_fair_leave(&r, "job", WAIT); /* tells nobody */
+    (void)client_read_int(c);
+    client_close(c);
+    stand_down();
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    const TTest *tests[] = {
+        order_holds_over_latchd_and_redisson_and_each_wakes_the_other,
+        a_plain_release_goes_to_redissons_fair_waiter_H22,
+        a_head_that_leaves_as_it_is_woken_passes_it_on_H21,
+        a_dead_head_of_redisson_is_waited_for_without_spinning_F1,
+        a_live_waiter_is_not_thrown_out_however_long_it_waits_F2,
+        a_clock_ahead_that_purges_us_does_not_cost_us_our_place_F3,
+        a_lost_zset_or_list_is_repaired_F4,
+        a_score_less_head_of_ours_blocks_nobody_F4,
+        an_unlock_by_somebody_else_or_after_the_end_is_refused_F6,
+        redissons_shift_does_not_throw_us_out_H20,
+        redisson_behind_many_of_us_parks_no_longer_than_it_must_H20,
+        a_release_that_tells_nobody_is_found_by_recheck_H24,
+        redisson_leaving_wakes_who_is_behind_it,
+    };
+
+    return integration_suite("fair peers", tests, sizeof tests / sizeof *tests);
+}
