@@ -122,6 +122,7 @@ void lock_free(struct locks *l, struct lock *lock)
         cut_free(container_of(it, struct cut, in_lock));
     }
     fair_free(l, lock);
+    timer_stop(l, &lock->wake);
     list_del(&lock->in_dirty);
     HASH_DEL(l->names, lock);
     free(lock);
