@@ -187,7 +187,7 @@ static void step_probes(struct locks *l, struct lock *lock)
         struct waiter *w = container_of(it, struct waiter, in_queue);
 
         if (w->probe && w->work == NULL) {
-            take_probe(l, w);
+            (w->join ? take_join : take_probe)(l, w);
         }
     }
 }

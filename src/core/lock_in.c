@@ -31,6 +31,14 @@ static bool known_held(const struct locks *l, const struct lock *lock,
            !needs_probe(l, lock, w->want);
 }
 
+/* Those ahead of it all want to read as well: it need not wait for their answers. */
+static bool may_join(const struct locks *l, const struct lock *lock,
+                     const struct want *want)
+{
+    return want->lock_kind == KIND_READ && lock->writers == 0 &&
+           !lock_in_the_way(l, lock, want);
+}
+
 /* A waiter has come, or come back: what does it do first? */
 static void start(struct locks *l, struct waiter *w)
 {
@@ -44,11 +52,11 @@ static void start(struct locks *l, struct waiter *w)
         if (!known_held(l, lock, w)) {
             lock_ask(l, lock);
         }
+    } else if (may_join(l, lock, w->want)) {
+        w->join = true;
+        take_probe_later(l, w);
     } else if (needs_probe(l, lock, w->want)) {
         take_probe_later(l, w);
-    } else if (w->want->lock_kind == KIND_READ && lock->writers == 0 &&
-               lock_being_read(l, lock)) {
-        lock->readers_in = true;
     } else if (w->once) {
         /* Others are ahead. With Redis out of reach even that is not sure. */
         if (l->up) {

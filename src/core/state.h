@@ -97,6 +97,7 @@ struct waiter {
     uint64_t place_op; /* the last op that named it for the fair queue */
     bool once;         /* WAIT 0 */
     bool probe;        /* must ask for itself before it queues in earnest */
+    bool join;         /* and then to be granted beside others, not only again */
     bool expiring;     /* its time is up, the op in flight decides */
     bool doubt;        /* an op of it may have been granted without our knowing */
 };

@@ -40,6 +40,7 @@ void take_probe(struct locks *l, struct waiter *w)
 
 void take_join(struct locks *l, struct waiter *w)
 {
+    w->join = false;
     if (w->probe) {
         w->probe = false;
         w->lock->probes--;
@@ -158,6 +159,7 @@ void take_again(struct locks *l, struct waiter *w)
     if (waiter_is_head(w)) {
         lock_ask(l, w->lock);
     } else {
+        w->join = w->want->lock_kind == KIND_READ && w->lock->writers == 0;
         take_probe_later(l, w);
     }
 }

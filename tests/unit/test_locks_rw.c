@@ -338,6 +338,26 @@ START_TEST(by_force_an_owner_loses_what_it_reads_and_writes)
 }
 END_TEST
 
+START_TEST(readers_who_come_at_the_same_moment_do_not_wait_for_each_other)
+{
+    const struct lock_req once = { .kind = KIND_READ, .has = LOCK_HAS_WAIT };
+
+    engine_lock(&e, 1, "doc", once);
+    engine_lock(&e, 2, "doc", once);
+    engine_lock(&e, 3, "doc",
+                (struct lock_req){ .kind = KIND_READ,
+                                   .id = SPAN("aaaaaaaaaaaaaaaa"),
+                                   .has = LOCK_HAS_WAIT | LOCK_HAS_KEEP });
+    ck_assert_uint_eq(e.op_count, 3);
+    for (uint64_t i = 0; i < 3; i++) {
+        engine_take_op(&e, OP_ACQUIRE, &op);
+        ck_assert(!op.op.reenter_only);
+        engine_answer(&e, &op, GRANTED(100 + i));
+        (void)engine_hears(&e, 1 + i, REPLY_TOKEN);
+    }
+}
+END_TEST
+
 START_TEST(readers_leave_together_but_for_the_last_one)
 {
     struct op_result unknown = { .status = OP_UNKNOWN };
@@ -428,6 +448,7 @@ Suite *test_suite(void)
     tcase_add_test(t, one_lost_reader_leaves_the_others_alone);
     tcase_add_test(t, a_writer_that_redis_lets_in_means_that_readers_are_lost);
     tcase_add_test(t, by_force_an_owner_loses_what_it_reads_and_writes);
+    tcase_add_test(t, readers_who_come_at_the_same_moment_do_not_wait_for_each_other);
     tcase_add_test(t, readers_leave_together_but_for_the_last_one);
     tcase_add_test(t, many_readers_are_found_by_token_and_owner);
     return s;
