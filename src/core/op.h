@@ -64,8 +64,9 @@
  *     them, of i <= count, is there
  *   - `latchd:reader:{N}:<token>`, string: the field of the reader with that token
  *   - `latchd:writer:{N}`, string as latchd:fence, but of the last writer only
- *   - `redisson_rwlock:{N}`, channel: `1` when a writer has left (everybody may try),
- *     `0` when the last reader has
+ *   - `redisson_rwlock:{N}`, channel: `1` and then `0` when a writer has left (all may
+ * try; a Redisson thread that is about to sleep misses the `1`), `0` when the last
+ * reader has
  *
  * Fence, entries (the owner there is the hash field), keeper and ended keys are as
  * above; an ID reader, or a found one, always has a keeper key. Reader and writer keys

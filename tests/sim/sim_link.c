@@ -78,6 +78,8 @@ static void copy_op(struct flight *f, const struct op *op)
         f->item_results = xmalloc(op->item_count * sizeof(*f->item_results));
     }
     f->reply.items = f->item_results;
+    f->reply.many = f->many_results =
+        op->many_count > 0 ? xcalloc(op->many_count, sizeof(*f->many_results)) : NULL;
 }
 
 void flight_free(struct flight *f)
@@ -87,6 +89,7 @@ void flight_free(struct flight *f)
     free(f->item_results);
     free(f->members);
     free(f->many);
+    free(f->many_results);
     free(f);
 }
 

@@ -255,6 +255,14 @@ static void drop_dead_readers(struct redis_name *n)
     }
 }
 
+/* `0` as well: a Redisson thread between its second try and its sleep misses the `1`.
+ */
+static void tell_that_a_writer_left(struct run *c)
+{
+    redis_publish_rw(c->r, c->n, '1');
+    redis_publish_rw(c->r, c->n, '0');
+}
+
 /* A writer went, or a reader that no writer shields. */
 static void settle(struct run *c, bool was_writer)
 {
@@ -266,18 +274,22 @@ static void settle(struct run *c, bool was_writer)
         n->expires = rw_longest_reader(n);
         c->result->shared = was_writer;
         if (was_writer) {
-            redis_publish_rw(c->r, n, '1');
+            tell_that_a_writer_left(c);
         }
     } else if (run_hands_over(c)) {
         c->result->token = take(c, &c->op->claim);
         c->result->moved = true;
         if (was_writer && c->op->claim.lock_kind == KIND_READ) {
-            redis_publish_rw(c->r, n, '1');
+            tell_that_a_writer_left(c);
         }
     } else {
         redis_drop_hash(n);
         c->result->freed = true;
-        redis_publish_rw(c->r, n, was_writer ? '1' : '0');
+        if (was_writer) {
+            tell_that_a_writer_left(c);
+        } else {
+            redis_publish_rw(c->r, n, '0');
+        }
     }
 }
 

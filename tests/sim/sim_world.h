@@ -78,6 +78,7 @@ struct flight {
     enum renew_result *item_results;
     struct span *members;
     struct many_item *many;
+    struct op_result *many_results;
 };
 
 struct sim_daemon {
