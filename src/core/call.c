@@ -142,10 +142,12 @@ void call_regrant(struct locks *l, struct entry *e, const struct lock_req *req)
         .name = req->name,
         .owner = req->owner,
         .id = req->id,
+        .token = e->hold->kind == OWNER_ANONYMOUS ? e->hold->token : 0,
         .lease_ms = e->want->fixed ? e->want->lease_ms : 0,
     };
     struct call *c = call_new(l, CALL_REGRANT, e->hold->lock, &as);
 
+    call_aim(c, e);
     if (e->kept) {
         timer_stop(l, &e->timer); /* KEEP is over: the client is there */
     }
@@ -227,7 +229,7 @@ static void attached(struct locks *l, struct work *w, const struct op_result *r)
     lock_seen(l, w->lock, w->id, (int64_t)w->lease_ms, r->lock_kind);
     hold_schedule(l, e->hold);
     if (c->kind == CALL_REGRANT) {
-        say_token(l, c->ref, e->hold->token, a->grant);
+        say_grant(l, c->ref, a);
     } else {
         int64_t since = (int64_t)(l->now - w->sent);
 

@@ -96,6 +96,25 @@ void entry_detach(struct locks *l, struct attach *a)
     entry_left(l, e);
 }
 
+void entry_untold(struct locks *l, struct attach *a, bool keep)
+{
+    struct entry *e = a->entry;
+
+    attach_free(l, a);
+    e->told--;
+    if (!list_empty(&e->attaches) || e->ending) {
+        return;
+    }
+    if (e->told > 0) {
+        entry_left(l, e); /* its client knows of it, by another connection */
+    } else if (keep && e->want->keep_ms > 0) {
+        entry_keep(l, e);
+    } else {
+        entry_disown(l, e);
+        duty_end_entry(l, e);
+    }
+}
+
 void entry_over(struct locks *l, struct entry *e, int64_t answer)
 {
     struct request *r = e->request;
@@ -142,6 +161,9 @@ void entry_free(struct locks *l, struct entry *e)
         attach_free(l, container_of(it, struct attach, in_entry));
     }
     timer_stop(l, &e->timer);
+    if (e->piece != NULL) {
+        mlock_entry_gone(l, e);
+    }
     if (e->request != NULL) {
         e->request->entry = NULL;
         request_idle(l, e->request);

@@ -272,10 +272,11 @@ size_t locks_cancel(struct locks *l, struct span name, struct span owner,
 {
     struct lock *lock = lock_find(l, name);
     struct list *it, *tmp;
-    size_t count = 0;
+    size_t count = mlock_cancel(l, name, owner, id);
 
     if (lock == NULL) {
-        return 0;
+        locks_settle(l);
+        return count;
     }
     LIST_FOREACH_SAFE(it, tmp, &lock->queue)
     {

@@ -65,7 +65,8 @@ static void start(struct locks *l, struct waiter *w)
     }
 }
 
-static void new_wait(struct locks *l, const struct lock_req *req)
+/* NULL: it has been answered. */
+static struct waiter *join(struct locks *l, const struct lock_req *req)
 {
     struct lock *lock = lock_get(l, req->name);
     struct want *want;
@@ -73,7 +74,7 @@ static void new_wait(struct locks *l, const struct lock_req *req)
 
     if (lock->rw != kind_is_rw(req->kind) && lock_in_use(lock)) {
         say_error(l, req->from, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
-        return;
+        return NULL;
     }
     lock_set_family(l, lock, kind_is_rw(req->kind));
     want = want_new(l, req);
@@ -83,7 +84,16 @@ static void new_wait(struct locks *l, const struct lock_req *req)
         w->request->waiter = w;
         w->doubt = duty_cancel_undo(l, lock, want);
     }
-    start(l, w);
+    return w;
+}
+
+static void new_wait(struct locks *l, const struct lock_req *req)
+{
+    struct waiter *w = join(l, req);
+
+    if (w != NULL) {
+        start(l, w);
+    }
 }
 
 /* The same ID again, while it waits: it goes on at its place, for the newest call. */
@@ -135,6 +145,8 @@ static void known_request(struct locks *l, struct request *r,
         say_error(l, req->from, LOCK_ERR, SPAN("that ID was used with another OWNER"));
     } else if (!same_kind(r, req->kind)) {
         say_error(l, req->from, LOCK_ERR, SPAN("that ID was used with another kind"));
+    } else if (mlock_uses(r) && !mlock_is_call(req->from)) {
+        say_error(l, req->from, LOCK_ERR, SPAN("that ID was used with MLOCK"));
     } else if (r->waiter != NULL) {
         wait_again(l, r->waiter, req);
     } else {
@@ -142,7 +154,7 @@ static void known_request(struct locks *l, struct request *r,
     }
 }
 
-void locks_lock(struct locks *l, const struct lock_req *req)
+void lock_in(struct locks *l, const struct lock_req *req)
 {
     struct request *r = request_find(l, req->name, req->id);
 
@@ -153,5 +165,20 @@ void locks_lock(struct locks *l, const struct lock_req *req)
     } else if (!full(l, req)) {
         new_wait(l, req);
     }
+}
+
+struct waiter *lock_in_queue(struct locks *l, const struct lock_req *req)
+{
+    return join(l, req);
+}
+
+void lock_in_start(struct locks *l, struct waiter *w)
+{
+    start(l, w);
+}
+
+void locks_lock(struct locks *l, const struct lock_req *req)
+{
+    lock_in(l, req);
     locks_settle(l);
 }

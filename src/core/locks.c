@@ -31,6 +31,7 @@ struct locks *locks_new(const struct locks_setup *setup)
     list_init(&l->waiters);
     list_init(&l->calls);
     list_init(&l->over);
+    list_init(&l->dirty_mlocks);
     return l;
 }
 
@@ -86,6 +87,7 @@ void locks_free(struct locks *l)
     if (l == NULL) {
         return;
     }
+    mlocks_free(l);
     HASH_ITER(hh, l->works, w, wtmp)
     {
         work_free(l, w);
@@ -124,12 +126,19 @@ void locks_settle(struct locks *l)
 {
     struct list *it;
 
-    while ((it = list_first(&l->dirty)) != NULL) {
-        struct lock *lock = container_of(it, struct lock, in_dirty);
+    do {
+        while ((it = list_first(&l->dirty)) != NULL) {
+            struct lock *lock = container_of(it, struct lock, in_dirty);
 
-        list_del(&lock->in_dirty);
-        lock_step(l, lock);
-    }
+            list_del(&lock->in_dirty);
+            lock_step(l, lock);
+        }
+        it = list_first(&l->dirty_mlocks);
+        if (it != NULL) {
+            list_del(it);
+            mlock_step(l, container_of(it, struct mlock, in_dirty));
+        }
+    } while (it != NULL);
     renew_flush(l);
 }
 
@@ -181,6 +190,9 @@ static void fire(struct locks *l, struct timer *t)
         break;
     case TIMER_FAIR:
         fair_on_timer(l, t);
+        break;
+    case TIMER_MLOCK:
+        mlock_on_timer(l, container_of(t, struct mlock, timer));
         break;
     }
 }
@@ -284,6 +296,7 @@ void locks_stop(struct locks *l)
     struct list *it, *tmp;
 
     l->stopping = true;
+    mlock_stop(l);
     LIST_FOREACH_SAFE(it, tmp, &l->waiters)
     {
         waiter_end_error(l, container_of(it, struct waiter, in_all), LOCK_GOAWAY,

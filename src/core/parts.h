@@ -21,13 +21,17 @@ void locks_settle(struct locks *l);
 #define TEXT_BOTH SPAN("the owner reads and writes: READ or WRITE needed")
 #define TEXT_WRONGTYPE SPAN("the name is in use by another kind of lock or data")
 #define TEXT_GOING SPAN("the daemon is going down")
+#define TEXT_UNBLOCKED SPAN("client unblocked via CLIENT UNBLOCK")
 #define TEXT_NO_ANSWER SPAN("Redis did not answer in time")
 #define TEXT_NO_REDIS SPAN("Redis cannot be reached")
 void say_int(struct locks *l, struct call_ref to, int64_t value);
 void say_null(struct locks *l, struct call_ref to);
 void say_error(struct locks *l, struct call_ref to, enum lock_error error,
                struct span text);
-void say_token(struct locks *l, struct call_ref to, uint64_t token, uint64_t grant);
+void say_grant(struct locks *l, struct call_ref to, const struct attach *a);
+/* `tokens` live as long as the effects. */
+void say_tokens(struct locks *l, struct call_ref to, const uint64_t *tokens,
+                size_t count, uint64_t grant);
 void say_notice(struct locks *l, enum notice_kind kind, const struct hold *hold);
 
 /* want.c */
@@ -97,6 +101,8 @@ struct asked work_asked(const struct work *w);
 /* Enough of the lease that it gave is left for somebody to begin on it. */
 bool asked_in_time(const struct locks *l, struct asked asked);
 void work_done(struct locks *l, const struct op_result *r);
+/* Every token that comes by: a new one is to be greater. */
+void work_saw_token(struct locks *l, uint64_t token);
 
 /* waiter.c */
 struct waiter *waiter_new(struct locks *l, struct lock *lock, struct session *s,
@@ -106,6 +112,8 @@ bool waiter_is_head(const struct waiter *w);
 uint64_t waiter_lease(const struct locks *l, const struct waiter *w);
 void waiter_bind(struct locks *l, struct waiter *w, struct session *s,
                  const struct lock_req *req);
+/* It has been waiting since then. */
+void waiter_since(struct locks *l, struct waiter *w, uint64_t since);
 /* Answers and ends the wait; the place is kept if it has a KEEP and `keep` allows it.
  */
 void waiter_end_null(struct locks *l, struct waiter *w, bool keep);
@@ -184,6 +192,12 @@ void fair_on_timer(struct locks *l, struct timer *t);
 void fair_work_gone(struct work *w);
 void fair_done(struct locks *l, struct work *w, const struct op_result *r);
 
+/* many.c */
+/* Asks for so many waiters by one op: heads of queues that are idle otherwise, at most
+ * OP_MANY_MAX. Whoever comes behind one that is not granted leaves its queue. */
+void take_many(struct locks *l, struct waiter *const *waiters, size_t count);
+void many_done(struct locks *l, struct work *all, const struct op_result *r);
+
 /* hold.c */
 struct hold *hold_new(struct locks *l, struct lock *lock, enum lock_kind kind,
                       struct span field, uint64_t token);
@@ -240,6 +254,9 @@ void entry_detach(struct locks *l, struct attach *a);
 void entry_keep(struct locks *l, struct entry *e);
 /* If no connection has it (any more), and nothing ends it yet: grace or KEEP begins. */
 void entry_left(struct locks *l, struct entry *e);
+/* What that attach's connection was told, or was to be told, never came there: the
+ * entry goes, or is kept for KEEP, unless another connection knows of it. */
+void entry_untold(struct locks *l, struct attach *a, bool keep);
 /* Its request is over; `answer` as in request_over(). */
 void entry_over(struct locks *l, struct entry *e, int64_t answer);
 /* Its request is as if it had never been granted. */
@@ -290,6 +307,77 @@ void call_on_timer(struct locks *l, struct call *c);
 void call_regrant(struct locks *l, struct entry *e, const struct lock_req *req);
 void attach_done(struct locks *l, struct work *w, const struct op_result *r);
 void inspect_done(struct locks *l, struct work *w, const struct op_result *r);
+
+/* lock_in.c */
+/* LOCK, without the engine settling. */
+void lock_in(struct locks *l, const struct lock_req *req);
+/* The same in two steps, for a name that nobody here has to do with: into the queue..
+ */
+struct waiter *lock_in_queue(struct locks *l, const struct lock_req *req);
+/* ..and what it does first. Also for one that has come back. */
+void lock_in_start(struct locks *l, struct waiter *w);
+
+/* mlock.c */
+void mlock_touch(struct locks *l, struct mlock *ml);
+void mlock_set_asked(struct piece *p, bool asked);
+/* What is next; may free it. */
+void mlock_step(struct locks *l, struct mlock *ml);
+void mlock_on_timer(struct locks *l, struct mlock *ml);
+/* What happens to its waiters and entries, told by whoever changes them; `text` lives
+ * until the engine returns. */
+void mlock_told_null(struct locks *l, struct piece *p);
+void mlock_told_error(struct locks *l, struct piece *p, enum lock_error error,
+                      struct span text);
+void mlock_told_grant(struct locks *l, struct piece *p, const struct attach *a);
+void mlock_taken(struct locks *l, struct piece *p, struct entry *e);
+void mlock_waiter_gone(struct locks *l, struct waiter *w);
+void mlock_entry_gone(struct locks *l, struct entry *e);
+
+/* mlock_ask.c */
+/* The LOCK that this piece would be. */
+struct lock_req mlock_request(const struct locks *l, const struct piece *p);
+void mlock_ask_next(struct locks *l, struct mlock *ml);
+/* Redis is asked whether it is still held, and gives it its whole lease again. */
+void mlock_confirm(struct locks *l, struct piece *p);
+
+/* mlock_in.c */
+struct mlock *mlock_find(const struct locks *l, uint64_t number);
+struct mlock *mlock_of_id(const struct locks *l, struct span id);
+bool mlock_has_name(const struct mlock *ml, struct span name);
+/* The number of the call that asks for this piece; and back. NULL: not (any more) one
+ * of ours. */
+uint64_t mlock_call(const struct piece *p);
+struct piece *mlock_piece(const struct locks *l, struct call_ref ref);
+bool mlock_is_call(struct call_ref ref);
+/* That request belongs to an MLOCK that is under way. */
+bool mlock_uses(const struct request *r);
+
+/* mlock_end.c */
+/* The connection that keeps its entry for it. */
+struct attach *mlock_attach(const struct piece *p, const struct session *s);
+/* It and its entry have nothing to do with each other any more. */
+void mlock_let_go(struct piece *p);
+/* Nothing is to be heard any more of what was asked for those from `first` on. */
+void mlock_drop_calls(struct locks *l, struct mlock *ml, size_t first);
+/* Back to before `first`: what comes behind it is given back, so that the order is
+ * kept. */
+void mlock_rewind(struct locks *l, struct mlock *ml, size_t first);
+void mlock_unbind(struct locks *l, struct mlock *ml);
+/* It has been answered: what it has is given back, or kept for KEEP. */
+void mlock_end(struct locks *l, struct mlock *ml, bool keep);
+void mlock_free(struct locks *l, struct mlock *ml);
+void mlocks_free(struct locks *l);
+void mlock_conn_closed(struct locks *l, struct session *s);
+bool mlock_unblock(struct locks *l, struct session *s, bool with_error);
+/* Ends those that have this name among theirs; returns how many. */
+size_t mlock_cancel(struct locks *l, struct span name, struct span owner,
+                    struct span id);
+void mlock_stop(struct locks *l);
+
+/* waits.c */
+void waits_join(struct locks *l, struct waiter *w);
+void waits_leave(struct locks *l, struct waiter *w);
+struct waits *waits_find(const struct locks *l, struct span owner);
 
 /* watchdog.c */
 void renew_flush(struct locks *l);

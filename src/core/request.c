@@ -83,7 +83,8 @@ void request_over(struct locks *l, struct request *r, int64_t answer)
 
 void request_idle(struct locks *l, struct request *r)
 {
-    if (r->waiter == NULL && r->entry == NULL && r->over_at == NEVER) {
+    if (r->waiter == NULL && r->entry == NULL && r->mlock == NULL &&
+        r->over_at == NEVER) {
         request_free(l, r);
     }
 }

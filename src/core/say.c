@@ -16,26 +16,65 @@ void say_int(struct locks *l, struct call_ref to, int64_t value)
     reply(l, to, REPLY_INT)->value = value;
 }
 
+/* A call of our own, of one name of an MLOCK, is answered to that. */
+static bool is_inner(struct locks *l, struct call_ref to, struct piece **ret)
+{
+    *ret = mlock_piece(l, to);
+    return mlock_is_call(to);
+}
+
 void say_null(struct locks *l, struct call_ref to)
 {
-    (void)reply(l, to, REPLY_NULL);
+    struct piece *p;
+
+    if (!is_inner(l, to, &p)) {
+        (void)reply(l, to, REPLY_NULL);
+    } else if (p != NULL) {
+        mlock_told_null(l, p);
+    }
 }
 
 void say_error(struct locks *l, struct call_ref to, enum lock_error error,
                struct span text)
 {
     struct span copy = effects_copy(&l->fx, text);
-    struct effect_reply *r = reply(l, to, REPLY_ERROR);
+    struct effect_reply *r;
+    struct piece *p;
 
+    if (is_inner(l, to, &p)) {
+        if (p != NULL) {
+            mlock_told_error(l, p, error, copy);
+        }
+        return;
+    }
+    r = reply(l, to, REPLY_ERROR);
     r->error = error;
     r->text = copy;
 }
 
-void say_token(struct locks *l, struct call_ref to, uint64_t token, uint64_t grant)
+void say_grant(struct locks *l, struct call_ref to, const struct attach *a)
 {
-    struct effect_reply *r = reply(l, to, REPLY_TOKEN);
+    struct effect_reply *r;
+    struct piece *p;
 
-    r->value = (int64_t)token;
+    if (is_inner(l, to, &p)) {
+        if (p != NULL) {
+            mlock_told_grant(l, p, a);
+        }
+        return;
+    }
+    r = reply(l, to, REPLY_TOKEN);
+    r->value = (int64_t)a->entry->hold->token;
+    r->grant = a->grant;
+}
+
+void say_tokens(struct locks *l, struct call_ref to, const uint64_t *tokens,
+                size_t count, uint64_t grant)
+{
+    struct effect_reply *r = reply(l, to, REPLY_TOKENS);
+
+    r->tokens = tokens;
+    r->token_count = count;
     r->grant = grant;
 }
 

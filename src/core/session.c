@@ -20,6 +20,7 @@ struct session *session_get(struct locks *l, uint64_t conn)
         list_init(&s->waiters);
         list_init(&s->attaches);
         list_init(&s->calls);
+        list_init(&s->mlocks);
         list_init(&s->lost);
         HASH_ADD(hh, l->sessions, conn, sizeof(s->conn), s);
     }
@@ -42,7 +43,8 @@ void session_idle(struct locks *l, struct session *s)
 {
     /* What it has lost is remembered as long as the connection is open. */
     if (!s->closing && list_empty(&s->waiters) && list_empty(&s->attaches) &&
-        list_empty(&s->calls) && list_empty(&s->lost) && !s->lost_many) {
+        list_empty(&s->calls) && list_empty(&s->mlocks) && list_empty(&s->lost) &&
+        !s->lost_many) {
         session_free(l, s);
     }
 }
@@ -89,6 +91,7 @@ void locks_conn_closed(struct locks *l, uint64_t conn)
         return;
     }
     s->closing = true;
+    mlock_conn_closed(l, s);
     LIST_FOREACH_SAFE(it, tmp, &s->calls)
     {
         call_free(l, container_of(it, struct call, in_session));
@@ -108,33 +111,24 @@ void locks_conn_closed(struct locks *l, uint64_t conn)
 void locks_undelivered(struct locks *l, uint64_t conn, uint64_t grant)
 {
     struct session *s = session_find(l, conn);
-    struct list *it;
+    struct list *it, *tmp;
+    bool closing;
 
     if (s == NULL) {
         return;
     }
-    LIST_FOREACH(it, &s->attaches)
+    closing = s->closing;
+    s->closing = true; /* it stays until the list has been walked */
+    LIST_FOREACH_SAFE(it, tmp, &s->attaches)
     {
         struct attach *a = container_of(it, struct attach, in_session);
-        struct entry *e = a->entry;
 
-        if (a->grant != grant) {
-            continue;
+        if (a->grant == grant) {
+            entry_untold(l, a, true);
         }
-        attach_free(l, a);
-        e->told--;
-        if (list_empty(&e->attaches) && !e->ending) {
-            if (e->told > 0) {
-                entry_left(l, e); /* its client knows of it, by another connection */
-            } else if (e->want->keep_ms > 0) {
-                entry_keep(l, e);
-            } else {
-                entry_disown(l, e);
-                duty_end_entry(l, e);
-            }
-        }
-        break;
     }
+    s->closing = closing;
+    session_idle(l, s);
     locks_settle(l);
 }
 
@@ -143,7 +137,7 @@ bool locks_conn_busy(const struct locks *l, uint64_t conn)
     const struct session *s = session_find(l, conn);
 
     return s != NULL && !(list_empty(&s->waiters) && list_empty(&s->attaches) &&
-                          list_empty(&s->calls));
+                          list_empty(&s->calls) && list_empty(&s->mlocks));
 }
 
 bool locks_unblock(struct locks *l, uint64_t conn, bool with_error)
@@ -151,13 +145,16 @@ bool locks_unblock(struct locks *l, uint64_t conn, bool with_error)
     struct session *s = session_find(l, conn);
     struct list *first = s == NULL ? NULL : list_first(&s->waiters);
 
+    if (s != NULL && mlock_unblock(l, s, with_error)) {
+        locks_settle(l);
+        return true;
+    }
     if (first == NULL) {
         return false;
     }
     if (with_error) {
         waiter_end_error(l, container_of(first, struct waiter, in_session),
-                         LOCK_UNBLOCKED, SPAN("client unblocked via CLIENT UNBLOCK"),
-                         true);
+                         LOCK_UNBLOCKED, TEXT_UNBLOCKED, true);
     } else {
         waiter_end_null(l, container_of(first, struct waiter, in_session), true);
     }

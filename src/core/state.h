@@ -52,6 +52,7 @@ enum timer_kind {
     TIMER_OVER,
     TIMER_PULSE,
     TIMER_FAIR,
+    TIMER_MLOCK,
 };
 
 struct timer {
@@ -90,6 +91,8 @@ struct waiter {
     struct want *want;
     struct request *request; /* NULL: no ID */
     struct work *work;       /* an op in flight that may grant it */
+    struct piece *piece;     /* of an MLOCK, whose wait this is; or NULL */
+    struct list in_waits;    /* of a named owner */
     struct timer timer;
     uint64_t since;
     uint64_t deadline; /* UINT64_MAX: none */
@@ -116,9 +119,10 @@ struct entry {
     struct hold *hold;
     struct want *want;
     struct request *request;
-    struct duty *duty;  /* its release, or NULL */
-    struct timer timer; /* when it goes by itself: grace, KEEP, its own fixed lease */
-    uint64_t until;     /* end of its own fixed lease */
+    struct duty *duty;   /* its release, or NULL */
+    struct piece *piece; /* of an MLOCK, that it was granted to; or NULL */
+    struct timer timer;  /* when it goes by itself: grace, KEEP, its own fixed lease */
+    uint64_t until;      /* end of its own fixed lease */
     bool fixed;
     bool ending;   /* its release is on the way */
     unsigned told; /* connections that learnt of it, as far as is known */
@@ -257,6 +261,7 @@ struct session {
     struct list waiters;
     struct list attaches;
     struct list calls;
+    struct list mlocks;
     struct list lost;
     size_t lost_count;
     bool lost_many; /* more than could be remembered */
@@ -269,8 +274,9 @@ struct request {
     struct list in_over;
     struct waiter *waiter;
     struct entry *entry;
-    uint64_t over_at; /* 0: not over */
-    int64_t answer;   /* of the UNLOCK that ended it; -1: it ended otherwise */
+    struct mlock *mlock; /* its name is empty then */
+    uint64_t over_at;    /* 0: not over */
+    int64_t answer;      /* of the UNLOCK that ended it; -1: it ended otherwise */
     struct span owner;
     enum lock_kind lock_kind;
     bool found; /* as in want */
@@ -281,6 +287,7 @@ struct request {
 enum work_kind {
     WORK_ASK,
     WORK_PROBE,
+    WORK_MANY,
     WORK_RELEASE,
     WORK_RENEW,
     WORK_ATTACH,
@@ -303,7 +310,63 @@ struct work {
     struct hold **holds; /* RENEW; NULL where a hold is gone */
     uint64_t *leases;    /* RENEW: what each was given */
     size_t hold_count;
-    bool exact; /* ATTACH: it may cut the lease */
+    bool exact;          /* ATTACH: it may cut the lease */
+    struct work **parts; /* MANY: one for each name, ASKs */
+    size_t part_count;
+};
+
+/* The waits of a named owner. */
+struct waits {
+    UT_hash_handle hh;
+    struct list waiters;
+    size_t owner_len;
+    char owner[];
+};
+
+/* One name of an MLOCK: waited for by an ordinary waiter, then held by an ordinary
+ * entry. */
+struct piece {
+    struct mlock *mlock;
+    struct span name;      /* into its data */
+    struct waiter *waiter; /* while it stands in that queue */
+    struct entry *entry;   /* once it was granted */
+    size_t place;          /* in the order in which the client named it */
+    bool asked;            /* an answer to its call is to come */
+    bool stale;            /* Redis is to confirm it once more */
+};
+
+/* MLOCK's life: TAKING -> answered (and with an ID remembered, while an entry is left)
+ *               TAKING -> KEPT -> TAKING, or freed when KEEP is over */
+enum mlock_state { MLOCK_TAKING, MLOCK_KEPT, MLOCK_ANSWERED };
+
+struct mlock {
+    UT_hash_handle hh;
+    struct list in_session;
+    struct list in_dirty;
+    uint64_t number; /* never used twice; with the piece's it makes a call of ours */
+    enum mlock_state state;
+    struct session *session; /* TAKING */
+    struct call_ref call;
+    struct request *request; /* NULL: no ID */
+    struct lock_req terms;   /* owner and id are in data; no name */
+    struct timer timer;
+    uint64_t since;
+    uint64_t deadline; /* UINT64_MAX: none */
+    bool once;         /* WAIT 0 */
+    bool ended;        /* one of its waits ended without a grant, and so does it */
+    bool refused;      /* with this error, not null */
+    bool failing;      /* Redis did not confirm what was asked last */
+    enum lock_error error;
+    struct span text;    /* lives until the engine returns */
+    uint64_t pause;      /* nothing is asked before this */
+    uint64_t refresh_at; /* when a fixed lease among those taken is to be renewed */
+    size_t next;         /* the first that is not taken, as far as is known */
+    size_t lost;         /* the first that was taken and is gone; or SIZE_MAX */
+    size_t taken;        /* entries */
+    size_t asking;       /* pieces that are asked for */
+    size_t count;
+    char *data;
+    struct piece pieces[]; /* in byte order of their names */
 };
 
 /* When and for how long an op asked; what its answer is to be measured by. */
@@ -340,6 +403,10 @@ struct locks {
     struct list waiters;
     struct list calls; /* that wait for Redis to come up */
     struct list over;
+    struct mlock *mlocks;
+    struct list dirty_mlocks; /* to be looked at before the engine returns */
+    uint64_t next_mlock;
+    struct waits *waits;
     size_t hold_count;
     size_t waiter_count;
     size_t over_count;

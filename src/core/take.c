@@ -247,6 +247,7 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
     struct request *request = waiter == NULL ? NULL : waiter->request;
     struct session *session = waiter == NULL ? NULL : waiter->session;
     struct call_ref call = waiter == NULL ? (struct call_ref){ 0 } : waiter->call;
+    struct piece *piece = waiter == NULL ? NULL : waiter->piece;
     bool ask = lock->ask;
     bool first = want->lock_kind == KIND_READ && !lock_being_read(l, lock);
     struct entry *e;
@@ -277,6 +278,9 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
     if (request != NULL) {
         request->entry = e;
     }
+    if (piece != NULL) {
+        mlock_taken(l, piece, e);
+    }
     lock_seen(l, lock, r->id, (int64_t)asked.lease_ms, e->hold->lock_kind);
     lock->readers_in = lock->readers_in || first;
     l->stats.grants++;
@@ -286,7 +290,7 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
         take_rest(l, e, want, call);
         session_idle(l, session);
     } else {
-        say_token(l, call, r->token, entry_attach(l, e, session)->grant);
+        say_grant(l, call, entry_attach(l, e, session));
         hold_schedule(l, e->hold);
     }
 }

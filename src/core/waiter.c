@@ -28,6 +28,16 @@ void waiter_bind(struct locks *l, struct waiter *w, struct session *s,
     w->once = (req->has & LOCK_HAS_WAIT) && req->wait_ms == 0;
     w->deadline = req->has & LOCK_HAS_WAIT ? l->now + req->wait_ms : UINT64_MAX;
     w->expiring = false;
+    w->piece = mlock_piece(l, req->from);
+    if (w->piece != NULL) {
+        w->piece->waiter = w;
+    }
+    arm(l, w);
+}
+
+void waiter_since(struct locks *l, struct waiter *w, uint64_t since)
+{
+    w->since = since;
     arm(l, w);
 }
 
@@ -45,6 +55,7 @@ struct waiter *waiter_new(struct locks *l, struct lock *lock, struct session *s,
     lock->writers += want->lock_kind == KIND_WRITE;
     l->waiter_count++;
     fair_came(l, w);
+    waits_join(l, w);
     waiter_bind(l, w, s, req);
     return w;
 }
@@ -87,7 +98,11 @@ void waiter_remove(struct locks *l, struct waiter *w)
         w->work->waiter = NULL; /* what it brings is undone when it comes */
         w->work = NULL;
     }
+    if (w->piece != NULL) {
+        mlock_waiter_gone(l, w);
+    }
     lock->probes -= w->probe;
+    waits_leave(l, w);
     unlink_session(l, w);
     timer_stop(l, &w->timer);
     fair_gone(l, w);

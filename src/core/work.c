@@ -42,6 +42,7 @@ void work_free(struct locks *l, struct work *w)
     HASH_DEL(l->works, w);
     free(w->holds);
     free(w->leases);
+    free(w->parts);
     free(w);
 }
 
@@ -95,6 +96,13 @@ void op_claim(struct locks *l, struct op *op, const struct want *want,
     };
 }
 
+void work_saw_token(struct locks *l, uint64_t token)
+{
+    if (token > l->seen_token && token <= (uint64_t)LATCHD_TOKEN_MAX) {
+        l->seen_token = token;
+    }
+}
+
 void work_done(struct locks *l, const struct op_result *r)
 {
     struct work *w;
@@ -103,13 +111,14 @@ void work_done(struct locks *l, const struct op_result *r)
     if (w == NULL) {
         return;
     }
-    if (r->token > l->seen_token && r->token <= (uint64_t)LATCHD_TOKEN_MAX) {
-        l->seen_token = r->token;
-    }
+    work_saw_token(l, r->token);
     switch (w->kind) {
     case WORK_ASK:
     case WORK_PROBE:
         take_done(l, w, r);
+        break;
+    case WORK_MANY:
+        many_done(l, w, r);
         break;
     case WORK_RELEASE:
         release_done(l, w, r);

@@ -70,6 +70,11 @@ static void collect_op(struct engine *e, const struct op *op)
     copy_text(s->target_field, sizeof(s->target_field), op->target.field);
     copy_text(s->target_entry, sizeof(s->target_entry), op->target.entry);
     copy_members(s->members, sizeof(s->members), op);
+    ck_assert_uint_le(op->many_count, ENGINE_MANY_MAX);
+    for (size_t i = 0; i < op->many_count; i++) {
+        copy_text(s->many[i], sizeof(s->many[i]), op->many[i].name);
+        ck_assert_int_eq(op->many[i].claim.lock_kind, KIND_PLAIN);
+    }
     for (size_t i = 0; i < op->item_count; i++) {
         s->items[i] = op->items[i];
         copy_text(s->item_names[i], sizeof(s->item_names[i]), op->items[i].name);
@@ -100,6 +105,11 @@ static void collect_reply(struct engine *e, const struct effect_reply *r)
         for (size_t i = 0; i < r->info->queue_count; i++) {
             append(s->text, sizeof(s->text), "", r->info->queue[i]);
         }
+    }
+    ck_assert_uint_le(r->token_count, ENGINE_MANY_MAX);
+    s->token_count = r->token_count;
+    for (size_t i = 0; i < r->token_count; i++) {
+        s->tokens[i] = r->tokens[i];
     }
 }
 
@@ -150,13 +160,35 @@ void engine_pass(struct engine *e, uint64_t ms)
     engine_collect(e);
 }
 
+static uint64_t next_call(void)
+{
+    static uint64_t last;
+
+    return ++last;
+}
+
 void engine_lock(struct engine *e, uint64_t conn, const char *name, struct lock_req req)
 {
-    static uint64_t next_call;
-
-    req.from = (struct call_ref){ conn, ++next_call };
+    req.from = (struct call_ref){ conn, next_call() };
     req.name = span_str(name);
     locks_lock(e->locks, &req);
+    engine_collect(e);
+}
+
+void engine_mlock(struct engine *e, uint64_t conn, const char *names,
+                  struct lock_req req)
+{
+    struct span list[ENGINE_MANY_MAX];
+    struct mlock_req many = { .one = req, .names = list };
+
+    many.one.from = (struct call_ref){ conn, next_call() };
+    while (*names != '\0') {
+        size_t len = strcspn(names, " ");
+
+        list[many.name_count++] = span_of(names, len);
+        names += len + (names[len] == ' ');
+    }
+    locks_mlock(e->locks, &many);
     engine_collect(e);
 }
 
@@ -222,6 +254,23 @@ void engine_gives(struct engine *e, enum op_kind kind, struct op_result r)
     engine_answer(e, &op, r);
 }
 
+void engine_gives_many(struct engine *e, size_t granted, uint64_t token,
+                       struct op_result last)
+{
+    struct op_result many[ENGINE_MANY_MAX] = { 0 };
+    size_t count = granted;
+
+    for (size_t i = 0; i < granted; i++) {
+        many[i] = (struct op_result){ .status = OP_OK, .token = token + i, .count = 1 };
+    }
+    if (last.status != OP_OK) {
+        many[count++] = last;
+    }
+    engine_gives(
+        e, OP_ACQUIRE_MANY,
+        (struct op_result){ .status = OP_OK, .many = many, .many_count = count });
+}
+
 void engine_renews(struct engine *e, enum renew_result result)
 {
     enum renew_result items[OP_RENEW_MAX];
@@ -234,6 +283,22 @@ void engine_renews(struct engine *e, enum renew_result result)
                  (struct op_result){ .status = OP_OK,
                                      .items = items,
                                      .item_count = e->ops[0].op.item_count });
+}
+
+void engine_asks_for(struct engine *e, const char *name, struct seen_op *ret)
+{
+    engine_take_op(e, OP_ACQUIRE, ret);
+    ck_assert_str_eq(ret->name, name);
+}
+
+void engine_gives_back(struct engine *e, const char *name)
+{
+    struct seen_op op;
+
+    engine_take_op(e, OP_RELEASE, &op);
+    ck_assert_str_eq(op.name, name);
+    ck_assert(op.op.own_accord);
+    engine_answer(e, &op, (struct op_result){ .status = OP_OK, .freed = true });
 }
 
 uint64_t engine_grant(struct engine *e, uint64_t conn, const char *name,
@@ -269,6 +334,18 @@ struct said engine_hears(struct engine *e, uint64_t conn, enum reply_kind kind)
                   s.text);
     ck_assert_uint_eq(s.to.conn, conn);
     return s;
+}
+
+uint64_t engine_hears_tokens(struct engine *e, uint64_t conn, const uint64_t *tokens,
+                             size_t count)
+{
+    struct said s = engine_hears(e, conn, REPLY_TOKENS);
+
+    ck_assert_uint_eq(s.token_count, count);
+    for (size_t i = 0; i < count; i++) {
+        ck_assert_uint_eq(s.tokens[i], tokens[i]);
+    }
+    return s.grant;
 }
 
 void engine_hears_nothing(struct engine *e)

@@ -8,7 +8,7 @@
 
 #include <check.h>
 
-enum { ENGINE_OPS_MAX = 8, ENGINE_SAID_MAX = 64 };
+enum { ENGINE_OPS_MAX = 8, ENGINE_SAID_MAX = 64, ENGINE_MANY_MAX = OP_MANY_MAX };
 
 /* One op as it was emitted; texts are copies. */
 struct seen_op {
@@ -22,6 +22,7 @@ struct seen_op {
     char members[512]; /* "1 2 3": the numbers of our members */
     struct renew_item items[OP_RENEW_MAX];
     char item_names[OP_RENEW_MAX][64];
+    char many[ENGINE_MANY_MAX][64]; /* the names */
 };
 
 struct said {
@@ -31,7 +32,9 @@ struct said {
     uint64_t grant;
     enum lock_error error;
     struct lock_info info; /* INFO: its numbers; what it points to is gone */
-    char text[256];        /* of an error; INFO: the fair queue */
+    char text[512];        /* of an error; INFO: the fair queue */
+    uint64_t tokens[ENGINE_MANY_MAX];
+    size_t token_count;
 };
 
 struct engine {
@@ -56,6 +59,9 @@ void engine_pass(struct engine *e, uint64_t ms);
  */
 void engine_lock(struct engine *e, uint64_t conn, const char *name,
                  struct lock_req req);
+/* MLOCK of the names in that text, which stand between spaces. */
+void engine_mlock(struct engine *e, uint64_t conn, const char *names,
+                  struct lock_req req);
 void engine_unlock(struct engine *e, uint64_t conn, const char *name,
                    struct hold_req req);
 void engine_renew(struct engine *e, uint64_t conn, const char *name,
@@ -70,8 +76,16 @@ void engine_no_op(struct engine *e);
 void engine_answer(struct engine *e, const struct seen_op *op, struct op_result r);
 /* The same in one: what the oldest op, of this kind, gave. */
 void engine_gives(struct engine *e, enum op_kind kind, struct op_result r);
+/* The oldest op takes many: so many of them are granted, with tokens from `token` on,
+ * then comes `last`, if its status is not OK. */
+void engine_gives_many(struct engine *e, size_t granted, uint64_t token,
+                       struct op_result last);
 /* The oldest op renews; each of its holds gets this result. */
 void engine_renews(struct engine *e, enum renew_result result);
+/* The oldest op takes that name alone, into *ret. */
+void engine_asks_for(struct engine *e, const char *name, struct seen_op *ret);
+/* The oldest op gives that name back, of our own accord, and does so. */
+void engine_gives_back(struct engine *e, const char *name);
 /* A whole LOCK, granted by Redis; gives the grant's number. */
 uint64_t engine_grant(struct engine *e, uint64_t conn, const char *name,
                       struct lock_req req, uint64_t token);
@@ -80,6 +94,9 @@ void engine_is_empty(struct engine *e);
 
 /* The oldest reply must be this one. Returns it. */
 struct said engine_hears(struct engine *e, uint64_t conn, enum reply_kind kind);
+/* The same of an MLOCK, with these tokens. Gives the grant's number. */
+uint64_t engine_hears_tokens(struct engine *e, uint64_t conn, const uint64_t *tokens,
+                             size_t count);
 void engine_hears_nothing(struct engine *e);
 
 #endif

@@ -1,0 +1,314 @@
+/* MLOCK: requests, and whatever ends one from outside. */
+#include "core/parts.h"
+#include "util/alloc.h"
+
+/* Calls of pieces have numbers that no client's call has. */
+enum { PIECE_BITS = 10 };
+#define PIECE_CALL (UINT64_C(1) << 63)
+_Static_assert(LATCHD_MLOCK_MAX <= 1 << PIECE_BITS, "a piece has a number");
+
+/* An MLOCK's own request has no name, which no lock has. */
+#define NO_NAME SPAN("")
+
+/* --- finding ---------------------------------------------------------------------- */
+
+struct mlock *mlock_find(const struct locks *l, uint64_t number)
+{
+    struct mlock *ml;
+
+    HASH_FIND(hh, l->mlocks, &number, sizeof(number), ml);
+    return ml;
+}
+
+uint64_t mlock_call(const struct piece *p)
+{
+    return PIECE_CALL | p->mlock->number << PIECE_BITS |
+           (uint64_t)(p - p->mlock->pieces);
+}
+
+struct piece *mlock_piece(const struct locks *l, struct call_ref ref)
+{
+    struct mlock *ml;
+
+    if ((ref.call & PIECE_CALL) == 0) {
+        return NULL;
+    }
+    ml = mlock_find(l, (ref.call & ~PIECE_CALL) >> PIECE_BITS);
+    return ml == NULL ? NULL : &ml->pieces[ref.call & ((1 << PIECE_BITS) - 1)];
+}
+
+struct mlock *mlock_of_id(const struct locks *l, struct span id)
+{
+    struct request *r = request_find(l, NO_NAME, id);
+
+    return r == NULL ? NULL : r->mlock;
+}
+
+bool mlock_is_call(struct call_ref ref)
+{
+    return (ref.call & PIECE_CALL) != 0;
+}
+
+bool mlock_uses(const struct request *r)
+{
+    const struct piece *p = r->waiter != NULL  ? r->waiter->piece
+                            : r->entry != NULL ? r->entry->piece
+                                               : NULL;
+
+    return p != NULL && p->mlock->state != MLOCK_ANSWERED;
+}
+
+/* --- names ------------------------------------------------------------------------ */
+
+struct sorted {
+    struct span name;
+    size_t place;
+};
+
+static int compare(struct span a, struct span b)
+{
+    int order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
+
+    return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+static int compare_sorted(const void *a, const void *b)
+{
+    return compare(((const struct sorted *)a)->name, ((const struct sorted *)b)->name);
+}
+
+static struct sorted *sort_names(const struct mlock_req *req)
+{
+    struct sorted *names = xcalloc(req->name_count, sizeof(*names));
+
+    for (size_t i = 0; i < req->name_count; i++) {
+        names[i] = (struct sorted){ req->names[i], i };
+    }
+    qsort(names, req->name_count, sizeof(*names), compare_sorted);
+    return names;
+}
+
+static bool has_twin(const struct sorted *names, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        if (span_eq(names[i - 1].name, names[i].name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool same_names(const struct mlock *ml, const struct sorted *names, size_t count)
+{
+    bool same = ml->count == count;
+
+    for (size_t i = 0; same && i < count; i++) {
+        same = span_eq(ml->pieces[i].name, names[i].name);
+    }
+    return same;
+}
+
+bool mlock_has_name(const struct mlock *ml, struct span name)
+{
+    size_t low = 0, high = ml->count;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        int order = compare(ml->pieces[mid].name, name);
+
+        if (order == 0) {
+            return true;
+        }
+        low = order < 0 ? mid + 1 : low;
+        high = order < 0 ? high : mid;
+    }
+    return false;
+}
+
+/* --- MLOCK ------------------------------------------------------------------------ */
+
+static bool refuse(struct locks *l, const struct mlock_req *req, struct span text)
+{
+    say_error(l, req->one.from, LOCK_ERR, text);
+    return true;
+}
+
+/* What is known of that ID speaks against it. */
+static bool id_refused(struct locks *l, const struct mlock_req *req)
+{
+    for (size_t i = 0; i <= req->name_count; i++) {
+        struct span name = i == 0 ? NO_NAME : req->names[i - 1];
+        const struct request *r = request_find(l, name, req->one.id);
+
+        if (r == NULL) {
+            continue;
+        }
+        if (r->over_at != NEVER) {
+            say_error(l, req->one.from, LOCK_NOTHELD, TEXT_OVER);
+            return true;
+        }
+        if (!span_eq(r->owner, req->one.owner)) {
+            return refuse(l, req, SPAN("that ID was used with another OWNER"));
+        }
+        if (r->lock_kind != KIND_PLAIN && !r->found) {
+            return refuse(l, req, SPAN("that ID was used with another kind"));
+        }
+        if (r->waiter != NULL && r->waiter->piece == NULL) {
+            return refuse(l, req, SPAN("that ID was used with LOCK"));
+        }
+    }
+    return false;
+}
+
+static bool full(struct locks *l, const struct mlock_req *req)
+{
+    if (l->waiter_count >= l->cfg.max_waiters) {
+        say_error(l, req->one.from, LOCK_LIMIT, SPAN("max-waiters reached"));
+        return true;
+    }
+    if (l->hold_count + req->name_count > l->cfg.max_holds) {
+        say_error(l, req->one.from, LOCK_LIMIT, SPAN("max-holds reached"));
+        return true;
+    }
+    return false;
+}
+
+static void bind(struct locks *l, struct mlock *ml, const struct mlock_req *req)
+{
+    const struct lock_req *one = &req->one;
+    bool waits = (one->has & LOCK_HAS_WAIT) != 0;
+
+    ml->session = session_get(l, one->from.conn);
+    list_append(&ml->session->mlocks, &ml->in_session);
+    ml->state = MLOCK_TAKING;
+    ml->call = one->from;
+    ml->since = l->now;
+    ml->once = waits && one->wait_ms == 0;
+    ml->deadline = waits ? l->now + one->wait_ms : UINT64_MAX;
+    ml->ended = ml->refused = ml->failing = false;
+    ml->pause = 0;
+    ml->next = 0;
+    mlock_touch(l, ml);
+}
+
+static void copy_names(struct mlock *ml, const struct mlock_req *req,
+                       const struct sorted *names)
+{
+    size_t bytes = req->one.owner.len + req->one.id.len;
+    char *at;
+
+    for (size_t i = 0; i < ml->count; i++) {
+        bytes += names[i].name.len;
+    }
+    at = ml->data = xmalloc(bytes);
+    ml->terms = req->one;
+    ml->terms.owner = span_put2(&at, req->one.owner, SPAN_NONE);
+    ml->terms.id = span_put2(&at, req->one.id, SPAN_NONE);
+    for (size_t i = 0; i < ml->count; i++) {
+        ml->pieces[i].mlock = ml;
+        ml->pieces[i].name = span_put2(&at, names[i].name, SPAN_NONE);
+        ml->pieces[i].place = names[i].place;
+    }
+}
+
+static void begin(struct locks *l, const struct mlock_req *req,
+                  const struct sorted *names)
+{
+    size_t count = req->name_count;
+    struct mlock *ml = xcalloc(1, sizeof(*ml) + count * sizeof(ml->pieces[0]));
+
+    ml->number = ++l->next_mlock;
+    ml->count = count;
+    ml->lost = SIZE_MAX;
+    ml->refresh_at = UINT64_MAX;
+    list_init(&ml->in_dirty);
+    copy_names(ml, req, names);
+    HASH_ADD(hh, l->mlocks, number, sizeof(ml->number), ml);
+    if (req->one.id.len != 0) {
+        struct want *want = want_new(l, &req->one);
+
+        ml->terms.keep_ms = want->keep_ms;
+        ml->terms.has |= LOCK_HAS_KEEP;
+        ml->request = request_new(l, NO_NAME, want);
+        ml->request->mlock = ml;
+        want_unref(want);
+    }
+    bind(l, ml, req);
+}
+
+/* What it holds goes over to the newest connection; Redis is to confirm all of it. */
+static void rebind_entry(struct locks *l, struct piece *p, struct attach *old)
+{
+    struct attach *a = entry_attach(l, p->entry, p->mlock->session);
+
+    p->entry->want->keep_ms = p->mlock->terms.keep_ms;
+    if (old != NULL && old != a) {
+        attach_free(l, old); /* which was told nothing */
+        p->entry->told--;
+    }
+    mlock_confirm(l, p);
+}
+
+static void rebind_waiter(struct locks *l, struct piece *p)
+{
+    struct lock_req req = mlock_request(l, p);
+
+    p->waiter->want->keep_ms = p->mlock->terms.keep_ms;
+    waiter_bind(l, p->waiter, p->mlock->session, &req);
+    lock_in_start(l, p->waiter);
+}
+
+/* The same ID again: it goes on where it is, for the newest call. */
+static void again(struct locks *l, struct mlock *ml, const struct mlock_req *req,
+                  const struct sorted *names)
+{
+    struct session *old = ml->session;
+    bool closing = old != NULL && old->closing;
+
+    if (old != NULL) {
+        old->closing = true; /* it stays until all has left it */
+        say_null(l, ml->call);
+        mlock_drop_calls(l, ml, 0);
+        list_del(&ml->in_session);
+    }
+    if (req->one.has & LOCK_HAS_KEEP) {
+        ml->terms.keep_ms = req->one.keep_ms;
+    }
+    bind(l, ml, req);
+    for (size_t i = 0; i < ml->count; i++) {
+        struct piece *p = &ml->pieces[i];
+
+        p->place = names[i].place;
+        if (p->entry != NULL && !p->entry->ending) {
+            rebind_entry(l, p, old == NULL ? NULL : mlock_attach(p, old));
+        } else if (p->waiter != NULL) {
+            rebind_waiter(l, p);
+        }
+    }
+    if (old != NULL) {
+        old->closing = closing;
+        session_idle(l, old);
+    }
+}
+
+void locks_mlock(struct locks *l, const struct mlock_req *req)
+{
+    struct mlock *ml = mlock_of_id(l, req->one.id);
+    struct sorted *names = sort_names(req);
+
+    if (l->stopping) {
+        say_error(l, req->one.from, LOCK_GOAWAY, TEXT_GOING);
+    } else if (has_twin(names, req->name_count)) {
+        (void)refuse(l, req, SPAN("a name is given twice"));
+    } else if (req->one.id.len != 0 && id_refused(l, req)) {
+        ; /* and answered */
+    } else if (ml != NULL && !same_names(ml, names, req->name_count)) {
+        (void)refuse(l, req, SPAN("that ID was used with other names"));
+    } else if (ml != NULL) {
+        again(l, ml, req, names);
+    } else if (!full(l, req)) {
+        begin(l, req, names);
+    }
+    free(names);
+    locks_settle(l);
+}

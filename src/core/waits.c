@@ -1,0 +1,47 @@
+/* Who waits as whom: the waits of each named owner, whatever name they are for. */
+#include "core/parts.h"
+#include "util/alloc.h"
+
+struct waits *waits_find(const struct locks *l, struct span owner)
+{
+    struct waits *waits;
+
+    HASH_FIND(hh, l->waits, owner.ptr, owner.len, waits);
+    return waits;
+}
+
+void waits_join(struct locks *l, struct waiter *w)
+{
+    struct span owner = field_owner(w->want->field);
+    struct waits *waits;
+
+    list_init(&w->in_waits);
+    if (w->want->kind != OWNER_NAMED) {
+        return;
+    }
+    waits = waits_find(l, owner);
+    if (waits == NULL) {
+        waits = xcalloc(1, sizeof(*waits) + owner.len);
+        memcpy(waits->owner, owner.ptr, owner.len);
+        waits->owner_len = owner.len;
+        list_init(&waits->waiters);
+        HASH_ADD_KEYPTR(hh, l->waits, waits->owner, waits->owner_len, waits);
+    }
+    list_append(&waits->waiters, &w->in_waits);
+}
+
+void waits_leave(struct locks *l, struct waiter *w)
+{
+    struct list *next = w->in_waits.next;
+    struct waits *waits;
+
+    if (list_empty(&w->in_waits)) {
+        return;
+    }
+    list_del(&w->in_waits);
+    if (list_empty(next)) { /* it was the last one: that is the head of the list */
+        waits = container_of(next, struct waits, waiters);
+        HASH_DEL(l->waits, waits);
+        free(waits);
+    }
+}
