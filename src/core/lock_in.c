@@ -48,6 +48,9 @@ static void start(struct locks *l, struct waiter *w)
     if (w->work != NULL) {
         return; /* asked already: that answer counts */
     }
+    if (circle_refuses(l, w)) {
+        return;
+    }
     if (waiter_is_head(w)) {
         if (!known_held(l, lock, w)) {
             lock_ask(l, lock);

@@ -379,6 +379,10 @@ void waits_join(struct locks *l, struct waiter *w);
 void waits_leave(struct locks *l, struct waiter *w);
 struct waits *waits_find(const struct locks *l, struct span owner);
 
+/* circle.c */
+/* Whether that wait would close a circle: then it has been answered, and is gone. */
+bool circle_refuses(struct locks *l, struct waiter *w);
+
 /* watchdog.c */
 void renew_flush(struct locks *l);
 void renew_done(struct locks *l, struct work *w, const struct op_result *r);

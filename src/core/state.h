@@ -319,6 +319,9 @@ struct work {
 struct waits {
     UT_hash_handle hh;
     struct list waiters;
+    uint64_t seen; /* the last search for a circle that came by, and how */
+    uint64_t wait_until;
+    uint64_t lease_until;
     size_t owner_len;
     char owner[];
 };
@@ -407,6 +410,7 @@ struct locks {
     struct list dirty_mlocks; /* to be looked at before the engine returns */
     uint64_t next_mlock;
     struct waits *waits;
+    uint64_t circle_search; /* the last one's number */
     size_t hold_count;
     size_t waiter_count;
     size_t over_count;
