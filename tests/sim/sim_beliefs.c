@@ -110,6 +110,7 @@ static void believe(struct sim *s, const struct flight *f, struct span name,
     if (b->ran == 0) {
         b->sent = f->sent;
         b->ran = f->ran;
+        b->attached = f->reply.result.attached;
     }
     confirm(s, b, f, lease_ms, exact);
 }

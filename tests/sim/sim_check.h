@@ -30,6 +30,7 @@ struct belief {
     uint64_t renewing;   /* a renewal is on its way since; 0: none */
     uint64_t sent, ran;  /* of the grant, as counts of `happened` */
     bool excused;
+    bool attached; /* it was granted before, perhaps to nobody who heard of it */
 };
 
 struct record {
@@ -65,9 +66,12 @@ struct vague {
 enum { QUEUE_SEEN_MAX = 64 };
 
 struct queue_seen {
-    bool held, known;
+    bool known;
+    uint64_t token;
     size_t count;
     struct rtext members[QUEUE_SEEN_MAX];
+    struct rtext been[QUEUE_SEEN_MAX]; /* the last ones to join: they may come back */
+    size_t been_count;
 };
 
 enum { VAGUE_MAX = 64, VAGUE_MS = 10000 };

@@ -11,17 +11,36 @@ enum {
     DRAIN_CALM_MS = 75000,
 };
 
+static uint64_t token_of(const struct redis_name *n, const struct rtext *field)
+{
+    for (size_t i = 0; i < n->hold_key_count; i++) {
+        if (rtext_is(&n->hold_keys[i].field, rtext_span(field))) {
+            return n->hold_keys[i].token;
+        }
+    }
+    return redis_token_of(n, field);
+}
+
 /* UNLOCK of what Redis says: whatever the clients know of it. */
 static bool unlock_of(const struct redis_name *n, const struct rtext *field,
                       struct ask *a)
 {
+    size_t end = field->len;
+
     *a = (struct ask){ .kind = ASK_UNLOCK, .name = n->name };
+    if (n->mode != MODE_NONE) {
+        a->lock_kind = KIND_READ;
+    }
+    if (end > 6 && strcmp(field->s + end - 6, ":write") == 0) {
+        a->lock_kind = KIND_WRITE;
+        end -= 6;
+    }
     if (strncmp(field->s, "latchd:id:", 10) == 0) {
-        a->id = rtext_of(span_str(field->s + 10));
+        a->id = rtext_of(span_of(field->s + 10, end - 10));
     } else if (strncmp(field->s, "latchd:", 7) == 0) {
-        a->token = redis_token_of(n, field);
+        a->token = token_of(n, field);
     } else {
-        a->owner = *field;
+        a->owner = rtext_of(span_of(field->s, end));
     }
     return strncmp(field->s, "owner", 5) == 0 || a->owner.len == 0;
 }

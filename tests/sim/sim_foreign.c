@@ -5,12 +5,6 @@
 
 #include <inttypes.h>
 
-#pragma weak redis_foreign_read
-#pragma weak redis_foreign_write
-#pragma weak redis_foreign_unread
-#pragma weak redis_foreign_unwrite
-#pragma weak redis_foreign_renew_reads
-
 enum {
     FOREIGN_SLEEP_MS = 5000, /* at most: less than Redisson, so that schedules move */
     FOREIGN_SPIN_MS = 20,    /* at least */
@@ -368,8 +362,8 @@ static enum foreign_kind some_kind(struct sim *s, size_t name)
 /* How long a tryLock() waits: that is also how far its deadlines are apart. */
 static void some_patience(struct sim *s, struct sim_foreign *f)
 {
-    if (!f->waits || dice_chance(&s->dice, 300)) {
-        f->wait_ms = dice_between(&s->dice, 1000, 30000);
+    if (!f->waits || f->dies || dice_chance(&s->dice, 300)) {
+        f->wait_ms = dice_between(&s->dice, 1000, 20000);
         return;
     }
     f->wait_ms = dice_chance(&s->dice, 800) ? dice_between(&s->dice, 50, 20000)

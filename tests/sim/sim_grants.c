@@ -241,7 +241,7 @@ void check_grant(struct sim *s, struct sim_conn *c, struct redis_name *n,
     if (r != NULL) {
         check_request(s, c, r, token);
     }
-    if (!is_again(s, c, n, token) &&
+    if (!is_again(s, c, n, token) && !(c->ask.lock_kind == KIND_READ && b->attached) &&
         (!s->check.data_lost || (c->ask.owner.len == 0 && c->ask.id.len == 0))) {
         check_token(s, c->daemon, check_name_index(s, n), b);
     }

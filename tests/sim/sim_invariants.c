@@ -45,24 +45,62 @@ static void check_waits(struct sim *s, const struct sim_daemon *d)
 
 /* --- holds --------------------------------------------------------------- */
 
+/* The hash field of a hold; empty: there is none. */
+static struct rtext field_of(const struct redis_name *n, const struct record *r)
+{
+    const char *suffix = r->kind == KIND_WRITE ? ":write" : "";
+
+    if (r->owner.len > 0) {
+        return rtext_printf("%s%s", r->owner.s, suffix);
+    }
+    if (r->id.len > 0) {
+        return rtext_printf("latchd:id:%s%s", r->id.s, suffix);
+    }
+    if (r->kind != KIND_READ) {
+        return rtext_printf("latchd:%" PRIu64 "%s", r->token, suffix);
+    }
+    for (size_t i = 0; i < n->hold_key_count; i++) {
+        if (n->hold_keys[i].token == r->token) {
+            return n->hold_keys[i].field;
+        }
+    }
+    return rtext_of(SPAN_NONE);
+}
+
+/* A reader needs its hold key as well, and nobody else may write beside it. */
+static bool knows_of_family(const struct redis_name *n, const struct record *r,
+                            const struct rtext *field)
+{
+    struct rtext writer;
+
+    if (r->kind == KIND_PLAIN || r->kind == KIND_WRITE) {
+        return n->mode == (r->kind == KIND_WRITE ? MODE_WRITE : MODE_NONE);
+    }
+    writer = rtext_printf("%s:write", field->s);
+    for (size_t i = 0; i < n->hold_key_count; i++) {
+        if (rtext_is(&n->hold_keys[i].field, rtext_span(field))) {
+            return n->mode == MODE_READ ||
+                   redis_field((struct redis_name *)n, rtext_span(&writer)) != NULL;
+        }
+    }
+    return false;
+}
+
 /* Does Redis know this hold, or entry? */
 static bool redis_knows(struct sim *s, const struct record *r)
 {
     struct redis_name *n = sim_redis_name(&s->redis, rtext_span(&r->name->name));
-    struct rtext field;
+    struct rtext field = field_of(n, r);
 
+    if (redis_field(n, rtext_span(&field)) == NULL || !knows_of_family(n, r, &field)) {
+        return false;
+    }
     if (r->owner.len > 0 && r->id.len > 0 && !s->check.resurrected) {
         struct rtext entry = rtext_printf("id:%s", r->id.s);
 
-        return redis_field(n, rtext_span(&r->owner)) != NULL &&
-               redis_entry(n, rtext_span(&entry)) != NULL;
+        return redis_entry(n, rtext_span(&entry)) != NULL;
     }
-    if (r->owner.len > 0) {
-        return redis_field(n, rtext_span(&r->owner)) != NULL;
-    }
-    field = r->id.len > 0 ? rtext_printf("latchd:id:%s", r->id.s)
-                          : rtext_printf("latchd:%" PRIu64, r->token);
-    return redis_field(n, rtext_span(&field)) != NULL;
+    return true;
 }
 
 /* A renewal that was asked for is overdue a timeout after it was due. */
@@ -137,7 +175,7 @@ static void check_ghosts(struct sim *s)
         uint64_t since = token / 1000 - SIM_REDIS_START_MS + SIM_START_MS;
         bool known = false;
 
-        if (token == 0 || n->fence_who.s[0] != 'a' ||
+        if (token == 0 || n->mode != MODE_NONE || n->fence_who.s[0] != 'a' ||
             strncmp(n->fields[0].owner.s, "latchd:", 7) != 0 ||
             s->now < since + 8 * s->profile.rtt_ms + SIM_TICK_MS) {
             continue;
@@ -182,7 +220,10 @@ void check_turn(struct sim *s, struct sim_daemon *d)
     check_holds(s, d);
     if (s->calm) {
         check_ghosts(s);
+    }
+    if (s->orderly) {
         check_idle_locks(s);
+        check_queues(s, d);
     }
 }
 

@@ -1,7 +1,7 @@
 /* The simulator: random schedules against the lock engine.
  *
  *   sim [--schedules N] [--seed S|random] [--steps K] [--faults MASK]
- *       [--verbose] [--keep-going]
+ *       [--kinds MASK] [--verbose] [--keep-going]
  *
  * A schedule that fails is run again with its trace: what was violated, the last
  * events, and how to replay it. Schedule i has the seed S + i. */
@@ -30,13 +30,13 @@ static void on_crash(int sig)
 
 struct options {
     uint64_t schedules, seed;
-    unsigned steps, faults;
+    unsigned steps, faults, kinds;
     bool verbose, keep_going;
 };
 
 static struct options read_options(int argc, char **argv)
 {
-    struct options o = { 20000, 1, 200, FAULT_ALL, false, false };
+    struct options o = { 20000, 1, 200, FAULT_ALL, KINDS_USUAL, false, false };
 
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
@@ -58,6 +58,8 @@ static struct options read_options(int argc, char **argv)
             o.steps = (unsigned)strtoul(value, NULL, 10);
         } else if (strcmp(argv[i], "--faults") == 0) {
             o.faults = (unsigned)strtoul(value, NULL, 0);
+        } else if (strcmp(argv[i], "--kinds") == 0) {
+            o.kinds = (unsigned)strtoul(value, NULL, 0);
         } else {
             (void)fprintf(stderr, "what is %s?\n", argv[i]);
             exit(2);
@@ -80,8 +82,9 @@ static void tell_trace(const struct sim *s)
 /* True when the schedule went well. */
 static bool run(uint64_t seed, const struct options *o)
 {
-    struct sim *s = schedule_run(seed, o->steps, o->faults,
-                                 o->verbose ? SCHEDULE_LOUD : SCHEDULE_QUIET);
+    struct schedule_options so = { o->steps, o->faults, o->kinds,
+                                   o->verbose ? SCHEDULE_LOUD : SCHEDULE_QUIET };
+    struct sim *s = schedule_run(seed, &so);
     bool failed = s->failed;
 
     if (failed && o->keep_going) {
@@ -91,7 +94,8 @@ static bool run(uint64_t seed, const struct options *o)
     }
     if (failed && !o->verbose) {
         sim_free(s);
-        s = schedule_run(seed, o->steps, o->faults, SCHEDULE_TRACED);
+        so.trace = SCHEDULE_TRACED;
+        s = schedule_run(seed, &so);
     }
     if (failed || o->verbose) {
         (void)printf("# seed %" PRIu64 ", faults 0x%x, %zu daemons, rtt %u\n", seed,
@@ -102,8 +106,8 @@ static bool run(uint64_t seed, const struct options *o)
     }
     if (failed) {
         (void)printf("# %s\n# replay: sim --schedules 1 --steps %u --faults 0x%x "
-                     "--seed %" PRIu64 " --verbose\n",
-                     s->failure, o->steps, o->faults, seed);
+                     "--kinds 0x%x --seed %" PRIu64 " --verbose\n",
+                     s->failure, o->steps, o->faults, o->kinds, seed);
     }
     sim_free(s);
     return !failed;

@@ -9,6 +9,11 @@ static bool of_instance(const struct rtext *member, const char *instance)
     return redis_member_of(rtext_span(member), instance);
 }
 
+static bool is_ours(const struct rtext *member)
+{
+    return span_starts(rtext_span(member), SPAN("latchd:"));
+}
+
 /* The living daemon whose member this is. */
 static struct sim_daemon *daemon_of(struct sim *s, const struct rtext *member)
 {
@@ -36,12 +41,27 @@ void check_queue_before(struct sim *s, const struct redis_name *n)
 {
     struct queue_seen *seen = &s->check.seen;
 
-    seen->held = n->field_count > 0;
+    seen->token = n->fence_token;
     seen->known = n->queue_count <= QUEUE_SEEN_MAX;
     seen->count = seen->known ? n->queue_count : 0;
     for (size_t i = 0; i < seen->count; i++) {
         seen->members[i] = n->queue[i];
     }
+}
+
+/* It was in the queue before: a grant that came too late was undone, and it goes back
+ * to its place at the head. */
+static bool comes_back(struct sim *s, const struct rtext *member)
+{
+    struct queue_seen *seen = &s->check.seen;
+    size_t count =
+        seen->been_count < QUEUE_SEEN_MAX ? seen->been_count : QUEUE_SEEN_MAX;
+
+    if (place(seen->been, count, member) < count) {
+        return true;
+    }
+    seen->been[seen->been_count++ % QUEUE_SEEN_MAX] = *member;
+    return false;
 }
 
 /* Whoever was in it and stayed keeps his place; who came stands behind. */
@@ -55,7 +75,9 @@ static void check_places(struct sim *s, const struct redis_name *n)
         size_t before = place(seen->members, seen->count, &n->queue[i]);
 
         if (before == seen->count) {
-            joined = true;
+            joined = !comes_back(s, &n->queue[i]) || joined;
+        } else if (!is_ours(&n->queue[i])) {
+            /* Redisson's own may have purged itself, and come back at the end. */
         } else if (before < last) {
             sim_fail(s, "%s has changed its place in the queue of %s", n->queue[i].s,
                      n->name.s);
@@ -96,10 +118,8 @@ static void check_turn_of(struct sim *s, const struct redis_name *n,
                           const struct flight *f)
 {
     const struct rtext *head = &s->check.seen.members[0];
-    const struct op_result *r = &f->reply.result;
-    bool taken = f->op.kind == OP_ACQUIRE && r->status == OP_OK && !s->check.seen.held;
 
-    if (s->check.seen.count == 0 || (!taken && !r->moved) ||
+    if (s->check.seen.count == 0 || n->fence_token == s->check.seen.token ||
         of_instance(head, f->instance)) {
         return;
     }

@@ -14,6 +14,23 @@ static struct redis_name *some_name(struct sim *s)
     return s->names[dice_below(&s->dice, s->profile.names)];
 }
 
+/* A name in one of the kinds of its family, or, where that is tried, of the other. */
+static void some_name_and_kind(struct sim *s, struct ask *a)
+{
+    size_t i = dice_below(&s->dice, s->profile.names);
+    bool rw = s->profile.rw[i];
+
+    if (s->profile.mixed && dice_chance(&s->dice, 100)) {
+        rw = !rw;
+    }
+    a->name = s->names[i]->name;
+    if (rw) {
+        a->lock_kind = dice_chance(&s->dice, 650) ? KIND_READ : KIND_WRITE;
+    } else if (s->profile.fair && dice_chance(&s->dice, 500)) {
+        a->lock_kind = KIND_FAIR;
+    }
+}
+
 static struct rtext some_owner(struct sim *s)
 {
     return rtext_printf("owner-%c", 'a' + (int)dice_below(&s->dice, 2));
@@ -46,7 +63,7 @@ static struct ask some_lock(struct sim *s)
 {
     struct ask a = { .kind = ASK_LOCK };
 
-    a.name = some_name(s)->name;
+    some_name_and_kind(s, &a);
     some_wait(s, &a);
     if (s->profile.owners && dice_chance(&s->dice, 350)) {
         a.owner = some_owner(s);
@@ -87,6 +104,9 @@ static struct record *some_record(struct sim *s, const struct sim_conn *c)
 static void name_hold(struct sim *s, struct ask *a, const struct record *r)
 {
     a->name = r->name->name;
+    if (r->kind != KIND_PLAIN && (r->owner.len > 0 || dice_chance(&s->dice, 300))) {
+        a->lock_kind = r->kind;
+    }
     if (r->id.len > 0 && dice_chance(&s->dice, 700)) {
         a->id = r->id;
     } else if (r->owner.len > 0) {

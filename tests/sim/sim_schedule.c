@@ -18,11 +18,15 @@ static struct locks_config some_config(struct sim *s)
     static const uint64_t TIMEOUT[] = { 300, 1000, 3000 };
     static const uint64_t RECHECK[] = { 500, 5000 };
     static const uint64_t LIMIT[] = { 2, 8, 64 };
+    static const uint64_t FAIR_WAIT[] = { 1000, 5000, 30000 };
+    static const uint64_t WINDOW[] = { 1, 4, 1024 };
     struct locks_config c = { 0 };
 
     c.watchdog_ms = one_of(s, WATCHDOG, 3);
     c.redis_timeout_ms = one_of(s, TIMEOUT, c.watchdog_ms > 3000 ? 3 : 2);
     c.recheck_ms = one_of(s, RECHECK, 2);
+    c.fair_wait_ms = one_of(s, FAIR_WAIT, 3);
+    c.fair_window = one_of(s, WINDOW, 3);
     c.handoff_limit = one_of(s, LIMIT, 3);
     c.handoff_pause_ms = dice_between(&s->dice, 1, 5);
     c.grace_ms = dice_chance(&s->dice, 600) ? -1 : (int64_t)dice_below(&s->dice, 500);
@@ -49,15 +53,31 @@ static unsigned some_faults(struct sim *s)
     return faults;
 }
 
-static void set_up(struct sim *s, unsigned faults)
+static void some_kinds(struct sim *s, unsigned kinds)
+{
+    struct sim_profile *p = &s->profile;
+
+    p->fair = dice_chance(&s->dice, 500) && (kinds & KINDS_FAIR) != 0;
+    p->mlock = dice_chance(&s->dice, 300) && (kinds & KINDS_MANY) != 0;
+    p->mixed = dice_chance(&s->dice, 100) && (kinds & KINDS_MIXED) != 0;
+    for (size_t i = 0; i < REDIS_NAMES_MAX; i++) {
+        p->rw[i] = dice_chance(&s->dice, 350) && (kinds & KINDS_RW) != 0;
+    }
+}
+
+static void set_up(struct sim *s, const struct schedule_options *o)
 {
     static const char *const NAMES[] = { "job", "door", "tap" };
     static const uint64_t RTT[] = { 0, 1, 5, 40 };
     struct sim_profile *p = &s->profile;
     struct locks_config config = some_config(s);
 
-    p->faults = some_faults(s) & faults;
+    p->faults = some_faults(s) & o->faults;
     s->calm = p->faults == 0;
+    p->foreign_dies = dice_chance(&s->dice, 600);
+    s->orderly =
+        (p->faults & ~(unsigned)FAULT_FOREIGN) == 0 && (s->calm || !p->foreign_dies);
+    some_kinds(s, o->kinds);
     p->rtt_ms = (unsigned)one_of(s, RTT, 4);
     p->names = dice_between(&s->dice, 1, 3);
     p->conns = dice_between(&s->dice, 2, 10);
@@ -101,21 +121,20 @@ static void wind_down(struct sim *s)
         sim_close(s, i);
     }
     if (!s->failed) {
-        sim_run(s, CLOSING_MS + LATCHD_OVER_MS);
+        sim_run(s, CLOSING_MS + LATCHD_OVER_MS + s->set_back_ms);
     }
     if (!s->failed) {
         check_end(s);
     }
 }
 
-struct sim *schedule_run(uint64_t seed, unsigned steps, unsigned faults,
-                         enum schedule_trace trace)
+struct sim *schedule_run(uint64_t seed, const struct schedule_options *o)
 {
-    struct sim *s = sim_new(seed, trace != SCHEDULE_QUIET);
+    struct sim *s = sim_new(seed, o->trace != SCHEDULE_QUIET);
 
-    s->loud = trace == SCHEDULE_LOUD;
-    set_up(s, faults);
-    for (unsigned i = 0; i < steps && !s->failed; i++) {
+    s->loud = o->trace == SCHEDULE_LOUD;
+    set_up(s, o);
+    for (unsigned i = 0; i < o->steps && !s->failed; i++) {
         unsigned roll = (unsigned)dice_below(&s->dice, 100);
 
         if (roll < 45) {

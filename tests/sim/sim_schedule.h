@@ -7,9 +7,23 @@
 /* What is kept of its events: nothing, the last ones, or all are printed. */
 enum schedule_trace { SCHEDULE_QUIET, SCHEDULE_TRACED, SCHEDULE_LOUD };
 
+/* Which kinds of lock a schedule may use besides plain ones. */
+enum {
+    KINDS_FAIR = 1 << 0,
+    KINDS_RW = 1 << 1,
+    KINDS_MANY = 1 << 2,
+    KINDS_MIXED = 1 << 3, /* a name is asked for in the wrong family, too */
+    KINDS_ALL = (1 << 4) - 1,
+    KINDS_USUAL = 0,
+};
+
+struct schedule_options {
+    unsigned steps, faults, kinds;
+    enum schedule_trace trace;
+};
+
 /* Runs it; the result tells whether, and how, it failed. sim_free() it. */
-struct sim *schedule_run(uint64_t seed, unsigned steps, unsigned faults,
-                         enum schedule_trace trace);
+struct sim *schedule_run(uint64_t seed, const struct schedule_options *o);
 
 /* Nobody asks for more, whoever holds releases: everybody who waits is served. */
 void schedule_drain(struct sim *s);
