@@ -68,10 +68,11 @@
  * try; a Redisson thread that is about to sleep misses the `1`), `0` when the last
  * reader has
  *
- * Fence, entries (the owner there is the hash field), keeper and ended keys are as
- * above; an ID reader, or a found one, always has a keeper key. Reader and writer keys
- * live as long as a fence key. A hold without a known token (no hold key, or Redisson's
- * `1` in it) goes on under a new one when it is acquired again.
+ * Fence, entries (with the hold's token, 16 digits, before the owner, which is the hash
+ * field: an entry counts only for that hold), keeper and ended keys are as above; an ID
+ * reader, or a found one, always has a keeper key. Reader and writer keys live as long
+ * as a fence key. A hold without a known token (no hold key, or Redisson's `1` in it)
+ * goes on under a new one when it is acquired again.
  *
  * Spans belong to whoever made the op or the result, and are valid while it is handed
  * over. Times are milliseconds, tokens are positive and at most 2^53. */
@@ -141,7 +142,7 @@ enum op_kind {
     /* Take the lock for `claim` if it is free, or if it is the claim's own already:
      * then a new entry of a named owner is added (TTL raised, never lowered), and what
      * was granted before is found again. `reenter_only`: if it is free, leave it (nor
-     * join other readers). An ID
+     * join other readers, unless this owner holds already). An ID
      * or ID entry that is there but was kept by another instance is attached: the
      * keeper becomes this instance (result: `attached`).
      * Nothing happens if that one took over after this op was sent: ELSEWHERE.

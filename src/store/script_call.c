@@ -165,6 +165,9 @@ static void add_renew_item(struct buf *out, const struct renew_item *item)
         item->exact ? SPAN("x") : SPAN_NONE,
         item->fence ? SPAN("f") : SPAN_NONE,
         item->kept ? SPAN("k") : SPAN_NONE,
+        item->lock_kind == KIND_WRITE  ? SPAN("w")
+        : item->lock_kind == KIND_READ ? SPAN("r")
+                                       : SPAN_NONE,
     };
 
     command_join(out, letters, sizeof(letters) / sizeof(letters[0]));
@@ -178,7 +181,8 @@ static void call_renew(struct buf *out, const struct op *op, const char *instanc
                        struct op_times times)
 {
     assert(op->item_count <= OP_RENEW_MAX);
-    script_begin(out, LUA_RENEW, 2 * op->item_count, 3 + 5 * op->item_count);
+    script_begin(out, op->rw ? LUA_RW_RENEW : LUA_RENEW, 2 * op->item_count,
+                 3 + 5 * op->item_count);
     for (size_t i = 0; i < op->item_count; i++) {
         const struct renew_item *item = &op->items[i];
 

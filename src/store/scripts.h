@@ -15,6 +15,10 @@ enum lua_id {
     LUA_FAIR_ACQUIRE,
     LUA_QUEUE,
     LUA_LEAVE,
+    LUA_RW_ACQUIRE,
+    LUA_RW_RELEASE,
+    LUA_RW_RENEW,
+    LUA_RW_ATTACH,
     LUA_COUNT,
 };
 

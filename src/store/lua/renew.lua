@@ -12,21 +12,8 @@
 local OK, GONE, ENDED, ELSEWHERE, WRONGTYPE = 0, 1, 2, 3, 4
 local instance, outlive = ARGV[2], tonumber(ARGV[3])
 
-local function tagged(prefix, lock)
-    if string.find(lock, '{', 1, true) then
-        return prefix .. lock
-    end
-    return prefix .. '{' .. lock .. '}'
-end
-
-local function has_mark(lock, id, token)
-    local mark = call('GET', tagged('latchd:ended:', lock) .. ':' .. id)
-    if not mark then
-        return false
-    end
-    local ended = string.match(mark, ' (%d+)$')
-    return token == '0' or ended == '0' or ended == token
-end
+--@include part_tagged.lua
+--@include part_has_mark.lua
 
 -- The lease may be cut only if nobody else counts on it.
 local function is_shared(entries_key, count)

@@ -1,0 +1,54 @@
+-- Part: what part_rw_find.lua found gets the whole lease again, and is this instance's
+-- from now on; or its owner enters once more (`own` is nil, `present` the count). Leaves
+-- `attached` (1: it may have been another's), `token` (a new one if its own is lost), and
+-- `own`, the count now.
+local attached, token = 0, nil
+local hold_1 = hold_of .. claim .. ':rwlock_timeout:1'
+local entered = not own
+if held then
+    token = tonumber(held)
+    if kind == 'i' then
+        call('SET', claim_keeper, instance .. string.format('%016.0f', now), 'PX',
+            helper_ttl)
+        attached = 1
+    elseif kind == 'n' then
+        attached = not entered and string.sub(value, 1, 16) ~= instance and 1 or 0
+        if entered or attached == 1 then
+            call('HSET', entries_key, claim_entry, instance
+                .. string.format('%016.0f', now) .. string.format('%016.0f', token)
+                .. claim)
+        end
+        raise(entries_key, tonumber(helper_ttl))
+    end
+    raise(fence_key, tonumber(helper_ttl))
+    if for_write and kind == 'n' and string.sub(w_who, 18) ~= claim then
+        call('SET', writer_key, held .. ' f' .. instance .. claim, 'PX', helper_ttl)
+    end
+    raise(for_write and writer_key or reader_of .. held, tonumber(helper_ttl))
+else
+--@include part_rw_token.lua
+--@include part_rw_tell.lua
+    held = token_text
+    attached = kind == 'i' and 1 or 0
+    if not for_write then
+        -- Redisson's own first hold: it never reads what stands there.
+        local left = call('PTTL', hold_1)
+        call('SET', hold_1, held, 'PX', math.max(left, tonumber(lease)))
+        call('SET', reader_of .. held, claim, 'PX', helper_ttl)
+    end
+end
+if not for_write then
+    if entered then
+        call('SET', hold_of .. claim .. ':rwlock_timeout:'
+            .. string.format('%.0f', present + 1), held, 'PX',
+            math.max(tonumber(lease), call('PTTL', hold_1)))
+    end
+    -- All of them have the lease of the whole, as any may be the last to go.
+    for i = 1, math.min(tonumber(present), HOLDS_RAISED) do
+        raise(hold_of .. claim .. ':rwlock_timeout:' .. i, tonumber(lease))
+    end
+end
+raise(lock, tonumber(lease))
+if entered then
+    own = call('HINCRBY', lock, held_field, 1)
+end

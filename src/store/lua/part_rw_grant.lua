@@ -1,0 +1,33 @@
+-- Part: a new hold for the claim: of a free lock (`mode` is nil), or for a reader beside
+-- others or under its own write. Needs the claim as part_rw_find.lua does, and `lease`,
+-- `helper_ttl`, `seen`, `reader_of` (`latchd:reader:{N}:`). Leaves `token`.
+--@include part_rw_token.lua
+if not mode then
+    call('DEL', entries_key)
+end
+--@include part_rw_tell.lua
+if for_write then
+    local new_field = kind == 'a' and 'latchd:' .. token_text .. ':write' or claim
+    call('HSET', lock, 'mode', 'write', new_field, '1')
+else
+    call('SET', hold_of .. claim .. ':rwlock_timeout:1', token_text, 'PX', lease)
+    if mode ~= 'write' and string.sub(w_who, 1, 1) == 'f'
+        and string.sub(w_who, 18, 24) ~= 'latchd:' then
+        -- Who writes under that name from now on has another token.
+        call('DEL', writer_key)
+    end
+    if mode then
+        raise(lock, tonumber(lease))
+        call('HSET', lock, claim, '1')
+    else
+        call('HSET', lock, 'mode', 'read', claim, '1')
+    end
+end
+if not mode then
+    -- Never a lock without a TTL, even for a user who may not set one.
+    local set = redis.pcall('PEXPIRE', lock, lease)
+    if set ~= 1 then
+        call('DEL', lock)
+        return set
+    end
+end

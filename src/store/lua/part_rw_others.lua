@@ -1,0 +1,42 @@
+-- Part: who reads besides `leaving` (a field, or nil), whose holds had `was` ms left (all
+-- readers: math.huge). Looks, changes nothing. Sets what is declared before: `others` (true:
+-- somebody is alive), `longest` (nil: the TTL that the lock should have, nil: what it has)
+-- and `dead` ({}: fields of dead readers).
+-- Among many readers only the one with the longest lease makes a difference, and not if
+-- another one that is picked blindly has about as much left.
+local FEW, SLACK_MS = 16, 100
+local whole = call('HLEN', lock) <= FEW
+if not whole then
+    local ttl = call('PTTL', lock)
+    if was + SLACK_MS >= ttl then
+        whole = true
+        local some = call('HSCAN', lock, string.format('%.0f', now % 1048573), 'COUNT',
+            2 * FEW)[2]
+        for i = 1, #some, 2 do
+            if some[i] ~= leaving and tonumber(some[i + 1])
+                and 3 * hold_ttl(some[i], some[i + 1]) >= 2 * ttl then
+                whole = false
+                break
+            end
+        end
+    end
+end
+if whole then
+    local all = call('HGETALL', lock)
+    longest = -2
+    for i = 1, #all, 2 do
+        -- Neither the mode nor a writer, whatever its count.
+        if all[i] ~= 'mode' and all[i] ~= leaving
+            and string.sub(all[i], -6) ~= ':write' then
+            local ttl = hold_ttl(all[i], all[i + 1])
+            if ttl == -2 then
+                dead[#dead + 1] = all[i]
+            end
+            longest = math.max(longest, ttl)
+        end
+    end
+    others = longest ~= -2
+    if longest == NO_END then
+        longest = nil
+    end
+end

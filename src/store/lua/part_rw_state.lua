@@ -1,0 +1,9 @@
+-- Part: reads `lock`, `fence_key`, `writer_key` of a read/write lock. Fails if the name is
+-- of another type, before anything is written. Leaves `mode` (nil: free, or no read/write
+-- lock), `last` (the last token; 0: none is known), and of the last writer `w_token`
+-- (text) and `w_who`: `a<request>` or `f<instance that granted it><hash field>`.
+local mode = call('HGET', lock, 'mode')
+local fences = call('MGET', fence_key, writer_key)
+local last = tonumber(string.match(fences[1] or '', '^(%d+) ') or 0)
+local w_token, w_who = string.match(fences[2] or '', '^(%d+) (.*)$')
+w_who = w_who or ''

@@ -1,0 +1,115 @@
+-- Part: finds the hold, or the entry of a named owner, that is meant. Needs what
+-- part_rw_state.lua leaves, `entries_key`, `hold_of`, `reader_of`, `mark_of` (release),
+-- `force`, and of the target: `what`, `t_kind` (r, w, or - for either), `t_field`,
+-- `t_entry`, `t_token` (text, '0': any).
+-- Leaves `field`, the hash field that holds, nil: not there; its `count`; `writes`; `held`,
+-- its token as text, '0': not known; for a named owner `entry` and its `value` (see
+-- rw_acquire.lua); `ambiguous`; and `t_marks`, under which a release of it before may have
+-- left its mark.
+local field, count, writes, entry, value, ambiguous
+local held, t_marks = '0', {}
+local base = t_field
+if string.sub(t_field, -6) == ':write' then
+    base = string.sub(t_field, 1, -7)
+    t_kind = 'w'
+end
+local reader, writer = base, base .. ':write'
+if what == 'field' then
+    t_marks = { reader, writer }
+elseif what == 'id' then
+    t_marks = { reader, writer, t_entry }
+    value = call('HGET', entries_key, t_entry)
+elseif what == 'entry' then
+    t_marks = { t_entry }
+    value = call('HGET', entries_key, t_entry)
+    if not value then
+        reader, writer = nil, nil
+    end
+elseif what == 'request' then
+    reader, writer = 'latchd:' .. t_entry, nil
+    t_marks = { reader }
+    if w_who == 'a' .. t_entry then
+        writer = 'latchd:' .. w_token .. ':write'
+        t_marks[2] = writer
+    end
+elseif what == 'token' then
+    reader, writer = call('GET', reader_of .. t_token), 'latchd:' .. t_token .. ':write'
+    t_marks = { 'latchd:' .. t_token }
+    if w_token == t_token and string.sub(w_who, 1, 1) == 'f' then
+        writer = string.sub(w_who, 18)
+    end
+    -- By force the token of a named owner's hold will do, too.
+    if reader and not force and string.sub(reader, 1, 7) ~= 'latchd:' then
+        reader = nil
+    end
+    if not force and string.sub(writer, 1, 7) ~= 'latchd:' then
+        writer = nil
+    end
+elseif what == 'owner' and not force and t_entry ~= ''
+    and call('EXISTS', mark_of .. t_entry) == 1 then
+    t_marks = { t_entry }
+    reader, writer = nil, nil
+end
+if value then
+    local named = string.sub(value, 49)
+    if what == 'id' or named == reader or named == writer then
+        reader, writer, entry = named, named, t_entry
+        t_marks = { t_entry }
+    else
+        reader, writer = nil, nil
+    end
+end
+if t_kind == 'w' or reader and string.sub(reader, -6) == ':write' then
+    reader = nil
+end
+if t_kind == 'r' or writer and string.sub(writer, -6) ~= ':write' then
+    writer = nil
+end
+
+-- What tells no token fits any.
+if reader and mode then
+    local found = call('HGET', lock, reader)
+    local token = found and call('GET', hold_of .. reader .. ':rwlock_timeout:1')
+    -- Without its hold key its lease is over.
+    if found and (token or force) then
+        token = token and #token > 1 and token or '0'
+        if t_token == '0' or token == '0' or token == t_token then
+            field, count, writes, held = reader, tonumber(found) or 1, false, token
+        end
+    end
+end
+if writer and mode == 'write' then
+    local found = call('HGET', lock, writer)
+    local token = string.match(writer, '^latchd:(%d+):write$')
+    if not token then
+        token = string.sub(w_who, 18) == writer and w_token or '0'
+    end
+    if found and (t_token == '0' or token == '0' or token == t_token) then
+        ambiguous = field ~= nil
+        field, count, writes, held = writer, tonumber(found) or 1, true, token
+    end
+end
+if field and not ambiguous and not force then
+    -- Of another hold, it does not count. (A writer whose key is lost has only this.)
+    local made = string.format('%016.0f', tonumber(held)) .. field
+    local function counts(value)
+        return string.sub(value, 33) == made
+            or writes and held == '0' and string.sub(value, 49) == field
+    end
+    if entry and not counts(value) then
+        field = nil
+    elseif what == 'owner' then
+        -- The newest entry.
+        local all = call('HGETALL', entries_key)
+        local newest = ''
+        for i = 1, #all, 2 do
+            local at = string.sub(all[i + 1], 17, 32)
+            if counts(all[i + 1]) and at > newest then
+                entry, value, newest = all[i], all[i + 1], at
+            end
+        end
+        if not entry then
+            field = nil
+        end
+    end
+end

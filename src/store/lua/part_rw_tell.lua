@@ -1,0 +1,22 @@
+-- Part: the keys beside the lock that tell of a hold of the claim with `token_text`:
+-- whose token it is, who keeps it, and its entry.
+local told = token_text .. ' f' .. instance .. claim
+if for_write then
+    if kind == 'a' then
+        told = token_text .. ' a' .. claim
+    end
+    call('SET', writer_key, told, 'PX', helper_ttl)
+else
+    call('SET', reader_of .. token_text, claim, 'PX', helper_ttl)
+end
+call('SET', fence_key, told, 'PX', helper_ttl)
+if kind == 'n' then
+    call('HSET', entries_key, claim_entry, instance .. string.format('%016.0f', now)
+        .. string.format('%016.0f', token) .. claim)
+    raise(entries_key, tonumber(helper_ttl))
+elseif kind == 'i' and not for_write then
+    call('SET', claim_keeper, instance .. string.format('%016.0f', now), 'PX', helper_ttl)
+else
+    -- A left-over would say that another instance keeps the hold.
+    call('DEL', claim_keeper)
+end

@@ -1,0 +1,7 @@
+-- Part: Redisson's rule for the keys beside a lock, as command_key() has it.
+local function tagged(prefix, lock)
+    if string.find(lock, '{', 1, true) then
+        return prefix .. lock
+    end
+    return prefix .. '{' .. lock .. '}'
+end

@@ -1,0 +1,168 @@
+-- Ends a hold of a read/write lock, or one entry of a named owner; hands the lock over, or
+-- frees it.
+--
+-- KEYS  1 lock   2 fence key   3 writer key   4 entries hash
+-- ARGV  1 deadline, us   2-5 target: what, field, entry, token   6 its kind: r, w, -
+--       7 letters, as for release.lua   8 instance   9 `{N}:`   10 `latchd:keeper:{N}:`
+--       11 `latchd:ended:{N}:`   12 `latchd:reader:{N}:`   13 channel
+--       14 how long a mark stays, ms
+--       and who is next, if anybody: 15 kind   16 r or w   17 request or field
+--       18 entry id   19 lease, ms   20 TTL of helper keys, ms   21 highest token seen
+--       22 when it was asked, us
+-- Gives LATE | FREED | the token of next | OK count token moved freed attached shared
+--       | ENDED count token | NOTHELD | ELSEWHERE | AMBIGUOUS | WRONGTYPE-PLAIN
+
+--@include part_time.lua
+--@include part_raise.lua
+local lock, fence_key, writer_key, entries_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local what, t_field, t_entry, t_token = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local t_kind, flags, instance, hold_of = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+local keeper_of, mark_of, reader_of, channel = ARGV[10], ARGV[11], ARGV[12], ARGV[13]
+local kind, for_write, claim, claim_entry = ARGV[15], ARGV[16] == 'w', ARGV[17], ARGV[18]
+local lease, helper_ttl, seen, asked = ARGV[19], ARGV[20], ARGV[21], ARGV[22]
+local claim_keeper = kind and keeper_of .. claim
+local force = string.find(flags, 'f', 1, true)
+
+--@include part_rw_state.lua
+if what == 'any' and force and mode then
+    call('PUBLISH', channel, mode == 'write' and '1' or '0')
+    call('DEL', lock, entries_key)
+    return 'FREED'
+end
+--@include part_rw_holds.lua
+--@include part_rw_target.lua
+if ambiguous then
+    return 'AMBIGUOUS'
+end
+if not field then
+    -- If next holds, this release ran before, and moved the lock.
+    if kind and mode then
+        do
+--@include part_rw_find.lua
+            if own then
+--@include part_rw_attach.lua
+                return { 'OK', 0, token, 1, 0, attached, 0 }
+            end
+        end
+    end
+    for i = 1, #t_marks do
+        local mark = call('GET', mark_of .. t_marks[i])
+        local left, token = string.match(mark or '', '^(%d+) (%d+)$')
+        if token and (t_token == '0' or token == '0' or token == t_token) then
+            return { 'ENDED', tonumber(left), tonumber(token) }
+        end
+    end
+    return not mode and call('EXISTS', lock) == 1 and 'WRONGTYPE-PLAIN' or 'NOTHELD'
+end
+
+local anonymous = not entry and string.find(field, '^latchd:') and
+    string.sub(field, 1, 10) ~= 'latchd:id:'
+if string.find(flags, 'o', 1, true) then
+    -- No keeper key: whoever took the hold keeps it. For an anonymous writer that is who
+    -- asks, for an anonymous reader its field tells, for an ID writer the writer key.
+    local keeper = entry and value or call('GET', keeper_of .. field)
+    if not keeper then
+        if anonymous then
+            keeper = writes and instance or string.sub(field, 8)
+        else
+            keeper = writes and string.sub(w_who, 18) == field and string.sub(w_who, 2)
+                or ''
+        end
+    end
+    if string.sub(keeper, 1, 16) ~= instance then
+        return 'ELSEWHERE'
+    end
+end
+
+-- What will be, before anything is written.
+local left = entry and not force and count > 1 and count - 1 or 0
+local was, freed = 0, false
+local leaving = field
+local others, longest, dead = true, nil, {}
+if left == 0 then
+    was = writes and math.huge or hold_ttl(field, count)
+    if writes or mode ~= 'write' then
+--@include part_rw_others.lua
+    end
+    freed = not others
+end
+local move = freed and kind and not force and not string.find(flags, 'y', 1, true)
+if move and string.find(flags, 'q', 1, true) then
+    local listen = tonumber(call('PUBSUB', 'NUMSUB', channel)[2])
+    move = listen <= (string.find(flags, 's', 1, true) and 1 or 0)
+end
+-- A request that ended elsewhere while it waited here may not begin again.
+if move and kind ~= 'a' then
+    move = call('EXISTS', mark_of .. (kind == 'n' and claim_entry or claim)) == 0
+end
+-- Before all else, as it may be refused; nobody can act on it before the script ends.
+local shared = writes and left == 0 and not freed
+if shared or freed and (not move or writes and not for_write) then
+    call('PUBLISH', channel, writes and '1' or '0')
+end
+
+-- Marks, under every name by which the same release may be asked for again; and for a
+-- named owner's last entry also under the owner, so that other instances that renew for
+-- it learn how it ended. An ID is one request, of whatever kind.
+if string.find(flags, 'm', 1, true) and not force then
+    local mark = string.format('%.0f', left) .. ' ' .. held
+    local names = { entry or field }
+    if entry and left == 0 then
+        names[2] = 'owner:' .. field
+    elseif not entry and writes then
+        names[2] = string.sub(field, 1, -7)
+    elseif anonymous then
+        names[2] = 'latchd:' .. held
+    end
+    if what == 'token' and not anonymous then
+        names[#names + 1] = 'latchd:' .. t_token
+    elseif what == 'owner' and t_entry ~= '' then
+        names[#names + 1] = t_entry
+    end
+    for i = 1, #names do
+        call('SET', mark_of .. names[i], mark, 'PX', ARGV[14])
+    end
+end
+
+if entry then
+    call('HDEL', entries_key, entry)
+end
+if left > 0 then
+    if not writes then
+        -- The first hold key has the lease of the whole, and goes last.
+        local top = hold_of .. field .. ':rwlock_timeout:' .. string.format('%.0f', count)
+        raise(hold_of .. field .. ':rwlock_timeout:1', call('PTTL', top))
+        call('DEL', top)
+    end
+    return { 'OK', call('HINCRBY', lock, field, -1), 0, 0, 0, 0, 0 }
+end
+if not writes then
+    for i = math.min(count, HOLDS_MAX), 1, -1 do
+        call('DEL', hold_of .. field .. ':rwlock_timeout:' .. i)
+    end
+    call('DEL', keeper_of .. field, reader_of .. held)
+else
+    call('DEL', keeper_of .. field)
+    if entry then
+        -- Who writes under that name from now on has another token.
+        call('DEL', writer_key)
+    end
+end
+if not freed then
+    call('HDEL', lock, field)
+--@include part_rw_bury.lua
+    if shared then
+        call('HSET', lock, 'mode', 'read')
+    end
+    if longest then
+        call('PEXPIRE', lock, math.max(longest, 1))
+    end
+    return { 'OK', 0, 0, 0, 0, 0, shared and 1 or 0 }
+end
+call('DEL', lock, entries_key)
+if move then
+    mode = nil
+--@include part_rw_grant.lua
+    return token
+end
+return 'FREED'
