@@ -105,6 +105,43 @@ static void call_acquire(struct buf *out, const struct op *op, const char *insta
     }
 }
 
+/* Five keys for each item; what a claim does not need is the lock again. */
+static void add_many_keys(struct buf *out, const struct many_item *item)
+{
+    command_word(out, item->name);
+    command_key(out, SCRIPT_FENCE, item->name, SPAN_NONE);
+    command_key(out, SCRIPT_QUEUE, item->name, SPAN_NONE);
+    script_claim_keys(out, item->name, &item->claim);
+    if (item->claim.kind == OWNER_ANONYMOUS) {
+        command_word(out, item->name);
+        command_word(out, item->name);
+    }
+}
+
+static void call_acquire_many(struct buf *out, const struct op *op,
+                              const char *instance, struct op_times times)
+{
+    assert(op->many_count <= OP_MANY_MAX);
+    script_begin(out, LUA_ACQUIRE_MANY, 5 * op->many_count, 5 + 5 * op->many_count);
+    for (size_t i = 0; i < op->many_count; i++) {
+        add_many_keys(out, &op->many[i]);
+    }
+    command_uint(out, times.deadline_us);
+    command_uint(out, op->seen_token);
+    command_uint(out, op->reenter_only ? 1 : 0);
+    command_word(out, span_str(instance));
+    command_uint(out, times.asked_us);
+    for (size_t i = 0; i < op->many_count; i++) {
+        const struct claim *c = &op->many[i].claim;
+
+        script_owner_kind(out, c->kind);
+        command_uint(out, c->lease_ms);
+        command_uint(out, script_helper_ttl(c->lease_ms));
+        command_word(out, script_claim_word(c));
+        command_word(out, c->entry);
+    }
+}
+
 void script_target(struct buf *out, const struct target *t)
 {
     command_word(out, span_str(TARGET_WORDS[t->kind]));
@@ -255,6 +292,8 @@ void script_call(struct buf *out, const struct op *op, const char *instance,
         call_inspect(out, op);
         break;
     case OP_ACQUIRE_MANY:
+        call_acquire_many(out, op, instance, times);
+        break;
     case OP_QUEUE:
     case OP_LEAVE:
         break;

@@ -15,6 +15,7 @@ enum lua_id {
     LUA_FAIR_ACQUIRE,
     LUA_QUEUE,
     LUA_LEAVE,
+    LUA_ACQUIRE_MANY,
     LUA_RW_ACQUIRE,
     LUA_RW_RELEASE,
     LUA_RW_RENEW,

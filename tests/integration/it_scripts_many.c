@@ -1,0 +1,179 @@
+/* Many names in one script: in order, until one is not granted. */
+#include "scripts_peer.h"
+
+#include "support/runner.h"
+
+#include <stdio.h>
+
+enum { THREE = 3 };
+
+static const char *const NAMES[THREE] = { "a", "b", "c" };
+
+/* The same claims for a, b and c each time. */
+static struct op op_three(struct many_item items[static THREE], enum owner_kind kind)
+{
+    static const char *const REQUESTS[] = { "q:1", "q:2", "q:3" };
+
+    for (int i = 0; i < THREE; i++) {
+        items[i].name = span_str(NAMES[i]);
+        items[i].claim = kind == OWNER_ANONYMOUS ? claim_anonymous(REQUESTS[i])
+                         : kind == OWNER_ID      ? claim_id("latchd:id:r1")
+                                                 : claim_named("o", "id:r1");
+    }
+    return (struct op){ .kind = OP_ACQUIRE_MANY, .many = items, .many_count = THREE };
+}
+
+/* All were tried up to the last one, which has that status. */
+static void expect_stop(const struct op_result *r, size_t count, enum op_status status)
+{
+    ck_assert_int_eq(r->status, OP_OK);
+    ck_assert_uint_eq(r->many_count, count);
+    for (size_t i = 0; i + 1 < count; i++) {
+        ck_assert_int_eq(r->many[i].status, OP_OK);
+        ck_assert_uint_gt(r->many[i].token, 0);
+    }
+    ck_assert_msg(r->many[count - 1].status == status, "status %d",
+                  (int)r->many[count - 1].status);
+    for (size_t i = count; i < THREE; i++) {
+        ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS %s", NAMES[i]), 0);
+    }
+}
+
+START_TEST(free_names_are_all_taken_and_found_again)
+{
+    struct many_item items[THREE];
+    struct op op = op_three(items, (enum owner_kind)_i);
+    const struct op_result *r = run_as(INSTANCE_A, &op);
+    uint64_t tokens[THREE];
+
+    expect_stop(r, THREE, OP_OK);
+    for (int i = 0; i < THREE; i++) {
+        tokens[i] = r->many[i].token;
+        ck_assert_int_eq(r->many[i].count, 1);
+        ck_assert_int_gt(redis_ask_int(peer_redis(), "PTTL %s", NAMES[i]),
+                         LEASE - 5000);
+    }
+    r = run_as(INSTANCE_A, &op);
+    expect_stop(r, THREE, OP_OK);
+    for (int i = 0; i < THREE; i++) {
+        ck_assert_uint_eq(r->many[i].token, tokens[i]);
+        ck_assert_int_eq(r->many[i].count, 1);
+        ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN %s", NAMES[i]), 1);
+    }
+}
+END_TEST
+
+/* What is done to `b` first, as nobody's script, and how that one is refused. */
+static const struct {
+    const char *command;
+    enum op_status status;
+    bool fair, rw;
+} REFUSALS[] = {
+    { "HSET b somebody 1", OP_BUSY, false, false },
+    { "RPUSH redisson_lock_queue:{b} somebody", OP_BUSY, true, false },
+    { "HSET b mode read somebody 1", OP_WRONGTYPE, false, true },
+    { "SET b text", OP_WRONGTYPE, false, false },
+    { "SET latchd:ended:{b}:latchd:id:r1 0", OP_OVER, false, false },
+};
+
+START_TEST(the_first_name_that_is_not_granted_ends_it)
+{
+    struct many_item items[THREE];
+    struct op op = op_three(items, OWNER_ID);
+    const struct op_result *r;
+
+    freeReplyObject(redis_ask(peer_redis(), REFUSALS[_i].command));
+    for (int again = 0; again < 2; again++) {
+        r = run_as(INSTANCE_A, &op);
+        expect_stop(r, 2, REFUSALS[_i].status);
+        ck_assert_int_eq(r->many[1].fair, REFUSALS[_i].fair);
+        ck_assert_int_eq(r->many[1].rw, REFUSALS[_i].rw);
+    }
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL b redisson_lock_queue:{b} "
+                                                 "latchd:ended:{b}:latchd:id:r1"),
+                     1);
+    expect_stop(run_as(INSTANCE_A, &op), THREE, OP_OK);
+}
+END_TEST
+
+START_TEST(an_owner_that_holds_one_of_them_enters_again)
+{
+    struct many_item items[THREE];
+    struct op op = op_three(items, OWNER_NAMED);
+    uint64_t token = take("b", claim_named("o", "id:0"));
+    const struct op_result *r = run_as(INSTANCE_A, &op);
+
+    expect_stop(r, THREE, OP_OK);
+    ck_assert_uint_eq(r->many[1].token, token);
+    ck_assert_int_eq(r->many[1].count, 2);
+}
+END_TEST
+
+START_TEST(H4_many_that_were_long_on_their_way_take_nothing_over)
+{
+    struct many_item items[THREE];
+    struct op op = op_three(items, OWNER_ID);
+    struct op_times old = { redis_time_us() - 1000, redis_time_us() + 3000000 };
+
+    expect_stop(run_as(INSTANCE_B, &op), THREE, OP_OK);
+    ck_assert_int_eq(run_times(INSTANCE_A, &op, old)->many[0].status, OP_ELSEWHERE);
+}
+END_TEST
+
+START_TEST(H2_late_copies_of_many_do_nothing)
+{
+    struct many_item items[THREE];
+    struct op op = op_three(items, OWNER_ID);
+
+    ck_assert_int_eq(run_until(INSTANCE_A, &op, redis_time_us() - 1)->status, OP_LATE);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 0);
+}
+END_TEST
+
+START_TEST(a_hundred_names_fit)
+{
+    struct many_item items[OP_MANY_MAX];
+    struct op op = { .kind = OP_ACQUIRE_MANY,
+                     .many = items,
+                     .many_count = OP_MANY_MAX };
+    char names[OP_MANY_MAX][16];
+
+    for (int i = 0; i < OP_MANY_MAX; i++) {
+        (void)snprintf(names[i], sizeof names[i], "n%d", i);
+        items[i].name = span_str(names[i]);
+        items[i].claim = claim_anonymous("q:1");
+    }
+    ck_assert_uint_eq(run_as(INSTANCE_A, &op)->many_count, OP_MANY_MAX);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 2 * OP_MANY_MAX);
+}
+END_TEST
+
+START_TEST(a_user_who_may_not_set_a_ttl_is_told_so_and_no_lock_is_left)
+{
+    struct many_item items[THREE];
+    struct op op = op_three(items, OWNER_ANONYMOUS);
+
+    redis_expect(peer_redis(), "OK", "ACL SETUSER u on >p ~* &* +@all -pexpire");
+    redis_expect(peer_redis(), "OK", "AUTH u p");
+    expect_stop(run_as(INSTANCE_A, &op), 1, OP_ERROR);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS a b c"), 0);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("scripts_many");
+    TCase *tc = tcase_create("scripts_many");
+
+    tcase_add_checked_fixture(tc, NULL, peer_teardown);
+    tcase_set_timeout(tc, 30);
+    tcase_add_loop_test(tc, free_names_are_all_taken_and_found_again, 0, 3);
+    tcase_add_loop_test(tc, the_first_name_that_is_not_granted_ends_it, 0, 5);
+    tcase_add_test(tc, an_owner_that_holds_one_of_them_enters_again);
+    tcase_add_test(tc, H4_many_that_were_long_on_their_way_take_nothing_over);
+    tcase_add_test(tc, H2_late_copies_of_many_do_nothing);
+    tcase_add_test(tc, a_hundred_names_fit);
+    tcase_add_test(tc, a_user_who_may_not_set_a_ttl_is_told_so_and_no_lock_is_left);
+    suite_add_tcase(s, tc);
+    return s;
+}
