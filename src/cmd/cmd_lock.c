@@ -103,6 +103,12 @@ void cmd_mlock(struct call *call)
     struct lock_args args;
 
     if (call_lock_args(call, &SYNTAX_MLOCK, &args)) {
-        call_error(call, LATCHD_ERR, "MLOCK is not supported by this version");
+        struct mlock_req req = {
+            .one = lock_request(call, &args),
+            .names = args.names,
+            .name_count = args.name_count,
+        };
+
+        locks_mlock(call->cmd->env.locks, &req);
     }
 }

@@ -105,6 +105,14 @@ void locks_lock(struct locks *l, const struct lock_req *req)
     fake.hold.from = req->from;
 }
 
+void locks_mlock(struct locks *l, const struct mlock_req *req)
+{
+    asked("mlock");
+    fake.mlock = *req;
+    fake.first = req->names[0];
+    fake.hold.from = req->one.from;
+}
+
 void locks_unlock(struct locks *l, const struct hold_req *req)
 {
     asked("unlock");

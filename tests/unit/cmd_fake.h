@@ -24,6 +24,8 @@ struct fake {
     bool shut_down;
     /* What the engine was asked last. */
     struct lock_req lock;
+    struct mlock_req mlock; /* its names are gone by now */
+    struct span first;      /* of them */
     struct hold_req hold;
     char asked[32]; /* "lock", "unlock", ... or empty */
     uint64_t undelivered[8];

@@ -53,6 +53,19 @@ START_TEST(kinds_go_to_the_engine)
 }
 END_TEST
 
+START_TEST(mlock_asks_for_all_names)
+{
+    ck_assert_str_eq(fake_run(me, "MLOCK 3 c a b LEASE 500 OWNER joe"), "");
+    ck_assert_str_eq(fake.asked, "mlock");
+    ck_assert(me->suspended);
+    ck_assert_uint_eq(fake.mlock.name_count, 3);
+    ck_assert(span_eq(fake.first, SPAN("c")));
+    ck_assert(span_eq(fake.mlock.one.owner, SPAN("joe")));
+    ck_assert_uint_eq(fake.mlock.one.has, LOCK_HAS_LEASE);
+    ck_assert_uint_eq(fake.mlock.one.lease_ms, 500);
+}
+END_TEST
+
 START_TEST(bad_words_never_reach_the_engine)
 {
     ck_assert_str_eq(fake_run(me, "LOCK job FAIR READ"),
@@ -219,6 +232,7 @@ Suite *test_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, lock_asks_the_engine_and_waits);
     tcase_add_test(tc, kinds_go_to_the_engine);
+    tcase_add_test(tc, mlock_asks_for_all_names);
     tcase_add_test(tc, bad_words_never_reach_the_engine);
     tcase_add_test(tc, an_answer_to_another_call_is_dropped);
     tcase_add_test(tc, engine_errors_have_their_words);
