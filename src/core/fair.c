@@ -143,12 +143,14 @@ void fair_gone(struct locks *l, struct waiter *w)
     }
 }
 
-void fair_granted(struct locks *l, struct waiter *w, uint64_t op)
+void fair_granted(struct locks *l, struct waiter *w, const struct op_result *r)
 {
     struct fair *f = w->lock->fair;
+    /* A release has found that it holds already, through another daemon. */
+    bool found = r->moved && r->attached;
 
     if (f != NULL && w->place != PLACE_NONE) {
-        if (w->place_op > op || being_named(f, w)) {
+        if (found || w->place_op > r->id || being_named(f, w)) {
             add_leave(l, f, w->want); /* it may have been put back since */
         }
         place_gone(f, w);

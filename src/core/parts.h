@@ -175,7 +175,7 @@ bool fair_idle(const struct lock *lock);
 void fair_came(struct locks *l, struct waiter *w);
 void fair_gone(struct locks *l, struct waiter *w);
 /* That op has granted it, which took its place away. */
-void fair_granted(struct locks *l, struct waiter *w, uint64_t op);
+void fair_granted(struct locks *l, struct waiter *w, const struct op_result *r);
 /* But it was too late: it goes on waiting, where it stood. */
 void fair_put_back(struct locks *l, struct waiter *w);
 /* Its OP_ACQUIRE is about to be sent. */

@@ -269,7 +269,7 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
     if (request != NULL) {
         request->waiter = NULL;
     }
-    fair_granted(l, waiter, r->id);
+    fair_granted(l, waiter, r);
     waiter_remove(l, waiter);
     lock->ask = ask; /* who is head now knows as much as the op that granted */
 

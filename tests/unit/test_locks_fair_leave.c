@@ -281,6 +281,24 @@ START_TEST(who_is_granted_while_it_is_named_leaves)
 }
 END_TEST
 
+START_TEST(who_holds_already_through_another_daemon_leaves)
+{
+    (void)engine_grant(&e, 9, "job", FAIR, 100);
+    engine_lock(&e, 1, "job", (struct lock_req){ .kind = KIND_FAIR, .id = UUID });
+    joins("2", HELD);
+    engine_unlock(&e, 9, "job", (struct hold_req){ 0 });
+    engine_gives(&e, OP_RELEASE,
+                 (struct op_result){ .status = OP_OK,
+                                     .moved = true,
+                                     .attached = true,
+                                     .token = 8,
+                                     .fair = true });
+    (void)engine_hears(&e, 9, REPLY_INT);
+    (void)engine_hears(&e, 1, REPLY_TOKEN);
+    leaves("2", NO_MORE);
+}
+END_TEST
+
 START_TEST(who_was_granted_too_late_is_put_back)
 {
     wait_in_queue(2);
@@ -464,6 +482,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, a_join_of_unknown_outcome_is_named_again_as_new);
     tcase_add_test(tc, an_asking_of_unknown_outcome_asks_for_its_place_again);
     tcase_add_test(tc, who_is_granted_while_it_is_named_leaves);
+    tcase_add_test(tc, who_holds_already_through_another_daemon_leaves);
     tcase_add_test(tc, who_was_granted_too_late_is_put_back);
     tcase_add_test(tc, after_an_outage_all_are_shown_at_once);
     tcase_add_test(tc, the_window_is_filled_up_again_many_at_once);
