@@ -25,7 +25,10 @@ local force = string.find(flags, 'f', 1, true)
 
 --@include part_rw_state.lua
 if what == 'any' and force and mode then
-    call('PUBLISH', channel, mode == 'write' and '1' or '0')
+    if mode == 'write' then
+        call('PUBLISH', channel, '1')
+    end
+    call('PUBLISH', channel, '0')
     call('DEL', lock, entries_key)
     return 'FREED'
 end
@@ -96,9 +99,14 @@ if move and kind ~= 'a' then
     move = call('EXISTS', mark_of .. (kind == 'n' and claim_entry or claim)) == 0
 end
 -- Before all else, as it may be refused; nobody can act on it before the script ends.
+-- Redisson's `1` wakes the threads that are parked at that moment. One that is about to
+-- park would sleep on, but finds the wake-up of a `0`.
 local shared = writes and left == 0 and not freed
 if shared or freed and (not move or writes and not for_write) then
-    call('PUBLISH', channel, writes and '1' or '0')
+    if writes then
+        call('PUBLISH', channel, '1')
+    end
+    call('PUBLISH', channel, '0')
 end
 
 -- Marks, under every name by which the same release may be asked for again; and for a
