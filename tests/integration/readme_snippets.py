@@ -87,7 +87,7 @@ def main():
     with Stand(sys.argv[2]) as stand:
         failed = tap([
             (title, functools.partial(check, language, code.replace("5625", str(stand.port)),
-                                      stand.folder / language))
+                                      stand.folder / title))
             for title, language, code in blocks
         ])
     sys.exit(1 if failed else 0)
