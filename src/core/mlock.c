@@ -173,6 +173,7 @@ void mlock_step(struct locks *l, struct mlock *ml)
 
     if (ml->state == MLOCK_ANSWERED && ml->taken == 0) {
         mlock_free(l, ml);
+        return;
     }
     if (ml->state != MLOCK_TAKING) {
         return;
@@ -263,8 +264,8 @@ void mlock_told_error(struct locks *l, struct piece *p, enum lock_error error,
         mlock_set_asked(p, false);
         p->stale = true;
         ml->failing = true;
-        ml->pause = l->now + ERROR_PAUSE_MS;
-        if (has_lease(ml)) {
+        ml->pause = error == LOCK_BACKEND ? l->now + ERROR_PAUSE_MS : ml->pause;
+        if (has_lease(ml) && ml->pause < ml->refresh_at) {
             ml->refresh_at = ml->pause;
         }
         return;

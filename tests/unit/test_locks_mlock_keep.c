@@ -1,0 +1,403 @@
+/* The engine: MLOCK that is sent again, and kept for. */
+#include "support/engine.h"
+#include "support/runner.h"
+
+#include "latchd/protocol.h"
+
+static struct engine e;
+static struct seen_op op;
+
+#define ID_A "aaaaaaaaaaaaaaaa"
+#define WITH_ID                                                                        \
+    (struct lock_req)                                                                  \
+    {                                                                                  \
+        .id = SPAN(ID_A)                                                               \
+    }
+#define ID_TRY                                                                         \
+    (struct lock_req)                                                                  \
+    {                                                                                  \
+        .id = SPAN(ID_A), .has = LOCK_HAS_WAIT                                         \
+    }
+#define FOREVER                                                                        \
+    (struct lock_req)                                                                  \
+    {                                                                                  \
+        0                                                                              \
+    }
+#define GRANTED(n)                                                                     \
+    (struct op_result)                                                                 \
+    {                                                                                  \
+        .status = OP_OK, .token = (n), .count = 1                                      \
+    }
+#define BUSY                                                                           \
+    (struct op_result)                                                                 \
+    {                                                                                  \
+        .status = OP_BUSY, .ttl_ms = 30000                                             \
+    }
+#define ALL                                                                            \
+    (struct op_result)                                                                 \
+    {                                                                                  \
+        .status = OP_OK                                                                \
+    }
+#define TOKENS(...)                                                                    \
+    (const uint64_t[]){ __VA_ARGS__ },                                                 \
+        sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t)
+
+static void setup(void)
+{
+    engine_init(&e);
+}
+
+static void teardown(void)
+{
+    engine_fini(&e);
+}
+
+/* Redis confirms what is held under that name with that token. */
+static void confirms(const char *name, uint64_t token, const char *field)
+{
+    engine_take_op(&e, OP_ATTACH, &op);
+    ck_assert_str_eq(op.name, name);
+    engine_answer(&e, &op,
+                  (struct op_result){ .status = OP_OK,
+                                      .token = token,
+                                      .ttl_ms = 30000,
+                                      .owner = span_str(field) });
+}
+
+/* --- KEEP ------------------------------------------------------------------------- */
+
+START_TEST(null_with_an_id_keeps_grants_and_the_place_for_keep)
+{
+    engine_mlock(&e, 1, "a b c", ID_TRY);
+    engine_gives_many(&e, 1, 10, BUSY);
+    (void)engine_hears(&e, 1, REPLY_NULL);
+    engine_no_op(&e);
+    engine_pass(&e, 1999);
+    engine_no_op(&e);
+    engine_pass(&e, 1);
+    engine_gives_back(&e, "a");
+    engine_pass(&e, 5000);
+    engine_is_empty(&e);
+}
+END_TEST
+
+START_TEST(polling_goes_on_where_it_was)
+{
+    engine_mlock(&e, 1, "b a", ID_TRY);
+    engine_gives_many(&e, 1, 10, BUSY);
+    (void)engine_hears(&e, 1, REPLY_NULL);
+    for (int i = 0; i < 3; i++) {
+        engine_pass(&e, 1500);
+        engine_mlock(&e, 1, "b a", ID_TRY);
+        confirms("a", 10, "latchd:id:" ID_A);
+        engine_asks_for(&e, "b", &op);
+        engine_answer(&e, &op, BUSY);
+        (void)engine_hears(&e, 1, REPLY_NULL);
+    }
+    engine_mlock(&e, 1, "b a", ID_TRY);
+    confirms("a", 10, "latchd:id:" ID_A);
+    engine_asks_for(&e, "b", &op);
+    engine_answer(&e, &op, GRANTED(20));
+    (void)engine_hears_tokens(&e, 1, TOKENS(20, 10));
+    ck_assert_str_eq(e.notices, "granted:a granted:b");
+}
+END_TEST
+
+START_TEST(a_turn_that_comes_while_nobody_asks_is_held_and_found)
+{
+    (void)engine_grant(&e, 9, "b", FOREVER, 5);
+    engine_mlock(&e, 1, "a b c", ID_TRY);
+    engine_asks_for(&e, "a", &op);
+    engine_answer(&e, &op, GRANTED(10));
+    engine_asks_for(&e, "b", &op);
+    engine_answer(&e, &op, BUSY);
+    (void)engine_hears(&e, 1, REPLY_NULL);
+    engine_unlock(&e, 9, "b", (struct hold_req){ 0 });
+    engine_take_op(&e, OP_RELEASE, &op);
+    ck_assert_uint_lt(op.op.claim.lease_ms, 4000); /* for KEEP only */
+    engine_answer(&e, &op,
+                  (struct op_result){ .status = OP_OK, .moved = true, .token = 11 });
+    (void)engine_hears(&e, 9, REPLY_INT);
+    engine_no_op(&e); /* nothing new is begun for nobody */
+    engine_mlock(&e, 2, "a b c", WITH_ID);
+    confirms("a", 10, "latchd:id:" ID_A);
+    confirms("b", 11, "latchd:id:" ID_A);
+    engine_asks_for(&e, "c", &op);
+    engine_answer(&e, &op, GRANTED(12));
+    (void)engine_hears_tokens(&e, 2, TOKENS(10, 11, 12));
+}
+END_TEST
+
+START_TEST(keep_0_keeps_nothing)
+{
+    struct lock_req req = ID_TRY;
+
+    req.has |= LOCK_HAS_KEEP;
+    engine_mlock(&e, 1, "a b", req);
+    engine_gives_many(&e, 1, 10, BUSY);
+    (void)engine_hears(&e, 1, REPLY_NULL);
+    engine_gives_back(&e, "a");
+}
+END_TEST
+
+START_TEST(a_short_lease_does_not_end_before_keep)
+{
+    struct lock_req req = ID_TRY;
+
+    req.has |= LOCK_HAS_LEASE;
+    req.lease_ms = 500;
+    engine_mlock(&e, 1, "a b", req);
+    engine_gives_many(&e, 1, 10, BUSY);
+    (void)engine_hears(&e, 1, REPLY_NULL);
+    engine_take_op(&e, OP_RENEW, &op);
+    ck_assert_uint_ge(op.items[0].lease_ms, 2000);
+    engine_answer(&e, &op,
+                  (struct op_result){ .status = OP_OK,
+                                      .items = (enum renew_result[]){ RENEW_OK },
+                                      .item_count = 1 });
+    engine_pass(&e, 1900);
+    ck_assert_str_eq(e.notices, "granted:a");
+}
+END_TEST
+
+START_TEST(a_closed_connection_keeps_for_keep_and_the_next_goes_on_H26)
+{
+    engine_mlock(&e, 1, "a b", WITH_ID);
+    engine_gives_many(&e, 1, 10, BUSY);
+    engine_close(&e, 1);
+    engine_no_op(&e);
+    engine_mlock(&e, 2, "a b", WITH_ID);
+    confirms("a", 10, "latchd:id:" ID_A);
+    locks_message(e.locks, SPAN("b"), false);
+    engine_collect(&e);
+    engine_asks_for(&e, "b", &op);
+    engine_answer(&e, &op, GRANTED(11));
+    (void)engine_hears_tokens(&e, 2, TOKENS(10, 11));
+}
+END_TEST
+
+START_TEST(closed_during_the_op_of_many_what_comes_is_kept)
+{
+    engine_mlock(&e, 1, "a b c", WITH_ID);
+    engine_close(&e, 1);
+    engine_gives_many(&e, 1, 10, BUSY);
+    engine_no_op(&e);
+    engine_pass(&e, 2000);
+    engine_gives_back(&e, "a");
+    engine_pass(&e, 5000);
+    engine_is_empty(&e);
+}
+END_TEST
+
+/* --- the same ID again ------------------------------------------------------------ */
+
+START_TEST(the_older_call_gets_null_and_the_newer_goes_on)
+{
+    engine_mlock(&e, 1, "a b", WITH_ID);
+    engine_gives_many(&e, 1, 10, BUSY);
+    engine_mlock(&e, 2, "a b", WITH_ID);
+    (void)engine_hears(&e, 1, REPLY_NULL);
+    engine_close(&e, 1);
+    confirms("a", 10, "latchd:id:" ID_A);
+    locks_message(e.locks, SPAN("b"), false);
+    engine_collect(&e);
+    engine_asks_for(&e, "b", &op);
+    engine_answer(&e, &op, GRANTED(11));
+    (void)engine_hears_tokens(&e, 2, TOKENS(10, 11));
+}
+END_TEST
+
+START_TEST(again_while_all_is_asked_for)
+{
+    engine_mlock(&e, 1, "a b", WITH_ID);
+    engine_mlock(&e, 2, "b a", WITH_ID); /* the order of the tokens is the newer's */
+    (void)engine_hears(&e, 1, REPLY_NULL);
+    engine_gives_many(&e, 2, 10, ALL);
+    (void)engine_hears_tokens(&e, 2, TOKENS(11, 10));
+    engine_no_op(&e);
+}
+END_TEST
+
+START_TEST(again_and_again_while_redis_confirms)
+{
+    engine_mlock(&e, 1, "a b", WITH_ID);
+    engine_gives_many(&e, 2, 10, ALL);
+    (void)engine_hears_tokens(&e, 1, TOKENS(10, 11));
+    engine_mlock(&e, 2, "a b", WITH_ID);
+    engine_mlock(&e, 3, "a b", WITH_ID);
+    (void)engine_hears(&e, 2, REPLY_NULL);
+    for (int i = 0; i < 4; i++) {
+        confirms(i % 2 == 0 ? "a" : "b", 10 + (uint64_t)(i % 2), "latchd:id:" ID_A);
+    }
+    (void)engine_hears_tokens(&e, 3, TOKENS(10, 11));
+    engine_close(&e, 2);
+    engine_close(&e, 3);
+    engine_no_op(&e);
+}
+END_TEST
+
+START_TEST(after_the_grant_it_gives_the_same_tokens_and_counts_nothing_twice)
+{
+    engine_mlock(&e, 1, "a b", WITH_ID);
+    engine_gives_many(&e, 2, 10, ALL);
+    (void)engine_hears_tokens(&e, 1, TOKENS(10, 11));
+    engine_close(&e, 1);
+    engine_mlock(&e, 2, "a b", WITH_ID);
+    confirms("a", 10, "latchd:id:" ID_A);
+    confirms("b", 11, "latchd:id:" ID_A);
+    (void)engine_hears_tokens(&e, 2, TOKENS(10, 11));
+    engine_unlock(&e, 2, "a", (struct hold_req){ .id = SPAN(ID_A) });
+    engine_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_OK, .freed = true });
+    (void)engine_hears(&e, 2, REPLY_INT);
+    engine_mlock(&e, 3, "a b", WITH_ID); /* a late copy takes nothing, frees nothing */
+    ck_assert_int_eq(engine_hears(&e, 3, REPLY_ERROR).error, LOCK_NOTHELD);
+    engine_no_op(&e);
+}
+END_TEST
+
+START_TEST(through_another_daemon_it_finds_each_grant)
+{
+    struct op_result many[2] = { GRANTED(10), GRANTED(11) };
+
+    many[0].attached = many[1].attached = true;
+    engine_mlock(&e, 1, "a b", WITH_ID);
+    engine_gives(&e, OP_ACQUIRE_MANY,
+                 (struct op_result){ .status = OP_OK, .many = many, .many_count = 2 });
+    (void)engine_hears_tokens(&e, 1, TOKENS(10, 11));
+}
+END_TEST
+
+START_TEST(other_names_owner_or_use_of_the_id_are_errors)
+{
+    struct lock_req other = WITH_ID;
+
+    other.owner = SPAN("o");
+    engine_mlock(&e, 1, "a b", WITH_ID);
+    engine_gives_many(&e, 1, 10, BUSY);
+    engine_mlock(&e, 2, "a c", WITH_ID);
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_ERROR).error, LOCK_ERR);
+    engine_mlock(&e, 2, "a b c", WITH_ID);
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_ERROR).error, LOCK_ERR);
+    engine_mlock(&e, 2, "a b", other);
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_ERROR).error, LOCK_ERR);
+    engine_lock(&e, 2, "a", WITH_ID);
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_ERROR).error, LOCK_ERR);
+    engine_lock(&e, 2, "b", WITH_ID);
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_ERROR).error, LOCK_ERR);
+    engine_no_op(&e);
+    engine_hears_nothing(&e);
+}
+END_TEST
+
+START_TEST(a_lock_s_id_is_not_taken_over)
+{
+    (void)engine_grant(&e, 9, "b", FOREVER, 5);
+    engine_lock(&e, 1, "b", WITH_ID);
+    engine_mlock(&e, 2, "a b", WITH_ID);
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_ERROR).error, LOCK_ERR);
+    engine_hears_nothing(&e);
+}
+END_TEST
+
+START_TEST(cancel_by_id_ends_it_for_good)
+{
+    engine_mlock(&e, 1, "a b c", WITH_ID);
+    engine_gives_many(&e, 1, 10, BUSY);
+    ck_assert_uint_eq(locks_cancel(e.locks, SPAN("c"), SPAN_NONE, SPAN(ID_A)), 1);
+    engine_collect(&e);
+    (void)engine_hears(&e, 1, REPLY_NULL);
+    engine_gives_back(&e, "a");
+    engine_mlock(&e, 1, "a b c", WITH_ID);
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
+}
+END_TEST
+
+START_TEST(what_is_kept_can_be_cancelled)
+{
+    engine_mlock(&e, 1, "a b c", ID_TRY);
+    engine_gives_many(&e, 1, 10, BUSY);
+    (void)engine_hears(&e, 1, REPLY_NULL);
+    ck_assert_uint_eq(locks_cancel(e.locks, SPAN("a"), SPAN_NONE, SPAN(ID_A)), 1);
+    engine_collect(&e);
+    engine_hears_nothing(&e);
+    engine_gives_back(&e, "a");
+}
+END_TEST
+
+START_TEST(an_answer_that_did_not_arrive_is_kept_for_keep)
+{
+    uint64_t grant;
+
+    engine_mlock(&e, 1, "a b", WITH_ID);
+    engine_gives_many(&e, 2, 10, ALL);
+    grant = engine_hears_tokens(&e, 1, TOKENS(10, 11));
+    locks_undelivered(e.locks, 1, grant);
+    engine_collect(&e);
+    engine_close(&e, 1);
+    engine_no_op(&e);
+    engine_mlock(&e, 2, "a b", WITH_ID);
+    confirms("a", 10, "latchd:id:" ID_A);
+    confirms("b", 11, "latchd:id:" ID_A);
+    grant = engine_hears_tokens(&e, 2, TOKENS(10, 11));
+    locks_undelivered(e.locks, 2, grant);
+    engine_collect(&e);
+    engine_close(&e, 2);
+    engine_pass(&e, 2000);
+    engine_gives_back(&e, "a");
+    engine_gives_back(&e, "b");
+    engine_pass(&e, 1000);
+    engine_is_empty(&e);
+}
+END_TEST
+
+START_TEST(backend_with_an_id_is_continued_not_undone)
+{
+    struct lock_req req = WITH_ID;
+
+    req.has = LOCK_HAS_WAIT | LOCK_HAS_KEEP;
+    req.wait_ms = 1000;
+    req.keep_ms = 20000;
+    engine_mlock(&e, 1, "a b", req);
+    engine_gives_many(&e, 1, 10, BUSY);
+    locks_store_down(e.locks);
+    engine_pass(&e, 1000);
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_ERROR).error, LOCK_BACKEND);
+    locks_store_up(e.locks, true);
+    engine_collect(&e);
+    engine_asks_for(&e, "b", &op);
+    engine_answer(&e, &op, GRANTED(11));
+    engine_mlock(&e, 1, "a b", WITH_ID);
+    confirms("a", 10, "latchd:id:" ID_A);
+    confirms("b", 11, "latchd:id:" ID_A);
+    (void)engine_hears_tokens(&e, 1, TOKENS(10, 11));
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("locks_mlock_keep");
+    TCase *t = tcase_create("engine");
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    suite_add_tcase(s, t);
+    tcase_add_test(t, null_with_an_id_keeps_grants_and_the_place_for_keep);
+    tcase_add_test(t, polling_goes_on_where_it_was);
+    tcase_add_test(t, a_turn_that_comes_while_nobody_asks_is_held_and_found);
+    tcase_add_test(t, keep_0_keeps_nothing);
+    tcase_add_test(t, a_short_lease_does_not_end_before_keep);
+    tcase_add_test(t, a_closed_connection_keeps_for_keep_and_the_next_goes_on_H26);
+    tcase_add_test(t, closed_during_the_op_of_many_what_comes_is_kept);
+    tcase_add_test(t, the_older_call_gets_null_and_the_newer_goes_on);
+    tcase_add_test(t, again_while_all_is_asked_for);
+    tcase_add_test(t, again_and_again_while_redis_confirms);
+    tcase_add_test(t,
+                   after_the_grant_it_gives_the_same_tokens_and_counts_nothing_twice);
+    tcase_add_test(t, through_another_daemon_it_finds_each_grant);
+    tcase_add_test(t, other_names_owner_or_use_of_the_id_are_errors);
+    tcase_add_test(t, a_lock_s_id_is_not_taken_over);
+    tcase_add_test(t, cancel_by_id_ends_it_for_good);
+    tcase_add_test(t, what_is_kept_can_be_cancelled);
+    tcase_add_test(t, an_answer_that_did_not_arrive_is_kept_for_keep);
+    tcase_add_test(t, backend_with_an_id_is_continued_not_undone);
+    return s;
+}

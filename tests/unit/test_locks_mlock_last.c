@@ -1,0 +1,192 @@
+/* The engine: MLOCK that waits long has to keep what it took. */
+#include "support/engine.h"
+#include "support/runner.h"
+
+#include "latchd/protocol.h"
+
+static struct engine e;
+static struct seen_op op;
+
+#define ID_A "aaaaaaaaaaaaaaaa"
+#define WITH_ID                                                                        \
+    (struct lock_req)                                                                  \
+    {                                                                                  \
+        .id = SPAN(ID_A)                                                               \
+    }
+#define WAIT(ms)                                                                       \
+    (struct lock_req)                                                                  \
+    {                                                                                  \
+        .has = LOCK_HAS_WAIT, .wait_ms = (ms)                                          \
+    }
+#define FOREVER                                                                        \
+    (struct lock_req)                                                                  \
+    {                                                                                  \
+        0                                                                              \
+    }
+#define GRANTED(n)                                                                     \
+    (struct op_result)                                                                 \
+    {                                                                                  \
+        .status = OP_OK, .token = (n), .count = 1                                      \
+    }
+#define BUSY                                                                           \
+    (struct op_result)                                                                 \
+    {                                                                                  \
+        .status = OP_BUSY, .ttl_ms = 30000                                             \
+    }
+#define ALL                                                                            \
+    (struct op_result)                                                                 \
+    {                                                                                  \
+        .status = OP_OK                                                                \
+    }
+#define TOKENS(...)                                                                    \
+    (const uint64_t[]){ __VA_ARGS__ },                                                 \
+        sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t)
+
+static void setup(void)
+{
+    engine_init(&e);
+}
+
+static void teardown(void)
+{
+    engine_fini(&e);
+}
+
+/* Redis confirms what is held under that name with that token. */
+static void confirms(const char *name, uint64_t token, const char *field)
+{
+    engine_take_op(&e, OP_ATTACH, &op);
+    ck_assert_str_eq(op.name, name);
+    engine_answer(&e, &op,
+                  (struct op_result){ .status = OP_OK,
+                                      .token = token,
+                                      .ttl_ms = 30000,
+                                      .owner = span_str(field) });
+}
+
+static struct lock_req leased(uint64_t ms)
+{
+    return (struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = ms };
+}
+
+START_TEST(a_lost_member_is_taken_anew_after_those_behind_it_M1_M8)
+{
+    engine_mlock(&e, 1, "a b c", FOREVER);
+    engine_gives_many(&e, 2, 10, BUSY);
+    engine_force(&e, 9, "a", (struct hold_req){ .token = 10 });
+    engine_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_OK, .freed = true });
+    (void)engine_hears(&e, 9, REPLY_INT);
+    engine_gives_back(&e, "b"); /* first: who holds b must not wait for a */
+    engine_asks_for(&e, "a", &op);
+    engine_answer(&e, &op, GRANTED(20));
+    engine_gives_many(&e, 2, 21, ALL);
+    (void)engine_hears_tokens(&e, 1, TOKENS(20, 21, 22));
+}
+END_TEST
+
+START_TEST(with_an_id_a_lost_member_ends_it_M1)
+{
+    engine_mlock(&e, 1, "a b c", WITH_ID);
+    engine_gives_many(&e, 2, 10, BUSY);
+    engine_force(&e, 9, "a", (struct hold_req){ .token = 10 });
+    engine_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_OK, .freed = true });
+    (void)engine_hears(&e, 9, REPLY_INT);
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
+    engine_gives_back(&e, "b");
+    engine_pass(&e, LATCHD_OVER_MS + 1000);
+    engine_is_empty(&e);
+}
+END_TEST
+
+START_TEST(leases_are_kept_up_while_others_are_waited_for_M8)
+{
+    engine_mlock(&e, 1, "a b", leased(3000));
+    engine_gives_many(&e, 1, 10, BUSY);
+    for (int i = 0; i < 20; i++) {
+        engine_pass(&e, 1000);
+        confirms("a", 10, "latchd:10");
+        if (i % 5 == 4) {
+            engine_asks_for(&e, "b", &op);
+            engine_answer(&e, &op, BUSY);
+        }
+    }
+    ck_assert_str_eq(e.notices, "granted:a");
+    locks_message(e.locks, SPAN("b"), false);
+    engine_collect(&e);
+    engine_asks_for(&e, "b", &op);
+    engine_answer(&e, &op, GRANTED(11));
+    (void)engine_hears_tokens(&e, 1, TOKENS(10, 11));
+}
+END_TEST
+
+START_TEST(what_has_less_than_half_of_its_lease_is_confirmed_first_H10)
+{
+    engine_mlock(&e, 1, "a b", FOREVER);
+    engine_gives_many(&e, 1, 10, BUSY);
+    locks_clock_jumped(e.locks); /* nothing that was confirmed so far counts */
+    engine_collect(&e);
+    engine_take_op(&e, OP_RENEW, &op);
+    locks_message(e.locks, SPAN("b"), false);
+    engine_collect(&e);
+    engine_gives(&e, OP_ACQUIRE, GRANTED(11));
+    engine_hears_nothing(&e);
+    confirms("a", 10, "latchd:10");
+    (void)engine_hears_tokens(&e, 1, TOKENS(10, 11));
+}
+END_TEST
+
+START_TEST(what_cannot_be_confirmed_is_taken_anew)
+{
+    engine_mlock(&e, 1, "a b", FOREVER);
+    engine_gives_many(&e, 1, 10, BUSY);
+    locks_clock_jumped(e.locks);
+    engine_collect(&e);
+    engine_take_op(&e, OP_RENEW, &op);
+    locks_message(e.locks, SPAN("b"), false);
+    engine_collect(&e);
+    engine_gives(&e, OP_ACQUIRE, GRANTED(11));
+    engine_gives(&e, OP_ATTACH, (struct op_result){ .status = OP_NOTHELD });
+    engine_gives_back(&e, "b");
+    engine_asks_for(&e, "a", &op);
+    engine_answer(&e, &op, GRANTED(20));
+    engine_asks_for(&e, "b", &op);
+    engine_answer(&e, &op, GRANTED(21));
+    (void)engine_hears_tokens(&e, 1, TOKENS(20, 21));
+}
+END_TEST
+
+START_TEST(when_redis_confirms_nothing_in_time_it_is_backend)
+{
+    engine_mlock(&e, 1, "a b", WAIT(2000));
+    engine_gives_many(&e, 1, 10, BUSY);
+    locks_clock_jumped(e.locks);
+    engine_collect(&e);
+    engine_take_op(&e, OP_RENEW, &op);
+    locks_message(e.locks, SPAN("b"), false);
+    engine_collect(&e);
+    engine_gives(&e, OP_ACQUIRE, GRANTED(11));
+    engine_take_op(&e, OP_ATTACH, &op);
+    engine_pass(&e, 2999);
+    engine_hears_nothing(&e);
+    engine_pass(&e, 1);
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_ERROR).error, LOCK_BACKEND);
+    engine_gives_back(&e, "a");
+    engine_gives_back(&e, "b");
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("locks_mlock_last");
+    TCase *t = tcase_create("engine");
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    suite_add_tcase(s, t);
+    tcase_add_test(t, a_lost_member_is_taken_anew_after_those_behind_it_M1_M8);
+    tcase_add_test(t, with_an_id_a_lost_member_ends_it_M1);
+    tcase_add_test(t, leases_are_kept_up_while_others_are_waited_for_M8);
+    tcase_add_test(t, what_has_less_than_half_of_its_lease_is_confirmed_first_H10);
+    tcase_add_test(t, what_cannot_be_confirmed_is_taken_anew);
+    tcase_add_test(t, when_redis_confirms_nothing_in_time_it_is_backend);
+    return s;
+}
