@@ -31,21 +31,21 @@
  *   redisson_lock_timeout:{N}
  *                            zset: member -> Redis time in ms after which it counts as
  *                            dead and anybody removes it from the head
- *   latchd:fair:{N}          hash: instance -> Redis time in ms up to which the scores
- *                            of its members have been moved on
+ *   latchd:fair:{N}          hash: Redis time in ms up to which scores have been moved
+ *                            on: instance -> all of its members, but for member -> one
+ *                            who came since
  *   redisson_lock__channel:{N}:<member>
  *                            channel: `0` for that member, when it heads the queue of a
  *                            free lock. A daemon listens to all of its own by pattern
  * Scores, in ms of Redis's clock alone. T: the lock's PTTL, at least 0. F:
- * fair_wait_ms. S: the time since this instance's mark in latchd:fair, at least 0, at
- * most F/2; without a mark 0, and now becomes the mark. Who
- *   - joins at the tail gets the greater of now + T + F, and P + F, or just P if the
- *     last one is a latchd member (whosever), where P is the greater of its score and
- *     now + T; minus S, but for the P of a member of its own, which lacks S as well
- *   - is put back at the head, or has no score: now + T + F, minus S if it is this
- *     instance's
- *   - is moved on: the greater of score + S and now + T + F; the mark becomes now, also
- *     for those who join in the same op
+ * fair_wait_ms. S: the time since a latchd member's mark in latchd:fair, at least 0;
+ * without a mark 0. Who
+ *   - joins at the tail gets the greater of now + T + F, and the last one's score + F,
+ *     or, if that is a latchd member (whosever), its score + S
+ *   - is put back at the head, or has no score: now + T + F
+ *   - is moved on: now + T + F, but if a Redisson member is before it, the greater of
+ *     that and its score + S
+ * and the mark becomes now.
  *
  * In the queue is who has a score, or, having none, is in the list: then it gets one.
  * Stale is a head with a score <= now, unless it is this instance's: who asks is alive.
@@ -202,8 +202,8 @@ enum op_kind {
     OP_INSPECT,
     /* Our waiters in the fair queue, in order: `members`. In this order: duplicates go
      * (the first stays); with `whole` these are all of this instance's, others of its
-     * leave; stale heads are removed; with `whole` scores are moved on, or the mark
-     * goes if there are no members. Of `members` the first `known` have been in the
+     * leave; stale heads are removed; with `whole` scores are moved on, or the marks
+     * go if there are no members. Of `members` the first `known` have been in the
      * list before: who of them is missing in it was thrown out, and is put back at the
      * head, in order; the others are put at the tail. Whoever is in it already stays.
      * Any member of the list without a score gets one.

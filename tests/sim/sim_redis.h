@@ -62,16 +62,11 @@ struct redis_hash_field {
     int64_t count;
 };
 
-/* redisson_lock_timeout:{N}: one member. */
+/* redisson_lock_timeout:{N}: one member; and its mark of latchd:fair:{N}. */
 struct redis_score {
     struct rtext member;
     int64_t score;
-};
-
-/* latchd:fair:{N}: one instance's mark. */
-struct redis_refresh {
-    char instance[OP_INSTANCE_LEN + 1];
-    uint64_t at;
+    uint64_t moved_on; /* only of latchd's */
 };
 
 enum redis_mode { MODE_NONE, MODE_READ, MODE_WRITE };
@@ -111,8 +106,6 @@ struct redis_name {
     size_t queue_count, queue_room;
     struct redis_score *scores;
     size_t score_count, score_room;
-    struct redis_refresh *refreshes;
-    size_t refresh_count, refresh_room;
     enum redis_mode mode; /* of the hash; NONE: a plain lock, or no hash */
     struct redis_hold_key *hold_keys;
     size_t hold_key_count, hold_key_room;

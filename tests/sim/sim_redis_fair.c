@@ -9,19 +9,16 @@ static int64_t max_i64(int64_t a, int64_t b)
 
 /* --- scores --------------------------------------------------------------- */
 
-/* Time since this instance's mark, as far as it counts. */
-static int64_t since_mark(struct run *c)
+/* Time that has not been added to the score yet. */
+static int64_t open_time(const struct run *c, const struct redis_score *s)
 {
-    struct redis_refresh *m = queue_mark(c->n, c->instance);
-    int64_t most = (int64_t)(c->op->fair_wait_ms / 2);
-    int64_t since;
+    return max_i64((int64_t)c->r->now_ms - (int64_t)s->moved_on, 0);
+}
 
-    if (m == NULL) {
-        queue_set_mark(c->n, c->instance, c->r->now_ms);
-        return 0;
-    }
-    since = (int64_t)(c->r->now_ms - m->at);
-    return since < 0 ? 0 : since > most ? most : since;
+static void set_score(struct run *c, struct span member, int64_t score)
+{
+    queue_set_score(c->n, member, score);
+    queue_score(c->n, member)->moved_on = c->r->now_ms;
 }
 
 /* From now on, when the lock's lease will be over. */
@@ -38,9 +35,7 @@ static int64_t least_score(const struct run *c)
 /* For who is at the head, or where no score tells more. */
 static void give_least_score(struct run *c, struct span member)
 {
-    int64_t since = redis_member_of(member, c->instance) ? since_mark(c) : 0;
-
-    queue_set_score(c->n, member, least_score(c) - since);
+    set_score(c, member, least_score(c));
 }
 
 static void join(struct run *c, struct span member)
@@ -49,36 +44,33 @@ static void join(struct run *c, struct span member)
     const struct rtext *last =
         n->queue_count > 0 ? &n->queue[n->queue_count - 1] : NULL;
     struct redis_score *s = last == NULL ? NULL : queue_score(n, rtext_span(last));
-    int64_t since = since_mark(c);
-    int64_t score = lease_end(c);
+    int64_t score = least_score(c);
 
-    if (s != NULL) {
-        score = max_i64(score, s->score);
+    if (s != NULL && queue_is_ours(rtext_span(last))) {
+        score = max_i64(score, s->score + open_time(c, s));
+    } else if (s != NULL) {
+        score = max_i64(score, s->score + (int64_t)c->op->fair_wait_ms);
     }
-    if (last == NULL || !queue_is_ours(rtext_span(last))) {
-        score += (int64_t)c->op->fair_wait_ms;
-    }
-    /* Its own last one lacks that time as well. */
-    if (last == NULL || !redis_member_of(rtext_span(last), c->instance)) {
-        score -= since;
-    }
-    score = max_i64(score, least_score(c) - since);
     queue_insert(n, n->queue_count, member);
-    queue_set_score(n, member, score);
+    set_score(c, member, score);
 }
 
 static void move_on(struct run *c)
 {
-    int64_t since = since_mark(c);
+    struct redis_name *n = c->n;
+    bool alone = true;
 
-    for (size_t i = 0; i < c->op->member_count; i++) {
-        struct redis_score *s = queue_score(c->n, c->op->members[i]);
+    for (size_t i = 0; i < n->queue_count; i++) {
+        struct span member = rtext_span(&n->queue[i]);
+        struct redis_score *s = queue_score(n, member);
 
-        if (s != NULL && queue_at(c->n, c->op->members[i]) != QUEUE_NONE) {
-            s->score = max_i64(s->score + since, least_score(c));
+        alone = alone && queue_is_ours(member);
+        if (s != NULL && redis_member_of(member, c->instance)) {
+            int64_t moved = alone ? 0 : s->score + open_time(c, s);
+
+            set_score(c, member, max_i64(moved, least_score(c)));
         }
     }
-    queue_set_mark(c->n, c->instance, c->r->now_ms);
 }
 
 /* --- leaving -------------------------------------------------------------- */
@@ -91,7 +83,6 @@ static void take_out(struct run *c, size_t at)
     queue_remove(n, at);
     if (n->queue_count == 0) {
         n->score_count = 0;
-        n->refresh_count = 0;
     }
 }
 
@@ -275,10 +266,8 @@ void run_queue(struct run *c)
         drop_others_of_ours(c);
     }
     fair_purge(c);
-    if (c->op->whole && c->op->member_count > 0) {
+    if (c->op->whole) {
         move_on(c);
-    } else if (c->op->whole) {
-        queue_del_mark(n, c->instance);
     }
     put_in(c);
     score_all(c);

@@ -74,34 +74,3 @@ void queue_del_score(struct redis_name *n, struct span member)
         *s = n->scores[--n->score_count];
     }
 }
-
-struct redis_refresh *queue_mark(struct redis_name *n, const char *instance)
-{
-    for (size_t i = 0; i < n->refresh_count; i++) {
-        if (memcmp(n->refreshes[i].instance, instance, OP_INSTANCE_LEN) == 0) {
-            return &n->refreshes[i];
-        }
-    }
-    return NULL;
-}
-
-void queue_set_mark(struct redis_name *n, const char *instance, uint64_t at)
-{
-    struct redis_refresh *m = queue_mark(n, instance);
-
-    if (m == NULL) {
-        MAKE_ROOM(n->refreshes, n->refresh_count, n->refresh_room);
-        m = &n->refreshes[n->refresh_count++];
-        memcpy(m->instance, instance, sizeof(m->instance));
-    }
-    m->at = at;
-}
-
-void queue_del_mark(struct redis_name *n, const char *instance)
-{
-    struct redis_refresh *m = queue_mark(n, instance);
-
-    if (m != NULL) {
-        *m = n->refreshes[--n->refresh_count];
-    }
-}

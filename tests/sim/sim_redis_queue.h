@@ -1,5 +1,5 @@
-/* sim_redis_queue: the fair queue of a name as data: a list, a zset of scores and the
- * marks of instances, which can be out of step. For sim_redis_*.c only. */
+/* sim_redis_queue: the fair queue of a name as data: a list and a zset of scores,
+ * which can be out of step. For sim_redis_*.c only. */
 #ifndef LATCHD_SIM_REDIS_QUEUE_H
 #define LATCHD_SIM_REDIS_QUEUE_H
 
@@ -15,10 +15,6 @@ void queue_remove(struct redis_name *n, size_t at);
 struct redis_score *queue_score(struct redis_name *n, struct span member);
 void queue_set_score(struct redis_name *n, struct span member, int64_t score);
 void queue_del_score(struct redis_name *n, struct span member);
-
-struct redis_refresh *queue_mark(struct redis_name *n, const char *instance);
-void queue_set_mark(struct redis_name *n, const char *instance, uint64_t at);
-void queue_del_mark(struct redis_name *n, const char *instance);
 
 /* A member of any latchd's. */
 bool queue_is_ours(struct span member);

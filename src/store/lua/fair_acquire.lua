@@ -62,20 +62,22 @@ if free and ours and ARGV[7] ~= '1' then
     return { 'OK', token, 1, 0, call('EXISTS', queue) }
 end
 if ARGV[13] == '1' and not call('ZSCORE', scores, member) then
---@include part_since.lua
+--@include part_soon.lua
     local listed = false
     if call('ZCARD', scores) ~= call('LLEN', queue) then
 --@include part_find_member.lua
         listed = at
     end
     if listed then
-        call('ZADD', scores, soon - since, member)
+        call('ZADD', scores, soon, member)
     else
 --@include part_join.lua
         call('RPUSH', queue, member)
         call('ZADD', scores, join_score, member)
         head = head or member
     end
+    call('HSET', marks, member, now_ms)
+    call('PEXPIRE', marks, 600000)
 end
 if not free then
     return { 'BUSY', call('PTTL', lock), call('EXISTS', queue) }

@@ -7,9 +7,12 @@ while head do
     local score = call('ZSCORE', scores, head)
     local own = string.sub(head, 1, 24) == mine
     if not score then
---@include part_since.lua
-        score = own and soon - since or soon
+--@include part_soon.lua
+        score = soon
         call('ZADD', scores, score, head)
+        if string.sub(head, 1, 7) == 'latchd:' then
+            call('HSET', marks, head, now_ms)
+        end
     end
     head_score = tonumber(score)
     if own or head_score > now_ms then

@@ -20,16 +20,17 @@ local in_step = call('ZCARD', scores) == call('LLEN', queue)
 call('HLEN', marks)
 --@include part_queue.lua
 
-local words = {}
+local words, stamps = {}, {}
 local function flush()
     if #words > 0 then
         call('ZADD', scores, unpack(words))
-        words = {}
+        call('HSET', marks, unpack(stamps))
+        words, stamps = {}, {}
     end
 end
 local function set_score(member, score)
-    words[#words + 1] = score
-    words[#words + 1] = member
+    words[#words + 1], stamps[#stamps + 1] = score, member
+    words[#words + 1], stamps[#stamps + 1] = member, now_ms
     if #words >= 1000 then
         flush()
     end
@@ -37,7 +38,7 @@ end
 
 -- `there` tells who is in the list: by the list itself, or, if it is in step with the
 -- scores, by those, which does not cost more when more wait.
-local there, no_score = nil, {}
+local there, in_order, no_score = nil, nil, {}
 if whole or not in_step then
     local is_wanted = {}
     for i = 7, #ARGV do
@@ -58,31 +59,58 @@ if whole or not in_step then
             no_score[#no_score + 1] = member
         end
     end
-    there = seen
+    there, in_order = seen, stay
 end
 --@include part_purge.lua
 local taken = first and head ~= first
---@include part_since.lua
+--@include part_soon.lua
 
 if whole then
-    for i = 7, #ARGV do
-        local score = there[ARGV[i]] and call('ZSCORE', scores, ARGV[i])
-        if score then
-            set_score(ARGV[i], math.max(tonumber(score) + since, soon))
+    local all = call('HGETALL', marks)
+    local mark, gone = {}, {}
+    for i = 1, #all, 2 do
+        mark[all[i]] = tonumber(all[i + 1])
+        if string.sub(all[i], 1, 24) == mine then
+            gone[#gone + 1] = all[i]
         end
     end
-    flush()
-    since = 0
+    for from = 1, #gone, 1000 do
+        call('HDEL', marks, unpack(gone, from, math.min(from + 999, #gone)))
+    end
+    local is_listed, is_alone = false, true
+    for _, member in ipairs(in_order) do
+        is_listed = is_listed or member == head
+        if not is_listed then
+            -- Thrown out as stale.
+        elseif string.sub(member, 1, 7) ~= 'latchd:' then
+            is_alone = false
+        elseif string.sub(member, 1, 24) == mine then
+            local score = not is_alone and call('ZSCORE', scores, member)
+            if score then
+                local since = now_ms - (mark[member] or mark[instance] or now_ms)
+                score = math.max(tonumber(score) + math.max(since, 0), soon)
+            end
+            words[#words + 1], words[#words + 2] = score or soon, member
+            if #words >= 1000 then
+                call('ZADD', scores, unpack(words))
+                words = {}
+            end
+        end
+    end
+    if #words > 0 then
+        call('ZADD', scores, unpack(words))
+        words = {}
+    end
     if #ARGV < 7 then
         call('HDEL', marks, instance)
     else
         call('HSET', marks, instance, now_ms)
-        call('PEXPIRE', marks, 600000)
     end
 end
 for _, member in ipairs(no_score) do
-    local own = string.sub(member, 1, 24) == mine
-    call('ZADD', scores, 'NX', own and soon - since or soon, member)
+    if call('ZADD', scores, 'NX', soon, member) == 1 and string.sub(member, 1, 7) == 'latchd:' then
+        call('HSET', marks, member, now_ms)
+    end
 end
 
 local back, new = {}, {}
@@ -101,7 +129,7 @@ for i = 7, #ARGV do
 end
 for i = #back, 1, -1 do
     call('LPUSH', queue, back[i])
-    set_score(back[i], soon - since)
+    set_score(back[i], soon)
 end
 flush()
 if #new > 0 then
@@ -112,6 +140,7 @@ if #new > 0 then
     end
     flush()
 end
+call('PEXPIRE', marks, 600000)
 
 local left = call('PTTL', lock)
 head = call('LINDEX', queue, 0)
