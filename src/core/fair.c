@@ -176,6 +176,9 @@ void fair_claim(struct locks *l, struct op *op, struct waiter *w)
         return;
     }
     op->fair = true;
+    if (w->place == PLACE_TOLD && waiter_is_head(w)) {
+        op->known = 1; /* if it was thrown out, it goes back first */
+    }
     if (op->reenter_only || !fair_stays(w) || w->place == PLACE_TOLD ||
         (w->place == PLACE_ASKED && being_named(f, w))) {
         return;

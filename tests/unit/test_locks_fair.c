@@ -77,6 +77,7 @@ START_TEST(a_free_lock_is_taken_by_one_op_of_the_fair_kind)
     engine_take_op(&e, OP_ACQUIRE, &op);
     ck_assert(op.op.fair);
     ck_assert(op.op.enqueue);
+    ck_assert_uint_eq(op.op.known, 0);
     ck_assert_uint_eq(op.op.fair_wait_ms, 30000);
     ck_assert_str_eq(op.member, "latchd:00000000000000aa:1");
     engine_answer(&e, &op, GRANT(7));
@@ -104,6 +105,7 @@ START_TEST(the_head_joins_by_asking_and_the_others_behind_it)
     engine_take_op(&e, OP_ACQUIRE, &op);
     ck_assert(op.op.fair);
     ck_assert(!op.op.enqueue); /* it stands there already */
+    ck_assert_uint_eq(op.op.known, 1);
     engine_answer(&e, &op, BUSY(20000));
     engine_lock(&e, 4, "job", FAIR);
     joins("4", HELD);
