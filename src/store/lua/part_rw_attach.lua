@@ -26,6 +26,7 @@ if held then
     raise(for_write and writer_key or reader_of .. held, tonumber(helper_ttl))
 else
 --@include part_rw_token.lua
+    call('DEL', claim_keeper)
 --@include part_rw_tell.lua
     held = token_text
     attached = kind == 'i' and 1 or 0

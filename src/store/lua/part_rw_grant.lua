@@ -2,8 +2,11 @@
 -- others or under its own write. Needs the claim as part_rw_find.lua does, and `lease`,
 -- `helper_ttl`, `seen`, `reader_of` (`latchd:reader:{N}:`). Leaves `token`.
 --@include part_rw_token.lua
-if not mode then
-    call('DEL', entries_key)
+-- A left-over keeper key would say that another instance keeps the hold.
+if mode then
+    call('DEL', claim_keeper)
+else
+    call('DEL', claim_keeper, entries_key)
 end
 --@include part_rw_tell.lua
 if for_write then

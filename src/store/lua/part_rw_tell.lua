@@ -16,7 +16,4 @@ if kind == 'n' then
     raise(entries_key, tonumber(helper_ttl))
 elseif kind == 'i' and not for_write then
     call('SET', claim_keeper, instance .. string.format('%016.0f', now), 'PX', helper_ttl)
-else
-    -- A left-over would say that another instance keeps the hold.
-    call('DEL', claim_keeper)
 end

@@ -82,9 +82,11 @@ local left = entry and not force and count > 1 and count - 1 or 0
 local was, freed = 0, false
 local leaving = field
 local others, longest, dead = true, nil, {}
-if left == 0 then
-    was = writes and math.huge or hold_ttl(field, count)
-    if writes or mode ~= 'write' then
+if left == 0 and (writes or mode ~= 'write') then
+    if call('HLEN', lock) == 2 then
+        others = false
+    else
+        was = writes and math.huge or hold_ttl(field, count)
 --@include part_rw_others.lua
     end
     freed = not others
@@ -144,18 +146,21 @@ if left > 0 then
     end
     return { 'OK', call('HINCRBY', lock, field, -1), 0, 0, 0, 0, 0 }
 end
+local gone = { keeper_of .. field }
+if freed then
+    gone = { keeper_of .. field, lock, entries_key }
+end
 if not writes then
-    for i = math.min(count, HOLDS_MAX), 1, -1 do
+    gone[#gone + 1] = hold_of .. field .. ':rwlock_timeout:1'
+    gone[#gone + 1] = reader_of .. held
+    for i = math.min(count, HOLDS_MAX), 2, -1 do
         call('DEL', hold_of .. field .. ':rwlock_timeout:' .. i)
     end
-    call('DEL', keeper_of .. field, reader_of .. held)
-else
-    call('DEL', keeper_of .. field)
-    if entry then
-        -- Who writes under that name from now on has another token.
-        call('DEL', writer_key)
-    end
+elseif entry then
+    -- Who writes under that name from now on has another token.
+    gone[#gone + 1] = writer_key
 end
+call('DEL', unpack(gone))
 if not freed then
     call('HDEL', lock, field)
 --@include part_rw_bury.lua
@@ -167,7 +172,6 @@ if not freed then
     end
     return { 'OK', 0, 0, 0, 0, 0, shared and 1 or 0 }
 end
-call('DEL', lock, entries_key)
 if move then
     mode = nil
 --@include part_rw_grant.lua
