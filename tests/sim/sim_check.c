@@ -1,6 +1,8 @@
 /* What clients are told, against what daemons may believe and Redis knows. */
 #include "sim/sim_world.h"
 
+#include "sim/sim_faults.h"
+
 #include <inttypes.h>
 
 /* Does UNLOCK or RENEW in these words mean that record, perhaps among others? */
@@ -115,6 +117,7 @@ void check_asked(struct sim *s, struct sim_conn *c)
 
 void check_closed(struct sim *s, struct sim_conn *c)
 {
+    check_many(s, c);
     for (size_t i = 0; i < s->clients.count; i++) {
         s->clients.conns[i].expect_held = false; /* GRACE 0 may end what they mean */
     }
@@ -185,6 +188,13 @@ static void check_error(struct sim *s, const struct sim_conn *c, enum lock_error
     if (error == LOCK_BACKEND && s->calm && 2 * s->profile.rtt_ms < SIM_TICK_MS) {
         sim_fail(s, "BACKEND, but Redis answers all the time");
     }
+    if (error == LOCK_DEADLOCK) {
+        check_deadlock(s, c);
+    }
+    if (error == LOCK_WRONGTYPE && !s->profile.mixed &&
+        (s->profile.faults & FAULT_STRING) == 0) {
+        sim_fail(s, "WRONGTYPE, but nobody uses it otherwise: %s", ask_text(&c->ask));
+    }
     if (error == LOCK_GOAWAY || error == LOCK_LIMIT) {
         sim_fail(s, "%s without a reason", error == LOCK_LIMIT ? "LIMIT" : "GOAWAY");
     }
@@ -228,6 +238,7 @@ static void check_done(struct sim *s, struct sim_conn *c)
 
 void check_replied(struct sim *s, struct sim_conn *c, const struct effect_reply *r)
 {
+    check_many(s, c);
     if (r->kind != REPLY_ERROR || r->error != LOCK_BACKEND) {
         forget_vague(s, c);
     }

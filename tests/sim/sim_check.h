@@ -30,7 +30,7 @@ struct belief {
     uint64_t renewing;   /* a renewal is on its way since; 0: none */
     uint64_t sent, ran;  /* of the grant, as counts of `happened` */
     bool excused;
-    bool attached; /* it was granted before, perhaps to nobody who heard of it */
+    bool minted; /* that grant made the token */
 };
 
 struct record {
@@ -45,8 +45,9 @@ struct record {
     uint64_t
         conn_bits; /* all that it was attached to: a bare UNLOCK may come from any */
     uint64_t own_until; /* end of an entry's own lease */
-    uint64_t lease_ms;  /* as first asked for */
-    bool held;          /* granted, and neither unlocked nor lost */
+    uint64_t granted_ms;
+    uint64_t lease_ms; /* as first asked for */
+    bool held;         /* granted, and neither unlocked nor lost */
     bool certain;
     bool attached;
     bool moved;    /* a client asked another daemon to keep it, or for another lease */
@@ -104,8 +105,10 @@ struct sim_check {
     struct vague vague[VAGUE_MAX];
     size_t vague_count;
     struct queue_seen seen;
-    uint64_t thrown_out; /* living daemons' waiters from fair queues */
-    uint64_t grants, lost, uncertain;
+    uint64_t thrown_out;                  /* living daemons' waiters from fair queues */
+    uint64_t upgrade_ms[REDIS_NAMES_MAX]; /* Redis said that who asks to write reads */
+    uint64_t many_ms[REDIS_NAMES_MAX];    /* an MLOCK was about then */
+    uint64_t grants, lost, uncertain, deadlocks;
 };
 
 void check_fini(struct sim_check *c);
@@ -117,7 +120,7 @@ void check_notice(struct sim *s, struct sim_daemon *d, const struct effect_notic
 void check_op_sent(struct sim *s, struct sim_daemon *d, struct flight *f);
 void check_op_ran(struct sim *s, struct flight *f);
 /* `0` was published: nobody holds it. */
-void check_freed(struct sim *s, const struct redis_name *n);
+void check_freed(struct sim *s, const struct redis_message *m);
 /* The result is about to be reported to the engine. */
 void check_result(struct sim *s, struct sim_daemon *d, struct flight *f);
 /* Something outside touched the name; NULL: all. */
@@ -127,6 +130,8 @@ void check_cut(struct sim *s, struct redis_name *n);
 /* The daemon has just learnt that nothing is sure: it must have said so. */
 void check_all_uncertain(struct sim *s, struct sim_daemon *d, const char *why);
 void check_daemon_died(struct sim *s, struct sim_daemon *d);
+/* That MLOCK takes names at this time. */
+void check_many(struct sim *s, const struct sim_conn *c);
 /* After each turn of a daemon. */
 void check_turn(struct sim *s, struct sim_daemon *d);
 /* After everything was closed and all leases have ended. */
@@ -139,10 +144,17 @@ bool check_is_vague(const struct sim *s, const struct record *r);
 
 /* Around each script that touches the name; `f`: a daemon's, NULL: Redisson's. */
 void check_queue_before(struct sim *s, const struct redis_name *n);
-void check_queue_after(struct sim *s, const struct redis_name *n,
-                       const struct flight *f);
+void check_queue_after(struct sim *s, const struct redis_name *n, struct flight *f);
 /* After each turn of a daemon, while nothing fails. */
 void check_queues(struct sim *s, struct sim_daemon *d);
+
+/* --- sim_circle.c ------------------------------------------------------------ */
+
+/* Refused with DEADLOCK: there must be a circle. */
+void check_deadlock(struct sim *s, const struct sim_conn *c);
+/* While nothing fails, a wait that closes one is refused. */
+void check_circle_asked(struct sim *s, struct sim_conn *c);
+void check_circles(struct sim *s, const struct sim_daemon *d);
 
 /* --- sim_grants.c ------------------------------------------------------------ */
 

@@ -5,8 +5,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#pragma weak locks_mlock /* until the engine has it */
-
 enum { CONN_INDEX_BITS = 16 }; /* a connection's id: serial, then its index */
 
 void clients_fini(struct sim_clients *cl)
@@ -207,6 +205,7 @@ void sim_ask(struct sim *s, size_t index, const struct ask *ask)
     TRACE(s, "c%zu: %s", index, ask_text(ask));
     touch_others(s, c);
     check_asked(s, c);
+    check_circle_asked(s, c);
     switch (ask->kind) {
     case ASK_LOCK:
         call_lock(l, c);

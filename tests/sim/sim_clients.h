@@ -49,9 +49,10 @@ struct sim_conn {
     struct ask ask;
     uint64_t call;
     uint64_t asked_ms;
-    uint64_t arrival; /* order of arrival among all waits; an ID keeps its own */
-    bool may_be_null; /* cancelled, or its wait was taken over */
-    bool expect_held; /* UNLOCK, RENEW: nothing is known that could have ended it */
+    uint64_t arrival;   /* order of arrival among all waits; an ID keeps its own */
+    bool closes_circle; /* of owners that wait for each other: to be refused */
+    bool may_be_null;   /* cancelled, or its wait was taken over */
+    bool expect_held;   /* UNLOCK, RENEW: nothing is known that could have ended it */
     uint64_t expect_until;
     uint64_t answers; /* heard on this index, ever */
     struct answer answer;

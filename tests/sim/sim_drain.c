@@ -45,6 +45,25 @@ static bool unlock_of(const struct redis_name *n, const struct rtext *field,
     return strncmp(field->s, "owner", 5) == 0 || a->owner.len == 0;
 }
 
+/* What an MLOCK is collecting is its own. */
+static bool told(struct sim *s, const struct redis_name *n, const struct rtext *field)
+{
+    bool many = false;
+
+    for (size_t i = 0; i < s->clients.count; i++) {
+        const struct sim_conn *c = &s->clients.conns[i];
+
+        many = many || (c->open && c->asking && c->ask.kind == ASK_MLOCK &&
+                        ask_wants(&c->ask, n));
+    }
+    for (size_t i = 0; i < s->check.record_count && many; i++) {
+        const struct record *r = &s->check.records[i];
+
+        many = r->name != n || r->token != redis_token_of(n, field);
+    }
+    return !many;
+}
+
 /* Who holds that name is unlocked, over a connection of its own. */
 static void unlock_all(struct sim *s, size_t daemon, struct span name)
 {
@@ -58,7 +77,10 @@ static void unlock_all(struct sim *s, size_t daemon, struct span name)
     }
     *next = s->now + SIM_TICK_MS + 10 * s->profile.rtt_ms; /* one after the other */
     for (size_t i = 0; i < n->field_count; i++) {
-        count += unlock_of(n, &n->fields[i].owner, &asks[count]) ? 1 : 0;
+        count += told(s, n, &n->fields[i].owner) &&
+                         unlock_of(n, &n->fields[i].owner, &asks[count])
+                     ? 1
+                     : 0;
     }
     for (size_t i = 0; i < count && !s->failed; i++) {
         sim_ask(s, sim_connect(s, daemon), &asks[i]);

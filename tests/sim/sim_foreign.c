@@ -362,12 +362,16 @@ static enum foreign_kind some_kind(struct sim *s, size_t name)
 /* How long a tryLock() waits: that is also how far its deadlines are apart. */
 static void some_patience(struct sim *s, struct sim_foreign *f)
 {
-    if (!f->waits || f->dies || dice_chance(&s->dice, 300)) {
+    /* A place that a lost write or a death leaves behind lasts as long as this. */
+    bool brief = f->dies || (s->profile.faults & FAULT_LOSS) != 0;
+
+    if (!f->waits || dice_chance(&s->dice, 300)) {
         f->wait_ms = dice_between(&s->dice, 1000, 20000);
         return;
     }
-    f->wait_ms = dice_chance(&s->dice, 800) ? dice_between(&s->dice, 50, 20000)
-                                            : dice_between(&s->dice, 20000, 3600000);
+    f->wait_ms = brief || dice_chance(&s->dice, 800)
+                     ? dice_between(&s->dice, 50, 20000)
+                     : dice_between(&s->dice, 20000, 3600000);
     f->end_at = s->now + f->wait_ms;
 }
 

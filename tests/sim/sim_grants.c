@@ -205,6 +205,7 @@ static void fill_record(struct sim *s, const struct sim_conn *c, struct record *
     uint64_t lease = ask_lease(s, c);
     bool fresh = !r->held;
 
+    r->granted_ms = s->now;
     r->kind = check_hold_kind(c->ask.lock_kind);
     r->owner = c->ask.owner;
     r->id = c->ask.id;
@@ -241,7 +242,7 @@ void check_grant(struct sim *s, struct sim_conn *c, struct redis_name *n,
     if (r != NULL) {
         check_request(s, c, r, token);
     }
-    if (!is_again(s, c, n, token) && !(c->ask.lock_kind == KIND_READ && b->attached) &&
+    if (!is_again(s, c, n, token) && !(is_rw(c->ask.lock_kind) && !b->minted) &&
         (!s->check.data_lost || (c->ask.owner.len == 0 && c->ask.id.len == 0))) {
         check_token(s, c->daemon, check_name_index(s, n), b);
     }

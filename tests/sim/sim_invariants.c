@@ -13,8 +13,9 @@ static uint64_t answer_by(struct sim *s, const struct sim_daemon *d,
 {
     uint64_t patience = d->config.redis_timeout_ms;
 
-    if (s->calm) {
-        patience = 6 * s->profile.rtt_ms; /* Redis answers: a few round trips */
+    if (s->calm && !s->check.draining) {
+        /* Redis answers: a few round trips, for each name. */
+        patience = 6 * s->profile.rtt_ms * (1 + c->ask.name_count);
     }
     if (c->ask.kind != ASK_LOCK && c->ask.kind != ASK_MLOCK) {
         /* While all is drained, unlocks stand in line behind each other. */
@@ -23,7 +24,7 @@ static uint64_t answer_by(struct sim *s, const struct sim_daemon *d,
     if ((c->ask.has & LOCK_HAS_WAIT) == 0) {
         return UINT64_MAX;
     }
-    if (s->calm) {
+    if (s->calm && !s->check.draining) {
         return c->asked_ms + c->ask.wait_ms + patience + SIM_TICK_MS;
     }
     return c->asked_ms + (c->ask.wait_ms > patience ? c->ask.wait_ms : patience) +
@@ -62,6 +63,12 @@ static struct rtext field_of(const struct redis_name *n, const struct record *r)
     for (size_t i = 0; i < n->hold_key_count; i++) {
         if (n->hold_keys[i].token == r->token) {
             return n->hold_keys[i].field;
+        }
+    }
+    for (size_t i = 0; i < n->hold_key_count; i++) {
+        if (n->hold_keys[i].token == 1 &&
+            span_starts(rtext_span(&n->hold_keys[i].field), SPAN("latchd:"))) {
+            return n->hold_keys[i].field; /* its key had expired, and was made anew */
         }
     }
     return rtext_of(SPAN_NONE);
@@ -166,14 +173,34 @@ void check_all_uncertain(struct sim *s, struct sim_daemon *d, const char *why)
 
 /* --- what nobody wants --------------------------------------------------- */
 
+/* While an MLOCK collects, it holds names that no client knows of. */
+static void note_many(struct sim *s)
+{
+    for (size_t i = 0; i < s->clients.count; i++) {
+        if (s->clients.conns[i].open && s->clients.conns[i].asking) {
+            check_many(s, &s->clients.conns[i]);
+        }
+    }
+}
+
+void check_many(struct sim *s, const struct sim_conn *c)
+{
+    for (size_t k = 0; c->ask.kind == ASK_MLOCK && k < s->redis.name_count; k++) {
+        if (ask_wants(&c->ask, &s->redis.names[k])) {
+            s->check.many_ms[k] = s->now;
+        }
+    }
+}
+
 /* With no fault about, an anonymous grant that no client ever got is gone at once. */
 static void check_ghosts(struct sim *s)
 {
+    note_many(s);
     for (size_t i = 0; i < s->redis.name_count; i++) {
         const struct redis_name *n = &s->redis.names[i];
         uint64_t token = n->field_count == 0 ? 0 : n->fence_token;
         uint64_t since = token / 1000 - SIM_REDIS_START_MS + SIM_START_MS;
-        bool known = false;
+        bool known = s->now < s->check.many_ms[i] + 8 * s->profile.rtt_ms + SIM_TICK_MS;
 
         if (token == 0 || n->mode != MODE_NONE || n->fence_who.s[0] != 'a' ||
             strncmp(n->fields[0].owner.s, "latchd:", 7) != 0 ||
@@ -220,6 +247,7 @@ void check_turn(struct sim *s, struct sim_daemon *d)
     check_holds(s, d);
     if (s->calm) {
         check_ghosts(s);
+        check_circles(s, d);
     }
     if (s->orderly) {
         check_idle_locks(s);

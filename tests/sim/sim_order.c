@@ -129,11 +129,35 @@ static void check_turn_of(struct sim *s, const struct redis_name *n,
     }
 }
 
-void check_queue_after(struct sim *s, const struct redis_name *n,
-                       const struct flight *f)
+static int64_t score_of(const struct redis_name *n, const struct rtext *member)
 {
+    for (size_t i = 0; i < n->score_count; i++) {
+        if (rtext_is(&n->scores[i].member, rtext_span(member))) {
+            return n->scores[i].score;
+        }
+    }
+    return 0;
+}
+
+/* Each with the time it has left. */
+static void trace_queue(struct sim *s, const struct redis_name *n)
+{
+    for (size_t i = 0; i < n->queue_count; i++) {
+        sim_trace(s, "  queue of %s: %s %" PRId64, n->name.s, n->queue[i].s,
+                  score_of(n, &n->queue[i]) - (int64_t)s->redis.now_ms);
+    }
+}
+
+void check_queue_after(struct sim *s, const struct redis_name *n, struct flight *f)
+{
+    if (f != NULL) {
+        f->minted = n->fence_token != s->check.seen.token;
+    }
     if (!s->check.seen.known || (s->check.seen.count == 0 && n->queue_count == 0)) {
         return;
+    }
+    if (s->traced) {
+        trace_queue(s, n);
     }
     check_places(s, n);
     check_thrown_out(s, n, f == NULL ? NULL : f->instance);

@@ -33,7 +33,7 @@ static void some_name_and_kind(struct sim *s, struct ask *a)
 
 static struct rtext some_owner(struct sim *s)
 {
-    return rtext_printf("owner-%c", 'a' + (int)dice_below(&s->dice, 2));
+    return rtext_printf("owner-%c", 'a' + (int)dice_below(&s->dice, s->profile.names));
 }
 
 /* --- LOCK ---------------------------------------------------------------- */
@@ -78,6 +78,42 @@ static struct ask some_lock(struct sim *s)
     } else if (dice_chance(&s->dice, 300)) {
         a.has |= LOCK_HAS_GRACE;
         a.grace_ms = dice_chance(&s->dice, 500) ? 0 : dice_below(&s->dice, 2000);
+    }
+    return a;
+}
+
+/* Several names in any order; of one family, or it could not but fail. */
+static bool some_names(struct sim *s, struct ask *a)
+{
+    size_t from = dice_below(&s->dice, s->profile.names);
+    size_t step = dice_between(&s->dice, 1, 2);
+
+    for (size_t i = 0; i < s->profile.names; i++) {
+        size_t k = (from + i * step) % s->profile.names;
+        bool twice = step > 1 && s->profile.names % 2 == 0 && i > 0;
+
+        if (!twice && (!s->profile.rw[k] || s->profile.mixed)) {
+            a->names[a->name_count++] = s->names[k]->name;
+        }
+    }
+    if (a->name_count > 2 && dice_chance(&s->dice, 500)) {
+        a->name_count = 2;
+    }
+    a->name = a->names[0];
+    return a->name_count > 0;
+}
+
+static struct ask some_mlock(struct sim *s)
+{
+    struct ask a = some_lock(s);
+
+    if (!s->profile.mlock || dice_chance(&s->dice, 700)) {
+        return a;
+    }
+    a.kind = ASK_MLOCK;
+    a.lock_kind = KIND_PLAIN;
+    if (!some_names(s, &a)) {
+        return some_lock(s);
     }
     return a;
 }
@@ -157,7 +193,7 @@ static bool some_repeat(struct sim *s, struct ask *a)
     const struct sim_conn *c =
         &s->clients.conns[dice_below(&s->dice, s->clients.count)];
 
-    if (c->ask.kind != ASK_LOCK || c->ask.id.len == 0) {
+    if ((c->ask.kind != ASK_LOCK && c->ask.kind != ASK_MLOCK) || c->ask.id.len == 0) {
         return false;
     }
     *a = c->ask;
@@ -218,7 +254,7 @@ static void act_idle(struct sim *s, size_t index)
         }
         break;
     default:
-        a = some_lock(s);
+        a = some_mlock(s);
     }
     sim_ask(s, index, &a);
 }

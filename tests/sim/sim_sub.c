@@ -60,7 +60,7 @@ void sub_published(void *ctx, const struct redis_message *m)
     struct sim *s = ctx;
 
     if (m->name->field_count == 0) {
-        check_freed(s, m->name);
+        check_freed(s, m);
     }
     for (size_t i = 0; i < s->daemon_count; i++) {
         struct sim_daemon *d = &s->daemons[i];

@@ -72,6 +72,7 @@ struct flight {
     uint64_t sent; /* as a count of `happened` */
     uint64_t ran;  /* the same; 0: not yet */
     bool orphan;
+    bool minted;   /* it made a token */
     bool settling; /* UNKNOWN is on its way */
     struct redis_reply reply;
     struct renew_item *items;
