@@ -31,27 +31,31 @@
  *   redisson_lock_timeout:{N}
  *                            zset: member -> Redis time in ms after which it counts as
  *                            dead and anybody removes it from the head
- *   latchd:fair:{N}          hash: Redis time in ms up to which scores have been moved
- *                            on: instance -> all of its members, but for member -> one
- *                            who came since
+ *   latchd:fair:{N}          hash: Redis time in ms up to which scores say what they
+ *                            should: instance -> of all its members, but for member ->
+ *                            of one who came since. And Redisson member -> its W
  *   redisson_lock__channel:{N}:<member>
  *                            channel: `0` for that member, when it heads the queue of a
  *                            free lock. A daemon listens to all of its own by pattern
  * Scores, in ms of Redis's clock alone. T: the lock's PTTL, at least 0. F:
  * fair_wait_ms. S: the time since a latchd member's mark in latchd:fair, at least 0;
- * without a mark 0. Who
- *   - joins at the tail gets the greater of now + T + F, and the last one's score + F,
- *     or, if that is a latchd member (whosever), its score + S
- *   - is put back at the head, or has no score: now + T + F
- *   - is moved on: now + T + F, but if a Redisson member is before it, the greater of
- *     that and its score + S
+ * without a mark 0. W: what a Redisson member's grant will take off all scores: its
+ * score less that of who is before it, when a latchd first looks; nobody: its score
+ * less now + T, but at least 300 s. A score is to be now + T, and W for each of
+ * Redisson's before it, and F for each run of latchd's up to its own. So who
+ *   - is put back at the head, or has no score, gets now + T + F
+ *   - joins behind a latchd member gets that one's score + S, at least now + T + F
+ *   - joins behind Redisson's: F, and their W back to the first latchd member, and that
+ *     one's score + S, at least now + T + F; none: now + T
+ *   - is moved on gets what the whole list says
  * and the mark becomes now.
  *
  * In the queue is who has a score, or, having none, is in the list: then it gets one.
- * Stale is a head with a score <= now, unless it is this instance's: who asks is alive.
- * Removing stale ones moves no score. But when a latchd member leaves, granted or not,
- * and neither neighbour in the list is one, all behind it get F less. Who takes the
- * last one out of the list deletes the zset and latchd:fair as well.
+ * Stale is a head with a score <= now, or another latchd's with S >= T + F, unless it
+ * is this instance's: who asks is alive. Removing stale ones moves no score. But when a
+ * latchd member leaves, granted or not, and neither neighbour in the list is one, all
+ * behind it get F less. Who takes the last one out of the list deletes the zset and
+ * latchd:fair as well.
  *
  * Read/write locks, Redisson's: N is a hash with the field `mode` (`read`, `write`), a
  * field for each reader and one for the writer, which ends in `:write`:
@@ -153,9 +157,11 @@ enum op_kind {
      * score gets one; a free lock is given only if nobody waits, or the head is one of
      * this instance's members (whichever: their order is the engine's business). The
      * member of a claim that is granted, now or found so, leaves the queue. Else, with
-     * `enqueue`, it is put at the tail, if it is not in the queue. A free lock that is
-     * another's turn: BUSY with the time in which that head will count as dead.
-     * Without `fair` a free lock with a fair queue is BUSY -2 fair, nothing happened.
+     * `enqueue`, it is put at the tail, if it is not in the queue. `known`, not 0: it
+     * has been in it before, and if it is not, is put back at the head first of all. A
+     * free lock that is another's turn: BUSY with the time in which that head will
+     * count as dead. Without `fair` a free lock with a fair queue is BUSY -2 fair,
+     * nothing happened.
      * -> OK token count attached fair, BUSY ttl fair, OVER (an ended mark exists),
      *    ELSEWHERE, UPGRADE, WRONGTYPE */
     OP_ACQUIRE,
@@ -172,8 +178,8 @@ enum op_kind {
      * before), else ENDED count (with the mark), else NOTHELD.
      * If there is a fair queue when the last entry goes, stale heads are removed, and
      * `next` gets the lock only if nobody waits then, or the head is one of this
-     * instance's members; its own member leaves the queue. Else the lock is freed, and
-     * published on its channel and on that of the head.
+     * instance's members; its own member leaves the queue, also if it holds already.
+     * Else the lock is freed, and published on its channel and on that of the head.
      * `rw`: a reader's field goes with its last entry; other readers stay (freed and
      * moved are false). The lock's TTL is then the longest of the readers' that are
      * alive (dead ones are removed), but under a writer it is left alone. A writer who

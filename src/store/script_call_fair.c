@@ -20,7 +20,7 @@ static void call_acquire(struct buf *out, const struct op *op, const char *insta
 {
     const struct claim *c = &op->claim;
 
-    script_begin(out, LUA_FAIR_ACQUIRE, c->kind == OWNER_ANONYMOUS ? 5 : 7, 14);
+    script_begin(out, LUA_FAIR_ACQUIRE, c->kind == OWNER_ANONYMOUS ? 5 : 7, 15);
     command_word(out, op->name);
     command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
     add_queue_keys(out, op->name);
@@ -31,6 +31,7 @@ static void call_acquire(struct buf *out, const struct op *op, const char *insta
     command_uint(out, op->fair_wait_ms);
     command_uint(out, op->enqueue ? 1 : 0);
     command_key(out, SCRIPT_CHANNEL, op->name, SPAN_NONE);
+    command_uint(out, op->known > 0 ? 1 : 0);
 }
 
 /* What queue.lua and leave.lua have in common, up to their own arguments. */

@@ -212,11 +212,11 @@ START_TEST(what_dead_clients_left_is_gone_with_the_next_lock_F5)
     struct redisson r1 = fair_redisson(R1), r2 = fair_redisson(R2);
 
     fair_take(A1);
-    (void)redisson_fair_lock(&r1, "n", LEASE, 1000);
+    (void)redisson_fair_lock(&r1, "n", LEASE, REDISSON_WAIT);
     fair_wait(B1);
     (void)redisson_fair_lock(&r2, "n", LEASE, 1000);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL n"), 1);
-    fair_pass(LEASE + FAIR_WAIT + 2000);
+    fair_pass(LEASE + REDISSON_WAIT + FAIR_WAIT + 2000);
     /* A plain LOCK is told that there is a queue, and goes through it. */
     ck_assert_int_eq(try_take("n", claim_anonymous("q:1")), OP_BUSY);
     fair_take(A2);
@@ -313,6 +313,21 @@ START_TEST(the_lock_moves_to_ours_if_it_is_our_turn)
 }
 END_TEST
 
+START_TEST(who_holds_already_leaves_the_queue)
+{
+    struct op end = fair_release(B1, A1);
+    const struct op_result *r;
+
+    fair_take(A1);
+    fair_wait(B2);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "RPUSH " FAIR_QUEUE " " A1), 2);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "ZADD " FAIR_SCORES " 1 " A1), 1);
+    r = run_as(INSTANCE_A, &end); /* "this release ran before" */
+    ck_assert(r->moved && r->fair);
+    fair_expect(B2);
+}
+END_TEST
+
 START_TEST(the_lock_moves_past_stale_heads)
 {
     struct redisson dead = fair_redisson(R1);
@@ -402,6 +417,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, a_purge_of_a_free_lock_tells_who_is_first_then_H21);
     tcase_add_test(tc, a_plain_lock_does_not_pass_a_fair_queue_H22);
     tcase_add_test(tc, the_lock_moves_to_ours_if_it_is_our_turn);
+    tcase_add_test(tc, who_holds_already_leaves_the_queue);
     tcase_add_test(tc, the_lock_moves_past_stale_heads);
     tcase_add_test(tc, a_forced_release_tells_who_is_first);
     tcase_add_test(tc, an_entry_of_several_leaves_the_queue_alone);

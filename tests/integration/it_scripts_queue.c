@@ -38,29 +38,32 @@ START_TEST(scores_hold_a_distance)
 }
 END_TEST
 
-START_TEST(only_the_time_since_one_came_is_added)
+START_TEST(a_refresh_gives_what_the_list_before_one_needs)
 {
-    struct redisson other = fair_redisson(R2);
+    struct redisson first = fair_redisson(R2);
+    struct redisson third = fair_redisson("eeeeeeee-0000-0000-0000-000000000005:1");
+    int64_t front = REDISSON_WAIT + FAIR_WAIT;
 
     (void)held_by_redisson();
-    (void)redisson_fair_lock(&other, "n", LEASE, REDISSON_WAIT);
+    (void)redisson_fair_lock(&first, "n", LEASE, REDISSON_WAIT);
     fair_wait(A1);
-    fair_expect_due(A1, LEASE + REDISSON_WAIT + FAIR_WAIT);
+    fair_expect_due(A1, LEASE + front);
     fair_pass(6000);
     fair_wait(B1);
-    fair_expect_due(B1, LEASE + REDISSON_WAIT + FAIR_WAIT); /* as A1's is meant to be */
-    fair_pass(2000);
+    fair_expect_due(B1, LEASE + front); /* as A1's would be now */
+    (void)redisson_fair_lock(&third, "n", LEASE, HOUR);
     fair_wait(A2);
-    fair_pass(1000);
-    ck_assert_int_eq(fair_queue(INSTANCE_A, true, 2, A1, A2, A3, NULL)->status, OP_OK);
-    fair_expect_due(A1, LEASE + REDISSON_WAIT + FAIR_WAIT);
-    fair_expect_due(A2, LEASE + REDISSON_WAIT + FAIR_WAIT);
-    fair_expect_due(A3, LEASE + REDISSON_WAIT + FAIR_WAIT);
-    fair_pass(4000);
-    ck_assert_int_eq(fair_queue(INSTANCE_A, true, 3, A1, A2, A3, NULL)->status, OP_OK);
-    ck_assert_int_eq(fair_queue(INSTANCE_B, true, 1, B1, NULL)->status, OP_OK);
-    fair_expect_due(A3, LEASE + REDISSON_WAIT + FAIR_WAIT);
-    fair_expect_due(B1, LEASE + REDISSON_WAIT + FAIR_WAIT);
+    fair_expect_due(A2, LEASE + front + HOUR + FAIR_WAIT);
+    for (int64_t left = LEASE - 6000 - 4000; left > 0; left -= 4000) {
+        fair_pass(4000);
+        ck_assert_int_eq(fair_queue(INSTANCE_A, true, 2, A1, A2, A3, NULL)->status,
+                         OP_OK);
+        ck_assert_int_eq(fair_queue(INSTANCE_B, true, 1, B1, NULL)->status, OP_OK);
+        fair_expect_due(A1, left + front);
+        fair_expect_due(B1, left + front);
+        fair_expect_due(A2, left + front + HOUR + FAIR_WAIT);
+        fair_expect_due(A3, left + front + HOUR + FAIR_WAIT);
+    }
 }
 END_TEST
 
@@ -141,7 +144,7 @@ START_TEST(a_live_waiter_keeps_its_place_however_long_it_takes_F2)
 END_TEST
 
 /* One of latchd's and one of Redisson's in turn get the lock and queue up again, for
- * 1000 grants. */
+ * ten minutes of 1000 grants. */
 START_TEST(scores_do_not_drift_when_latchd_and_redisson_alternate)
 {
     static const char *const OURS[] = { A1, B1 };
@@ -164,13 +167,13 @@ START_TEST(scores_do_not_drift_when_latchd_and_redisson_alternate)
                          REDISSON_NIL);
         ck_assert_int_eq(redisson_fair_unlock(&r[who], "n", NULL), 1);
         (void)redisson_fair_lock(&r[who], "n", LEASE, REDISSON_WAIT);
-        fair_pass(50);
+        fair_pass(1200);
         if (i % 8 == 0) {
             (void)fair_queue(INSTANCE_A, true, 1, A1, NULL);
             (void)fair_queue(INSTANCE_B, true, 1, B1, NULL);
         }
         for (size_t k = 0; k < 2; k++) {
-            ck_assert_int_gt(fair_due_in(OURS[k]), 0);
+            ck_assert_int_gt(fair_due_in(OURS[k]), FAIR_WAIT / 2);
             ck_assert_int_le(fair_due_in(OURS[k]), most);
             ck_assert_int_gt(fair_due_in(r[k].owner), 0);
             ck_assert_int_le(fair_due_in(r[k].owner), most);
@@ -199,6 +202,24 @@ START_TEST(a_dead_daemons_waiters_are_gone_within_lease_and_wait)
     ck_assert_int_eq(redisson_fair_lock(&other, "n", LEASE, REDISSON_WAIT),
                      REDISSON_NIL);
     fair_expect(A2);
+}
+END_TEST
+
+/* Whatever its score: it was to survive Redisson's that were before it. */
+START_TEST(a_daemon_that_is_not_heard_of_is_dead_for_the_others)
+{
+    struct redisson first = fair_redisson(R2), holder = held_by_redisson();
+
+    (void)redisson_fair_lock(&first, "n", LEASE, HOUR);
+    fair_wait(B1);
+    redisson_fair_leave(&first, "n", 1000); /* and takes too little off */
+    ck_assert_int_eq(redisson_fair_unlock(&holder, "n", NULL), 1);
+    fair_wait(A1);
+    ck_assert_int_gt(fair_due_in(B1), HOUR - 10000);
+    ck_assert_int_le(fair_ask(A1, true)->ttl_ms, FAIR_WAIT);
+    fair_pass(FAIR_WAIT);
+    fair_take(A1);
+    fair_expect_gone();
 }
 END_TEST
 
@@ -299,6 +320,27 @@ START_TEST(an_empty_queue_leaves_no_key)
 }
 END_TEST
 
+START_TEST(who_is_known_is_put_back_before_it_is_decided_F2)
+{
+    struct op op = fair_acquire(A1, true);
+    struct redisson holder = held_by_redisson(), other = fair_redisson(R2);
+
+    op.known = 1;
+    (void)redisson_fair_lock(&other, "n", LEASE, REDISSON_WAIT);
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_BUSY);
+    fair_expect(A1 " " R2);
+    fair_expect_due(A1, LEASE + FAIR_WAIT);
+    (void)redis_ask_int(peer_redis(), "ZREM " FAIR_SCORES " " A1);
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_BUSY);
+    fair_expect(A1 " " R2); /* it was in the list */
+    (void)redis_ask_int(peer_redis(), "LREM " FAIR_QUEUE " 0 " A1);
+    (void)redis_ask_int(peer_redis(), "ZREM " FAIR_SCORES " " A1);
+    ck_assert_int_eq(redisson_fair_unlock(&holder, "n", NULL), 1);
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
+    fair_expect(R2);
+}
+END_TEST
+
 /* --- repair ----------------------------------------------------------------------- */
 
 START_TEST(lost_scores_are_given_anew_F4)
@@ -382,14 +424,16 @@ Suite *test_suite(void)
     tcase_add_checked_fixture(tc, NULL, peer_teardown);
     tcase_set_timeout(tc, 30);
     tcase_add_test(tc, scores_hold_a_distance);
-    tcase_add_test(tc, only_the_time_since_one_came_is_added);
+    tcase_add_test(tc, a_refresh_gives_what_the_list_before_one_needs);
     tcase_add_test(tc, the_lease_of_an_earlier_holder_does_not_stay_in_the_scores);
     tcase_add_test(tc, those_behind_a_long_wait_of_redissons_survive_its_grant_H20);
     tcase_add_test(tc, redisson_behind_many_of_latchds_parks_no_longer_H20);
     tcase_add_test(tc, a_live_waiter_keeps_its_place_however_long_it_takes_F2);
     tcase_add_test(tc, scores_do_not_drift_when_latchd_and_redisson_alternate);
     tcase_add_test(tc, a_dead_daemons_waiters_are_gone_within_lease_and_wait);
+    tcase_add_test(tc, a_daemon_that_is_not_heard_of_is_dead_for_the_others);
     tcase_add_test(tc, who_was_thrown_out_is_put_back_at_the_head_in_order_F3);
+    tcase_add_test(tc, who_is_known_is_put_back_before_it_is_decided_F2);
     tcase_add_test(tc, many_are_put_in_at_once);
     tcase_add_test(tc, ghosts_of_this_instance_leave_H24);
     tcase_add_test(tc, an_empty_queue_leaves_no_key);

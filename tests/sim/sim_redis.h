@@ -67,6 +67,9 @@ struct redis_score {
     struct rtext member;
     int64_t score;
     uint64_t moved_on; /* only of latchd's */
+    /* Only of Redisson's: W, when it was looked at. */
+    bool seen;
+    int64_t wait;
 };
 
 enum redis_mode { MODE_NONE, MODE_READ, MODE_WRITE };

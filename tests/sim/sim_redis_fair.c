@@ -2,6 +2,8 @@
 #include "sim/sim_redis_queue.h"
 #include "sim/sim_redis_run.h"
 
+enum { REDISSON_WAIT_MS = 300000 };
+
 static int64_t max_i64(int64_t a, int64_t b)
 {
     return a > b ? a : b;
@@ -38,39 +40,91 @@ static void give_least_score(struct run *c, struct span member)
     set_score(c, member, least_score(c));
 }
 
+/* The members of the list, one after the other. */
+struct walk {
+    int64_t level;                    /* what the score of who has passed is to be */
+    const struct redis_score *before; /* of who has passed */
+    bool among_ours;
+};
+
+static void pass_redisson(struct walk *w, struct redis_score *s)
+{
+    if (s != NULL && !s->seen) {
+        s->seen = true;
+        s->wait = w->before != NULL ? max_i64(s->score - w->before->score, 0)
+                                    : max_i64(s->score - w->level, REDISSON_WAIT_MS);
+    }
+    w->level += s != NULL ? s->wait : REDISSON_WAIT_MS;
+    w->before = s;
+    w->among_ours = false;
+}
+
+static void pass_ours(struct walk *w, const struct run *c, const struct redis_score *s)
+{
+    w->level += w->among_ours ? 0 : (int64_t)c->op->fair_wait_ms;
+    w->before = s;
+    w->among_ours = true;
+}
+
 static void join(struct run *c, struct span member)
 {
     struct redis_name *n = c->n;
-    const struct rtext *last =
-        n->queue_count > 0 ? &n->queue[n->queue_count - 1] : NULL;
-    struct redis_score *s = last == NULL ? NULL : queue_score(n, rtext_span(last));
-    int64_t score = least_score(c);
+    struct walk w = { .level = lease_end(c) };
+    size_t i = n->queue_count;
 
-    if (s != NULL && queue_is_ours(rtext_span(last))) {
-        score = max_i64(score, s->score + open_time(c, s));
-    } else if (s != NULL) {
-        score = max_i64(score, s->score + (int64_t)c->op->fair_wait_ms);
+    while (i > 0 && !queue_is_ours(rtext_span(&n->queue[i - 1]))) {
+        i--;
     }
+    if (i > 0) {
+        struct redis_score *s = queue_score(n, rtext_span(&n->queue[i - 1]));
+
+        w.level = s == NULL ? 0 : s->score + open_time(c, s);
+        w.level = max_i64(w.level, least_score(c));
+        w.before = s;
+        w.among_ours = true;
+    }
+    for (; i < n->queue_count; i++) {
+        pass_redisson(&w, queue_score(n, rtext_span(&n->queue[i])));
+    }
+    pass_ours(&w, c, NULL);
     queue_insert(n, n->queue_count, member);
-    set_score(c, member, score);
+    set_score(c, member, w.level);
 }
 
 static void move_on(struct run *c)
 {
     struct redis_name *n = c->n;
-    bool alone = true;
+    struct walk w = { .level = lease_end(c) };
+    struct redis_score was;
 
     for (size_t i = 0; i < n->queue_count; i++) {
         struct span member = rtext_span(&n->queue[i]);
         struct redis_score *s = queue_score(n, member);
 
-        alone = alone && queue_is_ours(member);
-        if (s != NULL && redis_member_of(member, c->instance)) {
-            int64_t moved = alone ? 0 : s->score + open_time(c, s);
-
-            set_score(c, member, max_i64(moved, least_score(c)));
+        if (!queue_is_ours(member)) {
+            pass_redisson(&w, s);
+            continue;
+        }
+        if (s != NULL) {
+            was = *s; /* what Redisson's behind it saw */
+        }
+        pass_ours(&w, c, s == NULL ? NULL : &was);
+        if (redis_member_of(member, c->instance)) {
+            set_score(c, member, w.level);
         }
     }
+}
+
+/* When that head is stale; not for one of this instance's. */
+static int64_t stale_at(const struct run *c, const struct redis_score *s)
+{
+    struct span member = rtext_span(&s->member);
+    int64_t heard = least_score(c) - (int64_t)c->r->now_ms + (int64_t)s->moved_on;
+
+    if (!queue_is_ours(member) || redis_member_of(member, c->instance)) {
+        return s->score;
+    }
+    return heard < s->score ? heard : s->score;
 }
 
 /* --- leaving -------------------------------------------------------------- */
@@ -128,7 +182,7 @@ void fair_purge(struct run *c)
         struct rtext head = n->queue[0];
         struct redis_score *s = queue_score(n, rtext_span(&head));
 
-        if (s == NULL || s->score > (int64_t)c->r->now_ms ||
+        if (s == NULL || stale_at(c, s) > (int64_t)c->r->now_ms ||
             redis_member_of(rtext_span(&head), c->instance)) {
             break;
         }
@@ -164,10 +218,24 @@ static void enqueue(struct run *c, struct span member)
     }
 }
 
+static void put_back(struct run *c, struct span member)
+{
+    if (queue_score(c->n, member) != NULL) {
+        return;
+    }
+    if (queue_at(c->n, member) == QUEUE_NONE) {
+        queue_insert(c->n, 0, member);
+    }
+    give_least_score(c, member);
+}
+
 void fair_begin(struct run *c)
 {
     struct redis_name *n = c->n;
 
+    if (c->op->kind == OP_ACQUIRE && c->op->known > 0) {
+        put_back(c, c->op->claim.member);
+    }
     fair_purge(c);
     if (n->queue_count > 0 && queue_score(n, rtext_span(&n->queue[0])) == NULL) {
         give_least_score(c, rtext_span(&n->queue[0]));
@@ -181,8 +249,8 @@ void fair_refuse(struct run *c)
     c->result->status = OP_BUSY;
     c->result->ttl_ms = redis_pttl(c->r, n);
     if (n->field_count == 0 && !fair_is_our_turn(c)) {
-        c->result->ttl_ms =
-            queue_score(n, rtext_span(&n->queue[0]))->score - (int64_t)c->r->now_ms;
+        c->result->ttl_ms = stale_at(c, queue_score(n, rtext_span(&n->queue[0]))) -
+                            (int64_t)c->r->now_ms;
     }
     if (c->op->enqueue) {
         enqueue(c, c->op->claim.member);

@@ -61,7 +61,7 @@ void queue_set_score(struct redis_name *n, struct span member, int64_t score)
     if (s == NULL) {
         MAKE_ROOM(n->scores, n->score_count, n->score_room);
         s = &n->scores[n->score_count++];
-        s->member = rtext_of(member);
+        *s = (struct redis_score){ .member = rtext_of(member) };
     }
     s->score = score;
 }

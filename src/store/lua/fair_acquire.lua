@@ -7,6 +7,7 @@
 --       5 highest token seen   6 a: request, else the field   7 '1': only re-enter
 --       8 instance   9 when it was asked, us   10 entry id (named)   11 member
 --       12 what a waiter adds to deadlines, ms   13 '1': enqueue   14 channel
+--       15 '1': it has been in the queue
 -- Gives LATE | OK token count attached fair | BUSY pttl fair | OVER | ELSEWHERE
 --       | WRONGTYPE-RW
 
@@ -54,6 +55,20 @@ else
     end
 end
 
+if ARGV[15] == '1' and not call('ZSCORE', scores, member) then
+--@include part_soon.lua
+    local listed = false
+    if call('ZCARD', scores) ~= call('LLEN', queue) then
+--@include part_find_member.lua
+        listed = at
+    end
+    if not listed then
+        call('LPUSH', queue, member)
+    end
+    call('ZADD', scores, soon, member)
+    call('HSET', marks, member, now_ms)
+    call('PEXPIRE', marks, 600000)
+end
 --@include part_purge.lua
 local ours = not head or string.sub(head, 1, 24) == mine
 if free and ours and ARGV[7] ~= '1' then

@@ -1,16 +1,35 @@
 -- Part: `join_score`, of who is put at the tail now. Needs part_queue.lua and
--- part_soon.lua. Behind a latchd member the distance stays as it is, with the time that is
--- still to be added to that one's score.
+-- part_soon.lua. Behind a latchd member that one's, with the time that is still to be
+-- added to it; and between that and the newcomer what Redisson's will take off.
 local join_score = soon
-local tail = call('LINDEX', queue, -1)
-if tail then
-    local last = tonumber(call('ZSCORE', scores, tail)) or 0
-    if string.sub(tail, 1, 7) == 'latchd:' then
-        local mark = call('HMGET', marks, tail, string.sub(tail, 8, 23))
-        mark = tonumber(mark[1] or mark[2]) or now_ms
-        last = last + math.max(now_ms - mark, 0)
+do
+    local run, level, before, from = {}, nil, nil, 0
+    repeat
+        local some = call('LRANGE', queue, from - 100, from - 1)
+        for i = #some, 1, -1 do
+            local member = some[i]
+            if string.sub(member, 1, 7) == 'latchd:' then
+                local mark = call('HMGET', marks, member, string.sub(member, 8, 23))
+                mark = tonumber(mark[1] or mark[2]) or now_ms
+                before = tonumber(call('ZSCORE', scores, member))
+                level = math.max((before or 0) + math.max(now_ms - mark, 0), soon)
+                break
+            end
+            run[#run + 1] = member
+        end
+        from = from - 100
+    until level or #some < 100
+    if #run == 0 then
+        join_score = level or soon
     else
-        last = last + fair_wait
+        level = level or soon - fair_wait
+        for i = #run, 1, -1 do
+            local member = run[i]
+            local score = tonumber(call('ZSCORE', scores, member))
+--@include part_shift.lua
+            level = level + shift
+            before = score
+        end
+        join_score = level + fair_wait
     end
-    join_score = math.max(join_score, last)
 end

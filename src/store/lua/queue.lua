@@ -66,40 +66,39 @@ local taken = first and head ~= first
 --@include part_soon.lua
 
 if whole then
-    local all = call('HGETALL', marks)
-    local mark, gone = {}, {}
-    for i = 1, #all, 2 do
-        mark[all[i]] = tonumber(all[i + 1])
-        if string.sub(all[i], 1, 24) == mine then
-            gone[#gone + 1] = all[i]
-        end
-    end
-    for from = 1, #gone, 1000 do
-        call('HDEL', marks, unpack(gone, from, math.min(from + 999, #gone)))
-    end
-    local is_listed, is_alone = false, true
+    -- What each needs by who is before it now. Then this instance's mark says so, and
+    -- what the marks say of members that are gone is not true of them any more.
+    local level, before, in_run, is_listed = soon - fair_wait, nil, false, false
     for _, member in ipairs(in_order) do
         is_listed = is_listed or member == head
         if not is_listed then
-            -- Thrown out as stale.
-        elseif string.sub(member, 1, 7) ~= 'latchd:' then
-            is_alone = false
-        elseif string.sub(member, 1, 24) == mine then
-            local score = not is_alone and call('ZSCORE', scores, member)
-            if score then
-                local since = now_ms - (mark[member] or mark[instance] or now_ms)
-                score = math.max(tonumber(score) + math.max(since, 0), soon)
+            there[member] = nil -- thrown out as stale
+        elseif string.sub(member, 1, 7) == 'latchd:' then
+            level = level + (in_run and 0 or fair_wait)
+            in_run, before = true, tonumber(call('ZSCORE', scores, member))
+            if string.sub(member, 1, 24) == mine then
+                words[#words + 1], words[#words + 2] = level, member
+                if #words >= 1000 then
+                    call('ZADD', scores, unpack(words))
+                    words = {}
+                end
             end
-            words[#words + 1], words[#words + 2] = score or soon, member
-            if #words >= 1000 then
-                call('ZADD', scores, unpack(words))
-                words = {}
-            end
+        else
+            local score = tonumber(call('ZSCORE', scores, member))
+--@include part_shift.lua
+            level = level + shift
+            in_run, before = false, score
         end
     end
     if #words > 0 then
         call('ZADD', scores, unpack(words))
         words = {}
+    end
+    for _, field in ipairs(call('HKEYS', marks)) do
+        if string.sub(field, 1, 24) == mine
+            or string.find(field, ':', 1, true) and not there[field] then
+            call('HDEL', marks, field)
+        end
     end
     if #ARGV < 7 then
         call('HDEL', marks, instance)
@@ -108,7 +107,8 @@ if whole then
     end
 end
 for _, member in ipairs(no_score) do
-    if call('ZADD', scores, 'NX', soon, member) == 1 and string.sub(member, 1, 7) == 'latchd:' then
+    if call('ZADD', scores, 'NX', soon, member) == 1
+        and string.sub(member, 1, 7) == 'latchd:' then
         call('HSET', marks, member, now_ms)
     end
 end

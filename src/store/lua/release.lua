@@ -34,7 +34,12 @@ if not field then
         if own then
 --@include part_raise.lua
 --@include part_attach.lua
-            return { 'OK', 0, token, 1, 0, attached, 0, call('EXISTS', queue) }
+            local fair = call('EXISTS', queue)
+            if fair == 1 then
+--@include part_release_found.lua
+                fair = call('EXISTS', queue)
+            end
+            return { 'OK', 0, token, 1, 0, attached, 0, fair }
         end
     end
     local function ended(id)
