@@ -2,27 +2,35 @@
 #include "core/parts.h"
 #include "util/alloc.h"
 
-struct attach *entry_attach(struct locks *l, struct entry *e, struct session *s)
+struct attach *entry_attach_of(const struct entry *e, const struct session *s)
 {
-    struct attach *a;
     struct list *it;
 
     LIST_FOREACH(it, &e->attaches)
     {
-        a = container_of(it, struct attach, in_entry);
+        struct attach *a = container_of(it, struct attach, in_entry);
+
         if (a->session == s) {
-            a->grant = ++l->next_grant;
             return a;
         }
     }
-    a = xcalloc(1, sizeof(*a));
-    a->entry = e;
-    a->session = s;
+    return NULL;
+}
+
+struct attach *entry_attach(struct locks *l, struct entry *e, struct session *s)
+{
+    struct attach *a = entry_attach_of(e, s);
+
+    if (a == NULL) {
+        a = xcalloc(1, sizeof(*a));
+        a->entry = e;
+        a->session = s;
+        list_append(&e->attaches, &a->in_entry);
+        list_prepend(&s->attaches, &a->in_session); /* the newest is looked for most */
+        e->hold->attached++;
+        e->told++;
+    }
     a->grant = ++l->next_grant;
-    list_append(&e->attaches, &a->in_entry);
-    list_prepend(&s->attaches, &a->in_session); /* the newest is looked for most */
-    e->hold->attached++;
-    e->told++;
     /* Grace and KEEP are over: somebody is there. */
     e->kept = false;
     e->hold->exact_ms = 0;

@@ -85,7 +85,7 @@ static void answer(struct locks *l, struct mlock *ml)
 
     for (size_t i = 0; i < ml->count; i++) {
         struct piece *p = &ml->pieces[i];
-        struct attach *a = mlock_attach(p, ml->session);
+        struct attach *a = entry_attach_of(p->entry, ml->session);
 
         a = a != NULL ? a : entry_attach(l, p->entry, ml->session);
         a->grant = grant;

@@ -4,21 +4,6 @@
 
 /* --- giving back ------------------------------------------------------------------ */
 
-struct attach *mlock_attach(const struct piece *p, const struct session *s)
-{
-    struct list *it;
-
-    LIST_FOREACH(it, &p->entry->attaches)
-    {
-        struct attach *a = container_of(it, struct attach, in_entry);
-
-        if (a->session == s) {
-            return a;
-        }
-    }
-    return NULL;
-}
-
 void mlock_let_go(struct piece *p)
 {
     p->entry->piece = NULL;
@@ -42,7 +27,8 @@ static void outlast_keep(struct locks *l, struct entry *e)
 static void leave_entry(struct locks *l, struct piece *p, bool keep)
 {
     struct entry *e = p->entry;
-    struct attach *a = mlock_attach(p, p->mlock->session);
+    struct session *s = p->mlock->session;
+    struct attach *a = s == NULL ? NULL : entry_attach_of(e, s);
 
     if (!keep) {
         mlock_let_go(p);

@@ -280,7 +280,7 @@ static void again(struct locks *l, struct mlock *ml, const struct mlock_req *req
 
         p->place = names[i].place;
         if (p->entry != NULL && !p->entry->ending) {
-            rebind_entry(l, p, old == NULL ? NULL : mlock_attach(p, old));
+            rebind_entry(l, p, old == NULL ? NULL : entry_attach_of(p->entry, old));
         } else if (p->waiter != NULL) {
             rebind_waiter(l, p);
         }

@@ -248,6 +248,7 @@ bool hold_cut_since(const struct hold *h, uint64_t op_id);
 
 /* entry.c */
 struct attach *entry_attach(struct locks *l, struct entry *e, struct session *s);
+struct attach *entry_attach_of(const struct entry *e, const struct session *s);
 void attach_free(struct locks *l, struct attach *a);
 /* The attach's connection is gone. */
 void entry_detach(struct locks *l, struct attach *a);
@@ -353,8 +354,6 @@ bool mlock_is_call(struct call_ref ref);
 bool mlock_uses(const struct request *r);
 
 /* mlock_end.c */
-/* The connection that keeps its entry for it. */
-struct attach *mlock_attach(const struct piece *p, const struct session *s);
 /* It and its entry have nothing to do with each other any more. */
 void mlock_let_go(struct piece *p);
 /* Nothing is to be heard any more of what was asked for those from `first` on. */

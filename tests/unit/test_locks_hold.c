@@ -122,6 +122,33 @@ START_TEST(h9_standing_still_makes_holds_uncertain_or_lost)
 }
 END_TEST
 
+START_TEST(renewed_over_the_same_connection_an_entry_has_its_new_lease)
+{
+    struct seen_op renewal;
+
+    (void)engine_grant(&e, 1, "job",
+                       (struct lock_req){ .owner = SPAN("o"),
+                                          .has = LOCK_HAS_LEASE,
+                                          .lease_ms = 1000 },
+                       100);
+    (void)engine_grant(&e, 2, "job", (struct lock_req){ .owner = SPAN("o") }, 100);
+    engine_renew(&e, 1, "job",
+                 (struct hold_req){ .owner = SPAN("o"), .lease_ms = 5000 });
+    engine_take_op(&e, OP_ATTACH, &renewal);
+    engine_answer(&e, &renewal,
+                  (struct op_result){ .status = OP_OK,
+                                      .token = 100,
+                                      .ttl_ms = 30000,
+                                      .owner = SPAN("o"),
+                                      .entry = span_str(renewal.target_entry) });
+    (void)engine_hears(&e, 1, REPLY_INT);
+    engine_pass(&e, 4000);
+    engine_no_op(&e);
+    engine_pass(&e, 1000);
+    engine_take_op(&e, OP_RELEASE, &op); /* that entry of the two */
+}
+END_TEST
+
 START_TEST(h14_a_fixed_lease_is_checked_and_given_what_it_still_has)
 {
     (void)engine_grant(&e, 1, "job",
@@ -259,6 +286,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, h30_a_hold_that_its_owner_released_elsewhere_ends_silently);
     tcase_add_test(tc, another_server_makes_all_uncertain_until_confirmed);
     tcase_add_test(tc, h9_standing_still_makes_holds_uncertain_or_lost);
+    tcase_add_test(tc, renewed_over_the_same_connection_an_entry_has_its_new_lease);
     tcase_add_test(tc, h14_a_fixed_lease_is_checked_and_given_what_it_still_has);
     tcase_add_test(
         tc, an_unlock_after_a_loss_asks_redis_whether_the_request_goes_on_elsewhere);
