@@ -89,6 +89,7 @@ static void answer(struct locks *l, struct mlock *ml)
 
         a = a != NULL ? a : entry_attach(l, p->entry, ml->session);
         a->grant = grant;
+        p->told = true;
         tokens[p->place] = p->entry->hold->token;
     }
     say_tokens(l, ml->call, tokens, ml->count, grant);

@@ -8,6 +8,7 @@ void mlock_let_go(struct piece *p)
 {
     p->entry->piece = NULL;
     p->entry = NULL;
+    p->told = false;
     p->mlock->taken--;
 }
 
@@ -29,9 +30,13 @@ static void leave_entry(struct locks *l, struct piece *p, bool keep)
     struct entry *e = p->entry;
     struct session *s = p->mlock->session;
     struct attach *a = s == NULL ? NULL : entry_attach_of(e, s);
+    bool told = p->told;
 
     if (!keep) {
         mlock_let_go(p);
+    }
+    if (told) {
+        return; /* by an answer before: it is its client's */
     }
     if (a != NULL) {
         entry_untold(l, a, keep);

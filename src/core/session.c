@@ -124,6 +124,9 @@ void locks_undelivered(struct locks *l, uint64_t conn, uint64_t grant)
         struct attach *a = container_of(it, struct attach, in_session);
 
         if (a->grant == grant) {
+            if (a->entry->piece != NULL) {
+                a->entry->piece->told = false;
+            }
             entry_untold(l, a, true);
         }
     }

@@ -336,6 +336,7 @@ struct piece {
     size_t place;          /* in the order in which the client named it */
     bool asked;            /* an answer to its call is to come */
     bool stale;            /* Redis is to confirm it once more */
+    bool told;             /* its client has got the token, by an answer before */
 };
 
 /* MLOCK's life: TAKING -> answered (and with an ID remembered, while an entry is left)

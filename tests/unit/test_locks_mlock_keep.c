@@ -255,6 +255,22 @@ START_TEST(after_the_grant_it_gives_the_same_tokens_and_counts_nothing_twice)
 }
 END_TEST
 
+START_TEST(what_its_client_was_told_of_is_not_given_back_by_a_copy)
+{
+    engine_mlock(&e, 1, "a b", WITH_ID);
+    engine_gives_many(&e, 2, 10, ALL);
+    (void)engine_hears_tokens(&e, 1, TOKENS(10, 11));
+    engine_unlock(&e, 2, "b", (struct hold_req){ .token = 11 });
+    engine_take_op(&e, OP_RELEASE, &op);
+    engine_mlock(&e, 1, "a b", WITH_ID); /* crosses it */
+    engine_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
+    (void)engine_hears(&e, 2, REPLY_INT);
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
+    engine_take_op(&e, OP_ATTACH, &op);
+    engine_no_op(&e);
+}
+END_TEST
+
 START_TEST(through_another_daemon_it_finds_each_grant)
 {
     struct op_result many[2] = { GRANTED(10), GRANTED(11) };
@@ -392,6 +408,7 @@ Suite *test_suite(void)
     tcase_add_test(t, again_and_again_while_redis_confirms);
     tcase_add_test(t,
                    after_the_grant_it_gives_the_same_tokens_and_counts_nothing_twice);
+    tcase_add_test(t, what_its_client_was_told_of_is_not_given_back_by_a_copy);
     tcase_add_test(t, through_another_daemon_it_finds_each_grant);
     tcase_add_test(t, other_names_owner_or_use_of_the_id_are_errors);
     tcase_add_test(t, a_lock_s_id_is_not_taken_over);
