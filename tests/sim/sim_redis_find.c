@@ -32,8 +32,8 @@ bool find_fence_names(const struct redis_name *n, struct span field)
                field);
 }
 
-/* May `instance` act on that anonymous or ID hold of its own accord? */
-bool find_keeps(struct redis_name *n, const struct rtext *field, const char *instance)
+bool find_keeps(struct redis_name *n, const struct rtext *field, const char *instance,
+                bool unknown)
 {
     struct redis_keeper *k = redis_keeper(n, field);
 
@@ -43,8 +43,10 @@ bool find_keeps(struct redis_name *n, const struct rtext *field, const char *ins
     if (!is_id_field(rtext_span(field))) {
         return true; /* only its taker knows an anonymous hold by itself */
     }
-    return find_fence_names(n, rtext_span(field)) &&
-           memcmp(n->fence_who.s + 1, instance, OP_INSTANCE_LEN) == 0;
+    if (!find_fence_names(n, rtext_span(field))) {
+        return unknown;
+    }
+    return memcmp(n->fence_who.s + 1, instance, OP_INSTANCE_LEN) == 0;
 }
 
 struct rtext find_token_field(uint64_t token)
@@ -175,12 +177,8 @@ struct redis_mark *find_mark(struct redis_name *n, const struct target *t)
         }
         break;
     case TARGET_TOKEN:
-        for (size_t i = 0; i < n->mark_count && m == NULL; i++) {
-            if (n->marks[i].token == t->token &&
-                span_starts(rtext_span(&n->marks[i].key), SPAN("latchd:"))) {
-                m = &n->marks[i];
-            }
-        }
+        field = find_token_field(t->token);
+        m = redis_mark(n, rtext_span(&field));
         break;
     case TARGET_ID:
         m = redis_mark(n, t->field);

@@ -17,8 +17,10 @@ bool find_is_anonymous(struct span field);
 struct redis_entry *find_newest_entry(struct redis_name *n, struct span owner);
 /* The fence key is about that ID or owner. */
 bool find_fence_names(const struct redis_name *n, struct span field);
-/* May `instance` act on that anonymous or ID hold of its own accord? */
-bool find_keeps(struct redis_name *n, const struct rtext *field, const char *instance);
+/* May `instance` act on that anonymous or ID hold of its own accord? `unknown`: if
+ * nothing tells who keeps it. */
+bool find_keeps(struct redis_name *n, const struct rtext *field, const char *instance,
+                bool unknown);
 /* The hold that this claim has already. */
 struct redis_hash_field *find_claim(struct redis_name *n, const struct claim *cl);
 struct found find_target(struct redis_name *n, const struct target *t, bool force);

@@ -30,6 +30,7 @@ bool redis_foreign_release(struct sim_redis *r, struct redis_name *n, struct spa
         return false;
     }
     if (--f->count > 0) {
+        n->expires = r->now_ms + REDISSON_WATCHDOG_MS;
         return true;
     }
     redis_drop_hash(n);

@@ -41,21 +41,24 @@ static enum renew_result renew_one(struct run *c, const struct renew_item *item)
         item->kind == OWNER_NAMED ? redis_entry(n, item->entry) : NULL;
 
     c->n = n;
-    if (n->is_string || (!c->op->rw && n->mode != MODE_NONE)) {
+    if (n->is_string) {
         return RENEW_WRONGTYPE;
     }
     if (c->op->rw) {
         return rw_renew_one(c, item);
     }
-    if (f == NULL || (item->kind == OWNER_NAMED && e == NULL)) {
-        return run_renew_missing(n, item);
+    if (f == NULL || (item->kind == OWNER_NAMED && e == NULL) || n->mode != MODE_NONE) {
+        enum renew_result missing = run_renew_missing(n, item);
+
+        return missing == RENEW_GONE && n->mode != MODE_NONE ? RENEW_WRONGTYPE
+                                                             : missing;
     }
     if (item->kind == OWNER_ID && find_fence_names(n, item->field) &&
         n->fence_token != item->token) {
         return RENEW_GONE;
     }
     if (e != NULL ? memcmp(e->keeper, c->instance, OP_INSTANCE_LEN) != 0
-                  : !find_keeps(n, &f->owner, c->instance)) {
+                  : !find_keeps(n, &f->owner, c->instance, true)) {
         return RENEW_ELSEWHERE;
     }
     if (item->exact && !(e != NULL && shared(n, f, c->instance))) {
@@ -63,7 +66,7 @@ static enum renew_result renew_one(struct run *c, const struct renew_item *item)
     } else {
         run_raise_ttl(c, item->lease_ms);
     }
-    if (item->kept && redis_keeper(n, &f->owner) != NULL) {
+    if (item->kept && e == NULL) {
         redis_prolong_keeper(c->r, n, &f->owner, c->instance);
     }
     if (item->fence && n->fence_token != 0) {
@@ -137,6 +140,8 @@ void run_inspect(struct run *c)
     }
     if (c->n->mode != MODE_NONE) {
         c->result->lock_kind = c->n->mode == MODE_WRITE ? KIND_WRITE : KIND_READ;
+    } else if (c->n->queue_count > 0) {
+        c->result->lock_kind = KIND_FAIR;
     }
     for (size_t i = 0; i < c->n->queue_count && i < REDIS_QUEUE_TOLD; i++) {
         c->reply->queue_texts[i] = c->n->queue[i];

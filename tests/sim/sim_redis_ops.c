@@ -21,7 +21,7 @@ uint64_t run_new_token(const struct run *c)
 
 struct rtext run_claim_who(const struct run *c, const struct claim *cl)
 {
-    return cl->kind == OWNER_ANONYMOUS
+    return cl->kind == OWNER_ANONYMOUS && cl->lock_kind != KIND_READ
                ? rtext_printf("a%.*s", SPAN_ARGS(cl->entry))
                : rtext_printf("f%.16s%.*s", c->instance, SPAN_ARGS(cl->field));
 }
@@ -96,9 +96,10 @@ static void attach_claim(struct run *c, struct redis_hash_field *f)
     if (cl->kind == OWNER_ID) {
         redis_set_keeper(c->r, n, &f->owner, c->instance);
         c->result->attached = true;
-    } else if (cl->kind == OWNER_NAMED) {
-        c->result->attached = memcmp(e->keeper, c->instance, OP_INSTANCE_LEN) != 0;
+    } else if (cl->kind == OWNER_NAMED &&
+               memcmp(e->keeper, c->instance, OP_INSTANCE_LEN) != 0) {
         redis_keep_entry(c->r, e, c->instance);
+        c->result->attached = true;
     }
     if (cl->kind != OWNER_ANONYMOUS && !find_fence_names(n, cl->field)) {
         /* The fence key was lost: the hold goes on under a new token. */
@@ -109,9 +110,7 @@ static void attach_claim(struct run *c, struct redis_hash_field *f)
     n->fence_expires = max64(n->fence_expires, n->expires + OP_FENCE_TTL_MS);
     c->result->token = redis_token_of(n, &f->owner);
     c->result->status = OP_OK;
-    if (c->op->fair && c->op->kind == OP_ACQUIRE) {
-        fair_leave(c, cl->member);
-    }
+    fair_leave(c, cl->member);
 }
 
 static void grant(struct run *c, const struct claim *cl)
@@ -201,7 +200,7 @@ bool run_keeps(struct run *c, const struct found *f)
     if (f->entry != NULL) {
         return memcmp(f->entry->keeper, c->instance, OP_INSTANCE_LEN) == 0;
     }
-    return find_keeps(c->n, &f->field->owner, c->instance);
+    return find_keeps(c->n, &f->field->owner, c->instance, false);
 }
 
 static void release_nothing(struct run *c)
@@ -234,6 +233,11 @@ void run_leave_marks(struct run *c, const struct found *f, int64_t left)
     if (f->entry != NULL && left == 0) {
         redis_set_mark(c->n, &owner, left, f->token, expires);
     }
+    if (c->op->target.kind == TARGET_TOKEN) {
+        struct rtext token = find_token_field(c->op->target.token);
+
+        redis_set_mark(c->n, &token, left, f->token, expires);
+    }
     if (c->op->target.kind == TARGET_OWNER && c->op->target.entry.len > 0) {
         struct rtext release = rtext_of(c->op->target.entry);
 
@@ -242,10 +246,8 @@ void run_leave_marks(struct run *c, const struct found *f, int64_t left)
 }
 
 /* The last entry went. */
-static void free_or_move(struct run *c)
+static void free_or_move(struct run *c, bool move)
 {
-    bool move = run_hands_over(c);
-
     fair_purge(c);
     if (move && fair_is_our_turn(c)) {
         grant(c, &c->op->claim);
@@ -263,6 +265,7 @@ void run_release(struct run *c)
 {
     const struct op *op = c->op;
     struct found f = find_target(c->n, &op->target, op->force);
+    bool move = run_hands_over(c); /* before the marks of this release */
     int64_t left = 0;
 
     if (f.field == NULL) {
@@ -285,5 +288,5 @@ void run_release(struct run *c)
         c->result->count = left;
         return;
     }
-    free_or_move(c);
+    free_or_move(c, move);
 }

@@ -56,7 +56,7 @@ void run_inspect(struct run *c);
 
 void run_queue(struct run *c);
 void run_leave(struct run *c);
-/* The queue as an op finds it: stale heads go. */
+/* The queue as an op finds it: stale heads go, and the head has a score. */
 void fair_purge(struct run *c);
 /* The same, before a fair acquire: and the head has a score. */
 void fair_begin(struct run *c);

@@ -67,20 +67,23 @@ void rw_give_lease(struct run *c, struct redis_hash_field *f, uint64_t lease_ms,
                    bool exact)
 {
     struct redis_name *n = c->n;
+    bool write = rw_is_writer(rtext_span(&f->owner));
     uint64_t until = c->r->now_ms + lease_ms;
+    uint64_t was = write ? n->expires : rw_alive_until(n, f);
     uint64_t token = rw_token_of(n, f);
-    uint64_t longest;
 
-    if (!rw_is_writer(rtext_span(&f->owner))) {
-        uint64_t keys = exact ? until : max64(until, rw_alive_until(n, f));
-
-        for (int64_t i = 1; i <= f->count; i++) {
-            rw_set_hold_key(n, rtext_span(&f->owner), i, token == 0 ? 1 : token, keys);
-        }
-        exact = exact && rw_writer(n) == NULL;
+    for (int64_t i = 1; i <= f->count && !write; i++) {
+        rw_set_hold_key(n, rtext_span(&f->owner), i, token == 0 ? 1 : token,
+                        exact ? until : max64(until, was));
     }
-    longest = rw_longest_reader(n);
-    n->expires = exact ? max64(until, longest) : max64(n->expires, until);
+    if (!exact || was <= until) {
+        n->expires = max64(n->expires, until);
+    } else if (write || rw_writer(n) == NULL) {
+        uint64_t longest = rw_longest_reader(n);
+
+        rw_drop_dead(n);
+        n->expires = write ? max64(until, longest) : longest;
+    }
 }
 
 /* --- taking --------------------------------------------------------------- */
@@ -95,6 +98,10 @@ static uint64_t take(struct run *c, const struct claim *cl)
     if (n->field_count == 0) {
         redis_drop_hash(n);
         n->mode = write ? MODE_WRITE : MODE_READ;
+    }
+    f = redis_field(n, cl->field);
+    if (f != NULL) {
+        rw_drop_field(n, f); /* dead */
     }
     if (n->field_count == REDIS_FIELDS_MAX) {
         abort();
@@ -207,9 +214,10 @@ void run_acquire_rw(struct run *c)
     }
     if (f == NULL && cl->kind == OWNER_NAMED) {
         f = redis_field(c->n, cl->field);
+        f = f != NULL && rw_is_dead(c->n, f) ? NULL : f;
         if (f != NULL) {
             redis_add_entry(c->r, c->n, cl->entry, cl->field, c->instance);
-            f->count++;
+            rw_del_hold_key(c->n, cl->field, ++f->count); /* of an earlier hold */
         }
     }
     if (f != NULL) {
@@ -246,10 +254,10 @@ static void release_nothing(struct run *c)
     }
 }
 
-static void drop_dead_readers(struct redis_name *n)
+void rw_drop_dead(struct redis_name *n)
 {
     for (size_t i = n->field_count; i-- > 0;) {
-        if (rw_alive_until(n, &n->fields[i]) == 0) {
+        if (rw_is_dead(n, &n->fields[i])) {
             rw_drop_field(n, &n->fields[i]);
         }
     }
@@ -264,11 +272,11 @@ static void tell_that_a_writer_left(struct run *c)
 }
 
 /* A writer went, or a reader that no writer shields. */
-static void settle(struct run *c, bool was_writer)
+static void settle(struct run *c, bool was_writer, bool move)
 {
     struct redis_name *n = c->n;
 
-    drop_dead_readers(n);
+    rw_drop_dead(n);
     if (n->field_count > 0) {
         n->mode = MODE_READ;
         n->expires = rw_longest_reader(n);
@@ -276,7 +284,7 @@ static void settle(struct run *c, bool was_writer)
         if (was_writer) {
             tell_that_a_writer_left(c);
         }
-    } else if (run_hands_over(c)) {
+    } else if (move) {
         c->result->token = take(c, &c->op->claim);
         c->result->moved = true;
         if (was_writer && c->op->claim.lock_kind == KIND_READ) {
@@ -300,14 +308,30 @@ static void drop_all(struct redis_name *n)
     }
 }
 
+/* Also under what a token or an ID alone tells: it is one request, of whatever kind. */
+static void leave_marks(struct run *c, const struct found *f, int64_t left)
+{
+    struct span field = rtext_span(&f->field->owner);
+    struct rtext other = rtext_of(rw_owner_of(field));
+
+    run_leave_marks(c, f, left);
+    if (f->entry == NULL && !rw_is_writer(field) && find_is_anonymous(field)) {
+        other = find_token_field(f->token);
+    }
+    if (f->entry == NULL) {
+        redis_set_mark(c->n, &other, left, f->token, c->r->now_ms + OP_ENDED_MS);
+    }
+}
+
 static void release_found(struct run *c, struct found f)
 {
     const struct op *op = c->op;
     bool was_writer = rw_is_writer(rtext_span(&f.field->owner));
+    bool move = run_hands_over(c); /* before the marks of this release */
     int64_t left = f.entry != NULL && !op->force ? f.field->count - 1 : 0;
 
     if (op->mark && !op->force) {
-        run_leave_marks(c, &f, left);
+        leave_marks(c, &f, left);
     }
     c->result->status = OP_OK;
     c->result->count = left;
@@ -323,7 +347,7 @@ static void release_found(struct run *c, struct found f)
         rw_drop_field(c->n, f.field);
     }
     if (rw_writer(c->n) == NULL) {
-        settle(c, was_writer);
+        settle(c, was_writer, move);
     }
 }
 

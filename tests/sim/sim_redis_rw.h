@@ -16,13 +16,14 @@ struct redis_hash_field *rw_writer(struct redis_name *n);
 
 struct redis_hold_key *rw_hold_key(struct redis_name *n, struct span field,
                                    int64_t index);
-/* All hold keys of that reader live until then, or longer if not `exact`. */
 void rw_set_hold_key(struct redis_name *n, struct span field, int64_t index,
                      uint64_t token, uint64_t expires);
 void rw_del_hold_key(struct redis_name *n, struct span field, int64_t index);
 /* Until when the longest of its hold keys lives; 0: it is dead. */
 uint64_t rw_alive_until(struct redis_name *n, const struct redis_hash_field *f);
-/* The same of all readers. */
+/* A reader whose lease is over, though its field is there. */
+bool rw_is_dead(struct redis_name *n, const struct redis_hash_field *f);
+/* The longest of all readers. */
 uint64_t rw_longest_reader(struct redis_name *n);
 struct redis_reader_key *rw_reader_key(struct redis_name *n, uint64_t token);
 
@@ -54,6 +55,8 @@ void rw_give_lease(struct run *c, struct redis_hash_field *f, uint64_t lease_ms,
                    bool exact);
 /* The keys that tell tokens live longer than the lock. */
 void rw_raise_helpers(struct run *c, const struct redis_hash_field *f);
+/* Readers whose lease is over go. */
+void rw_drop_dead(struct redis_name *n);
 bool rw_kept_since(const struct run *c, const struct redis_hash_field *f,
                    const struct redis_entry *e);
 enum renew_result rw_renew_one(struct run *c, const struct renew_item *item);

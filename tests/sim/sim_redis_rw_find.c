@@ -155,12 +155,19 @@ bool rw_keeps(struct redis_name *n, const struct redis_hash_field *f,
         return memcmp(k->instance, instance, OP_INSTANCE_LEN) == 0;
     }
     if (!span_starts(rtext_span(&f->owner), SPAN("latchd:id:"))) {
-        return true; /* only its taker knows an anonymous hold by itself */
+        return rw_is_writer(rtext_span(&f->owner)) ||
+               redis_member_of(rtext_span(&f->owner), instance);
     }
     if (rw_writer_key_names(n, rtext_span(&f->owner))) {
         return memcmp(n->writer_who.s + 1, instance, OP_INSTANCE_LEN) == 0;
     }
     return unknown;
+}
+
+/* Its lease is over, though its field may be there. */
+bool rw_is_dead(struct redis_name *n, const struct redis_hash_field *f)
+{
+    return !rw_is_writer(rtext_span(&f->owner)) && rw_alive_until(n, f) == 0;
 }
 
 /* --- the hold of a claim -------------------------------------------------- */
@@ -177,7 +184,8 @@ static struct rtext request_writer(const struct redis_name *n, struct span reque
     return token_field(n->writer_token);
 }
 
-struct redis_hash_field *rw_find_claim(struct redis_name *n, const struct claim *cl)
+static struct redis_hash_field *claim_field(struct redis_name *n,
+                                            const struct claim *cl)
 {
     struct rtext field;
     struct redis_entry *e;
@@ -195,6 +203,13 @@ struct redis_hash_field *rw_find_claim(struct redis_name *n, const struct claim 
                                                            : NULL;
     }
     return NULL;
+}
+
+struct redis_hash_field *rw_find_claim(struct redis_name *n, const struct claim *cl)
+{
+    struct redis_hash_field *f = claim_field(n, cl);
+
+    return f != NULL && rw_is_dead(n, f) ? NULL : f;
 }
 
 /* --- targets -------------------------------------------------------------- */
@@ -280,10 +295,12 @@ static struct found find_as(struct redis_name *n, const struct target *t, bool w
         f.field = NULL;
         break;
     }
+    if (f.field != NULL && !force && rw_is_dead(n, f.field)) {
+        f.field = NULL;
+    }
     if (f.field != NULL) {
         f.token = rw_token_of(n, f.field);
-        if (t->token != 0 && f.token != t->token &&
-            (f.token != 0 || t->kind == TARGET_TOKEN)) {
+        if (t->token != 0 && f.token != 0 && f.token != t->token) {
             f.field = NULL;
         }
     }
@@ -332,11 +349,9 @@ static struct redis_mark *mark_as(struct redis_name *n, const struct target *t,
 
 struct redis_mark *rw_find_mark(struct redis_name *n, const struct target *t)
 {
-    struct redis_mark *m = may_be(t, false) ? mark_as(n, t, false) : NULL;
+    struct redis_mark *m = mark_as(n, t, false);
 
-    if (m == NULL && may_be(t, true)) {
-        m = mark_as(n, t, true);
-    }
+    m = m != NULL ? m : mark_as(n, t, true);
     if (m == NULL && t->entry.len > 0 && t->kind != TARGET_REQUEST) {
         m = redis_mark(n, t->entry);
     }

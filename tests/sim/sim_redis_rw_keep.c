@@ -38,16 +38,15 @@ enum renew_result rw_renew_one(struct run *c, const struct renew_item *asked)
         item.kind == OWNER_NAMED ? redis_entry(n, item.entry) : NULL;
     uint64_t token;
 
-    if (n->field_count > 0 && n->mode == MODE_NONE) {
-        return RENEW_WRONGTYPE;
-    }
-    if (f == NULL ||
+    token = f == NULL ? 0 : rw_token_of(n, f);
+    if (f == NULL || n->mode == MODE_NONE || rw_is_dead(n, f) ||
+        (token != 0 && item.token != 0 && token != item.token) ||
         (item.kind == OWNER_NAMED && (e == NULL || !rtext_is(&e->owner, item.field)))) {
-        return run_renew_missing(n, &item);
-    }
-    token = rw_token_of(n, f);
-    if (item.kind == OWNER_ID && token != 0 && item.token != 0 && token != item.token) {
-        return RENEW_GONE;
+        enum renew_result missing = run_renew_missing(n, &item);
+
+        return missing == RENEW_GONE && n->field_count > 0 && n->mode == MODE_NONE
+                   ? RENEW_WRONGTYPE
+                   : missing;
     }
     if (e != NULL ? memcmp(e->keeper, c->instance, OP_INSTANCE_LEN) != 0
                   : !rw_keeps(n, f, c->instance, true)) {
@@ -55,7 +54,8 @@ enum renew_result rw_renew_one(struct run *c, const struct renew_item *asked)
     }
     rw_give_lease(c, f, item.lease_ms,
                   item.exact && !(e != NULL && is_shared(n, f, c->instance)));
-    if (item.kept && e == NULL) {
+    if (e == NULL &&
+        (item.kept || (item.kind == OWNER_ID && item.lock_kind == KIND_READ))) {
         redis_prolong_keeper(c->r, n, &f->owner, c->instance);
     }
     if (item.fence) {
