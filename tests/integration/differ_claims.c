@@ -1,0 +1,232 @@
+#include "differ_claims.h"
+
+#include <inttypes.h>
+
+enum { REQUESTS = 3, OWNERS = 2, IDS = 2, LEASES = 3 };
+
+static struct span text_span(const char *text)
+{
+    return span_str(text);
+}
+
+const char *differ_instance(struct differ *d)
+{
+    return dice_chance(&d->dice, 600) ? INSTANCE_A : INSTANCE_B;
+}
+
+uint64_t differ_lease(struct differ *d)
+{
+    return 400000 + 300000 * dice_below(&d->dice, LEASES);
+}
+
+struct span differ_member(struct differ *d, const char *instance, size_t i)
+{
+    return text_span(differ_text(d, "latchd:%s:%zu", instance, i + 1));
+}
+
+bool differ_is_rw(struct differ *d, struct redis_name *n)
+{
+    bool some = d->mix.rw && (!d->mix.plain || dice_chance(&d->dice, 500));
+
+    if (n->field_count > 0 && dice_chance(&d->dice, 950)) {
+        return n->mode != MODE_NONE;
+    }
+    if (n->queue_count > 0 && dice_chance(&d->dice, 800)) {
+        return false;
+    }
+    return some;
+}
+
+/* --- claims --------------------------------------------------------------- */
+
+static void anonymous(struct differ *d, const char *instance, struct claim *cl)
+{
+    bool read = cl->lock_kind == KIND_READ;
+    uint64_t number =
+        dice_below(&d->dice, REQUESTS) + (cl->lock_kind == KIND_WRITE ? 50 : 70);
+
+    number += read ? 50 : 0;
+    cl->entry = text_span(differ_text(d, "%s:%" PRIu64, instance, number));
+    if (read) {
+        cl->field = text_span(differ_text(d, "latchd:%s:%" PRIu64, instance, number));
+    }
+}
+
+static void named(struct differ *d, const char *instance, struct claim *cl)
+{
+    uint64_t owner = dice_below(&d->dice, OWNERS);
+    bool write = cl->lock_kind == KIND_WRITE;
+    uint64_t number = owner * 10 + dice_below(&d->dice, 2) + (write ? 4 : 0) +
+                      (cl->lock_kind == KIND_READ ? 2 : 0);
+
+    cl->field =
+        text_span(differ_text(d, "o%" PRIu64 "%s", owner, write ? ":write" : ""));
+    cl->entry = text_span(dice_chance(&d->dice, 500)
+                              ? differ_text(d, "id:%016" PRIu64, number)
+                              : differ_text(d, "%s:%" PRIu64, instance, number + 200));
+}
+
+struct claim differ_claim(struct differ *d, const char *instance, bool rw)
+{
+    struct claim cl = { .lease_ms = differ_lease(d) };
+
+    cl.lock_kind =
+        rw ? (dice_chance(&d->dice, 600) ? KIND_READ : KIND_WRITE)
+           : (d->mix.fair && dice_chance(&d->dice, 500) ? KIND_FAIR : KIND_PLAIN);
+    switch (dice_below(&d->dice, 3)) {
+    case 0:
+        cl.kind = OWNER_ANONYMOUS;
+        anonymous(d, instance, &cl);
+        break;
+    case 1:
+        cl.kind = OWNER_ID;
+        cl.field = text_span(differ_text(d, "latchd:id:%016" PRIu64 "%s",
+                                         900 + dice_below(&d->dice, IDS),
+                                         cl.lock_kind == KIND_WRITE ? ":write" : ""));
+        break;
+    default:
+        cl.kind = OWNER_NAMED;
+        named(d, instance, &cl);
+    }
+    return cl;
+}
+
+/* --- holds ---------------------------------------------------------------- */
+
+static uint64_t some_token(struct differ *d, struct redis_name *n)
+{
+    switch (dice_below(&d->dice, 4)) {
+    case 0:
+        return n->writer_token != 0 ? n->writer_token : n->fence_token;
+    case 1:
+        if (n->reader_key_count > 0) {
+            return n->reader_keys[dice_below(&d->dice, n->reader_key_count)].token;
+        }
+        return n->fence_token;
+    case 2:
+        if (n->mark_count > 0) {
+            return n->marks[dice_below(&d->dice, n->mark_count)].token;
+        }
+        return n->fence_token;
+    default:
+        return n->fence_token;
+    }
+}
+
+/* A claim that holds now, if one does and the dice say so. */
+static struct span held_field(struct differ *d, struct redis_name *n, struct span other)
+{
+    if (n->field_count == 0 || dice_chance(&d->dice, 300)) {
+        return other;
+    }
+    return span_str(
+        differ_text(d, "%s", n->fields[dice_below(&d->dice, n->field_count)].owner.s));
+}
+
+static void named_target(struct differ *d, const struct claim *cl, bool force,
+                         struct target *t)
+{
+    uint64_t dice = dice_below(&d->dice, 3);
+
+    t->field = cl->field;
+    t->entry = cl->entry;
+    if (dice == 0 && span_starts(cl->entry, SPAN("id:"))) {
+        t->kind = TARGET_ID;
+        t->field =
+            span_str(differ_text(d, "latchd:%.*s", (int)cl->entry.len, cl->entry.ptr));
+    } else if (dice == 1 && !force) {
+        t->kind = TARGET_ENTRY;
+    } else {
+        t->kind = TARGET_OWNER;
+        t->entry =
+            dice_chance(&d->dice, 500)
+                ? SPAN_NONE
+                : span_str(differ_text(d, "release:%" PRIu64, dice_below(&d->dice, 6)));
+    }
+}
+
+static void other_target(struct differ *d, struct redis_name *n, const struct claim *cl,
+                         struct target *t)
+{
+    t->field = cl->field;
+    if (cl->kind == OWNER_ID) {
+        t->kind = dice_chance(&d->dice, 500) ? TARGET_ID : TARGET_FIELD;
+        t->entry = span_str(
+            differ_text(d, "id:%.*s", 16, cl->field.ptr + strlen("latchd:id:")));
+    } else if (dice_chance(&d->dice, 500)) {
+        t->kind = TARGET_REQUEST;
+        t->field = SPAN_NONE;
+        t->entry = cl->entry;
+    } else {
+        t->kind = TARGET_FIELD;
+        t->field = held_field(d, n, cl->field);
+        if (!span_starts(t->field, SPAN("latchd:"))) {
+            t->field = SPAN("latchd:4503599627370497");
+        }
+        t->lock_kind = KIND_PLAIN;
+    }
+    if (t->kind == TARGET_ID) {
+        t->field.len = strlen("latchd:id:") + 16; /* without `:write` */
+    }
+}
+
+struct target differ_target(struct differ *d, struct redis_name *n, bool rw, bool force)
+{
+    struct claim cl = differ_claim(d, differ_instance(d), rw);
+    struct target t = { .lock_kind = cl.lock_kind };
+
+    if (!rw || (cl.kind != OWNER_ANONYMOUS && dice_chance(&d->dice, 400))) {
+        t.lock_kind = KIND_PLAIN;
+    }
+    if (force && dice_chance(&d->dice, 100)) {
+        t.kind = TARGET_ANY;
+        t.lock_kind = KIND_PLAIN;
+    } else if (dice_chance(&d->dice, 250)) {
+        t.kind = TARGET_TOKEN;
+        t.token = some_token(d, n);
+        t.lock_kind = KIND_PLAIN;
+        if (t.token == 0) {
+            t.token = 77;
+        }
+    } else if (cl.kind == OWNER_NAMED) {
+        named_target(d, &cl, force, &t);
+    } else {
+        other_target(d, n, &cl, &t);
+    }
+    return t;
+}
+
+struct renew_item differ_item(struct differ *d, const char *name, bool rw)
+{
+    struct redis_name *n = differ_name(d, name);
+    struct claim cl = differ_claim(d, differ_instance(d), rw);
+    struct renew_item item = { .name = span_str(name),
+                               .lock_kind = cl.lock_kind,
+                               .kind = cl.kind,
+                               .field = cl.field,
+                               .entry = cl.kind == OWNER_NAMED ? cl.entry : SPAN_NONE,
+                               .lease_ms = differ_lease(d),
+                               .token = some_token(d, n),
+                               .exact = dice_chance(&d->dice, 300),
+                               .fence = dice_chance(&d->dice, 500),
+                               .kept = dice_chance(&d->dice, 300) };
+
+    if (item.lock_kind == KIND_FAIR) {
+        item.lock_kind = KIND_PLAIN;
+    }
+    if (cl.kind == OWNER_ANONYMOUS) {
+        item.field = held_field(d, n, SPAN("latchd:4503599627370497"));
+        if (!span_starts(item.field, SPAN("latchd:")) ||
+            span_starts(item.field, SPAN("latchd:id:"))) {
+            item.field = SPAN("latchd:4503599627370497");
+        }
+        if (rw) {
+            item.lock_kind =
+                item.field.len > 6 &&
+                        memcmp(item.field.ptr + item.field.len - 6, ":write", 6) == 0
+                    ? KIND_WRITE
+                    : KIND_READ;
+        }
+    }
+    return item;
+}

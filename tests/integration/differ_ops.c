@@ -1,0 +1,304 @@
+/* One op of a daemon, done by its script and by the model. */
+#include "differ_claims.h"
+
+#include <check.h>
+#include <inttypes.h>
+
+static const char *const OP_NAMES[] = {
+    [OP_ACQUIRE] = "acquire", [OP_ACQUIRE_MANY] = "acquire many",
+    [OP_RELEASE] = "release", [OP_RENEW] = "renew",
+    [OP_ATTACH] = "attach",   [OP_INSPECT] = "inspect",
+    [OP_QUEUE] = "queue",     [OP_LEAVE] = "leave",
+};
+
+static const char *const KINDS[] = { "plain", "fair", "read", "write" };
+static const char *const TARGETS[] = { "field", "request", "token", "id",
+                                       "entry", "owner",   "any" };
+
+#define S(span) (int)(span).len, ((span).len == 0 ? "" : (span).ptr)
+
+/* --- telling -------------------------------------------------------------- */
+
+static void say_op(struct differ *d, const char *instance, const struct op *op,
+                   struct op_times times)
+{
+    const struct claim *cl = &op->claim;
+    const struct target *t = &op->target;
+
+    differ_say(d, "%.1s %s %.*s%s%s", instance, OP_NAMES[op->kind], S(op->name),
+               op->rw ? " rw" : "", times.asked_us < d->start_ms * 1000 ? " late" : "");
+    if (op->kind == OP_ACQUIRE || op->has_next) {
+        differ_say(d, " claim(%s '%.*s' entry '%.*s' member '%.*s' %" PRIu64 ")",
+                   KINDS[cl->lock_kind], S(cl->field), S(cl->entry), S(cl->member),
+                   cl->lease_ms);
+    }
+    if (op->kind == OP_RELEASE || op->kind == OP_ATTACH) {
+        differ_say(d, " target(%s %s '%.*s' '%.*s' %" PRIu64 ")", TARGETS[t->kind],
+                   KINDS[t->lock_kind], S(t->field), S(t->entry), t->token);
+    }
+    for (size_t i = 0; i < op->item_count; i++) {
+        const struct renew_item *it = &op->items[i];
+
+        differ_say(d, " item(%.*s %s '%.*s' '%.*s' %" PRIu64 "%s%s%s %" PRIu64 ")",
+                   S(it->name), KINDS[it->lock_kind], S(it->field), S(it->entry),
+                   it->token, it->exact ? " exact" : "", it->fence ? " fence" : "",
+                   it->kept ? " kept" : "", it->lease_ms);
+    }
+    for (size_t i = 0; i < op->member_count; i++) {
+        differ_say(d, " %.*s", S(op->members[i]));
+    }
+    differ_say(d, "%s%s%s%s%s%s%s%s%s known %zu yield %d",
+               op->reenter_only ? " reenter" : "", op->own_accord ? " own" : "",
+               op->force ? " force" : "", op->mark ? " mark" : "",
+               op->exact ? " exact" : "", op->fair ? " fair" : "",
+               op->enqueue ? " enqueue" : "", op->whole ? " whole" : "",
+               op->subscribed ? " subscribed" : "", op->known, (int)op->yield);
+}
+
+/* --- comparing ------------------------------------------------------------ */
+
+static bool near(int64_t a, int64_t b)
+{
+    return a == b || (a > 0 && b > 0 && llabs(a - b) <= DIFFER_SLACK_MS);
+}
+
+static void say_result(struct differ *d, const char *who, const struct op_result *r)
+{
+    differ_say(d,
+               "\n    %s: status %d token %" PRIu64 " ttl %" PRId64 " count %" PRId64
+               "%s%s%s%s%s%s%s kind %s owner '%.*s' entry '%.*s' text '%.*s'",
+               who, (int)r->status, r->token, r->ttl_ms, r->count,
+               r->attached ? " attached" : "", r->moved ? " moved" : "",
+               r->freed ? " freed" : "", r->fair ? " fair" : "",
+               r->shared ? " shared" : "", r->rw ? " rw" : "", r->plain ? " plain" : "",
+               KINDS[r->lock_kind], S(r->owner), S(r->entry), S(r->text));
+}
+
+static bool same_fields(const struct op_result *a, const struct op_result *b)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < a->field_count; i++) {
+        for (size_t k = 0; k < b->field_count; k++) {
+            const struct op_field *x = &a->fields[i];
+            const struct op_field *y = &b->fields[k];
+
+            found += span_eq(x->owner, y->owner) && x->count == y->count &&
+                             x->token == y->token && x->lock_kind == y->lock_kind
+                         ? 1
+                         : 0;
+        }
+    }
+    return a->field_count == b->field_count && found == a->field_count;
+}
+
+static bool same_lists(const struct op_result *a, const struct op_result *b)
+{
+    if (a->item_count != b->item_count || a->queue_count != b->queue_count) {
+        return false;
+    }
+    for (size_t i = 0; i < a->item_count; i++) {
+        if (a->items[i] != b->items[i]) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < a->queue_count; i++) {
+        if (!span_eq(a->queue[i], b->queue[i])) {
+            return false;
+        }
+    }
+    return same_fields(a, b);
+}
+
+static bool same(const struct op_result *a, const struct op_result *b)
+{
+    return a->status == b->status && a->token == b->token &&
+           near(a->ttl_ms, b->ttl_ms) && a->count == b->count &&
+           a->attached == b->attached && a->moved == b->moved && a->freed == b->freed &&
+           a->fair == b->fair && a->shared == b->shared && a->rw == b->rw &&
+           a->plain == b->plain && a->lock_kind == b->lock_kind &&
+           span_eq(a->owner, b->owner) && span_eq(a->entry, b->entry) &&
+           same_lists(a, b);
+}
+
+static void compare_results(struct differ *d, const char *name,
+                            const struct op_result *real, const struct op_result *model)
+{
+    bool equal = same(real, model) && real->many_count == model->many_count;
+
+    for (size_t i = 0; equal && i < real->many_count; i++) {
+        equal = same(&real->many[i], &model->many[i]);
+    }
+    if (equal) {
+        return;
+    }
+    say_result(d, "Redis", real);
+    say_result(d, "model", model);
+    for (size_t i = 0; i < real->item_count && i < model->item_count; i++) {
+        differ_say(d, "\n    item %zu: Redis %d, model %d", i, (int)real->items[i],
+                   (int)model->items[i]);
+    }
+    for (size_t i = 0; i < real->many_count && i < model->many_count; i++) {
+        say_result(d, "Redis, one", &real->many[i]);
+        say_result(d, "model, one", &model->many[i]);
+    }
+    differ_fail(d, name, "the answers differ");
+}
+
+static void run_both(struct differ *d, const char *name, const char *instance,
+                     const struct op *op, bool late, bool over)
+{
+    static struct redis_reply reply;
+    static enum renew_result items[OP_RENEW_MAX];
+    static struct op_result many[OP_MANY_MAX];
+    uint64_t now_us = redis_time_us();
+    uint64_t asked = late ? d->start_ms - 1000 : now_us / 1000;
+    struct op_times times = { late ? asked * 1000 : now_us,
+                              over ? now_us - 1000000 : now_us + 60000000 };
+    struct redis_times model_times = { asked, times.deadline_us / 1000 };
+    const struct op_result *real;
+
+    say_op(d, instance, op, times);
+    if (over) {
+        differ_say(d, " over");
+    }
+    real = run_times(instance, op, times);
+    (void)differ_name(d, name);
+    reply.items = items;
+    reply.many = many;
+    sim_redis_run(&d->model, instance, op, model_times, &reply);
+    if (op->kind == OP_ATTACH) {
+        reply.result.count = real->count; /* not promised */
+    }
+    if (reply.result.status == OP_ENDED) {
+        reply.result.token = real->token; /* nor this */
+    }
+    compare_results(d, name, real, &reply.result);
+}
+
+/* --- making --------------------------------------------------------------- */
+
+static void maybe_wait(struct differ *d, const char *instance, struct op *op)
+{
+    op->fair = op->claim.lock_kind == KIND_FAIR;
+    if (op->fair) {
+        op->enqueue = dice_chance(&d->dice, 700);
+        op->claim.member =
+            differ_member(d, instance, dice_below(&d->dice, DIFFER_MEMBERS));
+    }
+}
+
+static void make_release(struct differ *d, struct redis_name *n, const char *instance,
+                         struct op *op)
+{
+    op->force = dice_chance(&d->dice, 100);
+    op->target = differ_target(d, n, op->rw, op->force);
+    op->own_accord = !op->force && dice_chance(&d->dice, 200);
+    op->mark = dice_chance(&d->dice, 700);
+    op->subscribed = dice_chance(&d->dice, 300);
+    op->has_next = dice_chance(&d->dice, 500);
+    if (op->has_next) {
+        op->claim = differ_claim(d, instance, op->rw);
+        op->yield = (enum yield)dice_below(&d->dice, 3);
+        if (op->claim.lock_kind == KIND_FAIR) {
+            op->claim.member =
+                differ_member(d, instance, dice_below(&d->dice, DIFFER_MEMBERS));
+        }
+    }
+}
+
+static void make_members(struct differ *d, const char *instance, struct op *op)
+{
+    static struct span members[DIFFER_MEMBERS];
+    size_t first = dice_below(&d->dice, DIFFER_MEMBERS);
+
+    op->member_count = dice_below(&d->dice, DIFFER_MEMBERS);
+    for (size_t i = 0; i < op->member_count; i++) {
+        members[i] = differ_member(d, instance, (first + i) % DIFFER_MEMBERS);
+    }
+    op->members = members;
+    op->known = dice_below(&d->dice, op->member_count + 1);
+    op->whole = dice_chance(&d->dice, 600);
+}
+
+static void make_items(struct differ *d, struct op *op)
+{
+    static struct renew_item items[2 * DIFFER_NAMES];
+
+    op->item_count = dice_between(&d->dice, 1, 2 * DIFFER_NAMES);
+    for (size_t i = 0; i < op->item_count; i++) {
+        items[i] =
+            differ_item(d, DIFFER_NAME[dice_below(&d->dice, DIFFER_NAMES)], op->rw);
+    }
+    op->items = items;
+}
+
+static void make_many(struct differ *d, const char *instance, struct op *op)
+{
+    static struct many_item many[DIFFER_NAMES];
+
+    op->rw = false;
+    for (size_t i = 0; i < DIFFER_NAMES; i++) {
+        many[i].name = span_str(DIFFER_NAME[i]);
+        do {
+            many[i].claim = differ_claim(d, instance, false);
+        } while (many[i].claim.lock_kind != KIND_PLAIN);
+    }
+    op->many = many;
+    op->many_count = dice_between(&d->dice, 1, DIFFER_NAMES);
+}
+
+static enum op_kind some_op(struct differ *d, bool rw)
+{
+    static const unsigned PLAIN[] = { 40, 4, 26, 6, 6, 3, 12, 5 };
+    static const unsigned RW[] = { 45, 0, 30, 10, 10, 5, 0, 0 };
+    static const enum op_kind KIND[] = { OP_ACQUIRE, OP_ACQUIRE_MANY, OP_RELEASE,
+                                         OP_RENEW,   OP_ATTACH,       OP_INSPECT,
+                                         OP_QUEUE,   OP_LEAVE };
+
+    return KIND[dice_weighted(&d->dice, rw ? RW : PLAIN, d->mix.fair ? 8 : 6)];
+}
+
+void differ_op(struct differ *d, const char *name)
+{
+    const char *instance = differ_instance(d);
+    struct redis_name *n = differ_name(d, name);
+    struct op op = { .name = span_str(name), .fair_wait_ms = DIFFER_FAIR_WAIT };
+
+    op.rw = differ_is_rw(d, n);
+    op.kind = some_op(d, op.rw);
+    /* Beyond what the clock says, so that both find the same token. */
+    op.seen_token = (UINT64_C(1) << 52) + ++d->serial * 1000;
+    switch (op.kind) {
+    case OP_ACQUIRE:
+        op.claim = differ_claim(d, instance, op.rw);
+        op.reenter_only = dice_chance(&d->dice, 100);
+        maybe_wait(d, instance, &op);
+        break;
+    case OP_ACQUIRE_MANY:
+        make_many(d, instance, &op);
+        break;
+    case OP_RELEASE:
+        make_release(d, n, instance, &op);
+        break;
+    case OP_RENEW:
+        make_items(d, &op);
+        break;
+    case OP_ATTACH:
+        op.target = differ_target(d, n, op.rw, false);
+        if (op.target.kind == TARGET_OWNER) {
+            op.target.entry = SPAN_NONE; /* that is for a release */
+        }
+        op.lease_ms = differ_lease(d);
+        op.exact = dice_chance(&d->dice, 300);
+        break;
+    case OP_QUEUE:
+    case OP_LEAVE:
+        make_members(d, instance, &op);
+        break;
+    case OP_INSPECT:
+        break;
+    }
+    run_both(d, name, instance, &op, dice_chance(&d->dice, 100),
+             op.kind != OP_INSPECT && dice_chance(&d->dice, 10));
+}
