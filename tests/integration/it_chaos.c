@@ -1,6 +1,6 @@
 /* Everything at once: clients that insist, on two daemons and a Redis that are killed,
- * stopped and started under them. One at a time holds, tokens grow, nobody starves, and
- * nothing is left behind. */
+ * stopped and started under them. One at a time holds, or only readers; tokens grow,
+ * nobody starves, and nothing is left behind. For each kind of lock. */
 #include "support/runner.h"
 #include "support/stand.h"
 
@@ -16,15 +16,42 @@
 
 enum {
     CLIENTS = 6,
+    SEEDS = 2, /* of each play */
     RUN_MS = 9000,
-    LEASE_MS = 20000, /* longer than any trouble here: a hold ends by UNLOCK only */
     PATIENCE_MS = 700,
     END_MS = 15000,
 };
 
+/* How they lock. Most leases are longer than any trouble here, so that a hold ends by
+ * UNLOCK only. A fair queue waits as long for those of a daemon that was killed, so
+ * that leases are shorter there, and trouble is rarer. */
+struct play {
+    const char *lock[2]; /* one of them each time */
+    const char *others;  /* UNLOCK of the names but `job` */
+    int lease_ms;
+    int calm_ms; /* at most so long between troubles */
+    unsigned least;
+    bool shared; /* lock[0] is for reading */
+    bool may_be_over;
+};
+
+static const struct play PLAYS[] = {
+    { { "LOCK job", "LOCK job" }, NULL, 20000, 400, 5, false, false },
+    { { "LOCK job FAIR", "LOCK job FAIR" }, NULL, 2000, 1500, 1, false, true },
+    { { "LOCK job READ", "LOCK job WRITE" }, NULL, 20000, 400, 3, true, true },
+    { { "MLOCK 2 job other", "MLOCK 2 other job" },
+      "other",
+      20000,
+      600,
+      3,
+      false,
+      true },
+};
+
 /* Shared by the test and its clients. */
 struct ring {
-    int inside;         /* 0, or the client that holds */
+    int inside; /* 0, or the client that holds alone */
+    int readers;
     int64_t last_token; /* of all grants */
     unsigned grants[CLIENTS];
     bool over;
@@ -33,6 +60,7 @@ struct ring {
 
 struct insistent {
     struct ring *ring;
+    const struct play *play;
     struct test_daemon *const *daemons;
     int number; /* from 1 */
     int turn;   /* whose turn it is among the daemons */
@@ -72,13 +100,27 @@ static bool insist(struct insistent *me, const char *command, struct value *ret)
         if (!attempt(me, command, ret)) {
             continue;
         }
-        if (ret->type == VALUE_INT ||
+        if (ret->type == VALUE_INT || ret->type == VALUE_LIST ||
             (ret->type == VALUE_ERROR && strncmp(ret->text, "NOTHELD", 7) == 0)) {
             return true;
         }
         value_fini(ret); /* nil, BACKEND, GOAWAY: again */
     }
     return false;
+}
+
+static void hold_shared(struct insistent *me)
+{
+    struct ring *r = me->ring;
+
+    (void)__atomic_add_fetch(&r->readers, 1, __ATOMIC_SEQ_CST);
+    test_sleep_ms((uint64_t)(rand() % 4));
+    if (__atomic_load_n(&r->inside, __ATOMIC_SEQ_CST) != 0) {
+        say_fault(r, "one reads and one writes: client and other", me->number,
+                  r->inside);
+    }
+    (void)__atomic_sub_fetch(&r->readers, 1, __ATOMIC_SEQ_CST);
+    r->grants[me->number - 1]++;
 }
 
 static void hold(struct insistent *me, int64_t token)
@@ -90,6 +132,10 @@ static void hold(struct insistent *me, int64_t token)
                                      __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
         say_fault(r, "two hold: client and other", me->number, nobody);
         return;
+    }
+    if (__atomic_load_n(&r->readers, __ATOMIC_SEQ_CST) != 0) {
+        say_fault(r, "one writes and others read: client, readers", me->number,
+                  r->readers);
     }
     if (token <= r->last_token) {
         say_fault(r, "tokens do not grow: token, last", token, r->last_token);
@@ -103,29 +149,56 @@ static void hold(struct insistent *me, int64_t token)
     r->grants[me->number - 1]++;
 }
 
-static void be_a_client(struct insistent *me)
+static bool give_back(struct insistent *me, const char *name, int i)
 {
-    char lock[200], unlock[200];
+    char unlock[200];
     struct value v;
 
+    (void)snprintf(unlock, sizeof unlock, "UNLOCK %s ID client-%d-request-%08d\r\n",
+                   name, me->number, i);
+    if (!insist(me, unlock, &v)) {
+        say_fault(me->ring, "no unlock: client, request", me->number, i);
+        return false;
+    }
+    value_fini(&v);
+    return true;
+}
+
+/* One lock, held and given back. */
+static bool play_once(struct insistent *me, int i)
+{
+    const struct play *p = me->play;
+    bool granted;
+    int way = rand() % 2;
+    char lock[200];
+    struct value v;
+
+    (void)snprintf(lock, sizeof lock,
+                   "%s WAIT 500 LEASE %d ID client-%d-request-%08d\r\n", p->lock[way],
+                   p->lease_ms, me->number, i);
+    granted = insist(me, lock, &v);
+    if (!granted || (v.type == VALUE_ERROR && !p->may_be_over)) {
+        say_fault(me->ring, "no token: client, request", me->number, i);
+        return false;
+    }
+    granted = v.type != VALUE_ERROR;
+    if (granted && p->shared && way == 0) {
+        hold_shared(me);
+    } else if (granted) {
+        hold(me, v.type == VALUE_INT
+                     ? v.integer
+                     : v.items[strncmp(p->lock[way], "MLOCK 2 job", 11) != 0].integer);
+    }
+    value_fini(&v);
+    return give_back(me, "job", i) &&
+           (p->others == NULL || give_back(me, p->others, i));
+}
+
+static void be_a_client(struct insistent *me)
+{
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     srand((unsigned)me->number);
-    for (int i = 0; !me->ring->over; i++) {
-        (void)snprintf(lock, sizeof lock,
-                       "LOCK job WAIT 500 LEASE %d ID client-%d-request-%08d\r\n",
-                       LEASE_MS, me->number, i);
-        (void)snprintf(unlock, sizeof unlock,
-                       "UNLOCK job ID client-%d-request-%08d\r\n", me->number, i);
-        if (!insist(me, lock, &v) || v.type != VALUE_INT) {
-            say_fault(me->ring, "no token: client, request", me->number, i);
-            break;
-        }
-        hold(me, v.integer);
-        if (!insist(me, unlock, &v)) {
-            say_fault(me->ring, "no unlock: client, request", me->number, i);
-            break;
-        }
-        value_fini(&v);
+    for (int i = 0; !me->ring->over && play_once(me, i); i++) {
     }
     client_close(me->c);
     _exit(EXIT_SUCCESS);
@@ -160,12 +233,12 @@ static void make_trouble(struct test_daemon *const *daemons)
     }
 }
 
-static void start_clients(struct ring *r, struct test_daemon *const *daemons,
-                          pid_t *pids)
+static void start_clients(struct ring *r, const struct play *play,
+                          struct test_daemon *const *daemons, pid_t *pids)
 {
     for (int i = 0; i < CLIENTS; i++) {
         struct insistent me = {
-            .ring = r, .daemons = daemons, .number = i + 1, .turn = i
+            .ring = r, .play = play, .daemons = daemons, .number = i + 1, .turn = i
         };
 
         pids[i] = fork();
@@ -176,7 +249,7 @@ static void start_clients(struct ring *r, struct test_daemon *const *daemons,
     }
 }
 
-static void await_clients(struct ring *r, const pid_t *pids)
+static void await_clients(struct ring *r, unsigned least, const pid_t *pids)
 {
     for (int i = 0; i < CLIENTS; i++) {
         int status;
@@ -186,7 +259,7 @@ static void await_clients(struct ring *r, const pid_t *pids)
     }
     ck_assert_msg(r->fault[0] == '\0', "%s", r->fault);
     for (int i = 0; i < CLIENTS; i++) {
-        ck_assert_msg(r->grants[i] >= 5, "client %d got it %u times only", i + 1,
+        ck_assert_msg(r->grants[i] >= least, "client %d got it %u times only", i + 1,
                       r->grants[i]);
     }
 }
@@ -197,25 +270,26 @@ START_TEST(one_at_a_time_whatever_is_killed)
                                         "always", NULL };
     struct ring *r = mmap(NULL, sizeof *r, PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    const struct play *play = &PLAYS[_i / SEEDS];
     struct test_daemon *daemons[2];
     pid_t pids[CLIENTS];
     uint64_t end;
 
     ck_assert_ptr_ne(r, MAP_FAILED);
     stand.redis = redis_start_with(false, ARGS);
-    stand_up("--redis-timeout", "400ms", NULL);
+    stand_up("--redis-timeout", "400ms", "--fair-wait-timeout", "1s", NULL);
     daemons[0] = stand.daemon;
-    daemons[1] =
-        daemon_start(redis_path(stand.redis), "--redis-timeout", "400ms", NULL);
+    daemons[1] = daemon_start(redis_path(stand.redis), "--redis-timeout", "400ms",
+                              "--fair-wait-timeout", "1s", NULL);
     srand((unsigned)_i + 1);
-    start_clients(r, daemons, pids);
+    start_clients(r, play, daemons, pids);
     for (end = test_now_ms() + RUN_MS; test_now_ms() < end && !r->over;) {
-        test_sleep_ms((uint64_t)(rand() % 400));
+        test_sleep_ms((uint64_t)(rand() % play->calm_ms));
         make_trouble(daemons);
     }
     r->over = true;
-    await_clients(r, pids);
-    await_no_locks(2000);
+    await_clients(r, play->least, pids);
+    await_no_locks(play->may_be_over ? (uint64_t)play->lease_ms + 3000 : 2000);
     daemon_stop(daemons[1]);
     stand_down();
 }
@@ -227,7 +301,8 @@ Suite *test_suite(void)
     TCase *tc = tcase_create("chaos");
 
     tcase_set_timeout(tc, INTEGRATION_S);
-    tcase_add_loop_test(tc, one_at_a_time_whatever_is_killed, 0, 2);
+    tcase_add_loop_test(tc, one_at_a_time_whatever_is_killed, 0,
+                        SEEDS * (int)(sizeof PLAYS / sizeof *PLAYS));
     suite_add_tcase(s, tc);
     return s;
 }
