@@ -1,21 +1,11 @@
 /* The engine: places in Redis's fair queue: asking, joining, showing that we live. */
-#include "support/engine.h"
+#include "support/engine_fair.h"
 #include "support/runner.h"
 
 #include "latchd/protocol.h"
 
 static struct engine e;
 static struct seen_op op;
-
-#define FAIR ((struct lock_req){ .kind = KIND_FAIR })
-#define PLAIN ((struct lock_req){ .kind = KIND_PLAIN })
-#define UUID SPAN("01234567-89ab-cdef-0123-456789abcdef")
-#define GRANT(t) ((struct op_result){ .status = OP_OK, .token = (t), .count = 1 })
-#define BUSY(ms) ((struct op_result){ .status = OP_BUSY, .ttl_ms = (ms), .fair = true })
-#define HELD ((struct op_result){ .status = OP_OK, .ttl_ms = 20000, .fair = true })
-#define LEFT ((struct op_result){ .status = OP_OK, .fair = true })
-#define MOVED(t)                                                                       \
-    ((struct op_result){ .status = OP_OK, .moved = true, .token = (t), .fair = true })
 
 static void setup(void)
 {
@@ -25,50 +15,6 @@ static void setup(void)
 static void teardown(void)
 {
     engine_fini(&e);
-}
-
-static void subscribed(void)
-{
-    locks_subscribed(e.locks, SPAN("job"), false);
-    engine_collect(&e);
-}
-
-static void message(void)
-{
-    locks_message(e.locks, SPAN("job"), false);
-    engine_collect(&e);
-}
-
-static void joins(const char *members, struct op_result r)
-{
-    engine_take_op(&e, OP_QUEUE, &op);
-    ck_assert_str_eq(op.members, members);
-    ck_assert(!op.op.whole);
-    ck_assert_uint_eq(op.op.known, 0);
-    engine_answer(&e, &op, r);
-}
-
-static void leaves(const char *members)
-{
-    engine_take_op(&e, OP_LEAVE, &op);
-    ck_assert_str_eq(op.members, members);
-    engine_answer(&e, &op, LEFT);
-}
-
-/* Somebody elsewhere holds "job"; connections 1..count wait for it, all joined, the
- * first of them asleep. */
-static void wait_in_queue(uint64_t count)
-{
-    for (uint64_t i = 1; i <= count; i++) {
-        engine_lock(&e, i, "job", FAIR);
-    }
-    engine_gives(&e, OP_ACQUIRE, BUSY(20000));
-    if (count > 1) {
-        engine_gives(&e, OP_QUEUE, HELD);
-    }
-    subscribed();
-    engine_gives(&e, OP_ACQUIRE, BUSY(20000));
-    engine_no_op(&e);
 }
 
 START_TEST(a_free_lock_is_taken_by_one_op_of_the_fair_kind)
@@ -98,31 +44,31 @@ START_TEST(the_head_joins_by_asking_and_the_others_behind_it)
     engine_take_op(&e, OP_ACQUIRE, &op);
     engine_no_op(&e); /* they must not overtake it */
     engine_answer(&e, &op, BUSY(20000));
-    joins("2 3", HELD);
+    fair_joins(&e, "2 3", HELD);
     engine_no_op(&e);
     ck_assert_str_eq(e.subs, "+job");
-    subscribed();
+    fair_subscribed(&e);
     engine_take_op(&e, OP_ACQUIRE, &op);
     ck_assert(op.op.fair);
     ck_assert(!op.op.enqueue); /* it stands there already */
     ck_assert_uint_eq(op.op.known, 1);
     engine_answer(&e, &op, BUSY(20000));
     engine_lock(&e, 4, "job", FAIR);
-    joins("4", HELD);
+    fair_joins(&e, "4", HELD);
     engine_no_op(&e);
 }
 END_TEST
 
 START_TEST(who_comes_while_others_join_joins_behind_them)
 {
-    wait_in_queue(1);
+    fair_wait(&e, 1);
     engine_lock(&e, 2, "job", FAIR);
     engine_take_op(&e, OP_QUEUE, &op);
     engine_lock(&e, 3, "job", FAIR);
     engine_lock(&e, 4, "job", FAIR);
     engine_no_op(&e);
     engine_answer(&e, &op, HELD);
-    joins("3 4", HELD);
+    fair_joins(&e, "3 4", HELD);
     engine_no_op(&e);
 }
 END_TEST
@@ -131,9 +77,9 @@ START_TEST(behind_a_hold_of_our_own_all_join_at_once)
 {
     (void)engine_grant(&e, 9, "job", PLAIN, 100);
     engine_lock(&e, 1, "job", FAIR);
-    joins("2", HELD);
+    fair_joins(&e, "2", HELD);
     engine_lock(&e, 2, "job", PLAIN); /* plain ones join what is there */
-    joins("3", HELD);
+    fair_joins(&e, "3", HELD);
     engine_no_op(&e);
     engine_unlock(&e, 9, "job", (struct hold_req){ 0 });
     engine_take_op(&e, OP_RELEASE, &op);
@@ -161,7 +107,7 @@ START_TEST(plain_locks_that_find_a_queue_join_it_in_order)
     ck_assert(op.op.fair);
     ck_assert(op.op.enqueue);
     engine_answer(&e, &op, BUSY(20000));
-    joins("2 3", HELD);
+    fair_joins(&e, "2 3", HELD);
     engine_no_op(&e);
 }
 END_TEST
@@ -180,7 +126,7 @@ START_TEST(a_release_that_sees_a_queue_makes_plain_waiters_join)
     engine_take_op(&e, OP_ACQUIRE, &op);
     ck_assert(op.op.enqueue);
     engine_answer(&e, &op, BUSY(20000));
-    joins("3", HELD);
+    fair_joins(&e, "3", HELD);
 }
 END_TEST
 
@@ -191,7 +137,7 @@ START_TEST(without_waiters_and_without_a_queue_it_is_a_plain_lock_again)
     (void)engine_hears(&e, 1, REPLY_TOKEN);
     engine_lock(&e, 2, "job", PLAIN);
     engine_no_op(&e);
-    subscribed();
+    fair_subscribed(&e);
     engine_take_op(&e, OP_ACQUIRE, &op);
     ck_assert(!op.op.fair);
 }
@@ -205,8 +151,8 @@ START_TEST(while_others_stand_there_it_stays_fair)
         (struct op_result){ .status = OP_OK, .token = 7, .count = 1, .fair = true });
     (void)engine_hears(&e, 1, REPLY_TOKEN);
     engine_lock(&e, 2, "job", PLAIN);
-    joins("2", HELD);
-    subscribed();
+    fair_joins(&e, "2", HELD);
+    fair_subscribed(&e);
     engine_take_op(&e, OP_ACQUIRE, &op);
     ck_assert(op.op.fair);
 }
@@ -214,8 +160,8 @@ END_TEST
 
 START_TEST(a_reserved_lock_is_not_asked_for_again_and_again_F1)
 {
-    wait_in_queue(1);
-    message();
+    fair_wait(&e, 1);
+    fair_message(&e);
     engine_gives(&e, OP_ACQUIRE, BUSY(1500)); /* free: until another's head is dead */
     engine_no_op(&e);
     engine_pass(&e, 1500);
@@ -228,8 +174,8 @@ END_TEST
 
 START_TEST(a_message_for_a_member_wakes_the_head)
 {
-    wait_in_queue(2);
-    message();
+    fair_wait(&e, 2);
+    fair_message(&e);
     engine_gives(&e, OP_ACQUIRE, GRANT(7));
     (void)engine_hears(&e, 1, REPLY_TOKEN);
     engine_no_op(&e);
@@ -263,7 +209,7 @@ END_TEST
 
 START_TEST(once_behind_others_is_null_and_never_joins)
 {
-    wait_in_queue(2);
+    fair_wait(&e, 2);
     engine_lock(&e, 3, "job",
                 (struct lock_req){ .kind = KIND_FAIR, .has = LOCK_HAS_WAIT });
     (void)engine_hears(&e, 3, REPLY_NULL);
@@ -275,7 +221,7 @@ START_TEST(a_poll_with_keep_has_a_place_and_keeps_it)
 {
     struct lock_req poll = { .kind = KIND_FAIR, .id = UUID, .has = LOCK_HAS_WAIT };
 
-    wait_in_queue(1);
+    fair_wait(&e, 1);
     engine_lock(&e, 2, "job", poll);
     engine_take_op(&e, OP_ACQUIRE, &op); /* an ID asks for itself first */
     ck_assert(op.op.reenter_only);
@@ -284,7 +230,7 @@ START_TEST(a_poll_with_keep_has_a_place_and_keeps_it)
     engine_no_op(&e); /* who came later joins later */
     engine_answer(&e, &op, BUSY(20000));
     (void)engine_hears(&e, 2, REPLY_NULL);
-    joins("2 3", HELD);
+    fair_joins(&e, "2 3", HELD);
     engine_close(&e, 2);
     engine_no_op(&e);
     engine_pass(&e, 500);
@@ -293,14 +239,14 @@ START_TEST(a_poll_with_keep_has_a_place_and_keeps_it)
     (void)engine_hears(&e, 4, REPLY_NULL);
     engine_no_op(&e);
     engine_pass(&e, LATCHD_KEEP_DEFAULT_MS);
-    leaves("2");
+    fair_leaves(&e, "2", LEFT);
     engine_no_op(&e);
 }
 END_TEST
 
 START_TEST(the_refresh_names_all_in_order)
 {
-    wait_in_queue(3);
+    fair_wait(&e, 3);
     engine_pass(&e, 9999);
     while (e.op_count > 0) {
         engine_gives(&e, OP_ACQUIRE, BUSY(20000)); /* rechecks */
@@ -317,7 +263,7 @@ END_TEST
 
 START_TEST(a_refresh_that_finds_it_free_makes_the_head_ask)
 {
-    wait_in_queue(2);
+    fair_wait(&e, 2);
     locks_clock_jumped(e.locks); /* the scores are worth nothing: at once */
     engine_collect(&e);
     engine_take_op(&e, OP_QUEUE, &op);
@@ -331,9 +277,9 @@ END_TEST
 
 START_TEST(a_place_that_vanished_is_shown_again_soon)
 {
-    wait_in_queue(2);
+    fair_wait(&e, 2);
     engine_pass(&e, 1000);
-    message();
+    fair_message(&e);
     engine_gives(&e, OP_ACQUIRE,
                  (struct op_result){ .status = OP_BUSY, .ttl_ms = 20000 });
     engine_take_op(&e, OP_QUEUE, &op);
@@ -389,7 +335,7 @@ START_TEST(waiters_tell_their_kind)
 {
     enum lock_kind kinds[3], *at = kinds;
 
-    wait_in_queue(1);
+    fair_wait(&e, 1);
     engine_lock(&e, 2, "job", PLAIN);
     locks_waiters(e.locks, SPAN("job"), 3, note_kind, &at);
     ck_assert_ptr_eq(at, kinds + 2);

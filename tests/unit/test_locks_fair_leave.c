@@ -1,22 +1,11 @@
 /* The engine: places in Redis's fair queue: leaving, faults, the window. */
-#include "support/engine.h"
+#include "support/engine_fair.h"
 #include "support/runner.h"
 
 #include <stdio.h>
 
 static struct engine e;
 static struct seen_op op;
-
-#define FAIR ((struct lock_req){ .kind = KIND_FAIR })
-#define UUID SPAN("01234567-89ab-cdef-0123-456789abcdef")
-#define GRANT(t) ((struct op_result){ .status = OP_OK, .token = (t), .count = 1 })
-#define BUSY(ms) ((struct op_result){ .status = OP_BUSY, .ttl_ms = (ms), .fair = true })
-#define HELD ((struct op_result){ .status = OP_OK, .ttl_ms = 20000, .fair = true })
-#define LEFT ((struct op_result){ .status = OP_OK, .fair = true })
-#define NO_MORE ((struct op_result){ .status = OP_OK })
-#define UNKNOWN ((struct op_result){ .status = OP_UNKNOWN })
-#define LATE ((struct op_result){ .status = OP_LATE })
-#define FAILED ((struct op_result){ .status = OP_ERROR, .text = SPAN("ERR no") })
 
 static void setup(void)
 {
@@ -26,53 +15,6 @@ static void setup(void)
 static void teardown(void)
 {
     engine_fini(&e);
-}
-
-static void message(void)
-{
-    locks_message(e.locks, SPAN("job"), false);
-    engine_collect(&e);
-}
-
-static void joins(const char *members, struct op_result r)
-{
-    engine_take_op(&e, OP_QUEUE, &op);
-    ck_assert_str_eq(op.members, members);
-    ck_assert(!op.op.whole);
-    engine_answer(&e, &op, r);
-}
-
-static void refreshes(const char *members, size_t known, struct op_result r)
-{
-    engine_take_op(&e, OP_QUEUE, &op);
-    ck_assert_str_eq(op.members, members);
-    ck_assert(op.op.whole);
-    ck_assert_uint_eq(op.op.known, known);
-    engine_answer(&e, &op, r);
-}
-
-static void leaves(const char *members, struct op_result r)
-{
-    engine_take_op(&e, OP_LEAVE, &op);
-    ck_assert_str_eq(op.members, members);
-    engine_answer(&e, &op, r);
-}
-
-/* Somebody elsewhere holds "job"; connections 1..count wait for it, all joined, the
- * first of them asleep. */
-static void wait_in_queue(uint64_t count)
-{
-    for (uint64_t i = 1; i <= count; i++) {
-        engine_lock(&e, i, "job", FAIR);
-    }
-    engine_gives(&e, OP_ACQUIRE, BUSY(20000));
-    if (count > 1) {
-        engine_gives(&e, OP_QUEUE, HELD);
-    }
-    locks_subscribed(e.locks, SPAN("job"), false);
-    engine_collect(&e);
-    engine_gives(&e, OP_ACQUIRE, BUSY(20000));
-    engine_no_op(&e);
 }
 
 static void redis_is_down(void)
@@ -97,16 +39,16 @@ static void nothing_is_left(void)
 
 START_TEST(a_closed_connection_leaves_at_once)
 {
-    wait_in_queue(3);
+    fair_wait(&e, 3);
     engine_close(&e, 2);
-    leaves("2", LEFT);
+    fair_leaves(&e, "2", LEFT);
     engine_no_op(&e);
 }
 END_TEST
 
 START_TEST(a_head_that_goes_leaves_and_the_next_asks_H21)
 {
-    wait_in_queue(2);
+    fair_wait(&e, 2);
     engine_close(&e, 1);
     engine_take_op(&e, OP_LEAVE, &op);
     ck_assert_str_eq(op.members, "1");
@@ -119,14 +61,14 @@ END_TEST
 
 START_TEST(a_wait_that_ran_out_leaves)
 {
-    wait_in_queue(1);
+    fair_wait(&e, 1);
     engine_lock(
         &e, 2, "job",
         (struct lock_req){ .kind = KIND_FAIR, .has = LOCK_HAS_WAIT, .wait_ms = 700 });
-    joins("2", HELD);
+    fair_joins(&e, "2", HELD);
     engine_pass(&e, 700);
     (void)engine_hears(&e, 2, REPLY_NULL);
-    leaves("2", LEFT);
+    fair_leaves(&e, "2", LEFT);
 }
 END_TEST
 
@@ -135,47 +77,47 @@ START_TEST(cancel_leaves_and_keep_does_not)
     struct lock_req req = { .kind = KIND_FAIR, .id = UUID, .has = LOCK_HAS_KEEP };
 
     req.keep_ms = 30000;
-    wait_in_queue(1);
+    fair_wait(&e, 1);
     engine_lock(&e, 2, "job", req);
     engine_gives(&e, OP_ACQUIRE, BUSY(20000));
-    joins("2", HELD);
+    fair_joins(&e, "2", HELD);
     engine_close(&e, 2);
     engine_no_op(&e);
     ck_assert_uint_eq(locks_cancel(e.locks, SPAN("job"), SPAN_NONE, UUID), 1);
     engine_collect(&e);
-    leaves("2", LEFT);
+    fair_leaves(&e, "2", LEFT);
 }
 END_TEST
 
 START_TEST(many_leave_in_one_op_one_at_a_time)
 {
-    wait_in_queue(6);
+    fair_wait(&e, 6);
     engine_close(&e, 6);
     engine_take_op(&e, OP_LEAVE, &op);
     engine_close(&e, 5);
     engine_close(&e, 3);
     engine_no_op(&e);
     engine_answer(&e, &op, LEFT);
-    leaves("5 3", LEFT);
+    fair_leaves(&e, "5 3", LEFT);
     engine_no_op(&e);
 }
 END_TEST
 
 START_TEST(what_was_left_without_our_knowing_is_left_again)
 {
-    wait_in_queue(4);
+    fair_wait(&e, 4);
     engine_close(&e, 2);
     engine_take_op(&e, OP_LEAVE, &op);
     engine_close(&e, 3);
     engine_answer(&e, &op, UNKNOWN);
-    leaves("2 3", LATE);
+    fair_leaves(&e, "2 3", LATE);
     engine_no_op(&e); /* not at once */
     engine_pass(&e, 10);
-    leaves("2 3", FAILED);
+    fair_leaves(&e, "2 3", FAILED);
     engine_pass(&e, 199);
     engine_no_op(&e);
     engine_pass(&e, 1);
-    leaves("2 3", LEFT);
+    fair_leaves(&e, "2 3", LEFT);
     engine_no_op(&e);
 }
 END_TEST
@@ -184,10 +126,10 @@ START_TEST(what_redis_keeps_refusing_to_leave_is_left_to_its_score)
 {
     size_t count = 0;
 
-    wait_in_queue(1);
+    fair_wait(&e, 1);
     engine_close(&e, 1);
     while (e.op_count > 0 && count++ < 1000) {
-        leaves("1", FAILED);
+        fair_leaves(&e, "1", FAILED);
         engine_pass(&e, 200);
     }
     ck_assert_uint_eq(count, 50);
@@ -197,14 +139,14 @@ END_TEST
 
 START_TEST(without_redis_leaving_waits)
 {
-    wait_in_queue(2);
+    fair_wait(&e, 2);
     redis_is_down();
     engine_close(&e, 1);
     engine_close(&e, 2);
     engine_pass(&e, 60000);
     engine_no_op(&e);
     redis_is_up();
-    leaves("1 2", NO_MORE);
+    fair_leaves(&e, "1 2", NO_MORE);
     engine_pass(&e, 1000);
     engine_is_empty(&e);
 }
@@ -218,36 +160,36 @@ START_TEST(who_goes_while_its_asking_is_in_flight_leaves_after_it)
     engine_close(&e, 1);
     engine_no_op(&e);
     engine_answer(&e, &op, BUSY(20000));
-    leaves("1", NO_MORE);
+    fair_leaves(&e, "1", NO_MORE);
     engine_is_empty(&e);
 }
 END_TEST
 
 START_TEST(who_goes_while_it_joins_leaves_after_that)
 {
-    wait_in_queue(1);
+    fair_wait(&e, 1);
     engine_lock(&e, 2, "job", FAIR);
     engine_take_op(&e, OP_QUEUE, &op);
     engine_close(&e, 2);
     engine_gives(&e, OP_LEAVE, LEFT); /* behind it on the same link */
     engine_answer(&e, &op, UNKNOWN);
-    refreshes("1", 1, HELD);
+    fair_refreshes(&e, "1", 1, HELD);
     engine_no_op(&e);
 }
 END_TEST
 
 START_TEST(a_join_of_unknown_outcome_is_named_again_as_new)
 {
-    wait_in_queue(2);
+    fair_wait(&e, 2);
     engine_lock(&e, 3, "job", FAIR);
-    joins("3", UNKNOWN);
-    refreshes("1 2 3", 2, LATE);
+    fair_joins(&e, "3", UNKNOWN);
+    fair_refreshes(&e, "1 2 3", 2, LATE);
     engine_no_op(&e);
     engine_pass(&e, 10);
-    refreshes("1 2 3", 2, HELD);
+    fair_refreshes(&e, "1 2 3", 2, HELD);
     locks_clock_jumped(e.locks);
     engine_collect(&e);
-    refreshes("1 2 3", 3, HELD);
+    fair_refreshes(&e, "1 2 3", 3, HELD);
 }
 END_TEST
 
@@ -269,11 +211,11 @@ END_TEST
 
 START_TEST(who_is_granted_while_it_is_named_leaves)
 {
-    wait_in_queue(2);
+    fair_wait(&e, 2);
     locks_clock_jumped(e.locks);
     engine_collect(&e);
     engine_take_op(&e, OP_QUEUE, &op);
-    message();
+    fair_message(&e);
     engine_gives(&e, OP_ACQUIRE, GRANT(7));
     (void)engine_hears(&e, 1, REPLY_TOKEN);
     engine_take_op(&e, OP_LEAVE, &(struct seen_op){ 0 });
@@ -285,7 +227,7 @@ START_TEST(who_holds_already_through_another_daemon_leaves)
 {
     (void)engine_grant(&e, 9, "job", FAIR, 100);
     engine_lock(&e, 1, "job", (struct lock_req){ .kind = KIND_FAIR, .id = UUID });
-    joins("2", HELD);
+    fair_joins(&e, "2", HELD);
     engine_unlock(&e, 9, "job", (struct hold_req){ 0 });
     engine_gives(&e, OP_RELEASE,
                  (struct op_result){ .status = OP_OK,
@@ -295,18 +237,18 @@ START_TEST(who_holds_already_through_another_daemon_leaves)
                                      .fair = true });
     (void)engine_hears(&e, 9, REPLY_INT);
     (void)engine_hears(&e, 1, REPLY_TOKEN);
-    leaves("2", NO_MORE);
+    fair_leaves(&e, "2", NO_MORE);
 }
 END_TEST
 
 START_TEST(who_was_granted_too_late_is_put_back)
 {
-    wait_in_queue(2);
-    message();
+    fair_wait(&e, 2);
+    fair_message(&e);
     engine_take_op(&e, OP_ACQUIRE, &op);
     engine_pass(&e, 16000);
     engine_answer(&e, &op, GRANT(7));
-    refreshes("1 2", 2, HELD);
+    fair_refreshes(&e, "1 2", 2, HELD);
     engine_take_op(&e, OP_RELEASE, &op);
     ck_assert_str_eq(op.member, "latchd:00000000000000aa:1");
     engine_answer(
@@ -318,13 +260,13 @@ END_TEST
 
 START_TEST(after_an_outage_all_are_shown_at_once)
 {
-    wait_in_queue(2);
+    fair_wait(&e, 2);
     redis_is_down();
     engine_lock(&e, 3, "job", FAIR);
     engine_pass(&e, 60000);
     engine_no_op(&e);
     redis_is_up();
-    refreshes("1 2 3", 2, HELD);
+    fair_refreshes(&e, "1 2 3", 2, HELD);
     engine_gives(&e, OP_ACQUIRE, BUSY(20000));
 }
 END_TEST
@@ -367,49 +309,59 @@ START_TEST(the_window_is_filled_up_again_many_at_once)
     }
     engine_gives(&e, OP_ACQUIRE, GRANT(1));
     (void)engine_hears(&e, 1, REPLY_TOKEN);
-    joins("2 3 4 5 6 7 8 9", HELD);
+    fair_joins(&e, "2 3 4 5 6 7 8 9", HELD);
     hand_over(1, 2);
     engine_no_op(&e);
     hand_over(2, 3); /* 3/4 are left */
-    joins("10 11", HELD);
+    fair_joins(&e, "10 11", HELD);
     hand_over(3, 4);
     engine_no_op(&e);
     locks_clock_jumped(e.locks); /* what is sent anyway fills it up */
     engine_collect(&e);
-    refreshes("5 6 7 8 9 10 11 12", 7, HELD);
+    fair_refreshes(&e, "5 6 7 8 9 10 11 12", 7, HELD);
 }
 END_TEST
 
 START_TEST(who_comes_when_nobody_is_left_over_joins_at_once)
 {
     (void)with_window(8);
-    wait_in_queue(7);
+    fair_wait(&e, 7);
     engine_lock(&e, 8, "job", FAIR);
-    joins("8", HELD);
+    fair_joins(&e, "8", HELD);
     engine_lock(&e, 9, "job", FAIR);
     engine_lock(&e, 10, "job", FAIR);
     engine_close(&e, 4);
-    leaves("4", LEFT);
+    fair_leaves(&e, "4", LEFT);
     engine_no_op(&e); /* two are left over; they come together */
     engine_close(&e, 5);
     engine_take_op(&e, OP_LEAVE, &op);
-    joins("9 10", HELD); /* and then there is room for all who wait */
+    fair_joins(&e, "9 10", HELD);
+}
+END_TEST
+
+START_TEST(as_soon_as_there_is_room_for_all_who_wait_they_join)
+{
+    (void)with_window(8);
+    fair_wait(&e, 9);
+    engine_close(&e, 4);
+    engine_take_op(&e, OP_LEAVE, &op);
+    fair_joins(&e, "9", HELD);
 }
 END_TEST
 
 START_TEST(the_window_may_change_at_run_time)
 {
     (void)with_window(4);
-    wait_in_queue(6);
+    fair_wait(&e, 6);
     (void)with_window(8);
     engine_lock(&e, 7, "job", FAIR);
-    joins("5 6 7", HELD);
+    fair_joins(&e, "5 6 7", HELD);
     (void)with_window(2);
     engine_lock(&e, 8, "job", FAIR);
     engine_no_op(&e);
     locks_clock_jumped(e.locks); /* who has a place keeps it */
     engine_collect(&e);
-    refreshes("1 2 3 4 5 6 7", 7, HELD);
+    fair_refreshes(&e, "1 2 3 4 5 6 7", 7, HELD);
 }
 END_TEST
 
@@ -417,11 +369,11 @@ START_TEST(a_shorter_fair_wait_is_followed_at_run_time)
 {
     struct locks_config cfg = with_window(8);
 
-    wait_in_queue(1);
+    fair_wait(&e, 1);
     cfg.fair_wait_ms = 3000;
     locks_configure(e.locks, &cfg);
     engine_lock(&e, 2, "job", FAIR);
-    joins("2", HELD);
+    fair_joins(&e, "2", HELD);
     engine_pass(&e, 1001);
     engine_take_op(&e, OP_QUEUE, &op);
     ck_assert(op.op.whole);
@@ -431,7 +383,7 @@ END_TEST
 
 START_TEST(who_stops_leaves_before_it_is_gone)
 {
-    wait_in_queue(3);
+    fair_wait(&e, 3);
     locks_stop(e.locks);
     engine_collect(&e);
     for (uint64_t i = 1; i <= 3; i++) {
@@ -443,14 +395,14 @@ START_TEST(who_stops_leaves_before_it_is_gone)
     engine_answer(&e, &op, LATE);
     ck_assert(!locks_stopped(e.locks));
     engine_pass(&e, 10);
-    leaves("1 2 3", NO_MORE);
+    fair_leaves(&e, "1 2 3", NO_MORE);
     ck_assert(locks_stopped(e.locks));
 }
 END_TEST
 
 START_TEST(a_probe_that_finds_the_hold_leaves_nothing)
 {
-    wait_in_queue(1);
+    fair_wait(&e, 1);
     engine_lock(&e, 2, "job",
                 (struct lock_req){ .kind = KIND_FAIR, .owner = SPAN("o") });
     engine_take_op(&e, OP_ACQUIRE, &op);
@@ -487,6 +439,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, after_an_outage_all_are_shown_at_once);
     tcase_add_test(tc, the_window_is_filled_up_again_many_at_once);
     tcase_add_test(tc, who_comes_when_nobody_is_left_over_joins_at_once);
+    tcase_add_test(tc, as_soon_as_there_is_room_for_all_who_wait_they_join);
     tcase_add_test(tc, the_window_may_change_at_run_time);
     tcase_add_test(tc, a_shorter_fair_wait_is_followed_at_run_time);
     tcase_add_test(tc, who_stops_leaves_before_it_is_gone);
