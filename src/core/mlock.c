@@ -127,11 +127,19 @@ static void finish(struct locks *l, struct mlock *ml)
     }
 }
 
+/* Somebody else sees to the time of what comes next. */
+static bool is_waited_for(const struct mlock *ml)
+{
+    const struct piece *p = &ml->pieces[ml->next];
+
+    return p->asked || p->waiter != NULL;
+}
+
 static void go_on(struct locks *l, struct mlock *ml)
 {
     const struct piece *p = &ml->pieces[ml->next];
 
-    if (p->asked || p->waiter != NULL || (p->entry != NULL && p->entry->ending)) {
+    if (is_waited_for(ml)) {
         return;
     }
     if (l->now >= (ml->once ? patience(l, ml) : ml->deadline)) {
@@ -140,20 +148,23 @@ static void go_on(struct locks *l, struct mlock *ml)
         } else {
             end_null(l, ml);
         }
-    } else if (l->now >= ml->pause) {
+    } else if (l->now >= ml->pause && p->entry == NULL) {
         mlock_ask_next(l, ml);
-    }
+    } /* else it is being released: it is taken anew when that is done */
 }
 
 static void arm(struct locks *l, struct mlock *ml)
 {
-    uint64_t at = ml->refresh_at;
+    uint64_t at = patience(l, ml);
 
+    if (ml->refresh_at < at) {
+        at = ml->refresh_at;
+    }
     if (ml->pause > l->now && ml->pause < at) {
         at = ml->pause;
     }
-    if (ml->next == ml->count && patience(l, ml) < at) {
-        at = patience(l, ml);
+    if (ml->next < ml->count && !is_waited_for(ml) && ml->deadline < at) {
+        at = ml->deadline;
     }
     if (at == UINT64_MAX) {
         timer_stop(l, &ml->timer);
@@ -233,7 +244,7 @@ void mlock_on_timer(struct locks *l, struct mlock *ml)
     if (ml->state != MLOCK_TAKING) {
         return;
     }
-    if (ml->next == ml->count && l->now >= patience(l, ml)) {
+    if (!ml->ended && l->now >= patience(l, ml)) {
         end_backend(l, ml);
         return;
     }

@@ -143,7 +143,7 @@ static bool id_refused(struct locks *l, const struct mlock_req *req)
         if (r == NULL) {
             continue;
         }
-        if (r->over_at != NEVER) {
+        if (r->over_at != NEVER || (r->entry != NULL && r->entry->ending)) {
             say_error(l, req->one.from, LOCK_NOTHELD, TEXT_OVER);
             return true;
         }

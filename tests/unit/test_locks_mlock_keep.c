@@ -263,11 +263,45 @@ START_TEST(what_its_client_was_told_of_is_not_given_back_by_a_copy)
     engine_unlock(&e, 2, "b", (struct hold_req){ .token = 11 });
     engine_take_op(&e, OP_RELEASE, &op);
     engine_mlock(&e, 1, "a b", WITH_ID); /* crosses it */
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
+    engine_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
+    (void)engine_hears(&e, 2, REPLY_INT);
+    engine_no_op(&e);
+}
+END_TEST
+
+START_TEST(a_release_that_overtakes_a_copy_does_not_give_back_the_others)
+{
+    engine_mlock(&e, 1, "a b", WITH_ID);
+    engine_gives_many(&e, 2, 10, ALL);
+    (void)engine_hears_tokens(&e, 1, TOKENS(10, 11));
+    engine_mlock(&e, 1, "a b", WITH_ID);
+    engine_unlock(&e, 2, "b", (struct hold_req){ .token = 11 });
+    e.op_count = 2; /* ATTACH a, ATTACH b; the release is answered first */
+    ck_assert_int_eq(e.ops[2].op.kind, OP_RELEASE);
+    op = e.ops[2];
     engine_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
     (void)engine_hears(&e, 2, REPLY_INT);
     ck_assert_int_eq(engine_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
-    engine_take_op(&e, OP_ATTACH, &op);
-    engine_no_op(&e);
+    ck_assert_uint_eq(e.op_count, 2);
+}
+END_TEST
+
+START_TEST(wait_is_exact_while_a_name_is_being_released)
+{
+    struct lock_req req = WITH_ID;
+
+    req.has = LOCK_HAS_WAIT | LOCK_HAS_KEEP; /* KEEP 0 */
+    req.wait_ms = 1000;
+    (void)engine_grant(&e, 9, "c", (struct lock_req){ 0 }, 5);
+    engine_mlock(&e, 1, "a c", req);
+    engine_gives(&e, OP_ACQUIRE, GRANTED(10));
+    engine_unlock(&e, 2, "a", (struct hold_req){ .token = 10 });
+    engine_take_op(&e, OP_RELEASE, &op);
+    engine_pass(&e, 999);
+    engine_hears_nothing(&e);
+    engine_pass(&e, 1);
+    (void)engine_hears(&e, 1, REPLY_NULL);
 }
 END_TEST
 
@@ -409,6 +443,8 @@ Suite *test_suite(void)
     tcase_add_test(t,
                    after_the_grant_it_gives_the_same_tokens_and_counts_nothing_twice);
     tcase_add_test(t, what_its_client_was_told_of_is_not_given_back_by_a_copy);
+    tcase_add_test(t, a_release_that_overtakes_a_copy_does_not_give_back_the_others);
+    tcase_add_test(t, wait_is_exact_while_a_name_is_being_released);
     tcase_add_test(t, through_another_daemon_it_finds_each_grant);
     tcase_add_test(t, other_names_owner_or_use_of_the_id_are_errors);
     tcase_add_test(t, a_lock_s_id_is_not_taken_over);
