@@ -54,13 +54,26 @@ void duty_free(struct locks *l, struct lock *lock, struct duty *d)
     free(d);
 }
 
+/* The entry that it became here. */
+static const struct entry *granted(const struct lock *lock, const struct want *want)
+{
+    const struct hold *h = want->field.len != 0 ? lock_hold_of(lock, want->field)
+                           : lock->rw           ? lock->writer
+                                                : lock_hold(lock);
+    const struct entry *e = h == NULL ? NULL : hold_find_entry(h, want->entry);
+
+    /* An anonymous owner's field says nothing of the request. */
+    return e == NULL || want->field.len != 0 || span_eq(e->want->entry, want->entry)
+               ? e
+               : NULL;
+}
+
 /* The same request, sent again, is continued instead of undone; and what a client came
  * back to under the same claim is no longer only the claim's. */
 static bool superseded(struct locks *l, struct lock *lock, const struct want *want)
 {
     struct request *r = request_find(l, lock_name(lock), want->id);
-    struct hold *h = lock_hold_of(lock, want->field);
-    struct entry *e = h == NULL ? NULL : hold_find_entry(h, want->entry);
+    const struct entry *e = granted(lock, want);
 
     if (r != NULL && r->waiter != NULL) {
         r->waiter->doubt = true;

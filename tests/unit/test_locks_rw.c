@@ -391,6 +391,32 @@ START_TEST(readers_leave_together_but_for_the_last_one)
 }
 END_TEST
 
+START_TEST(a_hand_over_that_two_releases_tell_of_is_one_grant)
+{
+    const struct op_result moved = { .status = OP_OK, .moved = true, .token = 103 };
+    const struct op_result unknown = { .status = OP_UNKNOWN };
+
+    (void)engine_grant(&e, 1, "doc", READ, 100);
+    (void)engine_grant(&e, 2, "doc", READ, 101);
+    engine_lock(&e, 3, "doc", WRITE);
+    engine_unlock(&e, 1, "doc", by_token(100));
+    engine_unlock(&e, 2, "doc", by_token(101));
+    engine_take_op(&e, OP_RELEASE, &more[0]);
+    engine_take_op(&e, OP_RELEASE, &more[1]);
+    engine_answer(&e, &more[0], unknown);
+    engine_answer(&e, &more[1], unknown);
+    for (int i = 0; i < 2; i++) {
+        engine_take_op(&e, OP_RELEASE, &op);
+        ck_assert(op.op.has_next);
+        engine_answer(&e, &op, moved); /* the writer holds, as each of them finds */
+    }
+    (void)engine_hears(&e, 1, REPLY_INT);
+    ck_assert_int_eq(engine_hears(&e, 3, REPLY_TOKEN).value, 103);
+    (void)engine_hears(&e, 2, REPLY_INT);
+    engine_no_op(&e);
+}
+END_TEST
+
 START_TEST(many_readers_are_found_by_token_and_owner)
 {
     enum { MANY = 50 };
@@ -450,6 +476,7 @@ Suite *test_suite(void)
     tcase_add_test(t, by_force_an_owner_loses_what_it_reads_and_writes);
     tcase_add_test(t, readers_who_come_at_the_same_moment_do_not_wait_for_each_other);
     tcase_add_test(t, readers_leave_together_but_for_the_last_one);
+    tcase_add_test(t, a_hand_over_that_two_releases_tell_of_is_one_grant);
     tcase_add_test(t, many_readers_are_found_by_token_and_owner);
     return s;
 }

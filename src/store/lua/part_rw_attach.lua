@@ -2,11 +2,10 @@
 -- from now on; or its owner enters once more (`own` is nil, `present` the count). Leaves
 -- `attached` (1: it may have been another's), `token` (a new one if its own is lost), and
 -- `own`, the count now.
-local attached, token = 0, nil
+local attached = 0
 local hold_1 = hold_of .. claim .. ':rwlock_timeout:1'
 local entered = not own
 if held then
-    token = tonumber(held)
     if kind == 'i' then
         call('SET', claim_keeper, instance .. string.format('%016.0f', now), 'PX',
             helper_ttl)
@@ -15,7 +14,7 @@ if held then
         attached = not entered and string.sub(value, 1, 16) ~= instance and 1 or 0
         if entered or attached == 1 then
             call('HSET', entries_key, claim_entry, instance
-                .. string.format('%016.0f', now) .. string.format('%016.0f', token)
+                .. string.format('%016.0f', now) .. string.format('%016.0f', tonumber(held))
                 .. claim)
         end
         raise(entries_key, tonumber(helper_ttl))
@@ -35,9 +34,9 @@ else
         -- Redisson's own first hold: it never reads what stands there.
         local left = call('PTTL', hold_1)
         call('SET', hold_1, held, 'PX', math.max(left, tonumber(lease)))
-        call('SET', reader_of .. held, claim, 'PX', helper_ttl)
     end
 end
+local token = tonumber(held)
 if not for_write then
     if entered then
         call('SET', hold_of .. claim .. ':rwlock_timeout:'

@@ -67,49 +67,54 @@ if t_kind == 'r' or writer and string.sub(writer, -6) ~= ':write' then
 end
 
 -- What tells no token fits any.
+local reads, writes_too, r_held, w_held
 if reader and mode then
     local found = call('HGET', lock, reader)
     local token = found and call('GET', hold_of .. reader .. ':rwlock_timeout:1')
     -- Without its hold key its lease is over.
     if found and (token or force) then
-        token = token and #token > 1 and token or '0'
-        if t_token == '0' or token == '0' or token == t_token then
-            field, count, writes, held = reader, tonumber(found) or 1, false, token
-        end
+        r_held = token and #token > 1 and token or '0'
+        reads = (t_token == '0' or r_held == '0' or r_held == t_token) and found
     end
 end
 if writer and mode == 'write' then
     local found = call('HGET', lock, writer)
-    local token = string.match(writer, '^latchd:(%d+):write$')
-    if not token then
-        token = string.sub(w_who, 18) == writer and w_token or '0'
-    end
-    if found and (t_token == '0' or token == '0' or token == t_token) then
-        ambiguous = field ~= nil
-        field, count, writes, held = writer, tonumber(found) or 1, true, token
-    end
+    w_held = string.match(writer, '^latchd:(%d+):write$')
+        or string.sub(w_who, 18) == writer and w_token or '0'
+    writes_too = (t_token == '0' or w_held == '0' or w_held == t_token) and found
 end
-if field and not ambiguous and not force then
-    -- Of another hold, it does not count. (A writer whose key is lost has only this.)
-    local made = string.format('%016.0f', tonumber(held)) .. field
-    local function counts(value)
-        return string.sub(value, 33) == made
-            or writes and held == '0' and string.sub(value, 49) == field
-    end
-    if entry and not counts(value) then
-        field = nil
-    elseif what == 'owner' then
-        -- The newest entry.
-        local all = call('HGETALL', entries_key)
-        local newest = ''
-        for i = 1, #all, 2 do
-            local at = string.sub(all[i + 1], 17, 32)
-            if counts(all[i + 1]) and at > newest then
-                entry, value, newest = all[i], all[i + 1], at
-            end
-        end
-        if not entry then
-            field = nil
+-- An entry of another hold does not count. (Of a writer whose key is lost, any does.)
+local function counts(of, token, value)
+    return string.sub(value, 49) == of
+        and (string.sub(value, 33, 48) == string.format('%016.0f', tonumber(token))
+            or token == '0' and of == writer)
+end
+if what == 'owner' and not force and (reads or writes_too) then
+    -- The newest entry of each.
+    local all = call('HGETALL', entries_key)
+    local of_reader, of_writer
+    for i = 1, #all, 2 do
+        local made = string.sub(all[i + 1], 17, 32)
+        if reads and counts(reader, r_held, all[i + 1])
+            and (not of_reader or made > string.sub(all[of_reader + 1], 17, 32)) then
+            of_reader = i
+        elseif writes_too and counts(writer, w_held, all[i + 1])
+            and (not of_writer or made > string.sub(all[of_writer + 1], 17, 32)) then
+            of_writer = i
         end
     end
+    reads, writes_too = of_reader and reads, of_writer and writes_too
+    local newest = of_reader or of_writer
+    if newest then
+        entry, value = all[newest], all[newest + 1]
+    end
+elseif entry and not force then
+    reads = reads and counts(reader, r_held, value) and reads
+    writes_too = writes_too and counts(writer, w_held, value) and writes_too
+end
+ambiguous = reads and writes_too
+if reads then
+    field, count, writes, held = reader, tonumber(reads) or 1, false, r_held
+elseif writes_too then
+    field, count, writes, held = writer, tonumber(writes_too) or 1, true, w_held
 end

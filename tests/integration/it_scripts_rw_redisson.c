@@ -1,0 +1,401 @@
+/* Redisson's read/write locks and latchd's on one name. The steps are those that
+ * Redisson's own scripts were seen to do; each of three parties is a Redisson client or
+ * a latchd client with the same owner, in all combinations, and the replies, the hash
+ * and the TTL must be the same. Where latchd differs on purpose the step says so. And
+ * the defects of Redisson that latchd must not have, W1 to W6. */
+#include "scripts_rw.h"
+
+#include "support/redisson.h"
+#include "support/runner.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define A "aaaaaaaa-0000-0000-0000-000000000001:1"
+#define B "bbbbbbbb-0000-0000-0000-000000000002:1"
+#define C "cccccccc-0000-0000-0000-000000000003:7"
+
+static const char *const OWNERS[] = { A, B, C };
+
+enum verb { READ, WRITE, UNREAD, UNWRITE };
+enum outcome { GRANTED, BUSY, STAYS, FREE, DOWN, NOT_HELD };
+
+static const struct step {
+    int who;
+    enum verb verb;
+    uint64_t lease;
+    enum outcome outcome;
+    const char *hash;
+    int64_t ttl;        /* after it; 0: no lock */
+    int64_t ttl_latchd; /* 0: the same */
+    const char *heard;  /* payloads */
+    const char *heard_latchd;
+} STEPS[] = {
+    { 0, READ, 30000, GRANTED, "mode=read A=1 ", 30000, 0, "", "" },
+    /* The hold key of a second entry has the longest lease of that reader. */
+    { 0, READ, 5000, GRANTED, "mode=read A=2 ", 30000, 0, "", "" },
+    { 1, READ, 60000, GRANTED, "mode=read A=2 B=1 ", 60000, 0, "", "" },
+    { 2, WRITE, 30000, BUSY, "mode=read A=2 B=1 ", 60000, 0, "", "" },
+    { 2, UNREAD, 0, NOT_HELD, "mode=read A=2 B=1 ", 60000, 0, "", "" },
+    { 2, UNWRITE, 0, NOT_HELD, "mode=read A=2 B=1 ", 60000, 0, "", "" },
+    { 0, UNREAD, 0, STAYS, "mode=read A=1 B=1 ", 60000, 0, "", "" },
+    { 0, UNREAD, 0, STAYS, "mode=read B=1 ", 60000, 0, "", "" },
+    { 0, UNREAD, 0, NOT_HELD, "mode=read B=1 ", 60000, 0, "", "" },
+    { 1, UNREAD, 0, FREE, "", 0, 0, "0", "0" },
+    /* Redisson publishes for whoever had nothing to unlock, too. */
+    { 1, UNREAD, 0, NOT_HELD, "", 0, 0, "0", "" },
+    { 0, WRITE, 30000, GRANTED, "mode=write A:write=1 ", 30000, 0, "", "" },
+    /* Redisson adds leases up; a lease of latchd's is what it says. */
+    { 0, WRITE, 30000, GRANTED, "mode=write A:write=2 ", 60000, 30000, "", "" },
+    { 0, READ, 30000, GRANTED, "mode=write A:write=2 A=1 ", 60000, 30000, "", "" },
+    { 1, READ, 30000, BUSY, "mode=write A:write=2 A=1 ", 60000, 30000, "", "" },
+    { 1, WRITE, 30000, BUSY, "mode=write A:write=2 A=1 ", 60000, 30000, "", "" },
+    { 0, UNWRITE, 0, STAYS, "mode=write A:write=1 A=1 ", 30000, 0, "", "" },
+    /* Redisson tells nobody that readers may come in now: W3. */
+    { 0, UNWRITE, 0, DOWN, "mode=read A=1 ", 30000, 0, "", "10" },
+    { 1, READ, 30000, GRANTED, "mode=read A=1 B=1 ", 30000, 0, "", "" },
+    { 0, UNREAD, 0, STAYS, "mode=read B=1 ", 30000, 0, "", "" },
+    { 1, UNREAD, 0, FREE, "", 0, 0, "0", "0" },
+    { 2, WRITE, 10000, GRANTED, "mode=write C:write=1 ", 10000, 0, "", "" },
+    { 0, WRITE, 30000, BUSY, "mode=write C:write=1 ", 10000, 0, "", "" },
+    /* A 0 after the 1: see rw_release.lua. */
+    { 2, UNWRITE, 0, FREE, "", 0, 0, "1", "10" },
+};
+
+/* What the hash has, in its order, with short names for owners. */
+static void hash_text(char *text, size_t room)
+{
+    redisReply *r = redis_ask(peer_redis(), "HGETALL n");
+    size_t at = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i + 1 < r->elements; i += 2) {
+        const char *field = r->element[i]->str;
+        char name[64];
+
+        (void)snprintf(name, sizeof name, "%s", field);
+        for (int who = 0; who < 3; who++) {
+            size_t len = strlen(OWNERS[who]);
+
+            if (strncmp(field, OWNERS[who], len) == 0) {
+                (void)snprintf(name, sizeof name, "%c%s", 'A' + who, field + len);
+            }
+        }
+        at += (size_t)snprintf(text + at, room - at, "%s=%s ", name,
+                               r->element[i + 1]->str);
+    }
+    freeReplyObject(r);
+}
+
+static enum outcome of_redisson(const struct step *s)
+{
+    struct redisson r = { .redis = peer_redis(), .owner = OWNERS[s->who] };
+    int64_t said;
+
+    if (s->verb == READ || s->verb == WRITE) {
+        said = s->verb == READ ? redisson_read_lock(&r, "n", (int64_t)s->lease)
+                               : redisson_write_lock(&r, "n", (int64_t)s->lease);
+        return said == REDISSON_NIL ? GRANTED : BUSY;
+    }
+    said = s->verb == UNREAD ? redisson_read_unlock(&r, "n", NULL)
+                             : redisson_write_unlock(&r, "n", NULL);
+    if (said == REDISSON_NIL) {
+        return NOT_HELD;
+    }
+    if (said == 0 || s->outcome == STAYS) {
+        return STAYS;
+    }
+    return redis_ask_int(peer_redis(), "EXISTS n") == 0 ? FREE : DOWN;
+}
+
+static enum outcome of_latchd(const struct step *s, int number)
+{
+    bool write = s->verb == WRITE || s->verb == UNWRITE;
+    enum lock_kind kind = write ? KIND_WRITE : KIND_READ;
+    const struct op_result *r;
+    char field[80], entry[16];
+    struct op op;
+
+    (void)snprintf(field, sizeof field, "%s%s", OWNERS[s->who], write ? ":write" : "");
+    if (s->verb == READ || s->verb == WRITE) {
+        struct claim claim;
+
+        (void)snprintf(entry, sizeof entry, "id:%d", number);
+        claim = rw_claim(kind, OWNER_NAMED, field, entry);
+        claim.lease_ms = s->lease;
+        op = rw_acquire(claim);
+        r = run_as(INSTANCE_A, &op);
+        ck_assert_msg(r->status == OP_OK || r->status == OP_BUSY, "%d", (int)r->status);
+        return r->status == OP_OK ? GRANTED : BUSY;
+    }
+    op = rw_release(TARGET_OWNER, kind, OWNERS[s->who], NULL);
+    r = run_as(INSTANCE_A, &op);
+    ck_assert_msg(r->status == OP_OK || r->status == OP_NOTHELD, "%d", (int)r->status);
+    return r->status != OP_OK ? NOT_HELD : r->freed ? FREE : r->shared ? DOWN : STAYS;
+}
+
+/* Rows: bit i: party i is latchd. */
+START_TEST(redissons_steps_are_latchds_in_any_company)
+{
+    redisContext *c = rw_listen();
+
+    for (int i = 0; i < (int)(sizeof STEPS / sizeof STEPS[0]); i++) {
+        const struct step *s = &STEPS[i];
+        /* A writes alone from step 11 to 17: what it does is its own. */
+        bool latchd = (_i >> s->who & 1) != 0;
+        bool ours = i >= 11 && i < 18 ? (_i & 1) != 0 : latchd;
+        int64_t want = ours && s->ttl_latchd != 0 ? s->ttl_latchd : s->ttl;
+        const char *heard = latchd ? s->heard_latchd : s->heard;
+        enum outcome got = latchd ? of_latchd(s, i) : of_redisson(s);
+        char text[400];
+
+        ck_assert_msg(got == s->outcome, "step %d: %d, not %d", i, (int)got,
+                      (int)s->outcome);
+        hash_text(text, sizeof text);
+        ck_assert_msg(strcmp(text, s->hash) == 0, "step %d: %s, not %s", i, text,
+                      s->hash);
+        if (want == 0) {
+            ck_assert_int_eq(rw_ttl(), -2);
+        } else {
+            rw_about(rw_ttl(), want);
+        }
+        for (; *heard != '\0'; heard++) {
+            char payload[2] = { *heard, '\0' };
+
+            rw_hear(c, payload);
+        }
+        rw_hear(c, NULL);
+    }
+    redisFree(c);
+}
+END_TEST
+
+static const struct redisson RA = { .owner = A }, RB = { .owner = B };
+
+static struct redisson with_redis(struct redisson r)
+{
+    r.redis = peer_redis();
+    return r;
+}
+
+static struct claim lasting(struct claim c, uint64_t lease_ms)
+{
+    c.lease_ms = lease_ms;
+    return c;
+}
+
+START_TEST(W1_no_read_release_shortens_a_write_lease)
+{
+    (void)rw_take(lasting(rw_writer("o:write", "id:1"), 60000));
+    (void)rw_take(lasting(rw_reader("o", "id:2"), 2000));
+    (void)rw_take(lasting(rw_reader("o", "id:3"), 2000));
+    (void)rw_leave(rw_reader("o", "id:2"));
+    rw_about(rw_ttl(), 60000);
+    (void)rw_leave(rw_reader("o", "id:3"));
+    rw_about(rw_ttl(), 60000);
+    ck_assert_int_eq(rw_try(rw_writer("p:write", "id:4")), OP_BUSY);
+}
+END_TEST
+
+START_TEST(W2_no_renewal_shortens_a_foreign_lease)
+{
+    struct redisson b = with_redis(RB);
+    struct claim mine = rw_reader("o", "id:1");
+    uint64_t token = rw_take(mine);
+
+    ck_assert_int_eq(redisson_read_lock(&b, "n", 60000), REDISSON_NIL);
+    ck_assert_int_eq(rw_renew(INSTANCE_A, mine, token, _i == 1), RENEW_OK);
+    rw_about(rw_ttl(), 60000);
+    rw_about(rw_hold_ttl(B, 1), 60000);
+    rw_about(rw_hold_ttl("o", 1), LEASE);
+    /* Nor does one who leaves. */
+    (void)rw_leave(mine);
+    rw_about(rw_ttl(), 60000);
+}
+END_TEST
+
+/* The other way round: H14 as well. */
+START_TEST(W2_H14_what_a_redisson_watchdog_cuts_is_raised_by_the_next_renewal)
+{
+    struct redisson b = with_redis(RB);
+    struct claim mine = lasting(rw_reader("o", "id:1"), 60000);
+    uint64_t token = rw_take(mine);
+
+    ck_assert_int_eq(redisson_read_lock(&b, "n", 30000), REDISSON_NIL);
+    rw_about(rw_ttl(), 60000);
+    ck_assert_int_eq(redisson_read_renew(&b, "n", 30000), 1);
+    rw_about(rw_ttl(), 30000); /* Redisson's defect */
+    ck_assert_int_eq(rw_renew(INSTANCE_A, mine, token, false), RENEW_OK);
+    rw_about(rw_ttl(), 60000);
+    rw_about(rw_hold_ttl(B, 1), 30000);
+}
+END_TEST
+
+START_TEST(W3_a_downgrade_wakes_the_waiting_readers)
+{
+    redisContext *c = rw_listen();
+    struct redisson b = with_redis(RB);
+
+    (void)rw_take(rw_writer("o:write", "id:1"));
+    (void)rw_take(rw_reader("o", "id:2"));
+    ck_assert_int_gt(redisson_read_lock(&b, "n", 30000), 0);
+    rw_hear(c, NULL);
+    ck_assert(rw_leave(rw_writer("o:write", "id:1"))->shared);
+    rw_hear(c, "1");
+    ck_assert_int_eq(redisson_read_lock(&b, "n", 30000), REDISSON_NIL);
+    redisFree(c);
+}
+END_TEST
+
+/* Who waits behind a writer at his daemon asks only whether he is in already. */
+START_TEST(W4_a_reader_that_may_only_reenter_does_not_pass_a_waiting_writer)
+{
+    struct redisson a = with_redis(RA);
+    struct op op = rw_acquire(rw_reader("o", "id:1"));
+
+    ck_assert_int_eq(redisson_read_lock(&a, "n", 30000), REDISSON_NIL);
+    op.reenter_only = true;
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_BUSY);
+    op.reenter_only = false;
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
+}
+END_TEST
+
+START_TEST(W5_a_read_release_leaves_the_write_renewed)
+{
+    struct claim w = rw_writer("o:write", "id:1");
+    uint64_t token = rw_take(w);
+
+    (void)rw_take(rw_reader("o", "id:2"));
+    (void)rw_leave(rw_reader("o", "id:2"));
+    w.lease_ms = 2 * LEASE;
+    ck_assert_int_eq(rw_renew(INSTANCE_A, w, token, false), RENEW_OK);
+    rw_about(rw_ttl(), 2 * LEASE);
+    ck_assert(rw_leave(w)->freed);
+}
+END_TEST
+
+START_TEST(W6_a_writer_does_not_wait_for_dead_readers)
+{
+    struct redisson a = with_redis(RA), b = with_redis(RB);
+    redisContext *c = rw_listen();
+
+    /* One of Redisson's dies with a long lease on the lock, one of ours, too. */
+    ck_assert_int_eq(redisson_read_lock(&a, "n", 600000), REDISSON_NIL);
+    (void)rw_take(lasting(rw_reader("dead", "id:1"), 600000));
+    (void)rw_take(rw_reader("o", "id:2"));
+    ck_assert_int_eq(redisson_read_lock(&b, "n", 30000), REDISSON_NIL);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL %s %s",
+                                   redisson_hold_key("n", A, 1),
+                                   "{n}:dead:rwlock_timeout:1"),
+                     2);
+    rw_about(rw_ttl(), 600000);
+    ck_assert(!rw_leave(rw_reader("o", "id:2"))->freed);
+    rw_about(rw_ttl(), 30000);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN n"), 2);
+    (void)rw_take(rw_reader("o", "id:3"));
+    ck_assert_int_eq(redisson_read_unlock(&b, "n", NULL), 0);
+    rw_hear(c, NULL);
+    ck_assert(rw_leave(rw_reader("o", "id:3"))->freed);
+    rw_hear(c, "0");
+    ck_assert_int_eq(rw_try(rw_writer("w:write", "id:4")), OP_OK);
+    redisFree(c);
+}
+END_TEST
+
+START_TEST(what_of_a_latchd_reader_a_redisson_client_needs_is_there)
+{
+    struct redisson b = with_redis(RB);
+
+    (void)rw_take(rw_claim(KIND_READ, OWNER_ANONYMOUS, INSTANCE_A ":1", NULL));
+    ck_assert_int_eq(redisson_read_lock(&b, "n", 30000), REDISSON_NIL);
+    /* Without our hold key this would delete the lock. */
+    ck_assert_int_eq(redisson_read_unlock(&b, "n", NULL), 0);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN n"), 2);
+    ck_assert(
+        rw_leave(rw_claim(KIND_READ, OWNER_ANONYMOUS, INSTANCE_A ":1", NULL))->freed);
+}
+END_TEST
+
+/* Both count the entries of one owner: H3. */
+START_TEST(H3_an_owner_shared_with_redisson_counts_together)
+{
+    struct redisson a = with_redis(RA);
+    struct claim mine = _i == 0 ? rw_reader(A, "id:1") : rw_writer(A ":write", "id:1");
+    uint64_t token;
+
+    if (_i == 0) {
+        ck_assert_int_eq(redisson_read_lock(&a, "n", 60000), REDISSON_NIL);
+    } else {
+        ck_assert_int_eq(redisson_write_lock(&a, "n", 60000), REDISSON_NIL);
+    }
+    token = rw_take(mine);
+    ck_assert_uint_eq(rw_take(mine), token);
+    redis_expect(peer_redis(), "2", "HGET n %s", rw_field(mine, token));
+    ck_assert_int_eq(rw_renew(INSTANCE_A, mine, token, false), RENEW_OK);
+    if (_i == 0) {
+        ck_assert_int_eq(redisson_read_renew(&a, "n", 60000), 1);
+        ck_assert_int_eq(redisson_read_unlock(&a, "n", NULL), 0);
+    } else {
+        ck_assert_int_eq(redisson_write_unlock(&a, "n", NULL), 0);
+    }
+    ck_assert_int_eq(rw_renew(INSTANCE_A, mine, token, false), RENEW_OK);
+    ck_assert_uint_eq(rw_take(mine), token);
+    ck_assert(rw_leave(mine)->freed);
+    ck_assert_int_eq(rw_leave(mine)->status, OP_ENDED);
+}
+END_TEST
+
+START_TEST(an_owner_that_only_redisson_knows_is_released_by_force_only)
+{
+    struct redisson a = with_redis(RA), b = with_redis(RB);
+    struct op op = rw_release(TARGET_OWNER, KIND_PLAIN, A, NULL);
+
+    ck_assert_int_eq(redisson_read_lock(&a, "n", 30000), REDISSON_NIL);
+    ck_assert_int_eq(redisson_read_lock(&b, "n", 30000), REDISSON_NIL);
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_NOTHELD);
+    op.force = true;
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN n"), 2);
+    ck_assert_int_eq(redisson_read_unlock(&b, "n", NULL), 1);
+}
+END_TEST
+
+START_TEST(locks_of_one_family_know_those_of_the_other)
+{
+    struct redisson a = with_redis(RA);
+
+    ck_assert_int_eq(redisson_lock(&a, "n", 30000), REDISSON_NIL);
+    ck_assert_int_eq(rw_try(rw_reader("o", "id:1")), OP_WRONGTYPE);
+    ck_assert_int_eq(rw_try(rw_writer("o:write", "id:1")), OP_WRONGTYPE);
+    ck_assert_int_eq(redisson_unlock(&a, "n", NULL), 1);
+    ck_assert_int_eq(redisson_read_lock(&a, "n", 30000), REDISSON_NIL);
+    ck_assert_int_eq(try_take("n", claim_named("o", "id:1")), OP_WRONGTYPE);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("scripts_rw_redisson");
+    TCase *tc = tcase_create("scripts_rw_redisson");
+
+    tcase_add_checked_fixture(tc, NULL, peer_teardown);
+    tcase_set_timeout(tc, 30);
+    tcase_add_loop_test(tc, redissons_steps_are_latchds_in_any_company, 0, 8);
+    tcase_add_test(tc, W1_no_read_release_shortens_a_write_lease);
+    tcase_add_loop_test(tc, W2_no_renewal_shortens_a_foreign_lease, 0, 2);
+    tcase_add_test(tc,
+                   W2_H14_what_a_redisson_watchdog_cuts_is_raised_by_the_next_renewal);
+    tcase_add_test(tc, W3_a_downgrade_wakes_the_waiting_readers);
+    tcase_add_test(tc,
+                   W4_a_reader_that_may_only_reenter_does_not_pass_a_waiting_writer);
+    tcase_add_test(tc, W5_a_read_release_leaves_the_write_renewed);
+    tcase_add_test(tc, W6_a_writer_does_not_wait_for_dead_readers);
+    tcase_add_test(tc, what_of_a_latchd_reader_a_redisson_client_needs_is_there);
+    tcase_add_loop_test(tc, H3_an_owner_shared_with_redisson_counts_together, 0, 2);
+    tcase_add_test(tc, an_owner_that_only_redisson_knows_is_released_by_force_only);
+    tcase_add_test(tc, locks_of_one_family_know_those_of_the_other);
+    suite_add_tcase(s, tc);
+    return s;
+}

@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""tests/REDISSON.md: redisson.py ROOT. Every test that its second column names is in the
+file that is named before it, and no row has nothing to say."""
+import pathlib
+import re
+import sys
+
+ROW = re.compile(r"^\| (.+?) \| (.*?) ?\|$", re.M)
+WORD = re.compile(r"`([^`]+)`")
+TEST = re.compile(r"START_TEST\((\w+)\)|^def (\w+)\(", re.M)
+HEADINGS = {"ours", "---"}
+
+
+def tests_of(path):
+    return {a or b for a, b in TEST.findall(path.read_text())}
+
+
+def files_of(root):
+    return {path.name: tests_of(path)
+            for pattern in ("**/*.c", "**/*.py") for path in (root / "tests").glob(pattern)}
+
+
+def check_row(files, theirs, ours):
+    """What is wrong with a row, one text each."""
+    here = None
+    if not ours:
+        yield f"{theirs}: nothing"
+    for word in WORD.findall(ours):
+        if word.endswith((".c", ".py")):
+            here = word
+            if word not in files:
+                yield f"{theirs}: there is no {word}"
+        elif re.fullmatch(r"\w{6,}", word) and word not in files.get(here, ()):
+            yield f"{theirs}: no {word} in {here}"
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    files = files_of(root)
+    rows = [row for row in ROW.findall((root / "tests/REDISSON.md").read_text())
+            if row[1] not in HEADINGS]
+    wrong = [text for row in rows for text in check_row(files, *row)]
+    print("\n".join(wrong))
+    sys.exit(1 if wrong or len(rows) < 100 else 0)
+
+
+main()
