@@ -3,6 +3,7 @@
 #include "sim/sim_redis_foreign.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 enum { ALL_LEASES_MS = 200000, OVER_MS = 300000 };
 
@@ -77,6 +78,62 @@ const char *scenario_holder(struct sim *s)
 int64_t scenario_ttl(struct sim *s)
 {
     return redis_pttl(&s->redis, scenario_job(s));
+}
+
+static const char *who_is(const char *member)
+{
+    static char daemon[3] = "d?";
+
+    if (strncmp(member, "latchd:", 7) != 0) {
+        return "r";
+    }
+    daemon[1] = member[10]; /* the fourth digit of the instance is its daemon */
+    return daemon;
+}
+
+const char *scenario_queue(struct sim *s)
+{
+    static char text[1000];
+    struct redis_name *n = scenario_job(s);
+    size_t at = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < n->queue_count && at < sizeof(text) - 40; i++) {
+        const char *m = n->queue[i].s;
+        const char *number = strrchr(m, ':') + 1;
+
+        at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s:%s",
+                               i == 0 ? "" : " ", who_is(m), number);
+    }
+    return text;
+}
+
+void scenario_crowd(struct sim *s, size_t d, size_t *conns, size_t count,
+                    const char *words)
+{
+    for (size_t i = 0; i < count; i++) {
+        conns[i] = sim_connect(s, d);
+        sim_say(s, conns[i], "%s", words);
+    }
+}
+
+void scenario_served_in_order(struct sim *s, const size_t *conns, size_t count,
+                              uint64_t within_ms)
+{
+    for (size_t i = 0; i < count; i++) {
+        for (uint64_t ms = 0; ms < within_ms && sim_heard(s, conns[i])[0] == '.';
+             ms++) {
+            sim_run(s, 1);
+        }
+        ck_assert_msg(strcmp(sim_heard(s, conns[i]), "token") == 0,
+                      "the %zu. of them hears %s; queue: %s", i, sim_heard(s, conns[i]),
+                      scenario_queue(s));
+        for (size_t k = i + 1; k < count; k++) {
+            ck_assert_msg(sim_heard(s, conns[k])[0] == '.', "the %zu. before the %zu.",
+                          k, i);
+        }
+        ck_assert(scenario_unlocks(s, &conns[i], 1));
+    }
 }
 
 void scenario_foreign_takes(struct sim *s, uint64_t lease_ms)

@@ -21,6 +21,17 @@ struct redis_name *scenario_job(struct sim *s);
 /* Who holds it: the hash field; "" when it is free. */
 const char *scenario_holder(struct sim *s);
 int64_t scenario_ttl(struct sim *s);
+/* Redis's fair queue of `job` as text: members, the head first, without their daemon's
+ * instance: `d0:3`, `r:42`. The text lives until the next call. */
+const char *scenario_queue(struct sim *s);
+/* Everybody in the list: N connections of daemon `d` each say that. */
+void scenario_crowd(struct sim *s, size_t d, size_t *conns, size_t count,
+                    const char *words);
+/* The ones of `conns` are served one after the other, in that order, each unlocking
+ * as soon as it is granted. */
+void scenario_served_in_order(struct sim *s, const size_t *conns, size_t count,
+                              uint64_t within_ms);
+
 /* A Redisson client takes it, or waits until it is free and takes it then. */
 void scenario_foreign_takes(struct sim *s, uint64_t lease_ms);
 void scenario_foreign_waits(struct sim *s);

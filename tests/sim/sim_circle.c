@@ -146,11 +146,25 @@ static bool upgrades(struct sim *s, const struct sim_conn *c)
     return c->ask.lock_kind == KIND_WRITE && reads;
 }
 
+/* A daemon may believe in what somebody ended behind its back. */
+static bool something_outside(const struct sim *s)
+{
+    for (size_t i = 0; i < s->redis.name_count; i++) {
+        if (s->check.external[i] != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void check_deadlock(struct sim *s, const struct sim_conn *c)
 {
     struct view v = { .s = s, .target = rtext_span(&c->ask.owner) };
 
     s->check.deadlocks++;
+    if (something_outside(s)) {
+        return;
+    }
     if (c->ask.owner.len == 0 || (!upgrades(s, c) && !wait_leads_back(&v, c, 0))) {
         sim_fail(s, "DEADLOCK, but there is no circle: %s", ask_text(&c->ask));
     }

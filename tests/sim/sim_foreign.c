@@ -348,55 +348,9 @@ struct sim_foreign *foreign_start(struct sim *s, struct redis_name *n,
     return f;
 }
 
-static enum foreign_kind some_kind(struct sim *s, size_t name)
+void foreign_act_now(struct sim *s, struct sim_foreign *f)
 {
-    if (s->profile.rw[name]) {
-        return dice_chance(&s->dice, 600) ? FOREIGN_READ : FOREIGN_WRITE;
-    }
-    if (s->profile.fair && dice_chance(&s->dice, 600)) {
-        return FOREIGN_FAIR;
-    }
-    return dice_chance(&s->dice, 200) ? FOREIGN_SPIN : FOREIGN_PLAIN;
-}
-
-/* How long a tryLock() waits: that is also how far its deadlines are apart. */
-static void some_patience(struct sim *s, struct sim_foreign *f)
-{
-    /* A place that a lost write or a death leaves behind lasts as long as this. */
-    bool brief = f->dies || (s->profile.faults & FAULT_LOSS) != 0;
-
-    if (!f->waits || dice_chance(&s->dice, 300)) {
-        f->wait_ms = dice_between(&s->dice, 1000, 20000);
-        return;
-    }
-    f->wait_ms = brief || dice_chance(&s->dice, 800)
-                     ? dice_between(&s->dice, 50, 20000)
-                     : dice_between(&s->dice, 20000, 3600000);
-    f->end_at = s->now + f->wait_ms;
-}
-
-void foreign_act_random(struct sim *s)
-{
-    size_t name = dice_below(&s->dice, s->profile.names);
-    bool waits = dice_chance(&s->dice, 600);
-    struct sim_foreign *f;
-
-    if (s->now < s->redis_paused_until) {
-        return;
-    }
-    f = foreign_start(s, s->names[name], some_kind(s, name), waits);
-    if (f == NULL) {
-        return;
-    }
-    f->watched = dice_chance(&s->dice, 400);
-    f->dies = s->profile.foreign_dies && dice_chance(&s->dice, 200);
-    f->lease_ms = dice_chance(&s->dice, 500) ? dice_between(&s->dice, 20, 1000)
-                                             : dice_between(&s->dice, 1000, 30000);
-    if (s->profile.foreign_dies && dice_chance(&s->dice, 200)) {
-        f->skew_ms = (int64_t)dice_below(&s->dice, 10001) - 5000;
-    }
-    some_patience(s, f);
-    try(s, f);
+    act_at(s, f, s->now);
 }
 
 void foreign_stop(struct sim *s)

@@ -41,6 +41,8 @@ struct sim_foreign {
  * `waits` until `end_at`. */
 struct sim_foreign *foreign_start(struct sim *s, struct redis_name *n,
                                   enum foreign_kind kind, bool waits);
+/* It acts at once. */
+void foreign_act_now(struct sim *s, struct sim_foreign *f);
 /* A random one of the profile. */
 void foreign_act_random(struct sim *s);
 /* EVENT_FOREIGN */
