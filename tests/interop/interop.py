@@ -12,6 +12,7 @@ import pathlib
 import shutil
 import sys
 import tempfile
+import time
 import traceback
 
 sys.dont_write_bytecode = True  # nothing is written beside the sources
@@ -28,11 +29,11 @@ class World:
     watchdog_ms = 2000
     recheck_ms = 200
 
-    def __init__(self, program, folder, class_path, stack):
-        full = os.environ.get("LATCHD_INTEROP") == "long"
-        self.entries = 110_000 if full else 6_000
-        self.rounds = 1_000 if full else 100
-        self.contend_s = 600 if full else 60
+    def __init__(self, program, folder, class_path, version, stack):
+        self.version = tuple(map(int, version.split(".")))
+        self.full = os.environ.get("LATCHD_INTEROP") == "long"
+        self.rounds = self.count(60, 1_000)
+        self.contend_s = self.count(60, 1_800)
         self.program, self.folder, self.class_path = program, folder, class_path
         self.redis = stack.enter_context(Redis(folder))
         # So rare a recheck that it hides no lost wake-up.
@@ -41,17 +42,24 @@ class World:
         self.second = stack.enter_context(self.latchd_with("second", rare))
         self.quick = stack.enter_context(self.start_latchd("quick"))
         self.jvm = stack.enter_context(
-            Jvm(class_path, self.redis, folder, "jvm", 30_000))
-        self.short = stack.enter_context(
-            Jvm(class_path, self.redis, folder, "short-jvm", self.watchdog_ms))
+            Jvm(class_path, self.redis, folder, "jvm", 30_000, 300_000))
+        self.short = stack.enter_context(self.start_jvm("short-jvm"))
+
+    def count(self, short, long):
+        """How many of something, in a run that is short, and in one that is long."""
+        return long if self.full else short
 
     def latchd_with(self, name, options):
         return Latchd(self.program, self.redis, self.folder, name, *options)
 
-    def start_latchd(self, name):
+    def start_latchd(self, name, *options):
         """One whose leases and rechecks are short."""
         return self.latchd_with(name, ["--watchdog-timeout", f"{self.watchdog_ms}ms",
-                                       "--recheck", f"{self.recheck_ms}ms"])
+                                       "--recheck", f"{self.recheck_ms}ms", *options])
+
+    def start_jvm(self, name):
+        """One whose leases and places in a queue are short."""
+        return Jvm(self.class_path, self.redis, self.folder, name, self.watchdog_ms, 1000)
 
     @staticmethod
     def say(text):
@@ -62,6 +70,7 @@ def run(world, todo):
     bad = 0
     print(f"1..{len(todo)}", flush=True)
     for number, function in enumerate(todo, 1):
+        began = time.monotonic()
         try:
             function(world)
             result = "ok"
@@ -70,6 +79,7 @@ def run(world, todo):
             bad += 1
             print("".join(f"# {line}\n" for line in traceback.format_exc().splitlines()),
                   end="")
+        world.say(f"{time.monotonic() - began:.1f} s")
         print(f"{result} {number} - {function.__name__}", flush=True)
     return bad
 
@@ -86,7 +96,7 @@ def main():
     todo = [c for c in checks.ALL if not names or c.__name__ in names]
     with tempfile.TemporaryDirectory(prefix="latchd-interop-") as folder, \
          contextlib.ExitStack() as stack:
-        bad = run(World(program, pathlib.Path(folder), class_path, stack), todo)
+        bad = run(World(program, pathlib.Path(folder), class_path, version, stack), todo)
     sys.exit(1 if bad else 0)
 
 

@@ -10,7 +10,8 @@ import shutil
 import subprocess
 
 HERE = pathlib.Path(__file__).resolve().parent
-SOURCES = ["pom.xml", "java/RedissonPeer.java"]
+SOURCES = ["pom.xml", *(f"java/{name}.java" for name in (
+    "Contender", "Guarded", "Names", "RedissonPeer"))]
 JAVA_MIN = 17
 MAVEN_S = 240
 QUIET = ["-q", "-B", "-ntp"]

@@ -214,11 +214,11 @@ class Reply:
 class Jvm(Child):
     """RedissonPeer; its threads are called by names of one's own."""
 
-    def __init__(self, class_path, redis, folder, name, watchdog_ms):
+    def __init__(self, class_path, redis, folder, name, watchdog_ms, fair_wait_ms):
         self.numbers = itertools.count(1)
         self.replies = {0: queue.Queue()}
         super().__init__(["java", "-Xmx256m", "-XX:+UseSerialGC", "-cp", class_path,
-                          "RedissonPeer", redis.address[1], watchdog_ms],
+                          "RedissonPeer", redis.address[1], watchdog_ms, fair_wait_ms],
                          folder / f"{name}.log", stdin=subprocess.PIPE,
                          stdout=subprocess.PIPE)
         threading.Thread(target=self.read, daemon=True).start()

@@ -2,11 +2,12 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
-import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import org.redisson.Redisson;
 import org.redisson.api.RFencedLock;
@@ -16,7 +17,7 @@ import org.redisson.client.codec.StringCodec;
 import org.redisson.config.Config;
 
 /**
- * A Redisson application that does as it is told: RedissonPeer PORT WATCHDOG_MS.
+ * A Redisson application that does as it is told: RedissonPeer PORT WATCHDOG_MS FAIR_WAIT_MS.
  *
  * <p>A line of standard input is {@code SEQ THREAD VERB ARGUMENT...}. Each THREAD is a thread
  * of its own, and runs its lines in order, as Redisson's owners are threads. What it comes to
@@ -26,35 +27,63 @@ import org.redisson.config.Config;
  */
 public final class RedissonPeer {
     private final RedissonClient redisson;
-    private final Map<String, ExecutorService> threads = new ConcurrentHashMap<>();
+    private final Names names;
+    private final Map<String, ExecutorService> executors = new ConcurrentHashMap<>();
+    private final Map<String, Thread> threads = new ConcurrentHashMap<>();
 
-    private RedissonPeer(int port, long watchdogMs) {
+    private RedissonPeer(int port, long watchdogMs, long fairWaitMs) {
         Config config = new Config();
         config.setThreads(4);
         config.setNettyThreads(4);
         config.setCodec(StringCodec.INSTANCE);
         config.setLockWatchdogTimeout(watchdogMs);
+        setFairWait(config, fairWaitMs);
         config.useSingleServer()
                 .setAddress("redis://127.0.0.1:" + port)
                 .setConnectionMinimumIdleSize(2)
                 .setConnectionPoolSize(24)
                 .setSubscriptionConnectionMinimumIdleSize(1)
-                .setSubscriptionConnectionPoolSize(4);
+                .setSubscriptionConnectionPoolSize(12);
         redisson = Redisson.create(config);
+        names = new Names(redisson);
+    }
+
+    /** Versions before 3.46 have no such setting. */
+    private static void setFairWait(Config config, long ms) {
+        try {
+            Config.class.getMethod("setFairLockWaitTimeout", long.class).invoke(config, ms);
+        } catch (NoSuchMethodException e) {
+            return;
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException(e);
+        }
     }
 
     public static void main(String[] args) throws IOException {
-        RedissonPeer peer = new RedissonPeer(Integer.parseInt(args[0]), Long.parseLong(args[1]));
+        RedissonPeer peer =
+                new RedissonPeer(
+                        Integer.parseInt(args[0]),
+                        Long.parseLong(args[1]),
+                        Long.parseLong(args[2]));
         BufferedReader in =
                 new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         say("0 ok 0 0 ready");
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             String[] words = line.split(" ");
-            peer.threads
-                    .computeIfAbsent(words[1], t -> Executors.newSingleThreadExecutor())
+            peer.executors
+                    .computeIfAbsent(words[1], peer::executor)
                     .execute(() -> peer.answer(words));
         }
         Runtime.getRuntime().halt(0);
+    }
+
+    private ExecutorService executor(String name) {
+        return Executors.newSingleThreadExecutor(
+                work -> {
+                    Thread thread = new Thread(work);
+                    threads.put(name, thread);
+                    return thread;
+                });
     }
 
     private static synchronized void say(String line) {
@@ -76,9 +105,12 @@ public final class RedissonPeer {
     private String run(String[] words) throws InterruptedException {
         String verb = words[2];
         if (verb.equals("contend")) {
-            return new Contender(words).run();
+            return new Contender(redisson, words).run();
         }
-        RLock lock = lock(words[3], words[4]);
+        if (verb.equals("parked")) {
+            return parked(words[3]) + "";
+        }
+        RLock lock = names.lock(words[3], words[4]);
         switch (verb) {
             case "lock":
                 take(lock, Long.parseLong(words[5]));
@@ -89,6 +121,8 @@ public final class RedissonPeer {
                                 Long.parseLong(words[6]),
                                 TimeUnit.MILLISECONDS)
                         + "";
+            case "pass":
+                return pass(lock, words[5], words[6]);
             case "unlock":
                 lock.unlock();
                 return "true";
@@ -107,17 +141,10 @@ public final class RedissonPeer {
         }
     }
 
-    private RLock lock(String kind, String name) {
-        switch (kind) {
-            case "plain":
-                return redisson.getLock(name);
-            case "fenced":
-                return redisson.getFencedLock(name);
-            case "spin":
-                return redisson.getSpinLock(name);
-            default:
-                throw new IllegalArgumentException("unknown kind " + kind);
-        }
+    /** Does that thread sleep where Redisson waits for messages? */
+    private boolean parked(String name) {
+        return Arrays.stream(threads.get(name).getStackTrace())
+                .anyMatch(frame -> frame.getClassName().equals(Semaphore.class.getName()));
     }
 
     /** 0 ms: no lease, the watchdog keeps it. */
@@ -129,94 +156,13 @@ public final class RedissonPeer {
         }
     }
 
-    /**
-     * Enters again and again until the value has counted far enough: {@code contend KIND NAME
-     * VALUE ME TARGET PAUSE_US}. VALUE is {@code ME|count} while somebody is inside, {@code
-     * free-ME|count} after; nothing about its change is atomic, so two in the lock at a time
-     * meet in it sooner or later. It comes to the number of entries, the longest wait in
-     * microseconds, and how often the one before was from the other side.
-     */
-    private final class Contender {
-        private static final long LEASE_MS = 30_000;
-        private static final long WAIT_MS = 60_000;
-        private final String kind;
-        private final String name;
-        private final String value;
-        private final String me;
-        private final long target;
-        private final long pauseUs;
-        private long entries;
-        private long longest;
-        private long crossings;
-
-        Contender(String[] words) {
-            kind = words[3];
-            name = words[4];
-            value = words[5];
-            me = words[6];
-            target = Long.parseLong(words[7]);
-            pauseUs = Long.parseLong(words[8]);
-        }
-
-        String run() throws InterruptedException {
-            boolean more = true;
-            for (int i = 0; more; i++) {
-                RLock lock = lock(kind, name);
-                int times = enter(lock, i % 4);
-                more = change();
-                for (int t = 0; t < times; t++) {
-                    lock.unlock();
-                }
-                pause();
-            }
-            return entries + " " + longest + " " + crossings;
-        }
-
-        /** Somewhere else for a while, up to twice the pause. */
-        private void pause() throws InterruptedException {
-            if (pauseUs > 0) {
-                TimeUnit.MICROSECONDS.sleep(ThreadLocalRandom.current().nextLong(2 * pauseUs));
-            }
-        }
-
-        /** The ways to take a lock, in turn; says how often it was entered. */
-        private int enter(RLock lock, int way) throws InterruptedException {
-            long began = System.nanoTime();
-            if (way == 0) {
-                lock.lock();
-            } else if (way == 1) {
-                lock.lock(LEASE_MS, TimeUnit.MILLISECONDS);
-            } else if (!lock.tryLock(WAIT_MS, TimeUnit.MILLISECONDS)) {
-                throw new IllegalStateException("not got in " + WAIT_MS + " ms");
-            }
-            longest = Math.max(longest, (System.nanoTime() - began) / 1000);
-            if (way == 3) {
-                lock.lock();
-                return 2;
-            }
-            return 1;
-        }
-
-        /** One count on, alone; false when the target is reached. */
-        private boolean change() {
-            String before = redisson.<String>getBucket(value, StringCodec.INSTANCE).get();
-            long count = Long.parseLong(before.substring(before.indexOf('|') + 1));
-            if (!before.startsWith("free-")) {
-                throw new IllegalStateException(me + " came in and found " + before);
-            }
-            if (count >= target) {
-                return false;
-            }
-            String mine = me + "|" + (count + 1);
-            redisson.<String>getBucket(value, StringCodec.INSTANCE).set(mine);
-            String after = redisson.<String>getBucket(value, StringCodec.INSTANCE).get();
-            if (!mine.equals(after)) {
-                throw new IllegalStateException(me + " left " + mine + " and found " + after);
-            }
-            redisson.<String>getBucket(value, StringCodec.INSTANCE).set("free-" + mine);
-            entries++;
-            crossings += before.startsWith("free-" + me.charAt(0)) ? 0 : 1;
-            return true;
-        }
+    /** In and out; inside it writes itself down in a list, with when it came and went. */
+    private String pass(RLock lock, String list, String me) {
+        lock.lock();
+        long came = System.nanoTime();
+        redisson.getList(list, StringCodec.INSTANCE)
+                .add(me + " " + came + " " + System.nanoTime());
+        lock.unlock();
+        return "true";
     }
 }

@@ -1,0 +1,176 @@
+"""Plain names: RLock, RFencedLock and SpinLock beside LOCK. One function a check."""
+import time
+
+from actors import Ours, Theirs, wake
+from contend import contend
+from contenders import Goal
+from expect import (EARLY_MS, SLACK_MS, check, refused, subscribed, told)
+from peers import Call
+
+
+def they_take_turns(world):
+    """With something to do between, so that it changes sides often."""
+    contend(world, Goal("turns", world.count(3_000, 110_000), pause_us=8000),
+            ["plain"] * 5 + ["fenced"] * 3, [world.latchd, world.second] * 4, share=0.02)
+
+
+def the_greedy_leave_something_to_the_other_side(world):
+    """Plain locks are for whoever comes first; latchd stands back now and then."""
+    contend(world, Goal("greed", world.count(1_500, 55_000), pause_us=0), ["plain"] * 8,
+            [world.latchd] * 8, share=0.008)
+
+
+def two_greedy_latchds_exclude_redisson_too(world):
+    """Each stands back once more when the other one yields."""
+    contend(world, Goal("two", world.count(2_000, 20_000), pause_us=0), ["plain"] * 4,
+            [world.latchd, world.second] * 4, share=0.004)
+
+
+def spin_locks_take_turns_with_both(world):
+    """They tell nobody, and ask again every few milliseconds; so does this daemon."""
+    with world.latchd_with("asking", ["--recheck", "10ms"]) as asking:
+        contend(world, Goal("spins", world.count(600, 50_000), pause_us=2000),
+                ["spin", "spin", "plain"], [asking] * 3, share=0.01)
+
+
+def an_unlock_of_redisson_wakes_latchd(world):
+    waits = []
+    with world.redis.connect() as redis, world.latchd.connect() as latchd:
+        for i in range(world.rounds):
+            holder = Theirs(world.jvm, "holder", ["plain", "fenced"][i // 2 % 2],
+                            f"theirs{i}", "lock", [0, 30_000][i % 2])
+            waits.append(wake(redis, holder, Ours(latchd, "plain", holder.name)))
+    told(world, "RLock.unlock() to a LOCK of latchd", waits)
+
+
+def an_unlock_of_latchd_wakes_redisson(world):
+    waits = []
+    with world.redis.connect() as redis, world.latchd.connect() as latchd:
+        for i in range(world.rounds):
+            holder = Ours(latchd, "plain", f"ours{i}", *[[], ["LEASE", 30_000]][i % 2])
+            how = [("lock", 0), ("try", 20_000, -1), ("lock", 30_000)][i % 3]
+            waiter = Theirs(world.jvm, "waiter", ["plain", "fenced"][i // 2 % 2],
+                            holder.name, *how)
+            waits.append(wake(redis, holder, waiter))
+    told(world, "UNLOCK of latchd to an RLock", waits)
+
+
+def a_lease_that_runs_out_is_enough(world):
+    """Nobody releases: each side comes in when the other's fixed lease is over."""
+    with world.latchd.connect() as latchd:
+        world.jvm.ask("lease", "lock", "plain", "lapse", 900)
+        call = Call(latchd.ask, "LOCK", "lapse", "WAIT", 20_000, "LEASE", 900).done()
+        within(call.began, call.ended, 900, "latchd after Redisson's lease")
+        late = world.jvm.finish(world.jvm.start("lease", "unlock", "plain", "lapse"))
+        check("IllegalMonitorState" in late.value, late.value)
+        reply = world.jvm.finish(world.jvm.start("lease", "try", "plain", "lapse", 20_000, -1))
+        check(reply.value == "true", reply.value)
+        within(call.ended, reply.ended, 900, "Redisson after latchd's lease")
+        said = refused(lambda: latchd.ask("UNLOCK", "lapse", "TOKEN", call.value))
+        check(said.startswith("NOTHELD"), said)
+        world.jvm.ask("lease", "unlock", "plain", "lapse")
+
+
+def within(began_ns, ended_ns, lease_ms, what):
+    took = (ended_ns - began_ns) / 1e6
+    check(lease_ms - EARLY_MS < took < lease_ms + SLACK_MS,
+          f"{what}: {took:.0f} ms of {lease_ms}")
+
+
+def fenced_locks_exclude_and_keep_their_counter(world):
+    counter = "redisson_lock_token:{fence}"
+    with world.redis.connect() as redis, world.latchd.connect() as latchd:
+        first = int(world.jvm.ask("f", "token", "fenced", "fence"))
+        check(latchd.ask("LOCK", "fence", "WAIT", 0) is None, "two holders")
+        call = Call(latchd.ask, "LOCK", "fence", "WAIT", 20_000)
+        subscribed(redis, "fence")
+        world.jvm.ask("f", "unlock", "fenced", "fence")
+        token = call.done().value
+        check(redis.ask("GET", counter) == str(first), "latchd touched the counter")
+        check(world.jvm.ask("f", "try", "fenced", "fence", 0, -1) == "false", "two holders")
+        waiter = world.jvm.start("f", "token", "fenced", "fence")
+        subscribed(redis, "fence")
+        check(latchd.ask("UNLOCK", "fence", "TOKEN", token) == 0, "not released")
+        second = int(world.jvm.finish(waiter).value)
+        check(second == first + 1, f"{second} after {first}")
+        check(redis.ask("PTTL", counter) == -1, "the counter has a TTL")
+        world.jvm.ask("f", "unlock", "fenced", "fence")
+
+
+def a_spin_lock_is_followed_within_the_recheck(world):
+    """It publishes nothing."""
+    waits = []
+    with world.redis.connect() as redis, world.quick.connect() as latchd:
+        for i in range(6):
+            name = f"spin{i}"
+            world.jvm.ask("s", "lock", "spin", name, 0)
+            check(latchd.ask("LOCK", name, "WAIT", 0) is None, "two holders")
+            call = Call(latchd.ask, "LOCK", name, "WAIT", 20_000)
+            subscribed(redis, name)
+            release = world.jvm.finish(world.jvm.start("s", "unlock", "spin", name))
+            check(release.ok, release.value)
+            token = call.done().value
+            waits.append(call.ended - release.began)
+            waiter = world.jvm.start("s", "lock", "spin", name, 0)
+            check(world.jvm.ask("s2", "try", "spin", name, 0, -1) == "false", "two holders")
+            check(latchd.ask("UNLOCK", name, "TOKEN", token) == 0, "not released")
+            check(world.jvm.finish(waiter).ok, "not got")
+            world.jvm.ask("s", "unlock", "spin", name)
+    told(world, f"SpinLock.unlock() to a LOCK, recheck {world.recheck_ms} ms", waits)
+    check(max(waits) / 1e6 < world.recheck_ms + SLACK_MS, "later than the recheck")
+
+
+def both_watchdogs_keep_their_holds(world):
+    """For three leases, with somebody from the other side waiting all the time."""
+    with world.redis.connect() as redis, world.quick.connect() as latchd, \
+         world.quick.connect() as other:
+        world.short.ask("h", "lock", "plain", "kept-there", 0)
+        token = latchd.ask("LOCK", "kept-here", "WAIT", 0)
+        theirs = world.jvm.start("w", "try", "plain", "kept-here", 60_000, -1)
+        ours = Call(other.ask, "LOCK", "kept-there", "WAIT", 60_000)
+        end = time.monotonic() + 3 * world.watchdog_ms / 1000
+        lowest = world.watchdog_ms
+        while time.monotonic() < end:
+            for name in ("kept-there", "kept-here"):
+                lowest = min(lowest, redis.ask("PTTL", name))
+            check(lowest > 0 and ours.ended is None, "a hold is lost")
+            time.sleep(0.02)
+        check(world.short.ask("h", "held", "plain", "kept-there") == "true", "not held there")
+        world.say(f"lowest TTL in {3 * world.watchdog_ms} ms: {lowest} ms")
+        world.short.ask("h", "unlock", "plain", "kept-there")
+        check(latchd.ask("UNLOCK", "kept-here", "TOKEN", token) == 0, "lost here")
+        check(world.jvm.finish(theirs).value == "true", "Redisson did not get it")
+        other.ask("UNLOCK", "kept-there", "TOKEN", ours.done().value)
+        world.jvm.ask("w", "unlock", "plain", "kept-here")
+
+
+def each_can_throw_the_other_out(world):
+    """forceUnlock() and FORCEUNLOCK: the loser is told so, the next one gets in."""
+    with world.redis.connect() as redis, world.latchd.connect() as latchd:
+        token = latchd.ask("LOCK", "force", "WAIT", 0)
+        check(world.jvm.ask("o", "force", "plain", "force") == "true", "nothing was freed")
+        said = refused(lambda: latchd.ask("UNLOCK", "force", "TOKEN", token))
+        check(said.startswith("NOTHELD"), said)
+        world.jvm.ask("o", "lock", "plain", "force", 0)
+        waiter = world.jvm.start("p", "lock", "plain", "force", 0)
+        subscribed(redis, "force")
+        check(latchd.ask("FORCEUNLOCK", "force", "ANY") == 1, "nothing was freed")
+        check(world.jvm.finish(waiter).ok, "not got")
+        late = world.jvm.finish(world.jvm.start("o", "unlock", "plain", "force"))
+        check("IllegalMonitorState" in late.value, late.value)
+        world.jvm.ask("p", "unlock", "plain", "force")
+
+
+CHECKS = [
+    they_take_turns,
+    the_greedy_leave_something_to_the_other_side,
+    two_greedy_latchds_exclude_redisson_too,
+    spin_locks_take_turns_with_both,
+    an_unlock_of_redisson_wakes_latchd,
+    an_unlock_of_latchd_wakes_redisson,
+    a_lease_that_runs_out_is_enough,
+    fenced_locks_exclude_and_keep_their_counter,
+    a_spin_lock_is_followed_within_the_recheck,
+    both_watchdogs_keep_their_holds,
+    each_can_throw_the_other_out,
+]
