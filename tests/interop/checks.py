@@ -1,6 +1,10 @@
 """What is to be true between latchd and Redisson; one function a check."""
+import checks_crash
+import checks_fair
 import checks_plain
 
 ALL = [
     *checks_plain.CHECKS,
+    *checks_fair.CHECKS,
+    *checks_crash.CHECKS,
 ]

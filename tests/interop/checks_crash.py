@@ -1,0 +1,115 @@
+"""Who is killed with -9 keeps nobody out for longer than what it held has to live, and its
+place in a queue for longer than its score says.
+"""
+import time
+
+from actors import Ours, Theirs, asleep
+from expect import SLACK_MS, after, check, deadline_ms, queue_of, queued
+
+KINDS = [("plain", "plain"), ("fenced", "plain"), ("fair", "fair")]
+PATIENCE_MS = 1000  # what the wait of the head of a queue adds
+
+
+def killed_while_they_hold(world, redis, pairs, kill):
+    """`pairs`: of a holder that dies and a waiter of the other side; all at once."""
+    for holder, waiter in pairs:
+        holder.take()
+        waiter.wait()
+        asleep(redis, waiter)
+    kill()
+    died = time.monotonic_ns()
+    ttls = [redis.ask("PTTL", holder.name) for holder, _ in pairs]
+    for (holder, waiter), ttl in zip(pairs, ttls):
+        check(0 < ttl <= world.watchdog_ms, f"a TTL of {ttl} ms")
+        after(world, waiter.got() - died, ttl,
+              f"{type(waiter).__name__.lower()} after a dead holder ({holder.kind})")
+        waiter.leave()
+
+
+def a_killed_jvm_blocks_latchd_for_its_ttl_only(world):
+    with world.redis.connect() as redis, world.start_jvm("doomed-jvm") as doomed:
+        pairs = [(Theirs(doomed, f"t{i}", a, f"orphan-{a}"),
+                  Ours(world.latchd.connect(), b, f"orphan-{a}"))
+                 for i, (a, b) in enumerate(KINDS)]
+        killed_while_they_hold(world, redis, pairs, doomed.kill)
+
+
+def a_killed_latchd_blocks_redisson_for_its_ttl_only(world):
+    """Redisson before 3.32.0 is to blame itself: a fair waiter that wakes a moment before
+    its time is over sleeps on, for as long as it may wait."""
+    kinds = [(a, b) for a, b in KINDS
+             if a != "fenced" and (a != "fair" or world.version >= (3, 32))]
+    with world.redis.connect() as redis, world.start_latchd("doomed") as doomed:
+        pairs = [(Ours(doomed.connect(), a, f"widow-{a}"),
+                  Theirs(world.jvm, f"widow-{a}", b, f"widow-{a}", "try", 20_000, -1))
+                 for a, b in kinds]
+        killed_while_they_hold(world, redis, pairs, doomed.kill)
+
+
+def serve(world, waiters, due_ms, since, what):
+    """They come in, in that order; the first when the dead heads count as dead."""
+    took = waiters[0].got() - since
+    after(world, took, due_ms, f"{type(waiters[0]).__name__.lower()} after {what}")
+    for one, other in zip(waiters, waiters[1:]):
+        check(other.waits(), "out of order")
+        one.leave()
+        other.got()
+    waiters[-1].leave()
+
+
+def line_up(redis, name, waiters):
+    """Behind whoever stands in that queue, one after the other."""
+    for waiter in waiters:
+        count = len(queue_of(redis, name)) + 1
+        waiter.wait()
+        queued(redis, name, count)
+
+
+def a_killed_jvm_at_the_head_of_the_queue_is_passed(world):
+    """By a fair waiter and by a plain one of latchd's, and by another JVM's."""
+    with world.redis.connect() as redis, world.start_jvm("doomed-jvm") as doomed:
+        lines = []
+        for first in ("fair", "plain"):
+            name = f"headless-{first}"
+            holder = Ours(world.quick.connect(), "fair", name)
+            holder.take()
+            behind = [Ours(world.second.connect(), first, name),
+                      Theirs(world.jvm, name, "fair", name),
+                      Ours(world.latchd.connect(), "fair", name)]
+            line_up(redis, name, [Theirs(doomed, name, "fair", name, "try", PATIENCE_MS, -1),
+                                  *behind])
+            lines.append((holder, behind, deadline_ms(redis, name, queue_of(redis, name)[0])))
+        began = time.monotonic_ns()
+        doomed.kill()
+        for holder, behind, due_ms in lines:
+            check(due_ms < world.watchdog_ms + PATIENCE_MS, f"{due_ms} ms for a dead head")
+            holder.leave()
+        for _, behind, due_ms in lines:
+            serve(world, behind, due_ms, began, "a dead head of Redisson's")
+
+
+def a_killed_latchd_at_the_head_of_the_queue_is_passed(world):
+    """By a fair waiter of Redisson's, and by one of another latchd's."""
+    name = "beheaded"
+    with world.redis.connect() as redis, world.start_latchd(
+            "doomed", "--fair-wait-timeout", f"{PATIENCE_MS}ms") as doomed:
+        holder = Theirs(world.short, "holder", "fair", name)
+        holder.take()
+        behind = [Theirs(world.jvm, "w", "fair", name),
+                  Ours(world.latchd.connect(), "fair", name)]
+        line_up(redis, name, [Ours(doomed.connect(), "fair", name) for _ in range(3)] + behind)
+        due_ms = deadline_ms(redis, name, queue_of(redis, name)[2])
+        began = time.monotonic_ns()
+        check(due_ms < world.watchdog_ms + PATIENCE_MS + SLACK_MS,
+              f"{due_ms} ms for dead waiters")
+        doomed.kill()
+        holder.leave()
+        serve(world, behind, due_ms, began, "dead heads of latchd's")
+
+
+CHECKS = [
+    a_killed_jvm_blocks_latchd_for_its_ttl_only,
+    a_killed_latchd_blocks_redisson_for_its_ttl_only,
+    a_killed_jvm_at_the_head_of_the_queue_is_passed,
+    a_killed_latchd_at_the_head_of_the_queue_is_passed,
+]
