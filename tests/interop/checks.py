@@ -2,9 +2,11 @@
 import checks_crash
 import checks_fair
 import checks_plain
+import checks_rw
 
 ALL = [
     *checks_plain.CHECKS,
     *checks_fair.CHECKS,
+    *checks_rw.CHECKS,
     *checks_crash.CHECKS,
 ]

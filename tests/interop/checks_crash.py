@@ -6,7 +6,8 @@ import time
 from actors import Ours, Theirs, asleep
 from expect import SLACK_MS, after, check, deadline_ms, queue_of, queued
 
-KINDS = [("plain", "plain"), ("fenced", "plain"), ("fair", "fair")]
+KINDS = [("plain", "plain"), ("fenced", "plain"), ("fair", "fair"), ("write", "read"),
+         ("read", "write")]
 PATIENCE_MS = 1000  # what the wait of the head of a queue adds
 
 
