@@ -1,0 +1,70 @@
+"""Several names at once: RMultiLock beside MLOCK."""
+from actors import Ours, Theirs, wake
+from contend import contend
+from contenders import Collector, Goal
+from expect import check, told
+from peers import until
+
+NAMES = "m:a,m:b,m:c"
+BACKWARDS = "m:c,m:b,m:a"
+GIVEN_UP_MS = 400
+
+
+def many_at_once_take_turns(world):
+    """Against each other's order."""
+    for order, share in ((NAMES, 0.01), (BACKWARDS, 0.01)):
+        contend(world, Goal(NAMES, world.count(400, 55_000), pause_us=3000, theirs=order),
+                ["multi"] * 4, [world.latchd, world.second] * 2, share=share,
+                ours=Collector)
+
+
+def an_unlock_of_a_multi_lock_wakes_latchd(world):
+    waits = []
+    with world.redis.connect() as redis, world.latchd.connect() as latchd:
+        for i in range(world.rounds // 2):
+            names = f"{i}:x,{i}:y,{i}:z"
+            holder = Theirs(world.jvm, "holder", "many", names)
+            waits.append(wake(redis, holder, Ours(latchd, "many", names)))
+    told(world, "RMultiLock.unlock() to an MLOCK", waits)
+
+
+def an_unlock_of_many_wakes_a_multi_lock(world):
+    waits = []
+    with world.redis.connect() as redis, world.latchd.connect() as latchd:
+        for i in range(world.rounds // 2):
+            names = f"{i}:x,{i}:y,{i}:z"
+            holder = Ours(latchd, "many", names, *[[], ["LEASE", 30_000]][i % 2])
+            waits.append(wake(redis, holder, Theirs(world.jvm, "waiter", "many", names,
+                                                    "try", 20_000, -1)))
+    told(world, "UNLOCK of many to an RMultiLock", waits)
+
+
+def against_its_order_a_multi_lock_gives_up_and_latchd_goes_on(world):
+    """Each has one end and wants the other's. MLOCK keeps what it has."""
+    names = "x:a,x:b,x:c"
+    first, middle, last = names.split(",")
+    with world.redis.connect() as redis, world.latchd.connect() as a, \
+         world.second.connect() as b:
+        blocker = Ours(b, "plain", middle)
+        blocker.take()
+        ours = Ours(a, "many", names)
+        theirs = Theirs(world.jvm, "multi", "many", f"{last},{middle},{first}", "try",
+                        GIVEN_UP_MS, -1)
+        ours.wait()
+        theirs.wait()
+        until(lambda: redis.ask("EXISTS", first, last) == 2, "each has one end")
+        blocker.leave()
+        reply = world.jvm.finish(theirs.line)
+        check(reply.value == "false", reply.value)
+        told(world, "MLOCK after an RMultiLock gave up", [max(ours.got() - reply.ended, 1)])
+        ours.leave()
+        theirs.take()
+        theirs.leave()
+
+
+CHECKS = [
+    many_at_once_take_turns,
+    an_unlock_of_a_multi_lock_wakes_latchd,
+    an_unlock_of_many_wakes_a_multi_lock,
+    against_its_order_a_multi_lock_gives_up_and_latchd_goes_on,
+]
