@@ -4,10 +4,11 @@ place in a queue for longer than its score says.
 import time
 
 from actors import Ours, Theirs, asleep
-from expect import SLACK_MS, after, check, deadline_ms, queue_of, queued
+from expect import after, check, deadline_ms, queue_of, queued, told
+from peers import until
 
-KINDS = [("plain", "plain"), ("fenced", "plain"), ("fair", "fair"), ("write", "read"),
-         ("read", "write")]
+KINDS = [("plain", "plain"), ("fenced", "plain"), ("spin", "plain"), ("fair", "fair"),
+         ("write", "read"), ("read", "write")]
 PATIENCE_MS = 1000  # what the wait of the head of a queue adds
 
 
@@ -39,12 +40,43 @@ def a_killed_latchd_blocks_redisson_for_its_ttl_only(world):
     """Redisson before 3.32.0 is to blame itself: a fair waiter that wakes a moment before
     its time is over sleeps on, for as long as it may wait."""
     kinds = [(a, b) for a, b in KINDS
-             if a != "fenced" and (a != "fair" or world.version >= (3, 32))]
+             if a not in ("fenced", "spin") and (a != "fair" or world.version >= (3, 32))]
     with world.redis.connect() as redis, world.start_latchd("doomed") as doomed:
         pairs = [(Ours(doomed.connect(), a, f"widow-{a}"),
                   Theirs(world.jvm, f"widow-{a}", b, f"widow-{a}", "try", 20_000, -1))
                  for a, b in kinds]
         killed_while_they_hold(world, redis, pairs, doomed.kill)
+
+
+def dead_readers_go_with_their_leases_W6(world):
+    """Of either side, though others of both read on; then a writer comes in at once."""
+    name = "zombies"
+    with world.redis.connect() as redis, world.start_latchd("doomed") as daemon, \
+         world.start_jvm("doomed-jvm") as jvm:
+        alive = [Ours(world.latchd.connect(), "read", name),
+                 Theirs(world.jvm, "alive", "read", name, "lock", 20_000)]
+        for reader in (Ours(daemon.connect(), "read", name), Theirs(jvm, "r", "read", name),
+                       *alive):
+            reader.take()
+        writers = [Ours(world.second.connect(), "write", name),
+                   Theirs(world.jvm, "writer", "write", name, "try", 20_000, -1)]
+        for writer in writers:
+            writer.wait()
+            asleep(redis, writer)
+        jvm.kill()
+        daemon.kill()
+        until(lambda: len(redis.ask("KEYS", "{%s}:*:rwlock_timeout:*" % name)) == 2,
+              "the dead ones' leases are over")
+        alive[0].leave()
+        check(writers[0].waits() and writers[1].waits(), "a writer beside a reader")
+        began = alive[1].leave()
+        until(lambda: not all(w.waits() for w in writers), "a writer came in")
+        first, other = sorted(writers, key=lambda w: w.waits())
+        waits = [first.got() - began]
+        began = first.leave()
+        waits.append(other.got() - began)
+        other.leave()
+        told(world, "writers after readers of whom some were dead", waits)
 
 
 def serve(world, waiters, due_ms, since, what):
@@ -58,35 +90,37 @@ def serve(world, waiters, due_ms, since, what):
     waiters[-1].leave()
 
 
-def line_up(redis, name, waiters):
-    """Behind whoever stands in that queue, one after the other."""
+def line_up(redis, waiters):
+    """Behind whoever stands in the queue, one after the other."""
     for waiter in waiters:
-        count = len(queue_of(redis, name)) + 1
+        count = len(queue_of(redis, waiter.name)) + 1
         waiter.wait()
-        queued(redis, name, count)
+        queued(redis, waiter.name, count)
 
 
 def a_killed_jvm_at_the_head_of_the_queue_is_passed(world):
     """By a fair waiter and by a plain one of latchd's, and by another JVM's."""
+    names = {first: f"headless-{first}" for first in ("fair", "plain")}
     with world.redis.connect() as redis, world.start_jvm("doomed-jvm") as doomed:
-        lines = []
-        for first in ("fair", "plain"):
-            name = f"headless-{first}"
-            holder = Ours(world.quick.connect(), "fair", name)
+        holders = [Ours(world.quick.connect(), "fair", name) for name in names.values()]
+        for holder in holders:
             holder.take()
-            behind = [Ours(world.second.connect(), first, name),
-                      Theirs(world.jvm, name, "fair", name),
-                      Ours(world.latchd.connect(), "fair", name)]
-            line_up(redis, name, [Theirs(doomed, name, "fair", name, "try", PATIENCE_MS, -1),
-                                  *behind])
-            lines.append((holder, behind, deadline_ms(redis, name, queue_of(redis, name)[0])))
-        began = time.monotonic_ns()
+            line_up(redis, [Theirs(doomed, holder.name, "fair", holder.name, "try",
+                                   PATIENCE_MS, -1)])
         doomed.kill()
-        for holder, behind, due_ms in lines:
-            check(due_ms < world.watchdog_ms + PATIENCE_MS, f"{due_ms} ms for a dead head")
+        lines = [[Ours(world.second.connect(), first, name),
+                  Theirs(world.jvm, name, "fair", name),
+                  Ours(world.latchd.connect(), "fair", name)]
+                 for first, name in names.items()]
+        for line in lines:
+            line_up(redis, line)
+        began = time.monotonic_ns()
+        dues_ms = [deadline_ms(redis, h.name, queue_of(redis, h.name)[0]) for h in holders]
+        for holder in holders:
             holder.leave()
-        for _, behind, due_ms in lines:
-            serve(world, behind, due_ms, began, "a dead head of Redisson's")
+        for line, due_ms in zip(lines, dues_ms):
+            check(due_ms < world.watchdog_ms + PATIENCE_MS, f"{due_ms} ms for a dead head")
+            serve(world, line, due_ms, began, "a dead head of Redisson's")
 
 
 def a_killed_latchd_at_the_head_of_the_queue_is_passed(world):
@@ -96,21 +130,22 @@ def a_killed_latchd_at_the_head_of_the_queue_is_passed(world):
             "doomed", "--fair-wait-timeout", f"{PATIENCE_MS}ms") as doomed:
         holder = Theirs(world.short, "holder", "fair", name)
         holder.take()
-        behind = [Theirs(world.jvm, "w", "fair", name),
-                  Ours(world.latchd.connect(), "fair", name)]
-        line_up(redis, name, [Ours(doomed.connect(), "fair", name) for _ in range(3)] + behind)
-        due_ms = deadline_ms(redis, name, queue_of(redis, name)[2])
-        began = time.monotonic_ns()
-        check(due_ms < world.watchdog_ms + PATIENCE_MS + SLACK_MS,
-              f"{due_ms} ms for dead waiters")
+        line_up(redis, [Ours(doomed.connect(), "fair", name) for _ in range(3)])
         doomed.kill()
+        line = [Theirs(world.jvm, "w", "fair", name),
+                Ours(world.latchd.connect(), "fair", name)]
+        line_up(redis, line)
+        began = time.monotonic_ns()
+        due_ms = deadline_ms(redis, name, queue_of(redis, name)[2])
+        check(due_ms < world.watchdog_ms + PATIENCE_MS, f"{due_ms} ms for dead waiters")
         holder.leave()
-        serve(world, behind, due_ms, began, "dead heads of latchd's")
+        serve(world, line, due_ms, began, "dead heads of latchd's")
 
 
 CHECKS = [
     a_killed_jvm_blocks_latchd_for_its_ttl_only,
     a_killed_latchd_blocks_redisson_for_its_ttl_only,
+    dead_readers_go_with_their_leases_W6,
     a_killed_jvm_at_the_head_of_the_queue_is_passed,
     a_killed_latchd_at_the_head_of_the_queue_is_passed,
 ]

@@ -2,12 +2,13 @@
 from actors import Ours, Theirs, wake
 from contend import contend
 from contenders import Collector, Goal
-from expect import check, told
+from expect import EARLY_MS, SLACK_MS, check, queued, told
 from peers import until
 
 NAMES = "m:a,m:b,m:c"
 BACKWARDS = "m:c,m:b,m:a"
 GIVEN_UP_MS = 400
+LEASE_MS = 1200
 
 
 def many_at_once_take_turns(world):
@@ -62,9 +63,34 @@ def against_its_order_a_multi_lock_gives_up_and_latchd_goes_on(world):
         theirs.leave()
 
 
+def a_multi_lock_that_lets_the_queue_expire_costs_nobody_his_place_M3(world):
+    """The lease that it gives to a fair lock in the end, it gives to the queue as well."""
+    first, second = "q:a", "q:b"
+    with world.redis.connect() as redis, world.latchd.connect() as latchd:
+        blocker = Ours(latchd, "fair", second)
+        blocker.take()
+        multi = Theirs(world.jvm, "multi", "multifair", f"{first},{second}", "try", 20_000,
+                       LEASE_MS)
+        multi.wait()
+        until(lambda: redis.ask("EXISTS", first) == 1, "it has the first")
+        waiters = [Ours(world.quick.connect(), "fair", first) for _ in range(3)]
+        for count, waiter in enumerate(waiters, 1):
+            waiter.wait()
+            queued(redis, first, count)
+        blocker.leave()
+        got = multi.got()
+        check(redis.ask("PTTL", "redisson_lock_queue:{%s}" % first) > 0, "that was mended")
+        for waiter, other in zip(waiters, [*waiters[1:], None]):
+            took_ms = (waiter.got() - got) / 1e6
+            check(LEASE_MS - EARLY_MS < took_ms < LEASE_MS + SLACK_MS, f"{took_ms:.0f} ms")
+            check(other is None or other.waits(), "out of order")
+            waiter.leave()
+
+
 CHECKS = [
     many_at_once_take_turns,
     an_unlock_of_a_multi_lock_wakes_latchd,
     an_unlock_of_many_wakes_a_multi_lock,
     against_its_order_a_multi_lock_gives_up_and_latchd_goes_on,
+    a_multi_lock_that_lets_the_queue_expire_costs_nobody_his_place_M3,
 ]

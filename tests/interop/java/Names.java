@@ -27,15 +27,20 @@ final class Names {
             case "write":
                 return both(name).writeLock();
             case "multi":
-                String[] names = name.split(",");
-                RLock[] locks = new RLock[names.length];
-                for (int i = 0; i < names.length; i++) {
-                    locks[i] = redisson.getLock(names[i]);
-                }
-                return new RedissonMultiLock(locks);
+                return several("plain", name.split(","));
+            case "multifair":
+                return several("fair", name.split(","));
             default:
                 throw new IllegalArgumentException("unknown kind " + kind);
         }
+    }
+
+    private RLock several(String kind, String[] names) {
+        RLock[] locks = new RLock[names.length];
+        for (int i = 0; i < names.length; i++) {
+            locks[i] = lock(kind, names[i]);
+        }
+        return new RedissonMultiLock(locks);
     }
 
     RReadWriteLock both(String name) {
