@@ -3,9 +3,9 @@
 -- added to it; and between that and the newcomer what Redisson's will take off.
 local join_score = soon
 do
-    local run, level, before, from = {}, nil, nil, 0
+    local run, level, before, from, size = {}, nil, nil, 0, 1
     repeat
-        local some = call('LRANGE', queue, from - 100, from - 1)
+        local some = call('LRANGE', queue, from - size, from - 1)
         for i = #some, 1, -1 do
             local member = some[i]
             if string.sub(member, 1, 7) == 'latchd:' then
@@ -17,8 +17,9 @@ do
             end
             run[#run + 1] = member
         end
-        from = from - 100
-    until level or #some < 100
+        local all = #some < size
+        from, size = from - size, 100
+    until level or all
     if #run == 0 then
         join_score = level or soon
     else
