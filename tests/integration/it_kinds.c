@@ -109,7 +109,8 @@ START_TEST(a_name_is_of_one_family_at_a_time_here_and_elsewhere)
         free(before);
         free(after);
         ck_assert_int_eq(ask_int(c, "FORCEUNLOCK x ANY"), 1);
-        (void)ask(c, "FORCEUNLOCK y ANY");
+        v = ask(c, "FORCEUNLOCK y ANY");
+        value_fini(&v);
         client_close(c);
     }
     client_close(far);
@@ -387,6 +388,7 @@ END_TEST
 START_TEST(every_key_of_ours_has_a_ttl)
 {
     struct client *a, *b;
+    struct value v;
 
     up(NULL, NULL);
     a = open_client();
@@ -396,7 +398,9 @@ START_TEST(every_key_of_ours_has_a_ttl)
     (void)ask_int(b, "LOCK y READ OWNER o");
     (void)ask_int(a, "LOCK z WRITE OWNER o");
     (void)ask_int(a, "LOCK z READ OWNER o");
-    (void)ask(a, "MLOCK 2 m1 m2 ID 11111111-1111-1111");
+    v = ask(a, "MLOCK 2 m1 m2 ID 11111111-1111-1111");
+    ck_assert_int_eq(v.type, VALUE_LIST);
+    value_fini(&v);
     expect_ttl_everywhere();
     client_close(a);
     client_close(b);
