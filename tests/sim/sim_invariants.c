@@ -197,7 +197,9 @@ static void check_ghosts(struct sim *s)
 {
     note_many(s);
     for (size_t i = 0; i < s->redis.name_count; i++) {
-        const struct redis_name *n = &s->redis.names[i];
+        /* By its name, so that what has expired is gone. */
+        const struct redis_name *n =
+            sim_redis_name(&s->redis, rtext_span(&s->redis.names[i].name));
         uint64_t token = n->field_count == 0 ? 0 : n->fence_token;
         uint64_t since = token / 1000 - SIM_REDIS_START_MS + SIM_START_MS;
         bool known = s->now < s->check.many_ms[i] + 8 * s->profile.rtt_ms + SIM_TICK_MS;
