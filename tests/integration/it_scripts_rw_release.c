@@ -275,6 +275,7 @@ START_TEST(force_ends_one_whole_hold_and_any_all_of_them)
     op.target.field = SPAN_NONE;
     ck_assert(run_as(INSTANCE_B, &op)->freed);
     ck_assert_int_eq(run_as(INSTANCE_B, &op)->status, OP_NOTHELD);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 1); /* the fence key */
     (void)rw_take(rw_writer("o:write", "id:5"));
     (void)rw_take(rw_reader("o", "id:6"));
     ck_assert(run_as(INSTANCE_B, &op)->freed);

@@ -25,11 +25,7 @@ local force = string.find(flags, 'f', 1, true)
 
 --@include part_rw_state.lua
 if what == 'any' and force and mode then
-    if mode == 'write' then
-        call('PUBLISH', channel, '1')
-    end
-    call('PUBLISH', channel, '0')
-    call('DEL', lock, entries_key)
+--@include part_rw_any.lua
     return 'FREED'
 end
 --@include part_rw_holds.lua
