@@ -335,6 +335,13 @@ START_TEST(H30_what_its_owner_released_elsewhere_is_not_lost)
     ck_assert_int_eq(renew_as(INSTANCE_A, "n", OWNER_NAMED, "o", "id:3", token),
                      RENEW_ENDED);
 
+    /* And the owner holds again. */
+    ck_assert_uint_gt(take("n", claim_named("o", "id:5")), token);
+    ck_assert_int_eq(renew_as(INSTANCE_A, "n", OWNER_NAMED, "o", "id:3", token),
+                     RENEW_ENDED);
+    leave = op_release("n", TARGET_ENTRY, "o", "id:5");
+    ck_assert(run_as(INSTANCE_B, &leave)->freed);
+
     token = take("n", claim_id(ID_2));
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL n"), 1);
     ck_assert_int_eq(renew_as(INSTANCE_A, "n", OWNER_ID, ID_2, "", token), RENEW_GONE);

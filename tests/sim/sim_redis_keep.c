@@ -12,10 +12,7 @@ enum renew_result run_renew_missing(struct redis_name *n, const struct renew_ite
     if (i->kind != OWNER_NAMED) {
         return ended(n, i, rtext_of(i->field)) ? RENEW_ENDED : RENEW_GONE;
     }
-    if (ended(n, i, rtext_of(i->entry))) {
-        return RENEW_ENDED;
-    }
-    return redis_field(n, i->field) == NULL &&
+    return ended(n, i, rtext_of(i->entry)) ||
                    ended(n, i, rtext_printf("owner:%.*s", SPAN_ARGS(i->field)))
                ? RENEW_ENDED
                : RENEW_GONE;

@@ -10,13 +10,16 @@ if not whole then
     local ttl = call('PTTL', lock)
     if was + SLACK_MS >= ttl then
         whole = true
-        local some = call('HSCAN', lock, string.format('%.0f', now % 1048573), 'COUNT',
-            2 * FEW)[2]
-        for i = 1, #some, 2 do
-            if some[i] ~= leaving and tonumber(some[i + 1])
-                and 3 * hold_ttl(some[i], some[i + 1]) >= 2 * ttl then
-                whole = false
-                break
+        -- Twice, as the first look may begin near the end.
+        local from = { string.format('%.0f', now % 1048573), '0' }
+        for look = 1, 2 do
+            local some = whole and call('HSCAN', lock, from[look], 'COUNT', FEW)[2] or {}
+            for i = 1, #some, 2 do
+                if some[i] ~= leaving and tonumber(some[i + 1])
+                    and 3 * hold_ttl(some[i], some[i + 1]) >= 2 * ttl then
+                    whole = false
+                    break
+                end
             end
         end
     end

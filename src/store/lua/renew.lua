@@ -35,7 +35,8 @@ local function named_state(lock, entries_key, field, count, entry, token)
     if has_mark(lock, entry, token) then
         return ENDED
     end
-    return not count and has_mark(lock, 'owner:' .. field, token) and ENDED or GONE
+    -- Its owner may hold anew by now: the token tells one hold from the next.
+    return has_mark(lock, 'owner:' .. field, token, count) and ENDED or GONE
 end
 
 -- The same of an anonymous or ID hold. Without a keeper key the taker keeps it; who took

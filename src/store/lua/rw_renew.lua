@@ -73,7 +73,7 @@ local function renew(lock, helper_key, letters, lease, field, token, entry)
     end
     if not keeper then
         if has_mark(lock, named and entry or field, token)
-            or named and not count and has_mark(lock, 'owner:' .. field, token) then
+            or named and has_mark(lock, 'owner:' .. field, token, found[2]) then
             return ENDED
         end
         return not mode and call('EXISTS', lock) == 1 and WRONGTYPE or GONE
