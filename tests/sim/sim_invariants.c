@@ -134,6 +134,9 @@ static void check_record(struct sim *s, const struct sim_daemon *d,
 {
     struct belief *b = belief_get(s, r->daemon, r->name, r->token);
 
+    if (check_muddled(s)) {
+        return; /* one token may have been given twice */
+    }
     if (b == NULL || (s->now > told_by(d, b) + 1 && s->now > b->heard_ms + 1)) {
         sim_fail(s, "d%zu: the lease of %s %" PRIu64 " is over, and nobody said so",
                  d->index, r->name->name.s, r->token);

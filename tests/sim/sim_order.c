@@ -118,10 +118,14 @@ static void check_turn_of(struct sim *s, const struct redis_name *n,
                           const struct flight *f)
 {
     const struct rtext *head = &s->check.seen.members[0];
+    struct rtext member = rtext_of(f->op.claim.member);
 
-    if (s->check.seen.count == 0 || n->fence_token == s->check.seen.token ||
+    if (s->check.seen.count == 0 || f->op.rw || n->fence_token == s->check.seen.token ||
         of_instance(head, f->instance)) {
         return;
+    }
+    if (f->op.known > 0 && comes_back(s, &member)) {
+        return; /* it had lost its place at the head, and got it back in this script */
     }
     if (place(n->queue, n->queue_count, head) < n->queue_count) {
         sim_fail(s, "d%zu got %s, but it is the turn of %s", f->daemon, n->name.s,
