@@ -1,0 +1,319 @@
+/* MLOCK and circles: H27, and what Redisson's MultiLock does wrong (M1, M6, M8). */
+#include "sim/scenario.h"
+
+#include "sim/sim_redis_foreign.h"
+#include "support/runner.h"
+
+#include <inttypes.h>
+
+#define R1 "11111111-aaaa-bbbb"
+
+static const char *const NAMES[] = { "job", "a", "b", "c" };
+
+static struct sim *new_many(size_t daemons)
+{
+    struct sim *s = scenario_new(daemons);
+
+    for (size_t i = 1; i < 4; i++) {
+        s->names[i] = sim_redis_name(sim_redis_now(s), span_str(NAMES[i]));
+    }
+    s->profile.names = 4;
+    return s;
+}
+
+static struct redis_name *name(struct sim *s, const char *text)
+{
+    return sim_redis_name(sim_redis_now(s), span_str(text));
+}
+
+static bool is_free(struct sim *s, const char *text)
+{
+    return name(s, text)->field_count == 0;
+}
+
+static size_t says(struct sim *s, size_t daemon, const char *words)
+{
+    size_t c = sim_connect(s, daemon);
+
+    sim_say(s, c, "%s", words);
+    sim_run(s, 10);
+    return c;
+}
+
+static size_t holds(struct sim *s, size_t daemon, const char *words)
+{
+    size_t c = says(s, daemon, words);
+
+    ck_assert_str_ne(sim_heard(s, c), "...");
+    ck_assert_str_ne(sim_heard(s, c), "nil");
+    return c;
+}
+
+static void unlocks(struct sim *s, size_t c, const char *of, uint64_t token)
+{
+    sim_say(s, c, "UNLOCK %s TOKEN %" PRIu64, of, token);
+    sim_run(s, 10);
+    heard(s, c, "0");
+}
+
+START_TEST(free_names_are_taken_in_one_script_and_tokens_come_in_the_order_given)
+{
+    struct sim *s = new_many(1);
+    size_t c;
+    uint64_t scripts = s->redis.scripts;
+    uint64_t tokens[3];
+
+    c = holds(s, 0, "MLOCK 3 c a b");
+    heard(s, c, "tokens");
+    ck_assert_uint_eq(s->redis.scripts - scripts, 1);
+    for (size_t i = 0; i < 3; i++) {
+        tokens[i] = sim_token_of(s, c, i);
+    }
+    unlocks(s, c, "c", tokens[0]);
+    ck_assert(is_free(s, "c") && !is_free(s, "a") && !is_free(s, "b"));
+    unlocks(s, c, "a", tokens[1]);
+    unlocks(s, c, "b", tokens[2]);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(nothing_is_held_after_null)
+{
+    struct sim *s = new_many(2);
+    size_t holder = holds(s, 1, "LOCK b");
+    size_t c = says(s, 0, "MLOCK 3 c a b WAIT 0");
+
+    heard(s, c, "nil");
+    sim_run(s, 10);
+    ck_assert(is_free(s, "a") && is_free(s, "c"));
+    sim_say(s, c, "MLOCK 3 a b c WAIT 500");
+    sim_run(s, 499);
+    ck_assert(!is_free(s, "a"));
+    sim_run(s, 60);
+    heard(s, c, "nil");
+    ck_assert(is_free(s, "a") && is_free(s, "c"));
+    (void)holder;
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(nothing_is_held_when_its_client_leaves_while_it_takes)
+{
+    for (uint64_t ms = 0; ms < 8; ms++) {
+        struct sim *s = new_many(2);
+        size_t holder = holds(s, 1, "LOCK b");
+        size_t c = sim_connect(s, 0);
+
+        sim_say(s, c, "MLOCK 3 a b c GRACE 0");
+        sim_run(s, ms);
+        sim_close(s, c);
+        sim_run(s, 20);
+        ck_assert(is_free(s, "a") && is_free(s, "c"));
+        unlocks(s, holder, "b", sim_token(s, holder));
+        scenario_end(s);
+    }
+}
+END_TEST
+
+START_TEST(mlocks_in_opposite_orders_do_not_block_each_other_H27_M6)
+{
+    struct sim *s = new_many(2);
+    size_t conns[4];
+    uint64_t began = s->now;
+    size_t served = 0;
+
+    for (size_t i = 0; i < 4; i++) {
+        conns[i] = sim_connect(s, i % 2);
+        sim_say(s, conns[i], i / 2 == 0 ? "MLOCK 2 a b" : "MLOCK 2 b a");
+    }
+    while (served < 4 && s->now < began + 2000) {
+        sim_run(s, 1);
+        for (size_t i = 0; i < 4; i++) {
+            uint64_t t0 = sim_token_of(s, conns[i], 0);
+            uint64_t t1 = sim_token_of(s, conns[i], 1);
+
+            if (t0 != 0 && s->clients.conns[conns[i]].answer.kind == REPLY_TOKENS &&
+                !s->clients.conns[conns[i]].asking) {
+                unlocks(s, conns[i], i / 2 == 0 ? "a" : "b", t0);
+                unlocks(s, conns[i], i / 2 == 0 ? "b" : "a", t1);
+                served++;
+            }
+        }
+    }
+    ck_assert_uint_eq(served, 4);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(an_mlock_gets_in_between_single_locks_of_its_names_in_turn_H27)
+{
+    struct sim *s = new_many(1);
+    size_t a = holds(s, 0, "LOCK a");
+    size_t b = holds(s, 0, "LOCK b");
+    size_t many = says(s, 0, "MLOCK 2 a b");
+    size_t next_a = says(s, 0, "LOCK a");
+    size_t next_b;
+
+    unlocks(s, a, "a", sim_token(s, a));
+    heard(s, next_a, "..."); /* the MLOCK has it, and keeps it */
+    next_b = says(s, 0, "LOCK b");
+    unlocks(s, b, "b", sim_token(s, b));
+    heard(s, many, "tokens");
+    heard(s, next_b, "...");
+    sim_close(s, many);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(what_an_mlock_lost_while_it_waited_is_taken_anew_M1_M8)
+{
+    struct sim *s = new_many(1);
+    size_t holder = holds(s, 0, "LOCK b");
+    size_t many = says(s, 0, "MLOCK 2 a b LEASE 60000");
+
+    ck_assert(!is_free(s, "a"));
+    check_external(s, name(s, "a"));
+    redis_operator_del(name(s, "a")); /* and nobody is told */
+    ck_assert(redis_foreign_take(&s->redis, name(s, "a"), SPAN("u:1"), 25000));
+    sim_run(s, 21000); /* the daemon has looked after its lease by now */
+    unlocks(s, holder, "b", sim_token(s, holder));
+    heard(s, many, "..."); /* not both are its own */
+    sim_run(s, 6000);
+    heard(s, many, "tokens");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_lease_is_whole_when_tokens_are_given_however_long_it_took_M8)
+{
+    struct sim *s = new_many(1);
+    size_t holder = holds(s, 0, "LOCK b");
+    size_t many = says(s, 0, "MLOCK 2 a b LEASE 2000");
+
+    sim_run(s, 9000);
+    unlocks(s, holder, "b", sim_token(s, holder));
+    sim_run(s, 20);
+    heard(s, many, "tokens");
+    ck_assert_int_ge(redis_pttl(sim_redis_now(s), name(s, "a")), 1000);
+    ck_assert_int_ge(redis_pttl(sim_redis_now(s), name(s, "b")), 1000);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(multilocks_last_expire_does_not_cut_our_lease_H14_M1)
+{
+    struct sim *s = new_many(1);
+    size_t c = holds(s, 0, "LOCK job LEASE 60000");
+
+    scenario_job(s)->expires = s->redis.now_ms + 15000; /* PEXPIRE by somebody */
+    sim_run(s, 55000);
+    ck_assert_str_ne(scenario_holder(s), "");
+    ck_assert_uint_eq(s->check.lost, 0);
+    (void)c;
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(multilocks_last_expire_does_not_lose_our_places_M3)
+{
+    struct sim *s = new_many(1);
+    size_t holder = holds(s, 0, "LOCK job FAIR");
+    size_t conns[4];
+
+    scenario_crowd(s, 0, conns, 4, "LOCK job FAIR");
+    sim_run(s, 20);
+    sim_run(s, 3000);
+    scenario_job(s)->queue_count = scenario_job(s)->score_count = 0; /* its TTL ended */
+    sim_run(s, 11000);
+    unlocks(s, holder, "job", sim_token(s, holder));
+    scenario_served_in_order(s, conns, 4, 20);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(an_mlock_sent_again_is_the_same_request)
+{
+    struct sim *s = new_many(2);
+    size_t a = holds(s, 0, "MLOCK 2 a b ID " R1);
+    uint64_t token = sim_token_of(s, a, 1);
+    size_t again = holds(s, 0, "MLOCK 2 a b ID " R1);
+
+    ck_assert_uint_eq(sim_token_of(s, again, 1), token);
+    sim_say(s, again, "UNLOCK a ID " R1);
+    sim_run(s, 10);
+    sim_say(s, again, "UNLOCK b ID " R1);
+    sim_run(s, 10);
+    ck_assert(is_free(s, "a") && is_free(s, "b"));
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(the_wait_that_closes_a_circle_is_refused)
+{
+    struct sim *s = new_many(1);
+    size_t one = holds(s, 0, "LOCK a OWNER one");
+    size_t two = holds(s, 0, "LOCK b OWNER two");
+    size_t three = holds(s, 0, "LOCK c OWNER three");
+
+    s->calm = true;
+    sim_say(s, one, "LOCK b OWNER one");
+    sim_run(s, 10);
+    sim_say(s, two, "LOCK c OWNER two");
+    sim_run(s, 10);
+    heard(s, one, "...");
+    heard(s, two, "...");
+    sim_say(s, three, "LOCK a OWNER three WAIT 5000"); /* ends by itself */
+    sim_run(s, 5010);
+    heard(s, three, "nil");
+    sim_say(s, three, "LOCK a OWNER three");
+    sim_run(s, 10);
+    heard(s, three, "-DEADLOCK");
+    sim_say(s, three, "UNLOCK c OWNER three");
+    sim_run(s, 10);
+    heard(s, two, "token");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(readers_wait_in_circles_too)
+{
+    struct sim *s = new_many(1);
+    size_t one = holds(s, 0, "LOCK a READ OWNER one");
+    size_t two = holds(s, 0, "LOCK b READ OWNER two");
+
+    sim_say(s, one, "LOCK b WRITE OWNER one");
+    sim_run(s, 10);
+    heard(s, one, "...");
+    sim_say(s, two, "LOCK a READ OWNER two"); /* beside the other reader */
+    sim_run(s, 10);
+    heard(s, two, "token");
+    sim_say(s, two, "UNLOCK a READ OWNER two");
+    sim_run(s, 10);
+    sim_say(s, two, "LOCK a WRITE OWNER two");
+    sim_run(s, 10);
+    heard(s, two, "-DEADLOCK");
+    scenario_end(s);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("many");
+    TCase *t = tcase_create("hazards");
+
+    suite_add_tcase(suite, t);
+    tcase_add_test(
+        t, free_names_are_taken_in_one_script_and_tokens_come_in_the_order_given);
+    tcase_add_test(t, nothing_is_held_after_null);
+    tcase_add_test(t, nothing_is_held_when_its_client_leaves_while_it_takes);
+    tcase_add_test(t, mlocks_in_opposite_orders_do_not_block_each_other_H27_M6);
+    tcase_add_test(t, an_mlock_gets_in_between_single_locks_of_its_names_in_turn_H27);
+    tcase_add_test(t, what_an_mlock_lost_while_it_waited_is_taken_anew_M1_M8);
+    tcase_add_test(t, a_lease_is_whole_when_tokens_are_given_however_long_it_took_M8);
+    tcase_add_test(t, multilocks_last_expire_does_not_cut_our_lease_H14_M1);
+    tcase_add_test(t, multilocks_last_expire_does_not_lose_our_places_M3);
+    tcase_add_test(t, an_mlock_sent_again_is_the_same_request);
+    tcase_add_test(t, the_wait_that_closes_a_circle_is_refused);
+    tcase_add_test(t, readers_wait_in_circles_too);
+    return suite;
+}
