@@ -1,0 +1,299 @@
+/* Fair waiters while something fails: daemons die, Redis forgets, messages are lost;
+ * and waits that are kept, sent again or cancelled. */
+#include "sim/scenario.h"
+
+#include "support/runner.h"
+
+#include <inttypes.h>
+
+#define R1 "11111111-aaaa-bbbb"
+#define R2 "22222222-aaaa-bbbb"
+
+enum { CROWD = 40, MANY = 1000 };
+
+static size_t says(struct sim *s, size_t daemon, const char *words)
+{
+    size_t c = sim_connect(s, daemon);
+
+    sim_say(s, c, "%s", words);
+    sim_run(s, 10);
+    return c;
+}
+
+static size_t holds(struct sim *s, size_t daemon, const char *words)
+{
+    size_t c = says(s, daemon, words);
+
+    heard(s, c, "token");
+    return c;
+}
+
+static void unlocks(struct sim *s, size_t c)
+{
+    sim_say(s, c, "UNLOCK job TOKEN %" PRIu64, sim_token(s, c));
+}
+
+START_TEST(a_killed_daemons_thousand_waiters_are_gone_in_time)
+{
+    struct sim *s = scenario_new(2);
+    size_t first = holds(s, 0, "LOCK job LEASE 20000");
+    static size_t dead[MANY];
+    size_t live;
+
+    scenario_crowd(s, 1, dead, MANY, "LOCK job FAIR");
+    sim_run(s, 50);
+    ck_assert_uint_eq(scenario_job(s)->queue_count, MANY);
+    live = says(s, 0, "LOCK job FAIR");
+    sim_kill_daemon(s, 1);
+    sim_run(s, 20000 + 30000 + 5100); /* lease, fair-wait-timeout, a recheck */
+    heard(s, live, "token");
+    ck_assert_uint_eq(scenario_job(s)->queue_count, 0);
+    (void)first;
+    sim_start_daemon(s, 1, &s->daemons[1].config);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_daemon_that_dies_heading_the_queue_is_waited_for_but_not_longer)
+{
+    struct sim *s = scenario_new(2);
+    size_t first = holds(s, 0, "LOCK job FAIR");
+    size_t head = says(s, 1, "LOCK job FAIR");
+    size_t conns[5];
+
+    (void)head;
+    scenario_crowd(s, 0, conns, 5, "LOCK job FAIR");
+    sim_run(s, 20);
+    sim_kill_daemon(s, 1);
+    unlocks(s, first);
+    sim_run(s, 1000);
+    heard(s, conns[0], "...");
+    scenario_served_in_order(s, conns, 5, 66000); /* 30 s of lease, 30 s of patience */
+    sim_start_daemon(s, 1, &s->daemons[1].config);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(redisson_gets_its_turn_behind_a_dead_daemons_waiters)
+{
+    struct sim *s = scenario_new(2);
+    size_t first = holds(s, 0, "LOCK job FAIR");
+    size_t dead[10];
+    struct sim_foreign *f;
+
+    scenario_crowd(s, 1, dead, 10, "LOCK job FAIR");
+    sim_run(s, 20);
+    f = foreign_start(s, scenario_job(s), FOREIGN_FAIR, true);
+    foreign_act_now(s, f);
+    sim_run(s, 20);
+    sim_kill_daemon(s, 1);
+    unlocks(s, first);
+    for (int i = 0; i < 70 && !f->holds; i++) {
+        sim_run(s, 1000);
+    }
+    ck_assert(f->holds);
+    sim_start_daemon(s, 1, &s->daemons[1].config);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(after_flushall_the_queue_stands_again_in_order)
+{
+    struct sim *s = scenario_new(1);
+    size_t first = holds(s, 0, "LOCK job FAIR");
+    size_t conns[CROWD];
+
+    (void)first;
+    scenario_crowd(s, 0, conns, CROWD, "LOCK job FAIR");
+    sim_run(s, 20);
+    check_external(s, NULL);
+    redis_flushall(sim_redis_now(s));
+    scenario_served_in_order(s, conns, CROWD, 12000);
+    ck_assert_uint_eq(s->check.lost, 1);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_redis_that_comes_back_empty_keeps_the_order)
+{
+    struct sim *s = scenario_new(2);
+    size_t first = holds(s, 0, "LOCK job FAIR");
+    size_t conns[CROWD];
+
+    (void)first;
+    scenario_crowd(s, 1, conns, CROWD, "LOCK job FAIR");
+    sim_run(s, 20);
+    fault_restart(s, 500);
+    check_external(s, NULL);
+    redis_flushall(sim_redis_now(s));
+    scenario_served_in_order(s, conns, CROWD, 12000);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_redis_that_lost_the_last_waiters_takes_them_back_behind_the_others)
+{
+    struct sim *s = scenario_new(1);
+    size_t first = holds(s, 0, "LOCK job FAIR");
+    size_t conns[CROWD];
+
+    scenario_crowd(s, 0, conns, CROWD / 2, "LOCK job FAIR");
+    sim_run(s, 20);
+    sim_redis_save(sim_redis_now(s), &s->backup);
+    scenario_crowd(s, 0, conns + CROWD / 2, CROWD / 2, "LOCK job FAIR");
+    sim_run(s, 20);
+    fault_restart(s, 500);
+    check_external(s, NULL);
+    sim_redis_restore(sim_redis_now(s), s->backup);
+    s->check.resurrected = true;
+    sim_run(s, 12000);
+    ck_assert_uint_eq(scenario_job(s)->queue_count, CROWD);
+    unlocks(s, first);
+    scenario_served_in_order(s, conns, CROWD, 6000);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_lost_message_costs_no_more_than_the_recheck)
+{
+    struct sim *s = scenario_new(2);
+    size_t first = holds(s, 0, "LOCK job FAIR");
+    size_t conns[3];
+
+    scenario_crowd(s, 1, conns, 3, "LOCK job FAIR");
+    sim_run(s, 20);
+    sub_break(s, &s->daemons[1], 2000, 60000);
+    sim_run(s, 10);
+    unlocks(s, first);
+    scenario_served_in_order(s, conns, 3, 5100);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_queue_outlives_a_long_outage_of_the_link)
+{
+    struct sim *s = scenario_new(2);
+    size_t first = holds(s, 0, "LOCK job FAIR LEASE 80000");
+    size_t conns[4];
+
+    scenario_crowd(s, 1, conns, 2, "LOCK job FAIR");
+    sim_run(s, 20);
+    link_break(s, &s->daemons[1], 10, 70000, true);
+    sim_run(s, 30000);
+    scenario_crowd(s, 0, conns + 2, 2, "LOCK job FAIR");
+    sim_run(s, 41000); /* it is back, and its places have been refreshed */
+    unlocks(s, first);
+    for (int ms = 0; ms < 40000 && !scenario_unlocks(s, conns, 4); ms++) {
+        sim_run(s, 1);
+    }
+    sim_run(s, 1000);
+    for (int i = 0; i < 3; i++) {
+        size_t *rest = conns;
+
+        for (size_t k = 0; k < 4; k++) {
+            if (strcmp(sim_heard(s, rest[k]), "token") == 0) {
+                unlocks(s, rest[k]);
+            }
+        }
+        sim_run(s, 1000);
+    }
+    for (size_t k = 0; k < 4; k++) {
+        heard(s, conns[k], "0");
+    }
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_retried_fair_lock_keeps_its_place_H26)
+{
+    struct sim *s = scenario_new(1);
+    size_t first = holds(s, 0, "LOCK job FAIR");
+    size_t conns[2];
+
+    conns[0] = says(s, 0, "LOCK job FAIR WAIT 60000 ID " R1);
+    conns[1] = says(s, 0, "LOCK job FAIR WAIT 60000 ID " R2);
+    sim_close(s, conns[0]);
+    sim_run(s, 500);
+    ck_assert_uint_eq(scenario_job(s)->queue_count, 2);
+    conns[0] = says(s, 0, "LOCK job FAIR WAIT 60000 ID " R1);
+    unlocks(s, first);
+    sim_run(s, 10);
+    heard(s, conns[0], "token");
+    heard(s, conns[1], "...");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_kept_place_ends_with_keep_and_leaves_the_queue)
+{
+    struct sim *s = scenario_new(1);
+    size_t first = holds(s, 0, "LOCK job FAIR");
+    size_t c = says(s, 0, "LOCK job FAIR WAIT 0 KEEP 3000 ID " R1);
+
+    heard(s, c, "nil");
+    ck_assert_uint_eq(scenario_job(s)->queue_count, 1);
+    sim_run(s, 3100);
+    ck_assert_uint_eq(scenario_job(s)->queue_count, 0);
+    unlocks(s, first);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_cancelled_wait_leaves_the_queue_at_once)
+{
+    struct sim *s = scenario_new(1);
+    size_t first = holds(s, 0, "LOCK job FAIR");
+    size_t a = says(s, 0, "LOCK job FAIR ID " R1);
+    size_t b = says(s, 0, "LOCK job FAIR OWNER o");
+    size_t by = sim_connect(s, 0);
+
+    ck_assert_uint_eq(scenario_job(s)->queue_count, 2);
+    sim_say(s, by, "CANCEL job ID " R1);
+    sim_run(s, 10);
+    heard(s, by, "1");
+    heard(s, a, "nil");
+    ck_assert_uint_eq(scenario_job(s)->queue_count, 1);
+    sim_say(s, by, "CANCEL job OWNER o");
+    sim_run(s, 10);
+    heard(s, b, "nil");
+    ck_assert_uint_eq(scenario_job(s)->queue_count, 0);
+    unlocks(s, first);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(an_owner_re_enters_past_those_who_wait_H25)
+{
+    struct sim *s = scenario_new(2);
+    size_t first = holds(s, 0, "LOCK job FAIR OWNER o");
+    size_t waits = says(s, 1, "LOCK job FAIR");
+    size_t again = holds(s, 1, "LOCK job FAIR OWNER o");
+
+    ck_assert_uint_eq(sim_token(s, again), sim_token(s, first));
+    heard(s, waits, "...");
+    scenario_end(s);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("fair faults");
+    TCase *t = tcase_create("hazards");
+
+    suite_add_tcase(suite, t);
+    tcase_add_test(t, a_killed_daemons_thousand_waiters_are_gone_in_time);
+    tcase_add_test(t,
+                   a_daemon_that_dies_heading_the_queue_is_waited_for_but_not_longer);
+    tcase_add_test(t, redisson_gets_its_turn_behind_a_dead_daemons_waiters);
+    tcase_add_test(t, after_flushall_the_queue_stands_again_in_order);
+    tcase_add_test(t, a_redis_that_comes_back_empty_keeps_the_order);
+    tcase_add_test(
+        t, a_redis_that_lost_the_last_waiters_takes_them_back_behind_the_others);
+    tcase_add_test(t, a_lost_message_costs_no_more_than_the_recheck);
+    tcase_add_test(t, a_queue_outlives_a_long_outage_of_the_link);
+    tcase_add_test(t, a_retried_fair_lock_keeps_its_place_H26);
+    tcase_add_test(t, a_kept_place_ends_with_keep_and_leaves_the_queue);
+    tcase_add_test(t, a_cancelled_wait_leaves_the_queue_at_once);
+    tcase_add_test(t, an_owner_re_enters_past_those_who_wait_H25);
+    return suite;
+}
