@@ -242,8 +242,8 @@ static void rebind_entry(struct locks *l, struct piece *p, struct attach *old)
     struct attach *a = entry_attach(l, p->entry, p->mlock->session);
 
     p->entry->want->keep_ms = p->mlock->terms.keep_ms;
-    if (old != NULL && old != a) {
-        attach_free(l, old); /* which was told nothing */
+    if (old != NULL && old != a && !p->told) {
+        attach_free(l, old); /* whose connection was told nothing */
         p->entry->told--;
     }
     mlock_confirm(l, p);

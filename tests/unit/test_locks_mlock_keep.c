@@ -270,6 +270,29 @@ START_TEST(what_its_client_was_told_of_is_not_given_back_by_a_copy)
 }
 END_TEST
 
+START_TEST(who_was_told_keeps_it_when_another_connection_asks_again)
+{
+    struct lock_req req = WITH_ID;
+
+    req.has = LOCK_HAS_GRACE; /* GRACE 0 */
+    engine_mlock(&e, 1, "a b", req);
+    engine_gives_many(&e, 2, 10, ALL);
+    (void)engine_hears_tokens(&e, 1, TOKENS(10, 11));
+    engine_mlock(&e, 1, "a b", req);
+    engine_mlock(&e, 2, "a b", req);
+    (void)engine_hears(&e, 1, REPLY_NULL);
+    for (int i = 0; i < 4; i++) {
+        confirms(i % 2 == 0 ? "a" : "b", 10 + (uint64_t)(i % 2), "latchd:id:" ID_A);
+    }
+    (void)engine_hears_tokens(&e, 2, TOKENS(10, 11));
+    engine_close(&e, 2);
+    engine_no_op(&e);
+    engine_close(&e, 1);
+    engine_gives_back(&e, "b");
+    engine_gives_back(&e, "a");
+}
+END_TEST
+
 START_TEST(a_release_that_overtakes_a_copy_does_not_give_back_the_others)
 {
     engine_mlock(&e, 1, "a b", WITH_ID);
@@ -443,6 +466,7 @@ Suite *test_suite(void)
     tcase_add_test(t,
                    after_the_grant_it_gives_the_same_tokens_and_counts_nothing_twice);
     tcase_add_test(t, what_its_client_was_told_of_is_not_given_back_by_a_copy);
+    tcase_add_test(t, who_was_told_keeps_it_when_another_connection_asks_again);
     tcase_add_test(t, a_release_that_overtakes_a_copy_does_not_give_back_the_others);
     tcase_add_test(t, wait_is_exact_while_a_name_is_being_released);
     tcase_add_test(t, through_another_daemon_it_finds_each_grant);
