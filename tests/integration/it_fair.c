@@ -313,6 +313,8 @@ static void allow_many_files(void)
     ck_assert_uint_gt(limit.rlim_cur, CROWD + 100);
 }
 
+enum { HANDS = 10, BATCHES = 50 };
+
 /* Redis's time in scripts, in microseconds. */
 static double script_us(void)
 {
@@ -323,15 +325,30 @@ static double script_us(void)
     return (double)calls * each + (double)evals * eval;
 }
 
-/* Hands it on `count` times, from the first who waits; Redis's time for each. */
-static double hand_on(struct client *const *c, int count)
+/* Hands it on from the first who waits; Redis's time for each. */
+static double hand_on(struct client *const *c)
 {
     double before = script_us();
 
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < HANDS; i++) {
         (void)served(c[i], NULL);
     }
-    return (script_us() - before) / count;
+    return (script_us() - before) / HANDS;
+}
+
+static int compare_costs(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The time of a script goes on while others have the processor: a cheap one of many
+ * batches is not one of those. */
+static double cheap(double *costs)
+{
+    qsort(costs, BATCHES, sizeof *costs, compare_costs);
+    return costs[BATCHES / 10];
 }
 
 START_TEST(ten_thousand_are_served_in_order_and_those_who_die_cost_nothing)
@@ -378,23 +395,22 @@ END_TEST
 
 START_TEST(a_grant_costs_redis_the_same_among_10_and_among_10000)
 {
-    enum { HANDS = 500, SMALL = 10 };
     static struct client *c[CROWD];
+    double few[BATCHES], many[BATCHES];
     struct client *holder;
-    double few = 0, many;
 
     allow_many_files();
     stand_up("--maxclients", "12000", NULL);
     holder = open_client();
-    for (int round = 0; round < HANDS / SMALL; round++) {
+    for (int round = 0; round < BATCHES; round++) {
         (void)ask_int(holder, "LOCK job FAIR");
-        for (int i = 0; i < SMALL; i++) {
+        for (int i = 0; i < HANDS; i++) {
             c[i] = c[i] == NULL ? open_client() : c[i];
             client_send(c[i], "LOCK job FAIR");
             await_waiters(i + 1);
         }
         ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
-        few += hand_on(c, SMALL) * SMALL / HANDS;
+        few[round] = hand_on(c);
     }
     (void)ask_int(holder, "LOCK job FAIR");
     for (int i = 0; i < CROWD; i++) {
@@ -403,10 +419,12 @@ START_TEST(a_grant_costs_redis_the_same_among_10_and_among_10000)
         await_waiters(i + 1);
     }
     ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
-    many = hand_on(c, HANDS);
+    for (int i = 0; i < BATCHES; i++) {
+        many[i] = hand_on(c + (ptrdiff_t)i * HANDS);
+    }
     /* The aim is 1.2; the rest is what a machine with other work may add. */
-    ck_assert_msg(many <= few * 2, "%.1f us among %d, %.1f us among %d", few, SMALL,
-                  many, CROWD);
+    ck_assert_msg(cheap(many) <= cheap(few) * 2, "%.1f us among %d, %.1f us among %d",
+                  few[BATCHES / 10], HANDS, many[BATCHES / 10], CROWD);
     close_clients(c, CROWD);
     client_close(holder);
     stand_down();
@@ -461,9 +479,14 @@ Suite *test_suite(void)
         no_more_than_the_window_stand_in_redis,
         lockinfo_and_waiters_tell_the_queue,
         ten_thousand_are_served_in_order_and_those_who_die_cost_nothing,
-        a_grant_costs_redis_the_same_among_10_and_among_10000,
         the_waiters_of_a_daemon_that_was_killed_are_gone_in_time,
     };
 
-    return integration_suite("fair", tests, sizeof tests / sizeof *tests);
+    Suite *s = integration_suite("fair", tests, sizeof tests / sizeof *tests);
+    TCase *tc = tcase_create("cost");
+
+    tcase_set_timeout(tc, INTEGRATION_S);
+    tcase_add_test(tc, a_grant_costs_redis_the_same_among_10_and_among_10000);
+    suite_add_tcase(s, tc);
+    return s;
 }
