@@ -262,6 +262,17 @@ void mlock_told_null(struct locks *l, struct piece *p)
     mlock_touch(l, p->mlock);
 }
 
+/* Which of the names it is about. */
+static struct span with_name(struct locks *l, struct span text, struct span name)
+{
+    char *all = effects_alloc(&l->fx, text.len + 2 + name.len);
+    char *at = all;
+
+    (void)span_put2(&at, text, SPAN(": "));
+    (void)span_put2(&at, name, SPAN_NONE);
+    return span_of(all, (size_t)(at - all));
+}
+
 /* `text` lives until the engine returns. */
 void mlock_told_error(struct locks *l, struct piece *p, enum lock_error error,
                       struct span text)
@@ -285,7 +296,9 @@ void mlock_told_error(struct locks *l, struct piece *p, enum lock_error error,
     if (!ml->ended) {
         ml->ended = ml->refused = true;
         ml->error = error;
-        ml->text = text;
+        ml->text = error == LOCK_WRONGTYPE || error == LOCK_NOTHELD
+                       ? with_name(l, text, p->name)
+                       : text;
     }
 }
 
