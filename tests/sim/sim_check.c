@@ -17,7 +17,7 @@ static bool means(const struct record *r, const struct sim_conn *c)
         return (r->conn_bits & conn_bit(c)) != 0;
     }
     if (ask->lock_kind != KIND_PLAIN && ask->kind != ASK_CANCEL &&
-        ask->lock_kind != r->kind) {
+        r->kind != KIND_PLAIN && ask->lock_kind != r->kind) {
         return false;
     }
     return (ask->id.len == 0 || rtext_is(&r->id, rtext_span(&ask->id))) &&

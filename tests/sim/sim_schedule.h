@@ -14,7 +14,7 @@ enum {
     KINDS_MANY = 1 << 2,
     KINDS_MIXED = 1 << 3, /* a name is asked for in the wrong family, too */
     KINDS_ALL = (1 << 4) - 1,
-    KINDS_USUAL = 0,
+    KINDS_USUAL = KINDS_ALL,
 };
 
 struct schedule_options {
