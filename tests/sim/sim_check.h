@@ -147,6 +147,7 @@ void check_queue_before(struct sim *s, const struct redis_name *n);
 void check_queue_after(struct sim *s, const struct redis_name *n, struct flight *f);
 /* After each turn of a daemon, while nothing fails. */
 void check_queues(struct sim *s, struct sim_daemon *d);
+void check_queue_end(struct sim *s, const struct redis_name *n);
 
 /* --- sim_circle.c ------------------------------------------------------------ */
 

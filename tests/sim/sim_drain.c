@@ -148,3 +148,28 @@ void schedule_drain(struct sim *s)
         }
     }
 }
+
+static void poke(struct sim *s, struct redis_name *n)
+{
+    size_t c = sim_connect(s, 0);
+
+    TRACE(s, "--- who was left in the queue of %s is dead", n->name.s);
+    sim_say(s, c, "LOCK %s FAIR", n->name.s);
+    sim_run(s, s->daemons[0].config.redis_timeout_ms);
+    if (!s->failed && sim_token(s, c) == 0) {
+        sim_fail(s, "the queue of %s keeps the places of the dead", n->name.s);
+    }
+    sim_close(s, c);
+    if (!s->failed && n->queue_count > 0 && !s->check.resurrected) {
+        sim_fail(s, "%s is left in the queue of %s", n->queue[0].s, n->name.s);
+    }
+}
+
+void schedule_poke(struct sim *s)
+{
+    for (size_t i = 0; i < s->redis.name_count && !s->failed; i++) {
+        if (s->redis.names[i].queue_count > 0 && s->daemons[0].locks != NULL) {
+            poke(s, &s->redis.names[i]);
+        }
+    }
+}

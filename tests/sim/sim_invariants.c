@@ -294,6 +294,7 @@ void check_end(struct sim *s)
         struct redis_name *n =
             sim_redis_name(sim_redis_now(s), rtext_span(&s->redis.names[i].name));
 
+        check_queue_end(s, n);
         if (n->field_count > 0) {
             sim_fail(s, "%s is left in Redis, held by %s", n->name.s,
                      n->fields[0].owner.s);

@@ -170,6 +170,29 @@ void check_queue_after(struct sim *s, const struct redis_name *n, struct flight 
     }
 }
 
+/* No living daemon's member is left, and nothing that has no end of its own. */
+void check_queue_end(struct sim *s, const struct redis_name *n)
+{
+    if (s->check.resurrected) {
+        return; /* places that were left already may have come back */
+    }
+    for (size_t i = 0; i < n->queue_count; i++) {
+        if (daemon_of(s, &n->queue[i]) != NULL) {
+            sim_fail(s, "%s is left in the queue of %s", n->queue[i].s, n->name.s);
+        }
+    }
+    for (size_t i = 0; i < n->score_count; i++) {
+        const struct rtext *m = &n->scores[i].member;
+
+        if (is_ours(m) && place(n->queue, n->queue_count, m) == n->queue_count) {
+            sim_fail(s, "the score of %s is left in %s", m->s, n->name.s);
+        }
+    }
+    if (n->hold_key_count > 0) {
+        sim_fail(s, "%zu keys of readers are left of %s", n->hold_key_count, n->name.s);
+    }
+}
+
 /* --- who stands there for nobody ------------------------------------------ */
 
 static void count_waiter(void *ctx, const struct waiter_info *info)

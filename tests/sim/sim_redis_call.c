@@ -17,8 +17,11 @@ static bool wrong_type(struct run *c)
     bool is_rw = c->n->mode != MODE_NONE;
     struct redis_mark *m;
 
-    if (!c->n->is_string && (c->n->field_count == 0 || is_rw == c->op->rw ||
-                             c->op->kind == OP_INSPECT || c->op->kind == OP_LEAVE)) {
+    if (c->op->kind == OP_LEAVE) {
+        return false; /* whatever the lock has become: nobody else takes them out */
+    }
+    if (!c->n->is_string &&
+        (c->n->field_count == 0 || is_rw == c->op->rw || c->op->kind == OP_INSPECT)) {
         return false;
     }
     c->result->status = OP_WRONGTYPE;

@@ -125,6 +125,7 @@ static void wind_down(struct sim *s)
     }
     if (!s->failed) {
         check_end(s);
+        schedule_poke(s);
     }
 }
 
