@@ -153,6 +153,7 @@ static void poke(struct sim *s, struct redis_name *n)
 {
     size_t c = sim_connect(s, 0);
 
+    s->profile.undelivered = 0;
     TRACE(s, "--- who was left in the queue of %s is dead", n->name.s);
     sim_say(s, c, "LOCK %s FAIR", n->name.s);
     sim_run(s, s->daemons[0].config.redis_timeout_ms);
