@@ -40,9 +40,10 @@
  * Scores, in ms of Redis's clock alone. T: the lock's PTTL, at least 0. F:
  * fair_wait_ms. S: the time since a latchd member's mark in latchd:fair, at least 0;
  * without a mark 0. W: what a Redisson member's grant will take off all scores: its
- * score less that of who is before it, when a latchd first looks; nobody: its score
- * less now + T, but at least 300 s. A score is to be now + T, and W for each of
- * Redisson's before it, and F for each run of latchd's up to its own. So who
+ * score less that of who is before it, or, if a latchd's that was moved on since, what
+ * was found before that. Nobody before it: what was found before, or its score less now
+ * + T, but at least 300 s. A score is to be now + T, and W for each of Redisson's
+ * before it, and F for each run of latchd's up to its own. So who
  *   - is put back at the head, or has no score, gets now + T + F
  *   - joins behind a latchd member gets that one's score + S, at least now + T + F
  *   - joins behind Redisson's: F, and their W back to the first latchd member, and that

@@ -67,9 +67,9 @@ struct redis_score {
     struct rtext member;
     int64_t score;
     uint64_t moved_on; /* only of latchd's */
-    /* Only of Redisson's: W, when it was looked at. */
+    /* Only of Redisson's: W, and how far it was from who is before it then. */
     bool seen;
-    int64_t wait;
+    int64_t wait, apart;
 };
 
 enum redis_mode { MODE_NONE, MODE_READ, MODE_WRITE };

@@ -42,34 +42,54 @@ static void give_least_score(struct run *c, struct span member)
 
 /* The members of the list, one after the other. */
 struct walk {
-    int64_t level;                    /* what the score of who has passed is to be */
-    const struct redis_score *before; /* of who has passed */
-    bool among_ours;
+    int64_t level; /* what the score of who has passed is to be */
+    bool is_first; /* nobody has, or it has no score */
+    bool among_ours, among_redissons;
+    int64_t before, after; /* score of who has passed, and what it will be */
 };
+
+static void pass(struct walk *w, const struct redis_score *s, int64_t after, bool ours)
+{
+    w->is_first = s == NULL;
+    w->before = s == NULL ? 0 : s->score;
+    w->after = after;
+    w->among_ours = ours;
+    w->among_redissons = !ours;
+}
 
 static void pass_redisson(struct walk *w, struct redis_score *s)
 {
-    if (s != NULL && !s->seen) {
+    int64_t wait = REDISSON_WAIT_MS;
+
+    if (s != NULL) {
+        if (!w->is_first &&
+            (w->among_redissons || !s->seen || s->score - w->before != s->apart)) {
+            wait = max_i64(s->score - w->before, 0);
+        } else if (s->seen) {
+            wait = s->wait;
+        } else {
+            wait = max_i64(s->score - w->level, REDISSON_WAIT_MS);
+        }
         s->seen = true;
-        s->wait = w->before != NULL ? max_i64(s->score - w->before->score, 0)
-                                    : max_i64(s->score - w->level, REDISSON_WAIT_MS);
+        s->wait = wait;
+        s->apart = w->is_first ? 0 : max_i64(s->score - w->after, 0);
     }
-    w->level += s != NULL ? s->wait : REDISSON_WAIT_MS;
-    w->before = s;
-    w->among_ours = false;
+    w->level += wait;
+    pass(w, s, s == NULL ? 0 : s->score, false);
 }
 
-static void pass_ours(struct walk *w, const struct run *c, const struct redis_score *s)
+/* `moved`: its score becomes what it is to be. */
+static void pass_ours(struct walk *w, const struct run *c, const struct redis_score *s,
+                      bool moved)
 {
     w->level += w->among_ours ? 0 : (int64_t)c->op->fair_wait_ms;
-    w->before = s;
-    w->among_ours = true;
+    pass(w, s, moved || s == NULL ? w->level : s->score, true);
 }
 
 static void join(struct run *c, struct span member)
 {
     struct redis_name *n = c->n;
-    struct walk w = { .level = lease_end(c) };
+    struct walk w = { .level = lease_end(c), .is_first = true };
     size_t i = n->queue_count;
 
     while (i > 0 && !queue_is_ours(rtext_span(&n->queue[i - 1]))) {
@@ -80,13 +100,12 @@ static void join(struct run *c, struct span member)
 
         w.level = s == NULL ? 0 : s->score + open_time(c, s);
         w.level = max_i64(w.level, least_score(c));
-        w.before = s;
-        w.among_ours = true;
+        pass(&w, s, s == NULL ? 0 : s->score, true);
     }
     for (; i < n->queue_count; i++) {
         pass_redisson(&w, queue_score(n, rtext_span(&n->queue[i])));
     }
-    pass_ours(&w, c, NULL);
+    pass_ours(&w, c, NULL, true);
     queue_insert(n, n->queue_count, member);
     set_score(c, member, w.level);
 }
@@ -94,22 +113,19 @@ static void join(struct run *c, struct span member)
 static void move_on(struct run *c)
 {
     struct redis_name *n = c->n;
-    struct walk w = { .level = lease_end(c) };
-    struct redis_score was;
+    struct walk w = { .level = lease_end(c), .is_first = true };
 
     for (size_t i = 0; i < n->queue_count; i++) {
         struct span member = rtext_span(&n->queue[i]);
         struct redis_score *s = queue_score(n, member);
+        bool own = redis_member_of(member, c->instance);
 
         if (!queue_is_ours(member)) {
             pass_redisson(&w, s);
             continue;
         }
-        if (s != NULL) {
-            was = *s; /* what Redisson's behind it saw */
-        }
-        pass_ours(&w, c, s == NULL ? NULL : &was);
-        if (redis_member_of(member, c->instance)) {
+        pass_ours(&w, c, s, own);
+        if (own) {
             set_score(c, member, w.level);
         }
     }

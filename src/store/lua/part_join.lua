@@ -24,12 +24,13 @@ do
         join_score = level or soon
     else
         level = level or soon - fair_wait
+        local among = false
         for i = #run, 1, -1 do
-            local member = run[i]
+            local member, after = run[i], before
             local score = tonumber(call('ZSCORE', scores, member))
 --@include part_shift.lua
             level = level + shift
-            before = score
+            before, among = score, true
         end
         join_score = level + fair_wait
     end

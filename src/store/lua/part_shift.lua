@@ -1,17 +1,22 @@
 -- Part: `shift`, what the grant of `member`, a Redisson's, will take off all scores: what
--- it added to the score of who was before it, when it was seen for the first time. Needs
--- its `score` and `before`, that of who is before it, or nil. Then `level` is when the
--- lock is free, and its wait, which began unseen, may have been longer than what is left
--- of it: at least Redisson's default. A score that grew is that of another wait.
-local shift, at_score = string.match(call('HGET', marks, member) or '', '^(%d+) (%d+)$')
-shift = tonumber(shift)
-if not shift or score and score > tonumber(at_score) then
-    if score and before then
-        shift = math.max(score - before, 0)
-    else
-        shift = math.max(300000, (score or 0) - level)
-    end
-    if score then
-        call('HSET', marks, member, string.format('%.0f %.0f', shift, score))
+-- it added to the score of who was before it. Needs its `score`, and of who is before it
+-- `before`, the score (nil: nobody), `after`, what that is going to be, and whether it is
+-- `among` Redisson's. When a latchd member is moved on, what was added to its score then is
+-- kept, with the new distance, by which it is known again (the same Redisson may have come
+-- back). At the head it is what was kept, or at least Redisson's default, as the wait may
+-- have been longer than what is left of it; `level` is when the lock is free then.
+local shift
+local kept, apart = string.match(call('HGET', marks, member) or '', '^(%d+) (%d+)$')
+if score and before and (among or not kept or score - before ~= tonumber(apart)) then
+    shift = math.max(score - before, 0)
+elseif kept then
+    shift = tonumber(kept)
+else
+    shift = math.max(300000, (score or 0) - level)
+end
+if score then
+    local keep = string.format('%.0f %.0f', shift, math.max(score - (before and after or score), 0))
+    if keep ~= (kept and kept .. ' ' .. apart) then
+        call('HSET', marks, member, keep)
     end
 end

@@ -68,16 +68,20 @@ local taken = first and head ~= first
 if whole then
     -- What each needs by who is before it now. Then this instance's mark says so, and
     -- what the marks say of members that are gone is not true of them any more.
-    local level, before, in_run, is_listed = soon - fair_wait, nil, false, false
+    local level, in_run, is_listed = soon - fair_wait, false, false
+    local before, after, among
     for _, member in ipairs(in_order) do
         is_listed = is_listed or member == head
         if not is_listed then
             there[member] = nil -- thrown out as stale
         elseif string.sub(member, 1, 7) == 'latchd:' then
             level = level + (in_run and 0 or fair_wait)
-            in_run, before = true, tonumber(call('ZSCORE', scores, member))
+            in_run, among = true, false
+            before = tonumber(call('ZSCORE', scores, member))
+            after = before
             if string.sub(member, 1, 24) == mine then
                 words[#words + 1], words[#words + 2] = level, member
+                after = level
                 if #words >= 1000 then
                     call('ZADD', scores, unpack(words))
                     words = {}
@@ -87,7 +91,8 @@ if whole then
             local score = tonumber(call('ZSCORE', scores, member))
 --@include part_shift.lua
             level = level + shift
-            in_run, before = false, score
+            in_run, among = false, true
+            before, after = score, score
         end
     end
     if #words > 0 then
