@@ -52,6 +52,11 @@ static const struct {
     { "*3\r\n$2\r\nOK\r\n:0\r\n*0\r\n", OP_RENEW },
     { "*4\r\n$2\r\nOK\r\n:1\r\n:1\r\n$1\r\nf\r\n", OP_ATTACH },
     { "*2\r\n$2\r\nOK\r\n:-2\r\n", OP_INSPECT },
+    { "*1\r\n$2\r\nOK\r\n", OP_QUEUE },
+    { "*2\r\n$2\r\nOK\r\n:7\r\n", OP_QUEUE },
+    { "*3\r\n$2\r\nOK\r\n:7\r\n$1\r\n1\r\n", OP_QUEUE },
+    { "*1\r\n$2\r\nOK\r\n", OP_LEAVE },
+    { ":7\r\n", OP_LEAVE },
     { "*5\r\n$2\r\nOK\r\n:-2\r\n$0\r\n\r\n$1\r\nx\r\n*0\r\n", OP_INSPECT },
     { "*5\r\n$2\r\nOK\r\n:-2\r\n$0\r\n\r\n$1\r\np\r\n*1\r\n:1\r\n", OP_INSPECT },
     { "*7\r\n$2\r\nOK\r\n:1\r\n$0\r\n\r\n$1\r\nr\r\n*0\r\n$1\r\nf\r\n$1\r\n1\r\n",
@@ -149,6 +154,25 @@ START_TEST(what_only_some_scripts_tell_may_be_missing)
 }
 END_TEST
 
+START_TEST(replies_tell_whether_there_is_a_fair_queue)
+{
+    struct script_result r;
+
+    ck_assert_int_eq(reply_status("*3\r\n$2\r\nOK\r\n:-2\r\n:1\r\n", OP_QUEUE, 0, &r),
+                     OP_OK);
+    ck_assert(r.result.fair);
+    ck_assert_int_eq(r.result.ttl_ms, -2);
+    ck_assert_int_eq(reply_status("*2\r\n$2\r\nOK\r\n:0\r\n", OP_LEAVE, 0, &r), OP_OK);
+    ck_assert(!r.result.fair);
+    ck_assert_int_eq(
+        reply_status("*3\r\n$4\r\nBUSY\r\n:-2\r\n:1\r\n", OP_ACQUIRE, 0, &r), OP_BUSY);
+    ck_assert(r.result.fair);
+    ck_assert_int_eq(reply_status("*2\r\n$4\r\nBUSY\r\n:5\r\n", OP_ACQUIRE, 0, &r),
+                     OP_BUSY);
+    ck_assert(!r.result.fair);
+}
+END_TEST
+
 START_TEST(commands_are_written_word_by_word)
 {
     struct buf out = { 0 };
@@ -178,6 +202,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, short_replies_are_what_happens_most);
     tcase_add_test(tc, a_name_of_another_family_is_told_apart_from_other_data);
     tcase_add_test(tc, what_only_some_scripts_tell_may_be_missing);
+    tcase_add_test(tc, replies_tell_whether_there_is_a_fair_queue);
     tcase_add_test(tc, commands_are_written_word_by_word);
     suite_add_tcase(s, tc);
     return s;
