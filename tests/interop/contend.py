@@ -6,15 +6,15 @@ from contenders import Contender
 from peers import Call
 
 LONGEST_S = 20  # below leases and rechecks: a wake-up that was lost shows
-IDLE_S = 1.0  # everybody waits for a lock that is free: somebody was not woken
+IDLE_S = 2.0  # everybody waits for a lock that is free: somebody was not woken
 LOOK_S = 0.01
 
 
 class Idle:
     """Looks at a name all the time: for how long at a stretch did nobody have it?"""
 
-    def __init__(self, redis, name):
-        self.redis, self.name = redis, name
+    def __init__(self, world, name):
+        self.world, self.redis, self.name = world, world.redis, name
         self.longest_s = 0.0
         self.over = threading.Event()
         self.call = None
@@ -36,7 +36,19 @@ class Idle:
                 else:
                     now = time.monotonic()
                     since = since or now
+                    if now - since > IDLE_S >= self.longest_s:
+                        self.tell(redis)
                     self.longest_s = max(self.longest_s, now - since)
+
+    def tell(self, redis):
+        """Who stands where, for whoever is to find out why."""
+        for command in (("TIME",), ("LRANGE", "redisson_lock_queue:{%s}" % self.name, 0, -1),
+                        ("ZRANGE", "redisson_lock_timeout:{%s}" % self.name, 0, -1,
+                         "WITHSCORES"), ("PUBSUB", "CHANNELS")):
+            self.world.say(f"{command[0]}: {redis.ask(*command)}")
+        for daemon in (self.world.latchd, self.world.second):
+            with daemon.connect() as latchd:
+                self.world.say(f"WAITERS: {latchd.ask('WAITERS', self.name)}")
 
 
 def watch(calls, within_s):
@@ -83,7 +95,7 @@ def contend(world, goal, kinds, latchds, share, ours=Contender):
         here = [ours(d, world.redis, f"c{i}", goal) for i, d in enumerate(latchds)]
         there = [(f"j{i}", "contend", k, goal.theirs, goal.value, f"j{i}", goal.target,
                   goal.pause_us) for i, k in enumerate(kinds)]
-        with Idle(world.redis, goal.name.split(",", maxsplit=1)[0]) as idle:
+        with Idle(world, goal.name.split(",", maxsplit=1)[0]) as idle:
             began = time.monotonic()
             calls = [Call(lambda words=w: world.jvm.ask(*words, within_s=world.contend_s))
                      for w in there]

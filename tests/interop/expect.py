@@ -3,7 +3,7 @@ import statistics
 
 from peers import RespError, until
 
-LATE_S = 1.0  # a wake-up that came by itself; leases and rechecks are far longer
+LATE_S = 2.0  # a wake-up that came by itself; leases and rechecks are far longer
 SLACK_MS = 700  # how much later than its TTL a dead holder's lock may come
 EARLY_MS = 150  # how much earlier, by our clock
 
