@@ -35,6 +35,7 @@ START_TEST(the_distance_goes_with_the_last_of_a_run)
     fair_expect(R1 " " R2);
     fair_expect_due(R2, behind - FAIR_WAIT);
     fair_expect_due(R1, LEASE + REDISSON_WAIT);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN " FAIR_MARKS), 1); /* of R1 */
     (void)fair_leave(INSTANCE_A, A2, A3, NULL); /* not there any more */
     fair_expect_due(R2, behind - FAIR_WAIT);
 }
@@ -185,6 +186,7 @@ static const struct {
     { FAIR_QUEUE, "SET " FAIR_QUEUE " x" },
     { FAIR_SCORES, "SET " FAIR_SCORES " x" },
     { "n", "SET n x" },
+    { FAIR_MARKS, "SET " FAIR_MARKS " x" },
 };
 
 START_TEST(what_is_of_another_type_is_left_alone)
@@ -268,7 +270,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, nobody_is_told_while_it_is_held);
     tcase_add_test(tc, members_leave_whatever_the_lock_has_become);
     tcase_add_test(tc, a_late_copy_does_nothing_to_the_queue_H2);
-    tcase_add_loop_test(tc, what_is_of_another_type_is_left_alone, 0, 3);
+    tcase_add_loop_test(tc, what_is_of_another_type_is_left_alone, 0, 4);
     tcase_add_test(tc, a_read_write_lock_is_of_the_other_family);
     tcase_add_test(tc, a_name_with_a_brace_is_not_braced_again);
     suite_add_tcase(s, tc);

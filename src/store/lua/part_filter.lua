@@ -35,6 +35,7 @@ elseif #stay < #all then
 end
 for from = 1, #gone, 1000 do
     call('ZREM', scores, unpack(gone, from, math.min(from + 999, #gone)))
+    call('HDEL', marks, unpack(gone, from, math.min(from + 999, #gone)))
 end
 for member, by in pairs(closer) do
     call('ZADD', scores, 'XX', 'INCR', -by, member)

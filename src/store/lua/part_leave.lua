@@ -2,6 +2,7 @@
 -- distance that it added goes from all behind it. Needs part_queue.lua. The head costs the
 -- same however many wait; where list and zset agree, so does who is not there at all.
 local was = call('ZREM', scores, member) == 1
+call('HDEL', marks, member)
 local at, before, behind = false, false, false
 if call('LINDEX', queue, 0) == member then
     call('LPOP', queue)

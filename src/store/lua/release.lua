@@ -93,6 +93,7 @@ local fair, scores = left == 0 and call('LLEN', queue) > 0, nil
 if fair then
     scores = 'redisson_lock_timeout:' .. string.sub(queue, 21)
     call('ZCARD', scores)
+    call('HLEN', 'latchd:fair:' .. string.sub(queue, 21))
 end
 
 -- Marks, under every name by which the same release may be asked for again; and for a
