@@ -18,8 +18,8 @@ struct call *call_new(struct locks *l, enum call_kind kind, struct lock *lock,
     c->ref = req->from;
     c->target.token = req->token;
     c->target.lock_kind = kind_of_hold(req->kind);
-    c->rw = lock->rw;
-    c->guessed = !lock_in_use(lock);
+    c->rw = lock->rw || kind_is_rw(req->kind);
+    c->guessed = !lock_in_use(lock) && !kind_is_rw(req->kind);
     c->lease_ms = req->lease_ms;
     c->session = session_get(l, req->from.conn);
     list_append(&c->session->calls, &c->in_session);

@@ -15,8 +15,8 @@ struct duty *duty_new(struct locks *l, struct lock *lock, const struct target *t
     d->target = *t;
     d->target.field = span_put2(&at, t->field, SPAN_NONE);
     d->target.entry = span_put2(&at, t->entry, SPAN_NONE);
-    d->rw = lock->rw;
-    d->guessed = !lock_in_use(lock);
+    d->rw = lock->rw || kind_is_rw(t->lock_kind);
+    d->guessed = !lock_in_use(lock) && !kind_is_rw(t->lock_kind);
     d->give_up_at = duty_vague(d) ? l->now + l->cfg.redis_timeout_ms : UINT64_MAX;
     list_append(&lock->duties, &d->in_lock);
     lock_touch(l, lock);

@@ -109,6 +109,21 @@ static bool is_ambiguous(const struct lock *lock, const struct hold_req *req)
            lock_held_by(lock, req->owner, KIND_READ) != NULL;
 }
 
+/* True: it has been answered, as READ or WRITE is wrong or missing. */
+static bool kind_refused(struct locks *l, const struct lock *lock,
+                         const struct hold_req *req)
+{
+    if (kind_is_rw(req->kind) && !lock->rw && lock_in_use(lock)) {
+        say_error(l, req->from, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
+        return true;
+    }
+    if (is_ambiguous(lock, req)) {
+        say_error(l, req->from, LOCK_ERR, TEXT_BOTH);
+        return true;
+    }
+    return false;
+}
+
 /* The entry that the request means, as far as it is known here; NULL: ask Redis. */
 static struct entry *local_entry(struct locks *l, const struct lock *lock,
                                  const struct hold_req *req)
@@ -177,8 +192,8 @@ void locks_unlock(struct locks *l, const struct hold_req *req)
         } else {
             say_error(l, req->from, LOCK_NOTHELD, TEXT_OVER);
         }
-    } else if (is_ambiguous(lock, req)) {
-        say_error(l, req->from, LOCK_ERR, TEXT_BOTH);
+    } else if (kind_refused(l, lock, req)) {
+        ; /* and answered */
     } else if (!named && req->owner.len == 0) {
         e = bare_entry(l, lock, req);
         if (e != NULL) {
@@ -199,8 +214,7 @@ void locks_renew(struct locks *l, const struct hold_req *req)
     struct entry *e;
     struct call *c;
 
-    if (is_ambiguous(lock, req)) {
-        say_error(l, req->from, LOCK_ERR, TEXT_BOTH);
+    if (kind_refused(l, lock, req)) {
         locks_settle(l);
         return;
     }

@@ -169,6 +169,24 @@ static void answer_error(struct locks *l, struct duty *d, enum lock_error error,
     }
 }
 
+/* It took an owner's last entry, without our knowing which one: whatever was learnt of
+ * that owner from before is over as well. */
+static void owner_is_out(struct locks *l, struct lock *lock, const struct duty *d,
+                         struct asked asked)
+{
+    const struct target *t = &d->target;
+    struct hold *h;
+
+    if (t->kind != TARGET_OWNER || d->force) {
+        return;
+    }
+    h = lock_held_by(lock, t->field, t->lock_kind);
+    if (h != NULL && h->confirmed <= asked.at) {
+        say_notice(l, NOTICE_RELEASED, h);
+        hold_forget(l, h, true);
+    }
+}
+
 /* It ran. Whatever it moved is granted after the answer to who released. */
 static void released(struct locks *l, struct lock *lock, struct duty *d, struct work *w,
                      const struct op_result *r)
@@ -182,6 +200,9 @@ static void released(struct locks *l, struct lock *lock, struct duty *d, struct 
     fair_heard(l, lock, NULL, r);
     forced_are_lost(l, lock, d);
     end_local(l, d, r->count);
+    if (r->count == 0) {
+        owner_is_out(l, lock, d, asked);
+    }
     answer(l, d, d->force ? 1 : r->count);
     duty_free(l, lock, d);
     if (r->freed) {

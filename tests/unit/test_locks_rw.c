@@ -210,46 +210,6 @@ START_TEST(a_name_keeps_its_family_while_somebody_is_there)
 }
 END_TEST
 
-START_TEST(what_is_not_known_here_is_asked_for_in_either_family)
-{
-    engine_unlock(&e, 1, "doc", by_token(100));
-    engine_take_op(&e, OP_RELEASE, &op);
-    ck_assert(!op.op.rw);
-    engine_answer(&e, &op, (struct op_result){ .status = OP_WRONGTYPE, .rw = true });
-    engine_take_op(&e, OP_RELEASE, &op);
-    ck_assert(op.op.rw);
-    engine_answer(&e, &op, RELEASED);
-    ck_assert_int_eq(engine_hears(&e, 1, REPLY_INT).value, 0);
-    engine_renew(&e, 1, "doc", by_token(101));
-    engine_gives(&e, OP_ATTACH,
-                 (struct op_result){ .status = OP_WRONGTYPE, .rw = true });
-    engine_take_op(&e, OP_ATTACH, &op);
-    ck_assert(op.op.rw);
-    engine_answer(&e, &op,
-                  (struct op_result){ .status = OP_OK,
-                                      .lock_kind = KIND_READ,
-                                      .owner = SPAN("latchd:fedcba9876543210:7"),
-                                      .token = 101,
-                                      .ttl_ms = 30000 });
-    (void)engine_hears(&e, 1, REPLY_INT);
-    engine_pass(&e, 10000);
-    ck_assert(e.op_count == 1 && e.ops[0].op.rw);
-    engine_renews(&e, RENEW_OK);
-}
-END_TEST
-
-START_TEST(the_other_family_is_asked_once_only)
-{
-    engine_unlock(&e, 1, "doc", by_token(100));
-    engine_gives(&e, OP_RELEASE,
-                 (struct op_result){ .status = OP_WRONGTYPE, .rw = true });
-    engine_gives(&e, OP_RELEASE,
-                 (struct op_result){ .status = OP_WRONGTYPE, .plain = true });
-    ck_assert_int_eq(engine_hears(&e, 1, REPLY_ERROR).error, LOCK_WRONGTYPE);
-    engine_is_empty(&e);
-}
-END_TEST
-
 START_TEST(readers_are_renewed_apart_from_plain_holds_C2)
 {
     (void)engine_grant(&e, 1, "job", (struct lock_req){ 0 }, 100);
@@ -271,21 +231,6 @@ START_TEST(readers_are_renewed_apart_from_plain_holds_C2)
             ck_assert_int_eq(more[i].items[0].lock_kind, KIND_WRITE);
         }
     }
-}
-END_TEST
-
-START_TEST(an_undo_of_a_reader_names_its_field_H7)
-{
-    engine_lock(&e, 1, "doc", READ);
-    engine_take_op(&e, OP_ACQUIRE, &op);
-    engine_close(&e, 1);
-    engine_answer(&e, &op, GRANTED(100));
-    engine_take_op(&e, OP_RELEASE, &more[0]);
-    ck_assert(more[0].op.rw && more[0].op.own_accord);
-    ck_assert_int_eq(more[0].op.target.kind, TARGET_FIELD);
-    ck_assert_str_eq(more[0].target_field, op.field);
-    engine_answer(&e, &more[0], RELEASED);
-    engine_is_empty(&e);
 }
 END_TEST
 
@@ -391,32 +336,6 @@ START_TEST(readers_leave_together_but_for_the_last_one)
 }
 END_TEST
 
-START_TEST(a_hand_over_that_two_releases_tell_of_is_one_grant)
-{
-    const struct op_result moved = { .status = OP_OK, .moved = true, .token = 103 };
-    const struct op_result unknown = { .status = OP_UNKNOWN };
-
-    (void)engine_grant(&e, 1, "doc", READ, 100);
-    (void)engine_grant(&e, 2, "doc", READ, 101);
-    engine_lock(&e, 3, "doc", WRITE);
-    engine_unlock(&e, 1, "doc", by_token(100));
-    engine_unlock(&e, 2, "doc", by_token(101));
-    engine_take_op(&e, OP_RELEASE, &more[0]);
-    engine_take_op(&e, OP_RELEASE, &more[1]);
-    engine_answer(&e, &more[0], unknown);
-    engine_answer(&e, &more[1], unknown);
-    for (int i = 0; i < 2; i++) {
-        engine_take_op(&e, OP_RELEASE, &op);
-        ck_assert(op.op.has_next);
-        engine_answer(&e, &op, moved); /* the writer holds, as each of them finds */
-    }
-    (void)engine_hears(&e, 1, REPLY_INT);
-    ck_assert_int_eq(engine_hears(&e, 3, REPLY_TOKEN).value, 103);
-    (void)engine_hears(&e, 2, REPLY_INT);
-    engine_no_op(&e);
-}
-END_TEST
-
 START_TEST(many_readers_are_found_by_token_and_owner)
 {
     enum { MANY = 50 };
@@ -467,16 +386,12 @@ Suite *test_suite(void)
     tcase_add_test(t, readers_come_in_when_a_writer_reads_on_W3);
     tcase_add_test(t, who_reads_may_not_wait_to_write);
     tcase_add_test(t, a_name_keeps_its_family_while_somebody_is_there);
-    tcase_add_test(t, what_is_not_known_here_is_asked_for_in_either_family);
-    tcase_add_test(t, the_other_family_is_asked_once_only);
     tcase_add_test(t, readers_are_renewed_apart_from_plain_holds_C2);
-    tcase_add_test(t, an_undo_of_a_reader_names_its_field_H7);
     tcase_add_test(t, one_lost_reader_leaves_the_others_alone);
     tcase_add_test(t, a_writer_that_redis_lets_in_means_that_readers_are_lost);
     tcase_add_test(t, by_force_an_owner_loses_what_it_reads_and_writes);
     tcase_add_test(t, readers_who_come_at_the_same_moment_do_not_wait_for_each_other);
     tcase_add_test(t, readers_leave_together_but_for_the_last_one);
-    tcase_add_test(t, a_hand_over_that_two_releases_tell_of_is_one_grant);
     tcase_add_test(t, many_readers_are_found_by_token_and_owner);
     return s;
 }

@@ -1,0 +1,180 @@
+/* The engine: read and write locks, when answers are lost or cross, and when it is not
+ * known of which family a name is. */
+#include "support/engine.h"
+#include "support/runner.h"
+
+static struct engine e;
+static struct seen_op op, more[4];
+
+#define READ                                                                           \
+    (struct lock_req)                                                                  \
+    {                                                                                  \
+        .kind = KIND_READ                                                              \
+    }
+#define WRITE                                                                          \
+    (struct lock_req)                                                                  \
+    {                                                                                  \
+        .kind = KIND_WRITE                                                             \
+    }
+#define GRANTED(n)                                                                     \
+    (struct op_result)                                                                 \
+    {                                                                                  \
+        .status = OP_OK, .token = (n), .count = 1                                      \
+    }
+#define RELEASED                                                                       \
+    (struct op_result)                                                                 \
+    {                                                                                  \
+        .status = OP_OK                                                                \
+    }
+
+static void setup(void)
+{
+    engine_init(&e);
+}
+
+static void teardown(void)
+{
+    engine_fini(&e);
+}
+
+static struct hold_req by_token(uint64_t token)
+{
+    return (struct hold_req){ .token = token };
+}
+
+START_TEST(what_is_not_known_here_is_asked_for_in_either_family)
+{
+    engine_unlock(&e, 1, "doc", by_token(100));
+    engine_take_op(&e, OP_RELEASE, &op);
+    ck_assert(!op.op.rw);
+    engine_answer(&e, &op, (struct op_result){ .status = OP_WRONGTYPE, .rw = true });
+    engine_take_op(&e, OP_RELEASE, &op);
+    ck_assert(op.op.rw);
+    engine_answer(&e, &op, RELEASED);
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_INT).value, 0);
+    engine_renew(&e, 1, "doc", by_token(101));
+    engine_gives(&e, OP_ATTACH,
+                 (struct op_result){ .status = OP_WRONGTYPE, .rw = true });
+    engine_take_op(&e, OP_ATTACH, &op);
+    ck_assert(op.op.rw);
+    engine_answer(&e, &op,
+                  (struct op_result){ .status = OP_OK,
+                                      .lock_kind = KIND_READ,
+                                      .owner = SPAN("latchd:fedcba9876543210:7"),
+                                      .token = 101,
+                                      .ttl_ms = 30000 });
+    (void)engine_hears(&e, 1, REPLY_INT);
+    engine_pass(&e, 10000);
+    ck_assert(e.op_count == 1 && e.ops[0].op.rw);
+    engine_renews(&e, RENEW_OK);
+}
+END_TEST
+
+START_TEST(the_other_family_is_asked_once_only)
+{
+    engine_unlock(&e, 1, "doc", by_token(100));
+    engine_gives(&e, OP_RELEASE,
+                 (struct op_result){ .status = OP_WRONGTYPE, .rw = true });
+    engine_gives(&e, OP_RELEASE,
+                 (struct op_result){ .status = OP_WRONGTYPE, .plain = true });
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_ERROR).error, LOCK_WRONGTYPE);
+    engine_is_empty(&e);
+}
+END_TEST
+
+START_TEST(an_undo_of_a_reader_names_its_field_H7)
+{
+    engine_lock(&e, 1, "doc", READ);
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    engine_close(&e, 1);
+    engine_answer(&e, &op, GRANTED(100));
+    engine_take_op(&e, OP_RELEASE, &more[0]);
+    ck_assert(more[0].op.rw && more[0].op.own_accord);
+    ck_assert_int_eq(more[0].op.target.kind, TARGET_FIELD);
+    ck_assert_str_eq(more[0].target_field, op.field);
+    engine_answer(&e, &more[0], RELEASED);
+    engine_is_empty(&e);
+}
+END_TEST
+
+START_TEST(a_hand_over_that_two_releases_tell_of_is_one_grant)
+{
+    const struct op_result moved = { .status = OP_OK, .moved = true, .token = 103 };
+    const struct op_result unknown = { .status = OP_UNKNOWN };
+
+    (void)engine_grant(&e, 1, "doc", READ, 100);
+    (void)engine_grant(&e, 2, "doc", READ, 101);
+    engine_lock(&e, 3, "doc", WRITE);
+    engine_unlock(&e, 1, "doc", by_token(100));
+    engine_unlock(&e, 2, "doc", by_token(101));
+    engine_take_op(&e, OP_RELEASE, &more[0]);
+    engine_take_op(&e, OP_RELEASE, &more[1]);
+    engine_answer(&e, &more[0], unknown);
+    engine_answer(&e, &more[1], unknown);
+    for (int i = 0; i < 2; i++) {
+        engine_take_op(&e, OP_RELEASE, &op);
+        ck_assert(op.op.has_next);
+        engine_answer(&e, &op, moved); /* the writer holds, as each of them finds */
+    }
+    (void)engine_hears(&e, 1, REPLY_INT);
+    ck_assert_int_eq(engine_hears(&e, 3, REPLY_TOKEN).value, 103);
+    (void)engine_hears(&e, 2, REPLY_INT);
+    engine_no_op(&e);
+}
+END_TEST
+
+START_TEST(what_is_said_of_read_locks_leaves_plain_ones_alone)
+{
+    (void)engine_grant(&e, 1, "job", (struct lock_req){ .owner = SPAN("ann") }, 100);
+    engine_unlock(&e, 2, "job",
+                  (struct hold_req){ .kind = KIND_READ, .owner = SPAN("ann") });
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_ERROR).error, LOCK_WRONGTYPE);
+    engine_renew(&e, 2, "job",
+                 (struct hold_req){ .kind = KIND_WRITE, .owner = SPAN("ann") });
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_ERROR).error, LOCK_WRONGTYPE);
+    engine_no_op(&e);
+    engine_unlock(&e, 2, "doc",
+                  (struct hold_req){ .kind = KIND_READ, .owner = SPAN("ann") });
+    engine_take_op(&e, OP_RELEASE, &op);
+    ck_assert(op.op.rw); /* no guess */
+    engine_answer(&e, &op, (struct op_result){ .status = OP_WRONGTYPE, .plain = true });
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_ERROR).error, LOCK_WRONGTYPE);
+}
+END_TEST
+
+START_TEST(an_owner_released_while_it_was_renewed_is_not_held)
+{
+    engine_renew(&e, 1, "job", (struct hold_req){ .owner = SPAN("ann") });
+    engine_unlock(&e, 2, "job", (struct hold_req){ .owner = SPAN("ann") });
+    engine_take_op(&e, OP_ATTACH, &more[0]);
+    engine_take_op(&e, OP_RELEASE, &more[1]);
+    engine_answer(&e, &more[0],
+                  (struct op_result){ .status = OP_OK,
+                                      .owner = SPAN("ann"),
+                                      .entry = SPAN("fedcba9876543210:7"),
+                                      .token = 101,
+                                      .ttl_ms = 30000 });
+    (void)engine_hears(&e, 1, REPLY_INT);
+    engine_answer(&e, &more[1], (struct op_result){ .status = OP_OK, .freed = true });
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_INT).value, 0);
+    ck_assert_str_eq(e.notices, "released:job");
+    engine_pass(&e, 1000);
+    engine_is_empty(&e);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("locks_rw_odd");
+    TCase *t = tcase_create("engine");
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    suite_add_tcase(s, t);
+    tcase_add_test(t, what_is_not_known_here_is_asked_for_in_either_family);
+    tcase_add_test(t, the_other_family_is_asked_once_only);
+    tcase_add_test(t, an_undo_of_a_reader_names_its_field_H7);
+    tcase_add_test(t, a_hand_over_that_two_releases_tell_of_is_one_grant);
+    tcase_add_test(t, what_is_said_of_read_locks_leaves_plain_ones_alone);
+    tcase_add_test(t, an_owner_released_while_it_was_renewed_is_not_held);
+    return s;
+}
