@@ -213,15 +213,18 @@ enum op_kind {
      * go if there are no members. Of `members` the first `known` have been in the
      * list before: who of them is missing in it was thrown out, and is put back at the
      * head, in order; the others are put at the tail. Whoever is in it already stays.
-     * Any member of the list without a score gets one.
+     * Any member of the list without a score gets one, and a score without a place in
+     * the list goes.
      * -> OK ttl (-2: free) fair, WRONGTYPE */
     OP_QUEUE,
-    /* `members` leave the fair queue, then stale heads are removed.
-     * -> OK fair, WRONGTYPE */
+    /* `members` leave the fair queue, whatever the lock has become, then stale heads
+     * are removed. -> OK fair, WRONGTYPE */
     OP_LEAVE,
 };
 /* Every op that takes the head out of the queue of a free lock, and does not grant,
- * publishes to the head that is there in the end, once. `fair` of a result: there is a
+ * publishes to the head that is there in the end, once; ACQUIRE with `fair` and QUEUE
+ * also to a head of others that was there before: it may not know that it is its turn,
+ * as not all who release look at the queue. `fair` of a result: there is a
  * fair queue now; told by BUSY, by RELEASE when it freed or moved, by QUEUE and LEAVE,
  * and by ACQUIRE with `fair`. */
 

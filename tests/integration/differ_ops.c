@@ -183,6 +183,7 @@ static void maybe_wait(struct differ *d, const char *instance, struct op *op)
     op->fair = op->claim.lock_kind == KIND_FAIR;
     if (op->fair) {
         op->enqueue = dice_chance(&d->dice, 700);
+        op->known = dice_chance(&d->dice, 150) ? 1 : 0;
         op->claim.member =
             differ_member(d, instance, dice_below(&d->dice, DIFFER_MEMBERS));
     }

@@ -1,5 +1,5 @@
 /* The scripts and the model of the simulator mean the same. `SEED` in the environment:
- * just that schedule. */
+ * just that schedule; `SCHEDULES`: so many of each mix. */
 #include "differ.h"
 
 #include "support/redisson.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { STEPS = 120, SCHEDULES = 15 };
+enum { STEPS = 120, SCHEDULES = 12 };
 
 const char *const DIFFER_NAME[DIFFER_NAMES] = { "n", "my:{t}:x" };
 
@@ -177,12 +177,14 @@ static void play(uint64_t seed, struct differ_mix mix)
 static void play_all(uint64_t first, struct differ_mix mix)
 {
     const char *only = getenv("SEED");
+    const char *many = getenv("SCHEDULES");
+    uint64_t count = many == NULL ? SCHEDULES : strtoull(many, NULL, 10);
 
     if (only != NULL) {
         play(strtoull(only, NULL, 10), mix);
         return;
     }
-    for (uint64_t seed = first; seed < first + SCHEDULES; seed++) {
+    for (uint64_t seed = first; seed < first + count; seed++) {
         play(seed, mix);
     }
 }
@@ -196,6 +198,19 @@ END_TEST
 START_TEST(plain_locks_beside_redisson_mean_the_same)
 {
     play_all(1100, (struct differ_mix){ .plain = true, .foreign = 300, .faults = 100 });
+}
+END_TEST
+
+START_TEST(fair_locks_mean_the_same)
+{
+    play_all(2000, (struct differ_mix){ .plain = true, .fair = true });
+}
+END_TEST
+
+START_TEST(fair_locks_beside_redisson_mean_the_same)
+{
+    play_all(3000, (struct differ_mix){
+                       .plain = true, .fair = true, .foreign = 300, .faults = 100 });
 }
 END_TEST
 
@@ -227,6 +242,8 @@ Suite *test_suite(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, plain_locks_mean_the_same);
     tcase_add_test(t, plain_locks_beside_redisson_mean_the_same);
+    tcase_add_test(t, fair_locks_mean_the_same);
+    tcase_add_test(t, fair_locks_beside_redisson_mean_the_same);
     tcase_add_test(t, read_write_locks_mean_the_same);
     tcase_add_test(t, read_write_locks_beside_redisson_mean_the_same);
     tcase_add_test(t, names_that_change_their_family_mean_the_same);

@@ -238,8 +238,10 @@ START_TEST(a_purge_of_a_free_lock_tells_who_is_first_then_H21)
     ck_assert_int_eq(fair_ask(A2, true)->status, OP_BUSY);
     redisson_hear(ear, "0");
     fair_expect(R2 " " A2);
-    /* Once. */
+    /* And whenever the lock is found free: it may not have been told, as a release of
+     * Redisson's RLock does not look at the queue. */
     ck_assert_int_eq(fair_ask(A2, true)->status, OP_BUSY);
+    redisson_hear(ear, "0");
     redisson_hear_nothing(ear);
     redisFree(ear);
 }

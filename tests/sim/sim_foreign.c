@@ -176,7 +176,7 @@ static void give_up(struct sim *s, struct sim_foreign *f)
         struct redis_name *n = touch(s, f);
 
         check_queue_before(s, n);
-        redis_foreign_fair_failed(n, &fair);
+        redis_foreign_fair_failed(&s->redis, n, &fair);
         check_queue_after(s, n, NULL);
         /* It may have been told that the lock is free; the next one is not. */
         s->check.freed_ms[check_name_index(s, n)] = 0;

@@ -198,7 +198,11 @@ void fair_purge(struct run *c)
         struct rtext head = n->queue[0];
         struct redis_score *s = queue_score(n, rtext_span(&head));
 
-        if (s == NULL || stale_at(c, s) > (int64_t)c->r->now_ms ||
+        if (s == NULL) {
+            give_least_score(c, rtext_span(&head));
+            break;
+        }
+        if (stale_at(c, s) > (int64_t)c->r->now_ms ||
             redis_member_of(rtext_span(&head), c->instance)) {
             break;
         }
@@ -247,15 +251,10 @@ static void put_back(struct run *c, struct span member)
 
 void fair_begin(struct run *c)
 {
-    struct redis_name *n = c->n;
-
     if (c->op->kind == OP_ACQUIRE && c->op->known > 0) {
         put_back(c, c->op->claim.member);
     }
     fair_purge(c);
-    if (n->queue_count > 0 && queue_score(n, rtext_span(&n->queue[0])) == NULL) {
-        give_least_score(c, rtext_span(&n->queue[0]));
-    }
 }
 
 void fair_refuse(struct run *c)
@@ -272,6 +271,7 @@ void fair_refuse(struct run *c)
         enqueue(c, c->op->claim.member);
     }
     c->result->fair = n->queue_count > 0;
+    c->head_left = c->head_left || !fair_is_our_turn(c);
     fair_tell_head(c);
 }
 
@@ -312,13 +312,15 @@ static void drop_others_of_ours(struct run *c)
     }
 }
 
-static void put_in(struct run *c)
+/* `by_list`: who is there is looked up in the list, else among the scores. */
+static void put_in(struct run *c, bool by_list)
 {
     const struct op *op = c->op;
     size_t at = 0;
 
     for (size_t i = 0; i < op->member_count; i++) {
-        if (queue_at(c->n, op->members[i]) != QUEUE_NONE) {
+        if (by_list ? queue_at(c->n, op->members[i]) != QUEUE_NONE
+                    : queue_score(c->n, op->members[i]) != NULL) {
             continue;
         }
         if (i < op->known) {
@@ -341,23 +343,41 @@ static void score_all(struct run *c)
     }
 }
 
+/* Who has a score and no place would wait for ever. */
+static void drop_orphans(struct redis_name *n)
+{
+    for (size_t i = n->score_count; i-- > 0;) {
+        if (queue_at(n, rtext_span(&n->scores[i].member)) == QUEUE_NONE) {
+            n->scores[i] = n->scores[--n->score_count];
+        }
+    }
+}
+
 void run_queue(struct run *c)
 {
     struct redis_name *n = c->n;
+    /* A look at all, which costs more the more wait. */
+    bool thorough = c->op->whole || n->score_count != n->queue_count;
 
-    drop_duplicates(n);
-    if (c->op->whole) {
-        drop_others_of_ours(c);
+    if (thorough) {
+        drop_duplicates(n);
+        if (c->op->whole) {
+            drop_others_of_ours(c);
+        }
+        drop_orphans(n);
     }
     fair_purge(c);
     if (c->op->whole) {
         move_on(c);
     }
-    put_in(c);
-    score_all(c);
+    if (thorough) {
+        score_all(c);
+    }
+    put_in(c, thorough);
     c->result->status = OP_OK;
     c->result->ttl_ms = redis_pttl(c->r, n);
     c->result->fair = n->queue_count > 0;
+    c->head_left = c->head_left || !fair_is_our_turn(c);
     fair_tell_head(c);
 }
 

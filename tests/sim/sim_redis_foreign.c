@@ -126,17 +126,21 @@ struct redisson_wait redis_foreign_fair_take(struct sim_redis *r, struct redis_n
     return (struct redisson_wait){ .ttl_ms = ttl };
 }
 
-void redis_foreign_fair_failed(struct redis_name *n, const struct redisson_fair *f)
+void redis_foreign_fair_failed(struct sim_redis *r, struct redis_name *n,
+                               const struct redisson_fair *f)
 {
     size_t at = queue_at(n, f->owner);
 
     for (size_t i = at == QUEUE_NONE ? n->queue_count : at + 1; i < n->queue_count;
          i++) {
-        struct redis_score *s = queue_score(n, rtext_span(&n->queue[i]));
+        struct span member = rtext_span(&n->queue[i]);
 
-        if (s != NULL) {
-            s->score -= (int64_t)f->wait_ms;
+        /* Whoever has no score has one then, far in the past. */
+        if (queue_score(n, member) == NULL) {
+            queue_set_score(n, member, 0);
+            queue_score(n, member)->moved_on = r->now_ms;
         }
+        queue_score(n, member)->score -= (int64_t)f->wait_ms;
     }
     queue_del_score(n, f->owner);
     while ((at = queue_at(n, f->owner)) != QUEUE_NONE) {

@@ -47,7 +47,8 @@ bool redis_foreign_fair_try(struct sim_redis *r, struct redis_name *n,
 struct redisson_wait redis_foreign_fair_take(struct sim_redis *r, struct redis_name *n,
                                              const struct redisson_fair *f);
 /* The end of a wait in vain. */
-void redis_foreign_fair_failed(struct redis_name *n, const struct redisson_fair *f);
+void redis_foreign_fair_failed(struct sim_redis *r, struct redis_name *n,
+                               const struct redisson_fair *f);
 /* 1 released, 0 still held, -1 not the owner's. */
 int redis_foreign_fair_release(struct sim_redis *r, struct redis_name *n,
                                const struct redisson_fair *f);

@@ -138,7 +138,7 @@ START_TEST(fair_as_redisson_plays_it)
     waits(0, C, NOW + 330000);
     ck_assert_uint_eq(n->queue_count, 1);
 
-    redis_foreign_fair_failed(n, &c);
+    redis_foreign_fair_failed(&redis, n, &c);
     ck_assert_uint_eq(n->queue_count, 0);
     ck_assert_uint_eq(n->score_count, 0);
     ck_assert_int_eq(fair_release(B), 1);

@@ -97,7 +97,8 @@ end
 if not free then
     return { 'BUSY', call('PTTL', lock), call('EXISTS', queue) }
 end
-if purged and head then
+-- Another's turn, and it may not know: not all who release look at the queue.
+if head and (purged or not ours) then
     call('PUBLISH', channel .. ':' .. head, '0')
 end
 return { 'BUSY', ours and -2 or head_score - now_ms, head and 1 or 0 }

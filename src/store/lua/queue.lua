@@ -149,7 +149,8 @@ call('PEXPIRE', marks, 600000)
 
 local left = call('PTTL', lock)
 head = call('LINDEX', queue, 0)
-if taken and head and left == -2 then
+-- If it is another's turn it may not know: not all who release look at the queue.
+if head and left == -2 and (taken or string.sub(head, 1, 24) ~= mine) then
     call('PUBLISH', channel .. ':' .. head, '0')
 end
 return { 'OK', left, head and 1 or 0 }
