@@ -15,7 +15,7 @@ static const struct cmd_limits LIMITS = { .max_name = 64,
 static bool parse(const struct lock_syntax *syntax, const struct cmd_limits *limits,
                   const char *line, struct lock_args *ret, char *reterr)
 {
-    struct span argv[32];
+    static struct span argv[32];
     size_t argc = 0;
 
     reterr[0] = '\0';
