@@ -3,6 +3,7 @@
 #include "sim/sim_schedule.h"
 
 #include "sim/sim_faults.h"
+#include "sim/sim_redis_queue.h"
 
 #include <inttypes.h>
 
@@ -129,9 +130,32 @@ static bool leave_all(struct sim *s)
     return there;
 }
 
+/* For how long a Redisson that is dead by now keeps its place in a queue, by its own
+ * score: nobody may throw it out earlier. */
+static uint64_t places_of_the_dead(struct sim *s)
+{
+    struct sim_redis *r = sim_redis_now(s);
+    int64_t last = 0;
+
+    for (size_t i = 0; i < r->name_count; i++) {
+        struct redis_name *n = &r->names[i];
+
+        for (size_t k = 0; k < n->queue_count; k++) {
+            const struct redis_score *score = queue_score(n, rtext_span(&n->queue[k]));
+
+            if (score != NULL && !queue_is_ours(rtext_span(&n->queue[k])) &&
+                score->score - (int64_t)r->now_ms > last) {
+                last = score->score - (int64_t)r->now_ms;
+            }
+        }
+    }
+    return (uint64_t)last;
+}
+
 void schedule_drain(struct sim *s)
 {
-    uint64_t until = s->now + s->set_back_ms + (s->calm ? DRAIN_CALM_MS : DRAIN_MS);
+    uint64_t until = s->now + s->set_back_ms + places_of_the_dead(s) +
+                     (s->calm ? DRAIN_CALM_MS : DRAIN_MS);
 
     TRACE(s, "--- whoever holds releases");
     s->profile.undelivered = 0;
