@@ -16,7 +16,7 @@ static struct waiter *next_new(const struct locks *l, struct fair *f)
     const struct list *end = &f->lock->queue;
     struct list *it = f->last == NULL ? end->next : f->last->in_queue.next;
     size_t room = window(l);
-    struct waiter *w;
+    struct waiter *w = NULL;
 
     if (f->lock->rw) {
         return NULL; /* the name is of the other family now */
