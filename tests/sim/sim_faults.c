@@ -70,6 +70,9 @@ bool faults_message_lost(struct sim *s)
 void fault_pause(struct sim *s, uint64_t ms)
 {
     TRACE(s, "Redis stands still for %" PRIu64, ms);
+    if (s->now < s->redis_paused_until) {
+        return; /* what waits for its end keeps its order */
+    }
     s->redis_paused_until = s->now + ms;
     for (size_t i = 0; i < s->daemon_count; i++) {
         struct sim_daemon *d = &s->daemons[i];
