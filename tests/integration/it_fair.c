@@ -315,25 +315,32 @@ static void allow_many_files(void)
 
 enum { HANDS = 10, BATCHES = 50 };
 
-/* Redis's time in scripts, in microseconds. */
-static double script_us(void)
+/* What scripts ask of Redis: how many there were, and their commands on the queue. */
+static double work_done(void)
 {
-    double each = 0, eval = 0;
-    int64_t calls = redis_calls(stand.redis, "evalsha", &each);
-    int64_t evals = redis_calls(stand.redis, "eval", &eval);
+    static const char *const WORDS[] = { "evalsha", "lindex", "lpop",   "lrange",
+                                         "lrem",    "llen",   "zscore", "zadd",
+                                         "zrem",    "zcard",  "hget",   "hset",
+                                         "hmget",   "hdel" };
+    int64_t calls = 0;
 
-    return (double)calls * each + (double)evals * eval;
+    for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++) {
+        double each;
+
+        calls += redis_calls(stand.redis, WORDS[i], &each);
+    }
+    return (double)calls;
 }
 
-/* Hands it on from the first who waits; Redis's time for each. */
+/* Hands it on from the first who waits; Redis's work for each. */
 static double hand_on(struct client *const *c)
 {
-    double before = script_us();
+    double before = work_done();
 
     for (int i = 0; i < HANDS; i++) {
         (void)served(c[i], NULL);
     }
-    return (script_us() - before) / HANDS;
+    return (work_done() - before) / HANDS;
 }
 
 static int compare_costs(const void *a, const void *b)
@@ -343,8 +350,7 @@ static int compare_costs(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The time of a script goes on while others have the processor: a cheap one of many
- * batches is not one of those. */
+/* A cheap one of many batches: not one with a refresh of all places in it. */
 static double cheap(double *costs)
 {
     qsort(costs, BATCHES, sizeof *costs, compare_costs);
@@ -422,9 +428,11 @@ START_TEST(a_grant_costs_redis_the_same_among_10_and_among_10000)
     for (int i = 0; i < BATCHES; i++) {
         many[i] = hand_on(c + (ptrdiff_t)i * HANDS);
     }
-    /* The aim is 1.2; the rest is what a machine with other work may add. */
-    ck_assert_msg(cheap(many) <= cheap(few) * 2, "%.1f us among %d, %.1f us among %d",
-                  few[BATCHES / 10], HANDS, many[BATCHES / 10], CROWD);
+    ck_assert(cheap(few) >= 1);
+    /* The time itself is measured by bench_fair. */
+    ck_assert_msg(cheap(many) <= cheap(few) * 1.2,
+                  "%.1f commands among %d, %.1f among %d", few[BATCHES / 10], HANDS,
+                  many[BATCHES / 10], CROWD);
     close_clients(c, CROWD);
     client_close(holder);
     stand_down();
