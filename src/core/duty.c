@@ -172,8 +172,6 @@ struct duty *duty_for_entry(struct locks *l, struct entry *e)
                              .entry = e->want->entry };
     struct duty *d = duty_new(l, h->lock, &target);
 
-    d->rw = kind_is_rw(h->lock_kind);
-    d->guessed = false;
     d->local = e;
     e->duty = d;
     e->ending = true;

@@ -205,7 +205,7 @@ uint64_t locks_scan(struct locks *l, uint64_t cursor, size_t count, lock_name_fn
         for (; hh != NULL; hh = hh->hh_next) {
             struct lock *lock = ELMT_FROM_HH(t, hh);
 
-            if (!list_empty(&lock->holds) || lock->waiting > 0) {
+            if (lock_in_use(lock)) {
                 fn(ctx, lock_name(lock));
             }
             seen++;
