@@ -1,42 +1,15 @@
 /* FAIR: order of arrival, over one daemon and over several; leaving the queue. */
 #include "support/redisson.h"
 #include "support/runner.h"
-#include "support/stand.h"
+#include "support/stand_fair.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 
 #define R1 "11111111-1111-1111-1111-111111111111"
 #define PEER "8743c9c0-0795-4907-87fd-6c719a6b4586:1"
-#define QUEUE "redisson_lock_queue:{job}"
-#define DUE "redisson_lock_timeout:{job}"
 
-enum { FEW = 6, CROWD = 10000, DEAD = 1000 };
-
-/* LOCK job FAIR over `c`, at that place of the queue in Redis. */
-static void join(struct client *c, const char *words, long long place)
-{
-    client_send(c, "LOCK job FAIR%s%s", *words == '\0' ? "" : " ", words);
-    await_queue("job", place);
-}
-
-/* `c` gets it, and not `next`; then it gives it back. */
-static int64_t served(struct client *c, struct client *next)
-{
-    int64_t token = client_read_int(c);
-
-    if (next != NULL) {
-        expect_silence(next);
-    }
-    ck_assert_int_eq(ask_int(c, "UNLOCK job TOKEN %" PRId64, token), 0);
-    return token;
-}
-
-static void expect_no_queue(void)
-{
-    ck_assert_int_eq(peek_int("EXISTS " QUEUE " " DUE), 0);
-}
+enum { FEW = 6 };
 
 START_TEST(a_free_fair_lock_is_granted_at_once_and_leaves_no_queue_F5)
 {
@@ -46,10 +19,10 @@ START_TEST(a_free_fair_lock_is_granted_at_once_and_leaves_no_queue_F5)
     c = open_client();
     (void)ask_int(c, "LOCK job FAIR");
     ck_assert_int_eq(peek_int("HLEN job"), 1);
-    expect_no_queue();
+    fair_expect_no_queue();
     ask_nil(stand.admin, "LOCK job FAIR WAIT 0");
     ask_nil(stand.admin, "LOCK job WAIT 0");
-    expect_no_queue();
+    fair_expect_no_queue();
     ck_assert_int_eq(ask_int(c, "UNLOCK job"), 0);
     await_no_locks(0);
     client_close(c);
@@ -67,11 +40,11 @@ START_TEST(one_daemon_serves_in_order_of_arrival)
     token = ask_int(holder, "LOCK job FAIR");
     for (int i = 0; i < FEW; i++) {
         c[i] = open_client();
-        join(c[i], "", i + 1);
+        fair_join(c[i], "", i + 1);
     }
     ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
     for (int i = 0; i < FEW; i++) {
-        next = served(c[i], i + 1 < FEW ? c[i + 1] : NULL);
+        next = fair_served(c[i], i + 1 < FEW ? c[i + 1] : NULL);
         ck_assert_int_gt(next, token);
         token = next;
     }
@@ -93,13 +66,13 @@ START_TEST(two_daemons_serve_in_order_of_arrival)
     (void)ask_int(holder, "LOCK job");
     for (int i = 0; i < FEW; i++) {
         c[i] = i % 2 == 0 ? open_client() : client_open(second);
-        join(c[i], "", i + 1);
+        fair_join(c[i], "", i + 1);
     }
     ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
     for (int i = 0; i < FEW; i++) {
         uint64_t start = test_now_ms();
 
-        (void)served(c[i], i + 1 < FEW ? c[i + 1] : NULL);
+        (void)fair_served(c[i], i + 1 < FEW ? c[i + 1] : NULL);
         expect_elapsed(start, 0, 500); /* woken, not by a recheck */
     }
     await_no_locks(SLACK_MS);
@@ -120,15 +93,15 @@ START_TEST(a_plain_lock_that_finds_a_fair_queue_joins_it)
     plain = open_client();
     late = open_client();
     (void)ask_int(holder, "LOCK job");
-    join(fair, "", 1);
+    fair_join(fair, "", 1);
     client_send(plain, "LOCK job");
     await_queue("job", 2);
     ask_nil(late, "LOCK job WAIT 0");
-    join(late, "", 3);
+    fair_join(late, "", 3);
     ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
-    (void)served(fair, plain);
-    (void)served(plain, late);
-    (void)served(late, NULL);
+    (void)fair_served(fair, plain);
+    (void)fair_served(plain, late);
+    (void)fair_served(late, NULL);
     await_no_locks(SLACK_MS);
     client_close(holder);
     client_close(fair);
@@ -147,7 +120,7 @@ START_TEST(a_closed_connection_leaves_the_queue_at_once)
     (void)ask_int(holder, "LOCK job");
     for (int i = 0; i < FEW; i++) {
         c[i] = open_client();
-        join(c[i], "", i + 1);
+        fair_join(c[i], "", i + 1);
     }
     client_close(c[0]);
     client_reset(c[2]);
@@ -155,9 +128,9 @@ START_TEST(a_closed_connection_leaves_the_queue_at_once)
     await_queue("job", FEW - 3);
     ck_assert_int_eq(peek_int("ZCARD " DUE), FEW - 3);
     ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
-    (void)served(c[1], c[3]);
-    (void)served(c[3], c[4]);
-    (void)served(c[4], NULL);
+    (void)fair_served(c[1], c[3]);
+    (void)fair_served(c[3], c[4]);
+    (void)fair_served(c[4], NULL);
     await_no_locks(SLACK_MS);
     client_close(holder);
     client_close(c[1]);
@@ -186,7 +159,7 @@ START_TEST(a_wait_that_ends_leaves_the_queue)
     ck_assert_int_eq(ask_int(stand.admin, "CANCEL job OWNER o"), 1);
     expect_nil(c);
     await_queue("job", 0);
-    expect_no_queue();
+    fair_expect_no_queue();
     client_close(holder);
     client_close(c);
     stand_down();
@@ -204,7 +177,7 @@ START_TEST(an_id_keeps_its_place_in_the_queue_H26)
     (void)ask_int(holder, "LOCK job FAIR");
     ask_nil(polling, "LOCK job FAIR WAIT 0 KEEP 10000 ID " R1);
     await_queue("job", 1);
-    join(rival, "", 2);
+    fair_join(rival, "", 2);
     client_close(polling);
     ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
     await_state(stand.admin, "job", "held");
@@ -212,7 +185,7 @@ START_TEST(an_id_keeps_its_place_in_the_queue_H26)
     (void)ask_int(polling, "LOCK job FAIR WAIT 0 ID " R1);
     expect_silence(rival);
     ck_assert_int_eq(ask_int(polling, "UNLOCK job ID " R1), 0);
-    (void)served(rival, NULL);
+    (void)fair_served(rival, NULL);
     client_close(holder);
     client_close(polling);
     client_close(rival);
@@ -229,7 +202,7 @@ START_TEST(an_owner_re_enters_past_the_queue_H25)
     holder = open_client();
     rival = open_client();
     token = ask_int(holder, "LOCK job FAIR OWNER o");
-    join(rival, "OWNER p", 1);
+    fair_join(rival, "OWNER p", 1);
     ck_assert_int_eq(ask_int(holder, "LOCK job FAIR OWNER o"), token);
     ck_assert_int_eq(ask_int(holder, "LOCK job OWNER o WAIT 0"), token);
     ck_assert_int_eq(peek_int("LLEN " QUEUE), 1);
@@ -260,7 +233,7 @@ START_TEST(no_more_than_the_window_stand_in_redis)
     ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
     for (int i = 0; i < FEW; i++) {
         ck_assert_int_le(peek_int("LLEN " QUEUE), 2);
-        (void)served(c[i], i + 1 < FEW ? c[i + 1] : NULL);
+        (void)fair_served(c[i], i + 1 < FEW ? c[i + 1] : NULL);
     }
     await_no_locks(SLACK_MS);
     close_clients(c, FEW);
@@ -281,7 +254,7 @@ START_TEST(lockinfo_and_waiters_tell_the_queue)
     holder = open_client();
     c = open_client();
     (void)ask_int(holder, "LOCK job");
-    join(c, "OWNER ann", 1);
+    fair_join(c, "OWNER ann", 1);
     (void)redisson_fair_lock(&peer, "job", REDISSON_LEASE, REDISSON_FAIR_WAIT);
     v = ask(stand.admin, "LOCKINFO job");
     queue = value_get(&v, "queue");
@@ -301,178 +274,6 @@ START_TEST(lockinfo_and_waiters_tell_the_queue)
 }
 END_TEST
 
-/* --- many ------------------------------------------------------------------------- */
-
-static void allow_many_files(void)
-{
-    struct rlimit limit;
-
-    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    limit.rlim_cur = limit.rlim_max;
-    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    ck_assert_uint_gt(limit.rlim_cur, CROWD + 100);
-}
-
-enum { HANDS = 10, BATCHES = 50 };
-
-/* What scripts ask of Redis: how many there were, and their commands on the queue. */
-static double work_done(void)
-{
-    static const char *const WORDS[] = { "evalsha", "lindex", "lpop",   "lrange",
-                                         "lrem",    "llen",   "zscore", "zadd",
-                                         "zrem",    "zcard",  "hget",   "hset",
-                                         "hmget",   "hdel" };
-    int64_t calls = 0;
-
-    for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++) {
-        double each;
-
-        calls += redis_calls(stand.redis, WORDS[i], &each);
-    }
-    return (double)calls;
-}
-
-/* Hands it on from the first who waits; Redis's work for each. */
-static double hand_on(struct client *const *c)
-{
-    double before = work_done();
-
-    for (int i = 0; i < HANDS; i++) {
-        (void)served(c[i], NULL);
-    }
-    return (work_done() - before) / HANDS;
-}
-
-static int compare_costs(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* A cheap one of many batches: not one with a refresh of all places in it. */
-static double cheap(double *costs)
-{
-    qsort(costs, BATCHES, sizeof *costs, compare_costs);
-    return costs[BATCHES / 10];
-}
-
-START_TEST(ten_thousand_are_served_in_order_and_those_who_die_cost_nothing)
-{
-    static struct client *c[CROWD], *live[CROWD];
-    struct client *holder;
-    int64_t token = 0;
-    int count = 0;
-
-    allow_many_files();
-    stand_up("--maxclients", "12000", NULL);
-    holder = open_client();
-    (void)ask_int(holder, "LOCK job FAIR");
-    for (int i = 0; i < CROWD; i++) {
-        c[i] = open_client();
-        client_send(c[i], "LOCK job FAIR");
-        await_waiters(i + 1);
-    }
-    for (int i = 0; i < CROWD; i++) {
-        if (i % 10 == 5) {
-            client_close(c[i]);
-        } else {
-            live[count++] = c[i];
-        }
-    }
-    await_waiters(count);
-    ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
-    for (int i = 0; i < count; i++) {
-        int64_t next;
-
-        if (i + 1 < count) {
-            expect_silence(live[i + 1]);
-        }
-        next = served(live[i], NULL);
-        ck_assert_int_gt(next, token);
-        token = next;
-    }
-    await_no_locks(SLACK_MS);
-    close_clients(live, (size_t)count);
-    client_close(holder);
-    stand_down();
-}
-END_TEST
-
-START_TEST(a_grant_costs_redis_the_same_among_10_and_among_10000)
-{
-    static struct client *c[CROWD];
-    double few[BATCHES], many[BATCHES];
-    struct client *holder;
-
-    allow_many_files();
-    stand_up("--maxclients", "12000", NULL);
-    holder = open_client();
-    for (int round = 0; round < BATCHES; round++) {
-        (void)ask_int(holder, "LOCK job FAIR");
-        for (int i = 0; i < HANDS; i++) {
-            c[i] = c[i] == NULL ? open_client() : c[i];
-            client_send(c[i], "LOCK job FAIR");
-            await_waiters(i + 1);
-        }
-        ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
-        few[round] = hand_on(c);
-    }
-    (void)ask_int(holder, "LOCK job FAIR");
-    for (int i = 0; i < CROWD; i++) {
-        c[i] = c[i] == NULL ? open_client() : c[i];
-        client_send(c[i], "LOCK job FAIR");
-        await_waiters(i + 1);
-    }
-    ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
-    for (int i = 0; i < BATCHES; i++) {
-        many[i] = hand_on(c + (ptrdiff_t)i * HANDS);
-    }
-    ck_assert(cheap(few) >= 1);
-    /* The time itself is measured by bench_fair. */
-    ck_assert_msg(cheap(many) <= cheap(few) * 1.2,
-                  "%.1f commands among %d, %.1f among %d", few[BATCHES / 10], HANDS,
-                  many[BATCHES / 10], CROWD);
-    close_clients(c, CROWD);
-    client_close(holder);
-    stand_down();
-}
-END_TEST
-
-START_TEST(the_waiters_of_a_daemon_that_was_killed_are_gone_in_time)
-{
-    enum { FAIR_WAIT_MS = 1000, LEASE_MS = 3000 };
-    static struct client *c[DEAD];
-    struct test_daemon *second;
-    struct client *holder, *last;
-    uint64_t start;
-
-    allow_many_files();
-    stand_up("--fair-wait-timeout", "1s", NULL);
-    second = daemon_start(redis_path(stand.redis), "--fair-wait-timeout", "1s", NULL);
-    holder = open_client();
-    last = open_client();
-    (void)ask_int(holder, "LOCK job FAIR LEASE %d", LEASE_MS);
-    for (int i = 0; i < DEAD; i++) {
-        c[i] = client_open(second);
-        client_send(c[i], "LOCK job FAIR");
-    }
-    await_queue("job", DEAD);
-    join(last, "", DEAD + 1);
-    start = test_now_ms();
-    daemon_kill(second);
-    ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
-    (void)served(last, NULL);
-    expect_elapsed(start, 0, LEASE_MS + FAIR_WAIT_MS);
-    expect_no_queue();
-    close_clients(c, DEAD);
-    client_close(holder);
-    client_close(last);
-    daemon_free(second);
-    stand_down();
-}
-END_TEST
-
 Suite *test_suite(void)
 {
     const TTest *tests[] = {
@@ -486,15 +287,7 @@ Suite *test_suite(void)
         an_owner_re_enters_past_the_queue_H25,
         no_more_than_the_window_stand_in_redis,
         lockinfo_and_waiters_tell_the_queue,
-        ten_thousand_are_served_in_order_and_those_who_die_cost_nothing,
-        the_waiters_of_a_daemon_that_was_killed_are_gone_in_time,
     };
 
-    Suite *s = integration_suite("fair", tests, sizeof tests / sizeof *tests);
-    TCase *tc = tcase_create("cost");
-
-    tcase_set_timeout(tc, INTEGRATION_S);
-    tcase_add_test(tc, a_grant_costs_redis_the_same_among_10_and_among_10000);
-    suite_add_tcase(s, tc);
-    return s;
+    return integration_suite("fair", tests, sizeof tests / sizeof *tests);
 }

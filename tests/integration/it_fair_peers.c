@@ -1,14 +1,11 @@
 /* FAIR beside Redisson's fair locks on one name, and what goes wrong with theirs. */
 #include "support/redisson.h"
 #include "support/runner.h"
-#include "support/stand.h"
+#include "support/stand_fair.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define QUEUE "redisson_lock_queue:{job}"
-#define DUE "redisson_lock_timeout:{job}"
 
 enum {
     LEASE = REDISSON_LEASE,
@@ -27,12 +24,6 @@ static void up(const char *key, const char *value)
                            .owner = "8743c9c0-0795-4907-87fd-6c719a6b4586:1" };
     q = (struct redisson){ .redis = stand.redis,
                            .owner = "9c0fe05b-5c6e-4d8e-9f0c-2f0f9e1e7a11:42" };
-}
-
-static void join(struct client *c, long long place)
-{
-    client_send(c, "LOCK job FAIR");
-    await_queue("job", place);
 }
 
 static void peer_joins(const struct redisson *peer, int64_t wait_ms)
@@ -94,10 +85,10 @@ START_TEST(order_holds_over_latchd_and_redisson_and_each_wakes_the_other)
     b = client_open(second);
     c = open_client();
     ck_assert(peer_takes(&r));
-    join(a, 1);
+    fair_join(a, "", 1);
     peer_joins(&q, WAIT);
-    join(b, 3);
-    join(c, 4);
+    fair_join(b, "", 3);
+    fair_join(c, "", 4);
     ear = listen_as(&q);
     start = test_now_ms();
     ck_assert_int_eq(redisson_fair_unlock(&r, "job", NULL), 1);
@@ -161,7 +152,7 @@ START_TEST(a_head_that_leaves_as_it_is_woken_passes_it_on_H21)
     for (int i = 0; i < TRIES; i++) {
         c = open_client();
         ck_assert(peer_takes(&r));
-        join(c, 1);
+        fair_join(c, "", 1);
         peer_joins(&q, WAIT);
         ck_assert_int_eq(redisson_fair_unlock(&r, "job", NULL), 1);
         client_reset(c); /* as it gets it, or before */
@@ -185,7 +176,7 @@ START_TEST(a_dead_head_of_redisson_is_waited_for_without_spinning_F1)
     (void)ask_int(stand.admin, "LOCK job LEASE 500");
     peer_joins(&r, THEIR_WAIT); /* and is never heard of again */
     start = test_now_ms();
-    join(c, 2);
+    fair_join(c, "", 2);
     calls = peek_script_calls();
     (void)client_read_int(c);
     expect_elapsed(start, 500, 500 + THEIR_WAIT);
@@ -207,8 +198,8 @@ START_TEST(a_live_waiter_is_not_thrown_out_however_long_it_waits_F2)
     a = open_client();
     b = open_client();
     (void)ask_int(holder, "LOCK job LEASE 60000");
-    join(a, 1);
-    join(b, 2);
+    fair_join(a, "", 1);
+    fair_join(b, "", 2);
     /* The lease is cut, so that nothing but the refresh keeps their scores ahead. */
     for (start = test_now_ms(); test_now_ms() < start + LONG_MS;) {
         free(peek_text("PEXPIRE job 500"));
@@ -240,8 +231,8 @@ START_TEST(a_clock_ahead_that_purges_us_does_not_cost_us_our_place_F3)
     a = open_client();
     b = open_client();
     (void)ask_int(holder, "LOCK job");
-    join(a, 1);
-    join(b, 2);
+    fair_join(a, "", 1);
+    fair_join(b, "", 2);
     peer_joins(&q, HOUR);
     ck_assert_int_eq(redisson_fair_try(&ahead, "job", LEASE, WAIT), 1);
     ck_assert_int_eq(peek_int("LLEN " QUEUE), 1); /* both of ours are out */
@@ -272,8 +263,8 @@ START_TEST(a_lost_zset_or_list_is_repaired_F4)
         struct client *holder = open_client(), *a = open_client(), *b = open_client();
 
         (void)ask_int(holder, "LOCK job");
-        join(a, 1);
-        join(b, 2);
+        fair_join(a, "", 1);
+        fair_join(b, "", 2);
         ck_assert_int_eq(peek_int("DEL %s", KEYS[i]), 1);
         for (uint64_t start = test_now_ms();
              peek_int("ZCARD " DUE) != 2 || peek_int("LLEN " QUEUE) != 2;) {
@@ -303,7 +294,7 @@ START_TEST(a_score_less_head_of_ours_blocks_nobody_F4)
     holder = open_client();
     a = open_client();
     (void)ask_int(holder, "LOCK job");
-    join(a, 1);
+    fair_join(a, "", 1);
     peer_joins(&r, WAIT);
     ck_assert_int_eq(peek_int("DEL " DUE), 1);
     client_close(a); /* it leaves, though there is no score to remove */
@@ -343,8 +334,8 @@ START_TEST(redissons_shift_does_not_throw_us_out_H20)
     b = open_client();
     (void)ask_int(stand.admin, "LOCK job");
     peer_joins(&r, HOUR);
-    join(a, 2);
-    join(b, 3);
+    fair_join(a, "", 2);
+    fair_join(b, "", 3);
     ck_assert_int_eq(ask_int(stand.admin, "UNLOCK job"), 0);
     /* Its grant takes an hour from every score. */
     ck_assert_int_eq(redisson_fair_lock(&r, "job", LEASE, HOUR), REDISSON_NIL);
@@ -371,7 +362,7 @@ START_TEST(redisson_behind_many_of_us_parks_no_longer_than_it_must_H20)
     (void)ask_int(holder, "LOCK job");
     for (int i = 0; i < MANY; i++) {
         c[i] = open_client();
-        join(c[i], i + 1);
+        fair_join(c[i], "", i + 1);
     }
     parks = redisson_fair_lock(&r, "job", LEASE, WAIT);
     ck_assert_int_le(parks, 30000 + 30000 + PROMPT);
@@ -392,7 +383,7 @@ START_TEST(a_release_that_tells_nobody_is_found_by_recheck_H24)
     up("--recheck", "400ms");
     c = open_client();
     ck_assert_int_eq(redisson_lock(&r, "job", LEASE), REDISSON_NIL);
-    join(c, 1);
+    fair_join(c, "", 1);
     start = test_now_ms();
     ck_assert_int_eq(redisson_spin_unlock(&r, "job"), 1);
     (void)client_read_int(c);
@@ -410,7 +401,7 @@ START_TEST(redisson_leaving_wakes_who_is_behind_it)
     c = open_client();
     ck_assert(peer_takes(&q));
     peer_joins(&r, WAIT);
-    join(c, 2);
+    fair_join(c, "", 2);
     ck_assert_int_eq(redisson_fair_unlock(&q, "job", NULL), 1);
     redisson_fair_leave(&r, "job", WAIT); /* tells nobody */
     (void)client_read_int(c);
