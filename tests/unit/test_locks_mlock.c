@@ -1,42 +1,11 @@
 /* The engine: MLOCK takes its names in order, and all or none. */
-#include "support/engine.h"
+#include "support/engine_mlock.h"
 #include "support/runner.h"
 
 #include <stdio.h>
 
 static struct engine e;
 static struct seen_op op;
-
-#define WAIT(ms)                                                                       \
-    (struct lock_req)                                                                  \
-    {                                                                                  \
-        .has = LOCK_HAS_WAIT, .wait_ms = (ms)                                          \
-    }
-#define FOREVER                                                                        \
-    (struct lock_req)                                                                  \
-    {                                                                                  \
-        0                                                                              \
-    }
-#define GRANTED(n)                                                                     \
-    (struct op_result)                                                                 \
-    {                                                                                  \
-        .status = OP_OK, .token = (n), .count = 1                                      \
-    }
-#define BUSY                                                                           \
-    (struct op_result)                                                                 \
-    {                                                                                  \
-        .status = OP_BUSY, .ttl_ms = 30000                                             \
-    }
-#define DONE                                                                           \
-    (struct op_result)                                                                 \
-    {                                                                                  \
-        .status = OP_OK, .freed = true                                                 \
-    }
-#define ALL                                                                            \
-    (struct op_result)                                                                 \
-    {                                                                                  \
-        .status = OP_OK                                                                \
-    }
 
 static void setup(void)
 {
@@ -47,10 +16,6 @@ static void teardown(void)
 {
     engine_fini(&e);
 }
-
-#define TOKENS(...)                                                                    \
-    (const uint64_t[]){ __VA_ARGS__ },                                                 \
-        sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t)
 
 START_TEST(free_names_are_taken_by_one_op_in_byte_order)
 {

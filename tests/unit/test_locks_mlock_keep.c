@@ -1,5 +1,5 @@
 /* The engine: MLOCK that is sent again, and kept for. */
-#include "support/engine.h"
+#include "support/engine_mlock.h"
 #include "support/runner.h"
 
 #include "latchd/protocol.h"
@@ -7,40 +7,11 @@
 static struct engine e;
 static struct seen_op op;
 
-#define ID_A "aaaaaaaaaaaaaaaa"
-#define WITH_ID                                                                        \
-    (struct lock_req)                                                                  \
-    {                                                                                  \
-        .id = SPAN(ID_A)                                                               \
-    }
 #define ID_TRY                                                                         \
     (struct lock_req)                                                                  \
     {                                                                                  \
         .id = SPAN(ID_A), .has = LOCK_HAS_WAIT                                         \
     }
-#define FOREVER                                                                        \
-    (struct lock_req)                                                                  \
-    {                                                                                  \
-        0                                                                              \
-    }
-#define GRANTED(n)                                                                     \
-    (struct op_result)                                                                 \
-    {                                                                                  \
-        .status = OP_OK, .token = (n), .count = 1                                      \
-    }
-#define BUSY                                                                           \
-    (struct op_result)                                                                 \
-    {                                                                                  \
-        .status = OP_BUSY, .ttl_ms = 30000                                             \
-    }
-#define ALL                                                                            \
-    (struct op_result)                                                                 \
-    {                                                                                  \
-        .status = OP_OK                                                                \
-    }
-#define TOKENS(...)                                                                    \
-    (const uint64_t[]){ __VA_ARGS__ },                                                 \
-        sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t)
 
 static void setup(void)
 {
@@ -50,18 +21,6 @@ static void setup(void)
 static void teardown(void)
 {
     engine_fini(&e);
-}
-
-/* Redis confirms what is held under that name with that token. */
-static void confirms(const char *name, uint64_t token, const char *field)
-{
-    engine_take_op(&e, OP_ATTACH, &op);
-    ck_assert_str_eq(op.name, name);
-    engine_answer(&e, &op,
-                  (struct op_result){ .status = OP_OK,
-                                      .token = token,
-                                      .ttl_ms = 30000,
-                                      .owner = span_str(field) });
 }
 
 /* --- KEEP ------------------------------------------------------------------------- */
@@ -89,13 +48,13 @@ START_TEST(polling_goes_on_where_it_was)
     for (int i = 0; i < 3; i++) {
         engine_pass(&e, 1500);
         engine_mlock(&e, 1, "b a", ID_TRY);
-        confirms("a", 10, "latchd:id:" ID_A);
+        mlock_confirms(&e, "a", 10, "latchd:id:" ID_A);
         engine_asks_for(&e, "b", &op);
         engine_answer(&e, &op, BUSY);
         (void)engine_hears(&e, 1, REPLY_NULL);
     }
     engine_mlock(&e, 1, "b a", ID_TRY);
-    confirms("a", 10, "latchd:id:" ID_A);
+    mlock_confirms(&e, "a", 10, "latchd:id:" ID_A);
     engine_asks_for(&e, "b", &op);
     engine_answer(&e, &op, GRANTED(20));
     (void)engine_hears_tokens(&e, 1, TOKENS(20, 10));
@@ -120,8 +79,8 @@ START_TEST(a_turn_that_comes_while_nobody_asks_is_held_and_found)
     (void)engine_hears(&e, 9, REPLY_INT);
     engine_no_op(&e); /* nothing new is begun for nobody */
     engine_mlock(&e, 2, "a b c", WITH_ID);
-    confirms("a", 10, "latchd:id:" ID_A);
-    confirms("b", 11, "latchd:id:" ID_A);
+    mlock_confirms(&e, "a", 10, "latchd:id:" ID_A);
+    mlock_confirms(&e, "b", 11, "latchd:id:" ID_A);
     engine_asks_for(&e, "c", &op);
     engine_answer(&e, &op, GRANTED(12));
     (void)engine_hears_tokens(&e, 2, TOKENS(10, 11, 12));
@@ -167,7 +126,7 @@ START_TEST(a_closed_connection_keeps_for_keep_and_the_next_goes_on_H26)
     engine_close(&e, 1);
     engine_no_op(&e);
     engine_mlock(&e, 2, "a b", WITH_ID);
-    confirms("a", 10, "latchd:id:" ID_A);
+    mlock_confirms(&e, "a", 10, "latchd:id:" ID_A);
     locks_message(e.locks, SPAN("b"), false);
     engine_collect(&e);
     engine_asks_for(&e, "b", &op);
@@ -198,7 +157,7 @@ START_TEST(the_older_call_gets_null_and_the_newer_goes_on)
     engine_mlock(&e, 2, "a b", WITH_ID);
     (void)engine_hears(&e, 1, REPLY_NULL);
     engine_close(&e, 1);
-    confirms("a", 10, "latchd:id:" ID_A);
+    mlock_confirms(&e, "a", 10, "latchd:id:" ID_A);
     locks_message(e.locks, SPAN("b"), false);
     engine_collect(&e);
     engine_asks_for(&e, "b", &op);
@@ -227,7 +186,8 @@ START_TEST(again_and_again_while_redis_confirms)
     engine_mlock(&e, 3, "a b", WITH_ID);
     (void)engine_hears(&e, 2, REPLY_NULL);
     for (int i = 0; i < 4; i++) {
-        confirms(i % 2 == 0 ? "a" : "b", 10 + (uint64_t)(i % 2), "latchd:id:" ID_A);
+        mlock_confirms(&e, i % 2 == 0 ? "a" : "b", 10 + (uint64_t)(i % 2),
+                       "latchd:id:" ID_A);
     }
     (void)engine_hears_tokens(&e, 3, TOKENS(10, 11));
     engine_close(&e, 2);
@@ -243,8 +203,8 @@ START_TEST(after_the_grant_it_gives_the_same_tokens_and_counts_nothing_twice)
     (void)engine_hears_tokens(&e, 1, TOKENS(10, 11));
     engine_close(&e, 1);
     engine_mlock(&e, 2, "a b", WITH_ID);
-    confirms("a", 10, "latchd:id:" ID_A);
-    confirms("b", 11, "latchd:id:" ID_A);
+    mlock_confirms(&e, "a", 10, "latchd:id:" ID_A);
+    mlock_confirms(&e, "b", 11, "latchd:id:" ID_A);
     (void)engine_hears_tokens(&e, 2, TOKENS(10, 11));
     engine_unlock(&e, 2, "a", (struct hold_req){ .id = SPAN(ID_A) });
     engine_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_OK, .freed = true });
@@ -282,7 +242,8 @@ START_TEST(who_was_told_keeps_it_when_another_connection_asks_again)
     engine_mlock(&e, 2, "a b", req);
     (void)engine_hears(&e, 1, REPLY_NULL);
     for (int i = 0; i < 4; i++) {
-        confirms(i % 2 == 0 ? "a" : "b", 10 + (uint64_t)(i % 2), "latchd:id:" ID_A);
+        mlock_confirms(&e, i % 2 == 0 ? "a" : "b", 10 + (uint64_t)(i % 2),
+                       "latchd:id:" ID_A);
     }
     (void)engine_hears_tokens(&e, 2, TOKENS(10, 11));
     engine_close(&e, 2);
@@ -409,8 +370,8 @@ START_TEST(an_answer_that_did_not_arrive_is_kept_for_keep)
     engine_close(&e, 1);
     engine_no_op(&e);
     engine_mlock(&e, 2, "a b", WITH_ID);
-    confirms("a", 10, "latchd:id:" ID_A);
-    confirms("b", 11, "latchd:id:" ID_A);
+    mlock_confirms(&e, "a", 10, "latchd:id:" ID_A);
+    mlock_confirms(&e, "b", 11, "latchd:id:" ID_A);
     grant = engine_hears_tokens(&e, 2, TOKENS(10, 11));
     locks_undelivered(e.locks, 2, grant);
     engine_collect(&e);
@@ -440,8 +401,8 @@ START_TEST(backend_with_an_id_is_continued_not_undone)
     engine_asks_for(&e, "b", &op);
     engine_answer(&e, &op, GRANTED(11));
     engine_mlock(&e, 1, "a b", WITH_ID);
-    confirms("a", 10, "latchd:id:" ID_A);
-    confirms("b", 11, "latchd:id:" ID_A);
+    mlock_confirms(&e, "a", 10, "latchd:id:" ID_A);
+    mlock_confirms(&e, "b", 11, "latchd:id:" ID_A);
     (void)engine_hears_tokens(&e, 1, TOKENS(10, 11));
 }
 END_TEST

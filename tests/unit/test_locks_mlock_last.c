@@ -1,46 +1,11 @@
 /* The engine: MLOCK that waits long has to keep what it took. */
-#include "support/engine.h"
+#include "support/engine_mlock.h"
 #include "support/runner.h"
 
 #include "latchd/protocol.h"
 
 static struct engine e;
 static struct seen_op op;
-
-#define ID_A "aaaaaaaaaaaaaaaa"
-#define WITH_ID                                                                        \
-    (struct lock_req)                                                                  \
-    {                                                                                  \
-        .id = SPAN(ID_A)                                                               \
-    }
-#define WAIT(ms)                                                                       \
-    (struct lock_req)                                                                  \
-    {                                                                                  \
-        .has = LOCK_HAS_WAIT, .wait_ms = (ms)                                          \
-    }
-#define FOREVER                                                                        \
-    (struct lock_req)                                                                  \
-    {                                                                                  \
-        0                                                                              \
-    }
-#define GRANTED(n)                                                                     \
-    (struct op_result)                                                                 \
-    {                                                                                  \
-        .status = OP_OK, .token = (n), .count = 1                                      \
-    }
-#define BUSY                                                                           \
-    (struct op_result)                                                                 \
-    {                                                                                  \
-        .status = OP_BUSY, .ttl_ms = 30000                                             \
-    }
-#define ALL                                                                            \
-    (struct op_result)                                                                 \
-    {                                                                                  \
-        .status = OP_OK                                                                \
-    }
-#define TOKENS(...)                                                                    \
-    (const uint64_t[]){ __VA_ARGS__ },                                                 \
-        sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t)
 
 static void setup(void)
 {
@@ -50,18 +15,6 @@ static void setup(void)
 static void teardown(void)
 {
     engine_fini(&e);
-}
-
-/* Redis confirms what is held under that name with that token. */
-static void confirms(const char *name, uint64_t token, const char *field)
-{
-    engine_take_op(&e, OP_ATTACH, &op);
-    ck_assert_str_eq(op.name, name);
-    engine_answer(&e, &op,
-                  (struct op_result){ .status = OP_OK,
-                                      .token = token,
-                                      .ttl_ms = 30000,
-                                      .owner = span_str(field) });
 }
 
 static struct lock_req leased(uint64_t ms)
@@ -104,7 +57,7 @@ START_TEST(leases_are_kept_up_while_others_are_waited_for_M8)
     engine_gives_many(&e, 1, 10, BUSY);
     for (int i = 0; i < 20; i++) {
         engine_pass(&e, 1000);
-        confirms("a", 10, "latchd:10");
+        mlock_confirms(&e, "a", 10, "latchd:10");
         if (i % 5 == 4) {
             engine_asks_for(&e, "b", &op);
             engine_answer(&e, &op, BUSY);
@@ -130,7 +83,7 @@ START_TEST(what_has_less_than_half_of_its_lease_is_confirmed_first_H10)
     engine_collect(&e);
     engine_gives(&e, OP_ACQUIRE, GRANTED(11));
     engine_hears_nothing(&e);
-    confirms("a", 10, "latchd:10");
+    mlock_confirms(&e, "a", 10, "latchd:10");
     (void)engine_hears_tokens(&e, 1, TOKENS(10, 11));
 }
 END_TEST

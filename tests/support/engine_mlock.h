@@ -1,0 +1,26 @@
+/* engine_mlock: what the tests of MLOCK say to the lock engine on its workbench. */
+#ifndef LATCHD_TESTS_ENGINE_MLOCK_H
+#define LATCHD_TESTS_ENGINE_MLOCK_H
+
+#include "support/engine.h"
+
+#define ID_A "aaaaaaaaaaaaaaaa"
+#define FOREVER ((struct lock_req){ 0 })
+#define WAIT(ms) ((struct lock_req){ .has = LOCK_HAS_WAIT, .wait_ms = (ms) })
+#define WITH_ID ((struct lock_req){ .id = SPAN(ID_A) })
+
+#define GRANTED(n) ((struct op_result){ .status = OP_OK, .token = (n), .count = 1 })
+#define BUSY ((struct op_result){ .status = OP_BUSY, .ttl_ms = 30000 })
+#define DONE ((struct op_result){ .status = OP_OK, .freed = true })
+#define ALL ((struct op_result){ .status = OP_OK }) /* every name that was asked for   \
+                                                     */
+
+#define TOKENS(...)                                                                    \
+    (const uint64_t[]){ __VA_ARGS__ },                                                 \
+        sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t)
+
+/* The oldest op attaches that name; Redis confirms it, with that token and field. */
+void mlock_confirms(struct engine *e, const char *name, uint64_t token,
+                    const char *field);
+
+#endif
