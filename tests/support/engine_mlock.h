@@ -12,8 +12,8 @@
 #define GRANTED(n) ((struct op_result){ .status = OP_OK, .token = (n), .count = 1 })
 #define BUSY ((struct op_result){ .status = OP_BUSY, .ttl_ms = 30000 })
 #define DONE ((struct op_result){ .status = OP_OK, .freed = true })
-#define ALL ((struct op_result){ .status = OP_OK }) /* every name that was asked for   \
-                                                     */
+/* Every name that was asked for. */
+#define ALL ((struct op_result){ .status = OP_OK })
 
 #define TOKENS(...)                                                                    \
     (const uint64_t[]){ __VA_ARGS__ },                                                 \
