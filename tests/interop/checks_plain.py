@@ -1,4 +1,5 @@
 """Plain names: RLock, RFencedLock and SpinLock beside LOCK. One function a check."""
+import threading
 import time
 
 from actors import Ours, Theirs, wake
@@ -28,9 +29,32 @@ def two_greedy_latchds_exclude_redisson_too(world):
 
 def spin_locks_take_turns_with_both(world):
     """They tell nobody, and ask again every few milliseconds; so does this daemon."""
-    with world.latchd_with("asking", ["--recheck", "10ms"]) as asking:
+    with world.latchd_with("asking", ["--recheck", "10ms"]) as asking, \
+         Wakes(world.redis, "spins"):
         contend(world, Goal("spins", world.count(600, 50_000), pause_us=2000),
                 ["spin", "spin", "plain"], [asking] * 3, share=0.01)
+
+
+class Wakes:
+    """Wakes who sleeps on a name, again and again. Redisson's RLock behind its SpinLock needs
+    that, once nobody of latchd's is left to release: else it sleeps for the whole lease."""
+
+    def __init__(self, redis, name):
+        self.redis, self.channel = redis, "redisson_lock__channel:{%s}" % name
+        self.over = threading.Event()
+        self.call = None
+
+    def __enter__(self):
+        self.call = Call(self.wake)
+
+    def __exit__(self, *what):
+        self.over.set()
+        self.call.done()
+
+    def wake(self):
+        with self.redis.connect() as redis:
+            while not self.over.wait(0.5):
+                redis.ask("PUBLISH", self.channel, 0)
 
 
 def an_unlock_of_redisson_wakes_latchd(world):
