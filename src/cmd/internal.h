@@ -48,11 +48,20 @@ struct call {
     bool failed; /* answered with an error */
 };
 
+/* Runs it, or refuses it; either way it is answered, or waits (dispatch.c). */
+void dispatch(struct call *call);
+
+/* --- call.c ------------------------------------------------------------------------
+ */
+
 /* An error reply; remembers that the command failed. */
 void call_error(struct call *call, const char *word, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void call_syntax_error(struct call *call);
 void call_arity_error(struct call *call);
+
+/* Appends in upper case, as commands are written for people. */
+void call_add_upper(struct buf *out, const char *text);
 
 /* The connection waits for the engine's answer: cmd_reply() writes it. */
 struct call_ref call_wait(struct call *call);

@@ -1,0 +1,93 @@
+/* call: what every handler has at hand: errors, arguments, HELP, waiting. */
+#include "cmd/internal.h"
+
+#include "util/parse.h"
+
+void call_error(struct call *call, const char *word, const char *fmt, ...)
+{
+    struct buf text = { 0 };
+    va_list ap;
+
+    va_start(ap, fmt);
+    buf_vprintf(&text, fmt, ap);
+    va_end(ap);
+    resp_error(call->out, word, buf_span(&text));
+    buf_reset(&text);
+    call->failed = true;
+}
+
+void call_syntax_error(struct call *call)
+{
+    call_error(call, LATCHD_ERR, "syntax error");
+}
+
+void call_arity_error(struct call *call)
+{
+    call_error(call, LATCHD_ERR, "wrong number of arguments for '%s' command",
+               call->command->name);
+}
+
+bool call_arg_is(const struct call *call, size_t at, const char *word)
+{
+    return at < call->argc && span_eq_nocase(call->argv[at], span_str(word));
+}
+
+bool call_arg_int(struct call *call, size_t at, int64_t *ret)
+{
+    if (!parse_i64(call->argv[at], ret)) {
+        call_error(call, LATCHD_ERR, "value is not an integer or out of range");
+        return false;
+    }
+    return true;
+}
+
+struct call_ref call_wait(struct call *call)
+{
+    struct client *client = call->client;
+
+    client->call = ++call->cmd->next_call;
+    client->waiting = call->command;
+    client->call_muted = client_muted(client);
+    conn_suspend(call->conn);
+    return (struct call_ref){ .conn = client->id, .call = client->call };
+}
+
+void call_add_upper(struct buf *out, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        char ch = (char)(*text >= 'a' && *text <= 'z' ? *text - 'a' + 'A' : *text);
+
+        buf_add(out, &ch, 1);
+    }
+}
+
+static void write_line(struct buf *out, struct buf *line)
+{
+    buf_add(line, "", 1);
+    resp_simple(out, buf_ptr(line));
+    buf_clear(line);
+}
+
+void call_help(struct call *call)
+{
+    const char *full = call->command->name; /* container|help */
+    const struct command *container =
+        command_find(span_of(full, (size_t)(strchr(full, '|') - full)));
+    struct buf line = { 0 };
+    size_t count;
+    const struct command *subs = command_subs(container, &count);
+
+    resp_array(call->out, 1 + 2 * count);
+    call_add_upper(&line, container->name);
+    buf_add_str(&line, " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
+    write_line(call->out, &line);
+    for (size_t i = 0; i < count; i++) {
+        call_add_upper(&line, command_short_name(&subs[i]));
+        buf_add_str(&line, subs[i].usage[0] == '\0' ? "" : " ");
+        buf_add_str(&line, subs[i].usage);
+        write_line(call->out, &line);
+        buf_printf(&line, "    %s", subs[i].summary);
+        write_line(call->out, &line);
+    }
+    buf_reset(&line);
+}

@@ -1,0 +1,111 @@
+/* dispatch: from a request to its handler: the row, whether this client may run it now,
+ * and what is counted about it. */
+#include "cmd/internal.h"
+
+#include "util/clock.h"
+
+/* Redis's words for a command that is not there. */
+static void reject_unknown(struct call *call)
+{
+    enum { SHOWN = 128 };
+    struct buf args = { 0 };
+    struct span name = call->argv[0];
+
+    for (size_t i = 1; i < call->argc && buf_len(&args) < SHOWN; i++) {
+        size_t room = SHOWN - buf_len(&args);
+
+        buf_add_str(&args, "'");
+        buf_add(&args, call->argv[i].ptr,
+                call->argv[i].len < room ? call->argv[i].len : room);
+        buf_add_str(&args, "' ");
+    }
+    call_error(call, LATCHD_ERR,
+               "unknown command '%.*s', with args beginning with: %.*s",
+               (int)(name.len < SHOWN ? name.len : SHOWN), name.ptr,
+               (int)buf_len(&args), buf_span(&args).ptr);
+    buf_reset(&args);
+}
+
+static void reject_unknown_sub(struct call *call, const struct command *container)
+{
+    enum { SHOWN = 128 };
+    struct span sub = call->argv[1];
+    struct buf upper = { 0 };
+
+    call_add_upper(&upper, container->name);
+    call_error(call, LATCHD_ERR, "unknown subcommand '%.*s'. Try %.*s HELP.",
+               (int)(sub.len < SHOWN ? sub.len : SHOWN), sub.ptr, (int)buf_len(&upper),
+               buf_ptr(&upper));
+    buf_reset(&upper);
+}
+
+/* Finds the row; NULL: refused, and answered. */
+static const struct command *look_up(struct call *call)
+{
+    const struct command *command = command_find(call->argv[0]);
+
+    if (command == NULL || command_is_sub(command)) {
+        call->cmd->unknown++;
+        reject_unknown(call);
+        return NULL;
+    }
+    call->command = command;
+    if ((command->flags & CMD_CONTAINER) != 0 && call->argc > 1) {
+        command = command_find_sub(command, call->argv[1]);
+        if (command == NULL) {
+            reject_unknown_sub(call, call->command);
+            return NULL;
+        }
+        call->command = command;
+    }
+    return command;
+}
+
+/* Whether this client may run it now; if not, that has been answered. */
+static bool admit(struct call *call)
+{
+    const struct command *command = call->command;
+    struct client *client = call->client;
+
+    if (!command_arity_fits(command, call->argc)) {
+        call_arity_error(call);
+        return false;
+    }
+    if ((command->flags & CMD_NO_AUTH) == 0 && client_needs_auth(call->cmd, client)) {
+        call_error(call, LATCHD_ERR_NOAUTH, "Authentication required.");
+        return false;
+    }
+    if (client->proto == 2 && client_is_subscribed(client) &&
+        (command->flags & CMD_PUBSUB) == 0) {
+        call_error(
+            call, LATCHD_ERR,
+            "Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / "
+            "QUIT / RESET are allowed in this context",
+            command->name);
+        return false;
+    }
+    /* A grant that its client is never told about helps nobody. */
+    return (command->flags & CMD_NEEDS_REPLY) == 0 || !client_muted(client);
+}
+
+/* Runs the handler and counts it. A command that waits has not failed yet. */
+static void execute(struct call *call)
+{
+    struct command_stat *stat = &call->cmd->stats[call->command - COMMANDS];
+    uint64_t started = clock_boot_us();
+
+    call->client->last = call->command;
+    call->command->run(call);
+    stat->calls++;
+    stat->usec += clock_boot_us() - started;
+    stat->failed += call->failed;
+}
+
+void dispatch(struct call *call)
+{
+    if (look_up(call) != NULL && admit(call)) {
+        execute(call);
+    } else if (call->command != NULL) {
+        call->cmd->stats[call->command - COMMANDS].rejected++;
+    }
+}
