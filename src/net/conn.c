@@ -247,6 +247,11 @@ void conn_set_trusted(struct conn *c, bool trusted)
     c->trusted = trusted;
 }
 
+size_t conn_output_limit(const struct conn *c)
+{
+    return c->net->limits.output_buffer;
+}
+
 uint64_t conn_input_count(const struct conn *c)
 {
     return c->inputs;

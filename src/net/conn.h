@@ -34,6 +34,8 @@ struct conn_handler {
      * without on_close. */
     bool (*on_open)(void *ctx, struct conn *c);
     void (*on_request)(void *ctx, struct conn *c, const struct resp_request *req);
+    /* For conn_again(), may be NULL if that is never called. */
+    void (*on_again)(void *ctx, struct conn *c);
     /* Exactly once per opened conn. `unread`: what was written last was not taken in:
      * it was not sent at all, or the peer was gone before its kernel had it, or threw
      * it away. False where the peer may still read it, even if nobody knows. */
@@ -87,12 +89,21 @@ uint64_t conn_id(const struct conn *c);
 void conn_set_data(struct conn *c, void *data);
 void *conn_data(const struct conn *c);
 
+/* The bytes of replies that may wait for a peer to read them. */
+size_t conn_output_limit(const struct conn *c);
+
 /* Where replies go. May be appended to at any time, also while suspended (pushes). */
 struct buf *conn_out(struct conn *c);
 
 void conn_suspend(struct conn *c);
 void conn_resume(struct conn *c);
 bool conn_suspended(const struct conn *c);
+
+/* The handler is not done with what it was asked: on_again() comes before the conn's
+ * next request, when it is not suspended, and counts as a request: in this turn, or in
+ * a later one if the conn had its share. To be called by a handler, or before
+ * conn_resume(). */
+void conn_again(struct conn *c);
 
 /* Small limits before AUTH. */
 void conn_set_trusted(struct conn *c, bool trusted);

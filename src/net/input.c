@@ -50,6 +50,16 @@ static struct resp_limits limits_of(const struct conn *c)
                                  .unauth = true };
 }
 
+static void run_again(struct conn *c)
+{
+    struct net *n = c->net;
+
+    c->again = false;
+    c->ran++;
+    n->handler.on_event(n->handler.ctx);
+    n->handler.on_again(n->handler.ctx, c);
+}
+
 /* Runs what is complete at the start of `data`; returns how many bytes that was.
  * *ret_more: stopped because the turn is over for this conn. */
 static size_t run_requests(struct conn *c, struct span data, bool *ret_more)
@@ -60,13 +70,17 @@ static size_t run_requests(struct conn *c, struct span data, bool *ret_more)
     size_t used;
 
     c->running = true;
-    while (can_run(c) && at < data.len) {
+    while (can_run(c) && (c->again || at < data.len)) {
         struct resp_limits limits;
         enum resp_status status;
 
         if (conn_had_its_share(c)) {
             *ret_more = true;
             break;
+        }
+        if (c->again) {
+            run_again(c);
+            continue;
         }
         limits = limits_of(c);
         status = resp_parse(n->parser, &limits, span_of(data.ptr + at, data.len - at),
@@ -138,11 +152,11 @@ static void keep_input(struct conn *c, const char *data, size_t len)
 
 void conn_run(struct conn *c)
 {
+    struct span data = c->in == NULL ? SPAN("") : buf_span(c->in);
     bool more = false;
+    size_t used = run_requests(c, data, &more);
 
-    if (c->in != NULL) {
-        size_t used = run_requests(c, buf_span(c->in), &more);
-
+    if (used > 0) {
         buf_drop(c->in, used);
     }
     settle_input(c, more);
@@ -183,13 +197,18 @@ void conn_suspend(struct conn *c)
     }
 }
 
+void conn_again(struct conn *c)
+{
+    c->again = true;
+}
+
 void conn_resume(struct conn *c)
 {
     if (!c->suspended) {
         return;
     }
     c->suspended = false;
-    if (c->state == CONN_OPEN && !c->running && c->in != NULL) {
+    if (c->state == CONN_OPEN && !c->running && (c->in != NULL || c->again)) {
         list_append(conn_had_its_share(c) ? &c->net->later : &c->net->ready, &c->work);
     }
 }

@@ -45,6 +45,7 @@ struct conn {
     bool suspended : 1;
     bool running : 1; /* inside on_request */
     bool trusted : 1;
+    bool again : 1; /* on_again() is owed */
     bool input_over : 1;
     bool unsent : 1; /* a reply came too late to be written */
 };

@@ -49,6 +49,18 @@ static void write_big(struct buf *out, struct span size)
     buf_grew(out, len);
 }
 
+uint64_t again_times;
+
+static void on_again(void *ctx, struct conn *c)
+{
+    seen.again++;
+    ck_assert(!conn_suspended(c));
+    resp_simple(conn_out(c), "AGAIN");
+    if (--again_times > 0) {
+        conn_again(c);
+    }
+}
+
 static void on_request(void *ctx, struct conn *c, const struct resp_request *req)
 {
     struct span word = req->argv[0];
@@ -68,6 +80,9 @@ static void on_request(void *ctx, struct conn *c, const struct resp_request *req
         conn_drain(c);
     } else if (span_eq(word, SPAN("KILL"))) {
         conn_close(c);
+    } else if (span_eq(word, SPAN("TIMES"))) {
+        ck_assert(parse_u64(req->argv[1], 1000, &again_times));
+        conn_again(c);
     } else if (span_eq(word, SPAN("UNTRUST"))) {
         conn_set_trusted(c, false);
     } else {
@@ -90,6 +105,7 @@ static bool is_busy(void *ctx, struct conn *c)
 static const struct conn_handler HANDLER = { .on_event = on_event,
                                              .on_open = on_open,
                                              .on_request = on_request,
+                                             .on_again = on_again,
                                              .on_close = on_close,
                                              .is_busy = is_busy };
 

@@ -2,7 +2,8 @@
  * of connections and listeners.
  *
  * The handler knows: PING, ECHO x, WAIT (suspends; "+GO" by go()), BIG n (n bytes),
- * QUIT, KILL (closes at once), UNTRUST. It counts what it was told. */
+ * QUIT, KILL (closes at once), UNTRUST, TIMES n ("+AGAIN", n times, each by itself). It
+ * counts what it was told. */
 #ifndef LATCHD_TESTS_NET_H
 #define LATCHD_TESTS_NET_H
 
@@ -11,7 +12,7 @@
 #include "support/loop.h"
 
 struct net_seen {
-    int events, opened, requests, closed, unread, turns;
+    int events, opened, requests, closed, unread, turns, again;
     uint64_t last;     /* id of the conn that opened last */
     bool refuse, busy; /* what the handler is to say */
 };
@@ -21,8 +22,9 @@ extern struct test_loop loop;
 extern struct net *net;
 extern uv_prepare_t net_prepare;
 extern struct net_seen seen;
-extern char path[96]; /* it listens here, */
-extern int port;      /* and here */
+extern char path[96];        /* it listens here, */
+extern int port;             /* and here */
+extern uint64_t again_times; /* what is left of TIMES */
 extern const struct net_limits LIMITS;
 
 void net_fixture_open(void);

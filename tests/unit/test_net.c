@@ -53,6 +53,52 @@ START_TEST(requests_behind_a_suspended_one_run_when_it_is_over)
 }
 END_TEST
 
+START_TEST(what_is_not_done_goes_on_before_the_next_request)
+{
+    int fd = client(_i);
+
+    raw_send(fd, "PING\r\nTIMES 3\r\nPING\r\nTIMES 1\r\n");
+    expect(fd, "+PONG\r\n+AGAIN\r\n+AGAIN\r\n+AGAIN\r\n+PONG\r\n+AGAIN\r\n");
+    ck_assert_int_eq(seen.requests, 4);
+    (void)close(fd);
+}
+END_TEST
+
+START_TEST(what_is_not_done_goes_on_after_a_wait)
+{
+    int fd = client(_i);
+
+    raw_send(fd, "WAIT\r\n");
+    wait_count(&seen.requests, 1);
+    again_times = 2;
+    conn_again(net_find(net, seen.last));
+    loop_turns(&loop, 3);
+    ck_assert_int_eq(seen.again, 0);
+    go(seen.last);
+    expect(fd, "+GO\r\n+AGAIN\r\n+AGAIN\r\n");
+    (void)close(fd);
+}
+END_TEST
+
+/* A turn has room for 256 of them. */
+START_TEST(what_goes_on_has_its_share_of_a_turn_and_ends_before_the_end)
+{
+    int fd = client(_i);
+
+    raw_send(fd, "TIMES 600\r\nPING\r\n");
+    ck_assert_int_eq(shutdown(fd, SHUT_WR), 0);
+    wait_count(&seen.again, 1);
+    ck_assert_int_lt(seen.again, 600);
+    for (int i = 0; i < 600; i++) {
+        expect(fd, "+AGAIN\r\n");
+    }
+    expect(fd, "+PONG\r\n");
+    expect_end(fd);
+    wait_count(&seen.closed, 1);
+    ck_assert_int_eq(seen.unread, 0);
+}
+END_TEST
+
 START_TEST(the_end_of_input_is_noticed_while_suspended)
 {
     int fd = client(_i % 2);
@@ -271,6 +317,10 @@ Suite *test_suite(void)
     tcase_add_loop_test(tc, pipelined_requests_are_answered_in_order, 0, 2);
     tcase_add_loop_test(tc, a_request_may_come_in_pieces, 0, 2);
     tcase_add_loop_test(tc, requests_behind_a_suspended_one_run_when_it_is_over, 0, 2);
+    tcase_add_loop_test(tc, what_is_not_done_goes_on_before_the_next_request, 0, 2);
+    tcase_add_loop_test(tc, what_is_not_done_goes_on_after_a_wait, 0, 2);
+    tcase_add_loop_test(
+        tc, what_goes_on_has_its_share_of_a_turn_and_ends_before_the_end, 0, 2);
     tcase_add_loop_test(tc, the_end_of_input_is_noticed_while_suspended, 0, 4);
     tcase_add_loop_test(tc, what_came_before_the_end_is_answered, 0, 2);
     tcase_add_loop_test(tc, what_was_resumed_before_the_end_is_answered, 0, 2);
