@@ -13,7 +13,13 @@ void call_error(struct call *call, const char *word, const char *fmt, ...)
     va_end(ap);
     resp_error(call->out, word, buf_span(&text));
     buf_reset(&text);
-    call->failed = true;
+    call->outcome = outcome_of_error(word);
+}
+
+void call_null(struct call *call)
+{
+    resp_null(call->out, call->proto);
+    call->outcome = OUTCOME_NULL;
 }
 
 void call_syntax_error(struct call *call)
@@ -47,6 +53,7 @@ struct call_ref call_wait(struct call *call)
 
     client->call = ++call->cmd->next_call;
     client->waiting = call->command;
+    client->call_us = call->started_us;
     client->call_muted = client_muted(client);
     conn_suspend(call->conn);
     return (struct call_ref){ .conn = client->id, .call = client->call };

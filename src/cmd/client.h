@@ -33,6 +33,7 @@ struct client {
     /* The call that waits for the engine; 0: none. */
     uint64_t call;
     const struct command *waiting; /* its command */
+    uint64_t call_us;              /* when it began, CLOCK_BOOTTIME */
     bool call_muted;               /* its reply is dropped */
 
     /* Grants that were written since input came last, see client_granted(). */

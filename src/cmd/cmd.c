@@ -32,12 +32,6 @@ void cmd_set_limits(struct cmd *c, const struct cmd_limits *limits)
     c->limits = *limits;
 }
 
-void cmd_reset_stats(struct cmd *c)
-{
-    memset(c->stats, 0, COMMAND_COUNT * sizeof(*c->stats));
-    c->unknown = 0;
-}
-
 /* --- connections -------------------------------------------------------------------
  */
 
@@ -75,6 +69,9 @@ void cmd_on_close(void *ctx, struct conn *conn, bool unread)
         for (size_t i = 0; i < count; i++) {
             locks_undelivered(c->env.locks, client->id, grants[i]);
         }
+    }
+    if (client->call != 0) {
+        stats_answered(c, client, OUTCOME_GONE);
     }
     locks_conn_closed(c->env.locks, client->id);
     pubsub_remove_all(c->pubsub, &client->sub);

@@ -10,6 +10,7 @@
 #include "core/locks.h"
 #include "net/conn.h"
 #include "util/buf.h"
+#include "util/histogram.h"
 #include "util/span.h"
 
 #include <stdbool.h>
@@ -57,6 +58,29 @@ struct cmd;
 struct cmd *cmd_new(const struct cmd_env *env, const struct cmd_limits *limits);
 void cmd_free(struct cmd *c);
 void cmd_set_limits(struct cmd *c, const struct cmd_limits *limits);
+
+/* --- what became of commands ------------------------------------------------------ */
+
+struct cmd_outcome {
+    const char *word; /* "ok", "null", "gone" or the first word of an error */
+    uint64_t count;
+};
+
+/* One row of the table of commands, since the start or CONFIG RESETSTAT. */
+struct cmd_stats {
+    const char *name; /* "lock", "client|list" */
+    uint64_t calls;
+    uint64_t rejected;                  /* not run: arity, NOAUTH, NOPERM, ... */
+    uint64_t failed;                    /* run, and answered with an error */
+    const struct cmd_outcome *outcomes; /* those that occurred */
+    size_t outcome_count;
+    const struct histogram *work; /* the daemon's own time */
+    const struct histogram *wait; /* until the engine's answer; NULL: it never waits */
+};
+
+/* Only rows that were called. What `stats` points to lives during the call. */
+typedef void cmd_stats_fn(void *ctx, const struct cmd_stats *stats);
+void cmd_stats_each(const struct cmd *c, cmd_stats_fn *fn, void *ctx);
 
 /* The conn_handler's functions; ctx is the struct cmd. */
 bool cmd_on_open(void *ctx, struct conn *conn);

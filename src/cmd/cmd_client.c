@@ -33,7 +33,7 @@ void cmd_client_setname(struct call *call)
 void cmd_client_getname(struct call *call)
 {
     if (call->client->name == NULL) {
-        resp_null(call->out, call->proto);
+        call_null(call);
     } else {
         resp_bulk_str(call->out, call->client->name);
     }

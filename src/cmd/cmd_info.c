@@ -75,17 +75,16 @@ static void persistence_section(struct cmd *c, struct buf *out)
 static void stats_section(struct cmd *c, struct buf *out)
 {
     struct net_stats net;
-    uint64_t calls = 0, failed = c->unknown;
+    uint64_t errors = 0;
 
-    for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        calls += c->stats[i].calls;
-        failed += c->stats[i].failed + c->stats[i].rejected;
+    for (int i = OUTCOME_ERR; i < OUTCOME_COUNT; i++) {
+        errors += stats_outcome(c, (enum outcome)i);
     }
     net_stats(c->env.net, &net);
     buf_printf(out, "total_connections_received:%" PRIu64 "\r\n", net.accepted);
     buf_printf(out, "rejected_connections:%" PRIu64 "\r\n", net.refused);
-    buf_printf(out, "total_commands_processed:%" PRIu64 "\r\n", calls);
-    buf_printf(out, "total_error_replies:%" PRIu64 "\r\n", failed);
+    buf_printf(out, "total_commands_processed:%" PRIu64 "\r\n", stats_calls(c));
+    buf_printf(out, "total_error_replies:%" PRIu64 "\r\n", errors);
     buf_printf(out, "unknown_commands:%" PRIu64 "\r\n", c->unknown);
     buf_printf(out, "total_net_input_bytes:%" PRIu64 "\r\n", net.bytes_in);
     buf_printf(out, "total_net_output_bytes:%" PRIu64 "\r\n", net.bytes_out);
@@ -144,8 +143,8 @@ static void commandstats_section(struct cmd *c, struct buf *out)
                        "cmdstat_%s:calls=%" PRIu64 ",usec=%" PRIu64
                        ",usec_per_call=%.2f,rejected_calls=%" PRIu64
                        ",failed_calls=%" PRIu64 "\r\n",
-                       COMMANDS[i].name, s->calls, s->usec,
-                       s->calls == 0 ? 0.0 : (double)s->usec / (double)s->calls,
+                       COMMANDS[i].name, s->calls, s->work.sum_us,
+                       s->calls == 0 ? 0.0 : (double)s->work.sum_us / (double)s->calls,
                        s->rejected, s->failed);
         }
     }

@@ -30,7 +30,7 @@ void cmd_dbsize(struct call *call)
 /* Some libraries read a key of their own at connect time: it is not there. */
 void cmd_get(struct call *call)
 {
-    resp_null(call->out, call->proto);
+    call_null(call);
 }
 
 void cmd_exists(struct call *call)

@@ -38,6 +38,14 @@ static void write_reply(struct buf *out, const struct client *client,
     }
 }
 
+static enum outcome outcome_of(const struct effect_reply *reply)
+{
+    if (reply->kind == REPLY_ERROR) {
+        return outcome_of_error(ERROR_WORDS[reply->error]);
+    }
+    return reply->kind == REPLY_NULL ? OUTCOME_NULL : OUTCOME_OK;
+}
+
 void cmd_reply(struct cmd *c, const struct effect_reply *reply)
 {
     struct conn *conn = net_find(c->env.net, reply->to.conn);
@@ -47,7 +55,7 @@ void cmd_reply(struct cmd *c, const struct effect_reply *reply)
     if (client == NULL || client->call == 0 || client->call != reply->to.call) {
         return;
     }
-    c->stats[client->waiting - COMMANDS].failed += reply->kind == REPLY_ERROR;
+    stats_answered(c, client, outcome_of(reply));
     if (!client->call_muted) {
         write_reply(conn_out(conn), client, reply);
         if (reply->kind == REPLY_TOKEN || reply->kind == REPLY_TOKENS) {

@@ -45,7 +45,6 @@ static const struct command *look_up(struct call *call)
     const struct command *command = command_find(call->argv[0]);
 
     if (command == NULL || command_is_sub(command)) {
-        call->cmd->unknown++;
         reject_unknown(call);
         return NULL;
     }
@@ -91,21 +90,17 @@ static bool admit(struct call *call)
 /* Runs the handler and counts it. A command that waits has not failed yet. */
 static void execute(struct call *call)
 {
-    struct command_stat *stat = &call->cmd->stats[call->command - COMMANDS];
-    uint64_t started = clock_boot_us();
-
     call->client->last = call->command;
+    call->started_us = clock_boot_us();
     call->command->run(call);
-    stat->calls++;
-    stat->usec += clock_boot_us() - started;
-    stat->failed += call->failed;
+    stats_ran(call);
 }
 
 void dispatch(struct call *call)
 {
     if (look_up(call) != NULL && admit(call)) {
         execute(call);
-    } else if (call->command != NULL) {
-        call->cmd->stats[call->command - COMMANDS].rejected++;
+    } else {
+        stats_rejected(call);
     }
 }

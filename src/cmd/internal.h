@@ -6,6 +6,7 @@
 #include "cmd/client.h"
 #include "cmd/cmd.h"
 #include "cmd/pubsub.h"
+#include "cmd/stats.h"
 #include "cmd/table.h"
 #include "latchd/protocol.h"
 #include "resp/writer.h"
@@ -15,13 +16,6 @@
 
 enum {
     SCRATCH_KEEP = 64 * 1024, /* bytes of room that are kept between commands */
-};
-
-struct command_stat {
-    uint64_t calls;
-    uint64_t usec;
-    uint64_t rejected; /* not run */
-    uint64_t failed;   /* run, and answered with an error */
 };
 
 struct cmd {
@@ -45,7 +39,8 @@ struct call {
     size_t argc;
     struct buf *out; /* where its reply goes */
     int proto;
-    bool failed; /* answered with an error */
+    enum outcome outcome; /* what it was answered, unless it waits */
+    uint64_t started_us;
 };
 
 /* Runs it, or refuses it; either way it is answered, or waits (dispatch.c). */
@@ -54,9 +49,11 @@ void dispatch(struct call *call);
 /* --- call.c ------------------------------------------------------------------------
  */
 
-/* An error reply; remembers that the command failed. */
+/* An error reply; remembers it as the outcome. */
 void call_error(struct call *call, const char *word, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* "Not there." */
+void call_null(struct call *call);
 void call_syntax_error(struct call *call);
 void call_arity_error(struct call *call);
 
@@ -66,7 +63,7 @@ void call_add_upper(struct buf *out, const char *text);
 /* The connection waits for the engine's answer: cmd_reply() writes it. */
 struct call_ref call_wait(struct call *call);
 
-void cmd_reset_stats(struct cmd *c);
+void cmd_reset_stats(struct cmd *c); /* stats.c */
 
 /* HELP of a container, from the table. */
 void call_help(struct call *call);
