@@ -218,7 +218,7 @@ static void attached(struct locks *l, struct work *w, const struct op_result *r)
     e = adopt(l, w->lock, w, r);
     e->ending = false; /* if its release was given up */
     know_request(l, w->lock, e);
-    e->fixed = c->lease_ms != 0;
+    entry_set_fixed(l, e, c->lease_ms != 0);
     if (e->fixed) {
         e->until = hold_vouch_until(w->sent, c->lease_ms);
         if (hold_alone(e->hold) && c->kind == CALL_RENEW) {

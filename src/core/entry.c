@@ -32,7 +32,7 @@ struct attach *entry_attach(struct locks *l, struct entry *e, struct session *s)
     }
     a->grant = ++l->next_grant;
     /* Grace and KEEP are over: somebody is there. */
-    e->kept = false;
+    entry_set_kept(l, e, false);
     e->hold->exact_ms = 0;
     if (e->fixed && e->hold->kind == OWNER_NAMED) {
         timer_set(l, &e->timer, TIMER_ENTRY, e->until);
@@ -51,9 +51,21 @@ void attach_free(struct locks *l, struct attach *a)
     free(a);
 }
 
+void entry_set_kept(struct locks *l, struct entry *e, bool kept)
+{
+    l->stats.kept_entries += (uint64_t)kept - (uint64_t)e->kept;
+    e->kept = kept;
+}
+
+void entry_set_fixed(struct locks *l, struct entry *e, bool fixed)
+{
+    l->stats.fixed_entries += (uint64_t)fixed - (uint64_t)e->fixed;
+    e->fixed = fixed;
+}
+
 void entry_keep(struct locks *l, struct entry *e)
 {
-    e->kept = true;
+    entry_set_kept(l, e, true);
     timer_set(l, &e->timer, TIMER_ENTRY, l->now + e->want->keep_ms);
     hold_schedule(l, e->hold);
 }
@@ -182,6 +194,9 @@ void entry_free(struct locks *l, struct entry *e)
     if (e->hold->checked == e) {
         e->hold->checked = NULL;
     }
+    entry_set_kept(l, e, false);
+    entry_set_fixed(l, e, false);
+    l->stats.entries--;
     list_del(&e->in_hold);
     want_unref(e->want);
     free(e);

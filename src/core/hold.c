@@ -13,7 +13,7 @@ struct hold *hold_new(struct locks *l, struct lock *lock, enum lock_kind kind,
     h->lock_kind = kind;
     h->kind = field_kind(field);
     h->token = token;
-    h->fence_at = l->now;
+    h->began = h->fence_at = l->now;
     h->state = LOCK_STATE_HELD;
     list_prepend(&lock->holds, &h->in_lock);
     list_init(&h->in_due);
@@ -103,7 +103,8 @@ struct entry *hold_add_entry(struct locks *l, struct hold *h, struct want *want)
     e = xcalloc(1, sizeof(*e));
     e->hold = h;
     e->want = want_ref(want);
-    e->fixed = want->fixed;
+    entry_set_fixed(l, e, want->fixed);
+    l->stats.entries++;
     list_init(&e->attaches);
     list_prepend(&h->entries, &e->in_hold); /* newest first */
     if (e->fixed) {
@@ -153,6 +154,13 @@ struct entry *lock_find_target(const struct lock *lock, const struct target *t)
     return e;
 }
 
+static void set_state(struct locks *l, struct hold *h, enum lock_state state)
+{
+    l->stats.uncertain += (uint64_t)(state == LOCK_STATE_UNCERTAIN) -
+                          (uint64_t)(h->state == LOCK_STATE_UNCERTAIN);
+    h->state = state;
+}
+
 void hold_confirm(struct locks *l, struct hold *h, struct asked asked)
 {
     uint64_t until = hold_vouch_until(asked.at, asked.lease_ms);
@@ -169,7 +177,7 @@ void hold_confirm(struct locks *l, struct hold *h, struct asked asked)
     if (until > h->until) {
         h->until = until;
     }
-    h->state = LOCK_STATE_HELD;
+    set_state(l, h, LOCK_STATE_HELD);
     hold_schedule(l, h);
 }
 
@@ -269,7 +277,8 @@ void hold_uncertain(struct locks *l, struct hold *h)
     if (h->state == LOCK_STATE_UNCERTAIN) {
         return;
     }
-    h->state = LOCK_STATE_UNCERTAIN;
+    set_state(l, h, LOCK_STATE_UNCERTAIN);
+    l->stats.doubts++;
     say_notice(l, NOTICE_UNCERTAIN, h);
     hold_schedule(l, h);
 }
@@ -307,6 +316,8 @@ static void hold_free(struct locks *l, struct hold *h)
     if (h->renewal != NULL) {
         h->renewal->holds[h->renewal_slot] = NULL;
     }
+    set_state(l, h, LOCK_STATE_HELD);
+    histogram_add(&l->timings.hold, (l->now - h->began) * 1000);
     timer_stop(l, &h->timer);
     index_remove(h);
     list_del(&h->in_lock);

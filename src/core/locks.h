@@ -15,6 +15,7 @@
 
 #include "core/effect.h"
 #include "core/op.h"
+#include "util/histogram.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -166,10 +167,34 @@ bool locks_stopped(const struct locks *l);
 struct locks_stats {
     uint64_t locks, holds, waiters, ops_in_flight;
     uint64_t grants, handovers, releases, lost, timeouts, renewals;
+    /* Of the holds: */
+    uint64_t uncertain;
+    /* Of what they consist of, one for each LOCK that was granted: with a LEASE; kept
+     * for a client that is not there yet. The others are on the watchdog. */
+    uint64_t entries, fixed_entries, kept_entries;
+    uint64_t kept_waiters; /* of the waiters: places kept for clients that come back */
+    uint64_t oldest_wait_ms;
+    uint64_t doubts, unanswered; /* holds that became uncertain; -BACKEND to waiters */
     bool store_up;
 };
 
 void locks_stats(const struct locks *l, struct locks_stats *ret);
+
+/* How long things took, since the engine was made; to a millisecond. */
+struct locks_timings {
+    /* From a LOCK's joining the queue, askings with the same ID counted together, to
+     * its grant; 0 where the name was free. Each name of an MLOCK counts for itself.
+     * Waits without a grant are not in here. */
+    struct histogram wait;
+    /* From an owner's grant (or RENEW, if that is how it came to this daemon) to its
+     * release, its loss, or its going elsewhere. */
+    struct histogram hold;
+    /* By how much a renewal's confirmation came later than a third of its lease after
+     * the one before; 0 for all that were in time, as they are sent early. */
+    struct histogram renewal_lag;
+};
+
+const struct locks_timings *locks_timings(const struct locks *l);
 
 /* One step over the names that are held or waited for here, as SCAN does it: starts and
  * ends with cursor 0; a name that is there all the time is seen at least once. */

@@ -27,7 +27,7 @@ static uint64_t token_of(const struct lock *lock, const struct op_result *r,
                : 0;
 }
 
-static uint64_t client_of(const struct hold *h)
+uint64_t hold_client(const struct hold *h)
 {
     struct list *it;
 
@@ -117,7 +117,7 @@ static const struct lock_info *make_info(struct locks *l, const struct lock *loc
             .count = r->fields[i].count,
             .token =
                 r->fields[i].token != 0 ? r->fields[i].token : token_of(lock, r, owner),
-            .client = h != NULL ? client_of(h) : 0,
+            .client = h != NULL ? hold_client(h) : 0,
         };
     }
     *info = (struct lock_info){
@@ -189,8 +189,8 @@ static uint64_t next_cursor(uint64_t cursor, uint64_t mask)
     return reverse_bits(reverse_bits(cursor) + 1);
 }
 
-uint64_t locks_scan(struct locks *l, uint64_t cursor, size_t count, lock_name_fn *fn,
-                    void *ctx)
+uint64_t lock_scan(const struct locks *l, uint64_t cursor, size_t count, lock_fn *fn,
+                   void *ctx)
 {
     size_t seen = 0;
 
@@ -206,7 +206,7 @@ uint64_t locks_scan(struct locks *l, uint64_t cursor, size_t count, lock_name_fn
             struct lock *lock = ELMT_FROM_HH(t, hh);
 
             if (lock_in_use(lock)) {
-                fn(ctx, lock_name(lock));
+                fn(ctx, lock);
             }
             seen++;
         }
@@ -214,6 +214,26 @@ uint64_t locks_scan(struct locks *l, uint64_t cursor, size_t count, lock_name_fn
         seen++; /* empty buckets count, too: a step is bounded */
     } while (cursor != 0 && seen < count);
     return cursor;
+}
+
+struct naming {
+    lock_name_fn *fn;
+    void *ctx;
+};
+
+static void tell_name(void *ctx, const struct lock *lock)
+{
+    const struct naming *n = ctx;
+
+    n->fn(n->ctx, lock_name(lock));
+}
+
+uint64_t locks_scan(struct locks *l, uint64_t cursor, size_t count, lock_name_fn *fn,
+                    void *ctx)
+{
+    struct naming n = { fn, ctx };
+
+    return lock_scan(l, cursor, count, tell_name, &n);
 }
 
 void locks_waiters(struct locks *l, struct span name, size_t count, waiter_info_fn *fn,
@@ -228,15 +248,7 @@ void locks_waiters(struct locks *l, struct span name, size_t count, waiter_info_
     LIST_FOREACH(it, &lock->queue)
     {
         struct waiter *w = container_of(it, struct waiter, in_queue);
-        struct waiter_info info = {
-            .kind = w->want->lock_kind,
-            .owner = w->want->field,
-            .waited_ms = l->now - w->since,
-            .left_ms = w->deadline == UINT64_MAX ? UINT64_MAX
-                       : w->deadline > l->now    ? w->deadline - l->now
-                                                 : 0,
-            .conn = w->session == NULL ? 0 : w->session->conn,
-        };
+        struct waiter_info info = waiter_info_of(l, w);
 
         if (count-- == 0) {
             break;
@@ -245,12 +257,25 @@ void locks_waiters(struct locks *l, struct span name, size_t count, waiter_info_
     }
 }
 
+static uint64_t oldest_wait(const struct list *first)
+{
+    return container_of(first, struct waiter, in_all)->began;
+}
+
 void locks_stats(const struct locks *l, struct locks_stats *ret)
 {
+    const struct list *first = list_first(&l->waiters);
+
     *ret = l->stats;
     ret->locks = HASH_COUNT(l->names);
     ret->holds = l->hold_count;
     ret->waiters = l->waiter_count;
     ret->ops_in_flight = HASH_COUNT(l->works);
+    ret->oldest_wait_ms = first == NULL ? 0 : l->now - oldest_wait(first);
     ret->store_up = l->up;
+}
+
+const struct locks_timings *locks_timings(const struct locks *l)
+{
+    return &l->timings;
 }

@@ -253,6 +253,9 @@ void attach_free(struct locks *l, struct attach *a);
 /* The attach's connection is gone. */
 void entry_detach(struct locks *l, struct attach *a);
 void entry_keep(struct locks *l, struct entry *e);
+/* What they say, and the numbers of such entries. */
+void entry_set_kept(struct locks *l, struct entry *e, bool kept);
+void entry_set_fixed(struct locks *l, struct entry *e, bool fixed);
 /* If no connection has it (any more), and nothing ends it yet: grace or KEEP begins. */
 void entry_left(struct locks *l, struct entry *e);
 /* What that attach's connection was told, or was to be told, never came there: the
@@ -372,6 +375,17 @@ bool mlock_unblock(struct locks *l, struct session *s, bool with_error);
 size_t mlock_cancel(struct locks *l, struct span name, struct span owner,
                     struct span id);
 void mlock_stop(struct locks *l);
+
+/* look.c */
+/* A connection that keeps it; 0: none. */
+uint64_t hold_client(const struct hold *h);
+/* What locks_scan() does, for those who want to see more than the name. */
+typedef void lock_fn(void *ctx, const struct lock *lock);
+uint64_t lock_scan(const struct locks *l, uint64_t cursor, size_t count, lock_fn *fn,
+                   void *ctx);
+
+/* survey.c */
+struct waiter_info waiter_info_of(const struct locks *l, const struct waiter *w);
 
 /* waits.c */
 void waits_join(struct locks *l, struct waiter *w);

@@ -94,7 +94,8 @@ struct waiter {
     struct piece *piece;     /* of an MLOCK, whose wait this is; or NULL */
     struct list in_waits;    /* of a named owner */
     struct timer timer;
-    uint64_t since;
+    uint64_t began;    /* when it joined the queue; l->waiters is in this order */
+    uint64_t since;    /* when it was asked for last */
     uint64_t deadline; /* UINT64_MAX: none */
     enum fair_place place;
     uint64_t place_op; /* the last op that named it for the fair queue */
@@ -103,6 +104,7 @@ struct waiter {
     bool join;         /* and then to be granted beside others, not only again */
     bool expiring;     /* its time is up, the op in flight decides */
     bool doubt;        /* an op of it may have been granted without our knowing */
+    bool kept;         /* counted in stats.kept_waiters */
 };
 
 struct attach {
@@ -149,6 +151,7 @@ struct hold {
     enum lock_kind lock_kind; /* PLAIN, READ, WRITE */
     enum owner_kind kind;
     uint64_t token;
+    uint64_t began;      /* here; l->holds is in this order */
     uint64_t confirmed;  /* when the last confirmed op on it was sent */
     uint64_t until;      /* we vouch for it before this */
     uint64_t due;        /* next renewal or check */
@@ -418,6 +421,7 @@ struct locks {
     size_t renewals_in_flight;
     size_t leave_count; /* places in fair queues that are to be left */
     struct locks_stats stats;
+    struct locks_timings timings;
 };
 
 #endif

@@ -225,7 +225,7 @@ static void take_rest(struct locks *l, struct entry *e, const struct want *want,
                                            : SPAN_NONE,
                               .id = want->id };
 
-    e->kept = list_empty(&e->attaches);
+    entry_set_kept(l, e, list_empty(&e->attaches));
     call_regrant(l, e, &again);
 }
 
@@ -262,6 +262,7 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
         too_late(l, waiter);
         return;
     }
+    histogram_add(&l->timings.wait, (l->now - waiter->began) * 1000);
     /* Off the queue first: what follows must not see it wait. */
     waiter->session = NULL;
     list_del(&waiter->in_session);

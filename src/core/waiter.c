@@ -17,10 +17,17 @@ static void arm(struct locks *l, struct waiter *w)
     }
 }
 
+static void set_kept(struct locks *l, struct waiter *w, bool kept)
+{
+    l->stats.kept_waiters += (uint64_t)kept - (uint64_t)w->kept;
+    w->kept = kept;
+}
+
 void waiter_bind(struct locks *l, struct waiter *w, struct session *s,
                  const struct lock_req *req)
 {
     list_del(&w->in_session);
+    set_kept(l, w, false);
     w->session = s;
     list_append(&s->waiters, &w->in_session);
     w->call = req->from;
@@ -48,6 +55,7 @@ struct waiter *waiter_new(struct locks *l, struct lock *lock, struct session *s,
 
     w->lock = lock;
     w->want = want;
+    w->began = l->now;
     list_init(&w->in_session);
     list_append(&lock->queue, &w->in_queue);
     list_append(&l->waiters, &w->in_all);
@@ -104,6 +112,7 @@ void waiter_remove(struct locks *l, struct waiter *w)
     lock->probes -= w->probe;
     waits_leave(l, w);
     unlink_session(l, w);
+    set_kept(l, w, false);
     timer_stop(l, &w->timer);
     fair_gone(l, w);
     list_del(&w->in_queue);
@@ -138,6 +147,7 @@ static void keep_or_remove(struct locks *l, struct waiter *w, bool keep)
         return;
     }
     unlink_session(l, w);
+    set_kept(l, w, true);
     w->once = false;
     w->expiring = false;
     w->deadline = l->now + w->want->keep_ms;
@@ -159,6 +169,7 @@ void waiter_end_error(struct locks *l, struct waiter *w, enum lock_error error,
 {
     if (w->session != NULL) {
         say_error(l, w->call, error, text);
+        l->stats.unanswered += error == LOCK_BACKEND;
     }
     keep_or_remove(l, w, keep);
 }

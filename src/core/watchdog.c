@@ -151,6 +151,8 @@ static void confirmed(struct locks *l, struct work *w, struct hold *h,
         return;
     }
     l->stats.renewals++;
+    histogram_add(&l->timings.renewal_lag,
+                  l->now > h->due ? (l->now - h->due) * 1000 : 0);
     if (w->sent - h->fence_at >= OP_FENCE_TTL_MS / 2) {
         h->fence_at = w->sent;
     }

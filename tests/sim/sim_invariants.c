@@ -271,6 +271,11 @@ static void check_daemon_empty(struct sim *s, const struct sim_daemon *d)
                  " waiters, %" PRIu64 " ops",
                  d->index, st.locks, st.holds, st.waiters, st.ops_in_flight);
     }
+    if (st.uncertain + st.entries + st.fixed_entries + st.kept_entries +
+            st.kept_waiters + st.oldest_wait_ms >
+        0) {
+        sim_fail(s, "d%zu is left with numbers of what is not there", d->index);
+    }
     if (locks_next_deadline(d->locks) != UINT64_MAX) {
         sim_fail(s, "d%zu is left with a deadline in %" PRId64 " ms", d->index,
                  (int64_t)(locks_next_deadline(d->locks) - s->now));

@@ -1,0 +1,148 @@
+#include "core/survey.h"
+
+#include "core/parts.h"
+
+static bool is_fixed(const struct hold *h)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &h->entries)
+    {
+        if (!container_of(it, struct entry, in_hold)->fixed) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static struct hold_view view_of(const struct locks *l, const struct hold *h)
+{
+    return (struct hold_view){
+        .name = lock_name(h->lock),
+        .owner = field_owner(h->field),
+        .kind = h->lock_kind,
+        .token = h->token,
+        .held_ms = l->now - h->began,
+        .left_ms = h->until > l->now ? h->until - l->now : 0,
+        .conn = hold_client(h),
+        .fixed = is_fixed(h),
+        .uncertain = !hold_certain(l, h),
+    };
+}
+
+void survey_holds(const struct locks *l, size_t count, hold_view_fn *fn, void *ctx)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &l->holds)
+    {
+        struct hold_view view;
+
+        if (count-- == 0) {
+            break;
+        }
+        view = view_of(l, container_of(it, struct hold, in_all));
+        fn(ctx, &view);
+    }
+}
+
+static size_t ahead_of(const struct waiter *w)
+{
+    const struct list *it = w->in_queue.prev;
+    size_t n = 0;
+
+    while (it != &w->lock->queue && n < SURVEY_AHEAD_MAX) {
+        it = it->prev;
+        n++;
+    }
+    return n;
+}
+
+struct waiter_info waiter_info_of(const struct locks *l, const struct waiter *w)
+{
+    return (struct waiter_info){
+        .kind = w->want->lock_kind,
+        .owner = w->want->field,
+        .waited_ms = l->now - w->since,
+        .left_ms = w->deadline == UINT64_MAX ? UINT64_MAX
+                   : w->deadline > l->now    ? w->deadline - l->now
+                                             : 0,
+        .conn = w->session == NULL ? 0 : w->session->conn,
+    };
+}
+
+void survey_waits(const struct locks *l, size_t count, wait_view_fn *fn, void *ctx)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &l->waiters)
+    {
+        const struct waiter *w = container_of(it, struct waiter, in_all);
+        const struct hold *h = lock_hold(w->lock);
+        struct wait_view view = {
+            .name = lock_name(w->lock),
+            .waiter = waiter_info_of(l, w),
+            .held_by = h == NULL ? SPAN_NONE : field_owner(h->field),
+            .ahead = ahead_of(w),
+        };
+
+        if (count-- == 0) {
+            break;
+        }
+        view.waiter.owner = field_owner(view.waiter.owner);
+        view.waiter.waited_ms = l->now - w->began;
+        fn(ctx, &view);
+    }
+}
+
+/* --- names ------------------------------------------------------------------------ */
+
+static struct name_view view_name(const struct locks *l, const struct lock *lock)
+{
+    const struct hold *h = lock_hold(lock);
+    const struct waiter *head = lock_head(lock);
+    struct name_view view = { .name = lock_name(lock),
+                              .holds = lock->hold_count,
+                              .waiting = lock->waiting };
+
+    if (h != NULL) {
+        view.newest = view_of(l, h);
+    }
+    if (head != NULL) {
+        view.longest_wait_ms = l->now - head->began;
+    }
+    return view;
+}
+
+struct naming {
+    const struct locks *locks;
+    name_view_fn *fn;
+    void *ctx;
+};
+
+static void on_lock(void *ctx, const struct lock *lock)
+{
+    const struct naming *n = ctx;
+    struct name_view view = view_name(n->locks, lock);
+
+    n->fn(n->ctx, &view);
+}
+
+uint64_t survey_names(struct locks *l, uint64_t cursor, size_t count, name_view_fn *fn,
+                      void *ctx)
+{
+    struct naming n = { l, fn, ctx };
+
+    return lock_scan(l, cursor, count, on_lock, &n);
+}
+
+bool survey_name(const struct locks *l, struct span name, struct name_view *ret)
+{
+    const struct lock *lock = lock_find(l, name);
+
+    if (lock == NULL || !lock_in_use(lock)) {
+        return false;
+    }
+    *ret = view_name(l, lock);
+    return true;
+}
