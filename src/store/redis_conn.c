@@ -345,6 +345,11 @@ void redis_conn_ready(struct redis_conn *c, const char *about)
                about[0] == '\0' ? "" : ", ", about);
 }
 
+uint64_t redis_conn_heard_us(const struct redis_conn *c)
+{
+    return c->heard_us;
+}
+
 const char *redis_conn_address(const struct redis_conn *c)
 {
     return c->address;

@@ -63,6 +63,8 @@ void redis_conn_fail(struct redis_conn *c, const char *fmt, ...)
  * (boot clock) is open. */
 void redis_conn_check_silence(struct redis_conn *c, uint64_t since_us);
 
+/* When bytes came last. */
+uint64_t redis_conn_heard_us(const struct redis_conn *c);
 /* Of the server, or of what was to be reached. */
 const char *redis_conn_address(const struct redis_conn *c);
 

@@ -86,6 +86,14 @@ static bool is_useless(const redisReply *reply)
     return false;
 }
 
+/* The clock was looked at when the bytes came: once, however many answers they are. */
+static void count_round_trip(struct redis_link *l, const struct redis_call *call)
+{
+    uint64_t now_us = redis_conn_heard_us(l->conn);
+
+    histogram_add(&l->round_trips, now_us > call->sent_us ? now_us - call->sent_us : 0);
+}
+
 static void on_op_reply(struct redis_link *l, const redisReply *reply)
 {
     struct redis_call call;
@@ -95,6 +103,7 @@ static void on_op_reply(struct redis_link *l, const redisReply *reply)
         return;
     }
     (void)call_fifo_pop(&l->open, &call);
+    count_round_trip(l, &call);
     if (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "NOSCRIPT", 8) == 0) {
         /* It did not run. Whoever asks again does so behind the scripts. */
         link_load_scripts(l);
@@ -225,6 +234,11 @@ void redis_link_info(const struct redis_link *l, struct store_info *ret)
     ret->in_flight = l->open.count + l->orphans.count;
     ret->clock_offset_us = l->clock.offset_us;
     ret->round_trip_us = l->clock.round_trip_us;
+}
+
+const struct histogram *redis_link_round_trips(const struct redis_link *l)
+{
+    return &l->round_trips;
 }
 
 void redis_link_close(struct redis_link *l)

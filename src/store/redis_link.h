@@ -45,6 +45,8 @@ struct buf *redis_link_call(struct redis_link *l, const struct op *op,
 /* All that was written leaves in one write. */
 void redis_link_flush(struct redis_link *l);
 
+/* Of the ops; lives as long as the link. */
+const struct histogram *redis_link_round_trips(const struct redis_link *l);
 /* Fills what it knows of struct store_info. */
 void redis_link_info(const struct redis_link *l, struct store_info *ret);
 

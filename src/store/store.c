@@ -217,6 +217,7 @@ void store_info(const struct store *s, struct store_info *ret)
         .unknown = s->unknown,
         .late = s->late,
         .errors = s->errors,
+        .round_trips = redis_link_round_trips(s->link),
     };
     if (!s->closed) {
         redis_link_info(s->link, ret);

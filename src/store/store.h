@@ -11,6 +11,7 @@
 
 #include "core/op.h"
 #include "io/stream.h"
+#include "util/histogram.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -64,6 +65,9 @@ struct store_info {
     uint64_t in_flight;
     int64_t clock_offset_us; /* Redis time minus our boot clock */
     uint64_t round_trip_us;  /* smoothed */
+    /* Of the ops, from a turn's asking to the turn in which the answer came; us. Lives
+     * as long as the store. */
+    const struct histogram *round_trips;
 };
 
 struct store *store_new(const struct store_setup *setup);

@@ -73,6 +73,8 @@ START_TEST(ops_of_one_turn_leave_together_and_are_answered_in_order)
     ck_assert_uint_eq(info.in_flight, 0);
     ck_assert_str_eq(info.version, "7.0.15");
     ck_assert_uint_gt(info.round_trip_us, 0);
+    ck_assert_uint_eq(info.round_trips->count, 1000);
+    ck_assert_uint_gt(info.round_trips->max_us, 0);
     ck_assert_int_eq(redis_ask_int(redis, "DBSIZE"), 2000);
 }
 END_TEST
