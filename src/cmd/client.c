@@ -13,6 +13,7 @@ struct client *client_new(uint64_t id)
     cl->id = id;
     cl->proto = 2;
     subscriber_init(&cl->sub);
+    list_init(&cl->monitors);
     return cl;
 }
 
@@ -21,6 +22,7 @@ void client_free(struct client *cl)
     if (cl == NULL) {
         return;
     }
+    list_del(&cl->monitors);
     free(cl->name);
     free(cl->lib_name);
     free(cl->lib_ver);
@@ -32,6 +34,7 @@ void client_reset(struct client *cl)
 {
     cl->proto = 2;
     cl->reply_off = cl->skip = cl->skip_next = false;
+    list_del(&cl->monitors);
     client_set_text(&cl->name, SPAN_NONE);
 }
 

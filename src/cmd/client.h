@@ -43,6 +43,7 @@ struct client {
     uint64_t grant_input;
 
     struct subscriber sub;
+    struct list monitors; /* on cmd->monitors, if it is one */
 };
 
 struct client *client_new(uint64_t id);

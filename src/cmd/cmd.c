@@ -12,6 +12,8 @@ struct cmd *cmd_new(const struct cmd_env *env, const struct cmd_limits *limits)
     c->limits = *limits;
     c->pubsub = pubsub_new();
     c->stats = xcalloc(COMMAND_COUNT, sizeof(*c->stats));
+    list_init(&c->monitors);
+    slowlog_init(&c->slow);
     c->started_ms = env->now_ms(env->ctx);
     return c;
 }
@@ -23,6 +25,7 @@ void cmd_free(struct cmd *c)
     }
     pubsub_free(c->pubsub);
     free(c->stats);
+    slowlog_fini(&c->slow);
     buf_reset(&c->scratch);
     free(c);
 }
@@ -30,6 +33,7 @@ void cmd_free(struct cmd *c)
 void cmd_set_limits(struct cmd *c, const struct cmd_limits *limits)
 {
     c->limits = *limits;
+    slowlog_trim(&c->slow, limits->slowlog_len);
 }
 
 /* --- connections -------------------------------------------------------------------

@@ -2,6 +2,7 @@
  * and what is counted about it. */
 #include "cmd/internal.h"
 
+#include "cmd/monitor.h"
 #include "util/clock.h"
 
 /* Redis's words for a command that is not there. */
@@ -94,6 +95,9 @@ static void execute(struct call *call)
     call->started_us = clock_boot_us();
     call->command->run(call);
     stats_ran(call);
+    if (!list_empty(&call->cmd->monitors)) {
+        monitor_feed(call);
+    }
 }
 
 void dispatch(struct call *call)

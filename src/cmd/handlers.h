@@ -38,6 +38,10 @@ command_fn cmd_info;
 /* cmd_pubsub.c */
 command_fn cmd_subscribe, cmd_unsubscribe, cmd_psubscribe, cmd_punsubscribe,
     cmd_pubsub_channels, cmd_pubsub_numpat, cmd_pubsub_numsub;
+/* cmd_slowlog.c */
+command_fn cmd_slowlog_get, cmd_slowlog_len, cmd_slowlog_reset;
+/* monitor.c */
+command_fn cmd_monitor;
 /* cmd_server.c */
 command_fn cmd_cluster, cmd_dbsize, cmd_exists, cmd_get, cmd_shutdown;
 

@@ -6,6 +6,7 @@
 #include "cmd/client.h"
 #include "cmd/cmd.h"
 #include "cmd/pubsub.h"
+#include "cmd/slowlog.h"
 #include "cmd/stats.h"
 #include "cmd/table.h"
 #include "latchd/protocol.h"
@@ -27,6 +28,8 @@ struct cmd {
     uint64_t next_call;
     uint64_t started_ms;
     uint64_t unknown; /* calls of commands that are not in the table */
+    struct list monitors;
+    struct slowlog slow;
 };
 
 /* One command while it runs. Lives on the stack of the dispatcher. */

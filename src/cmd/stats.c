@@ -69,9 +69,14 @@ static uint64_t since(uint64_t started_us)
 void stats_ran(const struct call *call)
 {
     struct command_stat *stat = stat_of(call->cmd, call->command);
+    int64_t slow_us = call->cmd->limits.slowlog_us;
+    uint64_t us = since(call->started_us);
 
     stat->calls++;
-    histogram_add(&stat->work, since(call->started_us));
+    histogram_add(&stat->work, us);
+    if (slow_us >= 0 && us >= (uint64_t)slow_us) {
+        slowlog_note(call, us);
+    }
     if (call->client->call == 0) {
         stat->failed += outcome_is_error(call->outcome);
         stat->outcomes[call->outcome]++;

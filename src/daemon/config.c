@@ -74,6 +74,11 @@ void config_copy(struct config *to, const struct config *from)
     }
 }
 
+static bool may_be_minus_one(const struct config_key *key)
+{
+    return key->type == KEY_GRACE || key->type == KEY_USEC;
+}
+
 static void format_msec(uint64_t ms, struct buf *out)
 {
     static const struct {
@@ -131,7 +136,7 @@ static bool bad_bounds(const struct config_key *key, char *reterr, size_t room)
     format_number(key->type, key->min, &text);
     buf_add_str(&text, " and ");
     format_number(key->type, key->max, &text);
-    if (key->type == KEY_GRACE) {
+    if (may_be_minus_one(key)) {
         buf_add_str(&text, ", or -1");
     }
     (void)snprintf(reterr, room, "%.*s", (int)buf_len(&text), buf_ptr(&text));
@@ -173,6 +178,10 @@ static bool set_number(struct config *c, const struct config_key *key,
         what = "bytes, or a number with kb, mb or gb";
         ok = parse_size(value, &number);
         break;
+    case KEY_USEC:
+        what = "microseconds";
+        ok = parse_u64(value, UINT64_MAX, &number);
+        break;
     case KEY_OCTAL:
         what = "an octal number";
         ok = parse_octal(value, &number);
@@ -183,7 +192,7 @@ static bool set_number(struct config *c, const struct config_key *key,
     }
     if (!ok) {
         (void)snprintf(reterr, room, "must be %s%s", what,
-                       key->type == KEY_GRACE ? ", or -1" : "");
+                       may_be_minus_one(key) ? ", or -1" : "");
         return false;
     }
     if (number < key->min || number > key->max) {
@@ -244,6 +253,7 @@ bool config_set(struct config *c, const struct config_key *key, struct span valu
     case KEY_WORDS:
         return set_text(c, key, value, reterr, room);
     case KEY_GRACE:
+    case KEY_USEC:
         if (span_eq(value, SPAN("-1"))) {
             *(int64_t *)field_of(c, key) = -1;
             return true;
@@ -263,7 +273,7 @@ void config_format(const struct config *c, const struct config_key *key,
         buf_add_str(out, *(char *const *)field);
     } else if (key->type == KEY_CHOICE) {
         buf_add_str(out, key->choices[*(const uint64_t *)field]);
-    } else if (key->type == KEY_GRACE && *(const int64_t *)field < 0) {
+    } else if (may_be_minus_one(key) && *(const int64_t *)field < 0) {
         buf_add_int(out, *(const int64_t *)field);
     } else {
         format_number(key->type, *(const uint64_t *)field, out);

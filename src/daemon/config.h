@@ -50,7 +50,9 @@ struct config {
     uint64_t max_waiters;
     uint64_t max_holds;
     uint64_t max_name_length;
-    char *requirepass; /* empty: none */
+    char *requirepass;  /* empty: none */
+    int64_t slowlog_us; /* -1: nothing */
+    uint64_t slowlog_len;
     uint64_t log_level;
     uint64_t log_format;
 };
@@ -60,6 +62,7 @@ enum config_type {
     KEY_OCTAL,  /* uint64_t: permission bits */
     KEY_MSEC,   /* uint64_t */
     KEY_GRACE,  /* int64_t: a duration, or -1 */
+    KEY_USEC,   /* int64_t: microseconds without a unit, as in Redis, or -1 */
     KEY_SIZE,   /* uint64_t */
     KEY_CHOICE, /* uint64_t: an index into `choices` */
     KEY_TEXT,   /* char * */

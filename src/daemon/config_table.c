@@ -21,6 +21,7 @@ static const char NETWORK[] = "Network";
 static const char REDIS[] = "Redis";
 static const char LOCKS[] = "Locks";
 static const char SECURITY[] = "Security";
+static const char OBSERVING[] = "Observing";
 static const char LOGGING[] = "Log";
 
 /* name, type, field, default, min, max, choices, flags, section, help */
@@ -107,6 +108,12 @@ const struct config_key CONFIG_KEYS[] = {
       KEY_LIVE | KEY_SECRET, SECURITY,
       "Password that clients must give (AUTH, HELLO). Empty: none. It is never shown\n"
       "by CONFIG GET or --print-config." },
+    { "slowlog-log-slower-than", KEY_USEC, FIELD(slowlog_us), "10000", 0, HOURS * 1000,
+      NULL, KEY_LIVE, OBSERVING,
+      "Microseconds: commands that keep the daemon busy for longer are in SLOWLOG.\n"
+      "Waiting is not work. 0: all commands, -1: none." },
+    { "slowlog-max-len", KEY_COUNT, FIELD(slowlog_len), "128", 0, 100000, NULL,
+      KEY_LIVE, OBSERVING, "Slow commands that are remembered." },
     { "log-level", KEY_CHOICE, FIELD(log_level), "notice", 0, 0, LEVELS, KEY_LIVE,
       LOGGING, "debug, info, notice, warning or error." },
     { "log-format", KEY_CHOICE, FIELD(log_format), "text", 0, 0, FORMATS, 0, LOGGING,

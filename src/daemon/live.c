@@ -34,6 +34,9 @@ struct cmd_limits live_cmd_limits(const struct config *c)
         .max_lease_ms = c->max_lease_ms,
         .max_keep_ms = c->max_keep_ms,
         .max_wait_ms = c->max_wait_ms,
+        .max_output = c->output_buffer_limit,
+        .slowlog_us = c->slowlog_us,
+        .slowlog_len = c->slowlog_len,
     };
 }
 

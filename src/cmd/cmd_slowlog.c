@@ -1,0 +1,117 @@
+/* SLOWLOG: the commands that kept the daemon busy for long. */
+#include "cmd/handlers.h"
+#include "cmd/shown.h"
+#include "cmd/slowlog.h"
+
+#include "util/clock.h"
+#include "util/parse.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum {
+    SHOWN_ARGS = 32,       /* words of a command that are kept */
+    SHOWN_ARG_BYTES = 128, /* bytes of each */
+    SHOWN_DEFAULT = 10,    /* entries, when no count is given */
+};
+
+static void add_arg(struct buf *out, struct span arg)
+{
+    struct buf cut = { 0 };
+
+    if (arg.len <= SHOWN_ARG_BYTES) {
+        resp_bulk(out, arg);
+        return;
+    }
+    buf_add(&cut, arg.ptr, SHOWN_ARG_BYTES);
+    buf_printf(&cut, "... (%zu more bytes)", arg.len - SHOWN_ARG_BYTES);
+    resp_bulk(out, buf_span(&cut));
+    buf_reset(&cut);
+}
+
+static void add_args(struct buf *out, const struct call *call)
+{
+    size_t shown = call->argc <= SHOWN_ARGS ? call->argc : SHOWN_ARGS - 1;
+    char rest[64];
+
+    resp_array(out, shown + (shown < call->argc));
+    for (size_t i = 0; i < shown; i++) {
+        add_arg(out, shown_arg(call, i));
+    }
+    if (shown < call->argc) {
+        (void)snprintf(rest, sizeof(rest), "... (%zu more arguments)",
+                       call->argc - shown);
+        resp_bulk_str(out, rest);
+    }
+}
+
+void slowlog_note(const struct call *call, uint64_t us)
+{
+    struct cmd *c = call->cmd;
+    char peer[SHOWN_PEER_ROOM];
+    struct buf *out;
+    uint64_t id;
+
+    if (c->limits.slowlog_len == 0) {
+        return;
+    }
+    out = slowlog_add(&c->slow, c->limits.slowlog_len, &id);
+    shown_peer(call->conn, peer);
+    resp_array(out, 6);
+    resp_int(out, (int64_t)id);
+    resp_int(out, (int64_t)(clock_wall_us() / 1000000));
+    resp_int(out, (int64_t)us);
+    add_args(out, call);
+    resp_bulk_str(out, peer);
+    resp_bulk_str(out, call->client->name == NULL ? "" : call->client->name);
+}
+
+/* --- SLOWLOG -----------------------------------------------------------------------
+ */
+
+/* SLOWLOG GET [count]; -1: all. False: refused, and answered. */
+static bool read_count(struct call *call, size_t *ret)
+{
+    int64_t count = SHOWN_DEFAULT;
+
+    if (call->argc > 3) {
+        call_error(call, LATCHD_ERR,
+                   "unknown subcommand or wrong number of arguments for '%.*s'. Try "
+                   "SLOWLOG HELP.",
+                   (int)call->argv[1].len, call->argv[1].ptr);
+        return false;
+    }
+    if (call->argc == 3 && (!parse_i64(call->argv[2], &count) || count < -1)) {
+        call_error(call, LATCHD_ERR, "count should be greater than or equal to -1");
+        return false;
+    }
+    *ret = count < 0 ? SIZE_MAX : (size_t)count;
+    return true;
+}
+
+static void write_text(void *ctx, struct span text)
+{
+    buf_add_span(ctx, text);
+}
+
+void cmd_slowlog_get(struct call *call)
+{
+    const struct slowlog *log = &call->cmd->slow;
+    size_t count;
+
+    if (read_count(call, &count)) {
+        resp_array(call->out, count < log->count ? count : log->count);
+        slowlog_each(log, count, write_text, call->out);
+    }
+}
+
+void cmd_slowlog_len(struct call *call)
+{
+    resp_int(call->out, (int64_t)call->cmd->slow.count);
+}
+
+void cmd_slowlog_reset(struct call *call)
+{
+    slowlog_trim(&call->cmd->slow, 0);
+    resp_simple(call->out, "OK");
+}

@@ -1,0 +1,11 @@
+/* repr: bytes as a quoted text of printable ASCII, as Redis writes them in MONITOR:
+ * "a\"b", "\n", "\x00". What it writes can be read back without loss. */
+#ifndef LATCHD_UTIL_REPR_H
+#define LATCHD_UTIL_REPR_H
+
+#include "util/buf.h"
+
+/* At most 4 bytes for each of `s`, and the quotes. */
+void repr_add(struct buf *out, struct span s);
+
+#endif
