@@ -23,6 +23,7 @@
 #define LATCHD_ERR_LIMIT "LIMIT"
 #define LATCHD_ERR_GOAWAY "GOAWAY"
 #define LATCHD_ERR_UNBLOCKED "UNBLOCKED"
+#define LATCHD_ERR_EXECABORT "EXECABORT" /* a command was refused after MULTI */
 
 /* Sizes in bytes, times in milliseconds. */
 #define LATCHD_NAME_MAX 512

@@ -1,13 +1,21 @@
 /* call: what every handler has at hand: errors, arguments, HELP, waiting. */
-#include "cmd/internal.h"
+#include "cmd/handlers.h"
 
 #include "util/parse.h"
 
 void call_error(struct call *call, const char *word, const char *fmt, ...)
 {
+    bool aborts =
+        !call->admitted && call->command != NULL && call->command->run == cmd_exec;
     struct buf text = { 0 };
     va_list ap;
 
+    if (aborts) {
+        buf_printf(&text, "Transaction discarded because of: %s%s",
+                   strcmp(word, LATCHD_ERR) == 0 ? "" : word,
+                   strcmp(word, LATCHD_ERR) == 0 ? "" : " ");
+        word = LATCHD_ERR_EXECABORT;
+    }
     va_start(ap, fmt);
     buf_vprintf(&text, fmt, ap);
     va_end(ap);
@@ -45,6 +53,15 @@ bool call_arg_int(struct call *call, size_t at, int64_t *ret)
         return false;
     }
     return true;
+}
+
+void call_close_after(struct call *call)
+{
+    if (multi_is_running(call->client->multi)) {
+        call->client->leaving = true;
+    } else {
+        conn_drain(call->conn);
+    }
 }
 
 struct call_ref call_wait(struct call *call)

@@ -27,6 +27,7 @@ void client_free(struct client *cl)
     free(cl->lib_name);
     free(cl->lib_ver);
     free(cl->grants);
+    multi_free(cl->multi);
     free(cl);
 }
 
@@ -36,6 +37,8 @@ void client_reset(struct client *cl)
     cl->reply_off = cl->skip = cl->skip_next = false;
     list_del(&cl->monitors);
     client_set_text(&cl->name, SPAN_NONE);
+    multi_free(cl->multi);
+    cl->multi = NULL;
 }
 
 bool client_text_ok(struct span text)

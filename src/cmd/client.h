@@ -5,6 +5,7 @@
 #ifndef LATCHD_CMD_CLIENT_H
 #define LATCHD_CMD_CLIENT_H
 
+#include "cmd/multi.h"
 #include "cmd/pubsub.h"
 #include "cmd/table.h"
 
@@ -35,6 +36,9 @@ struct client {
     const struct command *waiting; /* its command */
     uint64_t call_us;              /* when it began, CLOCK_BOOTTIME */
     bool call_muted;               /* its reply is dropped */
+
+    struct multi *multi; /* NULL: no transaction */
+    bool leaving;        /* the connection closes when EXEC has been answered */
 
     /* Grants that were written since input came last, see client_granted(). */
     uint64_t *grants;

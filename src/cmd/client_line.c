@@ -17,13 +17,14 @@ void client_write_line(const struct cmd *c, struct conn *conn, struct buf *out)
     conn_info(conn, &info);
     buf_printf(out,
                "id=%" PRIu64 " addr=%s laddr=%s fd=%d name=%s age=%" PRIu64
-               " idle=%" PRIu64 " flags=%s%s%s db=0 sub=%zu psub=%zu ssub=0 multi=-1",
+               " idle=%" PRIu64
+               " flags=%s%s%s db=0 sub=%zu psub=%zu ssub=0 multi=%" PRId64,
                client->id, info.peer, info.local, info.fd,
                client->name == NULL ? "" : client->name,
                seconds_since(now, info.opened_ms), seconds_since(now, info.active_ms),
                client_is_subscribed(client) ? "P" : "", client->call != 0 ? "b" : "",
                client_is_subscribed(client) || client->call != 0 ? "" : "N",
-               client->sub.channels, client->sub.patterns);
+               client->sub.channels, client->sub.patterns, multi_count(client->multi));
     buf_printf(out, " qbuf=%zu obl=%zu cmd=%s user=default redir=-1 resp=%d",
                info.in_buffered, info.out_buffered,
                client->last == NULL ? "NULL" : client->last->name, client->proto);

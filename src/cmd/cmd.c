@@ -77,6 +77,9 @@ void cmd_on_close(void *ctx, struct conn *conn, bool unread)
     if (client->call != 0) {
         stats_answered(c, client, OUTCOME_GONE);
     }
+    if (multi_is_running(client->multi)) {
+        multi_abandon(c, client);
+    }
     locks_conn_closed(c->env.locks, client->id);
     pubsub_remove_all(c->pubsub, &client->sub);
     client_free(client);
@@ -113,4 +116,13 @@ void cmd_on_request(void *ctx, struct conn *conn, const struct resp_request *req
         client->trusted = !client->trusted;
         conn_set_trusted(conn, client->trusted);
     }
+}
+
+/* The next command of an EXEC. */
+void cmd_on_again(void *ctx, struct conn *conn)
+{
+    struct cmd *c = ctx;
+
+    multi_step(c, conn);
+    drop_scratch(c);
 }

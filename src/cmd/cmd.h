@@ -88,6 +88,7 @@ void cmd_stats_each(const struct cmd *c, cmd_stats_fn *fn, void *ctx);
 /* The conn_handler's functions; ctx is the struct cmd. */
 bool cmd_on_open(void *ctx, struct conn *conn);
 void cmd_on_request(void *ctx, struct conn *conn, const struct resp_request *req);
+void cmd_on_again(void *ctx, struct conn *conn);
 void cmd_on_close(void *ctx, struct conn *conn, bool unread);
 
 /* The lock engine's effects for clients. */

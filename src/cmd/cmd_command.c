@@ -15,7 +15,7 @@ static const struct {
 } FLAGS[] = {
     { CMD_WRITE, "write" },     { CMD_READONLY, "readonly" }, { CMD_ADMIN, "admin" },
     { CMD_PUBSUB, "pubsub" },   { CMD_BLOCKING, "blocking" }, { CMD_FAST, "fast" },
-    { CMD_NO_AUTH, "no_auth" },
+    { CMD_NO_AUTH, "no_auth" }, { CMD_NO_MULTI, "no_multi" },
 };
 
 enum { FLAG_COUNT = sizeof(FLAGS) / sizeof(FLAGS[0]) };

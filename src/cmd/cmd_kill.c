@@ -55,7 +55,7 @@ static size_t kill_matching(struct kill_filter *f)
         struct conn *conn = net_find(net, f->hits[i]);
 
         if (f->hits[i] == f->call->client->id) {
-            conn_drain(f->call->conn); /* its own reply comes first */
+            call_close_after(f->call);
         } else if (conn != NULL) {
             conn_close(conn);
         }

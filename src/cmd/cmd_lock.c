@@ -49,6 +49,22 @@ void cmd_lock(struct call *call)
     }
 }
 
+bool call_tries_once(struct call *call)
+{
+    bool many = call->command->keys == KEYS_COUNTED;
+    struct lock_args args;
+
+    if (!call_lock_args(call, many ? &SYNTAX_MLOCK : &SYNTAX_LOCK, &args)) {
+        return false;
+    }
+    if ((args.has & OPT_WAIT) == 0 || args.wait_ms > 0) {
+        call_error(call, LATCHD_ERR, "%s in a transaction must have WAIT 0",
+                   many ? "MLOCK" : "LOCK");
+        return false;
+    }
+    return true;
+}
+
 typedef void hold_fn(struct locks *l, const struct hold_req *req);
 
 static void run_on_hold(struct call *call, const struct lock_syntax *syntax,

@@ -50,21 +50,29 @@ void cmd_reply(struct cmd *c, const struct effect_reply *reply)
 {
     struct conn *conn = net_find(c->env.net, reply->to.conn);
     struct client *client = conn == NULL ? NULL : conn_data(conn);
+    bool running;
 
     /* Gone: the engine was told when it closed. */
     if (client == NULL || client->call == 0 || client->call != reply->to.call) {
         return;
     }
+    running = multi_is_running(client->multi);
     stats_answered(c, client, outcome_of(reply));
     if (!client->call_muted) {
-        write_reply(conn_out(conn), client, reply);
-        if (reply->kind == REPLY_TOKEN || reply->kind == REPLY_TOKENS) {
+        bool granted = reply->kind == REPLY_TOKEN || reply->kind == REPLY_TOKENS;
+
+        write_reply(running ? multi_out(client->multi) : conn_out(conn), client, reply);
+        if (granted && running) {
+            multi_granted(client->multi, reply->grant);
+        } else if (granted) {
             client_granted(client, reply->grant, conn_input_count(conn));
         }
     }
     client->call = 0;
     client->waiting = NULL;
-    conn_resume(conn);
+    if (!running || multi_answered(c, conn)) {
+        conn_resume(conn);
+    }
 }
 
 /* --- events ------------------------------------------------------------------------

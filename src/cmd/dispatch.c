@@ -75,6 +75,10 @@ static bool admit(struct call *call)
         call_error(call, LATCHD_ERR_NOAUTH, "Authentication required.");
         return false;
     }
+    if (client->multi != NULL && (command->flags & CMD_NO_MULTI) != 0) {
+        call_error(call, LATCHD_ERR, "Command not allowed inside a transaction");
+        return false;
+    }
     if (client->proto == 2 && client_is_subscribed(client) &&
         (command->flags & CMD_PUBSUB) == 0) {
         call_error(
@@ -84,14 +88,20 @@ static bool admit(struct call *call)
             command->name);
         return false;
     }
-    /* A grant that its client is never told about helps nobody. */
-    return (command->flags & CMD_NEEDS_REPLY) == 0 || !client_muted(client);
+    return true;
+}
+
+/* A grant that its client is never told about helps nobody. */
+static bool is_of_use(const struct call *call)
+{
+    return (call->command->flags & CMD_NEEDS_REPLY) == 0 || !client_muted(call->client);
 }
 
 /* Runs the handler and counts it. A command that waits has not failed yet. */
 static void execute(struct call *call)
 {
     call->client->last = call->command;
+    call->admitted = true;
     call->started_us = clock_boot_us();
     call->command->run(call);
     stats_ran(call);
@@ -100,11 +110,33 @@ static void execute(struct call *call)
     }
 }
 
-void dispatch(struct call *call)
+static void execute_if_of_use(struct call *call)
 {
-    if (look_up(call) != NULL && admit(call)) {
+    if (is_of_use(call)) {
         execute(call);
     } else {
         stats_rejected(call);
     }
+}
+
+static bool is_queued(const struct call *call)
+{
+    return call->client->multi != NULL && (call->command->flags & CMD_AT_ONCE) == 0;
+}
+
+void dispatch(struct call *call)
+{
+    bool ok = look_up(call) != NULL && admit(call);
+
+    if (ok && !is_queued(call)) {
+        execute_if_of_use(call);
+    } else if (!ok || !multi_queue(call)) {
+        stats_rejected(call);
+        multi_refused(call);
+    }
+}
+
+void dispatch_queued(struct call *call)
+{
+    execute_if_of_use(call);
 }

@@ -9,6 +9,9 @@
 bool call_lock_args(struct call *call, const struct lock_syntax *syntax,
                     struct lock_args *ret);
 
+/* True for a LOCK or MLOCK with WAIT 0; otherwise it is refused, and answered. */
+bool call_tries_once(struct call *call);
+
 /* Sets the connection's name; false: refused, and answered. */
 bool call_set_name(struct call *call, struct span name);
 /* *ret_any: there are clients of that type. False: no such type, answered. */
@@ -35,6 +38,8 @@ command_fn cmd_command, cmd_command_count, cmd_command_docs, cmd_command_getkeys
 command_fn cmd_config_get, cmd_config_set, cmd_config_resetstat, cmd_config_rewrite;
 /* cmd_info.c */
 command_fn cmd_info;
+/* multi.c */
+command_fn cmd_multi, cmd_exec, cmd_discard, cmd_watch, cmd_unwatch;
 /* cmd_pubsub.c */
 command_fn cmd_subscribe, cmd_unsubscribe, cmd_psubscribe, cmd_punsubscribe,
     cmd_pubsub_channels, cmd_pubsub_numpat, cmd_pubsub_numsub;

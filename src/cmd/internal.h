@@ -44,10 +44,14 @@ struct call {
     int proto;
     enum outcome outcome; /* what it was answered, unless it waits */
     uint64_t started_us;
+    bool admitted; /* what is refused from here on has been run */
 };
 
-/* Runs it, or refuses it; either way it is answered, or waits (dispatch.c). */
+/* Runs or queues it, or refuses it; in any case it is answered, or waits (dispatch.c).
+ */
 void dispatch(struct call *call);
+/* The same for a command that EXEC took from the queue: it is not looked up again. */
+void dispatch_queued(struct call *call);
 
 /* --- call.c ------------------------------------------------------------------------
  */
@@ -62,6 +66,9 @@ void call_arity_error(struct call *call);
 
 /* Appends in upper case, as commands are written for people. */
 void call_add_upper(struct buf *out, const char *text);
+
+/* Closes the connection when this reply, or that of EXEC, has been written. */
+void call_close_after(struct call *call);
 
 /* The connection waits for the engine's answer: cmd_reply() writes it. */
 struct call_ref call_wait(struct call *call);

@@ -24,6 +24,8 @@ enum command_flag {
     CMD_PUBSUB = 1 << 6,      /* can be run while subscribed with RESP2 */
     CMD_CONTAINER = 1 << 7,   /* has subcommands; its own handler runs without one */
     CMD_NEEDS_REPLY = 1 << 8, /* not run when CLIENT REPLY drops its answer */
+    CMD_NO_MULTI = 1 << 9,    /* not in a transaction */
+    CMD_AT_ONCE = 1 << 10,    /* run, not queued, in a transaction */
 };
 
 /* Bits of the ACL categories, `@write` and so on. */
@@ -39,9 +41,10 @@ enum acl_category {
     ACL_BLOCKING = 1 << 8,
     ACL_DANGEROUS = 1 << 9,
     ACL_CONNECTION = 1 << 10,
+    ACL_TRANSACTION = 1 << 11,
 };
 
-enum { ACL_CATEGORY_COUNT = 11 };
+enum { ACL_CATEGORY_COUNT = 12 };
 extern const char *const ACL_CATEGORY_NAMES[ACL_CATEGORY_COUNT]; /* in bit order */
 
 /* Which arguments are lock names. */

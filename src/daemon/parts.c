@@ -23,6 +23,13 @@ static void on_request(void *ctx, struct conn *c, const struct resp_request *req
     cmd_on_request(s->cmd, c, req);
 }
 
+static void on_again(void *ctx, struct conn *c)
+{
+    struct server *s = ctx;
+
+    cmd_on_again(s->cmd, c);
+}
+
 static bool is_busy(void *ctx, struct conn *c)
 {
     struct server *s = ctx;
@@ -237,6 +244,7 @@ static void make_clients_side(struct server *s)
         .on_event = turn_begin,
         .on_open = on_open,
         .on_request = on_request,
+        .on_again = on_again,
         .on_close = on_close,
         .is_busy = is_busy,
     };

@@ -63,6 +63,25 @@ void conn_resume(struct conn *c)
     c->suspended = false;
 }
 
+void conn_again(struct conn *c)
+{
+    c->again = true;
+}
+
+size_t conn_output_limit(const struct conn *c)
+{
+    return fake.output_limit;
+}
+
+/* As net/ does it. */
+static void go_on(struct conn *c)
+{
+    while (c->again && !c->suspended) {
+        c->again = false;
+        cmd_on_again(fake.cmd, c);
+    }
+}
+
 void conn_set_trusted(struct conn *c, bool trusted)
 {
     c->trusted = trusted;
@@ -257,7 +276,7 @@ void fake_setup(void)
         .shutdown = env_shutdown,
     };
 
-    fake = (struct fake){ 0 };
+    fake = (struct fake){ .output_limit = 1 << 20 };
     fake.cmd = cmd_new(&env, &LIMITS);
     (void)fake_open(0);
 }
@@ -292,6 +311,7 @@ const char *fake_run(struct conn *c, const char *line)
     c->input++;
     fake.asked[0] = '\0';
     cmd_on_request(fake.cmd, c, &req);
+    go_on(c);
     return fake_output(c);
 }
 
@@ -308,4 +328,7 @@ void fake_answer(enum reply_kind kind, int64_t value, uint64_t grant)
         buf_clear(&fake.conns[i].out);
     }
     cmd_reply(fake.cmd, &reply);
+    for (size_t i = 0; i < FAKE_CONNS; i++) {
+        go_on(&fake.conns[i]);
+    }
 }

@@ -14,6 +14,7 @@ struct conn {
     bool suspended;
     bool trusted;
     bool draining;
+    bool again; /* conn_again() was called */
     uint64_t input;
 };
 
@@ -21,6 +22,7 @@ struct fake {
     struct conn conns[FAKE_CONNS];
     struct cmd *cmd;
     const char *password;
+    size_t output_limit;
     bool shut_down;
     /* What the engine was asked last. */
     struct lock_req lock;

@@ -1,0 +1,28 @@
+#include "cmd/kept.h"
+
+#include "cmd/internal.h"
+#include "util/alloc.h"
+
+struct kept *kept_new(const struct call *call)
+{
+    size_t bytes = sizeof(struct kept) + call->argc * sizeof(struct span);
+    struct kept *k;
+    char *at;
+
+    for (size_t i = 0; i < call->argc; i++) {
+        bytes += call->argv[i].len;
+    }
+    k = xmalloc(bytes);
+    *k = (struct kept){ .command = call->command, .bytes = bytes, .argc = call->argc };
+    at = (char *)(k->argv + k->argc);
+    for (size_t i = 0; i < call->argc; i++) {
+        size_t len = call->argv[i].len;
+
+        if (len > 0) {
+            memcpy(at, call->argv[i].ptr, len);
+        }
+        k->argv[i] = span_of(at, len);
+        at += len;
+    }
+    return k;
+}

@@ -1,0 +1,234 @@
+#include "cmd/multi.h"
+
+#include "cmd/handlers.h"
+#include "cmd/kept.h"
+#include "util/alloc.h"
+
+#include <stdlib.h>
+
+struct multi {
+    bool running;
+    bool spoilt; /* something was refused */
+    struct kept **queue;
+    size_t count;
+    size_t room;
+    size_t bytes;
+    size_t next; /* to run */
+    struct buf out;
+    uint64_t *grants;
+    size_t grant_count;
+    size_t grant_room;
+};
+
+void multi_free(struct multi *m)
+{
+    if (m == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < m->count; i++) {
+        free(m->queue[i]);
+    }
+    free(m->queue);
+    free(m->grants);
+    buf_reset(&m->out);
+    free(m);
+}
+
+static void drop(struct client *client)
+{
+    multi_free(client->multi);
+    client->multi = NULL;
+}
+
+int64_t multi_count(const struct multi *m)
+{
+    return m == NULL ? -1 : (int64_t)m->count;
+}
+
+size_t multi_bytes(const struct multi *m)
+{
+    return m == NULL ? 0 : m->bytes + m->room * sizeof(*m->queue);
+}
+
+bool multi_is_running(const struct multi *m)
+{
+    return m != NULL && m->running;
+}
+
+/* --- queueing ----------------------------------------------------------------------
+ */
+
+void multi_refused(struct call *call)
+{
+    struct client *client = call->client;
+
+    if (call->command != NULL && call->command->run == cmd_exec) {
+        drop(client);
+    } else if (client->multi != NULL) {
+        client->multi->spoilt = true;
+    }
+}
+
+bool multi_queue(struct call *call)
+{
+    struct multi *m = call->client->multi;
+    struct kept *k;
+
+    /* Others would see a half done transaction for as long as it waits. */
+    if ((call->command->flags & CMD_NEEDS_REPLY) != 0 && !call_tries_once(call)) {
+        return false;
+    }
+    k = kept_new(call);
+    if (m->count == MULTI_COMMANDS_MAX || m->bytes + k->bytes > MULTI_BYTES_MAX) {
+        call_error(call, LATCHD_ERR_LIMIT,
+                   "a transaction has at most %d commands and %d bytes",
+                   MULTI_COMMANDS_MAX, MULTI_BYTES_MAX);
+        free(k);
+        return false;
+    }
+    if (m->count == m->room) {
+        m->room = m->room == 0 ? 8 : m->room * 2;
+        m->queue = xrealloc(m->queue, m->room * sizeof(struct kept *));
+    }
+    m->queue[m->count++] = k;
+    m->bytes += k->bytes;
+    resp_simple(call->out, "QUEUED");
+    return true;
+}
+
+void cmd_multi(struct call *call)
+{
+    if (call->client->multi != NULL) {
+        call_error(call, LATCHD_ERR, "MULTI calls can not be nested");
+        return;
+    }
+    call->client->multi = xcalloc(1, sizeof(struct multi));
+    resp_simple(call->out, "OK");
+}
+
+void cmd_discard(struct call *call)
+{
+    if (call->client->multi == NULL) {
+        call_error(call, LATCHD_ERR, "DISCARD without MULTI");
+        return;
+    }
+    drop(call->client);
+    resp_simple(call->out, "OK");
+}
+
+/* To say OK would promise what EXEC cannot keep. */
+void cmd_watch(struct call *call)
+{
+    call_error(call, LATCHD_ERR,
+               call->client->multi != NULL
+                   ? "WATCH inside MULTI is not allowed"
+                   : "WATCH is not supported: there are no values to watch, and EXEC "
+                     "is not atomic");
+}
+
+void cmd_unwatch(struct call *call)
+{
+    resp_simple(call->out, "OK");
+}
+
+/* --- running -----------------------------------------------------------------------
+ */
+
+static void finish(struct conn *conn, struct client *client)
+{
+    struct multi *m = client->multi;
+
+    if (!client_muted(client)) {
+        struct buf *out = conn_out(conn);
+
+        resp_array(out, m->count);
+        buf_add_span(out, buf_span(&m->out));
+        for (size_t i = 0; i < m->grant_count; i++) {
+            client_granted(client, m->grants[i], conn_input_count(conn));
+        }
+    }
+    drop(client);
+    if (client->leaving) {
+        conn_drain(conn);
+    }
+}
+
+void cmd_exec(struct call *call)
+{
+    struct multi *m = call->client->multi;
+
+    if (m == NULL) {
+        call_error(call, LATCHD_ERR, "EXEC without MULTI");
+    } else if (m->spoilt) {
+        drop(call->client);
+        call_error(call, LATCHD_ERR_EXECABORT,
+                   "Transaction discarded because of previous errors.");
+    } else if (m->count == 0) {
+        finish(call->conn, call->client);
+    } else {
+        m->running = true;
+        conn_again(call->conn);
+    }
+}
+
+void multi_step(struct cmd *c, struct conn *conn)
+{
+    struct client *client = conn_data(conn);
+    struct multi *m = client->multi;
+    struct kept *k = m->queue[m->next++];
+    struct call call = {
+        .cmd = c,
+        .conn = conn,
+        .client = client,
+        .command = k->command,
+        .argv = k->argv,
+        .argc = k->argc,
+        .proto = client->proto,
+        .out = client_muted(client) ? &c->scratch : &m->out,
+    };
+
+    dispatch_queued(&call);
+    if (client->call == 0) {
+        (void)multi_answered(c, conn);
+    }
+}
+
+bool multi_answered(struct cmd *c, struct conn *conn)
+{
+    struct client *client = conn_data(conn);
+    struct multi *m = client->multi;
+
+    if (buf_len(&m->out) > conn_output_limit(conn)) {
+        conn_close(conn); /* as for any replies that nobody could read */
+        return false;
+    }
+    if (m->next == m->count) {
+        finish(conn, client);
+    } else {
+        conn_again(conn);
+    }
+    return true;
+}
+
+struct buf *multi_out(struct multi *m)
+{
+    return &m->out;
+}
+
+void multi_granted(struct multi *m, uint64_t grant)
+{
+    if (m->grant_count == m->grant_room) {
+        m->grant_room = m->grant_room == 0 ? 4 : m->grant_room * 2;
+        m->grants = xrealloc(m->grants, m->grant_room * sizeof(*m->grants));
+    }
+    m->grants[m->grant_count++] = grant;
+}
+
+void multi_abandon(struct cmd *c, const struct client *client)
+{
+    const struct multi *m = client->multi;
+
+    for (size_t i = 0; i < m->grant_count; i++) {
+        locks_undelivered(c->env.locks, client->id, m->grants[i]);
+    }
+}

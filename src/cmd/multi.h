@@ -1,0 +1,57 @@
+/* multi: a transaction: commands that are queued from MULTI on, and run one after the
+ * other by EXEC. Nothing is promised but their order: others come in between, and what
+ * was done stays done when a later one fails.
+ *
+ *   none -- MULTI --> QUEUEING -- EXEC --> RUNNING -- the last is answered --> none
+ *                        \_ DISCARD, RESET, or EXEC after a refused command -> none
+ *
+ * RUNNING: each command is a step of its own, by conn_again(); one that waits for the
+ * engine suspends the connection as always. Replies are gathered, and leave as one
+ * array when the last is there; so a client that goes in the middle has seen none of
+ * them, and what they granted is taken back. */
+#ifndef LATCHD_CMD_MULTI_H
+#define LATCHD_CMD_MULTI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf;
+struct call;
+struct client;
+struct cmd;
+struct conn;
+struct multi;
+
+enum {
+    MULTI_COMMANDS_MAX = 10000,    /* queued by one connection, */
+    MULTI_BYTES_MAX = 1024 * 1024, /* and the memory that they take */
+};
+
+/* Accepts NULL. */
+void multi_free(struct multi *m);
+/* How many are queued; -1: no transaction. */
+int64_t multi_count(const struct multi *m);
+/* The memory that they take. */
+size_t multi_bytes(const struct multi *m);
+/* EXEC came, and not all is answered yet. Accepts NULL. */
+bool multi_is_running(const struct multi *m);
+
+/* Queues the command, or refuses it; either is answered. */
+bool multi_queue(struct call *call);
+/* The command was refused before it was queued or run: EXEC is not to run the others,
+ * and an EXEC ends the transaction. */
+void multi_refused(struct call *call);
+
+/* Runs the next command; the connection may be closed afterwards. */
+void multi_step(struct cmd *c, struct conn *conn);
+/* The reply to a command that waited has been added to multi_out(), or dropped. False:
+ * the connection was closed. */
+bool multi_answered(struct cmd *c, struct conn *conn);
+struct buf *multi_out(struct multi *m);
+/* One of the replies is a grant. */
+void multi_granted(struct multi *m, uint64_t grant);
+/* The connection ends while RUNNING: nobody will hear of these grants. */
+void multi_abandon(struct cmd *c, const struct client *client);
+
+#endif
