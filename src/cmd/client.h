@@ -47,7 +47,8 @@ struct client {
     uint64_t grant_input;
 
     struct subscriber sub;
-    struct list monitors; /* on cmd->monitors, if it is one */
+    struct list monitors;    /* on cmd->monitors, if it is one */
+    struct tracker *tracker; /* CLIENT TRACKING; NULL: off */
 };
 
 struct client *client_new(uint64_t id);

@@ -11,6 +11,7 @@ struct cmd *cmd_new(const struct cmd_env *env, const struct cmd_limits *limits)
     c->env = *env;
     c->limits = *limits;
     c->pubsub = pubsub_new();
+    tracking_init(&c->tracking);
     c->stats = xcalloc(COMMAND_COUNT, sizeof(*c->stats));
     list_init(&c->monitors);
     slowlog_init(&c->slow);
@@ -82,6 +83,7 @@ void cmd_on_close(void *ctx, struct conn *conn, bool unread)
     }
     locks_conn_closed(c->env.locks, client->id);
     pubsub_remove_all(c->pubsub, &client->sub);
+    client_untrack(c, client);
     client_free(client);
     conn_set_data(conn, NULL);
 }

@@ -91,8 +91,10 @@ void cmd_on_request(void *ctx, struct conn *conn, const struct resp_request *req
 void cmd_on_again(void *ctx, struct conn *conn);
 void cmd_on_close(void *ctx, struct conn *conn, bool unread);
 
-/* The lock engine's effects for clients. */
+/* The lock engine's effects for clients. Notices for connections that track are
+ * gathered: cmd_push() follows before anything else runs. */
 void cmd_reply(struct cmd *c, const struct effect_reply *reply);
 void cmd_notice(struct cmd *c, const struct effect_notice *notice);
+void cmd_push(struct cmd *c);
 
 #endif

@@ -67,11 +67,6 @@ void cmd_client_id(struct call *call)
     resp_int(call->out, (int64_t)call->client->id);
 }
 
-void cmd_client_getredir(struct call *call)
-{
-    resp_int(call->out, -1);
-}
-
 void cmd_client_info(struct call *call)
 {
     struct buf line = { 0 };
@@ -116,18 +111,6 @@ void cmd_client_no_evict(struct call *call)
 void cmd_client_no_touch(struct call *call)
 {
     accept_on_off(call);
-}
-
-void cmd_client_tracking(struct call *call)
-{
-    if (call_arg_is(call, 2, "OFF")) {
-        resp_simple(call->out, "OK");
-    } else if (call_arg_is(call, 2, "ON")) {
-        call_error(call, LATCHD_ERR,
-                   "CLIENT TRACKING is not supported by this version");
-    } else {
-        call_syntax_error(call);
-    }
 }
 
 /* --- others ------------------------------------------------------------------------

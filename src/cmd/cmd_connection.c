@@ -197,6 +197,7 @@ void cmd_quit(struct call *call)
 void cmd_reset(struct call *call)
 {
     pubsub_remove_all(call->cmd->pubsub, &call->client->sub);
+    client_untrack(call->cmd, call->client);
     client_reset(call->client);
     call->client->authed = false;
     call->client->authed = !client_needs_auth(call->cmd, call->client);

@@ -49,7 +49,7 @@ static void clients_section(struct cmd *c, struct buf *out)
     buf_printf(out, "connected_clients:%" PRIu64 "\r\n", net.open);
     buf_printf(out, "blocked_clients:%zu\r\npubsub_clients:%zu\r\n", counts.blocked,
                counts.pubsub);
-    buf_printf(out, "tracking_clients:0\r\n");
+    buf_printf(out, "tracking_clients:%zu\r\n", c->tracking.count);
 }
 
 static void memory_section(struct cmd *c, struct buf *out)

@@ -56,6 +56,7 @@ void cmd_reply(struct cmd *c, const struct effect_reply *reply)
     if (client == NULL || client->call == 0 || client->call != reply->to.call) {
         return;
     }
+    tracking_push(c, client); /* what was lost before must not look lost after it */
     running = multi_is_running(client->multi);
     stats_answered(c, client, outcome_of(reply));
     if (!client->call_muted) {
@@ -98,7 +99,7 @@ static void deliver(void *ctx, struct subscriber *s, struct span pattern)
     struct conn *conn = net_find(ev->cmd->env.net, client->id);
     struct buf *out;
 
-    if (conn == NULL) {
+    if (conn == NULL || conn_overflows(conn)) {
         return;
     }
     out = conn_out(conn);
@@ -116,6 +117,10 @@ void cmd_notice(struct cmd *c, const struct effect_notice *notice)
     struct buf channel = { 0 }, payload = { 0 };
     struct event ev = { .cmd = c };
 
+    tracking_notice(c, notice);
+    if (notice->kind == NOTICE_CERTAIN) {
+        return;
+    }
     if (pubsub_total(c->pubsub, PUBSUB_CHANNEL) == 0 &&
         pubsub_total(c->pubsub, PUBSUB_PATTERN) == 0) {
         return;

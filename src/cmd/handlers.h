@@ -26,9 +26,12 @@ command_fn cmd_lockinfo, cmd_locks, cmd_waiters;
 command_fn cmd_auth, cmd_echo, cmd_hello, cmd_ping, cmd_quit, cmd_readonly, cmd_reset,
     cmd_role, cmd_select, cmd_time, cmd_wait;
 /* cmd_client.c */
-command_fn cmd_client_getname, cmd_client_getredir, cmd_client_id, cmd_client_info,
-    cmd_client_list, cmd_client_no_evict, cmd_client_no_touch, cmd_client_reply,
-    cmd_client_setinfo, cmd_client_setname, cmd_client_tracking, cmd_client_unblock;
+command_fn cmd_client_getname, cmd_client_id, cmd_client_info, cmd_client_list,
+    cmd_client_no_evict, cmd_client_no_touch, cmd_client_reply, cmd_client_setinfo,
+    cmd_client_setname, cmd_client_unblock;
+/* cmd_tracking.c */
+command_fn cmd_client_caching, cmd_client_getredir, cmd_client_tracking,
+    cmd_client_trackinginfo;
 /* cmd_kill.c */
 command_fn cmd_client_kill;
 /* cmd_command.c */

@@ -9,6 +9,7 @@
 #include "cmd/slowlog.h"
 #include "cmd/stats.h"
 #include "cmd/table.h"
+#include "cmd/tracking.h"
 #include "latchd/protocol.h"
 #include "resp/writer.h"
 
@@ -23,6 +24,7 @@ struct cmd {
     struct cmd_env env;
     struct cmd_limits limits;
     struct pubsub *pubsub;
+    struct tracking tracking;
     struct command_stat *stats; /* one per row of the table */
     struct buf scratch;         /* takes the replies that nobody wants */
     uint64_t next_call;
@@ -89,6 +91,13 @@ bool client_needs_auth(const struct cmd *c, const struct client *client);
 
 /* LOCKINFO's answer from the engine (cmd_lockinfo.c). */
 void lockinfo_write(struct buf *out, int proto, const struct lock_info *info);
+
+/* push.c: what the engine told is gathered for whom it concerns.. */
+void tracking_notice(struct cmd *c, const struct effect_notice *notice);
+/* ..and written to that one now. */
+void tracking_push(struct cmd *c, struct client *client);
+/* The end of CLIENT TRACKING for this client, if it had begun. */
+void client_untrack(struct cmd *c, struct client *client);
 
 /* One line of CLIENT LIST (client_line.c). */
 void client_write_line(const struct cmd *c, struct conn *conn, struct buf *out);

@@ -64,7 +64,14 @@ struct lock_info {
     size_t queue_count;
 };
 
-enum notice_kind { NOTICE_GRANTED, NOTICE_RELEASED, NOTICE_UNCERTAIN, NOTICE_LOST };
+/* CERTAIN: again, after it was uncertain. There is no channel for it. */
+enum notice_kind {
+    NOTICE_GRANTED,
+    NOTICE_RELEASED,
+    NOTICE_UNCERTAIN,
+    NOTICE_CERTAIN,
+    NOTICE_LOST,
+};
 
 enum effect_kind {
     EFFECT_OP,          /* op */
@@ -91,6 +98,11 @@ struct effect_notice {
     struct span name;
     struct span owner;
     uint64_t token;
+    /* UNCERTAIN, CERTAIN, LOST: the connections that the hold is attached to, each
+     * once.
+     */
+    const uint64_t *conns;
+    size_t conn_count;
 };
 
 /* The channel of a name: of its plain and fair locks, or of its read/write lock. */

@@ -105,6 +105,11 @@ void entry_left(struct locks *l, struct entry *e)
     }
 }
 
+bool entry_ran_out(const struct locks *l, const struct entry *e)
+{
+    return e->fixed && l->now >= e->until && !list_empty(&e->attaches);
+}
+
 void entry_detach(struct locks *l, struct attach *a)
 {
     struct entry *e = a->entry;

@@ -177,7 +177,13 @@ void hold_confirm(struct locks *l, struct hold *h, struct asked asked)
     if (until > h->until) {
         h->until = until;
     }
-    set_state(l, h, LOCK_STATE_HELD);
+    if (h->state == LOCK_STATE_UNCERTAIN) {
+        set_state(l, h, LOCK_STATE_HELD);
+        /* A daemon that goes leaves it at what it said: come back with RENEW. */
+        if (l->now < h->until && !l->stopping) {
+            say_notice(l, NOTICE_CERTAIN, h);
+        }
+    }
     hold_schedule(l, h);
 }
 
@@ -283,13 +289,30 @@ void hold_uncertain(struct locks *l, struct hold *h)
     hold_schedule(l, h);
 }
 
+/* It was taken back of our own accord, as the time that its client had was over. */
+static bool ran_out(const struct locks *l, const struct hold *h)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &h->entries)
+    {
+        const struct entry *e = container_of(it, struct entry, in_hold);
+
+        if (e->duty != NULL && e->duty->own_accord && entry_ran_out(l, e)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void hold_on_timer(struct locks *l, struct hold *h)
 {
     if (l->now >= h->until) {
-        if (hold_ending(h)) {
-            hold_forget(l, h, true); /* its owner had given it up already */
-        } else {
+        if (!hold_ending(h) || ran_out(l, h)) {
             hold_lost(l, h);
+        } else {
+            say_notice(l, NOTICE_RELEASED, h); /* its owner had given it up already */
+            hold_forget(l, h, true);
         }
         return;
     }

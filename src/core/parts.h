@@ -252,6 +252,8 @@ struct attach *entry_attach_of(const struct entry *e, const struct session *s);
 void attach_free(struct locks *l, struct attach *a);
 /* The attach's connection is gone. */
 void entry_detach(struct locks *l, struct attach *a);
+/* A connection has it, and its fixed lease is over. */
+bool entry_ran_out(const struct locks *l, const struct entry *e);
 void entry_keep(struct locks *l, struct entry *e);
 /* What they say, and the numbers of such entries. */
 void entry_set_kept(struct locks *l, struct entry *e, bool kept);

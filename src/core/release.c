@@ -117,21 +117,25 @@ static void end_local(struct locks *l, struct duty *d, int64_t left)
 {
     struct entry *e = d->local;
     struct hold *h = e == NULL ? NULL : e->hold;
+    bool ran_out;
 
     if (e == NULL) {
         return;
     }
+    ran_out = left == 0 && d->own_accord && entry_ran_out(l, e);
     duty_let_go(d);
     entry_over(l, e, d->own_accord ? -1 : left);
-    if (left == 0) {
-        l->stats.releases++;
-        say_notice(l, NOTICE_RELEASED, h);
+    l->stats.releases += left == 0;
+    if (!ran_out) {
+        if (left == 0 && !d->elsewhere && hold_alone(h)) {
+            say_notice(l, NOTICE_RELEASED, h);
+        }
+        entry_free(l, e);
     }
-    entry_free(l, e);
     if (list_empty(&h->entries)) {
         hold_forget(l, h, true);
     } else if (left == 0) {
-        hold_lost(l, h); /* entries that we believed in are gone */
+        hold_lost(l, h); /* the time of its client, or entries that we believed in */
     } else {
         hold_schedule(l, h);
     }
@@ -288,6 +292,7 @@ void release_done(struct locks *l, struct work *w, const struct op_result *r)
     work_free(l, w);
     switch (r->status) {
     case OP_ENDED:
+        d->elsewhere = d->tries == 1;
         end_local(l, d, r->count);
         answer(l, d, d->force ? 0 : r->count);
         duty_free(l, lock, d);

@@ -78,13 +78,42 @@ void say_tokens(struct locks *l, struct call_ref to, const uint64_t *tokens,
     r->grant = grant;
 }
 
+/* The connections that a hold is attached to. One may be so by several entries. */
+static size_t list_attached(struct locks *l, const struct hold *hold, uint64_t *ret)
+{
+    uint64_t notice = ++l->next_notice;
+    size_t count = 0;
+    struct list *it, *at;
+
+    LIST_FOREACH(it, &hold->entries)
+    {
+        struct entry *e = container_of(it, struct entry, in_hold);
+
+        LIST_FOREACH(at, &e->attaches)
+        {
+            struct session *s = container_of(at, struct attach, in_entry)->session;
+
+            if (s->noticed != notice) {
+                s->noticed = notice;
+                ret[count++] = s->conn;
+            }
+        }
+    }
+    return count;
+}
+
 void say_notice(struct locks *l, enum notice_kind kind, const struct hold *hold)
 {
-    struct span name = effects_copy(&l->fx, lock_name(hold->lock));
-    struct span owner = effects_copy(&l->fx, field_owner(hold->field));
-    struct effect *e = effects_add(&l->fx, EFFECT_NOTICE);
+    bool doubt = kind != NOTICE_GRANTED && kind != NOTICE_RELEASED;
+    struct effect_notice n = { .kind = kind, .token = hold->token };
 
-    e->notice = (struct effect_notice){
-        .kind = kind, .name = name, .owner = owner, .token = hold->token
-    };
+    n.name = effects_copy(&l->fx, lock_name(hold->lock));
+    n.owner = effects_copy(&l->fx, field_owner(hold->field));
+    if (doubt && hold->attached > 0) {
+        uint64_t *conns = effects_alloc(&l->fx, hold->attached * sizeof(*conns));
+
+        n.conn_count = list_attached(l, hold, conns);
+        n.conns = conns;
+    }
+    effects_add(&l->fx, EFFECT_NOTICE)->notice = n;
 }

@@ -222,11 +222,12 @@ struct duty {
     bool own_accord;
     bool force;
     bool mark;
-    bool undo;    /* of a grant that may not even have happened */
-    bool rw;      /* of which family it is */
-    bool light;   /* a client's, of one reader among others */
-    bool leaving; /* on lock->leaving */
-    bool guessed; /* only a guess, as nothing is known of the name here */
+    bool undo;      /* of a grant that may not even have happened */
+    bool rw;        /* of which family it is */
+    bool light;     /* a client's, of one reader among others */
+    bool leaving;   /* on lock->leaving */
+    bool elsewhere; /* it had been released before, through another daemon */
+    bool guessed;   /* only a guess, as nothing is known of the name here */
     char data[];
 };
 
@@ -267,7 +268,8 @@ struct session {
     struct list mlocks;
     struct list lost;
     size_t lost_count;
-    bool lost_many; /* more than could be remembered */
+    uint64_t noticed; /* the last notice that named it */
+    bool lost_many;   /* more than could be remembered */
     bool closing;
 };
 
@@ -393,6 +395,7 @@ struct locks {
     uint64_t doubt_op; /* Redis is another, or its clock: ops up to this tell nothing */
     uint64_t next_request;
     uint64_t next_grant;
+    uint64_t next_notice;
     uint64_t seen_token;
     bool up;
     bool stopping;

@@ -69,6 +69,7 @@ static void do_effects(struct server *s)
 
         do_effect(s, &fx);
     }
+    cmd_push(s->cmd);
     effects_reset(list);
 }
 

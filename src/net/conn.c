@@ -125,6 +125,11 @@ struct buf *conn_out(struct conn *c)
     return &c->out;
 }
 
+bool conn_overflows(const struct conn *c)
+{
+    return buf_len(&c->out) + stream_queued(c->stream) > c->net->limits.output_buffer;
+}
+
 /* A conn that goes down: closes it if everything is out and nothing is doubtful. */
 static void check_gone(struct conn *c)
 {
@@ -164,7 +169,7 @@ void conn_flush(struct conn *c)
         buf_reset(&c->out);
         return;
     }
-    if (len + stream_queued(c->stream) > n->limits.output_buffer) {
+    if (conn_overflows(c)) {
         log_info("net", "connection %" PRIu64 " does not read its replies", c->slot.id);
         conn_close(c);
         return;

@@ -94,6 +94,9 @@ size_t conn_output_limit(const struct conn *c);
 
 /* Where replies go. May be appended to at any time, also while suspended (pushes). */
 struct buf *conn_out(struct conn *c);
+/* More waits to be written than the limit allows: it will be closed at the end of the
+ * turn, and whatever is added is not sent. */
+bool conn_overflows(const struct conn *c);
 
 void conn_suspend(struct conn *c);
 void conn_resume(struct conn *c);

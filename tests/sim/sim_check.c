@@ -131,9 +131,8 @@ void check_closed(struct sim *s, struct sim_conn *c)
 void check_notice(struct sim *s, struct sim_daemon *d, const struct effect_notice *n)
 {
     static const char *const WORDS[] = {
-        [NOTICE_GRANTED] = "granted",
-        [NOTICE_RELEASED] = "released",
-        [NOTICE_UNCERTAIN] = "uncertain",
+        [NOTICE_GRANTED] = "granted",     [NOTICE_RELEASED] = "released",
+        [NOTICE_UNCERTAIN] = "uncertain", [NOTICE_CERTAIN] = "certain again",
         [NOTICE_LOST] = "lost",
     };
 

@@ -1,5 +1,6 @@
 #include "support/engine.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -89,6 +90,22 @@ static void append(char *list, size_t room, const char *head, struct span name)
                    (int)name.len, name.ptr);
 }
 
+static void collect_told(struct engine *e, const char *what,
+                         const struct effect_notice *n)
+{
+    size_t len = strlen(e->told);
+
+    for (size_t i = 0; i < n->conn_count; i++) {
+        if (i == 0) {
+            append(e->told, sizeof(e->told), what, n->name);
+            len = strlen(e->told);
+        }
+        len += (size_t)snprintf(e->told + len, sizeof(e->told) - len, "%s%" PRIu64,
+                                i == 0 ? ">" : ",", n->conns[i]);
+        ck_assert_uint_lt(len, sizeof(e->told));
+    }
+}
+
 static void collect_reply(struct engine *e, const struct effect_reply *r)
 {
     struct said *s = &e->said[e->said_count++];
@@ -116,7 +133,7 @@ static void collect_reply(struct engine *e, const struct effect_reply *r)
 void engine_collect(struct engine *e)
 {
     static const char *const NOTICES[] = { "granted:", "released:", "uncertain:",
-                                           "lost:" };
+                                           "certain:", "lost:" };
     struct effects *fx = locks_effects(e->locks);
 
     for (size_t i = 0; i < fx->count; i++) {
@@ -132,6 +149,7 @@ void engine_collect(struct engine *e)
         case EFFECT_NOTICE:
             append(e->notices, sizeof(e->notices), NOTICES[f->notice.kind],
                    f->notice.name);
+            collect_told(e, NOTICES[f->notice.kind], &f->notice);
             break;
         case EFFECT_SUBSCRIBE:
             append(e->subs, sizeof(e->subs), "+", f->channel.name);

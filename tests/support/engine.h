@@ -45,6 +45,7 @@ struct engine {
     struct said said[ENGINE_SAID_MAX];
     size_t said_count;
     char notices[8192]; /* "granted:job lost:job ..." */
+    char told[8192];    /* "uncertain:job>1,2 ...": to which connections, if any */
     char subs[256];     /* "+job -job ..." */
 };
 

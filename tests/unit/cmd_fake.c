@@ -53,6 +53,11 @@ struct buf *conn_out(struct conn *c)
     return &c->out;
 }
 
+bool conn_overflows(const struct conn *c)
+{
+    return buf_len(&c->out) > FAKE_OUT_MAX;
+}
+
 void conn_suspend(struct conn *c)
 {
     c->suspended = true;

@@ -5,7 +5,7 @@
 
 #include "cmd/cmd.h"
 
-enum { FAKE_CONNS = 4 };
+enum { FAKE_CONNS = 4, FAKE_OUT_MAX = 1024 * 1024 };
 
 struct conn {
     uint64_t id; /* 0: closed */

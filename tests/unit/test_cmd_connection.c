@@ -141,7 +141,9 @@ END_TEST
 
 static void notice(void)
 {
-    const struct effect_notice n = { NOTICE_LOST, SPAN("job"), SPAN("ann"), 7 };
+    const struct effect_notice n = {
+        .kind = NOTICE_LOST, .name = SPAN("job"), .owner = SPAN("ann"), .token = 7
+    };
 
     buf_clear(&me->out);
     cmd_notice(fake.cmd, &n);

@@ -83,8 +83,6 @@ static const struct {
     { "CLIENT LIST TYPE foo", "-ERR Unknown client type 'foo'\r\n" },
     { "CLIENT LIST ID x", "-ERR Invalid client ID\r\n" },
     { "CLIENT LIST TYPE pubsub", "$0\r\n\r\n" },
-    { "CLIENT TRACKING ON",
-      "-ERR CLIENT TRACKING is not supported by this version\r\n" },
     { "CONFIG GET nosuch", "*0\r\n" },
     { "CONFIG GET PORT port *",
       "*4\r\n$4\r\nport\r\n$4\r\n5625\r\n$4\r\nbind\r\n$3\r\n::1\r\n" },

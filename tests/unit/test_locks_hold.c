@@ -103,7 +103,7 @@ START_TEST(another_server_makes_all_uncertain_until_confirmed)
     ck_assert_str_eq(e.notices, "granted:job uncertain:job");
     engine_renews(&e, RENEW_OK);
     engine_pass(&e, 5000);
-    ck_assert_str_eq(e.notices, "granted:job uncertain:job");
+    ck_assert_str_eq(e.notices, "granted:job uncertain:job certain:job");
 }
 END_TEST
 
@@ -265,6 +265,7 @@ START_TEST(a_stop_ends_waits_and_reports_holds_uncertain)
     ck_assert_str_eq(e.notices, "granted:job uncertain:job");
     ck_assert(!locks_stopped(e.locks));
     engine_renews(&e, RENEW_OK);
+    ck_assert_str_eq(e.notices, "granted:job uncertain:job"); /* and so it stays */
     ck_assert(locks_stopped(e.locks));
     locks_conn_closed(e.locks, 1); /* H31: grace does not apply */
     engine_collect(&e);

@@ -1,0 +1,232 @@
+/* The engine: what is told of holds, and which connections it is told. */
+#include "support/engine.h"
+#include "support/runner.h"
+
+static struct engine e;
+static struct seen_op op;
+
+#define ANYHOW ((struct lock_req){ 0 })
+#define AS_O ((struct lock_req){ .owner = SPAN("o") })
+#define BY_O ((struct hold_req){ .owner = SPAN("o") })
+#define BARE ((struct hold_req){ 0 })
+#define LEASE(ms) ((struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = (ms) })
+
+static const struct op_result NOTHELD = { .status = OP_NOTHELD };
+static const struct op_result FREED = { .status = OP_OK, .freed = true };
+
+static void setup(void)
+{
+    engine_init(&e);
+}
+
+static void teardown(void)
+{
+    engine_fini(&e);
+}
+
+/* Another connection's LOCK of the same owner: the same hold, once more. */
+static void reenter(uint64_t conn, const char *name, struct lock_req req,
+                    uint64_t token, int64_t count)
+{
+    engine_lock(&e, conn, name, req);
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    engine_answer(
+        &e, &op, (struct op_result){ .status = OP_OK, .token = token, .count = count });
+    ck_assert_int_eq(engine_hears(&e, conn, REPLY_TOKEN).value, (int64_t)token);
+}
+
+/* --- to whom ---------------------------------------------------------------------- */
+
+START_TEST(a_grant_and_a_release_are_told_to_no_connection)
+{
+    (void)engine_grant(&e, 1, "job", ANYHOW, 100);
+    engine_unlock(&e, 1, "job", BARE);
+    engine_gives(&e, OP_RELEASE, FREED);
+    (void)engine_hears(&e, 1, REPLY_INT);
+    ck_assert_str_eq(e.notices, "granted:job released:job");
+    ck_assert_str_eq(e.told, "");
+}
+END_TEST
+
+START_TEST(doubt_its_end_and_a_loss_are_told_to_the_connection_that_holds)
+{
+    (void)engine_grant(&e, 1, "job", ANYHOW, 100);
+    (void)engine_grant(&e, 2, "other", ANYHOW, 101);
+    locks_clock_jumped(e.locks);
+    engine_collect(&e);
+    ck_assert_str_eq(e.told, "uncertain:job>1 uncertain:other>2");
+    e.told[0] = '\0';
+    engine_take_op(&e, OP_RENEW, &op);
+    engine_answer(
+        &e, &op,
+        (struct op_result){ .status = OP_OK,
+                            .items = (enum renew_result[]){ RENEW_OK, RENEW_GONE },
+                            .item_count = 2 });
+    ck_assert_str_eq(e.told, "certain:job>1 lost:other>2");
+}
+END_TEST
+
+START_TEST(a_connection_with_several_entries_of_a_hold_is_told_once)
+{
+    (void)engine_grant(&e, 1, "job", AS_O, 100);
+    reenter(1, "job", AS_O, 100, 2);
+    reenter(2, "job", AS_O, 100, 3);
+    reenter(1, "job", AS_O, 100, 4);
+    locks_clock_jumped(e.locks);
+    engine_collect(&e);
+    ck_assert_str_eq(e.told, "uncertain:job>1,2");
+}
+END_TEST
+
+START_TEST(who_came_by_renew_is_told_and_who_left_is_not)
+{
+    (void)engine_grant(&e, 1, "job", ANYHOW, 100);
+    engine_renew(&e, 2, "job", (struct hold_req){ .token = 100 });
+    engine_gives(&e, OP_ATTACH,
+                 (struct op_result){ .status = OP_OK,
+                                     .token = 100,
+                                     .ttl_ms = 30000,
+                                     .owner = SPAN("latchd:100") });
+    (void)engine_hears(&e, 2, REPLY_INT);
+    locks_conn_closed(e.locks, 1);
+    locks_clock_jumped(e.locks);
+    engine_collect(&e);
+    ck_assert_str_eq(e.told, "uncertain:job>2");
+    engine_renews(&e, RENEW_OK);
+    e.told[0] = e.notices[0] = '\0';
+    locks_conn_closed(e.locks, 2);
+    locks_clock_jumped(e.locks);
+    engine_collect(&e);
+    ck_assert_str_eq(e.notices,
+                     "uncertain:job"); /* in grace: there is nobody to tell */
+    ck_assert_str_eq(e.told, "");
+}
+END_TEST
+
+START_TEST(what_was_certain_is_not_certain_again)
+{
+    (void)engine_grant(&e, 1, "job", ANYHOW, 100);
+    engine_pass(&e, 10000);
+    engine_renews(&e, RENEW_OK);
+    ck_assert_str_eq(e.notices, "granted:job");
+}
+END_TEST
+
+START_TEST(an_answer_after_the_end_of_its_lease_makes_nothing_certain)
+{
+    (void)engine_grant(&e, 1, "job", ANYHOW, 100);
+    engine_pass(&e, 10000);
+    engine_take_op(&e, OP_RENEW, &op);
+    engine_pass(&e, 3000);
+    ck_assert_str_eq(e.told, "uncertain:job>1");
+    engine_pass(&e, 16650);
+    engine_answer(&e, &op,
+                  (struct op_result){ .status = OP_OK,
+                                      .items = &(enum renew_result){ RENEW_OK },
+                                      .item_count = 1 });
+    ck_assert_str_eq(e.told, "uncertain:job>1 lost:job>1");
+}
+END_TEST
+
+START_TEST(an_unlock_that_finds_it_gone_is_a_loss_for_all_who_had_it)
+{
+    (void)engine_grant(&e, 1, "job", AS_O, 100);
+    reenter(2, "job", AS_O, 100, 2);
+    engine_unlock(&e, 1, "job", BY_O);
+    engine_gives(&e, OP_RELEASE, NOTHELD);
+    (void)engine_hears(&e, 1, REPLY_ERROR);
+    ck_assert_str_eq(e.told, "lost:job>2,1");
+}
+END_TEST
+
+/* --- one end, told once ----------------------------------------------------------- */
+
+START_TEST(entries_that_are_gone_with_the_last_one_are_lost_and_not_released_too)
+{
+    (void)engine_grant(&e, 1, "job", AS_O, 100);
+    reenter(2, "job", AS_O, 100, 2);
+    engine_unlock(&e, 2, "job", BY_O);
+    engine_gives(&e, OP_RELEASE, FREED); /* none is left of what we thought were two */
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_INT).value, 0);
+    ck_assert_str_eq(e.notices, "granted:job lost:job");
+    ck_assert_str_eq(e.told, "lost:job>1");
+}
+END_TEST
+
+START_TEST(a_fixed_lease_that_is_over_is_lost)
+{
+    (void)engine_grant(&e, 1, "job", LEASE(2000), 100);
+    engine_pass(&e, 1930);
+    ck_assert_str_eq(e.notices, "granted:job lost:job");
+    ck_assert_str_eq(e.told, "lost:job>1");
+}
+END_TEST
+
+START_TEST(a_fixed_lease_that_is_over_is_lost_though_redis_kept_it_for_another_entry)
+{
+    struct lock_req fixed = { .owner = SPAN("o"),
+                              .has = LOCK_HAS_LEASE,
+                              .lease_ms = 2000 };
+
+    (void)engine_grant(&e, 1, "job", AS_O, 100);
+    reenter(2, "job", fixed, 100, 2);
+    engine_unlock(&e, 1, "job", BY_O);
+    engine_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_OK, .count = 1 });
+    (void)engine_hears(&e, 1, REPLY_INT);
+    engine_pass(&e, 1930);
+    engine_gives(&e, OP_RELEASE, FREED);
+    ck_assert_str_eq(e.notices, "granted:job lost:job");
+    ck_assert_str_eq(e.told, "lost:job>2");
+}
+END_TEST
+
+START_TEST(what_was_given_up_and_ends_with_its_lease_is_released)
+{
+    (void)engine_grant(&e, 1, "job", ANYHOW, 100);
+    locks_store_down(e.locks);
+    engine_unlock(&e, 1, "job", BARE);
+    engine_pass(&e, 29650);
+    (void)engine_hears(&e, 1, REPLY_ERROR);
+    ck_assert_str_eq(e.notices, "granted:job released:job");
+    ck_assert_str_eq(e.told, "");
+    locks_store_up(e.locks, true);
+    engine_collect(&e);
+    engine_gives(&e, OP_RELEASE, FREED);
+    ck_assert_str_eq(e.notices, "granted:job released:job");
+}
+END_TEST
+
+START_TEST(a_release_through_another_daemon_is_silent_when_it_is_asked_for_here_again)
+{
+    (void)engine_grant(&e, 1, "job", ANYHOW, 100);
+    engine_unlock(&e, 1, "job", (struct hold_req){ .token = 100 });
+    engine_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_ENDED });
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_INT).value, 0);
+    ck_assert_str_eq(e.notices, "granted:job");
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("locks_notice");
+    TCase *tc = tcase_create("notice");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_grant_and_a_release_are_told_to_no_connection);
+    tcase_add_test(tc, doubt_its_end_and_a_loss_are_told_to_the_connection_that_holds);
+    tcase_add_test(tc, a_connection_with_several_entries_of_a_hold_is_told_once);
+    tcase_add_test(tc, who_came_by_renew_is_told_and_who_left_is_not);
+    tcase_add_test(tc, what_was_certain_is_not_certain_again);
+    tcase_add_test(tc, an_answer_after_the_end_of_its_lease_makes_nothing_certain);
+    tcase_add_test(tc, an_unlock_that_finds_it_gone_is_a_loss_for_all_who_had_it);
+    tcase_add_test(
+        tc, entries_that_are_gone_with_the_last_one_are_lost_and_not_released_too);
+    tcase_add_test(tc, a_fixed_lease_that_is_over_is_lost);
+    tcase_add_test(
+        tc, a_fixed_lease_that_is_over_is_lost_though_redis_kept_it_for_another_entry);
+    tcase_add_test(tc, what_was_given_up_and_ends_with_its_lease_is_released);
+    tcase_add_test(
+        tc, a_release_through_another_daemon_is_silent_when_it_is_asked_for_here_again);
+    suite_add_tcase(s, tc);
+    return s;
+}
