@@ -116,6 +116,7 @@ bool server_main(const struct options *options, const struct config *config)
     notify_init(&s->notify);
     log_notice("server", "latchd " LATCHD_VERSION " starts, instance %s", s->instance);
     ok = uv_loop_init(&s->loop) == 0 && run(s);
+    log_second();
     log_notice("server", ok ? "stopped" : "stopped after an error");
     notify_fini(&s->notify);
     config_fini(&s->config);

@@ -95,6 +95,7 @@ static void second(struct server *s)
     if (s->now_ms >= s->next_second_ms) {
         s->next_second_ms = s->now_ms + SECOND_MS;
         net_tick(s->net, s->now_ms);
+        log_second();
     }
     if (s->notify.watchdog_ms != 0 && s->now_ms >= s->next_alive_ms) {
         s->next_alive_ms = s->now_ms + s->notify.watchdog_ms;

@@ -1,21 +1,22 @@
 #include "util/log.h"
 
 #include "util/clock.h"
+#include "util/json.h"
+#include "util/repr.h"
 
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE_MAX_BYTES = 2048 };
+enum { MESSAGE_MAX = 2048, LEVEL_COUNT = LOG_ERROR + 1 };
 
 static enum log_level current_level = LOG_NOTICE;
 static enum log_format current_format = LOG_TEXT;
+static unsigned written[LEVEL_COUNT]; /* with a log_about, in this second */
 
-static const char *const LEVEL_NAMES[] = { "debug", "info", "notice", "warning",
-                                           "error" };
+static const char *const LEVEL_NAMES[LEVEL_COUNT] = { "debug", "info", "notice",
+                                                      "warning", "error" };
 
 void log_setup(enum log_level level, enum log_format format)
 {
@@ -45,6 +46,91 @@ static void stamp(char *out, size_t room)
     (void)snprintf(out, room, "%s.%03uZ", date, (unsigned)(now / 1000 % 1000));
 }
 
+/* --- what it is about --------------------------------------------------------------
+ */
+
+/* In the order in which they are written. */
+static const struct {
+    const char *key;
+    size_t offset;
+    bool number;
+} FIELDS[] = {
+    { "client", offsetof(struct log_about, client), true },
+    { "address", offsetof(struct log_about, address), false },
+    { "client_name", offsetof(struct log_about, client_name), false },
+    { "library", offsetof(struct log_about, library), false },
+    { "user", offsetof(struct log_about, user), false },
+    { "name", offsetof(struct log_about, name), false },
+    { "owner", offsetof(struct log_about, owner), false },
+    { "token", offsetof(struct log_about, token), true },
+};
+enum { FIELD_COUNT = sizeof(FIELDS) / sizeof(FIELDS[0]) };
+
+/* One field, number or text; false: it is not there. */
+static bool field_of(const struct log_about *about, size_t i, uint64_t *ret_number,
+                     struct span *ret_text)
+{
+    const void *field = (const char *)about + FIELDS[i].offset;
+
+    if (FIELDS[i].number) {
+        *ret_number = *(const uint64_t *)field;
+        return *ret_number != 0;
+    }
+    *ret_text = *(const struct span *)field;
+    return ret_text->len != 0;
+}
+
+static void add_json_fields(struct json *j, const struct log_about *about)
+{
+    uint64_t number;
+    struct span text;
+
+    for (size_t i = 0; i < FIELD_COUNT; i++) {
+        if (field_of(about, i, &number, &text)) {
+            if (FIELDS[i].number) {
+                json_uint(j, FIELDS[i].key, number);
+            } else {
+                json_bytes(j, FIELDS[i].key, text);
+            }
+        }
+    }
+}
+
+static bool is_word(struct span text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char ch = text.ptr[i];
+
+        if (ch <= ' ' || ch > '~' || ch == '"' || ch == '\\' || ch == '=') {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void add_text_fields(struct buf *line, const struct log_about *about)
+{
+    uint64_t number;
+    struct span text;
+
+    for (size_t i = 0; i < FIELD_COUNT; i++) {
+        if (!field_of(about, i, &number, &text)) {
+            continue;
+        }
+        buf_printf(line, " %s=", FIELDS[i].key);
+        if (FIELDS[i].number) {
+            buf_add_int(line, (int64_t)number);
+        } else if (is_word(text)) {
+            buf_add_span(line, text);
+        } else {
+            repr_add(line, text);
+        }
+    }
+}
+
+/* --- lines -------------------------------------------------------------------------
+ */
+
 /* Control bytes would let a name forge a line or drive a terminal. */
 static void scrub(char *text)
 {
@@ -55,50 +141,88 @@ static void scrub(char *text)
     }
 }
 
-static size_t json_escape(char *out, size_t room, const char *text)
+static void add_json(struct buf *line, const char *when, enum log_level level,
+                     const char *module, const char *message,
+                     const struct log_about *about)
 {
-    size_t len = 0;
+    struct json j = { .out = line };
 
-    for (; *text != '\0' && len + 3 < room; text++) {
-        if (*text == '"' || *text == '\\') {
-            out[len++] = '\\';
-        }
-        out[len++] = *text;
+    json_open(&j, NULL, '{');
+    json_text(&j, "time", when);
+    json_text(&j, "level", LEVEL_NAMES[level]);
+    json_text(&j, "module", module);
+    json_uint(&j, "pid", (uint64_t)getpid());
+    json_text(&j, "message", message);
+    if (about != NULL) {
+        add_json_fields(&j, about);
     }
-    out[len] = '\0';
-    return len;
+    json_close(&j, '}');
+}
+
+static void put(enum log_level level, const char *module, const struct log_about *about,
+                const char *fmt, va_list ap) __attribute__((format(printf, 4, 0)));
+
+static void put(enum log_level level, const char *module, const struct log_about *about,
+                const char *fmt, va_list ap)
+{
+    char message[MESSAGE_MAX];
+    struct buf line = { 0 };
+    char when[48];
+
+    (void)vsnprintf(message, sizeof(message), fmt, ap);
+    stamp(when, sizeof(when));
+    if (current_format == LOG_JSON) {
+        add_json(&line, when, level, module, message, about);
+    } else {
+        scrub(message);
+        buf_printf(&line, "%s %s %s: %s", when, LEVEL_NAMES[level], module, message);
+        if (about != NULL) {
+            add_text_fields(&line, about);
+        }
+    }
+    buf_add(&line, "\n", 1);
+    /* One write a line, so that lines of several processes do not mix. A log that
+     * cannot be written must not stop a lock service. */
+    if (write(STDERR_FILENO, buf_ptr(&line), buf_len(&line)) < 0) {
+        buf_clear(&line);
+    }
+    buf_reset(&line);
 }
 
 void log_write(enum log_level level, const char *module, const char *fmt, ...)
 {
-    char message[LINE_MAX_BYTES];
-    char escaped[2 * LINE_MAX_BYTES];
-    char line[2 * LINE_MAX_BYTES + 128];
-    char when[48];
     va_list ap;
-    int len;
 
     if (level < current_level) {
         return;
     }
     va_start(ap, fmt);
-    (void)vsnprintf(message, sizeof(message), fmt, ap);
+    put(level, module, NULL, fmt, ap);
     va_end(ap);
-    scrub(message);
-    stamp(when, sizeof(when));
-    if (current_format == LOG_JSON) {
-        (void)json_escape(escaped, sizeof(escaped), message);
-        len = snprintf(line, sizeof(line),
-                       "{\"time\":\"%s\",\"level\":\"%s\",\"module\":\"%s\",\"pid\":%d,"
-                       "\"message\":\"%s\"}\n",
-                       when, LEVEL_NAMES[level], module, (int)getpid(), escaped);
-    } else {
-        len = snprintf(line, sizeof(line), "%s %s %s: %s\n", when, LEVEL_NAMES[level],
-                       module, message);
-    }
-    /* One write a line, so that lines of several processes do not mix. A log that
-     * cannot be written must not stop a lock service. */
-    if (write(STDERR_FILENO, line, (size_t)len) < 0) {
+}
+
+void log_about(enum log_level level, const char *module, const struct log_about *about,
+               const char *fmt, ...)
+{
+    va_list ap;
+
+    if (level < current_level || ++written[level] > LOG_ABOUT_MAX) {
         return;
+    }
+    va_start(ap, fmt);
+    put(level, module, about, fmt, ap);
+    va_end(ap);
+}
+
+void log_second(void)
+{
+    for (int i = 0; i < LEVEL_COUNT; i++) {
+        if (written[i] > LOG_ABOUT_MAX) {
+            log_write((enum log_level)i, "log",
+                      "%u more lines about clients and locks are left out: too many in "
+                      "a second",
+                      written[i] - LOG_ABOUT_MAX);
+        }
+        written[i] = 0;
     }
 }

@@ -1,0 +1,147 @@
+#include "support/runner.h"
+#include "util/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Standard error of this process, which Check forks for every test. */
+static FILE *file;
+static char *text;
+
+static void setup(void)
+{
+    file = tmpfile();
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(dup2(fileno(file), STDERR_FILENO), 0);
+    text = NULL;
+}
+
+static void teardown(void)
+{
+    (void)fclose(file);
+    free(text);
+}
+
+/* All that was written so far. */
+static const char *written(void)
+{
+    long len = lseek(fileno(file), 0, SEEK_END);
+
+    free(text);
+    text = calloc(1, (size_t)len + 1);
+    ck_assert_int_eq(pread(fileno(file), text, (size_t)len, 0), len);
+    return text;
+}
+
+/* Without the time. */
+static const char *after_time(void)
+{
+    const char *space = strchr(written(), ' ');
+
+    return space == NULL ? "" : space + 1;
+}
+
+static const struct log_about HOSTILE = {
+    .client = 12,
+    .address = SPAN("127.0.0.1:7"),
+    .library = SPAN("redis-py 8.0"),
+    .name = SPAN("a\nerror redis: \"gone\" owner=x\xff\x00"),
+    .owner = SPAN("o=x"),
+    .token = 7,
+};
+
+START_TEST(fields_follow_the_message)
+{
+    const struct log_about about = { .client = 12, .name = SPAN("job:1") };
+
+    log_setup(LOG_NOTICE, LOG_TEXT);
+    log_about(LOG_NOTICE, "locks", &about, "lost %d", 3);
+    ck_assert_str_eq(after_time(), "notice locks: lost 3 client=12 name=job:1\n");
+}
+END_TEST
+
+START_TEST(what_clients_say_cannot_forge_a_field)
+{
+    log_setup(LOG_NOTICE, LOG_TEXT);
+    log_about(LOG_WARNING, "locks", &HOSTILE, "see %s", "a\nb");
+    ck_assert_str_eq(after_time(),
+                     "warning locks: see a?b client=12 address=127.0.0.1:7 "
+                     "library=\"redis-py 8.0\" "
+                     "name=\"a\\nerror redis: \\\"gone\\\" owner=x\\xff\\x00\" "
+                     "owner=\"o=x\" token=7\n");
+}
+END_TEST
+
+START_TEST(json_lines_are_objects)
+{
+    const char *line;
+
+    log_setup(LOG_NOTICE, LOG_JSON);
+    log_about(LOG_NOTICE, "locks", &HOSTILE, "a \"b\" \\ %s", "\xc3\xa4\xc3\n");
+    line = written();
+    ck_assert(strncmp(line, "{\"time\":\"2", 10) == 0);
+    ck_assert_ptr_nonnull(
+        strstr(line, "\"level\":\"notice\",\"module\":\"locks\",\"pid\":"));
+    ck_assert_ptr_nonnull(strstr(
+        line,
+        "\"message\":\"a \\\"b\\\" \\\\\\\\ \xc3\xa4\\\\xc3\\\\x0a\",\"client\":12,"));
+    ck_assert_ptr_nonnull(strstr(line, "\"name\":\"a\\\\x0aerror redis: \\\"gone\\\" "
+                                       "owner=x\\\\xff\\\\x00\",\"owner\":\"o=x\","
+                                       "\"token\":7}\n"));
+}
+END_TEST
+
+START_TEST(the_level_decides)
+{
+    const struct log_about about = { .client = 1 };
+
+    log_setup(LOG_WARNING, LOG_TEXT);
+    log_notice("a", "b");
+    log_about(LOG_NOTICE, "a", &about, "b");
+    ck_assert_str_eq(written(), "");
+    log_set_level(LOG_NOTICE);
+    ck_assert(log_enabled(LOG_NOTICE) && !log_enabled(LOG_INFO));
+    log_notice("a", "b");
+    ck_assert_str_eq(after_time(), "notice a: b\n");
+}
+END_TEST
+
+START_TEST(a_flood_is_limited_and_said)
+{
+    const struct log_about about = { .client = 1 };
+    size_t lines = 0;
+
+    log_setup(LOG_INFO, LOG_TEXT);
+    for (int i = 0; i < LOG_ABOUT_MAX + 5; i++) {
+        log_about(LOG_INFO, "a", &about, "b");
+    }
+    log_about(LOG_NOTICE, "a", &about, "of another level");
+    log_info("a", "about nobody");
+    log_second();
+    log_about(LOG_INFO, "a", &about, "next");
+    for (const char *at = written(); (at = strchr(at, '\n')) != NULL; at++) {
+        lines++;
+    }
+    ck_assert_uint_eq(lines, LOG_ABOUT_MAX + 4);
+    ck_assert_ptr_nonnull(strstr(text, "info log: 5 more lines about clients"));
+    ck_assert_ptr_nonnull(strstr(text, "of another level"));
+    ck_assert_ptr_nonnull(strstr(text, "about nobody"));
+    ck_assert_ptr_nonnull(strstr(text, "next"));
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("log");
+    TCase *tc = tcase_create("log");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, fields_follow_the_message);
+    tcase_add_test(tc, what_clients_say_cannot_forge_a_field);
+    tcase_add_test(tc, json_lines_are_objects);
+    tcase_add_test(tc, the_level_decides);
+    tcase_add_test(tc, a_flood_is_limited_and_said);
+    suite_add_tcase(s, tc);
+    return s;
+}
