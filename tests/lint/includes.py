@@ -10,13 +10,14 @@ import sys
 
 LAYERS = {
     "util": set(),
+    "acl": {"util"},
     "resp": {"util"},
     "core": {"util"},
     "io": {"util"},
     "store": {"util", "core", "io"},
     "net": {"util", "resp", "io"},
-    "cmd": {"util", "resp", "core", "net"},
-    "daemon": {"util", "resp", "core", "io", "store", "net", "cmd"},
+    "cmd": {"util", "acl", "resp", "core", "net"},
+    "daemon": {"util", "acl", "resp", "core", "io", "store", "net", "cmd"},
 }
 
 # Headers that only some layers may use; whatever is not listed is free.
@@ -27,6 +28,7 @@ LIBRARIES = [
     (r"(hiredis/)?(async|adapters/.*)\.h", set(), "hiredis's async context"),
     (r"(sys/socket|sys/un|netinet/.*|arpa/.*|netdb|poll|sys/epoll)\.h", SOCKETS, "sockets"),
     (r"(time|sys/time|sys/timerfd)\.h", {"util", "io", "store", "net", "daemon"}, "a clock"),
+    (r"openssl/.*\.h", {"acl", "io"}, "OpenSSL"),
     (r"pthread\.h|threads\.h", set(), "threads"),
     (r"(utlist|utarray|utstring)\.h", set(), "uthash's lists: util/list.h"),
     (r"uthash\.h", {"util"}, "uthash: through util/map.h"),

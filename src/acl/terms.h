@@ -1,0 +1,117 @@
+/* terms: what one user may do: on or off, passwords, commands, names, channels. Rules
+ * in Redis's ACL syntax change them, and they can be told in it again.
+ *
+ * A struct terms owns its memory: terms_init() (nobody may do anything), terms_fini();
+ * terms_copy() is for trying rules out. Every list has a named limit. */
+#ifndef LATCHD_ACL_TERMS_H
+#define LATCHD_ACL_TERMS_H
+
+#include "acl/catalog.h"
+#include "acl/secret.h"
+#include "util/buf.h"
+#include "util/span.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    TERMS_PASSWORDS_MAX = 64,  /* of one user: a new one is added, the old removed */
+    TERMS_PASSWORD_MAX = 4096, /* bytes of one */
+    TERMS_PATTERNS_MAX = 256,  /* of names, and as many of channels */
+    TERMS_PATTERN_MAX = 528,   /* bytes of one: the time of a match grows with it */
+    TERMS_COMMAND_RULES_MAX = 512, /* that LIST shows */
+};
+
+enum terms_flag {
+    TERMS_ON = 1 << 0,
+    TERMS_NOPASS = 1 << 1,
+    TERMS_SANITIZE = 1 << 2, /* said, and means nothing here */
+    TERMS_SKIP_SANITIZE = 1 << 3,
+    TERMS_ALL_COMMANDS = 1 << 4,
+    TERMS_ALL_NAMES = 1 << 5,
+    TERMS_ALL_CHANNELS = 1 << 6,
+    TERMS_ANYTHING = TERMS_ALL_COMMANDS | TERMS_ALL_NAMES | TERMS_ALL_CHANNELS,
+};
+
+enum terms_access {
+    TERMS_READ = 1 << 0,  /* to look at a lock */
+    TERMS_WRITE = 1 << 1, /* to take it, and to give it back */
+    TERMS_BOTH = TERMS_READ | TERMS_WRITE,
+};
+
+struct pattern {
+    unsigned access; /* of names only */
+    size_t len;
+    char *text;
+};
+
+struct patterns {
+    struct pattern *list;
+    size_t count;
+};
+
+/* As it was written, `+client|kill`, `-@admin`; in the order in which they count. */
+struct command_rule {
+    uint16_t number; /* of the command, or of the category's bit */
+    bool category;
+    bool allow;
+};
+
+struct terms {
+    unsigned flags; /* ALL_COMMANDS: `rules` begins with +@all, else with -@all */
+    struct secret *passwords;
+    size_t password_count;
+    struct patterns names;
+    struct patterns channels;
+    struct command_rule *rules;
+    size_t rule_count;
+    uint64_t allowed[ACL_COMMANDS_MAX / 64]; /* what follows from them */
+};
+
+void terms_init(struct terms *t);
+void terms_fini(struct terms *t);
+void terms_copy(struct terms *to, const struct terms *from); /* `to` is not yet init */
+/* `on nopass ~* &* +@all`: what the user default is at first. */
+void terms_init_open(struct terms *t);
+
+/* Applies one rule. NULL: done; else why not, and nothing is changed. */
+const char *terms_apply(struct terms *t, const struct acl_catalog *c, struct span rule)
+    __attribute__((warn_unused_result));
+/* Whether the rule may hold a password: not to be repeated in logs. */
+bool terms_rule_is_secret(struct span rule);
+
+/* --- asking ----------------------------------------------------------------------- */
+
+/* Looks at all passwords, whichever fits. */
+bool terms_password_fits(const struct terms *t, const struct secret *given);
+
+static inline bool terms_may_anything(const struct terms *t)
+{
+    return (t->flags & TERMS_ANYTHING) == TERMS_ANYTHING &&
+           t->rule_count == 0; /* nothing was taken away again */
+}
+
+static inline bool terms_may_run(const struct terms *t, size_t command)
+{
+    return (t->allowed[command / 64] >> (command % 64) & 1U) != 0;
+}
+
+bool terms_may_name(const struct terms *t, struct span name, unsigned access);
+bool terms_may_channel(const struct terms *t, struct span channel);
+/* A pattern of PSUBSCRIBE is compared with the user's own, letter by letter. */
+bool terms_may_channels(const struct terms *t, struct span pattern);
+
+/* --- telling ---------------------------------------------------------------------- */
+
+/* "on nopass": flags, as GETUSER lists them; returns how many, at most 4. */
+size_t terms_flag_words(const struct terms *t, const char *ret[4]);
+void terms_add_names(const struct terms *t, struct buf *out);
+void terms_add_channels(const struct terms *t, struct buf *out);
+void terms_add_commands(const struct terms *t, const struct acl_catalog *c,
+                        struct buf *out);
+/* All of it, as a line of the file after the user's name. */
+void terms_add_line(const struct terms *t, const struct acl_catalog *c,
+                    struct buf *out);
+
+#endif

@@ -1,0 +1,137 @@
+#include "acl/throttle.h"
+
+#include "util/alloc.h"
+#include "util/list.h"
+#include "util/map.h"
+
+#include <stdlib.h>
+
+/* A bucket counts what was taken out; it is full again after at most FULL_MS. */
+enum { FULL_MS = THROTTLE_BURST * 1000 / THROTTLE_PER_SECOND };
+
+struct bucket {
+    UT_hash_handle hh;
+    struct list in_order; /* the one that failed last is the last */
+    uint64_t taken_ms;    /* failures that are not made good yet, in ms of filling */
+    uint64_t at_ms;
+    size_t len;
+    char address[THROTTLE_ADDRESS_MAX];
+};
+
+struct throttle {
+    struct bucket *buckets;
+    struct list order;
+    struct bucket shared;
+};
+
+enum { ONE_MS = 1000 / THROTTLE_PER_SECOND };
+
+struct throttle *throttle_new(void)
+{
+    struct throttle *t = xcalloc(1, sizeof(*t));
+
+    list_init(&t->order);
+    list_init(&t->shared.in_order);
+    return t;
+}
+
+static void drop(struct throttle *t, struct bucket *b)
+{
+    HASH_DEL(t->buckets, b);
+    list_del(&b->in_order);
+    free(b);
+}
+
+void throttle_free(struct throttle *t)
+{
+    struct list *first;
+
+    if (t == NULL) {
+        return;
+    }
+    while ((first = list_first(&t->order)) != NULL) {
+        drop(t, container_of(first, struct bucket, in_order));
+    }
+    free(t);
+}
+
+static struct bucket *find(struct throttle *t, struct span address)
+{
+    size_t len =
+        address.len < THROTTLE_ADDRESS_MAX ? address.len : THROTTLE_ADDRESS_MAX;
+    struct bucket *b = NULL;
+
+    HASH_FIND(hh, t->buckets, address.ptr, len, b);
+    return b;
+}
+
+static uint64_t taken(const struct bucket *b, uint64_t now_ms)
+{
+    uint64_t since = now_ms - b->at_ms;
+
+    return b->taken_ms > since ? b->taken_ms - since : 0;
+}
+
+bool throttle_allows(struct throttle *t, struct span address, uint64_t now_ms)
+{
+    struct bucket *b = find(t, address);
+
+    if (b == NULL && throttle_count(t) < THROTTLE_ADDRESSES) {
+        return true;
+    }
+    return taken(b == NULL ? &t->shared : b, now_ms) + ONE_MS <= FULL_MS;
+}
+
+/* Drops those that are full again; the oldest stand in front. */
+static void forget(struct throttle *t, uint64_t now_ms)
+{
+    struct list *first;
+
+    while ((first = list_first(&t->order)) != NULL) {
+        struct bucket *b = container_of(first, struct bucket, in_order);
+
+        if (b->at_ms + FULL_MS > now_ms) {
+            break;
+        }
+        drop(t, b);
+    }
+}
+
+static struct bucket *add(struct throttle *t, struct span address, uint64_t now_ms)
+{
+    struct bucket *b;
+
+    if (throttle_count(t) >= THROTTLE_ADDRESSES) {
+        return &t->shared;
+    }
+    b = xcalloc(1, sizeof(*b));
+    b->len = address.len < THROTTLE_ADDRESS_MAX ? address.len : THROTTLE_ADDRESS_MAX;
+    if (b->len != 0) {
+        memcpy(b->address, address.ptr, b->len);
+    }
+    b->at_ms = now_ms;
+    list_init(&b->in_order);
+    HASH_ADD_KEYPTR(hh, t->buckets, b->address, b->len, b);
+    return b;
+}
+
+void throttle_failed(struct throttle *t, struct span address, uint64_t now_ms)
+{
+    struct bucket *b;
+
+    forget(t, now_ms);
+    b = find(t, address);
+    b = b == NULL ? add(t, address, now_ms) : b;
+    b->taken_ms = taken(b, now_ms) + ONE_MS;
+    b->taken_ms = b->taken_ms < FULL_MS ? b->taken_ms : FULL_MS;
+    b->at_ms = now_ms;
+    if (b != &t->shared) {
+        list_del(&b->in_order);
+        list_append(&t->order, &b->in_order);
+    }
+}
+
+size_t throttle_count(const struct throttle *t)
+{
+    return HASH_COUNT(t->buckets);
+}

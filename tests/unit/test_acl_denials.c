@@ -1,0 +1,158 @@
+#include "acl/denials.h"
+#include "acl/throttle.h"
+#include "support/runner.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static struct denials *denials;
+static struct throttle *throttle;
+
+static void setup(void)
+{
+    denials = denials_new();
+    throttle = throttle_new();
+}
+
+static void teardown(void)
+{
+    denials_free(denials);
+    throttle_free(throttle);
+}
+
+static void deny(enum denial_reason reason, const char *object, const char *user,
+                 uint64_t at_ms)
+{
+    const struct denial d = { .reason = reason,
+                              .context = "toplevel",
+                              .object = span_str(object),
+                              .user = span_str(user),
+                              .client = SPAN("id=1"),
+                              .at_ms = at_ms };
+
+    denials_add(denials, &d);
+}
+
+static bool is_at(size_t number, const char *object, uint64_t count)
+{
+    const struct denial *d = denials_at(denials, number);
+
+    return span_eq(d->object, span_str(object)) && d->count == count;
+}
+
+START_TEST(the_newest_comes_first_and_the_same_again_is_counted)
+{
+    deny(DENIAL_COMMAND, "lock", "ann", 1000);
+    deny(DENIAL_NAME, "lock", "ann", 1000);
+    deny(DENIAL_COMMAND, "lock", "bob", 1000);
+    deny(DENIAL_COMMAND, "lock", "ann", 1000 + DENIALS_GROUP_MS);
+    ck_assert_uint_eq(denials_count(denials), 3);
+    ck_assert(is_at(0, "lock", 2));
+    ck_assert_uint_eq(denials_at(denials, 0)->at_ms, 1000 + DENIALS_GROUP_MS);
+    deny(DENIAL_COMMAND, "lock", "ann", 1001 + 2 * DENIALS_GROUP_MS);
+    ck_assert_uint_eq(denials_count(denials), 4);
+    ck_assert_uint_eq(denials_total(denials, DENIAL_COMMAND), 4);
+    ck_assert_uint_eq(denials_total(denials, DENIAL_NAME), 1);
+}
+END_TEST
+
+START_TEST(only_the_newest_are_kept)
+{
+    char object[32];
+
+    for (int i = 0; i < 2 * DENIALS_MAX; i++) {
+        (void)snprintf(object, sizeof(object), "n%d", i);
+        deny(DENIAL_NAME, object, "ann", 1);
+    }
+    ck_assert_uint_eq(denials_count(denials), DENIALS_MAX);
+    ck_assert(is_at(0, object, 1));
+    denials_reset(denials);
+    ck_assert_uint_eq(denials_count(denials), 0);
+    ck_assert_uint_eq(denials_total(denials, DENIAL_NAME), 2 * DENIALS_MAX);
+    denials_reset_totals(denials);
+    ck_assert_uint_eq(denials_total(denials, DENIAL_NAME), 0);
+}
+END_TEST
+
+START_TEST(a_long_object_is_cut_and_still_found_again)
+{
+    char object[2 * DENIALS_OBJECT_MAX];
+
+    memset(object, 'x', sizeof(object) - 1);
+    object[sizeof(object) - 1] = '\0';
+    deny(DENIAL_NAME, object, "ann", 1);
+    deny(DENIAL_NAME, object, "ann", 2);
+    ck_assert_uint_eq(denials_count(denials), 1);
+    ck_assert_uint_eq(denials_at(denials, 0)->object.len, DENIALS_OBJECT_MAX);
+}
+END_TEST
+
+/* --- throttle ----------------------------------------------------------------------
+ */
+
+#define HERE SPAN("192.0.2.1")
+#define THERE SPAN("192.0.2.2")
+
+static int failures_until_refused(struct span address, uint64_t now_ms)
+{
+    int count = 0;
+
+    while (throttle_allows(throttle, address, now_ms)) {
+        throttle_failed(throttle, address, now_ms);
+        count++;
+    }
+    return count;
+}
+
+START_TEST(an_address_has_its_burst_and_then_its_rate)
+{
+    ck_assert_int_eq(failures_until_refused(HERE, 1000), THROTTLE_BURST);
+    ck_assert(!throttle_allows(throttle, HERE, 1000));
+    ck_assert(throttle_allows(throttle, THERE, 1000));
+    ck_assert_int_eq(failures_until_refused(HERE, 2000), THROTTLE_PER_SECOND);
+    ck_assert_int_eq(failures_until_refused(HERE, 1000000), THROTTLE_BURST);
+}
+END_TEST
+
+START_TEST(who_does_not_fail_is_never_refused)
+{
+    for (int i = 0; i < 10 * THROTTLE_BURST; i++) {
+        ck_assert(throttle_allows(throttle, HERE, 1000));
+    }
+    ck_assert_uint_eq(throttle_count(throttle), 0);
+}
+END_TEST
+
+START_TEST(many_addresses_cost_bounded_memory_and_are_forgotten)
+{
+    char address[32];
+
+    for (int i = 0; i < THROTTLE_ADDRESSES + 1000; i++) {
+        (void)snprintf(address, sizeof(address), "a%d", i);
+        throttle_failed(throttle, span_str(address), 1000);
+        ck_assert_uint_le(throttle_count(throttle), THROTTLE_ADDRESSES);
+    }
+    /* Those that are too many share one bucket, and it is empty by now. */
+    ck_assert(!throttle_allows(throttle, HERE, 1000));
+    throttle_failed(throttle, HERE, 100000);
+    ck_assert_uint_eq(throttle_count(throttle), 1);
+    ck_assert(throttle_allows(throttle, THERE, 100000));
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("acl_denials");
+    TCase *tc = tcase_create("denials");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, the_newest_comes_first_and_the_same_again_is_counted);
+    tcase_add_test(tc, only_the_newest_are_kept);
+    tcase_add_test(tc, a_long_object_is_cut_and_still_found_again);
+    tcase_add_test(tc, an_address_has_its_burst_and_then_its_rate);
+    tcase_add_test(tc, who_does_not_fail_is_never_refused);
+    tcase_add_test(tc, many_addresses_cost_bounded_memory_and_are_forgotten);
+    suite_add_tcase(s, tc);
+    return s;
+}
