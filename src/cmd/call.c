@@ -41,6 +41,22 @@ void call_arity_error(struct call *call)
                call->command->name);
 }
 
+void call_subcommand_error(struct call *call)
+{
+    enum { SHOWN = 128 };
+    const char *full = call->command->name;
+    struct span sub = call->argv[1];
+    struct buf upper = { 0 };
+
+    call_add_upper(&upper, full);
+    call_error(call, LATCHD_ERR,
+               "unknown subcommand or wrong number of arguments for '%.*s'. Try %.*s "
+               "HELP.",
+               (int)(sub.len < SHOWN ? sub.len : SHOWN), sub.ptr,
+               (int)strcspn(full, "|"), buf_ptr(&upper));
+    buf_reset(&upper);
+}
+
 bool call_arg_is(const struct call *call, size_t at, const char *word)
 {
     return at < call->argc && span_eq_nocase(call->argv[at], span_str(word));

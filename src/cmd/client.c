@@ -13,6 +13,7 @@ struct client *client_new(uint64_t id)
     cl->id = id;
     cl->proto = 2;
     subscriber_init(&cl->sub);
+    list_init(&cl->in_pause);
     list_init(&cl->monitors);
     return cl;
 }
@@ -28,6 +29,8 @@ void client_free(struct client *cl)
     free(cl->lib_ver);
     free(cl->grants);
     multi_free(cl->multi);
+    list_del(&cl->in_pause);
+    free(cl->kept);
     free(cl);
 }
 

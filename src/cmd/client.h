@@ -40,6 +40,9 @@ struct client {
     struct multi *multi; /* NULL: no transaction */
     bool leaving;        /* the connection closes when EXEC has been answered */
 
+    struct kept *kept; /* the request that CLIENT PAUSE put off, or NULL */
+    struct list in_pause;
+
     /* Grants that were written since input came last, see client_granted(). */
     uint64_t *grants;
     size_t grant_count;
@@ -73,6 +76,12 @@ size_t client_doubtful(const struct client *cl, uint64_t input, const uint64_t *
 static inline bool client_muted(const struct client *cl)
 {
     return cl->reply_off || cl->skip;
+}
+
+/* It waits, for the engine or for the end of a pause. */
+static inline bool client_is_blocked(const struct client *cl)
+{
+    return cl->call != 0 || cl->kept != NULL;
 }
 
 /* RESP2 clients that subscribed can run little else. */

@@ -1,5 +1,6 @@
 /* A connection as one line of text, for CLIENT LIST and CLIENT INFO. */
 #include "cmd/internal.h"
+#include "cmd/kept.h"
 
 #include <inttypes.h>
 
@@ -14,13 +15,31 @@ static void add_flags(struct buf *out, const struct client *client)
     const struct tracker *tr = client->tracker;
     size_t before = buf_len(out);
 
+    buf_add_str(out, list_empty(&client->monitors) ? "" : "O");
     buf_add_str(out, client_is_subscribed(client) ? "P" : "");
-    buf_add_str(out, client->call != 0 ? "b" : "");
+    buf_add_str(out, client->multi == NULL ? "" : "x");
+    buf_add_str(out, client_is_blocked(client) ? "b" : "");
     buf_add_str(out, tr != NULL ? "t" : "");
     buf_add_str(out, tr != NULL && tr->bcast ? "B" : "");
     if (buf_len(out) == before) {
         buf_add_str(out, "N");
     }
+}
+
+/* In Redis's fields; it has some that mean nothing here. */
+static void add_memory(struct buf *out, const struct client *client,
+                       const struct conn_info *info)
+{
+    size_t argv = client->kept == NULL ? 0 : client->kept->bytes;
+    size_t multi = multi_bytes(client->multi);
+    size_t total =
+        sizeof(*client) + argv + multi + info->in_buffered + info->out_buffered;
+
+    buf_printf(out,
+               " qbuf=%zu qbuf-free=0 argv-mem=%zu multi-mem=%zu rbs=0 rbp=0 obl=%zu "
+               "oll=0 omem=%zu tot-mem=%zu",
+               info->in_buffered, argv, multi, info->out_buffered, info->out_buffered,
+               total);
 }
 
 void client_write_line(const struct cmd *c, struct conn *conn, struct buf *out)
@@ -39,8 +58,9 @@ void client_write_line(const struct cmd *c, struct conn *conn, struct buf *out)
     add_flags(out, client);
     buf_printf(out, " db=0 sub=%zu psub=%zu ssub=0 multi=%" PRId64,
                client->sub.channels, client->sub.patterns, multi_count(client->multi));
-    buf_printf(out, " qbuf=%zu obl=%zu cmd=%s user=default redir=%d resp=%d",
-               info.in_buffered, info.out_buffered,
+    add_memory(out, client, &info);
+    buf_printf(out, " events=%s cmd=%s user=default redir=%d resp=%d",
+               info.out_buffered == 0 ? "r" : "rw",
                client->last == NULL ? "NULL" : client->last->name,
                client->tracker == NULL ? -1 : 0, client->proto);
     buf_printf(out, " lib-name=%s lib-ver=%s\n",

@@ -1,5 +1,6 @@
 #include "cmd/internal.h"
 
+#include "cmd/kept.h"
 #include "util/alloc.h"
 
 #include <stdlib.h>
@@ -14,6 +15,7 @@ struct cmd *cmd_new(const struct cmd_env *env, const struct cmd_limits *limits)
     tracking_init(&c->tracking);
     c->stats = xcalloc(COMMAND_COUNT, sizeof(*c->stats));
     list_init(&c->monitors);
+    list_init(&c->pause.clients);
     slowlog_init(&c->slow);
     c->started_ms = env->now_ms(env->ctx);
     return c;
@@ -97,19 +99,14 @@ static void drop_scratch(struct cmd *c)
     }
 }
 
-void cmd_on_request(void *ctx, struct conn *conn, const struct resp_request *req)
+static void run_request(struct cmd *c, struct conn *conn, const struct span *argv,
+                        size_t argc)
 {
-    struct cmd *c = ctx;
     struct client *client = conn_data(conn);
     struct call call = {
-        .cmd = c, .conn = conn, .client = client, .argv = req->argv, .argc = req->argc
+        .cmd = c, .conn = conn, .client = client, .argv = argv, .argc = argc
     };
 
-    if (req->argc == 0) {
-        return;
-    }
-    client->skip = client->skip_next;
-    client->skip_next = false;
     call.proto = client->proto;
     call.out = client_muted(client) ? &c->scratch : conn_out(conn);
     dispatch(&call);
@@ -120,11 +117,48 @@ void cmd_on_request(void *ctx, struct conn *conn, const struct resp_request *req
     }
 }
 
-/* The next command of an EXEC. */
+void cmd_on_request(void *ctx, struct conn *conn, const struct resp_request *req)
+{
+    struct client *client = conn_data(conn);
+
+    if (req->argc != 0) {
+        client->skip = client->skip_next;
+        client->skip_next = false;
+        run_request(ctx, conn, req->argv, req->argc);
+    }
+}
+
+/* A request that was put off, or the next command of an EXEC. */
 void cmd_on_again(void *ctx, struct conn *conn)
 {
     struct cmd *c = ctx;
+    struct client *client = conn_data(conn);
+    struct kept *kept = client->kept;
 
-    multi_step(c, conn);
-    drop_scratch(c);
+    if (kept != NULL) {
+        client->kept = NULL;
+        run_request(c, conn, kept->argv, kept->argc);
+        free(kept);
+    } else {
+        multi_step(c, conn);
+        drop_scratch(c);
+    }
+}
+
+/* --- time --------------------------------------------------------------------------
+ */
+
+void cmd_tick(struct cmd *c, uint64_t now_ms)
+{
+    pause_tick(c, now_ms);
+}
+
+uint64_t cmd_next_deadline(const struct cmd *c)
+{
+    return c->pause.until_ms == 0 ? UINT64_MAX : c->pause.until_ms;
+}
+
+void cmd_stop(struct cmd *c)
+{
+    pause_end(c);
 }

@@ -85,6 +85,13 @@ struct cmd_stats {
 typedef void cmd_stats_fn(void *ctx, const struct cmd_stats *stats);
 void cmd_stats_each(const struct cmd *c, cmd_stats_fn *fn, void *ctx);
 
+/* It is now `now_ms`; what fell due is done. When it next wants to be told; UINT64_MAX:
+ * not at all. */
+void cmd_tick(struct cmd *c, uint64_t now_ms);
+uint64_t cmd_next_deadline(const struct cmd *c);
+/* The daemon stops: nobody is to wait for the end of a pause. */
+void cmd_stop(struct cmd *c);
+
 /* The conn_handler's functions; ctx is the struct cmd. */
 bool cmd_on_open(void *ctx, struct conn *conn);
 void cmd_on_request(void *ctx, struct conn *conn, const struct resp_request *req);

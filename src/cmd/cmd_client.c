@@ -122,7 +122,7 @@ void cmd_client_unblock(struct call *call)
     int64_t id;
 
     if (call->argc > 4) {
-        call_arity_error(call);
+        call_subcommand_error(call);
         return;
     }
     if (call->argc == 4 && !with_error && !call_arg_is(call, 3, "TIMEOUT")) {

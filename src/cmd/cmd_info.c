@@ -34,7 +34,7 @@ static void count_client(void *ctx, struct conn *conn)
     const struct client *client = conn_data(conn);
 
     if (client != NULL) {
-        counts->blocked += client->call != 0;
+        counts->blocked += client_is_blocked(client);
         counts->pubsub += client_is_subscribed(client);
     }
 }

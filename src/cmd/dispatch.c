@@ -128,6 +128,9 @@ void dispatch(struct call *call)
 {
     bool ok = look_up(call) != NULL && admit(call);
 
+    if (ok && pause_holds(call)) {
+        return;
+    }
     if (ok && !is_queued(call)) {
         execute_if_of_use(call);
     } else if (!ok || !multi_queue(call)) {

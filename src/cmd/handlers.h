@@ -32,6 +32,8 @@ command_fn cmd_client_getname, cmd_client_id, cmd_client_info, cmd_client_list,
 /* cmd_tracking.c */
 command_fn cmd_client_caching, cmd_client_getredir, cmd_client_tracking,
     cmd_client_trackinginfo;
+/* pause.c */
+command_fn cmd_client_pause, cmd_client_unpause;
 /* cmd_kill.c */
 command_fn cmd_client_kill;
 /* cmd_command.c */

@@ -5,6 +5,7 @@
 
 #include "cmd/client.h"
 #include "cmd/cmd.h"
+#include "cmd/pause.h"
 #include "cmd/pubsub.h"
 #include "cmd/slowlog.h"
 #include "cmd/stats.h"
@@ -27,6 +28,7 @@ struct cmd {
     struct tracking tracking;
     struct command_stat *stats; /* one per row of the table */
     struct buf scratch;         /* takes the replies that nobody wants */
+    struct pause pause;
     uint64_t next_call;
     uint64_t started_ms;
     uint64_t unknown; /* calls of commands that are not in the table */
@@ -65,6 +67,8 @@ void call_error(struct call *call, const char *word, const char *fmt, ...)
 void call_null(struct call *call);
 void call_syntax_error(struct call *call);
 void call_arity_error(struct call *call);
+/* The same, as subcommands say it whose arity depends on more than their name. */
+void call_subcommand_error(struct call *call);
 
 /* Appends in upper case, as commands are written for people. */
 void call_add_upper(struct buf *out, const char *text);

@@ -9,6 +9,7 @@
 struct multi {
     bool running;
     bool spoilt; /* something was refused */
+    bool writes;
     struct kept **queue;
     size_t count;
     size_t room;
@@ -47,7 +48,14 @@ int64_t multi_count(const struct multi *m)
 
 size_t multi_bytes(const struct multi *m)
 {
-    return m == NULL ? 0 : m->bytes + m->room * sizeof(*m->queue);
+    return m == NULL
+               ? 0
+               : sizeof(*m) + m->bytes + m->room * sizeof(*m->queue) + m->out.room;
+}
+
+bool multi_writes(const struct multi *m)
+{
+    return m != NULL && m->writes;
 }
 
 bool multi_is_running(const struct multi *m)
@@ -92,6 +100,7 @@ bool multi_queue(struct call *call)
     }
     m->queue[m->count++] = k;
     m->bytes += k->bytes;
+    m->writes |= (call->command->flags & CMD_WRITE) != 0;
     resp_simple(call->out, "QUEUED");
     return true;
 }

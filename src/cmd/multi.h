@@ -32,8 +32,10 @@ enum {
 void multi_free(struct multi *m);
 /* How many are queued; -1: no transaction. */
 int64_t multi_count(const struct multi *m);
-/* The memory that they take. */
+/* The memory that it takes. */
 size_t multi_bytes(const struct multi *m);
+/* One of them changes something. */
+bool multi_writes(const struct multi *m);
 /* EXEC came, and not all is answered yet. Accepts NULL. */
 bool multi_is_running(const struct multi *m);
 

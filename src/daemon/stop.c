@@ -47,6 +47,7 @@ void stop_begin(struct server *s)
         s->stop_deadline_ms = s->now_ms + s->config.redis_timeout_ms;
         net_stop_listening(s->net);
         locks_stop(s->locks);
+        cmd_stop(s->cmd);
         break;
     case SERVER_STOPPING:
         log_notice("server", "told again to stop: not waiting for Redis");

@@ -20,6 +20,7 @@ void turn_begin(void *ctx)
     s->ticked = true;
     s->now_ms = clock_boot_ms();
     locks_tick(s->locks, s->now_ms);
+    cmd_tick(s->cmd, s->now_ms);
 }
 
 static void do_effect(struct server *s, const struct effect *fx)
@@ -124,6 +125,7 @@ static void arm(struct server *s)
     uint64_t at = earlier(s->next_second_ms, locks_next_deadline(s->locks));
     uint64_t now;
 
+    at = earlier(at, cmd_next_deadline(s->cmd));
     if (s->notify.watchdog_ms != 0) {
         at = earlier(at, s->next_alive_ms);
     }

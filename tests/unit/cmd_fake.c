@@ -297,6 +297,7 @@ void fake_teardown(void)
 const char *fake_output(struct conn *c)
 {
     buf_add(&c->out, "", 1);
+    c->out.tail--; /* the NUL is not output */
     return buf_ptr(&c->out);
 }
 
@@ -320,6 +321,13 @@ const char *fake_run(struct conn *c, const char *line)
     return fake_output(c);
 }
 
+void fake_settle(void)
+{
+    for (size_t i = 0; i < FAKE_CONNS; i++) {
+        go_on(&fake.conns[i]);
+    }
+}
+
 void fake_answer(enum reply_kind kind, int64_t value, uint64_t grant)
 {
     struct effect_reply reply = { .to = fake.hold.from,
@@ -333,7 +341,5 @@ void fake_answer(enum reply_kind kind, int64_t value, uint64_t grant)
         buf_clear(&fake.conns[i].out);
     }
     cmd_reply(fake.cmd, &reply);
-    for (size_t i = 0; i < FAKE_CONNS; i++) {
-        go_on(&fake.conns[i]);
-    }
+    fake_settle();
 }

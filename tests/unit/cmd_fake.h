@@ -48,6 +48,8 @@ void fake_close(struct conn *c, bool unread);
  * is NUL-terminated and lives until the next call for that conn. */
 const char *fake_run(struct conn *c, const char *line);
 const char *fake_output(struct conn *c);
+/* What conn_again() was called for goes on. */
+void fake_settle(void);
 /* The engine answers the last request. */
 void fake_answer(enum reply_kind kind, int64_t value, uint64_t grant);
 

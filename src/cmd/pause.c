@@ -1,0 +1,91 @@
+#include "cmd/pause.h"
+
+#include "cmd/handlers.h"
+#include "cmd/kept.h"
+#include "util/parse.h"
+
+/* Then an operator stays in charge, and health checks stay green. */
+static bool is_never_put_off(const struct command *command)
+{
+    return strcmp(command->group, "connection") == 0 ||
+           strcmp(command->group, "server") == 0;
+}
+
+static bool changes_something(const struct call *call)
+{
+    return (call->command->flags & CMD_WRITE) != 0 ||
+           (call->command->run == cmd_exec && multi_writes(call->client->multi));
+}
+
+bool pause_holds(struct call *call)
+{
+    struct cmd *c = call->cmd;
+    struct client *client = call->client;
+
+    if (c->pause.until_ms == 0 || is_never_put_off(call->command) ||
+        (!c->pause.all && !changes_something(call))) {
+        return false;
+    }
+    client->kept = kept_new(call);
+    list_append(&c->pause.clients, &client->in_pause);
+    conn_suspend(call->conn);
+    return true;
+}
+
+void pause_end(struct cmd *c)
+{
+    struct list *node;
+
+    c->pause.until_ms = 0;
+    while ((node = list_first(&c->pause.clients)) != NULL) {
+        struct client *client = container_of(node, struct client, in_pause);
+        struct conn *conn = net_find(c->env.net, client->id);
+
+        list_del(node);
+        conn_again(conn);
+        conn_resume(conn);
+    }
+}
+
+void pause_tick(struct cmd *c, uint64_t now_ms)
+{
+    if (c->pause.until_ms != 0 && now_ms >= c->pause.until_ms) {
+        pause_end(c);
+    }
+}
+
+/* A pause that is on can only become longer and stricter, as in Redis. */
+static void begin(struct cmd *c, uint64_t ms, bool all)
+{
+    uint64_t until = c->env.now_ms(c->env.ctx) + ms;
+
+    c->pause.all = all || (c->pause.until_ms != 0 && c->pause.all);
+    if (until > c->pause.until_ms) {
+        c->pause.until_ms = until;
+    }
+}
+
+void cmd_client_pause(struct call *call)
+{
+    bool all = call->argc == 3 || call_arg_is(call, 3, "ALL");
+    int64_t ms;
+
+    if (call->argc > 4) {
+        call_subcommand_error(call);
+    } else if (!all && !call_arg_is(call, 3, "WRITE")) {
+        call_error(call, LATCHD_ERR, "CLIENT PAUSE mode must be WRITE or ALL");
+    } else if (!parse_i64(call->argv[2], &ms)) {
+        call_error(call, LATCHD_ERR, "timeout is not an integer or out of range");
+    } else if (ms < 0) {
+        call_error(call, LATCHD_ERR, "timeout is negative");
+    } else {
+        begin(call->cmd, (uint64_t)ms, all);
+        resp_simple(call->out, "OK");
+    }
+}
+
+void cmd_client_unpause(struct call *call)
+{
+    pause_end(call->cmd);
+    resp_simple(call->out, "OK");
+}
