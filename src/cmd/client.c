@@ -24,6 +24,7 @@ void client_free(struct client *cl)
         return;
     }
     list_del(&cl->monitors);
+    free(cl->address);
     free(cl->name);
     free(cl->lib_name);
     free(cl->lib_ver);

@@ -29,6 +29,7 @@ struct client {
     char *name;     /* NULL: none */
     char *lib_name;
     char *lib_ver;
+    char *address; /* of its peer; NULL: not remembered, see who_came() */
     const struct command *last;
 
     /* The call that waits for the engine; 0: none. */

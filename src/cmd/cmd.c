@@ -1,4 +1,5 @@
 #include "cmd/internal.h"
+#include "cmd/who.h"
 
 #include "cmd/kept.h"
 #include "util/alloc.h"
@@ -58,6 +59,7 @@ bool cmd_on_open(void *ctx, struct conn *conn)
     client->trusted = client->authed;
     conn_set_data(conn, client);
     conn_set_trusted(conn, client->trusted);
+    who_came(client, conn);
     return true;
 }
 
@@ -70,6 +72,7 @@ void cmd_on_close(void *ctx, struct conn *conn, bool unread)
     if (client == NULL) {
         return;
     }
+    who_left(client, conn);
     if (unread) {
         size_t count = client_doubtful(client, conn_input_count(conn), &grants);
 

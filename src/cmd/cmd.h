@@ -23,7 +23,6 @@ struct cmd_limits {
     uint64_t max_lease_ms;
     uint64_t max_keep_ms;
     uint64_t max_wait_ms; /* 0: no limit */
-    uint64_t max_output;  /* bytes that wait for one connection */
     int64_t slowlog_us;   /* what works for so long is in the slow log; -1: nothing */
     uint64_t slowlog_len; /* its entries */
 };

@@ -1,5 +1,7 @@
 /* CONFIG: passed on to the configuration, which is the daemon's. */
 #include "cmd/handlers.h"
+#include "cmd/shown.h"
+#include "cmd/who.h"
 
 #include "util/glob.h"
 
@@ -62,6 +64,16 @@ void cmd_config_get(struct call *call)
     buf_reset(&l.patterns);
 }
 
+static void log_set(const struct call *call)
+{
+    for (size_t i = 2; i + 1 < call->argc; i += 2) {
+        struct span value = shown_arg(call, i + 1);
+
+        who_did(call, LOG_NOTICE, SPAN_NONE, "CONFIG SET %.*s %.*s",
+                (int)call->argv[i].len, call->argv[i].ptr, (int)value.len, value.ptr);
+    }
+}
+
 void cmd_config_set(struct call *call)
 {
     char reason[CONFIG_REASON_MAX] = "";
@@ -73,6 +85,7 @@ void cmd_config_set(struct call *call)
                                           sizeof(reason))) {
         call_error(call, LATCHD_ERR, "%s", reason);
     } else {
+        log_set(call);
         resp_simple(call->out, "OK");
     }
 }

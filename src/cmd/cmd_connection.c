@@ -191,6 +191,7 @@ void cmd_select(struct call *call)
 void cmd_quit(struct call *call)
 {
     resp_simple(call->out, "OK");
+    conn_set_end(call->conn, END_QUIT);
     conn_drain(call->conn);
 }
 

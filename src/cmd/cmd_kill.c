@@ -1,5 +1,6 @@
 /* CLIENT KILL. */
 #include "cmd/handlers.h"
+#include "cmd/who.h"
 
 #include "util/alloc.h"
 #include "util/parse.h"
@@ -51,12 +52,18 @@ static size_t kill_matching(struct kill_filter *f)
     struct net *net = f->call->cmd->env.net;
 
     net_foreach(net, collect, f);
+    if (f->count > 0) {
+        who_did(f->call, LOG_NOTICE, SPAN_NONE, "CLIENT KILL closes %zu connection%s",
+                f->count, f->count == 1 ? "" : "s");
+    }
     for (size_t i = 0; i < f->count; i++) {
         struct conn *conn = net_find(net, f->hits[i]);
 
         if (f->hits[i] == f->call->client->id) {
+            conn_set_end(f->call->conn, END_KILLED);
             call_close_after(f->call);
         } else if (conn != NULL) {
+            conn_set_end(conn, END_KILLED);
             conn_close(conn);
         }
     }

@@ -1,5 +1,8 @@
 /* LOCK, UNLOCK, RENEW, CANCEL, FORCEUNLOCK: words to the lock engine. */
 #include "cmd/handlers.h"
+#include "cmd/who.h"
+
+#include <inttypes.h>
 
 bool call_lock_args(struct call *call, const struct lock_syntax *syntax,
                     struct lock_args *ret)
@@ -65,6 +68,20 @@ bool call_tries_once(struct call *call)
     return true;
 }
 
+/* Somebody will ask who took that lock away. */
+static void log_force(struct call *call, const struct lock_args *args)
+{
+    if ((args->has & OPT_ANY) != 0) {
+        who_did(call, LOG_NOTICE, args->name, "FORCEUNLOCK of whoever holds");
+    } else if (args->token != 0) {
+        who_did(call, LOG_NOTICE, args->name, "FORCEUNLOCK of token %" PRIu64,
+                args->token);
+    } else {
+        who_did(call, LOG_NOTICE, args->name, "FORCEUNLOCK of owner %.*s",
+                (int)args->owner.len, args->owner.ptr);
+    }
+}
+
 typedef void hold_fn(struct locks *l, const struct hold_req *req);
 
 static void run_on_hold(struct call *call, const struct lock_syntax *syntax,
@@ -75,6 +92,9 @@ static void run_on_hold(struct call *call, const struct lock_syntax *syntax,
 
     if (!call_lock_args(call, syntax, &args)) {
         return;
+    }
+    if ((call->command->flags & CMD_ADMIN) != 0) {
+        log_force(call, &args);
     }
     req = (struct hold_req){
         .from = call_wait(call),

@@ -1,5 +1,6 @@
 /* SHUTDOWN, DBSIZE, and what clients probe for that a lock service does not have. */
 #include "cmd/handlers.h"
+#include "cmd/who.h"
 
 void cmd_shutdown(struct call *call)
 {
@@ -16,6 +17,7 @@ void cmd_shutdown(struct call *call)
     }
     /* As in Redis, the answer is the end of the connection. */
     conn_suspend(call->conn);
+    who_did(call, LOG_NOTICE, SPAN_NONE, "SHUTDOWN");
     call->cmd->env.shutdown(call->cmd->env.ctx);
 }
 

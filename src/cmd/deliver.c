@@ -1,6 +1,8 @@
 /* What the lock engine has for clients: answers to calls that wait, and events. */
 #include "cmd/internal.h"
 
+#include "util/log.h"
+
 static const char *const ERROR_WORDS[] = {
     [LOCK_ERR] = LATCHD_ERR,
     [LOCK_WRONGTYPE] = LATCHD_ERR_WRONGTYPE,
@@ -112,10 +114,30 @@ static void deliver(void *ctx, struct subscriber *s, struct span pattern)
     resp_bulk(out, ev->payload);
 }
 
+static void log_notice_of(const struct effect_notice *notice)
+{
+    const struct log_about about = {
+        .client = notice->conn_count == 0 ? 0 : notice->conns[0],
+        .name = notice->name,
+        .owner = notice->owner,
+        .token = notice->token,
+    };
+
+    if (notice->kind == NOTICE_LOST) {
+        log_about(LOG_NOTICE, "locks", &about,
+                  "a hold is lost: what it protects may be in use by others; its "
+                  "clients are told, see that they stop");
+    } else if (notice->kind == NOTICE_UNCERTAIN) {
+        log_about(LOG_INFO, "locks", &about, "a hold is uncertain");
+    }
+}
+
 void cmd_notice(struct cmd *c, const struct effect_notice *notice)
 {
     struct buf channel = { 0 }, payload = { 0 };
     struct event ev = { .cmd = c };
+
+    log_notice_of(notice);
 
     tracking_notice(c, notice);
     if (notice->kind == NOTICE_CERTAIN) {

@@ -42,15 +42,9 @@ void monitor_feed(const struct call *call)
     {
         struct client *client = container_of(node, struct client, monitors);
         struct conn *conn = net_find(c->env.net, client->id);
-        struct buf *out;
 
-        if (conn == NULL) {
-            continue;
-        }
-        out = conn_out(conn);
-        buf_add_span(out, buf_span(&line));
-        if (buf_len(out) > c->limits.max_output) {
-            list_del(&client->monitors); /* it is closed at the end of the turn */
+        if (conn != NULL && !conn_overflows(conn)) {
+            buf_add_span(conn_out(conn), buf_span(&line));
         }
     }
     buf_reset(&line);

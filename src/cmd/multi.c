@@ -208,6 +208,7 @@ bool multi_answered(struct cmd *c, struct conn *conn)
     struct multi *m = client->multi;
 
     if (buf_len(&m->out) > conn_output_limit(conn)) {
+        conn_set_end(conn, END_OUTPUT);
         conn_close(conn); /* as for any replies that nobody could read */
         return false;
     }

@@ -109,7 +109,8 @@ static void leash_on_end(void *ctx)
     struct embedded *e = ctx;
 
     if (e->child == NULL && e->state == EMBEDDED_UP) {
-        log_warning("embedded", "the left-over Redis has ended");
+        log_warning("embedded",
+                    "the Redis that was left over has ended: starting another");
         e->state = EMBEDDED_BACKOFF;
     }
     step_in(e, PROBE_MS);
@@ -168,7 +169,10 @@ static void attempt(struct embedded *e)
     }
     if (r < 0) {
         (void)uv_strerror_r(r, text, sizeof(text));
-        log_error("embedded", "%s cannot be started: %s", e->program, text);
+        log_error(
+            "embedded",
+            "%s cannot be started: %s: install redis-server 7 or newer, or set `redis`",
+            e->program, text);
         back_off(e);
         return;
     }
@@ -191,8 +195,11 @@ static void ended_in_order(struct embedded *e)
     int err = e->marked ? state_dir_mark_clean(&e->dir) : 0;
 
     if (err != 0) {
-        log_warning("embedded", "%s: the clean stop cannot be noted: %s", e->dir.path,
-                    strerror(err));
+        log_warning(
+            "embedded",
+            "%s: the clean stop cannot be noted: %s: see that the directory can be "
+            "written, or the next start waits as after a power cut",
+            e->dir.path, strerror(err));
     }
     stopped(e);
 }
@@ -203,11 +210,18 @@ static void child_ended(struct embedded *e, int status)
     int pid = (int)redis_child_pid(e->child);
 
     if (WIFSIGNALED(status)) {
-        log_error("embedded", "Redis (process %d) was killed by signal %d", pid,
-                  WTERMSIG(status));
+        log_error("embedded", "Redis (process %d) was killed by signal %d%s", pid,
+                  WTERMSIG(status),
+                  e->state == EMBEDDED_STOPPING
+                      ? ""
+                      : ": it is started again; if this "
+                        "repeats, look for the kernel's out-of-memory killer");
     } else if (!in_order || e->state != EMBEDDED_STOPPING) {
-        log_error("embedded", "Redis (process %d) ended with code %d", pid,
-                  WEXITSTATUS(status));
+        log_error("embedded", "Redis (process %d) ended with code %d%s", pid,
+                  WEXITSTATUS(status),
+                  e->state == EMBEDDED_STOPPING
+                      ? ""
+                      : ": it is started again; see its last words");
     }
     /* Who was killed had no last words. */
     redis_child_close(
@@ -251,7 +265,8 @@ static void step_stopping(struct embedded *e)
         return;
     }
     if (now_of(e) >= e->stop_deadline) {
-        log_warning("embedded", "Redis does not end");
+        log_warning("embedded",
+                    "Redis does not end: it is killed; what it wrote is kept");
         embedded_stop(e);
         return;
     }
@@ -322,8 +337,10 @@ static void mark_running(struct embedded *e)
 
     e->marked = err == 0;
     if (err != 0) {
-        log_error("embedded", "%s: the boot cannot be noted: %s", e->dir.path,
-                  strerror(err));
+        log_error(
+            "embedded",
+            "%s: the boot cannot be noted: %s: see that the directory can be written",
+            e->dir.path, strerror(err));
     }
 }
 

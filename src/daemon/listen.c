@@ -39,7 +39,11 @@ static bool opened(struct server *s, int r, const char *what, const char *name)
 
     if (r < 0) {
         (void)uv_strerror_r(r, text, sizeof(text));
-        log_error("server", "cannot listen on %s: %s", what, text);
+        log_error(
+            "server",
+            "cannot listen on %s: %s: stop who else uses it, or change bind, port or "
+            "unixsocket",
+            what, text);
         return false;
     }
     s->listening = true;
@@ -125,7 +129,7 @@ bool listen_all(struct server *s)
         return false;
     }
     if (!s->listening) {
-        log_error("server", "no address of `bind` exists on this machine");
+        log_error("server", "no address of `bind` exists on this machine: correct it");
     }
     return s->listening;
 }

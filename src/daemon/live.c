@@ -34,7 +34,6 @@ struct cmd_limits live_cmd_limits(const struct config *c)
         .max_lease_ms = c->max_lease_ms,
         .max_keep_ms = c->max_keep_ms,
         .max_wait_ms = c->max_wait_ms,
-        .max_output = c->output_buffer_limit,
         .slowlog_us = c->slowlog_us,
         .slowlog_len = c->slowlog_len,
     };
@@ -230,7 +229,7 @@ void live_reload(struct server *s)
         notify_reloading(&s->notify);
     }
     if (!options_config(s->options, &wanted, err, sizeof(err))) {
-        log_error("server", "reload: nothing is changed: %s", err);
+        log_error("server", "reload: nothing is changed, correct this first: %s", err);
     } else {
         wanted.maxclients = listen_raise_limit(wanted.maxclients);
         config_copy(&next, &s->config);

@@ -154,7 +154,7 @@ static void lower_maxclients(struct server *s)
     if (possible < s->config.maxclients) {
         log_warning("server",
                     "maxclients is %" PRIu64 " instead of %" PRIu64
-                    ": the limit of open files allows no more",
+                    ": the limit of open files allows no more, raise it (LimitNOFILE=)",
                     possible, s->config.maxclients);
         s->config.maxclients = possible;
     }

@@ -87,7 +87,8 @@ static bool run(struct server *s)
     }
     r = uv_loop_close(&s->loop);
     if (r != 0) {
-        log_error("server", "the loop still has handles: %d", r);
+        log_error("server", "the loop still has handles: %d: a bug, please report it",
+                  r);
     }
     return ok && r == 0;
 }

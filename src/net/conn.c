@@ -28,7 +28,9 @@ struct conn *conn_accept(struct net *n, uv_stream_t *listener)
     r = stream_accept(n->io, listener, &n->limits.stream, &EVENTS, c, &c->stream);
     if (r != 0) {
         (void)uv_strerror_r(r, text, sizeof(text));
-        log_warning("net", "cannot accept a connection: %s", text);
+        log_about(LOG_WARNING, "net", &(struct log_about){ 0 },
+                  "cannot accept a connection: %s: raise the limit of open files",
+                  text);
         free(c);
         return NULL;
     }
@@ -68,7 +70,7 @@ static void close_conn(struct conn *c, bool unread)
     list_append(&n->dead, &c->all);
     conn_table_remove(&n->table, &c->slot);
     n->stats.open--;
-    log_debug("net", "connection %" PRIu64 " closed%s", c->slot.id,
+    log_about(LOG_DEBUG, "net", &(struct log_about){ .client = c->slot.id }, "closed%s",
               unread ? ", with replies that were not taken in" : "");
     if (c->opened) {
         n->handler.on_event(n->handler.ctx);
@@ -93,6 +95,7 @@ void conn_close(struct conn *c)
 
 void conn_close_last_try(struct conn *c)
 {
+    conn_set_end(c, END_STOP);
     if (c->state == CONN_OPEN || c->state == CONN_DRAINING) {
         stream_send(c->stream, &c->out);
         c->state = CONN_DRAINING;
@@ -170,7 +173,10 @@ void conn_flush(struct conn *c)
         return;
     }
     if (conn_overflows(c)) {
-        log_info("net", "connection %" PRIu64 " does not read its replies", c->slot.id);
+        log_about(LOG_NOTICE, "net", &(struct log_about){ .client = c->slot.id },
+                  "a client does not read its replies and is closed: see what it "
+                  "does, or raise output-buffer-limit");
+        conn_set_end(c, END_OUTPUT);
         conn_close(c);
         return;
     }
@@ -211,6 +217,7 @@ static void on_end(void *ctx, int status, bool unread)
     struct conn *c = ctx;
 
     c->input_over = true;
+    conn_set_end(c, status == UV_EOF ? END_PEER : END_BROKEN);
     if (status != UV_EOF) {
         close_conn(c, unread || c->unsent || buf_len(&c->out) > 0);
     } else if (c->state != CONN_OPEN || list_empty(&c->work)) {
@@ -245,6 +252,31 @@ void *conn_data(const struct conn *c)
 bool conn_suspended(const struct conn *c)
 {
     return c->suspended;
+}
+
+void conn_set_end(struct conn *c, enum conn_end why)
+{
+    if (c->end == END_UNKNOWN) {
+        c->end = why;
+    }
+}
+
+const char *conn_end_text(const struct conn *c)
+{
+    static const char *const TEXTS[END_COUNT] = {
+        [END_UNKNOWN] = "latchd closed it",
+        [END_PEER] = "its client closed it",
+        [END_BROKEN] = "the connection broke",
+        [END_PROTOCOL] = "protocol error",
+        [END_IDLE] = "idle for longer than `timeout`",
+        [END_INPUT] = "sent more than query-buffer-limit behind a command that waits",
+        [END_OUTPUT] = "did not read its replies up to output-buffer-limit",
+        [END_STOP] = "latchd stops",
+        [END_QUIT] = "QUIT",
+        [END_KILLED] = "CLIENT KILL",
+    };
+
+    return TEXTS[c->end];
 }
 
 void conn_set_trusted(struct conn *c, bool trusted)

@@ -25,6 +25,21 @@
 struct conn;
 struct net;
 
+/* Why a conn ends; the first reason that is given counts. */
+enum conn_end {
+    END_UNKNOWN,
+    END_PEER,   /* the peer closed it */
+    END_BROKEN, /* reset, or no answer to probes */
+    END_PROTOCOL,
+    END_IDLE,
+    END_INPUT,  /* more than fits behind what waits */
+    END_OUTPUT, /* it does not read */
+    END_STOP,   /* the daemon stops */
+    END_QUIT,
+    END_KILLED,
+    END_COUNT
+};
+
 struct conn_handler {
     void *ctx;
     /* Before anything else of a loop turn: the clock is to be looked at. Called before
@@ -107,6 +122,10 @@ bool conn_suspended(const struct conn *c);
  * a later one if the conn had its share. To be called by a handler, or before
  * conn_resume(). */
 void conn_again(struct conn *c);
+
+void conn_set_end(struct conn *c, enum conn_end why);
+/* For people. */
+const char *conn_end_text(const struct conn *c);
 
 /* Small limits before AUTH. */
 void conn_set_trusted(struct conn *c, bool trusted);

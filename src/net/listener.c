@@ -42,7 +42,10 @@ static void on_connection(uv_stream_t *handle, int status)
         return;
     }
     (void)uv_strerror_r(status, text, sizeof(text));
-    log_warning("net", "cannot accept connections: %s", text);
+    log_about(LOG_WARNING, "net", &(struct log_about){ 0 },
+              "cannot accept connections: %s: raise the limit of open files, or have "
+              "fewer clients",
+              text);
 }
 
 static struct listener *listener_new(struct net *n)

@@ -183,6 +183,7 @@ void net_tick(struct net *n, uint64_t now_ms)
         struct conn *c = container_of(node, struct conn, all);
 
         if (is_idle(n, c, now_ms)) {
+            conn_set_end(c, END_IDLE);
             conn_close(c);
         }
     }

@@ -41,6 +41,7 @@ struct conn {
     uint64_t turn; /* in which `ran` counts */
     uint32_t ran;
     enum conn_state state : 8;
+    enum conn_end end : 8;
     bool opened : 1; /* on_open said yes, so on_close is owed */
     bool suspended : 1;
     bool running : 1; /* inside on_request */

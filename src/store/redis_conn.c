@@ -86,8 +86,10 @@ static void log_reason(struct redis_conn *c, const char *reason)
         return;
     }
     (void)snprintf(c->reason, sizeof(c->reason), "%s", reason);
-    log_warning(c->module, "%s %s: %s; trying again", c->ready ? "lost" : "cannot use",
-                c->address, reason);
+    log_warning(c->module,
+                "%s %s: %s; trying again: see that Redis runs, can be "
+                "reached and lets latchd in",
+                c->ready ? "lost" : "cannot use", c->address, reason);
 }
 
 /* Back to WAITING, whatever it was. */

@@ -85,7 +85,7 @@ static void audit(struct redis_link *l)
     }
     (void)snprintf(l->audited, sizeof(l->audited), "%s", l->server.run_id);
     if (major != 0 && major < OLDEST_MAJOR) {
-        log_warning("redis", "version %s is too old: latchd needs %d",
+        log_warning("redis", "version %s is too old: upgrade Redis to %d or newer",
                     l->server.version, OLDEST_MAJOR);
     }
     for (int i = 0; i < AUDIT_COUNT; i++) {
@@ -106,14 +106,14 @@ static void on_audit(struct redis_link *l, enum audit question, const redisReply
     value = reply->element[1]->str;
     if (question == AUDIT_EVICTION && strcmp(value, "noeviction") != 0) {
         log_warning("redis",
-                    "maxmemory-policy is %s: Redis may throw locks away, with "
-                    "noeviction it does not",
+                    "maxmemory-policy is %s: Redis may throw locks away; set it to "
+                    "noeviction",
                     value);
     } else if (question == AUDIT_AOF) {
         l->has_aof = strcmp(value, "yes") == 0;
     } else if (question == AUDIT_SAVE && value[0] == '\0' && !l->has_aof) {
         log_warning("redis", "neither append-only file nor snapshots: a restart of "
-                             "Redis loses all locks");
+                             "Redis loses all locks; set appendonly to yes");
     }
 }
 
@@ -228,7 +228,10 @@ static bool on_time(struct redis_link *l, const struct redis_call *call,
         l->clock = (struct redis_clock){ 0 }; /* another server, another clock */
     }
     if (redis_clock_sample(&l->clock, call->sent_us, clock_boot_us(), us)) {
-        log_warning("redis", "the clock of %s jumped", redis_conn_address(l->conn));
+        log_warning("redis",
+                    "the clock of %s jumped: holds are uncertain until they are "
+                    "confirmed; let NTP slew it, not step it",
+                    redis_conn_address(l->conn));
         l->events->on_clock_jumped(l->ctx);
     }
     return !l->closed && end_stage(l, us);

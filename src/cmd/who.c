@@ -1,0 +1,73 @@
+#include "cmd/who.h"
+
+#include "cmd/internal.h"
+#include "util/buf.h"
+
+#include <stdio.h>
+
+void who_is(struct who *ret, const struct client *client, const struct conn *conn)
+{
+    struct conn_info info;
+    int len = 0;
+
+    if (client->address != NULL) {
+        (void)snprintf(ret->address, sizeof(ret->address), "%s", client->address);
+    } else {
+        conn_info(conn, &info);
+        (void)snprintf(ret->address, sizeof(ret->address), "%s", info.peer);
+    }
+    if (client->lib_name != NULL || client->lib_ver != NULL) {
+        len = snprintf(ret->library, sizeof(ret->library), "%s%s%s",
+                       client->lib_name == NULL ? "" : client->lib_name,
+                       client->lib_name == NULL || client->lib_ver == NULL ? "" : " ",
+                       client->lib_ver == NULL ? "" : client->lib_ver);
+    }
+    ret->about = (struct log_about){
+        .client = client->id,
+        .address = span_str(ret->address),
+        .client_name = span_str(client->name),
+        .library = span_of(ret->library, (size_t)len),
+    };
+}
+
+void who_did(const struct call *call, enum log_level level, struct span name,
+             const char *fmt, ...)
+{
+    struct buf text = { 0 };
+    struct who who;
+    va_list ap;
+
+    if (!log_enabled(level)) {
+        return;
+    }
+    va_start(ap, fmt);
+    buf_vprintf(&text, fmt, ap);
+    va_end(ap);
+    who_is(&who, call->client, call->conn);
+    who.about.name = name;
+    log_about(level, "client", &who.about, "%.*s", (int)buf_len(&text), buf_ptr(&text));
+    buf_reset(&text);
+}
+
+void who_came(struct client *client, const struct conn *conn)
+{
+    struct who who;
+
+    if (!log_enabled(LOG_INFO)) {
+        return;
+    }
+    who_is(&who, client, conn);
+    /* When it ends, the kernel may not know it any more. */
+    client_set_text(&client->address, who.about.address);
+    log_about(LOG_INFO, "client", &who.about, "connected");
+}
+
+void who_left(const struct client *client, const struct conn *conn)
+{
+    struct who who;
+
+    if (log_enabled(LOG_INFO)) {
+        who_is(&who, client, conn);
+        log_about(LOG_INFO, "client", &who.about, "closed: %s", conn_end_text(conn));
+    }
+}
