@@ -122,6 +122,13 @@ static void format_number(enum config_type type, uint64_t value, struct buf *out
     case KEY_OCTAL:
         buf_printf(out, "%" PRIo64, value);
         return;
+    case KEY_PORT:
+        if (value == CONFIG_PORT_AUTO) {
+            buf_add_str(out, "auto");
+            return;
+        }
+        buf_printf(out, "%" PRIu64, value);
+        return;
     default:
         buf_printf(out, "%" PRIu64, value);
         return;
@@ -185,6 +192,12 @@ static bool set_number(struct config *c, const struct config_key *key,
     case KEY_OCTAL:
         what = "an octal number";
         ok = parse_octal(value, &number);
+        break;
+    case KEY_PORT:
+        what = "a port, or auto";
+        number = CONFIG_PORT_AUTO;
+        ok = span_eq_nocase(value, SPAN("auto")) ||
+             parse_u64(value, CONFIG_PORT_AUTO - 1, &number);
         break;
     default:
         ok = parse_u64(value, UINT64_MAX, &number);

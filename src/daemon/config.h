@@ -18,6 +18,7 @@ enum {
     CONFIG_FILE_MAX = 1 << 20, /* bytes of a configuration file */
     CONFIG_ERROR_MAX = 512,    /* room that is enough for every reterr */
     CONFIG_VALUE_MAX = 4096,   /* bytes of one value */
+    CONFIG_PORT_AUTO = 65536,  /* KEY_PORT: `auto`, the kernel chooses */
 };
 
 enum config_fsync { FSYNC_EVERYSEC, FSYNC_ALWAYS };
@@ -53,6 +54,8 @@ struct config {
     char *requirepass;  /* empty: none */
     int64_t slowlog_us; /* -1: nothing */
     uint64_t slowlog_len;
+    char *http_bind;
+    uint64_t http_port; /* 0: off */
     uint64_t log_level;
     uint64_t log_format;
 };
@@ -60,6 +63,7 @@ struct config {
 enum config_type {
     KEY_COUNT,  /* uint64_t */
     KEY_OCTAL,  /* uint64_t: permission bits */
+    KEY_PORT,   /* uint64_t: a port, or CONFIG_PORT_AUTO */
     KEY_MSEC,   /* uint64_t */
     KEY_GRACE,  /* int64_t: a duration, or -1 */
     KEY_USEC,   /* int64_t: microseconds without a unit, as in Redis, or -1 */

@@ -22,6 +22,7 @@ static const char REDIS[] = "Redis";
 static const char LOCKS[] = "Locks";
 static const char SECURITY[] = "Security";
 static const char OBSERVING[] = "Observing";
+static const char HTTP[] = "Metrics and status page";
 static const char LOGGING[] = "Log";
 
 /* name, type, field, default, min, max, choices, flags, section, help */
@@ -114,6 +115,13 @@ const struct config_key CONFIG_KEYS[] = {
       "Waiting is not work. 0: all commands, -1: none." },
     { "slowlog-max-len", KEY_COUNT, FIELD(slowlog_len), "128", 0, 100000, NULL,
       KEY_LIVE, OBSERVING, "Slow commands that are remembered." },
+    { "http-bind", KEY_TEXT, FIELD(http_bind), "127.0.0.1", 1, 64, NULL, 0, HTTP,
+      "Address for HTTP, in digits. Nobody is asked who they are: on an address that\n"
+      "others can reach, all who can connect see the names of all locks." },
+    { "http-port", KEY_PORT, FIELD(http_port), "0", 0, CONFIG_PORT_AUTO, NULL, 0, HTTP,
+      "Port for HTTP: / is a status page, /metrics is for Prometheus, /healthz says\n"
+      "whether locks are granted. 0: off. auto: the kernel chooses, and the log says\n"
+      "which." },
     { "log-level", KEY_CHOICE, FIELD(log_level), "notice", 0, 0, LEVELS, KEY_LIVE,
       LOGGING, "debug, info, notice, warning or error." },
     { "log-format", KEY_CHOICE, FIELD(log_format), "text", 0, 0, FORMATS, 0, LOGGING,

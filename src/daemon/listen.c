@@ -11,7 +11,8 @@
 enum {
     NAME_ROOM = 160,
     ADDRESS_ROOM = 64, /* addresses have been checked: longer ones are none */
-    SPARE_FDS = 64, /* listeners, links to Redis, log, files, and room to refuse in */
+    SPARE_FDS =
+        128, /* listeners, links to Redis, HTTP, log, files, room to refuse in */
 };
 
 uint64_t listen_raise_limit(uint64_t wanted)

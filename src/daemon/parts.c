@@ -1,5 +1,6 @@
 #include "daemon/state.h"
 
+#include "daemon/web.h"
 #include "util/alloc.h"
 #include "util/log.h"
 
@@ -197,7 +198,8 @@ static void make_locks(struct server *s)
     };
 
     if (s->embedded != NULL && embedded_lost_power(s->embedded)) {
-        setup.no_grants_until_ms = s->now_ms + s->config.watchdog_timeout_ms;
+        s->no_grants_until_ms = s->now_ms + s->config.watchdog_timeout_ms;
+        setup.no_grants_until_ms = s->no_grants_until_ms;
     }
     memcpy(setup.instance, s->instance, sizeof(setup.instance));
     s->locks = locks_new(&setup);
@@ -278,7 +280,7 @@ bool parts_start(struct server *s)
         return false;
     }
     make_clients_side(s);
-    if (!listen_all(s)) {
+    if (!listen_all(s) || !web_open(s)) {
         return false;
     }
     notify_send(&s->notify, "STATUS=Waiting for Redis");

@@ -111,6 +111,7 @@ bool server_main(const struct options *options, const struct config *config)
     s->options = options;
     config_copy(&s->config, config);
     s->started_ms = s->now_ms = clock_boot_ms();
+    s->started_wall_us = clock_wall_us();
     random_hex(s->run_id, RUN_ID_LEN);
     random_hex(s->instance, OP_INSTANCE_LEN);
     s->seed = random_u64();

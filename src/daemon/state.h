@@ -7,6 +7,7 @@
  *   stop.c    the way out
  *   live.c    CONFIG and reload
  *   info.c    what INFO says of the process
+ *   web.c     HTTP: see web.h; metrics.c and status.c are what it tells
  *
  *   STARTING -> RUNNING -> STOPPING -> CLOSING -> GONE
  *
@@ -57,6 +58,8 @@ struct server {
     struct store *store;
     struct net *net;
     struct cmd *cmd;
+    struct web *web; /* NULL: http-port is 0 */
+    struct hot *hot; /* web's, while somebody looks at its page */
 
     enum server_phase phase;
     bool listening;
@@ -66,6 +69,9 @@ struct server {
     uint64_t now_ms;
     uint64_t seed; /* random */
     uint64_t started_ms;
+    uint64_t started_wall_us;
+    uint64_t no_grants_until_ms; /* after a power cut; 0: none */
+    struct histogram loop_lag;   /* how late the timer was */
     uint64_t next_second_ms;
     uint64_t next_alive_ms; /* WATCHDOG=1 is due */
     uint64_t stop_deadline_ms;

@@ -1,5 +1,6 @@
 #include "daemon/state.h"
 
+#include "daemon/web.h"
 #include "util/clock.h"
 #include "util/log.h"
 
@@ -22,6 +23,7 @@ void stop_on_embedded(void *ctx)
 void stop_close(struct server *s)
 {
     s->phase = SERVER_CLOSING;
+    web_close(s);
     if (s->net != NULL) {
         net_close(s->net);
     }

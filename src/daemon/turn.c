@@ -1,5 +1,7 @@
 #include "daemon/state.h"
 
+#include "daemon/hot.h"
+#include "daemon/web.h"
 #include "util/clock.h"
 #include "util/log.h"
 
@@ -33,6 +35,9 @@ static void do_effect(struct server *s, const struct effect *fx)
         cmd_reply(s->cmd, &fx->reply);
         break;
     case EFFECT_NOTICE:
+        if (s->hot != NULL && fx->notice.kind == NOTICE_GRANTED) {
+            hot_count(s->hot, fx->notice.name);
+        }
         cmd_notice(s->cmd, &fx->notice);
         break;
     case EFFECT_SUBSCRIBE:
@@ -108,10 +113,16 @@ static void on_timer(uv_timer_t *timer)
 {
     struct server *s = timer->data;
 
+    uint64_t due = s->armed_at;
+
     s->armed_at = 0;
     turn_begin(s);
+    if (due != 0) {
+        histogram_add(&s->loop_lag, s->now_ms > due ? (s->now_ms - due) * 1000 : 0);
+    }
     if (s->phase < SERVER_CLOSING) {
         second(s);
+        web_tick(s);
     }
 }
 
@@ -126,6 +137,7 @@ static void arm(struct server *s)
     uint64_t now;
 
     at = earlier(at, cmd_next_deadline(s->cmd));
+    at = earlier(at, web_next_ms(s));
     if (s->notify.watchdog_ms != 0) {
         at = earlier(at, s->next_alive_ms);
     }

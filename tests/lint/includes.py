@@ -17,13 +17,15 @@ LAYERS = {
     "store": {"util", "core", "io"},
     "net": {"util", "resp", "io"},
     "cmd": {"util", "acl", "resp", "core", "net"},
-    "daemon": {"util", "acl", "resp", "core", "io", "store", "net", "cmd"},
+    "http": {"util"},
+    "daemon": {"util", "acl", "resp", "core", "io", "store", "net", "http", "cmd"},
 }
 
 # Headers that only some layers may use; whatever is not listed is free.
-SOCKETS = {"io", "net", "store", "daemon"}
+SOCKETS = {"io", "net", "store", "http", "daemon"}
 LIBRARIES = [
-    (r"uv(/.*)?\.h", {"io", "store", "net", "daemon"}, "libuv"),
+    (r"uv(/.*)?\.h", {"io", "store", "net", "http", "daemon"}, "libuv"),
+    (r"microhttpd\.h", {"http"}, "libmicrohttpd"),
     (r"(hiredis/)?(hiredis|read|sds)\.h", {"store"}, "hiredis"),
     (r"(hiredis/)?(async|adapters/.*)\.h", set(), "hiredis's async context"),
     (r"(sys/socket|sys/un|netinet/.*|arpa/.*|netdb|poll|sys/epoll)\.h", SOCKETS, "sockets"),
@@ -34,8 +36,8 @@ LIBRARIES = [
     (r"uthash\.h", {"util"}, "uthash: through util/map.h"),
 ]
 OURS = [
-    ("util/log.h", {"io", "store", "net", "cmd", "daemon"}, "the log"),
-    ("util/clock.h", {"util", "io", "store", "net", "cmd", "daemon"}, "a clock"),
+    ("util/log.h", {"io", "store", "net", "http", "cmd", "daemon"}, "the log"),
+    ("util/clock.h", {"util", "io", "store", "net", "http", "cmd", "daemon"}, "a clock"),
     ("latchd-config.h", {"cmd", "daemon"}, "the version"),
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')

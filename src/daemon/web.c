@@ -1,0 +1,210 @@
+#include "daemon/web.h"
+
+#include "daemon/state.h"
+#include "daemon/web_priv.h"
+#include "http/http.h"
+#include "latchd-config.h"
+#include "util/alloc.h"
+#include "util/log.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { NAME_ROOM = 96, HOT_SECOND_MS = 1000 };
+
+/* --- health ----------------------------------------------------------------------- */
+
+bool web_health(void *ctx, struct buf *out)
+{
+    const struct server *s = ctx;
+    struct locks_stats stats;
+
+    locks_stats(s->locks, &stats);
+    if (s->phase >= SERVER_STOPPING) {
+        buf_add_str(out, "stopping");
+    } else if (!s->redis_answered) {
+        buf_add_str(out, "starting: Redis has not answered yet");
+    } else if (!stats.store_up) {
+        buf_add_str(out, "Redis is out of reach");
+    } else if (s->now_ms < s->no_grants_until_ms) {
+        buf_printf(out, "after a power cut: locks are granted again in %" PRIu64 " s",
+                   (s->no_grants_until_ms - s->now_ms + 999) / 1000);
+    } else {
+        buf_add_str(out, "ok");
+        return true;
+    }
+    return false;
+}
+
+/* --- history and hot names -------------------------------------------------------- */
+
+static void take_sample(const struct server *s, struct history_sample *ret)
+{
+    struct locks_stats stats;
+    struct net_stats net;
+    struct store_info info;
+
+    locks_stats(s->locks, &stats);
+    net_stats(s->net, &net);
+    store_info(s->store, &info);
+    *ret = (struct history_sample){
+        .grants = stats.grants,
+        .held = stats.holds,
+        .waiting = stats.waiters,
+        .connections = net.open,
+        .wait = &locks_timings(s->locks)->wait,
+        .redis = info.round_trips,
+    };
+}
+
+static bool is_watched(const struct server *s, const struct web *w)
+{
+    return s->now_ms < w->watched_until_ms;
+}
+
+void web_watched(struct server *s)
+{
+    struct web *w = s->web;
+
+    if (w->hot == NULL) {
+        w->hot = s->hot = hot_new();
+        w->sweep_at_ms = w->second_at_ms = s->now_ms;
+    }
+    w->watched_until_ms = s->now_ms + WATCHED_MS;
+}
+
+static void forget_watch(struct server *s)
+{
+    struct web *w = s->web;
+
+    s->hot = NULL;
+    hot_free(w->hot);
+    w->hot = NULL;
+    w->crowd = (struct crowd){ 0 };
+}
+
+uint64_t web_next_ms(const struct server *s)
+{
+    const struct web *w = s->web;
+
+    if (w == NULL) {
+        return UINT64_MAX;
+    }
+    return w->hot != NULL && w->sweep_at_ms < w->history.next_ms ? w->sweep_at_ms
+                                                                 : w->history.next_ms;
+}
+
+static void look(struct server *s)
+{
+    struct web *w = s->web;
+
+    if (!is_watched(s, w)) {
+        forget_watch(s);
+        return;
+    }
+    if (s->now_ms >= w->second_at_ms) {
+        w->second_at_ms = s->now_ms + HOT_SECOND_MS;
+        hot_second(w->hot);
+    }
+    crowd_step(&w->crowd, s->locks);
+    w->sweep_at_ms = s->now_ms + SWEEP_MS;
+}
+
+void web_tick(struct server *s)
+{
+    struct web *w = s->web;
+    struct history_sample sample;
+
+    if (w == NULL) {
+        return;
+    }
+    if (s->now_ms >= w->history.next_ms) {
+        take_sample(s, &sample);
+        history_add(&w->history, s->now_ms, &sample);
+    }
+    if (w->hot != NULL && s->now_ms >= w->sweep_at_ms) {
+        look(s);
+    }
+}
+
+/* --- open and close --------------------------------------------------------------- */
+
+#if LATCHD_HTTP
+
+static struct http *open_http(struct server *s)
+{
+    char name[NAME_ROOM];
+    char err[CONFIG_ERROR_MAX];
+    struct http_setup setup = {
+        .loop = &s->loop,
+        .address = s->config.http_bind,
+        .port = (unsigned)s->config.http_port,
+        .ctx = s,
+        .on_event = turn_begin,
+        .health = web_health,
+        .metrics = web_metrics,
+        .status = web_status,
+    };
+    struct http *h = http_open(&setup, name, sizeof(name), err, sizeof(err));
+
+    if (h == NULL) {
+        log_error("http", "cannot listen on %s: %s", s->config.http_bind, err);
+        return NULL;
+    }
+    log_notice("http", "listening on http://%s/", name);
+    if (!http_is_local(h)) {
+        log_warning("http",
+                    "who can reach %s sees the names of all locks, and nobody is asked "
+                    "for a password: let only those in who may",
+                    s->config.http_bind);
+    }
+    return h;
+}
+
+static void close_http(struct http *h)
+{
+    http_close(h);
+}
+
+#else
+
+static struct http *open_http(struct server *s)
+{
+    log_error("http", "http-port is set, but this latchd was built without HTTP");
+    return NULL;
+}
+
+static void close_http(struct http *h)
+{
+}
+
+#endif
+
+bool web_open(struct server *s)
+{
+    struct history_sample sample;
+    struct http *h;
+
+    if (s->config.http_port == 0) {
+        return true;
+    }
+    h = open_http(s);
+    if (h == NULL) {
+        return false;
+    }
+    s->web = xcalloc(1, sizeof(*s->web));
+    s->web->http = h;
+    take_sample(s, &sample);
+    history_start(&s->web->history, s->now_ms, &sample);
+    return true;
+}
+
+void web_close(struct server *s)
+{
+    if (s->web != NULL) {
+        close_http(s->web->http);
+        forget_watch(s);
+        free(s->web);
+        s->web = NULL;
+    }
+}

@@ -1,0 +1,28 @@
+/* json: writes JSON, with its commas. The caller opens, adds and closes in order.
+ *
+ * Texts of users are bytes. json_bytes() makes of them what a person can read and
+ * nobody can mistake: UTF-8 stays as it is, all else (other bytes, controls, marks that
+ * nobody sees) becomes \xNN or \u{NNNN}, and a backslash two. */
+#ifndef LATCHD_HTTP_JSON_H
+#define LATCHD_HTTP_JSON_H
+
+#include "util/buf.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct json {
+    struct buf *out;
+    bool more; /* a comma comes before the next value */
+};
+
+/* `key` NULL: in an array. Keys are ours, and need no escaping. */
+void json_open(struct json *j, const char *key, char bracket);
+void json_close(struct json *j, char bracket);
+void json_uint(struct json *j, const char *key, uint64_t value);
+void json_bool(struct json *j, const char *key, bool value);
+void json_null(struct json *j, const char *key);
+void json_bytes(struct json *j, const char *key, struct span value);
+void json_text(struct json *j, const char *key, const char *value);
+
+#endif
