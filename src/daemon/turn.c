@@ -22,7 +22,9 @@ void turn_begin(void *ctx)
     s->ticked = true;
     s->now_ms = clock_boot_ms();
     locks_tick(s->locks, s->now_ms);
-    cmd_tick(s->cmd, s->now_ms);
+    if (s->cmd != NULL) { /* it asks for the time while it is made */
+        cmd_tick(s->cmd, s->now_ms);
+    }
 }
 
 static void do_effect(struct server *s, const struct effect *fx)
