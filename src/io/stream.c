@@ -15,12 +15,15 @@ int io_init(struct io *io, uv_loop_t *loop)
 {
     *io = (struct io){ .loop = loop, .read_room = READ_ROOM };
     io->read_buf = xmalloc(READ_ROOM);
+    list_init(&io->handshakes);
+    list_init(&io->deferred);
     return 0;
 }
 
 void io_fini(struct io *io)
 {
     free(io->read_buf);
+    free(io->text_buf);
     *io = (struct io){ 0 };
 }
 
@@ -51,6 +54,7 @@ void stream_unref(struct stream *s)
     if (s->closed && !s->live && !dial_is_resolving(s->dial)) {
         outgoing_free(s->out);
         dial_free(s->dial);
+        stream_tls_free(s->tls);
         free(s);
     }
 }
@@ -79,6 +83,7 @@ void stream_close(struct stream *s)
     if (s == NULL || s->closed) {
         return;
     }
+    stream_tls_close(s);
     s->closed = true;
     stream_close_handle(s);
     dial_cancel(s->dial);
@@ -92,6 +97,7 @@ void stream_abort(struct stream *s)
     if (s != NULL && !s->closed && s->connected && !s->is_unix) {
         (void)setsockopt(stream_fd(s), SOL_SOCKET, SO_LINGER, &AT_ONCE,
                          sizeof(AT_ONCE));
+        s->write_error = UV_ECONNABORTED; /* no last word either */
     }
     stream_close(s);
 }
@@ -105,6 +111,11 @@ int stream_fd(const struct stream *s)
 
 /* How it ends */
 
+static bool has_queued(const struct stream *s)
+{
+    return s->out != NULL || stream_tls_queued(s) > 0;
+}
+
 enum stream_fate stream_fate(const struct stream *s)
 {
     int fd = stream_fd(s);
@@ -112,11 +123,12 @@ enum stream_fate stream_fate(const struct stream *s)
     if (s->write_error != 0 || fd < 0 || socket_is_reset(fd, s->is_unix)) {
         return STREAM_LOST;
     }
-    return s->out != NULL || socket_has_unsent(fd) ? STREAM_PENDING : STREAM_TAKEN;
+    return stream_queued(s) > 0 || s->out != NULL || socket_has_unsent(fd)
+               ? STREAM_PENDING
+               : STREAM_TAKEN;
 }
 
-/* `status` is what reading or writing ended with. The last thing its callers do. */
-static void end(struct stream *s, int status)
+void stream_end(struct stream *s, int status)
 {
     bool unread;
 
@@ -125,6 +137,7 @@ static void end(struct stream *s, int status)
     }
     s->ended = true;
     (void)uv_read_stop(&s->u.stream);
+    stream_tls_over(s, status);
     switch (status) {
     case UV_EOF:
         unread = stream_fate(s) != STREAM_TAKEN;
@@ -136,7 +149,7 @@ static void end(struct stream *s, int status)
     default:
         /* A dead peer, found by a probe, may have had everything before it died. */
         unread =
-            s->out != NULL || s->write_error != 0 || socket_has_unsent(stream_fd(s));
+            has_queued(s) || s->write_error != 0 || socket_has_unsent(stream_fd(s));
     }
     s->events->on_end(s->ctx, status, unread);
 }
@@ -148,7 +161,7 @@ static void end_after_input(struct stream *s)
     struct pollfd p = { .fd = stream_fd(s), .events = POLLIN };
 
     if (!s->reading || s->ended || poll(&p, 1, 0) <= 0 || (p.revents & POLLIN) == 0) {
-        end(s, s->write_error);
+        stream_end(s, s->write_error);
     }
 }
 
@@ -157,18 +170,26 @@ static void end_after_input(struct stream *s)
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
 {
     struct stream *s = handle->data;
+    bool may_read = s->tls == NULL || stream_tls_may_read(s);
 
-    *ret = uv_buf_init(s->io->read_buf, (unsigned)s->io->read_room);
+    /* No room makes it UV_ENOBUFS, and leaves the bytes with the kernel. */
+    *ret = uv_buf_init(s->io->read_buf, may_read ? (unsigned)s->io->read_room : 0);
 }
 
 static void on_read(uv_stream_t *handle, ssize_t nread, const uv_buf_t *data)
 {
     struct stream *s = handle->data;
 
-    if (nread < 0) {
-        end(s, (int)nread);
+    if (nread == UV_ENOBUFS) {
+        stream_tls_defer(s);
+    } else if (nread < 0) {
+        stream_end(s, (int)nread);
     } else if (nread > 0) {
-        s->events->on_read(s->ctx, data->base, (size_t)nread);
+        if (s->tls != NULL) {
+            stream_tls_input(s, data->base, (size_t)nread);
+        } else {
+            s->events->on_read(s->ctx, data->base, (size_t)nread);
+        }
         if (!s->closed && s->write_error != 0) {
             end_after_input(s);
         }
@@ -232,7 +253,7 @@ static void on_written(uv_write_t *req, int status)
     }
 }
 
-static void move_to_end(struct buf *to, struct buf *from)
+void stream_move_to_end(struct buf *to, struct buf *from)
 {
     if (buf_len(to) == 0) {
         buf_reset(to);
@@ -245,6 +266,15 @@ static void move_to_end(struct buf *to, struct buf *from)
 }
 
 void stream_send(struct stream *s, struct buf *out)
+{
+    if (s->tls != NULL) {
+        stream_tls_send(s, out);
+    } else {
+        stream_send_wire(s, out);
+    }
+}
+
+void stream_send_wire(struct stream *s, struct buf *out)
 {
     if (s->closed || s->write_error != 0 || buf_len(out) == 0) {
         buf_clear(out);
@@ -269,7 +299,7 @@ void stream_send(struct stream *s, struct buf *out)
         s->out = xcalloc(1, sizeof(*s->out));
         s->out->stream = s;
     }
-    move_to_end(s->out->started ? &s->out->next : &s->out->data, out);
+    stream_move_to_end(s->out->started ? &s->out->next : &s->out->data, out);
     if (s->connected && !s->out->started) {
         start_write(s);
     }
@@ -277,12 +307,14 @@ void stream_send(struct stream *s, struct buf *out)
 
 size_t stream_queued(const struct stream *s)
 {
+    size_t waiting = stream_tls_queued(s);
+
     if (s->out == NULL) {
-        return 0;
+        return waiting;
     }
-    return buf_len(&s->out->next) + (s->out->started
-                                         ? uv_stream_get_write_queue_size(&s->u.stream)
-                                         : buf_len(&s->out->data));
+    return waiting + buf_len(&s->out->next) +
+           (s->out->started ? uv_stream_get_write_queue_size(&s->u.stream)
+                            : buf_len(&s->out->data));
 }
 
 /* Opening */
@@ -299,6 +331,9 @@ int stream_opened(struct stream *s, const struct stream_options *opt)
     }
     if (r == 0) {
         s->connected = true;
+        if (opt != NULL && opt->tls != NULL) {
+            stream_tls_start(s, opt->tls);
+        }
         if (s->out != NULL) {
             start_write(s);
         }

@@ -1,4 +1,6 @@
-/* stream: one byte stream over TCP or a unix socket, for clients and for Redis alike.
+/* stream: one byte stream over TCP, TLS or a unix socket, for clients and for Redis
+ * alike. TLS changes nothing of what is said here: bytes are the text, counted before
+ * they are encrypted or after they were decrypted, but for stream_queued().
  *
  * A stream is one heap object with one libuv handle. It lives until stream_close(); the
  * memory goes in libuv's close callback. After stream_close() no event comes any more.
@@ -6,21 +8,38 @@
 #ifndef LATCHD_IO_STREAM_H
 #define LATCHD_IO_STREAM_H
 
+#include "io/tls.h"
 #include "util/buf.h"
+#include "util/list.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <uv.h>
+
+struct io_stats {
+    uint64_t handshakes; /* of TLS, that succeeded */
+    uint64_t handshakes_failed;
+};
 
 /* What all streams of a loop share: the loop and its one read buffer. */
 struct io {
     uv_loop_t *loop;
     char *read_buf;
     size_t read_room;
+    struct io_stats stats;
+    /* Of TLS only. */
+    char *text_buf;         /* what was decrypted; NULL until it is needed */
+    struct list handshakes; /* streams that are still at it, oldest first */
+    struct list deferred;   /* those of them that wait for the next turn */
+    uint64_t handshakes_ns; /* what they took of this turn */
 };
 
 int io_init(struct io *io, uv_loop_t *loop);
 void io_fini(struct io *io);
+/* To be called after each turn of the loop: handshakes that had to wait may go on. */
+void io_end_turn(struct io *io);
+/* To be called about once a second: ends handshakes that take too long. */
+void io_tick(struct io *io);
 
 struct stream;
 
@@ -41,11 +60,14 @@ struct stream_options {
     uint64_t keepalive_s; /* first probe; 0: none. Then 3 probes, 3 s apart */
     uint64_t
         user_timeout_ms; /* unacknowledged data kills the connection; 0: kernel's */
+    struct tls *tls;     /* NULL: not TLS; the stream takes a reference */
 };
 
 /* `opt`, `events` and `ctx` below: opt is copied; events must outlive the stream. */
 
-/* Wraps an accepted connection of `listener`, a uv_tcp_t or uv_pipe_t. */
+/* Wraps an accepted connection of `listener`, a uv_tcp_t or uv_pipe_t. With TLS nothing
+ * is read before the handshake is over, what is sent waits for it, and if it fails or
+ * takes longer than TLS_HANDSHAKE_MS the stream ends with UV_EPROTO or UV_ETIMEDOUT. */
 int stream_accept(struct io *io, uv_stream_t *listener,
                   const struct stream_options *opt, const struct stream_events *events,
                   void *ctx, struct stream **ret);
@@ -67,7 +89,8 @@ void stream_read_stop(struct stream *s);
  * queued in the stream's own memory. Errors come through on_end. */
 void stream_send(struct stream *s, struct buf *out);
 
-/* Bytes accepted by stream_send() that the kernel has not taken yet. */
+/* Bytes accepted by stream_send() that the kernel has not taken yet (TLS: as they are
+ * on the wire). */
 size_t stream_queued(const struct stream *s);
 
 /* What became of all that was sent: whether the peer's side took it in. */
@@ -84,6 +107,12 @@ void stream_peer_name(const struct stream *s, char *out, size_t room);
 void stream_local_name(const struct stream *s, char *out, size_t room);
 int stream_fd(const struct stream *s);
 bool stream_is_unix(const struct stream *s);
+bool stream_is_tls(const struct stream *s);
+/* "TLSv1.3"; NULL: not TLS, or the handshake is not over. */
+const char *stream_tls_version(const struct stream *s);
+/* The common name of the peer's certificate, which a known authority vouches for.
+ * False: it showed none. */
+bool stream_tls_peer(const struct stream *s, char *ret, size_t room);
 
 /* Throws away what the kernel has of the peer's bytes. Before a close after a last
  * word: with input unread the close would be a reset, and the word could be lost. */

@@ -10,6 +10,9 @@
 
 static void on_tick(uv_timer_t *timer)
 {
+    struct test_loop *l = timer->data;
+
+    io_end_turn(&l->io);
 }
 
 void loop_open(struct test_loop *l)
@@ -17,8 +20,9 @@ void loop_open(struct test_loop *l)
     (void)signal(SIGPIPE, SIG_IGN);
     ck_assert_int_eq(uv_loop_init(&l->uv), 0);
     ck_assert_int_eq(uv_timer_init(&l->uv, &l->waker), 0);
-    ck_assert_int_eq(uv_timer_start(&l->waker, on_tick, 5, 5), 0);
     ck_assert_int_eq(io_init(&l->io, &l->uv), 0);
+    l->waker.data = l;
+    ck_assert_int_eq(uv_timer_start(&l->waker, on_tick, 5, 5), 0);
 }
 
 void loop_close(struct test_loop *l)

@@ -1,0 +1,285 @@
+/* stream_tls: streams over TLS: the session, and when its handshake may go on.
+ *
+ *   handshake -> open -> ended
+ *
+ * A handshake costs up to a millisecond of the one loop, so a turn has only so much
+ * time for them: then the sockets of the others are left alone until the next turn. */
+#include "io/socket.h"
+#include "io/stream_priv.h"
+#include "io/tls_session.h"
+#include "util/alloc.h"
+#include "util/log.h"
+
+#include <stdlib.h>
+#include <sys/socket.h>
+
+enum {
+    NS_PER_US = 1000,
+    ERROR_MAX = 160,
+};
+
+struct stream_tls {
+    struct stream *stream;
+    struct tls_session *session;
+    struct list handshake; /* io->handshakes */
+    struct list deferred;  /* io->deferred */
+    struct buf early;      /* text that waits for the end of the handshake */
+    uint64_t started_ms;
+    size_t chatter; /* what TLS itself had to say since all was written last */
+    bool open;
+    bool heard; /* the peer sent something at all */
+};
+
+void stream_tls_start(struct stream *s, struct tls *tls)
+{
+    struct stream_tls *t = xcalloc(1, sizeof(*t));
+
+    if (s->io->text_buf == NULL) {
+        s->io->text_buf = xmalloc(s->io->read_room + TLS_RECORDS_LEFT);
+    }
+    t->stream = s;
+    t->session = tls_session_new(tls);
+    t->started_ms = uv_now(s->io->loop);
+    list_init(&t->deferred);
+    list_init(&t->handshake);
+    list_append(&s->io->handshakes, &t->handshake);
+    s->tls = t;
+}
+
+static void leave_lists(struct stream_tls *t)
+{
+    list_del(&t->handshake);
+    list_del(&t->deferred);
+}
+
+void stream_tls_free(struct stream_tls *t)
+{
+    if (t != NULL) {
+        leave_lists(t);
+        tls_session_free(t->session);
+        buf_reset(&t->early);
+        free(t);
+    }
+}
+
+/* Turns */
+
+bool stream_tls_may_read(const struct stream *s)
+{
+    return s->tls->open ||
+           s->io->handshakes_ns < TLS_HANDSHAKES_TURN_US * (uint64_t)NS_PER_US;
+}
+
+void stream_tls_defer(struct stream *s)
+{
+    (void)uv_read_stop(&s->u.stream);
+    if (list_empty(&s->tls->deferred)) {
+        list_append(&s->io->deferred, &s->tls->deferred);
+    }
+}
+
+void io_end_turn(struct io *io)
+{
+    struct list *node;
+
+    io->handshakes_ns = 0;
+    while ((node = list_first(&io->deferred)) != NULL) {
+        struct stream *s = container_of(node, struct stream_tls, deferred)->stream;
+
+        list_del(node);
+        if (s->reading) {
+            stream_read_start(s);
+        }
+    }
+}
+
+/* Failures */
+
+static void complain(struct stream *s, const char *why)
+{
+    struct log_about about = { 0 };
+    char peer[128];
+
+    s->io->stats.handshakes_failed++;
+    if (log_enabled(LOG_INFO)) {
+        stream_peer_name(s, peer, sizeof(peer));
+        about.address = span_str(peer);
+        log_about(LOG_INFO, "tls", &about, "no handshake: %s", why);
+    }
+}
+
+void stream_tls_over(struct stream *s, int status)
+{
+    struct stream_tls *t = s->tls;
+
+    if (t == NULL || list_empty(&t->handshake)) {
+        return;
+    }
+    leave_lists(t);
+    /* Whoever only looks whether the port is open has not failed. */
+    if (t->heard || status == UV_ETIMEDOUT) {
+        complain(s, status == UV_ETIMEDOUT ? "it took too long" : "it went away");
+    }
+}
+
+void io_tick(struct io *io)
+{
+    uint64_t now = uv_now(io->loop);
+    struct list *node;
+
+    while ((node = list_first(&io->handshakes)) != NULL) {
+        struct stream_tls *t = container_of(node, struct stream_tls, handshake);
+
+        if (now < t->started_ms + TLS_HANDSHAKE_MS) {
+            return;
+        }
+        stream_end(t->stream, UV_ETIMEDOUT);
+        leave_lists(t);
+    }
+}
+
+static void break_off(struct stream *s)
+{
+    char why[ERROR_MAX];
+
+    tls_session_error(s->tls->session, why, sizeof(why));
+    if (!list_empty(&s->tls->handshake)) {
+        leave_lists(s->tls);
+        complain(s, why);
+    } else {
+        log_debug("tls", "broken: %s", why);
+    }
+    /* With input unread the close would be a reset, and the reason would be lost. */
+    socket_discard_input(stream_fd(s));
+    stream_end(s, UV_EPROTO);
+}
+
+/* Bytes */
+
+static void send_text(struct stream *s, struct span text)
+{
+    struct buf wire = { 0 };
+
+    if (!tls_session_output(s->tls->session, text, &wire)) {
+        /* Nobody can be told in the middle of something: the loop will. */
+        s->write_error = UV_EPROTO;
+        (void)shutdown(stream_fd(s), SHUT_RDWR);
+    }
+    stream_send_wire(s, &wire);
+    buf_reset(&wire);
+}
+
+static void opened(struct stream *s)
+{
+    struct stream_tls *t = s->tls;
+
+    t->open = true;
+    leave_lists(t);
+    s->io->stats.handshakes++;
+    if (buf_len(&t->early) > 0) {
+        send_text(s, buf_span(&t->early));
+    }
+    buf_reset(&t->early);
+}
+
+/* What TLS itself had to say. True: the peer provokes it, and does not read it. */
+static bool send_chatter(struct stream *s, struct buf *wire)
+{
+    struct stream_tls *t = s->tls;
+
+    t->chatter += buf_len(wire);
+    stream_send_wire(s, wire);
+    buf_reset(wire);
+    if (s->out == NULL) {
+        t->chatter = 0;
+    }
+    return t->chatter > TLS_CHATTER_MAX;
+}
+
+void stream_tls_input(struct stream *s, const char *data, size_t len)
+{
+    struct stream_tls *t = s->tls;
+    struct io *io = s->io;
+    uint64_t start = t->open ? 0 : uv_hrtime();
+    struct buf wire = { 0 };
+    size_t got = 0;
+    enum tls_state state =
+        tls_session_input(t->session, span_of(data, len), io->text_buf,
+                          io->read_room + TLS_RECORDS_LEFT, &got, &wire);
+    bool floods = send_chatter(s, &wire);
+
+    t->heard = true;
+    if (!t->open) {
+        io->handshakes_ns += uv_hrtime() - start;
+        if (state == TLS_OPEN || state == TLS_ENDED || got > 0) {
+            opened(s);
+        }
+    }
+    if (got > 0) {
+        s->events->on_read(s->ctx, io->text_buf, got);
+    }
+    if (s->closed) {
+        return;
+    }
+    if (state == TLS_BROKEN) {
+        break_off(s);
+    } else if (state == TLS_ENDED) {
+        stream_end(s, UV_EOF);
+    } else if (floods) {
+        stream_end(s, UV_ENOBUFS);
+    }
+}
+
+void stream_tls_send(struct stream *s, struct buf *out)
+{
+    struct stream_tls *t = s->tls;
+
+    if (s->closed || s->write_error != 0 || buf_len(out) == 0) {
+        buf_clear(out);
+    } else if (!t->open) {
+        stream_move_to_end(&t->early, out);
+    } else {
+        send_text(s, buf_span(out));
+        buf_clear(out);
+    }
+}
+
+size_t stream_tls_queued(const struct stream *s)
+{
+    return s->tls == NULL ? 0 : buf_len(&s->tls->early);
+}
+
+void stream_tls_close(struct stream *s)
+{
+    struct buf wire = { 0 };
+
+    if (s->tls == NULL) {
+        return;
+    }
+    leave_lists(s->tls);
+    /* Behind bytes that are dropped it would be a lie. */
+    if (s->tls->open && s->out == NULL && s->write_error == 0) {
+        tls_session_close(s->tls->session, &wire);
+        stream_send_wire(s, &wire);
+        buf_reset(&wire);
+    }
+}
+
+/* Questions */
+
+bool stream_is_tls(const struct stream *s)
+{
+    return s->tls != NULL;
+}
+
+const char *stream_tls_version(const struct stream *s)
+{
+    return s->tls == NULL || !s->tls->open ? NULL
+                                           : tls_session_version(s->tls->session);
+}
+
+bool stream_tls_peer(const struct stream *s, char *ret, size_t room)
+{
+    return s->tls != NULL && s->tls->open &&
+           tls_session_peer(s->tls->session, ret, room);
+}

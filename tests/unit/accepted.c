@@ -1,0 +1,126 @@
+#include "accepted.h"
+
+#include "support/scratch.h"
+
+#include <check.h>
+#include <netinet/in.h>
+#include <string.h>
+
+struct test_loop loop;
+struct stream_record rec;
+char path[96];
+struct test_cert server_cert;
+struct tls *server_tls;
+
+static union {
+    uv_stream_t stream;
+    uv_tcp_t tcp;
+    uv_pipe_t pipe;
+} listener;
+static bool listens;
+
+void accepted_setup(void)
+{
+    rec = (struct stream_record){ 0 };
+    loop_open(&loop);
+    scratch_path("stream", ".sock", path, sizeof(path));
+}
+
+void accepted_teardown(void)
+{
+    stream_close(rec.stream);
+    if (listens) {
+        uv_close((uv_handle_t *)&listener.stream, NULL);
+    }
+    loop_close(&loop);
+    buf_reset(&rec.got);
+    tls_unref(server_tls);
+    cert_free(&server_cert);
+}
+
+static void on_connection(uv_stream_t *handle, int status)
+{
+    const struct stream_options options = { .keepalive_s = 10,
+                                            .user_timeout_ms = 19000,
+                                            .tls = server_tls };
+
+    ck_assert_int_eq(status, 0);
+    stream_close(rec.stream);
+    ck_assert_int_eq(
+        stream_accept(&loop.io, handle, &options, &RECORD_EVENTS, &rec, &rec.stream),
+        0);
+    rec.connected = true;
+}
+
+static int connect_tcp(void)
+{
+    struct sockaddr_in any = { .sin_family = AF_INET,
+                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    int len = sizeof(any);
+
+    if (!listens) {
+        ck_assert_int_eq(uv_tcp_init(&loop.uv, &listener.tcp), 0);
+        ck_assert_int_eq(uv_tcp_bind(&listener.tcp, (struct sockaddr *)&any, 0), 0);
+        ck_assert_int_eq(uv_listen(&listener.stream, 8, on_connection), 0);
+        listens = true;
+    }
+    ck_assert_int_eq(uv_tcp_getsockname(&listener.tcp, (struct sockaddr *)&any, &len),
+                     0);
+    return raw_connect_tcp(AF_INET, ntohs(any.sin_port));
+}
+
+static int connect_unix(void)
+{
+    ck_assert_int_eq(uv_pipe_init(&loop.uv, &listener.pipe, 0), 0);
+    ck_assert_int_eq(uv_pipe_bind(&listener.pipe, path), 0);
+    ck_assert_int_eq(uv_listen(&listener.stream, 8, on_connection), 0);
+    listens = true;
+    return raw_connect_unix(path);
+}
+
+void accepted_raw(struct far *f, enum far_kind kind, const struct test_cert *cert,
+                  const struct test_cert *ca)
+{
+    if (kind >= FAR_TLS13 && server_tls == NULL) {
+        cert_make(&server_cert, "localhost", CERT_DAY_S, NULL);
+        server_tls = cert_server(&server_cert, NULL);
+    }
+    rec.connected = false;
+    far_init(f, &loop, kind == FAR_UNIX ? connect_unix() : connect_tcp(), kind, cert,
+             ca);
+    loop_until_flag(&loop, &rec.connected);
+}
+
+static bool is_open(const void *arg)
+{
+    return stream_tls_version(rec.stream) != NULL;
+}
+
+void accepted_far(struct far *f, enum far_kind kind)
+{
+    accepted_raw(f, kind, NULL, NULL);
+    if (kind >= FAR_TLS13) {
+        ck_assert(far_shake_hands(f));
+        loop_until(&loop, is_open, NULL);
+    }
+}
+
+static bool has_input(const void *arg)
+{
+    return buf_len(&rec.got) >= *(const size_t *)arg;
+}
+
+void wait_for_input(size_t len)
+{
+    loop_until(&loop, has_input, &len);
+}
+
+void send_text(const char *text)
+{
+    struct buf out = { 0 };
+
+    buf_add_str(&out, text);
+    stream_send(rec.stream, &out);
+    ck_assert_uint_eq(buf_len(&out), 0);
+    buf_reset(&out);
+}
