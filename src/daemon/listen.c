@@ -59,7 +59,8 @@ static bool listen_handed_over(struct server *s, int count)
 
     for (int fd = NOTIFY_FIRST_FD; fd < NOTIFY_FIRST_FD + count; fd++) {
         (void)snprintf(what, sizeof(what), "socket %d of systemd", fd);
-        if (!opened(s, net_listen_fd(s->net, fd, name, sizeof(name)), what, name)) {
+        if (!opened(s, net_listen_fd(s->net, fd, false, name, sizeof(name)), what,
+                    name)) {
             return false;
         }
     }
@@ -78,7 +79,7 @@ static bool listen_address(struct server *s, const char *address)
     char name[NAME_ROOM];
     char what[ADDRESS_ROOM + 32];
     int r = net_listen_tcp(s->net, address, (int)s->config.port,
-                           (int)s->config.tcp_backlog, name, sizeof(name));
+                           (int)s->config.tcp_backlog, false, name, sizeof(name));
 
     if (r < 0 && may_be_missing(address, r)) {
         log_info("server", "not listening on ::1: this machine has no IPv6");

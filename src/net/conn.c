@@ -13,19 +13,24 @@ static const struct stream_events EVENTS;
 
 /* Life */
 
-struct conn *conn_accept(struct net *n, uv_stream_t *listener)
+struct conn *conn_accept(struct net *n, uv_stream_t *listener, bool tls)
 {
+    struct stream_options options = n->limits.stream;
     struct conn *c = xcalloc(1, sizeof(*c));
     char text[128];
     int r;
 
+    if (tls && n->tls == NULL) {
+        abort(); /* or it would be served without */
+    }
+    options.tls = tls ? n->tls : NULL;
     c->net = n;
     c->slot.id = ++n->last_id;
     c->opened_ms = c->active_ms = clock_boot_ms();
     list_init(&c->all);
     list_init(&c->work);
     list_init(&c->dirty);
-    r = stream_accept(n->io, listener, &n->limits.stream, &EVENTS, c, &c->stream);
+    r = stream_accept(n->io, listener, &options, &EVENTS, c, &c->stream);
     if (r != 0) {
         (void)uv_strerror_r(r, text, sizeof(text));
         log_about(LOG_WARNING, "net", &(struct log_about){ 0 },
@@ -302,7 +307,13 @@ void conn_info(const struct conn *c, struct conn_info *ret)
         .out_buffered = buf_len(&c->out) + stream_queued(c->stream),
         .opened_ms = c->opened_ms,
         .active_ms = c->active_ms,
+        .tls = stream_tls_version(c->stream),
     };
     stream_peer_name(c->stream, ret->peer, sizeof(ret->peer));
     stream_local_name(c->stream, ret->local, sizeof(ret->local));
+}
+
+bool conn_tls_peer(const struct conn *c, char *ret, size_t room)
+{
+    return stream_tls_peer(c->stream, ret, room);
 }

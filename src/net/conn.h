@@ -79,6 +79,8 @@ struct net *net_new(struct io *io, const struct net_limits *limits,
 /* Closes what is still open, see net_close(); the loop must run once more if it was. */
 void net_free(struct net *n);
 void net_set_limits(struct net *n, const struct net_limits *limits);
+/* What listeners with TLS use for new connections from now on; it takes a reference. */
+void net_set_tls(struct net *n, struct tls *tls);
 void net_stats(const struct net *n, struct net_stats *ret);
 
 /* Runs requests of resumed conns until none is left, or each had its share of the turn.
@@ -146,8 +148,11 @@ struct conn_info {
     size_t out_buffered;
     uint64_t opened_ms;
     uint64_t active_ms; /* last input */
+    const char *tls;    /* "TLSv1.3"; NULL: not TLS, or still shaking hands */
 };
 
 void conn_info(const struct conn *c, struct conn_info *ret);
+/* See stream_tls_peer(). */
+bool conn_tls_peer(const struct conn *c, char *ret, size_t room);
 
 #endif

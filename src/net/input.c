@@ -9,6 +9,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+enum { TLS_HELLO = 0x16 }; /* the first byte of every TLS client */
+
 void conn_drop_input(struct conn *c)
 {
     if (c->in != NULL) {
@@ -176,6 +178,11 @@ void conn_on_read(void *ctx, const char *data, size_t len)
     c->active_ms = clock_boot_ms();
     c->inputs++;
     if (c->state != CONN_OPEN) {
+        return;
+    }
+    if (c->inputs == 1 && data[0] == TLS_HELLO && !stream_is_tls(c->stream)) {
+        /* It would wait for ever for our hello. */
+        protocol_error(c, "this port does not speak TLS");
         return;
     }
     if (!list_empty(&c->work)) {

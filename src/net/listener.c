@@ -19,6 +19,7 @@
 struct listener {
     struct net *net;
     struct list node; /* net->listeners */
+    bool tls;
     union {
         uv_handle_t handle;
         uv_stream_t stream;
@@ -38,7 +39,7 @@ static void on_connection(uv_stream_t *handle, int status)
     char text[128];
 
     if (status == 0) {
-        net_accept(l->net, handle);
+        net_accept(l->net, handle, l->tls);
         return;
     }
     (void)uv_strerror_r(status, text, sizeof(text));
@@ -48,11 +49,12 @@ static void on_connection(uv_stream_t *handle, int status)
               text);
 }
 
-static struct listener *listener_new(struct net *n)
+static struct listener *listener_new(struct net *n, bool tls)
 {
     struct listener *l = xcalloc(1, sizeof(*l));
 
     l->net = n;
+    l->tls = tls;
     list_init(&l->node);
     return l;
 }
@@ -85,7 +87,7 @@ void net_stop_listening(struct net *n)
     }
 }
 
-int net_listen_tcp(struct net *n, const char *address, int port, int backlog,
+int net_listen_tcp(struct net *n, const char *address, int port, int backlog, bool tls,
                    char *ret_name, size_t room)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
@@ -99,7 +101,7 @@ int net_listen_tcp(struct net *n, const char *address, int port, int backlog,
     if (getaddrinfo(address, service, &hints, &info) != 0) {
         return UV_EINVAL;
     }
-    l = listener_new(n);
+    l = listener_new(n, tls);
     r = uv_tcp_init(n->io->loop, &l->u.tcp);
     if (r != 0) {
         free(l);
@@ -154,7 +156,7 @@ int net_listen_unix(struct net *n, const char *path, unsigned mode, int backlog,
     if (r != 0) {
         return r;
     }
-    l = listener_new(n);
+    l = listener_new(n, false);
     r = uv_pipe_init(n->io->loop, &l->u.pipe, 0);
     if (r != 0) {
         free(l);
@@ -170,7 +172,7 @@ int net_listen_unix(struct net *n, const char *path, unsigned mode, int backlog,
     return start(l, r, backlog, ret_name, room);
 }
 
-int net_listen_fd(struct net *n, int fd, char *ret_name, size_t room)
+int net_listen_fd(struct net *n, int fd, bool tls, char *ret_name, size_t room)
 {
     struct sockaddr_storage name = { 0 };
     socklen_t name_len = sizeof(name);
@@ -190,7 +192,7 @@ int net_listen_fd(struct net *n, int fd, char *ret_name, size_t room)
         return UV_EINVAL;
     }
     (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
-    l = listener_new(n);
+    l = listener_new(n, tls);
     r = is_unix ? uv_pipe_init(n->io->loop, &l->u.pipe, 0)
                 : uv_tcp_init(n->io->loop, &l->u.tcp);
     if (r != 0) {

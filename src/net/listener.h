@@ -8,13 +8,14 @@
 
 #include "net/conn.h"
 
-int net_listen_tcp(struct net *n, const char *address, int port, int backlog,
+/* `tls`: its connections are TLS, see net_set_tls(), which comes first. */
+int net_listen_tcp(struct net *n, const char *address, int port, int backlog, bool tls,
                    char *ret_name, size_t room);
 /* A socket file that is left over from a dead daemon is replaced, a live one is
  * UV_EADDRINUSE. The file is removed when the listener closes. */
 int net_listen_unix(struct net *n, const char *path, unsigned mode, int backlog,
                     char *ret_name, size_t room);
 /* An inherited listening socket of any family. */
-int net_listen_fd(struct net *n, int fd, char *ret_name, size_t room);
+int net_listen_fd(struct net *n, int fd, bool tls, char *ret_name, size_t room);
 
 #endif

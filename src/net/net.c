@@ -64,6 +64,7 @@ void net_free(struct net *n)
     net_close(n);
     free_dead(n);
     conn_table_fini(&n->table);
+    tls_unref(n->tls);
     resp_parser_free(n->parser);
     free(n);
 }
@@ -81,14 +82,20 @@ void net_set_limits(struct net *n, const struct net_limits *limits)
     }
 }
 
+void net_set_tls(struct net *n, struct tls *tls)
+{
+    tls_unref(n->tls);
+    n->tls = tls_ref(tls);
+}
+
 void net_stats(const struct net *n, struct net_stats *ret)
 {
     *ret = n->stats;
 }
 
-void net_accept(struct net *n, uv_stream_t *listener)
+void net_accept(struct net *n, uv_stream_t *listener, bool tls)
 {
-    struct conn *c = conn_accept(n, listener);
+    struct conn *c = conn_accept(n, listener, tls);
 
     if (c == NULL) {
         return;
@@ -152,6 +159,7 @@ void net_end_turn(struct net *n)
             check_lingering(n, now_ms);
         }
     }
+    io_end_turn(n->io);
     n->turn++;
     list_splice(&n->ready, &n->later);
     if (n->waker != NULL && list_empty(&n->ready)) {

@@ -54,6 +54,7 @@ struct conn {
 struct net {
     struct io *io;
     struct net_limits limits;
+    struct tls *tls; /* for new connections; NULL: none */
     struct conn_handler handler;
     struct net_stats stats;
     struct resp_parser *parser;
@@ -73,10 +74,10 @@ struct net {
 };
 
 /* A listener has a connection to accept. */
-void net_accept(struct net *n, uv_stream_t *listener);
+void net_accept(struct net *n, uv_stream_t *listener, bool tls);
 
 /* NULL: it was gone already. It is in no list yet. */
-struct conn *conn_accept(struct net *n, uv_stream_t *listener);
+struct conn *conn_accept(struct net *n, uv_stream_t *listener, bool tls);
 /* Refuses a connection that was never opened. */
 void conn_refuse(struct conn *c, const char *text);
 /* Bytes came. */

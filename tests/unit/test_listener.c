@@ -19,7 +19,7 @@ START_TEST(a_port_can_be_left_to_the_kernel)
     raw_send(fd, "PING\r\n");
     expect(fd, "+PONG\r\n");
     (void)close(fd);
-    if (net_listen_tcp(net, "::1", port, 16, v6, sizeof(v6)) == 0) {
+    if (net_listen_tcp(net, "::1", port, 16, false, v6, sizeof(v6)) == 0) {
         /* v6 only, so the same port is free for it */
         ck_assert(strncmp(v6, "[::1]:", 6) == 0);
         ck_assert_int_eq(atoi(v6 + 6), port);
@@ -35,15 +35,16 @@ START_TEST(an_address_that_is_taken_or_none_is_refused)
 {
     char text[64];
 
-    ck_assert_int_eq(net_listen_tcp(net, "127.0.0.1", port, 16, text, sizeof(text)),
-                     UV_EADDRINUSE);
-    ck_assert_int_eq(net_listen_tcp(net, "no address", 0, 16, text, sizeof(text)),
-                     UV_EINVAL);
-    ck_assert_int_eq(net_listen_tcp(net, "192.0.2.1", 0, 16, text, sizeof(text)),
+    ck_assert_int_eq(
+        net_listen_tcp(net, "127.0.0.1", port, 16, false, text, sizeof(text)),
+        UV_EADDRINUSE);
+    ck_assert_int_eq(
+        net_listen_tcp(net, "no address", 0, 16, false, text, sizeof(text)), UV_EINVAL);
+    ck_assert_int_eq(net_listen_tcp(net, "192.0.2.1", 0, 16, false, text, sizeof(text)),
                      UV_EADDRNOTAVAIL);
     /* An IPv6 socket is for IPv6 only. */
-    ck_assert_int_lt(net_listen_tcp(net, "::ffff:127.0.0.1", 0, 16, text, sizeof(text)),
-                     0);
+    ck_assert_int_lt(
+        net_listen_tcp(net, "::ffff:127.0.0.1", 0, 16, false, text, sizeof(text)), 0);
 }
 END_TEST
 
@@ -116,9 +117,9 @@ START_TEST(sockets_can_be_handed_over)
 
     scratch_path("net", ".sock", other, sizeof(other));
     un = raw_listen_unix(other);
-    ck_assert_int_eq(net_listen_fd(net, tcp, text, sizeof(text)), 0);
+    ck_assert_int_eq(net_listen_fd(net, tcp, false, text, sizeof(text)), 0);
     ck_assert_int_eq(atoi(text + 10), tcp_port);
-    ck_assert_int_eq(net_listen_fd(net, un, text, sizeof(text)), 0);
+    ck_assert_int_eq(net_listen_fd(net, un, false, text, sizeof(text)), 0);
     ck_assert_str_eq(text + 5, other);
     ck_assert(fcntl(un, F_GETFD) & FD_CLOEXEC);
     fds[0] = raw_connect_tcp(AF_INET, tcp_port);
@@ -139,9 +140,9 @@ START_TEST(what_does_not_listen_cannot_be_handed_over)
     char text[128];
     int fd = client(0);
 
-    ck_assert_int_eq(net_listen_fd(net, fd, text, sizeof(text)), UV_EINVAL);
+    ck_assert_int_eq(net_listen_fd(net, fd, false, text, sizeof(text)), UV_EINVAL);
     (void)close(fd);
-    ck_assert_int_eq(net_listen_fd(net, fd, text, sizeof(text)), UV_EBADF);
+    ck_assert_int_eq(net_listen_fd(net, fd, false, text, sizeof(text)), UV_EBADF);
 }
 END_TEST
 

@@ -251,6 +251,16 @@ START_TEST(idle_conns_are_closed_and_busy_ones_are_not)
 }
 END_TEST
 
+START_TEST(a_client_that_speaks_tls_is_told_that_nobody_here_does)
+{
+    int fd = client(_i);
+
+    raw_send(fd, "\x16\x03\x01");
+    expect(fd, "-ERR Protocol error: this port does not speak TLS\r\n");
+    expect_end(fd);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("net_limits");
@@ -268,6 +278,8 @@ Suite *test_suite(void)
     tcase_add_loop_test(tc, clients_beyond_the_limit_are_told, 0, 2);
     tcase_add_test(tc, the_limit_of_open_files_is_not_run_into);
     tcase_add_loop_test(tc, idle_conns_are_closed_and_busy_ones_are_not, 0, 2);
+    tcase_add_loop_test(tc, a_client_that_speaks_tls_is_told_that_nobody_here_does, 0,
+                        2);
     suite_add_tcase(s, tc);
     return s;
 }
