@@ -90,7 +90,7 @@ static const char *apply_password(struct terms *t, struct span rule)
 
 bool terms_rule_is_secret(struct span rule)
 {
-    return rule.len != 0 && memchr("><#!", rule.ptr[0], 4) != NULL;
+    return rule.len != 0 && rule.ptr[0] != '\0' && strchr("><#!", rule.ptr[0]) != NULL;
 }
 
 /* --- names and channels ----------------------------------------------------------- */

@@ -58,7 +58,7 @@ void secret_add_hex(const struct secret *s, struct buf *out)
 
 bool secret_random(size_t bits, struct buf *out)
 {
-    uint8_t bytes[SECRET_BITS_MAX / 8];
+    uint8_t bytes[SECRET_BITS_MAX / 8] = { 0 };
     size_t digits = (bits + 3) / 4;
     size_t want = (digits + 1) / 2;
     size_t have = 0;
