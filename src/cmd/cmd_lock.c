@@ -127,10 +127,19 @@ void cmd_forceunlock(struct call *call)
 void cmd_cancel(struct call *call)
 {
     struct lock_args args;
+    struct hold_req req;
+    bool others;
+    size_t count;
 
-    if (call_lock_args(call, &SYNTAX_CANCEL, &args)) {
-        resp_int(call->out, (int64_t)locks_cancel(call->cmd->env.locks, args.name,
-                                                  args.owner, args.id));
+    if (!call_lock_args(call, &SYNTAX_CANCEL, &args)) {
+        return;
+    }
+    req = (struct hold_req){ .name = args.name, .owner = args.owner, .id = args.id };
+    count = locks_cancel(call->cmd->env.locks, &req, &others);
+    if (count == 0 && others) {
+        call_error(call, LATCHD_ERR_NOPERM, "that owner or ID is another user's");
+    } else {
+        resp_int(call->out, (int64_t)count);
     }
 }
 

@@ -21,6 +21,8 @@ struct call *call_new(struct locks *l, enum call_kind kind, struct lock *lock,
     c->rw = lock->rw || kind_is_rw(req->kind);
     c->guessed = !lock_in_use(lock) && !kind_is_rw(req->kind);
     c->lease_ms = req->lease_ms;
+    c->user = req->user;
+    c->overrides = req->overrides;
     c->session = session_get(l, req->from.conn);
     list_append(&c->session->calls, &c->in_session);
     list_init(&c->in_waiting);
@@ -144,6 +146,7 @@ void call_regrant(struct locks *l, struct entry *e, const struct lock_req *req)
         .id = req->id,
         .token = e->hold->kind == OWNER_ANONYMOUS ? e->hold->token : 0,
         .lease_ms = e->want->fixed ? e->want->lease_ms : 0,
+        .user = req->user,
     };
     struct call *c = call_new(l, CALL_REGRANT, e->hold->lock, &as);
 
@@ -167,6 +170,7 @@ static struct entry *adopt(struct locks *l, struct lock *lock, struct work *w,
     if (h == NULL) {
         h = hold_new(l, lock, r->lock_kind, r->owner, r->token);
     }
+    h->user = h->user == 0 ? w->call->user : h->user;
     h->keeper_key = h->keeper_key || kind != OWNER_NAMED;
     hold_confirm(l, h, work_asked(w));
     e = hold_find_entry(h, r->entry);
@@ -181,6 +185,7 @@ static struct entry *adopt(struct locks *l, struct lock *lock, struct work *w,
 
         want = want_found(r->lock_kind, r->owner, r->entry, id);
         want->grace_ms = l->cfg.grace_ms;
+        want->user = h->user;
         e = hold_add_entry(l, h, want);
         want_unref(want);
     }
@@ -211,6 +216,11 @@ static void attached(struct locks *l, struct work *w, const struct op_result *r)
     struct entry *e;
     struct attach *a;
 
+    if (!c->overrides &&
+        lock_owner_is_others(w->lock, field_owner(r->owner), c->user)) {
+        say_error(l, c->ref, LOCK_NOPERM, TEXT_OTHERS);
+        return;
+    }
     if (!duty_withdraw(l, w->lock, r->owner, r->entry)) {
         say_error(l, c->ref, LOCK_NOTHELD, TEXT_ENDING);
         return;

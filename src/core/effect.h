@@ -28,6 +28,7 @@ enum lock_error {
     LOCK_BACKEND,
     LOCK_LIMIT,
     LOCK_GOAWAY,
+    LOCK_NOPERM,    /* what was named is another user's */
     LOCK_UNBLOCKED, /* by CLIENT UNBLOCK ... ERROR */
 };
 

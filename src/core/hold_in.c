@@ -75,6 +75,10 @@ static struct entry *bare_entry(struct locks *l, struct lock *lock,
         say_error(l, req->from, LOCK_ERR, SPAN("TOKEN, OWNER or ID needed"));
         return NULL;
     }
+    if (!req->overrides && user_differs(found->hold->user, req->user)) {
+        say_error(l, req->from, LOCK_NOPERM, TEXT_OTHERS); /* of before its AUTH */
+        return NULL;
+    }
     return found;
 }
 
@@ -184,6 +188,10 @@ void locks_unlock(struct locks *l, const struct hold_req *req)
     struct lock *lock = lock_get(l, req->name);
     struct entry *e;
 
+    if (user_refused(l, lock, req)) {
+        locks_settle(l);
+        return;
+    }
     /* Only an UNLOCK that was answered here is final: a request that was lost or given
      * up here may still hold, through another daemon. */
     if (r != NULL && r->over_at != NEVER && r->answer >= 0) {
@@ -214,7 +222,7 @@ void locks_renew(struct locks *l, const struct hold_req *req)
     struct entry *e;
     struct call *c;
 
-    if (kind_refused(l, lock, req)) {
+    if (user_refused(l, lock, req) || kind_refused(l, lock, req)) {
         locks_settle(l);
         return;
     }
@@ -253,16 +261,25 @@ void locks_force_unlock(struct locks *l, const struct hold_req *req)
     locks_settle(l);
 }
 
-static bool waits_as(const struct waiter *w, struct span owner, struct span id)
+static bool waits_as(const struct waiter *w, const struct hold_req *req)
 {
-    if (id.len != 0) {
-        return span_eq(w->want->id, id);
+    if (req->id.len != 0) {
+        return span_eq(w->want->id, req->id);
     }
-    return w->want->kind == OWNER_NAMED && span_eq(field_owner(w->want->field), owner);
+    return w->want->kind == OWNER_NAMED &&
+           span_eq(field_owner(w->want->field), req->owner);
 }
 
-static size_t cancel_kept(struct locks *l, const struct hold *h, struct span owner,
-                          struct span id)
+static bool may_cancel(const struct hold_req *req, uint32_t user, bool *ret_others)
+{
+    bool others = !req->overrides && user_differs(user, req->user);
+
+    *ret_others = *ret_others || others;
+    return !others;
+}
+
+static size_t cancel_kept(struct locks *l, const struct hold *h,
+                          const struct hold_req *req, bool *ret_others)
 {
     struct list *it;
     size_t count = 0;
@@ -272,8 +289,9 @@ static size_t cancel_kept(struct locks *l, const struct hold *h, struct span own
         struct entry *e = container_of(it, struct entry, in_hold);
 
         if (e->kept && !e->ending &&
-            (id.len != 0 ? span_eq(e->want->id, id)
-                         : span_eq(field_owner(h->field), owner))) {
+            (req->id.len != 0 ? span_eq(e->want->id, req->id)
+                              : span_eq(field_owner(h->field), req->owner)) &&
+            may_cancel(req, h->user, ret_others)) {
             duty_end_entry(l, e);
             count++;
         }
@@ -281,13 +299,26 @@ static size_t cancel_kept(struct locks *l, const struct hold *h, struct span own
     return count;
 }
 
-size_t locks_cancel(struct locks *l, struct span name, struct span owner,
-                    struct span id)
+static void cancel_wait(struct locks *l, struct waiter *w)
 {
-    struct lock *lock = lock_find(l, name);
-    struct list *it, *tmp;
-    size_t count = mlock_cancel(l, name, owner, id);
+    struct request *r = w->request;
 
+    if (r != NULL) {
+        w->request = NULL;
+        r->waiter = NULL;
+        request_over(l, r, -1);
+    }
+    waiter_end_null(l, w, false);
+}
+
+size_t locks_cancel(struct locks *l, const struct hold_req *req, bool *ret_others)
+{
+    struct lock *lock = lock_find(l, req->name);
+    struct list *it, *tmp;
+    size_t count;
+
+    *ret_others = false;
+    count = mlock_cancel(l, req, ret_others);
     if (lock == NULL) {
         locks_settle(l);
         return count;
@@ -296,21 +327,15 @@ size_t locks_cancel(struct locks *l, struct span name, struct span owner,
     {
         struct waiter *w = container_of(it, struct waiter, in_queue);
 
-        if (waits_as(w, owner, id)) {
-            struct request *r = w->request;
-
-            if (r != NULL) {
-                w->request = NULL;
-                r->waiter = NULL;
-                request_over(l, r, -1);
-            }
-            waiter_end_null(l, w, false);
+        if (waits_as(w, req) && may_cancel(req, w->want->user, ret_others)) {
+            cancel_wait(l, w);
             count++;
         }
     }
     LIST_FOREACH(it, &lock->holds)
     {
-        count += cancel_kept(l, container_of(it, struct hold, in_lock), owner, id);
+        count +=
+            cancel_kept(l, container_of(it, struct hold, in_lock), req, ret_others);
     }
     locks_settle(l);
     return count;

@@ -241,6 +241,8 @@ void lock_step(struct locks *l, struct lock *lock)
 
         if (duty_vague(d) && l->now >= d->give_up_at) {
             duty_give_up(l, lock, d); /* and leads back here */
+        } else if (user_refused_duty(l, lock, d)) {
+            ; /* so does that */
         } else if (l->up && l->now >= lock->stand_back_until) {
             release_send(l, lock, d);
         } else if (l->up) {

@@ -79,6 +79,10 @@ static struct waiter *join(struct locks *l, const struct lock_req *req)
         say_error(l, req->from, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
         return NULL;
     }
+    if (req->owner.len != 0 && lock_owner_is_others(lock, req->owner, req->user)) {
+        say_error(l, req->from, LOCK_NOPERM, TEXT_OTHERS);
+        return NULL;
+    }
     lock_set_family(l, lock, kind_is_rw(req->kind));
     want = want_new(l, req);
     w = waiter_new(l, lock, session_get(l, req->from.conn), req, want);
@@ -142,7 +146,9 @@ static bool same_kind(const struct request *r, enum lock_kind kind)
 static void known_request(struct locks *l, struct request *r,
                           const struct lock_req *req)
 {
-    if (r->over_at != NEVER) {
+    if (user_differs(r->user, req->user)) {
+        say_error(l, req->from, LOCK_NOPERM, TEXT_OTHERS);
+    } else if (r->over_at != NEVER) {
         say_error(l, req->from, LOCK_NOTHELD, TEXT_OVER);
     } else if (!span_eq(r->owner, req->owner)) {
         say_error(l, req->from, LOCK_ERR, SPAN("that ID was used with another OWNER"));

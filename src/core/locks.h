@@ -86,6 +86,7 @@ struct lock_req {
     uint64_t grace_ms;
     unsigned
         has; /* LOCK_HAS_*: without WAIT it waits for ever, without LEASE: watchdog */
+    uint32_t user; /* who asks; see below */
 };
 
 /* MLOCK: `one` of all names; its own name and kind are not used. */
@@ -105,7 +106,14 @@ struct hold_req {
     uint64_t token;    /* 0: not given */
     uint64_t lease_ms; /* RENEW LEASE; 0: not given, the watchdog keeps it */
     bool any;          /* FORCEUNLOCK ANY */
+    uint32_t user;
+    bool overrides; /* may use what is another user's */
 };
+
+/* A user is a number that means nothing here but that it differs from others; 0: nobody
+ * knows. What one user took or waits for by an owner, token or ID cannot be used by
+ * another one: LOCK_NOPERM. What is found at Redis only belongs to whoever attaches it
+ * first. */
 
 void locks_lock(struct locks *l, const struct lock_req *req);
 void locks_mlock(struct locks *l, const struct mlock_req *req);
@@ -114,9 +122,10 @@ void locks_renew(struct locks *l, const struct hold_req *req);
 void locks_force_unlock(struct locks *l, const struct hold_req *req);
 void locks_info(struct locks *l, struct call_ref from, struct span name);
 
-/* Ends waits (they are answered null) and gives back kept grants; returns how many. */
-size_t locks_cancel(struct locks *l, struct span name, struct span owner,
-                    struct span id);
+/* Ends waits (they are answered null) and gives back kept grants, by the name, and the
+ * owner or ID, of `req`; returns how many. *ret_others: there are such of other users,
+ * too. */
+size_t locks_cancel(struct locks *l, const struct hold_req *req, bool *ret_others);
 
 /* --- connections ------------------------------------------------------------------ */
 

@@ -203,19 +203,25 @@ void mlocks_free(struct locks *l)
     }
 }
 
-static bool is_open(const struct piece *p, struct span name)
+static bool may_cancel(const struct mlock *ml, const struct hold_req *req,
+                       bool *ret_others)
 {
-    return p != NULL && p->mlock->state != MLOCK_ANSWERED &&
-           mlock_has_name(p->mlock, name);
+    bool others = !req->overrides && user_differs(ml->terms.user, req->user);
+
+    if (ml->state == MLOCK_ANSWERED || !mlock_has_name(ml, req->name)) {
+        return false;
+    }
+    *ret_others = *ret_others || others;
+    return !others;
 }
 
 /* One that `owner` has under way, and that has this name among its own. */
-static struct mlock *find_of_owner(const struct locks *l, struct span name,
-                                   struct span owner)
+static struct mlock *find_of_owner(const struct locks *l, const struct hold_req *req,
+                                   bool *ret_others)
 {
-    const struct lock *lock = lock_find(l, name);
-    const struct hold *h = lock == NULL ? NULL : lock_hold_of(lock, owner);
-    const struct waits *waits = waits_find(l, owner);
+    const struct lock *lock = lock_find(l, req->name);
+    const struct hold *h = lock == NULL ? NULL : lock_hold_of(lock, req->owner);
+    const struct waits *waits = waits_find(l, req->owner);
     struct list *it;
 
     if (waits != NULL) {
@@ -223,7 +229,7 @@ static struct mlock *find_of_owner(const struct locks *l, struct span name,
         {
             struct waiter *w = container_of(it, struct waiter, in_waits);
 
-            if (is_open(w->piece, name)) {
+            if (w->piece != NULL && may_cancel(w->piece->mlock, req, ret_others)) {
                 return w->piece->mlock;
             }
         }
@@ -233,7 +239,7 @@ static struct mlock *find_of_owner(const struct locks *l, struct span name,
         {
             struct entry *e = container_of(it, struct entry, in_hold);
 
-            if (is_open(e->piece, name)) {
+            if (e->piece != NULL && may_cancel(e->piece->mlock, req, ret_others)) {
                 return e->piece->mlock;
             }
         }
@@ -241,22 +247,21 @@ static struct mlock *find_of_owner(const struct locks *l, struct span name,
     return NULL;
 }
 
-static struct mlock *find_of_id(const struct locks *l, struct span name, struct span id)
+static struct mlock *find_of_id(const struct locks *l, const struct hold_req *req,
+                                bool *ret_others)
 {
-    struct mlock *ml = mlock_of_id(l, id);
+    struct mlock *ml = mlock_of_id(l, req->id);
 
-    return ml != NULL && ml->state != MLOCK_ANSWERED && mlock_has_name(ml, name) ? ml
-                                                                                 : NULL;
+    return ml != NULL && may_cancel(ml, req, ret_others) ? ml : NULL;
 }
 
-size_t mlock_cancel(struct locks *l, struct span name, struct span owner,
-                    struct span id)
+size_t mlock_cancel(struct locks *l, const struct hold_req *req, bool *ret_others)
 {
     size_t count = 0;
     struct mlock *ml;
 
-    while ((ml = id.len != 0 ? find_of_id(l, name, id)
-                             : find_of_owner(l, name, owner)) != NULL) {
+    while ((ml = req->id.len != 0 ? find_of_id(l, req, ret_others)
+                                  : find_of_owner(l, req, ret_others)) != NULL) {
         struct request *r = ml->request;
 
         if (ml->state == MLOCK_TAKING) {

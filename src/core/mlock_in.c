@@ -143,6 +143,10 @@ static bool id_refused(struct locks *l, const struct mlock_req *req)
         if (r == NULL) {
             continue;
         }
+        if (user_differs(r->user, req->one.user)) {
+            say_error(l, req->one.from, LOCK_NOPERM, TEXT_OTHERS);
+            return true;
+        }
         if (r->over_at != NEVER || (r->entry != NULL && r->entry->ending)) {
             say_error(l, req->one.from, LOCK_NOTHELD, TEXT_OVER);
             return true;

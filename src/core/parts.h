@@ -23,6 +23,7 @@ void locks_settle(struct locks *l);
 #define TEXT_GOING SPAN("the daemon is going down")
 #define TEXT_UNBLOCKED SPAN("client unblocked via CLIENT UNBLOCK")
 #define TEXT_NO_ANSWER SPAN("Redis did not answer in time")
+#define TEXT_OTHERS SPAN("that owner, token or ID is another user's")
 #define TEXT_NO_REDIS SPAN("Redis cannot be reached")
 void say_int(struct locks *l, struct call_ref to, int64_t value);
 void say_null(struct locks *l, struct call_ref to);
@@ -374,9 +375,17 @@ void mlocks_free(struct locks *l);
 void mlock_conn_closed(struct locks *l, struct session *s);
 bool mlock_unblock(struct locks *l, struct session *s, bool with_error);
 /* Ends those that have this name among theirs; returns how many. */
-size_t mlock_cancel(struct locks *l, struct span name, struct span owner,
-                    struct span id);
+size_t mlock_cancel(struct locks *l, const struct hold_req *req, bool *ret_others);
 void mlock_stop(struct locks *l);
+
+/* user.c */
+bool user_differs(uint32_t a, uint32_t b);
+/* Whether that owner holds it here, for another user. */
+bool lock_owner_is_others(const struct lock *lock, struct span owner, uint32_t user);
+/* True: it has been answered, as what it names is another user's. */
+bool user_refused(struct locks *l, const struct lock *lock, const struct hold_req *req);
+/* The same of an UNLOCK that has been waiting for its turn. */
+bool user_refused_duty(struct locks *l, struct lock *lock, struct duty *d);
 
 /* look.c */
 /* A connection that keeps it; 0: none. */

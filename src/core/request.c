@@ -37,6 +37,7 @@ struct request *request_new(struct locks *l, struct span name, const struct want
         memcpy(r->key + key_len, owner.ptr, owner.len);
     }
     r->owner = span_of(r->key + key_len, owner.len);
+    r->user = want->user;
     r->lock_kind = want->lock_kind;
     r->found = want->found;
     list_init(&r->in_over);

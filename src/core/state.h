@@ -64,6 +64,7 @@ struct timer {
  * in flight that name it, and by the entry it becomes. */
 struct want {
     unsigned refs;
+    uint32_t user;
     enum lock_kind lock_kind;
     enum owner_kind kind;
     bool found;        /* by RENEW: whether it was PLAIN or FAIR is not known */
@@ -165,6 +166,7 @@ struct hold {
     size_t attached;
     struct timer timer;
     enum lock_state state; /* HELD or UNCERTAIN */
+    uint32_t user;         /* of all its entries */
     struct hold_key *key;  /* in its lock's maps, if it has some */
     bool keeper_key;       /* Redis has a keeper key of ours for it */
     struct span field;     /* into data[] */
@@ -249,7 +251,9 @@ struct call {
     struct work *work;    /* RENEW, INFO, REGRANT */
     struct target target; /* into data[], or into `want` */
     struct want *want;    /* of the local entry that is meant, or NULL */
-    uint64_t lease_ms;    /* 0: watchdog */
+    uint32_t user;
+    bool overrides;
+    uint64_t lease_ms; /* 0: watchdog */
     char data[];
 };
 
@@ -283,6 +287,7 @@ struct request {
     uint64_t over_at;    /* 0: not over */
     int64_t answer;      /* of the UNLOCK that ended it; -1: it ended otherwise */
     struct span owner;
+    uint32_t user;
     enum lock_kind lock_kind;
     bool found; /* as in want */
     size_t key_len;

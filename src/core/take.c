@@ -197,6 +197,7 @@ static struct entry *record(struct locks *l, struct lock *lock, struct want *wan
         h = hold_new(l, lock, kind, field, r->token);
         say_notice(l, NOTICE_GRANTED, h);
     }
+    h->user = h->user == 0 ? want->user : h->user;
     h->keeper_key = h->keeper_key || (r->attached && want->kind != OWNER_NAMED) ||
                     (kind == KIND_READ && want->kind == OWNER_ID);
     hold_confirm(l, h, asked);
@@ -223,7 +224,8 @@ static void take_rest(struct locks *l, struct entry *e, const struct want *want,
                               .owner = want->kind == OWNER_NAMED
                                            ? field_owner(want->field)
                                            : SPAN_NONE,
-                              .id = want->id };
+                              .id = want->id,
+                              .user = want->user };
 
     entry_set_kept(l, e, list_empty(&e->attaches));
     call_regrant(l, e, &again);
@@ -239,6 +241,13 @@ static void too_late(struct locks *l, struct waiter *w)
     } else {
         take_again(l, w);
     }
+}
+
+/* It came in with the name of an owner that has become another user's meanwhile. */
+static void not_his(struct locks *l, struct waiter *w)
+{
+    w->doubt = true; /* its entry is given back */
+    waiter_end_error(l, w, LOCK_NOPERM, TEXT_OTHERS, false);
 }
 
 void take_granted(struct locks *l, struct lock *lock, struct want *want,
@@ -260,6 +269,11 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
     (void)duty_cancel_undo(l, lock, want); /* of an earlier grant of the same claim */
     if (!asked_in_time(l, asked)) {
         too_late(l, waiter);
+        return;
+    }
+    if (want->kind == OWNER_NAMED &&
+        lock_owner_is_others(lock, field_owner(want->field), want->user)) {
+        not_his(l, waiter);
         return;
     }
     histogram_add(&l->timings.wait, (l->now - waiter->began) * 1000);

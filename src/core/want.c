@@ -76,6 +76,7 @@ struct want *want_new(struct locks *l, const struct lock_req *req)
                              req->owner.len + 2 * req->id.len + MEMBER_PREFIX.len +
                              serial.len + sizeof(LATCHD_RESERVED_OWNER_SUFFIX));
     at = w->data;
+    w->user = req->user;
     w->lock_kind = req->kind;
     w->member = span_put2(&at, MEMBER_PREFIX, serial);
     put_field(w, &at, req);

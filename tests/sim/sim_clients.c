@@ -122,6 +122,24 @@ static void touch_others(struct sim *s, struct sim_conn *me)
     }
 }
 
+static void answer_int(struct sim_conn *c, int64_t value)
+{
+    c->asking = false;
+    c->answers++;
+    c->answer.kind = REPLY_INT;
+    c->answer.value = value;
+}
+
+static void cancel(struct locks *l, struct sim_conn *c)
+{
+    const struct hold_req req = { .name = rtext_span(&c->ask.name),
+                                  .owner = rtext_span(&c->ask.owner),
+                                  .id = rtext_span(&c->ask.id) };
+    bool others;
+
+    answer_int(c, (int64_t)locks_cancel(l, &req, &others));
+}
+
 static void call_hold(struct locks *l, const struct sim_conn *c)
 {
     const struct ask *ask = &c->ask;
@@ -181,14 +199,6 @@ static void call_mlock(struct locks *l, const struct sim_conn *c)
     locks_mlock(l, &req);
 }
 
-static void answer_int(struct sim_conn *c, int64_t value)
-{
-    c->asking = false;
-    c->answers++;
-    c->answer.kind = REPLY_INT;
-    c->answer.value = value;
-}
-
 void sim_ask(struct sim *s, size_t index, const struct ask *ask)
 {
     struct sim_conn *c = &s->clients.conns[index];
@@ -222,9 +232,7 @@ void sim_ask(struct sim *s, size_t index, const struct ask *ask)
         locks_info(l, (struct call_ref){ c->id, c->call }, rtext_span(&ask->name));
         break;
     case ASK_CANCEL:
-        answer_int(c, (int64_t)locks_cancel(l, rtext_span(&ask->name),
-                                            rtext_span(&ask->owner),
-                                            rtext_span(&ask->id)));
+        cancel(l, c);
         break;
     }
     sim_turn_end(s, d);

@@ -237,6 +237,18 @@ void engine_force(struct engine *e, uint64_t conn, const char *name,
     engine_collect(e);
 }
 
+size_t engine_cancel(struct engine *e, struct span name, struct span owner,
+                     struct span id)
+{
+    struct hold_req req = { .name = name, .owner = owner, .id = id };
+    bool others;
+    size_t count = locks_cancel(e->locks, &req, &others);
+
+    ck_assert(!others);
+    engine_collect(e);
+    return count;
+}
+
 void engine_close(struct engine *e, uint64_t conn)
 {
     locks_conn_closed(e->locks, conn);

@@ -69,6 +69,8 @@ void engine_renew(struct engine *e, uint64_t conn, const char *name,
                   struct hold_req req);
 void engine_force(struct engine *e, uint64_t conn, const char *name,
                   struct hold_req req);
+size_t engine_cancel(struct engine *e, struct span name, struct span owner,
+                     struct span id);
 void engine_close(struct engine *e, uint64_t conn);
 
 /* The oldest op must be of this kind; it is taken off into *ret. */

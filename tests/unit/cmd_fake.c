@@ -170,10 +170,10 @@ void locks_info(struct locks *l, struct call_ref from, struct span name)
     fake.hold = (struct hold_req){ .from = from, .name = name };
 }
 
-size_t locks_cancel(struct locks *l, struct span name, struct span owner,
-                    struct span id)
+size_t locks_cancel(struct locks *l, const struct hold_req *req, bool *ret_others)
 {
     asked("cancel");
+    *ret_others = false;
     return 3;
 }
 

@@ -83,7 +83,7 @@ START_TEST(cancel_leaves_and_keep_does_not)
     fair_joins(&e, "2", HELD);
     engine_close(&e, 2);
     engine_no_op(&e);
-    ck_assert_uint_eq(locks_cancel(e.locks, SPAN("job"), SPAN_NONE, UUID), 1);
+    ck_assert_uint_eq(engine_cancel(&e, SPAN("job"), SPAN_NONE, UUID), 1);
     engine_collect(&e);
     fair_leaves(&e, "2", LEFT);
 }

@@ -83,7 +83,7 @@ START_TEST(a_cancelled_wait_hears_null_and_its_grant_is_undone)
 {
     engine_lock(&e, 1, "job", (struct lock_req){ .id = UUID });
     engine_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert_uint_eq(locks_cancel(e.locks, SPAN("job"), SPAN_NONE, UUID), 1);
+    ck_assert_uint_eq(engine_cancel(&e, SPAN("job"), SPAN_NONE, UUID), 1);
     engine_collect(&e);
     (void)engine_hears(&e, 1, REPLY_NULL);
     engine_answer(&e, &op,
@@ -104,10 +104,10 @@ START_TEST(cancel_gives_back_a_kept_grant)
 
     locks_undelivered(e.locks, 1, grant);
     engine_close(&e, 1);
-    ck_assert_uint_eq(locks_cancel(e.locks, SPAN("job"), SPAN_NONE, UUID), 1);
+    ck_assert_uint_eq(engine_cancel(&e, SPAN("job"), SPAN_NONE, UUID), 1);
     engine_collect(&e);
     engine_gives(&e, OP_RELEASE, FREED);
-    ck_assert_uint_eq(locks_cancel(e.locks, SPAN("job"), SPAN_NONE, UUID), 0);
+    ck_assert_uint_eq(engine_cancel(&e, SPAN("job"), SPAN_NONE, UUID), 0);
     engine_pass(&e, LATCHD_OVER_MS);
     engine_is_empty(&e);
 }
@@ -119,7 +119,7 @@ START_TEST(cancel_ends_all_waits_of_an_owner)
     engine_lock(&e, 2, "job", (struct lock_req){ .owner = SPAN("o") });
     engine_lock(&e, 3, "job", (struct lock_req){ 0 });
     engine_lock(&e, 4, "job", (struct lock_req){ .owner = SPAN("o") });
-    ck_assert_uint_eq(locks_cancel(e.locks, SPAN("job"), SPAN("o"), SPAN_NONE), 2);
+    ck_assert_uint_eq(engine_cancel(&e, SPAN("job"), SPAN("o"), SPAN_NONE), 2);
     engine_collect(&e);
     (void)engine_hears(&e, 2, REPLY_NULL);
     (void)engine_hears(&e, 4, REPLY_NULL);

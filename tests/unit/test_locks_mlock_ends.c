@@ -184,15 +184,15 @@ START_TEST(cancel_of_any_of_its_names_ends_the_whole)
     for (int i = 0; i < 3; i++) {
         engine_mlock(&e, 1, "a b c", as);
         engine_gives_many(&e, 1, 10, BUSY);
-        ck_assert_uint_eq(
-            locks_cancel(e.locks, span_str(names[i]), SPAN("o"), SPAN_NONE), 1);
+        ck_assert_uint_eq(engine_cancel(&e, span_str(names[i]), SPAN("o"), SPAN_NONE),
+                          1);
         engine_collect(&e);
         (void)engine_hears(&e, 1, REPLY_NULL);
         engine_gives_back(&e, "a");
         engine_pass(&e, 2000);
         engine_is_empty(&e);
     }
-    ck_assert_uint_eq(locks_cancel(e.locks, SPAN("a"), SPAN("o"), SPAN_NONE), 0);
+    ck_assert_uint_eq(engine_cancel(&e, SPAN("a"), SPAN("o"), SPAN_NONE), 0);
 }
 END_TEST
 

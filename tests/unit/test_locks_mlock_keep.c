@@ -337,7 +337,7 @@ START_TEST(cancel_by_id_ends_it_for_good)
 {
     engine_mlock(&e, 1, "a b c", WITH_ID);
     engine_gives_many(&e, 1, 10, BUSY);
-    ck_assert_uint_eq(locks_cancel(e.locks, SPAN("c"), SPAN_NONE, SPAN(ID_A)), 1);
+    ck_assert_uint_eq(engine_cancel(&e, SPAN("c"), SPAN_NONE, SPAN(ID_A)), 1);
     engine_collect(&e);
     (void)engine_hears(&e, 1, REPLY_NULL);
     engine_gives_back(&e, "a");
@@ -351,7 +351,7 @@ START_TEST(what_is_kept_can_be_cancelled)
     engine_mlock(&e, 1, "a b c", ID_TRY);
     engine_gives_many(&e, 1, 10, BUSY);
     (void)engine_hears(&e, 1, REPLY_NULL);
-    ck_assert_uint_eq(locks_cancel(e.locks, SPAN("a"), SPAN_NONE, SPAN(ID_A)), 1);
+    ck_assert_uint_eq(engine_cancel(&e, SPAN("a"), SPAN_NONE, SPAN(ID_A)), 1);
     engine_collect(&e);
     engine_hears_nothing(&e);
     engine_gives_back(&e, "a");
