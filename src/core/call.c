@@ -103,8 +103,20 @@ void call_on_timer(struct locks *l, struct call *c)
         call_send(l, c);
         return;
     }
-    say_error(l, c->ref, LOCK_BACKEND, l->up ? TEXT_NO_ANSWER : TEXT_NO_REDIS);
+    if (c->kind == CALL_INFO && lock_in_doubt(l, c->lock)) {
+        info_in_doubt(l, c);
+    } else {
+        say_error(l, c->ref, LOCK_BACKEND, l->up ? TEXT_NO_ANSWER : TEXT_NO_REDIS);
+    }
     call_free(l, c);
+}
+
+void call_hurry(struct locks *l, struct call *c, uint64_t ms)
+{
+    if (l->now + ms < c->deadline) {
+        c->deadline = l->now + ms;
+        timer_set(l, &c->timer, TIMER_CALL, c->deadline);
+    }
 }
 
 void call_send(struct locks *l, struct call *c)

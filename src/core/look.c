@@ -136,6 +136,78 @@ static const struct lock_info *make_info(struct locks *l, const struct lock *loc
     return info;
 }
 
+bool lock_in_doubt(const struct locks *l, const struct lock *lock)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->holds)
+    {
+        if (!hold_certain(l, container_of(it, struct hold, in_lock))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int64_t entry_count(const struct hold *h)
+{
+    int64_t count = 0;
+    struct list *it;
+
+    LIST_FOREACH(it, &h->entries)
+    {
+        count++;
+    }
+    return count;
+}
+
+static void say_info(struct locks *l, struct call_ref to, const struct lock_info *info)
+{
+    struct effect *e = effects_add(&l->fx, EFFECT_REPLY);
+
+    e->reply.to = to;
+    e->reply.kind = REPLY_INFO;
+    e->reply.info = info;
+}
+
+void info_in_doubt(struct locks *l, const struct call *c)
+{
+    const struct lock *lock = c->lock;
+    struct lock_info *info = effects_alloc(&l->fx, sizeof(*info));
+    size_t most = lock->hold_count < INFO_HOLDS_MAX ? lock->hold_count : INFO_HOLDS_MAX;
+    struct info_hold *holds = effects_alloc(&l->fx, (most + 1) * sizeof(*holds));
+    uint64_t until = l->now;
+    size_t count = 0;
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->holds)
+    {
+        const struct hold *h = container_of(it, struct hold, in_lock);
+
+        if (count == most) {
+            break;
+        }
+        holds[count++] = (struct info_hold){
+            .kind = h->lock_kind,
+            .owner = effects_copy(&l->fx, field_owner(h->field)),
+            .count = entry_count(h),
+            .token = h->token,
+            .client = hold_client(h),
+        };
+        until = h->until > until ? h->until : until;
+    }
+    *info = (struct lock_info){
+        .name = effects_copy(&l->fx, lock_name(lock)),
+        .kind = lock_hold(lock)->lock_kind,
+        .state = LOCK_STATE_UNCERTAIN,
+        .ttl_ms = (int64_t)(until - l->now),
+        .waiting = lock->waiting,
+        .holds = holds,
+        .hold_count = count,
+    };
+    say_info(l, c->ref, info);
+}
+
 void inspect_done(struct locks *l, struct work *w, const struct op_result *r)
 {
     struct call *c = w->call;
@@ -151,12 +223,7 @@ void inspect_done(struct locks *l, struct work *w, const struct op_result *r)
         return;
     }
     if (r->status == OP_OK) {
-        const struct lock_info *info = make_info(l, lock, r);
-        struct effect *e = effects_add(&l->fx, EFFECT_REPLY);
-
-        e->reply.to = c->ref;
-        e->reply.kind = REPLY_INFO;
-        e->reply.info = info;
+        say_info(l, c->ref, make_info(l, lock, r));
     } else if (r->status == OP_WRONGTYPE) {
         say_error(l, c->ref, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
     } else {

@@ -306,6 +306,8 @@ struct call *call_new(struct locks *l, enum call_kind kind, struct lock *lock,
 /* It means this entry, whatever words it used. */
 void call_aim(struct call *c, struct entry *e);
 void call_free(struct locks *l, struct call *c);
+/* It has no more time than that. */
+void call_hurry(struct locks *l, struct call *c, uint64_t ms);
 void call_send(struct locks *l, struct call *c);
 /* The op has told nothing: once more, after a pause where haste would not help. */
 void call_again(struct locks *l, struct call *c, enum op_status status);
@@ -314,6 +316,12 @@ void call_on_timer(struct locks *l, struct call *c);
 void call_regrant(struct locks *l, struct entry *e, const struct lock_req *req);
 void attach_done(struct locks *l, struct work *w, const struct op_result *r);
 void inspect_done(struct locks *l, struct work *w, const struct op_result *r);
+
+/* look.c */
+/* A hold here is not vouched for now. */
+bool lock_in_doubt(const struct locks *l, const struct lock *lock);
+/* Answers that LOCKINFO by what is known here, as Redis does not. */
+void info_in_doubt(struct locks *l, const struct call *c);
 
 /* lock_in.c */
 /* LOCK, without the engine settling. */

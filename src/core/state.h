@@ -30,6 +30,7 @@ enum {
     LOCKS_STALL_MS = 1000,  /* standing still for longer makes holds uncertain */
     PULSE_MS = 500,         /* how often stalls are looked for while there are holds */
     SUB_LINGER_MS = 1000,   /* a channel is kept for the next waiter for this long */
+    INFO_DOUBT_MS = 50,     /* LOCKINFO waits for Redis while a hold is uncertain */
     RETRY_PAUSE_MS = 10,    /* before an op that was late or overtaken is sent anew */
     ERROR_PAUSE_MS = 200,   /* before something that Redis refused is tried again */
     HANDOFF_WINDOW_MS = 10, /* others get a chance after this, if they listen */

@@ -94,6 +94,31 @@ START_TEST(a_holder_is_told_of_doubt_of_certainty_and_of_loss)
 }
 END_TEST
 
+START_TEST(who_asks_is_told_of_doubt_while_redis_hangs)
+{
+    struct client *holder;
+    struct value v;
+    uint64_t start;
+
+    stand_up("--redis-timeout", "1s", "--watchdog-timeout", "3s", NULL);
+    holder = tracking("");
+    (void)ask_int(holder, "LOCK job OWNER ann");
+    redis_pause(stand.redis);
+    expect_push(holder, "job");
+    start = test_now_ms();
+    v = ask(holder, "LOCKINFO job");
+    expect_elapsed(start, 0, TOLD_MS);
+    ck_assert(value_is_text(value_get(&v, "state"), "uncertain"));
+    ck_assert_uint_eq(value_get(&v, "holds")->count, 1);
+    ck_assert(
+        value_is_text(value_get(&value_get(&v, "holds")->items[0], "owner"), "ann"));
+    value_fini(&v);
+    redis_resume(stand.redis);
+    client_close(holder);
+    stand_down();
+}
+END_TEST
+
 START_TEST(a_grant_a_release_and_a_loss_of_others_push_nothing)
 {
     struct client *c, *other;
@@ -357,6 +382,7 @@ Suite *test_suite(void)
 {
     const TTest *tests[] = {
         a_holder_is_told_of_doubt_of_certainty_and_of_loss,
+        who_asks_is_told_of_doubt_while_redis_hangs,
         a_grant_a_release_and_a_loss_of_others_push_nothing,
         bcast_tells_of_all_names_with_a_prefix,
         who_waits_for_another_lock_is_told_at_once,

@@ -206,6 +206,53 @@ START_TEST(a_release_through_another_daemon_is_silent_when_it_is_asked_for_here_
 }
 END_TEST
 
+/* --- asked ------------------------------------------------------------------------ */
+
+static struct said asks(void)
+{
+    locks_info(e.locks, (struct call_ref){ 9, 1 }, SPAN("job"));
+    engine_collect(&e);
+    engine_take_op(&e, OP_INSPECT, &op);
+    engine_pass(&e, 49);
+    engine_hears_nothing(&e);
+    engine_pass(&e, 1);
+    return engine_hears(&e, 9, REPLY_INFO);
+}
+
+START_TEST(lockinfo_tells_of_doubt_though_redis_does_not_answer)
+{
+    struct said said;
+
+    (void)engine_grant(&e, 1, "job", AS_O, 100);
+    engine_pass(&e, 10000);
+    engine_take_op(&e, OP_RENEW, &op);
+    engine_pass(&e, 3000);
+    ck_assert_str_eq(e.told, "uncertain:job>1");
+    said = asks();
+    ck_assert_int_eq(said.info.state, LOCK_STATE_UNCERTAIN);
+    ck_assert_uint_eq(said.info.hold_count, 1);
+    ck_assert_int_eq(said.info.ttl_ms, 30000 - 300 - 50 - 13050);
+    engine_answer(&e, &op, (struct op_result){ .status = OP_OK }); /* too late */
+    engine_hears_nothing(&e);
+    locks_store_down(e.locks);
+    locks_info(e.locks, (struct call_ref){ 9, 2 }, SPAN("job"));
+    engine_pass(&e, 50);
+    (void)engine_hears(&e, 9, REPLY_INFO);
+}
+END_TEST
+
+START_TEST(lockinfo_of_what_is_certain_waits_for_redis)
+{
+    (void)engine_grant(&e, 1, "job", AS_O, 100);
+    locks_info(e.locks, (struct call_ref){ 9, 1 }, SPAN("job"));
+    engine_pass(&e, 2999);
+    engine_take_op(&e, OP_INSPECT, &op);
+    engine_hears_nothing(&e);
+    engine_pass(&e, 1);
+    ck_assert_int_eq(engine_hears(&e, 9, REPLY_ERROR).error, LOCK_BACKEND);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("locks_notice");
@@ -227,6 +274,8 @@ Suite *test_suite(void)
     tcase_add_test(tc, what_was_given_up_and_ends_with_its_lease_is_released);
     tcase_add_test(
         tc, a_release_through_another_daemon_is_silent_when_it_is_asked_for_here_again);
+    tcase_add_test(tc, lockinfo_tells_of_doubt_though_redis_does_not_answer);
+    tcase_add_test(tc, lockinfo_of_what_is_certain_waits_for_redis);
     suite_add_tcase(s, tc);
     return s;
 }
