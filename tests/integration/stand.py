@@ -41,22 +41,30 @@ class Stand:
     def __enter__(self):
         self.scratch = tempfile.TemporaryDirectory(prefix="latchd-test-")
         self.folder = pathlib.Path(self.scratch.name)
-        path = self.folder / "redis.sock"
+        self.redis_socket = self.folder / "redis.sock"
+        self.start_redis()
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.port = self.listener.getsockname()[1]
+        self.start_daemon()
+        return self
+
+    def start_redis(self):
+        self.redis_socket.unlink(missing_ok=True)
         self.redis = subprocess.Popen(
-            ["redis-server", "--port", "0", "--unixsocket", path, "--dir", self.folder,
-             "--save", "", "--appendonly", "no"], stdout=subprocess.DEVNULL)
+            ["redis-server", "--port", "0", "--unixsocket", self.redis_socket, "--dir",
+             self.folder, "--save", "", "--appendonly", "no"], stdout=subprocess.DEVNULL)
         end = time.monotonic() + DEADLINE_S
-        while not path.exists():
+        while not self.redis_socket.exists():
             if time.monotonic() > end or self.redis.poll() is not None:
                 sys.exit("redis-server does not start")
             time.sleep(0.01)
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-        self.port = self.listener.getsockname()[1]
+
+    def start_daemon(self):
         fd = self.listener.fileno()
         self.daemon = subprocess.Popen(
             ["sh", "-c", f'LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@" 3<&{fd}', self.binary,
-             "--redis", f"unix://{path}", "--log-level", "warning"], pass_fds=[fd])
-        return self
+             "--redis", f"unix://{self.redis_socket}", "--log-level", "warning"],
+            pass_fds=[fd])
 
     def __exit__(self, *exception):
         self.daemon.send_signal(signal.SIGTERM)

@@ -19,17 +19,19 @@ LAYERS = {
     "cmd": {"util", "acl", "resp", "core", "net"},
     "http": {"util"},
     "daemon": {"util", "acl", "resp", "core", "io", "store", "net", "http", "cmd"},
+    "ctl": {"util"},
 }
 
 # Headers that only some layers may use; whatever is not listed is free.
-SOCKETS = {"io", "net", "store", "http", "daemon"}
+SOCKETS = {"io", "net", "store", "http", "daemon", "ctl"}
 LIBRARIES = [
     (r"uv(/.*)?\.h", {"io", "store", "net", "http", "daemon"}, "libuv"),
     (r"microhttpd\.h", {"http"}, "libmicrohttpd"),
-    (r"(hiredis/)?(hiredis|read|sds)\.h", {"store"}, "hiredis"),
+    (r"(hiredis/)?(hiredis|read|sds)\.h", {"store", "ctl"}, "hiredis"),
     (r"(hiredis/)?(async|adapters/.*)\.h", set(), "hiredis's async context"),
     (r"(sys/socket|sys/un|netinet/.*|arpa/.*|netdb|poll|sys/epoll)\.h", SOCKETS, "sockets"),
-    (r"(time|sys/time|sys/timerfd)\.h", {"util", "io", "store", "net", "daemon"}, "a clock"),
+    (r"(time|sys/time|sys/timerfd)\.h",
+     {"util", "io", "store", "net", "daemon", "ctl"}, "a clock"),
     (r"openssl/.*\.h", {"acl", "io"}, "OpenSSL"),
     (r"pthread\.h|threads\.h", set(), "threads"),
     (r"(utlist|utarray|utstring)\.h", set(), "uthash's lists: util/list.h"),
@@ -37,8 +39,9 @@ LIBRARIES = [
 ]
 OURS = [
     ("util/log.h", {"io", "store", "net", "http", "cmd", "daemon"}, "the log"),
-    ("util/clock.h", {"util", "io", "store", "net", "http", "cmd", "daemon"}, "a clock"),
-    ("latchd-config.h", {"cmd", "daemon"}, "the version"),
+    ("util/clock.h", {"util", "io", "store", "net", "http", "cmd", "daemon", "ctl"},
+     "a clock"),
+    ("latchd-config.h", {"cmd", "daemon", "ctl"}, "the version"),
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 

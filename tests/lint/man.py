@@ -10,7 +10,8 @@ import shutil
 import subprocess
 import sys
 
-PAGES = ["latchd.8", "latchd.conf.5", "latchd-protocol.7"]
+PAGES = ["daemon/man/latchd.8", "daemon/man/latchd.conf.5", "daemon/man/latchd-protocol.7",
+         "ctl/latchctl.1"]
 
 
 def output(*command):
@@ -33,8 +34,8 @@ def keys_of_page(page):
 
 
 def main():
-    folder, latchd = pathlib.Path(sys.argv[1]) / "src/daemon/man", sys.argv[2]
-    program, page = keys_of_program(latchd), keys_of_page(folder / "latchd.conf.5")
+    folder, latchd = pathlib.Path(sys.argv[1]) / "src", sys.argv[2]
+    program, page = keys_of_program(latchd), keys_of_page(folder / PAGES[1])
     for ours, theirs in zip(program, page):
         if ours != theirs:
             print(f"latchd has {ours}, latchd.conf.5 has {theirs}")

@@ -1,0 +1,265 @@
+#include "ctl/link.h"
+
+#include "ctl/show.h"
+#include "util/clock.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { READ_SIZE = 16384 };
+
+static bool fail(struct link *l, const char *why)
+{
+    link_close(l);
+    (void)snprintf(l->error, sizeof(l->error), "%s", why);
+    return false;
+}
+
+void link_close(struct link *l)
+{
+    if (l->state != LINK_CLOSED) {
+        (void)close(l->fd);
+    }
+    if (l->reader != NULL) {
+        redisReaderFree(l->reader);
+    }
+    buf_reset(&l->out);
+    l->reader = NULL;
+    l->greetings = 0;
+    l->state = LINK_CLOSED;
+}
+
+static void greet(struct link *l, const struct target *t)
+{
+    char name[HOST_NAME_SHOWN + 32];
+
+    if (t->password != NULL || t->user != NULL) {
+        const char *password = t->password == NULL ? "" : t->password;
+        const char *two[] = { "AUTH", password, NULL };
+        const char *three[] = { "AUTH", t->user, password, NULL };
+
+        link_send(l, t->user == NULL ? two : three);
+        l->greetings++;
+    }
+    show_self(name, sizeof(name));
+    link_send(l, (const char *[]){ "CLIENT", "SETNAME", name, NULL });
+    l->greetings++;
+}
+
+static void set_options(int fd, int family)
+{
+    int on = 1;
+    int first = 10;
+    int silent = 20000;
+
+    if (family == AF_UNIX) {
+        return;
+    }
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &first, sizeof(first));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silent, sizeof(silent));
+}
+
+bool link_open(struct link *l, const struct target *t)
+{
+    const struct target_address *to;
+    int family;
+
+    link_close(l);
+    l->refused = false;
+    if (t->address_count == 0) {
+        return fail(l, "the address is not known");
+    }
+    to = &t->addresses[l->turn++ % t->address_count];
+    family = to->addr.ss_family;
+    l->fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (l->fd < 0) {
+        return fail(l, strerror(errno));
+    }
+    l->state = LINK_CONNECTING;
+    l->reader = redisReaderCreate();
+    set_options(l->fd, family);
+    if (connect(l->fd, (const struct sockaddr *)&to->addr, to->len) != 0 &&
+        errno != EINPROGRESS) {
+        return fail(l, strerror(errno));
+    }
+    greet(l, t);
+    return true;
+}
+
+short link_events(const struct link *l)
+{
+    switch (l->state) {
+    case LINK_CONNECTING:
+        return POLLOUT;
+    case LINK_OPEN:
+        return (short)(POLLIN | (buf_len(&l->out) > 0 ? POLLOUT : 0));
+    default:
+        return 0;
+    }
+}
+
+static bool finish_connect(struct link *l)
+{
+    int err = 0;
+    socklen_t len = sizeof(err);
+
+    if (getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &err, &len) != 0) {
+        err = errno;
+    }
+    if (err != 0) {
+        return fail(l, strerror(err));
+    }
+    l->state = LINK_OPEN;
+    return true;
+}
+
+static bool flush(struct link *l)
+{
+    while (buf_len(&l->out) > 0) {
+        ssize_t n = send(l->fd, buf_ptr(&l->out), buf_len(&l->out), MSG_NOSIGNAL);
+
+        if (n < 0) {
+            return errno == EAGAIN || errno == EINTR || fail(l, strerror(errno));
+        }
+        buf_drop(&l->out, (size_t)n);
+    }
+    return true;
+}
+
+/* What came before the end is still to be had, and so the end is told only after it. */
+static bool take_in(struct link *l)
+{
+    char data[READ_SIZE];
+    ssize_t n = recv(l->fd, data, sizeof(data), 0);
+
+    if (n < 0) {
+        return errno == EAGAIN || errno == EINTR || fail(l, strerror(errno));
+    }
+    if (n == 0) {
+        return fail(l, "latchd closed the connection");
+    }
+    if (redisReaderFeed(l->reader, data, (size_t)n) != REDIS_OK) {
+        return fail(l, "what latchd answers is no answer");
+    }
+    return true;
+}
+
+bool link_work(struct link *l, short revents)
+{
+    if (l->state == LINK_CONNECTING && revents != 0 && !finish_connect(l)) {
+        return false;
+    }
+    if (l->state != LINK_OPEN) {
+        return l->state != LINK_CLOSED;
+    }
+    if (!flush(l)) {
+        return false;
+    }
+    return (revents & (POLLIN | POLLHUP | POLLERR)) == 0 || take_in(l);
+}
+
+void link_send(struct link *l, const char *const *words)
+{
+    const char *argv[LINK_WORDS_MAX];
+    char *text = NULL;
+    int argc = 0;
+    int len;
+
+    if (l->state == LINK_CLOSED) {
+        return;
+    }
+    for (; words[argc] != NULL && argc < LINK_WORDS_MAX; argc++) {
+        argv[argc] = words[argc];
+    }
+    len = redisFormatCommandArgv(&text, argc, argv, NULL);
+    if (len > 0) {
+        buf_add(&l->out, text, (size_t)len);
+    }
+    free(text);
+}
+
+redisReply *link_reply(struct link *l)
+{
+    void *reply = NULL;
+
+    while (l->state == LINK_OPEN) {
+        redisReply *r;
+
+        if (redisReaderGetReply(l->reader, &reply) != REDIS_OK) {
+            (void)fail(l, "what latchd answers is no answer");
+            return NULL;
+        }
+        r = reply;
+        if (r == NULL || l->greetings == 0) {
+            return r;
+        }
+        l->greetings--;
+        /* Without rights to have a name it goes on nameless; a wrong password does not.
+         */
+        if (l->greetings > 0 && r->type == REDIS_REPLY_ERROR) {
+            (void)fail(l, r->str);
+            l->refused = true;
+        }
+        freeReplyObject(r);
+    }
+    return NULL;
+}
+
+static bool wait_for(struct link *l, uint64_t end)
+{
+    uint64_t now = clock_boot_ms();
+    struct pollfd fd = { .fd = l->fd, .events = link_events(l) };
+
+    if (now >= end) {
+        return fail(l, "no answer in time");
+    }
+    (void)poll(&fd, 1, (int)(end - now < 1000 ? end - now : 1000));
+    return link_work(l, fd.revents);
+}
+
+bool link_connect(struct link *l, struct target *t, uint64_t timeout_ms)
+{
+    uint64_t end = clock_boot_ms() + timeout_ms;
+
+    if (!target_resolve(t, l->error, sizeof(l->error))) {
+        return false;
+    }
+    for (size_t i = 0; i < t->address_count; i++) {
+        bool going = link_open(l, t);
+
+        while (going && l->state == LINK_CONNECTING) {
+            going = wait_for(l, end);
+        }
+        if (going) {
+            return true;
+        }
+    }
+    return false;
+}
+
+redisReply *link_wait(struct link *l, uint64_t timeout_ms)
+{
+    uint64_t end = clock_boot_ms() + timeout_ms;
+    redisReply *reply = NULL;
+
+    while (l->state != LINK_CLOSED && (reply = link_reply(l)) == NULL &&
+           l->state != LINK_CLOSED && wait_for(l, end)) {
+    }
+    return reply;
+}
+
+bool reply_is_error(const redisReply *reply, const char *word)
+{
+    size_t len = strlen(word);
+
+    return reply->type == REDIS_REPLY_ERROR && (size_t)reply->len >= len &&
+           memcmp(reply->str, word, len) == 0 &&
+           (reply->str[len] == ' ' || reply->str[len] == '\0');
+}

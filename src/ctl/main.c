@@ -1,0 +1,33 @@
+/* latchctl: the command line of latchd; see latchctl(1). */
+#include "ctl/commands.h"
+#include "ctl/show.h"
+
+static int run(struct options *o)
+{
+    switch (o->command) {
+    case CTL_RUN:
+        return ctl_run(o);
+    default:
+        say("that subcommand is not there yet");
+        return CTL_EXIT_FAILED;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    int code = 0;
+
+    switch (options_parse(argc, argv, &options)) {
+    case OPTIONS_GO:
+        code = run(&options);
+        break;
+    case OPTIONS_SAID:
+        break;
+    case OPTIONS_WRONG:
+        code = CTL_EXIT_FAILED;
+        break;
+    }
+    options_fini(&options);
+    return code;
+}

@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""`latchctl run` as it is meant to be used: latchctl_run.py LATCHD LATCHCTL. Prints TAP.
+
+What goes wrong is in latchctl_faults.py.
+"""
+import functools
+import os
+import pathlib
+import signal
+import sys
+import time
+
+from latchctl_stand import CtlStand, expect, keeper_of, result, until
+from stand import tap
+
+
+def environment(stand):
+    got = stand.run("run", "env", "--owner", "ann", "--", "env")
+    values = dict(line.split("=", 1) for line in got.stdout.splitlines() if "=" in line)
+    expect(got.returncode == 0 and got.stderr == "", got)
+    expect(values["LATCHD_NAME"] == "env" and int(values["LATCHD_TOKEN"]) > 0, values)
+    expect(len(values["LATCHD_ID"]) == 36 and values["LATCHD_OWNER"] == "ann", values)
+    expect(stand.is_free("env"))
+
+
+def statuses(stand):
+    for command, code in [("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 143),
+                          ("kill -KILL $$", 137)]:
+        got = stand.run("run", "status", "--", "sh", "-c", command)
+        expect(got.returncode == code and got.stderr == "", (command, got))
+    got = stand.run("run", "status", "sh", "-c", "kill -INT $$")
+    expect(got.returncode == -signal.SIGINT, got)
+    for command, code in [("/nowhere/command", 127), ("/etc/passwd", 126), ("/etc", 126)]:
+        got = stand.run("run", "status", command)
+        expect(got.returncode == code and command in got.stderr, got)
+    expect(stand.is_free("status"))
+
+
+def mistakes(stand):
+    for words in [(), ("walk",), ("run",), ("run", "x"), ("run", "", "true"),
+                  ("run", "x", "--wait", "soon", "true"), ("run", "x", "--lease", "1ms", "true"),
+                  ("run", "x", "--fair", "--read", "true"), ("run", "x", "--any", "true"),
+                  ("-p", "0", "run", "x", "true"), ("-u", "gopher://x", "run", "x", "true"),
+                  ("run", "x", "-E", "256", "true"), ("run", "redisson_x", "true")]:
+        got = stand.run(*words)
+        expect(got.returncode == 125 and got.stderr.startswith("latchctl: "), (words, got))
+    for words in [("--help",), ("run", "--help"), ("--version",)]:
+        got = stand.run(*words)
+        expect(got.returncode == 0 and "latchctl" in got.stdout, got)
+
+
+def unreachable(stand):
+    path = stand.folder / "nobody"
+    for words in [("--no-wait",), ("--wait", "0.3")]:
+        got = stand.run("-s", str(path), "run", "x", *words, "true")
+        expect(got.returncode == 125 and "No such file" in got.stderr, got)
+    got = stand.run("-h", "127.0.0.1", "-p", "1", "run", "x", "--no-wait", "true")
+    expect(got.returncode == 125 and "refused" in got.stderr, got)
+
+
+def conflict(stand):
+    holder = stand.start_beat("conflict")
+    expect(stand.run("run", "conflict", "--no-wait", "true").returncode == 1)
+    expect(stand.run("run", "conflict", "-w", "0.2", "true").returncode == 1)
+    expect(stand.run("run", "conflict", "-n", "-E", "9", "true").returncode == 9)
+    until(lambda: stand.waiters("conflict") == 0, "a place is kept")
+    holder.terminate()
+    expect(result(holder)[0] == 143)
+    expect(stand.run("run", "conflict", "--no-wait", "true").returncode == 0)
+
+
+def exclusion(stand):
+    inside = stand.folder / "inside"
+    script = f"mkdir {inside} || exit 99; sleep 0.02; rmdir {inside}"
+    for options in [(), ("--fair",), ("--write",)]:
+        name = "exclude" + "".join(options)
+        runs = [stand.start("run", name, *options, "sh", "-c", script) for _ in range(8)]
+        for run in runs:
+            code, _, err = result(run)
+            expect(code == 0 and err == "", (options, code, err))
+
+
+def readers(stand):
+    one = stand.start_beat("readers", "--read")
+    two = stand.start_beat("readers", "--read")
+    expect(stand.run("run", "readers", "--write", "-n", "true").returncode == 1)
+    for reader in (one, two):
+        reader.terminate()
+        expect(result(reader)[0] == 143)
+    expect(stand.run("run", "readers", "--write", "-n", "true").returncode == 0)
+
+
+def owners(stand):
+    holder = stand.start_beat("owned", "--owner", "ann")
+    expect(stand.run("run", "owned", "-n", "true").returncode == 1)
+    expect(stand.run("run", "owned", "-n", "--owner", "ann", "true").returncode == 0)
+    expect(stand.run("run", "owned", "-n", "true").returncode == 1)
+    holder.terminate()
+    result(holder)
+    expect(stand.is_free("owned"))
+
+
+def pipes(stand):
+    got = stand.run("run", "pipes", "cat", text="through\n")
+    expect(got.stdout == "through\n", got)
+    # what the command leaves in the background is not waited for
+    got = stand.run("run", "pipes", "sh", "-c", "sleep 30 >&- 2>&- <&- & echo $!")
+    expect(got.returncode == 0, got)
+    os.kill(int(got.stdout), signal.SIGKILL)
+
+
+def signals(stand):
+    script = "for s in HUP USR1 USR2 INT QUIT; do trap \"echo $s\" $s; done; " \
+             "trap 'echo TERM; exit 3' TERM; echo ready; while :; do sleep 0.01; done"
+    ctl = stand.start("run", "signals", "--", "sh", "-c", script)
+    expect(ctl.stdout.readline() == "ready\n")
+    for name in ("HUP", "USR1", "USR2", "INT", "QUIT", "TERM"):
+        ctl.send_signal(getattr(signal, "SIG" + name))
+        expect(ctl.stdout.readline() == name + "\n", name)
+    expect(result(ctl)[0] == 3)
+
+
+def quitting_waiter(stand):
+    holder = stand.start_beat("quit")
+    for sent in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        waiter = stand.start("run", "quit", "--fair", "true")
+        until(lambda: stand.waiters("quit") == 1, "nobody waits")
+        waiter.send_signal(sent)
+        expect(result(waiter)[0] == -sent, sent)
+        expect(stand.waiters("quit") == 0, "the place is kept")
+    holder.terminate()
+    result(holder)
+
+
+def renewal(stand):
+    ctl = stand.start_beat("renewal", "--lease", "1")
+    time.sleep(2.5)
+    ctl.beat.goes_on()
+    expect(not stand.is_free("renewal"))
+    ctl.terminate()
+    expect(result(ctl) == (143, "", ""))
+    expect(stand.is_free("renewal"))
+
+
+def addresses(stand):
+    port = str(stand.port)
+    url = stand.environment.pop("LATCHD_URL")
+    for words in [("-p", port), ("-h", "localhost", "-p", port), ("-u", url),
+                  ("--host=127.0.0.1", "--port=" + port), ("-u", url + "/0")]:
+        got = stand.run(*words, "run", "address", "-n", "true")
+        expect(got.returncode == 0, (words, got))
+        got = stand.run("run", *words, "address", "-n", "true")
+        expect(got.returncode == 0, (words, got))
+    stand.environment["LATCHD_URL"] = url
+
+
+def waiting_in_order(stand):
+    holder = stand.start_beat("order")
+    waiters = []
+    for number in range(5):
+        waiters.append(stand.start("run", "order", "--fair", "sh", "-c",
+                                   f"echo {number} >> {stand.folder}/order"))
+        until(lambda: stand.waiters("order") == number + 1, "nobody waits")
+    expect(pathlib.Path(f"/proc/{keeper_of(holder)}").exists())
+    holder.terminate()
+    for ctl in [holder, *waiters]:
+        result(ctl)
+    expect((stand.folder / "order").read_text() == "0\n1\n2\n3\n4\n")
+
+
+CASES = [
+    ("the_command_finds_the_lock_in_its_environment", environment),
+    ("the_commands_status_is_passed_on", statuses),
+    ("mistakes_are_told_and_end_with_125", mistakes),
+    ("a_latchd_that_is_not_there_is_no_conflict", unreachable),
+    ("who_does_not_get_it_ends_with_1_or_as_told", conflict),
+    ("of_many_one_runs_at_a_time", exclusion),
+    ("readers_run_together_and_keep_writers_out", readers),
+    ("the_same_owner_gets_in_again", owners),
+    ("the_command_has_the_pipes_to_itself", pipes),
+    ("signals_reach_the_command", signals),
+    ("a_waiter_that_is_told_to_end_leaves_the_queue", quitting_waiter),
+    ("the_lock_is_renewed_while_the_command_runs", renewal),
+    ("latchd_is_found_by_options_and_urls", addresses),
+    ("fair_ones_take_their_turn", waiting_in_order),
+]
+
+
+def main():
+    with CtlStand(sys.argv[1], sys.argv[2]) as stand:
+        failed = tap([(name, functools.partial(case, stand)) for name, case in CASES])
+    sys.exit(1 if failed else 0)
+
+
+main()

@@ -1,0 +1,158 @@
+"""A stand with latchctl on it, for the tests of latchctl.
+
+Commands under test "beat": they write the time into a file, again and again, so that it
+is seen until when they ran.
+"""
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+from stand import DEADLINE_S, Stand
+
+# beat.py FILE [deaf] [child]: until it is killed; deaf to TERM; with a child in a session
+# of its own that beats into FILE.child.
+BEAT = """
+import os, signal, sys, time
+path, words = sys.argv[1], sys.argv[2:]
+if "deaf" in words:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if "child" in words and os.fork() == 0:
+    os.setsid()
+    path += ".child"
+with open(path, "w") as out:
+    while True:
+        out.write(f"{time.clock_gettime(time.CLOCK_BOOTTIME)}\\n")
+        out.flush()
+        time.sleep(0.01)
+"""
+
+
+def now():
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def expect(good, got=""):
+    if not good:
+        raise AssertionError(f"unexpected: {got!r}")
+
+
+def until(condition, what):
+    end = time.monotonic() + 60
+    while not condition():
+        expect(time.monotonic() < end, what)
+        time.sleep(0.01)
+
+
+class Beat:
+    """What a beating command left behind."""
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+
+    def last(self):
+        lines = self.path.read_text().split("\n") if self.path.exists() else []
+        return float(lines[-2]) if len(lines) > 1 else 0.0
+
+    def wait(self):
+        until(lambda: self.last() > 0, "the command does not run")
+
+    def goes_on(self):
+        before = self.last()
+        until(lambda: self.last() > before, "the command does not run on")
+
+    def ends(self):
+        """It beats no more; returns when it did last."""
+        last = self.last()
+        end = time.monotonic() + 60
+        quiet = time.monotonic()
+        while time.monotonic() - quiet < 0.3:
+            expect(time.monotonic() < end, "the command runs on")
+            time.sleep(0.02)
+            if self.last() != last:
+                last = self.last()
+                quiet = time.monotonic()
+        return last
+
+
+class CtlStand(Stand):
+    def __init__(self, binary, latchctl):
+        super().__init__(binary)
+        self.latchctl = latchctl
+        self.count = 0
+
+    def __enter__(self):
+        super().__enter__()
+        self.environment = {**os.environ, "LATCHD_URL": f"redis://127.0.0.1:{self.port}"}
+        self.environment.pop("LATCHCTL_AUTH", None)
+        self.environment.pop("REDISCLI_AUTH", None)
+        return self
+
+    def start(self, *words, **more):
+        return subprocess.Popen([self.latchctl, *words], text=True, env=self.environment,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, **more)
+
+    def run(self, *words, text=None):
+        return subprocess.run([self.latchctl, *words], text=True, env=self.environment,
+                              input=text, capture_output=True, timeout=DEADLINE_S,
+                              check=False)
+
+    def start_beat(self, name, *options, beat=()):
+        """latchctl run with a command that beats, and does so by now."""
+        self.count += 1
+        path = self.folder / f"beat-{self.count}"
+        ctl = self.start("run", name, *options, "--", sys.executable, "-c", BEAT, str(path),
+                         *beat)
+        ctl.beat, ctl.child_beat = Beat(path), Beat(f"{path}.child")
+        ctl.beat.wait()
+        if "child" in beat:
+            ctl.child_beat.wait()
+        return ctl
+
+    def ask(self, *words):
+        """A command to latchd; the raw reply."""
+        with socket.create_connection(("127.0.0.1", self.port), DEADLINE_S) as s:
+            text = f"*{len(words)}\r\n"
+            for word in words:
+                text += f"${len(word)}\r\n{word}\r\n"
+            s.sendall(text.encode() + b"*1\r\n$4\r\nQUIT\r\n")
+            got = b""
+            while True:
+                data = s.recv(65536)
+                if not data:
+                    return got.decode(errors="replace").removesuffix("+OK\r\n")
+                got += data
+
+    def is_free(self, name):
+        return "\r\nfree\r\n" in self.ask("LOCKINFO", name)
+
+    def waiters(self, name):
+        return int(self.ask("WAITERS", name).split("\r\n")[0][1:])
+
+    def redis_cli(self, *words):
+        return subprocess.run(["redis-cli", "-s", self.redis_socket, *words], text=True,
+                              capture_output=True, check=True).stdout.strip()
+
+    def kill_daemon(self):
+        self.daemon.send_signal(signal.SIGKILL)
+        self.daemon.wait()
+
+    def kill_redis(self):
+        self.redis.send_signal(signal.SIGKILL)
+        self.redis.wait()
+
+
+def keeper_of(ctl):
+    """latchctl's other process, the command's parent."""
+    children = pathlib.Path(f"/proc/{ctl.pid}/task/{ctl.pid}/children").read_text().split()
+    expect(len(children) == 1, children)
+    return int(children[0])
+
+
+def result(ctl):
+    out, err = ctl.communicate(timeout=DEADLINE_S)
+    return ctl.returncode, out, err
