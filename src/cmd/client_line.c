@@ -63,6 +63,7 @@ void client_write_line(const struct cmd *c, struct conn *conn, struct buf *out)
                info.out_buffered == 0 ? "r" : "rw",
                client->last == NULL ? "NULL" : client->last->name,
                client->tracker == NULL ? -1 : 0, client->proto);
+    buf_printf(out, " tls=%s", info.tls == NULL ? "" : info.tls);
     buf_printf(out, " lib-name=%s lib-ver=%s\n",
                client->lib_name == NULL ? "" : client->lib_name,
                client->lib_ver == NULL ? "" : client->lib_ver);

@@ -1,5 +1,6 @@
 #include "daemon/server.h"
 
+#include "daemon/secure.h"
 #include "store/store.h"
 
 #include <stdio.h>
@@ -66,6 +67,7 @@ static const char *redis_mistake(const char *redis)
 bool server_check_config(const struct config *c, char *reterr, size_t room)
 {
     const char *mistake = redis_mistake(c->redis);
+    struct tls *tls = NULL;
 
     if (!each_word(c->bind, is_address)) {
         (void)snprintf(reterr, room, "bind: must be IPv4 or IPv6 addresses");
@@ -75,5 +77,9 @@ bool server_check_config(const struct config *c, char *reterr, size_t room)
         (void)snprintf(reterr, room, "redis: %s", mistake);
         return false;
     }
+    if (!secure_read(c, &tls, reterr, room)) {
+        return false;
+    }
+    tls_unref(tls);
     return true;
 }

@@ -28,6 +28,12 @@ struct config {
     uint64_t port;
     char *unixsocket; /* empty: none */
     uint64_t unixsocketperm;
+    uint64_t tls_port; /* 0: off */
+    char *tls_cert_file;
+    char *tls_key_file;
+    char *tls_ca_cert_file;
+    char *tls_ca_cert_dir;
+    uint64_t tls_auth_clients; /* enum tls_auth */
     uint64_t tcp_backlog;
     uint64_t tcp_keepalive_ms;
     uint64_t timeout_ms;

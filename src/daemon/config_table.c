@@ -13,11 +13,13 @@
 #define TEXT_OF(x) TEXT_OF_(x)
 
 static const char *const FSYNCS[] = { "everysec", "always", NULL };
+static const char *const AUTHS[] = { "no", "yes", "optional", NULL };
 static const char *const LEVELS[] = { "debug",   "info",  "notice",
                                       "warning", "error", NULL };
 static const char *const FORMATS[] = { "text", "json", NULL };
 
 static const char NETWORK[] = "Network";
+static const char TLS[] = "TLS";
 static const char REDIS[] = "Redis";
 static const char LOCKS[] = "Locks";
 static const char SECURITY[] = "Security";
@@ -33,8 +35,8 @@ const struct config_key CONFIG_KEYS[] = {
       "::1." },
     { "port", KEY_COUNT, FIELD(port), TEXT_OF(LATCHD_DEFAULT_PORT), 0, 65535, NULL, 0,
       NETWORK,
-      "TCP port. 0: no TCP when a unix socket is given, else the kernel chooses\n"
-      "one, and the log says which." },
+      "TCP port. 0: no TCP when a unix socket or tls-port is given, else the kernel\n"
+      "chooses one, and the log says which." },
     { "unixsocket", KEY_TEXT, FIELD(unixsocket), "", 0, 107, NULL, 0, NETWORK,
       "Path of a unix socket to listen on; empty: none." },
     { "unixsocketperm", KEY_OCTAL, FIELD(unixsocketperm), "700", 0, 0777, NULL, 0,
@@ -59,6 +61,27 @@ const struct config_key CONFIG_KEYS[] = {
     { "output-buffer-limit", KEY_SIZE, FIELD(output_buffer_limit), "8mb", 64 * KB, GB,
       NULL, KEY_LIVE, NETWORK,
       "Replies that one connection does not take in; more closes it." },
+    { "tls-port", KEY_PORT, FIELD(tls_port), "0", 0, CONFIG_PORT_AUTO, NULL, 0, TLS,
+      "TCP port for TLS, on the addresses of `bind`. 0: off. auto: the kernel "
+      "chooses,\n"
+      "and the log says which." },
+    { "tls-cert-file", KEY_TEXT, FIELD(tls_cert_file), "", 0, CONFIG_VALUE_MAX, NULL,
+      KEY_LIVE, TLS,
+      "Certificate to show to clients, with its chain behind it (PEM). This and the\n"
+      "other files are read again at SIGHUP; connections from then on use them." },
+    { "tls-key-file", KEY_TEXT, FIELD(tls_key_file), "", 0, CONFIG_VALUE_MAX, NULL,
+      KEY_LIVE, TLS,
+      "Its private key, without a passphrase (PEM). Empty: it is in tls-cert-file." },
+    { "tls-ca-cert-file", KEY_TEXT, FIELD(tls_ca_cert_file), "", 0, CONFIG_VALUE_MAX,
+      NULL, KEY_LIVE, TLS,
+      "Authorities whose certificates clients may show (PEM); see tls-auth-clients." },
+    { "tls-ca-cert-dir", KEY_TEXT, FIELD(tls_ca_cert_dir), "", 0, CONFIG_VALUE_MAX,
+      NULL, KEY_LIVE, TLS,
+      "The same as a directory of files with hashed names (openssl rehash)." },
+    { "tls-auth-clients", KEY_CHOICE, FIELD(tls_auth_clients), "no", 0, 0, AUTHS,
+      KEY_LIVE, TLS,
+      "Whether clients must show a certificate of those authorities: yes, no, or\n"
+      "optional: only who shows a wrong one is refused." },
     { "redis", KEY_WORDS, FIELD(redis), "embedded", 1, CONFIG_VALUE_MAX, NULL, 0, REDIS,
       "Where the locks are kept: embedded (a private Redis that latchd runs itself),\n"
       "redis://[user:password@]host[:port][/db], or unix:///path." },

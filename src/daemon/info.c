@@ -6,9 +6,23 @@
 static void server_section(struct server *s, struct buf *out)
 {
     buf_printf(out, "tcp_port:%" PRIu64 "\r\n", s->config.port);
+    buf_printf(out, "tls_port:%" PRIu64 "\r\n", s->tls_port);
     buf_printf(out, "maxclients:%" PRIu64 "\r\n", s->config.maxclients);
     buf_printf(out, "config_file:%s\r\n",
                s->options->config_path == NULL ? "" : s->options->config_path);
+}
+
+static void clients_section(struct server *s, struct buf *out)
+{
+    buf_printf(out, "tls_clients:%" PRIu64 "\r\n", s->io.stats.tls_open);
+}
+
+static void stats_section(struct server *s, struct buf *out)
+{
+    const struct io_stats *io = &s->io.stats;
+
+    buf_printf(out, "tls_handshakes:%" PRIu64 "\r\n", io->handshakes);
+    buf_printf(out, "tls_handshakes_failed:%" PRIu64 "\r\n", io->handshakes_failed);
 }
 
 static void redis_section(struct server *s, struct buf *out)
@@ -34,6 +48,10 @@ void info_section(void *ctx, const char *section, struct buf *out)
 {
     if (strcmp(section, "server") == 0) {
         server_section(ctx, out);
+    } else if (strcmp(section, "clients") == 0) {
+        clients_section(ctx, out);
+    } else if (strcmp(section, "stats") == 0) {
+        stats_section(ctx, out);
     } else if (strcmp(section, "redis") == 0) {
         redis_section(ctx, out);
     }

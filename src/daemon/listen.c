@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -34,33 +35,41 @@ uint64_t listen_raise_limit(uint64_t wanted)
     return limit.rlim_cur > SPARE_FDS + 1 ? limit.rlim_cur - SPARE_FDS : 1;
 }
 
-static bool opened(struct server *s, int r, const char *what, const char *name)
+static bool opened(struct server *s, int r, const char *what, const char *name,
+                   bool tls)
 {
     char text[128];
 
     if (r < 0) {
         (void)uv_strerror_r(r, text, sizeof(text));
-        log_error(
-            "server",
-            "cannot listen on %s: %s: stop who else uses it, or change bind, port or "
-            "unixsocket",
-            what, text);
+        log_error("server",
+                  "cannot listen on %s: %s: stop who else uses it, or change bind, "
+                  "port, tls-port or unixsocket",
+                  what, text);
         return false;
     }
     s->listening = true;
-    log_notice("server", "listening on %s", name);
+    log_notice("server", "listening on %s%s", name, tls ? " with TLS" : "");
     return true;
 }
 
-static bool listen_handed_over(struct server *s, int count)
+static bool listen_handed_over(struct server *s, int count, uint64_t tls_mask)
 {
     char name[NAME_ROOM];
     char what[32];
 
-    for (int fd = NOTIFY_FIRST_FD; fd < NOTIFY_FIRST_FD + count; fd++) {
+    for (int i = 0; i < count; i++) {
+        bool tls = (tls_mask >> i & 1) != 0;
+        int fd = NOTIFY_FIRST_FD + i;
+        int r;
+
         (void)snprintf(what, sizeof(what), "socket %d of systemd", fd);
-        if (!opened(s, net_listen_fd(s->net, fd, false, name, sizeof(name)), what,
-                    name)) {
+        if (tls && s->tls == NULL) {
+            log_error("server", "%s is called `tls`: set tls-cert-file", what);
+            return false;
+        }
+        r = net_listen_fd(s->net, fd, tls, name, sizeof(name));
+        if (!opened(s, r, what, name, tls)) {
             return false;
         }
     }
@@ -74,22 +83,36 @@ static bool may_be_missing(const char *address, int r)
            (r == UV_EADDRNOTAVAIL || r == UV_EAFNOSUPPORT);
 }
 
-static bool listen_address(struct server *s, const char *address)
+static uint64_t port_of(const char *name)
 {
+    const char *colon = strrchr(name, ':');
+
+    return colon == NULL ? 0 : strtoull(colon + 1, NULL, 10);
+}
+
+static bool listen_address(struct server *s, const char *address, bool tls)
+{
+    uint64_t port = tls ? s->tls_port : s->config.port;
     char name[NAME_ROOM];
     char what[ADDRESS_ROOM + 32];
-    int r = net_listen_tcp(s->net, address, (int)s->config.port,
-                           (int)s->config.tcp_backlog, false, name, sizeof(name));
+    int r = net_listen_tcp(s->net, address, (int)port, (int)s->config.tcp_backlog, tls,
+                           name, sizeof(name));
 
     if (r < 0 && may_be_missing(address, r)) {
         log_info("server", "not listening on ::1: this machine has no IPv6");
         return true;
     }
-    (void)snprintf(what, sizeof(what), "%s port %" PRIu64, address, s->config.port);
-    return opened(s, r, what, name);
+    (void)snprintf(what, sizeof(what), "%s port %" PRIu64, address, port);
+    if (!opened(s, r, what, name, tls)) {
+        return false;
+    }
+    if (tls) {
+        s->tls_port = port_of(name); /* which counts for the next address as well */
+    }
+    return true;
 }
 
-static bool listen_tcp(struct server *s)
+static bool listen_tcp(struct server *s, bool tls)
 {
     char word[ADDRESS_ROOM];
     const char *at = s->config.bind;
@@ -98,12 +121,18 @@ static bool listen_tcp(struct server *s)
         size_t len = strcspn(at, " ");
 
         (void)snprintf(word, sizeof(word), "%.*s", (int)len, at);
-        if (len > 0 && !listen_address(s, word)) {
+        if (len > 0 && !listen_address(s, word, tls)) {
             return false;
         }
         at += len + (at[len] == ' ' ? 1 : 0);
     }
     return true;
+}
+
+static bool listen_tls(struct server *s)
+{
+    s->tls_port = s->config.tls_port == CONFIG_PORT_AUTO ? 0 : s->config.tls_port;
+    return listen_tcp(s, true);
 }
 
 static bool listen_unix(struct server *s)
@@ -113,21 +142,28 @@ static bool listen_unix(struct server *s)
                             (unsigned)s->config.unixsocketperm,
                             (int)s->config.tcp_backlog, name, sizeof(name));
 
-    return opened(s, r, s->config.unixsocket, name);
+    return opened(s, r, s->config.unixsocket, name, false);
 }
 
 bool listen_all(struct server *s)
 {
     bool has_unix = s->config.unixsocket[0] != '\0';
-    int handed_over = notify_listen_fds();
+    bool has_tls = s->config.tls_port != 0;
+    uint64_t tls_mask;
+    int handed_over = notify_listen_fds(&tls_mask);
 
+    /* Of those of systemd one may be for TLS; otherwise tls-port counts besides them.
+     */
+    if (has_tls && tls_mask == 0 && !listen_tls(s)) {
+        return false;
+    }
     if (handed_over > 0) {
-        return listen_handed_over(s, handed_over);
+        return listen_handed_over(s, handed_over, tls_mask);
     }
     if (has_unix && !listen_unix(s)) {
         return false;
     }
-    if ((s->config.port != 0 || !has_unix) && !listen_tcp(s)) {
+    if ((s->config.port != 0 || (!has_unix && !has_tls)) && !listen_tcp(s, false)) {
         return false;
     }
     if (!s->listening) {

@@ -1,5 +1,6 @@
 #include "daemon/state.h"
 
+#include "daemon/secure.h"
 #include "util/glob.h"
 #include "util/log.h"
 
@@ -148,6 +149,26 @@ static bool enough_files(struct server *s, struct config *c, char *reterr, size_
     return refuse("maxclients", why, reterr, room);
 }
 
+/* Also with the value that it has: then the files are read again. */
+static bool names_tls(const bool *seen)
+{
+    for (size_t i = 0; i < CONFIG_KEY_COUNT; i++) {
+        if (seen[i] && strncmp(CONFIG_KEYS[i].name, "tls-", 4) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_tls(const struct config *c, struct tls **ret, char *reterr,
+                     size_t room)
+{
+    char why[CONFIG_ERROR_MAX];
+
+    return secure_read(c, ret, why, sizeof(why)) ||
+           refuse("tls-cert-file", why, reterr, room);
+}
+
 bool live_set(void *ctx, const struct span *pairs, size_t count, char *reterr,
               size_t room)
 {
@@ -156,6 +177,8 @@ bool live_set(void *ctx, const struct span *pairs, size_t count, char *reterr,
     struct config next;
     bool ok = true;
 
+    struct tls *tls = NULL;
+
     config_copy(&next, &s->config);
     for (size_t i = 0; i < count && ok; i++) {
         ok = set_pair(&next, pairs[2 * i], pairs[2 * i + 1], seen, reterr, room);
@@ -163,11 +186,15 @@ bool live_set(void *ctx, const struct span *pairs, size_t count, char *reterr,
     if (ok && next.maxclients != s->config.maxclients) {
         ok = enough_files(s, &next, reterr, room);
     }
+    if (ok && names_tls(seen)) {
+        ok = read_tls(&next, &tls, reterr, room);
+    }
     if (!ok) {
         config_fini(&next);
         return false;
     }
     replace(s, &next);
+    secure_use(s, tls);
     return true;
 }
 
@@ -220,6 +247,7 @@ void live_reload(struct server *s)
     char err[CONFIG_ERROR_MAX];
     struct config wanted;
     struct config next;
+    struct tls *tls = NULL;
     unsigned changed = 0;
 
     if (s->phase != SERVER_RUNNING && s->phase != SERVER_STARTING) {
@@ -230,6 +258,9 @@ void live_reload(struct server *s)
     }
     if (!options_config(s->options, &wanted, err, sizeof(err))) {
         log_error("server", "reload: nothing is changed, correct this first: %s", err);
+    } else if (!secure_read(&wanted, &tls, err, sizeof(err))) {
+        log_error("server", "reload: nothing is changed, correct this first: %s", err);
+        config_fini(&wanted);
     } else {
         wanted.maxclients = listen_raise_limit(wanted.maxclients);
         config_copy(&next, &s->config);
@@ -237,6 +268,7 @@ void live_reload(struct server *s)
             changed += take_over(&next, &wanted, &CONFIG_KEYS[i]) ? 1 : 0;
         }
         replace(s, &next);
+        secure_use(s, tls);
         config_fini(&wanted);
         log_notice("server", "reload: %u key%s changed", changed,
                    changed == 1 ? "" : "s");

@@ -1,5 +1,6 @@
 #include "daemon/options.h"
 #include "daemon/server.h"
+#include "io/tls.h"
 #include "latchd-config.h"
 
 #include <stdio.h>
@@ -15,6 +16,13 @@ static int print(struct buf *text)
 
     buf_reset(text);
     return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* With what it was built with, as systemctl has it. */
+static void version(struct buf *out)
+{
+    buf_printf(out, "latchd " LATCHD_VERSION " %ctls %chttp\n",
+               tls_is_built() ? '+' : '-', LATCHD_HTTP ? '+' : '-');
 }
 
 static int act(const struct options *options, const struct config *config)
@@ -67,7 +75,7 @@ int main(int argc, char **argv)
         options_help(&text);
         return print(&text);
     case OPTIONS_VERSION:
-        buf_add_str(&text, "latchd " LATCHD_VERSION "\n");
+        version(&text);
         return print(&text);
     default:
         return run(&options);

@@ -103,8 +103,27 @@ void notify_reloading(const struct notify *n)
                 (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
 }
 
-int notify_listen_fds(void)
+static uint64_t names_with(const char *names, const char *wanted)
 {
+    uint64_t found = 0;
+
+    for (int i = 0; i < LISTEN_FDS_MAX; i++) {
+        size_t len = strcspn(names, ":");
+
+        if (len == strlen(wanted) && memcmp(names, wanted, len) == 0) {
+            found |= 1ULL << i;
+        }
+        if (names[len] == '\0') {
+            break;
+        }
+        names += len + 1;
+    }
+    return found;
+}
+
+int notify_listen_fds(uint64_t *ret_tls)
+{
+    const char *names = getenv("LISTEN_FDNAMES");
     int count = getenv("LISTEN_PID") == NULL
                     ? 0
                     : (int)env_number("LISTEN_FDS", "LISTEN_PID", LISTEN_FDS_MAX);
@@ -112,6 +131,7 @@ int notify_listen_fds(void)
     for (int fd = NOTIFY_FIRST_FD; fd < NOTIFY_FIRST_FD + count; fd++) {
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
     }
+    *ret_tls = count > 0 && names != NULL ? names_with(names, "tls") : 0;
     (void)unsetenv("LISTEN_FDS");
     (void)unsetenv("LISTEN_PID");
     (void)unsetenv("LISTEN_FDNAMES");

@@ -30,7 +30,8 @@ void notify_send(const struct notify *n, const char *fmt, ...)
 void notify_reloading(const struct notify *n);
 
 /* How many sockets were handed over, from NOTIFY_FIRST_FD on; they do not survive an
- * exec any more. */
-int notify_listen_fds(void);
+ * exec any more. Bit i of *ret_tls: the i-th of them is called `tls`
+ * (FileDescriptorName=). */
+int notify_listen_fds(uint64_t *ret_tls);
 
 #endif

@@ -1,5 +1,6 @@
 #include "daemon/state.h"
 
+#include "daemon/secure.h"
 #include "daemon/web.h"
 #include "util/alloc.h"
 #include "util/log.h"
@@ -269,6 +270,19 @@ static void make_clients_side(struct server *s)
     s->cmd = cmd_new(&env, &cmd_limits);
 }
 
+static bool open_tls(struct server *s)
+{
+    char err[CONFIG_ERROR_MAX];
+    struct tls *tls;
+
+    if (!secure_read(&s->config, &tls, err, sizeof(err))) {
+        log_error("server", "%s", err);
+        return false;
+    }
+    secure_use(s, tls);
+    return true;
+}
+
 bool parts_start(struct server *s)
 {
     if (strcmp(s->config.redis, "embedded") == 0 && !open_embedded(s)) {
@@ -280,7 +294,7 @@ bool parts_start(struct server *s)
         return false;
     }
     make_clients_side(s);
-    if (!listen_all(s) || !web_open(s)) {
+    if (!open_tls(s) || !listen_all(s) || !web_open(s)) {
         return false;
     }
     notify_send(&s->notify, "STATUS=Waiting for Redis");
@@ -296,6 +310,7 @@ void parts_free(struct server *s)
 {
     cmd_free(s->cmd);
     net_free(s->net);
+    tls_unref(s->tls);
     store_free(s->store);
     locks_free(s->locks);
     embedded_free(s->embedded);

@@ -3,6 +3,7 @@
  *   server.c  the process: signals, the loop, its end
  *   parts.c   makes the parts and wires them
  *   turn.c    time, the one timer, and the lock engine's effects
+ *   secure.c  TLS: see secure.h
  *   listen.c  sockets, and how many clients there may be
  *   stop.c    the way out
  *   live.c    CONFIG and reload
@@ -57,12 +58,14 @@ struct server {
     struct locks *locks;
     struct store *store;
     struct net *net;
+    struct tls *tls; /* NULL: none */
     struct cmd *cmd;
     struct web *web; /* NULL: http-port is 0 */
     struct hot *hot; /* web's, while somebody looks at its page */
 
     enum server_phase phase;
     bool listening;
+    uint64_t tls_port; /* where it really listens; 0: nowhere */
     bool store_started;
     bool redis_answered;
     bool ticked; /* the clock was looked at in this turn */
@@ -73,6 +76,7 @@ struct server {
     uint64_t no_grants_until_ms; /* after a power cut; 0: none */
     struct histogram loop_lag;   /* how late the timer was */
     uint64_t next_second_ms;
+    uint64_t next_cert_ms;  /* a look at how long the certificate is valid */
     uint64_t next_alive_ms; /* WATCHDOG=1 is due */
     uint64_t stop_deadline_ms;
     char run_id[RUN_ID_LEN + 1];

@@ -1,6 +1,7 @@
 #include "daemon/state.h"
 
 #include "daemon/hot.h"
+#include "daemon/secure.h"
 #include "daemon/web.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -102,7 +103,9 @@ static void second(struct server *s)
 {
     if (s->now_ms >= s->next_second_ms) {
         s->next_second_ms = s->now_ms + SECOND_MS;
+        io_tick(&s->io);
         net_tick(s->net, s->now_ms);
+        secure_tick(s);
         log_second();
     }
     if (s->notify.watchdog_ms != 0 && s->now_ms >= s->next_alive_ms) {

@@ -19,6 +19,7 @@
 struct io_stats {
     uint64_t handshakes; /* of TLS, that succeeded */
     uint64_t handshakes_failed;
+    uint64_t tls_open; /* streams that have done theirs */
 };
 
 /* What all streams of a loop share: the loop and its one read buffer. */

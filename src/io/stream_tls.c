@@ -56,6 +56,7 @@ void stream_tls_free(struct stream_tls *t)
 {
     if (t != NULL) {
         leave_lists(t);
+        t->stream->io->stats.tls_open -= t->open ? 1 : 0;
         tls_session_free(t->session);
         buf_reset(&t->early);
         free(t);
@@ -176,6 +177,7 @@ static void opened(struct stream *s)
     t->open = true;
     leave_lists(t);
     s->io->stats.handshakes++;
+    s->io->stats.tls_open++;
     if (buf_len(&t->early) > 0) {
         send_text(s, buf_span(&t->early));
     }

@@ -1,8 +1,10 @@
 """A private Redis and a latchd on it, for tests of clients that are not written in C.
 
     with Stand(binary) as stand: ... stand.port ...
+    with Stand(binary, certs=Certs(folder)) as stand: ... stand.tls_port ...
 """
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -31,20 +33,68 @@ def python_with_redis():
     raise Skip("the redis module is not installed")
 
 
-class Stand:
-    """Both servers; the daemon is started as systemd does it: the socket is ours, and
-    so connections wait for it."""
+class Certs:
+    """Certificates, made by openssl in a folder: of an authority, `ca.pem`, of a server,
+    `server.pem` and `server.key`, and whatever make() is asked for."""
 
-    def __init__(self, binary):
+    def __init__(self, folder):
+        if shutil.which("openssl") is None:
+            raise Skip("openssl is not installed")
+        self.folder = pathlib.Path(folder)
+        self.authority("ca")
+        self.make("server", "localhost")
+
+    def path(self, name):
+        return str(self.folder / name)
+
+    def openssl(self, *words):
+        done = run(["openssl", *words], self.folder)
+        if done.returncode != 0:
+            sys.exit(f"openssl {words}: {done.stdout}")
+
+    def authority(self, name):
+        self.openssl("req", "-x509", *self.key(name), "-subj", f"/CN={name}", "-days", "30",
+                     "-out", f"{name}.pem")
+
+    def make(self, name, common_name, authority="ca", days=30):
+        """`name`.pem and `name`.key; days -1: it is over."""
+        names = self.folder / "names"
+        names.write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+        self.openssl("req", *self.key(name), "-subj", f"/CN={common_name}", "-out",
+                     f"{name}.csr")
+        self.openssl("x509", "-req", "-in", f"{name}.csr", "-CA", f"{authority}.pem",
+                     "-CAkey", f"{authority}.key", "-CAcreateserial", "-days", str(days),
+                     "-extfile", "names", "-out", f"{name}.pem")
+
+    @staticmethod
+    def key(name):
+        return ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
+                f"{name}.key"]
+
+
+class Stand:
+    """Both servers; the daemon is started as systemd does it: the sockets are ours, and
+    so connections wait for it. `more`: further arguments of the daemon. `certs`: there is
+    a second port, for TLS."""
+
+    def __init__(self, binary, *more, certs=None):
         self.binary = binary
+        self.more = list(more)
+        self.certs = certs
+        if certs is not None:
+            self.more += ["--tls-cert-file", certs.path("server.pem"), "--tls-key-file",
+                          certs.path("server.key"), "--tls-ca-cert-file",
+                          certs.path("ca.pem")]
 
     def __enter__(self):
         self.scratch = tempfile.TemporaryDirectory(prefix="latchd-test-")
         self.folder = pathlib.Path(self.scratch.name)
         self.redis_socket = self.folder / "redis.sock"
         self.start_redis()
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-        self.port = self.listener.getsockname()[1]
+        self.listeners = [socket.create_server(("127.0.0.1", 0), backlog=128)
+                          for _ in range(1 if self.certs is None else 2)]
+        ports = [s.getsockname()[1] for s in self.listeners]
+        self.port, self.tls_port = ports[0], ports[-1]
         self.start_daemon()
         return self
 
@@ -60,18 +110,21 @@ class Stand:
             time.sleep(0.01)
 
     def start_daemon(self):
-        fd = self.listener.fileno()
+        fds = [s.fileno() for s in self.listeners]
+        redirects = " ".join(f"{3 + i}<&{fd}" for i, fd in enumerate(fds))
         self.daemon = subprocess.Popen(
-            ["sh", "-c", f'LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@" 3<&{fd}', self.binary,
-             "--redis", f"unix://{self.redis_socket}", "--log-level", "warning"],
-            pass_fds=[fd])
+            ["sh", "-c", f"LISTEN_PID=$$ LISTEN_FDS={len(fds)} "
+             f"LISTEN_FDNAMES=plain:tls exec \"$0\" \"$@\" {redirects}",
+             self.binary, "--redis", f"unix://{self.redis_socket}", "--log-level",
+             "warning", *self.more], pass_fds=fds)
 
     def __exit__(self, *exception):
         self.daemon.send_signal(signal.SIGTERM)
         code = self.daemon.wait(DEADLINE_S)
         self.redis.kill()
         self.redis.wait()
-        self.listener.close()
+        for listener in self.listeners:
+            listener.close()
         self.scratch.cleanup()
         if code != 0 and exception[0] is None:
             sys.exit(f"latchd ended with {code}")

@@ -103,22 +103,48 @@ END_TEST
 START_TEST(sockets_are_taken_only_by_the_process_they_are_meant_for)
 {
     char pid[32];
+    uint64_t tls = 77;
 
+    (void)setenv("LISTEN_FDNAMES", "tls", 1);
     (void)setenv("LISTEN_FDS", "2", 1);
     (void)setenv("LISTEN_PID", "1", 1);
-    ck_assert_int_eq(notify_listen_fds(), 0);
+    ck_assert_int_eq(notify_listen_fds(&tls), 0);
     (void)setenv("LISTEN_FDS", "2", 1);
     (void)unsetenv("LISTEN_PID");
-    ck_assert_int_eq(notify_listen_fds(), 0);
+    ck_assert_int_eq(notify_listen_fds(&tls), 0);
 
     ck_assert_int_ge(dup2(STDIN_FILENO, NOTIFY_FIRST_FD), 0);
     (void)snprintf(pid, sizeof(pid), "%d", (int)getpid());
     (void)setenv("LISTEN_FDS", "1", 1);
     (void)setenv("LISTEN_PID", pid, 1);
-    ck_assert_int_eq(notify_listen_fds(), 1);
+    ck_assert_int_eq(notify_listen_fds(&tls), 1);
     ck_assert_int_eq(fcntl(NOTIFY_FIRST_FD, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
     ck_assert_ptr_null(getenv("LISTEN_FDS"));
     ck_assert_ptr_null(getenv("LISTEN_PID"));
+    ck_assert_uint_eq(tls, 0); /* the names went with the first, who was not us */
+}
+END_TEST
+
+START_TEST(sockets_that_are_called_tls_are_told_apart)
+{
+    static const struct {
+        const char *names;
+        uint64_t tls;
+    } ROWS[] = {
+        { "plain:tls", 2 }, { "tls:tls", 3 },       { "tls", 1 },      { "", 0 },
+        { ":tls", 2 },      { "tls2:xtls:TLS", 0 }, { "a:b:tls:", 4 },
+    };
+    char pid[32];
+    uint64_t tls = 77;
+
+    ck_assert_int_ge(dup2(STDIN_FILENO, NOTIFY_FIRST_FD), 0);
+    (void)snprintf(pid, sizeof(pid), "%d", (int)getpid());
+    (void)setenv("LISTEN_FDS", "1", 1);
+    (void)setenv("LISTEN_PID", pid, 1);
+    (void)setenv("LISTEN_FDNAMES", ROWS[_i].names, 1);
+    ck_assert_int_eq(notify_listen_fds(&tls), 1);
+    ck_assert_uint_eq(tls, ROWS[_i].tls);
+    ck_assert_ptr_null(getenv("LISTEN_FDNAMES"));
 }
 END_TEST
 
@@ -131,6 +157,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, nothing_happens_where_nobody_asked);
     tcase_add_test(tc, the_watchdog_is_fed_at_half_its_time_if_it_is_ours);
     tcase_add_test(tc, sockets_are_taken_only_by_the_process_they_are_meant_for);
+    tcase_add_loop_test(tc, sockets_that_are_called_tls_are_told_apart, 0, 7);
     suite_add_tcase(s, tc);
     return s;
 }

@@ -1,0 +1,85 @@
+#include "daemon/secure.h"
+
+#include "daemon/state.h"
+#include "util/log.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum {
+    DAY_S = 86400,
+    DAY_MS = DAY_S * 1000,
+    WARN_DAYS = 14, /* a certificate that is valid for less is worth a warning */
+};
+
+bool secure_is_wanted(const struct config *c)
+{
+    return c->tls_port != 0 || c->tls_cert_file[0] != '\0';
+}
+
+bool secure_read(const struct config *c, struct tls **ret, char *reterr, size_t room)
+{
+    struct tls_files files = {
+        .cert_file = c->tls_cert_file,
+        .key_file = c->tls_key_file,
+        .ca_cert_file = c->tls_ca_cert_file,
+        .ca_cert_dir = c->tls_ca_cert_dir,
+        .auth_clients = (enum tls_auth)c->tls_auth_clients,
+    };
+
+    *ret = NULL;
+    if (!secure_is_wanted(c)) {
+        return true;
+    }
+    if (!tls_is_built()) {
+        (void)snprintf(reterr, room, "%s: this latchd was built without TLS",
+                       c->tls_port != 0 ? "tls-port" : "tls-cert-file");
+        return false;
+    }
+    *ret = tls_new(&files, reterr, room);
+    return *ret != NULL;
+}
+
+static void warn_of_end(const struct server *s)
+{
+    int64_t valid_s = tls_valid_s(s->tls);
+
+    if (valid_s <= 0) {
+        log_warning("tls",
+                    "the certificate of tls-cert-file is not valid any more, clients "
+                    "will refuse it: replace it and send SIGHUP");
+    } else if (valid_s < (int64_t)WARN_DAYS * DAY_S) {
+        log_warning("tls",
+                    "the certificate of tls-cert-file runs out in %" PRId64
+                    " days: replace it and send SIGHUP",
+                    valid_s / DAY_S);
+    }
+}
+
+void secure_use(struct server *s, struct tls *tls)
+{
+    bool has_ca =
+        s->config.tls_ca_cert_file[0] != '\0' || s->config.tls_ca_cert_dir[0] != '\0';
+
+    if (tls == NULL) {
+        return;
+    }
+    net_set_tls(s->net, tls);
+    tls_unref(s->tls);
+    s->tls = tls;
+    s->next_cert_ms = s->now_ms + DAY_MS;
+    warn_of_end(s);
+    if (has_ca && s->config.tls_auth_clients == TLS_AUTH_NO) {
+        log_warning("tls",
+                    "tls-auth-clients is no, so clients need no certificate, and "
+                    "tls-ca-cert-file has no use: set it to yes or optional");
+    }
+}
+
+void secure_tick(struct server *s)
+{
+    if (s->tls != NULL && s->now_ms >= s->next_cert_ms) {
+        s->next_cert_ms = s->now_ms + DAY_MS;
+        warn_of_end(s);
+    }
+}
