@@ -25,9 +25,9 @@ static void on_name(void *ctx, const struct name_view *view)
     memcpy(r->names[at].name, view->name.ptr, view->name.len);
 }
 
-void crowd_step(struct crowd *c, struct locks *locks)
+void crowd_step(struct crowd *c, struct locks *locks, size_t count)
 {
-    c->cursor = survey_names(locks, c->cursor, CROWD_STEP, on_name, &c->now);
+    c->cursor = survey_names(locks, c->cursor, count, on_name, &c->now);
     if (c->cursor == 0) {
         c->last = c->now;
         c->now.count = 0;

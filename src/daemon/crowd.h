@@ -11,7 +11,8 @@
 
 enum {
     CROWD_MAX = 32,
-    CROWD_STEP = 512, /* names to a step */
+    CROWD_STEP = 512,    /* names to a step */
+    CROWD_FIRST = 16384, /* to the first, so that a page that is opened has some */
 };
 
 struct crowd_name {
@@ -31,7 +32,8 @@ struct crowd {
     struct crowd_round last, now;
 };
 
-void crowd_step(struct crowd *c, struct locks *locks);
+/* `count`: names to go through, about. */
+void crowd_step(struct crowd *c, struct locks *locks, size_t count);
 typedef void crowd_fn(void *ctx, const struct name_view *view);
 /* As they are now: those that are waited for, most first, each once, at most `max`.
  * Also looks at the names of those who wait longest. */

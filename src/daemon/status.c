@@ -1,8 +1,8 @@
 /* What the page shows, as JSON. Lists are cut at ROWS; the numbers tell of all. */
 #include "daemon/state.h"
 #include "daemon/web_priv.h"
-#include "http/json.h"
 #include "latchd-config.h"
+#include "util/json.h"
 
 enum { ROWS = 25 };
 

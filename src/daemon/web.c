@@ -68,6 +68,7 @@ void web_watched(struct server *s)
 
     if (w->hot == NULL) {
         w->hot = s->hot = hot_new();
+        crowd_step(&w->crowd, s->locks, CROWD_FIRST);
         w->sweep_at_ms = w->second_at_ms = s->now_ms;
     }
     w->watched_until_ms = s->now_ms + WATCHED_MS;
@@ -106,7 +107,7 @@ static void look(struct server *s)
         w->second_at_ms = s->now_ms + HOT_SECOND_MS;
         hot_second(w->hot);
     }
-    crowd_step(&w->crowd, s->locks);
+    crowd_step(&w->crowd, s->locks, CROWD_STEP);
     w->sweep_at_ms = s->now_ms + SWEEP_MS;
 }
 

@@ -46,6 +46,10 @@ static void cut_slow(struct http *h)
     uint64_t now = clock_boot_ms();
     struct list *it;
 
+    if (now - h->looked_ms < LOOK_MS) {
+        return;
+    }
+    h->looked_ms = now;
     LIST_FOREACH(it, &h->clients)
     {
         struct client *c = container_of(it, struct client, all);
@@ -67,6 +71,7 @@ static void turn(struct http *h)
 {
     MHD_UNSIGNED_LONG_LONG wait_ms = LOOK_MS;
 
+    cut_slow(h);
     (void)MHD_run(h->mhd);
     if (list_empty(&h->clients)) {
         (void)uv_timer_stop(&h->timer);
@@ -80,10 +85,7 @@ static void turn(struct http *h)
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct http *h = timer->data;
-
-    cut_slow(h);
-    turn(h);
+    turn(timer->data);
 }
 
 static void on_ready(uv_poll_t *poll, int status, int events)

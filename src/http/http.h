@@ -26,8 +26,8 @@ enum {
     HTTP_CONNECTIONS_MAX = 48,
     HTTP_CONNECTIONS_PER_ADDRESS = 32,
     HTTP_CONNECTION_MEMORY = 16 * 1024, /* bytes; a request and its headers fit in */
-    HTTP_IDLE_S = 15,                   /* silence on a connection */
-    HTTP_TAKE_MS = 30000,               /* from a connection to the end of its answer */
+    HTTP_IDLE_S = 10,                   /* silence on a connection */
+    HTTP_TAKE_MS = 20000,               /* from a connection to the end of its answer */
     HTTP_FRESH_MS = 100,                /* a body younger than this is given again */
     HTTP_PORT_AUTO = 65536,             /* the kernel chooses */
 };

@@ -30,6 +30,7 @@ struct http {
     unsigned handles; /* that are open */
     bool local;
     struct list clients;
+    uint64_t looked_ms; /* when slow ones were looked for */
     struct MHD_Response *page;
     struct body metrics, status;
 };

@@ -1,1 +1,480 @@
+// Asks for /status.json and shows it. Names are data: they are only ever set as text.
 'use strict';
+
+(() => {
+  const REFRESH_MS = 2000;
+  const PATIENCE_MS = 5000;
+  const FEW = 10; // rows of a table
+
+  const byId = (id) => document.getElementById(id);
+  const whole = new Intl.NumberFormat('en');
+  const clock = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' });
+  const day = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
+
+  // --- words ---------------------------------------------------------------------------
+
+  function count(n, one, many) {
+    return whole.format(n) + ' ' + (n === 1 ? one : many);
+  }
+
+  function duration(ms) {
+    const s = ms / 1000;
+    const two = (n) => String(Math.floor(n)).padStart(2, '0');
+
+    if (ms < 1000) return Math.round(ms) + ' ms';
+    if (s < 60) return (Math.floor(s * 10) / 10).toFixed(1) + ' s';
+    if (s < 3600) return Math.floor(s / 60) + ' m ' + two(s % 60) + ' s';
+    if (s < 86400) return Math.floor(s / 3600) + ' h ' + two((s % 3600) / 60) + ' m';
+    return Math.floor(s / 86400) + ' d ' + Math.floor((s % 86400) / 3600) + ' h';
+  }
+
+  function latency(us) {
+    if (us < 1000) return Math.round(us) + ' µs';
+    if (us < 10000) return (us / 1000).toFixed(1) + ' ms';
+    return duration(us / 1000);
+  }
+
+  function rate(perSecond) {
+    if (perSecond >= 10) return whole.format(Math.round(perSecond));
+    if (perSecond === 0) return '0';
+    return perSecond.toFixed(perSecond < 1 ? 2 : 1);
+  }
+
+  function moment(ms) {
+    const at = Date.now() + ms;
+
+    return (Math.abs(ms) < 12 * 3600e3 ? clock : day).format(at);
+  }
+
+  // --- elements ------------------------------------------------------------------------
+
+  function element(tag, className, text) {
+    const e = document.createElement(tag);
+
+    if (className) e.className = className;
+    if (text !== undefined) e.textContent = text;
+    return e;
+  }
+
+  function setText(e, text) {
+    if (e.textContent !== text) e.textContent = text;
+  }
+
+  // Cells are lists of parts, [text, class, tag]; what has not changed is not touched, so
+  // that a selection stays.
+  const shown = new WeakMap();
+
+  function fill(cell, parts) {
+    const key = JSON.stringify(parts);
+
+    if (shown.get(cell) === key) return;
+    shown.set(cell, key);
+    cell.replaceChildren(...parts.map(([text, className, tag]) =>
+      element(tag || 'span', className, text)));
+  }
+
+  // --- charts --------------------------------------------------------------------------
+
+  const HEIGHT = 50;
+  const SHORTEST = 30; // points of a chart
+
+  function svg(tag, attributes, parent) {
+    const e = document.createElementNS('http://www.w3.org/2000/svg', tag);
+
+    for (const [name, value] of Object.entries(attributes)) e.setAttribute(name, value);
+    parent.append(e);
+    return e;
+  }
+
+  class Tile {
+    constructor(series, title, show, scale) {
+      const tile = element('div', 'tile');
+
+      this.series = series;
+      this.title = title;
+      this.show = show; // a value of the series, as text
+      this.scale = scale || ((value) => value);
+      this.value = element('p', 'value', '–');
+      this.note = element('p', 'note');
+      tile.append(element('p', 'label', title), this.value);
+      this.svg = svg('svg', { preserveAspectRatio: 'none', role: 'img' }, tile);
+      this.base = svg('line', { class: 'base', x1: 0, y1: HEIGHT, y2: HEIGHT }, this.svg);
+      this.area = svg('path', { class: 'area' }, this.svg);
+      this.line = svg('path', { class: 'line' }, this.svg);
+      this.cursor = svg('line', { class: 'cursor', y1: 0, y2: HEIGHT, visibility: 'hidden' },
+        this.svg);
+      this.svg.addEventListener('pointermove', (event) => this.point(event));
+      this.svg.addEventListener('pointerleave', () => this.point(null));
+      tile.append(this.note);
+      byId('tiles').append(tile);
+    }
+
+    update(history, now) {
+      const values = history[this.series].map((v) => v === null ? null : this.scale(v, history));
+
+      this.values = values;
+      this.step = history.step_ms;
+      this.age = history.step_ms - history.next_in_ms;
+      // A daemon that has just started has little to show: that fills the chart, too.
+      this.points = Math.min(history.points, Math.max(values.length, SHORTEST));
+      setText(this.value, now);
+      this.draw();
+      this.tell();
+    }
+
+    draw() {
+      const first = this.points - this.values.length;
+      const top = Math.max(1, ...this.values.map((v) => v || 0)) * 1.06;
+      let line = '', area = '', from = null;
+
+      const close = (to) => {
+        if (from !== null) area += `L${to} ${HEIGHT}L${from} ${HEIGHT}Z`;
+        from = null;
+      };
+      this.values.forEach((value, i) => {
+        const x = first + i;
+
+        if (value === null) {
+          close(x - 1);
+          return;
+        }
+        const at = `${from === null ? 'M' : 'L'}${x} ${(HEIGHT * (1 - value / top)).toFixed(2)}`;
+
+        if (from === null) from = x;
+        line += at;
+        area += at;
+      });
+      close(this.points - 1);
+      this.svg.setAttribute('viewBox', `0 0 ${this.points - 1} ${HEIGHT}`);
+      this.base.setAttribute('x2', this.points - 1);
+      this.line.setAttribute('d', line);
+      this.area.setAttribute('d', area);
+    }
+
+    point(event) {
+      const box = this.svg.getBoundingClientRect();
+
+      this.at = event === null ? null : (event.clientX - box.left) / box.width;
+      this.tell();
+    }
+
+    // What stands below the chart: the point that is pointed at, or the highest.
+    tell() {
+      const values = this.values || [];
+      const first = this.points - values.length;
+      const i = this.at == null ? -1 : Math.round(this.at * (this.points - 1)) - first;
+      const pointed = i >= 0 && i < values.length;
+      const known = values.filter((v) => v !== null);
+
+      if (values.length === 0) return;
+      this.cursor.setAttribute('visibility', pointed ? 'visible' : 'hidden');
+      if (pointed) {
+        const ago = (values.length - 1 - i) * this.step + this.age;
+
+        this.cursor.setAttribute('x1', first + i);
+        this.cursor.setAttribute('x2', first + i);
+        setText(this.note, moment(-ago) + ': ' +
+          (values[i] === null ? 'not known' : this.show(values[i])));
+        return;
+      }
+      const span = duration(this.points * this.step);
+      const most = this.show(Math.max(...known, 0));
+
+      setText(this.note, `peak ${most} in ${span.replace(' m 00 s', ' min')}`);
+      this.svg.setAttribute('aria-label', `${this.title}: ${this.value.textContent} now, ` +
+        this.note.textContent);
+    }
+  }
+
+  const plain = (v) => whole.format(v);
+  const tiles = [
+    [new Tile('grants', 'Grants per second', rate, (v, h) => v * 1000 / h.step_ms),
+      (s, last) => rate(last('grants') * 1000 / s.history.step_ms)],
+    [new Tile('waiting', 'Waiting', plain), (s) => plain(s.now.waiting)],
+    [new Tile('held', 'Held', plain), (s) => plain(s.now.held)],
+    [new Tile('wait_us', 'Wait, 99 % within', latency),
+      (s, last) => latency(last('wait_us'))],
+    [new Tile('redis_us', 'Redis, 99 % within', latency),
+      (s, last) => latency(last('redis_us'))],
+    [new Tile('connections', 'Connections', plain), (s) => plain(s.now.connections)],
+  ];
+
+  // --- tables --------------------------------------------------------------------------
+
+  let latest = null; // what was answered last
+
+  function owner(text) {
+    if (text.startsWith('latchd:id:')) return [['ID ', 'dim'], [text.slice(10), 'who']];
+    if (text === '' || text.startsWith('latchd:')) return [['anonymous', 'dim']];
+    return [[text, 'who']];
+  }
+
+  function from(row) {
+    return row.from === null ? 'no connection' : `client ${row.client}, ${row.from}`;
+  }
+
+  function holder(row, s) {
+    const parts = [];
+
+    if (row.holds === 0) {
+      if (row.waiting === 0) return [['nobody', 'dim']];
+      return [[s.redis.up ? 'somebody elsewhere' : 'not known', 'dim'],
+        [s.redis.up ? 'Redisson, or another latchd' : s.health, '', 'small']];
+    }
+    parts.push(...owner(row.owner));
+    if (row.kind !== 'plain') parts.push([row.kind, 'mark']);
+    if (row.uncertain) parts.push(['uncertain', 'mark bad']);
+    if (row.holds > 1) parts.push([`and ${count(row.holds - 1, 'more', 'more')}`, '', 'small']);
+    parts.push([`${from(row)}, token ${row.token}`, '', 'small']);
+    return parts;
+  }
+
+  function since(ms) {
+    return [[duration(ms)], ['since ' + moment(-ms), '', 'small']];
+  }
+
+  function until(row) {
+    if (row.holds === 0) return [['–', 'dim']];
+    return [[duration(row.left_ms) + ' left'],
+      [row.fixed ? 'until ' + moment(row.left_ms)
+        : row.from === null ? 'not renewed any more' : 'renewed', '', 'small']];
+  }
+
+  function givesUp(row) {
+    if (row.left_ms === null) return [['never']];
+    return [[(row.from === null ? 'kept for ' : 'in ') + duration(row.left_ms)],
+      [moment(row.left_ms), '', 'small']];
+  }
+
+  function why(row, s) {
+    const ahead = row.ahead === 0 ? 'first in line'
+      : row.ahead >= 100 ? 'at least 100 ahead' : `${row.ahead} ahead`;
+    const parts = s.ready ? [['held by ']] : [[s.health]];
+
+    if (s.ready) {
+      parts.push(...(row.held_by === '' ? [['somebody elsewhere', 'dim']] : owner(row.held_by)));
+    }
+    parts.push([ahead, '', 'small']);
+    return parts;
+  }
+
+  function waiter(row) {
+    const parts = owner(row.owner);
+
+    if (row.kind !== 'plain') parts.push([row.kind, 'mark']);
+    parts.push([row.from === null ? 'its place is kept' : from(row), '', 'small']);
+    return parts;
+  }
+
+  const name = ['Name', 'name', (row) => [[row.name, 'who']]];
+  const TABLES = {
+    crowded: [name,
+      ['Waiting', 'count', (row) => [[whole.format(row.waiting)]]],
+      ['Longest wait', 'time', (row) => [[duration(row.longest_ms)]]],
+      ['Held by', 'wide', holder],
+      ['Held for', 'time', (row) => row.holds === 0 ? [['–', 'dim']] : since(row.held_ms)],
+      ['Lease', 'time', until]],
+    waits: [name,
+      ['Who', 'wide', waiter],
+      ['Waiting for', 'time', (row) => since(row.waited_ms)],
+      ['Gives up', 'time', givesUp],
+      ['Why', 'wide', why]],
+    holds: [name,
+      ['Held by', 'wide', (row, s) => holder({ ...row, holds: 1 }, s)],
+      ['Held for', 'time', (row) => since(row.held_ms)],
+      ['Lease', 'time', (row) => until({ ...row, holds: 1 })]],
+    busy: [name,
+      ['Grants per second', 'count', (row) => [[rate(row.rate_milli / 1000)]]],
+      ['Waiting', 'count', (row) => [[whole.format(row.waiting)]]],
+      ['Held by', 'wide', holder]],
+  };
+
+  function headOf(columns) {
+    const head = element('thead');
+    const row = element('tr');
+
+    for (const [title, className] of columns) {
+      const th = element('th', className, title);
+
+      th.scope = 'col';
+      row.append(th);
+    }
+    head.append(row);
+    return head;
+  }
+
+  function rowOf(columns) {
+    const row = element('tr');
+
+    columns.forEach(([title, className], i) => {
+      const cell = element(i === 0 ? 'th' : 'td', className);
+
+      if (i === 0) cell.scope = 'row';
+      cell.dataset.label = title;
+      row.append(cell);
+    });
+    return row;
+  }
+
+  // Few rows at first; a button shows the rest.
+  const opened = {};
+
+  function cutRows(id, rows) {
+    const table = byId(id);
+    let more = table.nextElementSibling;
+
+    if (more === null) {
+      more = element('button', 'more');
+      more.type = 'button';
+      more.addEventListener('click', () => {
+        opened[id] = !opened[id];
+        if (latest !== null) showTables(latest);
+      });
+      table.after(more);
+    }
+    more.hidden = rows.length <= FEW;
+    setText(more, opened[id] ? 'Show fewer' : `Show ${rows.length - FEW} more`);
+    more.setAttribute('aria-expanded', String(Boolean(opened[id])));
+    return opened[id] ? rows : rows.slice(0, FEW);
+  }
+
+  function showTable(id, all, s) {
+    const table = byId(id);
+    const columns = TABLES[id];
+    const rows = cutRows(id, all);
+
+    if (rows.length === 0) {
+      table.replaceChildren();
+      return;
+    }
+    if (table.tBodies.length === 0) table.append(headOf(columns), element('tbody'));
+    const body = table.tBodies[0];
+
+    while (body.rows.length > rows.length) body.lastElementChild.remove();
+    while (body.rows.length < rows.length) body.append(rowOf(columns));
+    rows.forEach((row, i) => columns.forEach(([, , parts], k) =>
+      fill(body.rows[i].cells[k], parts(row, s))));
+    if (id === 'crowded') {
+      rows.forEach((row, i) => body.rows[i].style.setProperty('--share',
+        Math.max(3, 100 * row.waiting / rows[0].waiting).toFixed(1) + '%'));
+    }
+  }
+
+  function lead(id, rows, total, none, some, all) {
+    const text = rows.length === 0 ? none
+      : rows.length < total ? `${some} ${rows.length} of ${whole.format(total)}.` : all;
+
+    setText(byId(id + '-lead'), text);
+  }
+
+  function showTables(s) {
+    for (const id of Object.keys(TABLES)) showTable(id, s[id], s);
+    lead('crowded', s.crowded, 0, 'Nobody waits.', '', 'The names with the most waiters.');
+    lead('waits', s.waits, s.now.waiting, 'Nobody waits.', 'The first',
+      'All who wait, by how long they have.');
+    lead('holds', s.holds, s.now.held, 'Nothing is held.', 'The first',
+      'All that is held, by how long it has been.');
+    lead('busy', s.busy, 0, 'Nothing was granted in the last seconds.', '',
+      'The names that change hands most, as seen since this page was opened.');
+  }
+
+  // --- what needs a look ---------------------------------------------------------------
+
+  function notices(s) {
+    const list = [];
+    const near = (what, now, max) => {
+      if (now >= 0.8 * max) {
+        list.push([`${what}: ${whole.format(now)} of at most ${whole.format(max)}.`]);
+      }
+    };
+
+    if (s.now.uncertain > 0) {
+      list.push([`${count(s.now.uncertain, 'hold is', 'holds are')} uncertain: Redis has ` +
+        'not confirmed them in time. Their holders are told.', 'bad']);
+    }
+    if (s.total.lost > 0) {
+      list.push([`${count(s.total.lost, 'hold was', 'holds were')} lost or freed by force ` +
+        'since the start. The log says which.']);
+    }
+    near('Connections', s.now.connections, s.max.connections);
+    near('Waiting', s.now.waiting, s.max.waiting);
+    near('Held', s.now.held, s.max.held);
+    return list;
+  }
+
+  function showNotices(list) {
+    const ul = byId('notices');
+
+    ul.hidden = list.length === 0;
+    fill(ul, list.map(([text, className]) => [text, className, 'li']));
+  }
+
+  function showHealth(text, className) {
+    const e = byId('health');
+
+    setText(e, text);
+    e.className = 'health ' + className;
+  }
+
+  function show(s) {
+    latest = s;
+    const last = (series) => s.history[series].at(-1) || 0;
+    const redis = s.redis.version === '' ? s.redis.kind : `${s.redis.kind} ${s.redis.version}`;
+
+    showHealth(s.ready ? 'Granting locks' : s.health[0].toUpperCase() + s.health.slice(1),
+      s.ready ? 'good' : 'bad');
+    setText(byId('about'), `version ${s.version}, up ${duration(s.uptime_ms)}, ` +
+      `Redis ${redis}, instance ${s.instance}`);
+    setText(byId('updated'), clock.format(Date.now()));
+    showNotices(notices(s));
+    for (const [tile, now] of tiles) tile.update(s.history, now(s, last));
+    showTables(s);
+    document.title = (s.ready ? '' : '! ') + 'latchd' +
+      (s.now.waiting > 0 ? ` – ${whole.format(s.now.waiting)} waiting` : '');
+  }
+
+  // --- asking --------------------------------------------------------------------------
+
+  let timer = 0;
+  let paused = false;
+  let answered = null; // when the daemon last did
+
+  async function ask() {
+    const patience = new AbortController();
+    const end = setTimeout(() => patience.abort(), PATIENCE_MS);
+
+    try {
+      const reply = await fetch('/status.json', { signal: patience.signal, cache: 'no-store' });
+
+      if (!reply.ok) throw new Error(String(reply.status));
+      show(await reply.json());
+      answered = Date.now();
+    } catch (error) {
+      showHealth(answered === null ? 'No answer'
+        : 'No answer since ' + clock.format(answered), 'bad');
+    } finally {
+      clearTimeout(end);
+    }
+  }
+
+  async function turn() {
+    clearTimeout(timer);
+    await ask();
+    schedule();
+  }
+
+  function schedule() {
+    clearTimeout(timer);
+    if (!paused && !document.hidden) timer = setTimeout(turn, REFRESH_MS);
+  }
+
+  byId('pause').addEventListener('click', (event) => {
+    paused = !paused;
+    event.target.textContent = paused ? 'Resume' : 'Pause';
+    if (paused) clearTimeout(timer); else turn();
+  });
+  document.addEventListener('visibilitychange', () => {
+    if (document.hidden) clearTimeout(timer); else if (!paused) turn();
+  });
+  turn();
+})();

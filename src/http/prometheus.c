@@ -1,6 +1,6 @@
 #include "http/prometheus.h"
 
-#include "http/utf8.h"
+#include "util/utf8.h"
 
 #include <inttypes.h>
 

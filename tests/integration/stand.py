@@ -77,9 +77,10 @@ class Stand:
     so connections wait for it. `more`: further arguments of the daemon. `certs`: there is
     a second port, for TLS."""
 
-    def __init__(self, binary, *more, certs=None):
+    def __init__(self, binary, *more, certs=None, level="warning"):
         self.binary = binary
-        self.more = list(more)
+        self.more = [*more, "--log-level", level]
+        self.log = None  # where the daemon's goes; None: where ours goes
         self.certs = certs
         if certs is not None:
             self.more += ["--tls-cert-file", certs.path("server.pem"), "--tls-key-file",
@@ -115,8 +116,8 @@ class Stand:
         self.daemon = subprocess.Popen(
             ["sh", "-c", f"LISTEN_PID=$$ LISTEN_FDS={len(fds)} "
              f"LISTEN_FDNAMES=plain:tls exec \"$0\" \"$@\" {redirects}",
-             self.binary, "--redis", f"unix://{self.redis_socket}", "--log-level",
-             "warning", *self.more], pass_fds=fds)
+             self.binary, "--redis", f"unix://{self.redis_socket}", *self.more],
+            pass_fds=fds, stderr=self.log)
 
     def __exit__(self, *exception):
         self.daemon.send_signal(signal.SIGTERM)

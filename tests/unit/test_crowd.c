@@ -47,7 +47,7 @@ static void tell(void *ctx, const struct name_view *v)
 static void whole_round(void)
 {
     do {
-        crowd_step(&crowd, e.locks);
+        crowd_step(&crowd, e.locks, 100);
     } while (crowd.cursor != 0);
 }
 

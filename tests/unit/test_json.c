@@ -1,6 +1,6 @@
-#include "http/json.h"
-#include "http/utf8.h"
 #include "support/runner.h"
+#include "util/json.h"
+#include "util/utf8.h"
 
 static struct buf out;
 static struct json json;

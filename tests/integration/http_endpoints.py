@@ -1,0 +1,266 @@
+#!/usr/bin/env python3
+"""Metrics, health and the page's data over HTTP: http_endpoints.py LATCHD"""
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+from http_metrics import parse, value
+from http_stand import HOSTILE, PATIENCE_S, HttpStand, shown, wait_for, words
+from stand import tap
+
+PATHS = ["/", "/metrics", "/healthz", "/status.json"]
+BINARY = sys.argv[1]
+
+
+def closed(client, within):
+    """Whether the peer closes it within so many seconds."""
+    end = time.monotonic() + within
+    try:
+        while time.monotonic() < end:
+            client.settimeout(max(0.01, end - time.monotonic()))
+            if not client.recv(65536):
+                return True
+    except ConnectionError:
+        return True
+    except TimeoutError:
+        pass
+    return False
+
+
+def get_and_head_say_the_same():
+    with HttpStand(BINARY) as stand:
+        for path in PATHS:
+            code, headers, body = stand.ask("GET", path)
+            assert code == 200 and body, (path, code)
+            assert int(headers["Content-Length"]) == len(body)
+            code, head, nothing = stand.ask("HEAD", path)
+            assert code == 200 and nothing == b"" and int(head["Content-Length"]) > 0
+            for key in ("Content-Type", "Cache-Control", "X-Content-Type-Options"):
+                assert head[key] == headers[key] is not None, (path, key)
+
+
+def what_is_not_there_or_not_for_looking_is_refused():
+    with HttpStand(BINARY) as stand:
+        for path in ("/nothing", "/metrics/", "/../etc/passwd", "//", "/Metrics", "/%2e%2e"):
+            assert stand.ask("GET", path)[0] == 404, path
+        for method in ("POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH", "get", "LOCK"):
+            code, headers, _ = stand.ask(method, "/metrics")
+            assert code == 405 and headers["Allow"] == "GET, HEAD", (method, code)
+        assert stand.ask("GET", "/healthz?verbose=1")[0] == 200
+
+
+def the_page_is_one_document_that_loads_nothing():
+    with HttpStand(BINARY) as stand:
+        _, headers, body = stand.ask("GET", "/")
+        policy, text = headers["Content-Security-Policy"], body.decode()
+        assert policy.startswith("default-src 'none'; style-src 'sha256-"), policy
+        assert "unsafe" not in policy and "frame-ancestors 'none'" in policy, policy
+        for tag in re.findall(r"<(?:script|link|img|iframe|object|style)\b[^>]*>", text):
+            assert "src=" not in tag and "href=\"http" not in tag, tag
+        markup = re.sub(r"(?s)<(script|style).*?</\1>", "", text)
+        assert not re.search(r"\s(on\w+|style)\s*=", markup), "the policy forbids that"
+
+
+def only_our_own_names_are_answered():
+    with HttpStand(BINARY) as stand:
+        for host in ("localhost", f"127.0.0.1:{stand.http_port}", "[::1]:9"):
+            assert stand.ask("GET", "/status.json", Host=host)[0] == 200, host
+        for host in ("evil.example", f"rebound.example:{stand.http_port}", ""):
+            assert stand.ask("GET", "/status.json", Host=host)[0] == 403, host
+
+
+def metrics_are_as_prometheus_wants_them():
+    with HttpStand(BINARY) as stand, stand.client() as client, stand.client() as second:
+        stand.tell(client, "LOCK", "secret-name", "OWNER", "ann")
+        second.sendall(words("LOCK", "secret-name", "WAIT", 100))
+        assert second.recv(100) == b"$-1\r\n"
+        stand.tell(client, "UNLOCK", "secret-name", "OWNER", "ann")
+        stand.tell(client, "LOCK", "other", "LEASE", 60000)
+        stand.tell(client, "UNLOCK", "other", "TOKEN", 5)
+        time.sleep(0.11)  # what was made before is given for a tenth of a second
+        text = stand.get("/metrics")
+        assert "secret-name" not in text and "ann\"" not in text
+        found = parse(text)
+        assert value(found, "latchd_holds") == value(found, "latchd_entries_fixed") == 1
+        assert value(found, "latchd_grants_total") == 2
+        assert value(found, "latchd_wait_timeouts_total") == 1
+        assert value(found, "latchd_wait_seconds_count") == 2
+        assert value(found, "latchd_hold_seconds_count") == 1
+        assert value(found, "latchd_redis_up") == value(found, "latchd_ready") == 1
+        assert value(found, "latchd_connections") == 2
+        assert value(found, "latchd_redis_round_trip_seconds_count") > 3
+        assert value(found, "latchd_redis_round_trip_seconds_sum") < 60
+        for command, outcome, times in (("lock", "ok", 2), ("lock", "null", 1),
+                                        ("unlock", "ok", 1), ("unlock", "NOTHELD", 1)):
+            assert value(found, "latchd_commands_total", command=command,
+                         outcome=outcome) == times, (command, outcome)
+        assert value(found, "process_resident_memory_bytes") > 1 << 20
+        assert abs(value(found, "process_start_time_seconds") - time.time()) < 600
+
+
+def health_follows_redis():
+    with HttpStand(BINARY, "--redis-timeout", "300ms") as stand:
+        assert stand.ask("GET", "/healthz")[2] == b"ok\n"
+        stand.redis.send_signal(signal.SIGSTOP)
+        wait_for(lambda: stand.ask("GET", "/healthz")[0] == 503, "it stays well")
+        code, _, body = stand.ask("GET", "/healthz")
+        assert (code, body) == (503, b"Redis is out of reach\n")
+        time.sleep(0.11)
+        found = parse(stand.get("/metrics"))
+        assert value(found, "latchd_redis_up") == value(found, "latchd_ready") == 0
+        assert stand.status()["health"] == "Redis is out of reach"
+        stand.redis.send_signal(signal.SIGCONT)
+        wait_for(lambda: stand.ask("GET", "/healthz")[0] == 200, "it does not recover")
+
+
+def the_status_tells_who_holds_and_who_waits_and_why():
+    with HttpStand(BINARY) as stand, stand.client() as client, stand.client() as second:
+        for name in HOSTILE:
+            stand.tell(client, "LOCK", name, "OWNER", "<b>ann</b>")
+        first = list(HOSTILE)[0]
+        second.sendall(words("LOCK", first, "WAIT", 600000, "OWNER", "bob"))
+        wait_for(lambda: stand.status()["waits"], "nobody waits")
+        s = stand.status()
+        assert [h["name"] for h in s["holds"]] == [shown(name) for name in HOSTILE]
+        hold, wait, = s["holds"][0], s["waits"][0]
+        assert hold["owner"] == "<b>ann</b>" and 0 < hold["left_ms"] <= 30000
+        host, port = client.getsockname()
+        assert hold["from"] == f"{host}:{port}", hold
+        assert wait["owner"] == "bob" and wait["held_by"] == "<b>ann</b>"
+        assert wait["ahead"] == 0 and wait["name"] == shown(first)
+        assert 0 < wait["left_ms"] <= 600000
+        assert [(c["name"], c["waiting"]) for c in s["crowded"]] == [(shown(first), 1)]
+        wait_for(lambda: len(stand.status()["history"]["held"]) >= 2, "no history")
+        assert stand.status()["history"]["held"][-1] == len(HOSTILE)
+
+
+def names_that_change_hands_are_found():
+    with HttpStand(BINARY) as stand, stand.client() as client:
+        def busy():
+            for _ in range(20):
+                stand.tell(client, "LOCK", "hot")
+                stand.tell(client, "UNLOCK", "hot")
+            return [b for b in stand.status()["busy"] if b["name"] == "hot"]
+        assert wait_for(busy, "it is not found")[0]["rate_milli"] > 0
+
+
+def garbage_ends_a_connection_and_nothing_else():
+    with HttpStand(BINARY) as stand:
+        for bytes_ in (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"\r\n\r\n\r\n", os.urandom(5000),
+                       b"GET / HTTP/9.9\r\n\r\n", b"GET /" + b"a" * 100000 + b" HTTP/1.1\r\n\r\n",
+                       b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"b" * 100000 + b"\r\n\r\n",
+                       b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 20000 + b"\r\n",
+                       b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n" + b"x" * 1000,
+                       b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+                       words("LOCK", "job")):
+            with stand.http_socket() as client:
+                try:
+                    client.sendall(bytes_)
+                    client.shutdown(socket.SHUT_WR)
+                except OSError:
+                    pass  # it had enough before
+                assert closed(client, PATIENCE_S), bytes_[:40]
+            assert stand.ask("GET", "/healthz")[0] == 200, bytes_[:40]
+
+
+def a_connection_gets_one_answer():
+    with HttpStand(BINARY) as stand, stand.http_socket() as client:
+        request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        client.sendall(request * 200)
+        answer = b""
+        try:
+            while more := client.recv(65536):
+                answer += more
+        except ConnectionError:
+            pass
+        assert answer.count(b"HTTP/1.1 200") == 1, answer.count(b"HTTP/1.1")
+
+
+def many_connections_hold_up_no_lock():
+    with HttpStand(BINARY) as stand, stand.client() as client:
+        crowd = [stand.http_socket() for _ in range(150)]
+        for c in crowd:
+            c.sendall(b"GET /status.json HT")
+        start = time.monotonic()
+        for i in range(200):
+            stand.tell(client, "LOCK", f"n{i}")
+        assert time.monotonic() - start < 10
+        for c in crowd:
+            c.close()
+        wait_for(lambda: stand.ask("GET", "/healthz")[0] == 200, "it does not recover")
+
+
+def slow_clients_are_cut():
+    with HttpStand(BINARY) as stand, stand.http_socket() as idle, stand.http_socket() as slow:
+        idle.sendall(b"GET / HTTP/1.1\r\n")
+        end = time.monotonic() + PATIENCE_S
+        try:
+            while not closed(slow, 0.5):
+                slow.sendall(b"x")
+                assert time.monotonic() < end, "a byte now and then keeps it"
+        except ConnectionError:
+            pass
+        assert closed(idle, PATIENCE_S)
+        assert stand.ask("GET", "/healthz")[0] == 200
+
+
+def who_does_not_read_is_cut_at_the_stop():
+    with HttpStand(BINARY) as stand:
+        clients = [stand.http_socket() for _ in range(20)]
+        for c in clients[:10]:
+            c.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        for c in clients[10:]:
+            c.sendall(b"GET /")
+        stand.daemon.send_signal(signal.SIGTERM)
+        assert stand.daemon.wait(PATIENCE_S) == 0
+        for c in clients:
+            assert closed(c, PATIENCE_S)
+            c.close()
+
+
+def a_stop_is_told_while_it_lasts():
+    with HttpStand(BINARY, "--redis-timeout", "20s") as stand, stand.client() as client:
+        stand.tell(client, "LOCK", "job")
+        stand.redis.send_signal(signal.SIGSTOP)  # the last renewal is waited for
+        stand.daemon.send_signal(signal.SIGTERM)
+        wait_for(lambda: stand.ask("GET", "/healthz")[2] == b"stopping\n", "not told")
+        assert stand.ask("GET", "/healthz")[0] == 503
+        stand.redis.send_signal(signal.SIGCONT)
+
+
+def what_cannot_be_listened_on_stops_the_start():
+    with socket.create_server(("127.0.0.1", 0)) as taken, HttpStand(BINARY) as stand:
+        port = taken.getsockname()[1]
+        for args, text in ((["--http-port", port], "Address already in use"),
+                           (["--http-port", "auto", "--http-bind", "localhost"],
+                            "that is not an address in digits")):
+            end = subprocess.run([BINARY, "--port", "0", "--redis", "unix:///none",
+                                  *map(str, args)], capture_output=True, text=True,
+                                 timeout=PATIENCE_S, check=False)
+            assert end.returncode == 1 and text in end.stderr, end.stderr
+        assert stand.daemon.poll() is None
+
+
+CASES = [
+    get_and_head_say_the_same,
+    what_is_not_there_or_not_for_looking_is_refused,
+    the_page_is_one_document_that_loads_nothing,
+    only_our_own_names_are_answered,
+    metrics_are_as_prometheus_wants_them,
+    health_follows_redis,
+    the_status_tells_who_holds_and_who_waits_and_why,
+    names_that_change_hands_are_found,
+    garbage_ends_a_connection_and_nothing_else,
+    a_connection_gets_one_answer,
+    many_connections_hold_up_no_lock,
+    slow_clients_are_cut,
+    who_does_not_read_is_cut_at_the_stop,
+    a_stop_is_told_while_it_lasts,
+    what_cannot_be_listened_on_stops_the_start,
+]
+
+sys.exit(tap([(case.__name__, case) for case in CASES]) != 0)

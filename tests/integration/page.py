@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""The status page in a browser: page.py LATCHD [FOLDER]
+
+Needs Chromium; without it the cases are skipped. With a folder, pictures of the page are
+left there for people: light and dark, on a desk and on a phone.
+"""
+import html.parser
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+from http_stand import HOSTILE, PATIENCE_S, HttpStand, shown, wait_for, words
+from stand import Skip, tap
+
+BINARY = sys.argv[1]
+FOLDER = pathlib.Path(sys.argv[2]).resolve() if len(sys.argv) > 2 else None
+QUIET = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+         "--disable-background-networking", "--disable-component-update", "--disable-sync",
+         "--disable-dev-shm-usage", "--hide-scrollbars", "--enable-logging=stderr",
+         "--virtual-time-budget=3000"]
+DARK = ["--blink-settings=preferredColorScheme=0"]
+LIGHT = ["--blink-settings=preferredColorScheme=1"]
+
+
+def browse(stand, *args):
+    """What Chromium prints, and what it says of it."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        raise Skip("there is no chromium")
+    with tempfile.TemporaryDirectory(prefix="latchd-test-") as folder:
+        end = subprocess.run(
+            [program, *QUIET, f"--user-data-dir={folder}", *args,
+             f"http://127.0.0.1:{stand.http_port}/"],
+            capture_output=True, text=True, timeout=4 * PATIENCE_S, check=False)
+    said = [line for line in end.stderr.splitlines() if "CONSOLE" in line]
+    assert end.returncode == 0, end.stderr[-2000:]
+    return end.stdout, said
+
+
+class Page(html.parser.HTMLParser):
+    """Texts of the elements with an id, of table cells, and which tags there are."""
+
+    EMPTY = {"meta", "link", "br", "img"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.stack, self.tags, self.texts, self.cells, self.paths = [], [], {}, {}, []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.tags.append(tag)
+        if tag == "path" and "d" in attrs:
+            self.paths.append(attrs["d"])
+        if tag not in self.EMPTY:
+            self.stack.append((tag, attrs))
+        if tag in ("td", "th") and attrs.get("data-label"):
+            table = [a["id"] for t, a in self.stack if t == "table"][-1]
+            self.cells.setdefault((table, attrs["data-label"]), []).append("")
+
+    def handle_endtag(self, tag):
+        while self.stack and self.stack.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data):
+        for _, attrs in self.stack:
+            if "id" in attrs:
+                self.texts[attrs["id"]] = self.texts.get(attrs["id"], "") + data
+        cell = [a for t, a in self.stack if t in ("td", "th") and a.get("data-label")]
+        if cell:
+            table = [a["id"] for t, a in self.stack if t == "table"][-1]
+            self.cells[table, cell[-1]["data-label"]][-1] += data
+
+
+def look(stand):
+    text, said = browse(stand, "--dump-dom")
+    assert not said, said
+    return Page(text)
+
+
+def take_pictures(stand):
+    if FOLDER is None:
+        return
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for scheme, flags in (("light", LIGHT), ("dark", DARK)):
+        for device, size in (("desk", "1280,1500"), ("phone", "360,1500")):
+            browse(stand, *flags, f"--window-size={size}",
+                   f"--screenshot={FOLDER / f'{device}-{scheme}.png'}")
+
+
+def fill(stand, clients):
+    holder, waiter, other = clients
+    for name in HOSTILE:
+        stand.tell(holder, "LOCK", name, "OWNER", "<b>ann</b>")
+    waiter.sendall(words("LOCK", list(HOSTILE)[0], "WAIT", 600000, "OWNER", "<i>bob</i>"))
+    other.sendall(words("LOCK", list(HOSTILE)[0]))
+    wait_for(lambda: len(stand.status()["waits"]) == 2, "nobody waits")
+    wait_for(lambda: len(stand.status()["history"]["held"]) >= 2, "no history")
+
+
+def the_page_shows_names_as_they_are_and_nothing_else():
+    with HttpStand(BINARY) as stand, stand.client() as a, stand.client() as b, \
+            stand.client() as c:
+        fill(stand, (a, b, c))
+        page = look(stand)
+        assert page.cells["holds", "Name"] == [shown(name) for name in HOSTILE]
+        assert page.cells["crowded", "Name"] == [shown(list(HOSTILE)[0])]
+        assert page.cells["crowded", "Waiting"] == ["2"]
+        assert "<b>ann</b>" in page.cells["crowded", "Held by"][0]
+        who, why = page.cells["waits", "Who"], page.cells["waits", "Why"]
+        assert who[0].startswith("<i>bob</i>") and who[1].startswith("anonymous"), who
+        assert why == ["held by <b>ann</b>first in line", "held by <b>ann</b>1 ahead"], why
+        for tag in ("b", "i", "img"):
+            assert tag not in page.tags, tag
+        assert page.tags.count("script") == 1
+        assert page.texts["health"] == "Granting locks", page.texts["health"]
+        assert len(page.paths) == 12 and all(d.startswith("M") for d in page.paths)
+        take_pictures(stand)
+
+
+def the_page_says_what_is_wrong():
+    with HttpStand(BINARY, "--redis-timeout", "300ms") as stand, stand.client() as client:
+        stand.tell(client, "LOCK", "job")
+        stand.redis.send_signal(signal.SIGSTOP)
+        wait_for(lambda: not stand.status()["ready"], "it stays well")
+        page = look(stand)
+        assert page.texts["health"] == "Redis is out of reach", page.texts["health"]
+        stand.redis.send_signal(signal.SIGCONT)
+
+
+def an_empty_page_is_calm():
+    with HttpStand(BINARY) as stand:
+        page = look(stand)
+        assert page.texts["crowded-lead"] == page.texts["waits-lead"] == "Nobody waits."
+        assert page.texts["holds-lead"] == "Nothing is held."
+        assert not page.cells and "notices" not in {k for k, v in page.texts.items() if v.strip()}
+
+
+CASES = [
+    the_page_shows_names_as_they_are_and_nothing_else,
+    the_page_says_what_is_wrong,
+    an_empty_page_is_calm,
+]
+
+sys.exit(tap([(case.__name__, case) for case in CASES]) != 0)
