@@ -26,6 +26,7 @@ struct call *call_new(struct locks *l, enum call_kind kind, struct lock *lock,
     c->session = session_get(l, req->from.conn);
     list_append(&c->session->calls, &c->in_session);
     list_init(&c->in_waiting);
+    list_init(&c->in_infos);
     if (req->owner.len != 0) {
         c->target.kind = req->id.len != 0 ? TARGET_ENTRY : TARGET_OWNER;
         c->target.field = span_put2(&at, req->owner, SPAN_NONE);
@@ -77,6 +78,7 @@ void call_free(struct locks *l, struct call *c)
     timer_stop(l, &c->timer);
     list_del(&c->in_session);
     list_del(&c->in_waiting);
+    list_del(&c->in_infos);
     c->lock->refs--;
     lock_touch(l, c->lock);
     session_idle(l, c->session);
@@ -111,12 +113,36 @@ void call_on_timer(struct locks *l, struct call *c)
     call_free(l, c);
 }
 
-void call_hurry(struct locks *l, struct call *c, uint64_t ms)
+/* While a hold of the name is in doubt it has little time: then it is told what is
+ * known here. */
+static void hurry(struct locks *l, struct call *c)
 {
-    if (l->now + ms < c->deadline) {
-        c->deadline = l->now + ms;
-        timer_set(l, &c->timer, TIMER_CALL, c->deadline);
+    uint64_t at = l->now + INFO_DOUBT_MS;
+
+    if (lock_in_doubt(l, c->lock) && at < c->deadline) {
+        c->deadline = at;
+        c->retry = false;
+        timer_set(l, &c->timer, TIMER_CALL, at);
     }
+}
+
+void info_hurry(struct locks *l)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &l->infos)
+    {
+        hurry(l, container_of(it, struct call, in_infos));
+    }
+}
+
+void call_info(struct locks *l, const struct hold_req *req)
+{
+    struct call *c = call_new(l, CALL_INFO, lock_get(l, req->name), req);
+
+    list_append(&l->infos, &c->in_infos);
+    hurry(l, c);
+    call_send(l, c);
 }
 
 void call_send(struct locks *l, struct call *c)

@@ -285,6 +285,7 @@ void hold_uncertain(struct locks *l, struct hold *h)
     }
     set_state(l, h, LOCK_STATE_UNCERTAIN);
     l->stats.doubts++;
+    l->new_doubt = true;
     say_notice(l, NOTICE_UNCERTAIN, h);
     hold_schedule(l, h);
 }

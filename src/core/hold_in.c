@@ -344,12 +344,7 @@ size_t locks_cancel(struct locks *l, const struct hold_req *req, bool *ret_other
 void locks_info(struct locks *l, struct call_ref from, struct span name)
 {
     struct hold_req req = { .from = from, .name = name };
-    struct lock *lock = lock_get(l, name);
-    struct call *c = call_new(l, CALL_INFO, lock, &req);
 
-    if (lock_in_doubt(l, lock)) {
-        call_hurry(l, c, INFO_DOUBT_MS); /* then it is told what is known here */
-    }
-    call_send(l, c);
+    call_info(l, &req);
     locks_settle(l);
 }

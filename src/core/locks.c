@@ -30,6 +30,7 @@ struct locks *locks_new(const struct locks_setup *setup)
     list_init(&l->holds);
     list_init(&l->waiters);
     list_init(&l->calls);
+    list_init(&l->infos);
     list_init(&l->over);
     list_init(&l->dirty_mlocks);
     return l;
@@ -139,6 +140,10 @@ void locks_settle(struct locks *l)
             mlock_step(l, container_of(it, struct mlock, in_dirty));
         }
     } while (it != NULL);
+    if (l->new_doubt) {
+        l->new_doubt = false;
+        info_hurry(l);
+    }
     renew_flush(l);
 }
 

@@ -306,8 +306,9 @@ struct call *call_new(struct locks *l, enum call_kind kind, struct lock *lock,
 /* It means this entry, whatever words it used. */
 void call_aim(struct call *c, struct entry *e);
 void call_free(struct locks *l, struct call *c);
-/* It has no more time than that. */
-void call_hurry(struct locks *l, struct call *c, uint64_t ms);
+void call_info(struct locks *l, const struct hold_req *req);
+/* LOCKINFOs of names that are in doubt since now have not much time left. */
+void info_hurry(struct locks *l);
 void call_send(struct locks *l, struct call *c);
 /* The op has told nothing: once more, after a pause where haste would not help. */
 void call_again(struct locks *l, struct call *c, enum op_status status);

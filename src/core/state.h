@@ -240,6 +240,7 @@ enum call_kind { CALL_UNLOCK, CALL_FORCE, CALL_RENEW, CALL_INFO, CALL_REGRANT };
 struct call {
     struct list in_session;
     struct list in_waiting; /* on l->calls while it cannot be sent */
+    struct list in_infos;   /* INFO: on l->infos */
     enum call_kind kind;
     struct lock *lock;
     struct session *session;
@@ -418,6 +419,8 @@ struct locks {
     struct list holds;
     struct list waiters;
     struct list calls; /* that wait for Redis to come up */
+    struct list infos; /* LOCKINFOs that wait for an answer */
+    bool new_doubt;    /* they are to be looked at: a hold has become uncertain */
     struct list over;
     struct mlock *mlocks;
     struct list dirty_mlocks; /* to be looked at before the engine returns */

@@ -241,6 +241,18 @@ START_TEST(lockinfo_tells_of_doubt_though_redis_does_not_answer)
 }
 END_TEST
 
+START_TEST(lockinfo_that_was_asked_before_the_doubt_is_told_of_it)
+{
+    (void)engine_grant(&e, 1, "job", AS_O, 100);
+    engine_pass(&e, 12000);
+    locks_info(e.locks, (struct call_ref){ 9, 1 }, SPAN("job"));
+    engine_pass(&e, 1049); /* the renewal is overdue since 49 ms */
+    engine_hears_nothing(&e);
+    engine_pass(&e, 1);
+    ck_assert_int_eq(engine_hears(&e, 9, REPLY_INFO).info.state, LOCK_STATE_UNCERTAIN);
+}
+END_TEST
+
 START_TEST(lockinfo_of_what_is_certain_waits_for_redis)
 {
     (void)engine_grant(&e, 1, "job", AS_O, 100);
@@ -275,6 +287,7 @@ Suite *test_suite(void)
     tcase_add_test(
         tc, a_release_through_another_daemon_is_silent_when_it_is_asked_for_here_again);
     tcase_add_test(tc, lockinfo_tells_of_doubt_though_redis_does_not_answer);
+    tcase_add_test(tc, lockinfo_that_was_asked_before_the_doubt_is_told_of_it);
     tcase_add_test(tc, lockinfo_of_what_is_certain_waits_for_redis);
     suite_add_tcase(s, tc);
     return s;
