@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """What a person tries first, against a real daemon: by_hand.py LATCHD.
 
-Two shells with redis-cli, telnet, and threads on one pool of connections. Prints TAP.
-Libraries are in clients/.
+Two shells with redis-cli, and telnet. Prints TAP. Libraries are in the suite `clients`.
 """
 import fcntl
 import functools
@@ -16,28 +15,7 @@ import sys
 import termios
 import time
 
-from stand import DEADLINE_S, Skip, Stand, python_with_redis, run, tap
-
-THREADS = """
-import sys, threading, uuid, redis
-r = redis.Redis(port=int(sys.argv[1]))
-inside = most = 0
-def work():
-    global inside, most
-    for _ in range(20):
-        request = str(uuid.uuid4())
-        while r.execute_command("LOCK", "shared", "WAIT", 4000, "ID", request) is None:
-            pass
-        inside += 1
-        most = max(most, inside)
-        inside -= 1
-        assert r.execute_command("UNLOCK", "shared", "ID", request) == 0
-threads = [threading.Thread(target=work) for _ in range(8)]
-for t in threads: t.start()
-for t in threads: t.join()
-assert most == 1, most
-"""
-
+from stand import DEADLINE_S, Skip, Stand, run, tap
 
 def need(tool):
     if shutil.which(tool) is None:
@@ -114,15 +92,9 @@ def telnet(stand):
         terminal.ask("QUIT", "+OK")
 
 
-def threads(stand):
-    result = run([python_with_redis(), "-c", THREADS, str(stand.port)])
-    expect(result.returncode == 0, result.stdout)
-
-
 CASES = [
     ("the_second_shell_waits_until_the_first_unlocks", two_shells),
     ("a_telnet_user_can_lock", telnet),
-    ("threads_on_one_pool_exclude_each_other", threads),
 ]
 
 
