@@ -268,7 +268,7 @@ def many_at_once_come_in(stand):
                 waiting.remove(conn)
         time.sleep(0.001)
     expect(not waiting, len(waiting))
-    expect(info(stand, "tls_clients") >= 100, "tls_clients")
+    until(lambda: info(stand, "tls_clients") >= 100, "they are counted")
     for conn in conns:
         conn.close()
     until(lambda: info(stand, "tls_clients") == 0, "they are gone")
