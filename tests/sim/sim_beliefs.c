@@ -113,6 +113,7 @@ static void believe(struct sim *s, const struct flight *f, struct span name,
         b->minted = f->minted;
     }
     confirm(s, b, f, lease_ms, exact);
+    b->told = TOLD_ANYTHING;
 }
 
 static void hear_renewal(struct sim *s, const struct flight *f, size_t i)

@@ -138,6 +138,7 @@ void check_notice(struct sim *s, struct sim_daemon *d, const struct effect_notic
 
     TRACE(s, "d%zu: notice %s %.*s %" PRIu64, d->index, WORDS[n->kind], S(n->name),
           n->token);
+    check_told(s, d, n);
     s->check.lost += n->kind == NOTICE_LOST ? 1 : 0;
     s->check.uncertain += n->kind == NOTICE_UNCERTAIN ? 1 : 0;
     for (size_t i = 0; i < s->check.record_count; i++) {

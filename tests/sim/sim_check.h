@@ -18,6 +18,10 @@ struct sim_daemon;
 struct sim_conn;
 struct flight;
 
+/* What was said last of a hold. ANYTHING: Redis has just confirmed it for whoever came,
+ * and it may be one that its daemon had forgotten silently. */
+enum told { TOLD_ANYTHING, TOLD_CERTAIN, TOLD_UNCERTAIN, TOLD_OVER };
+
 struct belief {
     size_t daemon;
     uint64_t life;
@@ -31,6 +35,7 @@ struct belief {
     uint64_t sent, ran;  /* of the grant, as counts of `happened` */
     bool excused;
     bool minted; /* that grant made the token */
+    enum told told;
 };
 
 struct record {
@@ -139,6 +144,14 @@ void check_end(struct sim *s);
 
 /* An UNLOCK is under way that may end this hold, whenever it was granted. */
 bool check_is_vague(const struct sim *s, const struct record *r);
+
+/* --- sim_told.c -------------------------------------------------------------- */
+
+void check_told(struct sim *s, const struct sim_daemon *d,
+                const struct effect_notice *n);
+/* Its client may believe in it: then nobody was left in doubt. */
+void check_told_certain(struct sim *s, const struct sim_daemon *d,
+                        const struct record *r);
 
 /* --- sim_order.c ------------------------------------------------------------- */
 

@@ -158,6 +158,7 @@ static void check_holds(struct sim *s, const struct sim_daemon *d)
 
         if (r->daemon == d->index && record_believed(s, r)) {
             check_record(s, d, r);
+            check_told_certain(s, d, r);
         }
     }
 }

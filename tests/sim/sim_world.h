@@ -94,6 +94,7 @@ struct sim_daemon {
     uint64_t spins;      /* ticks without a step of time */
     bool stall_to_check; /* it stood still: it must say so in this turn */
     bool told_up;
+    bool stopping;   /* then it leaves it at that its holds are uncertain */
     uint64_t server; /* the one that it talked to last */
     bool link_works;
     uint64_t link_gen, last_arrive, last_result;
