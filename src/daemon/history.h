@@ -20,7 +20,7 @@ enum history_series {
     HISTORY_SERIES,
 };
 
-enum { HISTORY_NONE = UINT32_MAX /* nobody looked in that step */ };
+#define HISTORY_NONE UINT32_MAX /* nobody looked in that step */
 
 /* What is known at the end of a step; counters since the start. */
 struct history_sample {

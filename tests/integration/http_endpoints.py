@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Metrics, health and the page's data over HTTP: http_endpoints.py LATCHD"""
+import http.client
 import os
 import re
 import signal
@@ -29,6 +30,13 @@ def closed(client, within):
     except TimeoutError:
         pass
     return False
+
+
+def is_well(stand):
+    try:
+        return stand.ask("GET", "/healthz")[0] == 200
+    except (OSError, http.client.HTTPException):
+        return False  # too many are there still
 
 
 def get_and_head_say_the_same():
@@ -184,14 +192,17 @@ def many_connections_hold_up_no_lock():
     with HttpStand(BINARY) as stand, stand.client() as client:
         crowd = [stand.http_socket() for _ in range(150)]
         for c in crowd:
-            c.sendall(b"GET /status.json HT")
+            try:
+                c.sendall(b"GET /status.json HT")
+            except ConnectionError:
+                pass  # one too many
         start = time.monotonic()
         for i in range(200):
             stand.tell(client, "LOCK", f"n{i}")
         assert time.monotonic() - start < 10
         for c in crowd:
             c.close()
-        wait_for(lambda: stand.ask("GET", "/healthz")[0] == 200, "it does not recover")
+        wait_for(lambda: is_well(stand), "it does not recover")
 
 
 def slow_clients_are_cut():
@@ -230,6 +241,7 @@ def a_stop_is_told_while_it_lasts():
         wait_for(lambda: stand.ask("GET", "/healthz")[2] == b"stopping\n", "not told")
         assert stand.ask("GET", "/healthz")[0] == 503
         stand.redis.send_signal(signal.SIGCONT)
+        assert stand.daemon.wait(PATIENCE_S) == 0
 
 
 def what_cannot_be_listened_on_stops_the_start():
