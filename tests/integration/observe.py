@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""What an operator sees: observe.py LATCHD.
+
+The log of a lively run, with names that try to forge it; and the commands for looking,
+next to those of a real redis-server. Prints TAP.
+"""
+import functools
+import json
+import pathlib
+import re
+import socket
+import struct
+import sys
+import tempfile
+import time
+
+from stand import Stand, tap
+
+DEADLINE_S = 20
+
+HOSTILE = [b"a\nerror redis: gone", b'x","level":"error","y":"', b"\x00\xff\xfe\x1b[2J",
+           "grün\u2028\u202e".encode(), b"\\", b"'$(reboot)`", b"n" * 512]
+
+
+class Client:
+    """One connection: commands as lists, replies as Python values."""
+
+    def __init__(self, where):
+        family = socket.AF_INET if isinstance(where, tuple) else socket.AF_UNIX
+        self.socket = socket.socket(family)
+        self.socket.settimeout(DEADLINE_S)
+        eventually(lambda: self.socket.connect_ex(where) == 0, f"a connection to {where}")
+        self.file = self.socket.makefile("rb")
+
+    def send(self, *words):
+        parts = [w if isinstance(w, bytes) else str(w).encode() for w in words]
+        self.socket.sendall(b"*%d\r\n" % len(parts) + b"".join(
+            b"$%d\r\n%s\r\n" % (len(p), p) for p in parts))
+
+    def read(self):
+        line = self.file.readline()
+        if not line:
+            raise EOFError
+        kind, rest = line[:1], line[1:-2]
+        if kind in b"$=!":
+            return None if rest == b"-1" else self.file.read(int(rest) + 2)[:-2]
+        if kind in b"*~>":
+            return None if rest == b"-1" else [self.read() for _ in range(int(rest))]
+        if kind == b"%":
+            return {self.read(): self.read() for _ in range(int(rest))}
+        if kind == b":":
+            return int(rest)
+        if kind == b"-":
+            return Exception(rest.decode())
+        return None if kind == b"_" else rest.decode()
+
+    def __call__(self, *words):
+        self.send(*words)
+        return self.read()
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+    def reset(self):
+        """Closes so that the other side gets a reset."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close()
+
+
+def eventually(condition, what):
+    end = time.monotonic() + DEADLINE_S
+    while not (value := condition()):
+        if time.monotonic() > end:
+            raise AssertionError(f"never: {what}")
+        time.sleep(0.01)
+    return value
+
+
+def shape(value):
+    """What kinds of values a reply is made of."""
+    if isinstance(value, list):
+        return [shape(v) for v in value]
+    if isinstance(value, dict):
+        return {k: shape(v) for k, v in value.items()}
+    return type(value).__name__
+
+
+# --- the log -----------------------------------------------------------------------------
+
+
+def lively(stand):
+    """Everything that is logged happens once or more."""
+    where = ("127.0.0.1", stand.port)
+    admin, other, third = Client(where), Client(where), Client(where)
+    redis = Client(str(stand.folder / "redis.sock"))
+    admin("CLIENT", "SETINFO", "LIB-NAME", "observe.py")
+    admin("CLIENT", "SETINFO", "LIB-VER", "1.0")
+    admin("CLIENT", "SETNAME", "the-operator")
+    for name in HOSTILE:
+        token = other("LOCK", name)
+        assert isinstance(token, int), token
+        assert admin("FORCEUNLOCK", name, "TOKEN", token) == 1
+        assert isinstance(other("LOCK", name, "OWNER", 'o"=\\'), int)
+        redis("DEL", name)
+    assert admin("CONFIG", "SET", "requirepass", "sesame\n", "max-wait", "7s") == "OK"
+    assert admin("CONFIG", "SET", "requirepass", "") == "OK"
+    third.socket.sendall(b"*1\r\n$x\r\n\x1b[2J\r\n")
+    third.read()
+    Client(where).reset()
+    stopped = Client(where)
+    assert admin("CLIENT", "KILL", "ID", stopped("CLIENT", "ID")) == 1
+    for name in HOSTILE:  # until each loss was noticed
+        eventually(lambda n=name: isinstance(other("UNLOCK", n, "OWNER", 'o"=\\'), Exception),
+                   "a loss")
+    for _ in range(150):
+        Client(where).close()
+    return admin
+
+
+def run_lively(binary, log_format, check):
+    stand = Stand(binary, "--log-format", log_format, "--watchdog-timeout", "600ms",
+                  level="debug")
+    with tempfile.NamedTemporaryFile() as stand.log, stand:
+        log = pathlib.Path(stand.log.name)
+        admin = lively(stand)
+        eventually(lambda: b"left out" in log.read_bytes(), "the limit in the log")
+        admin.send("SHUTDOWN")
+        stand.daemon.wait(DEADLINE_S)
+        check(log.read_text(errors="backslashreplace").splitlines())
+
+
+def check_json(lines):
+    seen = [json.loads(line) for line in lines]
+    for line in seen:
+        assert set(line) >= {"time", "level", "module", "pid", "message"}, line
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"]), line
+        assert line["level"] in ("debug", "info", "notice", "warning", "error"), line
+    losses = [s for s in seen if "is lost" in s["message"] and s["owner"].startswith("o")]
+    assert {s["name"] for s in losses} >= {"grün\\u{2028}\\u{202e}", "\\\\", "n" * 512}, losses
+    assert all(s["owner"] == 'o"=\\\\' and s["token"] > 0 and s["client"] > 0
+               for s in losses), losses
+    forced = [s for s in seen if s["message"].startswith("FORCEUNLOCK")]
+    assert len(forced) == len(HOSTILE), forced
+    assert all(s["client_name"] == "the-operator" and s["library"] == "observe.py 1.0"
+               and s["address"].startswith("127.0.0.1:") for s in forced), forced
+    messages = [s["message"] for s in seen if "client" in s]
+    for part in ("connected", "closed: its client closed it", "closed: the connection broke",
+                 "closed: CLIENT KILL", "closed: protocol error", "CLIENT KILL closes 1 ",
+                 "CONFIG SET requirepass (redacted)", "CONFIG SET max-wait 7s", "SHUTDOWN"):
+        assert any(m.startswith(part) for m in messages), part
+    assert not any("sesame" in line for line in lines)
+
+
+def check_text(lines):
+    for line in lines:
+        assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z "
+                        r"(debug|info|notice|warning|error) [a-z-]+: \S", line), line
+        assert line.isprintable(), line
+    assert any(' name="a\\nerror redis: gone"' in line for line in lines)
+    assert not any("sesame" in line for line in lines)
+
+
+# --- commands next to those of Redis -----------------------------------------------------
+
+
+def both(stand):
+    return (Client(str(stand.folder / "redis.sock")), Client(("127.0.0.1", stand.port)))
+
+
+def slowlog_has_the_shape_of_redis(stand):
+    seen = []
+    for client in both(stand):
+        client("CONFIG", "SET", "slowlog-log-slower-than", "0")
+        client("SLOWLOG", "RESET")
+        client("CLIENT", "SETNAME", "joe")
+        client("ECHO", "x" * 300)
+        client("EXISTS", *range(40))
+        client("CONFIG", "SET", "slowlog-log-slower-than", "10000")
+        entries = client("SLOWLOG", "GET", "-1")
+        errors = [str(client("SLOWLOG", *words)) for words in
+                  (["GET", "x"], ["GET", "-2"], ["GET", "1", "2"], ["NONSENSE"], [])]
+        seen.append(([shape(e) for e in entries], [e[3] for e in entries], client("SLOWLOG", "LEN"),
+                     client("SLOWLOG", "GET", "0"), errors, client("SLOWLOG", "RESET")))
+        client.close()
+    for theirs, ours in zip(*seen):
+        assert theirs == ours, f"{theirs} and {ours}"
+
+
+def monitor_has_the_shape_of_redis(stand):
+    seen = []
+    for client, other in zip(both(stand), both(stand)):
+        lines = [client("MONITOR")]
+        for words in (["PING"], ["ECHO", b"\"\\\n\r\t\a\b\x00\xff~"], ["CONFIG", "GET", "port"],
+                      ["AUTH", "default", "pass"], ["HELLO", "2", "AUTH", "default", "pass"],
+                      ["EXISTS", "a", ""], ["NONSENSE"], ["ECHO"], ["MULTI"], ["PING", "x"], ["EXEC"]):
+            other(*words)
+        other("ECHO", "end")
+        while "end" not in lines[-1]:
+            lines.append(client.read())
+        assert client("RESET") == "RESET"
+        seen.append([re.sub(r"^\d{10}\.\d{6} \[0 [^]]+\]", "TIME", line) for line in lines])
+        other.close()
+        client.close()
+    # latchd runs what was queued after EXEC, which may take many turns.
+    assert sorted(seen[0]) == sorted(seen[1]), f"{seen[0]} and {seen[1]}"
+
+
+def on_one_stand(binary, tests):
+    """The cases, on one pair of servers."""
+    stand = Stand(binary)
+    return ([("both servers start", stand.__enter__)] +
+            [(test.__name__.replace("_", " "), functools.partial(test, stand)) for test in tests] +
+            [("and end", lambda: stand.__exit__(None, None, None))])
+
+
+def main():
+    binary = sys.argv[1]
+    cases = [("every line of the log is JSON",
+              lambda: run_lively(binary, "json", check_json)),
+             ("no line of the log can be forged",
+              lambda: run_lively(binary, "text", check_text))]
+    cases += on_one_stand(binary, [slowlog_has_the_shape_of_redis,
+                                   monitor_has_the_shape_of_redis])
+    sys.exit(1 if tap(cases) else 0)
+
+
+main()
