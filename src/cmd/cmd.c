@@ -1,4 +1,5 @@
 #include "cmd/internal.h"
+#include "cmd/latency.h"
 #include "cmd/who.h"
 
 #include "cmd/kept.h"
@@ -18,6 +19,7 @@ struct cmd *cmd_new(const struct cmd_env *env, const struct cmd_limits *limits)
     list_init(&c->monitors);
     list_init(&c->pause.clients);
     slowlog_init(&c->slow);
+    c->latency = xcalloc(1, sizeof(*c->latency));
     c->started_ms = env->now_ms(env->ctx);
     return c;
 }
@@ -30,6 +32,7 @@ void cmd_free(struct cmd *c)
     pubsub_free(c->pubsub);
     free(c->stats);
     slowlog_fini(&c->slow);
+    free(c->latency);
     buf_reset(&c->scratch);
     free(c);
 }

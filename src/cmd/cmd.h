@@ -25,6 +25,7 @@ struct cmd_limits {
     uint64_t max_wait_ms; /* 0: no limit */
     int64_t slowlog_us;   /* what works for so long is in the slow log; -1: nothing */
     uint64_t slowlog_len; /* its entries */
+    uint64_t latency_ms;  /* what takes so long is an event of LATENCY; 0: nothing */
 };
 
 typedef void config_pair_fn(void *arg, const char *key, const char *value);
@@ -60,6 +61,20 @@ struct cmd;
 struct cmd *cmd_new(const struct cmd_env *env, const struct cmd_limits *limits);
 void cmd_free(struct cmd *c);
 void cmd_set_limits(struct cmd *c, const struct cmd_limits *limits);
+
+/* --- what took long ----------------------------------------------------------------
+ */
+
+enum latency_event {
+    LATENCY_COMMAND, /* a handler */
+    LATENCY_LOOP,    /* a turn of the loop */
+    LATENCY_REDIS,   /* from asking Redis to its answer */
+    LATENCY_RENEWAL, /* a renewal was confirmed that late */
+    LATENCY_EVENT_COUNT
+};
+
+/* That took so long; remembered if it is long enough. */
+void cmd_latency(struct cmd *c, enum latency_event event, uint64_t ms);
 
 /* --- what became of commands ------------------------------------------------------ */
 

@@ -48,6 +48,9 @@ command_fn cmd_multi, cmd_exec, cmd_discard, cmd_watch, cmd_unwatch;
 /* cmd_pubsub.c */
 command_fn cmd_subscribe, cmd_unsubscribe, cmd_psubscribe, cmd_punsubscribe,
     cmd_pubsub_channels, cmd_pubsub_numpat, cmd_pubsub_numsub;
+/* cmd_latency.c */
+command_fn cmd_latency_doctor, cmd_latency_graph, cmd_latency_histogram,
+    cmd_latency_history, cmd_latency_latest, cmd_latency_reset;
 /* cmd_slowlog.c */
 command_fn cmd_slowlog_get, cmd_slowlog_len, cmd_slowlog_reset;
 /* monitor.c */

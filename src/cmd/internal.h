@@ -34,6 +34,7 @@ struct cmd {
     uint64_t unknown; /* calls of commands that are not in the table */
     struct list monitors;
     struct slowlog slow;
+    struct latency *latency;
 };
 
 /* One command while it runs. Lives on the stack of the dispatcher. */

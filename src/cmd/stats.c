@@ -77,6 +77,7 @@ void stats_ran(const struct call *call)
     if (slow_us >= 0 && us >= (uint64_t)slow_us) {
         slowlog_note(call, us);
     }
+    cmd_latency(call->cmd, LATENCY_COMMAND, us / 1000);
     if (call->client->call == 0) {
         stat->failed += outcome_is_error(call->outcome);
         stat->outcomes[call->outcome]++;

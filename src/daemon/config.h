@@ -60,6 +60,7 @@ struct config {
     char *requirepass;  /* empty: none */
     int64_t slowlog_us; /* -1: nothing */
     uint64_t slowlog_len;
+    uint64_t latency_ms; /* 0: off */
     char *http_bind;
     uint64_t http_port; /* 0: off */
     uint64_t log_level;

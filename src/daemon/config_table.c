@@ -138,6 +138,10 @@ const struct config_key CONFIG_KEYS[] = {
       "Waiting is not work. 0: all commands, -1: none." },
     { "slowlog-max-len", KEY_COUNT, FIELD(slowlog_len), "128", 0, 100000, NULL,
       KEY_LIVE, OBSERVING, "Slow commands that are remembered." },
+    { "latency-monitor-threshold", KEY_COUNT, FIELD(latency_ms), "100", 0, 1000000,
+      NULL, KEY_LIVE, OBSERVING,
+      "Milliseconds: what takes longer is remembered by LATENCY: a command, a turn of\n"
+      "the event loop, an answer of Redis, the delay of a renewal. 0: nothing." },
     { "http-bind", KEY_TEXT, FIELD(http_bind), "127.0.0.1", 1, 64, NULL, 0, HTTP,
       "Address for HTTP, in digits. Nobody is asked who they are: on an address that\n"
       "others can reach, all who can connect see the names of all locks." },

@@ -76,7 +76,9 @@ struct server {
     uint64_t no_grants_until_ms; /* after a power cut; 0: none */
     struct histogram loop_lag;   /* how late the timer was */
     uint64_t next_second_ms;
-    uint64_t next_cert_ms;  /* a look at how long the certificate is valid */
+    uint64_t next_cert_ms;        /* a look at how long the certificate is valid */
+    struct histogram round_trips; /* as they were a second ago, for LATENCY */
+    struct histogram renewal_lags;
     uint64_t next_alive_ms; /* WATCHDOG=1 is due */
     uint64_t stop_deadline_ms;
     char run_id[RUN_ID_LEN + 1];

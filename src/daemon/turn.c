@@ -93,11 +93,27 @@ void turn_end(struct server *s)
                  ++round < ROUNDS_MAX);
         store_end_turn(s->store);
         net_end_turn(s->net);
+        if (s->ticked) {
+            cmd_latency(s->cmd, LATENCY_LOOP, clock_boot_ms() - s->now_ms);
+        }
     }
     s->ticked = false;
 }
 
 /* --- once a second, and life signs ------------------------------------------------ */
+
+static void note_late(struct server *s)
+{
+    const struct locks_timings *timings = locks_timings(s->locks);
+    struct store_info info;
+
+    store_info(s->store, &info);
+    cmd_latency(s->cmd, LATENCY_REDIS,
+                histogram_longest_since(info.round_trips, &s->round_trips) / 1000);
+    cmd_latency(s->cmd, LATENCY_RENEWAL,
+                histogram_longest_since(&timings->renewal_lag, &s->renewal_lags) /
+                    1000);
+}
 
 static void second(struct server *s)
 {
@@ -106,6 +122,7 @@ static void second(struct server *s)
         io_tick(&s->io);
         net_tick(s->net, s->now_ms);
         secure_tick(s);
+        note_late(s);
         log_second();
     }
     if (s->notify.watchdog_ms != 0 && s->now_ms >= s->next_alive_ms) {

@@ -57,6 +57,21 @@ uint64_t histogram_quantile(const struct histogram *h, unsigned per_mille)
     return h->max_us;
 }
 
+uint64_t histogram_longest_since(const struct histogram *h, struct histogram *before)
+{
+    size_t i = HISTOGRAM_BUCKETS;
+    uint64_t end = 0;
+
+    if (h->count == before->count) {
+        return 0;
+    }
+    while (end == 0 && i-- > 0) {
+        end = h->buckets[i] > before->buckets[i] ? end_of(i) : 0;
+    }
+    *before = *h;
+    return end < h->max_us ? end : h->max_us;
+}
+
 uint64_t histogram_within(const struct histogram *h, unsigned octave)
 {
     uint64_t seen = 0;

@@ -28,6 +28,10 @@ void histogram_add(struct histogram *h, uint64_t us);
  * 0 when empty; never more than max_us. */
 uint64_t histogram_quantile(const struct histogram *h, unsigned per_mille);
 
+/* The longest that was added since *before, an earlier copy, which is brought up to
+ * date; right to a quarter, 0: none. */
+uint64_t histogram_longest_since(const struct histogram *h, struct histogram *before);
+
 /* How many took 2^octave us or less. */
 uint64_t histogram_within(const struct histogram *h, unsigned octave);
 

@@ -8,6 +8,7 @@ import functools
 import json
 import pathlib
 import re
+import signal
 import socket
 import struct
 import sys
@@ -206,6 +207,47 @@ def monitor_has_the_shape_of_redis(stand):
     assert sorted(seen[0]) == sorted(seen[1]), f"{seen[0]} and {seen[1]}"
 
 
+def latency_has_the_shape_of_redis(stand):
+    seen = []
+    for client in both(stand):
+        client("CONFIG", "RESETSTAT")
+        client("LATENCY", "RESET")
+        client("PING")
+        replies = [client("LATENCY", *words) for words in
+                   (["LATEST"], ["HISTORY", "x"], ["HISTOGRAM", "ping", "x"], ["DOCTOR"],
+                    ["RESET", "x"], ["RESET"])]
+        replies[2][1][3] = len(replies[2][1][3]) % 2
+        client("HELLO", "3")
+        client("PING")
+        resp3 = client("LATENCY", "HISTOGRAM", "ping")
+        resp3[b"ping"][b"histogram_usec"] = sum(resp3[b"ping"][b"histogram_usec"].values()) >= 2
+        errors = [str(client("LATENCY", *words)) for words in
+                  (["GRAPH", "x"], ["NONSENSE"], [], ["HISTORY"], ["LATEST", "x"])]
+        seen.append((shape(replies), replies[2], resp3, errors))
+        client.close()
+    for theirs, ours in zip(*seen):
+        assert theirs == ours, f"{theirs} and {ours}"
+
+
+def a_late_redis_is_an_event(stand):
+    client = both(stand)[1]
+    client("CONFIG", "SET", "latency-monitor-threshold", "20")
+    stand.redis.send_signal(signal.SIGSTOP)
+    try:
+        client.send("LOCK", "late")
+        time.sleep(0.1)  # how late it is to be
+    finally:
+        stand.redis.send_signal(signal.SIGCONT)
+    assert client.read() > 0
+    event = eventually(lambda: [e for e in client("LATENCY", "LATEST") if e[0] == b"redis"],
+                       "an event")[0]
+    assert event[3] >= 100 and client("LATENCY", "HISTORY", "redis")[-1][1] >= 100, event
+    assert b"1. " in client("LATENCY", "DOCTOR"), client("LATENCY", "DOCTOR")
+    assert client("LATENCY", "GRAPH", "redis").startswith(b"redis - high ")
+    assert client("LATENCY", "RESET", "redis") == 1
+    client.close()
+
+
 def on_one_stand(binary, tests):
     """The cases, on one pair of servers."""
     stand = Stand(binary)
@@ -221,7 +263,8 @@ def main():
              ("no line of the log can be forged",
               lambda: run_lively(binary, "text", check_text))]
     cases += on_one_stand(binary, [slowlog_has_the_shape_of_redis,
-                                   monitor_has_the_shape_of_redis])
+                                   monitor_has_the_shape_of_redis,
+                                   latency_has_the_shape_of_redis, a_late_redis_is_an_event])
     sys.exit(1 if tap(cases) else 0)
 
 

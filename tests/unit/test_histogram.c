@@ -65,6 +65,20 @@ START_TEST(what_is_too_long_counts_as_the_longest)
 }
 END_TEST
 
+START_TEST(what_came_since_is_known_to_a_quarter)
+{
+    static struct histogram before;
+
+    histogram_add(&h, 1000000);
+    ck_assert_uint_eq(histogram_longest_since(&h, &before), 1000000);
+    ck_assert_uint_eq(histogram_longest_since(&h, &before), 0);
+    histogram_add(&h, 16);
+    histogram_add(&h, 30);
+    ck_assert_uint_eq(histogram_longest_since(&h, &before), 32);
+    ck_assert_uint_eq(histogram_longest_since(&h, &before), 0);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("histogram");
@@ -76,6 +90,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, quantiles_are_right_to_a_quarter);
     tcase_add_test(tc, nothing_is_never_long);
     tcase_add_test(tc, what_is_too_long_counts_as_the_longest);
+    tcase_add_test(tc, what_came_since_is_known_to_a_quarter);
     suite_add_tcase(s, tc);
     return s;
 }
