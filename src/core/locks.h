@@ -205,6 +205,10 @@ struct locks_timings {
 
 const struct locks_timings *locks_timings(const struct locks *l);
 
+/* The bytes that a name takes here, by what the first `samples` of its holds and its
+ * waiters take; 0: nobody here has to do with it. */
+size_t locks_memory(const struct locks *l, struct span name, size_t samples);
+
 /* One step over the names that are held or waited for here, as SCAN does it: starts and
  * ends with cursor 0; a name that is there all the time is seen at least once. */
 typedef void lock_name_fn(void *ctx, struct span name);

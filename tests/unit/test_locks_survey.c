@@ -272,6 +272,31 @@ START_TEST(one_name_is_looked_at)
 }
 END_TEST
 
+START_TEST(a_name_takes_memory_with_every_waiter)
+{
+    struct lock_req queue = { .owner = SPAN("ann") };
+    size_t held, one;
+
+    ck_assert_uint_eq(locks_memory(e.locks, SPAN("job"), SIZE_MAX), 0);
+    (void)engine_grant(&e, 1, "job", FOREVER, 100);
+    held = locks_memory(e.locks, SPAN("job"), SIZE_MAX);
+    ck_assert_uint_gt(held, 200);
+    wait_for_job(2, queue);
+    one = locks_memory(e.locks, SPAN("job"), SIZE_MAX) - held;
+    ck_assert_uint_gt(one, 100);
+    for (uint64_t conn = 3; conn <= 11; conn++) {
+        engine_lock(&e, conn, "job", queue);
+    }
+    ck_assert_uint_ge(locks_memory(e.locks, SPAN("job"), SIZE_MAX), held + 9 * one);
+    /* All are alike, so a part of them tells about all. */
+    ck_assert_uint_ge(locks_memory(e.locks, SPAN("job"), 2), held + 9 * one);
+    while (e.op_count > 0) {
+        engine_gives(&e, OP_ACQUIRE,
+                     (struct op_result){ .status = OP_BUSY, .ttl_ms = 30000 });
+    }
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("locks_survey");
@@ -288,6 +313,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, waits_are_told_longest_first_with_who_is_in_the_way);
     tcase_add_test(tc, every_name_is_surveyed_in_bounded_steps);
     tcase_add_test(tc, one_name_is_looked_at);
+    tcase_add_test(tc, a_name_takes_memory_with_every_waiter);
     suite_add_tcase(s, tc);
     return s;
 }

@@ -1,0 +1,102 @@
+/* What a name costs: walks over everything that belongs to it. */
+#include "core/parts.h"
+
+#include <malloc.h>
+
+/* What was got from malloc(), with its rounding. */
+static size_t size_of(const void *ptr)
+{
+    return malloc_usable_size((void *)(uintptr_t)ptr);
+}
+
+static size_t waiter_size(const struct waiter *w)
+{
+    return size_of(w) + size_of(w->want) + size_of(w->request);
+}
+
+static size_t entry_size(const struct entry *e)
+{
+    size_t size = size_of(e) + size_of(e->want) + size_of(e->request);
+    struct list *it;
+
+    LIST_FOREACH(it, &e->attaches)
+    {
+        size += size_of(container_of(it, struct attach, in_entry));
+    }
+    return size;
+}
+
+static size_t hold_size(const struct hold *h)
+{
+    size_t size = size_of(h) + size_of(h->key);
+    struct list *it;
+
+    LIST_FOREACH(it, &h->entries)
+    {
+        size += entry_size(container_of(it, struct entry, in_hold));
+    }
+    return size;
+}
+
+/* Of all, by the average of the first ones. */
+static size_t scale(size_t size, size_t seen, size_t count)
+{
+    return seen == 0 ? 0 : (size_t)((double)size / (double)seen * (double)count);
+}
+
+static size_t queue_size(const struct lock *lock, size_t samples)
+{
+    size_t size = 0, seen = 0;
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->queue)
+    {
+        if (seen == samples) {
+            break;
+        }
+        size += waiter_size(container_of(it, struct waiter, in_queue));
+        seen++;
+    }
+    return scale(size, seen, lock->waiting);
+}
+
+static size_t holds_size(const struct lock *lock, size_t samples)
+{
+    size_t size = 0, seen = 0;
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->holds)
+    {
+        if (seen == samples) {
+            break;
+        }
+        size += hold_size(container_of(it, struct hold, in_lock));
+        seen++;
+    }
+    return scale(size, seen, lock->hold_count);
+}
+
+static size_t work_size(const struct lock *lock)
+{
+    size_t size = size_of(lock->busy);
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->duties)
+    {
+        size += size_of(container_of(it, struct duty, in_lock));
+    }
+    LIST_FOREACH(it, &lock->cuts)
+    {
+        size += size_of(container_of(it, struct cut, in_lock));
+    }
+    return size;
+}
+
+size_t locks_memory(const struct locks *l, struct span name, size_t samples)
+{
+    const struct lock *lock = lock_find(l, name);
+
+    return lock == NULL ? 0
+                        : size_of(lock) + size_of(lock->fair) + work_size(lock) +
+                              queue_size(lock, samples) + holds_size(lock, samples);
+}
