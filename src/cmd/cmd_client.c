@@ -93,6 +93,11 @@ void cmd_client_reply(struct call *call)
     }
 }
 
+void cmd_client_capa(struct call *call)
+{
+    resp_simple(call->out, "OK");
+}
+
 /* NO-EVICT and NO-TOUCH: nothing is ever evicted here. */
 static void accept_on_off(struct call *call)
 {
@@ -157,16 +162,16 @@ static void list_conn(void *ctx, struct conn *conn)
 
 static bool list_ids(struct call *call, struct list_filter *f)
 {
-    uint64_t id;
+    int64_t id;
 
     for (size_t i = 3; i < call->argc; i++) {
         struct conn *conn;
 
-        if (!parse_u64(call->argv[i], UINT64_MAX, &id)) {
+        if (!parse_i64(call->argv[i], &id)) {
             call_error(call, LATCHD_ERR, "Invalid client ID");
             return false;
         }
-        conn = net_find(call->cmd->env.net, id);
+        conn = id <= 0 ? NULL : net_find(call->cmd->env.net, (uint64_t)id);
         if (conn != NULL) {
             list_conn(f, conn);
         }

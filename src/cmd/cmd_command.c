@@ -76,6 +76,11 @@ static void write_find_counted(struct buf *out, int proto)
     resp_int(out, 1);
 }
 
+static const char *key_flag(const struct command *c)
+{
+    return (c->flags & CMD_READONLY) != 0 ? "RO" : "RW";
+}
+
 static void write_key_specs(struct buf *out, int proto, const struct command *c)
 {
     if (c->keys == KEYS_NONE) {
@@ -86,7 +91,7 @@ static void write_key_specs(struct buf *out, int proto, const struct command *c)
     resp_map(out, proto, 3);
     resp_bulk_str(out, "flags");
     resp_set(out, proto, 1);
-    resp_simple(out, (c->flags & CMD_READONLY) != 0 ? "RO" : "RW");
+    resp_simple(out, key_flag(c));
     resp_bulk_str(out, "begin_search");
     resp_map(out, proto, 2);
     resp_bulk_str(out, "type");
@@ -94,7 +99,7 @@ static void write_key_specs(struct buf *out, int proto, const struct command *c)
     resp_bulk_str(out, "spec");
     resp_map(out, proto, 1);
     resp_bulk_str(out, "index");
-    resp_int(out, 1);
+    resp_int(out, c->keys == KEYS_SECOND ? 2 : 1);
     resp_bulk_str(out, "find_keys");
     resp_map(out, proto, 2);
     resp_bulk_str(out, "type");
@@ -107,7 +112,9 @@ static void write_key_specs(struct buf *out, int proto, const struct command *c)
 
 static void write_info(struct buf *out, int proto, const struct command *c)
 {
-    bool fixed = c->keys == KEYS_ONE || c->keys == KEYS_ALL;
+    int first = c->keys == KEYS_SECOND                       ? 2
+                : c->keys == KEYS_ONE || c->keys == KEYS_ALL ? 1
+                                                             : 0;
     size_t count;
     const struct command *subs = command_subs(c, &count);
 
@@ -115,12 +122,16 @@ static void write_info(struct buf *out, int proto, const struct command *c)
     resp_bulk_str(out, c->name);
     resp_int(out, c->arity);
     write_flags(out, proto, c);
-    resp_int(out, fixed ? 1 : 0);
-    resp_int(out, c->keys == KEYS_ALL ? -1 : fixed ? 1 : 0);
-    resp_int(out, fixed ? 1 : 0);
+    resp_int(out, first);
+    resp_int(out, c->keys == KEYS_ALL ? -1 : first);
+    resp_int(out, first == 0 ? 0 : 1);
     write_categories(out, proto, c);
     resp_set(out, proto, 0); /* tips */
     write_key_specs(out, proto, c);
+    if (count == 0) {
+        resp_set(out, proto, 0);
+        return;
+    }
     resp_array(out, count);
     for (size_t i = 0; i < count; i++) {
         write_info(out, proto, &subs[i]);
@@ -158,7 +169,7 @@ void cmd_command_info(struct call *call)
         const struct command *c = command_find(call->argv[i]);
 
         if (c == NULL) {
-            resp_null_array(call->out, call->proto);
+            resp_null(call->out, call->proto);
         } else {
             write_info(call->out, call->proto, c);
         }
@@ -272,24 +283,7 @@ void cmd_command_list(struct call *call)
 /* --- GETKEYS -----------------------------------------------------------------------
  */
 
-/* Where the keys of argv stand; false: the count that it gives does not fit. */
-static bool key_range(const struct command *c, const struct span *argv, size_t argc,
-                      size_t *ret_first, size_t *ret_count)
-{
-    uint64_t count;
-
-    *ret_first = c->keys == KEYS_COUNTED ? 2 : 1;
-    *ret_count = c->keys == KEYS_ALL ? argc - 1 : 1;
-    if (c->keys == KEYS_COUNTED) {
-        if (!parse_u64(argv[1], argc - 2, &count) || count == 0) {
-            return false;
-        }
-        *ret_count = (size_t)count;
-    }
-    return true;
-}
-
-void cmd_command_getkeys(struct call *call)
+static void get_keys(struct call *call, bool flags)
 {
     const struct command *c = command_find(call->argv[2]);
     const struct span *argv = call->argv + 2;
@@ -305,12 +299,29 @@ void cmd_command_getkeys(struct call *call)
     } else if (!command_arity_fits(c, argc)) {
         call_error(call, LATCHD_ERR,
                    "Invalid number of arguments specified for command");
-    } else if (!key_range(c, argv, argc, &first, &count)) {
+    } else if (!command_key_range(c, argv, argc, &first, &count)) {
         call_error(call, LATCHD_ERR, "Invalid arguments specified for command");
     } else {
         resp_array(call->out, count);
         for (size_t i = 0; i < count; i++) {
+            if (flags) {
+                resp_array(call->out, 2);
+            }
             resp_bulk(call->out, argv[first + i]);
+            if (flags) {
+                resp_set(call->out, call->proto, 1);
+                resp_simple(call->out, key_flag(c));
+            }
         }
     }
+}
+
+void cmd_command_getkeys(struct call *call)
+{
+    get_keys(call, false);
+}
+
+void cmd_command_getkeysandflags(struct call *call)
+{
+    get_keys(call, true);
 }

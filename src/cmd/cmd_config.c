@@ -79,7 +79,7 @@ void cmd_config_set(struct call *call)
     char reason[CONFIG_REASON_MAX] = "";
 
     if (call->argc % 2 != 0) {
-        call_arity_error(call);
+        call_syntax_error(call);
     } else if (!call->cmd->env.config_set(call->cmd->env.ctx, call->argv + 2,
                                           (call->argc - 2) / 2, reason,
                                           sizeof(reason))) {

@@ -132,7 +132,7 @@ void cmd_pubsub_channels(struct call *call)
     struct channel_listing l = { 0 };
 
     if (call->argc > 3) {
-        call_arity_error(call);
+        call_subcommand_error(call);
         return;
     }
     if (call->argc == 3) {

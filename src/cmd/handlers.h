@@ -26,9 +26,9 @@ command_fn cmd_lockinfo, cmd_locks, cmd_waiters;
 command_fn cmd_auth, cmd_echo, cmd_hello, cmd_ping, cmd_quit, cmd_readonly, cmd_reset,
     cmd_role, cmd_select, cmd_time, cmd_wait;
 /* cmd_client.c */
-command_fn cmd_client_getname, cmd_client_id, cmd_client_info, cmd_client_list,
-    cmd_client_no_evict, cmd_client_no_touch, cmd_client_reply, cmd_client_setinfo,
-    cmd_client_setname, cmd_client_unblock;
+command_fn cmd_client_capa, cmd_client_getname, cmd_client_id, cmd_client_info,
+    cmd_client_list, cmd_client_no_evict, cmd_client_no_touch, cmd_client_reply,
+    cmd_client_setinfo, cmd_client_setname, cmd_client_unblock;
 /* cmd_tracking.c */
 command_fn cmd_client_caching, cmd_client_getredir, cmd_client_tracking,
     cmd_client_trackinginfo;
@@ -38,9 +38,12 @@ command_fn cmd_client_pause, cmd_client_unpause;
 command_fn cmd_client_kill;
 /* cmd_command.c */
 command_fn cmd_command, cmd_command_count, cmd_command_docs, cmd_command_getkeys,
-    cmd_command_info, cmd_command_list;
+    cmd_command_getkeysandflags, cmd_command_info, cmd_command_list;
 /* cmd_config.c */
 command_fn cmd_config_get, cmd_config_set, cmd_config_resetstat, cmd_config_rewrite;
+/* cmd_memory.c */
+command_fn cmd_memory_doctor, cmd_memory_malloc_stats, cmd_memory_purge,
+    cmd_memory_stats, cmd_memory_usage;
 /* cmd_info.c */
 command_fn cmd_info;
 /* multi.c */

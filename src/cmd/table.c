@@ -1,6 +1,7 @@
 #include "cmd/table.h"
 
 #include "cmd/handlers.h"
+#include "util/parse.h"
 
 #include <stdlib.h>
 
@@ -29,6 +30,8 @@ enum {
 /* name, handler, arity, keys, flags, categories, group, since,
  * usage, summary, complexity */
 const struct command COMMANDS[] = {
+    { "asking", cmd_cluster, 1, KEYS_NONE, CMD_FAST, ACL_CONN, "cluster", "0.1.0",
+      "", "Refused: this is not a cluster node.", NULL },
     { "auth", cmd_auth, -2, KEYS_NONE, CMD_NO_AUTH | CMD_FAST, ACL_CONN, "connection", "0.1.0",
       "[username] password", "Says who this connection is.", NULL },
     { "cancel", cmd_cancel, -2, KEYS_ONE, CMD_WRITE | CMD_FAST, ACL_HOLD, "lock", "0.1.0",
@@ -37,6 +40,8 @@ const struct command COMMANDS[] = {
       "", "A container for client connection commands.", NULL },
     { "client|caching", cmd_client_caching, 3, KEYS_NONE, 0, ACL_CLIENT, "connection", "0.1.0",
       "(YES | NO)", "Accepted with TRACKING OPTIN or OPTOUT; changes nothing.", NULL },
+    { "client|capa", cmd_client_capa, -3, KEYS_NONE, 0, ACL_CLIENT, "connection", "0.1.0",
+      "capability...", "Accepted: nothing depends on what a client can do.", NULL },
     { "client|getname", cmd_client_getname, 2, KEYS_NONE, 0, ACL_CLIENT, "connection", "0.1.0",
       "", "Returns the name of this connection.", NULL },
     { "client|getredir", cmd_client_getredir, 2, KEYS_NONE, 0, ACL_CLIENT, "connection", "0.1.0",
@@ -85,6 +90,8 @@ const struct command COMMANDS[] = {
       "[command-name...]", "Returns what commands do and take.", NUM_OF_COMMANDS },
     { "command|getkeys", cmd_command_getkeys, -3, KEYS_NONE, 0, ACL_CLIENT, "server", "0.1.0",
       "command [arg...]", "Returns the lock names of a command.", NULL },
+    { "command|getkeysandflags", cmd_command_getkeysandflags, -3, KEYS_NONE, 0, ACL_CLIENT, "server", "0.1.0",
+      "command [arg...]", "Returns the lock names of a command, and whether it only looks.", NULL },
     { "command|help", call_help, 2, KEYS_NONE, 0, ACL_CLIENT, "server", "0.1.0",
       "", "Lists the subcommands.", NULL },
     { "command|info", cmd_command_info, -2, KEYS_NONE, 0, ACL_CLIENT, "server", "0.1.0",
@@ -145,6 +152,20 @@ const struct command COMMANDS[] = {
       "name", "Tells who holds a lock and how many wait.", "O(N) where N is the number of holders" },
     { "locks", cmd_locks, -1, KEYS_NONE, CMD_READONLY, ACL_LOOK | ACL_SLOW, "lock", "0.1.0",
       "[CURSOR cursor] [MATCH glob] [COUNT count]", "Lists the names that are held or waited for here.", "O(N) where N is COUNT" },
+    { "memory", call_arity_error, -2, KEYS_NONE, CMD_CONTAINER, ACL_SLOW, "server", "0.1.0",
+      "", "A container for memory diagnostics commands.", NULL },
+    { "memory|doctor", cmd_memory_doctor, 2, KEYS_NONE, 0, ACL_SLOW, "server", "0.1.0",
+      "", "Says whether memory is wasted.", NULL },
+    { "memory|help", call_help, 2, KEYS_NONE, 0, ACL_SLOW, "server", "0.1.0",
+      "", "Lists the subcommands.", NULL },
+    { "memory|malloc-stats", cmd_memory_malloc_stats, 2, KEYS_NONE, 0, ACL_SLOW, "server", "0.1.0",
+      "", "Returns what the allocator says.", NULL },
+    { "memory|purge", cmd_memory_purge, 2, KEYS_NONE, 0, ACL_SLOW, "server", "0.1.0",
+      "", "Gives memory that is not used back to the system.", NULL },
+    { "memory|stats", cmd_memory_stats, 2, KEYS_NONE, 0, ACL_SLOW, "server", "0.1.0",
+      "", "Returns how memory is used.", NULL },
+    { "memory|usage", cmd_memory_usage, -3, KEYS_SECOND, CMD_READONLY, ACL_READ | ACL_SLOW, "server", "0.1.0",
+      "name [SAMPLES count]", "Returns the bytes that a name takes here, or null.", "O(N) where N is the number of samples" },
     { "mlock", cmd_mlock, -3, KEYS_COUNTED, CMD_WRITE | CMD_BLOCKING | CMD_NEEDS_REPLY, ACL_LOCK | ACL_KEYSPACE | ACL_WRITE | ACL_SLOW | ACL_BLOCKING, "lock", "0.1.0",
       "count name... [WAIT ms] [LEASE ms] [OWNER owner] [ID request] [KEEP ms] [GRACE ms]",
       "Takes several locks, all or none. Returns their tokens, or null.", "O(N*log(N)) where N is the number of names" },
@@ -171,6 +192,8 @@ const struct command COMMANDS[] = {
     { "quit", cmd_quit, -1, KEYS_NONE, CMD_NO_AUTH | CMD_FAST | CMD_PUBSUB | CMD_AT_ONCE, ACL_CONN, "connection", "0.1.0",
       "", "Closes this connection.", NULL },
     { "readonly", cmd_readonly, 1, KEYS_NONE, CMD_FAST, ACL_CONN, "cluster", "0.1.0",
+      "", "Accepted: there are no replicas to read from.", NULL },
+    { "readwrite", cmd_readonly, 1, KEYS_NONE, CMD_FAST, ACL_CONN, "cluster", "0.1.0",
       "", "Accepted: there are no replicas to read from.", NULL },
     { "renew", cmd_renew, -2, KEYS_ONE, CMD_WRITE | CMD_BLOCKING, ACL_HOLD, "lock", "0.1.0",
       "name " RW_KIND " [TOKEN token] [OWNER owner] [ID request] [LEASE ms]",
@@ -295,4 +318,35 @@ const char *command_short_name(const struct command *c)
 bool command_arity_fits(const struct command *c, size_t argc)
 {
     return c->arity >= 0 ? argc == (size_t)c->arity : argc >= (size_t)-c->arity;
+}
+
+bool command_key_range(const struct command *c, const struct span *argv, size_t argc,
+                       size_t *ret_first, size_t *ret_count)
+{
+    uint64_t count = 1;
+
+    switch (c->keys) {
+    case KEYS_NONE:
+        count = 0;
+        *ret_first = 0;
+        break;
+    case KEYS_ONE:
+        *ret_first = 1;
+        break;
+    case KEYS_SECOND:
+        *ret_first = 2;
+        break;
+    case KEYS_ALL:
+        *ret_first = 1;
+        count = argc - 1;
+        break;
+    case KEYS_COUNTED:
+        *ret_first = 2;
+        if (!parse_u64(argv[1], argc - 2, &count) || count == 0) {
+            return false;
+        }
+        break;
+    }
+    *ret_count = (size_t)count;
+    return true;
 }

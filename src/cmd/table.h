@@ -51,6 +51,7 @@ extern const char *const ACL_CATEGORY_NAMES[ACL_CATEGORY_COUNT]; /* in bit order
 enum command_keys {
     KEYS_NONE,
     KEYS_ONE,     /* the first */
+    KEYS_SECOND,  /* the second: that of a subcommand */
     KEYS_ALL,     /* all */
     KEYS_COUNTED, /* the first says how many follow */
 };
@@ -88,5 +89,9 @@ const struct command *command_subs(const struct command *container, size_t *ret_
 /* The name that a subcommand is called by: what follows the `|`. */
 const char *command_short_name(const struct command *c);
 bool command_arity_fits(const struct command *c, size_t argc);
+/* Which of the arguments, whose number fits, are lock names; false: they do not say it.
+ */
+bool command_key_range(const struct command *c, const struct span *argv, size_t argc,
+                       size_t *ret_first, size_t *ret_count);
 
 #endif

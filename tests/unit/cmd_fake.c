@@ -200,6 +200,11 @@ void locks_stats(const struct locks *l, struct locks_stats *ret)
     *ret = (struct locks_stats){ .locks = 5, .store_up = true };
 }
 
+size_t locks_memory(const struct locks *l, struct span name, size_t samples)
+{
+    return span_eq(name, SPAN("job")) ? 500 + (samples == SIZE_MAX) : 0;
+}
+
 uint64_t locks_scan(struct locks *l, uint64_t cursor, size_t count, lock_name_fn *fn,
                     void *ctx)
 {
