@@ -51,8 +51,9 @@ static const char *redis_mistake(const char *redis)
             return "this version knows only embedded, redis:// and unix://";
         }
     }
-    if (!starts(redis, "redis://") && !starts(redis, "unix://")) {
-        return "must be embedded, redis://host or unix:///path";
+    if (!starts(redis, "redis://") && !starts(redis, "rediss://") &&
+        !starts(redis, "unix://")) {
+        return "must be embedded, redis://host, rediss://host or unix:///path";
     }
     if (strchr(redis, ' ') != NULL) {
         return "only one server is wanted";
@@ -67,7 +68,7 @@ static const char *redis_mistake(const char *redis)
 bool server_check_config(const struct config *c, char *reterr, size_t room)
 {
     const char *mistake = redis_mistake(c->redis);
-    struct tls *tls = NULL;
+    struct secure sec;
 
     if (!each_word(c->bind, is_address)) {
         (void)snprintf(reterr, room, "bind: must be IPv4 or IPv6 addresses");
@@ -77,9 +78,9 @@ bool server_check_config(const struct config *c, char *reterr, size_t room)
         (void)snprintf(reterr, room, "redis: %s", mistake);
         return false;
     }
-    if (!secure_read(c, &tls, reterr, room)) {
+    if (!secure_read(c, &sec, reterr, room)) {
         return false;
     }
-    tls_unref(tls);
+    secure_fini(&sec);
     return true;
 }

@@ -41,6 +41,9 @@ struct config {
     uint64_t query_buffer_limit;
     uint64_t output_buffer_limit;
     char *redis;
+    char *redis_tls_ca_cert_file;
+    char *redis_tls_cert_file;
+    char *redis_tls_key_file;
     uint64_t redis_timeout_ms;
     char *state_dir; /* empty: see config_state_dir() */
     uint64_t embedded_fsync;

@@ -84,7 +84,18 @@ const struct config_key CONFIG_KEYS[] = {
       "optional: only who shows a wrong one is refused." },
     { "redis", KEY_WORDS, FIELD(redis), "embedded", 1, CONFIG_VALUE_MAX, NULL, 0, REDIS,
       "Where the locks are kept: embedded (a private Redis that latchd runs itself),\n"
-      "redis://[user:password@]host[:port][/db], or unix:///path." },
+      "redis://[user:password@]host[:port][/db], the same with TLS as rediss://, or\n"
+      "unix:///path." },
+    { "redis-tls-ca-cert-file", KEY_TEXT, FIELD(redis_tls_ca_cert_file), "", 0,
+      CONFIG_VALUE_MAX, NULL, KEY_LIVE, REDIS,
+      "Authorities whose certificates that Redis may show (PEM). Empty: those of the\n"
+      "system. The certificate must be for the host of `redis`." },
+    { "redis-tls-cert-file", KEY_TEXT, FIELD(redis_tls_cert_file), "", 0,
+      CONFIG_VALUE_MAX, NULL, KEY_LIVE, REDIS,
+      "Certificate to show to that Redis (PEM). Empty: none." },
+    { "redis-tls-key-file", KEY_TEXT, FIELD(redis_tls_key_file), "", 0,
+      CONFIG_VALUE_MAX, NULL, KEY_LIVE, REDIS,
+      "Its private key (PEM). Empty: it is in redis-tls-cert-file." },
     { "redis-timeout", KEY_MSEC, FIELD(redis_timeout_ms), "3s", 10, 10 * MINUTES, NULL,
       KEY_LIVE, REDIS, "How long one call to Redis may take." },
     { "state-dir", KEY_TEXT, FIELD(state_dir), "", 0, 4000, NULL, 0, REDIS,

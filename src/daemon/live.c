@@ -154,14 +154,14 @@ static bool enough_files(struct server *s, struct config *c, char *reterr, size_
 static bool names_tls(const bool *seen)
 {
     for (size_t i = 0; i < CONFIG_KEY_COUNT; i++) {
-        if (seen[i] && strncmp(CONFIG_KEYS[i].name, "tls-", 4) == 0) {
+        if (seen[i] && strstr(CONFIG_KEYS[i].name, "tls-") != NULL) {
             return true;
         }
     }
     return false;
 }
 
-static bool read_tls(const struct config *c, struct tls **ret, char *reterr,
+static bool read_tls(const struct config *c, struct secure *ret, char *reterr,
                      size_t room)
 {
     char why[CONFIG_ERROR_MAX];
@@ -178,7 +178,7 @@ bool live_set(void *ctx, const struct span *pairs, size_t count, char *reterr,
     struct config next;
     bool ok = true;
 
-    struct tls *tls = NULL;
+    struct secure sec = { 0 };
 
     config_copy(&next, &s->config);
     for (size_t i = 0; i < count && ok; i++) {
@@ -188,14 +188,14 @@ bool live_set(void *ctx, const struct span *pairs, size_t count, char *reterr,
         ok = enough_files(s, &next, reterr, room);
     }
     if (ok && names_tls(seen)) {
-        ok = read_tls(&next, &tls, reterr, room);
+        ok = read_tls(&next, &sec, reterr, room);
     }
     if (!ok) {
         config_fini(&next);
         return false;
     }
     replace(s, &next);
-    secure_use(s, tls);
+    secure_use(s, &sec);
     return true;
 }
 
@@ -248,7 +248,7 @@ void live_reload(struct server *s)
     char err[CONFIG_ERROR_MAX];
     struct config wanted;
     struct config next;
-    struct tls *tls = NULL;
+    struct secure sec;
     unsigned changed = 0;
 
     if (s->phase != SERVER_RUNNING && s->phase != SERVER_STARTING) {
@@ -259,7 +259,7 @@ void live_reload(struct server *s)
     }
     if (!options_config(s->options, &wanted, err, sizeof(err))) {
         log_error("server", "reload: nothing is changed, correct this first: %s", err);
-    } else if (!secure_read(&wanted, &tls, err, sizeof(err))) {
+    } else if (!secure_read(&wanted, &sec, err, sizeof(err))) {
         log_error("server", "reload: nothing is changed, correct this first: %s", err);
         config_fini(&wanted);
     } else {
@@ -269,7 +269,7 @@ void live_reload(struct server *s)
             changed += take_over(&next, &wanted, &CONFIG_KEYS[i]) ? 1 : 0;
         }
         replace(s, &next);
-        secure_use(s, tls);
+        secure_use(s, &sec);
         config_fini(&wanted);
         log_notice("server", "reload: %u key%s changed", changed,
                    changed == 1 ? "" : "s");

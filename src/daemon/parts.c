@@ -206,7 +206,7 @@ static void make_locks(struct server *s)
     s->locks = locks_new(&setup);
 }
 
-static bool make_store(struct server *s)
+static bool make_store(struct server *s, struct tls *tls)
 {
     const char *err = NULL;
     struct store_setup setup = {
@@ -233,6 +233,7 @@ static bool make_store(struct server *s)
         log_error("server", "redis: %s", err);
         return false;
     }
+    setup.url.tls = tls == NULL ? NULL : tls_ref(tls);
     s->store = store_new(&setup);
     store_url_fini(&setup.url);
     return true;
@@ -270,16 +271,22 @@ static void make_clients_side(struct server *s)
     s->cmd = cmd_new(&env, &cmd_limits);
 }
 
-static bool open_tls(struct server *s)
+/* The parts that use what TLS was read: none of it may be served without. */
+static bool make_ends(struct server *s)
 {
     char err[CONFIG_ERROR_MAX];
-    struct tls *tls;
+    struct secure sec;
 
-    if (!secure_read(&s->config, &tls, err, sizeof(err))) {
+    if (!secure_read(&s->config, &sec, err, sizeof(err))) {
         log_error("server", "%s", err);
         return false;
     }
-    secure_use(s, tls);
+    if (!make_store(s, sec.redis)) {
+        secure_fini(&sec);
+        return false;
+    }
+    make_clients_side(s);
+    secure_use(s, &sec);
     return true;
 }
 
@@ -290,11 +297,7 @@ bool parts_start(struct server *s)
     }
     lower_maxclients(s);
     make_locks(s);
-    if (!make_store(s)) {
-        return false;
-    }
-    make_clients_side(s);
-    if (!open_tls(s) || !listen_all(s) || !web_open(s)) {
+    if (!make_ends(s) || !listen_all(s) || !web_open(s)) {
         return false;
     }
     notify_send(&s->notify, "STATUS=Waiting for Redis");

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 enum {
     DAY_S = 86400,
@@ -12,12 +13,8 @@ enum {
     WARN_DAYS = 14, /* a certificate that is valid for less is worth a warning */
 };
 
-bool secure_is_wanted(const struct config *c)
-{
-    return c->tls_port != 0 || c->tls_cert_file[0] != '\0';
-}
-
-bool secure_read(const struct config *c, struct tls **ret, char *reterr, size_t room)
+static bool read_clients(const struct config *c, struct tls **ret, char *reterr,
+                         size_t room)
 {
     struct tls_files files = {
         .cert_file = c->tls_cert_file,
@@ -27,8 +24,7 @@ bool secure_read(const struct config *c, struct tls **ret, char *reterr, size_t 
         .auth_clients = (enum tls_auth)c->tls_auth_clients,
     };
 
-    *ret = NULL;
-    if (!secure_is_wanted(c)) {
+    if (c->tls_port == 0 && c->tls_cert_file[0] == '\0') {
         return true;
     }
     if (!tls_is_built()) {
@@ -38,6 +34,45 @@ bool secure_read(const struct config *c, struct tls **ret, char *reterr, size_t 
     }
     *ret = tls_new(&files, reterr, room);
     return *ret != NULL;
+}
+
+static bool read_redis(const struct config *c, struct tls **ret, char *reterr,
+                       size_t room)
+{
+    struct tls_files files = {
+        .cert_file = c->redis_tls_cert_file,
+        .key_file = c->redis_tls_key_file,
+        .ca_cert_file = c->redis_tls_ca_cert_file,
+        .ca_cert_dir = "",
+    };
+
+    if (strncmp(c->redis, "rediss://", 9) != 0) {
+        return true;
+    }
+    if (!tls_is_built()) {
+        (void)snprintf(reterr, room, "redis: this latchd was built without TLS");
+        return false;
+    }
+    *ret = tls_new_client(&files, "redis-", reterr, room);
+    return *ret != NULL;
+}
+
+bool secure_read(const struct config *c, struct secure *ret, char *reterr, size_t room)
+{
+    *ret = (struct secure){ 0 };
+    if (read_clients(c, &ret->clients, reterr, room) &&
+        read_redis(c, &ret->redis, reterr, room)) {
+        return true;
+    }
+    secure_fini(ret);
+    return false;
+}
+
+void secure_fini(struct secure *sec)
+{
+    tls_unref(sec->clients);
+    tls_unref(sec->redis);
+    *sec = (struct secure){ 0 };
 }
 
 static void warn_of_end(const struct server *s)
@@ -56,17 +91,14 @@ static void warn_of_end(const struct server *s)
     }
 }
 
-void secure_use(struct server *s, struct tls *tls)
+static void use_for_clients(struct server *s, struct tls *tls)
 {
     bool has_ca =
         s->config.tls_ca_cert_file[0] != '\0' || s->config.tls_ca_cert_dir[0] != '\0';
 
-    if (tls == NULL) {
-        return;
-    }
     net_set_tls(s->net, tls);
     tls_unref(s->tls);
-    s->tls = tls;
+    s->tls = tls_ref(tls);
     s->next_cert_ms = s->now_ms + DAY_MS;
     warn_of_end(s);
     if (has_ca && s->config.tls_auth_clients == TLS_AUTH_NO) {
@@ -74,6 +106,17 @@ void secure_use(struct server *s, struct tls *tls)
                     "tls-auth-clients is no, so clients need no certificate, and "
                     "tls-ca-cert-file has no use: set it to yes or optional");
     }
+}
+
+void secure_use(struct server *s, struct secure *sec)
+{
+    if (sec->clients != NULL) {
+        use_for_clients(s, sec->clients);
+    }
+    if (sec->redis != NULL) {
+        store_set_tls(s->store, sec->redis);
+    }
+    secure_fini(sec);
 }
 
 void secure_tick(struct server *s)

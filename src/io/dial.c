@@ -76,9 +76,27 @@ static void on_connected(uv_connect_t *req, int status)
         stream_close_handle(s);
         return;
     }
+    if (s->tls == NULL) {
+        dial_done(d);
+    } /* else after the handshake */
+}
+
+void dial_done(struct dial *d)
+{
+    struct stream *s = d->stream;
+
     s->dial = NULL;
     dial_free(d);
     s->events->on_connect(s->ctx, 0);
+}
+
+void dial_broke(struct dial *d, int error)
+{
+    if (d->stream->connected) {
+        d->error = error;
+        d->stream->connected = false;
+        stream_close_handle(d->stream);
+    }
 }
 
 static int connect_to(struct dial *d, const struct addrinfo *address)
@@ -91,6 +109,7 @@ static int connect_to(struct dial *d, const struct addrinfo *address)
         return r;
     }
     s->live = true;
+    s->write_error = 0;
     s->u.handle.data = s;
     if (d->next != NULL) {
         (void)setsockopt(stream_fd(s), IPPROTO_TCP, TCP_SYNCNT, &retries,
@@ -157,6 +176,9 @@ int stream_connect_tcp(struct io *io, const char *host, const char *port,
     struct dial *d = dial_new(s, opt);
     int r = 0;
 
+    if (opt != NULL && opt->tls != NULL) {
+        stream_tls_new(s, opt->tls, host);
+    }
     /* An address needs no thread: this does not block. */
     if (getaddrinfo(host, port, &hints, &d->addresses) == 0) {
         d->next = d->addresses;

@@ -138,6 +138,11 @@ void stream_end(struct stream *s, int status)
     s->ended = true;
     (void)uv_read_stop(&s->u.stream);
     stream_tls_over(s, status);
+    if (s->dial != NULL) {
+        s->ended = false;
+        dial_broke(s->dial, status);
+        return;
+    }
     switch (status) {
     case UV_EOF:
         unread = stream_fate(s) != STREAM_TAKEN;
@@ -245,6 +250,9 @@ static void on_written(uv_write_t *req, int status)
     }
     outgoing_free(out);
     s->out = NULL;
+    if (s->dial != NULL) {
+        return; /* of a handshake: its end, or that of the connection, tells more */
+    }
     if (status != 0) {
         s->write_error = s->write_error != 0 ? s->write_error : status;
         end_after_input(s);
@@ -331,10 +339,10 @@ int stream_opened(struct stream *s, const struct stream_options *opt)
     }
     if (r == 0) {
         s->connected = true;
-        if (opt != NULL && opt->tls != NULL) {
-            stream_tls_start(s, opt->tls);
+        if (s->tls != NULL) {
+            stream_tls_start(s);
         }
-        if (s->out != NULL) {
+        if (s->out != NULL && !s->out->started) {
             start_write(s);
         }
     }
@@ -348,6 +356,9 @@ int stream_accept(struct io *io, uv_stream_t *listener,
     struct stream *s = stream_new(io, events, ctx);
     int r;
 
+    if (opt->tls != NULL) {
+        stream_tls_new(s, opt->tls, NULL);
+    }
     s->is_unix = listener->type == UV_NAMED_PIPE;
     r = s->is_unix ? uv_pipe_init(io->loop, &s->u.pipe, 0)
                    : uv_tcp_init(io->loop, &s->u.tcp);

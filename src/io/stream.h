@@ -73,7 +73,9 @@ int stream_accept(struct io *io, uv_stream_t *listener,
                   const struct stream_options *opt, const struct stream_events *events,
                   void *ctx, struct stream **ret);
 
-/* Connects to host (a name or an address; resolved without blocking) and port. */
+/* Connects to host (a name or an address; resolved without blocking) and port. With
+ * TLS, `opt->tls` being a client's, it is connected when the handshake is over, for
+ * which `host` must be what the certificate says. */
 int stream_connect_tcp(struct io *io, const char *host, const char *port,
                        const struct stream_options *opt,
                        const struct stream_events *events, void *ctx,

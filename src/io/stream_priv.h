@@ -58,8 +58,11 @@ void stream_move_to_end(struct buf *to, struct buf *from);
 
 /* --- stream_tls.c ----------------------------------------------------------------- */
 
-/* To be called once the connection stands. */
-void stream_tls_start(struct stream *s, struct tls *tls);
+/* From now on what is sent waits for the handshake. `host`: see tls_session_new(). */
+void stream_tls_new(struct stream *s, struct tls *tls, const char *host);
+/* To be called once the connection stands; again, after stream_tls_over(), for another
+ * connection. */
+void stream_tls_start(struct stream *s);
 void stream_tls_free(struct stream_tls *t); /* accepts NULL */
 /* False: it must not read now, since handshakes have had their share of this turn. */
 bool stream_tls_may_read(const struct stream *s);
@@ -76,6 +79,10 @@ void stream_tls_close(struct stream *s);
 
 /* Tries the next address. False: there is none left. */
 bool dial_next(struct dial *d);
+/* It is connected: tells the owner, who may close the stream. */
+void dial_done(struct dial *d);
+/* The connection stood, but it came to nothing: tries the next address. */
+void dial_broke(struct dial *d, int error);
 /* Tells the owner that no address could be reached; it may close the stream. */
 void dial_failed(struct dial *d);
 bool dial_is_resolving(const struct dial *d);

@@ -20,36 +20,51 @@ enum {
 
 struct stream_tls {
     struct stream *stream;
-    struct tls_session *session;
-    struct list handshake; /* io->handshakes */
-    struct list deferred;  /* io->deferred */
-    struct buf early;      /* text that waits for the end of the handshake */
+    struct tls *tls;
+    char *host;                  /* of a client; NULL: server */
+    struct tls_session *session; /* NULL: not connected yet */
+    struct list handshake;       /* io->handshakes */
+    struct list deferred;        /* io->deferred */
+    struct buf early;            /* text that waits for the end of the handshake */
     uint64_t started_ms;
     size_t chatter; /* what TLS itself had to say since all was written last */
     bool open;
     bool heard; /* the peer sent something at all */
 };
 
-void stream_tls_start(struct stream *s, struct tls *tls)
-{
-    struct stream_tls *t = xcalloc(1, sizeof(*t));
-
-    if (s->io->text_buf == NULL) {
-        s->io->text_buf = xmalloc(s->io->read_room + TLS_RECORDS_LEFT);
-    }
-    t->stream = s;
-    t->session = tls_session_new(tls);
-    t->started_ms = uv_now(s->io->loop);
-    list_init(&t->deferred);
-    list_init(&t->handshake);
-    list_append(&s->io->handshakes, &t->handshake);
-    s->tls = t;
-}
-
 static void leave_lists(struct stream_tls *t)
 {
     list_del(&t->handshake);
     list_del(&t->deferred);
+}
+
+void stream_tls_new(struct stream *s, struct tls *tls, const char *host)
+{
+    struct stream_tls *t = xcalloc(1, sizeof(*t));
+
+    t->stream = s;
+    t->tls = tls_ref(tls);
+    t->host = host == NULL ? NULL : xstrdup(host);
+    list_init(&t->deferred);
+    list_init(&t->handshake);
+    s->tls = t;
+}
+
+void stream_tls_start(struct stream *s)
+{
+    struct stream_tls *t = s->tls;
+
+    if (s->io->text_buf == NULL) {
+        s->io->text_buf = xmalloc(s->io->read_room + TLS_RECORDS_LEFT);
+    }
+    tls_session_free(t->session);
+    t->session = tls_session_new(t->tls, t->host);
+    t->started_ms = uv_now(s->io->loop);
+    t->heard = false;
+    list_append(&s->io->handshakes, &t->handshake);
+    if (t->host != NULL) {
+        stream_tls_input(s, "", 0); /* which makes it say hello */
+    }
 }
 
 void stream_tls_free(struct stream_tls *t)
@@ -58,7 +73,9 @@ void stream_tls_free(struct stream_tls *t)
         leave_lists(t);
         t->stream->io->stats.tls_open -= t->open ? 1 : 0;
         tls_session_free(t->session);
+        tls_unref(t->tls);
         buf_reset(&t->early);
+        free(t->host);
         free(t);
     }
 }
@@ -98,14 +115,16 @@ void io_end_turn(struct io *io)
 
 static void complain(struct stream *s, const char *why)
 {
+    /* A server that we need is another matter than whoever comes by. */
+    enum log_level level = s->tls->host != NULL ? LOG_WARNING : LOG_INFO;
     struct log_about about = { 0 };
     char peer[128];
 
     s->io->stats.handshakes_failed++;
-    if (log_enabled(LOG_INFO)) {
+    if (log_enabled(level)) {
         stream_peer_name(s, peer, sizeof(peer));
         about.address = span_str(peer);
-        log_about(LOG_INFO, "tls", &about, "no handshake: %s", why);
+        log_about(level, "tls", &about, "no handshake: %s", why);
     }
 }
 
@@ -182,6 +201,9 @@ static void opened(struct stream *s)
         send_text(s, buf_span(&t->early));
     }
     buf_reset(&t->early);
+    if (s->dial != NULL) {
+        dial_done(s->dial);
+    }
 }
 
 /* What TLS itself had to say. True: the peer provokes it, and does not read it. */
@@ -210,14 +232,14 @@ void stream_tls_input(struct stream *s, const char *data, size_t len)
                           io->read_room + TLS_RECORDS_LEFT, &got, &wire);
     bool floods = send_chatter(s, &wire);
 
-    t->heard = true;
+    t->heard = len > 0;
     if (!t->open) {
         io->handshakes_ns += uv_hrtime() - start;
         if (state == TLS_OPEN || state == TLS_ENDED || got > 0) {
             opened(s);
         }
     }
-    if (got > 0) {
+    if (got > 0 && !s->closed) {
         s->events->on_read(s->ctx, io->text_buf, got);
     }
     if (s->closed) {

@@ -26,6 +26,7 @@ bool tls_is_built(void)
 
 /* Where what is wrong is written to. */
 struct report {
+    const char *prefix; /* of keys */
     char *text;
     size_t room;
 };
@@ -33,7 +34,7 @@ struct report {
 static bool fail(const struct report *r, const char *key, const char *path,
                  const char *why)
 {
-    (void)snprintf(r->text, r->room, "%s %s: %s", key, path, why);
+    (void)snprintf(r->text, r->room, "%s%s %s: %s", r->prefix, key, path, why);
     ERR_clear_error();
     return false;
 }
@@ -169,29 +170,65 @@ static bool set_rules(SSL_CTX *ctx)
            SSL_CTX_set_session_id_context(ctx, SESSIONS, sizeof(SESSIONS) - 1) == 1;
 }
 
-struct tls *tls_new(const struct tls_files *files, char *reterr, size_t room)
+static struct tls *make(const SSL_METHOD *method, const struct report *r)
 {
-    struct report report = { reterr, room };
     struct tls *tls = xcalloc(1, sizeof(*tls));
 
     tls->refs = 1;
     ERR_clear_error();
     tls->wire = tls_wire_new();
-    tls->ctx = SSL_CTX_new(TLS_server_method());
+    tls->ctx = SSL_CTX_new(method);
     if (tls->wire == NULL || tls->ctx == NULL || !set_rules(tls->ctx)) {
         const char *why = ERR_reason_error_string(ERR_peek_error());
 
-        (void)snprintf(reterr, room, "OpenSSL cannot be used: %s",
+        (void)snprintf(r->text, r->room, "OpenSSL cannot be used: %s",
                        why == NULL ? "no reason given" : why);
-    } else if (load_cert(tls->ctx, files, &report) &&
-               load_key(tls->ctx, files, &report) &&
-               load_authorities(tls->ctx, files, &report) &&
-               load_auth(tls->ctx, files, &report)) {
-        return tls;
+        ERR_clear_error();
+        tls_unref(tls);
+        return NULL;
     }
-    ERR_clear_error();
-    tls_unref(tls);
-    return NULL;
+    return tls;
+}
+
+struct tls *tls_new(const struct tls_files *files, char *reterr, size_t room)
+{
+    struct report report = { "", reterr, room };
+    struct tls *tls = make(TLS_server_method(), &report);
+
+    if (tls != NULL &&
+        !(load_cert(tls->ctx, files, &report) && load_key(tls->ctx, files, &report) &&
+          load_authorities(tls->ctx, files, &report) &&
+          load_auth(tls->ctx, files, &report))) {
+        tls_unref(tls);
+        return NULL;
+    }
+    return tls;
+}
+
+struct tls *tls_new_client(const struct tls_files *files, const char *prefix,
+                           char *reterr, size_t room)
+{
+    struct report report = { prefix, reterr, room };
+    struct tls *tls = make(TLS_client_method(), &report);
+    bool of_system = files->ca_cert_file[0] == '\0' && files->ca_cert_dir[0] == '\0';
+
+    if (tls == NULL) {
+        return NULL;
+    }
+    tls->is_client = true;
+    SSL_CTX_set_verify(tls->ctx, SSL_VERIFY_PEER, NULL);
+    if ((files->cert_file[0] != '\0' && !(load_cert(tls->ctx, files, &report) &&
+                                          load_key(tls->ctx, files, &report))) ||
+        !load_authorities(tls->ctx, files, &report)) {
+        tls_unref(tls);
+        return NULL;
+    }
+    if (of_system && SSL_CTX_set_default_verify_paths(tls->ctx) != 1) {
+        (void)snprintf(reterr, room, "the authorities of the system cannot be read");
+        tls_unref(tls);
+        return NULL;
+    }
+    return tls;
 }
 
 struct tls *tls_ref(struct tls *tls)

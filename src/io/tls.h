@@ -41,6 +41,11 @@ bool tls_is_built(void);
 
 /* The server's side. NULL with one line for people in reterr: which file, and why. */
 struct tls *tls_new(const struct tls_files *files, char *reterr, size_t room);
+/* The client's side: servers must show a certificate for their name, of the authorities
+ * of the files, or without those of the system's. With cert_file we show one as well;
+ * auth_clients means nothing. `prefix` stands before the names of keys in reterr. */
+struct tls *tls_new_client(const struct tls_files *files, const char *prefix,
+                           char *reterr, size_t room);
 struct tls *tls_ref(struct tls *tls);
 void tls_unref(struct tls *tls); /* accepts NULL */
 

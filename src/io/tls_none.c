@@ -15,6 +15,12 @@ struct tls *tls_new(const struct tls_files *files, char *reterr, size_t room)
     return NULL;
 }
 
+struct tls *tls_new_client(const struct tls_files *files, const char *prefix,
+                           char *reterr, size_t room)
+{
+    return tls_new(files, reterr, room);
+}
+
 struct tls *tls_ref(struct tls *tls)
 {
     return tls;
@@ -29,7 +35,7 @@ int64_t tls_valid_s(const struct tls *tls)
     return 0;
 }
 
-struct tls_session *tls_session_new(struct tls *tls)
+struct tls_session *tls_session_new(struct tls *tls, const char *host)
 {
     abort(); /* there is no struct tls that could be given */
 }

@@ -10,6 +10,7 @@
 struct tls {
     SSL_CTX *ctx;
     BIO_METHOD *wire; /* see tls_session.c; it must outlive the sessions */
+    bool is_client;
     unsigned refs;
 };
 

@@ -67,7 +67,21 @@ BIO_METHOD *tls_wire_new(void)
 
 /* Sessions */
 
-struct tls_session *tls_session_new(struct tls *tls)
+/* The certificate must be for that address, or that name. */
+static void expect_host(SSL *ssl, const char *host)
+{
+    X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
+
+    if (X509_VERIFY_PARAM_set1_ip_asc(param, host) == 1) {
+        return;
+    }
+    X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    if (SSL_set1_host(ssl, host) != 1 || SSL_set_tlsext_host_name(ssl, host) != 1) {
+        abort(); /* no memory, see util/alloc.h */
+    }
+}
+
+struct tls_session *tls_session_new(struct tls *tls, const char *host)
 {
     struct tls_session *t = xcalloc(1, sizeof(*t));
     BIO *bio = BIO_new(tls->wire);
@@ -80,7 +94,12 @@ struct tls_session *tls_session_new(struct tls *tls)
     BIO_set_data(bio, t);
     BIO_set_init(bio, 1);
     SSL_set_bio(t->ssl, bio, bio);
-    SSL_set_accept_state(t->ssl);
+    if (tls->is_client) {
+        SSL_set_connect_state(t->ssl);
+        expect_host(t->ssl, host);
+    } else {
+        SSL_set_accept_state(t->ssl);
+    }
     return t;
 }
 

@@ -22,11 +22,13 @@ enum tls_state {
 
 struct tls_session;
 
-struct tls_session *tls_session_new(struct tls *tls);
+/* `host`: whom a client talks to, and whose certificate it wants to see. */
+struct tls_session *tls_session_new(struct tls *tls, const char *host);
 void tls_session_free(struct tls_session *t); /* accepts NULL */
 
-/* Takes in all of `in`, appends what is to be sent to the peer to `out`, and puts what
- * the peer said into `text`, which must have room for `in` and TLS_RECORDS_LEFT. */
+/* Takes in all of `in` (a client begins with nothing), appends what is to be sent to
+ * the peer to `out`, and puts what the peer said into `text`, which must have room for
+ * `in` and TLS_RECORDS_LEFT. */
 enum tls_state tls_session_input(struct tls_session *t, struct span in, char *text,
                                  size_t room, size_t *ret_len, struct buf *out);
 /* Appends the text, encrypted, to `out`. Only once it is open. False: it is broken. */

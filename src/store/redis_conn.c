@@ -209,7 +209,8 @@ static const struct stream_events STREAM_EVENTS = {
 static void connect_now(struct redis_conn *c)
 {
     struct stream_options opt = { .keepalive_s = KEEPALIVE_S,
-                                  .user_timeout_ms = c->timeout_ms };
+                                  .user_timeout_ms = c->timeout_ms,
+                                  .tls = c->url->tls };
     int r;
 
     c->state = CONN_CONNECTING;

@@ -153,7 +153,12 @@ struct store *store_new(const struct store_setup *setup)
         .user = copy(setup->url.user),
         .password = copy(setup->url.password),
         .db = setup->url.db,
+        .wants_tls = setup->url.wants_tls,
+        .tls = setup->url.tls == NULL ? NULL : tls_ref(setup->url.tls),
     };
+    if (s->url.wants_tls && s->url.tls == NULL) {
+        abort(); /* or passwords would go out in the clear */
+    }
     memcpy(s->instance, setup->instance, sizeof(s->instance));
     s->events = setup->events;
     s->link = redis_link_new(&link);
@@ -165,6 +170,14 @@ void store_start(struct store *s)
 {
     redis_link_start(s->link);
     redis_sub_start(s->sub);
+}
+
+void store_set_tls(struct store *s, struct tls *tls)
+{
+    if (s->url.wants_tls) {
+        tls_unref(s->url.tls);
+        s->url.tls = tls_ref(tls);
+    }
 }
 
 void store_set_timeout(struct store *s, uint64_t timeout_ms)

@@ -40,16 +40,18 @@ struct store_url {
     char *user;     /* NULL: none */
     char *password; /* NULL: none */
     unsigned db;
+    bool wants_tls;  /* rediss:// */
+    struct tls *tls; /* a client's; for connections from now on. NULL: plain */
 };
 
-/* redis://[user:pass@]host[:port][/db], unix:///path[?db=n]; percent-decoding in user
- * and password; [::1] for IPv6. False: *reterr is a static text. */
+/* redis[s]://[user:pass@]host[:port][/db], unix:///path[?db=n]; percent-decoding in
+ * user and password; [::1] for IPv6. False: *reterr is a static text. */
 bool store_url_parse(const char *text, struct store_url *ret, const char **reterr);
 void store_url_fini(struct store_url *url);
 
 struct store_setup {
     struct io *io;
-    struct store_url url; /* copied */
+    struct store_url url; /* copied; of url.tls it takes a reference */
     char instance[OP_INSTANCE_LEN + 1];
     uint64_t timeout_ms; /* redis-timeout */
     uint64_t seed;       /* for jitter */
@@ -73,6 +75,8 @@ struct store_info {
 struct store *store_new(const struct store_setup *setup);
 /* Starts connecting. */
 void store_start(struct store *s);
+/* Replaces url.tls, if it began with one. Takes a reference. */
+void store_set_tls(struct store *s, struct tls *tls);
 void store_set_timeout(struct store *s, uint64_t timeout_ms);
 void store_submit(struct store *s, const struct op *op);
 void store_subscribe(struct store *s, struct span name, bool rw);

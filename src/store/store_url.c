@@ -161,14 +161,15 @@ bool store_url_parse(const char *text, struct store_url *ret, const char **reter
 {
     struct store_url url = { 0 };
     struct span all = span_str(text);
-    const char *err = "it begins with redis:// or unix://";
+    const char *err = "it begins with redis://, rediss:// or unix://";
 
     if (span_starts(all, SPAN("redis://"))) {
         err = parse_tcp(span_of(text + 8, all.len - 8), &url);
     } else if (span_starts(all, SPAN("unix://"))) {
         err = parse_unix(span_of(text + 7, all.len - 7), &url);
     } else if (span_starts(all, SPAN("rediss://"))) {
-        err = "TLS to Redis is not supported";
+        url.wants_tls = true;
+        err = parse_tcp(span_of(text + 9, all.len - 9), &url);
     }
     if (err != NULL) {
         store_url_fini(&url);
@@ -186,5 +187,6 @@ void store_url_fini(struct store_url *url)
     free(url->port);
     free(url->user);
     free(url->password);
+    tls_unref(url->tls);
     *url = (struct store_url){ 0 };
 }

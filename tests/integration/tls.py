@@ -371,6 +371,71 @@ def the_kernel_may_choose_the_port(binary, certs):
         expect(daemon.returncode == 0, daemon.returncode)
 
 
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        return s.getsockname()[1]
+
+
+def redis_is_reached_with_tls(binary, certs):
+    """Also with a certificate of ours, which is replaced; and not if it is another's."""
+    with tempfile.TemporaryDirectory(prefix="latchd-test-") as folder:
+        port = free_port()
+        redis = subprocess.Popen(
+            ["redis-server", "--port", "0", "--tls-port", str(port), "--bind", "127.0.0.1",
+             "--dir", folder, "--save", "", "--tls-cert-file", certs.path("server.pem"),
+             "--tls-key-file", certs.path("server.key"), "--tls-ca-cert-file",
+             certs.path("ca.pem"), "--requirepass", "secret"], stdout=subprocess.DEVNULL)
+        try:
+            common = [binary, "--unixsocket", f"{folder}/l.sock", "--port", "0", "--redis",
+                      f"rediss://:secret@127.0.0.1:{port}"]
+            ours = ["--redis-tls-cert-file", certs.path("client.pem"),
+                    "--redis-tls-key-file", certs.path("client.key")]
+            certs.make("client", "latchd")
+            locks_there(folder, [*common, "--redis-tls-ca-cert-file",
+                                 certs.path("ca.pem"), *ours])
+            certs.authority("unknown")
+            is_refused_there([*common, "--redis-tls-ca-cert-file",
+                              certs.path("unknown.pem"), *ours])
+        finally:
+            redis.kill()
+            redis.wait()
+
+
+def await_line(daemon, wanted):
+    log = ""
+    for line in daemon.stderr:
+        log += line
+        if wanted in line:
+            return
+    raise AssertionError(f"no {wanted} in {log}")
+
+
+def end(daemon):
+    daemon.terminate()
+    daemon.communicate(timeout=DEADLINE_S)
+    expect(daemon.returncode == 0, daemon.returncode)
+
+
+def locks_there(folder, words):
+    daemon = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    await_line(daemon, "server: ready")
+    with socket.socket(socket.AF_UNIX) as conn:
+        conn.settimeout(DEADLINE_S)
+        conn.connect(f"{folder}/l.sock")
+        expect(ask(conn, "LOCK there")[0] == ":", "LOCK")
+        expect(ask(conn, "UNLOCK there") == ":0", "UNLOCK")
+        expect(ask(conn, "CONFIG SET redis-tls-key-file " + words[-1]) == "+OK", "SET")
+        got = ask(conn, "CONFIG SET redis-tls-ca-cert-file /nonexistent")
+        expect("redis-tls-ca-cert-file /nonexistent: No such file" in got, got)
+    end(daemon)
+
+
+def is_refused_there(words):
+    daemon = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    await_line(daemon, "its certificate is refused")
+    end(daemon)
+
+
 class Slow:
     """Handshakes that never end, begun before everything else."""
 
@@ -415,7 +480,8 @@ def main():
             slow = Slow(stand)
             cases = [(c.__name__, lambda c=c: c(stand)) for c in CASES]
             cases += [(c.__name__, lambda c=c: c(binary, certs))
-                      for c in (mistakes_are_named, the_kernel_may_choose_the_port)]
+                      for c in (mistakes_are_named, the_kernel_may_choose_the_port,
+                                redis_is_reached_with_tls)]
             cases.append(("slow_handshakes_are_ended", slow.are_ended))
             return 1 if tap(cases) else 0
 

@@ -52,7 +52,7 @@ static void on_connection(uv_stream_t *handle, int status)
     rec.connected = true;
 }
 
-static int connect_tcp(void)
+int accepted_port(void)
 {
     struct sockaddr_in any = { .sin_family = AF_INET,
                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -66,7 +66,7 @@ static int connect_tcp(void)
     }
     ck_assert_int_eq(uv_tcp_getsockname(&listener.tcp, (struct sockaddr *)&any, &len),
                      0);
-    return raw_connect_tcp(AF_INET, ntohs(any.sin_port));
+    return ntohs(any.sin_port);
 }
 
 static int connect_unix(void)
@@ -86,8 +86,10 @@ void accepted_raw(struct far *f, enum far_kind kind, const struct test_cert *cer
         server_tls = cert_server(&server_cert, NULL);
     }
     rec.connected = false;
-    far_init(f, &loop, kind == FAR_UNIX ? connect_unix() : connect_tcp(), kind, cert,
-             ca);
+    far_init(f, &loop,
+             kind == FAR_UNIX ? connect_unix()
+                              : raw_connect_tcp(AF_INET, accepted_port()),
+             kind, cert, ca);
     loop_until_flag(&loop, &rec.connected);
 }
 

@@ -16,6 +16,8 @@ extern struct tls *server_tls; /* NULL: plain; a test may put another one here *
 void accepted_setup(void);
 void accepted_teardown(void);
 
+/* Listens on 127.0.0.1; the port. */
+int accepted_port(void);
 /* A connection whose stream is in `rec`; TLS: before the handshake. */
 void accepted_raw(struct far *f, enum far_kind kind, const struct test_cert *cert,
                   const struct test_cert *ca);

@@ -6,6 +6,7 @@ static const struct {
     struct {
         const char *unix_path, *host, *port, *user, *password;
         unsigned db;
+        bool wants_tls;
     } want;
 } GOOD[] = {
     { "redis://h", { .host = "h", .port = "6379" } },
@@ -17,6 +18,14 @@ static const struct {
     { "redis://u:p@h:1", { .host = "h", .port = "1", .user = "u", .password = "p" } },
     { "redis://u%3A:a%2fb@c:d@h",
       { .host = "h", .port = "6379", .user = "u:", .password = "a/b@c:d" } },
+    { "rediss://h:7", { .host = "h", .port = "7", .wants_tls = true } },
+    { "rediss://u:p@h/2",
+      { .host = "h",
+        .port = "6379",
+        .user = "u",
+        .password = "p",
+        .db = 2,
+        .wants_tls = true } },
     { "unix:///run/redis.sock", { .unix_path = "/run/redis.sock" } },
     { "unix:///r?db=12", { .unix_path = "/r", .db = 12 } },
 };
@@ -25,7 +34,8 @@ static const char *const BAD[] = {
     "",
     "h",
     "redis:/h",
-    "rediss://h",
+    "rediss://",
+    "redisss://h",
     "redis://",
     "redis://:6379",
     "redis://h:",
@@ -72,6 +82,7 @@ START_TEST(an_address_is_taken_apart)
     same_text(url.user, GOOD[_i].want.user);
     same_text(url.password, GOOD[_i].want.password);
     ck_assert_uint_eq(url.db, GOOD[_i].want.db);
+    ck_assert_int_eq(url.wants_tls, GOOD[_i].want.wants_tls);
     store_url_fini(&url);
     store_url_fini(&url);
 }
