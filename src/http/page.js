@@ -444,7 +444,7 @@
     const end = setTimeout(() => patience.abort(), PATIENCE_MS);
 
     try {
-      const reply = await fetch('/status.json', { signal: patience.signal, cache: 'no-store' });
+      const reply = await fetch('status.json', { signal: patience.signal, cache: 'no-store' });
 
       if (!reply.ok) throw new Error(String(reply.status));
       show(await reply.json());
