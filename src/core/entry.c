@@ -17,6 +17,20 @@ struct attach *entry_attach_of(const struct entry *e, const struct session *s)
     return NULL;
 }
 
+uint64_t entry_lease_began(const struct entry *e)
+{
+    uint64_t vouched = hold_vouch_until(0, e->want->lease_ms);
+
+    return e->until > vouched ? e->until - vouched : 0;
+}
+
+bool entry_is_fresh(const struct locks *l, const struct entry *e)
+{
+    uint64_t sent = e->want->fixed ? entry_lease_began(e) : e->hold->confirmed;
+
+    return hold_certain(l, e->hold) && (l->now - sent) * 2 <= want_lease(l, e->want);
+}
+
 struct attach *entry_attach(struct locks *l, struct entry *e, struct session *s)
 {
     struct attach *a = entry_attach_of(e, s);

@@ -136,6 +136,13 @@ void locks_conn_closed(struct locks *l, uint64_t conn);
  * or keep it if it has an ID. Call before locks_conn_closed(). */
 void locks_undelivered(struct locks *l, uint64_t conn, uint64_t grant);
 
+/* What became of the REPLY_TOKEN with this `grant`, for who is only now to pass it on:
+ * to be vouched for, or not since too little is left of its lease, or there is no such
+ * grant on `conn` any more. */
+enum grant_state { GRANT_FRESH, GRANT_STALE, GRANT_OVER };
+enum grant_state locks_grant_state(const struct locks *l, uint64_t conn,
+                                   uint64_t grant);
+
 /* True while the connection holds or waits (it must not be closed as idle). */
 bool locks_conn_busy(const struct locks *l, uint64_t conn);
 

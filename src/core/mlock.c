@@ -38,23 +38,9 @@ static uint64_t patience(const struct locks *l, const struct mlock *ml)
     return last < ml->deadline + TICK_MS ? ml->deadline + TICK_MS : last;
 }
 
-/* When the op was sent that gave this entry of a fixed lease what it has. */
-static uint64_t lease_began(const struct entry *e)
-{
-    uint64_t lease_ms = e->want->lease_ms;
-    uint64_t vouched = hold_vouch_until(0, lease_ms);
-
-    return e->until > vouched ? e->until - vouched : 0;
-}
-
-/* At least half of its lease is left, as far as is known. */
 static bool is_fresh(const struct locks *l, const struct piece *p)
 {
-    const struct entry *e = p->entry;
-    uint64_t sent = e->want->fixed ? lease_began(e) : e->hold->confirmed;
-
-    return !p->stale && hold_certain(l, e->hold) &&
-           (l->now - sent) * 2 <= want_lease(l, e->want);
+    return !p->stale && entry_is_fresh(l, p->entry);
 }
 
 static void end_null(struct locks *l, struct mlock *ml)
@@ -226,7 +212,7 @@ static void refresh(struct locks *l, struct mlock *ml)
         if (!has_lease(ml) || !is_taken(p) || p->asked) {
             continue; /* whose answer comes arms it again */
         }
-        due = lease_began(p->entry) + ml->terms.lease_ms / 3;
+        due = entry_lease_began(p->entry) + ml->terms.lease_ms / 3;
         if (due <= l->now) {
             mlock_confirm(l, p);
         } else if (due < ml->refresh_at) {
@@ -311,7 +297,7 @@ void mlock_told_grant(struct locks *l, struct piece *p, const struct attach *a)
     p->stale = false;
     ml->failing = false;
     if (has_lease(ml)) {
-        uint64_t due = lease_began(a->entry) + ml->terms.lease_ms / 3;
+        uint64_t due = entry_lease_began(a->entry) + ml->terms.lease_ms / 3;
 
         ml->refresh_at = due < ml->refresh_at ? due : ml->refresh_at;
     }

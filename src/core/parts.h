@@ -253,6 +253,10 @@ struct attach *entry_attach_of(const struct entry *e, const struct session *s);
 void attach_free(struct locks *l, struct attach *a);
 /* The attach's connection is gone. */
 void entry_detach(struct locks *l, struct attach *a);
+/* When the op was sent that gave this entry of a fixed lease what it has. */
+uint64_t entry_lease_began(const struct entry *e);
+/* At least half of its lease is left, as far as is known. */
+bool entry_is_fresh(const struct locks *l, const struct entry *e);
 /* A connection has it, and its fixed lease is over. */
 bool entry_ran_out(const struct locks *l, const struct entry *e);
 void entry_keep(struct locks *l, struct entry *e);

@@ -135,6 +135,29 @@ void locks_undelivered(struct locks *l, uint64_t conn, uint64_t grant)
     locks_settle(l);
 }
 
+enum grant_state locks_grant_state(const struct locks *l, uint64_t conn, uint64_t grant)
+{
+    struct session *s = session_find(l, conn);
+    enum grant_state state = GRANT_OVER;
+    struct list *it;
+
+    if (s == NULL) {
+        return state;
+    }
+    LIST_FOREACH(it, &s->attaches)
+    {
+        const struct attach *a = container_of(it, struct attach, in_session);
+
+        if (a->grant == grant) { /* an MLOCK's is in several places */
+            if (!entry_is_fresh(l, a->entry)) {
+                return GRANT_STALE;
+            }
+            state = GRANT_FRESH;
+        }
+    }
+    return state;
+}
+
 bool locks_conn_busy(const struct locks *l, uint64_t conn)
 {
     const struct session *s = session_find(l, conn);

@@ -150,6 +150,23 @@ START_TEST(a_renewal_of_which_little_is_left_is_asked_for_again)
 }
 END_TEST
 
+START_TEST(a_grant_is_fresh_while_half_of_its_lease_is_left)
+{
+    struct lock_req fixed = { .has = LOCK_HAS_LEASE, .lease_ms = 1000 };
+    uint64_t grant = engine_grant(&e, 1, "job", fixed, 100);
+
+    ck_assert_int_eq(locks_grant_state(e.locks, 1, grant), GRANT_FRESH);
+    ck_assert_int_eq(locks_grant_state(e.locks, 1, grant + 1), GRANT_OVER);
+    ck_assert_int_eq(locks_grant_state(e.locks, 2, grant), GRANT_OVER);
+    engine_pass(&e, 500);
+    ck_assert_int_eq(locks_grant_state(e.locks, 1, grant), GRANT_FRESH);
+    engine_pass(&e, 1);
+    ck_assert_int_eq(locks_grant_state(e.locks, 1, grant), GRANT_STALE);
+    engine_pass(&e, 499);
+    ck_assert_int_eq(locks_grant_state(e.locks, 1, grant), GRANT_OVER);
+}
+END_TEST
+
 START_TEST(an_undelivered_grant_is_taken_back)
 {
     uint64_t grant = engine_grant(&e, 1, "job", FOREVER, 100);
@@ -252,6 +269,7 @@ Suite *test_suite(void)
     tcase_add_test(tc,
                    coming_back_in_grace_with_and_then_without_a_lease_ends_the_grace);
     tcase_add_test(tc, a_renewal_of_which_little_is_left_is_asked_for_again);
+    tcase_add_test(tc, a_grant_is_fresh_while_half_of_its_lease_is_left);
     tcase_add_test(tc, an_undelivered_grant_is_taken_back);
     tcase_add_test(tc, an_undelivered_grant_with_an_id_is_kept_and_found_again);
     tcase_add_test(
