@@ -6,6 +6,14 @@
 
 #include <stdlib.h>
 
+/* A grant among the replies of EXEC. */
+struct multi_grant {
+    uint64_t grant;
+    size_t from; /* where its reply is in `out` */
+    size_t len;
+    size_t at; /* its command */
+};
+
 struct multi {
     bool running;
     bool spoilt; /* something was refused */
@@ -16,7 +24,8 @@ struct multi {
     size_t bytes;
     size_t next; /* to run */
     struct buf out;
-    uint64_t *grants;
+    size_t answered; /* bytes of `out` before the reply to the command that runs */
+    struct multi_grant *grants;
     size_t grant_count;
     size_t grant_room;
 };
@@ -143,18 +152,69 @@ void cmd_unwatch(struct call *call)
 /* --- running -----------------------------------------------------------------------
  */
 
-static void finish(struct conn *conn, struct client *client)
+/* A later command of the transaction may have ended it, as was asked for. */
+static bool is_used_later(const struct multi *m, size_t at)
+{
+    const struct kept *lock = m->queue[at];
+    bool many = lock->command->keys == KEYS_COUNTED;
+
+    for (size_t i = at + 1; i < m->count; i++) {
+        const struct kept *k = m->queue[i];
+
+        if ((k->command->flags & CMD_WRITE) != 0 &&
+            (many || span_eq(k->argv[1], lock->argv[1]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Commands behind a grant may have taken longer than its lease. */
+static const char *objection(const struct cmd *c, const struct client *client,
+                             const struct multi_grant *g)
+{
+    switch (locks_grant_state(c->env.locks, client->id, g->grant)) {
+    case GRANT_STALE:
+        return "the transaction took too long: the lock is given back";
+    case GRANT_OVER:
+        return is_used_later(client->multi, g->at)
+                   ? NULL
+                   : "the transaction took too long: the lock is lost";
+    case GRANT_FRESH:
+        break;
+    }
+    return NULL;
+}
+
+/* As at any grant, the clock is looked at when its reply is written. */
+static void write_replies(struct cmd *c, struct conn *conn, struct client *client)
 {
     struct multi *m = client->multi;
+    struct buf *out = conn_out(conn);
+    struct span all = buf_span(&m->out);
+    size_t done = 0;
 
-    if (!client_muted(client)) {
-        struct buf *out = conn_out(conn);
+    resp_array(out, m->count);
+    for (size_t i = 0; i < m->grant_count; i++) {
+        const struct multi_grant *g = &m->grants[i];
+        const char *text = objection(c, client, g);
 
-        resp_array(out, m->count);
-        buf_add_span(out, buf_span(&m->out));
-        for (size_t i = 0; i < m->grant_count; i++) {
-            client_granted(client, m->grants[i], conn_input_count(conn));
+        if (text == NULL) {
+            client_granted(client, g->grant, conn_input_count(conn));
+            continue;
         }
+        locks_undelivered(c->env.locks, client->id, g->grant);
+        buf_add(out, all.ptr + done, g->from - done);
+        resp_error(out, LATCHD_ERR_BACKEND, span_str(text));
+        done = g->from + g->len;
+    }
+    buf_add(out, all.ptr + done, all.len - done);
+}
+
+static void finish(struct cmd *c, struct conn *conn, struct client *client)
+{
+    if (!client_muted(client)) {
+        write_replies(c, conn, client);
     }
     drop(client);
     if (client->leaving) {
@@ -173,7 +233,7 @@ void cmd_exec(struct call *call)
         call_error(call, LATCHD_ERR_EXECABORT,
                    "Transaction discarded because of previous errors.");
     } else if (m->count == 0) {
-        finish(call->conn, call->client);
+        finish(call->cmd, call->conn, call->client);
     } else {
         m->running = true;
         conn_again(call->conn);
@@ -196,6 +256,7 @@ void multi_step(struct cmd *c, struct conn *conn)
         .out = client_muted(client) ? &c->scratch : &m->out,
     };
 
+    m->answered = buf_len(&m->out);
     dispatch_queued(&call);
     if (client->call == 0) {
         (void)multi_answered(c, conn);
@@ -213,7 +274,7 @@ bool multi_answered(struct cmd *c, struct conn *conn)
         return false;
     }
     if (m->next == m->count) {
-        finish(conn, client);
+        finish(c, conn, client);
     } else {
         conn_again(conn);
     }
@@ -231,7 +292,12 @@ void multi_granted(struct multi *m, uint64_t grant)
         m->grant_room = m->grant_room == 0 ? 4 : m->grant_room * 2;
         m->grants = xrealloc(m->grants, m->grant_room * sizeof(*m->grants));
     }
-    m->grants[m->grant_count++] = grant;
+    m->grants[m->grant_count++] = (struct multi_grant){
+        .grant = grant,
+        .from = m->answered,
+        .len = buf_len(&m->out) - m->answered,
+        .at = m->next - 1,
+    };
 }
 
 void multi_abandon(struct cmd *c, const struct client *client)
@@ -239,6 +305,6 @@ void multi_abandon(struct cmd *c, const struct client *client)
     const struct multi *m = client->multi;
 
     for (size_t i = 0; i < m->grant_count; i++) {
-        locks_undelivered(c->env.locks, client->id, m->grants[i]);
+        locks_undelivered(c->env.locks, client->id, m->grants[i].grant);
     }
 }

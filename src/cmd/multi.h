@@ -51,7 +51,7 @@ void multi_step(struct cmd *c, struct conn *conn);
  * the connection was closed. */
 bool multi_answered(struct cmd *c, struct conn *conn);
 struct buf *multi_out(struct multi *m);
-/* One of the replies is a grant. */
+/* The reply that was added last is a grant. */
 void multi_granted(struct multi *m, uint64_t grant);
 /* The connection ends while RUNNING: nobody will hear of these grants. */
 void multi_abandon(struct cmd *c, const struct client *client);

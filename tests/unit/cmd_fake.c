@@ -189,6 +189,11 @@ void locks_undelivered(struct locks *l, uint64_t conn, uint64_t grant)
     }
 }
 
+enum grant_state locks_grant_state(const struct locks *l, uint64_t conn, uint64_t grant)
+{
+    return fake.grant_state;
+}
+
 bool locks_unblock(struct locks *l, uint64_t conn, bool with_error)
 {
     asked(with_error ? "unblock with error" : "unblock");

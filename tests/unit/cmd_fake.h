@@ -33,6 +33,7 @@ struct fake {
     uint64_t undelivered[8];
     size_t undelivered_count;
     uint64_t closed_conn;
+    enum grant_state grant_state; /* of all grants */
 };
 
 extern struct fake fake;

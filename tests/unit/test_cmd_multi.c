@@ -169,6 +169,41 @@ START_TEST(grants_that_were_written_are_in_doubt_until_the_client_speaks)
 }
 END_TEST
 
+START_TEST(a_grant_whose_lease_ran_down_meanwhile_is_given_back)
+{
+    expect("MULTI", "+OK\r\n");
+    queue("ECHO a");
+    queue("LOCK a WAIT 0");
+    queue("UNLOCK b TOKEN 5");
+    expect("EXEC", "");
+    fake_answer(REPLY_TOKEN, 1, 11);
+    fake.grant_state = GRANT_STALE;
+    fake_answer(REPLY_INT, 0, 0);
+    ck_assert_str_eq(
+        fake_output(me),
+        "*3\r\n$1\r\na\r\n-BACKEND the transaction took too long: the lock "
+        "is given back\r\n:0\r\n");
+    ck_assert_uint_eq(fake.undelivered_count, 1);
+    ck_assert_uint_eq(fake.undelivered[0], 11);
+}
+END_TEST
+
+START_TEST(a_grant_that_is_over_is_told_if_the_transaction_ended_it)
+{
+    expect("MULTI", "+OK\r\n");
+    queue("LOCK a WAIT 0");
+    queue(_i == 0 ? "UNLOCK a" : "UNLOCK b TOKEN 5");
+    expect("EXEC", "");
+    fake_answer(REPLY_TOKEN, 1, 11);
+    fake.grant_state = GRANT_OVER;
+    fake_answer(REPLY_INT, 0, 0);
+    ck_assert_str_eq(fake_output(me),
+                     _i == 0 ? "*2\r\n:1\r\n:0\r\n"
+                             : "*2\r\n-BACKEND the transaction took too long: the lock "
+                               "is lost\r\n:0\r\n");
+}
+END_TEST
+
 START_TEST(locks_are_not_taken_when_nobody_is_told)
 {
     expect("MULTI", "+OK\r\n");
@@ -253,6 +288,9 @@ Suite *test_suite(void)
                         0, 2);
     tcase_add_loop_test(
         tc, grants_that_were_written_are_in_doubt_until_the_client_speaks, 0, 2);
+    tcase_add_test(tc, a_grant_whose_lease_ran_down_meanwhile_is_given_back);
+    tcase_add_loop_test(tc, a_grant_that_is_over_is_told_if_the_transaction_ended_it, 0,
+                        2);
     tcase_add_test(tc, locks_are_not_taken_when_nobody_is_told);
     tcase_add_test(tc, replies_that_are_too_much_close_the_connection);
     tcase_add_loop_test(tc, a_queue_is_bounded, 0, 2);

@@ -1,0 +1,221 @@
+/* MULTI and EXEC, and CLIENT PAUSE, with the real daemon and a real Redis. */
+#include "support/runner.h"
+#include "support/stand.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum {
+    TIMES = 300,      /* clients that leave at a random moment */
+    MOMENT_US = 1500, /* an EXEC with three grants takes about this long */
+    PAUSE_MS = 2500,
+};
+
+static void queue(struct client *c, const char *line)
+{
+    client_send(c, "%s", line);
+    expect_status(c, "QUEUED");
+}
+
+static struct value exec(struct client *c)
+{
+    struct value v = ask(c, "EXEC");
+
+    ck_assert_int_eq(v.type, VALUE_LIST);
+    return v;
+}
+
+START_TEST(replies_come_in_order_as_one_array)
+{
+    struct client *c, *other;
+    struct value v;
+
+    stand_up(NULL);
+    c = open_client();
+    other = open_client();
+    (void)ask_int(other, "LOCK taken");
+    ask_ok(c, "MULTI");
+    queue(c, "LOCK a WAIT 0");
+    queue(c, "LOCK taken WAIT 0");
+    queue(c, "PING");
+    queue(c, "UNLOCK a");
+    queue(c, "UNLOCK a TOKEN 5");
+    queue(c, "MLOCK 2 b c WAIT 0");
+    queue(c, "LOCKINFO b");
+    v = exec(c);
+    ck_assert_uint_eq(v.count, 7);
+    ck_assert_int_eq(v.items[0].type, VALUE_INT);
+    ck_assert_int_eq(v.items[1].type, VALUE_NIL);
+    ck_assert_str_eq(v.items[2].text, "PONG");
+    ck_assert_int_eq(v.items[3].integer, 0);
+    ck_assert(strncmp(v.items[4].text, "NOTHELD ", 8) == 0);
+    ck_assert_uint_eq(v.items[5].count, 2);
+    ck_assert_str_eq(v.items[6].items[5].text, "held");
+    value_fini(&v);
+    ask_nil(other, "LOCK b WAIT 0");
+    client_close(c);
+    client_close(other);
+    stand_down();
+}
+END_TEST
+
+static void ask_for_three(struct client *c)
+{
+    ask_ok(c, "MULTI");
+    queue(c, "LOCK a WAIT 0 GRACE 0");
+    queue(c, "LOCK b WAIT 0 GRACE 0");
+    queue(c, "MLOCK 2 c d WAIT 0 GRACE 0");
+    client_send(c, "EXEC");
+}
+
+START_TEST(nothing_is_left_of_those_who_leave_in_the_middle)
+{
+    stand_up(NULL);
+    for (int i = 0; i < TIMES; i++) {
+        struct client *c = _i == 1 ? client_open_unix(stand.daemon) : open_client();
+        struct timespec ts = { .tv_nsec = (rand() % MOMENT_US) * 1000L };
+
+        ask_for_three(c);
+        (void)nanosleep(&ts, NULL);
+        if (_i == 2) {
+            client_reset(c);
+        } else {
+            client_close(c);
+        }
+    }
+    await_no_locks(5000);
+    stand_down();
+}
+END_TEST
+
+/* Returns when a client has these flags in CLIENT LIST. */
+static void await_flags(const char *flags)
+{
+    uint64_t deadline = test_now_ms() + 5000;
+    char text[32];
+    bool found = false;
+
+    (void)snprintf(text, sizeof(text), " flags=%s ", flags);
+    while (!found) {
+        struct value v = ask(stand.admin, "CLIENT LIST");
+
+        found = strstr(v.text, text) != NULL;
+        value_fini(&v);
+        ck_assert_msg(test_now_ms() < deadline, "nobody has%s", text);
+        test_sleep_ms(5);
+    }
+}
+
+/* Redis stands still while EXEC waits for it. */
+START_TEST(what_a_killed_client_was_granted_is_taken_back)
+{
+    struct client *c;
+
+    stand_up(NULL);
+    c = open_client();
+    redis_pause(stand.redis);
+    ask_for_three(c);
+    await_flags("xb");
+    ck_assert_int_eq(ask_int(stand.admin, "CLIENT KILL TYPE normal"), 1);
+    expect_closed(c);
+    client_close(c);
+    redis_resume(stand.redis);
+    await_no_locks(5000);
+    stand_down();
+}
+END_TEST
+
+START_TEST(a_daemon_that_stops_ends_a_transaction)
+{
+    struct client *c;
+    struct value v;
+
+    stand_up(NULL);
+    c = open_client();
+    redis_pause(stand.redis);
+    ask_for_three(c);
+    await_flags("xb");
+    daemon_terminate(stand.daemon);
+    if (client_try_read(c, 5000, &v)) { /* or the end came first */
+        for (size_t i = 0; i < v.count; i++) {
+            ck_assert_int_eq(v.items[i].type, VALUE_ERROR);
+        }
+        value_fini(&v);
+        expect_closed(c);
+    }
+    client_close(c);
+    client_close(stand.admin);
+    daemon_await_end(stand.daemon);
+    daemon_free(stand.daemon);
+    redis_stop(stand.redis);
+}
+END_TEST
+
+START_TEST(a_pause_puts_off_commands_but_no_renewal)
+{
+    struct client *holder, *other;
+    uint64_t start;
+
+    stand_up("--watchdog-timeout", "1s", NULL);
+    holder = open_client();
+    other = open_client();
+    (void)ask_int(holder, "LOCK job");
+    start = test_now_ms();
+    ask_ok(stand.admin, "CLIENT PAUSE %d WRITE", PAUSE_MS);
+    client_send(other, "LOCK job WAIT 0");
+    client_send(holder, "UNLOCK job");
+    while (test_now_ms() < start + PAUSE_MS - SLACK_MS) {
+        await_state(stand.admin, "job", "held");
+        test_sleep_ms(50);
+    }
+    expect_silence(other);
+    expect_silence(holder);
+    expect_nil(other); /* it asked first */
+    expect_int(holder, 0);
+    expect_elapsed(start, PAUSE_MS, PAUSE_MS);
+    client_close(holder);
+    client_close(other);
+    stand_down();
+}
+END_TEST
+
+START_TEST(unpause_lets_all_of_them_go_on)
+{
+    enum { CLIENTS = 20 };
+    struct client *clients[CLIENTS];
+
+    stand_up(NULL);
+    ask_ok(stand.admin, "CLIENT PAUSE 600000");
+    for (int i = 0; i < CLIENTS; i++) {
+        clients[i] = open_client();
+        client_send(clients[i], "LOCK job%d WAIT 0", i);
+        client_send(clients[i], "UNLOCK job%d", i);
+    }
+    ask_ok(stand.admin, "CLIENT UNPAUSE");
+    for (int i = 0; i < CLIENTS; i++) {
+        (void)client_read_int(clients[i]);
+        expect_int(clients[i], 0);
+    }
+    close_clients(clients, CLIENTS);
+    stand_down();
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    const TTest *tests[] = {
+        replies_come_in_order_as_one_array,
+        what_a_killed_client_was_granted_is_taken_back,
+        a_daemon_that_stops_ends_a_transaction,
+        a_pause_puts_off_commands_but_no_renewal,
+        unpause_lets_all_of_them_go_on,
+    };
+    Suite *s = integration_suite("multi", tests, sizeof tests / sizeof *tests);
+    TCase *tc = tcase_create("left");
+
+    tcase_set_timeout(tc, INTEGRATION_S);
+    tcase_add_loop_test(tc, nothing_is_left_of_those_who_leave_in_the_middle, 0, 3);
+    suite_add_tcase(s, tc);
+    return s;
+}
