@@ -92,9 +92,20 @@ def telnet(stand):
         terminal.ask("QUIT", "+OK")
 
 
+def half_close(stand):
+    """printf ... | nc -N ends its side at once: what needs nobody else is answered."""
+    for lines, wanted in (("PING\\r\\nECHO a\\r\\n", "+PONG $1 a"),
+                          ("MULTI\\r\\nGET a\\r\\nPING\\r\\nEXEC\\r\\n",
+                           "+OK +QUEUED +QUEUED *2 $-1 +PONG")):
+        need("nc")
+        got = run(["sh", "-c", f"printf '{lines}' | nc -N 127.0.0.1 {stand.port}"]).stdout
+        expect(got.split() == wanted.split(), got)
+
+
 CASES = [
     ("the_second_shell_waits_until_the_first_unlocks", two_shells),
     ("a_telnet_user_can_lock", telnet),
+    ("what_does_not_wait_is_answered_after_a_half_close", half_close),
 ]
 
 
