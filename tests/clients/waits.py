@@ -12,7 +12,7 @@ import uuid
 
 from wire import Wire
 
-ARRIVE_S = 30
+ARRIVE_S = 120
 LOOK_S = 0.05
 HELD_S = 12
 LONG_S = 30
@@ -67,6 +67,7 @@ class Queue:
         self.held_s, self.cut = held_s, cut
         self.bad = {}       # request -> what went wrong
         self.general = []   # what went wrong with all of them
+        self.order = []     # requests as they came
         self.thread = threading.Thread(target=self.work)
 
     def work(self):
@@ -82,42 +83,48 @@ class Queue:
                     waiter.child.communicate()
 
     def run(self, wire):
-        first = wire.ask("LOCK", self.name, "LEASE", 300_000)
-        here = []
-        for waiter in self.waiters:
-            waiter.start(self.address, self.name)
-            if self.arrives(wire, waiter, here):
-                here.append(waiter)
+        first = wire.ask("LOCK", self.name, "LEASE", 600_000)
+        self.arrive(wire)
         began = time.monotonic()
         while (passed := time.monotonic() - began) < self.held_s:
             if self.cut and passed > self.held_s / 2:
                 self.cut = False
                 self.cut_all(wire)
-            self.look(wire, here, len(here))
+            self.look(wire)
             time.sleep(LOOK_S)
         if wire.ask("UNLOCK", self.name, "TOKEN", first) != 0:
             self.general.append("it was not held until the end")
-        self.leave(wire, here)
-        self.judge(first, here)
+        self.leave(wire)
+        self.judge(first)
 
-    def arrives(self, wire, waiter, before):
+    def arrive(self, wire):
+        """All come at once, in whatever order; that order counts from then on."""
         end = time.monotonic() + ARRIVE_S
-        while time.monotonic() < end and waiter.child.poll() is None:
-            if PREFIX + waiter.request in self.look(wire, before, len(before)):
-                return True
-            time.sleep(LOOK_S / 5)
-        waiter.end(0)
-        self.bad[waiter.request] = f"it did not come: {waiter.said}"
-        return False
+        for waiter in self.waiters:
+            waiter.start(self.address, self.name)
+        while time.monotonic() < end and self.missing():
+            self.look(wire)
+            time.sleep(LOOK_S)
+        for waiter in self.missing():
+            waiter.child.kill()
+            waiter.end(1)
+            self.bad[waiter.request] = f"it did not come: {waiter.said}"
 
-    def look(self, wire, here, least):
-        """The queue is what it was, but for one who just came, or who had his turn."""
-        got, _ = owners(wire, self.name)
-        wanted = [PREFIX + w.request for w in here]
-        known = [owner for owner in got if owner in wanted]
-        if known != wanted[len(wanted) - len(known):] or len(known) < least:
-            self.general.append(f"queue: {got}, not {wanted}")
-        return got
+    def missing(self):
+        return [w for w in self.waiters if w.request not in self.order]
+
+    def look(self, wire):
+        """The queue is what it was, and those who just came are behind it."""
+        got = [owner[len(PREFIX):] for owner in owners(wire, self.name)[0]]
+        if got[:len(self.order)] != self.order:
+            self.general.append(f"queue: {got}, not {self.order}")
+        self.order += [request for request in got if request not in self.order]
+
+    def look_at_rest(self, wire):
+        """Those who had their turn are gone, the others stand as they did."""
+        got = [owner[len(PREFIX):] for owner in owners(wire, self.name)[0]]
+        if got != self.order[len(self.order) - len(got):]:
+            self.general.append(f"rest of the queue: {got}, of {self.order}")
 
     def cut_all(self, wire):
         """Closes everybody's connection."""
@@ -125,17 +132,23 @@ class Queue:
             if client is not None:
                 wire.ask("CLIENT", "KILL", "ID", client)
 
-    def leave(self, wire, here):
+    def leave(self, wire):
         end = time.monotonic() + END_S
+        here = self.here()
         while time.monotonic() < end and any(w.child.poll() is None for w in here):
-            self.look(wire, here, 0)
+            self.look_at_rest(wire)
             time.sleep(LOOK_S)
         for waiter in here:
             waiter.end(end - time.monotonic())
 
-    def judge(self, first, here):
+    def here(self):
+        """Those who came, in their order."""
+        return sorted((w for w in self.waiters if w.request in self.order),
+                      key=lambda w: self.order.index(w.request))
+
+    def judge(self, first):
         before = first
-        for waiter in here:
+        for waiter in self.here():
             if waiter.token is None:
                 self.bad[waiter.request] = waiter.said or "it said nothing"
             elif waiter.token <= before:

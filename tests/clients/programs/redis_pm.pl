@@ -13,9 +13,9 @@ sub connection {
     $options{username} = $user if $user ne '-';
     $options{password} = $password if $password ne '-';
     if ($ca ne '-') {
+        require IO::Socket::SSL;
+        IO::Socket::SSL::set_defaults(SSL_ca_file => $ca); # Redis.pm does not pass it on
         $options{ssl} = 1;
-        $options{SSL_ca_file} = $ca;
-        $options{SSL_verify_mode} = 1;
     }
     return Redis->new(%options);
 }

@@ -6,6 +6,7 @@
 
 use futures_util::StreamExt;
 use redis::aio::MultiplexedConnection;
+use redis::AsyncConnectionConfig;
 use redis::{
     Client, ClientTlsConfig, Cmd, Connection, ConnectionAddr, IntoConnectionInfo, Pipeline,
     ProtocolVersion, RedisConnectionInfo, RedisError, RedisResult, TlsCertificates,
@@ -82,6 +83,21 @@ impl Latchd {
             "sync" => Latchd::Sync(Box::new(client.get_connection()?)),
             _ => Latchd::Async(client.get_multiplexed_async_connection().await?),
         })
+    }
+
+    /// On a machine that may be slow.
+    async fn open_patiently(client: &Client, kind: &str) -> RedisResult<Self> {
+        if kind == "sync" {
+            return Latchd::open(client, kind).await;
+        }
+        let limit = Some(Duration::from_secs(30));
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(limit)
+            .set_response_timeout(limit);
+        let connection = client
+            .get_multiplexed_async_connection_with_config(&config)
+            .await?;
+        Ok(Latchd::Async(connection))
     }
 
     async fn try_ask(&mut self, all: &[&str]) -> RedisResult<Option<i64>> {
@@ -256,7 +272,8 @@ async fn wait(client: &Client, kind: &str, name: &str, request: &str, patience: 
     let lock = [
         "LOCK", name, "WAIT", patience, "ID", request, "KEEP", "3000",
     ];
-    let mut latchd = Latchd::open(client, kind).await.unwrap();
+    let mut latchd = Latchd::open_patiently(client, kind).await.unwrap();
+    again(client, kind, &mut latchd).await; // with the time-outs that it comes with
     let mut asked = 0;
     let token = loop {
         asked += 1;
@@ -291,7 +308,7 @@ async fn main() {
     if args[8] == "wait" {
         return wait(&client, kind, name, &args[9], &args[10]).await;
     }
-    let mut latchd = Latchd::open(&client, kind).await.unwrap();
+    let mut latchd = Latchd::open_patiently(&client, kind).await.unwrap();
     for scenario in &args[8..] {
         match scenario.as_str() {
             "version" => version(),
