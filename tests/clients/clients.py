@@ -10,8 +10,9 @@ PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 
 LOCKS = ["hello", "busy", "reenter", "lose", "share"]
 ALL = [*LOCKS, "pipeline", "multi", "events"]
-JS = [*ALL, "admin"]
-PY = [*JS, "options", "threads"]
+CROWD = [*ALL, "crowd"]  # many share its one connection
+JS = [*CROWD, "admin"]
+PY = [*ALL, "admin", "options", "threads"]
 
 # How a client waits for a lock that is busy for long.
 ONE_CALL = 30_000  # it stays in the call, or its library sends that again by itself
@@ -25,11 +26,15 @@ class Client:
         self.name, self.version, self.kit = name, version, kit
         self.command = command                    # function: the kit's folder -> words
         self.scenarios = more.get("scenarios", ALL)
+        # "-": as it comes; without a choice that is RESP2.
         self.protocols = more.get("protocols", ["-"])
         self.login = more.get("login", True)
         self.tls = more.get("tls", True)
         self.patience = more.get("patience", ONE_CALL)  # WAIT that suits it
         self.once = more.get("once", True)  # one call lasts, however long it waits
+        # It sends a call that is not answered again, for so long in all; 0: it does not.
+        self.sends_again_s = more.get("sends_again_s", 0)
+        self.notices = more.get("notices", ["SUBSCRIBE"])
 
     @property
     def title(self):
@@ -38,13 +43,14 @@ class Client:
     def waits(self):
         if self.patience == POLL:
             return "`WAIT 0`, asked again"
+        if self.sends_again_s:
+            return "in one call, which it sends again itself"
         return "in one call" if self.once else f"`WAIT {self.patience}`, asked again"
 
     def row(self):
-        resp = {"-": "yes", "2": "RESP2", "3": "RESP3"}
-        says = "SUBSCRIBE" if "events" in self.scenarios else "no"
+        says = ", ".join(self.notices) if "events" in self.scenarios else "no"
         return [self.name, self.version,
-                ", ".join(resp[p] for p in self.protocols if p != "-") or resp["-"],
+                "RESP2" if self.protocols == ["-"] else "RESP2, RESP3",
                 "yes" if self.login else "by hand", "yes" if self.tls else "no",
                 self.waits() if self.patience is not None else "not tried", says]
 
@@ -74,6 +80,7 @@ def built(*words):
 
 
 BOTH = ["-", "2", "3"]
+PUSHES = ["SUBSCRIBE", "CLIENT TRACKING"]  # see notices_run.py
 
 CLIENTS = [
     Client("redis-cli", "7.0.15", "redis-cli", script(sys.executable, "redis_cli.py"),
@@ -86,9 +93,9 @@ CLIENTS = [
     Client("redis-py, asyncio", "4.3.4", "debian-redis-py",
            script("/usr/bin/python3", "redis_py_asyncio.py")),
     Client("redis-py", "8.1.0", "redis-py", with_python("redis_py.py"), protocols=BOTH,
-           scenarios=PY),
+           scenarios=PY, sends_again_s=50, notices=PUSHES),
     Client("redis-py, asyncio", "8.1.0", "redis-py", with_python("redis_py_asyncio.py"),
-           protocols=BOTH),
+           protocols=BOTH, sends_again_s=50),
     Client("ioredis", "5.11.1", "node-5", with_node("ioredis.js"), patience=POLL,
            scenarios=JS),
     Client("ioredis", "6.0.0", "node-6", with_node("ioredis.js"), patience=POLL,
@@ -98,16 +105,17 @@ CLIENTS = [
     Client("node-redis", "5.12.1", "node-5", with_node("node_redis.js"), patience=POLL,
            scenarios=JS, protocols=BOTH),
     Client("node-redis", "6.3.1", "node-6", with_node("node_redis.js"), patience=POLL,
-           scenarios=JS, protocols=BOTH),
-    Client("go-redis", "9.23.0", "go", built("bin/goredis"), protocols=BOTH),
+           scenarios=JS, protocols=BOTH, notices=PUSHES),
+    Client("go-redis", "9.23.0", "go", built("bin/goredis"), protocols=BOTH,
+           sends_again_s=20),
     Client("rueidis", "1.0.79", "go", built("bin/rueidis"), protocols=["-", "2"]),
     Client("Jedis", "8.0.2", "java", with_java("JedisClient"), protocols=BOTH,
            patience=1500, once=False),
-    Client("Lettuce", "7.7.0.RELEASE", "java", with_java("LettuceClient"), protocols=BOTH,
-           patience=POLL),
+    Client("Lettuce", "7.7.0", "java", with_java("LettuceClient"), protocols=BOTH,
+           patience=POLL, scenarios=CROWD),
     Client("redis-rs", "1.8.1", "rust", built("clients", "sync"), protocols=["-", "3"]),
     Client("redis-rs, tokio", "1.8.1", "rust", built("clients", "async"),
-           protocols=["-", "3"], patience=POLL),
+           protocols=["-", "3"], patience=POLL, scenarios=CROWD),
     Client("redis-rb", "4.8.0", "redis-rb", script("ruby", "redis_rb.rb"), patience=4000,
            once=False),
     Client("Predis", "1.1.10", "predis", script("php", "predis.php")),

@@ -56,9 +56,10 @@ def compile_(words, folder, **env):
         raise RuntimeError(said)
 
 
-def copy(folder, *names):
-    for name in names:
-        shutil.copytree(PROGRAMS / name, folder, dirs_exist_ok=True)
+def copy(folder, name):
+    """With the time of now, which is what Cargo looks at."""
+    shutil.copytree(PROGRAMS / name, folder, dirs_exist_ok=True,
+                    copy_function=shutil.copyfile)
 
 
 def with_pip(folder):

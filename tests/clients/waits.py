@@ -31,13 +31,15 @@ class Waiter:
     """One client in a queue."""
 
     def __init__(self, client, command, patience):
-        self.title, self.patience = client.title, patience
+        self.client, self.patience = client, patience
         self.request = f"{uuid.uuid4()}"
         self.command, self.said, self.child = command, "", None
         self.token, self.asked = None, 0
+        self.began = self.waited_s = 0
 
     def start(self, address, name):
         host, port = address
+        self.began = time.monotonic()
         self.child = subprocess.Popen(
             [str(w) for w in (*self.command, host, port, "-", "-", "-", "-", name, "wait",
                               self.request, self.patience)],
@@ -51,6 +53,7 @@ class Waiter:
             self.child.kill()
             self.said = "still waits: " + self.child.communicate()[0]
             return
+        self.waited_s = time.monotonic() - self.began
         words = [line.split() for line in self.said.splitlines()]
         for line in words:
             if line[:1] == ["token"]:

@@ -95,6 +95,25 @@ const run = {
     close(named);
   },
 
+  // Many of one program, over its one connection: each asks now and then, nobody waits for
+  // a reply that has to wait, and all get their turn in the order in which they came.
+  async crowd() {
+    const turns = [];
+    const work = async (number) => {
+      const request = `${name}-${number}-of-a-crowd`;
+      while (await ask('LOCK', name, 'WAIT', 0, 'ID', request, 'KEEP', 3000) === null) {
+        await sleep(20);
+      }
+      turns.push(number);
+      await sleep(5);
+      assert.strictEqual(turns[turns.length - 1], number);
+      assert.strictEqual(await ask('UNLOCK', name, 'ID', request), 0);
+    };
+    const all = [...Array(20).keys()];
+    await Promise.all(all.map(work));
+    assert.deepStrictEqual(turns, all);
+  },
+
   async multi() {
     await run.pipeline((batch) => batch.exec());
   },

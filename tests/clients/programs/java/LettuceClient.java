@@ -16,9 +16,14 @@ import io.lettuce.core.protocol.ProtocolVersion;
 import io.lettuce.core.pubsub.RedisPubSubAdapter;
 import io.lettuce.core.pubsub.StatefulRedisPubSubConnection;
 import java.io.File;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
@@ -155,6 +160,40 @@ public class LettuceClient {
         check(ask(Command.UNLOCK, name + "2", "TOKEN", two.get()) == 0, two);
     }
 
+    /**
+     * Many threads over one connection: each asks now and then, nobody waits for a reply that
+     * has to wait, and all get their turn in the order in which they came.
+     */
+    void crowd() throws Exception {
+        List<Integer> turns = Collections.synchronizedList(new ArrayList<>());
+        List<Integer> all = new ArrayList<>();
+        List<Future<?>> work = new ArrayList<>();
+        ExecutorService pool = Executors.newFixedThreadPool(10);
+        Long first = ask(Command.LOCK, name);
+        for (int i = 0; i < 10; i++) {
+            int number = i;
+            String request = name + "-" + number + "-of-a-crowd";
+            send(Command.LOCK, name, "WAIT", 0, "ID", request, "KEEP", 30000).get();
+            all.add(number);
+            work.add(pool.submit(() -> takeTurn(request, () -> turns.add(number))));
+        }
+        unlock(first);
+        for (Future<?> one : work) {
+            one.get();
+        }
+        pool.shutdown();
+        check(turns.equals(all), turns);
+    }
+
+    private Void takeTurn(String request, Runnable work) throws Exception {
+        while (ask(Command.LOCK, name, "WAIT", 0, "ID", request, "KEEP", 3000) == null) {
+            Thread.sleep(20);
+        }
+        work.run();
+        check(ask(Command.UNLOCK, name, "ID", request) == 0, request);
+        return null;
+    }
+
     void multi() throws Exception {
         latchd.sync().multi();
         RedisFuture<Long> one = send(Command.LOCK, name, "WAIT", 0);
@@ -227,6 +266,7 @@ public class LettuceClient {
             case "share" -> share();
             case "pipeline" -> pipeline();
             case "multi" -> multi();
+            case "crowd" -> crowd();
             case "events" -> events();
             default -> throw new IllegalArgumentException(scenario);
         }

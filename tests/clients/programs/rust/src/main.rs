@@ -226,6 +226,29 @@ async fn pipeline(latchd: &mut Latchd, name: &str, transaction: bool) {
     assert_eq!(latchd.batch(&unlocks).await, [Some(0), Some(0)]);
 }
 
+/// Many tasks over one connection: each asks now and then, nobody waits for a reply that has
+/// to wait, and all get their turn in the order in which they came.
+async fn crowd(latchd: &mut Latchd, name: &str) {
+    let Latchd::Async(connection) = latchd else {
+        return; // nobody shares this one
+    };
+    let turns = std::cell::RefCell::new(Vec::new());
+    let tasks = (0..20).map(|number| {
+        let (mut latchd, turns) = (Latchd::Async(connection.clone()), &turns);
+        async move {
+            let request = format!("{name}-{number}-of-a-crowd");
+            let lock = ["LOCK", name, "WAIT", "0", "ID", &request, "KEEP", "3000"];
+            while latchd.ask(&lock).await.is_none() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            turns.borrow_mut().push(number);
+            assert_eq!(latchd.ask(&["UNLOCK", name, "ID", &request]).await, Some(0));
+        }
+    });
+    futures_util::future::join_all(tasks).await;
+    assert_eq!(turns.into_inner(), (0..20).collect::<Vec<_>>());
+}
+
 /// Takes the lock as joe, and has it taken away; the messages that tell so.
 async fn lose_loudly(latchd: &mut Latchd, name: &str) -> [(String, String); 2] {
     let token = latchd.ask(&["LOCK", name, "OWNER", "joe"]).await.unwrap();
@@ -319,6 +342,7 @@ async fn main() {
             "share" => share(&mut latchd, name).await,
             "pipeline" => pipeline(&mut latchd, name, false).await,
             "multi" => pipeline(&mut latchd, name, true).await,
+            "crowd" => crowd(&mut latchd, name).await,
             "events" => events(&client, &mut latchd, name).await,
             other => panic!("what is {other}?"),
         }
