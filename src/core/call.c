@@ -27,6 +27,10 @@ struct call *call_new(struct locks *l, enum call_kind kind, struct lock *lock,
     list_append(&c->session->calls, &c->in_session);
     list_init(&c->in_waiting);
     list_init(&c->in_infos);
+    list_init(&c->in_lock);
+    if (kind == CALL_RENEW || kind == CALL_REGRANT) {
+        list_append(&lock->renews, &c->in_lock);
+    }
     if (req->owner.len != 0) {
         c->target.kind = req->id.len != 0 ? TARGET_ENTRY : TARGET_OWNER;
         c->target.field = span_put2(&at, req->owner, SPAN_NONE);
@@ -63,6 +67,19 @@ static struct entry *local_entry(const struct call *c)
     return e == NULL || e->ending ? NULL : e;
 }
 
+bool call_renews(const struct entry *e)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &e->hold->lock->renews)
+    {
+        if (local_entry(container_of(it, struct call, in_lock)) == e) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void call_free(struct locks *l, struct call *c)
 {
     if (c->duty != NULL) {
@@ -71,6 +88,7 @@ void call_free(struct locks *l, struct call *c)
     if (c->work != NULL) {
         c->work->call = NULL;
     }
+    list_del(&c->in_lock);
     if ((c->kind == CALL_REGRANT || c->kind == CALL_RENEW) && local_entry(c) != NULL) {
         entry_left(l, local_entry(c)); /* unless it has been attached */
     }

@@ -46,6 +46,7 @@ struct attach *entry_attach(struct locks *l, struct entry *e, struct session *s)
     }
     a->grant = ++l->next_grant;
     /* Grace and KEEP are over: somebody is there. */
+    e->late = false;
     entry_set_kept(l, e, false);
     e->hold->exact_ms = 0;
     if (e->fixed && e->hold->kind == OWNER_NAMED) {
@@ -90,6 +91,9 @@ static void begin_grace(struct locks *l, struct entry *e)
     struct hold *h = e->hold;
     uint64_t grace = e->want->grace_ms < 0 ? 0 : (uint64_t)e->want->grace_ms;
 
+    if (e->want->grace_ms == 0 && call_renews(e)) {
+        return; /* it is looked at again when that is answered */
+    }
     if (e->want->grace_ms == 0) {
         duty_end_entry(l, e);
     } else if (e->want->grace_ms > 0) {
@@ -109,6 +113,11 @@ static void begin_grace(struct locks *l, struct entry *e)
 
 void entry_left(struct locks *l, struct entry *e)
 {
+    if (e->late && !call_renews(e)) {
+        e->late = false;
+        entry_on_timer(l, e);
+        return;
+    }
     if (!list_empty(&e->attaches) || e->ending || heap_armed(&e->timer.node)) {
         return;
     }
@@ -179,6 +188,12 @@ void entry_disown(struct locks *l, struct entry *e)
 void entry_on_timer(struct locks *l, struct entry *e)
 {
     if (e->ending) {
+        return;
+    }
+    if (call_renews(e)) {
+        /* Who came in time is not to find it released. If nothing comes of that, grace
+         * or KEEP begin anew; a fixed lease has none. */
+        e->late = e->fixed;
         return;
     }
     /* What is the whole hold ends with its lease by itself, in Redis and here. */

@@ -29,6 +29,7 @@ struct lock *lock_get(struct locks *l, struct span name)
         list_init(&lock->leaving);
         list_init(&lock->holds);
         list_init(&lock->cuts);
+        list_init(&lock->renews);
         list_init(&lock->in_dirty);
         HASH_ADD_KEYPTR(hh, l->names, lock->name, lock->name_len, lock);
     }

@@ -187,13 +187,14 @@ void info_in_doubt(struct locks *l, const struct call *c)
         if (count == most) {
             break;
         }
-        holds[count++] = (struct info_hold){
+        holds[count] = (struct info_hold){
             .kind = h->lock_kind,
             .owner = effects_copy(&l->fx, field_owner(h->field)),
             .count = entry_count(h),
             .token = h->token,
             .client = hold_client(h),
         };
+        count++;
         until = h->until > until ? h->until : until;
     }
     *info = (struct lock_info){

@@ -310,6 +310,8 @@ struct call *call_new(struct locks *l, enum call_kind kind, struct lock *lock,
 /* It means this entry, whatever words it used. */
 void call_aim(struct call *c, struct entry *e);
 void call_free(struct locks *l, struct call *c);
+/* Somebody is about to come back to that entry: nothing is to end it meanwhile. */
+bool call_renews(const struct entry *e);
 void call_info(struct locks *l, const struct hold_req *req);
 /* LOCKINFOs of names that are in doubt since now have not much time left. */
 void info_hurry(struct locks *l);

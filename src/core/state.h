@@ -129,6 +129,7 @@ struct entry {
     uint64_t until;      /* end of its own fixed lease */
     bool fixed;
     bool ending;   /* its release is on the way */
+    bool late;     /* its time ran out while somebody was coming back to it */
     unsigned told; /* connections that learnt of it, as far as is known */
     bool kept;     /* granted for a client that is not there yet */
 };
@@ -189,6 +190,7 @@ struct lock {
     struct hold_key *fields; /* the holds by field and by token, if they are many */
     struct hold_key *tokens;
     struct list cuts;
+    struct list renews; /* calls that may attach somebody to a hold */
     struct work *busy;
     struct fair *fair; /* fair.c; NULL: no fair queue is known of */
     struct timer wake;
@@ -241,6 +243,7 @@ struct call {
     struct list in_session;
     struct list in_waiting; /* on l->calls while it cannot be sent */
     struct list in_infos;   /* INFO: on l->infos */
+    struct list in_lock;    /* RENEW, REGRANT: on lock->renews */
     enum call_kind kind;
     struct lock *lock;
     struct session *session;

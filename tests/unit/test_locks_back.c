@@ -256,6 +256,54 @@ START_TEST(a_hold_in_its_grace_is_looked_at_too_but_not_prolonged)
 }
 END_TEST
 
+/* --- a RENEW that crosses the end of grace ---------------------------------------- */
+
+static void leave_and_come_back(void)
+{
+    (void)engine_grant(&e, 1, "job",
+                       (struct lock_req){ .has = LOCK_HAS_GRACE, .grace_ms = 2000 },
+                       100);
+    locks_conn_closed(e.locks, 1);
+    engine_collect(&e);
+    engine_renews(&e, RENEW_OK); /* cut to grace */
+    engine_pass(&e, 1990);
+    engine_renew(&e, 2, "job", (struct hold_req){ .token = 100 });
+    engine_take_op(&e, OP_ATTACH, &op);
+    engine_pass(&e, 20);
+    engine_no_op(&e); /* who came in time is not to find it released */
+}
+
+START_TEST(a_renew_in_time_keeps_the_hold_though_its_answer_comes_after_grace)
+{
+    leave_and_come_back();
+    engine_answer(&e, &op,
+                  (struct op_result){ .status = OP_OK,
+                                      .token = 100,
+                                      .ttl_ms = 30000,
+                                      .owner = SPAN("latchd:100") });
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_INT).value, 29980);
+    engine_pass(&e, 3000);
+    engine_no_op(&e);
+    ck_assert_str_eq(e.notices, "granted:job");
+}
+END_TEST
+
+START_TEST(grace_begins_anew_when_that_renew_is_given_up)
+{
+    leave_and_come_back();
+    locks_conn_closed(e.locks, 2);
+    engine_collect(&e);
+    engine_pass(&e, 900);
+    engine_answer(&e, &op, (struct op_result){ .status = OP_UNKNOWN });
+    while (e.op_count > 0 && e.ops[0].op.kind == OP_RENEW) {
+        engine_renews(&e, RENEW_OK);
+    }
+    engine_pass(&e, 1100);
+    engine_gives_back(&e, "job");
+    ck_assert_str_eq(e.notices, "granted:job released:job");
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("locks_back");
@@ -277,6 +325,9 @@ Suite *test_suite(void)
     tcase_add_test(tc, h4_a_kept_place_whose_request_went_on_elsewhere_undoes_nothing);
     tcase_add_test(tc, a_kept_grant_that_nobody_fetches_goes_back);
     tcase_add_test(tc, a_hold_in_its_grace_is_looked_at_too_but_not_prolonged);
+    tcase_add_test(tc,
+                   a_renew_in_time_keeps_the_hold_though_its_answer_comes_after_grace);
+    tcase_add_test(tc, grace_begins_anew_when_that_renew_is_given_up);
     suite_add_tcase(s, tc);
     return s;
 }
