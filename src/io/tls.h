@@ -19,7 +19,7 @@ enum {
     /* Bytes of certificates that a peer may present. */
     TLS_PEER_CERTS_MAX = 64 * 1024,
     /* What TLS itself has to say (new keys) to a peer that reads nothing. */
-    TLS_CHATTER_MAX = 64 * 1024,
+    TLS_CHATTER_MAX = 16 * 1024,
 };
 
 /* Whether a client must show a certificate of a known authority. */

@@ -55,7 +55,7 @@ static void set_blocking(const struct far *f, bool blocking)
 
 bool far_shake_hands(struct far *f)
 {
-    uint64_t limit = uv_hrtime() + LOOP_DEADLINE_MS * 1000000ULL;
+    uint64_t limit = uv_hrtime() + loop_deadline_ms() * 1000000ULL;
     int r;
 
     if (f->ssl == NULL) {
@@ -120,7 +120,7 @@ void far_tls_expect(struct far *f, const char *text)
         if (n == -1) {
             struct pollfd p = { .fd = f->fd, .events = POLLIN };
 
-            ck_assert_int_eq(poll(&p, 1, LOOP_DEADLINE_MS), 1);
+            ck_assert_int_eq(poll(&p, 1, (int)loop_deadline_ms()), 1);
             continue;
         }
         ck_assert_msg(n > 0, "expected \"%s\", got \"%s\" and the end", text, got);

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -33,9 +34,17 @@ void loop_close(struct test_loop *l)
     io_fini(&l->io);
 }
 
+uint64_t loop_deadline_ms(void)
+{
+    const char *factor = getenv("CK_TIMEOUT_MULTIPLIER");
+    long times = factor == NULL ? 1 : strtol(factor, NULL, 10);
+
+    return (uint64_t)LOOP_DEADLINE_MS * (uint64_t)(times > 1 ? times : 1);
+}
+
 void loop_until(struct test_loop *l, loop_condition_fn *is_met, const void *arg)
 {
-    uint64_t limit = uv_hrtime() + LOOP_DEADLINE_MS * 1000000ULL;
+    uint64_t limit = uv_hrtime() + loop_deadline_ms() * 1000000ULL;
 
     while (!is_met(arg)) {
         ck_assert_msg(uv_hrtime() < limit, "what was waited for did not happen");
@@ -137,7 +146,7 @@ void raw_send(int fd, const char *text)
 
 void raw_expect(int fd, const char *text)
 {
-    struct timeval limit = { .tv_sec = LOOP_DEADLINE_MS / 1000 };
+    struct timeval limit = { .tv_sec = (time_t)(loop_deadline_ms() / 1000) };
     char got[512] = "";
 
     ck_assert_uint_lt(strlen(text), sizeof(got));
