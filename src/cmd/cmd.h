@@ -62,6 +62,11 @@ struct cmd *cmd_new(const struct cmd_env *env, const struct cmd_limits *limits);
 void cmd_free(struct cmd *c);
 void cmd_set_limits(struct cmd *c, const struct cmd_limits *limits);
 
+/* About once a second: for what INFO tells about the last one. */
+void cmd_second(struct cmd *c, uint64_t now_ms);
+/* One line of INFO: how many, and quantiles in microseconds. */
+void cmd_info_histogram(struct buf *out, const char *field, const struct histogram *h);
+
 /* --- what took long ----------------------------------------------------------------
  */
 

@@ -21,6 +21,13 @@ enum {
     SCRATCH_KEEP = 64 * 1024, /* bytes of room that are kept between commands */
 };
 
+/* What happened in the last second, a second each. */
+struct rates {
+    uint64_t at_ms;
+    uint64_t calls_before, in_before, out_before;
+    double calls, bytes_in, bytes_out;
+};
+
 struct cmd {
     struct cmd_env env;
     struct cmd_limits limits;
@@ -35,6 +42,7 @@ struct cmd {
     struct list monitors;
     struct slowlog slow;
     struct latency *latency;
+    struct rates rates;
 };
 
 /* One command while it runs. Lives on the stack of the dispatcher. */

@@ -7,13 +7,13 @@ static void server_section(struct server *s, struct buf *out)
 {
     buf_printf(out, "tcp_port:%" PRIu64 "\r\n", s->config.port);
     buf_printf(out, "tls_port:%" PRIu64 "\r\n", s->tls_port);
-    buf_printf(out, "maxclients:%" PRIu64 "\r\n", s->config.maxclients);
     buf_printf(out, "config_file:%s\r\n",
                s->options->config_path == NULL ? "" : s->options->config_path);
 }
 
 static void clients_section(struct server *s, struct buf *out)
 {
+    buf_printf(out, "maxclients:%" PRIu64 "\r\n", s->config.maxclients);
     buf_printf(out, "tls_clients:%" PRIu64 "\r\n", s->io.stats.tls_open);
 }
 
@@ -23,6 +23,21 @@ static void stats_section(struct server *s, struct buf *out)
 
     buf_printf(out, "tls_handshakes:%" PRIu64 "\r\n", io->handshakes);
     buf_printf(out, "tls_handshakes_failed:%" PRIu64 "\r\n", io->handshakes_failed);
+}
+
+static void watchdog_section(struct server *s, struct buf *out)
+{
+    buf_printf(out, "watchdog_timeout_ms:%" PRIu64 "\r\n",
+               s->config.watchdog_timeout_ms);
+}
+
+static void latency_section(struct server *s, struct buf *out)
+{
+    struct store_info info;
+
+    store_info(s->store, &info);
+    cmd_info_histogram(out, "redis_round_trip_usec", info.round_trips);
+    cmd_info_histogram(out, "loop_lag_usec", &s->loop_lag);
 }
 
 static void redis_section(struct server *s, struct buf *out)
@@ -46,13 +61,18 @@ static void redis_section(struct server *s, struct buf *out)
 
 void info_section(void *ctx, const char *section, struct buf *out)
 {
-    if (strcmp(section, "server") == 0) {
-        server_section(ctx, out);
-    } else if (strcmp(section, "clients") == 0) {
-        clients_section(ctx, out);
-    } else if (strcmp(section, "stats") == 0) {
-        stats_section(ctx, out);
-    } else if (strcmp(section, "redis") == 0) {
-        redis_section(ctx, out);
+    static const struct {
+        const char *name;
+        void (*write)(struct server *s, struct buf *out);
+    } SECTIONS[] = {
+        { "server", server_section },     { "clients", clients_section },
+        { "stats", stats_section },       { "redis", redis_section },
+        { "watchdog", watchdog_section }, { "latency", latency_section },
+    };
+
+    for (size_t i = 0; i < sizeof(SECTIONS) / sizeof(SECTIONS[0]); i++) {
+        if (strcmp(section, SECTIONS[i].name) == 0) {
+            SECTIONS[i].write(ctx, out);
+        }
     }
 }

@@ -123,6 +123,7 @@ static void second(struct server *s)
         net_tick(s->net, s->now_ms);
         secure_tick(s);
         note_late(s);
+        cmd_second(s->cmd, s->now_ms);
         log_second();
     }
     if (s->notify.watchdog_ms != 0 && s->now_ms >= s->next_alive_ms) {

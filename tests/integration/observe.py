@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What an operator sees: observe.py LATCHD.
+"""What an operator sees: observe.py LATCHD MAN-PAGE.
 
 The log of a lively run, with names that try to forge it; and the commands for looking,
 next to those of a real redis-server. Prints TAP.
@@ -248,6 +248,30 @@ def a_late_redis_is_an_event(stand):
     client.close()
 
 
+def info_has_fields_of_redis_or_documented_ones(page, stand):
+    seen = []
+    for client in both(stand):
+        client("LOCK", "a")
+        client("NONSENSE")
+        text = client("INFO", "everything").decode()
+        fields = dict(line.split(":", 1) for line in text.split("\r\n")
+                      if line and not line.startswith("#"))
+        seen.append((fields, re.findall("^# (.*)", text, re.M), client("INFO", "nonsense")))
+        client.close()
+    theirs, ours = seen
+    known = set(" ".join(re.findall(r"^\.It Cm (.*)", page.read_text(), re.M)).split())
+    for field, value in ours[0].items():
+        if field in theirs[0]:
+            same = all(re.fullmatch(r"[\d.]+", v) for v in (value, theirs[0][field]))
+            assert same or not re.fullmatch(r"[\d.]+", theirs[0][field]), (field, value)
+        elif not re.match("cmdstat_|errorstat_|latency_.*percentiles_usec_|db0", field):
+            assert field in known, f"{field} is not in the man page"
+    assert set(theirs[1]) - {"Modules\r"} <= set(ours[1]), f"{theirs[1]} {ours[1]}"
+    assert theirs[2] == ours[2] == b""
+    for field in ("cmdstat_nonsense", "cmdstat_info", "errorstat_ERR"):
+        assert (field in ours[0]) == (field in theirs[0]), field
+
+
 def on_one_stand(binary, tests):
     """The cases, on one pair of servers."""
     stand = Stand(binary)
@@ -262,7 +286,10 @@ def main():
               lambda: run_lively(binary, "json", check_json)),
              ("no line of the log can be forged",
               lambda: run_lively(binary, "text", check_text))]
-    cases += on_one_stand(binary, [slowlog_has_the_shape_of_redis,
+    page = pathlib.Path(sys.argv[2])
+    info = functools.partial(info_has_fields_of_redis_or_documented_ones, page)
+    functools.update_wrapper(info, info.func)
+    cases += on_one_stand(binary, [info, slowlog_has_the_shape_of_redis,
                                    monitor_has_the_shape_of_redis,
                                    latency_has_the_shape_of_redis, a_late_redis_is_an_event])
     sys.exit(1 if tap(cases) else 0)

@@ -210,6 +210,13 @@ size_t locks_memory(const struct locks *l, struct span name, size_t samples)
     return span_eq(name, SPAN("job")) ? 500 + (samples == SIZE_MAX) : 0;
 }
 
+const struct locks_timings *locks_timings(const struct locks *l)
+{
+    static struct locks_timings none;
+
+    return &none;
+}
+
 uint64_t locks_scan(struct locks *l, uint64_t cursor, size_t count, lock_name_fn *fn,
                     void *ctx)
 {
