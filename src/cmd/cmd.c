@@ -19,6 +19,7 @@ struct cmd *cmd_new(const struct cmd_env *env, const struct cmd_limits *limits)
     list_init(&c->monitors);
     list_init(&c->pause.clients);
     slowlog_init(&c->slow);
+    slowlog_init(&c->waits);
     c->latency = xcalloc(1, sizeof(*c->latency));
     c->started_ms = env->now_ms(env->ctx);
     return c;
@@ -32,6 +33,7 @@ void cmd_free(struct cmd *c)
     pubsub_free(c->pubsub);
     free(c->stats);
     slowlog_fini(&c->slow);
+    slowlog_fini(&c->waits);
     free(c->latency);
     buf_reset(&c->scratch);
     free(c);
@@ -41,6 +43,7 @@ void cmd_set_limits(struct cmd *c, const struct cmd_limits *limits)
 {
     c->limits = *limits;
     slowlog_trim(&c->slow, limits->slowlog_len);
+    slowlog_trim(&c->waits, limits->slowlog_len);
 }
 
 /* --- connections -------------------------------------------------------------------

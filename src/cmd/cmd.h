@@ -121,6 +121,7 @@ void cmd_on_close(void *ctx, struct conn *conn, bool unread);
  * gathered: cmd_push() follows before anything else runs. */
 void cmd_reply(struct cmd *c, const struct effect_reply *reply);
 void cmd_notice(struct cmd *c, const struct effect_notice *notice);
+void cmd_waited(struct cmd *c, const struct effect_waited *waited);
 void cmd_push(struct cmd *c);
 
 #endif

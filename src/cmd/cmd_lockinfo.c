@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 /* As they are asked for, in lower case. */
-static void write_kind(struct buf *out, enum lock_kind kind)
+const char *lock_kind_word(enum lock_kind kind)
 {
     static const char *const KINDS[] = {
         [KIND_PLAIN] = "plain",
@@ -15,8 +15,13 @@ static void write_kind(struct buf *out, enum lock_kind kind)
         [KIND_WRITE] = "write",
     };
 
+    return KINDS[kind];
+}
+
+static void write_kind(struct buf *out, enum lock_kind kind)
+{
     resp_bulk_str(out, "kind");
-    resp_bulk_str(out, KINDS[kind]);
+    resp_bulk_str(out, lock_kind_word(kind));
 }
 
 static void write_id(struct buf *out, int proto, uint64_t id)

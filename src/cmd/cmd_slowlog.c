@@ -1,4 +1,5 @@
-/* SLOWLOG: the commands that kept the daemon busy for long. */
+/* SLOWLOG: the commands that kept the daemon busy for long, and apart from them the
+ * waits for locks that were long. */
 #include "cmd/handlers.h"
 #include "cmd/shown.h"
 #include "cmd/slowlog.h"
@@ -66,6 +67,57 @@ void slowlog_note(const struct call *call, uint64_t us)
     resp_bulk_str(out, call->client->name == NULL ? "" : call->client->name);
 }
 
+enum { WAIT_PAIRS = 9 };
+
+static const char *wait_outcome(const struct effect_waited *w)
+{
+    static const char *const WORDS[] = {
+        [WAIT_GRANTED] = "granted", [WAIT_NULL] = "null", [WAIT_GONE] = "gone"
+    };
+
+    return w->end == WAIT_REFUSED ? lock_error_word(w->error) : WORDS[w->end];
+}
+
+static void add_pair(struct buf *out, const char *key, struct span value)
+{
+    resp_bulk_str(out, key);
+    resp_bulk(out, value);
+}
+
+static void add_number(struct buf *out, const char *key, uint64_t value)
+{
+    resp_bulk_str(out, key);
+    resp_int(out, (int64_t)value);
+}
+
+void cmd_waited(struct cmd *c, const struct effect_waited *w)
+{
+    struct conn *conn = net_find(c->env.net, w->conn);
+    const struct client *client = conn == NULL ? NULL : conn_data(conn);
+    char peer[SHOWN_PEER_ROOM] = "";
+    struct buf *out;
+    uint64_t id;
+
+    if (c->limits.slowlog_len == 0) {
+        return;
+    }
+    if (conn != NULL) {
+        shown_peer(conn, peer);
+    }
+    out = slowlog_add(&c->waits, c->limits.slowlog_len, &id);
+    add_number(out, "id", id);
+    add_number(out, "time", clock_wall_us() / 1000000);
+    add_pair(out, "name", w->name);
+    add_pair(out, "kind", span_str(lock_kind_word(w->kind)));
+    add_pair(out, "owner", w->owner);
+    add_number(out, "waited", w->waited_ms);
+    add_pair(out, "outcome", span_str(wait_outcome(w)));
+    add_number(out, "client", w->conn);
+    add_pair(
+        out, "address",
+        span_str(client != NULL && client->address != NULL ? client->address : peer));
+}
+
 /* --- SLOWLOG -----------------------------------------------------------------------
  */
 
@@ -105,6 +157,25 @@ void cmd_slowlog_get(struct call *call)
     }
 }
 
+static void write_wait(void *ctx, struct span text)
+{
+    struct call *call = ctx;
+
+    resp_map(call->out, call->proto, WAIT_PAIRS);
+    buf_add_span(call->out, text);
+}
+
+void cmd_slowlog_waits(struct call *call)
+{
+    const struct slowlog *log = &call->cmd->waits;
+    size_t count;
+
+    if (read_count(call, &count)) {
+        resp_array(call->out, count < log->count ? count : log->count);
+        slowlog_each(log, count, write_wait, call);
+    }
+}
+
 void cmd_slowlog_len(struct call *call)
 {
     resp_int(call->out, (int64_t)call->cmd->slow.count);
@@ -113,5 +184,6 @@ void cmd_slowlog_len(struct call *call)
 void cmd_slowlog_reset(struct call *call)
 {
     slowlog_trim(&call->cmd->slow, 0);
+    slowlog_trim(&call->cmd->waits, 0);
     resp_simple(call->out, "OK");
 }

@@ -15,6 +15,11 @@ static const char *const ERROR_WORDS[] = {
     [LOCK_UNBLOCKED] = LATCHD_ERR_UNBLOCKED,
 };
 
+const char *lock_error_word(enum lock_error error)
+{
+    return ERROR_WORDS[error];
+}
+
 static void write_reply(struct buf *out, const struct client *client,
                         const struct effect_reply *reply)
 {

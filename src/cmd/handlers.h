@@ -55,7 +55,7 @@ command_fn cmd_subscribe, cmd_unsubscribe, cmd_psubscribe, cmd_punsubscribe,
 command_fn cmd_latency_doctor, cmd_latency_graph, cmd_latency_histogram,
     cmd_latency_history, cmd_latency_latest, cmd_latency_reset;
 /* cmd_slowlog.c */
-command_fn cmd_slowlog_get, cmd_slowlog_len, cmd_slowlog_reset;
+command_fn cmd_slowlog_get, cmd_slowlog_len, cmd_slowlog_reset, cmd_slowlog_waits;
 /* monitor.c */
 command_fn cmd_monitor;
 /* cmd_server.c */

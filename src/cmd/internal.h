@@ -41,6 +41,7 @@ struct cmd {
     uint64_t unknown; /* calls of commands that are not in the table */
     struct list monitors;
     struct slowlog slow;
+    struct slowlog waits; /* that were long */
     struct latency *latency;
     struct rates rates;
 };
@@ -101,6 +102,11 @@ bool call_arg_int(struct call *call, size_t at, int64_t *ret);
 
 /* Whether this client must say who it is first. */
 bool client_needs_auth(const struct cmd *c, const struct client *client);
+
+/* "plain", "fair", ... (cmd_lockinfo.c). */
+const char *lock_kind_word(enum lock_kind kind);
+/* The first word of an error reply (deliver.c). */
+const char *lock_error_word(enum lock_error error);
 
 /* LOCKINFO's answer from the engine (cmd_lockinfo.c). */
 void lockinfo_write(struct buf *out, int proto, const struct lock_info *info);

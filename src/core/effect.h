@@ -74,10 +74,25 @@ enum notice_kind {
     NOTICE_LOST,
 };
 
+/* How a wait ended. */
+enum wait_end { WAIT_GRANTED, WAIT_NULL, WAIT_REFUSED, WAIT_GONE };
+
+/* A wait has ended that was longer than locks_config.long_wait_ms. */
+struct effect_waited {
+    enum wait_end end;
+    enum lock_error error; /* WAIT_REFUSED */
+    enum lock_kind kind;
+    struct span name;
+    struct span owner; /* empty: anonymous */
+    uint64_t waited_ms;
+    uint64_t conn; /* 0: no connection waited any more */
+};
+
 enum effect_kind {
     EFFECT_OP,          /* op */
     EFFECT_REPLY,       /* reply */
     EFFECT_NOTICE,      /* notice */
+    EFFECT_WAITED,      /* waited */
     EFFECT_SUBSCRIBE,   /* channel: listen on it, report locks_subscribed() */
     EFFECT_UNSUBSCRIBE, /* channel */
 };
@@ -118,6 +133,7 @@ struct effect {
         struct op op;
         struct effect_reply reply;
         struct effect_notice notice;
+        struct effect_waited waited;
         struct effect_channel channel;
     };
 };

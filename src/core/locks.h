@@ -35,7 +35,8 @@ struct locks_config {
     int64_t grace_ms;          /* -1: the rest of the lease */
     uint64_t max_keep_ms;
     uint64_t max_lease_ms;
-    uint64_t max_wait_ms; /* 0: no limit */
+    uint64_t max_wait_ms;  /* 0: no limit */
+    uint64_t long_wait_ms; /* a wait of so long is told by EFFECT_WAITED; 0: none */
     uint64_t max_waiters;
     uint64_t max_holds;
 };

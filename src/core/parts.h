@@ -33,6 +33,9 @@ void say_grant(struct locks *l, struct call_ref to, const struct attach *a);
 /* `tokens` live as long as the effects. */
 void say_tokens(struct locks *l, struct call_ref to, const uint64_t *tokens,
                 size_t count, uint64_t grant);
+/* The wait is over; told if it was long. */
+void say_waited(struct locks *l, const struct waiter *w, enum wait_end end,
+                enum lock_error error);
 void say_notice(struct locks *l, enum notice_kind kind, const struct hold *hold);
 
 /* want.c */

@@ -277,6 +277,7 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
         return;
     }
     histogram_add(&l->timings.wait, (l->now - waiter->began) * 1000);
+    say_waited(l, waiter, WAIT_GRANTED, LOCK_ERR);
     /* Off the queue first: what follows must not see it wait. */
     waiter->session = NULL;
     list_del(&waiter->in_session);

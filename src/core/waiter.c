@@ -139,10 +139,12 @@ void waiter_remove(struct locks *l, struct waiter *w)
     }
 }
 
-/* No client waits any more, but the place stays for KEEP. */
-static void keep_or_remove(struct locks *l, struct waiter *w, bool keep)
+/* No client waits any more, but the place stays for KEEP; or it ends so. */
+static void keep_or_remove(struct locks *l, struct waiter *w, bool keep,
+                           enum wait_end end, enum lock_error error)
 {
     if (!keep || w->want->keep_ms == 0 || l->stopping) {
+        say_waited(l, w, end, error);
         waiter_remove(l, w);
         return;
     }
@@ -161,7 +163,7 @@ void waiter_end_null(struct locks *l, struct waiter *w, bool keep)
         say_null(l, w->call);
         l->stats.timeouts++;
     }
-    keep_or_remove(l, w, keep);
+    keep_or_remove(l, w, keep, WAIT_NULL, LOCK_ERR);
 }
 
 void waiter_end_error(struct locks *l, struct waiter *w, enum lock_error error,
@@ -171,12 +173,12 @@ void waiter_end_error(struct locks *l, struct waiter *w, enum lock_error error,
         say_error(l, w->call, error, text);
         l->stats.unanswered += error == LOCK_BACKEND;
     }
-    keep_or_remove(l, w, keep);
+    keep_or_remove(l, w, keep, WAIT_REFUSED, error);
 }
 
 void waiter_detach(struct locks *l, struct waiter *w)
 {
-    keep_or_remove(l, w, true);
+    keep_or_remove(l, w, true, WAIT_GONE, LOCK_ERR);
 }
 
 /* Its time is up, but Redis may be about to answer for it: then the answer decides, if
@@ -196,6 +198,7 @@ void waiter_on_timer(struct locks *l, struct waiter *w)
     uint64_t last = w->since + l->cfg.redis_timeout_ms;
 
     if (w->session == NULL) {
+        say_waited(l, w, WAIT_GONE, LOCK_ERR);
         waiter_remove(l, w); /* KEEP is over */
         return;
     }

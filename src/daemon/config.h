@@ -63,7 +63,8 @@ struct config {
     char *requirepass;  /* empty: none */
     int64_t slowlog_us; /* -1: nothing */
     uint64_t slowlog_len;
-    uint64_t latency_ms; /* 0: off */
+    int64_t long_wait_ms; /* -1: none */
+    uint64_t latency_ms;  /* 0: off */
     char *http_bind;
     uint64_t http_port; /* 0: off */
     uint64_t log_level;

@@ -148,7 +148,11 @@ const struct config_key CONFIG_KEYS[] = {
       "Microseconds: commands that keep the daemon busy for longer are in SLOWLOG.\n"
       "Waiting is not work. 0: all commands, -1: none." },
     { "slowlog-max-len", KEY_COUNT, FIELD(slowlog_len), "128", 0, 100000, NULL,
-      KEY_LIVE, OBSERVING, "Slow commands that are remembered." },
+      KEY_LIVE, OBSERVING,
+      "Slow commands that are remembered, and as many long waits." },
+    { "slowlog-waits-longer-than", KEY_GRACE, FIELD(long_wait_ms), "10s", 1, 365 * DAYS,
+      NULL, KEY_LIVE, OBSERVING,
+      "Waits for a lock that are longer are in SLOWLOG WAITS. -1: none." },
     { "latency-monitor-threshold", KEY_COUNT, FIELD(latency_ms), "100", 0, 1000000,
       NULL, KEY_LIVE, OBSERVING,
       "Milliseconds: what takes longer is remembered by LATENCY: a command, a turn of\n"

@@ -23,6 +23,7 @@ struct locks_config live_locks_config(const struct config *c)
         .max_keep_ms = c->max_keep_ms,
         .max_lease_ms = c->max_lease_ms,
         .max_wait_ms = c->max_wait_ms,
+        .long_wait_ms = c->long_wait_ms < 0 ? 0 : (uint64_t)c->long_wait_ms,
         .max_waiters = c->max_waiters,
         .max_holds = c->max_holds,
     };

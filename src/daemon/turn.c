@@ -43,6 +43,9 @@ static void do_effect(struct server *s, const struct effect *fx)
         }
         cmd_notice(s->cmd, &fx->notice);
         break;
+    case EFFECT_WAITED:
+        cmd_waited(s->cmd, &fx->waited);
+        break;
     case EFFECT_SUBSCRIBE:
         store_subscribe(s->store, fx->channel.name, fx->channel.rw);
         break;

@@ -248,6 +248,28 @@ def a_late_redis_is_an_event(stand):
     client.close()
 
 
+def long_waits_are_told_apart(stand):
+    client, other = both(stand)[1], both(stand)[1]
+    client("CONFIG", "SET", "slowlog-waits-longer-than", "50ms")
+    client("SLOWLOG", "RESET")
+    token = client("LOCK", "slow")
+    assert other("LOCK", "slow", "WAIT", "100", "OWNER", "ann") is None
+    other.send("LOCK", "slow")
+    eventually(lambda: client("WAITERS", "slow"), "a waiter")
+    time.sleep(0.1)  # how long it is to wait
+    assert client("UNLOCK", "slow", "TOKEN", token) == 0
+    assert other.read() > token
+    client("HELLO", "3")
+    granted, null = client("SLOWLOG", "WAITS")
+    assert granted[b"outcome"] == b"granted" and null[b"outcome"] == b"null", (granted, null)
+    assert null[b"owner"] == b"ann" and 100 <= null[b"waited"] < 10000, null
+    assert granted[b"name"] == b"slow" and granted[b"kind"] == b"plain", granted
+    assert granted[b"client"] == other("CLIENT", "ID"), granted
+    assert client("SLOWLOG", "LEN") == 0 and client("SLOWLOG", "WAITS", "1") == [granted]
+    client.close()
+    other.close()
+
+
 def info_has_fields_of_redis_or_documented_ones(page, stand):
     seen = []
     for client in both(stand):
@@ -289,7 +311,7 @@ def main():
     page = pathlib.Path(sys.argv[2])
     info = functools.partial(info_has_fields_of_redis_or_documented_ones, page)
     functools.update_wrapper(info, info.func)
-    cases += on_one_stand(binary, [info, slowlog_has_the_shape_of_redis,
+    cases += on_one_stand(binary, [info, long_waits_are_told_apart, slowlog_has_the_shape_of_redis,
                                    monitor_has_the_shape_of_redis,
                                    latency_has_the_shape_of_redis, a_late_redis_is_an_event])
     sys.exit(1 if tap(cases) else 0)

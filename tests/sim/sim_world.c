@@ -232,6 +232,8 @@ static void do_effect(struct sim *s, struct sim_daemon *d, const struct effect *
     case EFFECT_NOTICE:
         check_notice(s, d, &e->notice);
         break;
+    case EFFECT_WAITED:
+        break; /* is not asked for */
     case EFFECT_SUBSCRIBE:
         sub_subscribe(s, d, e->channel.name, e->channel.rw);
         break;

@@ -26,6 +26,7 @@ void engine_init(struct engine *e)
                     .max_keep_ms = 30000,
                     .max_lease_ms = 86400000,
                     .max_waiters = 1000,
+                    .long_wait_ms = ENGINE_LONG_WAIT_MS,
                     .max_holds = 1000 },
         .instance = "00000000000000aa",
         .now_ms = 1000000,
@@ -130,6 +131,16 @@ static void collect_reply(struct engine *e, const struct effect_reply *r)
     }
 }
 
+static void collect_waited(struct engine *e, const struct effect_waited *w)
+{
+    static const char *const ENDS[] = { "granted", "null", "refused", "gone" };
+    size_t len = strlen(e->waited);
+
+    (void)snprintf(e->waited + len, sizeof(e->waited) - len, "%s:%.*s>%d:%.*s:%d ",
+                   ENDS[w->end], (int)w->name.len, w->name.ptr, (int)w->conn,
+                   (int)w->owner.len, w->owner.ptr, (int)w->waited_ms);
+}
+
 void engine_collect(struct engine *e)
 {
     static const char *const NOTICES[] = { "granted:", "released:", "uncertain:",
@@ -150,6 +161,9 @@ void engine_collect(struct engine *e)
             append(e->notices, sizeof(e->notices), NOTICES[f->notice.kind],
                    f->notice.name);
             collect_told(e, NOTICES[f->notice.kind], &f->notice);
+            break;
+        case EFFECT_WAITED:
+            collect_waited(e, &f->waited);
             break;
         case EFFECT_SUBSCRIBE:
             append(e->subs, sizeof(e->subs), "+", f->channel.name);

@@ -9,6 +9,7 @@
 #include <check.h>
 
 enum { ENGINE_OPS_MAX = 8, ENGINE_SAID_MAX = 64, ENGINE_MANY_MAX = OP_MANY_MAX };
+enum { ENGINE_LONG_WAIT_MS = 300 };
 
 /* One op as it was emitted; texts are copies. */
 struct seen_op {
@@ -47,6 +48,7 @@ struct engine {
     char notices[8192]; /* "granted:job lost:job ..." */
     char told[8192];    /* "uncertain:job>1,2 ...": to which connections, if any */
     char subs[256];     /* "+job -job ..." */
+    char waited[512];   /* "granted:job>1:owner:300 ...": long waits, and whose */
 };
 
 /* A running engine with default settings and Redis up. */

@@ -140,6 +140,37 @@ START_TEST(passwords_are_not_remembered)
 }
 END_TEST
 
+START_TEST(long_waits_are_kept_apart)
+{
+    const struct effect_waited waited = { .end = WAIT_GRANTED,
+                                          .name = SPAN("job"),
+                                          .owner = SPAN("ann"),
+                                          .waited_ms = 12345,
+                                          .conn = 2 };
+    const struct effect_waited refused = {
+        .end = WAIT_REFUSED, .error = LOCK_BACKEND, .kind = KIND_READ, .name = SPAN("x")
+    };
+    const char *out;
+
+    limits.slowlog_us = -1;
+    cmd_set_limits(fake.cmd, &limits);
+    cmd_waited(fake.cmd, &waited);
+    cmd_waited(fake.cmd, &refused);
+    ck_assert_str_eq(fake_run(me, "SLOWLOG LEN"), ":0\r\n");
+    out = fake_run(me, "SLOWLOG WAITS");
+    ck_assert(has(out, "*2\r\n*18\r\n$2\r\nid\r\n:1\r\n$4\r\ntime\r\n:1"));
+    ck_assert(has(out, "$4\r\nname\r\n$3\r\njob\r\n$4\r\nkind\r\n$5\r\nplain\r\n"
+                       "$5\r\nowner\r\n$3\r\nann\r\n$6\r\nwaited\r\n:12345\r\n"
+                       "$7\r\noutcome\r\n$7\r\ngranted\r\n$6\r\nclient\r\n:2\r\n"
+                       "$7\r\naddress\r\n$11\r\n127.0.0.1:2\r\n"));
+    ck_assert(has(out, "$7\r\noutcome\r\n$7\r\nBACKEND\r\n"));
+    (void)fake_run(me, "HELLO 3");
+    ck_assert(strncmp(fake_run(me, "SLOWLOG WAITS 1"), "*1\r\n%9\r\n", 8) == 0);
+    ck_assert_str_eq(fake_run(me, "SLOWLOG RESET"), "+OK\r\n");
+    ck_assert_str_eq(fake_run(me, "SLOWLOG WAITS"), "*0\r\n");
+}
+END_TEST
+
 /* --- MONITOR -----------------------------------------------------------------------
  */
 
@@ -248,6 +279,7 @@ Suite *test_suite(void)
     tcase_add_test(slow, what_is_remembered_is_bounded);
     tcase_add_test(slow, bad_counts_are_refused_in_words_of_redis);
     tcase_add_test(slow, passwords_are_not_remembered);
+    tcase_add_test(slow, long_waits_are_kept_apart);
     suite_add_tcase(s, slow);
     tcase_add_checked_fixture(monitor, setup, teardown);
     tcase_add_test(monitor, monitors_see_what_others_run);
