@@ -82,8 +82,8 @@ static bool field_of(const struct log_about *about, size_t i, uint64_t *ret_numb
 
 static void add_json_fields(struct json *j, const struct log_about *about)
 {
-    uint64_t number;
-    struct span text;
+    uint64_t number = 0;
+    struct span text = SPAN_NONE;
 
     for (size_t i = 0; i < FIELD_COUNT; i++) {
         if (field_of(about, i, &number, &text)) {
@@ -110,8 +110,8 @@ static bool is_word(struct span text)
 
 static void add_text_fields(struct buf *line, const struct log_about *about)
 {
-    uint64_t number;
-    struct span text;
+    uint64_t number = 0;
+    struct span text = SPAN_NONE;
 
     for (size_t i = 0; i < FIELD_COUNT; i++) {
         if (!field_of(about, i, &number, &text)) {
