@@ -109,6 +109,7 @@ def lively(stand):
     third.socket.sendall(b"*1\r\n$x\r\n\x1b[2J\r\n")
     third.read()
     Client(where).reset()
+    Client(where).close()
     stopped = Client(where)
     assert admin("CLIENT", "KILL", "ID", stopped("CLIENT", "ID")) == 1
     for name in HOSTILE:  # until each loss was noticed
