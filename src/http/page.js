@@ -29,6 +29,7 @@
   }
 
   function latency(us) {
+    if (us === 0) return '0 ms';
     if (us < 1000) return Math.round(us) + ' µs';
     if (us < 10000) return (us / 1000).toFixed(1) + ' ms';
     return duration(us / 1000);

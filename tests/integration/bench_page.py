@@ -4,25 +4,18 @@
 The daemon's processor time while nobody looks, while one page and while ten are refreshed;
 how long its answers take; and, with Chromium, how long a page takes to open.
 """
-import json
 import os
 import pathlib
 import resource
-import shutil
-import subprocess
 import sys
-import tempfile
 import time
-import urllib.request
 
-from devtools import Devtools
+from devtools import Browser
 from http_stand import HttpStand, wait_for, words
+from stand import Skip
 
 HELD, WAITERS = 10000, 5000
 REFRESH_S, LOOK_S = 2, 10
-BROWSER = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-           "--disable-background-networking", "--disable-component-update", "--disable-sync",
-           "--disable-dev-shm-usage", "--remote-debugging-port=0"]
 
 
 def processor_s(pid):
@@ -79,23 +72,12 @@ def opened_ms(stand, browser):
 
 
 def open_page(stand):
-    program = shutil.which("chromium")
-    if program is None:
-        print("no chromium: not opened")
+    try:
+        with Browser() as browser:
+            times = [opened_ms(stand, browser) for _ in range(5)]
+    except Skip as why:
+        print(f"{why}: not opened")
         return
-    with tempfile.TemporaryDirectory(prefix="latchd-test-") as folder:
-        process = subprocess.Popen([program, *BROWSER, f"--user-data-dir={folder}"],
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        port = pathlib.Path(folder) / "DevToolsActivePort"
-        wait_for(lambda: port.exists() and port.read_text().count("\n") > 0, "no browser")
-        at = f"http://127.0.0.1:{port.read_text().split()[0]}/json/list"
-        pages = wait_for(lambda: [p for p in json.load(urllib.request.urlopen(at))
-                                  if p["type"] == "page"], "no page")
-        browser = Devtools(pages[0]["webSocketDebuggerUrl"])
-        times = [opened_ms(stand, browser) for _ in range(5)]
-        browser.close()
-        process.terminate()
-        process.wait()
     print(f"a page opens in {sorted(times)[2]:.0f} ms, at most {max(times):.0f} ms")
 
 

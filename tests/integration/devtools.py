@@ -2,9 +2,29 @@
 import base64
 import json
 import os
+import pathlib
+import shutil
 import socket
 import struct
+import subprocess
+import tempfile
 import urllib.parse
+import urllib.request
+
+from http_stand import PATIENCE_S, wait_for
+from stand import Skip
+
+# No network but ours, nothing of the user's.
+QUIET = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+         "--disable-background-networking", "--disable-component-update", "--disable-sync",
+         "--disable-dev-shm-usage", "--hide-scrollbars"]
+
+
+def chromium():
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        raise Skip("there is no chromium")
+    return program
 
 
 class Devtools:
@@ -53,3 +73,29 @@ class Devtools:
     def close(self):
         self.file.close()
         self.socket.close()
+
+
+class Browser:
+    """A Chromium of its own, as a Devtools."""
+
+    def __enter__(self):
+        program = chromium()
+        self.folder = tempfile.TemporaryDirectory(prefix="latchd-test-",
+                                                  ignore_cleanup_errors=True)
+        self.process = subprocess.Popen(
+            [program, *QUIET, f"--user-data-dir={self.folder.name}",
+             "--remote-debugging-port=0"], stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
+        port = pathlib.Path(self.folder.name) / "DevToolsActivePort"
+        wait_for(lambda: port.exists() and port.read_text().count("\n") > 0, "no browser")
+        at = f"http://127.0.0.1:{port.read_text().split()[0]}/json/list"
+        pages = wait_for(lambda: [p for p in json.load(urllib.request.urlopen(at))
+                                  if p["type"] == "page"], "no page")
+        self.tools = Devtools(pages[0]["webSocketDebuggerUrl"])
+        return self.tools
+
+    def __exit__(self, *exception):
+        self.tools.close()
+        self.process.terminate()
+        self.process.wait(PATIENCE_S)
+        self.folder.cleanup()

@@ -6,33 +6,28 @@ left there for people: light and dark, on a desk and on a phone.
 """
 import html.parser
 import pathlib
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 
+from devtools import QUIET, Browser, chromium
 from http_stand import HOSTILE, PATIENCE_S, HttpStand, shown, wait_for, words
-from stand import Skip, tap
+from stand import tap
 
 BINARY = sys.argv[1]
 FOLDER = pathlib.Path(sys.argv[2]).resolve() if len(sys.argv) > 2 else None
-QUIET = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-         "--disable-background-networking", "--disable-component-update", "--disable-sync",
-         "--disable-dev-shm-usage", "--hide-scrollbars", "--enable-logging=stderr",
-         "--virtual-time-budget=3000"]
+DUMP = ["--enable-logging=stderr", "--virtual-time-budget=3000"]
 DARK = ["--blink-settings=preferredColorScheme=0"]
 LIGHT = ["--blink-settings=preferredColorScheme=1"]
 
 
 def browse(stand, *args):
     """What Chromium prints, and what it says of it."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    if program is None:
-        raise Skip("there is no chromium")
+    program = chromium()
     with tempfile.TemporaryDirectory(prefix="latchd-test-") as folder:
         end = subprocess.run(
-            [program, *QUIET, f"--user-data-dir={folder}", *args,
+            [program, *QUIET, *DUMP, f"--user-data-dir={folder}", *args,
              f"http://127.0.0.1:{stand.http_port}/"],
             capture_output=True, text=True, timeout=4 * PATIENCE_S, check=False)
     said = [line for line in end.stderr.splitlines() if "CONSOLE" in line]
@@ -139,10 +134,43 @@ def an_empty_page_is_calm():
         assert not page.cells and "notices" not in {k for k, v in page.texts.items() if v.strip()}
 
 
+def a_phone_shows_it_without_scrolling_sideways():
+    with HttpStand(BINARY) as stand, stand.client() as a, stand.client() as b, \
+            stand.client() as c, Browser() as browser:
+        fill(stand, (a, b, c))
+        browser.call("Emulation.setDeviceMetricsOverride", width=360, height=740,
+                     deviceScaleFactor=2, mobile=True)
+        browser.call("Page.navigate", url=f"http://127.0.0.1:{stand.http_port}/")
+        wait_for(lambda: browser.evaluate(
+            "document.querySelectorAll('#holds tbody tr').length") == len(HOSTILE), "no rows")
+        assert browser.evaluate("document.documentElement.scrollWidth") == 360
+        width = browser.evaluate("Math.min(...[...document.querySelectorAll('tbody .name')]"
+                                 ".map((e) => e.offsetWidth))")
+        assert width > 280, f"names have {width} px"
+
+
+def pause_stops_the_asking():
+    with HttpStand(BINARY) as stand, Browser() as browser:
+        browser.call("Page.navigate", url=f"http://127.0.0.1:{stand.http_port}/")
+        wait_for(lambda: browser.evaluate(
+            "document.getElementById('health').textContent") == "Granting locks", "not shown")
+        browser.evaluate("document.getElementById('pause').click()")
+        stand.redis.kill()  # nothing of that is to be seen
+        wait_for(lambda: not stand.status()["ready"], "it stays well")
+        assert browser.evaluate("document.getElementById('pause').textContent") == "Resume"
+        assert browser.evaluate(
+            "document.getElementById('health').textContent") == "Granting locks"
+        browser.evaluate("document.getElementById('pause').click()")
+        wait_for(lambda: browser.evaluate("document.getElementById('health').textContent")
+                 == "Redis is out of reach", "it does not go on")
+
+
 CASES = [
     the_page_shows_names_as_they_are_and_nothing_else,
     the_page_says_what_is_wrong,
     an_empty_page_is_calm,
+    a_phone_shows_it_without_scrolling_sideways,
+    pause_stops_the_asking,
 ]
 
 sys.exit(tap([(case.__name__, case) for case in CASES]) != 0)
