@@ -23,6 +23,7 @@ import examples  # noqa: E402
 import kits  # noqa: E402
 import waits  # noqa: E402
 from stand import Certs, Skip, Stand  # noqa: E402
+from wire import Wire  # noqa: E402
 
 PASSWORD = "open sesame"
 SCENARIOS_S = 120
@@ -72,6 +73,11 @@ class World:
         self.examples = stack.enter_context(Stand(latchd))
         self.queues = stack.enter_context(Stand(latchd))
 
+        with Wire(self.address(self.secret)) as wire:
+            wire.ask("AUTH", PASSWORD)
+            made = wire.ask("ACL", "SETUSER", "joe", "on", ">" + PASSWORD, "~*", "&*", "+@all")
+        self.user = "joe" if made == "OK" else "default"  # a daemon without users
+
     @staticmethod
     def certificates(latchd, stack):
         """What TLS needs, or why there is none."""
@@ -111,14 +117,14 @@ def try_client(world, report, client, command):
         for scenario in scenarios:
             if scenario in passed:
                 report.ok(f"{client.title}, {what}: {scenario}")
-            elif scenario != "version":
+            else:
                 report.bad(f"{client.title}, {what}: {scenario}", why)
                 why = "not reached"
         if not good and passed == list(scenarios):
             report.bad(f"{client.title}, {what}: it ends well", said)
         return said
 
-    said = run("version", world.open, ["version"])
+    said = launch("version", world.open, ["version"])[0]
     found = re.search("^version (.*)", said, re.MULTILINE)
     if client.kit in clients.PINNED:
         report.check(f"{client.title}: it is that version",
@@ -127,13 +133,13 @@ def try_client(world, report, client, command):
         run("defaults" if protocol == "-" else f"RESP{protocol}", world.open,
             client.scenarios, protocol=protocol)
     run("password", world.secret, ["hello"], login=("-", PASSWORD))
-    run("user and password", world.secret, ["hello"], login=("default", PASSWORD))
+    run("user and password", world.secret, ["hello"], login=(world.user, PASSWORD))
     if client.tls and world.no_tls:
         report.skip(f"{client.title}, TLS", world.no_tls)
     elif client.tls:
         run("TLS", world.open, ["hello", "busy", "events"], ca=world.certs.path("ca.pem"))
     said, good = launch("a wrong password", world.secret, ["hello"],
-                        login=("default", "wrong"))
+                        login=(world.user, "wrong"))
     report.check(f"{client.title}: a wrong password is refused", said if good else "")
 
 
