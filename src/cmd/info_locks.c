@@ -39,10 +39,12 @@ void cmd_info_histogram(struct buf *out, const char *field, const struct histogr
 void info_watchdog(struct cmd *c, struct buf *out)
 {
     struct locks_stats s;
+    uint64_t others;
 
     locks_stats(c->env.locks, &s);
+    others = s.fixed_entries + s.kept_entries; /* one that is kept may have a LEASE */
     buf_printf(out, "watchdog_entries:%" PRIu64 "\r\n",
-               s.entries - s.fixed_entries - s.kept_entries);
+               s.entries > others ? s.entries - others : 0);
     buf_printf(out, "fixed_entries:%" PRIu64 "\r\n", s.fixed_entries);
     buf_printf(out, "renewals:%" PRIu64 "\r\ndoubts:%" PRIu64 "\r\n", s.renewals,
                s.doubts);
