@@ -33,6 +33,26 @@ static void write_id(struct buf *out, int proto, uint64_t id)
     }
 }
 
+/* What only the daemon that keeps a hold can tell. */
+static void write_known(struct buf *out, int proto, const struct info_hold *hold)
+{
+    static const char *const KEYS[] = { "held", "left", "renewed" };
+
+    if (!hold->here) {
+        for (size_t i = 0; i < sizeof(KEYS) / sizeof(KEYS[0]); i++) {
+            resp_bulk_str(out, KEYS[i]);
+            resp_null(out, proto);
+        }
+        return;
+    }
+    resp_bulk_str(out, KEYS[0]);
+    resp_int(out, (int64_t)hold->held_ms);
+    resp_bulk_str(out, KEYS[1]);
+    resp_int(out, (int64_t)hold->left_ms);
+    resp_bulk_str(out, KEYS[2]);
+    resp_bulk_str(out, hold->fixed ? "fixed" : "watchdog");
+}
+
 void lockinfo_write(struct buf *out, int proto, const struct lock_info *info)
 {
     static const char *const STATES[] = {
@@ -54,7 +74,7 @@ void lockinfo_write(struct buf *out, int proto, const struct lock_info *info)
     for (size_t i = 0; i < info->hold_count; i++) {
         const struct info_hold *hold = &info->holds[i];
 
-        resp_map(out, proto, 5);
+        resp_map(out, proto, 8);
         resp_bulk_str(out, "owner");
         resp_bulk(out, hold->owner);
         write_kind(out, hold->kind);
@@ -64,6 +84,7 @@ void lockinfo_write(struct buf *out, int proto, const struct lock_info *info)
         write_id(out, proto, hold->token);
         resp_bulk_str(out, "client");
         write_id(out, proto, hold->client);
+        write_known(out, proto, hold);
     }
     resp_bulk_str(out, "waiting");
     resp_int(out, (int64_t)info->waiting);

@@ -51,6 +51,10 @@ struct info_hold {
     int64_t count;
     uint64_t token;  /* 0: not known */
     uint64_t client; /* 0: another daemon's, Redisson's, or nobody's connection */
+    bool here;       /* kept by this daemon, which knows the rest: */
+    bool fixed;      /* taken with a LEASE: the watchdog does not renew it */
+    uint64_t held_ms;
+    uint64_t left_ms; /* of the lease, as far as it is vouched for */
 };
 
 struct lock_info {

@@ -97,6 +97,16 @@ static const struct span *make_queue(struct locks *l, const struct lock *lock,
     return queue;
 }
 
+static void add_known(const struct locks *l, const struct hold *h,
+                      struct info_hold *info)
+{
+    info->client = hold_client(h);
+    info->here = true;
+    info->fixed = hold_is_fixed(h);
+    info->held_ms = l->now - h->began;
+    info->left_ms = h->until > l->now ? h->until - l->now : 0;
+}
+
 static const struct lock_info *make_info(struct locks *l, const struct lock *lock,
                                          const struct op_result *r)
 {
@@ -117,8 +127,10 @@ static const struct lock_info *make_info(struct locks *l, const struct lock *loc
             .count = r->fields[i].count,
             .token =
                 r->fields[i].token != 0 ? r->fields[i].token : token_of(lock, r, owner),
-            .client = h != NULL ? hold_client(h) : 0,
         };
+        if (h != NULL) {
+            add_known(l, h, &holds[i]);
+        }
     }
     *info = (struct lock_info){
         .name = effects_copy(&l->fx, lock_name(lock)),
@@ -192,8 +204,8 @@ void info_in_doubt(struct locks *l, const struct call *c)
             .owner = effects_copy(&l->fx, field_owner(h->field)),
             .count = entry_count(h),
             .token = h->token,
-            .client = hold_client(h),
         };
+        add_known(l, h, &holds[count]);
         count++;
         until = h->until > until ? h->until : until;
     }

@@ -414,6 +414,8 @@ uint64_t lock_scan(const struct locks *l, uint64_t cursor, size_t count, lock_fn
                    void *ctx);
 
 /* survey.c */
+/* No entry of it is renewed by the watchdog. */
+bool hold_is_fixed(const struct hold *h);
 struct waiter_info waiter_info_of(const struct locks *l, const struct waiter *w);
 
 /* waits.c */

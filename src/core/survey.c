@@ -2,7 +2,7 @@
 
 #include "core/parts.h"
 
-static bool is_fixed(const struct hold *h)
+bool hold_is_fixed(const struct hold *h)
 {
     struct list *it;
 
@@ -25,7 +25,7 @@ static struct hold_view view_of(const struct locks *l, const struct hold *h)
         .held_ms = l->now - h->began,
         .left_ms = h->until > l->now ? h->until - l->now : 0,
         .conn = hold_client(h),
-        .fixed = is_fixed(h),
+        .fixed = hold_is_fixed(h),
         .uncertain = !hold_certain(l, h),
     };
 }

@@ -35,7 +35,7 @@ const char CTL_HELP[] =
     "      --lost-exit-code N       lost while COMMAND ran (124)\n"
     "      --verbose       say what happens\n"
     "\n"
-    "top: --interval TIME, --once, --sort waiters|rate|held|name, --count N\n"
+    "top: --interval TIME, --once, --sort waiters|wait|held|name, --count N\n"
     "ls: --match PATTERN, --count N          force: --any | --token T | --owner O\n"
     "\n"
     "TIME is in seconds, or with a unit: 500ms, 30s, 5m, 1h, 1d. latchctl(1) tells "

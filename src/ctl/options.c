@@ -169,7 +169,7 @@ static bool read_url(struct options *o, const char *option, const char *url)
 
 static bool read_sort(struct options *o, const char *text)
 {
-    static const char *const SORTS[] = { "waiters", "rate", "held", "name" };
+    static const char *const SORTS[] = { "waiters", "wait", "held", "name" };
 
     for (size_t i = 0; i < sizeof(SORTS) / sizeof(SORTS[0]); i++) {
         if (strcmp(text, SORTS[i]) == 0) {
@@ -177,7 +177,7 @@ static bool read_sort(struct options *o, const char *text)
             return true;
         }
     }
-    return wrong("--sort", "it is one of waiters, rate, held and name");
+    return wrong("--sort", "it is one of waiters, wait, held and name");
 }
 
 static bool read_target(struct options *o, int option)

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""latchctl's subcommands that look at locks, and its completion: latchctl_look.py LATCHD
+LATCHCTL COMPLETION. Prints TAP.
+"""
+import functools
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+from latchctl_stand import CtlStand, expect, result, until
+from stand import Skip, tap
+
+ODD = "odd \x1b[31m\"\\name\x01"
+
+
+def told(stand, *words):
+    got = stand.run(*words)
+    expect(got.returncode == 0 and got.stderr == "", got)
+    return got.stdout
+
+
+def why_free(stand):
+    got = told(stand, "why", "nobody's")
+    expect(got == "nobody's is free: nobody holds it.\nNobody waits for it here.\n", got)
+
+
+def why_held(stand):
+    holder = stand.start_beat("held", "--lease", "20")
+    waiters = []
+    for options in [("--wait", "60"), ("--owner", "ann")]:
+        waiters.append(stand.start("run", "held", *options, "--", "true"))
+        until(lambda: stand.waiters("held") == len(waiters), "nobody waits")
+    got = told(stand, "why", "held")
+    for wanted in [r"^held is held by\n  request [0-9a-f-]{36}, connection \d+ from 127\.0\.0\.1:"
+                   rf"\d+, named latchctl/{holder.pid}@\S+\n",
+                   r"    with token \d+\n    since 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d, for \d+",
+                   r"    its lease ends in [12]\d\.\d s, unless its holder renews it\n",
+                   r"2 wait for it here, in this order:\n  1\. request .* waits for another .*\n"
+                   r"  2\. owner ann, plain, for .*\n",
+                   r"\n  latchctl force held --token \d+\n$"]:
+        expect(re.search(wanted, got), (wanted, got))
+    advice = re.search(r"latchctl (force held --token \d+)", got).group(1).split()
+    told(stand, *advice)
+    expect(result(holder)[0] == 124)
+    for waiter in waiters:
+        expect(result(waiter)[0] == 0)
+
+
+def why_watchdog(stand):
+    token = stand.ask("LOCK", "bare", "OWNER", "ann")[1:].strip()
+    got = told(stand, "why", "bare")
+    expect("owner ann" in got and f"with token {token}" in got and "gone" in got, got)
+    expect(stand.run("force", "bare", "--owner", "bob").returncode == 1)
+    told(stand, "force", "bare", "--owner", "ann")
+    expect(stand.is_free("bare"))
+
+
+def why_redisson(stand):
+    uuid = "01234567-89ab-cdef-0123-456789abcdef"
+    stand.redis_cli("HSET", "theirs", uuid + ":7", "2")
+    stand.redis_cli("PEXPIRE", "theirs", "30000")
+    got = told(stand, "why", "theirs")
+    expect(f"thread 7 of the Redisson application {uuid}, 2 times\n" in got, got)
+    expect("another latchd, or Redisson" in got and "force theirs --any" in got, got)
+    told(stand, "force", "theirs", "--any")
+    expect(stand.is_free("theirs"))
+
+
+def why_shared(stand):
+    readers = [stand.start_beat("shared", "--read") for _ in range(2)]
+    got = told(stand, "why", "shared")
+    expect(got.count(", who reads, connection") == 2, got)
+    for reader in readers:
+        reader.terminate()
+        result(reader)
+
+
+def odd_names(stand):
+    holder = stand.start_beat(ODD)
+    got = told(stand, "why", ODD)
+    expect("\x1b" not in got and "\x01" not in got, got)
+    expect(got.startswith('"odd \\x1b[31m\\"\\\\name\\x01" is held by'), got)
+    expect(told(stand, "ls", "--match", "odd*") == ODD + "\n")
+    if shutil.which("bash") is not None:  # the advice is a line for the shell
+        advice = got.splitlines()[-1].strip().replace("latchctl", "$L", 1)
+        freed = subprocess.run(["bash", "-c", advice], check=False,
+                               env={**stand.environment, "L": stand.latchctl})
+        expect(freed.returncode == 0 and result(holder)[0] == 124, advice)
+    else:
+        holder.terminate()
+        result(holder)
+
+
+def ls(stand):
+    names = [f"ls:{i}" for i in range(1500)]
+    for name in names:
+        stand.ask("LOCK", name, "LEASE", "60000") if name == names[0] else None
+    with subprocess.Popen(["redis-cli", "-p", str(stand.port)], stdin=subprocess.PIPE,
+                          stdout=subprocess.DEVNULL, text=True) as cli:
+        cli.communicate("".join(f"LOCK {name} LEASE 60000\n" for name in names[1:]))
+    expect(sorted(told(stand, "ls", "--match", "ls:*").split()) == sorted(names))
+    expect(len(told(stand, "ls", "--count", "7").split()) == 7)
+
+
+class Completion:
+    """What bash offers for a line."""
+
+    def __init__(self, stand, script):
+        if shutil.which("bash") is None:
+            raise Skip("bash is not installed")
+        folder = stand.folder / "path"
+        folder.mkdir(exist_ok=True)
+        if not (folder / "latchctl").exists():
+            (folder / "latchctl").symlink_to(stand.latchctl)
+        self.environment = {**stand.environment,
+                            "PATH": f"{folder}:{os.environ['PATH']}"}
+        self.script = script
+
+    def offers(self, *words, common=True):
+        library = "/usr/share/bash-completion/bash_completion"
+        line = " ".join(words)
+        text = f"""
+            {f'[ -e {library} ] && . {library}' if common else ''}
+            . {self.script}
+            COMP_WORDS=({' '.join("'" + w + "'" for w in words)})
+            COMP_CWORD={len(words) - 1} COMP_LINE='{line}' COMP_POINT={len(line)}
+            _latchctl
+            printf '%s\\n' "${{COMPREPLY[@]}}" """
+        got = subprocess.run(["bash", "--norc", "-c", text], env=self.environment, text=True,
+                             capture_output=True, check=False)
+        errors = [e for e in got.stderr.splitlines() if "compopt" not in e]
+        expect(errors == [], errors)
+        return [line.strip() for line in got.stdout.splitlines() if line.strip()]
+
+
+def completion(stand):
+    c = Completion(stand, sys.argv[3])
+    stand.ask("LOCK", "alpha", "LEASE", "60000")
+    stand.ask("LOCK", "al*pine", "LEASE", "60000")
+    stand.ask("LOCK", "al\x1bien", "LEASE", "60000")
+    for common in (True, False):
+        offers = functools.partial(c.offers, common=common)
+        expect(offers("latchctl", "") == ["run", "top", "why", "ls", "force"])
+        expect(offers("latchctl", "w") == ["why"])
+        expect(sorted(offers("latchctl", "why", "al")) == ["al\\*pine", "alpha"])
+        expect(offers("latchctl", "why", "al*") == ["al\\*pine"])
+        expect(offers("latchctl", "-p", str(stand.port), "run", "alp") == ["alpha"])
+        expect(offers("latchctl", "run", "--wait", "5s", "alp") == ["alpha"])
+        expect("--fair" in offers("latchctl", "run", "--") and
+               "--fair" not in offers("latchctl", "why", "--"))
+        expect("--kill-after" in offers("latchctl", "run", "alpha", "--k"))
+        expect(offers("latchctl", "top", "--sort", "wa") == ["waiters", "wait"])
+        expect("seq" in offers("latchctl", "run", "alpha", "--", "seq"))
+        expect("seq" in offers("latchctl", "run", "alpha", "seq"))
+        expect(offers("latchctl", "-p", "1", "run", "al") == [])
+
+
+def completion_is_complete(_):
+    """It knows the options that --help tells."""
+    script = pathlib.Path(sys.argv[3]).read_text()
+    usage = subprocess.run([sys.argv[2], "--help"], capture_output=True, text=True,
+                           check=True).stdout
+    options = set(re.findall(r"--[a-z-]+", usage))
+    expect(len(options) > 20, options)
+    for option in options:
+        expect(option in script, f"{option} is missing")
+
+
+CASES = [
+    ("why_of_a_free_name", why_free),
+    ("why_tells_the_holder_the_waiters_and_what_to_do", why_held),
+    ("why_tells_of_a_hold_that_nobody_renews", why_watchdog),
+    ("why_tells_of_redisson", why_redisson),
+    ("why_tells_all_readers", why_shared),
+    ("odd_names_do_not_reach_the_terminal", odd_names),
+    ("ls_lists_all_names", ls),
+    ("bash_completes_words_and_names", completion),
+    ("the_completion_knows_all_options", completion_is_complete),
+]
+
+
+def main():
+    with CtlStand(sys.argv[1], sys.argv[2]) as stand:
+        failed = tap([(name, functools.partial(case, stand)) for name, case in CASES])
+    sys.exit(1 if failed else 0)
+
+
+main()
