@@ -31,7 +31,8 @@ const struct lock_syntax SYNTAX_FORCEUNLOCK = { "FORCEUNLOCK",
                                                 OPT_TOKEN | OPT_OWNER | OPT_ANY,
                                                 RULE_NAME | RULE_ONE_OF };
 const struct lock_syntax SYNTAX_LOCKINFO = { "LOCKINFO", 0, RULE_NAME };
-const struct lock_syntax SYNTAX_LOCKS = { "LOCKS", OPT_CURSOR | OPT_MATCH | OPT_COUNT,
+const struct lock_syntax SYNTAX_LOCKS = { "LOCKS",
+                                          OPT_CURSOR | OPT_MATCH | OPT_COUNT | OPT_TOP,
                                           0 };
 const struct lock_syntax SYNTAX_MLOCK = { "MLOCK",
                                           OPT_WAIT | OPT_LEASE | OPT_OWNER | OPT_ID |
@@ -168,6 +169,14 @@ static bool read_count(struct parse *p, struct span text)
     return true;
 }
 
+static bool read_top(struct parse *p, struct span text)
+{
+    if (!parse_u64(text, ARGS_TOP_MAX, &p->args->count) || p->args->count == 0) {
+        return refuse(p, "TOP must be 1..%d", ARGS_TOP_MAX);
+    }
+    return true;
+}
+
 /* --- options -----------------------------------------------------------------------
  */
 
@@ -183,6 +192,7 @@ static const struct {
     { "KEEP", OPT_KEEP, read_keep },    { "GRACE", OPT_GRACE, read_grace },
     { "ANY", OPT_ANY, NULL },           { "CURSOR", OPT_CURSOR, read_cursor },
     { "MATCH", OPT_MATCH, read_match }, { "COUNT", OPT_COUNT, read_count },
+    { "TOP", OPT_TOP, read_top },
 };
 
 enum { OPTION_COUNT = sizeof(OPTIONS) / sizeof(OPTIONS[0]) };
@@ -346,6 +356,9 @@ static bool check_together(struct parse *p)
     if ((p->syntax->rules & RULE_ONE_OF) != 0 && (has == 0 || (has & (has - 1)) != 0)) {
         list_words(p->syntax->options, words, sizeof(words));
         return refuse(p, "%s needs exactly one of %s", p->syntax->command, words);
+    }
+    if ((has & OPT_TOP) != 0 && has != OPT_TOP) {
+        return refuse(p, "TOP goes alone");
     }
     if ((has & OPT_KEEP) != 0 && (has & OPT_ID) == 0) {
         return refuse(p, "KEEP needs ID");

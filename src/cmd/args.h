@@ -18,6 +18,7 @@ enum {
     ARGS_ERROR_ROOM = 256, /* bytes of an error text */
     ARGS_COUNT_DEFAULT = 100,
     ARGS_COUNT_MAX = 1000,  /* COUNT of LOCKS and WAITERS */
+    ARGS_TOP_MAX = 100,     /* TOP of LOCKS */
     ARGS_PATTERN_MAX = 528, /* bytes of a glob: the time of a match grows with it */
 };
 
@@ -39,6 +40,7 @@ enum lock_option {
     OPT_CURSOR = 1 << 11,
     OPT_MATCH = 1 << 12,
     OPT_COUNT = 1 << 13,
+    OPT_TOP = 1 << 14,
 
     OPT_KINDS = OPT_FAIR | OPT_READ | OPT_WRITE,
 };

@@ -18,13 +18,13 @@ const char *lock_kind_word(enum lock_kind kind)
     return KINDS[kind];
 }
 
-static void write_kind(struct buf *out, enum lock_kind kind)
+void write_kind(struct buf *out, enum lock_kind kind)
 {
     resp_bulk_str(out, "kind");
     resp_bulk_str(out, lock_kind_word(kind));
 }
 
-static void write_id(struct buf *out, int proto, uint64_t id)
+void write_id(struct buf *out, int proto, uint64_t id)
 {
     if (id == 0) {
         resp_null(out, proto);
@@ -134,6 +134,10 @@ void cmd_locks(struct call *call)
     uint64_t cursor;
 
     if (!call_lock_args(call, &SYNTAX_LOCKS, &args)) {
+        return;
+    }
+    if ((args.has & OPT_TOP) != 0) {
+        cmd_locks_top(call, (size_t)args.count);
         return;
     }
     l.match = args.match;

@@ -22,6 +22,8 @@ bool call_client_type(struct call *call, struct span type, bool *ret_any,
 command_fn cmd_lock, cmd_unlock, cmd_renew, cmd_cancel, cmd_forceunlock, cmd_mlock;
 /* cmd_lockinfo.c */
 command_fn cmd_lockinfo, cmd_locks, cmd_waiters;
+/* LOCKS TOP */
+void cmd_locks_top(struct call *call, size_t most);
 /* cmd_connection.c */
 command_fn cmd_auth, cmd_echo, cmd_hello, cmd_ping, cmd_quit, cmd_readonly, cmd_reset,
     cmd_role, cmd_select, cmd_time, cmd_wait;

@@ -44,6 +44,7 @@ struct cmd {
     struct slowlog waits; /* that were long */
     struct latency *latency;
     struct rates rates;
+    uint64_t top_cursor; /* where LOCKS TOP goes on */
 };
 
 /* One command while it runs. Lives on the stack of the dispatcher. */
@@ -108,6 +109,9 @@ const char *lock_kind_word(enum lock_kind kind);
 /* The first word of an error reply (deliver.c). */
 const char *lock_error_word(enum lock_error error);
 
+/* `kind` and its word; a number, or null for 0 (cmd_lockinfo.c). */
+void write_kind(struct buf *out, enum lock_kind kind);
+void write_id(struct buf *out, int proto, uint64_t id);
 /* LOCKINFO's answer from the engine (cmd_lockinfo.c). */
 void lockinfo_write(struct buf *out, int proto, const struct lock_info *info);
 

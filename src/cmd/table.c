@@ -151,7 +151,7 @@ const struct command COMMANDS[] = {
     { "lockinfo", cmd_lockinfo, 2, KEYS_ONE, CMD_READONLY | CMD_BLOCKING, ACL_LOOK | ACL_FAST, "lock", "0.1.0",
       "name", "Tells who holds a lock and how many wait.", "O(N) where N is the number of holders" },
     { "locks", cmd_locks, -1, KEYS_NONE, CMD_READONLY, ACL_LOOK | ACL_SLOW, "lock", "0.1.0",
-      "[CURSOR cursor] [MATCH glob] [COUNT count]", "Lists the names that are held or waited for here.", "O(N) where N is COUNT" },
+      "[CURSOR cursor] [MATCH glob] [COUNT count] [TOP count]", "Lists the names that are held or waited for here, or the hottest ones.", "O(N) where N is COUNT, or the number of names for TOP" },
     { "memory", call_arity_error, -2, KEYS_NONE, CMD_CONTAINER, ACL_SLOW, "server", "0.1.0",
       "", "A container for memory diagnostics commands.", NULL },
     { "memory|doctor", cmd_memory_doctor, 2, KEYS_NONE, 0, ACL_SLOW, "server", "0.1.0",

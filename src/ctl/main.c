@@ -1,22 +1,21 @@
 /* latchctl: the command line of latchd; see latchctl(1). */
 #include "ctl/commands.h"
-#include "ctl/show.h"
 
 static int run(struct options *o)
 {
     switch (o->command) {
     case CTL_RUN:
         return ctl_run(o);
+    case CTL_TOP:
+        return ctl_top(o);
     case CTL_WHY:
         return ctl_why(o);
     case CTL_LS:
         return ctl_ls(o);
     case CTL_FORCE:
         return ctl_force(o);
-    default:
-        say("that subcommand is not there yet");
-        return CTL_EXIT_FAILED;
     }
+    return CTL_EXIT_FAILED;
 }
 
 int main(int argc, char **argv)

@@ -91,18 +91,35 @@ void show_self(char *out, size_t room)
 
 static void say_line(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
 
+/* What others wrote, names in errors of latchd for example, is never raw. */
+static void make_plain(struct buf *line, struct buf *out)
+{
+    for (size_t i = 0; i < buf_len(line); i++) {
+        unsigned char c = (unsigned char)buf_ptr(line)[i];
+
+        if (c >= ' ' && c < 0x7f) {
+            buf_add(out, &c, 1);
+        } else {
+            buf_printf(out, "\\x%02x", c);
+        }
+    }
+}
+
 /* In one write, so that lines of several processes do not mix. */
 static void say_line(const char *fmt, va_list ap)
 {
+    struct buf text = { 0 };
     struct buf line = { 0 };
 
+    buf_vprintf(&text, fmt, ap);
     buf_add_str(&line, "latchctl: ");
-    buf_vprintf(&line, fmt, ap);
+    make_plain(&text, &line);
     buf_add_str(&line, "\n");
     if (write(STDERR_FILENO, buf_ptr(&line), buf_len(&line)) < 0) {
         /* there is nobody to tell */
     }
     buf_reset(&line);
+    buf_reset(&text);
 }
 
 void say(const char *fmt, ...)

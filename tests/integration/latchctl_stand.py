@@ -3,15 +3,21 @@
 Commands under test "beat": they write the time into a file, again and again, so that it
 is seen until when they ran.
 """
+import fcntl
 import os
 import pathlib
+import pty
+import select
+import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import termios
 import time
 
-from stand import DEADLINE_S, Stand
+from stand import DEADLINE_S, Skip, Stand
 
 # beat.py FILE [deaf] [child]: until it is killed; deaf to TERM; with a child in a session
 # of its own that beats into FILE.child.
@@ -156,3 +162,45 @@ def keeper_of(ctl):
 def result(ctl):
     out, err = ctl.communicate(timeout=DEADLINE_S)
     return ctl.returncode, out, err
+
+
+class Shell:
+    """An interactive bash at a terminal of 80x24."""
+
+    def __init__(self, stand):
+        if shutil.which("bash") is None:
+            raise Skip("bash is not installed")
+        self.environment = {**stand.environment, "TERM": "xterm", "PS1": "ready> ",
+                            "L": stand.latchctl}
+        self.got = ""
+
+    def __enter__(self):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execvpe("bash", ["bash", "--norc", "--noprofile", "--noediting", "-i"],
+                       self.environment)
+        self.resize(24, 80)
+        self.expect("ready> ")
+        return self
+
+    def __exit__(self, *exception):
+        os.close(self.fd)
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def type(self, text):
+        os.write(self.fd, text.encode())
+
+    def expect(self, wanted):
+        """Reads until it is there; returns what came, up to its end."""
+        end = time.monotonic() + 60
+        while wanted not in self.got:
+            expect(time.monotonic() < end, f"no {wanted!r} in {self.got!r}")
+            if select.select([self.fd], [], [], 1)[0]:
+                self.got += os.read(self.fd, 65536).decode(errors="replace")
+        at = self.got.index(wanted) + len(wanted)
+        came, self.got = self.got[:at], self.got[at:]
+        return came

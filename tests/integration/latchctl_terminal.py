@@ -2,20 +2,12 @@
 """latchctl at a terminal, under a shell with job control: latchctl_terminal.py LATCHD
 LATCHCTL. Prints TAP.
 """
-import fcntl
 import functools
-import os
-import pty
-import select
-import shutil
-import signal
-import struct
 import sys
-import termios
 import time
 
-from latchctl_stand import CtlStand, expect, until
-from stand import Skip, tap
+from latchctl_stand import CtlStand, Shell, expect, until
+from stand import tap
 
 
 # A shell's traps would not do: dash may miss a signal while it starts a command.
@@ -23,48 +15,6 @@ CATCHER = "import signal,time\\n" \
           "signal.signal(signal.SIGINT, lambda *a: print(\"caught\", flush=True))\\n" \
           "print(\"in\" \"-it\", flush=True)\\n" \
           "while True: time.sleep(300)"
-
-
-class Shell:
-    """An interactive bash at a terminal of 80x24."""
-
-    def __init__(self, stand):
-        if shutil.which("bash") is None:
-            raise Skip("bash is not installed")
-        self.environment = {**stand.environment, "TERM": "xterm", "PS1": "ready> ",
-                            "L": stand.latchctl}
-        self.got = ""
-
-    def __enter__(self):
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.execvpe("bash", ["bash", "--norc", "--noprofile", "--noediting", "-i"],
-                       self.environment)
-        self.resize(24, 80)
-        self.expect("ready> ")
-        return self
-
-    def __exit__(self, *exception):
-        os.close(self.fd)
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
-
-    def resize(self, rows, columns):
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-    def type(self, text):
-        os.write(self.fd, text.encode())
-
-    def expect(self, wanted):
-        """Reads until it is there; returns what came, up to its end."""
-        end = time.monotonic() + 60
-        while wanted not in self.got:
-            expect(time.monotonic() < end, f"no {wanted!r} in {self.got!r}")
-            if select.select([self.fd], [], [], 1)[0]:
-                self.got += os.read(self.fd, 65536).decode(errors="replace")
-        at = self.got.index(wanted) + len(wanted)
-        came, self.got = self.got[:at], self.got[at:]
-        return came
 
 
 def interrupt(stand):

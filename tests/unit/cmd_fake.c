@@ -1,5 +1,7 @@
 #include "cmd_fake.h"
 
+#include "core/survey.h"
+
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -235,6 +237,42 @@ void locks_waiters(struct locks *l, struct span name, size_t count, waiter_info_
     if (count > 1) {
         fn(ctx, &second);
     }
+}
+
+static const struct name_view NAMES[] = {
+    { .name = { "cold", 4 },
+      .holds = 1,
+      .newest = { .owner = { "ann", 3 },
+                  .token = 7,
+                  .held_ms = 9,
+                  .left_ms = 8,
+                  .conn = 4,
+                  .fixed = true } },
+    { .name = { "free", 4 } },
+    { .name = { "hot", 3 }, .waiting = 2, .longest_wait_ms = 5 },
+};
+
+void survey_waits(const struct locks *l, size_t count, wait_view_fn *fn, void *ctx)
+{
+    const struct wait_view view = { .name = NAMES[2].name };
+
+    fn(ctx, &view);
+    fn(ctx, &view);
+}
+
+uint64_t survey_names(struct locks *l, uint64_t cursor, size_t count, name_view_fn *fn,
+                      void *ctx)
+{
+    for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
+        fn(ctx, &NAMES[i]);
+    }
+    return 0;
+}
+
+bool survey_name(const struct locks *l, struct span name, struct name_view *ret)
+{
+    *ret = NAMES[2];
+    return true;
 }
 
 /* --- env ---------------------------------------------------------------------------

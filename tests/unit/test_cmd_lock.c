@@ -231,6 +231,28 @@ START_TEST(lockinfo_is_a_map_in_order)
 }
 END_TEST
 
+START_TEST(the_top_is_the_hottest_first_each_once)
+{
+    static const char HOT[] = "$4\r\nname\r\n$3\r\nhot\r\n$7\r\nwaiting\r\n:2\r\n"
+                              "$6\r\nwaited\r\n:5\r\n$5\r\nholds\r\n:0\r\n"
+                              "$6\r\nholder\r\n";
+    static const char COLD[] =
+        "$4\r\nname\r\n$4\r\ncold\r\n$7\r\nwaiting\r\n:0\r\n"
+        "$6\r\nwaited\r\n:0\r\n$5\r\nholds\r\n:1\r\n"
+        "$6\r\nholder\r\n*14\r\n$5\r\nowner\r\n$3\r\nann\r\n"
+        "$4\r\nkind\r\n$5\r\nplain\r\n$5\r\ntoken\r\n:7\r\n"
+        "$6\r\nclient\r\n:4\r\n$4\r\nheld\r\n:9\r\n$4\r\nleft\r\n:8\r\n"
+        "$7\r\nrenewed\r\n$5\r\nfixed\r\n";
+    char both[1024];
+
+    (void)snprintf(both, sizeof(both), "*2\r\n*10\r\n%s$-1\r\n*10\r\n%s", HOT, COLD);
+    ck_assert_str_eq(fake_run(me, "LOCKS TOP 2"), both);
+    (void)snprintf(both, sizeof(both), "*1\r\n%%5\r\n%s_\r\n", HOT);
+    (void)fake_run(me, "HELLO 3");
+    ck_assert_str_eq(fake_run(me, "LOCKS TOP 1"), both);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("cmd lock");
@@ -250,6 +272,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, lockinfo_tells_kinds_and_the_queue);
     tcase_add_test(tc, many_tokens_are_an_array_and_one_grant);
     tcase_add_test(tc, lockinfo_is_a_map_in_order);
+    tcase_add_test(tc, the_top_is_the_hottest_first_each_once);
     suite_add_tcase(s, tc);
     return s;
 }

@@ -130,7 +130,7 @@ START_TEST(usage_and_parser_know_the_same_options)
         { "WAIT", OPT_WAIT },   { "LEASE", OPT_LEASE }, { "OWNER", OPT_OWNER },
         { "ID", OPT_ID },       { "KEEP", OPT_KEEP },   { "GRACE", OPT_GRACE },
         { "TOKEN", OPT_TOKEN }, { "ANY", OPT_ANY },     { "CURSOR", OPT_CURSOR },
-        { "MATCH", OPT_MATCH }, { "COUNT", OPT_COUNT },
+        { "MATCH", OPT_MATCH }, { "COUNT", OPT_COUNT }, { "TOP", OPT_TOP },
     };
     const struct command *c = command_find(span_str(SYNTAXES[_i].command));
     unsigned bits = 0;
