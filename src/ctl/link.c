@@ -175,7 +175,7 @@ void link_send(struct link *l, const char *const *words)
     if (l->state == LINK_CLOSED) {
         return;
     }
-    for (; words[argc] != NULL && argc < LINK_WORDS_MAX; argc++) {
+    for (; argc < LINK_WORDS_MAX && words[argc] != NULL; argc++) {
         argv[argc] = words[argc];
     }
     len = redisFormatCommandArgv(&text, argc, argv, NULL);

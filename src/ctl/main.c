@@ -1,6 +1,9 @@
 /* latchctl: the command line of latchd; see latchctl(1). */
 #include "ctl/commands.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 static int run(struct options *o)
 {
     switch (o->command) {
@@ -18,11 +21,26 @@ static int run(struct options *o)
     return CTL_EXIT_FAILED;
 }
 
+/* So that nothing of ours ever is standard input or output by its number, though
+ * whoever started us closed them. COMMAND finds them closed, too. */
+static void occupy_standard_files(void)
+{
+    int fd;
+
+    do {
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct options options;
     int code = 0;
 
+    occupy_standard_files();
     switch (options_parse(argc, argv, &options)) {
     case OPTIONS_GO:
         code = run(&options);

@@ -41,6 +41,7 @@ static bool take_signals(struct run *r)
                                 SIGUSR1, SIGUSR2, SIGCHLD };
     sigset_t set;
 
+    (void)signal(SIGCHLD, SIG_DFL); /* ignored, it would hide how COMMAND ended */
     (void)sigemptyset(&set);
     for (size_t i = 0; i < sizeof(OURS) / sizeof(OURS[0]); i++) {
         (void)sigaddset(&set, OURS[i]);

@@ -150,6 +150,8 @@ bool target_set_url(struct target *t, const char *url, char *reterr, size_t room
     } else if (strncmp(url, UNIX, strlen(UNIX)) == 0 && url[strlen(UNIX)] == '/') {
         err = decode(copy + strlen(UNIX)) ? NULL : "a bad % in the path";
         target_set(&t->path, copy + strlen(UNIX));
+    } else if (strncmp(url, "rediss://", 9) == 0) {
+        err = "latchctl does not speak TLS: give it the plain port, or a unix socket";
     } else {
         err = "a URL is redis://[user:password@]host[:port] or unix:///path";
     }

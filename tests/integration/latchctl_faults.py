@@ -97,6 +97,19 @@ def daemon_back(stand):
     expect(stand.is_free("daemon-back"))
 
 
+def released_late(stand):
+    """The command ends while latchd is away."""
+    gate = stand.folder / "late"
+    ctl = stand.start("run", "late", "sh", "-c",
+                      f"echo in; while ! [ -e {gate} ]; do sleep 0.01; done")
+    expect(ctl.stdout.readline() == "in\n")
+    stand.kill_daemon()
+    gate.touch()
+    stand.start_daemon()
+    expect(result(ctl) == (0, "", ""))
+    expect(stand.is_free("late"))
+
+
 def daemon_stops(stand):
     """It stands still, connections and all."""
     ctl = stand.start_beat("daemon-stops", *RUN)
@@ -217,6 +230,7 @@ SERVERS = [
     ("a_lock_that_was_lost_unnoticed_is_noticed_at_the_end", deleted_at_the_end),
     ("without_latchd_the_command_ends_before_the_lease", daemon_gone),
     ("a_latchd_that_comes_back_finds_the_lock_still_held", daemon_back),
+    ("a_lock_is_released_at_a_latchd_that_came_back", released_late),
     ("a_latchd_that_stands_still_is_given_up_in_time", daemon_stops),
     ("without_redis_the_command_ends_before_the_lease", redis_gone),
     ("a_redis_that_forgot_ends_the_command", redis_forgot),

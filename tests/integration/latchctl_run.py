@@ -7,6 +7,7 @@ import functools
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import time
 
@@ -168,6 +169,19 @@ def waiting_in_order(stand):
     expect((stand.folder / "order").read_text() == "0\n1\n2\n3\n4\n")
 
 
+def odd_parents(stand):
+    """Who starts it may have closed its files, and ignore the death of children."""
+    for closed in ("<&-", "<&- >&-", "<&- >&- 2>&-"):
+        script = f'"$0" run odd sh -c "exit 7" {closed}'
+        got = subprocess.run(["sh", "-c", script, stand.latchctl], env=stand.environment,
+                             check=False)
+        expect(got.returncode == 7, (closed, got))
+    got = subprocess.run([stand.latchctl, "run", "odd", "sh", "-c", "exit 7"], check=False,
+                         env=stand.environment,
+                         preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    expect(got.returncode == 7, got)
+
+
 CASES = [
     ("the_command_finds_the_lock_in_its_environment", environment),
     ("the_commands_status_is_passed_on", statuses),
@@ -178,6 +192,7 @@ CASES = [
     ("readers_run_together_and_keep_writers_out", readers),
     ("the_same_owner_gets_in_again", owners),
     ("the_command_has_the_pipes_to_itself", pipes),
+    ("odd_parents_are_no_trouble", odd_parents),
     ("signals_reach_the_command", signals),
     ("a_waiter_that_is_told_to_end_leaves_the_queue", quitting_waiter),
     ("the_lock_is_renewed_while_the_command_runs", renewal),
