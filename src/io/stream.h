@@ -16,8 +16,9 @@
 #include <stddef.h>
 #include <uv.h>
 
+/* Of TLS, of streams that were accepted. */
 struct io_stats {
-    uint64_t handshakes; /* of TLS, that succeeded */
+    uint64_t handshakes; /* that succeeded */
     uint64_t handshakes_failed;
     uint64_t tls_open; /* streams that have done theirs */
 };

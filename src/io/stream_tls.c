@@ -71,7 +71,7 @@ void stream_tls_free(struct stream_tls *t)
 {
     if (t != NULL) {
         leave_lists(t);
-        t->stream->io->stats.tls_open -= t->open ? 1 : 0;
+        t->stream->io->stats.tls_open -= t->open && t->host == NULL ? 1 : 0;
         tls_session_free(t->session);
         tls_unref(t->tls);
         buf_reset(&t->early);
@@ -120,7 +120,7 @@ static void complain(struct stream *s, const char *why)
     struct log_about about = { 0 };
     char peer[128];
 
-    s->io->stats.handshakes_failed++;
+    s->io->stats.handshakes_failed += s->tls->host == NULL ? 1 : 0;
     if (log_enabled(level)) {
         stream_peer_name(s, peer, sizeof(peer));
         about.address = span_str(peer);
@@ -195,8 +195,10 @@ static void opened(struct stream *s)
 
     t->open = true;
     leave_lists(t);
-    s->io->stats.handshakes++;
-    s->io->stats.tls_open++;
+    if (t->host == NULL) {
+        s->io->stats.handshakes++;
+        s->io->stats.tls_open++;
+    }
     if (buf_len(&t->early) > 0) {
         send_text(s, buf_span(&t->early));
     }
