@@ -13,6 +13,9 @@ extern char path[96]; /* of the unix socket */
 extern struct test_cert server_cert;
 extern struct tls *server_tls; /* NULL: plain; a test may put another one here */
 
+/* Once, before the first test: what OpenSSL does the first time is slow under valgrind,
+ * and each test would do it for itself. */
+void accepted_warm_up(void);
 void accepted_setup(void);
 void accepted_teardown(void);
 

@@ -207,6 +207,7 @@ Suite *test_suite(void)
     TCase *tc = tcase_create("dial");
 
     tcase_set_timeout(tc, 20);
+    tcase_add_unchecked_fixture(tc, accepted_warm_up, NULL);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, early_words_arrive_encrypted, 0, 2);
     tcase_add_test(tc, we_show_a_certificate_if_we_have_one);

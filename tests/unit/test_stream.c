@@ -268,6 +268,7 @@ Suite *test_suite(void)
     int kinds = far_kinds();
 
     tcase_set_timeout(in, 20);
+    tcase_add_unchecked_fixture(in, accepted_warm_up, NULL);
     tcase_add_checked_fixture(in, accepted_setup, accepted_teardown);
     tcase_add_loop_test(in, bytes_go_both_ways, 0, kinds);
     tcase_add_loop_test(in, a_peer_that_read_all_and_closed_is_not_unread, 0, kinds);

@@ -363,6 +363,7 @@ Suite *test_suite(void)
     TCase *tc = tcase_create("tls");
 
     tcase_set_timeout(tc, 20);
+    tcase_add_unchecked_fixture(tc, accepted_warm_up, NULL);
     tcase_add_checked_fixture(tc, accepted_setup, accepted_teardown);
     for (size_t i = 0; i < sizeof(both) / sizeof(both[0]); i++) {
         tcase_add_loop_test(tc, both[i], 0, 2);

@@ -275,6 +275,7 @@ Suite *test_suite(void)
     TCase *tc = tcase_create("certificates");
 
     tcase_set_timeout(tc, 20);
+    tcase_add_unchecked_fixture(tc, accepted_warm_up, NULL);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, files_that_cannot_be_used_are_named);
     tcase_add_test(tc, a_key_with_a_passphrase_is_refused_without_asking_for_it);
