@@ -18,11 +18,15 @@ enum {
     CLIENT_LIB_MAX = 128,  /* bytes of SETINFO's values */
 };
 
+struct acl_user;
+
 struct client {
     uint64_t id;
-    int proto; /* 2 or 3 */
-    bool authed;
-    bool trusted; /* conn_set_trusted() was told */
+    int proto;              /* 2 or 3 */
+    struct acl_user *user;  /* never NULL while the connection is open */
+    bool authed;            /* it has said so, or did not need to */
+    unsigned failed_logins; /* since the last that did not fail */
+    bool trusted;           /* conn_set_trusted() was told */
     bool reply_off;
     bool skip;      /* this command's reply is dropped */
     bool skip_next; /* CLIENT REPLY SKIP came */

@@ -59,9 +59,9 @@ void client_write_line(const struct cmd *c, struct conn *conn, struct buf *out)
     buf_printf(out, " db=0 sub=%zu psub=%zu ssub=0 multi=%" PRId64,
                client->sub.channels, client->sub.patterns, multi_count(client->multi));
     add_memory(out, client, &info);
-    buf_printf(out, " events=%s cmd=%s user=default redir=%d resp=%d",
+    buf_printf(out, " events=%s cmd=%s user=%s redir=%d resp=%d",
                info.out_buffered == 0 ? "r" : "rw",
-               client->last == NULL ? "NULL" : client->last->name,
+               client->last == NULL ? "NULL" : client->last->name, client->user->name,
                client->tracker == NULL ? -1 : 0, client->proto);
     buf_printf(out, " tls=%s", info.tls == NULL ? "" : info.tls);
     buf_printf(out, " lib-name=%s lib-ver=%s\n",

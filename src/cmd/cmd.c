@@ -13,6 +13,8 @@ struct cmd *cmd_new(const struct cmd_env *env, const struct cmd_limits *limits)
 
     c->env = *env;
     c->limits = *limits;
+    users_init(&c->users);
+    cmd_password_changed(c);
     c->pubsub = pubsub_new();
     tracking_init(&c->tracking);
     c->stats = xcalloc(COMMAND_COUNT, sizeof(*c->stats));
@@ -30,6 +32,7 @@ void cmd_free(struct cmd *c)
     if (c == NULL) {
         return;
     }
+    users_fini(&c->users);
     pubsub_free(c->pubsub);
     free(c->stats);
     slowlog_fini(&c->slow);
@@ -51,9 +54,7 @@ void cmd_set_limits(struct cmd *c, const struct cmd_limits *limits)
 
 bool client_needs_auth(const struct cmd *c, const struct client *client)
 {
-    const char *password = c->env.password(c->env.ctx);
-
-    return !client->authed && password != NULL && password[0] != '\0';
+    return !client->authed && !acl_is_open(c->users.acl);
 }
 
 bool cmd_on_open(void *ctx, struct conn *conn)
@@ -61,7 +62,8 @@ bool cmd_on_open(void *ctx, struct conn *conn)
     struct cmd *c = ctx;
     struct client *client = client_new(conn_id(conn));
 
-    client->authed = !client_needs_auth(c, client);
+    client_set_user(client, acl_default(c->users.acl));
+    client->authed = acl_is_open(c->users.acl);
     client->trusted = client->authed;
     conn_set_data(conn, client);
     conn_set_trusted(conn, client->trusted);
@@ -95,6 +97,7 @@ void cmd_on_close(void *ctx, struct conn *conn, bool unread)
     locks_conn_closed(c->env.locks, client->id);
     pubsub_remove_all(c->pubsub, &client->sub);
     client_untrack(c, client);
+    client_set_user(client, NULL);
     client_free(client);
     conn_set_data(conn, NULL);
 }

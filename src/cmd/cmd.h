@@ -46,8 +46,13 @@ struct cmd_env {
                        size_t room);
     bool (*config_rewrite)(void *ctx, char *reterr, size_t room);
     void (*reset_stats)(void *ctx);
-    /* requirepass: NULL or empty: nobody needs to say who they are. */
+    /* requirepass, the password of the user default; NULL or empty: none. */
     const char *(*password)(void *ctx);
+    /* ACL LOAD and SAVE. aclfile, empty: none; its content, or why not; a new content
+     * for it. May be NULL. */
+    const char *(*acl_file)(void *ctx);
+    bool (*acl_read)(void *ctx, struct buf *out, struct buf *reterr);
+    bool (*acl_write)(void *ctx, struct span text);
     /* Adds "key:value\r\n" lines of INFO sections that cmd/ cannot know: "server"
      * (tcp_port, config_file, ...), "redis". cmd/ has written versions, mode, run_id,
      * uptime, pid. */
@@ -103,6 +108,23 @@ struct cmd_stats {
 /* Only rows that were called. What `stats` points to lives during the call. */
 typedef void cmd_stats_fn(void *ctx, const struct cmd_stats *stats);
 void cmd_stats_each(const struct cmd *c, cmd_stats_fn *fn, void *ctx);
+
+/* --- users --------------------------------------------------------------------------
+ */
+
+struct call;
+
+/* requirepass was set: it is the one password of the user default from now on. */
+void cmd_password_changed(struct cmd *c);
+/* The users of an ACL file replace those that are there; connections of users that are
+ * not in it are closed, that of `call` (NULL: none) after its reply. False: nothing is
+ * changed, and reterr says what is wrong with the text, by `name` and line. */
+bool cmd_load_users(struct cmd *c, const char *name, struct span text,
+                    struct call *call, struct buf *reterr);
+/* Only looks whether that would do. */
+bool cmd_check_users(const char *name, struct span text, struct buf *reterr);
+
+/* --- time ------------------------------------------------------------------------- */
 
 /* It is now `now_ms`; what fell due is done. When it next wants to be told; UINT64_MAX:
  * not at all. */

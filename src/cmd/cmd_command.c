@@ -4,7 +4,6 @@
 
 #include "cmd/usage.h"
 #include "util/glob.h"
-#include "util/parse.h"
 
 /* --- INFO --------------------------------------------------------------------------
  */

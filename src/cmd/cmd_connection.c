@@ -6,54 +6,6 @@
 
 #include <inttypes.h>
 
-/* --- who it is ---------------------------------------------------------------------
- */
-
-/* Takes a time that depends on what was given only, not on what would be right. */
-static bool same_secret(struct span given, const char *secret)
-{
-    size_t len = strlen(secret);
-    unsigned diff = given.len != len;
-
-    for (size_t i = 0; i < given.len; i++) {
-        diff |=
-            (unsigned char)given.ptr[i] ^ (unsigned char)secret[len == 0 ? 0 : i % len];
-    }
-    return diff == 0;
-}
-
-/* There is one user, as in a Redis without ACL: `default`. */
-static bool log_in(struct call *call, struct span user, struct span password)
-{
-    const char *secret = call->cmd->env.password(call->cmd->env.ctx);
-    bool open = secret == NULL || secret[0] == '\0';
-
-    if (!span_eq(user, SPAN("default")) || (!open && !same_secret(password, secret))) {
-        call_error(call, LATCHD_ERR_WRONGPASS,
-                   "invalid username-password pair or user is disabled.");
-        return false;
-    }
-    call->client->authed = true;
-    return true;
-}
-
-void cmd_auth(struct call *call)
-{
-    const char *secret = call->cmd->env.password(call->cmd->env.ctx);
-    struct span user = call->argc == 3 ? call->argv[1] : SPAN("default");
-
-    if (call->argc > 3) {
-        call_syntax_error(call);
-    } else if (call->argc == 2 && (secret == NULL || secret[0] == '\0')) {
-        call_error(
-            call, LATCHD_ERR,
-            "AUTH <password> called without any password configured for the default "
-            "user. Are you sure your configuration is correct?");
-    } else if (log_in(call, user, call->argv[call->argc - 1])) {
-        resp_simple(call->out, "OK");
-    }
-}
-
 /* --- HELLO -------------------------------------------------------------------------
  */
 
@@ -130,7 +82,7 @@ void cmd_hello(struct call *call)
     if (!hello_read(call, &hello)) {
         return;
     }
-    if (hello.has_auth && !log_in(call, hello.user, hello.password)) {
+    if (hello.has_auth && !call_log_in(call, hello.user, hello.password)) {
         return;
     }
     if (client_needs_auth(call->cmd, call->client)) {
@@ -200,8 +152,8 @@ void cmd_reset(struct call *call)
     pubsub_remove_all(call->cmd->pubsub, &call->client->sub);
     client_untrack(call->cmd, call->client);
     client_reset(call->client);
-    call->client->authed = false;
-    call->client->authed = !client_needs_auth(call->cmd, call->client);
+    client_set_user(call->client, acl_default(call->cmd->users.acl));
+    call->client->authed = acl_is_open(call->cmd->users.acl);
     call->out = conn_out(call->conn);
     resp_simple(call->out, "RESET");
 }

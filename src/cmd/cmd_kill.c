@@ -12,6 +12,7 @@ struct kill_filter {
     uint64_t id; /* 0: any */
     struct span addr;
     struct span laddr;
+    const struct acl_user *user; /* NULL: any */
     bool by_type;
     bool any_of_type;
     bool pubsub;
@@ -29,6 +30,7 @@ static void collect(void *ctx, struct conn *conn)
 
     if (client == NULL || (f->id != 0 && client->id != f->id) ||
         (f->skip_me && client == f->call->client) ||
+        (f->user != NULL && client->user != f->user) ||
         (f->by_type &&
          (!f->any_of_type || client_is_subscribed(client) != f->pubsub))) {
         return;
@@ -89,7 +91,8 @@ static bool read_filter(struct kill_filter *f, size_t at)
     } else if (call_arg_is(call, at, "LADDR")) {
         f->laddr = value;
     } else if (call_arg_is(call, at, "USER")) {
-        if (!span_eq(value, SPAN("default"))) {
+        f->user = acl_find(call->cmd->users.acl, value);
+        if (f->user == NULL) {
             call_error(call, LATCHD_ERR, "No such user '%.*s'",
                        (int)(value.len > 128 ? 128 : value.len), value.ptr);
             return false;

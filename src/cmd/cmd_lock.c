@@ -38,6 +38,7 @@ static struct lock_req lock_request(struct call *call, const struct lock_args *a
         .keep_ms = args->keep_ms,
         .grace_ms = args->grace_ms,
         .has = given(args),
+        .user = call->client->user->id,
     };
 }
 
@@ -105,6 +106,8 @@ static void run_on_hold(struct call *call, const struct lock_syntax *syntax,
         .token = args.token,
         .lease_ms = args.lease_ms,
         .any = (args.has & OPT_ANY) != 0,
+        .user = call->client->user->id,
+        .overrides = call_overrides(call),
     };
     fn(call->cmd->env.locks, &req);
 }
@@ -134,7 +137,11 @@ void cmd_cancel(struct call *call)
     if (!call_lock_args(call, &SYNTAX_CANCEL, &args)) {
         return;
     }
-    req = (struct hold_req){ .name = args.name, .owner = args.owner, .id = args.id };
+    req = (struct hold_req){ .name = args.name,
+                             .owner = args.owner,
+                             .id = args.id,
+                             .user = call->client->user->id,
+                             .overrides = call_overrides(call) };
     count = locks_cancel(call->cmd->env.locks, &req, &others);
     if (count == 0 && others) {
         call_error(call, LATCHD_ERR_NOPERM, "that owner or ID is another user's");

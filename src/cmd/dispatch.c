@@ -75,6 +75,9 @@ static bool admit(struct call *call)
         call_error(call, LATCHD_ERR_NOAUTH, "Authentication required.");
         return false;
     }
+    if (!gate_admits(call)) {
+        return false;
+    }
     if (client->multi != NULL && (command->flags & CMD_NO_MULTI) != 0) {
         call_error(call, LATCHD_ERR, "Command not allowed inside a transaction");
         return false;
@@ -141,5 +144,9 @@ void dispatch(struct call *call)
 
 void dispatch_queued(struct call *call)
 {
-    execute_if_of_use(call);
+    if (gate_still_admits(call)) {
+        execute_if_of_use(call);
+    } else {
+        stats_rejected(call);
+    }
 }

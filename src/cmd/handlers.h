@@ -24,9 +24,15 @@ command_fn cmd_lock, cmd_unlock, cmd_renew, cmd_cancel, cmd_forceunlock, cmd_mlo
 command_fn cmd_lockinfo, cmd_locks, cmd_waiters;
 /* LOCKS TOP */
 void cmd_locks_top(struct call *call, size_t most);
+/* cmd_acl.c, cmd_acl_users.c */
+command_fn cmd_acl_cat, cmd_acl_deluser, cmd_acl_dryrun, cmd_acl_genpass,
+    cmd_acl_getuser, cmd_acl_list, cmd_acl_load, cmd_acl_log, cmd_acl_save,
+    cmd_acl_setuser, cmd_acl_users, cmd_acl_whoami;
+/* cmd_auth.c */
+command_fn cmd_auth;
 /* cmd_connection.c */
-command_fn cmd_auth, cmd_echo, cmd_hello, cmd_ping, cmd_quit, cmd_readonly, cmd_reset,
-    cmd_role, cmd_select, cmd_time, cmd_wait;
+command_fn cmd_echo, cmd_hello, cmd_ping, cmd_quit, cmd_readonly, cmd_reset, cmd_role,
+    cmd_select, cmd_time, cmd_wait;
 /* cmd_client.c */
 command_fn cmd_client_capa, cmd_client_getname, cmd_client_id, cmd_client_info,
     cmd_client_list, cmd_client_no_evict, cmd_client_no_touch, cmd_client_reply,

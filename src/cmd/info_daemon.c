@@ -154,6 +154,14 @@ void info_stats(struct cmd *c, struct buf *out)
                rates->bytes_in / 1024, rates->bytes_out / 1024);
     buf_printf(out, "rejected_connections:%" PRIu64 "\r\n", net.refused);
     buf_printf(out, "total_error_replies:%" PRIu64 "\r\n", errors);
+    buf_printf(out, "acl_access_denied_auth:%" PRIu64 "\r\n",
+               denials_total(c->users.denials, DENIAL_LOGIN));
+    buf_printf(out, "acl_access_denied_cmd:%" PRIu64 "\r\n",
+               denials_total(c->users.denials, DENIAL_COMMAND));
+    buf_printf(out, "acl_access_denied_key:%" PRIu64 "\r\n",
+               denials_total(c->users.denials, DENIAL_NAME));
+    buf_printf(out, "acl_access_denied_channel:%" PRIu64 "\r\n",
+               denials_total(c->users.denials, DENIAL_CHANNEL));
     buf_printf(out, "unknown_commands:%" PRIu64 "\r\n", c->unknown);
     buf_printf(out, "pubsub_channels:%zu\r\n", pubsub_total(c->pubsub, PUBSUB_CHANNEL));
     buf_printf(out, "pubsub_patterns:%zu\r\n", pubsub_total(c->pubsub, PUBSUB_PATTERN));

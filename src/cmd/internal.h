@@ -11,6 +11,7 @@
 #include "cmd/stats.h"
 #include "cmd/table.h"
 #include "cmd/tracking.h"
+#include "cmd/users.h"
 #include "latchd/protocol.h"
 #include "resp/writer.h"
 
@@ -31,6 +32,7 @@ struct rates {
 struct cmd {
     struct cmd_env env;
     struct cmd_limits limits;
+    struct users users;
     struct pubsub *pubsub;
     struct tracking tracking;
     struct command_stat *stats; /* one per row of the table */

@@ -187,6 +187,19 @@ void pubsub_remove_all(struct pubsub *p, struct subscriber *s)
     }
 }
 
+void pubsub_each_of(const struct subscriber *s, pubsub_each_fn *fn, void *ctx)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &s->subs)
+    {
+        const struct topic *t =
+            container_of(it, struct subscription, in_subscriber)->topic;
+
+        fn(ctx, t->kind, topic_name(t));
+    }
+}
+
 static void deliver(const struct topic *t, struct span pattern, pubsub_deliver_fn *fn,
                     void *ctx)
 {

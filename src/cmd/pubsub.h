@@ -48,6 +48,10 @@ bool pubsub_remove_one(struct pubsub *p, struct subscriber *s, enum pubsub_kind 
 /* Removes all of them. */
 void pubsub_remove_all(struct pubsub *p, struct subscriber *s);
 
+/* Its subscriptions. */
+typedef void pubsub_each_fn(void *ctx, enum pubsub_kind kind, struct span name);
+void pubsub_each_of(const struct subscriber *s, pubsub_each_fn *fn, void *ctx);
+
 /* `pattern` is SPAN_NONE for a subscription to the channel itself. */
 typedef void pubsub_deliver_fn(void *ctx, struct subscriber *s, struct span pattern);
 void pubsub_publish(struct pubsub *p, struct span channel, pubsub_deliver_fn *fn,

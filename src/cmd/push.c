@@ -29,6 +29,7 @@ static void note(struct cmd *c, uint64_t id, bool bcast, struct span name)
     /* RESP2 has no pushes. HELLO 2 does not end the tracking: HELLO 3 goes on with it,
      * as in Redis. */
     if (tr != NULL && tr->bcast == bcast && client->proto == 3 &&
+        (!bcast || client_may_see(client, name)) &&
         tracker_note(&c->tracking, tr, name)) {
         push(conn, tr);
     }

@@ -97,6 +97,7 @@ void cmd_reset_stats(struct cmd *c)
 {
     memset(c->stats, 0, COMMAND_COUNT * sizeof(*c->stats));
     c->unknown = 0;
+    denials_reset_totals(c->users.denials);
 }
 
 uint64_t stats_calls(const struct cmd *c)

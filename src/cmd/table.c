@@ -24,12 +24,41 @@ enum {
 #define LOCK_KIND "[FAIR | READ | WRITE]"
 #define RW_KIND "[READ | WRITE]"
 #define NUM_OF_COMMANDS "O(N) where N is the number of commands"
+#define NUM_OF_USERS "O(N) where N is the number of users"
 #define NUM_OF_CLIENTS "O(N) where N is the number of connections"
 
 /* clang-format off */
 /* name, handler, arity, keys, flags, categories, group, since,
  * usage, summary, complexity */
 const struct command COMMANDS[] = {
+    { "acl", call_arity_error, -2, KEYS_NONE, CMD_CONTAINER, ACL_SLOW, "server", "0.1.0",
+      "", "A container for commands about users.", NULL },
+    { "acl|cat", cmd_acl_cat, -2, KEYS_NONE, 0, ACL_SLOW, "server", "0.1.0",
+      "[category]", "Lists the categories, or the commands of one.", NUM_OF_COMMANDS },
+    { "acl|deluser", cmd_acl_deluser, -3, KEYS_NONE, CMD_ADMIN, ACL_OPERATOR, "server", "0.1.0",
+      "username...", "Deletes users, and closes their connections.", NUM_OF_CLIENTS },
+    { "acl|dryrun", cmd_acl_dryrun, -4, KEYS_NONE, CMD_ADMIN, ACL_OPERATOR, "server", "0.1.0",
+      "username command [arg...]", "Tells whether a user could run a command, without running it.", NULL },
+    { "acl|genpass", cmd_acl_genpass, -2, KEYS_NONE, 0, ACL_SLOW, "server", "0.1.0",
+      "[bits]", "Makes a password of 256 random bits, or so many.", NULL },
+    { "acl|getuser", cmd_acl_getuser, 3, KEYS_NONE, CMD_ADMIN, ACL_OPERATOR, "server", "0.1.0",
+      "username", "Returns what a user may do.", NULL },
+    { "acl|help", call_help, 2, KEYS_NONE, 0, ACL_SLOW, "server", "0.1.0",
+      "", "Lists the subcommands.", NULL },
+    { "acl|list", cmd_acl_list, 2, KEYS_NONE, CMD_ADMIN, ACL_OPERATOR, "server", "0.1.0",
+      "", "Describes all users, as an ACL file does.", NUM_OF_USERS },
+    { "acl|load", cmd_acl_load, 2, KEYS_NONE, CMD_ADMIN, ACL_OPERATOR, "server", "0.1.0",
+      "", "Reads the ACL file again: all of it, or nothing.", NUM_OF_USERS },
+    { "acl|log", cmd_acl_log, -2, KEYS_NONE, CMD_ADMIN, ACL_OPERATOR, "server", "0.1.0",
+      "[count | RESET]", "Returns what was refused lately, and to whom.", NULL },
+    { "acl|save", cmd_acl_save, 2, KEYS_NONE, CMD_ADMIN, ACL_OPERATOR, "server", "0.1.0",
+      "", "Writes all users into the ACL file.", NUM_OF_USERS },
+    { "acl|setuser", cmd_acl_setuser, -3, KEYS_NONE, CMD_ADMIN, ACL_OPERATOR, "server", "0.1.0",
+      "username [rule...]", "Makes or changes a user: all rules are applied, or none.", NUM_OF_CLIENTS },
+    { "acl|users", cmd_acl_users, 2, KEYS_NONE, CMD_ADMIN, ACL_OPERATOR, "server", "0.1.0",
+      "", "Returns the names of all users.", NUM_OF_USERS },
+    { "acl|whoami", cmd_acl_whoami, 2, KEYS_NONE, 0, ACL_SLOW, "server", "0.1.0",
+      "", "Returns the name of this connection's user.", NULL },
     { "asking", cmd_cluster, 1, KEYS_NONE, CMD_FAST, ACL_CONN, "cluster", "0.1.0",
       "", "Refused: this is not a cluster node.", NULL },
     { "auth", cmd_auth, -2, KEYS_NONE, CMD_NO_AUTH | CMD_FAST, ACL_CONN, "connection", "0.1.0",

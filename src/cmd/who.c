@@ -1,6 +1,7 @@
 #include "cmd/who.h"
 
 #include "cmd/internal.h"
+#include "cmd/users.h"
 #include "util/buf.h"
 
 #include <stdio.h>
@@ -26,6 +27,9 @@ void who_is(struct who *ret, const struct client *client, const struct conn *con
         .client = client->id,
         .address = span_str(ret->address),
         .client_name = span_str(client->name),
+        .user = strcmp(client->user->name, "default") == 0
+                    ? SPAN_NONE
+                    : span_of(client->user->name, client->user->name_len),
         .library = span_of(ret->library, (size_t)len),
     };
 }

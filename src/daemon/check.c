@@ -1,4 +1,5 @@
 #include "daemon/server.h"
+#include "daemon/state.h"
 
 #include "daemon/secure.h"
 #include "store/store.h"
@@ -82,5 +83,5 @@ bool server_check_config(const struct config *c, char *reterr, size_t room)
         return false;
     }
     secure_fini(&sec);
-    return true;
+    return acl_file_check(c->aclfile, reterr, room);
 }

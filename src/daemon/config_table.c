@@ -142,7 +142,11 @@ const struct config_key CONFIG_KEYS[] = {
     { "requirepass", KEY_TEXT, FIELD(requirepass), "", 0, 512, NULL,
       KEY_LIVE | KEY_SECRET, SECURITY,
       "Password that clients must give (AUTH, HELLO). Empty: none. It is never shown\n"
-      "by CONFIG GET or --print-config." },
+      "by CONFIG GET or --print-config. It is the password of the user default." },
+    { "aclfile", KEY_TEXT, FIELD(aclfile), "", 0, 4000, NULL, 0, SECURITY,
+      "File of users, in the syntax of Redis's ACL files. Empty: there is only the\n"
+      "user default, unless ACL SETUSER makes others. Read again by ACL LOAD and on\n"
+      "SIGHUP, written by ACL SAVE. Where it names default, requirepass is not used." },
     { "slowlog-log-slower-than", KEY_USEC, FIELD(slowlog_us), "10000", 0, HOURS * 1000,
       NULL, KEY_LIVE, OBSERVING,
       "Microseconds: commands that keep the daemon busy for longer are in SLOWLOG.\n"

@@ -75,9 +75,14 @@ void live_apply(struct server *s)
 
 static void replace(struct server *s, struct config *with)
 {
+    bool password = strcmp(s->config.requirepass, with->requirepass) != 0;
+
     config_fini(&s->config);
     s->config = *with;
     live_apply(s);
+    if (password) {
+        cmd_password_changed(s->cmd);
+    }
 }
 
 /* --- CONFIG ----------------------------------------------------------------------- */
@@ -274,6 +279,9 @@ void live_reload(struct server *s)
         config_fini(&wanted);
         log_notice("server", "reload: %u key%s changed", changed,
                    changed == 1 ? "" : "s");
+        if (!acl_file_load(s)) {
+            log_error("server", "reload: the users stay as they are");
+        }
     }
     if (s->phase == SERVER_RUNNING) {
         notify_send(&s->notify, "READY=1");

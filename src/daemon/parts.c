@@ -261,6 +261,9 @@ static void make_clients_side(struct server *s)
         .config_rewrite = live_rewrite,
         .reset_stats = env_reset_stats,
         .password = live_password,
+        .acl_file = acl_file,
+        .acl_read = acl_file_read,
+        .acl_write = acl_file_write,
         .info = info_section,
         .shutdown = env_shutdown,
         .run_id = s->run_id,
@@ -297,7 +300,7 @@ bool parts_start(struct server *s)
     }
     lower_maxclients(s);
     make_locks(s);
-    if (!make_ends(s) || !listen_all(s) || !web_open(s)) {
+    if (!make_ends(s) || !acl_file_load(s) || !listen_all(s) || !web_open(s)) {
         return false;
     }
     notify_send(&s->notify, "STATUS=Waiting for Redis");

@@ -7,6 +7,7 @@
  *   listen.c  sockets, and how many clients there may be
  *   stop.c    the way out
  *   live.c    CONFIG and reload
+ *   acl_file.c  the file of users
  *   info.c    what INFO says of the process
  *   web.c     HTTP: see web.h; metrics.c and status.c are what it tells
  *
@@ -124,6 +125,15 @@ const char *live_password(void *ctx);
 struct locks_config live_locks_config(const struct config *c);
 struct cmd_limits live_cmd_limits(const struct config *c);
 struct net_limits live_net_limits(const struct server *s);
+
+/* --- acl_file.c ------------------------------------------------------------------- */
+
+const char *acl_file(void *ctx); /* empty: none */
+bool acl_file_read(void *ctx, struct buf *out, struct buf *reterr);
+bool acl_file_write(void *ctx, struct span text);
+/* Takes its users over; if it cannot, the log says why. */
+bool acl_file_load(struct server *s);
+bool acl_file_check(const char *path, char *reterr, size_t room);
 
 /* --- info.c ----------------------------------------------------------------------- */
 

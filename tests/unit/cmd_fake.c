@@ -121,7 +121,11 @@ uint64_t conn_input_count(const struct conn *c)
 void conn_info(const struct conn *c, struct conn_info *ret)
 {
     *ret = (struct conn_info){ .fd = 7 };
-    (void)snprintf(ret->peer, sizeof(ret->peer), "127.0.0.1:%d", (int)c->id);
+    if (fake.peer[0] != '\0') {
+        (void)snprintf(ret->peer, sizeof(ret->peer), "%s", fake.peer);
+    } else {
+        (void)snprintf(ret->peer, sizeof(ret->peer), "127.0.0.1:%d", (int)c->id);
+    }
     (void)snprintf(ret->local, sizeof(ret->local), "127.0.0.1:5625");
 }
 
@@ -280,7 +284,7 @@ bool survey_name(const struct locks *l, struct span name, struct name_view *ret)
 
 static uint64_t env_now(void *ctx)
 {
-    return 1000;
+    return fake.now_ms == 0 ? 1000 : fake.now_ms;
 }
 
 static const char *env_password(void *ctx)
@@ -311,8 +315,32 @@ static void env_shutdown(void *ctx)
     fake.shut_down = true;
 }
 
+static const char *env_acl_file(void *ctx)
+{
+    return fake.acl_text == NULL ? "" : "users.acl";
+}
+
+static bool env_acl_read(void *ctx, struct buf *out, struct buf *reterr)
+{
+    buf_add_str(out, fake.acl_text);
+    return true;
+}
+
+static bool env_acl_write(void *ctx, struct span text)
+{
+    buf_clear(&fake.acl_saved);
+    buf_add_span(&fake.acl_saved, text);
+    return true;
+}
+
 /* --- for tests ---------------------------------------------------------------------
  */
+
+void fake_password(const char *text)
+{
+    fake.password = text;
+    cmd_password_changed(fake.cmd);
+}
 
 struct conn *fake_open(size_t at)
 {
@@ -342,6 +370,9 @@ void fake_setup(void)
         .config_each = env_config_each,
         .config_set = env_config_set,
         .password = env_password,
+        .acl_file = env_acl_file,
+        .acl_read = env_acl_read,
+        .acl_write = env_acl_write,
         .shutdown = env_shutdown,
     };
 
@@ -356,6 +387,7 @@ void fake_teardown(void)
         fake_close(&fake.conns[i], false);
     }
     cmd_free(fake.cmd);
+    buf_reset(&fake.acl_saved);
 }
 
 const char *fake_output(struct conn *c)

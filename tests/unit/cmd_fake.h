@@ -22,6 +22,10 @@ struct fake {
     struct conn conns[FAKE_CONNS];
     struct cmd *cmd;
     const char *password;
+    const char *acl_text; /* what the ACL file has; NULL: there is none */
+    struct buf acl_saved;
+    uint64_t now_ms; /* 0: 1000 */
+    char peer[64];   /* of all conns; empty: one each */
     size_t output_limit;
     bool shut_down;
     /* What the engine was asked last. */
@@ -41,6 +45,9 @@ extern struct fake fake;
 /* One conn, number 0 with id 1, is open. */
 void fake_setup(void);
 void fake_teardown(void);
+
+/* CONFIG SET requirepass */
+void fake_password(const char *text);
 
 struct conn *fake_open(size_t at);
 void fake_close(struct conn *c, bool unread);

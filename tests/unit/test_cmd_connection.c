@@ -42,7 +42,7 @@ START_TEST(nothing_runs_before_the_password)
 {
     struct conn *c;
 
-    fake.password = "sesame";
+    fake_password("sesame");
     c = fake_open(1);
     ck_assert(!c->trusted);
     ck_assert_str_eq(fake_run(c, "LOCK a"), "-NOAUTH Authentication required.\r\n");

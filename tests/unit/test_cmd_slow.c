@@ -128,7 +128,7 @@ START_TEST(passwords_are_not_remembered)
 {
     const char *out;
 
-    fake.password = "sesame";
+    fake_password("sesame");
     (void)fake_run(me, "AUTH default sesame");
     (void)fake_run(me, "HELLO 3 SETNAME x AUTH default sesame SETNAME joe");
     (void)fake_run(me, "CONFIG SET requirepass sesame");

@@ -105,7 +105,7 @@ END_TEST
 
 START_TEST(what_is_not_run_is_counted_as_rejected)
 {
-    fake.password = "sesame";
+    fake_password("sesame");
     (void)fake_run(fake_open(1), "LOCK a");
     (void)fake_run(&fake.conns[1], "AUTH wrong");
     (void)fake_run(me, "CLIENT NONSENSE");

@@ -1,0 +1,65 @@
+/* users: who clients are, as far as commands care: the ACL over the table of commands,
+ * what it refused, and how often addresses failed to log in. Part of struct cmd.
+ *
+ * A client always is some user; until it has said who it is, and while nobody needs to,
+ * it is `default`. */
+#ifndef LATCHD_CMD_USERS_H
+#define LATCHD_CMD_USERS_H
+
+#include "acl/acl.h"
+#include "acl/denials.h"
+#include "acl/throttle.h"
+#include "cmd/client.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct call;
+struct cmd;
+
+enum {
+    LOGIN_TRIES_MAX = 10, /* failures in a row that close a connection */
+};
+
+struct users {
+    struct acl *acl;
+    struct denials *denials;
+    struct throttle *throttle;
+    size_t force; /* the row of FORCEUNLOCK */
+};
+
+void users_init(struct users *u);
+void users_fini(struct users *u);
+
+/* NULL: it goes. */
+void client_set_user(struct client *client, struct acl_user *user);
+
+/* After users were changed or deleted: closes the connections of those that are gone,
+ * and those that listen to channels that are not theirs any more. `call`: whose own
+ * connection is answered first, or NULL. */
+void users_kick(struct cmd *c, struct call *call);
+
+/* Logs in, or answers why not (cmd_auth.c). */
+bool call_log_in(struct call *call, struct span user, struct span password);
+
+/* --- gate.c ----------------------------------------------------------------------- */
+
+enum verdict { GATE_OPEN, GATE_COMMAND, GATE_NAME, GATE_CHANNEL };
+
+/* Whether that user may run it with these arguments; *ret_object: what he may not. */
+enum verdict gate_check(const struct acl_user *user, const struct command *command,
+                        const struct span *argv, size_t argc, struct span *ret_object);
+/* The same for a call; if not, that is answered and remembered. */
+bool gate_admits(struct call *call);
+/* The same for a command that has waited for EXEC. */
+bool gate_still_admits(struct call *call);
+/* Remembers what was refused to this client, for ACL LOG and INFO. */
+void gate_denied(struct call *call, enum denial_reason reason, struct span object,
+                 struct span user);
+
+/* Whether this client may be told of that name, by CLIENT TRACKING BCAST. */
+bool client_may_see(const struct client *client, struct span name);
+/* Whether its user may use what other users took: by the right to FORCEUNLOCK. */
+bool call_overrides(const struct call *call);
+
+#endif
