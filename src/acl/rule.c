@@ -257,13 +257,14 @@ static const char *apply_category(struct terms *t, const struct acl_catalog *c,
 }
 
 /* Why there is no such command, in Redis's words where it has some. */
-static const char *no_command(const struct acl_catalog *c, struct span name)
+static const char *no_command(const struct acl_catalog *c, struct span name, bool yes)
 {
     const char *bar = name.len == 0 ? NULL : memchr(name.ptr, '|', name.len);
     size_t len = bar == NULL ? 0 : (size_t)(bar - name.ptr);
     int container = catalog_command(c, span_of(name.ptr, len));
 
-    if (bar == NULL || container == ACL_NOT_THERE) {
+    if (bar == NULL || container == ACL_NOT_THERE || !yes ||
+        memchr(bar + 1, '|', name.len - len - 1) != NULL) {
         return UNKNOWN;
     }
     if (len + 1 == name.len) {
@@ -282,7 +283,7 @@ static const char *apply_command(struct terms *t, const struct acl_catalog *c,
     const char *why;
 
     if (number == ACL_NOT_THERE) {
-        return no_command(c, name);
+        return no_command(c, name, yes);
     }
     why = add_rule(t, c, (struct command_rule){ (uint16_t)number, false, yes });
     if (why != NULL) {
