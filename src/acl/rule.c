@@ -135,6 +135,21 @@ static void all_names(struct terms *t)
     t->flags |= TERMS_ALL_NAMES;
 }
 
+static const char *add_name(struct terms *t, struct span text, unsigned access)
+{
+    const char *why = add_pattern(&t->names, text, access);
+
+    /* %R~* and %W~* are written as ~*, and so it has to be the same. */
+    for (size_t i = 0; why == NULL && i < t->names.count; i++) {
+        const struct pattern *p = &t->names.list[i];
+
+        if (p->access == TERMS_BOTH && span_eq(span_of(p->text, p->len), SPAN("*"))) {
+            all_names(t);
+        }
+    }
+    return why;
+}
+
 /* `~pattern %R~pattern %W~pattern %RW~pattern` */
 static const char *apply_name(struct terms *t, struct span rule)
 {
@@ -160,7 +175,7 @@ static const char *apply_name(struct terms *t, struct span rule)
         return NULL;
     }
     return (t->flags & TERMS_ALL_NAMES) != 0 ? AFTER_ALL_NAMES
-                                             : add_pattern(&t->names, rule, access);
+                                             : add_name(t, rule, access);
 }
 
 static void all_channels(struct terms *t)

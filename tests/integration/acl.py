@@ -140,7 +140,7 @@ a: ACL GETUSER nobody
 a: ACL SETUSER ann
 a: ACL LIST
 a: ACL GETUSER ann
-a: ACL SETUSER ann on >x ~a* %R~b* %W~c* %RW~d &ch* +client|kill +get
+a: ACL SETUSER ann on >x ~a* %R~b* %W~c* %RW~d &ch* +client|kill
 a: ACL LIST
 a: ACL GETUSER ann
 a: ACL SETUSER ann +@all -ping

@@ -73,6 +73,7 @@ static const struct {
     { "%R~a %W~a", "off ~a resetchannels -@all" },
     { "~a ~b resetkeys ~c", "off ~c resetchannels -@all" },
     { "~a allkeys", "off ~* resetchannels -@all" },
+    { "~a %R~* %W~*", "off ~* resetchannels -@all" },
     { "%R~*", "off %R~* resetchannels -@all" },
     { "&a &b", "off resetchannels &a &b -@all" },
     { "&a resetchannels &b", "off resetchannels &b -@all" },

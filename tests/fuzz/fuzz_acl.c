@@ -1,0 +1,83 @@
+/* Files of users: whatever they say, all of it is taken over or nothing, and what is
+ * written can be read again, and then says the same. */
+#include "fuzz.h"
+
+#include "acl/acl.h"
+#include "util/buf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct acl_command COMMANDS[] = {
+    { "client", 0, false },   { "client|id", 2, false }, { "client|kill", 4, false },
+    { "free", 1 | 4, false }, { "lock", 1, false },      { "look", 1 | 2, false },
+};
+static const char *const CATEGORIES[] = { "@lock", "@read", "@admin" };
+static const struct acl_catalog CATALOG = { COMMANDS, 6, CATEGORIES, 3 };
+
+static void fail(const char *what)
+{
+    (void)fprintf(stderr, "%s\n", what);
+    abort();
+}
+
+static bool load(struct acl *a, struct span text)
+{
+    struct buf reason = { 0 };
+    bool has_default;
+    bool ok = acl_load(a, "f", text, SPAN_NONE, &has_default, &reason);
+
+    if (ok != (buf_len(&reason) == 0)) {
+        fail("a mistake without a reason");
+    }
+    buf_reset(&reason);
+    return ok;
+}
+
+/* Everything that can be asked about a user. */
+static void ask(void *ctx, struct acl_user *user)
+{
+    const struct span *text = ctx;
+    struct span name = span_of(text->ptr, text->len < 512 ? text->len : 512);
+
+    for (size_t i = 0; i < CATALOG.command_count; i++) {
+        (void)terms_may_run(&user->terms, i);
+    }
+    (void)terms_may_name(&user->terms, name, TERMS_BOTH);
+    (void)terms_may_channel(&user->terms, name);
+    (void)terms_may_channels(&user->terms, name);
+}
+
+static void check_loaded(struct acl *a, struct span text)
+{
+    struct buf once = { 0 }, again = { 0 };
+    struct acl *other = acl_new(&CATALOG);
+
+    acl_each(a, ask, &text);
+    (void)acl_login(a, SPAN("a"), text);
+    acl_save(a, &once);
+    if (!load(other, buf_span(&once))) {
+        fail("what was written cannot be read");
+    }
+    acl_save(other, &again);
+    if (!span_eq(buf_span(&once), buf_span(&again))) {
+        fail("what was written is read as something else");
+    }
+    acl_free(other);
+    buf_reset(&once);
+    buf_reset(&again);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct span text = span_of((const char *)data, size);
+    struct acl *a = acl_new(&CATALOG);
+
+    if (load(a, text)) {
+        check_loaded(a, text);
+    } else if (acl_count(a) != 1 || !acl_is_open(a)) {
+        fail("a file with a mistake changed something");
+    }
+    acl_free(a);
+    return 0;
+}
