@@ -25,6 +25,7 @@ struct client {
     int proto;              /* 2 or 3 */
     struct acl_user *user;  /* never NULL while the connection is open */
     bool authed;            /* it has said so, or did not need to */
+    bool met;               /* its certificate was looked at, if it has one */
     unsigned failed_logins; /* since the last that did not fail */
     bool trusted;           /* conn_set_trusted() was told */
     bool reply_off;

@@ -133,6 +133,9 @@ void cmd_on_request(void *ctx, struct conn *conn, const struct resp_request *req
 {
     struct client *client = conn_data(conn);
 
+    if (!client->met) {
+        users_meet(ctx, conn, client);
+    }
     if (req->argc != 0) {
         client->skip = client->skip_next;
         client->skip_next = false;

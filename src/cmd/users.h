@@ -16,6 +16,7 @@
 
 struct call;
 struct cmd;
+struct conn;
 
 enum {
     LOGIN_TRIES_MAX = 10, /* failures in a row that close a connection */
@@ -33,6 +34,9 @@ void users_fini(struct users *u);
 
 /* NULL: it goes. */
 void client_set_user(struct client *client, struct acl_user *user);
+
+/* Before its first request: a certificate may tell who it is. */
+void users_meet(struct cmd *c, struct conn *conn, struct client *client);
 
 /* After users were changed or deleted: closes the connections of those that are gone,
  * and those that listen to channels that are not theirs any more. `call`: whose own

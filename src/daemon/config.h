@@ -33,7 +33,8 @@ struct config {
     char *tls_key_file;
     char *tls_ca_cert_file;
     char *tls_ca_cert_dir;
-    uint64_t tls_auth_clients; /* enum tls_auth */
+    uint64_t tls_auth_clients;      /* enum tls_auth */
+    uint64_t tls_auth_clients_user; /* 0: off, 1: cn */
     uint64_t tcp_backlog;
     uint64_t tcp_keepalive_ms;
     uint64_t timeout_ms;

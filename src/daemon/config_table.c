@@ -14,6 +14,7 @@
 
 static const char *const FSYNCS[] = { "everysec", "always", NULL };
 static const char *const AUTHS[] = { "no", "yes", "optional", NULL };
+static const char *const CERT_USERS[] = { "off", "cn", NULL };
 static const char *const LEVELS[] = { "debug",   "info",  "notice",
                                       "warning", "error", NULL };
 static const char *const FORMATS[] = { "text", "json", NULL };
@@ -82,6 +83,10 @@ const struct config_key CONFIG_KEYS[] = {
       KEY_LIVE, TLS,
       "Whether clients must show a certificate of those authorities: yes, no, or\n"
       "optional: only who shows a wrong one is refused." },
+    { "tls-auth-clients-user", KEY_CHOICE, FIELD(tls_auth_clients_user), "off", 0, 0,
+      CERT_USERS, KEY_LIVE, TLS,
+      "cn: a client whose certificate has the name of a user as its common name is\n"
+      "that user, without a password. off: all clients say who they are." },
     { "redis", KEY_WORDS, FIELD(redis), "embedded", 1, CONFIG_VALUE_MAX, NULL, 0, REDIS,
       "Where the locks are kept: embedded (a private Redis that latchd runs itself),\n"
       "redis://[user:password@]host[:port][/db], the same with TLS as rediss://, or\n"

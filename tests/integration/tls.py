@@ -197,6 +197,31 @@ def certificates_of_clients_are_checked(stand):
         config_set(stand, "tls-auth-clients", "no")
 
 
+def who(stand, cert=None):
+    with connect(stand, cert=cert) as conn:
+        conn.sendall(b"ACL WHOAMI\r\n")
+        return read(conn, 2).split(b"\r\n")[1].decode()
+
+
+def a_certificate_says_who_its_client_is(stand):
+    stand.certs.make("bob", "bob")
+    stand.certs.make("eve", "eve")
+    with connect_plain(stand) as admin:
+        for line in ("ACL SETUSER bob on +acl|whoami", "CONFIG SET tls-auth-clients optional",
+                     "CONFIG SET tls-ca-cert-file " + stand.certs.path("ca.pem")):
+            expect(ask(admin, line) == "+OK", line)
+        try:
+            expect(who(stand, "bob") == "default", "off")
+            expect(ask(admin, "CONFIG SET tls-auth-clients-user cn") == "+OK", "CONFIG SET")
+            expect(who(stand, "bob") == "bob", "bob")
+            expect(who(stand, "eve") == "default", "there is no such user")
+            expect(who(stand) == "default", "no certificate")
+        finally:
+            for line in ("CONFIG SET tls-auth-clients-user off", "ACL DELUSER bob",
+                         "CONFIG SET tls-auth-clients no"):
+                ask(admin, line)
+
+
 def serial(conn):
     return conn.getpeercert()["serialNumber"]
 
@@ -459,6 +484,7 @@ CASES = [
     redis_cli_locks_over_tls, both_versions_speak, sessions_are_resumed,
     s_client_cannot_renegotiate_or_use_old_versions, what_is_not_tls_is_closed,
     tls_on_the_plain_port_is_told_at_once, certificates_of_clients_are_checked,
+    a_certificate_says_who_its_client_is,
     a_certificate_is_replaced_while_clients_stay, a_long_pipeline_is_answered_in_order,
     a_large_request_and_reply, too_large_a_request_is_refused, many_at_once_come_in,
     who_leaves_the_queue_is_out, a_grant_that_nobody_reads_is_taken_back,

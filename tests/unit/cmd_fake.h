@@ -24,8 +24,9 @@ struct fake {
     const char *password;
     const char *acl_text; /* what the ACL file has; NULL: there is none */
     struct buf acl_saved;
-    uint64_t now_ms; /* 0: 1000 */
-    char peer[64];   /* of all conns; empty: one each */
+    uint64_t now_ms;  /* 0: 1000 */
+    const char *cert; /* the common name of its certificate; NULL: none */
+    char peer[64];    /* of all conns; empty: one each */
     size_t output_limit;
     bool shut_down;
     /* What the engine was asked last. */

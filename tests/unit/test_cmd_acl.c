@@ -251,6 +251,27 @@ START_TEST(ten_failures_close_a_connection)
 }
 END_TEST
 
+START_TEST(a_certificate_says_who_it_is_where_that_is_wanted)
+{
+    const struct cmd_limits limits = { .max_name = 512, .cert_users = true };
+
+    ann_may("+acl|whoami");
+    fake.cert = "ann";
+    ck_assert_str_eq(fake_run(fake_open(2), "ACL WHOAMI"), "$7\r\ndefault\r\n");
+    cmd_set_limits(fake.cmd, &limits);
+    ck_assert_str_eq(fake_run(&fake.conns[2], "ACL WHOAMI"), "$7\r\ndefault\r\n");
+    fake_password("sesame");
+    ck_assert_str_eq(fake_run(fake_open(3), "ACL WHOAMI"), "$3\r\nann\r\n");
+    fake_close(&fake.conns[3], false);
+    fake.cert = "nobody";
+    ck_assert(starts(fake_run(fake_open(3), "ACL WHOAMI"), "-NOAUTH"));
+    fake_close(&fake.conns[3], false);
+    fake.cert = "ann";
+    (void)fake_run(me, "ACL SETUSER ann off");
+    ck_assert(starts(fake_run(fake_open(3), "ACL WHOAMI"), "-NOAUTH"));
+}
+END_TEST
+
 static void fail_from(const char *peer, int times)
 {
     (void)snprintf(fake.peer, sizeof(fake.peer), "%s", peer);
@@ -423,6 +444,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, default_can_have_rules_like_anybody);
     tcase_add_test(tc, a_failed_login_is_told_without_what_was_sent);
     tcase_add_test(tc, ten_failures_close_a_connection);
+    tcase_add_test(tc, a_certificate_says_who_it_is_where_that_is_wanted);
     tcase_add_test(tc, an_address_that_fails_often_is_slowed_down);
     tcase_add_loop_test(tc, replies_are_those_of_redis, 0,
                         sizeof(REPLIES) / sizeof(REPLIES[0]));
