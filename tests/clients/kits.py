@@ -15,7 +15,7 @@ import sys
 
 from clients import PROGRAMS, version_of
 
-PATIENCE_S = 300
+PATIENCE_S = 900  # a cold cache on a busy machine
 
 
 class Missing(Exception):
