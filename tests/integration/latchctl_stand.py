@@ -85,9 +85,13 @@ class Beat:
 
 
 class CtlStand(Stand):
+    # A group of its own: where the kernel sees a stopped process in a group that nobody
+    # outside cares for any more, as when latchctl's command ends, it sends SIGHUP to all.
+    before_daemon = staticmethod(os.setpgrp)
+
     def __init__(self, binary, latchctl):
-        super().__init__(binary)
-        self.latchctl = latchctl
+        super().__init__(os.path.abspath(binary))
+        self.latchctl = os.path.abspath(latchctl)
         self.count = 0
 
     def __enter__(self):

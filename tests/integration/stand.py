@@ -77,6 +77,8 @@ class Stand:
     so connections wait for it. `more`: further arguments of the daemon. `certs`: there is
     a second port, for TLS."""
 
+    before_daemon = None  # what its process does before it is the daemon
+
     def __init__(self, binary, *more, certs=None, level="warning"):
         self.binary = binary
         self.more = [*more, "--log-level", level]
@@ -117,7 +119,7 @@ class Stand:
             ["sh", "-c", f"LISTEN_PID=$$ LISTEN_FDS={len(fds)} "
              f"LISTEN_FDNAMES=plain:tls exec \"$0\" \"$@\" {redirects}",
              self.binary, "--redis", f"unix://{self.redis_socket}", *self.more],
-            pass_fds=fds, stderr=self.log)
+            pass_fds=fds, stderr=self.log, preexec_fn=self.before_daemon)
 
     def __exit__(self, *exception):
         self.daemon.send_signal(signal.SIGTERM)
