@@ -85,8 +85,9 @@ class Beat:
 
 
 class CtlStand(Stand):
-    # A group of its own: where the kernel sees a stopped process in a group that nobody
-    # outside cares for any more, as when latchctl's command ends, it sends SIGHUP to all.
+    # Whom a test stops is in a group of its own, as a shell's jobs are. Where the kernel
+    # sees a stopped process in a group that nobody outside cares for any more, as when
+    # latchctl's command ends, it sends SIGHUP to all of it: the test is not to be in it.
     before_daemon = staticmethod(os.setpgrp)
 
     def __init__(self, binary, latchctl):
@@ -104,7 +105,7 @@ class CtlStand(Stand):
     def start(self, *words, **more):
         return subprocess.Popen([self.latchctl, *words], text=True, env=self.environment,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, **more)
+                                stderr=subprocess.PIPE, preexec_fn=os.setpgrp, **more)
 
     def run(self, *words, text=None):
         return subprocess.run([self.latchctl, *words], text=True, env=self.environment,
