@@ -5,6 +5,8 @@
 
 #include "cmd/cmd.h"
 
+#include <string.h>
+
 enum { FAKE_CONNS = 4, FAKE_OUT_MAX = 1024 * 1024 };
 
 struct conn {
@@ -61,5 +63,15 @@ const char *fake_output(struct conn *c);
 void fake_settle(void);
 /* The engine answers the last request. */
 void fake_answer(enum reply_kind kind, int64_t value, uint64_t grant);
+
+static inline bool starts(const char *text, const char *head)
+{
+    return strncmp(text, head, strlen(head)) == 0;
+}
+
+static inline bool has(const char *text, const char *part)
+{
+    return strstr(text, part) != NULL;
+}
 
 #endif

@@ -16,11 +16,6 @@ static void teardown(void)
     fake_teardown();
 }
 
-static bool starts(const char *text, const char *head)
-{
-    return strncmp(text, head, strlen(head)) == 0;
-}
-
 /* --- connections -------------------------------------------------------------------
  */
 

@@ -15,11 +15,6 @@ static void teardown(void)
     fake_teardown();
 }
 
-static bool has(const char *text, const char *part)
-{
-    return strstr(text, part) != NULL;
-}
-
 START_TEST(sections_are_those_of_redis_and_ours)
 {
     static const char *const NAMES[] = { "Server", "Clients",    "Memory",  "Stats",

@@ -22,11 +22,6 @@ static void teardown(void)
     fake_teardown();
 }
 
-static bool has(const char *text, const char *part)
-{
-    return strstr(text, part) != NULL;
-}
-
 /* --- samples -----------------------------------------------------------------------
  */
 

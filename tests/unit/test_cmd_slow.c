@@ -24,11 +24,6 @@ static void teardown(void)
     fake_teardown();
 }
 
-static bool has(const char *text, const char *part)
-{
-    return strstr(text, part) != NULL;
-}
-
 static void run_args(struct conn *c, const struct span *argv, size_t argc)
 {
     const struct resp_request req = { argv, argc };
