@@ -106,20 +106,19 @@ void say_waited(struct locks *l, const struct waiter *w, enum wait_end end,
                 enum lock_error error)
 {
     uint64_t waited = l->now - w->began;
-    struct effect_waited told = {
+
+    if (l->cfg.long_wait_ms == 0 || waited < l->cfg.long_wait_ms) {
+        return;
+    }
+    effects_add(&l->fx, EFFECT_WAITED)->waited = (struct effect_waited){
+        .name = effects_copy(&l->fx, lock_name(w->lock)),
+        .owner = effects_copy(&l->fx, field_owner(w->want->field)),
         .end = end,
         .error = error,
         .kind = w->want->lock_kind,
         .waited_ms = waited,
         .conn = w->session == NULL ? 0 : w->session->conn,
     };
-
-    if (l->cfg.long_wait_ms == 0 || waited < l->cfg.long_wait_ms) {
-        return;
-    }
-    told.name = effects_copy(&l->fx, lock_name(w->lock));
-    told.owner = effects_copy(&l->fx, field_owner(w->want->field));
-    effects_add(&l->fx, EFFECT_WAITED)->waited = told;
 }
 
 void say_notice(struct locks *l, enum notice_kind kind, const struct hold *hold)

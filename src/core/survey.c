@@ -79,16 +79,17 @@ void survey_waits(const struct locks *l, size_t count, wait_view_fn *fn, void *c
     {
         const struct waiter *w = container_of(it, struct waiter, in_all);
         const struct hold *h = lock_hold(w->lock);
-        struct wait_view view = {
+        struct wait_view view;
+
+        if (count-- == 0) {
+            break;
+        }
+        view = (struct wait_view){
             .name = lock_name(w->lock),
             .waiter = waiter_info_of(l, w),
             .held_by = h == NULL ? SPAN_NONE : field_owner(h->field),
             .ahead = ahead_of(w),
         };
-
-        if (count-- == 0) {
-            break;
-        }
         view.waiter.owner = field_owner(view.waiter.owner);
         view.waiter.waited_ms = l->now - w->began;
         fn(ctx, &view);

@@ -123,9 +123,7 @@ enum stream_fate stream_fate(const struct stream *s)
     if (s->write_error != 0 || fd < 0 || socket_is_reset(fd, s->is_unix)) {
         return STREAM_LOST;
     }
-    return stream_queued(s) > 0 || s->out != NULL || socket_has_unsent(fd)
-               ? STREAM_PENDING
-               : STREAM_TAKEN;
+    return has_queued(s) || socket_has_unsent(fd) ? STREAM_PENDING : STREAM_TAKEN;
 }
 
 void stream_end(struct stream *s, int status)
