@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* Everything that may hold a password has one of these in its name. */
+/* Everything that may hold a password has that in its name, but for a URL. */
 static bool is_secret_key(struct span key)
 {
     static const char WORD[] = "pass";
@@ -15,15 +15,16 @@ static bool is_secret_key(struct span key)
             return true;
         }
     }
-    return false;
+    return span_eq_nocase(key, SPAN("redis"));
 }
 
-/* HELLO version [AUTH user password] [SETNAME name] */
+/* HELLO version [AUTH user password] [SETNAME name]. A name or a user may be AUTH, too:
+ * rather a word too many is hidden. */
 static bool is_secret_of_hello(const struct call *call, size_t at)
 {
     for (size_t i = 2; i < at && i < call->argc; i++) {
-        if (call_arg_is(call, i, "AUTH")) {
-            return at <= i + 2;
+        if (call_arg_is(call, i, "AUTH") && at <= i + 2) {
+            return true;
         }
     }
     return false;
@@ -41,6 +42,9 @@ static bool is_secret(const struct call *call, size_t at)
     }
     if (strcmp(name, "acl|setuser") == 0) {
         return at >= 2;
+    }
+    if (strcmp(name, "acl|dryrun") == 0) {
+        return at >= 4; /* the arguments of any command, AUTH's as well */
     }
     return strcmp(name, "config|set") == 0 && at >= 3 && at % 2 == 1 &&
            is_secret_key(call->argv[at - 1]);

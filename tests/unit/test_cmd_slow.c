@@ -127,6 +127,8 @@ START_TEST(passwords_are_not_remembered)
     (void)fake_run(me, "AUTH default sesame");
     (void)fake_run(me, "HELLO 3 SETNAME x AUTH default sesame SETNAME joe");
     (void)fake_run(me, "CONFIG SET requirepass sesame");
+    (void)fake_run(me, "CONFIG SET redis redis://u:sesame@h");
+    (void)fake_run(me, "ACL DRYRUN default auth x sesame");
     out = fake_run(me, "SLOWLOG GET");
     ck_assert(!has(out, "sesame"));
     ck_assert(has(out, "$10\r\n(redacted)\r\n$7\r\nSETNAME\r\n$3\r\njoe\r\n"));
@@ -232,6 +234,8 @@ START_TEST(monitors_do_not_see_passwords)
     (void)fake_run(me, "MONITOR");
     (void)fake_run(other, "AUTH sesame");
     (void)fake_run(other, "HELLO 3 AUTH default sesame");
+    (void)fake_run(other, "HELLO 3 SETNAME AUTH AUTH default sesame");
+    (void)fake_run(other, "HELLO 3 AUTH u1 p1 AUTH u2 sesame");
     ck_assert(!has(fake_output(me), "sesame"));
     buf_clear(&me->out);
     (void)fake_run(other, "HELLO 2 AUTH default sesame SETNAME joe");
