@@ -226,12 +226,12 @@ static bool wait_for(struct link *l, uint64_t end)
 
 bool link_connect(struct link *l, struct target *t, uint64_t timeout_ms)
 {
-    uint64_t end = clock_boot_ms() + timeout_ms;
-
     if (!target_resolve(t, l->error, sizeof(l->error))) {
         return false;
     }
     for (size_t i = 0; i < t->address_count; i++) {
+        /* One that never answers leaves the others their share. */
+        uint64_t end = clock_boot_ms() + timeout_ms / t->address_count;
         bool going = link_open(l, t);
 
         while (going && l->state == LINK_CONNECTING) {

@@ -87,8 +87,10 @@ static void write_head(const struct sample *s, const struct sample *before,
                        struct buf *out)
 {
     const uint64_t *n = s->numbers;
+    uint64_t was = before->numbers[SAMPLE_LOST];
+    /* Less than before: latchd was started again. */
     uint64_t lost =
-        before->at_ms == 0 ? 0 : n[SAMPLE_LOST] - before->numbers[SAMPLE_LOST];
+        before->at_ms == 0 || n[SAMPLE_LOST] < was ? 0 : n[SAMPLE_LOST] - was;
 
     buf_printf(out, "latchd %s, up ", s->version);
     show_ms(out, n[SAMPLE_UPTIME] * 1000);

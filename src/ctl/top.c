@@ -170,7 +170,8 @@ static void on_link(struct top *t, short revents)
     while ((reply = link_reply(&t->link)) != NULL) {
         on_reply(t, reply);
     }
-    if (was_open && t->link.state == LINK_CLOSED && t->trouble[0] == '\0') {
+    if (was_open && t->link.state == LINK_CLOSED &&
+        (t->asked || t->trouble[0] == '\0')) {
         fail(t, t->link.error);
     }
 }
