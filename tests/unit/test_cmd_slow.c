@@ -127,13 +127,17 @@ START_TEST(passwords_are_not_remembered)
     (void)fake_run(me, "AUTH default sesame");
     (void)fake_run(me, "HELLO 3 SETNAME x AUTH default sesame SETNAME joe");
     (void)fake_run(me, "CONFIG SET requirepass sesame");
-    (void)fake_run(me, "CONFIG SET redis redis://u:sesame@h");
-    (void)fake_run(me, "ACL DRYRUN default auth x sesame");
     out = fake_run(me, "SLOWLOG GET");
     ck_assert(!has(out, "sesame"));
     ck_assert(has(out, "$10\r\n(redacted)\r\n$7\r\nSETNAME\r\n$3\r\njoe\r\n"));
     ck_assert(has(out, "$11\r\nrequirepass\r\n$10\r\n(redacted)\r\n"));
     ck_assert(has(out, "$4\r\nAUTH\r\n$10\r\n(redacted)\r\n$10\r\n(redacted)\r\n"));
+    (void)fake_run(me, "CONFIG SET redis redis://u:sesame@h");
+    (void)fake_run(me, "ACL DRYRUN default auth x sesame");
+    out = fake_run(me, "SLOWLOG GET");
+    ck_assert(!has(out, "sesame"));
+    ck_assert(has(out, "$5\r\nredis\r\n$10\r\n(redacted)\r\n"));
+    ck_assert(has(out, "$4\r\nauth\r\n$10\r\n(redacted)\r\n$10\r\n(redacted)\r\n"));
 }
 END_TEST
 
