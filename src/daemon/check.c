@@ -42,7 +42,7 @@ static const char *redis_mistake(const char *redis)
 {
     static const char *const LATER[] = { "sentinel://", "cluster://", "quorum " };
     const char *mistake = NULL;
-    struct store_url url;
+    struct store_place place;
 
     if (strcmp(redis, "embedded") == 0) {
         return NULL;
@@ -59,10 +59,10 @@ static const char *redis_mistake(const char *redis)
     if (strchr(redis, ' ') != NULL) {
         return "only one server is wanted";
     }
-    if (!store_url_parse(redis, &url, &mistake)) {
+    if (!store_place_parse(redis, &place, &mistake)) {
         return mistake;
     }
-    store_url_fini(&url);
+    store_place_fini(&place);
     return NULL;
 }
 

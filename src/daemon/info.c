@@ -40,12 +40,30 @@ static void latency_section(struct server *s, struct buf *out)
     cmd_info_histogram(out, "loop_lag_usec", &s->loop_lag);
 }
 
+struct node_list {
+    struct buf *out;
+    size_t count;
+};
+
+static void write_node(void *ctx, const struct store_node_info *node)
+{
+    struct node_list *list = ctx;
+
+    buf_printf(list->out,
+               "redis_node%zu:address=%s,role=%s,up=%d,reconnects=%" PRIu64
+               ",calls_in_flight=%" PRIu64 ",round_trip_us=%" PRIu64 "\r\n",
+               list->count++, node->address, node->role, node->up ? 1 : 0,
+               node->reconnects, node->in_flight, node->round_trip_us);
+}
+
 static void redis_section(struct server *s, struct buf *out)
 {
+    struct node_list nodes = { .out = out };
     struct store_info info;
 
     store_info(s->store, &info);
-    buf_printf(out, "redis_kind:%s\r\n", s->embedded != NULL ? "embedded" : "single");
+    buf_printf(out, "redis_kind:%s\r\n",
+               s->embedded != NULL ? "embedded" : info.topology);
     buf_printf(out, "redis_address:%s\r\n", info.address);
     buf_printf(out, "redis_server_version:%s\r\n", info.version);
     buf_printf(out, "redis_run_id:%s\r\n", info.run_id);
@@ -57,6 +75,7 @@ static void redis_section(struct server *s, struct buf *out)
     buf_printf(out, "redis_calls_failed:%" PRIu64 "\r\n", info.errors);
     buf_printf(out, "redis_round_trip_us:%" PRIu64 "\r\n", info.round_trip_us);
     buf_printf(out, "redis_clock_offset_us:%" PRId64 "\r\n", info.clock_offset_us);
+    store_each_node(s->store, write_node, &nodes);
 }
 
 void info_section(void *ctx, const char *section, struct buf *out)

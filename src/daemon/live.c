@@ -61,17 +61,23 @@ struct net_limits live_net_limits(const struct server *s)
     };
 }
 
+struct store_options live_store_options(const struct config *c)
+{
+    return (struct store_options){ .timeout_ms = c->redis_timeout_ms };
+}
+
 void live_apply(struct server *s)
 {
     struct locks_config locks = live_locks_config(&s->config);
     struct cmd_limits cmd = live_cmd_limits(&s->config);
     struct net_limits net = live_net_limits(s);
+    struct store_options store = live_store_options(&s->config);
 
     log_set_level((enum log_level)s->config.log_level);
     locks_configure(s->locks, &locks);
     cmd_set_limits(s->cmd, &cmd);
     net_set_limits(s->net, &net);
-    store_set_timeout(s->store, s->config.redis_timeout_ms);
+    store_configure(s->store, &store);
 }
 
 static void replace(struct server *s, struct config *with)

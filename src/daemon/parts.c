@@ -211,7 +211,7 @@ static bool make_store(struct server *s, struct tls *tls)
     const char *err = NULL;
     struct store_setup setup = {
         .io = &s->io,
-        .timeout_ms = s->config.redis_timeout_ms,
+        .options = live_store_options(&s->config),
         .seed = s->seed,
         .events = {
             .ctx = s,
@@ -228,14 +228,16 @@ static bool make_store(struct server *s, struct tls *tls)
 
     memcpy(setup.instance, s->instance, sizeof(setup.instance));
     if (s->embedded != NULL) {
-        setup.url.unix_path = xstrdup(embedded_socket(s->embedded));
-    } else if (!store_url_parse(s->config.redis, &setup.url, &err)) {
+        struct store_url url = { .unix_path = xstrdup(embedded_socket(s->embedded)) };
+
+        store_place_add(&setup.place, &url);
+    } else if (!store_place_parse(s->config.redis, &setup.place, &err)) {
         log_error("server", "redis: %s", err);
         return false;
     }
-    setup.url.tls = tls == NULL ? NULL : tls_ref(tls);
+    store_place_set_tls(&setup.place, tls);
     s->store = store_new(&setup);
-    store_url_fini(&setup.url);
+    store_place_fini(&setup.place);
     return true;
 }
 

@@ -124,6 +124,7 @@ bool live_rewrite(void *ctx, char *reterr, size_t room);
 const char *live_password(void *ctx);
 struct locks_config live_locks_config(const struct config *c);
 struct cmd_limits live_cmd_limits(const struct config *c);
+struct store_options live_store_options(const struct config *c);
 struct net_limits live_net_limits(const struct server *s);
 
 /* --- acl_file.c ------------------------------------------------------------------- */

@@ -11,7 +11,7 @@
 #define LATCHD_STORE_REDIS_CONN_H
 
 #include "io/stream.h"
-#include "store/store.h"
+#include "store/store_url.h"
 
 #include <hiredis/hiredis.h>
 

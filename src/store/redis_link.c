@@ -91,7 +91,7 @@ static void count_round_trip(struct redis_link *l, const struct redis_call *call
 {
     uint64_t now_us = redis_conn_heard_us(l->conn);
 
-    histogram_add(&l->round_trips, now_us > call->sent_us ? now_us - call->sent_us : 0);
+    histogram_add(l->round_trips, now_us > call->sent_us ? now_us - call->sent_us : 0);
 }
 
 static void on_op_reply(struct redis_link *l, const redisReply *reply)
@@ -184,6 +184,7 @@ struct redis_link *redis_link_new(const struct redis_link_setup *setup)
     l->events = setup->events;
     l->ctx = setup->ctx;
     l->timeout_ms = setup->timeout_ms;
+    l->round_trips = setup->round_trips;
     l->conn = redis_conn_new(&conn);
     return l;
 }
@@ -230,15 +231,10 @@ void redis_link_info(const struct redis_link *l, struct store_info *ret)
     (void)snprintf(ret->run_id, sizeof(ret->run_id), "%s", l->before.run_id);
     (void)snprintf(ret->address, sizeof(ret->address), "%s",
                    redis_conn_address(l->conn));
-    ret->reconnects = l->ready_count == 0 ? 0 : l->ready_count - 1;
-    ret->in_flight = l->open.count + l->orphans.count;
+    ret->reconnects += l->ready_count == 0 ? 0 : l->ready_count - 1;
+    ret->in_flight += l->open.count + l->orphans.count;
     ret->clock_offset_us = l->clock.offset_us;
     ret->round_trip_us = l->clock.round_trip_us;
-}
-
-const struct histogram *redis_link_round_trips(const struct redis_link *l)
-{
-    return &l->round_trips;
 }
 
 void redis_link_close(struct redis_link *l)

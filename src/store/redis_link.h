@@ -14,6 +14,7 @@
 #include "store/redis_clock.h"
 #include "store/redis_conn.h"
 #include "store/script_call.h"
+#include "store/store.h"
 
 struct redis_link;
 
@@ -30,6 +31,7 @@ struct redis_link_setup {
     const struct store_url *url; /* outlives the link, as the events do */
     uint64_t timeout_ms;
     uint64_t seed;
+    struct histogram *round_trips; /* of ops: added to; outlives the link */
     const struct redis_link_events *events;
     void *ctx;
 };
@@ -45,9 +47,7 @@ struct buf *redis_link_call(struct redis_link *l, const struct op *op,
 /* All that was written leaves in one write. */
 void redis_link_flush(struct redis_link *l);
 
-/* Of the ops; lives as long as the link. */
-const struct histogram *redis_link_round_trips(const struct redis_link *l);
-/* Fills what it knows of struct store_info. */
+/* Fills what it knows of struct store_info; counters are added to. */
 void redis_link_info(const struct redis_link *l, struct store_info *ret);
 
 void redis_link_close(struct redis_link *l);

@@ -55,7 +55,7 @@ struct redis_link {
     uint64_t ready_count;
     char audited[48]; /* run id of the server that was */
     bool has_aof;     /* so said its audit */
-    struct histogram round_trips;
+    struct histogram *round_trips;
 };
 
 struct redis_call *link_push(struct redis_link *l, enum call_what what);

@@ -1,16 +1,15 @@
-/* store: the lock engine's ops and Redis. Turns ops into scripts, replies into results.
+/* store: the lock engine's ops and Redis, whatever the topology: one server, or several
+ * (place.h). It gives each op exactly one result, and reconnects by itself.
  *
- * One command link and one pub/sub link to one Redis. The store reconnects by itself.
- * It reports OP_UNKNOWN for an op that a lost link left open only after the old link
- * has been killed on the server (or its deadline in Redis time has passed), so that no
- * copy of it can run later.
- *
- * Nothing is reported during a call into the store: results come from the loop. */
+ * It hands everything on to a backend (backend.h), which owns nodes (node.h). Nothing
+ * is reported during a call into the store: events come from the loop. */
 #ifndef LATCHD_STORE_STORE_H
 #define LATCHD_STORE_STORE_H
 
 #include "core/op.h"
 #include "io/stream.h"
+#include "store/events.h"
+#include "store/place.h"
 #include "util/histogram.h"
 
 #include <stdbool.h>
@@ -18,47 +17,23 @@
 
 struct store;
 
-struct store_events {
-    void *ctx;
-    /* Before any of the following in a loop turn: look at the clock. Cheap. */
-    void (*on_event)(void *ctx);
-    void (*on_result)(void *ctx, const struct op_result *result);
-    /* As locks_store_up() and so on want it. */
-    void (*on_up)(void *ctx, bool same_server);
-    void (*on_down)(void *ctx);
-    void (*on_clock_jumped)(void *ctx);
-    void (*on_subscribed)(void *ctx, struct span name, bool rw);
-    void (*on_unsubscribed_all)(void *ctx);
-    void (*on_message)(void *ctx, struct span name, bool rw);
+/* What may change while it runs. */
+struct store_options {
+    uint64_t timeout_ms; /* redis-timeout */
 };
-
-/* Parsed `redis` of the configuration. */
-struct store_url {
-    char *unix_path; /* unix:///path; NULL: TCP */
-    char *host;
-    char *port;
-    char *user;     /* NULL: none */
-    char *password; /* NULL: none */
-    unsigned db;
-    bool wants_tls;  /* rediss:// */
-    struct tls *tls; /* a client's; for connections from now on. NULL: plain */
-};
-
-/* redis[s]://[user:pass@]host[:port][/db], unix:///path[?db=n]; percent-decoding in
- * user and password; [::1] for IPv6. False: *reterr is a static text. */
-bool store_url_parse(const char *text, struct store_url *ret, const char **reterr);
-void store_url_fini(struct store_url *url);
 
 struct store_setup {
     struct io *io;
-    struct store_url url; /* copied; of url.tls it takes a reference */
+    struct store_place place; /* copied */
     char instance[OP_INSTANCE_LEN + 1];
-    uint64_t timeout_ms; /* redis-timeout */
-    uint64_t seed;       /* for jitter */
+    struct store_options options;
+    uint64_t seed; /* for jitter */
     struct store_events events;
+    struct histogram *round_trips; /* the store's own; leave it NULL */
 };
 
 struct store_info {
+    const char *topology; /* single, ... */
     bool up;
     char version[32];
     char run_id[48];
@@ -72,18 +47,29 @@ struct store_info {
     const struct histogram *round_trips;
 };
 
+/* One of its servers. */
+struct store_node_info {
+    const char *address;
+    const char *role; /* what it is in this topology: master, ... */
+    bool up;
+    uint64_t reconnects, in_flight, round_trip_us;
+};
+
 struct store *store_new(const struct store_setup *setup);
 /* Starts connecting. */
 void store_start(struct store *s);
-/* Replaces url.tls, if it began with one. Takes a reference. */
+/* Replaces the TLS that it began with, if it did. Takes a reference. */
 void store_set_tls(struct store *s, struct tls *tls);
-void store_set_timeout(struct store *s, uint64_t timeout_ms);
+void store_configure(struct store *s, const struct store_options *options);
 void store_submit(struct store *s, const struct op *op);
 void store_subscribe(struct store *s, struct span name, bool rw);
 void store_unsubscribe(struct store *s, struct span name, bool rw);
 /* End of a loop turn: what was submitted leaves in one write. */
 void store_end_turn(struct store *s);
 void store_info(const struct store *s, struct store_info *ret);
+/* The servers that it deals with now, in an order that stays. */
+typedef void store_node_fn(void *ctx, const struct store_node_info *node);
+void store_each_node(const struct store *s, store_node_fn *fn, void *ctx);
 /* Closes the links; no event comes any more. */
 void store_close(struct store *s);
 /* After the loop has run out. */

@@ -1,6 +1,9 @@
-#include "store/store.h"
+#include "store/store_url.h"
+
+#include "io/tls.h"
 #include "util/alloc.h"
 #include "util/parse.h"
+#include "util/span.h"
 
 #include <stdlib.h>
 
@@ -189,4 +192,31 @@ void store_url_fini(struct store_url *url)
     free(url->password);
     tls_unref(url->tls);
     *url = (struct store_url){ 0 };
+}
+
+static char *copy(const char *text)
+{
+    return text == NULL ? NULL : xstrdup(text);
+}
+
+void store_url_copy(struct store_url *ret, const struct store_url *url)
+{
+    *ret = (struct store_url){
+        .unix_path = copy(url->unix_path),
+        .host = copy(url->host),
+        .port = copy(url->port),
+        .user = copy(url->user),
+        .password = copy(url->password),
+        .db = url->db,
+        .wants_tls = url->wants_tls,
+        .tls = url->tls == NULL ? NULL : tls_ref(url->tls),
+    };
+}
+
+void store_url_set_tls(struct store_url *url, struct tls *tls)
+{
+    if (url->wants_tls) {
+        tls_unref(url->tls);
+        url->tls = tls_ref(tls);
+    }
 }

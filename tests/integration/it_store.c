@@ -191,11 +191,11 @@ START_TEST(an_op_that_redis_reads_too_late_is_late)
 
     open_up(SHORT);
     /* Redis is busy beyond the deadline, while the link is not silent long enough. */
-    store_set_timeout(peer->store, 100);
+    store_configure(peer->store, &(struct store_options){ .timeout_ms = 100 });
     peer_acquire(peer, "n", 1);
     redis_pause(redis);
     peer_turn(peer);
-    store_set_timeout(peer->store, TIMEOUT);
+    store_configure(peer->store, &(struct store_options){ .timeout_ms = TIMEOUT });
     peer_run_ms(peer, SHORT);
     redis_resume(redis);
     peer_await_results(peer, 1);

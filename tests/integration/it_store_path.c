@@ -158,7 +158,7 @@ START_TEST(a_path_that_swallows_everything_is_given_up)
 {
     open_all();
     TURN_UNTIL(peer->ups == 1);
-    store_set_timeout(peer->store, 200);
+    store_configure(peer->store, &(struct store_options){ .timeout_ms = 200 });
     for (int i = 0; i < pair_count; i++) {
         pairs[i].hold = true;
     }

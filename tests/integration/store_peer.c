@@ -90,7 +90,7 @@ struct peer *peer_open(const char *url, uint64_t timeout_ms)
 {
     struct peer *p = calloc(1, sizeof *p);
     struct store_setup setup = {
-        .timeout_ms = timeout_ms,
+        .options = { .timeout_ms = timeout_ms },
         .instance = PEER_INSTANCE,
         .seed = 7,
         .events = { .ctx = p,
@@ -111,10 +111,10 @@ struct peer *peer_open(const char *url, uint64_t timeout_ms)
     ck_assert_int_eq(io_init(&p->io, &p->loop), 0);
     ck_assert_int_eq(uv_timer_init(&p->loop, &p->clock), 0);
     ck_assert_int_eq(uv_timer_start(&p->clock, on_clock, CLOCK_MS, CLOCK_MS), 0);
-    ck_assert_msg(store_url_parse(url, &setup.url, &err), "%s: %s", url, err);
+    ck_assert_msg(store_place_parse(url, &setup.place, &err), "%s: %s", url, err);
     setup.io = &p->io;
     p->store = store_new(&setup);
-    store_url_fini(&setup.url);
+    store_place_fini(&setup.place);
     p->in_call = true;
     store_start(p->store);
     p->in_call = false;

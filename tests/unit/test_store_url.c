@@ -1,4 +1,4 @@
-#include "store/store.h"
+#include "store/store_url.h"
 #include "support/runner.h"
 
 static const struct {

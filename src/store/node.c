@@ -1,0 +1,239 @@
+#include "store/node.h"
+
+#include "store/redis_link.h"
+#include "store/redis_sub.h"
+#include "store/script_call.h"
+#include "util/alloc.h"
+
+#include <stdlib.h>
+
+struct node {
+    struct redis_link *link;
+    struct redis_sub *sub;
+    struct store_url url;
+    char instance[OP_INSTANCE_LEN + 1];
+    struct store_events events;
+    uint64_t calls, unknown, late, errors;
+    bool closed;
+    struct script_result scratch;
+};
+
+/* --- from the links -------------------------------------------------------------- */
+
+static void on_wake(void *ctx)
+{
+    struct node *n = ctx;
+
+    n->events.on_event(n->events.ctx);
+}
+
+static void on_up(void *ctx, bool same_server)
+{
+    struct node *n = ctx;
+
+    n->events.on_up(n->events.ctx, same_server);
+}
+
+static void on_down(void *ctx)
+{
+    struct node *n = ctx;
+
+    n->events.on_down(n->events.ctx);
+}
+
+static void on_clock_jumped(void *ctx)
+{
+    struct node *n = ctx;
+
+    n->events.on_clock_jumped(n->events.ctx);
+}
+
+static void count_result(struct node *n, enum op_status status)
+{
+    switch (status) {
+    case OP_UNKNOWN:
+        n->unknown++;
+        break;
+    case OP_LATE:
+        n->late++;
+        break;
+    case OP_ERROR:
+        n->errors++;
+        break;
+    default:
+        break;
+    }
+}
+
+static void on_reply(void *ctx, const struct redis_call *call, const redisReply *reply)
+{
+    struct node *n = ctx;
+    struct script_result *r = &n->scratch;
+
+    if (reply != NULL) {
+        script_reply(reply, (enum op_kind)call->op_kind, call->item_count, r);
+    } else {
+        r->result = (struct op_result){ .status = OP_UNKNOWN };
+    }
+    r->result.id = call->op_id;
+    count_result(n, r->result.status);
+    n->events.on_result(n->events.ctx, &r->result);
+    script_result_fini(r);
+}
+
+static void on_subscribed(void *ctx, struct span name, bool rw)
+{
+    struct node *n = ctx;
+
+    n->events.on_subscribed(n->events.ctx, name, rw);
+}
+
+static void on_unsubscribed_all(void *ctx)
+{
+    struct node *n = ctx;
+
+    n->events.on_unsubscribed_all(n->events.ctx);
+}
+
+static void on_message(void *ctx, struct span name, bool rw)
+{
+    struct node *n = ctx;
+
+    n->events.on_message(n->events.ctx, name, rw);
+}
+
+static const struct redis_link_events LINK_EVENTS = {
+    .on_wake = on_wake,
+    .on_up = on_up,
+    .on_down = on_down,
+    .on_clock_jumped = on_clock_jumped,
+    .on_reply = on_reply,
+};
+
+static const struct redis_sub_events SUB_EVENTS = {
+    .on_wake = on_wake,
+    .on_subscribed = on_subscribed,
+    .on_unsubscribed_all = on_unsubscribed_all,
+    .on_message = on_message,
+};
+
+/* --- for the backend ------------------------------------------------------------- */
+
+struct node *node_new(const struct node_setup *setup)
+{
+    const struct store_setup *store = setup->store;
+    struct node *n = xcalloc(1, sizeof(*n));
+    struct redis_link_setup link = {
+        .io = store->io,
+        .url = &n->url,
+        .timeout_ms = store->options.timeout_ms,
+        .seed = setup->seed,
+        .round_trips = store->round_trips,
+        .events = &LINK_EVENTS,
+        .ctx = n,
+    };
+    struct redis_sub_setup sub = {
+        .io = store->io,
+        .url = &n->url,
+        .timeout_ms = store->options.timeout_ms,
+        .seed = ~setup->seed,
+        .instance = store->instance,
+        .events = &SUB_EVENTS,
+        .ctx = n,
+    };
+
+    store_url_copy(&n->url, setup->url);
+    if (n->url.wants_tls && n->url.tls == NULL) {
+        abort(); /* or passwords would go out in the clear */
+    }
+    memcpy(n->instance, store->instance, sizeof(n->instance));
+    n->events = setup->events;
+    n->link = redis_link_new(&link);
+    n->sub = redis_sub_new(&sub);
+    return n;
+}
+
+void node_start(struct node *n)
+{
+    redis_link_start(n->link);
+    redis_sub_start(n->sub);
+}
+
+void node_set_tls(struct node *n, struct tls *tls)
+{
+    store_url_set_tls(&n->url, tls);
+}
+
+void node_configure(struct node *n, const struct store_options *options)
+{
+    redis_link_set_timeout(n->link, options->timeout_ms);
+    redis_sub_set_timeout(n->sub, options->timeout_ms);
+}
+
+void node_submit(struct node *n, const struct op *op)
+{
+    struct op_times times;
+    struct buf *out;
+
+    if (n->closed) {
+        return;
+    }
+    n->calls++;
+    out = redis_link_call(n->link, op, &times);
+    if (out != NULL) {
+        script_call(out, op, n->instance, times);
+    }
+}
+
+void node_subscribe(struct node *n, struct span name, bool rw)
+{
+    if (!n->closed) {
+        redis_sub_add(n->sub, name, rw);
+    }
+}
+
+void node_unsubscribe(struct node *n, struct span name, bool rw)
+{
+    if (!n->closed) {
+        redis_sub_remove(n->sub, name, rw);
+    }
+}
+
+void node_end_turn(struct node *n)
+{
+    if (!n->closed) {
+        redis_link_flush(n->link);
+        redis_sub_flush(n->sub);
+    }
+}
+
+void node_info(const struct node *n, struct store_info *ret)
+{
+    ret->calls += n->calls;
+    ret->unknown += n->unknown;
+    ret->late += n->late;
+    ret->errors += n->errors;
+    if (!n->closed) {
+        redis_link_info(n->link, ret);
+    }
+}
+
+void node_close(struct node *n)
+{
+    if (n != NULL && !n->closed) {
+        n->closed = true;
+        redis_link_close(n->link);
+        redis_sub_close(n->sub);
+    }
+}
+
+void node_free(struct node *n)
+{
+    if (n == NULL) {
+        return;
+    }
+    redis_link_free(n->link);
+    redis_sub_free(n->sub);
+    store_url_fini(&n->url);
+    free(n);
+}

@@ -1,0 +1,44 @@
+/* node: one Redis server: a command link and a pub/sub link to it. Turns ops into
+ * scripts, replies into results.
+ *
+ * It reconnects by itself. It reports OP_UNKNOWN for an op that a lost link left open
+ * only after the old link has been killed on the server (or its deadline in Redis time
+ * has passed), so that no copy of it can run later.
+ *
+ * A backend owns it, and hears of it by the same events as the daemon does of the
+ * store; nothing is reported during a call into it. */
+#ifndef LATCHD_STORE_NODE_H
+#define LATCHD_STORE_NODE_H
+
+#include "store/events.h"
+#include "store/store.h"
+#include "store/store_url.h"
+
+struct node;
+
+struct node_setup {
+    const struct store_setup *store; /* for the call only: loop, instance, options */
+    const struct store_url *url;     /* copied */
+    uint64_t seed;                   /* for jitter: another one for each node */
+    struct store_events events;
+};
+
+struct node *node_new(const struct node_setup *setup);
+/* Starts connecting. */
+void node_start(struct node *n);
+/* For connections from now on, if its URL wants TLS. Takes a reference. */
+void node_set_tls(struct node *n, struct tls *tls);
+void node_configure(struct node *n, const struct store_options *options);
+void node_submit(struct node *n, const struct op *op);
+void node_subscribe(struct node *n, struct span name, bool rw);
+void node_unsubscribe(struct node *n, struct span name, bool rw);
+/* End of a loop turn: what was submitted leaves in one write. */
+void node_end_turn(struct node *n);
+/* Adds its counters to *ret; what only one node can tell is written over. */
+void node_info(const struct node *n, struct store_info *ret);
+/* Closes the links; no event comes any more. */
+void node_close(struct node *n);
+/* After the loop has run out. NULL is fine. */
+void node_free(struct node *n);
+
+#endif

@@ -1,0 +1,60 @@
+#include "store/place.h"
+
+#include "util/alloc.h"
+
+#include <stdlib.h>
+
+bool store_place_parse(const char *text, struct store_place *ret, const char **reterr)
+{
+    struct store_place place = { .topology = STORE_SINGLE };
+    struct store_url url;
+
+    if (!store_url_parse(text, &url, reterr)) {
+        return false;
+    }
+    store_place_add(&place, &url);
+    *ret = place;
+    return true;
+}
+
+void store_place_add(struct store_place *place, struct store_url *url)
+{
+    place->urls =
+        xrealloc(place->urls, (place->url_count + 1) * sizeof(place->urls[0]));
+    place->urls[place->url_count++] = *url;
+    *url = (struct store_url){ 0 };
+}
+
+void store_place_copy(struct store_place *ret, const struct store_place *place)
+{
+    struct store_url url;
+
+    *ret = *place;
+    ret->urls = NULL;
+    ret->url_count = 0;
+    for (size_t i = 0; i < place->url_count; i++) {
+        store_url_copy(&url, &place->urls[i]);
+        store_place_add(ret, &url);
+    }
+}
+
+void store_place_fini(struct store_place *place)
+{
+    for (size_t i = 0; i < place->url_count; i++) {
+        store_url_fini(&place->urls[i]);
+    }
+    free(place->urls);
+    *place = (struct store_place){ 0 };
+}
+
+bool store_place_wants_tls(const struct store_place *place)
+{
+    return place->url_count != 0 && place->urls[0].wants_tls;
+}
+
+void store_place_set_tls(struct store_place *place, struct tls *tls)
+{
+    for (size_t i = 0; i < place->url_count; i++) {
+        store_url_set_tls(&place->urls[i], tls);
+    }
+}

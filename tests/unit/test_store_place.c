@@ -1,0 +1,55 @@
+#include "store/place.h"
+
+#include "support/runner.h"
+
+START_TEST(one_server_is_a_place)
+{
+    struct store_place place, copy;
+    const char *err = NULL;
+
+    ck_assert(store_place_parse("redis://u:p@host:1/2", &place, &err));
+    ck_assert_int_eq(place.topology, STORE_SINGLE);
+    ck_assert_uint_eq(place.url_count, 1);
+    ck_assert(!store_place_wants_tls(&place));
+    store_place_copy(&copy, &place);
+    store_place_fini(&place);
+    ck_assert_str_eq(copy.urls[0].host, "host");
+    ck_assert_str_eq(copy.urls[0].password, "p");
+    ck_assert_uint_eq(copy.urls[0].db, 2);
+    store_place_fini(&copy);
+    store_place_fini(&copy);
+}
+END_TEST
+
+START_TEST(tls_is_asked_for_by_the_url)
+{
+    struct store_place place;
+    const char *err = NULL;
+
+    ck_assert(store_place_parse("rediss://host", &place, &err));
+    ck_assert(store_place_wants_tls(&place));
+    store_place_fini(&place);
+}
+END_TEST
+
+START_TEST(what_is_wrong_with_a_server_is_told)
+{
+    struct store_place place;
+    const char *err = NULL;
+
+    ck_assert(!store_place_parse("redis://", &place, &err));
+    ck_assert_str_eq(err, "the host is missing");
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("store_place");
+    TCase *tc = tcase_create("store_place");
+
+    tcase_add_test(tc, one_server_is_a_place);
+    tcase_add_test(tc, tls_is_asked_for_by_the_url);
+    tcase_add_test(tc, what_is_wrong_with_a_server_is_told);
+    suite_add_tcase(s, tc);
+    return s;
+}
