@@ -43,7 +43,6 @@ void call_arity_error(struct call *call)
 
 void call_subcommand_error(struct call *call)
 {
-    enum { SHOWN = 128 };
     const char *full = call->command->name;
     struct span sub = call->argv[1];
     struct buf upper = { 0 };
@@ -52,8 +51,7 @@ void call_subcommand_error(struct call *call)
     call_error(call, LATCHD_ERR,
                "unknown subcommand or wrong number of arguments for '%.*s'. Try %.*s "
                "HELP.",
-               (int)(sub.len < SHOWN ? sub.len : SHOWN), sub.ptr,
-               (int)strcspn(full, "|"), buf_ptr(&upper));
+               span_shown(sub), sub.ptr, (int)strcspn(full, "|"), buf_ptr(&upper));
     buf_reset(&upper);
 }
 

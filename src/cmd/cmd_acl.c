@@ -45,8 +45,7 @@ void cmd_acl_cat(struct call *call)
     number = catalog_category(catalog, call->argv[2]);
     if (number == ACL_NOT_THERE) {
         call_error(call, LATCHD_ERR, "Unknown category '%.*s'",
-                   (int)(call->argv[2].len > 128 ? 128 : call->argv[2].len),
-                   call->argv[2].ptr);
+                   span_shown(call->argv[2]), call->argv[2].ptr);
     } else {
         list_category(call, 1U << number);
     }
@@ -138,21 +137,6 @@ void cmd_acl_log(struct call *call)
 
 /* --- DRYRUN ----------------------------------------------------------------------- */
 
-static int shown(struct span s)
-{
-    return (int)(s.len > 128 ? 128 : s.len);
-}
-
-static const struct command *find(const struct span *argv, size_t argc)
-{
-    const struct command *c = command_find(argv[0]);
-
-    if (c != NULL && (c->flags & CMD_CONTAINER) != 0 && argc > 1) {
-        c = command_find_sub(c, argv[1]);
-    }
-    return c;
-}
-
 static void write_verdict(struct call *call, enum verdict verdict, struct span object)
 {
     static const char *const TEXTS[][2] = {
@@ -176,15 +160,15 @@ static void write_verdict(struct call *call, enum verdict verdict, struct span o
 void cmd_acl_dryrun(struct call *call)
 {
     const struct acl_user *user = acl_find(call->cmd->users.acl, call->argv[2]);
-    const struct command *c = find(call->argv + 3, call->argc - 3);
+    const struct command *c = command_resolve(call->argv + 3, call->argc - 3);
     struct span object = SPAN_NONE;
 
     if (user == NULL) {
-        call_error(call, LATCHD_ERR, "User '%.*s' not found", shown(call->argv[2]),
+        call_error(call, LATCHD_ERR, "User '%.*s' not found", span_shown(call->argv[2]),
                    call->argv[2].ptr);
     } else if (c == NULL) {
-        call_error(call, LATCHD_ERR, "Command '%.*s' not found", shown(call->argv[3]),
-                   call->argv[3].ptr);
+        call_error(call, LATCHD_ERR, "Command '%.*s' not found",
+                   span_shown(call->argv[3]), call->argv[3].ptr);
     } else if (!command_arity_fits(c, call->argc - 3)) {
         call_error(call, LATCHD_ERR, "wrong number of arguments for '%s' command",
                    c->name);

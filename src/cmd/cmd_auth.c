@@ -84,7 +84,7 @@ static void failed(struct call *call, struct span name)
             user == NULL ? "a user that is not there" : "",
             (int)(user == NULL ? 0 : shown.len), shown.ptr);
     if (++call->client->failed_logins >= LOGIN_TRIES_MAX) {
-        conn_set_end(call->conn, END_KILLED);
+        conn_set_end(call->conn, END_LOGIN);
         call_close_after(call);
     }
 }

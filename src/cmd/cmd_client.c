@@ -47,8 +47,7 @@ void cmd_client_setinfo(struct call *call)
 
     if (!is_name && !call_arg_is(call, 2, "LIB-VER")) {
         call_error(call, LATCHD_ERR, "Unrecognized option '%.*s'",
-                   (int)(call->argv[2].len > 128 ? 128 : call->argv[2].len),
-                   call->argv[2].ptr);
+                   span_shown(call->argv[2]), call->argv[2].ptr);
     } else if (value.len > CLIENT_LIB_MAX) {
         call_error(call, LATCHD_ERR, "%s cannot be longer than %d bytes.", what,
                    CLIENT_LIB_MAX);
@@ -188,8 +187,8 @@ bool call_client_type(struct call *call, struct span type, bool *ret_any,
     if (!*ret_any && !span_eq_nocase(type, SPAN("master")) &&
         !span_eq_nocase(type, SPAN("replica")) &&
         !span_eq_nocase(type, SPAN("slave"))) {
-        call_error(call, LATCHD_ERR, "Unknown client type '%.*s'",
-                   (int)(type.len > 128 ? 128 : type.len), type.ptr);
+        call_error(call, LATCHD_ERR, "Unknown client type '%.*s'", span_shown(type),
+                   type.ptr);
         return false;
     }
     return true;

@@ -284,13 +284,10 @@ void cmd_command_list(struct call *call)
 
 static void get_keys(struct call *call, bool flags)
 {
-    const struct command *c = command_find(call->argv[2]);
     const struct span *argv = call->argv + 2;
     size_t argc = call->argc - 2, first, count;
+    const struct command *c = command_resolve(argv, argc);
 
-    if (c != NULL && (c->flags & CMD_CONTAINER) != 0 && argc > 1) {
-        c = command_find_sub(c, argv[1]);
-    }
     if (c == NULL) {
         call_error(call, LATCHD_ERR, "Invalid command specified");
     } else if (c->keys == KEYS_NONE) {

@@ -46,8 +46,7 @@ static bool hello_read(struct call *call, struct hello *ret)
             ret->name = call->argv[++at];
         } else {
             call_error(call, LATCHD_ERR, "Syntax error in HELLO option '%.*s'",
-                       (int)(call->argv[at].len > 128 ? 128 : call->argv[at].len),
-                       call->argv[at].ptr);
+                       span_shown(call->argv[at]), call->argv[at].ptr);
             return false;
         }
     }

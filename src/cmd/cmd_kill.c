@@ -93,8 +93,8 @@ static bool read_filter(struct kill_filter *f, size_t at)
     } else if (call_arg_is(call, at, "USER")) {
         f->user = acl_find(call->cmd->users.acl, value);
         if (f->user == NULL) {
-            call_error(call, LATCHD_ERR, "No such user '%.*s'",
-                       (int)(value.len > 128 ? 128 : value.len), value.ptr);
+            call_error(call, LATCHD_ERR, "No such user '%.*s'", span_shown(value),
+                       value.ptr);
             return false;
         }
     } else if (call_arg_is(call, at, "SKIPME") &&

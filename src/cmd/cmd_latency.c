@@ -99,7 +99,7 @@ void cmd_latency_graph(struct call *call)
         struct span name = call->argv[2];
 
         call_error(call, LATCHD_ERR, "No samples available for event '%.*s'",
-                   (int)(name.len > 128 ? 128 : name.len), name.ptr);
+                   span_shown(name), name.ptr);
         return;
     }
     latency_graph(series_of(call, event), latency_name(event),

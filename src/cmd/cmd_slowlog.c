@@ -127,10 +127,7 @@ static bool read_count(struct call *call, size_t *ret)
     int64_t count = SHOWN_DEFAULT;
 
     if (call->argc > 3) {
-        call_error(call, LATCHD_ERR,
-                   "unknown subcommand or wrong number of arguments for '%.*s'. Try "
-                   "SLOWLOG HELP.",
-                   (int)call->argv[1].len, call->argv[1].ptr);
+        call_subcommand_error(call);
         return false;
     }
     if (call->argc == 3 && (!parse_i64(call->argv[2], &count) || count < -1)) {

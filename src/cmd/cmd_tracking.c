@@ -78,11 +78,6 @@ static const char *mismatch(const struct tracker *tr, const struct wanted *w)
     return NULL;
 }
 
-static int shown(struct span s)
-{
-    return (int)(s.len > 128 ? 128 : s.len);
-}
-
 /* Two prefixes that overlap would tell of a name twice. */
 static bool prefixes_ok(struct call *call, const struct wanted *w)
 {
@@ -104,7 +99,7 @@ static bool prefixes_ok(struct call *call, const struct wanted *w)
             call_error(call, LATCHD_ERR,
                        "Prefix '%.*s' overlaps with an existing prefix '%.*s'. "
                        "Prefixes for a single client must not overlap.",
-                       shown(p), p.ptr, shown(other), other.ptr);
+                       span_shown(p), p.ptr, span_shown(other), other.ptr);
             return false;
         }
         for (size_t j = i + 1; j < w->prefix_count; j++) {
@@ -113,7 +108,7 @@ static bool prefixes_ok(struct call *call, const struct wanted *w)
                 call_error(call, LATCHD_ERR,
                            "Prefix '%.*s' overlaps with another provided prefix "
                            "'%.*s'. Prefixes for a single client must not overlap.",
-                           shown(p), p.ptr, shown(other), other.ptr);
+                           span_shown(p), p.ptr, span_shown(other), other.ptr);
                 return false;
             }
         }

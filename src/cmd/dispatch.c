@@ -8,12 +8,11 @@
 /* Redis's words for a command that is not there. */
 static void reject_unknown(struct call *call)
 {
-    enum { SHOWN = 128 };
     struct buf args = { 0 };
     struct span name = call->argv[0];
 
-    for (size_t i = 1; i < call->argc && buf_len(&args) < SHOWN; i++) {
-        size_t room = SHOWN - buf_len(&args);
+    for (size_t i = 1; i < call->argc && buf_len(&args) < SPAN_SHOWN_MAX; i++) {
+        size_t room = SPAN_SHOWN_MAX - buf_len(&args);
 
         buf_add_str(&args, "'");
         buf_add(&args, call->argv[i].ptr,
@@ -22,21 +21,18 @@ static void reject_unknown(struct call *call)
     }
     call_error(call, LATCHD_ERR,
                "unknown command '%.*s', with args beginning with: %.*s",
-               (int)(name.len < SHOWN ? name.len : SHOWN), name.ptr,
-               (int)buf_len(&args), buf_span(&args).ptr);
+               span_shown(name), name.ptr, (int)buf_len(&args), buf_span(&args).ptr);
     buf_reset(&args);
 }
 
 static void reject_unknown_sub(struct call *call, const struct command *container)
 {
-    enum { SHOWN = 128 };
     struct span sub = call->argv[1];
     struct buf upper = { 0 };
 
     call_add_upper(&upper, container->name);
     call_error(call, LATCHD_ERR, "unknown subcommand '%.*s'. Try %.*s HELP.",
-               (int)(sub.len < SHOWN ? sub.len : SHOWN), sub.ptr, (int)buf_len(&upper),
-               buf_ptr(&upper));
+               span_shown(sub), sub.ptr, (int)buf_len(&upper), buf_ptr(&upper));
     buf_reset(&upper);
 }
 

@@ -320,6 +320,16 @@ const struct command *command_find_sub(const struct command *container, struct s
     return find(key);
 }
 
+const struct command *command_resolve(const struct span *argv, size_t argc)
+{
+    const struct command *c = command_find(argv[0]);
+
+    if (c != NULL && (c->flags & CMD_CONTAINER) != 0 && argc > 1) {
+        c = command_find_sub(c, argv[1]);
+    }
+    return c;
+}
+
 bool command_is_sub(const struct command *c)
 {
     return strchr(c->name, '|') != NULL;

@@ -83,6 +83,9 @@ const struct command *command_find(struct span name);
 const struct command *command_find_sub(const struct command *container,
                                        struct span sub);
 
+/* The row of a request: of its subcommand, if it has one. NULL: not there. */
+const struct command *command_resolve(const struct span *argv, size_t argc);
+
 bool command_is_sub(const struct command *c);
 /* The first subcommand's row; the last one is before the first row that is none. */
 const struct command *command_subs(const struct command *container, size_t *ret_count);

@@ -114,7 +114,7 @@ static void kick(void *ctx, struct conn *conn)
     if (client == NULL || !has_to_go(client)) {
         return;
     }
-    conn_set_end(conn, END_KILLED);
+    conn_set_end(conn, END_USER);
     if (call != NULL && conn == call->conn) {
         call_close_after(call);
     } else {

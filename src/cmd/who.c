@@ -8,14 +8,12 @@
 
 void who_is(struct who *ret, const struct client *client, const struct conn *conn)
 {
-    struct conn_info info;
     int len = 0;
 
     if (client->address != NULL) {
         (void)snprintf(ret->address, sizeof(ret->address), "%s", client->address);
     } else {
-        conn_info(conn, &info);
-        (void)snprintf(ret->address, sizeof(ret->address), "%s", info.peer);
+        shown_peer(conn, ret->address);
     }
     if (client->lib_name != NULL || client->lib_ver != NULL) {
         len = snprintf(ret->library, sizeof(ret->library), "%s%s%s",

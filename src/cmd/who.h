@@ -3,6 +3,7 @@
 #define LATCHD_CMD_WHO_H
 
 #include "cmd/client.h"
+#include "cmd/shown.h"
 #include "util/log.h"
 
 struct call;
@@ -10,7 +11,7 @@ struct conn;
 
 struct who {
     struct log_about about; /* points into the rest, and at the client's own texts */
-    char address[128];
+    char address[SHOWN_PEER_ROOM];
     char library[2 * CLIENT_LIB_MAX + 2];
 };
 

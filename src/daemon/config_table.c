@@ -168,7 +168,7 @@ const struct config_key CONFIG_KEYS[] = {
       "the event loop, an answer of Redis, the delay of a renewal. 0: nothing." },
     { "http-bind", KEY_TEXT, FIELD(http_bind), "127.0.0.1", 1, 64, NULL, 0, HTTP,
       "Address for HTTP, in digits. Nobody is asked who they are: on an address that\n"
-      "others can reach, all who can connect see the names of all locks." },
+      "others can reach, all who can connect see names, owners and addresses." },
     { "http-port", KEY_PORT, FIELD(http_port), "0", 0, CONFIG_PORT_AUTO, NULL, 0, HTTP,
       "Port for HTTP: / is a status page, /metrics is for Prometheus, /healthz says\n"
       "whether locks are granted. 0: off. auto: the kernel chooses, and the log says\n"

@@ -154,10 +154,12 @@ static struct http *open_http(struct server *s)
     }
     log_notice("http", "listening on http://%s/", name);
     if (!http_is_local(h)) {
-        log_warning("http",
-                    "who can reach %s sees the names of all locks, and nobody is asked "
-                    "for a password: let only those in who may",
-                    s->config.http_bind);
+        log_warning(
+            "http",
+            "who can reach %s sees the names of all locks, their owners and the "
+            "addresses of clients, and nobody is asked for a password: let "
+            "only those in who may",
+            s->config.http_bind);
     }
     return h;
 }

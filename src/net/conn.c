@@ -279,6 +279,8 @@ const char *conn_end_text(const struct conn *c)
         [END_STOP] = "latchd stops",
         [END_QUIT] = "QUIT",
         [END_KILLED] = "CLIENT KILL",
+        [END_USER] = "its user was changed or deleted",
+        [END_LOGIN] = "failed to log in too often",
     };
 
     return TEXTS[c->end];

@@ -36,7 +36,9 @@ enum conn_end {
     END_OUTPUT, /* it does not read */
     END_STOP,   /* the daemon stops */
     END_QUIT,
-    END_KILLED,
+    END_KILLED, /* by CLIENT KILL */
+    END_USER,   /* its user may not be here any more */
+    END_LOGIN,  /* failed to log in too often */
     END_COUNT
 };
 

@@ -45,6 +45,15 @@ static inline bool span_starts(struct span s, struct span head)
            (head.len == 0 || memcmp(s.ptr, head.ptr, head.len) == 0);
 }
 
+/* How much of what a user sent is repeated to him. */
+enum { SPAN_SHOWN_MAX = 128 };
+
+/* For "%.*s": its length, bounded. */
+static inline int span_shown(struct span s)
+{
+    return (int)(s.len > SPAN_SHOWN_MAX ? SPAN_SHOWN_MAX : s.len);
+}
+
 /* ASCII case-insensitive comparison, for command and option words. */
 bool span_eq_nocase(struct span a, struct span b);
 

@@ -112,6 +112,12 @@ def lively(stand):
     Client(where).close()
     stopped = Client(where)
     assert admin("CLIENT", "KILL", "ID", stopped("CLIENT", "ID")) == 1
+    guest, guesser = Client(where), Client(where)
+    assert admin("ACL", "SETUSER", "guest", "on", "nopass", "+@all", "~*", "&*") == "OK"
+    assert guest("AUTH", "guest", "") == "OK"
+    assert admin("ACL", "DELUSER", "guest") == 1
+    for _ in range(10):
+        assert isinstance(guesser("AUTH", "guest", "sesame"), Exception)
     for name in HOSTILE:  # until each loss was noticed
         eventually(lambda n=name: isinstance(other("UNLOCK", n, "OWNER", 'o"=\\'), Exception),
                    "a loss")
@@ -148,7 +154,8 @@ def check_json(lines):
                and s["address"].startswith("127.0.0.1:") for s in forced), forced
     messages = [s["message"] for s in seen if "client" in s]
     for part in ("connected", "closed: its client closed it", "closed: the connection broke",
-                 "closed: CLIENT KILL", "closed: protocol error", "CLIENT KILL closes 1 ",
+                 "closed: CLIENT KILL", "closed: its user was changed or deleted",
+                 "closed: failed to log in too often", "closed: protocol error", "CLIENT KILL closes 1 ",
                  "CONFIG SET requirepass (redacted)", "CONFIG SET max-wait 7s", "SHUTDOWN"):
         assert any(m.startswith(part) for m in messages), part
     assert not any("sesame" in line for line in lines)
