@@ -40,47 +40,15 @@ void target_set(char **field, const char *value)
     *field = copy;
 }
 
-static int hex_of(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* In place: %xx is a byte. */
-static bool decode(char *text)
-{
-    char *to = text;
-
-    for (; *text != '\0'; text++) {
-        if (*text == '%') {
-            int high = hex_of(text[1]);
-            int low = high < 0 ? -1 : hex_of(text[2]);
-
-            if (low < 0 || high + low == 0) {
-                return false;
-            }
-            *to++ = (char)(high * 16 + low);
-            text += 2;
-        } else {
-            *to++ = *text;
-        }
-    }
-    *to = '\0';
-    return true;
-}
-
 static const char *read_user(struct target *t, char *text)
 {
     char *password = strchr(text, ':');
 
     if (password == NULL) {
-        return decode(text) ? (target_set(&t->user, text), NULL) : "a bad %";
+        return parse_percent(text) ? (target_set(&t->user, text), NULL) : "a bad %";
     }
     *password++ = '\0';
-    if (!decode(text) || !decode(password)) {
+    if (!parse_percent(text) || !parse_percent(password)) {
         return "a bad % in user or password";
     }
     target_set(&t->user, *text == '\0' ? NULL : text);
@@ -148,7 +116,7 @@ bool target_set_url(struct target *t, const char *url, char *reterr, size_t room
     if (strncmp(url, TCP, strlen(TCP)) == 0) {
         err = read_tcp(t, copy + strlen(TCP));
     } else if (strncmp(url, UNIX, strlen(UNIX)) == 0 && url[strlen(UNIX)] == '/') {
-        err = decode(copy + strlen(UNIX)) ? NULL : "a bad % in the path";
+        err = parse_percent(copy + strlen(UNIX)) ? NULL : "a bad % in the path";
         target_set(&t->path, copy + strlen(UNIX));
     } else if (strncmp(url, "rediss://", 9) == 0) {
         err = "latchctl does not speak TLS: give it the plain port, or a unix socket";

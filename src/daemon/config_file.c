@@ -1,6 +1,7 @@
 #include "daemon/config.h"
 
 #include "daemon/files.h"
+#include "util/parse.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,17 +9,6 @@
 static bool is_space(char ch)
 {
     return ch == ' ' || ch == '\t' || ch == '\r';
-}
-
-static int hex_digit(char ch)
-{
-    if (ch >= '0' && ch <= '9') {
-        return ch - '0';
-    }
-    if (ch >= 'a' && ch <= 'f') {
-        return ch - 'a' + 10;
-    }
-    return ch >= 'A' && ch <= 'F' ? ch - 'A' + 10 : -1;
 }
 
 /* One escape after the backslash at *at; false: there is no such escape. */
@@ -35,12 +25,11 @@ static bool unescape(struct span line, size_t *at, char *ret)
         return true;
     }
     if (ch == 'x' && *at + 2 < line.len) {
-        int high = hex_digit(line.ptr[*at + 1]);
-        int low = hex_digit(line.ptr[*at + 2]);
+        int byte = parse_hex_byte(line.ptr[*at + 1], line.ptr[*at + 2]);
 
-        *ret = (char)(high * 16 + low);
+        *ret = (char)byte;
         *at += 3;
-        return high >= 0 && low >= 0;
+        return byte >= 0;
     }
     return false;
 }

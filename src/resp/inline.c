@@ -5,6 +5,7 @@
  *
  * A closing quote must be followed by a blank or the end of the line. */
 #include "resp/parser_priv.h"
+#include "util/parse.h"
 
 #include <stdint.h>
 
@@ -18,15 +19,6 @@ struct line {
 static bool is_blank(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 /* After a backslash inside "...". */
@@ -46,9 +38,9 @@ static char unescape(struct line *line)
     case 'a':
         return '\a';
     case 'x':
-        if (line->end - line->at >= 2 && hex_digit(line->at[0]) >= 0 &&
-            hex_digit(line->at[1]) >= 0) {
-            c = (char)(hex_digit(line->at[0]) * 16 + hex_digit(line->at[1]));
+        if (line->end - line->at >= 2 &&
+            parse_hex_byte(line->at[0], line->at[1]) >= 0) {
+            c = (char)parse_hex_byte(line->at[0], line->at[1]);
             line->at += 2;
         }
         return c;

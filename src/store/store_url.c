@@ -9,38 +9,15 @@
 
 enum { DB_MAX = 1000000, PORT_MAX = 65535 };
 
-static int hex_of(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* A copy with %xx replaced; NULL if one is malformed, or a NUL. */
+/* A copy with %xx replaced; NULL: one is malformed, or there is a NUL. */
 static char *decode(struct span text)
 {
     char *copy = xmemdup0(text.ptr, text.len);
-    size_t len = 0;
 
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.ptr[i];
-
-        if (c == '%') {
-            int high = i + 2 < text.len ? hex_of(text.ptr[i + 1]) : -1;
-            int low = high < 0 ? -1 : hex_of(text.ptr[i + 2]);
-
-            c = low < 0 ? '\0' : (char)(high * 16 + low);
-            i += 2;
-        }
-        if (c == '\0') {
-            free(copy);
-            return NULL;
-        }
-        copy[len++] = c;
+    if (memchr(text.ptr, '\0', text.len) != NULL || !parse_percent(copy)) {
+        free(copy);
+        return NULL;
     }
-    copy[len] = '\0';
     return copy;
 }
 

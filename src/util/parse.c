@@ -93,3 +93,41 @@ bool parse_size(struct span text, uint64_t *ret)
 
     return parse_with_unit(text, UNITS, ret);
 }
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+int parse_hex_byte(char high, char low)
+{
+    int a = hex_digit(high), b = hex_digit(low);
+
+    return a < 0 || b < 0 ? -1 : a * 16 + b;
+}
+
+bool parse_percent(char *text)
+{
+    char *to = text;
+
+    for (; *text != '\0'; text++) {
+        char c = *text;
+
+        if (c == '%') {
+            int byte = text[1] == '\0' ? -1 : parse_hex_byte(text[1], text[2]);
+
+            if (byte <= 0) {
+                return false;
+            }
+            c = (char)byte;
+            text += 2;
+        }
+        *to++ = c;
+    }
+    *to = '\0';
+    return true;
+}

@@ -19,4 +19,10 @@ bool parse_msec(struct span text, uint64_t *ret);
 /* A size in bytes, or with a unit: b, kb, mb, gb (powers of 1024). */
 bool parse_size(struct span text, uint64_t *ret);
 
+/* Two hex digits; -1: they are not. */
+int parse_hex_byte(char high, char low);
+
+/* Replaces %xx in place; false: one is malformed, or a NUL. */
+bool parse_percent(char *text);
+
 #endif

@@ -55,6 +55,21 @@ START_TEST(signed_numbers)
 }
 END_TEST
 
+START_TEST(percent_and_two_digits_are_a_byte)
+{
+    char good[] = "a%2Fb%3ac", bad[] = "%4", worse[] = "%zz", nul[] = "%00";
+
+    ck_assert(parse_percent(good));
+    ck_assert_str_eq(good, "a/b:c");
+    ck_assert(!parse_percent(bad));
+    ck_assert(!parse_percent(worse));
+    ck_assert(!parse_percent(nul));
+    ck_assert_int_eq(parse_hex_byte('f', 'F'), 255);
+    ck_assert_int_eq(parse_hex_byte('0', '0'), 0);
+    ck_assert_int_eq(parse_hex_byte('g', '0'), -1);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("parse");
@@ -64,6 +79,7 @@ Suite *test_suite(void)
                         (int)(sizeof(NUMBERS) / sizeof(NUMBERS[0])));
     tcase_add_test(tc, units_multiply);
     tcase_add_test(tc, signed_numbers);
+    tcase_add_test(tc, percent_and_two_digits_are_a_byte);
     suite_add_tcase(s, tc);
     return s;
 }
