@@ -13,6 +13,7 @@ struct node {
     struct store_url url;
     char instance[OP_INSTANCE_LEN + 1];
     struct store_events events;
+    const char *(*why_not)(void *ctx, bool same_server);
     uint64_t calls, unknown, late, errors;
     bool closed;
     struct script_result scratch;
@@ -25,6 +26,13 @@ static void on_wake(void *ctx)
     struct node *n = ctx;
 
     n->events.on_event(n->events.ctx);
+}
+
+static const char *why_not(void *ctx, bool same_server)
+{
+    struct node *n = ctx;
+
+    return n->why_not == NULL ? NULL : n->why_not(n->events.ctx, same_server);
 }
 
 static void on_up(void *ctx, bool same_server)
@@ -104,6 +112,7 @@ static void on_message(void *ctx, struct span name, bool rw)
 
 static const struct redis_link_events LINK_EVENTS = {
     .on_wake = on_wake,
+    .why_not = why_not,
     .on_up = on_up,
     .on_down = on_down,
     .on_clock_jumped = on_clock_jumped,
@@ -128,6 +137,8 @@ struct node *node_new(const struct node_setup *setup)
         .url = &n->url,
         .timeout_ms = store->options.timeout_ms,
         .seed = setup->seed,
+        .backoff_max_ms = setup->backoff_max_ms,
+        .is_replicated = setup->is_replicated,
         .round_trips = store->round_trips,
         .events = &LINK_EVENTS,
         .ctx = n,
@@ -137,6 +148,7 @@ struct node *node_new(const struct node_setup *setup)
         .url = &n->url,
         .timeout_ms = store->options.timeout_ms,
         .seed = ~setup->seed,
+        .backoff_max_ms = setup->backoff_max_ms,
         .instance = store->instance,
         .events = &SUB_EVENTS,
         .ctx = n,
@@ -148,6 +160,7 @@ struct node *node_new(const struct node_setup *setup)
     }
     memcpy(n->instance, store->instance, sizeof(n->instance));
     n->events = setup->events;
+    n->why_not = setup->why_not;
     n->link = redis_link_new(&link);
     n->sub = redis_sub_new(&sub);
     return n;
@@ -157,6 +170,16 @@ void node_start(struct node *n)
 {
     redis_link_start(n->link);
     redis_sub_start(n->sub);
+}
+
+void node_move(struct node *n, const char *host, const char *port)
+{
+    free(n->url.host);
+    free(n->url.port);
+    n->url.host = xstrdup(host);
+    n->url.port = xstrdup(port);
+    redis_link_move(n->link);
+    redis_sub_move(n->sub);
 }
 
 void node_set_tls(struct node *n, struct tls *tls)

@@ -21,11 +21,20 @@ struct node_setup {
     const struct store_url *url;     /* copied */
     uint64_t seed;                   /* for jitter: another one for each node */
     struct store_events events;
+    /* Of one that is among several servers, see redis_link.h. */
+    bool is_replicated;
+    uint64_t backoff_max_ms;
+    const char *(*why_not)(void *ctx, bool same_server); /* ctx: of the events */
 };
 
 struct node *node_new(const struct node_setup *setup);
 /* Starts connecting. */
 void node_start(struct node *n);
+/* Another server takes the place of the one that it was. Both links go there at once;
+ * on_down and on_unsubscribed_all come during the call, then on_up with what was open
+ * being unknown, and all that is wanted is subscribed again. Starts it if it was not
+ * started. */
+void node_move(struct node *n, const char *host, const char *port);
 /* For connections from now on, if its URL wants TLS. Takes a reference. */
 void node_set_tls(struct node *n, struct tls *tls);
 void node_configure(struct node *n, const struct store_options *options);

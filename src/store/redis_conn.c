@@ -27,6 +27,9 @@ struct redis_conn {
     struct io *io;
     const struct store_url *url;
     const char *module;
+    const char *what;
+    enum log_level loss_level, ready_level;
+    uint64_t backoff_max_ms;
     uint64_t timeout_ms;
     uint64_t dice;
     const struct redis_conn_events *events;
@@ -60,11 +63,11 @@ static uint64_t backoff_ms(struct redis_conn *c)
 {
     uint64_t ms = BACKOFF_FIRST_MS;
 
-    for (unsigned i = 0; i < c->attempts && ms < BACKOFF_MAX_MS; i++) {
+    for (unsigned i = 0; i < c->attempts && ms < c->backoff_max_ms; i++) {
         ms *= 2;
     }
-    if (ms > BACKOFF_MAX_MS) {
-        ms = BACKOFF_MAX_MS;
+    if (ms > c->backoff_max_ms) {
+        ms = c->backoff_max_ms;
     }
     c->attempts++;
     return ms / 2 + roll(c) % (ms / 2 + 1);
@@ -86,18 +89,15 @@ static void log_reason(struct redis_conn *c, const char *reason)
         return;
     }
     (void)snprintf(c->reason, sizeof(c->reason), "%s", reason);
-    log_warning(c->module,
-                "%s %s: %s; trying again: see that Redis runs, can be "
-                "reached and lets latchd in",
-                c->ready ? "lost" : "cannot use", c->address, reason);
+    log_write(c->loss_level, c->module,
+              "%s %s: %s; trying again: see that %s runs, can be reached and lets "
+              "latchd in",
+              c->ready ? "lost" : "cannot use", c->address, reason, c->what);
 }
 
-/* Back to WAITING, whatever it was. */
-static void drop(struct redis_conn *c, const char *reason)
+/* Back to WAITING, whatever it was; to be armed by the caller. */
+static void hang_up(struct redis_conn *c)
 {
-    bool was_open = c->state == CONN_OPEN;
-
-    log_reason(c, reason);
     stream_close(c->stream);
     c->stream = NULL;
     if (c->reader != NULL) {
@@ -107,7 +107,44 @@ static void drop(struct redis_conn *c, const char *reason)
     buf_reset(&c->out);
     c->state = CONN_WAITING;
     c->ready = false;
+}
+
+static void drop(struct redis_conn *c, const char *reason)
+{
+    bool was_open = c->state == CONN_OPEN;
+
+    log_reason(c, reason);
+    hang_up(c);
     arm(c, backoff_ms(c));
+    if (was_open) {
+        c->events->on_lost(c->ctx);
+    } else if (c->events->on_refused != NULL) {
+        c->events->on_refused(c->ctx);
+    }
+}
+
+static void write_address(struct redis_conn *c)
+{
+    if (c->url->unix_path != NULL) {
+        (void)snprintf(c->address, sizeof(c->address), "unix:%s", c->url->unix_path);
+    } else {
+        (void)snprintf(c->address, sizeof(c->address), "%s:%s", c->url->host,
+                       c->url->port);
+    }
+}
+
+void redis_conn_move(struct redis_conn *c)
+{
+    bool was_open = c->state == CONN_OPEN;
+
+    if (c->state == CONN_CLOSED) {
+        return;
+    }
+    hang_up(c);
+    write_address(c);
+    c->attempts = 0;
+    c->reason[0] = '\0';
+    arm(c, 0);
     if (was_open) {
         c->events->on_lost(c->ctx);
     }
@@ -223,6 +260,7 @@ static void connect_now(struct redis_conn *c)
     }
     if (r != 0) {
         c->stream = NULL;
+        c->events->on_wake(c->ctx);
         fail_uv(c, r);
         return;
     }
@@ -287,16 +325,16 @@ struct redis_conn *redis_conn_new(const struct redis_conn_setup *setup)
     c->io = setup->io;
     c->url = setup->url;
     c->module = setup->module;
+    c->what = setup->what == NULL ? "Redis" : setup->what;
+    c->loss_level = setup->is_quiet ? LOG_DEBUG : LOG_WARNING;
+    c->ready_level = setup->is_quiet ? LOG_DEBUG : LOG_NOTICE;
+    c->backoff_max_ms =
+        setup->backoff_max_ms == 0 ? BACKOFF_MAX_MS : setup->backoff_max_ms;
     c->timeout_ms = setup->timeout_ms;
     c->dice = setup->seed | 1;
     c->events = setup->events;
     c->ctx = setup->ctx;
-    if (c->url->unix_path != NULL) {
-        (void)snprintf(c->address, sizeof(c->address), "unix:%s", c->url->unix_path);
-    } else {
-        (void)snprintf(c->address, sizeof(c->address), "%s:%s", c->url->host,
-                       c->url->port);
-    }
+    write_address(c);
     (void)uv_timer_init(c->io->loop, &c->timer);
     return c;
 }
@@ -344,8 +382,8 @@ void redis_conn_ready(struct redis_conn *c, const char *about)
     c->ready = true;
     c->attempts = 0;
     c->reason[0] = '\0';
-    log_notice(c->module, "connected to %s%s%s", c->address,
-               about[0] == '\0' ? "" : ", ", about);
+    log_write(c->ready_level, c->module, "connected to %s%s%s", c->address,
+              about[0] == '\0' ? "" : ", ", about);
 }
 
 uint64_t redis_conn_heard_us(const struct redis_conn *c)

@@ -25,6 +25,8 @@ struct redis_conn_events {
     void (*on_reply)(void *ctx, const redisReply *reply);
     /* An open connection is gone, for whatever reason. */
     void (*on_lost)(void *ctx);
+    /* It could not be opened. May be NULL. */
+    void (*on_refused)(void *ctx);
     /* Now and then while open. */
     void (*on_tick)(void *ctx);
 };
@@ -33,6 +35,9 @@ struct redis_conn_setup {
     struct io *io;
     const struct store_url *url; /* outlives the connection, as the events do */
     const char *module;          /* for the log */
+    const char *what;            /* the same; NULL: Redis */
+    bool is_quiet;               /* the same: another one beside it tells all */
+    uint64_t backoff_max_ms;     /* 0: 2 s */
     uint64_t timeout_ms;         /* for connecting, and for silence */
     uint64_t seed;
     const struct redis_conn_events *events;
@@ -58,6 +63,10 @@ void redis_conn_ready(struct redis_conn *c, const char *about);
  * reason is logged once. */
 void redis_conn_fail(struct redis_conn *c, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* The URL was changed: drops what there is (on_lost may come during the call), and
+ * connects to where it points now. Starts it if it was not started. */
+void redis_conn_move(struct redis_conn *c);
 
 /* Drops it if nothing was heard for the timeout, while something asked at `since_us`
  * (boot clock) is open. */

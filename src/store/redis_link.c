@@ -23,7 +23,7 @@ struct redis_call *link_push(struct redis_link *l, enum call_what what)
 
 /* --- ready, and lost ------------------------------------------------------------- */
 
-static bool is_same_server(const struct redis_link *l)
+bool link_is_same_server(const struct redis_link *l)
 {
     return l->before.run_id[0] != '\0' &&
            strcmp(l->before.run_id, l->server.run_id) == 0 &&
@@ -33,7 +33,7 @@ static bool is_same_server(const struct redis_link *l)
 void link_become_ready(struct redis_link *l)
 {
     struct call_fifo orphans = l->orphans;
-    bool same = is_same_server(l);
+    bool same = link_is_same_server(l);
     struct redis_call call;
     char about[64];
 
@@ -176,6 +176,7 @@ struct redis_link *redis_link_new(const struct redis_link_setup *setup)
         .module = "redis",
         .timeout_ms = setup->timeout_ms,
         .seed = setup->seed,
+        .backoff_max_ms = setup->backoff_max_ms,
         .events = &CONN_EVENTS,
         .ctx = l,
     };
@@ -184,6 +185,7 @@ struct redis_link *redis_link_new(const struct redis_link_setup *setup)
     l->events = setup->events;
     l->ctx = setup->ctx;
     l->timeout_ms = setup->timeout_ms;
+    l->is_replicated = setup->is_replicated;
     l->round_trips = setup->round_trips;
     l->conn = redis_conn_new(&conn);
     return l;
@@ -192,6 +194,11 @@ struct redis_link *redis_link_new(const struct redis_link_setup *setup)
 void redis_link_start(struct redis_link *l)
 {
     redis_conn_start(l->conn);
+}
+
+void redis_link_move(struct redis_link *l)
+{
+    redis_conn_move(l->conn);
 }
 
 void redis_link_set_timeout(struct redis_link *l, uint64_t timeout_ms)

@@ -20,6 +20,9 @@ struct redis_link;
 
 struct redis_link_events {
     void (*on_wake)(void *ctx);
+    /* It is greeted and about to be used. NULL: fine; else why it must not be, yet. The
+     * function itself may be NULL. */
+    const char *(*why_not)(void *ctx, bool same_server);
     void (*on_up)(void *ctx, bool same_server);
     void (*on_down)(void *ctx);
     void (*on_clock_jumped)(void *ctx);
@@ -31,6 +34,10 @@ struct redis_link_setup {
     const struct store_url *url; /* outlives the link, as the events do */
     uint64_t timeout_ms;
     uint64_t seed;
+    uint64_t backoff_max_ms; /* 0: redis_conn's */
+    /* It is one of several, and may be a replica at any time: it must prove that it is
+     * a master, and is to guard its writes by min-replicas-to-write. */
+    bool is_replicated;
     struct histogram *round_trips; /* of ops: added to; outlives the link */
     const struct redis_link_events *events;
     void *ctx;
@@ -39,6 +46,10 @@ struct redis_link_setup {
 struct redis_link *redis_link_new(const struct redis_link_setup *setup);
 void redis_link_start(struct redis_link *l);
 void redis_link_set_timeout(struct redis_link *l, uint64_t timeout_ms);
+
+/* The URL was changed: the link to the server before is lost, what was open on it will
+ * be unknown when the next one is ready. Starts it if it was not started. */
+void redis_link_move(struct redis_link *l);
 
 /* Records an op as sent and returns where to write its command; NULL: there is no link,
  * the op will be unknown when there is one. */

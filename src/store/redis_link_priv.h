@@ -31,7 +31,7 @@ struct server_id {
     char run_id[48];
     char replication_id[48];
     char version[32];
-    bool is_replica;
+    bool is_replica, is_master; /* neither: it does not tell */
 };
 
 struct redis_link {
@@ -42,6 +42,7 @@ struct redis_link {
     uint64_t timeout_ms;
     enum link_stage stage;
     bool closed;              /* no event any more */
+    bool is_replicated;       /* see redis_link.h */
     struct call_fifo open;    /* on this link */
     struct call_fifo orphans; /* ops of links before */
     struct redis_clock clock;
@@ -66,6 +67,7 @@ bool link_on_own_reply(struct redis_link *l, const struct redis_call *call,
                        const redisReply *reply);
 void link_load_scripts(struct redis_link *l);
 void link_look_at_clock(struct redis_link *l);
+bool link_is_same_server(const struct redis_link *l);
 /* The last step of the handshake. */
 void link_become_ready(struct redis_link *l);
 

@@ -12,12 +12,13 @@
 enum { OLDEST_MAJOR = 5 };
 
 /* What the audit asks, in this order. */
-enum audit { AUDIT_EVICTION, AUDIT_AOF, AUDIT_SAVE, AUDIT_COUNT };
+enum audit { AUDIT_EVICTION, AUDIT_AOF, AUDIT_SAVE, AUDIT_REPLICAS, AUDIT_COUNT };
 
 static const char *const AUDIT_NAMES[AUDIT_COUNT] = {
     [AUDIT_EVICTION] = "maxmemory-policy",
     [AUDIT_AOF] = "appendonly",
     [AUDIT_SAVE] = "save",
+    [AUDIT_REPLICAS] = "min-replicas-to-write",
 };
 
 static struct redis_call *link_send(struct redis_link *l, enum call_what what,
@@ -91,6 +92,9 @@ static void audit(struct redis_link *l)
     for (int i = 0; i < AUDIT_COUNT; i++) {
         const char *const words[] = { "CONFIG", "GET", AUDIT_NAMES[i] };
 
+        if (i == AUDIT_REPLICAS && !l->is_replicated) {
+            continue;
+        }
         link_send(l, CALL_AUDIT, 3, words)->item_count = (uint8_t)i;
     }
 }
@@ -114,6 +118,13 @@ static void on_audit(struct redis_link *l, enum audit question, const redisReply
     } else if (question == AUDIT_SAVE && value[0] == '\0' && !l->has_aof) {
         log_warning("redis", "neither append-only file nor snapshots: a restart of "
                              "Redis loses all locks; set appendonly to yes");
+    } else if (question == AUDIT_REPLICAS && strcmp(value, "0") == 0) {
+        log_warning("redis",
+                    "min-replicas-to-write is 0 at %s: when it is cut off from the "
+                    "others it goes on granting locks that its successor grants as "
+                    "well; set min-replicas-to-write to 1 and min-replicas-max-lag to "
+                    "a few seconds, on all of them",
+                    redis_conn_address(l->conn));
     }
 }
 
@@ -144,7 +155,23 @@ static bool may_be_same_process(const struct redis_link *l)
            is_same_process(l);
 }
 
-static void prepare(struct redis_link *l)
+/* False: the link was dropped. */
+static bool may_be_used(struct redis_link *l)
+{
+    const char *why_not = NULL;
+
+    if (l->is_replicated && !l->server.is_master) {
+        why_not = "it does not tell whether it is a master: let latchd's user run INFO";
+    } else if (l->events->why_not != NULL) {
+        why_not = l->events->why_not(l->ctx, link_is_same_server(l));
+    }
+    if (why_not != NULL) {
+        redis_conn_fail(l->conn, "%s", why_not);
+    }
+    return why_not == NULL;
+}
+
+static bool prepare(struct redis_link *l)
 {
     char id[24];
 
@@ -158,6 +185,7 @@ static void prepare(struct redis_link *l)
     }
     link_load_scripts(l);
     link_look_at_clock(l);
+    return true;
 }
 
 /* A stage ends with the answer to its TIME. */
@@ -169,8 +197,7 @@ static bool end_stage(struct redis_link *l, uint64_t redis_us)
             redis_conn_fail(l->conn, "it is a replica: latchd needs its master");
             return false;
         }
-        prepare(l);
-        return true;
+        return may_be_used(l) && prepare(l);
     case LINK_PREPARING:
     case LINK_WAITING:
         if (l->kill_failed && has_deadline_after(l, redis_us)) {
@@ -263,6 +290,7 @@ static void on_info(struct redis_link *l, enum call_what what, const redisReply 
                    sizeof(s->replication_id));
         info_value(reply, "role", role, sizeof(role));
         s->is_replica = strcmp(role, "slave") == 0;
+        s->is_master = strcmp(role, "master") == 0;
     }
 }
 

@@ -308,6 +308,7 @@ struct redis_sub *redis_sub_new(const struct redis_sub_setup *setup)
         .module = "redis-sub",
         .timeout_ms = setup->timeout_ms,
         .seed = setup->seed,
+        .backoff_max_ms = setup->backoff_max_ms,
         .events = &CONN_EVENTS,
         .ctx = s,
     };
@@ -323,6 +324,11 @@ struct redis_sub *redis_sub_new(const struct redis_sub_setup *setup)
 void redis_sub_start(struct redis_sub *s)
 {
     redis_conn_start(s->conn);
+}
+
+void redis_sub_move(struct redis_sub *s)
+{
+    redis_conn_move(s->conn);
 }
 
 void redis_sub_set_timeout(struct redis_sub *s, uint64_t timeout_ms)

@@ -31,7 +31,8 @@ struct redis_sub_setup {
     const struct store_url *url; /* outlives the link, as the events do */
     uint64_t timeout_ms;
     uint64_t seed;
-    const char *instance; /* OP_INSTANCE_LEN digits; copied */
+    uint64_t backoff_max_ms; /* 0: redis_conn's */
+    const char *instance;    /* OP_INSTANCE_LEN digits; copied */
     const struct redis_sub_events *events;
     void *ctx;
 };
@@ -39,6 +40,8 @@ struct redis_sub_setup {
 struct redis_sub *redis_sub_new(const struct redis_sub_setup *setup);
 void redis_sub_start(struct redis_sub *s);
 void redis_sub_set_timeout(struct redis_sub *s, uint64_t timeout_ms);
+/* The URL was changed: see redis_link_move(). What is wanted stays wanted. */
+void redis_sub_move(struct redis_sub *s);
 /* `rw`: the channel of its read/write lock. */
 void redis_sub_add(struct redis_sub *s, struct span name, bool rw);
 void redis_sub_remove(struct redis_sub *s, struct span name, bool rw);
