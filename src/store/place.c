@@ -1,5 +1,6 @@
 #include "store/place.h"
 
+#include "store/place_priv.h"
 #include "util/alloc.h"
 
 #include <stdlib.h>
@@ -9,6 +10,9 @@ bool store_place_parse(const char *text, struct store_place *ret, const char **r
     struct store_place place = { .topology = STORE_SINGLE };
     struct store_url url;
 
+    if (place_is_sentinel(text)) {
+        return place_sentinel_parse(text, ret, reterr);
+    }
     if (!store_url_parse(text, &url, reterr)) {
         return false;
     }
@@ -36,6 +40,10 @@ void store_place_copy(struct store_place *ret, const struct store_place *place)
         store_url_copy(&url, &place->urls[i]);
         store_place_add(ret, &url);
     }
+    if (place->topology == STORE_SENTINEL) {
+        ret->sentinel.master = xstrdup(place->sentinel.master);
+        store_url_copy(&ret->sentinel.redis, &place->sentinel.redis);
+    }
 }
 
 void store_place_fini(struct store_place *place)
@@ -44,6 +52,8 @@ void store_place_fini(struct store_place *place)
         store_url_fini(&place->urls[i]);
     }
     free(place->urls);
+    free(place->sentinel.master);
+    store_url_fini(&place->sentinel.redis);
     *place = (struct store_place){ 0 };
 }
 
@@ -57,4 +67,5 @@ void store_place_set_tls(struct store_place *place, struct tls *tls)
     for (size_t i = 0; i < place->url_count; i++) {
         store_url_set_tls(&place->urls[i], tls);
     }
+    store_url_set_tls(&place->sentinel.redis, tls);
 }

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-enum store_topology { STORE_SINGLE };
+enum store_topology { STORE_SINGLE, STORE_SENTINEL };
 
 enum { STORE_URLS_MAX = 64 };
 
@@ -18,10 +18,14 @@ struct store_place {
     /* The servers, or those that know them. With TLS as the first one has it. */
     struct store_url *urls;
     size_t url_count;
+    struct {
+        char *master;
+        struct store_url redis; /* of whatever host: user, password, database, TLS */
+    } sentinel;                 /* the urls are Sentinels */
 };
 
-/* redis://, rediss:// or unix:// (store_url.h): one server. False: *reterr is a static
- * text. */
+/* redis://, rediss:// or unix:// (store_url.h): one server. What else there is stands
+ * in place_priv.h. False: *reterr is a static text. */
 bool store_place_parse(const char *text, struct store_place *ret, const char **reterr);
 void store_place_copy(struct store_place *ret, const struct store_place *place);
 void store_place_fini(struct store_place *place);

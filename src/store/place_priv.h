@@ -1,0 +1,16 @@
+/* place_priv: how the places of each topology are written. For place.c only. */
+#ifndef LATCHD_STORE_PLACE_PRIV_H
+#define LATCHD_STORE_PLACE_PRIV_H
+
+#include "store/place.h"
+
+/* sentinel[s]://[user:password@]host[:26379][,host...]/master[/db][?option&option]
+ *
+ * User and password are those of Redis; the options sentinel-user and sentinel-password
+ * those of the Sentinels. Percent-decoding in all four, for `?` and `@`, and `&` in
+ * options. With an s: TLS to all of them. */
+bool place_is_sentinel(const char *text);
+bool place_sentinel_parse(const char *text, struct store_place *ret,
+                          const char **reterr);
+
+#endif

@@ -1,0 +1,213 @@
+#include "store/place_priv.h"
+#include "store/sentinel_belief.h"
+#include "util/alloc.h"
+#include "util/buf.h"
+#include "util/span.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+
+enum { MASTER_MAX = 128 };
+
+static const char DEFAULT_PORT[] = ":26379";
+
+struct parts {
+    struct span login, hosts, master, db, user, password;
+};
+
+bool place_is_sentinel(const char *text)
+{
+    struct span all = span_str(text);
+
+    return span_starts(all, SPAN("sentinel://")) ||
+           span_starts(all, SPAN("sentinels://"));
+}
+
+/* Splits `text` where `c` stands; false: nowhere. */
+static bool split(struct span text, char c, bool last, struct span *ret_before,
+                  struct span *ret_behind)
+{
+    const char *at = NULL;
+
+    if (text.len != 0) {
+        at = last ? memrchr(text.ptr, c, text.len) : memchr(text.ptr, c, text.len);
+    }
+    if (at == NULL) {
+        return false;
+    }
+    *ret_before = span_of(text.ptr, (size_t)(at - text.ptr));
+    *ret_behind = span_after(text, ret_before->len + 1);
+    return true;
+}
+
+static const char *parse_options(struct span text, struct parts *ret)
+{
+    struct span option, key, value;
+
+    while (text.len != 0) {
+        if (!split(text, '&', false, &option, &text)) {
+            option = text;
+            text = SPAN_NONE;
+        }
+        if (!split(option, '=', false, &key, &value) || value.len == 0) {
+            return "after ? come options: name=value&name=value";
+        }
+        if (span_eq(key, SPAN("sentinel-user"))) {
+            ret->user = value;
+        } else if (span_eq(key, SPAN("sentinel-password"))) {
+            ret->password = value;
+        } else {
+            return "after ? only sentinel-user and sentinel-password are known";
+        }
+    }
+    if (ret->user.len != 0 && ret->password.len == 0) {
+        return "sentinel-user needs sentinel-password";
+    }
+    if (ret->user.len != 0 && memchr(ret->user.ptr, ':', ret->user.len) != NULL) {
+        return "a : in sentinel-user is written %3A";
+    }
+    return NULL;
+}
+
+static bool is_master_name(struct span name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+
+        if (!isalnum((unsigned char)c) && c != '.' && c != '-' && c != '_') {
+            return false;
+        }
+    }
+    return name.len != 0 && name.len <= MASTER_MAX;
+}
+
+static const char *take_apart(struct span text, struct parts *ret)
+{
+    struct span options = SPAN_NONE;
+    const char *err = NULL;
+
+    if (split(text, '?', false, &text, &options)) {
+        err = parse_options(options, ret);
+    }
+    if (err != NULL) {
+        return err;
+    }
+    if (split(text, '@', true, &ret->login, &text) && ret->login.len != 0 &&
+        memchr(ret->login.ptr, '@', ret->login.len) != NULL) {
+        return "user and password stand once, before the first host; @ in them is %40";
+    }
+    if (!split(text, '/', false, &ret->hosts, &ret->master)) {
+        return "the name of the master is missing: sentinel://host,host/master";
+    }
+    (void)split(ret->master, '/', false, &ret->master, &ret->db);
+    return is_master_name(ret->master)
+               ? NULL
+               : "the name of the master has letters, digits and . - _ only";
+}
+
+/* As redis:// has it: what may stand in a part is the same there. */
+static const char *parse_as_redis(bool tls, struct span login, struct span host,
+                                  struct span db, struct store_url *ret)
+{
+    struct buf text = { 0 };
+    const char *err = NULL;
+
+    buf_add_str(&text, tls ? "rediss://" : "redis://");
+    if (login.ptr != NULL) {
+        buf_add_span(&text, login);
+        buf_add_str(&text, "@");
+    }
+    buf_add_span(&text, host);
+    if (db.len != 0) {
+        buf_add_str(&text, "/");
+        buf_add_span(&text, db);
+    }
+    buf_add(&text, "", 1);
+    (void)store_url_parse(buf_ptr(&text), ret, &err);
+    buf_reset(&text);
+    return err;
+}
+
+static bool has_port(struct span host)
+{
+    struct span inside, behind;
+
+    if (!span_starts(host, SPAN("[")) || !split(host, ']', true, &inside, &behind)) {
+        behind = host;
+    }
+    return behind.len != 0 && memchr(behind.ptr, ':', behind.len) != NULL;
+}
+
+static const char *add_sentinel(struct store_place *place, bool tls, struct span login,
+                                struct span host)
+{
+    struct buf text = { 0 };
+    struct store_url url;
+    const char *err;
+
+    if (host.len == 0 || memchr(host.ptr, '/', host.len) != NULL) {
+        return "a Sentinel is missing: sentinel://host:26379,host:26379/master";
+    }
+    if (place->url_count == SENTINELS_MAX) {
+        return "so many Sentinels are not needed: a few of them know the others";
+    }
+    buf_add_span(&text, host);
+    if (!has_port(host)) {
+        buf_add_str(&text, DEFAULT_PORT);
+    }
+    err = parse_as_redis(tls, login, buf_span(&text), SPAN_NONE, &url);
+    if (err == NULL) {
+        store_place_add(place, &url);
+    }
+    buf_reset(&text);
+    return err;
+}
+
+static const char *add_sentinels(struct store_place *place, bool tls,
+                                 const struct parts *parts)
+{
+    struct span rest = parts->hosts, host = SPAN_NONE;
+    struct buf login = { 0 };
+    const char *err = NULL;
+    bool more = true;
+
+    if (parts->password.len != 0) {
+        buf_add_span(&login, parts->user);
+        buf_add_str(&login, ":");
+        buf_add_span(&login, parts->password);
+    }
+    while (more && err == NULL) {
+        more = split(rest, ',', false, &host, &rest);
+        err = add_sentinel(place, tls,
+                           parts->password.len == 0 ? SPAN_NONE : buf_span(&login),
+                           more ? host : rest);
+    }
+    buf_reset(&login);
+    return err;
+}
+
+bool place_sentinel_parse(const char *text, struct store_place *ret,
+                          const char **reterr)
+{
+    struct store_place place = { .topology = STORE_SENTINEL };
+    bool tls = span_starts(span_str(text), SPAN("sentinels"));
+    struct span rest = span_str(strstr(text, "://") + 3);
+    struct parts parts = { 0 };
+    const char *err = take_apart(rest, &parts);
+
+    if (err == NULL) {
+        err = parse_as_redis(tls, parts.login, SPAN("master"), parts.db,
+                             &place.sentinel.redis);
+    }
+    if (err == NULL) {
+        err = add_sentinels(&place, tls, &parts);
+    }
+    if (err != NULL) {
+        store_place_fini(&place);
+        *reterr = err;
+        return false;
+    }
+    place.sentinel.master = xmemdup0(parts.master.ptr, parts.master.len);
+    *ret = place;
+    return true;
+}
