@@ -8,40 +8,23 @@ import contextlib
 import pathlib
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 
 from stand import DEADLINE_S, Stand, tap
+from resp import Link  # found by stand
 
 HASH_OF_X = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
 READ_S = 20
 
 
-class Wire:
+class Wire(Link):
     """One connection; replies as the bytes that came."""
 
     def __init__(self, address):
-        if isinstance(address, int):
-            self.socket = socket.create_connection(("127.0.0.1", address), READ_S)
-        else:
-            self.socket = socket.socket(socket.AF_UNIX)
-            self.socket.settimeout(READ_S)
-            self.socket.connect(str(address))
-        self.file = self.socket.makefile("rb")
-
-    def close(self):
-        self.file.close()
-        self.socket.close()
-
-    def send(self, *words):
-        text = b"*%d\r\n" % len(words)
-        for word in words:
-            word = word.encode()
-            text += b"$%d\r\n%s\r\n" % (len(word), word)
-        self.socket.sendall(text)
+        super().__init__(address, READ_S)
 
     def reply(self):
         line = self.file.readline()

@@ -8,39 +8,28 @@ listed there, each with its reason. Prints TAP.
 """
 import functools
 import os
-import socket
 import subprocess
 import sys
 import time
 
 from beside_redis_cases import ALLOWED, CLOSED, SCENARIOS, Words
 from stand import Stand, tap
+from resp import Link  # found by stand
 
 DEADLINE_S = 20
 
 
-class Connection:
+class Connection(Link):
     """Requests out, typed replies in: (type byte, value)."""
 
     def __init__(self, address):
-        family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
-        self.socket = socket.socket(family)
-        self.socket.settimeout(DEADLINE_S)
-        self.socket.connect(address)
-        self.file = self.socket.makefile("rb")
-
-    def close(self):
-        self.file.close()
-        self.socket.close()
+        super().__init__(address, DEADLINE_S)
 
     def send(self, request):
         if isinstance(request, bytes):
             self.socket.sendall(request)
-            return
-        words = [word.encode() for word in (request if isinstance(request, Words)
-                                            else request.split(" "))]
-        self.socket.sendall(b"*%d\r\n" % len(words) + b"".join(
-            b"$%d\r\n%s\r\n" % (len(word), word) for word in words))
+        else:
+            super().send(*(request if isinstance(request, Words) else request.split(" ")))
 
     def read(self):
         line = self.file.readline()

@@ -16,6 +16,7 @@ import tempfile
 import time
 
 from stand import Stand, tap
+import resp  # found by stand
 
 DEADLINE_S = 20
 
@@ -23,45 +24,27 @@ HOSTILE = [b"a\nerror redis: gone", b'x","level":"error","y":"', b"\x00\xff\xfe\
            "grün\u2028\u202e".encode(), b"\\", b"'$(reboot)`", b"n" * 512]
 
 
-class Client:
+class Client(resp.Wire):
     """One connection: commands as lists, replies as Python values."""
 
-    def __init__(self, where):
-        family = socket.AF_INET if isinstance(where, tuple) else socket.AF_UNIX
-        self.socket = socket.socket(family)
-        self.socket.settimeout(DEADLINE_S)
-        eventually(lambda: self.socket.connect_ex(where) == 0, f"a connection to {where}")
-        self.file = self.socket.makefile("rb")
+    raw = True
 
-    def send(self, *words):
-        parts = [w if isinstance(w, bytes) else str(w).encode() for w in words]
-        self.socket.sendall(b"*%d\r\n" % len(parts) + b"".join(
-            b"$%d\r\n%s\r\n" % (len(p), p) for p in parts))
+    def __init__(self, where):
+        eventually(lambda: self.opened(where), f"a connection to {where}")
+
+    def opened(self, where):
+        try:
+            super().__init__(where, DEADLINE_S)
+            return True
+        except OSError:
+            return False
 
     def read(self):
-        line = self.file.readline()
-        if not line:
-            raise EOFError
-        kind, rest = line[:1], line[1:-2]
-        if kind in b"$=!":
-            return None if rest == b"-1" else self.file.read(int(rest) + 2)[:-2]
-        if kind in b"*~>":
-            return None if rest == b"-1" else [self.read() for _ in range(int(rest))]
-        if kind == b"%":
-            return {self.read(): self.read() for _ in range(int(rest))}
-        if kind == b":":
-            return int(rest)
-        if kind == b"-":
-            return Exception(rest.decode())
-        return None if kind == b"_" else rest.decode()
+        return self.receive()
 
     def __call__(self, *words):
         self.send(*words)
         return self.read()
-
-    def close(self):
-        self.file.close()
-        self.socket.close()
 
     def reset(self):
         """Closes so that the other side gets a reset."""

@@ -3,70 +3,20 @@
 Everything listens on the loopback or on unix sockets in a directory of its own, and ends
 with the driver, whatever ends that.
 """
-import ctypes
 import itertools
 import pathlib
 import queue
-import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 
-DEADLINE_S = 30
-PR_SET_PDEATHSIG = 1
-LIBC = ctypes.CDLL(None)
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 
-
-class RespError(Exception):
-    """An error reply."""
-
-
-class Resp:
-    """A connection that asks one thing at a time, RESP2; no read is without a deadline."""
-
-    def __init__(self, address, deadline_s=DEADLINE_S):
-        family = socket.AF_INET if isinstance(address, tuple) else socket.AF_UNIX
-        self.socket = socket.socket(family)
-        self.socket.settimeout(deadline_s)
-        self.socket.connect(address)
-        self.input = self.socket.makefile("rb")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *what):
-        self.close()
-
-    def close(self):
-        self.input.close()
-        self.socket.close()
-
-    def send(self, *words):
-        out = [b"*%d\r\n" % len(words)]
-        for word in words:
-            data = str(word).encode()
-            out.append(b"$%d\r\n%s\r\n" % (len(data), data))
-        self.socket.sendall(b"".join(out))
-
-    def receive(self):
-        line = self.input.readline()
-        if not line.endswith(b"\r\n"):
-            raise ConnectionError("the other side closed")
-        kind, rest = line[:1], line[1:-2]
-        if kind == b"-":
-            raise RespError(rest.decode())
-        if kind == b":":
-            return int(rest)
-        if kind == b"$":
-            return None if rest == b"-1" else self.input.read(int(rest) + 2)[:-2].decode()
-        if kind == b"*":
-            return None if rest == b"-1" else [self.receive() for _ in range(int(rest))]
-        return rest.decode()
-
-    def ask(self, *words):
-        self.send(*words)
-        return self.receive()
+# pylint: disable=wrong-import-position,unused-import
+from children import DEADLINE_S, Child, until  # noqa: E402,F401
+from resp import Error as RespError, Wire as Resp  # noqa: E402,F401
 
 
 class Call:
@@ -93,68 +43,6 @@ class Call:
         if self.error is not None:
             raise self.error
         return self
-
-
-def until(condition, what, within_s=DEADLINE_S):
-    """Waits for something that happens elsewhere."""
-    end = time.monotonic() + within_s
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.002)
-    raise TimeoutError(f"not within {within_s} s: {what}")
-
-
-def die_with_parent():
-    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-class Child:
-    """A process. It is to end well when it is stopped, unless somebody killed it."""
-
-    def __init__(self, command, log, **how):
-        self.name = pathlib.Path(str(command[0])).name
-        self.log = log
-        self.killed = False
-        self.output = open(log, "wb")  # pylint: disable=consider-using-with
-        how.setdefault("stdout", self.output)
-        self.child = subprocess.Popen(  # pylint: disable=consider-using-with
-            list(map(str, command)), stderr=self.output, preexec_fn=die_with_parent, **how)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *what):
-        self.stop()
-
-    def said(self):
-        return self.log.read_text(errors="replace")[-4000:]
-
-    def alive(self):
-        if self.child.poll() is not None:
-            raise RuntimeError(f"{self.name} ended with {self.child.returncode}:\n{self.said()}")
-        return True
-
-    def kill(self):
-        self.killed = True
-        self.child.kill()
-        self.child.wait()
-
-    def end(self):
-        self.child.send_signal(signal.SIGTERM)
-
-    def stop(self):
-        if self.child.poll() is None:
-            self.end()
-            try:
-                self.child.wait(DEADLINE_S)
-            except subprocess.TimeoutExpired:
-                self.kill()
-                raise
-        self.output.close()
-        if self.child.returncode != 0 and not self.killed:
-            raise RuntimeError(f"{self.name} ended with {self.child.returncode}:\n{self.said()}")
 
 
 class Redis(Child):
