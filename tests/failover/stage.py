@@ -1,0 +1,98 @@
+"""What a case has: a folder, servers, a crowd of clients, the book, and the verdict."""
+import contextlib
+import os
+import sys
+import time
+
+import load
+from history import MS, Book, Rules, verdict
+from servers import Latchd
+
+REDIS_TIMEOUT_MS = 1000
+WATCHDOG_MS = 3000
+FAIR_WAIT_MS = 1000
+
+
+class Failed(Exception):
+    """The history is not as it has to be."""
+
+
+class Stage:
+    """As long as a case runs."""
+
+    def __init__(self, program, folder):
+        self.program, self.folder = program, folder
+        self.stack = contextlib.ExitStack()
+        self.book = Book()
+        self.crowd = None
+        self.daemons = {}
+        self.seed = int(os.environ.get("LATCHD_SEED", 0)) or int(time.time() * 1000)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *what):
+        self.stack.close()
+
+    def keep(self, server):
+        """It is stopped in the end."""
+        return self.stack.enter_context(server)
+
+    def latchd(self, name, redis, *options):
+        daemon = self.keep(Latchd(
+            self.program, self.folder, name, redis, "--redis-timeout",
+            f"{REDIS_TIMEOUT_MS}ms", "--watchdog-timeout", f"{WATCHDOG_MS}ms",
+            "--fair-wait-timeout", f"{FAIR_WAIT_MS}ms", *options))
+        self.daemons[name] = daemon
+        return daemon
+
+    def clients(self):
+        """A crowd for the daemons that there are; to be filled, and started."""
+        sockets = {name: daemon.ready().socket for name, daemon in self.daemons.items()}
+        self.crowd = load.Crowd(self.book, sockets, self.seed)
+        return self.crowd
+
+    def mark(self, what):
+        """Notes that this happens now; says when."""
+        self.book.marks[what] = now = time.monotonic_ns()
+        self.say(f"{what} at {now // MS % 1_000_000} ms")
+        return now
+
+    @staticmethod
+    def say(text):
+        print(f"# {text}", flush=True)
+
+    def check(self, **rules):
+        """Ends the crowd, and fails unless all was well."""
+        self.mark("end")
+        self.crowd.finish()
+        self.mark("finished")
+        rules.setdefault("redis_timeout_ms", REDIS_TIMEOUT_MS)
+        wrong, said = verdict(self.book, Rules(**rules))
+        stall = max((late for _, late in self.book.stalls), default=0) / MS
+        for line in [*said, f"the load was {stall:.0f} ms late at worst"]:
+            self.say(line)
+        if wrong:
+            for name, daemon in self.daemons.items():
+                print(f"{name}:\n{daemon.said()}", file=sys.stderr)
+            raise Failed("\n".join([*wrong[:20], f"{len(wrong)} findings, seed {self.seed}"]))
+
+
+def crowded(stage, names=4, read_write=True):
+    """The usual crowd: some of every kind, on few names."""
+    crowd = stage.clients()
+    plain = [f"plain-{i}" for i in range(names)]
+    crowd.add(8, load.quick, plain)
+    crowd.add(3, load.mover, plain)
+    crowd.add(3, load.hasty, plain)
+    crowd.add(2, load.lessee, ["leased-0", "leased-1"])
+    crowd.add(2, load.quick, ["leased-0", "leased-1"])
+    for i in range(3):
+        crowd.add(1, load.keeper, f"kept-{i}")
+        crowd.add(1, load.quick, [f"kept-{i}"])
+    if read_write:
+        crowd.add(3, load.quick, ["rw"], 8, 25, "read")
+        crowd.add(2, load.quick, ["rw"], 8, 25, "write")
+        crowd.add(3, load.quick, ["fair"], 8, 25, "fair")
+    crowd.start()
+    return crowd
