@@ -45,19 +45,20 @@ PORTS = Ports()
 
 
 class Redis(Child):
-    """A redis-server; its data survives it."""
+    """A redis-server; what it keeps survives it. With a file it is a Sentinel."""
 
     serial = itertools.count(1)
 
-    def __init__(self, folder, *options, name="redis", port=None):
+    def __init__(self, folder, *options, name="redis", port=None, file=None):
         self.port = port or PORTS.take()
         self.folder = folder / f"{name}-{next(self.serial)}"
         self.folder.mkdir()
         self.url = f"redis://127.0.0.1:{self.port}"
-        super().__init__(
-            ["redis-server", "--port", self.port, "--bind", "127.0.0.1", "--dir",
-             self.folder, "--save", "", "--repl-diskless-sync-delay", 0,
-             "--repl-ping-replica-period", 1, *options], self.folder / "log")
+        how = [file, "--sentinel"] if file is not None else [
+            "--save", "", "--repl-diskless-sync-delay", 0, "--repl-ping-replica-period", 1]
+        super().__init__(["redis-server", *how, "--port", self.port, "--bind", "127.0.0.1",
+                          "--protected-mode", "no",
+                          "--dir", self.folder, *options], self.folder / "log")
 
     def wire(self, timeout_s=5):
         return Wire(self.port, timeout_s)

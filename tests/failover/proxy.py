@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""A TCP proxy that can be told to hold back, cut or delay what passes: proxy.py.
+
+On standard input, a line each, answered by `ok`:
+    route PORT TARGET       listens on 127.0.0.1:PORT for 127.0.0.1:TARGET
+    rule PORT WHO WAY HOW   WHO: the address that a connection comes from, or *;
+                            WAY: in (to the target), out (from it), both;
+                            HOW: pass, hold, cut, or so many ms of delay
+The last rule that fits counts. `hold` is a partition: connections stay, new ones are
+taken, and nothing passes, an end neither, until it does again. `cut` resets what there
+is and whatever comes.
+"""
+import asyncio
+import socket
+import struct
+import sys
+
+CHUNK = 1 << 16
+
+
+def reset(writer):
+    """Closes as a host that does not know the connection."""
+    sock = writer.get_extra_info("socket")
+    if sock is not None and sock.fileno() >= 0:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+class Route:
+    """One port that stands for another."""
+
+    def __init__(self, port, target):
+        self.port, self.target = port, target
+        self.rules = []  # (who, way, how)
+        self.changed = asyncio.Event()
+        self.links = set()  # (who, writer)
+        self.tasks = set()
+
+    async def listen(self):
+        self.server = await asyncio.start_server(self.take, "127.0.0.1", self.port)
+
+    def how(self, who, way):
+        for whom, along, how in reversed(self.rules):
+            if whom in ("*", who) and along in ("both", way):
+                return how
+        return "pass"
+
+    def rule(self, who, way, how):
+        if who == "*":
+            self.rules.clear()
+        self.rules.append((who, way, how))
+        self.changed.set()
+        self.changed = asyncio.Event()
+        for link in list(self.links):
+            if how == "cut" and who in ("*", link[0]):
+                reset(link[1])
+
+    async def passes(self, who, way):
+        """Waits until something may; says the delay in s."""
+        while True:
+            how = self.how(who, way)
+            if how == "pass":
+                return 0
+            if how not in ("hold", "cut"):
+                return int(how) / 1000
+            await self.changed.wait()
+
+    async def take(self, reader, writer):
+        who = writer.get_extra_info("peername")[0]
+        if self.how(who, "both") == "cut" or self.how(who, "in") == "cut":
+            reset(writer)
+            return
+        self.links.add((who, writer))
+        others = None
+        try:
+            await self.passes(who, "in")
+            others = await asyncio.open_connection("127.0.0.1", self.target)
+            self.links.add((who, others[1]))
+            await asyncio.gather(self.pump(who, "in", reader, others[1]),
+                                 self.pump(who, "out", others[0], writer))
+        except OSError:
+            reset(writer)
+        finally:
+            self.links.discard((who, writer))
+            writer.close()
+            if others is not None:
+                self.links.discard((who, others[1]))
+                others[1].close()
+
+    async def pump(self, who, way, reader, writer):
+        try:
+            while True:
+                data = await reader.read(CHUNK)
+                delay = await self.passes(who, way)
+                if delay:
+                    await asyncio.sleep(delay)
+                if not data:
+                    break
+                writer.write(data)
+                await writer.drain()
+            if writer.can_write_eof():
+                writer.write_eof()
+        except OSError:
+            reset(writer)
+
+
+async def main():
+    loop = asyncio.get_running_loop()
+    orders = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
+    routes = {}
+    while line := (await orders.readline()).decode().split():
+        if line[0] == "route":
+            port = int(line[1])
+            routes[port] = Route(port, int(line[2]))
+            await routes[port].listen()
+        else:
+            routes[int(line[1])].rule(*line[2:])
+        print("ok", flush=True)
+
+
+asyncio.run(main())
