@@ -96,6 +96,7 @@ enum {
     OP_FENCE_TTL_MS = 3600000, /* a fence key outlives the lease of its lock by this */
     OP_QUEUE_MAX = 4096,       /* members named by one script call */
     OP_MANY_MAX = 100,         /* names taken by one script call */
+    OP_KEPT_MAX = 1000,        /* entries of one hold put back by one script call */
 };
 
 /* Plain and fair locks are one family, and exclude each other; read and write the
@@ -205,6 +206,24 @@ enum op_kind {
      * -> OK owner(field) lock_kind entry token ttl, NOTHELD, ELSEWHERE, AMBIGUOUS,
      * WRONGTYPE */
     OP_ATTACH,
+    /* Put back a hold that this instance keeps, as Redis may have lost it: `claim` (its
+     * field always; `entry`: the request of an anonymous one, if that is known) under
+     * its `token`, with the entries `kept`; `keeper`: it has a keeper key. TTLs are
+     * raised to the lease, never lowered. What other instances took over later than
+     * this one is theirs. Looked for in this order:
+     *   - it is there (under this token, or none is known): missing entries are added,
+     *     but those with an ended mark. None of `kept` is left then: ENDED, or, if
+     *     others have some of them now, ELSEWHERE
+     *   - it has an ended mark: ENDED
+     *   - the name has a later token, and it was not given beside this hold: NOTHELD
+     *   - an older hold of the same field, or (plain) another one that this instance
+     *     granted and that nobody else took over, is over, as this one was granted
+     * after it: it goes
+     *   - free, or other readers are there, or only its own owner's: it is made anew,
+     *     and `restored`; the last token of the name is this one, if it was lower
+     *   - somebody else holds: NOTHELD
+     * -> OK token count restored, NOTHELD, ENDED, ELSEWHERE, WRONGTYPE */
+    OP_RESTORE,
     /* Look, change nothing. -> OK lock_kind fields[] queue[] ttl token who */
     OP_INSPECT,
     /* Our waiters in the fair queue, in order: `members`. In this order: duplicates go
@@ -260,6 +279,12 @@ struct many_item {
     struct claim claim;
 };
 
+/* What this instance keeps of a hold: one entry, or an anonymous or ID hold. */
+struct kept_item {
+    struct span entry; /* NAMED */
+    uint64_t for_ms;   /* since it took over */
+};
+
 struct op {
     enum op_kind kind;
     uint64_t id;        /* chosen by the engine, never used twice */
@@ -289,6 +314,10 @@ struct op {
     size_t known;
     const struct many_item *many; /* ACQUIRE_MANY: at most OP_MANY_MAX */
     size_t many_count;
+    uint64_t token;               /* RESTORE */
+    bool keeper;                  /* RESTORE */
+    const struct kept_item *kept; /* RESTORE: 1 to OP_KEPT_MAX */
+    size_t kept_count;
 };
 
 enum op_status {
@@ -323,6 +352,7 @@ struct op_result {
     int64_t ttl_ms; /* PTTL: -1 no TTL, -2 not there */
     int64_t count;  /* entries that are left, or that the owner now has */
     bool attached;
+    bool restored;     /* RESTORE: it was not there any more */
     bool moved;        /* RELEASE: `next` holds now */
     bool freed;        /* RELEASE: nobody holds now, `0` was published */
     struct span owner; /* ATTACH: the hash field; INSPECT: `who` of the fence key */

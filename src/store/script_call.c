@@ -9,6 +9,7 @@ const char SCRIPT_ENTRIES[] = "latchd:entries:";
 const char SCRIPT_KEEPER[] = "latchd:keeper:";
 const char SCRIPT_ENDED[] = "latchd:ended:";
 const char SCRIPT_WRITER[] = "latchd:writer:";
+const char SCRIPT_READER[] = "latchd:reader:";
 
 static const char *const KIND_LETTERS[] = {
     [OWNER_ANONYMOUS] = "a",
@@ -293,6 +294,9 @@ void script_call(struct buf *out, const struct op *op, const char *instance,
         break;
     case OP_ACQUIRE_MANY:
         call_acquire_many(out, op, instance, times);
+        break;
+    case OP_RESTORE:
+        script_call_restore(out, op, instance, times);
         break;
     case OP_QUEUE:
     case OP_LEAVE:

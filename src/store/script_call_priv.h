@@ -8,7 +8,7 @@
 
 /* Prefixes of the keys of op.h, for command_key() and script_key_of(). */
 extern const char SCRIPT_FENCE[], SCRIPT_ENTRIES[], SCRIPT_KEEPER[], SCRIPT_ENDED[],
-    SCRIPT_WRITER[], SCRIPT_QUEUE[], SCRIPT_CHANNEL[];
+    SCRIPT_WRITER[], SCRIPT_READER[], SCRIPT_QUEUE[], SCRIPT_CHANNEL[];
 
 void script_begin(struct buf *out, enum lua_id script, size_t keys, size_t args);
 
@@ -46,5 +46,9 @@ bool script_call_fair(struct buf *out, const struct op *op, const char *instance
 /* Ops of read/write locks; false: there is no script of their own for this kind. */
 bool script_call_rw(struct buf *out, const struct op *op, const char *instance,
                     struct op_times times);
+
+/* Of all kinds of locks. */
+void script_call_restore(struct buf *out, const struct op *op, const char *instance,
+                         struct op_times times);
 
 #endif

@@ -5,8 +5,6 @@
 
 #include <assert.h>
 
-static const char READER[] = "latchd:reader:";
-
 static void add_channel(struct buf *out, struct span name)
 {
     command_key(out, channel_prefix(true).ptr, name, SPAN_NONE);
@@ -66,7 +64,7 @@ static void call_acquire(struct buf *out, const struct op *op, const char *insta
     add_prefix(out, "", op);
     add_prefix(out, SCRIPT_KEEPER, op);
     add_prefix(out, SCRIPT_ENDED, op);
-    add_prefix(out, READER, op);
+    add_prefix(out, SCRIPT_READER, op);
 }
 
 static void call_release(struct buf *out, const struct op *op, const char *instance,
@@ -82,7 +80,7 @@ static void call_release(struct buf *out, const struct op *op, const char *insta
     add_prefix(out, "", op);
     add_prefix(out, SCRIPT_KEEPER, op);
     add_prefix(out, SCRIPT_ENDED, op);
-    add_prefix(out, READER, op);
+    add_prefix(out, SCRIPT_READER, op);
     add_channel(out, op->name);
     command_uint(out, OP_ENDED_MS);
     if (op->has_next) {
@@ -106,7 +104,7 @@ static void call_attach(struct buf *out, const struct op *op, const char *instan
     command_word(out, span_str(instance));
     add_prefix(out, "", op);
     add_prefix(out, SCRIPT_KEEPER, op);
-    add_prefix(out, READER, op);
+    add_prefix(out, SCRIPT_READER, op);
     command_uint(out, op->lease_ms);
     command_uint(out, script_helper_ttl(op->lease_ms));
     command_uint(out, op->exact ? 1 : 0);

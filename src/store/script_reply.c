@@ -70,6 +70,13 @@ static void read_attached(struct reply_reader *r, struct op_result *result)
     }
 }
 
+static void read_restored(struct reply_reader *r, struct op_result *result)
+{
+    result->token = reply_known_token(r);
+    result->count = reply_int(r);
+    result->restored = reply_flag(r);
+}
+
 static void read_renewed(struct reply_reader *r, size_t item_count,
                          struct script_result *ret)
 {
@@ -193,6 +200,9 @@ static void read_ok(struct reply_reader *r, enum op_kind kind, size_t item_count
         break;
     case OP_ACQUIRE_MANY:
         read_many(r, ret);
+        break;
+    case OP_RESTORE:
+        read_restored(r, &ret->result);
         break;
     case OP_QUEUE:
         ret->result.ttl_ms = reply_int(r);

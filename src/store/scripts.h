@@ -20,6 +20,8 @@ enum lua_id {
     LUA_RW_RELEASE,
     LUA_RW_RENEW,
     LUA_RW_ATTACH,
+    LUA_RESTORE,
+    LUA_RW_RESTORE,
     LUA_COUNT,
 };
 

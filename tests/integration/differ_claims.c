@@ -1,6 +1,9 @@
 #include "differ_claims.h"
 
+#include "sim/sim_redis_rw.h"
+
 #include <inttypes.h>
+#include <stdlib.h>
 
 enum { REQUESTS = 3, OWNERS = 2, IDS = 2, LEASES = 3 };
 
@@ -229,4 +232,102 @@ struct renew_item differ_item(struct differ *d, const char *name, bool rw)
         }
     }
     return item;
+}
+
+/* --- putting back --------------------------------------------------------- */
+
+/* Long before this schedule, and no two entries at the same time; or just now. */
+static uint64_t kept_for(struct differ *d, struct span entry, bool alone)
+{
+    uint64_t ms = 600000;
+
+    for (size_t i = 0; i < entry.len; i++) {
+        ms += 1000 * (i + 1) * (unsigned char)entry.ptr[i];
+    }
+    return alone && dice_chance(&d->dice, 500) ? 0 : ms;
+}
+
+static void keep_entries(struct differ *d, const char *instance, struct op *op,
+                         struct kept_item *kept)
+{
+    size_t more = dice_below(&d->dice, 3);
+
+    kept[0].entry = op->claim.entry;
+    op->kept_count = 1;
+    for (size_t i = 0; i < 8 && op->kept_count <= more; i++) {
+        struct claim cl = differ_claim(d, instance, op->rw);
+        bool twice = false;
+
+        for (size_t k = 0; k < op->kept_count; k++) {
+            twice = twice || span_eq(kept[k].entry, cl.entry);
+        }
+        if (!twice && cl.kind == OWNER_NAMED && span_eq(cl.field, op->claim.field)) {
+            kept[op->kept_count++].entry = cl.entry;
+        }
+    }
+}
+
+/* The one that it has; or one that no other hold has, before or after those given. */
+static uint64_t restored_token(struct differ *d, struct redis_name *n,
+                               const struct op *op)
+{
+    const struct claim *cl = &op->claim;
+    struct redis_hash_field *f = redis_field(n, cl->field);
+    uint64_t has = f == NULL              ? 0
+                   : n->mode == MODE_NONE ? redis_token_of(n, &f->owner)
+                                          : rw_token_of(n, f);
+    struct span name = cl->field.len > 0 ? cl->field : cl->entry;
+    uint64_t number = 0;
+
+    if (has != 0 && dice_chance(&d->dice, 700)) {
+        return has;
+    }
+    for (size_t i = 0; i < name.len; i++) {
+        number = number * 31 + (unsigned char)name.ptr[i];
+    }
+    has = dice_chance(&d->dice, 500) ? op->seen_token : some_token(d, n);
+    has = has < UINT64_C(1) << 52 ? UINT64_C(1) << 52 : has;
+    return has - has % 1000 + 100 + number % 797;
+}
+
+static void anonymous_field(struct differ *d, struct redis_name *n, struct op *op)
+{
+    struct span field = held_field(d, n, SPAN_NONE);
+    bool write = op->claim.lock_kind == KIND_WRITE;
+
+    if (span_starts(field, SPAN("latchd:4")) &&
+        (field.ptr[field.len - 1] == 'e') == write) {
+        op->claim.field = field;
+        op->token = strtoull(field.ptr + strlen("latchd:"), NULL, 10);
+        return;
+    }
+    op->token = restored_token(d, n, op);
+    op->claim.field = span_str(
+        differ_text(d, "latchd:%" PRIu64 "%s", op->token, write ? ":write" : ""));
+}
+
+void differ_restore(struct differ *d, struct redis_name *n, const char *instance,
+                    struct op *op)
+{
+    static struct kept_item kept[4];
+
+    op->claim = differ_claim(d, instance, op->rw);
+    if (op->claim.lock_kind == KIND_FAIR) {
+        op->claim.lock_kind = KIND_PLAIN;
+    }
+    if (op->claim.kind == OWNER_ANONYMOUS && op->claim.lock_kind != KIND_READ) {
+        anonymous_field(d, n, op);
+    } else {
+        op->token = restored_token(d, n, op);
+    }
+    op->keeper = op->claim.kind != OWNER_NAMED && dice_chance(&d->dice, 300);
+    kept[0].entry = SPAN_NONE;
+    op->kept_count = 1;
+    if (op->claim.kind == OWNER_NAMED) {
+        keep_entries(d, instance, op, kept);
+    }
+    for (size_t i = 0; i < op->kept_count; i++) {
+        kept[i].for_ms = kept_for(d, kept[i].entry, op->kept_count == 1);
+    }
+    op->kept = kept;
 }

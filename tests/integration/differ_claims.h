@@ -21,4 +21,8 @@ bool differ_is_rw(struct differ *d, struct redis_name *n);
 enum { DIFFER_MEMBERS = 5 };
 struct span differ_member(struct differ *d, const char *instance, size_t i);
 
+/* Fills in a hold that could be put back. */
+void differ_restore(struct differ *d, struct redis_name *n, const char *instance,
+                    struct op *op);
+
 #endif

@@ -9,6 +9,7 @@ static const char *const OP_NAMES[] = {
     [OP_RELEASE] = "release", [OP_RENEW] = "renew",
     [OP_ATTACH] = "attach",   [OP_INSPECT] = "inspect",
     [OP_QUEUE] = "queue",     [OP_LEAVE] = "leave",
+    [OP_RESTORE] = "restore",
 };
 
 static const char *const KINDS[] = { "plain", "fair", "read", "write" };
@@ -27,7 +28,7 @@ static void say_op(struct differ *d, const char *instance, const struct op *op,
 
     differ_say(d, "%.1s %s %.*s%s%s", instance, OP_NAMES[op->kind], S(op->name),
                op->rw ? " rw" : "", times.asked_us < d->start_ms * 1000 ? " late" : "");
-    if (op->kind == OP_ACQUIRE || op->has_next) {
+    if (op->kind == OP_ACQUIRE || op->kind == OP_RESTORE || op->has_next) {
         differ_say(d, " claim(%s '%.*s' entry '%.*s' member '%.*s' %" PRIu64 ")",
                    KINDS[cl->lock_kind], S(cl->field), S(cl->entry), S(cl->member),
                    cl->lease_ms);
@@ -46,6 +47,11 @@ static void say_op(struct differ *d, const char *instance, const struct op *op,
     }
     for (size_t i = 0; i < op->member_count; i++) {
         differ_say(d, " %.*s", S(op->members[i]));
+    }
+    for (size_t i = 0; i < op->kept_count; i++) {
+        differ_say(d, " kept(%" PRIu64 "%s '%.*s' %" PRIu64 ")", op->token,
+                   op->keeper ? " keeper" : "", S(op->kept[i].entry),
+                   op->kept[i].for_ms);
     }
     differ_say(d, "%s%s%s%s%s%s%s%s%s known %zu yield %d",
                op->reenter_only ? " reenter" : "", op->own_accord ? " own" : "",
@@ -114,11 +120,11 @@ static bool same(const struct op_result *a, const struct op_result *b)
 {
     return a->status == b->status && a->token == b->token &&
            near(a->ttl_ms, b->ttl_ms) && a->count == b->count &&
-           a->attached == b->attached && a->moved == b->moved && a->freed == b->freed &&
-           a->fair == b->fair && a->shared == b->shared && a->rw == b->rw &&
-           a->plain == b->plain && a->lock_kind == b->lock_kind &&
-           span_eq(a->owner, b->owner) && span_eq(a->entry, b->entry) &&
-           same_lists(a, b);
+           a->attached == b->attached && a->restored == b->restored &&
+           a->moved == b->moved && a->freed == b->freed && a->fair == b->fair &&
+           a->shared == b->shared && a->rw == b->rw && a->plain == b->plain &&
+           a->lock_kind == b->lock_kind && span_eq(a->owner, b->owner) &&
+           span_eq(a->entry, b->entry) && same_lists(a, b);
 }
 
 static void compare_results(struct differ *d, const char *name,
@@ -251,13 +257,13 @@ static void make_many(struct differ *d, const char *instance, struct op *op)
 
 static enum op_kind some_op(struct differ *d, bool rw)
 {
-    static const unsigned PLAIN[] = { 40, 4, 26, 6, 6, 3, 12, 5 };
-    static const unsigned RW[] = { 45, 0, 30, 10, 10, 5, 0, 0 };
+    static const unsigned PLAIN[] = { 40, 4, 26, 6, 6, 3, 14, 12, 5 };
+    static const unsigned RW[] = { 45, 0, 30, 10, 10, 5, 20, 0, 0 };
     static const enum op_kind KIND[] = { OP_ACQUIRE, OP_ACQUIRE_MANY, OP_RELEASE,
                                          OP_RENEW,   OP_ATTACH,       OP_INSPECT,
-                                         OP_QUEUE,   OP_LEAVE };
+                                         OP_RESTORE, OP_QUEUE,        OP_LEAVE };
 
-    return KIND[dice_weighted(&d->dice, rw ? RW : PLAIN, d->mix.fair ? 8 : 6)];
+    return KIND[dice_weighted(&d->dice, rw ? RW : PLAIN, d->mix.fair ? 9 : 7)];
 }
 
 void differ_op(struct differ *d, const char *name)
@@ -292,6 +298,9 @@ void differ_op(struct differ *d, const char *name)
         }
         op.lease_ms = differ_lease(d);
         op.exact = dice_chance(&d->dice, 300);
+        break;
+    case OP_RESTORE:
+        differ_restore(d, n, instance, &op);
         break;
     case OP_QUEUE:
     case OP_LEAVE:

@@ -165,6 +165,9 @@ void check_result(struct sim *s, struct sim_daemon *d, struct flight *f)
             hear_renewal(s, f, i);
         }
         break;
+    case OP_RESTORE:
+        believe(s, f, f->op.name, r->token, f->op.claim.lease_ms, false);
+        break;
     case OP_INSPECT:
     case OP_QUEUE:
     case OP_LEAVE:

@@ -96,10 +96,11 @@ void sim_redis_run(struct sim_redis *r, const char *instance, const struct op *o
                    struct redis_times times, struct redis_reply *ret)
 {
     static void (*const RUN[])(struct run *) = {
-        [OP_ACQUIRE] = acquire, [OP_ACQUIRE_MANY] = acquire_many,
-        [OP_RELEASE] = release, [OP_RENEW] = run_renew,
-        [OP_ATTACH] = attach,   [OP_INSPECT] = run_inspect,
-        [OP_QUEUE] = run_queue, [OP_LEAVE] = run_leave,
+        [OP_ACQUIRE] = acquire,     [OP_ACQUIRE_MANY] = acquire_many,
+        [OP_RELEASE] = release,     [OP_RENEW] = run_renew,
+        [OP_ATTACH] = attach,       [OP_INSPECT] = run_inspect,
+        [OP_QUEUE] = run_queue,     [OP_LEAVE] = run_leave,
+        [OP_RESTORE] = run_restore,
     };
     struct run c = { r, NULL, instance, op, ret, &ret->result, times, false };
 

@@ -88,7 +88,10 @@ struct redis_entry *find_newest_entry(struct redis_name *n, struct span owner)
     for (size_t i = 0; i < n->entry_count; i++) {
         struct redis_entry *e = &n->entries[i];
 
-        if (rtext_is(&e->owner, owner) && (newest == NULL || e->made > newest->made)) {
+        bool newer = newest == NULL || e->since > newest->since ||
+                     (e->since == newest->since && e->made > newest->made);
+
+        if (rtext_is(&e->owner, owner) && newer) {
             newest = e;
         }
     }

@@ -52,6 +52,10 @@ enum renew_result run_renew_missing(struct redis_name *n, const struct renew_ite
 void run_attach(struct run *c);
 void run_inspect(struct run *c);
 
+/* --- sim_redis_restore.c -------------------------------------------------- */
+
+void run_restore(struct run *c);
+
 /* --- sim_redis_fair.c ----------------------------------------------------- */
 
 void run_queue(struct run *c);

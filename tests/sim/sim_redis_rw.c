@@ -8,7 +8,7 @@
 
 /* --- keys ----------------------------------------------------------------- */
 
-static void set_reader_key(struct redis_name *n, uint64_t token, struct span field)
+void rw_set_reader_key(struct redis_name *n, uint64_t token, struct span field)
 {
     struct redis_reader_key *k = rw_reader_key(n, token);
 
@@ -43,7 +43,7 @@ static uint64_t give_token(struct run *c, const struct redis_hash_field *f,
             k->token = token;
         }
     }
-    set_reader_key(n, token, rtext_span(&f->owner));
+    rw_set_reader_key(n, token, rtext_span(&f->owner));
     return token;
 }
 

@@ -26,6 +26,7 @@ bool rw_is_dead(struct redis_name *n, const struct redis_hash_field *f);
 /* The longest of all readers. */
 uint64_t rw_longest_reader(struct redis_name *n);
 struct redis_reader_key *rw_reader_key(struct redis_name *n, uint64_t token);
+void rw_set_reader_key(struct redis_name *n, uint64_t token, struct span field);
 
 /* The latchd:writer key is about that field. */
 bool rw_writer_key_names(const struct redis_name *n, struct span field);

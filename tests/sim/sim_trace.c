@@ -6,7 +6,7 @@
 static const char *const OP_WORDS[] = {
     [OP_ACQUIRE] = "ACQUIRE", [OP_RELEASE] = "RELEASE", [OP_RENEW] = "RENEW",
     [OP_ATTACH] = "ATTACH",   [OP_INSPECT] = "INSPECT", [OP_ACQUIRE_MANY] = "MANY",
-    [OP_QUEUE] = "QUEUE",     [OP_LEAVE] = "LEAVE",
+    [OP_QUEUE] = "QUEUE",     [OP_LEAVE] = "LEAVE",     [OP_RESTORE] = "RESTORE",
 };
 
 static const char *const STATUS_WORDS[] = {

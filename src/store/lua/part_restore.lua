@@ -1,0 +1,51 @@
+-- Part: what both scripts that put a hold back ask of marks, keepers and entries. Needs
+-- `instance`, `kind`, `field`, `token` (text), `mark_of`, `entries_key`, `first` (where the
+-- pairs of entry id and time begin in ARGV), and `told` (what an entry says after keeper and
+-- time).
+-- An ended mark of `id`, of this hold.
+local function ended(id, exact)
+    local of = string.match(call('GET', mark_of .. id) or '', ' (%d+)$')
+    return of and (of == token or not exact and of == '0')
+end
+-- The whole of it has ended.
+local function is_over()
+    if kind ~= 'n' then
+        return ended(field)
+    end
+    local all = true
+    for i = first, #ARGV, 2 do
+        all = all and ended(ARGV[i])
+    end
+    return all or ended('owner:' .. field, true)
+end
+-- `value` (16 bytes instance, 16 digits: when it took over, us) is another's, who took over
+-- later than this instance did.
+local function is_taken(value, since)
+    return string.sub(value, 1, 16) ~= instance and string.sub(value, 17, 32) > since
+end
+-- Of a named owner: `missing`, entries that are to be added; `mine`, how many are there and
+-- this instance's from now on; `theirs`.
+local function look_at_entries(anew)
+    local missing, mine, theirs = {}, 0, 0
+    for i = first, #ARGV, 2 do
+        local value = not anew and call('HGET', entries_key, ARGV[i])
+        if not value or string.sub(value, 33) ~= told then
+            if not ended(ARGV[i]) then
+                missing[#missing + 1] = i
+            end
+        elseif is_taken(value, ARGV[i + 1]) then
+            theirs = theirs + 1
+        else
+            mine = mine + 1
+            if string.sub(value, 1, 16) ~= instance then
+                call('HSET', entries_key, ARGV[i], instance .. ARGV[i + 1] .. told)
+            end
+        end
+    end
+    return missing, mine, theirs
+end
+local function add_entries(missing)
+    for _, i in ipairs(missing) do
+        call('HSET', entries_key, ARGV[i], instance .. ARGV[i + 1] .. told)
+    end
+end

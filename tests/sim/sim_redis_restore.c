@@ -1,0 +1,371 @@
+/* Putting a hold back that was lost, or renewing it. */
+#include "sim/sim_redis_rw.h"
+
+#include "util/alloc.h"
+
+#include <stdlib.h>
+
+/* --- marks, keepers, entries: of both families ---------------------------- */
+
+static bool ended(const struct run *c, struct span id, bool exact)
+{
+    struct redis_mark *m = redis_mark(c->n, id);
+
+    return m != NULL && (m->token == c->op->token || (!exact && m->token == 0));
+}
+
+/* The whole of it has ended. */
+static bool is_over(const struct run *c)
+{
+    const struct claim *cl = &c->op->claim;
+    struct rtext owner;
+    bool all = true;
+
+    if (cl->kind != OWNER_NAMED) {
+        return ended(c, cl->field, false);
+    }
+    for (size_t i = 0; i < c->op->kept_count; i++) {
+        all = all && ended(c, c->op->kept[i].entry, false);
+    }
+    owner = rtext_printf("owner:%.*s", SPAN_ARGS(cl->field));
+    return all || ended(c, rtext_span(&owner), true);
+}
+
+/* When this instance took over. */
+static uint64_t since(const struct run *c, size_t i)
+{
+    uint64_t for_ms = c->op->kept[i].for_ms;
+
+    return for_ms > c->times.asked ? 0 : c->times.asked - for_ms;
+}
+
+static bool is_ours(const struct run *c, const char *keeper)
+{
+    return memcmp(keeper, c->instance, OP_INSTANCE_LEN) == 0;
+}
+
+/* Of a named owner: each entry that is to be added is, and what is there is this
+ * instance's from now on, unless another one took it over later. False: none is. */
+static bool entries(struct run *c, struct redis_hash_field *f, bool anew)
+{
+    size_t mine = 0, theirs = 0;
+
+    for (size_t i = 0; i < c->op->kept_count; i++) {
+        struct span id = c->op->kept[i].entry;
+        struct redis_entry *e = anew ? NULL : redis_entry(c->n, id);
+
+        if (e != NULL && !is_ours(c, e->keeper) && e->since > since(c, i)) {
+            theirs++;
+            continue;
+        }
+        if (e == NULL && ended(c, id, false)) {
+            continue;
+        }
+        mine++;
+        if (f == NULL) {
+            continue; /* only to count them */
+        }
+        if (e == NULL) {
+            redis_add_entry(c->r, c->n, id, c->op->claim.field, c->instance);
+            redis_entry(c->n, id)->since = since(c, i);
+            f->count++;
+        } else if (!is_ours(c, e->keeper)) {
+            redis_keep_entry(c->r, e, c->instance);
+            e->since = since(c, i);
+        }
+    }
+    if (mine == 0) {
+        c->result->status = theirs > 0 ? OP_ELSEWHERE : OP_ENDED;
+    }
+    return mine > 0;
+}
+
+static void set_keeper(struct run *c, const struct rtext *field)
+{
+    redis_set_keeper(c->r, c->n, field, c->instance);
+    redis_keeper(c->n, field)->since = since(c, 0);
+}
+
+/* An anonymous or ID hold that is there, and by `who` was granted. False: another
+ * instance took it over later. */
+static bool keep(struct run *c, const struct rtext *field, const struct rtext *who,
+                 bool always)
+{
+    struct redis_keeper *k = redis_keeper(c->n, field);
+    const char *keeper = k != NULL ? k->instance : who != NULL ? who->s + 1 : NULL;
+
+    if (k != NULL && !is_ours(c, keeper) && k->since > since(c, 0)) {
+        c->result->status = OP_ELSEWHERE;
+        return false;
+    }
+    if (always || c->op->keeper || (keeper != NULL && !is_ours(c, keeper))) {
+        set_keeper(c, field);
+    }
+    return true;
+}
+
+static void told(struct run *c, const struct redis_hash_field *f, bool restored)
+{
+    struct redis_name *n = c->n;
+
+    if (n->fence_token < c->op->token) {
+        n->fence_token = c->op->token;
+        n->fence_who = run_claim_who(c, &c->op->claim);
+    }
+    n->fence_expires = max64(n->fence_expires, n->expires + OP_FENCE_TTL_MS);
+    c->result->status = OP_OK;
+    c->result->token = c->op->token;
+    c->result->count = f->count;
+    c->result->restored = restored;
+}
+
+/* --- plain ---------------------------------------------------------------- */
+
+/* Who holds instead was granted by this instance, and nobody else took it over. */
+static bool is_displaced(struct run *c)
+{
+    struct redis_name *n = c->n;
+    struct redis_hash_field *f = &n->fields[0];
+    struct redis_keeper *k = redis_keeper(n, &f->owner);
+    struct rtext anonymous = find_token_field(n->fence_token);
+    bool granted =
+        n->fence_who.len > OP_INSTANCE_LEN && is_ours(c, n->fence_who.s + 1) &&
+        (n->fence_who.s[0] == 'a' ? rtext_is(&f->owner, rtext_span(&anonymous))
+                                  : find_fence_names(n, rtext_span(&f->owner)));
+
+    if (!granted || n->field_count != 1) {
+        return false;
+    }
+    if (span_starts(rtext_span(&f->owner), SPAN("latchd:"))) {
+        return k == NULL || is_ours(c, k->instance);
+    }
+    for (size_t i = 0; i < n->entry_count; i++) {
+        if (!is_ours(c, n->entries[i].keeper)) {
+            return false;
+        }
+    }
+    return (int64_t)n->entry_count >= f->count;
+}
+
+static void restore_plain(struct run *c)
+{
+    const struct op *op = c->op;
+    const struct claim *cl = &op->claim;
+    struct redis_name *n = c->n;
+    struct redis_hash_field *f = redis_field(n, cl->field);
+    bool fits = cl->kind != OWNER_ANONYMOUS && find_fence_names(n, cl->field);
+    bool there = f != NULL && (!fits || n->fence_token == op->token);
+    bool older = f != NULL && !there && n->fence_token < op->token;
+
+    if (!there) {
+        if (is_over(c)) {
+            c->result->status = OP_ENDED;
+            return;
+        }
+        if (n->fence_token > op->token ||
+            (!older && n->field_count > 0 && !is_displaced(c))) {
+            c->result->status = OP_NOTHELD;
+            return;
+        }
+    }
+    if (cl->kind == OWNER_NAMED && !entries(c, NULL, !there)) {
+        return;
+    }
+    if (there && cl->kind != OWNER_NAMED &&
+        !keep(c, &f->owner, fits ? &n->fence_who : NULL, false)) {
+        return;
+    }
+    if (!there) {
+        redis_drop_hash(n);
+        f = &n->fields[0];
+        n->field_count = 1;
+        f->owner = rtext_of(cl->field);
+        f->count = cl->kind == OWNER_NAMED ? 0 : 1;
+        n->expires = c->r->now_ms + cl->lease_ms;
+        if (op->keeper && cl->kind != OWNER_NAMED) {
+            set_keeper(c, &f->owner);
+        }
+    }
+    run_raise_ttl(c, cl->lease_ms);
+    if (cl->kind == OWNER_NAMED) {
+        (void)entries(c, f, !there);
+    }
+    told(c, f, !there);
+}
+
+/* --- read/write ----------------------------------------------------------- */
+
+/* The last token was given to a hold that may be beside this one. */
+static bool later_is_harmless(const struct run *c)
+{
+    const struct claim *cl = &c->op->claim;
+    const struct redis_name *n = c->n;
+    struct span who = rtext_span(&n->fence_who);
+
+    if (n->writer_token > c->op->token) {
+        return false;
+    }
+    if (n->fence_token <= c->op->token) {
+        return true;
+    }
+    if (who.len == 0 || who.ptr[0] == 'a' || rw_is_writer(who)) {
+        return false;
+    }
+    return cl->lock_kind == KIND_READ || find_fence_names(n, rw_owner_of(cl->field));
+}
+
+/* Nobody is in the way. */
+static bool fits_in(struct run *c, bool older)
+{
+    const struct claim *cl = &c->op->claim;
+    struct redis_name *n = c->n;
+    struct rtext own = rw_writer_field(cl->field);
+
+    if (n->mode == MODE_WRITE) {
+        return cl->lock_kind == KIND_WRITE ? older
+                                           : redis_field(n, rtext_span(&own)) != NULL;
+    }
+    for (size_t i = 0; i < n->field_count && cl->lock_kind == KIND_WRITE; i++) {
+        if (!rtext_is(&n->fields[i].owner, rw_owner_of(cl->field)) &&
+            !rw_is_dead(n, &n->fields[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A new field for it. */
+static struct redis_hash_field *make_field(struct run *c)
+{
+    const struct claim *cl = &c->op->claim;
+    struct redis_name *n = c->n;
+    bool write = cl->lock_kind == KIND_WRITE;
+    struct redis_hash_field *f;
+
+    for (size_t i = n->field_count; i-- > 0 && write && n->mode == MODE_READ;) {
+        if (!rtext_is(&n->fields[i].owner, rw_owner_of(cl->field)) &&
+            rw_is_dead(n, &n->fields[i])) {
+            rw_drop_field(n, &n->fields[i]);
+        }
+    }
+    f = redis_field(n, cl->field);
+    if (f != NULL) {
+        rw_drop_field(n, f);
+    }
+    rw_del_hold_key(n, cl->field, 1);
+    if (n->field_count == 0) {
+        redis_drop_hash(n);
+    }
+    if (n->field_count == REDIS_FIELDS_MAX) {
+        abort();
+    }
+    if (write || n->mode == MODE_NONE) {
+        n->mode = write ? MODE_WRITE : MODE_READ;
+    }
+    rw_drop_left_overs(n, cl->field);
+    f = &n->fields[n->field_count++];
+    f->owner = rtext_of(cl->field);
+    f->count = cl->kind == OWNER_NAMED ? 0 : 1;
+    n->expires = max64(n->expires, c->r->now_ms + cl->lease_ms);
+    return f;
+}
+
+/* The keys that tell its token. */
+static void set_token_keys(struct run *c, struct redis_hash_field *f, int64_t before)
+{
+    const struct claim *cl = &c->op->claim;
+    struct redis_name *n = c->n;
+    uint64_t until = c->r->now_ms + cl->lease_ms;
+    bool known = before > 0 && rw_token_of(n, f) != 0;
+    struct redis_hold_key *first = rw_hold_key(n, cl->field, 1);
+
+    if (cl->lock_kind == KIND_WRITE) {
+        if (!known || n->writer_token == 0) {
+            n->writer_token = c->op->token;
+            n->writer_who = run_claim_who(c, cl);
+        }
+        n->writer_expires = max64(n->writer_expires, n->expires + OP_FENCE_TTL_MS);
+        return;
+    }
+    until = first == NULL ? until : max64(until, first->expires);
+    if (!known) {
+        rw_set_hold_key(n, cl->field, 1, c->op->token, until);
+    }
+    for (int64_t i = before + 1; i <= f->count; i++) {
+        rw_set_hold_key(n, cl->field, i, c->op->token, until);
+    }
+    rw_set_reader_key(n, c->op->token, cl->field);
+}
+
+static bool is_there(struct run *c, struct redis_hash_field *f, bool *ret_older,
+                     bool *ret_newer)
+{
+    struct redis_name *n = c->n;
+    bool alive = f != NULL && !rw_is_dead(n, f);
+    uint64_t token = alive ? rw_token_of(n, f) : 0;
+
+    *ret_older = alive && token != 0 && token < c->op->token;
+    *ret_newer = alive && token > c->op->token;
+    return alive && (token == 0 || token == c->op->token);
+}
+
+static void restore_rw(struct run *c)
+{
+    const struct claim *cl = &c->op->claim;
+    struct redis_name *n = c->n;
+    struct redis_hash_field *f = redis_field(n, cl->field);
+    bool named = cl->kind == OWNER_NAMED, older, newer;
+    bool there = is_there(c, f, &older, &newer);
+    bool reads_by_id = cl->kind == OWNER_ID && cl->lock_kind == KIND_READ;
+    int64_t before = there ? f->count : 0;
+
+    if (!there) {
+        if (is_over(c)) {
+            c->result->status = OP_ENDED;
+            return;
+        }
+        if (newer || !later_is_harmless(c) || !fits_in(c, older)) {
+            c->result->status = OP_NOTHELD;
+            return;
+        }
+    }
+    if (named && !entries(c, NULL, !there)) {
+        return;
+    }
+    if (there && !named &&
+        !keep(c, &f->owner,
+              cl->lock_kind == KIND_WRITE && rw_writer_key_names(n, cl->field)
+                  ? &n->writer_who
+                  : NULL,
+              reads_by_id)) {
+        return;
+    }
+    if (!there) {
+        if (cl->lock_kind == KIND_READ && n->mode != MODE_WRITE &&
+            n->writer_who.s[0] == 'f' &&
+            !span_starts(span_after(rtext_span(&n->writer_who), 1 + OP_INSTANCE_LEN),
+                         SPAN("latchd:"))) {
+            n->writer_token = 0;
+            n->writer_who = rtext_of(SPAN_NONE);
+        }
+        f = make_field(c);
+        if (!named && (c->op->keeper || reads_by_id)) {
+            set_keeper(c, &f->owner);
+        }
+    }
+    if (named) {
+        (void)entries(c, f, !there);
+    }
+    set_token_keys(c, f, before);
+    rw_give_lease(c, f, cl->lease_ms, false);
+    told(c, f, !there);
+}
+
+void run_restore(struct run *c)
+{
+    if (c->op->rw) {
+        restore_rw(c);
+    } else {
+        restore_plain(c);
+    }
+}
