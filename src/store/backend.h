@@ -27,5 +27,6 @@ struct store_backend {
 };
 
 extern const struct store_backend SINGLE_BACKEND;
+extern const struct store_backend SENTINEL_BACKEND;
 
 #endif

@@ -32,8 +32,17 @@ struct store_setup {
     struct histogram *round_trips; /* the store's own; leave it NULL */
 };
 
+/* Of a master that Sentinels name. */
+struct store_sentinel_info {
+    const char *master; /* its name; NULL: there are no Sentinels */
+    size_t known, reachable;
+    uint64_t epoch;
+    uint64_t switches;
+};
+
 struct store_info {
     const char *topology; /* single, ... */
+    struct store_sentinel_info sentinel;
     bool up;
     char version[32];
     char run_id[48];
