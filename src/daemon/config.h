@@ -89,6 +89,7 @@ enum config_type {
 enum {
     KEY_LIVE = 1 << 0,   /* CONFIG SET and reload change it while running */
     KEY_SECRET = 1 << 1, /* never shown */
+    KEY_URLS = 1 << 2,   /* shown without the passwords in its URLs */
 };
 
 struct config_key {
@@ -122,6 +123,8 @@ bool config_set(struct config *c, const struct config_key *key, struct span valu
 /* The value as a user writes it: "30s". */
 void config_format(const struct config *c, const struct config_key *key,
                    struct buf *out);
+/* The same for others to see: passwords in URLs are stars. */
+void config_show(const struct config *c, const struct config_key *key, struct buf *out);
 bool config_same(const struct config *a, const struct config *b,
                  const struct config_key *key);
 bool config_is_default(const struct config *c, const struct config_key *key);

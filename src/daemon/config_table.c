@@ -87,10 +87,11 @@ const struct config_key CONFIG_KEYS[] = {
       CERT_USERS, KEY_LIVE, TLS,
       "cn: a client whose certificate has the name of a user as its common name is\n"
       "that user, without a password. off: all clients say who they are." },
-    { "redis", KEY_WORDS, FIELD(redis), "embedded", 1, CONFIG_VALUE_MAX, NULL, 0, REDIS,
+    { "redis", KEY_WORDS, FIELD(redis), "embedded", 1, CONFIG_VALUE_MAX, NULL, KEY_URLS,
+      REDIS,
       "Where the locks are kept: embedded (a private Redis that latchd runs itself),\n"
-      "redis://[user:password@]host[:port][/db], the same with TLS as rediss://, or\n"
-      "unix:///path." },
+      "redis://[user:password@]host[:port][/db], the same with TLS as rediss://,\n"
+      "unix:///path, or sentinel://[user:password@]host[:port],host/master[/db]." },
     { "redis-tls-ca-cert-file", KEY_TEXT, FIELD(redis_tls_ca_cert_file), "", 0,
       CONFIG_VALUE_MAX, NULL, KEY_LIVE, REDIS,
       "Authorities whose certificates that Redis may show (PEM). Empty: those of the\n"

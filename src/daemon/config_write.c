@@ -1,16 +1,33 @@
 #include "daemon/config.h"
 
 #include "daemon/files.h"
+#include "store/place.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static void add_key(const struct config *c, const struct config_key *key,
+void config_show(const struct config *c, const struct config_key *key, struct buf *out)
+{
+    struct buf value = { 0 };
+
+    config_format(c, key, (key->flags & KEY_URLS) != 0 ? &value : out);
+    if ((key->flags & KEY_URLS) != 0) {
+        buf_add(&value, "", 1);
+        store_place_show(buf_ptr(&value), out);
+    }
+    buf_reset(&value);
+}
+
+static void add_key(const struct config *c, const struct config_key *key, bool shown,
                     struct buf *out)
 {
     struct buf value = { 0 };
 
-    config_format(c, key, &value);
+    if (shown) {
+        config_show(c, key, &value);
+    } else {
+        config_format(c, key, &value);
+    }
     buf_printf(out, "%s ", key->name);
     config_quote(buf_span(&value), key->type == KEY_WORDS, out);
     buf_add_str(out, "\n");
@@ -25,6 +42,19 @@ static void add_comment(const char *text, struct buf *out)
         buf_printf(out, "# %.*s\n", (int)len, text);
         text += len + (text[len] == '\n' ? 1 : 0);
     }
+}
+
+static bool is_shown_whole(const struct config *c, const struct config_key *key)
+{
+    struct buf shown = { 0 }, value = { 0 };
+    bool whole;
+
+    config_show(c, key, &shown);
+    config_format(c, key, &value);
+    whole = span_eq(buf_span(&shown), buf_span(&value));
+    buf_reset(&shown);
+    buf_reset(&value);
+    return whole;
 }
 
 static void print_key(const struct config *c, const struct config_key *key,
@@ -42,8 +72,12 @@ static void print_key(const struct config *c, const struct config_key *key,
         buf_printf(out, "# %s is set, and not shown here.\n", key->name);
         return;
     }
-    buf_add_str(out, changed ? "" : "#");
-    add_key(c, key, out);
+    if (!is_shown_whole(c, key)) {
+        buf_add_str(out, "# Passwords are not shown here:\n#");
+    } else {
+        buf_add_str(out, changed ? "" : "#");
+    }
+    add_key(c, key, true, out);
 }
 
 void config_print(const struct config *c, struct buf *out)
@@ -93,7 +127,7 @@ static bool rewrite_line(struct rewrite *rw, struct span line)
         if (ok && config_same(&alone, rw->config, key)) {
             buf_printf(&rw->out, "%.*s\n", (int)line.len, line.ptr);
         } else {
-            add_key(rw->config, key, &rw->out);
+            add_key(rw->config, key, false, &rw->out);
         }
         rw->done[config_key_index(key)] = true;
         config_fini(&alone);
@@ -119,7 +153,7 @@ static void rewrite_text(struct rewrite *rw, struct span text)
         const struct config_key *key = &CONFIG_KEYS[i];
 
         if (!rw->done[i] && !config_is_default(rw->config, key)) {
-            add_key(rw->config, key, &rw->out);
+            add_key(rw->config, key, false, &rw->out);
         }
     }
 }

@@ -107,7 +107,7 @@ void live_each(void *ctx, struct span pattern, config_pair_fn *fn, void *arg)
             continue;
         }
         buf_clear(&value);
-        config_format(&s->config, key, &value);
+        config_show(&s->config, key, &value);
         buf_add(&value, "", 1);
         fn(arg, key->name, buf_ptr(&value));
     }
@@ -248,6 +248,8 @@ static bool take_over(struct config *now, const struct config *wanted,
     if (live && !config_set(now, key, buf_span(&value), err, sizeof(err))) {
         abort(); /* it was read from just such a text */
     }
+    buf_clear(&value);
+    config_show(wanted, key, &value);
     buf_add(&value, "", 1);
     log_notice("server",
                live ? "reload: %s is now %s" : "reload: %s %s needs a restart",

@@ -6,6 +6,7 @@
 #define LATCHD_STORE_PLACE_H
 
 #include "store/store_url.h"
+#include "util/buf.h"
 
 #include <stddef.h>
 
@@ -29,6 +30,9 @@ struct store_place {
 bool store_place_parse(const char *text, struct store_place *ret, const char **reterr);
 void store_place_copy(struct store_place *ret, const struct store_place *place);
 void store_place_fini(struct store_place *place);
+
+/* The text with stars for its passwords. */
+void store_place_show(const char *text, struct buf *out);
 
 /* True if it asks for TLS to Redis. */
 bool store_place_wants_tls(const struct store_place *place);
