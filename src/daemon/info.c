@@ -75,6 +75,13 @@ static void redis_section(struct server *s, struct buf *out)
     buf_printf(out, "redis_calls_failed:%" PRIu64 "\r\n", info.errors);
     buf_printf(out, "redis_round_trip_us:%" PRIu64 "\r\n", info.round_trip_us);
     buf_printf(out, "redis_clock_offset_us:%" PRId64 "\r\n", info.clock_offset_us);
+    if (info.sentinel.master != NULL) {
+        buf_printf(out, "redis_master_name:%s\r\n", info.sentinel.master);
+        buf_printf(out, "redis_master_epoch:%" PRIu64 "\r\n", info.sentinel.epoch);
+        buf_printf(out, "redis_switches:%" PRIu64 "\r\n", info.sentinel.switches);
+        buf_printf(out, "redis_sentinels:%zu\r\n", info.sentinel.known);
+        buf_printf(out, "redis_sentinels_reachable:%zu\r\n", info.sentinel.reachable);
+    }
     store_each_node(s->store, write_node, &nodes);
 }
 

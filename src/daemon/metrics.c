@@ -64,6 +64,15 @@ static void add_locks(const struct server *s, struct buf *out)
                    &t->renewal_lag);
 }
 
+static void add_sentinels(const struct store_sentinel_info *n, struct buf *out)
+{
+    prom_gauge(out, "latchd_sentinels", "Sentinels that are known.", n->known);
+    prom_gauge(out, "latchd_sentinels_reachable",
+               "Sentinels that name the master when they are asked.", n->reachable);
+    prom_counter(out, "latchd_redis_switches_total",
+                 "Masters that took the place of another.", n->switches);
+}
+
 static void add_redis(const struct server *s, struct buf *out)
 {
     struct store_info n;
@@ -83,6 +92,9 @@ static void add_redis(const struct server *s, struct buf *out)
                  "Links to Redis that replaced another.", n.reconnects);
     prom_histogram(out, "latchd_redis_round_trip_seconds",
                    "From a call to Redis to its answer.", OF_REDIS, n.round_trips);
+    if (n.sentinel.master != NULL) {
+        add_sentinels(&n.sentinel, out);
+    }
 }
 
 static void add_clients(const struct server *s, struct buf *out)
@@ -130,12 +142,14 @@ static void add_commands(const struct server *s, struct buf *out)
 
 static void add_daemon(struct server *s, struct buf *out)
 {
+    struct store_info info;
     struct buf why = { 0 };
     struct buf labels = { 0 };
 
     prom_label(&labels, "version", SPAN(LATCHD_VERSION));
+    store_info(s->store, &info);
     prom_label(&labels, "redis",
-               s->embedded != NULL ? SPAN("embedded") : SPAN("single"));
+               s->embedded != NULL ? SPAN("embedded") : span_str(info.topology));
     prom_family(out, "latchd_build_info", "gauge", "1; what this is.");
     prom_uint(out, "latchd_build_info", &labels, 1);
     prom_gauge(out, "latchd_ready", "1 while locks are granted; see /healthz.",

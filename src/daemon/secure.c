@@ -46,7 +46,8 @@ static bool read_redis(const struct config *c, struct tls **ret, char *reterr,
         .ca_cert_dir = "",
     };
 
-    if (strncmp(c->redis, "rediss://", 9) != 0) {
+    if (strncmp(c->redis, "rediss://", 9) != 0 &&
+        strncmp(c->redis, "sentinels://", 12) != 0) {
         return true;
     }
     if (!tls_is_built()) {
