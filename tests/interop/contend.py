@@ -3,52 +3,10 @@ import threading
 import time
 
 from contenders import Contender
+from evidence import IDLE_S, Scene
 from peers import Call
 
 LONGEST_S = 20  # below leases and rechecks: a wake-up that was lost shows
-IDLE_S = 2.0  # everybody waits for a lock that is free: somebody was not woken
-LOOK_S = 0.01
-
-
-class Idle:
-    """Looks at a name all the time: for how long at a stretch did nobody have it?"""
-
-    def __init__(self, world, name):
-        self.world, self.redis, self.name = world, world.redis, name
-        self.longest_s = 0.0
-        self.over = threading.Event()
-        self.call = None
-
-    def __enter__(self):
-        self.call = Call(self.look)
-        return self
-
-    def __exit__(self, *what):
-        self.over.set()
-        self.call.done()
-
-    def look(self):
-        with self.redis.connect() as redis:
-            since = None
-            while not self.over.wait(LOOK_S):
-                if redis.ask("EXISTS", self.name) == 1:
-                    since = None
-                else:
-                    now = time.monotonic()
-                    since = since or now
-                    if now - since > IDLE_S >= self.longest_s:
-                        self.tell(redis)
-                    self.longest_s = max(self.longest_s, now - since)
-
-    def tell(self, redis):
-        """Who stands where, for whoever is to find out why."""
-        for command in (("TIME",), ("LRANGE", "redisson_lock_queue:{%s}" % self.name, 0, -1),
-                        ("ZRANGE", "redisson_lock_timeout:{%s}" % self.name, 0, -1,
-                         "WITHSCORES"), ("PUBSUB", "CHANNELS")):
-            self.world.say(f"{command[0]}: {redis.ask(*command)}")
-        for daemon in (self.world.latchd, self.world.second):
-            with daemon.connect() as latchd:
-                self.world.say(f"WAITERS: {latchd.ask('WAITERS', self.name)}")
 
 
 def watch(calls, within_s):
@@ -95,7 +53,7 @@ def contend(world, goal, kinds, latchds, share, ours=Contender):
         here = [ours(d, world.redis, f"c{i}", goal) for i, d in enumerate(latchds)]
         there = [(f"j{i}", "contend", k, goal.theirs, goal.value, f"j{i}", goal.target,
                   goal.pause_us) for i, k in enumerate(kinds)]
-        with Idle(world, goal.name.split(",", maxsplit=1)[0]) as idle:
+        with Scene(world, goal, latchds, here) as scene:
             began = time.monotonic()
             calls = [Call(lambda words=w: world.jvm.ask(*words, within_s=world.contend_s))
                      for w in there]
@@ -109,7 +67,7 @@ def contend(world, goal, kinds, latchds, share, ours=Contender):
         world, goal, took_s,
         [tuple(map(int, c.value.split())) for c in calls[:len(there)]],
         [(c.changes, c.longest_s * 1e6, c.crossings, c.looks) for c in here])
-    assert idle.longest_s < IDLE_S, f"free for {idle.longest_s:.1f} s, and nobody woke"
+    assert scene.longest_s < IDLE_S, f"free for {scene.longest_s:.1f} s, and nobody woke"
     if share is not None:
         assert lesser >= share, f"one side starves: {lesser:.4f} of the entries"
         assert longest_s < LONGEST_S, "a wake-up was lost"

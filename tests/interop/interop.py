@@ -19,6 +19,7 @@ sys.dont_write_bytecode = True  # nothing is written beside the sources
 
 # pylint: disable=wrong-import-position
 import checks  # noqa: E402
+import evidence  # noqa: E402
 import maven  # noqa: E402
 from peers import Jvm, Latchd, Redis  # noqa: E402
 
@@ -77,8 +78,7 @@ def run(world, todo):
         except Exception:  # pylint: disable=broad-except
             result = "not ok"
             bad += 1
-            print("".join(f"# {line}\n" for line in traceback.format_exc().splitlines()),
-                  end="")
+            evidence.tell(f"{function.__name__}:\n{traceback.format_exc()}")
         world.say(f"{time.monotonic() - began:.1f} s")
         print(f"{result} {number} - {function.__name__}", flush=True)
     return bad
