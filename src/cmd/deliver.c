@@ -13,6 +13,7 @@ static const char *const ERROR_WORDS[] = {
     [LOCK_GOAWAY] = LATCHD_ERR_GOAWAY,
     [LOCK_NOPERM] = LATCHD_ERR_NOPERM,
     [LOCK_UNBLOCKED] = LATCHD_ERR_UNBLOCKED,
+    [LOCK_NOREPLICAS] = LATCHD_ERR_NOREPLICAS,
 };
 
 const char *lock_error_word(enum lock_error error)

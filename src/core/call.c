@@ -317,13 +317,18 @@ static void attach_refused(struct locks *l, struct work *w, const struct op_resu
         break;
     case OP_ERROR:
         say_error(l, c->ref, LOCK_BACKEND, r->text);
-        break;
+        return;
+    case OP_NOREPLICAS:
+        /* Redis has it, and it ends with its lease; what is vouched for is as before.
+         */
+        say_error(l, c->ref, LOCK_NOREPLICAS, TEXT_NO_REPLICAS);
+        return;
     default:
         say_error(l, c->ref, LOCK_NOTHELD,
                   c->kind == CALL_REGRANT ? TEXT_OVER : TEXT_NOT_THERE);
         break;
     }
-    if (e != NULL && r->status != OP_ERROR && r->status != OP_AMBIGUOUS) {
+    if (e != NULL && r->status != OP_AMBIGUOUS) {
         hold_lost(l, e->hold);
     }
 }
@@ -334,15 +339,16 @@ static void cut_for_nobody(struct locks *l, struct lock *lock, const struct work
                            const struct op_result *r)
 {
     const struct entry *e = w->call == NULL ? NULL : local_entry(w->call);
-    bool ran = r->status == OP_OK || r->status == OP_UNKNOWN;
+    bool told = r->status == OP_OK || r->status == OP_NOREPLICAS;
+    bool ran = told || r->status == OP_UNKNOWN;
     struct list *it;
 
     LIST_FOREACH(it, &lock->holds)
     {
         struct hold *h = container_of(it, struct hold, in_lock);
-        bool meant = r->status == OP_OK ? span_eq(h->field, r->owner)
-                     : w->call != NULL  ? e != NULL && e->hold == h
-                                        : true; /* who knows */
+        bool meant = told              ? span_eq(h->field, r->owner)
+                     : w->call != NULL ? e != NULL && e->hold == h
+                                       : true; /* who knows */
 
         if (w->exact && ran && meant && hold_alone(h)) {
             hold_cut(l, h, work_asked(w), false);

@@ -28,8 +28,9 @@ enum lock_error {
     LOCK_BACKEND,
     LOCK_LIMIT,
     LOCK_GOAWAY,
-    LOCK_NOPERM,    /* what was named is another user's */
-    LOCK_UNBLOCKED, /* by CLIENT UNBLOCK ... ERROR */
+    LOCK_NOPERM,     /* what was named is another user's */
+    LOCK_UNBLOCKED,  /* by CLIENT UNBLOCK ... ERROR */
+    LOCK_NOREPLICAS, /* too few replicas acknowledged it */
 };
 
 enum reply_kind {

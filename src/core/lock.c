@@ -162,11 +162,9 @@ static void step_head(struct locks *l, struct lock *lock, struct waiter *head)
         return;
     }
     if (lock->ask || head->once || (lock->sub == SUB_ON && !sure)) {
-        if (l->now < lock->stand_back_until) {
-            timer_set(l, &lock->wake, TIMER_LOCK, lock->stand_back_until);
-            return;
+        if (take_may_ask(l, lock)) {
+            take_ask(l, lock, head);
         }
-        take_ask(l, lock, head);
         return;
     }
     if (lock->sub == SUB_NONE) {
@@ -223,14 +221,10 @@ void lock_step(struct locks *l, struct lock *lock)
         step_leaving(l, lock);
     }
     duty = list_first(&lock->duties);
-    if (lock->probes > 0 && l->up && duty == NULL) {
-        if (l->now >= lock->stand_back_until) {
-            step_probes(l, lock);
-        } else {
-            timer_set(l, &lock->wake, TIMER_LOCK, lock->stand_back_until);
-        }
+    if (lock->probes > 0 && l->up && duty == NULL && take_may_ask(l, lock)) {
+        step_probes(l, lock);
     }
-    if (lock->readers_in && l->up && duty == NULL && l->now >= lock->stand_back_until) {
+    if (lock->readers_in && l->up && duty == NULL && take_may_ask(l, lock)) {
         lock_let_readers_in(l, lock);
     }
     if (lock->busy != NULL) {

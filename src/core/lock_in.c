@@ -63,7 +63,7 @@ static void start(struct locks *l, struct waiter *w)
     } else if (w->once) {
         /* Others are ahead. With Redis out of reach even that is not sure. */
         if (l->up) {
-            waiter_end_null(l, w, true);
+            waiter_end_unserved(l, w);
         }
     }
 }

@@ -192,6 +192,9 @@ struct locks_stats {
     uint64_t kept_waiters; /* of the waiters: places kept for clients that come back */
     uint64_t oldest_wait_ms;
     uint64_t doubts, unanswered; /* holds that became uncertain; -BACKEND to waiters */
+    /* As too few replicas acknowledged them: grants that were undone, renewals that did
+     * not count. */
+    uint64_t unacked_grants, unacked_renewals;
     bool store_up;
 };
 

@@ -54,7 +54,8 @@ static void not_reached(struct locks *l, struct work *part, bool doubt)
 
 void many_done(struct locks *l, struct work *all, const struct op_result *r)
 {
-    bool ran = r->status == OP_OK && r->many_count > 0;
+    bool acked = r->status != OP_NOREPLICAS;
+    bool ran = (r->status == OP_OK || !acked) && r->many_count > 0;
     bool doubt = !ran && r->status != OP_LATE;
     bool open = true; /* all before this one were granted, and in time */
 
@@ -68,6 +69,9 @@ void many_done(struct locks *l, struct work *all, const struct op_result *r)
         }
         if (!ran && r->status == OP_OK) {
             one.status = OP_ERROR; /* an answer that says nothing */
+        }
+        if (!acked && one.status == OP_OK) {
+            one.status = OP_NOREPLICAS;
         }
         one.id = part->id;
         open = one.status == OP_OK && asked_in_time(l, work_asked(part));

@@ -56,8 +56,22 @@ static void end_error(struct locks *l, struct mlock *ml, enum lock_error error,
     mlock_end(l, ml, error == LOCK_BACKEND || error == LOCK_UNBLOCKED);
 }
 
+/* What it misses is not Redis, but replicas that acknowledge. */
+static bool is_unacked(const struct locks *l, const struct mlock *ml)
+{
+    const struct lock *lock =
+        ml->next < ml->count ? lock_find(l, ml->pieces[ml->next].name) : NULL;
+
+    return (lock != NULL && lock->unacked) ||
+           (ml->failing && ml->error == LOCK_NOREPLICAS);
+}
+
 static void end_backend(struct locks *l, struct mlock *ml)
 {
+    if (l->up && is_unacked(l, ml)) {
+        end_error(l, ml, LOCK_NOREPLICAS, TEXT_NO_REPLICAS);
+        return;
+    }
     end_error(l, ml, LOCK_BACKEND, l->up ? TEXT_NO_ANSWER : TEXT_NO_REDIS);
 }
 
@@ -265,15 +279,17 @@ void mlock_told_error(struct locks *l, struct piece *p, enum lock_error error,
 {
     struct mlock *ml = p->mlock;
     bool over = error == LOCK_NOTHELD && ml->request != NULL;
+    bool pause = error == LOCK_BACKEND || error == LOCK_NOREPLICAS;
 
     mlock_touch(l, ml);
     if (p->waiter == NULL && p->entry != NULL && !over &&
-        (error == LOCK_BACKEND || error == LOCK_NOTHELD)) {
+        (pause || error == LOCK_NOTHELD)) {
         /* It was not confirmed. It will be asked again, or taken anew. */
         mlock_set_asked(p, false);
         p->stale = true;
         ml->failing = true;
-        ml->pause = error == LOCK_BACKEND ? l->now + ERROR_PAUSE_MS : ml->pause;
+        ml->error = error;
+        ml->pause = pause ? l->now + ERROR_PAUSE_MS : ml->pause;
         if (has_lease(ml) && ml->pause < ml->refresh_at) {
             ml->refresh_at = ml->pause;
         }

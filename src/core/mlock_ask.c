@@ -43,7 +43,8 @@ static bool untouched(const struct locks *l, const struct piece *p)
            (lock == NULL ||
             (list_empty(&lock->holds) && list_empty(&lock->queue) &&
              list_empty(&lock->duties) && lock->busy == NULL && lock->refs == 0 &&
-             lock->fair == NULL && lock->stand_back_until <= l->now));
+             lock->fair == NULL && lock->stand_back_until <= l->now &&
+             lock->ask_after <= l->now));
 }
 
 /* How many of the next names can be taken by one op. */

@@ -334,6 +334,9 @@ enum op_status {
     OP_UNKNOWN,   /* it ran or not, and will not run any more: links are dead and killed
                    */
     OP_ERROR,     /* Redis refused, `text` says why; it may have run half way */
+    /* It ran, and the result says OK's, but too few replicas acknowledged it: a
+     * failover may take it back. Only of ops that vouch, see op_vouches(). */
+    OP_NOREPLICAS,
 };
 
 /* One owner found by OP_INSPECT. */

@@ -25,6 +25,7 @@ void locks_settle(struct locks *l);
 #define TEXT_NO_ANSWER SPAN("Redis did not answer in time")
 #define TEXT_OTHERS SPAN("that owner, token or ID is another user's")
 #define TEXT_NO_REDIS SPAN("Redis cannot be reached")
+#define TEXT_NO_REPLICAS SPAN("too few replicas acknowledged it")
 void say_int(struct locks *l, struct call_ref to, int64_t value);
 void say_null(struct locks *l, struct call_ref to);
 void say_error(struct locks *l, struct call_ref to, enum lock_error error,
@@ -123,6 +124,8 @@ void waiter_since(struct locks *l, struct waiter *w, uint64_t since);
 void waiter_end_null(struct locks *l, struct waiter *w, bool keep);
 void waiter_end_error(struct locks *l, struct waiter *w, enum lock_error error,
                       struct span text, bool keep);
+/* Its time is over, or it is to try once: null, if others hold the lock. */
+void waiter_end_unserved(struct locks *l, struct waiter *w);
 /* The connection is gone. */
 void waiter_detach(struct locks *l, struct waiter *w);
 /* Off the queue and freed; undoes what it may have been granted. */
@@ -137,6 +140,12 @@ void take_probe(struct locks *l, struct waiter *w);
 void take_join(struct locks *l, struct waiter *w);
 /* The same as soon as nothing is left to be undone and Redis is up. */
 void take_probe_later(struct locks *l, struct waiter *w);
+/* It may be asked for; else it is looked at again when it may. */
+bool take_may_ask(struct locks *l, struct lock *lock);
+/* Granted, but not acknowledged by enough replicas: back with it. Who waits goes on
+ * trying, with a pause. `waiter` may be NULL. */
+void take_unacked(struct locks *l, struct lock *lock, struct want *want,
+                  struct waiter *waiter);
 /* It is to ask once more: as the head, or for itself. */
 void take_again(struct locks *l, struct waiter *w);
 void take_done(struct locks *l, struct work *w, const struct op_result *r);

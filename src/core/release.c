@@ -62,7 +62,7 @@ static struct waiter *successor(const struct locks *l, const struct lock *lock,
     struct waiter *head = lock_head(lock);
 
     if (head == NULL || head->work != NULL || l->stopping || d->rw != lock->rw ||
-        l->now < l->no_grants_until) {
+        l->now < l->no_grants_until || l->now < lock->ask_after) {
         return NULL;
     }
     if (d->next != NULL && d->next != head->want) {
@@ -212,7 +212,9 @@ static void released(struct locks *l, struct lock *lock, struct duty *d, struct 
     if (r->freed) {
         freed(l, lock, yielded);
     }
-    if (r->moved) {
+    if (r->moved && r->status == OP_NOREPLICAS) {
+        take_unacked(l, lock, want, waiter);
+    } else if (r->moved) {
         lock->moves++;
         l->stats.handovers++;
         take_granted(l, lock, want, waiter, r, asked);
@@ -275,7 +277,8 @@ void release_done(struct locks *l, struct work *w, const struct op_result *r)
 {
     struct lock *lock = w->lock;
     struct duty *d = w->duty;
-    bool ended = r->status == OP_OK || r->status == OP_ENDED;
+    bool ran = r->status == OP_OK || r->status == OP_NOREPLICAS;
+    bool ended = ran || r->status == OP_ENDED;
     struct hold *h;
 
     duty_stays(lock, d); /* if it has to be sent again, then as any other */
@@ -285,7 +288,7 @@ void release_done(struct locks *l, struct work *w, const struct op_result *r)
         d->local = lock_find_target(lock, &d->target);
     }
     h = d->local == NULL ? NULL : d->local->hold;
-    if (r->status == OP_OK) {
+    if (ran) {
         released(l, lock, d, w, r);
         return;
     }

@@ -205,7 +205,9 @@ struct lock {
     uint64_t seen_op; /* the last op that found it held */
     bool ask;         /* the head is to ask */
     uint64_t stand_back_until;
-    bool courteous; /* it yielded: the next message is not rushed at, either */
+    uint64_t ask_after; /* nobody asks for it before this: too few replicas */
+    bool unacked;       /* what was granted last was not acknowledged */
+    bool courteous;     /* it yielded: the next message is not rushed at, either */
     uint64_t moves;
     uint64_t row_since;  /* first hand-over since the last true release */
     uint64_t checked_at; /* when somebody else was last looked for */

@@ -57,11 +57,43 @@ void take_probe_later(struct locks *l, struct waiter *w)
     }
 }
 
+bool take_may_ask(struct locks *l, struct lock *lock)
+{
+    uint64_t at = lock->stand_back_until;
+
+    at = at < lock->ask_after ? lock->ask_after : at;
+    if (l->now < at) {
+        timer_set(l, &lock->wake, TIMER_LOCK, at);
+    }
+    return l->now >= at;
+}
+
+void take_unacked(struct locks *l, struct lock *lock, struct want *want,
+                  struct waiter *waiter)
+{
+    l->stats.unacked_grants++;
+    lock->unacked = true;
+    lock->ask_after = l->now + ERROR_PAUSE_MS;
+    if (waiter == NULL) {
+        duty_undo(l, lock, want);
+        return;
+    }
+    waiter->doubt = false;
+    duty_undo(l, lock, want); /* with an ID it is asked for again, instead */
+    fair_put_back(l, waiter);
+    if (waiter->once || waiter->expiring) {
+        waiter_end_error(l, waiter, LOCK_NOREPLICAS, TEXT_NO_REPLICAS, false);
+    } else {
+        take_again(l, waiter);
+    }
+}
+
 static void busy(struct locks *l, struct lock *lock, struct waiter *w,
                  const struct op_result *r)
 {
     int64_t ttl_ms = r->ttl_ms;
 
+    lock->unacked = false;
     if (ttl_ms == -2 && l->now < l->no_grants_until) {
         ttl_ms = (int64_t)(l->no_grants_until - l->now);
     }
@@ -146,6 +178,9 @@ static void taken(struct locks *l, struct lock *lock, struct want *want,
             w->doubt = w->doubt || r->status == OP_UNKNOWN;
             take_again(l, w);
         }
+        break;
+    case OP_NOREPLICAS:
+        take_unacked(l, lock, want, w);
         break;
     case OP_ERROR:
     default:
@@ -261,6 +296,7 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
     bool first = want->lock_kind == KIND_READ && !lock_being_read(l, lock);
     struct entry *e;
 
+    lock->unacked = false;
     if (waiter == NULL) {
         duty_undo(l, lock, want);
         return;

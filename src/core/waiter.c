@@ -176,6 +176,16 @@ void waiter_end_error(struct locks *l, struct waiter *w, enum lock_error error,
     keep_or_remove(l, w, keep, WAIT_REFUSED, error);
 }
 
+void waiter_end_unserved(struct locks *l, struct waiter *w)
+{
+    if (w->lock->unacked) {
+        /* Nobody holds it, or may not: what was granted is given back. */
+        waiter_end_error(l, w, LOCK_NOREPLICAS, TEXT_NO_REPLICAS, !w->doubt);
+    } else {
+        waiter_end_null(l, w, true);
+    }
+}
+
 void waiter_detach(struct locks *l, struct waiter *w)
 {
     keep_or_remove(l, w, true, WAIT_GONE, LOCK_ERR);
@@ -187,7 +197,7 @@ static bool may_still_be_answered(const struct locks *l, const struct waiter *w)
 {
     const struct lock *lock = w->lock;
 
-    if (!l->up) {
+    if (!l->up || (lock->unacked && w->work == NULL)) {
         return false;
     }
     return w->work != NULL || (waiter_is_head(w) && (lock->ask || lock->busy != NULL));
@@ -211,10 +221,10 @@ void waiter_on_timer(struct locks *l, struct waiter *w)
         lock_touch(l, w->lock);
         return;
     }
-    if (!l->up || w->once || w->expiring || w->doubt) {
+    if (!l->up || ((w->once || w->expiring || w->doubt) && !w->lock->unacked)) {
         waiter_end_error(l, w, LOCK_BACKEND, l->up ? TEXT_NO_ANSWER : TEXT_NO_REDIS,
                          true);
         return;
     }
-    waiter_end_null(l, w, true);
+    waiter_end_unserved(l, w);
 }

@@ -167,6 +167,15 @@ static void confirmed(struct locks *l, struct work *w, struct hold *h,
     lock_touch(l, h->lock);
 }
 
+/* Redis has it, but a failover may take it back: it does not count. */
+static void unacked(struct locks *l, const struct work *w, struct hold *h)
+{
+    l->stats.unacked_renewals++;
+    hold_cut_failed(l, h, w->id);
+    h->not_before = l->now + ERROR_PAUSE_MS;
+    hold_schedule(l, h);
+}
+
 void renew_done(struct locks *l, struct work *w, const struct op_result *r)
 {
     l->renewals_in_flight--;
@@ -178,7 +187,7 @@ void renew_done(struct locks *l, struct work *w, const struct op_result *r)
         }
         w->holds[i] = NULL;
         h->renewal = NULL;
-        if (r->status != OP_OK || i >= r->item_count) {
+        if ((r->status != OP_OK && r->status != OP_NOREPLICAS) || i >= r->item_count) {
             hold_cut_failed(l, h, w->id);
             if (r->status == OP_ERROR) {
                 h->not_before = l->now + ERROR_PAUSE_MS;
@@ -190,7 +199,11 @@ void renew_done(struct locks *l, struct work *w, const struct op_result *r)
         }
         switch (r->items[i]) {
         case RENEW_OK:
-            confirmed(l, w, h, w->leases[i]);
+            if (r->status == OP_OK) {
+                confirmed(l, w, h, w->leases[i]);
+            } else {
+                unacked(l, w, h);
+            }
             break;
         case RENEW_ENDED:
             drop_checked(l, h, true);

@@ -188,6 +188,9 @@ static void check_error(struct sim *s, const struct sim_conn *c, enum lock_error
     if (error == LOCK_BACKEND && s->calm && 2 * s->profile.rtt_ms < SIM_TICK_MS) {
         sim_fail(s, "BACKEND, but Redis answers all the time");
     }
+    if (error == LOCK_NOREPLICAS && !s->profile.min_replicas) {
+        sim_fail(s, "NOREPLICAS, but nobody asked for replicas");
+    }
     if (error == LOCK_DEADLOCK) {
         check_deadlock(s, c);
     }

@@ -116,6 +116,7 @@ static void touch_others(struct sim *s, struct sim_conn *me)
         }
         if (c != me && c->asking &&
             (ask->kind == ASK_UNLOCK || ask->kind == ASK_FORCE ||
+             ask->kind == ASK_CANCEL ||
              (ask->kind == ASK_RENEW && ask->lease_ms > 0))) {
             c->expect_held = false;
         }

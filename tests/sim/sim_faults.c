@@ -65,6 +65,19 @@ bool faults_message_lost(struct sim *s)
     return has(s, FAULT_SUB) && dice_chance(&s->dice, 50);
 }
 
+bool faults_acked(struct sim *s, const struct flight *f)
+{
+    return !s->daemons[f->daemon].isolated && s->now >= s->replicas_gone_until &&
+           !(has(s, FAULT_REPLICAS) && dice_chance(&s->dice, 50));
+}
+
+void fault_isolate(struct sim *s, size_t daemon)
+{
+    TRACE(s, "d%zu: its master is an old one from now on", daemon);
+    sim_redis_save(sim_redis_now(s), &s->isolated);
+    s->daemons[daemon].isolated = true;
+}
+
 /* --- Redis --------------------------------------------------------------- */
 
 void fault_pause(struct sim *s, uint64_t ms)
@@ -241,6 +254,9 @@ static void act(struct sim *s, unsigned fault)
     case FAULT_STRING:
         string_acts(s);
         break;
+    case FAULT_REPLICAS:
+        s->replicas_gone_until = s->now + some_outage(s);
+        break;
     default:
         break; /* SLOW and ERROR strike by themselves */
     }
@@ -261,5 +277,7 @@ void faults_stop(struct sim *s)
         redis_del_string(&s->redis.names[i]);
     }
     foreign_stop(s);
-    s->profile.faults &= ~(unsigned)(FAULT_SLOW | FAULT_ERROR | FAULT_SUB);
+    s->profile.faults &=
+        ~(unsigned)(FAULT_SLOW | FAULT_ERROR | FAULT_SUB | FAULT_REPLICAS);
+    s->replicas_gone_until = 0;
 }

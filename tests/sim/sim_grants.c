@@ -221,8 +221,10 @@ static void fill_record(struct sim *s, const struct sim_conn *c, struct record *
         r->own_until = UINT64_MAX;
     }
     if (fresh && c->ask.owner.len > 0 && (c->ask.has & LOCK_HAS_LEASE) != 0) {
-        /* An entry with a lease of its own ends alone, and silently. */
-        r->own_until = b->sent_ms + lease - lease / 100 - 50;
+        /* An entry with a lease of its own ends alone, and silently. An MLOCK may have
+         * had it for long, and the owner another one since. */
+        r->own_until = (c->ask.kind == ASK_MLOCK ? c->asked_ms : b->sent_ms) + lease -
+                       lease / 100 - 50;
     }
 }
 

@@ -1,6 +1,7 @@
 /* A daemon's command link: scripts out, answers back, and what breaks on the way. */
 #include "sim/sim_world.h"
 
+#include "core/vouch.h"
 #include "sim/sim_faults.h"
 #include "util/alloc.h"
 
@@ -130,6 +131,69 @@ void link_submit(struct sim *s, struct sim_daemon *d, const struct op *op)
     }
 }
 
+/* The master that the daemon talks to. */
+static struct sim_redis *redis_of(struct sim *s, const struct sim_daemon *d)
+{
+    struct sim_redis *now = sim_redis_now(s);
+
+    if (!d->isolated) {
+        return now;
+    }
+    s->isolated->now_ms = now->now_ms;
+    s->isolated->us = now->us;
+    return s->isolated;
+}
+
+static bool is_about(const struct flight *f, struct span name)
+{
+    for (size_t i = 0; i < f->op.many_count; i++) {
+        if (span_eq(f->many[i].name, name)) {
+            return true;
+        }
+    }
+    return span_eq(f->op.name, name);
+}
+
+/* An earlier one of that name waits for the replicas. A renewal may be overtaken. */
+static bool waits_behind(const struct sim_daemon *d, const struct flight *f)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &d->open)
+    {
+        const struct flight *other = container_of(it, struct flight, node);
+
+        if (other == f) {
+            break;
+        }
+        if (other->held && f->op.name.len > 0 && is_about(other, f->op.name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* When the answer comes; what vouches has to be acknowledged first. */
+static uint64_t answered_at(struct sim *s, struct sim_daemon *d, struct flight *f)
+{
+    uint64_t at = s->now + sim_delay(s);
+
+    if (!s->profile.min_replicas || s->profile.unheeded) {
+        return link_later(at, &d->last_result);
+    }
+    if (!op_result_vouches(f->op.kind, &f->reply.result)) {
+        return link_later(at, waits_behind(d, f) ? &d->last_acked : &d->last_result);
+    }
+    f->held = true;
+    if (faults_acked(s, f)) {
+        at += sim_delay(s);
+    } else {
+        f->reply.result.status = OP_NOREPLICAS;
+        at += dice_below(&s->dice, d->config.redis_timeout_ms / 3);
+    }
+    return link_later(at, &d->last_acked);
+}
+
 void link_arrive(struct sim *s, struct flight *f)
 {
     struct sim_daemon *d = &s->daemons[f->daemon];
@@ -147,7 +211,7 @@ void link_arrive(struct sim *s, struct flight *f)
         if (f->op.name.len > 0) {
             check_queue_before(s, sim_redis_name(sim_redis_now(s), f->op.name));
         }
-        sim_redis_run(sim_redis_now(s), f->instance, &f->op, f->times, &f->reply);
+        sim_redis_run(redis_of(s, d), f->instance, &f->op, f->times, &f->reply);
     }
     f->ran = ++s->happened;
     if (s->traced) {
@@ -159,7 +223,7 @@ void link_arrive(struct sim *s, struct flight *f)
         flight_free(f);
     } else if (d->link_works && !f->event.flag) {
         f->event.kind = EVENT_RESULT;
-        sim_event_at(s, &f->event, link_later(s->now + sim_delay(s), &d->last_result));
+        sim_event_at(s, &f->event, answered_at(s, d, f));
     }
 }
 
@@ -267,7 +331,7 @@ void link_up(struct sim *s, struct sim_daemon *d, bool same_server)
           same_server ? "same" : "another");
     d->link_works = true;
     d->told_up = true;
-    d->last_arrive = d->last_result = s->now;
+    d->last_arrive = d->last_result = d->last_acked = s->now;
     settle(s, d, dice_chance(&s->dice, 800) ? 0 : dice_below(&s->dice, 4));
     l = sim_turn_begin(s, d);
     locks_store_up(l, same_server);

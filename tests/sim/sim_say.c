@@ -168,7 +168,7 @@ const char *sim_heard(struct sim *s, size_t index)
         [LOCK_ERR] = "-ERR",         [LOCK_WRONGTYPE] = "-WRONGTYPE",
         [LOCK_NOTHELD] = "-NOTHELD", [LOCK_DEADLOCK] = "-DEADLOCK",
         [LOCK_BACKEND] = "-BACKEND", [LOCK_LIMIT] = "-LIMIT",
-        [LOCK_GOAWAY] = "-GOAWAY",
+        [LOCK_GOAWAY] = "-GOAWAY",   [LOCK_NOREPLICAS] = "-NOREPLICAS",
     };
     static char text[32];
     const struct sim_conn *c = &s->clients.conns[index];

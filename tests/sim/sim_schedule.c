@@ -74,6 +74,7 @@ static void set_up(struct sim *s, const struct schedule_options *o)
 
     p->faults = some_faults(s) & o->faults;
     s->calm = p->faults == 0;
+    p->min_replicas = (p->faults & FAULT_REPLICAS) != 0;
     p->foreign_dies = dice_chance(&s->dice, 600);
     s->orderly =
         (p->faults & ~(unsigned)FAULT_FOREIGN) == 0 && (s->calm || !p->foreign_dies);

@@ -176,7 +176,7 @@ void sim_start_daemon(struct sim *s, size_t index, const struct locks_config *co
     d->told_up = false;
     d->link_works = true;
     d->link_gen++;
-    d->last_arrive = d->last_result = 0;
+    d->last_arrive = d->last_result = d->last_acked = 0;
     d->sub_gen++;
     sub_greets(s, d);
     memset(d->wanted, 0, sizeof(d->wanted));
@@ -388,6 +388,10 @@ void sim_free(struct sim *s)
     if (s->backup != NULL) {
         sim_redis_fini(s->backup);
         free(s->backup);
+    }
+    if (s->isolated != NULL) {
+        sim_redis_fini(s->isolated);
+        free(s->isolated);
     }
     free(s->trace);
     free(s);

@@ -74,6 +74,7 @@ struct flight {
     bool orphan;
     bool minted;   /* it made a token */
     bool settling; /* UNKNOWN is on its way */
+    bool held;     /* it vouches: its answer waits for the replicas' */
     struct redis_reply reply;
     struct renew_item *items;
     enum renew_result *item_results;
@@ -98,6 +99,8 @@ struct sim_daemon {
     uint64_t server; /* the one that it talked to last */
     bool link_works;
     uint64_t link_gen, last_arrive, last_result;
+    uint64_t last_acked; /* answers that wait for replicas overtake no other of these */
+    bool isolated;       /* it talks to an old master, which no replica follows */
     bool sub_works;
     uint64_t sub_gen, last_sub_out, last_sub_in;
     /* Subscribed, as the engine wants it; [1]: the channel of rw locks. */
@@ -115,6 +118,8 @@ struct sim_profile {
     unsigned foreign_ms; /* how long Redisson takes to react to a message */
     size_t names, conns;
     unsigned undelivered; /* permille of grants */
+    bool min_replicas;    /* who vouches waits for replicas */
+    bool unheeded;        /* but latchd does not care (to see a rule at work) */
     bool ids, owners, leases, force;
     bool fair, rw[REDIS_NAMES_MAX], mlock;
     bool mixed;        /* clients try the wrong family, too */
@@ -129,8 +134,10 @@ struct sim {
     int64_t redis_ahead_ms;
     uint64_t set_back_ms; /* of Redis's clock, in all: leases last longer by this */
     uint64_t redis_paused_until;
-    uint64_t server;          /* grows with each restart of Redis */
-    struct sim_redis *backup; /* an older state that a restart may bring back */
+    uint64_t replicas_gone_until;
+    uint64_t server;            /* grows with each restart of Redis */
+    struct sim_redis *backup;   /* an older state that a restart may bring back */
+    struct sim_redis *isolated; /* the old master, as it has gone on by itself */
     struct sim_foreign foreign[SIM_FOREIGNS_MAX];
     uint64_t foreign_serial;
     struct sim_redis redis;

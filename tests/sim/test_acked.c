@@ -1,0 +1,170 @@
+/* Grants and renewals that replicas have to acknowledge: H11, and what happens while
+ * they do not. */
+#include "sim/scenario.h"
+
+#include "support/runner.h"
+
+#include <inttypes.h>
+
+static struct sim *new_acked(size_t daemons)
+{
+    struct sim *s = scenario_new(daemons);
+
+    s->profile.min_replicas = true;
+    return s;
+}
+
+/* A daemon whose master was isolated holds; the new master's lease of it runs out, and
+ * another daemon grants there. */
+static struct sim *isolate_holder(bool unheeded, size_t *retold, size_t *retnew)
+{
+    struct sim *s = new_acked(2);
+
+    s->profile.unheeded = unheeded;
+    *retold = sim_connect(s, 0);
+    *retnew = sim_connect(s, 1);
+    sim_say(s, *retold, "LOCK job");
+    sim_run(s, 10);
+    heard(s, *retold, "token");
+    fault_isolate(s, 0);
+    sim_say(s, *retnew, "LOCK job WAIT 60000");
+    sim_run(s, 40000);
+    return s;
+}
+
+START_TEST(an_isolated_master_cannot_keep_a_holder_believing_H11)
+{
+    size_t old, new;
+    struct sim *s = isolate_holder(false, &old, &new);
+
+    ck_assert_msg(!s->failed, "%s", s->failure);
+    heard(s, new, "token");
+    ck_assert_uint_eq(s->check.uncertain, 1);
+    ck_assert_uint_eq(s->check.lost, 1);
+    sim_say(s, old, "UNLOCK job TOKEN %" PRIu64, sim_token(s, old));
+    sim_run(s, 10);
+    heard(s, old, "0"); /* the old master knows it still */
+    sim_close(s, old);
+    s->daemons[0].isolated = false;
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(without_the_rule_two_would_hold_H11)
+{
+    size_t old, new;
+    struct sim *s = isolate_holder(true, &old, &new);
+
+    ck_assert(s->failed);
+    ck_assert_ptr_nonnull(strstr(s->failure, "vouches for job"));
+    sim_free(s);
+}
+END_TEST
+
+START_TEST(an_isolated_master_grants_nothing)
+{
+    struct sim *s = new_acked(2);
+    size_t a = sim_connect(s, 0);
+    size_t b = sim_connect(s, 1);
+
+    fault_isolate(s, 0);
+    sim_say(s, a, "LOCK job WAIT 5000");
+    sim_say(s, b, "LOCK job");
+    sim_run(s, 10);
+    heard(s, b, "token");
+    sim_run(s, 10000);
+    heard(s, a, "-NOREPLICAS");
+    ck_assert_uint_eq(s->isolated->names[0].field_count, 0); /* and leaves nothing */
+    s->daemons[0].isolated = false;
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_wait_rides_out_the_absence_of_replicas)
+{
+    struct sim *s = new_acked(1);
+    size_t c = sim_connect(s, 0);
+
+    s->replicas_gone_until = s->now + 20000;
+    sim_say(s, c, "LOCK job WAIT 30000");
+    sim_run(s, 19000);
+    heard(s, c, "...");
+    sim_run(s, 3000);
+    heard(s, c, "token");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(an_unlock_is_one_also_when_the_next_one_is_not_granted)
+{
+    struct sim *s = new_acked(1);
+    size_t a = sim_connect(s, 0);
+    size_t b = sim_connect(s, 0);
+
+    sim_say(s, a, "LOCK job");
+    sim_run(s, 10);
+    sim_say(s, b, "LOCK job WAIT 10000");
+    sim_run(s, 10);
+    s->replicas_gone_until = s->now + 3000;
+    sim_say(s, a, "UNLOCK job TOKEN %" PRIu64, sim_token(s, a));
+    sim_run(s, 1100);
+    heard(s, a, "0");
+    heard(s, b, "...");
+    sim_run(s, 4000);
+    heard(s, b, "token");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_hold_outlives_an_absence_shorter_than_its_lease)
+{
+    struct sim *s = new_acked(1);
+    size_t c = sim_connect(s, 0);
+
+    sim_say(s, c, "LOCK job");
+    sim_run(s, 5000);
+    s->replicas_gone_until = s->now + 20000;
+    sim_run(s, 60000);
+    ck_assert_uint_eq(s->check.uncertain, 1);
+    ck_assert_uint_eq(s->check.lost, 0);
+    sim_say(s, c, "UNLOCK job TOKEN %" PRIu64, sim_token(s, c));
+    sim_run(s, 10);
+    heard(s, c, "0");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(an_mlock_without_replicas_leaves_nothing)
+{
+    struct sim *s = new_acked(1);
+    size_t c = sim_connect(s, 0);
+
+    s->profile.names = 3;
+    s->replicas_gone_until = s->now + 60000;
+    sim_say(s, c, "MLOCK 3 job door tap WAIT 4000");
+    sim_run(s, 9000);
+    heard(s, c, "-NOREPLICAS");
+    ck_assert_str_eq(scenario_holder(s), "");
+    s->replicas_gone_until = 0;
+    sim_say(s, c, "MLOCK 3 job door tap WAIT 4000");
+    sim_run(s, 100);
+    heard(s, c, "tokens");
+    scenario_end(s);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("acked");
+    TCase *t = tcase_create("hazards");
+
+    suite_add_tcase(suite, t);
+    tcase_add_test(t, an_isolated_master_cannot_keep_a_holder_believing_H11);
+    tcase_add_test(t, without_the_rule_two_would_hold_H11);
+    tcase_add_test(t, an_isolated_master_grants_nothing);
+    tcase_add_test(t, a_wait_rides_out_the_absence_of_replicas);
+    tcase_add_test(t, an_unlock_is_one_also_when_the_next_one_is_not_granted);
+    tcase_add_test(t, a_hold_outlives_an_absence_shorter_than_its_lease);
+    tcase_add_test(t, an_mlock_without_replicas_leaves_nothing);
+    return suite;
+}
