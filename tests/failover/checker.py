@@ -176,10 +176,25 @@ def a_request_that_is_sent_again_is_the_same_hold():
 
 def what_may_be_lost_is_excused_and_only_that():
     excuse = Excuse(90 * MS, 100 * MS, "lost")
-    for asked, daemon, why in ((95, "b", "lost"), (80, "b", None), (101, "b", None),
-                               (95, "a", None)):
-        story = Story().lock("c", asked, 102, 1).lock("d", 0, 150, 2, daemon=daemon)
+    for answered, daemon, why in ((95, "b", "lost"), (80, "b", None), (101, "b", None),
+                                  (95, "a", None)):
+        story = Story().lock("c", 20, answered, 1).lock("d", 0, 150, 2, daemon=daemon)
         same([o[-1] for o in found(story, excuse)], [why])
+
+
+def who_was_cut_off_is_excused_for_as_long_as_it_was():
+    excuse = Excuse(90 * MS, 100 * MS, "cut off", "b")
+    for second, daemon, why in ((95, "b", "cut off"), (80, "b", None), (101, "b", None),
+                                (95, "a", None), (95, "c", None)):
+        story = Story().lock("c", 0, 5, 1).lock("d", 0, second, 2, daemon=daemon)
+        same([o[-1] for o in found(story, excuse)], [why])
+
+
+def errors_are_found_where_there_should_be_none():
+    story = Story().lock("c", 0, 5, Error("BACKEND x"))
+    same(verdict(story, Rules(1000))[0], [])
+    same(verdict(story, Rules(1000, no_errors=True))[0],
+         ["n: LOCK of c at a was answered BACKEND x"])
 
 
 def tokens_grow():
@@ -232,6 +247,15 @@ def while_somebody_holds_it_there_is_no_gap():
     story = Story().lock("c", 0, 5, 1).unlock("c", 150).lock("e", 0, 90, 2)
     story.unlock("e", 160).lock("d", 0, 300, 3)
     same(service_gaps(story, story.holds(), 100 * MS), {"n": 140.0})
+
+
+def gaps_are_told_apart_by_name():
+    story = Story().lock("d", 0, 300, 2).lock("c", 0, 900, 1, name="m")
+    story.marks["back"] = 100 * MS
+    for limit, bad in ((500, 1), (900, 0)):
+        wrong, _ = verdict(story, Rules(1000, gaps={"back": [
+            (500, lambda name: name == "n"), (limit, lambda name: name == "m")]}))
+        same(len(wrong), bad)
 
 
 def a_verdict_has_it_all():

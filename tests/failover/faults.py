@@ -12,7 +12,7 @@ PROGRAM = pathlib.Path(__file__).resolve().parent / "proxy.py"
 
 class Network(Child):
     """Ports that stand for others, and what passes there. Who comes is known by the
-    address that it comes from: 127.0.0.1 unless it was told to use another one."""
+    process that it is, if that was named, or else by the address that it comes from."""
 
     def __init__(self, folder):
         self.ports = {}  # of the server: the one that stands for it
@@ -33,8 +33,18 @@ class Network(Child):
             self.ports[target] = port
         return self.ports[target]
 
+    def introduce(self, daemons):
+        """From now on their connections come from them by name; those that they have
+        are ended, so that they make new ones."""
+        for daemon in daemons:
+            self.order("name", daemon.child.pid, daemon.label)
+        for target in self.ports:
+            self.between("127.0.0.1", target, "cut")
+            self.between("*", target, "pass")
+
     def between(self, who, target, how, way="both"):
-        """How it is from now on for those who come from `who` ("*": all)."""
+        """How it is from now on for those who come from `who` ("*": all, and
+        former rules are forgotten)."""
         self.order("rule", self.ports[target], who, way, how)
 
     def stop(self):

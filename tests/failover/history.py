@@ -91,7 +91,7 @@ class Hold:
     asked: int
     answered: int
     lease_end: int | None  # None: renewed by the daemon
-    confirmed: int  # when the last word for it was asked for
+    confirmed: int  # when the last word for it was read
     since: int | None = None  # believed in since; None: in doubt, or over
     doubted: int | None = None
     spans: list = dataclasses.field(default_factory=list)
@@ -102,7 +102,7 @@ class Hold:
             self.since, self.doubted = None, at
 
     def renewed(self, ask):
-        self.confirmed = ask.sent
+        self.confirmed = ask.answered
         self.daemon = ask.daemon
         self.lease_end = lease_end(ask)
         if self.doubted is not None and ask.sent > self.doubted:
@@ -187,7 +187,7 @@ def follow(ask, phase, live, done):
             hold.over(ask.answered, "superseded")
             done.append(hold)
         live[key] = Hold(ask.who, ask.daemon, ask.name, ask.kind, ask.value, ask.sent,
-                         ask.answered, lease_end(ask), ask.sent, ask.answered)
+                         ask.answered, lease_end(ask), ask.answered, ask.answered)
     elif ask.verb == "RENEW" and hold is not None:
         if isinstance(ask.value, int):
             hold.renewed(ask)
@@ -217,17 +217,24 @@ class Overlap:
 
 @dataclasses.dataclass
 class Excuse:
-    """What the docs of a topology allow: grants and renewals that were asked for from
-    `start` to `end` may have been lost, and then somebody else's grant, through another
-    daemon, may overlap them. Never two of one daemon."""
+    """What the docs of a topology allow. Grants and renewals that were heard of from
+    `start` to `end` may have been lost: then somebody else's grant, through another
+    daemon, may overlap them. With `cut_off`, a daemon that was on the wrong side of a
+    partition from `start` to `end`, all that its clients believed in then may be.
+    Never two of one daemon."""
 
     start: int
     end: int
     why: str
+    cut_off: str | None = None
 
     def covers(self, overlap):
-        return (overlap.old.daemon != overlap.new.daemon
-                and self.start <= overlap.old.confirmed <= self.end)
+        daemons = overlap.old.daemon, overlap.new.daemon
+        if daemons[0] == daemons[1]:
+            return False
+        if self.cut_off is not None:
+            return self.cut_off in daemons and self.start <= overlap.start <= self.end
+        return self.start <= overlap.old.confirmed <= self.end
 
 
 def may_share(one, other):
@@ -337,7 +344,9 @@ class Rules:
 
     redis_timeout_ms: int
     excuses: tuple = ()
-    gaps: dict = dataclasses.field(default_factory=dict)  # mark -> ms
+    # mark -> ms, or several (ms, name -> whether it counts)
+    gaps: dict = dataclasses.field(default_factory=dict)
+    no_errors: bool = False  # clients were to see none
 
 
 def verdict(book, rules):
@@ -353,12 +362,24 @@ def verdict(book, rules):
     said = [f"{len(book.asks)} requests, {len(holds)} holds, "
             f"{sum(s.resumed for h in holds for s in h.spans)} doubts that ended well, "
             f"{len(every)} overlaps, {excused} of them allowed"]
-    for mark, limit_ms in rules.gaps.items():
+    if rules.no_errors:
+        wrong += [f"{a.name}: {a.verb} of {a.who} at {a.daemon} was answered {a.value}"
+                  for a in book.asks if isinstance(a.value, Exception)]
+    for mark, limits in rules.gaps.items():
         gaps = service_gaps(book, holds, book.marks[mark])
-        never = sorted(name for name, gap in gaps.items() if gap is None)
-        longest = max((gap for gap in gaps.values() if gap is not None), default=0)
-        said.append(f"{longest:.0f} ms after '{mark}' until the last name went on")
-        if never or longest > limit_ms:
-            wrong.append(f"service after '{mark}': {longest:.0f} of {limit_ms} ms"
-                         + (f", and never for {', '.join(never)}" if never else ""))
+        if isinstance(limits, int):
+            limits = [(limits, lambda name: True)]
+        for limit_ms, counts in limits:
+            check_gaps(mark, {n: gap for n, gap in gaps.items() if counts(n)}, limit_ms,
+                       wrong, said)
     return wrong, said
+
+
+def check_gaps(mark, gaps, limit_ms, wrong, said):
+    never = sorted(name for name, gap in gaps.items() if gap is None)
+    longest = max((gap for gap in gaps.values() if gap is not None), default=0)
+    said.append(f"{longest:.0f} ms after '{mark}' until the last of {len(gaps)} names "
+                "went on")
+    if never or longest > limit_ms:
+        wrong.append(f"service after '{mark}': {longest:.0f} of {limit_ms} ms"
+                     + (f", and never for {', '.join(never)}" if never else ""))

@@ -70,6 +70,7 @@ class Connection:
         else:
             ask, self.waits = self.waits, None
             ask.answered, ask.value = now, value
+            self.crowd.failed += isinstance(value, Error)
             if ask.verb == "LOCK" and isinstance(value, int):
                 self.crowd.grants.append((now, ask.name))
             self.client.resume(value)
@@ -174,6 +175,7 @@ class Crowd(threading.Thread):
         self.selector = selectors.DefaultSelector()
         self.clients, self.timers, self.order = [], [], itertools.count()
         self.grants = []  # (when, name)
+        self.failed = 0  # errors so far
         self.leaving = False
         self.failure = None
 
@@ -237,6 +239,11 @@ class Crowd(threading.Thread):
             raise self.failure
         recent = itertools.takewhile(lambda g: g[0] > since, reversed(self.grants))
         return sum(1 for _, granted in recent if name in (None, granted))
+
+    def errors(self, count, within_s=20):
+        """Waits until so many requests more were answered by an error."""
+        count += self.failed
+        until(lambda: self.failed >= count, f"{count} errors", within_s)
 
     def all_granted(self, names, since=None, within_s=20):
         """Waits until each name was granted after `since`."""

@@ -3,7 +3,8 @@
 
 On standard input, a line each, answered by `ok`:
     route PORT TARGET       listens on 127.0.0.1:PORT for 127.0.0.1:TARGET
-    rule PORT WHO WAY HOW   WHO: the address that a connection comes from, or *;
+    name PID NAME           connections of this process come from NAME
+    rule PORT WHO WAY HOW   WHO: the name or address that a connection comes from, or *;
                             WAY: in (to the target), out (from it), both;
                             HOW: pass, hold, cut, or so many ms of delay
 The last rule that fits counts. `hold` is a partition: connections stay, new ones are
@@ -11,6 +12,8 @@ taken, and nothing passes, an end neither, until it does again. `cut` resets wha
 is and whatever comes.
 """
 import asyncio
+import os
+import pathlib
 import socket
 import struct
 import sys
@@ -24,6 +27,31 @@ def reset(writer):
     if sock is not None and sock.fileno() >= 0:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
+
+
+NAMES = {}  # pid -> name
+
+
+def inode_of(port):
+    """Of the socket at this end of a connection on the loopback."""
+    for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        words = line.split()
+        if words[1].endswith(f":{port:04X}"):
+            return words[9]
+    return None
+
+
+def name_of(address):
+    """Who it is that connects from there."""
+    wanted = f"socket:[{inode_of(address[1])}]" if NAMES else None
+    for pid, name in NAMES.items():
+        try:
+            for link in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+                if os.readlink(link) == wanted:
+                    return name
+        except OSError:
+            pass  # it ended, or its socket did
+    return address[0]
 
 
 class Route:
@@ -66,8 +94,8 @@ class Route:
             await self.changed.wait()
 
     async def take(self, reader, writer):
-        who = writer.get_extra_info("peername")[0]
-        if self.how(who, "both") == "cut" or self.how(who, "in") == "cut":
+        who = name_of(writer.get_extra_info("peername"))
+        if self.how(who, "in") == "cut":
             reset(writer)
             return
         self.links.add((who, writer))
@@ -114,6 +142,8 @@ async def main():
             port = int(line[1])
             routes[port] = Route(port, int(line[2]))
             await routes[port].listen()
+        elif line[0] == "name":
+            NAMES[int(line[1])] = line[2]
         else:
             routes[int(line[1])].rule(*line[2:])
         print("ok", flush=True)

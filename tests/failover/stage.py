@@ -78,7 +78,7 @@ class Stage:
             raise Failed("\n".join([*wrong[:20], f"{len(wrong)} findings, seed {self.seed}"]))
 
 
-def crowded(stage, names=4, read_write=True):
+def crowded(stage, names=4, all_kinds=True):
     """The usual crowd: some of every kind, on few names."""
     crowd = stage.clients()
     plain = [f"plain-{i}" for i in range(names)]
@@ -90,7 +90,7 @@ def crowded(stage, names=4, read_write=True):
     for i in range(3):
         crowd.add(1, load.keeper, f"kept-{i}")
         crowd.add(1, load.quick, [f"kept-{i}"])
-    if read_write:
+    if all_kinds:
         crowd.add(3, load.quick, ["rw"], 8, 25, "read")
         crowd.add(2, load.quick, ["rw"], 8, 25, "write")
         crowd.add(3, load.quick, ["fair"], 8, 25, "fair")
