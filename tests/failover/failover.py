@@ -34,8 +34,11 @@ def run_one(program, case):
         with Stage(program, pathlib.Path(folder)) as stage:
             try:
                 case(stage)
-            except Failed as why:
-                sys.exit(str(why))
+            except Exception as why:  # pylint: disable=broad-except
+                stage.explain()
+                if isinstance(why, Failed):
+                    sys.exit(str(why))
+                raise
 
 
 class Runs:

@@ -160,6 +160,11 @@ class Client:
             note.pop("daemon", None)
             yield from self.sleep(PAUSE_MS)
 
+    def hang_up(self):
+        """Ends the connections."""
+        for link in list(self.links.values()):
+            link.end(time.monotonic_ns())
+
 
 def is_error(value, *words):
     return isinstance(value, Error) and str(value).split(" ")[0] in words
@@ -344,6 +349,8 @@ def mover(client, names, hold_ms=60):
             if ((yield from believe(client, name, *mine))
                     and (yield from work(client, name, hold_ms, *mine))):
                 yield from unlock(client, name, *mine)
+            else:
+                client.hang_up()  # the other daemon may know better, and keep it
         yield from client.sleep(10)
 
 

@@ -1,11 +1,11 @@
 """What a case has: a folder, servers, a crowd of clients, the book, and the verdict."""
 import contextlib
 import os
-import sys
 import time
 
 import load
 from history import MS, Book, Rules, verdict
+from resp import Error
 from servers import Latchd
 
 REDIS_TIMEOUT_MS = 1000
@@ -62,6 +62,18 @@ class Stage:
     def say(text):
         print(f"# {text}", flush=True)
 
+    def explain(self):
+        """After a failure: what there is to know."""
+        for name, daemon in self.daemons.items():
+            print(f"{name}:\n{daemon.said()}")
+            for lock in self.book.names():
+                try:
+                    with daemon.wire() as wire:
+                        print(name, wire.ask("LOCKINFO", lock))
+                except (OSError, Error) as why:
+                    print(name, lock, why)
+        print(f"seed {self.seed}", flush=True)
+
     def check(self, **rules):
         """Ends the crowd, and fails unless all was well."""
         self.mark("end")
@@ -73,9 +85,7 @@ class Stage:
         for line in [*said, f"the load was {stall:.0f} ms late at worst"]:
             self.say(line)
         if wrong:
-            for name, daemon in self.daemons.items():
-                print(f"{name}:\n{daemon.said()}", file=sys.stderr)
-            raise Failed("\n".join([*wrong[:20], f"{len(wrong)} findings, seed {self.seed}"]))
+            raise Failed("\n".join([*wrong[:20], f"{len(wrong)} findings"]))
 
 
 def crowded(stage, names=4, all_kinds=True):
