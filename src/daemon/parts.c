@@ -56,6 +56,10 @@ static void on_result(void *ctx, const struct op_result *result)
     locks_op_done(s->locks, result);
 }
 
+static void on_failed_over(void *ctx, store_concerns_fn *concerns, void *arg)
+{
+}
+
 /* Tells systemd once all is there. */
 static void check_ready(struct server *s)
 {
@@ -217,6 +221,7 @@ static bool make_store(struct server *s, struct tls *tls)
             .ctx = s,
             .on_event = turn_begin,
             .on_result = on_result,
+            .on_failed_over = on_failed_over,
             .on_up = on_up,
             .on_down = on_down,
             .on_clock_jumped = on_clock_jumped,

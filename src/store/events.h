@@ -8,12 +8,17 @@
 
 #include <stdbool.h>
 
+/* The names of which groups (core/locks.h) it is about. */
+typedef bool store_concerns_fn(void *ctx, unsigned group);
+
 struct store_events {
     void *ctx;
     /* Before any of the following in a loop turn: look at the clock. Cheap. */
     void (*on_event)(void *ctx);
     void (*on_result)(void *ctx, const struct op_result *result);
-    /* As locks_store_up() and so on want it. */
+    /* As locks_failed_over() and so on want it. A backend's; no node says it. It comes
+     * before on_up, or while it is up. */
+    void (*on_failed_over)(void *ctx, store_concerns_fn *concerns, void *arg);
     void (*on_up)(void *ctx, bool same_server);
     void (*on_down)(void *ctx);
     void (*on_clock_jumped)(void *ctx);

@@ -54,12 +54,23 @@ static const char *why_not(void *ctx, bool same_server)
     return "it was restarted, and no Sentinel says that it is still the master";
 }
 
+static bool is_another_one(const struct sentinel *s)
+{
+    return s->served.host[0] != '\0' &&
+           (s->served.epoch != s->named.epoch ||
+            !sentinel_claim_same_place(&s->served, &s->named));
+}
+
 static void on_up(void *ctx, bool same_server)
 {
     struct sentinel *s = ctx;
+    bool failed_over = !same_server && is_another_one(s);
 
     s->served = s->named;
     sentinel_watch_set_usable(s->watch, true);
+    if (failed_over) {
+        s->events.on_failed_over(s->events.ctx, NULL, NULL);
+    }
     s->events.on_up(s->events.ctx, same_server);
 }
 

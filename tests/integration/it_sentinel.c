@@ -179,11 +179,44 @@ START_TEST(a_switch_is_followed_and_what_was_open_is_unknown)
     }
     ck_assert_uint_eq(peer->downs, 1);
     ck_assert_uint_eq(peer->same_ups, 0);
+    ck_assert_uint_eq(peer->failed_overs, 1);
+    ck_assert_uint_eq(peer->failed_over_ups, 1); /* before the second */
     ck_assert_uint_eq(peer->unsubscribed, 1);
     peer_await_count(peer, &peer->subscribed, 2);
     ck_assert_int_eq(redis_ask_int(servers[1], "PUBLISH redisson_lock__channel:{n} 0"),
                      1);
     peer_await_count(peer, &peer->messages, 1);
+}
+END_TEST
+
+START_TEST(a_master_that_was_restarted_is_no_other_one)
+{
+    open_simple();
+    redis_kill(servers[0]);
+    redis_restart(servers[0]);
+    peer_await_count(peer, &peer->ups, 2);
+    ck_assert_uint_eq(peer->same_ups, 0);
+    ck_assert_uint_eq(peer->failed_overs, 0);
+    /* But one that was a replica meanwhile is. */
+    redis_expect(servers[0], "OK", "REPLICAOF 127.0.0.1 1");
+    redis_expect(servers[0], "OK", "REPLICAOF NO ONE");
+    name(0, 0, 0, 3);
+    peer_await_count(peer, &peer->ups, 3);
+    ck_assert_uint_eq(peer->same_ups, 0);
+    ck_assert_uint_eq(peer->failed_overs, 1);
+}
+END_TEST
+
+START_TEST(a_master_may_be_named_by_its_name)
+{
+    struct store_info info;
+
+    fake_sentinel_name(fakes[0], "localhost", redis_port(servers[0]), 1);
+    start(0, 0);
+    open_peer(1, "", "");
+    peer_await_count(peer, &peer->ups, 1);
+    store_info(peer->store, &info);
+    ck_assert_int_eq(strncmp(info.address, "localhost:", 10), 0);
 }
 END_TEST
 
@@ -443,6 +476,8 @@ Suite *test_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, the_master_that_a_sentinel_names_is_used);
     tcase_add_loop_test(tc, a_switch_is_followed_and_what_was_open_is_unknown, 0, 2);
+    tcase_add_test(tc, a_master_that_was_restarted_is_no_other_one);
+    tcase_add_test(tc, a_master_may_be_named_by_its_name);
     tcase_add_test(tc, an_old_master_that_runs_on_is_left_alone);
     tcase_add_test(tc, a_sentinel_that_is_behind_leads_nowhere);
     tcase_add_test(tc, the_newest_is_believed_at_the_start);

@@ -37,6 +37,14 @@ static void on_result(void *ctx, const struct op_result *r)
     p->results++;
 }
 
+static void on_failed_over(void *ctx, store_concerns_fn *concerns, void *arg)
+{
+    struct peer *p = heard(ctx);
+
+    p->failed_overs++;
+    p->failed_over_ups = p->ups;
+}
+
 static void on_up(void *ctx, bool same_server)
 {
     struct peer *p = heard(ctx);
@@ -96,6 +104,7 @@ struct peer *peer_open(const char *url, uint64_t timeout_ms)
         .events = { .ctx = p,
                     .on_event = on_event,
                     .on_result = on_result,
+                    .on_failed_over = on_failed_over,
                     .on_up = on_up,
                     .on_down = on_down,
                     .on_clock_jumped = on_clock_jumped,

@@ -19,6 +19,7 @@ struct peer {
     uv_timer_t clock; /* wakes the loop so that waits can end */
     struct store *store;
     /* What it said. */
+    unsigned failed_overs, failed_over_ups; /* how often it was up before the last */
     unsigned ups, same_ups, downs, jumps, subscribed, unsubscribed, messages;
     size_t results;
     bool in_call; /* inside a call of the store: no event may come */

@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""latchd behind real Sentinels: sentinel.py LATCHD. Prints TAP.
+
+Failover under load, with a checker, is in tests/failover; the Sentinels here are those
+of there.
+"""
+import contextlib
+import pathlib
+import shutil
+import signal
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True  # nothing is written beside the sources
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "failover"))
+
+# pylint: disable=wrong-import-position
+from stand import Certs, Skip, run, tap  # noqa: E402  it finds the others
+from children import Child, until  # noqa: E402
+from sentinels import NAME, Sentinels  # noqa: E402
+from servers import PORTS, Latchd  # noqa: E402
+
+BACK_S = 2  # from +switch-master to grants
+DAEMON = ("--redis-timeout", "1s", "--watchdog-timeout", "5s")
+
+
+class Stage:
+    """What sentinels.py wants: a folder, and what is stopped in the end."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.stack = contextlib.ExitStack()
+
+    def keep(self, server):
+        return self.stack.enter_context(server)
+
+
+@contextlib.contextmanager
+def stage():
+    with tempfile.TemporaryDirectory(prefix="latchd-sentinel-") as folder:
+        one = Stage(folder)
+        with one.stack:
+            yield one
+
+
+def latchd(here, url):
+    return here.keep(Latchd(PROGRAM, here.folder, "a", url, *DAEMON))
+
+
+def kept(daemon):
+    """A connection that holds `held`, and one that waits for it."""
+    holder, waiter = daemon.wire(), daemon.wire()
+    token = holder.ask("LOCK", "held")
+    waiter.send("LOCK", "held")
+    until(lambda: daemon.info("waiters") == "1", "somebody waits")
+    return holder, waiter, token
+
+
+def is_back(daemon, since):
+    """From +switch-master to a grant of a name that nobody had."""
+    def granted():
+        with daemon.wire() as wire:
+            try:
+                return wire.ask("LOCK", "new", "WAIT", 0, "LEASE", 100)
+            except Exception:  # pylint: disable=broad-exception-caught
+                return None
+    until(granted, "locks are granted")
+    took = time.monotonic() - since
+    print(f"# granted {took * 1000:.0f} ms after +switch-master", flush=True)
+    return took
+
+
+def goes_on(holder, waiter, token):
+    """The hold is kept, and handed over with a higher token."""
+    said = holder.ask("UNLOCK", "held", "TOKEN", token)
+    assert said == 0, said  # nothing is left of it
+    said = waiter.reply()
+    assert said > token, f"{said} after {token}"
+
+
+def a_killed_master_is_replaced_while_somebody_waits():
+    with stage() as here:
+        sentinels = Sentinels(here)
+        daemon = latchd(here, sentinels.url).ready()
+        assert daemon.info("redis_kind") == "sentinel"
+        assert daemon.info("redis_address").endswith(f":{sentinels.master.port}")
+        until(lambda: daemon.info("redis_sentinels_reachable") == "3", "all are heard")
+        sentinels.sentinels[2].kill()
+        sentinels.news.pop()
+        until(lambda: daemon.info("redis_sentinels_reachable") == "2", "one is gone")
+        holder, waiter, token = kept(daemon)
+        with holder, waiter:
+            sentinels.master.kill()
+            sentinels.switched()
+            took = is_back(daemon, time.monotonic())
+            goes_on(holder, waiter, token)
+        assert took < BACK_S + quarantine(daemon), took
+        assert daemon.info("redis_address").endswith(f":{sentinels.master.port}")
+        assert daemon.info("redis_switches") == "1"
+        assert int(daemon.info("redis_master_epoch")) >= 1
+        assert "failover: the master" in daemon.log.read_text()
+        assert "min-replicas-to-write is 0" in daemon.log.read_text()
+
+
+def quarantine(daemon):
+    """How long names that nobody held here are not granted, if they are not."""
+    with daemon.wire() as wire:
+        said = wire.ask("CONFIG", "GET", "failover-quarantine")
+    return 5 if said else 0
+
+
+def scripts(server):
+    with server.wire() as wire:
+        for line in wire.ask("INFO", "commandstats").splitlines():
+            if line.startswith("cmdstat_evalsha:calls="):
+                return int(line.split("=")[1].split(",")[0])
+    return 0
+
+
+def a_stopped_master_that_goes_on_is_not_written_to():
+    with stage() as here:
+        sentinels = Sentinels(here)
+        daemon = latchd(here, sentinels.url).ready()
+        old = sentinels.master
+        holder, waiter, token = kept(daemon)
+        with holder, waiter:
+            old.pause()
+            sentinels.switched()
+            is_back(daemon, time.monotonic())
+            old.resume()
+            goes_on(holder, waiter, token)
+        # It still takes itself for the master, and what was sent before has run.
+        assert old.info("role") == "master"
+        before = scripts(old)
+        end = time.monotonic() + 1
+        with daemon.wire() as wire:
+            while time.monotonic() < end:
+                wire.ask("UNLOCK", "busy", "TOKEN", wire.ask("LOCK", "busy"))
+        assert old.info("role") == "master", "too late to tell"
+        assert scripts(old) == before
+        assert "name=latchd" not in old.ask("CLIENT", "LIST")
+
+
+def passwords_are_used_on_both_through_a_failover():
+    with stage() as here:
+        sentinels = Sentinels(here)
+        for server in sentinels.servers:
+            with server.wire() as wire:
+                for key in ("masterauth", "requirepass"):
+                    wire.ask("CONFIG", "SET", key, "of:redis")
+        for sentinel in sentinels.sentinels:
+            with sentinel.wire() as wire:
+                wire.ask("SENTINEL", "SET", NAME, "auth-pass", "of:redis")
+                wire.ask("SENTINEL", "CONFIG", "SET", "sentinel-pass", "of&sentinels")
+                wire.ask("ACL", "SETUSER", "default", "resetpass", ">of&sentinels")
+        places = ",".join(f"localhost:{s.port}" for s in sentinels.sentinels)
+        url = (f"sentinel://:of%3Aredis@{places}/{NAME}/3"
+               "?sentinel-password=of%26sentinels")
+        daemon = latchd(here, url).ready()
+        holder, waiter, token = kept(daemon)
+        with holder, waiter:
+            with sentinels.sentinels[0].wire() as wire:
+                wire.ask("AUTH", "of&sentinels")
+                until(lambda: failed_over(wire), "a failover begins")
+            sentinels.switched()
+            is_back(daemon, time.monotonic())
+            goes_on(holder, waiter, token)
+        with daemon.wire() as wire:
+            shown = wire.ask("CONFIG", "GET", "redis")[1]
+        assert shown == f"sentinel://:***@{places}/{NAME}/3?sentinel-password=***", shown
+        assert "of:redis" not in daemon.log.read_text()
+        assert "of&sentinels" not in daemon.log.read_text()
+
+
+def failed_over(wire):
+    """-NOGOODSLAVE and so on, until the Sentinel has seen all with their passwords."""
+    try:
+        return wire.ask("SENTINEL", "FAILOVER", NAME) == "OK"
+    except Exception:  # pylint: disable=broad-exception-caught
+        time.sleep(0.1)
+        return False
+
+
+def without_any_sentinel_it_waits_and_says_so():
+    with stage() as here:
+        sentinels = Sentinels(here)
+        for sentinel in sentinels.sentinels:
+            sentinel.kill()
+        daemon = latchd(here, sentinels.url)
+        until(lambda: daemon.log.read_text().count("cannot use") >= 3, "it says so")
+        daemon.alive()
+        sentinels.sentinels[1].restart()
+        daemon.ready()
+
+
+def tls_is_used_to_all_of_them():
+    if "+tls" not in run([PROGRAM, "--version"]).stdout:
+        raise Skip("this latchd was built without TLS")
+    with stage() as here:
+        certs = Certs(here.folder)
+        files = [word for key, name in (("cert", "server.pem"), ("key", "server.key"),
+                                        ("ca-cert", "ca.pem"))
+                 for word in (f"--tls-{key}-file", certs.path(name))]
+        common = ["--port", 0, "--bind", "127.0.0.1", "--tls-auth-clients", "no",
+                  "--tls-replication", "yes", *files]
+        ports = PORTS.take(), PORTS.take()
+        config = here.folder / "sentinel.conf"
+        config.write_text(f"sentinel monitor {NAME} 127.0.0.1 {ports[0]} 1\n")
+        for port, how in zip(ports, ([], [config, "--sentinel"])):
+            here.keep(Child(["redis-server", *how, "--tls-port", port, *common],
+                            here.folder / f"{port}.log"))
+        daemon = here.keep(Latchd(
+            PROGRAM, here.folder, "a", f"sentinels://localhost:{ports[1]}/{NAME}", *DAEMON,
+            "--redis-tls-ca-cert-file", certs.path("ca.pem"))).ready()
+        assert daemon.info("redis_address") == f"127.0.0.1:{ports[0]}"
+
+
+CASES = [
+    a_killed_master_is_replaced_while_somebody_waits,
+    a_stopped_master_that_goes_on_is_not_written_to,
+    passwords_are_used_on_both_through_a_failover,
+    without_any_sentinel_it_waits_and_says_so,
+    tls_is_used_to_all_of_them,
+]
+
+PROGRAM = sys.argv[1]
+if shutil.which("redis-server") is None:
+    print("1..0 # SKIP no redis-server")
+    sys.exit(0)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+WANTED = sys.argv[2:]
+sys.exit(1 if tap([(c.__name__, c) for c in CASES if not WANTED or c.__name__ in WANTED])
+         else 0)
