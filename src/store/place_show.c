@@ -8,10 +8,13 @@ static const char STARS[] = "***";
 /* scheme://user:password@... */
 static void show_login(struct span url, struct buf *out)
 {
-    const char *begin = memmem(url.ptr, url.len, "://", 3);
-    const char *at = url.len == 0 ? NULL : memrchr(url.ptr, '@', url.len);
-    const char *colon = NULL;
+    const char *begin, *at, *colon = NULL;
 
+    if (url.ptr == NULL || url.len == 0) {
+        return;
+    }
+    begin = memmem(url.ptr, url.len, "://", 3);
+    at = memrchr(url.ptr, '@', url.len);
     if (begin != NULL && at != NULL && at > begin + 3) {
         colon = memchr(begin + 3, ':', (size_t)(at - begin - 3));
     }

@@ -202,8 +202,8 @@ def tls_is_used_to_all_of_them():
         files = [word for key, name in (("cert", "server.pem"), ("key", "server.key"),
                                         ("ca-cert", "ca.pem"))
                  for word in (f"--tls-{key}-file", certs.path(name))]
-        common = ["--port", 0, "--bind", "127.0.0.1", "--tls-auth-clients", "no",
-                  "--tls-replication", "yes", *files]
+        common = ["--port", 0, "--dir", here.folder, "--save", "", "--tls-auth-clients", "no",
+                  "--bind", "127.0.0.1", "--tls-replication", "yes", *files]
         ports = PORTS.take(), PORTS.take()
         config = here.folder / "sentinel.conf"
         config.write_text(f"sentinel monitor {NAME} 127.0.0.1 {ports[0]} 1\n")
