@@ -4,6 +4,7 @@ runner shows that, and not what is beside the results.
 """
 import collections
 import contextlib
+import re
 import socket
 import subprocess
 import sys
@@ -15,9 +16,11 @@ from peers import Call
 LOOK_S = 0.01
 IDLE_S = 2.0  # everybody waits for a lock that is free: somebody was not woken
 STILL_S = 8.0  # nobody changed what it guards: somebody has it and does not know
-CHUNKS = 40  # of what Redis was asked last
-CHUNK = 1 << 14
-LINES, WIDTH = 80, 240
+RECORDED = 4 << 20  # bytes of what Redis was asked last
+CHUNK = 1 << 16
+LINES, WIDTH = 200, 200
+LOOKS = re.compile(r'lua\] "([LP]?TTL|[HL]LEN|HM?GET|ZSCORE|ZCARD|EXISTS|HEXISTS|TIME)"|'
+                   r'\] "(GET|EXISTS)" ', re.IGNORECASE)
 FRAMES = 14
 
 
@@ -30,7 +33,7 @@ class Recording:
     """The last that Redis was asked, and by whom."""
 
     def __init__(self, address):
-        self.chunks = collections.deque(maxlen=CHUNKS)
+        self.chunks, self.size = collections.deque(), 0
         self.socket = socket.create_connection(address)
         self.socket.sendall(b"MONITOR\r\n")
         threading.Thread(target=self.record, daemon=True).start()
@@ -39,12 +42,15 @@ class Recording:
         with contextlib.suppress(OSError):
             while chunk := self.socket.recv(CHUNK):
                 self.chunks.append(chunk)
+                self.size += len(chunk)
+                while self.size > RECORDED:
+                    self.size -= len(self.chunks.popleft())
 
     def tell(self, name):
         """What concerns `name`, without who only looks."""
         lines = b"".join(self.chunks).decode(errors="replace").splitlines()
-        found = [line[:WIDTH] for line in lines if name in line
-                 and '"EXISTS" "%s"' % name not in line and '"GET" "value:' not in line]
+        found = [line[:WIDTH] for line in lines
+                 if name in line and not LOOKS.search(line)]
         tell(f"last asked of Redis ({len(found)} lines):")
         for line in found[-LINES:]:
             tell(f"  {line}")
