@@ -41,9 +41,10 @@
  * fair_wait_ms. S: the time since a latchd member's mark in latchd:fair, at least 0;
  * without a mark 0. W: what a Redisson member's grant will take off all scores: its
  * score less that of who is before it, or, if a latchd's that was moved on since, what
- * was found before that. Nobody before it: what was found before, or its score less now
- * + T, but at least 300 s. A score is to be now + T, and W for each of Redisson's
- * before it, and F for each run of latchd's up to its own. So who
+ * was found before that. Nobody before it: the most of what was found before (it may
+ * have been away since), its score less now + T, and 300 s. A score is to be now + T,
+ * and W for each of Redisson's before it, and F for each run of latchd's up to its own.
+ * So who
  *   - is put back at the head, or has no score, gets now + T + F
  *   - joins behind a latchd member gets that one's score + S, at least now + T + F
  *   - joins behind Redisson's: F, and their W back to the first latchd member, and that
@@ -55,8 +56,10 @@
  * Stale is a head with a score <= now, or another latchd's with S >= T + F, unless it
  * is this instance's: who asks is alive. Removing stale ones moves no score. But when a
  * latchd member leaves, granted or not, and neither neighbour in the list is one, all
- * behind it get F less. Who takes the last one out of the list deletes the zset and
- * latchd:fair as well.
+ * behind it get F less, and when some are put back at the head, and who is behind them
+ * is none, all behind get F more: else those of a run that was thrown out, which come
+ * back one by one, would each take F off, and throw out who is behind. Who takes the
+ * last one out of the list deletes the zset and latchd:fair as well.
  *
  * Read/write locks, Redisson's: N is a hash with the field `mode` (`read`, `write`), a
  * field for each reader and one for the writer, which ends in `:write`:

@@ -41,6 +41,54 @@ START_TEST(the_distance_goes_with_the_last_of_a_run)
 }
 END_TEST
 
+/* What a purge of Redisson's took out comes back one by one, each to the head, and
+ * leaves as it is granted: that is no less for who stands behind. */
+START_TEST(a_run_that_comes_back_one_by_one_throws_nobody_out)
+{
+    static const char *const OURS[] = { A1, A2, A3 };
+    struct redisson r1 = fair_redisson(R1), r2 = fair_redisson(R2);
+    int64_t before;
+
+    fair_take(A4);
+    for (size_t i = 0; i < 3; i++) {
+        fair_wait(OURS[i]);
+    }
+    (void)redisson_fair_lock(&r2, "n", LEASE, REDISSON_WAIT);
+    before = fair_due_in(R2);
+    for (size_t i = 0; i < 3; i++) {
+        fair_set_due(OURS[i], -1);
+    }
+    ck_assert_int_eq(redisson_fair_try(&r1, "n", LEASE, REDISSON_WAIT), 1);
+    fair_expect(R2);
+    ck_assert(fair_free(A4, NULL)->freed);
+    for (size_t i = 0; i < 3; i++) {
+        struct op op = fair_acquire(OURS[i], true);
+
+        op.known = 1;
+        ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
+        fair_expect_due(R2, before);
+        ck_assert(fair_free(OURS[i], NULL)->freed);
+    }
+}
+END_TEST
+
+/* As above, and all at once: they are one run again. */
+START_TEST(a_run_that_is_put_back_counts_once)
+{
+    struct redisson r2 = fair_redisson(R2);
+    int64_t before;
+
+    fair_take(A4);
+    (void)redisson_fair_lock(&r2, "n", LEASE, REDISSON_WAIT);
+    before = fair_due_in(R2);
+    (void)fair_queue(INSTANCE_A, false, 3, A1, A2, A3, NULL);
+    fair_expect(A1 " " A2 " " A3 " " R2);
+    fair_expect_due(R2, before + FAIR_WAIT);
+    (void)fair_leave(INSTANCE_A, A1, A2, A3, NULL);
+    fair_expect_due(R2, before);
+}
+END_TEST
+
 START_TEST(many_leave_in_one_pass)
 {
     static const char *const MORE[] = { B1, B2, "latchd:" INSTANCE_A ":5" };
@@ -264,6 +312,8 @@ Suite *test_suite(void)
     tcase_add_checked_fixture(tc, NULL, peer_teardown);
     tcase_set_timeout(tc, 30);
     tcase_add_test(tc, the_distance_goes_with_the_last_of_a_run);
+    tcase_add_test(tc, a_run_that_comes_back_one_by_one_throws_nobody_out);
+    tcase_add_test(tc, a_run_that_is_put_back_counts_once);
     tcase_add_test(tc, many_leave_in_one_pass);
     tcase_add_test(tc, the_last_one_takes_the_keys_along);
     tcase_add_loop_test(tc, who_is_first_then_is_told_if_the_lock_is_free_H21, 0, 2);

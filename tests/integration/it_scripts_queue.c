@@ -107,6 +107,39 @@ START_TEST(those_behind_a_long_wait_of_redissons_survive_its_grant_H20)
 }
 END_TEST
 
+/* What was found of it when it waited before says nothing, and only Redisson knows that
+ * it was away: it went as the last of the queue. */
+START_TEST(a_redisson_that_waits_longer_than_before_throws_nobody_out_H20)
+{
+    struct redisson again = fair_redisson(R2), other = held_by_redisson();
+
+    fair_wait(A1);
+    (void)redisson_fair_lock(&again, "n", LEASE, REDISSON_WAIT / 5);
+    fair_wait(A2);
+    ck_assert_int_eq(redisson_fair_unlock(&other, "n", NULL), 1);
+    fair_take(A1);
+    ck_assert(fair_free(A1, NULL)->freed);
+    ck_assert_int_eq(redisson_fair_lock(&again, "n", LEASE, REDISSON_WAIT / 5),
+                     REDISSON_NIL);
+    (void)redisson_fair_lock(&other, "n", LEASE, REDISSON_WAIT);
+    ck_assert_int_eq(redisson_fair_unlock(&again, "n", NULL), 1);
+    fair_take(A2);
+    ck_assert(fair_free(A2, NULL)->freed);
+    ck_assert_int_eq(redisson_fair_lock(&other, "n", LEASE, REDISSON_WAIT),
+                     REDISSON_NIL);
+
+    (void)redisson_fair_lock(&again, "n", LEASE, REDISSON_WAIT);
+    fair_wait(A3);
+    fair_expect(R2 " " A3);
+    ck_assert_int_eq(redisson_fair_unlock(&other, "n", NULL), 1);
+    ck_assert_int_eq(redisson_fair_lock(&again, "n", LEASE, REDISSON_WAIT),
+                     REDISSON_NIL);
+    (void)redisson_fair_lock(&other, "n", LEASE, REDISSON_WAIT);
+    fair_expect(A3 " " R1);
+    ck_assert_int_gt(fair_due_in(A3), 0);
+}
+END_TEST
+
 START_TEST(redisson_behind_many_of_latchds_parks_no_longer_H20)
 {
     struct redisson other = fair_redisson(R2);
@@ -429,6 +462,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, a_refresh_gives_what_the_list_before_one_needs);
     tcase_add_test(tc, the_lease_of_an_earlier_holder_does_not_stay_in_the_scores);
     tcase_add_test(tc, those_behind_a_long_wait_of_redissons_survive_its_grant_H20);
+    tcase_add_test(tc, a_redisson_that_waits_longer_than_before_throws_nobody_out_H20);
     tcase_add_test(tc, redisson_behind_many_of_latchds_parks_no_longer_H20);
     tcase_add_test(tc, a_live_waiter_keeps_its_place_however_long_it_takes_F2);
     tcase_add_loop_test(tc, scores_do_not_drift_when_latchd_and_redisson_alternate, 0,

@@ -62,16 +62,16 @@ static void pass(struct walk *w, const struct redis_score *s, int64_t after, boo
 
 static void pass_redisson(struct walk *w, struct redis_score *s)
 {
-    int64_t wait = REDISSON_WAIT_MS;
+    int64_t wait = REDISSON_WAIT_MS, distance;
 
     if (s != NULL) {
-        if (!w->is_first &&
-            (w->among_redissons || !s->seen || s->score - w->before != s->apart)) {
-            wait = max_i64(s->score - w->before, 0);
-        } else if (s->seen) {
-            wait = s->wait;
+        distance = max_i64(s->score - w->before, 0);
+        if (w->is_first) {
+            wait = max_i64(max_i64(s->score - w->level, wait), s->seen ? s->wait : 0);
+        } else if (w->among_redissons || !s->seen || distance != s->apart) {
+            wait = distance;
         } else {
-            wait = max_i64(s->score - w->level, REDISSON_WAIT_MS);
+            wait = s->wait;
         }
         s->seen = true;
         s->wait = wait;
@@ -164,16 +164,14 @@ static bool ours_at(const struct redis_name *n, size_t at)
     return at < n->queue_count && queue_is_ours(rtext_span(&n->queue[at]));
 }
 
-/* Those behind `at` stand behind one latchd less. */
-static void shift(struct run *c, size_t at)
+/* For all from that place of the list on. */
+static void add_to_scores(struct redis_name *n, size_t from, int64_t ms)
 {
-    struct redis_name *n = c->n;
-
-    for (size_t i = at + 1; i < n->queue_count; i++) {
+    for (size_t i = from; i < n->queue_count; i++) {
         struct redis_score *s = queue_score(n, rtext_span(&n->queue[i]));
 
         if (s != NULL) {
-            s->score -= (int64_t)c->op->fair_wait_ms;
+            s->score += ms;
         }
     }
 }
@@ -187,7 +185,7 @@ void fair_leave(struct run *c, struct span member)
     queue_del_score(n, member);
     while ((at = queue_at(n, rtext_span(&gone))) != QUEUE_NONE) {
         if (!ours_at(n, at + 1) && (at == 0 || !ours_at(n, at - 1))) {
-            shift(c, at);
+            add_to_scores(n, at + 1, -(int64_t)c->op->fair_wait_ms);
         }
         take_out(c, at);
     }
@@ -241,6 +239,14 @@ static void enqueue(struct run *c, struct span member)
     }
 }
 
+/* So many of this instance's were put back at the head. */
+static void are_back(struct run *c, size_t count)
+{
+    if (!ours_at(c->n, count)) {
+        add_to_scores(c->n, count, (int64_t)c->op->fair_wait_ms);
+    }
+}
+
 static void put_back(struct run *c, struct span member)
 {
     if (queue_score(c->n, member) != NULL) {
@@ -248,6 +254,7 @@ static void put_back(struct run *c, struct span member)
     }
     if (queue_at(c->n, member) == QUEUE_NONE) {
         queue_insert(c->n, 0, member);
+        are_back(c, 1);
     }
     give_least_score(c, member);
 }
@@ -316,20 +323,28 @@ static void drop_others_of_ours(struct run *c)
 }
 
 /* `by_list`: who is there is looked up in the list, else among the scores. */
+static bool is_in(const struct run *c, struct span member, bool by_list)
+{
+    return by_list ? queue_at(c->n, member) != QUEUE_NONE
+                   : queue_score(c->n, member) != NULL;
+}
+
 static void put_in(struct run *c, bool by_list)
 {
     const struct op *op = c->op;
-    size_t at = 0;
+    size_t back = 0;
 
-    for (size_t i = 0; i < op->member_count; i++) {
-        if (by_list ? queue_at(c->n, op->members[i]) != QUEUE_NONE
-                    : queue_score(c->n, op->members[i]) != NULL) {
-            continue;
-        }
-        if (i < op->known) {
-            queue_insert(c->n, at++, op->members[i]);
+    for (size_t i = 0; i < op->known; i++) {
+        if (!is_in(c, op->members[i], by_list)) {
+            queue_insert(c->n, back++, op->members[i]);
             give_least_score(c, op->members[i]);
-        } else {
+        }
+    }
+    if (back > 0) {
+        are_back(c, back);
+    }
+    for (size_t i = op->known; i < op->member_count; i++) {
+        if (!is_in(c, op->members[i], by_list)) {
             join(c, op->members[i]);
         }
     }

@@ -63,7 +63,9 @@ if ARGV[15] == '1' and not call('ZSCORE', scores, member) then
         listed = at
     end
     if not listed then
+        local count = 1
         call('LPUSH', queue, member)
+--@include part_back.lua
     end
     call('ZADD', scores, soon, member)
     call('HSET', marks, member, now_ms)

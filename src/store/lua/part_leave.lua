@@ -24,12 +24,6 @@ if at and not before and not behind then
     call('DEL', scores, marks)
 elseif behind and string.sub(behind, 1, 7) ~= 'latchd:'
     and (not before or string.sub(before, 1, 7) ~= 'latchd:') then
-    local from = at
-    repeat
-        local some = call('LRANGE', queue, from, from + 999)
-        for _, other in ipairs(some) do
-            call('ZADD', scores, 'XX', 'INCR', -fair_wait, other)
-        end
-        from = from + 1000
-    until #some < 1000
+    local from, by = at, -fair_wait
+--@include part_move.lua
 end

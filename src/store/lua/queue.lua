@@ -137,6 +137,10 @@ for i = #back, 1, -1 do
     set_score(back[i], soon)
 end
 flush()
+if #back > 0 then
+    local count = #back
+--@include part_back.lua
+end
 if #new > 0 then
 --@include part_join.lua
     for _, member in ipairs(new) do
