@@ -59,6 +59,7 @@ static void name_fini(struct redis_name *n)
     free(n->marks);
     free(n->queue);
     free(n->scores);
+    free(n->waits);
     free(n->hold_keys);
     free(n->reader_keys);
 }
@@ -300,7 +301,7 @@ void redis_flushall(struct sim_redis *r)
         n->fence_token = 0;
         n->fence_who.len = 0;
         n->mark_count = 0;
-        n->queue_count = n->score_count = 0;
+        n->queue_count = n->score_count = n->wait_count = 0;
         n->hold_key_count = n->reader_key_count = 0;
         n->writer_token = 0;
         n->writer_who.len = 0;
@@ -374,6 +375,7 @@ static void copy_name(struct redis_name *to, const struct redis_name *from)
     COPY(marks, mark_count, mark_room);
     COPY(queue, queue_count, queue_room);
     COPY(scores, score_count, score_room);
+    COPY(waits, wait_count, wait_room);
     COPY(hold_keys, hold_key_count, hold_key_room);
     COPY(reader_keys, reader_key_count, reader_key_room);
 }

@@ -67,8 +67,12 @@ struct redis_score {
     struct rtext member;
     int64_t score;
     uint64_t moved_on; /* only of latchd's */
-    /* Only of Redisson's: W, and how far it was from who is before it then. */
-    bool seen;
+};
+
+/* What latchd:fair:{N} says of a Redisson's: W, and how far it was from who is before
+ * it then. It stays when that one leaves. */
+struct redis_wait {
+    struct rtext member;
     int64_t wait, apart;
 };
 
@@ -109,6 +113,8 @@ struct redis_name {
     size_t queue_count, queue_room;
     struct redis_score *scores;
     size_t score_count, score_room;
+    struct redis_wait *waits;
+    size_t wait_count, wait_room;
     enum redis_mode mode; /* of the hash; NONE: a plain lock, or no hash */
     struct redis_hold_key *hold_keys;
     size_t hold_key_count, hold_key_room;

@@ -60,22 +60,25 @@ static void pass(struct walk *w, const struct redis_score *s, int64_t after, boo
     w->among_redissons = !ours;
 }
 
-static void pass_redisson(struct walk *w, struct redis_score *s)
+static void pass_redisson(struct walk *w, const struct run *c, struct span member)
 {
+    const struct redis_score *s = queue_score(c->n, member);
+    struct redis_wait *found = queue_wait(c->n, member);
     int64_t wait = REDISSON_WAIT_MS, distance;
 
     if (s != NULL) {
         distance = max_i64(s->score - w->before, 0);
         if (w->is_first) {
-            wait = max_i64(max_i64(s->score - w->level, wait), s->seen ? s->wait : 0);
-        } else if (w->among_redissons || !s->seen || distance != s->apart) {
+            wait = max_i64(wait, s->score - w->level);
+            wait = max_i64(wait, found == NULL ? 0 : found->wait);
+        } else if (w->among_redissons || found == NULL || distance != found->apart) {
             wait = distance;
         } else {
-            wait = s->wait;
+            wait = found->wait;
         }
-        s->seen = true;
-        s->wait = wait;
-        s->apart = w->is_first ? 0 : max_i64(s->score - w->after, 0);
+        found = found == NULL ? queue_wait_new(c->n, member) : found;
+        found->wait = wait;
+        found->apart = w->is_first ? 0 : max_i64(s->score - w->after, 0);
     }
     w->level += wait;
     pass(w, s, s == NULL ? 0 : s->score, false);
@@ -106,7 +109,7 @@ static void join(struct run *c, struct span member)
         pass(&w, s, s == NULL ? 0 : s->score, true);
     }
     for (; i < n->queue_count; i++) {
-        pass_redisson(&w, queue_score(n, rtext_span(&n->queue[i])));
+        pass_redisson(&w, c, rtext_span(&n->queue[i]));
     }
     pass_ours(&w, c, NULL, true);
     queue_insert(n, n->queue_count, member);
@@ -124,7 +127,7 @@ static void move_on(struct run *c)
         bool own = redis_member_of(member, c->instance);
 
         if (!queue_is_ours(member)) {
-            pass_redisson(&w, s);
+            pass_redisson(&w, c, member);
             continue;
         }
         pass_ours(&w, c, s, own);
@@ -155,7 +158,7 @@ static void take_out(struct run *c, size_t at)
     c->head_left = c->head_left || at == 0;
     queue_remove(n, at);
     if (n->queue_count == 0) {
-        n->score_count = 0;
+        n->score_count = n->wait_count = 0;
     }
 }
 
@@ -387,6 +390,7 @@ void run_queue(struct run *c)
     fair_purge(c);
     if (c->op->whole) {
         move_on(c);
+        queue_drop_waits(n);
     }
     if (thorough) {
         score_all(c);

@@ -74,3 +74,29 @@ void queue_del_score(struct redis_name *n, struct span member)
         *s = n->scores[--n->score_count];
     }
 }
+
+struct redis_wait *queue_wait(struct redis_name *n, struct span member)
+{
+    for (size_t i = 0; i < n->wait_count; i++) {
+        if (rtext_is(&n->waits[i].member, member)) {
+            return &n->waits[i];
+        }
+    }
+    return NULL;
+}
+
+struct redis_wait *queue_wait_new(struct redis_name *n, struct span member)
+{
+    MAKE_ROOM(n->waits, n->wait_count, n->wait_room);
+    n->waits[n->wait_count] = (struct redis_wait){ .member = rtext_of(member) };
+    return &n->waits[n->wait_count++];
+}
+
+void queue_drop_waits(struct redis_name *n)
+{
+    for (size_t i = n->wait_count; i-- > 0;) {
+        if (queue_at(n, rtext_span(&n->waits[i].member)) == QUEUE_NONE) {
+            n->waits[i] = n->waits[--n->wait_count];
+        }
+    }
+}

@@ -16,6 +16,12 @@ struct redis_score *queue_score(struct redis_name *n, struct span member);
 void queue_set_score(struct redis_name *n, struct span member, int64_t score);
 void queue_del_score(struct redis_name *n, struct span member);
 
+/* NULL: nothing was found of it. */
+struct redis_wait *queue_wait(struct redis_name *n, struct span member);
+struct redis_wait *queue_wait_new(struct redis_name *n, struct span member);
+/* Of those who are not in the list nothing is known any more. */
+void queue_drop_waits(struct redis_name *n);
+
 /* A member of any latchd's. */
 bool queue_is_ours(struct span member);
 
