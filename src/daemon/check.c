@@ -82,6 +82,11 @@ bool server_check_config(const struct config *c, char *reterr, size_t room)
         (void)snprintf(reterr, room, "redis: %s", mistake);
         return false;
     }
+    if (c->min_replicas > 0 && strcmp(c->redis, "embedded") == 0) {
+        (void)snprintf(reterr, room,
+                       "min-replicas: the embedded Redis has no replicas");
+        return false;
+    }
     if (!secure_read(c, &sec, reterr, room)) {
         return false;
     }

@@ -46,6 +46,8 @@ struct config {
     char *redis_tls_cert_file;
     char *redis_tls_key_file;
     uint64_t redis_timeout_ms;
+    uint64_t min_replicas;
+    uint64_t replica_timeout_ms;
     char *state_dir; /* empty: see config_state_dir() */
     uint64_t embedded_fsync;
     uint64_t watchdog_timeout_ms;

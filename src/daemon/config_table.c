@@ -104,6 +104,12 @@ const struct config_key CONFIG_KEYS[] = {
       "Its private key (PEM). Empty: it is in redis-tls-cert-file." },
     { "redis-timeout", KEY_MSEC, FIELD(redis_timeout_ms), "3s", 10, 10 * MINUTES, NULL,
       KEY_LIVE, REDIS, "How long one call to Redis may take." },
+    { "min-replicas", KEY_COUNT, FIELD(min_replicas), "0", 0, 100, NULL, KEY_LIVE,
+      REDIS,
+      "Replicas of Redis that must have a grant or a renewal before it counts; with\n"
+      "fewer, a grant is undone and answered -NOREPLICAS. 0: none are waited for." },
+    { "replica-timeout", KEY_MSEC, FIELD(replica_timeout_ms), "1s", 1, MINUTES, NULL,
+      KEY_LIVE, REDIS, "How long to wait for them." },
     { "state-dir", KEY_TEXT, FIELD(state_dir), "", 0, 4000, NULL, 0, REDIS,
       "Directory of the embedded Redis. Empty: $STATE_DIRECTORY, else\n"
       "$XDG_STATE_HOME/latchd, else ~/.local/state/latchd." },

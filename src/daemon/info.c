@@ -60,8 +60,10 @@ static void redis_section(struct server *s, struct buf *out)
 {
     struct node_list nodes = { .out = out };
     struct store_info info;
+    struct locks_stats locks;
 
     store_info(s->store, &info);
+    locks_stats(s->locks, &locks);
     buf_printf(out, "redis_kind:%s\r\n",
                s->embedded != NULL ? "embedded" : info.topology);
     buf_printf(out, "redis_address:%s\r\n", info.address);
@@ -73,6 +75,14 @@ static void redis_section(struct server *s, struct buf *out)
     buf_printf(out, "redis_calls_unknown:%" PRIu64 "\r\n", info.unknown);
     buf_printf(out, "redis_calls_late:%" PRIu64 "\r\n", info.late);
     buf_printf(out, "redis_calls_failed:%" PRIu64 "\r\n", info.errors);
+    buf_printf(out, "redis_replica_waits:%" PRIu64 "\r\n", info.waits);
+    buf_printf(out, "redis_replica_waits_short:%" PRIu64 "\r\n", info.short_waits);
+    buf_printf(out, "redis_replicas_acknowledging:%" PRId64 "\r\n",
+               info.acked_replicas);
+    buf_printf(out, "redis_unacknowledged_grants:%" PRIu64 "\r\n",
+               locks.unacked_grants);
+    buf_printf(out, "redis_unacknowledged_renewals:%" PRIu64 "\r\n",
+               locks.unacked_renewals);
     buf_printf(out, "redis_round_trip_us:%" PRIu64 "\r\n", info.round_trip_us);
     buf_printf(out, "redis_clock_offset_us:%" PRId64 "\r\n", info.clock_offset_us);
     if (info.sentinel.master != NULL) {

@@ -13,7 +13,9 @@ struct locks_config live_locks_config(const struct config *c)
 {
     return (struct locks_config){
         .watchdog_ms = c->watchdog_timeout_ms,
-        .redis_timeout_ms = c->redis_timeout_ms,
+        /* An answer that vouches waits for replicas, too. */
+        .redis_timeout_ms =
+            c->redis_timeout_ms + (c->min_replicas > 0 ? c->replica_timeout_ms : 0),
         .recheck_ms = c->recheck_ms,
         .fair_wait_ms = c->fair_wait_ms,
         .fair_window = c->fair_window,
@@ -63,7 +65,11 @@ struct net_limits live_net_limits(const struct server *s)
 
 struct store_options live_store_options(const struct config *c)
 {
-    return (struct store_options){ .timeout_ms = c->redis_timeout_ms };
+    return (struct store_options){
+        .timeout_ms = c->redis_timeout_ms,
+        .min_replicas = (unsigned)c->min_replicas,
+        .replica_timeout_ms = c->replica_timeout_ms,
+    };
 }
 
 void live_apply(struct server *s)

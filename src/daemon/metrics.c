@@ -51,6 +51,12 @@ static void add_locks(const struct server *s, struct buf *out)
     prom_counter(out, "latchd_wait_failures_total",
                  "Waits that ended with BACKEND, as Redis did not answer.",
                  n.unanswered);
+    prom_counter(out, "latchd_unacknowledged_grants_total",
+                 "Grants that were undone, as too few replicas acknowledged them.",
+                 n.unacked_grants);
+    prom_counter(out, "latchd_unacknowledged_renewals_total",
+                 "Renewals that did not count, as too few replicas acknowledged them.",
+                 n.unacked_renewals);
     prom_counter(out, "latchd_renewals_total", "Renewals that Redis confirmed.",
                  n.renewals);
     prom_histogram(out, "latchd_wait_seconds",
@@ -88,6 +94,13 @@ static void add_redis(const struct server *s, struct buf *out)
                  "Calls that came too late to be run.", n.late);
     prom_counter(out, "latchd_redis_calls_failed_total",
                  "Calls that Redis answered with an error.", n.errors);
+    prom_counter(out, "latchd_redis_replica_waits_total",
+                 "Waits for replicas to acknowledge grants and renewals.", n.waits);
+    prom_counter(out, "latchd_redis_replica_waits_short_total",
+                 "Those of them that found too few.", n.short_waits);
+    prom_gauge(out, "latchd_redis_replicas_acknowledging",
+               "Replicas that the last one of them found; 0 without min-replicas.",
+               (uint64_t)n.acked_replicas);
     prom_counter(out, "latchd_redis_reconnects_total",
                  "Links to Redis that replaced another.", n.reconnects);
     prom_histogram(out, "latchd_redis_round_trip_seconds",

@@ -1,5 +1,6 @@
 #include "store/node.h"
 
+#include "store/acked.h"
 #include "store/redis_link.h"
 #include "store/redis_sub.h"
 #include "store/script_call.h"
@@ -9,12 +10,17 @@
 
 struct node {
     struct redis_link *link;
+    struct acked *acked; /* NULL: no replica is waited for */
     struct redis_sub *sub;
     struct store_url url;
     char instance[OP_INSTANCE_LEN + 1];
     struct store_events events;
     const char *(*why_not)(void *ctx, bool same_server);
     uint64_t calls, unknown, late, errors;
+    struct redis_link_setup link_setup; /* for a second one */
+    bool told_up;
+    bool same; /* the server, since it was told so last */
+    bool started;
     bool closed;
     struct script_result scratch;
 };
@@ -35,18 +41,43 @@ static const char *why_not(void *ctx, bool same_server)
     return n->why_not == NULL ? NULL : n->why_not(n->events.ctx, same_server);
 }
 
+static void tell_up(struct node *n)
+{
+    bool same = n->same;
+
+    n->told_up = true;
+    n->same = true;
+    n->events.on_up(n->events.ctx, same);
+}
+
 static void on_up(void *ctx, bool same_server)
 {
     struct node *n = ctx;
 
-    n->events.on_up(n->events.ctx, same_server);
+    n->same = n->same && same_server;
+    if (n->acked == NULL || acked_agree(n->acked, false)) {
+        tell_up(n);
+    }
 }
 
+static void on_second_up(void *ctx)
+{
+    struct node *n = ctx;
+
+    if (acked_agree(n->acked, true) && !n->told_up) {
+        tell_up(n);
+    }
+}
+
+/* Any link of them. */
 static void on_down(void *ctx)
 {
     struct node *n = ctx;
 
-    n->events.on_down(n->events.ctx);
+    if (n->told_up) {
+        n->told_up = false;
+        n->events.on_down(n->events.ctx);
+    }
 }
 
 static void on_clock_jumped(void *ctx)
@@ -73,7 +104,8 @@ static void count_result(struct node *n, enum op_status status)
     }
 }
 
-static void on_reply(void *ctx, const struct redis_call *call, const redisReply *reply)
+static void deliver(void *ctx, const struct redis_call *call, const redisReply *reply,
+                    bool acked)
 {
     struct node *n = ctx;
     struct script_result *r = &n->scratch;
@@ -84,9 +116,23 @@ static void on_reply(void *ctx, const struct redis_call *call, const redisReply 
         r->result = (struct op_result){ .status = OP_UNKNOWN };
     }
     r->result.id = call->op_id;
+    if (!acked) {
+        r->result.status = OP_NOREPLICAS;
+    }
     count_result(n, r->result.status);
     n->events.on_result(n->events.ctx, &r->result);
     script_result_fini(r);
+}
+
+static void on_reply(void *ctx, const struct redis_call *call, const redisReply *reply)
+{
+    struct node *n = ctx;
+
+    if (n->acked != NULL) {
+        acked_on_reply(n->acked, call, reply);
+    } else {
+        deliver(n, call, reply, true);
+    }
 }
 
 static void on_subscribed(void *ctx, struct span name, bool rw)
@@ -119,6 +165,14 @@ static const struct redis_link_events LINK_EVENTS = {
     .on_reply = on_reply,
 };
 
+static const struct acked_events ACKED_EVENTS = {
+    .on_wake = on_wake,
+    .why_not = why_not,
+    .on_up = on_second_up,
+    .on_down = on_down,
+    .on_reply = deliver,
+};
+
 static const struct redis_sub_events SUB_EVENTS = {
     .on_wake = on_wake,
     .on_subscribed = on_subscribed,
@@ -127,6 +181,28 @@ static const struct redis_sub_events SUB_EVENTS = {
 };
 
 /* --- for the backend ------------------------------------------------------------- */
+
+/* The second link comes with the first configuration that needs it. */
+static void configure_acked(struct node *n, const struct store_options *options)
+{
+    if (n->acked == NULL && options->min_replicas > 0) {
+        struct acked_setup setup = {
+            .link = n->link_setup,
+            .first = n->link,
+            .instance = n->instance,
+            .events = &ACKED_EVENTS,
+            .ctx = n,
+        };
+
+        n->acked = acked_new(&setup);
+        if (n->started) {
+            acked_start(n->acked);
+        }
+    }
+    if (n->acked != NULL) {
+        acked_configure(n->acked, options);
+    }
+}
 
 struct node *node_new(const struct node_setup *setup)
 {
@@ -161,15 +237,22 @@ struct node *node_new(const struct node_setup *setup)
     memcpy(n->instance, store->instance, sizeof(n->instance));
     n->events = setup->events;
     n->why_not = setup->why_not;
+    n->same = true;
+    n->link_setup = link;
     n->link = redis_link_new(&link);
     n->sub = redis_sub_new(&sub);
+    configure_acked(n, &store->options);
     return n;
 }
 
 void node_start(struct node *n)
 {
+    n->started = true;
     redis_link_start(n->link);
     redis_sub_start(n->sub);
+    if (n->acked != NULL) {
+        acked_start(n->acked);
+    }
 }
 
 void node_move(struct node *n, const char *host, const char *port)
@@ -178,8 +261,12 @@ void node_move(struct node *n, const char *host, const char *port)
     free(n->url.port);
     n->url.host = xstrdup(host);
     n->url.port = xstrdup(port);
+    n->started = true;
     redis_link_move(n->link);
     redis_sub_move(n->sub);
+    if (n->acked != NULL) {
+        acked_move(n->acked);
+    }
 }
 
 void node_set_tls(struct node *n, struct tls *tls)
@@ -191,6 +278,8 @@ void node_configure(struct node *n, const struct store_options *options)
 {
     redis_link_set_timeout(n->link, options->timeout_ms);
     redis_sub_set_timeout(n->sub, options->timeout_ms);
+    n->link_setup.timeout_ms = options->timeout_ms;
+    configure_acked(n, options);
 }
 
 void node_submit(struct node *n, const struct op *op)
@@ -202,6 +291,10 @@ void node_submit(struct node *n, const struct op *op)
         return;
     }
     n->calls++;
+    if (n->acked != NULL) {
+        acked_submit(n->acked, op);
+        return;
+    }
     out = redis_link_call(n->link, op, &times);
     if (out != NULL) {
         script_call(out, op, n->instance, times);
@@ -224,10 +317,19 @@ void node_unsubscribe(struct node *n, struct span name, bool rw)
 
 void node_end_turn(struct node *n)
 {
-    if (!n->closed) {
-        redis_link_flush(n->link);
-        redis_sub_flush(n->sub);
+    if (n->closed) {
+        return;
     }
+    if (n->acked != NULL) {
+        acked_end_turn(n->acked);
+        if (acked_is_over(n->acked)) {
+            acked_close(n->acked);
+            acked_free(n->acked);
+            n->acked = NULL;
+        }
+    }
+    redis_link_flush(n->link);
+    redis_sub_flush(n->sub);
 }
 
 void node_info(const struct node *n, struct store_info *ret)
@@ -239,6 +341,9 @@ void node_info(const struct node *n, struct store_info *ret)
     if (!n->closed) {
         redis_link_info(n->link, ret);
     }
+    if (!n->closed && n->acked != NULL) {
+        acked_info(n->acked, ret);
+    }
 }
 
 void node_close(struct node *n)
@@ -247,6 +352,9 @@ void node_close(struct node *n)
         n->closed = true;
         redis_link_close(n->link);
         redis_sub_close(n->sub);
+        if (n->acked != NULL) {
+            acked_close(n->acked);
+        }
     }
 }
 
@@ -255,6 +363,7 @@ void node_free(struct node *n)
     if (n == NULL) {
         return;
     }
+    acked_free(n->acked);
     redis_link_free(n->link);
     redis_sub_free(n->sub);
     store_url_fini(&n->url);

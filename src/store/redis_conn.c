@@ -37,6 +37,7 @@ struct redis_conn {
     enum conn_state state;
     struct stream *stream;
     redisReader *reader;
+    bool reply_taken; /* the one that is being handed over */
     struct buf out;
     unsigned attempts;
     uint64_t heard_us;
@@ -224,8 +225,11 @@ static void on_read(void *ctx, const char *data, size_t len)
         if (reply == NULL) {
             return;
         }
+        c->reply_taken = false;
         c->events->on_reply(c->ctx, reply);
-        freeReplyObject(reply);
+        if (!c->reply_taken) {
+            freeReplyObject(reply);
+        }
     }
 }
 
@@ -347,6 +351,11 @@ void redis_conn_start(struct redis_conn *c)
 void redis_conn_set_timeout(struct redis_conn *c, uint64_t timeout_ms)
 {
     c->timeout_ms = timeout_ms;
+}
+
+void redis_conn_take_reply(struct redis_conn *c)
+{
+    c->reply_taken = true;
 }
 
 struct buf *redis_conn_out(struct redis_conn *c)

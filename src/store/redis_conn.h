@@ -55,6 +55,10 @@ void redis_conn_flush(struct redis_conn *c);
 /* AUTH as the URL wants it; false: it does not. */
 bool redis_conn_auth(struct redis_conn *c);
 
+/* During on_reply: that reply is the owner's from now on, who frees it by
+ * freeReplyObject(). */
+void redis_conn_take_reply(struct redis_conn *c);
+
 /* The owner is content: the next loss begins with a short wait again. `about` is for
  * the log, may be empty. */
 void redis_conn_ready(struct redis_conn *c, const char *about);

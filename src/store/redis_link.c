@@ -1,5 +1,6 @@
 #include "store/redis_link.h"
 
+#include "store/command.h"
 #include "store/redis_link_priv.h"
 #include "util/alloc.h"
 #include "util/clock.h"
@@ -35,9 +36,10 @@ void link_become_ready(struct redis_link *l)
     struct call_fifo orphans = l->orphans;
     bool same = link_is_same_server(l);
     struct redis_call call;
-    char about[64];
+    char about[96];
 
-    (void)snprintf(about, sizeof(about), "version %s", l->server.version);
+    (void)snprintf(about, sizeof(about), "version %s%s", l->server.version,
+                   l->is_second ? ", for what replicas acknowledge" : "");
     redis_conn_ready(l->conn, l->server.version[0] == '\0' ? "" : about);
     l->stage = LINK_READY;
     l->before = l->server;
@@ -65,6 +67,8 @@ static void on_lost(void *ctx)
     l->stage = LINK_DOWN;
     l->loading = 0;
     l->looking = false;
+    l->marked = false;
+    l->wait_us = 0;
     if (was_ready) {
         l->events->on_down(l->ctx);
     }
@@ -112,6 +116,16 @@ static void on_op_reply(struct redis_link *l, const redisReply *reply)
     l->events->on_reply(l->ctx, &call, reply);
 }
 
+/* The mark comes first: without it what is acknowledged may be of nobody's writing. */
+static void on_acked(struct redis_link *l, const redisReply *reply)
+{
+    bool told = reply->type == REDIS_REPLY_INTEGER && l->marked;
+
+    l->wait_us = 0;
+    l->events->on_acked(l->ctx, told ? reply->integer : -1,
+                        reply->type == REDIS_REPLY_ERROR ? reply->str : "");
+}
+
 static void on_reply(void *ctx, const redisReply *reply)
 {
     struct redis_link *l = ctx;
@@ -127,6 +141,14 @@ static void on_reply(void *ctx, const redisReply *reply)
         return;
     }
     (void)call_fifo_pop(&l->open, &call);
+    if (call.what == CALL_WAIT) {
+        on_acked(l, reply);
+        return;
+    }
+    if (call.what == CALL_MARK) {
+        l->marked = reply->type == REDIS_REPLY_STATUS;
+        return;
+    }
     if (link_on_own_reply(l, &call, reply)) {
         redis_conn_flush(l->conn);
     }
@@ -150,9 +172,11 @@ static void on_tick(void *ctx)
     const struct redis_call *first = call_fifo_first(&l->open);
 
     if (first != NULL) {
-        redis_conn_check_silence(l->conn, first->sent_us);
+        redis_conn_check_silence(l->conn, first->sent_us + l->wait_us);
     }
-    if ((l->stage == LINK_READY || l->stage == LINK_WAITING) && !l->looking) {
+    if (l->wait_us != 0) {
+        l->look_due = true; /* an answer from behind a WAIT tells little */
+    } else if (!l->looking && (l->stage == LINK_READY || l->stage == LINK_WAITING)) {
         link_look_at_clock(l);
     }
 }
@@ -186,6 +210,7 @@ struct redis_link *redis_link_new(const struct redis_link_setup *setup)
     l->ctx = setup->ctx;
     l->timeout_ms = setup->timeout_ms;
     l->is_replicated = setup->is_replicated;
+    l->is_second = setup->is_second;
     l->round_trips = setup->round_trips;
     l->conn = redis_conn_new(&conn);
     return l;
@@ -226,6 +251,68 @@ struct buf *redis_link_call(struct redis_link *l, const struct op *op,
     return redis_conn_out(l->conn);
 }
 
+void redis_link_wait(struct redis_link *l, struct span name, unsigned replicas,
+                     uint64_t ms)
+{
+    struct buf *out = redis_conn_out(l->conn);
+
+    if (!l->marked) {
+        command_begin(out, 5);
+        command_word(out, SPAN("SET"));
+        command_key(out, "latchd:acked:", name, SPAN_NONE);
+        command_word(out, SPAN("1"));
+        command_word(out, SPAN("PX"));
+        command_word(out, SPAN("1"));
+        (void)link_push(l, CALL_MARK);
+    }
+    if (l->look_due && !l->looking) {
+        link_look_at_clock(l);
+    }
+    l->look_due = false;
+    command_begin(out, 3);
+    command_word(out, SPAN("WAIT"));
+    command_uint(out, replicas);
+    command_uint(out, ms);
+    (void)link_push(l, CALL_WAIT);
+    l->wait_us = ms * 1000;
+}
+
+void redis_link_take_reply(struct redis_link *l)
+{
+    redis_conn_take_reply(l->conn);
+}
+
+bool redis_link_is_ready(const struct redis_link *l)
+{
+    return l->stage == LINK_READY;
+}
+
+bool redis_link_same_server(const struct redis_link *a, const struct redis_link *b)
+{
+    return strcmp(a->server.run_id, b->server.run_id) == 0 &&
+           strcmp(a->server.replication_id, b->server.replication_id) == 0;
+}
+
+void redis_link_drop(struct redis_link *l, const char *why)
+{
+    redis_conn_fail(l->conn, "%s", why);
+}
+
+size_t redis_link_in_flight(const struct redis_link *l)
+{
+    size_t ops = l->orphans.count;
+
+    for (size_t i = 0; i < l->open.count; i++) {
+        ops += l->open.ring[(l->open.first + i) & (l->open.room - 1)].what == CALL_OP;
+    }
+    return ops;
+}
+
+uint64_t redis_link_reconnects(const struct redis_link *l)
+{
+    return l->ready_count == 0 ? 0 : l->ready_count - 1;
+}
+
 void redis_link_flush(struct redis_link *l)
 {
     redis_conn_flush(l->conn);
@@ -238,7 +325,7 @@ void redis_link_info(const struct redis_link *l, struct store_info *ret)
     (void)snprintf(ret->run_id, sizeof(ret->run_id), "%s", l->before.run_id);
     (void)snprintf(ret->address, sizeof(ret->address), "%s",
                    redis_conn_address(l->conn));
-    ret->reconnects += l->ready_count == 0 ? 0 : l->ready_count - 1;
+    ret->reconnects += redis_link_reconnects(l);
     ret->in_flight += l->open.count + l->orphans.count;
     ret->clock_offset_us = l->clock.offset_us;
     ret->round_trip_us = l->clock.round_trip_us;

@@ -27,6 +27,9 @@ struct redis_link_events {
     void (*on_down)(void *ctx);
     void (*on_clock_jumped)(void *ctx);
     void (*on_reply)(void *ctx, const struct redis_call *call, const redisReply *reply);
+    /* Of a second link: the answer to redis_link_wait(). Less than 0: there is none, as
+     * Redis refuses it, with this text. */
+    void (*on_acked)(void *ctx, int64_t replicas, const char *text);
 };
 
 struct redis_link_setup {
@@ -39,6 +42,7 @@ struct redis_link_setup {
      * a master, and is to guard its writes by min-replicas-to-write. */
     bool is_replicated;
     struct histogram *round_trips; /* of ops: added to; outlives the link */
+    bool is_second;                /* beside another one, to the same server */
     const struct redis_link_events *events;
     void *ctx;
 };
@@ -55,6 +59,20 @@ void redis_link_move(struct redis_link *l);
  * the op will be unknown when there is one. */
 struct buf *redis_link_call(struct redis_link *l, const struct op *op,
                             struct op_times *ret);
+/* Asks how many replicas have all that was done on this link, until that are enough or
+ * the time is over. Ready links only, and one at a time. `name`: of one of the ops. */
+void redis_link_wait(struct redis_link *l, struct span name, unsigned replicas,
+                     uint64_t ms);
+/* During on_reply: the reply is freed by whoever calls this, by freeReplyObject(). */
+void redis_link_take_reply(struct redis_link *l);
+bool redis_link_is_ready(const struct redis_link *l);
+/* As far as they have told who they are. */
+bool redis_link_same_server(const struct redis_link *a, const struct redis_link *b);
+/* Drops it, for it to come again; on_down comes during the call. */
+void redis_link_drop(struct redis_link *l, const char *why);
+/* Ops that are not answered. */
+size_t redis_link_in_flight(const struct redis_link *l);
+uint64_t redis_link_reconnects(const struct redis_link *l);
 /* All that was written leaves in one write. */
 void redis_link_flush(struct redis_link *l);
 

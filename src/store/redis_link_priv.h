@@ -17,6 +17,8 @@ enum call_what {
     CALL_LOAD,  /* item_count: which script */
     CALL_TIME,  /* ends a stage of the handshake, or just looks at the clock */
     CALL_AUDIT, /* item_count: which question */
+    CALL_MARK,  /* a write, so that WAIT counts from here at least */
+    CALL_WAIT,
 };
 
 enum link_stage {
@@ -53,6 +55,10 @@ struct redis_link {
     bool kill_failed;
     unsigned loading; /* SCRIPT LOADs open */
     bool looking;     /* a heartbeat is open */
+    bool is_second;
+    bool look_due;    /* the next WAIT is to have a heartbeat before it */
+    bool marked;      /* something was written on this link */
+    uint64_t wait_us; /* how long the WAIT that is open may take; 0: none is */
     uint64_t ready_count;
     char audited[48]; /* run id of the server that was */
     bool has_aof;     /* so said its audit */

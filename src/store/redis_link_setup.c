@@ -81,6 +81,9 @@ static void audit(struct redis_link *l)
 {
     int major = atoi(l->server.version);
 
+    if (l->is_second) {
+        return; /* the first one has asked */
+    }
     if (l->server.run_id[0] == '\0' || strcmp(l->audited, l->server.run_id) == 0) {
         return;
     }

@@ -19,7 +19,9 @@ struct store;
 
 /* What may change while it runs. */
 struct store_options {
-    uint64_t timeout_ms; /* redis-timeout */
+    uint64_t timeout_ms;         /* redis-timeout */
+    unsigned min_replicas;       /* of each node; 0: none are waited for */
+    uint64_t replica_timeout_ms; /* for how long */
 };
 
 struct store_setup {
@@ -49,8 +51,10 @@ struct store_info {
     char address[160];
     uint64_t reconnects, calls, unknown, late, errors;
     uint64_t in_flight;
-    int64_t clock_offset_us; /* Redis time minus our boot clock */
-    uint64_t round_trip_us;  /* smoothed */
+    uint64_t waits, short_waits; /* for replicas; those that found too few */
+    int64_t acked_replicas;      /* that the last one found */
+    int64_t clock_offset_us;     /* Redis time minus our boot clock */
+    uint64_t round_trip_us;      /* smoothed */
     /* Of the ops, from a turn's asking to the turn in which the answer came; us. Lives
      * as long as the store. */
     const struct histogram *round_trips;

@@ -1,0 +1,390 @@
+#include "store/acked.h"
+
+#include "core/vouch.h"
+#include "store/name_order.h"
+#include "util/alloc.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { FIRST, SECOND };
+enum { WARN_EVERY_MS = 60000 };
+
+/* An answer that waits for the replicas. */
+struct held {
+    struct list in_held;
+    struct redis_call call;
+    redisReply *reply;
+    bool vouches;
+};
+
+struct acked {
+    struct redis_link *first, *second;
+    const char *instance;
+    const struct acked_events *events;
+    void *ctx;
+    unsigned replicas;
+    uint64_t wait_ms;
+    struct name_order order;
+    size_t strangers; /* on the first link from before, in no order */
+    struct list held;
+    struct call_fifo lost; /* calls whose answers were held when the link went */
+    bool waiting;          /* for `asked` replicas */
+    unsigned asked;
+    bool closed;
+    bool too_few;       /* the last time */
+    uint64_t warned_ms; /* 0: not since they were enough */
+    int64_t told;       /* replicas, the last time */
+    uint64_t waits, short_waits;
+    struct script_result scratch;
+};
+
+/* --- answers ---------------------------------------------------------------------- */
+
+/* Hands it on and forgets its op; what comes behind that may go. */
+static void hand_on(struct acked *a, const struct redis_call *call,
+                    const redisReply *reply, bool acked)
+{
+    struct ordered_op *op = name_order_find(&a->order, call->op_id);
+
+    if (op != NULL) {
+        name_order_remove(&a->order, op);
+    } else if (a->strangers > 0) {
+        a->strangers--;
+    }
+    a->events->on_reply(a->ctx, call, reply, acked);
+}
+
+static bool vouches(struct acked *a, const struct redis_call *call,
+                    const redisReply *reply)
+{
+    bool yes;
+
+    script_reply(reply, (enum op_kind)call->op_kind, call->item_count, &a->scratch);
+    yes = op_result_vouches((enum op_kind)call->op_kind, &a->scratch.result);
+    script_result_fini(&a->scratch);
+    return yes;
+}
+
+static void hold(struct acked *a, const struct redis_call *call,
+                 const redisReply *reply, bool yes)
+{
+    struct ordered_op *op = name_order_find(&a->order, call->op_id);
+    struct held *h = xcalloc(1, sizeof(*h));
+
+    h->call = *call;
+    h->reply = (redisReply *)reply;
+    h->vouches = yes;
+    redis_link_take_reply(a->second);
+    list_append(&a->held, &h->in_held);
+    if (op != NULL && call->op_kind == OP_RENEW) {
+        name_order_leave(&a->order, op);
+    } else if (op != NULL) {
+        name_order_hold(op);
+    }
+}
+
+static void on_second_reply(void *ctx, const struct redis_call *call,
+                            const redisReply *reply)
+{
+    struct acked *a = ctx;
+    const struct ordered_op *op = name_order_find(&a->order, call->op_id);
+    bool yes = reply != NULL && vouches(a, call, reply);
+
+    if (reply != NULL && a->waiting &&
+        (yes || (op != NULL && name_order_is_behind_held(op)))) {
+        hold(a, call, reply, yes);
+    } else {
+        hand_on(a, call, reply, !yes);
+    }
+}
+
+static struct held *take_held(struct acked *a)
+{
+    struct list *first = list_first(&a->held);
+
+    if (first == NULL) {
+        return NULL;
+    }
+    list_del(first);
+    return container_of(first, struct held, in_held);
+}
+
+static void warn(struct acked *a, int64_t replicas, const char *text)
+{
+    uint64_t now = clock_boot_ms();
+
+    if (a->warned_ms != 0 && now - a->warned_ms < WARN_EVERY_MS) {
+        return;
+    }
+    a->warned_ms = now == 0 ? 1 : now;
+    if (replicas < 0) {
+        log_warning("redis",
+                    "min-replicas is %u, but Redis does not say how many replicas have "
+                    "a grant: %s; let latchd's user run WAIT and SET latchd:*",
+                    a->asked, text);
+        return;
+    }
+    log_warning("redis",
+                "%" PRId64 " of min-replicas %u acknowledged within %" PRIu64
+                " ms: nothing is granted, and holds run out; see that enough replicas "
+                "are connected to this master and keep up, or lower min-replicas",
+                replicas, a->asked, a->wait_ms);
+}
+
+static void on_acked(void *ctx, int64_t replicas, const char *text)
+{
+    struct acked *a = ctx;
+    bool enough = replicas >= (int64_t)a->asked;
+    struct list answers;
+    struct list *it;
+
+    a->waiting = false;
+    a->told = replicas < 0 ? 0 : replicas;
+    a->short_waits += !enough;
+    if (!enough) {
+        warn(a, replicas, text);
+    } else if (a->too_few) {
+        log_notice("redis", "%" PRId64 " replicas acknowledge again", replicas);
+        a->warned_ms = 0;
+    }
+    a->too_few = !enough;
+    list_init(&answers);
+    list_splice(&answers, &a->held);
+    while ((it = list_first(&answers)) != NULL) {
+        struct held *h = container_of(it, struct held, in_held);
+
+        list_del(it);
+        if (!a->closed) {
+            hand_on(a, &h->call, h->reply, enough || !h->vouches);
+        }
+        freeReplyObject(h->reply);
+        free(h);
+    }
+}
+
+void acked_on_reply(struct acked *a, const struct redis_call *call,
+                    const redisReply *reply)
+{
+    hand_on(a, call, reply, true);
+}
+
+/* --- the second link -------------------------------------------------------------- */
+
+static void on_wake(void *ctx)
+{
+    struct acked *a = ctx;
+
+    a->events->on_wake(a->ctx);
+}
+
+static const char *why_not(void *ctx, bool same_server)
+{
+    struct acked *a = ctx;
+
+    if (redis_link_is_ready(a->first) && redis_link_same_server(a->first, a->second)) {
+        return NULL; /* as the first one could be used */
+    }
+    return a->events->why_not(a->ctx, same_server);
+}
+
+static void on_up(void *ctx, bool same_server)
+{
+    struct acked *a = ctx;
+    struct redis_call call;
+
+    (void)same_server; /* the first link says so */
+    a->events->on_up(a->ctx);
+    while (!a->closed && call_fifo_pop(&a->lost, &call)) {
+        hand_on(a, &call, NULL, true);
+    }
+}
+
+static void on_down(void *ctx)
+{
+    struct acked *a = ctx;
+    struct held *h;
+
+    a->waiting = false;
+    while ((h = take_held(a)) != NULL) {
+        *call_fifo_push(&a->lost) = h->call;
+        freeReplyObject(h->reply);
+        free(h);
+    }
+    a->events->on_down(a->ctx);
+}
+
+static void on_clock_jumped(void *ctx)
+{
+    (void)ctx; /* the first link sees it as well */
+}
+
+static const struct redis_link_events SECOND_EVENTS = {
+    .on_wake = on_wake,
+    .why_not = why_not,
+    .on_up = on_up,
+    .on_down = on_down,
+    .on_clock_jumped = on_clock_jumped,
+    .on_reply = on_second_reply,
+    .on_acked = on_acked,
+};
+
+bool acked_agree(struct acked *a, bool second)
+{
+    if (!redis_link_is_ready(a->first) || !redis_link_is_ready(a->second)) {
+        return false;
+    }
+    if (!redis_link_same_server(a->first, a->second)) {
+        redis_link_drop(second ? a->first : a->second,
+                        "another link there has found another server");
+        return false;
+    }
+    return true;
+}
+
+/* --- asking ----------------------------------------------------------------------- */
+
+static void send_op(struct acked *a, struct redis_link *link, const struct op *op)
+{
+    struct op_times times;
+    struct buf *out = redis_link_call(link, op, &times);
+
+    if (out != NULL) {
+        script_call(out, op, a->instance, times);
+    }
+}
+
+static struct ordered_op *take_ready(struct acked *a, int way)
+{
+    struct list *first = list_first(&a->order.ready[way]);
+
+    if (first == NULL) {
+        return NULL;
+    }
+    list_del(first);
+    return container_of(first, struct ordered_op, in_ready);
+}
+
+static struct span first_name(const struct op *op)
+{
+    return op->item_count > 0   ? op->items[0].name
+           : op->many_count > 0 ? op->many[0].name
+                                : op->name;
+}
+
+static void send_all(struct acked *a)
+{
+    struct span name = SPAN_NONE;
+    struct ordered_op *op;
+
+    while ((op = take_ready(a, FIRST)) != NULL) {
+        send_op(a, a->first, op->op);
+    }
+    if (a->waiting || a->strangers > 0) {
+        return; /* what comes meanwhile leaves together, in time for its deadlines */
+    }
+    while ((op = take_ready(a, SECOND)) != NULL) {
+        send_op(a, a->second, op->op);
+        name = first_name(op->op);
+    }
+    if (name.len > 0 && redis_link_is_ready(a->second)) {
+        /* With min-replicas 0 by now, what it was asked under counts still. */
+        redis_link_wait(a->second, name, a->asked, a->wait_ms);
+        a->waiting = true;
+        a->waits++;
+    }
+}
+
+void acked_submit(struct acked *a, const struct op *op)
+{
+    name_order_add(&a->order, op, a->replicas > 0 && op_vouches(op) ? SECOND : FIRST);
+}
+
+void acked_end_turn(struct acked *a)
+{
+    send_all(a);
+    redis_link_flush(a->second);
+}
+
+/* --- for the node ----------------------------------------------------------------- */
+
+struct acked *acked_new(const struct acked_setup *setup)
+{
+    struct acked *a = xcalloc(1, sizeof(*a));
+    struct redis_link_setup link = setup->link;
+
+    a->first = setup->first;
+    a->instance = setup->instance;
+    a->events = setup->events;
+    a->ctx = setup->ctx;
+    a->strangers = redis_link_in_flight(setup->first);
+    name_order_init(&a->order);
+    list_init(&a->held);
+    link.seed += 1;
+    link.is_second = true;
+    link.events = &SECOND_EVENTS;
+    link.ctx = a;
+    a->second = redis_link_new(&link);
+    return a;
+}
+
+void acked_start(struct acked *a)
+{
+    redis_link_start(a->second);
+}
+
+void acked_configure(struct acked *a, const struct store_options *options)
+{
+    a->replicas = options->min_replicas;
+    a->wait_ms = options->replica_timeout_ms;
+    if (a->replicas > 0) {
+        a->asked = a->replicas;
+    }
+    redis_link_set_timeout(a->second, options->timeout_ms);
+}
+
+void acked_move(struct acked *a)
+{
+    redis_link_move(a->second);
+}
+
+bool acked_is_over(const struct acked *a)
+{
+    return a->replicas == 0 && a->order.count[SECOND] == 0 && !a->waiting &&
+           list_empty(&a->held) && list_empty(&a->order.ready[FIRST]);
+}
+
+void acked_info(const struct acked *a, struct store_info *ret)
+{
+    ret->in_flight += a->order.count[SECOND];
+    ret->reconnects += redis_link_reconnects(a->second);
+    ret->up = ret->up && redis_link_is_ready(a->second);
+    ret->waits += a->waits;
+    ret->short_waits += a->short_waits;
+    ret->acked_replicas = a->told;
+}
+
+void acked_close(struct acked *a)
+{
+    a->closed = true;
+    redis_link_close(a->second);
+}
+
+void acked_free(struct acked *a)
+{
+    struct held *h;
+
+    if (a == NULL) {
+        return;
+    }
+    while ((h = take_held(a)) != NULL) {
+        freeReplyObject(h->reply);
+        free(h);
+    }
+    call_fifo_fini(&a->lost);
+    name_order_fini(&a->order);
+    redis_link_free(a->second);
+    free(a);
+}
