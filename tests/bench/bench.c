@@ -5,6 +5,9 @@
  * name: LOCK + UNLOCK, against Redisson's steps (try by script, subscribe, sleep,
  * release publishes, everybody tries)
  *
+ *   acked      the first with min-replicas 1, against the same latchd without, both
+ * with a replica
+ *
  * Clients use TCP; Redis keeps nothing on disk. BENCH_SECONDS and BENCH_ROUNDS change
  * how long it takes. The generator shares the machine with what it measures. */
 #include "load.h"
@@ -312,6 +315,55 @@ START_TEST(latchd_beside_the_same_load_straight_at_redis)
 }
 END_TEST
 
+static double run_with(const char *replicas, size_t peers, bool own_names,
+                       double seconds)
+{
+    ask_ok(stand.admin, "CONFIG SET min-replicas %s", replicas);
+    return run_latchd(peers, own_names, seconds);
+}
+
+static void bench_acked(size_t peers, bool own_names, size_t rounds, double seconds)
+{
+    double with[ROUNDS_MAX], without[ROUNDS_MAX], a, b;
+
+    for (size_t i = 0; i < rounds; i++) {
+        with[i] = run_with("1", peers, own_names, seconds);
+        without[i] = run_with("0", peers, own_names, seconds);
+    }
+    a = median(with, rounds);
+    b = median(without, rounds);
+    printf("%s, %3zu connections: min-replicas 1 %8.0f   0 %8.0f   ratio %.2f\n",
+           own_names ? "pairs/s, own names     " : "hand-overs/s, one name ", peers, a,
+           b, a / b);
+}
+
+START_TEST(grants_that_a_replica_has_beside_those_that_it_may_not)
+{
+    double seconds = number_from("BENCH_SECONDS", 2);
+    size_t rounds = (size_t)number_from("BENCH_ROUNDS", 5);
+    char port[16];
+    const char *follow[] = { "--replicaof", "127.0.0.1", port, NULL };
+    struct test_redis *replica;
+
+    if (rounds < 1 || rounds > ROUNDS_MAX) {
+        bench_die("BENCH_ROUNDS: 1 to %d", ROUNDS_MAX);
+    }
+    stand.redis = redis_start_with(true, NULL);
+    (void)snprintf(port, sizeof port, "%d", redis_port(stand.redis));
+    replica = redis_start_with(false, follow);
+    do {
+        redis_expect(stand.redis, "OK", "SET warm 1 PX 1");
+    } while (redis_ask_int(stand.redis, "WAIT 1 100") < 1);
+    stand_up(NULL);
+    bench_acked(1, true, rounds, seconds);
+    bench_acked(PAIR_PEERS, true, rounds, seconds);
+    bench_acked(WAITERS, false, rounds, seconds);
+    (void)fflush(stdout);
+    stand_down();
+    redis_stop(replica);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("bench");
@@ -319,6 +371,7 @@ Suite *test_suite(void)
 
     tcase_set_timeout(tc, 0);
     tcase_add_test(tc, latchd_beside_the_same_load_straight_at_redis);
+    tcase_add_test(tc, grants_that_a_replica_has_beside_those_that_it_may_not);
     suite_add_tcase(s, tc);
     return s;
 }
