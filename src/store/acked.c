@@ -193,9 +193,17 @@ static const char *why_not(void *ctx, bool same_server)
 static void on_up(void *ctx, bool same_server)
 {
     struct acked *a = ctx;
+    unsigned replicas = redis_link_replicas(a->second);
     struct redis_call call;
 
     (void)same_server; /* the first link says so */
+    if (replicas < a->replicas && !a->too_few) {
+        log_warning("redis",
+                    "%u replicas are connected, and min-replicas is %u: nothing is "
+                    "granted until there are as many; see why they are not connected "
+                    "to this master, or lower min-replicas",
+                    replicas, a->replicas);
+    }
     a->events->on_up(a->ctx);
     while (!a->closed && call_fifo_pop(&a->lost, &call)) {
         hand_on(a, &call, NULL, true);

@@ -298,6 +298,11 @@ void redis_link_drop(struct redis_link *l, const char *why)
     redis_conn_fail(l->conn, "%s", why);
 }
 
+unsigned redis_link_replicas(const struct redis_link *l)
+{
+    return l->server.replicas;
+}
+
 size_t redis_link_in_flight(const struct redis_link *l)
 {
     size_t ops = l->orphans.count;

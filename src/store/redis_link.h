@@ -70,6 +70,8 @@ bool redis_link_is_ready(const struct redis_link *l);
 bool redis_link_same_server(const struct redis_link *a, const struct redis_link *b);
 /* Drops it, for it to come again; on_down comes during the call. */
 void redis_link_drop(struct redis_link *l, const char *why);
+/* Replicas that were connected to its server when it came up. */
+unsigned redis_link_replicas(const struct redis_link *l);
 /* Ops that are not answered. */
 size_t redis_link_in_flight(const struct redis_link *l);
 uint64_t redis_link_reconnects(const struct redis_link *l);

@@ -34,6 +34,7 @@ struct server_id {
     char replication_id[48];
     char version[32];
     bool is_replica, is_master; /* neither: it does not tell */
+    unsigned replicas;          /* connected to it */
 };
 
 struct redis_link {

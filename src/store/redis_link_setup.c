@@ -283,7 +283,7 @@ static bool on_loaded(struct redis_link *l, int script, const redisReply *reply)
 static void on_info(struct redis_link *l, enum call_what what, const redisReply *reply)
 {
     struct server_id *s = &l->server;
-    char role[16];
+    char role[16], replicas[16];
 
     if (what == CALL_INFO_SERVER) {
         info_value(reply, "run_id", s->run_id, sizeof(s->run_id));
@@ -291,6 +291,8 @@ static void on_info(struct redis_link *l, enum call_what what, const redisReply 
     } else {
         info_value(reply, "master_replid", s->replication_id,
                    sizeof(s->replication_id));
+        info_value(reply, "connected_slaves", replicas, sizeof(replicas));
+        s->replicas = (unsigned)atoi(replicas);
         info_value(reply, "role", role, sizeof(role));
         s->is_replica = strcmp(role, "slave") == 0;
         s->is_master = strcmp(role, "master") == 0;

@@ -255,6 +255,21 @@ START_TEST(an_outage_of_the_master_is_one_as_ever)
 }
 END_TEST
 
+START_TEST(a_master_without_replicas_is_told_of_at_the_start)
+{
+    struct client *c;
+
+    stand_up("--redis-timeout", "1s", "--min-replicas", "2", "--replica-timeout",
+             "300ms", NULL);
+    ck_assert(daemon_logged(stand.daemon, "0 replicas are connected, and min-replicas "
+                                          "is 2"));
+    c = open_client();
+    ask_error(c, "NOREPLICAS", "LOCK job WAIT 0");
+    client_close(c);
+    stand_down();
+}
+END_TEST
+
 /* Each link is killed by the one that follows it, and by no other. */
 START_TEST(either_link_may_be_lost)
 {
@@ -299,6 +314,7 @@ Suite *test_suite(void)
         one_wait_ends_a_turn,
         it_can_be_switched_on_and_off_while_locks_are_held,
         an_outage_of_the_master_is_one_as_ever,
+        a_master_without_replicas_is_told_of_at_the_start,
         either_link_may_be_lost,
     };
 
