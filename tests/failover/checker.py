@@ -190,6 +190,12 @@ def who_was_cut_off_is_excused_for_as_long_as_it_was():
         same([o[-1] for o in found(story, excuse)], [why])
 
 
+def tokens_of_who_was_cut_off_are_excused_too():
+    story = Story().lock("c", 0, 95, 2).lock("d", 96, 97, 1, daemon="b")
+    same(len(tokens_that_do_not_grow(story.holds())), 1)
+    same(tokens_that_do_not_grow(story.holds(), [Excuse(90 * MS, 100 * MS, "x", "b")]), [])
+
+
 def errors_are_found_where_there_should_be_none():
     story = Story().lock("c", 0, 5, Error("BACKEND x"))
     same(verdict(story, Rules(1000))[0], [])
@@ -209,6 +215,20 @@ def a_token_that_goes_back_is_found():
         story.lock("d", asked, answered, 9).unlock("d", answered + 1)
         same([(old.who, new.who) for old, new in tokens_that_do_not_grow(story.holds())],
              [("e" if answered > 7 else "c", "d")])
+
+
+def readers_that_were_asked_for_together_come_in_any_order():
+    story = Story().lock("c", 0, 5, 11, kind="read").lock("d", 0, 2000, 10, kind="read")
+    same(tokens_that_do_not_grow(story.holds()), [])
+    story = Story().lock("c", 0, 5, 11, kind="read").lock("d", 6, 2000, 10, kind="read")
+    same(len(tokens_that_do_not_grow(story.holds())), 1)
+
+
+def a_place_that_was_kept_was_asked_for_when_it_was_first():
+    story = Story().lock("c", 3, 5, 11, kind="read")
+    story.lock("d", 4, 50, None, request="r", kind="read")
+    story.lock("d", 51, 52, 10, request="r", kind="read")
+    same(tokens_that_do_not_grow(story.holds()), [])
 
 
 def a_token_given_twice_is_found():
@@ -249,20 +269,26 @@ def while_somebody_holds_it_there_is_no_gap():
     same(service_gaps(story, story.holds(), 100 * MS), {"n": 140.0})
 
 
+def what_is_lost_is_found_where_nothing_should_be():
+    story = Story().lock("c", 0, 5, 1).renew("c", 6, 7, Error("NOTHELD x"))
+    same(verdict(story, Rules(1000, kept=("m",)))[0], [])
+    same(verdict(story, Rules(1000, kept=("n",)))[0], ["n: c at a has lost it"])
+
+
 def gaps_are_told_apart_by_name():
     story = Story().lock("d", 0, 300, 2).lock("c", 0, 900, 1, name="m")
     story.marks["back"] = 100 * MS
     for limit, bad in ((500, 1), (900, 0)):
         wrong, _ = verdict(story, Rules(1000, gaps={"back": [
             (500, lambda name: name == "n"), (limit, lambda name: name == "m")]}))
-        same(len(wrong), bad)
+        same(wrong[:1], ["service after 'back': 800 of 500 ms, m"] * bad)
 
 
 def a_verdict_has_it_all():
     story = Story().lock("c", 0, 5, 1).lock("d", 6, 2000, 1, wait_ms=10)
     story.lock("e", 0, 5, 1, name="m").marks["back"] = 1000 * MS
     wrong, said = verdict(story, Rules(1000, gaps={"back": 900}))
-    same([line.split(" ")[0] for line in wrong], ["two", "n:", "n:", "n:", "service"])
+    same([line.split(" ")[0] for line in wrong], ["two", "n:", "n:", "n:", "m:"])
     same(said[0].split(",")[:2], ["3 requests", " 3 holds"])
     wrong, _ = verdict(Story().lock("c", 0, 5, 1).unlock("c", 6), Rules(1000))
     same(wrong, [])

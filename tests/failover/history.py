@@ -88,8 +88,9 @@ class Hold:
     name: str
     kind: str
     token: int
-    asked: int
+    asked: int  # for the first time
     answered: int
+    request: str | None
     lease_end: int | None  # None: renewed by the daemon
     confirmed: int  # when the last word for it was read
     since: int | None = None  # believed in since; None: in doubt, or over
@@ -158,6 +159,10 @@ class Book:
         events += [(t.at, 1, t) for t in self.told]
         events += [(c.at, 2, c) for c in self.closed]
         live, done = {}, []
+        first = {}  # ID -> when it was first asked for
+        for ask in self.asks:
+            if ask.request is not None:
+                first.setdefault(ask.request, ask.sent)
         for at, phase, event in sorted(events, key=lambda e: e[:2]):
             if isinstance(event, Ask):
                 follow(event, phase, live, done)
@@ -168,7 +173,26 @@ class Book:
                     hold.doubt(at, "told" if phase == 1 else "closed")
         for hold in live.values():
             hold.over(self.ended, "end")
-        return done + list(live.values())
+        found = done + list(live.values())
+        for hold in found:
+            hold.asked = first.get(hold.request, hold.asked)
+        return found
+
+    def story(self, name, start, end):
+        """What happened to a name then, a line each."""
+        lines = []
+        for ask in self.asks:
+            if ask.name == name:
+                what = f"{ask.who} at {ask.daemon}: {ask.verb} {(ask.request or '')[:6]}"
+                lines.append((ask.sent, what))
+                if ask.answered or ask.closed:
+                    lines.append((ask.answered or ask.closed,
+                                  f"{what} -> {ask.value if ask.answered else 'closed'}"))
+        lines += [(t.at, f"{t.who} at {t.daemon}: told") for t in self.told
+                  if t.name == name]
+        lines += [(at, f"-- {what}") for what, at in self.marks.items()]
+        return [f"{(at - start) / MS:9.1f} {what}" for at, what in sorted(lines)
+                if start <= at <= end]
 
 
 def follow(ask, phase, live, done):
@@ -187,7 +211,8 @@ def follow(ask, phase, live, done):
             hold.over(ask.answered, "superseded")
             done.append(hold)
         live[key] = Hold(ask.who, ask.daemon, ask.name, ask.kind, ask.value, ask.sent,
-                         ask.answered, lease_end(ask), ask.answered, ask.answered)
+                         ask.answered, ask.request, lease_end(ask), ask.answered,
+                         ask.answered)
     elif ask.verb == "RENEW" and hold is not None:
         if isinstance(ask.value, int):
             hold.renewed(ask)
@@ -228,13 +253,17 @@ class Excuse:
     why: str
     cut_off: str | None = None
 
-    def covers(self, overlap):
-        daemons = overlap.old.daemon, overlap.new.daemon
+    def covers(self, old, new, at):
+        daemons = old.daemon, new.daemon
         if daemons[0] == daemons[1]:
             return False
         if self.cut_off is not None:
-            return self.cut_off in daemons and self.start <= overlap.start <= self.end
-        return self.start <= overlap.old.confirmed <= self.end
+            return self.cut_off in daemons and self.start <= at <= self.end
+        return self.start <= old.confirmed <= self.end
+
+
+def excuse_of(excuses, old, new, at):
+    return next((e.why for e in excuses if e.covers(old, new, at)), None)
 
 
 def may_share(one, other):
@@ -263,17 +292,17 @@ def overlaps(holds, excuses=()):
                     name, *pair, span.start, min(span.end, theirs.end)))
             valid.append((hold, span))
     for overlap in found.values():
-        overlap.excuse = next((e.why for e in excuses if e.covers(overlap)), None)
+        overlap.excuse = excuse_of(excuses, overlap.old, overlap.new, overlap.start)
     return list(found.values())
 
 
 # --- tokens, deadlines, service ------------------------------------------------------------
 
 
-def tokens_that_do_not_grow(holds):
+def tokens_that_do_not_grow(holds, excuses=()):
     """Pairs of holds of a name (older, newer) whose tokens are the wrong way round: the
-    older one's token was read before the newer one was asked for, or well before it was
-    answered."""
+    older one's token was read before the newer one was asked for; or, as they cannot
+    have been granted at once, well before the newer one's was."""
     wrong = []
     order = sorted(holds, key=lambda h: (h.name, h.answered))
     for _, group in itertools.groupby(order, lambda h: h.name):
@@ -281,10 +310,14 @@ def tokens_that_do_not_grow(holds):
         times = [h.answered for h in group]
         best = list(itertools.accumulate(group, lambda a, b: a if a.token >= b.token else b))
         for at, hold in enumerate(group):
-            sure = max(hold.asked, hold.answered - LATE_MS * MS)
+            sure = hold.asked
+            if hold.kind != "read":
+                sure = max(sure, hold.answered - LATE_MS * MS)
             before = bisect.bisect_left(times, sure, hi=at)
-            if before and best[before - 1].token >= hold.token:
-                wrong.append((best[before - 1], hold))
+            old = best[before - 1] if before else None
+            if (old is not None and old.token >= hold.token
+                    and excuse_of(excuses, old, hold, old.answered) is None):
+                wrong.append((old, hold))
     return wrong + tokens_given_twice(holds)
 
 
@@ -347,6 +380,7 @@ class Rules:
     # mark -> ms, or several (ms, name -> whether it counts)
     gaps: dict = dataclasses.field(default_factory=dict)
     no_errors: bool = False  # clients were to see none
+    kept: tuple = ()  # names of which no hold was to be lost
 
 
 def verdict(book, rules):
@@ -355,7 +389,7 @@ def verdict(book, rules):
     every = overlaps(holds, rules.excuses)
     wrong = [f"two holders of {o}" for o in every if o.excuse is None]
     wrong += [f"{new.name}: {new} came after {old}"
-              for old, new in tokens_that_do_not_grow(holds)]
+              for old, new in tokens_that_do_not_grow(holds, rules.excuses)]
     wrong += [f"{a.name}: {a.who} at {a.daemon} waited {ms:.0f} ms too long"
               for a, ms in late_answers(book, rules.redis_timeout_ms)]
     excused = sum(1 for o in every if o.excuse is not None)
@@ -365,21 +399,29 @@ def verdict(book, rules):
     if rules.no_errors:
         wrong += [f"{a.name}: {a.verb} of {a.who} at {a.daemon} was answered {a.value}"
                   for a in book.asks if isinstance(a.value, Exception)]
+    wrong += [f"{a.name}: {a.who} at {a.daemon} has lost it" for a in book.asks
+              if a.name in rules.kept and str(a.value).startswith("NOTHELD")]
     for mark, limits in rules.gaps.items():
         gaps = service_gaps(book, holds, book.marks[mark])
         if isinstance(limits, int):
             limits = [(limits, lambda name: True)]
         for limit_ms, counts in limits:
-            check_gaps(mark, {n: gap for n, gap in gaps.items() if counts(n)}, limit_ms,
-                       wrong, said)
+            check_gaps(book, mark, {n: gap for n, gap in gaps.items() if counts(n)},
+                       limit_ms, (wrong, said))
     return wrong, said
 
 
-def check_gaps(mark, gaps, limit_ms, wrong, said):
-    never = sorted(name for name, gap in gaps.items() if gap is None)
-    longest = max((gap for gap in gaps.values() if gap is not None), default=0)
+def check_gaps(book, mark, gaps, limit_ms, found):
+    wrong, said = found
+    since = book.marks[mark]
+    slowest = max(gaps, key=lambda name: gaps[name] or 0, default=None)
+    longest = gaps.get(slowest) or 0
     said.append(f"{longest:.0f} ms after '{mark}' until the last of {len(gaps)} names "
-                "went on")
-    if never or longest > limit_ms:
-        wrong.append(f"service after '{mark}': {longest:.0f} of {limit_ms} ms"
-                     + (f", and never for {', '.join(never)}" if never else ""))
+                f"went on, {slowest}")
+    stalled = sum(late for at, late in book.stalls
+                  if since <= at <= since + longest * MS) / MS
+    if longest > limit_ms + STALLED * stalled:
+        wrong.append(f"service after '{mark}': {longest:.0f} of {limit_ms} ms, {slowest}")
+        wrong += book.story(slowest, since - 500 * MS, since + int(longest + 500) * MS)
+    wrong += [f"{name}: never granted again after '{mark}'"
+              for name, gap in gaps.items() if gap is None]
