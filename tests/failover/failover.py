@@ -70,15 +70,14 @@ class Runs:
 
 def main():
     program, topology, *names = sys.argv[1:]
-    cases = {case.__name__: case
-             for case in importlib.import_module(f"cases_{topology}").CASES}
+    module = importlib.import_module(f"cases_{topology}")
     if names[:1] == ["--one"]:
-        run_one(program, cases[names[1]])
+        run_one(program, getattr(module, names[1]))
         return
     if shutil.which("redis-server") is None:
         print("1..0 # SKIP no redis-server")
         return
-    names = names or list(cases)
+    names = names or [case.__name__ for case in module.CASES]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     runs = Runs([sys.executable, __file__, program, topology], names)
     sys.exit(1 if tap([(name, lambda name=name: runs.finish(name)) for name in names])

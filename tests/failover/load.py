@@ -233,7 +233,7 @@ class Crowd(threading.Thread):
             raise TimeoutError("still at it: " + ", ".join(
                 c.who for c in self.clients if not c.done))
 
-    def granted(self, count, since=None, name=None, within_s=20):
+    def granted(self, count, since=None, name=None, within_s=30):
         """Waits for so many grants since then, or since now; of the name, or of any."""
         since = since or time.monotonic_ns()
         until(lambda: self.count(since, name) >= count,
@@ -245,12 +245,12 @@ class Crowd(threading.Thread):
         recent = itertools.takewhile(lambda g: g[0] > since, reversed(self.grants))
         return sum(1 for _, granted in recent if name in (None, granted))
 
-    def errors(self, count, within_s=20):
+    def errors(self, count, within_s=30):
         """Waits until so many requests more were answered by an error."""
         count += self.failed
         until(lambda: self.failed >= count, f"{count} errors", within_s)
 
-    def all_granted(self, names, since=None, within_s=20):
+    def all_granted(self, names, since=None, within_s=30):
         """Waits until each name was granted after `since`."""
         since = since or time.monotonic_ns()
         for name in names:

@@ -7,6 +7,7 @@ from servers import PORTS, READY_S, Redis
 NAME = "main"
 REPLICAS, SENTINELS, VOTES = 2, 3, 2
 DOWN_AFTER_MS, FAILOVER_TIMEOUT_MS = 600, 3000
+PATIENT_MS = 60_000  # while all start
 # Where connections come from, for a Network: clients come from 127.0.0.1.
 REDIS_FROM, SENTINEL_FROM = "127.0.0.2", "127.0.0.3"
 
@@ -36,6 +37,8 @@ class Sentinels:
             stage.keep(Sentinel(stage.folder, i, port, self.lines(i, ports)))
             for i, port in enumerate(ports)]
         until(self.complete, "all know all", READY_S)
+        for sentinel in self.sentinels:
+            sentinel.ask("SENTINEL", "SET", NAME, "down-after-milliseconds", DOWN_AFTER_MS)
         self.heard = set()  # what was switched, in Sentinel's words
         self.news = [s.wire() for s in self.sentinels]
         for wire in self.news:
@@ -56,7 +59,7 @@ class Sentinels:
         yield "sentinel announce-ip 127.0.0.1"
         yield f"sentinel announce-port {self.public(ports[number])}"
         yield f"sentinel monitor {NAME} 127.0.0.1 {self.public(self.master.port)} {VOTES}"
-        yield f"sentinel down-after-milliseconds {NAME} {DOWN_AFTER_MS}"
+        yield f"sentinel down-after-milliseconds {NAME} {PATIENT_MS}"
         yield f"sentinel failover-timeout {NAME} {FAILOVER_TIMEOUT_MS}"
         yield f"sentinel parallel-syncs {NAME} {REPLICAS}"
         for replica in self.servers[1:]:

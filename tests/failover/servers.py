@@ -11,7 +11,7 @@ import socket
 from children import Child, until
 from resp import Error, Wire
 
-READY_S = 20
+READY_S = 40
 FIRST_PORT = 10_100
 
 
