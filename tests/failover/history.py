@@ -191,7 +191,7 @@ class Book:
         lines += [(t.at, f"{t.who} at {t.daemon}: told") for t in self.told
                   if t.name == name]
         lines += [(at, f"-- {what}") for what, at in self.marks.items()]
-        return [f"{(at - start) / MS:9.1f} {what}" for at, what in sorted(lines)
+        return [f"    {(at - start) / MS:9.1f} {what}" for at, what in sorted(lines)
                 if start <= at <= end]
 
 
@@ -390,8 +390,10 @@ def verdict(book, rules):
     wrong = [f"two holders of {o}" for o in every if o.excuse is None]
     wrong += [f"{new.name}: {new} came after {old}"
               for old, new in tokens_that_do_not_grow(holds, rules.excuses)]
-    wrong += [f"{a.name}: {a.who} at {a.daemon} waited {ms:.0f} ms too long"
-              for a, ms in late_answers(book, rules.redis_timeout_ms)]
+    for ask, ms in late_answers(book, rules.redis_timeout_ms):
+        wrong.append(f"{ask.name}: {ask.who} at {ask.daemon} waited {ms:.0f} ms too long, "
+                     f"with WAIT {ask.wait_ms}, and was answered {ask.value}")
+        wrong += book.story(ask.name, ask.sent - 20 * MS, ask.sent + 3000 * MS)[:60]
     excused = sum(1 for o in every if o.excuse is not None)
     said = [f"{len(book.asks)} requests, {len(holds)} holds, "
             f"{sum(s.resumed for h in holds for s in h.spans)} doubts that ended well, "

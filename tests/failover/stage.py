@@ -85,7 +85,7 @@ class Stage:
         for line in [*said, f"the load was {stall:.0f} ms late at worst"]:
             self.say(line)
         if wrong:
-            raise Failed("\n".join([*wrong[:20], f"{len(wrong)} findings"]))
+            raise Failed("\n".join([*wrong[:200], f"{len(wrong)} findings"]))
 
 
 def crowded(stage, names=4, all_kinds=True):

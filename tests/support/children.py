@@ -85,7 +85,7 @@ class Child:
                 self.child.wait(DEADLINE_S)
             except subprocess.TimeoutExpired:
                 self.kill()
-                raise
+                raise RuntimeError(f"{self.name} does not end:\n{self.said()}") from None
         self.output.close()
         if self.child.returncode != 0 and not self.killed:
             raise RuntimeError(f"{self.name} ended with {self.child.returncode}:\n{self.said()}")
