@@ -349,14 +349,18 @@ def late_answers(book, redis_timeout_ms):
 
 
 def service_gaps(book, holds, since):
-    """Per name, of the ms from `since` to the next grant that was answered, those in
-    which nobody held it; None: it was not granted again."""
+    """Per name, of the ms from `since`, or from when it was next asked for, to the next
+    grant that was answered, those in which nobody held it; None: it was not granted
+    again."""
     gaps = {}
     for name in book.names():
         granted = min((h.answered for h in holds if h.name == name and h.answered > since),
                       default=None)
+        wanted = min((max(since, a.sent) for a in book.asks
+                      if a.name == name and a.verb == "LOCK"
+                      and (a.answered or a.closed or book.ended) > since), default=since)
         gaps[name] = None if granted is None else (
-            granted - since - held(holds, name, since, granted)) / MS
+            granted - wanted - held(holds, name, wanted, granted)) / MS
     return gaps
 
 
