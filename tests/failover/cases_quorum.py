@@ -2,7 +2,7 @@
 from servers import Redis, kept
 from stage import WATCHDOG_MS, crowded
 
-GO_ON_MS = 1000  # a minority that is gone: nobody is to notice much
+GO_ON_MS = 2000  # with a minority that is gone: nobody is to notice much
 BACK_MS = 2000  # from when a majority answers again
 ORPHAN_MS = WATCHDOG_MS  # what was granted while none could be, or undone
 
