@@ -20,12 +20,12 @@ def a_killed_master_is_replaced_and_the_others_go_on(stage):
     cluster = Cluster(stage, "--cluster-require-full-coverage", "no")
     crowd = two_daemons(stage, cluster)
     crowd.granted(200)
-    port_of = {name: cluster.master_of(name).port for name in stage.book.names()}
+    port_of = {name: cluster.master_of(name).port for name in crowd.names}
     slot, old = cluster.slot("kept-0"), cluster.master_of("kept-0")
     stage.mark("kill")
     old.kill()
     cluster.settled(slot, cluster.replica_of[old], [old])
-    crowd.all_granted(stage.book.names(), stage.mark("settled"))
+    crowd.all_granted(stage.mark("settled"))
     crowd.granted(200)
     stage.check(gaps={
         "kill": [(ELSEWHERE_MS, lambda name: port_of[name] != old.port)],
@@ -41,7 +41,7 @@ def a_cluster_that_needs_all_slots_comes_back(stage):
     stage.mark("kill")
     old.kill()
     cluster.settled(slot, cluster.replica_of[old], [old])
-    crowd.all_granted(stage.book.names(), stage.mark("settled"))
+    crowd.all_granted(stage.mark("settled"))
     crowd.granted(200)
     stage.check(gaps={"settled": BACK_MS + QUARANTINE_MS})
 
@@ -55,7 +55,7 @@ def a_master_hands_over(stage):
     stage.mark("order")
     cluster.replica_of[old].ask("CLUSTER", "FAILOVER")
     cluster.settled(slot, cluster.replica_of[old])
-    crowd.all_granted(stage.book.names(), stage.mark("settled"))
+    crowd.all_granted(stage.mark("settled"))
     crowd.granted(200)
     stage.check(gaps={"settled": BACK_MS + QUARANTINE_MS})
 
@@ -85,7 +85,7 @@ def a_hot_slot_moves_without_an_error(stage):
         gaps[f"move {turn} begins"] = gaps[f"move {turn} is over"] = BACK_MS
         stage.mark(f"move {turn} begins")
         cluster.move(slot, new)
-        crowd.all_granted(stage.book.names(), stage.mark(f"move {turn} is over"))
+        crowd.all_granted(stage.mark(f"move {turn} is over"))
     crowd.granted(200)
     stage.check(gaps=gaps, no_errors=True)
 

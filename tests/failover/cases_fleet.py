@@ -23,7 +23,7 @@ def any_of_three_is_killed(stage):
     for name, daemon in stage.daemons.items():
         crowd.granted(150)
         daemon.kill()
-        crowd.all_granted(stage.book.names(), stage.mark(f"{name} dies"))
+        crowd.all_granted(stage.mark(f"{name} dies"))
         daemon.restart()
     crowd.granted(150)
     stage.check(gaps={f"{name} dies": BACK_MS + ORPHAN_MS for name in stage.daemons})
@@ -39,7 +39,7 @@ def a_daemon_and_redis_are_killed(stage):
     time.sleep(0.4)  # how long they are away
     redis.restart()
     stage.mark("Redis is back")
-    crowd.all_granted(stage.book.names(), stage.book.marks["Redis is back"])
+    crowd.all_granted(stage.book.marks["Redis is back"])
     stage.daemons["a"].restart()
     crowd.granted(200)
     stage.check(gaps={"Redis is back": BACK_MS + ORPHAN_MS})

@@ -27,9 +27,9 @@ def one_of_three_is_killed_and_comes_back(stage):
     gaps = {}
     for number, master in enumerate(masters):
         master.kill()
-        crowd.all_granted(stage.book.names(), stage.mark(f"{number} dies"))
+        crowd.all_granted(stage.mark(f"{number} dies"))
         master.restart()
-        crowd.all_granted(stage.book.names(), stage.mark(f"{number} is back"))
+        crowd.all_granted(stage.mark(f"{number} is back"))
         gaps[f"{number} dies"] = gaps[f"{number} is back"] = GO_ON_MS
     stage.check(gaps=gaps)
 
@@ -40,10 +40,10 @@ def one_of_three_stands_still(stage):
     gaps = {}
     for number, master in enumerate(masters[:2]):
         master.pause()
-        crowd.all_granted(stage.book.names(), stage.mark(f"{number} stops"))
+        crowd.all_granted(stage.mark(f"{number} stops"))
         crowd.granted(150)
         master.resume()
-        crowd.all_granted(stage.book.names(), stage.mark(f"{number} goes on"))
+        crowd.all_granted(stage.mark(f"{number} goes on"))
         crowd.granted(100)
         gaps[f"{number} stops"] = gaps[f"{number} goes on"] = GO_ON_MS
     stage.check(gaps=gaps)
@@ -54,15 +54,15 @@ def two_of_five_come_back_empty(stage):
     crowd, masters = quorum(stage, 5, forgetful)
     for master in masters[:2]:
         master.kill()
-    crowd.all_granted(stage.book.names(), stage.mark("two die"))
+    crowd.all_granted(stage.mark("two die"))
     for master in masters[:2]:
         master.restart()
     back = stage.mark("two are back, empty")
-    crowd.all_granted(stage.book.names(), back)
+    crowd.all_granted(back)
     crowd.granted(1, back + int(1.3e6 * WATCHDOG_MS))  # they abstain no more
     for master in masters[3:]:
         master.kill()
-    crowd.all_granted(stage.book.names(), stage.mark("two others die"))
+    crowd.all_granted(stage.mark("two others die"))
     crowd.granted(100)
     stage.check(gaps={"two die": GO_ON_MS, "two are back, empty": GO_ON_MS,
                       "two others die": GO_ON_MS})
@@ -77,7 +77,7 @@ def without_a_majority_nothing_is_granted(stage):
     crowd.errors(30)
     for master in masters[1:]:
         master.resume()
-    crowd.all_granted(stage.book.names(), stage.mark("it goes on"))
+    crowd.all_granted(stage.mark("it goes on"))
     crowd.granted(100)
     stage.check(gaps={"it goes on": BACK_MS + ORPHAN_MS})
 

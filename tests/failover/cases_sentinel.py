@@ -21,7 +21,7 @@ def two_daemons(stage, sentinels, *options):
 def switched(stage, crowd, sentinels):
     sentinels.switched()
     stage.mark("+switch-master")
-    crowd.all_granted(stage.book.names(), stage.book.marks["+switch-master"])
+    crowd.all_granted(stage.book.marks["+switch-master"])
 
 
 def check(stage, sentinels, gaps, acknowledged=False, **rules):
@@ -67,7 +67,7 @@ def what_no_replica_had_seen_is_put_back(stage):
     crowd.granted(200)
     network.between(REDIS_FROM, sentinels.master.port, "hold")
     kept = ("kept-0", "kept-1", "kept-2")
-    crowd.all_granted(kept, stage.mark("the replicas hear nothing"))
+    crowd.all_granted(stage.mark("the replicas hear nothing"), kept)
     stage.mark("kill")
     sentinels.master.kill()
     switched(stage, crowd, sentinels)
@@ -86,7 +86,7 @@ def a_stopped_master_is_not_believed_when_it_goes_on(stage):
     switched(stage, crowd, sentinels)
     stage.mark("it goes on")
     old.resume()
-    crowd.all_granted(stage.book.names(), stage.book.marks["it goes on"])
+    crowd.all_granted(stage.book.marks["it goes on"])
     check(stage, sentinels, {"+switch-master": BACK_MS + QUARANTINE_MS,
                              "it goes on": BACK_MS + QUARANTINE_MS})
 
@@ -110,7 +110,7 @@ def partition(stage, *options):
     crowd.granted(50, stage.mark("+switch-master"))
     for server in (*sentinels.servers, *sentinels.sentinels):
         network.between("*", server.port, "pass")
-    crowd.all_granted(stage.book.names(), stage.mark("healed"))
+    crowd.all_granted(stage.mark("healed"))
     crowd.granted(100)
     return sentinels
 

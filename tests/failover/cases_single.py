@@ -18,7 +18,7 @@ def a_killed_redis_comes_back(stage):
         stage.mark(f"{turn} kill")
         time.sleep(0.6)  # how long it is away
         redis.restart()
-        crowd.all_granted(stage.book.names(), stage.mark(f"{turn} return"))
+        crowd.all_granted(stage.mark(f"{turn} return"))
     crowd.granted(200)
     stage.check(gaps={"first return": BACK_MS, "second return": BACK_MS})
 

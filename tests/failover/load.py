@@ -181,15 +181,17 @@ class Crowd(threading.Thread):
         self.clients, self.timers, self.order = [], [], itertools.count()
         self.grants = []  # (when, name)
         self.failed = 0  # errors so far
+        self.names = set()
         self.leaving = False
         self.failure = None
 
-    def add(self, count, script, *args):
-        """So many clients that do this."""
+    def add(self, count, script, names, *args):
+        """So many clients that do this, with these names, or with this one."""
+        self.names.update([names] if isinstance(names, str) else names)
         for _ in range(count):
             who = f"{script.__name__}{len(self.clients)}"
             dice = random.Random(self.dice.random())
-            self.clients.append(Client(self, who, lambda c: script(c, *args), dice))
+            self.clients.append(Client(self, who, lambda c: script(c, names, *args), dice))
 
     def wake(self, client, when):
         heapq.heappush(self.timers, (when, next(self.order), client, client.serial))
@@ -250,10 +252,9 @@ class Crowd(threading.Thread):
         count += self.failed
         until(lambda: self.failed >= count, f"{count} errors", within_s)
 
-    def all_granted(self, names, since=None, within_s=30):
+    def all_granted(self, since, names=None, within_s=30):
         """Waits until each name was granted after `since`."""
-        since = since or time.monotonic_ns()
-        for name in names:
+        for name in names or self.names:
             self.granted(1, since, name, within_s)
 
 
