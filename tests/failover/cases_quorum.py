@@ -1,9 +1,11 @@
 """Independent masters, of which a majority is enough."""
+from faults import Network
 from servers import Redis, kept
 from stage import WATCHDOG_MS, crowded
 
 GO_ON_MS = 2000  # with a minority that is gone: nobody is to notice much
 BACK_MS = 2000  # from when a majority answers again
+QUARANTINE_MS = WATCHDOG_MS  # in which who came back empty abstains
 ORPHAN_MS = WATCHDOG_MS  # what was granted while none could be, or undone
 
 
@@ -82,9 +84,43 @@ def without_a_majority_nothing_is_granted(stage):
     stage.check(gaps={"it goes on": BACK_MS + ORPHAN_MS})
 
 
+def two_that_forget_in_a_row_grant_nothing_twice(stage):
+    """Of three, one comes back empty and then another: together they are a majority that
+    knows nothing. They abstain until all is over that they ever granted."""
+    crowd, masters = quorum(stage, 3, forgetful)
+    for master in masters[:2]:
+        master.kill()
+        master.restart()
+    back = stage.mark("two are back, empty")
+    crowd.all_granted(back)
+    crowd.granted(100)
+    stage.check(gaps={"two are back, empty": BACK_MS + ORPHAN_MS + QUARANTINE_MS})
+
+
+def each_daemon_sees_another_majority(stage):
+    """One cannot reach the last, the other not the first."""
+    network = stage.keep(Network(stage.folder))
+    masters = [stage.keep(kept(stage.folder)) for _ in range(3)]
+    ports = [network.stands_for(master.port) for master in masters]
+    url = "quorum " + " ".join(f"redis://127.0.0.1:{port}" for port in ports)
+    network.introduce([stage.latchd(name, url).ready() for name in "ab"])
+    crowd = crowded(stage, all_kinds=False)
+    crowd.granted(200)
+    network.between("a", masters[2].port, "hold")
+    network.between("b", masters[0].port, "hold")
+    crowd.all_granted(stage.mark("cut off"))
+    crowd.granted(200)
+    for master in masters:
+        network.between("*", master.port, "pass")
+    crowd.all_granted(stage.mark("healed"))
+    stage.check(gaps={"cut off": GO_ON_MS, "healed": GO_ON_MS})
+
+
 CASES = [
     one_of_three_is_killed_and_comes_back,
     one_of_three_stands_still,
     two_of_five_come_back_empty,
     without_a_majority_nothing_is_granted,
+    two_that_forget_in_a_row_grant_nothing_twice,
+    each_daemon_sees_another_majority,
 ]
