@@ -129,8 +129,17 @@ def a_daemon_with_the_old_master_knows_without_acknowledgements(stage):
     check(stage, sentinels, {"healed": BACK_MS + QUARANTINE_MS}, acknowledged=True)
 
 
+QUARANTINE = [("--failover-quarantine", "0")]
+service_is_back_soon_without_quarantine.needs = QUARANTINE
+what_no_replica_had_seen_is_put_back.needs = QUARANTINE
+a_daemon_with_the_old_master_knows_without_acknowledgements.needs = [
+    ("--min-replicas", "1")]
+
 CASES = [
     a_killed_master_is_replaced,
+    service_is_back_soon_without_quarantine,
+    what_no_replica_had_seen_is_put_back,
     a_stopped_master_is_not_believed_when_it_goes_on,
     a_daemon_with_the_old_master_may_be_wrong_while_cut_off,
+    a_daemon_with_the_old_master_knows_without_acknowledgements,
 ]

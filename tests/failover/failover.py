@@ -21,14 +21,31 @@ sys.path.append(str(HERE.parent / "support"))
 # pylint: disable=wrong-import-position
 from children import die_with_parent  # noqa: E402
 from stage import Failed, Stage  # noqa: E402
-from stand import tap  # noqa: E402
+from stand import Skip, tap  # noqa: E402
 
 AT_ONCE = 3
 CASE_S = 120
+SKIPPED = 77
+PLACES = {  # what a latchd that knows the topology takes for its `redis`
+    "sentinel": "sentinel://127.0.0.1:1/main",
+    "cluster": "cluster://127.0.0.1:1",
+    "quorum": "quorum redis://127.0.0.1:1 redis://127.0.0.1:2 redis://127.0.0.1:3",
+}
+
+
+def refuses(program, option, value):
+    """Whether it is a latchd without this."""
+    return subprocess.run([program, "--check-config", option, value], check=False,
+                          stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL).returncode != 0
 
 
 def run_one(program, case):
-    """In a process of its own: 0 if all was well."""
+    """In a process of its own: 0 if all was well, SKIPPED if latchd lacks an option."""
+    for option, value in getattr(case, "needs", ()):
+        if refuses(program, option, value):
+            print(f"no {option}")
+            sys.exit(SKIPPED)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with tempfile.TemporaryDirectory(prefix="latchd-failover-") as folder:
         with Stage(program, pathlib.Path(folder)) as stage:
@@ -64,6 +81,8 @@ class Runs:
         self.more()
         for line in said.splitlines():
             print("# " + line.removeprefix("# "))
+        if run.returncode == SKIPPED:
+            raise Skip(said.strip())
         if run.returncode != 0:
             raise AssertionError(f"{name} failed")
 
@@ -76,6 +95,9 @@ def main():
         return
     if shutil.which("redis-server") is None:
         print("1..0 # SKIP no redis-server")
+        return
+    if topology in PLACES and refuses(program, "--redis", PLACES[topology]):
+        print(f"1..0 # SKIP this latchd knows nothing of {PLACES[topology]}")
         return
     names = names or [case.__name__ for case in module.CASES]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
