@@ -160,10 +160,11 @@ class Client:
             note.pop("daemon", None)
             yield from self.sleep(PAUSE_MS)
 
-    def hang_up(self):
-        """Ends the connections."""
+    def hang_up(self, but=None):
+        """Ends the connections, but to this daemon."""
         for link in list(self.links.values()):
-            link.end(time.monotonic_ns())
+            if link.daemon != but:
+                link.end(time.monotonic_ns())
 
 
 def is_error(value, *words):
@@ -347,11 +348,11 @@ def mover(client, names, hold_ms=60):
             mine = ("ID", got[1])
             client.doubts.add(name)
             client.elsewhere()
-            if ((yield from believe(client, name, *mine))
-                    and (yield from work(client, name, hold_ms, *mine))):
+            moved = yield from believe(client, name, *mine)
+            # Whoever had it before may think that it is there, as long as it hears of us.
+            client.hang_up(but=client.daemon() if moved else None)
+            if moved and (yield from work(client, name, hold_ms, *mine)):
                 yield from unlock(client, name, *mine)
-            else:
-                client.hang_up()  # the other daemon may know better, and keep it
         yield from client.sleep(10)
 
 
