@@ -262,10 +262,7 @@ void hold_schedule(struct locks *l, struct hold *h)
         }
         if (h->renewal == NULL && !hold_being_cut(h) && list_empty(&h->in_due) &&
             h->due < at) {
-            /* Early by a bit that differs, so that grants of one moment spread. */
-            uint64_t early = h->token % (third / 5 + 1);
-
-            at = (h->due - early) / RENEW_SLOT_MS * RENEW_SLOT_MS;
+            at = due_at(l, h);
             at = at < h->not_before ? h->not_before : at;
             at = at > h->until ? h->until : at; /* its end is told in time */
         }

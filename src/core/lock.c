@@ -8,6 +8,11 @@ struct span lock_name(const struct lock *lock)
     return span_of(lock->name, lock->name_len);
 }
 
+uint32_t lock_group(const struct locks *l, struct span name)
+{
+    return l->group_of == NULL ? 0 : l->group_of(name);
+}
+
 struct lock *lock_find(const struct locks *l, struct span name)
 {
     struct lock *lock;
@@ -24,6 +29,7 @@ struct lock *lock_get(struct locks *l, struct span name)
         lock = xcalloc(1, sizeof(*lock) + name.len);
         memcpy(lock->name, name.ptr, name.len);
         lock->name_len = name.len;
+        lock->group = lock_group(l, name);
         list_init(&lock->queue);
         list_init(&lock->duties);
         list_init(&lock->leaving);

@@ -25,8 +25,9 @@ struct locks *locks_new(const struct locks_setup *setup)
     effects_init(&l->fx);
     heap_init(&l->heap);
     list_init(&l->dirty);
-    list_init(&l->due[0]);
-    list_init(&l->due[1]);
+    l->group_of = setup->group_of;
+    l->group_count = setup->group_of == NULL ? 1 : setup->group_count;
+    dues_init(l);
     list_init(&l->holds);
     list_init(&l->waiters);
     list_init(&l->calls);
@@ -108,6 +109,7 @@ void locks_free(struct locks *l)
         lock_free(l, lock);
     }
     requests_free(l);
+    dues_fini(l);
     heap_fini(&l->heap);
     effects_fini(&l->fx);
     free(l);
@@ -322,6 +324,5 @@ void locks_stop(struct locks *l)
 bool locks_stopped(const struct locks *l)
 {
     return HASH_COUNT(l->works) == 0 &&
-           (!l->up ||
-            (list_empty(&l->due[0]) && list_empty(&l->due[1]) && l->leave_count == 0));
+           (!l->up || (dues_empty(l) && l->leave_count == 0));
 }

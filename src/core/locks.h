@@ -47,6 +47,11 @@ struct locks_setup {
     uint64_t now_ms;
     uint64_t seed;               /* for spreading renewals */
     uint64_t no_grants_until_ms; /* after an unclean reboot; 0: none */
+    /* Where names are kept apart: the group of a name, less than `group_count`. One op
+     * is on names of one group, and a group that does not answer holds up no other.
+     * NULL: all are one. */
+    uint32_t (*group_of)(struct span name);
+    uint32_t group_count;
 };
 
 struct locks *locks_new(const struct locks_setup *setup);

@@ -30,6 +30,7 @@ void take_many(struct locks *l, struct waiter *const *waiters, size_t count)
                                        .claim = one.claim };
     }
     op = work_op(l, all, OP_ACQUIRE_MANY);
+    op->group = waiters[0]->lock->group;
     op->many = items;
     op->many_count = count;
 }

@@ -47,6 +47,12 @@ static bool untouched(const struct locks *l, const struct piece *p)
              lock->ask_after <= l->now));
 }
 
+static bool same_group(const struct locks *l, const struct piece *a,
+                       const struct piece *b)
+{
+    return lock_group(l, a->name) == lock_group(l, b->name);
+}
+
 /* How many of the next names can be taken by one op. */
 static size_t run_length(const struct locks *l, const struct mlock *ml)
 {
@@ -59,6 +65,7 @@ static size_t run_length(const struct locks *l, const struct mlock *ml)
     }
     max = max > OP_MANY_MAX ? OP_MANY_MAX : max;
     while (n < max && ml->next + n < ml->count &&
+           same_group(l, &ml->pieces[ml->next], &ml->pieces[ml->next + n]) &&
            untouched(l, &ml->pieces[ml->next + n])) {
         n++;
     }

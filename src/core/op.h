@@ -292,6 +292,8 @@ struct op {
     enum op_kind kind;
     uint64_t id;        /* chosen by the engine, never used twice */
     struct span name;   /* not for OP_RENEW and OP_ACQUIRE_MANY */
+    bool grouped;       /* names are kept in groups, apart from each other */
+    uint32_t group;     /* then: of all names of this op */
     struct claim claim; /* ACQUIRE; RELEASE: the next one, if has_next */
     struct target target;
     uint64_t lease_ms;   /* ATTACH */

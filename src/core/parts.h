@@ -75,6 +75,8 @@ void requests_free(struct locks *l);
 
 /* lock.c */
 struct lock *lock_find(const struct locks *l, struct span name);
+/* See locks_setup. */
+uint32_t lock_group(const struct locks *l, struct span name);
 struct lock *lock_get(struct locks *l, struct span name);
 struct span lock_name(const struct lock *lock);
 struct waiter *lock_head(const struct lock *lock);
@@ -207,7 +209,8 @@ void fair_done(struct locks *l, struct work *w, const struct op_result *r);
 
 /* many.c */
 /* Asks for so many waiters by one op: heads of queues that are idle otherwise, at most
- * OP_MANY_MAX. Whoever comes behind one that is not granted leaves its queue. */
+ * OP_MANY_MAX, of names of one group. Whoever comes behind one that is not granted
+ * leaves its queue. */
 void take_many(struct locks *l, struct waiter *const *waiters, size_t count);
 void many_done(struct locks *l, struct work *all, const struct op_result *r);
 

@@ -17,6 +17,7 @@
 #ifndef LATCHD_CORE_STATE_H
 #define LATCHD_CORE_STATE_H
 
+#include "core/due.h"
 #include "core/locks.h"
 #include "util/heap.h"
 #include "util/list.h"
@@ -36,8 +37,6 @@ enum {
     HANDOFF_WINDOW_MS = 10, /* others get a chance after this, if they listen */
     HANDOFF_ALWAYS_MS = 1000, /* and in any case after this */
     CHECK_LEASE_MS = 1,       /* a renewal that only looks */
-    RENEW_SLOT_MS = 50,       /* renewals are gathered in slots of this */
-    RENEW_IN_FLIGHT_MAX = 8,  /* scripts */
     DUTY_TRIES_MAX = 1000,
     OVER_MAX = 262144,     /* requests remembered as over */
     SESSION_LOST_MAX = 64, /* names remembered as lost, per connection */
@@ -148,7 +147,7 @@ struct cut {
 struct hold {
     struct list in_lock; /* newest first */
     struct list in_all;
-    struct list in_due; /* on l->due[]: to be renewed */
+    struct list in_due; /* on a struct due: to be renewed */
     struct list entries;
     struct lock *lock;
     enum lock_kind lock_kind; /* PLAIN, READ, WRITE */
@@ -211,6 +210,7 @@ struct lock {
     uint64_t moves;
     uint64_t row_since;  /* first hand-over since the last true release */
     uint64_t checked_at; /* when somebody else was last looked for */
+    uint32_t group;
     size_t name_len;
     char name[];
 };
@@ -330,6 +330,8 @@ struct work {
     bool exact;          /* ATTACH: it may cut the lease */
     struct work **parts; /* MANY: one for each name, ASKs */
     size_t part_count;
+    struct due *due;     /* RENEW */
+    struct list in_sent; /* RENEW: in order, while it counts */
 };
 
 /* The waits of a named owner. */
@@ -403,6 +405,8 @@ struct locks {
     uint64_t now;
     uint64_t dice;
     uint64_t no_grants_until;
+    uint32_t (*group_of)(struct span name);
+    uint32_t group_count;
     uint64_t next_op;
     uint64_t doubt_op; /* Redis is another, or its clock: ops up to this tell nothing */
     uint64_t next_request;
@@ -419,8 +423,8 @@ struct locks {
     struct session *sessions;
     struct request *requests;
     struct work *works;
-    struct list dirty;  /* locks to be looked at before the engine returns */
-    struct list due[2]; /* holds to be renewed; read/write ones apart */
+    struct list dirty; /* locks to be looked at before the engine returns */
+    struct dues dues;
     struct list holds;
     struct list waiters;
     struct list calls; /* that wait for Redis to come up */
@@ -435,7 +439,6 @@ struct locks {
     size_t hold_count;
     size_t waiter_count;
     size_t over_count;
-    size_t renewals_in_flight;
     size_t leave_count; /* places in fair queues that are to be left */
     struct locks_stats stats;
     struct locks_timings timings;

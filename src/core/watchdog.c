@@ -1,4 +1,5 @@
-/* Renewing: what is due leaves together, in scripts of at most OP_RENEW_MAX holds. */
+/* Renewing: what is due leaves together, in scripts of at most OP_RENEW_MAX holds of
+ * one group and family. */
 #include "core/parts.h"
 #include "util/alloc.h"
 
@@ -19,7 +20,7 @@ void renew_want(struct locks *l, struct hold *h)
 {
     if (h->renewal == NULL && !hold_being_cut(h) && list_empty(&h->in_due) &&
         asked_lease(l, h) != 0) {
-        list_append(&l->due[kind_is_rw(h->lock_kind)], &h->in_due);
+        due_add(l, h);
     }
 }
 
@@ -71,7 +72,7 @@ static void fill_item(struct locks *l, struct renew_item *item, struct hold *h,
     };
 }
 
-static void send_batch(struct locks *l, bool rw)
+static void send_batch(struct locks *l, struct due *d)
 {
     struct work *w = work_new(l, WORK_RENEW, NULL);
     struct renew_item *items = effects_alloc(&l->fx, OP_RENEW_MAX * sizeof(*items));
@@ -81,7 +82,7 @@ static void send_batch(struct locks *l, bool rw)
 
     w->holds = xcalloc(OP_RENEW_MAX, sizeof(struct hold *));
     w->leases = xcalloc(OP_RENEW_MAX, sizeof(uint64_t));
-    while (count < OP_RENEW_MAX && (it = list_first(&l->due[rw])) != NULL) {
+    while (count < OP_RENEW_MAX && (it = list_first(&d->holds)) != NULL) {
         struct hold *h = container_of(it, struct hold, in_due);
         uint64_t lease_ms = asked_lease(l, h);
 
@@ -102,22 +103,23 @@ static void send_batch(struct locks *l, bool rw)
     w->hold_count = count;
     if (count == 0) {
         work_free(l, w);
+        due_done(l, d, NULL);
         return;
     }
-    l->renewals_in_flight++;
+    due_sent(l, d, w);
     op = work_op(l, w, OP_RENEW);
-    op->rw = rw;
+    op->group = d->group;
+    op->rw = d->rw;
     op->items = items;
     op->item_count = count;
 }
 
 void renew_flush(struct locks *l)
 {
-    for (int rw = 0; rw < 2; rw++) {
-        while (l->up && !list_empty(&l->due[rw]) &&
-               l->renewals_in_flight < RENEW_IN_FLIGHT_MAX) {
-            send_batch(l, rw);
-        }
+    struct due *d;
+
+    while (l->up && (d = due_next(l)) != NULL) {
+        send_batch(l, d);
     }
 }
 
@@ -178,7 +180,7 @@ static void unacked(struct locks *l, const struct work *w, struct hold *h)
 
 void renew_done(struct locks *l, struct work *w, const struct op_result *r)
 {
-    l->renewals_in_flight--;
+    due_done(l, w->due, w);
     for (size_t i = 0; i < w->hold_count; i++) {
         struct hold *h = w->holds[i];
 

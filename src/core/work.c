@@ -10,6 +10,7 @@ struct work *work_new(struct locks *l, enum work_kind kind, struct lock *lock)
     w->kind = kind;
     w->sent = l->now;
     w->lock = lock;
+    list_init(&w->in_sent);
     if (lock != NULL) {
         lock->refs++;
     }
@@ -39,6 +40,7 @@ void work_free(struct locks *l, struct work *w)
         }
     }
     want_unref(w->want);
+    list_del(&w->in_sent);
     HASH_DEL(l->works, w);
     free(w->holds);
     free(w->leases);
@@ -69,6 +71,8 @@ struct op *work_op(struct locks *l, struct work *w, enum op_kind kind)
     op->kind = kind;
     op->id = w->id;
     op->name = name;
+    op->grouped = l->group_of != NULL;
+    op->group = w->lock == NULL ? 0 : w->lock->group;
     op->seen_token = l->seen_token;
     op->fair_wait_ms = l->cfg.fair_wait_ms;
     return op;

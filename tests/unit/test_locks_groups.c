@@ -1,0 +1,225 @@
+/* The engine: names in groups, as the slots of a cluster are. */
+#include "support/engine.h"
+#include "support/engine_mlock.h"
+#include "support/runner.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { FEW = 4, LOTS = 4000 };
+
+static struct engine e;
+static struct seen_op op;
+
+#define ANYHOW ((struct lock_req){ 0 })
+
+/* The first letter tells. */
+static uint32_t by_letter(struct span name)
+{
+    return (uint32_t)(name.ptr[0] - 'a') % FEW;
+}
+
+/* So does the number that the name is. */
+static uint32_t by_number(struct span name)
+{
+    return (uint32_t)atoi(name.ptr);
+}
+
+static void remake(uint32_t (*group_of)(struct span name), uint32_t count)
+{
+    struct locks_setup setup = {
+        .config = { .watchdog_ms = 30000,
+                    .redis_timeout_ms = 3000,
+                    .recheck_ms = 5000,
+                    .grace_ms = -1,
+                    .max_keep_ms = 30000,
+                    .max_lease_ms = 86400000,
+                    .max_waiters = LOTS,
+                    .max_holds = LOTS },
+        .instance = "00000000000000aa",
+        .now_ms = e.now,
+        .group_of = group_of,
+        .group_count = count,
+    };
+
+    locks_free(e.locks);
+    e.locks = locks_new(&setup);
+    locks_store_up(e.locks, true);
+    engine_collect(&e);
+}
+
+static void setup(void)
+{
+    engine_init(&e);
+    remake(by_letter, FEW);
+}
+
+static void teardown(void)
+{
+    engine_fini(&e);
+}
+
+START_TEST(an_op_tells_its_group)
+{
+    engine_lock(&e, 1, "c1", ANYHOW);
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert(op.op.grouped);
+    ck_assert_uint_eq(op.op.group, 2);
+}
+END_TEST
+
+/* Everybody's renewals that came within `ms`, as "names/names"; they succeed. */
+static void renewals(uint64_t ms, char *ret, size_t room)
+{
+    size_t len = 0;
+
+    ret[0] = '\0';
+    for (uint64_t passed = 0; passed < ms; passed += 100) {
+        engine_pass(&e, 100);
+        while (e.op_count > 0) {
+            ck_assert(e.ops[0].op.grouped);
+            for (size_t i = 0; i < e.ops[0].op.item_count; i++) {
+                const char *name = e.ops[0].item_names[i];
+
+                ck_assert_uint_eq(by_letter(span_str(name)), e.ops[0].op.group);
+                len += (size_t)snprintf(ret + len, room - len, "%s", name);
+            }
+            len += (size_t)snprintf(ret + len, room - len, "/");
+            engine_renews(&e, RENEW_OK);
+        }
+    }
+}
+
+START_TEST(a_group_is_renewed_together)
+{
+    char seen[256];
+
+    (void)engine_grant(&e, 1, "a1", ANYHOW, 1);
+    (void)engine_grant(&e, 1, "b1", ANYHOW, 2);
+    engine_pass(&e, 300);
+    (void)engine_grant(&e, 1, "a2", ANYHOW, 300001);
+    engine_pass(&e, 300);
+    (void)engine_grant(&e, 1, "a3", ANYHOW, 600001);
+    renewals(9500, seen, sizeof(seen));
+    /* As each of them came due in a slot of its own. */
+    ck_assert_msg(strstr(seen, "a3a1a2/") != NULL, "%s", seen);
+    ck_assert_msg(strstr(seen, "b1/") != NULL, "%s", seen);
+    ck_assert_uint_eq(strlen(seen), strlen("a1a2a3/b1/"));
+}
+END_TEST
+
+START_TEST(a_group_that_does_not_answer_holds_up_no_other)
+{
+    struct seen_op silent;
+    char seen[256];
+
+    (void)engine_grant(&e, 1, "a1", ANYHOW, 1);
+    while (e.op_count == 0) {
+        engine_pass(&e, 100);
+    }
+    engine_take_op(&e, OP_RENEW, &silent);
+    (void)engine_grant(&e, 2, "b1", ANYHOW, 2);
+    (void)engine_grant(&e, 2, "a2", ANYHOW, 3);
+    renewals(12000, seen, sizeof(seen));
+    /* Nor is a second one sent behind it. */
+    ck_assert_str_eq(seen, "b1/");
+    engine_answer(&e, &silent, (struct op_result){ .status = OP_UNKNOWN });
+    renewals(1000, seen, sizeof(seen));
+    ck_assert_msg(strcmp(seen, "a2a1/") == 0 || strcmp(seen, "a1a2/") == 0, "%s", seen);
+}
+END_TEST
+
+/* Takes in the renewals without answering; returns how many more holds they are of. */
+static size_t asked(void)
+{
+    struct effects *fx = locks_effects(e.locks);
+    size_t count = 0;
+
+    for (size_t i = 0; i < fx->count; i++) {
+        if (fx->list[i].kind == EFFECT_OP && fx->list[i].op.kind == OP_RENEW) {
+            ck_assert_uint_eq(fx->list[i].op.item_count, 1);
+            count++;
+        }
+    }
+    effects_reset(fx);
+    return count;
+}
+
+START_TEST(many_silent_groups_hold_up_no_other)
+{
+    size_t count = 0;
+    uint64_t began;
+
+    remake(by_number, LOTS);
+    for (int i = 0; i < LOTS / 2; i++) {
+        char name[16];
+
+        (void)snprintf(name, sizeof(name), "%d", i);
+        (void)engine_grant(&e, 1, name, ANYHOW, (uint64_t)i + 1);
+    }
+    locks_clock_jumped(e.locks); /* all of them are to be confirmed, now */
+    began = e.now;
+    while ((count += asked()) < LOTS / 2) {
+        e.now += 50;
+        locks_tick(e.locks, e.now);
+        ck_assert_uint_lt(e.now, began + 5000);
+    }
+}
+END_TEST
+
+START_TEST(mlock_takes_the_names_of_a_group_by_one_script)
+{
+    engine_mlock(&e, 1, "b2 a2 c1 a1 b1", ANYHOW);
+    engine_take_op(&e, OP_ACQUIRE_MANY, &op);
+    ck_assert_uint_eq(op.op.group, 0);
+    ck_assert_uint_eq(op.op.many_count, 2);
+    ck_assert_str_eq(op.many[1], "a2");
+    engine_answer(
+        &e, &op,
+        (struct op_result){ .status = OP_OK,
+                            .many = (struct op_result[]){ { .token = 1, .count = 1 },
+                                                          { .token = 2, .count = 1 } },
+                            .many_count = 2 });
+    engine_take_op(&e, OP_ACQUIRE_MANY, &op);
+    ck_assert_uint_eq(op.op.group, 1);
+    engine_answer(
+        &e, &op,
+        (struct op_result){ .status = OP_OK,
+                            .many = (struct op_result[]){ { .token = 3, .count = 1 },
+                                                          { .token = 4, .count = 1 } },
+                            .many_count = 2 });
+    engine_asks_for(&e, "c1", &op);
+    ck_assert_uint_eq(op.op.group, 2);
+    engine_answer(&e, &op,
+                  (struct op_result){ .status = OP_OK, .token = 5, .count = 1 });
+    (void)engine_hears_tokens(&e, 1, (uint64_t[]){ 4, 2, 5, 1, 3 }, 5);
+}
+END_TEST
+
+START_TEST(mlock_gives_back_what_it_has_in_other_groups)
+{
+    engine_mlock(&e, 1, "a1 b1", (struct lock_req){ .has = LOCK_HAS_WAIT });
+    engine_gives(&e, OP_ACQUIRE,
+                 (struct op_result){ .status = OP_OK, .token = 1, .count = 1 });
+    engine_gives(&e, OP_ACQUIRE,
+                 (struct op_result){ .status = OP_BUSY, .ttl_ms = 30000 });
+    (void)engine_hears(&e, 1, REPLY_NULL);
+    engine_gives_back(&e, "a1");
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("locks_groups");
+    TCase *tc = tcase_create("locks_groups");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, an_op_tells_its_group);
+    tcase_add_test(tc, a_group_is_renewed_together);
+    tcase_add_test(tc, a_group_that_does_not_answer_holds_up_no_other);
+    tcase_add_test(tc, many_silent_groups_hold_up_no_other);
+    tcase_add_test(tc, mlock_takes_the_names_of_a_group_by_one_script);
+    tcase_add_test(tc, mlock_gives_back_what_it_has_in_other_groups);
+    suite_add_tcase(s, tc);
+    return s;
+}
