@@ -22,6 +22,7 @@
  *                            ID), an entry id, or `owner:<name>` for its last entry
  *   redisson_lock__channel:{N}
  *                            channel: `0` is published when N becomes free
+ *   latchd:moving:{N}        never there, but named by every script in a cluster
  * A hash field is `latchd:<token>` (anonymous), `latchd:id:<r>` (ID), or the owner's
  * name. An entry id is `id:<r>` (ID) or `<instance>:<n>`.
  *
@@ -294,6 +295,7 @@ struct op {
     struct span name;   /* not for OP_RENEW and OP_ACQUIRE_MANY */
     bool grouped;       /* names are kept in groups, apart from each other */
     uint32_t group;     /* then: of all names of this op */
+    bool sharded;       /* set by the store: who listens to shards is to be told */
     struct claim claim; /* ACQUIRE; RELEASE: the next one, if has_next */
     struct target target;
     uint64_t lease_ms;   /* ATTACH */
@@ -365,7 +367,7 @@ struct op_result {
     bool freed;        /* RELEASE: nobody holds now, `0` was published */
     struct span owner; /* ATTACH: the hash field; INSPECT: `who` of the fence key */
     struct span entry; /* ATTACH: of a named owner */
-    struct span text;  /* ERROR: Redis's words */
+    struct span text; /* ERROR: Redis's words; LATE: the same, if it would not run it */
     const enum renew_result *items; /* RENEW: as many as the op had */
     size_t item_count;
     const struct op_field *fields; /* INSPECT: none = free */

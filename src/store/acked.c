@@ -258,9 +258,11 @@ static void send_op(struct acked *a, struct redis_link *link, const struct op *o
 {
     struct op_times times;
     struct buf *out = redis_link_call(link, op, &times);
+    struct op mine = *op;
 
     if (out != NULL) {
-        script_call(out, op, a->instance, times);
+        mine.sharded = redis_link_is_sharded(link);
+        script_call(out, &mine, a->instance, times);
     }
 }
 
@@ -302,6 +304,33 @@ static void send_all(struct acked *a)
         redis_link_wait(a->second, name, a->asked, a->wait_ms);
         a->waiting = true;
         a->waits++;
+    }
+}
+
+void acked_forsake(struct acked *a, redis_group_fn *concerns, void *ctx, bool sent_too)
+{
+    struct redis_call call;
+    struct list *it, *tmp;
+
+    redis_link_forsake(a->second, concerns, ctx, sent_too);
+    for (size_t i = a->lost.count; i > 0 && !a->closed; i--) {
+        (void)call_fifo_pop(&a->lost, &call);
+        if (concerns(ctx, call.group)) {
+            hand_on(a, &call, NULL, true);
+        } else {
+            *call_fifo_push(&a->lost) = call;
+        }
+    }
+    LIST_FOREACH_SAFE(it, tmp, &a->held)
+    {
+        struct held *h = container_of(it, struct held, in_held);
+
+        if (sent_too && !a->closed && concerns(ctx, h->call.group)) {
+            list_del(it);
+            hand_on(a, &h->call, NULL, true);
+            freeReplyObject(h->reply);
+            free(h);
+        }
     }
 }
 

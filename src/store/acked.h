@@ -49,6 +49,8 @@ void acked_move(struct acked *a);
  * `second`: it is the second one that has just come up. */
 bool acked_agree(struct acked *a, bool second);
 void acked_submit(struct acked *a, const struct op *op);
+/* See redis_link_forsake(); of the second link, and of answers that are held. */
+void acked_forsake(struct acked *a, redis_group_fn *concerns, void *ctx, bool sent_too);
 /* From the first link. */
 void acked_on_reply(struct acked *a, const struct redis_call *call,
                     const redisReply *reply);

@@ -3,10 +3,16 @@
 
 embed.py OUT SCRIPT.lua...   A line `--@include part.lua` takes in that file, from the
 script's own directory. Comments stay out of what Redis is sent.
+
+Each script comes twice: the second time for clusters that have sharded channels, where
+whatever is published is published to those as well, and who listens is asked there.
 """
 import hashlib
 import pathlib
+import re
 import sys
+
+PUBLISH = re.compile(r"(\s*)call\('PUBLISH', (.*)\)")
 
 
 def lines_of(path):
@@ -17,16 +23,24 @@ def lines_of(path):
             yield line
 
 
+def sharded(lines):
+    for line in lines:
+        publish = PUBLISH.fullmatch(line)
+        assert publish or 'PUBLISH' not in line, line
+        yield line.replace("'NUMSUB'", "'SHARDNUMSUB'")
+        if publish:
+            yield f"{publish[1]}call('SPUBLISH', {publish[2]})"
+
+
 def literal(line):
     return '"' + line.replace('\\', '\\\\').replace('"', '\\"') + '\\n"'
 
 
-def main():
-    out = ['/* Made by embed.py. */', '#include "store/scripts.h"', '',
-           'const struct lua_script LUA_SCRIPTS[LUA_COUNT] = {']
+def table(name, variant):
+    out = [f'const struct lua_script {name}[LUA_COUNT] = {{']
     for arg in sys.argv[2:]:
         path = pathlib.Path(arg)
-        lines = list(lines_of(path))
+        lines = list(variant(lines_of(path)))
         text = ''.join(line + '\n' for line in lines).encode()
         out.append('    [LUA_%s] = {' % path.stem.upper())
         out.append('        .name = "%s",' % path.stem)
@@ -36,7 +50,12 @@ def main():
         out += ['            ' + literal(line) for line in lines]
         out[-1] += ','
         out.append('    },')
-    out += ['};', '']
+    return out + ['};', '']
+
+
+def main():
+    out = ['/* Made by embed.py. */', '#include "store/scripts.h"', '']
+    out += table('LUA_SCRIPTS', iter) + table('LUA_SHARDED', sharded)
     pathlib.Path(sys.argv[1]).write_text('\n'.join(out))
 
 

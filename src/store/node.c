@@ -16,6 +16,7 @@ struct node {
     char instance[OP_INSTANCE_LEN + 1];
     struct store_events events;
     const char *(*why_not)(void *ctx, bool same_server);
+    void (*on_moved)(void *ctx);
     uint64_t calls, unknown, late, errors;
     struct redis_link_setup link_setup; /* for a second one */
     bool told_up;
@@ -156,6 +157,15 @@ static void on_message(void *ctx, struct span name, bool rw)
     n->events.on_message(n->events.ctx, name, rw);
 }
 
+static void on_moved(void *ctx)
+{
+    struct node *n = ctx;
+
+    if (n->on_moved != NULL) {
+        n->on_moved(n->events.ctx);
+    }
+}
+
 static const struct redis_link_events LINK_EVENTS = {
     .on_wake = on_wake,
     .why_not = why_not,
@@ -178,6 +188,7 @@ static const struct redis_sub_events SUB_EVENTS = {
     .on_subscribed = on_subscribed,
     .on_unsubscribed_all = on_unsubscribed_all,
     .on_message = on_message,
+    .on_moved = on_moved,
 };
 
 /* --- for the backend ------------------------------------------------------------- */
@@ -215,6 +226,7 @@ struct node *node_new(const struct node_setup *setup)
         .seed = setup->seed,
         .backoff_max_ms = setup->backoff_max_ms,
         .is_replicated = setup->is_replicated,
+        .is_clustered = setup->is_clustered,
         .round_trips = store->round_trips,
         .events = &LINK_EVENTS,
         .ctx = n,
@@ -225,6 +237,7 @@ struct node *node_new(const struct node_setup *setup)
         .timeout_ms = store->options.timeout_ms,
         .seed = ~setup->seed,
         .backoff_max_ms = setup->backoff_max_ms,
+        .is_clustered = setup->is_clustered,
         .instance = store->instance,
         .events = &SUB_EVENTS,
         .ctx = n,
@@ -239,6 +252,7 @@ struct node *node_new(const struct node_setup *setup)
     n->why_not = setup->why_not;
     n->same = true;
     n->link_setup = link;
+    n->on_moved = setup->on_moved;
     n->link = redis_link_new(&link);
     n->sub = redis_sub_new(&sub);
     configure_acked(n, &store->options);
@@ -269,6 +283,26 @@ void node_move(struct node *n, const char *host, const char *port)
     }
 }
 
+void node_forsake(struct node *n, bool (*concerns)(void *ctx, uint32_t group),
+                  void *ctx, bool sent_too)
+{
+    redis_link_forsake(n->link, concerns, ctx, sent_too);
+    if (n->acked != NULL) {
+        acked_forsake(n->acked, concerns, ctx, sent_too);
+    }
+}
+
+void node_adopt(struct node *n, struct node *from,
+                bool (*concerns)(void *ctx, uint32_t group), void *ctx)
+{
+    redis_sub_adopt(n->sub, from->sub, concerns, ctx);
+}
+
+void node_resubscribe(struct node *n)
+{
+    redis_sub_retry(n->sub);
+}
+
 void node_set_tls(struct node *n, struct tls *tls)
 {
     store_url_set_tls(&n->url, tls);
@@ -284,6 +318,7 @@ void node_configure(struct node *n, const struct store_options *options)
 
 void node_submit(struct node *n, const struct op *op)
 {
+    struct op mine = *op;
     struct op_times times;
     struct buf *out;
 
@@ -297,7 +332,8 @@ void node_submit(struct node *n, const struct op *op)
     }
     out = redis_link_call(n->link, op, &times);
     if (out != NULL) {
-        script_call(out, op, n->instance, times);
+        mine.sharded = redis_link_is_sharded(n->link);
+        script_call(out, &mine, n->instance, times);
     }
 }
 

@@ -23,8 +23,10 @@ struct node_setup {
     struct store_events events;
     /* Of one that is among several servers, see redis_link.h. */
     bool is_replicated;
+    bool is_clustered; /* of a cluster: sharded channels are listened to, too */
     uint64_t backoff_max_ms;
     const char *(*why_not)(void *ctx, bool same_server); /* ctx: of the events */
+    void (*on_moved)(void *ctx); /* a channel belongs to another node; may be NULL */
 };
 
 struct node *node_new(const struct node_setup *setup);
@@ -35,6 +37,14 @@ void node_start(struct node *n);
  * being unknown, and all that is wanted is subscribed again. Starts it if it was not
  * started. */
 void node_move(struct node *n, const char *host, const char *port);
+/* See redis_link_forsake(). */
+void node_forsake(struct node *n, bool (*concerns)(void *ctx, uint32_t group),
+                  void *ctx, bool sent_too);
+/* Takes over what names of those groups are subscribed to at `from`. */
+void node_adopt(struct node *n, struct node *from,
+                bool (*concerns)(void *ctx, uint32_t group), void *ctx);
+/* What a cluster refused to subscribe is asked for again. */
+void node_resubscribe(struct node *n);
 /* For connections from now on, if its URL wants TLS. Takes a reference. */
 void node_set_tls(struct node *n, struct tls *tls);
 void node_configure(struct node *n, const struct store_options *options);

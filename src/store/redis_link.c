@@ -140,6 +140,10 @@ static void on_reply(void *ctx, const redisReply *reply)
         on_op_reply(l, reply);
         return;
     }
+    if (first->what == CALL_FORSAKEN) {
+        (void)call_fifo_pop(&l->open, &call);
+        return;
+    }
     (void)call_fifo_pop(&l->open, &call);
     if (call.what == CALL_WAIT) {
         on_acked(l, reply);
@@ -211,6 +215,7 @@ struct redis_link *redis_link_new(const struct redis_link_setup *setup)
     l->timeout_ms = setup->timeout_ms;
     l->is_replicated = setup->is_replicated;
     l->is_second = setup->is_second;
+    l->is_clustered = setup->is_clustered;
     l->round_trips = setup->round_trips;
     l->conn = redis_conn_new(&conn);
     return l;
@@ -242,6 +247,7 @@ struct buf *redis_link_call(struct redis_link *l, const struct op *op,
     call->op_id = op->id;
     call->op_kind = (uint8_t)op->kind;
     call->item_count = (uint8_t)op->item_count;
+    call->group = op->group;
     if (!ready) {
         return NULL;
     }
@@ -316,6 +322,35 @@ size_t redis_link_in_flight(const struct redis_link *l)
 uint64_t redis_link_reconnects(const struct redis_link *l)
 {
     return l->ready_count == 0 ? 0 : l->ready_count - 1;
+}
+
+bool redis_link_is_sharded(const struct redis_link *l)
+{
+    return l->is_sharded;
+}
+
+void redis_link_forsake(struct redis_link *l, redis_group_fn *concerns, void *ctx,
+                        bool sent_too)
+{
+    struct call_fifo gone = { 0 };
+    struct redis_call call;
+
+    for (size_t i = 0; sent_too && i < l->open.count; i++) {
+        struct redis_call *at = &l->open.ring[(l->open.first + i) & (l->open.room - 1)];
+
+        if (at->what == CALL_OP && concerns(ctx, at->group)) {
+            *call_fifo_push(&gone) = *at;
+            at->what = CALL_FORSAKEN;
+        }
+    }
+    for (size_t i = l->orphans.count; i > 0; i--) {
+        (void)call_fifo_pop(&l->orphans, &call);
+        *call_fifo_push(concerns(ctx, call.group) ? &gone : &l->orphans) = call;
+    }
+    while (!l->closed && call_fifo_pop(&gone, &call)) {
+        l->events->on_reply(l->ctx, &call, NULL);
+    }
+    call_fifo_fini(&gone);
 }
 
 void redis_link_flush(struct redis_link *l)

@@ -41,6 +41,7 @@ struct redis_link_setup {
     /* It is one of several, and may be a replica at any time: it must prove that it is
      * a master, and is to guard its writes by min-replicas-to-write. */
     bool is_replicated;
+    bool is_clustered;             /* its scripts publish to shards, if it has them */
     struct histogram *round_trips; /* of ops: added to; outlives the link */
     bool is_second;                /* beside another one, to the same server */
     const struct redis_link_events *events;
@@ -75,6 +76,16 @@ unsigned redis_link_replicas(const struct redis_link *l);
 /* Ops that are not answered. */
 size_t redis_link_in_flight(const struct redis_link *l);
 uint64_t redis_link_reconnects(const struct redis_link *l);
+/* The server that it is connected to has sharded channels, and scripts for them. */
+bool redis_link_is_sharded(const struct redis_link *l);
+
+/* Ops of those groups that wait for a link, or, with `sent_too`, that are not answered,
+ * are unknown now, and reported so during the call: somebody else keeps the groups, and
+ * does not know of what runs here. */
+typedef bool redis_group_fn(void *ctx, uint32_t group);
+void redis_link_forsake(struct redis_link *l, redis_group_fn *concerns, void *ctx,
+                        bool sent_too);
+
 /* All that was written leaves in one write. */
 void redis_link_flush(struct redis_link *l);
 

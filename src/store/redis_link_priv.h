@@ -7,6 +7,7 @@
 
 enum call_what {
     CALL_OP,
+    CALL_FORSAKEN, /* an op that was reported as unknown already */
     CALL_AUTH,
     CALL_SELECT,
     CALL_SET_NAME,
@@ -46,6 +47,8 @@ struct redis_link {
     enum link_stage stage;
     bool closed;              /* no event any more */
     bool is_replicated;       /* see redis_link.h */
+    bool is_clustered;        /* the same */
+    bool is_sharded;          /* the scripts are LUA_SHARDED */
     struct call_fifo open;    /* on this link */
     struct call_fifo orphans; /* ops of links before */
     struct redis_clock clock;

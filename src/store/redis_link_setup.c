@@ -9,7 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { OLDEST_MAJOR = 5 };
+enum {
+    OLDEST_MAJOR = 5,
+    SHARDED_MAJOR = 7, /* has sharded channels */
+};
 
 /* What the audit asks, in this order. */
 enum audit { AUDIT_EVICTION, AUDIT_AOF, AUDIT_SAVE, AUDIT_REPLICAS, AUDIT_COUNT };
@@ -58,8 +61,15 @@ void link_greet(struct redis_link *l)
     link_look_at_clock(l);
 }
 
+static const struct lua_script *scripts_of(const struct redis_link *l)
+{
+    return l->is_sharded ? LUA_SHARDED : LUA_SCRIPTS;
+}
+
 void link_load_scripts(struct redis_link *l)
 {
+    const struct lua_script *scripts = scripts_of(l);
+
     if (l->loading != 0) {
         return;
     }
@@ -70,7 +80,7 @@ void link_load_scripts(struct redis_link *l)
         command_begin(out, 3);
         command_word(out, SPAN("SCRIPT"));
         command_word(out, SPAN("LOAD"));
-        command_word(out, span_of(LUA_SCRIPTS[i].text, LUA_SCRIPTS[i].len));
+        command_word(out, span_of(scripts[i].text, scripts[i].len));
         l->loading++;
     }
 }
@@ -179,6 +189,7 @@ static bool prepare(struct redis_link *l)
     char id[24];
 
     l->stage = LINK_PREPARING;
+    l->is_sharded = l->is_clustered && atoi(l->server.version) >= SHARDED_MAJOR;
     if (is_same_process(l) && l->client_before != 0) {
         (void)snprintf(id, sizeof(id), "%llu", (unsigned long long)l->client_before);
         (void)link_send(l, CALL_KILL, 4,
@@ -271,7 +282,7 @@ static bool on_loaded(struct redis_link *l, int script, const redisReply *reply)
 {
     l->loading--;
     if (reply->type != REDIS_REPLY_STRING ||
-        strcmp(reply->str, LUA_SCRIPTS[script].sha1) != 0) {
+        strcmp(reply->str, scripts_of(l)[script].sha1) != 0) {
         redis_conn_fail(l->conn, "it does not load scripts: %s",
                         reply->str == NULL ? "" : reply->str);
         return false;

@@ -1,8 +1,7 @@
-#include "store/redis_sub.h"
+#include "store/redis_sub_priv.h"
 
-#include "store/channel_name.h"
 #include "store/command.h"
-#include "store/sub_channel.h"
+#include "store/slot.h"
 #include "util/alloc.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -12,19 +11,6 @@
 enum {
     CHUNK = 256,      /* channels in one command */
     ASKED_MAX = 4096, /* confirmations that may be open */
-};
-
-struct redis_sub {
-    struct redis_conn *conn;
-    const struct redis_sub_events *events;
-    void *ctx;
-    struct sub_channels channels;
-    size_t open; /* confirmations, of all channels */
-    bool greeted;
-    bool closed;       /* no event any more */
-    bool pattern_open; /* PSUBSCRIBE was asked, and is not answered yet */
-    uint64_t ping_us;  /* when the open PING was sent; 0: none */
-    struct channel_member member;
 };
 
 /* Tells each wanted name of a channel. */
@@ -66,6 +52,13 @@ static void ask(struct redis_sub *s, const char *word, struct sub_channel *const
     }
 }
 
+/* Nothing is wanted of it, and nothing to come. */
+static bool is_over(const struct sub_channel *ch)
+{
+    return !sub_channel_is_wanted(ch) && !ch->asked && ch->open == 0 && !ch->shard_on &&
+           list_empty(&ch->in_shard);
+}
+
 static void ask_chunk(struct redis_sub *s)
 {
     struct sub_channel *add[CHUNK], *remove[CHUNK];
@@ -78,9 +71,11 @@ static void ask_chunk(struct redis_sub *s)
         list_del(&ch->todo);
         if (sub_channel_is_wanted(ch)) {
             add[adds++] = ch;
+            sub_shard_step(s, ch);
         } else if (ch->asked) {
             remove[removes++] = ch;
-        } else if (ch->open == 0) {
+            sub_shard_step(s, ch);
+        } else if (is_over(ch)) {
             sub_channel_free(&s->channels, ch);
         }
     }
@@ -132,6 +127,7 @@ static void on_open(void *ctx)
     struct redis_sub *s = ctx;
 
     (void)redis_conn_auth(s->conn);
+    sub_shard_greet(s);
     ping(s);
 }
 
@@ -150,6 +146,7 @@ static void on_lost(void *ctx)
         {
             ch->open = 0;
             ch->asked = false;
+            sub_shard_lost(ch);
             if (sub_channel_is_wanted(ch)) {
                 sub_channel_ask(&s->channels, ch);
             } else {
@@ -184,26 +181,35 @@ static void on_pong(struct redis_sub *s)
     }
 }
 
+void sub_confirmed(struct redis_sub *s, struct sub_channel *ch)
+{
+    if (ch->open == 0 && ch->asked && (ch->shard_on || !s->has_shards)) {
+        tell(s, ch, s->events->on_subscribed);
+    } else if (is_over(ch)) {
+        sub_channel_free(&s->channels, ch);
+    }
+}
+
 static void on_confirmed(struct redis_sub *s, struct sub_channel *ch)
 {
     s->open--;
     ch->open--;
-    if (ch->open == 0 && ch->asked) {
-        tell(s, ch, s->events->on_subscribed);
-    } else if (ch->open == 0 && !sub_channel_is_wanted(ch)) {
-        sub_channel_free(&s->channels, ch);
-    }
+    sub_confirmed(s, ch);
     if (!list_empty(&s->channels.todo)) {
         redis_sub_flush(s);
     }
 }
 
-/* ["message", channel, payload], ["subscribe" or "unsubscribe", channel, count] */
+/* ["message", channel, payload], ["subscribe" or "unsubscribe", channel, count], and
+ * the same of sharded channels, with an s before the word */
 static void on_push(struct redis_sub *s, struct span word, struct span text)
 {
     bool rw = span_starts(text, channel_prefix(true));
     struct sub_channel *ch = NULL;
 
+    if (sub_shard_on_push(s, word, text)) {
+        return;
+    }
     if (span_starts(text, channel_prefix(rw))) {
         ch = sub_channel_find(&s->channels, span_after(text, channel_prefix(rw).len),
                               rw);
@@ -211,7 +217,7 @@ static void on_push(struct redis_sub *s, struct span word, struct span text)
     if (ch == NULL) {
         return;
     }
-    if (span_eq(word, SPAN("message"))) {
+    if (span_eq(word, SPAN("message")) || span_eq(word, SPAN("smessage"))) {
         tell(s, ch, s->events->on_message);
     } else if (ch->open > 0 && (span_eq(word, SPAN("subscribe")) ||
                                 span_eq(word, SPAN("unsubscribe")))) {
@@ -246,6 +252,9 @@ static void on_pattern_refused(struct redis_sub *s, const char *why)
 
 static void on_error(struct redis_sub *s, const redisReply *reply)
 {
+    if (sub_shard_on_error(s, reply->str)) {
+        return;
+    }
     if (s->pattern_open) {
         on_pattern_refused(s, reply->str);
     } else {
@@ -274,6 +283,9 @@ static void on_reply(void *ctx, const redisReply *reply)
     struct span texts[3];
     size_t count = texts_of(reply, texts);
 
+    if (sub_shard_on_greeting(s, reply)) {
+        return;
+    }
     if (reply->type == REDIS_REPLY_ERROR) {
         on_error(s, reply);
     } else if (reply->type == REDIS_REPLY_STATUS && strcmp(reply->str, "PONG") == 0) {
@@ -315,6 +327,9 @@ struct redis_sub *redis_sub_new(const struct redis_sub_setup *setup)
 
     s->events = setup->events;
     s->ctx = setup->ctx;
+    s->is_clustered = setup->is_clustered;
+    list_init(&s->shard_asked);
+    list_init(&s->shard_refused);
     channel_member_init(&s->member, setup->instance);
     sub_channels_init(&s->channels);
     s->conn = redis_conn_new(&conn);
@@ -363,6 +378,34 @@ void redis_sub_remove(struct redis_sub *s, struct span name, bool rw)
     if (!sub_channel_is_wanted(ch)) {
         sub_channel_ask(&s->channels, ch);
     }
+}
+
+void redis_sub_adopt(struct redis_sub *s, struct redis_sub *from,
+                     bool (*concerns)(void *ctx, uint32_t group), void *ctx)
+{
+    struct sub_channel *ch, *tmp;
+
+    for (int rw = 0; rw < 2; rw++) {
+        HASH_ITER(hh, from->channels.by_rw[rw], ch, tmp)
+        {
+            struct span text = span_of(ch->text, ch->len);
+
+            if (!sub_channel_is_wanted(ch) || !concerns(ctx, slot_of(text))) {
+                continue;
+            }
+            if (ch->want_braced) {
+                redis_sub_add(s, text, rw != 0);
+            }
+            if (ch->want_bare) {
+                redis_sub_add(s, span_of(text.ptr + 1, text.len - 2), rw != 0);
+            }
+            ch->want_bare = ch->want_braced = false;
+            sub_shard_let_go(ch);
+            sub_channel_ask(&from->channels, ch);
+        }
+    }
+    redis_sub_flush(s);
+    redis_sub_flush(from);
 }
 
 void redis_sub_close(struct redis_sub *s)

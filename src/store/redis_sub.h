@@ -4,8 +4,9 @@
  * lock. What is asked in a loop turn leaves as one SUBSCRIBE and one UNSUBSCRIBE for
  * each; after a loss all wanted channels are asked for again, a bounded number at a
  * time. The channels of this instance's members of fair queues are listened to by one
- * pattern, before anything else is asked, and need not be added. Events come from the
- * loop only. */
+ * pattern, before anything else is asked, and need not be added. In a cluster the
+ * sharded channel of each name is listened to as well, where there are such, and a name
+ * is subscribed to when both are. Events come from the loop only. */
 #ifndef LATCHD_STORE_REDIS_SUB_H
 #define LATCHD_STORE_REDIS_SUB_H
 
@@ -24,6 +25,9 @@ struct redis_sub_events {
     /* On the channel of that name, or on that of a member of its fair queue: then
      * whoever the member belongs to, `n` and `{n}` are both told. */
     void (*on_message)(void *ctx, struct span name, bool rw);
+    /* Of a clustered one: a channel's slot is at another node. To be followed by
+     * redis_sub_adopt() there, or redis_sub_retry(). May be NULL. */
+    void (*on_moved)(void *ctx);
 };
 
 struct redis_sub_setup {
@@ -32,7 +36,8 @@ struct redis_sub_setup {
     uint64_t timeout_ms;
     uint64_t seed;
     uint64_t backoff_max_ms; /* 0: redis_conn's */
-    const char *instance;    /* OP_INSTANCE_LEN digits; copied */
+    bool is_clustered;
+    const char *instance; /* OP_INSTANCE_LEN digits; copied */
     const struct redis_sub_events *events;
     void *ctx;
 };
@@ -46,6 +51,11 @@ void redis_sub_move(struct redis_sub *s);
 void redis_sub_add(struct redis_sub *s, struct span name, bool rw);
 void redis_sub_remove(struct redis_sub *s, struct span name, bool rw);
 void redis_sub_flush(struct redis_sub *s);
+/* Takes over the names of those groups (slots) from another link. */
+void redis_sub_adopt(struct redis_sub *s, struct redis_sub *from,
+                     bool (*concerns)(void *ctx, uint32_t group), void *ctx);
+/* What was refused is asked for again. */
+void redis_sub_retry(struct redis_sub *s);
 void redis_sub_close(struct redis_sub *s);
 /* After the loop has run out. */
 void redis_sub_free(struct redis_sub *s);

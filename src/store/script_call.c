@@ -10,6 +10,7 @@ const char SCRIPT_KEEPER[] = "latchd:keeper:";
 const char SCRIPT_ENDED[] = "latchd:ended:";
 const char SCRIPT_WRITER[] = "latchd:writer:";
 const char SCRIPT_READER[] = "latchd:reader:";
+static const char MOVING[] = "latchd:moving:";
 
 static const char *const KIND_LETTERS[] = {
     [OWNER_ANONYMOUS] = "a",
@@ -23,12 +24,23 @@ static const char *const TARGET_WORDS[] = {
     [TARGET_ANY] = "any",
 };
 
-void script_begin(struct buf *out, enum lua_id script, size_t keys, size_t args)
+void script_begin(struct buf *out, const struct op *op, enum lua_id script, size_t keys,
+                  size_t args)
 {
+    const struct lua_script *scripts = op->sharded ? LUA_SHARDED : LUA_SCRIPTS;
+
+    keys += op->grouped ? 1 : 0;
     command_begin(out, 3 + keys + args);
     command_word(out, SPAN("EVALSHA"));
-    command_word(out, span_of(LUA_SCRIPTS[script].sha1, LUA_SHA1_LEN));
+    command_word(out, span_of(scripts[script].sha1, LUA_SHA1_LEN));
     command_uint(out, keys);
+}
+
+void script_keys_end(struct buf *out, const struct op *op, struct span name)
+{
+    if (op->grouped) {
+        command_key(out, MOVING, name, SPAN_NONE);
+    }
 }
 
 void script_key_of(struct buf *out, const char *prefix, struct span name,
@@ -95,11 +107,13 @@ static void call_acquire(struct buf *out, const struct op *op, const char *insta
     const struct claim *c = &op->claim;
     bool named = c->kind == OWNER_NAMED;
 
-    script_begin(out, LUA_ACQUIRE, c->kind == OWNER_ANONYMOUS ? 3 : 5, named ? 10 : 9);
+    script_begin(out, op, LUA_ACQUIRE, c->kind == OWNER_ANONYMOUS ? 3 : 5,
+                 named ? 10 : 9);
     command_word(out, op->name);
     command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
     command_key(out, SCRIPT_QUEUE, op->name, SPAN_NONE);
     script_claim_keys(out, op->name, c);
+    script_keys_end(out, op, op->name);
     script_acquire_args(out, op, instance, times);
     if (named) {
         command_word(out, c->entry);
@@ -123,10 +137,11 @@ static void call_acquire_many(struct buf *out, const struct op *op,
                               const char *instance, struct op_times times)
 {
     assert(op->many_count <= OP_MANY_MAX);
-    script_begin(out, LUA_ACQUIRE_MANY, 5 * op->many_count, 5 + 5 * op->many_count);
+    script_begin(out, op, LUA_ACQUIRE_MANY, 5 * op->many_count, 5 + 5 * op->many_count);
     for (size_t i = 0; i < op->many_count; i++) {
         add_many_keys(out, &op->many[i]);
     }
+    script_keys_end(out, op, op->many[0].name);
     command_uint(out, times.deadline_us);
     command_uint(out, op->seen_token);
     command_uint(out, op->reenter_only ? 1 : 0);
@@ -170,11 +185,12 @@ static void call_release(struct buf *out, const struct op *op, const char *insta
 {
     const struct claim *next = &op->claim;
 
-    script_begin(out, LUA_RELEASE, 4, op->has_next ? 20 : 12);
+    script_begin(out, op, LUA_RELEASE, 4, op->has_next ? 20 : 12);
     command_word(out, op->name);
     command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
     command_key(out, SCRIPT_ENTRIES, op->name, SPAN_NONE);
     command_key(out, SCRIPT_QUEUE, op->name, SPAN_NONE);
+    script_keys_end(out, op, op->name);
     command_uint(out, times.deadline_us);
     script_target(out, &op->target);
     script_release_flags(out, op);
@@ -219,7 +235,7 @@ static void call_renew(struct buf *out, const struct op *op, const char *instanc
                        struct op_times times)
 {
     assert(op->item_count <= OP_RENEW_MAX);
-    script_begin(out, op->rw ? LUA_RW_RENEW : LUA_RENEW, 2 * op->item_count,
+    script_begin(out, op, op->rw ? LUA_RW_RENEW : LUA_RENEW, 2 * op->item_count,
                  3 + 5 * op->item_count);
     for (size_t i = 0; i < op->item_count; i++) {
         const struct renew_item *item = &op->items[i];
@@ -231,6 +247,7 @@ static void call_renew(struct buf *out, const struct op *op, const char *instanc
             script_key_of(out, SCRIPT_KEEPER, item->name, item->field);
         }
     }
+    script_keys_end(out, op, op->items[0].name);
     command_uint(out, times.deadline_us);
     command_word(out, span_str(instance));
     command_uint(out, OP_FENCE_TTL_MS);
@@ -242,10 +259,11 @@ static void call_renew(struct buf *out, const struct op *op, const char *instanc
 static void call_attach(struct buf *out, const struct op *op, const char *instance,
                         struct op_times times)
 {
-    script_begin(out, LUA_ATTACH, 3, 11);
+    script_begin(out, op, LUA_ATTACH, 3, 11);
     command_word(out, op->name);
     command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
     command_key(out, SCRIPT_ENTRIES, op->name, SPAN_NONE);
+    script_keys_end(out, op, op->name);
     command_uint(out, times.deadline_us);
     script_target(out, &op->target);
     command_word(out, span_str(instance));
@@ -258,10 +276,11 @@ static void call_attach(struct buf *out, const struct op *op, const char *instan
 
 static void call_inspect(struct buf *out, const struct op *op)
 {
-    script_begin(out, LUA_INSPECT, 3, 3);
+    script_begin(out, op, LUA_INSPECT, 3, 3);
     command_word(out, op->name);
     command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
     command_key(out, SCRIPT_QUEUE, op->name, SPAN_NONE);
+    script_keys_end(out, op, op->name);
     command_uint(out, SCRIPT_FIELDS_MAX);
     command_key(out, "", op->name, SPAN(":"));
     command_key(out, SCRIPT_WRITER, op->name, SPAN_NONE);

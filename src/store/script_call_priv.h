@@ -10,7 +10,12 @@
 extern const char SCRIPT_FENCE[], SCRIPT_ENTRIES[], SCRIPT_KEEPER[], SCRIPT_ENDED[],
     SCRIPT_WRITER[], SCRIPT_READER[], SCRIPT_QUEUE[], SCRIPT_CHANNEL[];
 
-void script_begin(struct buf *out, enum lua_id script, size_t keys, size_t args);
+void script_begin(struct buf *out, const struct op *op, enum lua_id script, size_t keys,
+                  size_t args);
+/* After the last key, before the first argument. In a cluster this adds the key that
+ * never exists: while its slot is on its way to another node neither of them takes a
+ * script for whole, so that none runs half here and half there. */
+void script_keys_end(struct buf *out, const struct op *op, struct span name);
 
 /* `<prefix>{N}:<what>` */
 void script_key_of(struct buf *out, const char *prefix, struct span name,

@@ -41,13 +41,14 @@ void script_call_restore(struct buf *out, const struct op *op, const char *insta
     size_t args = (op->rw ? 14 : 11) + 2 * op->kept_count;
 
     assert(op->kept_count > 0 && op->kept_count <= OP_KEPT_MAX);
-    script_begin(out, op->rw ? LUA_RW_RESTORE : LUA_RESTORE, op->rw ? 4 : 3, args);
+    script_begin(out, op, op->rw ? LUA_RW_RESTORE : LUA_RESTORE, op->rw ? 4 : 3, args);
     command_word(out, op->name);
     command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
     if (op->rw) {
         command_key(out, SCRIPT_WRITER, op->name, SPAN_NONE);
     }
     command_key(out, SCRIPT_ENTRIES, op->name, SPAN_NONE);
+    script_keys_end(out, op, op->name);
     command_uint(out, times.deadline_us);
     script_owner_kind(out, op->claim.kind);
     if (op->rw) {

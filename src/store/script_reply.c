@@ -104,11 +104,20 @@ static void read_refused(struct reply_reader *r, struct op_result *result)
     }
 }
 
+/* What a node of a cluster says instead of running a script: another one has its slot,
+ * or nobody has it now. */
+static bool is_redirected(struct span text)
+{
+    return span_starts(text, SPAN("MOVED ")) || span_starts(text, SPAN("ASK ")) ||
+           span_starts(text, SPAN("TRYAGAIN ")) ||
+           span_starts(text, SPAN("CLUSTERDOWN "));
+}
+
 static void read_error(const redisReply *reply, struct op_result *result)
 {
     struct span text = span_of(reply->str, (size_t)reply->len);
 
-    result->status = OP_ERROR;
+    result->status = is_redirected(text) ? OP_LATE : OP_ERROR;
     result->text = text;
     /* Redis < 7 wraps what a script ran into in a sentence of its own. */
     if (text.len != 0 && memmem(text.ptr, text.len, "WRONGTYPE ", 10) != NULL) {

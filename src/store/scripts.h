@@ -35,5 +35,7 @@ struct lua_script {
 };
 
 extern const struct lua_script LUA_SCRIPTS[LUA_COUNT];
+/* The same for a cluster that has sharded channels: they publish to those as well. */
+extern const struct lua_script LUA_SHARDED[LUA_COUNT];
 
 #endif

@@ -32,6 +32,7 @@ void sub_channel_free(struct sub_channels *cs, struct sub_channel *ch)
 {
     HASH_DEL(cs->by_rw[ch->rw], ch);
     list_del(&ch->todo);
+    list_del(&ch->in_shard);
     free(ch);
 }
 
@@ -64,6 +65,7 @@ struct sub_channel *sub_channel_of(struct sub_channels *cs, struct span name, bo
     ch->len = len;
     ch->rw = rw;
     list_init(&ch->todo);
+    list_init(&ch->in_shard);
     HASH_ADD_KEYPTR(hh, cs->by_rw[rw], ch->text, ch->len, ch);
     return ch;
 }

@@ -19,6 +19,11 @@ struct sub_channel {
     bool rw;
     bool asked;    /* for: SUBSCRIBE */
     unsigned open; /* confirmations that have not come */
+    /* Of the sharded channel of that name, if there is one: */
+    bool shard_on;
+    bool shard_adds; /* what was asked last */
+    bool shard_refused;
+    struct list in_shard; /* an answer is to come, or it was refused */
     size_t len;
     char text[]; /* the channel without the prefix */
 };

@@ -85,6 +85,11 @@ static const struct {
     { "-ERR Error running script: @user_script:7: WRONGTYPE Operation against\r\n",
       OP_WRONGTYPE },
     { "-NOPERM this user has no permissions\r\n", OP_ERROR },
+    { "-MOVED 7 10.0.0.1:6379\r\n", OP_LATE },
+    { "-ASK 7 10.0.0.1:6379\r\n", OP_LATE },
+    { "-TRYAGAIN Multiple keys request during rehashing of slot\r\n", OP_LATE },
+    { "-CLUSTERDOWN The cluster is down\r\n", OP_LATE },
+    { "-ERR Script attempted to access a non local key\r\n", OP_ERROR },
 };
 
 START_TEST(errors_of_redis_are_told_apart)

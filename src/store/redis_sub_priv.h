@@ -1,0 +1,45 @@
+/* redis_sub_priv: what redis_sub.c (plain channels, the link) and redis_sub_shard.c
+ * (sharded ones beside them) share. For nobody else. */
+#ifndef LATCHD_STORE_REDIS_SUB_PRIV_H
+#define LATCHD_STORE_REDIS_SUB_PRIV_H
+
+#include "store/channel_name.h"
+#include "store/redis_sub.h"
+#include "store/sub_channel.h"
+
+struct redis_sub {
+    struct redis_conn *conn;
+    const struct redis_sub_events *events;
+    void *ctx;
+    struct sub_channels channels;
+    size_t open; /* confirmations, of all channels */
+    bool greeted;
+    bool closed;       /* no event any more */
+    bool pattern_open; /* PSUBSCRIBE was asked, and is not answered yet */
+    uint64_t ping_us;  /* when the open PING was sent; 0: none */
+    struct channel_member member;
+
+    bool is_clustered;
+    bool has_shards; /* so this server said */
+    struct list shard_asked;
+    struct list shard_refused;
+};
+
+/* All that its name waited for is confirmed. */
+void sub_confirmed(struct redis_sub *s, struct sub_channel *ch);
+
+/* While greeting: asks whether there are sharded channels; the answer, if it is one. */
+void sub_shard_greet(struct redis_sub *s);
+bool sub_shard_on_greeting(struct redis_sub *s, const redisReply *reply);
+
+/* Asks for what is wanted of it, unless an answer is to come that leads back here. */
+void sub_shard_step(struct redis_sub *s, struct sub_channel *ch);
+/* True: this push, or this error, was about sharded channels. */
+bool sub_shard_on_push(struct redis_sub *s, struct span word, struct span channel);
+bool sub_shard_on_error(struct redis_sub *s, const char *text);
+/* If it was refused, that does not matter any more. */
+void sub_shard_let_go(struct sub_channel *ch);
+/* The link is gone. */
+void sub_shard_lost(struct sub_channel *ch);
+
+#endif

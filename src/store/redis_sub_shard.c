@@ -1,0 +1,174 @@
+/* Sharded channels, of Redis 7 and newer in a cluster: the same names as the plain ones
+ * beside them. Each is asked for by a command of its own, as all channels of one
+ * command must be in one slot, and one at a time, as an error does not tell its
+ * channel. */
+#include "store/redis_sub_priv.h"
+
+#include "store/command.h"
+
+#include <stdlib.h>
+
+static const char *const MISPLACED[] = { "MOVED ", "ASK ", "TRYAGAIN ",
+                                         "CLUSTERDOWN " };
+
+void sub_shard_greet(struct redis_sub *s)
+{
+    s->has_shards = false;
+    if (s->is_clustered) {
+        command_words(redis_conn_out(s->conn), 2,
+                      (const char *const[]){ "PUBSUB", "SHARDNUMSUB" });
+    }
+}
+
+/* An older Redis, or one that does not let us use them, has none. */
+bool sub_shard_on_greeting(struct redis_sub *s, const redisReply *reply)
+{
+    if (!s->is_clustered || s->greeted) {
+        return false;
+    }
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 0) {
+        s->has_shards = true;
+        return true;
+    }
+    return reply->type == REDIS_REPLY_ERROR &&
+           (strncasecmp(reply->str, "ERR unknown", 11) == 0 ||
+            strstr(reply->str, "pubsub") != NULL);
+}
+
+void sub_shard_step(struct redis_sub *s, struct sub_channel *ch)
+{
+    bool wanted = sub_channel_is_wanted(ch);
+    struct buf *out = redis_conn_out(s->conn);
+    struct span parts[] = { channel_prefix(ch->rw), span_of(ch->text, ch->len) };
+
+    if (!s->has_shards || !list_empty(&ch->in_shard) || wanted == ch->shard_on) {
+        return;
+    }
+    command_begin(out, 2);
+    command_word(out, wanted ? SPAN("SSUBSCRIBE") : SPAN("SUNSUBSCRIBE"));
+    command_join(out, parts, 2);
+    ch->shard_adds = wanted;
+    list_append(&s->shard_asked, &ch->in_shard);
+}
+
+/* The oldest question is answered. */
+static struct sub_channel *pop(struct redis_sub *s)
+{
+    struct list *first = list_first(&s->shard_asked);
+
+    if (first == NULL) {
+        return NULL;
+    }
+    list_del(first);
+    return container_of(first, struct sub_channel, in_shard);
+}
+
+static void answered(struct redis_sub *s, struct sub_channel *ch, bool on)
+{
+    ch->shard_on = on;
+    sub_shard_step(s, ch);
+    redis_conn_flush(s->conn);
+    sub_confirmed(s, ch);
+}
+
+/* Another node has the slot now, and whoever owns this link is to find out which. */
+static void misplaced(struct redis_sub *s, struct sub_channel *ch)
+{
+    ch->shard_on = false;
+    if (!sub_channel_is_wanted(ch)) {
+        sub_confirmed(s, ch);
+        return;
+    }
+    ch->shard_refused = true;
+    list_append(&s->shard_refused, &ch->in_shard);
+    if (s->events->on_moved != NULL) {
+        s->events->on_moved(s->ctx);
+    }
+}
+
+static bool is_of(const struct list *it, struct span text, bool rw)
+{
+    const struct sub_channel *ch;
+
+    if (it == NULL) {
+        return false;
+    }
+    ch = container_of(it, struct sub_channel, in_shard);
+    return ch->rw == rw && span_eq(span_of(ch->text, ch->len), text);
+}
+
+bool sub_shard_on_push(struct redis_sub *s, struct span word, struct span channel)
+{
+    bool added = span_eq(word, SPAN("ssubscribe"));
+    bool rw = span_starts(channel, channel_prefix(true));
+    struct list *first = list_first(&s->shard_asked);
+    struct sub_channel *ch;
+    struct span text;
+
+    if (!added && !span_eq(word, SPAN("sunsubscribe"))) {
+        return false;
+    }
+    if (!span_starts(channel, channel_prefix(rw))) {
+        return true;
+    }
+    text = span_after(channel, channel_prefix(rw).len);
+    if (is_of(first, text, rw) &&
+        container_of(first, struct sub_channel, in_shard)->shard_adds == added) {
+        answered(s, pop(s), added);
+        return true;
+    }
+    ch = sub_channel_find(&s->channels, text, rw);
+    if (ch != NULL && !added && list_empty(&ch->in_shard)) {
+        misplaced(s, ch); /* it was not asked for: the slot has gone */
+    } else if (ch != NULL && !added) {
+        ch->shard_on = false; /* and the answer to what was asked is to come */
+    }
+    return true;
+}
+
+bool sub_shard_on_error(struct redis_sub *s, const char *text)
+{
+    struct sub_channel *ch;
+
+    for (size_t i = 0; i < sizeof(MISPLACED) / sizeof(MISPLACED[0]); i++) {
+        if (strncmp(text, MISPLACED[i], strlen(MISPLACED[i])) == 0) {
+            ch = pop(s);
+            if (ch != NULL) {
+                misplaced(s, ch);
+            }
+            return ch != NULL;
+        }
+    }
+    return false;
+}
+
+void redis_sub_retry(struct redis_sub *s)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &s->shard_refused)
+    {
+        struct sub_channel *ch = container_of(it, struct sub_channel, in_shard);
+
+        sub_shard_let_go(ch);
+        if (s->greeted) {
+            sub_shard_step(s, ch);
+        }
+    }
+    redis_conn_flush(s->conn);
+}
+
+void sub_shard_let_go(struct sub_channel *ch)
+{
+    if (ch->shard_refused) {
+        ch->shard_refused = false;
+        list_del(&ch->in_shard);
+    }
+}
+
+void sub_shard_lost(struct sub_channel *ch)
+{
+    ch->shard_on = false;
+    ch->shard_refused = false;
+    list_del(&ch->in_shard);
+}
