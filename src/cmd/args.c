@@ -256,6 +256,22 @@ static bool read_option(struct parse *p, const struct span *argv, size_t argc,
     return OPTIONS[i].read(p, argv[at + 1]);
 }
 
+/* No brace, or one pair with something between: else the keys beside the lock would not
+ * be in its slot. */
+static bool has_one_tag_at_most(struct span name)
+{
+    const char *open = memchr(name.ptr, '{', name.len);
+    const char *close = memchr(name.ptr, '}', name.len);
+    const char *end = name.ptr + name.len;
+
+    if (open == NULL || close == NULL) {
+        return open == close;
+    }
+    return close > open + 1 &&
+           memchr(open + 1, '{', (size_t)(end - open - 1)) == NULL &&
+           memchr(close + 1, '}', (size_t)(end - close - 1)) == NULL;
+}
+
 /* Which one of several it is; 0: there is only one. */
 static bool read_name(struct parse *p, struct span name, size_t number)
 {
@@ -272,6 +288,10 @@ static bool read_name(struct parse *p, struct span name, size_t number)
         return refuse(p,
                       "%s is reserved: it begins with '" LATCHD_RESERVED_NAME_1
                       "' or '" LATCHD_RESERVED_NAME_2 "'",
+                      which);
+    }
+    if (p->limits->one_tag && !has_one_tag_at_most(name)) {
+        return refuse(p, "%s must have no brace, or one {tag}, in a Redis Cluster",
                       which);
     }
     p->args->name = name;

@@ -20,6 +20,7 @@
 /* Bounds that requests are checked against; changed at run time by CONFIG SET. */
 struct cmd_limits {
     uint64_t max_name; /* bytes */
+    bool one_tag;      /* a name has no brace, or one {tag}: for a Redis Cluster */
     uint64_t max_lease_ms;
     uint64_t max_keep_ms;
     uint64_t max_wait_ms; /* 0: no limit */

@@ -40,7 +40,7 @@ static bool starts(const char *text, const char *head)
 
 static const char *redis_mistake(const char *redis)
 {
-    static const char *const LATER[] = { "cluster://", "quorum " };
+    static const char *const LATER[] = { "quorum " };
     const char *mistake = NULL;
     struct store_place place;
 
@@ -49,15 +49,15 @@ static const char *redis_mistake(const char *redis)
     }
     for (size_t i = 0; i < sizeof(LATER) / sizeof(LATER[0]); i++) {
         if (starts(redis, LATER[i])) {
-            return "this version knows only embedded, redis://, unix:// and "
-                   "sentinel://";
+            return "this version knows only embedded, redis://, unix://, sentinel:// "
+                   "and cluster://";
         }
     }
     if (!starts(redis, "redis://") && !starts(redis, "rediss://") &&
         !starts(redis, "unix://") && !starts(redis, "sentinel://") &&
-        !starts(redis, "sentinels://")) {
-        return "must be embedded, redis://host, rediss://host, unix:///path or "
-               "sentinel://host,host/master";
+        !starts(redis, "sentinels://") && !starts(redis, "cluster://")) {
+        return "must be embedded, redis://host, rediss://host, unix:///path, "
+               "sentinel://host,host/master or cluster://host,host";
     }
     if (strchr(redis, ' ') != NULL) {
         return "only one server is wanted";

@@ -354,3 +354,8 @@ char *config_state_dir(const struct config *c)
     }
     return NULL;
 }
+
+bool config_is_cluster(const struct config *c)
+{
+    return strncmp(c->redis, "cluster://", 10) == 0;
+}

@@ -133,6 +133,8 @@ bool config_is_default(const struct config *c, const struct config_key *key);
 
 /* Where the daemon keeps its data; to be freed. NULL: nothing says where. */
 char *config_state_dir(const struct config *c);
+/* `redis` is a Redis Cluster. */
+bool config_is_cluster(const struct config *c);
 
 /* --- config_file.c ---------------------------------------------------------------- */
 

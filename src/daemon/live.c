@@ -35,6 +35,7 @@ struct cmd_limits live_cmd_limits(const struct config *c)
 {
     return (struct cmd_limits){
         .max_name = c->max_name_length,
+        .one_tag = config_is_cluster(c),
         .max_lease_ms = c->max_lease_ms,
         .max_keep_ms = c->max_keep_ms,
         .max_wait_ms = c->max_wait_ms,

@@ -2,6 +2,7 @@
 
 #include "daemon/secure.h"
 #include "daemon/web.h"
+#include "store/slot.h"
 #include "util/alloc.h"
 #include "util/log.h"
 
@@ -205,6 +206,10 @@ static void make_locks(struct server *s)
     if (s->embedded != NULL && embedded_lost_power(s->embedded)) {
         s->no_grants_until_ms = s->now_ms + s->config.watchdog_timeout_ms;
         setup.no_grants_until_ms = s->no_grants_until_ms;
+    }
+    if (config_is_cluster(&s->config)) {
+        setup.group_of = slot_of;
+        setup.group_count = SLOT_COUNT;
     }
     memcpy(setup.instance, s->instance, sizeof(setup.instance));
     s->locks = locks_new(&setup);

@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-enum store_topology { STORE_SINGLE, STORE_SENTINEL };
+enum store_topology { STORE_SINGLE, STORE_SENTINEL, STORE_CLUSTER };
 
 enum { STORE_URLS_MAX = 64 };
 

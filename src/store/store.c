@@ -15,6 +15,7 @@ struct store {
 static const struct store_backend *const BACKENDS[] = {
     [STORE_SINGLE] = &SINGLE_BACKEND,
     [STORE_SENTINEL] = &SENTINEL_BACKEND,
+    [STORE_CLUSTER] = &CLUSTER_BACKEND,
 };
 
 struct store *store_new(const struct store_setup *setup)

@@ -81,8 +81,8 @@ START_TEST(a_mistake_stops_the_start_with_file_line_and_reason)
                    "latchd: %s:3: watchdog-timeout: must be between 500ms and 24h\n",
                    path);
     ck_assert_str_eq(text, want);
-    run_latchd("--redis cluster://a:1", 2, text, sizeof(text));
-    ck_assert_ptr_nonnull(strstr(text, "this version knows only"));
+    run_latchd("--redis cluster://a:1/2", 2, text, sizeof(text));
+    ck_assert_ptr_nonnull(strstr(text, "a cluster has no databases"));
     run_latchd("--redis sentinel://a:1", 2, text, sizeof(text));
     ck_assert_ptr_nonnull(strstr(text, "the name of the master is missing"));
     run_latchd("--redis redis://:x@", 2, text, sizeof(text));

@@ -273,6 +273,33 @@ START_TEST(a_limit_of_the_wait_makes_it_mandatory)
 }
 END_TEST
 
+static const struct {
+    const char *name;
+    bool good;
+} TAGGED[] = {
+    { "a", true },      { "a{b}c", true },   { "{b}", true },    { "{}", false },
+    { "a{b", false },   { "a}b", false },    { "a}b{", false },  { "}a{b}", false },
+    { "{{b}}", false }, { "{a}{b}", false }, { "{a}b}", false }, { "{a{b}", false },
+};
+
+START_TEST(in_a_cluster_a_name_has_one_tag_at_most)
+{
+    struct cmd_limits limits = LIMITS;
+    struct lock_args args;
+    char text[ARGS_ERROR_ROOM];
+
+    ck_assert(parse(&SYNTAX_LOCK, &limits, TAGGED[_i].name, &args, text));
+    limits.one_tag = true;
+    ck_assert_msg(parse(&SYNTAX_LOCK, &limits, TAGGED[_i].name, &args, text) ==
+                      TAGGED[_i].good,
+                  "%s", TAGGED[_i].name);
+    if (!TAGGED[_i].good) {
+        ck_assert_str_eq(text,
+                         "name must have no brace, or one {tag}, in a Redis Cluster");
+    }
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("cmd args");
@@ -288,6 +315,8 @@ Suite *test_suite(void)
     tcase_add_test(tc, names_arrive_in_the_order_given);
     tcase_add_test(tc, as_many_names_as_the_limit_says);
     tcase_add_test(tc, a_limit_of_the_wait_makes_it_mandatory);
+    tcase_add_loop_test(tc, in_a_cluster_a_name_has_one_tag_at_most, 0,
+                        sizeof(TAGGED) / sizeof(TAGGED[0]));
     suite_add_tcase(s, tc);
     return s;
 }

@@ -1,0 +1,74 @@
+/* cluster_priv: what cluster.c (the backend: ops, events, time) and cluster_map.c
+ * (which member has which slots) share. For nobody else. */
+#ifndef LATCHD_STORE_CLUSTER_PRIV_H
+#define LATCHD_STORE_CLUSTER_PRIV_H
+
+#include "store/backend.h"
+#include "store/call_fifo.h"
+#include "store/cluster_scout.h"
+#include "store/node.h"
+#include "store/slot_map.h"
+
+#include <uv.h>
+
+enum {
+    CLUSTER_SCOUTS = 3,
+    CLUSTER_LOOK_MS = 1000,  /* the map is asked for so often.. */
+    CLUSTER_HURRY_MS = 100,  /* ..while something is wrong */
+    CLUSTER_DOUBT_MS = 1000, /* what a node refused makes it look so for so long */
+    CLUSTER_REFUSE_MS =
+        5000,              /* older views than the last are refused at most so long */
+    CLUSTER_LATER_MS = 30, /* what a node refused is not asked again before */
+    CLUSTER_LATER_MAX_MS = 500,
+    CLUSTER_LATER_EACH = 50, /* and a millisecond more for so many that wait so */
+};
+
+/* A master: who has slots, or had some. */
+struct member {
+    struct cluster *cluster;
+    struct node *node;
+    char host[SLOT_HOST_MAX + 1];
+    char port[6];
+    size_t slots;
+    bool up;
+    bool was_up;
+};
+
+struct cluster {
+    uv_timer_t timer;
+    struct store_setup setup; /* to make nodes of; its place is a copy */
+    struct store_events events;
+    struct cluster_scout *scouts[CLUSTER_SCOUTS];
+    bool lost[CLUSTER_SCOUTS]; /* that one is to go elsewhere */
+    size_t next_place;         /* of those where scouts go */
+    struct slot_map map;       /* the last view that was believed */
+    struct member *owners[SLOT_COUNT];
+    struct member *before[SLOT_COUNT]; /* while a view is taken over */
+    bool failed[SLOT_COUNT];           /* the same */
+    struct member **members;
+    size_t member_count;
+    struct member **gone; /* closed, to be freed a bit later */
+    size_t gone_count;
+    struct call_fifo
+        later; /* refused ops: deadline_us is when that is told; our clock */
+    bool started, up, was_up, closed;
+    uint64_t doubt_ms;    /* the last sign that the map is wrong */
+    uint64_t asked_ms;    /* scouts were sent last */
+    uint64_t believed_ms; /* the last view that was believed */
+    uint64_t seed;
+};
+
+/* cluster.c */
+/* The map may be wrong: it is looked at soon. */
+void cluster_doubt(struct cluster *c);
+extern const struct store_events CLUSTER_MEMBER_EVENTS;
+void cluster_on_moved(void *member);
+
+/* cluster_map.c */
+/* What some node answered to CLUSTER NODES; false: that is no map. */
+bool cluster_on_view(void *cluster, struct span text, const char *host);
+/* Whatever that member had may be lost. */
+void cluster_failed_over(struct cluster *c, struct member *m);
+void cluster_bury(struct cluster *c);
+
+#endif

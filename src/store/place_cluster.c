@@ -1,0 +1,80 @@
+#include "store/place_priv.h"
+#include "util/buf.h"
+#include "util/span.h"
+
+#include <string.h>
+
+static const char SCHEME[] = "cluster://";
+
+bool place_is_cluster(const char *text)
+{
+    return strncmp(text, SCHEME, strlen(SCHEME)) == 0;
+}
+
+/* As redis:// has it: what may stand in a part is the same there. */
+static const char *add_server(struct store_place *place, struct span login,
+                              struct span host)
+{
+    const char *err = "a server is missing: cluster://host:6379,host:6379";
+    struct buf text = { 0 };
+    struct store_url url;
+
+    if (host.len == 0) {
+        return err;
+    }
+    if (memchr(host.ptr, '/', host.len) != NULL) {
+        return "a cluster has no databases: cluster://host:6379,host:6379";
+    }
+    if (memchr(host.ptr, '?', host.len) != NULL) {
+        return "a cluster has no options: cluster://host:6379,host:6379";
+    }
+    if (place->url_count == STORE_URLS_MAX) {
+        return "so many servers are not needed: a few of them know the others";
+    }
+    buf_add_str(&text, "redis://");
+    buf_add_span(&text, login);
+    buf_add_span(&text, host);
+    buf_add(&text, "", 1);
+    if (store_url_parse(buf_ptr(&text), &url, &err)) {
+        err = NULL;
+        store_place_add(place, &url);
+    }
+    buf_reset(&text);
+    return err;
+}
+
+bool place_cluster_parse(const char *text, struct store_place *ret, const char **reterr)
+{
+    struct store_place place = { .topology = STORE_CLUSTER };
+    struct span rest = span_str(text + strlen(SCHEME)), login = SPAN_NONE;
+    const char *at = rest.len == 0 ? NULL : memrchr(rest.ptr, '@', rest.len);
+    const char *err = NULL;
+    bool more = true;
+
+    if (at != NULL) {
+        login = span_of(rest.ptr, (size_t)(at + 1 - rest.ptr));
+        rest = span_after(rest, login.len);
+        if (memchr(login.ptr, '@', login.len - 1) != NULL) {
+            err =
+                "user and password stand once, before the first host; @ in them is %40";
+        }
+    }
+    while (more && err == NULL) {
+        const char *comma = rest.len == 0 ? NULL : memchr(rest.ptr, ',', rest.len);
+        struct span host = rest;
+
+        more = comma != NULL;
+        if (more) {
+            host.len = (size_t)(comma - host.ptr);
+            rest = span_after(rest, host.len + 1);
+        }
+        err = add_server(&place, login, host);
+    }
+    if (err != NULL) {
+        store_place_fini(&place);
+        *reterr = err;
+        return false;
+    }
+    *ret = place;
+    return true;
+}
