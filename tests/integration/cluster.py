@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+"""latchd behind a real Redis Cluster: cluster.py LATCHD. Prints TAP.
+
+Failover and resharding under load, with a checker, are in tests/failover; the Cluster
+here is that of there: three masters with a replica each, and two daemons.
+"""
+import contextlib
+import pathlib
+import shutil
+import signal
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True  # nothing is written beside the sources
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "failover"))
+
+# pylint: disable=wrong-import-position
+from stand import tap  # noqa: E402  it finds the others
+from children import until  # noqa: E402
+from clusters import Cluster  # noqa: E402
+from resp import Error  # noqa: E402
+from servers import Latchd  # noqa: E402
+
+DAEMON = ("--redis-timeout", "1s", "--watchdog-timeout", "6s", "--recheck", "20s")
+MANY = 10_000
+AT_ONCE = 500
+SOON_S = 5  # a wake-up that was missed comes by recheck, which is later
+
+
+class Stage:
+    """What clusters.py wants: a folder, and what is stopped in the end."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.stack = contextlib.ExitStack()
+
+    def keep(self, server):
+        return self.stack.enter_context(server)
+
+
+def daemon(stage, program, name, url):
+    return stage.keep(Latchd(program, stage.folder, name, url, *DAEMON)).ready()
+
+
+class Cases:
+    """All of them with the same servers."""
+
+    def __init__(self, stage, program):
+        self.cluster = Cluster(stage)
+        self.a = daemon(stage, program, "a", self.cluster.url)
+        self.b = daemon(stage, program, "b", self.cluster.url)
+
+    def names(self, what):
+        """One on each master."""
+        found, number = {}, 0
+        while len(found) < len(self.cluster.masters):
+            name = f"{what}-{number}"
+            found.setdefault(self.cluster.master_of(name), name)
+            number += 1
+        return found.items()
+
+    def in_bulk(self, wire, verb, names, *more):
+        replies = []
+        for at in range(0, len(names), AT_ONCE):
+            some = names[at:at + AT_ONCE]
+            for name in some:
+                wire.send(verb, name, *more)
+            replies += [wire.reply() for _ in some]
+        return replies
+
+    def ten_thousand_names_are_spread_and_renewed(self):
+        names = [f"many-{n}" for n in range(MANY)]
+        with self.a.wire() as wire:
+            tokens = self.in_bulk(wire, "LOCK", names, "WAIT", 0)
+            assert all(tokens), "not all of them were granted"
+            shares = [master.ask("DBSIZE") for master in self.cluster.masters]
+            assert min(shares) > max(shares) * 0.8, f"keys of each: {shares}"
+            before, lost = int(wire.info("renewals")), wire.info("lost")
+            until(lambda: int(wire.info("renewals")) >= before + 2 * MANY,
+                  "all are renewed, twice", 25)
+            assert wire.info("lost") == lost, f"{wire.info('lost')} are lost"
+            until(lambda: wire.info("uncertain") == "0", "all are certain")
+            left = self.in_bulk(wire, "UNLOCK", names)
+            assert left == [0] * MANY, "not all of them were there"
+
+    def a_release_wakes_who_waits_at_another_daemon(self):
+        for kind in ((), ("FAIR",), ("WRITE",)):
+            for _, name in self.names("wake" + "".join(kind)):
+                with self.a.wire() as a, self.b.wire() as b:
+                    token = a.ask("LOCK", name, *kind)
+                    b.send("LOCK", name, *kind, "WAIT", 15000)
+                    until(lambda: self.waits(name), "it waits")
+                    time.sleep(0.05)  # any moment will do: it may be subscribed by now
+                    begun = time.monotonic()
+                    assert a.ask("UNLOCK", name) == 0
+                    assert b.reply() > token
+                    assert time.monotonic() - begun < SOON_S, f"{name} was not woken"
+                    assert b.ask("UNLOCK", name) == 0
+
+    def waits(self, name):
+        with self.b.wire() as wire:
+            info = wire.ask("LOCKINFO", name)
+            return dict(zip(info[::2], info[1::2]))["waiting"] == 1
+
+    def foreign_messages_of_both_sorts_wake(self):
+        """A plain one that comes through any node; a sharded one."""
+        for master, name in self.names("message"):
+            others = [n for n in self.cluster.nodes if n is not master]
+            for verb, node in (("PUBLISH", others[0]), ("SPUBLISH", master)):
+                with self.b.wire() as b:
+                    master.ask("HSET", name, "somebody", 1)
+                    master.ask("PEXPIRE", name, 60000)
+                    b.send("LOCK", name, "WAIT", 15000)
+                    until(lambda: self.waits(name), "it waits")
+                    until(lambda: self.hears(master, name), "it listens")
+                    master.ask("DEL", name)
+                    begun = time.monotonic()
+                    node.ask(verb, "redisson_lock__channel:{%s}" % name, "0")
+                    assert b.reply() > 0
+                    assert time.monotonic() - begun < SOON_S, f"{verb} was not heard"
+                    b.ask("UNLOCK", name)
+
+    @staticmethod
+    def hears(master, name):
+        channel = "redisson_lock__channel:{%s}" % name
+        return (master.ask("PUBSUB", "SHARDNUMSUB", channel)[1] > 0 and
+                master.ask("PUBSUB", "NUMSUB", channel)[1] > 0)
+
+    def mlock_takes_names_of_all_masters_or_none(self):
+        names = [f"all-{n}" for n in range(12)]
+        with self.a.wire() as a, self.b.wire() as b:
+            assert b.ask("LOCK", "all-7") > 0
+            assert a.ask("MLOCK", len(names), *names, "WAIT", 0) is None
+            for name in names:
+                if name != "all-7":
+                    assert b.ask("LOCK", name, "WAIT", 3000) > 0, f"{name} was not given back"
+                    b.ask("UNLOCK", name)
+            a.send("MLOCK", len(names), *names, "WAIT", 15000)
+            until(lambda: self.held(names[0]), "it has the first")
+            assert b.ask("UNLOCK", "all-7") == 0
+            tokens = a.reply()
+            assert tokens is not None and all(tokens)
+            assert [a.ask("UNLOCK", name) for name in names] == [0] * len(names)
+
+    def held(self, name):
+        with self.a.wire() as wire:
+            info = wire.ask("LOCKINFO", name)
+            return dict(zip(info[::2], info[1::2]))["state"] == "held"
+
+    def nothing_is_written_while_a_slot_is_half_moved(self):
+        tag = "{half}"
+        slot = self.cluster.slot(tag)
+        source = self.cluster.master_of(tag)
+        target = next(m for m in self.cluster.masters if m is not source)
+        with self.a.wire() as a, self.b.wire() as b, self.a.wire() as once:
+            token = a.ask("LOCK", f"{tag}1", "ID", "0123456789abcdef")
+            target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id())
+            source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id())
+            source.ask("MIGRATE", "127.0.0.1", target.port, f"latchd:fence:{tag}1", 0, 5000)
+            before = self.keys(source, slot), self.keys(target, slot)
+            assert all(before), f"not half moved: {before}"
+            a.send("UNLOCK", f"{tag}1", "ID", "0123456789abcdef")
+            b.send("LOCK", f"{tag}1", "WAIT", 15000)
+            begun = time.monotonic()
+            try:
+                raise AssertionError(once.ask("LOCK", f"{tag}2", "WAIT", 0))
+            except Error as why:
+                assert str(why).startswith("BACKEND"), why
+            assert 0.9 < time.monotonic() - begun < 2
+            assert (self.keys(source, slot), self.keys(target, slot)) == before
+            self.cluster.move(slot, target)
+            assert b.reply() > token
+            try:
+                a.reply()
+            except Error as why:
+                assert str(why).startswith("BACKEND"), why
+            assert a.ask("UNLOCK", f"{tag}1", "ID", "0123456789abcdef") == 0
+            assert b.ask("UNLOCK", f"{tag}1") == 0
+
+    @staticmethod
+    def keys(node, slot):
+        return sorted(node.ask("CLUSTER", "GETKEYSINSLOT", slot, 100))
+
+    def braces_that_are_no_tag_are_refused(self):
+        with self.a.wire() as wire:
+            for name in ("a{b", "{}", "{a}{b}", "}"):
+                try:
+                    raise AssertionError(wire.ask("LOCK", name, "WAIT", 0))
+                except Error as why:
+                    assert "Redis Cluster" in str(why), why
+
+    def each_master_is_told_of(self):
+        with self.a.wire() as wire:
+            assert wire.info("redis_kind") == "cluster"
+            nodes = {wire.info(f"redis_node{i}").split(",")[0] for i in range(3)}
+            want = {f"address=127.0.0.1:{m.port}" for m in self.cluster.masters}
+            assert nodes == want, nodes
+            assert wire.info("redis_node3") is None
+
+
+CASES = (
+    "a_release_wakes_who_waits_at_another_daemon",
+    "foreign_messages_of_both_sorts_wake",
+    "mlock_takes_names_of_all_masters_or_none",
+    "nothing_is_written_while_a_slot_is_half_moved",
+    "braces_that_are_no_tag_are_refused",
+    "each_master_is_told_of",
+    "ten_thousand_names_are_spread_and_renewed",
+)
+
+
+def main():
+    if shutil.which("redis-server") is None:
+        print("1..0 # SKIP no redis-server")
+        return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    with tempfile.TemporaryDirectory(prefix="latchd-cluster-") as folder:
+        stage = Stage(folder)
+        with stage.stack:
+            cases = Cases(stage, sys.argv[1])
+            wanted = sys.argv[2:] or CASES
+            failed = tap([(name, getattr(cases, name)) for name in wanted])
+    sys.exit(1 if failed else 0)
+
+
+main()
