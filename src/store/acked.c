@@ -2,15 +2,12 @@
 
 #include "core/vouch.h"
 #include "store/name_order.h"
+#include "store/shortage.h"
 #include "util/alloc.h"
-#include "util/clock.h"
-#include "util/log.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 enum { FIRST, SECOND };
-enum { WARN_EVERY_MS = 60000 };
 
 /* An answer that waits for the replicas. */
 struct held {
@@ -34,9 +31,8 @@ struct acked {
     bool waiting;          /* for `asked` replicas */
     unsigned asked;
     bool closed;
-    bool too_few;       /* the last time */
-    uint64_t warned_ms; /* 0: not since they were enough */
-    int64_t told;       /* replicas, the last time */
+    struct shortage shortage;
+    int64_t told; /* replicas, the last time */
     uint64_t waits, short_waits;
     struct script_result scratch;
 };
@@ -112,28 +108,6 @@ static struct held *take_held(struct acked *a)
     return container_of(first, struct held, in_held);
 }
 
-static void warn(struct acked *a, int64_t replicas, const char *text)
-{
-    uint64_t now = clock_boot_ms();
-
-    if (a->warned_ms != 0 && now - a->warned_ms < WARN_EVERY_MS) {
-        return;
-    }
-    a->warned_ms = now == 0 ? 1 : now;
-    if (replicas < 0) {
-        log_warning("redis",
-                    "min-replicas is %u, but Redis does not say how many replicas have "
-                    "a grant: %s; let latchd's user run WAIT and SET latchd:*",
-                    a->asked, text);
-        return;
-    }
-    log_warning("redis",
-                "%" PRId64 " of min-replicas %u acknowledged within %" PRIu64
-                " ms: nothing is granted, and holds run out; see that enough replicas "
-                "are connected to this master and keep up, or lower min-replicas",
-                replicas, a->asked, a->wait_ms);
-}
-
 static void on_acked(void *ctx, int64_t replicas, const char *text)
 {
     struct acked *a = ctx;
@@ -144,13 +118,7 @@ static void on_acked(void *ctx, int64_t replicas, const char *text)
     a->waiting = false;
     a->told = replicas < 0 ? 0 : replicas;
     a->short_waits += !enough;
-    if (!enough) {
-        warn(a, replicas, text);
-    } else if (a->too_few) {
-        log_notice("redis", "%" PRId64 " replicas acknowledge again", replicas);
-        a->warned_ms = 0;
-    }
-    a->too_few = !enough;
+    shortage_waited(&a->shortage, replicas, a->asked, a->wait_ms, text);
     list_init(&answers);
     list_splice(&answers, &a->held);
     while ((it = list_first(&answers)) != NULL) {
@@ -193,17 +161,10 @@ static const char *why_not(void *ctx, bool same_server)
 static void on_up(void *ctx, bool same_server)
 {
     struct acked *a = ctx;
-    unsigned replicas = redis_link_replicas(a->second);
     struct redis_call call;
 
     (void)same_server; /* the first link says so */
-    if (replicas < a->replicas && !a->too_few) {
-        log_warning("redis",
-                    "%u replicas are connected, and min-replicas is %u: nothing is "
-                    "granted until there are as many; see why they are not connected "
-                    "to this master, or lower min-replicas",
-                    replicas, a->replicas);
-    }
+    shortage_connected(&a->shortage, redis_link_replicas(a->second), a->replicas);
     a->events->on_up(a->ctx);
     while (!a->closed && call_fifo_pop(&a->lost, &call)) {
         hand_on(a, &call, NULL, true);
