@@ -11,7 +11,7 @@
 /* Errors of a server that cannot do what a link is for: the ops were not run, and the
  * handshake finds out when it can again. */
 static const char *const USELESS[] = { "READONLY ", "LOADING ", "MASTERDOWN ",
-                                       "NOAUTH " };
+                                       "NOAUTH ", "NOREPLICAS " };
 
 struct redis_call *link_push(struct redis_link *l, enum call_what what)
 {

@@ -36,6 +36,8 @@ struct server_id {
     char version[32];
     bool is_replica, is_master; /* neither: it does not tell */
     unsigned replicas;          /* connected to it */
+    bool counts_replicas;       /* it refuses to write if they are too few, */
+    uint64_t good_replicas;     /* and has so many */
 };
 
 struct redis_link {
@@ -64,8 +66,9 @@ struct redis_link {
     bool marked;      /* something was written on this link */
     uint64_t wait_us; /* how long the WAIT that is open may take; 0: none is */
     uint64_t ready_count;
-    char audited[48]; /* run id of the server that was */
-    bool has_aof;     /* so said its audit */
+    char audited[48];      /* run id of the server that was */
+    bool has_aof;          /* so said its audit */
+    uint64_t min_replicas; /* the same; 0: not known, or none */
     struct histogram *round_trips;
 };
 

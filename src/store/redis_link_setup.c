@@ -105,10 +105,21 @@ static void audit(struct redis_link *l)
     for (int i = 0; i < AUDIT_COUNT; i++) {
         const char *const words[] = { "CONFIG", "GET", AUDIT_NAMES[i] };
 
-        if (i == AUDIT_REPLICAS && !l->is_replicated) {
-            continue;
-        }
         link_send(l, CALL_AUDIT, 3, words)->item_count = (uint8_t)i;
+    }
+}
+
+static void on_min_replicas(struct redis_link *l, const char *value)
+{
+    l->min_replicas = 0;
+    (void)parse_u64(span_str(value), INT32_MAX, &l->min_replicas);
+    if (l->min_replicas == 0 && l->is_replicated) {
+        log_warning("redis",
+                    "min-replicas-to-write is 0 at %s: when it is cut off from the "
+                    "others it goes on granting locks that its successor grants as "
+                    "well; set min-replicas-to-write to 1 and min-replicas-max-lag to "
+                    "a few seconds, on all of them",
+                    redis_conn_address(l->conn));
     }
 }
 
@@ -131,13 +142,8 @@ static void on_audit(struct redis_link *l, enum audit question, const redisReply
     } else if (question == AUDIT_SAVE && value[0] == '\0' && !l->has_aof) {
         log_warning("redis", "neither append-only file nor snapshots: a restart of "
                              "Redis loses all locks; set appendonly to yes");
-    } else if (question == AUDIT_REPLICAS && strcmp(value, "0") == 0) {
-        log_warning("redis",
-                    "min-replicas-to-write is 0 at %s: when it is cut off from the "
-                    "others it goes on granting locks that its successor grants as "
-                    "well; set min-replicas-to-write to 1 and min-replicas-max-lag to "
-                    "a few seconds, on all of them",
-                    redis_conn_address(l->conn));
+    } else if (question == AUDIT_REPLICAS) {
+        on_min_replicas(l, value);
     }
 }
 
@@ -177,6 +183,11 @@ static bool may_be_used(struct redis_link *l)
         why_not = "it does not tell whether it is a master: let latchd's user run INFO";
     } else if (l->events->why_not != NULL) {
         why_not = l->events->why_not(l->ctx, link_is_same_server(l));
+    }
+    if (why_not == NULL && l->server.counts_replicas &&
+        (l->server.good_replicas == 0 || l->server.good_replicas < l->min_replicas)) {
+        why_not = "too few replicas follow it, so it refuses to write "
+                  "(min-replicas-to-write)";
     }
     if (why_not != NULL) {
         redis_conn_fail(l->conn, "%s", why_not);
@@ -307,6 +318,9 @@ static void on_info(struct redis_link *l, enum call_what what, const redisReply 
         info_value(reply, "role", role, sizeof(role));
         s->is_replica = strcmp(role, "slave") == 0;
         s->is_master = strcmp(role, "master") == 0;
+        info_value(reply, "min_slaves_good_slaves", replicas, sizeof(replicas));
+        s->counts_replicas =
+            parse_u64(span_str(replicas), UINT32_MAX, &s->good_replicas);
     }
 }
 
