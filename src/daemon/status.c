@@ -173,7 +173,7 @@ static void add_redis(struct server *s, struct json *j)
 
     store_info(s->store, &info);
     json_open(j, "redis", '{');
-    json_text(j, "kind", s->embedded != NULL ? "embedded" : "single");
+    json_text(j, "kind", s->embedded != NULL ? "embedded" : info.topology);
     json_text(j, "address", info.address);
     json_text(j, "version", info.version);
     json_bool(j, "up", info.up);

@@ -121,6 +121,12 @@ static void log_master(const struct sentinel *s, enum sentinel_verdict verdict,
     if (!s->knows) {
         log_notice("sentinel", "the master \"%s\" is %s:%s (epoch %" PRIu64 ")",
                    s->place.sentinel.master, to->host, to->port, to->epoch);
+    } else if (verdict == SENTINEL_CONFIRMED) {
+        log_notice("sentinel",
+                   "the master \"%s\" is %s:%s again (epoch %" PRIu64 " after %" PRIu64
+                   "), which is looked at anew",
+                   s->place.sentinel.master, to->host, to->port, to->epoch,
+                   from->epoch);
     } else if (verdict == SENTINEL_OVERRULED) {
         log_warning("sentinel",
                     "the master \"%s\" is %s:%s, as most Sentinels insist on epoch "
@@ -145,7 +151,7 @@ static void on_master(void *ctx, enum sentinel_verdict verdict,
     struct sentinel *s = ctx;
 
     log_master(s, verdict, master);
-    s->switches += s->knows;
+    s->switches += s->knows && verdict != SENTINEL_CONFIRMED;
     s->knows = true;
     s->named = *master;
     s->lost_ms = master->heard_ms;
