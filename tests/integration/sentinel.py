@@ -11,6 +11,7 @@ import signal
 import sys
 import tempfile
 import time
+import urllib.request
 
 sys.dont_write_bytecode = True  # nothing is written beside the sources
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "failover"))
@@ -44,8 +45,12 @@ def stage():
             yield one
 
 
-def latchd(here, url):
-    return here.keep(Latchd(PROGRAM, here.folder, "a", url, *DAEMON))
+def latchd(here, url, *options):
+    return here.keep(Latchd(PROGRAM, here.folder, "a", url, *DAEMON, *options))
+
+
+def has(feature):
+    return feature in run([PROGRAM, "--version"]).stdout
 
 
 def kept(daemon):
@@ -82,7 +87,9 @@ def goes_on(holder, waiter, token):
 def a_killed_master_is_replaced_while_somebody_waits():
     with stage() as here:
         sentinels = Sentinels(here)
-        daemon = latchd(here, sentinels.url).ready()
+        port = PORTS.take()
+        daemon = latchd(here, sentinels.url,
+                        *(["--http-port", port] if has("+http") else [])).ready()
         assert daemon.info("redis_kind") == "sentinel"
         assert daemon.info("redis_address").endswith(f":{sentinels.master.port}")
         until(lambda: daemon.info("redis_sentinels_reachable") == "3", "all are heard")
@@ -99,6 +106,12 @@ def a_killed_master_is_replaced_while_somebody_waits():
         assert daemon.info("redis_address").endswith(f":{sentinels.master.port}")
         assert daemon.info("redis_switches") == "1"
         assert int(daemon.info("redis_master_epoch")) >= 1
+        if has("+http"):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as page:
+                metrics = page.read().decode().splitlines()
+            for line in ("latchd_sentinels 3", "latchd_sentinels_reachable 2",
+                         "latchd_redis_switches_total 1"):
+                assert line in metrics, line
         assert "failover: the master" in daemon.log.read_text()
         assert "min-replicas-to-write is 0" in daemon.log.read_text()
 
@@ -195,7 +208,7 @@ def without_any_sentinel_it_waits_and_says_so():
 
 
 def tls_is_used_to_all_of_them():
-    if "+tls" not in run([PROGRAM, "--version"]).stdout:
+    if not has("+tls"):
         raise Skip("this latchd was built without TLS")
     with stage() as here:
         certs = Certs(here.folder)
