@@ -405,8 +405,11 @@ def verdict(book, rules):
     if rules.no_errors:
         wrong += [f"{a.name}: {a.verb} of {a.who} at {a.daemon} was answered {a.value}"
                   for a in book.asks if isinstance(a.value, Exception)]
-    wrong += [f"{a.name}: {a.who} at {a.daemon} has lost it" for a in book.asks
-              if a.name in rules.kept and str(a.value).startswith("NOTHELD")]
+    for ask in book.asks:  # who gives back what is gone has lost nothing
+        if (ask.name in rules.kept and ask.verb == "RENEW"
+                and str(ask.value).startswith("NOTHELD")):
+            wrong.append(f"{ask.name}: {ask.who} at {ask.daemon} has lost it")
+            wrong += book.story(ask.name, ask.sent - 4000 * MS, ask.answered)[-60:]
     for mark, limits in rules.gaps.items():
         gaps = service_gaps(book, holds, book.marks[mark])
         if isinstance(limits, int):
