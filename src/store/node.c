@@ -28,20 +28,6 @@ struct node {
 
 /* --- from the links -------------------------------------------------------------- */
 
-static void on_wake(void *ctx)
-{
-    struct node *n = ctx;
-
-    n->events.on_event(n->events.ctx);
-}
-
-static const char *why_not(void *ctx, bool same_server)
-{
-    struct node *n = ctx;
-
-    return n->why_not == NULL ? NULL : n->why_not(n->events.ctx, same_server);
-}
-
 static void tell_up(struct node *n)
 {
     bool same = n->same;
@@ -49,6 +35,24 @@ static void tell_up(struct node *n)
     n->told_up = true;
     n->same = true;
     n->events.on_up(n->events.ctx, same);
+}
+
+static void on_wake(void *ctx)
+{
+    struct node *n = ctx;
+
+    n->events.on_event(n->events.ctx);
+    /* Only a second link was missing, and it is not wanted any more. */
+    if (!n->told_up && n->acked == NULL && !n->closed && redis_link_is_ready(n->link)) {
+        tell_up(n);
+    }
+}
+
+static const char *why_not(void *ctx, bool same_server)
+{
+    struct node *n = ctx;
+
+    return n->why_not == NULL ? NULL : n->why_not(n->events.ctx, same_server);
 }
 
 static void on_up(void *ctx, bool same_server)

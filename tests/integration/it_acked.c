@@ -270,6 +270,27 @@ START_TEST(a_master_without_replicas_is_told_of_at_the_start)
 }
 END_TEST
 
+/* The daemon's first or second link, as long as none of them was lost. */
+static void kill_link(int which)
+{
+    redisReply *list = redis_ask(stand.redis, "CLIENT LIST TYPE normal");
+    const char *at = list->str;
+    long long id = 0;
+
+    for (int k = 0; (at = strstr(at, "id=")) != NULL; at += 3) {
+        const char *end = strchr(at, '\n');
+        const char *name = strstr(at, " name=latchd ");
+
+        if (name != NULL && name < end && k++ == which) {
+            id = strtoll(at + 3, NULL, 10);
+            break;
+        }
+    }
+    ck_assert_int_gt(id, 0);
+    freeReplyObject(list);
+    (void)redis_ask_int(stand.redis, "CLIENT KILL ID %lld", id);
+}
+
 /* Each link is killed by the one that follows it, and by no other. */
 START_TEST(either_link_may_be_lost)
 {
@@ -278,25 +299,43 @@ START_TEST(either_link_may_be_lost)
     up("30s");
     c = open_client();
     for (int i = 0; i < 6; i++) {
-        redisReply *list = redis_ask(stand.redis, "CLIENT LIST TYPE normal");
-        const char *at = list->str;
-        long long id = 0;
-
-        for (int k = 0; (at = strstr(at, "id=")) != NULL; at += 3) {
-            const char *end = strchr(at, '\n');
-            const char *name = strstr(at, " name=latchd ");
-
-            if (name != NULL && name < end && k++ == i % 2) {
-                id = strtoll(at + 3, NULL, 10);
-                break;
-            }
-        }
-        ck_assert_int_gt(id, 0);
-        freeReplyObject(list);
-        (void)redis_ask_int(stand.redis, "CLIENT KILL ID %lld", id);
+        kill_link(i % 2);
         (void)ask_int(c, "LOCK job WAIT 10000");
         ck_assert_int_eq(ask_int(c, "UNLOCK job"), 0);
     }
+    client_close(c);
+    down();
+}
+END_TEST
+
+static bool is_link_down(void)
+{
+    struct value v = ask(stand.admin, "INFO redis");
+    bool is_down = strstr(v.text, "\nredis_link:down") != NULL;
+
+    value_fini(&v);
+    return is_down;
+}
+
+START_TEST(a_link_that_is_not_wanted_any_more_is_not_missed)
+{
+    uint64_t end;
+    struct client *c;
+
+    up("30s");
+    c = open_client();
+    (void)ask_int(c, "LOCK job");
+    redis_expect(stand.redis, "OK", "CONFIG SET maxclients 1");
+    kill_link(1);
+    end = test_now_ms() + 10000;
+    while (!is_link_down()) {
+        ck_assert_msg(test_now_ms() < end, "nobody notices");
+        test_sleep_ms(5);
+    }
+    ask_ok(stand.admin, "CONFIG SET min-replicas 0");
+    (void)ask_int(c, "LOCK tap WAIT 5000");
+    ck_assert_int_eq(ask_int(c, "UNLOCK job"), 0);
+    redis_expect(stand.redis, "OK", "CONFIG SET maxclients 1000");
     client_close(c);
     down();
 }
@@ -316,6 +355,7 @@ Suite *test_suite(void)
         an_outage_of_the_master_is_one_as_ever,
         a_master_without_replicas_is_told_of_at_the_start,
         either_link_may_be_lost,
+        a_link_that_is_not_wanted_any_more_is_not_missed,
     };
 
     return integration_suite("acked", TESTS, sizeof TESTS / sizeof TESTS[0]);
