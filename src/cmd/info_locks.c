@@ -58,6 +58,12 @@ void info_redis(struct cmd *c, struct buf *out)
 
     locks_stats(c->env.locks, &s);
     buf_printf(out, "redis_link:%s\r\n", s.store_up ? "up" : "down");
+    buf_printf(out, "failovers:%" PRIu64 "\r\nquarantine_left_ms:%" PRIu64 "\r\n",
+               s.failovers, s.quarantine_left_ms);
+    buf_printf(out,
+               "holds_restoring:%" PRIu64 "\r\nholds_restored:%" PRIu64
+               "\r\nholds_not_restored:%" PRIu64 "\r\n",
+               s.restoring, s.restored, s.lost_failover);
 }
 
 void info_keyspace(struct cmd *c, struct buf *out)

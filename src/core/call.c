@@ -170,9 +170,9 @@ void call_send(struct locks *l, struct call *c)
     struct work *w;
     struct op *op;
 
-    if (!l->up) {
+    if (!l->up || c->lock->unsure > 0) {
         list_del(&c->in_waiting);
-        list_append(&l->calls, &c->in_waiting);
+        list_append(l->up ? &c->lock->calls : &l->calls, &c->in_waiting);
         return;
     }
     w = work_new(l, look ? WORK_INSPECT : WORK_ATTACH, c->lock);
@@ -283,6 +283,7 @@ static void attached(struct locks *l, struct work *w, const struct op_result *r)
     }
     e = adopt(l, w->lock, w, r);
     e->ending = false; /* if its release was given up */
+    e->since = w->sent;
     know_request(l, w->lock, e);
     entry_set_fixed(l, e, c->lease_ms != 0);
     if (e->fixed) {
@@ -364,7 +365,7 @@ void attach_done(struct locks *l, struct work *w, const struct op_result *r)
     /* As with a grant: a lease of which less than half is left is not given out. Nor
      * one that a cut to grace, sent later, has taken back by now. */
     const struct hold *h = r->status == OP_OK ? lock_hold_of(lock, r->owner) : NULL;
-    bool stale = r->status == OP_OK && (!asked_in_time(l, work_asked(w)) ||
+    bool stale = r->status == OP_OK && (!asked_in_time(l, lock, work_asked(w)) ||
                                         (h != NULL && hold_cut_since(h, w->id)));
 
     if (c == NULL || stale || r->status != OP_OK) {

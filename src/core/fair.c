@@ -157,6 +157,14 @@ void fair_granted(struct locks *l, struct waiter *w, const struct op_result *r)
     }
 }
 
+void fair_leave_again(struct locks *l, struct lock *lock, struct want *want)
+{
+    if (lock->fair != NULL || want->lock_kind == KIND_FAIR) {
+        fair_start(l, lock);
+        add_leave(l, lock->fair, want);
+    }
+}
+
 void fair_put_back(struct locks *l, struct waiter *w)
 {
     struct fair *f = w->lock->fair;

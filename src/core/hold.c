@@ -1,5 +1,6 @@
 /* What this daemon vouches for: one owner's grant of one name. */
 #include "core/parts.h"
+#include "core/restore.h"
 #include "util/alloc.h"
 
 struct hold *hold_new(struct locks *l, struct lock *lock, enum lock_kind kind,
@@ -102,6 +103,7 @@ struct entry *hold_add_entry(struct locks *l, struct hold *h, struct want *want)
     }
     e = xcalloc(1, sizeof(*e));
     e->hold = h;
+    e->since = h->confirmed;
     e->want = want_ref(want);
     entry_set_fixed(l, e, want->fixed);
     l->stats.entries++;
@@ -254,7 +256,10 @@ void hold_schedule(struct locks *l, struct hold *h)
     uint64_t third = l->cfg.watchdog_ms / 3;
     uint64_t at = h->until;
 
-    if (hold_lease(l, h) != 0) {
+    if (h->unsure) {
+        h->due = UINT64_MAX;
+        at = restore_rests(h) && h->not_before < at ? h->not_before : at;
+    } else if (hold_lease(l, h) != 0) {
         h->due = h->confirmed + third;
         if (h->due >= h->until && h->until > h->confirmed && is_wanted(h, false)) {
             /* The lease is shorter than what is wanted now. */
@@ -314,6 +319,9 @@ void hold_on_timer(struct locks *l, struct hold *h)
         }
         return;
     }
+    if (h->unsure && restore_rests(h) && l->now >= h->not_before) {
+        restore_again(l, h);
+    }
     if (h->due != UINT64_MAX) {
         if (l->now >= h->not_before) {
             renew_want(l, h);
@@ -337,6 +345,7 @@ static void hold_free(struct locks *l, struct hold *h)
     if (h->renewal != NULL) {
         h->renewal->holds[h->renewal_slot] = NULL;
     }
+    restore_forget(l, h);
     set_state(l, h, LOCK_STATE_HELD);
     histogram_add(&l->timings.hold, (l->now - h->began) * 1000);
     timer_stop(l, &h->timer);

@@ -1,6 +1,7 @@
 /* A name that somebody here holds or waits for, and what is to be asked about it next.
  */
 #include "core/parts.h"
+#include "core/restore.h"
 #include "util/alloc.h"
 
 struct span lock_name(const struct lock *lock)
@@ -36,6 +37,7 @@ struct lock *lock_get(struct locks *l, struct span name)
         list_init(&lock->holds);
         list_init(&lock->cuts);
         list_init(&lock->renews);
+        list_init(&lock->calls);
         list_init(&lock->in_dirty);
         HASH_ADD_KEYPTR(hh, l->names, lock->name, lock->name_len, lock);
     }
@@ -147,6 +149,10 @@ static void step_idle(struct locks *l, struct lock *lock)
         }
         return;
     }
+    if (lock->exempt > l->now && list_empty(&lock->holds)) {
+        timer_set(l, &lock->wake, TIMER_LOCK, lock->exempt); /* till then it counts */
+        return;
+    }
     timer_stop(l, &lock->wake);
     if (list_empty(&lock->holds) && lock->busy == NULL && lock->refs == 0 &&
         list_empty(&lock->duties) && fair_idle(lock)) {
@@ -164,7 +170,7 @@ static void step_head(struct locks *l, struct lock *lock, struct waiter *head)
         return; /* its answer, or Redis coming up, leads back here */
     }
     if (head->expiring && !lock->ask) {
-        waiter_end_null(l, head, true); /* what it waited for has left it locked */
+        waiter_end_unserved(l, head); /* what it waited for has left it locked */
         return;
     }
     if (lock->ask || head->once || (lock->sub == SUB_ON && !sure)) {
@@ -223,6 +229,10 @@ void lock_step(struct locks *l, struct lock *lock)
     struct list *duty;
     struct waiter *head;
 
+    if (lock->unsure > 0) {
+        return; /* what is put back leads back here */
+    }
+    restore_let_calls_go(l, lock);
     if (lock->rw && l->up && l->now >= lock->stand_back_until) {
         step_leaving(l, lock);
     }

@@ -1,6 +1,7 @@
 #include "core/locks.h"
 
 #include "core/parts.h"
+#include "core/restore.h"
 #include "util/alloc.h"
 
 void timer_set(struct locks *l, struct timer *t, enum timer_kind kind, uint64_t at)
@@ -21,13 +22,15 @@ struct locks *locks_new(const struct locks_setup *setup)
     l->cfg = setup->config;
     memcpy(l->instance, setup->instance, sizeof(l->instance));
     l->now = setup->now_ms;
-    l->no_grants_until = setup->no_grants_until_ms;
     effects_init(&l->fx);
     heap_init(&l->heap);
     list_init(&l->dirty);
     l->group_of = setup->group_of;
     l->group_count = setup->group_of == NULL ? 1 : setup->group_count;
+    l->quarantine = xcalloc(l->group_count, sizeof(*l->quarantine));
+    quarantine_all(l, setup->no_grants_until_ms);
     dues_init(l);
+    list_init(&l->restores);
     list_init(&l->holds);
     list_init(&l->waiters);
     list_init(&l->calls);
@@ -110,6 +113,7 @@ void locks_free(struct locks *l)
     }
     requests_free(l);
     dues_fini(l);
+    free(l->quarantine);
     heap_fini(&l->heap);
     effects_fini(&l->fx);
     free(l);
@@ -147,6 +151,7 @@ void locks_settle(struct locks *l)
         info_hurry(l);
     }
     renew_flush(l);
+    restore_flush(l);
 }
 
 /* --- time ------------------------------------------------------------------------- */
@@ -247,7 +252,7 @@ static void came_up(struct locks *l, struct lock *lock)
         if (waiter_is_head(w)) {
             lock->ask = true;
         } else if (w->once && !w->probe && w->work == NULL) {
-            waiter_end_null(l, w, true);
+            waiter_end_unserved(l, w);
         }
     }
     fair_refresh_soon(l, lock);
@@ -262,7 +267,10 @@ void locks_store_up(struct locks *l, bool same_server)
     l->up = true;
     if (!same_server) {
         l->doubt_op = l->next_op;
-        all_uncertain(l);
+        HASH_ITER(hh, l->names, lock, tmp)
+        {
+            restore_lock(l, lock);
+        }
     }
     LIST_FOREACH_SAFE(it, next, &l->calls)
     {
@@ -324,5 +332,6 @@ void locks_stop(struct locks *l)
 bool locks_stopped(const struct locks *l)
 {
     return HASH_COUNT(l->works) == 0 &&
-           (!l->up || (dues_empty(l) && l->leave_count == 0));
+           (!l->up ||
+            (dues_empty(l) && list_empty(&l->restores) && l->leave_count == 0));
 }

@@ -39,6 +39,7 @@ struct locks_config {
     uint64_t long_wait_ms; /* a wait of so long is told by EFFECT_WAITED; 0: none */
     uint64_t max_waiters;
     uint64_t max_holds;
+    uint64_t quarantine_ms; /* no new grants for so long after a failover; 0: at once */
 };
 
 struct locks_setup {
@@ -160,9 +161,17 @@ bool locks_unblock(struct locks *l, uint64_t conn, bool with_error);
 void locks_op_done(struct locks *l, const struct op_result *result);
 
 /* Redis can be asked. `same_server`: it is the one that was asked before (run id and
- * replication id), nothing can have been lost. Results of ops that the lost link left
- * open (OP_UNKNOWN) are to be reported after this call. */
+ * replication id), nothing can have been lost; otherwise holds are put back. Results of
+ * ops that the lost link left open (OP_UNKNOWN) are to be reported after this call. */
 void locks_store_up(struct locks *l, bool same_server);
+/* Another Redis answers for the names of the groups that `concerns` says (NULL: all)
+ * from now on, and may lack what the one before had granted. Every hold of such a name
+ * is uncertain, and put back before anything else is asked of that name; names that are
+ * not held here are granted to nobody anew for quarantine_ms. To be called before an op
+ * on them reaches the new one: before locks_store_up(), or while it is up. Of ops that
+ * the old one answered no OK is believed any more. */
+typedef bool locks_concerns_fn(void *ctx, unsigned group);
+void locks_failed_over(struct locks *l, locks_concerns_fn *concerns, void *ctx);
 /* Redis cannot be asked; no op is emitted until it is up again. */
 void locks_store_down(struct locks *l);
 /* Redis's clock moved against ours: no lease can be trusted until confirmed. */
@@ -200,6 +209,11 @@ struct locks_stats {
     /* As too few replicas acknowledged them: grants that were undone, renewals that did
      * not count. */
     uint64_t unacked_grants, unacked_renewals;
+    uint64_t failovers;
+    uint64_t restoring;     /* holds that are being put back */
+    uint64_t restored;      /* that Redis had lost, and has again */
+    uint64_t lost_failover; /* that could not be put back; they are in `lost`, too */
+    uint64_t quarantine_left_ms; /* until all names can be granted again */
     bool store_up;
 };
 

@@ -352,6 +352,8 @@ void locks_stats(const struct locks *l, struct locks_stats *ret)
     ret->waiters = l->waiter_count;
     ret->ops_in_flight = HASH_COUNT(l->works);
     ret->oldest_wait_ms = first == NULL ? 0 : l->now - oldest_wait(first);
+    ret->quarantine_left_ms =
+        l->now < l->quarantine_end ? l->quarantine_end - l->now : 0;
     ret->store_up = l->up;
 }
 

@@ -75,7 +75,7 @@ void many_done(struct locks *l, struct work *all, const struct op_result *r)
             one.status = OP_NOREPLICAS;
         }
         one.id = part->id;
-        open = one.status == OP_OK && asked_in_time(l, work_asked(part));
+        open = one.status == OP_OK && asked_in_time(l, part->lock, work_asked(part));
         work_saw_token(l, one.token);
         take_done(l, part, &one);
     }

@@ -1,5 +1,6 @@
 /* MLOCK: asking for the next names, and once more for those that it has. */
 #include "core/parts.h"
+#include "core/restore.h"
 
 struct lock_req mlock_request(const struct locks *l, const struct piece *p)
 {
@@ -39,7 +40,8 @@ static bool untouched(const struct locks *l, const struct piece *p)
 {
     const struct lock *lock = lock_find(l, p->name);
 
-    return request_find(l, p->name, p->mlock->terms.id) == NULL &&
+    return quarantine_of_name(l, p->name) == 0 &&
+           request_find(l, p->name, p->mlock->terms.id) == NULL &&
            (lock == NULL ||
             (list_empty(&lock->holds) && list_empty(&lock->queue) &&
              list_empty(&lock->duties) && lock->busy == NULL && lock->refs == 0 &&
@@ -60,7 +62,7 @@ static size_t run_length(const struct locks *l, const struct mlock *ml)
         l->cfg.max_waiters > l->waiter_count ? l->cfg.max_waiters - l->waiter_count : 0;
     size_t n = 0;
 
-    if (!l->up || l->now < l->no_grants_until) {
+    if (!l->up) {
         return 0;
     }
     max = max > OP_MANY_MAX ? OP_MANY_MAX : max;

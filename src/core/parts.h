@@ -5,6 +5,7 @@
 #ifndef LATCHD_CORE_PARTS_H
 #define LATCHD_CORE_PARTS_H
 
+#include "core/mlock.h"
 #include "core/state.h"
 
 /* locks.c */
@@ -26,6 +27,7 @@ void locks_settle(struct locks *l);
 #define TEXT_OTHERS SPAN("that owner, token or ID is another user's")
 #define TEXT_NO_REDIS SPAN("Redis cannot be reached")
 #define TEXT_NO_REPLICAS SPAN("too few replicas acknowledged it")
+#define TEXT_QUARANTINE SPAN("Redis may have lost locks: no new grants for a while")
 void say_int(struct locks *l, struct call_ref to, int64_t value);
 void say_null(struct locks *l, struct call_ref to);
 void say_error(struct locks *l, struct call_ref to, enum lock_error error,
@@ -106,7 +108,9 @@ void op_claim(struct locks *l, struct op *op, const struct want *want,
               uint64_t lease_ms);
 struct asked work_asked(const struct work *w);
 /* Enough of the lease that it gave is left for somebody to begin on it. */
-bool asked_in_time(const struct locks *l, struct asked asked);
+bool asked_in_time(const struct locks *l, const struct lock *lock, struct asked asked);
+/* What it says was so before Redis, or its clock, became another. */
+bool asked_before(const struct locks *l, const struct lock *lock, uint64_t op_id);
 void work_done(struct locks *l, const struct op_result *r);
 /* Every token that comes by: a new one is to be greater. */
 void work_saw_token(struct locks *l, uint64_t token);
@@ -191,6 +195,8 @@ void fair_came(struct locks *l, struct waiter *w);
 void fair_gone(struct locks *l, struct waiter *w);
 /* That op has granted it, which took its place away. */
 void fair_granted(struct locks *l, struct waiter *w, const struct op_result *r);
+/* It holds, but Redis may have forgotten that it took its place away. */
+void fair_leave_again(struct locks *l, struct lock *lock, struct want *want);
 /* But it was too late: it goes on waiting, where it stood. */
 void fair_put_back(struct locks *l, struct waiter *w);
 /* Its OP_ACQUIRE is about to be sent. */

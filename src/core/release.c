@@ -1,5 +1,6 @@
 /* Releasing: a duty is sent, with the hand-over to who waits here, and answered. */
 #include "core/parts.h"
+#include "core/restore.h"
 
 /* Whether others get their chance now, instead of our next waiter. */
 static enum yield fairness(struct locks *l, struct lock *lock)
@@ -62,7 +63,8 @@ static struct waiter *successor(const struct locks *l, const struct lock *lock,
     struct waiter *head = lock_head(lock);
 
     if (head == NULL || head->work != NULL || l->stopping || d->rw != lock->rw ||
-        l->now < l->no_grants_until || l->now < lock->ask_after) {
+        quarantine_until(l, lock, head->want->lock_kind) != 0 ||
+        l->now < lock->ask_after) {
         return NULL;
     }
     if (d->next != NULL && d->next != head->want) {
@@ -98,6 +100,7 @@ void release_send(struct locks *l, struct lock *lock, struct duty *d)
     op->mark = d->mark;
     op->subscribed = lock->sub != SUB_NONE;
     if (d->next == NULL) {
+        d->may_free = true;
         return;
     }
     w->want = want_ref(d->next);
@@ -109,6 +112,8 @@ void release_send(struct locks *l, struct lock *lock, struct duty *d)
     op->has_next = true;
     /* A repetition only finds out: it must not give the lock away otherwise. */
     op->yield = d->tries > 1 && next == NULL ? YIELD_ALWAYS : fairness(l, lock);
+    d->may_free =
+        d->may_free || op->yield != YIELD_NEVER || lock->fair != NULL || d->rw;
     op_claim(l, op, d->next, w->lease_ms);
 }
 

@@ -37,6 +37,7 @@ enum {
     HANDOFF_WINDOW_MS = 10, /* others get a chance after this, if they listen */
     HANDOFF_ALWAYS_MS = 1000, /* and in any case after this */
     CHECK_LEASE_MS = 1,       /* a renewal that only looks */
+    RESTORE_IN_FLIGHT_MAX = 20000,
     DUTY_TRIES_MAX = 1000,
     OVER_MAX = 262144,     /* requests remembered as over */
     SESSION_LOST_MAX = 64, /* names remembered as lost, per connection */
@@ -126,6 +127,9 @@ struct entry {
     struct piece *piece; /* of an MLOCK, that it was granted to; or NULL */
     struct timer timer;  /* when it goes by itself: grace, KEEP, its own fixed lease */
     uint64_t until;      /* end of its own fixed lease */
+    uint64_t since;      /* kept by this daemon */
+    bool unsure;         /* Redis may have lost it */
+    bool named;          /* by the RESTORE in flight */
     bool fixed;
     bool ending;   /* its release is on the way */
     bool late;     /* its time ran out while somebody was coming back to it */
@@ -147,7 +151,7 @@ struct cut {
 struct hold {
     struct list in_lock; /* newest first */
     struct list in_all;
-    struct list in_due; /* on a struct due: to be renewed */
+    struct list in_due; /* on a struct due: to be renewed; on l->restores */
     struct list entries;
     struct lock *lock;
     enum lock_kind lock_kind; /* PLAIN, READ, WRITE */
@@ -161,6 +165,7 @@ struct hold {
     uint64_t not_before; /* Redis refused: no renewal before this */
     uint64_t exact_ms;   /* grace: the TTL to set, not only to raise; 0: none */
     struct work *renewal;
+    struct work *restoring;
     size_t renewal_slot;
     struct entry *checked; /* NAMED: the entry whose keeper the renewal looks at */
     size_t checks;
@@ -170,6 +175,7 @@ struct hold {
     uint32_t user;         /* of all its entries */
     struct hold_key *key;  /* in its lock's maps, if it has some */
     bool keeper_key;       /* Redis has a keeper key of ours for it */
+    bool unsure;           /* Redis may have lost it: it is to be put back */
     struct span field;     /* into data[] */
     char data[];
 };
@@ -190,6 +196,7 @@ struct lock {
     struct hold_key *tokens;
     struct list cuts;
     struct list renews; /* calls that may attach somebody to a hold */
+    struct list calls;  /* that wait until all holds are put back */
     struct work *busy;
     struct fair *fair; /* fair.c; NULL: no fair queue is known of */
     struct timer wake;
@@ -200,6 +207,11 @@ struct lock {
     bool readers_in; /* the readers at the front are to ask, all at once */
     size_t refs;     /* works and calls that point here */
     enum sub_state sub;
+    size_t unsure;     /* holds that are to be put back: till then nothing is asked */
+    uint64_t doubt_op; /* as l->doubt_op, of this name */
+    uint64_t exempt;   /* from the quarantine that ends then */
+    bool exempt_reads; /* only reads are */
+    bool withheld;     /* it was found free, but new grants have to wait */
     uint64_t sub_op; /* the last op that was sent when the subscription was confirmed */
     uint64_t seen_op; /* the last op that found it held */
     bool ask;         /* the head is to ask */
@@ -230,6 +242,7 @@ struct duty {
     bool force;
     bool mark;
     bool undo;      /* of a grant that may not even have happened */
+    bool may_free;  /* sent so that others may have been granted after it */
     bool rw;        /* of which family it is */
     bool light;     /* a client's, of one reader among others */
     bool leaving;   /* on lock->leaving */
@@ -310,7 +323,8 @@ enum work_kind {
     WORK_ATTACH,
     WORK_INSPECT,
     WORK_QUEUE,
-    WORK_LEAVE
+    WORK_LEAVE,
+    WORK_RESTORE
 };
 
 struct work {
@@ -324,6 +338,7 @@ struct work {
     struct want *want;     /* the claim that was sent */
     struct duty *duty;
     struct call *call;
+    struct hold *hold;   /* RESTORE; NULL: gone */
     struct hold **holds; /* RENEW; NULL where a hold is gone */
     uint64_t *leases;    /* RENEW: what each was given */
     size_t hold_count;
@@ -345,53 +360,6 @@ struct waits {
     char owner[];
 };
 
-/* One name of an MLOCK: waited for by an ordinary waiter, then held by an ordinary
- * entry. */
-struct piece {
-    struct mlock *mlock;
-    struct span name;      /* into its data */
-    struct waiter *waiter; /* while it stands in that queue */
-    struct entry *entry;   /* once it was granted */
-    size_t place;          /* in the order in which the client named it */
-    bool asked;            /* an answer to its call is to come */
-    bool stale;            /* Redis is to confirm it once more */
-    bool told;             /* its client has got the token, by an answer before */
-};
-
-/* MLOCK's life: TAKING -> answered (and with an ID remembered, while an entry is left)
- *               TAKING -> KEPT -> TAKING, or freed when KEEP is over */
-enum mlock_state { MLOCK_TAKING, MLOCK_KEPT, MLOCK_ANSWERED };
-
-struct mlock {
-    UT_hash_handle hh;
-    struct list in_session;
-    struct list in_dirty;
-    uint64_t number; /* never used twice; with the piece's it makes a call of ours */
-    enum mlock_state state;
-    struct session *session; /* TAKING */
-    struct call_ref call;
-    struct request *request; /* NULL: no ID */
-    struct lock_req terms;   /* owner and id are in data; no name */
-    struct timer timer;
-    uint64_t since;
-    uint64_t deadline; /* UINT64_MAX: none */
-    bool once;         /* WAIT 0 */
-    bool ended;        /* one of its waits ended without a grant, and so does it */
-    bool refused;      /* with this error, not null */
-    bool failing;      /* Redis did not confirm what was asked last */
-    enum lock_error error;
-    struct span text;    /* lives until the engine returns */
-    uint64_t pause;      /* nothing is asked before this */
-    uint64_t refresh_at; /* when a fixed lease among those taken is to be renewed */
-    size_t next;         /* the first that is not taken, as far as is known */
-    size_t lost;         /* the first that was taken and is gone; or SIZE_MAX */
-    size_t taken;        /* entries */
-    size_t asking;       /* pieces that are asked for */
-    size_t count;
-    char *data;
-    struct piece pieces[]; /* in byte order of their names */
-};
-
 /* When and for how long an op asked; what its answer is to be measured by. */
 struct asked {
     uint64_t op;
@@ -404,9 +372,10 @@ struct locks {
     char instance[OP_INSTANCE_LEN + 1];
     uint64_t now;
     uint64_t dice;
-    uint64_t no_grants_until;
     uint32_t (*group_of)(struct span name);
     uint32_t group_count;
+    uint64_t *quarantine;    /* of each group: no new grants before this */
+    uint64_t quarantine_end; /* the last of them */
     uint64_t next_op;
     uint64_t doubt_op; /* Redis is another, or its clock: ops up to this tell nothing */
     uint64_t next_request;
@@ -425,6 +394,7 @@ struct locks {
     struct work *works;
     struct list dirty; /* locks to be looked at before the engine returns */
     struct dues dues;
+    struct list restores; /* holds to be put back */
     struct list holds;
     struct list waiters;
     struct list calls; /* that wait for Redis to come up */
@@ -439,6 +409,7 @@ struct locks {
     size_t hold_count;
     size_t waiter_count;
     size_t over_count;
+    size_t restores_in_flight;
     size_t leave_count; /* places in fair queues that are to be left */
     struct locks_stats stats;
     struct locks_timings timings;

@@ -1,5 +1,6 @@
 /* Taking: the head of a queue asks Redis, and what the answer makes of it. */
 #include "core/parts.h"
+#include "core/restore.h"
 
 #include <stdio.h>
 
@@ -23,10 +24,15 @@ static void send_acquire(struct locks *l, enum work_kind kind, struct lock *lock
     }
 }
 
+static bool may_only_reenter(const struct locks *l, const struct waiter *w)
+{
+    return l->stopping || quarantine_until(l, w->lock, w->want->lock_kind) != 0;
+}
+
 void take_ask(struct locks *l, struct lock *lock, struct waiter *w)
 {
     lock->ask = false;
-    send_acquire(l, WORK_ASK, lock, w, l->now < l->no_grants_until || l->stopping);
+    send_acquire(l, WORK_ASK, lock, w, may_only_reenter(l, w));
 }
 
 void take_probe(struct locks *l, struct waiter *w)
@@ -45,7 +51,7 @@ void take_join(struct locks *l, struct waiter *w)
         w->probe = false;
         w->lock->probes--;
     }
-    send_acquire(l, WORK_PROBE, w->lock, w, l->now < l->no_grants_until || l->stopping);
+    send_acquire(l, WORK_PROBE, w->lock, w, may_only_reenter(l, w));
 }
 
 void take_probe_later(struct locks *l, struct waiter *w)
@@ -89,13 +95,15 @@ void take_unacked(struct locks *l, struct lock *lock, struct want *want,
 }
 
 static void busy(struct locks *l, struct lock *lock, struct waiter *w,
-                 const struct op_result *r)
+                 enum lock_kind kind, const struct op_result *r)
 {
+    uint64_t quarantine = quarantine_until(l, lock, kind);
     int64_t ttl_ms = r->ttl_ms;
 
     lock->unacked = false;
-    if (ttl_ms == -2 && l->now < l->no_grants_until) {
-        ttl_ms = (int64_t)(l->no_grants_until - l->now);
+    lock->withheld = ttl_ms == -2 && quarantine != 0;
+    if (lock->withheld) {
+        ttl_ms = (int64_t)(quarantine - l->now);
     }
     if (ttl_ms == -2) {
         lock_ask(l, lock); /* free, but a probe may not take it: the head may */
@@ -108,7 +116,7 @@ static void busy(struct locks *l, struct lock *lock, struct waiter *w,
     }
     w->doubt = false;
     if ((w->once && (ttl_ms != -2 || !waiter_is_head(w))) || w->expiring) {
-        waiter_end_null(l, w, true);
+        waiter_end_unserved(l, w);
     }
 }
 
@@ -142,7 +150,7 @@ static void taken(struct locks *l, struct lock *lock, struct want *want,
         take_granted(l, lock, want, w, r, asked);
         break;
     case OP_BUSY:
-        busy(l, lock, w, r);
+        busy(l, lock, w, want->lock_kind, r);
         break;
     case OP_WRONGTYPE:
         if (w != NULL) {
@@ -218,6 +226,7 @@ static struct entry *record(struct locks *l, struct lock *lock, struct want *wan
     char made[OP_INSTANCE_LEN + 32];
     enum lock_kind kind = kind_of_hold(want->lock_kind);
     struct span field = want->field;
+    struct entry *e;
     struct hold *h;
 
     if (field.len == 0) {
@@ -236,7 +245,9 @@ static struct entry *record(struct locks *l, struct lock *lock, struct want *wan
     h->keeper_key = h->keeper_key || (r->attached && want->kind != OWNER_NAMED) ||
                     (kind == KIND_READ && want->kind == OWNER_ID);
     hold_confirm(l, h, asked);
-    return hold_add_entry(l, h, want);
+    e = hold_add_entry(l, h, want);
+    e->since = r->attached ? asked.at : e->since;
+    return e;
 }
 
 /* Granted while nobody is there to take it. */
@@ -303,7 +314,7 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
     }
     waiter->doubt = false;
     (void)duty_cancel_undo(l, lock, want); /* of an earlier grant of the same claim */
-    if (!asked_in_time(l, asked)) {
+    if (!asked_in_time(l, lock, asked)) {
         too_late(l, waiter);
         return;
     }

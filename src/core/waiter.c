@@ -1,5 +1,6 @@
 /* A LOCK that waits: its place, its time, and what happens when either ends. */
 #include "core/parts.h"
+#include "core/restore.h"
 #include "util/alloc.h"
 
 static void arm(struct locks *l, struct waiter *w)
@@ -181,6 +182,9 @@ void waiter_end_unserved(struct locks *l, struct waiter *w)
     if (w->lock->unacked) {
         /* Nobody holds it, or may not: what was granted is given back. */
         waiter_end_error(l, w, LOCK_NOREPLICAS, TEXT_NO_REPLICAS, !w->doubt);
+    } else if (w->lock->withheld &&
+               quarantine_until(l, w->lock, w->want->lock_kind) != 0) {
+        waiter_end_error(l, w, LOCK_BACKEND, TEXT_QUARANTINE, true);
     } else {
         waiter_end_null(l, w, true);
     }

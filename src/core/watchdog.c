@@ -18,8 +18,8 @@ static uint64_t asked_lease(const struct locks *l, const struct hold *h)
 
 void renew_want(struct locks *l, struct hold *h)
 {
-    if (h->renewal == NULL && !hold_being_cut(h) && list_empty(&h->in_due) &&
-        asked_lease(l, h) != 0) {
+    if (h->renewal == NULL && !h->unsure && !hold_being_cut(h) &&
+        list_empty(&h->in_due) && asked_lease(l, h) != 0) {
         due_add(l, h);
     }
 }
@@ -147,7 +147,7 @@ static void confirmed(struct locks *l, struct work *w, struct hold *h,
 {
     struct asked asked = { .op = w->id, .at = w->sent, .lease_ms = lease_ms };
 
-    if (asked.op <= l->doubt_op) {
+    if (asked_before(l, h->lock, asked.op)) {
         renew_want(l, h); /* what it says was so before Redis or its clock changed */
         hold_schedule(l, h);
         return;

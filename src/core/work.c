@@ -1,5 +1,6 @@
 /* Ops in flight: what was asked of Redis, for whom, and where the answer goes. */
 #include "core/parts.h"
+#include "core/restore.h"
 #include "util/alloc.h"
 
 struct work *work_new(struct locks *l, enum work_kind kind, struct lock *lock)
@@ -34,6 +35,12 @@ void work_free(struct locks *l, struct work *w)
     if (w->call != NULL) {
         w->call->work = NULL;
     }
+    if (w->kind == WORK_RESTORE) {
+        l->restores_in_flight--;
+    }
+    if (w->hold != NULL) {
+        w->hold->restoring = NULL;
+    }
     for (size_t i = 0; i < w->hold_count; i++) {
         if (w->holds[i] != NULL) {
             w->holds[i]->renewal = NULL;
@@ -53,9 +60,15 @@ struct asked work_asked(const struct work *w)
     return (struct asked){ .op = w->id, .at = w->sent, .lease_ms = w->lease_ms };
 }
 
-bool asked_in_time(const struct locks *l, struct asked asked)
+bool asked_before(const struct locks *l, const struct lock *lock, uint64_t op_id)
 {
-    return asked.op > l->doubt_op && (l->now - asked.at) * 2 <= asked.lease_ms;
+    return op_id <= l->doubt_op || op_id <= lock->doubt_op;
+}
+
+bool asked_in_time(const struct locks *l, const struct lock *lock, struct asked asked)
+{
+    return !asked_before(l, lock, asked.op) &&
+           (l->now - asked.at) * 2 <= asked.lease_ms;
 }
 
 struct span op_copy(struct locks *l, struct span s)
@@ -135,6 +148,9 @@ void work_done(struct locks *l, const struct op_result *r)
         break;
     case WORK_INSPECT:
         inspect_done(l, w, r);
+        break;
+    case WORK_RESTORE:
+        restore_done(l, w, r);
         break;
     case WORK_QUEUE:
     case WORK_LEAVE:

@@ -52,6 +52,7 @@ struct config {
     uint64_t embedded_fsync;
     uint64_t watchdog_timeout_ms;
     int64_t grace_ms;
+    int64_t failover_quarantine_ms;
     uint64_t recheck_ms;
     uint64_t fair_wait_ms;
     uint64_t fair_window;

@@ -124,6 +124,12 @@ const struct config_key CONFIG_KEYS[] = {
     { "grace", KEY_GRACE, FIELD(grace_ms), "-1", 0, DAYS, NULL, KEY_LIVE, LOCKS,
       "How long such a lock outlives its last connection. -1: the rest of its lease,\n"
       "0: it is freed at once." },
+    { "failover-quarantine", KEY_GRACE, FIELD(failover_quarantine_ms), "-1", 0, DAYS,
+      NULL, KEY_LIVE, LOCKS,
+      "After a failover of Redis: for how long names that this daemon's clients did "
+      "not\n"
+      "hold are granted to nobody, as a grant may have been lost. -1: for one\n"
+      "watchdog-timeout, 0: not at all." },
     { "recheck", KEY_MSEC, FIELD(recheck_ms), "5s", 10, HOURS, NULL, KEY_LIVE, LOCKS,
       "The first waiter of a name asks Redis at least this often." },
     { "fair-wait-timeout", KEY_MSEC, FIELD(fair_wait_ms), "30s", 1000, DAYS, NULL,

@@ -28,6 +28,9 @@ struct locks_config live_locks_config(const struct config *c)
         .long_wait_ms = c->long_wait_ms < 0 ? 0 : (uint64_t)c->long_wait_ms,
         .max_waiters = c->max_waiters,
         .max_holds = c->max_holds,
+        .quarantine_ms = c->failover_quarantine_ms < 0
+                             ? c->watchdog_timeout_ms
+                             : (uint64_t)c->failover_quarantine_ms,
     };
 }
 

@@ -46,6 +46,16 @@ static void add_locks(const struct server *s, struct buf *out)
                  "ran out, or they were freed by force.",
                  n.lost);
     prom_counter(out, "latchd_doubts_total", "Holds that became uncertain.", n.doubts);
+    prom_counter(out, "latchd_failovers_total", "How often another Redis took over.",
+                 n.failovers);
+    prom_counter(out, "latchd_holds_restored_total",
+                 "Holds that Redis had lost, and that were put back.", n.restored);
+    prom_counter(out, "latchd_holds_not_restored_total",
+                 "Holds that could not be put back, as somebody else had the name.",
+                 n.lost_failover);
+    prom_family(out, "latchd_quarantine_seconds", "gauge",
+                "How long it is until all names are granted again after a failover.");
+    prom_seconds(out, "latchd_quarantine_seconds", NULL, n.quarantine_left_ms * 1000);
     prom_counter(out, "latchd_wait_timeouts_total", "Waits that ended without a grant.",
                  n.timeouts);
     prom_counter(out, "latchd_wait_failures_total",

@@ -57,10 +57,6 @@ static void on_result(void *ctx, const struct op_result *result)
     locks_op_done(s->locks, result);
 }
 
-static void on_failed_over(void *ctx, store_concerns_fn *concerns, void *arg)
-{
-}
-
 /* Tells systemd once all is there. */
 static void check_ready(struct server *s)
 {
@@ -91,6 +87,20 @@ static void on_down(void *ctx)
     if (s->phase == SERVER_RUNNING) {
         notify_send(&s->notify, "STATUS=Redis is out of reach");
     }
+}
+
+static void on_failed_over(void *ctx, store_concerns_fn *concerns, void *arg)
+{
+    struct server *s = ctx;
+    struct locks_stats stats;
+
+    locks_failed_over(s->locks, concerns, arg);
+    locks_stats(s->locks, &stats);
+    log_warning("locks",
+                "Redis has failed over, and may have lost the last grants: %" PRIu64
+                " holds are put back; what nobody holds here is granted again in "
+                "%" PRIu64 " ms",
+                stats.restoring, stats.quarantine_left_ms);
 }
 
 static void on_clock_jumped(void *ctx)
@@ -226,9 +236,9 @@ static bool make_store(struct server *s, struct tls *tls)
             .ctx = s,
             .on_event = turn_begin,
             .on_result = on_result,
-            .on_failed_over = on_failed_over,
             .on_up = on_up,
             .on_down = on_down,
+            .on_failed_over = on_failed_over,
             .on_clock_jumped = on_clock_jumped,
             .on_subscribed = on_subscribed,
             .on_unsubscribed_all = on_unsubscribed_all,

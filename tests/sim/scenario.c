@@ -12,6 +12,7 @@ static const char FOREIGN[] = "7d1f6bd4-83a1-4ce0-9b43-0f6a1d7b2a10:42";
 struct locks_config scenario_config(void)
 {
     return (struct locks_config){
+        .quarantine_ms = 30000,
         .watchdog_ms = 30000,
         .redis_timeout_ms = 3000,
         .fair_wait_ms = 30000,

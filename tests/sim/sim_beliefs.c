@@ -82,6 +82,7 @@ static void confirm(struct sim *s, struct belief *b, const struct flight *f,
     b->until = exact || until > b->until ? until : b->until;
     b->heard_ms = s->now;
     b->excused = f->ran <= s->check.external[check_name_index(s, b->name)];
+    b->rolled = b->rolled && b->excused;
 }
 
 /* Uncertain holds are certain again once Redis confirmed them, asked after its clock
@@ -132,6 +133,17 @@ static void hear_renewal(struct sim *s, const struct flight *f, size_t i)
     }
 }
 
+static void hear_restored(struct sim *s, const struct flight *f)
+{
+    struct redis_name *n = sim_redis_name(&s->redis, f->op.name);
+    struct belief *b = belief_get(s, f->daemon, n, f->op.token);
+
+    if (b != NULL) {
+        confirm(s, b, f, f->op.claim.lease_ms, false);
+        certain_again(s, b, f);
+    }
+}
+
 void check_result(struct sim *s, struct sim_daemon *d, struct flight *f)
 {
     const struct op_result *r = &f->reply.result;
@@ -166,7 +178,7 @@ void check_result(struct sim *s, struct sim_daemon *d, struct flight *f)
         }
         break;
     case OP_RESTORE:
-        believe(s, f, f->op.name, r->token, f->op.claim.lease_ms, false);
+        hear_restored(s, f);
         break;
     case OP_INSPECT:
     case OP_QUEUE:
@@ -321,6 +333,19 @@ void check_external(struct sim *s, struct redis_name *n)
     for (size_t i = 0; i < s->clients.count; i++) {
         s->clients.conns[i].expect_held = false;
     }
+}
+
+void check_failed_over(struct sim *s)
+{
+    struct sim_check *c = &s->check;
+    uint64_t end = s->now + s->daemons[0].config.quarantine_ms;
+
+    for (size_t i = 0; i < c->belief_count; i++) {
+        struct belief *b = &c->beliefs[i];
+
+        b->rolled = (!b->excused || b->rolled) && b->full_until <= end;
+    }
+    check_external(s, NULL);
 }
 
 void check_cut(struct sim *s, struct redis_name *n)

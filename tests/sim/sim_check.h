@@ -34,6 +34,7 @@ struct belief {
     uint64_t renewing;   /* a renewal is on its way since; 0: none */
     uint64_t sent, ran;  /* of the grant, as counts of `happened` */
     bool excused;
+    bool rolled; /* excused only by a failover, which the quarantine makes good */
     bool minted; /* that grant made the token */
     enum told told;
 };
@@ -130,6 +131,8 @@ void check_freed(struct sim *s, const struct redis_message *m);
 void check_result(struct sim *s, struct sim_daemon *d, struct flight *f);
 /* Something outside touched the name; NULL: all. */
 void check_external(struct sim *s, struct redis_name *n);
+/* The last writes are about to be lost, but daemons are told so. */
+void check_failed_over(struct sim *s);
 /* Redisson cut the lease of a name that others hold, too. */
 void check_cut(struct sim *s, struct redis_name *n);
 /* The daemon has just learnt that nothing is sure: it must have said so. */

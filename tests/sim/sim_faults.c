@@ -116,6 +116,33 @@ void fault_restart(struct sim *s, uint64_t gone_ms)
     }
 }
 
+void fault_replica_at(struct sim *s, uint64_t behind)
+{
+    sim_redis_save(sim_redis_now(s), &s->replica);
+    s->failover_at = s->redis.scripts + behind;
+}
+
+void fault_failover(struct sim *s, uint64_t gone_ms)
+{
+    TRACE(s, "a replica takes over");
+    s->failover_at = 0;
+    s->failovers++;
+    fault_restart(s, gone_ms);
+    for (size_t i = 0; i < s->daemon_count; i++) {
+        link_lose_scripts(s, &s->daemons[i]);
+    }
+    check_failed_over(s);
+    sim_redis_restore(sim_redis_now(s), s->replica);
+}
+
+/* By now it lacks so many of the last ones. */
+void faults_ran(struct sim *s)
+{
+    if (s->failover_at != 0 && s->redis.scripts >= s->failover_at) {
+        fault_failover(s, dice_between(&s->dice, 1, 2000));
+    }
+}
+
 static void lose_data(struct sim *s)
 {
     fault_restart(s, dice_between(&s->dice, 1, 2000));
@@ -231,6 +258,12 @@ static void act(struct sim *s, unsigned fault)
             sim_redis_save(sim_redis_now(s), &s->backup);
         } else {
             lose_data(s);
+        }
+        break;
+    case FAULT_FAILOVER:
+        /* A daemon that starts does not know of what has just been lost. */
+        if (s->failover_at == 0 && !has(s, FAULT_DEATH)) {
+            fault_replica_at(s, dice_between(&s->dice, 1, 12));
         }
         break;
     case FAULT_DEL:

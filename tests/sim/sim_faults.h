@@ -22,8 +22,9 @@ enum {
     FAULT_SLOW = 1 << 11,     /* answers take long */
     FAULT_ERROR = 1 << 12,    /* Redis refuses, or a script comes too late */
     FAULT_REPLICAS = 1 << 13, /* min-replicas, and they do not always acknowledge */
-    FAULT_ALL = (1 << 14) - 1,
-    FAULT_KINDS = 14,
+    FAULT_FAILOVER = 1 << 14, /* a replica takes over, and lacks the last writes */
+    FAULT_ALL = (1 << 15) - 1,
+    FAULT_KINDS = 15,
 };
 
 /* One random fault of the schedule's profile. */
@@ -33,6 +34,9 @@ void faults_stop(struct sim *s);
 
 /* The kinds that scenarios need, by themselves. */
 void fault_restart(struct sim *s, uint64_t gone_ms);
+/* A replica follows from now on, `behind` scripts late; then it takes over. */
+void fault_replica_at(struct sim *s, uint64_t behind);
+void fault_failover(struct sim *s, uint64_t gone_ms);
 void fault_pause(struct sim *s, uint64_t ms);
 void fault_clock(struct sim *s, int64_t by_ms);
 void fault_stall(struct sim *s, size_t daemon, uint64_t ms);
@@ -42,6 +46,8 @@ void fault_isolate(struct sim *s, size_t daemon);
 /* Asked by the links. */
 void faults_op(struct sim *s, struct flight *f);
 bool faults_refused(struct sim *s, const struct flight *f);
+/* A script has run. */
+void faults_ran(struct sim *s);
 bool faults_message_lost(struct sim *s);
 /* Enough replicas acknowledge what that op did. */
 bool faults_acked(struct sim *s, const struct flight *f);

@@ -64,8 +64,14 @@ static void check_token(struct sim *s, size_t d, size_t name, const struct belie
     }
 }
 
+static bool is_excused(const struct belief *b)
+{
+    return b->excused && !b->rolled;
+}
+
 /* No other owner may be vouched for now. */
-static void check_alone(struct sim *s, const struct record *mine, bool excused)
+static void check_alone(struct sim *s, const struct record *mine,
+                        const struct belief *own)
 {
     for (size_t i = 0; i < s->check.record_count; i++) {
         const struct record *r = &s->check.records[i];
@@ -78,7 +84,8 @@ static void check_alone(struct sim *s, const struct record *mine, bool excused)
         }
         b = belief_get(s, r->daemon, r->name, r->token);
         if (b != NULL && s->now < b->until &&
-            !((b->excused || excused) && r->daemon != mine->daemon)) {
+            (!is_excused(b) || r->daemon == mine->daemon) &&
+            (!is_excused(own) || r->daemon == mine->daemon)) {
             sim_fail(s, "two holders of %s: %" PRIu64 " (d%zu) and %" PRIu64 " (d%zu)",
                      r->name->name.s, r->token, r->daemon, mine->token, mine->daemon);
         }
@@ -256,7 +263,7 @@ void check_grant(struct sim *s, struct sim_conn *c, struct redis_name *n,
     fill_record(s, c, r, b);
     check_order(s, c);
     if (!r->over && !check_muddled(s)) {
-        check_alone(s, r, b->excused);
+        check_alone(s, r, b);
     }
 }
 

@@ -34,6 +34,9 @@ static void each_span(struct flight *f, span_fn *fn, void *ctx)
     for (size_t i = 0; i < f->op.member_count; i++) {
         fn(ctx, &f->members[i]);
     }
+    for (size_t i = 0; i < f->op.kept_count; i++) {
+        fn(ctx, &f->kept[i].entry);
+    }
     for (size_t i = 0; i < f->op.many_count; i++) {
         fn(ctx, &f->many[i].name);
         each_of_claim(&f->many[i].claim, fn, ctx);
@@ -71,6 +74,7 @@ static void copy_op(struct flight *f, const struct op *op)
     f->op.items = f->items = copy_list(op->items, op->item_count, sizeof(*f->items));
     f->op.members = f->members =
         copy_list(op->members, op->member_count, sizeof(*f->members));
+    f->op.kept = f->kept = copy_list(op->kept, op->kept_count, sizeof(*f->kept));
     f->op.many = f->many = copy_list(op->many, op->many_count, sizeof(*f->many));
     each_span(f, add_size, &size);
     f->blob = room = xmalloc(size);
@@ -89,6 +93,7 @@ void flight_free(struct flight *f)
     free(f->items);
     free(f->item_results);
     free(f->members);
+    free(f->kept);
     free(f->many);
     free(f->many_results);
     free(f);
@@ -218,6 +223,7 @@ void link_arrive(struct sim *s, struct flight *f)
         sim_trace_op(s, "runs", f);
     }
     check_op_ran(s, f);
+    faults_ran(s);
     if (f->orphan) {
         list_del(&f->node);
         flight_free(f);
@@ -295,6 +301,30 @@ void link_break(struct sim *s, struct sim_daemon *d, uint64_t notice_ms,
     e->flag = same_server;
 }
 
+void link_lose_scripts(struct sim *s, struct sim_daemon *d)
+{
+    struct list *it;
+    struct list *tmp;
+
+    LIST_FOREACH(it, &d->open)
+    {
+        struct flight *f = container_of(it, struct flight, node);
+
+        if (!f->settling && f->event.kind == EVENT_ARRIVE) {
+            heap_remove(&s->events, &f->event.node);
+            f->event.flag = true;
+        }
+    }
+    LIST_FOREACH_SAFE(it, tmp, &s->orphans)
+    {
+        struct flight *f = container_of(it, struct flight, node);
+
+        heap_remove(&s->events, &f->event.node);
+        list_del(&f->node);
+        flight_free(f);
+    }
+}
+
 void link_down(struct sim *s, struct sim_daemon *d)
 {
     TRACE(s, "d%zu: told that Redis is down", d->index);
@@ -334,6 +364,11 @@ void link_up(struct sim *s, struct sim_daemon *d, bool same_server)
     d->last_arrive = d->last_result = d->last_acked = s->now;
     settle(s, d, dice_chance(&s->dice, 800) ? 0 : dice_below(&s->dice, 4));
     l = sim_turn_begin(s, d);
+    if (d->failovers != s->failovers) {
+        TRACE(s, "d%zu: told of a failover", d->index);
+        d->failovers = s->failovers;
+        locks_failed_over(l, NULL, NULL);
+    }
     locks_store_up(l, same_server);
     sim_turn_end(s, d);
     if (!same_server) {

@@ -120,8 +120,8 @@ static void check_turn_of(struct sim *s, const struct redis_name *n,
     const struct rtext *head = &s->check.seen.members[0];
     struct rtext member = rtext_of(f->op.claim.member);
 
-    if (s->check.seen.count == 0 || f->op.rw || n->fence_token == s->check.seen.token ||
-        of_instance(head, f->instance)) {
+    if (s->check.seen.count == 0 || f->op.rw || f->op.kind == OP_RESTORE ||
+        n->fence_token == s->check.seen.token || of_instance(head, f->instance)) {
         return;
     }
     if (f->op.known > 0 && comes_back(s, &member)) {
@@ -173,7 +173,7 @@ void check_queue_after(struct sim *s, const struct redis_name *n, struct flight 
 /* No living daemon's member is left, and nothing that has no end of its own. */
 void check_queue_end(struct sim *s, const struct redis_name *n)
 {
-    if (s->check.resurrected) {
+    if (s->check.resurrected || s->failovers > 0) {
         return; /* places that were left already may have come back */
     }
     for (size_t i = 0; i < n->queue_count; i++) {

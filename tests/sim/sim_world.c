@@ -174,6 +174,7 @@ void sim_start_daemon(struct sim *s, size_t index, const struct locks_config *co
     d->ticked_ms = s->now;
     d->stalled_until = 0;
     d->told_up = false;
+    d->failovers = s->failovers;
     d->link_works = true;
     d->link_gen++;
     d->last_arrive = d->last_result = d->last_acked = 0;
@@ -385,6 +386,10 @@ void sim_free(struct sim *s)
     clients_fini(&s->clients);
     check_fini(&s->check);
     sim_redis_fini(&s->redis);
+    if (s->replica != NULL) {
+        sim_redis_fini(s->replica);
+        free(s->replica);
+    }
     if (s->backup != NULL) {
         sim_redis_fini(s->backup);
         free(s->backup);

@@ -79,6 +79,7 @@ struct flight {
     struct renew_item *items;
     enum renew_result *item_results;
     struct span *members;
+    struct kept_item *kept;
     struct many_item *many;
     struct op_result *many_results;
 };
@@ -95,8 +96,9 @@ struct sim_daemon {
     uint64_t spins;      /* ticks without a step of time */
     bool stall_to_check; /* it stood still: it must say so in this turn */
     bool told_up;
-    bool stopping;   /* then it leaves it at that its holds are uncertain */
-    uint64_t server; /* the one that it talked to last */
+    bool stopping;      /* then it leaves it at that its holds are uncertain */
+    uint64_t server;    /* the one that it talked to last */
+    uint64_t failovers; /* that it was told of */
     bool link_works;
     uint64_t link_gen, last_arrive, last_result;
     uint64_t last_acked; /* answers that wait for replicas overtake no other of these */
@@ -138,6 +140,9 @@ struct sim {
     uint64_t server;            /* grows with each restart of Redis */
     struct sim_redis *backup;   /* an older state that a restart may bring back */
     struct sim_redis *isolated; /* the old master, as it has gone on by itself */
+    struct sim_redis *replica;  /* what it has */
+    uint64_t failover_at;       /* when so many scripts were run; 0: not */
+    uint64_t failovers;
     struct sim_foreign foreign[SIM_FOREIGNS_MAX];
     uint64_t foreign_serial;
     struct sim_redis redis;
@@ -200,6 +205,8 @@ void link_result(struct sim *s, struct flight *f);
 /* The command link dies now; noticed after `notice_ms`, back after `gone_ms` more. */
 void link_break(struct sim *s, struct sim_daemon *d, uint64_t notice_ms,
                 uint64_t gone_ms, bool same_server);
+/* What is on its way to Redis does not arrive any more. */
+void link_lose_scripts(struct sim *s, struct sim_daemon *d);
 void link_down(struct sim *s, struct sim_daemon *d);
 void link_up(struct sim *s, struct sim_daemon *d, bool same_server);
 void link_forget_daemon(struct sim *s, struct sim_daemon *d);

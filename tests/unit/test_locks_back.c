@@ -247,8 +247,7 @@ START_TEST(a_hold_in_its_grace_is_looked_at_too_but_not_prolonged)
 {
     (void)engine_grant(&e, 1, "job", FOREVER, 100);
     locks_conn_closed(e.locks, 1);
-    locks_store_down(e.locks);
-    locks_store_up(e.locks, false);
+    locks_clock_jumped(e.locks);
     engine_collect(&e);
     engine_take_op(&e, OP_RENEW, &op);
     ck_assert_uint_eq(op.items[0].lease_ms, 1);
