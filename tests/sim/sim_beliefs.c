@@ -282,6 +282,17 @@ static void check_names_of(struct sim *s, struct flight *f)
     }
 }
 
+/* With one daemon, and nothing wrong but failovers, nobody else can be granted what it
+ * is about to put back; but who holds a read/write lock may be one from before. */
+static void check_restored(struct sim *s, const struct flight *f)
+{
+    if (f->op.kind == OP_RESTORE && f->reply.result.status == OP_NOTHELD &&
+        s->daemon_count == 1 && s->profile.faults == FAULT_FAILOVER && !f->op.rw) {
+        sim_fail(s, "%.*s %" PRIu64 " cannot be put back, but nobody else was granted",
+                 S(f->op.name), f->op.token);
+    }
+}
+
 void check_op_ran(struct sim *s, struct flight *f)
 {
     const struct op_result *res = &f->reply.result;
@@ -310,6 +321,7 @@ void check_op_ran(struct sim *s, struct flight *f)
             check_external(s, sim_redis_name(&s->redis, f->op.name));
         }
     }
+    check_restored(s, f);
     check_names_of(s, f);
 }
 

@@ -32,6 +32,9 @@ static bool sure(struct sim *s, const struct record *r, uint64_t *retuntil)
     if (!record_believed(s, r) || b == NULL || b->excused || r->owner.len > 0) {
         return false;
     }
+    if (s->failovers > 0 && r->id.len > 0 && s->daemon_count > 1) {
+        return false; /* its ended mark was lost: over at one, begun anew at another */
+    }
     *retuntil = b->until;
     return s->now < b->until;
 }

@@ -309,6 +309,7 @@ void faults_stop(struct sim *s)
     for (size_t i = 0; i < s->redis.name_count; i++) {
         redis_del_string(&s->redis.names[i]);
     }
+    s->failover_at = 0;
     foreign_stop(s);
     s->profile.faults &=
         ~(unsigned)(FAULT_SLOW | FAULT_ERROR | FAULT_SUB | FAULT_REPLICAS);

@@ -130,7 +130,8 @@ void link_submit(struct sim *s, struct sim_daemon *d, const struct op *op)
     }
     check_op_sent(s, d, f);
     f->event.flag = !d->link_works;
-    if (d->link_works || s->now < s->redis_paused_until) {
+    if (d->failovers == s->failovers &&
+        (d->link_works || s->now < s->redis_paused_until)) {
         faults_op(s, f);
         sim_event_at(s, &f->event, link_later(s->now + sim_delay(s), &d->last_arrive));
     }

@@ -1,0 +1,174 @@
+/* Failovers that lose the last writes: H17, and the rules of "A failover" in
+ * latchd-protocol(7). */
+#include "sim/scenario.h"
+
+#include "support/runner.h"
+
+#include <inttypes.h>
+
+enum { RTT = 10, GONE_MS = 200 };
+
+/* What happens from now on will be lost. */
+static void mark(struct sim *s)
+{
+    fault_replica_at(s, UINT32_MAX);
+}
+
+static void lose(struct sim *s)
+{
+    fault_failover(s, GONE_MS);
+}
+
+static size_t says(struct sim *s, size_t daemon, const char *words)
+{
+    size_t c = sim_connect(s, daemon);
+
+    sim_say(s, c, "%s", words);
+    sim_run(s, RTT);
+    return c;
+}
+
+START_TEST(a_lost_grant_is_put_back_under_its_token)
+{
+    struct sim *s = scenario_new(1);
+    size_t c;
+    uint64_t token;
+
+    mark(s);
+    c = says(s, 0, "LOCK job");
+    token = sim_token(s, c);
+    lose(s);
+    ck_assert_str_eq(scenario_holder(s), "");
+    sim_run(s, 2 * GONE_MS + 200);
+    ck_assert_uint_eq(scenario_job(s)->fence_token, token);
+    ck_assert_str_ne(scenario_holder(s), "");
+    sim_say(s, c, "UNLOCK job");
+    sim_run(s, RTT);
+    heard(s, c, "0");
+    scenario_end(s);
+}
+END_TEST
+
+/* Who learns first of the failover does not take what the other one has not put back.
+ */
+START_TEST(another_daemons_lost_grant_is_not_granted_again)
+{
+    struct sim *s = scenario_new(2);
+    size_t c, w;
+
+    mark(s);
+    c = says(s, 1, "LOCK job");
+    ck_assert_uint_ne(sim_token(s, c), 0);
+    lose(s);
+    fault_stall(s, 1, 5000); /* d1 is late */
+    sim_run(s, 2 * GONE_MS + 200);
+    w = says(s, 0, "LOCK job");
+    heard(s, w, "...");
+    sim_run(s, 10000);
+    heard(s, w, "..."); /* by now d1 has it again */
+    ck_assert_str_ne(scenario_holder(s), "");
+    sim_say(s, c, "UNLOCK job");
+    sim_run(s, 31000);
+    heard(s, w, "token");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_lost_hand_over_is_made_again)
+{
+    struct sim *s = scenario_new(1);
+    size_t a = says(s, 0, "LOCK job");
+    size_t b = says(s, 0, "LOCK job");
+    uint64_t token;
+
+    mark(s);
+    sim_say(s, a, "UNLOCK job");
+    sim_run(s, RTT);
+    heard(s, a, "0");
+    heard(s, b, "token");
+    token = sim_token(s, b);
+    lose(s); /* and who held before stands there again */
+    ck_assert_uint_lt(scenario_job(s)->fence_token, token);
+    sim_run(s, 2 * GONE_MS + 200);
+    ck_assert_uint_eq(scenario_job(s)->fence_token, token);
+    ck_assert_uint_eq(scenario_job(s)->field_count, 1);
+    sim_say(s, b, "UNLOCK job");
+    sim_run(s, RTT);
+    heard(s, b, "0");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(service_goes_on_at_once_on_names_that_were_held)
+{
+    struct sim *s = scenario_new(1);
+    size_t a = says(s, 0, "LOCK job");
+    size_t b = says(s, 0, "LOCK job");
+
+    mark(s);
+    lose(s);
+    sim_run(s, 2 * GONE_MS + 200);
+    sim_say(s, a, "UNLOCK job");
+    sim_run(s, RTT);
+    heard(s, b, "token");
+    sim_say(s, b, "UNLOCK job");
+    sim_run(s, RTT);
+    heard(s, says(s, 0, "LOCK job"), "token");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(other_names_are_granted_when_the_quarantine_is_over)
+{
+    struct sim *s = scenario_new(1);
+    size_t w, once;
+
+    mark(s);
+    lose(s);
+    sim_run(s, 2 * GONE_MS + 200);
+    w = says(s, 0, "LOCK job");
+    once = says(s, 0, "LOCK job WAIT 100");
+    sim_run(s, 200);
+    heard(s, once, "-BACKEND");
+    sim_run(s, 28000);
+    heard(s, w, "...");
+    sim_run(s, 3000);
+    heard(s, w, "token");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(h17_a_token_goes_on_although_the_new_clock_is_behind)
+{
+    struct sim *s = scenario_new(1);
+    size_t c;
+    uint64_t token;
+
+    mark(s);
+    c = says(s, 0, "LOCK job");
+    token = sim_token(s, c);
+    fault_clock(s, -3600000);
+    lose(s);
+    sim_run(s, 2 * GONE_MS + 200);
+    sim_say(s, c, "UNLOCK job");
+    sim_run(s, 31000);
+    c = says(s, 0, "LOCK job");
+    ck_assert_uint_gt(sim_token(s, c), token);
+    scenario_end(s);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("failover");
+    TCase *t = tcase_create("failover");
+
+    tcase_add_test(t, a_lost_grant_is_put_back_under_its_token);
+    tcase_add_test(t, another_daemons_lost_grant_is_not_granted_again);
+    tcase_add_test(t, a_lost_hand_over_is_made_again);
+    tcase_add_test(t, service_goes_on_at_once_on_names_that_were_held);
+    tcase_add_test(t, other_names_are_granted_when_the_quarantine_is_over);
+    tcase_add_test(t, h17_a_token_goes_on_although_the_new_clock_is_behind);
+    suite_add_tcase(s, t);
+    return s;
+}
