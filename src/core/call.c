@@ -363,10 +363,9 @@ void attach_done(struct locks *l, struct work *w, const struct op_result *r)
     struct call *c = w->call;
     struct lock *lock = w->lock;
     /* As with a grant: a lease of which less than half is left is not given out. Nor
-     * one that a cut to grace, sent later, has taken back by now. */
-    const struct hold *h = r->status == OP_OK ? lock_hold_of(lock, r->owner) : NULL;
+     * one that a cut, sent later, has taken back by now. */
     bool stale = r->status == OP_OK && (!asked_in_time(l, lock, work_asked(w)) ||
-                                        (h != NULL && hold_cut_since(h, w->id)));
+                                        lock_cut_since(l, lock, r->owner, w->id));
 
     if (c == NULL || stale || r->status != OP_OK) {
         cut_for_nobody(l, lock, w, r);

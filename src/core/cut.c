@@ -2,19 +2,24 @@
 #include "core/parts.h"
 #include "util/alloc.h"
 
-struct cut *cut_find(const struct hold *h)
+static struct cut *find(const struct lock *lock, struct span field)
 {
     struct list *it;
 
-    LIST_FOREACH(it, &h->lock->cuts)
+    LIST_FOREACH(it, &lock->cuts)
     {
         struct cut *cut = container_of(it, struct cut, in_lock);
 
-        if (span_eq(span_of(cut->field, cut->field_len), h->field)) {
+        if (span_eq(span_of(cut->field, cut->field_len), field)) {
             return cut;
         }
     }
     return NULL;
+}
+
+struct cut *cut_find(const struct hold *h)
+{
+    return find(h->lock, h->field);
 }
 
 void cut_free(struct cut *cut)
@@ -87,9 +92,12 @@ bool hold_being_cut(const struct hold *h)
     return cut != NULL && !cut->to_grace;
 }
 
-bool hold_cut_since(const struct hold *h, uint64_t op_id)
+bool lock_cut_since(const struct locks *l, const struct lock *lock, struct span field,
+                    uint64_t op_id)
 {
-    const struct cut *cut = cut_find(h);
+    const struct cut *cut = find(lock, field);
 
-    return cut != NULL && cut->to_grace && op_id < cut->op;
+    return cut != NULL && op_id < cut->op &&
+           (l->now >= cut->until ||
+            (cut->to_grace && lock_hold_of(lock, field) != NULL));
 }

@@ -6,12 +6,10 @@
 #define LATCHD_CORE_PARTS_H
 
 #include "core/mlock.h"
-#include "core/state.h"
 
 /* locks.c */
 void timer_set(struct locks *l, struct timer *t, enum timer_kind kind, uint64_t at);
 void timer_stop(struct locks *l, struct timer *t);
-/* To be called at the end of every entry into the engine. */
 void locks_settle(struct locks *l);
 
 /* say.c: effects for clients */
@@ -265,8 +263,9 @@ void hold_cut(struct locks *l, struct hold *h, struct asked asked, bool to_grace
 void hold_cut_failed(struct locks *l, struct hold *h, uint64_t op_id);
 /* By a client's RENEW LEASE in flight, that no renewal is to undo. */
 bool hold_being_cut(const struct hold *h);
-/* A cut to grace, sent after that op, has taken its lease back. */
-bool hold_cut_since(const struct hold *h, uint64_t op_id);
+/* A cut of that field, sent after that op, has taken back what it gave. */
+bool lock_cut_since(const struct locks *l, const struct lock *lock, struct span field,
+                    uint64_t op_id);
 
 /* entry.c */
 struct attach *entry_attach(struct locks *l, struct entry *e, struct session *s);

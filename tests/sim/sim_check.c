@@ -156,7 +156,7 @@ void check_notice(struct sim *s, struct sim_daemon *d, const struct effect_notic
                      d->index, r->name->name.s, r->token);
         } else if (n->kind == NOTICE_UNCERTAIN) {
             r->certain = false;
-        } else if (n->kind == NOTICE_LOST) {
+        } else if (n->kind == NOTICE_LOST || n->kind == NOTICE_RELEASED) {
             r->held = false;
         }
     }

@@ -157,6 +157,11 @@ void check_queue_after(struct sim *s, const struct redis_name *n, struct flight 
     if (f != NULL) {
         f->minted = n->fence_token != s->check.seen.token;
     }
+    if (f != NULL && f->op.kind == OP_ACQUIRE && f->op.enqueue && f->minted) {
+        struct rtext member = rtext_of(f->op.claim.member);
+
+        (void)comes_back(s, &member); /* granted at once, and perhaps too late */
+    }
     if (!s->check.seen.known || (s->check.seen.count == 0 && n->queue_count == 0)) {
         return;
     }
