@@ -359,60 +359,6 @@ struct waiter *lock_in_queue(struct locks *l, const struct lock_req *req);
 /* ..and what it does first. Also for one that has come back. */
 void lock_in_start(struct locks *l, struct waiter *w);
 
-/* mlock.c */
-void mlock_touch(struct locks *l, struct mlock *ml);
-void mlock_set_asked(struct piece *p, bool asked);
-/* What is next; may free it. */
-void mlock_step(struct locks *l, struct mlock *ml);
-void mlock_on_timer(struct locks *l, struct mlock *ml);
-/* What happens to its waiters and entries, told by whoever changes them; `text` lives
- * until the engine returns. */
-void mlock_told_null(struct locks *l, struct piece *p);
-void mlock_told_error(struct locks *l, struct piece *p, enum lock_error error,
-                      struct span text);
-void mlock_told_grant(struct locks *l, struct piece *p, const struct attach *a);
-void mlock_taken(struct locks *l, struct piece *p, struct entry *e);
-void mlock_waiter_gone(struct locks *l, struct waiter *w);
-void mlock_entry_gone(struct locks *l, struct entry *e);
-
-/* mlock_ask.c */
-/* The LOCK that this piece would be. */
-struct lock_req mlock_request(const struct locks *l, const struct piece *p);
-void mlock_ask_next(struct locks *l, struct mlock *ml);
-/* Redis is asked whether it is still held, and gives it its whole lease again. */
-void mlock_confirm(struct locks *l, struct piece *p);
-
-/* mlock_in.c */
-struct mlock *mlock_find(const struct locks *l, uint64_t number);
-struct mlock *mlock_of_id(const struct locks *l, struct span id);
-bool mlock_has_name(const struct mlock *ml, struct span name);
-/* The number of the call that asks for this piece; and back. NULL: not (any more) one
- * of ours. */
-uint64_t mlock_call(const struct piece *p);
-struct piece *mlock_piece(const struct locks *l, struct call_ref ref);
-bool mlock_is_call(struct call_ref ref);
-/* That request belongs to an MLOCK that is under way. */
-bool mlock_uses(const struct request *r);
-
-/* mlock_end.c */
-/* It and its entry have nothing to do with each other any more. */
-void mlock_let_go(struct piece *p);
-/* Nothing is to be heard any more of what was asked for those from `first` on. */
-void mlock_drop_calls(struct locks *l, struct mlock *ml, size_t first);
-/* Back to before `first`: what comes behind it is given back, so that the order is
- * kept. */
-void mlock_rewind(struct locks *l, struct mlock *ml, size_t first);
-void mlock_unbind(struct locks *l, struct mlock *ml);
-/* It has been answered: what it has is given back, or kept for KEEP. */
-void mlock_end(struct locks *l, struct mlock *ml, bool keep);
-void mlock_free(struct locks *l, struct mlock *ml);
-void mlocks_free(struct locks *l);
-void mlock_conn_closed(struct locks *l, struct session *s);
-bool mlock_unblock(struct locks *l, struct session *s, bool with_error);
-/* Ends those that have this name among theirs; returns how many. */
-size_t mlock_cancel(struct locks *l, const struct hold_req *req, bool *ret_others);
-void mlock_stop(struct locks *l);
-
 /* user.c */
 bool user_differs(uint32_t a, uint32_t b);
 /* Whether that owner holds it here, for another user. */
