@@ -157,13 +157,28 @@ static bool something_outside(const struct sim *s)
     return false;
 }
 
+/* It names an entry of that owner by its ID. */
+static bool is_entry_of(const struct sim *s, const struct vague *v, struct span owner)
+{
+    for (size_t i = 0; i < s->check.record_count; i++) {
+        const struct record *r = &s->check.records[i];
+
+        if (v->id.len > 0 && rtext_is(&r->id, rtext_span(&v->id)) &&
+            rtext_is(&r->owner, owner)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* RENEW and UNLOCK of one owner cross each other: the next renewal tells. */
 static bool was_renewed_or_ended(const struct sim *s, const struct sim_conn *c)
 {
     for (size_t i = 0; i < s->check.vague_count; i++) {
         const struct vague *v = &s->check.vague[i];
 
-        if (s->now < v->until && rtext_is(&v->owner, rtext_span(&c->ask.owner))) {
+        if (s->now < v->until && (rtext_is(&v->owner, rtext_span(&c->ask.owner)) ||
+                                  is_entry_of(s, v, rtext_span(&c->ask.owner)))) {
             return true;
         }
     }

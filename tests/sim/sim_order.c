@@ -121,7 +121,8 @@ static void check_turn_of(struct sim *s, const struct redis_name *n,
     struct rtext member = rtext_of(f->op.claim.member);
 
     if (s->check.seen.count == 0 || f->op.rw || f->op.kind == OP_RESTORE ||
-        n->fence_token == s->check.seen.token || of_instance(head, f->instance)) {
+        f->reply.result.status != OP_OK || n->fence_token == s->check.seen.token ||
+        of_instance(head, f->instance)) {
         return;
     }
     if (f->op.known > 0 && comes_back(s, &member)) {
