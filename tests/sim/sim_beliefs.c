@@ -355,7 +355,9 @@ void check_failed_over(struct sim *s)
     for (size_t i = 0; i < c->belief_count; i++) {
         struct belief *b = &c->beliefs[i];
 
-        b->rolled = (!b->excused || b->rolled) && b->full_until <= end;
+        /* What was acknowledged is not lost, with or without a quarantine. */
+        b->rolled = (!b->excused || b->rolled) &&
+                    (b->full_until <= end || s->profile.min_replicas);
     }
     check_external(s, NULL);
 }

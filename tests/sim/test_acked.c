@@ -153,6 +153,53 @@ START_TEST(an_mlock_without_replicas_leaves_nothing)
 }
 END_TEST
 
+/* Without a quarantine, so that only the acknowledgements are between two holders. */
+static struct sim *fail_over(bool acked, size_t *retold, size_t *retnew)
+{
+    struct locks_config config = scenario_config();
+    struct sim *s;
+
+    config.quarantine_ms = 0;
+    s = scenario_with(2, &config);
+    s->profile.min_replicas = acked;
+    *retold = sim_connect(s, 0);
+    *retnew = sim_connect(s, 1);
+    fault_replica_at(s, UINT32_MAX); /* what follows is not in it */
+    sim_say(s, *retold, "LOCK job WAIT 100");
+    sim_run(s, 50);
+    fault_stall(s, 0, 5000); /* it is late with putting back */
+    fault_failover(s, 200);
+    sim_run(s, 1000);
+    sim_say(s, *retnew, "LOCK job WAIT 100");
+    sim_run(s, 3000);
+    return s;
+}
+
+START_TEST(no_acknowledged_grant_is_lost_in_a_failover)
+{
+    size_t old, new;
+    struct sim *s = fail_over(true, &old, &new);
+
+    ck_assert_msg(!s->failed, "%s", s->failure);
+    heard(s, new, "token");
+    sim_run(s, 10000);
+    ck_assert_str_ne(sim_heard(s, old), "token");
+    ck_assert_uint_eq(s->check.lost, 0);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(without_acknowledgements_a_grant_may_be_lost_in_a_failover)
+{
+    size_t old, new;
+    struct sim *s = fail_over(false, &old, &new);
+
+    heard(s, old, "token");
+    heard(s, new, "token");
+    sim_free(s);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("acked");
@@ -166,5 +213,7 @@ Suite *test_suite(void)
     tcase_add_test(t, an_unlock_is_one_also_when_the_next_one_is_not_granted);
     tcase_add_test(t, a_hold_outlives_an_absence_shorter_than_its_lease);
     tcase_add_test(t, an_mlock_without_replicas_leaves_nothing);
+    tcase_add_test(t, no_acknowledged_grant_is_lost_in_a_failover);
+    tcase_add_test(t, without_acknowledgements_a_grant_may_be_lost_in_a_failover);
     return suite;
 }
