@@ -5,13 +5,14 @@ import load
 
 BACK_MS = 2000  # from when the cluster has settled to grants
 QUARANTINE_MS = WATCHDOG_MS  # of names that nobody here held
+SETTLE_MS = 4000  # a master that was away waits for a while, or is replaced after all
 ELSEWHERE_MS = 1000  # of names whose master is well: there is no outage
 HOT = "{hot}"
 
 
-def two_daemons(stage, cluster):
+def two_daemons(stage, cluster, *options):
     for name in "ab":
-        stage.latchd(name, cluster.url)
+        stage.latchd(name, cluster.url, *options)
     return crowded(stage)
 
 
@@ -90,9 +91,64 @@ def a_hot_slot_moves_without_an_error(stage):
     stage.check(gaps=gaps, no_errors=True)
 
 
+def a_stopped_master_is_not_believed_when_it_goes_on(stage):
+    """SIGSTOP, until its replica is master; then it goes on."""
+    cluster = Cluster(stage, "--cluster-require-full-coverage", "no")
+    crowd = two_daemons(stage, cluster)
+    crowd.granted(200)
+    slot, old = cluster.slot("kept-0"), cluster.master_of("kept-0")
+    stage.mark("stop")
+    old.pause()
+    cluster.settled(slot, cluster.replica_of[old], [old])
+    crowd.all_granted(stage.mark("settled"))
+    old.resume()
+    stage.mark("it goes on")
+    cluster.settled(slot, cluster.replica_of[old])
+    crowd.all_granted(stage.book.marks["it goes on"])
+    crowd.granted(200)
+    stage.check(gaps={"settled": BACK_MS + QUARANTINE_MS,
+                      "it goes on": BACK_MS + QUARANTINE_MS})
+
+
+def a_master_is_back_before_anybody_took_its_place(stage):
+    """kill -9, and started again at once."""
+    cluster = Cluster(stage, "--cluster-require-full-coverage", "no")
+    crowd = two_daemons(stage, cluster)
+    crowd.granted(200)
+    old = cluster.master_of("kept-0")
+    stage.mark("kill")
+    old.kill()
+    old.restart()
+    crowd.all_granted(stage.mark("it is back"))
+    crowd.granted(200)
+    stage.check(gaps={"it is back": BACK_MS + QUARANTINE_MS + SETTLE_MS})
+
+
+def acknowledged_grants_outlive_moves_and_failovers(stage):
+    """min-replicas, while a slot moves and a master hands over."""
+    cluster = Cluster(stage, "--cluster-require-full-coverage", "no")
+    crowd = two_daemons(stage, cluster, "--min-replicas", "1", "--replica-timeout", "500ms")
+    crowd.granted(200)
+    slot, old = cluster.slot("kept-0"), cluster.master_of("kept-0")
+    cluster.move(cluster.slot("plain-0"), next(
+        m for m in cluster.masters if m is not cluster.master_of("plain-0")))
+    crowd.granted(200)
+    stage.mark("order")
+    cluster.replica_of[old].ask("CLUSTER", "FAILOVER")
+    cluster.settled(slot, cluster.replica_of[old])
+    crowd.all_granted(stage.mark("settled"))
+    crowd.granted(200)
+    stage.check(gaps={"settled": BACK_MS + QUARANTINE_MS})
+
+
+acknowledged_grants_outlive_moves_and_failovers.needs = [("--min-replicas", "1")]
+
 CASES = [
     a_killed_master_is_replaced_and_the_others_go_on,
     a_cluster_that_needs_all_slots_comes_back,
     a_master_hands_over,
     a_hot_slot_moves_without_an_error,
+    a_stopped_master_is_not_believed_when_it_goes_on,
+    a_master_is_back_before_anybody_took_its_place,
+    acknowledged_grants_outlive_moves_and_failovers,
 ]
