@@ -38,10 +38,11 @@ class Stage:
         """It is stopped in the end."""
         return self.stack.enter_context(server)
 
-    def latchd(self, name, redis, *options, watchdog_ms=WATCHDOG_MS):
+    def latchd(self, name, redis, *options, watchdog_ms=WATCHDOG_MS,
+               timeout_ms=REDIS_TIMEOUT_MS):
         daemon = self.keep(Latchd(
             self.program, self.folder, name, redis, "--redis-timeout",
-            f"{REDIS_TIMEOUT_MS}ms", "--watchdog-timeout", f"{watchdog_ms}ms",
+            f"{timeout_ms}ms", "--watchdog-timeout", f"{watchdog_ms}ms",
             "--fair-wait-timeout", f"{FAIR_WAIT_MS}ms", *options))
         self.daemons[name] = daemon
         return daemon
