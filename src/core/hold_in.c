@@ -117,6 +117,10 @@ static bool is_ambiguous(const struct lock *lock, const struct hold_req *req)
 static bool kind_refused(struct locks *l, const struct lock *lock,
                          const struct hold_req *req)
 {
+    if (kind_is_rw(req->kind) && l->quorum) {
+        say_error(l, req->from, LOCK_ERR, TEXT_QUORUM);
+        return true;
+    }
     if (kind_is_rw(req->kind) && !lock->rw && lock_in_use(lock)) {
         say_error(l, req->from, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
         return true;

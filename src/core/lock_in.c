@@ -167,7 +167,9 @@ void lock_in(struct locks *l, const struct lock_req *req)
 {
     struct request *r = request_find(l, req->name, req->id);
 
-    if (l->stopping) {
+    if (l->quorum && req->kind != KIND_PLAIN) {
+        say_error(l, req->from, LOCK_ERR, TEXT_QUORUM);
+    } else if (l->stopping) {
         say_error(l, req->from, LOCK_GOAWAY, TEXT_GOING);
     } else if (r != NULL) {
         known_request(l, r, req);

@@ -22,6 +22,7 @@ struct locks *locks_new(const struct locks_setup *setup)
     l->cfg = setup->config;
     memcpy(l->instance, setup->instance, sizeof(l->instance));
     l->now = setup->now_ms;
+    l->quorum = setup->quorum;
     effects_init(&l->fx);
     heap_init(&l->heap);
     list_init(&l->dirty);

@@ -53,6 +53,9 @@ struct locks_setup {
      * NULL: all are one. */
     uint32_t (*group_of)(struct span name);
     uint32_t group_count;
+    /* The truth is with a majority of independent masters: plain locks only, whose
+     * fields are chosen before asking, and which are never handed over. */
+    bool quorum;
 };
 
 struct locks *locks_new(const struct locks_setup *setup);

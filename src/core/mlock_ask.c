@@ -62,7 +62,7 @@ static size_t run_length(const struct locks *l, const struct mlock *ml)
         l->cfg.max_waiters > l->waiter_count ? l->cfg.max_waiters - l->waiter_count : 0;
     size_t n = 0;
 
-    if (!l->up) {
+    if (!l->up || l->quorum) {
         return 0;
     }
     max = max > OP_MANY_MAX ? OP_MANY_MAX : max;

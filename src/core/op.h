@@ -8,7 +8,8 @@
  *   N                        hash, Redisson's: owner field -> count of entries
  *   latchd:fence:{N}         string "<last token> <who>": who got the last token:
  *                            `a<request>`, or `f<instance><hash field>`, where the
- *                            instance (16 bytes) is the one that granted it
+ *                            instance (16 bytes) is the one that granted it (`a`: only
+ *                            where the field follows from the token)
  *   latchd:entries:{N}       hash: entry id -> keeper instance (16 bytes), Redis time
  *                            when it took over (16 digits, us), owner
  *   latchd:keeper:{N}:<field>
@@ -25,6 +26,10 @@
  *   latchd:moving:{N}        never there, but named by every script in a cluster
  * A hash field is `latchd:<token>` (anonymous), `latchd:id:<r>` (ID), or the owner's
  * name. An entry id is `id:<r>` (ID) or `<instance>:<n>`.
+ *
+ * On a quorum of masters an anonymous hold has the same field on all of them, chosen
+ * before it is asked for, `latchd:<instance>:<n>`, and is to each of them what an ID
+ * hold is; and the token is proposed, not made (`propose`). See store/ballot.h.
  *
  * Fair queue, Redisson's; of plain and fair locks:
  *   redisson_lock_queue:{N}  list: who waits, in order. Our members are
@@ -168,8 +173,10 @@ enum op_kind {
      * free lock that is another's turn: BUSY with the time in which that head will
      * count as dead. Without `fair` a free lock with a fair queue is BUSY -2 fair,
      * nothing happened.
+     * `propose` (plain, not anonymous): the token of a grant, if it is above the last
+     * one; else BEHIND, nothing happened. With `level` what is found again gets it, too.
      * -> OK token count attached fair, BUSY ttl fair, OVER (an ended mark exists),
-     *    ELSEWHERE, UPGRADE, WRONGTYPE */
+     *    ELSEWHERE, UPGRADE, BEHIND token, WRONGTYPE */
     OP_ACQUIRE,
     /* OP_ACQUIRE, plain and not fair, of `many` names in that order, until one is not
      * granted. -> OK many[], as many as were tried: all but the last are OK */
@@ -276,6 +283,7 @@ enum renew_result {
     RENEW_ENDED,     /* its owner released it elsewhere: an ended mark with its token */
     RENEW_ELSEWHERE, /* another instance keeps it; its TTL was not touched */
     RENEW_WRONGTYPE, /* the name is something else by now: lost */
+    RENEW_UNKNOWN,   /* of a quorum too few could be asked about it */
 };
 
 struct many_item {
@@ -298,8 +306,11 @@ struct op {
     bool sharded;       /* set by the store: who listens to shards is to be told */
     struct claim claim; /* ACQUIRE; RELEASE: the next one, if has_next */
     struct target target;
-    uint64_t lease_ms;   /* ATTACH */
+    uint64_t lease_ms;   /* ATTACH; RELEASE: in which the hold ends by itself, 0: not
+                            known */
     uint64_t seen_token; /* a new token is greater than this */
+    uint64_t propose;    /* ACQUIRE: the new token, 0: it is made there */
+    bool level;
     enum yield yield;
     bool subscribed; /* this daemon listens on the channel itself (for YIELD_IF_OTHERS)
                       */
@@ -336,6 +347,7 @@ enum op_status {
     OP_ELSEWHERE,
     OP_UPGRADE,   /* it reads, and may not wait to write */
     OP_AMBIGUOUS, /* READ or WRITE has to be said */
+    OP_BEHIND,    /* `propose` is not above the last token, which is `token` */
     OP_WRONGTYPE, /* `rw`, `plain`: it is a lock of that family; neither: other data */
     OP_LATE,      /* its deadline in Redis time had passed: it did nothing */
     OP_UNKNOWN,   /* it ran or not, and will not run any more: links are dead and killed

@@ -23,6 +23,7 @@ void locks_settle(struct locks *l);
 #define TEXT_UNBLOCKED SPAN("client unblocked via CLIENT UNBLOCK")
 #define TEXT_NO_ANSWER SPAN("Redis did not answer in time")
 #define TEXT_OTHERS SPAN("that owner, token or ID is another user's")
+#define TEXT_QUORUM SPAN("a quorum has plain locks only")
 #define TEXT_NO_REDIS SPAN("Redis cannot be reached")
 #define TEXT_NO_REPLICAS SPAN("too few replicas acknowledged it")
 #define TEXT_QUARANTINE SPAN("Redis may have lost locks: no new grants for a while")

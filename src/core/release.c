@@ -64,7 +64,7 @@ static struct waiter *successor(const struct locks *l, const struct lock *lock,
 
     if (head == NULL || head->work != NULL || l->stopping || d->rw != lock->rw ||
         quarantine_until(l, lock, head->want->lock_kind) != 0 ||
-        l->now < lock->ask_after) {
+        l->now < lock->ask_after || l->quorum) {
         return NULL;
     }
     if (d->next != NULL && d->next != head->want) {
@@ -99,6 +99,9 @@ void release_send(struct locks *l, struct lock *lock, struct duty *d)
     op->rw = d->rw;
     op->mark = d->mark;
     op->subscribed = lock->sub != SUB_NONE;
+    if (d->local != NULL && d->local->hold->until > l->now) {
+        op->lease_ms = 2 * (d->local->hold->until - l->now); /* more than it can have */
+    }
     if (d->next == NULL) {
         d->may_free = true;
         return;

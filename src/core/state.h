@@ -384,6 +384,7 @@ struct locks {
     uint64_t seen_token;
     bool up;
     bool stopping;
+    bool quorum; /* see locks_setup */
     struct effects fx;
     struct heap heap;
     struct timer pulse;

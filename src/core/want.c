@@ -46,14 +46,16 @@ struct span make_serial(struct locks *l, char *out, size_t room)
 }
 
 /* An anonymous owner's is made by the script from the token; but a reader's before it
- * is asked for, as many may be granted at once. */
-static void put_field(struct want *w, char **at, const struct lock_req *req)
+ * is asked for, as many may be granted at once, and so on a quorum, where several
+ * masters are to have the same one. */
+static void put_field(const struct locks *l, struct want *w, char **at,
+                      const struct lock_req *req)
 {
     if (w->kind == OWNER_NAMED) {
         w->field = span_put2(at, req->owner, SPAN_NONE);
     } else if (w->kind == OWNER_ID) {
         w->field = span_put2(at, SPAN(ID_FIELD_PREFIX), req->id);
-    } else if (req->kind == KIND_READ) {
+    } else if (req->kind == KIND_READ || l->quorum) {
         w->field = w->member;
     }
     if (w->kind != OWNER_ANONYMOUS && req->kind == KIND_WRITE) {
@@ -79,7 +81,7 @@ struct want *want_new(struct locks *l, const struct lock_req *req)
     w->user = req->user;
     w->lock_kind = req->kind;
     w->member = span_put2(&at, MEMBER_PREFIX, serial);
-    put_field(w, &at, req);
+    put_field(l, w, &at, req);
     if (req->id.len == 0) {
         w->entry = span_after(w->member, MEMBER_PREFIX.len);
     } else {

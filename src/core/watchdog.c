@@ -221,6 +221,11 @@ void renew_done(struct locks *l, struct work *w, const struct op_result *r)
             }
             hold_lost(l, h);
             break;
+        case RENEW_UNKNOWN:
+            hold_cut_failed(l, h, w->id);
+            h->not_before = l->now + ERROR_PAUSE_MS;
+            hold_schedule(l, h);
+            break;
         case RENEW_WRONGTYPE:
         default:
             hold_lost(l, h);

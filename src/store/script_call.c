@@ -120,6 +120,23 @@ static void call_acquire(struct buf *out, const struct op *op, const char *insta
     }
 }
 
+static void call_quorum_acquire(struct buf *out, const struct op *op,
+                                const char *instance, struct op_times times)
+{
+    const struct claim *c = &op->claim;
+
+    assert(c->kind != OWNER_ANONYMOUS);
+    script_begin(out, op, LUA_QUORUM_ACQUIRE, 5, 12);
+    command_word(out, op->name);
+    command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
+    command_key(out, SCRIPT_QUEUE, op->name, SPAN_NONE);
+    script_claim_keys(out, op->name, c);
+    script_acquire_args(out, op, instance, times);
+    command_word(out, c->entry);
+    command_uint(out, op->propose);
+    command_uint(out, op->level ? 1 : 0);
+}
+
 /* Five keys for each item; what a claim does not need is the lock again. */
 static void add_many_keys(struct buf *out, const struct many_item *item)
 {
@@ -297,7 +314,8 @@ void script_call(struct buf *out, const struct op *op, const char *instance,
     }
     switch (op->kind) {
     case OP_ACQUIRE:
-        call_acquire(out, op, instance, times);
+        (op->propose != 0 ? call_quorum_acquire : call_acquire)(out, op, instance,
+                                                                times);
         break;
     case OP_RELEASE:
         call_release(out, op, instance, times);

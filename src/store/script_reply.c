@@ -14,6 +14,7 @@ static const struct {
     { SPAN("OVER"), OP_OVER },       { SPAN("ELSEWHERE"), OP_ELSEWHERE },
     { SPAN("LATE"), OP_LATE },       { SPAN("WRONGTYPE"), OP_WRONGTYPE },
     { SPAN("UPGRADE"), OP_UPGRADE }, { SPAN("AMBIGUOUS"), OP_AMBIGUOUS },
+    { SPAN("BEHIND"), OP_BEHIND },
 };
 
 /* WRONGTYPE alone is other data. */
@@ -101,6 +102,8 @@ static void read_refused(struct reply_reader *r, struct op_result *result)
     } else if (result->status == OP_ENDED) {
         result->count = reply_int(r);
         result->token = reply_token(r);
+    } else if (result->status == OP_BEHIND) {
+        result->token = reply_known_token(r);
     }
 }
 

@@ -22,6 +22,7 @@ enum lua_id {
     LUA_RW_ATTACH,
     LUA_RESTORE,
     LUA_RW_RESTORE,
+    LUA_QUORUM_ACQUIRE,
     LUA_COUNT,
 };
 

@@ -151,8 +151,7 @@ int64_t redis_pttl(const struct sim_redis *r, const struct redis_name *n)
 
 uint64_t redis_token_of(const struct redis_name *n, const struct rtext *field)
 {
-    if (strncmp(field->s, "latchd:", 7) == 0 &&
-        strncmp(field->s, "latchd:id:", 10) != 0) {
+    if (strncmp(field->s, "latchd:", 7) == 0 && strchr(field->s + 7, ':') == NULL) {
         return strtoull(field->s + 7, NULL, 10);
     }
     return n->fence_token;

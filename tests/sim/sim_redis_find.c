@@ -7,9 +7,23 @@ static bool is_id_field(struct span field)
     return span_starts(field, SPAN("latchd:id:"));
 }
 
+/* Its token is not in the field. */
+static bool is_chosen(struct span field)
+{
+    const struct span head = SPAN("latchd:");
+
+    return span_starts(field, head) &&
+           memchr(field.ptr + head.len, ':', field.len - head.len) != NULL;
+}
+
 bool find_is_anonymous(struct span field)
 {
     return span_starts(field, SPAN("latchd:")) && !is_id_field(field);
+}
+
+bool find_is_chosen(const struct rtext *field)
+{
+    return is_chosen(rtext_span(field)) && !is_id_field(rtext_span(field));
 }
 
 /* --- who got the last token ---------------------------------------------- */
@@ -40,7 +54,7 @@ bool find_keeps(struct redis_name *n, const struct rtext *field, const char *ins
     if (k != NULL) {
         return memcmp(k->instance, instance, OP_INSTANCE_LEN) == 0;
     }
-    if (!is_id_field(rtext_span(field))) {
+    if (!is_chosen(rtext_span(field))) {
         return true; /* only its taker knows an anonymous hold by itself */
     }
     if (!find_fence_names(n, rtext_span(field))) {
@@ -113,7 +127,7 @@ static struct redis_hash_field *token_hold(struct redis_name *n, uint64_t token,
     struct redis_hash_field *f = redis_field(n, rtext_span(&field));
 
     if (f == NULL && n->field_count > 0 && n->fence_token == token &&
-        (force || is_id_field(rtext_span(&n->fields[0].owner))) &&
+        (force || is_chosen(rtext_span(&n->fields[0].owner))) &&
         find_fence_names(n, rtext_span(&n->fields[0].owner))) {
         f = &n->fields[0];
     }

@@ -14,6 +14,8 @@ struct found {
 /* The field of an anonymous hold. */
 struct rtext find_token_field(uint64_t token);
 bool find_is_anonymous(struct span field);
+/* Of an anonymous hold, and chosen before its token was: on a quorum, or a reader's. */
+bool find_is_chosen(const struct rtext *field);
 struct redis_entry *find_newest_entry(struct redis_name *n, struct span owner);
 /* The fence key is about that ID or owner. */
 bool find_fence_names(const struct redis_name *n, struct span field);

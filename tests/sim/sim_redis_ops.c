@@ -16,6 +16,9 @@ uint64_t run_new_token(const struct run *c)
 {
     uint64_t token = max64(c->n->fence_token + 1, c->r->now_ms * 1000 + c->r->us);
 
+    if (c->op->propose != 0) {
+        return c->op->propose;
+    }
     return max64(token, c->op->seen_token + 1);
 }
 
@@ -101,7 +104,8 @@ static void attach_claim(struct run *c, struct redis_hash_field *f)
         redis_keep_entry(c->r, e, c->instance);
         c->result->attached = true;
     }
-    if (cl->kind != OWNER_ANONYMOUS && !find_fence_names(n, cl->field)) {
+    if (cl->kind != OWNER_ANONYMOUS &&
+        (c->op->level || !find_fence_names(n, cl->field))) {
         /* The fence key was lost: the hold goes on under a new token. */
         n->fence_token = run_new_token(c);
         n->fence_who = run_claim_who(c, cl);
@@ -120,6 +124,17 @@ static void grant(struct run *c, const struct claim *cl)
     fair_leave(c, cl->member);
 }
 
+/* Others were given a token as high as the one that is proposed. */
+static bool is_behind(struct run *c)
+{
+    if (c->op->propose == 0 || c->op->propose > c->n->fence_token) {
+        return false;
+    }
+    c->result->status = OP_BEHIND;
+    c->result->token = c->n->fence_token;
+    return true;
+}
+
 /* Nobody has it who asks: it is free, or refused. */
 static void acquire_new(struct run *c)
 {
@@ -128,6 +143,9 @@ static void acquire_new(struct run *c)
 
     if (op->fair) {
         fair_begin(c);
+    }
+    if (!held && !op->reenter_only && is_behind(c)) {
+        return;
     }
     if (!held && !op->reenter_only &&
         (op->fair ? fair_is_our_turn(c) : c->n->queue_count == 0)) {
@@ -155,6 +173,10 @@ void run_acquire(struct run *c)
     }
     if (f == NULL && run_claim_is_over(c->n, cl)) {
         c->result->status = OP_OVER;
+        return;
+    }
+    if ((f != NULL || (cl->kind == OWNER_NAMED && redis_field(c->n, cl->field))) &&
+        (c->op->level || !find_fence_names(c->n, cl->field)) && is_behind(c)) {
         return;
     }
     if (f == NULL && cl->kind == OWNER_NAMED) {
@@ -233,8 +255,8 @@ void run_leave_marks(struct run *c, const struct found *f, int64_t left)
     if (f->entry != NULL && left == 0) {
         redis_set_mark(c->n, &owner, left, f->token, expires);
     }
-    if (c->op->target.kind == TARGET_TOKEN) {
-        struct rtext token = find_token_field(c->op->target.token);
+    if (c->op->target.kind == TARGET_TOKEN || find_is_chosen(&f->field->owner)) {
+        struct rtext token = find_token_field(f->token);
 
         redis_set_mark(c->n, &token, left, f->token, expires);
     }

@@ -14,7 +14,7 @@ elseif what == 'token' then
     t_mark = candidate
     -- By force the token of a named owner's hold will do, too.
     if last == tonumber(t_token) and string.sub(who, 1, 1) == 'f'
-        and (force or string.sub(who, 18, 27) == 'latchd:id:') then
+        and (force or string.sub(who, 18, 24) == 'latchd:') then
         candidate = string.sub(who, 18)
     end
 elseif what == 'request' then
@@ -62,7 +62,7 @@ if candidate then
     fits = string.sub(who, 1, 1) == 'f' and string.sub(who, 18) == candidate
     -- A fence key about this field tells its token, any other tells nothing.
     if t_token ~= '0' then
-        if string.find(candidate, '^latchd:%d') then
+        if string.find(candidate, '^latchd:%d+$') then
             field = candidate == 'latchd:' .. t_token and field or nil
         elseif fits and last ~= tonumber(t_token) then
             field = nil

@@ -57,7 +57,8 @@ if is_rw then
     return 'WRONGTYPE-RW'
 end
 
-local id_hold = string.sub(field, 1, 10) == 'latchd:id:'
+-- Its token is not in the field: an ID, or one that was chosen before the token was.
+local id_hold = string.find(field, '^latchd:.*:')
 if string.find(flags, 'o', 1, true) then
     -- No keeper key: whoever took the hold keeps it. For an anonymous one that is who
     -- asks, for an ID the fence key tells.
@@ -106,8 +107,8 @@ if string.find(flags, 'm', 1, true) and not force then
     if entry and left == 0 then
         call('SET', mark_of .. 'owner:' .. field, mark, 'PX', ARGV[11])
     end
-    if id_hold and what == 'token' then
-        call('SET', mark_of .. t_mark, mark, 'PX', ARGV[11])
+    if id_hold and (what == 'token' or string.sub(field, 1, 10) ~= 'latchd:id:') then
+        call('SET', mark_of .. 'latchd:' .. held_token, mark, 'PX', ARGV[11])
     elseif what == 'owner' and t_entry ~= '' then
         call('SET', mark_of .. t_entry, mark, 'PX', ARGV[11])
     end

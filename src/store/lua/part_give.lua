@@ -1,0 +1,29 @@
+-- Part of part_grant.lua: under this `token`.
+-- Left-over helper keys would say that another instance keeps the hold, or that there are
+-- more entries.
+local token_text = string.format('%.0f', token)
+local new_field = claim
+if kind == 'a' then
+    new_field = 'latchd:' .. token_text
+    call('SET', fence_key, token_text .. ' a' .. claim, 'PX', helper_ttl)
+else
+    call('SET', fence_key, token_text .. ' f' .. instance .. claim, 'PX', helper_ttl)
+    if kind == 'i' then
+        call('DEL', claim_keeper)
+    else
+        call('DEL', entries_key)
+        call('HSET', entries_key, claim_entry,
+            instance .. string.format('%016.0f', now) .. claim)
+        call('PEXPIRE', entries_key, helper_ttl)
+    end
+end
+call('HSET', lock, new_field, '1')
+-- Never a lock without a TTL, even for a user who may not set one.
+local set = redis.pcall('PEXPIRE', lock, lease)
+if set ~= 1 then
+    call('DEL', lock)
+    return set
+end
+if field and field ~= new_field then
+    call('HDEL', lock, field)
+end
