@@ -1,0 +1,118 @@
+/* ballot: one op of the engine, asked of several independent masters; one result.
+ *
+ * A calculator, as core/ is: it is told the time, results, and which nodes are there,
+ * and answers by two callbacks: an op for a node, the result of an op. It knows no
+ * socket, no Redis client and no clock; the simulator runs it as the daemon does.
+ *
+ * Every op goes to all nodes that are there, at once. As soon as the outcome is sure it
+ * is told; who answers later changes nothing, and is never waited for. A node has a
+ * bounded time: a few of its usual round trips while a majority has answered, else
+ * timeout_ms. N nodes, a majority is M = N / 2 + 1.
+ *
+ *   ACQUIRE   M granted it, under one token: OK. Tokens differ, or a node has given a
+ *             higher one (BEHIND): all are asked once more, for a higher one. No
+ *             majority is possible: undone wherever it may have been granted, and
+ *             (of these the first that fits)
+ *               OVER, ELSEWHERE   one says so
+ *               WRONGTYPE         so many say so that no majority is left
+ *               BUSY              M have answered; the ttl is the time in which M will
+ *                                 be free, -1: nothing tells. If some granted it,
+ * others may be asking as well: all is tried again after a pause of random length,
+ * ROUNDS_MAX times at most, and the next op on that name begins with one as well ERROR,
+ * LATE       too few could be asked RELEASE   M have done it: OK with the highest
+ * count. M have answered: OK, ENDED or ELSEWHERE if one says so, but NOTHELD if M do.
+ * Then it is still sent to the others, until they have done it or the lease is over
+ * (not when the target is vague: any entry of an owner, whoever holds). Too few
+ *             answered: ERROR, LATE, UNKNOWN
+ *   RENEW     each item: M renewed it: OK, and who says GONE is told to put it back
+ *             (RESTORE). No majority is possible: ENDED, ELSEWHERE, GONE, WRONGTYPE,
+ *             the first of these that one says. Else UNKNOWN
+ *   ATTACH, RESTORE  M say OK, with one token. So many say NOTHELD (ENDED..) that no
+ *             majority is left: that. Else ERROR, LATE, UNKNOWN
+ *   INSPECT   what M say of who holds it; M have answered, and no M agree: it is free
+ *   others    ERROR
+ *
+ * What has to be done at a node that cannot be asked now (an undo, a release) is a
+ * chore, kept until it is done or the lease is over, CHORES_MAX at most: then the
+ * oldest are forgotten, and end with their leases.
+ *
+ * A node that has been running for less than quarantine_ms, or whose clock has jumped,
+ * may have lost what it granted: it abstains. For so long it grants nothing new (its
+ * votes of what it does have count), so that what others hold has ended by then or is
+ * back.
+ *
+ * A claim has its field always. Anonymous ones are to the nodes what IDs are.
+ * Times in ms of any clock that is never set back. */
+#ifndef LATCHD_STORE_BALLOT_H
+#define LATCHD_STORE_BALLOT_H
+
+#include "core/op.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    BALLOT_NODES_MAX = 5,
+    BALLOT_ROUNDS_MAX = 3,
+    BALLOT_CHORES_MAX = 100000,
+};
+
+struct ballot;
+
+struct ballot_events {
+    void *ctx;
+    /* `op`, under an id of the ballot's own, lives during the call only. Nothing may be
+     * called back. Its result is owed: ballot_result(). */
+    void (*send)(void *ctx, unsigned node, const struct op *op);
+    /* Never during ballot_submit(). */
+    void (*done)(void *ctx, const struct op_result *result);
+};
+
+struct ballot_setup {
+    unsigned node_count;
+    uint64_t timeout_ms;
+    uint64_t quarantine_ms;
+    uint64_t seed;
+    uint64_t now_ms;
+    struct ballot_events events;
+};
+
+struct ballot *ballot_new(const struct ballot_setup *setup);
+void ballot_free(struct ballot *b);
+void ballot_configure(struct ballot *b, uint64_t timeout_ms, uint64_t quarantine_ms);
+
+/* It is now so late. `wall_us`: since 1970, what tokens are made of. */
+void ballot_time(struct ballot *b, uint64_t now_ms, uint64_t wall_us);
+/* The same, and what fell due is done: before anything else of a turn. */
+void ballot_tick(struct ballot *b, uint64_t now_ms, uint64_t wall_us);
+/* When it next needs a tick; UINT64_MAX: only after another event. */
+uint64_t ballot_next_deadline(const struct ballot *b);
+
+void ballot_submit(struct ballot *b, const struct op *op);
+/* Of an op that was sent to that node. */
+void ballot_result(struct ballot *b, unsigned node, const struct op_result *result);
+
+/* It can be asked. `same`: it is the process that was there before, with its data. If
+ * not, or if it was never there before, it abstains until it has been running for the
+ * quarantine. */
+void ballot_node_up(struct ballot *b, unsigned node, bool same, uint64_t running_ms);
+/* It cannot; what it owes comes once it is up. */
+void ballot_node_down(struct ballot *b, unsigned node);
+/* Leases may have ended there that should not have. */
+void ballot_node_lost(struct ballot *b, unsigned node);
+/* A majority can be asked. */
+bool ballot_is_up(const struct ballot *b);
+
+struct ballot_stats {
+    uint64_t splits;         /* askings that were given up as others asked as well */
+    uint64_t undone, healed; /* at single nodes */
+    uint64_t chores;         /* to be done */
+    uint64_t forgotten;      /* chores, as they were too many */
+    uint64_t open;           /* ops without a result */
+};
+void ballot_stats(const struct ballot *b, struct ballot_stats *ret);
+/* For how long that node grants nothing new, ms. */
+uint64_t ballot_abstains(const struct ballot *b, unsigned node);
+
+#endif

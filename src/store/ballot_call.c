@@ -1,0 +1,405 @@
+/* An op of the engine: asked of all, until what it comes to is sure. */
+#include "store/ballot_priv.h"
+#include "util/alloc.h"
+
+#include <stdlib.h>
+
+static void arm(struct ballot *b, struct call *c, uint64_t at)
+{
+    heap_set(&b->call_timers, &c->timer, at);
+}
+
+static void drop_vote(struct vote *v)
+{
+    if (v->sent != NULL) {
+        v->sent->call = NULL;
+        v->sent = NULL;
+    }
+    free(v->memory);
+    v->memory = NULL;
+    v->r = (struct op_result){ 0 };
+    v->state = VOTE_NONE;
+}
+
+void ballot_call_free(struct ballot *b, struct call *c)
+{
+    for (unsigned i = 0; i < b->setup.node_count; i++) {
+        drop_vote(&c->votes[i]);
+    }
+    heap_remove(&b->call_timers, &c->timer);
+    list_del(&c->in_calls);
+    list_del(&c->in_done);
+    free(c->items);
+    free(c->op);
+    free(c);
+}
+
+/* --- asking ----------------------------------------------------------------------- */
+
+static bool is_open(const struct ballot *b, const struct call *c)
+{
+    for (unsigned i = 0; i < b->setup.node_count; i++) {
+        if (c->votes[i].state == VOTE_OPEN) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct op for_node(const struct ballot *b, const struct call *c, unsigned node)
+{
+    struct op op = *c->op;
+
+    op.propose = c->propose;
+    op.level = c->level;
+    op.reenter_only = op.reenter_only || ballot_abstains(b, node) != 0;
+    return op;
+}
+
+static void ask(struct ballot *b, struct call *c)
+{
+    bool acquires = c->op->kind == OP_ACQUIRE;
+
+    c->state = CALL_ASKING;
+    c->impatient = false;
+    c->asked_at = b->now;
+    if (acquires) {
+        c->propose = b->wall_us > b->seen_token ? b->wall_us : b->seen_token + 1;
+        b->seen_token = c->propose; /* none is proposed twice */
+    }
+    for (unsigned i = 0; i < b->setup.node_count; i++) {
+        struct vote *v = &c->votes[i];
+
+        drop_vote(v);
+        v->had = v->may;
+        v->state = ballot_usable(b, i) ? VOTE_OPEN : VOTE_SILENT;
+    }
+    for (unsigned i = 0; i < b->setup.node_count; i++) {
+        struct vote *v = &c->votes[i];
+
+        if (v->state == VOTE_OPEN) {
+            struct op op = for_node(b, c, i);
+
+            v->may = acquires;
+            v->sent = ballot_send(b, i, &op);
+            v->sent->call = c;
+        }
+    }
+    /* If nobody can be asked, that is said at the next tick. */
+    arm(b, c, is_open(b, c) ? b->now + ballot_patience(b) : b->now);
+}
+
+/* The more often others asked at the same moment, the longer the pause may be. */
+static uint64_t split_pause(struct ballot *b, const struct slot *slot)
+{
+    unsigned doublings =
+        slot->split_row > SPLIT_DOUBLINGS ? SPLIT_DOUBLINGS : slot->split_row;
+
+    return 1 + ballot_dice(b, (uint64_t)SPLIT_PAUSE_MS << doublings);
+}
+
+static void pause(struct ballot *b, struct call *c)
+{
+    c->state = CALL_PAUSED;
+    arm(b, c, b->now + split_pause(b, ballot_slot(b, c->op->name)));
+}
+
+/* To the nodes every owner has a field that is known before: as an ID has. */
+static void as_ids(struct op *op, struct renew_item *items)
+{
+    if ((op->kind == OP_ACQUIRE || op->kind == OP_RESTORE) &&
+        op->claim.kind == OWNER_ANONYMOUS) {
+        op->claim.kind = OWNER_ID;
+        op->claim.entry = SPAN_NONE;
+    }
+    for (size_t i = 0; i < op->item_count; i++) {
+        if (items[i].kind == OWNER_ANONYMOUS) {
+            items[i].kind = OWNER_ID;
+        }
+    }
+}
+
+void ballot_call_begin(struct ballot *b, const struct op *op)
+{
+    struct call *c = xcalloc(1, sizeof(*c));
+    const struct slot *slot = ballot_slot(b, op->name);
+
+    list_init(&c->in_done);
+    list_append(&b->calls, &c->in_calls);
+    c->seq = ++b->next_seq;
+    c->op = ballot_copy_op(op);
+    c->op->has_next = false; /* there is no handing over: whoever is first has it */
+    as_ids(c->op, (struct renew_item *)c->op->items);
+    c->items = op->item_count == 0 ? NULL : xcalloc(op->item_count, sizeof(*c->items));
+    ballot_saw_token(b, op->seen_token);
+    if (op->kind == OP_RELEASE) {
+        ballot_slot(b, op->name)->released = c->seq;
+    }
+    if (op->kind == OP_ACQUIRE) {
+        chore_absorb(b, c);
+    }
+    if (!ballot_joins(op->kind)) {
+        c->state = CALL_LINGERING;
+        c->result = (struct op_result){ .status = OP_ERROR,
+                                        .text = SPAN("a quorum has plain locks only") };
+        arm(b, c, b->now);
+    } else if (op->kind == OP_ACQUIRE && slot->split_row > 0 &&
+        b->now - slot->split_at < SPLIT_FORGET_MS) {
+        pause(b, c);
+    } else {
+        ask(b, c);
+    }
+}
+
+/* --- deciding --------------------------------------------------------------------- */
+
+static void tell(struct ballot *b, struct call *c)
+{
+    c->result.id = c->op->id;
+    c->result.fair = false; /* nobody joins Redisson's queues here */
+    c->state = CALL_DECIDED;
+    heap_remove(&b->call_timers, &c->timer);
+    list_append(&b->done, &c->in_done);
+}
+
+static void finish(struct ballot *b, struct call *c)
+{
+    if (c->op->kind == OP_ACQUIRE && c->result.status == OP_OK) {
+        ballot_note_split(b, c->op->name, false);
+    } else if (c->op->kind == OP_ACQUIRE) {
+        chore_undo(b, c);
+    } else if (c->op->kind == OP_RELEASE && c->result.status != OP_LATE &&
+               c->result.status != OP_UNKNOWN && c->result.status != OP_ERROR) {
+        chore_release(b, c);
+    }
+    tell(b, c);
+}
+
+static void split(struct ballot *b, struct call *c)
+{
+    ballot_note_split(b, c->op->name, true);
+    chore_undo(b, c);
+    if (c->rounds < BALLOT_ROUNDS_MAX) {
+        pause(b, c);
+        return;
+    }
+    if (c->result.ttl_ms == 0) {
+        c->result.ttl_ms =
+            (int64_t)split_pause(b, ballot_slot(b, c->op->name)); /* all is free */
+    }
+    tell(b, c);
+}
+
+static struct poll poll_of(const struct ballot *b, const struct call *c)
+{
+    struct poll p = {
+        .op = c->op,
+        .votes = c->votes,
+        .count = b->setup.node_count,
+        .need = b->need,
+        .final = c->impatient || !is_open(b, c),
+    };
+
+    for (unsigned i = 0; i < p.count; i++) {
+        p.abstains[i] = ballot_abstains(b, i);
+    }
+    return p;
+}
+
+static void again(struct ballot *b, struct call *c)
+{
+    c->level = true;
+    if (++c->proposals < PROPOSALS_MAX) {
+        ask(b, c);
+        return;
+    }
+    c->result = (struct op_result){ .status = OP_LATE };
+    finish(b, c);
+}
+
+static void evaluate(struct ballot *b, struct call *c)
+{
+    struct poll p = poll_of(b, c);
+    struct op_result result;
+
+    if (c->state != CALL_ASKING) {
+        return;
+    }
+    switch (ballot_join(&p, &result, c->items)) {
+    case VERDICT_OPEN:
+        break;
+    case VERDICT_DONE:
+        c->result = result;
+        finish(b, c);
+        break;
+    case VERDICT_AGAIN:
+        again(b, c);
+        break;
+    case VERDICT_SPLIT:
+        c->result = result;
+        c->rounds++;
+        split(b, c);
+        break;
+    case VERDICT_LACK:
+        c->result = result;
+        if (b->now < c->asked_at + LACK_PAUSE_MS) {
+            c->state = CALL_LINGERING;
+            arm(b, c, c->asked_at + LACK_PAUSE_MS);
+        } else {
+            finish(b, c);
+        }
+        break;
+    }
+}
+
+/* --- what comes of it ------------------------------------------------------------- */
+
+static void count_vote(struct vote *v, const struct op_result *r, bool acquires)
+{
+    drop_vote(v);
+    v->state = VOTE_IN;
+    v->r = ballot_copy_result(r, &v->memory);
+    if (!acquires) {
+        return;
+    }
+    switch (r->status) {
+    case OP_OK:
+    case OP_UNKNOWN:
+    case OP_ERROR:
+        break;
+    case OP_LATE:
+    case OP_BEHIND:
+        v->may = v->had; /* nothing happened */
+        break;
+    default:
+        v->may = false;
+        break;
+    }
+}
+
+/* A node has not what a majority has: it is to put it back. Not if it was released, or
+ * may have been, since this was asked. */
+static void heal_item(struct ballot *b, const struct call *c, unsigned node,
+                      size_t index)
+{
+    const struct renew_item *item = &c->op->items[index];
+    struct kept_item kept = { .entry = item->entry, .for_ms = item->lease_ms };
+    struct op op = {
+        .kind = OP_RESTORE,
+        .name = item->name,
+        .claim = { .lock_kind = item->lock_kind,
+                   .kind = item->kind,
+                   .field = item->field,
+                   .entry = item->entry,
+                   .lease_ms = item->lease_ms },
+        .token = item->token,
+        .keeper = item->kept,
+        .kept = &kept,
+        .kept_count = 1,
+    };
+
+    if (ballot_slot(b, item->name)->released < c->seq && ballot_usable(b, node)) {
+        (void)ballot_send(b, node, &op);
+        b->stats.healed++;
+    }
+}
+
+static void heal(struct ballot *b, struct call *c, unsigned node)
+{
+    const struct vote *v = &c->votes[node];
+
+    if (v->state != VOTE_IN || v->r.status != OP_OK) {
+        return;
+    }
+    for (size_t i = 0; i < v->r.item_count; i++) {
+        if (c->items[i] == RENEW_OK && v->r.items[i] == RENEW_GONE) {
+            heal_item(b, c, node, i);
+        }
+    }
+}
+
+/* Who renewed it late may have to be healed as well. */
+void ballot_call_told(struct ballot *b, struct call *c)
+{
+    bool renewed = c->op->kind == OP_RENEW && c->result.status == OP_OK;
+
+    for (unsigned i = 0; renewed && i < b->setup.node_count; i++) {
+        heal(b, c, i);
+    }
+    if (renewed && is_open(b, c)) {
+        arm(b, c, b->now + b->setup.timeout_ms);
+    } else {
+        ballot_call_free(b, c);
+    }
+}
+
+static void vote_is_late(struct ballot *b, struct call *c, unsigned node)
+{
+    if (!list_empty(&c->in_done)) {
+        return; /* it is not told yet, and then all are looked at */
+    }
+    heal(b, c, node);
+    if (!is_open(b, c)) {
+        ballot_call_free(b, c);
+    }
+}
+
+void ballot_call_on_vote(struct ballot *b, struct call *c, unsigned node,
+                         const struct op_result *r)
+{
+    struct vote *v = &c->votes[node];
+
+    v->sent = NULL; /* it is freed by now */
+    count_vote(v, r, c->op->kind == OP_ACQUIRE);
+    if (c->state == CALL_DECIDED) {
+        vote_is_late(b, c, node);
+    } else {
+        evaluate(b, c);
+    }
+}
+
+void ballot_call_on_silence(struct ballot *b, struct call *c, unsigned node)
+{
+    struct vote *v = &c->votes[node];
+
+    drop_vote(v);
+    v->state = VOTE_SILENT;
+    if (c->state != CALL_DECIDED) {
+        evaluate(b, c);
+    }
+}
+
+/* Those who are silent are waited for as long as no majority has answered. */
+static void on_patience(struct ballot *b, struct call *c)
+{
+    unsigned in = 0;
+
+    for (unsigned i = 0; i < b->setup.node_count; i++) {
+        in += c->votes[i].state == VOTE_IN ? 1 : 0;
+    }
+    if (in < b->need && is_open(b, c) && b->now < c->asked_at + b->setup.timeout_ms) {
+        arm(b, c, c->asked_at + b->setup.timeout_ms);
+        return;
+    }
+    c->impatient = true;
+    evaluate(b, c);
+}
+
+void ballot_call_on_timer(struct ballot *b, struct call *c)
+{
+    switch (c->state) {
+    case CALL_ASKING:
+        on_patience(b, c);
+        break;
+    case CALL_PAUSED:
+        chore_absorb(b, c);
+        ask(b, c);
+        break;
+    case CALL_LINGERING:
+        finish(b, c);
+        break;
+    case CALL_DECIDED:
+        ballot_call_free(b, c);
+        break;
+    }
+}

@@ -1,0 +1,302 @@
+/* Clients, and what must be true. */
+#include "sim/quorum.h"
+
+#include "core/state.h"
+
+#include <inttypes.h>
+
+enum { ANSWER_SLACK_MS = 4000 };
+
+static void later(struct quorum *q, struct qclient *c, uint64_t most)
+{
+    c->next_at = q->now + 1 + dice_below(&q->dice, most);
+}
+
+static bool pick_daemon(struct quorum *q, struct qclient *c)
+{
+    c->daemon = dice_below(&q->dice, q->daemon_count);
+    return q->daemons[c->daemon].locks != NULL;
+}
+
+static void ask(struct quorum *q, struct qclient *c)
+{
+    struct qdaemon *d = &q->daemons[c->daemon];
+    struct lock_req req = { .kind = KIND_PLAIN };
+
+    c->conn = ++q->next_conn;
+    c->call = ++q->next_call;
+    c->name = dice_below(&q->dice, q->name_count);
+    c->asked_at = q->now;
+    c->wait_ms = dice_chance(&q->dice, 200)   ? 0
+                 : dice_chance(&q->dice, 500) ? dice_below(&q->dice, 5000)
+                                              : UINT64_MAX;
+    c->lease_ms = dice_chance(&q->dice, 300)
+                      ? dice_between(&q->dice, q->lease_ms / 4, q->lease_ms)
+                      : 0;
+    req.from = (struct call_ref){ c->conn, c->call };
+    req.name = quorum_name(c->name);
+    req.wait_ms = c->wait_ms;
+    req.has = c->wait_ms == UINT64_MAX ? 0 : LOCK_HAS_WAIT;
+    if (c->lease_ms != 0) {
+        req.lease_ms = c->lease_ms;
+        req.has |= LOCK_HAS_LEASE;
+    }
+    c->state = QCLIENT_WAITS;
+    c->next_at = UINT64_MAX;
+    qdaemon_begin(q, d);
+    locks_lock(d->locks, &req);
+    qdaemon_end(q, d);
+}
+
+static void gone(struct quorum *q, struct qclient *c)
+{
+    c->state = QCLIENT_IDLE;
+    c->conn = 0;
+    c->token = 0;
+    if (q->draining) {
+        c->next_at = UINT64_MAX;
+    } else {
+        later(q, c, 300);
+    }
+}
+
+static void close_conn(struct quorum *q, struct qclient *c)
+{
+    struct qdaemon *d = &q->daemons[c->daemon];
+    uint64_t conn = c->conn;
+
+    quorum_trace(q, "connection %" PRIu64 " closes", conn);
+    gone(q, c);
+    qdaemon_begin(q, d);
+    locks_conn_closed(d->locks, conn);
+    qdaemon_end(q, d);
+}
+
+/* UNLOCK, at times through another daemon, or nothing but a closed connection. */
+static void give_back(struct quorum *q, struct qclient *c)
+{
+    struct qdaemon *d = &q->daemons[c->daemon];
+    struct hold_req req = { .name = quorum_name(c->name), .token = c->token };
+
+    if (!q->draining && dice_chance(&q->dice, 150)) {
+        close_conn(q, c);
+        return;
+    }
+    if (dice_chance(&q->dice, 200)) {
+        struct qdaemon *other = &q->daemons[dice_below(&q->dice, q->daemon_count)];
+
+        d = other->locks != NULL ? other : d;
+    }
+    c->state = QCLIENT_LEAVES;
+    c->asked = d->index;
+    c->call = ++q->next_call;
+    c->next_at = UINT64_MAX;
+    req.from = (struct call_ref){ c->conn, c->call };
+    qdaemon_begin(q, d);
+    locks_unlock(d->locks, &req);
+    qdaemon_end(q, d);
+}
+
+void qclient_act(struct quorum *q, struct qclient *c)
+{
+    c->next_at = UINT64_MAX;
+    if (c->state == QCLIENT_CLOSES) {
+        close_conn(q, c);
+    } else if (c->state == QCLIENT_HOLDS) {
+        give_back(q, c);
+    } else if (c->state == QCLIENT_IDLE && !q->draining) {
+        if (pick_daemon(q, c)) {
+            ask(q, c);
+        } else {
+            later(q, c, 300);
+        }
+    }
+}
+
+void qclient_leave(struct quorum *q, struct qclient *c)
+{
+    struct qdaemon *d = &q->daemons[c->daemon];
+
+    if (c->state == QCLIENT_HOLDS) {
+        give_back(q, c);
+    } else if (c->state != QCLIENT_IDLE && d->locks != NULL) {
+        close_conn(q, c);
+    }
+}
+
+void qclient_daemon_died(struct quorum *q, size_t daemon)
+{
+    for (size_t i = 0; i < q->client_count; i++) {
+        struct qclient *c = &q->clients[i];
+
+        if (c->daemon == daemon && c->state != QCLIENT_IDLE) {
+            gone(q, c);
+        } else if (c->state == QCLIENT_LEAVES && c->asked == daemon) {
+            c->state = QCLIENT_CLOSES; /* its UNLOCK is not answered any more */
+            c->next_at = q->now;
+        }
+    }
+}
+
+static void granted(struct quorum *q, struct qclient *c, uint64_t token)
+{
+    q->grants++;
+    if (token <= q->last_token[c->name]) {
+        quorum_fail(q, "token %" PRIu64 " of %s is not above %" PRIu64, token,
+                    quorum_name(c->name).ptr, q->last_token[c->name]);
+    }
+    q->last_token[c->name] = token;
+    c->token = token;
+    c->state = QCLIENT_HOLDS;
+    quorum_trace(q, "granted %s token %" PRIu64 " at d%zu to %" PRIu64,
+                 quorum_name(c->name).ptr, token, c->daemon, c->conn);
+    later(q, c, dice_chance(&q->dice, 100) ? 2 * q->lease_ms : 200);
+}
+
+void qclient_reply(struct quorum *q, struct qdaemon *d, const struct effect_reply *r)
+{
+    (void)d;
+    for (size_t i = 0; i < q->client_count; i++) {
+        struct qclient *c = &q->clients[i];
+
+        if (c->conn != r->to.conn || c->call != r->to.call) {
+            continue;
+        }
+        if (c->state == QCLIENT_WAITS && c->wait_ms != UINT64_MAX &&
+            q->now > c->asked_at + c->wait_ms + q->timeout_ms + ANSWER_SLACK_MS) {
+            quorum_fail(q, "an answer came %" PRIu64 " ms after a wait of %" PRIu64,
+                        q->now - c->asked_at, c->wait_ms);
+        }
+        if (c->state == QCLIENT_WAITS && r->kind == REPLY_TOKEN) {
+            granted(q, c, (uint64_t)r->value);
+        } else {
+            c->state = QCLIENT_CLOSES; /* it may hold yet, if an UNLOCK failed */
+            c->next_at = q->now;
+            quorum_trace(q, "%" PRIu64 " is answered %d %.*s", c->conn, r->kind,
+                         (int)r->text.len, r->text.len ? r->text.ptr : "");
+        }
+        return;
+    }
+}
+
+void qclient_notice(struct quorum *q, struct qdaemon *d, const struct effect_notice *n)
+{
+    if (n->kind != NOTICE_LOST) {
+        return;
+    }
+    quorum_trace(q, "lost %.*s token %" PRIu64 " at d%zu", (int)n->name.len,
+                 n->name.ptr, n->token, d->index);
+    q->lost++;
+    for (size_t i = 0; i < q->client_count; i++) {
+        struct qclient *c = &q->clients[i];
+
+        if (c->state == QCLIENT_HOLDS && c->token == n->token &&
+            c->name == quorum_name_index(n->name)) {
+            gone(q, c);
+        }
+    }
+    if (!q->faults && !q->draining) {
+        bool fixed = true; /* only what was held for longer than its lease */
+
+        for (size_t i = 0; i < n->conn_count; i++) {
+            for (size_t k = 0; k < q->client_count; k++) {
+                fixed = fixed && (q->clients[k].conn != n->conns[i] ||
+                                  q->clients[k].state >= QCLIENT_LEAVES ||
+                                  q->clients[k].lease_ms != 0);
+            }
+        }
+        if (!fixed) {
+            quorum_fail(q, "token %" PRIu64 " was lost, although nothing failed",
+                        n->token);
+        }
+    }
+}
+
+/* --- what must be true -------------------------------------------------------------
+ */
+
+/* That hold is vouched for: its client may go by it. */
+static bool vouched(const struct qdaemon *d, const struct hold *h)
+{
+    const struct list *it;
+
+    if (h->state != LOCK_STATE_HELD || d->all->now >= h->until || h->attached == 0) {
+        return false;
+    }
+    LIST_FOREACH(it, &h->entries)
+    {
+        if (!container_of(it, struct entry, in_hold)->ending) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* UNLOCK was sent through another daemon. */
+static bool given_up(const struct quorum *q, uint64_t token, size_t name)
+{
+    for (size_t i = 0; i < q->client_count; i++) {
+        if (q->clients[i].token == token && q->clients[i].name == name) {
+            return q->clients[i].state != QCLIENT_HOLDS;
+        }
+    }
+    return true;
+}
+
+void quorum_check(struct quorum *q)
+{
+    uint64_t held[QUORUM_NAMES_MAX] = { 0 };
+    const struct list *it;
+
+    for (size_t i = 0; i < q->daemon_count; i++) {
+        const struct qdaemon *d = &q->daemons[i];
+
+        if (d->locks == NULL) {
+            continue;
+        }
+        LIST_FOREACH(it, &d->locks->holds)
+        {
+            const struct hold *h = container_of(it, struct hold, in_all);
+            size_t name = (size_t)(h->lock->name[0] - 'a');
+
+            if (!vouched(d, h) || given_up(q, h->token, name)) {
+                continue;
+            }
+            if (held[name] != 0 && held[name] != h->token) {
+                quorum_fail(q, "%s is held under %" PRIu64 " and %" PRIu64,
+                            quorum_name(name).ptr, held[name], h->token);
+            }
+            held[name] = h->token;
+        }
+    }
+}
+
+void quorum_check_end(struct quorum *q)
+{
+    for (unsigned i = 0; i < q->server_count; i++) {
+        struct sim_redis *r = qserver_redis(q, i);
+
+        for (size_t k = 0; k < q->name_count; k++) {
+            struct redis_name *n = sim_redis_name(r, quorum_name(k));
+
+            if (n->field_count > 0) {
+                quorum_fail(q, "%s is left behind at s%u by %s", quorum_name(k).ptr, i,
+                            n->fields[0].owner.s);
+            }
+        }
+    }
+    for (size_t i = 0; i < q->client_count; i++) {
+        if (q->clients[i].state == QCLIENT_WAITS) {
+            quorum_fail(q, "client %zu waits for ever", i);
+        }
+    }
+    for (size_t i = 0; i < q->daemon_count; i++) {
+        struct ballot_stats stats;
+
+        ballot_stats(q->daemons[i].ballot, &stats);
+        if (stats.chores != 0 || stats.open != 0) {
+            quorum_fail(q, "d%zu has %" PRIu64 " chores and %" PRIu64 " ops left", i,
+                        stats.chores, stats.open);
+        }
+    }
+}

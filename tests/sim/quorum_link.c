@@ -1,0 +1,324 @@
+/* What travels between daemons and servers. */
+#include "sim/quorum.h"
+#include "store/ballot_priv.h"
+#include "util/alloc.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+struct sim_redis *qserver_redis(struct quorum *q, unsigned server)
+{
+    struct qserver *s = &q->servers[server];
+    uint64_t now =
+        (uint64_t)((int64_t)(q->now - QUORUM_START_MS + QUORUM_WALL_MS) + s->ahead_ms);
+
+    if (now != s->redis.now_ms) {
+        s->redis.now_ms = now;
+        s->redis.us = 0;
+    }
+    return &s->redis;
+}
+
+static uint64_t delay(struct quorum *q, unsigned server)
+{
+    return dice_below(&q->dice, q->rtt_ms + 1) + q->servers[server].slow_ms;
+}
+
+static uint64_t in_order(uint64_t *last, uint64_t at)
+{
+    *last = at > *last ? at : *last;
+    return *last;
+}
+
+static void packet_free(struct quorum *q, struct packet *p)
+{
+    heap_remove(&q->events, &p->event.node);
+    list_del(&p->in_link);
+    free(p->op);
+    free(p);
+}
+
+void qlink_send(void *ctx, unsigned node, const struct op *op)
+{
+    struct qdaemon *d = ctx;
+    struct quorum *q = d->all;
+    struct qlink *l = &d->links[node];
+    struct packet *p = xcalloc(1, sizeof(*p));
+
+    if (!l->up) {
+        quorum_fail(q, "d%zu: an op for s%u, which is down", d->index, node);
+    }
+    p->op = ballot_copy_op(op);
+    p->times.asked = qserver_redis(q, node)->now_ms;
+    p->times.deadline = p->times.asked + q->timeout_ms;
+    p->event.kind = QEVENT_THERE;
+    p->event.daemon = d->index;
+    p->event.server = node;
+    p->event.life = l->life;
+    list_append(&l->open, &p->in_link);
+    qevent_add(q, &p->event, in_order(&l->last_there, q->now + delay(q, node)));
+}
+
+static void run(struct quorum *q, struct packet *p)
+{
+    p->ran = true;
+    p->reply.items = p->items;
+    sim_redis_run(qserver_redis(q, p->event.server),
+                  q->daemons[p->event.daemon].instance, p->op, p->times, &p->reply);
+    quorum_trace(
+        q, "s%u: op %" PRIu64 " kind %d of d%zu on %.*s by %.*s -> %d token %" PRIu64,
+        p->event.server, p->op->id, p->op->kind, p->event.daemon, (int)p->op->name.len,
+        p->op->name.len ? p->op->name.ptr : "", (int)p->op->claim.field.len,
+        p->op->claim.field.len ? p->op->claim.field.ptr : "", p->reply.result.status,
+        p->reply.result.token);
+}
+
+static void there(struct quorum *q, struct packet *p)
+{
+    struct qserver *s = &q->servers[p->event.server];
+    struct qlink *l = &q->daemons[p->event.daemon].links[p->event.server];
+
+    if (s->dead) {
+        return; /* it stays open until the link is back */
+    }
+    if (q->now < s->stopped_till) {
+        qevent_add(q, &p->event, s->stopped_till);
+        return;
+    }
+    run(q, p);
+    p->event.kind = QEVENT_BACK;
+    qevent_add(q, &p->event,
+               in_order(&l->last_back, q->now + delay(q, p->event.server)));
+}
+
+static void back(struct quorum *q, struct packet *p)
+{
+    struct qdaemon *d = &q->daemons[p->event.daemon];
+    unsigned server = p->event.server;
+    struct qlink *l = &d->links[server];
+
+    if (!l->up) {
+        return; /* unknown, once the link is back */
+    }
+    list_del(&p->in_link);
+    qdaemon_begin(q, d);
+    ballot_result(d->ballot, server, &p->reply.result);
+    qdaemon_end(q, d);
+    packet_free(q, p);
+}
+
+/* --- up and down -------------------------------------------------------------------
+ */
+
+static void tell_up(struct qdaemon *d)
+{
+    bool up = ballot_is_up(d->ballot);
+
+    if (up && !d->told_up) {
+        locks_store_up(d->locks, true);
+    } else if (!up && d->told_up) {
+        locks_store_down(d->locks);
+    }
+    d->told_up = up;
+}
+
+void qlink_try(struct quorum *q, size_t daemon, unsigned server, uint64_t in_ms)
+{
+    struct qevent *e = qevent_new(q, QEVENT_LINK, q->now + in_ms);
+
+    e->daemon = daemon;
+    e->server = server;
+    e->life = q->daemons[daemon].life;
+}
+
+static void on_subscription(void *ctx, struct span name, bool rw)
+{
+    struct qdaemon *d = ctx;
+
+    locks_subscribed(d->locks, name, rw);
+}
+
+void qlink_down(struct quorum *q, struct qdaemon *d, unsigned server)
+{
+    struct qlink *l = &d->links[server];
+
+    if (d->locks == NULL || !l->up) {
+        return;
+    }
+    quorum_trace(q, "d%zu: link to s%u is down", d->index, server);
+    qdaemon_begin(q, d);
+    l->up = false;
+    memset(l->subscribed, 0, sizeof(l->subscribed));
+    ballot_node_down(d->ballot, server);
+    tell_up(d);
+    if (hearing_off(d->hearing, server)) {
+        locks_unsubscribed_all(d->locks);
+        hearing_tell(d->hearing, on_subscription, d);
+    }
+    qdaemon_end(q, d);
+    qlink_try(q, d->index, server, dice_below(&q->dice, 200));
+}
+
+static void end_open(struct quorum *q, struct qdaemon *d, struct qlink *l,
+                     unsigned server, struct list *old)
+{
+    struct list *it;
+
+    while ((it = list_first(old)) != NULL) {
+        struct packet *p = container_of(it, struct packet, in_link);
+        struct op_result r = { .id = p->op->id, .status = OP_UNKNOWN };
+
+        packet_free(q, p);
+        ballot_result(d->ballot, server, &r);
+    }
+    (void)l;
+}
+
+static void link_up(struct quorum *q, struct qdaemon *d, unsigned server)
+{
+    struct qlink *l = &d->links[server];
+    struct qserver *s = &q->servers[server];
+    bool same = l->born == s->born && l->life > 1;
+    struct list old;
+
+    if (d->locks == NULL || l->up) {
+        return;
+    }
+    if (s->dead || l->cut || q->now < s->stopped_till) {
+        qlink_try(q, d->index, server, 50 + dice_below(&q->dice, 200));
+        return;
+    }
+    quorum_trace(q, "d%zu: link to s%u is up", d->index, server);
+    l->up = true;
+    l->life++;
+    l->born = s->born;
+    list_init(&old);
+    list_splice(&old, &l->open);
+    qdaemon_begin(q, d);
+    ballot_node_up(d->ballot, server, same, s->young ? q->now - s->born : UINT64_MAX);
+    tell_up(d);
+    end_open(q, d, l, server, &old);
+    qdaemon_end(q, d);
+    for (size_t i = 0; i < q->name_count; i++) {
+        if (d->wanted[i]) {
+            struct qevent *e =
+                qevent_new(q, QEVENT_SUBSCRIBED, q->now + delay(q, server));
+
+            e->daemon = d->index;
+            e->server = server;
+            e->life = l->life;
+            e->name = i;
+        }
+    }
+}
+
+void qlink_forget(struct quorum *q, struct qdaemon *d)
+{
+    for (unsigned i = 0; i < q->server_count; i++) {
+        struct qlink *l = &d->links[i];
+        struct list *it;
+
+        while ((it = list_first(&l->open)) != NULL) {
+            struct packet *p = container_of(it, struct packet, in_link);
+
+            if (!p->ran && !q->servers[i].dead && dice_chance(&q->dice, 500)) {
+                run(q, p);
+            }
+            packet_free(q, p);
+        }
+        l->up = false;
+        l->life++;
+        memset(l->subscribed, 0, sizeof(l->subscribed));
+    }
+}
+
+/* --- messages ----------------------------------------------------------------------
+ */
+
+void qlink_subscribe(struct quorum *q, struct qdaemon *d, size_t name)
+{
+    for (unsigned i = 0; i < q->server_count; i++) {
+        if (d->links[i].up) {
+            struct qevent *e = qevent_new(q, QEVENT_SUBSCRIBED, q->now + delay(q, i));
+
+            d->links[i].subscribed[name] = false;
+            e->daemon = d->index;
+            e->server = i;
+            e->life = d->links[i].life;
+            e->name = name;
+        }
+    }
+}
+
+void qserver_published(void *ctx, const struct redis_message *m)
+{
+    struct qserver *s = ctx;
+    struct quorum *q = s->all;
+    unsigned server = (unsigned)(s - q->servers);
+    size_t name = quorum_name_index(rtext_span(&m->name->name));
+
+    if (m->channel != CHANNEL_PLAIN) {
+        return;
+    }
+    for (size_t i = 0; i < q->daemon_count; i++) {
+        struct qlink *l = &q->daemons[i].links[server];
+
+        if (q->daemons[i].locks != NULL && l->up && l->subscribed[name]) {
+            struct qevent *e = qevent_new(q, QEVENT_MESSAGE, q->now + delay(q, server));
+
+            e->daemon = i;
+            e->server = server;
+            e->life = l->life;
+            e->name = name;
+        }
+    }
+}
+
+static void heard(struct quorum *q, const struct qevent *e)
+{
+    struct qdaemon *d = &q->daemons[e->daemon];
+    struct qlink *l = &d->links[e->server];
+    struct span name = quorum_name(e->name);
+
+    if (d->locks == NULL || !l->up || l->life != e->life || !d->wanted[e->name]) {
+        return;
+    }
+    qdaemon_begin(q, d);
+    if (e->kind == QEVENT_MESSAGE) {
+        locks_message(d->locks, name, false);
+    } else {
+        l->subscribed[e->name] = true;
+        if (hearing_on(d->hearing, e->server, name, false)) {
+            locks_subscribed(d->locks, name, false);
+        }
+    }
+    qdaemon_end(q, d);
+}
+
+void qlink_event(struct quorum *q, struct qevent *e)
+{
+    struct qdaemon *d = &q->daemons[e->daemon];
+
+    switch (e->kind) {
+    case QEVENT_THERE:
+        there(q, container_of(e, struct packet, event));
+        return;
+    case QEVENT_BACK:
+        back(q, container_of(e, struct packet, event));
+        return;
+    case QEVENT_LINK:
+        if (e->life == d->life) {
+            link_up(q, d, e->server);
+        }
+        break;
+    case QEVENT_SILENT:
+        if (q->now < q->servers[e->server].stopped_till) {
+            qlink_down(q, d, e->server);
+        }
+        break;
+    default:
+        heard(q, e);
+        break;
+    }
+    free(e);
+}

@@ -1,0 +1,221 @@
+/* One schedule: servers and daemons, faults, and the end. */
+#include "sim/quorum.h"
+#include "util/alloc.h"
+
+#include <stdlib.h>
+
+enum {
+    HOUR_MS = 3600000,
+    SETTLE_MS = 3000, /* less than a lease: what is over then was undone */
+};
+
+static bool one_more_may_fail(struct quorum *q)
+{
+    unsigned bad = 0;
+
+    for (unsigned i = 0; i < q->server_count; i++) {
+        const struct qserver *s = &q->servers[i];
+
+        bad += s->dead || (s->young && q->now < s->born + q->lease_ms) ? 1 : 0;
+    }
+    return bad < (q->server_count - 1) / 2;
+}
+
+static void server_dies(struct quorum *q, unsigned server)
+{
+    struct qevent *e;
+
+    if (q->servers[server].dead || !one_more_may_fail(q)) {
+        return;
+    }
+    quorum_trace(q, "s%u: dies", server);
+    q->servers[server].dead = true;
+    q->servers[server].stopped_till = 0;
+    for (size_t i = 0; i < q->daemon_count; i++) {
+        qlink_down(q, &q->daemons[i], server);
+    }
+    e = qevent_new(q, QEVENT_SERVER, q->now + 1 + dice_below(&q->dice, 8000));
+    e->server = server;
+}
+
+static void server_stops(struct quorum *q, unsigned server)
+{
+    uint64_t ms = dice_below(&q->dice, 5000);
+
+    if (q->servers[server].dead) {
+        return;
+    }
+    quorum_trace(q, "s%u: stops for %d ms", server, (int)ms);
+    q->servers[server].stopped_till = q->now + ms;
+    for (size_t i = 0; i < q->daemon_count; i++) {
+        struct qevent *e = qevent_new(q, QEVENT_SILENT, q->now + q->timeout_ms);
+
+        e->daemon = i;
+        e->server = server;
+    }
+}
+
+static void partition(struct quorum *q, size_t daemon, unsigned server)
+{
+    struct qdaemon *d = &q->daemons[daemon];
+
+    d->links[server].cut = !d->links[server].cut;
+    quorum_trace(q, "d%zu - s%u: %s", daemon, server,
+                 d->links[server].cut ? "cut" : "joined");
+    if (d->links[server].cut) {
+        qlink_down(q, d, server);
+    }
+}
+
+static void daemon_dies(struct quorum *q, size_t daemon)
+{
+    struct qevent *e;
+
+    if (q->daemons[daemon].locks == NULL) {
+        return;
+    }
+    qdaemon_kill(q, daemon);
+    e = qevent_new(q, QEVENT_DAEMON, q->now + 1 + dice_below(&q->dice, 3000));
+    e->daemon = daemon;
+}
+
+void qfault_act(struct quorum *q)
+{
+    static const unsigned WEIGHTS[] = { 25, 20, 25, 10, 15, 5 };
+    unsigned server = (unsigned)dice_below(&q->dice, q->server_count);
+    size_t daemon = dice_below(&q->dice, q->daemon_count);
+
+    switch (dice_weighted(&q->dice, WEIGHTS, 6)) {
+    case 0:
+        server_dies(q, server);
+        break;
+    case 1:
+        server_stops(q, server);
+        break;
+    case 2:
+        partition(q, daemon, server);
+        break;
+    case 3:
+        q->servers[server].slow_ms =
+            dice_chance(&q->dice, 500) ? 0 : dice_below(&q->dice, 300);
+        break;
+    case 4:
+        qlink_down(q, &q->daemons[daemon], server);
+        break;
+    default:
+        daemon_dies(q, daemon);
+        break;
+    }
+}
+
+void qfault_heal(struct quorum *q)
+{
+    q->faults = false;
+    for (unsigned i = 0; i < q->server_count; i++) {
+        q->servers[i].slow_ms = 0;
+        for (size_t d = 0; d < q->daemon_count; d++) {
+            q->daemons[d].links[i].cut = false;
+        }
+    }
+}
+
+static void set_up(struct quorum *q, const struct quorum_options *o)
+{
+    static const uint64_t RTT[] = { 0, 1, 5, 30 };
+
+    q->server_count = dice_chance(&q->dice, 650) ? 3 : 5;
+    q->rtt_ms = RTT[dice_below(&q->dice, 4)];
+    q->lease_ms = dice_chance(&q->dice, 500) ? 10000 : 4000;
+    q->timeout_ms = dice_chance(&q->dice, 500) ? 1000 : 500;
+    q->quarantine_ms = o->no_quarantine ? 0 : q->lease_ms;
+    q->daemon_count = o->daemons != 0 ? o->daemons : dice_between(&q->dice, 1, 5);
+    q->name_count = o->names != 0 ? o->names : dice_between(&q->dice, 1, 3);
+    q->client_count = o->clients != 0 ? o->clients : dice_between(&q->dice, 2, 10);
+    q->faults = !o->calm && dice_chance(&q->dice, 800);
+    for (unsigned i = 0; i < q->server_count; i++) {
+        q->servers[i].all = q;
+        q->servers[i].born = q->now;
+        sim_redis_init(&q->servers[i].redis);
+        q->servers[i].redis.hooks.ctx = &q->servers[i];
+        q->servers[i].redis.hooks.published = qserver_published;
+    }
+    if (dice_chance(&q->dice, 400)) {
+        q->servers[0].ahead_ms = dice_chance(&q->dice, 500) ? HOUR_MS : -HOUR_MS;
+    }
+    for (size_t i = 0; i < q->daemon_count; i++) {
+        q->daemons[i].wall_ahead_ms = (int64_t)dice_below(&q->dice, 2000);
+        for (unsigned k = 0; k < q->server_count; k++) {
+            list_init(&q->daemons[i].links[k].open);
+        }
+        qdaemon_start(q, i);
+    }
+    for (size_t i = 0; i < q->client_count; i++) {
+        q->clients[i].next_at = q->now + 50 + dice_below(&q->dice, 100);
+    }
+}
+
+static void leave(struct quorum *q)
+{
+    q->draining = true;
+    for (size_t i = 0; i < q->client_count && !q->failed; i++) {
+        if (q->clients[i].state == QCLIENT_HOLDS) {
+            qclient_leave(q, &q->clients[i]);
+        }
+    }
+}
+
+/* Nothing fails any more: whoever waits is served, all is given back, nothing stays. */
+static void wind_down(struct quorum *q)
+{
+    quorum_trace(q, "--- the end");
+    qfault_heal(q);
+    q->draining = true;       /* nobody begins anew */
+    quorum_advance(q, 10000); /* servers and daemons come back */
+    quorum_advance(q, 3 * q->lease_ms + q->client_count * 2 * q->lease_ms);
+    leave(q);
+    quorum_advance(q, SETTLE_MS);
+    if (!q->failed) {
+        quorum_check_end(q);
+    }
+}
+
+struct quorum *quorum_run(uint64_t seed, const struct quorum_options *o)
+{
+    struct quorum *q = xcalloc(1, sizeof(*q));
+
+    q->seed = seed;
+    q->now = QUORUM_START_MS;
+    q->loud = o->loud;
+    dice_init(&q->dice, seed);
+    heap_init(&q->events);
+    set_up(q, o);
+    for (unsigned i = 0; i < o->steps && !q->failed; i++) {
+        if (q->faults && dice_chance(&q->dice, 250)) {
+            qfault_act(q);
+        }
+        quorum_advance(q,
+                       dice_below(&q->dice, dice_chance(&q->dice, 100) ? 2000 : 100));
+    }
+    if (!q->failed) {
+        wind_down(q);
+    }
+    return q;
+}
+
+void quorum_free(struct quorum *q)
+{
+    struct heap_node *node;
+
+    for (size_t i = 0; i < q->daemon_count; i++) {
+        qdaemon_kill(q, i);
+    }
+    while ((node = heap_min(&q->events)) != NULL) {
+        heap_remove(&q->events, node);
+        free(container_of(node, struct qevent, node));
+    }
+    heap_fini(&q->events);
+    for (unsigned i = 0; i < q->server_count; i++) {
+        sim_redis_fini(&q->servers[i].redis);
+    }
+    free(q);
+}
