@@ -40,26 +40,21 @@ static bool starts(const char *text, const char *head)
 
 static const char *redis_mistake(const char *redis)
 {
-    static const char *const LATER[] = { "quorum " };
     const char *mistake = NULL;
     struct store_place place;
 
     if (strcmp(redis, "embedded") == 0) {
         return NULL;
     }
-    for (size_t i = 0; i < sizeof(LATER) / sizeof(LATER[0]); i++) {
-        if (starts(redis, LATER[i])) {
-            return "this version knows only embedded, redis://, unix://, sentinel:// "
-                   "and cluster://";
-        }
-    }
     if (!starts(redis, "redis://") && !starts(redis, "rediss://") &&
         !starts(redis, "unix://") && !starts(redis, "sentinel://") &&
-        !starts(redis, "sentinels://") && !starts(redis, "cluster://")) {
+        !starts(redis, "sentinels://") && !starts(redis, "cluster://") &&
+        !store_place_is_quorum(redis)) {
         return "must be embedded, redis://host, rediss://host, unix:///path, "
-               "sentinel://host,host/master or cluster://host,host";
+               "sentinel://host,host/master, cluster://host,host or quorum and 3 or 5 "
+               "servers";
     }
-    if (strchr(redis, ' ') != NULL) {
+    if (strchr(redis, ' ') != NULL && !store_place_is_quorum(redis)) {
         return "only one server is wanted";
     }
     if (!store_place_parse(redis, &place, &mistake)) {

@@ -92,7 +92,8 @@ const struct config_key CONFIG_KEYS[] = {
       "Where the locks are kept: embedded (a private Redis that latchd runs itself),\n"
       "redis://[user:password@]host[:port][/db], the same with TLS as rediss://,\n"
       "unix:///path, sentinel://[user:password@]host[:port],host/master[/db], or\n"
-      "cluster://[user:password@]host[:port],host: some nodes of a Redis Cluster." },
+      "cluster://[user:password@]host[:port],host: some nodes of a Redis Cluster;\n"
+      "or quorum and three or five of the first kinds." },
     { "redis-tls-ca-cert-file", KEY_TEXT, FIELD(redis_tls_ca_cert_file), "", 0,
       CONFIG_VALUE_MAX, NULL, KEY_LIVE, REDIS,
       "Authorities whose certificates that Redis may show (PEM). Empty: those of the\n"

@@ -92,6 +92,15 @@ static void redis_section(struct server *s, struct buf *out)
         buf_printf(out, "redis_sentinels:%zu\r\n", info.sentinel.known);
         buf_printf(out, "redis_sentinels_reachable:%zu\r\n", info.sentinel.reachable);
     }
+    if (info.quorum.servers != 0) {
+        buf_printf(out, "redis_quorum_servers:%zu\r\n", info.quorum.servers);
+        buf_printf(out, "redis_quorum_splits:%" PRIu64 "\r\n", info.quorum.splits);
+        buf_printf(out, "redis_quorum_undone:%" PRIu64 "\r\n", info.quorum.undone);
+        buf_printf(out, "redis_quorum_healed:%" PRIu64 "\r\n", info.quorum.healed);
+        buf_printf(out, "redis_quorum_chores:%" PRIu64 "\r\n", info.quorum.chores);
+        buf_printf(out, "redis_quorum_forgotten:%" PRIu64 "\r\n",
+                   info.quorum.forgotten);
+    }
     store_each_node(s->store, write_node, &nodes);
 }
 

@@ -221,6 +221,7 @@ static void make_locks(struct server *s)
         setup.group_of = slot_of;
         setup.group_count = SLOT_COUNT;
     }
+    setup.quorum = store_place_is_quorum(s->config.redis);
     memcpy(setup.instance, s->instance, sizeof(setup.instance));
     s->locks = locks_new(&setup);
 }

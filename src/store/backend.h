@@ -29,5 +29,6 @@ struct store_backend {
 extern const struct store_backend SINGLE_BACKEND;
 extern const struct store_backend SENTINEL_BACKEND;
 extern const struct store_backend CLUSTER_BACKEND;
+extern const struct store_backend QUORUM_BACKEND;
 
 #endif

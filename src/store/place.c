@@ -16,6 +16,9 @@ bool store_place_parse(const char *text, struct store_place *ret, const char **r
     if (place_is_cluster(text)) {
         return place_cluster_parse(text, ret, reterr);
     }
+    if (store_place_is_quorum(text)) {
+        return place_quorum_parse(text, ret, reterr);
+    }
     if (!store_url_parse(text, &url, reterr)) {
         return false;
     }

@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-enum store_topology { STORE_SINGLE, STORE_SENTINEL, STORE_CLUSTER };
+enum store_topology { STORE_SINGLE, STORE_SENTINEL, STORE_CLUSTER, STORE_QUORUM };
 
 enum { STORE_URLS_MAX = 64 };
 
@@ -30,6 +30,9 @@ struct store_place {
 bool store_place_parse(const char *text, struct store_place *ret, const char **reterr);
 void store_place_copy(struct store_place *ret, const struct store_place *place);
 void store_place_fini(struct store_place *place);
+
+/* `quorum <url> <url> <url>`: it is not for all kinds of locks. */
+bool store_place_is_quorum(const char *text);
 
 /* The text with stars for its passwords. */
 void store_place_show(const char *text, struct buf *out);

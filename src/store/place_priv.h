@@ -18,5 +18,7 @@ bool place_sentinel_parse(const char *text, struct store_place *ret,
 bool place_is_cluster(const char *text);
 bool place_cluster_parse(const char *text, struct store_place *ret,
                          const char **reterr);
+/* quorum <url> <url> <url> [<url> <url>]: as redis://, rediss:// and unix:// are. */
+bool place_quorum_parse(const char *text, struct store_place *ret, const char **reterr);
 
 #endif

@@ -365,6 +365,7 @@ void redis_link_info(const struct redis_link *l, struct store_info *ret)
     (void)snprintf(ret->run_id, sizeof(ret->run_id), "%s", l->before.run_id);
     (void)snprintf(ret->address, sizeof(ret->address), "%s",
                    redis_conn_address(l->conn));
+    ret->running_ms = strtoull(l->before.uptime_s, NULL, 10) * 1000;
     ret->reconnects += redis_link_reconnects(l);
     ret->in_flight += l->open.count + l->orphans.count;
     ret->clock_offset_us = l->clock.offset_us;

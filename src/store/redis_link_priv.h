@@ -34,6 +34,7 @@ struct server_id {
     char run_id[48];
     char replication_id[48];
     char version[32];
+    char uptime_s[24];
     bool is_replica, is_master; /* neither: it does not tell */
     unsigned replicas;          /* connected to it */
     bool counts_replicas;       /* it refuses to write if they are too few, */

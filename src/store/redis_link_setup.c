@@ -310,6 +310,7 @@ static void on_info(struct redis_link *l, enum call_what what, const redisReply 
     if (what == CALL_INFO_SERVER) {
         info_value(reply, "run_id", s->run_id, sizeof(s->run_id));
         info_value(reply, "redis_version", s->version, sizeof(s->version));
+        info_value(reply, "uptime_in_seconds", s->uptime_s, sizeof(s->uptime_s));
     } else {
         info_value(reply, "master_replid", s->replication_id,
                    sizeof(s->replication_id));

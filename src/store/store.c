@@ -16,6 +16,7 @@ static const struct store_backend *const BACKENDS[] = {
     [STORE_SINGLE] = &SINGLE_BACKEND,
     [STORE_SENTINEL] = &SENTINEL_BACKEND,
     [STORE_CLUSTER] = &CLUSTER_BACKEND,
+    [STORE_QUORUM] = &QUORUM_BACKEND,
 };
 
 struct store *store_new(const struct store_setup *setup)

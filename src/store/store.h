@@ -20,6 +20,7 @@ struct store;
 /* What may change while it runs. */
 struct store_options {
     uint64_t timeout_ms;         /* redis-timeout */
+    uint64_t quarantine_ms;      /* of a server of a quorum that may have lost its data */
     unsigned min_replicas;       /* of each node; 0: none are waited for */
     uint64_t replica_timeout_ms; /* for how long */
 };
@@ -42,12 +43,21 @@ struct store_sentinel_info {
     uint64_t switches;
 };
 
+/* See ballot.h. */
+struct store_quorum_info {
+    size_t servers; /* 0: there is none */
+    uint64_t splits, undone, healed;
+    uint64_t chores, forgotten;
+};
+
 struct store_info {
     const char *topology; /* single, ... */
     struct store_sentinel_info sentinel;
+    struct store_quorum_info quorum;
     bool up;
     char version[32];
     char run_id[48];
+    uint64_t running_ms; /* that process, when the link came up; of one node only */
     char address[160];
     uint64_t reconnects, calls, unknown, late, errors;
     uint64_t in_flight;

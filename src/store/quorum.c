@@ -1,0 +1,413 @@
+/* Several independent masters, of which a majority decides: a node for each, and a
+ * ballot (ballot.h) between them and the engine. Waiters wake on a release that is
+ * heard of at any node; it is published at every node that had it, and a majority is
+ * listened to (hearing.h). */
+#include "store/backend.h"
+#include "store/ballot.h"
+#include "store/hearing.h"
+#include "store/node.h"
+#include "util/alloc.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <uv.h>
+
+struct quorum;
+
+struct member {
+    struct quorum *quorum;
+    struct node *node;
+    unsigned index;
+    bool up;
+};
+
+struct quorum {
+    struct store_events events;
+    struct ballot *ballot;
+    struct hearing *hearing;
+    uv_timer_t timer;
+    uint64_t armed_at; /* 0: not */
+    bool told_up;
+    bool was_up;
+    unsigned replaced; /* members that came back without their data, since it was up */
+    unsigned count;
+    struct member members[BALLOT_NODES_MAX];
+};
+
+static void look_at_clock(struct quorum *q)
+{
+    ballot_time(q->ballot, clock_boot_ms(), clock_wall_us());
+}
+
+/* What fell due comes first in every turn. */
+static void begin(struct quorum *q)
+{
+    q->events.on_event(q->events.ctx);
+    ballot_tick(q->ballot, clock_boot_ms(), clock_wall_us());
+}
+
+/* --- from the ballot -------------------------------------------------------------- */
+
+static void on_send(void *ctx, unsigned node, const struct op *op)
+{
+    struct quorum *q = ctx;
+
+    node_submit(q->members[node].node, op);
+}
+
+static void on_done(void *ctx, const struct op_result *result)
+{
+    struct quorum *q = ctx;
+
+    q->events.on_result(q->events.ctx, result);
+}
+
+/* --- from the nodes --------------------------------------------------------------- */
+
+static void on_event(void *ctx)
+{
+    struct member *m = ctx;
+
+    begin(m->quorum);
+}
+
+static void on_result(void *ctx, const struct op_result *result)
+{
+    struct member *m = ctx;
+
+    ballot_result(m->quorum->ballot, m->index, result);
+}
+
+/* The store is there while a majority is. */
+static void tell_up(struct quorum *q)
+{
+    bool up = ballot_is_up(q->ballot);
+    bool lost = (unsigned)__builtin_popcount(q->replaced) > q->count / 2;
+
+    if (up == q->told_up) {
+        return;
+    }
+    q->told_up = up;
+    if (up) {
+        bool same = q->was_up && !lost;
+
+        q->was_up = true;
+        q->replaced = 0;
+        q->events.on_up(q->events.ctx, same);
+    } else {
+        log_warning("quorum", "no majority of the servers can be asked");
+        q->replaced = 0;
+        q->events.on_down(q->events.ctx);
+    }
+}
+
+static void on_up(void *ctx, bool same_server)
+{
+    struct member *m = ctx;
+    struct quorum *q = m->quorum;
+    struct store_info info = { 0 };
+    uint64_t abstains;
+
+    node_info(m->node, &info);
+    m->up = true;
+    ballot_node_up(q->ballot, m->index, same_server, info.running_ms);
+    if (!same_server) {
+        q->replaced |= 1U << m->index;
+    }
+    abstains = ballot_abstains(q->ballot, m->index);
+    if (abstains != 0) {
+        log_notice("quorum",
+                   "%s has not been running for long, and may have lost what it "
+                   "granted: it has no vote for another %" PRIu64 " ms",
+                   info.address, abstains);
+    }
+    tell_up(q);
+}
+
+static void on_down(void *ctx)
+{
+    struct member *m = ctx;
+
+    m->up = false;
+    ballot_node_down(m->quorum->ballot, m->index);
+    tell_up(m->quorum);
+}
+
+static void on_clock_jumped(void *ctx)
+{
+    struct member *m = ctx;
+
+    ballot_node_lost(m->quorum->ballot, m->index);
+}
+
+static void on_subscribed(void *ctx, struct span name, bool rw)
+{
+    struct member *m = ctx;
+    struct quorum *q = m->quorum;
+
+    if (hearing_on(q->hearing, m->index, name, rw)) {
+        q->events.on_subscribed(q->events.ctx, name, rw);
+    }
+}
+
+static void tell_subscribed(void *ctx, struct span name, bool rw)
+{
+    struct quorum *q = ctx;
+
+    q->events.on_subscribed(q->events.ctx, name, rw);
+}
+
+static void on_unsubscribed_all(void *ctx)
+{
+    struct member *m = ctx;
+    struct quorum *q = m->quorum;
+
+    if (hearing_off(q->hearing, m->index)) {
+        q->events.on_unsubscribed_all(q->events.ctx);
+        hearing_tell(q->hearing, tell_subscribed, q);
+    }
+}
+
+static void on_message(void *ctx, struct span name, bool rw)
+{
+    struct member *m = ctx;
+
+    m->quorum->events.on_message(m->quorum->events.ctx, name, rw);
+}
+
+/* --- time ------------------------------------------------------------------------- */
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct quorum *q = timer->data;
+
+    q->armed_at = 0;
+    begin(q);
+}
+
+static void arm(struct quorum *q)
+{
+    uint64_t at = ballot_next_deadline(q->ballot);
+    uint64_t now;
+
+    if (at == UINT64_MAX || at == q->armed_at) {
+        return; /* one that comes too early does no harm */
+    }
+    now = clock_boot_ms();
+    q->armed_at = at;
+    uv_update_time(q->timer.loop);
+    (void)uv_timer_start(&q->timer, on_timer, at > now ? at - now : 0, 0);
+}
+
+/* --- for the store ---------------------------------------------------------------- */
+
+static void make_member(struct quorum *q, unsigned i, const struct store_setup *setup)
+{
+    struct member *m = &q->members[i];
+    struct node_setup node = {
+        .store = setup,
+        .url = &setup->place.urls[i],
+        .seed = setup->seed + i * UINT64_C(0x9e3779b97f4a7c15),
+        .events = { .ctx = m,
+                    .on_event = on_event,
+                    .on_result = on_result,
+                    .on_up = on_up,
+                    .on_down = on_down,
+                    .on_clock_jumped = on_clock_jumped,
+                    .on_subscribed = on_subscribed,
+                    .on_unsubscribed_all = on_unsubscribed_all,
+                    .on_message = on_message },
+    };
+
+    m->quorum = q;
+    m->index = i;
+    m->node = node_new(&node);
+}
+
+static void *quorum_make(const struct store_setup *setup)
+{
+    struct quorum *q = xcalloc(1, sizeof(*q));
+    struct ballot_setup ballot = {
+        .node_count = (unsigned)setup->place.url_count,
+        .timeout_ms = setup->options.timeout_ms,
+        .quarantine_ms = setup->options.quarantine_ms,
+        .seed = setup->seed,
+        .now_ms = clock_boot_ms(),
+        .events = { .ctx = q, .send = on_send, .done = on_done },
+    };
+
+    q->events = setup->events;
+    q->count = ballot.node_count;
+    q->ballot = ballot_new(&ballot);
+    q->hearing = hearing_new(q->count);
+    (void)uv_timer_init(setup->io->loop, &q->timer);
+    q->timer.data = q;
+    for (unsigned i = 0; i < q->count; i++) {
+        make_member(q, i, setup);
+    }
+    return q;
+}
+
+static void quorum_start(void *backend)
+{
+    struct quorum *q = backend;
+
+    for (unsigned i = 0; i < q->count; i++) {
+        node_start(q->members[i].node);
+    }
+}
+
+static void quorum_set_tls(void *backend, struct tls *tls)
+{
+    struct quorum *q = backend;
+
+    for (unsigned i = 0; i < q->count; i++) {
+        node_set_tls(q->members[i].node, tls);
+    }
+}
+
+static void quorum_configure(void *backend, const struct store_options *options)
+{
+    struct quorum *q = backend;
+
+    ballot_configure(q->ballot, options->timeout_ms, options->quarantine_ms);
+    for (unsigned i = 0; i < q->count; i++) {
+        node_configure(q->members[i].node, options);
+    }
+}
+
+static void quorum_submit(void *backend, const struct op *op)
+{
+    struct quorum *q = backend;
+
+    look_at_clock(q);
+    ballot_submit(q->ballot, op);
+}
+
+static void quorum_subscribe(void *backend, struct span name, bool rw)
+{
+    struct quorum *q = backend;
+
+    hearing_add(q->hearing, name, rw);
+    for (unsigned i = 0; i < q->count; i++) {
+        node_subscribe(q->members[i].node, name, rw);
+    }
+}
+
+static void quorum_unsubscribe(void *backend, struct span name, bool rw)
+{
+    struct quorum *q = backend;
+
+    hearing_remove(q->hearing, name, rw);
+    for (unsigned i = 0; i < q->count; i++) {
+        node_unsubscribe(q->members[i].node, name, rw);
+    }
+}
+
+static void quorum_end_turn(void *backend)
+{
+    struct quorum *q = backend;
+
+    for (unsigned i = 0; i < q->count; i++) {
+        node_end_turn(q->members[i].node);
+    }
+    arm(q);
+}
+
+/* Counters of all; a round trip is what most of them need at most. */
+static void quorum_info(const void *backend, struct store_info *ret)
+{
+    const struct quorum *q = backend;
+    struct ballot_stats stats;
+    bool any = false;
+
+    for (unsigned i = 0; i < q->count; i++) {
+        struct store_info one = { 0 };
+
+        node_info(q->members[i].node, &one);
+        ret->calls += one.calls;
+        ret->unknown += one.unknown;
+        ret->late += one.late;
+        ret->errors += one.errors;
+        ret->reconnects += one.reconnects;
+        ret->in_flight += one.in_flight;
+        if (one.up && !any) {
+            any = true;
+            memcpy(ret->version, one.version, sizeof(ret->version));
+            memcpy(ret->run_id, one.run_id, sizeof(ret->run_id));
+            memcpy(ret->address, one.address, sizeof(ret->address));
+            ret->clock_offset_us = one.clock_offset_us;
+        }
+        if (one.up && one.round_trip_us > ret->round_trip_us) {
+            ret->round_trip_us = one.round_trip_us;
+        }
+    }
+    ballot_stats(q->ballot, &stats);
+    ret->up = q->told_up;
+    ret->quorum = (struct store_quorum_info){ .servers = q->count,
+                                              .splits = stats.splits,
+                                              .undone = stats.undone,
+                                              .healed = stats.healed,
+                                              .chores = stats.chores,
+                                              .forgotten = stats.forgotten };
+}
+
+static void quorum_each_node(const void *backend, store_node_fn *fn, void *ctx)
+{
+    const struct quorum *q = backend;
+
+    for (unsigned i = 0; i < q->count; i++) {
+        struct store_info info = { 0 };
+
+        node_info(q->members[i].node, &info);
+        fn(ctx, &(struct store_node_info){
+                    .address = info.address,
+                    .role = ballot_abstains(q->ballot, i) != 0 ? "abstains" : "master",
+                    .up = info.up,
+                    .reconnects = info.reconnects,
+                    .in_flight = info.in_flight,
+                    .round_trip_us = info.round_trip_us,
+                });
+    }
+}
+
+static void quorum_close(void *backend)
+{
+    struct quorum *q = backend;
+
+    for (unsigned i = 0; i < q->count; i++) {
+        node_close(q->members[i].node);
+    }
+    uv_close((uv_handle_t *)&q->timer, NULL);
+}
+
+static void quorum_free(void *backend)
+{
+    struct quorum *q = backend;
+
+    for (unsigned i = 0; i < q->count; i++) {
+        node_free(q->members[i].node);
+    }
+    ballot_free(q->ballot);
+    hearing_free(q->hearing);
+    free(q);
+}
+
+const struct store_backend QUORUM_BACKEND = {
+    .name = "quorum",
+    .make = quorum_make,
+    .start = quorum_start,
+    .set_tls = quorum_set_tls,
+    .configure = quorum_configure,
+    .submit = quorum_submit,
+    .subscribe = quorum_subscribe,
+    .unsubscribe = quorum_unsubscribe,
+    .end_turn = quorum_end_turn,
+    .info = quorum_info,
+    .each_node = quorum_each_node,
+    .close = quorum_close,
+    .free = quorum_free,
+};

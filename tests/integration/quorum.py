@@ -1,0 +1,322 @@
+#!/usr/bin/env python3
+"""A quorum of independent masters on the wire: quorum.py LATCHD.
+
+Real redis-servers that are killed, stopped and come back empty; several daemons on them.
+Prints TAP.
+"""
+import contextlib
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "failover"))
+
+from stand import tap  # finds resp and children as well
+from children import until
+from resp import Error
+from servers import Latchd, Redis
+
+LEASE_MS = 2000  # of the watchdog, and how long a new server has no vote
+SOON_S = 20
+
+
+class Quorum:
+    """Servers, and daemons on all of them."""
+
+    def __init__(self, latchd, folder, count, daemons):
+        self.folder = pathlib.Path(folder)
+        self.servers = [Redis(self.folder).ready() for _ in range(count)]
+        self.text = "quorum " + " ".join(s.url for s in self.servers)
+        self.program = latchd
+        self.daemons = [self.daemon(f"d{i}") for i in range(daemons)]
+
+    def daemon(self, name):
+        return Latchd(self.program, self.folder, name, self.text, "--watchdog-timeout",
+                      f"{LEASE_MS}ms", "--redis-timeout", "1s")
+
+    def voting(self):
+        """Every daemon counts on every server: they have run for long enough."""
+        for daemon in self.daemons:
+            until(lambda d=daemon: all(f",role=master,up=1" in n for n in nodes(d)),
+                  "all servers vote", SOON_S)
+        return self
+
+    def holders(self, name):
+        """What each server has under that name; None: it cannot be asked."""
+        return [holder(s, name) for s in self.servers]
+
+    def stop(self):
+        for child in self.daemons:
+            child.stop()
+        for server in self.servers:
+            server.stop()
+
+
+def nodes(daemon):
+    try:
+        with daemon.wire() as wire:
+            lines = wire.ask("INFO", "redis").splitlines()
+    except (OSError, Error):
+        return [""]
+    return [line for line in lines if line.startswith("redis_node")]
+
+
+def holder(server, name):
+    try:
+        with server.wire(0.2) as wire:
+            return wire.ask("HKEYS", name)
+    except OSError:
+        return None
+
+
+@contextlib.contextmanager
+def quorum(latchd, count=3, daemons=1):
+    with tempfile.TemporaryDirectory(prefix="latchd-test-") as folder:
+        q = Quorum(latchd, folder, count, daemons)
+        try:
+            for daemon in q.daemons:
+                daemon.ready()
+            yield q.voting()
+        finally:
+            q.stop()
+
+
+def same(got, wanted):
+    if got != wanted:
+        raise AssertionError(f"wanted {wanted!r}, got {got!r}")
+
+
+def refused(wire, word, *command):
+    try:
+        reply = wire.ask(*command)
+    except Error as error:
+        if word in str(error):
+            return
+        raise
+    raise AssertionError(f"{command}: wanted {word}, got {reply!r}")
+
+
+def free(q, name, but=()):
+    until(lambda: all(h in ([], None) or i in but
+                      for i, h in enumerate(q.holders(name))), f"{name} is free", SOON_S)
+
+
+# --- the cases ------------------------------------------------------------------------
+
+def every_server_has_what_is_held(latchd):
+    with quorum(latchd, daemons=2) as q:
+        with q.daemons[0].wire() as a, q.daemons[1].wire() as b:
+            token = a.ask("LOCK", "job", "WAIT", 5000)
+            until(lambda: all(h == q.holders("job")[0] != [] for h in q.holders("job")),
+                  "all three have it", SOON_S)
+            same(b.ask("LOCK", "job", "WAIT", 0), None)
+            same(b.ask("UNLOCK", "job", "TOKEN", token), 0)
+            same(b.ask("UNLOCK", "job", "TOKEN", token), 0)
+            free(q, "job")
+            again = b.ask("LOCK", "job", "WAIT", 5000)
+            if again <= token:
+                raise AssertionError(f"{again} is not above {token}")
+            same(b.ask("UNLOCK", "job"), 0)
+
+
+def a_release_wakes_who_waits_elsewhere(latchd):
+    with quorum(latchd, daemons=2) as q:
+        with q.daemons[0].wire() as a, q.daemons[1].wire() as b:
+            a.ask("LOCK", "job", "WAIT", 5000)
+            b.send("LOCK", "job", "WAIT", 20000)
+            until(lambda: q.servers[0].ask("PUBSUB", "NUMSUB",
+                                           "redisson_lock__channel:{job}")[1] > 0,
+                  "it listens", SOON_S)
+            time.sleep(0.1)  # not for luck: it is to sleep by now, if it ever does
+            begin = time.monotonic()
+            same(a.ask("UNLOCK", "job"), 0)
+            if not isinstance(b.reply(), int):
+                raise AssertionError("not granted")
+            print(f"# woken after {1000 * (time.monotonic() - begin):.1f} ms")
+            same(b.ask("UNLOCK", "job"), 0)
+
+
+def kinds_that_it_has_not_are_refused(latchd):
+    with quorum(latchd) as q, q.daemons[0].wire() as a:
+        for kind in ("FAIR", "READ", "WRITE"):
+            refused(a, "quorum", "LOCK", "job", kind, "WAIT", 0)
+        token = a.ask("MLOCK", 2, "one", "two", "WAIT", 5000)
+        same(len(token), 2)
+        same(a.ask("UNLOCK", "one", "TOKEN", token[0]), 0)
+        same(a.ask("UNLOCK", "two", "TOKEN", token[1]), 0)
+        first = a.ask("LOCK", "own", "OWNER", "o", "WAIT", 5000)
+        same(a.ask("LOCK", "own", "OWNER", "o", "WAIT", 5000), first)
+        same(a.ask("UNLOCK", "own", "OWNER", "o"), 1)
+        same(a.ask("UNLOCK", "own", "OWNER", "o"), 0)
+        free(q, "own")
+        token = a.ask("LOCK", "id", "ID", "0123456789abcdef", "WAIT", 5000)
+        same(a.ask("LOCK", "id", "ID", "0123456789abcdef", "WAIT", 5000), token)
+        same(a.ask("UNLOCK", "id", "ID", "0123456789abcdef"), 0)
+        free(q, "id")
+
+
+def numbers_that_cannot_be_are_refused(latchd):
+    urls = [f"redis://127.0.0.1:{p}" for p in (1, 2, 3, 4)]
+    for words, why in ((urls[:2], "3 or 5"), (urls, "3 or 5"),
+                       ([*urls[:2], urls[0]], "twice"),
+                       ([*urls[:2], "rediss://127.0.0.1:3"], "or none")):
+        done = subprocess.run([latchd, "--port", "0", "--redis", "quorum " + " ".join(words)],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=SOON_S, check=False)
+        if done.returncode == 0 or why not in done.stderr + done.stdout:
+            raise AssertionError(f"{words}: {done.returncode} {done.stderr}{done.stdout}")
+
+
+def a_dead_minority_costs_nothing(latchd):
+    with quorum(latchd) as q, q.daemons[0].wire() as a:
+        held = a.ask("LOCK", "held", "WAIT", 5000)
+        last = held
+        q.servers[2].kill()
+        for _ in range(20):
+            token = a.ask("LOCK", "job", "WAIT", 5000)
+            if token <= last:
+                raise AssertionError(f"{token} is not above {last}")
+            last = token
+            same(a.ask("UNLOCK", "job"), 0)
+        q.servers[2].restart()  # empty
+        until(lambda: holder(q.servers[2], "held"), "it is healed", SOON_S)
+        same(q.holders("held")[2], q.holders("held")[0])
+        same(q.servers[2].ask("HGET", "held", q.holders("held")[0][0]), "1")
+        if int(q.daemons[0].info("redis_quorum_healed")) == 0:
+            raise AssertionError("healed, but not counted")
+        q.voting()
+        q.servers[0].kill()
+        token = a.ask("LOCK", "job", "WAIT", 10000)
+        if token <= last:
+            raise AssertionError(f"{token} is not above {last}")
+        same(a.ask("UNLOCK", "job"), 0)
+        same(a.ask("UNLOCK", "held", "TOKEN", held), 0)
+
+
+def two_that_come_back_empty_let_nobody_else_in(latchd):
+    with quorum(latchd, daemons=2) as q:
+        with q.daemons[0].wire() as a, q.daemons[1].wire() as b:
+            token = a.ask("LOCK", "job", "WAIT", 5000)
+            for i in (1, 2):
+                q.servers[i].kill()
+                q.servers[i].restart()
+                same(b.ask("LOCK", "job", "WAIT", 300), None)
+                until(lambda i=i: holder(q.servers[i], "job"), "it is healed", SOON_S)
+            same(a.ask("UNLOCK", "job", "TOKEN", token), 0)
+
+
+def what_a_minority_granted_is_undone(latchd):
+    with quorum(latchd) as q, q.daemons[0].wire() as a:
+        for server in q.servers[:2]:  # a stranger's RedLock
+            server.ask("HSET", "job", "uuid:1", 1)
+            server.ask("PEXPIRE", "job", 60000)
+        same(a.ask("LOCK", "job", "WAIT", 0), None)
+        free(q, "job", but=(0, 1))
+        q.servers[2].pause()
+        same(a.ask("LOCK", "job", "WAIT", 100), None)
+        q.servers[2].resume()
+        free(q, "job", but=(0, 1))
+        until(lambda: q.daemons[0].info("redis_quorum_chores") == "0", "all is done", SOON_S)
+        same(q.holders("job")[2], [])
+        a.send("LOCK", "job", "WAIT", 20000)
+        until(lambda: q.servers[0].ask("PUBSUB", "NUMSUB",
+                                       "redisson_lock__channel:{job}")[1] > 0,
+              "it listens", SOON_S)
+        for server in q.servers[:2]:
+            server.ask("DEL", "job")
+            server.ask("PUBLISH", "redisson_lock__channel:{job}", "0")
+        if not isinstance(a.reply(), int):
+            raise AssertionError("not granted")
+
+
+def a_stopped_minority_costs_nothing(latchd):
+    with quorum(latchd, 5, 2) as q:
+        with q.daemons[0].wire() as a, q.daemons[1].wire() as b:
+            for server in q.servers[3:]:
+                server.pause()
+            for i in range(50):
+                wire = a if i % 2 else b
+                token = wire.ask("LOCK", "job", "WAIT", 5000)
+                same((b if i % 2 else a).ask("LOCK", "job", "WAIT", 0), None)
+                same(wire.ask("UNLOCK", "job", "TOKEN", token), 0)
+            for server in q.servers[3:]:
+                server.resume()
+            free(q, "job")
+            for daemon in q.daemons:
+                until(lambda d=daemon: d.info("redis_quorum_chores") == "0", "all is done",
+                      SOON_S)
+            same(q.holders("job"), [[]] * 5)
+
+
+def without_a_majority_nothing_is_granted(latchd):
+    with quorum(latchd) as q, q.daemons[0].wire() as a:
+        for server in q.servers[:2]:
+            server.kill()
+        refused(a, "BACKEND", "LOCK", "job", "WAIT", 0)
+        for server in q.servers[:2]:
+            server.restart()
+        if not isinstance(a.ask("LOCK", "job", "WAIT", 20000), int):
+            raise AssertionError("not granted")
+
+
+def a_client_goes_on_at_another_daemon(latchd):
+    with quorum(latchd, daemons=2) as q:
+        with q.daemons[0].wire() as a:
+            token = a.ask("LOCK", "job", "WAIT", 5000)
+            q.daemons[0].kill()
+        with q.daemons[1].wire() as b:
+            b.ask("RENEW", "job", "TOKEN", token)
+            end = time.monotonic() + 1.5 * LEASE_MS / 1000
+            while time.monotonic() < end:  # it is renewed there
+                same(b.ask("LOCK", "job", "WAIT", 0), None)
+                time.sleep(0.1)
+            same(b.ask("UNLOCK", "job", "TOKEN", token), 0)
+            free(q, "job")
+
+
+def many_daemons_ask_for_one_name(latchd):
+    rounds, granted, failures = 10, [], []
+
+    def contend(daemon):
+        try:
+            with daemon.wire() as wire:
+                for _ in range(rounds):
+                    token = wire.ask("LOCK", "job", "WAIT", 25000)
+                    granted.append(token)
+                    same(wire.ask("UNLOCK", "job", "TOKEN", token), 0)
+        except Exception as error:  # it is told below
+            failures.append(error)
+
+    with quorum(latchd, daemons=5) as q:
+        begin = time.monotonic()
+        threads = [threading.Thread(target=contend, args=[d]) for d in q.daemons]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        print(f"# {len(granted)} grants in {time.monotonic() - begin:.2f} s")
+        same(failures, [])
+        same(len(granted), rounds * len(q.daemons))
+        same(granted, sorted(set(granted)))
+        free(q, "job")
+
+
+CASES = [every_server_has_what_is_held, a_release_wakes_who_waits_elsewhere,
+         kinds_that_it_has_not_are_refused, numbers_that_cannot_be_are_refused,
+         a_dead_minority_costs_nothing, two_that_come_back_empty_let_nobody_else_in,
+         what_a_minority_granted_is_undone, a_stopped_minority_costs_nothing,
+         without_a_majority_nothing_is_granted, a_client_goes_on_at_another_daemon,
+         many_daemons_ask_for_one_name]
+
+
+def main():
+    latchd, wanted = sys.argv[1], sys.argv[2:]
+    chosen = [c for c in CASES if not wanted or c.__name__ in wanted]
+    sys.exit(1 if tap([(c.__name__, lambda c=c: c(latchd)) for c in chosen]) else 0)
+
+
+main()
