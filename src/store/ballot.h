@@ -36,6 +36,9 @@
  * chore, kept until it is done or the lease is over, CHORES_MAX at most: then the
  * oldest are forgotten, and end with their leases.
  *
+ * An ID or an owner may be found under an older token at a node that answers too late to
+ * be asked again: what is released by its token stays there until its lease is over.
+ *
  * A node that has been running for less than quarantine_ms, or whose clock has jumped,
  * may have lost what it granted: it abstains. For so long it grants nothing new (its
  * votes of what it does have count), so that what others hold has ended by then or is

@@ -129,6 +129,8 @@ void ballot_call_begin(struct ballot *b, const struct op *op)
     c->seq = ++b->next_seq;
     c->op = ballot_copy_op(op);
     c->op->has_next = false; /* there is no handing over: whoever is first has it */
+    /* Nobody else knows the token of what an anonymous claim finds again. */
+    c->level = op->kind == OP_ACQUIRE && op->claim.kind == OWNER_ANONYMOUS;
     as_ids(c->op, (struct renew_item *)c->op->items);
     c->items = op->item_count == 0 ? NULL : xcalloc(op->item_count, sizeof(*c->items));
     ballot_saw_token(b, op->seen_token);
@@ -144,7 +146,7 @@ void ballot_call_begin(struct ballot *b, const struct op *op)
                                         .text = SPAN("a quorum has plain locks only") };
         arm(b, c, b->now);
     } else if (op->kind == OP_ACQUIRE && slot->split_row > 0 &&
-        b->now - slot->split_at < SPLIT_FORGET_MS) {
+               b->now - slot->split_at < SPLIT_FORGET_MS) {
         pause(b, c);
     } else {
         ask(b, c);

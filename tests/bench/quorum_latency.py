@@ -18,7 +18,7 @@ from children import until
 from resp import Link, encode
 from servers import Latchd, Redis
 
-ROUNDS, PAIRS = 20, 200
+ROUNDS, PAIRS = 20, 100
 KINDS = {"one server": (1, 0), "3, all up": (3, 0), "3, one stopped": (3, 1),
          "5, all up": (5, 0), "5, two stopped": (5, 2)}
 LOCK, UNLOCK = encode("LOCK", "job", "WAIT", 5000), encode("UNLOCK", "job")

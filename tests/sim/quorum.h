@@ -70,7 +70,7 @@ enum qclient_state {
 };
 
 struct qclient {
-    uint64_t conn; /* 0: to be made */
+    uint64_t conn;        /* 0: to be made */
     size_t daemon, asked; /* for its UNLOCK */
     enum qclient_state state;
     size_t name;
@@ -124,6 +124,7 @@ struct quorum {
     uint64_t last_token[QUORUM_NAMES_MAX];
     uint64_t grants, lost;
     bool faults, draining;
+    bool orderly;          /* all that is taken is unlocked, by whoever took it */
     unsigned lost_servers; /* at once, bounded by a minority */
     bool failed, loud;
     char failure[300];

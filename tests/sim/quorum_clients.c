@@ -78,11 +78,11 @@ static void give_back(struct quorum *q, struct qclient *c)
     struct qdaemon *d = &q->daemons[c->daemon];
     struct hold_req req = { .name = quorum_name(c->name), .token = c->token };
 
-    if (!q->draining && dice_chance(&q->dice, 150)) {
+    if (!q->draining && !q->orderly && dice_chance(&q->dice, 150)) {
         close_conn(q, c);
         return;
     }
-    if (dice_chance(&q->dice, 200)) {
+    if (!q->orderly && dice_chance(&q->dice, 200)) {
         struct qdaemon *other = &q->daemons[dice_below(&q->dice, q->daemon_count)];
 
         d = other->locks != NULL ? other : d;
@@ -170,6 +170,8 @@ void qclient_reply(struct quorum *q, struct qdaemon *d, const struct effect_repl
         if (c->state == QCLIENT_WAITS && r->kind == REPLY_TOKEN) {
             granted(q, c, (uint64_t)r->value);
         } else {
+            q->orderly =
+                q->orderly && (c->state == QCLIENT_WAITS || r->kind == REPLY_INT);
             c->state = QCLIENT_CLOSES; /* it may hold yet, if an UNLOCK failed */
             c->next_at = q->now;
             quorum_trace(q, "%" PRIu64 " is answered %d %.*s", c->conn, r->kind,
@@ -187,6 +189,7 @@ void qclient_notice(struct quorum *q, struct qdaemon *d, const struct effect_not
     quorum_trace(q, "lost %.*s token %" PRIu64 " at d%zu", (int)n->name.len,
                  n->name.ptr, n->token, d->index);
     q->lost++;
+    q->orderly = false; /* a minority may have it until its lease is over */
     for (size_t i = 0; i < q->client_count; i++) {
         struct qclient *c = &q->clients[i];
 

@@ -103,7 +103,9 @@ void qfault_act(struct quorum *q)
         qlink_down(q, &q->daemons[daemon], server);
         break;
     default:
-        daemon_dies(q, daemon);
+        if (!q->orderly) {
+            daemon_dies(q, daemon);
+        }
         break;
     }
 }
@@ -131,6 +133,7 @@ static void set_up(struct quorum *q, const struct quorum_options *o)
     q->daemon_count = o->daemons != 0 ? o->daemons : dice_between(&q->dice, 1, 5);
     q->name_count = o->names != 0 ? o->names : dice_between(&q->dice, 1, 3);
     q->client_count = o->clients != 0 ? o->clients : dice_between(&q->dice, 2, 10);
+    q->orderly = dice_chance(&q->dice, 300);
     q->faults = !o->calm && dice_chance(&q->dice, 800);
     for (unsigned i = 0; i < q->server_count; i++) {
         q->servers[i].all = q;
@@ -164,6 +167,22 @@ static void leave(struct quorum *q)
     }
 }
 
+/* All leave at once, and nothing is left to lapse: it is released wherever it was, and
+ * what a minority granted is undone. */
+static void leave_at_once(struct quorum *q)
+{
+    quorum_trace(q, "--- all leave");
+    qfault_heal(q);
+    q->draining = true;
+    for (size_t i = 0; i < q->client_count && !q->failed; i++) {
+        qclient_leave(q, &q->clients[i]);
+    }
+    quorum_advance(q, q->timeout_ms + 1500);
+    if (!q->failed && q->orderly) {
+        quorum_check_end(q);
+    }
+}
+
 /* Nothing fails any more: whoever waits is served, all is given back, nothing stays. */
 static void wind_down(struct quorum *q)
 {
@@ -177,6 +196,17 @@ static void wind_down(struct quorum *q)
     if (!q->failed) {
         quorum_check_end(q);
     }
+}
+
+static bool all_there(const struct quorum *q)
+{
+    for (unsigned i = 0; i < q->server_count; i++) {
+        if (q->servers[i].dead || q->servers[i].stopped_till > q->now ||
+            q->servers[i].slow_ms != 0) {
+            return false;
+        }
+    }
+    return true;
 }
 
 struct quorum *quorum_run(uint64_t seed, const struct quorum_options *o)
@@ -196,7 +226,9 @@ struct quorum *quorum_run(uint64_t seed, const struct quorum_options *o)
         quorum_advance(q,
                        dice_below(&q->dice, dice_chance(&q->dice, 100) ? 2000 : 100));
     }
-    if (!q->failed) {
+    if (!q->failed && q->orderly && all_there(q)) {
+        leave_at_once(q);
+    } else if (!q->failed) {
         wind_down(q);
     }
     return q;
