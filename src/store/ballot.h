@@ -27,17 +27,19 @@
  *   RENEW     each item: M renewed it: OK, and who says GONE is told to put it back
  *             (RESTORE). No majority is possible: ENDED, ELSEWHERE, GONE, WRONGTYPE,
  *             the first of these that one says. Else UNKNOWN
- *   ATTACH, RESTORE  M say OK, with one token. So many say NOTHELD (ENDED..) that no
- *             majority is left: that. Else ERROR, LATE, UNKNOWN
- *   INSPECT   what M say of who holds it; M have answered, and no M agree: it is free
- *   others    ERROR
+ *             Also if it is UNKNOWN, but only who has lost nothing
+ *   ATTACH, RESTORE  M say OK, with one token. An ATTACH first only looks, and only if
+ *             M have it, gives it its lease; if it is not known whether M have it, who
+ *             has lost nothing is told to put it back, for the next time. So many say
+ * NOTHELD (ENDED..) that no majority is left: that. Else ERROR, LATE, UNKNOWN INSPECT
+ * what M say of who holds it; M have answered, and no M agree: it is free others ERROR
  *
  * What has to be done at a node that cannot be asked now (an undo, a release) is a
  * chore, kept until it is done or the lease is over, CHORES_MAX at most: then the
  * oldest are forgotten, and end with their leases.
  *
- * An ID or an owner may be found under an older token at a node that answers too late to
- * be asked again: what is released by its token stays there until its lease is over.
+ * An ID or an owner may be found under an older token at a node that answers too late
+ * to be asked again: what is released by its token stays there until its lease is over.
  *
  * A node that has been running for less than quarantine_ms, or whose clock has jumped,
  * may have lost what it granted: it abstains. For so long it grants nothing new (its

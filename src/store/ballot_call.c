@@ -53,6 +53,10 @@ static struct op for_node(const struct ballot *b, const struct call *c, unsigned
     op.propose = c->propose;
     op.level = c->level;
     op.reenter_only = op.reenter_only || ballot_abstains(b, node) != 0;
+    if (op.kind == OP_ATTACH && !c->level) {
+        op.lease_ms = LOOK_LEASE_MS;
+        op.exact = false;
+    }
     return op;
 }
 
@@ -129,6 +133,7 @@ void ballot_call_begin(struct ballot *b, const struct op *op)
     c->seq = ++b->next_seq;
     c->op = ballot_copy_op(op);
     c->op->has_next = false; /* there is no handing over: whoever is first has it */
+    c->op->mark = op->mark || !op->own_accord; /* or a renewal might put it back */
     /* Nobody else knows the token of what an anonymous claim finds again. */
     c->level = op->kind == OP_ACQUIRE && op->claim.kind == OWNER_ANONYMOUS;
     as_ids(c->op, (struct renew_item *)c->op->items);
@@ -150,6 +155,85 @@ void ballot_call_begin(struct ballot *b, const struct op *op)
         pause(b, c);
     } else {
         ask(b, c);
+    }
+}
+
+/* --- healing ---------------------------------------------------------------------- */
+
+/* A node has not what others have: it is to put it back. Not if it was released, or
+ * may have been, since this was asked. Where those others are no majority, only a node
+ * that has lost nothing is asked: it knows of a later token, and that the hold has
+ * ended. */
+static void heal_item(struct ballot *b, const struct call *c, unsigned node,
+                      const struct renew_item *item)
+{
+    struct kept_item kept = { .entry = item->entry, .for_ms = item->lease_ms };
+    struct op op = {
+        .kind = OP_RESTORE,
+        .name = item->name,
+        .claim = { .lock_kind = item->lock_kind,
+                   .kind = item->kind,
+                   .field = item->field,
+                   .entry = item->entry,
+                   .lease_ms = item->lease_ms },
+        .token = item->token,
+        .keeper = item->kept,
+        .kept = &kept,
+        .kept_count = 1,
+    };
+
+    if (ballot_slot(b, item->name)->released < c->seq && ballot_usable(b, node)) {
+        (void)ballot_send(b, node, &op);
+        b->stats.healed++;
+    }
+}
+
+static void heal(struct ballot *b, struct call *c, unsigned node)
+{
+    const struct vote *v = &c->votes[node];
+
+    if (v->state != VOTE_IN || v->r.status != OP_OK) {
+        return;
+    }
+    for (size_t i = 0; i < v->r.item_count; i++) {
+        bool lacking = c->items[i] == RENEW_UNKNOWN && ballot_abstains(b, node) == 0;
+
+        if (v->r.items[i] == RENEW_GONE && (c->items[i] == RENEW_OK || lacking)) {
+            heal_item(b, c, node, &c->op->items[i]);
+        }
+    }
+}
+
+/* Too few have what a client comes back to, and some that could have it are gone. */
+static void heal_attach(struct ballot *b, const struct call *c)
+{
+    const struct op_result *r = NULL;
+    struct renew_item item;
+
+    for (unsigned i = 0; i < b->setup.node_count; i++) {
+        const struct vote *v = &c->votes[i];
+
+        if (v->state == VOTE_IN && v->r.status == OP_OK) {
+            r = &v->r;
+        }
+    }
+    if (r == NULL || r->token == 0) {
+        return;
+    }
+    item = (struct renew_item){ .name = c->op->name,
+                                .kind = r->entry.len != 0 ? OWNER_NAMED : OWNER_ID,
+                                .field = r->owner,
+                                .entry = r->entry,
+                                .token = r->token,
+                                .lease_ms = c->op->lease_ms,
+                                .kept = r->entry.len == 0 };
+    for (unsigned i = 0; i < b->setup.node_count; i++) {
+        const struct vote *v = &c->votes[i];
+
+        if (v->state == VOTE_IN && v->r.status == OP_NOTHELD &&
+            ballot_abstains(b, i) == 0) {
+            heal_item(b, c, i, &item);
+        }
     }
 }
 
@@ -219,6 +303,13 @@ static void again(struct ballot *b, struct call *c)
     finish(b, c);
 }
 
+/* An ATTACH of what only a minority has would keep it alive there, and in the way of
+ * others, for as long as its client tries: so first all are asked who has it. */
+static bool op_looks(const struct call *c)
+{
+    return c->op->kind == OP_ATTACH && !c->level;
+}
+
 static void evaluate(struct ballot *b, struct call *c)
 {
     struct poll p = poll_of(b, c);
@@ -231,6 +322,11 @@ static void evaluate(struct ballot *b, struct call *c)
     case VERDICT_OPEN:
         break;
     case VERDICT_DONE:
+        if (op_looks(c) && result.status == OP_OK) {
+            c->level = true;
+            ask(b, c);
+            break;
+        }
         c->result = result;
         finish(b, c);
         break;
@@ -244,6 +340,9 @@ static void evaluate(struct ballot *b, struct call *c)
         break;
     case VERDICT_LACK:
         c->result = result;
+        if (op_looks(c)) {
+            heal_attach(b, c);
+        }
         if (b->now < c->asked_at + LACK_PAUSE_MS) {
             c->state = CALL_LINGERING;
             arm(b, c, c->asked_at + LACK_PAUSE_MS);
@@ -276,47 +375,6 @@ static void count_vote(struct vote *v, const struct op_result *r, bool acquires)
     default:
         v->may = false;
         break;
-    }
-}
-
-/* A node has not what a majority has: it is to put it back. Not if it was released, or
- * may have been, since this was asked. */
-static void heal_item(struct ballot *b, const struct call *c, unsigned node,
-                      size_t index)
-{
-    const struct renew_item *item = &c->op->items[index];
-    struct kept_item kept = { .entry = item->entry, .for_ms = item->lease_ms };
-    struct op op = {
-        .kind = OP_RESTORE,
-        .name = item->name,
-        .claim = { .lock_kind = item->lock_kind,
-                   .kind = item->kind,
-                   .field = item->field,
-                   .entry = item->entry,
-                   .lease_ms = item->lease_ms },
-        .token = item->token,
-        .keeper = item->kept,
-        .kept = &kept,
-        .kept_count = 1,
-    };
-
-    if (ballot_slot(b, item->name)->released < c->seq && ballot_usable(b, node)) {
-        (void)ballot_send(b, node, &op);
-        b->stats.healed++;
-    }
-}
-
-static void heal(struct ballot *b, struct call *c, unsigned node)
-{
-    const struct vote *v = &c->votes[node];
-
-    if (v->state != VOTE_IN || v->r.status != OP_OK) {
-        return;
-    }
-    for (size_t i = 0; i < v->r.item_count; i++) {
-        if (c->items[i] == RENEW_OK && v->r.items[i] == RENEW_GONE) {
-            heal_item(b, c, node, i);
-        }
     }
 }
 

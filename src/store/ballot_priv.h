@@ -16,6 +16,7 @@
 enum {
     PATIENCE_MIN_MS = 20, /* for who has not answered, when a majority has */
     STUCK_MS = 500,       /* who owes an answer for longer is not asked at all */
+    LOOK_LEASE_MS = 1,    /* of an ATTACH that is to change nothing yet */
     LACK_PAUSE_MS = 100,  /* before it is said that too few can be asked */
     LATE_PAUSE_MS = 10,   /* before an errand that was late goes again */
     ERROR_PAUSE_MS = 200, /* or was refused */

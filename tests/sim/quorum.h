@@ -65,6 +65,7 @@ enum qclient_state {
     QCLIENT_IDLE,
     QCLIENT_WAITS,
     QCLIENT_HOLDS,
+    QCLIENT_MOVES,
     QCLIENT_LEAVES,
     QCLIENT_CLOSES
 };

@@ -97,13 +97,42 @@ static void give_back(struct quorum *q, struct qclient *c)
     qdaemon_end(q, d);
 }
 
+/* Its connection is gone; it goes on through another daemon. */
+static bool move(struct quorum *q, struct qclient *c)
+{
+    struct qdaemon *old = &q->daemons[c->daemon];
+    size_t to = dice_below(&q->dice, q->daemon_count);
+    struct qdaemon *d = &q->daemons[to];
+    struct hold_req req = { .name = quorum_name(c->name), .token = c->token };
+    uint64_t conn = c->conn;
+
+    if (q->draining || q->orderly || d->locks == NULL || to == c->daemon) {
+        return false;
+    }
+    quorum_trace(q, "%" PRIu64 " goes on at d%zu", conn, to);
+    c->daemon = to;
+    c->conn = ++q->next_conn;
+    c->call = ++q->next_call;
+    c->state = QCLIENT_MOVES;
+    req.from = (struct call_ref){ c->conn, c->call };
+    qdaemon_begin(q, old);
+    locks_conn_closed(old->locks, conn);
+    qdaemon_end(q, old);
+    qdaemon_begin(q, d);
+    locks_renew(d->locks, &req);
+    qdaemon_end(q, d);
+    return true;
+}
+
 void qclient_act(struct quorum *q, struct qclient *c)
 {
     c->next_at = UINT64_MAX;
     if (c->state == QCLIENT_CLOSES) {
         close_conn(q, c);
     } else if (c->state == QCLIENT_HOLDS) {
-        give_back(q, c);
+        if (!dice_chance(&q->dice, 150) || !move(q, c)) {
+            give_back(q, c);
+        }
     } else if (c->state == QCLIENT_IDLE && !q->draining) {
         if (pick_daemon(q, c)) {
             ask(q, c);
@@ -169,6 +198,9 @@ void qclient_reply(struct quorum *q, struct qdaemon *d, const struct effect_repl
         }
         if (c->state == QCLIENT_WAITS && r->kind == REPLY_TOKEN) {
             granted(q, c, (uint64_t)r->value);
+        } else if (c->state == QCLIENT_MOVES && r->kind != REPLY_ERROR) {
+            c->state = QCLIENT_HOLDS;
+            later(q, c, 500);
         } else {
             q->orderly =
                 q->orderly && (c->state == QCLIENT_WAITS || r->kind == REPLY_INT);
@@ -193,7 +225,8 @@ void qclient_notice(struct quorum *q, struct qdaemon *d, const struct effect_not
     for (size_t i = 0; i < q->client_count; i++) {
         struct qclient *c = &q->clients[i];
 
-        if (c->state == QCLIENT_HOLDS && c->token == n->token &&
+        if ((c->state == QCLIENT_HOLDS || c->state == QCLIENT_MOVES) &&
+            c->token == n->token && c->daemon == d->index &&
             c->name == quorum_name_index(n->name)) {
             gone(q, c);
         }

@@ -1,6 +1,6 @@
 /* What the votes on what is held come to, and what is still done afterwards. */
-#include "support/runner.h"
 #include "ballot_fake.h"
+#include "support/runner.h"
 
 START_TEST(a_release_goes_on_where_it_was_not_answered)
 {
@@ -77,7 +77,8 @@ static const struct {
     { { RENEW_OK, RENEW_GONE, RENEW_GONE }, RENEW_GONE, false },
     { { RENEW_OK, RENEW_ENDED, RENEW_GONE }, RENEW_ENDED, false },
     { { RENEW_ELSEWHERE, RENEW_ELSEWHERE, -1 }, RENEW_ELSEWHERE, false },
-    { { RENEW_OK, RENEW_GONE, -1 }, RENEW_UNKNOWN, false },
+    { { RENEW_OK, RENEW_GONE, -1 }, RENEW_UNKNOWN, true },
+    { { RENEW_OK, RENEW_ENDED, -1 }, RENEW_UNKNOWN, false },
 };
 
 START_TEST(votes_on_a_renewal)
@@ -103,6 +104,61 @@ START_TEST(votes_on_a_renewal)
     ck_assert_int_eq(bt.item, RENEWALS[_i].result);
     ck_assert_int_eq(bt.sent[bt.count - 1].op.kind,
                      RENEWALS[_i].heals ? OP_RESTORE : OP_RENEW);
+    bt_end();
+}
+END_TEST
+
+static void attach(void)
+{
+    ballot_submit(bt.ballot,
+                  &(struct op){ .kind = OP_ATTACH,
+                                .id = 11,
+                                .name = SPAN("job"),
+                                .target = { .kind = TARGET_TOKEN, .token = 5 },
+                                .lease_ms = LEASE_MS,
+                                .exact = true });
+}
+
+static void has_it(unsigned node)
+{
+    bt_answer(node, (struct op_result){ .status = OP_OK,
+                                        .owner = BT_CLAIM.field,
+                                        .token = 5,
+                                        .ttl_ms = 100 + node });
+}
+
+START_TEST(who_comes_back_is_looked_for_before_the_lease_is_raised)
+{
+    bt_begin(3);
+    attach();
+    ck_assert_uint_lt(bt.sent[bt_open_at(0)].op.lease_ms, LEASE_MS);
+    ck_assert(!bt.sent[bt_open_at(0)].op.exact);
+    has_it(0);
+    has_it(2);
+    ck_assert_uint_eq(bt.results, 0);
+    bt_answer(1, (struct op_result){ .status = OP_NOTHELD });
+    ck_assert_uint_eq(bt.sent[bt_open_at(0)].op.lease_ms, LEASE_MS);
+    ck_assert(bt.sent[bt_open_at(0)].op.exact);
+    has_it(2);
+    has_it(0);
+    ck_assert_int_eq(bt.result.status, OP_OK);
+    ck_assert_int_eq(bt.result.ttl_ms, 100);
+    bt_end();
+}
+END_TEST
+
+START_TEST(what_a_minority_has_is_not_kept_alive)
+{
+    bt_begin(3);
+    ballot_node_down(bt.ballot, 2);
+    attach();
+    has_it(0);
+    bt_answer(1, (struct op_result){ .status = OP_NOTHELD });
+    bt_ck_asked(1, OP_RESTORE); /* unless it knows better */
+    ck_assert_uint_eq(bt.results, 0);
+    bt_pass(200);
+    ck_assert_int_eq(bt.result.status, OP_UNKNOWN);
+    ck_assert(!bt_is_asked(0));
     bt_end();
 }
 END_TEST
@@ -172,6 +228,8 @@ Suite *test_suite(void)
                         (int)(sizeof(RELEASES) / sizeof(RELEASES[0])));
     tcase_add_loop_test(tc, votes_on_a_renewal, 0,
                         (int)(sizeof(RENEWALS) / sizeof(RENEWALS[0])));
+    tcase_add_test(tc, who_comes_back_is_looked_for_before_the_lease_is_raised);
+    tcase_add_test(tc, what_a_minority_has_is_not_kept_alive);
     tcase_add_test(tc, what_was_released_is_not_healed);
     tcase_add_test(tc, a_look_tells_what_a_majority_says);
     tcase_add_test(tc, other_ops_are_refused);
