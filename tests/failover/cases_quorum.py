@@ -31,7 +31,9 @@ def one_of_three_is_killed_and_comes_back(stage):
         master.kill()
         crowd.all_granted(stage.mark(f"{number} dies"))
         master.restart()
-        crowd.all_granted(stage.mark(f"{number} is back"))
+        back = stage.mark(f"{number} is back")
+        crowd.all_granted(back)
+        crowd.granted(1, back + int(1.3e6 * WATCHDOG_MS))  # it abstains no more
         gaps[f"{number} dies"] = gaps[f"{number} is back"] = GO_ON_MS
     stage.check(gaps=gaps)
 
