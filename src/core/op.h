@@ -174,7 +174,8 @@ enum op_kind {
      * count as dead. Without `fair` a free lock with a fair queue is BUSY -2 fair,
      * nothing happened.
      * `propose` (plain, not anonymous): the token of a grant, if it is above the last
-     * one; else BEHIND, nothing happened. With `level` what is found again gets it, too.
+     * one; else BEHIND, nothing happened. With `level` what is found again gets it,
+     * too.
      * -> OK token count attached fair, BUSY ttl fair, OVER (an ended mark exists),
      *    ELSEWHERE, UPGRADE, BEHIND token, WRONGTYPE */
     OP_ACQUIRE,

@@ -158,85 +158,6 @@ void ballot_call_begin(struct ballot *b, const struct op *op)
     }
 }
 
-/* --- healing ---------------------------------------------------------------------- */
-
-/* A node has not what others have: it is to put it back. Not if it was released, or
- * may have been, since this was asked. Where those others are no majority, only a node
- * that has lost nothing is asked: it knows of a later token, and that the hold has
- * ended. */
-static void heal_item(struct ballot *b, const struct call *c, unsigned node,
-                      const struct renew_item *item)
-{
-    struct kept_item kept = { .entry = item->entry, .for_ms = item->lease_ms };
-    struct op op = {
-        .kind = OP_RESTORE,
-        .name = item->name,
-        .claim = { .lock_kind = item->lock_kind,
-                   .kind = item->kind,
-                   .field = item->field,
-                   .entry = item->entry,
-                   .lease_ms = item->lease_ms },
-        .token = item->token,
-        .keeper = item->kept,
-        .kept = &kept,
-        .kept_count = 1,
-    };
-
-    if (ballot_slot(b, item->name)->released < c->seq && ballot_usable(b, node)) {
-        (void)ballot_send(b, node, &op);
-        b->stats.healed++;
-    }
-}
-
-static void heal(struct ballot *b, struct call *c, unsigned node)
-{
-    const struct vote *v = &c->votes[node];
-
-    if (v->state != VOTE_IN || v->r.status != OP_OK) {
-        return;
-    }
-    for (size_t i = 0; i < v->r.item_count; i++) {
-        bool lacking = c->items[i] == RENEW_UNKNOWN && ballot_abstains(b, node) == 0;
-
-        if (v->r.items[i] == RENEW_GONE && (c->items[i] == RENEW_OK || lacking)) {
-            heal_item(b, c, node, &c->op->items[i]);
-        }
-    }
-}
-
-/* Too few have what a client comes back to, and some that could have it are gone. */
-static void heal_attach(struct ballot *b, const struct call *c)
-{
-    const struct op_result *r = NULL;
-    struct renew_item item;
-
-    for (unsigned i = 0; i < b->setup.node_count; i++) {
-        const struct vote *v = &c->votes[i];
-
-        if (v->state == VOTE_IN && v->r.status == OP_OK) {
-            r = &v->r;
-        }
-    }
-    if (r == NULL || r->token == 0) {
-        return;
-    }
-    item = (struct renew_item){ .name = c->op->name,
-                                .kind = r->entry.len != 0 ? OWNER_NAMED : OWNER_ID,
-                                .field = r->owner,
-                                .entry = r->entry,
-                                .token = r->token,
-                                .lease_ms = c->op->lease_ms,
-                                .kept = r->entry.len == 0 };
-    for (unsigned i = 0; i < b->setup.node_count; i++) {
-        const struct vote *v = &c->votes[i];
-
-        if (v->state == VOTE_IN && v->r.status == OP_NOTHELD &&
-            ballot_abstains(b, i) == 0) {
-            heal_item(b, c, i, &item);
-        }
-    }
-}
-
 /* --- deciding --------------------------------------------------------------------- */
 
 static void tell(struct ballot *b, struct call *c)
@@ -341,7 +262,7 @@ static void evaluate(struct ballot *b, struct call *c)
     case VERDICT_LACK:
         c->result = result;
         if (op_looks(c)) {
-            heal_attach(b, c);
+            ballot_heal_attach(b, c);
         }
         if (b->now < c->asked_at + LACK_PAUSE_MS) {
             c->state = CALL_LINGERING;
@@ -384,7 +305,7 @@ void ballot_call_told(struct ballot *b, struct call *c)
     bool renewed = c->op->kind == OP_RENEW && c->result.status == OP_OK;
 
     for (unsigned i = 0; renewed && i < b->setup.node_count; i++) {
-        heal(b, c, i);
+        ballot_heal(b, c, i);
     }
     if (renewed && is_open(b, c)) {
         arm(b, c, b->now + b->setup.timeout_ms);
@@ -398,7 +319,7 @@ static void vote_is_late(struct ballot *b, struct call *c, unsigned node)
     if (!list_empty(&c->in_done)) {
         return; /* it is not told yet, and then all are looked at */
     }
-    heal(b, c, node);
+    ballot_heal(b, c, node);
     if (!is_open(b, c)) {
         ballot_call_free(b, c);
     }

@@ -189,6 +189,13 @@ void ballot_call_on_timer(struct ballot *b, struct call *c);
 /* Its result was told. */
 void ballot_call_told(struct ballot *b, struct call *c);
 
+/* --- ballot_heal.c ---------------------------------------------------------------- */
+
+/* A RENEW that has been told: what this node answered to it lacks. */
+void ballot_heal(struct ballot *b, struct call *c, unsigned node);
+/* Too few have what a client comes back to, and some that could have it are gone. */
+void ballot_heal_attach(struct ballot *b, const struct call *c);
+
 /* --- ballot_chore.c --------------------------------------------------------------- */
 
 /* Ends the claim of that ACQUIRE wherever it may have been granted. */

@@ -1,6 +1,6 @@
 /* Who is granted a lock, and what is undone. */
-#include "support/runner.h"
 #include "ballot_fake.h"
+#include "support/runner.h"
 
 START_TEST(a_majority_grants_and_nobody_is_waited_for)
 {
