@@ -82,6 +82,11 @@ bool server_check_config(const struct config *c, char *reterr, size_t room)
                        "min-replicas: the embedded Redis has no replicas");
         return false;
     }
+    if (c->min_replicas > 0 && store_place_is_quorum(c->redis)) {
+        (void)snprintf(reterr, room,
+                       "min-replicas: on a quorum a majority is what acknowledges");
+        return false;
+    }
     if (!secure_read(c, &sec, reterr, room)) {
         return false;
     }
