@@ -19,9 +19,9 @@ struct store;
 
 /* What may change while it runs. */
 struct store_options {
-    uint64_t timeout_ms;         /* redis-timeout */
-    uint64_t quarantine_ms;      /* of a server of a quorum that may have lost its data */
-    unsigned min_replicas;       /* of each node; 0: none are waited for */
+    uint64_t timeout_ms;    /* redis-timeout */
+    uint64_t quarantine_ms; /* of a server of a quorum that may have lost its data */
+    unsigned min_replicas;  /* of each node; 0: none are waited for */
     uint64_t replica_timeout_ms; /* for how long */
 };
 
