@@ -71,7 +71,7 @@ struct store_options live_store_options(const struct config *c)
 {
     return (struct store_options){
         .timeout_ms = c->redis_timeout_ms,
-        .quarantine_ms = c->watchdog_timeout_ms,
+        .quarantine_ms = live_locks_config(c).quarantine_ms,
         .min_replicas = (unsigned)c->min_replicas,
         .replica_timeout_ms = c->replica_timeout_ms,
     };
