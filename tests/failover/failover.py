@@ -27,23 +27,25 @@ AT_ONCE = 3
 CASE_S = 120
 SKIPPED = 77
 PLACES = {  # what a latchd that knows the topology takes for its `redis`
+    "single": "redis://127.0.0.1:1",
+    "fleet": "redis://127.0.0.1:1",
     "sentinel": "sentinel://127.0.0.1:1/main",
     "cluster": "cluster://127.0.0.1:1",
     "quorum": "quorum redis://127.0.0.1:1 redis://127.0.0.1:2 redis://127.0.0.1:3",
 }
 
 
-def refuses(program, option, value):
-    """Whether it is a latchd without this."""
-    return subprocess.run([program, "--check-config", option, value], check=False,
+def refuses(program, *options):
+    """Whether it is a latchd without these."""
+    return subprocess.run([program, "--check-config", *options], check=False,
                           stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL).returncode != 0
 
 
-def run_one(program, case):
+def run_one(program, place, case):
     """In a process of its own: 0 if all was well, SKIPPED if latchd lacks an option."""
     for option, value in getattr(case, "needs", ()):
-        if refuses(program, option, value):
+        if refuses(program, "--redis", place, option, value):
             print(f"no {option}")
             sys.exit(SKIPPED)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
@@ -91,12 +93,12 @@ def main():
     program, topology, *names = sys.argv[1:]
     module = importlib.import_module(f"cases_{topology}")
     if names[:1] == ["--one"]:
-        run_one(program, getattr(module, names[1]))
+        run_one(program, PLACES[topology], getattr(module, names[1]))
         return
     if shutil.which("redis-server") is None:
         print("1..0 # SKIP no redis-server")
         return
-    if topology in PLACES and refuses(program, "--redis", PLACES[topology]):
+    if refuses(program, "--redis", PLACES[topology]):
         print(f"1..0 # SKIP this latchd knows nothing of {PLACES[topology]}")
         return
     names = names or [case.__name__ for case in module.CASES]
