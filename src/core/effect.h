@@ -126,10 +126,16 @@ struct effect_notice {
     size_t conn_count;
 };
 
-/* The channel of a name: of its plain and fair locks, or of its read/write lock. */
+/* The channel of a name: of its plain and fair locks, or of its read/write lock.
+ *
+ * With a `member` (UNSUBSCRIBE only, and only where names are in groups): that one of
+ * this instance's has no place in the name's fair queue any more. The store knows from
+ * the ops who got one, and where it has to listen to each by itself, it does from then
+ * on. */
 struct effect_channel {
     struct span name;
     bool rw;
+    struct span member;
 };
 
 struct effect {

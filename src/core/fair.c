@@ -100,10 +100,18 @@ void fair_place_given(struct locks *l, struct fair *f, struct waiter *w, uint64_
     w->place_op = op;
 }
 
-static void place_gone(struct fair *f, struct waiter *w)
+static void place_gone(struct locks *l, struct fair *f, struct waiter *w)
 {
     w->place = PLACE_NONE;
     f->joined--;
+    if (l->group_of != NULL) {
+        struct effect_channel channel = {
+            .name = effects_copy(&l->fx, lock_name(w->lock)),
+            .member = effects_copy(&l->fx, w->want->member),
+        };
+
+        effects_add(&l->fx, EFFECT_UNSUBSCRIBE)->channel = channel;
+    }
 }
 
 /* The OP_QUEUE in flight names it. */
@@ -133,7 +141,7 @@ void fair_gone(struct locks *l, struct waiter *w)
         return;
     }
     if (w->place != PLACE_NONE) {
-        place_gone(f, w);
+        place_gone(l, f, w);
         add_leave(l, f, w->want);
     }
     if (f->last == w) {
@@ -153,7 +161,7 @@ void fair_granted(struct locks *l, struct waiter *w, const struct op_result *r)
         if (found || w->place_op > r->id || being_named(f, w)) {
             add_leave(l, f, w->want); /* it may have been put back since */
         }
-        place_gone(f, w);
+        place_gone(l, f, w);
     }
 }
 

@@ -105,7 +105,7 @@ static void subscribe(struct locks *l, struct lock *lock)
     struct span name = effects_copy(&l->fx, lock_name(lock));
 
     effects_add(&l->fx, EFFECT_SUBSCRIBE)->channel =
-        (struct effect_channel){ name, lock->rw };
+        (struct effect_channel){ .name = name, .rw = lock->rw };
     lock->sub = SUB_ASKED;
 }
 
@@ -118,7 +118,7 @@ void lock_unsubscribe(struct locks *l, struct lock *lock)
     }
     name = effects_copy(&l->fx, lock_name(lock));
     effects_add(&l->fx, EFFECT_UNSUBSCRIBE)->channel =
-        (struct effect_channel){ name, lock->rw };
+        (struct effect_channel){ .name = name, .rw = lock->rw };
     lock->sub = SUB_NONE;
 }
 

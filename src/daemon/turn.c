@@ -50,7 +50,11 @@ static void do_effect(struct server *s, const struct effect *fx)
         store_subscribe(s->store, fx->channel.name, fx->channel.rw);
         break;
     case EFFECT_UNSUBSCRIBE:
-        store_unsubscribe(s->store, fx->channel.name, fx->channel.rw);
+        if (fx->channel.member.len != 0) {
+            store_unlisten(s->store, fx->channel.name, fx->channel.member);
+        } else {
+            store_unsubscribe(s->store, fx->channel.name, fx->channel.rw);
+        }
         break;
     }
 }

@@ -18,6 +18,7 @@ struct store_backend {
     void (*submit)(void *backend, const struct op *op);
     void (*subscribe)(void *backend, struct span name, bool rw);
     void (*unsubscribe)(void *backend, struct span name, bool rw);
+    void (*unlisten)(void *backend, struct span name, struct span member); /* or NULL */
     void (*end_turn)(void *backend);
     /* Adds to *ret. */
     void (*info)(const void *backend, struct store_info *ret);

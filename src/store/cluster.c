@@ -325,6 +325,7 @@ static void cluster_submit(void *backend, const struct op *op)
     if (m == NULL) {
         tell_later(c, op->id); /* no map yet */
     } else {
+        cluster_listen(m, op);
         node_submit(m->node, op);
     }
 }
@@ -431,6 +432,7 @@ const struct store_backend CLUSTER_BACKEND = {
     .submit = cluster_submit,
     .subscribe = cluster_subscribe,
     .unsubscribe = cluster_unsubscribe,
+    .unlisten = cluster_unlisten,
     .end_turn = cluster_end_turn,
     .info = cluster_info,
     .each_node = cluster_each_node,

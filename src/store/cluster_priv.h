@@ -1,5 +1,6 @@
-/* cluster_priv: what cluster.c (the backend: ops, events, time) and cluster_map.c
- * (which member has which slots) share. For nobody else. */
+/* cluster_priv: what cluster.c (the backend: ops, events, time), cluster_map.c (which
+ * member has which slots) and cluster_fair.c (members of fair queues, which are no
+ * members of the cluster) share. For nobody else. */
 #ifndef LATCHD_STORE_CLUSTER_PRIV_H
 #define LATCHD_STORE_CLUSTER_PRIV_H
 
@@ -63,6 +64,11 @@ struct cluster {
 void cluster_doubt(struct cluster *c);
 extern const struct store_events CLUSTER_MEMBER_EVENTS;
 void cluster_on_moved(void *member);
+
+/* cluster_fair.c */
+/* Listens to the members that the op gives a place in a fair queue. */
+void cluster_listen(struct member *m, const struct op *op);
+void cluster_unlisten(void *cluster, struct span name, struct span member);
 
 /* cluster_map.c */
 /* What some node answered to CLUSTER NODES; false: that is no map. */

@@ -355,6 +355,20 @@ void node_unsubscribe(struct node *n, struct span name, bool rw)
     }
 }
 
+void node_listen(struct node *n, struct span name, struct span member)
+{
+    if (!n->closed) {
+        redis_sub_listen(n->sub, name, member);
+    }
+}
+
+void node_unlisten(struct node *n, struct span name, struct span member)
+{
+    if (!n->closed) {
+        redis_sub_unlisten(n->sub, name, member);
+    }
+}
+
 void node_end_turn(struct node *n)
 {
     if (n->closed) {

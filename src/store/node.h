@@ -51,6 +51,10 @@ void node_configure(struct node *n, const struct store_options *options);
 void node_submit(struct node *n, const struct op *op);
 void node_subscribe(struct node *n, struct span name, bool rw);
 void node_unsubscribe(struct node *n, struct span name, bool rw);
+/* Of a cluster: the sharded channel of that member of this instance, in the fair queue
+ * of that name. Messages are told as the name's, and so is that it is listened to. */
+void node_listen(struct node *n, struct span name, struct span member);
+void node_unlisten(struct node *n, struct span name, struct span member);
 /* End of a loop turn: what was submitted leaves in one write. */
 void node_end_turn(struct node *n);
 /* Adds its counters to *ret; what only one node can tell is written over. */

@@ -69,12 +69,11 @@ static void ask_chunk(struct redis_sub *s)
             container_of(s->channels.todo.next, struct sub_channel, todo);
 
         list_del(&ch->todo);
-        if (sub_channel_is_wanted(ch)) {
+        sub_shard_step(s, ch);
+        if (sub_channel_is_named(ch)) {
             add[adds++] = ch;
-            sub_shard_step(s, ch);
         } else if (ch->asked) {
             remove[removes++] = ch;
-            sub_shard_step(s, ch);
         } else if (is_over(ch)) {
             sub_channel_free(&s->channels, ch);
         }
@@ -218,6 +217,9 @@ static void on_push(struct redis_sub *s, struct span word, struct span text)
         return;
     }
     if (span_eq(word, SPAN("message")) || span_eq(word, SPAN("smessage"))) {
+        if (ch->want_member) {
+            sub_on_member(s, text);
+        }
         tell(s, ch, s->events->on_message);
     } else if (ch->open > 0 && (span_eq(word, SPAN("subscribe")) ||
                                 span_eq(word, SPAN("unsubscribe")))) {
@@ -226,7 +228,7 @@ static void on_push(struct redis_sub *s, struct span word, struct span text)
 }
 
 /* ["pmessage", pattern, channel, payload] */
-static void on_member(struct redis_sub *s, struct span channel)
+void sub_on_member(struct redis_sub *s, struct span channel)
 {
     struct channel_names names = channel_member_names(&s->member, channel);
 
@@ -293,7 +295,7 @@ static void on_reply(void *ctx, const redisReply *reply)
     } else if (count >= 2 && span_eq(texts[0], SPAN("pong"))) {
         on_pong(s);
     } else if (count == 3 && reply->elements == 4) {
-        on_member(s, texts[2]);
+        sub_on_member(s, texts[2]);
     } else if (count >= 2 && span_eq(texts[0], SPAN("psubscribe"))) {
         s->pattern_open = false;
     } else if (count >= 2 && reply->elements == 3) {
@@ -375,7 +377,7 @@ void redis_sub_remove(struct redis_sub *s, struct span name, bool rw)
     } else {
         ch->want_bare = false;
     }
-    if (!sub_channel_is_wanted(ch)) {
+    if (!sub_channel_is_named(ch)) {
         sub_channel_ask(&s->channels, ch);
     }
 }
@@ -399,7 +401,10 @@ void redis_sub_adopt(struct redis_sub *s, struct redis_sub *from,
             if (ch->want_bare) {
                 redis_sub_add(s, span_of(text.ptr + 1, text.len - 2), rw != 0);
             }
-            ch->want_bare = ch->want_braced = false;
+            if (ch->want_member) {
+                sub_channel_want_member(&s->channels, text);
+            }
+            ch->want_bare = ch->want_braced = ch->want_member = false;
             sub_shard_let_go(ch);
             sub_channel_ask(&from->channels, ch);
         }

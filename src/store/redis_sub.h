@@ -6,7 +6,8 @@
  * time. The channels of this instance's members of fair queues are listened to by one
  * pattern, before anything else is asked, and need not be added. In a cluster the
  * sharded channel of each name is listened to as well, where there are such, and a name
- * is subscribed to when both are. Events come from the loop only. */
+ * is subscribed to when both are; those of members, which no pattern sees, have to be
+ * added there. Events come from the loop only. */
 #ifndef LATCHD_STORE_REDIS_SUB_H
 #define LATCHD_STORE_REDIS_SUB_H
 
@@ -50,6 +51,10 @@ void redis_sub_move(struct redis_sub *s);
 /* `rw`: the channel of its read/write lock. */
 void redis_sub_add(struct redis_sub *s, struct span name, bool rw);
 void redis_sub_remove(struct redis_sub *s, struct span name, bool rw);
+/* Of a clustered one: the sharded channel of a member of that name's fair queue. Once
+ * it is listened to, and after each loss again, that is told as a message. */
+void redis_sub_listen(struct redis_sub *s, struct span name, struct span member);
+void redis_sub_unlisten(struct redis_sub *s, struct span name, struct span member);
 void redis_sub_flush(struct redis_sub *s);
 /* Takes over the names of those groups (slots) from another link. */
 void redis_sub_adopt(struct redis_sub *s, struct redis_sub *from,

@@ -25,6 +25,9 @@ struct redis_sub {
     struct list shard_refused;
 };
 
+/* A message of that channel: whose names are to be told? */
+void sub_on_member(struct redis_sub *s, struct span channel);
+
 /* All that its name waited for is confirmed. */
 void sub_confirmed(struct redis_sub *s, struct sub_channel *ch);
 

@@ -5,6 +5,7 @@
 #include "store/redis_sub_priv.h"
 
 #include "store/command.h"
+#include "util/alloc.h"
 
 #include <stdlib.h>
 
@@ -114,7 +115,11 @@ bool sub_shard_on_push(struct redis_sub *s, struct span word, struct span channe
     text = span_after(channel, channel_prefix(rw).len);
     if (is_of(first, text, rw) &&
         container_of(first, struct sub_channel, in_shard)->shard_adds == added) {
-        answered(s, pop(s), added);
+        ch = pop(s);
+        if (added && ch->want_member) {
+            sub_on_member(s, channel); /* it may have been woken before */
+        }
+        answered(s, ch, added);
         return true;
     }
     ch = sub_channel_find(&s->channels, text, rw);
@@ -151,11 +156,51 @@ void redis_sub_retry(struct redis_sub *s)
         struct sub_channel *ch = container_of(it, struct sub_channel, in_shard);
 
         sub_shard_let_go(ch);
-        if (s->greeted) {
+        if (!sub_channel_is_wanted(ch)) {
+            sub_confirmed(s, ch);
+        } else if (s->greeted) {
             sub_shard_step(s, ch);
         }
     }
     redis_conn_flush(s->conn);
+}
+
+/* What follows the prefix in a member's channel, to be freed. */
+static struct span member_text(struct span name, struct span member)
+{
+    bool tagged = channel_is_tagged(name);
+    struct span parts[] = { tagged ? SPAN_NONE : SPAN("{"), name,
+                            tagged ? SPAN(":") : SPAN("}:"), member };
+    char *text = xmalloc(name.len + member.len + 3);
+    size_t len = 0;
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (parts[i].len != 0) {
+            memcpy(text + len, parts[i].ptr, parts[i].len);
+        }
+        len += parts[i].len;
+    }
+    return span_of(text, len);
+}
+
+void redis_sub_listen(struct redis_sub *s, struct span name, struct span member)
+{
+    struct span text = member_text(name, member);
+
+    sub_channel_want_member(&s->channels, text);
+    free((char *)text.ptr);
+}
+
+void redis_sub_unlisten(struct redis_sub *s, struct span name, struct span member)
+{
+    struct span text = member_text(name, member);
+    struct sub_channel *ch = sub_channel_find(&s->channels, text, false);
+
+    if (ch != NULL && ch->want_member) {
+        ch->want_member = false;
+        sub_channel_ask(&s->channels, ch);
+    }
+    free((char *)text.ptr);
 }
 
 void sub_shard_let_go(struct sub_channel *ch)

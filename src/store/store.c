@@ -68,6 +68,13 @@ void store_unsubscribe(struct store *s, struct span name, bool rw)
     }
 }
 
+void store_unlisten(struct store *s, struct span name, struct span member)
+{
+    if (!s->closed && s->ops->unlisten != NULL) {
+        s->ops->unlisten(s->backend, name, member);
+    }
+}
+
 void store_end_turn(struct store *s)
 {
     if (!s->closed) {

@@ -87,6 +87,9 @@ void store_configure(struct store *s, const struct store_options *options);
 void store_submit(struct store *s, const struct op *op);
 void store_subscribe(struct store *s, struct span name, bool rw);
 void store_unsubscribe(struct store *s, struct span name, bool rw);
+/* That member of this instance has no place in the fair queue of that name any more:
+ * see effect_channel. */
+void store_unlisten(struct store *s, struct span name, struct span member);
 /* End of a loop turn: what was submitted leaves in one write. */
 void store_end_turn(struct store *s);
 void store_info(const struct store *s, struct store_info *ret);

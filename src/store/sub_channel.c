@@ -23,9 +23,14 @@ void sub_channels_fini(struct sub_channels *cs)
     }
 }
 
-bool sub_channel_is_wanted(const struct sub_channel *ch)
+bool sub_channel_is_named(const struct sub_channel *ch)
 {
     return ch->want_bare || ch->want_braced;
+}
+
+bool sub_channel_is_wanted(const struct sub_channel *ch)
+{
+    return sub_channel_is_named(ch) || ch->want_member;
 }
 
 void sub_channel_free(struct sub_channels *cs, struct sub_channel *ch)
@@ -74,4 +79,15 @@ void sub_channel_ask(struct sub_channels *cs, struct sub_channel *ch)
 {
     list_del(&ch->todo);
     list_append(&cs->todo, &ch->todo);
+}
+
+/* It has a brace, and so is its own channel. */
+void sub_channel_want_member(struct sub_channels *cs, struct span text)
+{
+    struct sub_channel *ch = sub_channel_of(cs, text, false, true);
+
+    if (!ch->want_member) {
+        ch->want_member = true;
+        sub_channel_ask(cs, ch);
+    }
 }

@@ -16,6 +16,7 @@ struct sub_channel {
     struct list todo; /* on sub_channels.todo: something is to be asked */
     bool want_bare;   /* the name is `text` without its outer braces */
     bool want_braced; /* the name is `text` */
+    bool want_member; /* of this instance, in a fair queue: only sharded, by itself */
     bool rw;
     bool asked;    /* for: SUBSCRIBE */
     unsigned open; /* confirmations that have not come */
@@ -42,6 +43,10 @@ struct sub_channel *sub_channel_find(struct sub_channels *cs, struct span text,
 struct sub_channel *sub_channel_of(struct sub_channels *cs, struct span name, bool rw,
                                    bool make);
 bool sub_channel_is_wanted(const struct sub_channel *ch);
+/* By a name, so the plain channel is wanted as well. */
+bool sub_channel_is_named(const struct sub_channel *ch);
+/* `text`: the channel of a member without the prefix. */
+void sub_channel_want_member(struct sub_channels *cs, struct span text);
 /* Puts it at the end of the todo list. */
 void sub_channel_ask(struct sub_channels *cs, struct sub_channel *ch);
 void sub_channel_free(struct sub_channels *cs, struct sub_channel *ch);

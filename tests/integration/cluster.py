@@ -121,6 +121,42 @@ class Cases:
                     assert time.monotonic() - begun < SOON_S, f"{verb} was not heard"
                     b.ask("UNLOCK", name)
 
+    def sharded_messages_to_members_of_fair_queues_wake(self):
+        """Redisson's, as it wakes the head; also where the slot has gone, or the link."""
+        for (master, name), fault in zip(self.names("member"), ("none", "loss", "move")):
+            with self.b.wire() as b:
+                master.ask("HSET", name, "somebody", 1)
+                master.ask("PEXPIRE", name, 60000)
+                b.send("LOCK", name, "FAIR", "WAIT", 15000)
+                queue = "redisson_lock_queue:{%s}" % name
+                until(lambda: master.ask("LLEN", queue) == 1, "it stands in the queue")
+                member = master.ask("LINDEX", queue, 0)
+                channel = "redisson_lock__channel:{%s}:%s" % (name, member)
+                self.listened(master, channel)
+                if fault == "loss":
+                    master.ask("CLIENT", "KILL", "TYPE", "PUBSUB")
+                if fault == "move":
+                    old, master = master, next(m for m in self.cluster.masters
+                                               if m is not master)
+                    self.cluster.move(self.cluster.slot(name), master)
+                    until(lambda: not self.is_listened(old, channel), "the old one is left")
+                self.listened(master, channel)
+                time.sleep(0.3)  # what follows a subscription is over
+                master.ask("DEL", name)
+                begun = time.monotonic()
+                assert master.ask("SPUBLISH", channel, "0") > 0
+                assert b.reply() > 0
+                assert time.monotonic() - begun < SOON_S, f"not heard after {fault}"
+                b.ask("UNLOCK", name)
+                until(lambda: not self.is_listened(master, channel), "none is left over")
+
+    def listened(self, master, channel):
+        until(lambda: self.is_listened(master, channel), "the member is listened to")
+
+    @staticmethod
+    def is_listened(master, channel):
+        return master.ask("PUBSUB", "SHARDNUMSUB", channel)[1] > 0
+
     @staticmethod
     def hears(master, name):
         channel = "redisson_lock__channel:{%s}" % name
@@ -202,6 +238,7 @@ class Cases:
 CASES = (
     "a_release_wakes_who_waits_at_another_daemon",
     "foreign_messages_of_both_sorts_wake",
+    "sharded_messages_to_members_of_fair_queues_wake",
     "mlock_takes_names_of_all_masters_or_none",
     "nothing_is_written_while_a_slot_is_half_moved",
     "braces_that_are_no_tag_are_refused",
