@@ -22,7 +22,7 @@ from clusters import Cluster  # noqa: E402
 from resp import Error  # noqa: E402
 from servers import Latchd  # noqa: E402
 
-DAEMON = ("--redis-timeout", "1s", "--watchdog-timeout", "6s", "--recheck", "20s")
+DAEMON = ("--redis-timeout", "2s", "--watchdog-timeout", "6s", "--recheck", "20s")
 MANY = 10_000
 AT_ONCE = 500
 SOON_S = 5  # a wake-up that was missed comes by recheck, which is later
