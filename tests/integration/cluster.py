@@ -22,7 +22,8 @@ from clusters import Cluster  # noqa: E402
 from resp import Error  # noqa: E402
 from servers import Latchd  # noqa: E402
 
-DAEMON = ("--redis-timeout", "2s", "--watchdog-timeout", "6s", "--recheck", "20s")
+REDIS_S = 3  # an answer may take so long, on a busy machine too
+DAEMON = ("--redis-timeout", f"{REDIS_S}s", "--watchdog-timeout", "6s", "--recheck", "20s")
 MANY = 10_000
 AT_ONCE = 500
 SOON_S = 5  # a wake-up that was missed comes by recheck, which is later
@@ -203,7 +204,7 @@ class Cases:
                 raise AssertionError(once.ask("LOCK", f"{tag}2", "WAIT", 0))
             except Error as why:
                 assert str(why).startswith("BACKEND"), why
-            assert 0.9 < time.monotonic() - begun < 2
+            assert REDIS_S - 0.1 < time.monotonic() - begun < REDIS_S + 1
             assert (self.keys(source, slot), self.keys(target, slot)) == before
             self.cluster.move(slot, target)
             assert b.reply() > token
