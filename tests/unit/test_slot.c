@@ -1,6 +1,7 @@
 #include "store/slot.h"
 
 #include "support/runner.h"
+#include "util/buf.h"
 
 #include <stdio.h>
 
@@ -31,16 +32,19 @@ END_TEST
 START_TEST(the_keys_beside_a_lock_are_in_its_slot)
 {
     static const char *const NAMES[] = { "job", "{t}", "a{t}b", "\xff\x01 ", "a:b" };
-    char key[128];
+    struct buf key = { 0 };
 
     for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
-        const char *name = NAMES[i];
-        bool tagged = strchr(name, '{') != NULL;
+        struct span name = span_str(NAMES[i]);
+        bool tagged = memchr(name.ptr, '{', name.len) != NULL;
 
-        (void)snprintf(key, sizeof(key), "latchd:keeper:%s%s%s:o{w}{ner",
-                       tagged ? "" : "{", name, tagged ? "" : "}");
-        ck_assert_uint_eq(slot_of(span_str(key)), slot_of(span_str(name)));
+        buf_clear(&key);
+        buf_add_str(&key, tagged ? "latchd:keeper:" : "latchd:keeper:{");
+        buf_add_span(&key, name);
+        buf_add_str(&key, tagged ? ":o{w}{ner" : "}:o{w}{ner");
+        ck_assert_uint_eq(slot_of(buf_span(&key)), slot_of(name));
     }
+    buf_reset(&key);
 }
 END_TEST
 
