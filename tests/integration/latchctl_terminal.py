@@ -44,12 +44,12 @@ def interrupt_caught(stand):
 def suspend(stand):
     """Longer than the lease: the lock is kept meanwhile, and the command goes on."""
     with Shell(stand) as shell:
-        shell.type("$L run tty --lease 1 -- sh -c 'echo in-it; read a; echo got $a'\r")
+        shell.type("$L run tty --lease 3 -- sh -c 'echo in-it; read a; echo got $a'\r")
         shell.expect("in-it\r\n")
         shell.type("\x1a")
         shell.expect("Stopped")
         shell.expect("ready> ")
-        time.sleep(1.5)
+        time.sleep(3.5)
         expect(not stand.is_free("tty"))
         shell.type("fg\r")
         shell.expect("in-it")
