@@ -119,6 +119,15 @@ struct redisson fair_redisson(const char *owner)
     return (struct redisson){ .redis = peer_redis(), .owner = owner };
 }
 
+struct redisson fair_held_by_redisson(void)
+{
+    struct redisson r = fair_redisson(R1);
+
+    ck_assert_int_eq(redisson_fair_lock(&r, "n", LEASE, REDISSON_FAIR_WAIT),
+                     REDISSON_NIL);
+    return r;
+}
+
 void fair_expect(const char *members)
 {
     redisReply *list = redis_ask(peer_redis(), "LRANGE " FAIR_QUEUE " 0 -1");

@@ -45,6 +45,8 @@ const struct op_result *fair_leave(const char *instance, ...);
 
 /* A Redisson client with that owner. */
 struct redisson fair_redisson(const char *owner);
+/* R1, who holds the lock for LEASE. */
+struct redisson fair_held_by_redisson(void);
 
 /* The list is just this (members with a space between), and each has a score. */
 void fair_expect(const char *members);

@@ -1,5 +1,5 @@
-/* The fair queue itself: what is put in, taken out, repaired, and what the scores are;
- * with Redisson's fair locks in the same queue. */
+/* The fair queue itself: what is put in and taken out, and what the scores are; with
+ * Redisson's fair locks in the same queue. */
 #include "fair_peer.h"
 
 #include "support/runner.h"
@@ -9,22 +9,13 @@
 
 enum { REDISSON_WAIT = REDISSON_FAIR_WAIT, HOUR = 3600000 };
 
-/* R1 holds the lock for LEASE. */
-static struct redisson held_by_redisson(void)
-{
-    struct redisson r = fair_redisson(R1);
-
-    ck_assert_int_eq(redisson_fair_lock(&r, "n", LEASE, REDISSON_WAIT), REDISSON_NIL);
-    return r;
-}
-
 /* --- scores ----------------------------------------------------------------------- */
 
 START_TEST(scores_hold_a_distance)
 {
     struct redisson other = fair_redisson(R2);
 
-    (void)held_by_redisson();
+    (void)fair_held_by_redisson();
     fair_wait(A1);
     fair_expect_due(A1, LEASE + FAIR_WAIT);
     fair_wait(B1);
@@ -44,7 +35,7 @@ START_TEST(a_refresh_gives_what_the_list_before_one_needs)
     struct redisson third = fair_redisson("eeeeeeee-0000-0000-0000-000000000005:1");
     int64_t front = REDISSON_WAIT + FAIR_WAIT;
 
-    (void)held_by_redisson();
+    (void)fair_held_by_redisson();
     (void)redisson_fair_lock(&first, "n", LEASE, REDISSON_WAIT);
     fair_wait(A1);
     fair_expect_due(A1, LEASE + front);
@@ -89,7 +80,7 @@ END_TEST
 START_TEST(those_behind_a_long_wait_of_redissons_survive_its_grant_H20)
 {
     static const char *const OURS[] = { A1, A2, A3, A4 };
-    struct redisson head = fair_redisson(R2), holder = held_by_redisson();
+    struct redisson head = fair_redisson(R2), holder = fair_held_by_redisson();
 
     (void)redisson_fair_lock(&head, "n", LEASE, HOUR);
     for (size_t i = 0; i < 4; i++) {
@@ -111,7 +102,7 @@ END_TEST
  * it was away: it went as the last of the queue. */
 START_TEST(a_redisson_that_waits_longer_than_before_throws_nobody_out_H20)
 {
-    struct redisson again = fair_redisson(R2), other = held_by_redisson();
+    struct redisson again = fair_redisson(R2), other = fair_held_by_redisson();
 
     fair_wait(A1);
     (void)redisson_fair_lock(&again, "n", LEASE, REDISSON_WAIT / 5);
@@ -146,7 +137,7 @@ START_TEST(redisson_behind_many_of_latchds_parks_no_longer_H20)
     char member[64];
     int64_t ttl;
 
-    (void)held_by_redisson();
+    (void)fair_held_by_redisson();
     for (int i = 0; i < 64; i++) {
         (void)snprintf(member, sizeof member, "latchd:%s:%d",
                        i % 2 == 0 ? INSTANCE_A : INSTANCE_B, i);
@@ -159,7 +150,7 @@ END_TEST
 
 START_TEST(a_live_waiter_keeps_its_place_however_long_it_takes_F2)
 {
-    struct redisson holder = held_by_redisson(), other = fair_redisson(R2);
+    struct redisson holder = fair_held_by_redisson(), other = fair_redisson(R2);
 
     fair_wait(A1);
     fair_wait(A2);
@@ -243,7 +234,7 @@ END_TEST
 /* Whatever its score: it was to survive Redisson's that were before it. */
 START_TEST(a_daemon_that_is_not_heard_of_is_dead_for_the_others)
 {
-    struct redisson first = fair_redisson(R2), holder = held_by_redisson();
+    struct redisson first = fair_redisson(R2), holder = fair_held_by_redisson();
 
     (void)redisson_fair_lock(&first, "n", LEASE, HOUR);
     fair_wait(B1);
@@ -358,7 +349,7 @@ END_TEST
 START_TEST(who_is_known_is_put_back_before_it_is_decided_F2)
 {
     struct op op = fair_acquire(A1, true);
-    struct redisson holder = held_by_redisson(), other = fair_redisson(R2);
+    struct redisson holder = fair_held_by_redisson(), other = fair_redisson(R2);
 
     op.known = 1;
     (void)redisson_fair_lock(&other, "n", LEASE, REDISSON_WAIT);
@@ -373,81 +364,6 @@ START_TEST(who_is_known_is_put_back_before_it_is_decided_F2)
     ck_assert_int_eq(redisson_fair_unlock(&holder, "n", NULL), 1);
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     fair_expect(R2);
-}
-END_TEST
-
-/* --- repair ----------------------------------------------------------------------- */
-
-START_TEST(lost_scores_are_given_anew_F4)
-{
-    struct redisson other = fair_redisson(R2), holder = held_by_redisson();
-
-    fair_wait(A1);
-    (void)redisson_fair_lock(&other, "n", LEASE, REDISSON_WAIT);
-    fair_wait(A2);
-    ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL " FAIR_SCORES), 1);
-    (void)fair_queue(INSTANCE_A, false, 2, A1, A2, NULL);
-    fair_expect(A1 " " R2 " " A2);
-    fair_expect_due(R2, LEASE + FAIR_WAIT);
-    (void)redisson_fair_lock(&other, "n", LEASE, REDISSON_WAIT); /* not twice */
-    fair_expect(A1 " " R2 " " A2);
-
-    /* Without us a Redisson would queue up again; that goes. */
-    ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL " FAIR_SCORES), 1);
-    (void)redisson_fair_lock(&other, "n", LEASE, REDISSON_WAIT);
-    ck_assert_int_eq(redis_ask_int(peer_redis(), "LLEN " FAIR_QUEUE), 4);
-    (void)fair_queue(INSTANCE_A, true, 2, A1, A2, NULL);
-    fair_expect(A1 " " R2 " " A2);
-    ck_assert_int_eq(redisson_fair_unlock(&holder, "n", NULL), 1);
-    fair_take(A1);
-    fair_expect(R2 " " A2);
-}
-END_TEST
-
-START_TEST(a_head_without_a_score_does_not_stay_for_ever_F4)
-{
-    fair_take(A1);
-    ck_assert_int_eq(redis_ask_int(peer_redis(), "RPUSH " FAIR_QUEUE " " R1), 1);
-    fair_wait(A2);
-    fair_expect(R1 " " A2);
-    fair_expect_due(R1, LEASE + FAIR_WAIT);
-    ck_assert(fair_free(A1, NULL)->freed);
-    ck_assert_int_eq(fair_ask(A2, true)->status, OP_BUSY);
-    fair_set_due(R1, 0);
-    fair_take(A2);
-    fair_expect_gone();
-}
-END_TEST
-
-START_TEST(a_lost_list_is_made_anew_F4)
-{
-    struct redisson other = fair_redisson(R2);
-
-    (void)held_by_redisson();
-    fair_wait(A1);
-    (void)redisson_fair_lock(&other, "n", LEASE, REDISSON_WAIT);
-    fair_wait(A2);
-    ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL " FAIR_QUEUE), 1);
-    (void)fair_queue(INSTANCE_A, false, 2, A1, A2, NULL);
-    fair_expect(A1 " " A2);
-    (void)redisson_fair_lock(&other, "n", LEASE, REDISSON_WAIT); /* and joins again */
-    fair_expect(A1 " " A2 " " R2);
-}
-END_TEST
-
-START_TEST(a_listed_member_without_a_score_does_not_join_twice_F4)
-{
-    fair_take(A4);
-    fair_wait(B1);
-    fair_wait(A1);
-    fair_wait(A2);
-    ck_assert_int_eq(redis_ask_int(peer_redis(), "ZREM " FAIR_SCORES " " A1), 1);
-    fair_wait(A1);
-    fair_expect(B1 " " A1 " " A2);
-    fair_expect_due(A1, LEASE + FAIR_WAIT);
-    ck_assert_int_eq(redis_ask_int(peer_redis(), "ZREM " FAIR_SCORES " " A1), 1);
-    (void)fair_leave(INSTANCE_A, A1, NULL);
-    fair_expect(B1 " " A2);
 }
 END_TEST
 
@@ -474,10 +390,6 @@ Suite *test_suite(void)
     tcase_add_test(tc, many_are_put_in_at_once);
     tcase_add_test(tc, ghosts_of_this_instance_leave_H24);
     tcase_add_test(tc, an_empty_queue_leaves_no_key);
-    tcase_add_test(tc, lost_scores_are_given_anew_F4);
-    tcase_add_test(tc, a_head_without_a_score_does_not_stay_for_ever_F4);
-    tcase_add_test(tc, a_lost_list_is_made_anew_F4);
-    tcase_add_test(tc, a_listed_member_without_a_score_does_not_join_twice_F4);
     suite_add_tcase(s, tc);
     return s;
 }
