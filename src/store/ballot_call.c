@@ -1,4 +1,5 @@
 /* An op of the engine: asked of all, until what it comes to is sure. */
+#include "core/op_clone.h"
 #include "store/ballot_priv.h"
 #include "util/alloc.h"
 
@@ -131,7 +132,7 @@ void ballot_call_begin(struct ballot *b, const struct op *op)
     list_init(&c->in_done);
     list_append(&b->calls, &c->in_calls);
     c->seq = ++b->next_seq;
-    c->op = ballot_copy_op(op);
+    c->op = op_clone(op);
     c->op->has_next = false; /* there is no handing over: whoever is first has it */
     c->op->mark = op->mark || !op->own_accord; /* or a renewal might put it back */
     /* Nobody else knows the token of what an anonymous claim finds again. */

@@ -1,4 +1,5 @@
 /* What has to be done at nodes, sooner or later, whoever has had an answer. */
+#include "core/op_clone.h"
 #include "store/ballot_priv.h"
 #include "util/alloc.h"
 
@@ -92,7 +93,7 @@ static struct chore *chore_new(struct ballot *b, const struct op *op, uint64_t k
     ch = xcalloc(1, sizeof(*ch) + len);
     memcpy(ch->key, key, len);
     ch->key_len = len;
-    ch->op = ballot_copy_op(op);
+    ch->op = op_clone(op);
     for (unsigned i = 0; i < b->setup.node_count; i++) {
         ch->errands[i].chore = ch;
         list_init(&ch->errands[i].in_node);

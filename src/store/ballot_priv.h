@@ -133,10 +133,8 @@ struct ballot {
     bool telling;
 };
 
-/* --- ballot_copy.c: deep copies, each one block of memory, freed by free() -------- */
+/* --- ballot_copy.c: a deep copy in one block of memory, for free(); may be NULL --- */
 
-struct op *ballot_copy_op(const struct op *op);
-/* *ret_memory may be NULL. */
 struct op_result ballot_copy_result(const struct op_result *r, void **ret_memory);
 
 /* --- ballot_send.c ---------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* What travels between daemons and servers. */
+#include "core/op_clone.h"
 #include "sim/quorum.h"
-#include "store/ballot_priv.h"
+#include "store/ballot.h"
 #include "util/alloc.h"
 
 #include <inttypes.h>
@@ -48,7 +49,7 @@ void qlink_send(void *ctx, unsigned node, const struct op *op)
     if (!l->up) {
         quorum_fail(q, "d%zu: an op for s%u, which is down", d->index, node);
     }
-    p->op = ballot_copy_op(op);
+    p->op = op_clone(op);
     p->times.asked = qserver_redis(q, node)->now_ms;
     p->times.deadline = p->times.asked + q->timeout_ms;
     p->event.kind = QEVENT_THERE;
