@@ -304,7 +304,6 @@ struct op {
     struct span name;   /* not for OP_RENEW and OP_ACQUIRE_MANY */
     bool grouped;       /* names are kept in groups, apart from each other */
     uint32_t group;     /* then: of all names of this op */
-    bool sharded;       /* set by the store: who listens to shards is to be told */
     struct claim claim; /* ACQUIRE; RELEASE: the next one, if has_next */
     struct target target;
     uint64_t lease_ms;   /* ATTACH; RELEASE: in which the hold ends by itself, 0: not

@@ -219,11 +219,9 @@ static void send_op(struct acked *a, struct redis_link *link, const struct op *o
 {
     struct op_times times;
     struct buf *out = redis_link_call(link, op, &times);
-    struct op mine = *op;
 
     if (out != NULL) {
-        mine.sharded = redis_link_is_sharded(link);
-        script_call(out, &mine, a->instance, times);
+        script_call(out, op, a->instance, times);
     }
 }
 

@@ -12,11 +12,6 @@
 
 #include <stdlib.h>
 
-static uint64_t now_ms(void)
-{
-    return clock_boot_us() / 1000;
-}
-
 /* --- time ------------------------------------------------------------------------ */
 
 static void on_timer(uv_timer_t *timer);
@@ -24,7 +19,7 @@ static void on_timer(uv_timer_t *timer);
 /* Something is wrong with the map, or with who has slots in it. */
 static bool in_hurry(const struct cluster *c)
 {
-    if (now_ms() - c->doubt_ms < CLUSTER_DOUBT_MS || c->member_count == 0) {
+    if (clock_boot_ms() - c->doubt_ms < CLUSTER_DOUBT_MS || c->member_count == 0) {
         return true;
     }
     for (size_t i = 0; i < c->member_count; i++) {
@@ -38,7 +33,7 @@ static bool in_hurry(const struct cluster *c)
 static void arm(struct cluster *c)
 {
     const struct redis_call *first = call_fifo_first(&c->later);
-    uint64_t now = now_ms();
+    uint64_t now = clock_boot_ms();
     uint64_t at = c->asked_ms + (in_hurry(c) ? CLUSTER_HURRY_MS : CLUSTER_LOOK_MS);
 
     if (first != NULL && first->deadline_us / 1000 < at) {
@@ -50,7 +45,7 @@ static void arm(struct cluster *c)
 
 void cluster_doubt(struct cluster *c)
 {
-    c->doubt_ms = now_ms();
+    c->doubt_ms = clock_boot_ms();
     arm(c);
 }
 
@@ -78,7 +73,7 @@ static void send_elsewhere(struct cluster *c, struct cluster_scout *scout)
 
 static void look(struct cluster *c)
 {
-    c->asked_ms = now_ms();
+    c->asked_ms = clock_boot_ms();
     cluster_bury(c);
     for (size_t i = 0; i < CLUSTER_SCOUTS; i++) {
         if (c->lost[i]) {
@@ -107,7 +102,7 @@ static void on_timer(uv_timer_t *timer)
     if (c->closed) {
         return;
     }
-    if (now_ms() >= c->asked_ms + wait_ms) {
+    if (clock_boot_ms() >= c->asked_ms + wait_ms) {
         look(c);
     }
     arm(c);
@@ -375,17 +370,7 @@ static void cluster_each_node(const void *backend, store_node_fn *fn, void *ctx)
     const struct cluster *c = backend;
 
     for (size_t i = 0; i < c->member_count; i++) {
-        struct store_info info = { 0 };
-
-        node_info(c->members[i]->node, &info);
-        fn(ctx, &(struct store_node_info){
-                    .address = info.address,
-                    .role = "master",
-                    .up = info.up,
-                    .reconnects = info.reconnects,
-                    .in_flight = info.in_flight,
-                    .round_trip_us = info.round_trip_us,
-                });
+        node_tell(c->members[i]->node, "master", fn, ctx);
     }
 }
 

@@ -39,10 +39,7 @@ static struct member *member_new(struct cluster *c, const struct slot_node *at)
     memcpy(m->host, at->host, sizeof(m->host));
     memcpy(m->port, at->port, sizeof(m->port));
     store_url_copy(&url, &c->setup.place.urls[0]);
-    free(url.host);
-    free(url.port);
-    url.host = xstrdup(m->host);
-    url.port = xstrdup(m->port);
+    store_url_set_server(&url, span_str(m->host), span_str(m->port));
     setup.events.ctx = m;
     m->node = node_new(&setup);
     store_url_fini(&url);
@@ -265,7 +262,7 @@ static void take_over(struct cluster *c, struct slot_map *now)
 bool cluster_on_view(void *cluster, struct span text, const char *host)
 {
     struct cluster *c = cluster;
-    uint64_t now_ms = clock_boot_us() / 1000;
+    uint64_t now_ms = clock_boot_ms();
     struct slot_map now;
     bool has_slots = false;
 

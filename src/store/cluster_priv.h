@@ -52,7 +52,7 @@ struct cluster {
     size_t gone_count;
     struct call_fifo
         later; /* refused ops: deadline_us is when that is told; our clock */
-    bool started, up, was_up, closed;
+    bool up, was_up, closed;
     uint64_t doubt_ms;    /* the last sign that the map is wrong */
     uint64_t asked_ms;    /* scouts were sent last */
     uint64_t believed_ms; /* the last view that was believed */

@@ -134,13 +134,7 @@ struct cluster_scout *cluster_scout_new(const struct cluster_scout_setup *setup)
 
 void cluster_scout_go(struct cluster_scout *s, const char *host, const char *port)
 {
-    char *host_copy = xstrdup(host);
-    char *port_copy = xstrdup(port);
-
-    free(s->url.host);
-    free(s->url.port);
-    s->url.host = host_copy;
-    s->url.port = port_copy;
+    store_url_set_server(&s->url, span_str(host), span_str(port));
     s->is_open = s->is_ready = s->logging_in = false;
     s->asked_us = 0;
     s->moving = true;

@@ -275,10 +275,7 @@ void node_start(struct node *n)
 
 void node_move(struct node *n, const char *host, const char *port)
 {
-    free(n->url.host);
-    free(n->url.port);
-    n->url.host = xstrdup(host);
-    n->url.port = xstrdup(port);
+    store_url_set_server(&n->url, span_str(host), span_str(port));
     n->started = true;
     redis_link_move(n->link);
     redis_sub_move(n->sub);
@@ -322,7 +319,6 @@ void node_configure(struct node *n, const struct store_options *options)
 
 void node_submit(struct node *n, const struct op *op)
 {
-    struct op mine = *op;
     struct op_times times;
     struct buf *out;
 
@@ -336,8 +332,7 @@ void node_submit(struct node *n, const struct op *op)
     }
     out = redis_link_call(n->link, op, &times);
     if (out != NULL) {
-        mine.sharded = redis_link_is_sharded(n->link);
-        script_call(out, &mine, n->instance, times);
+        script_call(out, op, n->instance, times);
     }
 }
 
@@ -398,6 +393,21 @@ void node_info(const struct node *n, struct store_info *ret)
     if (!n->closed && n->acked != NULL) {
         acked_info(n->acked, ret);
     }
+}
+
+void node_tell(const struct node *n, const char *role, store_node_fn *fn, void *ctx)
+{
+    struct store_info info = { 0 };
+
+    node_info(n, &info);
+    fn(ctx, &(struct store_node_info){
+                .address = info.address,
+                .role = role,
+                .up = info.up,
+                .reconnects = info.reconnects,
+                .in_flight = info.in_flight,
+                .round_trip_us = info.round_trip_us,
+            });
 }
 
 void node_close(struct node *n)

@@ -59,6 +59,8 @@ void node_unlisten(struct node *n, struct span name, struct span member);
 void node_end_turn(struct node *n);
 /* Adds its counters to *ret; what only one node can tell is written over. */
 void node_info(const struct node *n, struct store_info *ret);
+/* Calls `fn` with what store_each_node() tells of it. */
+void node_tell(const struct node *n, const char *role, store_node_fn *fn, void *ctx);
 /* Closes the links; no event comes any more. */
 void node_close(struct node *n);
 /* After the loop has run out. NULL is fine. */

@@ -360,17 +360,8 @@ static void quorum_each_node(const void *backend, store_node_fn *fn, void *ctx)
     const struct quorum *q = backend;
 
     for (unsigned i = 0; i < q->count; i++) {
-        struct store_info info = { 0 };
-
-        node_info(q->members[i].node, &info);
-        fn(ctx, &(struct store_node_info){
-                    .address = info.address,
-                    .role = ballot_abstains(q->ballot, i) != 0 ? "abstains" : "master",
-                    .up = info.up,
-                    .reconnects = info.reconnects,
-                    .in_flight = info.in_flight,
-                    .round_trip_us = info.round_trip_us,
-                });
+        node_tell(q->members[i].node,
+                  ballot_abstains(q->ballot, i) != 0 ? "abstains" : "master", fn, ctx);
     }
 }
 

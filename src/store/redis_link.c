@@ -253,6 +253,7 @@ struct buf *redis_link_call(struct redis_link *l, const struct op *op,
     }
     ret->asked_us = redis_clock_at(&l->clock, call->sent_us);
     ret->deadline_us = ret->asked_us + l->timeout_ms * 1000;
+    ret->sharded = l->is_sharded;
     call->deadline_us = ret->deadline_us;
     return redis_conn_out(l->conn);
 }
@@ -322,11 +323,6 @@ size_t redis_link_in_flight(const struct redis_link *l)
 uint64_t redis_link_reconnects(const struct redis_link *l)
 {
     return l->ready_count == 0 ? 0 : l->ready_count - 1;
-}
-
-bool redis_link_is_sharded(const struct redis_link *l)
-{
-    return l->is_sharded;
 }
 
 void redis_link_forsake(struct redis_link *l, redis_group_fn *concerns, void *ctx,

@@ -76,8 +76,6 @@ unsigned redis_link_replicas(const struct redis_link *l);
 /* Ops that are not answered. */
 size_t redis_link_in_flight(const struct redis_link *l);
 uint64_t redis_link_reconnects(const struct redis_link *l);
-/* The server that it is connected to has sharded channels, and scripts for them. */
-bool redis_link_is_sharded(const struct redis_link *l);
 
 /* Ops of those groups that wait for a link, or, with `sent_too`, that are not answered,
  * are unknown now, and reported so during the call: somebody else keeps the groups, and

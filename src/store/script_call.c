@@ -24,10 +24,10 @@ static const char *const TARGET_WORDS[] = {
     [TARGET_ANY] = "any",
 };
 
-void script_begin(struct buf *out, const struct op *op, enum lua_id script, size_t keys,
-                  size_t args)
+void script_begin(struct buf *out, const struct op *op, struct op_times times,
+                  enum lua_id script, size_t keys, size_t args)
 {
-    const struct lua_script *scripts = op->sharded ? LUA_SHARDED : LUA_SCRIPTS;
+    const struct lua_script *scripts = times.sharded ? LUA_SHARDED : LUA_SCRIPTS;
 
     keys += op->grouped ? 1 : 0;
     command_begin(out, 3 + keys + args);
@@ -107,7 +107,7 @@ static void call_acquire(struct buf *out, const struct op *op, const char *insta
     const struct claim *c = &op->claim;
     bool named = c->kind == OWNER_NAMED;
 
-    script_begin(out, op, LUA_ACQUIRE, c->kind == OWNER_ANONYMOUS ? 3 : 5,
+    script_begin(out, op, times, LUA_ACQUIRE, c->kind == OWNER_ANONYMOUS ? 3 : 5,
                  named ? 10 : 9);
     command_word(out, op->name);
     command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
@@ -126,7 +126,7 @@ static void call_quorum_acquire(struct buf *out, const struct op *op,
     const struct claim *c = &op->claim;
 
     assert(c->kind != OWNER_ANONYMOUS);
-    script_begin(out, op, LUA_QUORUM_ACQUIRE, 5, 12);
+    script_begin(out, op, times, LUA_QUORUM_ACQUIRE, 5, 12);
     command_word(out, op->name);
     command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
     command_key(out, SCRIPT_QUEUE, op->name, SPAN_NONE);
@@ -154,7 +154,8 @@ static void call_acquire_many(struct buf *out, const struct op *op,
                               const char *instance, struct op_times times)
 {
     assert(op->many_count <= OP_MANY_MAX);
-    script_begin(out, op, LUA_ACQUIRE_MANY, 5 * op->many_count, 5 + 5 * op->many_count);
+    script_begin(out, op, times, LUA_ACQUIRE_MANY, 5 * op->many_count,
+                 5 + 5 * op->many_count);
     for (size_t i = 0; i < op->many_count; i++) {
         add_many_keys(out, &op->many[i]);
     }
@@ -202,7 +203,7 @@ static void call_release(struct buf *out, const struct op *op, const char *insta
 {
     const struct claim *next = &op->claim;
 
-    script_begin(out, op, LUA_RELEASE, 4, op->has_next ? 20 : 12);
+    script_begin(out, op, times, LUA_RELEASE, 4, op->has_next ? 20 : 12);
     command_word(out, op->name);
     command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
     command_key(out, SCRIPT_ENTRIES, op->name, SPAN_NONE);
@@ -252,7 +253,7 @@ static void call_renew(struct buf *out, const struct op *op, const char *instanc
                        struct op_times times)
 {
     assert(op->item_count <= OP_RENEW_MAX);
-    script_begin(out, op, op->rw ? LUA_RW_RENEW : LUA_RENEW, 2 * op->item_count,
+    script_begin(out, op, times, op->rw ? LUA_RW_RENEW : LUA_RENEW, 2 * op->item_count,
                  3 + 5 * op->item_count);
     for (size_t i = 0; i < op->item_count; i++) {
         const struct renew_item *item = &op->items[i];
@@ -276,7 +277,7 @@ static void call_renew(struct buf *out, const struct op *op, const char *instanc
 static void call_attach(struct buf *out, const struct op *op, const char *instance,
                         struct op_times times)
 {
-    script_begin(out, op, LUA_ATTACH, 3, 11);
+    script_begin(out, op, times, LUA_ATTACH, 3, 11);
     command_word(out, op->name);
     command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
     command_key(out, SCRIPT_ENTRIES, op->name, SPAN_NONE);
@@ -291,9 +292,9 @@ static void call_attach(struct buf *out, const struct op *op, const char *instan
     command_uint(out, times.asked_us);
 }
 
-static void call_inspect(struct buf *out, const struct op *op)
+static void call_inspect(struct buf *out, const struct op *op, struct op_times times)
 {
-    script_begin(out, op, LUA_INSPECT, 3, 3);
+    script_begin(out, op, times, LUA_INSPECT, 3, 3);
     command_word(out, op->name);
     command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
     command_key(out, SCRIPT_QUEUE, op->name, SPAN_NONE);
@@ -327,7 +328,7 @@ void script_call(struct buf *out, const struct op *op, const char *instance,
         call_attach(out, op, instance, times);
         break;
     case OP_INSPECT:
-        call_inspect(out, op);
+        call_inspect(out, op, times);
         break;
     case OP_ACQUIRE_MANY:
         call_acquire_many(out, op, instance, times);

@@ -20,7 +20,8 @@ static void call_acquire(struct buf *out, const struct op *op, const char *insta
 {
     const struct claim *c = &op->claim;
 
-    script_begin(out, op, LUA_FAIR_ACQUIRE, c->kind == OWNER_ANONYMOUS ? 5 : 7, 15);
+    script_begin(out, op, times, LUA_FAIR_ACQUIRE, c->kind == OWNER_ANONYMOUS ? 5 : 7,
+                 15);
     command_word(out, op->name);
     command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
     add_queue_keys(out, op->name);
@@ -41,7 +42,7 @@ static void begin_members(struct buf *out, enum lua_id script, size_t args,
                           struct op_times times)
 {
     assert(op->member_count <= OP_QUEUE_MAX);
-    script_begin(out, op, script, 4, 4 + args + op->member_count);
+    script_begin(out, op, times, script, 4, 4 + args + op->member_count);
     command_word(out, op->name);
     add_queue_keys(out, op->name);
     script_keys_end(out, op, op->name);

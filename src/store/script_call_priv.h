@@ -10,8 +10,8 @@
 extern const char SCRIPT_FENCE[], SCRIPT_ENTRIES[], SCRIPT_KEEPER[], SCRIPT_ENDED[],
     SCRIPT_WRITER[], SCRIPT_READER[], SCRIPT_QUEUE[], SCRIPT_CHANNEL[];
 
-void script_begin(struct buf *out, const struct op *op, enum lua_id script, size_t keys,
-                  size_t args);
+void script_begin(struct buf *out, const struct op *op, struct op_times times,
+                  enum lua_id script, size_t keys, size_t args);
 /* After the last key, before the first argument. In a cluster this adds the key that
  * never exists: while its slot is on its way to another node neither of them takes a
  * script for whole, so that none runs half here and half there. */

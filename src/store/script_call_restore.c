@@ -41,7 +41,8 @@ void script_call_restore(struct buf *out, const struct op *op, const char *insta
     size_t args = (op->rw ? 14 : 11) + 2 * op->kept_count;
 
     assert(op->kept_count > 0 && op->kept_count <= OP_KEPT_MAX);
-    script_begin(out, op, op->rw ? LUA_RW_RESTORE : LUA_RESTORE, op->rw ? 4 : 3, args);
+    script_begin(out, op, times, op->rw ? LUA_RW_RESTORE : LUA_RESTORE, op->rw ? 4 : 3,
+                 args);
     command_word(out, op->name);
     command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
     if (op->rw) {

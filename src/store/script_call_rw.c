@@ -32,7 +32,7 @@ static struct span claim_word(const struct claim *c)
 static void begin(struct buf *out, enum lua_id script, const struct op *op, size_t args,
                   struct op_times times)
 {
-    script_begin(out, op, script, 4, args);
+    script_begin(out, op, times, script, 4, args);
     command_word(out, op->name);
     command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
     command_key(out, SCRIPT_WRITER, op->name, SPAN_NONE);

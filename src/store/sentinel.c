@@ -293,17 +293,10 @@ static void sentinel_each_node(const void *backend, store_node_fn *fn, void *ctx
 {
     const struct sentinel *s = backend;
     struct each each = { .fn = fn, .ctx = ctx };
-    struct store_info info = { 0 };
 
-    sentinel_info(s, &info);
-    fn(ctx, &(struct store_node_info){
-                .address = info.address,
-                .role = "master",
-                .up = info.up,
-                .reconnects = info.reconnects,
-                .in_flight = info.in_flight,
-                .round_trip_us = info.round_trip_us,
-            });
+    if (s->knows) {
+        node_tell(s->node, "master", fn, ctx);
+    }
     sentinel_watch_each(s->watch, tell_sentinel, &each);
 }
 

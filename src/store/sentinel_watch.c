@@ -126,10 +126,7 @@ static void on_other(void *ctx, struct span host, struct span port, struct span 
         return;
     }
     store_url_copy(&url, &w->place->urls[0]);
-    free(url.host);
-    free(url.port);
-    url.host = xmemdup0(host.ptr, host.len);
-    url.port = xmemdup0(port.ptr, port.len);
+    store_url_set_server(&url, host, port);
     seat(w, at, &url);
     store_url_fini(&url);
     w->seats[at].is_found = true;

@@ -56,17 +56,7 @@ static void single_info(const void *backend, struct store_info *ret)
 
 static void single_each_node(const void *backend, store_node_fn *fn, void *ctx)
 {
-    struct store_info info = { 0 };
-
-    node_info(backend, &info);
-    fn(ctx, &(struct store_node_info){
-                .address = info.address,
-                .role = "master",
-                .up = info.up,
-                .reconnects = info.reconnects,
-                .in_flight = info.in_flight,
-                .round_trip_us = info.round_trip_us,
-            });
+    node_tell(backend, "master", fn, ctx);
 }
 
 static void single_close(void *backend)

@@ -190,6 +190,17 @@ void store_url_copy(struct store_url *ret, const struct store_url *url)
     };
 }
 
+void store_url_set_server(struct store_url *url, struct span host, struct span port)
+{
+    char *new_host = xmemdup0(host.ptr, host.len);
+    char *new_port = xmemdup0(port.ptr, port.len);
+
+    free(url->host);
+    free(url->port);
+    url->host = new_host;
+    url->port = new_port;
+}
+
 void store_url_set_tls(struct store_url *url, struct tls *tls)
 {
     if (url->wants_tls) {

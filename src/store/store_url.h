@@ -7,6 +7,7 @@
 #define LATCHD_STORE_STORE_URL_H
 
 #include "io/stream.h"
+#include "util/span.h"
 
 #include <stdbool.h>
 
@@ -27,6 +28,8 @@ bool store_url_parse(const char *text, struct store_url *ret, const char **reter
 void store_url_copy(struct store_url *ret, const struct store_url *url);
 /* From now on, for a URL that wants TLS; takes a reference. */
 void store_url_set_tls(struct store_url *url, struct tls *tls);
+/* The same, of another server. */
+void store_url_set_server(struct store_url *url, struct span host, struct span port);
 void store_url_fini(struct store_url *url);
 
 #endif

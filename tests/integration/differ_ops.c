@@ -159,8 +159,10 @@ static void run_both(struct differ *d, const char *name, const char *instance,
     static struct op_result many[OP_MANY_MAX];
     uint64_t now_us = redis_time_us();
     uint64_t asked = late ? d->start_ms - 1000 : now_us / 1000;
-    struct op_times times = { late ? asked * 1000 : now_us,
-                              over ? now_us - 1000000 : now_us + 60000000 };
+    struct op_times times = {
+        .asked_us = late ? asked * 1000 : now_us,
+        .deadline_us = over ? now_us - 1000000 : now_us + 60000000,
+    };
     struct redis_times model_times = { asked, times.deadline_us / 1000 };
     const struct op_result *real;
 

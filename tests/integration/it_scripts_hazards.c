@@ -213,7 +213,8 @@ END_TEST
 static void check_long_on_its_way(struct claim claim, struct op attach)
 {
     struct op ask = op_acquire("n", claim);
-    struct op_times old = { redis_time_us() - 1000, redis_time_us() + 3000000 };
+    struct op_times old = { .asked_us = redis_time_us() - 1000,
+                            .deadline_us = redis_time_us() + 3000000 };
 
     ck_assert_int_eq(run_as(INSTANCE_B, &ask)->status, OP_OK); /* fresh, through B */
     ck_assert_int_eq(run_times(INSTANCE_A, &ask, old)->status, OP_ELSEWHERE);

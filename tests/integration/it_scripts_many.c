@@ -113,7 +113,8 @@ START_TEST(H4_many_that_were_long_on_their_way_take_nothing_over)
 {
     struct many_item items[THREE];
     struct op op = op_three(items, OWNER_ID);
-    struct op_times old = { redis_time_us() - 1000, redis_time_us() + 3000000 };
+    struct op_times old = { .asked_us = redis_time_us() - 1000,
+                            .deadline_us = redis_time_us() + 3000000 };
 
     expect_stop(run_as(INSTANCE_B, &op), THREE, OP_OK);
     ck_assert_int_eq(run_times(INSTANCE_A, &op, old)->many[0].status, OP_ELSEWHERE);

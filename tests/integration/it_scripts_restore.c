@@ -24,6 +24,11 @@ static struct op op_restore(const char *name, struct claim claim, uint64_t token
                               claim.lock_kind == KIND_WRITE };
 }
 
+static struct op_times times_at(uint64_t now_us)
+{
+    return (struct op_times){ .asked_us = now_us, .deadline_us = now_us + 10000000 };
+}
+
 static const struct op_result *restore(const char *instance, const char *name,
                                        struct claim claim, uint64_t token)
 {
@@ -32,7 +37,7 @@ static const struct op_result *restore(const char *instance, const char *name,
     uint64_t now = redis_time_us();
 
     kept.entry = claim.kind == OWNER_NAMED ? claim.entry : SPAN_NONE;
-    return run_times(instance, &op, (struct op_times){ now, now + 10000000 });
+    return run_times(instance, &op, times_at(now));
 }
 
 /* The hold that a grant of that token made. */
@@ -244,16 +249,12 @@ START_TEST(who_took_over_later_keeps_it)
     uint64_t now = redis_time_us();
 
     (void)run_as(INSTANCE_B, &attach);
-    ck_assert_int_eq(
-        run_times(INSTANCE_A, &op, (struct op_times){ now, now + 10000000 })->status,
-        OP_ELSEWHERE);
+    ck_assert_int_eq(run_times(INSTANCE_A, &op, times_at(now))->status, OP_ELSEWHERE);
     /* And who took over before has lost it to us. */
     kept.for_ms = 0;
     now = redis_time_us();
     op.keeper = true;
-    ck_assert_int_eq(
-        run_times(INSTANCE_A, &op, (struct op_times){ now, now + 10000000 })->status,
-        OP_OK);
+    ck_assert_int_eq(run_times(INSTANCE_A, &op, times_at(now))->status, OP_OK);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS latchd:keeper:{n}:%s", ID_1),
                      1);
 }

@@ -135,7 +135,8 @@ START_TEST(H4_what_was_long_on_its_way_takes_nothing_over)
 {
     struct claim c = claim_of(_i);
     struct op ask = rw_acquire(c), attach = rw_attach_of(c);
-    struct op_times old = { redis_time_us() - 1000, redis_time_us() + 3000000 };
+    struct op_times old = { .asked_us = redis_time_us() - 1000,
+                            .deadline_us = redis_time_us() + 3000000 };
 
     ck_assert_int_eq(run_as(INSTANCE_B, &ask)->status, OP_OK);
     ck_assert_int_eq(run_times(INSTANCE_A, &ask, old)->status, OP_ELSEWHERE);

@@ -67,7 +67,9 @@ const struct op_result *run_times(const char *instance, const struct op *op,
 const struct op_result *run_until(const char *instance, const struct op *op,
                                   uint64_t deadline_us)
 {
-    return run_times(instance, op, (struct op_times){ deadline_us, deadline_us });
+    return run_times(
+        instance, op,
+        (struct op_times){ .asked_us = deadline_us, .deadline_us = deadline_us });
 }
 
 const struct op_result *run_as(const char *instance, const struct op *op)
