@@ -1,13 +1,32 @@
 #!/usr/bin/env python3
-"""Prints how many test cases of a JUnit report passed and failed; skipped ones count as
-neither."""
+"""Prints how many test cases of a run of `meson test` passed and failed; skipped ones count
+as neither. What the failed tests printed goes to standard error.
+
+usage: count.py DIRECTORY-OF-LOGS LOGBASE"""
+import glob
+import json
 import sys
 import xml.etree.ElementTree as tree
 
+LAST_LINES = 60
+
+directory, base = sys.argv[1:]
 passed = failed = 0
-for case in tree.parse(sys.argv[1]).iter("testcase"):
-    if case.find("failure") is not None or case.find("error") is not None:
-        failed += 1
-    elif case.find("skipped") is None:
-        passed += 1
+for report in glob.glob(f"{directory}/{base}*.junit.xml"):
+    for case in tree.parse(report).iter("testcase"):
+        if case.find("failure") is not None or case.find("error") is not None:
+            failed += 1
+        elif case.find("skipped") is None:
+            passed += 1
+
+for log in glob.glob(f"{directory}/{base}*.json"):
+    with open(log, encoding="utf-8", errors="replace") as lines:
+        for test in map(json.loads, lines):
+            if test["result"] in ("OK", "SKIP", "EXPECTEDFAIL"):
+                continue
+            failed = max(failed, 1)  # one that timed out may have no case that failed
+            print(f"--- {base}: {test['name']}: {test['result']}, "
+                  f"{test['duration']:.1f} s", file=sys.stderr)
+            said = test.get("stdout", "") + test.get("stderr", "")
+            print("\n".join(said.splitlines()[-LAST_LINES:]), file=sys.stderr)
 print(passed, failed)
