@@ -4,8 +4,9 @@
 embed.py OUT SCRIPT.lua...   A line `--@include part.lua` takes in that file, from the
 script's own directory. Comments stay out of what Redis is sent.
 
-Each script comes twice: the second time for clusters that have sharded channels, where
-whatever is published is published to those as well, and who listens is asked there.
+Each script comes three times: as it stands; for clusters that have sharded channels, where
+whatever is published is published to those as well, and who listens is asked there; and
+for such clusters with no message to plain channels.
 """
 import hashlib
 import pathlib
@@ -23,13 +24,22 @@ def lines_of(path):
             yield line
 
 
-def sharded(lines):
+def sharded(lines, verbs):
     for line in lines:
         publish = PUBLISH.fullmatch(line)
         assert publish or 'PUBLISH' not in line, line
-        yield line.replace("'NUMSUB'", "'SHARDNUMSUB'")
         if publish:
-            yield f"{publish[1]}call('SPUBLISH', {publish[2]})"
+            for verb in verbs:
+                yield f"{publish[1]}call('{verb}', {publish[2]})"
+        else:
+            yield line.replace("'NUMSUB'", "'SHARDNUMSUB'")
+
+
+VARIANTS = {
+    'PUBLISH_PLAIN': iter,
+    'PUBLISH_BOTH': lambda lines: sharded(lines, ('PUBLISH', 'SPUBLISH')),
+    'PUBLISH_SHARDED': lambda lines: sharded(lines, ('SPUBLISH',)),
+}
 
 
 def literal(line):
@@ -37,7 +47,7 @@ def literal(line):
 
 
 def table(name, variant):
-    out = [f'const struct lua_script {name}[LUA_COUNT] = {{']
+    out = [f'    [{name}] = {{']
     for arg in sys.argv[2:]:
         path = pathlib.Path(arg)
         lines = list(variant(lines_of(path)))
@@ -50,13 +60,15 @@ def table(name, variant):
         out += ['            ' + literal(line) for line in lines]
         out[-1] += ','
         out.append('    },')
-    return out + ['};', '']
+    return out + ['    },']
 
 
 def main():
     out = ['/* Made by embed.py. */', '#include "store/scripts.h"', '']
-    out += table('LUA_SCRIPTS', iter) + table('LUA_SHARDED', sharded)
-    pathlib.Path(sys.argv[1]).write_text('\n'.join(out))
+    out.append('const struct lua_script LUA_SCRIPTS[PUBLISH_WAYS][LUA_COUNT] = {')
+    for name, variant in VARIANTS.items():
+        out += table(name, variant)
+    pathlib.Path(sys.argv[1]).write_text('\n'.join([*out, '};', '']))
 
 
 main()

@@ -23,7 +23,7 @@ struct node_setup {
     struct store_events events;
     /* Of one that is among several servers, see redis_link.h. */
     bool is_replicated;
-    bool is_clustered; /* of a cluster: sharded channels are listened to, too */
+    enum publish_way publish; /* not plain: sharded channels are listened to, too */
     uint64_t backoff_max_ms;
     const char *(*why_not)(void *ctx, bool same_server); /* ctx: of the events */
     void (*on_moved)(void *ctx); /* a channel belongs to another node; may be NULL */

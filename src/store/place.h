@@ -5,6 +5,7 @@
 #ifndef LATCHD_STORE_PLACE_H
 #define LATCHD_STORE_PLACE_H
 
+#include "store/scripts.h"
 #include "store/store_url.h"
 #include "util/buf.h"
 
@@ -23,6 +24,9 @@ struct store_place {
         char *master;
         struct store_url redis; /* of whatever host: user, password, database, TLS */
     } sentinel;                 /* the urls are Sentinels */
+    struct {
+        enum publish_way publish;
+    } cluster;
 };
 
 /* redis://, rediss:// or unix:// (store_url.h): one server. What else there is stands

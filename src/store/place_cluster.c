@@ -25,9 +25,6 @@ static const char *add_server(struct store_place *place, struct span login,
     if (memchr(host.ptr, '/', host.len) != NULL) {
         return "a cluster has no databases: cluster://host:6379,host:6379";
     }
-    if (memchr(host.ptr, '?', host.len) != NULL) {
-        return "a cluster has no options: cluster://host:6379,host:6379";
-    }
     if (place->url_count == STORE_URLS_MAX) {
         return "so many servers are not needed: a few of them know the others";
     }
@@ -41,6 +38,26 @@ static const char *add_server(struct store_place *place, struct span login,
     }
     buf_reset(&text);
     return err;
+}
+
+/* Behind the last host, if there are any. */
+static const char *take_options(struct span *text, struct store_place *place)
+{
+    const char *at = text->len == 0 ? NULL : memchr(text->ptr, '?', text->len);
+    struct span options;
+
+    place->cluster.publish = PUBLISH_BOTH;
+    if (at == NULL) {
+        return NULL;
+    }
+    options = span_after(*text, (size_t)(at + 1 - text->ptr));
+    text->len = (size_t)(at - text->ptr);
+    if (span_eq(options, SPAN("publish=sharded"))) {
+        place->cluster.publish = PUBLISH_SHARDED;
+    } else if (!span_eq(options, SPAN("publish=both"))) {
+        return "after ? only publish=both and publish=sharded are known";
+    }
+    return NULL;
 }
 
 bool place_cluster_parse(const char *text, struct store_place *ret, const char **reterr)
@@ -59,6 +76,7 @@ bool place_cluster_parse(const char *text, struct store_place *ret, const char *
                 "user and password stand once, before the first host; @ in them is %40";
         }
     }
+    err = err == NULL ? take_options(&rest, &place) : err;
     while (more && err == NULL) {
         const char *comma = rest.len == 0 ? NULL : memchr(rest.ptr, ',', rest.len);
         struct span host = rest;

@@ -215,7 +215,7 @@ struct redis_link *redis_link_new(const struct redis_link_setup *setup)
     l->timeout_ms = setup->timeout_ms;
     l->is_replicated = setup->is_replicated;
     l->is_second = setup->is_second;
-    l->is_clustered = setup->is_clustered;
+    l->wanted = setup->publish;
     l->round_trips = setup->round_trips;
     l->conn = redis_conn_new(&conn);
     return l;
@@ -253,7 +253,7 @@ struct buf *redis_link_call(struct redis_link *l, const struct op *op,
     }
     ret->asked_us = redis_clock_at(&l->clock, call->sent_us);
     ret->deadline_us = ret->asked_us + l->timeout_ms * 1000;
-    ret->sharded = l->is_sharded;
+    ret->publish = l->publish;
     call->deadline_us = ret->deadline_us;
     return redis_conn_out(l->conn);
 }

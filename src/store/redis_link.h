@@ -41,7 +41,7 @@ struct redis_link_setup {
     /* It is one of several, and may be a replica at any time: it must prove that it is
      * a master, and is to guard its writes by min-replicas-to-write. */
     bool is_replicated;
-    bool is_clustered;             /* its scripts publish to shards, if it has them */
+    enum publish_way publish;      /* if it has sharded channels; else plain */
     struct histogram *round_trips; /* of ops: added to; outlives the link */
     bool is_second;                /* beside another one, to the same server */
     const struct redis_link_events *events;

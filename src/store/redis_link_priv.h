@@ -50,8 +50,8 @@ struct redis_link {
     enum link_stage stage;
     bool closed;              /* no event any more */
     bool is_replicated;       /* see redis_link.h */
-    bool is_clustered;        /* the same */
-    bool is_sharded;          /* the scripts are LUA_SHARDED */
+    enum publish_way wanted;  /* redis_link_setup's */
+    enum publish_way publish; /* of this server */
     struct call_fifo open;    /* on this link */
     struct call_fifo orphans; /* ops of links before */
     struct redis_clock clock;

@@ -61,14 +61,9 @@ void link_greet(struct redis_link *l)
     link_look_at_clock(l);
 }
 
-static const struct lua_script *scripts_of(const struct redis_link *l)
-{
-    return l->is_sharded ? LUA_SHARDED : LUA_SCRIPTS;
-}
-
 void link_load_scripts(struct redis_link *l)
 {
-    const struct lua_script *scripts = scripts_of(l);
+    const struct lua_script *scripts = LUA_SCRIPTS[l->publish];
 
     if (l->loading != 0) {
         return;
@@ -101,6 +96,12 @@ static void audit(struct redis_link *l)
     if (major != 0 && major < OLDEST_MAJOR) {
         log_warning("redis", "version %s is too old: upgrade Redis to %d or newer",
                     l->server.version, OLDEST_MAJOR);
+    }
+    if (l->wanted == PUBLISH_SHARDED && l->publish == PUBLISH_PLAIN) {
+        log_warning("redis",
+                    "publish=sharded: version %s has no sharded channels, releases are "
+                    "told on plain ones",
+                    l->server.version);
     }
     for (int i = 0; i < AUDIT_COUNT; i++) {
         const char *const words[] = { "CONFIG", "GET", AUDIT_NAMES[i] };
@@ -200,7 +201,7 @@ static bool prepare(struct redis_link *l)
     char id[24];
 
     l->stage = LINK_PREPARING;
-    l->is_sharded = l->is_clustered && atoi(l->server.version) >= SHARDED_MAJOR;
+    l->publish = atoi(l->server.version) >= SHARDED_MAJOR ? l->wanted : PUBLISH_PLAIN;
     if (is_same_process(l) && l->client_before != 0) {
         (void)snprintf(id, sizeof(id), "%llu", (unsigned long long)l->client_before);
         (void)link_send(l, CALL_KILL, 4,
@@ -293,7 +294,7 @@ static bool on_loaded(struct redis_link *l, int script, const redisReply *reply)
 {
     l->loading--;
     if (reply->type != REDIS_REPLY_STRING ||
-        strcmp(reply->str, scripts_of(l)[script].sha1) != 0) {
+        strcmp(reply->str, LUA_SCRIPTS[l->publish][script].sha1) != 0) {
         redis_conn_fail(l->conn, "it does not load scripts: %s",
                         reply->str == NULL ? "" : reply->str);
         return false;

@@ -19,7 +19,7 @@ enum { SCRIPT_FIELDS_MAX = 1000 /* owners that OP_INSPECT tells at most */ };
 struct op_times {
     uint64_t asked_us;    /* when the op is sent */
     uint64_t deadline_us; /* after this the script does nothing */
-    bool sharded;         /* who listens to sharded channels there is to be told */
+    enum publish_way publish;
 };
 
 void script_call(struct buf *out, const struct op *op, const char *instance,

@@ -35,8 +35,15 @@ struct lua_script {
     char sha1[LUA_SHA1_LEN + 1];
 };
 
-extern const struct lua_script LUA_SCRIPTS[LUA_COUNT];
-/* The same for a cluster that has sharded channels: they publish to those as well. */
-extern const struct lua_script LUA_SHARDED[LUA_COUNT];
+/* Which channels a script tells of what it frees, and where it asks who listens. */
+enum publish_way {
+    PUBLISH_PLAIN,
+    /* Of a cluster that has sharded channels, where it asks: */
+    PUBLISH_BOTH,
+    PUBLISH_SHARDED, /* those alone */
+    PUBLISH_WAYS,
+};
+
+extern const struct lua_script LUA_SCRIPTS[PUBLISH_WAYS][LUA_COUNT];
 
 #endif

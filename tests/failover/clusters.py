@@ -1,4 +1,4 @@
-"""A Redis Cluster: masters with a replica each."""
+"""A Redis Cluster: masters, usually with a replica each."""
 from children import until
 from resp import Error
 from servers import PORTS, READY_S, Redis
@@ -35,9 +35,10 @@ class Node(Redis):
 class Cluster:
     """The topology."""
 
-    def __init__(self, stage, *options, masters=3):
+    def __init__(self, stage, *options, masters=3, replicated=True):
         self.stage = stage
-        self.nodes = [stage.keep(Node(stage.folder, *options)) for _ in range(2 * masters)]
+        count = 2 * masters if replicated else masters
+        self.nodes = [stage.keep(Node(stage.folder, *options)) for _ in range(count)]
         for node in self.nodes:
             node.ready()
         self.masters, replicas = self.nodes[:masters], self.nodes[masters:]

@@ -51,6 +51,8 @@ class Cases:
         self.cluster = Cluster(stage)
         self.a = daemon(stage, program, "a", self.cluster.url)
         self.b = daemon(stage, program, "b", self.cluster.url)
+        self.sharded = daemon(stage, program, "sharded",
+                              self.cluster.url + "?publish=sharded")
 
     def names(self, what):
         """One on each master."""
@@ -87,8 +89,9 @@ class Cases:
 
     def a_release_wakes_who_waits_at_another_daemon(self):
         for kind in ((), ("FAIR",), ("WRITE",)):
-            for _, name in self.names("wake" + "".join(kind)):
-                with self.a.wire() as a, self.b.wire() as b:
+            for (_, name), holder in zip(self.names("wake" + "".join(kind)),
+                                         (self.a, self.sharded, self.sharded)):
+                with holder.wire() as a, self.b.wire() as b:
                     token = a.ask("LOCK", name, *kind)
                     b.send("LOCK", name, *kind, "WAIT", 15000)
                     until(lambda: self.waits(name), "it waits")
@@ -103,6 +106,30 @@ class Cases:
         with self.b.wire() as wire:
             info = wire.ask("LOCKINFO", name)
             return dict(zip(info[::2], info[1::2]))["waiting"] == 1
+
+    def releases_are_told_where_the_place_says(self):
+        """On sharded channels always, on plain ones unless they are not wanted."""
+        for _, name in self.names("told"):
+            for kind, prefix in (((), "redisson_lock__channel"), (("FAIR",),
+                                 "redisson_lock__channel"), (("WRITE",), "redisson_rwlock")):
+                channel = prefix + ":{%s}" % name
+                for holder, plain in ((self.a, True), (self.sharded, False)):
+                    heard = self.heard(holder, name, kind, channel)
+                    assert heard == {"SSUBSCRIBE": True, "SUBSCRIBE": plain}, heard
+
+    def heard(self, holder, name, kind, channel):
+        """Whether a release was, before what is published next."""
+        master = self.cluster.master_of(name)
+        with holder.wire() as wire, contextlib.ExitStack() as stack:
+            ears = {verb: stack.enter_context(master.wire())
+                    for verb in ("SSUBSCRIBE", "SUBSCRIBE")}
+            for verb, ear in ears.items():
+                ear.ask(verb, channel)
+            assert wire.ask("LOCK", name, *kind) > 0
+            assert wire.ask("UNLOCK", name) == 0
+            master.ask("SPUBLISH", channel, "next")
+            master.ask("PUBLISH", channel, "next")
+            return {verb: ear.reply()[2] != "next" for verb, ear in ears.items()}
 
     def foreign_messages_of_both_sorts_wake(self):
         """A plain one that comes through any node; a sharded one."""
@@ -238,6 +265,7 @@ class Cases:
 
 CASES = (
     "a_release_wakes_who_waits_at_another_daemon",
+    "releases_are_told_where_the_place_says",
     "foreign_messages_of_both_sorts_wake",
     "sharded_messages_to_members_of_fair_queues_wake",
     "mlock_takes_names_of_all_masters_or_none",

@@ -12,8 +12,9 @@ static const char ID_1[] = "latchd:id:11111111-1111-4111-8111-111111111111";
 
 START_TEST(script_load_answers_the_embedded_sha1)
 {
-    redis_expect(peer_redis(), LUA_SCRIPTS[_i].sha1, "SCRIPT LOAD %b",
-                 LUA_SCRIPTS[_i].text, LUA_SCRIPTS[_i].len);
+    redis_expect(peer_redis(), LUA_SCRIPTS[PUBLISH_PLAIN][_i].sha1, "SCRIPT LOAD %b",
+                 LUA_SCRIPTS[PUBLISH_PLAIN][_i].text,
+                 LUA_SCRIPTS[PUBLISH_PLAIN][_i].len);
 }
 END_TEST
 

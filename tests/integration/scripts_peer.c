@@ -16,8 +16,9 @@ static redisReply *last_reply;
 static void load_scripts(void)
 {
     for (int i = 0; i < LUA_COUNT; i++) {
-        redis_expect(redis, LUA_SCRIPTS[i].sha1, "SCRIPT LOAD %b", LUA_SCRIPTS[i].text,
-                     LUA_SCRIPTS[i].len);
+        redis_expect(redis, LUA_SCRIPTS[PUBLISH_PLAIN][i].sha1, "SCRIPT LOAD %b",
+                     LUA_SCRIPTS[PUBLISH_PLAIN][i].text,
+                     LUA_SCRIPTS[PUBLISH_PLAIN][i].len);
     }
 }
 

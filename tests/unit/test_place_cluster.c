@@ -17,7 +17,31 @@ START_TEST(servers_and_a_login_are_a_cluster)
     ck_assert_str_eq(place.urls[2].host, "::1");
     ck_assert_str_eq(place.urls[2].user, "u");
     ck_assert_str_eq(place.urls[2].password, "p@");
+    ck_assert_int_eq(place.cluster.publish, PUBLISH_BOTH);
     ck_assert(!store_place_wants_tls(&place));
+    store_place_fini(&place);
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    enum publish_way publish;
+} OPTIONS[] = {
+    { "cluster://a,b?publish=both", PUBLISH_BOTH },
+    { "cluster://u:p%3F@a,b?publish=sharded", PUBLISH_SHARDED },
+};
+
+START_TEST(where_releases_are_told_is_an_option)
+{
+    struct store_place place, copy;
+    const char *err = NULL;
+
+    ck_assert(store_place_parse(OPTIONS[_i].text, &place, &err));
+    ck_assert_uint_eq(place.url_count, 2);
+    ck_assert_str_eq(place.urls[1].host, "b");
+    store_place_copy(&copy, &place);
+    ck_assert_int_eq(copy.cluster.publish, OPTIONS[_i].publish);
+    store_place_fini(&copy);
     store_place_fini(&place);
 }
 END_TEST
@@ -28,7 +52,13 @@ static const struct {
     { "cluster://", "a server is missing: cluster://host:6379,host:6379" },
     { "cluster://a,", "a server is missing: cluster://host:6379,host:6379" },
     { "cluster://a/0", "a cluster has no databases: cluster://host:6379,host:6379" },
-    { "cluster://a?x=1", "a cluster has no options: cluster://host:6379,host:6379" },
+    { "cluster://?publish=both", "a server is missing: cluster://host:6379,host:6379" },
+    { "cluster://a?", "after ? only publish=both and publish=sharded are known" },
+    { "cluster://a?x=1", "after ? only publish=both and publish=sharded are known" },
+    { "cluster://a?publish=plain",
+      "after ? only publish=both and publish=sharded are known" },
+    { "cluster://a?publish=sharded&publish=both",
+      "after ? only publish=both and publish=sharded are known" },
     { "cluster://a:0", "the port is a number from 1 to 65535" },
     { "cluster://u@a", "a user needs a password: redis://user:password@host" },
     { "cluster://u:p@a,u:p@b",
@@ -67,6 +97,8 @@ Suite *test_suite(void)
     TCase *tc = tcase_create("place_cluster");
 
     tcase_add_test(tc, servers_and_a_login_are_a_cluster);
+    tcase_add_loop_test(tc, where_releases_are_told_is_an_option, 0,
+                        sizeof(OPTIONS) / sizeof(OPTIONS[0]));
     tcase_add_loop_test(tc, a_mistake_is_told, 0, sizeof(BAD) / sizeof(BAD[0]));
     tcase_add_test(tc, so_many_servers_are_too_many);
     suite_add_tcase(s, tc);

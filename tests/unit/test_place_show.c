@@ -19,6 +19,7 @@ static const struct {
       "sentinels://u:***@a/m?sentinel-user=v&sentinel-password=***" },
     { "sentinel://a/m?sentinel-password=w=&sentinel-user=v",
       "sentinel://a/m?sentinel-password=***&sentinel-user=v" },
+    { "cluster://u:p?w@a,b?publish=sharded", "cluster://u:***@a,b?publish=sharded" },
     { "quorum redis://:a@b redis://:c@d", "quorum redis://:***@b redis://:***@d" },
 };
 
