@@ -48,7 +48,7 @@ static const char *redis_mistake(const char *redis)
     }
     if (!starts(redis, "redis://") && !starts(redis, "rediss://") &&
         !starts(redis, "unix://") && !starts(redis, "sentinel://") &&
-        !starts(redis, "sentinels://") && !starts(redis, "cluster://") &&
+        !starts(redis, "sentinels://") && !store_place_is_cluster(redis) &&
         !store_place_is_quorum(redis)) {
         return "must be embedded, redis://host, rediss://host, unix:///path, "
                "sentinel://host,host/master, cluster://host,host or quorum and 3 or 5 "

@@ -1,5 +1,6 @@
 #include "daemon/config.h"
 
+#include "store/place.h"
 #include "util/alloc.h"
 #include "util/parse.h"
 
@@ -357,5 +358,5 @@ char *config_state_dir(const struct config *c)
 
 bool config_is_cluster(const struct config *c)
 {
-    return strncmp(c->redis, "cluster://", 10) == 0;
+    return store_place_is_cluster(c->redis);
 }

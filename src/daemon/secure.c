@@ -1,6 +1,7 @@
 #include "daemon/secure.h"
 
 #include "daemon/state.h"
+#include "store/place.h"
 #include "util/log.h"
 
 #include <inttypes.h>
@@ -36,6 +37,21 @@ static bool read_clients(const struct config *c, struct tls **ret, char *reterr,
     return *ret != NULL;
 }
 
+/* Of embedded, or a mistake that is told elsewhere: false. */
+static bool wants_tls(const char *redis)
+{
+    struct store_place place;
+    const char *mistake;
+    bool wants;
+
+    if (!store_place_parse(redis, &place, &mistake)) {
+        return false;
+    }
+    wants = store_place_wants_tls(&place);
+    store_place_fini(&place);
+    return wants;
+}
+
 static bool read_redis(const struct config *c, struct tls **ret, char *reterr,
                        size_t room)
 {
@@ -46,8 +62,7 @@ static bool read_redis(const struct config *c, struct tls **ret, char *reterr,
         .ca_cert_dir = "",
     };
 
-    if (strncmp(c->redis, "rediss://", 9) != 0 &&
-        strncmp(c->redis, "sentinels://", 12) != 0) {
+    if (!wants_tls(c->redis)) {
         return true;
     }
     if (!tls_is_built()) {

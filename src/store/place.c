@@ -13,7 +13,7 @@ bool store_place_parse(const char *text, struct store_place *ret, const char **r
     if (place_is_sentinel(text)) {
         return place_sentinel_parse(text, ret, reterr);
     }
-    if (place_is_cluster(text)) {
+    if (store_place_is_cluster(text)) {
         return place_cluster_parse(text, ret, reterr);
     }
     if (store_place_is_quorum(text)) {

@@ -35,6 +35,8 @@ bool store_place_parse(const char *text, struct store_place *ret, const char **r
 void store_place_copy(struct store_place *ret, const struct store_place *place);
 void store_place_fini(struct store_place *place);
 
+/* `cluster://...`: what belongs together must have one hash tag. */
+bool store_place_is_cluster(const char *text);
 /* `quorum <url> <url> <url>`: it is not for all kinds of locks. */
 bool store_place_is_quorum(const char *text);
 

@@ -4,15 +4,16 @@
 
 #include <string.h>
 
-static const char SCHEME[] = "cluster://";
-
-bool place_is_cluster(const char *text)
+bool store_place_is_cluster(const char *text)
 {
-    return strncmp(text, SCHEME, strlen(SCHEME)) == 0;
+    struct span all = span_str(text);
+
+    return span_starts(all, SPAN("cluster://")) ||
+           span_starts(all, SPAN("clusters://"));
 }
 
 /* As redis:// has it: what may stand in a part is the same there. */
-static const char *add_server(struct store_place *place, struct span login,
+static const char *add_server(struct store_place *place, bool tls, struct span login,
                               struct span host)
 {
     const char *err = "a server is missing: cluster://host:6379,host:6379";
@@ -28,7 +29,7 @@ static const char *add_server(struct store_place *place, struct span login,
     if (place->url_count == STORE_URLS_MAX) {
         return "so many servers are not needed: a few of them know the others";
     }
-    buf_add_str(&text, "redis://");
+    buf_add_str(&text, tls ? "rediss://" : "redis://");
     buf_add_span(&text, login);
     buf_add_span(&text, host);
     buf_add(&text, "", 1);
@@ -63,7 +64,8 @@ static const char *take_options(struct span *text, struct store_place *place)
 bool place_cluster_parse(const char *text, struct store_place *ret, const char **reterr)
 {
     struct store_place place = { .topology = STORE_CLUSTER };
-    struct span rest = span_str(text + strlen(SCHEME)), login = SPAN_NONE;
+    bool tls = span_starts(span_str(text), SPAN("clusters"));
+    struct span rest = span_str(strstr(text, "://") + 3), login = SPAN_NONE;
     const char *at = rest.len == 0 ? NULL : memrchr(rest.ptr, '@', rest.len);
     const char *err = NULL;
     bool more = true;
@@ -86,7 +88,7 @@ bool place_cluster_parse(const char *text, struct store_place *ret, const char *
             host.len = (size_t)(comma - host.ptr);
             rest = span_after(rest, host.len + 1);
         }
-        err = add_server(&place, login, host);
+        err = add_server(&place, tls, login, host);
     }
     if (err != NULL) {
         store_place_fini(&place);

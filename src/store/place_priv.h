@@ -13,9 +13,8 @@ bool place_is_sentinel(const char *text);
 bool place_sentinel_parse(const char *text, struct store_place *ret,
                           const char **reterr);
 
-/* cluster://[user:password@]host[:6379][,host...][?publish=both|sharded]: some of its
- * nodes. Percent-decoding in user and password. */
-bool place_is_cluster(const char *text);
+/* cluster[s]://[user:password@]host[:6379][,host...][?publish=both|sharded]: some of
+ * its nodes. Percent-decoding in user and password. With an s: TLS to all of them. */
 bool place_cluster_parse(const char *text, struct store_place *ret,
                          const char **reterr);
 /* quorum <url> <url> <url> [<url> <url>]: as redis://, rediss:// and unix:// are. */

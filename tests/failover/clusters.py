@@ -35,10 +35,10 @@ class Node(Redis):
 class Cluster:
     """The topology."""
 
-    def __init__(self, stage, *options, masters=3, replicated=True):
-        self.stage = stage
+    def __init__(self, stage, *options, masters=3, replicated=True, each=tuple):
+        """`each`: gives more options, for one node."""
         count = 2 * masters if replicated else masters
-        self.nodes = [stage.keep(Node(stage.folder, *options)) for _ in range(count)]
+        self.nodes = [stage.keep(Node(stage.folder, *options, *each())) for _ in range(count)]
         for node in self.nodes:
             node.ready()
         self.masters, replicas = self.nodes[:masters], self.nodes[masters:]

@@ -212,11 +212,8 @@ def tls_is_used_to_all_of_them():
         raise Skip("this latchd was built without TLS")
     with stage() as here:
         certs = Certs(here.folder)
-        files = [word for key, name in (("cert", "server.pem"), ("key", "server.key"),
-                                        ("ca-cert", "ca.pem"))
-                 for word in (f"--tls-{key}-file", certs.path(name))]
-        common = ["--port", 0, "--dir", here.folder, "--save", "", "--tls-auth-clients", "no",
-                  "--bind", "127.0.0.1", "--tls-replication", "yes", *files]
+        common = ["--port", 0, "--dir", here.folder, "--save", "", "--bind", "127.0.0.1",
+                  "--tls-replication", "yes", *certs.of_redis()]
         ports = PORTS.take(), PORTS.take()
         config = here.folder / "sentinel.conf"
         config.write_text(f"sentinel monitor {NAME} 127.0.0.1 {ports[0]} 1\n")

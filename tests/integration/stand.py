@@ -50,6 +50,12 @@ class Certs:
     def path(self, name):
         return str(self.folder / name)
 
+    def of_redis(self):
+        """Options of a redis-server that shows `server` and asks clients for nothing."""
+        return ["--tls-cert-file", self.path("server.pem"), "--tls-key-file",
+                self.path("server.key"), "--tls-ca-cert-file", self.path("ca.pem"),
+                "--tls-auth-clients", "no"]
+
     def openssl(self, *words):
         done = run(["openssl", *words], self.folder)
         if done.returncode != 0:

@@ -23,6 +23,19 @@ START_TEST(servers_and_a_login_are_a_cluster)
 }
 END_TEST
 
+START_TEST(with_an_s_it_has_tls)
+{
+    struct store_place place;
+    const char *err = NULL;
+
+    ck_assert(store_place_parse("clusters://:p@a,b?publish=sharded", &place, &err));
+    ck_assert_int_eq(place.topology, STORE_CLUSTER);
+    ck_assert_str_eq(place.urls[0].password, "p");
+    ck_assert(store_place_wants_tls(&place) && place.urls[1].wants_tls);
+    store_place_fini(&place);
+}
+END_TEST
+
 static const struct {
     const char *text;
     enum publish_way publish;
@@ -97,6 +110,7 @@ Suite *test_suite(void)
     TCase *tc = tcase_create("place_cluster");
 
     tcase_add_test(tc, servers_and_a_login_are_a_cluster);
+    tcase_add_test(tc, with_an_s_it_has_tls);
     tcase_add_loop_test(tc, where_releases_are_told_is_an_option, 0,
                         sizeof(OPTIONS) / sizeof(OPTIONS[0]));
     tcase_add_loop_test(tc, a_mistake_is_told, 0, sizeof(BAD) / sizeof(BAD[0]));

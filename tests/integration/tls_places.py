@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""latchd with TLS to all servers of a Redis Cluster, and of a quorum: tls_places.py LATCHD.
+
+Prints TAP. The servers have a port without TLS as well: for this test, not for latchd.
+"""
+import contextlib
+import pathlib
+import shutil
+import signal
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True  # nothing is written beside the sources
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "failover"))
+
+# pylint: disable=wrong-import-position
+from stand import Certs, Skip, run, tap  # noqa: E402  it finds the others
+from clusters import Cluster  # noqa: E402
+from servers import PORTS, Latchd, Redis  # noqa: E402
+
+DAEMON = ("--failover-quarantine", "0")
+
+
+class Stage:
+    """What clusters.py wants; and certificates."""
+
+    def __init__(self, program, folder, stack):
+        self.program, self.folder, self.stack = program, pathlib.Path(folder), stack
+        self.certs = Certs(folder)
+
+    def keep(self, server):
+        return self.stack.enter_context(server)
+
+    def tls(self):
+        """Options of a redis-server."""
+        return ["--tls-port", PORTS.take(), *self.certs.of_redis()]
+
+    def latchd(self, place):
+        return self.keep(Latchd(self.program, self.folder, "latchd", place, *DAEMON,
+                                "--redis-tls-ca-cert-file", self.certs.path("ca.pem"))).ready()
+
+
+def tls_port(server):
+    return server.command[server.command.index("--tls-port") + 1]
+
+
+def urls(servers):
+    return [f"127.0.0.1:{tls_port(server)}" for server in servers]
+
+
+def a_cluster(stage):
+    """Nodes know each other's ports for it; a slot that moves is followed there."""
+    cluster = Cluster(stage, "--tls-cluster", "yes", each=stage.tls, replicated=False)
+    daemon = stage.latchd("clusters://" + urls(cluster.nodes)[0])
+    names = [f"name-{i}" for i in range(20)]
+    with daemon.wire() as wire:
+        for name in names:
+            assert wire.ask("LOCK", name) > 0
+        known = {wire.info(f"redis_node{i}").split(",")[0] for i in range(3)}
+        assert known == {f"address={at}" for at in urls(cluster.nodes)}, known
+        source = cluster.master_of("moved")
+        cluster.move(cluster.slot("moved"), next(m for m in cluster.masters if m is not source))
+        assert wire.ask("LOCK", "moved") > 0
+
+
+def a_quorum(stage):
+    servers = [stage.keep(Redis(stage.folder, *stage.tls())).ready() for _ in range(3)]
+    daemon = stage.latchd("quorum " + " ".join("rediss://" + at for at in urls(servers)))
+    with daemon.wire() as wire:
+        assert wire.ask("LOCK", "name") > 0
+        assert wire.ask("UNLOCK", "name") == 0
+
+
+def on_a_stage(program, case):
+    if "+tls" not in run([program, "--version"]).stdout:
+        raise Skip("this latchd was built without TLS")
+    with tempfile.TemporaryDirectory(prefix="latchd-tls-") as folder:
+        with contextlib.ExitStack() as stack:
+            case(Stage(program, folder, stack))
+
+
+def main():
+    if shutil.which("redis-server") is None:
+        print("1..0 # SKIP no redis-server")
+        return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    sys.exit(1 if tap([(case.__name__, lambda case=case: on_a_stage(sys.argv[1], case))
+                       for case in (a_cluster, a_quorum)]) else 0)
+
+
+main()
