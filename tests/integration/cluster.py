@@ -242,6 +242,27 @@ class Cases:
             assert a.ask("UNLOCK", f"{tag}1", "ID", "0123456789abcdef") == 0
             assert b.ask("UNLOCK", f"{tag}1") == 0
 
+    def a_map_that_is_out_of_date_costs_no_error(self):
+        """Who is asked although the slot has gone says so, and the map is asked for."""
+        with self.a.wire() as wire:
+            for (old, name), wait in zip(self.names("stale"), (0, 0, 5000)):
+                new = next(m for m in self.cluster.masters if m is not old)
+                for _ in range(20):  # the map is looked at once a second anyway
+                    before = self.refused(old)
+                    self.cluster.move(self.cluster.slot(name), new)
+                    assert wire.ask("LOCK", name, "WAIT", wait) > 0
+                    assert wire.ask("UNLOCK", name) == 0
+                    if self.refused(old) > before:
+                        break
+                    old, new = new, old
+                else:
+                    raise AssertionError("never asked where it was not any more")
+
+    @staticmethod
+    def refused(node):
+        """How often it said MOVED."""
+        return int((node.info("errorstat_MOVED") or "count=0").removeprefix("count="))
+
     @staticmethod
     def keys(node, slot):
         return sorted(node.ask("CLUSTER", "GETKEYSINSLOT", slot, 100))
@@ -270,6 +291,7 @@ CASES = (
     "sharded_messages_to_members_of_fair_queues_wake",
     "mlock_takes_names_of_all_masters_or_none",
     "nothing_is_written_while_a_slot_is_half_moved",
+    "a_map_that_is_out_of_date_costs_no_error",
     "braces_that_are_no_tag_are_refused",
     "each_master_is_told_of",
     "ten_thousand_names_are_spread_and_renewed",
