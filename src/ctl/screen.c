@@ -38,7 +38,7 @@ bool screen_enter(struct screen *s)
     }
     raw = s->before;
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-    raw.c_cc[VMIN] = 1;
+    raw.c_cc[VMIN] = 0; /* Ctrl-Z throws away a key that poll() told of already */
     raw.c_cc[VTIME] = 0;
     if (tcsetattr(STDIN_FILENO, TCSAFLUSH, &raw) != 0) {
         return false;

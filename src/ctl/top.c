@@ -202,12 +202,13 @@ static void on_time(struct top *t, uint64_t now)
     (void)link_work(&t->link, 0);
 }
 
-static void on_key(struct top *t)
+static void on_key(struct top *t, short revents)
 {
-    char key = 'q';
+    char key = 'q'; /* if the terminal is gone */
+    ssize_t len = read(STDIN_FILENO, &key, 1);
 
-    if (read(STDIN_FILENO, &key, 1) != 1) {
-        key = 'q'; /* the terminal is gone */
+    if (len == 0 && (revents & POLLHUP) == 0) {
+        return;
     }
     switch (key) {
     case 'q':
@@ -294,7 +295,7 @@ static void show_live(struct top *t)
             on_signal(t);
         }
         if (!t->over && fds[1].revents != 0) {
-            on_key(t);
+            on_key(t, fds[1].revents);
         }
         if (!t->over) {
             on_link(t, fds[2].revents);

@@ -6,6 +6,7 @@ import os
 import re
 import socket
 import sys
+import termios
 import time
 
 from latchctl_stand import CtlStand, Shell, expect, result, until
@@ -50,6 +51,8 @@ def live(stand):
         shell.type("stty -a > before; $L top --interval 0.2\r")
         shell.expect(OPEN)
         shell.expect("HOLDER")
+        # It never waits for a key: Ctrl-Z throws away those that poll() has told of.
+        expect(termios.tcgetattr(shell.fd)[6][termios.VMIN] == 0)
         holder = stand.start_beat("seen-live")
         shell.expect("seen-live")
         holder.terminate()
