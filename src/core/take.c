@@ -1,8 +1,12 @@
 /* Taking: the head of a queue asks Redis, and what the answer makes of it. */
 #include "core/parts.h"
 #include "core/restore.h"
+#include "util/digits.h"
 
-#include <stdio.h>
+enum {
+    GRANTED_FIELD_MAX = sizeof(LATCHD_RESERVED_OWNER_PREFIX) + DIGITS_MAX +
+                        sizeof(LATCHD_RESERVED_OWNER_SUFFIX),
+};
 
 static void send_acquire(struct locks *l, enum work_kind kind, struct lock *lock,
                          struct waiter *w, bool reenter_only)
@@ -219,22 +223,33 @@ void take_done(struct locks *l, struct work *w, const struct op_result *r)
     want_unref(want);
 }
 
+/* As the script made it from the token. */
+static struct span granted_field(char out[static GRANTED_FIELD_MAX], uint64_t token,
+                                 bool writes)
+{
+    char *at = out + GRANTED_FIELD_MAX;
+    size_t prefix = strlen(LATCHD_RESERVED_OWNER_PREFIX);
+    size_t suffix = writes ? strlen(LATCHD_RESERVED_OWNER_SUFFIX) : 0;
+
+    at -= suffix;
+    memcpy(at, LATCHD_RESERVED_OWNER_SUFFIX, suffix);
+    at = digits_before(at, token) - prefix;
+    memcpy(at, LATCHD_RESERVED_OWNER_PREFIX, prefix);
+    return span_of(at, (size_t)(out + GRANTED_FIELD_MAX - at));
+}
+
 /* Makes the entry that the grant is, in the hold that it belongs to. */
 static struct entry *record(struct locks *l, struct lock *lock, struct want *want,
                             const struct op_result *r, struct asked asked)
 {
-    char made[OP_INSTANCE_LEN + 32];
+    char made[GRANTED_FIELD_MAX];
     enum lock_kind kind = kind_of_hold(want->lock_kind);
     struct span field = want->field;
     struct entry *e;
     struct hold *h;
 
     if (field.len == 0) {
-        int len = snprintf(made, sizeof(made), LATCHD_RESERVED_OWNER_PREFIX "%llu%s",
-                           (unsigned long long)r->token,
-                           kind == KIND_WRITE ? LATCHD_RESERVED_OWNER_SUFFIX : "");
-
-        field = span_of(made, (size_t)len);
+        field = granted_field(made, r->token, kind == KIND_WRITE);
     }
     h = lock_believe(l, lock, kind, field, r->token);
     if (h == NULL) {

@@ -1,9 +1,7 @@
 /* What a LOCK wants, in the words of Redis: hash field, entry id, lease. */
 #include "core/parts.h"
 #include "util/alloc.h"
-
-#include <inttypes.h>
-#include <stdio.h>
+#include "util/digits.h"
 
 enum owner_kind field_kind(struct span field)
 {
@@ -40,9 +38,13 @@ static struct want *want_alloc(enum owner_kind kind, size_t bytes)
 
 struct span make_serial(struct locks *l, char *out, size_t room)
 {
-    int len = snprintf(out, room, "%s:%" PRIu64, l->instance, ++l->next_request);
+    char *number = digits_before(out + room, ++l->next_request);
+    size_t len = strlen(l->instance);
 
-    return span_of(out, (size_t)len);
+    memcpy(out, l->instance, len);
+    out[len] = ':';
+    memmove(out + len + 1, number, (size_t)(out + room - number));
+    return span_of(out, len + 1 + (size_t)(out + room - number));
 }
 
 /* An anonymous owner's is made by the script from the token; but a reader's before it

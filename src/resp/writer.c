@@ -1,24 +1,22 @@
 #include "resp/writer.h"
 
+#include "util/digits.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 enum { NUMBER_ROOM = 24 }; /* prefix, sign, 19 digits, CRLF */
 
-/* The type byte, a decimal, CRLF. By hand, as each reply has at least one of them. */
+/* The type byte, a decimal, CRLF. */
 static void add_header(struct buf *out, char type, int64_t value)
 {
     char text[NUMBER_ROOM];
     char *at = text + sizeof(text);
-    uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
 
     *--at = '\n';
     *--at = '\r';
-    do {
-        *--at = (char)('0' + rest % 10);
-        rest /= 10;
-    } while (rest != 0);
+    at = digits_before(at, value < 0 ? -(uint64_t)value : (uint64_t)value);
     if (value < 0) {
         *--at = '-';
     }

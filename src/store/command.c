@@ -1,46 +1,59 @@
 #include "store/command.h"
 
-enum { HEAD_ROOM = 24 };
+#include "util/digits.h"
 
-/* Writes the digits at the end of `text`, returns where they begin. */
-static char *digits_of(char text[static HEAD_ROOM], uint64_t value)
+enum { HEAD_MAX = 1 + DIGITS_MAX + 2 };
+
+/* The type byte, a number, CRLF; returns where it ends. */
+static char *put_head(char *at, char type, size_t count)
 {
-    char *at = text + HEAD_ROOM;
+    char text[DIGITS_MAX];
+    const char *from;
 
-    do {
-        *--at = (char)('0' + value % 10);
-        value /= 10;
-    } while (value != 0);
+    *at++ = type;
+    if (count < 10) {
+        *at++ = (char)('0' + count);
+    } else {
+        from = digits_before(text + sizeof(text), count);
+        memcpy(at, from, (size_t)(text + sizeof(text) - from));
+        at += text + sizeof(text) - from;
+    }
+    *at++ = '\r';
+    *at++ = '\n';
     return at;
 }
 
-static void add_head(struct buf *out, char type, size_t count)
+static char *put(char *at, struct span part)
 {
-    char text[HEAD_ROOM];
-    char *at = digits_of(text, count);
-
-    *--at = type;
-    buf_add(out, at, (size_t)(text + HEAD_ROOM - at));
-    buf_add(out, "\r\n", 2);
+    if (part.len != 0) {
+        memcpy(at, part.ptr, part.len);
+    }
+    return at + part.len;
 }
 
 void command_begin(struct buf *out, size_t words)
 {
-    add_head(out, '*', words);
+    char *at = buf_reserve(out, HEAD_MAX);
+
+    buf_grew(out, (size_t)(put_head(at, '*', words) - at));
 }
 
 void command_join(struct buf *out, const struct span *parts, size_t count)
 {
     size_t len = 0;
+    char *from, *at;
 
     for (size_t i = 0; i < count; i++) {
         len += parts[i].len;
     }
-    add_head(out, '$', len);
+    from = buf_reserve(out, HEAD_MAX + len + 2);
+    at = put_head(from, '$', len);
     for (size_t i = 0; i < count; i++) {
-        buf_add_span(out, parts[i]);
+        at = put(at, parts[i]);
     }
-    buf_add(out, "\r\n", 2);
+    *at++ = '\r';
+    *at++ = '\n';
+    buf_grew(out, (size_t)(at - from));
 }
 
 void command_word(struct buf *out, struct span word)
@@ -50,10 +63,10 @@ void command_word(struct buf *out, struct span word)
 
 void command_uint(struct buf *out, uint64_t value)
 {
-    char text[HEAD_ROOM];
-    const char *at = digits_of(text, value);
+    char text[DIGITS_MAX];
+    const char *at = digits_before(text + sizeof(text), value);
 
-    command_word(out, span_of(at, (size_t)(text + HEAD_ROOM - at)));
+    command_word(out, span_of(at, (size_t)(text + sizeof(text) - at)));
 }
 
 void command_key(struct buf *out, const char *prefix, struct span name,

@@ -56,6 +56,9 @@ def table(name, variant):
         out.append('        .name = "%s",' % path.stem)
         out.append('        .sha1 = "%s",' % hashlib.sha1(text).hexdigest())
         out.append('        .len = %d,' % len(text))
+        call = f'$7\\r\\nEVALSHA\\r\\n$40\\r\\n{hashlib.sha1(text).hexdigest()}\\r\\n'
+        out.append(f'        .call = "{call}",')
+        out.append('        .call_len = %d,' % len(call.encode().decode('unicode_escape')))
         out.append('        .text =')
         out += ['            ' + literal(line) for line in lines]
         out[-1] += ','

@@ -27,12 +27,11 @@ static const char *const TARGET_WORDS[] = {
 void script_begin(struct buf *out, const struct op *op, struct op_times times,
                   enum lua_id script, size_t keys, size_t args)
 {
-    const struct lua_script *text = &LUA_SCRIPTS[times.publish][script];
+    const struct lua_script *s = &LUA_SCRIPTS[times.publish][script];
 
     keys += op->grouped ? 1 : 0;
     command_begin(out, 3 + keys + args);
-    command_word(out, SPAN("EVALSHA"));
-    command_word(out, span_of(text->sha1, LUA_SHA1_LEN));
+    buf_add(out, s->call, s->call_len);
     command_uint(out, keys);
 }
 

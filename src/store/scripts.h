@@ -33,6 +33,8 @@ struct lua_script {
     const char *text;
     size_t len;
     char sha1[LUA_SHA1_LEN + 1];
+    const char *call; /* how a call of it goes on behind the number of its words */
+    size_t call_len;
 };
 
 /* Which channels a script tells of what it frees, and where it asks who listens. */

@@ -1,8 +1,8 @@
 #include "util/buf.h"
 
 #include "util/alloc.h"
+#include "util/digits.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,11 +14,8 @@ void buf_reset(struct buf *b)
     *b = (struct buf){ 0 };
 }
 
-char *buf_reserve(struct buf *b, size_t len)
+char *buf_make_room(struct buf *b, size_t len)
 {
-    if (b->room - b->tail >= len && b->data != NULL) {
-        return b->data + b->tail;
-    }
     if (b->head != 0) {
         memmove(b->data, b->data + b->head, buf_len(b));
         b->tail -= b->head;
@@ -36,21 +33,16 @@ char *buf_reserve(struct buf *b, size_t len)
     return b->data + b->tail;
 }
 
-void buf_add(struct buf *b, const void *ptr, size_t len)
-{
-    if (len == 0) {
-        return;
-    }
-    memcpy(buf_reserve(b, len), ptr, len);
-    b->tail += len;
-}
-
 void buf_add_int(struct buf *b, int64_t value)
 {
-    char text[24];
-    int len = snprintf(text, sizeof(text), "%" PRId64, value);
+    char text[1 + DIGITS_MAX];
+    char *end = text + sizeof(text);
+    char *at = digits_before(end, value < 0 ? -(uint64_t)value : (uint64_t)value);
 
-    buf_add(b, text, (size_t)len);
+    if (value < 0) {
+        *--at = '-';
+    }
+    buf_add(b, at, (size_t)(end - at));
 }
 
 void buf_vprintf(struct buf *b, const char *fmt, va_list ap)

@@ -42,15 +42,28 @@ static inline struct span buf_span(const struct buf *b)
     return span_of(b->data == NULL ? "" : b->data + b->head, buf_len(b));
 }
 
+/* buf_reserve() where there is not enough room yet. */
+char *buf_make_room(struct buf *b, size_t len);
+
 /* Room for `len` more bytes; returns where they go. Follow with buf_grew(). */
-char *buf_reserve(struct buf *b, size_t len);
+static inline char *buf_reserve(struct buf *b, size_t len)
+{
+    return b->data != NULL && b->room - b->tail >= len ? b->data + b->tail
+                                                       : buf_make_room(b, len);
+}
 
 static inline void buf_grew(struct buf *b, size_t len)
 {
     b->tail += len;
 }
 
-void buf_add(struct buf *b, const void *ptr, size_t len);
+static inline void buf_add(struct buf *b, const void *ptr, size_t len)
+{
+    if (len != 0) {
+        memcpy(buf_reserve(b, len), ptr, len);
+        b->tail += len;
+    }
+}
 
 static inline void buf_add_span(struct buf *b, struct span s)
 {

@@ -1,5 +1,6 @@
 #include "util/hash.h"
 
+#include <endian.h>
 #include <string.h>
 
 /* The one piece of global state beside the log level: set once, then constant. */
@@ -29,7 +30,8 @@ static void sip_round(struct sip *s)
     s->v2 = rotl(s->v2, 32);
 }
 
-static uint64_t load_le(const uint8_t *p, size_t len)
+/* Up to seven bytes. */
+static uint64_t load_rest(const uint8_t *p, size_t len)
 {
     uint64_t word = 0;
 
@@ -39,10 +41,18 @@ static uint64_t load_le(const uint8_t *p, size_t len)
     return word;
 }
 
+static uint64_t load_word(const uint8_t *p)
+{
+    uint64_t word;
+
+    memcpy(&word, p, sizeof(word));
+    return le64toh(word);
+}
+
 void hash_seed(const uint8_t key[16])
 {
-    key0 = load_le(key, 8);
-    key1 = load_le(key + 8, 8);
+    key0 = load_word(key);
+    key1 = load_word(key + 8);
 }
 
 uint64_t hash_bytes(const void *ptr, size_t len)
@@ -58,12 +68,12 @@ uint64_t hash_bytes(const void *ptr, size_t len)
     };
 
     for (const uint8_t *end = p + (len - rest); p != end; p += 8) {
-        word = load_le(p, 8);
+        word = load_word(p);
         s.v3 ^= word;
         sip_round(&s);
         s.v0 ^= word;
     }
-    word = ((uint64_t)len << 56) | load_le(p, rest);
+    word = ((uint64_t)len << 56) | load_rest(p, rest);
     s.v3 ^= word;
     sip_round(&s);
     s.v0 ^= word;
