@@ -29,6 +29,7 @@ struct locks *locks_new(const struct locks_setup *setup)
     l->group_of = setup->group_of;
     l->group_count = setup->group_of == NULL ? 1 : setup->group_count;
     l->quarantine = xcalloc(l->group_count, sizeof(*l->quarantine));
+    l->quarantined = xcalloc(l->group_count, sizeof(*l->quarantined));
     quarantine_all(l, setup->no_grants_until_ms);
     dues_init(l);
     list_init(&l->restores);
@@ -115,6 +116,7 @@ void locks_free(struct locks *l)
     requests_free(l);
     dues_fini(l);
     free(l->quarantine);
+    free(l->quarantined);
     heap_fini(&l->heap);
     effects_fini(&l->fx);
     free(l);

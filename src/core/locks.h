@@ -175,6 +175,9 @@ void locks_store_up(struct locks *l, bool same_server);
  * the old one answered no OK is believed any more. */
 typedef bool locks_concerns_fn(void *ctx, unsigned group);
 void locks_failed_over(struct locks *l, locks_concerns_fn *concerns, void *ctx);
+/* The last failover of those groups turned out to have lost nothing: what was to be
+ * withheld because of it is not any more. */
+void locks_nothing_was_lost(struct locks *l, locks_concerns_fn *concerns, void *ctx);
 /* Redis cannot be asked; no op is emitted until it is up again. */
 void locks_store_down(struct locks *l);
 /* Redis's clock moved against ours: no lease can be trusted until confirmed. */

@@ -29,6 +29,7 @@ uint64_t quarantine_until(const struct locks *l, const struct lock *lock,
 
 static void quarantine(struct locks *l, uint32_t group, uint64_t until)
 {
+    l->quarantined[group] = l->quarantine[group];
     if (l->quarantine[group] < until) {
         l->quarantine[group] = until;
     }
@@ -179,6 +180,28 @@ void locks_failed_over(struct locks *l, locks_concerns_fn *concerns, void *ctx)
         if (concerns == NULL || concerns(ctx, lock->group)) {
             exempt(l, lock);
             restore_lock(l, lock);
+        }
+    }
+    locks_settle(l);
+}
+
+void locks_nothing_was_lost(struct locks *l, locks_concerns_fn *concerns, void *ctx)
+{
+    struct lock *lock, *tmp;
+
+    l->quarantine_end = 0;
+    for (uint32_t i = 0; i < l->group_count; i++) {
+        if (concerns(ctx, i)) {
+            l->quarantine[i] = l->quarantined[i];
+        }
+        if (l->quarantine_end < l->quarantine[i]) {
+            l->quarantine_end = l->quarantine[i];
+        }
+    }
+    HASH_ITER(hh, l->names, lock, tmp)
+    {
+        if (concerns(ctx, lock->group) && lock_head(lock) != NULL) {
+            lock_ask(l, lock);
         }
     }
     locks_settle(l);

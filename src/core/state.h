@@ -375,6 +375,7 @@ struct locks {
     uint32_t (*group_of)(struct span name);
     uint32_t group_count;
     uint64_t *quarantine;    /* of each group: no new grants before this */
+    uint64_t *quarantined;   /* the same without the last failover */
     uint64_t quarantine_end; /* the last of them */
     uint64_t next_op;
     uint64_t doubt_op; /* Redis is another, or its clock: ops up to this tell nothing */

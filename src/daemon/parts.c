@@ -103,6 +103,13 @@ static void on_failed_over(void *ctx, store_concerns_fn *concerns, void *arg)
                 stats.restoring, stats.quarantine_left_ms);
 }
 
+static void on_nothing_was_lost(void *ctx, store_concerns_fn *concerns, void *arg)
+{
+    struct server *s = ctx;
+
+    locks_nothing_was_lost(s->locks, concerns, arg);
+}
+
 static void on_clock_jumped(void *ctx)
 {
     struct server *s = ctx;
@@ -240,6 +247,7 @@ static bool make_store(struct server *s, struct tls *tls)
             .on_up = on_up,
             .on_down = on_down,
             .on_failed_over = on_failed_over,
+            .on_nothing_was_lost = on_nothing_was_lost,
             .on_clock_jumped = on_clock_jumped,
             .on_subscribed = on_subscribed,
             .on_unsubscribed_all = on_unsubscribed_all,

@@ -23,7 +23,8 @@ static bool in_hurry(const struct cluster *c)
         return true;
     }
     for (size_t i = 0; i < c->member_count; i++) {
-        if (!c->members[i]->up && c->members[i]->slots != 0) {
+        if ((!c->members[i]->up && c->members[i]->slots != 0) ||
+            c->members[i]->heir != NULL) {
             return true;
         }
     }
@@ -103,6 +104,7 @@ static void on_timer(uv_timer_t *timer)
         return;
     }
     if (clock_boot_ms() >= c->asked_ms + wait_ms) {
+        cluster_prove(c);
         look(c);
     }
     arm(c);

@@ -56,6 +56,11 @@ static void close_member(struct cluster *c, size_t at)
 
     log_notice("cluster", "%s:%s has no slots any more", m->host, m->port);
     node_close(m->node);
+    for (size_t i = 0; i < c->member_count; i++) {
+        if (c->members[i]->heir == m) {
+            c->members[i]->heir = NULL;
+        }
+    }
     memmove(&c->members[at], &c->members[at + 1],
             (--c->member_count - at) * sizeof(struct member *));
     c->gone = xrealloc(c->gone, (c->gone_count + 1) * sizeof(struct member *));
@@ -151,6 +156,26 @@ static size_t count_failed(const struct cluster *c)
     return count;
 }
 
+/* Who had them, and who has: usually one each. */
+static void suspect(struct cluster *c)
+{
+    for (size_t i = 0; i < c->member_count; i++) {
+        struct member *m = c->members[i];
+        bool any = false;
+
+        for (uint32_t slot = 0; slot < SLOT_COUNT; slot++) {
+            if (!c->failed[slot] || c->before[slot] != m) {
+                continue;
+            }
+            if (!any) {
+                cluster_suspect(c, m, c->owners[slot] == m ? NULL : c->owners[slot]);
+                any = true;
+            }
+            c->failover_of[slot] = m->failover;
+        }
+    }
+}
+
 static void tell_failed(struct cluster *c)
 {
     size_t count = count_failed(c);
@@ -159,6 +184,7 @@ static void tell_failed(struct cluster *c)
         log_warning("cluster",
                     "%zu slots failed over: writes to their old owners may be lost",
                     count);
+        suspect(c);
         c->events.on_failed_over(c->events.ctx, has_failed, c);
     }
 }
@@ -167,6 +193,7 @@ void cluster_failed_over(struct cluster *c, struct member *m)
 {
     for (size_t i = 0; i < SLOT_COUNT; i++) {
         c->failed[i] = c->owners[i] == m;
+        c->before[i] = c->owners[i];
     }
     tell_failed(c);
 }
@@ -251,7 +278,8 @@ static void take_over(struct cluster *c, struct slot_map *now)
     for (size_t i = c->member_count; i > 0; i--) {
         struct member *m = c->members[i - 1];
 
-        if (m->slots == 0 && !is_master(&c->map, m) && in_flight(m) == 0) {
+        if (m->slots == 0 && !is_master(&c->map, m) && in_flight(m) == 0 &&
+            m->heir == NULL) {
             close_member(c, i - 1);
         } else {
             node_resubscribe(m->node);

@@ -1,6 +1,7 @@
 /* cluster_priv: what cluster.c (the backend: ops, events, time), cluster_map.c (which
- * member has which slots) and cluster_fair.c (members of fair queues, which are no
- * members of the cluster) share. For nobody else. */
+ * member has which slots), cluster_proof.c (what a failover lost) and cluster_fair.c
+ * (members of fair queues, which are no members of the cluster) share. For nobody else.
+ */
 #ifndef LATCHD_STORE_CLUSTER_PRIV_H
 #define LATCHD_STORE_CLUSTER_PRIV_H
 
@@ -8,18 +9,19 @@
 #include "store/call_fifo.h"
 #include "store/cluster_scout.h"
 #include "store/node.h"
+#include "store/redis_link.h"
 #include "store/slot_map.h"
 
 #include <uv.h>
 
 enum {
     CLUSTER_SCOUTS = 3,
-    CLUSTER_LOOK_MS = 1000,  /* the map is asked for so often.. */
-    CLUSTER_HURRY_MS = 100,  /* ..while something is wrong */
-    CLUSTER_DOUBT_MS = 1000, /* what a node refused makes it look so for so long */
-    CLUSTER_REFUSE_MS =
-        5000,              /* older views than the last are refused at most so long */
-    CLUSTER_LATER_MS = 30, /* what a node refused is not asked again before */
+    CLUSTER_LOOK_MS = 1000,   /* the map is asked for so often.. */
+    CLUSTER_HURRY_MS = 100,   /* ..while something is wrong */
+    CLUSTER_DOUBT_MS = 1000,  /* what a node refused makes it look so for so long */
+    CLUSTER_REFUSE_MS = 5000, /* views older than the last are refused for so long */
+    CLUSTER_PROVE_MS = 10000, /* so long it may turn out that nothing was lost */
+    CLUSTER_LATER_MS = 30,    /* what a node refused is not asked again before */
     CLUSTER_LATER_MAX_MS = 500,
     CLUSTER_LATER_EACH = 50, /* and a millisecond more for so many that wait so */
 };
@@ -33,6 +35,12 @@ struct member {
     size_t slots;
     bool up;
     bool was_up;
+    /* Its last failover, see cluster_proof.c: */
+    uint32_t failover;
+    struct member *heir;          /* NULL: it is settled */
+    struct redis_history history; /* when it was noticed */
+    uint64_t reconnects;          /* the same */
+    uint64_t prove_until_ms;
 };
 
 struct cluster {
@@ -46,6 +54,8 @@ struct cluster {
     struct member *owners[SLOT_COUNT];
     struct member *before[SLOT_COUNT]; /* while a view is taken over */
     bool failed[SLOT_COUNT];           /* the same */
+    uint32_t failover_of[SLOT_COUNT];  /* the last one that took it away; 0: none */
+    uint32_t failovers;
     struct member **members;
     size_t member_count;
     struct member **gone; /* closed, to be freed a bit later */
@@ -69,6 +79,12 @@ void cluster_on_moved(void *member);
 /* Listens to the members that the op gives a place in a fair queue. */
 void cluster_listen(struct member *m, const struct op *op);
 void cluster_unlisten(void *cluster, struct span name, struct span member);
+
+/* cluster_proof.c */
+/* Its slots failed over to the heir (NULL: to itself). */
+void cluster_suspect(struct cluster *c, struct member *m, struct member *heir);
+/* Looks whether failovers lost nothing, and says so. */
+void cluster_prove(struct cluster *c);
 
 /* cluster_map.c */
 /* What some node answered to CLUSTER NODES; false: that is no map. */

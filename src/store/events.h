@@ -19,6 +19,7 @@ struct store_events {
     /* As locks_failed_over() and so on want it. A backend's; no node says it. It comes
      * before on_up, or while it is up. */
     void (*on_failed_over)(void *ctx, store_concerns_fn *concerns, void *arg);
+    void (*on_nothing_was_lost)(void *ctx, store_concerns_fn *concerns, void *arg);
     void (*on_up)(void *ctx, bool same_server);
     void (*on_down)(void *ctx);
     void (*on_clock_jumped)(void *ctx);

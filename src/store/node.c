@@ -299,6 +299,11 @@ void node_adopt(struct node *n, struct node *from,
     redis_sub_adopt(n->sub, from->sub, concerns, ctx);
 }
 
+struct redis_link *node_link(struct node *n)
+{
+    return n->link;
+}
+
 void node_resubscribe(struct node *n)
 {
     redis_sub_retry(n->sub);

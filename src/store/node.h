@@ -15,6 +15,7 @@
 #include "store/store_url.h"
 
 struct node;
+struct redis_link;
 
 struct node_setup {
     const struct store_setup *store; /* for the call only: loop, instance, options */
@@ -43,6 +44,8 @@ void node_forsake(struct node *n, bool (*concerns)(void *ctx, uint32_t group),
 /* Takes over what names of those groups are subscribed to at `from`. */
 void node_adopt(struct node *n, struct node *from,
                 bool (*concerns)(void *ctx, uint32_t group), void *ctx);
+/* Its first link, for who wants to know what its server has executed. */
+struct redis_link *node_link(struct node *n);
 /* What a cluster refused to subscribe is asked for again. */
 void node_resubscribe(struct node *n);
 /* For connections from now on, if its URL wants TLS. Takes a reference. */

@@ -28,7 +28,7 @@ bool link_is_same_server(const struct redis_link *l)
 {
     return l->before.run_id[0] != '\0' &&
            strcmp(l->before.run_id, l->server.run_id) == 0 &&
-           strcmp(l->before.replication_id, l->server.replication_id) == 0;
+           strcmp(l->before.history.id, l->server.history.id) == 0;
 }
 
 void link_become_ready(struct redis_link *l)
@@ -297,7 +297,12 @@ bool redis_link_is_ready(const struct redis_link *l)
 bool redis_link_same_server(const struct redis_link *a, const struct redis_link *b)
 {
     return strcmp(a->server.run_id, b->server.run_id) == 0 &&
-           strcmp(a->server.replication_id, b->server.replication_id) == 0;
+           strcmp(a->server.history.id, b->server.history.id) == 0;
+}
+
+const struct redis_history *redis_link_history(const struct redis_link *l)
+{
+    return &l->server.history;
 }
 
 void redis_link_drop(struct redis_link *l, const char *why)

@@ -18,6 +18,14 @@
 
 struct redis_link;
 
+/* What its server has executed, as INFO replication tells it. */
+struct redis_history {
+    char id[48];                /* of what it executes now; empty: it does not tell */
+    char before[48];            /* of what it had executed when it changed its part.. */
+    uint64_t before_end;        /* ..up to here; 0: nothing that still counts */
+    bool is_replica, is_master; /* neither: it does not tell */
+};
+
 struct redis_link_events {
     void (*on_wake)(void *ctx);
     /* It is greeted and about to be used. NULL: fine; else why it must not be, yet. The
@@ -69,6 +77,10 @@ void redis_link_take_reply(struct redis_link *l);
 bool redis_link_is_ready(const struct redis_link *l);
 /* As far as they have told who they are. */
 bool redis_link_same_server(const struct redis_link *a, const struct redis_link *b);
+/* As it was told last: when the link came up, or after redis_link_ask_history(). */
+const struct redis_history *redis_link_history(const struct redis_link *l);
+/* Of a ready link. */
+void redis_link_ask_history(struct redis_link *l);
 /* Drops it, for it to come again; on_down comes during the call. */
 void redis_link_drop(struct redis_link *l, const char *why);
 /* Replicas that were connected to its server when it came up. */

@@ -13,6 +13,7 @@ enum call_what {
     CALL_SET_NAME,
     CALL_INFO_SERVER,
     CALL_INFO_REPLICATION,
+    CALL_HISTORY, /* the same, of a link that is ready */
     CALL_CLIENT_ID,
     CALL_KILL,
     CALL_LOAD,  /* item_count: which script */
@@ -32,13 +33,12 @@ enum link_stage {
 
 struct server_id {
     char run_id[48];
-    char replication_id[48];
     char version[32];
     char uptime_s[24];
-    bool is_replica, is_master; /* neither: it does not tell */
-    unsigned replicas;          /* connected to it */
-    bool counts_replicas;       /* it refuses to write if they are too few, */
-    uint64_t good_replicas;     /* and has so many */
+    struct redis_history history;
+    unsigned replicas;      /* connected to it */
+    bool counts_replicas;   /* it refuses to write if they are too few, */
+    uint64_t good_replicas; /* and has so many */
 };
 
 struct redis_link {

@@ -37,6 +37,12 @@ void link_look_at_clock(struct redis_link *l)
     (void)link_send(l, CALL_TIME, 1, (const char *const[]){ "TIME" });
 }
 
+void redis_link_ask_history(struct redis_link *l)
+{
+    (void)link_send(l, CALL_HISTORY, 2, (const char *const[]){ "INFO", "replication" });
+    redis_conn_flush(l->conn);
+}
+
 void link_greet(struct redis_link *l)
 {
     char db[16];
@@ -180,7 +186,7 @@ static bool may_be_used(struct redis_link *l)
 {
     const char *why_not = NULL;
 
-    if (l->is_replicated && !l->server.is_master) {
+    if (l->is_replicated && !l->server.history.is_master) {
         why_not = "it does not tell whether it is a master: let latchd's user run INFO";
     } else if (l->events->why_not != NULL) {
         why_not = l->events->why_not(l->ctx, link_is_same_server(l));
@@ -219,7 +225,7 @@ static bool end_stage(struct redis_link *l, uint64_t redis_us)
 {
     switch (l->stage) {
     case LINK_GREETING:
-        if (l->server.is_replica) {
+        if (l->server.history.is_replica) {
             redis_conn_fail(l->conn, "it is a replica: latchd needs its master");
             return false;
         }
@@ -303,23 +309,34 @@ static bool on_loaded(struct redis_link *l, int script, const redisReply *reply)
 }
 
 /* Without rights to ask who it is, all is taken for another server. */
+static void on_history(struct redis_history *h, const redisReply *reply)
+{
+    char role[16], end[24];
+
+    info_value(reply, "role", role, sizeof(role));
+    h->is_replica = strcmp(role, "slave") == 0;
+    h->is_master = strcmp(role, "master") == 0;
+    info_value(reply, "master_replid", h->id, sizeof(h->id));
+    info_value(reply, "master_replid2", h->before, sizeof(h->before));
+    info_value(reply, "second_repl_offset", end, sizeof(end));
+    if (!parse_u64(span_str(end), INT64_MAX, &h->before_end)) {
+        h->before_end = 0;
+    }
+}
+
 static void on_info(struct redis_link *l, enum call_what what, const redisReply *reply)
 {
     struct server_id *s = &l->server;
-    char role[16], replicas[16];
+    char replicas[16];
 
     if (what == CALL_INFO_SERVER) {
         info_value(reply, "run_id", s->run_id, sizeof(s->run_id));
         info_value(reply, "redis_version", s->version, sizeof(s->version));
         info_value(reply, "uptime_in_seconds", s->uptime_s, sizeof(s->uptime_s));
     } else {
-        info_value(reply, "master_replid", s->replication_id,
-                   sizeof(s->replication_id));
+        on_history(&s->history, reply);
         info_value(reply, "connected_slaves", replicas, sizeof(replicas));
         s->replicas = (unsigned)atoi(replicas);
-        info_value(reply, "role", role, sizeof(role));
-        s->is_replica = strcmp(role, "slave") == 0;
-        s->is_master = strcmp(role, "master") == 0;
         info_value(reply, "min_slaves_good_slaves", replicas, sizeof(replicas));
         s->counts_replicas =
             parse_u64(span_str(replicas), UINT32_MAX, &s->good_replicas);
@@ -332,6 +349,7 @@ static bool is_forgivable(const redisReply *reply, enum call_what what)
     case CALL_SET_NAME:
     case CALL_KILL:
     case CALL_AUDIT:
+    case CALL_HISTORY:
         return true;
     case CALL_INFO_SERVER:
     case CALL_INFO_REPLICATION:
@@ -355,6 +373,9 @@ bool link_on_own_reply(struct redis_link *l, const struct redis_call *call,
     case CALL_INFO_SERVER:
     case CALL_INFO_REPLICATION:
         on_info(l, what, reply);
+        return true;
+    case CALL_HISTORY:
+        on_history(&l->server.history, reply);
         return true;
     case CALL_CLIENT_ID:
         l->client_id =

@@ -172,6 +172,45 @@ START_TEST(a_name_that_was_not_held_here_waits_for_the_quarantine)
 }
 END_TEST
 
+static bool concerns_all(void *ctx, unsigned group)
+{
+    (void)ctx;
+    (void)group;
+    return true;
+}
+
+START_TEST(after_a_failover_that_lost_nothing_no_name_waits)
+{
+    fail_over();
+    engine_lock(&e, 1, "job", FOREVER);
+    engine_gives(&e, OP_ACQUIRE, FREE);
+    locks_subscribed(e.locks, SPAN("job"), false);
+    engine_collect(&e);
+    engine_gives(&e, OP_ACQUIRE, FREE);
+    engine_pass(&e, 100);
+    engine_no_op(&e);
+    locks_nothing_was_lost(e.locks, concerns_all, NULL);
+    engine_collect(&e);
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert(!op.op.reenter_only);
+    ck_assert_uint_eq(stats().quarantine_left_ms, 0);
+}
+END_TEST
+
+START_TEST(what_the_failover_before_may_have_lost_is_withheld_still)
+{
+    fail_over();
+    engine_pass(&e, 5000);
+    fail_over();
+    ck_assert_uint_eq(stats().quarantine_left_ms, QUARANTINE);
+    locks_nothing_was_lost(e.locks, concerns_all, NULL);
+    ck_assert_uint_eq(stats().quarantine_left_ms, QUARANTINE - 5000);
+    engine_lock(&e, 1, "job", FOREVER);
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert(op.op.reenter_only);
+}
+END_TEST
+
 START_TEST(null_does_not_hide_that_a_name_is_withheld)
 {
     fail_over();
@@ -305,6 +344,8 @@ Suite *test_suite(void)
     tcase_add_test(t, an_unlock_that_was_not_sent_yet_finds_its_hold_put_back);
     tcase_add_test(t, a_grace_is_put_back_with_what_is_left_of_it);
     tcase_add_test(t, a_name_that_was_not_held_here_waits_for_the_quarantine);
+    tcase_add_test(t, after_a_failover_that_lost_nothing_no_name_waits);
+    tcase_add_test(t, what_the_failover_before_may_have_lost_is_withheld_still);
     tcase_add_test(t, null_does_not_hide_that_a_name_is_withheld);
     tcase_add_test(t, a_name_that_was_held_here_goes_on_at_once);
     tcase_add_test(t, a_restart_puts_back_but_withholds_nothing);
