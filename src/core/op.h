@@ -29,7 +29,9 @@
  *
  * On a quorum of masters an anonymous hold has the same field on all of them, chosen
  * before it is asked for, `latchd:<instance>:<n>`, and is to each of them what an ID
- * hold is; and the token is proposed, not made (`propose`). See store/ballot.h.
+ * hold is; and the token is proposed, not made (`propose`). What a fence key said
+ * before is kept in it, ` <token> <who>`, as a token may be taken back. See
+ * store/ballot.h.
  *
  * Fair queue, Redisson's; of plain and fair locks:
  *   redisson_lock_queue:{N}  list: who waits, in order. Our members are
@@ -186,6 +188,8 @@ enum op_kind {
      * entry and `next` is set, the lock moves to that claim under a new token (never
      * when yield says otherwise), else it is deleted and `0` is published.
      * `own_accord`: only if this instance keeps it, else ELSEWHERE.
+     * `untold` (own accord): if that is the hold's token, and not of a named owner,
+     * nobody was told of it: the last token of the name is the one before again.
      * `force`: the whole hold, whatever its count; no ended mark.
      * `mark`: leave an ended mark so that the same release, sent again, has its answer.
      * A target that is not there: OK moved if `next` holds already (this op ran
@@ -310,6 +314,7 @@ struct op {
                             known */
     uint64_t seen_token; /* a new token is greater than this */
     uint64_t propose;    /* ACQUIRE: the new token, 0: it is made there */
+    uint64_t untold;     /* RELEASE: a token, or 0 */
     bool level;
     enum yield yield;
     bool subscribed; /* this daemon listens on the channel itself (for YIELD_IF_OTHERS)

@@ -150,6 +150,7 @@ void chore_undo(struct ballot *b, struct call *c)
         .kind = OP_RELEASE,
         .name = c->op->name,
         .own_accord = true,
+        .untold = c->propose,
         .target = { .kind = cl->kind == OWNER_NAMED ? TARGET_ENTRY : TARGET_FIELD,
                     .field = cl->field,
                     .entry = cl->entry },

@@ -3,6 +3,8 @@
 #include "store/script_call_priv.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 const char SCRIPT_FENCE[] = "latchd:fence:";
 const char SCRIPT_ENTRIES[] = "latchd:entries:";
@@ -185,6 +187,9 @@ void script_target(struct buf *out, const struct target *t)
 
 void script_release_flags(struct buf *out, const struct op *op)
 {
+    char untold[24];
+    int len =
+        op->untold == 0 ? 0 : snprintf(untold, sizeof(untold), "u%" PRIu64, op->untold);
     struct span flags[] = {
         op->own_accord ? SPAN("o") : SPAN_NONE,
         op->force ? SPAN("f") : SPAN_NONE,
@@ -192,6 +197,7 @@ void script_release_flags(struct buf *out, const struct op *op)
         op->yield == YIELD_ALWAYS ? SPAN("y") : SPAN_NONE,
         op->yield == YIELD_IF_OTHERS ? SPAN("q") : SPAN_NONE,
         op->subscribed ? SPAN("s") : SPAN_NONE,
+        span_of(untold, (size_t)len),
     };
 
     command_join(out, flags, sizeof(flags) / sizeof(flags[0]));

@@ -2,14 +2,21 @@
 #include "util/alloc.h"
 #include "util/parse.h"
 
-/* "<last token> <who>"; what is not so, somebody else wrote: no token is known. */
+static struct span first_word(struct span text)
+{
+    const char *space = text.len == 0 ? NULL : memchr(text.ptr, ' ', text.len);
+
+    return space == NULL ? text : span_of(text.ptr, (size_t)(space - text.ptr));
+}
+
+/* "<last token> <who>", on a quorum with the same of the token before; what is not so,
+ * somebody else wrote: no token is known. */
 static void split_fence(struct span fence, struct op_result *result)
 {
-    const char *space = fence.len == 0 ? NULL : memchr(fence.ptr, ' ', fence.len);
-    size_t digits = space == NULL ? 0 : (size_t)(space - fence.ptr);
+    struct span token = first_word(fence);
 
-    if (parse_u64(span_of(fence.ptr, digits), SCRIPT_TOKEN_MAX, &result->token)) {
-        result->owner = span_of(space + 1, fence.len - digits - 1);
+    if (token.len < fence.len && parse_u64(token, SCRIPT_TOKEN_MAX, &result->token)) {
+        result->owner = first_word(span_after(fence, token.len + 1));
     }
 }
 

@@ -53,6 +53,10 @@ static void say_op(struct differ *d, const char *instance, const struct op *op,
                    op->keeper ? " keeper" : "", S(op->kept[i].entry),
                    op->kept[i].for_ms);
     }
+    if (op->propose != 0 || op->untold != 0) {
+        differ_say(d, " propose %" PRIu64 "%s untold %" PRIu64, op->propose,
+                   op->level ? " level" : "", op->untold);
+    }
     differ_say(d, "%s%s%s%s%s%s%s%s%s known %zu yield %d",
                op->reenter_only ? " reenter" : "", op->own_accord ? " own" : "",
                op->force ? " force" : "", op->mark ? " mark" : "",
@@ -197,12 +201,26 @@ static void maybe_wait(struct differ *d, const char *instance, struct op *op)
     }
 }
 
+/* As a quorum asks, which has no fair locks: the token is proposed. */
+static void maybe_propose(struct differ *d, struct op *op)
+{
+    if (d->mix.fair || op->claim.lock_kind != KIND_PLAIN ||
+        op->claim.kind == OWNER_ANONYMOUS || !dice_chance(&d->dice, 300)) {
+        return;
+    }
+    op->propose = op->seen_token + 1 - 2 * dice_below(&d->dice, 1500);
+    op->level = dice_chance(&d->dice, 300);
+}
+
 static void make_release(struct differ *d, struct redis_name *n, const char *instance,
                          struct op *op)
 {
     op->force = dice_chance(&d->dice, 100);
     op->target = differ_target(d, n, op->rw, op->force);
     op->own_accord = !op->force && dice_chance(&d->dice, 200);
+    if (!d->mix.fair && op->own_accord && dice_chance(&d->dice, 700)) {
+        op->untold = n->fence_token;
+    }
     op->mark = dice_chance(&d->dice, 700);
     op->subscribed = dice_chance(&d->dice, 300);
     op->has_next = dice_chance(&d->dice, 500);
@@ -283,6 +301,7 @@ void differ_op(struct differ *d, const char *name)
         op.claim = differ_claim(d, instance, op.rw);
         op.reenter_only = dice_chance(&d->dice, 100);
         maybe_wait(d, instance, &op);
+        maybe_propose(d, &op);
         break;
     case OP_ACQUIRE_MANY:
         make_many(d, instance, &op);

@@ -227,6 +227,7 @@ static void key_goes(struct differ *d, const char *name)
     case 0:
         n->fence_token = 0;
         n->fence_who.len = 0;
+        n->has_before = false;
         break;
     case 1:
         n->queue_count = 0;

@@ -169,7 +169,11 @@ static void dump_helpers(struct sim_redis *r, struct redis_name *n,
                          struct differ_lines *l)
 {
     if (n->fence_token != 0) {
-        differ_add(l, 0, "fence %" PRIu64 " %s", n->fence_token, n->fence_who.s);
+        struct rtext before =
+            rtext_printf(" %" PRIu64 " %s", n->before_token, n->before_who.s);
+
+        differ_add(l, 0, "fence %" PRIu64 " %s%s", n->fence_token, n->fence_who.s,
+                   n->has_before ? before.s : "");
     }
     if (writer_is_there(n)) {
         differ_add(l, 0, "writer %" PRIu64 " %s", n->writer_token, n->writer_who.s);

@@ -92,6 +92,7 @@ static void expire(const struct sim_redis *r, struct redis_name *n)
     if (n->fence_token != 0 && n->fence_expires <= now) {
         n->fence_token = 0;
         n->fence_who.len = 0;
+        n->has_before = false;
     }
     if (n->writer_token != 0 && n->writer_expires <= now) {
         n->writer_token = 0;
@@ -299,6 +300,7 @@ void redis_flushall(struct sim_redis *r)
         n->is_string = false;
         n->fence_token = 0;
         n->fence_who.len = 0;
+        n->has_before = false;
         n->mark_count = 0;
         n->queue_count = n->score_count = n->wait_count = 0;
         n->hold_key_count = n->reader_key_count = 0;

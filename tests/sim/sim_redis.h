@@ -102,6 +102,9 @@ struct redis_name {
     uint64_t expires;     /* of the hash; 0: no TTL */
     uint64_t fence_token; /* 0: no fence key */
     struct rtext fence_who;
+    uint64_t before_token; /* what it said before, on a quorum */
+    struct rtext before_who;
+    bool has_before;
     uint64_t fence_expires;
     struct redis_entry *entries;
     size_t entry_count, entry_room;

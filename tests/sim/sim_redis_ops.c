@@ -29,6 +29,18 @@ struct rtext run_claim_who(const struct run *c, const struct claim *cl)
                : rtext_printf("f%.16s%.*s", c->instance, SPAN_ARGS(cl->field));
 }
 
+/* What is proposed may be taken back. */
+static void keep_before(struct run *c)
+{
+    struct redis_name *n = c->n;
+
+    if (c->op->propose != 0) {
+        n->has_before = true;
+        n->before_token = n->fence_token;
+        n->before_who = n->fence_who;
+    }
+}
+
 /* A free lock goes to the claim, under a new token. */
 static uint64_t take(struct run *c, const struct claim *cl)
 {
@@ -42,8 +54,10 @@ static uint64_t take(struct run *c, const struct claim *cl)
         cl->kind == OWNER_ANONYMOUS ? find_token_field(token) : rtext_of(cl->field);
     f->count = 1;
     n->expires = c->r->now_ms + cl->lease_ms;
+    keep_before(c);
     n->fence_token = token;
     n->fence_who = run_claim_who(c, cl);
+    n->has_before = n->has_before && cl->kind != OWNER_ANONYMOUS;
     n->fence_expires = max64(n->fence_expires, n->expires + OP_FENCE_TTL_MS);
     if (cl->kind == OWNER_NAMED) {
         redis_add_entry(c->r, n, cl->entry, cl->field, c->instance);
@@ -107,6 +121,8 @@ static void attach_claim(struct run *c, struct redis_hash_field *f)
     if (cl->kind != OWNER_ANONYMOUS &&
         (c->op->level || !find_fence_names(n, cl->field))) {
         /* The fence key was lost: the hold goes on under a new token. */
+        n->has_before = false;
+        keep_before(c);
         n->fence_token = run_new_token(c);
         n->fence_who = run_claim_who(c, cl);
         n->fence_expires = 0;
@@ -267,14 +283,34 @@ void run_leave_marks(struct run *c, const struct found *f, int64_t left)
     }
 }
 
+/* Nobody was told of that token: the one before is the last one again. */
+static void take_back(struct run *c, const struct found *f)
+{
+    struct redis_name *n = c->n;
+
+    if (!c->op->own_accord || f->entry != NULL || c->op->untold == 0 ||
+        c->op->untold != n->fence_token || !n->has_before ||
+        !find_fence_names(n, rtext_span(&f->field->owner))) {
+        return;
+    }
+    n->fence_token = n->before_token;
+    n->fence_who = n->before_who;
+    n->has_before = false;
+    if (n->fence_token == 0) {
+        n->fence_who.len = 0;
+        n->fence_expires = 0;
+    }
+}
+
 /* The last entry went. */
-static void free_or_move(struct run *c, bool move)
+static void free_or_move(struct run *c, const struct found *f, bool move)
 {
     fair_purge(c);
     if (move && fair_is_our_turn(c)) {
         grant(c, &c->op->claim);
         c->result->moved = true;
     } else {
+        take_back(c, f);
         redis_drop_hash(c->n);
         c->result->freed = true;
         redis_publish(c->r, c->n);
@@ -310,5 +346,5 @@ void run_release(struct run *c)
         c->result->count = left;
         return;
     }
-    free_or_move(c, move);
+    free_or_move(c, &f, move);
 }

@@ -111,6 +111,7 @@ static void told(struct run *c, const struct redis_hash_field *f, bool restored)
     if (n->fence_token < c->op->token) {
         n->fence_token = c->op->token;
         n->fence_who = run_claim_who(c, &c->op->claim);
+        n->has_before = false;
     }
     n->fence_expires = max64(n->fence_expires, n->expires + OP_FENCE_TTL_MS);
     c->result->status = OP_OK;

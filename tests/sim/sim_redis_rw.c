@@ -29,6 +29,7 @@ static uint64_t give_token(struct run *c, const struct redis_hash_field *f,
 
     n->fence_token = token;
     n->fence_who = run_claim_who(c, cl);
+    n->has_before = false;
     n->fence_expires = max64(n->fence_expires, n->expires + OP_FENCE_TTL_MS);
     if (cl->lock_kind == KIND_WRITE) {
         n->writer_token = token;

@@ -7,7 +7,8 @@ if kind == 'a' then
     new_field = 'latchd:' .. token_text
     call('SET', fence_key, token_text .. ' a' .. claim, 'PX', helper_ttl)
 else
-    call('SET', fence_key, token_text .. ' f' .. instance .. claim, 'PX', helper_ttl)
+    call('SET', fence_key, token_text .. ' f' .. instance .. claim .. before, 'PX',
+        helper_ttl)
     if kind == 'i' then
         call('DEL', claim_keeper)
     else

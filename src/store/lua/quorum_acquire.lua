@@ -9,7 +9,8 @@
 --       gets it as well
 -- Gives LATE | the token of a new hold | OK token count attached | BUSY pttl fair | OVER
 --       | ELSEWHERE | BEHIND token | WRONGTYPE-RW
--- It is never given if it is not above the last one: tokens only grow, on each master.
+-- It is never given if it is not above the last one: tokens only grow, on each master. The
+-- last one is kept beside it, as a token that too few give is taken back (release.lua).
 
 --@include part_time.lua
 local lock, fence_key, entries_key, claim_keeper = KEYS[1], KEYS[2], KEYS[4], KEYS[4]
@@ -34,6 +35,7 @@ if free then
         return { 'BEHIND', last }
     end
     local token = proposed
+    before = string.format(' %.0f ', last) .. who
 --@include part_give.lua
     return token
 end
@@ -62,8 +64,9 @@ if enters then
         instance .. string.format('%016.0f', now) .. claim)
 end
 if not fits or ARGV[12] == '1' then
+    before = string.format(' %.0f ', last) .. who
     last, who = proposed, 'f' .. instance .. claim
-    call('SET', fence_key, string.format('%.0f', last) .. ' ' .. who, 'PX', helper_ttl)
+    call('SET', fence_key, string.format('%.0f ', last) .. who .. before, 'PX', helper_ttl)
 end
 local seen = 0
 --@include part_raise.lua

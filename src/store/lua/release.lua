@@ -3,7 +3,7 @@
 -- KEYS  1 lock   2 fence key   3 entries hash   4 fair queue
 -- ARGV  1 deadline, us   2-5 target: what, field, entry, token
 --       6 letters: o of own accord, f force, m leave a mark, y yield, q yield if others
---         listen, s we listen ourselves
+--         listen, s we listen ourselves, u<token> that token was told to nobody
 --       7 instance   8 `latchd:keeper:{N}:`   9 `latchd:ended:{N}:`   10 channel
 --       11 how long a mark stays, ms   12 what a waiter adds to the queue's deadlines, ms
 --       and who is next, if anybody: 13 kind   14 request or field   15 entry id
@@ -59,6 +59,7 @@ end
 
 -- Its token is not in the field: an ID, or one that was chosen before the token was.
 local id_hold = string.find(field, '^latchd:.*:')
+local untold
 if string.find(flags, 'o', 1, true) then
     -- No keeper key: whoever took the hold keeps it. For an anonymous one that is who
     -- asks, for an ID the fence key tells.
@@ -76,6 +77,8 @@ if string.find(flags, 'o', 1, true) then
     if keeper ~= instance then
         return 'ELSEWHERE'
     end
+    untold = tonumber(string.match(flags, 'u(%d+)'))
+    untold = untold == last and fits and not entry and before ~= ''
 end
 
 local left = entry and not force and count > 1 and count - 1 or 0
@@ -128,5 +131,12 @@ if move then
 end
 -- Before the DEL, as it may be refused; nobody can act on it before the script ends.
 call('PUBLISH', ARGV[10], '0')
+-- The last token is the one before, or what others have under that one could not be put
+-- back here.
+if untold and string.sub(before, 1, 3) == ' 0 ' then
+    call('DEL', fence_key)
+elseif untold then
+    call('SET', fence_key, string.sub(before, 2), 'PX', math.max(call('PTTL', fence_key), 1))
+end
 call('DEL', lock, entries_key, keeper_of .. field)
 return 'FREED'

@@ -51,7 +51,7 @@ local function own_state(lock, keeper_key, field, count, flags, token)
     end
     local both = call('MGET', keeper_key, tagged('latchd:fence:', lock))
     local keeper = both[1]
-    local last, taker, who = string.match(both[2] or '', '^(%d+) f(................)(.*)$')
+    local last, taker, who = string.match(both[2] or '', '^(%d+) f(................)(%S*)')
     if who == field then
         if token ~= '0' and token ~= last then
             return GONE

@@ -51,7 +51,7 @@ if not count then
         return 'ENDED'
     end
     -- A later token is no harm if a reader has it, but for a writer only its own.
-    local who = string.match(call('GET', fence_key) or '', '^%d+ (.*)$') or ''
+    local who = string.match(call('GET', fence_key) or '', '^%d+ (%S*)') or ''
     local last_writes = string.sub(who, 1, 1) == 'a' or string.sub(who, -6) == ':write'
     if newer or w_token and tonumber(w_token) > number or last > number
         and (last_writes or writes and string.sub(who, 18) ~= base) then
