@@ -14,6 +14,9 @@ struct ballot *ballot_new(const struct ballot_setup *setup)
     list_init(&b->calls);
     list_init(&b->done);
     list_init(&b->chore_order);
+    list_init(&b->bare_order);
+    list_init(&b->bares_due);
+    heap_init(&b->bare_timers);
     heap_init(&b->call_timers);
     heap_init(&b->chore_timers);
     for (unsigned i = 0; i < setup->node_count; i++) {
@@ -39,12 +42,17 @@ void ballot_free(struct ballot *b)
     {
         chore_free(b, container_of(it, struct chore, in_chores));
     }
+    LIST_FOREACH_SAFE(it, tmp, &b->bare_order)
+    {
+        bare_free(b, container_of(it, struct bare, in_bares));
+    }
     HASH_ITER(hh, b->sents, s, stmp)
     {
         ballot_sent_free(b, s);
     }
     heap_fini(&b->call_timers);
     heap_fini(&b->chore_timers);
+    heap_fini(&b->bare_timers);
     free(b);
 }
 
@@ -79,6 +87,7 @@ void ballot_result(struct ballot *b, unsigned node, const struct op_result *resu
 {
     ballot_deal(b, node, result);
     chores_flush(b, node);
+    bares_flush(b);
     tell_results(b);
 }
 
@@ -95,6 +104,10 @@ static void fire(struct ballot *b)
     while ((node = heap_min(&b->chore_timers)) != NULL && node->at <= b->now) {
         chore_free(b, container_of(node, struct chore, timer));
     }
+    while ((node = heap_min(&b->bare_timers)) != NULL && node->at <= b->now) {
+        heap_remove(&b->bare_timers, node);
+        bare_on_timer(b, container_of(node, struct bare, timer));
+    }
 }
 
 void ballot_time(struct ballot *b, uint64_t now_ms, uint64_t wall_us)
@@ -110,6 +123,7 @@ void ballot_tick(struct ballot *b, uint64_t now_ms, uint64_t wall_us)
     for (unsigned i = 0; i < b->setup.node_count; i++) {
         chores_flush(b, i);
     }
+    bares_flush(b);
     tell_results(b);
 }
 
@@ -120,15 +134,15 @@ static void earlier(uint64_t *at, uint64_t other)
 
 uint64_t ballot_next_deadline(const struct ballot *b)
 {
-    const struct heap_node *call = heap_min(&b->call_timers);
-    const struct heap_node *chore = heap_min(&b->chore_timers);
+    const struct heap *heaps[] = { &b->call_timers, &b->chore_timers, &b->bare_timers };
     uint64_t at = UINT64_MAX;
 
-    if (call != NULL) {
-        earlier(&at, call->at);
-    }
-    if (chore != NULL) {
-        earlier(&at, chore->at);
+    for (size_t i = 0; i < sizeof(heaps) / sizeof(heaps[0]); i++) {
+        const struct heap_node *first = heap_min(heaps[i]);
+
+        if (first != NULL) {
+            earlier(&at, first->at);
+        }
     }
     for (unsigned i = 0; i < b->setup.node_count; i++) {
         const struct ballot_node *n = &b->nodes[i];
@@ -157,6 +171,8 @@ void ballot_node_up(struct ballot *b, unsigned node, bool same, uint64_t running
     n->up = n->was_up = true;
     n->pause_until = 0;
     chores_flush(b, node);
+    bares_wake(b);
+    bares_flush(b);
     tell_results(b);
 }
 

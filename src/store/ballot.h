@@ -17,22 +17,32 @@
  *               WRONGTYPE         so many say so that no majority is left
  *               BUSY              M have answered; the ttl is the time in which M will
  *                                 be free, -1: nothing tells. If some granted it,
- * others may be asking as well: all is tried again after a pause of random length,
- * ROUNDS_MAX times at most, and the next op on that name begins with one as well ERROR,
- * LATE       too few could be asked RELEASE   M have done it: OK with the highest
- * count. M have answered: OK, ENDED or ELSEWHERE if one says so, but NOTHELD if M do.
- * Then it is still sent to the others, until they have done it or the lease is over
- * (not when the target is vague: any entry of an owner, whoever holds). Too few
+ *                                 others may be asking as well: all is tried again
+ *                                 after a pause of random length, ROUNDS_MAX times at
+ *                                 most, and the next op on that name begins with one
+ *               ERROR, LATE       too few could be asked
+ *   RELEASE   M have done it: OK with the highest count. M have answered: OK, ENDED or
+ *             ELSEWHERE if one says so, but NOTHELD if M do. Then it is still sent to
+ *             the others, until they have done it or the lease is over (not when the
+ *             target is vague: any entry of an owner, whoever holds). Too few
  *             answered: ERROR, LATE, UNKNOWN
  *   RENEW     each item: M renewed it: OK, and who says GONE is told to put it back
  *             (RESTORE). No majority is possible: ENDED, ELSEWHERE, GONE, WRONGTYPE,
- *             the first of these that one says. Else UNKNOWN
- *             Also if it is UNKNOWN, but only who has lost nothing
- *   ATTACH, RESTORE  M say OK, with one token. An ATTACH first only looks, and only if
- *             M have it, gives it its lease; if it is not known whether M have it, who
- *             has lost nothing is told to put it back, for the next time. So many say
- * NOTHELD (ENDED..) that no majority is left: that. Else ERROR, LATE, UNKNOWN INSPECT
- * what M say of who holds it; M have answered, and no M agree: it is free others ERROR
+ *             the first of these that one says. Else UNKNOWN; then, of those who say
+ *             GONE, only who has lost nothing is told to put it back
+ *   ATTACH, RESTORE
+ *             M say OK, with one token. An ATTACH first only looks, and only if M have
+ *             it, gives it its lease; if it is not known whether M have it, who has
+ *             lost nothing is told to put it back, for the next time. So many say
+ *             NOTHELD (ENDED..) that no majority is left: that. Else ERROR, LATE,
+ *             UNKNOWN
+ *   INSPECT   what M say of who holds it; M have answered, and no M agree: it is free
+ *   others    ERROR
+ *
+ * What is granted, or attached, and not by all, is put back soon at those that lack it,
+ * as long as a majority has it, or could: else the next node that fails takes the
+ * majority away (ballot_bare.c). An undo takes the token back as well, which nobody was
+ * told of: a node that has given a later one does not take what has an older one.
  *
  * What has to be done at a node that cannot be asked now (an undo, a release) is a
  * chore, kept until it is done or the lease is over, CHORES_MAX at most: then the
@@ -61,6 +71,7 @@ enum {
     BALLOT_NODES_MAX = 5,
     BALLOT_ROUNDS_MAX = 3,
     BALLOT_CHORES_MAX = 100000,
+    BALLOT_BARES_MAX = 100000,
 };
 
 struct ballot;

@@ -124,10 +124,9 @@ static void as_ids(struct op *op, struct renew_item *items)
     }
 }
 
-void ballot_call_begin(struct ballot *b, const struct op *op)
+static struct call *call_new(struct ballot *b, const struct op *op)
 {
     struct call *c = xcalloc(1, sizeof(*c));
-    const struct slot *slot = ballot_slot(b, op->name);
 
     list_init(&c->in_done);
     list_append(&b->calls, &c->in_calls);
@@ -139,10 +138,44 @@ void ballot_call_begin(struct ballot *b, const struct op *op)
     c->level = op->kind == OP_ACQUIRE && op->claim.kind == OWNER_ANONYMOUS;
     as_ids(c->op, (struct renew_item *)c->op->items);
     c->items = op->item_count == 0 ? NULL : xcalloc(op->item_count, sizeof(*c->items));
-    ballot_saw_token(b, op->seen_token);
-    if (op->kind == OP_RELEASE) {
-        ballot_slot(b, op->name)->released = c->seq;
+    return c;
+}
+
+void ballot_call_look(struct ballot *b, const struct op *op)
+{
+    struct call *c = call_new(b, op);
+
+    c->looks = true;
+    ask(b, c);
+}
+
+static void changes(struct ballot *b, const struct call *c, struct span name)
+{
+    ballot_slot(b, name)->changed = c->seq;
+    bare_forget(b, name);
+}
+
+/* What was asked before may not put a hold back that ends by this, or sooner by this.
+ */
+static void note_changes(struct ballot *b, const struct call *c)
+{
+    if (c->op->kind == OP_RELEASE || c->op->kind == OP_ATTACH) {
+        changes(b, c, c->op->name);
     }
+    for (size_t i = 0; i < c->op->item_count; i++) {
+        if (c->op->items[i].exact) {
+            changes(b, c, c->op->items[i].name);
+        }
+    }
+}
+
+void ballot_call_begin(struct ballot *b, const struct op *op)
+{
+    struct call *c = call_new(b, op);
+    const struct slot *slot = ballot_slot(b, op->name);
+
+    ballot_saw_token(b, op->seen_token);
+    note_changes(b, c);
     if (op->kind == OP_ACQUIRE) {
         chore_absorb(b, c);
     }
@@ -172,6 +205,11 @@ static void tell(struct ballot *b, struct call *c)
 
 static void finish(struct ballot *b, struct call *c)
 {
+    if (c->looks) {
+        bare_looked(b, c);
+        ballot_call_free(b, c);
+        return;
+    }
     if (c->op->kind == OP_ACQUIRE && c->result.status == OP_OK) {
         ballot_note_split(b, c->op->name, false);
     } else if (c->op->kind == OP_ACQUIRE) {
@@ -237,7 +275,8 @@ static void evaluate(struct ballot *b, struct call *c)
     struct poll p = poll_of(b, c);
     struct op_result result;
 
-    if (c->state != CALL_ASKING) {
+    /* A look is for those who are late, too. */
+    if (c->state != CALL_ASKING || (c->looks && !p.final)) {
         return;
     }
     switch (ballot_join(&p, &result, c->items)) {
@@ -265,7 +304,7 @@ static void evaluate(struct ballot *b, struct call *c)
         if (op_looks(c)) {
             ballot_heal_attach(b, c);
         }
-        if (b->now < c->asked_at + LACK_PAUSE_MS) {
+        if (!c->looks && b->now < c->asked_at + LACK_PAUSE_MS) {
             c->state = CALL_LINGERING;
             arm(b, c, c->asked_at + LACK_PAUSE_MS);
         } else {
@@ -300,28 +339,41 @@ static void count_vote(struct vote *v, const struct op_result *r, bool acquires)
     }
 }
 
-/* Who renewed it late may have to be healed as well. */
+static bool is_well(const struct call *c, enum op_kind kind)
+{
+    return c->op->kind == kind && c->result.status == OP_OK;
+}
+
+/* Who has not answered yet may have to be healed as well. */
 void ballot_call_told(struct ballot *b, struct call *c)
 {
-    bool renewed = c->op->kind == OP_RENEW && c->result.status == OP_OK;
+    bool renewed = is_well(c, OP_RENEW);
+    bool granted = is_well(c, OP_ACQUIRE) || is_well(c, OP_ATTACH);
 
     for (unsigned i = 0; renewed && i < b->setup.node_count; i++) {
         ballot_heal(b, c, i);
     }
-    if (renewed && is_open(b, c)) {
-        arm(b, c, b->now + b->setup.timeout_ms);
-    } else {
+    if (renewed) {
+        bare_renewed(b, c);
+    }
+    if ((granted && bare_note(b, c)) || !(renewed || granted) || !is_open(b, c)) {
         ballot_call_free(b, c);
+    } else if (renewed) {
+        arm(b, c, b->now + b->setup.timeout_ms);
     }
 }
 
 static void vote_is_late(struct ballot *b, struct call *c, unsigned node)
 {
+    bool renewed = c->op->kind == OP_RENEW;
+
     if (!list_empty(&c->in_done)) {
         return; /* it is not told yet, and then all are looked at */
     }
-    ballot_heal(b, c, node);
-    if (!is_open(b, c)) {
+    if (renewed) {
+        ballot_heal(b, c, node);
+    }
+    if ((!renewed && bare_note(b, c)) || !is_open(b, c)) {
         ballot_call_free(b, c);
     }
 }
@@ -346,7 +398,9 @@ void ballot_call_on_silence(struct ballot *b, struct call *c, unsigned node)
 
     drop_vote(v);
     v->state = VOTE_SILENT;
-    if (c->state != CALL_DECIDED) {
+    if (c->state == CALL_DECIDED) {
+        vote_is_late(b, c, node);
+    } else {
         evaluate(b, c);
     }
 }

@@ -1,11 +1,10 @@
 /* Holds that a node has lost, and others have. */
 #include "store/ballot_priv.h"
 
-/* A node has not what others have: it is to put it back. Not if it was released, or
- * may have been, since this was asked. Where those others are no majority, only a node
- * that has lost nothing is asked: it knows of a later token, and that the hold has
- * ended. */
-static void heal_item(struct ballot *b, const struct call *c, unsigned node,
+/* Not if it was released, or may have been, since this was asked. Where those who have
+ * it are no majority, only a node that has lost nothing is asked: it knows of a later
+ * token, and that the hold has ended. */
+void ballot_heal_item(struct ballot *b, const struct call *c, unsigned node,
                       const struct renew_item *item)
 {
     struct kept_item kept = { .entry = item->entry, .for_ms = item->lease_ms };
@@ -23,29 +22,34 @@ static void heal_item(struct ballot *b, const struct call *c, unsigned node,
         .kept_count = 1,
     };
 
-    if (ballot_slot(b, item->name)->released < c->seq && ballot_usable(b, node)) {
+    if (ballot_slot(b, item->name)->changed <= c->seq && ballot_usable(b, node)) {
         (void)ballot_send(b, node, &op);
         b->stats.healed++;
     }
 }
 
-void ballot_heal(struct ballot *b, struct call *c, unsigned node)
+bool ballot_lacks(const struct ballot *b, const struct call *c, unsigned node,
+                  size_t item)
 {
     const struct vote *v = &c->votes[node];
 
-    if (v->state != VOTE_IN || v->r.status != OP_OK) {
-        return;
+    if (v->state != VOTE_IN || v->r.status != OP_OK || item >= v->r.item_count ||
+        v->r.items[item] != RENEW_GONE) {
+        return false;
     }
-    for (size_t i = 0; i < v->r.item_count; i++) {
-        bool lacking = c->items[i] == RENEW_UNKNOWN && ballot_abstains(b, node) == 0;
+    return c->items[item] == RENEW_OK ||
+           (c->items[item] == RENEW_UNKNOWN && ballot_abstains(b, node) == 0);
+}
 
-        if (v->r.items[i] == RENEW_GONE && (c->items[i] == RENEW_OK || lacking)) {
-            heal_item(b, c, node, &c->op->items[i]);
+void ballot_heal(struct ballot *b, struct call *c, unsigned node)
+{
+    for (size_t i = 0; i < c->op->item_count; i++) {
+        if (ballot_lacks(b, c, node, i)) {
+            ballot_heal_item(b, c, node, &c->op->items[i]);
         }
     }
 }
 
-/* Too few have what a client comes back to, and some that could have it are gone. */
 void ballot_heal_attach(struct ballot *b, const struct call *c)
 {
     const struct op_result *r = NULL;
@@ -73,7 +77,7 @@ void ballot_heal_attach(struct ballot *b, const struct call *c)
 
         if (v->state == VOTE_IN && v->r.status == OP_NOTHELD &&
             ballot_abstains(b, i) == 0) {
-            heal_item(b, c, i, &item);
+            ballot_heal_item(b, c, i, &item);
         }
     }
 }

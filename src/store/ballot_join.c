@@ -128,29 +128,41 @@ static void set_busy(const struct poll *p, struct op_result *ret)
     }
 }
 
-static bool tokens_agree(const struct poll *p)
+/* The token of most who granted it; *ret_count: of how many. */
+static uint64_t most_given(const struct poll *p, unsigned *ret_count)
 {
-    uint64_t token = first(p, OP_OK)->token;
+    uint64_t token = 0;
 
+    *ret_count = 0;
     for (unsigned i = 0; i < p->count; i++) {
-        if (says(p, i, OP_OK) && p->votes[i].r.token != token) {
-            return false;
+        unsigned like = 0;
+
+        for (unsigned j = 0; says(p, i, OP_OK) && j < p->count; j++) {
+            like += says(p, j, OP_OK) && p->votes[j].r.token == p->votes[i].r.token;
+        }
+        if (like > *ret_count) {
+            *ret_count = like;
+            token = p->votes[i].r.token;
         }
     }
-    return true;
+    return token;
 }
 
-static enum verdict granted(const struct poll *p, struct op_result *ret)
+/* Who was late before may have it under an older token. */
+static enum verdict granted(const struct poll *p, unsigned open, struct op_result *ret)
 {
-    if (!tokens_agree(p)) {
-        return VERDICT_AGAIN;
+    unsigned agree;
+    uint64_t token = most_given(p, &agree);
+
+    if (agree < p->need) {
+        return agree + open >= p->need ? VERDICT_OPEN : VERDICT_AGAIN;
     }
     ret->status = OP_OK;
+    ret->token = token;
     for (unsigned i = 0; i < p->count; i++) {
         const struct op_result *r = &p->votes[i].r;
 
         if (says(p, i, OP_OK)) {
-            ret->token = r->token;
             ret->count = r->count > ret->count ? r->count : ret->count;
             ret->attached = ret->attached || r->attached;
         }
@@ -164,7 +176,7 @@ static enum verdict join_acquire(const struct poll *p, struct op_result *ret)
     unsigned ok = t.of[OP_OK];
 
     if (ok >= p->need) {
-        return granted(p, ret);
+        return granted(p, t.open, ret);
     }
     if (ok + t.open >= p->need) {
         return VERDICT_OPEN;

@@ -3,6 +3,7 @@
  *   call    an op of the engine and the votes on it; freed with the last vote that
  *           still matters
  *   sent    an op on its way to a node; each gets one result, whoever still wants it
+ *   bare    a hold that was granted, and that not all nodes have
  *   chore   an op that has to be done at some nodes, whoever has an answer already
  *   errand  a chore's at one node */
 #ifndef LATCHD_STORE_BALLOT_PRIV_H
@@ -16,7 +17,10 @@
 enum {
     PATIENCE_MIN_MS = 20, /* for who has not answered, when a majority has */
     STUCK_MS = 500,       /* who owes an answer for longer is not asked at all */
-    LOOK_LEASE_MS = 1,    /* of an ATTACH that is to change nothing yet */
+    LOOK_LEASE_MS = 1,    /* of what is to change nothing yet */
+    LOOK_PAUSE_MS = 2,    /* before a bare is looked at, at first; doubled each time */
+    LOOK_DOUBLINGS = 9,
+    LOOKS_MAX = 14,       /* 7 s, then only renewals heal it */
     LACK_PAUSE_MS = 100,  /* before it is said that too few can be asked */
     LATE_PAUSE_MS = 10,   /* before an errand that was late goes again */
     ERROR_PAUSE_MS = 200, /* or was refused */
@@ -58,6 +62,7 @@ struct call {
     uint64_t asked_at; /* this round */
     uint64_t propose;
     bool level;
+    bool looks;     /* of the ballot's own: at bares */
     bool impatient; /* patience is over for who has not answered */
     unsigned rounds, proposals;
     struct op_result result;
@@ -97,6 +102,18 @@ struct chore {
     char key[];
 };
 
+struct bare {
+    UT_hash_handle hh; /* by name */
+    struct list in_bares;
+    struct list in_due;
+    struct heap_node timer;
+    uint64_t until; /* its lease */
+    unsigned looks;
+    bool looked_at; /* by a call that is under way */
+    struct renew_item item;
+    char text[];
+};
+
 struct ballot_node {
     bool up, was_up;
     uint64_t abstains_until;
@@ -109,7 +126,9 @@ struct ballot_node {
 };
 
 struct slot {
-    uint64_t released;  /* seq of the last RELEASE of such a name */
+    /* seq of the last op on such a name after which what was asked before may not be
+     * put back: RELEASE, ATTACH, a RENEW that cuts the lease */
+    uint64_t changed;
     uint64_t split_at;  /* when an ACQUIRE was split last */
     unsigned split_row; /* how often in a row */
 };
@@ -128,6 +147,11 @@ struct ballot {
     struct chore *chores;
     struct list chore_order;
     size_t chore_count;
+    struct bare *bares;
+    struct list bare_order, bares_due;
+    struct heap bare_timers;
+    size_t bare_count;
+    bool looks; /* a look is under way */
     struct slot slots[SLOTS];
     struct ballot_stats stats;
     bool telling;
@@ -178,6 +202,8 @@ enum verdict ballot_join(const struct poll *p, struct op_result *ret,
 /* --- ballot_call.c ---------------------------------------------------------------- */
 
 void ballot_call_begin(struct ballot *b, const struct op *op);
+/* The same, for bare_looked(). */
+void ballot_call_look(struct ballot *b, const struct op *op);
 void ballot_call_free(struct ballot *b, struct call *c);
 void ballot_call_on_vote(struct ballot *b, struct call *c, unsigned node,
                          const struct op_result *r);
@@ -189,10 +215,32 @@ void ballot_call_told(struct ballot *b, struct call *c);
 
 /* --- ballot_heal.c ---------------------------------------------------------------- */
 
-/* A RENEW that has been told: what this node answered to it lacks. */
+/* By its answer to this RENEW, which is decided, it has to be told to put that back. */
+bool ballot_lacks(const struct ballot *b, const struct call *c, unsigned node,
+                  size_t item);
+/* It is told so. */
+void ballot_heal_item(struct ballot *b, const struct call *c, unsigned node,
+                      const struct renew_item *item);
+/* All that this node lacks. */
 void ballot_heal(struct ballot *b, struct call *c, unsigned node);
 /* Too few have what a client comes back to, and some that could have it are gone. */
 void ballot_heal_attach(struct ballot *b, const struct call *c);
+
+/* --- ballot_bare.c ---------------------------------------------------------------- */
+
+/* An op that vouches was told to be well. False: all that have answered have it. */
+bool bare_note(struct ballot *b, const struct call *c);
+/* It was released, or is about to be. */
+void bare_forget(struct ballot *b, struct span name);
+/* This RENEW was told. */
+void bare_renewed(struct ballot *b, const struct call *c);
+void bare_looked(struct ballot *b, const struct call *c);
+void bare_on_timer(struct ballot *b, struct bare *bare);
+void bare_free(struct ballot *b, struct bare *bare);
+/* A node is there again. */
+void bares_wake(struct ballot *b);
+/* Looks at what is due. */
+void bares_flush(struct ballot *b);
 
 /* --- ballot_chore.c --------------------------------------------------------------- */
 

@@ -7,9 +7,6 @@ GO_ON_MS = 2000  # with a minority that is gone: nobody is to notice much
 BACK_MS = 2000  # from when a majority answers again
 QUARANTINE_MS = WATCHDOG_MS  # in which who came back empty abstains
 ORPHAN_MS = WATCHDOG_MS  # what was granted while none could be, or undone
-# What two of three granted, while the third was another's, has no majority when one of
-# the two is gone before it was healed: that name is free again when its lease is over.
-BARE_MS = ORPHAN_MS
 
 
 def quorum(stage, count, make=kept):
@@ -37,7 +34,7 @@ def one_of_three_is_killed_and_comes_back(stage):
         back = stage.mark(f"{number} is back")
         crowd.all_granted(back)
         crowd.granted(1, back + int(1.3e6 * WATCHDOG_MS))  # it abstains no more
-        gaps[f"{number} dies"] = GO_ON_MS + BARE_MS
+        gaps[f"{number} dies"] = GO_ON_MS
         gaps[f"{number} is back"] = GO_ON_MS
     stage.check(gaps=gaps)
 
@@ -53,7 +50,7 @@ def one_of_three_stands_still(stage):
         master.resume()
         crowd.all_granted(stage.mark(f"{number} goes on"))
         crowd.granted(100)
-        gaps[f"{number} stops"] = GO_ON_MS + BARE_MS
+        gaps[f"{number} stops"] = GO_ON_MS
         gaps[f"{number} goes on"] = GO_ON_MS
     stage.check(gaps=gaps)
 
