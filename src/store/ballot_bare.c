@@ -136,7 +136,7 @@ bool bare_note(struct ballot *b, const struct call *c)
     if (!is_bare(b, c)) {
         return false;
     }
-    if (item.token != 0 && ballot_slot(b, c->op->name)->changed <= c->seq) {
+    if (item.token != 0 && c->slot->changed <= c->seq) {
         bare_forget(b, c->op->name);
         add(b, &item, c->asked_at + lease_ms);
     }
@@ -168,15 +168,14 @@ void bare_on_timer(struct ballot *b, struct bare *bare)
     list_append(&b->bares_due, &bare->in_due);
 }
 
-/* One look at a time, at as many as are due. */
-void bares_flush(struct ballot *b)
+/* At as many as are due. */
+static void look(struct ballot *b)
 {
     struct renew_item items[OP_RENEW_MAX];
     struct op op = { .kind = OP_RENEW, .items = items };
     struct list *it;
 
-    while (!b->looks && op.item_count < OP_RENEW_MAX &&
-           (it = list_first(&b->bares_due)) != NULL) {
+    while (op.item_count < OP_RENEW_MAX && (it = list_first(&b->bares_due)) != NULL) {
         struct bare *bare = container_of(it, struct bare, in_due);
 
         list_del(it);
@@ -192,6 +191,14 @@ void bares_flush(struct ballot *b)
     if (op.item_count > 0) {
         b->looks = true;
         ballot_call_look(b, &op);
+    }
+}
+
+/* One look at a time. */
+void bares_flush(struct ballot *b)
+{
+    while (!b->looks && !list_empty(&b->bares_due)) {
+        look(b);
     }
 }
 

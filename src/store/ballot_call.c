@@ -106,7 +106,7 @@ static uint64_t split_pause(struct ballot *b, const struct slot *slot)
 static void pause(struct ballot *b, struct call *c)
 {
     c->state = CALL_PAUSED;
-    arm(b, c, b->now + split_pause(b, ballot_slot(b, c->op->name)));
+    arm(b, c, b->now + split_pause(b, c->slot));
 }
 
 /* To the nodes every owner has a field that is known before: as an ID has. */
@@ -132,6 +132,7 @@ static struct call *call_new(struct ballot *b, const struct op *op)
     list_append(&b->calls, &c->in_calls);
     c->seq = ++b->next_seq;
     c->op = op_clone(op);
+    c->slot = ballot_slot(b, op->name);
     c->op->has_next = false; /* there is no handing over: whoever is first has it */
     c->op->mark = op->mark || !op->own_accord; /* or a renewal might put it back */
     /* Nobody else knows the token of what an anonymous claim finds again. */
@@ -149,22 +150,18 @@ void ballot_call_look(struct ballot *b, const struct op *op)
     ask(b, c);
 }
 
-static void changes(struct ballot *b, const struct call *c, struct span name)
-{
-    ballot_slot(b, name)->changed = c->seq;
-    bare_forget(b, name);
-}
-
 /* What was asked before may not put a hold back that ends by this, or sooner by this.
  */
 static void note_changes(struct ballot *b, const struct call *c)
 {
     if (c->op->kind == OP_RELEASE || c->op->kind == OP_ATTACH) {
-        changes(b, c, c->op->name);
+        c->slot->changed = c->seq;
+        bare_forget(b, c->op->name);
     }
     for (size_t i = 0; i < c->op->item_count; i++) {
         if (c->op->items[i].exact) {
-            changes(b, c, c->op->items[i].name);
+            ballot_slot(b, c->op->items[i].name)->changed = c->seq;
+            bare_forget(b, c->op->items[i].name);
         }
     }
 }
@@ -172,7 +169,6 @@ static void note_changes(struct ballot *b, const struct call *c)
 void ballot_call_begin(struct ballot *b, const struct op *op)
 {
     struct call *c = call_new(b, op);
-    const struct slot *slot = ballot_slot(b, op->name);
 
     ballot_saw_token(b, op->seen_token);
     note_changes(b, c);
@@ -184,8 +180,8 @@ void ballot_call_begin(struct ballot *b, const struct op *op)
         c->result = (struct op_result){ .status = OP_ERROR,
                                         .text = SPAN("a quorum has plain locks only") };
         arm(b, c, b->now);
-    } else if (op->kind == OP_ACQUIRE && slot->split_row > 0 &&
-               b->now - slot->split_at < SPLIT_FORGET_MS) {
+    } else if (op->kind == OP_ACQUIRE && c->slot->split_row > 0 &&
+               b->now - c->slot->split_at < SPLIT_FORGET_MS) {
         pause(b, c);
     } else {
         ask(b, c);
@@ -211,7 +207,7 @@ static void finish(struct ballot *b, struct call *c)
         return;
     }
     if (c->op->kind == OP_ACQUIRE && c->result.status == OP_OK) {
-        ballot_note_split(b, c->op->name, false);
+        ballot_note_split(b, c->slot, false);
     } else if (c->op->kind == OP_ACQUIRE) {
         chore_undo(b, c);
     } else if (c->op->kind == OP_RELEASE && c->result.status != OP_LATE &&
@@ -223,15 +219,14 @@ static void finish(struct ballot *b, struct call *c)
 
 static void split(struct ballot *b, struct call *c)
 {
-    ballot_note_split(b, c->op->name, true);
+    ballot_note_split(b, c->slot, true);
     chore_undo(b, c);
     if (c->rounds < BALLOT_ROUNDS_MAX) {
         pause(b, c);
         return;
     }
     if (c->result.ttl_ms == 0) {
-        c->result.ttl_ms =
-            (int64_t)split_pause(b, ballot_slot(b, c->op->name)); /* all is free */
+        c->result.ttl_ms = (int64_t)split_pause(b, c->slot); /* all is free */
     }
     tell(b, c);
 }

@@ -222,7 +222,7 @@ static bool is_there(struct ballot *b, const struct errand *e,
                      const struct op_result *r)
 {
     if (r->status == OP_OK) {
-        ballot_note_split(b, e->chore->op->name, true);
+        ballot_note_split(b, ballot_slot(b, e->chore->op->name), true);
     }
     return r->status == OP_OK || r->status == OP_UNKNOWN || r->status == OP_ERROR ||
            (e->had && (r->status == OP_LATE || r->status == OP_BEHIND));

@@ -57,6 +57,7 @@ struct call {
     struct list in_done; /* `result` is to be told */
     struct heap_node timer;
     struct op *op;
+    struct slot *slot; /* of its name */
     enum call_state state;
     uint64_t seq;
     uint64_t asked_at; /* this round */
@@ -255,7 +256,7 @@ void chore_on_result(struct ballot *b, struct errand *e, const struct op_result 
 void chore_free(struct ballot *b, struct chore *ch);
 /* Others may be asking for that name at the same time: the next time begins with a
  * pause that may be longer. Not so: it is over. */
-void ballot_note_split(struct ballot *b, struct span name, bool split);
+void ballot_note_split(struct ballot *b, struct slot *slot, bool split);
 /* Sends what waits for that node. */
 void chores_flush(struct ballot *b, unsigned node);
 

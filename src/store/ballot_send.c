@@ -106,10 +106,8 @@ struct slot *ballot_slot(struct ballot *b, struct span name)
     return &b->slots[hash_bytes(name.ptr, name.len) % SLOTS];
 }
 
-void ballot_note_split(struct ballot *b, struct span name, bool split)
+void ballot_note_split(struct ballot *b, struct slot *slot, bool split)
 {
-    struct slot *slot = ballot_slot(b, name);
-
     if (!split || b->now - slot->split_at >= SPLIT_FORGET_MS) {
         slot->split_row = 0;
     }
