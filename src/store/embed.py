@@ -5,8 +5,9 @@ embed.py OUT SCRIPT.lua...   A line `--@include part.lua` takes in that file, fr
 script's own directory. Comments stay out of what Redis is sent.
 
 Each script comes three times: as it stands; for clusters that have sharded channels, where
-whatever is published is published to those as well, and who listens is asked there; and
-for such clusters with no message to plain channels.
+whatever is published is published to those as well; and for such clusters with no message
+to plain channels. Who listens is asked in the same ways: of those who listen in both, which
+we do ourselves, each is to count once.
 """
 import hashlib
 import pathlib
@@ -14,6 +15,8 @@ import re
 import sys
 
 PUBLISH = re.compile(r"(\s*)call\('PUBLISH', (.*)\)")
+COUNTS = {'PUBLISH': 'NUMSUB', 'SPUBLISH': 'SHARDNUMSUB'}
+LISTEN = re.compile(r"(\s*local \w+ = )(tonumber\(call\('PUBSUB', 'NUMSUB', .*\)\[2\]\))")
 
 
 def lines_of(path):
@@ -26,13 +29,17 @@ def lines_of(path):
 
 def sharded(lines, verbs):
     for line in lines:
-        publish = PUBLISH.fullmatch(line)
+        publish, listen = PUBLISH.fullmatch(line), LISTEN.fullmatch(line)
         assert publish or 'PUBLISH' not in line, line
+        assert listen or 'NUMSUB' not in line, line
         if publish:
             for verb in verbs:
                 yield f"{publish[1]}call('{verb}', {publish[2]})"
+        elif listen:
+            counts = [listen[2].replace('NUMSUB', COUNTS[verb]) for verb in verbs]
+            yield f"{listen[1]}math.max({', '.join(counts)})"
         else:
-            yield line.replace("'NUMSUB'", "'SHARDNUMSUB'")
+            yield line
 
 
 VARIANTS = {

@@ -27,6 +27,7 @@ DAEMON = ("--redis-timeout", f"{REDIS_S}s", "--watchdog-timeout", "6s", "--reche
 MANY = 10_000
 AT_ONCE = 500
 SOON_S = 5  # a wake-up that was missed comes by recheck, which is later
+HANDOFF_WINDOW_S = 0.02  # more than what may go by between chances of others
 
 
 class Stage:
@@ -103,9 +104,13 @@ class Cases:
                     assert b.ask("UNLOCK", name) == 0
 
     def waits(self, name):
-        with self.b.wire() as wire:
+        return self.waiting(self.b, name) == 1
+
+    @staticmethod
+    def waiting(latchd, name):
+        with latchd.wire() as wire:
             info = wire.ask("LOCKINFO", name)
-            return dict(zip(info[::2], info[1::2]))["waiting"] == 1
+            return dict(zip(info[::2], info[1::2]))["waiting"]
 
     def releases_are_told_where_the_place_says(self):
         """On sharded channels always, on plain ones unless they are not wanted."""
@@ -148,6 +153,27 @@ class Cases:
                     assert b.reply() > 0
                     assert time.monotonic() - begun < SOON_S, f"{verb} was not heard"
                     b.ask("UNLOCK", name)
+
+    def others_who_listen_in_either_way_get_their_chance(self):
+        """The second release in a row, some time after the first, is told to them."""
+        for (_, name), verb in zip(self.names("chance"), ("SUBSCRIBE", "SSUBSCRIBE")):
+            with contextlib.ExitStack() as stack:
+                first, second, third = [stack.enter_context(self.a.wire()) for _ in range(3)]
+                listener = stack.enter_context(self.cluster.master_of(name).wire())
+                assert first.ask("LOCK", name) > 0
+                for wire in (second, third):
+                    wire.send("LOCK", name, "WAIT", 15000)
+                until(lambda: self.waiting(self.a, name) == 2, "both wait")
+                listener.ask(verb, "redisson_lock__channel:{%s}" % name)
+                assert first.ask("UNLOCK", name) == 0
+                assert second.reply() > 0
+                time.sleep(HANDOFF_WINDOW_S)
+                assert second.ask("UNLOCK", name) == 0
+                begun = time.monotonic()
+                assert listener.reply()[2] == "0"
+                assert time.monotonic() - begun < SOON_S, f"late for {verb}"
+                assert third.reply() > 0
+                assert third.ask("UNLOCK", name) == 0
 
     def sharded_messages_to_members_of_fair_queues_wake(self):
         """Redisson's, as it wakes the head; also where the slot has gone, or the link."""
@@ -308,6 +334,7 @@ CASES = (
     "a_release_wakes_who_waits_at_another_daemon",
     "releases_are_told_where_the_place_says",
     "foreign_messages_of_both_sorts_wake",
+    "others_who_listen_in_either_way_get_their_chance",
     "sharded_messages_to_members_of_fair_queues_wake",
     "mlock_takes_names_of_all_masters_or_none",
     "nothing_is_written_while_a_slot_is_half_moved",
