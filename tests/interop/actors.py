@@ -1,7 +1,7 @@
 """One client and one lock, of latchd or of Redisson: the same words for both.
 
 Kinds of both: plain, fair, read, write, many (several names, with commas between). Of
-Redisson also fenced and spin.
+Redisson also fenced and spin; of several masters, red and all.
 """
 import time
 
@@ -86,7 +86,7 @@ class Theirs:
         self.line = self.jvm.start(self.thread, verb, self.kind, self.name, *rest)
 
     def waits(self):
-        return self.jvm.replies[self.line].empty()
+        return self.jvm.waits(self.line)
 
     def parked(self):
         until(lambda: self.jvm.ask("control", "parked", self.thread) == "true", "parked")

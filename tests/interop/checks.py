@@ -1,14 +1,23 @@
-"""What is to be true between latchd and Redisson; one function a check."""
+"""What is to be true between latchd and Redisson; one function a check.
+
+Those that are BY_THEMSELVES measure, or want all there is of the machine. The others wait
+for time to pass most of the time, and do that at the same time.
+"""
+import checks_cluster
 import checks_crash
 import checks_fair
 import checks_many
 import checks_plain
 import checks_rw
 
-ALL = [
-    *checks_plain.CHECKS,
-    *checks_fair.CHECKS,
-    *checks_rw.CHECKS,
-    *checks_many.CHECKS,
-    *checks_crash.CHECKS,
+PARTS = [checks_plain, checks_fair, checks_rw, checks_many]
+
+BY_THEMSELVES = [
+    *(("single", check) for part in PARTS for check in part.CHECKS),
+    *(("cluster", check) for check in checks_cluster.CHECKS),
+]
+
+TOGETHER = [
+    *(("single", check) for part in [*PARTS, checks_crash] for check in part.WAITING),
+    *(("cluster", check) for check in checks_cluster.WAITING),
 ]

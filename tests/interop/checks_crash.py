@@ -4,12 +4,14 @@ place in a queue for longer than its score says.
 import time
 
 from actors import Ours, Theirs, asleep
+from doom import kills_a_jvm
 from expect import after, check, deadline_ms, queue_of, queued, told
 from peers import until
 
 KINDS = [("plain", "plain"), ("fenced", "plain"), ("spin", "plain"), ("fair", "fair"),
          ("write", "read"), ("read", "write")]
 PATIENCE_MS = 1000  # what the wait of the head of a queue adds
+LIFE_MS = 4000  # as much, of a thread that is not to give up before its JVM is killed
 
 
 def killed_while_they_hold(world, redis, pairs, kill):
@@ -28,12 +30,13 @@ def killed_while_they_hold(world, redis, pairs, kill):
         waiter.leave()
 
 
+@kills_a_jvm
 def a_killed_jvm_blocks_latchd_for_its_ttl_only(world):
-    with world.redis.connect() as redis, world.start_jvm("doomed-jvm") as doomed:
-        pairs = [(Theirs(doomed, f"t{i}", a, f"orphan-{a}"),
+    with world.redis.connect() as redis:
+        pairs = [(Theirs(world.doomed, f"t{i}", a, f"orphan-{a}"),
                   Ours(world.latchd.connect(), b, f"orphan-{a}"))
                  for i, (a, b) in enumerate(KINDS)]
-        killed_while_they_hold(world, redis, pairs, doomed.kill)
+        killed_while_they_hold(world, redis, pairs, world.doom.kill)
 
 
 def a_killed_latchd_blocks_redisson_for_its_ttl_only(world):
@@ -41,29 +44,31 @@ def a_killed_latchd_blocks_redisson_for_its_ttl_only(world):
     its time is over sleeps on, for as long as it may wait."""
     kinds = [(a, b) for a, b in KINDS
              if a not in ("fenced", "spin") and (a != "fair" or world.version >= (3, 32))]
-    with world.redis.connect() as redis, world.start_latchd("doomed") as doomed:
+    with world.redis.connect() as redis, world.start_latchd("husband") as doomed:
         pairs = [(Ours(doomed.connect(), a, f"widow-{a}"),
                   Theirs(world.jvm, f"widow-{a}", b, f"widow-{a}", "try", 20_000, -1))
                  for a, b in kinds]
         killed_while_they_hold(world, redis, pairs, doomed.kill)
 
 
+@kills_a_jvm
 def dead_readers_go_with_their_leases_W6(world):
-    """Of either side, though others of both read on; then a writer comes in at once."""
+    """Of either side, though others of both read on; then a writer comes in at once. There
+    is no watchdog of Redisson's: it would cut the leases of others, see H14."""
     name = "zombies"
-    with world.redis.connect() as redis, world.start_latchd("doomed") as daemon, \
-         world.start_jvm("doomed-jvm") as jvm:
+    with world.redis.connect() as redis, world.start_latchd("zombie") as daemon:
         alive = [Ours(world.latchd.connect(), "read", name),
                  Theirs(world.jvm, "alive", "read", name, "lock", 20_000)]
-        for reader in (Ours(daemon.connect(), "read", name), Theirs(jvm, "r", "read", name),
+        for reader in (Ours(daemon.connect(), "read", name),
+                       Theirs(world.doomed, name, "read", name, "lock", world.watchdog_ms),
                        *alive):
             reader.take()
         writers = [Ours(world.second.connect(), "write", name),
-                   Theirs(world.jvm, "writer", "write", name, "try", 20_000, -1)]
+                   Theirs(world.jvm, "heir", "write", name, "try", 20_000, -1)]
         for writer in writers:
             writer.wait()
             asleep(redis, writer)
-        jvm.kill()
+        world.doom.kill()
         daemon.kill()
         until(lambda: len(redis.ask("KEYS", "{%s}:*:rwlock_timeout:*" % name)) == 2,
               "the dead ones' leases are over")
@@ -98,16 +103,17 @@ def line_up(redis, waiters):
         queued(redis, waiter.name, count)
 
 
+@kills_a_jvm
 def a_killed_jvm_at_the_head_of_the_queue_is_passed(world):
     """By a fair waiter and by a plain one of latchd's, and by another JVM's."""
     names = {first: f"headless-{first}" for first in ("fair", "plain")}
-    with world.redis.connect() as redis, world.start_jvm("doomed-jvm") as doomed:
+    with world.redis.connect() as redis:
         holders = [Ours(world.quick.connect(), "fair", name) for name in names.values()]
         for holder in holders:
             holder.take()
-            line_up(redis, [Theirs(doomed, holder.name, "fair", holder.name, "try",
-                                   PATIENCE_MS, -1)])
-        doomed.kill()
+            line_up(redis, [Theirs(world.doomed, holder.name, "fair", holder.name, "try",
+                                   LIFE_MS, -1)])
+        world.doom.kill()
         lines = [[Ours(world.second.connect(), first, name),
                   Theirs(world.jvm, name, "fair", name),
                   Ours(world.latchd.connect(), "fair", name)]
@@ -119,7 +125,7 @@ def a_killed_jvm_at_the_head_of_the_queue_is_passed(world):
         for holder in holders:
             holder.leave()
         for line, due_ms in zip(lines, dues_ms):
-            check(due_ms < world.watchdog_ms + PATIENCE_MS, f"{due_ms} ms for a dead head")
+            check(due_ms < world.watchdog_ms + LIFE_MS, f"{due_ms} ms for a dead head")
             serve(world, line, due_ms, began, "a dead head of Redisson's")
 
 
@@ -127,12 +133,12 @@ def a_killed_latchd_at_the_head_of_the_queue_is_passed(world):
     """By a fair waiter of Redisson's, and by one of another latchd's."""
     name = "beheaded"
     with world.redis.connect() as redis, world.start_latchd(
-            "doomed", "--fair-wait-timeout", f"{PATIENCE_MS}ms") as doomed:
-        holder = Theirs(world.short, "holder", "fair", name)
+            "beheaded", "--fair-wait-timeout", f"{PATIENCE_MS}ms") as doomed:
+        holder = Theirs(world.short, name, "fair", name)
         holder.take()
         line_up(redis, [Ours(doomed.connect(), "fair", name) for _ in range(3)])
         doomed.kill()
-        line = [Theirs(world.jvm, "w", "fair", name),
+        line = [Theirs(world.jvm, name, "fair", name),
                 Ours(world.latchd.connect(), "fair", name)]
         line_up(redis, line)
         began = time.monotonic_ns()
@@ -142,7 +148,7 @@ def a_killed_latchd_at_the_head_of_the_queue_is_passed(world):
         serve(world, line, due_ms, began, "dead heads of latchd's")
 
 
-CHECKS = [
+WAITING = [
     a_killed_jvm_blocks_latchd_for_its_ttl_only,
     a_killed_latchd_blocks_redisson_for_its_ttl_only,
     dead_readers_go_with_their_leases_W6,

@@ -69,5 +69,5 @@ def contend(world, goal, kinds, latchds, share, ours=Contender):
         [(c.changes, c.longest_s * 1e6, c.crossings, c.looks) for c in here])
     assert scene.longest_s < IDLE_S, f"free for {scene.longest_s:.1f} s, and nobody woke"
     if share is not None:
-        assert lesser >= share, f"one side starves: {lesser:.4f} of the entries"
+        assert lesser >= share * world.redis.share, f"one side starves: {lesser:.4f}"
         assert longest_s < LONGEST_S, "a wake-up was lost"

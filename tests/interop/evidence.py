@@ -86,7 +86,7 @@ class Scene:
         self.call = self.recording = None
 
     def __enter__(self):
-        self.recording = Recording(self.world.redis.address)
+        self.recording = Recording(self.world.redis.address_of(self.name))
         self.call = Call(self.look)
         return self
 
@@ -127,7 +127,7 @@ class Scene:
                 self.tell_latchd(latchd)
             for contender in self.ours:
                 tell(f"{contender.me}: {contender.changes} changes")
-            for stack in stacks(self.world.jvm.child.pid):
+            for stack in stacks(self.world.jvm.pid):
                 tell(stack)
         except Exception as error:  # pylint: disable=broad-except
             tell(f"no more to be had: {error!r}")

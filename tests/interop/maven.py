@@ -11,7 +11,7 @@ import subprocess
 
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCES = ["pom.xml", *(f"java/{name}.java" for name in (
-    "Contender", "Guarded", "Names", "RedissonPeer"))]
+    "Client", "Contender", "Guarded", "Names", "RedissonPeer"))]
 JAVA_MIN = 17
 MAVEN_S = 240
 QUIET = ["-q", "-B", "-ntp"]
@@ -76,14 +76,13 @@ def build(folder, version):
         for source in SOURCES:
             (folder / source).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(HERE / source, folder / source)
-        goal = ["dependency:build-classpath", f"-Dmdep.outputFile={folder / 'classpath'}"]
-        if maven(folder, version, goal) is not None:
-            raise Missing(f"Maven cannot get Redisson {version}: {folder / 'maven.log'}")
-        said = maven(folder, version, ["compile"])
+        said = maven(folder, version, ["dependency:build-classpath",
+                                       f"-Dmdep.outputFile={folder / 'classpath'}",
+                                       "compile"])
         if said is not None:
             if "COMPILATION ERROR" in said:
                 raise RuntimeError(said)
-            raise Missing(f"Maven cannot compile: {folder / 'maven.log'}")
+            raise Missing(f"Maven cannot get Redisson {version}: {folder / 'maven.log'}")
         jars = (folder / "classpath").read_text().strip()
         stamp.touch()
     return f"{folder / 'target/classes'}:{jars}"

@@ -1,4 +1,4 @@
-"""Those who meet: a private Redis, latchd, a JVM with Redisson, and connections to them.
+"""Those who meet: latchd and a JVM with Redisson, and connections to them.
 
 Everything listens on the loopback or on unix sockets in a directory of its own, and ends
 with the driver, whatever ends that.
@@ -6,7 +6,6 @@ with the driver, whatever ends that.
 import itertools
 import pathlib
 import queue
-import socket
 import subprocess
 import sys
 import threading
@@ -45,30 +44,6 @@ class Call:
         return self
 
 
-class Redis(Child):
-    """On a port of the loopback: Redisson speaks no unix sockets."""
-
-    def __init__(self, folder):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.address = probe.getsockname()
-        self.url = f"redis://127.0.0.1:{self.address[1]}"
-        super().__init__(["redis-server", "--bind", "127.0.0.1", "--port", self.address[1],
-                          "--save", "", "--dir", folder], folder / "redis.log")
-        until(self.answers, "redis-server answers")
-
-    def answers(self):
-        self.alive()
-        try:
-            with self.connect() as connection:
-                return connection.ask("PING") == "PONG"
-        except OSError:
-            return False
-
-    def connect(self):
-        return Resp(self.address)
-
-
 class Latchd(Child):
     """With its own unix socket and the options given."""
 
@@ -102,15 +77,14 @@ class Reply:
 class Jvm(Child):
     """RedissonPeer; its threads are called by names of one's own."""
 
-    def __init__(self, class_path, redis, folder, name, watchdog_ms, fair_wait_ms):
+    def __init__(self, class_path, folder, name):
         self.numbers = itertools.count(1)
-        self.replies = {0: queue.Queue()}
-        super().__init__(["java", "-Xmx256m", "-XX:+UseSerialGC", "-cp", class_path,
-                          "RedissonPeer", redis.address[1], watchdog_ms, fair_wait_ms],
+        self.replies = {}
+        super().__init__(["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+                          "-cp", class_path, "RedissonPeer"],
                          folder / f"{name}.log", stdin=subprocess.PIPE,
                          stdout=subprocess.PIPE)
         threading.Thread(target=self.read, daemon=True).start()
-        self.finish(0)
 
     def read(self):
         for line in self.child.stdout:
@@ -121,7 +95,7 @@ class Jvm(Child):
         self.child.stdin.close()
 
     def start(self, thread, *words):
-        """Tells a thread what to do next; to be asked for by `finish`."""
+        """Tells a thread what to do next; its number is what `finish` asks for."""
         number = next(self.numbers)
         self.replies[number] = queue.Queue()
         line = " ".join(map(str, (number, thread, *words)))
@@ -135,6 +109,25 @@ class Jvm(Child):
         except queue.Empty:
             self.alive()
             raise TimeoutError(f"Redisson, line {number}: not within {within_s} s") from None
+
+
+class Redisson:
+    """A client of its own, in a JVM that may have others."""
+
+    def __init__(self, jvm, name, where, watchdog_ms, fair_wait_ms):
+        """`where`: topology and ports."""
+        self.jvm, self.name = jvm, name
+        self.pid = jvm.child.pid
+        self.ask("control", "open", *where, watchdog_ms, fair_wait_ms)
+
+    def start(self, thread, *words):
+        return self.jvm.start(f"{self.name}/{thread}", *words)
+
+    def waits(self, number):
+        return self.jvm.replies[number].empty()
+
+    def finish(self, number, within_s=DEADLINE_S):
+        return self.jvm.finish(number, within_s)
 
     def ask(self, thread, *words, within_s=DEADLINE_S):
         """The value; an exception of Redisson's is one of ours."""

@@ -2,7 +2,6 @@ import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import org.redisson.api.RLock;
 import org.redisson.api.RReadWriteLock;
-import org.redisson.api.RedissonClient;
 
 /**
  * Enters again and again until a guarded value has counted far enough: {@code contend KIND NAME
@@ -24,11 +23,11 @@ final class Contender {
     private long crossings;
     private long looks;
 
-    Contender(RedissonClient redisson, String[] words) {
-        names = new Names(redisson);
+    Contender(Client client, String[] words) {
+        names = client.names;
         kind = words[3];
         name = words[4];
-        guarded = new Guarded(redisson, words[5], words[6], Long.parseLong(words[7]));
+        guarded = new Guarded(client.data(), words[5], words[6], Long.parseLong(words[7]));
         pauseUs = Long.parseLong(words[8]);
     }
 
@@ -38,11 +37,16 @@ final class Contender {
             if (kind.equals("rw")) {
                 more = readOrWrite(names.both(name), i % 6);
             } else {
-                more = alone(names.lock(kind, name), kind.equals("multi") ? 4 : i % 4);
+                more = alone(names.lock(kind, name), insistent() ? 4 : i % 4);
             }
             pause();
         }
         return changes + " " + longestUs + " " + crossings + " " + looks;
+    }
+
+    /** Of several locks, all of which are wanted. */
+    private boolean insistent() {
+        return kind.equals("multi") || kind.equals("all");
     }
 
     private boolean alone(RLock lock, int way) throws InterruptedException {

@@ -9,65 +9,31 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
-import org.redisson.Redisson;
 import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
-import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.StringCodec;
-import org.redisson.config.Config;
 
 /**
- * A Redisson application that does as it is told: RedissonPeer PORT WATCHDOG_MS FAIR_WAIT_MS.
+ * Redisson applications that do as they are told.
  *
- * <p>A line of standard input is {@code SEQ THREAD VERB ARGUMENT...}. Each THREAD is a thread
- * of its own, and runs its lines in order, as Redisson's owners are threads. What it comes to
- * is one line {@code SEQ ok|error BEGAN ENDED VALUE}: nanoseconds of the monotonic clock,
- * which other processes of the machine share, when the call began and ended. The end of the
- * input ends the process, releasing nothing.
+ * <p>A line of standard input is {@code SEQ CLIENT/THREAD VERB ARGUMENT...}. Each CLIENT is
+ * Redisson of its own, made by the verb {@code open} with the arguments of {@link Client}. Each
+ * THREAD is a thread of its own, and runs its lines in order, as Redisson's owners are
+ * threads. What it comes to is one line {@code SEQ ok|error BEGAN ENDED VALUE}: nanoseconds of
+ * the monotonic clock, which other processes of the machine share, when the call began and
+ * ended. The end of the input ends the process, releasing nothing.
  */
 public final class RedissonPeer {
-    private final RedissonClient redisson;
-    private final Names names;
+    private final Map<String, Client> clients = new ConcurrentHashMap<>();
     private final Map<String, ExecutorService> executors = new ConcurrentHashMap<>();
     private final Map<String, Thread> threads = new ConcurrentHashMap<>();
 
-    private RedissonPeer(int port, long watchdogMs, long fairWaitMs) {
-        Config config = new Config();
-        config.setThreads(4);
-        config.setNettyThreads(4);
-        config.setCodec(StringCodec.INSTANCE);
-        config.setLockWatchdogTimeout(watchdogMs);
-        setFairWait(config, fairWaitMs);
-        config.useSingleServer()
-                .setAddress("redis://127.0.0.1:" + port)
-                .setConnectionMinimumIdleSize(2)
-                .setConnectionPoolSize(24)
-                .setSubscriptionConnectionMinimumIdleSize(1)
-                .setSubscriptionConnectionPoolSize(12);
-        redisson = Redisson.create(config);
-        names = new Names(redisson);
-    }
-
-    /** Versions before 3.46 have no such setting. */
-    private static void setFairWait(Config config, long ms) {
-        try {
-            Config.class.getMethod("setFairLockWaitTimeout", long.class).invoke(config, ms);
-        } catch (NoSuchMethodException e) {
-            return;
-        } catch (ReflectiveOperationException e) {
-            throw new IllegalStateException(e);
-        }
-    }
+    private RedissonPeer() {}
 
     public static void main(String[] args) throws IOException {
-        RedissonPeer peer =
-                new RedissonPeer(
-                        Integer.parseInt(args[0]),
-                        Long.parseLong(args[1]),
-                        Long.parseLong(args[2]));
+        RedissonPeer peer = new RedissonPeer();
         BufferedReader in =
                 new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        say("0 ok 0 0 ready");
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             String[] words = line.split(" ");
             peer.executors
@@ -103,14 +69,21 @@ public final class RedissonPeer {
     }
 
     private String run(String[] words) throws InterruptedException {
+        String name = words[1].substring(0, words[1].indexOf('/'));
         String verb = words[2];
-        if (verb.equals("contend")) {
-            return new Contender(redisson, words).run();
+        if (verb.equals("open")) {
+            clients.put(name, new Client(words[3], words[4], Long.parseLong(words[5]),
+                    Long.parseLong(words[6])));
+            return "true";
         }
         if (verb.equals("parked")) {
-            return parked(words[3]) + "";
+            return parked(name + "/" + words[3]) + "";
         }
-        RLock lock = names.lock(words[3], words[4]);
+        Client client = clients.get(name);
+        if (verb.equals("contend")) {
+            return new Contender(client, words).run();
+        }
+        RLock lock = client.names.lock(words[3], words[4]);
         switch (verb) {
             case "lock":
                 take(lock, Long.parseLong(words[5]));
@@ -122,7 +95,7 @@ public final class RedissonPeer {
                                 TimeUnit.MILLISECONDS)
                         + "";
             case "pass":
-                return pass(lock, words[5], words[6]);
+                return pass(client, lock, words[5], words[6]);
             case "unlock":
                 lock.unlock();
                 return "true";
@@ -157,10 +130,11 @@ public final class RedissonPeer {
     }
 
     /** In and out; inside it writes itself down in a list, with when it came and went. */
-    private String pass(RLock lock, String list, String me) {
+    private static String pass(Client client, RLock lock, String list, String me) {
         lock.lock();
         long came = System.nanoTime();
-        redisson.getList(list, StringCodec.INSTANCE)
+        client.data()
+                .getList(list, StringCodec.INSTANCE)
                 .add(me + " " + came + " " + System.nanoTime());
         lock.unlock();
         return "true";
