@@ -53,6 +53,7 @@ static void on_open(void *ctx)
 static void on_gone(void *ctx)
 {
     struct cluster_scout *s = ctx;
+
     s->is_open = s->is_ready = s->logging_in = false;
     s->asked_us = 0;
     if (!s->moving) {
@@ -135,8 +136,6 @@ struct cluster_scout *cluster_scout_new(const struct cluster_scout_setup *setup)
 void cluster_scout_go(struct cluster_scout *s, const char *host, const char *port)
 {
     store_url_set_server(&s->url, span_str(host), span_str(port));
-    s->is_open = s->is_ready = s->logging_in = false;
-    s->asked_us = 0;
     s->moving = true;
     redis_conn_move(s->conn);
     s->moving = false;
