@@ -30,7 +30,10 @@ static const char *add_server(struct store_place *place, bool tls, struct span l
         return "so many servers are not needed: a few of them know the others";
     }
     buf_add_str(&text, tls ? "rediss://" : "redis://");
-    buf_add_span(&text, login);
+    if (login.ptr != NULL) {
+        buf_add_span(&text, login);
+        buf_add_str(&text, "@");
+    }
     buf_add_span(&text, host);
     buf_add(&text, "", 1);
     if (store_url_parse(buf_ptr(&text), &url, &err)) {
@@ -44,15 +47,12 @@ static const char *add_server(struct store_place *place, bool tls, struct span l
 /* Behind the last host, if there are any. */
 static const char *take_options(struct span *text, struct store_place *place)
 {
-    const char *at = text->len == 0 ? NULL : memchr(text->ptr, '?', text->len);
-    struct span options;
+    struct span options = *text;
 
     place->cluster.publish = PUBLISH_BOTH;
-    if (at == NULL) {
+    if (!span_cut(&options, '?', text)) {
         return NULL;
     }
-    options = span_after(*text, (size_t)(at + 1 - text->ptr));
-    text->len = (size_t)(at - text->ptr);
     if (span_eq(options, SPAN("publish=sharded"))) {
         place->cluster.publish = PUBLISH_SHARDED;
     } else if (!span_eq(options, SPAN("publish=both"))) {
@@ -66,29 +66,18 @@ bool place_cluster_parse(const char *text, struct store_place *ret, const char *
     struct store_place place = { .topology = STORE_CLUSTER };
     bool tls = span_starts(span_str(text), SPAN("clusters"));
     struct span rest = span_str(strstr(text, "://") + 3), login = SPAN_NONE;
-    const char *at = rest.len == 0 ? NULL : memrchr(rest.ptr, '@', rest.len);
+    struct span host = SPAN_NONE;
     const char *err = NULL;
     bool more = true;
 
-    if (at != NULL) {
-        login = span_of(rest.ptr, (size_t)(at + 1 - rest.ptr));
-        rest = span_after(rest, login.len);
-        if (memchr(login.ptr, '@', login.len - 1) != NULL) {
-            err =
-                "user and password stand once, before the first host; @ in them is %40";
-        }
+    if (span_cut_last(&rest, '@', &login) && login.len != 0 &&
+        memchr(login.ptr, '@', login.len) != NULL) {
+        err = "user and password stand once, before the first host; @ in them is %40";
     }
     err = err == NULL ? take_options(&rest, &place) : err;
     while (more && err == NULL) {
-        const char *comma = rest.len == 0 ? NULL : memchr(rest.ptr, ',', rest.len);
-        struct span host = rest;
-
-        more = comma != NULL;
-        if (more) {
-            host.len = (size_t)(comma - host.ptr);
-            rest = span_after(rest, host.len + 1);
-        }
-        err = add_server(&place, tls, login, host);
+        more = span_cut(&rest, ',', &host);
+        err = add_server(&place, tls, login, more ? host : rest);
     }
     if (err != NULL) {
         store_place_fini(&place);

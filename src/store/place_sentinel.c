@@ -23,33 +23,13 @@ bool place_is_sentinel(const char *text)
            span_starts(all, SPAN("sentinels://"));
 }
 
-/* Splits `text` where `c` stands; false: nowhere. */
-static bool split(struct span text, char c, bool last, struct span *ret_before,
-                  struct span *ret_behind)
-{
-    const char *at = NULL;
-
-    if (text.len != 0) {
-        at = last ? memrchr(text.ptr, c, text.len) : memchr(text.ptr, c, text.len);
-    }
-    if (at == NULL) {
-        return false;
-    }
-    *ret_before = span_of(text.ptr, (size_t)(at - text.ptr));
-    *ret_behind = span_after(text, ret_before->len + 1);
-    return true;
-}
-
 static const char *parse_options(struct span text, struct parts *ret)
 {
-    struct span option, key, value;
+    struct span key, value;
 
     while (text.len != 0) {
-        if (!split(text, '&', false, &option, &text)) {
-            option = text;
-            text = SPAN_NONE;
-        }
-        if (!split(option, '=', false, &key, &value) || value.len == 0) {
+        value = span_next(&text, '&');
+        if (!span_cut(&value, '=', &key) || value.len == 0) {
             return "after ? come options: name=value&name=value";
         }
         if (span_eq(key, SPAN("sentinel-user"))) {
@@ -83,23 +63,26 @@ static bool is_master_name(struct span name)
 
 static const char *take_apart(struct span text, struct parts *ret)
 {
-    struct span options = SPAN_NONE;
+    struct span rest = text;
     const char *err = NULL;
 
-    if (split(text, '?', false, &text, &options)) {
-        err = parse_options(options, ret);
+    if (span_cut(&rest, '?', &text)) {
+        err = parse_options(rest, ret);
     }
     if (err != NULL) {
         return err;
     }
-    if (split(text, '@', true, &ret->login, &text) && ret->login.len != 0 &&
+    if (span_cut_last(&text, '@', &ret->login) && ret->login.len != 0 &&
         memchr(ret->login.ptr, '@', ret->login.len) != NULL) {
         return "user and password stand once, before the first host; @ in them is %40";
     }
-    if (!split(text, '/', false, &ret->hosts, &ret->master)) {
+    if (!span_cut(&text, '/', &ret->hosts)) {
         return "the name of the master is missing: sentinel://host,host/master";
     }
-    (void)split(ret->master, '/', false, &ret->master, &ret->db);
+    ret->master = text;
+    if (span_cut(&text, '/', &ret->master)) {
+        ret->db = text;
+    }
     return is_master_name(ret->master)
                ? NULL
                : "the name of the master has letters, digits and . - _ only";
@@ -130,12 +113,12 @@ static const char *parse_as_redis(bool tls, struct span login, struct span host,
 
 static bool has_port(struct span host)
 {
-    struct span inside, behind;
+    struct span inside;
 
-    if (!span_starts(host, SPAN("[")) || !split(host, ']', true, &inside, &behind)) {
-        behind = host;
+    if (span_starts(host, SPAN("["))) {
+        (void)span_cut_last(&host, ']', &inside);
     }
-    return behind.len != 0 && memchr(behind.ptr, ':', behind.len) != NULL;
+    return host.len != 0 && memchr(host.ptr, ':', host.len) != NULL;
 }
 
 static const char *add_sentinel(struct store_place *place, bool tls, struct span login,
@@ -177,7 +160,7 @@ static const char *add_sentinels(struct store_place *place, bool tls,
         buf_add_span(&login, parts->password);
     }
     while (more && err == NULL) {
-        more = split(rest, ',', false, &host, &rest);
+        more = span_cut(&rest, ',', &host);
         err = add_sentinel(place, tls,
                            parts->password.len == 0 ? SPAN_NONE : buf_span(&login),
                            more ? host : rest);

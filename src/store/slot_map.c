@@ -20,21 +20,6 @@ enum field {
     FIELD_COUNT,
 };
 
-/* What stands before the next `c`, or all; it goes off *rest, with the `c`. */
-static struct span cut(struct span *rest, char c)
-{
-    const char *at = rest->len == 0 ? NULL : memchr(rest->ptr, c, rest->len);
-    struct span part = *rest;
-
-    if (at == NULL) {
-        *rest = SPAN_NONE;
-        return part;
-    }
-    part.len = (size_t)(at - part.ptr);
-    *rest = span_after(*rest, part.len + 1);
-    return part;
-}
-
 static bool copy(char *to, size_t room, struct span text)
 {
     if (text.len >= room) {
@@ -48,11 +33,11 @@ static bool copy(char *to, size_t room, struct span text)
 /* host:port[@bus port][,host name]; an IPv6 host has colons of its own. */
 static bool parse_address(struct span text, const char *asked, struct slot_node *node)
 {
-    struct span address = cut(&text, ',');
+    struct span address = span_next(&text, ',');
     const char *colon;
     struct span host;
 
-    address = cut(&address, '@');
+    address = span_next(&address, '@');
     colon = address.len == 0 ? NULL : memrchr(address.ptr, ':', address.len);
     if (colon == NULL) {
         return false;
@@ -69,7 +54,7 @@ static bool parse_address(struct span text, const char *asked, struct slot_node 
 static void parse_flags(struct span flags, struct slot_node *node)
 {
     while (flags.len != 0) {
-        struct span flag = cut(&flags, ',');
+        struct span flag = span_next(&flags, ',');
 
         if (span_eq(flag, SPAN("master"))) {
             node->is_master = true;
@@ -83,7 +68,7 @@ static void parse_flags(struct span flags, struct slot_node *node)
 /* One slot, or first-last; those that are on their way, in brackets, do not count. */
 static bool parse_slots(struct slot_map *map, struct span text, uint16_t owner)
 {
-    struct span rest = text, first = cut(&rest, '-');
+    struct span rest = text, first = span_next(&rest, '-');
     uint64_t from, to;
 
     if (text.ptr[0] == '[') {
@@ -108,7 +93,7 @@ static bool parse_line(struct slot_map *map, struct span line, const char *host)
     struct span words[FIELD_COUNT];
 
     for (int i = 0; i < FIELD_COUNT; i++) {
-        words[i] = cut(&line, ' ');
+        words[i] = span_next(&line, ' ');
     }
     *node = (struct slot_node){ 0 };
     if (words[FIELD_ID].len != SLOT_ID_LEN || words[FIELD_MASTER].len == 0 ||
@@ -122,7 +107,7 @@ static bool parse_line(struct slot_map *map, struct span line, const char *host)
         (void)copy(node->master_id, sizeof(node->master_id), words[FIELD_MASTER]);
     }
     while (line.len != 0) {
-        struct span slots = cut(&line, ' ');
+        struct span slots = span_next(&line, ' ');
 
         if (slots.len != 0 &&
             (!node->is_master || !parse_slots(map, slots, (uint16_t)map->node_count))) {
@@ -157,7 +142,7 @@ bool slot_map_parse(struct span text, const char *host, struct slot_map *ret)
         map.owners[i] = NOBODY;
     }
     while (text.len != 0) {
-        struct span line = cut(&text, '\n');
+        struct span line = span_next(&text, '\n');
 
         if (line.len != 0 && line.ptr[line.len - 1] == '\r') {
             line.len--;

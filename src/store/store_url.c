@@ -21,22 +21,6 @@ static char *decode(struct span text)
     return copy;
 }
 
-/* What stands before the first (or last) `c`; `rest` is what follows. */
-static bool cut(struct span *rest, char c, bool last, struct span *ret)
-{
-    const char *at = NULL;
-
-    if (rest->len != 0) {
-        at = last ? memrchr(rest->ptr, c, rest->len) : memchr(rest->ptr, c, rest->len);
-    }
-    if (at == NULL) {
-        return false;
-    }
-    *ret = span_of(rest->ptr, (size_t)(at - rest->ptr));
-    *rest = span_of(at + 1, rest->len - ret->len - 1);
-    return true;
-}
-
 static bool parse_db(struct span text, struct store_url *url)
 {
     uint64_t db;
@@ -52,7 +36,7 @@ static const char *parse_user(struct span text, struct store_url *url)
 {
     struct span user;
 
-    if (!cut(&text, ':', false, &user)) {
+    if (!span_cut(&text, ':', &user)) {
         return "a user needs a password: redis://user:password@host";
     }
     url->password = decode(text);
@@ -75,7 +59,7 @@ static const char *parse_host(struct span text, struct store_url *url)
     uint64_t number;
 
     if (span_starts(text, SPAN("["))) {
-        if (!cut(&text, ']', false, &host)) {
+        if (!span_cut(&text, ']', &host)) {
             return "an IPv6 address needs a closing ]";
         }
         host = span_of(host.ptr + 1, host.len - 1);
@@ -85,7 +69,7 @@ static const char *parse_host(struct span text, struct store_url *url)
         if (text.len != 0) {
             port = span_of(text.ptr + 1, text.len - 1);
         }
-    } else if (cut(&text, ':', false, &host)) {
+    } else if (span_cut(&text, ':', &host)) {
         port = text;
     } else {
         host = text;
@@ -109,10 +93,10 @@ static const char *parse_tcp(struct span rest, struct store_url *url)
     struct span part;
     const char *err = NULL;
 
-    if (cut(&rest, '@', true, &part)) {
+    if (span_cut_last(&rest, '@', &part)) {
         err = parse_user(part, url);
     }
-    if (err == NULL && cut(&rest, '/', false, &part)) {
+    if (err == NULL && span_cut(&rest, '/', &part)) {
         if (rest.len != 0 && !parse_db(rest, url)) {
             return "the database is a number: redis://host:port/db";
         }
@@ -125,7 +109,7 @@ static const char *parse_unix(struct span rest, struct store_url *url)
 {
     struct span path = rest;
 
-    if (cut(&rest, '?', false, &path) &&
+    if (span_cut(&rest, '?', &path) &&
         (!span_starts(rest, SPAN("db=")) ||
          !parse_db(span_of(rest.ptr + 3, rest.len - 3), url))) {
         return "after ? only db=number is known";

@@ -1,12 +1,5 @@
 #include "util/parse.h"
 
-#include <strings.h>
-
-bool span_eq_nocase(struct span a, struct span b)
-{
-    return a.len == b.len && (a.len == 0 || strncasecmp(a.ptr, b.ptr, a.len) == 0);
-}
-
 bool parse_u64(struct span text, uint64_t max, uint64_t *ret)
 {
     uint64_t value = 0;

@@ -45,6 +45,13 @@ static inline bool span_starts(struct span s, struct span head)
            (head.len == 0 || memcmp(s.ptr, head.ptr, head.len) == 0);
 }
 
+/* Takes what stands before the first `c` off, and the `c`. False: there is none. */
+bool span_cut(struct span *rest, char c, struct span *ret);
+/* The same before the last one. */
+bool span_cut_last(struct span *rest, char c, struct span *ret);
+/* The next of several parts with `c` between them; the last one leaves nothing. */
+struct span span_next(struct span *rest, char c);
+
 /* How much of what a user sent is repeated to him. */
 enum { SPAN_SHOWN_MAX = 128 };
 

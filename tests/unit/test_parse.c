@@ -70,6 +70,23 @@ START_TEST(percent_and_two_digits_are_a_byte)
 }
 END_TEST
 
+START_TEST(spans_are_cut_where_a_byte_stands)
+{
+    struct span rest = SPAN("a,,b"), part;
+
+    ck_assert(span_eq(span_next(&rest, ','), SPAN("a")));
+    ck_assert(span_eq(span_next(&rest, ','), SPAN("")));
+    ck_assert(span_eq(span_next(&rest, ','), SPAN("b")));
+    ck_assert_uint_eq(rest.len, 0);
+    ck_assert(!span_cut(&rest, ',', &part));
+    rest = SPAN("a@b@c");
+    ck_assert(span_cut_last(&rest, '@', &part));
+    ck_assert(span_eq(part, SPAN("a@b")) && span_eq(rest, SPAN("c")));
+    ck_assert(!span_cut(&rest, '@', &part));
+    ck_assert(span_eq(rest, SPAN("c")));
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("parse");
@@ -79,6 +96,7 @@ Suite *test_suite(void)
                         (int)(sizeof(NUMBERS) / sizeof(NUMBERS[0])));
     tcase_add_test(tc, units_multiply);
     tcase_add_test(tc, signed_numbers);
+    tcase_add_test(tc, spans_are_cut_where_a_byte_stands);
     tcase_add_test(tc, percent_and_two_digits_are_a_byte);
     suite_add_tcase(s, tc);
     return s;
