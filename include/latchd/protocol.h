@@ -11,6 +11,7 @@
  * wait for each other in a circle, or a reader for itself. WRONGTYPE: the name is a
  * lock of the other family (plain and fair, or read and write), or other data. */
 #define LATCHD_ERR "ERR"
+#define LATCHD_ERR_DENIED "DENIED" /* protected mode; the connection is closed */
 #define LATCHD_ERR_NOAUTH "NOAUTH"
 #define LATCHD_ERR_WRONGPASS "WRONGPASS"
 #define LATCHD_ERR_NOPERM "NOPERM"

@@ -60,8 +60,12 @@ bool client_needs_auth(const struct cmd *c, const struct client *client)
 bool cmd_on_open(void *ctx, struct conn *conn)
 {
     struct cmd *c = ctx;
-    struct client *client = client_new(conn_id(conn));
+    struct client *client;
 
+    if (!protect_lets_in(c, conn)) {
+        return false;
+    }
+    client = client_new(conn_id(conn));
     client_set_user(client, acl_default(c->users.acl));
     client->authed = acl_is_open(c->users.acl);
     client->trusted = client->authed;

@@ -46,7 +46,8 @@ struct cmd {
     struct slowlog waits; /* that were long */
     struct latency *latency;
     struct rates rates;
-    uint64_t top_cursor; /* where LOCKS TOP goes on */
+    uint64_t top_cursor;      /* where LOCKS TOP goes on */
+    uint64_t protect_said_ms; /* 0: protected mode has refused nobody yet */
 };
 
 /* One command while it runs. Lives on the stack of the dispatcher. */
@@ -69,6 +70,12 @@ struct call {
 void dispatch(struct call *call);
 /* The same for a command that EXEC took from the queue: it is not looked up again. */
 void dispatch_queued(struct call *call);
+
+/* --- protect.c ---------------------------------------------------------------------
+ */
+
+/* False: it was told why not. */
+bool protect_lets_in(struct cmd *c, struct conn *conn);
 
 /* --- call.c ------------------------------------------------------------------------
  */

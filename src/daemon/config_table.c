@@ -15,6 +15,7 @@
 static const char *const FSYNCS[] = { "everysec", "always", NULL };
 static const char *const AUTHS[] = { "no", "yes", "optional", NULL };
 static const char *const CERT_USERS[] = { "off", "cn", NULL };
+static const char *const YES_NO[] = { "no", "yes", NULL };
 static const char *const LEVELS[] = { "debug",   "info",  "notice",
                                       "warning", "error", NULL };
 static const char *const FORMATS[] = { "text", "json", NULL };
@@ -159,6 +160,10 @@ const struct config_key CONFIG_KEYS[] = {
       KEY_LIVE, LOCKS, "Locks that this daemon's clients may hold at a time." },
     { "max-name-length", KEY_COUNT, FIELD(max_name_length), TEXT_OF(LATCHD_NAME_MAX), 1,
       LATCHD_NAME_MAX, NULL, 0, LOCKS, "Longest name of a lock, in bytes." },
+    { "protected-mode", KEY_CHOICE, FIELD(protected_mode), "yes", 0, 0, YES_NO,
+      KEY_LIVE, SECURITY,
+      "yes: as long as the user default has no password, clients of other machines\n"
+      "are refused." },
     { "requirepass", KEY_TEXT, FIELD(requirepass), "", 0, 512, NULL,
       KEY_LIVE | KEY_SECRET, SECURITY,
       "Password that clients must give (AUTH, HELLO). Empty: none. It is never shown\n"

@@ -44,6 +44,7 @@ struct cmd_limits live_cmd_limits(const struct config *c)
         .max_wait_ms = c->max_wait_ms,
         .slowlog_us = c->slowlog_us,
         .slowlog_len = c->slowlog_len,
+        .protected_mode = c->protected_mode != 0,
         .cert_users = c->tls_auth_clients_user != 0,
         .latency_ms = c->latency_ms,
     };

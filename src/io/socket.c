@@ -1,6 +1,7 @@
 #include "io/socket.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -65,6 +66,34 @@ void socket_peer_name(int fd, char *out, size_t room)
     } else {
         format_name(&name, len, out, room);
     }
+}
+
+static bool is_loopback(const struct sockaddr_storage *name)
+{
+    if (name->ss_family == AF_INET) {
+        const struct sockaddr_in *in = (const void *)name;
+
+        return ntohl(in->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    }
+    if (name->ss_family == AF_INET6) {
+        const struct in6_addr *in6 =
+            &((const struct sockaddr_in6 *)(const void *)name)->sin6_addr;
+
+        return IN6_IS_ADDR_LOOPBACK(in6) ||
+               (IN6_IS_ADDR_V4MAPPED(in6) && in6->s6_addr[12] == IN_LOOPBACKNET);
+    }
+    return name->ss_family == AF_UNIX;
+}
+
+bool socket_is_local(int fd)
+{
+    struct sockaddr_storage name = { 0 };
+    socklen_t len = sizeof(name);
+
+    if (getpeername(fd, (struct sockaddr *)&name, &len) != 0) {
+        return errno == ENOTCONN; /* reset before it was accepted: there is nobody */
+    }
+    return is_loopback(&name);
 }
 
 static void set_option(int fd, int level, int name, int value)

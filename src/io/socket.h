@@ -11,6 +11,9 @@
 void socket_local_name(int fd, char *out, size_t room);
 void socket_peer_name(int fd, char *out, size_t room);
 
+/* The peer is on this machine, by a unix socket or a loopback address; or gone. */
+bool socket_is_local(int fd);
+
 void socket_set_tcp_options(int fd, const struct stream_options *opt);
 
 /* Bytes written that the peer's kernel has not acknowledged (unix: that the peer has

@@ -1,5 +1,6 @@
 #include "net/conn.h"
 
+#include "io/socket.h"
 #include "net/net_priv.h"
 #include "resp/writer.h"
 #include "util/alloc.h"
@@ -313,6 +314,11 @@ void conn_info(const struct conn *c, struct conn_info *ret)
     };
     stream_peer_name(c->stream, ret->peer, sizeof(ret->peer));
     stream_local_name(c->stream, ret->local, sizeof(ret->local));
+}
+
+bool conn_is_local(const struct conn *c)
+{
+    return socket_is_local(stream_fd(c->stream));
 }
 
 bool conn_tls_peer(const struct conn *c, char *ret, size_t room)

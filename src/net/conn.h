@@ -154,6 +154,8 @@ struct conn_info {
 };
 
 void conn_info(const struct conn *c, struct conn_info *ret);
+/* See socket_is_local(). */
+bool conn_is_local(const struct conn *c);
 /* See stream_tls_peer(). */
 bool conn_tls_peer(const struct conn *c, char *ret, size_t room);
 

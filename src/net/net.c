@@ -113,6 +113,7 @@ void net_accept(struct net *n, uv_stream_t *listener, bool tls)
     if (n->handler.on_open(n->handler.ctx, c)) {
         c->opened = true;
     } else {
+        n->stats.refused++;
         conn_drain(c);
     }
 }
