@@ -284,6 +284,7 @@ static void attached(struct locks *l, struct work *w, const struct op_result *r)
     e = adopt(l, w->lock, w, r);
     e->ending = false; /* if its release was given up */
     e->since = w->sent;
+    e->taken = true;
     know_request(l, w->lock, e);
     entry_set_fixed(l, e, c->lease_ms != 0);
     if (e->fixed) {

@@ -179,7 +179,7 @@ static void release(struct locks *l, struct lock *lock, struct entry *e, bool na
 
     /* An ID may have been granted anew, if Redis lost the hold and its mark. */
     d->target.token = req->token;
-    d->mark = named || e == NULL;
+    d->mark = named || e == NULL || e->taken;
     d->light = d->local != NULL && d->local->hold->lock_kind == KIND_READ;
     d->call = c;
     c->duty = d;

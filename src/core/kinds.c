@@ -84,31 +84,49 @@ bool lock_being_read(const struct locks *l, const struct lock *lock)
            hold_certain(l, h);
 }
 
-struct hold *lock_believe(struct locks *l, struct lock *lock, enum lock_kind kind,
-                          struct span field, uint64_t token)
+size_t lock_denied(const struct lock *lock, enum lock_kind kind, struct span field,
+                   uint64_t token, struct hold **ret, size_t max)
 {
     struct hold *known = lock_hold_of(lock, field);
-    struct list *it, *tmp;
+    struct hold *writer = lock->writer;
+    size_t count = 0;
+    struct list *it;
 
+    if (known == NULL && field.len == 0) {
+        known = lock_hold_with(lock, token);
+    }
     if (known != NULL && token != 0 && known->token != token) {
-        hold_lost(l, known);
-        known = NULL;
+        ret[count++] = known;
     }
-    if (kind == KIND_READ) {
-        if (lock->writer != NULL && !same_owner(lock->writer->field, field)) {
-            hold_lost(l, lock->writer);
+    if (kind == KIND_READ) { /* other readers may be many, and are not in its way */
+        if (writer != NULL && count < max && !same_owner(writer->field, field)) {
+            ret[count++] = writer;
         }
-        return known;
+        return count;
     }
-    LIST_FOREACH_SAFE(it, tmp, &lock->holds)
+    LIST_FOREACH(it, &lock->holds)
     {
         struct hold *h = container_of(it, struct hold, in_lock);
 
-        if (h != known && !beside(kind, field, h)) {
-            hold_lost(l, h);
+        if (h != known && count < max && !beside(kind, field, h)) {
+            ret[count++] = h;
         }
     }
-    return known;
+    return count;
+}
+
+struct hold *lock_believe(struct locks *l, struct lock *lock, enum lock_kind kind,
+                          struct span field, uint64_t token)
+{
+    struct hold *denied[16];
+    size_t count;
+
+    while ((count = lock_denied(lock, kind, field, token, denied, 16)) > 0) {
+        for (size_t i = 0; i < count; i++) {
+            hold_lost(l, denied[i]);
+        }
+    }
+    return lock_hold_of(lock, field);
 }
 
 /* As soon as one reader is in, those behind it follow, without waiting for each other's

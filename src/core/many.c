@@ -77,7 +77,9 @@ void many_done(struct locks *l, struct work *all, const struct op_result *r)
         one.id = part->id;
         open = one.status == OP_OK && asked_in_time(l, part->lock, work_asked(part));
         work_saw_token(l, one.token);
-        take_done(l, part, &one);
+        if (!verdict_first(l, part, &one)) {
+            take_done(l, part, &one);
+        }
     }
     work_free(l, all);
 }

@@ -177,8 +177,12 @@ bool lock_rules_out(const struct locks *l, const struct lock *lock,
                     const struct want *want);
 /* By one of our readers, for certain. */
 bool lock_being_read(const struct locks *l, const struct lock *lock);
-/* Redis says that this holds: what was believed here and cannot be true beside it is
- * lost. Gives the hold, if it is known already. `token` 0: not known. */
+/* The holds here that cannot be true beside that one, at most `max` (at least 1). An
+ * empty field: an anonymous owner's. */
+size_t lock_denied(const struct lock *lock, enum lock_kind kind, struct span field,
+                   uint64_t token, struct hold **ret, size_t max);
+/* Redis says that this holds: what cannot be true beside it is lost. Gives the hold, if
+ * it is known already. `token` 0: not known. */
 struct hold *lock_believe(struct locks *l, struct lock *lock, enum lock_kind kind,
                           struct span field, uint64_t token);
 void lock_let_readers_in(struct locks *l, struct lock *lock);
@@ -323,6 +327,8 @@ void duty_end_entry(struct locks *l, struct entry *e);
 /* Too late to send it (again). */
 void duty_give_up(struct locks *l, struct lock *lock, struct duty *d);
 void release_send(struct locks *l, struct lock *lock, struct duty *d);
+/* Whether it is this hold that FORCEUNLOCK means. */
+bool release_forces(const struct duty *d, const struct hold *h);
 void release_done(struct locks *l, struct work *w, const struct op_result *r);
 
 /* call.c */
@@ -390,6 +396,13 @@ struct waits *waits_find(const struct locks *l, struct span owner);
 /* circle.c */
 /* Whether that wait would close a circle: then it has been answered, and is gone. */
 bool circle_refuses(struct locks *l, struct waiter *w);
+
+/* verdict.c */
+/* That result says that something believed in here is not there: why, is asked first,
+ * and the result comes again with the answer. False: it can be taken as it is. */
+bool verdict_first(struct locks *l, struct work *w, const struct op_result *r);
+void verdict_done(struct locks *l, struct work *check, const struct op_result *r);
+void verdict_work_gone(struct work *w);
 
 /* watchdog.c */
 void renew_flush(struct locks *l);

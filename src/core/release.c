@@ -19,8 +19,7 @@ static enum yield fairness(struct locks *l, struct lock *lock)
     return YIELD_NEVER;
 }
 
-/* Whether it is this hold that FORCEUNLOCK means. */
-static bool force_fits(const struct hold *h, const struct duty *d)
+bool release_forces(const struct duty *d, const struct hold *h)
 {
     const struct target *t = &d->target;
 
@@ -40,7 +39,7 @@ static struct hold *forced(const struct lock *lock, const struct duty *d)
     {
         struct hold *h = container_of(it, struct hold, in_lock);
 
-        if (force_fits(h, d)) {
+        if (release_forces(d, h)) {
             return h;
         }
     }
@@ -265,7 +264,7 @@ void duty_give_up(struct locks *l, struct lock *lock, struct duty *d)
     {
         struct hold *h = container_of(it, struct hold, in_lock);
 
-        if (d->tries > 0 && force_fits(h, d)) {
+        if (d->tries > 0 && release_forces(d, h)) {
             hold_uncertain(l, h);
             renew_want(l, h);
         }

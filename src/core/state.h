@@ -135,6 +135,7 @@ struct entry {
     bool late;     /* its time ran out while somebody was coming back to it */
     unsigned told; /* connections that learnt of it, as far as is known */
     bool kept;     /* granted for a client that is not there yet */
+    bool taken; /* it may have been another daemon's, which may believe in it still */
 };
 
 /* An op on its way that may cut the lease of the hold with this field. It outlives the
@@ -324,7 +325,8 @@ enum work_kind {
     WORK_INSPECT,
     WORK_QUEUE,
     WORK_LEAVE,
-    WORK_RESTORE
+    WORK_RESTORE,
+    WORK_CHECK
 };
 
 struct work {
@@ -345,8 +347,11 @@ struct work {
     bool exact;          /* ATTACH: it may cut the lease */
     struct work **parts; /* MANY: one for each name, ASKs */
     size_t part_count;
-    struct due *due;     /* RENEW */
-    struct list in_sent; /* RENEW: in order, while it counts */
+    struct due *due;         /* RENEW */
+    struct list in_sent;     /* RENEW: in order, while it counts */
+    struct verdict *verdict; /* CHECK */
+    struct work *check;      /* its result waits until that one is answered */
+    bool checked;
 };
 
 /* The waits of a named owner. */

@@ -262,6 +262,7 @@ static struct entry *record(struct locks *l, struct lock *lock, struct want *wan
     hold_confirm(l, h, asked);
     e = hold_add_entry(l, h, want);
     e->since = r->attached ? asked.at : e->since;
+    e->taken = e->taken || r->attached;
     return e;
 }
 

@@ -32,6 +32,7 @@ void work_free(struct locks *l, struct work *w)
         fair_work_gone(w);
         lock_touch(l, w->lock);
     }
+    verdict_work_gone(w);
     if (w->call != NULL) {
         w->call->work = NULL;
     }
@@ -129,6 +130,9 @@ void work_done(struct locks *l, const struct op_result *r)
         return;
     }
     work_saw_token(l, r->token);
+    if (verdict_first(l, w, r)) {
+        return;
+    }
     switch (w->kind) {
     case WORK_ASK:
     case WORK_PROBE:
@@ -155,6 +159,9 @@ void work_done(struct locks *l, const struct op_result *r)
     case WORK_QUEUE:
     case WORK_LEAVE:
         fair_done(l, w, r);
+        break;
+    case WORK_CHECK:
+        verdict_done(l, w, r);
         break;
     }
 }

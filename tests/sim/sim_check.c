@@ -236,6 +236,7 @@ static void check_done(struct sim *s, struct sim_conn *c)
         }
         if (c->ask.kind == ASK_UNLOCK && r->owner.len == 0) {
             r->unlocked = r->unlocked || r->daemon == c->daemon;
+            r->released = r->released || c->ask.token != 0 || c->ask.id.len > 0;
         } else if (c->ask.kind == ASK_RENEW) {
             check_renewed(s, c, r);
         }

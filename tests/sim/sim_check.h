@@ -59,6 +59,7 @@ struct record {
     bool moved;    /* a client asked another daemon to keep it, or for another lease */
     bool over;     /* its client sent an UNLOCK */
     bool unlocked; /* and was told so by the daemon that it has */
+    bool released; /* the same, by whichever: nothing is left of it */
 };
 
 /* An UNLOCK, CANCEL or RENEW LEASE that names an owner or an ID: it ends what it finds

@@ -50,6 +50,26 @@ static void check_all(struct sim *s, const struct sim_daemon *d,
     }
 }
 
+/* What its owner released, through whichever daemon, ends silently at the others. Not
+ * where nobody is connected for it: that one is left to run out, and is not asked for
+ * while the mark of its release is there. */
+static void check_no_loss(struct sim *s, const struct sim_daemon *d,
+                          const struct effect_notice *n, const struct belief *b)
+{
+    if (n->kind != NOTICE_LOST || n->conn_count == 0 || !s->orderly || b == NULL ||
+        s->now >= b->until) {
+        return;
+    }
+    for (size_t i = 0; i < s->check.record_count; i++) {
+        const struct record *r = &s->check.records[i];
+
+        if (r->released && r->token == n->token && rtext_is(&r->name->name, n->name)) {
+            sim_fail(s, "d%zu has lost %s %" PRIu64 ", which its client released",
+                     d->index, r->name->name.s, r->token);
+        }
+    }
+}
+
 static bool follows(enum told told, enum notice_kind kind)
 {
     switch (kind) {
@@ -88,6 +108,7 @@ void check_told(struct sim *s, const struct sim_daemon *d,
         sim_fail(s, "d%zu tells what cannot follow of %.*s %" PRIu64, d->index,
                  S(n->name), n->token);
     }
+    check_no_loss(s, d, n, b);
     if (b != NULL) {
         b->told = NEXT[n->kind];
     }

@@ -236,6 +236,7 @@ START_TEST(a_grant_of_a_held_name_means_that_the_old_hold_is_lost)
     engine_take_op(&e, OP_ACQUIRE, &op);
     engine_answer(&e, &op,
                   (struct op_result){ .status = OP_OK, .token = 300, .count = 1 });
+    engine_renews(&e, RENEW_GONE);
     ck_assert_str_eq(e.notices, "lost:job granted:job");
 }
 END_TEST

@@ -99,6 +99,7 @@ START_TEST(what_cannot_be_confirmed_is_taken_anew)
     engine_collect(&e);
     engine_gives(&e, OP_ACQUIRE, GRANTED(11));
     engine_gives(&e, OP_ATTACH, (struct op_result){ .status = OP_NOTHELD });
+    engine_renews(&e, RENEW_GONE);
     engine_gives_back(&e, "b");
     engine_asks_for(&e, "a", &op);
     engine_answer(&e, &op, GRANTED(20));

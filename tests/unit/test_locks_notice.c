@@ -147,6 +147,7 @@ START_TEST(entries_that_are_gone_with_the_last_one_are_lost_and_not_released_too
     reenter(2, "job", AS_O, 100, 2);
     engine_unlock(&e, 2, "job", BY_O);
     engine_gives(&e, OP_RELEASE, FREED); /* none is left of what we thought were two */
+    engine_renews(&e, RENEW_GONE);
     ck_assert_int_eq(engine_hears(&e, 2, REPLY_INT).value, 0);
     ck_assert_str_eq(e.notices, "granted:job lost:job");
     ck_assert_str_eq(e.told, "lost:job>1");

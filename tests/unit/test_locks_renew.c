@@ -95,6 +95,7 @@ START_TEST(renew_of_a_hold_that_redis_does_not_know_means_that_it_is_lost)
     (void)engine_grant(&e, 1, "job", ANYHOW, 100);
     engine_renew(&e, 1, "job", BARE);
     engine_gives(&e, OP_ATTACH, NOTHELD);
+    engine_renews(&e, RENEW_GONE);
     ck_assert_int_eq(engine_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
     ck_assert_str_eq(e.notices, "granted:job lost:job");
 }

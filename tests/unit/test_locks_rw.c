@@ -264,6 +264,7 @@ START_TEST(a_writer_that_redis_lets_in_means_that_readers_are_lost)
     (void)engine_grant(&e, 2, "doc", READ, 101);
     engine_lock(&e, 3, "doc", NAMED(KIND_WRITE, "ann"));
     engine_gives(&e, OP_ACQUIRE, GRANTED(102)); /* an operator deleted the readers */
+    engine_renews(&e, RENEW_GONE);
     (void)engine_hears(&e, 3, REPLY_TOKEN);
     ck_assert_str_eq(e.notices,
                      "granted:doc granted:doc lost:doc lost:doc granted:doc");

@@ -115,6 +115,9 @@ START_TEST(a_hand_over_that_two_releases_tell_of_is_one_grant)
         engine_take_op(&e, OP_RELEASE, &op);
         ck_assert(op.op.has_next);
         engine_answer(&e, &op, moved); /* the writer holds, as each of them finds */
+        if (i == 0) {
+            engine_renews(&e, RENEW_ENDED); /* and no reader is left */
+        }
     }
     (void)engine_hears(&e, 1, REPLY_INT);
     ck_assert_int_eq(engine_hears(&e, 3, REPLY_TOKEN).value, 103);

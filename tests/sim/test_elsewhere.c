@@ -1,0 +1,151 @@
+/* Released through one daemon, believed in at another: whatever that one learns first,
+ * nobody is told of a loss (H30). */
+#include "sim/scenario.h"
+
+#include "support/runner.h"
+
+#include <inttypes.h>
+
+#define R1 "11111111-aaaa-bbbb"
+#define R2 "22222222-aaaa-bbbb"
+
+static struct sim *s;
+static size_t a, b, other;
+
+static void setup(void)
+{
+    s = scenario_new(2);
+    a = sim_connect(s, 0);
+    b = sim_connect(s, 1);
+    other = sim_connect(s, 0);
+}
+
+static void nobody_lost_it(void)
+{
+    ck_assert_uint_eq(s->check.lost, 0);
+    ck_assert_uint_eq(s->check.uncertain, 0);
+    scenario_end(s);
+}
+
+START_TEST(its_daemon_grants_the_name_to_who_waited)
+{
+    sim_say(s, a, "LOCK job");
+    sim_run(s, 10);
+    sim_say(s, other, "LOCK job");
+    sim_say(s, b, "RENEW job TOKEN %" PRIu64, sim_token(s, a));
+    sim_run(s, 10);
+    sim_say(s, b, "UNLOCK job"); /* it needs no name there */
+    sim_run(s, 10);
+    heard(s, b, "0");
+    heard(s, other, "token");
+    nobody_lost_it();
+}
+END_TEST
+
+START_TEST(its_daemon_grants_the_name_to_who_tries_once)
+{
+    sim_say(s, a, "LOCK job OWNER o");
+    sim_run(s, 10);
+    sim_say(s, b, "RENEW job OWNER o");
+    sim_run(s, 10);
+    sim_say(s, b, "UNLOCK job OWNER o");
+    sim_run(s, 10);
+    heard(s, b, "0");
+    sim_say(s, other, "LOCK job WAIT 0");
+    sim_run(s, 10);
+    heard(s, other, "token");
+    nobody_lost_it();
+}
+END_TEST
+
+START_TEST(its_daemon_releases_another_entry_of_the_owner)
+{
+    sim_say(s, a, "LOCK job OWNER o ID " R1);
+    sim_say(s, other, "LOCK job OWNER o ID " R2);
+    sim_run(s, 10);
+    sim_say(s, b, "UNLOCK job OWNER o ID " R1);
+    sim_run(s, 10);
+    heard(s, b, "1");
+    sim_say(s, other, "UNLOCK job OWNER o ID " R2);
+    sim_run(s, 10);
+    heard(s, other, "0");
+    nobody_lost_it();
+}
+END_TEST
+
+START_TEST(its_daemon_is_asked_to_renew_it)
+{
+    sim_say(s, a, "LOCK job");
+    sim_run(s, 10);
+    sim_say(s, b, "UNLOCK job TOKEN %" PRIu64, sim_token(s, a));
+    sim_run(s, 10);
+    sim_say(s, a, "RENEW job");
+    sim_run(s, 10);
+    heard(s, a, "-NOTHELD");
+    nobody_lost_it();
+}
+END_TEST
+
+START_TEST(its_daemon_is_asked_to_free_it_by_force)
+{
+    sim_say(s, a, "LOCK job");
+    sim_run(s, 10);
+    sim_say(s, b, "UNLOCK job TOKEN %" PRIu64, sim_token(s, a));
+    sim_run(s, 10);
+    sim_say(s, other, "FORCEUNLOCK job ANY");
+    sim_run(s, 10);
+    heard(s, other, "0");
+    nobody_lost_it();
+}
+END_TEST
+
+START_TEST(its_daemon_lets_a_writer_in_after_readers)
+{
+    sim_say(s, a, "LOCK job READ");
+    sim_say(s, other, "LOCK job READ");
+    sim_run(s, 10);
+    sim_say(s, b, "UNLOCK job TOKEN %" PRIu64, sim_token(s, a));
+    sim_run(s, 10);
+    sim_say(s, b, "UNLOCK job TOKEN %" PRIu64, sim_token(s, other));
+    sim_run(s, 10);
+    heard(s, b, "0");
+    sim_say(s, other, "LOCK job WRITE WAIT 100");
+    sim_run(s, 10);
+    heard(s, other, "token");
+    nobody_lost_it();
+}
+END_TEST
+
+START_TEST(what_an_operator_deleted_is_lost_before_anybody_else_has_it)
+{
+    sim_say(s, a, "LOCK job");
+    sim_run(s, 10);
+    check_external(s, scenario_job(s));
+    redis_operator_del(scenario_job(s));
+    sim_say(s, other, "LOCK job WAIT 0");
+    sim_run(s, 3);
+    ck_assert_uint_eq(s->check.lost, 0);
+    heard(s, other, "...");
+    sim_run(s, 1); /* the second way to Redis and back */
+    ck_assert_uint_eq(s->check.lost, 1);
+    heard(s, other, "token");
+    scenario_end(s);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("elsewhere");
+    TCase *tc = tcase_create("scenarios");
+
+    suite_add_tcase(suite, tc);
+    tcase_add_checked_fixture(tc, setup, NULL);
+    tcase_add_test(tc, its_daemon_grants_the_name_to_who_waited);
+    tcase_add_test(tc, its_daemon_grants_the_name_to_who_tries_once);
+    tcase_add_test(tc, its_daemon_releases_another_entry_of_the_owner);
+    tcase_add_test(tc, its_daemon_is_asked_to_renew_it);
+    tcase_add_test(tc, its_daemon_is_asked_to_free_it_by_force);
+    tcase_add_test(tc, its_daemon_lets_a_writer_in_after_readers);
+    tcase_add_test(tc, what_an_operator_deleted_is_lost_before_anybody_else_has_it);
+    return suite;
+}
