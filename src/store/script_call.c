@@ -1,6 +1,7 @@
 #include "store/script_call.h"
 
 #include "store/script_call_priv.h"
+#include "util/digits.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -102,20 +103,48 @@ void script_acquire_args(struct buf *out, const struct op *op, const char *insta
     command_uint(out, times.asked_us);
 }
 
+enum { STAMP_DIGITS = 16, STAMP_NUMBERS = 3 };
+#define STAMP_END UINT64_C(10000000000000000) /* us: the year 2286 */
+
+/* One word, see part_stamp.lua. */
+static void add_stamp(struct buf *out, const struct op *op, const char *instance,
+                      struct op_times times)
+{
+    const uint64_t numbers[STAMP_NUMBERS] = { times.deadline_us, times.asked_us,
+                                              op->seen_token };
+    char text[STAMP_NUMBERS * STAMP_DIGITS];
+    struct span parts[] = { span_of(text, sizeof(text)), span_str(instance) };
+
+    memset(text, '0', sizeof(text));
+    for (size_t i = 0; i < STAMP_NUMBERS; i++) {
+        (void)digits_before(text + (i + 1) * STAMP_DIGITS,
+                            numbers[i] < STAMP_END ? numbers[i] : STAMP_END - 1);
+    }
+    command_join(out, parts, sizeof(parts) / sizeof(parts[0]));
+}
+
 static void call_acquire(struct buf *out, const struct op *op, const char *instance,
                          struct op_times times)
 {
     const struct claim *c = &op->claim;
     bool named = c->kind == OWNER_NAMED;
+    struct span letters[] = {
+        span_str(KIND_LETTERS[c->kind]),
+        op->reenter_only ? SPAN("r") : SPAN_NONE,
+    };
 
     script_begin(out, op, times, LUA_ACQUIRE, c->kind == OWNER_ANONYMOUS ? 3 : 5,
-                 named ? 10 : 9);
+                 named ? 6 : 5);
     command_word(out, op->name);
     command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
     command_key(out, SCRIPT_QUEUE, op->name, SPAN_NONE);
     script_claim_keys(out, op->name, c);
     script_keys_end(out, op, op->name);
-    script_acquire_args(out, op, instance, times);
+    add_stamp(out, op, instance, times);
+    command_join(out, letters, sizeof(letters) / sizeof(letters[0]));
+    command_uint(out, c->lease_ms);
+    command_uint(out, script_helper_ttl(c->lease_ms));
+    command_word(out, script_claim_word(c));
     if (named) {
         command_word(out, c->entry);
     }
@@ -208,19 +237,15 @@ static void call_release(struct buf *out, const struct op *op, const char *insta
 {
     const struct claim *next = &op->claim;
 
-    script_begin(out, op, times, LUA_RELEASE, 4, op->has_next ? 20 : 12);
+    script_begin(out, op, times, LUA_RELEASE, 4, op->has_next ? 14 : 8);
     command_word(out, op->name);
     command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
     command_key(out, SCRIPT_ENTRIES, op->name, SPAN_NONE);
     command_key(out, SCRIPT_QUEUE, op->name, SPAN_NONE);
     script_keys_end(out, op, op->name);
-    command_uint(out, times.deadline_us);
+    add_stamp(out, op, instance, times);
     script_target(out, &op->target);
     script_release_flags(out, op);
-    command_word(out, span_str(instance));
-    command_key(out, SCRIPT_KEEPER, op->name, SPAN(":"));
-    command_key(out, SCRIPT_ENDED, op->name, SPAN(":"));
-    command_key(out, SCRIPT_CHANNEL, op->name, SPAN_NONE);
     command_uint(out, OP_ENDED_MS);
     command_uint(out, op->fair_wait_ms);
     if (op->has_next) {
@@ -229,8 +254,6 @@ static void call_release(struct buf *out, const struct op *op, const char *insta
         command_word(out, next->entry);
         command_uint(out, next->lease_ms);
         command_uint(out, script_helper_ttl(next->lease_ms));
-        command_uint(out, op->seen_token);
-        command_uint(out, times.asked_us);
         command_word(out, next->member);
     }
 }

@@ -34,7 +34,7 @@ struct span script_claim_word(const struct claim *c);
  * entries hash; and the ended mark. */
 void script_claim_keys(struct buf *out, struct span name, const struct claim *c);
 
-/* Nine words, the first of both acquire scripts: see acquire.lua. */
+/* Nine words, the first of other acquire scripts: see fair_acquire.lua. */
 void script_acquire_args(struct buf *out, const struct op *op, const char *instance,
                          struct op_times times);
 

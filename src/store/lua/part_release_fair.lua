@@ -1,19 +1,19 @@
 -- Part of release.lua: the last entry goes, and there is a fair queue. `next` gets the lock
 -- only if it is this instance's turn; else whoever is first is woken on its own channel.
-local marks = 'latchd:fair:' .. string.sub(queue, 21)
-local fair_wait = tonumber(ARGV[12])
+local marks = 'latchd:fair:' .. tag
+local fair_wait = tonumber(ARGV[8])
 --@include part_queue.lua
 --@include part_purge.lua
 if move and (not head or string.sub(head, 1, 24) == mine) then
     call('DEL', entries_key, keeper_of .. field)
 --@include part_grant.lua
-    local member = ARGV[20]
+    local member = ARGV[14]
 --@include part_leave.lua
     return { 'OK', 0, token, 1, 0, 0, 0, call('EXISTS', queue) }
 end
-call('PUBLISH', ARGV[10], '0')
+call('PUBLISH', channel, '0')
 if head then
-    call('PUBLISH', ARGV[10] .. ':' .. head, '0')
+    call('PUBLISH', channel .. ':' .. head, '0')
 end
 call('DEL', lock, entries_key, keeper_of .. field)
 return { 'OK', 0, 0, 0, 1, 0, 0, head and 1 or 0 }

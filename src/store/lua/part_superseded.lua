@@ -4,5 +4,5 @@
 -- comes from a clock that was set back, and says nothing.
 if keeper and string.sub(keeper, 1, 16) ~= instance then
     local since = tonumber(string.sub(keeper, 17, 32))
-    elsewhere = since ~= nil and since > tonumber(asked) and since <= tonumber(ARGV[1])
+    elsewhere = since ~= nil and since > tonumber(asked) and since <= deadline
 end

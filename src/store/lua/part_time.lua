@@ -7,7 +7,7 @@
 -- conversion keeps 14 digits, and two tokens would share one field.
 local call = redis.call
 local time = call('TIME')
-local now = time[1] * 1000000 + time[2]
-if now > tonumber(ARGV[1]) then
+local now, deadline = time[1] * 1000000 + time[2], tonumber(ARGV[1])
+if now > deadline then
     return 'LATE'
 end

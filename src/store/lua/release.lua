@@ -1,26 +1,41 @@
 -- Ends a hold, or one entry of a named owner; hands the lock over, or frees it.
 --
 -- KEYS  1 lock   2 fence key   3 entries hash   4 fair queue
--- ARGV  1 deadline, us   2-5 target: what, field, entry, token
+-- ARGV  1 stamp: see part_stamp.lua   2-5 target: what, field, entry, token
 --       6 letters: o of own accord, f force, m leave a mark, y yield, q yield if others
 --         listen, s we listen ourselves, u<token> that token was told to nobody
---       7 instance   8 `latchd:keeper:{N}:`   9 `latchd:ended:{N}:`   10 channel
---       11 how long a mark stays, ms   12 what a waiter adds to the queue's deadlines, ms
---       and who is next, if anybody: 13 kind   14 request or field   15 entry id
---       16 lease, ms   17 TTL of helper keys, ms   18 highest token seen
---       19 when it was asked, us   20 its member of the queue
+--       7 how long a mark stays, ms   8 what a waiter adds to the queue's deadlines, ms
+--       and who is next, if anybody: 9 kind   10 request or field   11 entry id
+--       12 lease, ms   13 TTL of helper keys, ms   14 its member of the queue
 -- Gives LATE | FREED | the token of next | OK count token moved freed attached shared fair
 --       | ENDED count token | NOTHELD | ELSEWHERE | WRONGTYPE-RW
 -- Keeper keys and marks are composed here, as only here the field becomes known, and what
 -- belongs to the queue, as there seldom is one; they share the hash tag of the lock.
 
---@include part_time.lua
-local lock, fence_key, entries_key = KEYS[1], KEYS[2], KEYS[3]
+--@include part_stamp.lua
+local lock, fence_key, entries_key, queue = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local what, t_field, t_entry, t_token = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local flags, instance, keeper_of, mark_of = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
-local kind, claim, claim_entry = ARGV[13], ARGV[14], ARGV[15]
-local lease, helper_ttl, seen, asked = ARGV[16], ARGV[17], ARGV[18], ARGV[19]
-local queue = KEYS[4]
+local flags, kind = ARGV[6], ARGV[9]
+local tag = string.sub(queue, 21)
+local keeper_of, mark_of = 'latchd:keeper:' .. tag .. ':', 'latchd:ended:' .. tag .. ':'
+local channel = 'redisson_lock__channel:' .. tag
+
+-- What happens most costs the fewest calls: an anonymous hold ends, nobody here is next,
+-- and nobody queues.
+if flags == 'm' and not kind and what == 'field' and t_token ~= '0'
+    and t_field == 'latchd:' .. t_token then
+    local found = call('HMGET', lock, 'mode', t_field)
+    if found[2] and not found[1] and call('EXISTS', queue) == 0 then
+        call('SET', mark_of .. t_field, '0 ' .. t_token, 'PX', ARGV[7])
+        call('PUBLISH', channel, '0')
+        call('DEL', lock, entries_key, keeper_of .. t_field)
+        return 'FREED'
+    end
+end
+
+local asked, instance = string.sub(stamp, 17, 32), string.sub(stamp, 49)
+local claim, claim_entry, lease, helper_ttl = ARGV[10], ARGV[11], ARGV[12], ARGV[13]
+local seen = string.sub(stamp, 33, 48)
 local force = string.find(flags, 'f', 1, true)
 local claim_keeper = kind == 'i' and keeper_of .. claim
 
@@ -84,7 +99,7 @@ end
 local left = entry and not force and count > 1 and count - 1 or 0
 local move = left == 0 and kind and not force and not string.find(flags, 'y', 1, true)
 if move and string.find(flags, 'q', 1, true) then
-    local listen = tonumber(call('PUBSUB', 'NUMSUB', ARGV[10])[2])
+    local listen = tonumber(call('PUBSUB', 'NUMSUB', channel)[2])
     move = listen <= (string.find(flags, 's', 1, true) and 1 or 0)
 end
 -- A request that ended elsewhere while it waited here may not begin again.
@@ -95,9 +110,9 @@ end
 -- Fails if the queue is of another type, before anything is written.
 local fair, scores = left == 0 and call('LLEN', queue) > 0, nil
 if fair then
-    scores = 'redisson_lock_timeout:' .. string.sub(queue, 21)
+    scores = 'redisson_lock_timeout:' .. tag
     call('ZCARD', scores)
-    call('HLEN', 'latchd:fair:' .. string.sub(queue, 21))
+    call('HLEN', 'latchd:fair:' .. tag)
 end
 
 -- Marks, under every name by which the same release may be asked for again; and for a
@@ -106,14 +121,14 @@ end
 if string.find(flags, 'm', 1, true) and not force then
 --@include part_target_token.lua
     local mark = string.format('%.0f', left) .. ' ' .. held_token
-    call('SET', mark_of .. (entry or field), mark, 'PX', ARGV[11])
+    call('SET', mark_of .. (entry or field), mark, 'PX', ARGV[7])
     if entry and left == 0 then
-        call('SET', mark_of .. 'owner:' .. field, mark, 'PX', ARGV[11])
+        call('SET', mark_of .. 'owner:' .. field, mark, 'PX', ARGV[7])
     end
     if id_hold and (what == 'token' or string.sub(field, 1, 10) ~= 'latchd:id:') then
-        call('SET', mark_of .. 'latchd:' .. held_token, mark, 'PX', ARGV[11])
+        call('SET', mark_of .. 'latchd:' .. held_token, mark, 'PX', ARGV[7])
     elseif what == 'owner' and t_entry ~= '' then
-        call('SET', mark_of .. t_entry, mark, 'PX', ARGV[11])
+        call('SET', mark_of .. t_entry, mark, 'PX', ARGV[7])
     end
 end
 
@@ -130,7 +145,7 @@ if move then
     return token
 end
 -- Before the DEL, as it may be refused; nobody can act on it before the script ends.
-call('PUBLISH', ARGV[10], '0')
+call('PUBLISH', channel, '0')
 -- The last token is the one before, or what others have under that one could not be put
 -- back here.
 if untold and string.sub(before, 1, 3) == ' 0 ' then
