@@ -21,7 +21,9 @@ enum {
     QUORUM_NAMES_MAX = 3,
     QUORUM_START_MS = 1000000,
     QUORUM_WALL_MS = 1700000000, /* keeps tokens short */
-    QUORUM_EVENTS_MAX = 2000000,
+    QUORUM_HOUR_MS = 3600000,
+    QUORUM_CLOCK_MS = 1000, /* a daemon knows by then that a clock was set */
+    QUORUM_ID_MAX = 40,
 };
 
 struct quorum;
@@ -29,9 +31,12 @@ struct quorum;
 struct qserver {
     struct quorum *all;
     struct sim_redis redis;
-    bool dead;             /* until it is started again, empty */
+    bool dead;             /* until it is started again */
+    bool keeps;            /* and then it has its data, else it is empty */
     bool young;            /* it was started during the schedule */
     uint64_t born;         /* then */
+    uint64_t weak_till;    /* it may have lost what it granted */
+    bool set_back;         /* its clock was, so what is left there stays for long */
     uint64_t stopped_till; /* by SIGSTOP */
     int64_t ahead_ms;      /* its clock */
     uint64_t slow_ms;      /* each way takes so much longer */
@@ -42,6 +47,7 @@ struct qlink {
     bool up, cut; /* cut: it cannot come up */
     uint64_t life;
     uint64_t born;                  /* of the server that it was up to last */
+    int64_t ahead_ms;               /* its clock, as far as the daemon knows */
     uint64_t last_there, last_back; /* nothing overtakes */
     struct list open;               /* packets without a result told */
     bool subscribed[QUORUM_NAMES_MAX];
@@ -77,6 +83,9 @@ struct qclient {
     size_t name;
     uint64_t call, token, asked_at;
     uint64_t wait_ms, lease_ms; /* UINT64_MAX: no end; 0: the watchdog */
+    char id[QUORUM_ID_MAX];     /* or empty */
+    char owner[4];              /* or empty: some share one */
+    bool again;                 /* the ID was asked before */
     uint64_t next_at;           /* when it does something of its own */
 };
 
@@ -88,6 +97,7 @@ enum qevent_kind {
     QEVENT_SUBSCRIBED,
     QEVENT_SERVER,
     QEVENT_SILENT,
+    QEVENT_CLOCK,
     QEVENT_DAEMON
 };
 
@@ -125,6 +135,7 @@ struct quorum {
     uint64_t last_token[QUORUM_NAMES_MAX];
     uint64_t grants, lost;
     bool faults, draining;
+    bool set_back;         /* a server was */
     bool orderly;          /* all that is taken is unlocked, by whoever took it */
     unsigned lost_servers; /* at once, bounded by a minority */
     bool failed, loud;

@@ -315,7 +315,7 @@ void quorum_check_end(struct quorum *q)
         for (size_t k = 0; k < q->name_count; k++) {
             struct redis_name *n = sim_redis_name(r, quorum_name(k));
 
-            if (n->field_count > 0) {
+            if (n->field_count > 0 && !q->servers[i].set_back) {
                 quorum_fail(q, "%s is left behind at s%u by %s", quorum_name(k).ptr, i,
                             n->fields[0].owner.s);
             }

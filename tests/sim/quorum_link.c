@@ -50,7 +50,8 @@ void qlink_send(void *ctx, unsigned node, const struct op *op)
         quorum_fail(q, "d%zu: an op for s%u, which is down", d->index, node);
     }
     p->op = op_clone(op);
-    p->times.asked = qserver_redis(q, node)->now_ms;
+    p->times.asked =
+        (uint64_t)((int64_t)(q->now - QUORUM_START_MS + QUORUM_WALL_MS) + l->ahead_ms);
     p->times.deadline = p->times.asked + q->timeout_ms;
     p->event.kind = QEVENT_THERE;
     p->event.daemon = d->index;
@@ -160,8 +161,7 @@ void qlink_down(struct quorum *q, struct qdaemon *d, unsigned server)
     qlink_try(q, d->index, server, dice_below(&q->dice, 200));
 }
 
-static void end_open(struct quorum *q, struct qdaemon *d, struct qlink *l,
-                     unsigned server, struct list *old)
+static void end_open(struct qdaemon *d, unsigned server, struct list *old)
 {
     struct list *it;
 
@@ -169,10 +169,23 @@ static void end_open(struct quorum *q, struct qdaemon *d, struct qlink *l,
         struct packet *p = container_of(it, struct packet, in_link);
         struct op_result r = { .id = p->op->id, .status = OP_UNKNOWN };
 
-        packet_free(q, p);
+        packet_free(d->all, p);
         ballot_result(d->ballot, server, &r);
     }
-    (void)l;
+}
+
+/* A daemon finds out that a clock was set. */
+static void look_at_clock(struct quorum *q, struct qdaemon *d, unsigned server)
+{
+    struct qlink *l = &d->links[server];
+
+    if (d->locks == NULL || !l->up || l->ahead_ms == q->servers[server].ahead_ms) {
+        return; /* else it is seen when the link is up */
+    }
+    l->ahead_ms = q->servers[server].ahead_ms;
+    qdaemon_begin(q, d);
+    ballot_node_lost(d->ballot, server);
+    qdaemon_end(q, d);
 }
 
 static void link_up(struct quorum *q, struct qdaemon *d, unsigned server)
@@ -180,6 +193,7 @@ static void link_up(struct quorum *q, struct qdaemon *d, unsigned server)
     struct qlink *l = &d->links[server];
     struct qserver *s = &q->servers[server];
     bool same = l->born == s->born && l->life > 1;
+    bool jumped = same && l->ahead_ms != s->ahead_ms;
     struct list old;
 
     if (d->locks == NULL || l->up) {
@@ -193,12 +207,16 @@ static void link_up(struct quorum *q, struct qdaemon *d, unsigned server)
     l->up = true;
     l->life++;
     l->born = s->born;
+    l->ahead_ms = s->ahead_ms;
     list_init(&old);
     list_splice(&old, &l->open);
     qdaemon_begin(q, d);
     ballot_node_up(d->ballot, server, same, s->young ? q->now - s->born : UINT64_MAX);
+    if (jumped) {
+        ballot_node_lost(d->ballot, server);
+    }
     tell_up(d);
-    end_open(q, d, l, server, &old);
+    end_open(d, server, &old);
     qdaemon_end(q, d);
     for (size_t i = 0; i < q->name_count; i++) {
         if (d->wanted[i]) {
@@ -316,6 +334,9 @@ void qlink_event(struct quorum *q, struct qevent *e)
         if (q->now < q->servers[e->server].stopped_till) {
             qlink_down(q, d, e->server);
         }
+        break;
+    case QEVENT_CLOCK:
+        look_at_clock(q, d, e->server);
         break;
     default:
         heard(q, e);

@@ -1,125 +1,10 @@
-/* One schedule: servers and daemons, faults, and the end. */
+/* One schedule: servers and daemons, and the end. */
 #include "sim/quorum.h"
 #include "util/alloc.h"
 
 #include <stdlib.h>
 
-enum {
-    HOUR_MS = 3600000,
-    SETTLE_MS = 3000, /* less than a lease: what is over then was undone */
-};
-
-static bool one_more_may_fail(struct quorum *q)
-{
-    unsigned bad = 0;
-
-    for (unsigned i = 0; i < q->server_count; i++) {
-        const struct qserver *s = &q->servers[i];
-
-        bad += s->dead || (s->young && q->now < s->born + q->lease_ms) ? 1 : 0;
-    }
-    return bad < (q->server_count - 1) / 2;
-}
-
-static void server_dies(struct quorum *q, unsigned server)
-{
-    struct qevent *e;
-
-    if (q->servers[server].dead || !one_more_may_fail(q)) {
-        return;
-    }
-    quorum_trace(q, "s%u: dies", server);
-    q->servers[server].dead = true;
-    q->servers[server].stopped_till = 0;
-    for (size_t i = 0; i < q->daemon_count; i++) {
-        qlink_down(q, &q->daemons[i], server);
-    }
-    e = qevent_new(q, QEVENT_SERVER, q->now + 1 + dice_below(&q->dice, 8000));
-    e->server = server;
-}
-
-static void server_stops(struct quorum *q, unsigned server)
-{
-    uint64_t ms = dice_below(&q->dice, 5000);
-
-    if (q->servers[server].dead) {
-        return;
-    }
-    quorum_trace(q, "s%u: stops for %d ms", server, (int)ms);
-    q->servers[server].stopped_till = q->now + ms;
-    for (size_t i = 0; i < q->daemon_count; i++) {
-        struct qevent *e = qevent_new(q, QEVENT_SILENT, q->now + q->timeout_ms);
-
-        e->daemon = i;
-        e->server = server;
-    }
-}
-
-static void partition(struct quorum *q, size_t daemon, unsigned server)
-{
-    struct qdaemon *d = &q->daemons[daemon];
-
-    d->links[server].cut = !d->links[server].cut;
-    quorum_trace(q, "d%zu - s%u: %s", daemon, server,
-                 d->links[server].cut ? "cut" : "joined");
-    if (d->links[server].cut) {
-        qlink_down(q, d, server);
-    }
-}
-
-static void daemon_dies(struct quorum *q, size_t daemon)
-{
-    struct qevent *e;
-
-    if (q->daemons[daemon].locks == NULL) {
-        return;
-    }
-    qdaemon_kill(q, daemon);
-    e = qevent_new(q, QEVENT_DAEMON, q->now + 1 + dice_below(&q->dice, 3000));
-    e->daemon = daemon;
-}
-
-void qfault_act(struct quorum *q)
-{
-    static const unsigned WEIGHTS[] = { 25, 20, 25, 10, 15, 5 };
-    unsigned server = (unsigned)dice_below(&q->dice, q->server_count);
-    size_t daemon = dice_below(&q->dice, q->daemon_count);
-
-    switch (dice_weighted(&q->dice, WEIGHTS, 6)) {
-    case 0:
-        server_dies(q, server);
-        break;
-    case 1:
-        server_stops(q, server);
-        break;
-    case 2:
-        partition(q, daemon, server);
-        break;
-    case 3:
-        q->servers[server].slow_ms =
-            dice_chance(&q->dice, 500) ? 0 : dice_below(&q->dice, 300);
-        break;
-    case 4:
-        qlink_down(q, &q->daemons[daemon], server);
-        break;
-    default:
-        if (!q->orderly) {
-            daemon_dies(q, daemon);
-        }
-        break;
-    }
-}
-
-void qfault_heal(struct quorum *q)
-{
-    q->faults = false;
-    for (unsigned i = 0; i < q->server_count; i++) {
-        q->servers[i].slow_ms = 0;
-        for (size_t d = 0; d < q->daemon_count; d++) {
-            q->daemons[d].links[i].cut = false;
-        }
-    }
-}
+enum { SETTLE_MS = 3000 }; /* less than a lease: what is over then was undone */
 
 static void set_up(struct quorum *q, const struct quorum_options *o)
 {
@@ -138,12 +23,14 @@ static void set_up(struct quorum *q, const struct quorum_options *o)
     for (unsigned i = 0; i < q->server_count; i++) {
         q->servers[i].all = q;
         q->servers[i].born = q->now;
+        q->servers[i].keeps = dice_chance(&q->dice, 400);
         sim_redis_init(&q->servers[i].redis);
         q->servers[i].redis.hooks.ctx = &q->servers[i];
         q->servers[i].redis.hooks.published = qserver_published;
     }
     if (dice_chance(&q->dice, 400)) {
-        q->servers[0].ahead_ms = dice_chance(&q->dice, 500) ? HOUR_MS : -HOUR_MS;
+        q->servers[0].ahead_ms =
+            dice_chance(&q->dice, 500) ? QUORUM_HOUR_MS : -QUORUM_HOUR_MS;
     }
     for (size_t i = 0; i < q->daemon_count; i++) {
         q->daemons[i].wall_ahead_ms = (int64_t)dice_below(&q->dice, 2000);

@@ -67,6 +67,21 @@ struct qevent *qevent_new(struct quorum *q, enum qevent_kind kind, uint64_t at)
     return e;
 }
 
+static void server_is_back(struct quorum *q, struct qserver *s)
+{
+    if (!s->keeps) {
+        sim_redis_fini(&s->redis);
+        sim_redis_init(&s->redis);
+        s->redis.hooks.ctx = s;
+        s->redis.hooks.published = qserver_published;
+        s->weak_till = q->now + q->lease_ms;
+    }
+    s->dead = false;
+    s->young = true;
+    s->born = q->now;
+    quorum_trace(q, "s%d: is back%s", (int)(s - q->servers), s->keeps ? "" : ", empty");
+}
+
 static void happen(struct quorum *q, struct qevent *e)
 {
     q->happened++;
@@ -75,14 +90,7 @@ static void happen(struct quorum *q, struct qevent *e)
         qdaemon_start(q, e->daemon);
         break;
     case QEVENT_SERVER:
-        sim_redis_fini(&q->servers[e->server].redis);
-        sim_redis_init(&q->servers[e->server].redis);
-        q->servers[e->server].redis.hooks.ctx = &q->servers[e->server];
-        q->servers[e->server].redis.hooks.published = qserver_published;
-        q->servers[e->server].dead = false;
-        q->servers[e->server].young = true;
-        q->servers[e->server].born = q->now;
-        quorum_trace(q, "s%u: is back, empty", e->server);
+        server_is_back(q, &q->servers[e->server]);
         break;
     default:
         qlink_event(q, e); /* and frees it, or keeps it */
