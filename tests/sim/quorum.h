@@ -36,6 +36,7 @@ struct qserver {
     bool young;            /* it was started during the schedule */
     uint64_t born;         /* then */
     uint64_t weak_till;    /* it may have lost what it granted */
+    uint64_t jumped_till;  /* its clock did, less than a lease ago */
     bool set_back;         /* its clock was, so what is left there stays for long */
     uint64_t stopped_till; /* by SIGSTOP */
     int64_t ahead_ms;      /* its clock */
@@ -131,7 +132,7 @@ struct quorum {
     struct qserver servers[BALLOT_NODES_MAX];
     struct qdaemon daemons[QUORUM_DAEMONS_MAX];
     struct qclient clients[QUORUM_CLIENTS_MAX];
-    uint64_t next_conn, next_call, event_seq;
+    uint64_t next_conn, next_call, next_id, event_seq;
     uint64_t last_token[QUORUM_NAMES_MAX];
     uint64_t grants, lost;
     bool faults, draining;

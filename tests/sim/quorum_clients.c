@@ -4,6 +4,7 @@
 #include "core/state.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 enum { ANSWER_SLACK_MS = 4000 };
 
@@ -18,34 +19,61 @@ static bool pick_daemon(struct quorum *q, struct qclient *c)
     return q->daemons[c->daemon].locks != NULL;
 }
 
-static void ask(struct quorum *q, struct qclient *c)
+/* Sends the LOCK, for the first time or again. */
+static void send_lock(struct quorum *q, struct qclient *c)
 {
     struct qdaemon *d = &q->daemons[c->daemon];
-    struct lock_req req = { .kind = KIND_PLAIN };
+    struct lock_req req = { .kind = KIND_PLAIN,
+                            .name = quorum_name(c->name),
+                            .owner = span_str(c->owner),
+                            .id = span_str(c->id) };
 
     c->conn = ++q->next_conn;
     c->call = ++q->next_call;
-    c->name = dice_below(&q->dice, q->name_count);
     c->asked_at = q->now;
+    c->state = QCLIENT_WAITS;
+    c->next_at = UINT64_MAX;
+    req.from = (struct call_ref){ c->conn, c->call };
+    req.wait_ms = c->wait_ms;
+    req.has = c->wait_ms == UINT64_MAX ? 0 : LOCK_HAS_WAIT;
+    if (q->orderly && c->id[0] != '\0') {
+        req.has |= LOCK_HAS_KEEP; /* 0: who leaves, leaves nothing */
+    }
+    if (c->lease_ms != 0) {
+        req.lease_ms = c->lease_ms;
+        req.has |= LOCK_HAS_LEASE;
+    }
+    qdaemon_begin(q, d);
+    locks_lock(d->locks, &req);
+    qdaemon_end(q, d);
+}
+
+/* Anonymous, by an ID, or by an owner that others have as well. Of an owner an entry
+ * may be left at a minority until its lease is over. */
+static void choose_who(struct quorum *q, struct qclient *c)
+{
+    uint64_t kind = dice_below(&q->dice, 10);
+
+    c->again = false;
+    c->id[0] = c->owner[0] = '\0';
+    if (kind < 4) {
+        (void)snprintf(c->id, sizeof(c->id), "request-%08" PRIu64, ++q->next_id);
+    } else if (kind < 6 && !q->orderly) {
+        (void)snprintf(c->owner, sizeof(c->owner), "o%d", (int)dice_below(&q->dice, 2));
+    }
+}
+
+static void ask(struct quorum *q, struct qclient *c)
+{
+    choose_who(q, c);
+    c->name = dice_below(&q->dice, q->name_count);
     c->wait_ms = dice_chance(&q->dice, 200)   ? 0
                  : dice_chance(&q->dice, 500) ? dice_below(&q->dice, 5000)
                                               : UINT64_MAX;
     c->lease_ms = dice_chance(&q->dice, 300)
                       ? dice_between(&q->dice, q->lease_ms / 4, q->lease_ms)
                       : 0;
-    req.from = (struct call_ref){ c->conn, c->call };
-    req.name = quorum_name(c->name);
-    req.wait_ms = c->wait_ms;
-    req.has = c->wait_ms == UINT64_MAX ? 0 : LOCK_HAS_WAIT;
-    if (c->lease_ms != 0) {
-        req.lease_ms = c->lease_ms;
-        req.has |= LOCK_HAS_LEASE;
-    }
-    c->state = QCLIENT_WAITS;
-    c->next_at = UINT64_MAX;
-    qdaemon_begin(q, d);
-    locks_lock(d->locks, &req);
-    qdaemon_end(q, d);
+    send_lock(q, c);
 }
 
 static void gone(struct quorum *q, struct qclient *c)
@@ -72,11 +100,34 @@ static void close_conn(struct quorum *q, struct qclient *c)
     qdaemon_end(q, d);
 }
 
+/* An ID is enough, else the token has to be said. */
+static struct hold_req hold_of(const struct qclient *c)
+{
+    bool has_id = c->id[0] != '\0';
+
+    return (struct hold_req){ .name = quorum_name(c->name),
+                              .owner = span_str(c->owner),
+                              .id = span_str(c->id),
+                              .token = has_id ? 0 : c->token };
+}
+
+/* Asks with the same ID, elsewhere if need be; false: it has none. */
+static bool ask_again(struct quorum *q, struct qclient *c)
+{
+    if (c->id[0] == '\0' || q->draining || q->orderly || !pick_daemon(q, c)) {
+        return false;
+    }
+    c->again = true;
+    quorum_trace(q, "%s is asked again at d%zu", c->id, c->daemon);
+    send_lock(q, c);
+    return true;
+}
+
 /* UNLOCK, at times through another daemon, or nothing but a closed connection. */
 static void give_back(struct quorum *q, struct qclient *c)
 {
     struct qdaemon *d = &q->daemons[c->daemon];
-    struct hold_req req = { .name = quorum_name(c->name), .token = c->token };
+    struct hold_req req = hold_of(c);
 
     if (!q->draining && !q->orderly && dice_chance(&q->dice, 150)) {
         close_conn(q, c);
@@ -103,7 +154,7 @@ static bool move(struct quorum *q, struct qclient *c)
     struct qdaemon *old = &q->daemons[c->daemon];
     size_t to = dice_below(&q->dice, q->daemon_count);
     struct qdaemon *d = &q->daemons[to];
-    struct hold_req req = { .name = quorum_name(c->name), .token = c->token };
+    struct hold_req req = hold_of(c);
     uint64_t conn = c->conn;
 
     if (q->draining || q->orderly || d->locks == NULL || to == c->daemon) {
@@ -159,7 +210,11 @@ void qclient_daemon_died(struct quorum *q, size_t daemon)
         struct qclient *c = &q->clients[i];
 
         if (c->daemon == daemon && c->state != QCLIENT_IDLE) {
-            gone(q, c);
+            bool asks = c->state == QCLIENT_WAITS || c->state == QCLIENT_HOLDS;
+
+            if (!asks || !ask_again(q, c)) {
+                gone(q, c);
+            }
         } else if (c->state == QCLIENT_LEAVES && c->asked == daemon) {
             c->state = QCLIENT_CLOSES; /* its UNLOCK is not answered any more */
             c->next_at = q->now;
@@ -167,14 +222,18 @@ void qclient_daemon_died(struct quorum *q, size_t daemon)
     }
 }
 
+/* Who enters beside others of the same owner may get an older or a later one. */
 static void granted(struct quorum *q, struct qclient *c, uint64_t token)
 {
+    uint64_t *last = &q->last_token[c->name];
+    bool known = c->owner[0] != '\0' || (c->again && token == c->token);
+
     q->grants++;
-    if (token <= q->last_token[c->name]) {
+    if (token <= *last && !known) {
         quorum_fail(q, "token %" PRIu64 " of %s is not above %" PRIu64, token,
-                    quorum_name(c->name).ptr, q->last_token[c->name]);
+                    quorum_name(c->name).ptr, *last);
     }
-    q->last_token[c->name] = token;
+    *last = token > *last ? token : *last;
     c->token = token;
     c->state = QCLIENT_HOLDS;
     quorum_trace(q, "granted %s token %" PRIu64 " at d%zu to %" PRIu64,
@@ -272,8 +331,9 @@ static bool vouched(const struct qdaemon *d, const struct hold *h)
 static bool given_up(const struct quorum *q, uint64_t token, size_t name)
 {
     for (size_t i = 0; i < q->client_count; i++) {
-        if (q->clients[i].token == token && q->clients[i].name == name) {
-            return q->clients[i].state != QCLIENT_HOLDS;
+        if (q->clients[i].token == token && q->clients[i].name == name &&
+            q->clients[i].state == QCLIENT_HOLDS) {
+            return false;
         }
     }
     return true;
@@ -281,7 +341,7 @@ static bool given_up(const struct quorum *q, uint64_t token, size_t name)
 
 void quorum_check(struct quorum *q)
 {
-    uint64_t held[QUORUM_NAMES_MAX] = { 0 };
+    const struct hold *held[QUORUM_NAMES_MAX] = { NULL };
     const struct list *it;
 
     for (size_t i = 0; i < q->daemon_count; i++) {
@@ -298,11 +358,11 @@ void quorum_check(struct quorum *q)
             if (!vouched(d, h) || given_up(q, h->token, name)) {
                 continue;
             }
-            if (held[name] != 0 && held[name] != h->token) {
+            if (held[name] != NULL && !span_eq(held[name]->field, h->field)) {
                 quorum_fail(q, "%s is held under %" PRIu64 " and %" PRIu64,
-                            quorum_name(name).ptr, held[name], h->token);
+                            quorum_name(name).ptr, held[name]->token, h->token);
             }
-            held[name] = h->token;
+            held[name] = h;
         }
     }
 }

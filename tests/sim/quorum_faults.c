@@ -44,7 +44,7 @@ static void clock_jumps(struct quorum *q, unsigned server)
     q->set_back = q->set_back || !forth;
     s->ahead_ms += forth ? QUORUM_HOUR_MS : -QUORUM_HOUR_MS;
     s->set_back = s->set_back || !forth;
-    s->weak_till = q->now + q->lease_ms + QUORUM_CLOCK_MS;
+    s->weak_till = s->jumped_till = q->now + q->lease_ms + QUORUM_CLOCK_MS;
     quorum_trace(q, "s%u: its clock is an hour %s", server, forth ? "on" : "back");
     for (size_t i = 0; i < q->daemon_count; i++) {
         struct qevent *e =

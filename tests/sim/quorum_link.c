@@ -193,7 +193,8 @@ static void link_up(struct quorum *q, struct qdaemon *d, unsigned server)
     struct qlink *l = &d->links[server];
     struct qserver *s = &q->servers[server];
     bool same = l->born == s->born && l->life > 1;
-    bool jumped = same && l->ahead_ms != s->ahead_ms;
+    /* A daemon that has not seen its clock before could not know: that is not tried. */
+    bool jumped = q->now < s->jumped_till || (same && l->ahead_ms != s->ahead_ms);
     struct list old;
 
     if (d->locks == NULL || l->up) {
