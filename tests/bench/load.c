@@ -1,5 +1,7 @@
 #include "load.h"
 
+#include "util/alloc.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -12,14 +14,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EVENTS = 256, DRAIN_S = 20 };
+enum { EVENTS = 256, DRAIN_S = 60, COMMAND_MAX = 512, LOCAL_PORTS = 10000 };
 
-double bench_now(void)
+uint64_t bench_now_us(void)
 {
     struct timespec ts;
 
     (void)clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+    return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
 void bench_die(const char *fmt, ...)
@@ -33,50 +35,126 @@ void bench_die(const char *fmt, ...)
     exit(EXIT_FAILURE);
 }
 
-void load_init(struct load *l, size_t count)
+void load_init(struct load *l)
 {
     memset(l, 0, sizeof *l);
     l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    l->peers = calloc(count, sizeof *l->peers);
-    l->count = count;
-    if (l->epoll_fd < 0 || l->peers == NULL) {
-        bench_die("no room for %zu peers", count);
+    if (l->epoll_fd < 0) {
+        bench_die("epoll: %s", strerror(errno));
     }
 }
 
-struct peer *load_connect(struct load *l, size_t number, int port, peer_reply_fn *fn)
+/* The kernel looks long for a free port behind the first ten thousand of an address. */
+static struct sockaddr_in source_of(const struct load *l)
 {
-    struct peer *p = &l->peers[number];
-    struct sockaddr_in in = { .sin_family = AF_INET,
+    uint32_t host = INADDR_LOOPBACK + (uint32_t)(l->peer_count / LOCAL_PORTS);
+
+    return (struct sockaddr_in){ .sin_family = AF_INET,
+                                 .sin_addr.s_addr = htonl(host) };
+}
+
+static int open_socket(const struct load *l, int port)
+{
+    struct sockaddr_in to = { .sin_family = AF_INET,
                               .sin_port = htons((uint16_t)port),
                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    struct epoll_event ev = { .events = EPOLLIN, .data.ptr = p };
+    struct sockaddr_in from = source_of(l);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int one = 1;
 
-    p->load = l;
-    p->number = (unsigned)number;
-    p->on_reply = fn;
-    p->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (p->fd < 0 || connect(p->fd, (struct sockaddr *)&in, sizeof in) != 0 ||
-        setsockopt(p->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) != 0 ||
-        epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, p->fd, &ev) != 0) {
+    if (fd < 0 ||
+        setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one) != 0 ||
+        bind(fd, (struct sockaddr *)&from, sizeof from) != 0 ||
+        connect(fd, (struct sockaddr *)&to, sizeof to) != 0 ||
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) != 0) {
         bench_die("connect to port %d: %s", port, strerror(errno));
     }
+    return fd;
+}
+
+struct peer *load_connect(struct load *l, int port, unsigned depth, lane_reply_fn *fn)
+{
+    struct peer *p = xcalloc(1, sizeof *p);
+    struct epoll_event ev = { .events = EPOLLIN, .data.ptr = p };
+
+    p->load = l;
+    p->on_reply = fn;
+    p->depth = depth;
+    p->lanes = xcalloc(depth, sizeof *p->lanes);
+    p->waiting = xcalloc(depth, sizeof *p->waiting);
+    for (unsigned i = 0; i < depth; i++) {
+        p->lanes[i].peer = p;
+        p->lanes[i].number = l->lane_count++;
+    }
+    p->fd = open_socket(l, port);
+    if (epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, p->fd, &ev) != 0) {
+        bench_die("epoll: %s", strerror(errno));
+    }
+    if (l->peer_count == l->room) {
+        l->room = l->room == 0 ? 64 : 2 * l->room;
+        l->peers = xrealloc(l->peers, l->room * sizeof(struct peer *));
+    }
+    l->peers[l->peer_count++] = p;
     return p;
 }
 
-void peer_send(struct peer *p, const char *fmt, ...)
+void lane_send(struct lane *lane, const char *fmt, ...)
 {
-    char out[1024];
+    struct peer *p = lane->peer;
+    char *at = buf_reserve(&p->out, COMMAND_MAX);
     va_list ap;
     int len;
 
     va_start(ap, fmt);
-    len = vsnprintf(out, sizeof out, fmt, ap);
+    len = vsnprintf(at, COMMAND_MAX, fmt, ap);
     va_end(ap);
-    if (len >= (int)sizeof out || write(p->fd, out, (size_t)len) != len) {
-        bench_die("peer %u cannot send", p->number);
+    if (len >= COMMAND_MAX || p->count == p->depth) {
+        bench_die("lane %u asks too much", lane->number);
     }
+    buf_grew(&p->out, (size_t)len);
+    p->waiting[(p->first + p->count++) % p->depth] = lane;
+}
+
+void lane_granted(struct lane *lane)
+{
+    struct load *l = lane->peer->load;
+    uint64_t since = l->one_name ? l->freed_us : lane->began_us;
+
+    if (since != 0 && !l->stopping) {
+        histogram_add(&l->times, bench_now_us() - since);
+    }
+}
+
+bool lane_done(struct lane *lane)
+{
+    struct load *l = lane->peer->load;
+
+    l->done++;
+    lane->idle = l->stopping;
+    lane->began_us = lane->idle || l->one_name ? 0 : bench_now_us();
+    return !lane->idle;
+}
+
+void peer_flush(struct peer *p)
+{
+    size_t len = buf_len(&p->out);
+
+    if (len != 0 && write(p->fd, buf_ptr(&p->out), len) != (ssize_t)len) {
+        bench_die("a peer cannot send");
+    }
+    buf_clear(&p->out);
+}
+
+static void take_line(struct peer *p, const char *line)
+{
+    struct lane *lane = p->waiting[p->first];
+
+    if (p->count == 0) {
+        bench_die("not asked for: %s", line);
+    }
+    p->first = (p->first + 1) % p->depth;
+    p->count--;
+    p->on_reply(lane, line);
 }
 
 /* Complete replies of what was read; the rest moves to the front. */
@@ -91,10 +169,12 @@ static void take_replies(struct peer *p)
         if (next == NULL || next > end) {
             break;
         }
-        if (p->message_len == 0) {
+        if (p->message_len > 0) {
+            p->on_message(p);
+        } else {
             *next++ = '\0';
+            take_line(p, at);
         }
-        p->on_reply(p, at);
         at = next;
     }
     p->in_len = (size_t)(end - at);
@@ -106,23 +186,22 @@ static void receive(struct peer *p)
     ssize_t n = read(p->fd, p->in + p->in_len, sizeof p->in - p->in_len);
 
     if (n <= 0) {
-        bench_die("peer %u: %s", p->number, n == 0 ? "closed" : strerror(errno));
+        bench_die("a peer: %s", n == 0 ? "closed" : strerror(errno));
     }
     p->in_len += (size_t)n;
-    take_replies(p);
 }
 
-void peer_expect(struct peer *p, const char *start)
+void peer_ask(struct peer *p, const char *command, const char *start)
 {
     size_t len = strlen(start);
 
-    while (p->in_len < len || memcmp(p->in, start, len) != 0) {
-        ssize_t n = read(p->fd, p->in + p->in_len, sizeof p->in - p->in_len);
-
-        if (n <= 0 || p->in[0] == '-') {
-            bench_die("peer %u: wanted %s", p->number, start);
-        }
-        p->in_len += (size_t)n;
+    buf_add_str(&p->out, command);
+    peer_flush(p);
+    while (p->in_len < len) {
+        receive(p);
+    }
+    if (memcmp(p->in, start, len) != 0) {
+        bench_die("wanted %s", start);
     }
     p->in_len = 0;
 }
@@ -133,15 +212,24 @@ static void turn(struct load *l)
     int n = epoll_wait(l->epoll_fd, events, EVENTS, 10);
 
     for (int i = 0; i < n; i++) {
-        receive(events[i].data.ptr);
+        struct peer *p = events[i].data.ptr;
+
+        receive(p);
+        take_replies(p);
+        peer_flush(p);
+        if (p->wakes != NULL) {
+            peer_flush(p->wakes->peer);
+        }
     }
 }
 
 static bool all_idle(const struct load *l)
 {
-    for (size_t i = 0; i < l->count; i++) {
-        if (!l->peers[i].idle && l->peers[i].message_len == 0) {
-            return false;
+    for (size_t i = 0; i < l->peer_count; i++) {
+        for (unsigned j = 0; j < l->peers[i]->depth; j++) {
+            if (!l->peers[i]->lanes[j].idle) {
+                return false;
+            }
         }
     }
     return true;
@@ -149,29 +237,49 @@ static bool all_idle(const struct load *l)
 
 double load_run(struct load *l, double seconds)
 {
-    double start = bench_now(), took;
+    uint64_t start = bench_now_us(), took;
+    uint64_t end = start + (uint64_t)(seconds * 1e6);
     uint64_t done;
 
     l->done = 0;
-    while (bench_now() < start + seconds) {
+    while (bench_now_us() < end) {
         turn(l);
     }
-    took = bench_now() - start;
+    took = bench_now_us() - start;
     done = l->done;
     l->stopping = true;
-    for (double end = bench_now() + DRAIN_S; !all_idle(l);) {
+    for (end = bench_now_us() + (uint64_t)DRAIN_S * 1000000; !all_idle(l);) {
         turn(l);
-        if (bench_now() > end) {
+        if (bench_now_us() > end) {
             bench_die("the load does not come to an end");
         }
     }
-    return (double)done / took;
+    return (double)done * 1e6 / (double)took;
+}
+
+void load_until(struct load *l, uint64_t done)
+{
+    uint64_t end = bench_now_us() + (uint64_t)DRAIN_S * 1000000;
+
+    while (l->done < done) {
+        turn(l);
+        if (bench_now_us() > end) {
+            bench_die("%llu of %llu only", (unsigned long long)l->done,
+                      (unsigned long long)done);
+        }
+    }
 }
 
 void load_fini(struct load *l)
 {
-    for (size_t i = 0; i < l->count; i++) {
-        (void)close(l->peers[i].fd);
+    for (size_t i = 0; i < l->peer_count; i++) {
+        struct peer *p = l->peers[i];
+
+        (void)close(p->fd);
+        buf_reset(&p->out);
+        free(p->lanes);
+        free(p->waiting);
+        free(p);
     }
     (void)close(l->epoll_fd);
     free(l->peers);

@@ -1,0 +1,37 @@
+/* ways: how a lane takes and frees a lock: through latchd, with SET NX PX and a
+ * compare-and-delete script straight at Redis, and as Redisson does it, straight at
+ * Redis as well: a script, a subscription, all try again when one releases. */
+#ifndef LATCHD_BENCH_WAYS_H
+#define LATCHD_BENCH_WAYS_H
+
+#include "load.h"
+
+enum names { NAMES_OWN, NAMES_ONE, NAMES_ZIPF };
+
+/* What a load does; `ctx` of struct load. */
+struct workload {
+    const char *name;
+    enum names names;
+    unsigned peers;
+    unsigned depth;
+    const char *words; /* behind the name of a LOCK; of latchd only */
+    unsigned
+        read_share; /* of 100 LOCKs so many are READ, the others WRITE; latchd only */
+};
+
+struct way {
+    const char *name;
+    bool one_name_only;
+    /* Connects peer `i`, and begins. */
+    void (*start)(struct load *l, unsigned i);
+};
+
+extern const struct way WAY_LATCHD, WAY_DIRECT, WAY_REDISSON;
+
+/* Loads the scripts into the stand's Redis. */
+void ways_init(void);
+
+/* As many peers as the workload wants, all of them begin; `times` is empty. */
+void ways_start(struct load *l, const struct workload *w, const struct way *way);
+
+#endif
