@@ -7,7 +7,6 @@ for a pair of LOCK and UNLOCK, as all of them and latchd share this machine's co
 busiest of three bounds the Cluster. All are there at the same time and take turns, so that a
 busy machine is the same for all.
 """
-import contextlib
 import pathlib
 import sys
 import tempfile
@@ -18,7 +17,7 @@ sys.path += [str(HERE.parent / "failover"), str(HERE.parent / "support")]
 from children import until
 from clusters import Cluster
 from resp import encode
-from servers import READY_S, Latchd, kept
+from servers import READY_S, Latchd, Rack, kept
 
 NAMES, CONNECTIONS, ROUNDS = 10_000, 100, 5
 DAEMON = ("--watchdog-timeout", "60s")
@@ -48,15 +47,12 @@ class Place:
             self.used[i] += cpu_us(master) - before[i]
 
 
-class Stage:
-    """What clusters.py wants."""
+class Stage(Rack):
+    """With places."""
 
-    def __init__(self, program, folder, stack):
-        self.program, self.folder, self.stack = program, folder, stack
-        self.places = []
-
-    def keep(self, server):
-        return self.stack.enter_context(server)
+    def __init__(self, program, folder):
+        super().__init__(folder)
+        self.program, self.places = program, []
 
 
 def cpu_us(server):
@@ -82,8 +78,7 @@ def three(stage, replicated):
 def main():
     program, rounds = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else ROUNDS
     names = [f"name-{i}" for i in range(NAMES)]
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        stage = Stage(program, pathlib.Path(folder), stack)
+    with tempfile.TemporaryDirectory() as folder, Stage(program, folder) as stage:
         pairs = rounds * len(names)
         rows = [(replicated, one(stage, replicated), three(stage, replicated))
                 for replicated in (False, True)]

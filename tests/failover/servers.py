@@ -3,6 +3,7 @@
 All are children of the thread that starts them and end with it. The ports are none that
 the kernel gives to connections, so a server that is down finds its own again.
 """
+import contextlib
 import itertools
 import pathlib
 import random
@@ -42,6 +43,23 @@ class Ports:
 
 
 PORTS = Ports()
+
+
+class Rack:
+    """A folder, and servers in it that are stopped in the end."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.stack = contextlib.ExitStack()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *what):
+        self.stack.close()
+
+    def keep(self, server):
+        return self.stack.enter_context(server)
 
 
 class Redis(Child):

@@ -1,12 +1,11 @@
 """What a case has: a folder, servers, a crowd of clients, the book, and the verdict."""
-import contextlib
 import os
 import time
 
 import load
 from history import MS, Book, Rules, verdict
 from resp import Error
-from servers import Latchd
+from servers import Latchd, Rack
 
 REDIS_TIMEOUT_MS = 1000
 WATCHDOG_MS = 3000
@@ -17,26 +16,16 @@ class Failed(Exception):
     """The history is not as it has to be."""
 
 
-class Stage:
+class Stage(Rack):
     """As long as a case runs."""
 
     def __init__(self, program, folder):
-        self.program, self.folder = program, folder
-        self.stack = contextlib.ExitStack()
+        super().__init__(folder)
+        self.program = program
         self.book = Book()
         self.crowd = None
         self.daemons = {}
         self.seed = int(os.environ.get("LATCHD_SEED", 0)) or int(time.time() * 1000)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *what):
-        self.stack.close()
-
-    def keep(self, server):
-        """It is stopped in the end."""
-        return self.stack.enter_context(server)
 
     def latchd(self, name, redis, *options, watchdog_ms=WATCHDOG_MS,
                timeout_ms=REDIS_TIMEOUT_MS):

@@ -20,7 +20,7 @@ from stand import tap  # noqa: E402  it finds the others
 from children import until  # noqa: E402
 from clusters import Cluster  # noqa: E402
 from resp import Error  # noqa: E402
-from servers import Latchd  # noqa: E402
+from servers import Latchd, Rack  # noqa: E402
 
 REDIS_S = 3  # an answer may take so long, on a busy machine too
 DAEMON = ("--redis-timeout", f"{REDIS_S}s", "--watchdog-timeout", "6s", "--recheck", "20s")
@@ -29,17 +29,6 @@ MANY_LEASE_MS = 15_000  # a busy machine takes a while for so many
 AT_ONCE = 500
 SOON_S = 5  # a wake-up that was missed comes by recheck, which is later
 HANDOFF_WINDOW_S = 0.02  # more than what may go by between chances of others
-
-
-class Stage:
-    """What clusters.py wants: a folder, and what is stopped in the end."""
-
-    def __init__(self, folder):
-        self.folder = pathlib.Path(folder)
-        self.stack = contextlib.ExitStack()
-
-    def keep(self, server):
-        return self.stack.enter_context(server)
 
 
 def daemon(stage, program, name, url):
@@ -353,8 +342,7 @@ def main():
         return
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with tempfile.TemporaryDirectory(prefix="latchd-cluster-") as folder:
-        stage = Stage(folder)
-        with stage.stack:
+        with Rack(folder) as stage:
             cases = Cases(stage, sys.argv[1])
             wanted = sys.argv[2:] or CASES
             failed = tap([(name, getattr(cases, name)) for name in wanted])

@@ -20,28 +20,16 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "failover")
 from stand import Certs, Skip, run, tap  # noqa: E402  it finds the others
 from children import Child, until  # noqa: E402
 from sentinels import NAME, Sentinels  # noqa: E402
-from servers import PORTS, Latchd  # noqa: E402
+from servers import PORTS, Latchd, Rack  # noqa: E402
 
 BACK_S = 2  # from +switch-master to grants
 DAEMON = ("--redis-timeout", "1s", "--watchdog-timeout", "5s")
 
 
-class Stage:
-    """What sentinels.py wants: a folder, and what is stopped in the end."""
-
-    def __init__(self, folder):
-        self.folder = pathlib.Path(folder)
-        self.stack = contextlib.ExitStack()
-
-    def keep(self, server):
-        return self.stack.enter_context(server)
-
-
 @contextlib.contextmanager
 def stage():
     with tempfile.TemporaryDirectory(prefix="latchd-sentinel-") as folder:
-        one = Stage(folder)
-        with one.stack:
+        with Rack(folder) as one:
             yield one
 
 

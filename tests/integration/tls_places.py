@@ -3,7 +3,6 @@
 
 Prints TAP. The servers have a port without TLS as well: for this test, not for latchd.
 """
-import contextlib
 import pathlib
 import shutil
 import signal
@@ -16,20 +15,17 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "failover")
 # pylint: disable=wrong-import-position
 from stand import Certs, Skip, run, tap  # noqa: E402  it finds the others
 from clusters import Cluster  # noqa: E402
-from servers import PORTS, Latchd, Redis  # noqa: E402
+from servers import PORTS, Latchd, Rack, Redis  # noqa: E402
 
 DAEMON = ("--failover-quarantine", "0")
 
 
-class Stage:
-    """What clusters.py wants; and certificates."""
+class Stage(Rack):
+    """With certificates."""
 
-    def __init__(self, program, folder, stack):
-        self.program, self.folder, self.stack = program, pathlib.Path(folder), stack
-        self.certs = Certs(folder)
-
-    def keep(self, server):
-        return self.stack.enter_context(server)
+    def __init__(self, program, folder):
+        super().__init__(folder)
+        self.program, self.certs = program, Certs(folder)
 
     def tls(self):
         """Options of a redis-server."""
@@ -75,8 +71,8 @@ def on_a_stage(program, case):
     if "+tls" not in run([program, "--version"]).stdout:
         raise Skip("this latchd was built without TLS")
     with tempfile.TemporaryDirectory(prefix="latchd-tls-") as folder:
-        with contextlib.ExitStack() as stack:
-            case(Stage(program, folder, stack))
+        with Stage(program, folder) as stage:
+            case(stage)
 
 
 def main():
