@@ -8,13 +8,6 @@
 enum { DIGITS_MAX = 20 }; /* of a uint64_t */
 
 /* Writes the digits so that they end before `end`; returns where they begin. */
-static inline char *digits_before(char *end, uint64_t value)
-{
-    do {
-        *--end = (char)('0' + value % 10);
-        value /= 10;
-    } while (value != 0);
-    return end;
-}
+char *digits_before(char *end, uint64_t value);
 
 #endif

@@ -1,6 +1,9 @@
 #include "support/runner.h"
 #include "util/buf.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 START_TEST(what_is_added_comes_out_in_order)
 {
     struct buf b = { 0 };
@@ -33,6 +36,27 @@ START_TEST(space_at_the_front_is_used_again)
 }
 END_TEST
 
+/* Numbers of every length, and their neighbours, as printf writes them. */
+START_TEST(numbers_are_written_as_printf_does)
+{
+    char want[32];
+    struct buf b = { 0 };
+
+    for (int64_t ten = 1; ten > 0 && ten < INT64_MAX / 10; ten *= 10) {
+        for (int64_t n = ten - 1; n <= ten + 1; n++) {
+            buf_clear(&b);
+            buf_add_int(&b, n);
+            (void)snprintf(want, sizeof want, "%" PRId64, n);
+            ck_assert(span_eq(buf_span(&b), span_str(want)));
+        }
+    }
+    buf_clear(&b);
+    buf_add_int(&b, INT64_MIN);
+    ck_assert(span_eq(buf_span(&b), SPAN("-9223372036854775808")));
+    buf_reset(&b);
+}
+END_TEST
+
 START_TEST(an_empty_buf_is_valid)
 {
     struct buf b = { 0 };
@@ -50,6 +74,7 @@ Suite *test_suite(void)
 
     tcase_add_test(tc, what_is_added_comes_out_in_order);
     tcase_add_test(tc, space_at_the_front_is_used_again);
+    tcase_add_test(tc, numbers_are_written_as_printf_does);
     tcase_add_test(tc, an_empty_buf_is_valid);
     suite_add_tcase(s, tc);
     return s;
