@@ -8,6 +8,7 @@ import checks_crash
 import checks_fair
 import checks_many
 import checks_plain
+import checks_quorum
 import checks_rw
 
 PARTS = [checks_plain, checks_fair, checks_rw, checks_many]
@@ -15,9 +16,11 @@ PARTS = [checks_plain, checks_fair, checks_rw, checks_many]
 BY_THEMSELVES = [
     *(("single", check) for part in PARTS for check in part.CHECKS),
     *(("cluster", check) for check in checks_cluster.CHECKS),
+    *(("quorum", check) for check in checks_quorum.CHECKS),
 ]
 
 TOGETHER = [
     *(("single", check) for part in [*PARTS, checks_crash] for check in part.WAITING),
     *(("cluster", check) for check in checks_cluster.WAITING),
+    *(("quorum", check) for check in checks_quorum.WAITING),
 ]
