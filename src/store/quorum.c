@@ -22,6 +22,7 @@ struct member {
     struct node *node;
     unsigned index;
     bool up;
+    bool is_twin; /* of a server that is up: it has no vote of its own */
 };
 
 struct quorum {
@@ -104,6 +105,27 @@ static void tell_up(struct quorum *q)
     }
 }
 
+/* Two addresses may be one server, which would then be a majority of three alone. */
+static bool is_twin(const struct member *m, const struct store_info *info)
+{
+    const struct quorum *q = m->quorum;
+
+    for (unsigned i = 0; i < q->count; i++) {
+        struct store_info other = { 0 };
+
+        if (!q->members[i].up || i == m->index) {
+            continue;
+        }
+        node_info(q->members[i].node, &other);
+        if (info->run_id[0] != '\0' && strcmp(info->run_id, other.run_id) == 0) {
+            log_error("quorum", "%s and %s are one server: it has one vote",
+                      other.address, info->address);
+            return true;
+        }
+    }
+    return false;
+}
+
 static void on_up(void *ctx, bool same_server)
 {
     struct member *m = ctx;
@@ -112,6 +134,10 @@ static void on_up(void *ctx, bool same_server)
     uint64_t abstains;
 
     node_info(m->node, &info);
+    m->is_twin = is_twin(m, &info);
+    if (m->is_twin) {
+        return;
+    }
     m->up = true;
     ballot_node_up(q->ballot, m->index, same_server, info.running_ms);
     if (!same_server) {
@@ -360,8 +386,9 @@ static void quorum_each_node(const void *backend, store_node_fn *fn, void *ctx)
     const struct quorum *q = backend;
 
     for (unsigned i = 0; i < q->count; i++) {
-        node_tell(q->members[i].node,
-                  ballot_abstains(q->ballot, i) != 0 ? "abstains" : "master", fn, ctx);
+        bool abstains = q->members[i].is_twin || ballot_abstains(q->ballot, i) != 0;
+
+        node_tell(q->members[i].node, abstains ? "abstains" : "master", fn, ctx);
     }
 }
 

@@ -290,6 +290,31 @@ def renewed(wire, token):
     return True
 
 
+def a_server_with_two_addresses_has_one_vote(latchd):
+    with tempfile.TemporaryDirectory(prefix="latchd-test-") as text:
+        folder = pathlib.Path(text)
+        with contextlib.ExitStack() as stack:
+            path = folder / "redis.sock"
+            servers = [stack.enter_context(Redis(folder, *options).ready())
+                       for options in (("--unixsocket", path), ())]
+            daemon = stack.enter_context(Latchd(
+                latchd, folder, "d", f"quorum {servers[0].url} unix://{path} {servers[1].url}",
+                "--watchdog-timeout", f"{LEASE_MS}ms", "--redis-timeout", "1s"))
+            until(lambda: "are one server: it has one vote" in daemon.said(), "it is told",
+                  SOON_S)
+            until(lambda: grants(daemon, "job"), "both together are a majority", SOON_S)
+            servers[1].kill()
+            until(lambda: not grants(daemon, "other"), "one alone is none", SOON_S)
+
+
+def grants(daemon, name):
+    try:
+        with daemon.wire() as wire:
+            return isinstance(wire.ask("LOCK", name, "WAIT", 0, "LEASE", 100), int)
+    except (OSError, Error):
+        return False
+
+
 def many_daemons_ask_for_one_name(latchd):
     rounds, granted, failures = 10, [], []
 
@@ -322,7 +347,7 @@ CASES = [every_server_has_what_is_held, a_release_wakes_who_waits_elsewhere,
          a_dead_minority_costs_nothing, two_that_come_back_empty_let_nobody_else_in,
          what_a_minority_granted_is_undone, a_stopped_minority_costs_nothing,
          without_a_majority_nothing_is_granted, a_client_goes_on_at_another_daemon,
-         many_daemons_ask_for_one_name]
+         a_server_with_two_addresses_has_one_vote, many_daemons_ask_for_one_name]
 
 
 def main():
