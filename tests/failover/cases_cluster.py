@@ -144,8 +144,6 @@ def acknowledged_grants_outlive_moves_and_failovers(stage):
     stage.check(gaps={"settled": BACK_MS + QUARANTINE_MS})
 
 
-acknowledged_grants_outlive_moves_and_failovers.needs = [("--min-replicas", "1")]
-
 CASES = [
     a_killed_master_is_replaced_and_the_others_go_on,
     a_cluster_that_needs_all_slots_comes_back,

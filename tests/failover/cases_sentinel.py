@@ -134,12 +134,6 @@ def a_daemon_with_the_old_master_knows_without_acknowledgements(stage):
     check(stage, sentinels, {"healed": BACK_MS + QUARANTINE_MS}, acknowledged=True)
 
 
-QUARANTINE = [("--failover-quarantine", "0")]
-service_is_back_soon_without_quarantine.needs = QUARANTINE
-what_no_replica_had_seen_is_put_back.needs = QUARANTINE
-a_daemon_with_the_old_master_knows_without_acknowledgements.needs = [
-    ("--min-replicas", "1")]
-
 CASES = [
     a_killed_master_is_replaced,
     service_is_back_soon_without_quarantine,

@@ -3,7 +3,7 @@
 
 The cases of cases_TOPOLOGY.py, each in a process of its own, all at once. What clients
 saw is recorded and checked: history.py. Prints TAP. LATCHD_SEED in the environment: the
-load's dice. LATCHD_BOOKS: a folder where histories are written to.
+load's dice.
 """
 import importlib
 import pathlib
@@ -21,33 +21,14 @@ sys.path.append(str(HERE.parent / "support"))
 # pylint: disable=wrong-import-position
 from children import die_with_parent  # noqa: E402
 from stage import Failed, Stage  # noqa: E402
-from stand import Skip, tap  # noqa: E402
+from stand import tap  # noqa: E402
 
 AT_ONCE = 3
 CASE_S = 120
-SKIPPED = 77
-PLACES = {  # what a latchd that knows the topology takes for its `redis`
-    "single": "redis://127.0.0.1:1",
-    "fleet": "redis://127.0.0.1:1",
-    "sentinel": "sentinel://127.0.0.1:1/main",
-    "cluster": "cluster://127.0.0.1:1",
-    "quorum": "quorum redis://127.0.0.1:1 redis://127.0.0.1:2 redis://127.0.0.1:3",
-}
 
 
-def refuses(program, *options):
-    """Whether it is a latchd without these."""
-    return subprocess.run([program, "--check-config", *options], check=False,
-                          stdout=subprocess.DEVNULL,
-                          stderr=subprocess.DEVNULL).returncode != 0
-
-
-def run_one(program, place, case):
-    """In a process of its own: 0 if all was well, SKIPPED if latchd lacks an option."""
-    for option, value in getattr(case, "needs", ()):
-        if refuses(program, "--redis", place, option, value):
-            print(f"no {option}")
-            sys.exit(SKIPPED)
+def run_one(program, case):
+    """In a process of its own: 0 if all was well."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with tempfile.TemporaryDirectory(prefix="latchd-failover-") as folder:
         with Stage(program, pathlib.Path(folder)) as stage:
@@ -83,8 +64,6 @@ class Runs:
         self.more()
         for line in said.splitlines():
             print("# " + line.removeprefix("# "))
-        if run.returncode == SKIPPED:
-            raise Skip(said.strip())
         if run.returncode != 0:
             raise AssertionError(f"{name} failed")
 
@@ -93,13 +72,10 @@ def main():
     program, topology, *names = sys.argv[1:]
     module = importlib.import_module(f"cases_{topology}")
     if names[:1] == ["--one"]:
-        run_one(program, PLACES[topology], getattr(module, names[1]))
+        run_one(program, getattr(module, names[1]))
         return
     if shutil.which("redis-server") is None:
         print("1..0 # SKIP no redis-server")
-        return
-    if refuses(program, "--redis", PLACES[topology]):
-        print(f"1..0 # SKIP this latchd knows nothing of {PLACES[topology]}")
         return
     names = names or [case.__name__ for case in module.CASES]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
