@@ -179,7 +179,9 @@ static void release(struct locks *l, struct lock *lock, struct entry *e, bool na
 
     /* An ID may have been granted anew, if Redis lost the hold and its mark. */
     d->target.token = req->token;
-    d->mark = named || e == NULL || e->taken;
+    /* For who sends it again, or for another daemon that has, or had, the hold: an ID
+     * may have been sent there without our hearing of it. */
+    d->mark = named || e == NULL || e->taken || e->want->id.len != 0;
     d->light = d->local != NULL && d->local->hold->lock_kind == KIND_READ;
     d->call = c;
     c->duty = d;

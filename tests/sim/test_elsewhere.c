@@ -99,6 +99,23 @@ START_TEST(its_daemon_is_asked_to_free_it_by_force)
 }
 END_TEST
 
+START_TEST(its_daemon_had_the_request_from_another_that_released_it)
+{
+    sim_say(s, b, "LOCK job ID " R1);
+    sim_run(s, 10);
+    sim_say(s, a, "LOCK job ID " R1);
+    sim_run(s, 10);
+    heard(s, a, "token");
+    sim_say(s, b, "UNLOCK job"); /* that daemon still takes it for its own */
+    sim_run(s, 10);
+    heard(s, b, "0");
+    sim_say(s, other, "LOCK job WAIT 0");
+    sim_run(s, 10);
+    heard(s, other, "token");
+    nobody_lost_it();
+}
+END_TEST
+
 START_TEST(its_daemon_lets_a_writer_in_after_readers)
 {
     sim_say(s, a, "LOCK job READ");
@@ -145,6 +162,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, its_daemon_releases_another_entry_of_the_owner);
     tcase_add_test(tc, its_daemon_is_asked_to_renew_it);
     tcase_add_test(tc, its_daemon_is_asked_to_free_it_by_force);
+    tcase_add_test(tc, its_daemon_had_the_request_from_another_that_released_it);
     tcase_add_test(tc, its_daemon_lets_a_writer_in_after_readers);
     tcase_add_test(tc, what_an_operator_deleted_is_lost_before_anybody_else_has_it);
     return suite;
