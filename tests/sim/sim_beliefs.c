@@ -222,15 +222,26 @@ static bool takes_over(const struct flight *f, const struct op_result *res,
                                 rtext_is(&r->id, span_of(entry.ptr + 3, entry.len - 3));
 }
 
+static void remember_keeper(struct sim *s, const struct redis_name *n,
+                            struct keeper keeper)
+{
+    struct keeper *all = s->check.keepers[check_name_index(s, n)];
+    size_t i = 0;
+
+    while (i < KEEPERS_KEPT - 1 && all[i].token != keeper.token) {
+        i++;
+    }
+    memmove(&all[1], all, i * sizeof(*all));
+    all[0] = keeper;
+}
+
 static void check_keeper(struct sim *s, const struct flight *f, struct span in,
                          const struct op_result *res, const struct claim *cl)
 {
     struct redis_name *n = sim_redis_name(&s->redis, in);
-    size_t name = check_name_index(s, n);
 
     if (f->op.kind == OP_ATTACH || cl->kind == OWNER_ID || res->attached) {
-        s->check.keeper[name].token = res->token;
-        s->check.keeper[name].daemon = f->daemon;
+        remember_keeper(s, n, (struct keeper){ res->token, f->daemon });
     }
     for (size_t i = 0; i < s->check.record_count; i++) {
         struct record *r = &s->check.records[i];
@@ -355,9 +366,11 @@ void check_failed_over(struct sim *s)
     for (size_t i = 0; i < c->belief_count; i++) {
         struct belief *b = &c->beliefs[i];
 
-        /* What was acknowledged is not lost, with or without a quarantine. */
+        /* What was acknowledged is not lost, with or without a quarantine. What was
+         * taken over from another daemon is that one's again, if that was lost: it may
+         * not have heard of it, and then it may release it. */
         b->rolled = (!b->excused || b->rolled) &&
-                    (b->full_until <= end || s->profile.min_replicas);
+                    (s->profile.min_replicas || (b->minted && b->full_until <= end));
     }
     check_external(s, NULL);
 }
@@ -378,12 +391,25 @@ bool check_muddled(const struct sim *s)
     return s->check.wiped && s->check.data_lost;
 }
 
+/* NULL: nobody took that hold over from who was granted it, or long ago. */
+static const struct keeper *keeper_of(struct sim *s, const struct redis_name *n,
+                                      uint64_t token)
+{
+    const struct keeper *all = s->check.keepers[check_name_index(s, n)];
+
+    for (size_t i = 0; i < KEEPERS_KEPT; i++) {
+        if (all[i].token == token) {
+            return &all[i];
+        }
+    }
+    return NULL;
+}
+
 bool record_moved(struct sim *s, const struct record *r)
 {
-    size_t name = check_name_index(s, r->name);
+    const struct keeper *k = keeper_of(s, r->name, r->token);
 
-    return s->check.keeper[name].token == r->token &&
-           s->check.keeper[name].daemon != r->daemon;
+    return k != NULL && k->daemon != r->daemon;
 }
 
 bool record_believed(const struct sim *s, const struct record *r)

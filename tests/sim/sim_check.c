@@ -213,7 +213,7 @@ static void check_renewed(struct sim *s, const struct sim_conn *c, struct record
 
     r->conn_bits |= conn_bit(c);
     if (r->owner.len > 0 || (c->ask.token == 0 && c->ask.id.len == 0) || b == NULL ||
-        s->check.keeper[check_name_index(s, r->name)].token != r->token) {
+        s->check.keepers[check_name_index(s, r->name)][0].token != r->token) {
         return; /* not this one, perhaps */
     }
     if (s->now > b->full_until) {

@@ -82,7 +82,7 @@ struct queue_seen {
     size_t been_count;
 };
 
-enum { VAGUE_MAX = 64, VAGUE_MS = 10000 };
+enum { VAGUE_MAX = 64, VAGUE_MS = 10000, KEEPERS_KEPT = 8 };
 
 /* The highest token that clients were given, and when. */
 struct last_token {
@@ -105,10 +105,12 @@ struct sim_check {
     uint64_t force_asked;
     bool draining; /* everything is unlocked, also what nobody was told of yet */
     uint64_t unlock_at[REDIS_NAMES_MAX]; /* not before */
-    struct {
+    /* Who last made itself the keeper of a hold: of the last holds that somebody did,
+     * the newest first. */
+    struct keeper {
         uint64_t token;
         size_t daemon;
-    } keeper[REDIS_NAMES_MAX]; /* who last made itself the keeper of that hold */
+    } keepers[REDIS_NAMES_MAX][KEEPERS_KEPT];
     struct vague vague[VAGUE_MAX];
     size_t vague_count;
     struct queue_seen seen;

@@ -17,8 +17,10 @@ static enum foreign_kind some_kind(struct sim *s, size_t name)
 /* How long a tryLock() waits: that is also how far its deadlines are apart. */
 static void some_patience(struct sim *s, struct sim_foreign *f)
 {
-    /* A place that a lost write or a death leaves behind lasts as long as this. */
-    bool brief = f->dies || (s->profile.faults & FAULT_LOSS) != 0;
+    /* A place that a lost write or a death leaves behind lasts as long as this; so does
+     * one whose client met other data there, which is an exception to it. */
+    const unsigned left_behind = FAULT_LOSS | FAULT_STRING | FAULT_FAILOVER;
+    bool brief = f->dies || (s->profile.faults & left_behind) != 0;
 
     if (!f->waits || dice_chance(&s->dice, 300)) {
         f->wait_ms = dice_between(&s->dice, 1000, 20000);
