@@ -227,14 +227,13 @@ void take_done(struct locks *l, struct work *w, const struct op_result *r)
 static struct span granted_field(char out[static GRANTED_FIELD_MAX], uint64_t token,
                                  bool writes)
 {
-    char *at = out + GRANTED_FIELD_MAX;
-    size_t prefix = strlen(LATCHD_RESERVED_OWNER_PREFIX);
-    size_t suffix = writes ? strlen(LATCHD_RESERVED_OWNER_SUFFIX) : 0;
+    struct span prefix = SPAN(LATCHD_RESERVED_OWNER_PREFIX);
+    struct span suffix = writes ? SPAN(LATCHD_RESERVED_OWNER_SUFFIX) : SPAN("");
+    char *at = out + GRANTED_FIELD_MAX - suffix.len;
 
-    at -= suffix;
-    memcpy(at, LATCHD_RESERVED_OWNER_SUFFIX, suffix);
-    at = digits_before(at, token) - prefix;
-    memcpy(at, LATCHD_RESERVED_OWNER_PREFIX, prefix);
+    memcpy(at, suffix.ptr, suffix.len);
+    at = digits_before(at, token) - prefix.len;
+    memcpy(at, prefix.ptr, prefix.len);
     return span_of(at, (size_t)(out + GRANTED_FIELD_MAX - at));
 }
 
