@@ -23,17 +23,23 @@ void cluster_suspect(struct cluster *c, struct member *m, struct member *heir)
         m->history = *redis_link_history(link);
         m->reconnects = redis_link_reconnects(link);
         m->prove_until_ms = clock_boot_ms() + CLUSTER_PROVE_MS;
+        cluster_doubt(c); /* it is looked at soon */
     }
 }
 
-static bool lost_nothing(const struct member *m)
+/* The old one has gone on from the heir, with or without having to forget. */
+static bool follows(const struct redis_history *old, const struct redis_history *now)
 {
-    const struct redis_history *old = redis_link_history(node_link(m->node));
-    const struct redis_history *now = redis_link_history(node_link(m->heir->node));
+    return now->is_master && old->is_replica && now->id[0] != '\0' &&
+           strcmp(old->id, now->id) == 0;
+}
+
+static bool lost_nothing(const struct member *m, const struct redis_history *old,
+                         const struct redis_history *now)
+{
     const char *id = m->history.id;
 
-    return id[0] != '\0' && now->is_master && old->is_replica &&
-           strcmp(old->id, now->id) == 0 && strcmp(old->before, id) == 0 &&
+    return id[0] != '\0' && strcmp(old->before, id) == 0 &&
            strcmp(now->before, id) == 0 && old->before_end != 0 &&
            old->before_end <= now->before_end;
 }
@@ -60,10 +66,13 @@ static bool prove(struct cluster *c, struct member *m)
     if (!redis_link_is_ready(heirs)) {
         return true;
     }
-    if (!lost_nothing(m)) {
+    if (!follows(redis_link_history(link), redis_link_history(heirs))) {
         redis_link_ask_history(link);
         redis_link_ask_history(heirs);
         return true;
+    }
+    if (!lost_nothing(m, redis_link_history(link), redis_link_history(heirs))) {
+        return false;
     }
     log_notice(
         "cluster",

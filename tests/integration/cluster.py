@@ -304,7 +304,8 @@ class Cases:
             heir.ask("CLUSTER", "FAILOVER", "TAKEOVER")
             self.cluster.settled(self.cluster.slot(tag), heir)
             until(lambda: old.info("master_link_status") == "up", "the old one follows")
-            time.sleep(0.5)  # in which a daemon would have found that nothing is lost
+            gone = f"127.0.0.1:{old.port} has no slots any more"  # when that is settled
+            until(lambda: gone in self.b.said(), "it is looked at no more")
             try:
                 raise AssertionError(b.ask("LOCK", f"{tag}2", "WAIT", 0))
             except Error as why:
