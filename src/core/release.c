@@ -55,6 +55,14 @@ static void forced_are_lost(struct locks *l, struct lock *lock, const struct dut
     }
 }
 
+/* It ends that very request, which waits here although it was granted elsewhere, and
+ * may not begin again. */
+static bool ends_request(const struct duty *d, const struct want *want)
+{
+    return d->local != NULL && !d->own_accord && want->id.len != 0 &&
+           span_eq(d->local->want->id, want->id);
+}
+
 /* The waiter that the lock may move to in the same script. */
 static struct waiter *successor(const struct locks *l, const struct lock *lock,
                                 const struct duty *d)
@@ -66,7 +74,7 @@ static struct waiter *successor(const struct locks *l, const struct lock *lock,
         l->now < lock->ask_after || l->quorum) {
         return NULL;
     }
-    if (d->next != NULL && d->next != head->want) {
+    if (d->next == NULL ? ends_request(d, head->want) : d->next != head->want) {
         return NULL;
     }
     return head;

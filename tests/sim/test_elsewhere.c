@@ -116,6 +116,30 @@ START_TEST(its_daemon_had_the_request_from_another_that_released_it)
 }
 END_TEST
 
+START_TEST(a_request_that_ends_is_not_handed_over_to_itself)
+{
+    size_t twin = sim_connect(s, 1);
+    size_t again = sim_connect(s, 0);
+
+    sim_say(s, b, "LOCK job");
+    sim_run(s, 10);
+    sim_say(s, a, "LOCK job ID " R1);
+    sim_say(s, twin, "LOCK job ID " R1);
+    sim_run(s, 10);
+    sim_say(s, b, "UNLOCK job");
+    sim_run(s, 10);
+    heard(s, twin, "token");
+    sim_say(s, again, "RENEW job ID " R1); /* now it is known where `a` waits as well */
+    sim_run(s, 10);
+    sim_say(s, again, "UNLOCK job TOKEN %" PRIu64, sim_token(s, twin));
+    sim_run(s, 20);
+    heard(s, again, "0");
+    heard(s, a, "-NOTHELD");
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
 START_TEST(its_daemon_lets_a_writer_in_after_readers)
 {
     sim_say(s, a, "LOCK job READ");
@@ -163,6 +187,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, its_daemon_is_asked_to_renew_it);
     tcase_add_test(tc, its_daemon_is_asked_to_free_it_by_force);
     tcase_add_test(tc, its_daemon_had_the_request_from_another_that_released_it);
+    tcase_add_test(tc, a_request_that_ends_is_not_handed_over_to_itself);
     tcase_add_test(tc, its_daemon_lets_a_writer_in_after_readers);
     tcase_add_test(tc, what_an_operator_deleted_is_lost_before_anybody_else_has_it);
     return suite;
