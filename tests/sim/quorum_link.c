@@ -182,8 +182,8 @@ static void look_at_clock(struct quorum *q, struct qdaemon *d, unsigned server)
     if (d->locks == NULL || !l->up || l->ahead_ms == q->servers[server].ahead_ms) {
         return; /* else it is seen when the link is up */
     }
-    l->ahead_ms = q->servers[server].ahead_ms;
     qdaemon_begin(q, d);
+    l->ahead_ms = q->servers[server].ahead_ms;
     ballot_node_lost(d->ballot, server);
     qdaemon_end(q, d);
 }
