@@ -177,7 +177,7 @@ enum op_kind {
      * nothing happened.
      * `propose` (plain, not anonymous): the token of a grant, if it is above the last
      * one; else BEHIND, nothing happened. With `level` what is found again gets it,
-     * too.
+     * too. `untold`: the claim's tokens from that one on were told to nobody.
      * -> OK token count attached fair, BUSY ttl fair, OVER (an ended mark exists),
      *    ELSEWHERE, UPGRADE, BEHIND token, WRONGTYPE */
     OP_ACQUIRE,
@@ -188,8 +188,8 @@ enum op_kind {
      * entry and `next` is set, the lock moves to that claim under a new token (never
      * when yield says otherwise), else it is deleted and `0` is published.
      * `own_accord`: only if this instance keeps it, else ELSEWHERE.
-     * `untold` (own accord): if that is the hold's token, and not of a named owner,
-     * nobody was told of it: the last token of the name is the one before again.
+     * `untold` (own accord): if the hold's token is that or a later one, and not of a
+     * named owner, nobody was told of it: the last token of the name is the one before.
      * `force`: the whole hold, whatever its count; no ended mark.
      * `mark`: leave an ended mark so that the same release, sent again, has its answer.
      * A target that is not there: OK moved if `next` holds already (this op ran
@@ -314,7 +314,7 @@ struct op {
                             known */
     uint64_t seen_token; /* a new token is greater than this */
     uint64_t propose;    /* ACQUIRE: the new token, 0: it is made there */
-    uint64_t untold;     /* RELEASE: a token, or 0 */
+    uint64_t untold;     /* ACQUIRE with `propose`, RELEASE: a token, or 0 */
     bool level;
     enum yield yield;
     bool subscribed; /* this daemon listens on the channel itself (for YIELD_IF_OTHERS)

@@ -52,6 +52,7 @@ static struct op for_node(const struct ballot *b, const struct call *c, unsigned
     struct op op = *c->op;
 
     op.propose = c->propose;
+    op.untold = op.kind == OP_ACQUIRE ? c->untold : 0;
     op.level = c->level;
     op.reenter_only = op.reenter_only || ballot_abstains(b, node) != 0;
     if (op.kind == OP_ATTACH && !c->level) {
@@ -71,6 +72,7 @@ static void ask(struct ballot *b, struct call *c)
     if (acquires) {
         c->propose = b->wall_us > b->seen_token ? b->wall_us : b->seen_token + 1;
         b->seen_token = c->propose; /* none is proposed twice */
+        c->untold = c->untold != 0 ? c->untold : c->propose;
     }
     for (unsigned i = 0; i < b->setup.node_count; i++) {
         struct vote *v = &c->votes[i];

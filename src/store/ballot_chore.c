@@ -150,7 +150,7 @@ void chore_undo(struct ballot *b, struct call *c)
         .kind = OP_RELEASE,
         .name = c->op->name,
         .own_accord = true,
-        .untold = c->propose,
+        .untold = c->untold,
         .target = { .kind = cl->kind == OWNER_NAMED ? TARGET_ENTRY : TARGET_FIELD,
                     .field = cl->field,
                     .entry = cl->entry },
@@ -214,6 +214,7 @@ void chore_absorb(struct ballot *b, struct call *c)
     for (unsigned i = 0; i < b->setup.node_count; i++) {
         c->votes[i].may = c->votes[i].may || ch->errands[i].state != ERRAND_NONE;
     }
+    c->untold = ch->op->untold != 0 ? ch->op->untold : c->untold;
     chore_free(b, ch);
 }
 

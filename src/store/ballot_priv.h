@@ -62,6 +62,7 @@ struct call {
     uint64_t seq;
     uint64_t asked_at; /* this round */
     uint64_t propose;
+    uint64_t untold; /* the first that it proposed */
     bool level;
     bool looks;     /* of the ballot's own: at bares */
     bool impatient; /* patience is over for who has not answered */

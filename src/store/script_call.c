@@ -156,7 +156,7 @@ static void call_quorum_acquire(struct buf *out, const struct op *op,
     const struct claim *c = &op->claim;
 
     assert(c->kind != OWNER_ANONYMOUS);
-    script_begin(out, op, times, LUA_QUORUM_ACQUIRE, 5, 12);
+    script_begin(out, op, times, LUA_QUORUM_ACQUIRE, 5, 13);
     command_word(out, op->name);
     command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
     command_key(out, SCRIPT_QUEUE, op->name, SPAN_NONE);
@@ -165,6 +165,7 @@ static void call_quorum_acquire(struct buf *out, const struct op *op,
     command_word(out, c->entry);
     command_uint(out, op->propose);
     command_uint(out, op->level ? 1 : 0);
+    command_uint(out, op->untold != 0 ? op->untold : op->propose);
 }
 
 /* Five keys for each item; what a claim does not need is the lock again. */

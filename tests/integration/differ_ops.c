@@ -210,6 +210,7 @@ static void maybe_propose(struct differ *d, struct op *op)
     }
     op->propose = op->seen_token + 1 - 2 * dice_below(&d->dice, 1500);
     op->level = dice_chance(&d->dice, 300);
+    op->untold = op->propose - dice_below(&d->dice, 10000);
 }
 
 static void make_release(struct differ *d, struct redis_name *n, const char *instance,

@@ -41,6 +41,15 @@ static void keep_before(struct run *c)
     }
 }
 
+/* The fence key is about this claim, and nobody was told of it. */
+static bool is_untold(const struct run *c)
+{
+    uint64_t since = c->op->untold != 0 ? c->op->untold : c->op->propose;
+
+    return since != 0 && c->n->fence_token >= since &&
+           find_fence_names(c->n, c->op->claim.field);
+}
+
 /* A free lock goes to the claim, under a new token. */
 static uint64_t take(struct run *c, const struct claim *cl)
 {
@@ -121,8 +130,10 @@ static void attach_claim(struct run *c, struct redis_hash_field *f)
     if (cl->kind != OWNER_ANONYMOUS &&
         (c->op->level || !find_fence_names(n, cl->field))) {
         /* The fence key was lost: the hold goes on under a new token. */
-        n->has_before = false;
-        keep_before(c);
+        if (!is_untold(c)) {
+            n->has_before = false;
+            keep_before(c);
+        }
         n->fence_token = run_new_token(c);
         n->fence_who = run_claim_who(c, cl);
         n->fence_expires = 0;
@@ -289,7 +300,7 @@ static void take_back(struct run *c, const struct found *f)
     struct redis_name *n = c->n;
 
     if (!c->op->own_accord || f->entry != NULL || c->op->untold == 0 ||
-        c->op->untold != n->fence_token || !n->has_before ||
+        c->op->untold > n->fence_token || !n->has_before ||
         !find_fence_names(n, rtext_span(&f->field->owner))) {
         return;
     }

@@ -251,6 +251,28 @@ START_TEST(an_undo_takes_the_token_back)
 }
 END_TEST
 
+/* It is the same claim that asks, and no token of it was told. */
+START_TEST(an_undo_that_was_not_done_takes_all_tokens_back)
+{
+    uint64_t first;
+
+    bt_begin(3);
+    bt_acquire();
+    first = bt.sent[0].op.propose;
+    bt_busy(1, 100);
+    bt_busy(2, 100);
+    bt_acquire();
+    bt_obey(0);
+    ck_assert_uint_eq(bt.sent[bt_open_at(0)].op.untold, first);
+    bt_obey(0);
+    bt_busy(1, 100);
+    bt_busy(2, 100);
+    bt_ck_asked(0, OP_RELEASE);
+    ck_assert_uint_eq(bt.sent[bt_open_at(0)].op.untold, first);
+    bt_end();
+}
+END_TEST
+
 START_TEST(who_has_an_older_token_does_not_change_it)
 {
     bt_begin(3);
@@ -281,6 +303,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(tc, renewals_that_are_confirmed_prolong_it, 0, 2);
     tcase_add_test(tc, a_lease_that_was_cut_is_not_made_longer);
     tcase_add_test(tc, an_undo_takes_the_token_back);
+    tcase_add_test(tc, an_undo_that_was_not_done_takes_all_tokens_back);
     tcase_add_test(tc, who_has_an_older_token_does_not_change_it);
     suite_add_tcase(s, tc);
     return s;

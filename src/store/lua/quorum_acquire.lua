@@ -6,7 +6,7 @@
 -- ARGV  1 deadline, us   2 kind: i, n   3 lease, ms   4 TTL of helper keys, ms
 --       5 highest token seen   6 field   7 '1': only re-enter   8 instance   9 when it was
 --       asked, us   10 entry id (named)   11 the proposed token   12 '1': what is found
---       gets it as well
+--       gets it as well   13 this claim's tokens from this one on were told to nobody
 -- Gives LATE | the token of a new hold | OK token count attached | BUSY pttl fair | OVER
 --       | ELSEWHERE | BEHIND token | WRONGTYPE-RW
 -- It is never given if it is not above the last one: tokens only grow, on each master. The
@@ -64,7 +64,9 @@ if enters then
         instance .. string.format('%016.0f', now) .. claim)
 end
 if not fits or ARGV[12] == '1' then
-    before = string.format(' %.0f ', last) .. who
+    if not fits or last < tonumber(ARGV[13]) then
+        before = string.format(' %.0f ', last) .. who
+    end
     last, who = proposed, 'f' .. instance .. claim
     call('SET', fence_key, string.format('%.0f ', last) .. who .. before, 'PX', helper_ttl)
 end
