@@ -5,6 +5,7 @@ Failover under load, with a checker, is in tests/failover; the Sentinels here ar
 of there.
 """
 import contextlib
+import functools
 import pathlib
 import shutil
 import signal
@@ -31,6 +32,23 @@ def stage():
     with tempfile.TemporaryDirectory(prefix="latchd-sentinel-") as folder:
         with Rack(folder) as one:
             yield one
+
+
+def in_calm(case):
+    """On a machine that is too busy, Sentinels may take a master for dead that is only
+    slow: then it is tried again."""
+    @functools.wraps(case)
+    def tried():
+        for again in (True, True, False):
+            with stage() as here:
+                sentinels = Sentinels(here)
+                try:
+                    return case(here, sentinels)
+                except (AssertionError, TimeoutError) as error:
+                    if not again or sentinels.calm():
+                        raise
+                    print(f"# again, as Sentinels switched by themselves: {error}")
+    return tried
 
 
 def latchd(here, url, *options):
@@ -72,36 +90,35 @@ def goes_on(holder, waiter, token):
     assert said > token, f"{said} after {token}"
 
 
-def a_killed_master_is_replaced_while_somebody_waits():
-    with stage() as here:
-        sentinels = Sentinels(here)
-        port = PORTS.take()
-        daemon = latchd(here, sentinels.url,
-                        *(["--http-port", port] if has("+http") else [])).ready()
-        assert daemon.info("redis_kind") == "sentinel"
-        assert daemon.info("redis_address").endswith(f":{sentinels.master.port}")
-        until(lambda: daemon.info("redis_sentinels_reachable") == "3", "all are heard")
-        sentinels.sentinels[2].kill()
-        sentinels.news.pop()
-        until(lambda: daemon.info("redis_sentinels_reachable") == "2", "one is gone")
-        holder, waiter, token = kept(daemon)
-        with holder, waiter:
-            sentinels.master.kill()
-            sentinels.switched()
-            took = is_back(daemon, time.monotonic())
-            goes_on(holder, waiter, token)
-        assert took < BACK_S + quarantine(daemon), took
-        assert daemon.info("redis_address").endswith(f":{sentinels.master.port}")
-        assert daemon.info("redis_switches") == "1"
-        assert int(daemon.info("redis_master_epoch")) >= 1
-        if has("+http"):
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as page:
-                metrics = page.read().decode().splitlines()
-            for line in ("latchd_sentinels 3", "latchd_sentinels_reachable 2",
-                         "latchd_redis_switches_total 1"):
-                assert line in metrics, line
-        assert "failover: the master" in daemon.log.read_text()
-        assert "min-replicas-to-write is 0" in daemon.log.read_text()
+@in_calm
+def a_killed_master_is_replaced_while_somebody_waits(here, sentinels):
+    port = PORTS.take()
+    daemon = latchd(here, sentinels.url,
+                    *(["--http-port", port] if has("+http") else [])).ready()
+    assert daemon.info("redis_kind") == "sentinel"
+    assert daemon.info("redis_address").endswith(f":{sentinels.master.port}")
+    until(lambda: daemon.info("redis_sentinels_reachable") == "3", "all are heard")
+    sentinels.sentinels[2].kill()
+    sentinels.news.pop()
+    until(lambda: daemon.info("redis_sentinels_reachable") == "2", "one is gone")
+    holder, waiter, token = kept(daemon)
+    with holder, waiter:
+        sentinels.master.kill()
+        sentinels.switched()
+        took = is_back(daemon, time.monotonic())
+        goes_on(holder, waiter, token)
+    assert took < BACK_S + quarantine(daemon), f"{took} s\n{daemon.said()}"
+    assert daemon.info("redis_address").endswith(f":{sentinels.master.port}"), daemon.said()
+    assert daemon.info("redis_switches") == "1", daemon.said()
+    assert int(daemon.info("redis_master_epoch")) >= 1, daemon.said()
+    if has("+http"):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as page:
+            metrics = page.read().decode().splitlines()
+        for line in ("latchd_sentinels 3", "latchd_sentinels_reachable 2",
+                     "latchd_redis_switches_total 1"):
+            assert line in metrics, line
+    for line in ("failover: the master", "min-replicas-to-write is 0"):
+        assert line in daemon.log.read_text(), daemon.said()
 
 
 def quarantine(daemon):
@@ -119,59 +136,57 @@ def scripts(server):
     return 0
 
 
-def a_stopped_master_that_goes_on_is_not_written_to():
-    with stage() as here:
-        sentinels = Sentinels(here)
-        daemon = latchd(here, sentinels.url).ready()
-        old = sentinels.master
-        holder, waiter, token = kept(daemon)
-        with holder, waiter:
-            old.pause()
-            sentinels.switched()
-            is_back(daemon, time.monotonic())
-            old.resume()
-            goes_on(holder, waiter, token)
-        # It still takes itself for the master, and what was sent before has run.
-        assert old.info("role") == "master"
-        before = scripts(old)
-        end = time.monotonic() + 1
-        with daemon.wire() as wire:
-            while time.monotonic() < end:
-                wire.ask("UNLOCK", "busy", "TOKEN", wire.ask("LOCK", "busy"))
-        assert old.info("role") == "master", "too late to tell"
-        assert scripts(old) == before
-        assert "name=latchd" not in old.ask("CLIENT", "LIST")
+@in_calm
+def a_stopped_master_that_goes_on_is_not_written_to(here, sentinels):
+    daemon = latchd(here, sentinels.url).ready()
+    old = sentinels.master
+    holder, waiter, token = kept(daemon)
+    with holder, waiter:
+        old.pause()
+        sentinels.switched()
+        is_back(daemon, time.monotonic())
+        old.resume()
+        goes_on(holder, waiter, token)
+    # It still takes itself for the master, and what was sent before has run.
+    assert old.info("role") == "master"
+    before = scripts(old)
+    end = time.monotonic() + 1
+    with daemon.wire() as wire:
+        while time.monotonic() < end:
+            wire.ask("UNLOCK", "busy", "TOKEN", wire.ask("LOCK", "busy"))
+    assert old.info("role") == "master", "too late to tell"
+    assert scripts(old) == before
+    assert "name=latchd" not in old.ask("CLIENT", "LIST")
 
 
-def passwords_are_used_on_both_through_a_failover():
-    with stage() as here:
-        sentinels = Sentinels(here)
-        for server in sentinels.servers:
-            with server.wire() as wire:
-                for key in ("masterauth", "requirepass"):
-                    wire.ask("CONFIG", "SET", key, "of:redis")
-        for sentinel in sentinels.sentinels:
-            with sentinel.wire() as wire:
-                wire.ask("SENTINEL", "SET", NAME, "auth-pass", "of:redis")
-                wire.ask("SENTINEL", "CONFIG", "SET", "sentinel-pass", "of&sentinels")
-                wire.ask("ACL", "SETUSER", "default", "resetpass", ">of&sentinels")
-        places = ",".join(f"localhost:{s.port}" for s in sentinels.sentinels)
-        url = (f"sentinel://:of%3Aredis@{places}/{NAME}/3"
-               "?sentinel-password=of%26sentinels")
-        daemon = latchd(here, url).ready()
-        holder, waiter, token = kept(daemon)
-        with holder, waiter:
-            with sentinels.sentinels[0].wire() as wire:
-                wire.ask("AUTH", "of&sentinels")
-                until(lambda: failed_over(wire), "a failover begins")
-            sentinels.switched()
-            is_back(daemon, time.monotonic())
-            goes_on(holder, waiter, token)
-        with daemon.wire() as wire:
-            shown = wire.ask("CONFIG", "GET", "redis")[1]
-        assert shown == f"sentinel://:***@{places}/{NAME}/3?sentinel-password=***", shown
-        assert "of:redis" not in daemon.log.read_text()
-        assert "of&sentinels" not in daemon.log.read_text()
+@in_calm
+def passwords_are_used_on_both_through_a_failover(here, sentinels):
+    for server in sentinels.servers:
+        with server.wire() as wire:
+            for key in ("masterauth", "requirepass"):
+                wire.ask("CONFIG", "SET", key, "of:redis")
+    for sentinel in sentinels.sentinels:
+        with sentinel.wire() as wire:
+            wire.ask("SENTINEL", "SET", NAME, "auth-pass", "of:redis")
+            wire.ask("SENTINEL", "CONFIG", "SET", "sentinel-pass", "of&sentinels")
+            wire.ask("ACL", "SETUSER", "default", "resetpass", ">of&sentinels")
+    places = ",".join(f"localhost:{s.port}" for s in sentinels.sentinels)
+    url = (f"sentinel://:of%3Aredis@{places}/{NAME}/3"
+           "?sentinel-password=of%26sentinels")
+    daemon = latchd(here, url).ready()
+    holder, waiter, token = kept(daemon)
+    with holder, waiter:
+        with sentinels.sentinels[0].wire() as wire:
+            wire.ask("AUTH", "of&sentinels")
+            until(lambda: failed_over(wire), "a failover begins")
+        sentinels.switched()
+        is_back(daemon, time.monotonic())
+        goes_on(holder, waiter, token)
+    with daemon.wire() as wire:
+        shown = wire.ask("CONFIG", "GET", "redis")[1]
+    assert shown == f"sentinel://:***@{places}/{NAME}/3?sentinel-password=***", shown
+    assert "of:redis" not in daemon.log.read_text()
+    assert "of&sentinels" not in daemon.log.read_text()
 
 
 def failed_over(wire):
