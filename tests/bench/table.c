@@ -97,7 +97,7 @@ static void write_row(FILE *file, const struct workload *w, const struct way *be
 static void compare(FILE *file, const struct workload *w, const struct way *beside,
                     size_t rounds, double seconds)
 {
-    struct figures runs[WAYS_MAX][ROUNDS_MAX], median[WAYS_MAX] = { 0 };
+    struct figures runs[WAYS_MAX][ROUNDS_MAX] = { 0 }, median[WAYS_MAX] = { 0 };
 
     for (size_t i = 0; i < rounds; i++) {
         runs[0][i] = run(w, &WAY_LATCHD, seconds);
