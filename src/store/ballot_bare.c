@@ -40,18 +40,6 @@ void bare_forget(struct ballot *b, struct span name)
     }
 }
 
-static struct span take(char **at, struct span s)
-{
-    struct span own = span_of(*at, s.len);
-
-    if (s.len == 0) {
-        return SPAN_NONE;
-    }
-    memcpy(*at, s.ptr, s.len);
-    *at += s.len;
-    return own;
-}
-
 static bool sleeps(const struct bare *bare)
 {
     return !bare->looked_at && !heap_armed(&bare->timer) && list_empty(&bare->in_due);
@@ -80,9 +68,9 @@ static void add(struct ballot *b, const struct renew_item *item, uint64_t until)
 
     make_room(b);
     bare->item = *item;
-    bare->item.name = take(&at, item->name);
-    bare->item.field = take(&at, item->field);
-    bare->item.entry = take(&at, item->entry);
+    bare->item.name = span_put(&at, item->name);
+    bare->item.field = span_put(&at, item->field);
+    bare->item.entry = span_put(&at, item->entry);
     bare->until = until;
     list_init(&bare->in_due);
     HASH_ADD_KEYPTR(hh, b->bares, bare->item.name.ptr, bare->item.name.len, bare);

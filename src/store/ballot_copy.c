@@ -11,17 +11,6 @@ static size_t round_up(size_t n)
     return (n + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-static void take(char **at, struct span *s)
-{
-    if (s->len == 0) {
-        *s = SPAN_NONE;
-        return;
-    }
-    memcpy(*at, s->ptr, s->len);
-    s->ptr = *at;
-    *at += s->len;
-}
-
 static size_t result_bytes(const struct op_result *r)
 {
     size_t n = round_up(r->item_count * sizeof(r->items[0])) +
@@ -64,15 +53,15 @@ struct op_result ballot_copy_result(const struct op_result *r, void **ret_memory
     }
     for (size_t i = 0; i < r->field_count; i++) {
         fields[i] = r->fields[i];
-        take(&at, &fields[i].owner);
+        fields[i].owner = span_put(&at, fields[i].owner);
     }
     for (size_t i = 0; i < r->queue_count; i++) {
         queue[i] = r->queue[i];
-        take(&at, &queue[i]);
+        queue[i] = span_put(&at, queue[i]);
     }
-    take(&at, &copy.owner);
-    take(&at, &copy.entry);
-    take(&at, &copy.text);
+    copy.owner = span_put(&at, copy.owner);
+    copy.entry = span_put(&at, copy.entry);
+    copy.text = span_put(&at, copy.text);
     copy.items = items;
     copy.fields = fields;
     copy.queue = queue;

@@ -37,3 +37,15 @@ struct span span_next(struct span *rest, char c)
     }
     return part;
 }
+
+struct span span_put(char **at, struct span s)
+{
+    struct span copy = span_of(*at, s.len);
+
+    if (s.len == 0) {
+        return SPAN_NONE;
+    }
+    memcpy(*at, s.ptr, s.len);
+    *at += s.len;
+    return copy;
+}

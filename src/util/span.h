@@ -52,6 +52,9 @@ bool span_cut_last(struct span *rest, char c, struct span *ret);
 /* The next of several parts with `c` between them; the last one leaves nothing. */
 struct span span_next(struct span *rest, char c);
 
+/* Puts a copy at *at and moves that on. Nothing: SPAN_NONE. */
+struct span span_put(char **at, struct span s);
+
 /* How much of what a user sent is repeated to him. */
 enum { SPAN_SHOWN_MAX = 128 };
 
