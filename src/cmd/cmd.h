@@ -26,10 +26,9 @@ struct cmd_limits {
     uint64_t max_wait_ms; /* 0: no limit */
     int64_t slowlog_us;   /* what works for so long is in the slow log; -1: nothing */
     uint64_t slowlog_len; /* its entries */
-    bool
-        protected_mode; /* while nobody needs a password, only this machine's clients */
-    bool cert_users;    /* a certificate's common name is its user */
-    uint64_t latency_ms; /* what takes so long is an event of LATENCY; 0: nothing */
+    bool protected_mode;  /* without a password: only this machine's clients */
+    bool cert_users;      /* a certificate's common name is its user */
+    uint64_t latency_ms;  /* what takes so long is an event of LATENCY; 0: nothing */
 };
 
 typedef void config_pair_fn(void *arg, const char *key, const char *value);
