@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path += [str(HERE.parent / "failover"), str(HERE.parent / "support")]
+sys.path += [str(HERE.parent / "support")]
 
 from children import until
 from clusters import Cluster

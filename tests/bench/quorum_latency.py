@@ -17,7 +17,7 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path += [str(HERE.parent / "failover"), str(HERE.parent / "support")]
+sys.path += [str(HERE.parent / "support")]
 
 # pylint: disable=wrong-import-position
 from children import until  # noqa: E402

@@ -2,8 +2,8 @@
 """Failover under load: failover.py LATCHD TOPOLOGY [CASE...].
 
 The cases of cases_TOPOLOGY.py, each in a process of its own, all at once. What clients
-saw is recorded and checked: history.py. Prints TAP. LATCHD_SEED in the environment: the
-load's dice.
+saw is recorded and checked: support/history.py. Prints TAP. LATCHD_SEED in the
+environment: the load's dice.
 """
 import importlib
 import pathlib

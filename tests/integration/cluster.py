@@ -13,7 +13,7 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True  # nothing is written beside the sources
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "failover"))
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 
 # pylint: disable=wrong-import-position
 from stand import tap  # noqa: E402  it finds the others

@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent / "failover"))
+sys.path.append(str(HERE.parent / "support"))
 
 from stand import tap  # finds resp and children as well
 from children import Child, until

@@ -13,7 +13,7 @@ import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent / "failover"))
+sys.path.append(str(HERE.parent / "support"))
 
 from stand import tap  # finds resp and children as well
 from children import until

@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True  # nothing is written beside the sources
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "failover"))
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 
 # pylint: disable=wrong-import-position
 from stand import Certs, Skip, run, tap  # noqa: E402  it finds the others

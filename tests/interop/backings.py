@@ -6,7 +6,7 @@ besides (`options`), and connect(): a connection by which any key is reached.
 import pathlib
 import sys
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "failover"))
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 
 # pylint: disable=wrong-import-position,wrong-import-order
 from peers import DEADLINE_S  # noqa: E402  also finds what is shared with other suites
