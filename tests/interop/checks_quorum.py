@@ -8,7 +8,7 @@ from actors import Ours, Theirs
 from contend import contend
 from contenders import Goal
 from doom import kills_a_jvm
-from expect import after, check, subscribed, told
+from expect import after, check, sleeper, told
 from peers import until
 
 
@@ -49,14 +49,22 @@ def handed_over(world, holder, waiter, masters=None):
     with contextlib.ExitStack() as stack:
         masters = [stack.enter_context(m.wire()) for m in masters or world.redis.nodes]
         holder.take()
+        held(masters, holder.name)
         waiter.wait()
-        subscribed(masters[0], holder.name)
+        sleeper(masters, holder.name)
         check(waiter.waits(), f"two have {holder.name}")
         began = holder.leave()
         took = waiter.got() - began
         waiter.leave()
         free(masters, holder.name)
     return took
+
+
+def held(masters, name):
+    """Everywhere: a majority is enough for a grant, and where the first master is free a
+    waiting RedLock is in the way of who wants it next.
+    """
+    until(lambda: all(m.ask("EXISTS", name) for m in masters), f"{name} is held everywhere")
 
 
 def free(masters, name):
@@ -117,8 +125,9 @@ def killed(world, masters, pairs, kill):
     """`pairs`: of a holder that dies and a waiter of the other side; all at once."""
     for holder, waiter in pairs:
         holder.take()
+        held(masters, holder.name)
         waiter.wait()
-        subscribed(masters[0], holder.name)
+        sleeper(masters, holder.name)
     kill()
     died = time.monotonic_ns()
     ttls = [max(m.ask("PTTL", holder.name) for m in masters) for holder, _ in pairs]

@@ -27,6 +27,13 @@ def subscribed(redis, name, rw=False):
     until(lambda: redis.ask("PUBSUB", "NUMSUB", channel)[1] > 0, f"a subscriber of {channel}")
 
 
+def sleeper(masters, name):
+    """Somebody sleeps at one of them: a RedLock goes on where a master is late to answer."""
+    channel = "redisson_lock__channel:{%s}" % name
+    until(lambda: any(m.ask("PUBSUB", "NUMSUB", channel)[1] > 0 for m in masters),
+          f"a subscriber of {channel}")
+
+
 def queue_of(redis, name):
     return redis.ask("LRANGE", "redisson_lock_queue:{%s}" % name, 0, -1)
 

@@ -2,6 +2,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
+import org.redisson.client.RedisConnectionException;
 import org.redisson.client.codec.StringCodec;
 import org.redisson.config.BaseConfig;
 import org.redisson.config.BaseMasterSlaveServersConfig;
@@ -16,6 +17,7 @@ import org.redisson.config.ReadMode;
  */
 final class Client {
     private static final int QUORUM_TIMEOUT_MS = 300;
+    private static final int OPEN_TRIES = 20;
     final List<RedissonClient> nodes = new ArrayList<>();
     final Names names = new Names(nodes);
 
@@ -61,7 +63,20 @@ final class Client {
         if (oneOfMany) {
             hasty(server);
         }
-        nodes.add(Redisson.create(config));
+        nodes.add(connected(config));
+    }
+
+    /** Its timeout also bounds how it begins, and a machine that starts JVMs is busy. */
+    private static RedissonClient connected(Config config) {
+        for (int tries = 1;; tries++) {
+            try {
+                return Redisson.create(config);
+            } catch (RedisConnectionException e) {
+                if (tries == OPEN_TRIES) {
+                    throw e;
+                }
+            }
+        }
     }
 
     /** RedLock asks one master after the other: one that is away is not to be waited for. */
