@@ -11,8 +11,8 @@ import sys
 
 SKIP = 77
 FORMAT_MAJOR = "version 14."
-WORDS = ["README.md", "CHANGELOG.md", "src", "include", "tests", "conf", "systemd", "man",
-         "doc", "meson.build"]
+WORDS = ["README.md", "CHANGELOG.md", "SECURITY.md", "src", "include", "tests", "conf",
+         "systemd", "debian", "meson.build"]
 
 
 def clang_format(root):
