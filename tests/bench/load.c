@@ -14,7 +14,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EVENTS = 256, DRAIN_S = 60, COMMAND_MAX = 512, LOCAL_PORTS = 10000 };
+enum {
+    EVENTS = 256,
+    DRAIN_S = 60,
+    COMMAND_MAX = 512,
+    LOCAL_PORTS = 10000,
+    LOCAL_HOSTS = 200
+};
 
 uint64_t bench_now_us(void)
 {
@@ -45,20 +51,22 @@ void load_init(struct load *l)
 }
 
 /* The kernel looks long for a free port behind the first ten thousand of an address. */
-static struct sockaddr_in source_of(const struct load *l)
+static struct sockaddr_in next_source(void)
 {
-    uint32_t host = INADDR_LOOPBACK + (uint32_t)(l->peer_count / LOCAL_PORTS);
+    static uint32_t opened;
+    uint32_t host = INADDR_LOOPBACK + opened++ / LOCAL_PORTS % LOCAL_HOSTS;
 
     return (struct sockaddr_in){ .sin_family = AF_INET,
                                  .sin_addr.s_addr = htonl(host) };
 }
 
-static int open_socket(const struct load *l, int port)
+static void peer_open(struct peer *p)
 {
     struct sockaddr_in to = { .sin_family = AF_INET,
-                              .sin_port = htons((uint16_t)port),
+                              .sin_port = htons((uint16_t)p->port),
                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    struct sockaddr_in from = source_of(l);
+    struct sockaddr_in from = next_source();
+    struct epoll_event ev = { .events = EPOLLIN, .data.ptr = p };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int one = 1;
 
@@ -66,18 +74,25 @@ static int open_socket(const struct load *l, int port)
         setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one) != 0 ||
         bind(fd, (struct sockaddr *)&from, sizeof from) != 0 ||
         connect(fd, (struct sockaddr *)&to, sizeof to) != 0 ||
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) != 0) {
-        bench_die("connect to port %d: %s", port, strerror(errno));
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) != 0 ||
+        epoll_ctl(p->load->epoll_fd, EPOLL_CTL_ADD, fd, &ev) != 0) {
+        bench_die("connect to port %d: %s", p->port, strerror(errno));
     }
-    return fd;
+    p->fd = fd;
+}
+
+void peer_again(struct peer *p)
+{
+    (void)close(p->fd);
+    peer_open(p);
 }
 
 struct peer *load_connect(struct load *l, int port, unsigned depth, lane_reply_fn *fn)
 {
     struct peer *p = xcalloc(1, sizeof *p);
-    struct epoll_event ev = { .events = EPOLLIN, .data.ptr = p };
 
     p->load = l;
+    p->port = port;
     p->on_reply = fn;
     p->depth = depth;
     p->lanes = xcalloc(depth, sizeof *p->lanes);
@@ -86,10 +101,7 @@ struct peer *load_connect(struct load *l, int port, unsigned depth, lane_reply_f
         p->lanes[i].peer = p;
         p->lanes[i].number = l->lane_count++;
     }
-    p->fd = open_socket(l, port);
-    if (epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, p->fd, &ev) != 0) {
-        bench_die("epoll: %s", strerror(errno));
-    }
+    peer_open(p);
     if (l->peer_count == l->room) {
         l->room = l->room == 0 ? 64 : 2 * l->room;
         l->peers = xrealloc(l->peers, l->room * sizeof(struct peer *));

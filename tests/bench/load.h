@@ -35,7 +35,7 @@ typedef void peer_message_fn(struct peer *listener);
 
 struct peer {
     struct load *load;
-    int fd;
+    int fd, port;
     lane_reply_fn *on_reply;
     struct lane *lanes;
     unsigned depth;        /* how many lanes */
@@ -67,6 +67,9 @@ struct load {
 void load_init(struct load *l);
 /* Connects to 127.0.0.1; depth 0: a peer that only listens, or does nothing. */
 struct peer *load_connect(struct load *l, int port, unsigned depth, lane_reply_fn *fn);
+
+/* Closes, and connects anew. */
+void peer_again(struct peer *p);
 
 /* Asks for one reply. */
 void lane_send(struct lane *lane, const char *fmt, ...)

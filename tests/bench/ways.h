@@ -15,8 +15,10 @@ struct workload {
     unsigned peers;
     unsigned depth;
     const char *words; /* behind the name of a LOCK; of latchd only */
-    unsigned
-        read_share; /* of 100 LOCKs so many are READ, the others WRITE; latchd only */
+    /* Of 100 LOCKs so many are READ, the others WRITE; of latchd only. */
+    unsigned read_share;
+    unsigned idle; /* connections to latchd that are merely there */
+    bool storm;    /* each pair has a connection of its own */
 };
 
 struct way {

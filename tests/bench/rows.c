@@ -1,0 +1,29 @@
+#include "rows.h"
+
+#define LOAD(title, connections, lanes, ...)                                           \
+    .load = { .name = title, .peers = connections, .depth = lanes, __VA_ARGS__ }
+#define OWN(title, ...) LOAD(title, 64, 1, __VA_ARGS__)
+#define ONE(title, waiters, ...)                                                       \
+    LOAD(title, (waiters) + 1, 1, .names = NAMES_ONE, __VA_ARGS__)
+
+const struct row ROWS[] = {
+    { LOAD("round trip", 1, 1, ), &WAY_DIRECT },
+    { OWN("own names", ), &WAY_DIRECT },
+    { LOAD("own names, depth 16", 64, 16, ), &WAY_DIRECT },
+    { LOAD("own names, depth 64", 64, 64, ), &WAY_DIRECT },
+    { OWN("own names, 1,000 idle", .idle = 1000), NULL },
+    { OWN("own names, 15,000 idle", .idle = 15000), NULL },
+    { OWN("a connection each", .storm = true), &WAY_DIRECT },
+    { ONE("one name, 1", 1, ), &WAY_REDISSON },
+    { ONE("one name, 10", 10, ), &WAY_REDISSON },
+    { ONE("one name, 100", 100, ), &WAY_REDISSON },
+    { ONE("one name, 1,000", 1000, ), NULL },
+    { ONE("one name, 10,000", 10000, ), NULL },
+    { ONE("fair, 10 waiters", 10, .words = "FAIR"), NULL },
+    { ONE("fair, 1,000", 1000, .words = "FAIR"), NULL },
+    { ONE("fair, 10,000", 10000, .words = "FAIR"), NULL },
+    { OWN("Zipf, 10,000 names", .names = NAMES_ZIPF), NULL },
+    { OWN("one name, 95 % readers", .names = NAMES_ONE, .read_share = 95), NULL },
+};
+
+const size_t ROW_COUNT = sizeof ROWS / sizeof *ROWS;
