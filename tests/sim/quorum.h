@@ -87,7 +87,8 @@ struct qclient {
     char id[QUORUM_ID_MAX];     /* or empty */
     char owner[4];              /* or empty: some share one */
     bool again;                 /* the ID was asked before */
-    uint64_t next_at;           /* when it does something of its own */
+    bool shared;      /* its entry may have been taken by another client of its owner */
+    uint64_t next_at; /* when it does something of its own */
 };
 
 enum qevent_kind {
@@ -189,6 +190,8 @@ void qclient_reply(struct quorum *q, struct qdaemon *d, const struct effect_repl
 void qclient_notice(struct quorum *q, struct qdaemon *d, const struct effect_notice *n);
 void qclient_daemon_died(struct quorum *q, size_t daemon);
 void qclient_leave(struct quorum *q, struct qclient *c);
+
+/* quorum_check.c */
 void quorum_check(struct quorum *q);
 void quorum_check_end(struct quorum *q);
 

@@ -1,4 +1,4 @@
-/* Clients, and what must be true. */
+/* Clients. */
 #include "sim/quorum.h"
 
 #include "core/state.h"
@@ -31,6 +31,7 @@ static void send_lock(struct quorum *q, struct qclient *c)
     c->conn = ++q->next_conn;
     c->call = ++q->next_call;
     c->asked_at = q->now;
+    c->shared = false;
     c->state = QCLIENT_WAITS;
     c->next_at = UINT64_MAX;
     req.from = (struct call_ref){ c->conn, c->call };
@@ -123,6 +124,52 @@ static bool ask_again(struct quorum *q, struct qclient *c)
     return true;
 }
 
+static bool is_its_own(const struct qclient *c, const struct entry *e)
+{
+    const struct list *it;
+
+    LIST_FOREACH(it, &e->attaches)
+    {
+        if (container_of(it, struct attach, in_entry)->session->conn == c->conn) {
+            return !e->ending && e->hold->token == c->token;
+        }
+    }
+    return false;
+}
+
+/* An owner alone tells its connection's entry, and if that has none there, any. */
+static bool tells_entry(const struct qdaemon *d, const struct qclient *c)
+{
+    const struct list *it, *in;
+
+    if (c->owner[0] == '\0') {
+        return true;
+    }
+    LIST_FOREACH(it, &d->locks->holds)
+    {
+        LIST_FOREACH(in, &container_of(it, struct hold, in_all)->entries)
+        {
+            if (is_its_own(c, container_of(in, struct entry, in_hold))) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* By its owner alone it may get at another client's entry. */
+static void may_take(struct quorum *q, const struct qdaemon *d, const struct qclient *c)
+{
+    for (size_t i = 0; !tells_entry(d, c) && i < q->client_count; i++) {
+        struct qclient *other = &q->clients[i];
+
+        if (other != c && other->name == c->name &&
+            strcmp(other->owner, c->owner) == 0) {
+            other->shared = true;
+        }
+    }
+}
+
 /* UNLOCK, at times through another daemon, or nothing but a closed connection. */
 static void give_back(struct quorum *q, struct qclient *c)
 {
@@ -143,7 +190,10 @@ static void give_back(struct quorum *q, struct qclient *c)
     c->call = ++q->next_call;
     c->next_at = UINT64_MAX;
     req.from = (struct call_ref){ c->conn, c->call };
+    quorum_trace(q, "%" PRIu64 " unlocks %s at d%zu", c->conn, quorum_name(c->name).ptr,
+                 d->index);
     qdaemon_begin(q, d);
+    may_take(q, d, c);
     locks_unlock(d->locks, &req);
     qdaemon_end(q, d);
 }
@@ -170,6 +220,7 @@ static bool move(struct quorum *q, struct qclient *c)
     locks_conn_closed(old->locks, conn);
     qdaemon_end(q, old);
     qdaemon_begin(q, d);
+    may_take(q, d, c);
     locks_renew(d->locks, &req);
     qdaemon_end(q, d);
     return true;
@@ -272,6 +323,17 @@ void qclient_reply(struct quorum *q, struct qdaemon *d, const struct effect_repl
     }
 }
 
+/* Who is only coming back to it has no part in what was there before. */
+static bool is_told(const struct effect_notice *n, const struct qclient *c)
+{
+    for (size_t i = 0; i < n->conn_count; i++) {
+        if (n->conns[i] == c->conn) {
+            return c->name == quorum_name_index(n->name);
+        }
+    }
+    return false;
+}
+
 void qclient_notice(struct quorum *q, struct qdaemon *d, const struct effect_notice *n)
 {
     if (n->kind != NOTICE_LOST) {
@@ -284,9 +346,7 @@ void qclient_notice(struct quorum *q, struct qdaemon *d, const struct effect_not
     for (size_t i = 0; i < q->client_count; i++) {
         struct qclient *c = &q->clients[i];
 
-        if ((c->state == QCLIENT_HOLDS || c->state == QCLIENT_MOVES) &&
-            c->token == n->token && c->daemon == d->index &&
-            c->name == quorum_name_index(n->name)) {
+        if (c->state == QCLIENT_HOLDS && is_told(n, c)) {
             gone(q, c);
         }
     }
@@ -303,96 +363,6 @@ void qclient_notice(struct quorum *q, struct qdaemon *d, const struct effect_not
         if (!fixed) {
             quorum_fail(q, "token %" PRIu64 " was lost, although nothing failed",
                         n->token);
-        }
-    }
-}
-
-/* --- what must be true -------------------------------------------------------------
- */
-
-/* That hold is vouched for: its client may go by it. */
-static bool vouched(const struct qdaemon *d, const struct hold *h)
-{
-    const struct list *it;
-
-    if (h->state != LOCK_STATE_HELD || d->all->now >= h->until || h->attached == 0) {
-        return false;
-    }
-    LIST_FOREACH(it, &h->entries)
-    {
-        if (!container_of(it, struct entry, in_hold)->ending) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* UNLOCK was sent through another daemon. */
-static bool given_up(const struct quorum *q, uint64_t token, size_t name)
-{
-    for (size_t i = 0; i < q->client_count; i++) {
-        if (q->clients[i].token == token && q->clients[i].name == name &&
-            q->clients[i].state == QCLIENT_HOLDS) {
-            return false;
-        }
-    }
-    return true;
-}
-
-void quorum_check(struct quorum *q)
-{
-    const struct hold *held[QUORUM_NAMES_MAX] = { NULL };
-    const struct list *it;
-
-    for (size_t i = 0; i < q->daemon_count; i++) {
-        const struct qdaemon *d = &q->daemons[i];
-
-        if (d->locks == NULL) {
-            continue;
-        }
-        LIST_FOREACH(it, &d->locks->holds)
-        {
-            const struct hold *h = container_of(it, struct hold, in_all);
-            size_t name = (size_t)(h->lock->name[0] - 'a');
-
-            if (!vouched(d, h) || given_up(q, h->token, name)) {
-                continue;
-            }
-            if (held[name] != NULL && !span_eq(held[name]->field, h->field)) {
-                quorum_fail(q, "%s is held under %" PRIu64 " and %" PRIu64,
-                            quorum_name(name).ptr, held[name]->token, h->token);
-            }
-            held[name] = h;
-        }
-    }
-}
-
-void quorum_check_end(struct quorum *q)
-{
-    for (unsigned i = 0; i < q->server_count; i++) {
-        struct sim_redis *r = qserver_redis(q, i);
-
-        for (size_t k = 0; k < q->name_count; k++) {
-            struct redis_name *n = sim_redis_name(r, quorum_name(k));
-
-            if (n->field_count > 0 && !q->servers[i].set_back) {
-                quorum_fail(q, "%s is left behind at s%u by %s", quorum_name(k).ptr, i,
-                            n->fields[0].owner.s);
-            }
-        }
-    }
-    for (size_t i = 0; i < q->client_count; i++) {
-        if (q->clients[i].state == QCLIENT_WAITS) {
-            quorum_fail(q, "client %zu waits for ever", i);
-        }
-    }
-    for (size_t i = 0; i < q->daemon_count; i++) {
-        struct ballot_stats stats;
-
-        ballot_stats(q->daemons[i].ballot, &stats);
-        if (stats.chores != 0 || stats.open != 0) {
-            quorum_fail(q, "d%zu has %" PRIu64 " chores and %" PRIu64 " ops left", i,
-                        stats.chores, stats.open);
         }
     }
 }

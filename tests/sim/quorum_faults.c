@@ -59,8 +59,8 @@ static void server_stops(struct quorum *q, unsigned server)
 {
     uint64_t ms = dice_below(&q->dice, 5000);
 
-    if (q->servers[server].dead) {
-        return;
+    if (q->servers[server].dead || q->now < q->servers[server].stopped_till) {
+        return; /* what waits there comes up when it goes on, not sooner */
     }
     quorum_trace(q, "s%u: stops for %d ms", server, (int)ms);
     q->servers[server].stopped_till = q->now + ms;

@@ -1,6 +1,7 @@
 /* What travels between daemons and servers. */
 #include "core/op_clone.h"
 #include "sim/quorum.h"
+#include "sim/sim_redis_run.h"
 #include "store/ballot.h"
 #include "util/alloc.h"
 
@@ -61,18 +62,33 @@ void qlink_send(void *ctx, unsigned node, const struct op *op)
     qevent_add(q, &p->event, in_order(&l->last_there, q->now + delay(q, node)));
 }
 
+static void trace_run(struct quorum *q, const struct packet *p)
+{
+    const struct op *op = p->op;
+    const struct op_result *r = &p->reply.result;
+    struct span by = op->claim.field.len != 0 ? op->claim.field : op->target.field;
+    struct span entry = op->target.entry.len != 0 ? op->target.entry : r->entry;
+
+    quorum_trace(q,
+                 "s%u: op %" PRIu64 " kind %d of d%zu on %.*s by %.*s (%.*s) -> %d "
+                 "token %" PRIu64 " count %" PRId64,
+                 p->event.server, op->id, op->kind, p->event.daemon,
+                 SPAN_ARGS(op->name), SPAN_ARGS(by), SPAN_ARGS(entry), r->status,
+                 r->token, r->count);
+    for (size_t i = 0; i < op->item_count; i++) {
+        quorum_trace(q, "  %.*s by %.*s for %" PRIu64 " ms -> %d",
+                     SPAN_ARGS(op->items[i].name), SPAN_ARGS(op->items[i].field),
+                     op->items[i].lease_ms, r->item_count > i ? (int)r->items[i] : -1);
+    }
+}
+
 static void run(struct quorum *q, struct packet *p)
 {
     p->ran = true;
     p->reply.items = p->items;
     sim_redis_run(qserver_redis(q, p->event.server),
                   q->daemons[p->event.daemon].instance, p->op, p->times, &p->reply);
-    quorum_trace(
-        q, "s%u: op %" PRIu64 " kind %d of d%zu on %.*s by %.*s -> %d token %" PRIu64,
-        p->event.server, p->op->id, p->op->kind, p->event.daemon, (int)p->op->name.len,
-        p->op->name.len ? p->op->name.ptr : "", (int)p->op->claim.field.len,
-        p->op->claim.field.len ? p->op->claim.field.ptr : "", p->reply.result.status,
-        p->reply.result.token);
+    trace_run(q, p);
 }
 
 static void there(struct quorum *q, struct packet *p)
