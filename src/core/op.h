@@ -232,6 +232,8 @@ enum op_kind {
      *     others have some of them now, ELSEWHERE
      *   - it has an ended mark: ENDED
      *   - the name has a later token, and it was not given beside this hold: NOTHELD
+     *   - `level` (plain, a named owner's): an older hold of the same field is this
+     * one, which another entry got a later token for: as if it had this token
      *   - an older hold of the same field, or (plain) another one that this instance
      *     granted and that nobody else took over, is over, as this one was granted
      * after it: it goes

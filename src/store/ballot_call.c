@@ -139,6 +139,9 @@ static struct call *call_new(struct ballot *b, const struct op *op)
     c->op->mark = op->mark || !op->own_accord; /* or a renewal might put it back */
     /* Nobody else knows the token of what an anonymous claim finds again. */
     c->level = op->kind == OP_ACQUIRE && op->claim.kind == OWNER_ANONYMOUS;
+    if (op->kind == OP_RELEASE && op->target.kind == TARGET_FIELD) {
+        c->op->target.token = 0; /* a node may have that hold under an older one */
+    }
     as_ids(c->op, (struct renew_item *)c->op->items);
     c->items = op->item_count == 0 ? NULL : xcalloc(op->item_count, sizeof(*c->items));
     return c;

@@ -32,7 +32,7 @@ static void add_hold(struct buf *out, const struct op *op, const char *instance)
     command_word(out, c->field);
     command_uint(out, op->token);
     command_word(out, requested ? c->entry : SPAN_NONE);
-    command_uint(out, op->keeper ? 1 : 0);
+    command_uint(out, op->keeper || op->level ? 1 : 0);
 }
 
 void script_call_restore(struct buf *out, const struct op *op, const char *instance,

@@ -321,6 +321,7 @@ void differ_restore(struct differ *d, struct redis_name *n, const char *instance
         op->token = restored_token(d, n, op);
     }
     op->keeper = op->claim.kind != OWNER_NAMED && dice_chance(&d->dice, 300);
+    op->level = op->claim.kind == OWNER_NAMED && !op->rw && d->serial % 2 == 0;
     kept[0].entry = SPAN_NONE;
     op->kept_count = 1;
     if (op->claim.kind == OWNER_NAMED) {

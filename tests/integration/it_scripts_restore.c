@@ -240,6 +240,29 @@ START_TEST(two_daemons_put_back_the_entries_of_one_owner)
 }
 END_TEST
 
+/* On a quorum: another entry got a later token elsewhere, but it is the same hold. */
+START_TEST(a_later_token_of_the_same_hold_leaves_its_entries)
+{
+    static struct kept_item kept = { .entry = SPAN("id:2") };
+    uint64_t token = take("n", claim_named("o", "id:1"));
+    struct op op = op_restore("n", claim_named("o", "id:2"), token + 1000, &kept, 1);
+    const struct op_result *r;
+
+    op.level = true;
+    r = run_times(INSTANCE_B, &op, times_at(redis_time_us()));
+    ck_assert_int_eq(r->status, OP_OK);
+    ck_assert_uint_eq(r->token, token + 1000);
+    ck_assert_int_eq(r->count, 2);
+    ck_assert(!r->restored);
+    op.token += 1000;
+    op.level = false; /* one Redis knows better: it had been over */
+    r = run_times(INSTANCE_B, &op, times_at(redis_time_us()));
+    ck_assert_int_eq(r->status, OP_OK);
+    ck_assert_int_eq(r->count, 1);
+    ck_assert(r->restored);
+}
+END_TEST
+
 START_TEST(who_took_over_later_keeps_it)
 {
     uint64_t token = take("n", claim_id(ID_1));
@@ -329,6 +352,7 @@ Suite *test_suite(void)
     tcase_add_test(t, an_older_grant_does_not_displace_a_later_one_that_was_released);
     tcase_add_test(t, who_held_before_a_lost_hand_over_is_displaced_by_who_gave_it);
     tcase_add_test(t, two_daemons_put_back_the_entries_of_one_owner);
+    tcase_add_test(t, a_later_token_of_the_same_hold_leaves_its_entries);
     tcase_add_test(t, who_took_over_later_keeps_it);
     tcase_add_test(t, a_reader_joins_readers_and_no_writer);
     tcase_add_test(t, tokens_go_on_from_what_was_put_back);

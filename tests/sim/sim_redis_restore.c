@@ -155,7 +155,9 @@ static void restore_plain(struct run *c)
     struct redis_name *n = c->n;
     struct redis_hash_field *f = redis_field(n, cl->field);
     bool fits = cl->kind != OWNER_ANONYMOUS && find_fence_names(n, cl->field);
-    bool there = f != NULL && (!fits || n->fence_token == op->token);
+    bool same =
+        n->fence_token == op->token || (op->level && n->fence_token < op->token);
+    bool there = f != NULL && (!fits || same);
     bool older = f != NULL && !there && n->fence_token < op->token;
 
     if (!there) {

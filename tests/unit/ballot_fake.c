@@ -129,9 +129,10 @@ void bt_ck_asked(unsigned node, enum op_kind kind)
 
 void bt_release(enum target_kind kind)
 {
-    ballot_submit(bt.ballot,
-                  &(struct op){ .kind = OP_RELEASE,
-                                .id = 8,
-                                .name = SPAN("job"),
-                                .target = { .kind = kind, .field = BT_CLAIM.field } });
+    ballot_submit(bt.ballot, &(struct op){ .kind = OP_RELEASE,
+                                           .id = 8,
+                                           .name = SPAN("job"),
+                                           .target = { .kind = kind,
+                                                       .field = BT_CLAIM.field,
+                                                       .token = 50 } });
 }

@@ -16,6 +16,8 @@ START_TEST(a_release_goes_on_where_it_was_not_answered)
     ck_assert(!bt_is_asked(2));
     ballot_node_up(bt.ballot, 2, true, OLD);
     bt_ck_asked(2, OP_RELEASE);
+    /* It may have it under the token of an earlier try. */
+    ck_assert_uint_eq(bt.sent[bt_open_at(2)].op.target.token, 0);
     bt_answer(2, (struct op_result){ .status = OP_NOTHELD });
     ballot_stats(bt.ballot, &stats);
     ck_assert_uint_eq(stats.chores, 0);
@@ -207,6 +209,30 @@ START_TEST(a_look_tells_what_a_majority_says)
 }
 END_TEST
 
+/* The other entries of that owner are there, perhaps under an older token. */
+START_TEST(an_entry_is_put_back_beside_others)
+{
+    struct renew_item item = { .name = SPAN("job"),
+                               .kind = OWNER_NAMED,
+                               .field = SPAN("o"),
+                               .entry = SPAN("id:1"),
+                               .lease_ms = LEASE_MS,
+                               .token = 50 };
+    struct op op = { .kind = OP_RENEW, .id = 9, .items = &item, .item_count = 1 };
+    enum renew_result votes[] = { RENEW_OK, RENEW_OK, RENEW_GONE };
+
+    bt_begin(3);
+    ballot_submit(bt.ballot, &op);
+    for (unsigned i = 0; i < 3; i++) {
+        bt_answer(i, (struct op_result){
+                         .status = OP_OK, .items = &votes[i], .item_count = 1 });
+    }
+    bt_ck_asked(2, OP_RESTORE);
+    ck_assert(bt.sent[bt_open_at(2)].op.level);
+    bt_end();
+}
+END_TEST
+
 START_TEST(other_ops_are_refused)
 {
     bt_begin(3);
@@ -232,6 +258,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, what_a_minority_has_is_not_kept_alive);
     tcase_add_test(tc, what_was_released_is_not_healed);
     tcase_add_test(tc, a_look_tells_what_a_majority_says);
+    tcase_add_test(tc, an_entry_is_put_back_beside_others);
     tcase_add_test(tc, other_ops_are_refused);
     suite_add_tcase(s, tc);
     return s;

@@ -2,7 +2,8 @@
 --
 -- KEYS  1 lock   2 fence key   3 entries hash
 -- ARGV  1 deadline, us   2 kind: a, i, n   3 lease, ms   4 TTL of helper keys, ms
---       5 instance   6 field   7 token   8 a: request   9 '1': it has a keeper key
+--       5 instance   6 field   7 token   8 a: request   9 '1': it has a keeper key; named:
+--       an older hold of its owner is the same one
 --       10 `latchd:keeper:{N}:`   11 `latchd:ended:{N}:`   and pairs of entry id (named)
 --       and when this instance took it over, us, 16 digits: one pair unless named
 -- Gives LATE | OK token count restored | NOTHELD | ENDED | ELSEWHERE | WRONGTYPE-RW
@@ -27,9 +28,10 @@ end
 local fits = string.sub(who, 1, 1) == 'f' and string.sub(who, 18) == field
 local displaced
 if count and kind ~= 'a' and fits and last ~= number then
-    count = nil
-    if last < number then
-        displaced = field
+    local same = kind == 'n' and ARGV[9] == '1' and last < number
+    if not same then
+        count = nil
+        displaced = last < number and field or nil
     end
 end
 if not count then
