@@ -69,7 +69,7 @@ static bool lock(struct state_dir *dir, char *reterr, size_t room)
 
     if (ok) {
         dir->lock_fd = fd;
-        (void)ftruncate(fd, 0);
+        (void)!ftruncate(fd, 0);
         (void)dprintf(fd, "%d\n", (int)getpid());
     } else if (fd >= 0 && errno == EWOULDBLOCK) {
         char *pid = read_line(path);
