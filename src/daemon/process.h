@@ -1,4 +1,4 @@
-/* process: what the kernel says of this process. */
+/* process: what the kernel says of this process, and lets others see of it. */
 #ifndef LATCHD_DAEMON_PROCESS_H
 #define LATCHD_DAEMON_PROCESS_H
 
@@ -13,5 +13,8 @@ struct process {
 
 /* `about`: how many open files are expected. What cannot be found out is 0. */
 void process_look(struct process *ret, uint64_t about);
+/* From now on nobody but root can look into its memory, where passwords are: there is
+ * no core dump, and others of the same user cannot trace it. */
+void process_hide(void);
 
 #endif

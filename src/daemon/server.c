@@ -1,6 +1,8 @@
 #include "daemon/server.h"
 
+#include "daemon/process.h"
 #include "daemon/state.h"
+#include "daemon/unsafe.h"
 #include "latchd-config.h"
 #include "util/alloc.h"
 #include "util/clock.h"
@@ -107,6 +109,7 @@ bool server_main(const struct options *options, const struct config *config)
 
     log_setup((enum log_level)config->log_level, (enum log_format)config->log_format);
     (void)signal(SIGPIPE, SIG_IGN);
+    process_hide();
     seed_hash();
     s->options = options;
     config_copy(&s->config, config);
@@ -117,6 +120,7 @@ bool server_main(const struct options *options, const struct config *config)
     s->seed = random_u64();
     notify_init(&s->notify);
     log_notice("server", "latchd " LATCHD_VERSION " starts, instance %s", s->instance);
+    unsafe_warn(options, config);
     ok = uv_loop_init(&s->loop) == 0 && run(s);
     log_second();
     log_notice("server", ok ? "stopped" : "stopped after an error");
