@@ -157,7 +157,11 @@ void fair_granted(struct locks *l, struct waiter *w, const struct op_result *r)
     /* A release has found that it holds already, through another daemon. */
     bool found = r->moved && r->attached;
 
-    if (f != NULL && w->place != PLACE_NONE) {
+    if (f == NULL) {
+        return;
+    }
+    f->served = true;
+    if (w->place != PLACE_NONE) {
         if (found || w->place_op > r->id || being_named(f, w)) {
             add_leave(l, f, w->want); /* it may have been put back since */
         }

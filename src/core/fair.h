@@ -6,6 +6,9 @@
  * OP_QUEUE, and keeps it until it is granted (the script takes it out) or goes
  * (OP_LEAVE). Every few seconds one OP_QUEUE with all of them shows that they live.
  *
+ * Where somebody was served since others joined, who comes next waits a little for more
+ * to join with: of a name that is handed over often, many are served before that.
+ *
  * Ops on the queue are sent only while no ask and no release is in flight, and one at
  * a time: so what they name is what is so when they run.
  *
@@ -28,6 +31,7 @@ struct fair {
     uint64_t refresh_at;
     uint64_t refreshed;
     uint64_t not_before; /* no op on the queue before this */
+    uint64_t join_at;    /* if somebody was `served`, nobody joins before this */
     struct waiter *last; /* the last one with a place: who is behind it has none */
     size_t joined;       /* waiters with a place */
     struct work *queue;  /* the OP_QUEUE in flight */
@@ -36,8 +40,9 @@ struct fair {
     struct list leaving; /* sent */
     size_t leave_count;
     unsigned leave_tries;
-    bool seen; /* the last op said that there is a queue */
-    bool full; /* waiters are left over; they come in many at once */
+    bool seen;   /* the last op said that there is a queue */
+    bool served; /* a waiter of ours was granted since others joined last */
+    bool full;   /* waiters are left over; they come in many at once */
 };
 
 /* How often the scores are moved on. */

@@ -3,7 +3,10 @@
 
 #include "core/parts.h"
 
-enum { LEAVE_TRIES_MAX = 50 }; /* that Redis refuses: then their scores end them */
+enum {
+    LEAVE_TRIES_MAX = 50, /* that Redis refuses: then their scores end them */
+    JOIN_MS = 10,         /* from one joining to the next */
+};
 
 static size_t window(const struct locks *l)
 {
@@ -83,6 +86,8 @@ static void send_queue(struct locks *l, struct fair *f, bool whole)
         f->refreshed = l->now;
         f->refresh_at = l->now + fair_interval(l);
     }
+    f->join_at = l->now + JOIN_MS;
+    f->served = false;
     f->full = false; /* up to the brim, now that one is sent */
     while ((w = next_new(l, f)) != NULL) {
         members[count++] = op_copy(l, w->want->member);
@@ -117,6 +122,11 @@ static void send_leaves(struct locks *l, struct fair *f)
     f->leave = work;
 }
 
+static bool joins_later(const struct locks *l, const struct fair *f)
+{
+    return f->served && l->now < f->join_at;
+}
+
 static void send_due(struct locks *l, struct fair *f, bool join)
 {
     bool whole = f->joined > 0 && l->now >= f->refresh_at;
@@ -124,7 +134,8 @@ static void send_due(struct locks *l, struct fair *f, bool join)
     if (!list_empty(&f->leaves) && f->leave == NULL) {
         send_leaves(l, f);
     }
-    if (f->queue == NULL && (whole || (join && next_new(l, f) != NULL))) {
+    join = join && !joins_later(l, f) && next_new(l, f) != NULL;
+    if (f->queue == NULL && (whole || join)) {
         send_queue(l, f, whole);
     }
 }
@@ -135,8 +146,11 @@ static void arm(struct locks *l, struct fair *f, uint64_t ready_at)
 
     if (l->now < ready_at) {
         at = ready_at;
-    } else if (f->joined > 0 && f->queue == NULL) {
-        at = f->refresh_at;
+    } else if (f->queue == NULL) {
+        at = f->joined > 0 ? f->refresh_at : at;
+        if (f->joined < f->lock->waiting && joins_later(l, f) && f->join_at < at) {
+            at = f->join_at;
+        }
     }
     if (at == UINT64_MAX) {
         timer_stop(l, &f->timer);

@@ -12,7 +12,7 @@
 enum {
     HOLDERS = 50,
     DEPTH = 16,
-    WATCH_S = 10, /* a third of the default lease: each is renewed once */
+    WATCH_MS = 10000, /* a third of the default lease: each is renewed once */
     SLOW_US = 1000,
     SLOW_MAX = 10000,
 };
@@ -101,18 +101,18 @@ static void watch(unsigned count)
     renewals = info("renewals:");
     missed = info("doubts:") + info("\nlost:");
     start = meter_read();
-    test_sleep_ms(WATCH_S * 1000);
+    test_sleep_ms(WATCH_MS);
     spent = meter_since(meter_read(), start);
     renewals = info("renewals:") - renewals;
     missed = info("doubts:") + info("\nlost:") + info("uncertain:") - missed;
-    here = spent.daemon_us / WATCH_S / 1e4;
-    redis = spent.redis_us / WATCH_S / 1e4;
+    here = spent.daemon_us / WATCH_MS / 10;
+    redis = spent.redis_us / WATCH_MS / 10;
     commands = (double)spent.commands / (renewals > 0 ? renewals : 1);
     longest = longest_script_ms(&slow);
     printf("%7u holds: %6.0f renewals/s, %5.1f %% of a core here, %5.1f %% in Redis; "
            "%4.2f commands and %4.2f + %4.2f us each; %.0f late; %lld scripts over "
            "1 ms, the longest %.1f ms\n",
-           count, renewals / WATCH_S, here, redis, commands,
+           count, renewals * 1e3 / WATCH_MS, here, redis, commands,
            spent.daemon_us / (renewals > 0 ? renewals : 1),
            spent.redis_us / (renewals > 0 ? renewals : 1), missed, slow, longest);
     (void)fflush(stdout);

@@ -95,6 +95,48 @@ START_TEST(behind_a_hold_of_our_own_all_join_at_once)
 }
 END_TEST
 
+START_TEST(who_comes_soon_after_somebody_was_served_waits_for_others_to_join_with)
+{
+    (void)engine_grant(&e, 9, "job", PLAIN, 100);
+    engine_lock(&e, 1, "job", FAIR);
+    fair_joins(&e, "2", HELD);
+    engine_unlock(&e, 9, "job", (struct hold_req){ 0 });
+    engine_gives(&e, OP_RELEASE, MOVED(101));
+    (void)engine_hears(&e, 9, REPLY_INT);
+    (void)engine_hears(&e, 1, REPLY_TOKEN);
+    engine_lock(&e, 2, "job", FAIR);
+    engine_pass(&e, 9);
+    engine_lock(&e, 3, "job", FAIR);
+    engine_no_op(&e);
+    engine_pass(&e, 1);
+    fair_joins(&e, "3 4", HELD);
+    engine_lock(&e, 4, "job", FAIR);
+    fair_joins(&e, "5", HELD); /* nobody was served since */
+    engine_no_op(&e);
+}
+END_TEST
+
+START_TEST(one_that_has_no_place_yet_may_be_next)
+{
+    (void)engine_grant(&e, 9, "job", PLAIN, 100);
+    engine_lock(&e, 1, "job", FAIR);
+    fair_joins(&e, "2", HELD);
+    engine_unlock(&e, 9, "job", (struct hold_req){ 0 });
+    engine_gives(&e, OP_RELEASE, MOVED(101));
+    (void)engine_hears(&e, 9, REPLY_INT);
+    (void)engine_hears(&e, 1, REPLY_TOKEN);
+    engine_lock(&e, 2, "job", FAIR);
+    engine_unlock(&e, 1, "job", (struct hold_req){ 0 });
+    engine_take_op(&e, OP_RELEASE, &op);
+    ck_assert_str_eq(op.member, "latchd:00000000000000aa:3");
+    engine_answer(&e, &op, MOVED(102));
+    (void)engine_hears(&e, 1, REPLY_INT);
+    (void)engine_hears(&e, 2, REPLY_TOKEN);
+    engine_pass(&e, 20);
+    engine_no_op(&e);
+}
+END_TEST
+
 START_TEST(plain_locks_that_find_a_queue_join_it_in_order)
 {
     for (uint64_t i = 1; i <= 3; i++) {
@@ -354,6 +396,9 @@ Suite *test_suite(void)
     tcase_add_test(tc, the_head_joins_by_asking_and_the_others_behind_it);
     tcase_add_test(tc, who_comes_while_others_join_joins_behind_them);
     tcase_add_test(tc, behind_a_hold_of_our_own_all_join_at_once);
+    tcase_add_test(
+        tc, who_comes_soon_after_somebody_was_served_waits_for_others_to_join_with);
+    tcase_add_test(tc, one_that_has_no_place_yet_may_be_next);
     tcase_add_test(tc, plain_locks_that_find_a_queue_join_it_in_order);
     tcase_add_test(tc, a_release_that_sees_a_queue_makes_plain_waiters_join);
     tcase_add_test(tc, without_waiters_and_without_a_queue_it_is_a_plain_lock_again);

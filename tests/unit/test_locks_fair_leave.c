@@ -313,6 +313,7 @@ START_TEST(the_window_is_filled_up_again_many_at_once)
     hand_over(1, 2);
     engine_no_op(&e);
     hand_over(2, 3); /* 3/4 are left */
+    engine_pass(&e, 10);
     fair_joins(&e, "10 11", HELD);
     hand_over(3, 4);
     engine_no_op(&e);

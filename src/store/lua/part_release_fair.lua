@@ -1,7 +1,22 @@
 -- Part of release.lua: the last entry goes, and there is a fair queue. `next` gets the lock
 -- only if it is this instance's turn; else whoever is first is woken on its own channel.
-local marks = 'latchd:fair:' .. tag
+-- Who is `fair`, the first, and `behind` it, was looked up before.
 local fair_wait = tonumber(ARGV[8])
+if move and fair == ARGV[14] then
+    call('LPOP', queue)
+    if not behind then
+        call('DEL', scores, marks)
+    else
+        call('HDEL', marks, fair)
+        if string.sub(behind, 1, 7) ~= 'latchd:' then
+            local from, by = 0, -fair_wait
+--@include part_move.lua
+        end
+    end
+    call('DEL', entries_key, keeper_of .. field)
+--@include part_grant.lua
+    return { 'OK', 0, token, 1, 0, 0, 0, behind and 1 or 0 }
+end
 --@include part_queue.lua
 --@include part_purge.lua
 if move and (not head or string.sub(head, 1, 24) == mine) then

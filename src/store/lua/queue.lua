@@ -143,8 +143,10 @@ if #back > 0 then
 end
 if #new > 0 then
 --@include part_join.lua
+    for i = 1, #new, 1000 do
+        call('RPUSH', queue, unpack(new, i, math.min(i + 999, #new)))
+    end
     for _, member in ipairs(new) do
-        call('RPUSH', queue, member)
         set_score(member, join_score)
     end
     flush()

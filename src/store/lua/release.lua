@@ -108,12 +108,21 @@ if move and kind ~= 'a' then
     move = call('EXISTS', mark_of .. (kind == 'i' and claim or claim_entry)) == 0
 end
 
--- Fails if the queue is of another type, before anything is written.
-local fair, scores = left == 0 and call('LLEN', queue) > 0, nil
+-- Fails if the queue is of another type, before anything else is written. If next is first
+-- in it, as it mostly is, next leaves it now.
+local fair, behind, scores, marks
+if left == 0 then
+    local first = call('LRANGE', queue, 0, 1)
+    fair, behind = first[1], first[2]
+end
 if fair then
-    scores = 'redisson_lock_timeout:' .. tag
-    call('ZCARD', scores)
-    call('HLEN', 'latchd:fair:' .. tag)
+    scores, marks = 'redisson_lock_timeout:' .. tag, 'latchd:fair:' .. tag
+    call('HLEN', marks)
+    if move and fair == ARGV[14] then
+        call('ZREM', scores, fair)
+    else
+        call('ZCARD', scores)
+    end
 end
 
 -- Marks, under every name by which the same release may be asked for again; and for a
