@@ -8,8 +8,9 @@ struct call *call_new(struct locks *l, enum call_kind kind, struct lock *lock,
 {
     const struct span field_prefix = SPAN(ID_FIELD_PREFIX);
     const struct span entry_prefix = SPAN(ID_ENTRY_PREFIX);
-    struct call *c = xcalloc(1, sizeof(*c) + req->owner.len + field_prefix.len +
-                                    entry_prefix.len + 2 * req->id.len);
+    struct call *c =
+        pool_alloc(&l->pool, sizeof(*c) + req->owner.len + field_prefix.len +
+                                 entry_prefix.len + 2 * req->id.len);
     char *at = c->data;
 
     c->kind = kind;
@@ -92,7 +93,7 @@ void call_free(struct locks *l, struct call *c)
     if ((c->kind == CALL_REGRANT || c->kind == CALL_RENEW) && local_entry(c) != NULL) {
         entry_left(l, local_entry(c)); /* unless it has been attached */
     }
-    want_unref(c->want);
+    want_unref(l, c->want);
     timer_stop(l, &c->timer);
     list_del(&c->in_session);
     list_del(&c->in_waiting);
@@ -100,7 +101,7 @@ void call_free(struct locks *l, struct call *c)
     c->lock->refs--;
     lock_touch(l, c->lock);
     session_idle(l, c->session);
-    free(c);
+    pool_free(&l->pool, c);
 }
 
 void call_again(struct locks *l, struct call *c, enum op_status status)
@@ -239,11 +240,11 @@ static struct entry *adopt(struct locks *l, struct lock *lock, struct work *w,
             id = span_after(r->entry, strlen(ID_ENTRY_PREFIX));
         }
 
-        want = want_found(r->lock_kind, r->owner, r->entry, id);
+        want = want_found(l, r->lock_kind, r->owner, r->entry, id);
         want->grace_ms = l->cfg.grace_ms;
         want->user = h->user;
         e = hold_add_entry(l, h, want);
-        want_unref(want);
+        want_unref(l, want);
     }
     return e;
 }
@@ -294,7 +295,7 @@ static void attached(struct locks *l, struct work *w, const struct op_result *r)
         }
     }
     a = entry_attach(l, e, c->session);
-    lock_seen(l, w->lock, w->id, (int64_t)w->lease_ms, r->lock_kind);
+    lock_seen(l, w->lock, w->op.id, (int64_t)w->lease_ms, r->lock_kind);
     hold_schedule(l, e->hold);
     if (c->kind == CALL_REGRANT) {
         say_grant(l, c->ref, a);
@@ -355,7 +356,7 @@ static void cut_for_nobody(struct locks *l, struct lock *lock, const struct work
         if (w->exact && ran && meant && hold_alone(h)) {
             hold_cut(l, h, work_asked(w), false);
         }
-        hold_cut_failed(l, h, w->id);
+        hold_cut_failed(l, h, w->op.id);
     }
 }
 
@@ -366,7 +367,7 @@ void attach_done(struct locks *l, struct work *w, const struct op_result *r)
     /* As with a grant: a lease of which less than half is left is not given out. Nor
      * one that a cut, sent later, has taken back by now. */
     bool stale = r->status == OP_OK && (!asked_in_time(l, lock, work_asked(w)) ||
-                                        lock_cut_since(l, lock, r->owner, w->id));
+                                        lock_cut_since(l, lock, r->owner, w->op.id));
 
     if (c == NULL || stale || r->status != OP_OK) {
         cut_for_nobody(l, lock, w, r);

@@ -37,10 +37,8 @@ static void drop_stale(const struct locks *l, struct lock *lock)
     {
         struct cut *cut = container_of(it, struct cut, in_lock);
         struct span field = span_of(cut->field, cut->field_len);
-        struct work *w;
 
-        HASH_FIND(hh, l->works, &cut->op, sizeof(cut->op), w);
-        if (w == NULL && lock_hold_of(lock, field) == NULL) {
+        if (work_find(l, cut->op) == NULL && lock_hold_of(lock, field) == NULL) {
             cut_free(cut);
         }
     }

@@ -9,7 +9,7 @@ bool duty_vague(const struct duty *d)
 
 struct duty *duty_new(struct locks *l, struct lock *lock, const struct target *t)
 {
-    struct duty *d = xcalloc(1, sizeof(*d) + t->field.len + t->entry.len);
+    struct duty *d = pool_alloc(&l->pool, sizeof(*d) + t->field.len + t->entry.len);
     char *at = d->data;
 
     d->target = *t;
@@ -48,10 +48,10 @@ void duty_free(struct locks *l, struct lock *lock, struct duty *d)
     }
     duty_let_go(d);
     duty_stays(lock, d);
-    want_unref(d->next);
+    want_unref(l, d->next);
     list_del(&d->in_lock);
     lock_touch(l, lock);
-    free(d);
+    pool_free(&l->pool, d);
 }
 
 /* The entry that it became here. */

@@ -36,7 +36,7 @@ struct attach *entry_attach(struct locks *l, struct entry *e, struct session *s)
     struct attach *a = entry_attach_of(e, s);
 
     if (a == NULL) {
-        a = xcalloc(1, sizeof(*a));
+        a = pool_alloc(&l->pool, sizeof(*a));
         a->entry = e;
         a->session = s;
         list_append(&e->attaches, &a->in_entry);
@@ -63,7 +63,7 @@ void attach_free(struct locks *l, struct attach *a)
     list_del(&a->in_session);
     a->entry->hold->attached--;
     session_idle(l, a->session);
-    free(a);
+    pool_free(&l->pool, a);
 }
 
 void entry_set_kept(struct locks *l, struct entry *e, bool kept)
@@ -140,7 +140,7 @@ void entry_detach(struct locks *l, struct attach *a)
     list_del(&a->in_entry);
     list_del(&a->in_session);
     e->hold->attached--;
-    free(a);
+    pool_free(&l->pool, a);
     entry_left(l, e);
 }
 
@@ -232,6 +232,6 @@ void entry_free(struct locks *l, struct entry *e)
     entry_set_fixed(l, e, false);
     l->stats.entries--;
     list_del(&e->in_hold);
-    want_unref(e->want);
-    free(e);
+    want_unref(l, e->want);
+    pool_free(&l->pool, e);
 }

@@ -31,7 +31,7 @@ static void leave_free(struct locks *l, struct fair *f, struct list *it)
     struct leave *leave = container_of(it, struct leave, in_fair);
 
     list_del(&leave->in_fair);
-    want_unref(leave->want);
+    want_unref(l, leave->want);
     free(leave);
     f->leave_count--;
     l->leave_count--;
@@ -117,7 +117,7 @@ static void place_gone(struct locks *l, struct fair *f, struct waiter *w)
 /* The OP_QUEUE in flight names it. */
 static bool being_named(const struct fair *f, const struct waiter *w)
 {
-    return f->queue != NULL && f->queue->id == w->place_op;
+    return f->queue != NULL && f->queue->op.id == w->place_op;
 }
 
 bool fair_stays(const struct waiter *w)

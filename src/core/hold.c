@@ -6,7 +6,7 @@
 struct hold *hold_new(struct locks *l, struct lock *lock, enum lock_kind kind,
                       struct span field, uint64_t token)
 {
-    struct hold *h = xcalloc(1, sizeof(*h) + field.len);
+    struct hold *h = pool_alloc(&l->pool, sizeof(*h) + field.len);
 
     memcpy(h->data, field.ptr, field.len);
     h->field = span_of(h->data, field.len);
@@ -101,7 +101,7 @@ struct entry *hold_add_entry(struct locks *l, struct hold *h, struct want *want)
     if (e != NULL) {
         return e; /* granted before, found again */
     }
-    e = xcalloc(1, sizeof(*e));
+    e = pool_alloc(&l->pool, sizeof(*e));
     e->hold = h;
     e->since = h->confirmed;
     e->want = want_ref(want);
@@ -355,7 +355,7 @@ static void hold_free(struct locks *l, struct hold *h)
     list_del(&h->in_all);
     l->hold_count--;
     lock_touch(l, lock);
-    free(h);
+    pool_free(&l->pool, h);
 }
 
 void hold_forget(struct locks *l, struct hold *h, bool over)

@@ -27,7 +27,7 @@ struct lock *lock_get(struct locks *l, struct span name)
     struct lock *lock = lock_find(l, name);
 
     if (lock == NULL) {
-        lock = xcalloc(1, sizeof(*lock) + name.len);
+        lock = pool_alloc(&l->pool, sizeof(*lock) + name.len);
         memcpy(lock->name, name.ptr, name.len);
         lock->name_len = name.len;
         lock->group = lock_group(l, name);
@@ -134,7 +134,7 @@ void lock_free(struct locks *l, struct lock *lock)
     timer_stop(l, &lock->wake);
     list_del(&lock->in_dirty);
     HASH_DEL(l->names, lock);
-    free(lock);
+    pool_free(&l->pool, lock);
 }
 
 /* Nobody waits: the channel is kept a little for the next one, then all is forgotten.

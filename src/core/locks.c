@@ -55,11 +55,12 @@ static void free_duties(struct locks *l, struct lock *lock)
 
 static void free_sessions(struct locks *l)
 {
-    struct session *s, *tmp;
+    struct id_slot *slot;
+    size_t at = 0;
 
     l->stopping = true; /* nothing is kept and nothing begins a grace */
-    HASH_ITER(hh, l->sessions, s, tmp)
-    {
+    while ((slot = id_table_any(&l->sessions, &at)) != NULL) {
+        struct session *s = container_of(slot, struct session, conn);
         struct list *it, *next;
 
         LIST_FOREACH_SAFE(it, next, &s->lost)
@@ -80,24 +81,24 @@ static void free_sessions(struct locks *l)
         {
             waiter_remove(l, container_of(it, struct waiter, in_session));
         }
-        HASH_DEL(l->sessions, s);
-        free(s);
+        id_table_remove(&l->sessions, &s->conn);
+        pool_free(&l->pool, s);
     }
 }
 
 void locks_free(struct locks *l)
 {
     struct lock *lock, *tmp;
-    struct work *w, *wtmp;
+    struct id_slot *slot;
+    size_t at = 0;
     struct list *it, *next;
 
     if (l == NULL) {
         return;
     }
     mlocks_free(l);
-    HASH_ITER(hh, l->works, w, wtmp)
-    {
-        work_free(l, w);
+    while ((slot = id_table_any(&l->works, &at)) != NULL) {
+        work_free(l, container_of(slot, struct work, op));
     }
     free_sessions(l);
     LIST_FOREACH_SAFE(it, next, &l->waiters)
@@ -119,6 +120,9 @@ void locks_free(struct locks *l)
     free(l->quarantined);
     heap_fini(&l->heap);
     effects_fini(&l->fx);
+    id_table_fini(&l->works);
+    id_table_fini(&l->sessions);
+    pool_fini(&l->pool);
     free(l);
 }
 
@@ -334,7 +338,7 @@ void locks_stop(struct locks *l)
 
 bool locks_stopped(const struct locks *l)
 {
-    return HASH_COUNT(l->works) == 0 &&
+    return l->works.count == 0 &&
            (!l->up ||
             (dues_empty(l) && list_empty(&l->restores) && l->leave_count == 0));
 }

@@ -37,7 +37,7 @@ uint64_t hold_client(const struct hold *h)
 
         if (!list_empty(&e->attaches)) {
             return container_of(list_first(&e->attaches), struct attach, in_entry)
-                ->session->conn;
+                ->session->conn.id;
         }
     }
     return 0;
@@ -350,7 +350,7 @@ void locks_stats(const struct locks *l, struct locks_stats *ret)
     ret->locks = HASH_COUNT(l->names);
     ret->holds = l->hold_count;
     ret->waiters = l->waiter_count;
-    ret->ops_in_flight = HASH_COUNT(l->works);
+    ret->ops_in_flight = l->works.count;
     ret->oldest_wait_ms = first == NULL ? 0 : l->now - oldest_wait(first);
     ret->quarantine_left_ms =
         l->now < l->quarantine_end ? l->quarantine_end - l->now : 0;

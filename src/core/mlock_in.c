@@ -235,7 +235,7 @@ static void begin(struct locks *l, const struct mlock_req *req,
         ml->terms.has |= LOCK_HAS_KEEP;
         ml->request = request_new(l, NO_NAME, want);
         ml->request->mlock = ml;
-        want_unref(want);
+        want_unref(l, want);
     }
     bind(l, ml, req);
 }

@@ -50,10 +50,10 @@ enum { SERIAL_MAX = OP_INSTANCE_LEN + 24 };
 struct span make_serial(struct locks *l, char *out, size_t room);
 struct want *want_new(struct locks *l, const struct lock_req *req);
 /* For a hold that was found, not asked for: RENEW. `entry`: of a named owner. */
-struct want *want_found(enum lock_kind lock_kind, struct span field, struct span entry,
-                        struct span id);
+struct want *want_found(struct locks *l, enum lock_kind lock_kind, struct span field,
+                        struct span entry, struct span id);
 struct want *want_ref(struct want *w);
-void want_unref(struct want *w);
+void want_unref(struct locks *l, struct want *w);
 uint64_t want_lease(const struct locks *l, const struct want *w);
 enum owner_kind field_kind(struct span field);
 
@@ -99,6 +99,8 @@ void lock_on_timer(struct locks *l, struct lock *lock);
 
 /* work.c */
 struct work *work_new(struct locks *l, enum work_kind kind, struct lock *lock);
+/* NULL: it is answered, or never was. */
+struct work *work_find(const struct locks *l, uint64_t op_id);
 void work_free(struct locks *l, struct work *w);
 struct op *work_op(struct locks *l, struct work *w, enum op_kind kind);
 struct span op_copy(struct locks *l, struct span s);

@@ -239,7 +239,7 @@ static void released(struct locks *l, struct lock *lock, struct duty *d, struct 
     } else if (waiter != NULL && !r->freed && (waiter->once || waiter->expiring)) {
         waiter_end_null(l, waiter, true); /* its owner has more entries: still held */
     }
-    want_unref(want);
+    want_unref(l, want);
 }
 
 /* There is nothing (any more) to release. */

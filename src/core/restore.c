@@ -269,7 +269,8 @@ static void send(struct locks *l, struct hold *h)
     w->hold = h;
     w->lease_ms = lease_ms;
     /* By its field, should it have to be undone: who comes back to it meanwhile can. */
-    w->want = want_found(h->lock_kind, h->field, first->want->entry, first->want->id);
+    w->want =
+        want_found(l, h->lock_kind, h->field, first->want->entry, first->want->id);
     h->restoring = w;
     l->restores_in_flight++;
     kept = effects_alloc(&l->fx, room * sizeof(*kept));
@@ -385,6 +386,6 @@ void restore_done(struct locks *l, struct work *w, const struct op_result *r)
     } else {
         pause(l, h, r->status);
     }
-    want_unref(want);
+    want_unref(l, want);
     lock_touch(l, lock);
 }

@@ -4,10 +4,9 @@
 
 struct session *session_find(const struct locks *l, uint64_t conn)
 {
-    struct session *s;
+    struct id_slot *slot = id_table_find(&l->sessions, conn);
 
-    HASH_FIND(hh, l->sessions, &conn, sizeof(conn), s);
-    return s;
+    return slot == NULL ? NULL : container_of(slot, struct session, conn);
 }
 
 struct session *session_get(struct locks *l, uint64_t conn)
@@ -15,14 +14,14 @@ struct session *session_get(struct locks *l, uint64_t conn)
     struct session *s = session_find(l, conn);
 
     if (s == NULL) {
-        s = xcalloc(1, sizeof(*s));
-        s->conn = conn;
+        s = pool_alloc(&l->pool, sizeof(*s));
+        s->conn.id = conn;
         list_init(&s->waiters);
         list_init(&s->attaches);
         list_init(&s->calls);
         list_init(&s->mlocks);
         list_init(&s->lost);
-        HASH_ADD(hh, l->sessions, conn, sizeof(s->conn), s);
+        id_table_add(&l->sessions, &s->conn);
     }
     return s;
 }
@@ -35,8 +34,8 @@ static void session_free(struct locks *l, struct session *s)
     {
         free(container_of(it, struct lost_name, in_session));
     }
-    HASH_DEL(l->sessions, s);
-    free(s);
+    id_table_remove(&l->sessions, &s->conn);
+    pool_free(&l->pool, s);
 }
 
 void session_idle(struct locks *l, struct session *s)

@@ -20,8 +20,10 @@
 #include "core/due.h"
 #include "core/locks.h"
 #include "util/heap.h"
+#include "util/id_table.h"
 #include "util/list.h"
 #include "util/map.h"
+#include "util/pool.h"
 
 #include "latchd/protocol.h"
 
@@ -285,8 +287,7 @@ struct lost_name {
 };
 
 struct session {
-    UT_hash_handle hh;
-    uint64_t conn;
+    struct id_slot conn;
     struct list waiters;
     struct list attaches;
     struct list calls;
@@ -330,8 +331,7 @@ enum work_kind {
 };
 
 struct work {
-    UT_hash_handle hh;
-    uint64_t id;
+    struct id_slot op;
     enum work_kind kind;
     uint64_t sent;
     uint64_t lease_ms;     /* that was asked for */
@@ -392,13 +392,14 @@ struct locks {
     bool stopping;
     bool quorum; /* see locks_setup */
     struct effects fx;
+    struct pool pool; /* all that comes and goes with a request */
     struct heap heap;
     struct timer pulse;
     struct timer over_timer;
     struct lock *names;
-    struct session *sessions;
+    struct id_table sessions;
     struct request *requests;
-    struct work *works;
+    struct id_table works;
     struct list dirty; /* locks to be looked at before the engine returns */
     struct dues dues;
     struct list restores; /* holds to be put back */

@@ -220,7 +220,7 @@ void take_done(struct locks *l, struct work *w, const struct op_result *r)
 
     work_free(l, w);
     taken(l, lock, want, waiter, r, asked);
-    want_unref(want);
+    want_unref(l, want);
 }
 
 /* As the script made it from the token. */

@@ -52,7 +52,7 @@ void waiter_since(struct locks *l, struct waiter *w, uint64_t since)
 struct waiter *waiter_new(struct locks *l, struct lock *lock, struct session *s,
                           const struct lock_req *req, struct want *want)
 {
-    struct waiter *w = xcalloc(1, sizeof(*w));
+    struct waiter *w = pool_alloc(&l->pool, sizeof(*w));
 
     w->lock = lock;
     w->want = want;
@@ -130,8 +130,8 @@ void waiter_remove(struct locks *l, struct waiter *w)
     if (undo) {
         duty_undo(l, lock, w->want); /* now that its request does not wait any more */
     }
-    want_unref(w->want);
-    free(w);
+    want_unref(l, w->want);
+    pool_free(&l->pool, w);
     /* The head may have gone with a message that was meant for whoever is next. */
     if (head) {
         lock_ask(l, lock);

@@ -28,11 +28,13 @@ struct span span_put2(char **at, struct span a, struct span b)
 
 #define MEMBER_PREFIX SPAN(LATCHD_RESERVED_OWNER_PREFIX)
 
-static struct want *want_alloc(enum owner_kind kind, size_t bytes)
+static struct want *want_alloc(struct locks *l, enum owner_kind kind, size_t bytes)
 {
-    struct want *w = xmalloc(sizeof(*w) + bytes);
+    struct want *w = pool_alloc(&l->pool, sizeof(*w) + bytes);
 
-    *w = (struct want){ .refs = 1, .kind = kind, .grace_ms = -1 };
+    w->refs = 1;
+    w->kind = kind;
+    w->grace_ms = -1;
     return w;
 }
 
@@ -76,9 +78,10 @@ struct want *want_new(struct locks *l, const struct lock_req *req)
     struct want *w;
     char *at;
 
-    w = want_alloc(kind, sizeof(ID_FIELD_PREFIX) + sizeof(ID_ENTRY_PREFIX) +
-                             req->owner.len + 2 * req->id.len + MEMBER_PREFIX.len +
-                             serial.len + sizeof(LATCHD_RESERVED_OWNER_SUFFIX));
+    w = want_alloc(l, kind,
+                   sizeof(ID_FIELD_PREFIX) + sizeof(ID_ENTRY_PREFIX) + req->owner.len +
+                       2 * req->id.len + MEMBER_PREFIX.len + serial.len +
+                       sizeof(LATCHD_RESERVED_OWNER_SUFFIX));
     at = w->data;
     w->user = req->user;
     w->lock_kind = req->kind;
@@ -97,10 +100,10 @@ struct want *want_new(struct locks *l, const struct lock_req *req)
     return w;
 }
 
-struct want *want_found(enum lock_kind lock_kind, struct span field, struct span entry,
-                        struct span id)
+struct want *want_found(struct locks *l, enum lock_kind lock_kind, struct span field,
+                        struct span entry, struct span id)
 {
-    struct want *w = want_alloc(field_kind(field), field.len + entry.len + id.len);
+    struct want *w = want_alloc(l, field_kind(field), field.len + entry.len + id.len);
     char *at = w->data;
 
     w->lock_kind = lock_kind;
@@ -117,10 +120,10 @@ struct want *want_ref(struct want *w)
     return w;
 }
 
-void want_unref(struct want *w)
+void want_unref(struct locks *l, struct want *w)
 {
     if (w != NULL && --w->refs == 0) {
-        free(w);
+        pool_free(&l->pool, w);
     }
 }
 

@@ -5,9 +5,9 @@
 
 struct work *work_new(struct locks *l, enum work_kind kind, struct lock *lock)
 {
-    struct work *w = xcalloc(1, sizeof(*w));
+    struct work *w = pool_alloc(&l->pool, sizeof(*w));
 
-    w->id = ++l->next_op;
+    w->op.id = ++l->next_op;
     w->kind = kind;
     w->sent = l->now;
     w->lock = lock;
@@ -15,8 +15,15 @@ struct work *work_new(struct locks *l, enum work_kind kind, struct lock *lock)
     if (lock != NULL) {
         lock->refs++;
     }
-    HASH_ADD(hh, l->works, id, sizeof(w->id), w);
+    id_table_add(&l->works, &w->op);
     return w;
+}
+
+struct work *work_find(const struct locks *l, uint64_t op_id)
+{
+    struct id_slot *slot = id_table_find(&l->works, op_id);
+
+    return slot == NULL ? NULL : container_of(slot, struct work, op);
 }
 
 void work_free(struct locks *l, struct work *w)
@@ -47,18 +54,18 @@ void work_free(struct locks *l, struct work *w)
             w->holds[i]->renewal = NULL;
         }
     }
-    want_unref(w->want);
+    want_unref(l, w->want);
     list_del(&w->in_sent);
-    HASH_DEL(l->works, w);
+    id_table_remove(&l->works, &w->op);
     free(w->holds);
     free(w->leases);
     free(w->parts);
-    free(w);
+    pool_free(&l->pool, w);
 }
 
 struct asked work_asked(const struct work *w)
 {
-    return (struct asked){ .op = w->id, .at = w->sent, .lease_ms = w->lease_ms };
+    return (struct asked){ .op = w->op.id, .at = w->sent, .lease_ms = w->lease_ms };
 }
 
 bool asked_before(const struct locks *l, const struct lock *lock, uint64_t op_id)
@@ -83,7 +90,7 @@ struct op *work_op(struct locks *l, struct work *w, enum op_kind kind)
     struct op *op = &effects_add(&l->fx, EFFECT_OP)->op;
 
     op->kind = kind;
-    op->id = w->id;
+    op->id = w->op.id;
     op->name = name;
     op->grouped = l->group_of != NULL;
     op->group = w->lock == NULL ? 0 : w->lock->group;
@@ -123,9 +130,8 @@ void work_saw_token(struct locks *l, uint64_t token)
 
 void work_done(struct locks *l, const struct op_result *r)
 {
-    struct work *w;
+    struct work *w = work_find(l, r->id);
 
-    HASH_FIND(hh, l->works, &r->id, sizeof(r->id), w);
     if (w == NULL) {
         return;
     }

@@ -74,7 +74,7 @@ static void close_conn(struct conn *c, bool unread)
     list_del(&c->dirty);
     list_del(&c->all);
     list_append(&n->dead, &c->all);
-    conn_table_remove(&n->table, &c->slot);
+    id_table_remove(&n->table, &c->slot);
     n->stats.open--;
     log_about(LOG_DEBUG, "net", &(struct log_about){ .client = c->slot.id }, "closed%s",
               unread ? ", with replies that were not taken in" : "");

@@ -63,7 +63,7 @@ void net_free(struct net *n)
     }
     net_close(n);
     free_dead(n);
-    conn_table_fini(&n->table);
+    id_table_fini(&n->table);
     tls_unref(n->tls);
     resp_parser_free(n->parser);
     free(n);
@@ -108,7 +108,7 @@ void net_accept(struct net *n, uv_stream_t *listener, bool tls)
     n->stats.accepted++;
     n->stats.open++;
     list_append(&n->conns, &c->all);
-    conn_table_add(&n->table, &c->slot);
+    id_table_add(&n->table, &c->slot);
     n->handler.on_event(n->handler.ctx);
     if (n->handler.on_open(n->handler.ctx, c)) {
         c->opened = true;
@@ -214,7 +214,7 @@ void net_close(struct net *n)
 
 struct conn *net_find(struct net *n, uint64_t id)
 {
-    struct conn_slot *slot = conn_table_find(&n->table, id);
+    struct id_slot *slot = id_table_find(&n->table, id);
 
     return slot == NULL ? NULL : container_of(slot, struct conn, slot);
 }

@@ -3,7 +3,7 @@
 #define LATCHD_NET_NET_PRIV_H
 
 #include "net/conn.h"
-#include "net/conn_table.h"
+#include "util/id_table.h"
 #include "util/list.h"
 
 enum {
@@ -25,7 +25,7 @@ enum conn_state {
 };
 
 struct conn {
-    struct conn_slot slot; /* id, and its place in the table */
+    struct id_slot slot; /* id, and its place in the table */
     struct net *net;
     struct stream *stream;
     void *data;
@@ -58,7 +58,7 @@ struct net {
     struct conn_handler handler;
     struct net_stats stats;
     struct resp_parser *parser;
-    struct conn_table table;
+    struct id_table table;
     struct list conns;
     struct list ready; /* requests can be run */
     struct list later; /* so, but the conn has had its share of this turn */

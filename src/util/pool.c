@@ -1,0 +1,85 @@
+#include "util/pool.h"
+
+#include "util/alloc.h"
+
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define POOL_KEEPS 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define POOL_KEEPS 0
+#endif
+#endif
+#ifndef POOL_KEEPS
+#define POOL_KEEPS 1
+#endif
+
+struct pool_block {
+    struct pool_block *next;
+};
+
+/* A block of size n has at least n * POOL_STEP - MALLOC_HEAD bytes: just what glibc's
+ * malloc() makes of a request, so that nothing is lost by rounding. */
+enum { MALLOC_HEAD = 8 };
+
+static size_t size_for(size_t bytes)
+{
+    return (bytes + MALLOC_HEAD + POOL_STEP - 1) / POOL_STEP;
+}
+
+static size_t size_of(void *ptr)
+{
+    return (malloc_usable_size(ptr) + MALLOC_HEAD) / POOL_STEP;
+}
+
+void *pool_alloc(struct pool *p, size_t size)
+{
+    size_t n = size_for(size);
+    void *block;
+
+    if (POOL_KEEPS && n < POOL_SIZES && p->sizes[n].count != 0) {
+        block = p->sizes[n].first;
+        p->sizes[n].first = p->sizes[n].first->next;
+        p->sizes[n].count--;
+    } else {
+        block = xmalloc(POOL_KEEPS ? n * POOL_STEP - MALLOC_HEAD : size);
+    }
+    memset(block, 0, size);
+    return block;
+}
+
+void pool_free(struct pool *p, void *ptr)
+{
+    struct pool_block *block = ptr;
+    struct pool_size *at;
+    size_t n;
+
+    if (ptr == NULL) {
+        return;
+    }
+    n = POOL_KEEPS ? size_of(ptr) : POOL_SIZES;
+    at = &p->sizes[n];
+    if (n >= POOL_SIZES || at->count >= POOL_KEEP_MAX) {
+        free(ptr);
+        return;
+    }
+    block->next = at->first;
+    at->first = block;
+    at->count++;
+}
+
+void pool_fini(struct pool *p)
+{
+    for (size_t i = 0; i < POOL_SIZES; i++) {
+        while (p->sizes[i].first != NULL) {
+            struct pool_block *block = p->sizes[i].first;
+
+            p->sizes[i].first = block->next;
+            free(block);
+        }
+        p->sizes[i].count = 0;
+    }
+}

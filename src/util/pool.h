@@ -1,0 +1,38 @@
+/* pool: blocks that were freed, kept for the next one of their size.
+ *
+ * What a request needs is made and freed thousands of times a second, and all requests
+ * of a loop turn at once: malloc()'s own quick lists (7 blocks of a size) are too short
+ * for that. Small blocks wait here, at most POOL_KEEP_MAX of a size, so that what a
+ * burst took goes back to the system.
+ *
+ * Blocks come from malloc() one by one, and belong to who asked until pool_free().
+ * Under AddressSanitizer nothing is kept, so that it sees each use after free. */
+#ifndef LATCHD_UTIL_POOL_H
+#define LATCHD_UTIL_POOL_H
+
+#include <stddef.h>
+
+enum {
+    POOL_STEP = 16,       /* bytes from one size to the next */
+    POOL_BLOCK_MAX = 512, /* larger ones are not kept */
+    POOL_SIZES = POOL_BLOCK_MAX / POOL_STEP + 1,
+    POOL_KEEP_MAX = 256, /* of each size; of all of them 2 MiB */
+};
+
+/* The caller's; zeroed it is empty and valid. */
+struct pool {
+    struct pool_size {
+        struct pool_block *first;
+        size_t count;
+    } sizes[POOL_SIZES];
+};
+
+/* Zeroed memory, never NULL; see alloc.h. */
+void *pool_alloc(struct pool *p, size_t size)
+    __attribute__((malloc, returns_nonnull, warn_unused_result));
+/* Only what pool_alloc() gave. Accepts NULL. */
+void pool_free(struct pool *p, void *ptr);
+/* Frees what is kept. */
+void pool_fini(struct pool *p);
+
+#endif

@@ -1,0 +1,77 @@
+#include "support/runner.h"
+#include "util/pool.h"
+
+#include <string.h>
+
+static struct pool pool;
+
+START_TEST(memory_is_zeroed_each_time)
+{
+    static const char ZEROS[64] = { 0 };
+    char *a = pool_alloc(&pool, 64);
+
+    memset(a, 'x', 64);
+    pool_free(&pool, a);
+    a = pool_alloc(&pool, 64);
+    ck_assert_mem_eq(a, ZEROS, 64);
+    pool_free(&pool, a);
+    pool_fini(&pool);
+}
+END_TEST
+
+/* Where sizes get mixed up, AddressSanitizer or malloc()'s own checks tell. */
+START_TEST(a_block_has_room_for_what_was_asked)
+{
+    for (int round = 0; round < 2; round++) {
+        char *blocks[700];
+
+        for (size_t size = 1; size < 700; size++) {
+            blocks[size] = pool_alloc(&pool, size);
+            memset(blocks[size], 'x', size);
+        }
+        for (size_t size = 1; size < 700; size++) {
+            pool_free(&pool, blocks[size]);
+        }
+    }
+    pool_fini(&pool);
+}
+END_TEST
+
+START_TEST(what_a_burst_took_goes_back)
+{
+    void *blocks[2 * POOL_KEEP_MAX];
+    size_t kept = 0;
+
+    for (size_t i = 0; i < 2 * POOL_KEEP_MAX; i++) {
+        blocks[i] = pool_alloc(&pool, 100);
+    }
+    for (size_t i = 0; i < 2 * POOL_KEEP_MAX; i++) {
+        pool_free(&pool, blocks[i]);
+    }
+    for (size_t i = 0; i < POOL_SIZES; i++) {
+        kept += pool.sizes[i].count;
+    }
+    ck_assert_uint_le(kept, POOL_KEEP_MAX);
+    pool_fini(&pool);
+}
+END_TEST
+
+START_TEST(nothing_can_be_freed)
+{
+    pool_free(&pool, NULL);
+    pool_fini(&pool);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("pool");
+    TCase *tc = tcase_create("pool");
+
+    tcase_add_test(tc, memory_is_zeroed_each_time);
+    tcase_add_test(tc, a_block_has_room_for_what_was_asked);
+    tcase_add_test(tc, what_a_burst_took_goes_back);
+    tcase_add_test(tc, nothing_can_be_freed);
+    suite_add_tcase(s, tc);
+    return s;
+}
