@@ -4,31 +4,34 @@
 
 enum { HEAD_MAX = 1 + DIGITS_MAX + 2 };
 
-/* The type byte, a number, CRLF; returns where it ends. */
-static char *put_head(char *at, char type, size_t count)
+static char *put(char *at, struct span part)
 {
-    char text[DIGITS_MAX];
-    const char *from;
+    return part.len == 0 ? at : (char *)memcpy(at, part.ptr, part.len) + part.len;
+}
 
-    *at++ = type;
-    if (count < 10) {
-        *at++ = (char)('0' + count);
-    } else {
-        from = digits_before(text + sizeof(text), count);
-        memcpy(at, from, (size_t)(text + sizeof(text) - from));
-        at += text + sizeof(text) - from;
-    }
+static char *put_end(char *at)
+{
     *at++ = '\r';
     *at++ = '\n';
     return at;
 }
 
-static char *put(char *at, struct span part)
+/* The type byte, a number, CRLF; returns where it ends. */
+static char *put_head(char *at, char type, size_t count)
 {
-    if (part.len != 0) {
-        memcpy(at, part.ptr, part.len);
+    *at++ = type;
+    if (count < 10) {
+        *at++ = (char)('0' + count);
+    } else if (count < 100) {
+        *at++ = (char)('0' + count / 10);
+        *at++ = (char)('0' + count % 10);
+    } else {
+        char text[DIGITS_MAX], *end = text + sizeof(text);
+        const char *from = digits_before(end, count);
+
+        at = put(at, span_of(from, (size_t)(end - from)));
     }
-    return at + part.len;
+    return put_end(at);
 }
 
 void command_begin(struct buf *out, size_t words)
@@ -38,50 +41,61 @@ void command_begin(struct buf *out, size_t words)
     buf_grew(out, (size_t)(put_head(at, '*', words) - at));
 }
 
+/* Room for a word of so many bytes, with its head; end_word() follows. */
+static char *begin_word(struct buf *out, size_t len)
+{
+    return put_head(buf_reserve(out, HEAD_MAX + len + 2), '$', len);
+}
+
+static void end_word(struct buf *out, char *at)
+{
+    buf_grew(out, (size_t)(put_end(at) - (out->data + out->tail)));
+}
+
 void command_join(struct buf *out, const struct span *parts, size_t count)
 {
     size_t len = 0;
-    char *from, *at;
+    char *at;
 
     for (size_t i = 0; i < count; i++) {
         len += parts[i].len;
     }
-    from = buf_reserve(out, HEAD_MAX + len + 2);
-    at = put_head(from, '$', len);
+    at = begin_word(out, len);
     for (size_t i = 0; i < count; i++) {
         at = put(at, parts[i]);
     }
-    *at++ = '\r';
-    *at++ = '\n';
-    buf_grew(out, (size_t)(at - from));
+    end_word(out, at);
 }
 
 void command_word(struct buf *out, struct span word)
 {
-    command_join(out, &word, 1);
+    end_word(out, put(begin_word(out, word.len), word));
 }
 
 void command_uint(struct buf *out, uint64_t value)
 {
-    char text[DIGITS_MAX];
-    const char *at = digits_before(text + sizeof(text), value);
+    char text[DIGITS_MAX], *end = text + sizeof(text);
+    const char *at = digits_before(end, value);
 
-    command_word(out, span_of(at, (size_t)(text + sizeof(text) - at)));
+    command_word(out, span_of(at, (size_t)(end - at)));
 }
 
 void command_key(struct buf *out, const char *prefix, struct span name,
                  struct span suffix)
 {
     bool tagged = name.len != 0 && memchr(name.ptr, '{', name.len) != NULL;
-    struct span parts[] = {
-        span_str(prefix),
-        tagged ? SPAN_NONE : SPAN("{"),
-        name,
-        tagged ? SPAN_NONE : SPAN("}"),
-        suffix,
-    };
+    struct span first = span_str(prefix);
+    char *at = begin_word(out, first.len + name.len + (tagged ? 0 : 2) + suffix.len);
 
-    command_join(out, parts, sizeof(parts) / sizeof(parts[0]));
+    at = put(at, first);
+    if (tagged) {
+        at = put(at, name);
+    } else {
+        *at++ = '{';
+        at = put(at, name);
+        *at++ = '}';
+    }
+    end_word(out, put(at, suffix));
 }
 
 void command_words(struct buf *out, size_t count, const char *const *words)
