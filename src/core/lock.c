@@ -24,8 +24,10 @@ struct lock *lock_find(const struct locks *l, struct span name)
 
 struct lock *lock_get(struct locks *l, struct span name)
 {
-    struct lock *lock = lock_find(l, name);
+    unsigned hash = (unsigned)hash_bytes(name.ptr, name.len);
+    struct lock *lock;
 
+    HASH_FIND_BYHASHVALUE(hh, l->names, name.ptr, name.len, hash, lock);
     if (lock == NULL) {
         lock = pool_alloc(&l->pool, sizeof(*lock) + name.len);
         memcpy(lock->name, name.ptr, name.len);
@@ -39,7 +41,8 @@ struct lock *lock_get(struct locks *l, struct span name)
         list_init(&lock->renews);
         list_init(&lock->calls);
         list_init(&lock->in_dirty);
-        HASH_ADD_KEYPTR(hh, l->names, lock->name, lock->name_len, lock);
+        HASH_ADD_KEYPTR_BYHASHVALUE(hh, l->names, lock->name, lock->name_len, hash,
+                                    lock);
     }
     lock_touch(l, lock);
     return lock;

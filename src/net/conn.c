@@ -109,6 +109,17 @@ void conn_close_last_try(struct conn *c)
     conn_close(c);
 }
 
+/* Most replies of a turn fit into a block that waits for them. */
+static void drop_output(struct conn *c)
+{
+    if (c->out.room == OUT_ROOM) {
+        pool_free(&c->net->pool, c->out.data);
+        c->out = (struct buf){ 0 };
+    } else {
+        buf_reset(&c->out);
+    }
+}
+
 static void mark_dirty(struct conn *c)
 {
     if (list_empty(&c->dirty) && c->state != CONN_CLOSED) {
@@ -131,6 +142,10 @@ void conn_drain(struct conn *c)
 struct buf *conn_out(struct conn *c)
 {
     mark_dirty(c);
+    if (c->out.data == NULL) {
+        c->out = (struct buf){ .data = pool_take(&c->net->pool, OUT_ROOM),
+                               .room = OUT_ROOM };
+    }
     return &c->out;
 }
 
@@ -175,7 +190,7 @@ void conn_flush(struct conn *c)
     list_del(&c->dirty);
     if (c->state == CONN_ENDING) {
         c->unsent |= len > 0;
-        buf_reset(&c->out);
+        drop_output(c);
         return;
     }
     if (conn_overflows(c)) {
@@ -188,7 +203,7 @@ void conn_flush(struct conn *c)
     }
     n->stats.bytes_out += len;
     stream_send(c->stream, &c->out);
-    buf_reset(&c->out);
+    drop_output(c);
     if (c->state == CONN_DRAINING) {
         check_gone(c);
     }

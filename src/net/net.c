@@ -66,6 +66,7 @@ void net_free(struct net *n)
     id_table_fini(&n->table);
     tls_unref(n->tls);
     resp_parser_free(n->parser);
+    pool_fini(&n->pool);
     free(n);
 }
 

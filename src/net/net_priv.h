@@ -5,6 +5,7 @@
 #include "net/conn.h"
 #include "util/id_table.h"
 #include "util/list.h"
+#include "util/pool.h"
 
 enum {
     /* What one connection may do in a turn while others wait: requests run, and bytes
@@ -14,6 +15,7 @@ enum {
     /* How long a connection that is going down may take to take its replies in. */
     LINGER_MS = 5000,
     LINGER_CHECK_MS = 10,
+    OUT_ROOM = 256, /* what a conn's output gets first, from the pool */
 };
 
 enum conn_state {
@@ -58,6 +60,7 @@ struct net {
     struct conn_handler handler;
     struct net_stats stats;
     struct resp_parser *parser;
+    struct pool pool; /* for the replies of a turn */
     struct id_table table;
     struct list conns;
     struct list ready; /* requests can be run */

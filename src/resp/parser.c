@@ -48,6 +48,34 @@ size_t resp_args_max(const struct resp_limits *limits)
 
 enum number_status { NUMBER_DONE, NUMBER_INCOMPLETE, NUMBER_INVALID, NUMBER_TOO_LONG };
 
+/* Nearly all numbers have one digit or two. False: this one is to be looked at closely.
+ */
+static bool read_small(struct span data, size_t *pos, int64_t *ret)
+{
+    const char *at = data.ptr + *pos;
+    unsigned first, second;
+    size_t digits = 1;
+
+    if (data.len - *pos < 4) {
+        return false;
+    }
+    first = (unsigned char)at[0] - (unsigned)'0';
+    second = (unsigned char)at[1] - (unsigned)'0';
+    if (first == 0 || first > 9) {
+        return false;
+    }
+    if (second <= 9) {
+        first = 10 * first + second;
+        digits = 2;
+    }
+    if (at[digits] != '\r' || at[digits + 1] != '\n') {
+        return false;
+    }
+    *ret = first;
+    *pos += digits + 2;
+    return true;
+}
+
 /* Reads a decimal and its CRLF at *pos. What it says depends on the bytes alone, not on
  * how many have come so far: input in pieces must break at the same byte. */
 static enum number_status read_number(struct span data, size_t *pos, int64_t *ret)
@@ -57,6 +85,9 @@ static enum number_status read_number(struct span data, size_t *pos, int64_t *re
     size_t first = at += negative;
     int64_t value = 0;
 
+    if (read_small(data, pos, ret)) {
+        return NUMBER_DONE;
+    }
     for (; at < data.len; at++) {
         unsigned digit = (unsigned char)data.ptr[at] - (unsigned)'0';
         size_t digits = at - first;

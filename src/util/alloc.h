@@ -8,6 +8,20 @@
 
 #include <stddef.h>
 
+/* Whether memory may be kept for the next use of its kind: not where AddressSanitizer
+ * is to see each use after it was given back. */
+#if defined(__SANITIZE_ADDRESS__)
+#define ALLOC_KEEPS 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ALLOC_KEEPS 0
+#else
+#define ALLOC_KEEPS 1
+#endif
+#else
+#define ALLOC_KEEPS 1
+#endif
+
 void *xmalloc(size_t size) __attribute__((malloc, returns_nonnull, warn_unused_result));
 void *xcalloc(size_t count, size_t size)
     __attribute__((malloc, returns_nonnull, warn_unused_result));

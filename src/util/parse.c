@@ -1,5 +1,7 @@
 #include "util/parse.h"
 
+enum { SAFE_DIGITS = 19 }; /* so many are no overflow of a uint64_t */
+
 bool parse_u64(struct span text, uint64_t max, uint64_t *ret)
 {
     uint64_t value = 0;
@@ -10,7 +12,7 @@ bool parse_u64(struct span text, uint64_t max, uint64_t *ret)
     for (size_t i = 0; i < text.len; i++) {
         unsigned digit = (unsigned char)text.ptr[i] - (unsigned)'0';
 
-        if (digit > 9 || value > (UINT64_MAX - digit) / 10) {
+        if (digit > 9 || (i >= SAFE_DIGITS && value > (UINT64_MAX - digit) / 10)) {
             return false;
         }
         value = value * 10 + digit;

@@ -6,17 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define POOL_KEEPS 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define POOL_KEEPS 0
-#endif
-#endif
-#ifndef POOL_KEEPS
-#define POOL_KEEPS 1
-#endif
-
 struct pool_block {
     struct pool_block *next;
 };
@@ -35,20 +24,24 @@ static size_t size_of(void *ptr)
     return (malloc_usable_size(ptr) + MALLOC_HEAD) / POOL_STEP;
 }
 
-void *pool_alloc(struct pool *p, size_t size)
+void *pool_take(struct pool *p, size_t size)
 {
     size_t n = size_for(size);
     void *block;
 
-    if (POOL_KEEPS && n < POOL_SIZES && p->sizes[n].count != 0) {
+    if (ALLOC_KEEPS && n < POOL_SIZES && p->sizes[n].count != 0) {
         block = p->sizes[n].first;
         p->sizes[n].first = p->sizes[n].first->next;
         p->sizes[n].count--;
     } else {
-        block = xmalloc(POOL_KEEPS ? n * POOL_STEP - MALLOC_HEAD : size);
+        block = xmalloc(ALLOC_KEEPS ? n * POOL_STEP - MALLOC_HEAD : size);
     }
-    memset(block, 0, size);
     return block;
+}
+
+void *pool_alloc(struct pool *p, size_t size)
+{
+    return memset(pool_take(p, size), 0, size);
 }
 
 void pool_free(struct pool *p, void *ptr)
@@ -60,7 +53,7 @@ void pool_free(struct pool *p, void *ptr)
     if (ptr == NULL) {
         return;
     }
-    n = POOL_KEEPS ? size_of(ptr) : POOL_SIZES;
+    n = ALLOC_KEEPS ? size_of(ptr) : POOL_SIZES;
     at = &p->sizes[n];
     if (n >= POOL_SIZES || at->count >= POOL_KEEP_MAX) {
         free(ptr);

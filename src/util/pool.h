@@ -6,7 +6,7 @@
  * burst took goes back to the system.
  *
  * Blocks come from malloc() one by one, and belong to who asked until pool_free().
- * Under AddressSanitizer nothing is kept, so that it sees each use after free. */
+ * Where ALLOC_KEEPS says no nothing is kept. */
 #ifndef LATCHD_UTIL_POOL_H
 #define LATCHD_UTIL_POOL_H
 
@@ -27,10 +27,13 @@ struct pool {
     } sizes[POOL_SIZES];
 };
 
-/* Zeroed memory, never NULL; see alloc.h. */
+/* Memory, never NULL; see alloc.h. */
+void *pool_take(struct pool *p, size_t size)
+    __attribute__((malloc, returns_nonnull, warn_unused_result));
+/* The same, zeroed. */
 void *pool_alloc(struct pool *p, size_t size)
     __attribute__((malloc, returns_nonnull, warn_unused_result));
-/* Only what pool_alloc() gave. Accepts NULL. */
+/* Only what came from there, or was made of it by realloc(). Accepts NULL. */
 void pool_free(struct pool *p, void *ptr);
 /* Frees what is kept. */
 void pool_fini(struct pool *p);
