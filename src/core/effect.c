@@ -5,7 +5,10 @@
 #include <stdalign.h>
 #include <stdlib.h>
 
-enum { CHUNK_BYTES = 16 * 1024 };
+enum {
+    CHUNK_BYTES = 64 * 1024,
+    CHUNKS_SPARE = ALLOC_KEEPS ? 4 : 0, /* kept from turn to turn */
+};
 
 struct chunk {
     struct chunk *next;
@@ -32,21 +35,55 @@ static void drop_chunks(struct chunk *c)
 void effects_fini(struct effects *fx)
 {
     drop_chunks(fx->chunks);
+    drop_chunks(fx->spare);
     free(fx->list);
     *fx = (struct effects){ 0 };
 }
 
 void effects_reset(struct effects *fx)
 {
-    struct chunk *keep = fx->chunks;
+    struct chunk **at = &fx->chunks;
 
     fx->count = 0;
-    if (keep != NULL) {
-        drop_chunks(keep->next);
-        keep->next = NULL;
-        keep->used = 0;
+    if (fx->chunks == NULL) {
+        return;
     }
+    for (int i = 0; i < CHUNKS_SPARE && *at != NULL; i++) {
+        at = &(*at)->next;
+    }
+    drop_chunks(*at);
+    *at = NULL;
+    drop_chunks(fx->spare);
+    fx->spare = fx->chunks;
+    fx->chunks = NULL;
 }
+
+static struct chunk *new_chunk(struct effects *fx, size_t bytes)
+{
+    struct chunk *c = fx->spare;
+    size_t room = bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES;
+
+    if (c != NULL && c->room >= room) {
+        fx->spare = c->next;
+    } else {
+        c = xmalloc(sizeof(*c) + room);
+        c->room = room;
+    }
+    c->used = 0;
+    c->next = fx->chunks;
+    fx->chunks = c;
+    return c;
+}
+
+/* What is zeroed of an effect: the largest kind is several times the others. */
+static const size_t SIZES[] = {
+    [EFFECT_OP] = sizeof(struct op),
+    [EFFECT_REPLY] = sizeof(struct effect_reply),
+    [EFFECT_NOTICE] = sizeof(struct effect_notice),
+    [EFFECT_WAITED] = sizeof(struct effect_waited),
+    [EFFECT_SUBSCRIBE] = sizeof(struct effect_channel),
+    [EFFECT_UNSUBSCRIBE] = sizeof(struct effect_channel),
+};
 
 struct effect *effects_add(struct effects *fx, enum effect_kind kind)
 {
@@ -56,8 +93,10 @@ struct effect *effects_add(struct effects *fx, enum effect_kind kind)
         fx->room = fx->room == 0 ? 64 : fx->room * 2;
         fx->list = xrealloc(fx->list, fx->room * sizeof(*fx->list));
     }
-    e = &fx->list[fx->count++];
-    *e = (struct effect){ .kind = kind };
+    e = effects_alloc(fx, sizeof(*e));
+    memset(&e->op, 0, SIZES[kind]);
+    e->kind = kind;
+    fx->list[fx->count++] = e;
     return e;
 }
 
@@ -69,11 +108,7 @@ void *effects_alloc(struct effects *fx, size_t size)
     size =
         (size + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
     if (c == NULL || c->room - c->used < size) {
-        size_t room = size > CHUNK_BYTES ? size : CHUNK_BYTES;
-
-        c = xmalloc(sizeof(*c) + room);
-        *c = (struct chunk){ .next = fx->chunks, .room = room };
-        fx->chunks = c;
+        c = new_chunk(fx, size);
     }
     ptr = c->data + c->used;
     c->used += size;

@@ -150,18 +150,19 @@ struct effect {
 };
 
 struct effects {
-    struct effect *list;
+    struct effect **list; /* into the chunks */
     size_t count;
     size_t room;
-    struct chunk *chunks; /* the memory that effects point to */
+    struct chunk *chunks; /* the memory of effects, and of what they point to */
+    struct chunk *spare;  /* chunks of the last turn, a few of them */
 };
 
 void effects_init(struct effects *fx);
 void effects_fini(struct effects *fx);
 void effects_reset(struct effects *fx);
 
-/* Appends an effect; the caller fills it. The pointer is valid until the next append.
- */
+/* Appends an effect; the caller fills it. Like what it points to, it stays where it is
+ * until effects_reset(). */
 struct effect *effects_add(struct effects *fx, enum effect_kind kind);
 
 /* Memory that lives until effects_reset(). */

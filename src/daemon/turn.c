@@ -65,7 +65,7 @@ void turn_conn_closing(struct server *s, uint64_t conn)
     size_t count = list->count; /* what this appends is not for clients that close */
 
     for (size_t i = 0; i < count; i++) {
-        const struct effect *fx = &list->list[i];
+        const struct effect *fx = list->list[i];
 
         if (fx->kind == EFFECT_REPLY &&
             (fx->reply.kind == REPLY_TOKEN || fx->reply.kind == REPLY_TOKENS) &&
@@ -75,15 +75,13 @@ void turn_conn_closing(struct server *s, uint64_t conn)
     }
 }
 
-/* By index and by copy: doing one may append more. */
+/* By index: doing one may append more. */
 static void do_effects(struct server *s)
 {
     struct effects *list = locks_effects(s->locks);
 
     for (size_t i = 0; i < list->count; i++) {
-        struct effect fx = list->list[i];
-
-        do_effect(s, &fx);
+        do_effect(s, list->list[i]);
     }
     cmd_push(s->cmd);
     effects_reset(list);

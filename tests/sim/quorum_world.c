@@ -222,7 +222,7 @@ void qdaemon_end(struct quorum *q, struct qdaemon *d)
 
     while (fx->count > 0) {
         for (size_t i = 0; i < fx->count; i++) {
-            struct effect e = fx->list[i];
+            struct effect e = *fx->list[i];
 
             effect(q, d, &e);
         }

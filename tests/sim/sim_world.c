@@ -251,7 +251,7 @@ void sim_turn_end(struct sim *s, struct sim_daemon *d)
 
     do {
         for (size_t i = 0; i < fx->count; i++) {
-            do_effect(s, d, &fx->list[i]);
+            do_effect(s, d, fx->list[i]);
         }
         effects_reset(fx);
         for (size_t i = 0; i < cl->undelivered_count; i++) {

@@ -148,7 +148,7 @@ void engine_collect(struct engine *e)
     struct effects *fx = locks_effects(e->locks);
 
     for (size_t i = 0; i < fx->count; i++) {
-        struct effect *f = &fx->list[i];
+        struct effect *f = fx->list[i];
 
         switch (f->kind) {
         case EFFECT_OP:

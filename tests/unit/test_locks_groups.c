@@ -136,8 +136,8 @@ static size_t asked(void)
     size_t count = 0;
 
     for (size_t i = 0; i < fx->count; i++) {
-        if (fx->list[i].kind == EFFECT_OP && fx->list[i].op.kind == OP_RENEW) {
-            ck_assert_uint_eq(fx->list[i].op.item_count, 1);
+        if (fx->list[i]->kind == EFFECT_OP && fx->list[i]->op.kind == OP_RENEW) {
+            ck_assert_uint_eq(fx->list[i]->op.item_count, 1);
             count++;
         }
     }
