@@ -38,6 +38,17 @@ bool conn_had_its_share(struct conn *c)
     return c->ran >= TURN_REQUESTS || buf_len(&c->out) > TURN_REPLY_BYTES;
 }
 
+/* Of a stretch of requests: whether the next one is for another turn. */
+static bool took_too_long(uint64_t *end_us)
+{
+    uint64_t now = clock_boot_us();
+
+    if (*end_us == 0) {
+        *end_us = now + TURN_SHARE_US;
+    }
+    return now >= *end_us;
+}
+
 static bool can_run(const struct conn *c)
 {
     return c->state == CONN_OPEN && !c->suspended;
@@ -70,6 +81,7 @@ static size_t run_requests(struct conn *c, struct span data, bool *ret_more)
 {
     struct net *n = c->net;
     struct resp_request req;
+    uint64_t end_us = 0;
     size_t at = 0;
     size_t used;
 
@@ -78,7 +90,7 @@ static size_t run_requests(struct conn *c, struct span data, bool *ret_more)
         struct resp_limits limits;
         enum resp_status status;
 
-        if (conn_had_its_share(c)) {
+        if (conn_had_its_share(c) || took_too_long(&end_us)) {
             *ret_more = true;
             break;
         }

@@ -35,6 +35,7 @@ struct net *net_new(struct io *io, const struct net_limits *limits,
     n->turn = 1;
     list_init(&n->conns);
     list_init(&n->ready);
+    list_init(&n->backlog);
     list_init(&n->later);
     list_init(&n->dirty);
     list_init(&n->lingering);
@@ -121,17 +122,42 @@ void net_accept(struct net *n, uv_stream_t *listener, bool tls)
 
 /* Turns */
 
-bool net_run(struct net *n)
+static bool run_all(struct list *ready)
 {
     struct list *node;
     bool any = false;
 
-    while ((node = list_first(&n->ready)) != NULL) {
+    while ((node = list_first(ready)) != NULL) {
         list_del(node);
         conn_run(container_of(node, struct conn, work));
         any = true;
     }
     return any;
+}
+
+/* As many of those that had their share before as this turn has time for. */
+static bool run_backlog(struct net *n)
+{
+    struct list *node;
+    uint64_t start;
+    bool any = false;
+
+    while (n->backlog_us < TURN_BACKLOG_US &&
+           (node = list_first(&n->backlog)) != NULL) {
+        list_del(node);
+        start = clock_boot_us();
+        conn_run(container_of(node, struct conn, work));
+        n->backlog_us += clock_boot_us() - start;
+        any = true;
+    }
+    return any;
+}
+
+bool net_run(struct net *n)
+{
+    bool any = run_all(&n->ready);
+
+    return run_backlog(n) || any;
 }
 
 static void check_lingering(struct net *n, uint64_t now_ms)
@@ -163,8 +189,9 @@ void net_end_turn(struct net *n)
     }
     io_end_turn(n->io);
     n->turn++;
-    list_splice(&n->ready, &n->later);
-    if (n->waker != NULL && list_empty(&n->ready)) {
+    n->backlog_us = 0;
+    list_splice(&n->backlog, &n->later);
+    if (n->waker != NULL && list_empty(&n->backlog)) {
         (void)uv_idle_stop(&n->waker->idle);
     } else if (n->waker != NULL) {
         (void)uv_idle_start(&n->waker->idle, on_idle);

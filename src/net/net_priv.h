@@ -12,6 +12,11 @@ enum {
      * of replies after which the rest of its requests come next turn. */
     TURN_REQUESTS = 256,
     TURN_REPLY_BYTES = 256 * 1024,
+    TURN_SHARE_US = 500, /* of work at a stretch; the first request may take longer */
+    /* What all connections that had their share before may do in a turn, in
+     * microseconds: then those that ask for little go first again. One of them always
+     * runs. */
+    TURN_BACKLOG_US = 2000,
     /* How long a connection that is going down may take to take its replies in. */
     LINGER_MS = 5000,
     LINGER_CHECK_MS = 10,
@@ -32,7 +37,7 @@ struct conn {
     struct stream *stream;
     void *data;
     struct list all;   /* net->conns; when closed net->dead */
-    struct list work;  /* net->ready, ->later or ->lingering */
+    struct list work;  /* net->ready, ->backlog, ->later or ->lingering */
     struct list dirty; /* net->dirty: has output */
     struct buf *in;    /* unfinished input, NULL if there is none */
     struct buf out;
@@ -63,8 +68,9 @@ struct net {
     struct pool pool; /* for the replies of a turn */
     struct id_table table;
     struct list conns;
-    struct list ready; /* requests can be run */
-    struct list later; /* so, but the conn has had its share of this turn */
+    struct list ready;   /* requests can be run */
+    struct list backlog; /* so, but the conn had its share of an earlier turn */
+    struct list later;   /* so, but the conn has had its share of this turn */
     struct list dirty;
     struct list lingering; /* going down, waiting for the peer; see LINGER_MS */
     struct list dead;
@@ -72,6 +78,7 @@ struct net {
     struct waker *waker;
     size_t client_max;
     uint64_t turn;
+    uint64_t backlog_us; /* of this turn: used by the backlog */
     uint64_t last_id;
     uint64_t linger_checked_ms;
 };

@@ -2,6 +2,7 @@
 
 #include "resp/writer.h"
 #include "support/scratch.h"
+#include "util/clock.h"
 #include "util/parse.h"
 
 #include <check.h>
@@ -49,6 +50,17 @@ static void write_big(struct buf *out, struct span size)
     buf_grew(out, len);
 }
 
+static void spin(struct buf *out, struct span us)
+{
+    uint64_t end = 0;
+
+    ck_assert(parse_u64(us, 1000000, &end));
+    end += clock_boot_us();
+    while (clock_boot_us() < end) {
+    }
+    resp_simple(out, "SPUN");
+}
+
 uint64_t again_times;
 
 static void on_again(void *ctx, struct conn *c)
@@ -75,6 +87,8 @@ static void on_request(void *ctx, struct conn *c, const struct resp_request *req
         conn_suspend(c);
     } else if (span_eq(word, SPAN("BIG"))) {
         write_big(conn_out(c), req->argv[1]);
+    } else if (span_eq(word, SPAN("SPIN"))) {
+        spin(conn_out(c), req->argv[1]);
     } else if (span_eq(word, SPAN("QUIT"))) {
         resp_simple(conn_out(c), "OK");
         conn_drain(c);

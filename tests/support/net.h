@@ -2,8 +2,8 @@
  * of connections and listeners.
  *
  * The handler knows: PING, ECHO x, WAIT (suspends; "+GO" by go()), BIG n (n bytes),
- * QUIT, KILL (closes at once), UNTRUST, TIMES n ("+AGAIN", n times, each by itself). It
- * counts what it was told. */
+ * SPIN us (works that long), QUIT, KILL (closes at once), UNTRUST, TIMES n ("+AGAIN", n
+ * times, each by itself). It counts what it was told. */
 #ifndef LATCHD_TESTS_NET_H
 #define LATCHD_TESTS_NET_H
 

@@ -119,6 +119,35 @@ START_TEST(one_client_does_not_starve_the_others)
 }
 END_TEST
 
+START_TEST(who_asks_for_little_comes_before_the_rest_of_long_work)
+{
+    enum { HEAVY = 20, EACH = 5 };
+    int heavy[HEAVY];
+    int other = client(_i);
+    int before;
+
+    for (int i = 0; i < HEAVY; i++) {
+        heavy[i] = client(_i);
+    }
+    for (int i = 0; i < HEAVY; i++) {
+        raw_send(heavy[i], "SPIN 2000\r\nSPIN 2000\r\nSPIN 2000\r\nSPIN 2000\r\n"
+                           "SPIN 2000\r\n");
+    }
+    wait_count(&seen.requests, HEAVY);
+    before = seen.requests;
+    ck_assert_int_lt(before, HEAVY * 2);
+    raw_send(other, "PING\r\n");
+    expect(other, "+PONG\r\n");
+    ck_assert_int_le(seen.requests, before + 5); /* and not as many as there are */
+    wait_count(&seen.requests, HEAVY * EACH + 1);
+    for (int i = 0; i < HEAVY; i++) {
+        expect(heavy[i], "+SPUN\r\n+SPUN\r\n+SPUN\r\n+SPUN\r\n+SPUN\r\n");
+        (void)close(heavy[i]);
+    }
+    (void)close(other);
+}
+END_TEST
+
 /* Nothing else wakes the loop here: if the net does not, the test hangs. */
 START_TEST(what_is_left_over_needs_nobody_to_wake_the_loop)
 {
@@ -273,6 +302,8 @@ Suite *test_suite(void)
     tcase_add_loop_test(tc, a_client_that_does_not_read_is_dropped, 0, 2);
     tcase_add_loop_test(tc, replies_of_one_turn_cannot_pile_up_past_the_limit, 0, 2);
     tcase_add_loop_test(tc, one_client_does_not_starve_the_others, 0, 2);
+    tcase_add_loop_test(tc, who_asks_for_little_comes_before_the_rest_of_long_work, 0,
+                        2);
     tcase_add_loop_test(tc, what_is_left_over_needs_nobody_to_wake_the_loop, 0, 2);
     tcase_add_loop_test(tc, a_long_pipeline_is_read_as_it_is_run, 0, 2);
     tcase_add_loop_test(tc, clients_beyond_the_limit_are_told, 0, 2);
