@@ -9,7 +9,6 @@ import importlib
 import pathlib
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 
@@ -19,7 +18,7 @@ sys.path.append(str(HERE.parent / "integration"))
 sys.path.append(str(HERE.parent / "support"))
 
 # pylint: disable=wrong-import-position
-from children import die_with_parent  # noqa: E402
+from runs import Runs  # noqa: E402
 from stage import Failed, Stage  # noqa: E402
 from stand import tap  # noqa: E402
 
@@ -41,33 +40,6 @@ def run_one(program, case):
                 raise
 
 
-class Runs:
-    """Processes of the cases, a few at a time, in order."""
-
-    def __init__(self, command, names):
-        self.command, self.waiting, self.running = command, list(names), {}
-        self.more()
-
-    def more(self):
-        while self.waiting and len(self.running) < AT_ONCE:
-            name = self.waiting.pop(0)
-            self.running[name] = subprocess.Popen(  # pylint: disable=consider-using-with
-                [*self.command, "--one", name], stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                preexec_fn=die_with_parent)
-
-    def finish(self, name):
-        """As a case of tap()."""
-        run = self.running[name]
-        said, _ = run.communicate(timeout=CASE_S)
-        del self.running[name]
-        self.more()
-        for line in said.splitlines():
-            print("# " + line.removeprefix("# "))
-        if run.returncode != 0:
-            raise AssertionError(f"{name} failed")
-
-
 def main():
     program, topology, *names = sys.argv[1:]
     module = importlib.import_module(f"cases_{topology}")
@@ -79,9 +51,9 @@ def main():
         return
     names = names or [case.__name__ for case in module.CASES]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    runs = Runs([sys.executable, __file__, program, topology], names)
-    sys.exit(1 if tap([(name, lambda name=name: runs.finish(name)) for name in names])
-             else 0)
+    runs = Runs([sys.executable, __file__, program, topology, "--one"], names, AT_ONCE,
+                CASE_S)
+    sys.exit(1 if tap(runs.cases()) else 0)
 
 
 main()

@@ -15,14 +15,14 @@ def die_with_parent():
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def until(condition, what, within_s=DEADLINE_S):
+def until(condition, what, within_s=DEADLINE_S, every_s=0.002):
     """Waits for something that happens elsewhere."""
     end = time.monotonic() + within_s
     while time.monotonic() < end:
         value = condition()
         if value:
             return value
-        time.sleep(0.002)
+        time.sleep(every_s)
     raise TimeoutError(f"not within {within_s} s: {what}")
 
 

@@ -126,13 +126,13 @@ class Client:
         self.turn += 1
         return self.daemon()
 
-    def ask(self, verb, name, *words, daemon=None, **note):
-        """The answer; Gone if there is none."""
+    def ask(self, verb, name, *words, daemon=None, noted=None, **note):
+        """The answer; Gone if there is none. In the book it has the verb `noted`."""
         daemon = daemon or self.daemon()
         if daemon not in self.links:
             self.links[daemon] = Connection(self.crowd, self, daemon)
         link = self.links[daemon]
-        ask = Ask(self.who, daemon, verb, name, time.monotonic_ns(), **note)
+        ask = Ask(self.who, daemon, noted or verb, name, time.monotonic_ns(), **note)
         self.crowd.book.asks.append(ask)
         link.waits = ask
         patience = PATIENCE_MS + (note.get("wait_ms") or 0)

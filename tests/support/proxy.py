@@ -6,10 +6,10 @@ On standard input, a line each, answered by `ok`:
     name PID NAME           connections of this process come from NAME
     rule PORT WHO WAY HOW   WHO: the name or address that a connection comes from, or *;
                             WAY: in (to the target), out (from it), both;
-                            HOW: pass, hold, cut, or so many ms of delay
+                            HOW: pass, hold, cut, half, or so many ms of delay
 The last rule that fits counts. `hold` is a partition: connections stay, new ones are
 taken, and nothing passes, an end neither, until it does again. `cut` resets what there
-is and whatever comes.
+is and whatever comes. `half`: of what comes next one half passes, then it is cut.
 """
 import asyncio
 import os
@@ -19,6 +19,7 @@ import struct
 import sys
 
 CHUNK = 1 << 16
+HALF_S = 0.01  # in which the other side reads what there is, before it is cut
 
 
 def reset(writer):
@@ -93,14 +94,10 @@ class Route:
                 reset(link[1])
 
     async def passes(self, who, way):
-        """Waits until something may; says the delay in s."""
-        while True:
-            how = self.how(who, way)
-            if how == "pass":
-                return 0
-            if how not in ("hold", "cut"):
-                return int(how) / 1000
+        """Waits until something may; says how: pass, half, or the delay in ms."""
+        while (how := self.how(who, way)) in ("hold", "cut"):
             await self.changed.wait()
+        return how
 
     async def take(self, reader, writer):
         who = name_of(writer.get_extra_info("peername"),
@@ -129,9 +126,13 @@ class Route:
         try:
             while True:
                 data = await reader.read(CHUNK)
-                delay = await self.passes(who, way)
-                if delay:
-                    await asyncio.sleep(delay)
+                how = await self.passes(who, way)
+                if how == "half":
+                    writer.write(data[:len(data) // 2])
+                    await asyncio.sleep(HALF_S)
+                    raise ConnectionAbortedError
+                if how != "pass":
+                    await asyncio.sleep(int(how) / 1000)
                 if not data:
                     break
                 writer.write(data)

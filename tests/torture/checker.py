@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+"""The checks of a torture, on histories written by hand: each kind of violation is found
+where it is planted, and nothing where none is. Overlaps, tokens and deadlines have more
+cases in failover/checker.py.
+
+Times are in ms here. Prints TAP.
+"""
+import pathlib
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True  # nothing is written beside the sources
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "integration"))
+sys.path.append(str(HERE.parent / "support"))
+
+# pylint: disable=wrong-import-position
+from checks import Checker  # noqa: E402
+from history import MS, Ask, Closed, Told  # noqa: E402
+from record import Fault, Left, Record, Settings, Write  # noqa: E402
+from resp import Error  # noqa: E402
+from stand import tap  # noqa: E402
+
+END = 100_000
+LEASE, TIMEOUT = 3000, 1000
+GONE = Error("NOTHELD it is not held")
+
+
+class Story(Record):
+    """A record that is written by hand."""
+
+    def __init__(self, topology="single"):
+        super().__init__(Settings(topology, 1, LEASE, TIMEOUT, LEASE))
+        self.ended = END * MS
+
+    def ask(self, verb, who, sent, answered, value, daemon="a", name="n", **more):
+        self.asks.append(Ask(who, daemon, verb, name, sent * MS,
+                             answered=None if answered is None else answered * MS,
+                             value=value, **more))
+        return self
+
+    def lock(self, who, sent, answered, token, **more):
+        return self.ask("LOCK", who, sent, answered, token, **more)
+
+    def unlock(self, who, sent, value=0, **more):
+        return self.ask("UNLOCK", who, sent, sent + 1, value, **more)
+
+    def renew(self, who, sent, value=1000, **more):
+        return self.ask("RENEW", who, sent, sent + 1, value, **more)
+
+    def tell(self, who, at, daemon="a", name="n"):
+        self.told.append(Told(who, daemon, name, at * MS))
+        return self
+
+    def close(self, who, at, daemon="a"):
+        self.closed.append(Closed(who, daemon, at * MS))
+        return self
+
+    def fault(self, kind, start, end, target="a"):
+        self.faults.append(Fault(kind, target, start * MS, end * MS))
+        return self
+
+    def write(self, who, at, token, seen, found, fence=0, **more):
+        more = {"vouched": True, "before": "z@b", **more}
+        self.writes.append(Write(who, "a", "n", token, at * MS, seen, found, fence, **more))
+        return self
+
+    def leave(self, waited, limit):
+        self.left.append(Left("n", "it is held", waited, limit))
+        return self
+
+
+def found(story):
+    """Kinds of the violations."""
+    return sorted({kind for kind, _ in Checker(story).run().violations})
+
+
+def allowed(story):
+    return sorted(Checker(story).run().allowed)
+
+
+def same(got, wanted):
+    if got != wanted:
+        raise AssertionError(f"{got}, not {wanted}")
+
+
+def two_in_turn():
+    return Story().lock("c", 0, 5, 1).unlock("c", 50).lock("d", 6, 51, 2).unlock("d", 60)
+
+
+def a_good_history_is_good():
+    story = two_in_turn().write("c", 40, 1, 0, 0).write("d", 59, 2, 1, 1, 1)
+    story.lock("e", 60, 65, 3, request="r").renew("e", 80).unlock("e", 90).leave(10, 100)
+    same((found(story), allowed(story)), ([], []))
+
+
+def two_holders_are_found():
+    story = Story().lock("c", 0, 5, 1).lock("d", 6, 40, 2).unlock("c", 50).unlock("d", 60)
+    same(found(story), ["two holders"])
+
+
+def two_holders_after_data_was_lost_are_allowed_for_a_lease():
+    def story(start):
+        return (Story().lock("c", 0, 5, 1).lock("d", 6, 10_000, 2).unlock("c", 10_050)
+                .unlock("d", 10_060).fault("flushall", start, start + 1))
+    same((found(story(9000)), allowed(story(9000))), ([], ["two holders: flushall"]))
+    same(found(story(4000)), ["two holders"])
+    same(found(story(10_001)), ["two holders"])
+
+
+def a_daemon_that_stood_still_vouches_for_what_is_left_of_a_lease():
+    def story(second, daemon="a"):
+        return (Story().lock("c", 0, 5, 1).fault("stop latchd", 1000, 9000, daemon)
+                .lock("d", 6, second, 2, daemon="b").tell("c", 9100).unlock("d", 9200))
+    same((found(story(4000)), allowed(story(4000))),
+         ([], ["two holders: a daemon stood still for longer than a lease"]))
+    same(found(story(1900)), ["two holders"])
+    same(found(story(4000, "z")), ["two holders"])
+
+
+def who_was_cut_off_with_the_master_is_allowed_and_not_with_acknowledgements():
+    def story(kind):
+        return (Story().lock("c", 0, 5, 1).fault(kind, 1000, 9000)
+                .lock("d", 6, 4000, 2, daemon="b").tell("c", 9100).unlock("d", 9200))
+    same(found(story("partition with the master")), [])
+    same(found(story("partition with the acknowledging master")), ["two holders"])
+
+
+def tokens_that_go_back_or_come_twice_are_found():
+    story = Story().lock("c", 0, 5, 10).unlock("c", 6).lock("d", 7, 8, 9).unlock("d", 9)
+    same(found(story), ["token"])
+    story = Story().lock("c", 0, 5, 10).unlock("c", 6).lock("d", 7, 8, 10).unlock("d", 9)
+    same(found(story), ["token"])
+
+
+def tokens_may_go_back_only_if_data_is_lost_and_the_clock_set_back():
+    def story():
+        return Story().lock("c", 0, 5, 10).unlock("c", 6).lock("d", 20_000, 20_001, 9)
+    same(found(story().fault("flushall", 7, 8)), ["token"])
+    same(found(story().fault("clock", 7, 8)), ["token"])
+    same(found(story().fault("clock", 7, 8).fault("flushall", 9, 10)), [])
+    same(found(story().fault("clock", 7, 8).fault("flushall", 20_002, 20_003)), ["token"])
+
+
+def a_lost_update_is_found():
+    same(found(two_in_turn().write("d", 59, 2, 0, 1, 1)), ["lost update"])
+
+
+def a_reader_that_sees_a_change_is_found():
+    same(found(two_in_turn().write("d", 59, 2, 0, 1, 9, kind="read")), ["lost update"])
+
+
+def a_write_behind_a_newer_one_is_found():
+    same(found(two_in_turn().write("c", 59, 1, 1, 1, 2)), ["fenced write"])
+
+
+def a_late_write_is_no_fault_of_latchd():
+    story = two_in_turn().write("c", 59, 1, 0, 1, 2, vouched=False)
+    same(found(story), [])
+    same(Checker(story).run().counts["late writes fenced off"], 1)
+
+
+def a_write_just_before_the_word_of_doubt_is_none_and_long_before_is_one():
+    for told, bad in ((1100, []), (1300, ["fenced write"])):
+        story = Story().lock("c", 0, 5, 1).write("c", 1000, 1, 0, 0, 2).tell("c", told)
+        same(found(story), bad)
+    story = Story().lock("c", 0, 5, 1).write("c", 1000, 1, 0, 0, 2).close("c", 1100)
+    same(found(story), [])
+
+
+def an_update_that_is_lost_with_the_data_is_allowed():
+    story = two_in_turn().write("d", 59, 2, 0, 1, 1).fault("flushall", 40, 41)
+    same((found(story), allowed(story)), ([], ["lost update: flushall"]))
+
+
+def fair_ones_go_in_order():
+    def story(second):
+        return (Story().lock("c", 0, 5000, 1, kind="fair").unlock("c", 5001)
+                .lock("d", second, 4000, 2, kind="fair", name="n").unlock("d", 4001))
+    same(found(story(300)), ["token"])  # they join at almost the same time
+    same(found(story(500)), ["fair order", "token"])
+    other = Story().lock("c", 0, 5000, 2).unlock("c", 5001).lock("d", 500, 4000, 1)
+    same(found(other.unlock("d", 4001)), [])  # nobody promised it
+
+
+def a_fault_may_upset_the_order():
+    story = (Story().lock("c", 0, 5000, 2, kind="fair").unlock("c", 5001)
+             .lock("d", 500, 4000, 1, kind="fair").unlock("d", 4001))
+    same(found(story), ["fair order"])
+    story.fault("kill redis", 100, 200)
+    same((found(story), allowed(story)), ([], ["fair order: a fault came between"]))
+
+
+def a_slow_machine_may_upset_the_order():
+    story = (Story().lock("c", 0, 5000, 2, kind="fair").unlock("c", 5001)
+             .lock("d", 500, 4000, 1, kind="fair").unlock("d", 4001))
+    story.stalls = [(100 * MS, 60 * MS)]
+    same(found(story), [])
+
+
+def a_request_granted_twice_is_found():
+    story = Story().lock("c", 0, 5, 1, request="r").close("c", 6)
+    story.lock("c", 7, 8, 2, request="r", daemon="b").unlock("c", 9)
+    same(found(story), ["request"])
+    story.fault("flushall", 5, 6)
+    same(found(story), [])
+
+
+def an_entry_too_many_is_found():
+    same(found(Story().lock("c", 0, 5, 1, request="r").unlock("c", 9, 1)), ["entries"])
+
+
+def an_owner_may_find_what_redis_forgot_to_be_over():
+    def story(topology, second="c"):
+        return (Story(topology).lock("c", 0, 5, 10).unlock("c", 6)
+                .fault("kill master", 7, 8).lock(second, 9, 1000, 9).unlock(second, 1009, 1))
+    same(found(story("sentinel")), [])
+    same(found(story("acked")), ["entries", "token"])
+    same(found(story("sentinel", "d")), ["token"])
+
+
+def who_waits_too_long_is_found_unless_its_daemon_stood_still():
+    story = Story().lock("c", 0, 4000, None, wait_ms=100)
+    same(found(story), ["deadline"])
+    same(found(story.fault("stop latchd", 50, 3000, "b")), ["deadline"])
+    same(found(story.fault("stop latchd", 50, 3000)), [])
+
+
+def a_calm_name_that_nobody_has_is_granted():
+    def story(granted, wait=4000):
+        return (Story().lock("c", 0, 5, 1, name="calm-0").unlock("c", 100, name="calm-0")
+                .lock("d", 50, granted, 2, name="calm-0", wait_ms=wait)
+                .unlock("d", 5000, name="calm-0"))
+    same(found(story(890)), [])
+    same(found(story(1000)), ["slept"])
+    same(found(story(None).lock("c", 2000, 2001, 2, name="calm-0")
+               .unlock("c", 9000, name="calm-0")), ["deadline", "slept"])
+    same(found(story(1000).fault("cut", 200, 300)), [])
+
+
+def an_entry_that_is_left_too_early_is_found():
+    for left, bad in ((1, []), (0, ["entries"]), (2, ["entries"]), (GONE, ["lost"])):
+        story = Story().lock("c", 0, 5, 1).lock("c", 6, 7, 1).ask("LEAVE", "c", 8, 9, left)
+        same(found(story), bad)
+
+
+def what_is_left_behind_is_found():
+    same(found(Story().leave(99, 100)), [])
+    same(found(Story().leave(100, 100)), ["left behind"])
+    same(found(Story().leave(0, 0)), ["left behind"])
+
+
+def what_is_lost_is_found():
+    same(found(Story().lock("c", 0, 5, 1).renew("c", 100, GONE)), ["lost"])
+    same(found(Story().lock("c", 0, 5, 1).unlock("c", 100, GONE)), ["lost"])
+
+
+def a_lease_may_run_out_in_an_outage_that_is_long_enough():
+    def story(end):
+        return (Story().lock("c", 0, 5, 1).fault("kill redis", 1000, end)
+                .renew("c", 5000, GONE))
+    same((found(story(4000)), allowed(story(4000))),
+         ([], ["lost: the lease ran out in an outage"]))
+    assert found(story(4000).renew("c", 90_000)) == []
+    short = Story().lock("c", 0, 5, 1).fault("cut", 4000, 4100).renew("c", 5000, GONE)
+    same(found(short), ["lost"])
+
+
+def what_was_given_back_or_had_its_own_end_is_not_lost():
+    story = Story().lock("c", 0, 5, 1).ask("UNLOCK", "c", 10, None, None)
+    same(found(story.unlock("c", 20, GONE)), [])
+    story = Story().lock("c", 0, 5, 1, lease_ms=500).unlock("c", 600, GONE)
+    same(found(story), [])
+    same(found(Story().lock("c", 0, 5, 1, lease_ms=500).unlock("c", 400, GONE)), ["lost"])
+
+
+def a_record_survives_its_file():
+    story = two_in_turn().tell("c", 7).close("d", 8).fault("cut", 1, 2).leave(1, 2)
+    story.renew("c", 100, GONE).write("d", 59, 2, 0, 1, 1)
+    story.stalls, story.marks = [(1, 2)], {"kill": 3}
+    with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
+        story.save(file.name)
+        again = Record.load(file.name)
+    for field in ("settings", "told", "closed", "faults", "left", "writes", "stalls",
+                  "marks", "ended"):
+        same(getattr(again, field), getattr(story, field))
+    same([str(a) for a in again.asks], [str(a) for a in story.asks])
+    same(found(again), found(story))
+
+
+def a_long_history_is_checked_in_time():
+    story = Story()
+    for i in range(20_000):
+        who = f"c{i % 7}"
+        story.lock(who, 4 * i, 4 * i + 1, i + 1, request=f"r{i}", kind="fair")
+        story.unlock(who, 4 * i + 2)
+        story.write(who, 4 * i + 2, i + 1, i, i, i)
+    same(found(story), [])
+
+
+def main():
+    cases = [(name, case) for name, case in globals().items()
+             if getattr(case, "__module__", None) == __name__ and callable(case)
+             and name not in ("Story", "found", "allowed", "same", "main", "tap",
+                              "two_in_turn")]
+    sys.exit(1 if tap(cases) else 0)
+
+
+main()

@@ -1,0 +1,342 @@
+"""What is wrong with a record: violations, each of a kind, and what is allowed.
+
+Checked are: that two never had a name at once while each was vouched for; that tokens
+grow with real time and none is given twice; that what was written under a lock was
+written in the order of the tokens and that no update got lost; the order of fair
+waiters; one grant and one entry for each request ID; answers in time; that nothing is
+left behind; that nothing acknowledged is lost. Each in O(n log n).
+
+What a topology does not promise (README.md, "Where the locks live"; latchd-protocol(7),
+"A failover") is an Allowance: it is counted by its name and is no violation.
+"""
+import bisect
+import collections
+import dataclasses
+import itertools
+
+from history import (MS, STALLED, TOLD_LATE_MS, late_answers, overlaps,
+                     tokens_that_do_not_grow)
+
+# What of a lease is left whenever a renewal fails: renewals are sent every third. Less
+# what renewals and clients may be late on a busy machine.
+LEFT_PART, LATE_RENEWAL_MS = 2 / 3, 400
+RECOVERY_MS = 2000  # after a fault is undone, until all daemons have links again
+JOIN_MS = 400  # in which a fair LOCK is surely in the queue, on a machine that is not late
+
+# What is told of a violation: what happened to its name then, of so many of them.
+BEFORE_MS, AFTER_MS, STORY_LINES, STORIES = 3000, 300, 80, 20
+
+CALM, SLEEP_MS = "calm-", 800  # where everybody is served, and how soon
+
+FORGETS = {"flushall", "evict", "clock"}  # holds of the moment may be gone from Redis
+LOSES = {"kill master", "stop master", "lag", "partition with the master"}  # what was not sent on
+CUTS_OFF = {"stop latchd": "a daemon stood still for longer than a lease",
+            "partition with the master": "a daemon was cut off together with its master"}
+
+
+@dataclasses.dataclass
+class Allowance:
+    """Two may have a name at once from `start` to `end`; with a daemon, only if that
+    one's client is one of them."""
+
+    start: int
+    end: int
+    why: str
+    daemon: str | None = None
+
+    def explains(self, daemons, at):
+        return self.start <= at <= self.end and (
+            self.daemon is None or self.daemon in daemons)
+
+    def covers(self, old, new, at):
+        """As an Excuse of history.py."""
+        return self.explains((old.daemon, new.daemon), at)
+
+
+def allowances(record):
+    """From what was done, and where."""
+    lease = record.settings.watchdog_ms
+    found = []
+    for fault in record.faults:
+        end = record.ended if fault.end is None else fault.end
+        if fault.kind in FORGETS:
+            found.append(Allowance(fault.start, end + (lease + RECOVERY_MS) * MS,
+                                   fault.kind))
+        elif fault.kind in CUTS_OFF:
+            start = fault.start
+            if fault.kind == "stop latchd":
+                start += int(lease * LEFT_PART - LATE_RENEWAL_MS) * MS
+            found.append(Allowance(start, end + RECOVERY_MS * MS, CUTS_OFF[fault.kind],
+                                   fault.target))
+    return found
+
+
+@dataclasses.dataclass
+class Verdict:
+    """violations: (kind, text); the others count by name."""
+
+    violations: list = dataclasses.field(default_factory=list)
+    allowed: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    counts: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+
+
+    def add(self, other):
+        self.violations += other.violations
+        self.allowed += other.allowed
+        self.counts += other.counts
+
+
+class Checker:
+    """Of one record."""
+
+    def __init__(self, record):
+        self.record, self.settings = record, record.settings
+        self.allowed = allowances(record)
+        self.outages = self.merged()
+        self.holds = record.holds()
+        self.verdict = Verdict()
+        self.word = collections.defaultdict(list)  # when a client heard of doubts
+        for told in record.told:
+            self.word[told.who, told.name].append(told.at)
+        for closed in record.closed:
+            self.word[closed.who, closed.daemon].append(closed.at)
+        for times in self.word.values():
+            times.sort()
+
+    def run(self):
+        for check in (self.overlaps, self.tokens, self.writes, self.fair, self.requests,
+                      self.deadlines, self.slept, self.left, self.lost):
+            check()
+        counts, record = self.verdict.counts, self.record
+        counts.update(requests=len(record.asks), holds=len(self.holds),
+                      writes=len(record.writes), told=len(record.told),
+                      closed=len(record.closed))
+        counts.update(f"fault: {fault.kind}" for fault in record.faults)
+        return self.verdict
+
+    def merged(self):
+        """Times in which renewals may have failed: (start, end), in order."""
+        found = []
+        for start, end in sorted((f.start, f.end or self.record.ended)
+                                 for f in self.record.faults):
+            end += RECOVERY_MS * MS
+            if found and start <= found[-1][1]:
+                found[-1][1] = max(end, found[-1][1])
+            else:
+                found.append([start, end])
+        return found
+
+    def excuse(self, daemons, at):
+        return next((a.why for a in self.allowed if a.explains(daemons, at)), None)
+
+    def ran_out(self, at):
+        """Why a lease may have been over then although it was renewed."""
+        lease = self.settings.watchdog_ms
+        enough = int(lease * LEFT_PART - LATE_RENEWAL_MS) * MS
+        for start, end in self.outages:
+            if start <= at and end >= at - lease * MS and min(end, at) - start >= enough:
+                return "the lease ran out in an outage"
+        return None
+
+    def judge(self, kind, text, excuse, about=None):
+        """A violation, unless there is an excuse. about: (name, when), of which the
+        story is told."""
+        if excuse is not None:
+            self.verdict.allowed[f"{kind}: {excuse}"] += 1
+            return
+        if about is not None and len(self.verdict.violations) < STORIES:
+            name, at = about
+            text = "\n".join([text, *self.record.story(
+                name, at - BEFORE_MS * MS, at + AFTER_MS * MS)[-STORY_LINES:]])
+        self.verdict.violations.append((kind, text))
+
+    def overlaps(self):
+        for overlap in overlaps(self.holds, self.allowed):
+            self.judge("two holders", str(overlap), overlap.excuse,
+                       (overlap.name, overlap.start))
+
+    def tokens(self):
+        for old, new in tokens_that_do_not_grow(self.holds):
+            self.judge("token", f"{new.name}: {new} came after {old}",
+                       self.set_back(new.answered)
+                       or self.held_again(old.who, new.who, new.answered),
+                       (new.name, new.answered))
+
+    def set_back(self, at):
+        """Tokens may go back if data was lost and the clock was set back since."""
+        before = [f for f in self.record.faults if f.start <= at]
+        clock = any(f.kind == "clock" for f in before)
+        data = any(f.kind in FORGETS - {"clock"} for f in before)
+        return "data was lost and the clock set back" if clock and data else None
+
+    def held_again(self, old, new, at):
+        """Why an owner may find an entry, with its old token, that it has given back: its
+        UNLOCK was lost, or the entry was put back by whoever knew no better. It is not
+        over before the owner lets it alone for a lease."""
+        lossy = self.settings.topology in ("sentinel", "cluster")
+        for fault in self.record.faults:
+            if old == new and fault.start <= at and (
+                    fault.kind in FORGETS or (lossy and fault.kind in LOSES)):
+                return "an owner's UNLOCK was lost"
+        return None
+
+    def heard_soon(self, who, key, at):
+        """Whether a word of doubt was on its way then."""
+        times = self.word.get((who, key), ())
+        i = bisect.bisect_left(times, at)
+        return i < len(times) and times[i] <= at + TOLD_LATE_MS * MS
+
+    def writes(self):
+        for write in self.record.writes:
+            stale = write.kind != "read" and write.fence > write.token
+            changed = write.found != write.seen
+            if not write.vouched:
+                self.verdict.counts["late writes fenced off"] += stale
+                continue
+            if not stale and not changed:
+                continue
+            if (self.heard_soon(write.who, write.name, write.at)
+                    or self.heard_soon(write.who, write.daemon, write.at)):
+                self.verdict.counts["writes while a word of doubt was under way"] += 1
+                continue
+            old, _, daemon = write.before.rpartition("@")
+            excuse = (self.excuse((write.daemon, daemon), write.at)
+                      or self.held_again(old, write.who, write.at))
+            text = (f"{write.name}: {write.who} at {write.daemon}, token {write.token}, "
+                    f"read {write.seen}; then {write.before} had made it {write.found}, "
+                    f"with token {write.fence}")
+            if changed:
+                self.judge("lost update", text, excuse, (write.name, write.at))
+            if stale:
+                self.judge("fenced write", text, excuse, (write.name, write.at))
+
+    def fair(self):
+        """Nobody who came later, by more than it takes to join, is granted first."""
+        asked = [h for h in self.holds if h.kind == "fair"]
+        for name, group in itertools.groupby(sorted(asked, key=lambda h: (h.name, h.asked)),
+                                             lambda h: h.name):
+            group = list(group)
+            times = [h.asked for h in group]
+            first = list(itertools.accumulate(
+                reversed(group), lambda a, b: min(a, b, key=lambda h: h.answered)))[::-1]
+            for hold in group:
+                after = bisect.bisect_right(times, hold.asked + JOIN_MS * MS)
+                if after == len(group) or first[after].answered >= hold.answered:
+                    continue
+                other = first[after]
+                if not self.quiet(hold) or not self.quiet(other):
+                    self.verdict.allowed["fair order: a fault came between"] += 1
+                elif other.asked > hold.asked + self.lateness(hold.asked, hold.answered):
+                    self.judge("fair order", f"{name}: {other} asked later than {hold}, "
+                               "and was first", None, (name, hold.answered))
+
+    def quiet(self, hold):
+        """Nothing was done to servers from the asking to the answer, or just before."""
+        return not any(start <= hold.answered and hold.asked <= end
+                       for start, end in self.outages)
+
+    def lateness(self, start, end):
+        """How long joining takes then, in ns."""
+        late = sum(late for at, late in self.record.stalls if start <= at <= end)
+        return JOIN_MS * MS + STALLED * late
+
+    def requests(self):
+        """One token for an ID, and one entry."""
+        tokens = {}
+        for ask in sorted(self.record.asks, key=lambda a: a.answered or 0):
+            left = {"UNLOCK": 0, "LEAVE": 1}.get(ask.verb)
+            if left is not None and isinstance(ask.value, int) and ask.value != left:
+                self.judge("entries", f"{ask.name}: {ask.who} at {ask.daemon} gave an "
+                           f"entry back, and has {ask.value} left, not {left}",
+                           self.held_again(ask.who, ask.who, ask.answered),
+                           (ask.name, ask.answered))
+            if ask.verb != "LOCK" or ask.request is None or not isinstance(ask.value, int):
+                continue
+            token = tokens.setdefault((ask.name, ask.request), ask.value)
+            if token != ask.value:
+                tokens[ask.name, ask.request] = ask.value
+                self.judge(
+                    "request", f"{ask.name}: {ask.who} at {ask.daemon} was given {ask.value} "
+                    f"for what had been given {token}",
+                    self.excuse((ask.daemon,), ask.answered) or self.ran_out(ask.answered),
+                    (ask.name, ask.answered))
+
+    def deadlines(self):
+        stopped = collections.defaultdict(list)
+        for fault in self.record.faults:
+            if fault.kind == "stop latchd":
+                stopped[fault.target].append(fault)
+        for ask, ms in late_answers(self.record, self.settings.redis_timeout_ms):
+            end = ask.answered or ask.closed or self.record.ended
+            if any(f.start <= end and ask.sent <= (f.end or end)
+                   for f in stopped[ask.daemon]):
+                self.verdict.allowed["deadline: the daemon stood still"] += 1
+                continue
+            self.judge("deadline", f"{ask.name}: {ask.who} at {ask.daemon} waited {ms:.0f} "
+                       f"ms too long, with WAIT {ask.wait_ms}, and was answered {ask.value}",
+                       None, (ask.name, end))
+
+    def slept(self):
+        """Who waits for a name that nobody has is granted it."""
+        calm = [h for h in self.holds if h.name.startswith(CALM)]
+        waits = collections.defaultdict(list)
+        for ask in self.record.asks:
+            if ask.verb == "LOCK" and ask.name.startswith(CALM):
+                waits[ask.name].append(ask)
+        for name, group in itertools.groupby(sorted(calm, key=lambda h: h.name),
+                                             lambda h: h.name):
+            gaps = self.gaps([s for h in group for s in h.spans])
+            starts = [start for start, _ in gaps]
+            for ask in waits[name]:
+                end = ask.answered or ask.closed or self.record.ended
+                i = max(bisect.bisect_right(starts, ask.sent) - 1, 0)
+                for start, stop in gaps[i:i + 2]:
+                    self.overslept(ask, max(start, ask.sent), min(stop, end))
+
+    def gaps(self, spans):
+        """When nobody had it, for longer than anybody may sleep: (start, end), in order."""
+        found, seen = [], None
+        for span in sorted(spans, key=lambda s: s.start):
+            if seen is not None and span.start - seen > SLEEP_MS * MS:
+                found.append((seen, span.start))
+            seen = max(span.end, seen or 0)
+        return found
+
+    def overslept(self, ask, start, end):
+        late = sum(late for at, late in self.record.stalls if start <= at <= end)
+        if end - start > SLEEP_MS * MS + STALLED * late and not any(
+                first <= end and start <= last for first, last in self.outages):
+            self.judge("slept", f"{ask.name}: {ask.who} at {ask.daemon} waited for "
+                       f"{(end - start) / MS:.0f} ms, and nobody had it", None,
+                       (ask.name, end))
+
+    def left(self):
+        for left in self.record.left:
+            if left.waited_ms >= left.limit_ms:
+                self.judge("left behind", f"{left.name}: {left.what} after "
+                           f"{left.waited_ms} of {left.limit_ms} ms", None)
+
+    def lost(self):
+        """RENEW or UNLOCK of a hold that nobody gave back is NOTHELD."""
+        current = {}  # (who, name) -> the LOCK's answer
+        asks = sorted(self.record.asks, key=lambda a: a.sent)
+        for ask in asks:
+            key = ask.who, ask.name
+            if ask.verb == "LOCK" and isinstance(ask.value, int):
+                current[key] = ask
+            elif ask.verb in ("RENEW", "LEAVE", "UNLOCK") and key in current:
+                gone = str(ask.value).startswith("NOTHELD")
+                if gone and not over(current[key], ask):
+                    self.judge(
+                        "lost", f"{ask.name}: {ask.who} at {ask.daemon} has lost token "
+                        f"{current[key].value}",
+                        self.excuse((ask.daemon, current[key].daemon), ask.answered)
+                        or self.ran_out(ask.answered), (ask.name, ask.answered))
+                if gone or ask.verb == "UNLOCK":  # answered or not: it is not tried again
+                    del current[key]
+
+
+def over(grant, ask):
+    """Whether a grant's own lease may be over when something is asked."""
+    return (grant.lease_ms is not None
+            and ask.answered > grant.sent + grant.lease_ms * MS)

@@ -1,0 +1,53 @@
+"""What is left in Redis when everybody has given back what he had."""
+import time
+
+from record import Left
+from resp import Error
+from stage import FAIR_WAIT_MS
+
+SLACK_MS = 10_000  # for a busy machine
+SCAN, LOOK_S = 1000, 0.1
+
+
+def leftovers(stage, place, names):
+    """Locks that are still held when each lease is over, and keys that never end."""
+    limit_ms = 2 * place.watchdog_ms + FAIR_WAIT_MS + SLACK_MS
+    started, waiting, found = time.monotonic(), sorted(names), []
+    daemon = next(iter(stage.daemons.values()))
+    while waiting:
+        waited_ms = int((time.monotonic() - started) * 1000)
+        states = look(daemon, waiting)
+        waiting = [name for name in waiting if states.get(name) != "free"]
+        if waited_ms >= limit_ms:
+            break
+        time.sleep(LOOK_S)
+    found += [Left(name, f"it is {states.get(name)}", waited_ms, limit_ms)
+              for name in waiting]
+    for server in place.wires():
+        found += [Left(key, "it has no end", 0, 0) for key in endless(server)]
+    return found
+
+
+def look(daemon, names):
+    states = {}
+    try:
+        with daemon.wire() as wire:
+            for name in names:
+                said = wire.ask("LOCKINFO", name)
+                states[name] = dict(zip(said[::2], said[1::2]))["state"]
+    except (OSError, Error):
+        pass  # it is asked again
+    return states
+
+
+def endless(server):
+    """Keys without a time to live."""
+    with server.wire() as wire:
+        cursor = "0"
+        while True:
+            cursor, keys = wire.ask("SCAN", cursor, "COUNT", SCAN)
+            for key in keys:
+                if wire.ask("PTTL", key) == -1:
+                    yield key
+            if cursor == "0":
+                return

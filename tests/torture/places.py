@@ -1,0 +1,243 @@
+"""Topologies for a torture: servers, behind a proxy where that can be, what may be done to
+them, and what has to be true before the next fault."""
+import contextlib
+import os
+import resource
+import signal
+import struct
+
+from children import until
+from clusters import Cluster
+from faults import Network
+from resp import Error
+from sentinels import REDIS_FROM, SENTINEL_FROM, Sentinels
+from servers import PORTS, READY_S, Redis
+
+TINY = "2mb"  # maxmemory that evicts
+LOOK_S = 0.05  # how often it is looked whether servers are well
+
+
+class Server(Redis):
+    """One that keeps what it acknowledged, whose clock and whose disk can be meddled with."""
+
+    def __init__(self, folder, *options, clock=None, **more):
+        """clock: the library that clock.c becomes; None: its clock is left alone."""
+        self.environment, self.clock = dict(os.environ), None
+        if clock is not None:
+            self.clock = folder / f"clock-{PORTS.take()}"
+            self.set_clock(0)
+            self.environment.update(LD_PRELOAD=str(clock), LATCHD_CLOCK=str(self.clock))
+        super().__init__(folder, "--appendonly", "yes", *options, **more)
+
+    def launch(self):
+        # SIGXFSZ stays ignored, so that a file that may not grow is a disk that is full.
+        self.how.update(env=self.environment, restore_signals=False)
+        super().launch()
+
+    def set_clock(self, ahead_s):
+        with open(self.clock, "r+b" if self.clock.exists() else "wb") as file:
+            file.write(struct.pack("q", ahead_s * 1_000_000))
+
+    def fill_disk(self, room=4096):
+        """The append-only file may grow by so many bytes."""
+        files = self.folder.glob("appendonlydir/*.incr.aof")
+        size = max(file.stat().st_size for file in files)
+        self.limit(size + room)
+
+    def limit(self, size):
+        resource.prlimit(self.child.pid, resource.RLIMIT_FSIZE,
+                         (size, resource.RLIM_INFINITY))
+
+    def empty_disk(self):
+        if self.child.poll() is None:
+            self.limit(resource.RLIM_INFINITY)
+
+
+assert signal.getsignal(signal.SIGXFSZ) == signal.SIG_IGN  # as Python has it
+
+
+class Place:
+    """kinds: of faults, names of methods of Nemesis. watchdog_ms: how long a hold lasts."""
+
+    kinds = ("kill_latchd", "stop_latchd", "restart_latchd")
+    network_kinds = ("partition", "cut", "delay", "half")
+    plain_only = False
+    watchdog_ms = 3000
+    options = ()
+
+    def __init__(self, stage):
+        self.stage, self.network = stage, None
+
+    def servers(self):
+        """Those that hold locks."""
+        raise NotImplementedError
+
+    def settled(self):
+        """Waits until another fault may come."""
+
+    def with_network(self):
+        self.network = self.stage.keep(Network(self.stage.folder))
+        return self.network
+
+    def wires(self):
+        """To every server that takes writes."""
+        for server in self.servers():
+            with contextlib.suppress(OSError, Error):
+                if server.info("role") == "master":
+                    yield server
+
+    def flush(self):
+        for server in self.wires():
+            server.ask("FLUSHALL")
+
+
+class Single(Place):
+    """One Redis that loses nothing when it is killed."""
+
+    kinds = (*Place.kinds, *Place.network_kinds, "kill_redis", "stop_redis", "disk_full",
+             "flushall", "evict", "clock", "clock_back")
+
+    def __init__(self, stage, clock):
+        super().__init__(stage)
+        self.redis = stage.keep(Server(stage.folder, clock=clock)).ready()
+        self.url = f"redis://127.0.0.1:{self.with_network().stands_for(self.redis.port)}"
+
+    def servers(self):
+        return [self.redis]
+
+    def settled(self):
+        until(self.redis.answers, "Redis answers", READY_S, LOOK_S)
+
+
+class Quorum(Place):
+    """Three masters that know nothing of each other; one at a time is in trouble."""
+
+    kinds = (*Place.kinds, *Place.network_kinds, "kill_redis", "stop_redis", "disk_full")
+    plain_only = True
+
+    def __init__(self, stage, clock):
+        super().__init__(stage)
+        self.masters = [stage.keep(Server(stage.folder, clock=clock)) for _ in range(3)]
+        network = self.with_network()
+        self.url = "quorum " + " ".join(
+            f"redis://127.0.0.1:{network.stands_for(m.ready().port)}" for m in self.masters)
+
+    def servers(self):
+        return self.masters
+
+    def settled(self):
+        for master in self.masters:
+            until(master.answers, "a master answers", READY_S, LOOK_S)
+
+
+class Replicated(Place):
+    """A master that Sentinels replace."""
+
+    kinds = (*Place.kinds, *Place.network_kinds, "kill_master", "stop_master", "lag",
+             "flushall", "cut_off")
+    watchdog_ms = 4000
+
+    def __init__(self, stage, _clock):
+        super().__init__(stage)
+        self.sentinels = Sentinels(stage, self.with_network())
+        self.url = self.sentinels.url
+
+    def servers(self):
+        return self.sentinels.servers
+
+    def settled(self):
+        """All follow the master that the Sentinels name."""
+        until(self.whole, "a master, and replicas that follow it", READY_S, LOOK_S)
+
+    def whole(self):
+        try:
+            port = int(self.sentinels.sentinels[0].ask(
+                "SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main")[1])
+            master = next(s for s in self.servers() if self.sentinels.public(s.port) == port)
+            self.sentinels.master = master
+            return (master.info("role") == "master" and all(
+                s is master or (s.info("master_link_status") == "up"
+                                and s.info("master_port") == str(port))
+                for s in self.servers()))
+        except (OSError, Error, StopIteration):
+            return False
+
+    def switched(self):
+        """Waits until another one is master."""
+        old = self.sentinels.master
+
+        def done():
+            with contextlib.suppress(OSError, Error):
+                said = [s.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main")[1]
+                        for s in self.sentinels.sentinels]
+                return self.sentinels.public(old.port) not in map(int, said)
+            return False
+        until(done, "another master", READY_S, LOOK_S)
+
+    def side_of(self, daemon, how):
+        """The daemon and the master on one side, all else on the other; or no more."""
+        master = self.sentinels.master
+        if how == "pass":
+            for server in (*self.servers(), *self.sentinels.sentinels):
+                self.network.between("*", server.port, "pass")
+            return
+        others = [d for d in self.stage.daemons if d != daemon]
+        for who in (*others, REDIS_FROM, SENTINEL_FROM):
+            self.network.between(who, master.port, how)
+        for server in (*self.servers(), *self.sentinels.sentinels):
+            if server is not master:
+                self.network.between(daemon, server.port, how)
+
+
+class Acked(Replicated):
+    """The same, and what counts is on every replica that may be promoted."""
+
+    options = ("--min-replicas", "2", "--replica-timeout", "500ms")
+
+
+class Clustered(Place):
+    """A Redis Cluster of three masters with a replica each."""
+
+    kinds = (*Place.kinds, "kill_master", "failover", "flushall")
+    watchdog_ms = 4000
+
+    def __init__(self, stage, _clock):
+        super().__init__(stage)
+        self.cluster = Cluster(stage, "--cluster-require-full-coverage", "no")
+        self.url = self.cluster.url
+        self.victim = None
+
+    def servers(self):
+        return self.cluster.nodes
+
+    def settled(self):
+        until(self.whole, "a whole cluster", READY_S, LOOK_S)
+
+    def whole(self):
+        try:
+            self.cluster.masters = [n for n in self.cluster.nodes
+                                    if n.info("role") == "master"]
+            replicas = [n for n in self.cluster.nodes if n not in self.cluster.masters]
+            by_port = {n.port: n for n in self.cluster.masters}
+            self.cluster.replica_of = {by_port[int(r.info("master_port"))]: r
+                                       for r in replicas}
+            return len(self.cluster.masters) == 3 and self.cluster.complete()
+        except (OSError, Error, KeyError):
+            return False
+
+    def switched(self):
+        """Waits until a replica has taken over from the one that was killed."""
+        old = self.victim
+        heir = self.cluster.replica_of[old]
+
+        def done():
+            with contextlib.suppress(OSError, Error):
+                return heir.info("role") == "master" and all(
+                    n.cluster("cluster_state") == "ok" for n in self.servers()
+                    if n is not old)
+            return False
+        until(done, "a replica takes over", READY_S, LOOK_S)
+
+
+PLACES = {"single": Single, "sentinel": Replicated, "cluster": Clustered, "quorum": Quorum,
+          "acked": Acked}
