@@ -10,7 +10,8 @@ import subprocess
 import sys
 
 HOSTS = {"localhost", "127.0.0.1", "redis.io", "example.com", "example.org",
-         "opensource.org", "0pointer.de", "www.gnu.org", "www.w3.org"}
+         "opensource.org", "0pointer.de", "www.gnu.org", "www.w3.org",
+         "www.debian.org"}
 URL = re.compile(rb"\b(?:https?|git|ssh)://(?:[^/@\s]*@)?([A-Za-z0-9.-]+)")
 WORDS = re.compile(rb"(--|\b)(index-url|trusted-host)\b|\bGOPROXY\b|_authToken"
                    rb"|^\s*deb(-src)?\s+\S", re.MULTILINE)
