@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from stand import Skip, run, tap
+from stand import Skip, is_sanitized, tap
 from children import die_with_parent  # found by stand
 
 ROOT = "it runs as root"
@@ -104,14 +104,10 @@ def a_crash_leaves_no_core(program):
         assert not crash(child), log
 
 
-def is_sanitized(program):
-    return "__asan_init" in run(["nm", "-D", program]).stdout
-
-
 def main():
     program = str(pathlib.Path(sys.argv[1]).resolve())
     cases = [(name, functools.partial(says, program, *row)) for name, row in SETTINGS.items()]
-    if not is_sanitized(program):  # its own look for leaks needs what a core needs
+    if not is_sanitized(program):
         cases.append(("a_crash_leaves_no_core", lambda: a_crash_leaves_no_core(program)))
     return 1 if tap(cases) else 0
 
