@@ -6,7 +6,7 @@
 
 void timer_set(struct locks *l, struct timer *t, enum timer_kind kind, uint64_t at)
 {
-    t->kind = kind;
+    t->node.tag = kind;
     heap_set(&l->heap, &t->node, at);
 }
 
@@ -185,7 +185,7 @@ static void pulse(struct locks *l)
 
 static void fire(struct locks *l, struct timer *t)
 {
-    switch (t->kind) {
+    switch ((enum timer_kind)t->node.tag) {
     case TIMER_LOCK:
         lock_on_timer(l, container_of(t, struct lock, wake));
         break;

@@ -59,8 +59,7 @@ enum timer_kind {
 };
 
 struct timer {
-    struct heap_node node;
-    enum timer_kind kind;
+    struct heap_node node; /* its tag is the timer_kind */
 };
 
 /* What a LOCK wants: who is to hold, and on what terms. Shared by its waiter, by works
@@ -68,10 +67,10 @@ struct timer {
 struct want {
     unsigned refs;
     uint32_t user;
-    enum lock_kind lock_kind;
-    enum owner_kind kind;
-    bool found;        /* by RENEW: whether it was PLAIN or FAIR is not known */
-    bool fixed;        /* LEASE was given: no watchdog */
+    enum lock_kind lock_kind : 8;
+    enum owner_kind kind : 8;
+    bool found : 1;    /* by RENEW: whether it was PLAIN or FAIR is not known */
+    bool fixed : 1;    /* LEASE was given: no watchdog */
     uint64_t lease_ms; /* as asked; watchdogged ones follow the configuration */
     uint64_t keep_ms;
     int64_t grace_ms;
@@ -101,14 +100,14 @@ struct waiter {
     uint64_t began;    /* when it joined the queue; l->waiters is in this order */
     uint64_t since;    /* when it was asked for last */
     uint64_t deadline; /* UINT64_MAX: none */
-    enum fair_place place;
     uint64_t place_op; /* the last op that named it for the fair queue */
-    bool once;         /* WAIT 0 */
-    bool probe;        /* must ask for itself before it queues in earnest */
-    bool join;         /* and then to be granted beside others, not only again */
-    bool expiring;     /* its time is up, the op in flight decides */
-    bool doubt;        /* an op of it may have been granted without our knowing */
-    bool kept;         /* counted in stats.kept_waiters */
+    enum fair_place place : 8;
+    bool once : 1;     /* WAIT 0 */
+    bool probe : 1;    /* must ask for itself before it queues in earnest */
+    bool join : 1;     /* and then to be granted beside others, not only again */
+    bool expiring : 1; /* its time is up, the op in flight decides */
+    bool doubt : 1;    /* an op of it may have been granted without our knowing */
+    bool kept : 1;     /* counted in stats.kept_waiters */
 };
 
 struct attach {
@@ -130,14 +129,15 @@ struct entry {
     struct timer timer;  /* when it goes by itself: grace, KEEP, its own fixed lease */
     uint64_t until;      /* end of its own fixed lease */
     uint64_t since;      /* kept by this daemon */
-    bool unsure;         /* Redis may have lost it */
-    bool named;          /* by the RESTORE in flight */
-    bool fixed;
-    bool ending;   /* its release is on the way */
-    bool late;     /* its time ran out while somebody was coming back to it */
-    unsigned told; /* connections that learnt of it, as far as is known */
-    bool kept;     /* granted for a client that is not there yet */
-    bool taken; /* it may have been another daemon's, which may believe in it still */
+    unsigned told;       /* connections that learnt of it, as far as is known */
+    bool unsure : 1;     /* Redis may have lost it */
+    bool named : 1;      /* by the RESTORE in flight */
+    bool fixed : 1;
+    bool ending : 1; /* its release is on the way */
+    bool late : 1;   /* its time ran out while somebody was coming back to it */
+    bool kept : 1;   /* granted for a client that is not there yet */
+    bool taken : 1;  /* it may have been another daemon's, which may believe in it still
+                      */
 };
 
 /* An op on its way that may cut the lease of the hold with this field. It outlives the
@@ -157,8 +157,6 @@ struct hold {
     struct list in_due; /* on a struct due: to be renewed; on l->restores */
     struct list entries;
     struct lock *lock;
-    enum lock_kind lock_kind; /* PLAIN, READ, WRITE */
-    enum owner_kind kind;
     uint64_t token;
     uint64_t began;      /* here; l->holds is in this order */
     uint64_t confirmed;  /* when the last confirmed op on it was sent */
@@ -169,17 +167,19 @@ struct hold {
     uint64_t exact_ms;   /* grace: the TTL to set, not only to raise; 0: none */
     struct work *renewal;
     struct work *restoring;
-    size_t renewal_slot;
     struct entry *checked; /* NAMED: the entry whose keeper the renewal looks at */
-    size_t checks;
-    size_t attached;
     struct timer timer;
-    enum lock_state state; /* HELD or UNCERTAIN */
-    uint32_t user;         /* of all its entries */
-    struct hold_key *key;  /* in its lock's maps, if it has some */
-    bool keeper_key;       /* Redis has a keeper key of ours for it */
-    bool unsure;           /* Redis may have lost it: it is to be put back */
-    struct span field;     /* into data[] */
+    struct hold_key *key; /* in its lock's maps, if it has some */
+    uint32_t checks;
+    uint32_t attached;
+    uint32_t user; /* of all its entries */
+    uint16_t renewal_slot;
+    enum lock_kind lock_kind : 4; /* PLAIN, READ, WRITE */
+    enum owner_kind kind : 4;
+    enum lock_state state : 4; /* HELD or UNCERTAIN */
+    bool keeper_key : 1;       /* Redis has a keeper key of ours for it */
+    bool unsure : 1;           /* Redis may have lost it: it is to be put back */
+    struct span field;         /* into data[] */
     char data[];
 };
 
@@ -190,11 +190,9 @@ struct lock {
     struct list queue;
     struct list duties;
     struct list leaving; /* duties in flight that leave other readers behind */
-    size_t leaving_count;
     struct list in_dirty;
-    struct list holds;   /* one; of a read/write lock there may be many readers */
-    struct hold *writer; /* the one of them that writes */
-    size_t hold_count;
+    struct list holds;       /* one; of a read/write lock there may be many readers */
+    struct hold *writer;     /* the one of them that writes */
     struct hold_key *fields; /* the holds by field and by token, if they are many */
     struct hold_key *tokens;
     struct list cuts;
@@ -203,30 +201,32 @@ struct lock {
     struct work *busy;
     struct fair *fair; /* fair.c; NULL: no fair queue is known of */
     struct timer wake;
-    size_t waiting;
-    size_t probes;   /* waiters that still have to ask for themselves */
-    size_t writers;  /* waiters that want to write */
-    bool rw;         /* a read/write lock */
-    bool readers_in; /* the readers at the front are to ask, all at once */
-    size_t refs;     /* works and calls that point here */
-    enum sub_state sub;
-    size_t unsure;     /* holds that are to be put back: till then nothing is asked */
+    uint32_t hold_count;
+    uint32_t leaving_count;
+    uint32_t waiting;
+    uint32_t probes;  /* waiters that still have to ask for themselves */
+    uint32_t writers; /* waiters that want to write */
+    uint32_t refs;    /* works and calls that point here */
+    uint32_t unsure;  /* holds that are to be put back: till then nothing is asked */
+    uint32_t moves;
+    uint32_t group;
+    enum sub_state sub : 8;
+    bool rw : 1;           /* a read/write lock */
+    bool readers_in : 1;   /* the readers at the front are to ask, all at once */
+    bool exempt_reads : 1; /* only reads are exempt */
+    bool withheld : 1;     /* it was found free, but new grants have to wait */
+    bool ask : 1;          /* the head is to ask */
+    bool unacked : 1;      /* what was granted last was not acknowledged */
+    bool courteous : 1;    /* it yielded: the next message is not rushed at, either */
+    uint16_t name_len;
     uint64_t doubt_op; /* as l->doubt_op, of this name */
     uint64_t exempt;   /* from the quarantine that ends then */
-    bool exempt_reads; /* only reads are */
-    bool withheld;     /* it was found free, but new grants have to wait */
     uint64_t sub_op; /* the last op that was sent when the subscription was confirmed */
     uint64_t seen_op; /* the last op that found it held */
-    bool ask;         /* the head is to ask */
     uint64_t stand_back_until;
-    uint64_t ask_after; /* nobody asks for it before this: too few replicas */
-    bool unacked;       /* what was granted last was not acknowledged */
-    bool courteous;     /* it yielded: the next message is not rushed at, either */
-    uint64_t moves;
+    uint64_t ask_after;  /* nobody asks for it before this: too few replicas */
     uint64_t row_since;  /* first hand-over since the last true release */
     uint64_t checked_at; /* when somebody else was last looked for */
-    uint32_t group;
-    size_t name_len;
     char name[];
 };
 

@@ -68,6 +68,27 @@ static void put_field(const struct locks *l, struct want *w, char **at,
     }
 }
 
+/* What put_field() takes at most. */
+static size_t field_room(enum owner_kind kind, const struct lock_req *req)
+{
+    size_t suffix = req->kind == KIND_WRITE ? strlen(LATCHD_RESERVED_OWNER_SUFFIX) : 0;
+
+    switch (kind) {
+    case OWNER_NAMED:
+        return req->owner.len + suffix;
+    case OWNER_ID:
+        return strlen(ID_FIELD_PREFIX) + req->id.len + suffix;
+    case OWNER_ANONYMOUS:
+        break;
+    }
+    return 0;
+}
+
+static size_t entry_room(const struct lock_req *req)
+{
+    return req->id.len == 0 ? 0 : strlen(ID_ENTRY_PREFIX) + req->id.len;
+}
+
 struct want *want_new(struct locks *l, const struct lock_req *req)
 {
     enum owner_kind kind = req->owner.len != 0 ? OWNER_NAMED
@@ -79,9 +100,8 @@ struct want *want_new(struct locks *l, const struct lock_req *req)
     char *at;
 
     w = want_alloc(l, kind,
-                   sizeof(ID_FIELD_PREFIX) + sizeof(ID_ENTRY_PREFIX) + req->owner.len +
-                       2 * req->id.len + MEMBER_PREFIX.len + serial.len +
-                       sizeof(LATCHD_RESERVED_OWNER_SUFFIX));
+                   MEMBER_PREFIX.len + serial.len + field_room(kind, req) +
+                       entry_room(req));
     at = w->data;
     w->user = req->user;
     w->lock_kind = req->kind;

@@ -18,7 +18,7 @@ void heap_fini(struct heap *h)
 static void place(struct heap *h, size_t slot, struct heap_node *node)
 {
     h->nodes[slot] = node;
-    node->slot = slot;
+    node->slot = (uint32_t)slot;
 }
 
 static void sift_up(struct heap *h, size_t slot, struct heap_node *node)

@@ -10,8 +10,9 @@
 #include <stdint.h>
 
 struct heap_node {
-    uint64_t at; /* the key: a time, in whatever unit the owner uses */
-    size_t slot; /* 1-based place in the array; 0: not in the heap */
+    uint64_t at;   /* the key: a time, in whatever unit the owner uses */
+    uint32_t slot; /* 1-based place in the array; 0: not in the heap */
+    uint32_t tag;  /* the owner's, to tell what the node is in */
 };
 
 struct heap {
