@@ -1,10 +1,19 @@
 #include "cmd/client.h"
 
+#include "cmd/kept.h"
 #include "util/alloc.h"
 
 #include <stdlib.h>
 
 enum { GRANTS_KEEP = 64 };
+
+/* Grants that were written since input came last. */
+struct grants {
+    uint64_t input; /* how many reads there had been */
+    size_t count;
+    size_t room;
+    uint64_t ids[];
+};
 
 struct client *client_new(uint64_t id)
 {
@@ -13,7 +22,6 @@ struct client *client_new(uint64_t id)
     cl->id = id;
     cl->proto = 2;
     subscriber_init(&cl->sub);
-    list_init(&cl->in_pause);
     list_init(&cl->monitors);
     return cl;
 }
@@ -24,14 +32,13 @@ void client_free(struct client *cl)
         return;
     }
     list_del(&cl->monitors);
-    free(cl->address);
-    free(cl->name);
-    free(cl->lib_name);
-    free(cl->lib_ver);
+    for (int i = 0; cl->texts != NULL && i < CLIENT_TEXTS; i++) {
+        free(cl->texts[i]);
+    }
+    free(cl->texts);
     free(cl->grants);
     multi_free(cl->multi);
-    list_del(&cl->in_pause);
-    free(cl->kept);
+    kept_free(cl->kept);
     free(cl);
 }
 
@@ -40,7 +47,7 @@ void client_reset(struct client *cl)
     cl->proto = 2;
     cl->reply_off = cl->skip = cl->skip_next = false;
     list_del(&cl->monitors);
-    client_set_text(&cl->name, SPAN_NONE);
+    client_set_text(cl, CLIENT_NAME, SPAN_NONE);
     multi_free(cl->multi);
     cl->multi = NULL;
 }
@@ -55,32 +62,54 @@ bool client_text_ok(struct span text)
     return true;
 }
 
-void client_set_text(char **field, struct span text)
+const char *client_text(const struct client *cl, enum client_text which)
 {
-    free(*field);
-    *field = text.len == 0 ? NULL : xmemdup0(text.ptr, text.len);
+    return cl->texts == NULL ? NULL : cl->texts[which];
+}
+
+void client_set_text(struct client *cl, enum client_text which, struct span text)
+{
+    if (cl->texts == NULL && text.len == 0) {
+        return;
+    }
+    if (cl->texts == NULL) {
+        cl->texts = xcalloc(CLIENT_TEXTS, sizeof(*cl->texts));
+    }
+    free(cl->texts[which]);
+    cl->texts[which] = text.len == 0 ? NULL : xmemdup0(text.ptr, text.len);
+}
+
+static struct grants *grants_resize(struct grants *g, size_t room)
+{
+    g = xrealloc(g, sizeof(*g) + room * sizeof(g->ids[0]));
+    g->room = room;
+    return g;
 }
 
 void client_granted(struct client *cl, uint64_t grant, uint64_t input)
 {
-    if (cl->grant_input != input) {
-        if (cl->grant_room > GRANTS_KEEP) { /* that was a long pipeline */
-            free(cl->grants);
-            cl->grants = NULL;
-            cl->grant_room = 0;
-        }
-        cl->grant_count = 0;
-        cl->grant_input = input;
+    struct grants *g = cl->grants;
+
+    if (g == NULL || (g->input != input && g->room > GRANTS_KEEP)) {
+        free(g); /* that was a long pipeline */
+        g = grants_resize(NULL, 1);
+        g->input = ~input;
     }
-    if (cl->grant_count == cl->grant_room) {
-        cl->grant_room = cl->grant_room == 0 ? 1 : cl->grant_room * 2;
-        cl->grants = xrealloc(cl->grants, cl->grant_room * sizeof(*cl->grants));
+    if (g->input != input) {
+        g->count = 0;
+        g->input = input;
     }
-    cl->grants[cl->grant_count++] = grant;
+    if (g->count == g->room) {
+        g = grants_resize(g, g->room * 2);
+    }
+    g->ids[g->count++] = grant;
+    cl->grants = g;
 }
 
 size_t client_doubtful(const struct client *cl, uint64_t input, const uint64_t **ret)
 {
-    *ret = cl->grants;
-    return cl->grant_input == input ? cl->grant_count : 0;
+    const struct grants *g = cl->grants;
+
+    *ret = g == NULL ? NULL : g->ids;
+    return g != NULL && g->input == input ? g->count : 0;
 }

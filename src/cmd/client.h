@@ -19,41 +19,41 @@ enum {
 };
 
 struct acl_user;
+struct grants;
+
+/* What may be known of a client as text. */
+enum client_text {
+    CLIENT_NAME,
+    CLIENT_LIB_NAME,
+    CLIENT_LIB_VER,
+    CLIENT_ADDRESS, /* of its peer, see who_came() */
+    CLIENT_TEXTS
+};
 
 struct client {
     uint64_t id;
-    int proto;              /* 2 or 3 */
-    struct acl_user *user;  /* never NULL while the connection is open */
-    bool authed;            /* it has said so, or did not need to */
-    bool met;               /* its certificate was looked at, if it has one */
-    unsigned failed_logins; /* since the last that did not fail */
-    bool trusted;           /* conn_set_trusted() was told */
-    bool reply_off;
-    bool skip;      /* this command's reply is dropped */
-    bool skip_next; /* CLIENT REPLY SKIP came */
-    char *name;     /* NULL: none */
-    char *lib_name;
-    char *lib_ver;
-    char *address; /* of its peer; NULL: not remembered, see who_came() */
+    struct acl_user *user; /* never NULL while the connection is open */
+    char **texts;          /* see client_text(); NULL: none was ever set */
     const struct command *last;
+    uint8_t proto;          /* 2 or 3 */
+    uint16_t failed_logins; /* since the last that did not fail */
+    bool authed : 1;        /* it has said so, or did not need to */
+    bool met : 1;           /* its certificate was looked at, if it has one */
+    bool trusted : 1;       /* conn_set_trusted() was told */
+    bool reply_off : 1;
+    bool skip : 1;       /* this command's reply is dropped */
+    bool skip_next : 1;  /* CLIENT REPLY SKIP came */
+    bool call_muted : 1; /* the reply of the call that waits is dropped */
+    bool leaving : 1;    /* the connection closes when EXEC has been answered */
 
     /* The call that waits for the engine; 0: none. */
     uint64_t call;
     const struct command *waiting; /* its command */
     uint64_t call_us;              /* when it began, CLOCK_BOOTTIME */
-    bool call_muted;               /* its reply is dropped */
 
-    struct multi *multi; /* NULL: no transaction */
-    bool leaving;        /* the connection closes when EXEC has been answered */
-
-    struct kept *kept; /* the request that CLIENT PAUSE put off, or NULL */
-    struct list in_pause;
-
-    /* Grants that were written since input came last, see client_granted(). */
-    uint64_t *grants;
-    size_t grant_count;
-    size_t grant_room;
-    uint64_t grant_input;
+    struct multi *multi;   /* NULL: no transaction */
+    struct kept *kept;     /* the request that CLIENT PAUSE put off, or NULL */
+    struct grants *grants; /* see client_granted() */
 
     struct subscriber sub;
     struct list monitors;    /* on cmd->monitors, if it is one */
@@ -69,8 +69,10 @@ void client_reset(struct client *cl);
 
 /* True when the text fits a name: printable, no space. */
 bool client_text_ok(struct span text);
-/* Replaces *field by a copy; empty: none. */
-void client_set_text(char **field, struct span text);
+/* NULL: it is not known. */
+const char *client_text(const struct client *cl, enum client_text which);
+/* Replaces it by a copy; empty: none. */
+void client_set_text(struct client *cl, enum client_text which, struct span text);
 
 /* A grant's reply was written after `input` reads: while no further input comes, the
  * client may not have seen it. The list is as long as what came in one read asked for.

@@ -9,6 +9,13 @@ static uint64_t seconds_since(uint64_t now_ms, uint64_t then_ms)
     return now_ms > then_ms ? (now_ms - then_ms) / 1000 : 0;
 }
 
+static const char *text_of(const struct client *client, enum client_text which)
+{
+    const char *text = client_text(client, which);
+
+    return text == NULL ? "" : text;
+}
+
 /* Redis's letters. */
 static void add_flags(struct buf *out, const struct client *client)
 {
@@ -52,11 +59,10 @@ void client_write_line(const struct cmd *c, struct conn *conn, struct buf *out)
     buf_printf(out,
                "id=%" PRIu64 " addr=%s laddr=%s fd=%d name=%s age=%" PRIu64
                " idle=%" PRIu64 " flags=",
-               client->id, info.peer, info.local, info.fd,
-               client->name == NULL ? "" : client->name,
+               client->id, info.peer, info.local, info.fd, text_of(client, CLIENT_NAME),
                seconds_since(now, info.opened_ms), seconds_since(now, info.active_ms));
     add_flags(out, client);
-    buf_printf(out, " db=0 sub=%zu psub=%zu ssub=0 multi=%" PRId64,
+    buf_printf(out, " db=0 sub=%" PRIu32 " psub=%" PRIu32 " ssub=0 multi=%" PRId64,
                client->sub.channels, client->sub.patterns, multi_count(client->multi));
     add_memory(out, client, &info);
     buf_printf(out, " events=%s cmd=%s user=%s redir=%d resp=%d",
@@ -64,7 +70,6 @@ void client_write_line(const struct cmd *c, struct conn *conn, struct buf *out)
                client->last == NULL ? "NULL" : client->last->name, client->user->name,
                client->tracker == NULL ? -1 : 0, client->proto);
     buf_printf(out, " tls=%s", info.tls == NULL ? "" : info.tls);
-    buf_printf(out, " lib-name=%s lib-ver=%s\n",
-               client->lib_name == NULL ? "" : client->lib_name,
-               client->lib_ver == NULL ? "" : client->lib_ver);
+    buf_printf(out, " lib-name=%s lib-ver=%s\n", text_of(client, CLIENT_LIB_NAME),
+               text_of(client, CLIENT_LIB_VER));
 }

@@ -19,7 +19,7 @@ struct cmd *cmd_new(const struct cmd_env *env, const struct cmd_limits *limits)
     tracking_init(&c->tracking);
     c->stats = xcalloc(COMMAND_COUNT, sizeof(*c->stats));
     list_init(&c->monitors);
-    list_init(&c->pause.clients);
+    list_init(&c->pause.kept);
     slowlog_init(&c->slow);
     slowlog_init(&c->waits);
     c->latency = xcalloc(1, sizeof(*c->latency));
@@ -157,7 +157,7 @@ void cmd_on_again(void *ctx, struct conn *conn)
     if (kept != NULL) {
         client->kept = NULL;
         run_request(c, conn, kept->argv, kept->argc);
-        free(kept);
+        kept_free(kept);
     } else {
         multi_step(c, conn);
         drop_scratch(c);

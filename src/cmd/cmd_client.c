@@ -19,7 +19,7 @@ bool call_set_name(struct call *call, struct span name)
             "Client names cannot contain spaces, newlines or special characters.");
         return false;
     }
-    client_set_text(&call->client->name, name);
+    client_set_text(call->client, CLIENT_NAME, name);
     return true;
 }
 
@@ -32,10 +32,12 @@ void cmd_client_setname(struct call *call)
 
 void cmd_client_getname(struct call *call)
 {
-    if (call->client->name == NULL) {
+    const char *name = client_text(call->client, CLIENT_NAME);
+
+    if (name == NULL) {
         call_null(call);
     } else {
-        resp_bulk_str(call->out, call->client->name);
+        resp_bulk_str(call->out, name);
     }
 }
 
@@ -55,7 +57,7 @@ void cmd_client_setinfo(struct call *call)
         call_error(call, LATCHD_ERR,
                    "%s cannot contain spaces, newlines or special characters.", what);
     } else {
-        client_set_text(is_name ? &call->client->lib_name : &call->client->lib_ver,
+        client_set_text(call->client, is_name ? CLIENT_LIB_NAME : CLIENT_LIB_VER,
                         value);
         resp_simple(call->out, "OK");
     }

@@ -64,7 +64,7 @@ void slowlog_note(const struct call *call, uint64_t us)
     resp_int(out, (int64_t)us);
     add_args(out, call);
     resp_bulk_str(out, peer);
-    resp_bulk_str(out, call->client->name == NULL ? "" : call->client->name);
+    resp_bulk_str(out, client_text(call->client, CLIENT_NAME));
 }
 
 enum { WAIT_PAIRS = 9 };
@@ -94,6 +94,7 @@ void cmd_waited(struct cmd *c, const struct effect_waited *w)
 {
     struct conn *conn = net_find(c->env.net, w->conn);
     const struct client *client = conn == NULL ? NULL : conn_data(conn);
+    const char *address = client == NULL ? NULL : client_text(client, CLIENT_ADDRESS);
     char peer[SHOWN_PEER_ROOM] = "";
     struct buf *out;
     uint64_t id;
@@ -113,9 +114,7 @@ void cmd_waited(struct cmd *c, const struct effect_waited *w)
     add_number(out, "waited", w->waited_ms);
     add_pair(out, "outcome", span_str(wait_outcome(w)));
     add_number(out, "client", w->conn);
-    add_pair(
-        out, "address",
-        span_str(client != NULL && client->address != NULL ? client->address : peer));
+    add_pair(out, "address", span_str(address != NULL ? address : peer));
 }
 
 /* --- SLOWLOG -----------------------------------------------------------------------

@@ -3,6 +3,8 @@
 #include "cmd/internal.h"
 #include "util/alloc.h"
 
+#include <stdlib.h>
+
 struct kept *kept_new(const struct call *call)
 {
     size_t bytes = sizeof(struct kept) + call->argc * sizeof(struct span);
@@ -13,7 +15,13 @@ struct kept *kept_new(const struct call *call)
         bytes += call->argv[i].len;
     }
     k = xmalloc(bytes);
-    *k = (struct kept){ .command = call->command, .bytes = bytes, .argc = call->argc };
+    *k = (struct kept){
+        .conn = call->client->id,
+        .command = call->command,
+        .bytes = bytes,
+        .argc = call->argc,
+    };
+    list_init(&k->in_pause);
     at = (char *)(k->argv + k->argc);
     for (size_t i = 0; i < call->argc; i++) {
         size_t len = call->argv[i].len;
@@ -25,4 +33,12 @@ struct kept *kept_new(const struct call *call)
         at += len;
     }
     return k;
+}
+
+void kept_free(struct kept *k)
+{
+    if (k != NULL) {
+        list_del(&k->in_pause);
+        free(k);
+    }
 }

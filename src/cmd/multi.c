@@ -36,7 +36,7 @@ void multi_free(struct multi *m)
         return;
     }
     for (size_t i = 0; i < m->count; i++) {
-        free(m->queue[i]);
+        kept_free(m->queue[i]);
     }
     free(m->queue);
     free(m->grants);
@@ -100,7 +100,7 @@ bool multi_queue(struct call *call)
         call_error(call, LATCHD_ERR_LIMIT,
                    "a transaction has at most %d commands and %d bytes",
                    MULTI_COMMANDS_MAX, MULTI_BYTES_MAX);
-        free(k);
+        kept_free(k);
         return false;
     }
     if (m->count == m->room) {

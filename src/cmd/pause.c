@@ -27,7 +27,7 @@ bool pause_holds(struct call *call)
         return false;
     }
     client->kept = kept_new(call);
-    list_append(&c->pause.clients, &client->in_pause);
+    list_append(&c->pause.kept, &client->kept->in_pause);
     conn_suspend(call->conn);
     return true;
 }
@@ -37,9 +37,9 @@ void pause_end(struct cmd *c)
     struct list *node;
 
     c->pause.until_ms = 0;
-    while ((node = list_first(&c->pause.clients)) != NULL) {
-        struct client *client = container_of(node, struct client, in_pause);
-        struct conn *conn = net_find(c->env.net, client->id);
+    while ((node = list_first(&c->pause.kept)) != NULL) {
+        const struct kept *kept = container_of(node, struct kept, in_pause);
+        struct conn *conn = net_find(c->env.net, kept->conn);
 
         list_del(node);
         conn_again(conn);

@@ -19,7 +19,7 @@ struct cmd;
 struct pause {
     uint64_t until_ms; /* 0: there is none */
     bool all;          /* not only commands that change something */
-    struct list clients;
+    struct list kept;  /* what is put off */
 };
 
 /* True: the command is put off. */

@@ -74,7 +74,7 @@ static struct span topic_name(const struct topic *t)
     return span_of(t->name, t->len);
 }
 
-static size_t *kind_count(struct subscriber *s, enum pubsub_kind kind)
+static uint32_t *kind_count(struct subscriber *s, enum pubsub_kind kind)
 {
     return kind == PUBSUB_CHANNEL ? &s->channels : &s->patterns;
 }

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum {
     PUBSUB_CHANNELS_MAX = 8192, /* per subscriber */
@@ -23,8 +24,8 @@ struct pubsub;
 
 struct subscriber {
     struct list subs;
-    size_t channels;
-    size_t patterns;
+    uint32_t channels;
+    uint32_t patterns;
 };
 
 struct pubsub *pubsub_new(void);

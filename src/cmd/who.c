@@ -8,23 +8,25 @@
 
 void who_is(struct who *ret, const struct client *client, const struct conn *conn)
 {
+    const char *address = client_text(client, CLIENT_ADDRESS);
+    const char *lib = client_text(client, CLIENT_LIB_NAME);
+    const char *version = client_text(client, CLIENT_LIB_VER);
     int len = 0;
 
-    if (client->address != NULL) {
-        (void)snprintf(ret->address, sizeof(ret->address), "%s", client->address);
+    if (address != NULL) {
+        (void)snprintf(ret->address, sizeof(ret->address), "%s", address);
     } else {
         shown_peer(conn, ret->address);
     }
-    if (client->lib_name != NULL || client->lib_ver != NULL) {
-        len = snprintf(ret->library, sizeof(ret->library), "%s%s%s",
-                       client->lib_name == NULL ? "" : client->lib_name,
-                       client->lib_name == NULL || client->lib_ver == NULL ? "" : " ",
-                       client->lib_ver == NULL ? "" : client->lib_ver);
+    if (lib != NULL || version != NULL) {
+        len = snprintf(
+            ret->library, sizeof(ret->library), "%s%s%s", lib == NULL ? "" : lib,
+            lib == NULL || version == NULL ? "" : " ", version == NULL ? "" : version);
     }
     ret->about = (struct log_about){
         .client = client->id,
         .address = span_str(ret->address),
-        .client_name = span_str(client->name),
+        .client_name = span_str(client_text(client, CLIENT_NAME)),
         .user = strcmp(client->user->name, "default") == 0
                     ? SPAN_NONE
                     : span_of(client->user->name, client->user->name_len),
@@ -60,7 +62,7 @@ void who_came(struct client *client, const struct conn *conn)
     }
     who_is(&who, client, conn);
     /* When it ends, the kernel may not know it any more. */
-    client_set_text(&client->address, who.about.address);
+    client_set_text(client, CLIENT_ADDRESS, who.about.address);
     log_about(LOG_INFO, "client", &who.about, "connected");
 }
 
