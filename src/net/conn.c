@@ -43,10 +43,43 @@ struct conn *conn_accept(struct net *n, uv_stream_t *listener, bool tls)
     return c;
 }
 
+/* Most replies of a turn fit into a block that waits for them. */
+static struct buf *output_of(struct conn *c)
+{
+    if (c->out == NULL) {
+        c->out = pool_take(&c->net->pool, sizeof(*c->out));
+        *c->out = (struct buf){ .data = pool_take(&c->net->pool, OUT_ROOM),
+                                .room = OUT_ROOM };
+    }
+    return c->out;
+}
+
+static void drop_output(struct conn *c)
+{
+    if (c->out != NULL) {
+        pool_free(&c->net->pool, c->out->data);
+        pool_free(&c->net->pool, c->out);
+        c->out = NULL;
+    }
+}
+
+static void send_output(struct conn *c)
+{
+    if (c->out != NULL) {
+        stream_send(c->stream, c->out);
+        drop_output(c);
+    }
+}
+
+size_t conn_unwritten(const struct conn *c)
+{
+    return c->out == NULL ? 0 : buf_len(c->out);
+}
+
 void conn_refuse(struct conn *c, const char *text)
 {
-    resp_error(&c->out, "ERR", span_str(text));
-    stream_send(c->stream, &c->out);
+    resp_error(output_of(c), "ERR", span_str(text));
+    send_output(c);
     stream_discard_input(c->stream);
     stream_close(c->stream);
     conn_free(c);
@@ -55,7 +88,7 @@ void conn_refuse(struct conn *c, const char *text)
 void conn_free(struct conn *c)
 {
     conn_drop_input(c);
-    buf_reset(&c->out);
+    drop_output(c);
     free(c);
 }
 
@@ -96,28 +129,19 @@ static void close_conn(struct conn *c, bool unread)
 
 void conn_close(struct conn *c)
 {
-    close_conn(c, c->unsent || buf_len(&c->out) > 0 || stream_queued(c->stream) > 0);
+    close_conn(c, c->unsent || conn_unwritten(c) > 0 || stream_queued(c->stream) > 0);
 }
 
 void conn_close_last_try(struct conn *c)
 {
     conn_set_end(c, END_STOP);
     if (c->state == CONN_OPEN || c->state == CONN_DRAINING) {
-        stream_send(c->stream, &c->out);
+        if (c->out != NULL) {
+            stream_send(c->stream, c->out);
+        }
         c->state = CONN_DRAINING;
     }
     conn_close(c);
-}
-
-/* Most replies of a turn fit into a block that waits for them. */
-static void drop_output(struct conn *c)
-{
-    if (c->out.room == OUT_ROOM) {
-        pool_free(&c->net->pool, c->out.data);
-        c->out = (struct buf){ 0 };
-    } else {
-        buf_reset(&c->out);
-    }
 }
 
 static void mark_dirty(struct conn *c)
@@ -142,16 +166,12 @@ void conn_drain(struct conn *c)
 struct buf *conn_out(struct conn *c)
 {
     mark_dirty(c);
-    if (c->out.data == NULL) {
-        c->out = (struct buf){ .data = pool_take(&c->net->pool, OUT_ROOM),
-                               .room = OUT_ROOM };
-    }
-    return &c->out;
+    return output_of(c);
 }
 
 bool conn_overflows(const struct conn *c)
 {
-    return buf_len(&c->out) + stream_queued(c->stream) > c->net->limits.output_buffer;
+    return conn_unwritten(c) + stream_queued(c->stream) > c->net->limits.output_buffer;
 }
 
 /* A conn that goes down: closes it if everything is out and nothing is doubtful. */
@@ -185,7 +205,7 @@ void conn_check_linger(struct conn *c, uint64_t now_ms)
 void conn_flush(struct conn *c)
 {
     struct net *n = c->net;
-    size_t len = buf_len(&c->out);
+    size_t len = conn_unwritten(c);
 
     list_del(&c->dirty);
     if (c->state == CONN_ENDING) {
@@ -202,8 +222,7 @@ void conn_flush(struct conn *c)
         return;
     }
     n->stats.bytes_out += len;
-    stream_send(c->stream, &c->out);
-    drop_output(c);
+    send_output(c);
     if (c->state == CONN_DRAINING) {
         check_gone(c);
     }
@@ -223,12 +242,12 @@ void conn_input_ended(struct conn *c)
     if (c->state == CONN_OPEN && c->suspended) {
         /* What was not written yet never will be, so that it can be taken back. */
         c->state = CONN_ENDING;
-        c->unsent |= buf_len(&c->out) > 0;
+        c->unsent |= conn_unwritten(c) > 0;
         check_gone(c);
         return;
     }
     conn_drain(c);
-    if (buf_len(&c->out) == 0) {
+    if (conn_unwritten(c) == 0) {
         check_gone(c);
     }
 }
@@ -240,7 +259,7 @@ static void on_end(void *ctx, int status, bool unread)
     c->input_over = true;
     conn_set_end(c, status == UV_EOF ? END_PEER : END_BROKEN);
     if (status != UV_EOF) {
-        close_conn(c, unread || c->unsent || buf_len(&c->out) > 0);
+        close_conn(c, unread || c->unsent || conn_unwritten(c) > 0);
     } else if (c->state != CONN_OPEN || list_empty(&c->work)) {
         conn_input_ended(c);
     }
@@ -321,8 +340,8 @@ void conn_info(const struct conn *c, struct conn_info *ret)
 {
     *ret = (struct conn_info){
         .fd = stream_fd(c->stream),
-        .in_buffered = c->in == NULL ? 0 : buf_len(c->in),
-        .out_buffered = buf_len(&c->out) + stream_queued(c->stream),
+        .in_buffered = c->in == NULL ? 0 : buf_len(&c->in->bytes),
+        .out_buffered = conn_unwritten(c) + stream_queued(c->stream),
         .opened_ms = c->opened_ms,
         .active_ms = c->active_ms,
         .tls = stream_tls_version(c->stream),

@@ -14,7 +14,7 @@ enum { TLS_HELLO = 0x16 }; /* the first byte of every TLS client */
 void conn_drop_input(struct conn *c)
 {
     if (c->in != NULL) {
-        buf_reset(c->in);
+        buf_reset(&c->in->bytes);
         free(c->in);
         c->in = NULL;
     }
@@ -35,7 +35,7 @@ bool conn_had_its_share(struct conn *c)
         c->turn = c->net->turn;
         c->ran = 0;
     }
-    return c->ran >= TURN_REQUESTS || buf_len(&c->out) > TURN_REPLY_BYTES;
+    return c->ran >= TURN_REQUESTS || conn_unwritten(c) > TURN_REPLY_BYTES;
 }
 
 /* Of a stretch of requests: whether the next one is for another turn. */
@@ -77,7 +77,8 @@ static void run_again(struct conn *c)
 
 /* Runs what is complete at the start of `data`; returns how many bytes that was.
  * *ret_more: stopped because the turn is over for this conn. */
-static size_t run_requests(struct conn *c, struct span data, bool *ret_more)
+static size_t run_requests(struct conn *c, struct span data, uint64_t *hint,
+                           bool *ret_more)
 {
     struct net *n = c->net;
     struct resp_request req;
@@ -100,7 +101,7 @@ static size_t run_requests(struct conn *c, struct span data, bool *ret_more)
         }
         limits = limits_of(c);
         status = resp_parse(n->parser, &limits, span_of(data.ptr + at, data.len - at),
-                            &c->hint, &used, &req);
+                            hint, &used, &req);
         if (status == RESP_BROKEN) {
             protocol_error(c, resp_parser_error(n->parser));
         }
@@ -138,11 +139,11 @@ static void settle_input(struct conn *c, bool more)
         conn_input_ended(c);
         return;
     }
-    if (c->in != NULL && buf_len(c->in) == 0) {
+    if (c->in != NULL && buf_len(&c->in->bytes) == 0) {
         conn_drop_input(c);
     }
     stream_read_start(c->stream);
-    if (c->in == NULL || buf_len(c->in) <= c->net->limits.query_buffer) {
+    if (c->in == NULL || buf_len(&c->in->bytes) <= c->net->limits.query_buffer) {
         return;
     }
     if (c->suspended) {
@@ -165,17 +166,19 @@ static void keep_input(struct conn *c, const char *data, size_t len)
     if (c->in == NULL) {
         c->in = xcalloc(1, sizeof(*c->in));
     }
-    buf_add(c->in, data, len);
+    buf_add(&c->in->bytes, data, len);
 }
 
 void conn_run(struct conn *c)
 {
-    struct span data = c->in == NULL ? SPAN("") : buf_span(c->in);
+    struct span data = c->in == NULL ? SPAN("") : buf_span(&c->in->bytes);
+    uint64_t hint = c->in == NULL ? 0 : c->in->hint;
     bool more = false;
-    size_t used = run_requests(c, data, &more);
+    size_t used = run_requests(c, data, &hint, &more);
 
-    if (used > 0) {
-        buf_drop(c->in, used);
+    if (c->in != NULL) {
+        c->in->hint = hint;
+        buf_drop(&c->in->bytes, used);
     }
     settle_input(c, more);
 }
@@ -183,6 +186,7 @@ void conn_run(struct conn *c)
 void conn_on_read(void *ctx, const char *data, size_t len)
 {
     struct conn *c = ctx;
+    uint64_t hint = 0;
     bool more = false;
     size_t used;
 
@@ -203,9 +207,12 @@ void conn_on_read(void *ctx, const char *data, size_t len)
         keep_input(c, data, len);
         conn_run(c);
     } else {
-        used = run_requests(c, span_of(data, len), &more);
+        used = run_requests(c, span_of(data, len), &hint, &more);
         if (c->state == CONN_OPEN) {
             keep_input(c, data + used, len - used);
+        }
+        if (c->in != NULL) {
+            c->in->hint = hint;
         }
         settle_input(c, more);
     }

@@ -31,6 +31,12 @@ enum conn_state {
     CONN_CLOSED, /* on_close came; the memory goes at the end of the turn */
 };
 
+/* Input that is unfinished, or cannot be run yet. */
+struct input {
+    struct buf bytes;
+    uint64_t hint; /* the parser's */
+};
+
 struct conn {
     struct id_slot slot; /* id, and its place in the table */
     struct net *net;
@@ -39,16 +45,15 @@ struct conn {
     struct list all;   /* net->conns; when closed net->dead */
     struct list work;  /* net->ready, ->backlog, ->later or ->lingering */
     struct list dirty; /* net->dirty: has output */
-    struct buf *in;    /* unfinished input, NULL if there is none */
-    struct buf out;
-    uint64_t hint; /* the parser's */
+    struct input *in;  /* NULL: none is unfinished */
+    struct buf *out;   /* NULL: nothing is to be written */
     uint64_t opened_ms;
     uint64_t active_ms;
     uint64_t inputs;
-    uint64_t turn; /* in which `ran` counts */
-    uint32_t ran;
-    enum conn_state state : 8;
-    enum conn_end end : 8;
+    uint32_t turn; /* in which `ran` counts */
+    uint16_t ran;
+    enum conn_state state : 4;
+    enum conn_end end : 4;
     bool opened : 1; /* on_open said yes, so on_close is owed */
     bool suspended : 1;
     bool running : 1; /* inside on_request */
@@ -77,7 +82,7 @@ struct net {
     struct list listeners;
     struct waker *waker;
     size_t client_max;
-    uint64_t turn;
+    uint32_t turn;
     uint64_t backlog_us; /* of this turn: used by the backlog */
     uint64_t last_id;
     uint64_t linger_checked_ms;
@@ -97,6 +102,8 @@ void conn_run(struct conn *c);
 /* The input is over and what came before the end has run. */
 void conn_input_ended(struct conn *c);
 void conn_drop_input(struct conn *c);
+/* Bytes of replies that were not given to the stream yet. */
+size_t conn_unwritten(const struct conn *c);
 /* No more of its requests in this turn. */
 bool conn_had_its_share(struct conn *c);
 /* Writes the replies of this turn. */
