@@ -38,17 +38,6 @@ bool conn_had_its_share(struct conn *c)
     return c->ran >= TURN_REQUESTS || conn_unwritten(c) > TURN_REPLY_BYTES;
 }
 
-/* Of a stretch of requests: whether the next one is for another turn. */
-static bool took_too_long(uint64_t *end_us)
-{
-    uint64_t now = clock_boot_us();
-
-    if (*end_us == 0) {
-        *end_us = now + TURN_SHARE_US;
-    }
-    return now >= *end_us;
-}
-
 static bool can_run(const struct conn *c)
 {
     return c->state == CONN_OPEN && !c->suspended;
@@ -75,14 +64,14 @@ static void run_again(struct conn *c)
     n->handler.on_again(n->handler.ctx, c);
 }
 
-/* Runs what is complete at the start of `data`; returns how many bytes that was.
- * *ret_more: stopped because the turn is over for this conn. */
-static size_t run_requests(struct conn *c, struct span data, uint64_t *hint,
-                           bool *ret_more)
+/* Runs what is complete at the start of `data`, from now, `start_us`, on; returns how
+ * many bytes that was. *ret_more: stopped because the turn is over for this conn. */
+static size_t run_requests(struct conn *c, struct span data, uint64_t start_us,
+                           uint64_t *hint, bool *ret_more)
 {
     struct net *n = c->net;
     struct resp_request req;
-    uint64_t end_us = 0;
+    bool first = true;
     size_t at = 0;
     size_t used;
 
@@ -91,10 +80,12 @@ static size_t run_requests(struct conn *c, struct span data, uint64_t *hint,
         struct resp_limits limits;
         enum resp_status status;
 
-        if (conn_had_its_share(c) || took_too_long(&end_us)) {
+        if (conn_had_its_share(c) ||
+            (!first && clock_boot_us() >= start_us + TURN_SHARE_US)) {
             *ret_more = true;
             break;
         }
+        first = false;
         if (c->again) {
             run_again(c);
             continue;
@@ -174,7 +165,7 @@ void conn_run(struct conn *c)
     struct span data = c->in == NULL ? SPAN("") : buf_span(&c->in->bytes);
     uint64_t hint = c->in == NULL ? 0 : c->in->hint;
     bool more = false;
-    size_t used = run_requests(c, data, &hint, &more);
+    size_t used = run_requests(c, data, clock_boot_us(), &hint, &more);
 
     if (c->in != NULL) {
         c->in->hint = hint;
@@ -186,12 +177,13 @@ void conn_run(struct conn *c)
 void conn_on_read(void *ctx, const char *data, size_t len)
 {
     struct conn *c = ctx;
+    uint64_t now_us = clock_boot_us();
     uint64_t hint = 0;
     bool more = false;
     size_t used;
 
     c->net->stats.bytes_in += len;
-    c->active_ms = clock_boot_ms();
+    c->active_ms = now_us / 1000;
     c->inputs++;
     if (c->state != CONN_OPEN) {
         return;
@@ -207,7 +199,7 @@ void conn_on_read(void *ctx, const char *data, size_t len)
         keep_input(c, data, len);
         conn_run(c);
     } else {
-        used = run_requests(c, span_of(data, len), &hint, &more);
+        used = run_requests(c, span_of(data, len), now_us, &hint, &more);
         if (c->state == CONN_OPEN) {
             keep_input(c, data + used, len - used);
         }
