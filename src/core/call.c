@@ -55,8 +55,8 @@ void call_aim(struct call *c, struct entry *e)
         c->want = want_ref(e->want);
         c->target = (struct target){ .kind = TARGET_ENTRY,
                                      .lock_kind = e->hold->lock_kind,
-                                     .field = c->want->field,
-                                     .entry = c->want->entry };
+                                     .field = want_field(c->want),
+                                     .entry = want_entry(c->want) };
     }
 }
 
@@ -254,10 +254,10 @@ static void know_request(struct locks *l, struct lock *lock, struct entry *e)
 {
     struct request *r;
 
-    if (e->want->id.len == 0 || e->request != NULL) {
+    if (want_id(e->want).len == 0 || e->request != NULL) {
         return;
     }
-    r = request_find(l, lock_name(lock), e->want->id);
+    r = request_find(l, lock_name(lock), want_id(e->want));
     if (r == NULL) {
         r = request_new(l, lock_name(lock), e->want);
     }

@@ -18,7 +18,7 @@ enum {
 
 static struct span waits_as(const struct waiter *w)
 {
-    return field_owner(w->want->field);
+    return field_owner(want_field(w->want));
 }
 
 /* `wait` is for `hold`. */

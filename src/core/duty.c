@@ -57,13 +57,15 @@ void duty_free(struct locks *l, struct lock *lock, struct duty *d)
 /* The entry that it became here. */
 static const struct entry *granted(const struct lock *lock, const struct want *want)
 {
-    const struct hold *h = want->field.len != 0 ? lock_hold_of(lock, want->field)
-                           : lock->rw           ? lock->writer
-                                                : lock_hold(lock);
-    const struct entry *e = h == NULL ? NULL : hold_find_entry(h, want->entry);
+    const struct hold *h = want_field(want).len != 0
+                               ? lock_hold_of(lock, want_field(want))
+                           : lock->rw ? lock->writer
+                                      : lock_hold(lock);
+    const struct entry *e = h == NULL ? NULL : hold_find_entry(h, want_entry(want));
 
     /* An anonymous owner's field says nothing of the request. */
-    return e == NULL || want->field.len != 0 || span_eq(e->want->entry, want->entry)
+    return e == NULL || want_field(want).len != 0 ||
+                   span_eq(want_entry(e->want), want_entry(want))
                ? e
                : NULL;
 }
@@ -72,7 +74,7 @@ static const struct entry *granted(const struct lock *lock, const struct want *w
  * back to under the same claim is no longer only the claim's. */
 static bool superseded(struct locks *l, struct lock *lock, const struct want *want)
 {
-    struct request *r = request_find(l, lock_name(lock), want->id);
+    struct request *r = request_find(l, lock_name(lock), want_id(want));
     const struct entry *e = granted(lock, want);
 
     if (r != NULL && r->waiter != NULL) {
@@ -85,12 +87,12 @@ static bool superseded(struct locks *l, struct lock *lock, const struct want *wa
 
 void duty_undo(struct locks *l, struct lock *lock, const struct want *want)
 {
-    struct target target = { .kind = want->kind == OWNER_NAMED ? TARGET_ENTRY
-                                     : want->field.len != 0    ? TARGET_FIELD
-                                                               : TARGET_REQUEST,
+    struct target target = { .kind = want->kind == OWNER_NAMED   ? TARGET_ENTRY
+                                     : want_field(want).len != 0 ? TARGET_FIELD
+                                                                 : TARGET_REQUEST,
                              .lock_kind = kind_of_hold(want->lock_kind),
-                             .field = want->field,
-                             .entry = want->entry };
+                             .field = want_field(want),
+                             .entry = want_entry(want) };
     struct duty *d;
 
     if (superseded(l, lock, want)) {
@@ -114,8 +116,8 @@ bool duty_cancel_undo(struct locks *l, struct lock *lock, const struct want *wan
         struct duty *d = container_of(it, struct duty, in_lock);
         bool in_flight = lock->busy != NULL && lock->busy->duty == d;
 
-        if (d->undo && !in_flight && span_eq(d->target.field, want->field) &&
-            span_eq(d->target.entry, want->entry)) {
+        if (d->undo && !in_flight && span_eq(d->target.field, want_field(want)) &&
+            span_eq(d->target.entry, want_entry(want))) {
             duty_free(l, lock, d);
             found = true;
         }
@@ -169,7 +171,7 @@ struct duty *duty_for_entry(struct locks *l, struct entry *e)
                                  h->kind == OWNER_NAMED ? TARGET_ENTRY : TARGET_FIELD,
                              .lock_kind = h->lock_kind,
                              .field = h->field,
-                             .entry = e->want->entry };
+                             .entry = want_entry(e->want) };
     struct duty *d = duty_new(l, h->lock, &target);
 
     d->local = e;

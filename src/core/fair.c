@@ -107,7 +107,7 @@ static void place_gone(struct locks *l, struct fair *f, struct waiter *w)
     if (l->group_of != NULL) {
         struct effect_channel channel = {
             .name = effects_copy(&l->fx, lock_name(w->lock)),
-            .member = effects_copy(&l->fx, w->want->member),
+            .member = effects_copy(&l->fx, want_member(w->want)),
         };
 
         effects_add(&l->fx, EFFECT_UNSUBSCRIBE)->channel = channel;

@@ -57,7 +57,7 @@ static size_t name_places(struct locks *l, struct fair *f, enum fair_place place
         struct waiter *w = container_of(it, struct waiter, in_queue);
 
         if (w->place == place) {
-            members[count++] = op_copy(l, w->want->member);
+            members[count++] = op_copy(l, want_member(w->want));
             w->place_op = op;
         }
         if (w == f->last) {
@@ -90,7 +90,7 @@ static void send_queue(struct locks *l, struct fair *f, bool whole)
     f->served = false;
     f->full = false; /* up to the brim, now that one is sent */
     while ((w = next_new(l, f)) != NULL) {
-        members[count++] = op_copy(l, w->want->member);
+        members[count++] = op_copy(l, want_member(w->want));
         fair_place_given(l, f, w, work->op.id);
         f->last = w;
     }
@@ -113,7 +113,7 @@ static void send_leaves(struct locks *l, struct fair *f)
     while (count < room && (it = list_first(&f->leaves)) != NULL) {
         struct leave *leave = container_of(it, struct leave, in_fair);
 
-        members[count++] = op_copy(l, leave->want->member);
+        members[count++] = op_copy(l, want_member(leave->want));
         list_del(&leave->in_fair);
         list_append(&f->leaving, &leave->in_fair);
     }

@@ -45,7 +45,7 @@ struct entry *hold_find_entry(const struct hold *h, struct span id)
     {
         struct entry *e = container_of(it, struct entry, in_hold);
 
-        if (h->kind != OWNER_NAMED || span_eq(e->want->entry, id)) {
+        if (h->kind != OWNER_NAMED || span_eq(want_entry(e->want), id)) {
             return e;
         }
     }
@@ -89,14 +89,14 @@ static struct entry *find_target(const struct hold *h, const struct target *t)
     if (fits && t->kind == TARGET_REQUEST) {
         struct entry *e = container_of(list_first(&h->entries), struct entry, in_hold);
 
-        return span_eq(e->want->entry, t->entry) ? e : NULL;
+        return span_eq(want_entry(e->want), t->entry) ? e : NULL;
     }
     return fits ? hold_find_entry(h, t->entry) : NULL;
 }
 
 struct entry *hold_add_entry(struct locks *l, struct hold *h, struct want *want)
 {
-    struct entry *e = hold_find_entry(h, want->entry);
+    struct entry *e = hold_find_entry(h, want_entry(want));
 
     if (e != NULL) {
         return e; /* granted before, found again */

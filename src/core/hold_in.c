@@ -181,7 +181,7 @@ static void release(struct locks *l, struct lock *lock, struct entry *e, bool na
     d->target.token = req->token;
     /* For who sends it again, or for another daemon that has, or had, the hold: an ID
      * may have been sent there without our hearing of it. */
-    d->mark = named || e == NULL || e->taken || e->want->id.len != 0;
+    d->mark = named || e == NULL || e->taken || want_id(e->want).len != 0;
     d->light = d->local != NULL && d->local->hold->lock_kind == KIND_READ;
     d->call = c;
     c->duty = d;
@@ -239,7 +239,7 @@ void locks_renew(struct locks *l, const struct hold_req *req)
             return;
         }
         as.kind = e->hold->lock_kind;
-        as.id = e->want->id;
+        as.id = want_id(e->want);
         as.token = e->hold->token;
     } else {
         e = local_entry(l, lock, req);
@@ -247,7 +247,7 @@ void locks_renew(struct locks *l, const struct hold_req *req)
     c = call_new(l, CALL_RENEW, lock, &as);
     if (e != NULL) {
         /* A release that was sent may find that the hold is kept elsewhere by now. */
-        (void)duty_withdraw(l, lock, e->hold->field, e->want->entry);
+        (void)duty_withdraw(l, lock, e->hold->field, want_entry(e->want));
         call_aim(c, e);
     }
     call_send(l, c);
@@ -270,10 +270,10 @@ void locks_force_unlock(struct locks *l, const struct hold_req *req)
 static bool waits_as(const struct waiter *w, const struct hold_req *req)
 {
     if (req->id.len != 0) {
-        return span_eq(w->want->id, req->id);
+        return span_eq(want_id(w->want), req->id);
     }
     return w->want->kind == OWNER_NAMED &&
-           span_eq(field_owner(w->want->field), req->owner);
+           span_eq(field_owner(want_field(w->want)), req->owner);
 }
 
 static bool may_cancel(const struct hold_req *req, uint32_t user, bool *ret_others)
@@ -295,7 +295,7 @@ static size_t cancel_kept(struct locks *l, const struct hold *h,
         struct entry *e = container_of(it, struct entry, in_hold);
 
         if (e->kept && !e->ending &&
-            (req->id.len != 0 ? span_eq(e->want->id, req->id)
+            (req->id.len != 0 ? span_eq(want_id(e->want), req->id)
                               : span_eq(field_owner(h->field), req->owner)) &&
             may_cancel(req, h->user, ret_others)) {
             duty_end_entry(l, e);

@@ -55,7 +55,7 @@ static bool beside(enum lock_kind kind, struct span field, const struct hold *h)
 bool lock_in_the_way(const struct locks *l, const struct lock *lock,
                      const struct want *want)
 {
-    struct span owner = field_owner(want->field);
+    struct span owner = field_owner(want_field(want));
     struct hold *h = lock_hold(lock);
 
     if (want->lock_kind == KIND_READ) {
@@ -73,7 +73,7 @@ bool lock_rules_out(const struct locks *l, const struct lock *lock,
 {
     const struct hold *h = lock->rw ? lock->writer : lock_hold(lock);
 
-    return h != NULL && hold_certain(l, h) && !same_owner(h->field, want->field);
+    return h != NULL && hold_certain(l, h) && !same_owner(h->field, want_field(want));
 }
 
 bool lock_being_read(const struct locks *l, const struct lock *lock)

@@ -62,7 +62,7 @@ static const struct waiter *waiter_with(struct search *s, struct span member)
         if (it != s->queue) {
             const struct waiter *w = container_of(it, struct waiter, in_queue);
 
-            if (span_eq(w->want->member, member)) {
+            if (span_eq(want_member(w->want), member)) {
                 return w;
             }
         }
@@ -89,8 +89,8 @@ static const struct span *make_queue(struct locks *l, const struct lock *lock,
                                      ? waiter_with(&search, who)
                                      : NULL;
 
-        if (w != NULL && w->want->field.len != 0) {
-            who = w->want->field;
+        if (w != NULL && want_field(w->want).len != 0) {
+            who = want_field(w->want);
         }
         queue[i] = effects_copy(&l->fx, who);
     }

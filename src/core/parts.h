@@ -52,6 +52,10 @@ struct want *want_new(struct locks *l, const struct lock_req *req);
 /* For a hold that was found, not asked for: RENEW. `entry`: of a named owner. */
 struct want *want_found(struct locks *l, enum lock_kind lock_kind, struct span field,
                         struct span entry, struct span id);
+struct span want_field(const struct want *w);  /* empty: anonymous */
+struct span want_entry(const struct want *w);  /* ANONYMOUS: the request */
+struct span want_id(const struct want *w);     /* empty: none */
+struct span want_member(const struct want *w); /* its place in a fair queue */
 struct want *want_ref(struct want *w);
 void want_unref(struct locks *l, struct want *w);
 uint64_t want_lease(const struct locks *l, const struct want *w);

@@ -59,8 +59,8 @@ static void forced_are_lost(struct locks *l, struct lock *lock, const struct dut
  * may not begin again. */
 static bool ends_request(const struct duty *d, const struct want *want)
 {
-    return d->local != NULL && !d->own_accord && want->id.len != 0 &&
-           span_eq(d->local->want->id, want->id);
+    return d->local != NULL && !d->own_accord && want_id(want).len != 0 &&
+           span_eq(want_id(d->local->want), want_id(want));
 }
 
 /* The waiter that the lock may move to in the same script. */

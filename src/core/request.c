@@ -28,11 +28,11 @@ struct request *request_find(const struct locks *l, struct span name, struct spa
 struct request *request_new(struct locks *l, struct span name, const struct want *want)
 {
     struct span owner =
-        want->kind == OWNER_NAMED ? field_owner(want->field) : SPAN_NONE;
-    size_t key_len = want->id.len + 1 + name.len;
+        want->kind == OWNER_NAMED ? field_owner(want_field(want)) : SPAN_NONE;
+    size_t key_len = want_id(want).len + 1 + name.len;
     struct request *r = xcalloc(1, sizeof(*r) + key_len + owner.len);
 
-    r->key_len = make_key(r->key, name, want->id);
+    r->key_len = make_key(r->key, name, want_id(want));
     if (owner.len != 0) {
         memcpy(r->key + key_len, owner.ptr, owner.len);
     }

@@ -229,8 +229,8 @@ static size_t list_kept(struct locks *l, struct hold *h, struct kept_item *kept)
         e->named = e->unsure && count < OP_KEPT_MAX;
         if (e->named) {
             kept[count++] = (struct kept_item){
-                .entry =
-                    h->kind == OWNER_NAMED ? op_copy(l, e->want->entry) : SPAN_NONE,
+                .entry = h->kind == OWNER_NAMED ? op_copy(l, want_entry(e->want))
+                                                : SPAN_NONE,
                 .for_ms = l->now - e->since,
             };
         }
@@ -269,8 +269,8 @@ static void send(struct locks *l, struct hold *h)
     w->hold = h;
     w->lease_ms = lease_ms;
     /* By its field, should it have to be undone: who comes back to it meanwhile can. */
-    w->want =
-        want_found(l, h->lock_kind, h->field, first->want->entry, first->want->id);
+    w->want = want_found(l, h->lock_kind, h->field, want_entry(first->want),
+                         want_id(first->want));
     h->restoring = w;
     l->restores_in_flight++;
     kept = effects_alloc(&l->fx, room * sizeof(*kept));
@@ -284,8 +284,8 @@ static void send(struct locks *l, struct hold *h)
         .lock_kind = h->lock_kind,
         .kind = h->kind,
         .field = op_copy(l, h->field),
-        .entry =
-            h->kind == OWNER_ANONYMOUS ? op_copy(l, first->want->entry) : SPAN_NONE,
+        .entry = h->kind == OWNER_ANONYMOUS ? op_copy(l, want_entry(first->want))
+                                            : SPAN_NONE,
         .lease_ms = lease_ms,
     };
 }

@@ -112,7 +112,7 @@ void say_waited(struct locks *l, const struct waiter *w, enum wait_end end,
     }
     effects_add(&l->fx, EFFECT_WAITED)->waited = (struct effect_waited){
         .name = effects_copy(&l->fx, lock_name(w->lock)),
-        .owner = effects_copy(&l->fx, field_owner(w->want->field)),
+        .owner = effects_copy(&l->fx, field_owner(want_field(w->want))),
         .end = end,
         .error = error,
         .kind = w->want->lock_kind,

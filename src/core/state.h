@@ -74,11 +74,10 @@ struct want {
     uint64_t lease_ms; /* as asked; watchdogged ones follow the configuration */
     uint64_t keep_ms;
     int64_t grace_ms;
-    struct span field;  /* empty: anonymous */
-    struct span entry;  /* ANONYMOUS: the request */
-    struct span id;     /* empty: none */
-    struct span member; /* its place in a fair queue */
-    char data[];
+    struct want_text {
+        uint32_t at, len;
+    } field, entry, id, member; /* see parts.h */
+    char data[];                /* where they stand */
 };
 
 /* Whether it stands in Redis's fair queue. ASKED: perhaps. */

@@ -62,7 +62,7 @@ struct waiter_info waiter_info_of(const struct locks *l, const struct waiter *w)
 {
     return (struct waiter_info){
         .kind = w->want->lock_kind,
-        .owner = w->want->field,
+        .owner = want_field(w->want),
         .waited_ms = l->now - w->since,
         .left_ms = w->deadline == UINT64_MAX ? UINT64_MAX
                    : w->deadline > l->now    ? w->deadline - l->now

@@ -243,7 +243,7 @@ static struct entry *record(struct locks *l, struct lock *lock, struct want *wan
 {
     char made[GRANTED_FIELD_MAX];
     enum lock_kind kind = kind_of_hold(want->lock_kind);
-    struct span field = want->field;
+    struct span field = want_field(want);
     struct entry *e;
     struct hold *h;
 
@@ -283,9 +283,9 @@ static void take_rest(struct locks *l, struct entry *e, const struct want *want,
                               .kind = want->lock_kind,
                               .name = lock_name(e->hold->lock),
                               .owner = want->kind == OWNER_NAMED
-                                           ? field_owner(want->field)
+                                           ? field_owner(want_field(want))
                                            : SPAN_NONE,
-                              .id = want->id,
+                              .id = want_id(want),
                               .user = want->user };
 
     entry_set_kept(l, e, list_empty(&e->attaches));
@@ -334,7 +334,7 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
         return;
     }
     if (want->kind == OWNER_NAMED &&
-        lock_owner_is_others(lock, field_owner(want->field), want->user)) {
+        lock_owner_is_others(lock, field_owner(want_field(want)), want->user)) {
         not_his(l, waiter);
         return;
     }

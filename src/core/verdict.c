@@ -60,7 +60,7 @@ static void add_by_grant(struct entries *es, const struct work *w,
                          const struct op_result *r, const struct hold *but)
 {
     if (w->waiter != NULL) {
-        add_denied(es, w->lock, kind_of_hold(w->want->lock_kind), w->want->field,
+        add_denied(es, w->lock, kind_of_hold(w->want->lock_kind), want_field(w->want),
                    r->token, but);
     }
 }
@@ -158,7 +158,7 @@ static struct verdict *verdict_new(struct work *about, const struct op_result *r
     char *at;
 
     for (size_t i = 0; i < es->count; i++) {
-        room += es->list[i]->hold->field.len + es->list[i]->want->entry.len;
+        room += es->list[i]->hold->field.len + want_entry(es->list[i]->want).len;
     }
     at = v->texts = xmalloc(room);
     v->about = about;
@@ -173,7 +173,7 @@ static struct verdict *verdict_new(struct work *about, const struct op_result *r
         v->list[i] = (struct suspect){
             .token = e->hold->token,
             .field = span_put2(&at, e->hold->field, SPAN_NONE),
-            .entry = span_put2(&at, e->want->entry, SPAN_NONE),
+            .entry = span_put2(&at, want_entry(e->want), SPAN_NONE),
         };
     }
     return v;
@@ -201,7 +201,7 @@ static void send(struct locks *l, const struct work *about, struct work *check,
             .lock_kind = h->lock_kind,
             .kind = h->kind,
             .field = op_copy(l, h->field),
-            .entry = named ? op_copy(l, e->want->entry) : SPAN_NONE,
+            .entry = named ? op_copy(l, want_entry(e->want)) : SPAN_NONE,
             .lease_ms = CHECK_LEASE_MS,
             .token = h->token,
         };

@@ -12,7 +12,7 @@ struct waits *waits_find(const struct locks *l, struct span owner)
 
 void waits_join(struct locks *l, struct waiter *w)
 {
-    struct span owner = field_owner(w->want->field);
+    struct span owner = field_owner(want_field(w->want));
     struct waits *waits;
 
     list_init(&w->in_waits);

@@ -26,6 +26,48 @@ struct span span_put2(char **at, struct span a, struct span b)
     return span_of(start, a.len + b.len);
 }
 
+static struct span text_of(const struct want *w, struct want_text t)
+{
+    return span_of(w->data + t.at, t.len);
+}
+
+struct span want_field(const struct want *w)
+{
+    return text_of(w, w->field);
+}
+
+struct span want_entry(const struct want *w)
+{
+    return text_of(w, w->entry);
+}
+
+struct span want_id(const struct want *w)
+{
+    return text_of(w, w->id);
+}
+
+struct span want_member(const struct want *w)
+{
+    return text_of(w, w->member);
+}
+
+/* Both of them, one behind the other, at *at, which is moved on. */
+static struct want_text put_text(const struct want *w, char **at, struct span a,
+                                 struct span b)
+{
+    struct span text = span_put2(at, a, b);
+
+    return (struct want_text){ .at = (uint32_t)(text.ptr - w->data),
+                               .len = (uint32_t)text.len };
+}
+
+/* All but its first bytes. */
+static struct want_text rest_of(struct want_text t, size_t bytes)
+{
+    return (struct want_text){ .at = t.at + (uint32_t)bytes,
+                               .len = t.len - (uint32_t)bytes };
+}
+
 #define MEMBER_PREFIX SPAN(LATCHD_RESERVED_OWNER_PREFIX)
 
 static struct want *want_alloc(struct locks *l, enum owner_kind kind, size_t bytes)
@@ -56,15 +98,15 @@ static void put_field(const struct locks *l, struct want *w, char **at,
                       const struct lock_req *req)
 {
     if (w->kind == OWNER_NAMED) {
-        w->field = span_put2(at, req->owner, SPAN_NONE);
+        w->field = put_text(w, at, req->owner, SPAN_NONE);
     } else if (w->kind == OWNER_ID) {
-        w->field = span_put2(at, SPAN(ID_FIELD_PREFIX), req->id);
+        w->field = put_text(w, at, SPAN(ID_FIELD_PREFIX), req->id);
     } else if (req->kind == KIND_READ || l->quorum) {
         w->field = w->member;
     }
     if (w->kind != OWNER_ANONYMOUS && req->kind == KIND_WRITE) {
         (void)span_put2(at, SPAN(LATCHD_RESERVED_OWNER_SUFFIX), SPAN_NONE);
-        w->field.len += strlen(LATCHD_RESERVED_OWNER_SUFFIX);
+        w->field.len += (uint32_t)strlen(LATCHD_RESERVED_OWNER_SUFFIX);
     }
 }
 
@@ -105,13 +147,13 @@ struct want *want_new(struct locks *l, const struct lock_req *req)
     at = w->data;
     w->user = req->user;
     w->lock_kind = req->kind;
-    w->member = span_put2(&at, MEMBER_PREFIX, serial);
+    w->member = put_text(w, &at, MEMBER_PREFIX, serial);
     put_field(l, w, &at, req);
     if (req->id.len == 0) {
-        w->entry = span_after(w->member, MEMBER_PREFIX.len);
+        w->entry = rest_of(w->member, MEMBER_PREFIX.len);
     } else {
-        w->entry = span_put2(&at, SPAN(ID_ENTRY_PREFIX), req->id);
-        w->id = span_after(w->entry, strlen(ID_ENTRY_PREFIX));
+        w->entry = put_text(w, &at, SPAN(ID_ENTRY_PREFIX), req->id);
+        w->id = rest_of(w->entry, strlen(ID_ENTRY_PREFIX));
         w->keep_ms = req->has & LOCK_HAS_KEEP ? req->keep_ms : LATCHD_KEEP_DEFAULT_MS;
     }
     w->fixed = (req->has & LOCK_HAS_LEASE) != 0;
@@ -128,9 +170,9 @@ struct want *want_found(struct locks *l, enum lock_kind lock_kind, struct span f
 
     w->lock_kind = lock_kind;
     w->found = true;
-    w->field = span_put2(&at, field, SPAN_NONE);
-    w->entry = span_put2(&at, entry, SPAN_NONE);
-    w->id = span_put2(&at, id, SPAN_NONE);
+    w->field = put_text(w, &at, field, SPAN_NONE);
+    w->entry = put_text(w, &at, entry, SPAN_NONE);
+    w->id = put_text(w, &at, id, SPAN_NONE);
     return w;
 }
 

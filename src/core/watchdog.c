@@ -62,8 +62,8 @@ static void fill_item(struct locks *l, struct renew_item *item, struct hold *h,
         .lock_kind = h->lock_kind,
         .kind = h->kind,
         .field = op_copy(l, h->field),
-        .entry =
-            h->kind == OWNER_NAMED ? op_copy(l, h->checked->want->entry) : SPAN_NONE,
+        .entry = h->kind == OWNER_NAMED ? op_copy(l, want_entry(h->checked->want))
+                                        : SPAN_NONE,
         .lease_ms = lease_ms,
         .token = h->token,
         .exact = h->exact_ms != 0,

@@ -114,9 +114,9 @@ void op_claim(struct locks *l, struct op *op, const struct want *want,
     op->claim = (struct claim){
         .lock_kind = want->lock_kind,
         .kind = want->kind,
-        .field = op_copy(l, want->field),
-        .entry = op_copy(l, want->kind == OWNER_ID ? SPAN_NONE : want->entry),
-        .member = op_copy(l, want->member),
+        .field = op_copy(l, want_field(want)),
+        .entry = op_copy(l, want->kind == OWNER_ID ? SPAN_NONE : want_entry(want)),
+        .member = op_copy(l, want_member(want)),
         .lease_ms = lease_ms,
     };
 }
