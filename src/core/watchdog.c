@@ -72,46 +72,65 @@ static void fill_item(struct locks *l, struct renew_item *item, struct hold *h,
     };
 }
 
+/* Anonymous holds go first: their words are few if they stand together. Takes them from
+ * the list, up to OP_RENEW_MAX. */
+static size_t take_due(struct locks *l, struct due *d, struct hold **holds)
+{
+    struct hold *others[OP_RENEW_MAX];
+    size_t count = 0, other_count = 0;
+    struct list *it;
+
+    while (count + other_count < OP_RENEW_MAX && (it = list_first(&d->holds)) != NULL) {
+        struct hold *h = container_of(it, struct hold, in_due);
+
+        list_del(&h->in_due);
+        if (asked_lease(l, h) == 0) {
+            continue;
+        }
+        if (h->kind == OWNER_ANONYMOUS && !h->keeper_key) {
+            holds[count++] = h;
+        } else {
+            others[other_count++] = h;
+        }
+    }
+    for (size_t i = 0; i < other_count; i++) {
+        holds[count++] = others[i];
+    }
+    return count;
+}
+
 static void send_batch(struct locks *l, struct due *d)
 {
     struct work *w = work_new(l, WORK_RENEW, NULL);
     struct renew_item *items = effects_alloc(&l->fx, OP_RENEW_MAX * sizeof(*items));
     struct op *op;
-    size_t count = 0;
-    struct list *it;
 
     w->holds = xcalloc(OP_RENEW_MAX, sizeof(struct hold *));
     w->leases = xcalloc(OP_RENEW_MAX, sizeof(uint64_t));
-    while (count < OP_RENEW_MAX && (it = list_first(&d->holds)) != NULL) {
-        struct hold *h = container_of(it, struct hold, in_due);
-        uint64_t lease_ms = asked_lease(l, h);
-
-        list_del(&h->in_due);
-        if (lease_ms == 0) {
-            continue;
-        }
-        if (h->exact_ms != 0) {
-            hold_cut(l, h, (struct asked){ w->op.id, w->sent, lease_ms }, true);
-        }
-        fill_item(l, &items[count], h, lease_ms);
-        h->renewal = w;
-        h->renewal_slot = count;
-        w->holds[count] = h;
-        w->leases[count] = lease_ms;
-        count++;
-    }
-    w->hold_count = count;
-    if (count == 0) {
+    w->hold_count = take_due(l, d, w->holds);
+    if (w->hold_count == 0) {
         work_free(l, w);
         due_done(l, d, NULL);
         return;
+    }
+    for (size_t i = 0; i < w->hold_count; i++) {
+        struct hold *h = w->holds[i];
+        uint64_t lease_ms = asked_lease(l, h);
+
+        if (h->exact_ms != 0) {
+            hold_cut(l, h, (struct asked){ w->op.id, w->sent, lease_ms }, true);
+        }
+        fill_item(l, &items[i], h, lease_ms);
+        h->renewal = w;
+        h->renewal_slot = i;
+        w->leases[i] = lease_ms;
     }
     due_sent(l, d, w);
     op = work_op(l, w, OP_RENEW);
     op->group = d->group;
     op->rw = d->rw;
     op->items = items;
-    op->item_count = count;
+    op->item_count = w->hold_count;
 }
 
 void renew_flush(struct locks *l)

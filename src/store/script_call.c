@@ -66,9 +66,14 @@ uint64_t script_helper_ttl(uint64_t lease_ms)
     return lease_ms + OP_FENCE_TTL_MS;
 }
 
+struct span script_kind_letter(enum owner_kind kind)
+{
+    return span_str(KIND_LETTERS[kind]);
+}
+
 void script_owner_kind(struct buf *out, enum owner_kind kind)
 {
-    command_word(out, span_str(KIND_LETTERS[kind]));
+    command_word(out, script_kind_letter(kind));
 }
 
 struct span script_claim_word(const struct claim *c)
@@ -259,50 +264,6 @@ static void call_release(struct buf *out, const struct op *op, const char *insta
     }
 }
 
-static void add_renew_item(struct buf *out, const struct renew_item *item)
-{
-    struct span letters[] = {
-        span_str(KIND_LETTERS[item->kind]),
-        item->exact ? SPAN("x") : SPAN_NONE,
-        item->fence ? SPAN("f") : SPAN_NONE,
-        item->kept ? SPAN("k") : SPAN_NONE,
-        item->lock_kind == KIND_WRITE  ? SPAN("w")
-        : item->lock_kind == KIND_READ ? SPAN("r")
-                                       : SPAN_NONE,
-    };
-
-    command_join(out, letters, sizeof(letters) / sizeof(letters[0]));
-    command_uint(out, item->lease_ms);
-    command_word(out, item->field);
-    command_uint(out, item->token);
-    command_word(out, item->entry);
-}
-
-static void call_renew(struct buf *out, const struct op *op, const char *instance,
-                       struct op_times times)
-{
-    assert(op->item_count <= OP_RENEW_MAX);
-    script_begin(out, op, times, op->rw ? LUA_RW_RENEW : LUA_RENEW, 2 * op->item_count,
-                 3 + 5 * op->item_count);
-    for (size_t i = 0; i < op->item_count; i++) {
-        const struct renew_item *item = &op->items[i];
-
-        command_word(out, item->name);
-        if (item->kind == OWNER_NAMED) {
-            command_key(out, SCRIPT_ENTRIES, item->name, SPAN_NONE);
-        } else {
-            script_key_of(out, SCRIPT_KEEPER, item->name, item->field);
-        }
-    }
-    script_keys_end(out, op, op->items[0].name);
-    command_uint(out, times.deadline_us);
-    command_word(out, span_str(instance));
-    command_uint(out, OP_FENCE_TTL_MS);
-    for (size_t i = 0; i < op->item_count; i++) {
-        add_renew_item(out, &op->items[i]);
-    }
-}
-
 static void call_attach(struct buf *out, const struct op *op, const char *instance,
                         struct op_times times)
 {
@@ -351,7 +312,7 @@ void script_call(struct buf *out, const struct op *op, const char *instance,
         call_release(out, op, instance, times);
         break;
     case OP_RENEW:
-        call_renew(out, op, instance, times);
+        script_call_renew(out, op, instance, times);
         break;
     case OP_ATTACH:
         call_attach(out, op, instance, times);

@@ -25,6 +25,7 @@ void script_key_of(struct buf *out, const char *prefix, struct span name,
 uint64_t script_helper_ttl(uint64_t lease_ms);
 
 /* One letter. */
+struct span script_kind_letter(enum owner_kind kind);
 void script_owner_kind(struct buf *out, enum owner_kind kind);
 
 /* How the scripts know a claim: an anonymous one by its request. */
@@ -53,6 +54,8 @@ bool script_call_rw(struct buf *out, const struct op *op, const char *instance,
                     struct op_times times);
 
 /* Of all kinds of locks. */
+void script_call_renew(struct buf *out, const struct op *op, const char *instance,
+                       struct op_times times);
 void script_call_restore(struct buf *out, const struct op *op, const char *instance,
                          struct op_times times);
 

@@ -234,7 +234,8 @@ START_TEST(one_renewal_serves_many_and_none_spoils_the_others)
         items[i] = (struct renew_item){ .name = span_str(names[i]),
                                         .field = span_str(fields[i]),
                                         .token = token,
-                                        .lease_ms = 60000 };
+                                        .lease_ms = 60000,
+                                        .exact = i >= 90 };
     }
     freeReplyObject(redis_ask(peer_redis(), "SET n7 x"));
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL n8"), 1);

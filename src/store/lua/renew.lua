@@ -1,11 +1,16 @@
 -- Gives up to 100 holds their lease.
 --
--- KEYS  two for each hold: the lock; anonymous and ID: its keeper key, named: the entries
+-- KEYS  one for each short one: the lock
+--       two for each other: the lock; anonymous and ID: its keeper key, named: the entries
 -- ARGV  1 deadline, us   2 instance   3 by how much a helper key outlives a lock, ms
---       and five for each hold: letters (a, i, n: its kind; x exact, f the fence key too,
+--       4 how many holds are short ones: anonymous, and nothing to do but to raise the TTL
+--       of the lock to   5 their lease, ms
+--       one for each short one: its token
+--       five for each other: letters (a, i, n: its kind; x exact, f the fence key too,
 --       k it has a keeper key), lease in ms, field, token ('0': not known), entry id
 -- Gives LATE | OK and a number for each hold, as below
--- Fence keys and marks are looked for in a few cases only, and composed here.
+-- Fence keys and marks are looked for in a few cases only, and composed here. Each word and
+-- each call counts: renewing many holds is most of what Redis does for who only holds.
 
 --@include part_time.lua
 --@include part_raise.lua
@@ -98,19 +103,52 @@ local function renew(lock, helper_key, flags, lease, field, token, entry)
     return OK
 end
 
-local reply = { 'OK' }
-for i = 1, #KEYS / 2 do
-    local a = 5 * i - 1
-    -- One name that has become something else must not fail the others.
-    local ran, state = pcall(renew, KEYS[2 * i - 1], KEYS[2 * i], ARGV[a],
-        tonumber(ARGV[a + 1]), ARGV[a + 2], ARGV[a + 3], ARGV[a + 4])
-    if not ran then
-        local err = type(state) == 'table' and state.err or state
-        if not string.find(err, 'WRONGTYPE', 1, true) then
-            return redis.error_reply(err)
-        end
-        state = WRONGTYPE
+-- One name that has become something else must not fail the others.
+local failed
+local function try(...)
+    local ran, state = pcall(renew, ...)
+    if ran then
+        return state
     end
-    reply[i + 1] = state
+    local err = type(state) == 'table' and state.err or state
+    if not string.find(err, 'WRONGTYPE', 1, true) then
+        failed = err
+    end
+    return WRONGTYPE
+end
+
+local reply = { 'OK' }
+local short = tonumber(ARGV[4])
+if short > 0 then
+    local lease, keepers = tonumber(ARGV[5]), {}
+    for i = 1, short do
+        keepers[i] = tagged('latchd:keeper:', KEYS[i]) .. ':latchd:' .. ARGV[5 + i]
+    end
+    local kept = call('MGET', unpack(keepers))
+    for i = 1, short do
+        local lock, field = KEYS[i], 'latchd:' .. ARGV[5 + i]
+        local found = redis.pcall('HGET', lock, field)
+        if type(found) ~= 'string' then
+            reply[i + 1] = try(lock, keepers[i], 'a', lease, field, ARGV[5 + i], '')
+            if failed then
+                return redis.error_reply(failed)
+            end
+        elseif kept[i] and string.sub(kept[i], 1, 16) ~= instance then
+            reply[i + 1] = ELSEWHERE
+        else
+            if call('PTTL', lock) < lease then
+                call('PEXPIRE', lock, lease)
+            end
+            reply[i + 1] = OK
+        end
+    end
+end
+for i = 1, (#KEYS - short) / 2 do
+    local a = 5 * i + 1 + short
+    reply[short + i + 1] = try(KEYS[short + 2 * i - 1], KEYS[short + 2 * i], ARGV[a],
+        tonumber(ARGV[a + 1]), ARGV[a + 2], ARGV[a + 3], ARGV[a + 4])
+    if failed then
+        return redis.error_reply(failed)
+    end
 end
 return reply
