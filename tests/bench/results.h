@@ -7,6 +7,8 @@
 #include "figures.h"
 
 void results_row(const char *workload, const char *way, const struct figures *median);
+/* Pairs a second of a row that was; NAN: there was none. */
+double results_rate(const char *workload, const char *way);
 void results_value(const char *name, double value);
 
 /* The single values, for a plot: a name, a tab, a value. */

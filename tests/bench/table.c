@@ -9,11 +9,12 @@
  *
  * Clients use TCP; Redis keeps nothing on disk. The generator shares the machine with
  * what it measures. BENCH_SECONDS (0.5) and BENCH_ROUNDS (3) for each row; BENCH_ONLY:
- * only workloads whose name has that in it, or `holds`, `bytes`; BENCH_FILE: the table
- * with tabs (bench.tsv); BENCH_FULL: for minutes, and a million holds. */
+ * only workloads whose name has that in it, or `rivals`, `holds`, `bytes`; BENCH_FILE:
+ * the table with tabs (bench.tsv); BENCH_FULL: for minutes, and a million holds. */
 #include "figures.h"
 #include "footprint.h"
 #include "results.h"
+#include "rivals.h"
 #include "rows.h"
 #include "support/runner.h"
 #include "support/stand.h"
@@ -129,6 +130,9 @@ START_TEST(latchd_beside_the_same_load_straight_at_redis)
     stand.redis = redis_start_with(true, NULL);
     stand_up("--maxclients", "19000", "--max-waiters", "20000", NULL);
     all_rows(file, rounds, seconds);
+    if (is_wanted("rivals")) {
+        rivals_run(file, seconds);
+    }
     stand_down();
     stand.redis = NULL;
     on_its_own("bytes", footprint_of_connections);
