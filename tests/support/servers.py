@@ -13,6 +13,7 @@ from children import Child, until
 from resp import Error, Wire
 
 READY_S = 40
+BACKLOG = 512
 FIRST_PORT = 10_100
 
 
@@ -117,14 +118,24 @@ def kept(folder, **more):
 
 
 class Latchd(Child):
-    """On a unix socket, so that it is found again after a restart."""
+    """On a unix socket, so that it is found again after a restart. activated: the socket
+    is systemd's, and stays open while one latchd follows another; who connects then waits."""
 
-    def __init__(self, program, folder, name, redis, *options):
+    def __init__(self, program, folder, name, redis, *options, activated=False):
         self.label = name
         self.socket = folder / f"{name}.sock"
+        command, how = [program, "--unixsocket", self.socket], {}
+        if activated:
+            self.listener = socket.socket(socket.AF_UNIX)
+            self.listener.bind(str(self.socket))
+            self.listener.listen(BACKLOG)
+            fd = self.listener.fileno()
+            command = ["sh", "-c", f"exec 3<&{fd}; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" \"$@\"",
+                       program]
+            how = {"pass_fds": [fd]}
         super().__init__(
-            [program, "--port", 0, "--unixsocket", self.socket, "--redis", redis,
-             "--state-dir", folder, *options], folder / f"{name}.log")
+            [*command, "--port", 0, "--redis", redis, "--state-dir", folder, *options],
+            folder / f"{name}.log", **how)
 
     def ready(self):
         until(self.serves, f"latchd {self.label} serves", READY_S)
@@ -149,3 +160,11 @@ class Latchd(Child):
     def restart(self):
         self.launch()
         self.ready()
+
+    def replace(self):
+        """It is told to stop, and the next one follows, as systemd does it."""
+        self.end()
+        self.child.wait(READY_S)
+        if self.child.returncode != 0:
+            raise RuntimeError(f"{self.name} ended with {self.child.returncode}:\n{self.said()}")
+        self.launch()
