@@ -5,6 +5,7 @@ For each guard: a holder that lost its lock while it stood still is refused; and
 any lock, many who change a count in any order, each with a token of its own, lose none of
 the changes that were accepted. Prints TAP.
 """
+import itertools
 import pathlib
 import random
 import re
@@ -20,6 +21,7 @@ from resp import Error, Wire  # found by stand
 MANY = 24  # who change the count
 AT_ONCE = 6
 PATIENCE_S = 60
+SERIAL = itertools.count()  # nobody's data is another one's
 
 
 class Redis:
@@ -28,7 +30,7 @@ class Redis:
     def __init__(self, stand, fencing):
         self.path = stand.redis_socket
         self.script = (fencing / "redis.lua").read_text()
-        self.name = f"data-{id(self)}"
+        self.name = f"data-{next(SERIAL)}"
 
     def eval(self, keys, *args):
         with Wire(self.path) as wire:
@@ -64,7 +66,7 @@ class Database:
     """SQLite, each act a transaction as the file says."""
 
     def __init__(self, stand, fencing):
-        self.path = stand.folder / f"fence-{id(self)}.db"
+        self.path = stand.folder / f"fence-{next(SERIAL)}.db"
         text = re.sub(r"--.*", "", (fencing / "database.sql").read_text())
         create, insert, self.guard = (s.strip() for s in text.split(";")[:3])
         with self.connect() as db:
@@ -106,7 +108,7 @@ class File:
         if shutil.which("flock") is None:
             raise Skip("flock is not installed")
         self.program = str(fencing / "file.sh")
-        self.path = stand.folder / f"report-{id(self)}"
+        self.path = stand.folder / f"report-{next(SERIAL)}"
 
     def act(self, verb, token, text=""):
         done = subprocess.run([self.program, verb, self.path, str(token)], input=text,
