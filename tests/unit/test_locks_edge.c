@@ -307,6 +307,92 @@ START_TEST(lockinfo_of_a_free_name_leaves_nothing_behind)
     engine_is_empty(&e);
 }
 END_TEST
+START_TEST(a_connection_is_busy_while_anything_is_attached_to_it)
+{
+    ck_assert(!locks_conn_busy(e.locks, 1));
+    (void)engine_grant(&e, 1, "job", ANYHOW, 100);
+    ck_assert(locks_conn_busy(e.locks, 1)); /* a hold */
+    engine_lock(&e, 2, "job", ANYHOW);
+    ck_assert(locks_conn_busy(e.locks, 2)); /* a wait */
+    while (e.op_count > 0) {
+        engine_gives(&e, OP_ACQUIRE, BUSY);
+    }
+    engine_renew(&e, 3, "job", (struct hold_req){ .token = 100 });
+    ck_assert(locks_conn_busy(e.locks, 3)); /* a question */
+    engine_mlock(&e, 4, "job other", ANYHOW);
+    ck_assert(locks_conn_busy(e.locks, 4)); /* a wait for many */
+    for (uint64_t conn = 2; conn <= 4; conn++) {
+        engine_close(&e, conn);
+        ck_assert(!locks_conn_busy(e.locks, conn));
+    }
+    ck_assert(locks_conn_busy(e.locks, 1));
+}
+END_TEST
+
+/* It is remembered for each name, but not without end. */
+START_TEST(who_lost_very_many_names_is_asked_which_hold_it_means)
+{
+    for (int i = 0; i <= 64; i++) {
+        char name[16];
+
+        (void)snprintf(name, sizeof(name), "n%d", i);
+        (void)engine_grant(&e, 1, name, ANYHOW, 100 + (uint64_t)i);
+        engine_force(&e, 2, name, (struct hold_req){ .token = 100 + (uint64_t)i });
+        engine_gives(&e, OP_RELEASE, FREED);
+        (void)engine_hears(&e, 2, REPLY_INT);
+        engine_unlock(&e, 1, i < 64 ? "never" : name, BARE);
+        (void)engine_hears(&e, 1, REPLY_ERROR);
+    }
+    (void)engine_grant(&e, 1, "fresh", ANYHOW, 500);
+    engine_unlock(&e, 1, "fresh", BARE);
+    ck_assert_str_eq(engine_hears(&e, 1, REPLY_ERROR).text,
+                     "TOKEN, OWNER or ID needed");
+    (void)engine_grant(&e, 3, "job", ANYHOW, 600);
+    engine_unlock(&e, 3, "job", BARE); /* nobody else's business */
+    engine_gives(&e, OP_RELEASE, FREED);
+    (void)engine_hears(&e, 3, REPLY_INT);
+}
+END_TEST
+
+START_TEST(what_nobody_knows_is_found_by_no_name_and_no_connection)
+{
+    static char long_text[4096];
+
+    memset(long_text, 'x', sizeof(long_text));
+    ck_assert_uint_eq(engine_cancel(&e, SPAN("job"), SPAN_NONE, span_of(long_text, 65)),
+                      0);
+    ck_assert_uint_eq(engine_cancel(&e, span_of(long_text, 4096), SPAN_NONE, UUID), 0);
+    locks_undelivered(e.locks, 99, 1);
+    ck_assert(!locks_unblock(e.locks, 99, true));
+    engine_is_empty(&e);
+}
+END_TEST
+
+START_TEST(a_wait_that_is_unblocked_with_an_error_says_so)
+{
+    (void)engine_grant(&e, 1, "job", ANYHOW, 100);
+    engine_lock(&e, 2, "job", ANYHOW);
+    while (e.op_count > 0) {
+        engine_gives(&e, OP_ACQUIRE, BUSY);
+    }
+    ck_assert(locks_unblock(e.locks, 2, true));
+    engine_collect(&e);
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_ERROR).error, LOCK_UNBLOCKED);
+}
+END_TEST
+
+START_TEST(work_on_a_name_takes_memory_as_well)
+{
+    uint64_t grant = engine_grant(&e, 1, "job", ANYHOW, 100);
+    size_t held = locks_memory(e.locks, SPAN("job"), SIZE_MAX);
+
+    locks_undelivered(e.locks, 1, grant);
+    engine_collect(&e);
+    ck_assert_uint_gt(locks_memory(e.locks, SPAN("job"), SIZE_MAX), 0);
+    engine_gives(&e, OP_RELEASE, FREED);
+    ck_assert_uint_lt(locks_memory(e.locks, SPAN("job"), SIZE_MAX), held);
+}
+END_TEST
 
 Suite *test_suite(void)
 {
@@ -329,6 +415,11 @@ Suite *test_suite(void)
     tcase_add_test(tc, a_scan_sees_every_name_though_the_table_grows);
     tcase_add_test(tc, waiters_are_told_in_order);
     tcase_add_test(tc, lockinfo_of_a_free_name_leaves_nothing_behind);
+    tcase_add_test(tc, a_connection_is_busy_while_anything_is_attached_to_it);
+    tcase_add_test(tc, who_lost_very_many_names_is_asked_which_hold_it_means);
+    tcase_add_test(tc, what_nobody_knows_is_found_by_no_name_and_no_connection);
+    tcase_add_test(tc, a_wait_that_is_unblocked_with_an_error_says_so);
+    tcase_add_test(tc, work_on_a_name_takes_memory_as_well);
     suite_add_tcase(s, tc);
     return s;
 }

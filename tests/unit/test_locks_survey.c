@@ -296,6 +296,26 @@ START_TEST(a_name_takes_memory_with_every_waiter)
     }
 }
 END_TEST
+START_TEST(a_wait_for_somebody_elses_lock_has_nobody_here_in_the_way)
+{
+    wait_for_job(2, FOREVER);
+    survey_waits(e.locks, 9, tell_wait, NULL);
+    ck_assert_str_eq(told, "job of  by 2 for 0, 0 ahead of it; ");
+}
+END_TEST
+
+START_TEST(the_memory_of_many_readers_is_told_by_some)
+{
+    const struct lock_req read = { .kind = KIND_READ };
+    size_t all;
+
+    for (uint64_t conn = 1; conn <= 5; conn++) {
+        (void)engine_grant(&e, conn, "page", read, 100 + conn);
+    }
+    all = locks_memory(e.locks, SPAN("page"), SIZE_MAX);
+    ck_assert_uint_eq(locks_memory(e.locks, SPAN("page"), 1), all);
+}
+END_TEST
 
 Suite *test_suite(void)
 {
@@ -314,6 +334,8 @@ Suite *test_suite(void)
     tcase_add_test(tc, every_name_is_surveyed_in_bounded_steps);
     tcase_add_test(tc, one_name_is_looked_at);
     tcase_add_test(tc, a_name_takes_memory_with_every_waiter);
+    tcase_add_test(tc, a_wait_for_somebody_elses_lock_has_nobody_here_in_the_way);
+    tcase_add_test(tc, the_memory_of_many_readers_is_told_by_some);
     suite_add_tcase(s, tc);
     return s;
 }
