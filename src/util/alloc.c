@@ -2,11 +2,25 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+void alloc_failed(void)
+{
+    static const char WORDS[] =
+        "latchd: out of memory, it ends: holds stay in Redis for their lease; raise "
+        "the "
+        "limit of memory, or lower maxclients and the limits of buffers\n";
+
+    if (write(STDERR_FILENO, WORDS, sizeof(WORDS) - 1) < 0) {
+        abort(); /* nobody hears it */
+    }
+    abort();
+}
 
 static void *need(void *ptr, size_t size)
 {
     if (ptr == NULL && size != 0) {
-        abort();
+        alloc_failed();
     }
     return ptr;
 }

@@ -1,7 +1,8 @@
 /* alloc: memory that is there, or the process is not.
  *
  * latchd bounds what users can make it allocate by named limits; when the system still
- * has no memory, abort() leaves every lock in Redis with its lease, which is safe.
+ * has no memory, it says so and ends by abort(), which leaves every lock in Redis with
+ * its lease: that is safe.
  * Everything from here is freed with free(). */
 #ifndef LATCHD_UTIL_ALLOC_H
 #define LATCHD_UTIL_ALLOC_H
@@ -29,5 +30,8 @@ void *xrealloc(void *ptr, size_t size) __attribute__((warn_unused_result));
 char *xstrdup(const char *text) __attribute__((malloc, returns_nonnull));
 /* A NUL-terminated copy of bytes. */
 char *xmemdup0(const void *ptr, size_t len) __attribute__((malloc, returns_nonnull));
+
+/* There is no memory: the end. */
+void alloc_failed(void) __attribute__((noreturn));
 
 #endif

@@ -4,6 +4,7 @@
 #include "util/json.h"
 #include "util/repr.h"
 
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <time.h>
@@ -14,6 +15,7 @@ enum { MESSAGE_MAX = 2048, LEVEL_COUNT = LOG_ERROR + 1 };
 static enum log_level current_level = LOG_NOTICE;
 static enum log_format current_format = LOG_TEXT;
 static unsigned written[LEVEL_COUNT]; /* with a log_about, in this second */
+static unsigned unwritten;            /* lines, since the last that was */
 
 static const char *const LEVEL_NAMES[LEVEL_COUNT] = { "debug", "info", "notice",
                                                       "warning", "error" };
@@ -159,6 +161,48 @@ static void add_json(struct buf *line, const char *when, enum log_level level,
     json_close(&j, '}');
 }
 
+static void format_line(struct buf *line, enum log_level level, const char *module,
+                        const struct log_about *about, char *message)
+{
+    char when[48];
+
+    stamp(when, sizeof(when));
+    if (current_format == LOG_JSON) {
+        add_json(line, when, level, module, message, about);
+    } else {
+        scrub(message);
+        buf_printf(line, "%s %s %s: %s", when, LEVEL_NAMES[level], module, message);
+        if (about != NULL) {
+            add_text_fields(line, about);
+        }
+    }
+    buf_add(line, "\n", 1);
+}
+
+/* One write a line, so that lines of several processes do not mix. A log that cannot be
+ * written, or that nobody reads, must not stop a lock service. */
+static bool write_line(const struct buf *line)
+{
+    struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+    return poll(&p, 1, 0) > 0 && (p.revents & POLLOUT) != 0 &&
+           write(STDERR_FILENO, buf_ptr(line), buf_len(line)) >= 0;
+}
+
+static bool tell_unwritten(void)
+{
+    struct buf line = { 0 };
+    char message[64];
+    bool told;
+
+    (void)snprintf(message, sizeof(message), "%u lines could not be written",
+                   unwritten);
+    format_line(&line, LOG_WARNING, "log", NULL, message);
+    told = write_line(&line);
+    buf_reset(&line);
+    return told;
+}
+
 static void put(enum log_level level, const char *module, const struct log_about *about,
                 const char *fmt, va_list ap) __attribute__((format(printf, 4, 0)));
 
@@ -167,24 +211,14 @@ static void put(enum log_level level, const char *module, const struct log_about
 {
     char message[MESSAGE_MAX];
     struct buf line = { 0 };
-    char when[48];
 
     (void)vsnprintf(message, sizeof(message), fmt, ap);
-    stamp(when, sizeof(when));
-    if (current_format == LOG_JSON) {
-        add_json(&line, when, level, module, message, about);
-    } else {
-        scrub(message);
-        buf_printf(&line, "%s %s %s: %s", when, LEVEL_NAMES[level], module, message);
-        if (about != NULL) {
-            add_text_fields(&line, about);
-        }
+    format_line(&line, level, module, about, message);
+    if (unwritten > 0 && tell_unwritten()) {
+        unwritten = 0;
     }
-    buf_add(&line, "\n", 1);
-    /* One write a line, so that lines of several processes do not mix. A log that
-     * cannot be written must not stop a lock service. */
-    if (write(STDERR_FILENO, buf_ptr(&line), buf_len(&line)) < 0) {
-        buf_clear(&line);
+    if (unwritten > 0 || !write_line(&line)) {
+        unwritten++;
     }
     buf_reset(&line);
 }

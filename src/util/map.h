@@ -1,14 +1,15 @@
-/* map: uthash, set up for latchd: a seeded hash, and abort() when memory is gone.
+/* map: uthash, set up for latchd: a seeded hash, and the end when memory is gone.
  *
  * Include this and never <uthash.h> itself. */
 #ifndef LATCHD_UTIL_MAP_H
 #define LATCHD_UTIL_MAP_H
 
+#include "util/alloc.h"
 #include "util/hash.h"
 
 #include <stdlib.h>
 
-#define uthash_fatal(msg) abort()
+#define uthash_fatal(msg) alloc_failed()
 #define HASH_FUNCTION(keyptr, keylen, hashv)                                           \
     do {                                                                               \
         (hashv) = (unsigned)hash_bytes((keyptr), (keylen));                            \

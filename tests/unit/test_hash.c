@@ -1,5 +1,9 @@
 #include "support/runner.h"
-#include "util/hash.h"
+#include "util/map.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* The seed keeps users from choosing names that collide. */
 START_TEST(the_same_bytes_hash_the_same_and_the_key_matters)
@@ -36,6 +40,58 @@ START_TEST(length_is_part_of_the_hash)
 }
 END_TEST
 
+struct named {
+    UT_hash_handle hh;
+    char name[16];
+};
+
+enum { COLLIDING = 1000, LOW_BITS = 0xff };
+
+/* Names of one bucket under the key that is set, as whoever knew it could make. */
+static void collide(struct named *list)
+{
+    unsigned number = 0;
+
+    for (int i = 0; i < COLLIDING; i++) {
+        do {
+            (void)snprintf(list[i].name, sizeof(list[i].name), "job-%u", number++);
+        } while ((hash_bytes(list[i].name, strlen(list[i].name)) & LOW_BITS) != 0);
+    }
+}
+
+/* How many of a table made of them stand in one bucket. */
+static unsigned longest_chain(struct named *list)
+{
+    struct named *table = NULL;
+    unsigned longest = 0;
+
+    for (int i = 0; i < COLLIDING; i++) {
+        HASH_ADD_KEYPTR(hh, table, list[i].name, strlen(list[i].name), &list[i]);
+    }
+    for (unsigned i = 0; i < table->hh.tbl->num_buckets; i++) {
+        unsigned count = table->hh.tbl->buckets[i].count;
+
+        longest = count > longest ? count : longest;
+    }
+    HASH_CLEAR(hh, table);
+    return longest;
+}
+
+START_TEST(names_made_to_collide_do_not_under_another_key)
+{
+    static const uint8_t KNOWN[16] = { 1 }, SECRET[16] = { 2, 3, 5, 7 };
+    struct named *list = calloc(COLLIDING, sizeof(*list));
+
+    ck_assert_ptr_nonnull(list);
+    hash_seed(KNOWN);
+    collide(list);
+    ck_assert_uint_gt(longest_chain(list), COLLIDING / 8);
+    hash_seed(SECRET);
+    ck_assert_uint_lt(longest_chain(list), 32);
+    free(list);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("hash");
@@ -43,6 +99,7 @@ Suite *test_suite(void)
 
     tcase_add_test(tc, the_same_bytes_hash_the_same_and_the_key_matters);
     tcase_add_test(tc, it_is_siphash_1_3);
+    tcase_add_test(tc, names_made_to_collide_do_not_under_another_key);
     tcase_add_test(tc, length_is_part_of_the_hash);
     suite_add_tcase(s, tc);
     return s;

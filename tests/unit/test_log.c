@@ -1,6 +1,7 @@
 #include "support/runner.h"
 #include "util/log.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -131,6 +132,48 @@ START_TEST(a_flood_is_limited_and_said)
 }
 END_TEST
 
+START_TEST(a_log_that_nobody_reads_is_not_waited_for)
+{
+    enum { LINES = 5000 };
+    char some[8192];
+    ssize_t len;
+    int ends[2];
+
+    ck_assert_int_eq(pipe(ends), 0);
+    ck_assert_int_ge(dup2(ends[1], STDERR_FILENO), 0);
+    log_setup(LOG_INFO, LOG_TEXT);
+    for (int i = 0; i < LINES; i++) {
+        log_info("a", "a line of some length, so that the pipe is full before the end");
+    }
+    do { /* what fits is there */
+        len = read(ends[0], some, sizeof(some));
+        ck_assert_int_gt(len, 0);
+    } while (len == sizeof(some));
+    log_info("a", "last");
+    len = read(ends[0], some, sizeof(some) - 1);
+    ck_assert_int_gt(len, 0);
+    some[len] = '\0';
+    ck_assert_ptr_nonnull(strstr(some, " lines could not be written\n"));
+    ck_assert_ptr_nonnull(strstr(some, "info a: last\n"));
+}
+END_TEST
+
+START_TEST(a_full_disk_is_no_reason_to_stop)
+{
+    int full = open("/dev/full", O_WRONLY);
+
+    ck_assert_int_ge(full, 0);
+    ck_assert_int_ge(dup2(full, STDERR_FILENO), 0);
+    log_setup(LOG_INFO, LOG_TEXT);
+    log_info("a", "lost");
+    log_info("a", "lost as well");
+    ck_assert_int_ge(dup2(fileno(file), STDERR_FILENO), 0);
+    log_info("a", "there is room again");
+    ck_assert_ptr_nonnull(strstr(written(), "log: 2 lines could not be written\n"));
+    ck_assert_ptr_nonnull(strstr(text, "info a: there is room again\n"));
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("log");
@@ -138,6 +181,8 @@ Suite *test_suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, fields_follow_the_message);
+    tcase_add_test(tc, a_log_that_nobody_reads_is_not_waited_for);
+    tcase_add_test(tc, a_full_disk_is_no_reason_to_stop);
     tcase_add_test(tc, what_clients_say_cannot_forge_a_field);
     tcase_add_test(tc, json_lines_are_objects);
     tcase_add_test(tc, the_level_decides);
