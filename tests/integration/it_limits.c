@@ -125,6 +125,50 @@ START_TEST(config_set_changes_a_limit_while_it_runs)
 }
 END_TEST
 
+START_TEST(values_up_to_a_limit_are_taken_and_no_more)
+{
+    static const struct {
+        const char *at, *beyond;
+    } ROWS[] = {
+        { "LOCK 0123456789 WAIT 0", "LOCK 0123456789a WAIT 0" },
+        { "LOCK lease WAIT 0 LEASE 5000", "LOCK lease2 WAIT 0 LEASE 5001" },
+        { "LOCK wait WAIT 6000", "LOCK wait2 WAIT 6001" },
+        { "LOCK keep WAIT 0 ID 0123456789abcdef KEEP 700",
+          "LOCK keep2 WAIT 0 ID 0123456789abcdeg KEEP 701" },
+    };
+    struct client *c;
+
+    stand_up("--max-name-length", "10", "--max-lease", "5s", "--max-wait", "6s",
+             "--max-keep", "700", NULL);
+    c = open_client();
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        ask_error(c, "ERR", "%s", ROWS[i].beyond);
+        (void)ask_int(c, "%s", ROWS[i].at);
+    }
+    ask_error(c, "ERR", "LOCK wait2");
+    client_close(c);
+    stand_down();
+}
+END_TEST
+
+START_TEST(silent_clients_leave_and_those_with_a_hold_stay)
+{
+    struct client *silent, *holder;
+
+    stand_up("--timeout", "1s", NULL);
+    silent = open_client();
+    client_send(silent, "PING");
+    expect_status(silent, "PONG");
+    holder = open_client();
+    (void)ask_int(holder, "LOCK job");
+    expect_closed(silent);
+    ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
+    client_close(silent);
+    client_close(holder);
+    stand_down();
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     const TTest *tests[] = {
@@ -133,6 +177,8 @@ Suite *test_suite(void)
         the_hold_too_many_is_refused,
         a_client_that_does_not_read_is_dropped,
         config_set_changes_a_limit_while_it_runs,
+        values_up_to_a_limit_are_taken_and_no_more,
+        silent_clients_leave_and_those_with_a_hold_stay,
     };
 
     return integration_suite("limits", tests, sizeof tests / sizeof *tests);

@@ -1,0 +1,6 @@
+"""Where the modules are that suites share."""
+import pathlib
+import sys
+
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+sys.path += [str(TESTS / "support"), str(TESTS / "integration")]
