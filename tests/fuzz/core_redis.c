@@ -1,0 +1,240 @@
+/* A Redis that answers whatever it is told to, as long as such an op can have that
+ * answer. */
+#include "core_world.h"
+
+#include "core/op_clone.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { FIELDS = 3 };
+
+/* What the answer points to. */
+struct answer {
+    struct op_result r;
+    enum renew_result items[OP_RENEW_MAX];
+    struct op_result many[OP_MANY_MAX];
+    struct op_field fields[FIELDS];
+    struct span queue[FIELDS];
+    char owner[600];
+};
+
+static const char *const WAYS[] = {
+    [OP_ACQUIRE] = "obvwutlkEr", [OP_ACQUIRE_MANY] = "olkEr",
+    [OP_RELEASE] = "omnewatlkE", [OP_RENEW] = "olkEr",
+    [OP_ATTACH] = "onwatlkEr",   [OP_RESTORE] = "onewtlkEr",
+    [OP_INSPECT] = "olkE",       [OP_QUEUE] = "otlkE",
+    [OP_LEAVE] = "otlkE",
+};
+
+static bool can(enum op_kind kind, char how)
+{
+    return how != '\0' && strchr(WAYS[kind], how) != NULL;
+}
+
+static enum op_status status_of(char how)
+{
+    static const char HOW[] = "obnevwuatlkEr";
+    static const enum op_status STATUS[] = {
+        OP_OK,        OP_BUSY,    OP_NOTHELD,    OP_ENDED,     OP_OVER,
+        OP_ELSEWHERE, OP_UPGRADE, OP_AMBIGUOUS,  OP_WRONGTYPE, OP_LATE,
+        OP_UNKNOWN,   OP_ERROR,   OP_NOREPLICAS,
+    };
+    const char *at = strchr(HOW, how);
+
+    return at == NULL || how == '\0' ? OP_OK : STATUS[at - HOW];
+}
+
+static uint64_t new_token(const struct op *op)
+{
+    world.token = op->seen_token > world.token ? op->seen_token : world.token;
+    return op->propose != 0 ? op->propose : ++world.token;
+}
+
+/* --- what was well ---------------------------------------------------------------- */
+
+static void granted(const struct op *op, uint64_t n, struct op_result *r)
+{
+    r->token = new_token(op);
+    r->count = op->claim.kind == OWNER_NAMED ? 1 + (int64_t)(n % 3) : 1;
+    r->attached = (n & 4) != 0;
+    r->fair = (n & 8) != 0;
+}
+
+static void granted_many(const struct op *op, uint64_t n, struct answer *a)
+{
+    size_t count = 1 + n % op->many_count;
+
+    for (size_t i = 0; i < count; i++) {
+        a->many[i] = (struct op_result){ .status = OP_OK, .count = 1 };
+        a->many[i].token = new_token(op);
+    }
+    if (count < op->many_count || (n & 64) != 0) {
+        a->many[count - 1] =
+            (struct op_result){ .status = OP_BUSY, .ttl_ms = (int64_t)(n % 5000) };
+    }
+    a->r.many = a->many;
+    a->r.many_count = count;
+}
+
+static void released(const struct op *op, char how, uint64_t n, struct op_result *r)
+{
+    r->fair = (n & 8) != 0;
+    r->count = op->target.kind == TARGET_ENTRY || op->target.kind == TARGET_OWNER ||
+                       op->target.kind == TARGET_ID
+                   ? (int64_t)(n % 3)
+                   : 0;
+    r->moved = how == 'm' && op->has_next && r->count == 0;
+    r->token = r->moved ? new_token(op) : 0;
+    r->shared = op->rw && !r->moved && (n & 4) != 0;
+    r->freed = r->count == 0 && !r->moved && !r->shared;
+}
+
+static void renewed(const struct op *op, uint64_t n, struct answer *a)
+{
+    for (size_t i = 0; i < op->item_count; i++) {
+        a->items[i] = (enum renew_result)((n >> (i % 8)) % (RENEW_UNKNOWN + 1));
+    }
+    a->r.items = a->items;
+    a->r.item_count = op->item_count;
+}
+
+static void attached(const struct op *op, uint64_t n, struct answer *a)
+{
+    const struct target *t = &op->target;
+    bool writes = op->rw && (t->lock_kind == KIND_WRITE || (n & 1) != 0);
+    struct span field = t->field;
+
+    a->r.token = t->token != 0 ? t->token : new_token(op);
+    if (t->kind == TARGET_TOKEN || field.len == 0) {
+        (void)snprintf(a->owner, sizeof(a->owner), "latchd:%" PRIu64, a->r.token);
+    } else {
+        (void)snprintf(a->owner, sizeof(a->owner), "%.*s", (int)field.len, field.ptr);
+    }
+    if (writes && strstr(a->owner, ":write") == NULL) {
+        strcat(a->owner, ":write");
+    }
+    a->r.owner = span_str(a->owner);
+    a->r.lock_kind = writes ? KIND_WRITE : op->rw ? KIND_READ : KIND_PLAIN;
+    a->r.ttl_ms = (int64_t)(n % 100000);
+    if (strncmp(a->owner, "latchd:", 7) != 0) {
+        a->r.entry = t->entry.len != 0 ? t->entry : SPAN("aaaaaaaaaaaaaaaa:7");
+    }
+}
+
+static void seen(const struct op *op, uint64_t n, struct answer *a)
+{
+    static const char *const OWNERS[FIELDS] = { "o", "latchd:5", "0c2f-uuid:17" };
+
+    a->r.field_count = n % (FIELDS + 1);
+    a->r.queue_count = n / 4 % (FIELDS + 1);
+    a->r.lock_kind = op->rw ? KIND_READ : KIND_PLAIN;
+    a->r.token = n;
+    a->r.ttl_ms = a->r.field_count == 0 ? -2 : (int64_t)n - 1;
+    for (size_t i = 0; i < FIELDS; i++) {
+        a->fields[i] = (struct op_field){ a->r.lock_kind, span_str(OWNERS[i]), 1, n };
+        a->queue[i] = span_str(OWNERS[i]);
+    }
+    a->r.fields = a->fields;
+    a->r.queue = a->queue;
+}
+
+static void well(const struct op *op, char how, uint64_t n, struct answer *a)
+{
+    switch (op->kind) {
+    case OP_ACQUIRE:
+        granted(op, n, &a->r);
+        break;
+    case OP_ACQUIRE_MANY:
+        granted_many(op, n, a);
+        break;
+    case OP_RELEASE:
+        released(op, how, n, &a->r);
+        break;
+    case OP_RENEW:
+        renewed(op, n, a);
+        break;
+    case OP_ATTACH:
+        attached(op, n, a);
+        break;
+    case OP_RESTORE:
+        a->r.token = op->token;
+        a->r.count = (int64_t)op->kept_count;
+        a->r.restored = (n & 1) != 0;
+        break;
+    case OP_INSPECT:
+        seen(op, n, a);
+        break;
+    case OP_QUEUE:
+    case OP_LEAVE:
+        a->r.fair = (n & 1) != 0;
+        a->r.ttl_ms = (int64_t)(n % 5000) - 2;
+        break;
+    }
+}
+
+/* --- answers ---------------------------------------------------------------------- */
+
+static void answer(struct asked *asked, char how, uint64_t n)
+{
+    static struct answer a;
+    struct op *op = asked->op;
+
+    memset(&a.r, 0, sizeof(a.r));
+    a.r.id = op->id;
+    a.r.status = status_of(how);
+    if (a.r.status == OP_OK || a.r.status == OP_NOREPLICAS) {
+        well(op, how, n, &a);
+    } else {
+        a.r.ttl_ms = (int64_t)n - 2;
+        a.r.fair = op->fair && (n & 1) != 0;
+        a.r.count = (int64_t)(n % 4);
+        a.r.token = n;
+        a.r.rw = (n & 1) != 0;
+        a.r.plain = (n & 1) == 0;
+        a.r.text = SPAN("OOM command not allowed");
+    }
+    list_del(&asked->in_world);
+    world.asked_count--;
+    free(asked);
+    world_turn_begin();
+    locks_op_done(world.locks, &a.r);
+    world_turn_end();
+    free(op);
+}
+
+void world_answer(bool newest, char how, uint64_t n)
+{
+    struct list *it = newest ? world.asked.prev : list_first(&world.asked);
+    struct asked *asked;
+
+    if (list_empty(&world.asked) || !world.up) {
+        return;
+    }
+    asked = container_of(it, struct asked, in_world);
+    answer(asked, can(asked->op->kind, how) ? how : WAYS[asked->op->kind][0], n);
+}
+
+void world_answer_unknown(void)
+{
+    size_t count = world.asked_count; /* what comes of it is asked of the new one */
+
+    while (count-- > 0) {
+        answer(container_of(list_first(&world.asked), struct asked, in_world), 'k', 0);
+    }
+}
+
+void world_forget_ops(void)
+{
+    struct list *it;
+
+    while ((it = list_first(&world.asked)) != NULL) {
+        struct asked *asked = container_of(it, struct asked, in_world);
+
+        list_del(it);
+        free(asked->op);
+        free(asked);
+    }
+    world.asked_count = 0;
+}
