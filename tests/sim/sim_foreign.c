@@ -59,6 +59,9 @@ static void go_idle(struct sim *s, struct sim_foreign *f)
 {
     struct redis_name *n = f->name;
 
+    if (!f->dies) {
+        s->foreign_before = f->owner;
+    }
     f->holds = f->waits = false;
     f->name = NULL;
     f->gen++;
@@ -376,8 +379,12 @@ static bool there(struct redis_name *n, const struct sim_foreign *f)
     if (f->kind == FOREIGN_WRITE) {
         return n->mode == MODE_WRITE && redis_field(n, rtext_span(&writer)) != NULL;
     }
-    return redis_field(n, rtext_span(&f->owner)) != NULL &&
-           (f->kind != FOREIGN_READ || n->mode == MODE_READ);
+    if (redis_field(n, rtext_span(&f->owner)) == NULL) {
+        return false;
+    }
+    /* It may write as well, if it did before. */
+    return f->kind != FOREIGN_READ || n->mode == MODE_READ ||
+           redis_field(n, rtext_span(&writer)) != NULL;
 }
 
 void foreign_check(struct sim *s, const struct redis_name *n, size_t daemon)

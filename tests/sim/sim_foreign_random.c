@@ -45,6 +45,10 @@ void foreign_act_random(struct sim *s)
     if (f == NULL) {
         return;
     }
+    if (s->foreign_before.len > 0 && dice_chance(&s->dice, 400)) {
+        f->owner = s->foreign_before; /* the same thread once more */
+        s->foreign_before.len = 0;
+    }
     f->watched = dice_chance(&s->dice, 400);
     f->dies = s->profile.foreign_dies && dice_chance(&s->dice, 200);
     f->lease_ms = dice_chance(&s->dice, 500) ? dice_between(&s->dice, 20, 1000)

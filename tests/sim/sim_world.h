@@ -145,6 +145,8 @@ struct sim {
     uint64_t failovers;
     struct sim_foreign foreign[SIM_FOREIGNS_MAX];
     uint64_t foreign_serial;
+    struct rtext
+        foreign_before; /* a Redisson owner that lives, and is idle; or empty */
     struct sim_redis redis;
     struct redis_name *names[REDIS_NAMES_MAX];
     struct sim_profile profile;
