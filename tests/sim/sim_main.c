@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 static uint64_t running; /* the seed, for whoever has to tell of a crash */
+static uint64_t events;
 
 static void on_crash(int sig)
 {
@@ -87,6 +88,7 @@ static bool run(uint64_t seed, const struct options *o)
     struct sim *s = schedule_run(seed, &so);
     bool failed = s->failed;
 
+    events += s->event_count;
     if (failed && o->keep_going) {
         (void)printf("# seed %" PRIu64 ": %s\n", seed, s->failure);
         sim_free(s);
@@ -131,8 +133,9 @@ int main(int argc, char **argv)
         }
     }
     took = clock_boot_ms() - started;
-    (void)printf("# %" PRIu64 " schedules of %u steps in %" PRIu64 " ms\n", o.schedules,
-                 o.steps, took);
+    (void)printf("# %" PRIu64 " schedules of %u steps, %" PRIu64 " events, in %" PRIu64
+                 " ms\n",
+                 o.schedules, o.steps, events, took);
     (void)printf("%s 1 - schedules from seed %" PRIu64 "\n",
                  failed > 0 ? "not ok" : "ok", o.seed);
     return failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
