@@ -263,8 +263,7 @@ static void act(struct sim *s, unsigned fault)
         }
         break;
     case FAULT_FAILOVER:
-        /* A daemon that starts does not know of what has just been lost. */
-        if (s->failover_at == 0 && !has(s, FAULT_DEATH)) {
+        if (s->failover_at == 0) {
             fault_replica_at(s, dice_between(&s->dice, 1, 12));
         }
         break;

@@ -224,9 +224,11 @@ void link_arrive(struct sim *s, struct flight *f)
         sim_trace_op(s, "runs", f);
     }
     check_op_ran(s, f);
+    if (f->orphan) {
+        list_del(&f->node); /* a failover loses those that are on their way */
+    }
     faults_ran(s);
     if (f->orphan) {
-        list_del(&f->node);
         flight_free(f);
     } else if (d->link_works && !f->event.flag) {
         f->event.kind = EVENT_RESULT;
