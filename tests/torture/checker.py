@@ -219,6 +219,15 @@ def an_owner_may_find_what_redis_forgot_to_be_over():
     same(found(story("sentinel", "d")), ["token"])
 
 
+def others_may_see_it_too_and_only_that_hold():
+    def story(token):
+        return (Story("sentinel").lock("c", 0, 5, 9).unlock("c", 6).lock("d", 7, 8, 10)
+                .unlock("d", 9).fault("kill master", 10, 11)
+                .lock("c", 20, 1000, token).unlock("c", 1009, 1))
+    same(found(story(9)), [])
+    same(found(story(8)), ["token"])
+
+
 def who_waits_too_long_is_found_unless_its_daemon_stood_still():
     story = Story().lock("c", 0, 4000, None, wait_ms=100)
     same(found(story), ["deadline"])

@@ -29,6 +29,8 @@ BEFORE_MS, AFTER_MS, STORY_LINES, STORIES = 3000, 300, 80, 20
 CALM, SLEEP_MS = "calm-", 800  # where everybody is served, and how soon
 
 FORGETS = {"flushall", "evict", "clock"}  # holds of the moment may be gone from Redis
+# After these a grant may be left that nobody knows of, for as long as its lease.
+ORPHANS = FORGETS | {"kill latchd", "restart latchd"}
 LOSES = {"kill master", "stop master", "lag", "partition with the master"}  # what was not sent on
 CUTS_OFF = {"stop latchd": "a daemon stood still for longer than a lease",
             "partition with the master": "a daemon was cut off together with its master"}
@@ -94,6 +96,7 @@ class Checker:
         self.allowed = allowances(record)
         self.outages = self.merged()
         self.holds = record.holds()
+        self.again = self.repeated()
         self.verdict = Verdict()
         self.word = collections.defaultdict(list)  # when a client heard of doubts
         for told in record.told:
@@ -159,7 +162,7 @@ class Checker:
         for old, new in tokens_that_do_not_grow(self.holds):
             self.judge("token", f"{new.name}: {new} came after {old}",
                        self.set_back(new.answered)
-                       or self.held_again(old.who, new.who, new.answered),
+                       or self.held_again(new.who, new.name, new.answered, old.who, new.token),
                        (new.name, new.answered))
 
     def set_back(self, at):
@@ -169,16 +172,27 @@ class Checker:
         data = any(f.kind in FORGETS - {"clock"} for f in before)
         return "data was lost and the clock set back" if clock and data else None
 
-    def held_again(self, old, new, at):
+    def held_again(self, who, name, at, other=None, token=None):
         """Why an owner may find an entry, with its old token, that it has given back: its
         UNLOCK was lost, or the entry was put back by whoever knew no better. It is not
-        over before the owner lets it alone for a lease."""
+        over before the owner lets it alone for a lease. `other`: who had the name since,
+        with a higher token."""
         lossy = self.settings.topology in ("sentinel", "cluster")
+        if other not in (None, who) and (who, name, token) not in self.again:
+            return None
         for fault in self.record.faults:
-            if old == new and fault.start <= at and (
+            if fault.start <= at and (
                     fault.kind in FORGETS or (lossy and fault.kind in LOSES)):
                 return "an owner's UNLOCK was lost"
         return None
+
+    def repeated(self):
+        """(who, name, token) of grants that were given back, and found again."""
+        seen, found = set(), set()
+        for hold in self.holds:
+            key = hold.who, hold.name, hold.token
+            (found if key in seen else seen).add(key)
+        return found
 
     def heard_soon(self, who, key, at):
         """Whether a word of doubt was on its way then."""
@@ -201,7 +215,7 @@ class Checker:
                 continue
             old, _, daemon = write.before.rpartition("@")
             excuse = (self.excuse((write.daemon, daemon), write.at)
-                      or self.held_again(old, write.who, write.at))
+                      or self.held_again(write.who, write.name, write.at, old, write.token))
             text = (f"{write.name}: {write.who} at {write.daemon}, token {write.token}, "
                     f"read {write.seen}; then {write.before} had made it {write.found}, "
                     f"with token {write.fence}")
@@ -248,7 +262,7 @@ class Checker:
             if left is not None and isinstance(ask.value, int) and ask.value != left:
                 self.judge("entries", f"{ask.name}: {ask.who} at {ask.daemon} gave an "
                            f"entry back, and has {ask.value} left, not {left}",
-                           self.held_again(ask.who, ask.who, ask.answered),
+                           self.held_again(ask.who, ask.name, ask.answered),
                            (ask.name, ask.answered))
             if ask.verb != "LOCK" or ask.request is None or not isinstance(ask.value, int):
                 continue

@@ -2,9 +2,10 @@
 """Proves that planted faults are caught: mutants.py [NAME...].
 
 A copy of the sources is built once for each mutation of mutations.py, with only that one
-in it, and is run through the simulators and, if they find nothing or with --all, through a
-torture. First comes a build without any, in which nothing may be found. Prints a table;
-exit code 1 if one survives. With --check nothing is built: do they still fit the sources?
+in it, and is run through the simulators, which know no scripts, and if they find nothing,
+or with --all, through a torture. First comes a build without any, in which nothing may be
+found. Prints a table; exit code 1 if one survives. With --check nothing is built: do they
+still fit the sources?
 """
 import argparse
 import pathlib
@@ -21,7 +22,9 @@ ROOT = HERE.parent.parent
 # pylint: disable=wrong-import-position
 from mutations import MUTATIONS, Mutation, problems  # noqa: E402
 
-TARGETS = ["src/latchd", "tests/sim/sim", "tests/sim/sim_quorum", "tests/torture/clock.so"]
+SCENARIOS = ["holding", "waiting", "leaving", "failover", "acked", "elsewhere"]
+TARGETS = ["src/latchd", "tests/sim/sim", "tests/sim/sim_quorum", "tests/torture/clock.so",
+           *(f"tests/sim/test_{name}" for name in SCENARIOS)]
 SCHEDULES, QUORUM_SCHEDULES = 20_000, 2000
 MINUTES, SEED = 0.25, 11
 LIMIT_S = 600
@@ -33,6 +36,7 @@ class Copy:
 
     def __init__(self, folder):
         self.source, self.build = folder / "source", folder / "build"
+        self.before = {}  # path -> its text, of what a mutation changes
 
     def make(self):
         """Whatever is there is brought up to date, so that little is built again."""
@@ -61,22 +65,27 @@ class Copy:
     def plant(self, mutation):
         for file, old, new in mutation.edits:
             path = self.source / "src" / file
+            self.before.setdefault(path, path.read_text())
             path.write_text(path.read_text().replace(old, new))
         well, said = self.run(["ninja", "-C", self.build, *TARGETS])
         if not well:
             sys.exit(f"{mutation.name} cannot be built:\n{said[-3000:]}")
 
-    def pull_out(self, mutation):
-        for file, *_ in mutation.edits:
-            shutil.copy(ROOT / "src" / file, self.source / "src" / file)
+    def pull_out(self):
+        for path, text in self.before.items():
+            path.write_text(text)
+        self.before.clear()
 
 
 def catchers(copy, mutation, minutes):
     """(name, command) of what is to find it."""
     build = copy.build
-    yield "simulator", [build / "tests/sim/sim", "--schedules", SCHEDULES]
-    yield "quorum simulator", [build / "tests/sim/sim_quorum", "--schedules",
-                               QUORUM_SCHEDULES]
+    if not mutation.edits or any(file.endswith(".c") for file, *_ in mutation.edits):
+        yield "simulator", [build / "tests/sim/sim", "--schedules", SCHEDULES]
+        yield "quorum simulator", [build / "tests/sim/sim_quorum", "--schedules",
+                                   QUORUM_SCHEDULES]
+        for name in SCENARIOS:
+            yield "scenarios", [build / f"tests/sim/test_{name}"]
     yield "torture", [sys.executable, copy.source / "tests/torture/torture.py",
                       build / "src/latchd", "--minutes", minutes, "--seed", SEED,
                       "--topology", mutation.topology, "--faults", mutation.faults,
@@ -94,7 +103,8 @@ def reason(said):
     for i, line in enumerate(lines):
         if line.startswith("# replay:"):
             return lines[i - 1].removeprefix("# ")
-    errors = [line for line in lines if "Error" in line]
+    errors = [line for line in lines if "Error" in line or ":F:" in line
+              or line.startswith("not ok")]
     return errors[-1] if errors else lines[-1] if lines else ""
 
 
@@ -108,16 +118,16 @@ def hunt(copy, mutation, options):
             well, said = copy.run(command)
             if not well:
                 caught = True
-                print(f"{mutation.name:22} caught by the {name:16} "
+                print(f"{mutation.name:22} caught by the {name:17}"
                       f"{reason(said)[:100]}", flush=True)
                 if not options.all:
                     break
             elif options.all:
                 print(f"{mutation.name:22}    not by the {name}", flush=True)
     finally:
-        copy.pull_out(mutation)
+        copy.pull_out()
     if not caught:
-        print(f"{mutation.name:22} survives ({mutation.what})", flush=True)
+        print(f"{mutation.name:22} not caught: {mutation.what}", flush=True)
     if options.verbose:
         print(f"    {time.monotonic() - began:.0f} s", flush=True)
     return caught
@@ -141,7 +151,7 @@ def main():
     copy = Copy(options.folder)
     copy.make()
     survivors = 0
-    if not options.names and hunt(copy, NONE, options):
+    if (not options.names or NONE.name in options.names) and hunt(copy, NONE, options):
         sys.exit("something is found where nothing is planted")
     chosen = [m for m in MUTATIONS if not options.names or m.name in options.names]
     for mutation in chosen:

@@ -49,12 +49,18 @@ MUTATIONS = [
         "lost_wake", "a release tells nobody", [
             ("store/lua/release.lua", "call('PUBLISH', channel, '0')\n        call('DEL'",
              "call('DEL'"),
-            ("store/lua/release.lua", "call('PUBLISH', channel, '0')\n-- The last", "--")]),
+            ("store/lua/release.lua", "call('PUBLISH', channel, '0')\n-- The last", "--")],
+        faults="none"),
     Mutation(
-        "fence_ignored", "a master of a quorum grants under a token below its last one", [
-            ("store/lua/quorum_acquire.lua", "    if last >= proposed then\n"
-             "        return { 'BEHIND', last }\n    end\n    local token", "    local token")],
-        topology="quorum"),
+        "fence_ignored", "a token is given whatever the fence key says", [
+            ("store/lua/part_grant.lua", "local token = last + 1", "local token = 1")],
+        faults="clock_back"),
+    Mutation(
+        "minority", "one master less than a majority is enough", [
+            ("store/ballot_join.c", "    if (agree < p->need) {\n        return agree + open",
+             "    if (agree + 1 < p->need) {\n        return agree + open"),
+            ("store/ballot_join.c", "    if (ok >= p->need) {\n        return granted",
+             "    if (ok + 1 >= p->need) {\n        return granted")], topology="quorum"),
     Mutation(
         "foreign_release", "an UNLOCK ends whatever hold is there", [
             ("store/lua/part_target.lua", "    if found[2] then\n        field, count = "

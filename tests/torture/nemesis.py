@@ -42,7 +42,8 @@ class Nemesis:
     def until(self, end):
         """Faults until then, in s of time.monotonic()."""
         while time.monotonic() < end:
-            self.one()
+            if self.kinds:
+                self.one()
             calm = self.dice.random() < CALM_PART
             time.sleep(self.dice.uniform(*(CALM_S if calm else PAUSE_S)))
 

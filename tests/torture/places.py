@@ -62,6 +62,7 @@ class Place:
     kinds = ("kill_latchd", "stop_latchd", "restart_latchd")
     network_kinds = ("partition", "cut", "delay", "half")
     plain_only = False
+    hoards = True  # no UNLOCK is lost
     watchdog_ms = 3000
     options = ()
 
@@ -136,6 +137,7 @@ class Replicated(Place):
     kinds = (*Place.kinds, *Place.network_kinds, "kill_master", "stop_master", "lag",
              "flushall", "cut_off")
     watchdog_ms = 4000
+    hoards = False
 
     def __init__(self, stage, _clock):
         super().__init__(stage)
@@ -200,6 +202,7 @@ class Clustered(Place):
 
     kinds = (*Place.kinds, "kill_master", "failover", "flushall")
     watchdog_ms = 4000
+    hoards = False
 
     def __init__(self, stage, _clock):
         super().__init__(stage)

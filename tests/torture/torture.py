@@ -30,7 +30,7 @@ sys.path.append(str(HERE.parent / "integration"))
 sys.path.append(str(HERE.parent / "support"))
 
 # pylint: disable=wrong-import-position
-from checks import Checker, Verdict  # noqa: E402
+from checks import ORPHANS, Checker, Verdict  # noqa: E402
 from leftovers import leftovers  # noqa: E402
 from nemesis import Nemesis  # noqa: E402
 from places import PLACES  # noqa: E402
@@ -83,9 +83,11 @@ class Torture:
                             REDIS_TIMEOUT_MS, place.watchdog_ms)
         self.stage.book = record = Record(settings)
         sockets = {name: d.ready().socket for name, d in self.stage.daemons.items()}
-        crowd = crowded(record, sockets, f"{self.options.seed} {self.rounds}",
-                        kinds=not place.plain_only, busy=not self.options.short)
         self.rounds += 1
+        hoards = [f"hoard-{self.rounds}-{i}" for i in range(2)] if place.hoards else []
+        crowd = crowded(record, sockets, f"{self.options.seed} {self.rounds}",
+                        kinds=not place.plain_only, busy=not self.options.short,
+                        hoards=hoards)
         crowd.start()
         try:
             crowd.granted(50)
@@ -95,6 +97,8 @@ class Torture:
                 nemesis.until(end)
             crowd.all_granted(time.monotonic_ns())
             crowd.finish(FINISH_S)
+            if not any(f.kind in ORPHANS for f in record.faults):
+                crowd.names.update(hoards)
             record.left = leftovers(self.stage, place, crowd.names)
         except Exception:
             record.ended = record.ended or time.monotonic_ns()

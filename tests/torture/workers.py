@@ -15,7 +15,7 @@ from load import PAUSE_MS, Connection, Gone, believe, is_error, lock, unlock, wo
 from record import Write
 from resp import encode
 
-LEASE_MS, HOLD_MS = 900, 2500
+LEASE_MS, HOLD_MS, HOARD_MS = 900, 2500, 120_000
 LATE_WRITER = 0.3  # of those who lost a hold, how many write nevertheless
 
 
@@ -61,12 +61,12 @@ def guarded(client, name, got, ms, kind, *words):
         resource.write(client, name, got[0], seen, vouched=False, kind=kind)
 
 
-def worker(client, names, hold_ms, think_ms, kind="plain"):
+def worker(client, names, hold_ms, think_ms, kind="plain", waits=(200, 1000, 4000)):
     """The form that is right with every library."""
     words = () if kind == "plain" else (kind.upper(),)
     while not client.crowd.leaving:
         name = client.dice.choice(names)
-        wait = client.dice.choice((200, 1000, 4000))
+        wait = client.dice.choice(waits)
         got = yield from lock(client, name, *words, wait_ms=wait, kind=kind)
         if got is not None:
             yield from guarded(client, name, got, hold_ms * 2 * client.dice.random(), kind)
@@ -76,7 +76,24 @@ def worker(client, names, hold_ms, think_ms, kind="plain"):
 def caller(client, name, daemon):
     """One of two who want it now and then, each from another daemon."""
     client.turn = daemon
-    yield from worker(client, [name], 200, 1000)
+    yield from worker(client, [name], 200, 1000, waits=(4000,))
+
+
+def hoarder(client, names):
+    """A lease that outlives the round, without an ID: what it is not told of has to be
+    taken back, or it shows."""
+    while not client.crowd.leaving:
+        name, wait = client.dice.choice(names), client.dice.choice((0, 100, 500))
+        try:
+            token = yield from client.ask("LOCK", name, "LEASE", HOARD_MS, "WAIT", wait,
+                                          lease_ms=HOARD_MS, wait_ms=wait)
+            if isinstance(token, int):
+                client.names.add(name)
+                yield from client.sleep(5)
+                yield from unlock(client, name, "TOKEN", token)
+        except Gone:
+            client.elsewhere()
+        yield from client.sleep(20 * client.dice.random())
 
 
 def holder(client, name, hold_ms):
@@ -108,7 +125,9 @@ def nester(client, names):
         name = client.dice.choice(names)
         got = yield from lock(client, name, *words)
         inner = None if got is None else (yield from lock(client, name, *words))
-        if inner is not None:
+        if inner is not None and inner[0] != got[0]:
+            got = inner  # the first was lost meanwhile
+        elif inner is not None:
             yield from client.insist("UNLOCK", name, *words, "ID", inner[1], noted="LEAVE")
         if got is not None:
             yield from guarded(client, name, got, 20, "plain", *words)
@@ -235,16 +254,19 @@ class Crowd(load.Crowd):
         self.resource = Resource(book)
 
 
-def crowded(book, daemons, seed, kinds=True, busy=True):
+def crowded(book, daemons, seed, kinds=True, busy=True, hoards=()):
     """kinds: not only plain locks. busy: as much as there can be, and not a little of
-    each."""
+    each. hoards: names for hoarders, of which none may be served in the end."""
     crowd = Crowd(book, daemons, seed)
+    if hoards:
+        crowd.add(3, hoarder, hoards)
+        crowd.names.difference_update(hoards)
     plain = [f"plain-{i}" for i in range(8)]
     few = ["hot-0", "hot-1"]
     crowd.add(16 if busy else 6, worker, plain, 4, 8 if busy else 30)
     crowd.add(6 if busy else 3, worker, few, 4, 8 if busy else 20)
     crowd.add(3, resender, plain, kinds)
-    for i in range(3):
+    for i in range(5):
         crowd.add(1, caller, f"{CALM}{i}", 0)
         crowd.add(1, caller, f"{CALM}{i}", 1)
     crowd.add(2, load.mover, few)
@@ -259,7 +281,7 @@ def crowded(book, daemons, seed, kinds=True, busy=True):
         crowd.add(1, nester, few)
         crowd.add(4, worker, ["rw"], 8, 10 if busy else 40, "read")
         crowd.add(2, worker, ["rw"], 8, 30, "write")
-        crowd.add(12, worker, ["fair"], 30, 30, "fair")
+        crowd.add(14, worker, ["fair"], 60, 60, "fair")
         crowd.add(2, many, ["many-0", "many-1", "many-2"])
         crowd.add(2, worker, ["many-0", "many-1"], 4, 30)
     return crowd
