@@ -354,6 +354,22 @@ static void settle(struct sim *s, struct sim_daemon *d, uint64_t after_ms)
     }
 }
 
+static bool is_group(void *ctx, unsigned group)
+{
+    return group == *(const unsigned *)ctx;
+}
+
+/* Of a Cluster: one master after the other. */
+static void tell_failover(struct locks *l, const struct sim_daemon *d)
+{
+    for (unsigned group = 0; d->grouped && group < 2; group++) {
+        locks_failed_over(l, is_group, &group);
+    }
+    if (!d->grouped) {
+        locks_failed_over(l, NULL, NULL);
+    }
+}
+
 void link_up(struct sim *s, struct sim_daemon *d, bool same_server)
 {
     struct locks *l;
@@ -370,7 +386,7 @@ void link_up(struct sim *s, struct sim_daemon *d, bool same_server)
     if (d->failovers != s->failovers) {
         TRACE(s, "d%zu: told of a failover", d->index);
         d->failovers = s->failovers;
-        locks_failed_over(l, NULL, NULL);
+        tell_failover(l, d);
     }
     locks_store_up(l, same_server);
     sim_turn_end(s, d);

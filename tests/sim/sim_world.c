@@ -11,6 +11,7 @@
 enum {
     SIM_SPINS_MAX = 50,
     SIM_SEQ_BITS = 22,
+    GROUPS = 2,
 };
 
 void sim_trace(struct sim *s, const char *fmt, ...)
@@ -158,6 +159,12 @@ static void happen(struct sim *s, struct event *e)
 
 /* --- daemons ------------------------------------------------------------- */
 
+/* Of a Cluster; `seed` says whether it is one, as a die would make others of all. */
+static uint32_t group_of(struct span name)
+{
+    return name.len < 3 ? 0 : (unsigned char)name.ptr[2] % GROUPS;
+}
+
 void sim_start_daemon(struct sim *s, size_t index, const struct locks_config *config)
 {
     struct sim_daemon *d = &s->daemons[index];
@@ -170,6 +177,11 @@ void sim_start_daemon(struct sim *s, size_t index, const struct locks_config *co
                    d->life);
     memcpy(setup.instance, d->instance, sizeof(setup.instance));
     setup.seed = dice_u64(&s->dice);
+    d->grouped = s->seed % 4 == 3;
+    if (d->grouped) {
+        setup.group_of = group_of;
+        setup.group_count = GROUPS;
+    }
     d->locks = locks_new(&setup);
     d->ticked_ms = s->now;
     d->stalled_until = 0;
@@ -239,7 +251,9 @@ static void do_effect(struct sim *s, struct sim_daemon *d, const struct effect *
         sub_subscribe(s, d, e->channel.name, e->channel.rw);
         break;
     case EFFECT_UNSUBSCRIBE:
-        sub_unsubscribe(s, d, e->channel.name, e->channel.rw);
+        if (e->channel.member.len == 0) {
+            sub_unsubscribe(s, d, e->channel.name, e->channel.rw);
+        }
         break;
     }
 }

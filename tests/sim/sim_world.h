@@ -96,6 +96,7 @@ struct sim_daemon {
     uint64_t spins;      /* ticks without a step of time */
     bool stall_to_check; /* it stood still: it must say so in this turn */
     bool told_up;
+    bool grouped;       /* names are in groups, as in a Cluster */
     bool stopping;      /* then it leaves it at that its holds are uncertain */
     uint64_t server;    /* the one that it talked to last */
     uint64_t failovers; /* that it was told of */
