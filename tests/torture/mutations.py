@@ -74,7 +74,7 @@ MUTATIONS = [
     Mutation(
         "queue_jumped", "a fair lock that is free goes to whoever asks", [
             ("store/lua/fair_acquire.lua", "if free and ours and ARGV[7]",
-             "if free and ARGV[7]")], faults="delay"),
+             "if free and ARGV[7]")], faults="none"),
     Mutation(
         "entered_twice", "an ID that is sent again is one more entry of its owner", [
             ("store/lua/part_find.lua",
@@ -85,11 +85,6 @@ MUTATIONS = [
             ("store/lua/part_attach.lua",
              "if kind == 'a' or (string.sub(who, 1, 1) == 'f' and string.sub(who, 18) == "
              "claim) then", "if kind == 'a' then")]),
-    Mutation(
-        "late_script", "a script does its work however late it comes", [
-            ("store/lua/part_time.lua", "if now > deadline then", "if now < 0 then"),
-            ("store/lua/part_stamp.lua", "if now > deadline then", "if now < 0 then")],
-        faults="partition,stop_redis"),
     Mutation(
         "late_grant", "a token is given although its lease may be over", [
             ("core/work.c", "(l->now - asked.at) * 2 <= asked.lease_ms",
