@@ -100,7 +100,8 @@ MUTATIONS = [
     Mutation(
         "not_put_back", "what a failover lost is not put back", [
             ("core/restore.c", "exempt(l, lock);\n            restore_lock(l, lock);",
-             "exempt(l, lock);")], topology="sentinel", faults="lag"),
+             "exempt(l, lock);"),
+            ("core/locks.c", "restore_lock(l, lock);", "lock_touch(l, lock);")], topology="sentinel", faults="lag"),
     Mutation(
         "no_end", "a lock is written without a lease", [
             ("store/lua/part_give.lua", "local set = redis.pcall('PEXPIRE', lock, lease)",
