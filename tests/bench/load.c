@@ -271,11 +271,14 @@ double load_run(struct load *l, double seconds)
 
 void load_until(struct load *l, uint64_t done)
 {
-    uint64_t end = bench_now_us() + (uint64_t)DRAIN_S * 1000000;
+    uint64_t last = l->done, since = bench_now_us();
 
     while (l->done < done) {
         turn(l);
-        if (bench_now_us() > end) {
+        if (l->done != last) {
+            last = l->done;
+            since = bench_now_us();
+        } else if (bench_now_us() > since + (uint64_t)DRAIN_S * 1000000) {
             bench_die("%llu of %llu only", (unsigned long long)l->done,
                       (unsigned long long)done);
         }
