@@ -1,7 +1,10 @@
-/* Renewing: what is due leaves together, in scripts of at most OP_RENEW_MAX holds of
- * one group and family. */
+/* Renewing: what is due leaves together, in scripts of at most BATCH_MAX holds of one
+ * group and family. */
 #include "core/parts.h"
 #include "util/alloc.h"
+
+/* So few that Redis, at up to 15 us for each on a busy machine, is back within 1 ms. */
+enum { BATCH_MAX = OP_RENEW_MAX / 2 };
 
 /* The lease to ask for; 0: nothing is to be asked. A hold that is left to run out is
  * still looked at while it is uncertain: raising its TTL to CHECK_LEASE_MS changes
@@ -73,14 +76,14 @@ static void fill_item(struct locks *l, struct renew_item *item, struct hold *h,
 }
 
 /* Anonymous holds go first: their words are few if they stand together. Takes them from
- * the list, up to OP_RENEW_MAX. */
+ * the list, up to BATCH_MAX. */
 static size_t take_due(struct locks *l, struct due *d, struct hold **holds)
 {
-    struct hold *others[OP_RENEW_MAX];
+    struct hold *others[BATCH_MAX];
     size_t count = 0, other_count = 0;
     struct list *it;
 
-    while (count + other_count < OP_RENEW_MAX && (it = list_first(&d->holds)) != NULL) {
+    while (count + other_count < BATCH_MAX && (it = list_first(&d->holds)) != NULL) {
         struct hold *h = container_of(it, struct hold, in_due);
 
         list_del(&h->in_due);
@@ -102,11 +105,11 @@ static size_t take_due(struct locks *l, struct due *d, struct hold **holds)
 static void send_batch(struct locks *l, struct due *d)
 {
     struct work *w = work_new(l, WORK_RENEW, NULL);
-    struct renew_item *items = effects_alloc(&l->fx, OP_RENEW_MAX * sizeof(*items));
+    struct renew_item *items = effects_alloc(&l->fx, BATCH_MAX * sizeof(*items));
     struct op *op;
 
-    w->holds = xcalloc(OP_RENEW_MAX, sizeof(struct hold *));
-    w->leases = xcalloc(OP_RENEW_MAX, sizeof(uint64_t));
+    w->holds = xcalloc(BATCH_MAX, sizeof(struct hold *));
+    w->leases = xcalloc(BATCH_MAX, sizeof(uint64_t));
     w->hold_count = take_due(l, d, w->holds);
     if (w->hold_count == 0) {
         work_free(l, w);
