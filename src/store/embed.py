@@ -14,7 +14,7 @@ import pathlib
 import re
 import sys
 
-PUBLISH = re.compile(r"(\s*)call\('PUBLISH', (.*)\)")
+PUBLISH = re.compile(r"(.*\b(?:call|try)\()'PUBLISH', (.*\))")
 COUNTS = {'PUBLISH': 'NUMSUB', 'SPUBLISH': 'SHARDNUMSUB'}
 LISTEN = re.compile(r"(\s*local \w+ = )(tonumber\(call\('PUBSUB', 'NUMSUB', .*\)\[2\]\))")
 
@@ -34,7 +34,7 @@ def sharded(lines, verbs):
         assert listen or 'NUMSUB' not in line, line
         if publish:
             for verb in verbs:
-                yield f"{publish[1]}call('{verb}', {publish[2]})"
+                yield f"{publish[1]}'{verb}', {publish[2]}"
         elif listen:
             counts = [listen[2].replace('NUMSUB', COUNTS[verb]) for verb in verbs]
             yield f"{listen[1]}math.max({', '.join(counts)})"

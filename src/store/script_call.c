@@ -111,12 +111,11 @@ void script_acquire_args(struct buf *out, const struct op *op, const char *insta
 enum { STAMP_DIGITS = 16, STAMP_NUMBERS = 3 };
 #define STAMP_END UINT64_C(10000000000000000) /* us: the year 2286 */
 
-/* One word, see part_stamp.lua. */
-static void add_stamp(struct buf *out, const struct op *op, const char *instance,
-                      struct op_times times)
+void script_stamp(struct buf *out, uint64_t seen_token, const char *instance,
+                  struct op_times times)
 {
     const uint64_t numbers[STAMP_NUMBERS] = { times.deadline_us, times.asked_us,
-                                              op->seen_token };
+                                              seen_token };
     char text[STAMP_NUMBERS * STAMP_DIGITS];
     struct span parts[] = { span_of(text, sizeof(text)), span_str(instance) };
 
@@ -145,7 +144,7 @@ static void call_acquire(struct buf *out, const struct op *op, const char *insta
     command_key(out, SCRIPT_QUEUE, op->name, SPAN_NONE);
     script_claim_keys(out, op->name, c);
     script_keys_end(out, op, op->name);
-    add_stamp(out, op, instance, times);
+    script_stamp(out, op->seen_token, instance, times);
     command_join(out, letters, sizeof(letters) / sizeof(letters[0]));
     command_uint(out, c->lease_ms);
     command_uint(out, script_helper_ttl(c->lease_ms));
@@ -249,7 +248,7 @@ static void call_release(struct buf *out, const struct op *op, const char *insta
     command_key(out, SCRIPT_ENTRIES, op->name, SPAN_NONE);
     command_key(out, SCRIPT_QUEUE, op->name, SPAN_NONE);
     script_keys_end(out, op, op->name);
-    add_stamp(out, op, instance, times);
+    script_stamp(out, op->seen_token, instance, times);
     script_target(out, &op->target);
     script_release_flags(out, op);
     command_uint(out, OP_ENDED_MS);

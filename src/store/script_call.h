@@ -25,6 +25,15 @@ struct op_times {
 void script_call(struct buf *out, const struct op *op, const char *instance,
                  struct op_times times);
 
+/* The same for several that are simple (gather.h), of one kind, and of as many names:
+ * one call for all of them. */
+void script_call_some(struct buf *out, const struct op *ops, size_t count,
+                      const char *instance, struct op_times times);
+
+/* What the reply to such a call says of one of them, for script_reply(). NULL: nothing,
+ * as all of it was refused. */
+const redisReply *script_reply_part(const redisReply *reply, size_t i, size_t count);
+
 struct script_result {
     struct op_result result;
     enum renew_result items[OP_RENEW_MAX];

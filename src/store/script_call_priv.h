@@ -39,6 +39,10 @@ void script_claim_keys(struct buf *out, struct span name, const struct claim *c)
 void script_acquire_args(struct buf *out, const struct op *op, const char *instance,
                          struct op_times times);
 
+/* One word, see part_stamp.lua. */
+void script_stamp(struct buf *out, uint64_t seen_token, const char *instance,
+                  struct op_times times);
+
 /* Four words: what, field, entry, token. */
 void script_target(struct buf *out, const struct target *t);
 

@@ -274,6 +274,17 @@ void script_reply(const redisReply *reply, enum op_kind kind, size_t item_count,
     }
 }
 
+const redisReply *script_reply_part(const redisReply *reply, size_t i, size_t count)
+{
+    if (count == 1 || reply == NULL) {
+        return reply;
+    }
+    if (reply->type == REDIS_REPLY_ARRAY) {
+        return reply->elements == count ? reply->element[i] : NULL;
+    }
+    return reply->type == REDIS_REPLY_ERROR ? NULL : reply;
+}
+
 void script_result_fini(struct script_result *r)
 {
     free(r->fields);

@@ -23,6 +23,8 @@ enum lua_id {
     LUA_RESTORE,
     LUA_RW_RESTORE,
     LUA_QUORUM_ACQUIRE,
+    LUA_ACQUIRE_SOME,
+    LUA_RELEASE_SOME,
     LUA_COUNT,
 };
 

@@ -1,6 +1,7 @@
 #include "differ_claims.h"
 
 #include "sim/sim_redis_rw.h"
+#include "util/parse.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -148,6 +149,15 @@ static void named_target(struct differ *d, const struct claim *cl, bool force,
     }
 }
 
+/* That of an anonymous hold; 0: it is not one's field. */
+static uint64_t token_of(struct span field)
+{
+    uint64_t token;
+
+    return parse_u64(span_after(field, strlen("latchd:")), UINT64_MAX, &token) ? token
+                                                                               : 0;
+}
+
 static void other_target(struct differ *d, struct redis_name *n, const struct claim *cl,
                          struct target *t)
 {
@@ -165,6 +175,9 @@ static void other_target(struct differ *d, struct redis_name *n, const struct cl
         t->field = held_field(d, n, cl->field);
         if (!span_starts(t->field, SPAN("latchd:"))) {
             t->field = SPAN("latchd:4503599627370497");
+        }
+        if (dice_chance(&d->dice, 700)) {
+            t->token = token_of(t->field);
         }
         t->lock_kind = KIND_PLAIN;
     }

@@ -1,5 +1,6 @@
 /* One op of a daemon, done by its script and by the model. */
 #include "differ_claims.h"
+#include "store/gather.h"
 
 #include <check.h>
 #include <inttypes.h>
@@ -155,30 +156,39 @@ static void compare_results(struct differ *d, const char *name,
     differ_fail(d, name, "the answers differ");
 }
 
-static void run_both(struct differ *d, const char *name, const char *instance,
-                     const struct op *op, bool late, bool over)
+/* When it is asked, and as the model has it. */
+struct asking {
+    struct op_times real;
+    struct redis_times model;
+};
+
+static struct asking some_asking(struct differ *d, bool late, bool over)
+{
+    uint64_t now_us = redis_time_us();
+    uint64_t asked = late ? d->start_ms - 1000 : now_us / 1000;
+    uint64_t deadline_us = over ? now_us - 1000000 : now_us + 60000000;
+
+    return (struct asking){
+        .real = { .asked_us = late ? asked * 1000 : now_us,
+                  .deadline_us = deadline_us },
+        .model = { asked, deadline_us / 1000 },
+    };
+}
+
+/* The model does what a script has just done; `real` is its answer. */
+static void compare_with_model(struct differ *d, const char *instance,
+                               const struct op *op, struct asking asking,
+                               const struct op_result *real)
 {
     static struct redis_reply reply;
     static enum renew_result items[OP_RENEW_MAX];
     static struct op_result many[OP_MANY_MAX];
-    uint64_t now_us = redis_time_us();
-    uint64_t asked = late ? d->start_ms - 1000 : now_us / 1000;
-    struct op_times times = {
-        .asked_us = late ? asked * 1000 : now_us,
-        .deadline_us = over ? now_us - 1000000 : now_us + 60000000,
-    };
-    struct redis_times model_times = { asked, times.deadline_us / 1000 };
-    const struct op_result *real;
+    const char *name = differ_text(d, "%.*s", S(op->name));
 
-    say_op(d, instance, op, times);
-    if (over) {
-        differ_say(d, " over");
-    }
-    real = run_times(instance, op, times);
     (void)differ_name(d, name);
     reply.items = items;
     reply.many = many;
-    sim_redis_run(&d->model, instance, op, model_times, &reply);
+    sim_redis_run(&d->model, instance, op, asking.model, &reply);
     if (op->kind == OP_ATTACH) {
         reply.result.count = real->count; /* not promised */
     }
@@ -186,6 +196,38 @@ static void run_both(struct differ *d, const char *name, const char *instance,
         reply.result.token = real->token; /* nor this */
     }
     compare_results(d, name, real, &reply.result);
+}
+
+static void run_both(struct differ *d, const char *instance, const struct op *op,
+                     bool late, bool over)
+{
+    struct asking asking = some_asking(d, late, over);
+
+    say_op(d, instance, op, asking.real);
+    if (over) {
+        differ_say(d, " over");
+    }
+    compare_with_model(d, instance, op, asking, run_times(instance, op, asking.real));
+}
+
+/* One call, as that of several ops in a row. */
+static void run_gathered(struct differ *d, const char *instance, const struct op *ops,
+                         size_t count, bool over)
+{
+    static struct gather g;
+    struct asking asking = some_asking(d, false, over);
+    bool acquire = ops->kind == OP_ACQUIRE;
+
+    differ_say(d, "together%s: ", over ? " over" : "");
+    for (size_t i = 0; i < count; i++) {
+        say_op(d, instance, &ops[i], asking.real);
+        gather_add(&g, &ops[i]);
+    }
+    run_some(instance, acquire ? g.acquires.ops : g.releases.ops, count, asking.real);
+    gather_clear(&g);
+    for (size_t i = 0; i < count; i++) {
+        compare_with_model(d, instance, &ops[i], asking, some_result(i));
+    }
 }
 
 /* --- making --------------------------------------------------------------- */
@@ -287,6 +329,33 @@ static enum op_kind some_op(struct differ *d, bool rw)
     return KIND[dice_weighted(&d->dice, rw ? RW : PLAIN, d->mix.fair ? 9 : 7)];
 }
 
+/* With one of the same kind of each other name; in any order. */
+static void gather_more(struct differ *d, const char *instance, const struct op *op,
+                        bool over)
+{
+    struct op ops[DIFFER_NAMES];
+    size_t first = dice_below(&d->dice, DIFFER_NAMES);
+
+    for (size_t i = 0; i < DIFFER_NAMES; i++) {
+        const char *name = DIFFER_NAME[(first + i) % DIFFER_NAMES];
+        struct redis_name *n = differ_name(d, name);
+
+        ops[i] = *op;
+        if (span_eq(op->name, span_str(name))) {
+            continue;
+        }
+        ops[i].name = span_str(name);
+        if (op->kind == OP_ACQUIRE) {
+            ops[i].claim.lease_ms = differ_lease(d);
+        } else if (dice_chance(&d->dice, 700)) {
+            ops[i].target.token = n->fence_token == 0 ? 7 : n->fence_token;
+            ops[i].target.field =
+                span_str(differ_text(d, "latchd:%" PRIu64, ops[i].target.token));
+        }
+    }
+    run_gathered(d, instance, ops, DIFFER_NAMES, over);
+}
+
 void differ_op(struct differ *d, const char *name)
 {
     const char *instance = differ_instance(d);
@@ -331,6 +400,10 @@ void differ_op(struct differ *d, const char *name)
     case OP_INSPECT:
         break;
     }
-    run_both(d, name, instance, &op, dice_chance(&d->dice, 100),
+    if (d->mix.plain && dice_chance(&d->dice, 300) && gather_is_simple(&op)) {
+        gather_more(d, instance, &op, dice_chance(&d->dice, 20));
+        return;
+    }
+    run_both(d, instance, &op, dice_chance(&d->dice, 100),
              op.kind != OP_INSPECT && dice_chance(&d->dice, 10));
 }

@@ -12,6 +12,8 @@ static const uint64_t NEVER_LATE = UINT64_C(1) << 53;
 static struct test_redis *redis;
 static struct script_result last;
 static redisReply *last_reply;
+static enum op_kind last_kind;
+static size_t last_count; /* ops that it answers */
 
 static void load_scripts(void)
 {
@@ -47,19 +49,52 @@ void peer_teardown(void)
     redis = NULL;
 }
 
+/* Sends what was written there. */
+static redisReply *exchange(struct buf *out)
+{
+    redisContext *side = redis_side(peer_redis());
+    void *reply = NULL;
+
+    ck_assert_int_eq(redisAppendFormattedCommand(side, buf_ptr(out), buf_len(out)),
+                     REDIS_OK);
+    buf_reset(out);
+    ck_assert_int_eq(redisGetReply(side, &reply), REDIS_OK);
+    return reply;
+}
+
+void run_some(const char *instance, const struct op *ops, size_t count,
+              struct op_times times)
+{
+    struct buf out = { 0 };
+
+    forget_last();
+    (void)peer_redis();
+    script_call_some(&out, ops, count, instance, times);
+    last_reply = exchange(&out);
+    last_kind = ops->kind;
+    last_count = count;
+}
+
+const struct op_result *some_result(size_t i)
+{
+    const redisReply *part = script_reply_part(last_reply, i, last_count);
+
+    ck_assert_ptr_nonnull(part);
+    script_result_fini(&last);
+    script_reply(part, last_kind, 0, &last);
+    return &last.result;
+}
+
 const struct op_result *run_times(const char *instance, const struct op *op,
                                   struct op_times times)
 {
-    redisContext *side = redis_side(peer_redis());
     struct buf out = { 0 };
-    void *reply = NULL;
+    redisReply *reply;
 
     forget_last();
+    (void)peer_redis();
     script_call(&out, op, instance, times);
-    ck_assert_int_eq(redisAppendFormattedCommand(side, buf_ptr(&out), buf_len(&out)),
-                     REDIS_OK);
-    buf_reset(&out);
-    ck_assert_int_eq(redisGetReply(side, &reply), REDIS_OK);
+    reply = exchange(&out);
     last_reply = reply;
     script_reply(reply, op->kind, op->item_count, &last);
     return &last.result;

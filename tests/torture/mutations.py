@@ -29,7 +29,7 @@ MUTATIONS = [
              "local free = call('HLEN', lock) == 0 or call('PTTL', lock) < lease * 0.8")]),
     Mutation(
         "early_release", "the first UNLOCK of an owner frees all of its entries", [
-            ("store/lua/release.lua",
+            ("store/lua/part_release.lua",
              "local left = entry and not force and count > 1 and count - 1 or 0",
              "local left = 0")]),
     Mutation(
@@ -40,20 +40,25 @@ MUTATIONS = [
         "token_reuse", "the tokens of one twentieth of a second are the same", [
             ("store/lua/part_grant.lua", "local token = last + 1", "local token = last"),
             ("store/lua/part_grant.lua", "token = now\n", "token = now - now % 50000\n"),
-            ("store/lua/part_grant.lua", "token = seen + 1", "token = seen + 0")]),
+            ("store/lua/part_grant.lua", "token = seen + 1", "token = seen + 0"),
+            ("store/lua/acquire_some.lua", "tonumber(seen) < now and now or seen + 1",
+             "now - now % 50000")]),
     Mutation(
         "no_recheck", "nothing is asked again once the subscription is there", [
             ("core/lock.c", "lock->sub_op = l->next_op;\n    if (lock_head(lock) != NULL) {",
              "lock->sub_op = l->next_op;\n    if (lock->unacked) {")]),
     Mutation(
         "lost_wake", "a release tells nobody", [
-            ("store/lua/release.lua", "call('PUBLISH', channel, '0')\n        call('DEL'",
+            ("store/lua/part_release.lua", "call('PUBLISH', channel, '0')\n        call('DEL'",
              "call('DEL'"),
-            ("store/lua/release.lua", "call('PUBLISH', channel, '0')\n-- The last", "--")],
+            ("store/lua/part_release.lua", "call('PUBLISH', channel, '0')\n-- The last", "--"),
+            ("store/lua/release_some.lua", "try('PUBLISH', 'redisson_lock__channel:' .. tag, "
+             "'0')", "0")],
         faults="none"),
     Mutation(
         "fence_ignored", "a token is given whatever the fence key says", [
-            ("store/lua/part_grant.lua", "local token = last + 1", "local token = 1")],
+            ("store/lua/part_grant.lua", "local token = last + 1", "local token = 1"),
+            ("store/lua/acquire_some.lua", "lower and lower < token", "lower")],
         faults="clock_back"),
     Mutation(
         "minority", "one master less than a majority is enough", [
@@ -105,7 +110,8 @@ MUTATIONS = [
     Mutation(
         "no_end", "a lock is written without a lease", [
             ("store/lua/part_give.lua", "local set = redis.pcall('PEXPIRE', lock, lease)",
-             "local set = 1")]),
+             "local set = 1"),
+            ("store/lua/acquire_some.lua", "try('PEXPIREAT', lock, ends), nil", "1, nil")]),
 ]
 
 

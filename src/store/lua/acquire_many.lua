@@ -23,9 +23,7 @@ for i = 1, #KEYS / 5 do
     local ran, got = pcall(acquire, KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3],
         KEYS[k + 4], ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4])
     if not ran then
-        local err = type(got) == 'table' and got.err or got
-        got = string.find(err, 'WRONGTYPE', 1, true) and 'WRONGTYPE'
-            or redis.error_reply(err)
+--@include part_refusal.lua
     end
     reply[i + 1] = got
     if type(got) == 'string' or type(got) == 'table' and got[1] ~= 'OK' then

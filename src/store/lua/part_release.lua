@@ -1,0 +1,153 @@
+-- Part: the whole of release.lua but its stamp, with its KEYS and ARGV. Needs `call`, `stamp`,
+-- `now`, `deadline`.
+local lock, fence_key, entries_key, queue = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local what, t_field, t_entry, t_token = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local flags, kind = ARGV[6], ARGV[9]
+local tag = string.sub(queue, 21)
+local keeper_of, mark_of = 'latchd:keeper:' .. tag .. ':', 'latchd:ended:' .. tag .. ':'
+local channel = 'redisson_lock__channel:' .. tag
+
+-- What happens most costs the fewest calls: an anonymous hold ends, nobody here is next,
+-- and nobody queues.
+if flags == 'm' and not kind and what == 'field' and t_token ~= '0'
+    and t_field == 'latchd:' .. t_token then
+    local found = call('HMGET', lock, 'mode', t_field)
+    if found[2] and not found[1] and call('EXISTS', queue) == 0 then
+        call('SET', mark_of .. t_field, '0 ' .. t_token, 'PX', ARGV[7])
+        call('PUBLISH', channel, '0')
+        call('DEL', lock, entries_key, keeper_of .. t_field)
+        return 'FREED'
+    end
+end
+
+local asked, instance = string.sub(stamp, 17, 32), string.sub(stamp, 49)
+local claim, claim_entry, lease, helper_ttl = ARGV[10], ARGV[11], ARGV[12], ARGV[13]
+local seen = string.sub(stamp, 33, 48)
+local force = string.find(flags, 'f', 1, true)
+local claim_keeper = kind == 'i' and keeper_of .. claim
+
+--@include part_fence.lua
+--@include part_target.lua
+if not field then
+    is_rw = is_rw or call('HEXISTS', lock, 'mode') == 1
+    -- If next holds, this release ran before, and moved the lock.
+    if kind and not is_rw then
+--@include part_find.lua
+        if own then
+--@include part_raise.lua
+--@include part_attach.lua
+            local fair = call('EXISTS', queue)
+            if fair == 1 then
+--@include part_release_found.lua
+                fair = call('EXISTS', queue)
+            end
+            return { 'OK', 0, token, 1, 0, attached, 0, fair }
+        end
+    end
+    local function ended(id)
+        local mark = call('GET', mark_of .. id)
+        local left, token = string.match(mark or '', '^(%d+) (%d+)$')
+        if token and (t_token == '0' or token == '0' or token == t_token) then
+            return { 'ENDED', tonumber(left), tonumber(token) }
+        end
+        return nil
+    end
+    return t_mark and ended(t_mark) or what == 'id' and ended(t_entry)
+        or is_rw and 'WRONGTYPE-RW' or 'NOTHELD'
+end
+if is_rw then
+    return 'WRONGTYPE-RW'
+end
+
+-- Its token is not in the field: an ID, or one that was chosen before the token was.
+local id_hold = string.find(field, '^latchd:.*:')
+local untold
+if string.find(flags, 'o', 1, true) then
+    -- No keeper key: whoever took the hold keeps it. For an anonymous one that is who
+    -- asks, for an ID the fence key tells.
+    local keeper
+    if entry then
+        keeper = string.sub(value, 1, 16)
+    else
+        keeper = call('GET', keeper_of .. field)
+        if keeper then
+            keeper = string.sub(keeper, 1, 16)
+        else
+            keeper = id_hold and (fits and string.sub(who, 2, 17) or '') or instance
+        end
+    end
+    if keeper ~= instance then
+        return 'ELSEWHERE'
+    end
+    untold = tonumber(string.match(flags, 'u(%d+)'))
+    untold = untold and untold <= last and fits and not entry and before ~= ''
+end
+
+local left = entry and not force and count > 1 and count - 1 or 0
+local move = left == 0 and kind and not force and not string.find(flags, 'y', 1, true)
+if move and string.find(flags, 'q', 1, true) then
+    local listen = tonumber(call('PUBSUB', 'NUMSUB', channel)[2])
+    move = listen <= (string.find(flags, 's', 1, true) and 1 or 0)
+end
+-- A request that ended elsewhere while it waited here may not begin again.
+if move and kind ~= 'a' then
+    move = call('EXISTS', mark_of .. (kind == 'i' and claim or claim_entry)) == 0
+end
+
+-- Fails if the queue is of another type, before anything else is written. If next is first
+-- in it, as it mostly is, next leaves it now.
+local fair, behind, scores, marks
+if left == 0 then
+    local first = call('LRANGE', queue, 0, 1)
+    fair, behind = first[1], first[2]
+end
+if fair then
+    scores, marks = 'redisson_lock_timeout:' .. tag, 'latchd:fair:' .. tag
+    call('HLEN', marks)
+    if move and fair == ARGV[14] then
+        call('ZREM', scores, fair)
+    else
+        call('ZCARD', scores)
+    end
+end
+
+-- Marks, under every name by which the same release may be asked for again; and for a
+-- named owner's last entry also under the owner, so that other instances that renew for
+-- it learn how it ended.
+if string.find(flags, 'm', 1, true) and not force then
+--@include part_target_token.lua
+    local mark = string.format('%.0f', left) .. ' ' .. held_token
+    call('SET', mark_of .. (entry or field), mark, 'PX', ARGV[7])
+    if entry and left == 0 then
+        call('SET', mark_of .. 'owner:' .. field, mark, 'PX', ARGV[7])
+    end
+    if id_hold and (what == 'token' or string.sub(field, 1, 10) ~= 'latchd:id:') then
+        call('SET', mark_of .. 'latchd:' .. held_token, mark, 'PX', ARGV[7])
+    elseif what == 'owner' and t_entry ~= '' then
+        call('SET', mark_of .. t_entry, mark, 'PX', ARGV[7])
+    end
+end
+
+if left > 0 then
+    call('HDEL', entries_key, entry)
+    return { 'OK', call('HINCRBY', lock, field, -1), 0, 0, 0, 0 }
+end
+if fair then
+--@include part_release_fair.lua
+end
+if move then
+    call('DEL', entries_key, keeper_of .. field)
+--@include part_grant.lua
+    return token
+end
+-- Before the DEL, as it may be refused; nobody can act on it before the script ends.
+call('PUBLISH', channel, '0')
+-- The last token is the one before, or what others have under that one could not be put
+-- back here.
+if untold and string.sub(before, 1, 3) == ' 0 ' then
+    call('DEL', fence_key)
+elseif untold then
+    call('SET', fence_key, string.sub(before, 2), 'PX', math.max(call('PTTL', fence_key), 1))
+end
+call('DEL', lock, entries_key, keeper_of .. field)
+return 'FREED'

@@ -1,0 +1,87 @@
+/* The scripts that do several simple ops in one call. */
+#include "store/gather.h"
+#include "store/script_call_priv.h"
+#include "util/digits.h"
+
+#include <assert.h>
+
+static uint64_t highest_seen(const struct op *ops, size_t count)
+{
+    uint64_t seen = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        seen = ops[i].seen_token > seen ? ops[i].seen_token : seen;
+    }
+    return seen;
+}
+
+static bool lease_is_common(const struct op *ops, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        if (ops[i].claim.lease_ms != ops[0].claim.lease_ms) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void begin(struct buf *out, const struct op *ops, size_t count,
+                  const char *instance, struct op_times times, enum lua_id script,
+                  size_t args)
+{
+    script_begin(out, ops, times, script, count, args);
+    for (size_t i = 0; i < count; i++) {
+        command_word(out, ops[i].name);
+    }
+    script_stamp(out, highest_seen(ops, count), instance, times);
+}
+
+static void acquire_some(struct buf *out, const struct op *ops, size_t count,
+                         const char *instance, struct op_times times)
+{
+    bool common = lease_is_common(ops, count);
+
+    begin(out, ops, count, instance, times, LUA_ACQUIRE_SOME,
+          3 + (common ? count : 2 * count));
+    command_uint(out, script_helper_ttl(0));
+    command_uint(out, ops[0].claim.lease_ms);
+    for (size_t i = 0; i < count; i++) {
+        command_word(out, script_claim_word(&ops[i].claim));
+    }
+    for (size_t i = 0; i < count && !common; i++) {
+        command_uint(out, ops[i].claim.lease_ms);
+    }
+}
+
+/* A token, and that no mark is left. */
+static void add_unmarked(struct buf *out, uint64_t token)
+{
+    char text[DIGITS_MAX];
+    const char *from = digits_before(text + sizeof(text), token);
+    struct span parts[] = { SPAN("-"),
+                            span_of(from, (size_t)(text + sizeof(text) - from)) };
+
+    command_join(out, parts, sizeof(parts) / sizeof(parts[0]));
+}
+
+static void release_some(struct buf *out, const struct op *ops, size_t count,
+                         const char *instance, struct op_times times)
+{
+    begin(out, ops, count, instance, times, LUA_RELEASE_SOME, 3 + count);
+    command_uint(out, OP_ENDED_MS);
+    command_uint(out, ops[0].fair_wait_ms);
+    for (size_t i = 0; i < count; i++) {
+        (ops[i].mark ? command_uint : add_unmarked)(out, ops[i].target.token);
+    }
+}
+
+void script_call_some(struct buf *out, const struct op *ops, size_t count,
+                      const char *instance, struct op_times times)
+{
+    assert(count > 1 && count <= GATHER_MAX);
+    if (ops->kind == OP_ACQUIRE) {
+        acquire_some(out, ops, count, instance, times);
+    } else {
+        release_some(out, ops, count, instance, times);
+    }
+}
