@@ -17,6 +17,7 @@ struct redis_call {
     uint8_t what;         /* enum call_what of redis_link_priv.h */
     uint8_t op_kind;
     uint8_t item_count;
+    uint8_t more;   /* ops: how many behind this one have the same reply */
     uint32_t group; /* op */
 };
 

@@ -4,13 +4,15 @@
 #include "store/redis_link.h"
 #include "store/redis_sub.h"
 #include "store/script_call.h"
+#include "store/sender.h"
 #include "util/alloc.h"
 
 #include <stdlib.h>
 
 struct node {
     struct redis_link *link;
-    struct acked *acked; /* NULL: no replica is waited for */
+    struct sender sender; /* on that link */
+    struct acked *acked;  /* NULL: no replica is waited for */
     struct redis_sub *sub;
     struct store_url url;
     char instance[OP_INSTANCE_LEN + 1];
@@ -258,6 +260,9 @@ struct node *node_new(const struct node_setup *setup)
     n->link_setup = link;
     n->on_moved = setup->on_moved;
     n->link = redis_link_new(&link);
+    n->sender = (struct sender){ .link = n->link,
+                                 .instance = n->instance,
+                                 .gathers = setup->gathers };
     n->sub = redis_sub_new(&sub);
     configure_acked(n, &store->options);
     return n;
@@ -316,6 +321,7 @@ void node_set_tls(struct node *n, struct tls *tls)
 
 void node_configure(struct node *n, const struct store_options *options)
 {
+    sender_flush(&n->sender); /* before replicas count for what comes then */
     redis_link_set_timeout(n->link, options->timeout_ms);
     redis_sub_set_timeout(n->sub, options->timeout_ms);
     n->link_setup.timeout_ms = options->timeout_ms;
@@ -324,20 +330,14 @@ void node_configure(struct node *n, const struct store_options *options)
 
 void node_submit(struct node *n, const struct op *op)
 {
-    struct op_times times;
-    struct buf *out;
-
     if (n->closed) {
         return;
     }
     n->calls++;
     if (n->acked != NULL) {
         acked_submit(n->acked, op);
-        return;
-    }
-    out = redis_link_call(n->link, op, &times);
-    if (out != NULL) {
-        script_call(out, op, n->instance, times);
+    } else {
+        sender_submit(&n->sender, op);
     }
 }
 
@@ -374,6 +374,7 @@ void node_end_turn(struct node *n)
     if (n->closed) {
         return;
     }
+    sender_flush(&n->sender);
     if (n->acked != NULL) {
         acked_end_turn(n->acked);
         if (acked_is_over(n->acked)) {

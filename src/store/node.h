@@ -24,6 +24,7 @@ struct node_setup {
     struct store_events events;
     /* Of one that is among several servers, see redis_link.h. */
     bool is_replicated;
+    bool gathers; /* what is simple leaves as one call for a turn, see gather.h */
     enum publish_way publish; /* not plain: sharded channels are listened to, too */
     uint64_t backoff_max_ms;
     const char *(*why_not)(void *ctx, bool same_server); /* ctx: of the events */

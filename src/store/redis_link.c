@@ -1,9 +1,11 @@
 #include "store/redis_link.h"
 
 #include "store/command.h"
+#include "store/gather.h"
 #include "store/redis_link_priv.h"
 #include "util/alloc.h"
 #include "util/clock.h"
+#include "util/log.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +70,7 @@ static void on_lost(void *ctx)
     l->loading = 0;
     l->looking = false;
     l->marked = false;
+    l->apart = false;
     l->wait_us = 0;
     if (was_ready) {
         l->events->on_down(l->ctx);
@@ -79,7 +82,7 @@ static void on_lost(void *ctx)
 /* What a script ran into stands at the beginning, or (Redis < 7) inside a sentence. */
 static bool is_useless(const redisReply *reply)
 {
-    if (reply->type != REDIS_REPLY_ERROR) {
+    if (reply == NULL || reply->type != REDIS_REPLY_ERROR) {
         return false;
     }
     for (size_t i = 0; i < sizeof(USELESS) / sizeof(USELESS[0]); i++) {
@@ -88,6 +91,22 @@ static bool is_useless(const redisReply *reply)
         }
     }
     return false;
+}
+
+/* NULL: it is not, as far as this reply to `count` ops says. */
+static const char *why_useless(const redisReply *reply, size_t count)
+{
+    if (is_useless(reply)) {
+        return reply->str;
+    }
+    for (size_t i = 0; count > 1 && i < count; i++) {
+        const redisReply *part = script_reply_part(reply, i, count);
+
+        if (is_useless(part)) {
+            return part->str;
+        }
+    }
+    return NULL;
 }
 
 /* The clock was looked at when the bytes came: once, however many answers they are. */
@@ -100,20 +119,32 @@ static void count_round_trip(struct redis_link *l, const struct redis_call *call
 
 static void on_op_reply(struct redis_link *l, const redisReply *reply)
 {
-    struct redis_call call;
+    struct redis_call calls[GATHER_MAX];
+    size_t count = 1U + call_fifo_first(&l->open)->more;
+    const char *why = why_useless(reply, count);
 
-    if (is_useless(reply)) {
-        redis_conn_fail(l->conn, "%s", reply->str); /* the op becomes an orphan */
+    if (why != NULL) {
+        redis_conn_fail(l->conn, "%s", why); /* the ops become orphans */
         return;
     }
-    (void)call_fifo_pop(&l->open, &call);
-    count_round_trip(l, &call);
+    for (size_t i = 0; i < count; i++) {
+        (void)call_fifo_pop(&l->open, &calls[i]);
+        count_round_trip(l, &calls[i]);
+    }
     if (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "NOSCRIPT", 8) == 0) {
         /* It did not run. Whoever asks again does so behind the scripts. */
         link_load_scripts(l);
         reply = NULL;
+    } else if (script_reply_part(reply, 0, count) == NULL) {
+        log_notice("redis", "each lock is asked for by a call of its own now: %s",
+                   reply->type == REDIS_REPLY_ERROR ? reply->str : "odd answer");
+        l->apart = true;
     }
-    l->events->on_reply(l->ctx, &call, reply);
+    for (size_t i = 0; i < count && !l->closed; i++) {
+        if (calls[i].what == CALL_OP) {
+            l->events->on_reply(l->ctx, &calls[i], script_reply_part(reply, i, count));
+        }
+    }
 }
 
 /* The mark comes first: without it what is acknowledged may be of nobody's writing. */
@@ -136,7 +167,7 @@ static void on_reply(void *ctx, const redisReply *reply)
         redis_conn_fail(l->conn, "it answers what was not asked");
         return;
     }
-    if (first->what == CALL_OP) {
+    if (first->what == CALL_OP || first->more != 0) {
         on_op_reply(l, reply);
         return;
     }
@@ -237,25 +268,39 @@ void redis_link_set_timeout(struct redis_link *l, uint64_t timeout_ms)
     redis_conn_set_timeout(l->conn, timeout_ms);
 }
 
+struct buf *redis_link_call_some(struct redis_link *l, const struct op *ops,
+                                 size_t count, struct op_times *ret)
+{
+    bool ready = l->stage == LINK_READY;
+    uint64_t now_us = clock_boot_us();
+
+    ret->asked_us = redis_clock_at(&l->clock, now_us);
+    ret->deadline_us = ret->asked_us + l->timeout_ms * 1000;
+    ret->publish = l->publish;
+    for (size_t i = 0; i < count; i++) {
+        struct redis_call *call = call_fifo_push(ready ? &l->open : &l->orphans);
+
+        call->what = CALL_OP;
+        call->sent_us = now_us;
+        call->op_id = ops[i].id;
+        call->op_kind = (uint8_t)ops[i].kind;
+        call->item_count = (uint8_t)ops[i].item_count;
+        call->group = ops[i].group;
+        call->more = i == 0 ? (uint8_t)(count - 1) : 0;
+        call->deadline_us = ready ? ret->deadline_us : 0;
+    }
+    return ready ? redis_conn_out(l->conn) : NULL;
+}
+
+bool redis_link_takes_some(const struct redis_link *l)
+{
+    return !l->apart;
+}
+
 struct buf *redis_link_call(struct redis_link *l, const struct op *op,
                             struct op_times *ret)
 {
-    bool ready = l->stage == LINK_READY;
-    struct redis_call *call;
-
-    call = ready ? link_push(l, CALL_OP) : call_fifo_push(&l->orphans);
-    call->op_id = op->id;
-    call->op_kind = (uint8_t)op->kind;
-    call->item_count = (uint8_t)op->item_count;
-    call->group = op->group;
-    if (!ready) {
-        return NULL;
-    }
-    ret->asked_us = redis_clock_at(&l->clock, call->sent_us);
-    ret->deadline_us = ret->asked_us + l->timeout_ms * 1000;
-    ret->publish = l->publish;
-    call->deadline_us = ret->deadline_us;
-    return redis_conn_out(l->conn);
+    return redis_link_call_some(l, op, 1, ret);
 }
 
 void redis_link_wait(struct redis_link *l, struct span name, unsigned replicas,

@@ -68,11 +68,19 @@ void redis_link_move(struct redis_link *l);
  * the op will be unknown when there is one. */
 struct buf *redis_link_call(struct redis_link *l, const struct op *op,
                             struct op_times *ret);
+/* The same for up to GATHER_MAX ops, which one command does; its reply is taken apart.
+ */
+struct buf *redis_link_call_some(struct redis_link *l, const struct op *ops,
+                                 size_t count, struct op_times *ret);
+/* No such call was refused on this link: a user may not use the key of one name, and
+ * then each op is to be answered for itself. */
+bool redis_link_takes_some(const struct redis_link *l);
 /* Asks how many replicas have all that was done on this link, until that are enough or
  * the time is over. Ready links only, and one at a time. `name`: of one of the ops. */
 void redis_link_wait(struct redis_link *l, struct span name, unsigned replicas,
                      uint64_t ms);
-/* During on_reply: the reply is freed by whoever calls this, by freeReplyObject(). */
+/* During on_reply: the reply is freed by whoever calls this, by freeReplyObject(). Not
+ * of ops of redis_link_call_some(). */
 void redis_link_take_reply(struct redis_link *l);
 bool redis_link_is_ready(const struct redis_link *l);
 /* As far as they have told who they are. */

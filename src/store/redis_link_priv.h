@@ -64,6 +64,7 @@ struct redis_link {
     bool looking;     /* a heartbeat is open */
     bool is_second;
     bool look_due;    /* the next WAIT is to have a heartbeat before it */
+    bool apart;       /* one call for several ops was refused */
     bool marked;      /* something was written on this link */
     uint64_t wait_us; /* how long the WAIT that is open may take; 0: none is */
     uint64_t ready_count;

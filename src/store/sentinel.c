@@ -190,6 +190,7 @@ static void *sentinel_make(const struct store_setup *setup)
                     .on_unsubscribed_all = on_unsubscribed_all,
                     .on_message = on_message },
         .is_replicated = true,
+        .gathers = true,
         .backoff_max_ms = BACKOFF_MAX_MS,
         .why_not = why_not,
     };

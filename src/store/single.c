@@ -8,6 +8,7 @@ static void *single_make(const struct store_setup *setup)
         .store = setup,
         .url = &setup->place.urls[0],
         .seed = setup->seed,
+        .gathers = true,
         .events = setup->events,
     };
 

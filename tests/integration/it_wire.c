@@ -51,6 +51,42 @@ START_TEST(commands_may_come_byte_by_byte)
 }
 END_TEST
 
+enum { TOGETHER = 64, FEW_CALLS = TOGETHER / 4 };
+
+/* What came while the daemon stood still is one turn of its loop. */
+static void expect_few_calls(struct client *const *c, const char *command)
+{
+    long long before = peek_script_calls();
+
+    daemon_pause(stand.daemon);
+    for (int i = 0; i < TOGETHER; i++) {
+        client_send(c[i], "%s t:%d", command, i);
+    }
+    daemon_resume(stand.daemon);
+    for (int i = 0; i < TOGETHER; i++) {
+        (void)client_read_int(c[i]);
+    }
+    ck_assert_int_lt(peek_script_calls() - before, FEW_CALLS);
+}
+
+START_TEST(locks_that_are_asked_for_together_are_few_calls_of_redis)
+{
+    struct client *c[TOGETHER];
+
+    stand_up(NULL);
+    for (int i = 0; i < TOGETHER; i++) {
+        c[i] = open_client();
+        ask_ok(c[i], "CLIENT SETNAME c%d", i);
+    }
+    expect_few_calls(c, "LOCK");
+    ck_assert_int_eq(peek_int("HLEN t:%d", TOGETHER - 1), 1);
+    expect_few_calls(c, "UNLOCK");
+    await_no_locks(SLACK_MS);
+    close_clients(c, TOGETHER);
+    stand_down();
+}
+END_TEST
+
 START_TEST(a_pipeline_is_answered_in_order)
 {
     enum { PAIRS = 500 };
@@ -297,6 +333,7 @@ Suite *test_suite(void)
     const TTest *tests[] = {
         a_telnet_user_can_lock,
         commands_may_come_byte_by_byte,
+        locks_that_are_asked_for_together_are_few_calls_of_redis,
         a_pipeline_is_answered_in_order,
         what_is_behind_a_waiting_lock_runs_after_it,
         too_much_behind_a_waiting_lock_closes_the_connection,
