@@ -177,9 +177,11 @@ enum op_kind {
      * nothing happened.
      * `propose` (plain, not anonymous): the token of a grant, if it is above the last
      * one; else BEHIND, nothing happened. With `level` what is found again gets it,
-     * too. `untold`: the claim's tokens from that one on were told to nobody.
-     * -> OK token count attached fair, BUSY ttl fair, OVER (an ended mark exists),
-     *    ELSEWHERE, UPGRADE, BEHIND token, WRONGTYPE */
+     * too. `untold`: the claim's tokens from that one on were told to nobody. `look`: a
+     * hold that another instance keeps stays as it is (result: `elsewhere`; the token
+     * is 0 if nothing tells it).
+     * -> OK token count attached elsewhere fair, BUSY ttl fair, OVER (an ended mark
+     * exists), ELSEWHERE, UPGRADE, BEHIND token, WRONGTYPE */
     OP_ACQUIRE,
     /* OP_ACQUIRE, plain and not fair, of `many` names in that order, until one is not
      * granted. -> OK many[], as many as were tried: all but the last are OK */
@@ -317,7 +319,7 @@ struct op {
     uint64_t seen_token; /* a new token is greater than this */
     uint64_t propose;    /* ACQUIRE: the new token, 0: it is made there */
     uint64_t untold;     /* ACQUIRE with `propose`, RELEASE: a token, or 0 */
-    bool level;
+    bool level, look;
     enum yield yield;
     bool subscribed; /* this daemon listens on the channel itself (for YIELD_IF_OTHERS)
                       */
@@ -381,6 +383,7 @@ struct op_result {
     int64_t ttl_ms; /* PTTL: -1 no TTL, -2 not there */
     int64_t count;  /* entries that are left, or that the owner now has */
     bool attached;
+    bool elsewhere;    /* ACQUIRE with `look`, OK: it is there, and another's */
     bool restored;     /* RESTORE: it was not there any more */
     bool moved;        /* RELEASE: `next` holds now */
     bool freed;        /* RELEASE: nobody holds now, `0` was published */

@@ -10,22 +10,10 @@ static void arm(struct ballot *b, struct call *c, uint64_t at)
     heap_set(&b->call_timers, &c->timer, at);
 }
 
-static void drop_vote(struct vote *v)
-{
-    if (v->sent != NULL) {
-        v->sent->call = NULL;
-        v->sent = NULL;
-    }
-    free(v->memory);
-    v->memory = NULL;
-    v->r = (struct op_result){ 0 };
-    v->state = VOTE_NONE;
-}
-
 void ballot_call_free(struct ballot *b, struct call *c)
 {
     for (unsigned i = 0; i < b->setup.node_count; i++) {
-        drop_vote(&c->votes[i]);
+        vote_drop(&c->votes[i]);
     }
     heap_remove(&b->call_timers, &c->timer);
     list_del(&c->in_calls);
@@ -54,6 +42,7 @@ static struct op for_node(const struct ballot *b, const struct call *c, unsigned
     op.propose = c->propose;
     op.untold = op.kind == OP_ACQUIRE ? c->untold : 0;
     op.level = c->level;
+    op.look = op.kind == OP_ACQUIRE && !(c->takes && c->votes[node].found);
     op.reenter_only = op.reenter_only || ballot_abstains(b, node) != 0;
     if (op.kind == OP_ATTACH && !c->level) {
         op.lease_ms = LOOK_LEASE_MS;
@@ -77,7 +66,7 @@ static void ask(struct ballot *b, struct call *c)
     for (unsigned i = 0; i < b->setup.node_count; i++) {
         struct vote *v = &c->votes[i];
 
-        drop_vote(v);
+        vote_drop(v);
         v->had = v->may;
         v->state = ballot_usable(b, i) ? VOTE_OPEN : VOTE_SILENT;
     }
@@ -87,7 +76,7 @@ static void ask(struct ballot *b, struct call *c)
         if (v->state == VOTE_OPEN) {
             struct op op = for_node(b, c, i);
 
-            v->may = acquires;
+            v->may = acquires && !v->found;
             v->sent = ballot_send(b, i, &op);
             v->sent->call = c;
         }
@@ -254,7 +243,7 @@ static struct poll poll_of(const struct ballot *b, const struct call *c)
 
 static void again(struct ballot *b, struct call *c)
 {
-    c->level = true;
+    c->takes = true;
     if (++c->proposals < PROPOSALS_MAX) {
         ask(b, c);
         return;
@@ -292,6 +281,10 @@ static void evaluate(struct ballot *b, struct call *c)
         finish(b, c);
         break;
     case VERDICT_AGAIN:
+        c->level = true;
+        again(b, c);
+        break;
+    case VERDICT_TAKE:
         again(b, c);
         break;
     case VERDICT_SPLIT:
@@ -315,29 +308,6 @@ static void evaluate(struct ballot *b, struct call *c)
 }
 
 /* --- what comes of it ------------------------------------------------------------- */
-
-static void count_vote(struct vote *v, const struct op_result *r, bool acquires)
-{
-    drop_vote(v);
-    v->state = VOTE_IN;
-    v->r = ballot_copy_result(r, &v->memory);
-    if (!acquires) {
-        return;
-    }
-    switch (r->status) {
-    case OP_OK:
-    case OP_UNKNOWN:
-    case OP_ERROR:
-        break;
-    case OP_LATE:
-    case OP_BEHIND:
-        v->may = v->had; /* nothing happened */
-        break;
-    default:
-        v->may = false;
-        break;
-    }
-}
 
 static bool is_well(const struct call *c, enum op_kind kind)
 {
@@ -384,7 +354,7 @@ void ballot_call_on_vote(struct ballot *b, struct call *c, unsigned node,
     struct vote *v = &c->votes[node];
 
     v->sent = NULL; /* it is freed by now */
-    count_vote(v, r, c->op->kind == OP_ACQUIRE);
+    vote_count(v, r, c->op->kind == OP_ACQUIRE);
     if (c->state == CALL_DECIDED) {
         vote_is_late(b, c, node);
     } else {
@@ -396,7 +366,7 @@ void ballot_call_on_silence(struct ballot *b, struct call *c, unsigned node)
 {
     struct vote *v = &c->votes[node];
 
-    drop_vote(v);
+    vote_drop(v);
     v->state = VOTE_SILENT;
     if (c->state == CALL_DECIDED) {
         vote_is_late(b, c, node);
@@ -429,6 +399,7 @@ void ballot_call_on_timer(struct ballot *b, struct call *c)
         break;
     case CALL_PAUSED:
         chore_absorb(b, c);
+        c->takes = false;
         ask(b, c);
         break;
     case CALL_LINGERING:

@@ -222,10 +222,12 @@ void chore_absorb(struct ballot *b, struct call *c)
 static bool is_there(struct ballot *b, const struct errand *e,
                      const struct op_result *r)
 {
-    if (r->status == OP_OK) {
+    bool granted = r->status == OP_OK && !r->elsewhere;
+
+    if (granted) {
         ballot_note_split(b, ballot_slot(b, e->chore->op->name), true);
     }
-    return r->status == OP_OK || r->status == OP_UNKNOWN || r->status == OP_ERROR ||
+    return granted || r->status == OP_UNKNOWN || r->status == OP_ERROR ||
            (e->had && (r->status == OP_LATE || r->status == OP_BEHIND));
 }
 

@@ -128,37 +128,54 @@ static void set_busy(const struct poll *p, struct op_result *ret)
     }
 }
 
-/* The token of most who granted it; *ret_count: of how many. */
-static uint64_t most_given(const struct poll *p, unsigned *ret_count)
+/* The token of most who granted it; of how many, and how many of these have it for
+ * another instance. */
+struct given {
+    uint64_t token;
+    unsigned count, elsewhere;
+};
+
+static struct given given_as(const struct poll *p, uint64_t token)
 {
-    uint64_t token = 0;
+    struct given g = { .token = token };
 
-    *ret_count = 0;
     for (unsigned i = 0; i < p->count; i++) {
-        unsigned like = 0;
-
-        for (unsigned j = 0; says(p, i, OP_OK) && j < p->count; j++) {
-            like += says(p, j, OP_OK) && p->votes[j].r.token == p->votes[i].r.token;
-        }
-        if (like > *ret_count) {
-            *ret_count = like;
-            token = p->votes[i].r.token;
+        if (says(p, i, OP_OK) && p->votes[i].r.token == token) {
+            g.count++;
+            g.elsewhere += p->votes[i].r.elsewhere ? 1 : 0;
         }
     }
-    return token;
+    return g;
+}
+
+static struct given most_given(const struct poll *p)
+{
+    struct given most = { 0 };
+
+    for (unsigned i = 0; i < p->count; i++) {
+        struct given g = { 0 };
+
+        if (says(p, i, OP_OK) && p->votes[i].r.token != 0) {
+            g = given_as(p, p->votes[i].r.token);
+        }
+        most = g.count > most.count ? g : most;
+    }
+    return most;
 }
 
 /* Who was late before may have it under an older token. */
 static enum verdict granted(const struct poll *p, unsigned open, struct op_result *ret)
 {
-    unsigned agree;
-    uint64_t token = most_given(p, &agree);
+    struct given most = most_given(p);
 
-    if (agree < p->need) {
-        return agree + open >= p->need ? VERDICT_OPEN : VERDICT_AGAIN;
+    if (most.count < p->need) {
+        return most.count + open >= p->need ? VERDICT_OPEN : VERDICT_AGAIN;
+    }
+    if (most.count - most.elsewhere < p->need) {
+        return VERDICT_TAKE;
     }
     ret->status = OP_OK;
-    ret->token = token;
+    ret->token = most.token;
     for (unsigned i = 0; i < p->count; i++) {
         const struct op_result *r = &p->votes[i].r;
 

@@ -38,8 +38,9 @@ enum vote_state { VOTE_NONE, VOTE_OPEN, VOTE_IN, VOTE_SILENT };
 
 struct vote {
     enum vote_state state;
-    bool may; /* ACQUIRE: it may have granted it */
-    bool had; /* the same before this round */
+    bool may;   /* ACQUIRE: it may have granted it */
+    bool had;   /* the same before this round */
+    bool found; /* ACQUIRE: it was there, and is another instance's */
     struct sent *sent;
     struct op_result r;
     void *memory; /* of r */
@@ -64,6 +65,7 @@ struct call {
     uint64_t propose;
     uint64_t untold; /* the first that it proposed */
     bool level;
+    bool takes;     /* ACQUIRE: what was found at most */
     bool looks;     /* of the ballot's own: at bares */
     bool impatient; /* patience is over for who has not answered */
     unsigned rounds, proposals;
@@ -183,6 +185,7 @@ enum verdict {
     VERDICT_OPEN,
     VERDICT_DONE,
     VERDICT_AGAIN, /* ACQUIRE: with a token above all that were seen */
+    VERDICT_TAKE,  /* ACQUIRE: what another instance has there */
     VERDICT_SPLIT, /* ACQUIRE: *ret if it is not tried again */
     VERDICT_LACK,  /* too few could be asked: *ret, after a pause */
 };
@@ -200,6 +203,12 @@ bool ballot_joins(enum op_kind kind);
 /* `items`: room for those of a RENEW. */
 enum verdict ballot_join(const struct poll *p, struct op_result *ret,
                          enum renew_result *items);
+
+/* --- ballot_vote.c ---------------------------------------------------------------- */
+
+/* Nothing was said; what is on its way is not for it any more. */
+void vote_drop(struct vote *v);
+void vote_count(struct vote *v, const struct op_result *r, bool acquires);
 
 /* --- ballot_call.c ---------------------------------------------------------------- */
 

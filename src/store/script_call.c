@@ -158,6 +158,8 @@ static void call_quorum_acquire(struct buf *out, const struct op *op,
                                 const char *instance, struct op_times times)
 {
     const struct claim *c = &op->claim;
+    const struct span letters[] = { op->level ? SPAN("l") : SPAN_NONE,
+                                    op->look ? SPAN("k") : SPAN_NONE };
 
     assert(c->kind != OWNER_ANONYMOUS);
     script_begin(out, op, times, LUA_QUORUM_ACQUIRE, 5, 13);
@@ -168,7 +170,7 @@ static void call_quorum_acquire(struct buf *out, const struct op *op,
     script_acquire_args(out, op, instance, times);
     command_word(out, c->entry);
     command_uint(out, op->propose);
-    command_uint(out, op->level ? 1 : 0);
+    command_join(out, letters, sizeof(letters) / sizeof(letters[0]));
     command_uint(out, op->untold != 0 ? op->untold : op->propose);
 }
 

@@ -42,10 +42,12 @@ static bool status_of(struct span word, struct op_result *result)
 
 static void read_acquired(struct reply_reader *r, struct op_result *result)
 {
-    result->token = reply_known_token(r);
+    result->token = reply_token(r);
     result->count = reply_int(r);
     result->attached = reply_flag(r);
     result->fair = reply_last_flag(r);
+    result->elsewhere = reply_last_flag(r);
+    r->bad = r->bad || (result->token == 0 && !result->elsewhere);
 }
 
 static void read_released(struct reply_reader *r, struct op_result *result)

@@ -55,8 +55,8 @@ static void say_op(struct differ *d, const char *instance, const struct op *op,
                    op->kept[i].for_ms);
     }
     if (op->propose != 0 || op->untold != 0) {
-        differ_say(d, " propose %" PRIu64 "%s untold %" PRIu64, op->propose,
-                   op->level ? " level" : "", op->untold);
+        differ_say(d, " propose %" PRIu64 "%s%s untold %" PRIu64, op->propose,
+                   op->level ? " level" : "", op->look ? " look" : "", op->untold);
     }
     differ_say(d, "%s%s%s%s%s%s%s%s%s known %zu yield %d",
                op->reenter_only ? " reenter" : "", op->own_accord ? " own" : "",
@@ -77,12 +77,13 @@ static void say_result(struct differ *d, const char *who, const struct op_result
 {
     differ_say(d,
                "\n    %s: status %d token %" PRIu64 " ttl %" PRId64 " count %" PRId64
-               "%s%s%s%s%s%s%s kind %s owner '%.*s' entry '%.*s' text '%.*s'",
+               "%s%s%s%s%s%s%s%s kind %s owner '%.*s' entry '%.*s' text '%.*s'",
                who, (int)r->status, r->token, r->ttl_ms, r->count,
-               r->attached ? " attached" : "", r->moved ? " moved" : "",
-               r->freed ? " freed" : "", r->fair ? " fair" : "",
-               r->shared ? " shared" : "", r->rw ? " rw" : "", r->plain ? " plain" : "",
-               KINDS[r->lock_kind], S(r->owner), S(r->entry), S(r->text));
+               r->attached ? " attached" : "", r->elsewhere ? " elsewhere" : "",
+               r->moved ? " moved" : "", r->freed ? " freed" : "",
+               r->fair ? " fair" : "", r->shared ? " shared" : "", r->rw ? " rw" : "",
+               r->plain ? " plain" : "", KINDS[r->lock_kind], S(r->owner), S(r->entry),
+               S(r->text));
 }
 
 static bool same_fields(const struct op_result *a, const struct op_result *b)
@@ -125,11 +126,12 @@ static bool same(const struct op_result *a, const struct op_result *b)
 {
     return a->status == b->status && a->token == b->token &&
            near(a->ttl_ms, b->ttl_ms) && a->count == b->count &&
-           a->attached == b->attached && a->restored == b->restored &&
-           a->moved == b->moved && a->freed == b->freed && a->fair == b->fair &&
-           a->shared == b->shared && a->rw == b->rw && a->plain == b->plain &&
-           a->lock_kind == b->lock_kind && span_eq(a->owner, b->owner) &&
-           span_eq(a->entry, b->entry) && same_lists(a, b);
+           a->attached == b->attached && a->elsewhere == b->elsewhere &&
+           a->restored == b->restored && a->moved == b->moved && a->freed == b->freed &&
+           a->fair == b->fair && a->shared == b->shared && a->rw == b->rw &&
+           a->plain == b->plain && a->lock_kind == b->lock_kind &&
+           span_eq(a->owner, b->owner) && span_eq(a->entry, b->entry) &&
+           same_lists(a, b);
 }
 
 static void compare_results(struct differ *d, const char *name,
@@ -252,6 +254,7 @@ static void maybe_propose(struct differ *d, struct op *op)
     }
     op->propose = op->seen_token + 1 - 2 * dice_below(&d->dice, 1500);
     op->level = dice_chance(&d->dice, 300);
+    op->look = dice_chance(&d->dice, 500);
     op->untold = op->propose - dice_below(&d->dice, 10000);
 }
 

@@ -188,6 +188,25 @@ static void acquire_new(struct run *c)
     }
 }
 
+/* It is told as it is; nothing happened. */
+static bool only_looked(struct run *c, struct redis_hash_field *f)
+{
+    const struct claim *cl = &c->op->claim;
+    struct redis_entry *e =
+        cl->kind == OWNER_NAMED ? redis_entry(c->n, cl->entry) : NULL;
+
+    if (!c->op->look ||
+        (e != NULL ? memcmp(e->keeper, c->instance, OP_INSTANCE_LEN) == 0
+                   : find_keeps(c->n, &f->owner, c->instance, true))) {
+        return false;
+    }
+    c->result->status = OP_OK;
+    c->result->token = find_fence_names(c->n, cl->field) ? c->n->fence_token : 0;
+    c->result->count = f->count;
+    c->result->elsewhere = true;
+    return true;
+}
+
 void run_acquire(struct run *c)
 {
     const struct claim *cl = &c->op->claim;
@@ -200,6 +219,9 @@ void run_acquire(struct run *c)
     }
     if (f == NULL && run_claim_is_over(c->n, cl)) {
         c->result->status = OP_OVER;
+        return;
+    }
+    if (f != NULL && only_looked(c, f)) {
         return;
     }
     if ((f != NULL || (cl->kind == OWNER_NAMED && redis_field(c->n, cl->field))) &&

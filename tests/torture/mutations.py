@@ -62,8 +62,10 @@ MUTATIONS = [
         faults="clock_back"),
     Mutation(
         "minority", "one master less than a majority is enough", [
-            ("store/ballot_join.c", "    if (agree < p->need) {\n        return agree + open",
-             "    if (agree + 1 < p->need) {\n        return agree + open"),
+            ("store/ballot_join.c", "    if (most.count < p->need) {",
+             "    if (most.count + 1 < p->need) {"),
+            ("store/ballot_join.c", "    if (most.count - most.elsewhere < p->need) {",
+             "    if (most.count + 1 - most.elsewhere < p->need) {"),
             ("store/ballot_join.c", "    if (ok >= p->need) {\n        return granted",
              "    if (ok + 1 >= p->need) {\n        return granted")], topology="quorum"),
     Mutation(

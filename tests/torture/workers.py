@@ -150,9 +150,8 @@ def drop(client, name, *words, **note):
     ask.closed = time.monotonic_ns()
 
 
-def resender(client, names, roams=True):
-    """Asks again before it is answered and after, with one ID: here and, if it roams,
-    elsewhere."""
+def resender(client, names):
+    """Asks again before it is answered and after, with one ID, here and elsewhere."""
     while not client.crowd.leaving:
         name, request = client.dice.choice(names), request_id(client)
         named = {"request": request, "wait_ms": 1000}
@@ -160,7 +159,7 @@ def resender(client, names, roams=True):
         try:
             for _ in range(client.dice.randrange(3)):
                 drop(client, name, *words, **named)
-                client.turn += roams
+                client.turn += 1
         except Gone:
             client.elsewhere()
         value = None
@@ -171,7 +170,7 @@ def resender(client, names, roams=True):
             if value is not None and not isinstance(value, int):
                 yield from client.sleep(PAUSE_MS)
         if isinstance(value, int):
-            client.turn += roams
+            client.turn += 1
             yield from again(client, name, (value, request))
             if client.dice.random() < 0.3:  # it may not end anybody else's
                 yield from client.insist("UNLOCK", name, "ID", request)
@@ -265,7 +264,7 @@ def crowded(book, daemons, seed, kinds=True, busy=True, hoards=()):
     few = ["hot-0", "hot-1"]
     crowd.add(16 if busy else 6, worker, plain, 4, 8 if busy else 30)
     crowd.add(6 if busy else 3, worker, few, 4, 8 if busy else 20)
-    crowd.add(3, resender, plain, kinds)
+    crowd.add(3, resender, plain)
     for i in range(5):
         crowd.add(1, caller, f"{CALM}{i}", 0)
         crowd.add(1, caller, f"{CALM}{i}", 1)

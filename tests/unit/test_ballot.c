@@ -188,6 +188,77 @@ START_TEST(split_votes_end_as_busy)
 }
 END_TEST
 
+/* What another daemon was granted for the same request. */
+static const struct op_result THEIRS = {
+    .status = OP_OK, .token = 40, .count = 1, .elsewhere = true
+};
+static const struct op_result TAKEN = {
+    .status = OP_OK, .token = 40, .count = 1, .attached = true
+};
+
+START_TEST(what_another_daemon_was_granted_is_only_looked_at)
+{
+    bt_begin(3);
+    bt_acquire();
+    ck_assert(bt.sent[bt_open_at(0)].op.look);
+    bt_answer(0, THEIRS);
+    bt_busy(1, 100);
+    bt_busy(2, 100);
+    ck_assert(!bt_is_asked(0));
+    bt_pass(10); /* it is asked for again, as it may be about to have a majority */
+    ck_assert(bt.sent[bt_open_at(0)].op.look);
+    bt_end();
+}
+END_TEST
+
+START_TEST(what_a_majority_has_for_another_daemon_is_taken_over)
+{
+    bt_begin(3);
+    bt_acquire();
+    bt_answer(0, THEIRS);
+    bt_answer(2, THEIRS);
+    ck_assert_uint_eq(bt.results, 0);
+    bt_obey(1);
+    bt_answer(0, TAKEN);
+    bt_answer(2, TAKEN);
+    ck_assert_uint_eq(bt.results, 1);
+    ck_assert_uint_eq(bt.result.token, 40);
+    ck_assert(bt.result.attached);
+    bt_end();
+}
+END_TEST
+
+START_TEST(what_was_taken_over_is_not_undone)
+{
+    bt_begin(3);
+    bt_acquire();
+    bt_answer(0, THEIRS);
+    bt_answer(2, THEIRS);
+    bt_busy(1, 100);
+    ck_assert(!bt.sent[bt_open_at(0)].op.look);
+    bt_answer(0, TAKEN);
+    bt_busy(1, 100);
+    bt_busy(2, 100); /* it ended there meanwhile */
+    ck_assert(!bt_is_asked(0) && !bt_is_asked(1) && !bt_is_asked(2));
+    bt_end();
+}
+END_TEST
+
+START_TEST(what_ended_after_a_look_and_is_granted_then_is_undone)
+{
+    bt_begin(3);
+    bt_acquire();
+    bt_answer(0, THEIRS);
+    bt_answer(2, THEIRS);
+    bt_busy(1, 100);
+    bt_obey(0);
+    bt_busy(1, 100);
+    bt_busy(2, 100);
+    bt_ck_asked(0, OP_RELEASE);
+    bt_end();
+}
+END_TEST
+
 START_TEST(a_silent_minority_is_given_up_soon)
 {
     bt_begin(3);
@@ -272,6 +343,10 @@ Suite *test_suite(void)
     tcase_add_test(tc, tokens_that_differ_are_levelled);
     tcase_add_test(tc, split_votes_are_undone_and_tried_again_after_a_pause);
     tcase_add_test(tc, split_votes_end_as_busy);
+    tcase_add_test(tc, what_another_daemon_was_granted_is_only_looked_at);
+    tcase_add_test(tc, what_a_majority_has_for_another_daemon_is_taken_over);
+    tcase_add_test(tc, what_was_taken_over_is_not_undone);
+    tcase_add_test(tc, what_ended_after_a_look_and_is_granted_then_is_undone);
     tcase_add_test(tc, a_silent_minority_is_given_up_soon);
     tcase_add_test(tc, a_silent_majority_is_given_up_at_the_timeout);
     tcase_add_test(tc, who_is_down_is_not_asked);

@@ -5,10 +5,11 @@
 --       hash   5 ended mark of the claim
 -- ARGV  1 deadline, us   2 kind: i, n   3 lease, ms   4 TTL of helper keys, ms
 --       5 highest token seen   6 field   7 '1': only re-enter   8 instance   9 when it was
---       asked, us   10 entry id (named)   11 the proposed token   12 '1': what is found
---       gets it as well   13 this claim's tokens from this one on were told to nobody
--- Gives LATE | the token of a new hold | OK token count attached | BUSY pttl fair | OVER
---       | ELSEWHERE | BEHIND token | WRONGTYPE-RW
+--       asked, us   10 entry id (named)   11 the proposed token   12 letters: l: what is
+--       found gets it as well, k: unless another instance keeps it   13 this claim's
+--       tokens from this one on were told to nobody
+-- Gives LATE | the token of a new hold | OK token count attached [fair elsewhere]
+--       | BUSY pttl fair | OVER | ELSEWHERE | BEHIND token | WRONGTYPE-RW
 -- It is never given if it is not above the last one: tokens only grow, on each master. The
 -- last one is kept beside it, as a token that too few give is taken back (release.lua).
 
@@ -17,6 +18,7 @@ local lock, fence_key, entries_key, claim_keeper = KEYS[1], KEYS[2], KEYS[4], KE
 local kind, lease, helper_ttl = ARGV[2], ARGV[3], ARGV[4]
 local claim, instance, asked, claim_entry = ARGV[6], ARGV[8], ARGV[9], ARGV[10]
 local proposed = tonumber(ARGV[11])
+local level = string.find(ARGV[12], 'l', 1, true)
 
 -- Fails if the name is of another type, before anything is written.
 local free = call('HLEN', lock) == 0
@@ -55,7 +57,11 @@ if not own and not enters then
     return { 'BUSY', call('PTTL', lock), call('EXISTS', KEYS[3]) }
 end
 local fits = string.sub(who, 1, 1) == 'f' and string.sub(who, 18) == claim
-if (not fits or ARGV[12] == '1') and last >= proposed then
+if own and keeper and string.sub(keeper, 1, 16) ~= instance
+    and string.find(ARGV[12], 'k', 1, true) then
+    return { 'OK', fits and last or 0, tonumber(own), 0, 0, 1 }
+end
+if (not fits or level) and last >= proposed then
     return { 'BEHIND', last }
 end
 if enters then
@@ -63,7 +69,7 @@ if enters then
     call('HSET', entries_key, claim_entry,
         instance .. string.format('%016.0f', now) .. claim)
 end
-if not fits or ARGV[12] == '1' then
+if not fits or level then
     if not fits or last < tonumber(ARGV[13]) then
         before = string.format(' %.0f ', last) .. who
     end
