@@ -4,6 +4,7 @@ import socket
 import tempfile
 import time
 
+from children import until
 from floods import (HARD, MIB, SECONDS, Peer, attack, close_all, encode, hear, many, rage)
 from resp import Error, Wire
 from stand import Certs
@@ -56,7 +57,7 @@ def a_byte_now_and_then_costs_a_connection_each(program):
             time.sleep(SECONDS / len(text))
             if time.monotonic() > end:
                 break
-        assert target.clients() == count + 2
+        until(lambda: target.clients() == count + 2, "all have come in")
         close_all(peers)
 
 
@@ -208,7 +209,7 @@ def many_places_of_one_name(program):
                     for i in range(first, min(first + 500, count))))
                 for _ in range(first, min(first + 500, count)):
                     assert wire.reply() is None
-            assert target.waiting() == count
+            assert target.waiting() >= count  # and the one beside, at times
             print(f"# {count} places after {time.monotonic() - start:.1f} s, "
                   f"{target.rss() / MIB:.0f} MiB")
             time.sleep(SECONDS)

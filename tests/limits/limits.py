@@ -11,6 +11,7 @@ everything, for a machine that has nothing else to do.
 import functools
 import sys
 
+import support  # pylint: disable=unused-import # the others find their modules by it
 import cases_floods
 import cases_machine
 from stand import tap
