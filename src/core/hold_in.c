@@ -317,10 +317,43 @@ static void cancel_wait(struct locks *l, struct waiter *w)
     waiter_end_null(l, w, false);
 }
 
+/* Where an ID names the wait, the others of the name need not be looked at. */
+static struct waiter *waiter_of_id(struct locks *l, const struct hold_req *req)
+{
+    struct request *r = req->id.len == 0 ? NULL : request_find(l, req->name, req->id);
+
+    return r == NULL ? NULL : r->waiter;
+}
+
+static size_t cancel_waits(struct locks *l, struct lock *lock,
+                           const struct hold_req *req, bool *ret_others)
+{
+    struct waiter *w = waiter_of_id(l, req);
+    struct list *it, *tmp;
+    size_t count = 0;
+
+    if (w != NULL && waits_as(w, req)) {
+        if (may_cancel(req, w->want->user, ret_others)) {
+            cancel_wait(l, w);
+            count++;
+        }
+        return count;
+    }
+    LIST_FOREACH_SAFE(it, tmp, &lock->queue)
+    {
+        w = container_of(it, struct waiter, in_queue);
+        if (waits_as(w, req) && may_cancel(req, w->want->user, ret_others)) {
+            cancel_wait(l, w);
+            count++;
+        }
+    }
+    return count;
+}
+
 size_t locks_cancel(struct locks *l, const struct hold_req *req, bool *ret_others)
 {
     struct lock *lock = lock_find(l, req->name);
-    struct list *it, *tmp;
+    struct list *it;
     size_t count;
 
     *ret_others = false;
@@ -329,15 +362,7 @@ size_t locks_cancel(struct locks *l, const struct hold_req *req, bool *ret_other
         locks_settle(l);
         return count;
     }
-    LIST_FOREACH_SAFE(it, tmp, &lock->queue)
-    {
-        struct waiter *w = container_of(it, struct waiter, in_queue);
-
-        if (waits_as(w, req) && may_cancel(req, w->want->user, ret_others)) {
-            cancel_wait(l, w);
-            count++;
-        }
-    }
+    count += cancel_waits(l, lock, req, ret_others);
     LIST_FOREACH(it, &lock->holds)
     {
         count +=
