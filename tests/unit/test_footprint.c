@@ -13,8 +13,8 @@
 
 enum {
     CONNECTION_MAX = 640,
-    WAIT_MAX = 560, /* on top of the connection */
-    HOLD_MAX = 960,
+    WAIT_MAX = 464, /* on top of the connection */
+    HOLD_MAX = 944,
     COUNT = 900, /* the workbench has room for 1,000 */
     MALLOC_HEAD = 8,
     MALLOC_STEP = 16,
