@@ -247,6 +247,16 @@ def a_calm_name_that_nobody_has_is_granted():
     same(found(story(1000).fault("cut", 200, 300)), [])
 
 
+def nothing_is_granted_for_a_while_after_a_failover():
+    def story(kind, asked):
+        return (Story().lock("c", 0, 5, 1, name="calm-0").unlock("c", 100, name="calm-0")
+                .fault(kind, 200, 300).lock("d", asked, asked + 1000, 2, name="calm-0")
+                .unlock("d", asked + 1001, name="calm-0"))
+    same(found(story("kill master", 5000)), [])
+    same(found(story("kill master", 5400)), ["slept"])
+    same(found(story("kill redis", 5000)), ["slept"])
+
+
 def an_entry_that_is_left_too_early_is_found():
     for left, bad in ((1, []), (0, ["entries"]), (2, ["entries"]), (GONE, ["lost"])):
         story = Story().lock("c", 0, 5, 1).lock("c", 6, 7, 1).ask("LEAVE", "c", 8, 9, left)

@@ -32,6 +32,7 @@ FORGETS = {"flushall", "evict", "clock"}  # holds of the moment may be gone from
 # After these a grant may be left that nobody knows of, for as long as its lease.
 ORPHANS = FORGETS | {"kill latchd", "restart latchd"}
 LOSES = {"kill master", "stop master", "lag", "partition with the master"}  # what was not sent on
+SWITCHES = LOSES | {"failover", "partition with the acknowledging master"}
 CUTS_OFF = {"stop latchd": "a daemon stood still for longer than a lease",
             "partition with the master": "a daemon was cut off together with its master"}
 
@@ -118,11 +119,14 @@ class Checker:
         return self.verdict
 
     def merged(self):
-        """Times in which renewals may have failed: (start, end), in order."""
+        """Times in which renewals may have failed, or nothing be granted as there was a
+        failover: (start, end), in order."""
         found = []
-        for start, end in sorted((f.start, f.end or self.record.ended)
-                                 for f in self.record.faults):
+        for fault in sorted(self.record.faults, key=lambda f: f.start):
+            start, end = fault.start, fault.end or self.record.ended
             end += RECOVERY_MS * MS
+            if fault.kind in SWITCHES:
+                end += self.settings.quarantine_ms * MS
             if found and start <= found[-1][1]:
                 found[-1][1] = max(end, found[-1][1])
             else:
