@@ -12,7 +12,10 @@ LAST_LINES = 60
 
 directory, base = sys.argv[1:]
 passed = failed = 0
-for report in glob.glob(f"{directory}/{base}*.junit.xml"):
+reports = glob.glob(f"{directory}/{base}*.junit.xml")
+if not reports:
+    sys.exit(f"--- {base}: no test was run")
+for report in reports:
     for case in tree.parse(report).iter("testcase"):
         if case.find("failure") is not None or case.find("error") is not None:
             failed += 1
