@@ -16,7 +16,7 @@ static void confirm(struct call *call, const char *what, struct span name)
     } else {
         resp_bulk(out, name);
     }
-    resp_int(out, (int64_t)(s->channels + s->patterns));
+    resp_int(out, (int64_t)s->channels + s->patterns);
 }
 
 /* --- subscribing -------------------------------------------------------------------
