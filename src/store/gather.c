@@ -1,21 +1,8 @@
 #include "store/gather.h"
 
-#include "latchd/protocol.h"
-#include "util/parse.h"
+#include "store/script_call.h"
 
-static const struct span FIELD = { "latchd:", 7 };
-
-/* The token that is in the field of an anonymous hold; 0: it is not one's. */
-static uint64_t token_of(struct span field)
-{
-    uint64_t token;
-
-    if (!span_starts(field, FIELD) ||
-        !parse_u64(span_after(field, FIELD.len), LATCHD_TOKEN_MAX, &token)) {
-        return 0;
-    }
-    return token;
-}
+#include <string.h>
 
 static bool is_simple_acquire(const struct op *op)
 {
@@ -33,7 +20,7 @@ static bool is_simple_release(const struct op *op)
         t->kind != TARGET_FIELD) {
         return false;
     }
-    token = token_of(t->field);
+    token = script_field_token(t->field);
     return token != 0 && (t->token == 0 || t->token == token);
 }
 
@@ -123,7 +110,7 @@ void gather_add(struct gather *g, const struct op *op)
     } else {
         kept->target = (struct target){ .kind = TARGET_FIELD,
                                         .field = keep(g, op->target.field),
-                                        .token = token_of(op->target.field) };
+                                        .token = script_field_token(op->target.field) };
     }
 }
 

@@ -2,6 +2,9 @@
 
 #include "store/script_call_priv.h"
 #include "util/digits.h"
+#include "util/parse.h"
+
+#include "latchd/protocol.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -64,6 +67,18 @@ void script_key_of(struct buf *out, const char *prefix, struct span name,
 uint64_t script_helper_ttl(uint64_t lease_ms)
 {
     return lease_ms + OP_FENCE_TTL_MS;
+}
+
+uint64_t script_field_token(struct span field)
+{
+    const struct span prefix = SPAN(LATCHD_RESERVED_OWNER_PREFIX);
+    uint64_t token;
+
+    if (!span_starts(field, prefix) ||
+        !parse_u64(span_after(field, prefix.len), LATCHD_TOKEN_MAX, &token)) {
+        return 0;
+    }
+    return token;
 }
 
 struct span script_kind_letter(enum owner_kind kind)

@@ -34,6 +34,9 @@ void script_call_some(struct buf *out, const struct op *ops, size_t count,
  * as all of it was refused. */
 const redisReply *script_reply_part(const redisReply *reply, size_t i, size_t count);
 
+/* The token that is in the field of an anonymous hold; 0: it is not one's. */
+uint64_t script_field_token(struct span field);
+
 struct script_result {
     struct op_result result;
     enum renew_result items[OP_RENEW_MAX];

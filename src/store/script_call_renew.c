@@ -1,28 +1,14 @@
 /* Renewing: many holds in one call. */
 #include "store/script_call_priv.h"
 
-#include "util/digits.h"
-
 #include <assert.h>
-#include <string.h>
 
 /* Of what is renewed most there is nothing to say but the token. */
 static bool is_short(const struct renew_item *item)
 {
-    static const char PREFIX[] = "latchd:";
-    size_t before = sizeof(PREFIX) - 1;
-    char text[DIGITS_MAX], *end = text + sizeof(text);
-    const char *digits;
-    size_t len;
-
-    if (item->kind != OWNER_ANONYMOUS || item->exact || item->fence || item->kept) {
-        return false;
-    }
-    digits = digits_before(end, item->token);
-    len = (size_t)(end - digits);
-    return item->field.len == before + len &&
-           memcmp(item->field.ptr, PREFIX, before) == 0 &&
-           memcmp(item->field.ptr + before, digits, len) == 0;
+    return item->kind == OWNER_ANONYMOUS && !item->exact && !item->fence &&
+           !item->kept && item->token != 0 &&
+           script_field_token(item->field) == item->token;
 }
 
 /* How many of the first are, with one lease. */
