@@ -21,6 +21,8 @@
  *                                 after a pause of random length, ROUNDS_MAX times at
  *                                 most, and the next op on that name begins with one
  *               ERROR, LATE       too few could be asked
+ *             What another instance was granted for it is only looked at, and taken
+ *             over in another round once M have it; it is never undone
  *   RELEASE   M have done it: OK with the highest count. M have answered: OK, ENDED or
  *             ELSEWHERE if one says so, but NOTHELD if M do. Then it is still sent to
  *             the others, until they have done it or the lease is over (not when the
