@@ -2,6 +2,7 @@
 #include "scripts_peer.h"
 
 #include "support/runner.h"
+#include "util/alloc.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -287,6 +288,30 @@ START_TEST(a_renewal_raises_unless_it_is_exact)
 }
 END_TEST
 
+/* The same script for a Redis that takes no GT: here, one whose word for it is another.
+ */
+START_TEST(a_renewal_raises_where_redis_knows_no_gt)
+{
+    const struct lua_script *script = &LUA_SCRIPTS[PUBLISH_PLAIN][LUA_RENEW];
+    char *text = xstrdup(script->text), *gt = strstr(text, "'GT'");
+    uint64_t token = take("n", claim_anonymous("q:1"));
+
+    ck_assert_ptr_nonnull(gt);
+    memcpy(gt, "'G?'", 4);
+    ck_assert_ptr_null(strstr(gt, "'GT'"));
+    for (int lease = LEASE + 60000; lease > 0; lease -= LEASE + 60000 - 1000) {
+        redisReply *r = redis_ask(peer_redis(), "EVAL %s 1 n %s %s 1000 1 %d %" PRIu64,
+                                  text, "9e15", INSTANCE_A, lease, token);
+
+        ck_assert_int_eq(r->type, REDIS_REPLY_ARRAY);
+        ck_assert_int_eq(r->element[1]->integer, RENEW_OK);
+        freeReplyObject(r);
+        ck_assert_int_gt(redis_ask_int(peer_redis(), "PTTL n"), LEASE);
+    }
+    free(text);
+}
+END_TEST
+
 START_TEST(an_exact_renewal_does_not_cut_a_lease_that_others_count_on)
 {
     struct renew_item item = { .name = SPAN("n"),
@@ -372,6 +397,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(tc, a_name_of_another_kind_is_refused_by_every_op, 0, 3);
     tcase_add_test(tc, one_renewal_serves_many_and_none_spoils_the_others);
     tcase_add_test(tc, a_renewal_raises_unless_it_is_exact);
+    tcase_add_test(tc, a_renewal_raises_where_redis_knows_no_gt);
     tcase_add_test(tc, an_exact_renewal_does_not_cut_a_lease_that_others_count_on);
     tcase_add_test(tc, inspect_tells_owners_ttl_and_fence);
     tcase_add_test(tc, inspect_is_bounded);

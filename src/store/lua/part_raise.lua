@@ -1,5 +1,13 @@
--- Part: raises the TTL of a key, never lowers it. (PEXPIRE GT is too young.)
+-- Part: raises the TTL of a key, never lowers it. One that has none gets it.
+local too_old -- before version 7 there is no GT
 local function raise(key, ttl)
+    if not too_old then
+        local raised = redis.pcall('PEXPIRE', key, ttl, 'GT')
+        if raised == 1 then
+            return
+        end
+        too_old = type(raised) == 'table'
+    end
     if call('PTTL', key) < ttl then
         call('PEXPIRE', key, ttl)
     end

@@ -136,9 +136,7 @@ if short > 0 then
         elseif kept[i] and string.sub(kept[i], 1, 16) ~= instance then
             reply[i + 1] = ELSEWHERE
         else
-            if call('PTTL', lock) < lease then
-                call('PEXPIRE', lock, lease)
-            end
+            raise(lock, lease)
             reply[i + 1] = OK
         end
     end
