@@ -2,6 +2,8 @@
 #include "core/parts.h"
 #include "util/alloc.h"
 
+#include <stdlib.h>
+
 static struct cut *find(const struct lock *lock, struct span field)
 {
     struct list *it;

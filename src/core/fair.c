@@ -4,6 +4,8 @@
 #include "core/parts.h"
 #include "util/alloc.h"
 
+#include <stdlib.h>
+
 enum {
     REFRESH_MS = 10000,
     REFRESH_AGAIN_MS = 1000, /* no sooner, when the queue was found missing */

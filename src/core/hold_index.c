@@ -1,15 +1,34 @@
 /* The holds of one lock by field and by token. Few are looked through; from INDEX_FROM
- * readers on they are in two maps. */
+ * readers on they are in two tables. */
 #include "core/parts.h"
 #include "util/alloc.h"
+#include "util/hash.h"
+
+#include <stdlib.h>
 
 enum { INDEX_FROM = 16 };
 
 struct hold_key {
-    UT_hash_handle by_field;
-    UT_hash_handle by_token;
+    struct table_node by_field;
+    struct table_node by_token;
     struct hold *hold;
 };
+
+struct hold_index {
+    struct table fields;
+    struct table tokens;
+};
+
+static uint64_t field_key(struct span field)
+{
+    return hash_bytes(field.ptr, field.len);
+}
+
+/* Tokens are partly what Redis says: not to be trusted as they are. */
+static uint64_t token_key(uint64_t token)
+{
+    return hash_bytes(&token, sizeof(token));
+}
 
 static void put(struct lock *lock, struct hold *h)
 {
@@ -17,8 +36,25 @@ static void put(struct lock *lock, struct hold *h)
 
     k->hold = h;
     h->key = k;
-    HASH_ADD_KEYPTR(by_field, lock->fields, h->field.ptr, h->field.len, k);
-    HASH_ADD_KEYPTR(by_token, lock->tokens, &h->token, sizeof(h->token), k);
+    k->by_field.key = field_key(h->field);
+    k->by_token.key = token_key(h->token);
+    table_add(&lock->index->fields, &k->by_field);
+    table_add(&lock->index->tokens, &k->by_token);
+}
+
+static void take_out(struct lock *lock, struct hold_key *k)
+{
+    struct hold_index *in = lock->index;
+
+    table_remove(&in->fields, &k->by_field);
+    table_remove(&in->tokens, &k->by_token);
+    if (in->fields.count == 0) {
+        table_fini(&in->fields);
+        table_fini(&in->tokens);
+        free(in);
+        lock->index = NULL;
+    }
+    free(k);
 }
 
 void index_add(struct hold *h)
@@ -30,9 +66,10 @@ void index_add(struct hold *h)
     if (h->lock_kind == KIND_WRITE) {
         lock->writer = h;
     }
-    if (lock->fields != NULL) {
+    if (lock->index != NULL) {
         put(lock, h);
     } else if (lock->hold_count >= INDEX_FROM) {
+        lock->index = xcalloc(1, sizeof(*lock->index));
         LIST_FOREACH(it, &lock->holds)
         {
             put(lock, container_of(it, struct hold, in_lock));
@@ -50,21 +87,45 @@ void index_remove(struct hold *h)
         lock->writer = NULL;
     }
     if (k != NULL) {
-        HASH_DELETE(by_field, lock->fields, k);
-        HASH_DELETE(by_token, lock->tokens, k);
         h->key = NULL;
-        free(k);
+        take_out(lock, k);
     }
+}
+
+static struct hold *with_field(const struct table *fields, struct span field)
+{
+    struct table_node *n = table_find(fields, field_key(field));
+
+    for (; n != NULL; n = table_next(n)) {
+        struct hold *h = container_of(n, struct hold_key, by_field)->hold;
+
+        if (span_eq(h->field, field)) {
+            return h;
+        }
+    }
+    return NULL;
+}
+
+static struct hold *with_token(const struct table *tokens, uint64_t token)
+{
+    struct table_node *n = table_find(tokens, token_key(token));
+
+    for (; n != NULL; n = table_next(n)) {
+        struct hold *h = container_of(n, struct hold_key, by_token)->hold;
+
+        if (h->token == token) {
+            return h;
+        }
+    }
+    return NULL;
 }
 
 struct hold *lock_hold_of(const struct lock *lock, struct span field)
 {
-    struct hold_key *k;
     struct list *it;
 
-    if (lock->fields != NULL) {
-        HASH_FIND(by_field, lock->fields, field.ptr, field.len, k);
-        return k == NULL ? NULL : k->hold;
+    if (lock->index != NULL) {
+        return with_field(&lock->index->fields, field);
     }
     LIST_FOREACH(it, &lock->holds)
     {
@@ -79,12 +140,10 @@ struct hold *lock_hold_of(const struct lock *lock, struct span field)
 
 struct hold *lock_hold_with(const struct lock *lock, uint64_t token)
 {
-    struct hold_key *k;
     struct list *it;
 
-    if (lock->fields != NULL) {
-        HASH_FIND(by_token, lock->tokens, &token, sizeof(token), k);
-        return k == NULL ? NULL : k->hold;
+    if (lock->index != NULL) {
+        return with_token(&lock->index->tokens, token);
     }
     LIST_FOREACH(it, &lock->holds)
     {

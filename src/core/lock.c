@@ -2,7 +2,7 @@
  */
 #include "core/parts.h"
 #include "core/restore.h"
-#include "util/alloc.h"
+#include "util/hash.h"
 
 struct span lock_name(const struct lock *lock)
 {
@@ -14,20 +14,31 @@ uint32_t lock_group(const struct locks *l, struct span name)
     return l->group_of == NULL ? 0 : l->group_of(name);
 }
 
+struct lock *lock_of(struct table_node *n)
+{
+    return container_of(n, struct lock, in_names);
+}
+
+static struct lock *find(const struct locks *l, struct span name, uint64_t hash)
+{
+    struct table_node *n = table_find(&l->names, hash);
+
+    while (n != NULL && !span_eq(lock_name(lock_of(n)), name)) {
+        n = table_next(n);
+    }
+    return n == NULL ? NULL : lock_of(n);
+}
+
 struct lock *lock_find(const struct locks *l, struct span name)
 {
-    struct lock *lock;
-
-    HASH_FIND(hh, l->names, name.ptr, name.len, lock);
-    return lock;
+    return find(l, name, hash_bytes(name.ptr, name.len));
 }
 
 struct lock *lock_get(struct locks *l, struct span name)
 {
-    unsigned hash = (unsigned)hash_bytes(name.ptr, name.len);
-    struct lock *lock;
+    uint64_t hash = hash_bytes(name.ptr, name.len);
+    struct lock *lock = find(l, name, hash);
 
-    HASH_FIND_BYHASHVALUE(hh, l->names, name.ptr, name.len, hash, lock);
     if (lock == NULL) {
         lock = pool_alloc(&l->pool, sizeof(*lock) + name.len);
         memcpy(lock->name, name.ptr, name.len);
@@ -41,8 +52,8 @@ struct lock *lock_get(struct locks *l, struct span name)
         list_init(&lock->renews);
         list_init(&lock->calls);
         list_init(&lock->in_dirty);
-        HASH_ADD_KEYPTR_BYHASHVALUE(hh, l->names, lock->name, lock->name_len, hash,
-                                    lock);
+        lock->in_names.key = hash;
+        table_add(&l->names, &lock->in_names);
     }
     lock_touch(l, lock);
     return lock;
@@ -136,7 +147,7 @@ void lock_free(struct locks *l, struct lock *lock)
     fair_free(l, lock);
     timer_stop(l, &lock->wake);
     list_del(&lock->in_dirty);
-    HASH_DEL(l->names, lock);
+    table_remove(&l->names, &lock->in_names);
     pool_free(&l->pool, lock);
 }
 
@@ -300,10 +311,13 @@ void locks_subscribed(struct locks *l, struct span name, bool rw)
 
 void locks_unsubscribed_all(struct locks *l)
 {
-    struct lock *lock, *tmp;
+    struct table_walk walk;
+    struct table_node *n;
 
-    HASH_ITER(hh, l->names, lock, tmp)
+    TABLE_FOREACH(n, &walk, &l->names)
     {
+        struct lock *lock = lock_of(n);
+
         if (lock->sub == SUB_ON) {
             lock->sub = SUB_ASKED; /* the store asks again by itself */
         }

@@ -4,6 +4,8 @@
 #include "core/restore.h"
 #include "util/alloc.h"
 
+#include <stdlib.h>
+
 void timer_set(struct locks *l, struct timer *t, enum timer_kind kind, uint64_t at)
 {
     t->node.tag = kind;
@@ -88,7 +90,8 @@ static void free_sessions(struct locks *l)
 
 void locks_free(struct locks *l)
 {
-    struct lock *lock, *tmp;
+    struct table_walk walk;
+    struct table_node *n;
     struct id_slot *slot;
     size_t at = 0;
     struct list *it, *next;
@@ -109,12 +112,16 @@ void locks_free(struct locks *l)
     {
         hold_forget(l, container_of(it, struct hold, in_all), false);
     }
-    HASH_ITER(hh, l->names, lock, tmp)
+    TABLE_FOREACH(n, &walk, &l->names)
     {
+        struct lock *lock = lock_of(n);
+
         free_duties(l, lock);
         lock_free(l, lock);
     }
     requests_free(l);
+    table_fini(&l->names);
+    table_fini(&l->waits);
     dues_fini(l);
     free(l->quarantine);
     free(l->quarantined);
@@ -268,14 +275,17 @@ static void came_up(struct locks *l, struct lock *lock)
 
 void locks_store_up(struct locks *l, bool same_server)
 {
-    struct lock *lock, *tmp;
+    struct table_walk walk;
+    struct table_node *n;
     struct list *it, *next;
 
     l->up = true;
     if (!same_server) {
         l->doubt_op = l->next_op;
-        HASH_ITER(hh, l->names, lock, tmp)
+        TABLE_FOREACH(n, &walk, &l->names)
         {
+            struct lock *lock = lock_of(n);
+
             restore_lock(l, lock);
         }
     }
@@ -286,8 +296,10 @@ void locks_store_up(struct locks *l, bool same_server)
         list_del(&c->in_waiting);
         call_send(l, c);
     }
-    HASH_ITER(hh, l->names, lock, tmp)
+    TABLE_FOREACH(n, &walk, &l->names)
     {
+        struct lock *lock = lock_of(n);
+
         came_up(l, lock);
     }
     locks_settle(l);
@@ -300,12 +312,15 @@ void locks_store_down(struct locks *l)
 
 void locks_clock_jumped(struct locks *l)
 {
-    struct lock *lock, *tmp;
+    struct table_walk walk;
+    struct table_node *n;
 
     l->doubt_op = l->next_op;
     all_uncertain(l);
-    HASH_ITER(hh, l->names, lock, tmp)
+    TABLE_FOREACH(n, &walk, &l->names)
     {
+        struct lock *lock = lock_of(n);
+
         fair_refresh_soon(l, lock); /* its scores are by that clock */
     }
     locks_settle(l);

@@ -248,51 +248,32 @@ void inspect_done(struct locks *l, struct work *w, const struct op_result *r)
 
 /* --- LOCKS ------------------------------------------------------------------------ */
 
-static uint64_t reverse_bits(uint64_t v)
-{
-    uint64_t r = 0;
+struct scan {
+    lock_fn *fn;
+    void *ctx;
+    size_t seen;
+};
 
-    for (int i = 0; i < 64; i++) {
-        r = (r << 1) | (v & 1);
-        v >>= 1;
+static void see(void *ctx, struct table_node *n)
+{
+    struct scan *s = ctx;
+    struct lock *lock = lock_of(n);
+
+    if (lock_in_use(lock)) {
+        s->fn(s->ctx, lock);
     }
-    return r;
-}
-
-/* The table has a power of two of buckets and only ever doubles, which splits bucket i
- * into i and i + n. Counting the cursor up from its high bit visits both halves
- * together, so growing in between repeats nothing that was not there, and misses
- * nothing that was. */
-static uint64_t next_cursor(uint64_t cursor, uint64_t mask)
-{
-    cursor |= ~mask;
-    return reverse_bits(reverse_bits(cursor) + 1);
+    s->seen++;
 }
 
 uint64_t lock_scan(const struct locks *l, uint64_t cursor, size_t count, lock_fn *fn,
                    void *ctx)
 {
-    size_t seen = 0;
+    struct scan s = { .fn = fn, .ctx = ctx };
 
-    if (l->names == NULL) {
-        return 0;
-    }
     do {
-        UT_hash_table *t = l->names->hh.tbl;
-        uint64_t mask = t->num_buckets - 1;
-        UT_hash_handle *hh = t->buckets[cursor & mask].hh_head;
-
-        for (; hh != NULL; hh = hh->hh_next) {
-            struct lock *lock = ELMT_FROM_HH(t, hh);
-
-            if (lock_in_use(lock)) {
-                fn(ctx, lock);
-            }
-            seen++;
-        }
-        cursor = next_cursor(cursor, mask);
-        seen++; /* empty buckets count, too: a step is bounded */
-    } while (cursor != 0 && seen < count);
+        cursor = table_scan(&l->names, cursor, see, &s);
+        s.seen++; /* empty buckets count, too: a step is bounded */
+    } while (cursor != 0 && s.seen < count);
     return cursor;
 }
 
@@ -347,7 +328,7 @@ void locks_stats(const struct locks *l, struct locks_stats *ret)
     const struct list *first = list_first(&l->waiters);
 
     *ret = l->stats;
-    ret->locks = HASH_COUNT(l->names);
+    ret->locks = l->names.count;
     ret->holds = l->hold_count;
     ret->waiters = l->waiter_count;
     ret->ops_in_flight = l->works.count;

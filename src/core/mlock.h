@@ -23,7 +23,7 @@ struct piece {
 enum mlock_state { MLOCK_TAKING, MLOCK_KEPT, MLOCK_ANSWERED };
 
 struct mlock {
-    UT_hash_handle hh;
+    struct table_node in_mlocks; /* by number */
     struct list in_session;
     struct list in_dirty;
     uint64_t number; /* never used twice; with the piece's it makes a call of ours */

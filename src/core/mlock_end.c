@@ -2,6 +2,8 @@
 #include "core/parts.h"
 #include "util/alloc.h"
 
+#include <stdlib.h>
+
 /* --- giving back ------------------------------------------------------------------ */
 
 void mlock_let_go(struct piece *p)
@@ -104,7 +106,7 @@ void mlock_free(struct locks *l, struct mlock *ml)
     timer_stop(l, &ml->timer);
     list_del(&ml->in_dirty);
     list_del(&ml->in_session);
-    HASH_DEL(l->mlocks, ml);
+    table_remove(&l->mlocks, &ml->in_mlocks);
     free(ml->data);
     free(ml);
 }
@@ -180,10 +182,13 @@ bool mlock_unblock(struct locks *l, struct session *s, bool with_error)
 
 void mlock_stop(struct locks *l)
 {
-    struct mlock *ml, *tmp;
+    struct table_walk walk;
+    struct table_node *n;
 
-    HASH_ITER(hh, l->mlocks, ml, tmp)
+    TABLE_FOREACH(n, &walk, &l->mlocks)
     {
+        struct mlock *ml = container_of(n, struct mlock, in_mlocks);
+
         if (ml->state == MLOCK_TAKING) {
             say_error(l, ml->call, LOCK_GOAWAY, TEXT_GOING);
         }
@@ -195,12 +200,14 @@ void mlock_stop(struct locks *l)
 
 void mlocks_free(struct locks *l)
 {
-    struct mlock *ml, *tmp;
+    struct table_walk walk;
+    struct table_node *n;
 
-    HASH_ITER(hh, l->mlocks, ml, tmp)
+    TABLE_FOREACH(n, &walk, &l->mlocks)
     {
-        mlock_free(l, ml);
+        mlock_free(l, container_of(n, struct mlock, in_mlocks));
     }
+    table_fini(&l->mlocks);
 }
 
 static bool may_cancel(const struct mlock *ml, const struct hold_req *req,

@@ -2,6 +2,8 @@
 #include "core/parts.h"
 #include "util/alloc.h"
 
+#include <stdlib.h>
+
 /* Calls of pieces have numbers that no client's call has. */
 enum { PIECE_BITS = 10 };
 #define PIECE_CALL (UINT64_C(1) << 63)
@@ -14,10 +16,9 @@ _Static_assert(LATCHD_MLOCK_MAX <= 1 << PIECE_BITS, "a piece has a number");
 
 struct mlock *mlock_find(const struct locks *l, uint64_t number)
 {
-    struct mlock *ml;
+    struct table_node *n = table_find(&l->mlocks, number);
 
-    HASH_FIND(hh, l->mlocks, &number, sizeof(number), ml);
-    return ml;
+    return n == NULL ? NULL : container_of(n, struct mlock, in_mlocks);
 }
 
 uint64_t mlock_call(const struct piece *p)
@@ -227,7 +228,8 @@ static void begin(struct locks *l, const struct mlock_req *req,
     ml->refresh_at = UINT64_MAX;
     list_init(&ml->in_dirty);
     copy_names(ml, req, names);
-    HASH_ADD(hh, l->mlocks, number, sizeof(ml->number), ml);
+    ml->in_mlocks.key = ml->number;
+    table_add(&l->mlocks, &ml->in_mlocks);
     if (req->one.id.len != 0) {
         struct want *want = want_new(l, &req->one);
 

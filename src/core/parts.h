@@ -79,6 +79,7 @@ void request_expire(struct locks *l);
 void requests_free(struct locks *l);
 
 /* lock.c */
+struct lock *lock_of(struct table_node *n);
 struct lock *lock_find(const struct locks *l, struct span name);
 /* See locks_setup. */
 uint32_t lock_group(const struct locks *l, struct span name);

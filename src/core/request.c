@@ -2,6 +2,9 @@
  */
 #include "core/parts.h"
 #include "util/alloc.h"
+#include "util/hash.h"
+
+#include <stdlib.h>
 
 enum { KEY_MAX = LATCHD_ID_MAX + 1 + 4096 };
 
@@ -13,16 +16,31 @@ static size_t make_key(char *out, struct span name, struct span id)
     return id.len + 1 + name.len;
 }
 
+static struct request *request_in(struct table_node *n)
+{
+    return container_of(n, struct request, in_requests);
+}
+
+static struct span request_key(const struct request *r)
+{
+    return span_of(r->key, r->key_len);
+}
+
 struct request *request_find(const struct locks *l, struct span name, struct span id)
 {
     char key[KEY_MAX];
-    struct request *r = NULL;
+    struct table_node *n = NULL;
+    size_t len;
 
     if (id.len != 0 && id.len <= LATCHD_ID_MAX &&
         name.len <= KEY_MAX - LATCHD_ID_MAX - 1) {
-        HASH_FIND(hh, l->requests, key, make_key(key, name, id), r);
+        len = make_key(key, name, id);
+        n = table_find(&l->requests, hash_bytes(key, len));
+        while (n != NULL && !span_eq(request_key(request_in(n)), span_of(key, len))) {
+            n = table_next(n);
+        }
     }
-    return r;
+    return n == NULL ? NULL : request_in(n);
 }
 
 struct request *request_new(struct locks *l, struct span name, const struct want *want)
@@ -41,7 +59,8 @@ struct request *request_new(struct locks *l, struct span name, const struct want
     r->lock_kind = want->lock_kind;
     r->found = want->found;
     list_init(&r->in_over);
-    HASH_ADD_KEYPTR(hh, l->requests, r->key, r->key_len, r);
+    r->in_requests.key = hash_bytes(r->key, r->key_len);
+    table_add(&l->requests, &r->in_requests);
     return r;
 }
 
@@ -51,7 +70,7 @@ static void request_free(struct locks *l, struct request *r)
         list_del(&r->in_over);
         l->over_count--;
     }
-    HASH_DEL(l->requests, r);
+    table_remove(&l->requests, &r->in_requests);
     free(r);
 }
 
@@ -107,10 +126,12 @@ void request_expire(struct locks *l)
 
 void requests_free(struct locks *l)
 {
-    struct request *r, *tmp;
+    struct table_walk walk;
+    struct table_node *n;
 
-    HASH_ITER(hh, l->requests, r, tmp)
+    TABLE_FOREACH(n, &walk, &l->requests)
     {
-        request_free(l, r);
+        request_free(l, request_in(n));
     }
+    table_fini(&l->requests);
 }

@@ -167,7 +167,8 @@ void restore_lock(struct locks *l, struct lock *lock)
 
 void locks_failed_over(struct locks *l, locks_concerns_fn *concerns, void *ctx)
 {
-    struct lock *lock, *tmp;
+    struct table_walk walk;
+    struct table_node *n;
 
     l->stats.failovers++;
     for (uint32_t i = 0; i < l->group_count && l->cfg.quarantine_ms > 0; i++) {
@@ -175,8 +176,10 @@ void locks_failed_over(struct locks *l, locks_concerns_fn *concerns, void *ctx)
             quarantine(l, i, l->now + l->cfg.quarantine_ms);
         }
     }
-    HASH_ITER(hh, l->names, lock, tmp)
+    TABLE_FOREACH(n, &walk, &l->names)
     {
+        struct lock *lock = lock_of(n);
+
         if (concerns == NULL || concerns(ctx, lock->group)) {
             exempt(l, lock);
             restore_lock(l, lock);
@@ -187,7 +190,8 @@ void locks_failed_over(struct locks *l, locks_concerns_fn *concerns, void *ctx)
 
 void locks_nothing_was_lost(struct locks *l, locks_concerns_fn *concerns, void *ctx)
 {
-    struct lock *lock, *tmp;
+    struct table_walk walk;
+    struct table_node *n;
 
     l->quarantine_end = 0;
     for (uint32_t i = 0; i < l->group_count; i++) {
@@ -198,8 +202,10 @@ void locks_nothing_was_lost(struct locks *l, locks_concerns_fn *concerns, void *
             l->quarantine_end = l->quarantine[i];
         }
     }
-    HASH_ITER(hh, l->names, lock, tmp)
+    TABLE_FOREACH(n, &walk, &l->names)
     {
+        struct lock *lock = lock_of(n);
+
         if (concerns(ctx, lock->group) && lock_head(lock) != NULL) {
             lock_ask(l, lock);
         }

@@ -2,6 +2,8 @@
 #include "core/parts.h"
 #include "util/alloc.h"
 
+#include <stdlib.h>
+
 struct session *session_find(const struct locks *l, uint64_t conn)
 {
     struct id_slot *slot = id_table_find(&l->sessions, conn);

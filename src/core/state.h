@@ -22,8 +22,8 @@
 #include "util/heap.h"
 #include "util/id_table.h"
 #include "util/list.h"
-#include "util/map.h"
 #include "util/pool.h"
+#include "util/table.h"
 
 #include "latchd/protocol.h"
 
@@ -168,7 +168,7 @@ struct hold {
     struct work *restoring;
     struct entry *checked; /* NAMED: the entry whose keeper the renewal looks at */
     struct timer timer;
-    struct hold_key *key; /* in its lock's maps, if it has some */
+    struct hold_key *key; /* in its lock's index, if it has one */
     uint32_t checks;
     uint32_t attached;
     uint32_t user; /* of all its entries */
@@ -185,15 +185,14 @@ struct hold {
 enum sub_state { SUB_NONE, SUB_ASKED, SUB_ON };
 
 struct lock {
-    UT_hash_handle hh;
+    struct table_node in_names;
     struct list queue;
     struct list duties;
     struct list leaving; /* duties in flight that leave other readers behind */
     struct list in_dirty;
-    struct list holds;       /* one; of a read/write lock there may be many readers */
-    struct hold *writer;     /* the one of them that writes */
-    struct hold_key *fields; /* the holds by field and by token, if they are many */
-    struct hold_key *tokens;
+    struct list holds;        /* one; of a read/write lock there may be many readers */
+    struct hold *writer;      /* the one of them that writes */
+    struct hold_index *index; /* of the holds, if they are many */
     struct list cuts;
     struct list renews; /* calls that may attach somebody to a hold */
     struct list calls;  /* that wait until all holds are put back */
@@ -300,7 +299,7 @@ struct session {
 
 /* What became of a request with an ID. Key: id, NUL, name. */
 struct request {
-    UT_hash_handle hh;
+    struct table_node in_requests;
     struct list in_over;
     struct waiter *waiter;
     struct entry *entry;
@@ -355,7 +354,7 @@ struct work {
 
 /* The waits of a named owner. */
 struct waits {
-    UT_hash_handle hh;
+    struct table_node in_owners;
     struct list waiters;
     uint64_t seen; /* the last search for a circle that came by, and how */
     uint64_t wait_until;
@@ -395,9 +394,9 @@ struct locks {
     struct heap heap;
     struct timer pulse;
     struct timer over_timer;
-    struct lock *names;
+    struct table names; /* the locks */
     struct id_table sessions;
-    struct request *requests;
+    struct table requests;
     struct id_table works;
     struct list dirty; /* locks to be looked at before the engine returns */
     struct dues dues;
@@ -408,10 +407,10 @@ struct locks {
     struct list infos; /* LOCKINFOs that wait for an answer */
     bool new_doubt;    /* they are to be looked at: a hold has become uncertain */
     struct list over;
-    struct mlock *mlocks;
+    struct table mlocks;
     struct list dirty_mlocks; /* to be looked at before the engine returns */
     uint64_t next_mlock;
-    struct waits *waits;
+    struct table waits;
     uint64_t circle_search; /* the last one's number */
     size_t hold_count;
     size_t waiter_count;

@@ -7,6 +7,8 @@
 #include "core/parts.h"
 #include "util/alloc.h"
 
+#include <stdlib.h>
+
 struct suspect {
     uint64_t token;
     struct span field;

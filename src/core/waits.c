@@ -1,13 +1,22 @@
 /* Who waits as whom: the waits of each named owner, whatever name they are for. */
 #include "core/parts.h"
 #include "util/alloc.h"
+#include "util/hash.h"
+
+#include <stdlib.h>
 
 struct waits *waits_find(const struct locks *l, struct span owner)
 {
-    struct waits *waits;
+    struct table_node *n = table_find(&l->waits, hash_bytes(owner.ptr, owner.len));
 
-    HASH_FIND(hh, l->waits, owner.ptr, owner.len, waits);
-    return waits;
+    for (; n != NULL; n = table_next(n)) {
+        struct waits *waits = container_of(n, struct waits, in_owners);
+
+        if (span_eq(span_of(waits->owner, waits->owner_len), owner)) {
+            return waits;
+        }
+    }
+    return NULL;
 }
 
 void waits_join(struct locks *l, struct waiter *w)
@@ -25,7 +34,8 @@ void waits_join(struct locks *l, struct waiter *w)
         memcpy(waits->owner, owner.ptr, owner.len);
         waits->owner_len = owner.len;
         list_init(&waits->waiters);
-        HASH_ADD_KEYPTR(hh, l->waits, waits->owner, waits->owner_len, waits);
+        waits->in_owners.key = hash_bytes(owner.ptr, owner.len);
+        table_add(&l->waits, &waits->in_owners);
     }
     list_append(&waits->waiters, &w->in_waits);
 }
@@ -41,7 +51,7 @@ void waits_leave(struct locks *l, struct waiter *w)
     list_del(&w->in_waits);
     if (list_empty(next)) { /* it was the last one: that is the head of the list */
         waits = container_of(next, struct waits, waiters);
-        HASH_DEL(l->waits, waits);
+        table_remove(&l->waits, &waits->in_owners);
         free(waits);
     }
 }

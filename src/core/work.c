@@ -3,6 +3,8 @@
 #include "core/restore.h"
 #include "util/alloc.h"
 
+#include <stdlib.h>
+
 struct work *work_new(struct locks *l, enum work_kind kind, struct lock *lock)
 {
     struct work *w = pool_alloc(&l->pool, sizeof(*w));

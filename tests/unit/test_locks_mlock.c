@@ -186,6 +186,8 @@ END_TEST
 
 START_TEST(an_outage_is_ridden_out)
 {
+    bool back_first;
+
     engine_mlock(&e, 1, "a b", FOREVER);
     engine_take_op(&e, OP_ACQUIRE_MANY, &op);
     locks_store_down(e.locks);
@@ -194,9 +196,15 @@ START_TEST(an_outage_is_ridden_out)
     engine_no_op(&e);
     locks_store_up(e.locks, true);
     engine_collect(&e);
+    back_first = e.ops[0].op.kind == OP_RELEASE; /* names come in no order */
+    if (back_first) {
+        engine_gives_back(&e, "b"); /* perhaps it was granted */
+    }
     engine_asks_for(&e, "a", &op);
     engine_answer(&e, &op, GRANTED(3));
-    engine_gives_back(&e, "b"); /* perhaps it was granted */
+    if (!back_first) {
+        engine_gives_back(&e, "b");
+    }
     engine_asks_for(&e, "b", &op);
     engine_answer(&e, &op, GRANTED(4));
     (void)engine_hears_tokens(&e, 1, TOKENS(3, 4));
