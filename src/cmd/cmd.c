@@ -75,6 +75,24 @@ bool cmd_on_open(void *ctx, struct conn *conn)
     return true;
 }
 
+/* A certificate is as good as AUTH, even before the first request. */
+bool cmd_is_stranger(void *ctx, struct conn *conn)
+{
+    struct cmd *c = ctx;
+    struct client *client = conn_data(conn);
+
+    if (client == NULL) {
+        return true; /* it is being refused */
+    }
+    if (!client->met) {
+        users_meet(c, conn, client);
+        client->met = client->authed; /* its handshake may not be over */
+    }
+    client->trusted = !client_needs_auth(c, client);
+    conn_set_trusted(conn, client->trusted);
+    return !client->trusted;
+}
+
 void cmd_on_close(void *ctx, struct conn *conn, bool unread)
 {
     struct cmd *c = ctx;

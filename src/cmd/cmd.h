@@ -141,6 +141,7 @@ bool cmd_on_open(void *ctx, struct conn *conn);
 void cmd_on_request(void *ctx, struct conn *conn, const struct resp_request *req);
 void cmd_on_again(void *ctx, struct conn *conn);
 void cmd_on_close(void *ctx, struct conn *conn, bool unread);
+bool cmd_is_stranger(void *ctx, struct conn *conn);
 
 /* The lock engine's effects for clients. Notices for connections that track are
  * gathered: cmd_push() follows before anything else runs. */

@@ -61,6 +61,7 @@ void info_clients(struct cmd *c, struct buf *out)
     net_stats(c->env.net, &net);
     net_foreach(c->env.net, count_client, &counts);
     buf_printf(out, "connected_clients:%" PRIu64 "\r\n", net.open);
+    buf_printf(out, "unauthenticated_clients:%" PRIu64 "\r\n", net.strangers);
     buf_printf(out, "blocked_clients:%zu\r\npubsub_clients:%zu\r\n", counts.blocked,
                counts.pubsub);
     buf_printf(out, "tracking_clients:%zu\r\nmonitor_clients:%zu\r\n",
@@ -153,6 +154,8 @@ void info_stats(struct cmd *c, struct buf *out)
                "instantaneous_input_kbps:%.2f\r\ninstantaneous_output_kbps:%.2f\r\n",
                rates->bytes_in / 1024, rates->bytes_out / 1024);
     buf_printf(out, "rejected_connections:%" PRIu64 "\r\n", net.refused);
+    buf_printf(out, "auth_timeouts:%" PRIu64 "\r\nauth_displaced:%" PRIu64 "\r\n",
+               net.late, net.displaced);
     buf_printf(out, "total_error_replies:%" PRIu64 "\r\n", errors);
     buf_printf(out, "acl_access_denied_auth:%" PRIu64 "\r\n",
                denials_total(c->users.denials, DENIAL_LOGIN));

@@ -66,8 +66,9 @@ struct config {
     uint64_t max_name_length;
     uint64_t protected_mode; /* 0: no, 1: yes */
     char *requirepass;       /* empty: none */
-    char *aclfile;           /* empty: none */
-    int64_t slowlog_us;      /* -1: nothing */
+    uint64_t auth_timeout_ms;
+    char *aclfile;      /* empty: none */
+    int64_t slowlog_us; /* -1: nothing */
     uint64_t slowlog_len;
     int64_t long_wait_ms; /* -1: none */
     uint64_t latency_ms;  /* 0: off */

@@ -168,6 +168,10 @@ const struct config_key CONFIG_KEYS[] = {
       KEY_LIVE | KEY_SECRET, SECURITY,
       "Password that clients must give (AUTH, HELLO). Empty: none. It is never shown\n"
       "by CONFIG GET or --print-config. It is the password of the user default." },
+    { "auth-timeout", KEY_MSEC, FIELD(auth_timeout_ms), "1m", 0, DAYS, NULL, KEY_LIVE,
+      SECURITY,
+      "Where a password is wanted: connections that do not give one within this time\n"
+      "are closed. 0: they may stay." },
     { "aclfile", KEY_TEXT, FIELD(aclfile), "", 0, 4000, NULL, 0, SECURITY,
       "File of users, in the syntax of Redis's ACL files. Empty: there is only the\n"
       "user default, unless ACL SETUSER makes others. Read again by ACL LOAD and on\n"

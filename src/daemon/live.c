@@ -60,6 +60,7 @@ struct net_limits live_net_limits(const struct server *s)
         .query_buffer = c->query_buffer_limit,
         .output_buffer = c->output_buffer_limit,
         .idle_ms = c->timeout_ms,
+        .login_ms = c->auth_timeout_ms,
         .stream = {
             .keepalive_s = keepalive_s,
             /* As long as the probes take: sent data is given up at the same time. */

@@ -40,6 +40,13 @@ static bool is_busy(void *ctx, struct conn *c)
     return locks_conn_busy(s->locks, conn_id(c));
 }
 
+static bool is_stranger(void *ctx, struct conn *c)
+{
+    struct server *s = ctx;
+
+    return cmd_is_stranger(s->cmd, c);
+}
+
 static void on_close(void *ctx, struct conn *c, bool unread)
 {
     struct server *s = ctx;
@@ -282,6 +289,7 @@ static void make_clients_side(struct server *s)
         .on_again = on_again,
         .on_close = on_close,
         .is_busy = is_busy,
+        .is_stranger = is_stranger,
     };
     struct cmd_env env = {
         .locks = s->locks,

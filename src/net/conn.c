@@ -109,6 +109,7 @@ static void close_conn(struct conn *c, bool unread)
     list_append(&n->dead, &c->all);
     id_table_remove(&n->table, &c->slot);
     n->stats.open--;
+    n->stats.strangers -= !c->known;
     log_about(LOG_DEBUG, "net", &(struct log_about){ .client = c->slot.id }, "closed%s",
               unread ? ", with replies that were not taken in" : "");
     if (c->opened) {
@@ -316,6 +317,8 @@ const char *conn_end_text(const struct conn *c)
         [END_KILLED] = "CLIENT KILL",
         [END_USER] = "its user was changed or deleted",
         [END_LOGIN] = "failed to log in too often",
+        [END_STRANGER] = "did not log in within auth-timeout",
+        [END_DISPLACED] = "had not logged in, and others came to maxclients",
     };
 
     return TEXTS[c->end];
@@ -324,6 +327,9 @@ const char *conn_end_text(const struct conn *c)
 void conn_set_trusted(struct conn *c, bool trusted)
 {
     c->trusted = trusted;
+    if (trusted) {
+        conn_become_known(c);
+    }
 }
 
 size_t conn_output_limit(const struct conn *c)

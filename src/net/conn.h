@@ -36,9 +36,11 @@ enum conn_end {
     END_OUTPUT, /* it does not read */
     END_STOP,   /* the daemon stops */
     END_QUIT,
-    END_KILLED, /* by CLIENT KILL */
-    END_USER,   /* its user may not be here any more */
-    END_LOGIN,  /* failed to log in too often */
+    END_KILLED,    /* by CLIENT KILL */
+    END_USER,      /* its user may not be here any more */
+    END_LOGIN,     /* failed to log in too often */
+    END_STRANGER,  /* never logged in */
+    END_DISPLACED, /* the same, and others wanted its place */
     END_COUNT
 };
 
@@ -60,18 +62,25 @@ struct conn_handler {
     /* May be NULL. True: not to be closed as idle, since it holds or waits for
      * something (a suspended conn never is). */
     bool (*is_busy)(void *ctx, struct conn *c);
+    /* May be NULL: nobody is. Asked of a conn that conn_set_trusted() was never told to
+     * trust. True: it still has to log in; false: it is trusted from now on. */
+    bool (*is_stranger)(void *ctx, struct conn *c);
 };
 
 struct net_limits {
     size_t max_clients;  /* lowered to what the limit of open files allows */
     size_t query_buffer; /* bytes of a request, or of requests behind a suspended one */
     size_t output_buffer;
-    uint64_t idle_ms; /* 0: never; see is_busy */
+    uint64_t idle_ms;  /* 0: never; see is_busy */
+    uint64_t login_ms; /* for strangers to log in; 0: no limit */
     struct stream_options stream;
 };
 
 struct net_stats {
     uint64_t open, accepted, refused, bytes_in, bytes_out;
+    uint64_t strangers; /* of those that are open; see is_stranger */
+    uint64_t late;      /* strangers that took too long to log in */
+    uint64_t displaced; /* strangers that made room for who came after them */
 };
 
 /* A net owns a uv handle from here to net_close(): the loop turns on by itself while
@@ -101,7 +110,8 @@ void net_tick(struct net *n, uint64_t now_ms);
 
 struct conn *net_find(struct net *n, uint64_t id);
 typedef void conn_fn(void *ctx, struct conn *c);
-/* Oldest first. `fn` may close the conn that it is given, and no other. */
+/* Oldest first, and then strangers. `fn` may close the conn that it is given, and no
+ * other. */
 void net_foreach(struct net *n, conn_fn *fn, void *ctx);
 
 uint64_t conn_id(const struct conn *c);
@@ -131,7 +141,7 @@ void conn_set_end(struct conn *c, enum conn_end why);
 /* For people. */
 const char *conn_end_text(const struct conn *c);
 
-/* Small limits before AUTH. */
+/* Small limits before AUTH. Who was trusted once is no stranger any more. */
 void conn_set_trusted(struct conn *c, bool trusted);
 
 /* Writes what is in conn_out(), then closes. */

@@ -34,6 +34,7 @@ struct net *net_new(struct io *io, const struct net_limits *limits,
     n->parser = resp_parser_new();
     n->turn = 1;
     list_init(&n->conns);
+    list_init(&n->strangers);
     list_init(&n->ready);
     list_init(&n->backlog);
     list_init(&n->later);
@@ -102,14 +103,15 @@ void net_accept(struct net *n, uv_stream_t *listener, bool tls)
     if (c == NULL) {
         return;
     }
-    if (n->stats.open >= n->client_max) {
+    if (n->stats.open >= n->client_max && !net_displace(n)) {
         n->stats.refused++;
         conn_refuse(c, "max number of clients reached");
         return;
     }
     n->stats.accepted++;
     n->stats.open++;
-    list_append(&n->conns, &c->all);
+    n->stats.strangers++;
+    list_append(&n->strangers, &c->all);
     id_table_add(&n->table, &c->slot);
     n->handler.on_event(n->handler.ctx);
     if (n->handler.on_open(n->handler.ctx, c)) {
@@ -177,6 +179,7 @@ void net_end_turn(struct net *n)
     struct list *node;
 
     (void)net_run(n);
+    net_show_out(n);
     while ((node = list_first(&n->dirty)) != NULL) {
         conn_flush(container_of(node, struct conn, dirty));
     }
@@ -191,7 +194,7 @@ void net_end_turn(struct net *n)
     n->turn++;
     n->backlog_us = 0;
     list_splice(&n->backlog, &n->later);
-    if (n->waker != NULL && list_empty(&n->backlog)) {
+    if (n->waker != NULL && list_empty(&n->backlog) && !net_has_late(n)) {
         (void)uv_idle_stop(&n->waker->idle);
     } else if (n->waker != NULL) {
         (void)uv_idle_start(&n->waker->idle, on_idle);
@@ -212,6 +215,7 @@ void net_tick(struct net *n, uint64_t now_ms)
     struct list *next;
 
     check_lingering(n, clock_boot_ms());
+    n->ticked_ms = now_ms;
     if (n->limits.idle_ms == 0) {
         return;
     }
@@ -231,6 +235,7 @@ void net_close(struct net *n)
     struct list *node;
 
     net_stop_listening(n);
+    list_splice(&n->conns, &n->strangers);
     while ((node = list_first(&n->conns)) != NULL) {
         conn_close_last_try(container_of(node, struct conn, all));
     }
@@ -247,13 +252,19 @@ struct conn *net_find(struct net *n, uint64_t id)
     return slot == NULL ? NULL : container_of(slot, struct conn, slot);
 }
 
-void net_foreach(struct net *n, conn_fn *fn, void *ctx)
+static void each_of(const struct list *conns, conn_fn *fn, void *ctx)
 {
     struct list *node;
     struct list *next;
 
-    LIST_FOREACH_SAFE(node, next, &n->conns)
+    LIST_FOREACH_SAFE(node, next, conns)
     {
         fn(ctx, container_of(node, struct conn, all));
     }
+}
+
+void net_foreach(struct net *n, conn_fn *fn, void *ctx)
+{
+    each_of(&n->conns, fn, ctx);
+    each_of(&n->strangers, fn, ctx);
 }

@@ -20,6 +20,8 @@ enum {
     /* How long a connection that is going down may take to take its replies in. */
     LINGER_MS = 5000,
     LINGER_CHECK_MS = 10,
+    /* Strangers that are shown out in a turn: each costs some 30 us. */
+    TURN_STRANGERS = 64,
     OUT_ROOM = 256, /* what a conn's output gets first, from the pool */
 };
 
@@ -42,7 +44,7 @@ struct conn {
     struct net *net;
     struct stream *stream;
     void *data;
-    struct list all;   /* net->conns; when closed net->dead */
+    struct list all;   /* net->conns or ->strangers; when closed net->dead */
     struct list work;  /* net->ready, ->backlog, ->later or ->lingering */
     struct list dirty; /* net->dirty: has output */
     struct input *in;  /* NULL: none is unfinished */
@@ -58,6 +60,7 @@ struct conn {
     bool suspended : 1;
     bool running : 1; /* inside on_request */
     bool trusted : 1;
+    bool known : 1; /* it was trusted once: not among the strangers */
     bool again : 1; /* on_again() is owed */
     bool input_over : 1;
     bool unsent : 1; /* a reply came too late to be written */
@@ -73,9 +76,10 @@ struct net {
     struct pool pool; /* for the replies of a turn */
     struct id_table table;
     struct list conns;
-    struct list ready;   /* requests can be run */
-    struct list backlog; /* so, but the conn had its share of an earlier turn */
-    struct list later;   /* so, but the conn has had its share of this turn */
+    struct list strangers; /* never trusted; oldest first */
+    struct list ready;     /* requests can be run */
+    struct list backlog;   /* so, but the conn had its share of an earlier turn */
+    struct list later;     /* so, but the conn has had its share of this turn */
     struct list dirty;
     struct list lingering; /* going down, waiting for the peer; see LINGER_MS */
     struct list dead;
@@ -86,10 +90,17 @@ struct net {
     uint64_t backlog_us; /* of this turn: used by the backlog */
     uint64_t last_id;
     uint64_t linger_checked_ms;
+    uint64_t ticked_ms; /* net_tick()'s clock, when there may be late strangers */
 };
 
 /* A listener has a connection to accept. */
 void net_accept(struct net *n, uv_stream_t *listener, bool tls);
+
+/* Makes room for one more, if a stranger can be shown out for it (stranger.c). */
+bool net_displace(struct net *n);
+/* Shows out some of those who are late to log in. */
+void net_show_out(struct net *n);
+bool net_has_late(const struct net *n);
 
 /* NULL: it was gone already. It is in no list yet. */
 struct conn *conn_accept(struct net *n, uv_stream_t *listener, bool tls);
@@ -104,6 +115,8 @@ void conn_input_ended(struct conn *c);
 void conn_drop_input(struct conn *c);
 /* Bytes of replies that were not given to the stream yet. */
 size_t conn_unwritten(const struct conn *c);
+/* It is no stranger any more. */
+void conn_become_known(struct conn *c);
 /* No more of its requests in this turn. */
 bool conn_had_its_share(struct conn *c);
 /* Writes the replies of this turn. */

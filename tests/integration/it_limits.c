@@ -169,6 +169,37 @@ START_TEST(silent_clients_leave_and_those_with_a_hold_stay)
 }
 END_TEST
 
+START_TEST(strangers_leave_in_time_and_keep_nobody_out)
+{
+    struct client *stranger, *slow, *known, *next;
+
+    stand_up("--requirepass", "sesame", "--maxclients", "4", NULL);
+    ask_ok(stand.admin, "AUTH sesame");
+    known = open_client();
+    ask_ok(known, "AUTH sesame");
+    (void)ask_int(known, "LOCK job");
+    client_send(known, "RESET");
+    expect_status(known, "RESET");
+    stranger = open_client();
+    slow = open_client();
+    ask_error(slow, "NOAUTH", "PING");
+    next = open_client();
+    ask_ok(next, "AUTH sesame");
+    expect_closed(stranger); /* for the next */
+    ask_error(slow, "NOAUTH", "PING");
+    ask_ok(stand.admin, "CONFIG SET auth-timeout 1");
+    expect_error(slow, "NOAUTH");
+    expect_closed(slow);
+    ask_ok(known, "AUTH sesame"); /* it had logged in once */
+    ck_assert_int_eq(ask_int(known, "UNLOCK job"), 0);
+    client_close(stranger);
+    client_close(slow);
+    client_close(known);
+    client_close(next);
+    stand_down();
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     const TTest *tests[] = {
@@ -179,6 +210,7 @@ Suite *test_suite(void)
         config_set_changes_a_limit_while_it_runs,
         values_up_to_a_limit_are_taken_and_no_more,
         silent_clients_leave_and_those_with_a_hold_stay,
+        strangers_leave_in_time_and_keep_nobody_out,
     };
 
     return integration_suite("limits", tests, sizeof tests / sizeof *tests);

@@ -33,6 +33,9 @@ LIMITS = {
     "timeout": [(UNIT + "test_net_limits.c", "idle_conns_are_closed_and_busy_ones_are_not"),
                 (INTEGRATION + "it_limits.c",
                  "silent_clients_leave_and_those_with_a_hold_stay")],
+    "auth-timeout": [(UNIT + "test_net_limits.c", "who_does_not_log_in_is_shown_out"),
+                     (INTEGRATION + "it_limits.c",
+                      "strangers_leave_in_time_and_keep_nobody_out")],
     "LATCHD_NAME_MAX": [(INTEGRATION + "it_badinput.c",
                          "names_are_1_to_512_bytes_of_anything")] * 2,
     "LATCHD_OWNER_MAX": [(UNIT + "test_cmd_args.c", "what_is_listed_is_taken"), BAD],
@@ -42,7 +45,7 @@ LIMITS = {
     "LATCHD_MLOCK_MAX": [ARGS] * 2,
     "LATCHD_TOKEN_MAX": [(UNIT + "test_cmd_args.c", "what_is_listed_is_taken"), BAD],
 }
-KEY = re.compile(r'\{ "(max[a-z-]+|(?:query|output)-buffer-limit|timeout)",')
+KEY = re.compile(r'\{ "(max[a-z-]+|(?:query|output)-buffer-limit|(?:auth-)?timeout)",')
 CONSTANT = re.compile(r"^#define (LATCHD_\w+_(?:MAX|MIN)(?:_MS)?) ", re.M)
 
 

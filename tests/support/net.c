@@ -34,7 +34,7 @@ static bool on_open(void *ctx, struct conn *c)
 {
     seen.opened++;
     seen.last = conn_id(c);
-    conn_set_trusted(c, true);
+    conn_set_trusted(c, !seen.strange);
     if (seen.refuse) {
         resp_error(conn_out(c), "ERR", SPAN("not you"));
     }
@@ -99,6 +99,9 @@ static void on_request(void *ctx, struct conn *c, const struct resp_request *req
         conn_again(c);
     } else if (span_eq(word, SPAN("UNTRUST"))) {
         conn_set_trusted(c, false);
+    } else if (span_eq(word, SPAN("TRUST"))) {
+        conn_set_trusted(c, true);
+        resp_simple(conn_out(c), "WELCOME");
     } else {
         resp_error(conn_out(c), "ERR", SPAN("what?"));
     }
@@ -116,12 +119,18 @@ static bool is_busy(void *ctx, struct conn *c)
     return seen.busy;
 }
 
+static bool is_stranger(void *ctx, struct conn *c)
+{
+    return seen.strange;
+}
+
 static const struct conn_handler HANDLER = { .on_event = on_event,
                                              .on_open = on_open,
                                              .on_request = on_request,
                                              .on_again = on_again,
                                              .on_close = on_close,
-                                             .is_busy = is_busy };
+                                             .is_busy = is_busy,
+                                             .is_stranger = is_stranger };
 
 void net_turn_end(uv_prepare_t *handle)
 {

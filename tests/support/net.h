@@ -2,8 +2,8 @@
  * of connections and listeners.
  *
  * The handler knows: PING, ECHO x, WAIT (suspends; "+GO" by go()), BIG n (n bytes),
- * SPIN us (works that long), QUIT, KILL (closes at once), UNTRUST, TIMES n ("+AGAIN", n
- * times, each by itself). It counts what it was told. */
+ * SPIN us (works that long), QUIT, KILL (closes at once), TRUST, UNTRUST, TIMES n
+ * ("+AGAIN", n times, each by itself). It counts what it was told. */
 #ifndef LATCHD_TESTS_NET_H
 #define LATCHD_TESTS_NET_H
 
@@ -13,8 +13,8 @@
 
 struct net_seen {
     int events, opened, requests, closed, unread, turns, again;
-    uint64_t last;     /* id of the conn that opened last */
-    bool refuse, busy; /* what the handler is to say */
+    uint64_t last;              /* id of the conn that opened last */
+    bool refuse, busy, strange; /* what the handler is to say */
 };
 
 /* Of the one fixture: each test is a process of its own. */

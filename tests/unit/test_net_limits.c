@@ -280,6 +280,98 @@ START_TEST(idle_conns_are_closed_and_busy_ones_are_not)
 }
 END_TEST
 
+START_TEST(who_does_not_log_in_is_shown_out)
+{
+    struct net_limits limits = LIMITS;
+    struct net_stats stats;
+    struct conn_info info;
+    int known, fds[100];
+
+    limits.login_ms = 1000;
+    set_limits(limits);
+    seen.strange = true;
+    known = client(_i);
+    raw_send(known, "TRUST\r\n");
+    expect(known, "+WELCOME\r\n");
+    for (int i = 0; i < 99; i++) {
+        fds[i] = client(_i);
+    }
+    raw_send(known, "UNTRUST\r\n"); /* and yet it is no stranger */
+    wait_count(&seen.requests, 2);
+    conn_info(net_find(net, seen.last), &info);
+    net_tick(net, info.opened_ms + 1000); /* that of the last */
+    net_stats(net, &stats);
+    ck_assert_uint_eq(stats.strangers, 99);
+    net_tick(net, info.opened_ms + 1001);
+    net_end_turn(net);
+    net_stats(net, &stats);
+    ck_assert_uint_eq(stats.late, 64); /* and others have their turn */
+    for (int i = 0; i < 99; i++) {
+        expect(fds[i], "-NOAUTH Authentication required: it took too long\r\n");
+        expect_end(fds[i]);
+    }
+    net_stats(net, &stats);
+    ck_assert_uint_eq(stats.late, 99);
+    ck_assert_uint_eq(stats.strangers, 0);
+    raw_send(known, "PING\r\n");
+    expect(known, "+PONG\r\n");
+    (void)close(known);
+}
+END_TEST
+
+START_TEST(who_needs_no_login_any_more_stays)
+{
+    struct net_limits limits = LIMITS;
+    struct conn_info info;
+    int fd;
+
+    limits.login_ms = 1000;
+    set_limits(limits);
+    seen.strange = true;
+    fd = client(_i);
+    conn_info(net_find(net, seen.last), &info);
+    seen.strange = false;
+    net_tick(net, info.opened_ms + 5000);
+    net_end_turn(net);
+    raw_send(fd, "PING\r\n");
+    expect(fd, "+PONG\r\n");
+    (void)close(fd);
+}
+END_TEST
+
+START_TEST(a_stranger_makes_room_for_who_comes)
+{
+    struct net_limits limits = LIMITS;
+    struct net_stats stats;
+    int known, first, second, third;
+
+    limits.max_clients = 3;
+    set_limits(limits);
+    seen.strange = true;
+    known = client(_i);
+    raw_send(known, "TRUST\r\n");
+    expect(known, "+WELCOME\r\n");
+    first = client(_i);
+    second = client(_i);
+    third = client(_i);
+    expect_end(first); /* it was longest at it */
+    raw_send(third, "TRUST\r\n");
+    expect(third, "+WELCOME\r\n");
+    raw_send(second, "TRUST\r\n");
+    expect(second, "+WELCOME\r\n");
+    first = _i == 0 ? raw_connect_tcp(AF_INET, port) : raw_connect_unix(path);
+    expect(first, "-ERR max number of clients reached\r\n");
+    expect_end(first);
+    net_stats(net, &stats);
+    ck_assert_uint_eq(stats.displaced, 1);
+    ck_assert_uint_eq(stats.refused, 1);
+    ck_assert_uint_eq(stats.open, 3);
+    (void)close(known);
+    (void)close(second);
+    (void)close(third);
+}
+END_TEST
+
 START_TEST(a_client_that_speaks_tls_is_told_that_nobody_here_does)
 {
     int fd = client(_i);
@@ -309,6 +401,9 @@ Suite *test_suite(void)
     tcase_add_loop_test(tc, clients_beyond_the_limit_are_told, 0, 2);
     tcase_add_test(tc, the_limit_of_open_files_is_not_run_into);
     tcase_add_loop_test(tc, idle_conns_are_closed_and_busy_ones_are_not, 0, 2);
+    tcase_add_loop_test(tc, who_does_not_log_in_is_shown_out, 0, 2);
+    tcase_add_loop_test(tc, who_needs_no_login_any_more_stays, 0, 2);
+    tcase_add_loop_test(tc, a_stranger_makes_room_for_who_comes, 0, 2);
     tcase_add_loop_test(tc, a_client_that_speaks_tls_is_told_that_nobody_here_does, 0,
                         2);
     suite_add_tcase(s, tc);
