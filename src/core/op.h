@@ -188,12 +188,15 @@ enum op_kind {
     OP_ACQUIRE_MANY,
     /* Remove `target`: a hold, or one entry of a named owner. When that was the last
      * entry and `next` is set, the lock moves to that claim under a new token (never
-     * when yield says otherwise), else it is deleted and `0` is published.
+     * when yield says otherwise, nor, unless of own accord, to the very request that
+     * ends), else it is deleted and `0` is published.
      * `own_accord`: only if this instance keeps it, else ELSEWHERE.
      * `untold` (own accord): if the hold's token is that or a later one, and not of a
      * named owner, nobody was told of it: the last token of the name is the one before.
      * `force`: the whole hold, whatever its count; no ended mark.
      * `mark`: leave an ended mark so that the same release, sent again, has its answer.
+     * One is left without it, too, if it is not of own accord or by force, and another
+     * instance keeps the entry, or there is a keeper key.
      * A target that is not there: OK moved if `next` holds already (this op ran
      * before), else ENDED count (with the mark), else NOTHELD.
      * If there is a fair queue when the last entry goes, stale heads are removed, and

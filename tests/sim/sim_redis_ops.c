@@ -1,4 +1,4 @@
-#include "sim/sim_redis_run.h"
+#include "sim/sim_redis_rw.h"
 
 void run_raise_ttl(struct run *c, uint64_t lease_ms)
 {
@@ -266,6 +266,31 @@ bool run_hands_over(struct run *c)
            (c->op->yield == YIELD_IF_OTHERS && !run_others_listen(c));
 }
 
+/* The request that waits is the very one that is released. */
+bool run_ends_next(const struct run *c, const struct found *f)
+{
+    const struct claim *cl = &c->op->claim;
+
+    if (!c->op->has_next || c->op->own_accord || cl->kind == OWNER_ANONYMOUS) {
+        return false;
+    }
+    return cl->kind == OWNER_NAMED
+               ? f->entry != NULL && rtext_is(&f->entry->id, cl->entry)
+               : f->entry == NULL && span_eq(rw_owner_of(rtext_span(&f->field->owner)),
+                                             rw_owner_of(cl->field));
+}
+
+/* Another instance than the one that releases it may believe in it. */
+bool run_is_kept(struct run *c, const struct found *f)
+{
+    if (c->op->own_accord || c->op->force) {
+        return false;
+    }
+    return f->entry != NULL
+               ? memcmp(f->entry->keeper, c->instance, OP_INSTANCE_LEN) != 0
+               : redis_keeper(c->n, &f->field->owner) != NULL;
+}
+
 bool run_keeps(struct run *c, const struct found *f)
 {
     if (f->entry != NULL) {
@@ -363,6 +388,7 @@ void run_release(struct run *c)
         release_nothing(c);
         return;
     }
+    move = move && !run_ends_next(c, &f);
     if (op->own_accord && !run_keeps(c, &f)) {
         c->result->status = OP_ELSEWHERE;
         return;
@@ -373,6 +399,10 @@ void run_release(struct run *c)
     }
     if (op->mark && !op->force) {
         run_leave_marks(c, &f, left);
+    } else if (run_is_kept(c, &f) && f.entry != NULL) {
+        run_leave_marks(c, &f, left);
+    } else if (run_is_kept(c, &f)) {
+        redis_set_mark(c->n, &f.field->owner, 0, f.token, c->r->now_ms + OP_ENDED_MS);
     }
     if (left > 0) {
         redis_del_entry(c->n, f.entry);

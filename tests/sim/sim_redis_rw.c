@@ -328,10 +328,10 @@ static void release_found(struct run *c, struct found f)
 {
     const struct op *op = c->op;
     bool was_writer = rw_is_writer(rtext_span(&f.field->owner));
-    bool move = run_hands_over(c); /* before the marks of this release */
+    bool move = run_hands_over(c) && !run_ends_next(c, &f); /* before its own marks */
     int64_t left = f.entry != NULL && !op->force ? f.field->count - 1 : 0;
 
-    if (op->mark && !op->force) {
+    if ((op->mark && !op->force) || run_is_kept(c, &f)) {
         leave_marks(c, &f, left);
     }
     c->result->status = OP_OK;

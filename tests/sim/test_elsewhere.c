@@ -140,6 +140,74 @@ START_TEST(a_request_that_ends_is_not_handed_over_to_itself)
 }
 END_TEST
 
+START_TEST(a_request_that_is_held_elsewhere_is_not_handed_over_to_itself)
+{
+    size_t twin = sim_connect(s, 1);
+    size_t again = sim_connect(s, 0);
+
+    sim_say(s, b, "LOCK job");
+    sim_run(s, 10);
+    sim_say(s, a, "LOCK job ID " R1);
+    sim_say(s, twin, "LOCK job ID " R1);
+    sim_run(s, 10);
+    sim_say(s, b, "UNLOCK job");
+    sim_run(s, 10);
+    heard(s, twin, "token");
+    sim_say(s, again, "UNLOCK job TOKEN %" PRIu64, sim_token(s, twin));
+    sim_run(s, 20); /* only Redis knows that it is what `a` waits for */
+    heard(s, again, "0");
+    heard(s, a, "-NOTHELD");
+    ck_assert_str_eq(scenario_holder(s), "");
+    sim_run(s, 11000);
+    nobody_lost_it();
+}
+END_TEST
+
+/* It was taken over by RENEW, and then released where it had been granted, in words
+ * that leave no mark otherwise. */
+static void released_where_it_was_granted(const char *lock, const char *renew,
+                                          const char *unlock)
+{
+    setup();
+    sim_say(s, a, "%s", lock);
+    sim_run(s, 10);
+    sim_say(s, b, "%s TOKEN %" PRIu64, renew, sim_token(s, a));
+    sim_run(s, 10);
+    sim_say(s, a, "%s", unlock);
+    sim_run(s, 10);
+    heard(s, a, "0");
+    sim_run(s, 11000); /* till the other one renews it */
+    nobody_lost_it();
+}
+
+START_TEST(its_new_keeper_hears_of_a_release_that_leaves_no_mark)
+{
+    released_where_it_was_granted("LOCK job", "RENEW job", "UNLOCK job");
+    released_where_it_was_granted("LOCK job OWNER o", "RENEW job OWNER o",
+                                  "UNLOCK job OWNER o");
+    released_where_it_was_granted("LOCK job READ", "RENEW job", "UNLOCK job");
+    released_where_it_was_granted("LOCK job WRITE", "RENEW job", "UNLOCK job");
+    released_where_it_was_granted("LOCK job READ OWNER o", "RENEW job OWNER o",
+                                  "UNLOCK job OWNER o");
+}
+END_TEST
+
+START_TEST(its_new_keeper_hears_of_a_hand_over_that_leaves_no_mark)
+{
+    sim_say(s, a, "LOCK job");
+    sim_run(s, 10);
+    sim_say(s, other, "LOCK job");
+    sim_run(s, 10);
+    sim_say(s, b, "RENEW job TOKEN %" PRIu64, sim_token(s, a));
+    sim_run(s, 10);
+    sim_say(s, a, "UNLOCK job");
+    sim_run(s, 10);
+    heard(s, other, "token");
+    sim_run(s, 11000);
+    nobody_lost_it();
+}
+END_TEST
+
 START_TEST(its_daemon_lets_a_writer_in_after_readers)
 {
     sim_say(s, a, "LOCK job READ");
@@ -188,6 +256,9 @@ Suite *test_suite(void)
     tcase_add_test(tc, its_daemon_is_asked_to_free_it_by_force);
     tcase_add_test(tc, its_daemon_had_the_request_from_another_that_released_it);
     tcase_add_test(tc, a_request_that_ends_is_not_handed_over_to_itself);
+    tcase_add_test(tc, a_request_that_is_held_elsewhere_is_not_handed_over_to_itself);
+    tcase_add_test(tc, its_new_keeper_hears_of_a_release_that_leaves_no_mark);
+    tcase_add_test(tc, its_new_keeper_hears_of_a_hand_over_that_leaves_no_mark);
     tcase_add_test(tc, its_daemon_lets_a_writer_in_after_readers);
     tcase_add_test(tc, what_an_operator_deleted_is_lost_before_anybody_else_has_it);
     return suite;

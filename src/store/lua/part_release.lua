@@ -61,8 +61,8 @@ end
 
 -- Its token is not in the field: an ID, or one that was chosen before the token was.
 local id_hold = string.find(field, '^latchd:.*:')
-local untold
-if string.find(flags, 'o', 1, true) then
+local own_accord, untold = string.find(flags, 'o', 1, true), nil
+if own_accord then
     -- No keeper key: whoever took the hold keeps it. For an anonymous one that is who
     -- asks, for an ID the fence key tells.
     local keeper
@@ -89,9 +89,13 @@ if move and string.find(flags, 'q', 1, true) then
     local listen = tonumber(call('PUBSUB', 'NUMSUB', channel)[2])
     move = listen <= (string.find(flags, 's', 1, true) and 1 or 0)
 end
--- A request that ended elsewhere while it waited here may not begin again.
-if move and kind ~= 'a' then
-    move = call('EXISTS', mark_of .. (kind == 'i' and claim or claim_entry)) == 0
+-- A request that ended elsewhere while it waited here may not begin again; nor may the
+-- one that ends now.
+if move and kind == 'i' then
+    move = (own_accord or claim ~= field) and call('EXISTS', mark_of .. claim) == 0
+elseif move and kind == 'n' then
+    move = (own_accord or claim_entry ~= entry)
+        and call('EXISTS', mark_of .. claim_entry) == 0
 end
 
 -- Fails if the queue is of another type, before anything else is written. If next is first
@@ -113,8 +117,10 @@ end
 
 -- Marks, under every name by which the same release may be asked for again; and for a
 -- named owner's last entry also under the owner, so that other instances that renew for
--- it learn how it ended.
-if string.find(flags, 'm', 1, true) and not force then
+-- it learn how it ended; unasked for, where one of them keeps it by now.
+local marks_it = not force and string.find(flags, 'm', 1, true)
+    or not force and not own_accord and entry and string.sub(value, 1, 16) ~= instance
+if marks_it then
 --@include part_target_token.lua
     local mark = string.format('%.0f', left) .. ' ' .. held_token
     call('SET', mark_of .. (entry or field), mark, 'PX', ARGV[7])
@@ -131,6 +137,12 @@ end
 if left > 0 then
     call('HDEL', entries_key, entry)
     return { 'OK', call('HINCRBY', lock, field, -1), 0, 0, 0, 0 }
+end
+-- The same of what has no entries: who took it over has a keeper key.
+if not (marks_it or own_accord or force or entry)
+    and call('DEL', keeper_of .. field) == 1 then
+--@include part_target_token.lua
+    call('SET', mark_of .. field, '0 ' .. held_token, 'PX', ARGV[7])
 end
 if fair then
 --@include part_release_fair.lua

@@ -20,7 +20,7 @@ for i = 1, count do
 end
 local unqueued = try('EXISTS', unpack(queues)) == 0
 
-local reply, gone, last, all = {}, {}, 0, true
+local reply, gone, quiet, last, all = {}, {}, {}, 0, true
 for i = 1, count do
     local lock, tag, token = KEYS[i], tags[i], ARGV[3 + i]
     local unmarked, freed = byte(token) == 45, nil
@@ -38,9 +38,28 @@ for i = 1, count do
         gone[last + 1], gone[last + 2], gone[last + 3] = lock, 'latchd:entries:' .. tag,
             'latchd:keeper:' .. tag .. ':' .. field
         last, reply[i] = last + 3, 'FREED'
+        if unmarked then
+            quiet[#quiet + 1] = gone[last]
+        end
     else
         all = false
     end
+end
+-- Who keeps an unmarked one by now, if another instance does, has to learn how it ended.
+local function tell_keepers()
+    for i = 1, count do
+        local token = ARGV[3 + i]
+        if reply[i] and byte(token) == 45 then
+            token = sub(token, 2)
+            if try('EXISTS', 'latchd:keeper:' .. tags[i] .. ':latchd:' .. token) == 1 then
+                try('PSETEX', 'latchd:ended:' .. tags[i] .. ':latchd:' .. token, mark_ms,
+                    '0 ' .. token)
+            end
+        end
+    end
+end
+if #quiet > 0 and try('EXISTS', unpack(quiet)) ~= 0 then
+    tell_keepers()
 end
 -- May be refused, as one of the keys may be; then each of them is done alone.
 if last > 0 and type(try('DEL', unpack(gone))) ~= 'number' then

@@ -56,7 +56,8 @@ end
 
 local anonymous = not entry and string.find(field, '^latchd:') and
     string.sub(field, 1, 10) ~= 'latchd:id:'
-if string.find(flags, 'o', 1, true) then
+local own_accord = string.find(flags, 'o', 1, true)
+if own_accord then
     -- No keeper key: whoever took the hold keeps it. For an anonymous writer that is who
     -- asks, for an anonymous reader its field tells, for an ID writer the writer key.
     local keeper = entry and value or call('GET', keeper_of .. field)
@@ -92,9 +93,14 @@ if move and string.find(flags, 'q', 1, true) then
     local listen = tonumber(call('PUBSUB', 'NUMSUB', channel)[2])
     move = listen <= (string.find(flags, 's', 1, true) and 1 or 0)
 end
--- A request that ended elsewhere while it waited here may not begin again.
-if move and kind ~= 'a' then
-    move = call('EXISTS', mark_of .. (kind == 'n' and claim_entry or claim)) == 0
+-- A request that ended elsewhere while it waited here may not begin again; nor may the
+-- one that ends now.
+if move and kind == 'n' then
+    move = (own_accord or claim_entry ~= entry)
+        and call('EXISTS', mark_of .. claim_entry) == 0
+elseif move and kind == 'i' then
+    local same = string.gsub(claim, ':write$', '') == string.gsub(field, ':write$', '')
+    move = (own_accord or not same) and call('EXISTS', mark_of .. claim) == 0
 end
 -- Before all else, as it may be refused; nobody can act on it before the script ends.
 -- Redisson's `1` wakes the threads that are parked at that moment. One that is about to
@@ -109,8 +115,14 @@ end
 
 -- Marks, under every name by which the same release may be asked for again; and for a
 -- named owner's last entry also under the owner, so that other instances that renew for
--- it learn how it ended. An ID is one request, of whatever kind.
-if string.find(flags, 'm', 1, true) and not force then
+-- it learn how it ended; unasked for, where one of them keeps it by now. An ID is one
+-- request, of whatever kind.
+local marks_it = not force and string.find(flags, 'm', 1, true)
+if not marks_it and not own_accord and not force then
+    marks_it = entry and string.sub(value, 1, 16) ~= instance
+        or not entry and call('EXISTS', keeper_of .. field) == 1
+end
+if marks_it then
     local mark = string.format('%.0f', left) .. ' ' .. held
     local names = { entry or field }
     if entry and left == 0 then
