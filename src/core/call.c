@@ -30,7 +30,7 @@ struct call *call_new(struct locks *l, enum call_kind kind, struct lock *lock,
     list_init(&c->in_infos);
     list_init(&c->in_lock);
     if (kind == CALL_RENEW || kind == CALL_REGRANT) {
-        list_append(&lock->renews, &c->in_lock);
+        list_append(&lock_desk(l, lock)->renews, &c->in_lock);
     }
     if (req->owner.len != 0) {
         c->target.kind = req->id.len != 0 ? TARGET_ENTRY : TARGET_OWNER;
@@ -72,7 +72,7 @@ bool call_renews(const struct entry *e)
 {
     struct list *it;
 
-    LIST_FOREACH(it, &e->hold->lock->renews)
+    LIST_FOREACH(it, &e->hold->lock->desk->renews)
     {
         if (local_entry(container_of(it, struct call, in_lock)) == e) {
             return true;
@@ -173,7 +173,7 @@ void call_send(struct locks *l, struct call *c)
 
     if (!l->up || c->lock->unsure > 0) {
         list_del(&c->in_waiting);
-        list_append(l->up ? &c->lock->calls : &l->calls, &c->in_waiting);
+        list_append(l->up ? &lock_desk(l, c->lock)->calls : &l->calls, &c->in_waiting);
         return;
     }
     w = work_new(l, look ? WORK_INSPECT : WORK_ATTACH, c->lock);

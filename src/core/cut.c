@@ -8,7 +8,7 @@ static struct cut *find(const struct lock *lock, struct span field)
 {
     struct list *it;
 
-    LIST_FOREACH(it, &lock->cuts)
+    LIST_FOREACH(it, &lock->desk->cuts)
     {
         struct cut *cut = container_of(it, struct cut, in_lock);
 
@@ -35,7 +35,7 @@ static void drop_stale(const struct locks *l, struct lock *lock)
 {
     struct list *it, *tmp;
 
-    LIST_FOREACH_SAFE(it, tmp, &lock->cuts)
+    LIST_FOREACH_SAFE(it, tmp, &lock->desk->cuts)
     {
         struct cut *cut = container_of(it, struct cut, in_lock);
         struct span field = span_of(cut->field, cut->field_len);
@@ -46,7 +46,7 @@ static void drop_stale(const struct locks *l, struct lock *lock)
     }
 }
 
-static struct cut *cut_get(const struct locks *l, const struct hold *h)
+static struct cut *cut_get(struct locks *l, const struct hold *h)
 {
     struct cut *cut = cut_find(h);
 
@@ -55,7 +55,7 @@ static struct cut *cut_get(const struct locks *l, const struct hold *h)
         cut = xcalloc(1, sizeof(*cut) + h->field.len);
         memcpy(cut->field, h->field.ptr, h->field.len);
         cut->field_len = h->field.len;
-        list_append(&h->lock->cuts, &cut->in_lock);
+        list_append(&lock_desk(l, h->lock)->cuts, &cut->in_lock);
     }
     return cut;
 }

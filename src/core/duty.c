@@ -18,7 +18,7 @@ struct duty *duty_new(struct locks *l, struct lock *lock, const struct target *t
     d->rw = lock->rw || kind_is_rw(t->lock_kind);
     d->guessed = !lock_in_use(lock) && !kind_is_rw(t->lock_kind);
     d->give_up_at = duty_vague(d) ? l->now + l->cfg.redis_timeout_ms : UINT64_MAX;
-    list_append(&lock->duties, &d->in_lock);
+    list_append(&lock_desk(l, lock)->duties, &d->in_lock);
     lock_touch(l, lock);
     return d;
 }
@@ -35,9 +35,9 @@ void duty_stays(struct lock *lock, struct duty *d)
 {
     if (d->leaving) {
         d->leaving = false;
-        lock->leaving_count--;
+        lock->desk->leaving_count--;
         list_del(&d->in_lock);
-        list_prepend(&lock->duties, &d->in_lock);
+        list_prepend(&lock->desk->duties, &d->in_lock);
     }
 }
 
@@ -111,10 +111,10 @@ bool duty_cancel_undo(struct locks *l, struct lock *lock, const struct want *wan
     struct list *it, *tmp;
     bool found = false;
 
-    LIST_FOREACH_SAFE(it, tmp, &lock->duties)
+    LIST_FOREACH_SAFE(it, tmp, &lock->desk->duties)
     {
         struct duty *d = container_of(it, struct duty, in_lock);
-        bool in_flight = lock->busy != NULL && lock->busy->duty == d;
+        bool in_flight = lock->desk->busy != NULL && lock->desk->busy->duty == d;
 
         if (d->undo && !in_flight && span_eq(d->target.field, want_field(want)) &&
             span_eq(d->target.entry, want_entry(want))) {
@@ -140,12 +140,12 @@ bool duty_withdraw(struct locks *l, struct lock *lock, struct span field,
     bool in_time = true;
     struct list *it, *tmp;
 
-    LIST_FOREACH(it, &lock->leaving)
+    LIST_FOREACH(it, &lock->desk->leaving)
     {
         in_time =
             in_time && !releases(container_of(it, struct duty, in_lock), field, entry);
     }
-    LIST_FOREACH_SAFE(it, tmp, &lock->duties)
+    LIST_FOREACH_SAFE(it, tmp, &lock->desk->duties)
     {
         struct duty *d = container_of(it, struct duty, in_lock);
 

@@ -16,7 +16,7 @@ void fair_start(struct locks *l, struct lock *lock)
 {
     struct fair *f;
 
-    if (lock->fair != NULL) {
+    if (lock->desk->fair != NULL) {
         return;
     }
     f = xcalloc(1, sizeof(*f));
@@ -24,7 +24,7 @@ void fair_start(struct locks *l, struct lock *lock)
     f->refreshed = l->now;
     list_init(&f->leaves);
     list_init(&f->leaving);
-    lock->fair = f;
+    lock_desk(l, lock)->fair = f;
     lock_touch(l, lock);
 }
 
@@ -50,20 +50,20 @@ void fair_leaves_free(struct locks *l, struct fair *f, struct list *leaves)
 
 void fair_free(struct locks *l, struct lock *lock)
 {
-    struct fair *f = lock->fair;
+    struct fair *f = lock->desk->fair;
 
     if (f != NULL) {
         fair_leaves_free(l, f, &f->leaves);
         fair_leaves_free(l, f, &f->leaving);
         timer_stop(l, &f->timer);
-        lock->fair = NULL;
+        lock->desk->fair = NULL;
         free(f);
     }
 }
 
 bool fair_idle(const struct lock *lock)
 {
-    const struct fair *f = lock->fair;
+    const struct fair *f = lock->desk->fair;
 
     return f == NULL || (f->leave_count == 0 && f->queue == NULL && f->leave == NULL);
 }
@@ -136,7 +136,7 @@ void fair_came(struct locks *l, struct waiter *w)
 
 void fair_gone(struct locks *l, struct waiter *w)
 {
-    struct fair *f = w->lock->fair;
+    struct fair *f = w->lock->desk->fair;
     struct list *before = w->in_queue.prev;
 
     if (f == NULL) {
@@ -147,7 +147,7 @@ void fair_gone(struct locks *l, struct waiter *w)
         add_leave(l, f, w->want);
     }
     if (f->last == w) {
-        f->last = before == &w->lock->queue
+        f->last = before == &w->lock->desk->queue
                       ? NULL
                       : container_of(before, struct waiter, in_queue);
     }
@@ -155,7 +155,7 @@ void fair_gone(struct locks *l, struct waiter *w)
 
 void fair_granted(struct locks *l, struct waiter *w, const struct op_result *r)
 {
-    struct fair *f = w->lock->fair;
+    struct fair *f = w->lock->desk->fair;
     /* A release has found that it holds already, through another daemon. */
     bool found = r->moved && r->attached;
 
@@ -173,15 +173,15 @@ void fair_granted(struct locks *l, struct waiter *w, const struct op_result *r)
 
 void fair_leave_again(struct locks *l, struct lock *lock, struct want *want)
 {
-    if (lock->fair != NULL || want->lock_kind == KIND_FAIR) {
+    if (lock->desk->fair != NULL || want->lock_kind == KIND_FAIR) {
         fair_start(l, lock);
-        add_leave(l, lock->fair, want);
+        add_leave(l, lock->desk->fair, want);
     }
 }
 
 void fair_put_back(struct locks *l, struct waiter *w)
 {
-    struct fair *f = w->lock->fair;
+    struct fair *f = w->lock->desk->fair;
 
     if (f != NULL && w->place != PLACE_NONE) {
         w->place = PLACE_TOLD;
@@ -192,7 +192,7 @@ void fair_put_back(struct locks *l, struct waiter *w)
 
 void fair_claim(struct locks *l, struct op *op, struct waiter *w)
 {
-    struct fair *f = w->lock->fair;
+    struct fair *f = w->lock->desk->fair;
 
     if (f == NULL || w->lock->rw) {
         return;
@@ -220,10 +220,10 @@ void fair_heard(struct locks *l, struct lock *lock, struct waiter *w,
     if (r->status != OP_OK && r->status != OP_BUSY) {
         return;
     }
-    if (r->fair && lock->waiting > 0) {
+    if (r->fair && lock->desk->waiting > 0) {
         fair_start(l, lock);
     }
-    f = lock->fair;
+    f = lock->desk->fair;
     if (f == NULL) {
         return;
     }
@@ -241,8 +241,8 @@ void fair_heard(struct locks *l, struct lock *lock, struct waiter *w,
 
 void fair_refresh_soon(struct locks *l, struct lock *lock)
 {
-    if (lock->fair != NULL) {
-        lock->fair->refresh_at = l->now;
+    if (lock->desk->fair != NULL) {
+        lock->desk->fair->refresh_at = l->now;
         lock_touch(l, lock);
     }
 }

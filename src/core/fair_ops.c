@@ -16,7 +16,7 @@ static size_t window(const struct locks *l)
 /* The first of those behind the last place that is to get one now. */
 static struct waiter *next_new(const struct locks *l, struct fair *f)
 {
-    const struct list *end = &f->lock->queue;
+    const struct list *end = &f->lock->desk->queue;
     struct list *it = f->last == NULL ? end->next : f->last->in_queue.next;
     size_t room = window(l);
     struct waiter *w = NULL;
@@ -38,7 +38,7 @@ static struct waiter *next_new(const struct locks *l, struct fair *f)
         return NULL;
     }
     if (f->joined >= room ||
-        (f->full && f->lock->waiting > room && f->joined * 4 > room * 3)) {
+        (f->full && f->lock->desk->waiting > room && f->joined * 4 > room * 3)) {
         f->full = true;
         return NULL;
     }
@@ -52,7 +52,7 @@ static size_t name_places(struct locks *l, struct fair *f, enum fair_place place
     size_t count = 0;
     struct list *it;
 
-    LIST_FOREACH(it, &f->lock->queue)
+    LIST_FOREACH(it, &f->lock->desk->queue)
     {
         struct waiter *w = container_of(it, struct waiter, in_queue);
 
@@ -70,7 +70,7 @@ static size_t name_places(struct locks *l, struct fair *f, enum fair_place place
 static void send_queue(struct locks *l, struct fair *f, bool whole)
 {
     size_t room = window(l) > f->joined ? window(l) - f->joined : 0;
-    size_t left = f->lock->waiting - f->joined;
+    size_t left = f->lock->desk->waiting - f->joined;
     struct work *work = work_new(l, WORK_QUEUE, f->lock);
     struct op *op = work_op(l, work, OP_QUEUE);
     size_t known = 0, count = 0;
@@ -148,7 +148,8 @@ static void arm(struct locks *l, struct fair *f, uint64_t ready_at)
         at = ready_at;
     } else if (f->queue == NULL) {
         at = f->joined > 0 ? f->refresh_at : at;
-        if (f->joined < f->lock->waiting && joins_later(l, f) && f->join_at < at) {
+        if (f->joined < f->lock->desk->waiting && joins_later(l, f) &&
+            f->join_at < at) {
             at = f->join_at;
         }
     }
@@ -161,25 +162,26 @@ static void arm(struct locks *l, struct fair *f, uint64_t ready_at)
 
 void fair_step(struct locks *l, struct lock *lock, bool head_asked)
 {
-    struct fair *f = lock->fair;
+    struct fair *f = lock->desk->fair;
     uint64_t ready_at;
 
     if (f == NULL) {
         return;
     }
-    if (lock->waiting == 0 && !f->seen && fair_idle(lock)) {
+    if (lock->desk->waiting == 0 && !f->seen && fair_idle(lock)) {
         fair_free(l, lock);
         return;
     }
-    if (!l->up || (lock->waiting == 0 && f->leave_count == 0)) {
+    if (!l->up || (lock->desk->waiting == 0 && f->leave_count == 0)) {
         timer_stop(l, &f->timer);
         return;
     }
     if (f->refresh_at > l->now + fair_interval(l)) {
         f->refresh_at = l->now + fair_interval(l); /* the configuration has changed */
     }
-    ready_at =
-        f->not_before > lock->stand_back_until ? f->not_before : lock->stand_back_until;
+    ready_at = f->not_before > lock->desk->stand_back_until
+                   ? f->not_before
+                   : lock->desk->stand_back_until;
     if (l->now >= ready_at) {
         send_due(l, f, head_asked || f->joined > 0);
     }
@@ -195,7 +197,7 @@ void fair_on_timer(struct locks *l, struct timer *t)
 
 void fair_work_gone(struct work *w)
 {
-    struct fair *f = w->lock == NULL ? NULL : w->lock->fair;
+    struct fair *f = w->lock == NULL ? NULL : w->lock->desk->fair;
 
     if (f != NULL && f->queue == w) {
         f->queue = NULL;
@@ -210,7 +212,7 @@ static void tell(struct fair *f, uint64_t op)
 {
     struct list *it;
 
-    LIST_FOREACH(it, &f->lock->queue)
+    LIST_FOREACH(it, &f->lock->desk->queue)
     {
         struct waiter *w = container_of(it, struct waiter, in_queue);
 
@@ -240,12 +242,12 @@ static void queued(struct locks *l, struct fair *f, uint64_t op,
     case OP_OK:
         tell(f, op);
         f->seen = r->fair;
-        if (r->ttl_ms == -2 && f->lock->waiting > 0) {
+        if (r->ttl_ms == -2 && f->lock->desk->waiting > 0) {
             lock_ask(l, f->lock); /* it is free: perhaps our turn */
         }
         break;
     case OP_WRONGTYPE:
-        if (f->lock->waiting > 0) {
+        if (f->lock->desk->waiting > 0) {
             lock_ask(l, f->lock); /* and hears so itself */
         }
         break;
@@ -273,7 +275,7 @@ static void left(struct locks *l, struct fair *f, const struct op_result *r)
 
 void fair_done(struct locks *l, struct work *w, const struct op_result *r)
 {
-    struct fair *f = w->lock->fair;
+    struct fair *f = w->lock->desk->fair;
     bool leave = w->kind == WORK_LEAVE;
 
     work_free(l, w);

@@ -339,7 +339,7 @@ static size_t cancel_waits(struct locks *l, struct lock *lock,
         }
         return count;
     }
-    LIST_FOREACH_SAFE(it, tmp, &lock->queue)
+    LIST_FOREACH_SAFE(it, tmp, &lock->desk->queue)
     {
         w = container_of(it, struct waiter, in_queue);
         if (waits_as(w, req) && may_cancel(req, w->want->user, ret_others)) {

@@ -34,7 +34,7 @@ static bool same_owner(struct span field_a, struct span field_b)
 
 bool lock_in_use(const struct lock *lock)
 {
-    return !list_empty(&lock->holds) || lock->waiting > 0;
+    return !list_empty(&lock->holds) || lock->desk->waiting > 0;
 }
 
 void lock_set_family(struct locks *l, struct lock *lock, bool rw)
@@ -139,7 +139,7 @@ void lock_let_readers_in(struct locks *l, struct lock *lock)
     if (!lock_being_read(l, lock)) {
         return;
     }
-    LIST_FOREACH(it, &lock->queue)
+    LIST_FOREACH(it, &lock->desk->queue)
     {
         struct waiter *w = container_of(it, struct waiter, in_queue);
 

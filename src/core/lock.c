@@ -44,13 +44,8 @@ struct lock *lock_get(struct locks *l, struct span name)
         memcpy(lock->name, name.ptr, name.len);
         lock->name_len = name.len;
         lock->group = lock_group(l, name);
-        list_init(&lock->queue);
-        list_init(&lock->duties);
-        list_init(&lock->leaving);
         list_init(&lock->holds);
-        list_init(&lock->cuts);
-        list_init(&lock->renews);
-        list_init(&lock->calls);
+        desk_none(lock);
         list_init(&lock->in_dirty);
         lock->in_names.key = hash;
         table_add(&l->names, &lock->in_names);
@@ -68,7 +63,7 @@ struct hold *lock_hold(const struct lock *lock)
 
 struct waiter *lock_head(const struct lock *lock)
 {
-    struct list *first = list_first(&lock->queue);
+    struct list *first = list_first(&lock->desk->queue);
 
     return first == NULL ? NULL : container_of(first, struct waiter, in_queue);
 }
@@ -82,8 +77,10 @@ void lock_touch(struct locks *l, struct lock *lock)
 
 void lock_pause(struct locks *l, struct lock *lock, uint64_t ms)
 {
-    if (lock->stand_back_until < l->now + ms) {
-        lock->stand_back_until = l->now + ms;
+    struct desk *desk = lock_desk(l, lock);
+
+    if (desk->stand_back_until < l->now + ms) {
+        desk->stand_back_until = l->now + ms;
     }
     lock_touch(l, lock);
 }
@@ -99,19 +96,21 @@ void lock_seen(struct locks *l, struct lock *lock, uint64_t op_id, int64_t ttl_m
 {
     uint64_t pause = l->cfg.recheck_ms;
     const struct waiter *head = lock_head(lock);
+    struct desk *desk;
 
     if (by == KIND_READ && head != NULL && head->want->lock_kind == KIND_READ) {
         lock_touch(l, lock);
         return; /* that is not in its way */
     }
-    if (op_id > lock->seen_op) {
-        lock->seen_op = op_id;
+    desk = lock_desk(l, lock);
+    if (op_id > desk->seen_op) {
+        desk->seen_op = op_id;
     }
     /* One more than the TTL, as Redis rounds it down. */
     if (ttl_ms >= 0 && (uint64_t)ttl_ms + 1 < pause) {
         pause = (uint64_t)ttl_ms + 1;
     }
-    timer_set(l, &lock->wake, TIMER_LOCK, l->now + pause);
+    timer_set(l, &desk->wake, TIMER_LOCK, l->now + pause);
 }
 
 static void subscribe(struct locks *l, struct lock *lock)
@@ -140,12 +139,12 @@ void lock_free(struct locks *l, struct lock *lock)
 {
     struct list *it, *tmp;
 
-    LIST_FOREACH_SAFE(it, tmp, &lock->cuts)
+    LIST_FOREACH_SAFE(it, tmp, &lock->desk->cuts)
     {
         cut_free(container_of(it, struct cut, in_lock));
     }
     fair_free(l, lock);
-    timer_stop(l, &lock->wake);
+    desk_free(l, lock);
     list_del(&lock->in_dirty);
     table_remove(&l->names, &lock->in_names);
     pool_free(&l->pool, lock);
@@ -157,20 +156,23 @@ static void step_idle(struct locks *l, struct lock *lock)
 {
     lock->ask = false;
     if (lock->sub != SUB_NONE) {
-        if (!heap_armed(&lock->wake.node) ||
-            lock->wake.node.at > l->now + SUB_LINGER_MS) {
-            timer_set(l, &lock->wake, TIMER_LOCK, l->now + SUB_LINGER_MS);
+        if (!heap_armed(&lock->desk->wake.node) ||
+            lock->desk->wake.node.at > l->now + SUB_LINGER_MS) {
+            timer_set(l, &lock_desk(l, lock)->wake, TIMER_LOCK, l->now + SUB_LINGER_MS);
         }
         return;
     }
     if (lock->exempt > l->now && list_empty(&lock->holds)) {
-        timer_set(l, &lock->wake, TIMER_LOCK, lock->exempt); /* till then it counts */
+        /* till then it counts */
+        timer_set(l, &lock_desk(l, lock)->wake, TIMER_LOCK, lock->exempt);
         return;
     }
-    timer_stop(l, &lock->wake);
-    if (list_empty(&lock->holds) && lock->busy == NULL && lock->refs == 0 &&
-        list_empty(&lock->duties) && fair_idle(lock)) {
+    timer_stop(l, &lock->desk->wake);
+    if (list_empty(&lock->holds) && lock->desk->busy == NULL && lock->refs == 0 &&
+        list_empty(&lock->desk->duties) && fair_idle(lock)) {
         lock_free(l, lock);
+    } else {
+        desk_clear(l, lock);
     }
 }
 
@@ -178,7 +180,7 @@ static void step_idle(struct locks *l, struct lock *lock)
  * the subscription was confirmed has found the lock held. */
 static void step_head(struct locks *l, struct lock *lock, struct waiter *head)
 {
-    bool sure = lock->sub == SUB_ON && lock->seen_op > lock->sub_op;
+    bool sure = lock->sub == SUB_ON && lock->desk->seen_op > lock->desk->sub_op;
 
     if (head->work != NULL || !l->up) {
         return; /* its answer, or Redis coming up, leads back here */
@@ -196,8 +198,8 @@ static void step_head(struct locks *l, struct lock *lock, struct waiter *head)
     if (lock->sub == SUB_NONE) {
         subscribe(l, lock);
     }
-    if (!heap_armed(&lock->wake.node)) {
-        timer_set(l, &lock->wake, TIMER_LOCK, l->now + l->cfg.recheck_ms);
+    if (!heap_armed(&lock->desk->wake.node)) {
+        timer_set(l, &lock->desk->wake, TIMER_LOCK, l->now + l->cfg.recheck_ms);
     }
 }
 
@@ -207,7 +209,7 @@ static void step_probes(struct locks *l, struct lock *lock)
 {
     struct list *it;
 
-    LIST_FOREACH(it, &lock->queue)
+    LIST_FOREACH(it, &lock->desk->queue)
     {
         struct waiter *w = container_of(it, struct waiter, in_queue);
 
@@ -223,16 +225,16 @@ static void step_leaving(struct locks *l, struct lock *lock)
 {
     struct list *first;
 
-    while ((first = list_first(&lock->duties)) != NULL &&
-           lock->hold_count > lock->leaving_count + 1) {
+    while ((first = list_first(&lock->desk->duties)) != NULL &&
+           lock->hold_count > lock->desk->leaving_count + 1) {
         struct duty *d = container_of(first, struct duty, in_lock);
 
         if (!d->light || d->tries > 0) {
             break;
         }
         list_del(&d->in_lock);
-        list_append(&lock->leaving, &d->in_lock);
-        lock->leaving_count++;
+        list_append(&lock->desk->leaving, &d->in_lock);
+        lock->desk->leaving_count++;
         d->leaving = true;
         release_send(l, lock, d);
     }
@@ -247,17 +249,17 @@ void lock_step(struct locks *l, struct lock *lock)
         return; /* what is put back leads back here */
     }
     restore_let_calls_go(l, lock);
-    if (lock->rw && l->up && l->now >= lock->stand_back_until) {
+    if (lock->rw && l->up && l->now >= lock->desk->stand_back_until) {
         step_leaving(l, lock);
     }
-    duty = list_first(&lock->duties);
-    if (lock->probes > 0 && l->up && duty == NULL && take_may_ask(l, lock)) {
+    duty = list_first(&lock->desk->duties);
+    if (lock->desk->probes > 0 && l->up && duty == NULL && take_may_ask(l, lock)) {
         step_probes(l, lock);
     }
     if (lock->readers_in && l->up && duty == NULL && take_may_ask(l, lock)) {
         lock_let_readers_in(l, lock);
     }
-    if (lock->busy != NULL) {
+    if (lock->desk->busy != NULL) {
         return;
     }
     fair_step(l, lock, false);
@@ -268,10 +270,10 @@ void lock_step(struct locks *l, struct lock *lock)
             duty_give_up(l, lock, d); /* and leads back here */
         } else if (user_refused_duty(l, lock, d)) {
             ; /* so does that */
-        } else if (l->up && l->now >= lock->stand_back_until) {
+        } else if (l->up && l->now >= lock->desk->stand_back_until) {
             release_send(l, lock, d);
         } else if (l->up) {
-            timer_set(l, &lock->wake, TIMER_LOCK, lock->stand_back_until);
+            timer_set(l, &lock->desk->wake, TIMER_LOCK, lock->desk->stand_back_until);
         }
         return;
     }
@@ -280,7 +282,7 @@ void lock_step(struct locks *l, struct lock *lock)
         step_idle(l, lock);
     } else {
         step_head(l, lock, head);
-        if (lock->busy == NULL) {
+        if (lock->desk->busy == NULL) {
             fair_step(l, lock, true);
         }
     }
@@ -288,7 +290,8 @@ void lock_step(struct locks *l, struct lock *lock)
 
 void lock_on_timer(struct locks *l, struct lock *lock)
 {
-    if (lock_head(lock) == NULL && lock->sub != SUB_NONE && list_empty(&lock->duties)) {
+    if (lock_head(lock) == NULL && lock->sub != SUB_NONE &&
+        list_empty(&lock->desk->duties)) {
         lock_unsubscribe(l, lock);
     }
     lock_ask(l, lock);
@@ -302,7 +305,7 @@ void locks_subscribed(struct locks *l, struct span name, bool rw)
         return; /* a confirmation of a subscription that is over */
     }
     lock->sub = SUB_ON;
-    lock->sub_op = l->next_op;
+    lock_desk(l, lock)->sub_op = l->next_op;
     if (lock_head(lock) != NULL) {
         lock_ask(l, lock);
     }
@@ -333,13 +336,13 @@ void locks_message(struct locks *l, struct span name, bool rw)
         return;
     }
     /* What ops that were sent before this have found, or will, counts no more. */
-    lock->sub_op = l->next_op;
+    lock_desk(l, lock)->sub_op = l->next_op;
     if (lock_head(lock) == NULL) {
         return;
     }
     /* Two daemons that yield in turn would only ever yield to each other, as they are
      * faster than any library: so each leaves one chance of the other's to the rest. */
-    if (lock->courteous && l->now >= lock->stand_back_until) {
+    if (lock->courteous && l->now >= lock->desk->stand_back_until) {
         lock->courteous = false;
         lock_pause(l, lock, l->cfg.handoff_pause_ms);
     }

@@ -27,7 +27,7 @@ static bool needs_probe(const struct locks *l, const struct lock *lock,
 static bool known_held(const struct locks *l, const struct lock *lock,
                        const struct waiter *w)
 {
-    return !w->once && lock->busy == NULL && lock_in_the_way(l, lock, w->want) &&
+    return !w->once && lock->desk->busy == NULL && lock_in_the_way(l, lock, w->want) &&
            !needs_probe(l, lock, w->want);
 }
 
@@ -35,7 +35,7 @@ static bool known_held(const struct locks *l, const struct lock *lock,
 static bool may_join(const struct locks *l, const struct lock *lock,
                      const struct want *want)
 {
-    return want->lock_kind == KIND_READ && lock->writers == 0 &&
+    return want->lock_kind == KIND_READ && lock->desk->writers == 0 &&
            !lock_in_the_way(l, lock, want);
 }
 

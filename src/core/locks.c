@@ -48,8 +48,8 @@ static void free_duties(struct locks *l, struct lock *lock)
 {
     struct list *it, *tmp;
 
-    list_splice(&lock->duties, &lock->leaving);
-    LIST_FOREACH_SAFE(it, tmp, &lock->duties)
+    list_splice(&lock->desk->duties, &lock->desk->leaving);
+    LIST_FOREACH_SAFE(it, tmp, &lock->desk->duties)
     {
         duty_free(l, lock, container_of(it, struct duty, in_lock));
     }
@@ -194,7 +194,7 @@ static void fire(struct locks *l, struct timer *t)
 {
     switch ((enum timer_kind)t->node.tag) {
     case TIMER_LOCK:
-        lock_on_timer(l, container_of(t, struct lock, wake));
+        lock_on_timer(l, container_of(t, struct desk, wake)->lock);
         break;
     case TIMER_WAITER:
         waiter_on_timer(l, container_of(t, struct waiter, timer));
@@ -259,7 +259,7 @@ static void came_up(struct locks *l, struct lock *lock)
 {
     struct list *it, *tmp;
 
-    LIST_FOREACH_SAFE(it, tmp, &lock->queue)
+    LIST_FOREACH_SAFE(it, tmp, &lock->desk->queue)
     {
         struct waiter *w = container_of(it, struct waiter, in_queue);
 

@@ -81,7 +81,7 @@ static const struct span *make_queue(struct locks *l, const struct lock *lock,
     char prefix[SERIAL_MAX + sizeof(LATCHD_RESERVED_OWNER_PREFIX)];
     int len = snprintf(prefix, sizeof(prefix),
                        LATCHD_RESERVED_OWNER_PREFIX "%s:", l->instance);
-    struct search search = { &lock->queue, &lock->queue, INFO_SEARCH_MAX };
+    struct search search = { &lock->desk->queue, &lock->desk->queue, INFO_SEARCH_MAX };
 
     for (size_t i = 0; i < count; i++) {
         struct span who = r->queue[i];
@@ -139,7 +139,7 @@ static const struct lock_info *make_info(struct locks *l, const struct lock *loc
                  : uncertain ? LOCK_STATE_UNCERTAIN
                              : LOCK_STATE_HELD,
         .ttl_ms = r->ttl_ms,
-        .waiting = lock->waiting,
+        .waiting = lock->desk->waiting,
         .holds = holds,
         .hold_count = count,
         .queue = make_queue(l, lock, r, queued),
@@ -214,7 +214,7 @@ void info_in_doubt(struct locks *l, const struct call *c)
         .kind = lock_hold(lock)->lock_kind,
         .state = LOCK_STATE_UNCERTAIN,
         .ttl_ms = (int64_t)(until - l->now),
-        .waiting = lock->waiting,
+        .waiting = lock->desk->waiting,
         .holds = holds,
         .hold_count = count,
     };
@@ -306,7 +306,7 @@ void locks_waiters(struct locks *l, struct span name, size_t count, waiter_info_
     if (lock == NULL) {
         return;
     }
-    LIST_FOREACH(it, &lock->queue)
+    LIST_FOREACH(it, &lock->desk->queue)
     {
         struct waiter *w = container_of(it, struct waiter, in_queue);
         struct waiter_info info = waiter_info_of(l, w);

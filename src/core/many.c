@@ -22,7 +22,7 @@ void take_many(struct locks *l, struct waiter *const *waiters, size_t count)
         part->want = want_ref(w->want);
         part->lease_ms = waiter_lease(l, w);
         w->work = part;
-        w->lock->busy = part;
+        lock_desk(l, w->lock)->busy = part;
         w->lock->ask = false;
         all->parts[i] = part;
         op_claim(l, &one, w->want, part->lease_ms);

@@ -49,7 +49,7 @@ static size_t queue_size(const struct lock *lock, size_t samples)
     size_t size = 0, seen = 0;
     struct list *it;
 
-    LIST_FOREACH(it, &lock->queue)
+    LIST_FOREACH(it, &lock->desk->queue)
     {
         if (seen == samples) {
             break;
@@ -57,7 +57,7 @@ static size_t queue_size(const struct lock *lock, size_t samples)
         size += waiter_size(container_of(it, struct waiter, in_queue));
         seen++;
     }
-    return scale(size, seen, lock->waiting);
+    return scale(size, seen, lock->desk->waiting);
 }
 
 static size_t holds_size(const struct lock *lock, size_t samples)
@@ -76,16 +76,21 @@ static size_t holds_size(const struct lock *lock, size_t samples)
     return scale(size, seen, lock->hold_count);
 }
 
+static size_t desk_size(const struct lock *lock)
+{
+    return lock_rests(lock) ? 0 : size_of(lock->desk);
+}
+
 static size_t work_size(const struct lock *lock)
 {
-    size_t size = size_of(lock->busy);
+    size_t size = size_of(lock->desk->busy);
     struct list *it;
 
-    LIST_FOREACH(it, &lock->duties)
+    LIST_FOREACH(it, &lock->desk->duties)
     {
         size += size_of(container_of(it, struct duty, in_lock));
     }
-    LIST_FOREACH(it, &lock->cuts)
+    LIST_FOREACH(it, &lock->desk->cuts)
     {
         size += size_of(container_of(it, struct cut, in_lock));
     }
@@ -97,6 +102,7 @@ size_t locks_memory(const struct locks *l, struct span name, size_t samples)
     const struct lock *lock = lock_find(l, name);
 
     return lock == NULL ? 0
-                        : size_of(lock) + size_of(lock->fair) + work_size(lock) +
-                              queue_size(lock, samples) + holds_size(lock, samples);
+                        : size_of(lock) + desk_size(lock) + size_of(lock->desk->fair) +
+                              work_size(lock) + queue_size(lock, samples) +
+                              holds_size(lock, samples);
 }

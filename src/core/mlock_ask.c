@@ -43,10 +43,11 @@ static bool untouched(const struct locks *l, const struct piece *p)
     return quarantine_of_name(l, p->name) == 0 &&
            request_find(l, p->name, p->mlock->terms.id) == NULL &&
            (lock == NULL ||
-            (list_empty(&lock->holds) && list_empty(&lock->queue) &&
-             list_empty(&lock->duties) && lock->busy == NULL && lock->refs == 0 &&
-             lock->fair == NULL && lock->stand_back_until <= l->now &&
-             lock->ask_after <= l->now));
+            (list_empty(&lock->holds) && list_empty(&lock->desk->queue) &&
+             list_empty(&lock->desk->duties) && lock->desk->busy == NULL &&
+             lock->refs == 0 && lock->desk->fair == NULL &&
+             lock->desk->stand_back_until <= l->now &&
+             lock->desk->ask_after <= l->now));
 }
 
 static bool same_group(const struct locks *l, const struct piece *a,

@@ -102,6 +102,24 @@ void lock_step(struct locks *l, struct lock *lock);
 void lock_free(struct locks *l, struct lock *lock);
 void lock_on_timer(struct locks *l, struct lock *lock);
 
+/* desk.c */
+extern const struct desk NO_DESK;
+void desk_none(struct lock *lock);
+struct desk *desk_open(struct locks *l, struct lock *lock);
+/* Puts it away if nothing is on it. */
+void desk_clear(struct locks *l, struct lock *lock);
+void desk_free(struct locks *l, struct lock *lock);
+static inline bool lock_rests(const struct lock *lock)
+{
+    return lock->desk == &NO_DESK;
+}
+/* To write on: for whatever may come first at a name. It stays until the engine
+ * returns. */
+static inline struct desk *lock_desk(struct locks *l, struct lock *lock)
+{
+    return lock_rests(lock) ? desk_open(l, lock) : lock->desk;
+}
+
 /* work.c */
 struct work *work_new(struct locks *l, enum work_kind kind, struct lock *lock);
 /* NULL: it is answered, or never was. */

@@ -5,15 +5,15 @@
 /* Whether others get their chance now, instead of our next waiter. */
 static enum yield fairness(struct locks *l, struct lock *lock)
 {
-    if (lock->row_since == NEVER) {
-        lock->row_since = lock->checked_at = l->now;
+    if (lock->desk->row_since == NEVER) {
+        lock->desk->row_since = lock->desk->checked_at = l->now;
     }
-    if (l->now - lock->row_since >= HANDOFF_ALWAYS_MS) {
+    if (l->now - lock->desk->row_since >= HANDOFF_ALWAYS_MS) {
         return YIELD_ALWAYS;
     }
-    if (lock->moves >= l->cfg.handoff_limit ||
-        l->now - lock->checked_at >= HANDOFF_WINDOW_MS) {
-        lock->checked_at = l->now;
+    if (lock->desk->moves >= l->cfg.handoff_limit ||
+        l->now - lock->desk->checked_at >= HANDOFF_WINDOW_MS) {
+        lock->desk->checked_at = l->now;
         return YIELD_IF_OTHERS;
     }
     return YIELD_NEVER;
@@ -71,7 +71,7 @@ static struct waiter *successor(const struct locks *l, const struct lock *lock,
 
     if (head == NULL || head->work != NULL || l->stopping || d->rw != lock->rw ||
         quarantine_until(l, lock, head->want->lock_kind) != 0 ||
-        l->now < lock->ask_after || l->quorum) {
+        l->now < lock->desk->ask_after || l->quorum) {
         return NULL;
     }
     if (d->next == NULL ? ends_request(d, head->want) : d->next != head->want) {
@@ -91,7 +91,7 @@ void release_send(struct locks *l, struct lock *lock, struct duty *d)
     }
     w->duty = d;
     if (!d->leaving) {
-        lock->busy = w;
+        lock->desk->busy = w;
         lock->ask = lock->ask && next == NULL; /* it looks for the head as well */
     }
     if (d->tries++ == 0) {
@@ -123,7 +123,7 @@ void release_send(struct locks *l, struct lock *lock, struct duty *d)
     /* A repetition only finds out: it must not give the lock away otherwise. */
     op->yield = d->tries > 1 && next == NULL ? YIELD_ALWAYS : fairness(l, lock);
     d->may_free =
-        d->may_free || op->yield != YIELD_NEVER || lock->fair != NULL || d->rw;
+        d->may_free || op->yield != YIELD_NEVER || lock->desk->fair != NULL || d->rw;
     op_claim(l, op, d->next, w->lease_ms);
 }
 
@@ -159,8 +159,8 @@ static void end_local(struct locks *l, struct duty *d, int64_t left)
 /* The lock was freed; if that was for others' sake, our head stands back. */
 static void freed(struct locks *l, struct lock *lock, bool yielded)
 {
-    lock->moves = 0;
-    lock->row_since = NEVER;
+    lock_desk(l, lock)->moves = 0;
+    lock->desk->row_since = NEVER;
     if (lock_head(lock) == NULL) {
         return;
     }
@@ -230,7 +230,7 @@ static void released(struct locks *l, struct lock *lock, struct duty *d, struct 
     if (r->moved && r->status == OP_NOREPLICAS) {
         take_unacked(l, lock, want, waiter);
     } else if (r->moved) {
-        lock->moves++;
+        lock->desk->moves++;
         l->stats.handovers++;
         take_granted(l, lock, want, waiter, r, asked);
     } else if (!r->freed && waiter != NULL && waiter->want->lock_kind == KIND_READ) {

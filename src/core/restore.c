@@ -308,7 +308,7 @@ void restore_let_calls_go(struct locks *l, struct lock *lock)
 {
     struct list *it;
 
-    while (lock->unsure == 0 && (it = list_first(&lock->calls)) != NULL) {
+    while (lock->unsure == 0 && (it = list_first(&lock->desk->calls)) != NULL) {
         list_del(it);
         call_send(l, container_of(it, struct call, in_waiting));
     }

@@ -1,9 +1,9 @@
 /* state: what the lock engine remembers. Private to core/.
  *
  *   locks ── names ──> lock ── queue ──> waiter ── want
- *     │                 ├── holds ──> hold ── entries ──> entry ── attaches ──> attach
- *     │                 ├── duties (what must still be done at Redis, in order)
- *     │                 └── busy: the one work in flight that may change who holds
+ *     │                 │    ├── duties (what must still be done at Redis, in order)
+ *     │                 │    └── busy: the one work in flight that may change who holds
+ *     │                 └── holds ──> hold ── entries ──> entry ── attaches ──> attach
  *     ├── sessions: a connection's waiters, attaches and calls
  *     ├── requests: what became of each ID
  *     └── works: ops in flight, by op id
@@ -184,29 +184,41 @@ struct hold {
 
 enum sub_state { SUB_NONE, SUB_ASKED, SUB_ON };
 
-struct lock {
-    struct table_node in_names;
+/* What is under way at a name: who waits, what is to be done. */
+struct desk {
     struct list queue;
     struct list duties;
     struct list leaving; /* duties in flight that leave other readers behind */
-    struct list in_dirty;
-    struct list holds;        /* one; of a read/write lock there may be many readers */
-    struct hold *writer;      /* the one of them that writes */
-    struct hold_index *index; /* of the holds, if they are many */
     struct list cuts;
     struct list renews; /* calls that may attach somebody to a hold */
     struct list calls;  /* that wait until all holds are put back */
+    struct lock *lock;
     struct work *busy;
     struct fair *fair; /* fair.c; NULL: no fair queue is known of */
     struct timer wake;
-    uint32_t hold_count;
     uint32_t leaving_count;
     uint32_t waiting;
     uint32_t probes;  /* waiters that still have to ask for themselves */
     uint32_t writers; /* waiters that want to write */
-    uint32_t refs;    /* works and calls that point here */
-    uint32_t unsure;  /* holds that are to be put back: till then nothing is asked */
     uint32_t moves;
+    uint64_t sub_op; /* the last op that was sent when the subscription was confirmed */
+    uint64_t seen_op; /* the last op that found it held */
+    uint64_t stand_back_until;
+    uint64_t ask_after;  /* nobody asks for it before this: too few replicas */
+    uint64_t row_since;  /* first hand-over since the last true release */
+    uint64_t checked_at; /* when somebody else was last looked for */
+};
+
+struct lock {
+    struct table_node in_names;
+    struct list in_dirty;
+    struct list holds;        /* one; of a read/write lock there may be many readers */
+    struct hold *writer;      /* the one of them that writes */
+    struct hold_index *index; /* of the holds, if they are many */
+    struct desk *desk;        /* NO_DESK at rest: to be read only; see desk.c */
+    uint32_t hold_count;
+    uint32_t refs;   /* works and calls that point here */
+    uint32_t unsure; /* holds that are to be put back: till then nothing is asked */
     uint32_t group;
     enum sub_state sub : 8;
     bool rw : 1;           /* a read/write lock */
@@ -219,12 +231,6 @@ struct lock {
     uint16_t name_len;
     uint64_t doubt_op; /* as l->doubt_op, of this name */
     uint64_t exempt;   /* from the quarantine that ends then */
-    uint64_t sub_op; /* the last op that was sent when the subscription was confirmed */
-    uint64_t seen_op; /* the last op that found it held */
-    uint64_t stand_back_until;
-    uint64_t ask_after;  /* nobody asks for it before this: too few replicas */
-    uint64_t row_since;  /* first hand-over since the last true release */
-    uint64_t checked_at; /* when somebody else was last looked for */
     char name[];
 };
 
@@ -246,7 +252,7 @@ struct duty {
     bool may_free;  /* sent so that others may have been granted after it */
     bool rw;        /* of which family it is */
     bool light;     /* a client's, of one reader among others */
-    bool leaving;   /* on lock->leaving */
+    bool leaving;   /* on desk->leaving */
     bool elsewhere; /* it had been released before, through another daemon */
     bool guessed;   /* only a guess, as nothing is known of the name here */
     char data[];
@@ -259,7 +265,7 @@ struct call {
     struct list in_session;
     struct list in_waiting; /* on l->calls while it cannot be sent */
     struct list in_infos;   /* INFO: on l->infos */
-    struct list in_lock;    /* RENEW, REGRANT: on lock->renews */
+    struct list in_lock;    /* RENEW, REGRANT: on desk->renews */
     enum call_kind kind;
     struct lock *lock;
     struct session *session;

@@ -51,7 +51,7 @@ static size_t ahead_of(const struct waiter *w)
     const struct list *it = w->in_queue.prev;
     size_t n = 0;
 
-    while (it != &w->lock->queue && n < SURVEY_AHEAD_MAX) {
+    while (it != &w->lock->desk->queue && n < SURVEY_AHEAD_MAX) {
         it = it->prev;
         n++;
     }
@@ -104,7 +104,7 @@ static struct name_view view_name(const struct locks *l, const struct lock *lock
     const struct waiter *head = lock_head(lock);
     struct name_view view = { .name = lock_name(lock),
                               .holds = lock->hold_count,
-                              .waiting = lock->waiting };
+                              .waiting = lock->desk->waiting };
 
     if (h != NULL) {
         view.newest = view_of(l, h);

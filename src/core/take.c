@@ -24,7 +24,7 @@ static void send_acquire(struct locks *l, enum work_kind kind, struct lock *lock
     op_claim(l, op, w->want, work->lease_ms);
     fair_claim(l, op, w);
     if (kind == WORK_ASK) {
-        lock->busy = work;
+        lock_desk(l, lock)->busy = work;
     }
 }
 
@@ -43,7 +43,7 @@ void take_probe(struct locks *l, struct waiter *w)
 {
     if (w->probe) {
         w->probe = false;
-        w->lock->probes--;
+        w->lock->desk->probes--;
     }
     send_acquire(l, WORK_PROBE, w->lock, w, true);
 }
@@ -53,7 +53,7 @@ void take_join(struct locks *l, struct waiter *w)
     w->join = false;
     if (w->probe) {
         w->probe = false;
-        w->lock->probes--;
+        w->lock->desk->probes--;
     }
     send_acquire(l, WORK_PROBE, w->lock, w, may_only_reenter(l, w));
 }
@@ -62,18 +62,18 @@ void take_probe_later(struct locks *l, struct waiter *w)
 {
     if (!w->probe) {
         w->probe = true;
-        w->lock->probes++;
+        w->lock->desk->probes++;
         lock_touch(l, w->lock);
     }
 }
 
 bool take_may_ask(struct locks *l, struct lock *lock)
 {
-    uint64_t at = lock->stand_back_until;
+    uint64_t at = lock->desk->stand_back_until;
 
-    at = at < lock->ask_after ? lock->ask_after : at;
+    at = at < lock->desk->ask_after ? lock->desk->ask_after : at;
     if (l->now < at) {
-        timer_set(l, &lock->wake, TIMER_LOCK, at);
+        timer_set(l, &lock->desk->wake, TIMER_LOCK, at);
     }
     return l->now >= at;
 }
@@ -83,7 +83,7 @@ void take_unacked(struct locks *l, struct lock *lock, struct want *want,
 {
     l->stats.unacked_grants++;
     lock->unacked = true;
-    lock->ask_after = l->now + ERROR_PAUSE_MS;
+    lock_desk(l, lock)->ask_after = l->now + ERROR_PAUSE_MS;
     if (waiter == NULL) {
         duty_undo(l, lock, want);
         return;
@@ -206,7 +206,7 @@ void take_again(struct locks *l, struct waiter *w)
     if (waiter_is_head(w)) {
         lock_ask(l, w->lock);
     } else {
-        w->join = w->want->lock_kind == KIND_READ && w->lock->writers == 0;
+        w->join = w->want->lock_kind == KIND_READ && w->lock->desk->writers == 0;
         take_probe_later(l, w);
     }
 }

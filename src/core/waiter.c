@@ -58,10 +58,10 @@ struct waiter *waiter_new(struct locks *l, struct lock *lock, struct session *s,
     w->want = want;
     w->began = l->now;
     list_init(&w->in_session);
-    list_append(&lock->queue, &w->in_queue);
+    list_append(&lock_desk(l, lock)->queue, &w->in_queue);
     list_append(&l->waiters, &w->in_all);
-    lock->waiting++;
-    lock->writers += want->lock_kind == KIND_WRITE;
+    lock->desk->waiting++;
+    lock->desk->writers += want->lock_kind == KIND_WRITE;
     l->waiter_count++;
     fair_came(l, w);
     waits_join(l, w);
@@ -110,7 +110,7 @@ void waiter_remove(struct locks *l, struct waiter *w)
     if (w->piece != NULL) {
         mlock_waiter_gone(l, w);
     }
-    lock->probes -= w->probe;
+    lock->desk->probes -= w->probe;
     waits_leave(l, w);
     unlink_session(l, w);
     set_kept(l, w, false);
@@ -118,9 +118,9 @@ void waiter_remove(struct locks *l, struct waiter *w)
     fair_gone(l, w);
     list_del(&w->in_queue);
     list_del(&w->in_all);
-    lock->waiting--;
+    lock->desk->waiting--;
     if (w->want->lock_kind == KIND_WRITE) {
-        lock->writers--;
+        lock->desk->writers--;
         lock->readers_in = true; /* those behind it, if it was all that stopped them */
     }
     l->waiter_count--;
@@ -204,7 +204,8 @@ static bool may_still_be_answered(const struct locks *l, const struct waiter *w)
     if (!l->up || (lock->unacked && w->work == NULL)) {
         return false;
     }
-    return w->work != NULL || (waiter_is_head(w) && (lock->ask || lock->busy != NULL));
+    return w->work != NULL ||
+           (waiter_is_head(w) && (lock->ask || lock->desk->busy != NULL));
 }
 
 void waiter_on_timer(struct locks *l, struct waiter *w)

@@ -35,8 +35,8 @@ void work_free(struct locks *l, struct work *w)
     }
     if (w->lock != NULL) {
         w->lock->refs--;
-        if (w->lock->busy == w) {
-            w->lock->busy = NULL;
+        if (w->lock->desk->busy == w) {
+            w->lock->desk->busy = NULL;
         }
         fair_work_gone(w);
         lock_touch(l, w->lock);

@@ -45,8 +45,8 @@ MUTATIONS = [
              "now - now % 50000")]),
     Mutation(
         "no_recheck", "nothing is asked again once the subscription is there", [
-            ("core/lock.c", "lock->sub_op = l->next_op;\n    if (lock_head(lock) != NULL) {",
-             "lock->sub_op = l->next_op;\n    if (lock->unacked) {")]),
+            ("core/lock.c", "->sub_op = l->next_op;\n    if (lock_head(lock) != NULL) {",
+             "->sub_op = l->next_op;\n    if (lock->unacked) {")]),
     Mutation(
         "lost_wake", "a release tells nobody", [
             ("store/lua/part_release.lua", "call('PUBLISH', channel, '0')\n        call('DEL'",
