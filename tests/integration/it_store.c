@@ -54,8 +54,9 @@ static void open_up(uint64_t timeout_ms)
 
 START_TEST(ops_of_one_turn_leave_together_and_are_answered_in_order)
 {
+    char name[16], version[64];
     struct store_info info;
-    char name[16];
+    redisReply *said;
 
     open_up(TIMEOUT);
     for (unsigned i = 0; i < 1000; i++) {
@@ -71,7 +72,10 @@ START_TEST(ops_of_one_turn_leave_together_and_are_answered_in_order)
     ck_assert(info.up);
     ck_assert_uint_eq(info.calls, 1000);
     ck_assert_uint_eq(info.in_flight, 0);
-    ck_assert_str_eq(info.version, "7.0.15");
+    (void)snprintf(version, sizeof version, "redis_version:%s\r\n", info.version);
+    said = redis_ask(redis, "INFO server");
+    ck_assert_ptr_nonnull(strstr(said->str, version));
+    freeReplyObject(said);
     ck_assert_uint_gt(info.round_trip_us, 0);
     ck_assert_uint_eq(info.round_trips->count, 1000);
     ck_assert_uint_gt(info.round_trips->max_us, 0);
