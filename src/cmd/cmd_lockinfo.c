@@ -5,6 +5,12 @@
 
 #include <inttypes.h>
 
+enum {
+    /* Of LOCKS: names times what glob_work() says, 10 ms at worst; and what it says of
+     * letters between stars goes with every COUNT. */
+    SCAN_WORK_MAX = ARGS_COUNT_MAX * (GLOB_WORK_PLAIN + 1),
+};
+
 /* As they are asked for, in lower case. */
 const char *lock_kind_word(enum lock_kind kind)
 {
@@ -126,6 +132,15 @@ static void list_name(void *ctx, struct span name)
     }
 }
 
+/* COUNT is a wish: what takes long to match is matched with fewer. */
+static size_t count_of(const struct lock_args *args)
+{
+    size_t work = (args->has & OPT_MATCH) != 0 ? glob_work(args->match) : 0;
+    size_t most = SCAN_WORK_MAX / (work + 1); /* a pattern is shorter than that */
+
+    return args->count < most ? (size_t)args->count : most;
+}
+
 void cmd_locks(struct call *call)
 {
     struct listing l = { .call = call };
@@ -142,8 +157,8 @@ void cmd_locks(struct call *call)
     }
     l.match = args.match;
     l.filter = (args.has & OPT_MATCH) != 0;
-    cursor = locks_scan(call->cmd->env.locks, args.cursor, (size_t)args.count,
-                        list_name, &l);
+    cursor =
+        locks_scan(call->cmd->env.locks, args.cursor, count_of(&args), list_name, &l);
     (void)snprintf(next, sizeof(next), "%" PRIu64, cursor);
     resp_array(call->out, 2);
     resp_bulk_str(call->out, next);

@@ -3,6 +3,10 @@
 
 #include "util/glob.h"
 
+enum {
+    LISTING_WORK_MAX = 32768, /* of PUBSUB CHANNELS: channels times glob_work() */
+};
+
 /* Confirmations go out even when replies are off, as pushes do in Redis. */
 static void confirm(struct call *call, const char *what, struct span name)
 {
@@ -57,9 +61,17 @@ void cmd_subscribe(struct call *call)
 
 void cmd_psubscribe(struct call *call)
 {
-    if (fits(call, call->client->sub.patterns, PUBSUB_PATTERNS_MAX)) {
-        subscribe(call, PUBSUB_PATTERN, "psubscribe");
+    if (!fits(call, call->client->sub.patterns, PUBSUB_PATTERNS_MAX)) {
+        return;
     }
+    if (!pubsub_affords(call->cmd->pubsub, &call->client->sub, call->argv + 1,
+                        call->argc - 1)) {
+        call_error(call, LATCHD_ERR_LIMIT,
+                   "these patterns take too long to match with every event: have "
+                   "fewer, or less between two stars");
+        return;
+    }
+    subscribe(call, PUBSUB_PATTERN, "psubscribe");
 }
 
 /* --- unsubscribing -----------------------------------------------------------------
@@ -130,6 +142,7 @@ static void list_channel(void *ctx, struct span name)
 void cmd_pubsub_channels(struct call *call)
 {
     struct channel_listing l = { 0 };
+    size_t channels = pubsub_total(call->cmd->pubsub, PUBSUB_CHANNEL);
 
     if (call->argc > 3) {
         call_subcommand_error(call);
@@ -139,6 +152,13 @@ void cmd_pubsub_channels(struct call *call)
         l.pattern = call->argv[2];
         if (l.pattern.len > PUBSUB_NAME_MAX) {
             resp_array(call->out, 0); /* longer than any channel */
+            return;
+        }
+        if (glob_work(l.pattern) > GLOB_WORK_PLAIN &&
+            glob_work(l.pattern) * channels > LISTING_WORK_MAX) {
+            call_error(call, LATCHD_ERR_LIMIT,
+                       "there are too many channels for a pattern that takes so long "
+                       "to match: have less between two stars");
             return;
         }
     }

@@ -10,6 +10,7 @@ struct topic {
     enum pubsub_kind kind;
     struct list subs;
     size_t sub_count;
+    uint32_t work; /* patterns: glob_work() */
     size_t len;
     char name[];
 };
@@ -23,6 +24,7 @@ struct subscription {
 
 struct pubsub {
     struct topic *topics[2]; /* by kind */
+    size_t work;             /* of all patterns */
 };
 
 struct pubsub *pubsub_new(void)
@@ -60,6 +62,8 @@ static struct topic *topic_get(struct pubsub *p, enum pubsub_kind kind,
     }
     t = xcalloc(1, sizeof(*t) + name.len);
     t->kind = kind;
+    t->work = kind == PUBSUB_PATTERN ? (uint32_t)glob_work(name) : 0;
+    p->work += t->work;
     t->len = name.len;
     if (name.len != 0) {
         memcpy(t->name, name.ptr, name.len);
@@ -69,12 +73,22 @@ static struct topic *topic_get(struct pubsub *p, enum pubsub_kind kind,
     return t;
 }
 
+/* One subscription less. */
+static void topic_unref(struct pubsub *p, struct topic *t)
+{
+    if (--t->sub_count == 0) {
+        HASH_DEL(p->topics[t->kind], t);
+        p->work -= t->work;
+        free(t);
+    }
+}
+
 static struct span topic_name(const struct topic *t)
 {
     return span_of(t->name, t->len);
 }
 
-static uint32_t *kind_count(struct subscriber *s, enum pubsub_kind kind)
+static uint16_t *kind_count(struct subscriber *s, enum pubsub_kind kind)
 {
     return kind == PUBSUB_CHANNEL ? &s->channels : &s->patterns;
 }
@@ -106,6 +120,24 @@ static struct subscription *find(const struct subscriber *s, const struct topic 
     return NULL;
 }
 
+bool pubsub_affords(const struct pubsub *p, const struct subscriber *s,
+                    const struct span *patterns, size_t count)
+{
+    size_t own = s->work, all = p->work;
+    size_t topics = HASH_COUNT(p->topics[PUBSUB_PATTERN]);
+
+    for (size_t i = 0; i < count; i++) {
+        bool is_new = topic_find(p, PUBSUB_PATTERN, patterns[i]) == NULL;
+        size_t work = glob_work(patterns[i]);
+
+        own += work;
+        all += is_new ? work : 0;
+        topics += is_new;
+    }
+    return own <= PUBSUB_WORK_MAX && all <= PUBSUB_ALL_WORK_MAX &&
+           topics <= PUBSUB_ALL_PATTERNS_MAX;
+}
+
 bool pubsub_add(struct pubsub *p, struct subscriber *s, enum pubsub_kind kind,
                 struct span name)
 {
@@ -121,6 +153,7 @@ bool pubsub_add(struct pubsub *p, struct subscriber *s, enum pubsub_kind kind,
     list_append(&s->subs, &sub->in_subscriber);
     list_append(&t->subs, &sub->in_topic);
     t->sub_count++;
+    s->work += t->work;
     ++*kind_count(s, kind);
     return true;
 }
@@ -132,11 +165,9 @@ static void drop(struct pubsub *p, struct subscription *sub)
     list_del(&sub->in_subscriber);
     list_del(&sub->in_topic);
     --*kind_count(sub->subscriber, t->kind);
+    sub->subscriber->work -= t->work;
     free(sub);
-    if (--t->sub_count == 0) {
-        HASH_DEL(p->topics[t->kind], t);
-        free(t);
-    }
+    topic_unref(p, t);
 }
 
 bool pubsub_remove(struct pubsub *p, struct subscriber *s, enum pubsub_kind kind,
@@ -167,10 +198,7 @@ bool pubsub_remove_one(struct pubsub *p, struct subscriber *s, enum pubsub_kind 
             t->sub_count++; /* the name must outlive the subscription */
             drop(p, sub);
             fn(ctx, topic_name(t));
-            if (--t->sub_count == 0) {
-                HASH_DEL(p->topics[kind], t);
-                free(t);
-            }
+            topic_unref(p, t);
             return true;
         }
     }

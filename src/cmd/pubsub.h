@@ -16,6 +16,11 @@ enum {
     PUBSUB_CHANNELS_MAX = 8192, /* per subscriber */
     PUBSUB_PATTERNS_MAX = 128,  /* per subscriber; each costs a match per event */
     PUBSUB_NAME_MAX = 528,      /* bytes of a channel or pattern */
+    /* glob_work() of a subscriber's patterns: about a millisecond for an event. */
+    PUBSUB_WORK_MAX = PUBSUB_PATTERNS_MAX * 4,
+    /* Of all subscribers together; patterns that several have count once. */
+    PUBSUB_ALL_PATTERNS_MAX = 16384,
+    PUBSUB_ALL_WORK_MAX = 8 * PUBSUB_WORK_MAX,
 };
 
 enum pubsub_kind { PUBSUB_CHANNEL, PUBSUB_PATTERN };
@@ -24,8 +29,9 @@ struct pubsub;
 
 struct subscriber {
     struct list subs;
-    uint32_t channels;
-    uint32_t patterns;
+    uint16_t channels;
+    uint16_t patterns;
+    uint32_t work; /* glob_work() of its patterns */
 };
 
 struct pubsub *pubsub_new(void);
@@ -34,6 +40,9 @@ void pubsub_free(struct pubsub *p);
 
 void subscriber_init(struct subscriber *s);
 
+/* Whether so many more patterns may be added, by what they cost to match. */
+bool pubsub_affords(const struct pubsub *p, const struct subscriber *s,
+                    const struct span *patterns, size_t count);
 /* False: it had subscribed already. */
 bool pubsub_add(struct pubsub *p, struct subscriber *s, enum pubsub_kind kind,
                 struct span name);

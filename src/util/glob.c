@@ -1,5 +1,14 @@
 #include "util/glob.h"
 
+#include <string.h>
+
+/* What stands between two stars. */
+struct segment {
+    struct span bytes;
+    size_t elements; /* each is for one byte of the text */
+    bool plain;      /* all of them are just that byte */
+};
+
 /* One element of the pattern against one byte. Returns how many pattern bytes the
  * element has, and whether it matches. */
 static size_t match_class(struct span pattern, size_t at, unsigned char c, bool *ret)
@@ -51,36 +60,115 @@ static size_t match_one(struct span pattern, size_t at, unsigned char c, bool *r
     return 1;
 }
 
-bool glob_match(struct span pattern, struct span text)
+/* From `at` to the next star, or to the end. */
+static struct segment segment_at(struct span pattern, size_t at)
 {
-    size_t p = 0, t = 0;
-    size_t star = (size_t)-1,
-           star_text = 0; /* where the last `*` may take one more byte */
+    struct segment s = { .plain = true };
+    size_t i = at;
 
-    while (t < text.len) {
-        bool hit = false;
-        size_t width = 0;
+    while (i < pattern.len && pattern.ptr[i] != '*') {
+        char c = pattern.ptr[i];
+        bool hit;
 
-        if (p < pattern.len && pattern.ptr[p] == '*') {
-            star = ++p;
-            star_text = t;
-            continue;
-        }
-        if (p < pattern.len) {
-            width = match_one(pattern, p, (unsigned char)text.ptr[t], &hit);
-        }
-        if (hit) {
-            p += width;
-            t++;
-        } else if (star != (size_t)-1) {
-            p = star;
-            t = ++star_text;
+        s.plain = s.plain && c != '?' && c != '[' && c != '\\';
+        i += match_one(pattern, i, 0, &hit);
+        s.elements++;
+    }
+    s.bytes = span_of(pattern.ptr + at, i - at);
+    return s;
+}
+
+/* Whether the segment stands there; the text is long enough. */
+static bool stands_at(const struct segment *s, const char *text)
+{
+    const char *p = s->bytes.ptr;
+
+    if (s->plain) {
+        return s->elements == 0 || memcmp(p, text, s->elements) == 0;
+    }
+    for (size_t i = 0; i < s->bytes.len; text++) {
+        bool hit;
+
+        if (p[i] == '[' || p[i] == '\\') {
+            i += match_one(s->bytes, i, (unsigned char)*text, &hit);
         } else {
+            hit = p[i] == '?' || p[i] == *text;
+            i++;
+        }
+        if (!hit) {
             return false;
         }
     }
-    while (p < pattern.len && pattern.ptr[p] == '*') {
-        p++;
+    return true;
+}
+
+/* Where it stands first; text.len: nowhere. */
+static size_t find(const struct segment *s, struct span text)
+{
+    if (s->elements > text.len) {
+        return text.len;
     }
-    return p == pattern.len;
+    if (s->plain) {
+        const char *found = memmem(text.ptr, text.len, s->bytes.ptr, s->elements);
+
+        return found == NULL ? text.len : (size_t)(found - text.ptr);
+    }
+    for (size_t i = 0; i + s->elements <= text.len; i++) {
+        if (stands_at(s, text.ptr + i)) {
+            return i;
+        }
+    }
+    return text.len;
+}
+
+bool glob_match(struct span pattern, struct span text)
+{
+    struct segment s = segment_at(pattern, 0);
+    size_t at = s.bytes.len;
+
+    if (s.elements > text.len || !stands_at(&s, text.ptr)) {
+        return false;
+    }
+    if (at == pattern.len) {
+        return s.elements == text.len;
+    }
+    text = span_of(text.ptr + s.elements, text.len - s.elements);
+    for (;;) {
+        size_t where;
+
+        s = segment_at(pattern, ++at); /* behind a star */
+        at += s.bytes.len;
+        if (at == pattern.len) {
+            return s.elements <= text.len &&
+                   stands_at(&s, text.ptr + text.len - s.elements);
+        }
+        if (s.elements == 0) {
+            continue;
+        }
+        where = find(&s, text);
+        if (where == text.len) {
+            return false;
+        }
+        where += s.elements;
+        text = span_of(text.ptr + where, text.len - where);
+    }
+}
+
+size_t glob_work(struct span pattern)
+{
+    struct segment s = segment_at(pattern, 0);
+    size_t at = s.bytes.len;
+    size_t most = 0;
+
+    while (at < pattern.len) {
+        size_t work;
+
+        s = segment_at(pattern, ++at);
+        at += s.bytes.len;
+        work = s.plain && s.elements > 0 ? GLOB_WORK_PLAIN : s.bytes.len;
+        if (at < pattern.len && work > most) {
+            most = work;
+        }
+    }
+    return most;
 }

@@ -1,11 +1,22 @@
 /* glob: Redis's glob patterns (`*`, `?`, `[a-z]`, `[^x]`, `\` quotes) over bytes.
  *
- * The time is bounded by O(pattern * text): a hostile pattern costs no more. */
+ * The time is at most some 12 instructions for each byte of the text times glob_work(),
+ * besides what is read once: what stands at the beginning or at the end of a pattern is
+ * looked at once, and only what has a star on both sides is looked for. */
 #ifndef LATCHD_UTIL_GLOB_H
 #define LATCHD_UTIL_GLOB_H
 
 #include "util/span.h"
 
+enum {
+    GLOB_WORK_PLAIN = 4, /* of letters between stars, however many */
+};
+
 bool glob_match(struct span pattern, struct span text);
+
+/* How much a match may cost for each byte of the text: 0 where nothing is looked for,
+ * GLOB_WORK_PLAIN, or the length of the longest part with `?`, `[` or `\\` that has a
+ * star on both sides. */
+size_t glob_work(struct span pattern);
 
 #endif

@@ -105,6 +105,7 @@ const struct locks_timings *locks_timings(const struct locks *l)
 uint64_t locks_scan(struct locks *l, uint64_t cursor, size_t count, lock_name_fn *fn,
                     void *ctx)
 {
+    fake.scanned = count;
     fn(ctx, SPAN("job:1"));
     fn(ctx, SPAN("other"));
     return cursor == 0 ? 17 : 0;

@@ -36,6 +36,7 @@ struct fake {
     struct mlock_req mlock; /* its names are gone by now */
     struct span first;      /* of them */
     struct hold_req hold;
+    size_t scanned; /* COUNT of a scan */
     char asked[32]; /* "lock", "unlock", ... or empty */
     uint64_t undelivered[8];
     size_t undelivered_count;

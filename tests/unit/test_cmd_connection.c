@@ -193,6 +193,38 @@ START_TEST(patterns_are_limited)
 }
 END_TEST
 
+/* Whatever they are, an event is not matched for long. */
+START_TEST(patterns_that_are_slow_to_match_are_limited)
+{
+    char pattern[PUBSUB_NAME_MAX + 1], line[PUBSUB_NAME_MAX + 16];
+    int taken = 0;
+
+    memset(pattern, '?', sizeof(pattern));
+    pattern[0] = pattern[101] = '*';
+    pattern[102] = '\0';
+    for (; taken < PUBSUB_PATTERNS_MAX; taken++) {
+        pattern[1] = (char)('a' + taken);
+        (void)snprintf(line, sizeof(line), "PSUBSCRIBE %s", pattern);
+        if (fake_run(me, line)[0] == '-') {
+            break;
+        }
+    }
+    ck_assert_int_eq(taken, PUBSUB_WORK_MAX / 100);
+    ck_assert(starts(fake_run(me, line), "-LIMIT "));
+    ck_assert_int_eq(fake_run(me, "PSUBSCRIBE lost:* *a*")[0], '*');
+    ck_assert_int_eq(fake_run(me, "PUNSUBSCRIBE")[0], '*');
+    ck_assert_int_eq(fake_run(me, line)[0], '*');
+    /* All of them, or none. */
+    memset(pattern, '?', sizeof(pattern));
+    pattern[0] = pattern[PUBSUB_WORK_MAX - 98] = '*';
+    pattern[PUBSUB_WORK_MAX - 97] = '\0';
+    (void)snprintf(line, sizeof(line), "PSUBSCRIBE x* %s", pattern);
+    ck_assert(starts(fake_run(me, line), "-LIMIT "));
+    ck_assert_str_eq(fake_run(me, "PUNSUBSCRIBE x*"),
+                     "*3\r\n$12\r\npunsubscribe\r\n$2\r\nx*\r\n:1\r\n");
+}
+END_TEST
+
 /* --- describing --------------------------------------------------------------------
  */
 
@@ -257,6 +289,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, events_reach_resp2_subscribers);
     tcase_add_test(tc, events_are_pushes_in_resp3);
     tcase_add_test(tc, patterns_are_limited);
+    tcase_add_test(tc, patterns_that_are_slow_to_match_are_limited);
     tcase_add_test(tc, info_has_what_ready_checks_read);
     tcase_add_test(tc, command_describes_lock);
     suite_add_tcase(s, tc);

@@ -231,6 +231,23 @@ START_TEST(lockinfo_is_a_map_in_order)
 }
 END_TEST
 
+START_TEST(a_pattern_that_is_slow_to_match_is_matched_with_fewer)
+{
+    char line[400] = "LOCKS COUNT 1000 MATCH *";
+    size_t len = strlen(line);
+
+    (void)fake_run(me, "LOCKS COUNT 1000 MATCH *job*");
+    ck_assert_uint_eq(fake.scanned, 1000);
+    memset(line + len, '?', 249);
+    line[len + 249] = '*';
+    line[len + 250] = '\0';
+    (void)fake_run(me, line);
+    ck_assert_uint_eq(fake.scanned, 20);
+    (void)fake_run(me, "LOCKS COUNT 7");
+    ck_assert_uint_eq(fake.scanned, 7);
+}
+END_TEST
+
 START_TEST(the_top_is_the_hottest_first_each_once)
 {
     static const char HOT[] = "$4\r\nname\r\n$3\r\nhot\r\n$7\r\nwaiting\r\n:2\r\n"
@@ -273,6 +290,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, many_tokens_are_an_array_and_one_grant);
     tcase_add_test(tc, lockinfo_is_a_map_in_order);
     tcase_add_test(tc, the_top_is_the_hottest_first_each_once);
+    tcase_add_test(tc, a_pattern_that_is_slow_to_match_is_matched_with_fewer);
     suite_add_tcase(s, tc);
     return s;
 }

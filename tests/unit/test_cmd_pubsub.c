@@ -54,6 +54,37 @@ START_TEST(an_event_reaches_channels_then_patterns)
 }
 END_TEST
 
+START_TEST(what_all_patterns_cost_is_limited)
+{
+    enum { MANY = PUBSUB_ALL_WORK_MAX / PUBSUB_WORK_MAX + 1 };
+    struct subscriber all[MANY];
+    char text[66];
+    struct span pattern = span_of(text, sizeof text);
+    int added = 0;
+
+    memset(text, '?', sizeof text);
+    text[0] = text[65] = '*';
+    for (int i = 0; i < MANY; i++) {
+        subscriber_init(&all[i]);
+        text[2] = (char)('a' + i);
+        for (text[3] = 'a'; pubsub_affords(registry, &all[i], &pattern, 1); text[3]++) {
+            ck_assert(pubsub_add(registry, &all[i], PUBSUB_PATTERN, pattern));
+            added++;
+        }
+        ck_assert_uint_le(all[i].work, PUBSUB_WORK_MAX);
+    }
+    ck_assert_int_eq(added, PUBSUB_ALL_WORK_MAX / 64);
+    ck_assert_uint_eq(all[MANY - 1].work, 0);
+    text[2] = text[3] = 'a'; /* what somebody has is matched anyway */
+    ck_assert(pubsub_affords(registry, &all[MANY - 1], &pattern, 1));
+    for (int i = 0; i < MANY; i++) {
+        pubsub_remove_all(registry, &all[i]);
+        ck_assert_uint_eq(all[i].work, 0);
+    }
+    ck_assert(pubsub_affords(registry, &ann, &pattern, 1));
+}
+END_TEST
+
 START_TEST(subscribing_twice_counts_once)
 {
     ck_assert(pubsub_add(registry, &ann, PUBSUB_CHANNEL, SPAN("x")));
@@ -124,6 +155,7 @@ Suite *test_suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, an_event_reaches_channels_then_patterns);
+    tcase_add_test(tc, what_all_patterns_cost_is_limited);
     tcase_add_test(tc, subscribing_twice_counts_once);
     tcase_add_test(tc, names_are_bytes);
     tcase_add_test(tc, leaving_one_by_one_names_each);

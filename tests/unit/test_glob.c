@@ -1,6 +1,9 @@
 #include "support/runner.h"
 #include "util/glob.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 static const struct {
     const char *pattern;
     const char *text;
@@ -30,6 +33,87 @@ static const struct {
     { "a\\", "a\\", true },
 };
 
+/* What is meant, without regard to time. */
+static bool matches(const char *p, const char *t)
+{
+    bool hit = false, negate;
+
+    switch (*p) {
+    case '\0':
+        return *t == '\0';
+    case '*':
+        return matches(p + 1, t) || (*t != '\0' && matches(p, t + 1));
+    case '?':
+        return *t != '\0' && matches(p + 1, t + 1);
+    case '[':
+        p++;
+        negate = *p == '^';
+        for (p += negate; *p != '\0' && *p != ']'; p++) {
+            p += *p == '\\' && p[1] != '\0';
+            hit = hit || *p == *t;
+        }
+        return *t != '\0' && hit != negate && matches(p + (*p == ']'), t + 1);
+    default:
+        p += *p == '\\' && p[1] != '\0';
+        return *p == *t && matches(p + 1, t + 1);
+    }
+}
+
+static void roll(char *text, size_t room, const char *of)
+{
+    size_t len = (size_t)rand() % room;
+
+    for (size_t i = 0; i < len; i++) {
+        text[i] = of[(size_t)rand() % strlen(of)];
+    }
+    text[len] = '\0';
+}
+
+START_TEST(all_that_is_short_matches_as_it_is_meant)
+{
+    int hits = 0;
+
+    srand(7);
+    for (int i = 0; i < 200000; i++) {
+        char pattern[10], text[10];
+
+        roll(pattern, sizeof pattern, i % 2 == 0 ? "ab*" : "ab*?[]^\\");
+        roll(text, sizeof text, "ab");
+        ck_assert_msg(glob_match(span_str(pattern), span_str(text)) ==
+                          matches(pattern, text),
+                      "pattern %s, text %s", pattern, text);
+        hits += matches(pattern, text);
+    }
+    ck_assert_int_gt(hits, 10000);
+}
+END_TEST
+
+START_TEST(work_is_what_has_to_be_looked_for)
+{
+    static const struct {
+        const char *pattern;
+        size_t work;
+    } ROWS[] = {
+        { "", 0 },
+        { "lost:*", 0 },
+        { "*:job", 0 },
+        { "a?c*[x]", 0 },
+        { "**", 0 },
+        { "*a*", GLOB_WORK_PLAIN },
+        { "*a*bcdefg*", 4 },
+        { "*a?c*", 3 },
+        { "*a*[a-z][a-z]*b*", 10 },
+        { "*\\*\\**", 4 },
+        { "a*[*]*c?d*ee?e", 3 },
+    };
+
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        ck_assert_msg(glob_work(span_str(ROWS[i].pattern)) == ROWS[i].work, "%s: %zu",
+                      ROWS[i].pattern, glob_work(span_str(ROWS[i].pattern)));
+    }
+}
+END_TEST
+
 START_TEST(patterns_match_as_in_redis)
 {
     ck_assert_msg(glob_match(span_str(CASES[_i].pattern), span_str(CASES[_i].text)) ==
@@ -45,6 +129,8 @@ Suite *test_suite(void)
 
     tcase_add_loop_test(tc, patterns_match_as_in_redis, 0,
                         (int)(sizeof(CASES) / sizeof(CASES[0])));
+    tcase_add_test(tc, all_that_is_short_matches_as_it_is_meant);
+    tcase_add_test(tc, work_is_what_has_to_be_looked_for);
     suite_add_tcase(s, tc);
     return s;
 }
