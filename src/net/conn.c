@@ -253,18 +253,51 @@ void conn_input_ended(struct conn *c)
     }
 }
 
+/* Only what is cheap, so that nothing is written to it any more. */
+static void put_off_end(struct conn *c)
+{
+    bool is_open = c->state == CONN_OPEN;
+
+    if (is_open && (c->broken || c->suspended)) {
+        c->state = CONN_ENDING;
+        c->unsent |= conn_unwritten(c) > 0;
+    } else if (is_open) {
+        c->state = CONN_DRAINING;
+    }
+    list_del(&c->work);
+    list_append(&c->net->leaving, &c->work);
+}
+
+void conn_leave(struct conn *c)
+{
+    if (c->broken) {
+        close_conn(c, c->unsent || conn_unwritten(c) > 0);
+    } else if (c->state == CONN_ENDING) {
+        c->unsent |= conn_unwritten(c) > 0;
+        check_gone(c);
+    } else {
+        conn_input_ended(c);
+    }
+}
+
 static void on_end(void *ctx, int status, bool unread)
 {
     struct conn *c = ctx;
+    struct net *n = c->net;
 
     c->input_over = true;
-    conn_set_end(c, status == UV_EOF ? END_PEER : END_BROKEN);
-    if (status != UV_EOF) {
-        close_conn(c, unread || c->unsent || conn_unwritten(c) > 0);
-    } else if (c->state != CONN_OPEN || list_empty(&c->work)) {
-        conn_input_ended(c);
+    c->broken = status != UV_EOF;
+    conn_set_end(c, c->broken ? END_BROKEN : END_PEER);
+    if (!c->broken && c->state == CONN_OPEN && !list_empty(&c->work)) {
+        return; /* there are requests left that came before the end */
     }
-    /* Otherwise there are requests left that came before the end. */
+    c->unsent |= c->broken && unread;
+    if (n->ends >= TURN_ENDS || !list_empty(&n->leaving)) {
+        put_off_end(c);
+    } else {
+        n->ends++;
+        conn_leave(c);
+    }
 }
 
 static const struct stream_events EVENTS = {

@@ -40,6 +40,7 @@ struct net *net_new(struct io *io, const struct net_limits *limits,
     list_init(&n->later);
     list_init(&n->dirty);
     list_init(&n->lingering);
+    list_init(&n->leaving);
     list_init(&n->dead);
     list_init(&n->listeners);
     n->waker = xcalloc(1, sizeof(*n->waker));
@@ -96,6 +97,20 @@ void net_stats(const struct net *n, struct net_stats *ret)
     *ret = n->stats;
 }
 
+/* One whose peer left. */
+static bool leave_one(struct net *n)
+{
+    struct list *node = list_first(&n->leaving);
+    size_t open = n->stats.open;
+
+    if (node == NULL) {
+        return false;
+    }
+    list_del(node);
+    conn_leave(container_of(node, struct conn, work));
+    return n->stats.open < open;
+}
+
 void net_accept(struct net *n, uv_stream_t *listener, bool tls)
 {
     struct conn *c = conn_accept(n, listener, tls);
@@ -103,7 +118,7 @@ void net_accept(struct net *n, uv_stream_t *listener, bool tls)
     if (c == NULL) {
         return;
     }
-    if (n->stats.open >= n->client_max && !net_displace(n)) {
+    if (n->stats.open >= n->client_max && !leave_one(n) && !net_displace(n)) {
         n->stats.refused++;
         conn_refuse(c, "max number of clients reached");
         return;
@@ -155,10 +170,23 @@ static bool run_backlog(struct net *n)
     return any;
 }
 
+static bool run_leaving(struct net *n)
+{
+    bool any = false;
+
+    while (n->ends < TURN_ENDS && !list_empty(&n->leaving)) {
+        n->ends++;
+        (void)leave_one(n);
+        any = true;
+    }
+    return any;
+}
+
 bool net_run(struct net *n)
 {
     bool any = run_all(&n->ready);
 
+    any = run_leaving(n) || any;
     return run_backlog(n) || any;
 }
 
@@ -194,7 +222,9 @@ void net_end_turn(struct net *n)
     n->turn++;
     n->backlog_us = 0;
     list_splice(&n->backlog, &n->later);
-    if (n->waker != NULL && list_empty(&n->backlog) && !net_has_late(n)) {
+    n->ends = 0;
+    if (n->waker != NULL && list_empty(&n->backlog) && list_empty(&n->leaving) &&
+        !net_has_late(n)) {
         (void)uv_idle_stop(&n->waker->idle);
     } else if (n->waker != NULL) {
         (void)uv_idle_start(&n->waker->idle, on_idle);

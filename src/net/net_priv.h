@@ -20,8 +20,9 @@ enum {
     /* How long a connection that is going down may take to take its replies in. */
     LINGER_MS = 5000,
     LINGER_CHECK_MS = 10,
-    /* Strangers that are shown out in a turn: each costs some 30 us. */
-    TURN_STRANGERS = 64,
+    /* Connections that end in a turn, at their peers' wish or as strangers: each costs
+     * some 30 us, and very many may leave at the same instant. */
+    TURN_ENDS = 64,
     OUT_ROOM = 256, /* what a conn's output gets first, from the pool */
 };
 
@@ -45,7 +46,7 @@ struct conn {
     struct stream *stream;
     void *data;
     struct list all;   /* net->conns or ->strangers; when closed net->dead */
-    struct list work;  /* net->ready, ->backlog, ->later or ->lingering */
+    struct list work;  /* net->ready, ->backlog, ->later, ->lingering or ->leaving */
     struct list dirty; /* net->dirty: has output */
     struct input *in;  /* NULL: none is unfinished */
     struct buf *out;   /* NULL: nothing is to be written */
@@ -63,7 +64,8 @@ struct conn {
     bool known : 1; /* it was trusted once: not among the strangers */
     bool again : 1; /* on_again() is owed */
     bool input_over : 1;
-    bool unsent : 1; /* a reply came too late to be written */
+    bool broken : 1; /* and not by an orderly end */
+    bool unsent : 1; /* a reply came too late to be written, or was not taken in */
 };
 
 struct net {
@@ -82,11 +84,13 @@ struct net {
     struct list later;     /* so, but the conn has had its share of this turn */
     struct list dirty;
     struct list lingering; /* going down, waiting for the peer; see LINGER_MS */
+    struct list leaving;   /* the peer left; its end is put off, see TURN_ENDS */
     struct list dead;
     struct list listeners;
     struct waker *waker;
     size_t client_max;
     uint32_t turn;
+    uint32_t ends;       /* of this turn */
     uint64_t backlog_us; /* of this turn: used by the backlog */
     uint64_t last_id;
     uint64_t linger_checked_ms;
@@ -110,6 +114,8 @@ void conn_refuse(struct conn *c, const char *text);
 void conn_on_read(void *ctx, const char *data, size_t len);
 /* Runs requests of the input that was kept. */
 void conn_run(struct conn *c);
+/* Does what was put off when its peer left. */
+void conn_leave(struct conn *c);
 /* The input is over and what came before the end has run. */
 void conn_input_ended(struct conn *c);
 void conn_drop_input(struct conn *c);

@@ -60,7 +60,7 @@ void net_show_out(struct net *n)
 {
     struct conn *c;
 
-    for (int i = 0; i < TURN_STRANGERS && (c = next_late(n)) != NULL; i++) {
+    for (; n->ends < TURN_ENDS && (c = next_late(n)) != NULL; n->ends++) {
         if (!is_stranger(n, c)) {
             continue;
         }
