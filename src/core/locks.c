@@ -1,4 +1,5 @@
 #include "core/locks.h"
+#include "core/ended.h"
 
 #include "core/parts.h"
 #include "core/restore.h"
@@ -40,6 +41,7 @@ struct locks *locks_new(const struct locks_setup *setup)
     list_init(&l->calls);
     list_init(&l->infos);
     list_init(&l->over);
+    list_init(&l->ended);
     list_init(&l->dirty_mlocks);
     return l;
 }
@@ -120,6 +122,7 @@ void locks_free(struct locks *l)
         lock_free(l, lock);
     }
     requests_free(l);
+    ended_free(l);
     table_fini(&l->names);
     table_fini(&l->waits);
     dues_fini(l);
@@ -288,6 +291,7 @@ void locks_store_up(struct locks *l, bool same_server)
 
             restore_lock(l, lock);
         }
+        ended_again(l, NULL, NULL);
     }
     LIST_FOREACH_SAFE(it, next, &l->calls)
     {

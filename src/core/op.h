@@ -190,6 +190,7 @@ enum op_kind {
      * entry and `next` is set, the lock moves to that claim under a new token (never
      * when yield says otherwise, nor, unless of own accord, to the very request that
      * ends), else it is deleted and `0` is published.
+     * `bury` (ENTRY, ID): leave its marks although it is not there.
      * `own_accord`: only if this instance keeps it, else ELSEWHERE.
      * `untold` (own accord): if the hold's token is that or a later one, and not of a
      * named owner, nobody was told of it: the last token of the name is the one before.
@@ -330,7 +331,7 @@ struct op {
     bool reenter_only;
     bool own_accord;
     bool force;
-    bool mark;
+    bool mark, bury;
     bool exact;
     bool rw; /* a read/write lock; of all items of a RENEW */
     bool fair;

@@ -1,5 +1,5 @@
 /* Releasing: a duty is sent, with the hand-over to who waits here, and answered. */
-#include "core/parts.h"
+#include "core/ended.h"
 #include "core/restore.h"
 
 /* Whether others get their chance now, instead of our next waiter. */
@@ -105,6 +105,7 @@ void release_send(struct locks *l, struct lock *lock, struct duty *d)
     op->force = d->force;
     op->rw = d->rw;
     op->mark = d->mark;
+    op->bury = d->again && d->mark;
     op->subscribed = lock->sub != SUB_NONE;
     if (d->local != NULL && d->local->hold->until > l->now) {
         op->lease_ms = 2 * (d->local->hold->until - l->now); /* more than it can have */
@@ -304,6 +305,7 @@ void release_done(struct locks *l, struct work *w, const struct op_result *r)
     }
     h = d->local == NULL ? NULL : d->local->hold;
     if (ran) {
+        ended_note(l, lock, d);
         released(l, lock, d, w, r);
         return;
     }

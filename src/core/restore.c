@@ -1,5 +1,7 @@
 #include "core/restore.h"
 
+#include "core/ended.h"
+
 #include "util/alloc.h"
 
 /* --- quarantine ------------------------------------------------------------------- */
@@ -185,6 +187,7 @@ void locks_failed_over(struct locks *l, locks_concerns_fn *concerns, void *ctx)
             restore_lock(l, lock);
         }
     }
+    ended_again(l, concerns, ctx);
     locks_settle(l);
 }
 

@@ -255,6 +255,7 @@ struct duty {
     bool leaving;   /* on desk->leaving */
     bool elsewhere; /* it had been released before, through another daemon */
     bool guessed;   /* only a guess, as nothing is known of the name here */
+    bool again;     /* it ran before, and Redis may have lost it */
     char data[];
 };
 
@@ -421,6 +422,8 @@ struct locks {
     size_t hold_count;
     size_t waiter_count;
     size_t over_count;
+    struct list ended; /* releases that Redis may lose, see ended.h */
+    size_t ended_count;
     size_t restores_in_flight;
     size_t leave_count; /* places in fair queues that are to be left */
     struct locks_stats stats;

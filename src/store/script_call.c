@@ -245,6 +245,7 @@ void script_release_flags(struct buf *out, const struct op *op)
         op->own_accord ? SPAN("o") : SPAN_NONE,
         op->force ? SPAN("f") : SPAN_NONE,
         op->mark ? SPAN("m") : SPAN_NONE,
+        op->bury ? SPAN("b") : SPAN_NONE,
         op->yield == YIELD_ALWAYS ? SPAN("y") : SPAN_NONE,
         op->yield == YIELD_IF_OTHERS ? SPAN("q") : SPAN_NONE,
         op->subscribed ? SPAN("s") : SPAN_NONE,

@@ -58,12 +58,13 @@ static void say_op(struct differ *d, const char *instance, const struct op *op,
         differ_say(d, " propose %" PRIu64 "%s%s untold %" PRIu64, op->propose,
                    op->level ? " level" : "", op->look ? " look" : "", op->untold);
     }
-    differ_say(d, "%s%s%s%s%s%s%s%s%s known %zu yield %d",
+    differ_say(d, "%s%s%s%s%s%s%s%s%s%s known %zu yield %d",
                op->reenter_only ? " reenter" : "", op->own_accord ? " own" : "",
                op->force ? " force" : "", op->mark ? " mark" : "",
-               op->exact ? " exact" : "", op->fair ? " fair" : "",
-               op->enqueue ? " enqueue" : "", op->whole ? " whole" : "",
-               op->subscribed ? " subscribed" : "", op->known, (int)op->yield);
+               op->bury ? " bury" : "", op->exact ? " exact" : "",
+               op->fair ? " fair" : "", op->enqueue ? " enqueue" : "",
+               op->whole ? " whole" : "", op->subscribed ? " subscribed" : "",
+               op->known, (int)op->yield);
 }
 
 /* --- comparing ------------------------------------------------------------ */
@@ -268,6 +269,8 @@ static void make_release(struct differ *d, struct redis_name *n, const char *ins
         op->untold = n->fence_token;
     }
     op->mark = dice_chance(&d->dice, 700);
+    op->bury = op->mark && !op->own_accord && !op->force && d->step % 4 == 0 &&
+               (op->target.kind == TARGET_ENTRY || op->target.kind == TARGET_ID);
     op->subscribed = dice_chance(&d->dice, 300);
     op->has_next = dice_chance(&d->dice, 500);
     if (op->has_next) {

@@ -1,7 +1,16 @@
 #include "sim/sim_redis_rw.h"
 
-static bool ended(struct redis_name *n, const struct renew_item *i, struct rtext key)
+/* Nothing else but an owner's name can be held anew: a token that is not known fits. */
+static bool ended(struct redis_name *n, const struct renew_item *i, struct span key)
 {
+    struct redis_mark *m = redis_mark(n, key);
+
+    return m != NULL && (m->token == i->token || m->token == 0 || i->token == 0);
+}
+
+static bool owner_ended(struct redis_name *n, const struct renew_item *i)
+{
+    struct rtext key = rtext_printf("owner:%.*s", SPAN_ARGS(i->field));
     struct redis_mark *m = redis_mark(n, rtext_span(&key));
 
     return m != NULL && m->token == i->token;
@@ -10,12 +19,9 @@ static bool ended(struct redis_name *n, const struct renew_item *i, struct rtext
 enum renew_result run_renew_missing(struct redis_name *n, const struct renew_item *i)
 {
     if (i->kind != OWNER_NAMED) {
-        return ended(n, i, rtext_of(i->field)) ? RENEW_ENDED : RENEW_GONE;
+        return ended(n, i, i->field) ? RENEW_ENDED : RENEW_GONE;
     }
-    return ended(n, i, rtext_of(i->entry)) ||
-                   ended(n, i, rtext_printf("owner:%.*s", SPAN_ARGS(i->field)))
-               ? RENEW_ENDED
-               : RENEW_GONE;
+    return ended(n, i, i->entry) || owner_ended(n, i) ? RENEW_ENDED : RENEW_GONE;
 }
 
 /* Do others have entries of this owner: another daemon's, or Redisson's? */

@@ -299,6 +299,18 @@ bool run_keeps(struct run *c, const struct found *f)
     return find_keeps(c->n, &f->field->owner, c->instance, false);
 }
 
+void run_bury(struct run *c)
+{
+    const struct target *t = &c->op->target;
+    struct rtext keys[] = { rtext_of(t->entry), rtext_of(t->field),
+                            rtext_printf("%.*s:write", SPAN_ARGS(t->field)) };
+    size_t count = t->kind != TARGET_ID ? 1 : c->op->rw ? 3 : 2;
+
+    for (size_t i = 0; i < count && c->op->bury; i++) {
+        redis_set_mark(c->n, &keys[i], 0, t->token, c->r->now_ms + OP_ENDED_MS);
+    }
+}
+
 static void release_nothing(struct run *c)
 {
     struct redis_mark *m = find_mark(c->n, &c->op->target);
@@ -313,6 +325,7 @@ static void release_nothing(struct run *c)
         c->result->status = OP_ENDED;
         c->result->count = m->left;
     } else {
+        run_bury(c);
         c->result->status = OP_NOTHELD;
     }
 }

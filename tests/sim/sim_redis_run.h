@@ -35,6 +35,7 @@ bool run_hands_over(struct run *c);
 bool run_keeps(struct run *c, const struct found *f);
 bool run_ends_next(const struct run *c, const struct found *f);
 bool run_is_kept(struct run *c, const struct found *f);
+void run_bury(struct run *c);
 /* An ended mark says that the request is over. */
 bool run_claim_is_over(struct redis_name *n, const struct claim *cl);
 uint64_t run_new_token(const struct run *c);

@@ -251,6 +251,7 @@ static void release_nothing(struct run *c)
         c->result->status = OP_ENDED;
         c->result->count = m->left;
     } else {
+        run_bury(c);
         c->result->status = OP_NOTHELD;
     }
 }

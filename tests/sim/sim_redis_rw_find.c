@@ -352,7 +352,8 @@ struct redis_mark *rw_find_mark(struct redis_name *n, const struct target *t)
     struct redis_mark *m = mark_as(n, t, false);
 
     m = m != NULL ? m : mark_as(n, t, true);
-    if (m == NULL && t->entry.len > 0 && t->kind != TARGET_REQUEST) {
+    if (m == NULL && t->entry.len > 0 && t->kind != TARGET_REQUEST &&
+        t->kind != TARGET_FIELD) {
         m = redis_mark(n, t->entry);
     }
     if (t->kind == TARGET_TOKEN) {

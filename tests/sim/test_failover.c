@@ -158,6 +158,102 @@ START_TEST(h17_a_token_goes_on_although_the_new_clock_is_behind)
 }
 END_TEST
 
+/* What an owner gave back does not come back with the master that never heard of it. */
+START_TEST(an_owners_lost_release_is_made_again)
+{
+    struct sim *s = scenario_new(1);
+    size_t a = says(s, 0, "LOCK job OWNER o");
+
+    mark(s);
+    sim_say(s, a, "UNLOCK job OWNER o");
+    sim_run(s, RTT);
+    heard(s, a, "0");
+    lose(s);
+    ck_assert_str_eq(scenario_holder(s), "o");
+    sim_run(s, 2 * GONE_MS + 200);
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(an_owner_has_no_entry_more_after_a_failover)
+{
+    struct sim *s = scenario_new(2);
+    size_t a = says(s, 0, "LOCK job OWNER o ID r1"), b;
+    uint64_t token = sim_token(s, a);
+
+    (void)says(s, 0, "LOCK job OWNER o ID r2");
+    mark(s);
+    sim_say(s, a, "UNLOCK job OWNER o ID r2");
+    sim_run(s, RTT);
+    heard(s, a, "1");
+    lose(s);
+    sim_run(s, 2 * GONE_MS + 200);
+    b = says(s, 1, "LOCK job OWNER o ID r3"); /* meanwhile, and elsewhere */
+    ck_assert_uint_eq(sim_token(s, b), token);
+    sim_say(s, b, "UNLOCK job OWNER o ID r3");
+    sim_run(s, RTT);
+    heard(s, b, "1");
+    sim_say(s, a, "UNLOCK job OWNER o ID r1");
+    sim_run(s, RTT);
+    heard(s, a, "0");
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
+/* Released through another daemon than the one that granted, which has not heard of it:
+ * whichever of them learns first of the failover, the release counts. */
+static void released_elsewhere(size_t late)
+{
+    struct sim *s = scenario_new(2);
+    size_t a, b;
+
+    mark(s);
+    a = says(s, 0, "LOCK job OWNER o ID r1");
+    b = says(s, 1, "UNLOCK job OWNER o ID r1");
+    heard(s, b, "0");
+    lose(s);
+    fault_stall(s, late, 3000);
+    sim_run(s, 2 * GONE_MS + 200);
+    ck_assert_str_eq(scenario_holder(s), late == 0 ? "" : "o");
+    sim_run(s, 15000);
+    ck_assert_str_eq(scenario_holder(s), "");
+    ck_assert_uint_eq(s->check.lost, 0);
+    sim_say(s, a, "RENEW job OWNER o ID r1");
+    sim_run(s, RTT);
+    heard(s, a, "-NOTHELD");
+    scenario_end(s);
+}
+
+START_TEST(what_was_released_elsewhere_is_not_put_back)
+{
+    released_elsewhere(0);
+}
+END_TEST
+
+START_TEST(what_was_put_back_although_it_was_released_ends)
+{
+    released_elsewhere(1);
+}
+END_TEST
+
+START_TEST(a_reader_that_was_released_ends_again)
+{
+    struct sim *s = scenario_new(1);
+    size_t a = says(s, 0, "LOCK job READ OWNER o");
+
+    mark(s);
+    sim_say(s, a, "UNLOCK job OWNER o");
+    sim_run(s, RTT);
+    lose(s);
+    ck_assert_str_eq(scenario_holder(s), "o");
+    sim_run(s, 2 * GONE_MS + 200);
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("failover");
@@ -169,6 +265,11 @@ Suite *test_suite(void)
     tcase_add_test(t, service_goes_on_at_once_on_names_that_were_held);
     tcase_add_test(t, other_names_are_granted_when_the_quarantine_is_over);
     tcase_add_test(t, h17_a_token_goes_on_although_the_new_clock_is_behind);
+    tcase_add_test(t, an_owners_lost_release_is_made_again);
+    tcase_add_test(t, an_owner_has_no_entry_more_after_a_failover);
+    tcase_add_test(t, what_was_released_elsewhere_is_not_put_back);
+    tcase_add_test(t, what_was_put_back_although_it_was_released_ends);
+    tcase_add_test(t, a_reader_that_was_released_ends_again);
     suite_add_tcase(s, t);
     return s;
 }

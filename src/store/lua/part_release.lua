@@ -52,8 +52,14 @@ if not field then
         end
         return nil
     end
-    return t_mark and ended(t_mark) or what == 'id' and ended(t_entry)
-        or is_rw and 'WRONGTYPE-RW' or 'NOTHELD'
+    local mark = t_mark and ended(t_mark) or what == 'id' and ended(t_entry)
+    if not mark and not is_rw and string.find(flags, 'b', 1, true) then
+        call('SET', mark_of .. t_entry, '0 ' .. t_token, 'PX', ARGV[7])
+        if what == 'id' then
+            call('SET', mark_of .. t_field, '0 ' .. t_token, 'PX', ARGV[7])
+        end
+    end
+    return mark or is_rw and 'WRONGTYPE-RW' or 'NOTHELD'
 end
 if is_rw then
     return 'WRONGTYPE-RW'

@@ -51,7 +51,17 @@ if not field then
             return { 'ENDED', tonumber(left), tonumber(token) }
         end
     end
-    return not mode and call('EXISTS', lock) == 1 and 'WRONGTYPE-PLAIN' or 'NOTHELD'
+    if not mode and call('EXISTS', lock) == 1 then
+        return 'WRONGTYPE-PLAIN'
+    end
+    if string.find(flags, 'b', 1, true) then
+        call('SET', mark_of .. t_entry, '0 ' .. t_token, 'PX', ARGV[14])
+        if what == 'id' then
+            call('SET', mark_of .. base, '0 ' .. t_token, 'PX', ARGV[14])
+            call('SET', mark_of .. base .. ':write', '0 ' .. t_token, 'PX', ARGV[14])
+        end
+    end
+    return 'NOTHELD'
 end
 
 local anonymous = not entry and string.find(field, '^latchd:') and

@@ -1,0 +1,25 @@
+/* ended: what named owners gave back here within the last lease.
+ *
+ * A failover may bring such an entry back, or a daemon that knew no better put it back;
+ * and as the lease of its hold is raised whenever its owner comes again, it might never
+ * end. So when Redis may have lost something, each of these releases is made once more.
+ * Holds of anonymous owners and of IDs alone need no such thing: nobody raises theirs.
+ * Nothing is remembered on a quorum, which forgets nothing as a whole. Private to
+ * core/.
+ */
+#ifndef LATCHD_CORE_ENDED_H
+#define LATCHD_CORE_ENDED_H
+
+#include "core/parts.h"
+
+enum {
+    ENDED_KEPT_MAX = 16384, /* then the oldest is forgotten: its lease ends it */
+};
+
+/* The release of that duty has run. */
+void ended_note(struct locks *l, const struct lock *lock, const struct duty *d);
+/* Redis may have lost the releases of those groups (NULL: all). */
+void ended_again(struct locks *l, locks_concerns_fn *concerns, void *ctx);
+void ended_free(struct locks *l);
+
+#endif
