@@ -295,7 +295,7 @@ static void attached(struct locks *l, struct work *w, const struct op_result *r)
         }
     }
     a = entry_attach(l, e, c->session);
-    lock_seen(l, w->lock, w->op.id, (int64_t)w->lease_ms, r->lock_kind);
+    lock_seen(l, w->lock, w->op.key, (int64_t)w->lease_ms, r->lock_kind);
     hold_schedule(l, e->hold);
     if (c->kind == CALL_REGRANT) {
         say_grant(l, c->ref, a);
@@ -356,7 +356,7 @@ static void cut_for_nobody(struct locks *l, struct lock *lock, const struct work
         if (w->exact && ran && meant && hold_alone(h)) {
             hold_cut(l, h, work_asked(w), false);
         }
-        hold_cut_failed(l, h, w->op.id);
+        hold_cut_failed(l, h, w->op.key);
     }
 }
 
@@ -367,7 +367,7 @@ void attach_done(struct locks *l, struct work *w, const struct op_result *r)
     /* As with a grant: a lease of which less than half is left is not given out. Nor
      * one that a cut, sent later, has taken back by now. */
     bool stale = r->status == OP_OK && (!asked_in_time(l, lock, work_asked(w)) ||
-                                        lock_cut_since(l, lock, r->owner, w->op.id));
+                                        lock_cut_since(l, lock, r->owner, w->op.key));
 
     if (c == NULL || stale || r->status != OP_OK) {
         cut_for_nobody(l, lock, w, r);

@@ -119,7 +119,7 @@ static void place_gone(struct locks *l, struct fair *f, struct waiter *w)
 /* The OP_QUEUE in flight names it. */
 static bool being_named(const struct fair *f, const struct waiter *w)
 {
-    return f->queue != NULL && f->queue->op.id == w->place_op;
+    return f->queue != NULL && f->queue->op.key == w->place_op;
 }
 
 bool fair_stays(const struct waiter *w)

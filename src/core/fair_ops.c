@@ -81,8 +81,8 @@ static void send_queue(struct locks *l, struct fair *f, bool whole)
     members =
         effects_alloc(&l->fx, (room + (whole ? f->joined : 0) + 1) * sizeof(*members));
     if (whole) {
-        known = name_places(l, f, PLACE_TOLD, members, work->op.id);
-        count = known + name_places(l, f, PLACE_ASKED, members + known, work->op.id);
+        known = name_places(l, f, PLACE_TOLD, members, work->op.key);
+        count = known + name_places(l, f, PLACE_ASKED, members + known, work->op.key);
         f->refreshed = l->now;
         f->refresh_at = l->now + fair_interval(l);
     }
@@ -91,7 +91,7 @@ static void send_queue(struct locks *l, struct fair *f, bool whole)
     f->full = false; /* up to the brim, now that one is sent */
     while ((w = next_new(l, f)) != NULL) {
         members[count++] = op_copy(l, want_member(w->want));
-        fair_place_given(l, f, w, work->op.id);
+        fair_place_given(l, f, w, work->op.key);
         f->last = w;
     }
     op->whole = whole;

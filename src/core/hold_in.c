@@ -19,7 +19,7 @@ static struct entry *own_entry(const struct hold *h, uint64_t conn, size_t *coun
         }
         LIST_FOREACH(at, &e->attaches)
         {
-            if (container_of(at, struct attach, in_entry)->session->conn.id == conn) {
+            if (container_of(at, struct attach, in_entry)->session->conn.key == conn) {
                 ++*count;
                 found = found == NULL ? e : found;
                 break;

@@ -59,12 +59,13 @@ static void free_duties(struct locks *l, struct lock *lock)
 
 static void free_sessions(struct locks *l)
 {
-    struct id_slot *slot;
-    size_t at = 0;
+    struct table_walk walk;
+    struct table_node *n;
 
     l->stopping = true; /* nothing is kept and nothing begins a grace */
-    while ((slot = id_table_any(&l->sessions, &at)) != NULL) {
-        struct session *s = container_of(slot, struct session, conn);
+    TABLE_FOREACH(n, &walk, &l->sessions)
+    {
+        struct session *s = container_of(n, struct session, conn);
         struct list *it, *next;
 
         LIST_FOREACH_SAFE(it, next, &s->lost)
@@ -85,7 +86,7 @@ static void free_sessions(struct locks *l)
         {
             waiter_remove(l, container_of(it, struct waiter, in_session));
         }
-        id_table_remove(&l->sessions, &s->conn);
+        table_remove(&l->sessions, &s->conn);
         pool_free(&l->pool, s);
     }
 }
@@ -94,16 +95,15 @@ void locks_free(struct locks *l)
 {
     struct table_walk walk;
     struct table_node *n;
-    struct id_slot *slot;
-    size_t at = 0;
     struct list *it, *next;
 
     if (l == NULL) {
         return;
     }
     mlocks_free(l);
-    while ((slot = id_table_any(&l->works, &at)) != NULL) {
-        work_free(l, container_of(slot, struct work, op));
+    TABLE_FOREACH(n, &walk, &l->works)
+    {
+        work_free(l, container_of(n, struct work, op));
     }
     free_sessions(l);
     LIST_FOREACH_SAFE(it, next, &l->waiters)
@@ -130,8 +130,8 @@ void locks_free(struct locks *l)
     free(l->quarantined);
     heap_fini(&l->heap);
     effects_fini(&l->fx);
-    id_table_fini(&l->works);
-    id_table_fini(&l->sessions);
+    table_fini(&l->works);
+    table_fini(&l->sessions);
     pool_fini(&l->pool);
     free(l);
 }

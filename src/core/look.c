@@ -37,7 +37,7 @@ uint64_t hold_client(const struct hold *h)
 
         if (!list_empty(&e->attaches)) {
             return container_of(list_first(&e->attaches), struct attach, in_entry)
-                ->session->conn.id;
+                ->session->conn.key;
         }
     }
     return 0;

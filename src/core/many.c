@@ -74,7 +74,7 @@ void many_done(struct locks *l, struct work *all, const struct op_result *r)
         if (!acked && one.status == OP_OK) {
             one.status = OP_NOREPLICAS;
         }
-        one.id = part->op.id;
+        one.id = part->op.key;
         open = one.status == OP_OK && asked_in_time(l, part->lock, work_asked(part));
         work_saw_token(l, one.token);
         if (!verdict_first(l, part, &one)) {

@@ -95,7 +95,7 @@ static size_t list_attached(struct locks *l, const struct hold *hold, uint64_t *
 
             if (s->noticed != notice) {
                 s->noticed = notice;
-                ret[count++] = s->conn.id;
+                ret[count++] = s->conn.key;
             }
         }
     }
@@ -117,7 +117,7 @@ void say_waited(struct locks *l, const struct waiter *w, enum wait_end end,
         .error = error,
         .kind = w->want->lock_kind,
         .waited_ms = waited,
-        .conn = w->session == NULL ? 0 : w->session->conn.id,
+        .conn = w->session == NULL ? 0 : w->session->conn.key,
     };
 }
 

@@ -6,7 +6,7 @@
 
 struct session *session_find(const struct locks *l, uint64_t conn)
 {
-    struct id_slot *slot = id_table_find(&l->sessions, conn);
+    struct table_node *slot = table_find(&l->sessions, conn);
 
     return slot == NULL ? NULL : container_of(slot, struct session, conn);
 }
@@ -17,13 +17,13 @@ struct session *session_get(struct locks *l, uint64_t conn)
 
     if (s == NULL) {
         s = pool_alloc(&l->pool, sizeof(*s));
-        s->conn.id = conn;
+        s->conn.key = conn;
         list_init(&s->waiters);
         list_init(&s->attaches);
         list_init(&s->calls);
         list_init(&s->mlocks);
         list_init(&s->lost);
-        id_table_add(&l->sessions, &s->conn);
+        table_add(&l->sessions, &s->conn);
     }
     return s;
 }
@@ -36,7 +36,7 @@ static void session_free(struct locks *l, struct session *s)
     {
         free(container_of(it, struct lost_name, in_session));
     }
-    id_table_remove(&l->sessions, &s->conn);
+    table_remove(&l->sessions, &s->conn);
     pool_free(&l->pool, s);
 }
 

@@ -1,8 +1,8 @@
 /* state: what the lock engine remembers. Private to core/.
  *
- *   locks ── names ──> lock ── queue ──> waiter ── want
- *     │                 │    ├── duties (what must still be done at Redis, in order)
- *     │                 │    └── busy: the one work in flight that may change who holds
+ *   locks ── names ──> lock ── desk ── queue ──> waiter ── want
+ *     │                 │       ├── duties (what must still be done at Redis, in order)
+ *     │                 │       └── busy: the one work in flight that may change who holds
  *     │                 └── holds ──> hold ── entries ──> entry ── attaches ──> attach
  *     ├── sessions: a connection's waiters, attaches and calls
  *     ├── requests: what became of each ID
@@ -20,7 +20,7 @@
 #include "core/due.h"
 #include "core/locks.h"
 #include "util/heap.h"
-#include "util/id_table.h"
+#include "util/table.h"
 #include "util/list.h"
 #include "util/pool.h"
 #include "util/table.h"
@@ -292,7 +292,7 @@ struct lost_name {
 };
 
 struct session {
-    struct id_slot conn;
+    struct table_node conn;
     struct list waiters;
     struct list attaches;
     struct list calls;
@@ -336,7 +336,7 @@ enum work_kind {
 };
 
 struct work {
-    struct id_slot op;
+    struct table_node op;
     enum work_kind kind;
     uint64_t sent;
     uint64_t lease_ms;     /* that was asked for */
@@ -402,9 +402,9 @@ struct locks {
     struct timer pulse;
     struct timer over_timer;
     struct table names; /* the locks */
-    struct id_table sessions;
+    struct table sessions;
     struct table requests;
-    struct id_table works;
+    struct table works;
     struct list dirty; /* locks to be looked at before the engine returns */
     struct dues dues;
     struct list restores; /* holds to be put back */

@@ -67,7 +67,7 @@ struct waiter_info waiter_info_of(const struct locks *l, const struct waiter *w)
         .left_ms = w->deadline == UINT64_MAX ? UINT64_MAX
                    : w->deadline > l->now    ? w->deadline - l->now
                                              : 0,
-        .conn = w->session == NULL ? 0 : w->session->conn.id,
+        .conn = w->session == NULL ? 0 : w->session->conn.key,
     };
 }
 

@@ -121,7 +121,7 @@ static void send_batch(struct locks *l, struct due *d)
         uint64_t lease_ms = asked_lease(l, h);
 
         if (h->exact_ms != 0) {
-            hold_cut(l, h, (struct asked){ w->op.id, w->sent, lease_ms }, true);
+            hold_cut(l, h, (struct asked){ w->op.key, w->sent, lease_ms }, true);
         }
         fill_item(l, &items[i], h, lease_ms);
         h->renewal = w;
@@ -167,7 +167,7 @@ static void drop_checked(struct locks *l, struct hold *h, bool over)
 static void confirmed(struct locks *l, struct work *w, struct hold *h,
                       uint64_t lease_ms)
 {
-    struct asked asked = { .op = w->op.id, .at = w->sent, .lease_ms = lease_ms };
+    struct asked asked = { .op = w->op.key, .at = w->sent, .lease_ms = lease_ms };
 
     if (asked_before(l, h->lock, asked.op)) {
         renew_want(l, h); /* what it says was so before Redis or its clock changed */
@@ -183,7 +183,7 @@ static void confirmed(struct locks *l, struct work *w, struct hold *h,
     if (h->exact_ms == lease_ms) {
         h->exact_ms = 0;
     }
-    lock_seen(l, h->lock, w->op.id, (int64_t)lease_ms, h->lock_kind);
+    lock_seen(l, h->lock, w->op.key, (int64_t)lease_ms, h->lock_kind);
     hold_confirm(l, h, asked);
     if (hold_lease(l, h) > lease_ms + RENEW_SLOT_MS) {
         renew_want(l, h); /* it was cut, and meanwhile somebody has come back */
@@ -195,7 +195,7 @@ static void confirmed(struct locks *l, struct work *w, struct hold *h,
 static void unacked(struct locks *l, const struct work *w, struct hold *h)
 {
     l->stats.unacked_renewals++;
-    hold_cut_failed(l, h, w->op.id);
+    hold_cut_failed(l, h, w->op.key);
     h->not_before = l->now + ERROR_PAUSE_MS;
     hold_schedule(l, h);
 }
@@ -212,7 +212,7 @@ void renew_done(struct locks *l, struct work *w, const struct op_result *r)
         w->holds[i] = NULL;
         h->renewal = NULL;
         if ((r->status != OP_OK && r->status != OP_NOREPLICAS) || i >= r->item_count) {
-            hold_cut_failed(l, h, w->op.id);
+            hold_cut_failed(l, h, w->op.key);
             if (r->status == OP_ERROR) {
                 h->not_before = l->now + ERROR_PAUSE_MS;
             } else {
@@ -244,7 +244,7 @@ void renew_done(struct locks *l, struct work *w, const struct op_result *r)
             hold_lost(l, h);
             break;
         case RENEW_UNKNOWN:
-            hold_cut_failed(l, h, w->op.id);
+            hold_cut_failed(l, h, w->op.key);
             h->not_before = l->now + ERROR_PAUSE_MS;
             hold_schedule(l, h);
             break;

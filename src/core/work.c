@@ -9,7 +9,7 @@ struct work *work_new(struct locks *l, enum work_kind kind, struct lock *lock)
 {
     struct work *w = pool_alloc(&l->pool, sizeof(*w));
 
-    w->op.id = ++l->next_op;
+    w->op.key = ++l->next_op;
     w->kind = kind;
     w->sent = l->now;
     w->lock = lock;
@@ -17,13 +17,13 @@ struct work *work_new(struct locks *l, enum work_kind kind, struct lock *lock)
     if (lock != NULL) {
         lock->refs++;
     }
-    id_table_add(&l->works, &w->op);
+    table_add(&l->works, &w->op);
     return w;
 }
 
 struct work *work_find(const struct locks *l, uint64_t op_id)
 {
-    struct id_slot *slot = id_table_find(&l->works, op_id);
+    struct table_node *slot = table_find(&l->works, op_id);
 
     return slot == NULL ? NULL : container_of(slot, struct work, op);
 }
@@ -58,7 +58,7 @@ void work_free(struct locks *l, struct work *w)
     }
     want_unref(l, w->want);
     list_del(&w->in_sent);
-    id_table_remove(&l->works, &w->op);
+    table_remove(&l->works, &w->op);
     free(w->holds);
     free(w->leases);
     free(w->parts);
@@ -67,7 +67,7 @@ void work_free(struct locks *l, struct work *w)
 
 struct asked work_asked(const struct work *w)
 {
-    return (struct asked){ .op = w->op.id, .at = w->sent, .lease_ms = w->lease_ms };
+    return (struct asked){ .op = w->op.key, .at = w->sent, .lease_ms = w->lease_ms };
 }
 
 bool asked_before(const struct locks *l, const struct lock *lock, uint64_t op_id)
@@ -92,7 +92,7 @@ struct op *work_op(struct locks *l, struct work *w, enum op_kind kind)
     struct op *op = &effects_add(&l->fx, EFFECT_OP)->op;
 
     op->kind = kind;
-    op->id = w->op.id;
+    op->id = w->op.key;
     op->name = name;
     op->grouped = l->group_of != NULL;
     op->group = w->lock == NULL ? 0 : w->lock->group;

@@ -26,7 +26,7 @@ struct conn *conn_accept(struct net *n, uv_stream_t *listener, bool tls)
     }
     options.tls = tls ? n->tls : NULL;
     c->net = n;
-    c->slot.id = ++n->last_id;
+    c->slot.key = ++n->last_id;
     c->opened_ms = c->active_ms = clock_boot_ms();
     list_init(&c->all);
     list_init(&c->work);
@@ -107,11 +107,11 @@ static void close_conn(struct conn *c, bool unread)
     list_del(&c->dirty);
     list_del(&c->all);
     list_append(&n->dead, &c->all);
-    id_table_remove(&n->table, &c->slot);
+    table_remove(&n->table, &c->slot);
     n->stats.open--;
     n->stats.strangers -= !c->known;
-    log_about(LOG_DEBUG, "net", &(struct log_about){ .client = c->slot.id }, "closed%s",
-              unread ? ", with replies that were not taken in" : "");
+    log_about(LOG_DEBUG, "net", &(struct log_about){ .client = c->slot.key },
+              "closed%s", unread ? ", with replies that were not taken in" : "");
     if (c->opened) {
         n->handler.on_event(n->handler.ctx);
         n->handler.on_close(n->handler.ctx, c, unread);
@@ -215,7 +215,7 @@ void conn_flush(struct conn *c)
         return;
     }
     if (conn_overflows(c)) {
-        log_about(LOG_NOTICE, "net", &(struct log_about){ .client = c->slot.id },
+        log_about(LOG_NOTICE, "net", &(struct log_about){ .client = c->slot.key },
                   "a client does not read its replies and is closed: see what it "
                   "does, or raise output-buffer-limit");
         conn_set_end(c, END_OUTPUT);
@@ -310,7 +310,7 @@ static const struct stream_events EVENTS = {
 
 uint64_t conn_id(const struct conn *c)
 {
-    return c->slot.id;
+    return c->slot.key;
 }
 
 void conn_set_data(struct conn *c, void *data)

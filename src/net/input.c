@@ -22,7 +22,7 @@ void conn_drop_input(struct conn *c)
 
 static void protocol_error(struct conn *c, const char *text)
 {
-    log_about(LOG_INFO, "net", &(struct log_about){ .client = c->slot.id },
+    log_about(LOG_INFO, "net", &(struct log_about){ .client = c->slot.key },
               "a client does not speak the Redis protocol: %s", text);
     conn_set_end(c, END_PROTOCOL);
     resp_errorf(conn_out(c), "ERR", "Protocol error: %s", text);
@@ -139,7 +139,7 @@ static void settle_input(struct conn *c, bool more)
     }
     if (c->suspended) {
         /* An error now would be taken for the reply to what is suspended. */
-        log_about(LOG_NOTICE, "net", &(struct log_about){ .client = c->slot.id },
+        log_about(LOG_NOTICE, "net", &(struct log_about){ .client = c->slot.key },
                   "a client sends more than query-buffer-limit behind a command that "
                   "waits, and is closed: it should wait for its replies");
         conn_set_end(c, END_INPUT);

@@ -66,7 +66,7 @@ void net_free(struct net *n)
     }
     net_close(n);
     free_dead(n);
-    id_table_fini(&n->table);
+    table_fini(&n->table);
     tls_unref(n->tls);
     resp_parser_free(n->parser);
     pool_fini(&n->pool);
@@ -127,7 +127,7 @@ void net_accept(struct net *n, uv_stream_t *listener, bool tls)
     n->stats.open++;
     n->stats.strangers++;
     list_append(&n->strangers, &c->all);
-    id_table_add(&n->table, &c->slot);
+    table_add(&n->table, &c->slot);
     n->handler.on_event(n->handler.ctx);
     if (n->handler.on_open(n->handler.ctx, c)) {
         c->opened = true;
@@ -277,7 +277,7 @@ void net_close(struct net *n)
 
 struct conn *net_find(struct net *n, uint64_t id)
 {
-    struct id_slot *slot = id_table_find(&n->table, id);
+    struct table_node *slot = table_find(&n->table, id);
 
     return slot == NULL ? NULL : container_of(slot, struct conn, slot);
 }

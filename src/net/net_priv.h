@@ -3,9 +3,9 @@
 #define LATCHD_NET_NET_PRIV_H
 
 #include "net/conn.h"
-#include "util/id_table.h"
 #include "util/list.h"
 #include "util/pool.h"
+#include "util/table.h"
 
 enum {
     /* What one connection may do in a turn while others wait: requests run, and bytes
@@ -41,7 +41,7 @@ struct input {
 };
 
 struct conn {
-    struct id_slot slot; /* id, and its place in the table */
+    struct table_node slot; /* id, and its place in the table */
     struct net *net;
     struct stream *stream;
     void *data;
@@ -76,7 +76,7 @@ struct net {
     struct net_stats stats;
     struct resp_parser *parser;
     struct pool pool; /* for the replies of a turn */
-    struct id_table table;
+    struct table table;
     struct list conns;
     struct list strangers; /* never trusted; oldest first */
     struct list ready;     /* requests can be run */

@@ -12,7 +12,7 @@ static bool goes_by_it(const struct quorum *q, const struct entry *e, size_t nam
 
     LIST_FOREACH(it, &e->attaches)
     {
-        uint64_t conn = container_of(it, struct attach, in_entry)->session->conn.id;
+        uint64_t conn = container_of(it, struct attach, in_entry)->session->conn.key;
 
         for (size_t i = 0; i < q->client_count; i++) {
             const struct qclient *c = &q->clients[i];

@@ -130,7 +130,7 @@ static bool is_its_own(const struct qclient *c, const struct entry *e)
 
     LIST_FOREACH(it, &e->attaches)
     {
-        if (container_of(it, struct attach, in_entry)->session->conn.id == c->conn) {
+        if (container_of(it, struct attach, in_entry)->session->conn.key == c->conn) {
             return !e->ending && e->hold->token == c->token;
         }
     }
