@@ -2,11 +2,14 @@
 
 #include "util/alloc.h"
 #include "util/glob.h"
-#include "util/map.h"
+#include "util/hash.h"
+#include "util/table.h"
+
+#include <stdlib.h>
 
 /* A channel or pattern; lives while anybody subscribes to it. */
 struct topic {
-    UT_hash_handle hh;
+    struct table_node in_topics;
     enum pubsub_kind kind;
     struct list subs;
     size_t sub_count;
@@ -23,8 +26,8 @@ struct subscription {
 };
 
 struct pubsub {
-    struct topic *topics[2]; /* by kind */
-    size_t work;             /* of all patterns */
+    struct table topics[2]; /* by kind */
+    size_t work;            /* of all patterns */
 };
 
 struct pubsub *pubsub_new(void)
@@ -34,7 +37,11 @@ struct pubsub *pubsub_new(void)
 
 void pubsub_free(struct pubsub *p)
 {
-    free(p);
+    if (p != NULL) {
+        table_fini(&p->topics[PUBSUB_CHANNEL]);
+        table_fini(&p->topics[PUBSUB_PATTERN]);
+        free(p);
+    }
 }
 
 void subscriber_init(struct subscriber *s)
@@ -43,13 +50,26 @@ void subscriber_init(struct subscriber *s)
     list_init(&s->subs);
 }
 
+static struct topic *topic_of(struct table_node *n)
+{
+    return container_of(n, struct topic, in_topics);
+}
+
+static struct span topic_name(const struct topic *t)
+{
+    return span_of(t->name, t->len);
+}
+
 static struct topic *topic_find(const struct pubsub *p, enum pubsub_kind kind,
                                 struct span name)
 {
-    struct topic *t;
+    uint64_t key = hash_bytes(name.ptr, name.len);
+    struct table_node *n = table_find(&p->topics[kind], key);
 
-    HASH_FIND(hh, p->topics[kind], name.ptr, name.len, t);
-    return t;
+    while (n != NULL && !span_eq(topic_name(topic_of(n)), name)) {
+        n = table_next(n);
+    }
+    return n == NULL ? NULL : topic_of(n);
 }
 
 static struct topic *topic_get(struct pubsub *p, enum pubsub_kind kind,
@@ -69,7 +89,8 @@ static struct topic *topic_get(struct pubsub *p, enum pubsub_kind kind,
         memcpy(t->name, name.ptr, name.len);
     }
     list_init(&t->subs);
-    HASH_ADD_KEYPTR(hh, p->topics[kind], t->name, t->len, t);
+    t->in_topics.key = hash_bytes(name.ptr, name.len);
+    table_add(&p->topics[kind], &t->in_topics);
     return t;
 }
 
@@ -77,15 +98,10 @@ static struct topic *topic_get(struct pubsub *p, enum pubsub_kind kind,
 static void topic_unref(struct pubsub *p, struct topic *t)
 {
     if (--t->sub_count == 0) {
-        HASH_DEL(p->topics[t->kind], t);
+        table_remove(&p->topics[t->kind], &t->in_topics);
         p->work -= t->work;
         free(t);
     }
-}
-
-static struct span topic_name(const struct topic *t)
-{
-    return span_of(t->name, t->len);
 }
 
 static uint16_t *kind_count(struct subscriber *s, enum pubsub_kind kind)
@@ -124,7 +140,7 @@ bool pubsub_affords(const struct pubsub *p, const struct subscriber *s,
                     const struct span *patterns, size_t count)
 {
     size_t own = s->work, all = p->work;
-    size_t topics = HASH_COUNT(p->topics[PUBSUB_PATTERN]);
+    size_t topics = p->topics[PUBSUB_PATTERN].count;
 
     for (size_t i = 0; i < count; i++) {
         bool is_new = topic_find(p, PUBSUB_PATTERN, patterns[i]) == NULL;
@@ -242,26 +258,30 @@ static void deliver(const struct topic *t, struct span pattern, pubsub_deliver_f
 void pubsub_publish(struct pubsub *p, struct span channel, pubsub_deliver_fn *fn,
                     void *ctx)
 {
-    struct topic *t = topic_find(p, PUBSUB_CHANNEL, channel), *tmp;
+    struct topic *t = topic_find(p, PUBSUB_CHANNEL, channel);
+    struct table_walk walk;
+    struct table_node *n;
 
     if (t != NULL) {
         deliver(t, SPAN_NONE, fn, ctx);
     }
-    HASH_ITER(hh, p->topics[PUBSUB_PATTERN], t, tmp)
+    TABLE_FOREACH(n, &walk, &p->topics[PUBSUB_PATTERN])
     {
+        t = topic_of(n);
         if (glob_match(topic_name(t), channel)) {
             deliver(t, topic_name(t), fn, ctx);
         }
     }
 }
 
-void pubsub_each_channel(const struct pubsub *p, pubsub_name_fn *fn, void *ctx)
+void pubsub_each_channel(struct pubsub *p, pubsub_name_fn *fn, void *ctx)
 {
-    struct topic *t, *tmp;
+    struct table_walk walk;
+    struct table_node *n;
 
-    HASH_ITER(hh, p->topics[PUBSUB_CHANNEL], t, tmp)
+    TABLE_FOREACH(n, &walk, &p->topics[PUBSUB_CHANNEL])
     {
-        fn(ctx, topic_name(t));
+        fn(ctx, topic_name(topic_of(n)));
     }
 }
 
@@ -274,5 +294,5 @@ size_t pubsub_count(const struct pubsub *p, struct span channel)
 
 size_t pubsub_total(const struct pubsub *p, enum pubsub_kind kind)
 {
-    return HASH_COUNT(p->topics[kind]);
+    return p->topics[kind].count;
 }

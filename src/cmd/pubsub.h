@@ -68,7 +68,7 @@ void pubsub_publish(struct pubsub *p, struct span channel, pubsub_deliver_fn *fn
                     void *ctx);
 
 /* Channels somebody subscribed to. */
-void pubsub_each_channel(const struct pubsub *p, pubsub_name_fn *fn, void *ctx);
+void pubsub_each_channel(struct pubsub *p, pubsub_name_fn *fn, void *ctx);
 size_t pubsub_count(const struct pubsub *p, struct span channel);
 size_t pubsub_total(const struct pubsub *p, enum pubsub_kind kind);
 

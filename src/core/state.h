@@ -1,8 +1,8 @@
 /* state: what the lock engine remembers. Private to core/.
  *
  *   locks ── names ──> lock ── desk ── queue ──> waiter ── want
- *     │                 │       ├── duties (what must still be done at Redis, in order)
- *     │                 │       └── busy: the one work in flight that may change who holds
+ *     │                 │       ├── duties (what must be done at Redis, in order)
+ *     │                 │       └── busy: the one work that may change who holds
  *     │                 └── holds ──> hold ── entries ──> entry ── attaches ──> attach
  *     ├── sessions: a connection's waiters, attaches and calls
  *     ├── requests: what became of each ID
@@ -20,7 +20,6 @@
 #include "core/due.h"
 #include "core/locks.h"
 #include "util/heap.h"
-#include "util/table.h"
 #include "util/list.h"
 #include "util/pool.h"
 #include "util/table.h"

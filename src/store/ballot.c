@@ -29,7 +29,8 @@ struct ballot *ballot_new(const struct ballot_setup *setup)
 void ballot_free(struct ballot *b)
 {
     struct list *it, *tmp;
-    struct sent *s, *stmp;
+    struct table_walk walk;
+    struct table_node *n;
 
     if (b == NULL) {
         return;
@@ -46,10 +47,13 @@ void ballot_free(struct ballot *b)
     {
         bare_free(b, container_of(it, struct bare, in_bares));
     }
-    HASH_ITER(hh, b->sents, s, stmp)
+    TABLE_FOREACH(n, &walk, &b->sents)
     {
-        ballot_sent_free(b, s);
+        ballot_sent_free(b, container_of(n, struct sent, in_sents));
     }
+    table_fini(&b->sents);
+    table_fini(&b->chores);
+    table_fini(&b->bares);
     heap_fini(&b->call_timers);
     heap_fini(&b->chore_timers);
     heap_fini(&b->bare_timers);
@@ -214,5 +218,5 @@ void ballot_stats(const struct ballot *b, struct ballot_stats *ret)
 {
     *ret = b->stats;
     ret->chores = b->chore_count;
-    ret->open = HASH_COUNT(b->sents);
+    ret->open = b->sents.count;
 }

@@ -8,22 +8,30 @@
  * lack it cannot be asked, it waits for one to come back. */
 #include "store/ballot_priv.h"
 #include "util/alloc.h"
+#include "util/hash.h"
 
 #include <stdlib.h>
 
 static struct bare *find(const struct ballot *b, struct span name)
 {
-    struct bare *bare = NULL;
+    struct table_node *n = NULL;
 
-    if (b->bares != NULL && name.len != 0) {
-        HASH_FIND(hh, b->bares, name.ptr, name.len, bare);
+    if (b->bares.count != 0 && name.len != 0) {
+        n = table_find(&b->bares, hash_bytes(name.ptr, name.len));
     }
-    return bare;
+    for (; n != NULL; n = table_next(n)) {
+        struct bare *bare = container_of(n, struct bare, by_name);
+
+        if (span_eq(bare->item.name, name)) {
+            return bare;
+        }
+    }
+    return NULL;
 }
 
 void bare_free(struct ballot *b, struct bare *bare)
 {
-    HASH_DEL(b->bares, bare);
+    table_remove(&b->bares, &bare->by_name);
     list_del(&bare->in_bares);
     list_del(&bare->in_due);
     heap_remove(&b->bare_timers, &bare->timer);
@@ -73,7 +81,8 @@ static void add(struct ballot *b, const struct renew_item *item, uint64_t until)
     bare->item.entry = span_put(&at, item->entry);
     bare->until = until;
     list_init(&bare->in_due);
-    HASH_ADD_KEYPTR(hh, b->bares, bare->item.name.ptr, bare->item.name.len, bare);
+    bare->by_name.key = hash_bytes(bare->item.name.ptr, bare->item.name.len);
+    table_add(&b->bares, &bare->by_name);
     list_append(&b->bare_order, &bare->in_bares);
     b->bare_count++;
     heap_set(&b->bare_timers, &bare->timer, b->now + LOOK_PAUSE_MS);
@@ -133,7 +142,7 @@ bool bare_note(struct ballot *b, const struct call *c)
 
 void bare_renewed(struct ballot *b, const struct call *c)
 {
-    for (size_t i = 0; b->bares != NULL && i < c->op->item_count; i++) {
+    for (size_t i = 0; b->bares.count != 0 && i < c->op->item_count; i++) {
         const struct renew_item *item = &c->op->items[i];
         struct bare *bare = find(b, item->name);
 

@@ -2,6 +2,7 @@
 #include "core/op_clone.h"
 #include "store/ballot_priv.h"
 #include "util/alloc.h"
+#include "util/hash.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,12 +44,17 @@ static size_t make_key(char *out, size_t room, struct span name, struct span fie
 
 static struct chore *find(const struct ballot *b, const char *key, size_t len)
 {
-    struct chore *ch = NULL;
+    struct table_node *n =
+        len == 0 ? NULL : table_find(&b->chores, hash_bytes(key, len));
 
-    if (len != 0) {
-        HASH_FIND(hh, b->chores, key, len, ch);
+    for (; n != NULL; n = table_next(n)) {
+        struct chore *ch = container_of(n, struct chore, by_key);
+
+        if (span_eq(span_of(ch->key, ch->key_len), span_of(key, len))) {
+            return ch;
+        }
     }
-    return ch;
+    return NULL;
 }
 
 static void errand_drop(struct ballot *b, struct errand *e, unsigned node)
@@ -67,7 +73,7 @@ void chore_free(struct ballot *b, struct chore *ch)
     for (unsigned i = 0; i < b->setup.node_count; i++) {
         errand_drop(b, &ch->errands[i], i);
     }
-    HASH_DEL(b->chores, ch);
+    table_remove(&b->chores, &ch->by_key);
     list_del(&ch->in_chores);
     heap_remove(&b->chore_timers, &ch->timer);
     b->chore_count--;
@@ -98,7 +104,8 @@ static struct chore *chore_new(struct ballot *b, const struct op *op, uint64_t k
         ch->errands[i].chore = ch;
         list_init(&ch->errands[i].in_node);
     }
-    HASH_ADD_KEYPTR(hh, b->chores, ch->key, ch->key_len, ch);
+    ch->by_key.key = hash_bytes(ch->key, ch->key_len);
+    table_add(&b->chores, &ch->by_key);
     list_append(&b->chore_order, &ch->in_chores);
     heap_set(&b->chore_timers, &ch->timer, b->now + keep_ms);
     b->chore_count++;

@@ -12,7 +12,7 @@
 #include "store/ballot.h"
 #include "util/heap.h"
 #include "util/list.h"
-#include "util/map.h"
+#include "util/table.h"
 
 enum {
     PATIENCE_MIN_MS = 20, /* for who has not answered, when a majority has */
@@ -75,9 +75,8 @@ struct call {
 };
 
 struct sent {
-    UT_hash_handle hh;
-    uint64_t id;
-    struct list in_node; /* in order */
+    struct table_node in_sents; /* by id */
+    struct list in_node;        /* in order */
     unsigned node;
     uint64_t at;
     struct call *call;     /* NULL: its result tells nothing any more */
@@ -96,7 +95,7 @@ struct errand {
 };
 
 struct chore {
-    UT_hash_handle hh;
+    struct table_node by_key;
     struct list in_chores;
     struct heap_node timer; /* its end */
     struct op *op;
@@ -107,7 +106,7 @@ struct chore {
 };
 
 struct bare {
-    UT_hash_handle hh; /* by name */
+    struct table_node by_name;
     struct list in_bares;
     struct list in_due;
     struct heap_node timer;
@@ -145,13 +144,13 @@ struct ballot {
     uint64_t next_id, next_seq;
     uint64_t dice;
     struct ballot_node nodes[BALLOT_NODES_MAX];
-    struct sent *sents;
+    struct table sents;
     struct list calls, done;
     struct heap call_timers, chore_timers;
-    struct chore *chores;
+    struct table chores;
     struct list chore_order;
     size_t chore_count;
-    struct bare *bares;
+    struct table bares;
     struct list bare_order, bares_due;
     struct heap bare_timers;
     size_t bare_count;

@@ -1,6 +1,7 @@
 /* Ops on their way to the nodes, and what the nodes are like. */
 #include "store/ballot_priv.h"
 #include "util/alloc.h"
+#include "util/hash.h"
 
 #include "latchd/protocol.h"
 
@@ -45,11 +46,11 @@ struct sent *ballot_send(struct ballot *b, unsigned node, const struct op *op)
     struct sent *s = xcalloc(1, sizeof(*s));
     struct op one = *op;
 
-    s->id = one.id = ++b->next_id;
+    s->in_sents.key = one.id = ++b->next_id;
     s->node = node;
     s->at = b->now;
     list_append(&b->nodes[node].sents, &s->in_node);
-    HASH_ADD(hh, b->sents, id, sizeof(s->id), s);
+    table_add(&b->sents, &s->in_sents);
     b->setup.events.send(b->setup.events.ctx, node, &one);
     return s;
 }
@@ -57,7 +58,7 @@ struct sent *ballot_send(struct ballot *b, unsigned node, const struct op *op)
 void ballot_sent_free(struct ballot *b, struct sent *s)
 {
     list_del(&s->in_node);
-    HASH_DEL(b->sents, s);
+    table_remove(&b->sents, &s->in_sents);
     free(s);
 }
 
@@ -70,11 +71,11 @@ static void learn_trip(struct ballot *b, struct ballot_node *n, uint64_t trip)
 
 void ballot_deal(struct ballot *b, unsigned node, const struct op_result *result)
 {
-    struct sent *s;
+    struct table_node *n = table_find(&b->sents, result->id);
+    struct sent *s = n == NULL ? NULL : container_of(n, struct sent, in_sents);
     struct call *c;
     struct errand *e;
 
-    HASH_FIND(hh, b->sents, &result->id, sizeof(result->id), s);
     if (s == NULL || s->node != node) {
         return;
     }

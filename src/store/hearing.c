@@ -1,12 +1,14 @@
 #include "store/hearing.h"
 
 #include "util/alloc.h"
-#include "util/map.h"
+#include "util/hash.h"
+#include "util/list.h"
+#include "util/table.h"
 
 #include <stdlib.h>
 
 struct heard {
-    UT_hash_handle hh;
+    struct table_node in_all;
     unsigned nodes; /* one bit for each that listens */
     bool told;
     size_t len;
@@ -14,7 +16,7 @@ struct heard {
 };
 
 struct hearing {
-    struct heard *all;
+    struct table all;
     unsigned need;
 };
 
@@ -30,17 +32,30 @@ static struct heard *make(struct span name, bool rw)
     e->len = 1 + name.len;
     e->text[0] = rw ? 'r' : 'p';
     memcpy(e->text + 1, name.ptr, name.len);
+    e->in_all.key = hash_bytes(e->text, e->len);
     return e;
+}
+
+static struct heard *heard_in(struct table_node *n)
+{
+    return container_of(n, struct heard, in_all);
+}
+
+static bool is_same(const struct heard *a, const struct heard *b)
+{
+    return span_eq(span_of(a->text, a->len), span_of(b->text, b->len));
 }
 
 static struct heard *find(const struct hearing *h, struct span name, bool rw)
 {
     struct heard *key = make(name, rw);
-    struct heard *e;
+    struct table_node *n = table_find(&h->all, key->in_all.key);
 
-    HASH_FIND(hh, h->all, key->text, key->len, e);
+    while (n != NULL && !is_same(heard_in(n), key)) {
+        n = table_next(n);
+    }
     free(key);
-    return e;
+    return n == NULL ? NULL : heard_in(n);
 }
 
 struct hearing *hearing_new(unsigned node_count)
@@ -53,16 +68,18 @@ struct hearing *hearing_new(unsigned node_count)
 
 void hearing_free(struct hearing *h)
 {
-    struct heard *e, *tmp;
+    struct table_walk walk;
+    struct table_node *n;
 
     if (h == NULL) {
         return;
     }
-    HASH_ITER(hh, h->all, e, tmp)
+    TABLE_FOREACH(n, &walk, &h->all)
     {
-        HASH_DEL(h->all, e);
-        free(e);
+        table_remove(&h->all, n);
+        free(heard_in(n));
     }
+    table_fini(&h->all);
     free(h);
 }
 
@@ -72,7 +89,7 @@ void hearing_add(struct hearing *h, struct span name, bool rw)
 
     if (e == NULL) {
         e = make(name, rw);
-        HASH_ADD_KEYPTR(hh, h->all, e->text, e->len, e);
+        table_add(&h->all, &e->in_all);
     }
     e->nodes = 0;
     e->told = false;
@@ -83,7 +100,7 @@ void hearing_remove(struct hearing *h, struct span name, bool rw)
     struct heard *e = find(h, name, rw);
 
     if (e != NULL) {
-        HASH_DEL(h->all, e);
+        table_remove(&h->all, &e->in_all);
         free(e);
     }
 }
@@ -105,18 +122,21 @@ bool hearing_on(struct hearing *h, unsigned node, struct span name, bool rw)
 
 bool hearing_off(struct hearing *h, unsigned node)
 {
-    struct heard *e, *tmp;
+    struct table_walk walk;
+    struct table_node *n;
     bool below = false;
 
-    HASH_ITER(hh, h->all, e, tmp)
+    TABLE_FOREACH(n, &walk, &h->all)
     {
+        struct heard *e = heard_in(n);
+
         e->nodes &= ~(1U << node);
         below = below || (e->told && !enough(h, e->nodes));
     }
     if (below) {
-        HASH_ITER(hh, h->all, e, tmp)
+        TABLE_FOREACH(n, &walk, &h->all)
         {
-            e->told = false;
+            heard_in(n)->told = false;
         }
     }
     return below;
@@ -124,10 +144,13 @@ bool hearing_off(struct hearing *h, unsigned node)
 
 void hearing_tell(struct hearing *h, hearing_fn *fn, void *ctx)
 {
-    struct heard *e, *tmp;
+    struct table_walk walk;
+    struct table_node *n;
 
-    HASH_ITER(hh, h->all, e, tmp)
+    TABLE_FOREACH(n, &walk, &h->all)
     {
+        struct heard *e = heard_in(n);
+
         if (!e->told && enough(h, e->nodes)) {
             e->told = true;
             fn(ctx, span_of(e->text + 1, e->len - 1), e->text[0] == 'r');

@@ -2,11 +2,12 @@
 
 #include "core/op_clone.h"
 #include "util/alloc.h"
+#include "util/hash.h"
 
 #include <stdlib.h>
 
 struct ordered_name {
-    UT_hash_handle hh;
+    struct table_node in_names;
     struct list tickets; /* in the order in which their ops came */
     size_t held;
     size_t len;
@@ -23,27 +24,46 @@ void name_order_init(struct name_order *o)
 
 void name_order_fini(struct name_order *o)
 {
-    struct ordered_op *op, *tmp;
+    struct table_walk walk;
+    struct table_node *n;
 
-    HASH_ITER(hh, o->ops, op, tmp)
+    TABLE_FOREACH(n, &walk, &o->ops)
     {
-        name_order_remove(o, op);
+        name_order_remove(o, container_of(n, struct ordered_op, in_ops));
     }
+    table_fini(&o->ops);
+    table_fini(&o->names);
 }
 
 /* --- names ------------------------------------------------------------------------ */
 
+static struct ordered_name *name_find(const struct name_order *o, struct span text,
+                                      uint64_t key)
+{
+    struct table_node *n = table_find(&o->names, key);
+
+    for (; n != NULL; n = table_next(n)) {
+        struct ordered_name *name = container_of(n, struct ordered_name, in_names);
+
+        if (span_eq(span_of(name->text, name->len), text)) {
+            return name;
+        }
+    }
+    return NULL;
+}
+
 static struct ordered_name *name_get(struct name_order *o, struct span text)
 {
-    struct ordered_name *name;
+    uint64_t key = hash_bytes(text.ptr, text.len);
+    struct ordered_name *name = name_find(o, text, key);
 
-    HASH_FIND(hh, o->names, text.ptr, text.len, name);
     if (name == NULL) {
         name = xcalloc(1, sizeof(*name) + text.len);
+        name->in_names.key = key;
         memcpy(name->text, text.ptr, text.len);
         name->len = text.len;
         list_init(&name->tickets);
-        HASH_ADD_KEYPTR(hh, o->names, name->text, name->len, name);
+        table_add(&o->names, &name->in_names);
     }
     return name;
 }
@@ -137,7 +157,8 @@ void name_order_add(struct name_order *o, const struct op *op, int way)
     added->op = op_clone(op);
     added->way = way;
     list_init(&added->in_ready);
-    HASH_ADD_KEYPTR(hh, o->ops, &added->op->id, sizeof(added->op->id), added);
+    added->in_ops.key = op->id;
+    table_add(&o->ops, &added->in_ops);
     o->count[way]++;
     for (size_t i = 0; i < count; i++) {
         stand_in_line(added, name_get(o, name_at(op, i)));
@@ -151,10 +172,9 @@ void name_order_add(struct name_order *o, const struct op *op, int way)
 
 struct ordered_op *name_order_find(const struct name_order *o, uint64_t op_id)
 {
-    struct ordered_op *op;
+    struct table_node *n = table_find(&o->ops, op_id);
 
-    HASH_FIND(hh, o->ops, &op_id, sizeof(op_id), op);
-    return op;
+    return n == NULL ? NULL : container_of(n, struct ordered_op, in_ops);
 }
 
 void name_order_leave(struct name_order *o, struct ordered_op *op)
@@ -168,7 +188,7 @@ void name_order_leave(struct name_order *o, struct ordered_op *op)
         list_del(&t->in_name);
         look_at(o, next);
         if (list_empty(&name->tickets)) {
-            HASH_DEL(o->names, name);
+            table_remove(&o->names, &name->in_names);
             free(name);
         }
     }
@@ -181,7 +201,7 @@ void name_order_remove(struct name_order *o, struct ordered_op *op)
 {
     name_order_leave(o, op);
     list_del(&op->in_ready);
-    HASH_DEL(o->ops, op);
+    table_remove(&o->ops, &op->in_ops);
     o->count[op->way]--;
     free(op->op);
     free(op);

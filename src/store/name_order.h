@@ -8,7 +8,7 @@
 
 #include "core/op.h"
 #include "util/list.h"
-#include "util/map.h"
+#include "util/table.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,10 +24,10 @@ struct ticket {
 };
 
 struct ordered_op {
-    UT_hash_handle hh;
-    struct list in_ready; /* the caller's, once it may be sent */
-    struct op *op;        /* a clone */
-    int way;              /* 0, 1 */
+    struct table_node in_ops; /* by id */
+    struct list in_ready;     /* the caller's, once it may be sent */
+    struct op *op;            /* a clone */
+    int way;                  /* 0, 1 */
     bool may_go, held;
     size_t unclear;
     size_t ticket_count;
@@ -35,11 +35,11 @@ struct ordered_op {
 };
 
 struct name_order {
-    struct ordered_name *names;
-    struct ordered_op *ops; /* by id */
-    size_t count[2];        /* ops, by their ways */
-    struct list ready[2];   /* those that may go, in order; for the caller to take */
-    struct list fresh;      /* of these, who may let others go */
+    struct table names;
+    struct table ops;
+    size_t count[2];      /* ops, by their ways */
+    struct list ready[2]; /* those that may go, in order; for the caller to take */
+    struct list fresh;    /* of these, who may let others go */
 };
 
 void name_order_init(struct name_order *o);

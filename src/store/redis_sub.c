@@ -134,15 +134,17 @@ static void on_lost(void *ctx)
 {
     struct redis_sub *s = ctx;
     bool was_greeted = s->greeted;
-    struct sub_channel *ch, *tmp;
+    struct table_walk walk;
+    struct table_node *n;
 
     s->greeted = false;
     s->pattern_open = false;
     s->ping_us = 0;
     s->open = 0;
     for (int rw = 0; rw < 2; rw++) {
-        HASH_ITER(hh, s->channels.by_rw[rw], ch, tmp)
+        TABLE_FOREACH(n, &walk, &s->channels.by_rw[rw])
         {
+            struct sub_channel *ch = sub_channel_in(n);
             ch->open = 0;
             ch->asked = false;
             sub_shard_lost(ch);
@@ -385,11 +387,13 @@ void redis_sub_remove(struct redis_sub *s, struct span name, bool rw)
 void redis_sub_adopt(struct redis_sub *s, struct redis_sub *from,
                      bool (*concerns)(void *ctx, uint32_t group), void *ctx)
 {
-    struct sub_channel *ch, *tmp;
+    struct table_walk walk;
+    struct table_node *n;
 
     for (int rw = 0; rw < 2; rw++) {
-        HASH_ITER(hh, from->channels.by_rw[rw], ch, tmp)
+        TABLE_FOREACH(n, &walk, &from->channels.by_rw[rw])
         {
+            struct sub_channel *ch = sub_channel_in(n);
             struct span text = span_of(ch->text, ch->len);
 
             if (!sub_channel_is_wanted(ch) || !concerns(ctx, slot_of(text))) {

@@ -2,6 +2,7 @@
 
 #include "store/channel_name.h"
 #include "util/alloc.h"
+#include "util/hash.h"
 
 #include <stdlib.h>
 
@@ -13,13 +14,15 @@ void sub_channels_init(struct sub_channels *cs)
 
 void sub_channels_fini(struct sub_channels *cs)
 {
-    struct sub_channel *ch, *tmp;
+    struct table_walk walk;
+    struct table_node *n;
 
     for (int rw = 0; rw < 2; rw++) {
-        HASH_ITER(hh, cs->by_rw[rw], ch, tmp)
+        TABLE_FOREACH(n, &walk, &cs->by_rw[rw])
         {
-            sub_channel_free(cs, ch);
+            sub_channel_free(cs, sub_channel_in(n));
         }
+        table_fini(&cs->by_rw[rw]);
     }
 }
 
@@ -35,18 +38,29 @@ bool sub_channel_is_wanted(const struct sub_channel *ch)
 
 void sub_channel_free(struct sub_channels *cs, struct sub_channel *ch)
 {
-    HASH_DEL(cs->by_rw[ch->rw], ch);
+    table_remove(&cs->by_rw[ch->rw], &ch->in_channels);
     list_del(&ch->todo);
     list_del(&ch->in_shard);
     free(ch);
 }
 
+struct sub_channel *sub_channel_in(struct table_node *n)
+{
+    return container_of(n, struct sub_channel, in_channels);
+}
+
 struct sub_channel *sub_channel_find(struct sub_channels *cs, struct span text, bool rw)
 {
-    struct sub_channel *ch;
+    struct table_node *n = table_find(&cs->by_rw[rw], hash_bytes(text.ptr, text.len));
 
-    HASH_FIND(hh, cs->by_rw[rw], text.ptr, text.len, ch);
-    return ch;
+    for (; n != NULL; n = table_next(n)) {
+        struct sub_channel *ch = sub_channel_in(n);
+
+        if (span_eq(span_of(ch->text, ch->len), text)) {
+            return ch;
+        }
+    }
+    return NULL;
 }
 
 struct sub_channel *sub_channel_of(struct sub_channels *cs, struct span name, bool rw,
@@ -71,7 +85,8 @@ struct sub_channel *sub_channel_of(struct sub_channels *cs, struct span name, bo
     ch->rw = rw;
     list_init(&ch->todo);
     list_init(&ch->in_shard);
-    HASH_ADD_KEYPTR(hh, cs->by_rw[rw], ch->text, ch->len, ch);
+    ch->in_channels.key = hash_bytes(ch->text, ch->len);
+    table_add(&cs->by_rw[rw], &ch->in_channels);
     return ch;
 }
 

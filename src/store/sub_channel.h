@@ -4,15 +4,15 @@
 #define LATCHD_STORE_SUB_CHANNEL_H
 
 #include "util/list.h"
-#include "util/map.h"
 #include "util/span.h"
+#include "util/table.h"
 
 #include <stdbool.h>
 
 /* One channel. The names `n` and `{n}` share theirs. `asked` and `open` are about this
  * link: only the confirmation of what was asked last counts. */
 struct sub_channel {
-    UT_hash_handle hh;
+    struct table_node in_channels;
     struct list todo; /* on sub_channels.todo: something is to be asked */
     bool want_bare;   /* the name is `text` without its outer braces */
     bool want_braced; /* the name is `text` */
@@ -30,13 +30,14 @@ struct sub_channel {
 };
 
 struct sub_channels {
-    struct sub_channel *by_rw[2];
+    struct table by_rw[2];
     struct list todo;
 };
 
 void sub_channels_init(struct sub_channels *cs);
 void sub_channels_fini(struct sub_channels *cs);
 
+struct sub_channel *sub_channel_in(struct table_node *n);
 struct sub_channel *sub_channel_find(struct sub_channels *cs, struct span text,
                                      bool rw);
 /* The channel of a name, made if `make`. */
