@@ -124,6 +124,10 @@ void call_on_timer(struct locks *l, struct call *c)
         call_send(l, c);
         return;
     }
+    if (tick_is_too_late(l, c->deadline)) {
+        timer_set(l, &c->timer, TIMER_CALL, l->now + 1);
+        return;
+    }
     if (c->kind == CALL_INFO && lock_in_doubt(l, c->lock)) {
         info_in_doubt(l, c);
     } else {

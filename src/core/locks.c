@@ -18,6 +18,11 @@ void timer_stop(struct locks *l, struct timer *t)
     heap_remove(&l->heap, &t->node);
 }
 
+bool tick_is_too_late(const struct locks *l, uint64_t deadline)
+{
+    return l->now > deadline && l->before < deadline;
+}
+
 struct locks *locks_new(const struct locks_setup *setup)
 {
     struct locks *l = xcalloc(1, sizeof(*l));
@@ -232,6 +237,7 @@ void locks_tick(struct locks *l, uint64_t now_ms)
     bool stalled =
         l->hold_count > 0 && node != NULL && node->at + LOCKS_STALL_MS < now_ms;
 
+    l->before = l->now;
     if (now_ms > l->now) {
         l->now = now_ms;
     }

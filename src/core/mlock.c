@@ -244,7 +244,8 @@ void mlock_on_timer(struct locks *l, struct mlock *ml)
     if (ml->state != MLOCK_TAKING) {
         return;
     }
-    if (!ml->ended && l->now >= patience(l, ml)) {
+    if (!ml->ended && l->now >= patience(l, ml) &&
+        !tick_is_too_late(l, patience(l, ml))) {
         end_backend(l, ml);
         return;
     }

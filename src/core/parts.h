@@ -10,6 +10,9 @@
 /* locks.c */
 void timer_set(struct locks *l, struct timer *t, enum timer_kind kind, uint64_t at);
 void timer_stop(struct locks *l, struct timer *t);
+/* This tick is late for that deadline, and what Redis answered in time may not have
+ * been read yet: the next tick tells. */
+bool tick_is_too_late(const struct locks *l, uint64_t deadline);
 void locks_settle(struct locks *l);
 
 /* say.c: effects for clients */

@@ -380,6 +380,7 @@ struct locks {
     struct locks_config cfg;
     char instance[OP_INSTANCE_LEN + 1];
     uint64_t now;
+    uint64_t before; /* of the tick before, since which Redis's answers were read */
     uint64_t dice;
     uint32_t (*group_of)(struct span name);
     uint32_t group_count;

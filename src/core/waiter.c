@@ -220,9 +220,9 @@ void waiter_on_timer(struct locks *l, struct waiter *w)
     if (!w->once && last < w->deadline + TICK_MS) {
         last = w->deadline + TICK_MS;
     }
-    if (l->now < last && may_still_be_answered(l, w)) {
+    if ((l->now < last || tick_is_too_late(l, last)) && may_still_be_answered(l, w)) {
         w->expiring = true;
-        timer_set(l, &w->timer, TIMER_WAITER, last);
+        timer_set(l, &w->timer, TIMER_WAITER, last > l->now ? last : l->now + 1);
         lock_touch(l, w->lock);
         return;
     }
