@@ -44,6 +44,8 @@ static void write_reply(struct buf *out, const struct client *client,
     case REPLY_INFO:
         lockinfo_write(out, client->proto, reply->info);
         break;
+    case REPLY_UNREACHED: /* that is not for clients */
+        break;
     }
 }
 

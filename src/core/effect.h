@@ -41,6 +41,9 @@ enum reply_kind {
     REPLY_ERROR,  /* error, text */
     REPLY_INFO,   /* LOCKINFO: info */
     REPLY_TOKENS, /* MLOCK: tokens; one grant for all of them */
+    /* Of a run: one before it was not granted, so it is as if it had never come, and is
+     * to come again when all before it were answered. */
+    REPLY_UNREACHED,
 };
 
 enum lock_state { LOCK_STATE_FREE, LOCK_STATE_HELD, LOCK_STATE_UNCERTAIN };

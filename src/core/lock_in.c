@@ -1,5 +1,6 @@
 /* Requests: LOCK comes in here. */
 #include "core/parts.h"
+#include "core/restore.h"
 
 static bool full(struct locks *l, const struct lock_req *req)
 {
@@ -176,6 +177,19 @@ void lock_in(struct locks *l, const struct lock_req *req)
     } else if (!full(l, req)) {
         new_wait(l, req);
     }
+}
+
+bool lock_untouched(const struct locks *l, struct span name, struct span id)
+{
+    const struct lock *lock = lock_find(l, name);
+
+    return quarantine_of_name(l, name) == 0 && request_find(l, name, id) == NULL &&
+           (lock == NULL ||
+            (list_empty(&lock->holds) && list_empty(&lock->desk->queue) &&
+             list_empty(&lock->desk->duties) && lock->desk->busy == NULL &&
+             lock->refs == 0 && lock->desk->fair == NULL &&
+             lock->desk->stand_back_until <= l->now &&
+             lock->desk->ask_after <= l->now));
 }
 
 struct waiter *lock_in_queue(struct locks *l, const struct lock_req *req)

@@ -126,6 +126,13 @@ struct hold_req {
  * first. */
 
 void locks_lock(struct locks *l, const struct lock_req *req);
+/* The same for LOCKs that came together on one connection: none is granted before all
+ * ahead of it are. They begin in order, as many as can be asked for by one op: how many
+ * that are is returned, at least one; the others are as if they had not come. Those
+ * that began behind one that is not granted at once are answered REPLY_UNREACHED. */
+size_t locks_lock_run(struct locks *l, const struct lock_req *reqs, size_t count);
+/* False: another LOCK would meet max-waiters or max-holds now. */
+bool locks_has_room(const struct locks *l);
 void locks_mlock(struct locks *l, const struct mlock_req *req);
 void locks_unlock(struct locks *l, const struct hold_req *req);
 void locks_renew(struct locks *l, const struct hold_req *req);

@@ -35,6 +35,12 @@ void take_many(struct locks *l, struct waiter *const *waiters, size_t count)
     op->many_count = count;
 }
 
+/* Whoever asked for it since did not ask behind others: it goes on by itself. */
+static bool stands_alone(const struct waiter *w)
+{
+    return w->piece == NULL && !w->in_run && w->session != NULL;
+}
+
 /* One before it was not granted, so it was not to be asked for: its wait is as if it
  * had never begun. `doubt`: it may have been granted even so. */
 static void not_reached(struct locks *l, struct work *part, bool doubt)
@@ -46,7 +52,14 @@ static void not_reached(struct locks *l, struct work *part, bool doubt)
     work_free(l, part);
     if (w != NULL) {
         w->doubt = w->doubt || doubt;
-        waiter_remove(l, w);
+        if (stands_alone(w)) {
+            take_again(l, w);
+        } else {
+            if (w->in_run && w->session != NULL) {
+                say_unreached(l, w->call);
+            }
+            waiter_remove(l, w);
+        }
     } else if (doubt) {
         duty_undo(l, lock, want);
     }

@@ -1,6 +1,5 @@
 /* MLOCK: asking for the next names, and once more for those that it has. */
 #include "core/parts.h"
-#include "core/restore.h"
 
 struct lock_req mlock_request(const struct locks *l, const struct piece *p)
 {
@@ -35,21 +34,6 @@ static void joined(struct locks *l, struct piece *p)
     }
 }
 
-/* Whether nobody here holds, waits for or does anything about it. */
-static bool untouched(const struct locks *l, const struct piece *p)
-{
-    const struct lock *lock = lock_find(l, p->name);
-
-    return quarantine_of_name(l, p->name) == 0 &&
-           request_find(l, p->name, p->mlock->terms.id) == NULL &&
-           (lock == NULL ||
-            (list_empty(&lock->holds) && list_empty(&lock->desk->queue) &&
-             list_empty(&lock->desk->duties) && lock->desk->busy == NULL &&
-             lock->refs == 0 && lock->desk->fair == NULL &&
-             lock->desk->stand_back_until <= l->now &&
-             lock->desk->ask_after <= l->now));
-}
-
 static bool same_group(const struct locks *l, const struct piece *a,
                        const struct piece *b)
 {
@@ -69,7 +53,7 @@ static size_t run_length(const struct locks *l, const struct mlock *ml)
     max = max > OP_MANY_MAX ? OP_MANY_MAX : max;
     while (n < max && ml->next + n < ml->count &&
            same_group(l, &ml->pieces[ml->next], &ml->pieces[ml->next + n]) &&
-           untouched(l, &ml->pieces[ml->next + n])) {
+           lock_untouched(l, ml->pieces[ml->next + n].name, ml->terms.id)) {
         n++;
     }
     return n;

@@ -30,6 +30,7 @@ void locks_settle(struct locks *l);
 #define TEXT_NO_REDIS SPAN("Redis cannot be reached")
 #define TEXT_NO_REPLICAS SPAN("too few replicas acknowledged it")
 #define TEXT_QUARANTINE SPAN("Redis may have lost locks: no new grants for a while")
+void say_unreached(struct locks *l, struct call_ref to);
 void say_int(struct locks *l, struct call_ref to, int64_t value);
 void say_null(struct locks *l, struct call_ref to);
 void say_error(struct locks *l, struct call_ref to, enum lock_error error,
@@ -388,8 +389,10 @@ void info_in_doubt(struct locks *l, const struct call *c);
 /* lock_in.c */
 /* LOCK, without the engine settling. */
 void lock_in(struct locks *l, const struct lock_req *req);
-/* The same in two steps, for a name that nobody here has to do with: into the queue..
- */
+/* Whether nobody here holds, waits for or does anything about that name, and that ID is
+ * not known. */
+bool lock_untouched(const struct locks *l, struct span name, struct span id);
+/* The same in two steps, for a name that is untouched: into the queue.. */
 struct waiter *lock_in_queue(struct locks *l, const struct lock_req *req);
 /* ..and what it does first. Also for one that has come back. */
 void lock_in_start(struct locks *l, struct waiter *w);

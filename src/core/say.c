@@ -11,6 +11,11 @@ static struct effect_reply *reply(struct locks *l, struct call_ref to,
     return &e->reply;
 }
 
+void say_unreached(struct locks *l, struct call_ref to)
+{
+    (void)reply(l, to, REPLY_UNREACHED);
+}
+
 void say_int(struct locks *l, struct call_ref to, int64_t value)
 {
     reply(l, to, REPLY_INT)->value = value;

@@ -106,6 +106,7 @@ struct waiter {
     bool expiring : 1; /* its time is up, the op in flight decides */
     bool doubt : 1;    /* an op of it may have been granted without our knowing */
     bool kept : 1;     /* counted in stats.kept_waiters */
+    bool in_run : 1;   /* asked for behind others, and not by another call since */
 };
 
 struct attach {

@@ -36,6 +36,7 @@ void waiter_bind(struct locks *l, struct waiter *w, struct session *s,
     w->once = (req->has & LOCK_HAS_WAIT) && req->wait_ms == 0;
     w->deadline = req->has & LOCK_HAS_WAIT ? l->now + req->wait_ms : UINT64_MAX;
     w->expiring = false;
+    w->in_run = false;
     w->piece = mlock_piece(l, req->from);
     if (w->piece != NULL) {
         w->piece->waiter = w;

@@ -264,6 +264,7 @@ void check_replied(struct sim *s, struct sim_conn *c, const struct effect_reply 
         check_done(s, c);
         break;
     case REPLY_INFO:
+    case REPLY_UNREACHED:
         break;
     }
 }

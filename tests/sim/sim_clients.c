@@ -36,7 +36,8 @@ size_t sim_connect(struct sim *s, size_t daemon)
     c->id = ++cl->serial << CONN_INDEX_BITS | i;
     c->daemon = daemon;
     c->open = true;
-    c->asking = false;
+    c->asking = c->unreached = false;
+    c->ahead_arrival = 0;
     TRACE(s, "c%zu: connects to d%zu", i, daemon);
     return i;
 }
@@ -52,7 +53,7 @@ void sim_close(struct sim *s, size_t index)
     }
     TRACE(s, "c%zu: closes", index);
     c->open = false;
-    c->asking = false;
+    c->asking = c->unreached = false;
     check_closed(s, c);
     if (d->locks != NULL) {
         l = sim_turn_begin(s, d);
@@ -67,7 +68,7 @@ void clients_daemon_died(struct sim *s, size_t daemon)
         struct sim_conn *c = &s->clients.conns[i];
 
         if (c->open && c->daemon == daemon) {
-            c->open = c->asking = false;
+            c->open = c->asking = c->unreached = false;
             check_closed(s, c);
         }
     }
@@ -164,7 +165,7 @@ static void call_hold(struct locks *l, const struct sim_conn *c)
     }
 }
 
-static struct lock_req lock_req_of(const struct sim_conn *c)
+struct lock_req lock_req_of(const struct sim_conn *c)
 {
     const struct ask *ask = &c->ask;
 
@@ -200,11 +201,9 @@ static void call_mlock(struct locks *l, const struct sim_conn *c)
     locks_mlock(l, &req);
 }
 
-void sim_ask(struct sim *s, size_t index, const struct ask *ask)
+void clients_asks(struct sim *s, size_t index, const struct ask *ask)
 {
     struct sim_conn *c = &s->clients.conns[index];
-    struct sim_daemon *d = &s->daemons[c->daemon];
-    struct locks *l = sim_turn_begin(s, d);
 
     c->ask = *ask;
     c->asking = true;
@@ -217,6 +216,16 @@ void sim_ask(struct sim *s, size_t index, const struct ask *ask)
     touch_others(s, c);
     check_asked(s, c);
     check_circle_asked(s, c);
+}
+
+void sim_ask(struct sim *s, size_t index, const struct ask *ask)
+{
+    struct sim_conn *c = &s->clients.conns[index];
+    struct sim_daemon *d = &s->daemons[c->daemon];
+    struct locks *l = sim_turn_begin(s, d);
+
+    c->ahead_arrival = 0;
+    clients_asks(s, index, ask);
     switch (ask->kind) {
     case ASK_LOCK:
         call_lock(l, c);
@@ -263,6 +272,16 @@ void clients_reply(struct sim *s, struct sim_daemon *d, const struct effect_repl
         c->call != r->to.call || c->daemon != d->index) {
         sim_fail(s, "d%zu answers c%zu (call %" PRIu64 "), which asks nothing",
                  d->index, index, r->to.call);
+        return;
+    }
+    if (r->kind == REPLY_TOKEN) {
+        check_run(s, c);
+    }
+    if (r->kind == REPLY_UNREACHED) {
+        TRACE(s, "c%zu: was not reached", index);
+        c->asking = false;
+        c->unreached = true;
+        s->clients.unreached++;
         return;
     }
     if ((r->kind == REPLY_TOKEN || r->kind == REPLY_TOKENS) &&

@@ -19,7 +19,10 @@ enum ask_kind {
     ASK_MLOCK,
 };
 
-enum { ASK_NAMES_MAX = 4 }; /* of one MLOCK */
+enum {
+    ASK_NAMES_MAX = 4, /* of one MLOCK */
+    RUN_MAX = 4,       /* LOCKs that come together */
+};
 
 struct ask {
     enum ask_kind kind;
@@ -46,6 +49,7 @@ struct sim_conn {
     size_t daemon;
     bool open;
     bool asking;
+    bool unreached; /* its run did not reach its LOCK: it is to come again */
     struct ask ask;
     uint64_t call;
     uint64_t asked_ms;
@@ -55,6 +59,10 @@ struct sim_conn {
     bool expect_held;   /* UNLOCK, RENEW: nothing is known that could have ended it */
     uint64_t expect_until;
     uint64_t answers; /* heard on this index, ever */
+    /* A LOCK of a run: the index of the one ahead, and its arrival; 0: there is none.
+     */
+    size_t ahead;
+    uint64_t ahead_arrival;
     struct answer answer;
 };
 
@@ -62,6 +70,7 @@ struct sim_clients {
     struct sim_conn *conns;
     size_t count;
     uint64_t calls, serial, arrivals;
+    size_t unreached; /* connections, or more */
     struct {
         uint64_t conn, grant;
     } undelivered[64]; /* to be reported when the effects are done */
@@ -75,6 +84,17 @@ uint64_t conn_bit(const struct sim_conn *c);
 size_t sim_connect(struct sim *s, size_t daemon);
 void sim_close(struct sim *s, size_t c);
 void sim_ask(struct sim *s, size_t c, const struct ask *ask);
+/* Plain LOCKs of one daemon's connections, as if they had come together on one. What
+ * the run does not reach is asked for again when those ahead are answered: see
+ * sim_run.c. */
+void sim_ask_run(struct sim *s, const size_t *conns, const struct ask *asks,
+                 size_t count);
+/* What clients_act() may not touch: it asks, or is going to. */
+bool sim_is_busy(const struct sim_conn *c);
+/* Those whose run did not reach them, and whose turn it is. */
+void clients_go_on(struct sim *s);
+/* Nobody is given what is behind a LOCK that was not answered. */
+void check_run(struct sim *s, const struct sim_conn *c);
 void clients_reply(struct sim *s, struct sim_daemon *d, const struct effect_reply *r);
 void clients_fini(struct sim_clients *cl);
 void clients_daemon_died(struct sim *s, size_t daemon);
@@ -91,6 +111,11 @@ uint64_t sim_token_of(struct sim *s, size_t c, size_t i);
 /* It waits for that name, perhaps among others. */
 bool ask_wants(const struct ask *ask, const struct redis_name *n);
 const char *ask_text(const struct ask *ask);
+
+/* Of what it asks. */
+struct lock_req lock_req_of(const struct sim_conn *c);
+/* It asks that now; the engine is told by the caller. */
+void clients_asks(struct sim *s, size_t index, const struct ask *ask);
 
 /* --- sim_random.c -------------------------------------------------------- */
 

@@ -123,7 +123,7 @@ static bool leave_all(struct sim *s)
         } else if (waits(c)) {
             there = true;
             free_for(s, i);
-        } else if (c->open && !c->asking) {
+        } else if (c->open && !sim_is_busy(c)) {
             sim_close(s, i);
         }
     }

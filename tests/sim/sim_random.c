@@ -216,11 +216,46 @@ static struct ask some_cancel(struct sim *s)
     return (struct ask){ .kind = ASK_CANCEL, .name = a.name, .id = a.id };
 }
 
+static bool some_plain(struct sim *s, struct ask *a)
+{
+    for (int tries = 0; tries < 4; tries++) {
+        *a = some_lock(s);
+        if (a->lock_kind == KIND_PLAIN || a->lock_kind == KIND_FAIR) {
+            a->lock_kind = KIND_PLAIN;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* It, and others that are idle, as one connection that sends plain LOCKs together. */
+static void some_run(struct sim *s, size_t index)
+{
+    struct sim_clients *cl = &s->clients;
+    size_t most = dice_between(&s->dice, 2, RUN_MAX);
+    size_t conns[RUN_MAX];
+    struct ask asks[RUN_MAX];
+    size_t count = 0;
+
+    for (size_t i = 0; i < cl->count && count < most; i++) {
+        size_t k = (index + i) % cl->count;
+        const struct sim_conn *c = &cl->conns[k];
+
+        if (c->open && !sim_is_busy(c) && c->daemon == cl->conns[index].daemon &&
+            some_plain(s, &asks[count])) {
+            conns[count++] = k;
+        }
+    }
+    if (count > 0) {
+        sim_ask_run(s, conns, asks, count);
+    }
+}
+
 static void act_idle(struct sim *s, size_t index)
 {
     struct sim_conn *c = &s->clients.conns[index];
-    static const unsigned WEIGHTS[] = { 45, 32, 7, 2, 2, 2, 6, 8 };
-    size_t what = dice_weighted(&s->dice, WEIGHTS, 8);
+    static const unsigned WEIGHTS[] = { 45, 32, 7, 2, 2, 2, 6, 8, 60 };
+    size_t what = dice_weighted(&s->dice, WEIGHTS, s->profile.runs ? 9 : 8);
     struct record *r = some_record(s, c);
     struct ask a;
 
@@ -253,6 +288,11 @@ static void act_idle(struct sim *s, size_t index)
             return;
         }
         break;
+    case 8:
+        if (s->profile.runs) {
+            some_run(s, index);
+        }
+        return;
     default:
         a = some_mlock(s);
     }
@@ -275,7 +315,7 @@ void clients_act(struct sim *s)
     if (!awake(s, s->clients.conns[index].daemon)) {
         return;
     }
-    if (!s->clients.conns[index].asking) {
+    if (!sim_is_busy(&s->clients.conns[index])) {
         act_idle(s, index);
     } else if (dice_chance(&s->dice, 120)) {
         sim_close(s, index);

@@ -173,7 +173,7 @@ const char *sim_heard(struct sim *s, size_t index)
     static char text[32];
     const struct sim_conn *c = &s->clients.conns[index];
 
-    if (c->asking) {
+    if (sim_is_busy(c)) {
         return "...";
     }
     switch (c->answer.kind) {
@@ -190,6 +190,8 @@ const char *sim_heard(struct sim *s, size_t index)
         return "info";
     case REPLY_TOKENS:
         return "tokens";
+    case REPLY_UNREACHED:
+        break;
     }
     return "?";
 }

@@ -348,6 +348,7 @@ void sim_run(struct sim *s, uint64_t ms)
             heap_remove(&s->events, first);
             happen(s, container_of(first, struct event, node));
         }
+        clients_go_on(s);
     }
     s->now = end;
 }

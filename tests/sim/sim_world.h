@@ -125,6 +125,7 @@ struct sim_profile {
     bool unheeded;        /* but latchd does not care (to see a rule at work) */
     bool ids, owners, leases, force;
     bool fair, rw[REDIS_NAMES_MAX], mlock;
+    bool runs;         /* LOCKs that come together */
     bool mixed;        /* clients try the wrong family, too */
     bool foreign_dies; /* Redisson's processes end, and their clocks are off */
 };

@@ -208,12 +208,31 @@ START_TEST(mlock_gives_back_what_it_has_in_other_groups)
 }
 END_TEST
 
+START_TEST(locks_that_come_together_are_asked_for_by_group)
+{
+    struct lock_req reqs[] = {
+        { .from = { 1, 1 }, .name = SPAN("a1") },
+        { .from = { 1, 2 }, .name = SPAN("a2") },
+        { .from = { 1, 3 }, .name = SPAN("b1") },
+    };
+
+    ck_assert_uint_eq(locks_lock_run(e.locks, reqs, 3), 2);
+    engine_collect(&e);
+    ck_assert_uint_eq(e.ops[0].op.many_count, 2);
+    engine_gives_many(&e, 2, 10, ALL);
+    ck_assert_uint_eq(locks_lock_run(e.locks, reqs + 2, 1), 1);
+    engine_collect(&e);
+    engine_gives(&e, OP_ACQUIRE, GRANTED(12));
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("locks_groups");
     TCase *tc = tcase_create("locks_groups");
 
     tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, locks_that_come_together_are_asked_for_by_group);
     tcase_add_test(tc, an_op_tells_its_group);
     tcase_add_test(tc, a_group_is_renewed_together);
     tcase_add_test(tc, a_group_that_does_not_answer_holds_up_no_other);
