@@ -1,6 +1,7 @@
 /* call: what every handler has at hand: errors, arguments, HELP, waiting. */
 #include "cmd/handlers.h"
 
+#include "cmd/pipeline.h"
 #include "util/parse.h"
 
 void call_error(struct call *call, const char *word, const char *fmt, ...)
@@ -81,13 +82,28 @@ void call_close_after(struct call *call)
 struct call_ref call_wait(struct call *call)
 {
     struct client *client = call->client;
+    uint64_t number = ++call->cmd->next_call;
 
-    client->call = ++call->cmd->next_call;
-    client->waiting = call->command;
-    client->call_us = call->started_us;
-    client->call_muted = client_muted(client);
+    call->waits = true;
+    if (!pipeline_waits_last(call, number)) {
+        client->call = number;
+        client->call_us = call->started_us;
+        client->call_muted = client_muted(client);
+    }
     conn_suspend(call->conn);
-    return (struct call_ref){ .conn = client->id, .call = client->call };
+    return (struct call_ref){ .conn = client->id, .call = number };
+}
+
+struct call_ref call_wait_beside(struct call *call)
+{
+    uint64_t number = call->cmd->next_call + 1;
+
+    if (!pipeline_waits(call, number)) {
+        return call_wait(call);
+    }
+    call->waits = true;
+    call->cmd->next_call = number;
+    return (struct call_ref){ .conn = call->client->id, .call = number };
 }
 
 void call_add_upper(struct buf *out, const char *text)

@@ -32,27 +32,27 @@ enum client_text {
 
 struct client {
     uint64_t id;
-    struct acl_user *user; /* never NULL while the connection is open */
-    char **texts;          /* see client_text(); NULL: none was ever set */
-    const struct command *last;
-    uint8_t proto;          /* 2 or 3 */
-    uint16_t failed_logins; /* since the last that did not fail */
-    bool authed : 1;        /* it has said so, or did not need to */
-    bool met : 1;           /* its certificate was looked at, if it has one */
-    bool trusted : 1;       /* conn_set_trusted() was told */
+    struct acl_user *user;      /* never NULL while the connection is open */
+    char **texts;               /* see client_text(); NULL: none was ever set */
+    const struct command *last; /* that ran, or waits alone */
+    uint8_t proto;              /* 2 or 3 */
+    uint16_t failed_logins;     /* since the last that did not fail */
+    bool authed : 1;            /* it has said so, or did not need to */
+    bool met : 1;               /* its certificate was looked at, if it has one */
+    bool trusted : 1;           /* conn_set_trusted() was told */
     bool reply_off : 1;
     bool skip : 1;       /* this command's reply is dropped */
     bool skip_next : 1;  /* CLIENT REPLY SKIP came */
     bool call_muted : 1; /* the reply of the call that waits is dropped */
     bool leaving : 1;    /* the connection closes when EXEC has been answered */
 
-    /* The call that waits for the engine; 0: none. */
+    struct pipeline *pipeline; /* calls that wait beside each other; NULL: none do */
+    /* The call that waits for the engine alone; 0: none. */
     uint64_t call;
-    const struct command *waiting; /* its command */
-    uint64_t call_us;              /* when it began, CLOCK_BOOTTIME */
+    uint64_t call_us; /* when it began, CLOCK_BOOTTIME */
 
     struct multi *multi;   /* NULL: no transaction */
-    struct kept *kept;     /* the request that CLIENT PAUSE put off, or NULL */
+    struct kept *kept;     /* the request that was put off, or NULL */
     struct grants *grants; /* see client_granted() */
 
     struct subscriber sub;
@@ -89,7 +89,7 @@ static inline bool client_muted(const struct client *cl)
 /* It waits, for the engine or for the end of a pause. */
 static inline bool client_is_blocked(const struct client *cl)
 {
-    return cl->call != 0 || cl->kept != NULL;
+    return cl->call != 0 || cl->pipeline != NULL || cl->kept != NULL;
 }
 
 /* RESP2 clients that subscribed can run little else. */

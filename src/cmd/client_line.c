@@ -1,6 +1,7 @@
 /* A connection as one line of text, for CLIENT LIST and CLIENT INFO. */
 #include "cmd/internal.h"
 #include "cmd/kept.h"
+#include "cmd/pipeline.h"
 
 #include <inttypes.h>
 
@@ -39,8 +40,8 @@ static void add_memory(struct buf *out, const struct client *client,
 {
     size_t argv = client->kept == NULL ? 0 : client->kept->bytes;
     size_t multi = multi_bytes(client->multi);
-    size_t total =
-        sizeof(*client) + argv + multi + info->in_buffered + info->out_buffered;
+    size_t total = sizeof(*client) + pipeline_bytes(client->pipeline) + argv + multi +
+                   info->in_buffered + info->out_buffered;
 
     buf_printf(out,
                " qbuf=%zu qbuf-free=0 argv-mem=%zu multi-mem=%zu rbs=0 rbp=0 obl=%zu "

@@ -3,6 +3,7 @@
 #include "cmd/who.h"
 
 #include "cmd/kept.h"
+#include "cmd/pipeline.h"
 #include "util/alloc.h"
 
 #include <stdlib.h>
@@ -111,8 +112,9 @@ void cmd_on_close(void *ctx, struct conn *conn, bool unread)
         }
     }
     if (client->call != 0) {
-        stats_answered(c, client, OUTCOME_GONE);
+        stats_answered(c, client->last, client->call_us, OUTCOME_GONE);
     }
+    pipeline_abandon(c, client);
     if (multi_is_running(client->multi)) {
         multi_abandon(c, client);
     }
@@ -142,8 +144,15 @@ static void run_request(struct cmd *c, struct conn *conn, const struct span *arg
     };
 
     call.proto = client->proto;
-    call.out = client_muted(client) ? &c->scratch : conn_out(conn);
+    call.out = &c->scratch;
+    if (client->pipeline != NULL && !pipeline_begin(&call)) {
+        return;
+    }
+    if (!client_muted(client) && call.step == NULL) {
+        call.out = conn_out(conn);
+    }
     dispatch(&call);
+    pipeline_ran(&call);
     drop_scratch(c);
     if (client->trusted == client_needs_auth(c, client)) {
         client->trusted = !client->trusted;
@@ -165,14 +174,17 @@ void cmd_on_request(void *ctx, struct conn *conn, const struct resp_request *req
     }
 }
 
-/* A request that was put off, or the next command of an EXEC. */
+/* What a pipeline did not reach, a request that was put off, or the next command of an
+ * EXEC. */
 void cmd_on_again(void *ctx, struct conn *conn)
 {
     struct cmd *c = ctx;
     struct client *client = conn_data(conn);
     struct kept *kept = client->kept;
 
-    if (kept != NULL) {
+    if (client->pipeline != NULL) {
+        pipeline_again(c, conn);
+    } else if (kept != NULL) {
         client->kept = NULL;
         run_request(c, conn, kept->argv, kept->argc);
         kept_free(kept);
@@ -180,6 +192,11 @@ void cmd_on_again(void *ctx, struct conn *conn)
         multi_step(c, conn);
         drop_scratch(c);
     }
+}
+
+void cmd_on_ran(void *ctx, struct conn *conn)
+{
+    pipeline_settle(ctx, conn);
 }
 
 /* --- time --------------------------------------------------------------------------

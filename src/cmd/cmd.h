@@ -140,6 +140,7 @@ void cmd_stop(struct cmd *c);
 bool cmd_on_open(void *ctx, struct conn *conn);
 void cmd_on_request(void *ctx, struct conn *conn, const struct resp_request *req);
 void cmd_on_again(void *ctx, struct conn *conn);
+void cmd_on_ran(void *ctx, struct conn *conn);
 void cmd_on_close(void *ctx, struct conn *conn, bool unread);
 bool cmd_is_stranger(void *ctx, struct conn *conn);
 

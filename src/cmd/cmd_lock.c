@@ -1,5 +1,6 @@
 /* LOCK, UNLOCK, RENEW, CANCEL, FORCEUNLOCK: words to the lock engine. */
 #include "cmd/handlers.h"
+#include "cmd/pipeline.h"
 #include "cmd/who.h"
 
 #include <inttypes.h>
@@ -28,7 +29,6 @@ static unsigned given(const struct lock_args *args)
 static struct lock_req lock_request(struct call *call, const struct lock_args *args)
 {
     return (struct lock_req){
-        .from = call_wait(call),
         .kind = args->kind,
         .name = args->name,
         .owner = args->owner,
@@ -49,7 +49,10 @@ void cmd_lock(struct call *call)
     if (call_lock_args(call, &SYNTAX_LOCK, &args)) {
         struct lock_req req = lock_request(call, &args);
 
-        locks_lock(call->cmd->env.locks, &req);
+        if (!pipeline_gathers(call, &req)) {
+            req.from = call_wait(call);
+            locks_lock(call->cmd->env.locks, &req);
+        }
     }
 }
 
@@ -98,7 +101,7 @@ static void run_on_hold(struct call *call, const struct lock_syntax *syntax,
         log_force(call, &args);
     }
     req = (struct hold_req){
-        .from = call_wait(call),
+        .from = fn == locks_unlock ? call_wait_beside(call) : call_wait(call),
         .kind = args.kind,
         .name = args.name,
         .owner = args.owner,
@@ -161,6 +164,7 @@ void cmd_mlock(struct call *call)
             .name_count = args.name_count,
         };
 
+        req.one.from = call_wait(call);
         locks_mlock(call->cmd->env.locks, &req);
     }
 }

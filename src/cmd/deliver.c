@@ -1,5 +1,6 @@
 /* What the lock engine has for clients: answers to calls that wait, and events. */
 #include "cmd/internal.h"
+#include "cmd/pipeline.h"
 
 #include "util/log.h"
 
@@ -21,8 +22,8 @@ const char *lock_error_word(enum lock_error error)
     return ERROR_WORDS[error];
 }
 
-static void write_reply(struct buf *out, const struct client *client,
-                        const struct effect_reply *reply)
+void reply_write(struct buf *out, const struct client *client,
+                 const struct effect_reply *reply)
 {
     switch (reply->kind) {
     case REPLY_TOKENS:
@@ -49,7 +50,7 @@ static void write_reply(struct buf *out, const struct client *client,
     }
 }
 
-static enum outcome outcome_of(const struct effect_reply *reply)
+enum outcome reply_outcome(const struct effect_reply *reply)
 {
     if (reply->kind == REPLY_ERROR) {
         return outcome_of_error(ERROR_WORDS[reply->error]);
@@ -63,17 +64,21 @@ void cmd_reply(struct cmd *c, const struct effect_reply *reply)
     struct client *client = conn == NULL ? NULL : conn_data(conn);
     bool running;
 
+    if (client != NULL && client->pipeline != NULL) {
+        pipeline_reply(c, conn, reply);
+        return;
+    }
     /* Gone: the engine was told when it closed. */
     if (client == NULL || client->call == 0 || client->call != reply->to.call) {
         return;
     }
     tracking_push(c, client); /* what was lost before must not look lost after it */
     running = multi_is_running(client->multi);
-    stats_answered(c, client, outcome_of(reply));
+    stats_answered(c, client->last, client->call_us, reply_outcome(reply));
     if (!client->call_muted) {
         bool granted = reply->kind == REPLY_TOKEN || reply->kind == REPLY_TOKENS;
 
-        write_reply(running ? multi_out(client->multi) : conn_out(conn), client, reply);
+        reply_write(running ? multi_out(client->multi) : conn_out(conn), client, reply);
         if (granted && running) {
             multi_granted(client->multi, reply->grant);
         } else if (granted) {
@@ -81,7 +86,6 @@ void cmd_reply(struct cmd *c, const struct effect_reply *reply)
         }
     }
     client->call = 0;
-    client->waiting = NULL;
     if (!running || multi_answered(c, conn)) {
         conn_resume(conn);
     }

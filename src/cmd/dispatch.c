@@ -39,8 +39,12 @@ static void reject_unknown_sub(struct call *call, const struct command *containe
 /* Finds the row; NULL: refused, and answered. */
 static const struct command *look_up(struct call *call)
 {
-    const struct command *command = command_find(call->argv[0]);
+    const struct command *command = call->command;
 
+    if (command != NULL) {
+        return command; /* pipeline_begin() has found it */
+    }
+    command = command_find(call->argv[0]);
     if (command == NULL || command_is_sub(command)) {
         reject_unknown(call);
         return NULL;
@@ -104,7 +108,7 @@ static void execute(struct call *call)
     call->started_us = clock_boot_us();
     call->command->run(call);
     stats_ran(call);
-    if (!list_empty(&call->cmd->monitors)) {
+    if (!list_empty(&call->cmd->monitors) && !call->counted) {
         monitor_feed(call);
     }
 }

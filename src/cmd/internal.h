@@ -62,7 +62,11 @@ struct call {
     int proto;
     enum outcome outcome; /* what it was answered, unless it waits */
     uint64_t started_us;
-    bool admitted; /* what is refused from here on has been run */
+    struct step *step; /* its place in the client's pipeline, or NULL */
+    bool admitted;     /* what is refused from here on has been run */
+    bool waits;        /* for the engine */
+    bool put_off;      /* it has not run, and comes again */
+    bool counted;      /* it has begun before, and been counted */
 };
 
 /* Runs or queues it, or refuses it; in any case it is answered, or waits (dispatch.c).
@@ -98,6 +102,8 @@ void call_close_after(struct call *call);
 
 /* The connection waits for the engine's answer: cmd_reply() writes it. */
 struct call_ref call_wait(struct call *call);
+/* The same, but commands behind it may begin (pipeline.h). */
+struct call_ref call_wait_beside(struct call *call);
 
 void cmd_reset_stats(struct cmd *c); /* stats.c */
 
@@ -115,8 +121,12 @@ bool client_needs_auth(const struct cmd *c, const struct client *client);
 
 /* "plain", "fair", ... (cmd_lockinfo.c). */
 const char *lock_kind_word(enum lock_kind kind);
-/* The first word of an error reply (deliver.c). */
+/* The engine's answers (deliver.c): the first word of an error reply; a reply; what is
+ * counted. */
 const char *lock_error_word(enum lock_error error);
+void reply_write(struct buf *out, const struct client *client,
+                 const struct effect_reply *reply);
+enum outcome reply_outcome(const struct effect_reply *reply);
 
 /* `kind` and its word; a number, or null for 0 (cmd_lockinfo.c). */
 void write_kind(struct buf *out, enum lock_kind kind);

@@ -258,7 +258,7 @@ void multi_step(struct cmd *c, struct conn *conn)
 
     m->answered = buf_len(&m->out);
     dispatch_queued(&call);
-    if (client->call == 0) {
+    if (!call.waits) {
         (void)multi_answered(c, conn);
     }
 }

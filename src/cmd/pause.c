@@ -2,6 +2,7 @@
 
 #include "cmd/handlers.h"
 #include "cmd/kept.h"
+#include "cmd/pipeline.h"
 #include "util/parse.h"
 
 /* Then an operator stays in charge, and health checks stay green. */
@@ -21,13 +22,18 @@ bool pause_holds(struct call *call)
 {
     struct cmd *c = call->cmd;
     struct client *client = call->client;
+    struct kept *kept;
 
     if (c->pause.until_ms == 0 || is_never_put_off(call->command) ||
         (!c->pause.all && !changes_something(call))) {
         return false;
     }
-    client->kept = kept_new(call);
-    list_append(&c->pause.kept, &client->kept->in_pause);
+    kept = pipeline_puts_off(call);
+    if (kept == NULL) {
+        kept = client->kept = kept_new(call);
+    }
+    list_del(&kept->in_pause);
+    list_append(&c->pause.kept, &kept->in_pause);
     conn_suspend(call->conn);
     return true;
 }

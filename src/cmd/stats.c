@@ -72,23 +72,24 @@ void stats_ran(const struct call *call)
     int64_t slow_us = call->cmd->limits.slowlog_us;
     uint64_t us = since(call->started_us);
 
-    stat->calls++;
+    stat->calls += !call->counted;
     histogram_add(&stat->work, us);
     if (slow_us >= 0 && us >= (uint64_t)slow_us) {
         slowlog_note(call, us);
     }
     cmd_latency(call->cmd, LATENCY_COMMAND, us / 1000);
-    if (call->client->call == 0) {
+    if (!call->waits) {
         stat->failed += outcome_is_error(call->outcome);
         stat->outcomes[call->outcome]++;
     }
 }
 
-void stats_answered(struct cmd *c, const struct client *client, enum outcome outcome)
+void stats_answered(struct cmd *c, const struct command *command, uint64_t began_us,
+                    enum outcome outcome)
 {
-    struct command_stat *stat = stat_of(c, client->waiting);
+    struct command_stat *stat = stat_of(c, command);
 
-    histogram_add(&stat->wait, since(client->call_us));
+    histogram_add(&stat->wait, since(began_us));
     stat->failed += outcome_is_error(outcome);
     stat->outcomes[outcome]++;
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct call;
+struct command;
 struct cmd;
 struct client;
 
@@ -57,8 +58,9 @@ static inline bool outcome_is_error(enum outcome outcome)
 void stats_rejected(const struct call *call);
 /* Its handler has returned. */
 void stats_ran(const struct call *call);
-/* The engine answered what the client waited for, or never will: OUTCOME_GONE. */
-void stats_answered(struct cmd *c, const struct client *client, enum outcome outcome);
+/* The engine answered what has waited since then, or never will: OUTCOME_GONE. */
+void stats_answered(struct cmd *c, const struct command *command, uint64_t began_us,
+                    enum outcome outcome);
 
 /* All rows together. */
 uint64_t stats_calls(const struct cmd *c);

@@ -33,6 +33,13 @@ static void on_again(void *ctx, struct conn *c)
     cmd_on_again(s->cmd, c);
 }
 
+static void on_ran(void *ctx, struct conn *c)
+{
+    struct server *s = ctx;
+
+    cmd_on_ran(s->cmd, c);
+}
+
 static bool is_busy(void *ctx, struct conn *c)
 {
     struct server *s = ctx;
@@ -287,6 +294,7 @@ static void make_clients_side(struct server *s)
         .on_open = on_open,
         .on_request = on_request,
         .on_again = on_again,
+        .on_ran = on_ran,
         .on_close = on_close,
         .is_busy = is_busy,
         .is_stranger = is_stranger,

@@ -3,11 +3,12 @@
  *   OPEN -> DRAINING (close once the replies are written) -> CLOSED -> freed
  *      \_____ ENDING (the peer's end came: did it take in what was sent?) __/
  *
- * Requests of one connection run one at a time, in order. A handler that cannot answer
- * yet calls conn_suspend(); later requests are read, up to the query buffer limit, but
- * not run until conn_resume(). The end of the input is noticed while suspended, and
- * closes the connection: what is suspended gets no reply any more. Requests that were
- * complete before the end, on a conn that is not suspended, are answered first.
+ * Requests of one connection run in order. A handler that cannot answer yet calls
+ * conn_suspend(), at once or, so that requests behind it may begin as well, by the time
+ * that on_ran() returns; later requests are read, up to the query buffer limit, but not
+ * run until conn_resume(). The end of the input is noticed while suspended, and closes
+ * the connection: what is suspended gets no reply any more. Requests that were complete
+ * before the end, on a conn that is not suspended, are answered first.
  *
  * Replies are appended to conn_out() and leave at the end of the loop turn, by
  * net_end_turn(), in one write. The net owns the conns; a conn is found by its id,
@@ -55,6 +56,9 @@ struct conn_handler {
     void (*on_request)(void *ctx, struct conn *c, const struct resp_request *req);
     /* For conn_again(), may be NULL if that is never called. */
     void (*on_again)(void *ctx, struct conn *c);
+    /* After requests ran, and before anything else happens to the conn: no other runs
+     * for now. May be NULL. */
+    void (*on_ran)(void *ctx, struct conn *c);
     /* Exactly once per opened conn. `unread`: what was written last was not taken in:
      * it was not sent at all, or the peer was gone before its kernel had it, or threw
      * it away. False where the peer may still read it, even if nobody knows. */
@@ -126,6 +130,9 @@ struct buf *conn_out(struct conn *c);
 /* More waits to be written than the limit allows: it will be closed at the end of the
  * turn, and whatever is added is not sent. */
 bool conn_overflows(const struct conn *c);
+
+/* While a request runs: more input has come behind it. */
+bool conn_has_more(const struct conn *c);
 
 void conn_suspend(struct conn *c);
 void conn_resume(struct conn *c);

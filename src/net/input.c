@@ -64,6 +64,17 @@ static void run_again(struct conn *c)
     n->handler.on_again(n->handler.ctx, c);
 }
 
+/* Nothing runs after this for now; true: its replies are still awaited. */
+static bool has_run(struct conn *c)
+{
+    struct net *n = c->net;
+
+    if (c->state == CONN_OPEN && n->handler.on_ran != NULL) {
+        n->handler.on_ran(n->handler.ctx, c);
+    }
+    return c->suspended;
+}
+
 /* Runs what is complete at the start of `data`, from now, `start_us`, on; returns how
  * many bytes that was. *ret_more: stopped because the turn is over for this conn. */
 static size_t run_requests(struct conn *c, struct span data, uint64_t start_us,
@@ -86,6 +97,7 @@ static size_t run_requests(struct conn *c, struct span data, uint64_t start_us,
             break;
         }
         first = false;
+        c->more = at < data.len;
         if (c->again) {
             run_again(c);
             continue;
@@ -93,6 +105,10 @@ static size_t run_requests(struct conn *c, struct span data, uint64_t start_us,
         limits = limits_of(c);
         status = resp_parse(n->parser, &limits, span_of(data.ptr + at, data.len - at),
                             hint, &used, &req);
+        if (status == RESP_BROKEN && has_run(c)) {
+            *hint = 0; /* it is told when those before it are answered */
+            break;
+        }
         if (status == RESP_BROKEN) {
             protocol_error(c, resp_parser_error(n->parser));
         }
@@ -101,10 +117,14 @@ static size_t run_requests(struct conn *c, struct span data, uint64_t start_us,
         }
         at += used;
         c->ran++;
+        c->more = at < data.len;
         if (req.argc > 0) {
             n->handler.on_event(n->handler.ctx);
             n->handler.on_request(n->handler.ctx, c, &req);
         }
+    }
+    if (has_run(c)) {
+        *ret_more = false; /* it goes on when it is resumed */
     }
     c->running = false;
     return at;
@@ -208,6 +228,11 @@ void conn_on_read(void *ctx, const char *data, size_t len)
         }
         settle_input(c, more);
     }
+}
+
+bool conn_has_more(const struct conn *c)
+{
+    return c->more;
 }
 
 void conn_suspend(struct conn *c)

@@ -60,6 +60,7 @@ struct conn {
     bool opened : 1; /* on_open said yes, so on_close is owed */
     bool suspended : 1;
     bool running : 1; /* inside on_request */
+    bool more : 1;    /* input is left behind the request that runs */
     bool trusted : 1;
     bool known : 1; /* it was trusted once: not among the strangers */
     bool again : 1; /* on_again() is owed */

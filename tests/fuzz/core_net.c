@@ -73,6 +73,11 @@ const char *conn_end_text(const struct conn *c)
     return "closed";
 }
 
+bool conn_has_more(const struct conn *c)
+{
+    return buf_len(&c->in) > 0;
+}
+
 void conn_suspend(struct conn *c)
 {
     c->suspended = true;
@@ -190,6 +195,11 @@ static bool run_one(struct conn *c)
     buf_add_span(&copy, buf_span(&c->in)); /* in memory that ends with it */
     status = resp_parse(world.parser, &limits, buf_span(&copy), &c->hint, &used, &req);
     if (status == RESP_BROKEN) {
+        cmd_on_ran(world.cmd, c);
+    }
+    if (status == RESP_BROKEN && c->suspended) {
+        c->hint = 0;
+    } else if (status == RESP_BROKEN) {
         resp_errorf(conn_out(c), "ERR", "Protocol error: %s",
                     resp_parser_error(world.parser));
         c->draining = true;
@@ -214,6 +224,9 @@ bool world_run_conns(void)
                         !c->suspended && run_one(c);
              n++) {
             ran = true;
+        }
+        if (c->id != 0 && !c->closed && !c->draining) {
+            cmd_on_ran(world.cmd, c);
         }
     }
     return ran;

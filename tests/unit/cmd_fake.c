@@ -23,6 +23,23 @@ void locks_lock(struct locks *l, const struct lock_req *req)
     fake.hold.from = req->from;
 }
 
+bool locks_has_room(const struct locks *l)
+{
+    return !fake.full;
+}
+
+size_t locks_lock_run(struct locks *l, const struct lock_req *reqs, size_t count)
+{
+    ck_assert_uint_le(count, FAKE_RUN_MAX);
+    asked("run");
+    fake.run_asked = count;
+    for (size_t i = 0; i < count; i++) {
+        fake.run[i] = reqs[i];
+    }
+    fake.hold.from = reqs[0].from;
+    return fake.run_max != 0 && fake.run_max < count ? fake.run_max : count;
+}
+
 void locks_mlock(struct locks *l, const struct mlock_req *req)
 {
     asked("mlock");

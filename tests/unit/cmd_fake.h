@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { FAKE_CONNS = 4, FAKE_OUT_MAX = 1024 * 1024 };
+enum { FAKE_CONNS = 4, FAKE_OUT_MAX = 1024 * 1024, FAKE_RUN_MAX = 32 };
 
 struct conn {
     uint64_t id; /* 0: closed */
@@ -17,6 +17,7 @@ struct conn {
     bool trusted;
     bool draining;
     bool again; /* conn_again() was called */
+    bool more;  /* input is left behind what runs */
     uint64_t input;
 };
 
@@ -33,6 +34,10 @@ struct fake {
     bool shut_down;
     /* What the engine was asked last. */
     struct lock_req lock;
+    struct lock_req run[FAKE_RUN_MAX]; /* of locks_lock_run(), with live words */
+    size_t run_asked;
+    size_t run_max;         /* so many of a run begin; 0: all */
+    bool full;              /* there is no room for another LOCK */
     struct mlock_req mlock; /* its names are gone by now */
     struct span first;      /* of them */
     struct hold_req hold;

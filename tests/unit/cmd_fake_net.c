@@ -61,6 +61,11 @@ const char *conn_end_text(const struct conn *c)
     return "closed";
 }
 
+bool conn_has_more(const struct conn *c)
+{
+    return c->more;
+}
+
 void conn_suspend(struct conn *c)
 {
     c->suspended = true;
