@@ -45,11 +45,17 @@ void client_free(struct client *cl)
 void client_reset(struct client *cl)
 {
     cl->proto = 2;
-    cl->reply_off = cl->skip = cl->skip_next = false;
+    cl->reply_off = cl->skip = cl->skip_next = cl->spared = false;
     list_del(&cl->monitors);
     client_set_text(cl, CLIENT_NAME, SPAN_NONE);
     multi_free(cl->multi);
     cl->multi = NULL;
+}
+
+size_t client_bytes(const struct client *cl)
+{
+    return multi_bytes(cl->multi) + (cl->kept == NULL ? 0 : cl->kept->bytes) +
+           ((size_t)cl->sub.channels + cl->sub.patterns) * SUBSCRIPTION_BYTES;
 }
 
 bool client_text_ok(struct span text)

@@ -14,8 +14,9 @@
 #include <stdint.h>
 
 enum {
-    CLIENT_NAME_MAX = 256, /* bytes of SETNAME */
-    CLIENT_LIB_MAX = 128,  /* bytes of SETINFO's values */
+    CLIENT_NAME_MAX = 256,    /* bytes of SETNAME */
+    CLIENT_LIB_MAX = 128,     /* bytes of SETINFO's values */
+    SUBSCRIPTION_BYTES = 256, /* what one costs, about */
 };
 
 struct acl_user;
@@ -44,6 +45,7 @@ struct client {
     bool skip : 1;       /* this command's reply is dropped */
     bool skip_next : 1;  /* CLIENT REPLY SKIP came */
     bool call_muted : 1; /* the reply of the call that waits is dropped */
+    bool spared : 1;     /* CLIENT NO-EVICT */
     bool leaving : 1;    /* the connection closes when EXEC has been answered */
 
     struct pipeline *pipeline; /* calls that wait beside each other; NULL: none do */
@@ -66,6 +68,9 @@ void client_free(struct client *cl);
 
 /* Back to what it was when it connected, except for holds and waits. */
 void client_reset(struct client *cl);
+
+/* Bytes that are kept for it besides the connection's buffers, about. */
+size_t client_bytes(const struct client *cl);
 
 /* True when the text fits a name: printable, no space. */
 bool client_text_ok(struct span text);

@@ -126,6 +126,14 @@ void cmd_on_close(void *ctx, struct conn *conn, bool unread)
     conn_set_data(conn, NULL);
 }
 
+size_t cmd_keeps(void *ctx, struct conn *conn)
+{
+    const struct client *client = conn_data(conn);
+
+    (void)ctx;
+    return client == NULL ? 0 : client_bytes(client);
+}
+
 static void drop_scratch(struct cmd *c)
 {
     if (c->scratch.room > SCRATCH_KEEP) {

@@ -143,6 +143,7 @@ void cmd_on_again(void *ctx, struct conn *conn);
 void cmd_on_ran(void *ctx, struct conn *conn);
 void cmd_on_close(void *ctx, struct conn *conn, bool unread);
 bool cmd_is_stranger(void *ctx, struct conn *conn);
+size_t cmd_keeps(void *ctx, struct conn *conn);
 
 /* The lock engine's effects for clients. Notices for connections that track are
  * gathered: cmd_push() follows before anything else runs. */

@@ -99,24 +99,37 @@ void cmd_client_capa(struct call *call)
     resp_simple(call->out, "OK");
 }
 
-/* NO-EVICT and NO-TOUCH: nothing is ever evicted here. */
-static void accept_on_off(struct call *call)
+/* Answers; *ret is written if it could be read. */
+static bool read_on_off(struct call *call, bool *ret)
 {
-    if (call_arg_is(call, 2, "ON") || call_arg_is(call, 2, "OFF")) {
-        resp_simple(call->out, "OK");
-    } else {
+    bool on = call_arg_is(call, 2, "ON");
+
+    if (!on && !call_arg_is(call, 2, "OFF")) {
         call_syntax_error(call);
+        return false;
+    }
+    *ret = on;
+    resp_simple(call->out, "OK");
+    return true;
+}
+
+/* Of connections, when maxmemory-clients is exceeded; no key ever is. */
+void cmd_client_no_evict(struct call *call)
+{
+    bool on;
+
+    if (read_on_off(call, &on)) {
+        call->client->spared = on;
+        conn_spare(call->conn, on);
     }
 }
 
-void cmd_client_no_evict(struct call *call)
-{
-    accept_on_off(call);
-}
-
+/* Nothing is ever touched here. */
 void cmd_client_no_touch(struct call *call)
 {
-    accept_on_off(call);
+    bool on;
+
+    (void)read_on_off(call, &on);
 }
 
 /* --- others ------------------------------------------------------------------------

@@ -151,6 +151,7 @@ void cmd_reset(struct call *call)
     pubsub_remove_all(call->cmd->pubsub, &call->client->sub);
     client_untrack(call->cmd, call->client);
     client_reset(call->client);
+    conn_spare(call->conn, false);
     client_set_user(call->client, acl_default(call->cmd->users.acl));
     call->client->authed = acl_is_open(call->cmd->users.acl);
     call->out = conn_out(call->conn);

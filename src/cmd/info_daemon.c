@@ -105,14 +105,20 @@ static double resident_bytes(void)
     return pages * (double)sysconf(_SC_PAGESIZE);
 }
 
+static void add_memory(void *ctx, struct conn *conn)
+{
+    *(double *)ctx += (double)conn_memory(conn);
+}
+
 void info_memory(struct cmd *c, struct buf *out)
 {
+    double clients = 0;
     struct mallinfo2 heap = mallinfo2();
     double used = (double)(heap.uordblks + heap.hblkhd);
     double resident = resident_bytes();
     struct rusage usage;
 
-    (void)c;
+    net_foreach(c->env.net, add_memory, &clients);
     add_bytes(out, "used_memory", used);
     add_bytes(out, "used_memory_rss", resident);
     if (getrusage(RUSAGE_SELF, &usage) == 0) {
@@ -122,6 +128,7 @@ void info_memory(struct cmd *c, struct buf *out)
               (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE));
     buf_printf(out, "maxmemory:0\r\nmaxmemory_human:0B\r\n"
                     "maxmemory_policy:noeviction\r\n");
+    buf_printf(out, "mem_clients_normal:%.0f\r\n", clients);
     buf_printf(out, "mem_fragmentation_ratio:%.2f\r\nmem_allocator:libc\r\n",
                used > 0 ? resident / used : 0.0);
 }
@@ -156,6 +163,7 @@ void info_stats(struct cmd *c, struct buf *out)
     buf_printf(out, "rejected_connections:%" PRIu64 "\r\n", net.refused);
     buf_printf(out, "auth_timeouts:%" PRIu64 "\r\nauth_displaced:%" PRIu64 "\r\n",
                net.late, net.displaced);
+    buf_printf(out, "evicted_clients:%" PRIu64 "\r\n", net.evicted);
     buf_printf(out, "total_error_replies:%" PRIu64 "\r\n", errors);
     buf_printf(out, "acl_access_denied_auth:%" PRIu64 "\r\n",
                denials_total(c->users.denials, DENIAL_LOGIN));

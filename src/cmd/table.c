@@ -89,7 +89,7 @@ const struct command COMMANDS[] = {
       "[TYPE (NORMAL | MASTER | REPLICA | PUBSUB)] [ID client-id...]",
       "Describes connections, one on a line.", NUM_OF_CLIENTS },
     { "client|no-evict", cmd_client_no_evict, 3, KEYS_NONE, CMD_ADMIN, ACL_OPERATOR | ACL_CONNECTION, "connection", "0.1.0",
-      "(ON | OFF)", "Accepted: connections are never evicted.", NULL },
+      "(ON | OFF)", "Spares the connection when maxmemory-clients is exceeded.", NULL },
     { "client|no-touch", cmd_client_no_touch, 3, KEYS_NONE, 0, ACL_CLIENT, "connection", "0.1.0",
       "(ON | OFF)", "Accepted: there is nothing to touch.", NULL },
     { "client|pause", cmd_client_pause, -3, KEYS_NONE, CMD_ADMIN, ACL_OPERATOR | ACL_CONNECTION, "connection", "0.1.0",

@@ -63,6 +63,10 @@ const struct config_key CONFIG_KEYS[] = {
     { "output-buffer-limit", KEY_SIZE, FIELD(output_buffer_limit), "8mb", 64 * KB, GB,
       NULL, KEY_LIVE, NETWORK,
       "Replies that one connection does not take in; more closes it." },
+    { "maxmemory-clients", KEY_SIZE, FIELD(maxmemory_clients), "1gb", 0, KB *GB, NULL,
+      KEY_LIVE, NETWORK,
+      "What all connections together may have in their buffers, transactions and\n"
+      "subscriptions. Beyond it those that have most are closed. 0: no limit." },
     { "tls-port", KEY_PORT, FIELD(tls_port), "0", 0, CONFIG_PORT_AUTO, NULL, 0, TLS,
       "TCP port for TLS, on the addresses of `bind`. 0: off. auto: the kernel "
       "chooses,\n"

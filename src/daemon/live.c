@@ -59,6 +59,7 @@ struct net_limits live_net_limits(const struct server *s)
         .max_clients = c->maxclients,
         .query_buffer = c->query_buffer_limit,
         .output_buffer = c->output_buffer_limit,
+        .memory = c->maxmemory_clients,
         .idle_ms = c->timeout_ms,
         .login_ms = c->auth_timeout_ms,
         .stream = {

@@ -54,6 +54,13 @@ static bool is_stranger(void *ctx, struct conn *c)
     return cmd_is_stranger(s->cmd, c);
 }
 
+static size_t keeps(void *ctx, struct conn *c)
+{
+    struct server *s = ctx;
+
+    return cmd_keeps(s->cmd, c);
+}
+
 static void on_close(void *ctx, struct conn *c, bool unread)
 {
     struct server *s = ctx;
@@ -298,6 +305,7 @@ static void make_clients_side(struct server *s)
         .on_close = on_close,
         .is_busy = is_busy,
         .is_stranger = is_stranger,
+        .keeps = keeps,
     };
     struct cmd_env env = {
         .locks = s->locks,

@@ -107,6 +107,7 @@ static void close_conn(struct conn *c, bool unread)
     list_del(&c->dirty);
     list_del(&c->all);
     list_append(&n->dead, &c->all);
+    conn_uncount(c);
     table_remove(&n->table, &c->slot);
     n->stats.open--;
     n->stats.strangers -= !c->known;
@@ -224,6 +225,7 @@ void conn_flush(struct conn *c)
     }
     n->stats.bytes_out += len;
     send_output(c);
+    conn_count(c);
     if (c->state == CONN_DRAINING) {
         check_gone(c);
     }
@@ -233,6 +235,7 @@ static void on_drain(void *ctx)
 {
     struct conn *c = ctx;
 
+    conn_count(c);
     if (c->state == CONN_DRAINING) {
         check_gone(c);
     }
@@ -351,6 +354,7 @@ const char *conn_end_text(const struct conn *c)
         [END_USER] = "its user was changed or deleted",
         [END_LOGIN] = "failed to log in too often",
         [END_STRANGER] = "did not log in within auth-timeout",
+        [END_EVICTED] = "had most when all had more than maxmemory-clients",
         [END_DISPLACED] = "had not logged in, and others came to maxclients",
     };
 

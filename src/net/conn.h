@@ -42,6 +42,7 @@ enum conn_end {
     END_LOGIN,     /* failed to log in too often */
     END_STRANGER,  /* never logged in */
     END_DISPLACED, /* the same, and others wanted its place */
+    END_EVICTED,   /* all together had too much, and it most */
     END_COUNT
 };
 
@@ -69,12 +70,15 @@ struct conn_handler {
     /* May be NULL: nobody is. Asked of a conn that conn_set_trusted() was never told to
      * trust. True: it still has to log in; false: it is trusted from now on. */
     bool (*is_stranger)(void *ctx, struct conn *c);
+    /* May be NULL: none. Bytes that the handler keeps for it; must be cheap. */
+    size_t (*keeps)(void *ctx, struct conn *c);
 };
 
 struct net_limits {
     size_t max_clients;  /* lowered to what the limit of open files allows */
     size_t query_buffer; /* bytes of a request, or of requests behind a suspended one */
     size_t output_buffer;
+    size_t memory;     /* of the buffers of all, see conn_memory(); 0: no limit */
     uint64_t idle_ms;  /* 0: never; see is_busy */
     uint64_t login_ms; /* for strangers to log in; 0: no limit */
     struct stream_options stream;
@@ -84,6 +88,7 @@ struct net_stats {
     uint64_t open, accepted, refused, bytes_in, bytes_out;
     uint64_t strangers; /* of those that are open; see is_stranger */
     uint64_t late;      /* strangers that took too long to log in */
+    uint64_t evicted;   /* those that had most when there was too much */
     uint64_t displaced; /* strangers that made room for who came after them */
 };
 
@@ -147,6 +152,12 @@ void conn_again(struct conn *c);
 void conn_set_end(struct conn *c, enum conn_end why);
 /* For people. */
 const char *conn_end_text(const struct conn *c);
+
+/* Its input, its output, and what the handler keeps for it. Beyond net_limits.memory
+ * for all, those that have most are closed, at the end of the turn, unless they are
+ * spared. */
+size_t conn_memory(struct conn *c);
+void conn_spare(struct conn *c, bool spared);
 
 /* Small limits before AUTH. Who was trusted once is no stranger any more. */
 void conn_set_trusted(struct conn *c, bool trusted);

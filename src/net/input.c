@@ -192,6 +192,7 @@ void conn_run(struct conn *c)
         buf_drop(&c->in->bytes, used);
     }
     settle_input(c, more);
+    conn_count(c);
 }
 
 void conn_on_read(void *ctx, const char *data, size_t len)
@@ -215,6 +216,7 @@ void conn_on_read(void *ctx, const char *data, size_t len)
     }
     if (!list_empty(&c->work)) {
         keep_input(c, data, len); /* its turn comes at the end of this one */
+        conn_count(c);
     } else if (c->in != NULL || c->suspended) {
         keep_input(c, data, len);
         conn_run(c);
@@ -227,6 +229,7 @@ void conn_on_read(void *ctx, const char *data, size_t len)
             c->in->hint = hint;
         }
         settle_input(c, more);
+        conn_count(c);
     }
 }
 

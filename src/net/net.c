@@ -73,11 +73,19 @@ void net_free(struct net *n)
     free(n);
 }
 
+static void recount(void *ctx, struct conn *c)
+{
+    (void)ctx;
+    conn_uncount(c);
+    conn_count(c);
+}
+
 void net_set_limits(struct net *n, const struct net_limits *limits)
 {
     struct rlimit files;
 
     n->limits = *limits;
+    net_foreach(n, recount, NULL);
     n->client_max = limits->max_clients;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY) {
         size_t room = files.rlim_cur > SPARE_FDS ? files.rlim_cur - SPARE_FDS : 1;
@@ -211,6 +219,7 @@ void net_end_turn(struct net *n)
     while ((node = list_first(&n->dirty)) != NULL) {
         conn_flush(container_of(node, struct conn, dirty));
     }
+    net_evict(n);
     if (!list_empty(&n->lingering)) {
         uint64_t now_ms = clock_boot_ms();
 

@@ -53,7 +53,8 @@ struct conn {
     uint64_t opened_ms;
     uint64_t active_ms;
     uint64_t inputs;
-    uint32_t turn; /* in which `ran` counts */
+    uint32_t turn;    /* in which `ran` counts */
+    uint32_t counted; /* of its memory, in net->memory */
     uint16_t ran;
     enum conn_state state : 4;
     enum conn_end end : 4;
@@ -62,8 +63,9 @@ struct conn {
     bool running : 1; /* inside on_request */
     bool more : 1;    /* input is left behind the request that runs */
     bool trusted : 1;
-    bool known : 1; /* it was trusted once: not among the strangers */
-    bool again : 1; /* on_again() is owed */
+    bool spared : 1; /* conn_spare() */
+    bool known : 1;  /* it was trusted once: not among the strangers */
+    bool again : 1;  /* on_again() is owed */
     bool input_over : 1;
     bool broken : 1; /* and not by an orderly end */
     bool unsent : 1; /* a reply came too late to be written, or was not taken in */
@@ -93,6 +95,7 @@ struct net {
     uint32_t turn;
     uint32_t ends;       /* of this turn */
     uint64_t backlog_us; /* of this turn: used by the backlog */
+    size_t memory;       /* of all conns, when each was looked at last */
     uint64_t last_id;
     uint64_t linger_checked_ms;
     uint64_t ticked_ms; /* net_tick()'s clock, when there may be late strangers */
@@ -100,6 +103,12 @@ struct net {
 
 /* A listener has a connection to accept. */
 void net_accept(struct net *n, uv_stream_t *listener, bool tls);
+
+/* memory.c: it may have more or less now; it has gone; all of them, if they have too
+ * much. */
+void conn_count(struct conn *c);
+void conn_uncount(struct conn *c);
+void net_evict(struct net *n);
 
 /* Makes room for one more, if a stranger can be shown out for it (stranger.c). */
 bool net_displace(struct net *n);

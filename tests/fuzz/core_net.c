@@ -64,6 +64,15 @@ bool conn_overflows(const struct conn *c)
     return buf_len(&c->out) > WORLD_OUT_MAX;
 }
 
+size_t conn_memory(struct conn *c)
+{
+    return buf_len(&c->out);
+}
+
+void conn_spare(struct conn *c, bool spared)
+{
+}
+
 void conn_set_end(struct conn *c, enum conn_end why)
 {
 }

@@ -90,6 +90,21 @@ def replies_that_nobody_reads_end_the_connection(program):
         close_all(peers)
 
 
+def what_all_leave_unread_is_bounded(program):
+    """Each stays within its own limit; all together are too much."""
+    count = many(8, 100)
+
+    @attack(program, "--output-buffer-limit", "64mb", "--maxmemory-clients", "16mb", more_mib=50)
+    def _(target):
+        peers = [Peer(target.port, encode("COMMAND", "DOCS") * 400, reads=False, small=True)
+                 for _ in range(count)]
+        for peer in peers:
+            peer.push()
+        until(lambda: int(target.admin.info("evicted_clients")) > 0, "some had to go")
+        assert int(target.admin.info("mem_clients_normal")) <= 17 * MIB
+        close_all(peers)
+
+
 def events_that_nobody_reads_end_the_subscription(program):
     count = many(5, 100)
 
@@ -295,6 +310,7 @@ CASES = [
     a_byte_now_and_then_costs_a_connection_each,
     half_a_handshake_ends,
     replies_that_nobody_reads_end_the_connection,
+    what_all_leave_unread_is_bounded,
     events_that_nobody_reads_end_the_subscription,
     what_a_pipeline_asks_for_comes_in_turns,
     what_never_ends_is_cut,

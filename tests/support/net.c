@@ -99,6 +99,8 @@ static void on_request(void *ctx, struct conn *c, const struct resp_request *req
         conn_again(c);
     } else if (span_eq(word, SPAN("UNTRUST"))) {
         conn_set_trusted(c, false);
+    } else if (span_eq(word, SPAN("STAY"))) {
+        conn_spare(c, true);
     } else if (span_eq(word, SPAN("TRUST"))) {
         conn_set_trusted(c, true);
         resp_simple(conn_out(c), "WELCOME");
@@ -124,13 +126,19 @@ static bool is_stranger(void *ctx, struct conn *c)
     return seen.strange;
 }
 
+static size_t keeps(void *ctx, struct conn *c)
+{
+    return conn_id(c) == seen.keeper ? seen.kept : 0;
+}
+
 static const struct conn_handler HANDLER = { .on_event = on_event,
                                              .on_open = on_open,
                                              .on_request = on_request,
                                              .on_again = on_again,
                                              .on_close = on_close,
                                              .is_busy = is_busy,
-                                             .is_stranger = is_stranger };
+                                             .is_stranger = is_stranger,
+                                             .keeps = keeps };
 
 void net_turn_end(uv_prepare_t *handle)
 {

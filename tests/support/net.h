@@ -2,7 +2,8 @@
  * of connections and listeners.
  *
  * The handler knows: PING, ECHO x, WAIT (suspends; "+GO" by go()), BIG n (n bytes),
- * SPIN us (works that long), QUIT, KILL (closes at once), TRUST, UNTRUST, TIMES n
+ * SPIN us (works that long), QUIT, KILL (closes at once), STAY (is not evicted), TRUST,
+ * UNTRUST, TIMES n
  * ("+AGAIN", n times, each by itself). It counts what it was told. */
 #ifndef LATCHD_TESTS_NET_H
 #define LATCHD_TESTS_NET_H
@@ -14,6 +15,8 @@
 struct net_seen {
     int events, opened, requests, closed, unread, turns, again;
     uint64_t last;              /* id of the conn that opened last */
+    uint64_t keeper;            /* id of the conn for which the handler keeps.. */
+    size_t kept;                /* ..so much */
     bool refuse, busy, strange; /* what the handler is to say */
 };
 
