@@ -25,13 +25,27 @@ static bool lease_is_common(const struct op *ops, size_t count)
     return true;
 }
 
+static void keys(struct buf *out, const struct op *ops, size_t count,
+                 const char *prefix)
+{
+    for (size_t i = 0; i < count; i++) {
+        command_key(out, prefix, ops[i].name, SPAN_NONE);
+    }
+}
+
 static void begin(struct buf *out, const struct op *ops, size_t count,
                   const char *instance, struct op_times times, enum lua_id script,
                   size_t args)
 {
-    script_begin(out, ops, times, script, count, args);
+    bool acquires = script == LUA_ACQUIRE_SOME;
+
+    script_begin(out, ops, times, script, (acquires ? 3 : 2) * count, args);
     for (size_t i = 0; i < count; i++) {
         command_word(out, ops[i].name);
+    }
+    keys(out, ops, count, SCRIPT_QUEUE);
+    if (acquires) {
+        keys(out, ops, count, SCRIPT_FENCE);
     }
     script_stamp(out, highest_seen(ops, count), instance, times);
 }

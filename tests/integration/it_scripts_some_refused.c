@@ -25,25 +25,22 @@ static const char *const CANNOT_TAKE[] = {
     USER "&* " OTHERS "~redisson_lock_queue:{b} %%R~latchd:fence:{b}",
 };
 
-START_TEST(a_lock_that_may_not_be_taken_is_no_hindrance_to_the_others)
+/* Redis looks at the keys of a call before it runs; then each is asked for alone. */
+START_TEST(where_a_key_may_not_be_used_nothing_is_taken)
 {
     struct op ops[THREE];
 
     become(CANNOT_TAKE[_i]);
     some_acquires(ops);
     run_some(INSTANCE_A, ops, THREE, some_times());
-    some_expect(0, OP_OK);
-    some_expect(1, OP_ERROR);
-    some_expect(2, OP_OK);
+    ck_assert(some_refused());
     be_default_again();
-    ck_assert(!some_is_there("b"));
-    ck_assert(!some_is_there("latchd:fence:{b}"));
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 0);
 }
 END_TEST
 
 static const char *const CANNOT_END[] = {
     USER "&* " OTHERS "~*queue:{b}",
-    USER "&* " OTHERS "~*queue:{b} ~latchd:ended:{b}:*",
     USER "~* resetchannels &*{a}* &*{c}*",
 };
 
@@ -136,8 +133,8 @@ Suite *test_suite(void)
 
     tcase_add_checked_fixture(tc, NULL, peer_teardown);
     tcase_set_timeout(tc, 30);
-    tcase_add_loop_test(tc, a_lock_that_may_not_be_taken_is_no_hindrance_to_the_others,
-                        0, sizeof CANNOT_TAKE / sizeof *CANNOT_TAKE);
+    tcase_add_loop_test(tc, where_a_key_may_not_be_used_nothing_is_taken, 0,
+                        sizeof CANNOT_TAKE / sizeof *CANNOT_TAKE);
     tcase_add_loop_test(tc, a_hold_that_may_not_be_ended_is_no_hindrance_to_the_others,
                         0, sizeof CANNOT_END / sizeof *CANNOT_END);
     tcase_add_loop_test(tc, a_user_who_may_do_what_single_calls_need_may_do_this, 0,

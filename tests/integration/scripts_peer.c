@@ -75,6 +75,11 @@ void run_some(const char *instance, const struct op *ops, size_t count,
     last_count = count;
 }
 
+bool some_refused(void)
+{
+    return script_reply_part(last_reply, 0, last_count) == NULL;
+}
+
 const struct op_result *some_result(size_t i)
 {
     const redisReply *part = script_reply_part(last_reply, i, last_count);

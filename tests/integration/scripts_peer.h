@@ -28,9 +28,11 @@ const struct op_result *run_times(const char *instance, const struct op *op,
                                   struct op_times times);
 const struct op_result *run_until(const char *instance, const struct op *op,
                                   uint64_t deadline_us);
-/* Simple ops (store/gather.h) of one kind, by one call; `i`: the result of which. */
+/* Simple ops (store/gather.h) of one kind, by one call; `i`: the result of which, if
+ * the call was not refused. */
 void run_some(const char *instance, const struct op *ops, size_t count,
               struct op_times times);
+bool some_refused(void);
 const struct op_result *some_result(size_t i);
 uint64_t redis_time_us(void);
 

@@ -58,7 +58,7 @@ MUTATIONS = [
     Mutation(
         "fence_ignored", "a token is given whatever the fence key says", [
             ("store/lua/part_grant.lua", "local token = last + 1", "local token = 1"),
-            ("store/lua/acquire_some.lua", "lower and lower < token", "lower")],
+            ("store/lua/acquire_some.lua", "\n            and last < token_text", "")],
         faults="clock_back"),
     Mutation(
         "minority", "one master less than a majority is enough", [

@@ -1,6 +1,7 @@
 /* What is kept to leave together, and what is not; one call for it, and its reply. */
 #include "store/gather.h"
 #include "store/script_call.h"
+#include "store/scripts.h"
 #include "support/runner.h"
 
 #include <stdio.h>
@@ -269,12 +270,17 @@ static void expect_call(const struct op *ops, const char *want)
 
     script_call_some(&out, ops, 2, "iiiiiiiiiiiiiiii", times);
     buf_add(&out, "", 1);
-    keys = strstr(buf_ptr(&out), "\r\n$1\r\n2\r\n"); /* how many keys */
+    keys = strstr(buf_ptr(&out), "\r\n$40\r\n"); /* the script, then how many keys */
     ck_assert_ptr_nonnull(keys);
-    ck_assert_str_eq(keys + 9, want);
+    ck_assert_str_eq(keys + 7 + LUA_SHA1_LEN + 2, want);
     buf_reset(&out);
 }
 
+#define NAMES "$1\r\nn\r\n$1\r\nm\r\n"
+#define QUEUES                                                                         \
+    "$23\r\nredisson_lock_queue:{n}\r\n"                                               \
+    "$23\r\nredisson_lock_queue:{m}\r\n"
+#define FENCES "$16\r\nlatchd:fence:{n}\r\n$16\r\nlatchd:fence:{m}\r\n"
 #define STAMP(seen)                                                                    \
     "$64\r\n00000000000000030000000000000002" seen "iiiiiiiiiiiiiiii\r\n"
 
@@ -284,22 +290,18 @@ START_TEST(one_call_names_all_of_them)
     struct op releases[] = { simple_release("n"), simple_release("m") };
 
     acquires[1].seen_token = 42;
-    expect_call(
-        acquires,
-        "$1\r\nn\r\n$1\r\nm\r\n" STAMP(
-            "0000000000000042") "$7\r\n"
-                                "3600000\r\n$5\r\n30000\r\n$3\r\nq:1\r\n$3\r\nq:1\r\n");
+    expect_call(acquires, "$1\r\n6\r\n" NAMES QUEUES FENCES STAMP(
+                              "0000000000000042") "$7\r\n3600000\r\n$5\r\n30000\r\n$"
+                                                  "3\r\nq:1\r\n$3\r\nq:1\r\n");
     acquires[1].claim.lease_ms = 5;
-    expect_call(acquires, "$1\r\nn\r\n$1\r\nm\r\n" STAMP(
-                              "0000000000000042") "$7\r\n3600000\r\n"
-                                                  "$5\r\n30000\r\n$3\r\nq:1\r\n$3\r\nq:"
-                                                  "1\r\n$5\r\n30000\r\n$1\r\n5\r\n");
+    expect_call(acquires, "$1\r\n6\r\n" NAMES QUEUES FENCES STAMP(
+                              "0000000000000042") "$7\r\n3600000\r\n$5\r\n30000\r\n$"
+                                                  "3\r\nq:1\r\n$3\r\nq:1\r\n"
+                                                  "$5\r\n30000\r\n$1\r\n5\r\n");
     releases[1].mark = false;
-    expect_call(
-        releases,
-        "$1\r\nn\r\n$1\r\nm\r\n" STAMP(
-            "0000000000000000") "$5\r\n"
-                                "20000\r\n$4\r\n5000\r\n$3\r\n123\r\n$4\r\n-123\r\n");
+    expect_call(releases, "$1\r\n4\r\n" NAMES QUEUES STAMP(
+                              "0000000000000000") "$5\r\n20000\r\n$4\r\n5000\r\n$"
+                                                  "3\r\n123\r\n$4\r\n-123\r\n");
 }
 END_TEST
 

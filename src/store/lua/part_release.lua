@@ -4,23 +4,24 @@ local lock, fence_key, entries_key, queue = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local what, t_field, t_entry, t_token = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local flags, kind = ARGV[6], ARGV[9]
 local tag = string.sub(queue, 21)
-local keeper_of, mark_of = 'latchd:keeper:' .. tag .. ':', 'latchd:ended:' .. tag .. ':'
+local mark_of = 'latchd:ended:' .. tag .. ':'
 local channel = 'redisson_lock__channel:' .. tag
 
 -- What happens most costs the fewest calls: an anonymous hold ends, nobody here is next,
--- and nobody queues.
+-- and nobody queues. See release_some.lua for what may be left over.
 if flags == 'm' and not kind and what == 'field' and t_token ~= '0'
     and t_field == 'latchd:' .. t_token then
     local found = call('HMGET', lock, 'mode', t_field)
     if found[2] and not found[1] and call('EXISTS', queue) == 0 then
         call('SET', mark_of .. t_field, '0 ' .. t_token, 'PX', ARGV[7])
         call('PUBLISH', channel, '0')
-        call('DEL', lock, entries_key, keeper_of .. t_field)
+        call('DEL', lock)
         return 'FREED'
     end
 end
 
 local asked, instance = string.sub(stamp, 17, 32), string.sub(stamp, 49)
+local keeper_of = 'latchd:keeper:' .. tag .. ':'
 local claim, claim_entry, lease, helper_ttl = ARGV[10], ARGV[11], ARGV[12], ARGV[13]
 local seen = string.sub(stamp, 33, 48)
 local force = string.find(flags, 'f', 1, true)
