@@ -26,9 +26,14 @@ uint64_t entry_lease_began(const struct entry *e)
 
 bool entry_is_fresh(const struct locks *l, const struct entry *e)
 {
+    uint64_t lease_ms = want_lease(l, e->want);
     uint64_t sent = e->want->fixed ? entry_lease_began(e) : e->hold->confirmed;
+    uint64_t whole = hold_vouch_until(0, lease_ms);
 
-    return hold_certain(l, e->hold) && (l->now - sent) * 2 <= want_lease(l, e->want);
+    if (!e->want->fixed && e->hold->until < sent + whole) {
+        sent = e->hold->until > whole ? e->hold->until - whole : 0; /* it only looked */
+    }
+    return hold_certain(l, e->hold) && (l->now - sent) * 2 <= lease_ms;
 }
 
 struct attach *entry_attach(struct locks *l, struct entry *e, struct session *s)

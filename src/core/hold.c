@@ -178,6 +178,7 @@ void hold_confirm(struct locks *l, struct hold *h, struct asked asked)
     }
     if (until > h->until) {
         h->until = until;
+        h->looked = false;
     }
     if (h->state == LOCK_STATE_UNCERTAIN) {
         set_state(l, h, LOCK_STATE_HELD);
@@ -250,28 +251,58 @@ uint64_t hold_lease(const struct locks *l, const struct hold *h)
     return until > l->now ? until - l->now : 0;
 }
 
+/* What is left to run out is looked at, so that what its owner released elsewhere is
+ * not told lost: before the mark of that is gone, and shortly before the end. */
+static uint64_t look_at(const struct hold *h)
+{
+    uint64_t left = h->until > h->confirmed ? h->until - h->confirmed : 0;
+    uint64_t before = left / LOOK_PART < LOOK_MS ? left / LOOK_PART : LOOK_MS;
+    uint64_t next = h->confirmed + OP_ENDED_MS / 2;
+
+    if (next < h->until - before) {
+        return next;
+    }
+    return h->looked ? UINT64_MAX : h->until - before;
+}
+
+/* When it is to be renewed, or (*ret_looks) looked at, next. */
+static uint64_t next_due(const struct locks *l, const struct hold *h, bool *ret_looks)
+{
+    uint64_t due = h->confirmed + l->cfg.watchdog_ms / 3;
+
+    *ret_looks = false;
+    if (h->exact_ms == 0 && !is_wanted(h, true)) {
+        uint64_t look = look_at(h);
+
+        *ret_looks = hold_lease(l, h) == 0 || look < due;
+        return *ret_looks ? look : due;
+    }
+    if (due >= h->until && h->until > h->confirmed && is_wanted(h, false)) {
+        /* The lease is shorter than what is wanted now. */
+        due = h->confirmed + (h->until - h->confirmed) / 2;
+    }
+    return due;
+}
+
 /* One timer for all that can come next: a renewal, doubt, the end. */
 void hold_schedule(struct locks *l, struct hold *h)
 {
-    uint64_t third = l->cfg.watchdog_ms / 3;
     uint64_t at = h->until;
+    bool looks;
 
     if (h->unsure) {
         h->due = UINT64_MAX;
         at = restore_rests(h) && h->not_before < at ? h->not_before : at;
-    } else if (hold_lease(l, h) != 0) {
-        h->due = h->confirmed + third;
-        if (h->due >= h->until && h->until > h->confirmed && is_wanted(h, false)) {
-            /* The lease is shorter than what is wanted now. */
-            h->due = h->confirmed + (h->until - h->confirmed) / 2;
-        }
+    } else if (!hold_ending(h)) {
+        h->due = next_due(l, h, &looks);
         if (h->renewal == NULL && !hold_being_cut(h) && list_empty(&h->in_due) &&
             h->due < at) {
-            at = due_at(l, h);
+            at = looks ? h->due : due_at(l, h);
             at = at < h->not_before ? h->not_before : at;
             at = at > h->until ? h->until : at; /* its end is told in time */
         }
-        if (h->state == LOCK_STATE_HELD && h->due + l->cfg.redis_timeout_ms < at) {
+        if (h->state == LOCK_STATE_HELD && hold_lease(l, h) != 0 &&
+            h->due + l->cfg.redis_timeout_ms < at) {
             at = h->due + l->cfg.redis_timeout_ms; /* and that it is overdue */
         }
     } else {
@@ -325,8 +356,9 @@ void hold_on_timer(struct locks *l, struct hold *h)
     if (h->due != UINT64_MAX) {
         if (l->now >= h->not_before) {
             renew_want(l, h);
+            h->looked = l->now + LOOK_MS >= h->until;
         }
-        if (l->now >= h->due + l->cfg.redis_timeout_ms) {
+        if (l->now >= h->due + l->cfg.redis_timeout_ms && hold_lease(l, h) != 0) {
             hold_uncertain(l, h);
         }
     }

@@ -38,6 +38,8 @@ enum {
     HANDOFF_WINDOW_MS = 10, /* others get a chance after this, if they listen */
     HANDOFF_ALWAYS_MS = 1000, /* and in any case after this */
     CHECK_LEASE_MS = 1,       /* a renewal that only looks */
+    LOOK_PART = 8, /* what is left to run out is looked at in the last part of it */
+    LOOK_MS = 500, /* and no more than this before its end */
     RESTORE_IN_FLIGHT_MAX = 20000,
     DUTY_TRIES_MAX = 1000,
     OVER_MAX = 262144,     /* requests remembered as over */
@@ -178,6 +180,7 @@ struct hold {
     enum lock_state state : 4; /* HELD or UNCERTAIN */
     bool keeper_key : 1;       /* Redis has a keeper key of ours for it */
     bool unsure : 1;           /* Redis may have lost it: it is to be put back */
+    bool looked : 1;           /* for the last time before it runs out */
     struct span field;         /* into data[] */
     char data[];
 };

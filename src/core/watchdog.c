@@ -7,13 +7,12 @@
 enum { BATCH_MAX = OP_RENEW_MAX / 2 };
 
 /* The lease to ask for; 0: nothing is to be asked. A hold that is left to run out is
- * still looked at while it is uncertain: raising its TTL to CHECK_LEASE_MS changes
- * nothing. */
+ * still looked at: raising its TTL to CHECK_LEASE_MS changes nothing. */
 static uint64_t asked_lease(const struct locks *l, const struct hold *h)
 {
     uint64_t lease_ms = hold_lease(l, h);
 
-    if (lease_ms == 0 && h->state == LOCK_STATE_UNCERTAIN && !hold_ending(h)) {
+    if (lease_ms == 0 && !hold_ending(h)) {
         return CHECK_LEASE_MS;
     }
     return lease_ms;
@@ -183,7 +182,8 @@ static void confirmed(struct locks *l, struct work *w, struct hold *h,
     if (h->exact_ms == lease_ms) {
         h->exact_ms = 0;
     }
-    lock_seen(l, h->lock, w->op.key, (int64_t)lease_ms, h->lock_kind);
+    lock_seen(l, h->lock, w->op.key,
+              lease_ms == CHECK_LEASE_MS ? -1 : (int64_t)lease_ms, h->lock_kind);
     hold_confirm(l, h, asked);
     if (hold_lease(l, h) > lease_ms + RENEW_SLOT_MS) {
         renew_want(l, h); /* it was cut, and meanwhile somebody has come back */

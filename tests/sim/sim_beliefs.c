@@ -426,6 +426,8 @@ void check_daemon_died(struct sim *s, struct sim_daemon *d)
     for (size_t i = c->belief_count; i-- > 0;) {
         if (c->beliefs[i].daemon == d->index) {
             c->beliefs[i] = c->beliefs[--c->belief_count];
+        } else {
+            c->beliefs[i].rolled = false; /* its successor knows of no failover */
         }
     }
     memset(c->last_of[d->index], 0, sizeof(c->last_of[d->index]));

@@ -236,7 +236,10 @@ static void check_done(struct sim *s, struct sim_conn *c)
         }
         if (c->ask.kind == ASK_UNLOCK && r->owner.len == 0) {
             r->unlocked = r->unlocked || r->daemon == c->daemon;
-            r->released = r->released || c->ask.token != 0 || c->ask.id.len > 0;
+            if (!r->released && (c->ask.token != 0 || c->ask.id.len > 0)) {
+                r->released = true;
+                r->released_ms = s->now;
+            }
         } else if (c->ask.kind == ASK_RENEW) {
             check_renewed(s, c, r);
         }

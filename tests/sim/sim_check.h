@@ -52,6 +52,7 @@ struct record {
         conn_bits; /* all that it was attached to: a bare UNLOCK may come from any */
     uint64_t own_until; /* end of an entry's own lease */
     uint64_t granted_ms;
+    uint64_t released_ms;
     uint64_t lease_ms; /* as first asked for */
     bool held;         /* granted, and neither unlocked nor lost */
     bool certain;

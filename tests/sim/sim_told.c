@@ -4,6 +4,8 @@
 
 #include <inttypes.h>
 
+enum { LOOKED_MS = 700 }; /* and the answer is there */
+
 static bool is_about(const struct record *r, const struct sim_daemon *d,
                      const struct effect_notice *n)
 {
@@ -50,20 +52,19 @@ static void check_all(struct sim *s, const struct sim_daemon *d,
     }
 }
 
-/* What its owner released, through whichever daemon, ends silently at the others. Not
- * where nobody is connected for it: that one is left to run out, and is not asked for
- * while the mark of its release is there. */
+/* What its owner released, through whichever daemon, ends silently at the others. What
+ * is left to run out is looked at for the last time shortly before its end. */
 static void check_no_loss(struct sim *s, const struct sim_daemon *d,
                           const struct effect_notice *n, const struct belief *b)
 {
-    if (n->kind != NOTICE_LOST || n->conn_count == 0 || !s->orderly || b == NULL ||
-        s->now >= b->until) {
+    if (n->kind != NOTICE_LOST || !s->orderly || b == NULL || s->now >= b->until) {
         return;
     }
     for (size_t i = 0; i < s->check.record_count; i++) {
         const struct record *r = &s->check.records[i];
 
-        if (r->released && r->token == n->token && rtext_is(&r->name->name, n->name)) {
+        if (r->released && s->now > r->released_ms + LOOKED_MS &&
+            r->token == n->token && rtext_is(&r->name->name, n->name)) {
             sim_fail(s, "d%zu has lost %s %" PRIu64 ", which its client released",
                      d->index, r->name->name.s, r->token);
         }

@@ -53,11 +53,58 @@ START_TEST(without_grace_the_rest_of_the_lease_runs_out_unrenewed)
 {
     (void)engine_grant(&e, 1, "job", FOREVER, 100);
     locks_conn_closed(e.locks, 1);
-    engine_pass(&e, 29649);
+    for (int i = 0; i < 3; i++) {
+        engine_pass(&e, i < 2 ? 10000 : 9150);
+        ck_assert_uint_eq(e.ops[0].items[0].lease_ms, 1); /* only looks */
+        engine_renews(&e, RENEW_OK);
+    }
+    engine_pass(&e, 499);
     engine_no_op(&e);
     ck_assert_str_eq(e.notices, "granted:job");
     engine_pass(&e, 1);
     ck_assert_str_eq(e.notices, "granted:job lost:job");
+}
+END_TEST
+
+START_TEST(what_nobody_has_and_was_released_elsewhere_is_not_lost)
+{
+    (void)engine_grant(&e, 1, "job", FOREVER, 100);
+    locks_conn_closed(e.locks, 1);
+    engine_pass(&e, 10000);
+    engine_renews(&e, RENEW_ENDED);
+    engine_pass(&e, 30000);
+    ck_assert_str_eq(e.notices, "granted:job");
+    engine_is_empty(&e);
+}
+END_TEST
+
+START_TEST(a_fixed_lease_that_was_released_elsewhere_before_its_end_is_not_lost)
+{
+    struct lock_req lease = FOREVER;
+
+    lease.has |= LOCK_HAS_LEASE;
+    lease.lease_ms = 1000;
+    (void)engine_grant(&e, 1, "job", lease, 100);
+    engine_pass(&e, 830);
+    engine_renews(&e, RENEW_ENDED);
+    engine_pass(&e, 30000);
+    ck_assert_str_eq(e.notices, "granted:job");
+    engine_is_empty(&e);
+}
+END_TEST
+
+/* Looking at it does not make it fresh: the rest of its lease is what it was. */
+START_TEST(who_comes_back_after_a_look_is_given_the_lease_anew)
+{
+    struct lock_req again = { .id = ID_A };
+
+    (void)engine_grant(&e, 1, "job", again, 100);
+    locks_conn_closed(e.locks, 1);
+    engine_pass(&e, 10000);
+    engine_renews(&e, RENEW_OK);
+    engine_pass(&e, 9000);
+    engine_lock(&e, 2, "job", again);
+    engine_take_op(&e, OP_ATTACH, &op);
 }
 END_TEST
 
@@ -311,6 +358,10 @@ Suite *test_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, grace_0_frees_when_the_connection_closes);
     tcase_add_test(tc, without_grace_the_rest_of_the_lease_runs_out_unrenewed);
+    tcase_add_test(tc, what_nobody_has_and_was_released_elsewhere_is_not_lost);
+    tcase_add_test(
+        tc, a_fixed_lease_that_was_released_elsewhere_before_its_end_is_not_lost);
+    tcase_add_test(tc, who_comes_back_after_a_look_is_given_the_lease_anew);
     tcase_add_test(tc, a_lease_that_is_being_cut_is_not_vouched_for_beyond_the_cut);
     tcase_add_test(tc, who_comes_back_while_the_cut_to_grace_is_in_flight_asks_again);
     tcase_add_test(tc,
