@@ -210,19 +210,21 @@ def an_entry_too_many_is_found():
     same(found(Story().lock("c", 0, 5, 1, request="r").unlock("c", 9, 1)), ["entries"])
 
 
-def an_owner_may_find_what_redis_forgot_to_be_over():
-    def story(topology, second="c"):
-        return (Story(topology).lock("c", 0, 5, 10).unlock("c", 6)
+def an_owner_may_find_what_redis_and_a_daemon_forgot_to_be_over():
+    def story(second="c"):
+        return (Story("sentinel").lock("c", 0, 5, 10).unlock("c", 6)
                 .fault("kill master", 7, 8).lock(second, 9, 1000, 9).unlock(second, 1009, 1))
-    same(found(story("sentinel")), [])
-    same(found(story("acked")), ["entries", "token"])
-    same(found(story("sentinel", "d")), ["token"])
+    same(found(story()), ["entries", "token"])
+    same(found(story().fault("kill latchd", 6, 8)), [])
+    same(found(story().fault("kill latchd", 20_000, 20_001)), ["entries", "token"])
+    same(found(story("d").fault("kill latchd", 6, 8)), ["token"])
+    same(found(story().fault("evict", 6, 8)), [])
 
 
 def others_may_see_it_too_and_only_that_hold():
     def story(token):
         return (Story("sentinel").lock("c", 0, 5, 9).unlock("c", 6).lock("d", 7, 8, 10)
-                .unlock("d", 9).fault("kill master", 10, 11)
+                .unlock("d", 9).fault("kill master", 10, 11).fault("restart latchd", 9, 10)
                 .lock("c", 20, 1000, token).unlock("c", 1009, 1))
     same(found(story(9)), [])
     same(found(story(8)), ["token"])

@@ -178,17 +178,24 @@ class Checker:
 
     def held_again(self, who, name, at, other=None, token=None):
         """Why an owner may find an entry, with its old token, that it has given back: its
-        UNLOCK was lost, or the entry was put back by whoever knew no better. It is not
-        over before the owner lets it alone for a lease. `other`: who had the name since,
-        with a higher token."""
-        lossy = self.settings.topology in ("sentinel", "cluster")
+        UNLOCK was lost, and so was the daemon that remembered it; or of a lock it is just
+        the entries that were lost. It is not over before the owner lets it alone for a
+        lease. `other`: who had the name since, with a higher token."""
         if other not in (None, who) and (who, name, token) not in self.again:
             return None
         for fault in self.record.faults:
-            if fault.start <= at and (
-                    fault.kind in FORGETS or (lossy and fault.kind in LOSES)):
+            if fault.start <= at and fault.kind == "evict":
+                return "an owner's entries were evicted"
+            if fault.start <= at and fault.kind in LOSES | {"flushall"} and self.killed(fault):
                 return "an owner's UNLOCK was lost"
         return None
+
+    def killed(self, loss):
+        """Whether a daemon forgot what it had released when that was lost."""
+        start = loss.start - self.settings.watchdog_ms * MS
+        end = (loss.end or self.record.ended) + RECOVERY_MS * MS
+        return any(f.start <= end and (f.end or end) >= start for f in self.record.faults
+                   if f.kind in ("kill latchd", "restart latchd"))
 
     def repeated(self):
         """(who, name, token) of grants that were given back, and found again."""
@@ -342,6 +349,8 @@ class Checker:
             key = ask.who, ask.name
             if ask.verb == "LOCK" and isinstance(ask.value, int):
                 current[key] = ask
+            elif ask.verb == "LOCK" and str(ask.value).startswith("NOREPLICAS"):
+                current.pop(key, None)  # what was asked for again is undone
             elif ask.verb in ("RENEW", "LEAVE", "UNLOCK") and key in current:
                 gone = str(ask.value).startswith("NOTHELD")
                 if gone and not over(current[key], ask):

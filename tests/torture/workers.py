@@ -196,6 +196,8 @@ def again(client, name, got, words=()):
     client.hang_up(but=client.daemon() if value == token else None)
     if value == token or (yield from believe(client, name, *words, "ID", request)):
         yield from guarded(client, name, got, 5, "plain", *words)
+    else:  # the place that it may have been given is not wanted any more
+        yield from client.insist("CANCEL", name, "ID", request)
     client.doubts.discard(name)
 
 
