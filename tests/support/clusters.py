@@ -8,13 +8,19 @@ NODE_TIMEOUT_MS = 1000
 
 
 class Node(Redis):
-    """One of them."""
+    """One of them. With a network all reach it through that, and it comes from `address`."""
 
-    def __init__(self, folder, *options):
+    def __init__(self, folder, *options, network=None, address=None):
+        port, self.bus, self.address = PORTS.take(), PORTS.take(), address
+        if network is not None:
+            options = ("--cluster-announce-port", network.stands_for(port),
+                       "--cluster-announce-bus-port", network.stands_for(self.bus),
+                       "--bind-source-addr", address, *options)
         super().__init__(
             folder, "--appendonly", "yes", "--cluster-enabled", "yes", "--cluster-port",
-            PORTS.take(), "--cluster-announce-ip", "127.0.0.1", "--cluster-node-timeout",
-            NODE_TIMEOUT_MS, "--cluster-replica-validity-factor", 0, *options, name="node")
+            self.bus, "--cluster-announce-ip", "127.0.0.1", "--cluster-node-timeout",
+            NODE_TIMEOUT_MS, "--cluster-replica-validity-factor", 0, *options, name="node",
+            port=port)
 
     def id(self):
         return self.ask("CLUSTER", "MYID")
@@ -35,10 +41,12 @@ class Node(Redis):
 class Cluster:
     """The topology."""
 
-    def __init__(self, stage, *options, masters=3, replicated=True, each=tuple):
+    def __init__(self, stage, *options, masters=3, replicated=True, each=tuple, network=None):
         """`each`: gives more options, for one node."""
         count = 2 * masters if replicated else masters
-        self.nodes = [stage.keep(Node(stage.folder, *options, *each())) for _ in range(count)]
+        self.network = network
+        self.nodes = [stage.keep(Node(stage.folder, *options, *each(), network=network,
+                                      address=f"127.0.1.{i + 1}")) for i in range(count)]
         for node in self.nodes:
             node.ready()
         self.masters, replicas = self.nodes[:masters], self.nodes[masters:]
@@ -48,8 +56,7 @@ class Cluster:
             node.ask("CLUSTER", "ADDSLOTSRANGE", SLOTS * i // masters,
                      SLOTS * (i + 1) // masters - 1)
         for node in self.nodes[1:]:
-            self.nodes[0].ask("CLUSTER", "MEET", "127.0.0.1", node.port,
-                              node.command[node.command.index("--cluster-port") + 1])
+            self.nodes[0].ask("CLUSTER", "MEET", "127.0.0.1", node.port, node.bus)
         until(self.met, "all nodes have met", READY_S)
         self.replica_of = dict(zip(self.masters, replicas))
         for master, replica in self.replica_of.items():
@@ -67,7 +74,11 @@ class Cluster:
 
     @property
     def url(self):
-        return "cluster://" + ",".join(f"127.0.0.1:{n.port}" for n in self.nodes)
+        return "cluster://" + ",".join(f"127.0.0.1:{self.public(n.port)}" for n in self.nodes)
+
+    def public(self, port):
+        """The one that the cluster tells of."""
+        return port if self.network is None else self.network.stands_for(port)
 
     def slot(self, name):
         return self.nodes[0].ask("CLUSTER", "KEYSLOT", name)

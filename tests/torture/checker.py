@@ -210,6 +210,14 @@ def an_entry_too_many_is_found():
     same(found(Story().lock("c", 0, 5, 1, request="r").unlock("c", 9, 1)), ["entries"])
 
 
+def what_was_overwritten_while_it_was_allowed_is_allowed_later():
+    def story(start):
+        return (Story().lock("c", 0, 5, 1).lock("d", 6, 15, 2).fault("flushall", start, start)
+                .write("c", 20, 1, 0, 0).write("d", 60_000, 2, 0, 1, 1, before="c@a"))
+    same(found(story(10)), [])
+    same(found(story(30)), ["lost update", "two holders"])
+
+
 def an_owner_may_find_what_redis_and_a_daemon_forgot_to_be_over():
     def story(second="c"):
         return (Story("sentinel").lock("c", 0, 5, 10).unlock("c", 6)

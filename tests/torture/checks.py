@@ -31,7 +31,8 @@ CALM, SLEEP_MS = "calm-", 800  # where everybody is served, and how soon
 FORGETS = {"flushall", "evict", "clock"}  # holds of the moment may be gone from Redis
 # After these a grant may be left that nobody knows of, for as long as its lease.
 ORPHANS = FORGETS | {"kill latchd", "restart latchd"}
-LOSES = {"kill master", "stop master", "lag", "partition with the master"}  # what was not sent on
+LOSES = {"kill master", "stop master", "lag", "partition with the master",
+         "partition of a master"}  # what was not sent on
 SWITCHES = LOSES | {"failover", "partition with the acknowledging master"}
 CUTS_OFF = {"stop latchd": "a daemon stood still for longer than a lease",
             "partition with the master": "a daemon was cut off together with its master"}
@@ -212,7 +213,13 @@ class Checker:
         return i < len(times) and times[i] <= at + TOLD_LATE_MS * MS
 
     def writes(self):
+        before = {}  # name -> the last change
         for write in self.record.writes:
+            last, at = before.get(write.name), [write.at]
+            if write.kind != "read":
+                before[write.name] = write
+            if last is not None:  # who came between may have been allowed to, then
+                at.append(last.at)
             stale = write.kind != "read" and write.fence > write.token
             changed = write.found != write.seen
             if not write.vouched:
@@ -225,7 +232,8 @@ class Checker:
                 self.verdict.counts["writes while a word of doubt was under way"] += 1
                 continue
             old, _, daemon = write.before.rpartition("@")
-            excuse = (self.excuse((write.daemon, daemon), write.at)
+            excuse = (next(filter(None, (self.excuse((write.daemon, daemon), t) for t in at)),
+                           None)
                       or self.held_again(write.who, write.name, write.at, old, write.token))
             text = (f"{write.name}: {write.who} at {write.daemon}, token {write.token}, "
                     f"read {write.seen}; then {write.before} had made it {write.found}, "

@@ -87,7 +87,8 @@ def catchers(copy, mutation, minutes):
         for name in SCENARIOS:
             yield "scenarios", [build / f"tests/sim/test_{name}"]
     yield "torture", [sys.executable, copy.source / "tests/torture/torture.py",
-                      build / "src/latchd", "--minutes", minutes, "--seed", SEED,
+                      build / "src/latchd", "--minutes", max(minutes, mutation.minutes),
+                      "--seed", SEED,
                       "--topology", mutation.topology, "--faults", mutation.faults,
                       "--histories", build / "histories"]
 

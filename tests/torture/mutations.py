@@ -16,6 +16,7 @@ class Mutation:
     edits: list
     topology: str = "single"
     faults: str = "half"
+    minutes: float = 0  # at least
 
 
 MUTATIONS = [
@@ -81,7 +82,7 @@ MUTATIONS = [
     Mutation(
         "queue_jumped", "a fair lock that is free goes to whoever asks", [
             ("store/lua/fair_acquire.lua", "if free and ours and ARGV[7]",
-             "if free and ARGV[7]")], faults="none"),
+             "if free and ARGV[7]")], faults="none", minutes=1),
     Mutation(
         "entered_twice", "an ID that is sent again is one more entry of its owner", [
             ("store/lua/part_find.lua",

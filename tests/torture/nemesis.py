@@ -121,7 +121,7 @@ class Nemesis:
     def between(self, kind, how, way="both"):
         """Between one daemon, or all, and one server."""
         network = self.place.network
-        target = self.dice.choice(list(network.ports))
+        target = self.dice.choice(self.place.targets())
         who = self.dice.choice([*self.stage.daemons, "*"])
         with self.fault(kind, f"{who}-{target}"):
             network.between(who, target, how, way)
@@ -240,6 +240,15 @@ class Nemesis:
         with self.fault("failover", master.folder.name):
             place.cluster.replica_of[master].ask("CLUSTER", "FAILOVER")
             place.switched()
+
+    def part_master(self):
+        """The other nodes do not hear it, nor it them; its clients may."""
+        place, master = self.place, self.master()
+        with self.fault("partition of a master", master.folder.name):
+            place.apart(master, self.dice.random() < 0.5)
+            place.switched()
+            self.last()
+            place.together()
 
     def master(self):
         """The one whose turn it is; Clustered notes it."""

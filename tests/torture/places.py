@@ -65,13 +65,18 @@ class Place:
     hoards = True  # no UNLOCK is lost
     watchdog_ms = 3000
     options = ()
+    network = None
 
     def __init__(self, stage):
-        self.stage, self.network = stage, None
+        self.stage = stage
 
     def servers(self):
         """Those that hold locks."""
         raise NotImplementedError
+
+    def targets(self):
+        """The servers' ports that the network stands before."""
+        return list(self.network.ports)
 
     def settled(self):
         """Waits until another fault may come."""
@@ -206,7 +211,8 @@ class Clustered(Place):
 
     def __init__(self, stage, _clock):
         super().__init__(stage)
-        self.cluster = Cluster(stage, "--cluster-require-full-coverage", "no")
+        self.cluster = Cluster(stage, "--cluster-require-full-coverage", "no",
+                               network=self.network)
         self.url = self.cluster.url
         self.victim = None
 
@@ -221,7 +227,7 @@ class Clustered(Place):
             self.cluster.masters = [n for n in self.cluster.nodes
                                     if n.info("role") == "master"]
             replicas = [n for n in self.cluster.nodes if n not in self.cluster.masters]
-            by_port = {n.port: n for n in self.cluster.masters}
+            by_port = {self.cluster.public(n.port): n for n in self.cluster.masters}
             self.cluster.replica_of = {by_port[int(r.info("master_port"))]: r
                                        for r in replicas}
             return len(self.cluster.masters) == 3 and self.cluster.complete()
@@ -242,5 +248,32 @@ class Clustered(Place):
         until(done, "a replica takes over", READY_S, LOOK_S)
 
 
+class Parted(Clustered):
+    """The same, and what is between daemons and nodes, and among nodes, can be cut."""
+
+    kinds = (*Clustered.kinds, *Place.network_kinds, "part_master")
+
+    def __init__(self, stage, clock):
+        self.stage = stage
+        self.with_network()
+        super().__init__(stage, clock)
+
+    def targets(self):
+        return [n.port for n in self.cluster.nodes]
+
+    def apart(self, master, clients):
+        """The other nodes do not hear it, nor it them; and its clients, too."""
+        for node in self.cluster.nodes:
+            who = "*" if node is master else master.address
+            self.network.between(who, node.bus, "hold")
+        if clients:
+            self.network.between("*", master.port, "hold")
+
+    def together(self):
+        for node in self.cluster.nodes:
+            self.network.between("*", node.bus, "pass")
+            self.network.between("*", node.port, "pass")
+
+
 PLACES = {"single": Single, "sentinel": Replicated, "cluster": Clustered, "quorum": Quorum,
-          "acked": Acked}
+          "acked": Acked, "parted": Parted}
