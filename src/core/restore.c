@@ -198,7 +198,7 @@ void locks_nothing_was_lost(struct locks *l, locks_concerns_fn *concerns, void *
 
     l->quarantine_end = 0;
     for (uint32_t i = 0; i < l->group_count; i++) {
-        if (concerns(ctx, i)) {
+        if (concerns == NULL || concerns(ctx, i)) {
             l->quarantine[i] = l->quarantined[i];
         }
         if (l->quarantine_end < l->quarantine[i]) {
@@ -209,7 +209,8 @@ void locks_nothing_was_lost(struct locks *l, locks_concerns_fn *concerns, void *
     {
         struct lock *lock = lock_of(n);
 
-        if (concerns(ctx, lock->group) && lock_head(lock) != NULL) {
+        if ((concerns == NULL || concerns(ctx, lock->group)) &&
+            lock_head(lock) != NULL) {
             lock_ask(l, lock);
         }
     }
