@@ -1,15 +1,47 @@
 #include "util/parse.h"
 
+#include <endian.h>
+#include <string.h>
+
 enum { SAFE_DIGITS = 19 }; /* so many are no overflow of a uint64_t */
+enum { EIGHT = 8 };
+
+#define EACH UINT64_C(0x0101010101010101)
+
+/* Eight digits at once: each must be '0'..'9', so 6 more may not change the upper half
+ * of its byte. Then neighbours are joined, by twos, by fours, and all. */
+static bool eight_digits(const char *text, uint64_t *ret)
+{
+    uint64_t v;
+
+    memcpy(&v, text, sizeof(v));
+    v = le64toh(v);
+    if ((v & EACH * 0xf0) != EACH * 0x30 ||
+        ((v + EACH * 6) & EACH * 0xf0) != EACH * 0x30) {
+        return false;
+    }
+    v = (v & EACH * 0x0f) * (10 * 0x100 + 1) >> 8;
+    v = (v & UINT64_C(0x00ff00ff00ff00ff)) * (100 * 0x10000 + 1) >> 16;
+    *ret =
+        (v & UINT64_C(0x0000ffff0000ffff)) * (UINT64_C(10000) * 0x100000000 + 1) >> 32;
+    return true;
+}
 
 bool parse_u64(struct span text, uint64_t max, uint64_t *ret)
 {
-    uint64_t value = 0;
+    uint64_t value = 0, part;
+    size_t i = 0;
 
     if (text.len == 0 || (text.len > 1 && text.ptr[0] == '0')) {
         return false;
     }
-    for (size_t i = 0; i < text.len; i++) {
+    for (; i + EIGHT <= text.len && i + EIGHT <= SAFE_DIGITS; i += EIGHT) {
+        if (!eight_digits(text.ptr + i, &part)) {
+            return false;
+        }
+        value = value * 100000000 + part;
+    }
+    for (; i < text.len; i++) {
         unsigned digit = (unsigned char)text.ptr[i] - (unsigned)'0';
 
         if (digit > 9 || (i >= SAFE_DIGITS && value > (UINT64_MAX - digit) / 10)) {
