@@ -1,0 +1,104 @@
+/* What Redis answers to scripts, whatever it is: it is a result, or OP_ERROR.
+ *
+ * Input: the op's kind, how many items it had, how many ops had the one call; then what
+ * comes from the socket. */
+#include "fuzz.h"
+
+#include "store/script_call.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { HEAD = 3, ELEMENTS_DIGITS = 5, KINDS = OP_LEAVE + 1 };
+
+static void fail(const char *what)
+{
+    (void)fprintf(stderr, "%s\n", what);
+    abort();
+}
+
+/* hiredis takes memory for all elements that an array announces. */
+static bool announces_too_many(const char *text, size_t len)
+{
+    size_t digits = ELEMENTS_DIGITS + 1;
+
+    for (size_t i = 0; i < len; i++) {
+        digits = text[i] == '*' ? 0 : digits;
+        if (digits <= ELEMENTS_DIGITS && text[i] != '*') {
+            digits = isdigit((unsigned char)text[i]) ? digits + 1 : ELEMENTS_DIGITS + 2;
+            if (digits == ELEMENTS_DIGITS + 1) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* All of it is there. */
+static void touch(struct span s)
+{
+    volatile char last;
+
+    for (size_t i = 0; i < s.len; i++) {
+        last = s.ptr[i];
+        (void)last;
+    }
+}
+
+static void read_one(const redisReply *reply, enum op_kind kind, size_t items)
+{
+    struct script_result r;
+
+    script_reply(reply, kind, items, &r);
+    if (r.result.status < OP_OK || r.result.status > OP_NOREPLICAS) {
+        fail("a status that there is not");
+    }
+    if (r.result.token > UINT64_C(1) << 53) {
+        fail("a token that is none");
+    }
+    touch(r.result.owner);
+    touch(r.result.text);
+    for (size_t i = 0; i < r.result.field_count; i++) {
+        touch(r.fields[i].owner);
+    }
+    for (size_t i = 0; i < r.result.queue_count; i++) {
+        touch(r.queue[i]);
+    }
+    script_result_fini(&r);
+}
+
+static void read_reply(const redisReply *reply, const uint8_t *head)
+{
+    enum op_kind kind = (enum op_kind)(head[0] % KINDS);
+    size_t items = head[1] % (OP_RENEW_MAX + 1);
+    size_t count = 1 + head[2] % 16;
+
+    for (size_t i = 0; i < count; i++) {
+        const redisReply *part = script_reply_part(reply, i, count);
+
+        if (part != NULL) {
+            read_one(part, kind, items);
+        }
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const char *text = (const char *)data + HEAD;
+    redisReader *reader;
+    void *reply;
+
+    if (size < HEAD || announces_too_many(text, size - HEAD)) {
+        return 0;
+    }
+    reader = redisReaderCreate();
+    if (redisReaderFeed(reader, text, size - HEAD) == REDIS_OK) {
+        while (redisReaderGetReply(reader, &reply) == REDIS_OK && reply != NULL) {
+            read_reply(reply, data);
+            freeReplyObject(reply);
+        }
+    }
+    redisReaderFree(reader);
+    return 0;
+}
