@@ -2,16 +2,21 @@
 """How a program was built: hardening.py PROGRAM [fortified].
 
 Position-independent, relocations read-only and bound at the start, guards on the stack,
-no memory that is both writable and executable, no path of its own to libraries; and, where
-it was asked for, functions of the C library that know the size of what they write to.
+no memory that is both writable and executable, no path of its own to libraries, on x86-64
+marks where a branch may go to (the note that would switch their check on also needs a C
+library that was built so); and, where it was asked for, functions of the C library that know
+the size of what they write to.
 Exit code 77 (skipped) without readelf.
 """
+import pathlib
 import re
 import shutil
 import subprocess
 import sys
 
 SKIP = 77
+ENDBR64 = b"\xf3\x0f\x1e\xfa"
+FUNCTIONS = 20  # so many at least can be branched to
 
 
 def readelf(*words):
@@ -41,6 +46,9 @@ def main():
         "no path to libraries": not re.search(r"\((RPATH|RUNPATH)\)", dynamic),
         "guards on the stack": "__stack_chk_fail" in symbols,
     }
+    if "X86-64" in header:
+        code = pathlib.Path(program).read_bytes()
+        wanted["marked for branches"] = code.count(ENDBR64) >= FUNCTIONS
     if "fortified" in features:
         wanted["functions that check"] = re.search(r"__\w+_chk\b(?<!__stack_chk)", symbols)
     missing = [what for what, there in wanted.items() if not there]
