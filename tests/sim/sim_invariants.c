@@ -229,6 +229,9 @@ static void check_idle_locks(struct sim *s)
 {
     uint64_t patience = 10 * s->profile.rtt_ms + SIM_TICK_MS;
 
+    if (s->profile.mixed) {
+        return; /* each family has a channel of its own: till the next recheck */
+    }
     for (size_t i = 0; i < s->clients.count; i++) {
         const struct sim_conn *c = &s->clients.conns[i];
         struct redis_name *n;
