@@ -1,6 +1,7 @@
 #include "cmd/client.h"
 
 #include "cmd/kept.h"
+#include "cmd/pipeline.h"
 #include "util/alloc.h"
 
 #include <stdlib.h>
@@ -54,7 +55,8 @@ void client_reset(struct client *cl)
 
 size_t client_bytes(const struct client *cl)
 {
-    return multi_bytes(cl->multi) + (cl->kept == NULL ? 0 : cl->kept->bytes) +
+    return multi_bytes(cl->multi) + pipeline_bytes(cl->pipeline) +
+           (cl->kept == NULL ? 0 : cl->kept->bytes) +
            ((size_t)cl->sub.channels + cl->sub.patterns) * SUBSCRIPTION_BYTES;
 }
 

@@ -6,7 +6,14 @@
 
 size_t pipeline_bytes(const struct pipeline *p)
 {
-    return p == NULL ? 0 : sizeof(*p) + p->room * sizeof(p->steps[0]);
+    size_t bytes = p == NULL ? 0 : sizeof(*p) + p->room * sizeof(p->steps[0]);
+
+    for (size_t i = p == NULL ? 0 : p->first; p != NULL && i < p->count; i++) {
+        const struct step *s = &p->steps[i];
+
+        bytes += s->reply.room + (s->kept == NULL ? 0 : s->kept->bytes);
+    }
+    return bytes;
 }
 
 /* --- answers -----------------------------------------------------------------------
