@@ -102,7 +102,7 @@ static void judge(FILE *file, const char *what, const char *unit, double measure
 
 void results_judge(FILE *file)
 {
-    double trip = figure("round trip", "SET NX", FIGURE_P50);
+    double trip = figure("round trip, in turns with 1,000", "SET NX", FIGURE_P50);
 
     (void)fprintf(file, "\n%-52s %10s %-6s %9s\n", "medians of this run", "aim", "",
                   "measured");

@@ -6,6 +6,11 @@
 #define ONE(title, waiters, ...)                                                       \
     LOAD(title, (waiters) + 1, 1, .names = NAMES_ONE, __VA_ARGS__)
 
+/* What a hand-over is measured by. */
+static const struct workload TRIP = { .name = "round trip, in turns with 1,000",
+                                      .peers = 1,
+                                      .depth = 1 };
+
 const struct row ROWS[] = {
     { LOAD("round trip", 1, 1, ), &WAY_DIRECT },
     { OWN("own names", ), &WAY_DIRECT },
@@ -17,7 +22,7 @@ const struct row ROWS[] = {
     { ONE("one name, 1", 1, ), &WAY_REDISSON },
     { ONE("one name, 10", 10, ), &WAY_REDISSON },
     { ONE("one name, 100", 100, ), &WAY_REDISSON },
-    { ONE("one name, 1,000", 1000, ), NULL },
+    { ONE("one name, 1,000", 1000, ), &WAY_DIRECT, &TRIP },
     { ONE("one name, 10,000", 10000, ), NULL },
     { ONE("fair, 10 waiters", 10, .words = "FAIR"), NULL },
     { ONE("fair, 1,000", 1000, .words = "FAIR"), NULL },

@@ -6,7 +6,8 @@
 
 struct row {
     struct workload load;
-    const struct way *beside; /* NULL: nobody else does that */
+    const struct way *beside;     /* NULL: nobody else does that */
+    const struct workload *other; /* what that does in its turns; NULL: the same */
 };
 
 extern const struct row ROWS[];

@@ -60,19 +60,22 @@ static void write_row(FILE *file, const struct workload *w, const struct way *wa
 static void compare(FILE *file, const struct row *row, size_t rounds, double seconds)
 {
     struct figures runs[WAYS_MAX][ROUNDS_MAX] = { 0 }, median[WAYS_MAX] = { 0 };
-    const struct workload *w = &row->load;
+    const struct workload *w = &row->load, *other = row->other;
+
+    other = other == NULL ? w : other;
 
     for (size_t i = 0; i < rounds; i++) {
         runs[0][i] = run(w, &WAY_LATCHD, seconds);
         if (row->beside != NULL) {
-            runs[1][i] = run(w, row->beside, seconds);
+            runs[1][i] = run(other, row->beside, seconds);
         }
     }
     median[0] = figures_median(runs[0], rounds);
     write_row(file, w, &WAY_LATCHD, &median[0], median[0].of[FIGURE_RATE]);
     if (row->beside != NULL) {
         median[1] = figures_median(runs[1], rounds);
-        write_row(file, w, row->beside, &median[1], median[0].of[FIGURE_RATE]);
+        write_row(file, other, row->beside, &median[1],
+                  other == w ? median[0].of[FIGURE_RATE] : 0);
     }
 }
 
