@@ -353,7 +353,7 @@ static void cut_for_nobody(struct locks *l, struct lock *lock, const struct work
     LIST_FOREACH(it, &lock->holds)
     {
         struct hold *h = container_of(it, struct hold, in_lock);
-        bool meant = told              ? span_eq(h->field, r->owner)
+        bool meant = told              ? span_eq(hold_field(h), r->owner)
                      : w->call != NULL ? e != NULL && e->hold == h
                                        : true; /* who knows */
 

@@ -48,7 +48,7 @@ static bool holds_surely(const struct locks *l, const struct hold *h)
 
 static struct span holder(const struct hold *h)
 {
-    return field_owner(h->field);
+    return field_owner(hold_field(h));
 }
 
 /* A reader does not pass a writer that came before it. */

@@ -21,7 +21,7 @@ static struct cut *find(const struct lock *lock, struct span field)
 
 struct cut *cut_find(const struct hold *h)
 {
-    return find(h->lock, h->field);
+    return find(h->lock, hold_field(h));
 }
 
 void cut_free(struct cut *cut)
@@ -52,9 +52,9 @@ static struct cut *cut_get(struct locks *l, const struct hold *h)
 
     if (cut == NULL) {
         drop_stale(l, h->lock);
-        cut = xcalloc(1, sizeof(*cut) + h->field.len);
-        memcpy(cut->field, h->field.ptr, h->field.len);
-        cut->field_len = h->field.len;
+        cut = xcalloc(1, sizeof(*cut) + hold_field(h).len);
+        memcpy(cut->field, hold_field(h).ptr, hold_field(h).len);
+        cut->field_len = hold_field(h).len;
         list_append(&lock_desk(l, h->lock)->cuts, &cut->in_lock);
     }
     return cut;

@@ -170,7 +170,7 @@ struct duty *duty_for_entry(struct locks *l, struct entry *e)
     struct target target = { .kind =
                                  h->kind == OWNER_NAMED ? TARGET_ENTRY : TARGET_FIELD,
                              .lock_kind = h->lock_kind,
-                             .field = h->field,
+                             .field = hold_field(h),
                              .entry = want_entry(e->want) };
     struct duty *d = duty_new(l, h->lock, &target);
 

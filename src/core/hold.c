@@ -8,8 +8,8 @@ struct hold *hold_new(struct locks *l, struct lock *lock, enum lock_kind kind,
 {
     struct hold *h = pool_alloc(&l->pool, sizeof(*h) + field.len);
 
-    memcpy(h->data, field.ptr, field.len);
-    h->field = span_of(h->data, field.len);
+    memcpy(h->field, field.ptr, field.len);
+    h->field_len = (uint32_t)field.len;
     h->lock = lock;
     h->lock_kind = kind;
     h->kind = field_kind(field);
@@ -68,7 +68,7 @@ static struct entry *find_target(const struct hold *h, const struct target *t)
     }
     switch (t->kind) {
     case TARGET_FIELD:
-        fits = !named && span_eq(h->field, t->field);
+        fits = !named && span_eq(hold_field(h), t->field);
         break;
     case TARGET_REQUEST:
         fits = h->kind == OWNER_ANONYMOUS; /* and its entry, below */
@@ -77,10 +77,10 @@ static struct entry *find_target(const struct hold *h, const struct target *t)
         fits = !named;
         break;
     case TARGET_ID:
-        fits = named || span_eq(field_owner(h->field), field_owner(t->field));
+        fits = named || span_eq(field_owner(hold_field(h)), field_owner(t->field));
         break;
     case TARGET_ENTRY:
-        fits = named && span_eq(field_owner(h->field), field_owner(t->field));
+        fits = named && span_eq(field_owner(hold_field(h)), field_owner(t->field));
         break;
     case TARGET_OWNER:
     case TARGET_ANY:

@@ -98,7 +98,7 @@ static struct hold *local_hold(struct locks *l, const struct lock *lock,
         h = lock_hold_with(lock, req->token);
     }
     if (h == NULL || (req->token != 0 && h->token != req->token) ||
-        (req->owner.len != 0 && !span_eq(field_owner(h->field), req->owner)) ||
+        (req->owner.len != 0 && !span_eq(field_owner(hold_field(h)), req->owner)) ||
         (req->kind != KIND_PLAIN && h->lock_kind != req->kind)) {
         return NULL;
     }
@@ -247,7 +247,7 @@ void locks_renew(struct locks *l, const struct hold_req *req)
     c = call_new(l, CALL_RENEW, lock, &as);
     if (e != NULL) {
         /* A release that was sent may find that the hold is kept elsewhere by now. */
-        (void)duty_withdraw(l, lock, e->hold->field, want_entry(e->want));
+        (void)duty_withdraw(l, lock, hold_field(e->hold), want_entry(e->want));
         call_aim(c, e);
     }
     call_send(l, c);
@@ -296,7 +296,7 @@ static size_t cancel_kept(struct locks *l, const struct hold *h,
 
         if (e->kept && !e->ending &&
             (req->id.len != 0 ? span_eq(want_id(e->want), req->id)
-                              : span_eq(field_owner(h->field), req->owner)) &&
+                              : span_eq(field_owner(hold_field(h)), req->owner)) &&
             may_cancel(req, h->user, ret_others)) {
             duty_end_entry(l, e);
             count++;

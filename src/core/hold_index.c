@@ -36,7 +36,7 @@ static void put(struct lock *lock, struct hold *h)
 
     k->hold = h;
     h->key = k;
-    k->by_field.key = field_key(h->field);
+    k->by_field.key = field_key(hold_field(h));
     k->by_token.key = token_key(h->token);
     table_add(&lock->index->fields, &k->by_field);
     table_add(&lock->index->tokens, &k->by_token);
@@ -99,7 +99,7 @@ static struct hold *with_field(const struct table *fields, struct span field)
     for (; n != NULL; n = table_next(n)) {
         struct hold *h = container_of(n, struct hold_key, by_field)->hold;
 
-        if (span_eq(h->field, field)) {
+        if (span_eq(hold_field(h), field)) {
             return h;
         }
     }
@@ -131,7 +131,7 @@ struct hold *lock_hold_of(const struct lock *lock, struct span field)
     {
         struct hold *h = container_of(it, struct hold, in_lock);
 
-        if (span_eq(h->field, field)) {
+        if (span_eq(hold_field(h), field)) {
             return h;
         }
     }
@@ -162,7 +162,7 @@ struct hold *lock_held_by(const struct lock *lock, struct span owner,
     struct hold *w = lock->writer;
 
     if (kind == KIND_WRITE || (kind == KIND_PLAIN && w != NULL)) {
-        if (w != NULL && span_eq(field_owner(w->field), owner)) {
+        if (w != NULL && span_eq(field_owner(hold_field(w)), owner)) {
             return w;
         }
     }

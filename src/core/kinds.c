@@ -49,7 +49,7 @@ void lock_set_family(struct locks *l, struct lock *lock, bool rw)
 static bool beside(enum lock_kind kind, struct span field, const struct hold *h)
 {
     return kind == KIND_WRITE && h->lock_kind == KIND_READ &&
-           same_owner(h->field, field);
+           same_owner(hold_field(h), field);
 }
 
 bool lock_in_the_way(const struct locks *l, const struct lock *lock,
@@ -73,7 +73,8 @@ bool lock_rules_out(const struct locks *l, const struct lock *lock,
 {
     const struct hold *h = lock->rw ? lock->writer : lock_hold(lock);
 
-    return h != NULL && hold_certain(l, h) && !same_owner(h->field, want_field(want));
+    return h != NULL && hold_certain(l, h) &&
+           !same_owner(hold_field(h), want_field(want));
 }
 
 bool lock_being_read(const struct locks *l, const struct lock *lock)
@@ -99,7 +100,7 @@ size_t lock_denied(const struct lock *lock, enum lock_kind kind, struct span fie
         ret[count++] = known;
     }
     if (kind == KIND_READ) { /* other readers may be many, and are not in its way */
-        if (writer != NULL && count < max && !same_owner(writer->field, field)) {
+        if (writer != NULL && count < max && !same_owner(hold_field(writer), field)) {
             ret[count++] = writer;
         }
         return count;

@@ -73,11 +73,7 @@ static void free_sessions(struct locks *l)
         struct session *s = container_of(n, struct session, conn);
         struct list *it, *next;
 
-        LIST_FOREACH_SAFE(it, next, &s->lost)
-        {
-            free(container_of(it, struct lost_name, in_session));
-        }
-        list_init(&s->lost);
+        session_forget_lost(s);
         s->closing = true;
         LIST_FOREACH_SAFE(it, next, &s->calls)
         {

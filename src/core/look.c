@@ -201,7 +201,7 @@ void info_in_doubt(struct locks *l, const struct call *c)
         }
         holds[count] = (struct info_hold){
             .kind = h->lock_kind,
-            .owner = effects_copy(&l->fx, field_owner(h->field)),
+            .owner = effects_copy(&l->fx, field_owner(hold_field(h))),
             .count = entry_count(h),
             .token = h->token,
         };

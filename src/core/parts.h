@@ -71,6 +71,7 @@ struct session *session_find(const struct locks *l, uint64_t conn);
 /* Frees it when nothing is on it any more. */
 void session_idle(struct locks *l, struct session *s);
 void session_lost(struct session *s, const struct lock *lock);
+void session_forget_lost(struct session *s);
 bool session_has_lost(const struct session *s, const struct lock *lock);
 
 /* request.c */

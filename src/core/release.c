@@ -27,7 +27,7 @@ bool release_forces(const struct duty *d, const struct hold *h)
         return false;
     }
     return t->kind == TARGET_ANY || t->kind == TARGET_TOKEN ||
-           (t->kind == TARGET_OWNER && span_eq(field_owner(h->field), t->field));
+           (t->kind == TARGET_OWNER && span_eq(field_owner(hold_field(h)), t->field));
 }
 
 /* The first that it means, of those known here. */

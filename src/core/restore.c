@@ -279,7 +279,7 @@ static void send(struct locks *l, struct hold *h)
     w->hold = h;
     w->lease_ms = lease_ms;
     /* By its field, should it have to be undone: who comes back to it meanwhile can. */
-    w->want = want_found(l, h->lock_kind, h->field, want_entry(first->want),
+    w->want = want_found(l, h->lock_kind, hold_field(h), want_entry(first->want),
                          want_id(first->want));
     h->restoring = w;
     l->restores_in_flight++;
@@ -293,7 +293,7 @@ static void send(struct locks *l, struct hold *h)
     op->claim = (struct claim){
         .lock_kind = h->lock_kind,
         .kind = h->kind,
-        .field = op_copy(l, h->field),
+        .field = op_copy(l, hold_field(h)),
         .entry = h->kind == OWNER_ANONYMOUS ? op_copy(l, want_entry(first->want))
                                             : SPAN_NONE,
         .lease_ms = lease_ms,

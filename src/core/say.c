@@ -132,7 +132,7 @@ void say_notice(struct locks *l, enum notice_kind kind, const struct hold *hold)
     struct effect_notice n = { .kind = kind, .token = hold->token };
 
     n.name = effects_copy(&l->fx, lock_name(hold->lock));
-    n.owner = effects_copy(&l->fx, field_owner(hold->field));
+    n.owner = effects_copy(&l->fx, field_owner(hold_field(hold)));
     if (doubt && hold->attached > 0) {
         uint64_t *conns = effects_alloc(&l->fx, hold->attached * sizeof(*conns));
 

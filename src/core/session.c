@@ -22,20 +22,24 @@ struct session *session_get(struct locks *l, uint64_t conn)
         list_init(&s->attaches);
         list_init(&s->calls);
         list_init(&s->mlocks);
-        list_init(&s->lost);
         table_add(&l->sessions, &s->conn);
     }
     return s;
 }
 
+void session_forget_lost(struct session *s)
+{
+    struct lost_name *n;
+
+    while ((n = s->lost) != NULL) {
+        s->lost = n->next;
+        free(n);
+    }
+}
+
 static void session_free(struct locks *l, struct session *s)
 {
-    struct list *it, *tmp;
-
-    LIST_FOREACH_SAFE(it, tmp, &s->lost)
-    {
-        free(container_of(it, struct lost_name, in_session));
-    }
+    session_forget_lost(s);
     table_remove(&l->sessions, &s->conn);
     pool_free(&l->pool, s);
 }
@@ -44,7 +48,7 @@ void session_idle(struct locks *l, struct session *s)
 {
     /* What it has lost is remembered as long as the connection is open. */
     if (!s->closing && list_empty(&s->waiters) && list_empty(&s->attaches) &&
-        list_empty(&s->calls) && list_empty(&s->mlocks) && list_empty(&s->lost) &&
+        list_empty(&s->calls) && list_empty(&s->mlocks) && s->lost == NULL &&
         !s->lost_many) {
         session_free(l, s);
     }
@@ -52,12 +56,7 @@ void session_idle(struct locks *l, struct session *s)
 
 bool session_has_lost(const struct session *s, const struct lock *lock)
 {
-    struct list *it;
-
-    LIST_FOREACH(it, &s->lost)
-    {
-        struct lost_name *n = container_of(it, struct lost_name, in_session);
-
+    for (const struct lost_name *n = s->lost; n != NULL; n = n->next) {
         if (span_eq(span_of(n->name, n->len), lock_name(lock))) {
             return true;
         }
@@ -79,7 +78,8 @@ void session_lost(struct session *s, const struct lock *lock)
     n = xmalloc(sizeof(*n) + lock->name_len);
     n->len = lock->name_len;
     memcpy(n->name, lock->name, lock->name_len);
-    list_append(&s->lost, &n->in_session);
+    n->next = s->lost;
+    s->lost = n;
     s->lost_count++;
 }
 

@@ -181,9 +181,14 @@ struct hold {
     bool keeper_key : 1;       /* Redis has a keeper key of ours for it */
     bool unsure : 1;           /* Redis may have lost it: it is to be put back */
     bool looked : 1;           /* for the last time before it runs out */
-    struct span field;         /* into data[] */
-    char data[];
+    uint32_t field_len;
+    char field[];
 };
+
+static inline struct span hold_field(const struct hold *h)
+{
+    return span_of(h->field, h->field_len);
+}
 
 enum sub_state { SUB_NONE, SUB_ASKED, SUB_ON };
 
@@ -289,7 +294,7 @@ struct call {
 };
 
 struct lost_name {
-    struct list in_session;
+    struct lost_name *next;
     size_t len;
     char name[];
 };
@@ -300,10 +305,10 @@ struct session {
     struct list attaches;
     struct list calls;
     struct list mlocks;
-    struct list lost;
-    size_t lost_count;
+    struct lost_name *lost;
     uint64_t noticed; /* the last notice that named it */
-    bool lost_many;   /* more than could be remembered */
+    uint16_t lost_count;
+    bool lost_many; /* more than could be remembered */
     bool closing;
 };
 

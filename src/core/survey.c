@@ -19,7 +19,7 @@ static struct hold_view view_of(const struct locks *l, const struct hold *h)
 {
     return (struct hold_view){
         .name = lock_name(h->lock),
-        .owner = field_owner(h->field),
+        .owner = field_owner(hold_field(h)),
         .kind = h->lock_kind,
         .token = h->token,
         .held_ms = l->now - h->began,
@@ -87,7 +87,7 @@ void survey_waits(const struct locks *l, size_t count, wait_view_fn *fn, void *c
         view = (struct wait_view){
             .name = lock_name(w->lock),
             .waiter = waiter_info_of(l, w),
-            .held_by = h == NULL ? SPAN_NONE : field_owner(h->field),
+            .held_by = h == NULL ? SPAN_NONE : field_owner(hold_field(h)),
             .ahead = ahead_of(w),
         };
         view.waiter.owner = field_owner(view.waiter.owner);

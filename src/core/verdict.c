@@ -160,7 +160,7 @@ static struct verdict *verdict_new(struct work *about, const struct op_result *r
     char *at;
 
     for (size_t i = 0; i < es->count; i++) {
-        room += es->list[i]->hold->field.len + want_entry(es->list[i]->want).len;
+        room += hold_field(es->list[i]->hold).len + want_entry(es->list[i]->want).len;
     }
     at = v->texts = xmalloc(room);
     v->about = about;
@@ -174,7 +174,7 @@ static struct verdict *verdict_new(struct work *about, const struct op_result *r
 
         v->list[i] = (struct suspect){
             .token = e->hold->token,
-            .field = span_put2(&at, e->hold->field, SPAN_NONE),
+            .field = span_put2(&at, hold_field(e->hold), SPAN_NONE),
             .entry = span_put2(&at, want_entry(e->want), SPAN_NONE),
         };
     }
@@ -202,7 +202,7 @@ static void send(struct locks *l, const struct work *about, struct work *check,
             .name = op_copy(l, lock_name(h->lock)),
             .lock_kind = h->lock_kind,
             .kind = h->kind,
-            .field = op_copy(l, h->field),
+            .field = op_copy(l, hold_field(h)),
             .entry = named ? op_copy(l, want_entry(e->want)) : SPAN_NONE,
             .lease_ms = CHECK_LEASE_MS,
             .token = h->token,

@@ -63,7 +63,7 @@ static void fill_item(struct locks *l, struct renew_item *item, struct hold *h,
         .name = op_copy(l, lock_name(h->lock)),
         .lock_kind = h->lock_kind,
         .kind = h->kind,
-        .field = op_copy(l, h->field),
+        .field = op_copy(l, hold_field(h)),
         .entry = h->kind == OWNER_NAMED ? op_copy(l, want_entry(h->checked->want))
                                         : SPAN_NONE,
         .lease_ms = lease_ms,

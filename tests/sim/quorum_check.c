@@ -64,7 +64,7 @@ void quorum_check(struct quorum *q)
             if (!vouched(d, h, name)) {
                 continue;
             }
-            if (held[name] != NULL && !span_eq(held[name]->field, h->field)) {
+            if (held[name] != NULL && !span_eq(hold_field(held[name]), hold_field(h))) {
                 quorum_fail(q, "%s is held under %" PRIu64 " and %" PRIu64,
                             quorum_name(name).ptr, held[name]->token, h->token);
             }
