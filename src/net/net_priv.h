@@ -56,7 +56,7 @@ struct conn {
     uint32_t turn;    /* in which `ran` counts */
     uint32_t counted; /* of its memory, in net->memory */
     uint16_t ran;
-    enum conn_state state : 3;
+    enum conn_state state : 2;
     enum conn_end end : 4;
     bool opened : 1; /* on_open said yes, so on_close is owed */
     bool suspended : 1;
