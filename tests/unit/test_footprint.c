@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 enum {
-    CONNECTION_MAX = 624,
+    CONNECTION_MAX = 640,
     WAIT_MAX = 440, /* on top of the connection */
     HOLD_MAX = 704,
     COUNT = 900, /* the workbench has room for 1,000 */
