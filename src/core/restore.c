@@ -264,8 +264,7 @@ static void send(struct locks *l, struct hold *h)
 {
     uint64_t lease_ms = lease_of(l, h);
     size_t room = count_unsure(h);
-    const struct entry *first =
-        container_of(list_first(&h->entries), struct entry, in_hold);
+    const struct entry *first;
     struct kept_item *kept;
     struct work *w;
     struct op *op;
@@ -275,6 +274,7 @@ static void send(struct locks *l, struct hold *h)
         sure(l, h); /* its end is told by its timer, or it is being released */
         return;
     }
+    first = container_of(h->entries.next, struct entry, in_hold);
     w = work_new(l, WORK_RESTORE, h->lock);
     w->hold = h;
     w->lease_ms = lease_ms;
@@ -302,9 +302,11 @@ static void send(struct locks *l, struct hold *h)
 
 void restore_flush(struct locks *l)
 {
-    while (l->up && !list_empty(&l->restores) &&
-           l->restores_in_flight < RESTORE_IN_FLIGHT_MAX) {
-        send(l, container_of(list_first(&l->restores), struct hold, in_due));
+    struct list *it;
+
+    while (l->up && l->restores_in_flight < RESTORE_IN_FLIGHT_MAX &&
+           (it = list_first(&l->restores)) != NULL) {
+        send(l, container_of(it, struct hold, in_due));
     }
 }
 

@@ -133,14 +133,15 @@ bool target_set_url(struct target *t, const char *url, char *reterr, size_t room
 static bool resolve_path(struct target *t, char *reterr, size_t room)
 {
     struct sockaddr_un *un = (struct sockaddr_un *)(void *)&t->addresses[0].addr;
+    size_t len = strlen(t->path);
 
     target_set(&t->about, t->path);
     *un = (struct sockaddr_un){ .sun_family = AF_UNIX };
-    if (strlen(t->path) >= sizeof(un->sun_path)) {
+    if (len >= sizeof(un->sun_path)) {
         (void)snprintf(reterr, room, "the path of the socket is too long");
         return false;
     }
-    memcpy(un->sun_path, t->path, strlen(t->path));
+    memcpy(un->sun_path, t->path, len);
     t->addresses[0].len = sizeof(*un);
     t->address_count = 1;
     return true;

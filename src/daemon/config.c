@@ -339,6 +339,7 @@ static const char *env_path(const char *name)
 char *config_state_dir(const struct config *c)
 {
     const char *systemd = env_path("STATE_DIRECTORY");
+    const char *state = env_path("XDG_STATE_HOME"), *home = env_path("HOME");
 
     if (c->state_dir[0] != '\0') {
         return xstrdup(c->state_dir);
@@ -347,11 +348,11 @@ char *config_state_dir(const struct config *c)
         /* systemd separates several directories with colons; the first is ours. */
         return xmemdup0(systemd, strcspn(systemd, ":"));
     }
-    if (env_path("XDG_STATE_HOME") != NULL) {
-        return join(env_path("XDG_STATE_HOME"), "/latchd");
+    if (state != NULL) {
+        return join(state, "/latchd");
     }
-    if (env_path("HOME") != NULL) {
-        return join(env_path("HOME"), "/.local/state/latchd");
+    if (home != NULL) {
+        return join(home, "/.local/state/latchd");
     }
     return NULL;
 }

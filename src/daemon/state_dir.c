@@ -160,15 +160,17 @@ static int mark(const struct state_dir *dir, const char *state)
     return err;
 }
 
+#define RUNNING "running "
+
 /* The words of the file: `clean`, `durable` (running, loses nothing) or `running`, then
  * the boot id. */
 bool state_dir_lost_power(const struct state_dir *dir)
 {
     char *path = path_in(dir->path, "boot");
     char *line = read_line(path);
-    char *id = strchr(line, ' ');
-    bool running = strncmp(line, "running ", 8) == 0;
-    bool same_boot = running && id[1] != '\0' && strcmp(id + 1, dir->boot_id) == 0;
+    bool running = strncmp(line, RUNNING, strlen(RUNNING)) == 0;
+    const char *id = line + strlen(RUNNING);
+    bool same_boot = running && id[0] != '\0' && strcmp(id, dir->boot_id) == 0;
 
     free(path);
     free(line);

@@ -1,6 +1,8 @@
 /* What the votes on one op come to; the table is in ballot.h. */
 #include "store/ballot_priv.h"
 
+#include <assert.h>
+
 enum { STATUS_COUNT = OP_NOREPLICAS + 1 };
 
 /* How many said what. */
@@ -45,14 +47,16 @@ static struct tally count(const struct poll *p)
     return t;
 }
 
+/* There is one that says so. */
 static const struct op_result *first(const struct poll *p, enum op_status status)
 {
-    for (unsigned i = 0; i < p->count; i++) {
-        if (says(p, i, status)) {
-            return &p->votes[i].r;
-        }
+    unsigned i = 0;
+
+    while (!says(p, i, status)) {
+        i++;
+        assert(i < p->count);
     }
-    return NULL;
+    return &p->votes[i].r;
 }
 
 static enum verdict done(struct op_result *ret, const struct op_result *r)

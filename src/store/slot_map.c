@@ -90,7 +90,7 @@ static bool parse_slots(struct slot_map *map, struct span text, uint16_t owner)
 static bool parse_line(struct slot_map *map, struct span line, const char *host)
 {
     struct slot_node *node = &map->nodes[map->node_count];
-    struct span words[FIELD_COUNT];
+    struct span words[FIELD_COUNT] = { SPAN_NONE };
 
     for (int i = 0; i < FIELD_COUNT; i++) {
         words[i] = span_next(&line, ' ');

@@ -17,9 +17,9 @@ void alloc_failed(void)
     abort();
 }
 
-static void *need(void *ptr, size_t size)
+static void *need(void *ptr)
 {
-    if (ptr == NULL && size != 0) {
+    if (ptr == NULL) {
         alloc_failed();
     }
     return ptr;
@@ -27,8 +27,7 @@ static void *need(void *ptr, size_t size)
 
 void *xmalloc(size_t size)
 {
-    size = size == 0 ? 1 : size;
-    return need(malloc(size), size);
+    return need(malloc(size == 0 ? 1 : size));
 }
 
 void *xcalloc(size_t count, size_t size)
@@ -36,13 +35,12 @@ void *xcalloc(size_t count, size_t size)
     if (count == 0 || size == 0) {
         count = size = 1;
     }
-    return need(calloc(count, size), 1);
+    return need(calloc(count, size));
 }
 
 void *xrealloc(void *ptr, size_t size)
 {
-    size = size == 0 ? 1 : size;
-    return need(realloc(ptr, size), size);
+    return need(realloc(ptr, size == 0 ? 1 : size));
 }
 
 char *xstrdup(const char *text)
