@@ -27,12 +27,26 @@ void dues_fini(struct locks *l)
     free(l->dues.all);
 }
 
+/* How many scripts may be in flight for it. */
+static size_t window(const struct locks *l, const struct due *d)
+{
+    const struct list *first = list_first(&d->holds);
+    const struct hold *h =
+        first == NULL ? NULL : container_of(first, struct hold, in_due);
+
+    if (l->group_of != NULL) {
+        return 1;
+    }
+    return h != NULL && l->now > h->due && l->now - h->due > RENEW_LATE_MS
+               ? RENEW_LATE_IN_FLIGHT_MAX
+               : RENEW_IN_FLIGHT_MAX;
+}
+
 /* Whether more can be sent for it. */
 static void look(struct locks *l, struct due *d)
 {
-    size_t max = l->group_of == NULL ? RENEW_IN_FLIGHT_MAX : 1;
-
-    if (list_empty(&d->in_ready) && !list_empty(&d->holds) && d->in_flight < max) {
+    if (list_empty(&d->in_ready) && !list_empty(&d->holds) &&
+        d->in_flight < window(l, d)) {
         list_append(&l->dues.ready, &d->in_ready);
     }
 }
@@ -54,12 +68,13 @@ static void uncount(struct locks *l, struct work *w)
     }
 }
 
-static bool is_full(struct locks *l)
+/* With what is in flight for all of them; `d`: who would be next. */
+static bool is_full(struct locks *l, const struct due *d)
 {
     struct list *it;
 
     if (l->group_of == NULL) {
-        return l->dues.sent_count >= RENEW_IN_FLIGHT_MAX;
+        return l->dues.sent_count >= window(l, d);
     }
     /* Who keeps those groups does not answer now; others do. */
     while ((it = list_first(&l->dues.sent)) != NULL) {
@@ -76,12 +91,17 @@ static bool is_full(struct locks *l)
 struct due *due_next(struct locks *l)
 {
     struct list *first = list_first(&l->dues.ready);
+    struct due *d;
 
-    if (first == NULL || is_full(l)) {
+    if (first == NULL) {
+        return NULL;
+    }
+    d = container_of(first, struct due, in_ready);
+    if (is_full(l, d)) {
         return NULL;
     }
     list_del(first);
-    return container_of(first, struct due, in_ready);
+    return d;
 }
 
 void due_sent(struct locks *l, struct due *d, struct work *w)

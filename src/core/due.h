@@ -1,7 +1,10 @@
 /* due: the holds that are to be renewed, by what one script can do: of one group of
  * names, and one family. Private to core/.
  *
- * A group that does not answer holds up no other, and nothing more is sent for it. */
+ * A group that does not answer holds up no other, and nothing more is sent for it.
+ * Where all names are one group and Redis has more to do than it can, the part of it
+ * that renewals get grows when they are late: a lock that is kept goes before one more.
+ */
 #ifndef LATCHD_CORE_DUE_H
 #define LATCHD_CORE_DUE_H
 
@@ -13,11 +16,13 @@
 
 enum {
     RENEW_SLOT_MS = 50,      /* renewals are gathered in slots of this */
-    RENEW_IN_FLIGHT_MAX = 8, /* scripts, where all names are one group */
-    RENEW_GROUPS_MAX = 512,  /* else: of all groups, one for each.. */
-    RENEW_STUCK_MS = 250,    /* ..not counting who has waited for so long */
-    RENEW_GROUP_PARTS = 4,   /* moments, in a third of a lease, at which a group is due
-                              */
+    RENEW_IN_FLIGHT_MAX = 8, /* scripts, where all names are one group.. */
+    RENEW_LATE_MS = 500,     /* ..and if the first hold is overdue by so much: */
+    RENEW_LATE_IN_FLIGHT_MAX = 64,
+    RENEW_GROUPS_MAX = 512, /* else: of all groups, one for each.. */
+    RENEW_STUCK_MS = 250,   /* ..not counting who has waited for so long */
+    RENEW_GROUP_PARTS = 4,  /* moments, in a third of a lease, at which a group is due
+                             */
 };
 
 struct locks;

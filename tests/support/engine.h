@@ -8,7 +8,7 @@
 
 #include <check.h>
 
-enum { ENGINE_OPS_MAX = 8, ENGINE_SAID_MAX = 64, ENGINE_MANY_MAX = OP_MANY_MAX };
+enum { ENGINE_OPS_MAX = 32, ENGINE_SAID_MAX = 64, ENGINE_MANY_MAX = OP_MANY_MAX };
 enum { ENGINE_LONG_WAIT_MS = 300 };
 
 /* One op as it was emitted; texts are copies. */

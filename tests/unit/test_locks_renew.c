@@ -2,6 +2,9 @@
 #include "support/engine.h"
 #include "support/runner.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 static struct engine e;
 static struct seen_op op;
 
@@ -32,6 +35,35 @@ static struct op_result attached_100(int64_t ttl_ms)
         .status = OP_OK, .token = 100, .ttl_ms = ttl_ms, .owner = SPAN("latchd:100")
     };
 }
+
+/* --- the watchdog ----------------------------------------------------------------- */
+
+START_TEST(renewals_that_are_late_get_more_of_redis)
+{
+    enum { MANY = 1000 };
+
+    for (uint64_t i = 0; i < MANY; i++) {
+        char name[16];
+
+        (void)snprintf(name, sizeof(name), "job%" PRIu64, i);
+        (void)engine_grant(&e, 1, name, ANYHOW, 100 + i);
+        e.notices[0] = '\0';
+    }
+    engine_pass(&e, 10000);
+    ck_assert_uint_eq(e.op_count, 8);
+    engine_renews(&e, RENEW_OK);
+    engine_collect(&e);
+    ck_assert_uint_eq(e.op_count, 8);
+    engine_pass(&e, 600);
+    engine_renews(&e, RENEW_OK);
+    engine_collect(&e);
+    ck_assert_uint_gt(e.op_count, 8 + 4);
+    while (e.op_count > 0) {
+        engine_renews(&e, RENEW_OK);
+    }
+    ck_assert_str_eq(e.notices, "");
+}
+END_TEST
 
 /* --- RENEW ------------------------------------------------------------------------ */
 
@@ -227,6 +259,7 @@ Suite *test_suite(void)
     TCase *tc = tcase_create("renew");
 
     tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, renewals_that_are_late_get_more_of_redis);
     tcase_add_test(tc, renew_of_a_hold_that_is_not_known_here_makes_it_ours);
     tcase_add_test(tc, renew_answers_with_the_lease_that_is_left_when_it_is_written);
     tcase_add_test(tc, renew_that_was_confirmed_too_late_is_asked_again);
