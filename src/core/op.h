@@ -18,7 +18,7 @@
  *                            digits, us). Missing: the taker keeps it, which for
  *                            an ID hold is the instance in the fence key (neither
  *                            fits: nobody may act of its own accord)
- *   latchd:ended:{N}:<what>  string "<count left> <token>", for ENDED_MS: this was
+ *   latchd:ended:{N}:<what>  string "<count left> <token>", for op_ended_ms(): this was
  *                            released, and with what answer. What: a field (anonymous,
  *                            ID), an entry id, or `owner:<name>` for its last entry
  *   redisson_lock__channel:{N}
@@ -103,7 +103,7 @@
 enum {
     OP_INSTANCE_LEN = 16,      /* hex digits that name one run of one daemon */
     OP_RENEW_MAX = 100,        /* holds renewed by one script call */
-    OP_ENDED_MS = 20000,       /* how long an unlock can be repeated */
+    OP_ENDED_MS = 20000,       /* for so long at least an unlock can be repeated */
     OP_FENCE_TTL_MS = 3600000, /* a fence key outlives the lease of its lock by this */
     OP_QUEUE_MAX = 4096,       /* members named by one script call */
     OP_MANY_MAX = 100,         /* names taken by one script call */
@@ -320,6 +320,7 @@ struct op {
     struct target target;
     uint64_t lease_ms;   /* ATTACH; RELEASE: in which the hold ends by itself, 0: not
                             known */
+    uint64_t ended_ms;   /* RELEASE: see op_ended_ms() */
     uint64_t seen_token; /* a new token is greater than this */
     uint64_t propose;    /* ACQUIRE: the new token, 0: it is made there */
     uint64_t untold;     /* ACQUIRE with `propose`, RELEASE: a token, or 0 */
@@ -350,6 +351,13 @@ struct op {
     const struct kept_item *kept; /* RESTORE: 1 to OP_KEPT_MAX */
     size_t kept_count;
 };
+
+/* How long the marks of a RELEASE live: while the same release may be sent again, and
+ * until other instances that believe in the hold have renewed it. */
+static inline uint64_t op_ended_ms(const struct op *op)
+{
+    return op->ended_ms > OP_ENDED_MS ? op->ended_ms : OP_ENDED_MS;
+}
 
 enum op_status {
     OP_OK,

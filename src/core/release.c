@@ -80,6 +80,15 @@ static struct waiter *successor(const struct locks *l, const struct lock *lock,
     return head;
 }
 
+/* Whoever else believes in it, and has our configuration, is to find the mark when it
+ * renews, or it tells its client of a loss: so it lives for a third of the lease, and
+ * for what may hold that renewal up. */
+static uint64_t ended_ms(const struct locks *l)
+{
+    return l->cfg.watchdog_ms / 3 + ENDED_RENEWALS * l->cfg.redis_timeout_ms +
+           LOCKS_STALL_MS;
+}
+
 void release_send(struct locks *l, struct lock *lock, struct duty *d)
 {
     struct waiter *next = d->force || d->leaving ? NULL : successor(l, lock, d);
@@ -106,6 +115,7 @@ void release_send(struct locks *l, struct lock *lock, struct duty *d)
     op->rw = d->rw;
     op->mark = d->mark;
     op->bury = d->again && d->mark;
+    op->ended_ms = ended_ms(l);
     op->subscribed = lock->sub != SUB_NONE;
     if (d->local != NULL && d->local->hold->until > l->now) {
         op->lease_ms = 2 * (d->local->hold->until - l->now); /* more than it can have */

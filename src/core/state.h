@@ -42,6 +42,7 @@ enum {
     LOOK_MS = 500, /* and no more than this before its end */
     RESTORE_IN_FLIGHT_MAX = 20000,
     DUTY_TRIES_MAX = 1000,
+    ENDED_RENEWALS = 2,    /* that an ended mark waits for: one may get no answer */
     OVER_MAX = 262144,     /* requests remembered as over */
     SESSION_LOST_MAX = 64, /* names remembered as lost, per connection */
     GRACE_SLACK_MS = 1000, /* Redis keeps a hold in grace a bit longer than we do */

@@ -102,6 +102,7 @@ void gather_add(struct gather *g, const struct op *op)
         .subscribed = op->subscribed,
         .mark = op->mark,
         .fair_wait_ms = op->fair_wait_ms,
+        .ended_ms = op->ended_ms,
     };
     if (op->kind == OP_ACQUIRE) {
         kept->claim = (struct claim){ .kind = OWNER_ANONYMOUS,

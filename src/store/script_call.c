@@ -269,7 +269,7 @@ static void call_release(struct buf *out, const struct op *op, const char *insta
     script_stamp(out, op->seen_token, instance, times);
     script_target(out, &op->target);
     script_release_flags(out, op);
-    command_uint(out, OP_ENDED_MS);
+    command_uint(out, op_ended_ms(op));
     command_uint(out, op->fair_wait_ms);
     if (op->has_next) {
         script_owner_kind(out, next->kind);

@@ -83,7 +83,7 @@ static void call_release(struct buf *out, const struct op *op, const char *insta
     add_prefix(out, SCRIPT_ENDED, op);
     add_prefix(out, SCRIPT_READER, op);
     add_channel(out, op->name);
-    command_uint(out, OP_ENDED_MS);
+    command_uint(out, op_ended_ms(op));
     if (op->has_next) {
         script_owner_kind(out, next->kind);
         add_claim_kind(out, next->lock_kind);

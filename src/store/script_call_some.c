@@ -78,11 +78,24 @@ static void add_unmarked(struct buf *out, uint64_t token)
     command_join(out, parts, sizeof(parts) / sizeof(parts[0]));
 }
 
+/* They differ if the configuration has changed in between. */
+static uint64_t longest_mark(const struct op *ops, size_t count)
+{
+    uint64_t longest = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t ms = op_ended_ms(&ops[i]);
+
+        longest = ms > longest ? ms : longest;
+    }
+    return longest;
+}
+
 static void release_some(struct buf *out, const struct op *ops, size_t count,
                          const char *instance, struct op_times times)
 {
     begin(out, ops, count, instance, times, LUA_RELEASE_SOME, 3 + count);
-    command_uint(out, OP_ENDED_MS);
+    command_uint(out, longest_mark(ops, count));
     command_uint(out, ops[0].fair_wait_ms);
     for (size_t i = 0; i < count; i++) {
         (ops[i].mark ? command_uint : add_unmarked)(out, ops[i].target.token);

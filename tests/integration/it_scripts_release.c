@@ -89,6 +89,17 @@ START_TEST(the_last_release_deletes_and_publishes)
 }
 END_TEST
 
+START_TEST(its_mark_lives_as_long_as_was_said)
+{
+    struct op op = release_of((enum owner_kind)_i);
+
+    (void)take("n", claim_of((enum owner_kind)_i, 0));
+    op.ended_ms = 107000;
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
+    expect_marks(107000);
+}
+END_TEST
+
 START_TEST(a_release_without_mark_is_forgotten)
 {
     struct op op = release_of((enum owner_kind)_i);
@@ -324,6 +335,7 @@ Suite *test_suite(void)
     tcase_add_checked_fixture(tc, NULL, peer_teardown);
     tcase_set_timeout(tc, 30);
     tcase_add_loop_test(tc, the_last_release_deletes_and_publishes, 0, 3);
+    tcase_add_loop_test(tc, its_mark_lives_as_long_as_was_said, 0, 3);
     tcase_add_loop_test(tc, a_release_without_mark_is_forgotten, 0, 3);
     tcase_add_loop_test(
         tc, the_lock_moves_to_who_is_next_and_a_second_copy_says_the_same, 0, 9);

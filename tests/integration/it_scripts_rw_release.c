@@ -74,6 +74,17 @@ START_TEST(a_free_lock_moves_to_who_is_next_and_a_second_copy_says_the_same)
 }
 END_TEST
 
+START_TEST(its_marks_live_as_long_as_was_said)
+{
+    struct op op = rw_release_of(claim_of(_i, 0));
+
+    (void)rw_take(claim_of(_i, 0));
+    op.ended_ms = 107000;
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
+    expect_marks(107000);
+}
+END_TEST
+
 START_TEST(a_lock_that_others_still_read_does_not_move)
 {
     struct op op = rw_release_of(claim_of(_i, 0));
@@ -399,6 +410,7 @@ Suite *test_suite(void)
     tcase_set_timeout(tc, 30);
     tcase_add_loop_test(
         tc, a_free_lock_moves_to_who_is_next_and_a_second_copy_says_the_same, 0, 36);
+    tcase_add_loop_test(tc, its_marks_live_as_long_as_was_said, 0, 6);
     tcase_add_loop_test(tc, a_lock_that_others_still_read_does_not_move, 0, 3);
     tcase_add_test(tc, a_writer_who_still_reads_leaves_a_read_lock);
     tcase_add_test(tc, a_writer_whose_own_reading_is_over_leaves_nothing);

@@ -100,6 +100,20 @@ START_TEST(each_has_its_own_lease)
 }
 END_TEST
 
+START_TEST(marks_live_as_long_as_the_longest)
+{
+    struct op ops[THREE];
+
+    some_holds(ops);
+    ops[1].ended_ms = 107000;
+    run_some(INSTANCE_A, ops, THREE, some_times());
+    for (size_t i = 0; i < THREE; i++) {
+        some_expect(i, OP_OK);
+    }
+    expect_marks(107000);
+}
+END_TEST
+
 START_TEST(a_mark_is_left_where_it_is_wanted)
 {
     struct op ops[THREE];
@@ -337,6 +351,7 @@ Suite *test_suite(void)
     tcase_set_timeout(tc, 30);
     tcase_add_test(tc, they_leave_what_as_many_single_calls_leave);
     tcase_add_test(tc, each_has_its_own_lease);
+    tcase_add_test(tc, marks_live_as_long_as_the_longest);
     tcase_add_test(tc, a_mark_is_left_where_it_is_wanted);
     tcase_add_test(tc, every_release_is_published);
     tcase_add_loop_test(tc, one_that_is_refused_is_no_hindrance_to_the_others, 0,

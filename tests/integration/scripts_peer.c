@@ -250,3 +250,18 @@ int64_t redisson_renew(const char *name, const char *owner, uint64_t lease_ms)
     return redis_ask_int(peer_redis(), "EVAL %s 1 %s %s %s", SCRIPT, name, lease,
                          owner);
 }
+
+void expect_marks(int64_t ms)
+{
+    redisReply *keys = redis_ask(peer_redis(), "KEYS latchd:ended:*");
+
+    ck_assert_uint_gt(keys->elements, 0);
+    for (size_t i = 0; i < keys->elements; i++) {
+        const char *key = keys->element[i]->str;
+        int64_t ttl = redis_ask_int(peer_redis(), "PTTL %s", key);
+
+        /* On a slow machine the moment may be long. */
+        ck_assert_msg(ttl <= ms && ttl > ms - 30000, "%s: %" PRId64, key, ttl);
+    }
+    freeReplyObject(keys);
+}

@@ -35,6 +35,8 @@ void run_some(const char *instance, const struct op *ops, size_t count,
 bool some_refused(void);
 const struct op_result *some_result(size_t i);
 uint64_t redis_time_us(void);
+/* There are ended marks, and each was made just now, to live for `ms`. */
+void expect_marks(int64_t ms);
 
 /* The claims of a test. `request`, `id` and `entry` in the words of op.h. */
 struct claim claim_anonymous(const char *request);

@@ -307,7 +307,7 @@ void run_bury(struct run *c)
     size_t count = t->kind != TARGET_ID ? 1 : c->op->rw ? 3 : 2;
 
     for (size_t i = 0; i < count && c->op->bury; i++) {
-        redis_set_mark(c->n, &keys[i], 0, t->token, c->r->now_ms + OP_ENDED_MS);
+        redis_set_mark(c->n, &keys[i], 0, t->token, c->r->now_ms + op_ended_ms(c->op));
     }
 }
 
@@ -334,7 +334,7 @@ static void release_nothing(struct run *c)
  * last entry under the owner, so that others who renew for it learn how it ended. */
 void run_leave_marks(struct run *c, const struct found *f, int64_t left)
 {
-    uint64_t expires = c->r->now_ms + OP_ENDED_MS;
+    uint64_t expires = c->r->now_ms + op_ended_ms(c->op);
     struct rtext owner = rtext_printf("owner:%s", f->field->owner.s);
 
     redis_set_mark(c->n, f->entry != NULL ? &f->entry->id : &f->field->owner, left,
@@ -415,7 +415,8 @@ void run_release(struct run *c)
     } else if (run_is_kept(c, &f) && f.entry != NULL) {
         run_leave_marks(c, &f, left);
     } else if (run_is_kept(c, &f)) {
-        redis_set_mark(c->n, &f.field->owner, 0, f.token, c->r->now_ms + OP_ENDED_MS);
+        redis_set_mark(c->n, &f.field->owner, 0, f.token,
+                       c->r->now_ms + op_ended_ms(c->op));
     }
     if (left > 0) {
         redis_del_entry(c->n, f.entry);

@@ -321,7 +321,7 @@ static void leave_marks(struct run *c, const struct found *f, int64_t left)
         other = find_token_field(f->token);
     }
     if (f->entry == NULL) {
-        redis_set_mark(c->n, &other, left, f->token, c->r->now_ms + OP_ENDED_MS);
+        redis_set_mark(c->n, &other, left, f->token, c->r->now_ms + op_ended_ms(c->op));
     }
 }
 

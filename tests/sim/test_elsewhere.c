@@ -11,13 +11,28 @@
 
 static struct sim *s;
 static size_t a, b, other;
+static uint64_t lease_ms;
 
-static void setup(void)
+static void setup_with(uint64_t watchdog_ms)
 {
-    s = scenario_new(2);
+    struct locks_config config = scenario_config();
+
+    config.watchdog_ms = lease_ms = watchdog_ms;
+    s = scenario_with(2, &config);
     a = sim_connect(s, 0);
     b = sim_connect(s, 1);
     other = sim_connect(s, 0);
+}
+
+static void setup(void)
+{
+    setup_with(30000);
+}
+
+/* Other daemons ask for what they believe in long after it was released. */
+static void setup_seldom(void)
+{
+    setup_with(300000);
 }
 
 static void nobody_lost_it(void)
@@ -184,7 +199,21 @@ START_TEST(its_new_keeper_hears_of_a_release_that_leaves_no_mark)
     sim_say(s, a, "%s", UNMARKED[_i].unlock);
     sim_run(s, 10);
     heard(s, a, "0");
-    sim_run(s, 11000); /* till the other one renews it */
+    sim_run(s, lease_ms / 3 + 1000); /* till the other one renews it */
+    nobody_lost_it();
+}
+END_TEST
+
+START_TEST(its_old_keeper_hears_of_a_release_that_leaves_no_mark)
+{
+    sim_say(s, a, "%s", UNMARKED[_i].lock);
+    sim_run(s, 10);
+    sim_say(s, b, "%s TOKEN %" PRIu64, UNMARKED[_i].renew, sim_token(s, a));
+    sim_run(s, 10);
+    sim_say(s, b, "%s", UNMARKED[_i].unlock);
+    sim_run(s, 10);
+    heard(s, b, "0");
+    sim_run(s, lease_ms / 3 + 1000);
     nobody_lost_it();
 }
 END_TEST
@@ -239,12 +268,26 @@ START_TEST(what_an_operator_deleted_is_lost_before_anybody_else_has_it)
 }
 END_TEST
 
+enum { UNMARKED_COUNT = sizeof(UNMARKED) / sizeof(UNMARKED[0]) };
+
+static void add_unmarked(TCase *tc)
+{
+    tcase_add_loop_test(tc, its_new_keeper_hears_of_a_release_that_leaves_no_mark, 0,
+                        UNMARKED_COUNT);
+    tcase_add_loop_test(tc, its_old_keeper_hears_of_a_release_that_leaves_no_mark, 0,
+                        UNMARKED_COUNT);
+}
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("elsewhere");
     TCase *tc = tcase_create("scenarios");
+    TCase *seldom = tcase_create("renewed_seldom");
 
     suite_add_tcase(suite, tc);
+    suite_add_tcase(suite, seldom);
+    tcase_add_checked_fixture(seldom, setup_seldom, NULL);
+    add_unmarked(seldom);
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, its_daemon_grants_the_name_to_who_waited);
     tcase_add_test(tc, its_daemon_grants_the_name_to_who_tries_once);
@@ -254,8 +297,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, its_daemon_had_the_request_from_another_that_released_it);
     tcase_add_test(tc, a_request_that_ends_is_not_handed_over_to_itself);
     tcase_add_test(tc, a_request_that_is_held_elsewhere_is_not_handed_over_to_itself);
-    tcase_add_loop_test(tc, its_new_keeper_hears_of_a_release_that_leaves_no_mark, 0,
-                        sizeof(UNMARKED) / sizeof(UNMARKED[0]));
+    add_unmarked(tc);
     tcase_add_test(tc, its_new_keeper_hears_of_a_hand_over_that_leaves_no_mark);
     tcase_add_test(tc, its_daemon_lets_a_writer_in_after_readers);
     tcase_add_test(tc, what_an_operator_deleted_is_lost_before_anybody_else_has_it);

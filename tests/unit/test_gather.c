@@ -33,6 +33,7 @@ static struct op simple_release(const char *name)
         .name = span_str(name),
         .mark = true,
         .fair_wait_ms = 5000,
+        .ended_ms = 20001,
         .target = { .kind = TARGET_FIELD, .field = SPAN("latchd:123"), .token = 123 }
     };
 }
@@ -185,6 +186,7 @@ START_TEST(it_keeps_copies)
     kept = &gather.releases.ops[0];
     ck_assert(gather_is_simple(kept));
     ck_assert_uint_eq(kept->fair_wait_ms, 5000);
+    ck_assert_uint_eq(kept->ended_ms, 20001);
     ck_assert(span_eq(kept->name, SPAN("other")));
     ck_assert(span_eq(kept->target.field, SPAN("latchd:123")));
 }
@@ -298,9 +300,14 @@ START_TEST(one_call_names_all_of_them)
                               "0000000000000042") "$7\r\n3600000\r\n$5\r\n30000\r\n$"
                                                   "3\r\nq:1\r\n$3\r\nq:1\r\n"
                                                   "$5\r\n30000\r\n$1\r\n5\r\n");
+    releases[0].ended_ms = releases[1].ended_ms = 0; /* the least */
     releases[1].mark = false;
     expect_call(releases, "$1\r\n4\r\n" NAMES QUEUES STAMP(
                               "0000000000000000") "$5\r\n20000\r\n$4\r\n5000\r\n$"
+                                                  "3\r\n123\r\n$4\r\n-123\r\n");
+    releases[1].ended_ms = 30000; /* the greatest is for all */
+    expect_call(releases, "$1\r\n4\r\n" NAMES QUEUES STAMP(
+                              "0000000000000000") "$5\r\n30000\r\n$4\r\n5000\r\n$"
                                                   "3\r\n123\r\n$4\r\n-123\r\n");
 }
 END_TEST
