@@ -117,6 +117,7 @@ struct packet {
     struct qevent event;
     struct list in_link;
     struct op *op; /* a copy */
+    uint64_t born; /* of the server that it was sent to */
     struct redis_times times;
     struct redis_reply reply;
     enum renew_result items[OP_RENEW_MAX];

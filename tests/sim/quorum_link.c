@@ -58,6 +58,7 @@ void qlink_send(void *ctx, unsigned node, const struct op *op)
     p->event.daemon = d->index;
     p->event.server = node;
     p->event.life = l->life;
+    p->born = q->servers[node].born;
     list_append(&l->open, &p->in_link);
     qevent_add(q, &p->event, in_order(&l->last_there, q->now + delay(q, node)));
 }
@@ -96,8 +97,8 @@ static void there(struct quorum *q, struct packet *p)
     struct qserver *s = &q->servers[p->event.server];
     struct qlink *l = &q->daemons[p->event.daemon].links[p->event.server];
 
-    if (s->dead) {
-        return; /* it stays open until the link is back */
+    if (s->dead || p->born != s->born) {
+        return; /* died with its connection; it stays open until the link is back */
     }
     if (q->now < s->stopped_till) {
         qevent_add(q, &p->event, s->stopped_till);
