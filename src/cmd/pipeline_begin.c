@@ -1,8 +1,7 @@
 /* What may begin beside commands that are in flight, and how it waits then. */
 #include "cmd/pipeline_priv.h"
 #include "util/alloc.h"
-
-#include <string.h>
+#include "util/hash.h"
 
 enum { PIPELINE_ROOM = 4 }; /* of a new one */
 
@@ -29,23 +28,6 @@ static bool is_unlocking(const struct pipeline *p, uint64_t hash)
         }
     }
     return false;
-}
-
-/* Names that look alike to it only wait for each other. */
-static uint64_t hash_name(struct span name)
-{
-    uint64_t hash = name.len;
-    uint64_t part;
-
-    for (size_t at = 0; at < name.len; at += sizeof(part)) {
-        size_t left = name.len - at;
-
-        part = 0;
-        memcpy(&part, name.ptr + at, left < sizeof(part) ? left : sizeof(part));
-        hash = (hash ^ part) * UINT64_C(0x9e3779b97f4a7c15);
-        hash ^= hash >> 32;
-    }
-    return hash;
 }
 
 /* Whether it may begin beside what is in flight. */
@@ -105,7 +87,7 @@ bool pipeline_begin(struct call *call)
     call->command = command;
     if (command != NULL && call->argc > 1 &&
         (command->run == cmd_lock || command->run == cmd_unlock)) {
-        hash = hash_name(call->argv[1]);
+        hash = hash_bytes(call->argv[1].ptr, call->argv[1].len);
         if (may_begin(call, call->client->pipeline, hash)) {
             add_step(call, hash);
             if (!call->step->muted) {
@@ -123,7 +105,7 @@ static bool joins(struct call *call)
 {
     if (call->step == NULL && call->client->multi == NULL &&
         conn_has_more(call->conn)) {
-        add_step(call, hash_name(call->argv[1]));
+        add_step(call, hash_bytes(call->argv[1].ptr, call->argv[1].len));
     }
     return call->step != NULL;
 }

@@ -19,7 +19,7 @@ struct step {
     bool muted;
     const struct command *command;
     uint64_t began_us;
-    uint64_t hash;       /* of its name */
+    uint64_t hash;       /* of its name; those that look alike only wait */
     uint64_t number;     /* ASKED: as the engine knows it */
     struct kept *kept;   /* of a LOCK that was gathered, and.. */
     struct lock_req req; /* ..what it asks for, in that */
