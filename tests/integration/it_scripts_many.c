@@ -39,6 +39,17 @@ static void expect_stop(const struct op_result *r, size_t count, enum op_status 
     }
 }
 
+START_TEST(where_only_who_holds_may_enter_again_no_free_name_is_taken)
+{
+    struct many_item items[THREE];
+    struct op op = op_three(items, (enum owner_kind)_i);
+
+    op.reenter_only = true;
+    expect_stop(run_as(INSTANCE_A, &op), 1, OP_BUSY);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 0);
+}
+END_TEST
+
 START_TEST(free_names_are_all_taken_and_found_again)
 {
     struct many_item items[THREE];
@@ -168,6 +179,8 @@ Suite *test_suite(void)
 
     tcase_add_checked_fixture(tc, NULL, peer_teardown);
     tcase_set_timeout(tc, 30);
+    tcase_add_loop_test(tc, where_only_who_holds_may_enter_again_no_free_name_is_taken,
+                        0, 3);
     tcase_add_loop_test(tc, free_names_are_all_taken_and_found_again, 0, 3);
     tcase_add_loop_test(tc, the_first_name_that_is_not_granted_ends_it, 0, 5);
     tcase_add_test(tc, an_owner_that_holds_one_of_them_enters_again);
