@@ -198,16 +198,27 @@ bool config_load(struct config *c, const char *path, char *reterr, size_t room)
     return ok;
 }
 
-void config_quote(struct span value, bool words, struct buf *out)
+/* Whether it is read as what it is without quotes. Words are joined by one space: more
+ * of them, and what looks like a comment, would be gone. */
+static bool is_plain(struct span value, bool words)
 {
-    bool plain = value.len > 0 && value.ptr[0] != '#';
+    char last = ' ';
 
     for (size_t i = 0; i < value.len; i++) {
         unsigned char ch = (unsigned char)value.ptr[i];
 
-        plain = plain && ch != '"' && ch > 0x20 - (words ? 1 : 0) && ch != 0x7f;
+        if (ch == '"' || ch < 0x20 || ch == 0x7f || (ch == ' ' && !words) ||
+            (last == ' ' && (ch == ' ' || ch == '#'))) {
+            return false;
+        }
+        last = (char)ch;
     }
-    if (plain) {
+    return last != ' ';
+}
+
+void config_quote(struct span value, bool words, struct buf *out)
+{
+    if (is_plain(value, words)) {
         buf_add_span(out, value);
         return;
     }
