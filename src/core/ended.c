@@ -3,6 +3,7 @@
 struct ended {
     struct list in_kept; /* l->ended, oldest first */
     uint64_t at;
+    uint64_t next_op;     /* l's, when it was made again last */
     struct target target; /* into data[], behind the name */
     bool own_accord;
     bool rw;
@@ -66,16 +67,22 @@ void ended_note(struct locks *l, const struct lock *lock, const struct duty *d)
     e->own_accord = d->own_accord;
     e->rw = d->rw;
     e->at = l->now;
+    e->next_op = 0;
     list_append(&l->ended, &e->in_kept);
     l->ended_count++;
     forget_old(l);
 }
 
-static void again(struct locks *l, const struct ended *e)
+static void again(struct locks *l, struct ended *e)
 {
-    struct lock *lock = lock_get(l, span_of(e->data, e->name_len));
+    struct lock *lock;
     struct duty *d;
 
+    if (e->next_op == l->next_op) {
+        return; /* nothing was sent since: a failover and then another server are one */
+    }
+    e->next_op = l->next_op;
+    lock = lock_get(l, span_of(e->data, e->name_len));
     if (lock_find_target(lock, &e->target) != NULL) {
         return; /* its client sent the LOCK again, which it should not have */
     }
@@ -95,7 +102,7 @@ void ended_again(struct locks *l, locks_concerns_fn *concerns, void *ctx)
     forget_old(l);
     LIST_FOREACH(it, &l->ended)
     {
-        const struct ended *e = container_of(it, struct ended, in_kept);
+        struct ended *e = container_of(it, struct ended, in_kept);
         uint32_t group = lock_group(l, span_of(e->data, e->name_len));
 
         if (concerns == NULL || concerns(ctx, group)) {
