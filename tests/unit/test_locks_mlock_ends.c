@@ -65,6 +65,37 @@ START_TEST(granted_too_late_keeps_none_of_them)
 }
 END_TEST
 
+START_TEST(an_id_of_another_kind_of_lock_is_refused)
+{
+    (void)engine_grant(&e, 1, "b",
+                       (struct lock_req){ .id = SPAN(ID_A), .kind = KIND_READ }, 5);
+    engine_mlock(&e, 2, "a b", WITH_ID);
+    ck_assert_str_eq(engine_hears(&e, 2, REPLY_ERROR).text,
+                     "that ID was used with another kind");
+    engine_no_op(&e);
+}
+END_TEST
+
+/* No wait and no hold more than there may be, in all. */
+START_TEST(beyond_a_limit_nothing_is_begun)
+{
+    struct locks_config tight = { .watchdog_ms = 30000,
+                                  .redis_timeout_ms = 3000,
+                                  .max_lease_ms = 86400000,
+                                  .max_waiters = 2,
+                                  .max_holds = 2 };
+
+    locks_configure(e.locks, &tight);
+    engine_mlock(&e, 1, "a b c", FOREVER);
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_ERROR).error, LOCK_LIMIT);
+    engine_mlock(&e, 1, "a b", FOREVER);
+    engine_take_op(&e, OP_ACQUIRE_MANY, &op);
+    engine_mlock(&e, 2, "c", FOREVER);
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_ERROR).error, LOCK_LIMIT);
+    engine_no_op(&e);
+}
+END_TEST
+
 START_TEST(wrongtype_in_the_middle_gives_back_the_rest)
 {
     engine_mlock(&e, 1, "a b c", FOREVER);
@@ -232,6 +263,8 @@ Suite *test_suite(void)
     tcase_add_test(t, unknown_asks_again_for_the_first_and_undoes_the_others);
     tcase_add_test(t, late_asks_again_after_a_pause_and_has_nothing_to_undo);
     tcase_add_test(t, granted_too_late_keeps_none_of_them);
+    tcase_add_test(t, an_id_of_another_kind_of_lock_is_refused);
+    tcase_add_test(t, beyond_a_limit_nothing_is_begun);
     tcase_add_test(t, wrongtype_in_the_middle_gives_back_the_rest);
     tcase_add_test(t, a_refusal_by_redis_undoes_what_may_have_run);
     tcase_add_test(t, more_than_max_holds_is_refused);

@@ -75,6 +75,24 @@ START_TEST(a_hold_is_put_back_with_all_that_it_is)
 }
 END_TEST
 
+/* One call of Redis is to take no longer than others can wait. */
+START_TEST(a_hold_of_very_many_entries_is_put_back_in_parts)
+{
+    for (int i = 0; i <= OP_KEPT_MAX; i++) {
+        (void)engine_grant(&e, 1, "job", OWNER("o"), 100);
+    }
+    fail_over();
+    engine_take_op(&e, OP_RESTORE, &op);
+    ck_assert_uint_eq(op.op.kept_count, OP_KEPT_MAX);
+    engine_answer(&e, &op, OK_RESULT);
+    ck_assert_uint_eq(stats().restoring, 1);
+    engine_take_op(&e, OP_RESTORE, &op);
+    ck_assert_uint_eq(op.op.kept_count, 1);
+    engine_answer(&e, &op, OK_RESULT);
+    ck_assert_uint_eq(stats().restoring, 0);
+}
+END_TEST
+
 START_TEST(nothing_else_is_asked_of_a_name_before_its_hold_is_back)
 {
     (void)engine_grant(&e, 1, "job", FOREVER, 100);
@@ -337,6 +355,7 @@ Suite *test_suite(void)
 
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_test(t, a_hold_is_put_back_with_all_that_it_is);
+    tcase_add_test(t, a_hold_of_very_many_entries_is_put_back_in_parts);
     tcase_add_test(t, nothing_else_is_asked_of_a_name_before_its_hold_is_back);
     tcase_add_test(t, what_is_somebody_elses_is_lost);
     tcase_add_test(t, what_was_released_or_moved_elsewhere_is_forgotten_silently);
