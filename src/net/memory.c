@@ -20,6 +20,8 @@ size_t conn_memory(struct conn *c)
     return bytes;
 }
 
+/* What a spared one has does not count: others could be closed for it turn by turn, and
+ * nothing would be gained. Its own limits bound it. */
 void conn_count(struct conn *c)
 {
     struct net *n = c->net;
@@ -28,7 +30,7 @@ void conn_count(struct conn *c)
     if (n->limits.memory == 0 || c->state == CONN_CLOSED) {
         return;
     }
-    bytes = conn_memory(c);
+    bytes = c->spared ? 0 : conn_memory(c);
     bytes = bytes < UINT32_MAX ? bytes : UINT32_MAX;
     n->memory += bytes - c->counted;
     c->counted = (uint32_t)bytes;
@@ -51,7 +53,7 @@ static void weigh(void *ctx, struct conn *c)
     struct heavy *h = ctx;
 
     conn_count(c); /* it may have sent something since */
-    if (c->counted > 0 && !c->spared) {
+    if (c->counted > 0) {
         h->conns[h->count++] = c;
     }
 }
@@ -89,4 +91,5 @@ void net_evict(struct net *n)
 void conn_spare(struct conn *c, bool spared)
 {
     c->spared = spared;
+    conn_count(c);
 }

@@ -106,6 +106,23 @@ START_TEST(input_and_what_the_handler_keeps_count)
 }
 END_TEST
 
+START_TEST(others_do_not_pay_for_who_is_spared)
+{
+    uint64_t ids[2];
+    int fds[2];
+
+    limit(6 << 20);
+    fds[0] = comes_in(&ids[0], "STAY\r\n");
+    raw_send(fds[0], "BIG 8000000\r\n");
+    wait_count(&seen.requests, 2);
+    fds[1] = comes_in(&ids[1], "BIG 4000000\r\n");
+    loop_turns(&loop, 3);
+    ck_assert_int_eq(seen.closed, 0);
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+}
+END_TEST
+
 START_TEST(who_is_spared_stays_and_without_a_limit_all_do)
 {
     uint64_t ids[2];
@@ -121,7 +138,7 @@ START_TEST(who_is_spared_stays_and_without_a_limit_all_do)
     fds[1] = comes_in(&ids[1], "BIG 9000000\r\n");
     loop_turns(&loop, 3);
     ck_assert_int_eq(seen.closed, 0);
-    limit(12 << 20); /* counts what is there already */
+    limit(8 << 20); /* counts what is there already */
     wait_count(&seen.closed, 1);
     ck_assert_ptr_nonnull(net_find(net, ids[0]));
     (void)close(fds[0]);
@@ -139,6 +156,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, who_does_not_read_most_goes_first);
     tcase_add_test(tc, what_was_read_counts_no_more);
     tcase_add_test(tc, input_and_what_the_handler_keeps_count);
+    tcase_add_test(tc, others_do_not_pay_for_who_is_spared);
     tcase_add_test(tc, who_is_spared_stays_and_without_a_limit_all_do);
     suite_add_tcase(s, tc);
     return s;
