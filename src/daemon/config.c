@@ -33,18 +33,22 @@ size_t config_key_index(const struct config_key *key)
     return (size_t)(key - CONFIG_KEYS);
 }
 
-void config_init(struct config *c)
+/* The rest stays as it is. */
+static void set_default(struct config *c, const struct config_key *key)
 {
     char err[CONFIG_ERROR_MAX];
 
+    /* A default that breaks its own bounds is a mistake in the table. */
+    if (!config_set(c, key, span_str(key->def), err, sizeof(err))) {
+        abort();
+    }
+}
+
+void config_init(struct config *c)
+{
     memset(c, 0, sizeof(*c));
     for (size_t i = 0; i < CONFIG_KEY_COUNT; i++) {
-        const struct config_key *key = &CONFIG_KEYS[i];
-
-        /* A default that breaks its own bounds is a mistake in the table. */
-        if (!config_set(c, key, span_str(key->def), err, sizeof(err))) {
-            abort();
-        }
+        set_default(c, &CONFIG_KEYS[i]);
     }
 }
 
@@ -308,10 +312,10 @@ bool config_same(const struct config *a, const struct config *b,
 
 bool config_is_default(const struct config *c, const struct config_key *key)
 {
-    struct config fresh;
+    struct config fresh = { 0 };
     bool same;
 
-    config_init(&fresh);
+    set_default(&fresh, key);
     same = config_same(c, &fresh, key);
     config_fini(&fresh);
     return same;

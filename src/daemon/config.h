@@ -158,8 +158,11 @@ void config_quote(struct span value, bool words, struct buf *out);
 
 /* The commented file: keys that have their default are commented out. */
 void config_print(const struct config *c, struct buf *out);
-/* Brings the file up to date: lines of known keys are replaced where they stand,
- * comments are kept, what is not default and not there yet is added at the end. */
+/* The text, brought up to date: lines of known keys are replaced where they stand,
+ * comments are kept, what is not default and not there yet is added at the end. What
+ * could not be read again goes; but unknown keys stay. */
+void config_rewrite_text(const struct config *c, struct span text, struct buf *out);
+/* The same, of a file. */
 bool config_rewrite(const struct config *c, const char *path, char *reterr, size_t room)
     __attribute__((warn_unused_result));
 

@@ -103,76 +103,87 @@ void config_print(const struct config *c, struct buf *out)
 struct rewrite {
     const struct config *config;
     bool done[CONFIG_KEYS_MAX];
-    struct buf out;
+    struct buf *out;
 };
 
+/* The line is read, and says what the configuration does. */
+static bool is_up_to_date(const struct config *c, const struct config_key *key,
+                          struct span value, size_t words)
+{
+    char err[CONFIG_ERROR_MAX];
+    struct config alone = { 0 };
+    bool same = (words == 1 || (words > 1 && key->type == KEY_WORDS)) &&
+                config_set(&alone, key, value, err, sizeof(err)) &&
+                config_same(&alone, c, key);
+
+    config_fini(&alone);
+    return same;
+}
+
 /* A line that sets a known key is replaced, unless it says the same already: then it
- * stays as its author wrote it. */
-static bool rewrite_line(struct rewrite *rw, struct span line)
+ * stays as its author wrote it. What could not be read again is left out: a line that
+ * is malformed, a key that was there before. */
+static void rewrite_line(struct rewrite *rw, struct span line)
 {
     struct buf word = { 0 };
     struct buf value = { 0 };
     char err[CONFIG_ERROR_MAX];
     const struct config_key *key = NULL;
-    struct config alone;
     size_t words;
     bool ok = config_parse_line(line, &word, &value, &words, err, sizeof(err));
 
     if (ok) {
         key = config_key_find(buf_span(&word));
     }
+    if (ok &&
+        (key == NULL || (!rw->done[config_key_index(key)] &&
+                         is_up_to_date(rw->config, key, buf_span(&value), words)))) {
+        buf_add_span(rw->out, line);
+        buf_add_str(rw->out, "\n");
+    } else if (key != NULL && !rw->done[config_key_index(key)]) {
+        add_key(rw->config, key, false, rw->out);
+    }
     if (key != NULL) {
-        config_init(&alone);
-        ok = config_set(&alone, key, buf_span(&value), err, sizeof(err));
-        if (ok && config_same(&alone, rw->config, key)) {
-            buf_printf(&rw->out, "%.*s\n", (int)line.len, line.ptr);
-        } else {
-            add_key(rw->config, key, false, &rw->out);
-        }
         rw->done[config_key_index(key)] = true;
-        config_fini(&alone);
-    } else if (ok) {
-        buf_printf(&rw->out, "%.*s\n", (int)line.len, line.ptr);
     }
     buf_reset(&word);
     buf_reset(&value);
-    return ok;
 }
 
-static void rewrite_text(struct rewrite *rw, struct span text)
+void config_rewrite_text(const struct config *c, struct span text, struct buf *out)
 {
+    struct rewrite rw = { .config = c, .out = out };
+
     while (text.len > 0) {
         const char *end = memchr(text.ptr, '\n', text.len);
         size_t len = end == NULL ? text.len : (size_t)(end - text.ptr);
 
-        (void)rewrite_line(rw, span_of(text.ptr, len));
-        len += end == NULL ? 0 : 1;
-        text = span_of(text.ptr + len, text.len - len);
+        rewrite_line(&rw, span_of(text.ptr, len));
+        text = span_after(text, len + (end == NULL ? 0 : 1));
     }
     for (size_t i = 0; i < CONFIG_KEY_COUNT; i++) {
         const struct config_key *key = &CONFIG_KEYS[i];
 
-        if (!rw->done[i] && !config_is_default(rw->config, key)) {
-            add_key(rw->config, key, false, &rw->out);
+        if (!rw.done[i] && !config_is_default(c, key)) {
+            add_key(c, key, false, out);
         }
     }
 }
 
 bool config_rewrite(const struct config *c, const char *path, char *reterr, size_t room)
 {
-    struct rewrite rw = { .config = c };
-    struct buf text = { 0 };
+    struct buf text = { 0 }, out = { 0 };
     mode_t mode = 0600;
     int err = file_read(path, CONFIG_FILE_MAX, &text, &mode);
 
     if (err == 0) {
-        rewrite_text(&rw, buf_span(&text));
-        err = file_replace(path, buf_span(&rw.out), mode);
+        config_rewrite_text(c, buf_span(&text), &out);
+        err = file_replace(path, buf_span(&out), mode);
     }
     if (err != 0) {
         (void)snprintf(reterr, room, "Rewriting config file: %s", strerror(err));
     }
     buf_reset(&text);
-    buf_reset(&rw.out);
+    buf_reset(&out);
     return err == 0;
 }

@@ -1,5 +1,9 @@
-/* Configuration files: all of it is understood, or there is a reason; and what is
- * printed says the same when it is read. */
+/* Configuration files: all of it is understood, or there is a reason; what is printed
+ * says the same when it is read; and so does a file that was rewritten, whatever was in
+ * it.
+ *
+ * Input: a file. A line "---" may stand between it and another one, that of the two
+ * which is rewritten; else it is itself. */
 #include "fuzz.h"
 
 #include "daemon/config.h"
@@ -7,6 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static const char BETWEEN[] = "\n---\n";
+enum { LEN = sizeof(BETWEEN) - 1 };
 
 static void fail(const char *what)
 {
@@ -27,33 +34,69 @@ static bool read_text(struct config *c, struct span text)
     return ok;
 }
 
-/* Passwords are not printed. */
-static void check_same(const struct config *a, const struct config *b)
+/* But for keys that have one of those flags. */
+static void check_same(const struct config *a, const struct config *b, unsigned hidden)
 {
     for (size_t i = 0; i < CONFIG_KEY_COUNT; i++) {
         const struct config_key *key = &CONFIG_KEYS[i];
 
-        if ((key->flags & (KEY_SECRET | KEY_URLS)) == 0 && !config_same(a, b, key)) {
+        if ((key->flags & hidden) == 0 && !config_same(a, b, key)) {
             (void)fprintf(stderr, "%s: ", key->name);
-            fail("what is printed is read as something else");
+            fail("what was written is read as something else");
         }
     }
 }
 
+static void check_printed(const struct config *c)
+{
+    struct buf text = { 0 };
+    struct config other;
+
+    config_print(c, &text);
+    if (!read_text(&other, buf_span(&text))) {
+        fail("what is printed cannot be read");
+    }
+    check_same(c, &other, KEY_SECRET | KEY_URLS);
+    config_fini(&other);
+    buf_reset(&text);
+}
+
+static void check_rewritten(const struct config *c, struct span file)
+{
+    struct buf once = { 0 }, again = { 0 };
+    char err[CONFIG_ERROR_MAX] = "";
+    struct config other;
+
+    config_rewrite_text(c, file, &once);
+    config_init(&other);
+    if (config_parse(&other, "f", buf_span(&once), err, sizeof(err))) {
+        check_same(c, &other, 0);
+    } else if (strstr(err, "unknown key") == NULL) {
+        fail("what was rewritten cannot be read");
+    }
+    config_rewrite_text(c, buf_span(&once), &again);
+    if (!span_eq(buf_span(&once), buf_span(&again))) {
+        fail("there is always something to rewrite");
+    }
+    config_fini(&other);
+    buf_reset(&once);
+    buf_reset(&again);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct buf once = { 0 };
-    struct config c, other;
+    struct span text = span_of((const char *)data, size), file = text;
+    const char *between = size == 0 ? NULL : memmem(data, size, BETWEEN, LEN);
+    struct config c;
 
-    if (read_text(&c, span_of((const char *)data, size))) {
-        config_print(&c, &once);
-        if (!read_text(&other, buf_span(&once))) {
-            fail("what is printed cannot be read");
-        }
-        check_same(&c, &other);
-        config_fini(&other);
+    if (between != NULL) {
+        text.len = (size_t)(between - text.ptr) + 1;
+        file = span_after(file, text.len + LEN - 1);
+    }
+    if (read_text(&c, text)) {
+        check_printed(&c);
+        check_rewritten(&c, file);
     }
     config_fini(&c);
-    buf_reset(&once);
     return 0;
 }

@@ -151,6 +151,33 @@ START_TEST(a_rewrite_keeps_comments_and_replaces_in_place)
 }
 END_TEST
 
+static const struct {
+    const char *file, *rewritten;
+} REWRITTEN[] = {
+    { "port 7\n", "port 7\n" },
+    { "PORT 7 # a\n#port 8", "PORT 7 # a\n#port 8\n" },
+    { "port 7\nport 8\nport 7\n", "port 7\n" }, /* the second would be refused */
+    { "port 8\nport 7\n", "port 7\n" },
+    { "port\n", "port 7\n" },
+    { "port 7\nunixsocket\n", "port 7\nunixsocket \"\"\n" },
+    { "port 7\naclfile \"\" \"\"\n", "port 7\naclfile \"\"\n" },
+    { "port \"7\nport \"7\"8\n", "port 7\n" },
+    { "what 1\nwhat\n", "what 1\nwhat\nport 7\n" }, /* of another version */
+    { "", "port 7\n" },
+};
+
+START_TEST(a_rewritten_file_can_be_read)
+{
+    struct buf out = { 0 };
+
+    ck_assert(parse("port 7"));
+    config_rewrite_text(&config, span_str(REWRITTEN[_i].file), &out);
+    buf_add(&out, "", 1);
+    ck_assert_str_eq(buf_ptr(&out), REWRITTEN[_i].rewritten);
+    buf_reset(&out);
+}
+END_TEST
+
 START_TEST(a_file_that_cannot_be_read_is_named)
 {
     ck_assert(!config_load(&config, "/nowhere/latchd.conf", err, sizeof(err)));
@@ -232,6 +259,7 @@ Suite *test_suite(void)
                         sizeof(PRINTED) / sizeof(PRINTED[0]));
     tcase_add_test(tc, a_password_is_not_printed);
     tcase_add_test(tc, a_rewrite_keeps_comments_and_replaces_in_place);
+    tcase_add_loop_test(tc, a_rewritten_file_can_be_read, 0, ROWS(REWRITTEN));
     tcase_add_test(tc, a_file_that_cannot_be_read_is_named);
     tcase_add_test(tc, the_command_line_wins_over_the_file);
     tcase_add_loop_test(tc, mistakes_in_words_are_named, 0, ROWS(BAD_WORDS));
