@@ -57,10 +57,12 @@ static void show_word(struct span word, bool has_options, struct buf *out)
 
 void store_place_show(const char *text, struct buf *out)
 {
+    /* A password may have spaces in it, but not there. */
+    const char *ends = store_place_is_quorum(text) ? " " : "";
     bool has_options = place_is_sentinel(text);
 
     for (;;) {
-        size_t len = strcspn(text, " ");
+        size_t len = strcspn(text, ends);
 
         show_word(span_of(text, len), has_options, out);
         if (text[len] == '\0') {

@@ -1,4 +1,5 @@
-/* Where Redis is: what a Cluster's node says of its slots, and what the user writes.
+/* Where Redis is: what a Cluster's node says of its slots, and what the user writes,
+ * which is shown as the same place, but for the passwords.
  *
  * Input: `m` and two views of a Cluster with a NUL between, or `u` and the key `redis`.
  */
@@ -21,9 +22,15 @@ static void fail(const char *what)
 
 static void check_map(const struct slot_map *map)
 {
+    const struct slot_node *last = NULL;
+
     for (uint32_t slot = 0; slot < SLOT_COUNT; slot++) {
         const struct slot_node *node = slot_map_owner(map, slot);
 
+        if (node == last) {
+            continue;
+        }
+        last = node;
         if (node != NULL &&
             (node < map->nodes || node >= map->nodes + map->node_count)) {
             fail("an owner that is no node");
@@ -42,6 +49,25 @@ static void check_map(const struct slot_map *map)
     }
 }
 
+/* Slots one after the other that have the same owners have the same fate. */
+static void compare_maps(const struct slot_map *was, const struct slot_map *now)
+{
+    const struct slot_node *before = NULL, *after = NULL;
+
+    (void)slot_map_is_older(now, was);
+    for (uint32_t slot = 0; slot < SLOT_COUNT; slot++) {
+        const struct slot_node *old = slot_map_owner(was, slot);
+        const struct slot_node *new = slot_map_owner(now, slot);
+
+        if (old != NULL && (old != before || new != after) &&
+            slot_map_fate(was, now, slot) != SLOT_STAYS && new == NULL) {
+            fail("a slot went to nobody");
+        }
+        before = old;
+        after = new;
+    }
+}
+
 static void views(struct span text)
 {
     const char *end = memchr(text.ptr, '\0', text.len);
@@ -55,29 +81,78 @@ static void views(struct span text)
     if (knew && end != NULL &&
         slot_map_parse(span_of(end + 1, text.len - len - 1), "there", &now)) {
         check_map(&now);
-        (void)slot_map_is_older(&now, &was);
-        for (uint32_t slot = 0; slot < SLOT_COUNT; slot++) {
-            if (slot_map_owner(&was, slot) != NULL) {
-                (void)slot_map_fate(&was, &now, slot);
-            }
-        }
+        compare_maps(&was, &now);
     }
     slot_map_fini(&was);
     slot_map_fini(&now);
 }
 
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+/* `hidden`: b has stars for a password. */
+static void check_url(const struct store_url *a, const struct store_url *b, bool hidden)
+{
+    const char *password = hidden && a->password != NULL ? "***" : a->password;
+
+    /* What looks like a password in a path is hidden, too. */
+    bool paths = !hidden || a->unix_path == NULL || strchr(a->unix_path, '@') == NULL;
+
+    if ((paths && !same_text(a->unix_path, b->unix_path)) ||
+        !same_text(a->host, b->host) || !same_text(a->port, b->port) ||
+        !same_text(a->user, b->user) || a->db != b->db ||
+        a->wants_tls != b->wants_tls) {
+        fail("another server");
+    }
+    if (!same_text(password, b->password)) {
+        fail(hidden ? "a password is shown" : "another password");
+    }
+}
+
+static void check_place(const struct store_place *a, const struct store_place *b,
+                        bool hidden)
+{
+    if (a->topology != b->topology || a->url_count != b->url_count ||
+        a->cluster.publish != b->cluster.publish ||
+        !same_text(a->sentinel.master, b->sentinel.master)) {
+        fail("another place");
+    }
+    for (size_t i = 0; i < a->url_count; i++) {
+        check_url(&a->urls[i], &b->urls[i], hidden);
+    }
+    check_url(&a->sentinel.redis, &b->sentinel.redis, hidden);
+}
+
+static void check_shown(const struct store_place *place, const char *text)
+{
+    struct buf shown = { 0 };
+    struct store_place again = { 0 };
+    const char *err = NULL;
+
+    store_place_show(text, &shown);
+    buf_add(&shown, "", 1);
+    if (!store_place_parse(buf_ptr(&shown), &again, &err)) {
+        fail("what is shown is no place");
+    }
+    check_place(place, &again, true);
+    store_place_fini(&again);
+    buf_reset(&shown);
+}
+
 static void places(struct span text)
 {
     char *url = xmemdup0(text.ptr, text.len);
-    struct store_place place = { 0 };
+    struct store_place place = { 0 }, copy;
     const char *err = NULL;
     struct buf shown = { 0 };
 
     if (store_place_parse(url, &place, &err)) {
-        struct store_place copy;
-
         store_place_copy(&copy, &place);
+        check_place(&place, &copy, false);
         store_place_fini(&copy);
+        check_shown(&place, url);
         store_place_fini(&place);
     } else if (err == NULL) {
         fail("a mistake without a reason");
