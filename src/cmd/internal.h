@@ -40,6 +40,7 @@ struct cmd {
     struct pause pause;
     uint64_t next_call;
     uint64_t started_ms;
+    uint64_t calls;   /* of all rows */
     uint64_t unknown; /* calls of commands that are not in the table */
     struct list monitors;
     struct slowlog slow;

@@ -72,7 +72,10 @@ void stats_ran(const struct call *call)
     int64_t slow_us = call->cmd->limits.slowlog_us;
     uint64_t us = since(call->started_us);
 
-    stat->calls += !call->counted;
+    if (!call->counted) {
+        stat->calls++;
+        call->cmd->calls++;
+    }
     histogram_add(&stat->work, us);
     if (slow_us >= 0 && us >= (uint64_t)slow_us) {
         slowlog_note(call, us);
@@ -97,18 +100,14 @@ void stats_answered(struct cmd *c, const struct command *command, uint64_t began
 void cmd_reset_stats(struct cmd *c)
 {
     memset(c->stats, 0, COMMAND_COUNT * sizeof(*c->stats));
+    c->calls = 0;
     c->unknown = 0;
     denials_reset_totals(c->users.denials);
 }
 
 uint64_t stats_calls(const struct cmd *c)
 {
-    uint64_t calls = 0;
-
-    for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        calls += c->stats[i].calls;
-    }
-    return calls;
+    return c->calls;
 }
 
 uint64_t stats_outcome(const struct cmd *c, enum outcome outcome)
