@@ -1,5 +1,5 @@
 /* Files of users: whatever they say, all of it is taken over or nothing, and what is
- * written can be read again, and then says the same. */
+ * written can be read again, and then says the same: all may do what they might. */
 #include "fuzz.h"
 
 #include "acl/acl.h"
@@ -48,6 +48,46 @@ static void ask(void *ctx, struct acl_user *user)
     (void)terms_may_channels(&user->terms, name);
 }
 
+struct other {
+    const struct acl *acl;
+    struct span name; /* of a lock, or a channel */
+};
+
+static bool same_patterns(const struct patterns *a, const struct patterns *b)
+{
+    for (size_t i = 0; i < a->count && a->count == b->count; i++) {
+        if (a->list[i].access != b->list[i].access ||
+            !span_eq(span_of(a->list[i].text, a->list[i].len),
+                     span_of(b->list[i].text, b->list[i].len))) {
+            return false;
+        }
+    }
+    return a->count == b->count;
+}
+
+/* He may do the same there. */
+static void check_same(void *ctx, struct acl_user *user)
+{
+    const struct other *other = ctx;
+    const struct acl_user *same =
+        acl_find(other->acl, span_of(user->name, user->name_len));
+    const struct terms *a = &user->terms, *b;
+
+    if (same == NULL) {
+        fail("somebody is not there any more");
+    }
+    b = &same->terms;
+    if (a->flags != b->flags || a->password_count != b->password_count ||
+        memcmp(a->allowed, b->allowed, sizeof(a->allowed)) != 0 ||
+        !same_patterns(&a->names, &b->names) ||
+        !same_patterns(&a->channels, &b->channels) ||
+        terms_may_anything(a) != terms_may_anything(b) ||
+        terms_may_name(a, other->name, TERMS_READ) !=
+            terms_may_name(b, other->name, TERMS_READ)) {
+        fail("somebody may do something else");
+    }
+}
+
 static void check_loaded(struct acl *a, struct span text)
 {
     struct buf once = { 0 }, again = { 0 };
@@ -59,6 +99,12 @@ static void check_loaded(struct acl *a, struct span text)
     if (!load(other, buf_span(&once))) {
         fail("what was written cannot be read");
     }
+    if (acl_count(a) != acl_count(other)) {
+        fail("there are others");
+    }
+    acl_each(
+        a, check_same,
+        &(struct other){ other, span_of(text.ptr, text.len < 64 ? text.len : 64) });
     acl_save(other, &again);
     if (!span_eq(buf_span(&once), buf_span(&again))) {
         fail("what was written is read as something else");
