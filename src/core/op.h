@@ -108,6 +108,7 @@ enum {
     OP_QUEUE_MAX = 4096,       /* members named by one script call */
     OP_MANY_MAX = 100,         /* names taken by one script call */
     OP_KEPT_MAX = 1000,        /* entries of one hold put back by one script call */
+    OP_TEXT_MAX = 1024,        /* bytes of a field or entry: more than ours can have */
 };
 
 /* Plain and fair locks are one family, and exclude each other; read and write the

@@ -65,21 +65,24 @@ struct timer {
 };
 
 /* What a LOCK wants: who is to hold, and on what terms. Shared by its waiter, by works
- * in flight that name it, and by the entry it becomes. */
+ * in flight that name it, and by the entry it becomes. There is one for every hold and
+ * every wait: its times have the bits that the configuration's bounds need, a year and
+ * for KEEP a day. */
 struct want {
     unsigned refs;
     uint32_t user;
-    enum lock_kind lock_kind : 8;
-    enum owner_kind kind : 8;
-    bool found : 1;    /* by RENEW: whether it was PLAIN or FAIR is not known */
-    bool fixed : 1;    /* LEASE was given: no watchdog */
-    uint64_t lease_ms; /* as asked; watchdogged ones follow the configuration */
-    uint64_t keep_ms;
-    int64_t grace_ms;
+    uint64_t lease_ms : 36; /* as asked; watchdogged ones follow the configuration */
+    uint64_t keep_ms : 28;
+    int64_t grace_ms : 37; /* -1: the rest of the lease */
+    enum lock_kind lock_kind : 4;
+    enum owner_kind kind : 4;
+    bool found : 1; /* by RENEW: whether it was PLAIN or FAIR is not known */
+    bool fixed : 1; /* LEASE was given: no watchdog */
+    uint8_t member_len;
     struct want_text {
-        uint32_t at, len;
-    } field, entry, id, member; /* see parts.h */
-    char data[];                /* where they stand */
+        uint16_t at, len;
+    } field, entry, id; /* see parts.h */
+    char data[];        /* where they stand; the member first */
 };
 
 /* Whether it stands in Redis's fair queue. ASKED: perhaps. */

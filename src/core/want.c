@@ -48,7 +48,7 @@ struct span want_id(const struct want *w)
 
 struct span want_member(const struct want *w)
 {
-    return text_of(w, w->member);
+    return span_of(w->data, w->member_len);
 }
 
 /* Both of them, one behind the other, at *at, which is moved on. */
@@ -57,22 +57,22 @@ static struct want_text put_text(const struct want *w, char **at, struct span a,
 {
     struct span text = span_put2(at, a, b);
 
-    return (struct want_text){ .at = (uint32_t)(text.ptr - w->data),
-                               .len = (uint32_t)text.len };
+    return (struct want_text){ .at = (uint16_t)(text.ptr - w->data),
+                               .len = (uint16_t)text.len };
 }
 
 /* All but its first bytes. */
 static struct want_text rest_of(struct want_text t, size_t bytes)
 {
-    return (struct want_text){ .at = t.at + (uint32_t)bytes,
-                               .len = t.len - (uint32_t)bytes };
+    return (struct want_text){ .at = (uint16_t)(t.at + bytes),
+                               .len = (uint16_t)(t.len - bytes) };
 }
 
 #define MEMBER_PREFIX SPAN(LATCHD_RESERVED_OWNER_PREFIX)
 
 static struct want *want_alloc(struct locks *l, enum owner_kind kind, size_t bytes)
 {
-    struct want *w = pool_alloc(&l->pool, sizeof(*w) + bytes);
+    struct want *w = pool_alloc(&l->pool, offsetof(struct want, data) + bytes);
 
     w->refs = 1;
     w->kind = kind;
@@ -95,18 +95,18 @@ struct span make_serial(struct locks *l, char *out, size_t room)
  * is asked for, as many may be granted at once, and so on a quorum, where several
  * masters are to have the same one. */
 static void put_field(const struct locks *l, struct want *w, char **at,
-                      const struct lock_req *req)
+                      const struct lock_req *req, struct want_text member)
 {
     if (w->kind == OWNER_NAMED) {
         w->field = put_text(w, at, req->owner, SPAN_NONE);
     } else if (w->kind == OWNER_ID) {
         w->field = put_text(w, at, SPAN(ID_FIELD_PREFIX), req->id);
     } else if (req->kind == KIND_READ || l->quorum) {
-        w->field = w->member;
+        w->field = member;
     }
     if (w->kind != OWNER_ANONYMOUS && req->kind == KIND_WRITE) {
         (void)span_put2(at, SPAN(LATCHD_RESERVED_OWNER_SUFFIX), SPAN_NONE);
-        w->field.len += (uint32_t)strlen(LATCHD_RESERVED_OWNER_SUFFIX);
+        w->field.len += (uint16_t)strlen(LATCHD_RESERVED_OWNER_SUFFIX);
     }
 }
 
@@ -138,6 +138,7 @@ struct want *want_new(struct locks *l, const struct lock_req *req)
                                                : OWNER_ANONYMOUS;
     char number[SERIAL_MAX];
     struct span serial = make_serial(l, number, sizeof(number));
+    struct want_text member;
     struct want *w;
     char *at;
 
@@ -147,10 +148,11 @@ struct want *want_new(struct locks *l, const struct lock_req *req)
     at = w->data;
     w->user = req->user;
     w->lock_kind = req->kind;
-    w->member = put_text(w, &at, MEMBER_PREFIX, serial);
-    put_field(l, w, &at, req);
+    member = put_text(w, &at, MEMBER_PREFIX, serial);
+    w->member_len = (uint8_t)member.len;
+    put_field(l, w, &at, req, member);
     if (req->id.len == 0) {
-        w->entry = rest_of(w->member, MEMBER_PREFIX.len);
+        w->entry = rest_of(member, MEMBER_PREFIX.len);
     } else {
         w->entry = put_text(w, &at, SPAN(ID_ENTRY_PREFIX), req->id);
         w->id = rest_of(w->entry, strlen(ID_ENTRY_PREFIX));

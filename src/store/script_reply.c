@@ -68,6 +68,8 @@ static void read_attached(struct reply_reader *r, struct op_result *result)
     result->ttl_ms = reply_int(r);
     result->owner = reply_text(r);
     result->entry = reply_text(r);
+    r->bad =
+        r->bad || result->owner.len > OP_TEXT_MAX || result->entry.len > OP_TEXT_MAX;
     if (r->at < (size_t)r->array->elements) {
         result->lock_kind = reply_flag(r) ? KIND_WRITE : KIND_READ;
     }

@@ -13,8 +13,8 @@
 
 enum {
     CONNECTION_MAX = 640,
-    WAIT_MAX = 440, /* on top of the connection */
-    HOLD_MAX = 704,
+    WAIT_MAX = 408, /* on top of the connection */
+    HOLD_MAX = 672,
     COUNT = 900, /* the workbench has room for 1,000 */
     MALLOC_HEAD = 8,
     MALLOC_STEP = 16,

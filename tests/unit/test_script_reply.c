@@ -2,6 +2,7 @@
 #include "store/script_call.h"
 #include "support/runner.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Reads `text` as Redis would send it, gives it to script_reply(). */
@@ -91,6 +92,21 @@ static const struct {
     { "-CLUSTERDOWN The cluster is down\r\n", OP_LATE },
     { "-ERR Script attempted to access a non local key\r\n", OP_ERROR },
 };
+
+START_TEST(a_field_longer_than_any_of_ours_is_an_error)
+{
+    for (int more = 0; more <= 1; more++) {
+        struct script_result r;
+        char text[2048];
+
+        (void)snprintf(text, sizeof(text),
+                       "*5\r\n$2\r\nOK\r\n:1\r\n:1\r\n$%d\r\n%0*d\r\n$0\r\n\r\n",
+                       OP_TEXT_MAX + more, OP_TEXT_MAX + more, 7);
+        ck_assert_int_eq(reply_status(text, OP_ATTACH, 0, &r),
+                         more == 0 ? OP_OK : OP_ERROR);
+    }
+}
+END_TEST
 
 START_TEST(errors_of_redis_are_told_apart)
 {
@@ -204,6 +220,7 @@ Suite *test_suite(void)
                         (int)(sizeof(GARBLED) / sizeof(GARBLED[0])));
     tcase_add_loop_test(tc, errors_of_redis_are_told_apart, 0,
                         (int)(sizeof(ERRORS) / sizeof(ERRORS[0])));
+    tcase_add_test(tc, a_field_longer_than_any_of_ours_is_an_error);
     tcase_add_test(tc, short_replies_are_what_happens_most);
     tcase_add_test(tc, a_name_of_another_family_is_told_apart_from_other_data);
     tcase_add_test(tc, what_only_some_scripts_tell_may_be_missing);
