@@ -8,7 +8,7 @@
 
 #define TIMEOUT "300ms"
 
-enum { TIMEOUT_MS = 300 };
+enum { TIMEOUT_MS = 300, RUN = 16 };
 
 static void stand_up_impatient(const char *watchdog)
 {
@@ -278,6 +278,79 @@ START_TEST(a_lock_that_failed_in_an_outage_is_undone_afterwards)
 }
 END_TEST
 
+static void send_run(struct client *c, const char *command, const char *options)
+{
+    char text[RUN * 40];
+    size_t len = 0;
+
+    for (int i = 0; i < RUN; i++) {
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%s name:%d%s\r\n",
+                                command, i, options);
+    }
+    client_send_raw(c, text, len);
+}
+
+/* It may have run before Redis died, or not, or its answer was under way. */
+START_TEST(a_pipeline_of_locks_rides_out_an_outage)
+{
+    struct client *c, *other;
+
+    keep_data();
+    stand_up_impatient("30s");
+    c = open_client();
+    other = open_client();
+    client_set_deadline(c, 30000);
+    for (int round = 0; round < 4; round++) {
+        int64_t last = 0;
+
+        send_run(c, "LOCK", "");
+        if (round % 2 == 1) {
+            last = client_read_int(c); /* the run was there */
+        }
+        redis_kill(stand.redis);
+        redis_restart(stand.redis);
+        for (int i = round % 2; i < RUN; i++) {
+            last = client_read_int(c);
+            ck_assert_int_gt(last, 1000);
+        }
+        ask_nil(other, "LOCK name:0 WAIT 0");
+        ask_nil(other, "LOCK name:%d WAIT 0", RUN - 1);
+        ck_assert_int_eq(ask_int(c, "UNLOCK name:%d TOKEN %" PRId64, RUN - 1, last), 0);
+        (void)ask_int(c, "LOCK name:%d", RUN - 1);
+        send_run(c, "UNLOCK", "");
+        for (int i = 0; i < RUN; i++) {
+            expect_int(c, 0);
+        }
+        await_no_locks(5000);
+    }
+    client_close(c);
+    client_close(other);
+    stand_down();
+}
+END_TEST
+
+START_TEST(a_pipeline_that_failed_in_an_outage_is_undone_afterwards)
+{
+    struct client *c;
+
+    stand_up_impatient("30s");
+    c = open_client();
+    client_set_deadline(c, 30000);
+    redis_pause(stand.redis);
+    send_run(c, "LOCK", " WAIT 10");
+    for (int i = 0; i < RUN; i++) {
+        expect_error(c, "BACKEND");
+    }
+    redis_resume(stand.redis);
+    await_no_locks(5000);
+    for (int i = 0; i < RUN; i++) {
+        (void)ask_int(stand.admin, "LOCK name:%d WAIT 10000", i);
+    }
+    client_close(c);
+    stand_down();
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     const TTest *tests[] = {
@@ -292,6 +365,8 @@ Suite *test_suite(void)
         flushall_is_noticed_without_being_asked,
         an_unlock_during_an_outage_is_done_afterwards,
         a_lock_that_failed_in_an_outage_is_undone_afterwards,
+        a_pipeline_of_locks_rides_out_an_outage,
+        a_pipeline_that_failed_in_an_outage_is_undone_afterwards,
     };
 
     return integration_suite("outage", tests, sizeof tests / sizeof *tests);
