@@ -283,6 +283,34 @@ START_TEST(who_took_over_later_keeps_it)
 }
 END_TEST
 
+/* When it took over is known exactly by the script that did, and not by a daemon that
+ * puts the hold back: that must not make it seem earlier than it was. */
+static void keeps_its_time(bool rw)
+{
+    struct claim claim = rw ? rw_claim(KIND_READ, OWNER_ID, ID_1, "") : claim_id(ID_1);
+    struct op grant = rw ? rw_acquire(claim) : op_acquire("n", claim);
+    struct kept_item kept = { .for_ms = 60000 };
+    struct op op = op_restore("n", claim, run_as(INSTANCE_B, &grant)->token, &kept, 1);
+    struct op attach = rw ? rw_attach(TARGET_FIELD, KIND_READ, ID_1, "")
+                          : op_attach("n", TARGET_FIELD, ID_1, "");
+    uint64_t before = redis_time_us();
+
+    ck_assert_int_eq(run_as(INSTANCE_A, &attach)->status, OP_OK);
+    op.keeper = true;
+    ck_assert_int_eq(run_times(INSTANCE_A, &op, times_at(before))->status, OP_OK);
+    kept.for_ms = 0;
+    ck_assert_int_eq(run_times(INSTANCE_B, &op, times_at(before))->status,
+                     OP_ELSEWHERE);
+}
+
+START_TEST(who_keeps_it_took_over_when_it_did)
+{
+    keeps_its_time(false);
+    lose_all();
+    keeps_its_time(true);
+}
+END_TEST
+
 START_TEST(a_reader_joins_readers_and_no_writer)
 {
     struct op reader =
@@ -354,6 +382,7 @@ Suite *test_suite(void)
     tcase_add_test(t, two_daemons_put_back_the_entries_of_one_owner);
     tcase_add_test(t, a_later_token_of_the_same_hold_leaves_its_entries);
     tcase_add_test(t, who_took_over_later_keeps_it);
+    tcase_add_test(t, who_keeps_it_took_over_when_it_did);
     tcase_add_test(t, a_reader_joins_readers_and_no_writer);
     tcase_add_test(t, tokens_go_on_from_what_was_put_back);
     tcase_add_test(t, another_family_and_other_data_are_left_alone);

@@ -54,7 +54,7 @@ static bool entries(struct run *c, struct redis_hash_field *f, bool anew)
         struct span id = c->op->kept[i].entry;
         struct redis_entry *e = anew ? NULL : redis_entry(c->n, id);
 
-        if (e != NULL && !is_ours(c, e->keeper) && e->since > since(c, i)) {
+        if (e != NULL && !is_ours(c, e->keeper) && e->since >= since(c, i)) {
             theirs++;
             continue;
         }
@@ -80,10 +80,14 @@ static bool entries(struct run *c, struct redis_hash_field *f, bool anew)
     return mine > 0;
 }
 
+/* If it is its own already, that time is exact. */
 static void set_keeper(struct run *c, const struct rtext *field)
 {
+    const struct redis_keeper *k = redis_keeper(c->n, field);
+    uint64_t exact = k != NULL && is_ours(c, k->instance) ? k->since : 0;
+
     redis_set_keeper(c->r, c->n, field, c->instance);
-    redis_keeper(c->n, field)->since = since(c, 0);
+    redis_keeper(c->n, field)->since = max64(exact, since(c, 0));
 }
 
 /* An anonymous or ID hold that is there, and by `who` was granted. False: another
@@ -94,7 +98,7 @@ static bool keep(struct run *c, const struct rtext *field, const struct rtext *w
     struct redis_keeper *k = redis_keeper(c->n, field);
     const char *keeper = k != NULL ? k->instance : who != NULL ? who->s + 1 : NULL;
 
-    if (k != NULL && !is_ours(c, keeper) && k->since > since(c, 0)) {
+    if (k != NULL && !is_ours(c, keeper) && k->since >= since(c, 0)) {
         c->result->status = OP_ELSEWHERE;
         return false;
     }

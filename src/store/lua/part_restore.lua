@@ -19,9 +19,15 @@ local function is_over()
     return all or ended('owner:' .. field, true)
 end
 -- `value` (16 bytes instance, 16 digits: when it took over, us) is another's, who took over
--- later than this instance did.
+-- later than this instance did: at the same time, too, as it was the last to write it.
 local function is_taken(value, since)
-    return string.sub(value, 1, 16) ~= instance and string.sub(value, 17, 32) > since
+    return string.sub(value, 1, 16) ~= instance and string.sub(value, 17, 32) >= since
+end
+-- Whose time it says from now on, if that one is not another's. What a script wrote that
+-- took over is exact, and who was overtaken by it is not to win by a guess.
+local function kept_since(value, since)
+    local mine = value and string.sub(value, 1, 16) == instance
+    return mine and string.sub(value, 17, 32) > since and value or instance .. since
 end
 -- Of a named owner: `missing`, entries that are to be added; `mine`, how many are there and
 -- this instance's from now on; `theirs`.

@@ -88,9 +88,10 @@ if kind ~= 'n' and count then
     if keeper and is_taken(keeper, ARGV[13]) then
         return 'ELSEWHERE'
     end
+    local since = kept_since(keeper, ARGV[13])
     keeper = keeper or fits and string.sub(who, 2)
     if keeper and string.sub(keeper, 1, 16) ~= instance or ARGV[9] == '1' then
-        call('SET', keeper_key, instance .. ARGV[13], 'PX', helper_ttl)
+        call('SET', keeper_key, since, 'PX', helper_ttl)
     end
 end
 

@@ -78,12 +78,14 @@ if kind == 'n' then
         return theirs > 0 and 'ELSEWHERE' or 'ENDED'
     end
 end
+local since = instance .. ARGV[16]
 local set_keeper = kind ~= 'n' and (ARGV[10] == '1' or kind == 'i' and not writes)
 if kind ~= 'n' and count then
     local keeper = call('GET', keeper_key)
     if keeper and is_taken(keeper, ARGV[16]) then
         return 'ELSEWHERE'
     end
+    since = kept_since(keeper, ARGV[16])
     if writes and string.sub(w_who, 1, 1) == 'f' and string.sub(w_who, 18) == field then
         keeper = keeper or string.sub(w_who, 2)
     end
@@ -149,6 +151,6 @@ if kind == 'n' then
     add_entries(missing)
     raise(entries_key, helper_ttl)
 elseif set_keeper then
-    call('SET', keeper_key, instance .. ARGV[16], 'PX', helper_ttl)
+    call('SET', keeper_key, since, 'PX', helper_ttl)
 end
 return { 'OK', number, count, restored }
