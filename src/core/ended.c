@@ -32,16 +32,12 @@ static void forget_old(struct locks *l)
     }
 }
 
-/* An entry that will never be granted again under its id, but by Redis's forgetting. */
+/* Of an entry, which is granted again under its id only here or by Redis's forgetting.
+ */
 static bool is_final(const struct duty *d)
 {
-    const struct target *t = &d->target;
-
-    if (d->force || d->undo || d->again ||
-        (t->kind != TARGET_ENTRY && t->kind != TARGET_ID)) {
-        return false;
-    }
-    return !d->own_accord || !span_starts(t->entry, SPAN(ID_ENTRY_PREFIX));
+    return !d->force && !d->again &&
+           (d->target.kind == TARGET_ENTRY || d->target.kind == TARGET_ID);
 }
 
 void ended_note(struct locks *l, const struct lock *lock, const struct duty *d)
@@ -93,6 +89,33 @@ static void again(struct locks *l, struct ended *e)
     d->mark = !e->own_accord;
     d->again = true;
     d->give_up_at = l->now + l->cfg.watchdog_ms + l->cfg.redis_timeout_ms;
+}
+
+static bool is_asked_for(const struct lock *lock, const struct target *t)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->desk->queue)
+    {
+        const struct waiter *w = container_of(it, struct waiter, in_queue);
+
+        if (w->work != NULL && span_eq(want_entry(w->want), t->entry)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool ended_waits(struct locks *l, struct lock *lock, struct duty *d)
+{
+    if (!d->again || !d->own_accord) {
+        return false; /* its client gave it up */
+    }
+    if (lock_find_target(lock, &d->target) != NULL) {
+        duty_free(l, lock, d); /* granted anew */
+        return true;
+    }
+    return is_asked_for(lock, &d->target);
 }
 
 void ended_again(struct locks *l, locks_concerns_fn *concerns, void *ctx)

@@ -1,5 +1,6 @@
 /* A name that somebody here holds or waits for, and what is to be asked about it next.
  */
+#include "core/ended.h"
 #include "core/parts.h"
 #include "core/restore.h"
 #include "util/hash.h"
@@ -268,7 +269,7 @@ void lock_step(struct locks *l, struct lock *lock)
 
         if (duty_vague(d) && l->now >= d->give_up_at) {
             duty_give_up(l, lock, d); /* and leads back here */
-        } else if (user_refused_duty(l, lock, d)) {
+        } else if (user_refused_duty(l, lock, d) || ended_waits(l, lock, d)) {
             ; /* so does that */
         } else if (l->up && l->now >= lock->desk->stand_back_until) {
             release_send(l, lock, d);

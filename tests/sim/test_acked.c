@@ -153,6 +153,30 @@ START_TEST(an_mlock_without_replicas_leaves_nothing)
 }
 END_TEST
 
+/* As what follows is not in the replica, it has the grant, but not that it was given
+ * back. */
+START_TEST(a_grant_that_was_not_acknowledged_does_not_come_back)
+{
+    struct sim *s = new_acked(1);
+    size_t c = sim_connect(s, 0);
+
+    s->replicas_gone_until = s->now + 60000;
+    sim_say(s, c, "LOCK job WAIT 0 OWNER o");
+    sim_run(s, 2);
+    ck_assert_str_eq(scenario_holder(s), "o");
+    fault_replica_at(s, UINT32_MAX);
+    sim_run(s, 5000);
+    heard(s, c, "-NOREPLICAS");
+    ck_assert_str_eq(scenario_holder(s), "");
+    s->replicas_gone_until = 0;
+    fault_failover(s, 200);
+    ck_assert_str_eq(scenario_holder(s), "o");
+    sim_run(s, 600);
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
 /* Without a quarantine, so that only the acknowledgements are between two holders. */
 static struct sim *fail_over(bool acked, size_t *retold, size_t *retnew)
 {
@@ -213,6 +237,7 @@ Suite *test_suite(void)
     tcase_add_test(t, an_unlock_is_one_also_when_the_next_one_is_not_granted);
     tcase_add_test(t, a_hold_outlives_an_absence_shorter_than_its_lease);
     tcase_add_test(t, an_mlock_without_replicas_leaves_nothing);
+    tcase_add_test(t, a_grant_that_was_not_acknowledged_does_not_come_back);
     tcase_add_test(t, no_acknowledged_grant_is_lost_in_a_failover);
     tcase_add_test(t, without_acknowledgements_a_grant_may_be_lost_in_a_failover);
     return suite;
