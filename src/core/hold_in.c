@@ -187,6 +187,26 @@ static void release(struct locks *l, struct lock *lock, struct entry *e, bool na
     c->duty = d;
 }
 
+/* An UNLOCK of that ID was answered here. Only that is final: a request that was lost
+ * or given up here may still hold, through another daemon. And one that a failover has
+ * brought back, and somebody has come back to by its token, is known here again. */
+static bool is_final(const struct lock *lock, const struct request *r,
+                     const struct hold_req *req)
+{
+    struct target target = { .kind = TARGET_ID };
+    char field[sizeof(ID_FIELD_PREFIX) + LATCHD_ID_MAX];
+    char entry[sizeof(ID_ENTRY_PREFIX) + LATCHD_ID_MAX];
+    char *at = field;
+
+    if (r == NULL || r->over_at == NEVER || r->answer < 0) {
+        return false;
+    }
+    target.field = span_put2(&at, SPAN(ID_FIELD_PREFIX), req->id);
+    at = entry;
+    target.entry = span_put2(&at, SPAN(ID_ENTRY_PREFIX), req->id);
+    return lock_find_target(lock, &target) == NULL;
+}
+
 void locks_unlock(struct locks *l, const struct hold_req *req)
 {
     bool named = req->token != 0 || req->id.len != 0;
@@ -198,9 +218,7 @@ void locks_unlock(struct locks *l, const struct hold_req *req)
         locks_settle(l);
         return;
     }
-    /* Only an UNLOCK that was answered here is final: a request that was lost or given
-     * up here may still hold, through another daemon. */
-    if (r != NULL && r->over_at != NEVER && r->answer >= 0) {
+    if (is_final(lock, r, req)) {
         if (l->now - r->over_at <= LATCHD_UNLOCK_AGAIN_MS) {
             say_int(l, req->from, r->answer);
         } else {
@@ -229,6 +247,11 @@ void locks_renew(struct locks *l, const struct hold_req *req)
     struct call *c;
 
     if (user_refused(l, lock, req) || kind_refused(l, lock, req)) {
+        locks_settle(l);
+        return;
+    }
+    if (is_final(lock, request_find(l, req->name, req->id), req)) {
+        say_error(l, req->from, LOCK_NOTHELD, TEXT_OVER);
         locks_settle(l);
         return;
     }

@@ -176,6 +176,83 @@ START_TEST(an_owners_lost_release_is_made_again)
 }
 END_TEST
 
+/* Grace was over: that was no client's doing, and somebody else holds by now. */
+START_TEST(an_owner_whose_grace_was_over_is_not_let_in_beside_another)
+{
+    struct sim *s = scenario_new(2);
+    size_t a = says(s, 0, "LOCK job GRACE 500 OWNER o ID r1"), b, again;
+
+    mark(s);
+    sim_close(s, a);
+    sim_run(s, 1000);
+    ck_assert_str_eq(scenario_holder(s), "");
+    b = says(s, 1, "LOCK job");
+    heard(s, b, "token");
+    lose(s);
+    fault_stall(s, 1, 3000); /* it is late with putting its own back */
+    ck_assert_str_eq(scenario_holder(s), "o");
+    again = says(s, 0, "LOCK job WAIT 10000 OWNER o ID r2");
+    sim_run(s, 2 * GONE_MS + 200);
+    heard(s, again, "...");
+    sim_run(s, 5000);
+    heard(s, again, "...");
+    sim_say(s, b, "UNLOCK job");
+    sim_run(s, RTT);
+    heard(s, b, "0");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(what_grace_ended_is_not_ended_again_if_it_was_granted_anew)
+{
+    struct sim *s = scenario_new(1);
+    size_t a = says(s, 0, "LOCK job OWNER o");
+    size_t kept = says(s, 0, "LOCK job WAIT 0 KEEP 300 OWNER p ID r1"), again;
+
+    sim_close(s, kept);
+    sim_say(s, a, "UNLOCK job OWNER o");
+    sim_run(s, RTT + 1000); /* granted to nobody, and given back after KEEP */
+    ck_assert_str_eq(scenario_holder(s), "");
+    again = says(s, 0, "LOCK job OWNER p ID r1");
+    heard(s, again, "token");
+    mark(s);
+    lose(s);
+    sim_run(s, 2 * GONE_MS + 200);
+    ck_assert_str_eq(scenario_holder(s), "p");
+    sim_say(s, again, "UNLOCK job OWNER p ID r1");
+    sim_run(s, RTT);
+    heard(s, again, "0");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_request_that_was_unlocked_is_over_although_it_came_back)
+{
+    struct sim *s = scenario_new(1);
+    size_t a = says(s, 0, "LOCK job ID r1"), b;
+    uint64_t token = sim_token(s, a);
+
+    mark(s);
+    sim_say(s, a, "UNLOCK job ID r1");
+    sim_run(s, RTT);
+    heard(s, a, "0");
+    lose(s);
+    sim_run(s, 2 * GONE_MS + 200);
+    ck_assert_str_eq(scenario_holder(s), "latchd:id:r1");
+    b = sim_connect(s, 0);
+    sim_say(s, b, "RENEW job ID r1");
+    sim_run(s, RTT);
+    heard(s, b, "-NOTHELD");
+    sim_say(s, b, "RENEW job TOKEN %" PRIu64, token);
+    sim_run(s, 22000);
+    sim_say(s, b, "UNLOCK job ID r1");
+    sim_run(s, RTT);
+    heard(s, b, "0");
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
 START_TEST(an_owner_has_no_entry_more_after_a_failover)
 {
     struct sim *s = scenario_new(2);
@@ -266,6 +343,9 @@ Suite *test_suite(void)
     tcase_add_test(t, other_names_are_granted_when_the_quarantine_is_over);
     tcase_add_test(t, h17_a_token_goes_on_although_the_new_clock_is_behind);
     tcase_add_test(t, an_owners_lost_release_is_made_again);
+    tcase_add_test(t, an_owner_whose_grace_was_over_is_not_let_in_beside_another);
+    tcase_add_test(t, what_grace_ended_is_not_ended_again_if_it_was_granted_anew);
+    tcase_add_test(t, a_request_that_was_unlocked_is_over_although_it_came_back);
     tcase_add_test(t, an_owner_has_no_entry_more_after_a_failover);
     tcase_add_test(t, what_was_released_elsewhere_is_not_put_back);
     tcase_add_test(t, what_was_put_back_although_it_was_released_ends);
