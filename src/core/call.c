@@ -276,6 +276,7 @@ static void attached(struct locks *l, struct work *w, const struct op_result *r)
     struct call *c = w->call;
     struct entry *e;
     struct attach *a;
+    bool knew;
 
     if (!c->overrides &&
         lock_owner_is_others(w->lock, field_owner(r->owner), c->user)) {
@@ -298,11 +299,15 @@ static void attached(struct locks *l, struct work *w, const struct op_result *r)
             e->hold->until = e->until;
         }
     }
+    knew = e->piece == NULL && entry_attach_of(e, c->session) != NULL;
     a = entry_attach(l, e, c->session);
     lock_seen(l, w->lock, w->op.key, (int64_t)w->lease_ms, r->lock_kind);
     hold_schedule(l, e->hold);
     if (c->kind == CALL_REGRANT) {
         say_grant(l, c->ref, a);
+        if (knew && e->piece != NULL) {
+            e->piece->told = true;
+        }
     } else {
         int64_t since = (int64_t)(l->now - w->sent);
 

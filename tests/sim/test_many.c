@@ -248,6 +248,25 @@ START_TEST(an_mlock_sent_again_is_the_same_request)
 }
 END_TEST
 
+START_TEST(what_its_client_had_renewed_is_not_given_back_with_a_failed_mlock)
+{
+    struct sim *s = new_many(2);
+    size_t a = holds(s, 1, "MLOCK 2 a b ID " R1);
+    size_t c = says(s, 0, "RENEW a ID " R1);
+
+    sim_say(s, a, "UNLOCK b ID " R1);
+    sim_run(s, 10);
+    sim_say(s, c, "MLOCK 2 a b ID " R1);
+    sim_run(s, 20);
+    heard(s, c, "-NOTHELD"); /* b is over */
+    ck_assert(!is_free(s, "a"));
+    sim_say(s, c, "UNLOCK a ID " R1);
+    sim_run(s, 10);
+    heard(s, c, "0");
+    scenario_end(s);
+}
+END_TEST
+
 START_TEST(the_wait_that_closes_a_circle_is_refused)
 {
     struct sim *s = new_many(1);
@@ -313,6 +332,8 @@ Suite *test_suite(void)
     tcase_add_test(t, multilocks_last_expire_does_not_cut_our_lease_H14_M1);
     tcase_add_test(t, multilocks_last_expire_does_not_lose_our_places_M3);
     tcase_add_test(t, an_mlock_sent_again_is_the_same_request);
+    tcase_add_test(t,
+                   what_its_client_had_renewed_is_not_given_back_with_a_failed_mlock);
     tcase_add_test(t, the_wait_that_closes_a_circle_is_refused);
     tcase_add_test(t, readers_wait_in_circles_too);
     return suite;
