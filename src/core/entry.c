@@ -52,6 +52,7 @@ struct attach *entry_attach(struct locks *l, struct entry *e, struct session *s)
     a->grant = ++l->next_grant;
     /* Grace and KEEP are over: somebody is there. */
     e->late = false;
+    e->missed = false;
     entry_set_kept(l, e, false);
     e->hold->exact_ms = 0;
     if (e->fixed && e->hold->kind == OWNER_NAMED) {

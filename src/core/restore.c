@@ -336,6 +336,7 @@ static void restored(struct locks *l, struct hold *h, struct asked asked,
 
         e->unsure = e->unsure && !e->named;
         more = more || e->unsure;
+        e->missed = e->missed && !e->named;
         if (e->named && r->restored) {
             fair_leave_again(l, lock, e->want);
         }

@@ -139,6 +139,7 @@ struct entry {
     bool named : 1;      /* by the RESTORE in flight */
     bool fixed : 1;
     bool ending : 1; /* its release is on the way */
+    bool missed : 1; /* Redis knows it no more, nor why: it asks by another entry */
     bool late : 1;   /* its time ran out while somebody was coming back to it */
     bool kept : 1;   /* granted for a client that is not there yet */
     bool taken : 1;  /* it may have been another daemon's, which may believe in it still

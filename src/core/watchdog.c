@@ -6,6 +6,9 @@
 /* So few that Redis, at up to 15 us for each on a busy machine, is back within 1 ms. */
 enum { BATCH_MAX = OP_RENEW_MAX / 2 };
 
+/* Entries of one owner that are not there, before all of them are taken for lost. */
+enum { MISSED_MAX = 8 };
+
 /* The lease to ask for; 0: nothing is to be asked. A hold that is left to run out is
  * still looked at: raising its TTL to CHECK_LEASE_MS changes nothing. */
 static uint64_t asked_lease(const struct locks *l, const struct hold *h)
@@ -26,33 +29,50 @@ void renew_want(struct locks *l, struct hold *h)
     }
 }
 
+/* Those that an op may name; not one whose release is on its way. */
+static size_t count_entries(const struct hold *h, bool missed)
+{
+    size_t count = 0;
+    struct list *it;
+
+    LIST_FOREACH(it, &h->entries)
+    {
+        const struct entry *e = container_of(it, struct entry, in_hold);
+
+        count += !e->ending && e->missed == missed;
+    }
+    return count;
+}
+
 /* One entry is checked each time, the next time another. */
 static struct entry *pick_entry(struct hold *h)
 {
-    size_t count = 0, skip;
+    struct entry *e = container_of(list_first(&h->entries), struct entry, in_hold);
+    size_t count, skip;
     struct list *it;
+    bool missed;
 
     if (h->kind != OWNER_NAMED) {
-        return container_of(list_first(&h->entries), struct entry, in_hold);
+        return e;
     }
+    /* hold_lease() says that there is one. */
+    count = count_entries(h, false);
+    missed = count == 0;
+    count = missed ? count_entries(h, true) : count;
+    skip = count == 0 ? 0 : h->checks++ % count;
     LIST_FOREACH(it, &h->entries)
     {
-        count++;
-    }
-    /* Not one whose release is on its way; hold_lease() says that there are others. */
-    skip = h->checks++ % count;
-    for (it = h->entries.next;; it = it->next) {
-        struct entry *e;
+        struct entry *next = container_of(it, struct entry, in_hold);
 
-        if (it == &h->entries) {
+        if (next->ending || next->missed != missed) {
             continue;
         }
-        e = container_of(it, struct entry, in_hold);
-        if (skip == 0 && !e->ending) {
-            return e;
+        e = next;
+        if (skip-- == 0) {
+            break;
         }
-        skip -= skip > 0;
     }
+    return e;
 }
 
 static void fill_item(struct locks *l, struct renew_item *item, struct hold *h,
@@ -163,6 +183,40 @@ static void drop_checked(struct locks *l, struct hold *h, bool over)
     hold_schedule(l, h);
 }
 
+/* Another entry of the owner is there: so the hold is, and those that were missed were
+ * released elsewhere, so long ago that no mark of it is left. */
+static void drop_missed(struct locks *l, struct hold *h)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &h->entries)
+    {
+        struct entry *e = container_of(it, struct entry, in_hold);
+
+        if (e->missed && !e->ending) {
+            entry_over(l, e, -1);
+            entry_free(l, e);
+        }
+    }
+}
+
+/* The checked entry is not there. With others of its owner that is no loss yet: they
+ * are looked for at once, one after the other. */
+static void gone(struct locks *l, struct hold *h)
+{
+    if (h->checked == NULL) {
+        drop_checked(l, h, true); /* only that entry, which was released since */
+        return;
+    }
+    h->checked->missed = true;
+    if (count_entries(h, false) == 0 || count_entries(h, true) > MISSED_MAX) {
+        hold_lost(l, h);
+        return;
+    }
+    renew_want(l, h);
+    hold_schedule(l, h);
+}
+
 static void confirmed(struct locks *l, struct work *w, struct hold *h,
                       uint64_t lease_ms)
 {
@@ -173,6 +227,7 @@ static void confirmed(struct locks *l, struct work *w, struct hold *h,
         hold_schedule(l, h);
         return;
     }
+    drop_missed(l, h);
     l->stats.renewals++;
     histogram_add(&l->timings.renewal_lag,
                   l->now > h->due ? (l->now - h->due) * 1000 : 0);
@@ -236,12 +291,7 @@ void renew_done(struct locks *l, struct work *w, const struct op_result *r)
             drop_checked(l, h, false);
             break;
         case RENEW_GONE:
-            if (h->checked == NULL) {
-                drop_checked(l, h,
-                             true); /* only that entry, which was released since */
-                break;
-            }
-            hold_lost(l, h);
+            gone(l, h);
             break;
         case RENEW_UNKNOWN:
             hold_cut_failed(l, h, w->op.key);

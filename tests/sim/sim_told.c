@@ -53,11 +53,13 @@ static void check_all(struct sim *s, const struct sim_daemon *d,
 }
 
 /* What its owner released, through whichever daemon, ends silently at the others. What
- * is left to run out is looked at for the last time shortly before its end. */
+ * is left to run out is looked at for the last time shortly before its end. What was
+ * freed by force is lost, though its request may have begun anew and been released. */
 static void check_no_loss(struct sim *s, const struct sim_daemon *d,
                           const struct effect_notice *n, const struct belief *b)
 {
-    if (n->kind != NOTICE_LOST || !s->orderly || b == NULL || s->now >= b->until) {
+    if (n->kind != NOTICE_LOST || !s->orderly || b == NULL || b->excused ||
+        s->now >= b->until) {
         return;
     }
     for (size_t i = 0; i < s->check.record_count; i++) {

@@ -251,6 +251,68 @@ START_TEST(its_daemon_lets_a_writer_in_after_readers)
 }
 END_TEST
 
+/* Its daemon asks after them one by one, and of some when no mark of them is left. */
+START_TEST(its_owner_goes_on_although_entries_were_released_long_ago)
+{
+    static const char *const IDS[] = { "r1", "r2", "r3", "r4", "r5" };
+
+    for (size_t i = 0; i < 5; i++) {
+        sim_say(s, a, "LOCK job OWNER o ID %s", IDS[i]);
+        sim_run(s, 10);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        sim_say(s, b, "UNLOCK job OWNER o ID %s", IDS[i]);
+        sim_run(s, 10);
+    }
+    sim_run(s, 3 * lease_ms);
+    sim_say(s, a, "UNLOCK job OWNER o ID r5");
+    sim_run(s, 10);
+    heard(s, a, "1");
+    sim_say(s, a, "UNLOCK job OWNER o ID r4");
+    sim_run(s, 10);
+    heard(s, a, "0");
+    nobody_lost_it();
+}
+END_TEST
+
+START_TEST(its_owner_is_told_of_the_loss_of_all_entries)
+{
+    static const char *const IDS[] = { "r1", "r2", "r3" };
+
+    for (size_t i = 0; i < 3; i++) {
+        sim_say(s, a, "LOCK job OWNER o ID %s", IDS[i]);
+        sim_run(s, 10);
+    }
+    check_external(s, scenario_job(s));
+    redis_operator_del(scenario_job(s));
+    sim_run(s, lease_ms / 3 + 50);
+    ck_assert_uint_eq(s->check.lost, 1);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(what_was_freed_by_force_is_lost_though_its_request_began_anew)
+{
+    s->orderly = true;
+    sim_say(s, b, "LOCK job ID " R1);
+    sim_run(s, 10);
+    sim_say(s, other, "FORCEUNLOCK job ANY");
+    sim_run(s, 10);
+    heard(s, other, "1");
+    sim_say(s, a, "LOCK job ID " R1);
+    sim_run(s, 10);
+    heard(s, a, "token");
+    sim_say(s, a, "UNLOCK job ID " R1);
+    sim_run(s, 1000);
+    heard(s, a, "0");
+    sim_say(s, b, "RENEW job ID " R1);
+    sim_run(s, 10);
+    heard(s, b, "-NOTHELD");
+    ck_assert_uint_eq(s->check.lost, 1);
+    scenario_end(s);
+}
+END_TEST
+
 START_TEST(what_an_operator_deleted_is_lost_before_anybody_else_has_it)
 {
     sim_say(s, a, "LOCK job");
@@ -300,6 +362,9 @@ Suite *test_suite(void)
     add_unmarked(tc);
     tcase_add_test(tc, its_new_keeper_hears_of_a_hand_over_that_leaves_no_mark);
     tcase_add_test(tc, its_daemon_lets_a_writer_in_after_readers);
+    tcase_add_test(tc, its_owner_goes_on_although_entries_were_released_long_ago);
+    tcase_add_test(tc, its_owner_is_told_of_the_loss_of_all_entries);
+    tcase_add_test(tc, what_was_freed_by_force_is_lost_though_its_request_began_anew);
     tcase_add_test(tc, what_an_operator_deleted_is_lost_before_anybody_else_has_it);
     return suite;
 }
