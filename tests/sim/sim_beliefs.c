@@ -195,8 +195,9 @@ void check_op_sent(struct sim *s, struct sim_daemon *d, struct flight *f)
         struct redis_name *n = sim_redis_name(&s->redis, op->items[i].name);
         struct belief *b = belief_get(s, d->index, n, op->items[i].token);
 
-        if (b != NULL && b->renewing == 0) {
-            b->renewing = s->now;
+        if (b != NULL && op->items[i].lease_ms > 1) { /* else it only looks */
+            b->renewing = b->renewing == 0 ? s->now : b->renewing;
+            b->wanted = s->now + op->items[i].lease_ms;
         }
     }
     if (op->kind == OP_ACQUIRE && op->claim.lease_ms == 0) {
@@ -358,6 +359,22 @@ void check_external(struct sim *s, struct redis_name *n)
     }
 }
 
+/* Another daemon still believes in what was wiped, and puts it back if it hears of the
+ * failover first: it need not wait, as nobody can have been granted what it held. */
+static bool is_held_by_error(const struct sim_check *c, const struct belief *b,
+                             uint64_t now)
+{
+    for (size_t i = 0; i < c->belief_count; i++) {
+        const struct belief *o = &c->beliefs[i];
+
+        if (o->name == b->name && o->daemon != b->daemon && o->excused &&
+            now < o->until && o->told != TOLD_OVER) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void check_failed_over(struct sim *s)
 {
     struct sim_check *c = &s->check;
@@ -370,7 +387,8 @@ void check_failed_over(struct sim *s)
          * taken over from another daemon is that one's again, if that was lost: it may
          * not have heard of it, and then it may release it. */
         b->rolled = (!b->excused || b->rolled) &&
-                    (s->profile.min_replicas || (b->minted && b->full_until <= end));
+                    (s->profile.min_replicas || (b->minted && b->full_until <= end &&
+                                                 !is_held_by_error(c, b, s->now)));
     }
     check_external(s, NULL);
 }

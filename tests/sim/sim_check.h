@@ -32,6 +32,7 @@ struct belief {
     uint64_t until;      /* sent + lease, less 1 %, less 50 ms */
     uint64_t heard_ms;   /* when that was */
     uint64_t renewing;   /* a renewal is on its way since; 0: none */
+    uint64_t wanted;     /* what the last one was to reach: an end of the lease */
     uint64_t sent, ran;  /* of the grant, as counts of `happened` */
     bool excused;
     bool rolled; /* excused only by a failover, which the quarantine makes good */

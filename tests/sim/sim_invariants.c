@@ -111,14 +111,17 @@ static bool redis_knows(struct sim *s, const struct record *r)
     return true;
 }
 
-/* A renewal that was asked for is overdue a timeout after it was due. */
+/* A renewal that was asked for is overdue a timeout after it was due. Not when the
+ * fixed lease that it was to reach is over: what was confirmed before may last longer.
+ */
 static bool overdue(const struct sim *s, const struct sim_daemon *d,
                     const struct belief *b)
 {
     uint64_t due = b->sent_ms + d->config.watchdog_ms / 3;
 
     due = b->renewing > due ? b->renewing : due;
-    return b->renewing != 0 && s->now > due + d->config.redis_timeout_ms + SIM_TICK_MS;
+    return b->renewing != 0 && s->now < b->wanted &&
+           s->now > due + d->config.redis_timeout_ms + SIM_TICK_MS;
 }
 
 /* When the end of that belief must have been told. The margin of 1 % and 50 ms counts
