@@ -56,8 +56,8 @@ static enum renew_result renew_one(struct run *c, const struct renew_item *item)
         return missing == RENEW_GONE && n->mode != MODE_NONE ? RENEW_WRONGTYPE
                                                              : missing;
     }
-    if (item->kind == OWNER_ID && find_fence_names(n, item->field) &&
-        n->fence_token != item->token) {
+    if (item->kind == OWNER_ID && item->token != 0 &&
+        find_fence_names(n, item->field) && n->fence_token != item->token) {
         return RENEW_GONE;
     }
     if (e != NULL ? memcmp(e->keeper, c->instance, OP_INSTANCE_LEN) != 0
