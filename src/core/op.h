@@ -353,6 +353,12 @@ struct op {
     size_t kept_count;
 };
 
+/* How many things the op is about, where they may be several. */
+static inline size_t op_item_count(const struct op *op)
+{
+    return op->kind == OP_ACQUIRE_MANY ? op->many_count : op->item_count;
+}
+
 /* How long the marks of a RELEASE live: while the same release may be sent again, and
  * until other instances that believe in the hold have renewed it. */
 static inline uint64_t op_ended_ms(const struct op *op)

@@ -284,7 +284,7 @@ struct buf *redis_link_call_some(struct redis_link *l, const struct op *ops,
         call->sent_us = now_us;
         call->op_id = ops[i].id;
         call->op_kind = (uint8_t)ops[i].kind;
-        call->item_count = (uint8_t)ops[i].item_count;
+        call->item_count = (uint8_t)op_item_count(&ops[i]);
         call->group = ops[i].group;
         call->more = i == 0 ? (uint8_t)(count - 1) : 0;
         call->deadline_us = ready ? ret->deadline_us : 0;

@@ -205,7 +205,10 @@ static void add_many_keys(struct buf *out, const struct many_item *item)
 static void call_acquire_many(struct buf *out, const struct op *op,
                               const char *instance, struct op_times times)
 {
-    assert(op->many_count <= OP_MANY_MAX);
+    assert(op->many_count > 0 && op->many_count <= OP_MANY_MAX);
+    if (script_call_many(out, op, instance, times)) {
+        return;
+    }
     script_begin(out, op, times, LUA_ACQUIRE_MANY, 5 * op->many_count,
                  5 + 5 * op->many_count);
     for (size_t i = 0; i < op->many_count; i++) {

@@ -46,8 +46,7 @@ struct script_result {
     struct op_result *many;
 };
 
-/* `item_count`: of the op, when it was OP_RENEW. Sets everything but the result's id.
- */
+/* `item_count`: op_item_count() of the op. Sets everything but the result's id. */
 void script_reply(const redisReply *reply, enum op_kind kind, size_t item_count,
                   struct script_result *ret);
 void script_result_fini(struct script_result *r);

@@ -57,6 +57,10 @@ bool script_call_fair(struct buf *out, const struct op *op, const char *instance
 bool script_call_rw(struct buf *out, const struct op *op, const char *instance,
                     struct op_times times);
 
+/* Many names for anonymous requests; false: some are not, or may only enter again. */
+bool script_call_many(struct buf *out, const struct op *op, const char *instance,
+                      struct op_times times);
+
 /* Of all kinds of locks. */
 void script_call_renew(struct buf *out, const struct op *op, const char *instance,
                        struct op_times times);

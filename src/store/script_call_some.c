@@ -15,67 +15,83 @@ static uint64_t highest_seen(const struct op *ops, size_t count)
     return seen;
 }
 
-static bool lease_is_common(const struct op *ops, size_t count)
+static bool lease_is_common(const struct many_item *items, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
-        if (ops[i].claim.lease_ms != ops[0].claim.lease_ms) {
+        if (items[i].claim.lease_ms != items[0].claim.lease_ms) {
             return false;
         }
     }
     return true;
 }
 
-static void keys(struct buf *out, const struct op *ops, size_t count,
-                 const char *prefix)
+/* A number with a `-` before it, which says one thing more. */
+static void add_dashed(struct buf *out, uint64_t number)
 {
-    for (size_t i = 0; i < count; i++) {
-        command_key(out, prefix, ops[i].name, SPAN_NONE);
-    }
+    char text[DIGITS_MAX];
+    const char *from = digits_before(text + sizeof(text), number);
+    struct span parts[] = { SPAN("-"),
+                            span_of(from, (size_t)(text + sizeof(text) - from)) };
+
+    command_join(out, parts, sizeof(parts) / sizeof(parts[0]));
 }
 
-static void begin(struct buf *out, const struct op *ops, size_t count,
-                  const char *instance, struct op_times times, enum lua_id script,
-                  size_t args)
+/* What all of them have in common is in `op`. */
+static void acquire_items(struct buf *out, const struct op *op,
+                          const struct many_item *items, size_t count,
+                          const char *instance, struct op_times times)
 {
-    bool acquires = script == LUA_ACQUIRE_SOME;
+    bool common = lease_is_common(items, count);
 
-    script_begin(out, ops, times, script, (acquires ? 3 : 2) * count, args);
+    script_begin(out, op, times, LUA_ACQUIRE_SOME, 3 * count,
+                 3 + (common ? count : 2 * count));
     for (size_t i = 0; i < count; i++) {
-        command_word(out, ops[i].name);
+        command_word(out, items[i].name);
     }
-    keys(out, ops, count, SCRIPT_QUEUE);
-    if (acquires) {
-        keys(out, ops, count, SCRIPT_FENCE);
+    for (size_t i = 0; i < count; i++) {
+        command_key(out, SCRIPT_QUEUE, items[i].name, SPAN_NONE);
     }
-    script_stamp(out, highest_seen(ops, count), instance, times);
+    for (size_t i = 0; i < count; i++) {
+        command_key(out, SCRIPT_FENCE, items[i].name, SPAN_NONE);
+    }
+    script_keys_end(out, op, items[0].name);
+    script_stamp(out, op->seen_token, instance, times);
+    (op->kind == OP_ACQUIRE_MANY ? add_dashed : command_uint)(out,
+                                                              script_helper_ttl(0));
+    command_uint(out, items[0].claim.lease_ms);
+    for (size_t i = 0; i < count; i++) {
+        command_word(out, script_claim_word(&items[i].claim));
+    }
+    for (size_t i = 0; i < count && !common; i++) {
+        command_uint(out, items[i].claim.lease_ms);
+    }
 }
 
 static void acquire_some(struct buf *out, const struct op *ops, size_t count,
                          const char *instance, struct op_times times)
 {
-    bool common = lease_is_common(ops, count);
+    struct many_item items[GATHER_MAX];
+    struct op common = { .kind = OP_ACQUIRE, .seen_token = highest_seen(ops, count) };
 
-    begin(out, ops, count, instance, times, LUA_ACQUIRE_SOME,
-          3 + (common ? count : 2 * count));
-    command_uint(out, script_helper_ttl(0));
-    command_uint(out, ops[0].claim.lease_ms);
     for (size_t i = 0; i < count; i++) {
-        command_word(out, script_claim_word(&ops[i].claim));
+        items[i] = (struct many_item){ .name = ops[i].name, .claim = ops[i].claim };
     }
-    for (size_t i = 0; i < count && !common; i++) {
-        command_uint(out, ops[i].claim.lease_ms);
-    }
+    acquire_items(out, &common, items, count, instance, times);
 }
 
-/* A token, and that no mark is left. */
-static void add_unmarked(struct buf *out, uint64_t token)
+bool script_call_many(struct buf *out, const struct op *op, const char *instance,
+                      struct op_times times)
 {
-    char text[DIGITS_MAX];
-    const char *from = digits_before(text + sizeof(text), token);
-    struct span parts[] = { SPAN("-"),
-                            span_of(from, (size_t)(text + sizeof(text) - from)) };
-
-    command_join(out, parts, sizeof(parts) / sizeof(parts[0]));
+    if (op->reenter_only) {
+        return false;
+    }
+    for (size_t i = 0; i < op->many_count; i++) {
+        if (op->many[i].claim.kind != OWNER_ANONYMOUS) {
+            return false;
+        }
+    }
+    acquire_items(out, op, op->many, op->many_count, instance, times);
+    return true;
 }
 
 /* They differ if the configuration has changed in between. */
@@ -94,11 +110,18 @@ static uint64_t longest_mark(const struct op *ops, size_t count)
 static void release_some(struct buf *out, const struct op *ops, size_t count,
                          const char *instance, struct op_times times)
 {
-    begin(out, ops, count, instance, times, LUA_RELEASE_SOME, 3 + count);
+    script_begin(out, ops, times, LUA_RELEASE_SOME, 2 * count, 3 + count);
+    for (size_t i = 0; i < count; i++) {
+        command_word(out, ops[i].name);
+    }
+    for (size_t i = 0; i < count; i++) {
+        command_key(out, SCRIPT_QUEUE, ops[i].name, SPAN_NONE);
+    }
+    script_stamp(out, highest_seen(ops, count), instance, times);
     command_uint(out, longest_mark(ops, count));
     command_uint(out, ops[0].fair_wait_ms);
     for (size_t i = 0; i < count; i++) {
-        (ops[i].mark ? command_uint : add_unmarked)(out, ops[i].target.token);
+        (ops[i].mark ? command_uint : add_dashed)(out, ops[i].target.token);
     }
 }
 

@@ -195,6 +195,24 @@ static void read_many(struct reply_reader *r, struct script_result *ret)
     ret->result.many_count = count;
 }
 
+/* All of them were granted, under the same token. */
+static bool read_all(const redisReply *reply, size_t item_count,
+                     struct script_result *ret)
+{
+    struct op_result one = { 0 };
+
+    if (item_count == 0 || !read_short(reply, OP_ACQUIRE, &one)) {
+        return false;
+    }
+    ret->many = xcalloc(item_count, sizeof(*ret->many));
+    for (size_t i = 0; i < item_count; i++) {
+        ret->many[i] = one;
+    }
+    ret->result.many = ret->many;
+    ret->result.many_count = item_count;
+    return true;
+}
+
 static void read_ok(struct reply_reader *r, enum op_kind kind, size_t item_count,
                     struct script_result *ret)
 {
@@ -270,6 +288,8 @@ void script_reply(const redisReply *reply, enum op_kind kind, size_t item_count,
     }
     if (reply->type == REDIS_REPLY_ARRAY) {
         good = item_count <= OP_RENEW_MAX && read_array(reply, kind, item_count, ret);
+    } else if (kind == OP_ACQUIRE_MANY && reply->type == REDIS_REPLY_INTEGER) {
+        good = read_all(reply, item_count, ret);
     } else {
         good = read_short(reply, kind, &ret->result);
     }

@@ -312,13 +312,15 @@ static void make_items(struct differ *d, struct op *op)
 static void make_many(struct differ *d, const char *instance, struct op *op)
 {
     static struct many_item many[DIFFER_NAMES];
+    bool anonymous = dice_chance(&d->dice, 500);
 
     op->rw = false;
     for (size_t i = 0; i < DIFFER_NAMES; i++) {
         many[i].name = span_str(DIFFER_NAME[i]);
         do {
             many[i].claim = differ_claim(d, instance, false);
-        } while (many[i].claim.lock_kind != KIND_PLAIN);
+        } while (many[i].claim.lock_kind != KIND_PLAIN ||
+                 (anonymous && many[i].claim.kind != OWNER_ANONYMOUS));
     }
     op->many = many;
     op->many_count = dice_between(&d->dice, 1, DIFFER_NAMES);

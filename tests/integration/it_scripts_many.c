@@ -107,6 +107,33 @@ START_TEST(the_first_name_that_is_not_granted_ends_it)
 }
 END_TEST
 
+/* In a cluster, with leases of their own, or again after it did not get an answer. */
+START_TEST(the_first_name_that_an_anonymous_request_is_not_granted_ends_it)
+{
+    struct many_item items[THREE];
+    struct op op = op_three(items, OWNER_ANONYMOUS);
+    const struct op_result *r;
+
+    op.grouped = _i % 2 == 1;
+    items[2].claim.lease_ms = 2 * LEASE;
+    if (_i / 2 < 4) {
+        freeReplyObject(redis_ask(peer_redis(), REFUSALS[_i / 2].command));
+    }
+    for (int again = 0; again < 2 && _i / 2 < 4; again++) {
+        r = run_as(INSTANCE_A, &op);
+        expect_stop(r, 2, REFUSALS[_i / 2].status);
+        ck_assert_int_eq(r->many[1].fair, REFUSALS[_i / 2].fair);
+        ck_assert_int_eq(r->many[1].rw, REFUSALS[_i / 2].rw);
+    }
+    freeReplyObject(redis_ask(peer_redis(), "DEL b redisson_lock_queue:{b}"));
+    expect_stop(run_as(INSTANCE_A, &op), THREE, OP_OK);
+    ck_assert_int_gt(redis_ask_int(peer_redis(), "PTTL c"), LEASE);
+    ck_assert_int_le(redis_ask_int(peer_redis(), "PTTL b"), LEASE);
+    ck_assert_int_gt(redis_ask_int(peer_redis(), "PTTL latchd:fence:{c}"),
+                     OP_FENCE_TTL_MS + LEASE);
+}
+END_TEST
+
 START_TEST(an_owner_that_holds_one_of_them_enters_again)
 {
     struct many_item items[THREE];
@@ -165,7 +192,9 @@ START_TEST(a_user_who_may_not_set_a_ttl_is_told_so_and_no_lock_is_left)
     struct many_item items[THREE];
     struct op op = op_three(items, OWNER_ANONYMOUS);
 
-    redis_expect(peer_redis(), "OK", "ACL SETUSER u on >p ~* &* +@all -pexpire");
+    redis_expect(peer_redis(), "OK",
+                 "ACL SETUSER u on >p ~* &* +@all "
+                 "-pexpire -pexpireat");
     redis_expect(peer_redis(), "OK", "AUTH u p");
     expect_stop(run_as(INSTANCE_A, &op), 1, OP_ERROR);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS a b c"), 0);
@@ -183,6 +212,8 @@ Suite *test_suite(void)
                         0, 3);
     tcase_add_loop_test(tc, free_names_are_all_taken_and_found_again, 0, 3);
     tcase_add_loop_test(tc, the_first_name_that_is_not_granted_ends_it, 0, 5);
+    tcase_add_loop_test(
+        tc, the_first_name_that_an_anonymous_request_is_not_granted_ends_it, 0, 10);
     tcase_add_test(tc, an_owner_that_holds_one_of_them_enters_again);
     tcase_add_test(tc, H4_many_that_were_long_on_their_way_take_nothing_over);
     tcase_add_test(tc, H2_late_copies_of_many_do_nothing);

@@ -101,7 +101,7 @@ const struct op_result *run_times(const char *instance, const struct op *op,
     script_call(&out, op, instance, times);
     reply = exchange(&out);
     last_reply = reply;
-    script_reply(reply, op->kind, op->item_count, &last);
+    script_reply(reply, op->kind, op_item_count(op), &last);
     return &last.result;
 }
 

@@ -175,6 +175,25 @@ START_TEST(what_only_some_scripts_tell_may_be_missing)
 }
 END_TEST
 
+START_TEST(one_token_of_many_names_is_that_of_each)
+{
+    redisReply reply = { .type = REDIS_REPLY_INTEGER, .integer = 7 };
+    struct script_result r;
+
+    script_reply(&reply, OP_ACQUIRE_MANY, 3, &r);
+    ck_assert_int_eq(r.result.status, OP_OK);
+    ck_assert_uint_eq(r.result.many_count, 3);
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert_int_eq(r.result.many[i].status, OP_OK);
+        ck_assert_uint_eq(r.result.many[i].token, 7);
+        ck_assert_int_eq(r.result.many[i].count, 1);
+    }
+    script_result_fini(&r);
+    ck_assert_int_eq(reply_status(":0\r\n", OP_ACQUIRE_MANY, 3, &r), OP_ERROR);
+    ck_assert_int_eq(reply_status(":7\r\n", OP_ACQUIRE_MANY, 0, &r), OP_ERROR);
+}
+END_TEST
+
 START_TEST(replies_tell_whether_there_is_a_fair_queue)
 {
     struct script_result r;
@@ -224,6 +243,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, short_replies_are_what_happens_most);
     tcase_add_test(tc, a_name_of_another_family_is_told_apart_from_other_data);
     tcase_add_test(tc, what_only_some_scripts_tell_may_be_missing);
+    tcase_add_test(tc, one_token_of_many_names_is_that_of_each);
     tcase_add_test(tc, replies_tell_whether_there_is_a_fair_queue);
     tcase_add_test(tc, commands_are_written_word_by_word);
     suite_add_tcase(s, tc);

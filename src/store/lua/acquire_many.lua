@@ -13,13 +13,6 @@ local seen, only_reenter, instance, asked = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 local function acquire(lock, fence_key, queue, entries_key, mark_key, kind, lease,
     helper_ttl, claim, claim_entry)
-    -- What happens most costs the fewest calls: it is free, and nobody queues.
-    if kind == 'a' and only_reenter ~= '1' and call('EXISTS', lock, queue) == 0 then
-        local fence, field = call('GET', fence_key), nil
-        local last = fence and tonumber(string.match(fence, '^(%d+) ')) or 0
---@include part_grant.lua
-        return token
-    end
     local claim_keeper = entries_key
 --@include part_acquire.lua
 end

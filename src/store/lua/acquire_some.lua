@@ -1,18 +1,21 @@
 -- Takes locks for anonymous claims: each as acquire.lua does, whatever becomes of the
--- others.
+-- others, or in order until one is not granted.
 --
 -- KEYS  the locks, no two alike; in the same order their queues; and their fence keys
--- ARGV  1 stamp: see part_stamp.lua   2 how much longer than a lease helper keys live, ms
+-- ARGV  1 stamp: see part_stamp.lua   2 how much longer than a lease helper keys live, ms;
+--       with a `-` before it: until one is not granted
 --       3 lease, ms; for each lock its request; and, unless all have that lease, for each
 --       its lease
--- Gives LATE | the token of all of them | for each what acquire.lua gives, or an error
+-- Gives LATE | the token of all of them | for each what acquire.lua gives, or an error;
+--       until one is not granted: OK and that, for each that was tried
 -- A key costs less as a word of the call than one that is composed here.
 
 --@include part_stamp.lua
 local try, sub, byte, format = redis.pcall, string.sub, string.byte, string.format
-local count, seen = #KEYS / 3, sub(stamp, 33, 48)
+local count, seen = math.floor(#KEYS / 3), sub(stamp, 33, 48)
+local longer, stops = tonumber(ARGV[2]), byte(ARGV[2]) == 45
 local free = try('EXISTS', unpack(KEYS, 1, 2 * count)) == 0
-local lasts = try('MGET', unpack(KEYS, 2 * count + 1))
+local lasts = try('MGET', unpack(KEYS, 2 * count + 1, 3 * count))
 
 local token = tonumber(seen) < now and now or seen + 1
 local token_text = format('%.0f', token)
@@ -27,7 +30,7 @@ for i = 1, count do
     local last, request, simple = lasts[i], ARGV[3 + i], false
     local leased = ARGV[3 + count + i] or ARGV[3]
     if leased ~= lease then
-        lease, helper_ttl = leased, format('%.0f', leased + ARGV[2])
+        lease, helper_ttl = leased, format('%.0f', leased + math.abs(longer))
         ends = format('%.0f', now_ms + leased)
     end
     -- What happens most costs the fewest calls: it is free, nobody queues, and its last
@@ -63,6 +66,12 @@ for i = 1, count do
 --@include part_refusal.lua
         end
         reply[i], same = got, false
+        if stops and (type(got) == 'string' or type(got) == 'table' and got[1] ~= 'OK') then
+            break
+        end
     end
+end
+if stops and not same then
+    return { 'OK', unpack(reply) }
 end
 return same and token or reply
