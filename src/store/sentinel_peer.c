@@ -110,6 +110,16 @@ static struct span field(const redisReply *reply, struct span name)
     return SPAN_NONE;
 }
 
+/* It can be connected to. */
+static bool is_place(struct span host, struct span port)
+{
+    uint64_t number;
+
+    return host.len != 0 && host.len <= SENTINEL_HOST_MAX &&
+           memchr(host.ptr, '\0', host.len) == NULL &&
+           parse_u64(port, UINT16_MAX, &number) && number != 0;
+}
+
 static void on_others(struct sentinel_peer *p, const redisReply *reply)
 {
     if (reply->type != REDIS_REPLY_ARRAY) {
@@ -117,9 +127,11 @@ static void on_others(struct sentinel_peer *p, const redisReply *reply)
     }
     for (size_t i = 0; i < (size_t)reply->elements && !p->closed; i++) {
         const redisReply *one = reply->element[i];
+        struct span host = field(one, SPAN("ip")), port = field(one, SPAN("port"));
 
-        p->events->on_other(p->ctx, field(one, SPAN("ip")), field(one, SPAN("port")),
-                            field(one, SPAN("runid")));
+        if (is_place(host, port)) {
+            p->events->on_other(p->ctx, host, port, field(one, SPAN("runid")));
+        }
     }
 }
 
@@ -140,21 +152,19 @@ static void on_epoch(struct sentinel_peer *p, enum step step, const redisReply *
 static void on_place(struct sentinel_peer *p, const redisReply *reply)
 {
     struct span host, port;
-    uint64_t number;
 
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2) {
         return; /* STEP_BEFORE has said why */
     }
     host = text_of(reply->element[0]);
     port = text_of(reply->element[1]);
-    if (host.len == 0 || host.len > SENTINEL_HOST_MAX ||
-        memchr(host.ptr, '\0', host.len) != NULL ||
-        !parse_u64(port, UINT16_MAX, &number) || number == 0) {
+    if (!is_place(host, port)) {
         return;
     }
     (void)snprintf(p->claim.host, sizeof(p->claim.host), "%.*s", (int)host.len,
                    host.ptr);
-    (void)snprintf(p->claim.port, sizeof(p->claim.port), "%u", (unsigned)number);
+    (void)snprintf(p->claim.port, sizeof(p->claim.port), "%.*s", (int)port.len,
+                   port.ptr);
     p->has_place = true;
 }
 

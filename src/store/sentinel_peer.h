@@ -23,7 +23,7 @@ struct sentinel_peer_events {
                      const struct sentinel_claim *claim);
     /* It says who it is (SENTINEL_ID_LEN digits), once for each connection. */
     void (*on_id)(void *ctx, struct sentinel_peer *p, const char *id);
-    /* It knows another one. */
+    /* It knows another one, at a place that can be. */
     void (*on_other)(void *ctx, struct span host, struct span port, struct span id);
     /* It tells of a switch of our master: ask all. */
     void (*on_switch)(void *ctx, struct sentinel_peer *p);

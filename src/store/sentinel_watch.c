@@ -110,8 +110,7 @@ static void on_other(void *ctx, struct span host, struct span port, struct span 
     struct store_url url;
     size_t at = seat_of_other(w, host, port, id);
 
-    if (host.len == 0 || host.len > SENTINEL_HOST_MAX || port.len == 0 ||
-        id.len != SENTINEL_ID_LEN) {
+    if (id.len != SENTINEL_ID_LEN) {
         return;
     }
     if (at < SENTINELS_MAX) {

@@ -4,35 +4,18 @@
  * comes from the socket. */
 #include "fuzz.h"
 
+#include "announces.h"
 #include "store/script_call.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { HEAD = 3, ELEMENTS_DIGITS = 5, KINDS = OP_LEAVE + 1 };
+enum { HEAD = 3, KINDS = OP_LEAVE + 1 };
 
 static void fail(const char *what)
 {
     (void)fprintf(stderr, "%s\n", what);
     abort();
-}
-
-/* hiredis takes memory for all elements that an array announces. */
-static bool announces_too_many(const char *text, size_t len)
-{
-    size_t digits = ELEMENTS_DIGITS + 1;
-
-    for (size_t i = 0; i < len; i++) {
-        digits = text[i] == '*' ? 0 : digits;
-        if (digits <= ELEMENTS_DIGITS && text[i] != '*') {
-            digits = isdigit((unsigned char)text[i]) ? digits + 1 : ELEMENTS_DIGITS + 2;
-            if (digits == ELEMENTS_DIGITS + 1) {
-                return true;
-            }
-        }
-    }
-    return false;
 }
 
 /* All of it is there. */
