@@ -118,7 +118,10 @@ void release_send(struct locks *l, struct lock *lock, struct duty *d)
     op->ended_ms = ended_ms(l);
     op->subscribed = lock->sub != SUB_NONE;
     if (d->local != NULL && d->local->hold->until > l->now) {
-        op->lease_ms = 2 * (d->local->hold->until - l->now); /* more than it can have */
+        uint64_t left = d->local->hold->until - l->now;
+
+        /* More than it can have: renewals may have run that nobody confirmed. */
+        op->lease_ms = 2 * (left > l->cfg.watchdog_ms ? left : l->cfg.watchdog_ms);
     }
     if (d->next == NULL) {
         d->may_free = true;

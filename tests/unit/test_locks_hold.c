@@ -74,6 +74,27 @@ START_TEST(an_overdue_renewal_makes_it_uncertain_and_the_end_of_the_lease_lost)
 }
 END_TEST
 
+/* Some server of a quorum may have renewed it, and not be there when it is released. */
+START_TEST(a_release_reckons_with_renewals_that_nobody_confirmed)
+{
+    (void)engine_grant(&e, 1, "job", FOREVER, 100);
+    engine_pass(&e, 10000);
+    engine_renews(&e, RENEW_UNKNOWN);
+    engine_pass(&e, 19600); /* it is believed in for 50 ms more */
+    engine_unlock(&e, 1, "job", BARE);
+    do {
+        ck_assert_uint_gt(e.op_count, 0);
+        op = e.ops[0];
+        if (op.op.kind == OP_RENEW) {
+            engine_renews(&e, RENEW_UNKNOWN);
+        }
+    } while (op.op.kind == OP_RENEW);
+    engine_take_op(&e, OP_RELEASE, &op);
+    ck_assert_uint_ge(op.op.lease_ms, 30000);
+    engine_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
+}
+END_TEST
+
 START_TEST(a_hold_that_redis_does_not_know_any_more_is_lost)
 {
     (void)engine_grant(&e, 1, "job", FOREVER, 100);
@@ -287,6 +308,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, renewals_of_many_holds_leave_in_batches);
     tcase_add_test(tc,
                    an_overdue_renewal_makes_it_uncertain_and_the_end_of_the_lease_lost);
+    tcase_add_test(tc, a_release_reckons_with_renewals_that_nobody_confirmed);
     tcase_add_test(tc, a_hold_that_redis_does_not_know_any_more_is_lost);
     tcase_add_test(tc, h30_a_hold_that_its_owner_released_elsewhere_ends_silently);
     tcase_add_test(tc, another_server_makes_all_uncertain_until_confirmed);
