@@ -146,6 +146,8 @@ static void named_target(struct differ *d, const struct claim *cl, bool force,
             dice_chance(&d->dice, 500)
                 ? SPAN_NONE
                 : span_str(differ_text(d, "release:%" PRIu64, dice_below(&d->dice, 6)));
+        /* Only a release that may be sent again has an id. */
+        t->entry = force ? SPAN_NONE : t->entry;
     }
 }
 

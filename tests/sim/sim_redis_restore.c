@@ -348,12 +348,8 @@ static void restore_rw(struct run *c)
         return;
     }
     if (!there) {
-        if (cl->lock_kind == KIND_READ && n->mode != MODE_WRITE &&
-            n->writer_who.s[0] == 'f' &&
-            !span_starts(span_after(rtext_span(&n->writer_who), 1 + OP_INSTANCE_LEN),
-                         SPAN("latchd:"))) {
-            n->writer_token = 0;
-            n->writer_who = rtext_of(SPAN_NONE);
+        if (cl->lock_kind == KIND_READ && n->mode != MODE_WRITE) {
+            rw_forget_named_writer(n);
         }
         f = make_field(c);
         if (!named && (c->op->keeper || reads_by_id)) {

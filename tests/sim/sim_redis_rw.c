@@ -21,6 +21,23 @@ void rw_set_reader_key(struct redis_name *n, uint64_t token, struct span field)
     k->expires = n->expires + OP_FENCE_TTL_MS;
 }
 
+void rw_forget_writer(struct redis_name *n)
+{
+    n->writer_token = 0;
+    n->writer_who = rtext_of(SPAN_NONE);
+}
+
+void rw_forget_named_writer(struct redis_name *n)
+{
+    struct span who = rtext_span(&n->writer_who);
+    size_t head = 1 + OP_INSTANCE_LEN;
+
+    if (who.len > head && who.ptr[0] == 'f' &&
+        !span_starts(span_after(who, head), SPAN("latchd:"))) {
+        rw_forget_writer(n);
+    }
+}
+
 /* A new token for that hold, which is in the hash by now. */
 static uint64_t give_token(struct run *c, const struct redis_hash_field *f,
                            uint64_t token, const struct claim *cl)
@@ -115,6 +132,9 @@ static uint64_t take(struct run *c, const struct claim *cl)
     n->field_count++;
     n->expires = max64(n->expires, c->r->now_ms + cl->lease_ms);
     if (!write) {
+        if (n->mode != MODE_WRITE) {
+            rw_forget_named_writer(n);
+        }
         rw_set_hold_key(n, rtext_span(&f->owner), 1, token,
                         c->r->now_ms + cl->lease_ms);
         if (cl->kind == OWNER_ID) {
@@ -342,6 +362,9 @@ static void release_found(struct run *c, struct found f)
         f.field->count = left;
         redis_del_entry(c->n, f.entry);
         return;
+    }
+    if (was_writer && f.entry != NULL) {
+        rw_forget_writer(c->n); /* the next one of that name has another token */
     }
     if (op->target.kind == TARGET_ANY) {
         drop_all(c->n);

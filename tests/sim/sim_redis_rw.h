@@ -56,6 +56,9 @@ void rw_give_lease(struct run *c, struct redis_hash_field *f, uint64_t lease_ms,
                    bool exact);
 /* The keys that tell tokens live longer than the lock. */
 void rw_raise_helpers(struct run *c, const struct redis_hash_field *f);
+/* The latchd:writer key goes; the other: if it is about an owner's or an ID's hold. */
+void rw_forget_writer(struct redis_name *n);
+void rw_forget_named_writer(struct redis_name *n);
 /* Readers whose lease is over go. */
 void rw_drop_dead(struct redis_name *n);
 bool rw_kept_since(const struct run *c, const struct redis_hash_field *f,
