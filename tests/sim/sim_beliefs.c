@@ -337,7 +337,7 @@ void check_op_ran(struct sim *s, struct flight *f)
     check_names_of(s, f);
 }
 
-void check_external(struct sim *s, struct redis_name *n)
+static void excuse(struct sim *s, struct redis_name *n)
 {
     struct sim_check *c = &s->check;
 
@@ -356,6 +356,16 @@ void check_external(struct sim *s, struct redis_name *n)
     }
     for (size_t i = 0; i < s->clients.count; i++) {
         s->clients.conns[i].expect_held = false;
+    }
+}
+
+void check_external(struct sim *s, struct redis_name *n)
+{
+    excuse(s, n);
+    for (size_t i = 0; i < s->check.belief_count; i++) {
+        struct belief *b = &s->check.beliefs[i];
+
+        b->rolled = b->rolled && n != NULL && n != b->name; /* not only by that */
     }
 }
 
@@ -390,7 +400,7 @@ void check_failed_over(struct sim *s)
                     (s->profile.min_replicas || (b->minted && b->full_until <= end &&
                                                  !is_held_by_error(c, b, s->now)));
     }
-    check_external(s, NULL);
+    excuse(s, NULL);
 }
 
 void check_cut(struct sim *s, struct redis_name *n)
