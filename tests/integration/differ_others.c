@@ -233,7 +233,7 @@ static void key_goes(struct differ *d, const char *name)
         n->queue_count = 0;
         break;
     default:
-        n->score_count = 0;
+        n->score_count = n->wait_count = 0;
         (void)redis_ask_int(peer_redis(), "DEL latchd:fair:%s", tagged);
     }
 }
