@@ -4,17 +4,12 @@
 
 struct attach *entry_attach_of(const struct entry *e, const struct session *s)
 {
-    struct list *it;
+    struct attach *a = e->attaches;
 
-    LIST_FOREACH(it, &e->attaches)
-    {
-        struct attach *a = container_of(it, struct attach, in_entry);
-
-        if (a->session == s) {
-            return a;
-        }
+    while (a != NULL && a->session != s) {
+        a = a->next;
     }
-    return NULL;
+    return a;
 }
 
 uint64_t entry_lease_began(const struct entry *e)
@@ -38,13 +33,15 @@ bool entry_is_fresh(const struct locks *l, const struct entry *e)
 
 struct attach *entry_attach(struct locks *l, struct entry *e, struct session *s)
 {
-    struct attach *a = entry_attach_of(e, s);
+    struct attach *a, **at = &e->attaches;
 
+    while ((a = *at) != NULL && a->session != s) {
+        at = &a->next;
+    }
     if (a == NULL) {
-        a = pool_alloc(&l->pool, sizeof(*a));
+        a = *at = pool_alloc(&l->pool, sizeof(*a));
         a->entry = e;
         a->session = s;
-        list_append(&e->attaches, &a->in_entry);
         list_prepend(&s->attaches, &a->in_session); /* the newest is looked for most */
         e->hold->attached++;
         e->told++;
@@ -63,13 +60,26 @@ struct attach *entry_attach(struct locks *l, struct entry *e, struct session *s)
     return a;
 }
 
-void attach_free(struct locks *l, struct attach *a)
+/* Leaves its session to the caller, who may be about to free that. */
+static void drop(struct locks *l, struct attach *a)
 {
-    list_del(&a->in_entry);
+    struct attach **at = &a->entry->attaches;
+
+    while (*at != a) {
+        at = &(*at)->next;
+    }
+    *at = a->next;
     list_del(&a->in_session);
     a->entry->hold->attached--;
-    session_idle(l, a->session);
     pool_free(&l->pool, a);
+}
+
+void attach_free(struct locks *l, struct attach *a)
+{
+    struct session *s = a->session;
+
+    drop(l, a);
+    session_idle(l, s);
 }
 
 void entry_set_kept(struct locks *l, struct entry *e, bool kept)
@@ -124,7 +134,7 @@ void entry_left(struct locks *l, struct entry *e)
         entry_on_timer(l, e);
         return;
     }
-    if (!list_empty(&e->attaches) || e->ending || heap_armed(&e->timer.node)) {
+    if (e->attaches != NULL || e->ending || heap_armed(&e->timer.node)) {
         return;
     }
     if (e->kept) {
@@ -136,17 +146,14 @@ void entry_left(struct locks *l, struct entry *e)
 
 bool entry_ran_out(const struct locks *l, const struct entry *e)
 {
-    return e->fixed && l->now >= e->until && !list_empty(&e->attaches);
+    return e->fixed && l->now >= e->until && e->attaches != NULL;
 }
 
 void entry_detach(struct locks *l, struct attach *a)
 {
     struct entry *e = a->entry;
 
-    list_del(&a->in_entry);
-    list_del(&a->in_session);
-    e->hold->attached--;
-    pool_free(&l->pool, a);
+    drop(l, a);
     entry_left(l, e);
 }
 
@@ -156,7 +163,7 @@ void entry_untold(struct locks *l, struct attach *a, bool keep)
 
     attach_free(l, a);
     e->told--;
-    if (!list_empty(&e->attaches) || e->ending) {
+    if (e->attaches != NULL || e->ending) {
         return;
     }
     if (e->told > 0) {
@@ -214,11 +221,10 @@ void entry_on_timer(struct locks *l, struct entry *e)
 
 void entry_free(struct locks *l, struct entry *e)
 {
-    struct list *it, *tmp;
+    struct entry **at = &e->hold->entries;
 
-    LIST_FOREACH_SAFE(it, tmp, &e->attaches)
-    {
-        attach_free(l, container_of(it, struct attach, in_entry));
+    while (e->attaches != NULL) {
+        attach_free(l, e->attaches);
     }
     timer_stop(l, &e->timer);
     if (e->piece != NULL) {
@@ -231,13 +237,14 @@ void entry_free(struct locks *l, struct entry *e)
     if (e->duty != NULL) {
         e->duty->local = NULL;
     }
-    if (e->hold->checked == e) {
-        e->hold->checked = NULL;
-    }
+    renew_entry_gone(e);
     entry_set_kept(l, e, false);
     entry_set_fixed(l, e, false);
     l->stats.entries--;
-    list_del(&e->in_hold);
+    while (*at != e) {
+        at = &(*at)->next;
+    }
+    *at = e->next;
     want_unref(l, e->want);
     pool_free(&l->pool, e);
 }

@@ -6,10 +6,10 @@
 struct hold *hold_new(struct locks *l, struct lock *lock, enum lock_kind kind,
                       struct span field, uint64_t token)
 {
-    struct hold *h = pool_alloc(&l->pool, sizeof(*h) + field.len);
+    struct hold *h = pool_alloc(&l->pool, offsetof(struct hold, field) + field.len);
 
     memcpy(h->field, field.ptr, field.len);
-    h->field_len = (uint32_t)field.len;
+    h->field_len = (uint16_t)field.len;
     h->lock = lock;
     h->lock_kind = kind;
     h->kind = field_kind(field);
@@ -18,7 +18,6 @@ struct hold *hold_new(struct locks *l, struct lock *lock, enum lock_kind kind,
     h->state = LOCK_STATE_HELD;
     list_prepend(&lock->holds, &h->in_lock);
     list_init(&h->in_due);
-    list_init(&h->entries);
     list_append(&l->holds, &h->in_all);
     l->hold_count++;
     index_add(h);
@@ -39,12 +38,7 @@ uint64_t hold_vouch_until(uint64_t sent, uint64_t lease_ms)
 
 struct entry *hold_find_entry(const struct hold *h, struct span id)
 {
-    struct list *it;
-
-    LIST_FOREACH(it, &h->entries)
-    {
-        struct entry *e = container_of(it, struct entry, in_hold);
-
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
         if (h->kind != OWNER_NAMED || span_eq(want_entry(e->want), id)) {
             return e;
         }
@@ -54,7 +48,7 @@ struct entry *hold_find_entry(const struct hold *h, struct span id)
 
 bool hold_alone(const struct hold *h)
 {
-    return !list_empty(&h->entries) && h->entries.next == h->entries.prev;
+    return h->entries != NULL && h->entries->next == NULL;
 }
 
 static struct entry *find_target(const struct hold *h, const struct target *t)
@@ -87,7 +81,7 @@ static struct entry *find_target(const struct hold *h, const struct target *t)
         break;
     }
     if (fits && t->kind == TARGET_REQUEST) {
-        struct entry *e = container_of(list_first(&h->entries), struct entry, in_hold);
+        struct entry *e = h->entries;
 
         return span_eq(want_entry(e->want), t->entry) ? e : NULL;
     }
@@ -107,8 +101,8 @@ struct entry *hold_add_entry(struct locks *l, struct hold *h, struct want *want)
     e->want = want_ref(want);
     entry_set_fixed(l, e, want->fixed);
     l->stats.entries++;
-    list_init(&e->attaches);
-    list_prepend(&h->entries, &e->in_hold); /* newest first */
+    e->next = h->entries;
+    h->entries = e;
     if (e->fixed) {
         e->until = hold_vouch_until(h->confirmed, want->lease_ms);
         if (h->kind == OWNER_NAMED) {
@@ -197,11 +191,8 @@ bool hold_certain(const struct locks *l, const struct hold *h)
 
 bool hold_ending(const struct hold *h)
 {
-    struct list *it;
-
-    LIST_FOREACH(it, &h->entries)
-    {
-        if (!container_of(it, struct entry, in_hold)->ending) {
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        if (!e->ending) {
             return false;
         }
     }
@@ -212,14 +203,8 @@ bool hold_ending(const struct hold *h)
  * `kept_too`, KEEP does. */
 static bool is_wanted(const struct hold *h, bool kept_too)
 {
-    struct list *it;
-
-    LIST_FOREACH(it, &h->entries)
-    {
-        struct entry *e = container_of(it, struct entry, in_hold);
-
-        if (!e->fixed && !e->ending &&
-            ((kept_too && e->kept) || !list_empty(&e->attaches))) {
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
+        if (!e->fixed && !e->ending && ((kept_too && e->kept) || e->attaches != NULL)) {
             return true;
         }
     }
@@ -229,7 +214,6 @@ static bool is_wanted(const struct hold *h, bool kept_too)
 uint64_t hold_lease(const struct locks *l, const struct hold *h)
 {
     uint64_t until = 0;
-    struct list *it;
 
     if (hold_ending(h)) {
         return 0;
@@ -240,10 +224,7 @@ uint64_t hold_lease(const struct locks *l, const struct hold *h)
     if (is_wanted(h, true)) {
         return l->cfg.watchdog_ms;
     }
-    LIST_FOREACH(it, &h->entries)
-    {
-        struct entry *e = container_of(it, struct entry, in_hold);
-
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
         if (e->fixed && !e->ending && e->until > until) {
             until = e->until;
         }
@@ -326,12 +307,7 @@ void hold_uncertain(struct locks *l, struct hold *h)
 /* It was taken back of our own accord, as the time that its client had was over. */
 static bool ran_out(const struct locks *l, const struct hold *h)
 {
-    struct list *it;
-
-    LIST_FOREACH(it, &h->entries)
-    {
-        const struct entry *e = container_of(it, struct entry, in_hold);
-
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
         if (e->duty != NULL && e->duty->own_accord && entry_ran_out(l, e)) {
             return true;
         }
@@ -368,14 +344,12 @@ void hold_on_timer(struct locks *l, struct hold *h)
 static void hold_free(struct locks *l, struct hold *h)
 {
     struct lock *lock = h->lock;
-    struct list *it, *tmp;
 
-    LIST_FOREACH_SAFE(it, tmp, &h->entries)
-    {
-        entry_free(l, container_of(it, struct entry, in_hold));
+    while (h->entries != NULL) {
+        entry_free(l, h->entries);
     }
     if (h->renewal != NULL) {
-        h->renewal->holds[h->renewal_slot] = NULL;
+        h->renewal->renewing[h->renewal_slot].hold = NULL;
     }
     restore_forget(l, h);
     set_state(l, h, LOCK_STATE_HELD);
@@ -392,12 +366,7 @@ static void hold_free(struct locks *l, struct hold *h)
 
 void hold_forget(struct locks *l, struct hold *h, bool over)
 {
-    struct list *it;
-
-    LIST_FOREACH(it, &h->entries)
-    {
-        struct entry *e = container_of(it, struct entry, in_hold);
-
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
         if (over) {
             entry_over(l, e, -1);
         }
@@ -408,18 +377,13 @@ void hold_forget(struct locks *l, struct hold *h, bool over)
 void hold_lost(struct locks *l, struct hold *h)
 {
     struct lock *lock = h->lock;
-    struct list *it, *at;
 
     l->stats.lost++;
     say_notice(l, NOTICE_LOST, h);
-    LIST_FOREACH(it, &h->entries)
-    {
-        struct entry *e = container_of(it, struct entry, in_hold);
-
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
         entry_over(l, e, -1);
-        LIST_FOREACH(at, &e->attaches)
-        {
-            session_lost(container_of(at, struct attach, in_entry)->session, lock);
+        for (const struct attach *a = e->attaches; a != NULL; a = a->next) {
+            session_lost(a->session, lock);
         }
     }
     hold_free(l, h);

@@ -8,18 +8,13 @@
 static struct entry *own_entry(const struct hold *h, uint64_t conn, size_t *count)
 {
     struct entry *found = NULL;
-    struct list *it, *at;
 
-    LIST_FOREACH(it, &h->entries)
-    {
-        struct entry *e = container_of(it, struct entry, in_hold);
-
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
         if (e->ending) {
             continue;
         }
-        LIST_FOREACH(at, &e->attaches)
-        {
-            if (container_of(at, struct attach, in_entry)->session->conn.key == conn) {
+        for (const struct attach *a = e->attaches; a != NULL; a = a->next) {
+            if (a->session->conn.key == conn) {
                 ++*count;
                 found = found == NULL ? e : found;
                 break;
@@ -31,12 +26,7 @@ static struct entry *own_entry(const struct hold *h, uint64_t conn, size_t *coun
 
 static struct entry *newest_entry(const struct hold *h)
 {
-    struct list *it;
-
-    LIST_FOREACH(it, &h->entries)
-    {
-        struct entry *e = container_of(it, struct entry, in_hold);
-
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
         if (!e->ending) {
             return e;
         }
@@ -153,7 +143,7 @@ static struct entry *local_entry(struct locks *l, const struct lock *lock,
     if (h->kind == OWNER_NAMED) {
         return NULL;
     }
-    return container_of(list_first(&h->entries), struct entry, in_hold);
+    return h->entries;
 }
 
 /* What Redis is to release for that call; the newest entry of an owner under an id, so
@@ -310,13 +300,9 @@ static bool may_cancel(const struct hold_req *req, uint32_t user, bool *ret_othe
 static size_t cancel_kept(struct locks *l, const struct hold *h,
                           const struct hold_req *req, bool *ret_others)
 {
-    struct list *it;
     size_t count = 0;
 
-    LIST_FOREACH(it, &h->entries)
-    {
-        struct entry *e = container_of(it, struct entry, in_hold);
-
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
         if (e->kept && !e->ending &&
             (req->id.len != 0 ? span_eq(want_id(e->want), req->id)
                               : span_eq(field_owner(hold_field(h)), req->owner)) &&

@@ -35,16 +35,26 @@ static void put(struct lock *lock, struct hold *h)
     struct hold_key *k = xcalloc(1, sizeof(*k));
 
     k->hold = h;
-    h->key = k;
     k->by_field.key = field_key(hold_field(h));
     k->by_token.key = token_key(h->token);
     table_add(&lock->index->fields, &k->by_field);
     table_add(&lock->index->tokens, &k->by_token);
 }
 
-static void take_out(struct lock *lock, struct hold_key *k)
+static struct hold_key *key_of(const struct hold_index *in, const struct hold *h)
+{
+    struct table_node *n = table_find(&in->tokens, token_key(h->token));
+
+    while (container_of(n, struct hold_key, by_token)->hold != h) {
+        n = table_next(n);
+    }
+    return container_of(n, struct hold_key, by_token);
+}
+
+static void take_out(struct lock *lock, const struct hold *h)
 {
     struct hold_index *in = lock->index;
+    struct hold_key *k = key_of(in, h);
 
     table_remove(&in->fields, &k->by_field);
     table_remove(&in->tokens, &k->by_token);
@@ -80,15 +90,13 @@ void index_add(struct hold *h)
 void index_remove(struct hold *h)
 {
     struct lock *lock = h->lock;
-    struct hold_key *k = h->key;
 
     lock->hold_count--;
     if (lock->writer == h) {
         lock->writer = NULL;
     }
-    if (k != NULL) {
-        h->key = NULL;
-        take_out(lock, k);
+    if (lock->index != NULL) {
+        take_out(lock, h);
     }
 }
 

@@ -29,15 +29,9 @@ static uint64_t token_of(const struct lock *lock, const struct op_result *r,
 
 uint64_t hold_client(const struct hold *h)
 {
-    struct list *it;
-
-    LIST_FOREACH(it, &h->entries)
-    {
-        struct entry *e = container_of(it, struct entry, in_hold);
-
-        if (!list_empty(&e->attaches)) {
-            return container_of(list_first(&e->attaches), struct attach, in_entry)
-                ->session->conn.key;
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
+        if (e->attaches != NULL) {
+            return e->attaches->session->conn.key;
         }
     }
     return 0;
@@ -164,10 +158,8 @@ bool lock_in_doubt(const struct locks *l, const struct lock *lock)
 static int64_t entry_count(const struct hold *h)
 {
     int64_t count = 0;
-    struct list *it;
 
-    LIST_FOREACH(it, &h->entries)
-    {
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
         count++;
     }
     return count;

@@ -17,23 +17,19 @@ static size_t waiter_size(const struct waiter *w)
 static size_t entry_size(const struct entry *e)
 {
     size_t size = size_of(e) + size_of(e->want) + size_of(e->request);
-    struct list *it;
 
-    LIST_FOREACH(it, &e->attaches)
-    {
-        size += size_of(container_of(it, struct attach, in_entry));
+    for (const struct attach *a = e->attaches; a != NULL; a = a->next) {
+        size += size_of(a);
     }
     return size;
 }
 
 static size_t hold_size(const struct hold *h)
 {
-    size_t size = size_of(h) + size_of(h->key);
-    struct list *it;
+    size_t size = size_of(h);
 
-    LIST_FOREACH(it, &h->entries)
-    {
-        size += entry_size(container_of(it, struct entry, in_hold));
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        size += entry_size(e);
     }
     return size;
 }

@@ -42,7 +42,7 @@ static void leave_entry(struct locks *l, struct piece *p, bool keep)
     }
     if (a != NULL) {
         entry_untold(l, a, keep);
-    } else if (!keep && e->kept && !e->ending && list_empty(&e->attaches)) {
+    } else if (!keep && e->kept && !e->ending && e->attaches == NULL) {
         entry_disown(l, e);
         duty_end_entry(l, e);
     }
@@ -242,10 +242,7 @@ static struct mlock *find_of_owner(const struct locks *l, const struct hold_req 
         }
     }
     if (h != NULL) {
-        LIST_FOREACH(it, &h->entries)
-        {
-            struct entry *e = container_of(it, struct entry, in_hold);
-
+        for (struct entry *e = h->entries; e != NULL; e = e->next) {
             if (e->piece != NULL && may_cancel(e->piece->mlock, req, ret_others)) {
                 return e->piece->mlock;
             }

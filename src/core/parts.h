@@ -440,5 +440,6 @@ void verdict_work_gone(struct work *w);
 void renew_flush(struct locks *l);
 void renew_done(struct locks *l, struct work *w, const struct op_result *r);
 void renew_want(struct locks *l, struct hold *h);
+void renew_entry_gone(const struct entry *e);
 
 #endif

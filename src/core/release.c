@@ -161,7 +161,7 @@ static void end_local(struct locks *l, struct duty *d, int64_t left)
         }
         entry_free(l, e);
     }
-    if (list_empty(&h->entries)) {
+    if (h->entries == NULL) {
         hold_forget(l, h, true);
     } else if (left == 0) {
         hold_lost(l, h); /* the time of its client, or entries that we believed in */
@@ -341,7 +341,7 @@ void release_done(struct locks *l, struct work *w, const struct op_result *r)
             duty_let_go(d);
 
             entry_free(l, e);
-            if (list_empty(&h->entries)) {
+            if (h->entries == NULL) {
                 hold_forget(l, h, false);
             }
         }

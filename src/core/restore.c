@@ -51,15 +51,10 @@ void quarantine_all(struct locks *l, uint64_t until)
  * held still, or its release was sent so that only our next waiter could get it. */
 static bool is_held(const struct locks *l, const struct hold *h)
 {
-    struct list *it;
-
     if (l->now >= h->until) {
         return false;
     }
-    LIST_FOREACH(it, &h->entries)
-    {
-        const struct entry *e = container_of(it, struct entry, in_hold);
-
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
         if (!e->ending || (e->duty != NULL && !e->duty->may_free)) {
             return true;
         }
@@ -123,14 +118,10 @@ void restore_forget(struct locks *l, struct hold *h)
 
 static void doubt(struct locks *l, struct hold *h)
 {
-    struct list *it;
     bool any = false;
 
     hold_uncertain(l, h);
-    LIST_FOREACH(it, &h->entries)
-    {
-        struct entry *e = container_of(it, struct entry, in_hold);
-
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
         e->unsure = !is_given_up(e);
         any = any || e->unsure;
     }
@@ -230,12 +221,8 @@ static uint64_t lease_of(const struct locks *l, const struct hold *h)
 static size_t list_kept(struct locks *l, struct hold *h, struct kept_item *kept)
 {
     size_t count = 0;
-    struct list *it;
 
-    LIST_FOREACH(it, &h->entries)
-    {
-        struct entry *e = container_of(it, struct entry, in_hold);
-
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
         e->named = e->unsure && count < OP_KEPT_MAX;
         if (e->named) {
             kept[count++] = (struct kept_item){
@@ -251,11 +238,9 @@ static size_t list_kept(struct locks *l, struct hold *h, struct kept_item *kept)
 static size_t count_unsure(const struct hold *h)
 {
     size_t count = 0;
-    struct list *it;
 
-    LIST_FOREACH(it, &h->entries)
-    {
-        count += container_of(it, struct entry, in_hold)->unsure ? 1 : 0;
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        count += e->unsure ? 1 : 0;
     }
     return count < OP_KEPT_MAX ? count : OP_KEPT_MAX;
 }
@@ -274,7 +259,7 @@ static void send(struct locks *l, struct hold *h)
         sure(l, h); /* its end is told by its timer, or it is being released */
         return;
     }
-    first = container_of(h->entries.next, struct entry, in_hold);
+    first = h->entries;
     w = work_new(l, WORK_RESTORE, h->lock);
     w->hold = h;
     w->lease_ms = lease_ms;
@@ -328,12 +313,8 @@ static void restored(struct locks *l, struct hold *h, struct asked asked,
 {
     struct lock *lock = h->lock;
     bool more = false;
-    struct list *it;
 
-    LIST_FOREACH(it, &h->entries)
-    {
-        struct entry *e = container_of(it, struct entry, in_hold);
-
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
         e->unsure = e->unsure && !e->named;
         more = more || e->unsure;
         e->missed = e->missed && !e->named;

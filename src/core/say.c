@@ -88,15 +88,10 @@ static size_t list_attached(struct locks *l, const struct hold *hold, uint64_t *
 {
     uint64_t notice = ++l->next_notice;
     size_t count = 0;
-    struct list *it, *at;
 
-    LIST_FOREACH(it, &hold->entries)
-    {
-        struct entry *e = container_of(it, struct entry, in_hold);
-
-        LIST_FOREACH(at, &e->attaches)
-        {
-            struct session *s = container_of(at, struct attach, in_entry)->session;
+    for (struct entry *e = hold->entries; e != NULL; e = e->next) {
+        for (const struct attach *a = e->attaches; a != NULL; a = a->next) {
+            struct session *s = a->session;
 
             if (s->noticed != notice) {
                 s->noticed = notice;

@@ -116,7 +116,7 @@ struct waiter {
 };
 
 struct attach {
-    struct list in_entry;
+    struct attach *next; /* of the same entry; the newest is the last */
     struct list in_session;
     struct entry *entry;
     struct session *session;
@@ -124,8 +124,8 @@ struct attach {
 };
 
 struct entry {
-    struct list in_hold;
-    struct list attaches;
+    struct entry *next; /* of the same hold; the newest is the first */
+    struct attach *attaches;
     struct hold *hold;
     struct want *want;
     struct request *request;
@@ -161,7 +161,7 @@ struct hold {
     struct list in_lock; /* newest first */
     struct list in_all;
     struct list in_due; /* on a struct due: to be renewed; on l->restores */
-    struct list entries;
+    struct entry *entries;
     struct lock *lock;
     uint64_t token;
     uint64_t began;      /* here; l->holds is in this order */
@@ -170,23 +170,21 @@ struct hold {
     uint64_t due;        /* next renewal or check */
     uint64_t fence_at;   /* when the fence key's TTL was last raised */
     uint64_t not_before; /* Redis refused: no renewal before this */
-    uint64_t exact_ms;   /* grace: the TTL to set, not only to raise; 0: none */
     struct work *renewal;
     struct work *restoring;
-    struct entry *checked; /* NAMED: the entry whose keeper the renewal looks at */
     struct timer timer;
-    struct hold_key *key; /* in its lock's index, if it has one */
+    uint64_t exact_ms : 40; /* grace: the TTL to set, not only to raise; 0: none */
+    uint64_t renewal_slot : 8;
+    uint16_t field_len;
     uint32_t checks;
     uint32_t attached;
-    uint32_t user; /* of all its entries */
-    uint16_t renewal_slot;
+    uint32_t user;                /* of all its entries */
     enum lock_kind lock_kind : 4; /* PLAIN, READ, WRITE */
     enum owner_kind kind : 4;
     enum lock_state state : 4; /* HELD or UNCERTAIN */
     bool keeper_key : 1;       /* Redis has a keeper key of ours for it */
     bool unsure : 1;           /* Redis may have lost it: it is to be put back */
     bool looked : 1;           /* for the last time before it runs out */
-    uint32_t field_len;
     char field[];
 };
 
@@ -348,6 +346,12 @@ enum work_kind {
     WORK_CHECK
 };
 
+struct renewing {
+    struct hold *hold;     /* NULL: gone */
+    struct entry *checked; /* the one whose keeper is looked at; NULL: gone */
+    uint64_t lease_ms;     /* that was asked for */
+};
+
 struct work {
     struct table_node op;
     enum work_kind kind;
@@ -358,9 +362,8 @@ struct work {
     struct want *want;     /* the claim that was sent */
     struct duty *duty;
     struct call *call;
-    struct hold *hold;   /* RESTORE; NULL: gone */
-    struct hold **holds; /* RENEW; NULL where a hold is gone */
-    uint64_t *leases;    /* RENEW: what each was given */
+    struct hold *hold;         /* RESTORE; NULL: gone */
+    struct renewing *renewing; /* RENEW */
     size_t hold_count;
     bool exact;          /* ATTACH: it may cut the lease */
     struct work **parts; /* MANY: one for each name, ASKs */

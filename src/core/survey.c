@@ -4,11 +4,8 @@
 
 bool hold_is_fixed(const struct hold *h)
 {
-    struct list *it;
-
-    LIST_FOREACH(it, &h->entries)
-    {
-        if (!container_of(it, struct entry, in_hold)->fixed) {
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        if (!e->fixed) {
             return false;
         }
     }

@@ -268,7 +268,7 @@ static struct entry *record(struct locks *l, struct lock *lock, struct want *wan
 /* Granted while nobody is there to take it. */
 static void keep(struct locks *l, struct entry *e, const struct want *want)
 {
-    if (list_empty(&e->attaches)) { /* otherwise its client came by RENEW */
+    if (e->attaches == NULL) { /* otherwise its client came by RENEW */
         e->until = e->hold->until;
         e->want->keep_ms = want->keep_ms;
         entry_keep(l, e);
@@ -288,7 +288,7 @@ static void take_rest(struct locks *l, struct entry *e, const struct want *want,
                               .id = want_id(want),
                               .user = want->user };
 
-    entry_set_kept(l, e, list_empty(&e->attaches));
+    entry_set_kept(l, e, e->attaches == NULL);
     call_regrant(l, e, &again);
 }
 

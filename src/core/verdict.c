@@ -32,12 +32,7 @@ struct entries {
 
 static void add_hold(struct entries *es, const struct hold *h, const struct entry *but)
 {
-    struct list *it;
-
-    LIST_FOREACH(it, &h->entries)
-    {
-        struct entry *e = container_of(it, struct entry, in_hold);
-
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
         if (e != but && es->count < OP_RENEW_MAX) {
             es->list[es->count++] = e;
         }
@@ -251,7 +246,7 @@ static void settle(struct locks *l, const struct lock *lock, const struct suspec
         entry_over(l, e, -1);
     }
     entry_free(l, e);
-    if (list_empty(&h->entries)) {
+    if (h->entries == NULL) {
         hold_forget(l, h, false);
     } else {
         hold_schedule(l, h);

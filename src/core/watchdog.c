@@ -33,12 +33,8 @@ void renew_want(struct locks *l, struct hold *h)
 static size_t count_entries(const struct hold *h, bool missed)
 {
     size_t count = 0;
-    struct list *it;
 
-    LIST_FOREACH(it, &h->entries)
-    {
-        const struct entry *e = container_of(it, struct entry, in_hold);
-
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
         count += !e->ending && e->missed == missed;
     }
     return count;
@@ -47,9 +43,8 @@ static size_t count_entries(const struct hold *h, bool missed)
 /* One entry is checked each time, the next time another. */
 static struct entry *pick_entry(struct hold *h)
 {
-    struct entry *e = container_of(list_first(&h->entries), struct entry, in_hold);
+    struct entry *e = h->entries;
     size_t count, skip;
-    struct list *it;
     bool missed;
 
     if (h->kind != OWNER_NAMED) {
@@ -60,10 +55,7 @@ static struct entry *pick_entry(struct hold *h)
     missed = count == 0;
     count = missed ? count_entries(h, true) : count;
     skip = count == 0 ? 0 : h->checks++ % count;
-    LIST_FOREACH(it, &h->entries)
-    {
-        struct entry *next = container_of(it, struct entry, in_hold);
-
+    for (struct entry *next = h->entries; next != NULL; next = next->next) {
         if (next->ending || next->missed != missed) {
             continue;
         }
@@ -75,18 +67,19 @@ static struct entry *pick_entry(struct hold *h)
     return e;
 }
 
-static void fill_item(struct locks *l, struct renew_item *item, struct hold *h,
-                      uint64_t lease_ms)
+static void fill_item(struct locks *l, struct renew_item *item,
+                      const struct renewing *r)
 {
-    h->checked = pick_entry(h);
+    const struct hold *h = r->hold;
+
     *item = (struct renew_item){
         .name = op_copy(l, lock_name(h->lock)),
         .lock_kind = h->lock_kind,
         .kind = h->kind,
         .field = op_copy(l, hold_field(h)),
-        .entry = h->kind == OWNER_NAMED ? op_copy(l, want_entry(h->checked->want))
+        .entry = h->kind == OWNER_NAMED ? op_copy(l, want_entry(r->checked->want))
                                         : SPAN_NONE,
-        .lease_ms = lease_ms,
+        .lease_ms = r->lease_ms,
         .token = h->token,
         .exact = h->exact_ms != 0,
         .fence = l->now - h->fence_at >= OP_FENCE_TTL_MS / 2,
@@ -96,7 +89,7 @@ static void fill_item(struct locks *l, struct renew_item *item, struct hold *h,
 
 /* Anonymous holds go first: their words are few if they stand together. Takes them from
  * the list, up to BATCH_MAX. */
-static size_t take_due(struct locks *l, struct due *d, struct hold **holds)
+static size_t take_due(struct locks *l, struct due *d, struct renewing *renewing)
 {
     struct hold *others[BATCH_MAX];
     size_t count = 0, other_count = 0;
@@ -110,13 +103,13 @@ static size_t take_due(struct locks *l, struct due *d, struct hold **holds)
             continue;
         }
         if (h->kind == OWNER_ANONYMOUS && !h->keeper_key) {
-            holds[count++] = h;
+            renewing[count++].hold = h;
         } else {
             others[other_count++] = h;
         }
     }
     for (size_t i = 0; i < other_count; i++) {
-        holds[count++] = others[i];
+        renewing[count++].hold = others[i];
     }
     return count;
 }
@@ -127,25 +120,25 @@ static void send_batch(struct locks *l, struct due *d)
     struct renew_item *items = effects_alloc(&l->fx, BATCH_MAX * sizeof(*items));
     struct op *op;
 
-    w->holds = xcalloc(BATCH_MAX, sizeof(struct hold *));
-    w->leases = xcalloc(BATCH_MAX, sizeof(uint64_t));
-    w->hold_count = take_due(l, d, w->holds);
+    w->renewing = xcalloc(BATCH_MAX, sizeof(*w->renewing));
+    w->hold_count = take_due(l, d, w->renewing);
     if (w->hold_count == 0) {
         work_free(l, w);
         due_done(l, d, NULL);
         return;
     }
     for (size_t i = 0; i < w->hold_count; i++) {
-        struct hold *h = w->holds[i];
-        uint64_t lease_ms = asked_lease(l, h);
+        struct renewing *r = &w->renewing[i];
+        struct hold *h = r->hold;
 
+        r->lease_ms = asked_lease(l, h);
+        r->checked = pick_entry(h);
         if (h->exact_ms != 0) {
-            hold_cut(l, h, (struct asked){ w->op.key, w->sent, lease_ms }, true);
+            hold_cut(l, h, (struct asked){ w->op.key, w->sent, r->lease_ms }, true);
         }
-        fill_item(l, &items[i], h, lease_ms);
+        fill_item(l, &items[i], r);
         h->renewal = w;
         h->renewal_slot = i;
-        w->leases[i] = lease_ms;
     }
     due_sent(l, d, w);
     op = work_op(l, w, OP_RENEW);
@@ -164,11 +157,20 @@ void renew_flush(struct locks *l)
     }
 }
 
-/* The entry that was checked is over, or somebody else's now. */
-static void drop_checked(struct locks *l, struct hold *h, bool over)
+void renew_entry_gone(const struct entry *e)
 {
-    struct entry *e = h->checked;
+    const struct hold *h = e->hold;
+    struct renewing *r =
+        h->renewal == NULL ? NULL : &h->renewal->renewing[h->renewal_slot];
 
+    if (r != NULL && r->checked == e) {
+        r->checked = NULL;
+    }
+}
+
+/* The entry that was checked is over, or somebody else's now. */
+static void drop_checked(struct locks *l, struct hold *h, struct entry *e, bool over)
+{
     if (e != NULL && hold_alone(h)) {
         hold_forget(l, h, over);
         return;
@@ -187,12 +189,8 @@ static void drop_checked(struct locks *l, struct hold *h, bool over)
  * released elsewhere, so long ago that no mark of it is left. */
 static void drop_missed(struct locks *l, struct hold *h)
 {
-    struct list *it, *tmp;
-
-    LIST_FOREACH_SAFE(it, tmp, &h->entries)
-    {
-        struct entry *e = container_of(it, struct entry, in_hold);
-
+    for (struct entry *e = h->entries, *next; e != NULL; e = next) {
+        next = e->next;
         if (e->missed && !e->ending) {
             entry_over(l, e, -1);
             entry_free(l, e);
@@ -202,13 +200,13 @@ static void drop_missed(struct locks *l, struct hold *h)
 
 /* The checked entry is not there. With others of its owner that is no loss yet: they
  * are looked for at once, one after the other. */
-static void gone(struct locks *l, struct hold *h)
+static void gone(struct locks *l, struct hold *h, struct entry *checked)
 {
-    if (h->checked == NULL) {
-        drop_checked(l, h, true); /* only that entry, which was released since */
+    if (checked == NULL) {
+        drop_checked(l, h, NULL, true); /* only that entry, which was released since */
         return;
     }
-    h->checked->missed = true;
+    checked->missed = true;
     if (count_entries(h, false) == 0 || count_entries(h, true) > MISSED_MAX) {
         hold_lost(l, h);
         return;
@@ -259,12 +257,13 @@ void renew_done(struct locks *l, struct work *w, const struct op_result *r)
 {
     due_done(l, w->due, w);
     for (size_t i = 0; i < w->hold_count; i++) {
-        struct hold *h = w->holds[i];
+        struct hold *h = w->renewing[i].hold;
+        struct entry *checked = w->renewing[i].checked;
 
         if (h == NULL) {
             continue;
         }
-        w->holds[i] = NULL;
+        w->renewing[i].hold = NULL;
         h->renewal = NULL;
         if ((r->status != OP_OK && r->status != OP_NOREPLICAS) || i >= r->item_count) {
             hold_cut_failed(l, h, w->op.key);
@@ -279,19 +278,19 @@ void renew_done(struct locks *l, struct work *w, const struct op_result *r)
         switch (r->items[i]) {
         case RENEW_OK:
             if (r->status == OP_OK) {
-                confirmed(l, w, h, w->leases[i]);
+                confirmed(l, w, h, w->renewing[i].lease_ms);
             } else {
                 unacked(l, w, h);
             }
             break;
         case RENEW_ENDED:
-            drop_checked(l, h, true);
+            drop_checked(l, h, checked, true);
             break;
         case RENEW_ELSEWHERE:
-            drop_checked(l, h, false);
+            drop_checked(l, h, checked, false);
             break;
         case RENEW_GONE:
-            gone(l, h);
+            gone(l, h, checked);
             break;
         case RENEW_UNKNOWN:
             hold_cut_failed(l, h, w->op.key);

@@ -52,15 +52,14 @@ void work_free(struct locks *l, struct work *w)
         w->hold->restoring = NULL;
     }
     for (size_t i = 0; i < w->hold_count; i++) {
-        if (w->holds[i] != NULL) {
-            w->holds[i]->renewal = NULL;
+        if (w->renewing[i].hold != NULL) {
+            w->renewing[i].hold->renewal = NULL;
         }
     }
     want_unref(l, w->want);
     list_del(&w->in_sent);
     table_remove(&l->works, &w->op);
-    free(w->holds);
-    free(w->leases);
+    free(w->renewing);
     free(w->parts);
     pool_free(&l->pool, w);
 }

@@ -8,11 +8,8 @@
 /* It is somebody's who goes by it: UNLOCK may have been sent through another daemon. */
 static bool goes_by_it(const struct quorum *q, const struct entry *e, size_t name)
 {
-    const struct list *it;
-
-    LIST_FOREACH(it, &e->attaches)
-    {
-        uint64_t conn = container_of(it, struct attach, in_entry)->session->conn.key;
+    for (const struct attach *a = e->attaches; a != NULL; a = a->next) {
+        uint64_t conn = a->session->conn.key;
 
         for (size_t i = 0; i < q->client_count; i++) {
             const struct qclient *c = &q->clients[i];
@@ -29,15 +26,10 @@ static bool goes_by_it(const struct quorum *q, const struct entry *e, size_t nam
 /* That hold is vouched for, to somebody. */
 static bool vouched(const struct qdaemon *d, const struct hold *h, size_t name)
 {
-    const struct list *it;
-
     if (h->state != LOCK_STATE_HELD || d->all->now >= h->until) {
         return false;
     }
-    LIST_FOREACH(it, &h->entries)
-    {
-        const struct entry *e = container_of(it, struct entry, in_hold);
-
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
         if (!e->ending && goes_by_it(d->all, e, name)) {
             return true;
         }

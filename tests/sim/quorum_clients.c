@@ -126,11 +126,8 @@ static bool ask_again(struct quorum *q, struct qclient *c)
 
 static bool is_its_own(const struct qclient *c, const struct entry *e)
 {
-    const struct list *it;
-
-    LIST_FOREACH(it, &e->attaches)
-    {
-        if (container_of(it, struct attach, in_entry)->session->conn.key == c->conn) {
+    for (const struct attach *a = e->attaches; a != NULL; a = a->next) {
+        if (a->session->conn.key == c->conn) {
             return !e->ending && e->hold->token == c->token;
         }
     }
@@ -140,16 +137,17 @@ static bool is_its_own(const struct qclient *c, const struct entry *e)
 /* An owner alone tells its connection's entry, and if that has none there, any. */
 static bool tells_entry(const struct qdaemon *d, const struct qclient *c)
 {
-    const struct list *it, *in;
+    const struct list *it;
 
     if (c->owner[0] == '\0') {
         return true;
     }
     LIST_FOREACH(it, &d->locks->holds)
     {
-        LIST_FOREACH(in, &container_of(it, struct hold, in_all)->entries)
-        {
-            if (is_its_own(c, container_of(in, struct entry, in_hold))) {
+        const struct hold *h = container_of(it, struct hold, in_all);
+
+        for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+            if (is_its_own(c, e)) {
                 return true;
             }
         }

@@ -14,7 +14,7 @@
 enum {
     CONNECTION_MAX = 640,
     WAIT_MAX = 408, /* on top of the connection */
-    HOLD_MAX = 672,
+    HOLD_MAX = 608,
     COUNT = 900, /* the workbench has room for 1,000 */
     MALLOC_HEAD = 8,
     MALLOC_STEP = 16,
