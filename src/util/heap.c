@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+enum { ROOM_MIN = 64 };
+
 void heap_init(struct heap *h)
 {
     *h = (struct heap){ 0 };
@@ -60,6 +62,12 @@ static void settle(struct heap *h, size_t slot, struct heap_node *node)
     }
 }
 
+static void set_room(struct heap *h, size_t room)
+{
+    h->room = room;
+    h->nodes = xrealloc(h->nodes, room * sizeof(*h->nodes));
+}
+
 void heap_set(struct heap *h, struct heap_node *node, uint64_t at)
 {
     node->at = at;
@@ -68,8 +76,7 @@ void heap_set(struct heap *h, struct heap_node *node, uint64_t at)
         return;
     }
     if (h->count + 1 >= h->room) {
-        h->room = h->room == 0 ? 64 : h->room * 2;
-        h->nodes = xrealloc(h->nodes, h->room * sizeof(*h->nodes));
+        set_room(h, h->room == 0 ? ROOM_MIN : h->room * 2);
     }
     h->count++;
     sift_up(h, h->count, node);
@@ -87,6 +94,9 @@ void heap_remove(struct heap *h, struct heap_node *node)
     last = h->nodes[h->count--];
     if (last != node) {
         settle(h, slot, last);
+    }
+    if (h->room > ROOM_MIN && h->count < h->room / 4) {
+        set_room(h, h->room / 2);
     }
 }
 

@@ -51,6 +51,32 @@ START_TEST(disarming_twice_is_harmless)
 }
 END_TEST
 
+START_TEST(what_many_took_is_given_back)
+{
+    enum { MANY = 100000 };
+    struct heap_node *nodes = calloc(MANY, sizeof(*nodes));
+    struct heap h;
+    size_t least;
+
+    ck_assert_ptr_nonnull(nodes);
+    heap_init(&h);
+    heap_set(&h, &nodes[0], 1);
+    least = h.room;
+    for (size_t i = 1; i < MANY; i++) {
+        heap_set(&h, &nodes[i], i * 7919 % MANY + 2);
+    }
+    ck_assert_uint_gt(h.room, MANY);
+    for (size_t i = MANY - 1; i > 0; i--) {
+        heap_remove(&h, &nodes[i]);
+        ck_assert_ptr_eq(heap_min(&h), &nodes[0]);
+        ck_assert(h.room == least || h.count >= h.room / 4);
+    }
+    ck_assert_uint_eq(h.room, least);
+    heap_fini(&h);
+    free(nodes);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("heap");
@@ -58,6 +84,7 @@ Suite *test_suite(void)
 
     tcase_add_test(tc, the_earliest_is_always_on_top);
     tcase_add_test(tc, disarming_twice_is_harmless);
+    tcase_add_test(tc, what_many_took_is_given_back);
     suite_add_tcase(s, tc);
     return s;
 }
