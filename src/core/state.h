@@ -99,20 +99,20 @@ struct waiter {
     struct request *request; /* NULL: no ID */
     struct work *work;       /* an op in flight that may grant it */
     struct piece *piece;     /* of an MLOCK, whose wait this is; or NULL */
-    struct list in_waits;    /* of a named owner */
     struct timer timer;
     uint64_t began;    /* when it joined the queue; l->waiters is in this order */
     uint64_t since;    /* when it was asked for last */
     uint64_t deadline; /* UINT64_MAX: none */
     uint64_t place_op; /* the last op that named it for the fair queue */
     enum fair_place place : 8;
-    bool once : 1;     /* WAIT 0 */
-    bool probe : 1;    /* must ask for itself before it queues in earnest */
-    bool join : 1;     /* and then to be granted beside others, not only again */
-    bool expiring : 1; /* its time is up, the op in flight decides */
-    bool doubt : 1;    /* an op of it may have been granted without our knowing */
-    bool kept : 1;     /* counted in stats.kept_waiters */
-    bool in_run : 1;   /* asked for behind others, and not by another call since */
+    bool once : 1;          /* WAIT 0 */
+    bool probe : 1;         /* must ask for itself before it queues in earnest */
+    bool join : 1;          /* and then to be granted beside others, not only again */
+    bool expiring : 1;      /* its time is up, the op in flight decides */
+    bool doubt : 1;         /* an op of it may have been granted without our knowing */
+    bool kept : 1;          /* counted in stats.kept_waiters */
+    bool in_run : 1;        /* asked for behind others, and not by another call since */
+    struct list in_waits[]; /* one, of a named owner only */
 };
 
 struct attach {

@@ -53,7 +53,9 @@ void waiter_since(struct locks *l, struct waiter *w, uint64_t since)
 struct waiter *waiter_new(struct locks *l, struct lock *lock, struct session *s,
                           const struct lock_req *req, struct want *want)
 {
-    struct waiter *w = pool_alloc(&l->pool, sizeof(*w));
+    bool named = want->kind == OWNER_NAMED;
+    struct waiter *w =
+        pool_alloc(&l->pool, sizeof(*w) + (named ? sizeof(*w->in_waits) : 0));
 
     w->lock = lock;
     w->want = want;

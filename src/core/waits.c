@@ -24,7 +24,6 @@ void waits_join(struct locks *l, struct waiter *w)
     struct span owner = field_owner(want_field(w->want));
     struct waits *waits;
 
-    list_init(&w->in_waits);
     if (w->want->kind != OWNER_NAMED) {
         return;
     }
@@ -37,18 +36,19 @@ void waits_join(struct locks *l, struct waiter *w)
         waits->in_owners.key = hash_bytes(owner.ptr, owner.len);
         table_add(&l->waits, &waits->in_owners);
     }
-    list_append(&waits->waiters, &w->in_waits);
+    list_append(&waits->waiters, w->in_waits);
 }
 
 void waits_leave(struct locks *l, struct waiter *w)
 {
-    struct list *next = w->in_waits.next;
     struct waits *waits;
+    struct list *next;
 
-    if (list_empty(&w->in_waits)) {
+    if (w->want->kind != OWNER_NAMED) {
         return;
     }
-    list_del(&w->in_waits);
+    next = w->in_waits->next;
+    list_del(w->in_waits);
     if (list_empty(next)) { /* it was the last one: that is the head of the list */
         waits = container_of(next, struct waits, waiters);
         table_remove(&l->waits, &waits->in_owners);

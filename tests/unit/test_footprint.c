@@ -13,7 +13,7 @@
 
 enum {
     CONNECTION_MAX = 640,
-    WAIT_MAX = 408, /* on top of the connection */
+    WAIT_MAX = 392, /* on top of the connection */
     HOLD_MAX = 608,
     COUNT = 900, /* the workbench has room for 1,000 */
     MALLOC_HEAD = 8,
