@@ -41,7 +41,7 @@ struct lock *lock_get(struct locks *l, struct span name)
     struct lock *lock = find(l, name, hash);
 
     if (lock == NULL) {
-        lock = pool_alloc(&l->pool, sizeof(*lock) + name.len);
+        lock = pool_alloc(&l->pool, offsetof(struct lock, name) + name.len);
         memcpy(lock->name, name.ptr, name.len);
         lock->name_len = name.len;
         lock->group = lock_group(l, name);

@@ -38,6 +38,7 @@ struct locks *locks_new(const struct locks_setup *setup)
     l->group_count = setup->group_of == NULL ? 1 : setup->group_count;
     l->quarantine = xcalloc(l->group_count, sizeof(*l->quarantine));
     l->quarantined = xcalloc(l->group_count, sizeof(*l->quarantined));
+    l->doubt_ops = xcalloc(l->group_count, sizeof(*l->doubt_ops));
     quarantine_all(l, setup->no_grants_until_ms);
     dues_init(l);
     list_init(&l->restores);
@@ -129,6 +130,7 @@ void locks_free(struct locks *l)
     dues_fini(l);
     free(l->quarantine);
     free(l->quarantined);
+    free(l->doubt_ops);
     heap_fini(&l->heap);
     effects_fini(&l->fx);
     table_fini(&l->works);

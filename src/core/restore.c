@@ -146,7 +146,7 @@ void restore_lock(struct locks *l, struct lock *lock)
 {
     struct list *it;
 
-    lock->doubt_op = l->next_op;
+    l->doubt_ops[lock->group] = l->next_op;
     LIST_FOREACH(it, &lock->holds)
     {
         doubt(l, container_of(it, struct hold, in_lock));

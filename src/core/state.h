@@ -227,6 +227,7 @@ struct lock {
     struct hold *writer;      /* the one of them that writes */
     struct hold_index *index; /* of the holds, if they are many */
     struct desk *desk;        /* NO_DESK at rest: to be read only; see desk.c */
+    uint64_t exempt;          /* from the quarantine that ends then */
     uint32_t hold_count;
     uint32_t refs;   /* works and calls that point here */
     uint32_t unsure; /* holds that are to be put back: till then nothing is asked */
@@ -240,8 +241,6 @@ struct lock {
     bool unacked : 1;      /* what was granted last was not acknowledged */
     bool courteous : 1;    /* it yielded: the next message is not rushed at, either */
     uint16_t name_len;
-    uint64_t doubt_op; /* as l->doubt_op, of this name */
-    uint64_t exempt;   /* from the quarantine that ends then */
     char name[];
 };
 
@@ -406,6 +405,7 @@ struct locks {
     uint64_t quarantine_end; /* the last of them */
     uint64_t next_op;
     uint64_t doubt_op; /* Redis is another, or its clock: ops up to this tell nothing */
+    uint64_t *doubt_ops; /* the same of each group's names */
     uint64_t next_request;
     uint64_t next_grant;
     uint64_t next_notice;

@@ -71,7 +71,7 @@ struct asked work_asked(const struct work *w)
 
 bool asked_before(const struct locks *l, const struct lock *lock, uint64_t op_id)
 {
-    return op_id <= l->doubt_op || op_id <= lock->doubt_op;
+    return op_id <= l->doubt_op || op_id <= l->doubt_ops[lock->group];
 }
 
 bool asked_in_time(const struct locks *l, const struct lock *lock, struct asked asked)
