@@ -39,6 +39,13 @@ static uint64_t since(const struct run *c, size_t i)
     return for_ms > c->times.asked ? 0 : c->times.asked - for_ms;
 }
 
+/* Another one did, at `at`, and not before. Scripts tell times within a ms apart: who
+ * takes over just now does so after all that has run. */
+static bool is_later(const struct run *c, size_t i, uint64_t at)
+{
+    return at > since(c, i) || (at == since(c, i) && c->op->kept[i].for_ms != 0);
+}
+
 static bool is_ours(const struct run *c, const char *keeper)
 {
     return memcmp(keeper, c->instance, OP_INSTANCE_LEN) == 0;
@@ -54,7 +61,7 @@ static bool entries(struct run *c, struct redis_hash_field *f, bool anew)
         struct span id = c->op->kept[i].entry;
         struct redis_entry *e = anew ? NULL : redis_entry(c->n, id);
 
-        if (e != NULL && !is_ours(c, e->keeper) && e->since >= since(c, i)) {
+        if (e != NULL && !is_ours(c, e->keeper) && is_later(c, i, e->since)) {
             theirs++;
             continue;
         }
@@ -98,7 +105,7 @@ static bool keep(struct run *c, const struct rtext *field, const struct rtext *w
     struct redis_keeper *k = redis_keeper(c->n, field);
     const char *keeper = k != NULL ? k->instance : who != NULL ? who->s + 1 : NULL;
 
-    if (k != NULL && !is_ours(c, keeper) && k->since >= since(c, 0)) {
+    if (k != NULL && !is_ours(c, keeper) && is_later(c, 0, k->since)) {
         c->result->status = OP_ELSEWHERE;
         return false;
     }
