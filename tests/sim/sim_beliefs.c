@@ -388,17 +388,22 @@ static bool is_held_by_error(const struct sim_check *c, const struct belief *b,
 void check_failed_over(struct sim *s)
 {
     struct sim_check *c = &s->check;
+    bool all = true; /* who starts later knows of no failover */
     uint64_t end = s->now + s->daemons[0].config.quarantine_ms;
 
+    for (size_t i = 0; i < s->daemon_count; i++) {
+        all = all && s->daemons[i].locks != NULL;
+    }
     for (size_t i = 0; i < c->belief_count; i++) {
         struct belief *b = &c->beliefs[i];
 
         /* What was acknowledged is not lost, with or without a quarantine. What was
          * taken over from another daemon is that one's again, if that was lost: it may
          * not have heard of it, and then it may release it. */
-        b->rolled = (!b->excused || b->rolled) &&
-                    (s->profile.min_replicas || (b->minted && b->full_until <= end &&
-                                                 !is_held_by_error(c, b, s->now)));
+        b->rolled =
+            (!b->excused || b->rolled) &&
+            (s->profile.min_replicas || (all && b->minted && b->full_until <= end &&
+                                         !is_held_by_error(c, b, s->now)));
     }
     excuse(s, NULL);
 }
