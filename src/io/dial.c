@@ -1,25 +1,29 @@
 /* dial: connecting a stream: the name is looked up on libuv's threads, then the
- * addresses are tried in turn with the stream's one handle. */
+ * addresses are tried in turn. */
+#include "io/poller.h"
 #include "io/stream_priv.h"
 #include "util/alloc.h"
 
+#include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 /* SYNs that are sent again to an address while another one is left: gives it 3 s. */
 enum { SYN_RETRIES = 1 };
 
 struct dial {
     uv_getaddrinfo_t lookup;
-    uv_connect_t req;
     struct stream *stream;
     struct stream_options opt;
     struct addrinfo *addresses;
     struct addrinfo *next;
-    int error; /* of the last attempt */
+    int error;  /* of the last attempt */
+    int failed; /* this attempt did, and is not given up yet */
     bool resolving;
 };
 
@@ -29,7 +33,6 @@ static struct dial *dial_new(struct stream *s, const struct stream_options *opt)
 
     d->stream = s;
     d->lookup.data = d;
-    d->req.data = d;
     if (opt != NULL) {
         d->opt = *opt;
     }
@@ -60,27 +63,6 @@ void dial_cancel(struct dial *d)
     }
 }
 
-static void on_connected(uv_connect_t *req, int status)
-{
-    struct dial *d = req->data;
-    struct stream *s = d->stream;
-
-    if (s->closed) {
-        return;
-    }
-    if (status == 0) {
-        status = stream_opened(s, &d->opt);
-    }
-    if (status != 0) {
-        d->error = status;
-        stream_close_handle(s);
-        return;
-    }
-    if (s->tls == NULL) {
-        dial_done(d);
-    } /* else after the handshake */
-}
-
 void dial_done(struct dial *d)
 {
     struct stream *s = d->stream;
@@ -92,53 +74,64 @@ void dial_done(struct dial *d)
 
 void dial_broke(struct dial *d, int error)
 {
-    if (d->stream->connected) {
-        d->error = error;
-        d->stream->connected = false;
-        stream_close_handle(d->stream);
+    struct stream *s = d->stream;
+
+    if (s->connected) {
+        s->connected = false;
+        stream_drop_queued(s);
+        /* Somebody may be in the middle of something: the loop tells dial_ready(). */
+        d->failed = error;
+        (void)shutdown(s->fd, SHUT_RDWR);
+        poller_update(s);
     }
 }
 
-static int connect_to(struct dial *d, const struct addrinfo *address)
+/* Begins; what becomes of it, at once or later, dial_ready() is told. */
+static int connect_to(struct dial *d, const struct sockaddr *name, socklen_t len)
 {
     struct stream *s = d->stream;
     int retries = SYN_RETRIES;
-    int r = uv_tcp_init_ex(s->io->loop, &s->u.tcp, (unsigned)address->ai_family);
+    int fd = socket(name->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int r;
 
-    if (r != 0) {
-        return r;
+    if (fd < 0) {
+        return uv_translate_sys_error(errno);
     }
-    s->live = true;
     s->write_error = 0;
-    s->u.handle.data = s;
+    d->failed = 0;
     if (d->next != NULL) {
-        (void)setsockopt(stream_fd(s), IPPROTO_TCP, TCP_SYNCNT, &retries,
-                         sizeof(retries));
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_SYNCNT, &retries, sizeof(retries));
     }
-    return uv_tcp_connect(&d->req, &s->u.tcp, address->ai_addr, on_connected);
+    if (connect(fd, name, len) != 0 && errno != EINPROGRESS && errno != EINTR) {
+        /* A socket that is not connected is reported as one that was hung up. */
+        d->failed = uv_translate_sys_error(errno);
+    }
+    r = poller_add(s, fd);
+    if (r != 0) {
+        (void)close(fd);
+    }
+    return r;
 }
 
-bool dial_next(struct dial *d)
+/* Tries the next address. False: there is none left. */
+static bool dial_next(struct dial *d)
 {
     while (d->next != NULL) {
         struct addrinfo *address = d->next;
         int r;
 
         d->next = address->ai_next;
-        r = connect_to(d, address);
+        r = connect_to(d, address->ai_addr, address->ai_addrlen);
         if (r == 0) {
             return true;
         }
         d->error = r;
-        if (d->stream->live) {
-            stream_close_handle(d->stream);
-            return true; /* it goes on once the handle is closed */
-        }
     }
     return false;
 }
 
-void dial_failed(struct dial *d)
+/* Tells the owner that no address could be reached; it may close the stream. */
+static void dial_failed(struct dial *d)
 {
     struct stream *s = d->stream;
     int error = d->error;
@@ -147,6 +140,36 @@ void dial_failed(struct dial *d)
     dial_free(d);
     s->ended = true;
     s->events->on_connect(s->ctx, error);
+}
+
+static int connect_error(int fd)
+{
+    int error = 0;
+    socklen_t len = sizeof(error);
+
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0) {
+        error = errno;
+    }
+    return error == 0 ? 0 : uv_translate_sys_error(error);
+}
+
+void dial_ready(struct dial *d)
+{
+    struct stream *s = d->stream;
+    int error = d->failed != 0 ? d->failed : connect_error(s->fd);
+
+    if (error != 0) {
+        d->error = error;
+        poller_remove(s);
+        if (!dial_next(d)) {
+            dial_failed(d);
+        }
+        return;
+    }
+    stream_opened(s, &d->opt);
+    if (s->tls == NULL) {
+        dial_done(d);
+    } /* else after the handshake */
 }
 
 static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *addresses)
@@ -201,23 +224,21 @@ int stream_connect_unix(struct io *io, const char *path,
                         const struct stream_events *events, void *ctx,
                         struct stream **ret)
 {
+    struct sockaddr_un name = { .sun_family = AF_UNIX };
     struct stream *s;
     int r;
 
-    /* libuv would cut it off and connect to something else. */
-    if (strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
+    if (strlen(path) >= sizeof(name.sun_path)) {
         return UV_ENAMETOOLONG;
     }
     s = stream_new(io, events, ctx);
     s->is_unix = true;
-    r = uv_pipe_init(io->loop, &s->u.pipe, 0);
+    (void)memcpy(name.sun_path, path, strlen(path) + 1);
+    r = connect_to(dial_new(s, NULL), (struct sockaddr *)&name, sizeof(name));
     if (r != 0) {
         stream_close(s);
         return r;
     }
-    s->live = true;
-    s->u.handle.data = s;
-    uv_pipe_connect(&dial_new(s, NULL)->req, &s->u.pipe, path, on_connected);
     *ret = s;
     return 0;
 }

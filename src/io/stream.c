@@ -1,15 +1,23 @@
 #include "io/stream.h"
 
+#include "io/poller.h"
 #include "io/socket.h"
 #include "io/stream_priv.h"
 #include "util/alloc.h"
 #include "util/list.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
-enum { READ_ROOM = 64 * 1024 };
+enum {
+    READ_ROOM = 64 * 1024,
+    /* Full buffers that one stream may read in a turn, while others wait. */
+    READS_TURN = 16,
+};
 
 int io_init(struct io *io, uv_loop_t *loop)
 {
@@ -36,45 +44,33 @@ struct stream *stream_new(struct io *io, const struct stream_events *events, voi
     s->io = io;
     s->events = events;
     s->ctx = ctx;
+    s->fd = -1;
     s->reading = true;
     return s;
 }
 
-static void outgoing_free(struct outgoing *out)
+void stream_drop_queued(struct stream *s)
 {
-    if (out != NULL) {
-        buf_reset(&out->data);
-        buf_reset(&out->next);
-        free(out);
+    if (s->out != NULL) {
+        buf_reset(&s->out->data);
+        buf_reset(&s->out->next);
+        free(s->out);
+        s->out = NULL;
     }
+}
+
+void stream_free(struct stream *s)
+{
+    stream_drop_queued(s);
+    dial_free(s->dial);
+    stream_tls_free(s->tls);
+    free(s);
 }
 
 void stream_unref(struct stream *s)
 {
-    if (s->closed && !s->live && !dial_is_resolving(s->dial)) {
-        outgoing_free(s->out);
-        dial_free(s->dial);
-        stream_tls_free(s->tls);
-        free(s);
-    }
-}
-
-static void on_closed(uv_handle_t *handle)
-{
-    struct stream *s = handle->data;
-
-    s->live = false;
-    if (s->closed) {
-        stream_unref(s);
-    } else if (!dial_next(s->dial)) {
-        dial_failed(s->dial);
-    }
-}
-
-void stream_close_handle(struct stream *s)
-{
-    if (s->live && !uv_is_closing(&s->u.handle)) {
-        uv_close(&s->u.handle, on_closed);
+    if (s->closed && !dial_is_resolving(s->dial)) {
+        poller_bury(s);
     }
 }
 
@@ -85,7 +81,7 @@ void stream_close(struct stream *s)
     }
     stream_tls_close(s);
     s->closed = true;
-    stream_close_handle(s);
+    poller_remove(s);
     dial_cancel(s->dial);
     stream_unref(s);
 }
@@ -104,9 +100,7 @@ void stream_abort(struct stream *s)
 
 int stream_fd(const struct stream *s)
 {
-    uv_os_fd_t fd = -1;
-
-    return s->live && uv_fileno(&s->u.handle, &fd) == 0 ? fd : -1;
+    return s->fd;
 }
 
 /* How it ends */
@@ -134,7 +128,6 @@ void stream_end(struct stream *s, int status)
         return;
     }
     s->ended = true;
-    (void)uv_read_stop(&s->u.stream);
     stream_tls_over(s, status);
     if (s->dial != NULL) {
         s->ended = false;
@@ -170,89 +163,111 @@ static void end_after_input(struct stream *s)
 
 /* Reading */
 
-static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
+static bool wants_input(const struct stream *s)
 {
-    struct stream *s = handle->data;
-    bool may_read = s->tls == NULL || stream_tls_may_read(s);
-
-    /* No room makes it UV_ENOBUFS, and leaves the bytes with the kernel. */
-    *ret = uv_buf_init(s->io->read_buf, may_read ? (unsigned)s->io->read_room : 0);
+    return s->reading && s->connected && !s->ended && !s->closed &&
+           (s->tls == NULL || !stream_tls_is_deferred(s));
 }
 
-static void on_read(uv_stream_t *handle, ssize_t nread, const uv_buf_t *data)
+static void take_input(struct stream *s, size_t len)
 {
-    struct stream *s = handle->data;
+    if (s->tls != NULL) {
+        stream_tls_input(s, s->io->read_buf, len);
+    } else {
+        s->events->on_read(s->ctx, s->io->read_buf, len);
+    }
+    if (!s->closed && s->write_error != 0) {
+        end_after_input(s);
+    }
+}
 
-    if (nread == UV_ENOBUFS) {
-        stream_tls_defer(s);
-    } else if (nread < 0) {
-        stream_end(s, (int)nread);
-    } else if (nread > 0) {
-        if (s->tls != NULL) {
-            stream_tls_input(s, data->base, (size_t)nread);
-        } else {
-            s->events->on_read(s->ctx, data->base, (size_t)nread);
+/* `hung_up`: nothing comes behind what the kernel has. */
+static void read_input(struct stream *s, bool hung_up)
+{
+    for (int i = 0; i < READS_TURN && wants_input(s); i++) {
+        ssize_t n;
+
+        if (s->tls != NULL && !stream_tls_may_read(s)) {
+            stream_tls_defer(s);
+            return;
         }
-        if (!s->closed && s->write_error != 0) {
-            end_after_input(s);
+        n = recv(s->fd, s->io->read_buf, s->io->read_room, 0);
+        if (n > 0) {
+            take_input(s, (size_t)n);
+            if ((size_t)n == s->io->read_room) {
+                continue;
+            }
+            if (hung_up && wants_input(s)) {
+                stream_end(s, UV_EOF);
+            }
+            return;
         }
+        if (n == 0) {
+            stream_end(s, UV_EOF);
+        } else if (errno != EAGAIN && errno != EINTR) {
+            stream_end(s, uv_translate_sys_error(errno));
+        }
+        return; /* after a signal it is reported again */
     }
 }
 
 void stream_read_start(struct stream *s)
 {
     s->reading = true;
-    if (s->connected && !s->closed && !s->ended) {
-        /* Cannot fail for a stream that is open. */
-        (void)uv_read_start(&s->u.stream, on_alloc, on_read);
+    if (wants_input(s)) {
+        poller_update(s);
     }
 }
 
 void stream_read_stop(struct stream *s)
 {
-    s->reading = false;
-    if (s->connected && !s->closed) {
-        (void)uv_read_stop(&s->u.stream);
-    }
+    s->reading = false; /* input that comes nevertheless stops it, see stream_ready() */
 }
 
 /* Writing */
 
-static void on_written(uv_write_t *req, int status);
-
-static void start_write(struct stream *s)
+/* 0: all is written. UV_EAGAIN: the kernel has no room. */
+static int write_some(struct stream *s, struct buf *out)
 {
-    struct outgoing *out = s->out;
-    uv_buf_t data =
-        uv_buf_init(out->data.data + out->data.head, (unsigned)buf_len(&out->data));
+    while (buf_len(out) > 0) {
+        size_t len = buf_len(out);
+        ssize_t n = send(s->fd, buf_ptr(out), len, MSG_NOSIGNAL);
 
-    out->started = true;
-    /* Fails only for a handle that was never open. */
-    (void)uv_write(&out->req, &s->u.stream, &data, 1, on_written);
+        if (n >= 0) {
+            buf_drop(out, (size_t)n);
+            if ((size_t)n < len) {
+                return UV_EAGAIN;
+            }
+        } else if (errno == EAGAIN || errno == ENOBUFS) {
+            return UV_EAGAIN;
+        } else if (errno != EINTR) {
+            return uv_translate_sys_error(errno);
+        }
+    }
+    return 0;
 }
 
-static void on_written(uv_write_t *req, int status)
+/* The kernel has room again, or writing failed before. */
+static void write_queued(struct stream *s)
 {
-    struct outgoing *out = container_of(req, struct outgoing, req);
-    struct stream *s = out->stream;
+    int r = s->write_error != 0 ? s->write_error : write_some(s, &s->out->data);
 
-    if (s->closed) {
-        return; /* stream_unref() frees it */
+    if (r == 0 && buf_len(&s->out->next) > 0) {
+        buf_reset(&s->out->data);
+        s->out->data = s->out->next;
+        s->out->next = (struct buf){ 0 };
+        r = write_some(s, &s->out->data);
     }
-    if (status == 0 && buf_len(&out->next) > 0) {
-        buf_reset(&out->data);
-        out->data = out->next;
-        out->next = (struct buf){ 0 };
-        start_write(s);
+    if (r == UV_EAGAIN) {
         return;
     }
-    outgoing_free(out);
-    s->out = NULL;
+    stream_drop_queued(s);
+    poller_update(s);
     if (s->dial != NULL) {
         return; /* of a handshake: its end, or that of the connection, tells more */
     }
-    if (status != 0) {
-        s->write_error = s->write_error != 0 ? s->write_error : status;
+    if (r != 0) {
+        s->write_error = r;
         end_after_input(s);
     } else if (s->events->on_drain != NULL) {
         s->events->on_drain(s->ctx);
@@ -282,32 +297,32 @@ void stream_send(struct stream *s, struct buf *out)
 
 void stream_send_wire(struct stream *s, struct buf *out)
 {
+    struct outgoing *waiting;
+
     if (s->closed || s->write_error != 0 || buf_len(out) == 0) {
         buf_clear(out);
         return;
     }
     if (s->out == NULL && s->connected) {
-        uv_buf_t data = uv_buf_init(out->data + out->head, (unsigned)buf_len(out));
-        int written = uv_try_write(&s->u.stream, &data, 1);
+        int r = write_some(s, out);
 
-        if (written > 0) {
-            buf_drop(out, (size_t)written);
-        } else if (written != UV_EAGAIN) {
-            s->write_error = written;
-        }
-        if (buf_len(out) == 0) {
+        if (r == 0) {
             return;
         }
-        /* If this was an error, uv_write() runs into it again, and reports it when
-         * nobody is in the middle of something. */
+        /* An error is told when nobody is in the middle of something: it makes the
+         * socket ready, and write_queued() is told. */
+        s->write_error = r == UV_EAGAIN ? 0 : r;
     }
     if (s->out == NULL) {
         s->out = xcalloc(1, sizeof(*s->out));
-        s->out->stream = s;
     }
-    stream_move_to_end(s->out->started ? &s->out->next : &s->out->data, out);
-    if (s->connected && !s->out->started) {
-        start_write(s);
+    waiting = s->out;
+    stream_move_to_end(waiting->data.head == 0 && buf_len(&waiting->next) == 0
+                           ? &waiting->data
+                           : &waiting->next,
+                       out);
+    if (s->connected) {
+        poller_update(s);
     }
 }
 
@@ -315,41 +330,59 @@ size_t stream_queued(const struct stream *s)
 {
     size_t waiting = stream_tls_queued(s);
 
-    if (s->out == NULL) {
-        return waiting;
+    return s->out == NULL ? waiting
+                          : waiting + buf_len(&s->out->data) + buf_len(&s->out->next);
+}
+
+/* The loop */
+
+unsigned stream_wants(const struct stream *s)
+{
+    if (!s->connected) {
+        return EPOLLOUT;
     }
-    return waiting + buf_len(&s->out->next) +
-           (s->out->started ? uv_stream_get_write_queue_size(&s->u.stream)
-                            : buf_len(&s->out->data));
+    return (wants_input(s) ? EPOLLIN : 0U) | (s->out != NULL ? EPOLLOUT : 0U);
+}
+
+void stream_ready(struct stream *s, unsigned events)
+{
+    if (!s->connected) {
+        dial_ready(s->dial);
+        return;
+    }
+    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
+        if (wants_input(s)) {
+            read_input(s, (events & EPOLLHUP) != 0);
+        } else {
+            poller_update(s);
+        }
+    }
+    if (s->fd >= 0 && s->connected && s->out != NULL &&
+        (events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) {
+        write_queued(s);
+    }
 }
 
 /* Opening */
 
-int stream_opened(struct stream *s, const struct stream_options *opt)
+void stream_opened(struct stream *s, const struct stream_options *opt)
 {
-    int r = 0;
-
     if (!s->is_unix) {
-        socket_set_tcp_options(stream_fd(s), opt);
+        socket_set_tcp_options(s->fd, opt);
     }
-    if (s->reading) {
-        r = uv_read_start(&s->u.stream, on_alloc, on_read);
+    s->connected = true;
+    if (s->tls != NULL) {
+        stream_tls_start(s);
+    } else if (s->out != NULL) {
+        int r = write_some(s, &s->out->data);
+
+        s->write_error = r == UV_EAGAIN ? 0 : r; /* the rest is write_queued()'s */
     }
-    if (r == 0) {
-        s->connected = true;
-        if (s->tls != NULL) {
-            stream_tls_start(s);
-        }
-        if (s->out != NULL && !s->out->started) {
-            start_write(s);
-        }
-    }
-    return r;
+    poller_update(s);
 }
 
-int stream_accept(struct io *io, uv_stream_t *listener,
-                  const struct stream_options *opt, const struct stream_events *events,
-                  void *ctx, struct stream **ret)
+int stream_accept(struct io *io, int fd, bool is_unix, const struct stream_options *opt,
+                  const struct stream_events *events, void *ctx, struct stream **ret)
 {
     struct stream *s = stream_new(io, events, ctx);
     int r;
@@ -357,28 +390,17 @@ int stream_accept(struct io *io, uv_stream_t *listener,
     if (opt->tls != NULL) {
         stream_tls_new(s, opt->tls, NULL);
     }
-    s->is_unix = listener->type == UV_NAMED_PIPE;
-    r = s->is_unix ? uv_pipe_init(io->loop, &s->u.pipe, 0)
-                   : uv_tcp_init(io->loop, &s->u.tcp);
+    s->is_unix = is_unix;
+    s->connected = true;
+    r = poller_add(s, fd);
     if (r != 0) {
-        goto err_close;
+        (void)close(fd);
+        stream_close(s);
+        return r;
     }
-    s->live = true;
-    s->u.handle.data = s;
-    r = uv_accept(listener, &s->u.stream);
-    if (r != 0) {
-        goto err_close;
-    }
-    r = stream_opened(s, opt);
-    if (r != 0) {
-        goto err_close;
-    }
+    stream_opened(s, opt);
     *ret = s;
     return 0;
-
-err_close:
-    stream_close(s);
-    return r;
 }
 
 bool stream_is_unix(const struct stream *s)

@@ -2,8 +2,10 @@
  * alike. TLS changes nothing of what is said here: bytes are the text, counted before
  * they are encrypted or after they were decrypted, but for stream_queued().
  *
- * A stream is one heap object with one libuv handle. It lives until stream_close(); the
- * memory goes in libuv's close callback. After stream_close() no event comes any more.
+ * A stream is one heap object with one socket, and all of them share one libuv handle,
+ * see poller.h. It lives until stream_close(); the memory goes in a later turn of the
+ * loop. After stream_close() no event comes any more. Events come in the loop's poll
+ * phase, and none from within one of the functions here, but for io_tick().
  * Dead peers are found by keepalive and TCP_USER_TIMEOUT. */
 #ifndef LATCHD_IO_STREAM_H
 #define LATCHD_IO_STREAM_H
@@ -23,9 +25,15 @@ struct io_stats {
     uint64_t tls_open; /* streams that have done theirs */
 };
 
+struct stream;
+struct poller;
+
 /* What all streams of a loop share: the loop and its one read buffer. */
 struct io {
     uv_loop_t *loop;
+    struct poller *poller; /* NULL: no stream has a socket */
+    size_t pollers;        /* and those that are being closed */
+    struct stream *dead;   /* streams that nobody needs, to be freed */
     char *read_buf;
     size_t read_room;
     struct io_stats stats;
@@ -37,13 +45,12 @@ struct io {
 };
 
 int io_init(struct io *io, uv_loop_t *loop);
+/* After the last stream is closed and the loop has run until it had nothing to do. */
 void io_fini(struct io *io);
 /* To be called after each turn of the loop: handshakes that had to wait may go on. */
 void io_end_turn(struct io *io);
 /* To be called about once a second: ends handshakes that take too long. */
 void io_tick(struct io *io);
-
-struct stream;
 
 struct stream_events {
     /* Outgoing streams only, exactly once unless closed before: 0 or a UV_E* code. */
@@ -67,12 +74,12 @@ struct stream_options {
 
 /* `opt`, `events` and `ctx` below: opt is copied; events must outlive the stream. */
 
-/* Wraps an accepted connection of `listener`, a uv_tcp_t or uv_pipe_t. With TLS nothing
- * is read before the handshake is over, what is sent waits for it, and if it fails or
- * takes longer than TLS_HANDSHAKE_MS the stream ends with UV_EPROTO or UV_ETIMEDOUT. */
-int stream_accept(struct io *io, uv_stream_t *listener,
-                  const struct stream_options *opt, const struct stream_events *events,
-                  void *ctx, struct stream **ret);
+/* Wraps the socket of an accepted connection, see acceptor.h, and takes it even if that
+ * fails. With TLS nothing is read before the handshake is over, what is sent waits for
+ * it, and if it fails or takes longer than TLS_HANDSHAKE_MS the stream ends with
+ * UV_EPROTO or UV_ETIMEDOUT. */
+int stream_accept(struct io *io, int fd, bool is_unix, const struct stream_options *opt,
+                  const struct stream_events *events, void *ctx, struct stream **ret);
 
 /* Connects to host (a name or an address; resolved without blocking) and port. With
  * TLS, `opt->tls` being a client's, it is connected when the handshake is over, for

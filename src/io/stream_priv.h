@@ -6,48 +6,48 @@
 
 struct stream_tls; /* stream_tls.c */
 
-/* Bytes that had to wait; exists only while there are any. `data` is with the kernel's
- * writer and must not move, `next` is filled meanwhile. */
+/* Bytes that had to wait; exists only while there are any. Once some of `data` is
+ * written, what comes is put into `next`: the rest need not be moved for it. */
 struct outgoing {
-    uv_write_t req;
-    struct stream *stream;
     struct buf data;
     struct buf next;
-    bool started;
 };
 
-/* A stream goes when its owner closed it, its handle is closed and no name is being
- * looked up: whichever comes last frees it, in stream_unref(). */
+/* A stream goes when its owner closed it and no name is being looked up, see
+ * poller_bury(). There may be very many: 72 bytes fill a block of malloc(). */
 struct stream {
     struct io *io;
     const struct stream_events *events;
     void *ctx;
     struct outgoing *out;
-    struct dial *dial;      /* while connecting */
-    struct stream_tls *tls; /* NULL: not TLS */
-    int write_error;        /* the first one */
-    bool is_unix;
-    bool live; /* the handle is known to the loop */
-    bool connected;
-    bool reading; /* what the owner wants */
-    bool ended;   /* on_end came */
-    bool closed;  /* by the owner */
-    union {
-        uv_handle_t handle;
-        uv_stream_t stream;
-        uv_tcp_t tcp;
-        uv_pipe_t pipe;
-    } u;
+    struct dial *dial;        /* while connecting */
+    struct stream_tls *tls;   /* NULL: not TLS */
+    struct stream *next_dead; /* io->dead */
+    int fd;                   /* -1: none */
+    int write_error;          /* the first one */
+    uint32_t armed;           /* poller.c: what the kernel waits for */
+    bool is_unix : 1;
+    bool connected : 1;
+    bool reading : 1; /* what the owner wants */
+    bool ended : 1;   /* on_end came */
+    bool closed : 1;  /* by the owner */
 };
 
 struct stream *stream_new(struct io *io, const struct stream_events *events, void *ctx);
-/* Frees it if nothing needs it any more. */
+/* Frees it once nothing needs it any more. */
 void stream_unref(struct stream *s);
-/* Closes the handle; when that is done the next address is tried, or the stream freed.
- */
-void stream_close_handle(struct stream *s);
+/* Only its memory. */
+void stream_free(struct stream *s);
 /* The connection stands. */
-int stream_opened(struct stream *s, const struct stream_options *opt);
+void stream_opened(struct stream *s, const struct stream_options *opt);
+
+/* For the poller: events of epoll that it waits for, */
+unsigned stream_wants(const struct stream *s);
+/* and those that came. It may be closed then. */
+void stream_ready(struct stream *s, unsigned events);
+
+/* Forgets what waits to be written. */
+void stream_drop_queued(struct stream *s);
 
 /* `status` is what reading or writing ended with. The last thing its callers do. */
 void stream_end(struct stream *s, int status);
@@ -68,6 +68,7 @@ void stream_tls_free(struct stream_tls *t); /* accepts NULL */
 bool stream_tls_may_read(const struct stream *s);
 /* Lets it go on with the next turn. */
 void stream_tls_defer(struct stream *s);
+bool stream_tls_is_deferred(const struct stream *s);
 /* Bytes came from the peer. */
 void stream_tls_input(struct stream *s, const char *data, size_t len);
 /* The connection is over: whether it was in the middle of a handshake. */
@@ -77,14 +78,12 @@ size_t stream_tls_queued(const struct stream *s);
 /* The owner closes it: the last word, if it can be sent at once. */
 void stream_tls_close(struct stream *s);
 
-/* Tries the next address. False: there is none left. */
-bool dial_next(struct dial *d);
+/* Its socket is connected, or is not going to be. It may be closed then. */
+void dial_ready(struct dial *d);
 /* It is connected: tells the owner, who may close the stream. */
 void dial_done(struct dial *d);
-/* The connection stood, but it came to nothing: tries the next address. */
+/* The connection stood, but it came to nothing: the next address will be tried. */
 void dial_broke(struct dial *d, int error);
-/* Tells the owner that no address could be reached; it may close the stream. */
-void dial_failed(struct dial *d);
 bool dial_is_resolving(const struct dial *d);
 /* The owner does not want it any more. */
 void dial_cancel(struct dial *d);

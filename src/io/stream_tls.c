@@ -90,10 +90,14 @@ bool stream_tls_may_read(const struct stream *s)
 
 void stream_tls_defer(struct stream *s)
 {
-    (void)uv_read_stop(&s->u.stream);
     if (list_empty(&s->tls->deferred)) {
         list_append(&s->io->deferred, &s->tls->deferred);
     }
+}
+
+bool stream_tls_is_deferred(const struct stream *s)
+{
+    return !list_empty(&s->tls->deferred);
 }
 
 void io_end_turn(struct io *io)

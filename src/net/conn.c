@@ -14,7 +14,7 @@ static const struct stream_events EVENTS;
 
 /* Life */
 
-struct conn *conn_accept(struct net *n, uv_stream_t *listener, bool tls)
+struct conn *conn_accept(struct net *n, int fd, bool is_unix, bool tls)
 {
     struct stream_options options = n->limits.stream;
     struct conn *c = xcalloc(1, sizeof(*c));
@@ -31,7 +31,7 @@ struct conn *conn_accept(struct net *n, uv_stream_t *listener, bool tls)
     list_init(&c->all);
     list_init(&c->work);
     list_init(&c->dirty);
-    r = stream_accept(n->io, listener, &options, &EVENTS, c, &c->stream);
+    r = stream_accept(n->io, fd, is_unix, &options, &EVENTS, c, &c->stream);
     if (r != 0) {
         (void)uv_strerror_r(r, text, sizeof(text));
         log_about(LOG_WARNING, "net", &(struct log_about){ 0 },

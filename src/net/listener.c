@@ -1,5 +1,6 @@
 #include "net/listener.h"
 
+#include "io/acceptor.h"
 #include "io/socket.h"
 #include "net/net_priv.h"
 #include "util/alloc.h"
@@ -11,6 +12,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -19,62 +21,60 @@
 struct listener {
     struct net *net;
     struct list node; /* net->listeners */
+    struct acceptor *acceptor;
+    char *path; /* of the socket file, which goes with it; NULL: none of ours */
+    bool is_unix;
     bool tls;
-    union {
-        uv_handle_t handle;
-        uv_stream_t stream;
-        uv_tcp_t tcp;
-        uv_pipe_t pipe;
-    } u;
 };
 
-static void on_closed(uv_handle_t *handle)
+static void on_connection(void *ctx, int fd)
 {
-    free(container_of(handle, struct listener, u.handle));
-}
-
-static void on_connection(uv_stream_t *handle, int status)
-{
-    struct listener *l = container_of(handle, struct listener, u.stream);
+    struct listener *l = ctx;
     char text[128];
 
-    if (status == 0) {
-        net_accept(l->net, handle, l->tls);
+    if (fd >= 0) {
+        net_accept(l->net, fd, l->is_unix, l->tls);
         return;
     }
-    (void)uv_strerror_r(status, text, sizeof(text));
+    (void)uv_strerror_r(fd, text, sizeof(text));
     log_about(LOG_WARNING, "net", &(struct log_about){ 0 },
               "cannot accept connections: %s: raise the limit of open files, or have "
               "fewer clients",
               text);
 }
 
-static struct listener *listener_new(struct net *n, bool tls)
+/* The last step of every kind: listens. Takes `fd`, and on success `like->path`. */
+static int start(struct net *n, int fd, const struct listener *like, int backlog,
+                 char *ret_name, size_t room)
 {
     struct listener *l = xcalloc(1, sizeof(*l));
+    int r = listen(fd, backlog) == 0 ? 0 : uv_translate_sys_error(errno);
 
+    *l = *like;
     l->net = n;
-    l->tls = tls;
     list_init(&l->node);
-    return l;
-}
-
-/* The last step of every kind: listens, or closes the handle. */
-static int start(struct listener *l, int r, int backlog, char *ret_name, size_t room)
-{
-    uv_os_fd_t fd = -1;
-
     if (r == 0) {
-        r = uv_listen(&l->u.stream, backlog, on_connection);
+        r = acceptor_open(n->io->loop, fd, on_connection, l, &l->acceptor);
     }
     if (r != 0) {
-        uv_close(&l->u.handle, on_closed);
+        (void)close(fd);
+        free(l);
         return r;
     }
-    list_append(&l->net->listeners, &l->node);
-    (void)uv_fileno(&l->u.handle, &fd);
+    list_append(&n->listeners, &l->node);
     socket_local_name(fd, ret_name, room);
     return 0;
+}
+
+static void stop(struct listener *l)
+{
+    list_del(&l->node);
+    if (l->path != NULL) {
+        (void)unlink(l->path);
+    }
+    acceptor_close(l->acceptor);
+    free(l->path);
+    free(l);
 }
 
 void net_stop_listening(struct net *n)
@@ -82,9 +82,28 @@ void net_stop_listening(struct net *n)
     struct list *node;
 
     while ((node = list_first(&n->listeners)) != NULL) {
-        list_del(node);
-        uv_close(&container_of(node, struct listener, node)->u.handle, on_closed);
+        stop(container_of(node, struct listener, node));
     }
+}
+
+static int open_socket(int family)
+{
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    return fd >= 0 ? fd : uv_translate_sys_error(errno);
+}
+
+static int bind_tcp(int fd, const struct addrinfo *info)
+{
+    int yes = 1;
+
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0 ||
+        (info->ai_family == AF_INET6 &&
+         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof(yes)) != 0) ||
+        bind(fd, info->ai_addr, info->ai_addrlen) != 0) {
+        return uv_translate_sys_error(errno);
+    }
+    return 0;
 }
 
 int net_listen_tcp(struct net *n, const char *address, int port, int backlog, bool tls,
@@ -93,24 +112,23 @@ int net_listen_tcp(struct net *n, const char *address, int port, int backlog, bo
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
                               .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV };
     struct addrinfo *info;
-    struct listener *l;
     char service[16];
+    int fd;
     int r;
 
     (void)snprintf(service, sizeof(service), "%d", port);
     if (getaddrinfo(address, service, &hints, &info) != 0) {
         return UV_EINVAL;
     }
-    l = listener_new(n, tls);
-    r = uv_tcp_init(n->io->loop, &l->u.tcp);
-    if (r != 0) {
-        free(l);
-    } else {
-        r = uv_tcp_bind(&l->u.tcp, info->ai_addr,
-                        info->ai_family == AF_INET6 ? UV_TCP_IPV6ONLY : 0);
-        r = start(l, r, backlog, ret_name, room);
-    }
+    fd = open_socket(info->ai_family);
+    r = fd < 0 ? fd : bind_tcp(fd, info);
     freeaddrinfo(info);
+    if (r == 0) {
+        return start(n, fd, &(struct listener){ .tls = tls }, backlog, ret_name, room);
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
     return r;
 }
 
@@ -128,9 +146,9 @@ static int remove_stale(const char *path)
     if (!S_ISSOCK(st.st_mode)) {
         return UV_EEXIST;
     }
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    fd = open_socket(AF_UNIX);
     if (fd < 0) {
-        return uv_translate_sys_error(errno);
+        return fd;
     }
     (void)memcpy(name.sun_path, path, strlen(path) + 1);
     r = connect(fd, (struct sockaddr *)&name, sizeof(name)) == 0 ? 0 : errno;
@@ -141,14 +159,31 @@ static int remove_stale(const char *path)
     return unlink(path) == 0 ? 0 : uv_translate_sys_error(errno);
 }
 
-int net_listen_unix(struct net *n, const char *path, unsigned mode, int backlog,
-                    char *ret_name, size_t room)
+static int bind_unix(int fd, const char *path, unsigned mode)
 {
-    struct listener *l;
+    struct sockaddr_un name = { .sun_family = AF_UNIX };
     mode_t old_mask;
     int r;
 
-    /* libuv would cut it off and bind to something else. */
+    (void)memcpy(name.sun_path, path, strlen(path) + 1);
+    /* Never, not even for a moment, open to more than it should be. */
+    old_mask = umask(~mode & 0777);
+    r = bind(fd, (struct sockaddr *)&name, sizeof(name)) == 0 ? 0 : errno;
+    (void)umask(old_mask);
+    if (r == 0 && chmod(path, mode) != 0) {
+        r = errno;
+        (void)unlink(path);
+    }
+    return r == 0 ? 0 : uv_translate_sys_error(r);
+}
+
+int net_listen_unix(struct net *n, const char *path, unsigned mode, int backlog,
+                    char *ret_name, size_t room)
+{
+    struct listener like = { .is_unix = true };
+    int fd;
+    int r;
+
     if (strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
         return UV_ENAMETOOLONG;
     }
@@ -156,20 +191,22 @@ int net_listen_unix(struct net *n, const char *path, unsigned mode, int backlog,
     if (r != 0) {
         return r;
     }
-    l = listener_new(n, false);
-    r = uv_pipe_init(n->io->loop, &l->u.pipe, 0);
+    fd = open_socket(AF_UNIX);
+    if (fd < 0) {
+        return fd;
+    }
+    r = bind_unix(fd, path, mode);
     if (r != 0) {
-        free(l);
+        (void)close(fd);
         return r;
     }
-    /* Never, not even for a moment, open to more than it should be. */
-    old_mask = umask(~mode & 0777);
-    r = uv_pipe_bind(&l->u.pipe, path);
-    (void)umask(old_mask);
-    if (r == 0 && chmod(path, mode) != 0) {
-        r = uv_translate_sys_error(errno);
+    like.path = xstrdup(path);
+    r = start(n, fd, &like, backlog, ret_name, room);
+    if (r != 0) {
+        (void)unlink(path);
+        free(like.path);
     }
-    return start(l, r, backlog, ret_name, room);
+    return r;
 }
 
 int net_listen_fd(struct net *n, int fd, bool tls, char *ret_name, size_t room)
@@ -178,9 +215,7 @@ int net_listen_fd(struct net *n, int fd, bool tls, char *ret_name, size_t room)
     socklen_t name_len = sizeof(name);
     int listening = 0;
     socklen_t len = sizeof(listening);
-    struct listener *l;
     bool is_unix;
-    int r;
 
     if (getsockname(fd, (struct sockaddr *)&name, &name_len) != 0 ||
         getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) != 0) {
@@ -192,13 +227,6 @@ int net_listen_fd(struct net *n, int fd, bool tls, char *ret_name, size_t room)
         return UV_EINVAL;
     }
     (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
-    l = listener_new(n, tls);
-    r = is_unix ? uv_pipe_init(n->io->loop, &l->u.pipe, 0)
-                : uv_tcp_init(n->io->loop, &l->u.tcp);
-    if (r != 0) {
-        free(l);
-        return r;
-    }
-    r = is_unix ? uv_pipe_open(&l->u.pipe, fd) : uv_tcp_open(&l->u.tcp, fd);
-    return start(l, r, SOMAXCONN, ret_name, room);
+    return start(n, fd, &(struct listener){ .is_unix = is_unix, .tls = tls }, SOMAXCONN,
+                 ret_name, room);
 }

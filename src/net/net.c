@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 
 /* Files that are not clients: listeners, links to Redis, libuv's own, and one to accept
- * a client in order to refuse it. libuv itself would drop it without a word. */
+ * a client in order to refuse it: an acceptor would drop it without a word. */
 enum { SPARE_FDS = 32 };
 
 /* Keeps the loop turning while requests are left for the next turn. */
@@ -119,9 +119,9 @@ static bool leave_one(struct net *n)
     return n->stats.open < open;
 }
 
-void net_accept(struct net *n, uv_stream_t *listener, bool tls)
+void net_accept(struct net *n, int fd, bool is_unix, bool tls)
 {
-    struct conn *c = conn_accept(n, listener, tls);
+    struct conn *c = conn_accept(n, fd, is_unix, tls);
 
     if (c == NULL) {
         return;

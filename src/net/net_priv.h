@@ -101,8 +101,8 @@ struct net {
     uint64_t ticked_ms; /* net_tick()'s clock, when there may be late strangers */
 };
 
-/* A listener has a connection to accept. */
-void net_accept(struct net *n, uv_stream_t *listener, bool tls);
+/* A connection that was accepted; takes its socket. */
+void net_accept(struct net *n, int fd, bool is_unix, bool tls);
 
 /* memory.c: it may have more or less now; it has gone; all of them, if they have too
  * much. */
@@ -117,7 +117,7 @@ void net_show_out(struct net *n);
 bool net_has_late(const struct net *n);
 
 /* NULL: it was gone already. It is in no list yet. */
-struct conn *conn_accept(struct net *n, uv_stream_t *listener, bool tls);
+struct conn *conn_accept(struct net *n, int fd, bool is_unix, bool tls);
 /* Refuses a connection that was never opened. */
 void conn_refuse(struct conn *c, const char *text);
 /* Bytes came. */

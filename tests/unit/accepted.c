@@ -1,10 +1,12 @@
 #include "accepted.h"
 
+#include "io/acceptor.h"
 #include "support/scratch.h"
 
 #include <check.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <unistd.h>
 
 struct test_loop loop;
 struct stream_record rec;
@@ -12,12 +14,8 @@ char path[96];
 struct test_cert server_cert;
 struct tls *server_tls;
 
-static union {
-    uv_stream_t stream;
-    uv_tcp_t tcp;
-    uv_pipe_t pipe;
-} listener;
-static bool listens;
+static struct acceptor *acceptor;
+static int listen_port;
 
 void accepted_setup(void)
 {
@@ -29,9 +27,9 @@ void accepted_setup(void)
 void accepted_teardown(void)
 {
     stream_close(rec.stream);
-    if (listens) {
-        uv_close((uv_handle_t *)&listener.stream, NULL);
-    }
+    acceptor_close(acceptor);
+    acceptor = NULL;
+    (void)unlink(path);
     loop_close(&loop);
     buf_reset(&rec.got);
     tls_unref(server_tls);
@@ -39,43 +37,35 @@ void accepted_teardown(void)
     cert_free(&server_cert);
 }
 
-static void on_connection(uv_stream_t *handle, int status)
+static void on_connection(void *ctx, int fd)
 {
     const struct stream_options options = { .keepalive_s = 10,
                                             .user_timeout_ms = 19000,
                                             .tls = server_tls };
 
-    ck_assert_int_eq(status, 0);
+    ck_assert_int_ge(fd, 0);
     stream_close(rec.stream);
-    ck_assert_int_eq(
-        stream_accept(&loop.io, handle, &options, &RECORD_EVENTS, &rec, &rec.stream),
-        0);
+    ck_assert_int_eq(stream_accept(&loop.io, fd, ctx != NULL, &options, &RECORD_EVENTS,
+                                   &rec, &rec.stream),
+                     0);
     rec.connected = true;
 }
 
 int accepted_port(void)
 {
-    struct sockaddr_in any = { .sin_family = AF_INET,
-                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    int len = sizeof(any);
-
-    if (!listens) {
-        ck_assert_int_eq(uv_tcp_init(&loop.uv, &listener.tcp), 0);
-        ck_assert_int_eq(uv_tcp_bind(&listener.tcp, (struct sockaddr *)&any, 0), 0);
-        ck_assert_int_eq(uv_listen(&listener.stream, 8, on_connection), 0);
-        listens = true;
+    if (acceptor == NULL) {
+        ck_assert_int_eq(acceptor_open(&loop.uv, raw_listen_tcp(AF_INET, &listen_port),
+                                       on_connection, NULL, &acceptor),
+                         0);
     }
-    ck_assert_int_eq(uv_tcp_getsockname(&listener.tcp, (struct sockaddr *)&any, &len),
-                     0);
-    return ntohs(any.sin_port);
+    return listen_port;
 }
 
 static int connect_unix(void)
 {
-    ck_assert_int_eq(uv_pipe_init(&loop.uv, &listener.pipe, 0), 0);
-    ck_assert_int_eq(uv_pipe_bind(&listener.pipe, path), 0);
-    ck_assert_int_eq(uv_listen(&listener.stream, 8, on_connection), 0);
-    listens = true;
+    ck_assert_int_eq(
+        acceptor_open(&loop.uv, raw_listen_unix(path), on_connection, path, &acceptor),
+        0);
     return raw_connect_unix(path);
 }
 
@@ -119,7 +109,6 @@ void accepted_warm_up(void)
         far_expect(&far, "x");
         far_close(&far);
         accepted_teardown();
-        listens = false;
     }
 }
 

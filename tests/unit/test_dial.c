@@ -100,6 +100,15 @@ START_TEST(a_refused_connection_is_reported)
 }
 END_TEST
 
+/* No host has that address, and the kernel says so at once. */
+START_TEST(an_attempt_that_fails_at_once_is_reported_later)
+{
+    connect_tcp("255.255.255.255", 1);
+    loop_until_flag(&loop, &rec.connected);
+    ck_assert_int_lt(rec.connect_status, 0);
+}
+END_TEST
+
 START_TEST(a_name_that_does_not_exist_is_reported)
 {
     connect_tcp("no-such-host.invalid", 1);
@@ -167,6 +176,7 @@ Suite *test_suite(void)
     tcase_add_test(out, a_connection_is_made_and_early_bytes_arrive);
     tcase_add_test(out, a_name_is_looked_up_and_its_addresses_are_tried_in_turn);
     tcase_add_loop_test(out, a_refused_connection_is_reported, 0, 2);
+    tcase_add_test(out, an_attempt_that_fails_at_once_is_reported_later);
     tcase_add_test(out, a_name_that_does_not_exist_is_reported);
     tcase_add_loop_test(out, a_stream_can_be_closed_while_it_connects, 0, 3);
     tcase_add_test(out, unix_sockets_are_connected_to);

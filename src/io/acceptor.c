@@ -1,0 +1,144 @@
+#include "io/acceptor.h"
+
+#include "util/alloc.h"
+#include "util/list.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct acceptor {
+    uv_poll_t poll;
+    acceptor_fn *fn;
+    void *ctx;
+    int fd;
+    bool full; /* no file could be opened, and that was told */
+};
+
+/* Files are the process's, and so is this one, which gives way for a connection that is
+ * accepted to be closed; -1: it could not be opened again. */
+static int spare = -1;
+static unsigned acceptors;
+
+static void open_spare(void)
+{
+    if (spare < 0) {
+        spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    }
+}
+
+static void close_spare(void)
+{
+    if (spare >= 0) {
+        (void)close(spare);
+        spare = -1;
+    }
+}
+
+static int accept_one(const struct acceptor *a)
+{
+    int fd = accept4(a->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+    return fd >= 0 ? fd : uv_translate_sys_error(errno);
+}
+
+/* No file can be opened. False: nobody is there to be turned away, or it cannot be. */
+static bool turn_away(const struct acceptor *a)
+{
+    int fd = UV_EMFILE;
+
+    if (spare >= 0) {
+        close_spare();
+        fd = accept_one(a);
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+    }
+    open_spare();
+    return fd >= 0;
+}
+
+/* False: no more of them in this turn. */
+static bool handle(struct acceptor *a, int fd)
+{
+    bool tell;
+
+    if (fd >= 0) {
+        a->full = false;
+        a->fn(a->ctx, fd);
+        return true;
+    }
+    switch (fd) {
+    case UV_EAGAIN:
+        return false;
+    case UV_EMFILE:
+    case UV_ENFILE:
+        if (!turn_away(a)) {
+            return false;
+        }
+        tell = !a->full;
+        a->full = true;
+        if (tell) {
+            a->fn(a->ctx, fd);
+        }
+        return true;
+    case UV_EBADF:
+    case UV_EINVAL:
+    case UV_ENOTSOCK:
+    case UV_ENOBUFS:
+    case UV_ENOMEM:
+        a->fn(a->ctx, fd);
+        return false;
+    default:
+        return true; /* that of a connection that came to nothing, or a signal */
+    }
+}
+
+static void on_ready(uv_poll_t *poll, int status, int events)
+{
+    struct acceptor *a = container_of(poll, struct acceptor, poll);
+
+    (void)status;
+    (void)events;
+    for (int i = 0; i < ACCEPTS_TURN && a->fd >= 0 && handle(a, accept_one(a)); i++) {
+    }
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    free(container_of(handle, struct acceptor, poll));
+}
+
+int acceptor_open(uv_loop_t *loop, int fd, acceptor_fn *fn, void *ctx,
+                  struct acceptor **ret)
+{
+    struct acceptor *a = xcalloc(1, sizeof(*a));
+    int r = uv_poll_init(loop, &a->poll, fd);
+
+    if (r != 0) {
+        free(a);
+        return r;
+    }
+    a->fn = fn;
+    a->ctx = ctx;
+    a->fd = fd;
+    acceptors++;
+    open_spare();
+    (void)uv_poll_start(&a->poll, UV_READABLE, on_ready); /* cannot fail */
+    *ret = a;
+    return 0;
+}
+
+void acceptor_close(struct acceptor *a)
+{
+    if (a != NULL && a->fd >= 0) {
+        uv_close((uv_handle_t *)&a->poll, on_closed); /* takes it out of the loop's */
+        (void)close(a->fd);
+        a->fd = -1;
+        if (--acceptors == 0) {
+            close_spare();
+        }
+    }
+}

@@ -1,0 +1,160 @@
+#include "io/poller.h"
+
+#include "io/stream_priv.h"
+#include "util/alloc.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+enum { EVENTS_MAX = 512 }; /* of a turn; the others come next turn */
+
+struct poller {
+    uv_poll_t poll;
+    struct io *io;
+    size_t streams;
+    int fd;
+};
+
+static void free_dead(struct io *io)
+{
+    struct stream *s;
+
+    while ((s = io->dead) != NULL) {
+        io->dead = s->next_dead;
+        stream_free(s);
+    }
+}
+
+/* The poller */
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct poller *p = container_of(handle, struct poller, poll);
+    struct io *io = p->io;
+
+    (void)close(p->fd);
+    free(p);
+    io->pollers--;
+    free_dead(io);
+}
+
+static void on_ready(uv_poll_t *poll, int status, int events)
+{
+    const struct poller *p = container_of(poll, struct poller, poll);
+    struct epoll_event ready[EVENTS_MAX];
+    int count;
+
+    (void)status;
+    (void)events;
+    free_dead(p->io);
+    count = epoll_wait(p->fd, ready, EVENTS_MAX, 0);
+    for (int i = 0; i < count; i++) {
+        struct stream *s = ready[i].data.ptr;
+
+        /* Another one's event may have closed it; its memory is still there. */
+        if (s->fd >= 0) {
+            stream_ready(s, ready[i].events);
+        }
+    }
+}
+
+static int poller_open(struct io *io)
+{
+    struct poller *p = xcalloc(1, sizeof(*p));
+    int r;
+
+    p->io = io;
+    p->fd = epoll_create1(EPOLL_CLOEXEC);
+    if (p->fd < 0) {
+        r = uv_translate_sys_error(errno);
+        free(p);
+        return r;
+    }
+    r = uv_poll_init(io->loop, &p->poll, p->fd);
+    if (r != 0) {
+        (void)close(p->fd);
+        free(p);
+        return r;
+    }
+    (void)uv_poll_start(&p->poll, UV_READABLE, on_ready); /* cannot fail */
+    io->poller = p;
+    io->pollers++;
+    return 0;
+}
+
+static void poller_leave(struct poller *p)
+{
+    if (--p->streams == 0) {
+        p->io->poller = NULL;
+        uv_close((uv_handle_t *)&p->poll, on_closed);
+    }
+}
+
+/* Its streams */
+
+static uint32_t mask_of(const struct stream *s)
+{
+    unsigned wants = stream_wants(s);
+
+    /* That the peer is gone is always told: where nobody wants it, only once. */
+    return wants == 0 ? (uint32_t)EPOLLET : wants;
+}
+
+int poller_add(struct stream *s, int fd)
+{
+    struct io *io = s->io;
+    struct epoll_event event = { .events = mask_of(s), .data.ptr = s };
+    int r = io->poller == NULL ? poller_open(io) : 0;
+
+    if (r != 0) {
+        return r;
+    }
+    io->poller->streams++;
+    if (epoll_ctl(io->poller->fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+        r = uv_translate_sys_error(errno);
+        poller_leave(io->poller);
+        return r;
+    }
+    s->fd = fd;
+    s->armed = event.events;
+    return 0;
+}
+
+void poller_update(struct stream *s)
+{
+    struct epoll_event event = { .events = mask_of(s), .data.ptr = s };
+
+    if (event.events == s->armed) {
+        return;
+    }
+    if (epoll_ctl(s->io->poller->fd, EPOLL_CTL_MOD, s->fd, &event) != 0) {
+        abort(); /* it is in the set, and nothing new is needed */
+    }
+    s->armed = event.events;
+}
+
+void poller_remove(struct stream *s)
+{
+    int fd = s->fd;
+
+    if (fd >= 0) {
+        s->fd = -1;
+        /* A child that was forked and has not begun its program may have it open. */
+        (void)epoll_ctl(s->io->poller->fd, EPOLL_CTL_DEL, fd,
+                        &(struct epoll_event){ 0 });
+        (void)close(fd);
+        poller_leave(s->io->poller);
+    }
+}
+
+void poller_bury(struct stream *s)
+{
+    if (s->io->pollers == 0) {
+        stream_free(s); /* it has no socket, and no event is being told */
+    } else {
+        s->next_dead = s->io->dead;
+        s->io->dead = s;
+    }
+}
