@@ -205,7 +205,7 @@ void conn_on_read(void *ctx, const char *data, size_t len)
 
     c->net->stats.bytes_in += len;
     c->active_ms = now_us / 1000;
-    c->inputs++;
+    c->inputs += c->inputs < UINT32_MAX ? 1 : 3;
     if (c->state != CONN_OPEN) {
         return;
     }

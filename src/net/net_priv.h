@@ -52,10 +52,10 @@ struct conn {
     struct buf *out;   /* NULL: nothing is to be written */
     uint64_t opened_ms;
     uint64_t active_ms;
-    uint64_t inputs;
+    uint32_t inputs;  /* goes round, but never to 0 or 1 */
     uint32_t turn;    /* in which `ran` counts */
     uint32_t counted; /* of its memory, in net->memory */
-    uint16_t ran;
+    unsigned ran : 9; /* at most TURN_REQUESTS */
     enum conn_state state : 2;
     enum conn_end end : 4;
     bool opened : 1; /* on_open said yes, so on_close is owed */

@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 enum {
-    CONNECTION_MAX = 384,
+    CONNECTION_MAX = 368,
     WAIT_MAX = 392, /* on top of the connection */
     HOLD_MAX = 608,
     COUNT = 900, /* the workbench has room for 1,000 */
