@@ -56,8 +56,8 @@ static void acquire_items(struct buf *out, const struct op *op,
     }
     script_keys_end(out, op, items[0].name);
     script_stamp(out, op->seen_token, instance, times);
-    (op->kind == OP_ACQUIRE_MANY ? add_dashed : command_uint)(out,
-                                                              script_helper_ttl(0));
+    (op->kind == OP_ACQUIRE_MANY ? add_dashed : command_uint)(
+        out, script_helper_ttl(items[0].claim.lease_ms));
     command_uint(out, items[0].claim.lease_ms);
     for (size_t i = 0; i < count; i++) {
         command_word(out, script_claim_word(&items[i].claim));
@@ -107,10 +107,22 @@ static uint64_t longest_mark(const struct op *ops, size_t count)
     return longest;
 }
 
+static bool target_is_common(const struct op *ops, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        if (ops[i].target.token != ops[0].target.token || ops[i].mark != ops[0].mark) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void release_some(struct buf *out, const struct op *ops, size_t count,
                          const char *instance, struct op_times times)
 {
-    script_begin(out, ops, times, LUA_RELEASE_SOME, 2 * count, 3 + count);
+    size_t targets = target_is_common(ops, count) ? 1 : count;
+
+    script_begin(out, ops, times, LUA_RELEASE_SOME, 2 * count, 3 + targets);
     for (size_t i = 0; i < count; i++) {
         command_word(out, ops[i].name);
     }
@@ -120,7 +132,7 @@ static void release_some(struct buf *out, const struct op *ops, size_t count,
     script_stamp(out, highest_seen(ops, count), instance, times);
     command_uint(out, longest_mark(ops, count));
     command_uint(out, ops[0].fair_wait_ms);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < targets; i++) {
         (ops[i].mark ? command_uint : add_dashed)(out, ops[i].target.token);
     }
 }

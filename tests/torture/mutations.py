@@ -42,8 +42,8 @@ MUTATIONS = [
             ("store/lua/part_grant.lua", "local token = last + 1", "local token = last"),
             ("store/lua/part_grant.lua", "token = now\n", "token = now - now % 50000\n"),
             ("store/lua/part_grant.lua", "token = seen + 1", "token = seen + 0"),
-            ("store/lua/acquire_some.lua", "tonumber(seen) < now and now or seen + 1",
-             "now - now % 50000")]),
+            ("store/lua/acquire_some.lua", "= now, time[1] .. sub('00000' .. time[2], -6)",
+             "= now - now % 50000, format('%.0f', now - now % 50000)")]),
     Mutation(
         "no_recheck", "nothing is asked again once the subscription is there", [
             ("core/lock.c", "->sub_op = l->next_op;\n    if (lock_head(lock) != NULL) {",

@@ -293,14 +293,17 @@ START_TEST(one_call_names_all_of_them)
 
     acquires[1].seen_token = 42;
     expect_call(acquires, "$1\r\n6\r\n" NAMES QUEUES FENCES STAMP(
-                              "0000000000000042") "$7\r\n3600000\r\n$5\r\n30000\r\n$"
+                              "0000000000000042") "$7\r\n3630000\r\n$5\r\n30000\r\n$"
                                                   "3\r\nq:1\r\n$3\r\nq:1\r\n");
     acquires[1].claim.lease_ms = 5;
     expect_call(acquires, "$1\r\n6\r\n" NAMES QUEUES FENCES STAMP(
-                              "0000000000000042") "$7\r\n3600000\r\n$5\r\n30000\r\n$"
+                              "0000000000000042") "$7\r\n3630000\r\n$5\r\n30000\r\n$"
                                                   "3\r\nq:1\r\n$3\r\nq:1\r\n"
                                                   "$5\r\n30000\r\n$1\r\n5\r\n");
     releases[0].ended_ms = releases[1].ended_ms = 0; /* the least */
+    expect_call(releases, "$1\r\n4\r\n" NAMES QUEUES STAMP(
+                              "0000000000000000") "$5\r\n20000\r\n$4\r\n5000\r\n$"
+                                                  "3\r\n123\r\n");
     releases[1].mark = false;
     expect_call(releases, "$1\r\n4\r\n" NAMES QUEUES STAMP(
                               "0000000000000000") "$5\r\n20000\r\n$4\r\n5000\r\n$"

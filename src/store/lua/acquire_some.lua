@@ -2,10 +2,10 @@
 -- others, or in order until one is not granted.
 --
 -- KEYS  the locks, no two alike; in the same order their queues; and their fence keys
--- ARGV  1 stamp: see part_stamp.lua   2 how much longer than a lease helper keys live, ms;
---       with a `-` before it: until one is not granted
---       3 lease, ms; for each lock its request; and, unless all have that lease, for each
---       its lease
+-- ARGV  1 stamp: see part_stamp.lua   2 TTL of helper keys with the first lease, ms; with
+--       a `-` before it: until one is not granted
+--       3 the first lease, ms; for each lock its request; and, unless all have that lease,
+--       for each its lease
 -- Gives LATE | the token of all of them | for each what acquire.lua gives, or an error;
 --       until one is not granted: OK and that, for each that was tried
 -- A key costs less as a word of the call than one that is composed here.
@@ -13,12 +13,19 @@
 --@include part_stamp.lua
 local try, sub, byte, format = redis.pcall, string.sub, string.byte, string.format
 local count, seen = math.floor(#KEYS / 3), sub(stamp, 33, 48)
-local longer, stops = tonumber(ARGV[2]), byte(ARGV[2]) == 45
+local first_ttl, stops = ARGV[2], byte(ARGV[2]) == 45
+if stops then
+    first_ttl = sub(first_ttl, 2)
+end
 local free = try('EXISTS', unpack(KEYS, 1, 2 * count)) == 0
 local lasts = try('MGET', unpack(KEYS, 2 * count + 1, 3 * count))
 
-local token = tonumber(seen) < now and now or seen + 1
-local token_text = format('%.0f', token)
+-- Redis says the time in words, which cost less to join than a number to write.
+local token, token_text = now, time[1] .. sub('00000' .. time[2], -6)
+if tonumber(seen) >= now then
+    token = seen + 1
+    token_text = format('%.0f', token)
+end
 -- Of so many digits the lower one is the lower text, and costs less to compare.
 local digits = #token_text == 16
 local field, who = 'latchd:' .. token_text, token_text .. ' a'
@@ -30,7 +37,10 @@ for i = 1, count do
     local last, request, simple = lasts[i], ARGV[3 + i], false
     local leased = ARGV[3 + count + i] or ARGV[3]
     if leased ~= lease then
-        lease, helper_ttl = leased, format('%.0f', leased + math.abs(longer))
+        lease, helper_ttl = leased, first_ttl
+        if leased ~= ARGV[3] then
+            helper_ttl = format('%.0f', leased - ARGV[3] + first_ttl)
+        end
         ends = format('%.0f', now_ms + leased)
     end
     -- What happens most costs the fewest calls: it is free, nobody queues, and its last

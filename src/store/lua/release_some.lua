@@ -3,8 +3,8 @@
 --
 -- KEYS  the locks, no two alike; and in the same order their queues
 -- ARGV  1 stamp: see part_stamp.lua   2 how long a mark stays, ms   3 what a waiter adds to
---       the queue's deadlines, ms; and for each lock the token of the hold, with a `-`
---       before it: no mark is left
+--       the queue's deadlines, ms; and for each lock, or once for all of them, the token
+--       of the hold, with a `-` before it: no mark is left
 -- Gives LATE | FREED: all of them | for each what release.lua gives, or an error
 -- Keeper keys and entries that may be left over mean nothing without the hold, and end by
 -- themselves: to look for them costs more than all else but the mark.
@@ -19,8 +19,9 @@ local said, token, unmarked, field, mark
 for i = 1, count do
     local lock, queue, freed = KEYS[i], KEYS[count + i], nil
     -- What was granted together mostly ends together.
-    if ARGV[3 + i] ~= said then
-        said = ARGV[3 + i]
+    local target = ARGV[3 + i] or said
+    if target ~= said then
+        said = target
         unmarked = byte(said) == 45
         token = unmarked and sub(said, 2) or said
         field, mark = 'latchd:' .. token, '0 ' .. token
@@ -47,7 +48,7 @@ end
 -- Who keeps an unmarked one by now, if another instance does, has to learn how it ended.
 if #quiet > 0 and try('EXISTS', unpack(quiet)) ~= 0 then
     for i = 1, count do
-        local told, tag = ARGV[3 + i], sub(KEYS[count + i], 21)
+        local told, tag = ARGV[3 + i] or said, sub(KEYS[count + i], 21)
         local of = tag .. ':latchd:' .. sub(told, 2)
         if reply[i] and byte(told) == 45 and try('EXISTS', 'latchd:keeper:' .. of) == 1 then
             try('PSETEX', 'latchd:ended:' .. of, mark_ms, '0 ' .. sub(told, 2))
@@ -67,7 +68,7 @@ local function alone(KEYS, ARGV)
 end
 for i = 1, count do
     if not reply[i] then
-        local queue, token, letters = KEYS[count + i], ARGV[3 + i], 'm'
+        local queue, token, letters = KEYS[count + i], ARGV[3 + i] or said, 'm'
         local tag = sub(queue, 21)
         if byte(token) == 45 then
             token, letters = sub(token, 2), ''
