@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { REQUESTS = 3, OWNERS = 2, IDS = 2, LEASES = 3 };
+enum { REQUESTS = 3, OWNERS = 2, IDS = 2, LEASES = 3, MOMENT_MS = 100 };
 
 static struct span text_span(const char *text)
 {
@@ -251,10 +251,11 @@ struct renew_item differ_item(struct differ *d, const char *name, bool rw)
 
 /* --- putting back --------------------------------------------------------- */
 
-/* Long before this schedule, and no two entries at the same time; or just now. */
+/* Long before this schedule, and no two entries at the same time, nor one twice: the
+ * model would not know who was later within a ms. Or just now. */
 static uint64_t kept_for(struct differ *d, struct span entry, bool alone)
 {
-    uint64_t ms = 600000;
+    uint64_t ms = 600000 - MOMENT_MS * d->step;
 
     for (size_t i = 0; i < entry.len; i++) {
         ms += 1000 * (i + 1) * (unsigned char)entry.ptr[i];

@@ -205,7 +205,7 @@ void link_arrive(struct sim *s, struct flight *f)
     struct sim_daemon *d = &s->daemons[f->daemon];
 
     if (s->now < s->redis_paused_until) {
-        sim_event_at(s, &f->event, s->redis_paused_until);
+        sim_event_put_off(s, &f->event, s->redis_paused_until);
         return;
     }
     if (faults_refused(s, f)) {

@@ -69,6 +69,12 @@ void sim_event_at(struct sim *s, struct event *e, uint64_t at)
     heap_set(&s->events, &e->node, at << SIM_SEQ_BITS | seq);
 }
 
+void sim_event_put_off(struct sim *s, struct event *e, uint64_t at)
+{
+    heap_set(&s->events, &e->node,
+             at << SIM_SEQ_BITS | (e->node.at & ((1U << SIM_SEQ_BITS) - 1)));
+}
+
 struct event *sim_event(struct sim *s, enum event_kind kind, uint64_t at)
 {
     struct event *e = xcalloc(1, sizeof(*e));
@@ -132,7 +138,7 @@ static void happen(struct sim *s, struct event *e)
     s->happened++;
     if ((e->kind == EVENT_SUBSCRIBE || e->kind == EVENT_UNSUBSCRIBE) &&
         s->now < s->redis_paused_until) {
-        sim_event_at(s, e, s->redis_paused_until);
+        sim_event_put_off(s, e, s->redis_paused_until);
         return;
     }
     if (e->kind == EVENT_FOREIGN) {
@@ -143,10 +149,7 @@ static void happen(struct sim *s, struct event *e)
         link_arrive(s, e->flight);
         return;
     } else if (d->locks != NULL && for_daemon(e->kind) && s->now < d->stalled_until) {
-        /* In the order in which they were to come. */
-        heap_set(&s->events, &e->node,
-                 d->stalled_until << SIM_SEQ_BITS |
-                     (e->node.at & ((1U << SIM_SEQ_BITS) - 1)));
+        sim_event_put_off(s, e, d->stalled_until);
         return;
     } else if (e->kind == EVENT_RESULT) {
         link_result(s, e->flight);

@@ -197,6 +197,8 @@ void sim_trace_op(struct sim *s, const char *what, const struct flight *f);
 
 struct event *sim_event(struct sim *s, enum event_kind kind, uint64_t at);
 void sim_event_at(struct sim *s, struct event *e, uint64_t at);
+/* The same of one that was due: among those of that time it keeps its place. */
+void sim_event_put_off(struct sim *s, struct event *e, uint64_t at);
 uint64_t sim_delay(struct sim *s);
 /* Redis's clock is set before Redis is touched. */
 struct sim_redis *sim_redis_now(struct sim *s);

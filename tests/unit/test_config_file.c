@@ -83,8 +83,8 @@ START_TEST(mistakes_name_file_line_and_reason)
 END_TEST
 
 static const char *const PRINTED[] = {
-    "port 7\nbind ::\nunixsocket \"/tmp/a b#\\\"\"\ngrace 5s\n"
-    "log-level debug\nmax-lease 36h\nquery-buffer-limit 3kb\n",
+    "port 7\nbind ::\ngrace 5s\nlog-level debug\nmax-lease 36h\nquery-buffer-limit 3kb",
+    "unixsocket \"/tmp/a b#\\\"\"",
     "bind ::1 \"\" 127.0.0.1 \"\"",
     "bind \"\" ::1",
     "bind 127.0.0.1 \"#1\"",
