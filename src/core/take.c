@@ -324,7 +324,10 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
 
     lock->unacked = false;
     if (waiter == NULL) {
-        duty_undo(l, lock, want);
+        /* Its client may have it from another daemon, and was told GOAWAY here. */
+        if (!l->stopping || !r->attached) {
+            duty_undo(l, lock, want);
+        }
         return;
     }
     waiter->doubt = false;

@@ -46,6 +46,26 @@ START_TEST(an_id_that_is_not_known_here_is_looked_for_at_redis)
 }
 END_TEST
 
+/* GOAWAY says that holds stay, and the client may go on where it has it. */
+START_TEST(what_a_daemon_that_stops_finds_of_another_ones_stays)
+{
+    engine_lock(&e, 1, "job", (struct lock_req){ .id = UUID });
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    locks_stop(e.locks);
+    engine_collect(&e);
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_ERROR).error, LOCK_GOAWAY);
+    engine_answer(&e, &op,
+                  (struct op_result){
+                      .status = OP_OK, .token = 7, .count = 1, .attached = _i == 1 });
+    if (_i == 0) {
+        engine_take_op(&e, OP_RELEASE, &op);
+        engine_answer(&e, &op, FREED);
+    }
+    engine_no_op(&e);
+    ck_assert(locks_stopped(e.locks));
+}
+END_TEST
+
 START_TEST(a_wait_that_ends_in_doubt_gives_back_what_it_may_have_got)
 {
     struct lock_req req = { .id = UUID, .has = LOCK_HAS_KEEP };
@@ -235,6 +255,7 @@ Suite *test_suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, an_id_that_is_not_known_here_is_looked_for_at_redis);
+    tcase_add_loop_test(tc, what_a_daemon_that_stops_finds_of_another_ones_stays, 0, 2);
     tcase_add_test(tc, a_wait_that_ends_in_doubt_gives_back_what_it_may_have_got);
     tcase_add_test(tc, a_late_answer_does_not_take_the_doubt_about_an_earlier_one_away);
     tcase_add_test(tc, a_cancelled_wait_hears_null_and_its_grant_is_undone);
