@@ -140,6 +140,9 @@ def tokens_may_go_back_only_if_data_is_lost_and_the_clock_set_back():
     same(found(story().fault("clock", 7, 8)), ["token"])
     same(found(story().fault("clock", 7, 8).fault("flushall", 9, 10)), [])
     same(found(story().fault("clock", 7, 8).fault("flushall", 20_002, 20_003)), ["token"])
+    later = story().fault("flushall", 9, 10)
+    later.settings.clock_was_set = True
+    same(found(later), [])
 
 
 def a_lost_update_is_found():
@@ -227,6 +230,8 @@ def an_owner_may_find_what_redis_and_a_daemon_forgot_to_be_over():
     same(found(story().fault("kill latchd", 20_000, 20_001)), ["entries", "token"])
     same(found(story("d").fault("kill latchd", 6, 8)), ["token"])
     same(found(story().fault("evict", 6, 8)), [])
+    same(found(story().fault("partition with the master", 5, 8)), [])
+    same(found(story().fault("partition with the master", 2000, 3000)), ["entries", "token"])
 
 
 def others_may_see_it_too_and_only_that_hold():

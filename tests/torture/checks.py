@@ -173,7 +173,7 @@ class Checker:
     def set_back(self, at):
         """Tokens may go back if data was lost and the clock was set back since."""
         before = [f for f in self.record.faults if f.start <= at]
-        clock = any(f.kind == "clock" for f in before)
+        clock = self.settings.clock_was_set or any(f.kind == "clock" for f in before)
         data = any(f.kind in FORGETS - {"clock"} for f in before)
         return "data was lost and the clock set back" if clock and data else None
 
@@ -192,7 +192,10 @@ class Checker:
         return None
 
     def killed(self, loss):
-        """Whether a daemon forgot what it had released when that was lost."""
+        """Whether a daemon forgot what it had released when that was lost, or was cut off
+        with it, and could not release it again."""
+        if loss.kind == "partition with the master":
+            return True
         start = loss.start - self.settings.watchdog_ms * MS
         end = (loss.end or self.record.ended) + RECOVERY_MS * MS
         return any(f.start <= end and (f.end or end) >= start for f in self.record.faults

@@ -62,6 +62,7 @@ class Settings:
     watchdog_ms: int
     redis_timeout_ms: int
     quarantine_ms: int
+    clock_was_set: bool = False  # before: tokens may be ahead of it
 
 
 class Record(Book):

@@ -61,6 +61,7 @@ class Torture:
         self.options, self.topology = options, topology
         self.total = Verdict()
         self.rounds = 0
+        self.clock_was_set = False
         self.stage = Stage(options.latchd, folder)
 
     def run(self, seconds):
@@ -80,7 +81,7 @@ class Torture:
 
     def round(self, place, nemesis, end):
         settings = Settings(self.topology, self.options.seed, place.watchdog_ms,
-                            REDIS_TIMEOUT_MS, place.watchdog_ms)
+                            REDIS_TIMEOUT_MS, place.watchdog_ms, self.clock_was_set)
         self.stage.book = record = Record(settings)
         sockets = {name: d.ready().socket for name, d in self.stage.daemons.items()}
         self.rounds += 1
@@ -113,6 +114,7 @@ class Torture:
         if verdict.violations or self.options.keep:
             self.keep(record)
         self.total.add(verdict)
+        self.clock_was_set |= any(fault.kind == "clock" for fault in record.faults)
 
     def keep(self, record):
         self.options.histories.mkdir(parents=True, exist_ok=True)
