@@ -11,29 +11,25 @@
 
 struct acceptor {
     uv_poll_t poll;
+    struct io *io;
     acceptor_fn *fn;
     void *ctx;
     int fd;
     bool full; /* no file could be opened, and that was told */
 };
 
-/* Files are the process's, and so is this one, which gives way for a connection that is
- * accepted to be closed; -1: it could not be opened again. */
-static int spare = -1;
-static unsigned acceptors;
-
-static void open_spare(void)
+static void open_spare(struct io *io)
 {
-    if (spare < 0) {
-        spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (io->spare_fd < 0) {
+        io->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     }
 }
 
-static void close_spare(void)
+static void close_spare(struct io *io)
 {
-    if (spare >= 0) {
-        (void)close(spare);
-        spare = -1;
+    if (io->spare_fd >= 0) {
+        (void)close(io->spare_fd);
+        io->spare_fd = -1;
     }
 }
 
@@ -49,14 +45,14 @@ static bool turn_away(const struct acceptor *a)
 {
     int fd = UV_EMFILE;
 
-    if (spare >= 0) {
-        close_spare();
+    if (a->io->spare_fd >= 0) {
+        close_spare(a->io);
         fd = accept_one(a);
         if (fd >= 0) {
             (void)close(fd);
         }
     }
-    open_spare();
+    open_spare(a->io);
     return fd >= 0;
 }
 
@@ -111,21 +107,22 @@ static void on_closed(uv_handle_t *handle)
     free(container_of(handle, struct acceptor, poll));
 }
 
-int acceptor_open(uv_loop_t *loop, int fd, acceptor_fn *fn, void *ctx,
+int acceptor_open(struct io *io, int fd, acceptor_fn *fn, void *ctx,
                   struct acceptor **ret)
 {
     struct acceptor *a = xcalloc(1, sizeof(*a));
-    int r = uv_poll_init(loop, &a->poll, fd);
+    int r = uv_poll_init(io->loop, &a->poll, fd);
 
     if (r != 0) {
         free(a);
         return r;
     }
+    a->io = io;
     a->fn = fn;
     a->ctx = ctx;
     a->fd = fd;
-    acceptors++;
-    open_spare();
+    io->acceptors++;
+    open_spare(io);
     (void)uv_poll_start(&a->poll, UV_READABLE, on_ready); /* cannot fail */
     *ret = a;
     return 0;
@@ -137,8 +134,8 @@ void acceptor_close(struct acceptor *a)
         uv_close((uv_handle_t *)&a->poll, on_closed); /* takes it out of the loop's */
         (void)close(a->fd);
         a->fd = -1;
-        if (--acceptors == 0) {
-            close_spare();
+        if (--a->io->acceptors == 0) {
+            close_spare(a->io);
         }
     }
 }

@@ -6,7 +6,7 @@
 #ifndef LATCHD_IO_ACCEPTOR_H
 #define LATCHD_IO_ACCEPTOR_H
 
-#include <uv.h>
+#include "io/stream.h"
 
 enum { ACCEPTS_TURN = 64 }; /* connections of a turn; the others come next turn */
 
@@ -19,7 +19,7 @@ typedef void acceptor_fn(void *ctx, int fd);
 
 /* Takes the socket, which listens. 0 or a UV_E* code: the socket is the caller's then.
  */
-int acceptor_open(uv_loop_t *loop, int fd, acceptor_fn *fn, void *ctx,
+int acceptor_open(struct io *io, int fd, acceptor_fn *fn, void *ctx,
                   struct acceptor **ret) __attribute__((warn_unused_result));
 /* Closes the socket at once; accepts NULL. */
 void acceptor_close(struct acceptor *a);

@@ -21,7 +21,7 @@ enum {
 
 int io_init(struct io *io, uv_loop_t *loop)
 {
-    *io = (struct io){ .loop = loop, .read_room = READ_ROOM };
+    *io = (struct io){ .loop = loop, .spare_fd = -1, .read_room = READ_ROOM };
     io->read_buf = xmalloc(READ_ROOM);
     list_init(&io->handshakes);
     list_init(&io->deferred);

@@ -34,6 +34,8 @@ struct io {
     struct poller *poller; /* NULL: no stream has a socket */
     size_t pollers;        /* and those that are being closed */
     struct stream *dead;   /* streams that nobody needs, to be freed */
+    size_t acceptors;
+    int spare_fd; /* gives way when no file can be opened, see acceptor.h; -1: none */
     char *read_buf;
     size_t read_room;
     struct io_stats stats;

@@ -54,7 +54,7 @@ static int start(struct net *n, int fd, const struct listener *like, int backlog
     l->net = n;
     list_init(&l->node);
     if (r == 0) {
-        r = acceptor_open(n->io->loop, fd, on_connection, l, &l->acceptor);
+        r = acceptor_open(n->io, fd, on_connection, l, &l->acceptor);
     }
     if (r != 0) {
         (void)close(fd);

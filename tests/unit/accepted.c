@@ -54,7 +54,7 @@ static void on_connection(void *ctx, int fd)
 int accepted_port(void)
 {
     if (acceptor == NULL) {
-        ck_assert_int_eq(acceptor_open(&loop.uv, raw_listen_tcp(AF_INET, &listen_port),
+        ck_assert_int_eq(acceptor_open(&loop.io, raw_listen_tcp(AF_INET, &listen_port),
                                        on_connection, NULL, &acceptor),
                          0);
     }
@@ -64,7 +64,7 @@ int accepted_port(void)
 static int connect_unix(void)
 {
     ck_assert_int_eq(
-        acceptor_open(&loop.uv, raw_listen_unix(path), on_connection, path, &acceptor),
+        acceptor_open(&loop.io, raw_listen_unix(path), on_connection, path, &acceptor),
         0);
     return raw_connect_unix(path);
 }

@@ -46,7 +46,7 @@ static void setup(void)
     listen_fd = raw_listen_tcp(AF_INET, &port);
     ck_assert_int_eq(listen(listen_fd, 2 * CLIENTS), 0);
     ck_assert_int_eq(
-        acceptor_open(&loop.uv, listen_fd, on_connection, &loop, &acceptor), 0);
+        acceptor_open(&loop.io, listen_fd, on_connection, &loop, &acceptor), 0);
 }
 
 static void teardown(void)
@@ -172,8 +172,8 @@ START_TEST(a_socket_that_is_in_the_loop_or_none_is_refused)
 {
     struct acceptor *other = NULL;
 
-    ck_assert_int_lt(acceptor_open(&loop.uv, -1, on_connection, &loop, &other), 0);
-    ck_assert_int_eq(acceptor_open(&loop.uv, listen_fd, on_connection, &loop, &other),
+    ck_assert_int_lt(acceptor_open(&loop.io, -1, on_connection, &loop, &other), 0);
+    ck_assert_int_eq(acceptor_open(&loop.io, listen_fd, on_connection, &loop, &other),
                      UV_EEXIST);
     ck_assert_ptr_null(other);
 }
