@@ -186,16 +186,19 @@ void check_grant(struct sim *s, struct sim_conn *c, struct redis_name *n,
 void check_grants(struct sim *s, struct sim_conn *c, const struct effect_reply *r);
 enum lock_kind check_hold_kind(enum lock_kind kind);
 
+/* --- sim_excuses.c ------------------------------------------------------- */
+
+/* Data and time were lost: one token may have been given twice. */
+bool check_muddled(const struct sim *s);
+
 /* --- sim_beliefs.c ------------------------------------------------------- */
 
 /* What a living daemon believes; NULL: nothing. */
 struct belief *belief_get(struct sim *s, size_t daemon, const struct redis_name *n,
                           uint64_t token);
-/* The client may believe that it holds, going by all that it was told. */
-/* Data and time were lost: one token may have been given twice. */
-bool check_muddled(const struct sim *s);
 /* Another daemon is the keeper by now. */
 bool record_moved(struct sim *s, const struct record *r);
+/* The client may believe that it holds, going by all that it was told. */
 bool record_believed(const struct sim *s, const struct record *r);
 size_t check_name_index(struct sim *s, const struct redis_name *n);
 

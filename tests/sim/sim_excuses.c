@@ -1,0 +1,92 @@
+/* What nobody can be blamed for: what was touched from outside, or lost by a failover.
+ */
+#include "sim/sim_world.h"
+
+#include "sim/sim_faults.h"
+
+static void excuse(struct sim *s, struct redis_name *n)
+{
+    struct sim_check *c = &s->check;
+
+    s->happened++;
+    s->check.wiped = s->check.wiped || n == NULL;
+    foreign_excuse(s, n);
+    for (size_t i = 0; i < s->redis.name_count; i++) {
+        if (n == NULL || n == &s->redis.names[i]) {
+            c->external[i] = s->happened;
+        }
+    }
+    for (size_t i = 0; i < c->belief_count; i++) {
+        if (n == NULL || n == c->beliefs[i].name) {
+            c->beliefs[i].excused = true;
+        }
+    }
+    for (size_t i = 0; i < s->clients.count; i++) {
+        s->clients.conns[i].expect_held = false;
+    }
+}
+
+void check_external(struct sim *s, struct redis_name *n)
+{
+    excuse(s, n);
+    for (size_t i = 0; i < s->check.belief_count; i++) {
+        struct belief *b = &s->check.beliefs[i];
+
+        b->rolled = b->rolled && n != NULL && n != b->name; /* not only by that */
+    }
+}
+
+/* Another daemon still believes in what was wiped, and puts it back if it hears of the
+ * failover first: it need not wait, as nobody can have been granted what it held. */
+static bool is_held_by_error(const struct sim_check *c, const struct belief *b,
+                             uint64_t now)
+{
+    for (size_t i = 0; i < c->belief_count; i++) {
+        const struct belief *o = &c->beliefs[i];
+
+        if (o->name == b->name && o->daemon != b->daemon && o->excused &&
+            now < o->until && o->told != TOLD_OVER) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void check_failed_over(struct sim *s)
+{
+    struct sim_check *c = &s->check;
+    bool all = true; /* who starts later knows of no failover */
+    uint64_t end = s->now + s->daemons[0].config.quarantine_ms;
+
+    for (size_t i = 0; i < s->daemon_count; i++) {
+        all = all && s->daemons[i].locks != NULL;
+    }
+    for (size_t i = 0; i < c->belief_count; i++) {
+        struct belief *b = &c->beliefs[i];
+
+        /* What was acknowledged is not lost, with or without a quarantine. What was
+         * taken over from another daemon is that one's again, if that was lost: it may
+         * not have heard of it, and then it may release it. */
+        b->rolled =
+            (!b->excused || b->rolled) &&
+            (s->profile.min_replicas || (all && b->minted && b->full_until <= end &&
+                                         !is_held_by_error(c, b, s->now)));
+    }
+    excuse(s, NULL);
+}
+
+void check_cut(struct sim *s, struct redis_name *n)
+{
+    const struct locks_config *cfg = &s->daemons[0].config;
+
+    /* Each third of the watchdog's time is looked, and raised again. */
+    if ((s->profile.faults & ~(unsigned)FAULT_FOREIGN) != 0 ||
+        n->expires < s->redis.now_ms + cfg->watchdog_ms / 3 + cfg->redis_timeout_ms) {
+        check_external(s, n);
+    }
+}
+
+bool check_muddled(const struct sim *s)
+{
+    return s->check.wiped && s->check.data_lost;
+}
