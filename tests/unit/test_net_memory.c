@@ -106,15 +106,23 @@ START_TEST(input_and_what_the_handler_keeps_count)
 }
 END_TEST
 
+static int spared_comes_in(uint64_t *ret_id, const char *say)
+{
+    int fd = comes_in(ret_id, "STAY\r\n");
+    int before = seen.requests;
+
+    raw_send(fd, say);
+    wait_count(&seen.requests, before + 1);
+    return fd;
+}
+
 START_TEST(others_do_not_pay_for_who_is_spared)
 {
     uint64_t ids[2];
     int fds[2];
 
     limit(6 << 20);
-    fds[0] = comes_in(&ids[0], "STAY\r\n");
-    raw_send(fds[0], "BIG 8000000\r\n");
-    wait_count(&seen.requests, 2);
+    fds[0] = spared_comes_in(&ids[0], "BIG 8000000\r\n");
     fds[1] = comes_in(&ids[1], "BIG 4000000\r\n");
     loop_turns(&loop, 3);
     ck_assert_int_eq(seen.closed, 0);
@@ -129,9 +137,7 @@ START_TEST(who_is_spared_stays_and_without_a_limit_all_do)
     int fds[2];
 
     limit(6 << 20);
-    fds[0] = comes_in(&ids[0], "STAY\r\n");
-    raw_send(fds[0], "BIG 8000000\r\n");
-    wait_count(&seen.requests, 2);
+    fds[0] = spared_comes_in(&ids[0], "BIG 8000000\r\n");
     loop_turns(&loop, 3);
     ck_assert_int_eq(seen.closed, 0);
     limit(0);
