@@ -4,6 +4,12 @@
 
 /* --- UNLOCK ----------------------------------------------------------------------- */
 
+/* READ or WRITE, if the request says one of them, is what this hold is. */
+static bool fits_kind(const struct hold *h, const struct hold_req *req)
+{
+    return !kind_is_rw(req->kind) || h->lock_kind == req->kind;
+}
+
 /* The newest entry of this hold that the connection keeps; counts them. */
 static struct entry *own_entry(const struct hold *h, uint64_t conn, size_t *count)
 {
@@ -34,42 +40,65 @@ static struct entry *newest_entry(const struct hold *h)
     return NULL;
 }
 
-/* UNLOCK or RENEW without any name for the hold. NULL: it has been answered. */
-static struct entry *bare_entry(struct locks *l, struct lock *lock,
-                                const struct hold_req *req)
+/* What a connection has of a name. */
+struct own {
+    struct entry *first; /* that the request may mean */
+    size_t count;        /* of these */
+    size_t others;       /* read where it says WRITE, or the other way round */
+};
+
+static struct own find_own(const struct lock *lock, const struct session *s,
+                           const struct hold_req *req)
 {
-    struct session *s = session_find(l, req->from.conn);
-    struct entry *found = NULL;
-    size_t count = 0;
+    struct own own = { 0 };
     struct list *it;
-    bool lost = s != NULL && session_has_lost(s, lock);
 
     if (lock->rw && s != NULL) {
         LIST_FOREACH(it, &s->attaches) /* they are fewer than the readers may be */
         {
             struct entry *e = container_of(it, struct attach, in_session)->entry;
 
-            if (e->hold->lock == lock && !e->ending) {
-                count++;
-                found = found == NULL ? e : found;
+            if (e->hold->lock != lock || e->ending) {
+                continue;
             }
+            if (!fits_kind(e->hold, req)) {
+                own.others++;
+                continue;
+            }
+            own.count++;
+            own.first = own.first == NULL ? e : own.first;
         }
     } else if (lock_hold(lock) != NULL) {
-        found = own_entry(lock_hold(lock), req->from.conn, &count);
+        own.first = own_entry(lock_hold(lock), req->from.conn, &own.count);
     }
-    if (count == 0 && lost) {
+    return own;
+}
+
+/* UNLOCK or RENEW without any name for the hold. NULL: it has been answered. */
+static struct entry *bare_entry(struct locks *l, struct lock *lock,
+                                const struct hold_req *req)
+{
+    struct session *s = session_find(l, req->from.conn);
+    struct own own = find_own(lock, s, req);
+    bool lost = s != NULL && session_has_lost(s, lock);
+
+    if (own.count == 0 && own.others > 0) {
+        say_error(l, req->from, LOCK_NOTHELD, TEXT_NOT_THERE);
+        return NULL;
+    }
+    if (own.count == 0 && lost) {
         say_error(l, req->from, LOCK_NOTHELD, SPAN("this connection has lost it"));
         return NULL;
     }
-    if (count != 1 || lost) {
+    if (own.count != 1 || lost) {
         say_error(l, req->from, LOCK_ERR, SPAN("TOKEN, OWNER or ID needed"));
         return NULL;
     }
-    if (!req->overrides && user_differs(found->hold->user, req->user)) {
+    if (!req->overrides && user_differs(own.first->hold->user, req->user)) {
         say_error(l, req->from, LOCK_NOPERM, TEXT_OTHERS); /* of before its AUTH */
         return NULL;
     }
-    return found;
+    return own.first;
 }
 
 /* The hold that the request means, as far as it is known here. */
@@ -89,7 +118,7 @@ static struct hold *local_hold(struct locks *l, const struct lock *lock,
     }
     if (h == NULL || (req->token != 0 && h->token != req->token) ||
         (req->owner.len != 0 && !span_eq(field_owner(hold_field(h)), req->owner)) ||
-        (req->kind != KIND_PLAIN && h->lock_kind != req->kind)) {
+        !fits_kind(h, req)) {
         return NULL;
     }
     return h;

@@ -224,6 +224,29 @@ START_TEST(who_both_reads_and_writes_has_to_say_which)
 }
 END_TEST
 
+START_TEST(READ_is_no_name_for_a_write_nor_WRITE_for_a_read)
+{
+    static const char *const KINDS[] = { "READ", "WRITE" };
+    struct client *c;
+
+    stand_up(NULL);
+    c = open_client();
+    for (int i = 0; i < 2; i++) {
+        const char *has = KINDS[i], *other = KINDS[1 - i];
+        int64_t token = ask_int(c, "LOCK doc %s", has);
+
+        ask_error(c, "NOTHELD", "UNLOCK doc %s", other);
+        ask_error(c, "NOTHELD", "RENEW doc %s LEASE 100", other);
+        ask_error(c, "NOTHELD", "UNLOCK doc %s TOKEN %" PRId64, other, token);
+        ck_assert_int_gt(ask_int(c, "RENEW doc %s", has), 25000);
+        ck_assert_int_eq(ask_int(c, "UNLOCK doc %s", has), 0);
+    }
+    await_no_locks(0);
+    client_close(c);
+    stand_down();
+}
+END_TEST
+
 START_TEST(entries_of_readers_and_writers_are_counted)
 {
     struct client *c;
@@ -412,6 +435,7 @@ Suite *test_suite(void)
         a_reader_who_wants_to_write_is_told_that_it_would_wait_for_itself,
         a_writer_may_read_and_keep_reading_and_others_come_in_at_once_W3,
         who_both_reads_and_writes_has_to_say_which,
+        READ_is_no_name_for_a_write_nor_WRITE_for_a_read,
         entries_of_readers_and_writers_are_counted,
         an_id_finds_its_reader_and_its_writer_again_H7,
         a_token_frees_a_reader_from_anywhere_and_after_a_restart,

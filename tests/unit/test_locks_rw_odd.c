@@ -166,6 +166,46 @@ START_TEST(an_owner_released_while_it_was_renewed_is_not_held)
 }
 END_TEST
 
+/* _i 0: UNLOCK, 1: RENEW. */
+static void bare(uint64_t conn, enum lock_kind kind, int how)
+{
+    const struct hold_req req = { .kind = kind };
+
+    (how == 0 ? engine_unlock : engine_renew)(&e, conn, "doc", req);
+}
+
+START_TEST(without_a_name_for_the_hold_READ_and_WRITE_mean_what_they_say)
+{
+    const enum op_kind sends = _i == 0 ? OP_RELEASE : OP_ATTACH;
+
+    (void)engine_grant(&e, 1, "doc", WRITE, 100);
+    bare(1, KIND_READ, _i);
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
+    engine_no_op(&e);
+    bare(1, KIND_WRITE, _i);
+    engine_take_op(&e, sends, &op);
+    ck_assert_int_eq(op.op.target.lock_kind, KIND_WRITE);
+}
+END_TEST
+
+START_TEST(of_a_read_and_a_write_on_one_connection_the_one_that_is_said_is_meant)
+{
+    struct lock_req as = { .owner = SPAN("o") };
+    const enum op_kind sends = _i == 0 ? OP_RELEASE : OP_ATTACH;
+
+    as.kind = KIND_WRITE;
+    (void)engine_grant(&e, 1, "doc", as, 100);
+    as.kind = KIND_READ;
+    (void)engine_grant(&e, 1, "doc", as, 101);
+    bare(1, KIND_PLAIN, _i);
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_ERROR).error, LOCK_ERR);
+    bare(1, KIND_READ, _i);
+    engine_take_op(&e, sends, &op);
+    ck_assert_int_eq(op.op.target.lock_kind, KIND_READ);
+    ck_assert_str_eq(op.target_field, "o");
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("locks_rw_odd");
@@ -179,5 +219,9 @@ Suite *test_suite(void)
     tcase_add_test(t, a_hand_over_that_two_releases_tell_of_is_one_grant);
     tcase_add_test(t, what_is_said_of_read_locks_leaves_plain_ones_alone);
     tcase_add_test(t, an_owner_released_while_it_was_renewed_is_not_held);
+    tcase_add_loop_test(
+        t, without_a_name_for_the_hold_READ_and_WRITE_mean_what_they_say, 0, 2);
+    tcase_add_loop_test(
+        t, of_a_read_and_a_write_on_one_connection_the_one_that_is_said_is_meant, 0, 2);
     return s;
 }
