@@ -124,7 +124,7 @@ static bool being_named(const struct fair *f, const struct waiter *w)
 
 bool fair_stays(const struct waiter *w)
 {
-    return !w->once || w->want->keep_ms > 0;
+    return !w->once || (w->want->keep_ms > 0 && !w->no_room);
 }
 
 void fair_came(struct locks *l, struct waiter *w)

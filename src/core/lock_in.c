@@ -4,8 +4,8 @@
 
 static bool full(struct locks *l, const struct lock_req *req)
 {
-    if (l->waiter_count >= l->cfg.max_waiters) {
-        say_error(l, req->from, LOCK_LIMIT, SPAN("max-waiters reached"));
+    if (!lock_tries_once(req) && l->waiter_count >= l->cfg.max_waiters) {
+        say_error(l, req->from, LOCK_LIMIT, TEXT_NO_ROOM);
         return true;
     }
     if (l->hold_count >= l->cfg.max_holds) {
@@ -107,8 +107,13 @@ static void new_wait(struct locks *l, const struct lock_req *req)
 /* The same ID again, while it waits: it goes on at its place, for the newest call. */
 static void wait_again(struct locks *l, struct waiter *w, const struct lock_req *req)
 {
-    struct session *s = session_get(l, req->from.conn);
+    struct session *s;
 
+    if (w->no_room && !lock_tries_once(req)) {
+        say_error(l, req->from, LOCK_LIMIT, TEXT_NO_ROOM);
+        return;
+    }
+    s = session_get(l, req->from.conn);
     if (w->session != NULL) {
         struct session *old = w->session;
 

@@ -167,8 +167,8 @@ static bool id_refused(struct locks *l, const struct mlock_req *req)
 
 static bool full(struct locks *l, const struct mlock_req *req)
 {
-    if (l->waiter_count >= l->cfg.max_waiters) {
-        say_error(l, req->one.from, LOCK_LIMIT, SPAN("max-waiters reached"));
+    if (!lock_tries_once(&req->one) && l->waiter_count >= l->cfg.max_waiters) {
+        say_error(l, req->one.from, LOCK_LIMIT, TEXT_NO_ROOM);
         return true;
     }
     if (l->hold_count + req->name_count > l->cfg.max_holds) {
@@ -188,7 +188,7 @@ static void bind(struct locks *l, struct mlock *ml, const struct mlock_req *req)
     ml->state = MLOCK_TAKING;
     ml->call = one->from;
     ml->since = l->now;
-    ml->once = waits && one->wait_ms == 0;
+    ml->once = lock_tries_once(one);
     ml->deadline = waits ? l->now + one->wait_ms : UINT64_MAX;
     ml->ended = ml->refused = ml->failing = false;
     ml->pause = 0;

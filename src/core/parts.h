@@ -29,6 +29,7 @@ void locks_settle(struct locks *l);
 #define TEXT_QUORUM SPAN("a quorum has plain locks only")
 #define TEXT_NO_REDIS SPAN("Redis cannot be reached")
 #define TEXT_NO_REPLICAS SPAN("too few replicas acknowledged it")
+#define TEXT_NO_ROOM SPAN("max-waiters reached")
 #define TEXT_QUARANTINE SPAN("Redis may have lost locks: no new grants for a while")
 void say_unreached(struct locks *l, struct call_ref to);
 void say_int(struct locks *l, struct call_ref to, int64_t value);
@@ -388,6 +389,11 @@ bool lock_in_doubt(const struct locks *l, const struct lock *lock);
 void info_in_doubt(struct locks *l, const struct call *c);
 
 /* lock_in.c */
+/* WAIT 0: it is gone as soon as Redis has answered. */
+static inline bool lock_tries_once(const struct lock_req *req)
+{
+    return (req->has & LOCK_HAS_WAIT) != 0 && req->wait_ms == 0;
+}
 /* LOCK, without the engine settling. */
 void lock_in(struct locks *l, const struct lock_req *req);
 /* Whether nobody here holds, waits for or does anything about that name, and that ID is

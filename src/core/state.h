@@ -106,6 +106,7 @@ struct waiter {
     uint64_t place_op; /* the last op that named it for the fair queue */
     enum fair_place place : 8;
     bool once : 1;          /* WAIT 0 */
+    bool no_room : 1;       /* WAIT 0 beyond max-waiters: it keeps no place */
     bool probe : 1;         /* must ask for itself before it queues in earnest */
     bool join : 1;          /* and then to be granted beside others, not only again */
     bool expiring : 1;      /* its time is up, the op in flight decides */

@@ -33,7 +33,7 @@ void waiter_bind(struct locks *l, struct waiter *w, struct session *s,
     list_append(&s->waiters, &w->in_session);
     w->call = req->from;
     w->since = l->now;
-    w->once = (req->has & LOCK_HAS_WAIT) && req->wait_ms == 0;
+    w->once = lock_tries_once(req);
     w->deadline = req->has & LOCK_HAS_WAIT ? l->now + req->wait_ms : UINT64_MAX;
     w->expiring = false;
     w->in_run = false;
@@ -59,6 +59,7 @@ struct waiter *waiter_new(struct locks *l, struct lock *lock, struct session *s,
 
     w->lock = lock;
     w->want = want;
+    w->no_room = l->waiter_count >= l->cfg.max_waiters;
     w->began = l->now;
     list_init(&w->in_session);
     list_append(&lock_desk(l, lock)->queue, &w->in_queue);
@@ -147,7 +148,7 @@ void waiter_remove(struct locks *l, struct waiter *w)
 static void keep_or_remove(struct locks *l, struct waiter *w, bool keep,
                            enum wait_end end, enum lock_error error)
 {
-    if (!keep || w->want->keep_ms == 0 || l->stopping) {
+    if (!keep || w->no_room || w->want->keep_ms == 0 || l->stopping) {
         say_waited(l, w, end, error);
         waiter_remove(l, w);
         return;
@@ -188,6 +189,8 @@ void waiter_end_unserved(struct locks *l, struct waiter *w)
     } else if (w->lock->withheld &&
                quarantine_until(l, w->lock, w->want->lock_kind) != 0) {
         waiter_end_error(l, w, LOCK_BACKEND, TEXT_QUARANTINE, true);
+    } else if (w->no_room && w->want->keep_ms > 0) {
+        waiter_end_error(l, w, LOCK_LIMIT, TEXT_NO_ROOM, false);
     } else {
         waiter_end_null(l, w, true);
     }

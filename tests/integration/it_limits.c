@@ -62,6 +62,34 @@ START_TEST(the_waiter_too_many_is_refused)
 }
 END_TEST
 
+START_TEST(who_does_not_wait_is_no_waiter_too_many)
+{
+    static const char *const ID = "11111111-1111-1111-1111-111111111111";
+    struct client *a, *b, *c;
+
+    stand_up("--max-waiters", "1", NULL);
+    a = open_client();
+    b = open_client();
+    c = open_client();
+    (void)ask_int(a, "LOCK job");
+    send_lock(b, "job", "", 1);
+    (void)ask_int(c, "LOCK free WAIT 0");
+    (void)ask_int(c, "LOCK fair FAIR WAIT 0");
+    (void)ask_int(c, "LOCK once WAIT 0 ID %s", ID);
+    ask_nil(c, "LOCK job WAIT 0");
+    ask_nil(c, "LOCK job WAIT 0 ID %s KEEP 0", ID);
+    ask_error(c, "LIMIT", "LOCK kept WAIT 10");
+    ask_error(c, "LIMIT", "LOCK job WAIT 0 ID %s-2", ID); /* it is to keep its place */
+    await_waiters(1);
+    (void)ask_int(a, "UNLOCK job");
+    (void)client_read_int(b);
+    client_close(a);
+    client_close(b);
+    client_close(c);
+    stand_down();
+}
+END_TEST
+
 START_TEST(the_hold_too_many_is_refused)
 {
     struct client *c;
@@ -205,6 +233,7 @@ Suite *test_suite(void)
     const TTest *tests[] = {
         the_client_too_many_is_told_and_closed,
         the_waiter_too_many_is_refused,
+        who_does_not_wait_is_no_waiter_too_many,
         the_hold_too_many_is_refused,
         a_client_that_does_not_read_is_dropped,
         config_set_changes_a_limit_while_it_runs,

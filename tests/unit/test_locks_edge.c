@@ -195,6 +195,30 @@ START_TEST(a_longer_watchdog_timeout_does_not_end_the_holds_that_are_there)
 }
 END_TEST
 
+/* Room for no wait: with an ID, WAIT 0 may stay for KEEP. */
+START_TEST(beyond_max_waiters_WAIT_0_is_tried_but_keeps_no_place)
+{
+    const struct lock_req once = { .id = UUID, .has = LOCK_HAS_WAIT };
+    const struct locks_config full = { .watchdog_ms = 30000,
+                                       .redis_timeout_ms = 3000,
+                                       .recheck_ms = 5000,
+                                       .grace_ms = -1,
+                                       .max_holds = 10 };
+
+    locks_configure(e.locks, &full);
+    engine_lock(&e, 1, "job", ANYHOW);
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_ERROR).error, LOCK_LIMIT);
+    engine_lock(&e, 1, "job", once);
+    engine_lock(&e, 2, "job", (struct lock_req){ .id = UUID });
+    ck_assert_int_eq(engine_hears(&e, 2, REPLY_ERROR).error, LOCK_LIMIT);
+    engine_gives(&e, OP_ACQUIRE, (struct op_result){ .status = OP_BUSY, .ttl_ms = 50 });
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_ERROR).error, LOCK_LIMIT);
+    engine_lock(&e, 1, "job", once);
+    engine_gives(&e, OP_ACQUIRE, (struct op_result){ .status = OP_OK, .token = 7 });
+    ck_assert_int_eq(engine_hears(&e, 1, REPLY_TOKEN).value, 7);
+}
+END_TEST
+
 START_TEST(a_second_token_that_is_not_delivered_takes_nothing_back)
 {
     uint64_t grant;
@@ -409,6 +433,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, an_overdue_renewal_is_told_in_time_though_redis_refuses_it);
     tcase_add_test(tc, a_renewal_that_waits_for_a_cut_does_not_spin);
     tcase_add_test(tc, a_longer_watchdog_timeout_does_not_end_the_holds_that_are_there);
+    tcase_add_test(tc, beyond_max_waiters_WAIT_0_is_tried_but_keeps_no_place);
     tcase_add_test(tc, a_second_token_that_is_not_delivered_takes_nothing_back);
     tcase_add_test(tc,
                    an_id_that_is_released_while_its_grant_is_on_the_way_is_not_held);

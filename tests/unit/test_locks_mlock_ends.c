@@ -96,6 +96,27 @@ START_TEST(beyond_a_limit_nothing_is_begun)
 }
 END_TEST
 
+START_TEST(beyond_max_waiters_what_tries_once_is_tried)
+{
+    struct locks_config tight = { .watchdog_ms = 30000,
+                                  .redis_timeout_ms = 3000,
+                                  .max_lease_ms = 86400000,
+                                  .max_waiters = 1,
+                                  .max_holds = 10 };
+    const struct lock_req once = { .has = LOCK_HAS_WAIT };
+
+    locks_configure(e.locks, &tight);
+    engine_lock(&e, 1, "job", FOREVER);
+    engine_take_op(&e, OP_ACQUIRE, &op);
+    engine_mlock(&e, 2, "a b", once);
+    for (uint64_t token = 10; token < 12; token++) {
+        engine_gives(&e, OP_ACQUIRE,
+                     (struct op_result){ .status = OP_OK, .token = token });
+    }
+    ck_assert_uint_eq(engine_hears(&e, 2, REPLY_TOKENS).token_count, 2);
+}
+END_TEST
+
 START_TEST(wrongtype_in_the_middle_gives_back_the_rest)
 {
     engine_mlock(&e, 1, "a b c", FOREVER);
@@ -265,6 +286,7 @@ Suite *test_suite(void)
     tcase_add_test(t, granted_too_late_keeps_none_of_them);
     tcase_add_test(t, an_id_of_another_kind_of_lock_is_refused);
     tcase_add_test(t, beyond_a_limit_nothing_is_begun);
+    tcase_add_test(t, beyond_max_waiters_what_tries_once_is_tried);
     tcase_add_test(t, wrongtype_in_the_middle_gives_back_the_rest);
     tcase_add_test(t, a_refusal_by_redis_undoes_what_may_have_run);
     tcase_add_test(t, more_than_max_holds_is_refused);
