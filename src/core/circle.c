@@ -3,6 +3,7 @@
  * Looked for when somebody begins to wait, and only by what is sure: holds that this
  * daemon vouches for, and waits that no lease in the circle can end. */
 #include "core/parts.h"
+#include "core/waits.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -99,6 +99,12 @@ struct lock_req {
     uint32_t user; /* who asks; see below */
 };
 
+/* WAIT 0: it is gone as soon as Redis has answered. */
+static inline bool lock_tries_once(const struct lock_req *req)
+{
+    return (req->has & LOCK_HAS_WAIT) != 0 && req->wait_ms == 0;
+}
+
 /* MLOCK: `one` of all names; its own name and kind are not used. */
 struct mlock_req {
     struct lock_req one;

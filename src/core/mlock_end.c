@@ -1,5 +1,6 @@
 /* MLOCK: its end, and giving back what it has taken. */
 #include "core/parts.h"
+#include "core/waits.h"
 #include "util/alloc.h"
 
 #include <stdlib.h>

@@ -389,11 +389,6 @@ bool lock_in_doubt(const struct locks *l, const struct lock *lock);
 void info_in_doubt(struct locks *l, const struct call *c);
 
 /* lock_in.c */
-/* WAIT 0: it is gone as soon as Redis has answered. */
-static inline bool lock_tries_once(const struct lock_req *req)
-{
-    return (req->has & LOCK_HAS_WAIT) != 0 && req->wait_ms == 0;
-}
 /* LOCK, without the engine settling. */
 void lock_in(struct locks *l, const struct lock_req *req);
 /* Whether nobody here holds, waits for or does anything about that name, and that ID is
@@ -425,11 +420,6 @@ uint64_t lock_scan(const struct locks *l, uint64_t cursor, size_t count, lock_fn
 /* No entry of it is renewed by the watchdog. */
 bool hold_is_fixed(const struct hold *h);
 struct waiter_info waiter_info_of(const struct locks *l, const struct waiter *w);
-
-/* waits.c */
-void waits_join(struct locks *l, struct waiter *w);
-void waits_leave(struct locks *l, struct waiter *w);
-struct waits *waits_find(const struct locks *l, struct span owner);
 
 /* circle.c */
 /* Whether that wait would close a circle: then it has been answered, and is gone. */

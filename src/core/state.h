@@ -375,17 +375,6 @@ struct work {
     bool checked;
 };
 
-/* The waits of a named owner. */
-struct waits {
-    struct table_node in_owners;
-    struct list waiters;
-    uint64_t seen; /* the last search for a circle that came by, and how */
-    uint64_t wait_until;
-    uint64_t lease_until;
-    size_t owner_len;
-    char owner[];
-};
-
 /* When and for how long an op asked; what its answer is to be measured by. */
 struct asked {
     uint64_t op;

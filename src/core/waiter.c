@@ -1,6 +1,7 @@
 /* A LOCK that waits: its place, its time, and what happens when either ends. */
 #include "core/parts.h"
 #include "core/restore.h"
+#include "core/waits.h"
 #include "util/alloc.h"
 
 static void arm(struct locks *l, struct waiter *w)

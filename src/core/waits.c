@@ -1,4 +1,6 @@
 /* Who waits as whom: the waits of each named owner, whatever name they are for. */
+#include "core/waits.h"
+
 #include "core/parts.h"
 #include "util/alloc.h"
 #include "util/hash.h"
