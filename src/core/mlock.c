@@ -18,6 +18,7 @@ void mlock_set_asked(struct piece *p, bool asked)
 {
     p->mlock->asking += (size_t)asked - (size_t)p->asked;
     p->asked = asked;
+    p->renewing = false;
 }
 
 /* --- terms ------------------------------------------------------------------------ */
@@ -93,6 +94,7 @@ static void answer(struct locks *l, struct mlock *ml)
         tokens[p->place] = p->entry->hold->token;
     }
     say_tokens(l, ml->call, tokens, ml->count, grant);
+    mlock_drop_calls(l, ml, 0); /* renewals of what it was waiting with */
     mlock_unbind(l, ml);
     timer_stop(l, &ml->timer);
     if (ml->request == NULL) {
@@ -100,6 +102,16 @@ static void answer(struct locks *l, struct mlock *ml)
         return;
     }
     ml->state = MLOCK_ANSWERED; /* the same ID may come again */
+}
+
+/* What is being renewed is confirmed by that. */
+static void confirm(struct locks *l, struct piece *p)
+{
+    if (p->renewing) {
+        mlock_set_asked(p, true);
+    } else {
+        mlock_confirm(l, p);
+    }
 }
 
 /* Everything is taken. What was confirmed too long ago is confirmed once more. */
@@ -122,7 +134,7 @@ static void finish(struct locks *l, struct mlock *ml)
     }
     for (size_t i = 0; i < ml->count; i++) {
         if (!is_fresh(l, &ml->pieces[i])) {
-            mlock_confirm(l, &ml->pieces[i]);
+            confirm(l, &ml->pieces[i]);
         }
     }
 }
@@ -223,12 +235,12 @@ static void refresh(struct locks *l, struct mlock *ml)
         struct piece *p = &ml->pieces[i];
         uint64_t due;
 
-        if (!has_lease(ml) || !is_taken(p) || p->asked) {
+        if (!has_lease(ml) || !is_taken(p) || p->asked || p->renewing) {
             continue; /* whose answer comes arms it again */
         }
         due = entry_lease_began(p->entry) + ml->terms.lease_ms / 3;
         if (due <= l->now) {
-            mlock_confirm(l, p);
+            mlock_renew(l, p);
         } else if (due < ml->refresh_at) {
             ml->refresh_at = due;
         }

@@ -15,6 +15,7 @@ struct piece {
     size_t place;          /* in the order in which the client named it */
     bool asked;            /* an answer to its call is to come */
     bool stale;            /* Redis is to confirm it once more */
+    bool renewing;         /* it is asked to, though what it said last holds as well */
     bool told;             /* its client has got the token, by an answer before */
 };
 
@@ -74,6 +75,8 @@ struct lock_req mlock_request(const struct locks *l, const struct piece *p);
 void mlock_ask_next(struct locks *l, struct mlock *ml);
 /* Redis is asked whether it is still held, and gives it its whole lease again. */
 void mlock_confirm(struct locks *l, struct piece *p);
+/* The same in time, while what was confirmed before holds: nothing waits for it. */
+void mlock_renew(struct locks *l, struct piece *p);
 
 /* mlock_in.c */
 struct mlock *mlock_find(const struct locks *l, uint64_t number);

@@ -17,13 +17,24 @@ struct lock_req mlock_request(const struct locks *l, const struct piece *p)
     return req;
 }
 
-void mlock_confirm(struct locks *l, struct piece *p)
+static void ask_again(struct locks *l, struct piece *p)
 {
     struct lock_req req = mlock_request(l, p);
 
+    call_regrant(l, p->entry, &req);
+}
+
+void mlock_confirm(struct locks *l, struct piece *p)
+{
     mlock_set_asked(p, true);
     p->stale = true;
-    call_regrant(l, p->entry, &req);
+    ask_again(l, p);
+}
+
+void mlock_renew(struct locks *l, struct piece *p)
+{
+    p->renewing = true;
+    ask_again(l, p);
 }
 
 /* Its wait has begun, or begun again: it has been waiting since the MLOCK came. */

@@ -200,6 +200,28 @@ START_TEST(a_lease_is_whole_when_tokens_are_given_however_long_it_took_M8)
 }
 END_TEST
 
+/* Enough of its lease is left: the answer does not wait for what is to come of that. */
+START_TEST(an_mlock_is_answered_while_a_renewal_is_on_its_way)
+{
+    struct sim *s = new_many(1);
+    size_t holder = holds(s, 0, "LOCK b");
+    size_t many = sim_connect(s, 0);
+
+    s->profile.rtt_ms = 100;
+    sim_say(s, many, "MLOCK 2 a b LEASE 900"); /* a is renewed at 300, 600, ... */
+    sim_run(s, 1120);
+    sim_say(s, holder, "UNLOCK b");
+    sim_run(s, 210); /* that of 1200 is answered at 1400 */
+    heard(s, many, "tokens");
+    s->profile.rtt_ms = 1;
+    sim_run(s, 200);
+    unlocks(s, many, "a", sim_token_of(s, many, 0));
+    unlocks(s, many, "b", sim_token_of(s, many, 1));
+    ck_assert(is_free(s, "a") && is_free(s, "b"));
+    scenario_end(s);
+}
+END_TEST
+
 START_TEST(multilocks_last_expire_does_not_cut_our_lease_H14_M1)
 {
     struct sim *s = new_many(1);
@@ -329,6 +351,7 @@ Suite *test_suite(void)
     tcase_add_test(t, an_mlock_gets_in_between_single_locks_of_its_names_in_turn_H27);
     tcase_add_test(t, what_an_mlock_lost_while_it_waited_is_taken_anew_M1_M8);
     tcase_add_test(t, a_lease_is_whole_when_tokens_are_given_however_long_it_took_M8);
+    tcase_add_test(t, an_mlock_is_answered_while_a_renewal_is_on_its_way);
     tcase_add_test(t, multilocks_last_expire_does_not_cut_our_lease_H14_M1);
     tcase_add_test(t, multilocks_last_expire_does_not_lose_our_places_M3);
     tcase_add_test(t, an_mlock_sent_again_is_the_same_request);
