@@ -85,7 +85,7 @@ static bool superseded(struct locks *l, struct lock *lock, const struct want *wa
            (r != NULL && (r->waiter != NULL || r->entry != NULL));
 }
 
-void duty_undo(struct locks *l, struct lock *lock, const struct want *want)
+bool duty_undo(struct locks *l, struct lock *lock, const struct want *want)
 {
     struct target target = { .kind = want->kind == OWNER_NAMED   ? TARGET_ENTRY
                                      : want_field(want).len != 0 ? TARGET_FIELD
@@ -96,7 +96,7 @@ void duty_undo(struct locks *l, struct lock *lock, const struct want *want)
     struct duty *d;
 
     if (superseded(l, lock, want)) {
-        return;
+        return false;
     }
     d = duty_new(l, lock, &target);
     d->rw = kind_is_rw(want->lock_kind);
@@ -104,6 +104,7 @@ void duty_undo(struct locks *l, struct lock *lock, const struct want *want)
     d->undo = true;
     d->own_accord = true;
     d->give_up_at = l->now + 2 * want_lease(l, want) + l->cfg.redis_timeout_ms;
+    return true;
 }
 
 bool duty_cancel_undo(struct locks *l, struct lock *lock, const struct want *want)

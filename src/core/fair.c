@@ -116,6 +116,18 @@ static void place_gone(struct locks *l, struct fair *f, struct waiter *w)
     }
 }
 
+/* If it was the last one with a place, who is before it is that now. */
+static void last_goes(struct fair *f, const struct waiter *w)
+{
+    struct list *before = w->in_queue.prev;
+
+    if (f->last == w) {
+        f->last = before == &w->lock->desk->queue
+                      ? NULL
+                      : container_of(before, struct waiter, in_queue);
+    }
+}
+
 /* The OP_QUEUE in flight names it. */
 static bool being_named(const struct fair *f, const struct waiter *w)
 {
@@ -137,7 +149,6 @@ void fair_came(struct locks *l, struct waiter *w)
 void fair_gone(struct locks *l, struct waiter *w)
 {
     struct fair *f = w->lock->desk->fair;
-    struct list *before = w->in_queue.prev;
 
     if (f == NULL) {
         return;
@@ -146,11 +157,7 @@ void fair_gone(struct locks *l, struct waiter *w)
         place_gone(l, f, w);
         add_leave(l, f, w->want);
     }
-    if (f->last == w) {
-        f->last = before == &w->lock->desk->queue
-                      ? NULL
-                      : container_of(before, struct waiter, in_queue);
-    }
+    last_goes(f, w);
 }
 
 void fair_granted(struct locks *l, struct waiter *w, const struct op_result *r)
@@ -179,15 +186,27 @@ void fair_leave_again(struct locks *l, struct lock *lock, struct want *want)
     }
 }
 
-void fair_put_back(struct locks *l, struct waiter *w)
+/* That op would have put it into the queue, but it held already, and entered again. */
+static bool never_queued(const struct waiter *w, const struct op_result *r)
+{
+    return w->place == PLACE_ASKED && w->place_op == r->id && r->count > 1;
+}
+
+void fair_put_back(struct locks *l, struct waiter *w, const struct op_result *r)
 {
     struct fair *f = w->lock->desk->fair;
 
-    if (f != NULL && w->place != PLACE_NONE) {
+    if (f == NULL || w->place == PLACE_NONE) {
+        return;
+    }
+    if (never_queued(w, r)) {
+        last_goes(f, w);
+        place_gone(l, f, w);
+    } else {
         w->place = PLACE_TOLD;
         f->refresh_at = l->now;
-        lock_touch(l, w->lock);
     }
+    lock_touch(l, w->lock);
 }
 
 void fair_claim(struct locks *l, struct op *op, struct waiter *w)

@@ -61,7 +61,7 @@ static void not_reached(struct locks *l, struct work *part, bool doubt)
             waiter_remove(l, w);
         }
     } else if (doubt) {
-        duty_undo(l, lock, want);
+        (void)duty_undo(l, lock, want);
     }
     want_unref(l, want);
 }

@@ -181,7 +181,7 @@ bool take_may_ask(struct locks *l, struct lock *lock);
 /* Granted, but not acknowledged by enough replicas: back with it. Who waits goes on
  * trying, with a pause. `waiter` may be NULL. */
 void take_unacked(struct locks *l, struct lock *lock, struct want *want,
-                  struct waiter *waiter);
+                  struct waiter *waiter, const struct op_result *r);
 /* It is to ask once more: as the head, or for itself. */
 void take_again(struct locks *l, struct waiter *w);
 void take_done(struct locks *l, struct work *w, const struct op_result *r);
@@ -232,7 +232,7 @@ void fair_granted(struct locks *l, struct waiter *w, const struct op_result *r);
 /* It holds, but Redis may have forgotten that it took its place away. */
 void fair_leave_again(struct locks *l, struct lock *lock, struct want *want);
 /* But it was too late: it goes on waiting, where it stood. */
-void fair_put_back(struct locks *l, struct waiter *w);
+void fair_put_back(struct locks *l, struct waiter *w, const struct op_result *r);
 /* Its OP_ACQUIRE is about to be sent. */
 void fair_claim(struct locks *l, struct op *op, struct waiter *w);
 /* What an op on the lock said of the queue; of the waiter's place, if it was its. */
@@ -343,8 +343,9 @@ void duty_free(struct locks *l, struct lock *lock, struct duty *d);
 void duty_let_go(struct duty *d);
 /* It is not on its way any more. */
 void duty_stays(struct lock *lock, struct duty *d);
-/* Gives back what `want` may have been granted. */
-void duty_undo(struct locks *l, struct lock *lock, const struct want *want);
+/* Gives back what `want` may have been granted. False: it is not to be, as its request
+ * goes on. */
+bool duty_undo(struct locks *l, struct lock *lock, const struct want *want);
 /* Drops such a duty that was not sent yet: the request goes on. */
 bool duty_cancel_undo(struct locks *l, struct lock *lock, const struct want *want);
 /* Somebody has come back to that hold or entry: no release of our own accord is to

@@ -242,7 +242,7 @@ static void released(struct locks *l, struct lock *lock, struct duty *d, struct 
         freed(l, lock, yielded);
     }
     if (r->moved && r->status == OP_NOREPLICAS) {
-        take_unacked(l, lock, want, waiter);
+        take_unacked(l, lock, want, waiter, r);
     } else if (r->moved) {
         lock->desk->moves++;
         l->stats.handovers++;

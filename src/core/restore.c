@@ -364,7 +364,7 @@ void restore_done(struct locks *l, struct work *w, const struct op_result *r)
     work_free(l, w);
     if (h == NULL) {
         if (r->status == OP_OK || r->status == OP_UNKNOWN) {
-            duty_undo(l, lock, want); /* it has ended meanwhile */
+            (void)duty_undo(l, lock, want); /* it has ended meanwhile */
         }
     } else if (!h->unsure) {
         ; /* nothing of it is to be put back any more */

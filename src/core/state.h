@@ -100,11 +100,12 @@ struct waiter {
     struct work *work;       /* an op in flight that may grant it */
     struct piece *piece;     /* of an MLOCK, whose wait this is; or NULL */
     struct timer timer;
-    uint64_t began;    /* when it joined the queue; l->waiters is in this order */
-    uint64_t since;    /* when it was asked for last */
-    uint64_t deadline; /* UINT64_MAX: none */
-    uint64_t place_op; /* the last op that named it for the fair queue */
-    enum fair_place place : 8;
+    uint64_t began;       /* when it joined the queue; l->waiters is in this order */
+    uint64_t since;       /* when it was asked for last */
+    uint64_t deadline;    /* UINT64_MAX: none */
+    uint64_t place_op;    /* the last op that named it for the fair queue */
+    uint64_t undone : 54; /* token of its last grant that was; 0: none was */
+    enum fair_place place : 2;
     bool once : 1;          /* WAIT 0 */
     bool no_room : 1;       /* WAIT 0 beyond max-waiters: it keeps no place */
     bool probe : 1;         /* must ask for itself before it queues in earnest */
@@ -143,8 +144,7 @@ struct entry {
     bool missed : 1; /* Redis knows it no more, nor why: it asks by another entry */
     bool late : 1;   /* its time ran out while somebody was coming back to it */
     bool kept : 1;   /* granted for a client that is not there yet */
-    bool taken : 1;  /* it may have been another daemon's, which may believe in it still
-                      */
+    bool taken : 1;  /* perhaps from another daemon, which may believe in it still */
 };
 
 /* An op on its way that may cut the lease of the hold with this field. It outlives the
@@ -245,8 +245,7 @@ struct lock {
     char name[];
 };
 
-/* Something that has to be done at Redis for a lock, whoever is still there: a release.
- */
+/* What has to be done at Redis for a lock, whoever is still there: a release. */
 struct duty {
     struct list in_lock;
     struct target target; /* into data[] */

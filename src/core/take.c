@@ -78,19 +78,27 @@ bool take_may_ask(struct locks *l, struct lock *lock)
     return l->now >= at;
 }
 
+/* Gives back what it was granted; with an ID it is asked for again, instead. */
+static void undo(struct locks *l, struct waiter *w, const struct op_result *r)
+{
+    if (duty_undo(l, w->lock, w->want)) {
+        w->undone = r->token;
+    }
+    fair_put_back(l, w, r);
+}
+
 void take_unacked(struct locks *l, struct lock *lock, struct want *want,
-                  struct waiter *waiter)
+                  struct waiter *waiter, const struct op_result *r)
 {
     l->stats.unacked_grants++;
     lock->unacked = true;
     lock_desk(l, lock)->ask_after = l->now + ERROR_PAUSE_MS;
     if (waiter == NULL) {
-        duty_undo(l, lock, want);
+        (void)duty_undo(l, lock, want);
         return;
     }
     waiter->doubt = false;
-    duty_undo(l, lock, want); /* with an ID it is asked for again, instead */
-    fair_put_back(l, waiter);
+    undo(l, waiter, r);
     if (waiter->once || waiter->expiring) {
         waiter_end_error(l, waiter, LOCK_NOREPLICAS, TEXT_NO_REPLICAS, false);
     } else {
@@ -130,7 +138,7 @@ static void failed(struct locks *l, struct lock *lock, struct waiter *w,
     lock_pause(l, lock, ERROR_PAUSE_MS);
     lock->ask = true;
     if (w == NULL) {
-        duty_undo(l, lock, want);
+        (void)duty_undo(l, lock, want);
         return;
     }
     w->doubt = true;
@@ -185,14 +193,15 @@ static void taken(struct locks *l, struct lock *lock, struct want *want,
     case OP_LATE:
     case OP_UNKNOWN:
         if (w == NULL) {
-            duty_undo(l, lock, want); /* LATE: of an earlier one, that was unknown */
+            /* LATE: of an earlier one, that was unknown. */
+            (void)duty_undo(l, lock, want);
         } else {
             w->doubt = w->doubt || r->status == OP_UNKNOWN;
             take_again(l, w);
         }
         break;
     case OP_NOREPLICAS:
-        take_unacked(l, lock, want, w);
+        take_unacked(l, lock, want, w, r);
         break;
     case OP_ERROR:
     default:
@@ -292,16 +301,23 @@ static void take_rest(struct locks *l, struct entry *e, const struct want *want,
     call_regrant(l, e, &again);
 }
 
-/* Too little of the lease is left to give it out: back with it, and again. */
-static void too_late(struct locks *l, struct waiter *w)
+/* A grant that cannot be given out: back with it, and again. */
+static void take_back(struct locks *l, struct waiter *w, const struct op_result *r,
+                      struct span text)
 {
-    duty_undo(l, w->lock, w->want);
-    fair_put_back(l, w);
+    undo(l, w, r);
     if (w->once || w->expiring) {
-        waiter_end_error(l, w, LOCK_BACKEND, SPAN("Redis granted too late"), false);
+        waiter_end_error(l, w, LOCK_BACKEND, text, false);
     } else {
         take_again(l, w);
     }
+}
+
+/* Redis has gone back to before a grant was undone. Others may have been granted since,
+ * with greater tokens. A named owner's token may be that of its other entries. */
+static bool was_undone(const struct waiter *w, const struct op_result *r)
+{
+    return r->token <= w->undone && (w->want->kind != OWNER_NAMED || r->attached);
 }
 
 /* It came in with the name of an owner that has become another user's meanwhile. */
@@ -309,6 +325,28 @@ static void not_his(struct locks *l, struct waiter *w)
 {
     w->doubt = true; /* its entry is given back */
     waiter_end_error(l, w, LOCK_NOPERM, TEXT_OTHERS, false);
+}
+
+/* It is not to have that grant, whose undo had (`undoes`) not been sent yet. */
+static bool not_given(struct locks *l, struct waiter *w, const struct op_result *r,
+                      struct asked asked, bool undoes)
+{
+    const struct want *want = w->want;
+
+    if (!asked_in_time(l, w->lock, asked)) {
+        take_back(l, w, r, SPAN("Redis granted too late"));
+        return true;
+    }
+    if (!undoes && was_undone(w, r)) {
+        take_back(l, w, r, SPAN("Redis has lost its last writes"));
+        return true;
+    }
+    if (want->kind == OWNER_NAMED &&
+        lock_owner_is_others(w->lock, field_owner(want_field(want)), want->user)) {
+        not_his(l, w);
+        return true;
+    }
+    return false;
 }
 
 void take_granted(struct locks *l, struct lock *lock, struct want *want,
@@ -320,25 +358,20 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
     struct piece *piece = waiter == NULL ? NULL : waiter->piece;
     bool ask = lock->ask;
     bool first = want->lock_kind == KIND_READ && !lock_being_read(l, lock);
+    bool undoes;
     struct entry *e;
 
     lock->unacked = false;
     if (waiter == NULL) {
         /* Its client may have it from another daemon, and was told GOAWAY here. */
         if (!l->stopping || !r->attached) {
-            duty_undo(l, lock, want);
+            (void)duty_undo(l, lock, want);
         }
         return;
     }
     waiter->doubt = false;
-    (void)duty_cancel_undo(l, lock, want); /* of an earlier grant of the same claim */
-    if (!asked_in_time(l, lock, asked)) {
-        too_late(l, waiter);
-        return;
-    }
-    if (want->kind == OWNER_NAMED &&
-        lock_owner_is_others(lock, field_owner(want_field(want)), want->user)) {
-        not_his(l, waiter);
+    undoes = duty_cancel_undo(l, lock, want); /* of an earlier grant of that claim */
+    if (not_given(l, waiter, r, asked, undoes)) {
         return;
     }
     histogram_add(&l->timings.wait, (l->now - waiter->began) * 1000);

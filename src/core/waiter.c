@@ -133,7 +133,8 @@ void waiter_remove(struct locks *l, struct waiter *w)
         request_idle(l, w->request);
     }
     if (undo) {
-        duty_undo(l, lock, w->want); /* now that its request does not wait any more */
+        /* Now that its request does not wait any more. */
+        (void)duty_undo(l, lock, w->want);
     }
     want_unref(l, w->want);
     pool_free(&l->pool, w);

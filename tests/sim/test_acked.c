@@ -177,6 +177,46 @@ START_TEST(a_grant_that_was_not_acknowledged_does_not_come_back)
 }
 END_TEST
 
+/* Redis has lost what came after its backup. */
+static void go_back(struct sim *s)
+{
+    fault_restart(s, 200);
+    for (size_t i = 0; i < s->daemon_count; i++) {
+        link_lose_scripts(s, &s->daemons[i]);
+    }
+    check_external(s, NULL);
+    s->check.resurrected = true;
+    sim_redis_restore(sim_redis_now(s), s->backup);
+}
+
+/* Its token is less than the one that was given meanwhile: it is given back again. */
+START_TEST(a_grant_that_was_undone_is_not_given_out_when_it_comes_back)
+{
+    struct sim *s = new_acked(2);
+    size_t a = sim_connect(s, 0);
+    size_t b = sim_connect(s, 1);
+    uint64_t between;
+
+    s->replicas_gone_until = s->now + 100;
+    sim_say(s, a, "LOCK job");
+    sim_run(s, 2);
+    ck_assert_str_ne(scenario_holder(s), "");
+    sim_redis_save(sim_redis_now(s), &s->backup);
+    sim_say(s, b, "LOCK job");
+    sim_run(s, 1100); /* a's grant was not acknowledged in time */
+    heard(s, b, "token");
+    heard(s, a, "...");
+    between = sim_token(s, b);
+    sim_say(s, b, "UNLOCK job TOKEN %" PRIu64, between);
+    go_back(s);
+    sim_run(s, 6000);
+    heard(s, b, "0");
+    heard(s, a, "token");
+    ck_assert_uint_gt(sim_token(s, a), between);
+    scenario_end(s);
+}
+END_TEST
+
 /* Without a quarantine, so that only the acknowledgements are between two holders. */
 static struct sim *fail_over(bool acked, size_t *retold, size_t *retnew)
 {
@@ -238,6 +278,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_hold_outlives_an_absence_shorter_than_its_lease);
     tcase_add_test(t, an_mlock_without_replicas_leaves_nothing);
     tcase_add_test(t, a_grant_that_was_not_acknowledged_does_not_come_back);
+    tcase_add_test(t, a_grant_that_was_undone_is_not_given_out_when_it_comes_back);
     tcase_add_test(t, no_acknowledged_grant_is_lost_in_a_failover);
     tcase_add_test(t, without_acknowledgements_a_grant_may_be_lost_in_a_failover);
     return suite;

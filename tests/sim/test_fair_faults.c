@@ -74,6 +74,32 @@ START_TEST(a_daemon_that_dies_heading_the_queue_is_waited_for_but_not_longer)
 }
 END_TEST
 
+/* As it holds already it never stood in the queue, and has no place there to go back
+ * to.
+ */
+START_TEST(who_enters_again_too_late_passes_nobody)
+{
+    struct sim *s = scenario_new(2);
+    size_t first = holds(s, 0, "LOCK job FAIR OWNER o");
+    size_t other = says(s, 1, "LOCK job FAIR");
+    size_t again = sim_connect(s, 0);
+
+    s->orderly = true;
+    ck_assert_str_eq(scenario_queue(s), "d1:1");
+    sim_say(s, again, "LOCK job FAIR LEASE 300 OWNER o");
+    sim_run(s, 1);
+    fault_stall(s, 0, 250);
+    sim_run(s, 300);
+    ck_assert_str_eq(scenario_queue(s), "d1:1");
+    heard(s, again, "token");
+    sim_run(s, 300); /* the lease of that entry */
+    sim_say(s, first, "UNLOCK job OWNER o");
+    sim_run(s, 10);
+    heard(s, other, "token");
+    scenario_end(s);
+}
+END_TEST
+
 START_TEST(redisson_gets_its_turn_behind_a_dead_daemons_waiters)
 {
     struct sim *s = scenario_new(2);
@@ -284,6 +310,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_killed_daemons_thousand_waiters_are_gone_in_time);
     tcase_add_test(t,
                    a_daemon_that_dies_heading_the_queue_is_waited_for_but_not_longer);
+    tcase_add_test(t, who_enters_again_too_late_passes_nobody);
     tcase_add_test(t, redisson_gets_its_turn_behind_a_dead_daemons_waiters);
     tcase_add_test(t, after_flushall_the_queue_stands_again_in_order);
     tcase_add_test(t, a_redis_that_comes_back_empty_keeps_the_order);
