@@ -2,6 +2,7 @@
 
 #include "sim/sim_faults.h"
 #include "sim/sim_redis_foreign.h"
+#include "sim/sim_redis_rw.h"
 
 #include <inttypes.h>
 
@@ -209,12 +210,20 @@ static void cut(struct sim *s, const struct sim_foreign *f, uint64_t expired)
     check_cut(s, f->name);
 }
 
+/* A reader's hash field may outlive its lease, if others read: then its renewal says
+ * that all is well, but the next one to leave takes it along. */
+static bool has_ended(struct redis_name *n, const struct sim_foreign *f)
+{
+    return f->kind == FOREIGN_READ && rw_hold_key(n, rtext_span(&f->owner), 1) == NULL;
+}
+
 static void renew(struct sim *s, struct sim_foreign *f)
 {
     struct redis_name *n = touch(s, f);
     struct span owner = rtext_span(&f->owner);
     struct rtext writer = rtext_printf("%s:write", f->owner.s);
     uint64_t expired = n->expires;
+    bool ended = has_ended(n, f);
     bool there;
 
     if (f->kind == FOREIGN_READ) {
@@ -226,7 +235,7 @@ static void renew(struct sim *s, struct sim_foreign *f)
     }
     TRACE(s, "Redisson %zu renews %s%s", index_of(s, f), n->name.s,
           there ? "" : ", which it has lost");
-    if (there) {
+    if (there && !ended) {
         f->until = s->now + f->lease_ms;
     }
     cut(s, f, expired);

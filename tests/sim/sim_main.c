@@ -18,13 +18,15 @@
 #include <unistd.h>
 
 /* Released through one daemon, and told lost by another; a hand-over to the very
- * request that ended; a daemon that was started after a failover. */
+ * request that ended; a daemon that was started after a failover; a grant that was
+ * undone and came back. */
 static const uint64_t MET[] = { 900016415, 900040694, 900051025, 900264589, 900274700,
                                 900347854, 900352338, 900371724, 900411567, 900588511,
                                 900623556, 900633284, 900709807, 900710043, 900717464,
                                 900726676, 900739758, 920019982, 920057639, 910004632,
                                 910089114, 911095631, 900290422, 911116433, 900021095,
-                                950009888, 945036430 };
+                                950009888, 945036430, 777220532, 777314726, 777516615,
+                                777761037, 777779407 };
 
 static uint64_t running; /* the seed, for whoever has to tell of a crash */
 static uint64_t events;

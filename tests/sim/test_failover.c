@@ -159,6 +159,31 @@ START_TEST(h17_a_token_goes_on_although_the_new_clock_is_behind)
 END_TEST
 
 /* What an owner gave back does not come back with the master that never heard of it. */
+/* Data and time are lost, and a daemon that has not seen that token gives it again:
+ * what says no more than the token means either hold. */
+START_TEST(a_token_that_was_given_twice_ends_the_hold_of_the_daemon_that_is_asked)
+{
+    struct sim *s = scenario_new(2);
+    size_t old = says(s, 0, "LOCK job");
+    uint64_t token = sim_token(s, old);
+    size_t new, other;
+
+    check_external(s, NULL);
+    redis_flushall(&s->redis);
+    fault_clock(s, -RTT);
+    new = says(s, 1, "LOCK job");
+    ck_assert_uint_eq(sim_token(s, new), token);
+    other = sim_connect(s, 1);
+    sim_say(s, other, "UNLOCK job TOKEN %" PRIu64, token);
+    sim_run(s, RTT);
+    heard(s, other, "0");
+    ck_assert_str_eq(scenario_holder(s), "");
+    new = says(s, 1, "LOCK job");
+    ck_assert_uint_gt(sim_token(s, new), token);
+    scenario_end(s);
+}
+END_TEST
+
 START_TEST(an_owners_lost_release_is_made_again)
 {
     struct sim *s = scenario_new(1);
@@ -342,6 +367,8 @@ Suite *test_suite(void)
     tcase_add_test(t, service_goes_on_at_once_on_names_that_were_held);
     tcase_add_test(t, other_names_are_granted_when_the_quarantine_is_over);
     tcase_add_test(t, h17_a_token_goes_on_although_the_new_clock_is_behind);
+    tcase_add_test(
+        t, a_token_that_was_given_twice_ends_the_hold_of_the_daemon_that_is_asked);
     tcase_add_test(t, an_owners_lost_release_is_made_again);
     tcase_add_test(t, an_owner_whose_grace_was_over_is_not_let_in_beside_another);
     tcase_add_test(t, what_grace_ended_is_not_ended_again_if_it_was_granted_anew);

@@ -280,6 +280,32 @@ START_TEST(our_leaving_reader_does_not_end_redissons_read)
 }
 END_TEST
 
+/* Redisson does not tell it: its renewal finds the hash field, which another reader's
+ * lease has kept. Any reader that leaves then takes it along, Redisson's as well. */
+START_TEST(a_redisson_reader_that_renews_after_its_lease_is_none_any_more)
+{
+    struct sim *s = new_rw(1);
+    size_t ours = holds(s, 0, "LOCK job READ LEASE 5000");
+    struct sim_foreign *f = foreign_start(s, scenario_job(s), FOREIGN_READ, true);
+    size_t w;
+
+    f->lease_ms = 3000;
+    f->watched = true;
+    foreign_act_now(s, f);
+    sim_run(s, 5);
+    f->end_at = s->now + 20000;
+    fault_pause(s, 3500); /* it cannot renew in time */
+    sim_run(s, 3520);
+    ck_assert(f->holds);
+    ck_assert_ptr_nonnull(redis_field(scenario_job(s), rtext_span(&f->owner)));
+    w = says(s, 0, "LOCK job WRITE");
+    unlocks(s, ours);
+    heard(s, w, "token");
+    unlocks(s, w);
+    scenario_end(s);
+}
+END_TEST
+
 START_TEST(who_reads_is_refused_to_write_at_once)
 {
     struct sim *s = new_rw(2);
@@ -363,6 +389,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_dead_reader_does_not_keep_a_writer_out_W6);
     tcase_add_test(t, a_dead_redisson_reader_does_not_keep_a_writer_out_W6);
     tcase_add_test(t, our_leaving_reader_does_not_end_redissons_read);
+    tcase_add_test(t, a_redisson_reader_that_renews_after_its_lease_is_none_any_more);
     tcase_add_test(t, who_reads_is_refused_to_write_at_once);
     tcase_add_test(t, a_name_in_use_by_the_other_family_is_refused_untouched);
     tcase_add_test(t, a_reader_with_an_id_is_found_again_not_doubled_H7);
