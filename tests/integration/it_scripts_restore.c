@@ -202,24 +202,6 @@ START_TEST(an_older_grant_does_not_displace_a_later_one_that_was_released)
 }
 END_TEST
 
-/* A failover that loses a hand-over brings back who held before it. */
-START_TEST(who_held_before_a_lost_hand_over_is_displaced_by_who_gave_it)
-{
-    uint64_t first = take("n", claim_anonymous(INSTANCE_A ":1"));
-    struct claim next = claim_of(first + 1000, INSTANCE_A ":2");
-    struct op attach;
-
-    ck_assert_int_eq(restore(INSTANCE_B, "n", next, first + 1000)->status, OP_NOTHELD);
-    ck_assert_int_eq(restore(INSTANCE_A, "n", next, first + 1000)->status, OP_OK);
-    ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN n"), 1);
-    /* But not if its client has gone on through another daemon. */
-    attach = op_attach("n", TARGET_FIELD, next.field.ptr, "");
-    ck_assert_int_eq(run_as(INSTANCE_B, &attach)->status, OP_OK);
-    next = claim_of(first + 2000, INSTANCE_A ":3");
-    ck_assert_int_eq(restore(INSTANCE_A, "n", next, first + 2000)->status, OP_NOTHELD);
-}
-END_TEST
-
 START_TEST(two_daemons_put_back_the_entries_of_one_owner)
 {
     uint64_t token = take("n", claim_named("o", "id:1"));
@@ -378,7 +360,6 @@ Suite *test_suite(void)
     tcase_add_test(t, what_its_owner_has_ended_is_not_put_back);
     tcase_add_test(t, what_somebody_else_holds_is_gone);
     tcase_add_test(t, an_older_grant_does_not_displace_a_later_one_that_was_released);
-    tcase_add_test(t, who_held_before_a_lost_hand_over_is_displaced_by_who_gave_it);
     tcase_add_test(t, two_daemons_put_back_the_entries_of_one_owner);
     tcase_add_test(t, a_later_token_of_the_same_hold_leaves_its_entries);
     tcase_add_test(t, who_took_over_later_keeps_it);

@@ -81,7 +81,8 @@ static void confirm(struct sim *s, struct belief *b, const struct flight *f,
     b->full_until = exact || full > b->full_until ? full : b->full_until;
     b->until = exact || until > b->until ? until : b->until;
     b->heard_ms = s->now;
-    b->excused = f->ran <= s->check.external[check_name_index(s, b->name)];
+    b->excused = f->ran <= s->check.external[check_name_index(s, b->name)] ||
+                 f->ran <= b->displaced;
     b->rolled = b->rolled && b->excused;
 }
 
@@ -294,12 +295,14 @@ static void check_names_of(struct sim *s, struct flight *f)
     }
 }
 
-/* With one daemon, and nothing wrong but failovers, nobody else can be granted what it
- * is about to put back; but who holds a read/write lock may be one from before. */
+/* With nothing wrong but failovers, what is to be put back is only in the way of who
+ * was granted later; with one daemon nobody can have been. */
 static void check_restored(struct sim *s, const struct flight *f)
 {
     if (f->op.kind == OP_RESTORE && f->reply.result.status == OP_NOTHELD &&
-        s->daemon_count == 1 && s->profile.faults == FAULT_FAILOVER && !f->op.rw) {
+        s->profile.faults == FAULT_FAILOVER &&
+        (s->daemon_count == 1 ||
+         sim_redis_name(&s->redis, f->op.name)->fence_token < f->op.token)) {
         sim_fail(s, "%.*s %" PRIu64 " cannot be put back, but nobody else was granted",
                  S(f->op.name), f->op.token);
     }
@@ -334,6 +337,9 @@ void check_op_ran(struct sim *s, struct flight *f)
         }
     }
     check_restored(s, f);
+    if (f->op.kind == OP_RESTORE && ok && res->restored) {
+        check_displaced(s, sim_redis_name(&s->redis, f->op.name), f->op.token);
+    }
     check_names_of(s, f);
 }
 

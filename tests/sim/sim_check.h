@@ -34,6 +34,7 @@ struct belief {
     uint64_t renewing;   /* a renewal is on its way since; 0: none */
     uint64_t wanted;     /* what the last one was to reach: an end of the lease */
     uint64_t sent, ran;  /* of the grant, as counts of `happened` */
+    uint64_t displaced;  /* a later one was put back in its place; a count, too */
     bool excused;
     bool rolled; /* excused only by a failover, which the quarantine makes good */
     bool minted; /* that grant made the token */
@@ -138,6 +139,8 @@ void check_result(struct sim *s, struct sim_daemon *d, struct flight *f);
 void check_external(struct sim *s, struct redis_name *n);
 /* The last writes are about to be lost, but daemons are told so. */
 void check_failed_over(struct sim *s);
+/* That op has put a later hold of the name back. */
+void check_displaced(struct sim *s, struct redis_name *n, uint64_t token);
 /* Redisson cut the lease of a name that others hold, too. */
 void check_cut(struct sim *s, struct redis_name *n);
 /* The daemon has just learnt that nothing is sure: it must have said so. */

@@ -3,6 +3,7 @@
 #include "sim/sim_world.h"
 
 #include "sim/sim_faults.h"
+#include "sim/sim_redis_rw.h"
 
 static void excuse(struct sim *s, struct redis_name *n)
 {
@@ -33,6 +34,38 @@ void check_external(struct sim *s, struct redis_name *n)
         struct belief *b = &s->check.beliefs[i];
 
         b->rolled = b->rolled && n != NULL && n != b->name; /* not only by that */
+    }
+}
+
+static bool redis_has(struct redis_name *n, uint64_t token)
+{
+    for (size_t i = 0; i < n->field_count; i++) {
+        const struct redis_hash_field *f = &n->fields[i];
+        uint64_t its =
+            n->mode == MODE_NONE ? redis_token_of(n, &f->owner) : rw_token_of(n, f);
+
+        if (its == token) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Who believes in an older one and put it back first hears of it by his next renewal:
+ * it was over when the later one was granted. */
+void check_displaced(struct sim *s, struct redis_name *n, uint64_t token)
+{
+    struct sim_check *c = &s->check;
+
+    s->happened++;
+    for (size_t i = 0; i < c->belief_count; i++) {
+        struct belief *b = &c->beliefs[i];
+
+        if (b->name == n && b->token < token && !redis_has(n, b->token)) {
+            b->displaced = s->happened;
+            b->excused = true;
+            b->rolled = false;
+        }
     }
 }
 

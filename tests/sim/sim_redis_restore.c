@@ -131,32 +131,36 @@ static void told(struct run *c, const struct redis_hash_field *f, bool restored)
     c->result->restored = restored;
 }
 
-/* --- plain ---------------------------------------------------------------- */
-
-/* Who holds instead was granted by this instance, and nobody else took it over. */
-static bool is_displaced(struct run *c)
+/* Nobody counts in it who left no entry, as Redisson does. */
+static bool has_all_entries(const struct redis_name *n,
+                            const struct redis_hash_field *f)
 {
-    struct redis_name *n = c->n;
-    struct redis_hash_field *f = &n->fields[0];
-    struct redis_keeper *k = redis_keeper(n, &f->owner);
-    struct rtext anonymous = find_token_field(n->fence_token);
-    bool granted =
-        n->fence_who.len > OP_INSTANCE_LEN && is_ours(c, n->fence_who.s + 1) &&
-        (n->fence_who.s[0] == 'a' ? rtext_is(&f->owner, rtext_span(&anonymous))
-                                  : find_fence_names(n, rtext_span(&f->owner)));
+    int64_t count = 0;
 
-    if (!granted || n->field_count != 1) {
-        return false;
-    }
     if (span_starts(rtext_span(&f->owner), SPAN("latchd:"))) {
-        return k == NULL || is_ours(c, k->instance);
+        return true;
     }
     for (size_t i = 0; i < n->entry_count; i++) {
-        if (!is_ours(c, n->entries[i].keeper)) {
-            return false;
-        }
+        count += rtext_is(&n->entries[i].owner, rtext_span(&f->owner)) ? 1 : 0;
     }
-    return (int64_t)n->entry_count >= f->count;
+    return count >= f->count;
+}
+
+/* --- plain ---------------------------------------------------------------- */
+
+/* Who holds instead had it before: its token is known, and is a lower one. */
+static bool is_displaced(const struct run *c)
+{
+    const struct redis_name *n = c->n;
+    const struct redis_hash_field *f = &n->fields[0];
+    struct span owner = rtext_span(&f->owner);
+    bool tells = find_is_anonymous(owner) && !find_is_chosen(&f->owner);
+    uint64_t token = tells                        ? strtoull(f->owner.s + 7, NULL, 10)
+                     : find_fence_names(n, owner) ? n->fence_token
+                                                  : 0;
+
+    return n->field_count == 1 && token != 0 && token < c->op->token &&
+           has_all_entries(n, f);
 }
 
 static void restore_plain(struct run *c)
@@ -228,39 +232,79 @@ static bool later_is_harmless(const struct run *c)
     return cl->lock_kind == KIND_READ || find_fence_names(n, rw_owner_of(cl->field));
 }
 
-/* Nobody is in the way. */
-static bool fits_in(struct run *c, bool older)
+/* It had the lock before: all its tokens are known, and are lower ones. */
+static bool is_older(const struct run *c, const struct redis_hash_field *f)
+{
+    struct redis_name *n = c->n;
+    uint64_t token = rw_token_of(n, f);
+
+    for (size_t i = 0; i < n->hold_key_count; i++) {
+        const struct redis_hold_key *k = &n->hold_keys[i];
+
+        if (rtext_is(&k->field, rtext_span(&f->owner)) && k->index <= f->count &&
+            (k->token <= 1 || k->token >= c->op->token)) {
+            return false;
+        }
+    }
+    return token != 0 && token < c->op->token && has_all_entries(n, f);
+}
+
+/* It cannot be beside the one that is to be put back, which is not that `older` one. */
+static bool is_in_the_way(const struct run *c, const struct redis_hash_field *f,
+                          bool older)
 {
     const struct claim *cl = &c->op->claim;
-    struct redis_name *n = c->n;
     struct rtext own = rw_writer_field(cl->field);
 
-    if (n->mode == MODE_WRITE) {
-        return cl->lock_kind == KIND_WRITE ? older
-                                           : redis_field(n, rtext_span(&own)) != NULL;
+    if (rtext_is(&f->owner, rw_owner_of(cl->field))) {
+        return false;
     }
-    for (size_t i = 0; i < n->field_count && cl->lock_kind == KIND_WRITE; i++) {
-        if (!rtext_is(&n->fields[i].owner, rw_owner_of(cl->field)) &&
-            !rw_is_dead(n, &n->fields[i])) {
+    if (cl->lock_kind == KIND_READ) {
+        return rw_is_writer(rtext_span(&f->owner)) &&
+               redis_field(c->n, rtext_span(&own)) == NULL;
+    }
+    return c->n->mode == MODE_READ || !older;
+}
+
+/* Nobody is in the way, but for who is dead or had it before. */
+static bool fits_in(struct run *c, bool older)
+{
+    struct redis_name *n = c->n;
+
+    for (size_t i = 0; i < n->field_count; i++) {
+        if (is_in_the_way(c, &n->fields[i], older) && !rw_is_dead(n, &n->fields[i]) &&
+            !is_older(c, &n->fields[i])) {
             return false;
         }
     }
     return true;
 }
 
+static void drop_who_is_in_the_way(struct run *c, bool older)
+{
+    struct redis_name *n = c->n;
+
+    for (size_t i = n->field_count; i-- > 0;) {
+        if (is_in_the_way(c, &n->fields[i], older)) {
+            if (rw_is_writer(rtext_span(&n->fields[i].owner))) {
+                n->mode = MODE_READ;
+            }
+            rw_drop_field(n, &n->fields[i]);
+        }
+    }
+}
+
 /* A new field for it. */
-static struct redis_hash_field *make_field(struct run *c)
+static struct redis_hash_field *make_field(struct run *c, bool older)
 {
     const struct claim *cl = &c->op->claim;
     struct redis_name *n = c->n;
     bool write = cl->lock_kind == KIND_WRITE;
     struct redis_hash_field *f;
 
-    for (size_t i = n->field_count; i-- > 0 && write && n->mode == MODE_READ;) {
-        if (!rtext_is(&n->fields[i].owner, rw_owner_of(cl->field)) &&
-            rw_is_dead(n, &n->fields[i])) {
-            rw_drop_field(n, &n->fields[i]);
-        }
+    drop_who_is_in_the_way(c, older);
+    if (!write && n->mode != MODE_WRITE) {
+        rw_forget_named_writer(n);
     }
     f = redis_field(n, cl->field);
     if (f != NULL) {
@@ -355,10 +399,7 @@ static void restore_rw(struct run *c)
         return;
     }
     if (!there) {
-        if (cl->lock_kind == KIND_READ && n->mode != MODE_WRITE) {
-            rw_forget_named_writer(n);
-        }
-        f = make_field(c);
+        f = make_field(c, older);
         if (!named && (c->op->keeper || reads_by_id)) {
             set_keeper(c, &f->owner);
         }

@@ -5,6 +5,7 @@
 #include "support/runner.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 enum { RTT = 10, GONE_MS = 200 };
 
@@ -340,6 +341,45 @@ START_TEST(what_was_put_back_although_it_was_released_ends)
 }
 END_TEST
 
+/* A release, and another daemon's grant after it, are lost: who held before stands
+ * there again, with a lower token. It goes, whoever hears of it first. */
+static void the_later_one_is_put_back(const char *before, const char *after,
+                                      size_t late)
+{
+    struct sim *s = scenario_new(2);
+    size_t a = says(s, 0, before), b;
+    char words[64];
+    uint64_t token;
+
+    mark(s);
+    (void)snprintf(words, sizeof words, "UNLOCK job TOKEN %" PRIu64, sim_token(s, a));
+    (void)says(s, 0, words);
+    b = says(s, 1, after);
+    token = sim_token(s, b);
+    ck_assert_uint_gt(token, sim_token(s, a));
+    lose(s);
+    fault_stall(s, late, 3000);
+    sim_run(s, 15000);
+    ck_assert_uint_eq(scenario_job(s)->fence_token, token);
+    ck_assert_uint_eq(s->check.lost, 0);
+    (void)snprintf(words, sizeof words, "UNLOCK job TOKEN %" PRIu64, token);
+    heard(s, says(s, 1, words), "0");
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+
+START_TEST(who_was_granted_last_is_put_back_and_who_held_before_goes)
+{
+    for (size_t late = 0; late < 2; late++) {
+        the_later_one_is_put_back("LOCK job", "LOCK job", late);
+        the_later_one_is_put_back("LOCK job ID r1", "LOCK job ID r2", late);
+        the_later_one_is_put_back("LOCK job READ", "LOCK job WRITE", late);
+        the_later_one_is_put_back("LOCK job WRITE", "LOCK job READ", late);
+        the_later_one_is_put_back("LOCK job WRITE ID r1", "LOCK job WRITE", late);
+    }
+}
+END_TEST
+
 START_TEST(a_reader_that_was_released_ends_again)
 {
     struct sim *s = scenario_new(1);
@@ -376,6 +416,7 @@ Suite *test_suite(void)
     tcase_add_test(t, an_owner_has_no_entry_more_after_a_failover);
     tcase_add_test(t, what_was_released_elsewhere_is_not_put_back);
     tcase_add_test(t, what_was_put_back_although_it_was_released_ends);
+    tcase_add_test(t, who_was_granted_last_is_put_back_and_who_held_before_goes);
     tcase_add_test(t, a_reader_that_was_released_ends_again);
     suite_add_tcase(s, t);
     return s;

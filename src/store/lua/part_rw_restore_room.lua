@@ -1,5 +1,21 @@
--- Part of rw_restore.lua: what an older hold of that field has left goes, and readers whose
--- lease is over (`dead`).
+-- Part of rw_restore.lua: what an older hold of that field has left goes, and who is in
+-- the way (`dead`, `ghosts`).
+for name, holds in pairs(ghosts) do
+    if string.sub(name, -6) == ':write' then
+        -- Its own reading may have outlived it, and is beside others from now on.
+        call('HSET', lock, 'mode', 'read')
+        mode = 'read'
+    else
+        local its = call('GET', hold_of .. name .. ':rwlock_timeout:1')
+        if its then
+            call('DEL', reader_of .. its)
+        end
+        for i = 1, holds do
+            call('DEL', hold_of .. name .. ':rwlock_timeout:' .. i)
+        end
+    end
+    call('DEL', keeper_of .. name)
+end
 --@include part_rw_bury.lua
 local was = mode and call('HGET', lock, field)
 if was then

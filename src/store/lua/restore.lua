@@ -43,33 +43,23 @@ if not count then
     end
 end
 
--- Who holds instead: is it a hold that this instance granted before, and that nobody else
--- took over? Then it was over when ours was granted.
+-- Who holds instead is older: a release and the grants after it were lost, as its token is
+-- the lower one. Not if no token is known, nor if somebody counts there who left no entry:
+-- that may be Redisson's.
 if not count and not displaced and call('HLEN', lock) > 0 then
     local other = call('HGETALL', lock)
     local name = other[1]
-    local granted
-    if string.sub(who, 1, 17) == 'f' .. instance then
-        granted = string.sub(who, 18)
-    elseif string.sub(who, 1, 17) == 'a' .. instance then
-        granted = 'latchd:' .. string.format('%.0f', last)
-    end
-    if #other ~= 2 or name ~= granted then
+    local older = string.match(name, '^latchd:(%d+)$')
+        or string.sub(who, 1, 1) == 'f' and string.sub(who, 18) == name and last
+    if #other ~= 2 or not older or tonumber(older) >= number then
         return 'NOTHELD'
     end
-    if string.sub(name, 1, 7) == 'latchd:' then
-        local keeper = call('GET', keeper_of .. name)
-        if keeper and string.sub(keeper, 1, 16) ~= instance then
-            return 'NOTHELD'
+    if string.sub(name, 1, 7) ~= 'latchd:' then
+        local entries = 0
+        for _, value in ipairs(call('HVALS', entries_key)) do
+            entries = entries + (string.sub(value, 33) == name and 1 or 0)
         end
-    else
-        local values = call('HVALS', entries_key)
-        for _, value in ipairs(values) do
-            if string.sub(value, 1, 16) ~= instance then
-                return 'NOTHELD'
-            end
-        end
-        if #values < tonumber(other[2]) then
+        if entries < tonumber(other[2]) then
             return 'NOTHELD'
         end
     end

@@ -45,7 +45,7 @@ if count and held and held ~= number then
 end
 
 local base = writes and string.sub(field, 1, -7) or field
-local dead = {}
+local dead, ghosts = {}, {}
 if not count then
     if is_over() then
         return 'ENDED'
@@ -57,18 +57,7 @@ if not count then
         and (last_writes or writes and string.sub(who, 18) ~= base) then
         return 'NOTHELD'
     end
-    if mode == 'write' and (writes and not older
-        or not writes and call('HEXISTS', lock, field .. ':write') == 0) then
-        return 'NOTHELD'
-    end
-    if mode == 'read' and writes then
-        local leaving, was = base, math.huge
-        local others, longest = true, nil
---@include part_rw_others.lua
-        if others then
-            return 'NOTHELD'
-        end
-    end
+--@include part_rw_ghosts.lua
 end
 
 local missing, mine, theirs = {}, 1, 0
