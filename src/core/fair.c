@@ -1,5 +1,6 @@
 /* Fair queues: which of our waiters have a place there. */
 #include "core/fair.h"
+#include "core/fair_left.h"
 
 #include "core/parts.h"
 #include "util/alloc.h"
@@ -56,6 +57,9 @@ void fair_free(struct locks *l, struct lock *lock)
         fair_leaves_free(l, f, &f->leaves);
         fair_leaves_free(l, f, &f->leaving);
         timer_stop(l, &f->timer);
+        if (f->stood) {
+            fair_left_note(l, lock);
+        }
         lock->desk->fair = NULL;
         free(f);
     }
@@ -65,7 +69,8 @@ bool fair_idle(const struct lock *lock)
 {
     const struct fair *f = lock->desk->fair;
 
-    return f == NULL || (f->leave_count == 0 && f->queue == NULL && f->leave == NULL);
+    return f == NULL ||
+           (f->leave_count == 0 && f->queue == NULL && f->leave == NULL && !f->sweep);
 }
 
 /* --- who has a place -------------------------------------------------------------- */
@@ -77,6 +82,7 @@ static void add_leave(struct locks *l, struct fair *f, struct want *want)
     if (f->leave_count >= LEAVES_MAX) {
         return; /* its score ends it */
     }
+    f->stood = true;
     leave = xcalloc(1, sizeof(*leave));
     leave->want = want_ref(want);
     list_append(&f->leaves, &leave->in_fair);
@@ -170,6 +176,7 @@ void fair_granted(struct locks *l, struct waiter *w, const struct op_result *r)
         return;
     }
     f->served = true;
+    f->stood = f->stood || w->place == PLACE_TOLD || w->place_op != r->id;
     if (w->place != PLACE_NONE) {
         if (found || w->place_op > r->id || being_named(f, w)) {
             add_leave(l, f, w->want); /* it may have been put back since */
@@ -264,4 +271,21 @@ void fair_refresh_soon(struct locks *l, struct lock *lock)
         lock->desk->fair->refresh_at = l->now;
         lock_touch(l, lock);
     }
+}
+
+void fair_lost(struct locks *l, struct lock *lock)
+{
+    struct fair *f = lock->desk->fair;
+
+    fair_refresh_soon(l, lock);
+    if (f != NULL) {
+        f->sweep = f->sweep || f->stood;
+    }
+}
+
+void fair_sweep(struct locks *l, struct lock *lock)
+{
+    fair_start(l, lock);
+    lock->desk->fair->sweep = true;
+    lock_touch(l, lock);
 }

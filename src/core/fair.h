@@ -43,6 +43,9 @@ struct fair {
     bool seen;   /* the last op said that there is a queue */
     bool served; /* a waiter of ours was granted since others joined last */
     bool full;   /* waiters are left over; they come in many at once */
+    bool stood;  /* one of ours stood in Redis's queue, or may have, and is gone */
+    bool sweep;  /* Redis may have those again: all are to be named, so that they go */
+    bool swept;  /* the op in flight does that */
 };
 
 /* How often the scores are moved on. */

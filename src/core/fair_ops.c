@@ -85,6 +85,8 @@ static void send_queue(struct locks *l, struct fair *f, bool whole)
         count = known + name_places(l, f, PLACE_ASKED, members + known, work->op.key);
         f->refreshed = l->now;
         f->refresh_at = l->now + fair_interval(l);
+        f->swept = f->sweep;
+        f->sweep = false;
     }
     f->join_at = l->now + JOIN_MS;
     f->served = false;
@@ -129,7 +131,7 @@ static bool joins_later(const struct locks *l, const struct fair *f)
 
 static void send_due(struct locks *l, struct fair *f, bool join)
 {
-    bool whole = f->joined > 0 && l->now >= f->refresh_at;
+    bool whole = f->sweep || (f->joined > 0 && l->now >= f->refresh_at);
 
     if (!list_empty(&f->leaves) && f->leave == NULL) {
         send_leaves(l, f);
@@ -172,7 +174,7 @@ void fair_step(struct locks *l, struct lock *lock, bool head_asked)
         fair_free(l, lock);
         return;
     }
-    if (!l->up || (lock->desk->waiting == 0 && f->leave_count == 0)) {
+    if (!l->up || (lock->desk->waiting == 0 && f->leave_count == 0 && !f->sweep)) {
         timer_stop(l, &f->timer);
         return;
     }
@@ -254,6 +256,8 @@ static void queued(struct locks *l, struct fair *f, uint64_t op,
     default:
         again(l, f, r->status);
         f->refresh_at = l->now;
+        /* If Redis refuses, their scores end them. */
+        f->sweep = f->sweep || (f->swept && r->status != OP_ERROR);
         break;
     }
 }
@@ -283,5 +287,6 @@ void fair_done(struct locks *l, struct work *w, const struct op_result *r)
         left(l, f, r);
     } else {
         queued(l, f, r->id, r);
+        f->swept = false;
     }
 }

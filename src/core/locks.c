@@ -1,5 +1,6 @@
 #include "core/locks.h"
 #include "core/ended.h"
+#include "core/fair_left.h"
 
 #include "core/parts.h"
 #include "core/restore.h"
@@ -48,6 +49,7 @@ struct locks *locks_new(const struct locks_setup *setup)
     list_init(&l->infos);
     list_init(&l->over);
     list_init(&l->ended);
+    list_init(&l->fair_left);
     list_init(&l->dirty_mlocks);
     return l;
 }
@@ -125,6 +127,7 @@ void locks_free(struct locks *l)
     }
     requests_free(l);
     ended_free(l);
+    fair_left_free(l);
     table_fini(&l->names);
     table_fini(&l->waits);
     dues_fini(l);
@@ -296,6 +299,7 @@ void locks_store_up(struct locks *l, bool same_server)
             restore_lock(l, lock);
         }
         ended_again(l, NULL, NULL);
+        fair_left_again(l, NULL, NULL);
     }
     LIST_FOREACH_SAFE(it, next, &l->calls)
     {

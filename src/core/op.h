@@ -241,9 +241,9 @@ enum op_kind {
      *   - the name has a later token, and it was not given beside this hold: NOTHELD
      *   - `level` (plain, a named owner's): an older hold of the same field is this
      * one, which another entry got a later token for: as if it had this token
-     *   - an older hold of the same field, or (plain) another one that this instance
-     *     granted and that nobody else took over, is over, as this one was granted
-     * after it: it goes
+     *   - what is in the way has lower tokens, each known, and all who count in it left
+     *     an entry, if it is an owner's: it was over when this was granted, and goes.
+     *     An older hold of the same field goes in any case
      *   - free, or other readers are there, or only its own owner's: it is made anew,
      *     and `restored`; the last token of the name is this one, if it was lower
      *   - somebody else holds: NOTHELD

@@ -240,6 +240,10 @@ void fair_heard(struct locks *l, struct lock *lock, struct waiter *w,
                 const struct op_result *r);
 /* The places may be gone, or their scores wrong. */
 void fair_refresh_soon(struct locks *l, struct lock *lock);
+/* Redis may have lost what was done to its queue. */
+void fair_lost(struct locks *l, struct lock *lock);
+/* Places of ours in it may be those of who is gone. */
+void fair_sweep(struct locks *l, struct lock *lock);
 /* Sends what is due; nothing is in flight that may change who holds. `head_asked`: nor
  * is the head about to ask, which could give it its place. */
 void fair_step(struct locks *l, struct lock *lock, bool head_asked);

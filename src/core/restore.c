@@ -1,6 +1,7 @@
 #include "core/restore.h"
 
 #include "core/ended.h"
+#include "core/fair_left.h"
 
 #include "util/alloc.h"
 
@@ -151,7 +152,7 @@ void restore_lock(struct locks *l, struct lock *lock)
     {
         doubt(l, container_of(it, struct hold, in_lock));
     }
-    fair_refresh_soon(l, lock);
+    fair_lost(l, lock);
     if (lock_head(lock) != NULL) {
         lock_ask(l, lock);
     }
@@ -179,6 +180,7 @@ void locks_failed_over(struct locks *l, locks_concerns_fn *concerns, void *ctx)
         }
     }
     ended_again(l, concerns, ctx);
+    fair_left_again(l, concerns, ctx);
     locks_settle(l);
 }
 

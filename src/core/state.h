@@ -430,6 +430,8 @@ struct locks {
     size_t over_count;
     struct list ended; /* releases that Redis may lose, see ended.h */
     size_t ended_count;
+    struct list fair_left; /* names in whose queue places of ours were: fair_left.h */
+    struct table fair_left_names;
     size_t restores_in_flight;
     size_t leave_count; /* places in fair queues that are to be left */
     struct locks_stats stats;

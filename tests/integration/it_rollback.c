@@ -96,10 +96,39 @@ START_TEST(who_was_granted_last_has_it_again_and_who_held_before_has_not)
 }
 END_TEST
 
+/* Its daemon lives, and takes it out of the queue; other ones need not wait until
+ * nobody can have renewed its place. */
+START_TEST(who_left_the_fair_queue_is_not_waited_for)
+{
+    struct client *holder, *gone, *b;
+    uint64_t start;
+
+    stand_up_two();
+    holder = open_second();
+    gone = open_client();
+    b = open_second();
+    (void)ask_int(holder, "LOCK job");
+    client_send(gone, "LOCK job FAIR");
+    await_queue("job", 1);
+    keep_data();
+    client_close(gone);
+    await_queue("job", 0);
+    roll_back();
+    ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
+    start = test_now_ms();
+    (void)ask_int(b, "LOCK job FAIR WAIT 9000");
+    expect_elapsed(start, 0, 3000);
+    client_close(holder);
+    client_close(b);
+    stand_down_two();
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     const TTest *const tests[] = {
         who_was_granted_last_has_it_again_and_who_held_before_has_not,
+        who_left_the_fair_queue_is_not_waited_for,
     };
 
     return integration_suite("rollback", tests, sizeof tests / sizeof *tests);

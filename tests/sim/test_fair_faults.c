@@ -140,6 +140,33 @@ START_TEST(after_flushall_the_queue_stands_again_in_order)
 }
 END_TEST
 
+/* A replica that lacks the leaving takes over: whose daemon lives does not stand in the
+ * way, though nobody of it waits there any more. */
+START_TEST(a_living_daemons_waiters_who_left_before_a_failover_are_nobodys_head)
+{
+    struct sim *s = scenario_new(2);
+    size_t first = holds(s, 0, "LOCK job"), gone[3], live;
+
+    scenario_crowd(s, 0, gone, 3, "LOCK job FAIR");
+    sim_run(s, 50);
+    fault_replica_at(s, UINT32_MAX);
+    for (size_t i = 0; i < 3; i++) {
+        sim_close(s, gone[i]);
+    }
+    unlocks(s, first);
+    sim_run(s, 50);
+    first = holds(s, 1, "LOCK job");
+    live = says(s, 1, "LOCK job FAIR");
+    fault_failover(s, 200);
+    sim_run(s, 1000);
+    ck_assert_uint_eq(scenario_job(s)->queue_count, 1);
+    unlocks(s, first);
+    sim_run(s, 100);
+    heard(s, live, "token");
+    scenario_end(s);
+}
+END_TEST
+
 START_TEST(a_redis_that_comes_back_empty_keeps_the_order)
 {
     struct sim *s = scenario_new(2);
@@ -313,6 +340,8 @@ Suite *test_suite(void)
     tcase_add_test(t, who_enters_again_too_late_passes_nobody);
     tcase_add_test(t, redisson_gets_its_turn_behind_a_dead_daemons_waiters);
     tcase_add_test(t, after_flushall_the_queue_stands_again_in_order);
+    tcase_add_test(
+        t, a_living_daemons_waiters_who_left_before_a_failover_are_nobodys_head);
     tcase_add_test(t, a_redis_that_comes_back_empty_keeps_the_order);
     tcase_add_test(
         t, a_redis_that_lost_the_last_waiters_takes_them_back_behind_the_others);

@@ -1,0 +1,124 @@
+/* The engine: places in Redis's fair queue, when Redis lost what was done to them. */
+#include "support/engine_fair.h"
+#include "support/runner.h"
+
+static struct engine e;
+
+static void setup(void)
+{
+    engine_init(&e);
+}
+
+static void teardown(void)
+{
+    engine_fini(&e);
+}
+
+/* Redis is another one, or has not all that it had. */
+static void lose(void)
+{
+    locks_store_down(e.locks);
+    locks_store_up(e.locks, false);
+    engine_collect(&e);
+}
+
+static void waits_and_leaves(void)
+{
+    engine_lock(&e, 1, "job", FAIR);
+    engine_gives(&e, OP_ACQUIRE, BUSY(20000));
+    fair_subscribed(&e);
+    engine_gives(&e, OP_ACQUIRE, BUSY(20000));
+    engine_close(&e, 1);
+    fair_leaves(&e, "1", NO_MORE);
+    engine_no_op(&e);
+}
+
+START_TEST(who_has_left_leaves_again_after_a_loss)
+{
+    waits_and_leaves();
+    lose();
+    fair_refreshes(&e, "", 0, NO_MORE);
+    engine_no_op(&e);
+    lose(); /* once more, as that may have been lost as well */
+    fair_refreshes(&e, "", 0, NO_MORE);
+}
+END_TEST
+
+START_TEST(who_was_granted_leaves_again_after_a_loss)
+{
+    engine_lock(&e, 1, "job", FAIR);
+    engine_gives(&e, OP_ACQUIRE, BUSY(20000));
+    fair_subscribed(&e);
+    engine_gives(&e, OP_ACQUIRE, GRANT(7));
+    (void)engine_hears(&e, 1, REPLY_TOKEN);
+    engine_unlock(&e, 1, "job", (struct hold_req){ 0 });
+    engine_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_OK });
+    (void)engine_hears(&e, 1, REPLY_INT);
+    lose();
+    fair_refreshes(&e, "", 0, NO_MORE);
+}
+END_TEST
+
+START_TEST(who_never_had_a_place_leaves_none)
+{
+    (void)engine_grant(&e, 1, "job", FAIR, 7);
+    engine_unlock(&e, 1, "job", (struct hold_req){ 0 });
+    engine_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_OK });
+    (void)engine_hears(&e, 1, REPLY_INT);
+    lose();
+    engine_no_op(&e);
+}
+END_TEST
+
+START_TEST(a_sweep_is_made_again_until_it_has_run)
+{
+    waits_and_leaves();
+    lose();
+    fair_refreshes(&e, "", 0, UNKNOWN);
+    fair_refreshes(&e, "", 0, LATE);
+    engine_no_op(&e);
+    engine_pass(&e, 1000);
+    fair_refreshes(&e, "", 0, FAILED); /* refused: scores end them */
+    engine_pass(&e, 5000);
+    engine_no_op(&e);
+}
+END_TEST
+
+START_TEST(places_that_are_long_gone_are_forgotten)
+{
+    waits_and_leaves();
+    engine_pass(&e, 30000 + 2 * 30000);
+    lose();
+    engine_no_op(&e);
+}
+END_TEST
+
+START_TEST(one_naming_of_all_does_for_who_waits_and_who_left)
+{
+    fair_wait(&e, 3);
+    engine_close(&e, 2);
+    fair_leaves(&e, "2", LEFT);
+    lose();
+    fair_refreshes(&e, "1 3", 2, HELD);
+    engine_gives(&e, OP_ACQUIRE, BUSY(20000));
+    fair_subscribed(&e);
+    engine_gives(&e, OP_ACQUIRE, BUSY(20000));
+    engine_no_op(&e);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("locks_fair_lost");
+    TCase *tc = tcase_create("lost");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, who_has_left_leaves_again_after_a_loss);
+    tcase_add_test(tc, who_was_granted_leaves_again_after_a_loss);
+    tcase_add_test(tc, who_never_had_a_place_leaves_none);
+    tcase_add_test(tc, a_sweep_is_made_again_until_it_has_run);
+    tcase_add_test(tc, places_that_are_long_gone_are_forgotten);
+    tcase_add_test(tc, one_naming_of_all_does_for_who_waits_and_who_left);
+    suite_add_tcase(s, tc);
+    return s;
+}
