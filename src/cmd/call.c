@@ -85,12 +85,18 @@ struct call_ref call_wait(struct call *call)
     uint64_t number = ++call->cmd->next_call;
 
     call->waits = true;
-    if (!pipeline_waits_last(call, number)) {
-        client->call = number;
-        client->call_us = call->started_us;
-        client->call_muted = client_muted(client);
+    if (pipeline_waits_last(call, number)) {
+        return (struct call_ref){ .conn = client->id, .call = number };
     }
-    conn_suspend(call->conn);
+    client->call = number;
+    client->call_us = call->started_us;
+    client->call_muted = call->muted;
+    client->call_subject = call->subject;
+    if (command_is_lock(call->command) && client->multi == NULL) {
+        conn_await(call->conn); /* others may pass it */
+    } else {
+        conn_suspend(call->conn);
+    }
     return (struct call_ref){ .conn = client->id, .call = number };
 }
 

@@ -7,6 +7,7 @@
 
 #include "cmd/multi.h"
 #include "cmd/pubsub.h"
+#include "cmd/subject.h"
 #include "cmd/table.h"
 
 #include <stdbool.h>
@@ -33,14 +34,14 @@ enum client_text {
 
 struct client {
     uint64_t id;
-    struct acl_user *user;      /* never NULL while the connection is open */
-    char **texts;               /* see client_text(); NULL: none was ever set */
-    const struct command *last; /* that ran, or waits alone */
-    uint8_t proto;              /* 2 or 3 */
-    uint16_t failed_logins;     /* since the last that did not fail */
-    bool authed : 1;            /* it has said so, or did not need to */
-    bool met : 1;               /* its certificate was looked at, if it has one */
-    bool trusted : 1;           /* conn_set_trusted() was told */
+    struct acl_user *user;  /* never NULL while the connection is open */
+    char **texts;           /* see client_text(); NULL: none was ever set */
+    uint16_t last;          /* see client_last() */
+    uint16_t failed_logins; /* since the last that did not fail */
+    uint8_t proto;          /* 2 or 3 */
+    bool authed : 1;        /* it has said so, or did not need to */
+    bool met : 1;           /* its certificate was looked at, if it has one */
+    bool trusted : 1;       /* conn_set_trusted() was told */
     bool reply_off : 1;
     bool skip : 1;       /* this command's reply is dropped */
     bool skip_next : 1;  /* CLIENT REPLY SKIP came */
@@ -52,6 +53,7 @@ struct client {
     /* The call that waits for the engine alone; 0: none. */
     uint64_t call;
     uint64_t call_us; /* when it began, CLOCK_BOOTTIME */
+    struct subject call_subject;
 
     struct multi *multi;   /* NULL: no transaction */
     struct kept *kept;     /* the request that was put off, or NULL */
@@ -85,6 +87,17 @@ void client_set_text(struct client *cl, enum client_text which, struct span text
 void client_granted(struct client *cl, uint64_t grant, uint64_t input);
 /* The grants that are in doubt when the connection ends after `input` reads. */
 size_t client_doubtful(const struct client *cl, uint64_t input, const uint64_t **ret);
+
+/* The command that ran last, or waits alone. */
+static inline const struct command *client_last(const struct client *cl)
+{
+    return cl->last == 0 ? NULL : &COMMANDS[cl->last - 1];
+}
+
+static inline void client_set_last(struct client *cl, const struct command *command)
+{
+    cl->last = (uint16_t)(command - COMMANDS + 1);
+}
 
 static inline bool client_muted(const struct client *cl)
 {

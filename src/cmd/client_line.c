@@ -69,8 +69,8 @@ void client_write_line(const struct cmd *c, struct conn *conn, struct buf *out)
     add_memory(out, client, &info);
     buf_printf(out, " events=%s cmd=%s user=%s redir=%d resp=%d",
                info.out_buffered == 0 ? "r" : "rw",
-               client->last == NULL ? "NULL" : client->last->name, client->user->name,
-               client->tracker == NULL ? -1 : 0, client->proto);
+               client_last(client) == NULL ? "NULL" : client_last(client)->name,
+               client->user->name, client->tracker == NULL ? -1 : 0, client->proto);
     buf_printf(out, " tls=%s", info.tls == NULL ? "" : info.tls);
     buf_printf(out, " lib-name=%s lib-ver=%s\n", text_of(client, CLIENT_LIB_NAME),
                text_of(client, CLIENT_LIB_VER));

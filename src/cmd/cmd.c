@@ -112,7 +112,7 @@ void cmd_on_close(void *ctx, struct conn *conn, bool unread)
         }
     }
     if (client->call != 0) {
-        stats_answered(c, client->last, client->call_us, OUTCOME_GONE);
+        stats_answered(c, client_last(client), client->call_us, OUTCOME_GONE);
     }
     pipeline_abandon(c, client);
     if (multi_is_running(client->multi)) {
@@ -153,10 +153,11 @@ static void run_request(struct cmd *c, struct conn *conn, const struct span *arg
 
     call.proto = client->proto;
     call.out = &c->scratch;
-    if (client->pipeline != NULL && !pipeline_begin(&call)) {
+    call.muted = client_muted(client);
+    if ((client->pipeline != NULL || client->call != 0) && !pipeline_begin(&call)) {
         return;
     }
-    if (!client_muted(client) && call.step == NULL) {
+    if (!call.muted && call.step == NULL) {
         call.out = conn_out(conn);
     }
     dispatch(&call);
@@ -182,21 +183,31 @@ void cmd_on_request(void *ctx, struct conn *conn, const struct resp_request *req
     }
 }
 
-/* What a pipeline did not reach, a request that was put off, or the next command of an
+static void run_kept(struct cmd *c, struct conn *conn, struct client *client)
+{
+    struct kept *kept = client->kept;
+
+    client->kept = NULL;
+    run_request(c, conn, kept->argv, kept->argc);
+    kept_free(kept);
+}
+
+/* What a pipeline has put off, a request that was put off, or the next command of an
  * EXEC. */
 void cmd_on_again(void *ctx, struct conn *conn)
 {
     struct cmd *c = ctx;
     struct client *client = conn_data(conn);
-    struct kept *kept = client->kept;
 
     if (client->pipeline != NULL) {
         pipeline_again(c, conn);
-    } else if (kept != NULL) {
-        client->kept = NULL;
-        run_request(c, conn, kept->argv, kept->argc);
-        kept_free(kept);
-    } else {
+        drop_scratch(c);
+        if (pipeline_admits_kept(client)) {
+            run_kept(c, conn, client);
+        }
+    } else if (client->kept != NULL) {
+        run_kept(c, conn, client);
+    } else if (multi_is_running(client->multi)) {
         multi_step(c, conn);
         drop_scratch(c);
     }

@@ -49,6 +49,7 @@ void cmd_lock(struct call *call)
     if (call_lock_args(call, &SYNTAX_LOCK, &args)) {
         struct lock_req req = lock_request(call, &args);
 
+        call->subject = subject_of(&args);
         if (!pipeline_gathers(call, &req)) {
             req.from = call_wait(call);
             locks_lock(call->cmd->env.locks, &req);
@@ -100,6 +101,7 @@ static void run_on_hold(struct call *call, const struct lock_syntax *syntax,
     if ((call->command->flags & CMD_ADMIN) != 0) {
         log_force(call, &args);
     }
+    call->subject = subject_of(&args);
     req = (struct hold_req){
         .from = fn == locks_unlock ? call_wait_beside(call) : call_wait(call),
         .kind = args.kind,
@@ -164,6 +166,7 @@ void cmd_mlock(struct call *call)
             .name_count = args.name_count,
         };
 
+        call->subject = subject_of(&args);
         req.one.from = call_wait(call);
         locks_mlock(call->cmd->env.locks, &req);
     }

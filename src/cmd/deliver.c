@@ -74,7 +74,7 @@ void cmd_reply(struct cmd *c, const struct effect_reply *reply)
     }
     tracking_push(c, client); /* what was lost before must not look lost after it */
     running = multi_is_running(client->multi);
-    stats_answered(c, client->last, client->call_us, reply_outcome(reply));
+    stats_answered(c, client_last(client), client->call_us, reply_outcome(reply));
     if (!client->call_muted) {
         bool granted = reply->kind == REPLY_TOKEN || reply->kind == REPLY_TOKENS;
 

@@ -97,13 +97,13 @@ static bool admit(struct call *call)
 /* A grant that its client is never told about helps nobody. */
 static bool is_of_use(const struct call *call)
 {
-    return (call->command->flags & CMD_NEEDS_REPLY) == 0 || !client_muted(call->client);
+    return (call->command->flags & CMD_NEEDS_REPLY) == 0 || !call->muted;
 }
 
 /* Runs the handler and counts it. A command that waits has not failed yet. */
 static void execute(struct call *call)
 {
-    call->client->last = call->command;
+    client_set_last(call->client, call->command);
     call->admitted = true;
     call->started_us = clock_boot_us();
     call->command->run(call);

@@ -63,11 +63,13 @@ struct call {
     int proto;
     enum outcome outcome; /* what it was answered, unless it waits */
     uint64_t started_us;
-    struct step *step; /* its place in the client's pipeline, or NULL */
-    bool admitted;     /* what is refused from here on has been run */
-    bool waits;        /* for the engine */
-    bool put_off;      /* it has not run, and comes again */
-    bool counted;      /* it has begun before, and been counted */
+    struct step *step;      /* its place in the client's pipeline, or NULL */
+    struct subject subject; /* a lock command: what it names */
+    bool muted;             /* nobody wants its reply */
+    bool admitted;          /* what is refused from here on has been run */
+    bool waits;             /* for the engine */
+    bool put_off;           /* it has not run, and comes again */
+    bool counted;           /* it has begun before, and been counted */
 };
 
 /* Runs or queues it, or refuses it; in any case it is answered, or waits (dispatch.c).

@@ -254,6 +254,7 @@ void multi_step(struct cmd *c, struct conn *conn)
         .argc = k->argc,
         .proto = client->proto,
         .out = client_muted(client) ? &c->scratch : &m->out,
+        .muted = client_muted(client),
     };
 
     m->answered = buf_len(&m->out);

@@ -28,13 +28,14 @@ bool pause_holds(struct call *call)
         (!c->pause.all && !changes_something(call))) {
         return false;
     }
-    kept = pipeline_puts_off(call);
-    if (kept == NULL) {
+    if (call->step != NULL) {
+        kept = pipeline_puts_off(call);
+    } else {
         kept = client->kept = kept_new(call);
+        conn_suspend(call->conn);
     }
     list_del(&kept->in_pause);
     list_append(&c->pause.kept, &kept->in_pause);
-    conn_suspend(call->conn);
     return true;
 }
 

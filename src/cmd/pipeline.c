@@ -6,24 +6,19 @@
 
 size_t pipeline_bytes(const struct pipeline *p)
 {
-    size_t bytes = p == NULL ? 0 : sizeof(*p) + p->room * sizeof(p->steps[0]);
+    size_t bytes = 0;
 
-    for (size_t i = p == NULL ? 0 : p->first; p != NULL && i < p->count; i++) {
-        const struct step *s = &p->steps[i];
-
-        bytes += s->reply.room + (s->kept == NULL ? 0 : s->kept->bytes);
+    if (p == NULL) {
+        return 0;
     }
-    return bytes;
+    for (size_t i = p->first; i < p->count; i++) {
+        bytes += p->steps[i].reply.room;
+    }
+    return bytes + sizeof(*p) + p->room * sizeof(p->steps[0]) + p->kept_bytes;
 }
 
-/* --- answers -----------------------------------------------------------------------
+/* --- replies in their turn ---------------------------------------------------------
  */
-
-static void answered(struct pipeline *p, struct step *s)
-{
-    s->state = STEP_ANSWERED;
-    p->locks -= step_is_lock(s);
-}
 
 /* A token that had to wait for the replies before it: as at any grant, the clock is
  * looked at when it is written. */
@@ -44,28 +39,50 @@ static void write_grant(struct cmd *c, struct conn *conn, struct client *client,
                    : SPAN("the replies before took too long: the lock is lost"));
 }
 
-static void end_step(struct step *s)
+/* What is left of a lease is less by the time that the reply had to wait. */
+static void write_lease(struct cmd *c, struct conn *conn, const struct step *s)
 {
-    kept_free(s->kept);
+    int64_t waited = (int64_t)(c->env.now_ms(c->env.ctx) - s->renewed_ms);
+
+    if (s->lease_ms > waited) {
+        resp_int(conn_out(conn), s->lease_ms - waited);
+    } else {
+        resp_error(conn_out(conn), LATCHD_ERR_BACKEND,
+                   SPAN("the replies before took longer than the lease that was "
+                        "renewed: RENEW again"));
+    }
+}
+
+static void write_reply(struct cmd *c, struct conn *conn, struct client *client,
+                        const struct step *s)
+{
+    if (s->grant != 0) {
+        write_grant(c, conn, client, s);
+    } else if (s->renewed) {
+        write_lease(c, conn, s);
+    } else if (buf_len(&s->reply) > 0) {
+        buf_add_span(conn_out(conn), buf_span(&s->reply));
+    }
+}
+
+static void end_step(struct pipeline *p, struct step *s)
+{
+    if (s->kept != NULL) {
+        p->kept_bytes -= s->kept->bytes;
+        kept_free(s->kept);
+        s->kept = NULL;
+    }
     buf_reset(&s->reply);
 }
 
-/* Writes what has its turn. What comes next: a step that begins anew, or the requests
- * behind all this, or an answer of the engine. */
-static void go_on(struct cmd *c, struct conn *conn, struct client *client)
+void pipeline_go_on(struct cmd *c, struct conn *conn, struct client *client)
 {
     struct pipeline *p = client->pipeline;
 
     for (; p->first < p->count && p->steps[p->first].state == STEP_ANSWERED;
          p->first++) {
-        struct step *s = &p->steps[p->first];
-
-        if (s->grant != 0) {
-            write_grant(c, conn, client, s);
-        } else if (buf_len(&s->reply) > 0) {
-            buf_add_span(conn_out(conn), buf_span(&s->reply));
-        }
-        end_step(s);
+        write_reply(c, conn, client, &p->steps[p->first]);
+        end_step(p, &p->steps[p->first]);
     }
     if (p->first == p->count) {
         client->pipeline = NULL;
@@ -74,27 +91,15 @@ static void go_on(struct cmd *c, struct conn *conn, struct client *client)
             conn_again(conn);
         }
         conn_resume(conn);
-    } else if (p->steps[p->first].state == STEP_UNREACHED) {
+    } else if (p->put_off > 0 || pipeline_admits_kept(client)) {
+        p->again = true;
         conn_again(conn);
         conn_resume(conn);
     }
 }
 
-void pipeline_ran(struct call *call)
-{
-    struct pipeline *p = call->client->pipeline;
-    struct step *s = call->step;
-
-    if (s == NULL || call->waits) {
-        return;
-    }
-    if (!call->put_off) {
-        answered(p, s);
-    } else if (s->kept == NULL) {
-        p->locks -= step_is_lock(s);
-        p->count--; /* there are others before it */
-    }
-}
+/* --- the engine's answers ----------------------------------------------------------
+ */
 
 static struct step *find(struct pipeline *p, uint64_t number)
 {
@@ -108,115 +113,75 @@ static struct step *find(struct pipeline *p, uint64_t number)
     return NULL;
 }
 
+/* Nobody knows for how long its reply is to wait. */
+static bool is_behind_a_wait(const struct pipeline *p, const struct step *s)
+{
+    for (const struct step *ahead = &p->steps[p->first]; ahead < s; ahead++) {
+        if (ahead->state == STEP_PUT_OFF ||
+            (ahead->state != STEP_ANSWERED && step_is_lock(ahead))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* True: it is as if it had not come yet. */
+static bool comes_too_early(struct cmd *c, const struct client *client, struct step *s,
+                            const struct effect_reply *reply)
+{
+    if (reply->kind == REPLY_UNREACHED) {
+        return true;
+    }
+    if (reply->kind != REPLY_TOKEN || !s->passes ||
+        !is_behind_a_wait(client->pipeline, s)) {
+        return false;
+    }
+    s->stood = true;
+    locks_undelivered(c->env.locks, client->id, reply->grant); /* kept for KEEP */
+    return true;
+}
+
+static void take_reply(struct cmd *c, struct conn *conn, struct step *s,
+                       const struct effect_reply *reply)
+{
+    struct client *client = conn_data(conn);
+    bool first = s == &client->pipeline->steps[client->pipeline->first];
+    bool granted = reply->kind == REPLY_TOKEN || reply->kind == REPLY_TOKENS;
+
+    if (!first && reply->kind == REPLY_INT && s->command->run == cmd_renew) {
+        s->renewed = true;
+        s->lease_ms = reply->value;
+        s->renewed_ms = c->env.now_ms(c->env.ctx);
+        return;
+    }
+    reply_write(first ? conn_out(conn) : &s->reply, client, reply);
+    if (granted && first) {
+        client_granted(client, reply->grant, conn_input_count(conn));
+    } else if (granted) {
+        s->grant = reply->grant;
+    }
+}
+
 void pipeline_reply(struct cmd *c, struct conn *conn, const struct effect_reply *reply)
 {
     struct client *client = conn_data(conn);
     struct pipeline *p = client->pipeline;
     struct step *s = find(p, reply->to.call);
-    bool first = s == &p->steps[p->first];
 
     if (s == NULL) {
         return;
     }
     tracking_push(c, client); /* what was lost before must not look lost after it */
-    if (reply->kind == REPLY_UNREACHED) {
-        s->state = STEP_UNREACHED;
-        go_on(c, conn, client);
-        return;
-    }
-    stats_answered(c, s->command, s->began_us, reply_outcome(reply));
-    if (!s->muted) {
-        reply_write(first ? conn_out(conn) : &s->reply, client, reply);
-        if (reply->kind == REPLY_TOKEN && first) {
-            client_granted(client, reply->grant, conn_input_count(conn));
-        } else if (reply->kind == REPLY_TOKEN) {
-            s->grant = reply->grant;
+    if (comes_too_early(c, client, s, reply)) {
+        step_set_state(p, s, STEP_PUT_OFF);
+    } else {
+        stats_answered(c, s->command, s->began_us, reply_outcome(reply));
+        if (!s->muted) {
+            take_reply(c, conn, s, reply);
         }
+        step_set_state(p, s, STEP_ANSWERED);
     }
-    answered(p, s);
-    go_on(c, conn, client);
-}
-
-/* --- runs --------------------------------------------------------------------------
- */
-
-static void ask_run(struct cmd *c, struct client *client, struct pipeline *p)
-{
-    struct lock_req reqs[PIPELINE_MAX];
-    struct step *steps[PIPELINE_MAX];
-    size_t count = 0;
-    size_t begun;
-
-    for (size_t i = p->first; i < p->count; i++) {
-        struct step *s = &p->steps[i];
-
-        if (s->state == STEP_GATHERED) {
-            s->number = ++c->next_call;
-            s->req.from = (struct call_ref){ .conn = client->id, .call = s->number };
-            reqs[count] = s->req;
-            steps[count++] = s;
-        }
-    }
-    if (count == 0) {
-        return;
-    }
-    begun = locks_lock_run(c->env.locks, reqs, count);
-    for (size_t i = 0; i < count; i++) {
-        steps[i]->state = i < begun ? STEP_ASKED : STEP_UNREACHED;
-    }
-    p->gathered = 0;
-}
-
-void pipeline_settle(struct cmd *c, struct conn *conn)
-{
-    struct client *client = conn_data(conn);
-    struct pipeline *p = client->pipeline;
-
-    if (p != NULL) {
-        ask_run(c, client, p);
-        conn_suspend(conn);
-    }
-}
-
-/* False: it has to wait even so. */
-static bool begin_anew(struct cmd *c, struct conn *conn, struct step *s)
-{
-    struct client *client = conn_data(conn);
-    struct call call = {
-        .cmd = c,
-        .conn = conn,
-        .client = client,
-        .command = s->command,
-        .argv = s->kept->argv,
-        .argc = s->kept->argc,
-        .proto = client->proto,
-        .out = &s->reply,
-        .step = s,
-        .counted = true,
-    };
-
-    dispatch(&call);
-    pipeline_ran(&call);
-    return !call.put_off;
-}
-
-void pipeline_again(struct cmd *c, struct conn *conn)
-{
-    struct client *client = conn_data(conn);
-    struct pipeline *p = client->pipeline;
-
-    for (size_t i = p->first; i < p->count && p->steps[i].state == STEP_UNREACHED &&
-                              (i == p->first || locks_has_room(c->env.locks)) &&
-                              begin_anew(c, conn, &p->steps[i]);
-         i++) {
-    }
-    if (p->steps[p->first].state == STEP_ANSWERED) {
-        go_on(c, conn, client);
-        p = client->pipeline;
-    }
-    if (p != NULL && (client->kept != NULL || p->locks > p->gathered)) {
-        conn_suspend(conn);
-    }
+    pipeline_go_on(c, conn, client);
 }
 
 void pipeline_abandon(struct cmd *c, struct client *client)
@@ -229,12 +194,12 @@ void pipeline_abandon(struct cmd *c, struct client *client)
     for (size_t i = p->first; i < p->count; i++) {
         struct step *s = &p->steps[i];
 
-        if (s->state != STEP_ANSWERED) {
+        if (s->state != STEP_ANSWERED && s->counted) {
             stats_answered(c, s->command, s->began_us, OUTCOME_GONE);
         } else if (s->grant != 0) {
             locks_undelivered(c->env.locks, client->id, s->grant);
         }
-        end_step(s);
+        end_step(p, s);
     }
     client->pipeline = NULL;
     free(p);

@@ -1,17 +1,31 @@
 /* pipeline: commands of one connection that are in flight together.
  *
  * Mostly there is one, and the struct client has it. Where more input follows an
- * UNLOCK, or a plain LOCK, there is a pipeline from its beginning until all that began
- * in it are answered:
+ * UNLOCK, or any comes behind a LOCK or MLOCK that waits, there is a pipeline from then
+ * on until all commands in it are answered. Each has a step of its own:
+ *
+ *   BEGINS -> ASKED -----------------> ANSWERED -> its reply is written in its turn
+ *     |  \--> GATHERED -> ASKED ---/     |
+ *     v           |         |            |
+ *   PUT_OFF <-----+---------+  <---------+ by a grant that its client cannot be told
+ * yet
+ *     \--> BEGINS, when it may
+ *
+ * What may begin beside what is ahead of it:
  *
  *   - An UNLOCK is carried out in any case, so an UNLOCK or LOCK of another name begins
  *     beside those that are in flight.
  *   - Plain LOCKs behind each other are gathered, and then asked for as a run
  *     (locks_lock_run()): none is granted before all ahead of it are. Those that the
- *     run does not reach begin anew, as if they had just come, when all ahead of them
- *     are answered.
- *   - All else begins when everything before it is answered: it is put off, as
- *     client->kept, and the connection is suspended.
+ *     run does not reach are put off.
+ *   - What names its own hold or request (pipeline_pass.c) does not wait for a LOCK of
+ *     others: a connection may be shared by many who know nothing of each other. A LOCK
+ *     with an ID stands in its queue meanwhile, like one whose client asks again and
+ *     again: a grant that cannot be told is kept for KEEP, and asked for anew in its
+ *     turn.
+ *   - All else is put off until everything before it is answered. It holds up nothing
+ *     behind it, unless it changes what later commands of the connection mean: then it
+ *     is client->kept, and the connection is suspended.
  *
  * Replies leave in the order of the commands; one that is there early is kept. */
 #ifndef LATCHD_CMD_PIPELINE_H
@@ -30,9 +44,13 @@ struct conn;
 struct pipeline;
 struct step;
 
-enum { PIPELINE_MAX = 32 }; /* commands that are in flight together */
+enum {
+    PIPELINE_MAX = 32,         /* commands that are carried out beside each other, */
+    PIPELINE_STEPS_MAX = 1024, /* that are in flight while a LOCK waits, */
+    PIPELINE_BYTES_MAX = 256 * 1024, /* and what is kept of those that were put off */
+};
 
-/* A request has come while there is a pipeline. False: it is put off. */
+/* A request has come while others are in flight. False: it is not to run now. */
 bool pipeline_begin(struct call *call);
 /* It has been dispatched. */
 void pipeline_ran(struct call *call);
@@ -45,13 +63,15 @@ bool pipeline_waits_last(struct call *call, uint64_t number);
 /* A plain LOCK waits to be asked for in a run; what it asks for is copied, but for whom
  * it is. False: it is to be asked for at once. */
 bool pipeline_gathers(struct call *call, const struct lock_req *req);
-/* It is put off (pause.c); what is kept of it. */
+/* A call with a step is put off (pause.c); what is kept of it. */
 struct kept *pipeline_puts_off(struct call *call);
 
 /* No other request of the connection runs now. */
 void pipeline_settle(struct cmd *c, struct conn *conn);
-/* What the run did not reach begins anew. */
+/* What was put off begins anew, as far as it may. */
 void pipeline_again(struct cmd *c, struct conn *conn);
+/* client->kept was put off for want of room, and there is room now. */
+bool pipeline_admits_kept(const struct client *client);
 /* The engine's answer to a command of it. */
 void pipeline_reply(struct cmd *c, struct conn *conn, const struct effect_reply *reply);
 /* The connection is gone: nobody will be told any more. */

@@ -3,45 +3,69 @@
 #include "util/alloc.h"
 #include "util/hash.h"
 
+#include <string.h>
+
 enum { PIPELINE_ROOM = 4 }; /* of a new one */
+
+/* --- beside what is short ----------------------------------------------------------
+ */
 
 /* The words of its options say no kind; what looks like one may be a value: so be it.
  */
-static bool is_plain(const struct call *call)
+static bool is_plain(const struct candidate *r)
 {
-    for (size_t i = 2; i < call->argc; i++) {
-        if (call_arg_is(call, i, "FAIR") || call_arg_is(call, i, "READ") ||
-            call_arg_is(call, i, "WRITE")) {
+    for (size_t i = 2; i < r->argc; i++) {
+        if (span_eq_nocase(r->argv[i], SPAN("FAIR")) ||
+            span_eq_nocase(r->argv[i], SPAN("READ")) ||
+            span_eq_nocase(r->argv[i], SPAN("WRITE"))) {
             return false;
         }
     }
     return true;
 }
 
-static bool is_unlocking(const struct pipeline *p, uint64_t hash)
+/* Each of those ahead is an UNLOCK of another name, or a LOCK that is gathered. */
+static bool all_is_short(const struct pipeline *p, size_t at, uint64_t hash,
+                         size_t *ret_gathered)
 {
-    for (size_t i = p->first; i < p->count; i++) {
+    *ret_gathered = 0;
+    for (size_t i = p->first; i < at; i++) {
         const struct step *s = &p->steps[i];
 
-        if (s->state == STEP_ASKED && !step_is_lock(s) && s->hash == hash) {
-            return true;
+        if (s->state == STEP_GATHERED) {
+            ++*ret_gathered;
+        } else if (s->state != STEP_ANSWERED &&
+                   (s->state != STEP_ASKED || s->command->run != cmd_unlock ||
+                    s->hash == hash)) {
+            return false;
         }
     }
-    return false;
+    return true;
 }
 
-/* Whether it may begin beside what is in flight. */
-static bool may_begin(const struct call *call, const struct pipeline *p, uint64_t hash)
+bool pipeline_fits_beside(const struct cmd *c, const struct pipeline *p, size_t at,
+                          const struct candidate *r)
 {
-    if (p->count == PIPELINE_MAX || is_unlocking(p, hash)) {
+    bool locks = r->command != NULL && r->command->run == cmd_lock;
+    size_t gathered;
+
+    if ((!locks && (r->command == NULL || r->command->run != cmd_unlock)) ||
+        r->argc < 2 || at - p->first >= PIPELINE_MAX ||
+        !all_is_short(p, at, r->hash, &gathered)) {
         return false;
     }
-    if (call->command->run != cmd_lock) {
-        return p->locks == 0;
-    }
     /* An UNLOCK that is in flight may be about to make room. */
-    return p->locks == p->gathered && (p->locks == 0 || is_plain(call)) &&
-           locks_has_room(call->cmd->env.locks);
+    return gathered == 0 ? !locks || locks_has_room(c->env.locks)
+                         : locks && is_plain(r) && locks_has_room(c->env.locks);
+}
+
+/* --- steps -------------------------------------------------------------------------
+ */
+
+static bool has_room(const struct pipeline *p)
+{
+    return p->count - p->first < PIPELINE_STEPS_MAX &&
+           p->kept_bytes < PIPELINE_BYTES_MAX;
 }
 
 static struct pipeline *make_room(struct client *client)
@@ -50,6 +74,12 @@ static struct pipeline *make_room(struct client *client)
     size_t room = p == NULL ? PIPELINE_ROOM : p->room;
 
     if (p != NULL && p->count < room) {
+        return p;
+    }
+    if (p != NULL && p->first >= room / 2) {
+        p->count -= p->first;
+        memmove(p->steps, p->steps + p->first, p->count * sizeof(p->steps[0]));
+        p->first = 0;
         return p;
     }
     room = p == NULL ? room : room * 2;
@@ -61,51 +91,148 @@ static struct pipeline *make_room(struct client *client)
     return client->pipeline;
 }
 
-static void add_step(struct call *call, uint64_t hash)
+static struct step *add_step(struct client *client, const struct command *command,
+                             uint64_t hash, bool muted)
 {
-    struct pipeline *p = make_room(call->client);
+    struct pipeline *p = make_room(client);
+    struct step *s = &p->steps[p->count++];
 
-    call->step = &p->steps[p->count++];
-    *call->step = (struct step){ .state = STEP_BEGINS,
-                                 .muted = client_muted(call->client),
-                                 .command = call->command,
-                                 .hash = hash };
-    p->locks += call->command->run == cmd_lock;
+    *s = (struct step){
+        .state = STEP_BEGINS, .muted = muted, .command = command, .hash = hash
+    };
+    p->locks += step_is_lock(s);
+    return s;
 }
 
-static void put_off(struct call *call)
+void step_set_state(struct pipeline *p, struct step *s, enum step_state state)
 {
+    size_t *counts[] = { [STEP_GATHERED] = &p->gathered, [STEP_PUT_OFF] = &p->put_off };
+
+    if (s->state == STEP_GATHERED || s->state == STEP_PUT_OFF) {
+        --*counts[s->state];
+    }
+    if (state == STEP_GATHERED || state == STEP_PUT_OFF) {
+        ++*counts[state];
+    }
+    if (state == STEP_ANSWERED) {
+        p->locks -= step_is_lock(s);
+    }
+    s->state = state;
+}
+
+void step_keep(struct pipeline *p, struct step *s, const struct call *call)
+{
+    if (s->kept == NULL) {
+        s->kept = kept_new(call);
+        p->kept_bytes += s->kept->bytes;
+    }
+}
+
+/* The LOCK that waits alone gets company. */
+static void adopt(struct client *client)
+{
+    struct step *s = add_step(client, client_last(client), 0, client->call_muted);
+
+    s->state = STEP_ASKED;
+    s->counted = true;
+    s->number = client->call;
+    s->began_us = client->call_us;
+    s->subject = client->call_subject;
+    client->call = 0;
+}
+
+/* --- a new request -----------------------------------------------------------------
+ */
+
+static bool put_off_all(struct call *call, bool full)
+{
+    call->client->pipeline->full = full;
     call->client->kept = kept_new(call);
     conn_suspend(call->conn);
+    return false;
+}
+
+/* It runs now, in a step of its own. */
+static void run_beside(struct call *call, const struct candidate *r)
+{
+    struct step *s = add_step(call->client, r->command, r->hash, call->muted);
+
+    s->subject = r->subject;
+    call->step = s;
+    call->command = r->command;
+    if (!call->muted) {
+        call->out = &s->reply;
+    }
+}
+
+/* What comes behind a LOCK that waits. */
+static bool begin_behind(struct call *call, struct candidate *r)
+{
+    struct pipeline *p = call->client->pipeline;
+    enum passage passage = passage_of(&call->cmd->limits, r);
+    struct step *s;
+
+    if (passage == PASSAGE_BARRIER || !has_room(p)) {
+        return put_off_all(call, passage != PASSAGE_BARRIER);
+    }
+    if (passage == PASSAGE_NAMED && passage_is_free(p, p->count, r) &&
+        (!command_is_lock(r->command) || locks_has_room(call->cmd->env.locks))) {
+        run_beside(call, r);
+        call->step->passage = passage;
+        call->step->passes = true;
+        step_keep(call->client->pipeline, call->step, call);
+        return true;
+    }
+    s = add_step(call->client, r->command, r->hash, call->muted);
+    p = call->client->pipeline;
+    s->passage = passage;
+    s->subject = r->subject;
+    step_keep(p, s, call);
+    step_set_state(p, s, STEP_PUT_OFF);
+    return false;
 }
 
 bool pipeline_begin(struct call *call)
 {
+    struct client *client = call->client;
     const struct command *command = command_find(call->argv[0]);
-    uint64_t hash;
+    struct candidate r = { .command = command, .argv = call->argv, .argc = call->argc };
 
-    call->command = command;
-    if (command != NULL && call->argc > 1 &&
-        (command->run == cmd_lock || command->run == cmd_unlock)) {
-        hash = hash_bytes(call->argv[1].ptr, call->argv[1].len);
-        if (may_begin(call, call->client->pipeline, hash)) {
-            add_step(call, hash);
-            if (!call->step->muted) {
-                call->out = &call->step->reply;
-            }
-            return true;
-        }
+    if (client->pipeline == NULL) {
+        adopt(client);
     }
-    put_off(call);
-    return false;
+    if (command != NULL && command->keys == KEYS_ONE && call->argc > 1 &&
+        (command->flags & CMD_WRITE) != 0) {
+        r.hash = hash_bytes(call->argv[1].ptr, call->argv[1].len);
+    }
+    if (pipeline_fits_beside(call->cmd, client->pipeline, client->pipeline->count,
+                             &r)) {
+        run_beside(call, &r);
+        return true;
+    }
+    if (client->pipeline->locks == 0 && client->pipeline->put_off == 0) {
+        return put_off_all(call, false); /* that will not be long */
+    }
+    return begin_behind(call, &r);
 }
+
+bool pipeline_admits_kept(const struct client *client)
+{
+    return client->pipeline != NULL && client->kept != NULL && client->pipeline->full &&
+           list_empty(&client->kept->in_pause) && has_room(client->pipeline);
+}
+
+/* --- how it waits ------------------------------------------------------------------
+ */
 
 /* False: it is alone, and stays so. */
 static bool joins(struct call *call)
 {
     if (call->step == NULL && call->client->multi == NULL &&
         conn_has_more(call->conn)) {
-        add_step(call, hash_bytes(call->argv[1].ptr, call->argv[1].len));
+        call->step =
+            add_step(call->client, call->command,
+                     hash_bytes(call->argv[1].ptr, call->argv[1].len), call->muted);
     }
     return call->step != NULL;
 }
@@ -117,9 +244,10 @@ bool pipeline_waits_last(struct call *call, uint64_t number)
     if (s == NULL) {
         return false;
     }
-    s->state = STEP_ASKED;
+    step_set_state(call->client->pipeline, s, STEP_ASKED);
     s->number = number;
     s->began_us = call->started_us;
+    s->subject = call->subject;
     return true;
 }
 
@@ -141,26 +269,30 @@ static struct span in_kept(const struct call *call, const struct kept *k, struct
 
 bool pipeline_gathers(struct call *call, const struct lock_req *req)
 {
-    struct step *s;
+    struct pipeline *p;
+    struct step *s = call->step;
 
-    if (req->kind != KIND_PLAIN || !joins(call)) {
+    /* Nothing that waits is ahead of a run. */
+    if (req->kind != KIND_PLAIN || (s != NULL && s->passes) || !joins(call)) {
         return false;
     }
+    p = call->client->pipeline;
     s = call->step;
-    s->kept = s->kept == NULL ? kept_new(call) : s->kept;
+    step_keep(p, s, call);
     s->req = *req;
     s->req.name = in_kept(call, s->kept, req->name);
     s->req.owner = in_kept(call, s->kept, req->owner);
     s->req.id = in_kept(call, s->kept, req->id);
-    s->state = STEP_GATHERED;
+    s->subject = call->subject;
     s->began_us = call->started_us;
+    step_set_state(p, s, STEP_GATHERED);
     call->waits = true;
-    call->client->pipeline->gathered++;
     return true;
 }
 
 struct kept *pipeline_puts_off(struct call *call)
 {
     call->put_off = true;
-    return call->step == NULL || call->step->kept == NULL ? NULL : call->step->kept;
+    step_keep(call->client->pipeline, call->step, call);
+    return call->step->kept;
 }

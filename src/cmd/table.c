@@ -330,6 +330,11 @@ const struct command *command_resolve(const struct span *argv, size_t argc)
     return c;
 }
 
+bool command_is_lock(const struct command *c)
+{
+    return c != NULL && (c->flags & CMD_NEEDS_REPLY) != 0;
+}
+
 bool command_is_sub(const struct command *c)
 {
     return strchr(c->name, '|') != NULL;

@@ -243,7 +243,7 @@ static void on_drain(void *ctx)
 
 void conn_input_ended(struct conn *c)
 {
-    if (c->state == CONN_OPEN && c->suspended) {
+    if (c->state == CONN_OPEN && c->flow != FLOW_FREE) {
         /* What was not written yet never will be, so that it can be taken back. */
         c->state = CONN_ENDING;
         c->unsent |= conn_unwritten(c) > 0;
@@ -261,7 +261,7 @@ static void put_off_end(struct conn *c)
 {
     bool is_open = c->state == CONN_OPEN;
 
-    if (is_open && (c->broken || c->suspended)) {
+    if (is_open && (c->broken || c->flow != FLOW_FREE)) {
         c->state = CONN_ENDING;
         c->unsent |= conn_unwritten(c) > 0;
     } else if (is_open) {
@@ -328,7 +328,7 @@ void *conn_data(const struct conn *c)
 
 bool conn_suspended(const struct conn *c)
 {
-    return c->suspended;
+    return c->flow == FLOW_SUSPENDED;
 }
 
 void conn_set_end(struct conn *c, enum conn_end why)

@@ -4,11 +4,12 @@
  *      \_____ ENDING (the peer's end came: did it take in what was sent?) __/
  *
  * Requests of one connection run in order. A handler that cannot answer yet calls
- * conn_suspend(), at once or, so that requests behind it may begin as well, by the time
- * that on_ran() returns; later requests are read, up to the query buffer limit, but not
- * run until conn_resume(). The end of the input is noticed while suspended, and closes
- * the connection: what is suspended gets no reply any more. Requests that were complete
- * before the end, on a conn that is not suspended, are answered first.
+ * conn_suspend() or conn_await(), at once or, so that requests behind it may begin as
+ * well, by the time that on_ran() returns. While a conn is suspended, later requests
+ * are read, up to the query buffer limit, but not run until conn_resume(); while one is
+ * awaited they run. The end of the input is noticed in both states, and closes the
+ * connection: what is awaited gets no reply any more. Requests that were complete
+ * before the end, on a conn that awaits nothing, are answered first.
  *
  * Replies are appended to conn_out() and leave at the end of the loop turn, by
  * net_end_turn(), in one write. The net owns the conns; a conn is found by its id,
@@ -140,6 +141,9 @@ bool conn_overflows(const struct conn *c);
 bool conn_has_more(const struct conn *c);
 
 void conn_suspend(struct conn *c);
+/* Replies are awaited, but later requests run: to be called while one runs. */
+void conn_await(struct conn *c);
+/* The end of both. */
 void conn_resume(struct conn *c);
 bool conn_suspended(const struct conn *c);
 

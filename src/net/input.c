@@ -40,7 +40,7 @@ bool conn_had_its_share(struct conn *c)
 
 static bool can_run(const struct conn *c)
 {
-    return c->state == CONN_OPEN && !c->suspended;
+    return c->state == CONN_OPEN && c->flow != FLOW_SUSPENDED;
 }
 
 static struct resp_limits limits_of(const struct conn *c)
@@ -72,7 +72,7 @@ static bool has_run(struct conn *c)
     if (c->state == CONN_OPEN && n->handler.on_ran != NULL) {
         n->handler.on_ran(n->handler.ctx, c);
     }
-    return c->suspended;
+    return c->flow != FLOW_FREE;
 }
 
 /* Runs what is complete at the start of `data`, from now, `start_us`, on; returns how
@@ -123,7 +123,8 @@ static size_t run_requests(struct conn *c, struct span data, uint64_t start_us,
             n->handler.on_request(n->handler.ctx, c, &req);
         }
     }
-    if (has_run(c)) {
+    (void)has_run(c);
+    if (c->flow == FLOW_SUSPENDED) {
         *ret_more = false; /* it goes on when it is resumed */
     }
     c->running = false;
@@ -157,7 +158,7 @@ static void settle_input(struct conn *c, bool more)
     if (c->in == NULL || buf_len(&c->in->bytes) <= c->net->limits.query_buffer) {
         return;
     }
-    if (c->suspended) {
+    if (c->flow != FLOW_FREE) {
         /* An error now would be taken for the reply to what is suspended. */
         log_about(LOG_NOTICE, "net", &(struct log_about){ .client = c->slot.key },
                   "a client sends more than query-buffer-limit behind a command that "
@@ -217,7 +218,7 @@ void conn_on_read(void *ctx, const char *data, size_t len)
     if (!list_empty(&c->work)) {
         keep_input(c, data, len); /* its turn comes at the end of this one */
         conn_count(c);
-    } else if (c->in != NULL || c->suspended) {
+    } else if (c->in != NULL || c->flow == FLOW_SUSPENDED) {
         keep_input(c, data, len);
         conn_run(c);
     } else {
@@ -240,11 +241,16 @@ bool conn_has_more(const struct conn *c)
 
 void conn_suspend(struct conn *c)
 {
-    c->suspended = true;
+    c->flow = FLOW_SUSPENDED;
     if (!c->running && !list_empty(&c->work)) {
         list_del(&c->work);
         settle_input(c, false);
     }
+}
+
+void conn_await(struct conn *c)
+{
+    c->flow = FLOW_AWAITED;
 }
 
 void conn_again(struct conn *c)
@@ -254,11 +260,12 @@ void conn_again(struct conn *c)
 
 void conn_resume(struct conn *c)
 {
-    if (!c->suspended) {
+    if (c->flow == FLOW_FREE) {
         return;
     }
-    c->suspended = false;
-    if (c->state == CONN_OPEN && !c->running && (c->in != NULL || c->again)) {
+    c->flow = FLOW_FREE;
+    if (c->state == CONN_OPEN && !c->running && list_empty(&c->work) &&
+        (c->in != NULL || c->again)) {
         list_append(conn_had_its_share(c) ? &c->net->later : &c->net->ready, &c->work);
     }
 }

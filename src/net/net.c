@@ -243,7 +243,7 @@ void net_end_turn(struct net *n)
 
 static bool is_idle(const struct net *n, struct conn *c, uint64_t now_ms)
 {
-    return c->state == CONN_OPEN && !c->suspended && n->limits.idle_ms != 0 &&
+    return c->state == CONN_OPEN && c->flow == FLOW_FREE && n->limits.idle_ms != 0 &&
            now_ms > c->active_ms && now_ms - c->active_ms > n->limits.idle_ms &&
            (n->handler.is_busy == NULL || !n->handler.is_busy(n->handler.ctx, c));
 }

@@ -34,6 +34,13 @@ enum conn_state {
     CONN_CLOSED, /* on_close came; the memory goes at the end of the turn */
 };
 
+/* Whether requests run. */
+enum conn_flow {
+    FLOW_FREE,
+    FLOW_AWAITED,   /* they do, and replies to earlier ones are still awaited */
+    FLOW_SUSPENDED, /* they do not */
+};
+
 /* Input that is unfinished, or cannot be run yet. */
 struct input {
     struct buf bytes;
@@ -58,8 +65,8 @@ struct conn {
     unsigned ran : 9; /* at most TURN_REQUESTS */
     enum conn_state state : 2;
     enum conn_end end : 4;
-    bool opened : 1; /* on_open said yes, so on_close is owed */
-    bool suspended : 1;
+    enum conn_flow flow : 2;
+    bool opened : 1;  /* on_open said yes, so on_close is owed */
     bool running : 1; /* inside on_request */
     bool more : 1;    /* input is left behind the request that runs */
     bool trusted : 1;

@@ -92,9 +92,15 @@ void conn_suspend(struct conn *c)
     c->suspended = true;
 }
 
-void conn_resume(struct conn *c)
+void conn_await(struct conn *c)
 {
     c->suspended = false;
+    c->awaited = true;
+}
+
+void conn_resume(struct conn *c)
+{
+    c->suspended = c->awaited = false;
 }
 
 bool conn_suspended(const struct conn *c)
@@ -206,7 +212,7 @@ static bool run_one(struct conn *c)
     if (status == RESP_BROKEN) {
         cmd_on_ran(world.cmd, c);
     }
-    if (status == RESP_BROKEN && c->suspended) {
+    if (status == RESP_BROKEN && (c->suspended || c->awaited)) {
         c->hint = 0;
     } else if (status == RESP_BROKEN) {
         resp_errorf(conn_out(c), "ERR", "Protocol error: %s",

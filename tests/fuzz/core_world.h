@@ -12,7 +12,7 @@ enum { WORLD_CONNS = 4, WORLD_OUT_MAX = 1 << 20, WORLD_SUBS = 16, WORLD_NAME_MAX
 struct conn {
     uint64_t id; /* 0: none */
     bool closed; /* in this turn: its memory is still in use */
-    bool suspended, trusted, draining, again;
+    bool suspended, awaited, trusted, draining, again;
     void *data;
     uint64_t input, hint;
     struct buf in, out;

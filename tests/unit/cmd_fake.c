@@ -323,6 +323,30 @@ const char *fake_run(struct conn *c, const char *line)
     return fake_output(c);
 }
 
+const char *fake_send(struct conn *c, const char *line, bool more)
+{
+    const char *got;
+
+    c->more = more;
+    got = fake_run(c, line);
+    if (!more && c->id != 0) {
+        cmd_on_ran(fake.cmd, c);
+    }
+    return got;
+}
+
+const char *fake_hear(struct conn *c, struct call_ref to, struct effect_reply reply)
+{
+    buf_clear(&c->out);
+    reply.to = to;
+    cmd_reply(fake.cmd, &reply);
+    fake_settle();
+    if (c->id != 0) {
+        cmd_on_ran(fake.cmd, c);
+    }
+    return fake_output(c);
+}
+
 void fake_settle(void)
 {
     for (size_t i = 0; i < FAKE_CONNS; i++) {

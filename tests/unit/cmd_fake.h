@@ -14,6 +14,7 @@ struct conn {
     void *data;
     struct buf out;
     bool suspended;
+    bool awaited; /* later requests run */
     bool trusted;
     bool draining;
     bool again; /* conn_again() was called */
@@ -65,10 +66,22 @@ void fake_close(struct conn *c, bool unread);
  * is NUL-terminated and lives until the next call for that conn. */
 const char *fake_run(struct conn *c, const char *line);
 const char *fake_output(struct conn *c);
+/* The same in a read that more follows it in, or that it is the last of. */
+const char *fake_send(struct conn *c, const char *line, bool more);
+/* The engine's answer to that call; what is written then. */
+const char *fake_hear(struct conn *c, struct call_ref to, struct effect_reply reply);
 /* What conn_again() was called for goes on. */
 void fake_settle(void);
 /* The engine answers the last request. */
 void fake_answer(enum reply_kind kind, int64_t value, uint64_t grant);
+
+#define INT(n) ((struct effect_reply){ .kind = REPLY_INT, .value = (n) })
+#define NIL ((struct effect_reply){ .kind = REPLY_NULL })
+#define TOKEN(n)                                                                       \
+    ((struct effect_reply){ .kind = REPLY_TOKEN, .value = (n), .grant = (n) + 100 })
+#define UNREACHED ((struct effect_reply){ .kind = REPLY_UNREACHED })
+
+#define expect_text(got, wanted) ck_assert_str_eq(got, wanted)
 
 static inline bool starts(const char *text, const char *head)
 {

@@ -80,8 +80,15 @@ void conn_suspend(struct conn *c)
     c->suspended = true;
 }
 
+void conn_await(struct conn *c)
+{
+    c->suspended = false;
+    c->awaited = true;
+}
+
 void conn_resume(struct conn *c)
 {
+    c->awaited = false;
     c->suspended = false;
 }
 

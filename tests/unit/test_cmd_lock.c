@@ -24,7 +24,7 @@ START_TEST(lock_asks_the_engine_and_waits)
 {
     ck_assert_str_eq(fake_run(me, "lock job OWNER joe WAIT 0 KEEP 5 ID " ID16), "");
     ck_assert_str_eq(fake.asked, "lock");
-    ck_assert(me->suspended);
+    ck_assert(me->awaited);
     ck_assert(span_eq(fake.lock.name, SPAN("job")));
     ck_assert(span_eq(fake.lock.owner, SPAN("joe")));
     ck_assert(span_eq(fake.lock.id, SPAN(ID16)));
@@ -32,7 +32,7 @@ START_TEST(lock_asks_the_engine_and_waits)
     ck_assert_uint_eq(fake.lock.from.conn, 1);
     fake_answer(REPLY_TOKEN, 77, 5);
     ck_assert_str_eq(fake_output(me), ":77\r\n");
-    ck_assert(!me->suspended);
+    ck_assert(!me->suspended && !me->awaited);
 }
 END_TEST
 
@@ -57,7 +57,7 @@ START_TEST(mlock_asks_for_all_names)
 {
     ck_assert_str_eq(fake_run(me, "MLOCK 3 c a b LEASE 500 OWNER joe"), "");
     ck_assert_str_eq(fake.asked, "mlock");
-    ck_assert(me->suspended);
+    ck_assert(me->awaited);
     ck_assert_uint_eq(fake.mlock.name_count, 3);
     ck_assert(span_eq(fake.first, SPAN("c")));
     ck_assert(span_eq(fake.mlock.one.owner, SPAN("joe")));
@@ -71,7 +71,7 @@ START_TEST(bad_words_never_reach_the_engine)
     ck_assert_str_eq(fake_run(me, "LOCK job FAIR READ"),
                      "-ERR only one of FAIR, READ or WRITE can be given\r\n");
     ck_assert_str_eq(fake.asked, "");
-    ck_assert(!me->suspended);
+    ck_assert(!me->suspended && !me->awaited);
 }
 END_TEST
 
@@ -85,7 +85,7 @@ START_TEST(an_answer_to_another_call_is_dropped)
     ck_assert_str_eq(fake_output(me), "$-1\r\n");
     (void)fake_run(me, "LOCK job");
     cmd_reply(fake.cmd, &late);
-    ck_assert(me->suspended);
+    ck_assert(me->awaited);
     fake_close(me, false);
     fake_answer(REPLY_TOKEN, 5, 5);
 }

@@ -13,51 +13,25 @@ static void setup(void)
     me = &fake.conns[0];
 }
 
-/* More follows it in the same read. */
 static const char *sends(const char *line)
 {
-    me->more = true;
-    return fake_run(me, line);
+    return fake_send(me, line, true);
 }
 
 /* The last of a read. */
 static const char *sends_last(const char *line)
 {
-    const char *got;
-
-    me->more = false;
-    got = fake_run(me, line);
-    cmd_on_ran(fake.cmd, me);
-    return got;
+    return fake_send(me, line, false);
 }
 
-static void expect(const char *got, const char *wanted)
-{
-    ck_assert_msg(strcmp(got, wanted) == 0, "%s instead of %s", got, wanted);
-}
-
-/* The engine's answer to that call; what is written then. */
 static const char *answers(struct call_ref to, struct effect_reply reply)
 {
-    buf_clear(&me->out);
-    reply.to = to;
-    cmd_reply(fake.cmd, &reply);
-    fake_settle();
-    if (me->id != 0) {
-        cmd_on_ran(fake.cmd, me);
-    }
-    return fake_output(me);
+    return fake_hear(me, to, reply);
 }
-
-#define INT(n) ((struct effect_reply){ .kind = REPLY_INT, .value = (n) })
-#define NIL ((struct effect_reply){ .kind = REPLY_NULL })
-#define TOKEN(n)                                                                       \
-    ((struct effect_reply){ .kind = REPLY_TOKEN, .value = (n), .grant = (n) + 100 })
-#define UNREACHED ((struct effect_reply){ .kind = REPLY_UNREACHED })
 
 static struct call_ref unlocks(const char *line)
 {
-    expect(sends(line), "");
+    expect_text(sends(line), "");
     ck_assert_str_eq(fake.asked, "unlock");
     return fake.hold.from;
 }
@@ -68,12 +42,12 @@ START_TEST(unlocks_of_other_names_begin_together_and_answer_in_order)
 
     ck_assert(!me->suspended);
     c = unlocks("UNLOCK c");
-    expect(sends_last("PING"), "");
+    expect_text(sends_last("PING"), "");
     ck_assert(me->suspended);
-    expect(answers(c, INT(3)), "");
-    expect(answers(b, INT(2)), "");
+    expect_text(answers(c, INT(3)), "");
+    expect_text(answers(b, INT(2)), "");
     ck_assert(me->suspended);
-    expect(answers(a, INT(1)), ":1\r\n:2\r\n:3\r\n+PONG\r\n");
+    expect_text(answers(a, INT(1)), ":1\r\n:2\r\n:3\r\n+PONG\r\n");
     ck_assert(!me->suspended);
 }
 END_TEST
@@ -82,23 +56,23 @@ START_TEST(the_same_name_waits)
 {
     struct call_ref a = unlocks("UNLOCK a OWNER me");
 
-    expect(sends_last(_i == 0 ? "UNLOCK a OWNER me" : "LOCK a"), "");
+    expect_text(sends_last(_i == 0 ? "UNLOCK a OWNER me" : "LOCK a"), "");
     ck_assert_str_eq(fake.asked, "");
     ck_assert(me->suspended);
-    expect(answers(a, INT(1)), ":1\r\n");
+    expect_text(answers(a, INT(1)), ":1\r\n");
     ck_assert_str_eq(fake.asked, _i == 0 ? "unlock" : "lock");
-    ck_assert(me->suspended);
+    ck_assert(_i == 0 ? me->suspended : me->awaited);
 }
 END_TEST
 
 START_TEST(a_command_without_others_is_as_ever)
 {
-    expect(sends_last("LOCK a"), "");
+    expect_text(sends_last("LOCK a"), "");
     ck_assert_str_eq(fake.asked, "lock");
-    ck_assert(me->suspended);
+    ck_assert(me->awaited && !me->suspended);
     fake_answer(REPLY_TOKEN, 5, 6);
-    expect(fake_output(me), ":5\r\n");
-    ck_assert(!me->suspended);
+    expect_text(fake_output(me), ":5\r\n");
+    ck_assert(!me->awaited && !me->suspended);
     fake_close(me, true);
     ck_assert_uint_eq(fake.undelivered_count, 1);
 }
@@ -106,20 +80,20 @@ END_TEST
 
 START_TEST(locks_are_gathered_into_a_run)
 {
-    expect(sends("LOCK a WAIT 0"), "");
-    expect(sends("LOCK b OWNER me ID 0123456789abcdef"), "");
+    expect_text(sends("LOCK a WAIT 0"), "");
+    expect_text(sends("LOCK b OWNER me ID 0123456789abcdef"), "");
     ck_assert_str_eq(fake.asked, "");
-    expect(sends_last("LOCK c LEASE 5000"), "");
+    expect_text(sends_last("LOCK c LEASE 5000"), "");
     ck_assert_str_eq(fake.asked, "run");
     ck_assert_uint_eq(fake.run_asked, 3);
     ck_assert(span_eq(fake.run[0].name, SPAN("a")));
     ck_assert(span_eq(fake.run[1].owner, SPAN("me")));
     ck_assert(span_eq(fake.run[1].id, SPAN("0123456789abcdef")));
     ck_assert_uint_eq(fake.run[2].lease_ms, 5000);
-    ck_assert(me->suspended);
-    expect(answers(fake.run[0].from, TOKEN(1)), ":1\r\n");
-    expect(answers(fake.run[1].from, TOKEN(2)), ":2\r\n");
-    expect(answers(fake.run[2].from, TOKEN(3)), ":3\r\n");
+    ck_assert(me->awaited && !me->suspended);
+    expect_text(answers(fake.run[0].from, TOKEN(1)), ":1\r\n");
+    expect_text(answers(fake.run[1].from, TOKEN(2)), ":2\r\n");
+    expect_text(answers(fake.run[2].from, TOKEN(3)), ":3\r\n");
     ck_assert(!me->suspended);
     fake_close(me, true);
     ck_assert_uint_eq(fake.undelivered_count, 3);
@@ -133,20 +107,20 @@ START_TEST(what_a_run_did_not_reach_begins_anew_in_its_turn)
     (void)sends("LOCK a WAIT 0");
     (void)sends("LOCK b WAIT 0");
     (void)sends("LOCK c WAIT 0");
-    expect(sends_last("UNLOCK b"), "");
+    expect_text(sends_last("UNLOCK b"), "");
     first = fake.run[0].from;
     second = fake.run[1].from;
-    expect(answers(fake.run[2].from, UNREACHED), "");
-    expect(answers(second, UNREACHED), "");
+    expect_text(answers(fake.run[2].from, UNREACHED), "");
+    expect_text(answers(second, UNREACHED), "");
     fake.asked[0] = '\0';
-    expect(answers(first, NIL), "$-1\r\n");
+    expect_text(answers(first, NIL), "$-1\r\n");
     ck_assert_str_eq(fake.asked, "run");
     ck_assert_uint_eq(fake.run_asked, 2);
     ck_assert(span_eq(fake.run[0].name, SPAN("b")));
     ck_assert(fake.run[0].from.call != second.call);
-    expect(answers(fake.run[0].from, TOKEN(7)), ":7\r\n");
+    expect_text(answers(fake.run[0].from, TOKEN(7)), ":7\r\n");
     fake.asked[0] = '\0';
-    expect(answers(fake.run[1].from, TOKEN(8)), ":8\r\n");
+    expect_text(answers(fake.run[1].from, TOKEN(8)), ":8\r\n");
     ck_assert_str_eq(fake.asked, "unlock");
 }
 END_TEST
@@ -161,7 +135,7 @@ START_TEST(those_that_do_not_fit_a_run_begin_when_it_is_answered)
         struct call_ref to = fake.run[0].from;
 
         ck_assert_uint_eq(fake.run_asked, (size_t)(3 - i));
-        expect(answers(to, TOKEN(7)), ":7\r\n");
+        expect_text(answers(to, TOKEN(7)), ":7\r\n");
     }
     ck_assert(!me->suspended);
     ck_assert(has(fake_run(me, "INFO commandstats"), "cmdstat_lock:calls=3,"));
@@ -172,12 +146,12 @@ START_TEST(a_lock_begins_beside_unlocks_and_its_token_waits_for_them)
 {
     struct call_ref a = unlocks("UNLOCK a"), b;
 
-    expect(sends_last("LOCK b"), "");
+    expect_text(sends_last("LOCK b"), "");
     b = fake.run[0].from;
-    expect(answers(b, TOKEN(5)), "");
+    expect_text(answers(b, TOKEN(5)), "");
     fake.grant_state = _i == 0 ? GRANT_FRESH : _i == 1 ? GRANT_STALE : GRANT_OVER;
     if (_i == 0) {
-        expect(answers(a, INT(0)), ":0\r\n:5\r\n");
+        expect_text(answers(a, INT(0)), ":0\r\n:5\r\n");
         ck_assert_uint_eq(fake.undelivered_count, 0);
     } else {
         ck_assert(starts(answers(a, INT(0)), ":0\r\n-BACKEND the replies"));
@@ -190,9 +164,9 @@ END_TEST
 START_TEST(a_token_that_had_to_wait_is_given_back_when_its_client_leaves)
 {
     (void)unlocks("UNLOCK a");
-    expect(sends("LOCK b"), "");
-    expect(sends_last("LOCK c"), "");
-    expect(answers(fake.run[0].from, TOKEN(5)), "");
+    expect_text(sends("LOCK b"), "");
+    expect_text(sends_last("LOCK c"), "");
+    expect_text(answers(fake.run[0].from, TOKEN(5)), "");
     fake_close(me, false);
     ck_assert_uint_eq(fake.undelivered_count, 1);
     ck_assert_uint_eq(fake.undelivered[0], 105);
@@ -208,7 +182,7 @@ START_TEST(other_kinds_and_unlocks_do_not_begin_beside_a_lock)
                                          "LOCK" };
 
     (void)sends("LOCK a");
-    expect(sends_last(LINES[_i]), "");
+    expect_text(sends_last(LINES[_i]), "");
     ck_assert_str_eq(fake.asked, "run");
     ck_assert_uint_eq(fake.run_asked, 1);
     fake.asked[0] = '\0';
@@ -220,11 +194,11 @@ END_TEST
 START_TEST(a_mistake_in_between_is_told_in_its_turn)
 {
     (void)sends("LOCK a");
-    expect(sends("LOCK b WAIT soon"), "");
+    expect_text(sends("LOCK b WAIT soon"), "");
     (void)sends_last("LOCK c");
     ck_assert_uint_eq(fake.run_asked, 2);
     ck_assert(starts(answers(fake.run[0].from, TOKEN(1)), ":1\r\n-ERR "));
-    expect(answers(fake.run[1].from, TOKEN(2)), ":2\r\n");
+    expect_text(answers(fake.run[1].from, TOKEN(2)), ":2\r\n");
 }
 END_TEST
 
@@ -237,7 +211,7 @@ START_TEST(no_more_than_so_many_are_in_flight)
         (void)unlocks(line);
         ck_assert(!me->suspended);
     }
-    expect(sends("UNLOCK another"), "");
+    expect_text(sends("UNLOCK another"), "");
     ck_assert_str_eq(fake.asked, "");
     ck_assert(me->suspended);
 }
@@ -248,9 +222,9 @@ START_TEST(without_room_a_lock_waits_for_the_unlocks_before_it)
     struct call_ref a = unlocks("UNLOCK a");
 
     fake.full = true;
-    expect(sends_last("LOCK b"), "");
+    expect_text(sends_last("LOCK b"), "");
     ck_assert_str_eq(fake.asked, "");
-    expect(answers(a, INT(0)), ":0\r\n");
+    expect_text(answers(a, INT(0)), ":0\r\n");
     ck_assert_str_eq(fake.asked, "lock");
 }
 END_TEST
@@ -262,9 +236,9 @@ START_TEST(replies_that_nobody_wants_are_not_written)
     (void)fake_run(me, "CLIENT REPLY SKIP");
     a = unlocks("UNLOCK a");
     b = unlocks("UNLOCK b");
-    expect(sends_last("PING"), "");
-    expect(answers(b, INT(2)), "");
-    expect(answers(a, INT(1)), ":2\r\n+PONG\r\n");
+    expect_text(sends_last("PING"), "");
+    expect_text(answers(b, INT(2)), "");
+    expect_text(answers(a, INT(1)), ":2\r\n+PONG\r\n");
 }
 END_TEST
 
@@ -275,19 +249,19 @@ START_TEST(a_pause_puts_off_what_begins_anew)
 
     (void)sends("LOCK a");
     (void)sends("LOCK b");
-    expect(sends_last("PING"), "");
+    expect_text(sends_last("PING"), "");
     first = fake.run[0].from;
     (void)fake_run(other, "CLIENT PAUSE 500 WRITE");
-    expect(answers(fake.run[1].from, UNREACHED), "");
+    expect_text(answers(fake.run[1].from, UNREACHED), "");
     fake.asked[0] = '\0';
-    expect(answers(first, TOKEN(1)), ":1\r\n");
+    expect_text(answers(first, TOKEN(1)), ":1\r\n");
     ck_assert_str_eq(fake.asked, "");
-    ck_assert(me->suspended);
+    ck_assert(me->awaited);
     cmd_tick(fake.cmd, 1500);
     fake_settle();
     cmd_on_ran(fake.cmd, me);
     ck_assert_str_eq(fake.asked, "run");
-    expect(answers(fake.run[0].from, TOKEN(2)), ":2\r\n+PONG\r\n");
+    expect_text(answers(fake.run[0].from, TOKEN(2)), ":2\r\n+PONG\r\n");
 }
 END_TEST
 
@@ -300,7 +274,7 @@ START_TEST(a_right_that_is_gone_meanwhile_is_not_used)
     (void)sends_last("LOCK b");
     first = fake.run[0].from;
     (void)fake_run(other, "ACL SETUSER default resetkeys ~a");
-    expect(answers(fake.run[1].from, UNREACHED), "");
+    expect_text(answers(fake.run[1].from, UNREACHED), "");
     ck_assert(starts(answers(first, TOKEN(1)), ":1\r\n-NOPERM "));
     ck_assert(!me->suspended);
 }

@@ -1,0 +1,143 @@
+/* Runs of LOCKs, and what begins anew after it was put off. */
+#include "cmd/pipeline_priv.h"
+
+/* --- runs --------------------------------------------------------------------------
+ */
+
+/* True: some of them are put off. */
+static bool ask_run(struct cmd *c, struct client *client, struct pipeline *p)
+{
+    struct lock_req reqs[PIPELINE_MAX];
+    struct step *steps[PIPELINE_MAX];
+    size_t count = 0;
+    size_t begun;
+
+    for (size_t i = p->first; p->gathered > count && i < p->count; i++) {
+        struct step *s = &p->steps[i];
+
+        if (s->state == STEP_GATHERED) {
+            s->number = ++c->next_call;
+            s->req.from = (struct call_ref){ .conn = client->id, .call = s->number };
+            reqs[count] = s->req;
+            steps[count++] = s;
+        }
+    }
+    if (count == 0) {
+        return false;
+    }
+    begun = locks_lock_run(c->env.locks, reqs, count);
+    for (size_t i = 0; i < count; i++) {
+        step_set_state(p, steps[i], i < begun ? STEP_ASKED : STEP_PUT_OFF);
+    }
+    return begun < count;
+}
+
+void pipeline_settle(struct cmd *c, struct conn *conn)
+{
+    struct client *client = conn_data(conn);
+    struct pipeline *p = client->pipeline;
+
+    if (p == NULL) {
+        return;
+    }
+    if (ask_run(c, client, p)) {
+        pipeline_again(c, conn);
+    }
+    if (p->again) {
+        return; /* that comes before any request */
+    }
+    if (client->kept != NULL || p->locks == 0) {
+        conn_suspend(conn);
+    } else {
+        conn_await(conn);
+    }
+}
+
+/* --- what was put off --------------------------------------------------------------
+ */
+
+void pipeline_ran(struct call *call)
+{
+    struct step *s = call->step;
+
+    if (s == NULL) {
+        return;
+    }
+    s->counted |= !call->put_off;
+    if (call->put_off) {
+        step_set_state(call->client->pipeline, s, STEP_PUT_OFF);
+    } else if (!call->waits) {
+        step_set_state(call->client->pipeline, s, STEP_ANSWERED);
+    }
+}
+
+static void begin_anew(struct cmd *c, struct conn *conn, struct step *s)
+{
+    struct client *client = conn_data(conn);
+    struct call call = {
+        .cmd = c,
+        .conn = conn,
+        .client = client,
+        .argv = s->kept->argv,
+        .argc = s->kept->argc,
+        .proto = client->proto,
+        .out = s->muted ? &c->scratch : &s->reply,
+        .muted = s->muted,
+        .step = s,
+        .counted = s->counted,
+    };
+
+    step_set_state(client->pipeline, s, STEP_BEGINS);
+    dispatch(&call);
+    s->command = call.command;
+    pipeline_ran(&call);
+}
+
+/* Whether what is ahead of it lets it begin; and how it begins then. */
+static bool may_begin(const struct cmd *c, struct pipeline *p, size_t at)
+{
+    struct step *s = &p->steps[at];
+    struct candidate r = {
+        .command = s->command,
+        .argv = s->kept->argv,
+        .argc = s->kept->argc,
+        .hash = s->hash,
+        .subject = s->subject,
+    };
+
+    s->passes = false;
+    if (!list_empty(&s->kept->in_pause) || (s->stood && at > p->first)) {
+        return false;
+    }
+    if (at == p->first || pipeline_fits_beside(c, p, at, &r)) {
+        return true;
+    }
+    if (s->passage == PASSAGE_UNKNOWN) {
+        s->passage = passage_of(&c->limits, &r);
+    }
+    s->passes = s->passage == PASSAGE_NAMED && passage_is_free(p, at, &r) &&
+                (!step_is_lock(s) || locks_has_room(c->env.locks));
+    return s->passes;
+}
+
+void pipeline_again(struct cmd *c, struct conn *conn)
+{
+    struct client *client = conn_data(conn);
+    struct pipeline *p = client->pipeline;
+
+    p->again = false;
+    for (size_t i = p->first; p->put_off > 0 && i < p->count; i++) {
+        struct step *s = &p->steps[i];
+
+        if (s->state == STEP_PUT_OFF && may_begin(c, p, i)) {
+            begin_anew(c, conn, s);
+        }
+    }
+    if (p->steps[p->first].state == STEP_ANSWERED) {
+        pipeline_go_on(c, conn, client);
+    }
+    p = client->pipeline;
+    if (p != NULL && client->kept != NULL && !p->again) {
+        conn_suspend(conn);
+    }
+}
