@@ -199,8 +199,10 @@ static void release(struct locks *l, struct lock *lock, struct entry *e, bool na
     /* An ID may have been granted anew, if Redis lost the hold and its mark. */
     d->target.token = req->token;
     /* For who sends it again, or for another daemon that has, or had, the hold: an ID
-     * may have been sent there without our hearing of it. */
-    d->mark = named || e == NULL || e->taken || want_id(e->want).len != 0;
+     * may have been sent there without our hearing of it. And if we have to send it
+     * again, it tells how many entries were left. */
+    d->mark = named || e == NULL || e->taken || want_id(e->want).len != 0 ||
+              !hold_alone(e->hold);
     d->light = d->local != NULL && d->local->hold->lock_kind == KIND_READ;
     d->call = c;
     c->duty = d;

@@ -256,17 +256,36 @@ static void released(struct locks *l, struct lock *lock, struct duty *d, struct 
     want_unref(l, want);
 }
 
+/* Redis knows neither that entry nor of its release, and its owner has others: whether
+ * those are there is looked at. */
+static void entry_missing(struct locks *l, struct duty *d)
+{
+    struct entry *e = d->local;
+    struct hold *h = e->hold;
+
+    duty_let_go(d);
+    entry_over(l, e, -1);
+    entry_free(l, e);
+    renew_want(l, h);
+    hold_schedule(l, h);
+    answer_error(l, d, LOCK_NOTHELD, TEXT_NOT_THERE);
+}
+
 /* There is nothing (any more) to release. */
 static void not_there(struct locks *l, struct lock *lock, struct duty *d)
 {
     struct hold *h = d->local == NULL ? NULL : d->local->hold;
+    bool ran = d->may_have_run && d->vouched;
 
-    if (d->tries > 1 && d->vouched && !d->force) {
+    lock->exempt = 0; /* others may have been granted what was believed to be held */
+    if (ran && !d->force && h != NULL && !hold_alone(h)) {
+        entry_missing(l, d);
+    } else if (ran && !d->force) {
         /* We held it when this was first sent: it was this release that ended it. */
         end_local(l, d, 0);
         answer(l, d, 0);
     } else if (d->force) {
-        answer(l, d, d->tries > 1 && d->vouched ? 1 : 0);
+        answer(l, d, ran ? 1 : 0);
         forced_are_lost(l, lock, d);
     } else {
         answer_error(l, d, LOCK_NOTHELD, TEXT_NOT_THERE);
@@ -373,6 +392,8 @@ void release_done(struct locks *l, struct work *w, const struct op_result *r)
         break; /* UNKNOWN: lock_step sends it again, with the same claim */
     }
     if (r->status == OP_LATE || r->status == OP_UNKNOWN || r->status == OP_ERROR) {
+        /* Of a quorum a minority may have run it when most were late. */
+        d->may_have_run = d->may_have_run || r->status != OP_LATE || l->quorum;
         /* Sent again it might throw the next one out. */
         bool in_doubt = r->status != OP_LATE && d->force && duty_vague(d);
 

@@ -255,6 +255,7 @@ struct duty {
     uint64_t give_up_at;  /* the lease has ended it by then */
     unsigned tries;
     bool vouched; /* we held it when it was first sent: gone on repetition = released */
+    bool may_have_run; /* when it was sent before; else, gone = lost */
     bool own_accord;
     bool force;
     bool mark;

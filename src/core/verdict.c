@@ -87,7 +87,7 @@ static void add_by_force(struct entries *es, const struct work *w,
 {
     const struct duty *d = w->duty;
     bool any = r->status == OP_OK && d->target.kind == TARGET_ANY;
-    bool ran = d->tries > 1 && d->vouched; /* before: that was its doing */
+    bool ran = d->may_have_run && d->vouched; /* before: that was its doing */
     struct list *it;
 
     if (!any && (r->status != OP_NOTHELD || ran)) {

@@ -160,6 +160,37 @@ START_TEST(h17_a_token_goes_on_although_the_new_clock_is_behind)
 END_TEST
 
 /* What an owner gave back does not come back with the master that never heard of it. */
+/* Who believes in a hold that was released through another daemon, and lost, knows no
+ * more than others what was granted since. */
+START_TEST(a_name_that_was_released_elsewhere_is_withheld_as_well)
+{
+    struct sim *s = scenario_new(2);
+    size_t first, other, second, waits;
+
+    mark(s);
+    first = says(s, 0, "LOCK job GRACE 0");
+    other = says(s, 1, "LOCK other");
+    sim_say(s, other, "UNLOCK job TOKEN %" PRIu64, sim_token(s, first));
+    sim_run(s, RTT);
+    heard(s, other, "0");
+    second = says(s, 1, "LOCK job");
+    waits = says(s, 0, "LOCK job");
+    heard(s, second, "token");
+    fault_stall(s, 1, 3000); /* it is late with putting back */
+    lose(s);
+    sim_close(s, first);
+    sim_run(s, 2000);
+    heard(s, waits, "...");
+    sim_run(s, 2000);
+    ck_assert_uint_eq(s->check.lost, 0);
+    sim_say(s, second, "UNLOCK job TOKEN %" PRIu64, sim_token(s, second));
+    sim_run(s, 60000);
+    heard(s, second, "0");
+    heard(s, waits, "token");
+    scenario_end(s);
+}
+END_TEST
+
 /* Data and time are lost, and a daemon that has not seen that token gives it again:
  * what says no more than the token means either hold. */
 START_TEST(a_token_that_was_given_twice_ends_the_hold_of_the_daemon_that_is_asked)
@@ -407,6 +438,7 @@ Suite *test_suite(void)
     tcase_add_test(t, service_goes_on_at_once_on_names_that_were_held);
     tcase_add_test(t, other_names_are_granted_when_the_quarantine_is_over);
     tcase_add_test(t, h17_a_token_goes_on_although_the_new_clock_is_behind);
+    tcase_add_test(t, a_name_that_was_released_elsewhere_is_withheld_as_well);
     tcase_add_test(
         t, a_token_that_was_given_twice_ends_the_hold_of_the_daemon_that_is_asked);
     tcase_add_test(t, an_owners_lost_release_is_made_again);

@@ -1,0 +1,137 @@
+/* Entries of one owner that are given back, or cut, while something fails: what is
+ * answered, and what becomes of the others. */
+#include "sim/scenario.h"
+
+#include "support/runner.h"
+
+#include <inttypes.h>
+
+enum { RTT = 10 };
+
+#define R1 "11111111-aaaa-bbbb"
+#define R2 "22222222-aaaa-bbbb"
+
+static size_t holds(struct sim *s, size_t daemon, const char *words)
+{
+    size_t c = sim_connect(s, daemon);
+
+    sim_say(s, c, "%s", words);
+    sim_run(s, RTT);
+    heard(s, c, "token");
+    return c;
+}
+
+/* The answers to what is under way get lost. */
+static void lose_answers(struct sim *s)
+{
+    link_break(s, &s->daemons[0], 1, 5, true);
+    sim_run(s, 5 * RTT);
+}
+
+/* It comes too late by the new clock, and finds nothing when it is sent again. So it
+ * has not released anything. */
+START_TEST(a_clock_that_jumps_ahead_of_an_unlock_ends_all_entries)
+{
+    struct sim *s = scenario_new(1);
+    size_t c = holds(s, 0, "LOCK job OWNER o LEASE 10000 ID " R1);
+    size_t inner = holds(s, 0, "LOCK job OWNER o LEASE 10000 ID " R2);
+
+    ck_assert_uint_eq(sim_token(s, c), sim_token(s, inner));
+    sim_say(s, inner, "UNLOCK job OWNER o ID " R2);
+    fault_clock(s, 20000);
+    sim_run(s, 300);
+    heard(s, inner, "-NOTHELD");
+    ck_assert_uint_eq(s->check.lost, 1);
+    sim_say(s, c, "UNLOCK job OWNER o ID " R1);
+    sim_run(s, RTT);
+    heard(s, c, "-NOTHELD");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_clock_that_jumps_ahead_of_an_unlock_ends_the_hold_before_it)
+{
+    struct sim *s = scenario_new(1);
+    size_t c = holds(s, 0, "LOCK job LEASE 10000");
+
+    sim_say(s, c, "UNLOCK job TOKEN %" PRIu64, sim_token(s, c));
+    fault_clock(s, 20000);
+    sim_run(s, 300);
+    heard(s, c, "-NOTHELD");
+    ck_assert_uint_eq(s->check.lost, 1);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(an_unlock_whose_answer_is_lost_says_how_many_entries_are_left)
+{
+    struct sim *s = scenario_new(1);
+    size_t c = holds(s, 0, "LOCK job OWNER o");
+    size_t inner = holds(s, 0, "LOCK job OWNER o");
+
+    sim_say(s, inner, "UNLOCK job OWNER o");
+    sim_run(s, 1); /* it has run */
+    lose_answers(s);
+    heard(s, inner, "1");
+    ck_assert_str_eq(scenario_holder(s), "o");
+    ck_assert_uint_eq(s->check.lost, 0);
+    sim_say(s, c, "UNLOCK job OWNER o");
+    sim_run(s, RTT);
+    heard(s, c, "0");
+    scenario_end(s);
+}
+END_TEST
+
+/* It leaves no mark, as its ID may come again. */
+START_TEST(an_entry_that_ends_with_its_connection_takes_no_other_along)
+{
+    struct sim *s = scenario_new(1);
+    size_t c = holds(s, 0, "LOCK job OWNER o");
+    size_t inner = holds(s, 0, "LOCK job OWNER o GRACE 0");
+
+    sim_close(s, inner);
+    sim_run(s, 1);
+    lose_answers(s);
+    ck_assert_str_eq(scenario_holder(s), "o");
+    ck_assert_uint_eq(s->check.lost, 0);
+    sim_say(s, c, "UNLOCK job OWNER o");
+    sim_run(s, RTT);
+    heard(s, c, "0");
+    scenario_end(s);
+}
+END_TEST
+
+/* Whether they are there is looked at. */
+START_TEST(an_entry_that_ends_with_its_connection_tells_of_the_loss_of_others)
+{
+    struct sim *s = scenario_new(1);
+    size_t c = holds(s, 0, "LOCK job OWNER o");
+    size_t inner = holds(s, 0, "LOCK job OWNER o GRACE 0");
+
+    sim_close(s, inner);
+    sim_run(s, 1);
+    check_external(s, scenario_job(s));
+    redis_operator_del(scenario_job(s));
+    lose_answers(s);
+    ck_assert_uint_eq(s->check.lost, 1);
+    sim_say(s, c, "UNLOCK job OWNER o");
+    sim_run(s, RTT);
+    heard(s, c, "-NOTHELD");
+    scenario_end(s);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("entries");
+    TCase *t = tcase_create("owners");
+
+    suite_add_tcase(suite, t);
+    tcase_add_test(t, a_clock_that_jumps_ahead_of_an_unlock_ends_all_entries);
+    tcase_add_test(t, a_clock_that_jumps_ahead_of_an_unlock_ends_the_hold_before_it);
+    tcase_add_test(t, an_unlock_whose_answer_is_lost_says_how_many_entries_are_left);
+    tcase_add_test(t, an_entry_that_ends_with_its_connection_takes_no_other_along);
+    tcase_add_test(t,
+                   an_entry_that_ends_with_its_connection_tells_of_the_loss_of_others);
+    return suite;
+}
