@@ -302,6 +302,7 @@ static void attached(struct locks *l, struct work *w, const struct op_result *r)
     knew = e->piece == NULL && entry_attach_of(e, c->session) != NULL;
     a = entry_attach(l, e, c->session);
     lock_seen(l, w->lock, w->op.key, (int64_t)w->lease_ms, r->lock_kind);
+    hold_cut_by_calls(l, e, w->op.key);
     hold_schedule(l, e->hold);
     if (c->kind == CALL_REGRANT) {
         say_grant(l, c->ref, a);

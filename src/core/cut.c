@@ -92,12 +92,58 @@ bool hold_being_cut(const struct hold *h)
     return cut != NULL && !cut->to_grace;
 }
 
+/* The op in flight of a RENEW LEASE that was sent after that one; NULL: there is none.
+ */
+static const struct work *call_cuts(const struct call *c, uint64_t op_id)
+{
+    return c->work != NULL && c->work->exact && c->work->op.key > op_id ? c->work
+                                                                        : NULL;
+}
+
+void hold_cut_by_calls(struct locks *l, struct entry *e, uint64_t op_id)
+{
+    struct hold *h = e->hold;
+    struct list *it;
+
+    LIST_FOREACH(it, &h->lock->desk->renews)
+    {
+        const struct call *c = container_of(it, struct call, in_lock);
+        const struct work *w = call_cuts(c, op_id);
+        const struct cut *cut = cut_find(h);
+
+        if (w != NULL && (cut == NULL || cut->op < w->op.key) && hold_alone(h) &&
+            lock_find_target(h->lock, &c->target) == e) {
+            hold_cut(l, h, work_asked(w), false);
+        }
+    }
+}
+
+/* Of a hold that is not known here no cut is, but the calls are. */
+static bool calls_cut_since(const struct locks *l, const struct lock *lock,
+                            uint64_t op_id)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->desk->renews)
+    {
+        const struct work *w = call_cuts(container_of(it, struct call, in_lock), op_id);
+
+        if (w != NULL && l->now >= hold_vouch_until(w->sent, w->lease_ms)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool lock_cut_since(const struct locks *l, const struct lock *lock, struct span field,
                     uint64_t op_id)
 {
     const struct cut *cut = find(lock, field);
+    bool known = lock_hold_of(lock, field) != NULL;
 
-    return cut != NULL && op_id < cut->op &&
-           (l->now >= cut->until ||
-            (cut->to_grace && lock_hold_of(lock, field) != NULL));
+    if (cut != NULL && op_id < cut->op &&
+        (l->now >= cut->until || (cut->to_grace && known))) {
+        return true;
+    }
+    return !known && calls_cut_since(l, lock, op_id);
 }

@@ -299,6 +299,8 @@ void cut_free(struct cut *cut);
 /* That op, about to be sent, may cut the lease to that: from now on no more is
  * vouched for, whatever becomes of the op, until it or a later one is confirmed. */
 void hold_cut(struct locks *l, struct hold *h, struct asked asked, bool to_grace);
+/* By RENEW LEASEs sent after that op, by which the hold is known here. */
+void hold_cut_by_calls(struct locks *l, struct entry *e, uint64_t op_id);
 /* That op did not run, or nobody knows: the wanted lease is asked for again. */
 void hold_cut_failed(struct locks *l, struct hold *h, uint64_t op_id);
 /* By a client's RENEW LEASE in flight, that no renewal is to undo. */

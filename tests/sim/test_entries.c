@@ -121,6 +121,34 @@ START_TEST(an_entry_that_ends_with_its_connection_tells_of_the_loss_of_others)
 }
 END_TEST
 
+/* Of a hold that was not known here: what the shorter one left is less. */
+START_TEST(a_renewal_before_a_shorter_one_is_not_vouched_for)
+{
+    struct sim *s = scenario_new(2);
+    size_t c = sim_connect(s, 1);
+    size_t a = sim_connect(s, 0);
+    size_t b = sim_connect(s, 0);
+    uint64_t token;
+
+    sim_say(s, c, "LOCK job");
+    sim_run(s, 10);
+    token = sim_token(s, c);
+    s->profile.rtt_ms = 10;
+    sim_say(s, a, "RENEW job TOKEN %" PRIu64, token);
+    sim_run(s, 5);
+    sim_say(s, b, "RENEW job LEASE 1000 TOKEN %" PRIu64, token);
+    sim_run(s, 17);
+    link_break(s, &s->daemons[0], 1, 2000, true); /* the second answer is lost */
+    sim_run(s, 1000);
+    ck_assert_str_ne(sim_heard(s, a), "...");
+    heard(s, b, "...");
+    ck_assert_uint_eq(s->check.lost, 1);
+    sim_run(s, 1100);
+    heard(s, b, "-NOTHELD");
+    scenario_end(s);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("entries");
@@ -133,5 +161,6 @@ Suite *test_suite(void)
     tcase_add_test(t, an_entry_that_ends_with_its_connection_takes_no_other_along);
     tcase_add_test(t,
                    an_entry_that_ends_with_its_connection_tells_of_the_loss_of_others);
+    tcase_add_test(t, a_renewal_before_a_shorter_one_is_not_vouched_for);
     return suite;
 }
