@@ -174,10 +174,11 @@ void hold_confirm(struct locks *l, struct hold *h, struct asked asked)
         h->until = until;
         h->looked = false;
     }
-    if (h->state == LOCK_STATE_UNCERTAIN) {
+    /* What comes too late to vouch for anything leaves it uncertain. */
+    if (h->state == LOCK_STATE_UNCERTAIN && l->now < h->until) {
         set_state(l, h, LOCK_STATE_HELD);
         /* A daemon that goes leaves it at what it said: come back with RENEW. */
-        if (l->now < h->until && !l->stopping) {
+        if (!l->stopping) {
             say_notice(l, NOTICE_CERTAIN, h);
         }
     }

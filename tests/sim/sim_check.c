@@ -25,6 +25,21 @@ static bool means(const struct record *r, const struct sim_conn *c)
            (ask->token == 0 || r->token == ask->token);
 }
 
+/* Its ID was released before: for longer than a mark of that lives, the daemon that did
+ * it takes it for over. */
+static bool is_anew(const struct sim *s, const struct record *r)
+{
+    for (size_t i = 0; i < s->check.record_count && r->id.len > 0; i++) {
+        const struct record *other = &s->check.records[i];
+
+        if (other != r && other->name == r->name && other->released &&
+            rtext_is(&other->id, rtext_span(&r->id))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool sure(struct sim *s, const struct record *r, uint64_t *retuntil)
 {
     struct belief *b = belief_get(s, r->daemon, r->name, r->token);
@@ -32,8 +47,8 @@ static bool sure(struct sim *s, const struct record *r, uint64_t *retuntil)
     if (!record_believed(s, r) || b == NULL || b->excused || r->owner.len > 0) {
         return false;
     }
-    if (s->failovers > 0 && r->id.len > 0 && s->daemon_count > 1) {
-        return false; /* its ended mark was lost: over at one, begun anew at another */
+    if (s->daemon_count > 1 && (s->failovers > 0 ? r->id.len > 0 : is_anew(s, r))) {
+        return false; /* its ended mark is gone: over at one, begun anew at another */
     }
     *retuntil = b->until;
     return s->now < b->until;
@@ -84,6 +99,19 @@ bool check_is_vague(const struct sim *s, const struct record *r)
 
         if (fits && s->now < v->until &&
             rtext_is(&v->name, rtext_span(&r->name->name))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool check_is_cut(const struct sim *s, const struct record *r)
+{
+    for (size_t i = 0; i < s->clients.count; i++) {
+        const struct sim_conn *c = &s->clients.conns[i];
+
+        if (c->open && c->asking && c->ask.kind == ASK_RENEW && c->ask.lease_ms > 0 &&
+            means(r, c)) {
             return true;
         }
     }

@@ -155,6 +155,8 @@ void check_end(struct sim *s);
 
 /* An UNLOCK is under way that may end this hold, whenever it was granted. */
 bool check_is_vague(const struct sim *s, const struct record *r);
+/* A RENEW LEASE of it is not answered yet: less time may be left than before. */
+bool check_is_cut(const struct sim *s, const struct record *r);
 
 /* --- sim_told.c -------------------------------------------------------------- */
 

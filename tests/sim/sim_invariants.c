@@ -14,8 +14,10 @@ static uint64_t answer_by(struct sim *s, const struct sim_daemon *d,
     uint64_t patience = d->config.redis_timeout_ms;
 
     if (s->calm && !s->check.draining) {
-        /* Redis answers: a few round trips, for each name. */
-        patience = 6 * s->profile.rtt_ms * (1 + c->ask.name_count);
+        /* Redis answers: a few round trips, for each name; and releases of one name
+         * stand in line behind each other. */
+        patience =
+            s->profile.rtt_ms * (6 * (1 + c->ask.name_count) + 2 * s->profile.conns);
     }
     if (c->ask.kind != ASK_LOCK && c->ask.kind != ASK_MLOCK) {
         /* While all is drained, unlocks stand in line behind each other. */
