@@ -1,5 +1,5 @@
 """README.md's examples in all languages, with the libraries of this suite's kits."""
-import os
+import concurrent.futures
 import sys
 
 import snippets
@@ -7,57 +7,71 @@ from stand import run
 
 
 def python(kit):
-    def work(code, folder):
+    def prepare(code, folder):
         (folder / "example.py").write_text(code)
-        return run([sys.executable, "example.py"], folder,
-                   env={**os.environ, "PYTHONPATH": str(kit)})
-    return work
+        return [sys.executable, "example.py"], {"PYTHONPATH": str(kit)}
+    return prepare
 
 
 def node(kit):
-    def work(code, folder):
+    def prepare(code, folder):
         (folder / "example.js").write_text(code)
-        return run(["node", "example.js"], folder,
-                   env={**os.environ, "NODE_PATH": str(kit / "node_modules")})
-    return work
+        return ["node", "example.js"], {"NODE_PATH": str(kit / "node_modules")}
+    return prepare
 
 
 def golang(kit):
     """In the module of the kit, which has what the example imports."""
-    def work(code, folder):
-        place = kit / "example"
-        place.mkdir(exist_ok=True)
+    def prepare(code, folder):
+        place = kit / "examples" / folder.name
+        place.mkdir(parents=True, exist_ok=True)
         (place / "main.go").write_text(code)
-        done = run(["go", "build", "-o", folder / "example", "./example"], kit)
-        return done if done.returncode else run([folder / "example"], folder)
-    return work
+        build(["go", "build", "-o", folder / "example", f"./examples/{folder.name}"], kit)
+        return [folder / "example"], {}
+    return prepare
 
 
 def java(kit):
-    def work(code, folder):
+    def prepare(code, folder):
         (folder / "Example.java").write_text(code)
         path = f".:{(kit / 'classpath').read_text().strip()}"
-        done = run(["javac", "-nowarn", "-cp", path, "Example.java"], folder)
-        return done if done.returncode else run(["java", "-cp", path, "Example"], folder)
-    return work
+        build(["javac", "-nowarn", "-cp", path, "Example.java"], folder)
+        return ["java", "-cp", path, "Example"], {}
+    return prepare
 
 
-# language: the kit that it needs, and how it is run
+def build(words, folder):
+    done = run(words, folder)
+    if done.returncode != 0:
+        raise AssertionError(done.stdout)
+
+
+# language: the kit that it needs, and how its program is made
 LANGUAGES = {"python": ("redis-py", python), "js": ("node-6", node), "go": ("go", golang),
              "java": ("java", java)}
 
 
 def check_all(readme, stand, made, report):
     """made: the kits' folders."""
-    for title, language, code in snippets.examples(readme, LANGUAGES):
-        kit, work = LANGUAGES[language]
-        name = f"README's example {title} in {language}"
-        if kit not in made:
-            report.skip(name, f"there is no {kit}")
-            continue
-        try:
-            snippets.check(work(made[kit]), code, stand.folder / title, stand.port)
-        except AssertionError as error:
-            report.bad(name, str(error))
-        else:
-            report.ok(name)
+    languages = {language: prepare(made[kit])
+                 for language, (kit, prepare) in LANGUAGES.items() if kit in made}
+    for language, (kit, _) in LANGUAGES.items():
+        if language not in languages:
+            report.skip(f"README's examples in {language}", f"there is no {kit}")
+    for title, language, code in snippets.examples(readme, languages):
+        judge(report, f"{title} in {language}", lambda title=title, language=language,
+              code=code: snippets.check(languages[language], code, stand.folder / title,
+                                        stand.port))
+    # They mostly wait for leases.
+    with concurrent.futures.ThreadPoolExecutor(len(snippets.RESTARTS)) as threads:
+        for name, check in snippets.cases(readme, languages, stand.binary, stand.folder):
+            threads.submit(judge, report, name, check)
+
+
+def judge(report, name, check):
+    try:
+        check()
+    except Exception as error:  # pylint: disable=broad-except
+        report.bad(f"README's example {name}", f"{type(error).__name__}: {error}")
+    else:
+        report.ok(f"README's example {name}")

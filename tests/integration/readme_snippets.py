@@ -1,38 +1,43 @@
 #!/usr/bin/env python3
-"""Runs README.md's examples in shell and Python: readme_snippets.py README LATCHD.
+"""Runs README.md's examples in shell and Python: readme_snippets.py README LATCHD LATCHCTL
 
 Those in other languages need libraries, and are run by the suite `clients`. Prints TAP.
 """
 import functools
+import os
 import pathlib
 import shutil
 import sys
+import tempfile
 
 import snippets
-from stand import Skip, Stand, python_with_redis, run, tap
+from stand import Skip, Stand, python_with_redis, tap
+
+README, LATCHD, LATCHCTL = (os.path.abspath(path) for path in sys.argv[1:4])
 
 
 def python(code, folder):
     (folder / "example.py").write_text(code)
-    return run([python_with_redis(), "example.py"], folder)
+    return [python_with_redis(), "example.py"], {}
 
 
-def shell(code, folder):
-    if shutil.which("redis-cli") is None:
+def shell(stand, code, _folder):
+    if "redis-cli" in code and shutil.which("redis-cli") is None:
         raise Skip("redis-cli is not installed")
-    return run(["sh", "-euc", code], folder)
-
-
-LANGUAGES = {"python": python, "sh": shell}
+    return ["sh", "-euc", code], {
+        "PATH": f"{os.path.dirname(LATCHCTL)}:{os.environ['PATH']}",
+        "LATCHD_URL": f"redis://127.0.0.1:{stand.port}"}
 
 
 def main():
-    readme = pathlib.Path(sys.argv[1])
-    with Stand(sys.argv[2]) as stand:
+    readme = pathlib.Path(README)
+    with Stand(LATCHD) as stand, tempfile.TemporaryDirectory(prefix="latchd-test-") as folder:
+        languages = {"python": python, "sh": functools.partial(shell, stand)}
         failed = tap([
-            (title, functools.partial(snippets.check, LANGUAGES[language], code,
-                                      stand.folder / title, stand.port))
-            for title, language, code in snippets.examples(readme, LANGUAGES)
+            *((title, functools.partial(snippets.check, languages[language], code,
+                                        stand.folder / title, stand.port))
+              for title, language, code in snippets.examples(readme, languages)),
+            *snippets.cases(readme, languages, LATCHD, pathlib.Path(folder)),
         ])
     sys.exit(1 if failed else 0)
 
