@@ -3,14 +3,22 @@
 #include "cmd/internal.h"
 
 #include "cmd/monitor.h"
+#include "cmd/redis_only.h"
 #include "util/clock.h"
 
-/* Redis's words for a command that is not there. */
+/* Redis's words for a command that is not there, but for one that Redis has. */
 static void reject_unknown(struct call *call)
 {
     struct buf args = { 0 };
     struct span name = call->argv[0];
+    const char *advice = redis_only_advice(name);
 
+    if (advice != NULL) {
+        call_error(call, LATCHD_ERR,
+                   "latchd keeps locks, not data: '%.*s' is not served; %s",
+                   span_shown(name), name.ptr, advice);
+        return;
+    }
     for (size_t i = 1; i < call->argc && buf_len(&args) < SPAN_SHOWN_MAX; i++) {
         size_t room = SPAN_SHOWN_MAX - buf_len(&args);
 

@@ -141,6 +141,27 @@ def run(scenario, proto, places):
         raise AssertionError("\n".join(wrong))
 
 
+def what_only_redis_has_is_refused_as_such(redis, latchd):
+    """Not as unknown, which tells clients that they talk to an older Redis."""
+    redis, latchd = Connection(redis), Connection(latchd)
+    redis.send("COMMAND LIST")
+    latchd.send("COMMAND LIST")
+    names = [name for _, name in redis.read()[1] if b"|" not in name]
+    served = {name for _, name in latchd.read()[1]}
+    redis.send("INFO server")
+    is_known = b"redis_version:7.0." in redis.read()[1]
+    wrong = []
+    for name in sorted(set(names) - served) if is_known else ["SET", "eval"]:
+        latchd.send(Words([name, "a"]))
+        kind, text = latchd.read()
+        if kind != "-" or not text.startswith(b"ERR latchd keeps locks, not data: '"):
+            wrong.append(f"{name}: {text}")
+    redis.close()
+    latchd.close()
+    if wrong or len(names) < 200:
+        raise AssertionError("\n".join(wrong))
+
+
 def nothing_is_allowed_without_need():
     unused = set(ALLOWED) - USED
     if unused:
@@ -159,7 +180,9 @@ def main():
                   functools.partial(run, scenario, proto, guarded if locked else opened))
                  for name, (locked, scenario) in SCENARIOS.items()
                  for proto in ((2,) if locked else (2, 3))]
-        failed = tap([*cases, ("nothing_is_allowed_without_need",
+        failed = tap([*cases, ("what_only_redis_has_is_refused_as_such",
+                               functools.partial(what_only_redis_has_is_refused_as_such,
+                                                 *opened)), ("nothing_is_allowed_without_need",
                                nothing_is_allowed_without_need)])
     sys.exit(1 if failed else 0)
 

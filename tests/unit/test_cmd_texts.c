@@ -25,6 +25,15 @@ static const struct {
     { "FOO 'a' b",
       "-ERR unknown command 'FOO', with args beginning with: ''a'' 'b' \r\n" },
     { "foo", "-ERR unknown command 'foo', with args beginning with: \r\n" },
+    { "SET a b", "-ERR latchd keeps locks, not data: 'SET' is not served; send it to a "
+                 "Redis, and LOCK and UNLOCK to latchd\r\n" },
+    { "evalSha",
+      "-ERR latchd keeps locks, not data: 'evalSha' is not served; a library "
+      "that brings its own scripts, such as Redisson, is to connect to the "
+      "Redis that keeps the locks\r\n" },
+    { "EVA", "-ERR unknown command 'EVA', with args beginning with: \r\n" },
+    { "SENTINEL masters",
+      "-ERR unknown command 'SENTINEL', with args beginning with: 'masters' \r\n" },
     { "client|id", "-ERR unknown command 'client|id', with args beginning with: \r\n" },
     { "LOCK", "-ERR wrong number of arguments for 'lock' command\r\n" },
     { "CLIENT", "-ERR wrong number of arguments for 'client' command\r\n" },
