@@ -37,7 +37,7 @@ struct redis_conn_setup {
     const char *module;          /* for the log */
     const char *what;            /* the same; NULL: Redis */
     bool is_quiet;               /* the same: another one beside it tells all */
-    uint64_t backoff_max_ms;     /* 0: 2 s */
+    uint64_t backoff_max_ms;     /* 0: 250 */
     uint64_t timeout_ms;         /* for connecting, and for silence */
     uint64_t seed;
     const struct redis_conn_events *events;
