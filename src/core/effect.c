@@ -83,6 +83,7 @@ static const size_t SIZES[] = {
     [EFFECT_WAITED] = sizeof(struct effect_waited),
     [EFFECT_SUBSCRIBE] = sizeof(struct effect_channel),
     [EFFECT_UNSUBSCRIBE] = sizeof(struct effect_channel),
+    [EFFECT_ANNOUNCE] = sizeof(struct span),
 };
 
 struct effect *effects_add(struct effects *fx, enum effect_kind kind)

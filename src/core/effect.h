@@ -103,6 +103,7 @@ enum effect_kind {
     EFFECT_WAITED,      /* waited */
     EFFECT_SUBSCRIBE,   /* channel: listen on it, report locks_subscribed() */
     EFFECT_UNSUBSCRIBE, /* channel */
+    EFFECT_ANNOUNCE,    /* announcement: for locks_announced() at the other daemons */
 };
 
 struct effect_reply {
@@ -149,6 +150,7 @@ struct effect {
         struct effect_notice notice;
         struct effect_waited waited;
         struct effect_channel channel;
+        struct span announcement;
     };
 };
 

@@ -1,6 +1,7 @@
 #include "core/locks.h"
 #include "core/ended.h"
 #include "core/fair_left.h"
+#include "core/peers.h"
 
 #include "core/parts.h"
 #include "core/restore.h"
@@ -229,6 +230,9 @@ static void fire(struct locks *l, struct timer *t)
     case TIMER_MLOCK:
         mlock_on_timer(l, container_of(t, struct mlock, timer));
         break;
+    case TIMER_PEERS:
+        peers_on_timer(l);
+        break;
     }
 }
 
@@ -289,9 +293,13 @@ void locks_store_up(struct locks *l, bool same_server)
     struct table_node *n;
     struct list *it, *next;
 
+    if (peers_ask_first(l)) {
+        return;
+    }
     l->up = true;
     if (!same_server) {
         l->doubt_op = l->next_op;
+        peers_withhold(l);
         TABLE_FOREACH(n, &walk, &l->names)
         {
             struct lock *lock = lock_of(n);
@@ -301,6 +309,7 @@ void locks_store_up(struct locks *l, bool same_server)
         ended_again(l, NULL, NULL);
         fair_left_again(l, NULL, NULL);
     }
+    peers_greet(l);
     LIST_FOREACH_SAFE(it, next, &l->calls)
     {
         struct call *c = container_of(it, struct call, in_waiting);
@@ -319,6 +328,7 @@ void locks_store_up(struct locks *l, bool same_server)
 
 void locks_store_down(struct locks *l)
 {
+    peers_forget_asking(l);
     l->up = false;
 }
 
@@ -345,6 +355,7 @@ void locks_stop(struct locks *l)
     struct list *it, *tmp;
 
     l->stopping = true;
+    peers_leave(l);
     mlock_stop(l);
     LIST_FOREACH_SAFE(it, tmp, &l->waiters)
     {

@@ -204,6 +204,17 @@ void locks_unsubscribed_all(struct locks *l);
  * fair queue. */
 void locks_message(struct locks *l, struct span name, bool rw);
 
+/* --- the other daemons ------------------------------------------------------------ */
+
+/* To be called before locks_store_up(): this Redis has just begun. Who has never been
+ * up then asks first who else is there, for a moment, and grants nothing till then. */
+void locks_store_is_young(struct locks *l);
+/* From now on announcements of others are heard; also after each reconnect. */
+void locks_listening(struct locks *l);
+/* An EFFECT_ANNOUNCE of any daemon, perhaps this one's, perhaps not for the first time.
+ */
+void locks_announced(struct locks *l, struct span text);
+
 /* --- stop ------------------------------------------------------------------------- */
 
 /* No new grants: waits end with GOAWAY, attached holds are reported uncertain and get
@@ -233,6 +244,7 @@ struct locks_stats {
     uint64_t restored;      /* that Redis had lost, and has again */
     uint64_t lost_failover; /* that could not be put back; they are in `lost`, too */
     uint64_t quarantine_left_ms; /* until all names can be granted again */
+    uint64_t other_daemons;      /* that are known to use this Redis */
     bool store_up;
 };
 

@@ -327,6 +327,7 @@ void locks_stats(const struct locks *l, struct locks_stats *ret)
     ret->oldest_wait_ms = first == NULL ? 0 : l->now - oldest_wait(first);
     ret->quarantine_left_ms =
         l->now < l->quarantine_end ? l->quarantine_end - l->now : 0;
+    ret->other_daemons = l->peers.count;
     ret->store_up = l->up;
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/ended.h"
 #include "core/fair_left.h"
+#include "core/peers.h"
 
 #include "util/alloc.h"
 
@@ -44,7 +45,10 @@ static void quarantine(struct locks *l, uint32_t group, uint64_t until)
 void quarantine_all(struct locks *l, uint64_t until)
 {
     for (uint32_t i = 0; i < l->group_count; i++) {
+        uint64_t without = l->quarantined[i];
+
         quarantine(l, i, until);
+        l->quarantined[i] = without < until ? until : without;
     }
 }
 
@@ -77,6 +81,34 @@ static void exempt(struct locks *l, struct lock *lock)
         if (is_held(l, h)) {
             lock->exempt = quarantine_of_name(l, lock_name(lock));
             lock->exempt_reads = lock->exempt_reads && h->lock_kind == KIND_READ;
+        }
+    }
+}
+
+/* Who was exempt from the quarantine before is exempt from it still. */
+void quarantine_withhold(struct locks *l, uint64_t until)
+{
+    struct table_walk walk;
+    struct table_node *n;
+
+    TABLE_FOREACH(n, &walk, &l->names)
+    {
+        struct lock *lock = lock_of(n);
+        uint64_t before = quarantine_of_name(l, lock_name(lock));
+
+        if (before == 0 || lock->exempt != before) {
+            lock->exempt = 0;
+        }
+    }
+    quarantine_all(l, until);
+    TABLE_FOREACH(n, &walk, &l->names)
+    {
+        struct lock *lock = lock_of(n);
+
+        if (lock->exempt == 0) {
+            exempt(l, lock);
+        } else {
+            lock->exempt = quarantine_of_name(l, lock_name(lock));
         }
     }
 }
@@ -165,6 +197,7 @@ void locks_failed_over(struct locks *l, locks_concerns_fn *concerns, void *ctx)
     struct table_node *n;
 
     l->stats.failovers++;
+    l->peers.failed_over = true;
     for (uint32_t i = 0; i < l->group_count && l->cfg.quarantine_ms > 0; i++) {
         if (concerns == NULL || concerns(ctx, i)) {
             quarantine(l, i, l->now + l->cfg.quarantine_ms);
@@ -181,6 +214,7 @@ void locks_failed_over(struct locks *l, locks_concerns_fn *concerns, void *ctx)
     }
     ended_again(l, concerns, ctx);
     fair_left_again(l, concerns, ctx);
+    peers_greet(l);
     locks_settle(l);
 }
 

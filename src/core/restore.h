@@ -29,5 +29,7 @@ uint64_t quarantine_until(const struct locks *l, const struct lock *lock,
 uint64_t quarantine_of_name(const struct locks *l, struct span name);
 /* No new grants in any of the groups before this. */
 void quarantine_all(struct locks *l, uint64_t until);
+/* The same from now on, but for what is held here. */
+void quarantine_withhold(struct locks *l, uint64_t until);
 
 #endif

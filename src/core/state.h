@@ -19,6 +19,7 @@
 
 #include "core/due.h"
 #include "core/locks.h"
+#include "core/peers.h"
 #include "util/heap.h"
 #include "util/list.h"
 #include "util/pool.h"
@@ -58,6 +59,7 @@ enum timer_kind {
     TIMER_PULSE,
     TIMER_FAIR,
     TIMER_MLOCK,
+    TIMER_PEERS,
 };
 
 struct timer {
@@ -408,6 +410,8 @@ struct locks {
     struct heap heap;
     struct timer pulse;
     struct timer over_timer;
+    struct timer peers_timer;
+    struct peers peers;
     struct table names; /* the locks */
     struct table sessions;
     struct table requests;

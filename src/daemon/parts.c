@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { YOUNG_MS = 3000 }; /* a Redis that has been running for less has just begun */
+
 /* --- what comes from the sockets of clients --------------------------------------- */
 
 static bool on_open(void *ctx, struct conn *c)
@@ -88,12 +90,49 @@ static void check_ready(struct server *s)
     }
 }
 
+/* Of its own Redis it knows that nobody else was there. */
+static void look_at_age(struct server *s)
+{
+    struct store_info info;
+
+    store_info(s->store, &info);
+    if (s->embedded == NULL && info.run_id[0] != '\0' && info.running_ms < YOUNG_MS) {
+        locks_store_is_young(s->locks);
+    }
+}
+
+static uint64_t quarantine_left_ms(const struct server *s)
+{
+    struct locks_stats stats;
+
+    locks_stats(s->locks, &stats);
+    return stats.quarantine_left_ms;
+}
+
+/* Names are withheld that were not `before`. */
+static void log_withheld(const struct server *s, uint64_t before_ms)
+{
+    struct locks_stats stats;
+
+    locks_stats(s->locks, &stats);
+    if (before_ms == 0 && stats.quarantine_left_ms != 0) {
+        log_warning("locks",
+                    "Redis may have lost what clients of %" PRIu64 " other daemons "
+                    "hold: what nobody holds here is granted again in %" PRIu64 " ms, "
+                    "when they have put it back",
+                    stats.other_daemons, stats.quarantine_left_ms);
+    }
+}
+
 static void on_up(void *ctx, bool same_server)
 {
     struct server *s = ctx;
+    uint64_t left_ms = quarantine_left_ms(s);
 
     s->redis_answered = true;
+    look_at_age(s);
     locks_store_up(s->locks, same_server);
+    log_withheld(s, left_ms);
     if (s->phase == SERVER_RUNNING) {
         notify_send(&s->notify, "STATUS=Serving");
     }
@@ -157,6 +196,22 @@ static void on_message(void *ctx, struct span name, bool rw)
     struct server *s = ctx;
 
     locks_message(s->locks, name, rw);
+}
+
+static void on_listening(void *ctx)
+{
+    struct server *s = ctx;
+
+    locks_listening(s->locks);
+}
+
+static void on_announced(void *ctx, struct span text)
+{
+    struct server *s = ctx;
+    uint64_t left_ms = quarantine_left_ms(s);
+
+    locks_announced(s->locks, text);
+    log_withheld(s, left_ms);
 }
 
 /* The store reconnects by itself when the embedded Redis comes up again. */
@@ -273,6 +328,8 @@ static bool make_store(struct server *s, struct tls *tls)
             .on_subscribed = on_subscribed,
             .on_unsubscribed_all = on_unsubscribed_all,
             .on_message = on_message,
+            .on_listening = on_listening,
+            .on_announced = on_announced,
         },
     };
 

@@ -56,6 +56,9 @@ static void do_effect(struct server *s, const struct effect *fx)
             store_unsubscribe(s->store, fx->channel.name, fx->channel.rw);
         }
         break;
+    case EFFECT_ANNOUNCE:
+        store_announce(s->store, fx->announcement);
+        break;
     }
 }
 

@@ -19,6 +19,7 @@ struct store_backend {
     void (*subscribe)(void *backend, struct span name, bool rw);
     void (*unsubscribe)(void *backend, struct span name, bool rw);
     void (*unlisten)(void *backend, struct span name, struct span member); /* or NULL */
+    void (*announce)(void *backend, struct span text); /* or NULL: nobody hears */
     void (*end_turn)(void *backend);
     /* Adds to *ret. */
     void (*info)(const void *backend, struct store_info *ret);

@@ -12,6 +12,13 @@ bool channel_is_tagged(struct span name)
     return name.len != 0 && memchr(name.ptr, '{', name.len) != NULL;
 }
 
+struct span channel_daemons(char out[static CHANNEL_DAEMONS_MAX], unsigned db)
+{
+    int len = snprintf(out, CHANNEL_DAEMONS_MAX, "latchd:daemons:%u", db);
+
+    return span_of(out, (size_t)len);
+}
+
 void channel_member_init(struct channel_member *m, const char *instance)
 {
     (void)snprintf(m->text, sizeof(m->text), ":latchd:%.*s:", OP_INSTANCE_LEN,

@@ -3,6 +3,7 @@
  *   redisson_lock__channel:{N}            plain and fair locks
  *   redisson_lock__channel:{N}:<member>   one member of the fair queue
  *   redisson_rwlock:{N}                   read/write locks
+ *   latchd:daemons:<db>                   what daemons announce to each other
  *
  * `{N}` is N itself where N has a `{`, so the names `n` and `{n}` share their channels.
  * Pure functions over bytes. */
@@ -28,6 +29,10 @@ struct channel_names {
 struct span channel_prefix(bool rw);
 /* N must have a `{` to need no braces. */
 bool channel_is_tagged(struct span name);
+
+/* Which all databases of a server share, as all channels: so its name says which. */
+enum { CHANNEL_DAEMONS_MAX = 32 };
+struct span channel_daemons(char out[static CHANNEL_DAEMONS_MAX], unsigned db);
 
 void channel_member_init(struct channel_member *m, const char *instance);
 /* The names for which that is the channel of a member; both empty: of none. */

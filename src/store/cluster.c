@@ -223,6 +223,7 @@ static void on_subscribed(void *ctx, struct span name, bool rw)
  * them ask once more. */
 static void on_unsubscribed_all(void *ctx)
 {
+    ((struct member *)ctx)->listens = false;
 }
 
 /* What is published to plain channels, all of them hear. */
@@ -250,6 +251,8 @@ const struct store_events CLUSTER_MEMBER_EVENTS = {
     .on_subscribed = on_subscribed,
     .on_unsubscribed_all = on_unsubscribed_all,
     .on_message = on_message,
+    .on_listening = cluster_on_listening,
+    .on_announced = cluster_on_announced,
 };
 
 /* --- for the store --------------------------------------------------------------- */
@@ -420,6 +423,7 @@ const struct store_backend CLUSTER_BACKEND = {
     .subscribe = cluster_subscribe,
     .unsubscribe = cluster_unsubscribe,
     .unlisten = cluster_unlisten,
+    .announce = cluster_announce,
     .end_turn = cluster_end_turn,
     .info = cluster_info,
     .each_node = cluster_each_node,

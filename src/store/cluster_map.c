@@ -31,6 +31,7 @@ static struct member *member_new(struct cluster *c, const struct slot_node *at)
         .seed = c->seed += 0x9e3779b97f4a7c15,
         .events = CLUSTER_MEMBER_EVENTS,
         .publish = c->setup.place.cluster.publish,
+        .hears_daemons = true,
         .backoff_max_ms = CLUSTER_DOUBT_MS / 2,
         .on_moved = cluster_on_moved,
     };

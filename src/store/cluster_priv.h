@@ -1,6 +1,7 @@
 /* cluster_priv: what cluster.c (the backend: ops, events, time), cluster_map.c (which
- * member has which slots), cluster_proof.c (what a failover lost) and cluster_fair.c
- * (members of fair queues, which are no members of the cluster) share. For nobody else.
+ * member has which slots), cluster_proof.c (what a failover lost), cluster_fair.c
+ * (members of fair queues, which are no members of the cluster) and cluster_daemons.c
+ * (what daemons announce to each other) share. For nobody else.
  */
 #ifndef LATCHD_STORE_CLUSTER_PRIV_H
 #define LATCHD_STORE_CLUSTER_PRIV_H
@@ -35,6 +36,7 @@ struct member {
     size_t slots;
     bool up;
     bool was_up;
+    bool listens; /* to what daemons announce, which all nodes tell */
     /* Its last failover, see cluster_proof.c: */
     uint32_t failover;
     struct member *heir;          /* NULL: it is settled */
@@ -74,6 +76,11 @@ struct cluster {
 void cluster_doubt(struct cluster *c);
 extern const struct store_events CLUSTER_MEMBER_EVENTS;
 void cluster_on_moved(void *member);
+
+/* cluster_daemons.c */
+void cluster_on_listening(void *member);
+void cluster_on_announced(void *member, struct span text);
+void cluster_announce(void *cluster, struct span text);
 
 /* cluster_fair.c */
 /* Listens to the members that the op gives a place in a fair queue. */

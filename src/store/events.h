@@ -26,6 +26,9 @@ struct store_events {
     void (*on_subscribed)(void *ctx, struct span name, bool rw);
     void (*on_unsubscribed_all)(void *ctx);
     void (*on_message)(void *ctx, struct span name, bool rw);
+    /* What daemons announce is heard from now on; also after each reconnect. */
+    void (*on_listening)(void *ctx);
+    void (*on_announced)(void *ctx, struct span text);
 };
 
 #endif

@@ -245,6 +245,7 @@ struct node *node_new(const struct node_setup *setup)
         .backoff_max_ms = setup->backoff_max_ms,
         .is_clustered = setup->publish != PUBLISH_PLAIN,
         .instance = store->instance,
+        .announcements = setup->hears_daemons ? &n->events : NULL,
         .events = &SUB_EVENTS,
         .ctx = n,
     };

@@ -24,7 +24,8 @@ struct node_setup {
     struct store_events events;
     /* Of one that is among several servers, see redis_link.h. */
     bool is_replicated;
-    bool gathers; /* what is simple leaves as one call for a turn, see gather.h */
+    bool hears_daemons; /* what other daemons announce */
+    bool gathers;       /* what is simple leaves as one call for a turn, see gather.h */
     enum publish_way publish; /* not plain: sharded channels are listened to, too */
     uint64_t backoff_max_ms;
     const char *(*why_not)(void *ctx, bool same_server); /* ctx: of the events */
@@ -45,7 +46,7 @@ void node_forsake(struct node *n, bool (*concerns)(void *ctx, uint32_t group),
 /* Takes over what names of those groups are subscribed to at `from`. */
 void node_adopt(struct node *n, struct node *from,
                 bool (*concerns)(void *ctx, uint32_t group), void *ctx);
-/* Its first link, for who wants to know what its server has executed. */
+/* Its first link, for who wants to know what its server has executed, or announces. */
 struct redis_link *node_link(struct node *n);
 /* What a cluster refused to subscribe is asked for again. */
 void node_resubscribe(struct node *n);

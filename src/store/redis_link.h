@@ -104,6 +104,9 @@ typedef bool redis_group_fn(void *ctx, uint32_t group);
 void redis_link_forsake(struct redis_link *l, redis_group_fn *concerns, void *ctx,
                         bool sent_too);
 
+/* Tells it to whoever listens to channel_daemons(), unless the link is not ready. */
+void redis_link_announce(struct redis_link *l, struct span text);
+
 /* All that was written leaves in one write. */
 void redis_link_flush(struct redis_link *l);
 

@@ -21,6 +21,7 @@ enum call_what {
     CALL_AUDIT, /* item_count: which question */
     CALL_MARK,  /* a write, so that WAIT counts from here at least */
     CALL_WAIT,
+    CALL_ANNOUNCE,
 };
 
 enum link_stage {
@@ -64,6 +65,7 @@ struct redis_link {
     bool looking;     /* a heartbeat is open */
     bool is_second;
     bool look_due;    /* the next WAIT is to have a heartbeat before it */
+    bool mute;        /* an announcement was refused */
     bool apart;       /* one call for several ops was refused */
     bool marked;      /* something was written on this link */
     uint64_t wait_us; /* how long the WAIT that is open may take; 0: none is */

@@ -1,4 +1,5 @@
 /* The handshake of a link, its heartbeat, and the audit of a server that is new. */
+#include "store/channel_name.h"
 #include "store/command.h"
 #include "store/redis_link_priv.h"
 #include "store/scripts.h"
@@ -84,6 +85,21 @@ void link_load_scripts(struct redis_link *l)
         command_word(out, span_of(scripts[i].text, scripts[i].len));
         l->loading++;
     }
+}
+
+void redis_link_announce(struct redis_link *l, struct span text)
+{
+    struct buf *out = redis_conn_out(l->conn);
+    char channel[CHANNEL_DAEMONS_MAX];
+
+    if (l->stage != LINK_READY) {
+        return;
+    }
+    command_begin(out, 3);
+    command_word(out, SPAN("PUBLISH"));
+    command_word(out, channel_daemons(channel, l->url->db));
+    command_word(out, text);
+    (void)link_push(l, CALL_ANNOUNCE);
 }
 
 /* --- the audit ------------------------------------------------------------------- */
@@ -343,6 +359,21 @@ static void on_info(struct redis_link *l, enum call_what what, const redisReply 
     }
 }
 
+/* Without it other daemons do not wait for this one when Redis has lost its data. */
+static void on_announced(struct redis_link *l, const redisReply *reply)
+{
+    bool mute = reply->type == REDIS_REPLY_ERROR;
+
+    if (mute && !l->mute) {
+        log_warning("redis",
+                    "%s refuses PUBLISH (%s): other daemons do not wait for this one "
+                    "when Redis has lost its data; latchd's user needs +publish and "
+                    "allchannels",
+                    redis_conn_address(l->conn), reply->str);
+    }
+    l->mute = mute;
+}
+
 static bool is_forgivable(const redisReply *reply, enum call_what what)
 {
     switch (what) {
@@ -350,6 +381,7 @@ static bool is_forgivable(const redisReply *reply, enum call_what what)
     case CALL_KILL:
     case CALL_AUDIT:
     case CALL_HISTORY:
+    case CALL_ANNOUNCE:
         return true;
     case CALL_INFO_SERVER:
     case CALL_INFO_REPLICATION:
@@ -390,6 +422,9 @@ bool link_on_own_reply(struct redis_link *l, const struct redis_call *call,
         return on_time(l, call, reply);
     case CALL_AUDIT:
         on_audit(l, (enum audit)call->item_count, reply);
+        return true;
+    case CALL_ANNOUNCE:
+        on_announced(l, reply);
         return true;
     default:
         return true;

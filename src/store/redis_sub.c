@@ -139,6 +139,7 @@ static void on_lost(void *ctx)
 
     s->greeted = false;
     s->pattern_open = false;
+    s->daemons_open = false;
     s->ping_us = 0;
     s->open = 0;
     for (int rw = 0; rw < 2; rw++) {
@@ -178,6 +179,7 @@ static void on_pong(struct redis_sub *s)
         s->greeted = true;
         redis_conn_ready(s->conn, "for messages");
         ask_pattern(s);
+        sub_ask_daemons(s);
         redis_sub_flush(s);
     }
 }
@@ -261,6 +263,8 @@ static void on_error(struct redis_sub *s, const redisReply *reply)
     }
     if (s->pattern_open) {
         on_pattern_refused(s, reply->str);
+    } else if (s->daemons_open) {
+        sub_on_daemons_refused(s, reply->str);
     } else {
         redis_conn_fail(s->conn, "%s", reply->str);
     }
@@ -300,6 +304,8 @@ static void on_reply(void *ctx, const redisReply *reply)
         sub_on_member(s, texts[2]);
     } else if (count >= 2 && span_eq(texts[0], SPAN("psubscribe"))) {
         s->pattern_open = false;
+    } else if (reply->elements == 3 && sub_on_daemons(s, texts, count)) {
+        ;
     } else if (count >= 2 && reply->elements == 3) {
         on_push(s, texts[0], texts[1]);
     }
@@ -332,6 +338,8 @@ struct redis_sub *redis_sub_new(const struct redis_sub_setup *setup)
     s->events = setup->events;
     s->ctx = setup->ctx;
     s->is_clustered = setup->is_clustered;
+    s->announcements = setup->announcements;
+    (void)channel_daemons(s->daemons, setup->url->db);
     list_init(&s->shard_asked);
     list_init(&s->shard_refused);
     channel_member_init(&s->member, setup->instance);

@@ -11,6 +11,7 @@
 #ifndef LATCHD_STORE_REDIS_SUB_H
 #define LATCHD_STORE_REDIS_SUB_H
 
+#include "store/events.h"
 #include "store/redis_conn.h"
 #include "util/span.h"
 
@@ -38,6 +39,8 @@ struct redis_sub_setup {
     uint64_t seed;
     uint64_t backoff_max_ms; /* 0: redis_conn's */
     bool is_clustered;
+    /* Who is told on_listening and on_announced; NULL: daemons are not heard. */
+    const struct store_events *announcements;
     const char *instance; /* OP_INSTANCE_LEN digits; copied */
     const struct redis_sub_events *events;
     void *ctx;

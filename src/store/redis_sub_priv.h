@@ -1,5 +1,6 @@
-/* redis_sub_priv: what redis_sub.c (plain channels, the link) and redis_sub_shard.c
- * (sharded ones beside them) share. For nobody else. */
+/* redis_sub_priv: what redis_sub.c (plain channels, the link), redis_sub_shard.c
+ * (sharded ones beside them) and redis_sub_daemons.c (what daemons announce) share. For
+ * nobody else. */
 #ifndef LATCHD_STORE_REDIS_SUB_PRIV_H
 #define LATCHD_STORE_REDIS_SUB_PRIV_H
 
@@ -17,6 +18,9 @@ struct redis_sub {
     bool closed;       /* no event any more */
     bool pattern_open; /* PSUBSCRIBE was asked, and is not answered yet */
     uint64_t ping_us;  /* when the open PING was sent; 0: none */
+    const struct store_events *announcements; /* NULL: they are not heard */
+    bool daemons_open; /* its SUBSCRIBE was asked behind that, the same */
+    char daemons[CHANNEL_DAEMONS_MAX];
     struct channel_member member;
 
     bool is_clustered;
@@ -24,6 +28,12 @@ struct redis_sub {
     struct list shard_asked;
     struct list shard_refused;
 };
+
+/* Its SUBSCRIBE; that was refused: then it is as if there were no other daemon. */
+void sub_ask_daemons(struct redis_sub *s);
+void sub_on_daemons_refused(struct redis_sub *s, const char *why);
+/* True: what was pushed is about that channel. */
+bool sub_on_daemons(struct redis_sub *s, const struct span *texts, size_t count);
 
 /* A message of that channel: whose names are to be told? */
 void sub_on_member(struct redis_sub *s, struct span channel);

@@ -3,6 +3,7 @@
  * it is a master. */
 #include "store/backend.h"
 #include "store/node.h"
+#include "store/redis_link.h"
 #include "store/sentinel_watch.h"
 #include "util/alloc.h"
 #include "util/clock.h"
@@ -10,8 +11,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-
-enum { BACKOFF_MAX_MS = 500 };
 
 struct sentinel {
     struct store_place place;
@@ -111,6 +110,20 @@ static void on_message(void *ctx, struct span name, bool rw)
     s->events.on_message(s->events.ctx, name, rw);
 }
 
+static void on_listening(void *ctx)
+{
+    struct sentinel *s = ctx;
+
+    s->events.on_listening(s->events.ctx);
+}
+
+static void on_announced(void *ctx, struct span text)
+{
+    struct sentinel *s = ctx;
+
+    s->events.on_announced(s->events.ctx, text);
+}
+
 /* --- from the Sentinels ---------------------------------------------------------- */
 
 static void log_master(const struct sentinel *s, enum sentinel_verdict verdict,
@@ -188,10 +201,12 @@ static void *sentinel_make(const struct store_setup *setup)
                     .on_clock_jumped = on_clock_jumped,
                     .on_subscribed = on_subscribed,
                     .on_unsubscribed_all = on_unsubscribed_all,
-                    .on_message = on_message },
+                    .on_message = on_message,
+                    .on_listening = on_listening,
+                    .on_announced = on_announced },
         .is_replicated = true,
         .gathers = true,
-        .backoff_max_ms = BACKOFF_MAX_MS,
+        .hears_daemons = true,
         .why_not = why_not,
     };
 
@@ -248,6 +263,13 @@ static void sentinel_unsubscribe(void *backend, struct span name, bool rw)
     struct sentinel *s = backend;
 
     node_unsubscribe(s->node, name, rw);
+}
+
+static void sentinel_announce(void *backend, struct span text)
+{
+    struct sentinel *s = backend;
+
+    redis_link_announce(node_link(s->node), text);
 }
 
 static void sentinel_end_turn(void *backend)
@@ -330,6 +352,7 @@ const struct store_backend SENTINEL_BACKEND = {
     .submit = sentinel_submit,
     .subscribe = sentinel_subscribe,
     .unsubscribe = sentinel_unsubscribe,
+    .announce = sentinel_announce,
     .end_turn = sentinel_end_turn,
     .info = sentinel_info,
     .each_node = sentinel_each_node,

@@ -1,6 +1,7 @@
 /* One server: its node's events are the store's. */
 #include "store/backend.h"
 #include "store/node.h"
+#include "store/redis_link.h"
 
 static void *single_make(const struct store_setup *setup)
 {
@@ -9,6 +10,7 @@ static void *single_make(const struct store_setup *setup)
         .url = &setup->place.urls[0],
         .seed = setup->seed,
         .gathers = true,
+        .hears_daemons = true,
         .events = setup->events,
     };
 
@@ -45,6 +47,11 @@ static void single_unsubscribe(void *backend, struct span name, bool rw)
     node_unsubscribe(backend, name, rw);
 }
 
+static void single_announce(void *backend, struct span text)
+{
+    redis_link_announce(node_link(backend), text);
+}
+
 static void single_end_turn(void *backend)
 {
     node_end_turn(backend);
@@ -79,6 +86,7 @@ const struct store_backend SINGLE_BACKEND = {
     .submit = single_submit,
     .subscribe = single_subscribe,
     .unsubscribe = single_unsubscribe,
+    .announce = single_announce,
     .end_turn = single_end_turn,
     .info = single_info,
     .each_node = single_each_node,

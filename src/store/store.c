@@ -75,6 +75,13 @@ void store_unlisten(struct store *s, struct span name, struct span member)
     }
 }
 
+void store_announce(struct store *s, struct span text)
+{
+    if (!s->closed && s->ops->announce != NULL) {
+        s->ops->announce(s->backend, text);
+    }
+}
+
 void store_end_turn(struct store *s)
 {
     if (!s->closed) {

@@ -90,6 +90,9 @@ void store_unsubscribe(struct store *s, struct span name, bool rw);
 /* That member of this instance has no place in the fair queue of that name any more:
  * see effect_channel. */
 void store_unlisten(struct store *s, struct span name, struct span member);
+/* To all daemons that use the same locks; before what is submitted later. Lost if Redis
+ * is out of reach. */
+void store_announce(struct store *s, struct span text);
 /* End of a loop turn: what was submitted leaves in one write. */
 void store_end_turn(struct store *s);
 void store_info(const struct store *s, struct store_info *ret);

@@ -77,6 +77,14 @@ static void on_subscribed(void *ctx, struct span name, bool rw)
     keep_name(p, name, rw);
 }
 
+static void on_listening(void *ctx)
+{
+}
+
+static void on_announced(void *ctx, struct span text)
+{
+}
+
 static void on_unsubscribed_all(void *ctx)
 {
     heard(ctx)->unsubscribed++;
@@ -110,6 +118,8 @@ struct peer *peer_open(const char *url, uint64_t timeout_ms)
                     .on_clock_jumped = on_clock_jumped,
                     .on_subscribed = on_subscribed,
                     .on_unsubscribed_all = on_unsubscribed_all,
+                    .on_listening = on_listening,
+                    .on_announced = on_announced,
                     .on_message = on_message },
     };
     const char *err = NULL;

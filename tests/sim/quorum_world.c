@@ -212,6 +212,7 @@ static void effect(struct quorum *q, struct qdaemon *d, const struct effect *e)
         hearing_remove(d->hearing, e->channel.name, e->channel.rw);
         break;
     case EFFECT_WAITED:
+    case EFFECT_ANNOUNCE:
         break;
     }
 }

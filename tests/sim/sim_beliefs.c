@@ -379,7 +379,8 @@ void check_daemon_died(struct sim *s, struct sim_daemon *d)
         if (c->beliefs[i].daemon == d->index) {
             c->beliefs[i] = c->beliefs[--c->belief_count];
         } else {
-            c->beliefs[i].rolled = false; /* its successor knows of no failover */
+            /* Its successor knows of no failover, but of a restart. */
+            c->beliefs[i].rolled = c->beliefs[i].rolled && c->beliefs[i].awaited;
         }
     }
     memset(c->last_of[d->index], 0, sizeof(c->last_of[d->index]));

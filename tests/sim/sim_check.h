@@ -36,8 +36,9 @@ struct belief {
     uint64_t sent, ran;  /* of the grant, as counts of `happened` */
     uint64_t displaced;  /* a later one was put back in its place; a count, too */
     bool excused;
-    bool rolled; /* excused only by a failover, which the quarantine makes good */
-    bool minted; /* that grant made the token */
+    bool rolled;  /* excused only by a failover, which the quarantine makes good */
+    bool awaited; /* rolled, by a restart: others wait until it is put back */
+    bool minted;  /* that grant made the token */
     enum told told;
 };
 
@@ -141,6 +142,10 @@ void check_external(struct sim *s, struct redis_name *n);
 void check_failed_over(struct sim *s);
 /* That op has put a later hold of the name back. */
 void check_displaced(struct sim *s, struct redis_name *n, uint64_t token);
+/* A restart of Redis has lost data. `known`: the daemons know of each other. */
+void check_lost(struct sim *s, bool known);
+/* Whatever was to be put back after that may come too late. */
+void check_disturbed(struct sim *s);
 /* Redisson cut the lease of a name that others hold, too. */
 void check_cut(struct sim *s, struct redis_name *n);
 /* The daemon has just learnt that nothing is sure: it must have said so. */

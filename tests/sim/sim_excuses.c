@@ -108,6 +108,32 @@ void check_failed_over(struct sim *s)
     excuse(s, NULL);
 }
 
+void check_lost(struct sim *s, bool known)
+{
+    static const unsigned SLOWER = ~(unsigned)(FAULT_LOSS | FAULT_RESTART | FAULT_SUB |
+                                               FAULT_DEL | FAULT_DEATH | FAULT_FOREIGN);
+    struct sim_check *c = &s->check;
+    bool all = known && (s->profile.faults & SLOWER) == 0;
+
+    for (size_t i = 0; i < c->belief_count; i++) {
+        struct belief *b = &c->beliefs[i];
+
+        b->rolled = (!b->excused || b->rolled) && all && b->minted &&
+                    !is_held_by_error(c, b, s->now);
+        b->awaited = b->rolled;
+    }
+    excuse(s, NULL);
+}
+
+void check_disturbed(struct sim *s)
+{
+    for (size_t i = 0; i < s->check.belief_count; i++) {
+        struct belief *b = &s->check.beliefs[i];
+
+        b->rolled = b->rolled && !b->awaited;
+    }
+}
+
 void check_cut(struct sim *s, struct redis_name *n)
 {
     const struct locks_config *cfg = &s->daemons[0].config;

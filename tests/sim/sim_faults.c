@@ -107,7 +107,8 @@ void fault_restart(struct sim *s, uint64_t gone_ms)
 {
     TRACE(s, "Redis is gone for %" PRIu64, gone_ms);
     s->server++;
-    s->redis_paused_until = s->now + gone_ms;
+    s->redis_paused_until = s->redis_began = s->now + gone_ms;
+    check_disturbed(s);
     for (size_t i = 0; i < s->daemon_count; i++) {
         struct sim_daemon *d = &s->daemons[i];
         uint64_t notice = dice_below(&s->dice, gone_ms / 2 + 1);
@@ -147,8 +148,10 @@ void faults_ran(struct sim *s)
 
 static void lose_data(struct sim *s)
 {
+    bool known = peers_know_each_other(s);
+
     fault_restart(s, dice_between(&s->dice, 1, 2000));
-    check_external(s, NULL);
+    check_lost(s, known);
     if (s->backup != NULL && dice_chance(&s->dice, 600)) {
         TRACE(s, "Redis lost its last writes");
         sim_redis_restore(sim_redis_now(s), s->backup);

@@ -130,8 +130,9 @@ void link_submit(struct sim *s, struct sim_daemon *d, const struct op *op)
     }
     check_op_sent(s, d, f);
     f->event.flag = !d->link_works;
+    /* What was sent to a process that is gone does not run at its successor. */
     if (d->failovers == s->failovers &&
-        (d->link_works || s->now < s->redis_paused_until)) {
+        (d->link_works || (d->server == s->server && s->now < s->redis_paused_until))) {
         faults_op(s, f);
         sim_event_at(s, &f->event, link_later(s->now + sim_delay(s), &d->last_arrive));
     }
@@ -388,6 +389,7 @@ void link_up(struct sim *s, struct sim_daemon *d, bool same_server)
         d->failovers = s->failovers;
         tell_failover(l, d);
     }
+    peers_tell_age(s, l);
     locks_store_up(l, same_server);
     sim_turn_end(s, d);
     if (!same_server) {

@@ -108,6 +108,8 @@ void sub_break(struct sim *s, struct sim_daemon *d, uint64_t notice_ms,
 static void sub_up(struct sim *s, struct sim_daemon *d)
 {
     sub_greets(s, d);
+    locks_listening(sim_turn_begin(s, d));
+    sim_turn_end(s, d);
     for (size_t i = 0; i < s->redis.name_count; i++) {
         for (size_t rw = 0; rw < 2; rw++) {
             if (d->wanted[rw][i]) {

@@ -94,7 +94,9 @@ static uint64_t generation(const struct sim_daemon *d, enum event_kind kind)
     case EVENT_MESSAGE:
     case EVENT_SUB_DOWN:
     case EVENT_SUB_UP:
+    case EVENT_ANNOUNCED:
         return d->sub_gen;
+    case EVENT_ANNOUNCE:
     case EVENT_LINK_DOWN:
     case EVENT_LINK_UP:
         return d->link_gen;
@@ -106,7 +108,7 @@ static uint64_t generation(const struct sim_daemon *d, enum event_kind kind)
 /* Something that the daemon would have to be awake for. */
 static bool for_daemon(enum event_kind kind)
 {
-    return kind != EVENT_ARRIVE && kind != EVENT_SUBSCRIBE &&
+    return kind != EVENT_ARRIVE && kind != EVENT_SUBSCRIBE && kind != EVENT_ANNOUNCE &&
            kind != EVENT_UNSUBSCRIBE && kind != EVENT_FOREIGN && kind != EVENT_REBORN;
 }
 
@@ -126,6 +128,10 @@ static void happen_link(struct sim *s, struct sim_daemon *d, const struct event 
         sim_turn_end(s, d);
         check_all_uncertain(s, d, "a jump of the clock");
         break;
+    case EVENT_ANNOUNCE:
+    case EVENT_ANNOUNCED:
+        peers_event(s, d, e);
+        break;
     default:
         sub_event(s, d, e);
     }
@@ -136,7 +142,8 @@ static void happen(struct sim *s, struct event *e)
     struct sim_daemon *d = &s->daemons[e->daemon];
 
     s->happened++;
-    if ((e->kind == EVENT_SUBSCRIBE || e->kind == EVENT_UNSUBSCRIBE) &&
+    if ((e->kind == EVENT_SUBSCRIBE || e->kind == EVENT_UNSUBSCRIBE ||
+         e->kind == EVENT_ANNOUNCE) &&
         s->now < s->redis_paused_until) {
         sim_event_put_off(s, e, s->redis_paused_until);
         return;
@@ -157,6 +164,7 @@ static void happen(struct sim *s, struct event *e)
     } else if (d->locks != NULL && e->gen == generation(d, e->kind)) {
         happen_link(s, d, e);
     }
+    free(e->text);
     free(e);
 }
 
@@ -257,6 +265,9 @@ static void do_effect(struct sim *s, struct sim_daemon *d, const struct effect *
         if (e->channel.member.len == 0) {
             sub_unsubscribe(s, d, e->channel.name, e->channel.rw);
         }
+        break;
+    case EFFECT_ANNOUNCE:
+        peers_announce(s, d, e->announcement);
         break;
     }
 }
@@ -397,8 +408,11 @@ void sim_free(struct sim *s)
         flight_free(f);
     }
     while ((node = heap_min(&s->events)) != NULL) {
+        struct event *e = container_of(node, struct event, node);
+
         heap_remove(&s->events, node);
-        free(container_of(node, struct event, node));
+        free(e->text);
+        free(e);
     }
     heap_fini(&s->events);
     clients_fini(&s->clients);

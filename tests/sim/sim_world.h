@@ -40,6 +40,8 @@ enum event_kind {
     EVENT_MESSAGE,      /* a message reaches the daemon */
     EVENT_SUB_DOWN,     /* the daemon notices that its pub/sub link is dead */
     EVENT_SUB_UP,       /* a new one is there: everything is subscribed again */
+    EVENT_ANNOUNCE,     /* what a daemon announces reaches Redis */
+    EVENT_ANNOUNCED,    /* and reaches another one */
     EVENT_CLOCK_JUMPED, /* the store notices that Redis's clock moved */
     EVENT_FOREIGN,      /* a Redisson client acts */
     EVENT_REBORN,       /* a dead daemon is started again */
@@ -52,7 +54,9 @@ struct event {
     uint64_t gen; /* of the daemon's link, pub/sub link or life: else it is stale */
     struct redis_name *name;
     struct flight *flight; /* ARRIVE, RESULT; the event is part of it */
-    uint64_t epoch;        /* which subscription of the name is meant */
+    char *text;            /* ANNOUNCE, ANNOUNCED */
+    size_t text_len;
+    uint64_t epoch; /* which subscription of the name is meant */
     /* LINK_UP: same server; ARRIVE, RESULT: the answer is lost; SUBSCRIBE..MESSAGE: the
      * channel of rw locks */
     bool flag;
@@ -140,6 +144,7 @@ struct sim {
     uint64_t redis_paused_until;
     uint64_t replicas_gone_until;
     uint64_t server;            /* grows with each restart of Redis */
+    uint64_t redis_began;       /* the last restart was over; 0: there was none */
     struct sim_redis *backup;   /* an older state that a restart may bring back */
     struct sim_redis *isolated; /* the old master, as it has gone on by itself */
     struct sim_redis *replica;  /* what it has */
@@ -219,6 +224,15 @@ void link_forget_daemon(struct sim *s, struct sim_daemon *d);
 void flight_free(struct flight *f);
 /* Not before what was sent earlier. */
 uint64_t link_later(uint64_t at, uint64_t *last);
+
+/* --- sim_peers.c ------------------------------------------------------------- */
+
+void peers_announce(struct sim *s, struct sim_daemon *d, struct span text);
+void peers_event(struct sim *s, struct sim_daemon *d, const struct event *e);
+/* Before it is told that Redis is up. */
+void peers_tell_age(struct sim *s, struct locks *l);
+/* All that live do, and nothing keeps one from Redis but Redis itself. */
+bool peers_know_each_other(struct sim *s);
 
 /* --- sim_sub.c --------------------------------------------------------------- */
 

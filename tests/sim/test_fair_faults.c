@@ -173,12 +173,14 @@ START_TEST(a_redis_that_comes_back_empty_keeps_the_order)
     size_t first = holds(s, 0, "LOCK job FAIR");
     size_t conns[CROWD];
 
-    (void)first;
     scenario_crowd(s, 1, conns, CROWD, "LOCK job FAIR");
     sim_run(s, 20);
     fault_restart(s, 500);
     check_external(s, NULL);
     redis_flushall(sim_redis_now(s));
+    sim_run(s, 5000);
+    heard(s, conns[0], "..."); /* it is held still, and was put back */
+    unlocks(s, first);
     scenario_served_in_order(s, conns, CROWD, 12000);
     scenario_end(s);
 }

@@ -171,6 +171,9 @@ void engine_collect(struct engine *e)
         case EFFECT_UNSUBSCRIBE:
             append(e->subs, sizeof(e->subs), "-", f->channel.name);
             break;
+        case EFFECT_ANNOUNCE:
+            append(e->announced, sizeof(e->announced), "", f->announcement);
+            break;
         }
     }
     effects_reset(fx);

@@ -48,7 +48,8 @@ struct engine {
     char notices[8192]; /* "granted:job lost:job ..." */
     char told[8192];    /* "uncertain:job>1,2 ...": to which connections, if any */
     char subs[256];     /* "+job -job ..." */
-    char waited[512];   /* "granted:job>1:owner:300 ...": long waits, and whose */
+    char announced[512];
+    char waited[512]; /* "granted:job>1:owner:300 ...": long waits, and whose */
 };
 
 /* A running engine with default settings and Redis up. */
