@@ -28,11 +28,13 @@ BEFORE_MS, AFTER_MS, STORY_LINES, STORIES = 3000, 300, 80, 20
 
 CALM, SLEEP_MS = "calm-", 800  # where everybody is served, and how soon
 
-FORGETS = {"flushall", "evict", "clock"}  # holds of the moment may be gone from Redis
+# Holds of the moment may be gone from Redis.
+FORGETS = {"flushall", "evict", "clock", "lost file"}
 # After these a grant may be left that nobody knows of, for as long as its lease.
 ORPHANS = FORGETS | {"kill latchd", "restart latchd"}
 LOSES = {"kill master", "stop master", "lag", "partition with the master",
          "partition of a master"}  # what was not sent on
+LOSSES = LOSES | {"flushall", "lost file"}
 SWITCHES = LOSES | {"failover", "partition with the acknowledging master"}
 CUTS_OFF = {"stop latchd": "a daemon stood still for longer than a lease",
             "partition with the master": "a daemon was cut off together with its master"}
@@ -187,7 +189,7 @@ class Checker:
         for fault in self.record.faults:
             if fault.start <= at and fault.kind == "evict":
                 return "an owner's entries were evicted"
-            if fault.start <= at and fault.kind in LOSES | {"flushall"} and self.killed(fault):
+            if fault.start <= at and fault.kind in LOSSES and self.killed(fault):
                 return "an owner's UNLOCK was lost"
         return None
 

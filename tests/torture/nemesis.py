@@ -21,6 +21,7 @@ DELAY_MS = (2, 60)
 LAG_S = (0.2, 1.0)
 CLOCK_S = (1, 20)  # how far a clock jumps
 FAILOVER_ORDER_S = 20
+LAST_WORDS = 300  # that are told of a server which ended
 
 
 class Nemesis:
@@ -68,9 +69,24 @@ class Nemesis:
         self.stage.say(f"{kind} {target}")
         try:
             yield
+            self.revive()
             self.place.settled()
         finally:
             fault.end = time.monotonic_ns()
+
+    def revive(self):
+        """A server that stays down is a fault like another; it comes back without a file
+        that it refuses, as one may after a full disk."""
+        for server in self.place.downs():
+            start = time.monotonic_ns()
+            self.stage.say(f"down {server.folder.name}: {server.said()[-LAST_WORDS:].strip()}")
+            self.last()
+            kind = "down"
+            if server.revive():
+                kind = "lost file" if len(self.place.servers()) == 1 else "lost file of one"
+                self.stage.say(f"{kind} {server.folder.name}")
+            self.stage.book.faults.append(
+                Fault(kind, server.folder.name, start, time.monotonic_ns()))
 
     def last(self):
         """It lasts for a while."""
@@ -172,8 +188,7 @@ class Nemesis:
             server.fill_disk()
             self.last()
             server.empty_disk()
-            until(lambda: server.info("aof_last_write_status") == "ok",
-                  "the append-only file is written again", READY_S)
+            until(server.writes, "the append-only file is written again", READY_S)
 
     def flushall(self):
         with self.fault("flushall", "all"):

@@ -5,6 +5,7 @@ import os
 import resource
 import signal
 import struct
+import time
 
 from children import until
 from clusters import Cluster
@@ -33,6 +34,38 @@ class Server(Redis):
         # SIGXFSZ stays ignored, so that a file that may not grow is a disk that is full.
         self.how.update(env=self.environment, restore_signals=False)
         super().launch()
+
+    def restart(self):
+        """After kill(). One that refuses the file that it left ends again: see revive()."""
+        self.launch()
+        until(lambda: self.well() or self.is_down(), "redis-server answers, or ends", READY_S)
+
+    def well(self):
+        with contextlib.suppress(RuntimeError):  # it ends just then
+            return self.answers()
+        return False
+
+    def is_down(self):
+        """It has ended, and nobody made it."""
+        return self.child.poll() is not None and not self.killed
+
+    def writes(self):
+        """What it acknowledges gets into its file, as far as it is there at all."""
+        try:
+            return self.info("aof_last_write_status") == "ok"
+        except (OSError, Error):
+            return self.is_down()
+
+    def revive(self):
+        """As an operator does it: once more, or else without its file. True: without."""
+        if self.is_down():
+            self.restart()
+        if not self.is_down():
+            return False
+        aside = self.folder / f"refused-{time.monotonic_ns()}"
+        (self.folder / "appendonlydir").rename(aside)
+        super().restart()
+        return True
 
     def set_clock(self, ahead_s):
         with open(self.clock, "r+b" if self.clock.exists() else "wb") as file:
@@ -80,6 +113,10 @@ class Place:
 
     def settled(self):
         """Waits until another fault may come."""
+
+    def downs(self):
+        """Servers that have ended by themselves."""
+        return [s for s in self.servers() if isinstance(s, Server) and s.is_down()]
 
     def with_network(self):
         self.network = self.stage.keep(Network(self.stage.folder))
