@@ -252,6 +252,11 @@ static uint64_t next_due(const struct locks *l, const struct hold *h, bool *ret_
 {
     uint64_t due = h->confirmed + l->cfg.watchdog_ms / 3;
 
+    if (h->freed) {
+        due = h->confirmed + FREED_LOOK_MS;
+        *ret_looks = true;
+        return due > l->now ? due : l->now;
+    }
     *ret_looks = false;
     if (h->exact_ms == 0 && !is_wanted(h, true)) {
         uint64_t look = look_at(h);
@@ -316,6 +321,14 @@ static bool ran_out(const struct locks *l, const struct hold *h)
     return false;
 }
 
+void hold_freed(struct locks *l, struct hold *h)
+{
+    if (h->exact_ms == 0) { /* else it ends soon, and is not to be prolonged */
+        h->freed = true;
+        hold_schedule(l, h);
+    }
+}
+
 void hold_on_timer(struct locks *l, struct hold *h)
 {
     if (l->now >= h->until) {
@@ -334,6 +347,7 @@ void hold_on_timer(struct locks *l, struct hold *h)
         if (l->now >= h->not_before) {
             renew_want(l, h);
             h->looked = l->now + LOOK_MS >= h->until;
+            h->freed = h->freed && list_empty(&h->in_due);
         }
         if (l->now >= h->due + l->cfg.redis_timeout_ms && hold_lease(l, h) != 0) {
             hold_uncertain(l, h);

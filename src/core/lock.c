@@ -332,13 +332,19 @@ void locks_unsubscribed_all(struct locks *l)
 void locks_message(struct locks *l, struct span name, bool rw)
 {
     struct lock *lock = lock_find(l, name);
+    struct list *it;
 
     if (lock == NULL || lock->rw != rw) {
         return;
     }
     /* What ops that were sent before this have found, or will, counts no more. */
     lock_desk(l, lock)->sub_op = l->next_op;
+    LIST_FOREACH(it, &lock->holds)
+    {
+        hold_freed(l, container_of(it, struct hold, in_lock));
+    }
     if (lock_head(lock) == NULL) {
+        locks_settle(l);
         return;
     }
     /* Two daemons that yield in turn would only ever yield to each other, as they are

@@ -274,6 +274,8 @@ void hold_uncertain(struct locks *l, struct hold *h);
 void hold_lost(struct locks *l, struct hold *h);
 /* Ended or kept elsewhere: forget it. `answer`: see request_over(). */
 void hold_forget(struct locks *l, struct hold *h, bool over);
+/* By somebody's message, perhaps of a release before it: it is looked at soon. */
+void hold_freed(struct locks *l, struct hold *h);
 void hold_on_timer(struct locks *l, struct hold *h);
 void hold_schedule(struct locks *l, struct hold *h);
 bool hold_certain(const struct locks *l, const struct hold *h);

@@ -41,6 +41,7 @@ enum {
     CHECK_LEASE_MS = 1,       /* a renewal that only looks */
     LOOK_PART = 8, /* what is left to run out is looked at in the last part of it */
     LOOK_MS = 500, /* and no more than this before its end */
+    FREED_LOOK_MS = 200, /* no sooner after it was confirmed is it, for a message */
     RESTORE_IN_FLIGHT_MAX = 20000,
     DUTY_TRIES_MAX = 1000,
     ENDED_RENEWALS = 2,    /* that an ended mark waits for: one may get no answer */
@@ -188,6 +189,7 @@ struct hold {
     bool keeper_key : 1;       /* Redis has a keeper key of ours for it */
     bool unsure : 1;           /* Redis may have lost it: it is to be put back */
     bool looked : 1;           /* for the last time before it runs out */
+    bool freed : 1;            /* a message says so: it is to be looked at */
     char field[];
 };
 

@@ -199,6 +199,44 @@ START_TEST(a_foreign_holder_is_shown_and_can_be_forced_out)
 }
 END_TEST
 
+/* As forceUnlock() does it, and the next one is faster than ours, who waits here. */
+static const char FORCE[] = "redis.call('del', KEYS[1]) "
+                            "redis.call('publish', KEYS[2], '0') "
+                            "redis.call('hset', KEYS[1], ARGV[1], 1) "
+                            "redis.call('pexpire', KEYS[1], 30000) return 1";
+
+static const char LISTEN[] = "return redis.call('pubsub', 'numsub', KEYS[1])[2]";
+
+START_TEST(a_hold_that_was_freed_by_force_is_missed_at_once_where_others_wait)
+{
+    struct client *holder, *waiter, *events;
+    uint64_t start;
+
+    stand_up(NULL);
+    holder = open_client();
+    waiter = open_client();
+    events = open_client();
+    subscribe(events, "lost:job");
+    (void)ask_int(holder, "LOCK job");
+    send_lock(waiter, "job", "", 1);
+    while (redis_ask_int(stand.redis, "EVAL %s 1 " CHANNEL, LISTEN) == 0) {
+        test_sleep_ms(1);
+    }
+    start = test_now_ms();
+    ck_assert_int_eq(
+        redis_ask_int(stand.redis, "EVAL %s 2 job %s " PEER, FORCE, CHANNEL), 1);
+    expect_message(events, "lost:job", "latchd:");
+    expect_elapsed(start, 0, 1000); /* its renewal is due in ten seconds */
+    ask_error(holder, "NOTHELD", "UNLOCK job");
+    ck_assert_int_eq(peer_free(PEER), 0);
+    (void)client_read_int(waiter);
+    client_close(holder);
+    client_close(waiter);
+    client_close(events);
+    stand_down();
+}
+END_TEST
+
 START_TEST(a_foreign_watchdog_may_cut_a_fixed_lease_and_it_is_raised_again)
 {
     struct client *c;
@@ -227,6 +265,7 @@ Suite *test_suite(void)
         a_foreign_lease_that_ends_unannounced_wakes_us,
         a_foreign_delete_without_a_message_is_found_by_recheck,
         a_foreign_holder_is_shown_and_can_be_forced_out,
+        a_hold_that_was_freed_by_force_is_missed_at_once_where_others_wait,
         a_foreign_watchdog_may_cut_a_fixed_lease_and_it_is_raised_again,
     };
 

@@ -285,6 +285,56 @@ START_TEST(a_kept_grant_of_a_dead_client_goes_to_the_next_H29)
 }
 END_TEST
 
+/* Redisson's forceUnlock(); whoever of its own waits comes in before ours. */
+START_TEST(who_waits_hears_that_the_lock_was_taken_from_its_holder)
+{
+    struct sim *s = scenario_new(1);
+    size_t holder = sim_connect(s, 0);
+    size_t waits = sim_connect(s, 0);
+
+    sim_say(s, holder, "LOCK job");
+    sim_run(s, 10);
+    sim_say(s, waits, "LOCK job");
+    sim_run(s, 3000);
+    check_external(s, scenario_job(s));
+    redis_operator_del(scenario_job(s));
+    redis_publish(&s->redis, scenario_job(s));
+    scenario_foreign_takes(s, 30000);
+    sim_run(s, 10);
+    ck_assert_uint_eq(s->check.lost, 1);
+    heard(s, waits, "...");
+    scenario_foreign_releases(s, true);
+    sim_run(s, 10);
+    heard(s, waits, "token");
+    scenario_end(s);
+}
+END_TEST
+
+/* Each message may mean it, but a hold is not looked at for each. */
+START_TEST(many_messages_are_few_looks)
+{
+    struct sim *s = scenario_new(1);
+    size_t holder = sim_connect(s, 0);
+    size_t waits = sim_connect(s, 0);
+    uint64_t scripts;
+
+    sim_say(s, holder, "LOCK job");
+    sim_run(s, 10);
+    sim_say(s, waits, "LOCK job");
+    sim_run(s, 3000);
+    sim_close(s, waits); /* it listens for a while */
+    sim_run(s, 10);
+    scripts = s->redis.scripts;
+    for (int i = 0; i < 400; i++) {
+        redis_publish(&s->redis, scenario_job(s));
+        sim_run(s, 2);
+    }
+    ck_assert_uint_ge(s->redis.scripts - scripts, 1);
+    ck_assert_uint_le(s->redis.scripts - scripts, 5);
+    scenario_end(s);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("waiting");
@@ -304,5 +354,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_request_keeps_its_place_over_a_new_connection_H26);
     tcase_add_test(t, a_poll_that_comes_back_within_keep_is_granted_what_was_kept_H26);
     tcase_add_test(t, a_kept_grant_of_a_dead_client_goes_to_the_next_H29);
+    tcase_add_test(t, who_waits_hears_that_the_lock_was_taken_from_its_holder);
+    tcase_add_test(t, many_messages_are_few_looks);
     return suite;
 }
