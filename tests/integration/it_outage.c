@@ -258,6 +258,37 @@ START_TEST(an_unlock_during_an_outage_is_done_afterwards)
 }
 END_TEST
 
+static const char UUID[] = "7c0e8e0a-5d5e-4a53-9d0e-0d1e2f3a4b5c";
+
+START_TEST(out_of_memory_nothing_is_granted_and_every_release_works)
+{
+    struct client *c;
+    int64_t token;
+
+    stand_up_impatient("30s");
+    c = open_client();
+    (void)ask_int(c, "LOCK id ID %s", UUID);
+    token = ask_int(c, "LOCK token");
+    (void)ask_int(c, "LOCK owner OWNER o");
+    (void)ask_int(c, "LOCK reader READ ID %s", UUID);
+    (void)ask_int(c, "LOCK bare");
+    redis_expect(stand.redis, "OK", "CONFIG SET maxmemory 1");
+    ask_error(c, "BACKEND", "LOCK other WAIT 0");
+    for (int again = 0; again < 2; again++) {
+        ck_assert_int_eq(ask_int(c, "UNLOCK id ID %s", UUID), 0);
+        ck_assert_int_eq(ask_int(c, "UNLOCK token TOKEN %" PRId64, token), 0);
+        ck_assert_int_eq(ask_int(c, "UNLOCK reader READ ID %s", UUID), 0);
+    }
+    ck_assert_int_eq(ask_int(c, "UNLOCK owner OWNER o"), 0);
+    ck_assert_int_eq(ask_int(c, "UNLOCK bare"), 0);
+    ck_assert_int_eq(redis_ask_int(stand.redis, "EXISTS id token owner reader bare"),
+                     0);
+    redis_expect(stand.redis, "OK", "CONFIG SET maxmemory 0");
+    client_close(c);
+    stand_down();
+}
+END_TEST
+
 START_TEST(a_lock_that_failed_in_an_outage_is_undone_afterwards)
 {
     struct client *c;
@@ -364,6 +395,7 @@ Suite *test_suite(void)
         flushall_is_reported_as_loss_and_never_two_are_vouched_for,
         flushall_is_noticed_without_being_asked,
         an_unlock_during_an_outage_is_done_afterwards,
+        out_of_memory_nothing_is_granted_and_every_release_works,
         a_lock_that_failed_in_an_outage_is_undone_afterwards,
         a_pipeline_of_locks_rides_out_an_outage,
         a_pipeline_that_failed_in_an_outage_is_undone_afterwards,

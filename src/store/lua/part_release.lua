@@ -4,7 +4,7 @@ local lock, fence_key, entries_key, queue = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local what, t_field, t_entry, t_token = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local flags, kind = ARGV[6], ARGV[9]
 local tag = string.sub(queue, 21)
-local mark_of = 'latchd:ended:' .. tag .. ':'
+local mark_of, mark_ms = 'latchd:ended:' .. tag .. ':', ARGV[7]
 local channel = 'redisson_lock__channel:' .. tag
 
 -- What happens most costs the fewest calls: an anonymous hold ends, nobody here is next,
@@ -13,7 +13,8 @@ if flags == 'm' and not kind and what == 'field' and t_token ~= '0'
     and t_field == 'latchd:' .. t_token then
     local found = call('HMGET', lock, 'mode', t_field)
     if found[2] and not found[1] and call('EXISTS', queue) == 0 then
-        call('SET', mark_of .. t_field, '0 ' .. t_token, 'PX', ARGV[7])
+        local mark_key, mark = mark_of .. t_field, '0 ' .. t_token
+--@include part_mark.lua
         call('PUBLISH', channel, '0')
         call('DEL', lock)
         return 'FREED'
@@ -53,14 +54,13 @@ if not field then
         end
         return nil
     end
-    local mark = t_mark and ended(t_mark) or what == 'id' and ended(t_entry)
-    if not mark and not is_rw and string.find(flags, 'b', 1, true) then
-        call('SET', mark_of .. t_entry, '0 ' .. t_token, 'PX', ARGV[7])
-        if what == 'id' then
-            call('SET', mark_of .. t_field, '0 ' .. t_token, 'PX', ARGV[7])
-        end
+    local over = t_mark and ended(t_mark) or what == 'id' and ended(t_entry)
+    if not over and not is_rw and string.find(flags, 'b', 1, true) then
+        local mark = '0 ' .. t_token
+        local names = { t_entry, what == 'id' and t_field or nil }
+--@include part_marks.lua
     end
-    return mark or is_rw and 'WRONGTYPE-RW' or 'NOTHELD'
+    return over or is_rw and 'WRONGTYPE-RW' or 'NOTHELD'
 end
 if is_rw then
     return 'WRONGTYPE-RW'
@@ -130,15 +130,16 @@ local marks_it = not force and string.find(flags, 'm', 1, true)
 if marks_it then
 --@include part_target_token.lua
     local mark = string.format('%.0f', left) .. ' ' .. held_token
-    call('SET', mark_of .. (entry or field), mark, 'PX', ARGV[7])
+    local names = { entry or field }
     if entry and left == 0 then
-        call('SET', mark_of .. 'owner:' .. field, mark, 'PX', ARGV[7])
+        names[2] = 'owner:' .. field
     end
     if id_hold and (what == 'token' or string.sub(field, 1, 10) ~= 'latchd:id:') then
-        call('SET', mark_of .. 'latchd:' .. held_token, mark, 'PX', ARGV[7])
+        names[#names + 1] = 'latchd:' .. held_token
     elseif what == 'owner' and t_entry ~= '' then
-        call('SET', mark_of .. t_entry, mark, 'PX', ARGV[7])
+        names[#names + 1] = t_entry
     end
+--@include part_marks.lua
 end
 
 if left > 0 then
@@ -149,7 +150,8 @@ end
 if not (marks_it or own_accord or force or entry)
     and call('DEL', keeper_of .. field) == 1 then
 --@include part_target_token.lua
-    call('SET', mark_of .. field, '0 ' .. held_token, 'PX', ARGV[7])
+    local mark_key, mark = mark_of .. field, '0 ' .. held_token
+--@include part_mark.lua
 end
 if fair then
 --@include part_release_fair.lua
@@ -160,13 +162,14 @@ if move then
     return token
 end
 -- Before the DEL, as it may be refused; nobody can act on it before the script ends.
+-- What may need memory comes after the DEL: see part_mark.lua.
 call('PUBLISH', channel, '0')
 -- The last token is the one before, or what others have under that one could not be put
 -- back here.
+call('DEL', lock, entries_key, keeper_of .. field)
 if untold and string.sub(before, 1, 3) == ' 0 ' then
     call('DEL', fence_key)
 elseif untold then
     call('SET', fence_key, string.sub(before, 2), 'PX', math.max(call('PTTL', fence_key), 1))
 end
-call('DEL', lock, entries_key, keeper_of .. field)
 return 'FREED'

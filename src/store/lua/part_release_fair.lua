@@ -17,6 +17,8 @@ if move and fair == ARGV[14] then
 --@include part_grant.lua
     return { 'OK', 0, token, 1, 0, 0, 0, behind and 1 or 0 }
 end
+-- What follows may need memory: see part_mark.lua.
+call('HDEL', lock, '')
 --@include part_queue.lua
 --@include part_purge.lua
 if move and (not head or string.sub(head, 1, 24) == mine) then

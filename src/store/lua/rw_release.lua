@@ -20,6 +20,7 @@ local t_kind, flags, instance, hold_of = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 local keeper_of, mark_of, reader_of, channel = ARGV[10], ARGV[11], ARGV[12], ARGV[13]
 local kind, for_write, claim, claim_entry = ARGV[15], ARGV[16] == 'w', ARGV[17], ARGV[18]
 local lease, helper_ttl, seen, asked = ARGV[19], ARGV[20], ARGV[21], ARGV[22]
+local mark_ms = ARGV[14]
 local claim_keeper = kind and keeper_of .. claim
 local force = string.find(flags, 'f', 1, true)
 
@@ -55,11 +56,11 @@ if not field then
         return 'WRONGTYPE-PLAIN'
     end
     if string.find(flags, 'b', 1, true) then
-        call('SET', mark_of .. t_entry, '0 ' .. t_token, 'PX', ARGV[14])
+        local mark, names = '0 ' .. t_token, { t_entry }
         if what == 'id' then
-            call('SET', mark_of .. base, '0 ' .. t_token, 'PX', ARGV[14])
-            call('SET', mark_of .. base .. ':write', '0 ' .. t_token, 'PX', ARGV[14])
+            names = { t_entry, base, base .. ':write' }
         end
+--@include part_marks.lua
     end
     return 'NOTHELD'
 end
@@ -147,9 +148,7 @@ if marks_it then
     elseif what == 'owner' and t_entry ~= '' then
         names[#names + 1] = t_entry
     end
-    for i = 1, #names do
-        call('SET', mark_of .. names[i], mark, 'PX', ARGV[14])
-    end
+--@include part_marks.lua
 end
 
 if entry then

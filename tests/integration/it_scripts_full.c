@@ -1,0 +1,199 @@
+/* Releases while Redis has no memory left: it refuses what may need some. */
+#include "scripts_rw.h"
+
+#include "support/runner.h"
+
+#include <inttypes.h>
+
+static const char ID_2[] = "latchd:id:22222222-2222-4222-8222-222222222222";
+
+static void fill_redis(void)
+{
+    redis_expect(peer_redis(), "OK", "CONFIG SET maxmemory 1");
+}
+
+/* Each way to name a plain hold that a client has. */
+static struct op hold_of(int way)
+{
+    struct op op;
+    uint64_t token;
+
+    switch (way) {
+    case 0:
+        (void)take("n", claim_anonymous("q:1"));
+        return op_release("n", TARGET_REQUEST, NULL, "q:1");
+    case 1:
+        token = take("n", claim_anonymous("q:1"));
+        op = op_release("n", TARGET_TOKEN, NULL, NULL);
+        op.target.token = token;
+        return op;
+    case 2:
+        (void)take("n", claim_id(RW_ID));
+        return op_release("n", TARGET_ID, RW_ID, "id:1");
+    case 3:
+        (void)take("n", claim_named("o", "id:1"));
+        return op_release("n", TARGET_ENTRY, "o", "id:1");
+    case 4:
+        (void)take("n", claim_named("o", "id:1"));
+        return op_release("n", TARGET_ID, RW_ID, "id:1");
+    default:
+        (void)take("n", claim_named("o", "id:1"));
+        return op_release("n", TARGET_OWNER, "o", "u:1");
+    }
+}
+
+START_TEST(a_lock_is_released_and_a_second_copy_says_the_same)
+{
+    struct op op = hold_of(_i);
+
+    fill_redis();
+    ck_assert_int_eq(try_take("m", claim_anonymous("q:3")), OP_ERROR);
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_ENDED);
+}
+END_TEST
+
+/* What gathered calls look for first. */
+START_TEST(a_lock_is_released_by_its_field_and_token)
+{
+    uint64_t token = take("n", claim_anonymous("q:1"));
+    struct op op = op_release("n", TARGET_FIELD, NULL, NULL);
+    char field[64];
+
+    (void)snprintf(field, sizeof field, "latchd:%" PRIu64, token);
+    op.target.field = span_str(field);
+    op.target.token = token;
+    fill_redis();
+    ck_assert(run_as(INSTANCE_A, &op)->freed);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_ENDED);
+}
+END_TEST
+
+START_TEST(one_entry_of_several_is_given_back)
+{
+    struct op op = op_release("n", TARGET_ENTRY, "o", "id:2");
+
+    (void)take("n", claim_named("o", "id:1"));
+    (void)take("n", claim_named("o", "id:2"));
+    fill_redis();
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
+    redis_expect(peer_redis(), "1", "HGET n o");
+}
+END_TEST
+
+START_TEST(a_lock_is_handed_over)
+{
+    struct op op = hold_of(_i);
+
+    op.has_next = true;
+    op.claim = claim_id(ID_2);
+    fill_redis();
+    ck_assert(run_as(INSTANCE_A, &op)->moved);
+    redis_expect(peer_redis(), "1", "HGET n %s", ID_2);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN n"), 1);
+}
+END_TEST
+
+START_TEST(a_head_of_the_fair_queue_that_has_no_score_is_no_hindrance)
+{
+    struct op op = hold_of(_i);
+
+    op.mark = false;
+    op.fair_wait_ms = 30000;
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "RPUSH redisson_lock_queue:{n} x"), 1);
+    fill_redis();
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
+}
+END_TEST
+
+static struct claim rw_claim_of(int i)
+{
+    switch (i) {
+    case 0:
+        return rw_claim(KIND_READ, OWNER_ANONYMOUS, "aaaaaaaaaaaaaaaa:1", NULL);
+    case 1:
+        return rw_claim(KIND_WRITE, OWNER_ANONYMOUS, "q:1", NULL);
+    case 2:
+        return rw_claim(KIND_READ, OWNER_ID, RW_ID, NULL);
+    case 3:
+        return rw_claim(KIND_WRITE, OWNER_ID,
+                        "latchd:id:11111111-1111-4111-8111-111111111111:write", NULL);
+    case 4:
+        return rw_reader("o", "id:1");
+    default:
+        return rw_writer("o:write", "id:1");
+    }
+}
+
+START_TEST(a_read_or_write_lock_is_released_and_a_second_copy_says_the_same)
+{
+    struct claim claim = rw_claim_of(_i);
+
+    (void)rw_take(claim);
+    fill_redis();
+    ck_assert_int_eq(rw_leave(claim)->status, OP_OK);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
+    ck_assert_int_eq(rw_leave(claim)->status, OP_ENDED);
+}
+END_TEST
+
+START_TEST(a_grant_that_too_few_masters_gave_is_taken_back)
+{
+    struct op op = op_acquire("n", claim_id(RW_ID));
+    struct op undo = op_release("n", TARGET_FIELD, RW_ID, NULL);
+
+    op.propose = 1000;
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL n"), 1);
+    op.claim = claim_id(ID_2);
+    op.propose = 2000;
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
+    undo.target.field = span_str(ID_2);
+    undo.own_accord = true;
+    undo.untold = 2000;
+    undo.mark = false;
+    fill_redis();
+    ck_assert_int_eq(run_as(INSTANCE_A, &undo)->status, OP_OK);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
+    redis_expect(peer_redis(),
+                 "1000 faaaaaaaaaaaaaaaa"
+                 "latchd:id:11111111-1111-4111-8111-111111111111",
+                 "GET latchd:fence:{n}");
+}
+END_TEST
+
+START_TEST(what_never_began_is_over_for_a_late_copy)
+{
+    struct op op = op_release("n", TARGET_ID, RW_ID, "id:1");
+
+    op.bury = true;
+    fill_redis();
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_NOTHELD);
+    redis_expect(peer_redis(), "OK", "CONFIG SET maxmemory 0");
+    ck_assert_int_eq(try_take("n", claim_id(RW_ID)), OP_OVER);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("scripts_full");
+    TCase *tc = tcase_create("scripts_full");
+
+    tcase_add_checked_fixture(tc, NULL, peer_teardown);
+    tcase_set_timeout(tc, 30);
+    tcase_add_loop_test(tc, a_lock_is_released_and_a_second_copy_says_the_same, 0, 6);
+    tcase_add_test(tc, a_lock_is_released_by_its_field_and_token);
+    tcase_add_test(tc, one_entry_of_several_is_given_back);
+    tcase_add_loop_test(tc, a_lock_is_handed_over, 0, 6);
+    tcase_add_loop_test(tc, a_head_of_the_fair_queue_that_has_no_score_is_no_hindrance,
+                        0, 6);
+    tcase_add_loop_test(
+        tc, a_read_or_write_lock_is_released_and_a_second_copy_says_the_same, 0, 6);
+    tcase_add_test(tc, a_grant_that_too_few_masters_gave_is_taken_back);
+    tcase_add_test(tc, what_never_began_is_over_for_a_late_copy);
+    suite_add_tcase(s, tc);
+    return s;
+}
