@@ -71,15 +71,13 @@ static void look_again(struct locks *l)
 
 /* --- telling ---------------------------------------------------------------------- */
 
+/* Of a failover each hears by itself, and of which names it is about. */
 static uint64_t left_ms(const struct locks *l)
 {
-    uint64_t until = l->peers.failed_over ? l->quarantine_end : l->peers.withheld_until;
-    uint64_t left = l->now < until ? until - l->now : 0;
-
     if (l->stats.restoring != 0 && !l->peers.failed_over) {
         return PEER_RETURN_MS;
     }
-    return left < PEER_RETURN_MS ? left : PEER_RETURN_MS;
+    return l->now < l->peers.withheld_until ? l->peers.withheld_until - l->now : 0;
 }
 
 static void announce(struct locks *l, const char *word)
@@ -138,14 +136,6 @@ void peers_withhold(struct locks *l)
     }
 }
 
-/* Where names are in groups, only some of them may be meant: who was here before knows
- * by itself which. */
-static bool believes(const struct locks *l)
-{
-    return l->group_of == NULL || l->now < l->peers.withheld_until || l->peers.asking ||
-           l->now < l->peers.up_at + PEER_RETURN_MS;
-}
-
 /* --- hearing ---------------------------------------------------------------------- */
 
 /* Cuts the first word off. */
@@ -202,7 +192,7 @@ void locks_announced(struct locks *l, struct span text)
         }
         return;
     }
-    if (left != 0 && believes(l)) {
+    if (left != 0) {
         withhold(l, left < PEER_RETURN_MS ? left : PEER_RETURN_MS);
     }
     hear(l, instance, number, span_eq(word, SPAN("hello")));
@@ -218,14 +208,10 @@ void locks_store_is_young(struct locks *l)
 
 bool peers_ask_first(struct locks *l)
 {
-    bool young = l->peers.young;
+    bool asks = l->peers.young && !l->peers.was_up && !l->quorum;
 
     l->peers.young = false;
-    if (l->peers.up_at != 0) {
-        return false;
-    }
-    l->peers.up_at = l->now;
-    if (!young || l->quorum) {
+    if (!asks) {
         return false;
     }
     l->peers.asking = true;
@@ -240,7 +226,6 @@ void peers_forget_asking(struct locks *l)
     l->peers.failed_over = false;
     if (l->peers.asking) {
         l->peers.asking = false;
-        l->peers.up_at = 0;
         timer_stop(l, &l->peers_timer);
     }
 }

@@ -43,11 +43,10 @@ struct peers {
     uint64_t number;         /* of the last announcement */
     uint64_t lost_at;        /* the link to the Redis that was lost */
     uint64_t withheld_until; /* names, for others to come back */
-    uint64_t up_at;   /* when Redis could be asked for the first time; 0: never */
-    bool was_up;      /* and grants were made */
-    bool failed_over; /* then failover-quarantine says what is withheld */
-    bool young;       /* it had just begun then */
-    bool asking;      /* so who else is there is asked first */
+    bool was_up;             /* Redis could be asked for locks */
+    bool failed_over;        /* then failover-quarantine says what is withheld */
+    bool young;              /* it had just begun then */
+    bool asking;             /* so who else is there is asked first */
 };
 
 struct locks;

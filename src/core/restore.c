@@ -214,7 +214,6 @@ void locks_failed_over(struct locks *l, locks_concerns_fn *concerns, void *ctx)
     }
     ended_again(l, concerns, ctx);
     fair_left_again(l, concerns, ctx);
-    peers_greet(l);
     locks_settle(l);
 }
 

@@ -271,21 +271,18 @@ START_TEST(who_is_told_so_then_withholds)
 }
 END_TEST
 
-static uint32_t group_of(struct span name)
+/* Which each hears of by itself, and with it of which names it is. */
+START_TEST(of_a_failover_nothing_is_told)
 {
-    return name.ptr[0] % 2;
-}
-
-/* It was told by its own nodes which names are meant. */
-START_TEST(in_groups_only_who_has_just_come_goes_by_the_others_word)
-{
-    replace((struct locks_setup){ .group_of = group_of, .group_count = 2 });
+    (void)engine_grant(&e, 1, "job", FOREVER, 100);
+    e.announced[0] = '\0';
+    locks_store_down(e.locks);
+    locks_failed_over(e.locks, NULL, NULL);
+    ck_assert_uint_eq(stats().restoring, 1);
     locks_store_up(e.locks, false);
-    announced("here " OTHER " 1 1000");
-    ck_assert_uint_eq(stats().quarantine_left_ms, 1000);
-    engine_pass(&e, PEER_RETURN_MS);
-    announced("here " OTHER " 2 1000");
-    ck_assert_uint_eq(stats().quarantine_left_ms, 0);
+    engine_collect(&e);
+    ck_assert_str_eq(e.announced, "hello 00000000000000aa 2 0");
+    engine_gives(&e, OP_RESTORE, OK_RESULT);
 }
 END_TEST
 
@@ -337,7 +334,7 @@ Suite *test_suite(void)
     tcase_add_test(t, of_too_many_it_is_known_that_there_are_more);
     tcase_add_test(t, who_begins_at_a_redis_that_has_just_begun_asks_first);
     tcase_add_test(t, who_is_told_so_then_withholds);
-    tcase_add_test(t, in_groups_only_who_has_just_come_goes_by_the_others_word);
+    tcase_add_test(t, of_a_failover_nothing_is_told);
     tcase_add_test(t, a_failover_that_lost_nothing_changes_nothing_of_it);
     tcase_add_test(t, a_quorum_announces_nothing);
     tcase_add_test(t, who_stops_says_bye);
