@@ -15,6 +15,7 @@ sys.path.append(str(HERE.parent / "support"))
 
 from stand import tap  # finds resp and children as well
 from children import until
+from clusters import Cluster
 from resp import Error, Wire
 from servers import Latchd, Rack, Redis
 
@@ -24,13 +25,34 @@ WAIT_MS = 60000
 SOON_S = 20
 
 
+def single(rack):
+    redis = rack.keep(Redis(rack.folder).ready())
+    return redis, redis.url
+
+
+def behind_a_sentinel(rack):
+    """Which waits for longer than the master is away."""
+    redis = rack.keep(Redis(rack.folder).ready())
+    file = rack.folder / "sentinel.conf"
+    file.write_text(f"sentinel monitor main 127.0.0.1 {redis.port} 1\n"
+                    "sentinel down-after-milliseconds main 60000\n")
+    sentinel = rack.keep(Redis(rack.folder, name="sentinel", file=file).ready())
+    return redis, f"sentinel://127.0.0.1:{sentinel.port}/main"
+
+
+def in_a_cluster(rack):
+    """One of three masters, without a replica."""
+    cluster = Cluster(rack, "--appendonly", "no", replicated=False)
+    return cluster.masters[0], cluster.url
+
+
 class Fleet(Rack):
     """Daemons on one Redis, that know of each other."""
 
-    def __init__(self, latchd, folder, count, *options):
+    def __init__(self, latchd, folder, count, *options, topology=single):
         super().__init__(folder)
         self.latchd = latchd
-        self.redis = self.keep(Redis(self.folder).ready())
+        self.redis, self.url = topology(self)
         self.options = options
         self.daemons = [self.start(f"d{i}") for i in range(count)]
         for daemon in self.daemons:
@@ -38,7 +60,7 @@ class Fleet(Rack):
                   "they know of each other", SOON_S)
 
     def start(self, name):
-        return self.keep(Latchd(self.latchd, self.folder, name, self.redis.url,
+        return self.keep(Latchd(self.latchd, self.folder, name, self.url,
                                 *self.options)).ready()
 
     def restart_empty(self, gone_s):
@@ -132,11 +154,13 @@ def a_round(fleet, turn, gone_s, stopped_s):
     holder.close()
 
 
-def what_is_held_is_granted_to_nobody_else(latchd, count):
+ROUNDS = ((0, 0), (0.2, 1.5), (2.5, 0), (0, 2))
+
+
+def what_is_held_is_granted_to_nobody_else(latchd, count, turns=ROUNDS, **more):
     with tempfile.TemporaryDirectory(prefix="latchd-test-") as folder:
-        with Fleet(latchd, folder, count) as fleet:
-            for turn, (gone_s, stopped_s) in enumerate(
-                    [(0, 0), (0.2, 1.5), (2.5, 0), (0, 2)]):
+        with Fleet(latchd, folder, count, "--failover-quarantine", "5s", **more) as fleet:
+            for turn, (gone_s, stopped_s) in enumerate(turns):
                 a_round(fleet, turn, gone_s, stopped_s)
 
 
@@ -220,6 +244,10 @@ def main(latchd):
     cases = [
         ("two daemons: what is held is granted to nobody else",
          lambda: what_is_held_is_granted_to_nobody_else(latchd, 2)),
+        ("behind a Sentinel: the same", lambda: what_is_held_is_granted_to_nobody_else(
+            latchd, 2, ROUNDS[:2], topology=behind_a_sentinel)),
+        ("in a Cluster: the same", lambda: what_is_held_is_granted_to_nobody_else(
+            latchd, 2, ROUNDS[:2], topology=in_a_cluster)),
         ("three daemons: the same", lambda: what_is_held_is_granted_to_nobody_else(latchd, 3)),
     ]
     for function in (what_is_free_is_backend_and_then_granted,
