@@ -261,7 +261,7 @@ void fair_heard(struct locks *l, struct lock *lock, struct waiter *w,
         w->place = PLACE_TOLD;
     } else if (!r->fair && w->place == PLACE_TOLD &&
                l->now >= f->refreshed + REFRESH_AGAIN_MS) {
-        f->refresh_at = l->now; /* somebody has thrown the whole queue away */
+        f->sweep = true; /* somebody has thrown the whole queue away */
     }
 }
 
@@ -279,7 +279,7 @@ void fair_lost(struct locks *l, struct lock *lock)
 
     fair_refresh_soon(l, lock);
     if (f != NULL) {
-        f->sweep = f->sweep || f->stood;
+        f->sweep = f->sweep || f->stood || f->joined > 0;
     }
 }
 

@@ -44,7 +44,7 @@ struct fair {
     bool served; /* a waiter of ours was granted since others joined last */
     bool full;   /* waiters are left over; they come in many at once */
     bool stood;  /* one of ours stood in Redis's queue, or may have, and is gone */
-    bool sweep;  /* Redis may have those again: all are to be named, so that they go */
+    bool sweep;  /* Redis may have those again, or lost others: all are to be named */
     bool swept;  /* the op in flight does that */
 };
 

@@ -45,11 +45,36 @@ static struct waiter *next_new(const struct locks *l, struct fair *f)
     return w;
 }
 
-/* Names those with a place, as far as they have been told of it or not. */
-static size_t name_places(struct locks *l, struct fair *f, enum fair_place place,
-                          struct span *members, uint64_t op)
+/* What an OP_QUEUE names. */
+struct naming {
+    uint64_t op;
+    struct span *members;
+    uint64_t *waited_ms; /* NULL: it is not told */
+    size_t count;
+};
+
+static struct naming naming_new(struct locks *l, const struct work *work, size_t room,
+                                bool waited)
 {
-    size_t count = 0;
+    return (struct naming){
+        .op = work->op.key,
+        .members = effects_alloc(&l->fx, room * sizeof(struct span)),
+        .waited_ms = waited ? effects_alloc(&l->fx, room * sizeof(uint64_t)) : NULL,
+    };
+}
+
+static void name_waiter(struct locks *l, struct naming *n, const struct waiter *w)
+{
+    if (n->waited_ms != NULL) {
+        n->waited_ms[n->count] = l->now - w->began;
+    }
+    n->members[n->count++] = op_copy(l, want_member(w->want));
+}
+
+/* Names those with a place, as far as they have been told of it or not. */
+static void name_places(struct locks *l, struct fair *f, enum fair_place place,
+                        struct naming *n)
+{
     struct list *it;
 
     LIST_FOREACH(it, &f->lock->desk->queue)
@@ -57,14 +82,13 @@ static size_t name_places(struct locks *l, struct fair *f, enum fair_place place
         struct waiter *w = container_of(it, struct waiter, in_queue);
 
         if (w->place == place) {
-            members[count++] = op_copy(l, want_member(w->want));
-            w->place_op = op;
+            name_waiter(l, n, w);
+            w->place_op = n->op;
         }
         if (w == f->last) {
             break;
         }
     }
-    return count;
 }
 
 static void send_queue(struct locks *l, struct fair *f, bool whole)
@@ -73,16 +97,15 @@ static void send_queue(struct locks *l, struct fair *f, bool whole)
     size_t left = f->lock->desk->waiting - f->joined;
     struct work *work = work_new(l, WORK_QUEUE, f->lock);
     struct op *op = work_op(l, work, OP_QUEUE);
-    size_t known = 0, count = 0;
-    struct span *members;
+    struct naming n;
     struct waiter *w;
 
     room = room < left ? room : left;
-    members =
-        effects_alloc(&l->fx, (room + (whole ? f->joined : 0) + 1) * sizeof(*members));
+    n = naming_new(l, work, room + (whole ? f->joined : 0) + 1, whole && f->sweep);
     if (whole) {
-        known = name_places(l, f, PLACE_TOLD, members, work->op.key);
-        count = known + name_places(l, f, PLACE_ASKED, members + known, work->op.key);
+        name_places(l, f, PLACE_TOLD, &n);
+        op->known = n.count;
+        name_places(l, f, PLACE_ASKED, &n);
         f->refreshed = l->now;
         f->refresh_at = l->now + fair_interval(l);
         f->swept = f->sweep;
@@ -92,14 +115,14 @@ static void send_queue(struct locks *l, struct fair *f, bool whole)
     f->served = false;
     f->full = false; /* up to the brim, now that one is sent */
     while ((w = next_new(l, f)) != NULL) {
-        members[count++] = op_copy(l, want_member(w->want));
-        fair_place_given(l, f, w, work->op.key);
+        name_waiter(l, &n, w);
+        fair_place_given(l, f, w, n.op);
         f->last = w;
     }
     op->whole = whole;
-    op->members = members;
-    op->member_count = count;
-    op->known = known;
+    op->members = n.members;
+    op->waited_ms = n.waited_ms;
+    op->member_count = n.count;
     f->queue = work;
 }
 

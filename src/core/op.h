@@ -41,7 +41,9 @@
  *                            dead and anybody removes it from the head
  *   latchd:fair:{N}          hash: Redis time in ms up to which scores say what they
  *                            should: instance -> of all its members, but for member ->
- *                            of one who came since. And Redisson member -> its W
+ *                            of one who came since. And Redisson member -> its W, and
+ *                            at:<member> -> since when it waits, and whether it was
+ *                            put back: once Redis lost members
  *   redisson_lock__channel:{N}:<member>
  *                            channel: `0` for that member, when it heads the queue of a
  *                            free lock. A daemon listens to all of its own by pattern
@@ -259,6 +261,10 @@ enum op_kind {
      * head, in order; the others are put at the tail. Whoever is in it already stays.
      * Any member of the list without a score gets one, and a score without a place in
      * the list goes.
+     * `waited_ms` (with `whole`), for how long each waits: Redis may have lost them, so
+     * who is missing goes behind the last one that is known to wait for longer, if
+     * there is one; and who was put back so takes its place among those that are named
+     * later.
      * -> OK ttl (-2: free) fair, WRONGTYPE */
     OP_QUEUE,
     /* `members` leave the fair queue, whatever the lock has become, then stale heads
@@ -343,6 +349,7 @@ struct op {
     const struct renew_item *items; /* RENEW */
     size_t item_count;
     const struct span *members; /* QUEUE, LEAVE: at most OP_QUEUE_MAX */
+    const uint64_t *waited_ms;  /* QUEUE: as many; or NULL */
     size_t member_count;
     size_t known;
     const struct many_item *many; /* ACQUIRE_MANY: at most OP_MANY_MAX */

@@ -75,9 +75,11 @@ struct op *op_clone(const struct op *op)
 {
     size_t items = op->item_count * sizeof(*op->items);
     size_t members = op->member_count * sizeof(*op->members);
+    size_t waited =
+        op->waited_ms == NULL ? 0 : op->member_count * sizeof(*op->waited_ms);
     size_t many = op->many_count * sizeof(*op->many);
     size_t kept = op->kept_count * sizeof(*op->kept);
-    size_t lists = items + members + many + kept;
+    size_t lists = items + members + waited + many + kept;
     struct op measured = *op;
     /* Measuring changes nothing. */
     struct lists own = { (struct renew_item *)op->items, (struct span *)op->members,
@@ -94,6 +96,8 @@ struct op *op_clone(const struct op *op)
     clone->many = own.many = copy_list(&at, op->many, many);
     clone->kept = own.kept = copy_list(&at, op->kept, kept);
     clone->members = own.members = copy_list(&at, op->members, members);
+    clone->waited_ms =
+        op->waited_ms == NULL ? NULL : copy_list(&at, op->waited_ms, waited);
     each_span(clone, own, move_span, &at);
     return clone;
 }

@@ -59,6 +59,31 @@ static void add_members(struct buf *out, const struct op *op)
     }
 }
 
+/* Since when each waits, in Redis's time. */
+static void add_since(struct buf *out, const struct op *op, struct op_times times)
+{
+    uint64_t now_ms = times.asked_us / 1000;
+
+    for (size_t i = 0; i < op->member_count && op->waited_ms != NULL; i++) {
+        uint64_t waited = op->waited_ms[i];
+
+        command_uint(out, waited < now_ms ? now_ms - waited : 0);
+    }
+}
+
+static void call_queue(struct buf *out, const struct op *op, const char *instance,
+                       struct op_times times)
+{
+    bool ordered = op->waited_ms != NULL;
+
+    begin_members(out, LUA_QUEUE, 2 + (ordered ? op->member_count : 0), op, instance,
+                  times);
+    command_uint(out, ordered ? 2 : op->whole ? 1 : 0);
+    command_uint(out, op->known);
+    add_members(out, op);
+    add_since(out, op, times);
+}
+
 bool script_call_fair(struct buf *out, const struct op *op, const char *instance,
                       struct op_times times)
 {
@@ -69,10 +94,7 @@ bool script_call_fair(struct buf *out, const struct op *op, const char *instance
         }
         return op->fair;
     case OP_QUEUE:
-        begin_members(out, LUA_QUEUE, 2, op, instance, times);
-        command_uint(out, op->whole ? 1 : 0);
-        command_uint(out, op->known);
-        add_members(out, op);
+        call_queue(out, op, instance, times);
         return true;
     case OP_LEAVE:
         begin_members(out, LUA_LEAVE, 0, op, instance, times);

@@ -48,6 +48,9 @@ static void say_op(struct differ *d, const char *instance, const struct op *op,
     }
     for (size_t i = 0; i < op->member_count; i++) {
         differ_say(d, " %.*s", S(op->members[i]));
+        if (op->waited_ms != NULL) {
+            differ_say(d, " since %" PRIu64, op->waited_ms[i]);
+        }
     }
     for (size_t i = 0; i < op->kept_count; i++) {
         differ_say(d, " kept(%" PRIu64 "%s '%.*s' %" PRIu64 ")", op->token,
@@ -286,15 +289,18 @@ static void make_release(struct differ *d, struct redis_name *n, const char *ins
 static void make_members(struct differ *d, const char *instance, struct op *op)
 {
     static struct span members[DIFFER_MEMBERS];
+    static uint64_t waited[DIFFER_MEMBERS];
     size_t first = dice_below(&d->dice, DIFFER_MEMBERS);
 
     op->member_count = dice_below(&d->dice, DIFFER_MEMBERS);
     for (size_t i = 0; i < op->member_count; i++) {
         members[i] = differ_member(d, instance, (first + i) % DIFFER_MEMBERS);
+        waited[i] = (first * 7 + i * 5 + d->serial) % 11 * 100;
     }
     op->members = members;
     op->known = dice_below(&d->dice, op->member_count + 1);
     op->whole = dice_chance(&d->dice, 600);
+    op->waited_ms = op->whole && d->serial % 2 == 0 ? waited : NULL;
 }
 
 static void make_items(struct differ *d, struct op *op)

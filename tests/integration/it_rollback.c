@@ -124,11 +124,46 @@ START_TEST(who_left_the_fair_queue_is_not_waited_for)
 }
 END_TEST
 
+/* Their daemons put back what is theirs, each its own, and the order is that in which
+ * they came. */
+START_TEST(waiters_of_two_daemons_have_their_order_again)
+{
+    enum { WAITERS = 6 };
+    struct client *holder, *c[WAITERS];
+
+    stand_up_two();
+    holder = open_second();
+    (void)ask_int(holder, "LOCK job");
+    keep_data();
+    for (int i = 0; i < WAITERS; i++) {
+        c[i] = i % 3 == 1 ? open_second() : open_client();
+        client_send(c[i], "LOCK job FAIR");
+        await_queue("job", i + 1);
+        test_sleep_ms(20); /* so that who came later did so by any clock */
+    }
+    roll_back();
+    await_queue("job", WAITERS);
+    test_sleep_ms(200); /* each has told since when it waits */
+    ck_assert_int_eq(ask_int(holder, "UNLOCK job"), 0);
+    for (int i = 0; i < WAITERS; i++) {
+        (void)client_read_int(c[i]);
+        for (int k = i + 1; k < WAITERS; k++) {
+            expect_silence(c[k]);
+        }
+        ck_assert_int_eq(ask_int(c[i], "UNLOCK job"), 0);
+    }
+    close_clients(c, WAITERS);
+    client_close(holder);
+    stand_down_two();
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     const TTest *const tests[] = {
         who_was_granted_last_has_it_again_and_who_held_before_has_not,
         who_left_the_fair_queue_is_not_waited_for,
+        waiters_of_two_daemons_have_their_order_again,
     };
 
     return integration_suite("rollback", tests, sizeof tests / sizeof *tests);

@@ -78,6 +78,85 @@ START_TEST(a_listed_member_without_a_score_does_not_join_twice_F4)
 }
 END_TEST
 
+/* A naming of all after a loss: for how long each has waited, too. */
+static void put_back(const char *instance, size_t known, const char *first,
+                     uint64_t first_ms, const char *second, uint64_t second_ms)
+{
+    struct span members[] = { span_str(first), span_str(second) };
+    uint64_t waited[] = { first_ms, second_ms };
+    struct op op = { .kind = OP_QUEUE,
+                     .name = SPAN("n"),
+                     .whole = true,
+                     .fair_wait_ms = FAIR_WAIT,
+                     .members = members,
+                     .waited_ms = waited,
+                     .member_count = second[0] == '\0' ? 1 : 2,
+                     .known = known };
+    uint64_t now = redis_time_us();
+    struct op_times times = { .asked_us = now, .deadline_us = now + 10000000 };
+
+    ck_assert_int_eq(run_times(instance, &op, times)->status, OP_OK);
+}
+
+START_TEST(what_two_daemons_put_back_is_in_the_order_in_which_it_came)
+{
+    fair_take(A4);
+    put_back(INSTANCE_A, 2, A1, 9000, A3, 5000);
+    put_back(INSTANCE_B, 2, B1, 7000, B2, 3000);
+    fair_expect(A1 " " B1 " " A3 " " B2);
+    fair_expect_due(B2, LEASE + FAIR_WAIT);
+    put_back(INSTANCE_B, 2, B1, 7000, B2, 3000); /* and stays so */
+    (void)fair_queue(INSTANCE_A, true, 2, A1, A3, NULL);
+    fair_expect(A1 " " B1 " " A3 " " B2);
+}
+END_TEST
+
+START_TEST(who_was_put_back_too_far_ahead_goes_behind_who_is_named_later)
+{
+    fair_take(A4);
+    fair_wait(A1);
+    put_back(INSTANCE_B, 2, B1, 7000, B2,
+             3000); /* A1 is not known to wait for longer */
+    fair_expect(B1 " " B2 " " A1);
+    put_back(INSTANCE_A, 2, A1, 9000, A3, 5000);
+    fair_expect(A1 " " B1 " " A3 " " B2);
+    (void)fair_free(A4, NULL);
+    fair_take(A1);
+    fair_expect(B1 " " A3 " " B2);
+}
+END_TEST
+
+START_TEST(who_was_never_lost_keeps_his_place)
+{
+    fair_take(A4);
+    fair_wait(B1);
+    fair_wait(A1);
+    fair_wait(B2);
+    put_back(INSTANCE_A, 1, A1, 9000, "", 0);
+    put_back(INSTANCE_B, 2, B1, 7000, B2, 9500);
+    fair_expect(B1 " " A1 " " B2);
+}
+END_TEST
+
+START_TEST(a_redisson_in_the_queue_keeps_its_distance)
+{
+    struct redisson other = fair_redisson(R2);
+    int64_t due;
+
+    fair_take(A4);
+    fair_wait(A1);
+    (void)redisson_fair_lock(&other, "n", LEASE, REDISSON_WAIT);
+    due = fair_due_in(R2);
+    put_back(INSTANCE_A, 2, A1, 9000, A2, 8000);
+    fair_expect(A1 " " A2 " " R2);
+    fair_expect_due(R2, due);
+    put_back(INSTANCE_B, 1, B1, 10000, "", 0);
+    put_back(INSTANCE_A, 2, A1, 9000, A2, 8000);
+    fair_expect(B1 " " A1 " " A2 " " R2);
+    fair_expect_due(R2, due);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("scripts_queue_lost");
@@ -89,6 +168,10 @@ Suite *test_suite(void)
     tcase_add_test(tc, a_head_without_a_score_does_not_stay_for_ever_F4);
     tcase_add_test(tc, a_lost_list_is_made_anew_F4);
     tcase_add_test(tc, a_listed_member_without_a_score_does_not_join_twice_F4);
+    tcase_add_test(tc, what_two_daemons_put_back_is_in_the_order_in_which_it_came);
+    tcase_add_test(tc, who_was_put_back_too_far_ahead_goes_behind_who_is_named_later);
+    tcase_add_test(tc, who_was_never_lost_keeps_his_place);
+    tcase_add_test(tc, a_redisson_in_the_queue_keeps_its_distance);
     suite_add_tcase(s, tc);
     return s;
 }

@@ -74,6 +74,10 @@ static void copy_op(struct flight *f, const struct op *op)
     f->op.items = f->items = copy_list(op->items, op->item_count, sizeof(*f->items));
     f->op.members = f->members =
         copy_list(op->members, op->member_count, sizeof(*f->members));
+    f->op.waited_ms = f->waited_ms =
+        op->waited_ms == NULL
+            ? NULL
+            : copy_list(op->waited_ms, op->member_count, sizeof(*f->waited_ms));
     f->op.kept = f->kept = copy_list(op->kept, op->kept_count, sizeof(*f->kept));
     f->op.many = f->many = copy_list(op->many, op->many_count, sizeof(*f->many));
     each_span(f, add_size, &size);
@@ -93,6 +97,7 @@ void flight_free(struct flight *f)
     free(f->items);
     free(f->item_results);
     free(f->members);
+    free(f->waited_ms);
     free(f->kept);
     free(f->many);
     free(f->many_results);

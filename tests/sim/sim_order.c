@@ -1,5 +1,6 @@
 /* The fair queue as Redis has it: who joins, who leaves, and whose turn it is. Looked
  * at before and after each script. */
+#include "sim/sim_redis_queue.h"
 #include "sim/sim_world.h"
 
 #include <inttypes.h>
@@ -64,7 +65,50 @@ static bool comes_back(struct sim *s, const struct rtext *member)
     return false;
 }
 
-/* Whoever was in it and stayed keeps his place; who came stands behind. */
+/* NULL: since when it waits is not known. */
+static const struct redis_wait *since_of(const struct redis_name *n, size_t i)
+{
+    for (size_t k = 0; k < n->wait_count && is_ours(&n->queue[i]); k++) {
+        if (rtext_is(&n->waits[k].member, rtext_span(&n->queue[i]))) {
+            return &n->waits[k];
+        }
+    }
+    return NULL;
+}
+
+static bool was_put_back(const struct redis_name *n, size_t i)
+{
+    const struct redis_wait *w = since_of(n, i);
+
+    return w != NULL && w->apart != 0;
+}
+
+/* Who has just named all that it has: who was lost stands before those who came later,
+ * whichever daemon they are of, but for who joins only now. */
+static void check_put_back(struct sim *s, const struct redis_name *n,
+                           const struct flight *f)
+{
+    const struct queue_seen *seen = &s->check.seen;
+
+    for (size_t i = 0; i < n->queue_count && f->op.waited_ms != NULL; i++) {
+        for (size_t k = i + 1; k < n->queue_count && was_put_back(n, i); k++) {
+            const struct redis_wait *w = since_of(n, k);
+
+            if (!is_ours(&n->queue[k])) {
+                break;
+            }
+            if (w != NULL && w->wait < since_of(n, i)->wait &&
+                (w->apart != 0 ||
+                 place(seen->members, seen->count, &n->queue[k]) < seen->count)) {
+                sim_fail(s, "%s was put back before %s, who came first to %s",
+                         n->queue[i].s, n->queue[k].s, n->name.s);
+            }
+        }
+    }
+}
+
+/* Whoever was in it and stayed keeps his place, if that was never lost; who came stands
+ * behind. */
 static void check_places(struct sim *s, const struct redis_name *n)
 {
     const struct queue_seen *seen = &s->check.seen;
@@ -76,7 +120,7 @@ static void check_places(struct sim *s, const struct redis_name *n)
 
         if (before == seen->count) {
             joined = !comes_back(s, &n->queue[i]) || joined;
-        } else if (!is_ours(&n->queue[i])) {
+        } else if (!is_ours(&n->queue[i]) || was_put_back(n, i)) {
             /* Redisson's own may have purged itself, and come back at the end. */
         } else if (before < last) {
             sim_fail(s, "%s has changed its place in the queue of %s", n->queue[i].s,
@@ -172,6 +216,7 @@ void check_queue_after(struct sim *s, const struct redis_name *n, struct flight 
     check_places(s, n);
     check_thrown_out(s, n, f == NULL ? NULL : f->instance);
     if (f != NULL) {
+        check_put_back(s, n, f);
         check_turn_of(s, n, f);
     }
 }

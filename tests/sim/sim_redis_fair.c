@@ -332,7 +332,7 @@ static bool is_in(const struct run *c, struct span member, bool by_list)
                    : queue_score(c->n, member) != NULL;
 }
 
-static void put_in(struct run *c, bool by_list)
+static void put_back_all(struct run *c, bool by_list)
 {
     const struct op *op = c->op;
     size_t back = 0;
@@ -345,6 +345,46 @@ static void put_in(struct run *c, bool by_list)
     }
     if (back > 0) {
         are_back(c, back);
+    }
+}
+
+/* Each to where it stood, as far as that is known. */
+static void put_back_in_order(struct run *c)
+{
+    struct redis_name *n = c->n;
+    struct rtext head =
+        rtext_of(n->queue_count == 0 ? SPAN_NONE : rtext_span(&n->queue[0]));
+    bool headed = false;
+
+    for (size_t i = 0; i < c->op->known; i++) {
+        struct span member = c->op->members[i];
+        size_t at;
+
+        if (queue_at(n, member) != QUEUE_NONE) {
+            continue;
+        }
+        at = queue_place(n, 0, n->queue_count, member);
+        queue_insert(n, at, member);
+        set_score(c, member,
+                  at == 0 ? least_score(c)
+                          : queue_score(n, rtext_span(&n->queue[at - 1]))->score);
+        headed = headed || at == 0;
+    }
+    if (headed && head.len > 0) {
+        are_back(c, queue_at(n, rtext_span(&head)));
+    }
+}
+
+static void put_in(struct run *c, bool by_list)
+{
+    const struct op *op = c->op;
+
+    if (op->waited_ms != NULL) {
+        queue_tell_since(c->n, op, c->times.asked);
+        queue_order(c->n);
+        put_back_in_order(c);
+    } else {
+        put_back_all(c, by_list);
     }
     for (size_t i = op->known; i < op->member_count; i++) {
         if (!is_in(c, op->members[i], by_list)) {

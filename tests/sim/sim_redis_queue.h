@@ -22,6 +22,15 @@ struct redis_wait *queue_wait_new(struct redis_name *n, struct span member);
 /* Of those who are not in the list nothing is known any more. */
 void queue_drop_waits(struct redis_name *n);
 
+/* --- sim_redis_order.c: members of latchd's by how long they wait ---------- */
+
+/* Since when those of a QUEUE wait, and who of them is put back now or was before. */
+void queue_tell_since(struct redis_name *n, const struct op *op, uint64_t now_ms);
+/* Who was put back changes places with others of latchd's around it. */
+void queue_order(struct redis_name *n);
+/* Between `from` and `to` behind the last one that is known to wait for longer. */
+size_t queue_place(struct redis_name *n, size_t from, size_t to, struct span member);
+
 /* A member of any latchd's. */
 bool queue_is_ours(struct span member);
 

@@ -83,6 +83,7 @@ struct flight {
     struct renew_item *items;
     enum renew_result *item_results;
     struct span *members;
+    uint64_t *waited_ms;
     struct kept_item *kept;
     struct many_item *many;
     struct op_result *many_results;

@@ -167,6 +167,36 @@ START_TEST(a_living_daemons_waiters_who_left_before_a_failover_are_nobodys_head)
 }
 END_TEST
 
+/* Of two daemons: whichever puts its own back first, each finds its place. */
+static void keeps_the_order_of_two(size_t late)
+{
+    struct sim *s = scenario_new(2);
+    size_t first = holds(s, 0, "LOCK job"), conns[7];
+
+    sim_redis_save(sim_redis_now(s), &s->backup);
+    for (size_t i = 0; i < 7; i++) {
+        conns[i] = says(s, i % 3 == 1, "LOCK job FAIR");
+        sim_run(s, 5);
+    }
+    fault_restart(s, 100);
+    check_external(s, NULL);
+    sim_redis_restore(sim_redis_now(s), s->backup);
+    s->check.resurrected = true;
+    fault_stall(s, late, 1000);
+    sim_run(s, 2000);
+    ck_assert_str_eq(scenario_queue(s), "d0:2 d1:1 d0:3 d0:4 d1:2 d0:5 d0:6");
+    unlocks(s, first);
+    scenario_served_in_order(s, conns, 7, 12000);
+    scenario_end(s);
+}
+
+START_TEST(the_waiters_of_two_daemons_have_their_order_again)
+{
+    keeps_the_order_of_two(0);
+    keeps_the_order_of_two(1);
+}
+END_TEST
+
 START_TEST(a_redis_that_comes_back_empty_keeps_the_order)
 {
     struct sim *s = scenario_new(2);
@@ -344,6 +374,7 @@ Suite *test_suite(void)
     tcase_add_test(t, after_flushall_the_queue_stands_again_in_order);
     tcase_add_test(
         t, a_living_daemons_waiters_who_left_before_a_failover_are_nobodys_head);
+    tcase_add_test(t, the_waiters_of_two_daemons_have_their_order_again);
     tcase_add_test(t, a_redis_that_comes_back_empty_keeps_the_order);
     tcase_add_test(
         t, a_redis_that_lost_the_last_waiters_takes_them_back_behind_the_others);

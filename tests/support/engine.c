@@ -72,6 +72,9 @@ static void collect_op(struct engine *e, const struct op *op)
     copy_text(s->target_field, sizeof(s->target_field), op->target.field);
     copy_text(s->target_entry, sizeof(s->target_entry), op->target.entry);
     copy_members(s->members, sizeof(s->members), op);
+    for (size_t i = 0; op->waited_ms != NULL && i < op->member_count; i++) {
+        s->waited_ms[i % ENGINE_WAITED_MAX] = op->waited_ms[i];
+    }
     ck_assert_uint_le(op->many_count, ENGINE_MANY_MAX);
     for (size_t i = 0; i < op->many_count; i++) {
         copy_text(s->many[i], sizeof(s->many[i]), op->many[i].name);

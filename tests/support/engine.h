@@ -12,6 +12,8 @@ enum { ENGINE_OPS_MAX = 32, ENGINE_SAID_MAX = 64, ENGINE_MANY_MAX = OP_MANY_MAX 
 enum { ENGINE_LONG_WAIT_MS = 300 };
 
 /* One op as it was emitted; texts are copies. */
+enum { ENGINE_WAITED_MAX = 8 }; /* members of which it is looked at */
+
 struct seen_op {
     struct op op;
     char name[64];
@@ -21,6 +23,7 @@ struct seen_op {
     char target_field[160];
     char target_entry[96];
     char members[512]; /* "1 2 3": the numbers of our members */
+    uint64_t waited_ms[ENGINE_WAITED_MAX];
     struct renew_item items[OP_RENEW_MAX];
     char item_names[OP_RENEW_MAX][64];
     char many[ENGINE_MANY_MAX][64]; /* the names */

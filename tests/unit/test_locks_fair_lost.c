@@ -107,6 +107,38 @@ START_TEST(one_naming_of_all_does_for_who_waits_and_who_left)
 }
 END_TEST
 
+START_TEST(since_when_each_waits_is_told_after_a_loss_and_not_else)
+{
+    struct seen_op op;
+
+    fair_wait(&e, 2);
+    engine_pass(&e, 1000);
+    engine_lock(&e, 3, "job", FAIR);
+    fair_joins(&e, "3", HELD);
+    engine_pass(&e, 500);
+    lose();
+    engine_take_op(&e, OP_QUEUE, &op);
+    ck_assert_str_eq(op.members, "1 2 3");
+    ck_assert(op.op.whole);
+    ck_assert_uint_eq(op.waited_ms[0], 1500);
+    ck_assert_uint_eq(op.waited_ms[1], 1500);
+    ck_assert_uint_eq(op.waited_ms[2], 500);
+    engine_answer(&e, &op, UNKNOWN);
+    engine_gives(&e, OP_ACQUIRE, BUSY(20000));
+    engine_take_op(&e, OP_QUEUE, &op); /* it may not have run */
+    ck_assert_uint_eq(op.waited_ms[2], 500);
+    engine_answer(&e, &op, HELD);
+    fair_subscribed(&e);
+    engine_gives(&e, OP_ACQUIRE, BUSY(20000));
+    engine_pass(&e, 10000);
+    engine_gives(&e, OP_ACQUIRE, BUSY(20000));
+    engine_take_op(&e, OP_QUEUE, &op);
+    ck_assert(op.op.whole);
+    ck_assert_ptr_null(op.op.waited_ms);
+    engine_answer(&e, &op, HELD);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("locks_fair_lost");
@@ -119,6 +151,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, a_sweep_is_made_again_until_it_has_run);
     tcase_add_test(tc, places_that_are_long_gone_are_forgotten);
     tcase_add_test(tc, one_naming_of_all_does_for_who_waits_and_who_left);
+    tcase_add_test(tc, since_when_each_waits_is_told_after_a_loss_and_not_else);
     suite_add_tcase(s, tc);
     return s;
 }

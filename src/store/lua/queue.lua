@@ -2,14 +2,16 @@
 --
 -- KEYS  1 lock   2 queue   3 scores   4 latchd:fair
 -- ARGV  1 deadline, us   2 instance   3 what a waiter adds to deadlines, ms   4 channel
---       5 '1': these are all of this instance's   6 so many of them have been in it
---       and the members, in order
+--       5 '1': these are all of this instance's; '2': and Redis may have lost them
+--       6 so many of them have been in it, and the members, in order; '2': and since when
+--       each waits, ms
 -- Gives LATE | OK pttl fair | WRONGTYPE-RW
 
 --@include part_time.lua
 local lock, queue, scores, marks = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local instance, fair_wait, channel = ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local whole, first_new = ARGV[5] == '1', 7 + tonumber(ARGV[6])
+local whole, ordered, first_new = ARGV[5] ~= '0', ARGV[5] == '2', 7 + tonumber(ARGV[6])
+local last = ordered and 6 + (#ARGV - 6) / 2 or #ARGV
 
 -- Fails if a name is of another type, before anything is written.
 if call('HEXISTS', lock, 'mode') == 1 then
@@ -41,7 +43,7 @@ end
 local there, in_order, no_score = nil, nil, {}
 if whole or not in_step then
     local is_wanted = {}
-    for i = 7, #ARGV do
+    for i = 7, last do
         is_wanted[ARGV[i]] = true
     end
     local function leaves(member)
@@ -100,12 +102,13 @@ if whole then
         words = {}
     end
     for _, field in ipairs(call('HKEYS', marks)) do
-        if string.sub(field, 1, 24) == mine
-            or string.find(field, ':', 1, true) and not there[field] then
+        local of = string.match(field, '^at:(.*)$')
+        if not of and string.sub(field, 1, 24) == mine
+            or string.find(field, ':', 1, true) and not there[of or field] then
             call('HDEL', marks, field)
         end
     end
-    if #ARGV < 7 then
+    if last < 7 then
         call('HDEL', marks, instance)
     else
         call('HSET', marks, instance, now_ms)
@@ -119,7 +122,7 @@ for _, member in ipairs(no_score) do
 end
 
 local back, new = {}, {}
-for i = 7, #ARGV do
+for i = 7, last do
     local member = ARGV[i]
     local here
     if there then
@@ -132,14 +135,18 @@ for i = 7, #ARGV do
         to[#to + 1] = member
     end
 end
-for i = #back, 1, -1 do
-    call('LPUSH', queue, back[i])
-    set_score(back[i], soon)
-end
-flush()
-if #back > 0 then
-    local count = #back
+if ordered then
+--@include part_order.lua
+else
+    for i = #back, 1, -1 do
+        call('LPUSH', queue, back[i])
+        set_score(back[i], soon)
+    end
+    flush()
+    if #back > 0 then
+        local count = #back
 --@include part_back.lua
+    end
 end
 if #new > 0 then
 --@include part_join.lua
