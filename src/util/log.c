@@ -2,11 +2,14 @@
 
 #include "util/clock.h"
 #include "util/json.h"
+#include "util/parse.h"
 #include "util/repr.h"
 
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,11 +17,36 @@ enum { MESSAGE_MAX = 2048, LEVEL_COUNT = LOG_ERROR + 1 };
 
 static enum log_level current_level = LOG_NOTICE;
 static enum log_format current_format = LOG_TEXT;
+static bool to_journal;               /* journald reads standard error */
 static unsigned written[LEVEL_COUNT]; /* with a log_about, in this second */
 static unsigned unwritten;            /* lines, since the last that was */
 
 static const char *const LEVEL_NAMES[LEVEL_COUNT] = { "debug", "info", "notice",
                                                       "warning", "error" };
+/* syslog's numbers, as sd-daemon(3) has them. */
+static const char *const PRIORITIES[LEVEL_COUNT] = { "<7>", "<6>", "<5>", "<4>",
+                                                     "<3>" };
+
+/* The variable is inherited, also by those whose standard error is another file. */
+void log_detect_journal(void)
+{
+    const char *stream = getenv("JOURNAL_STREAM");
+    const char *colon = stream == NULL ? NULL : strchr(stream, ':');
+    struct stat st;
+    uint64_t device;
+    uint64_t inode;
+
+    to_journal =
+        colon != NULL && fstat(STDERR_FILENO, &st) == 0 &&
+        parse_u64(span_of(stream, (size_t)(colon - stream)), UINT64_MAX, &device) &&
+        parse_u64(span_str(colon + 1), UINT64_MAX, &inode) && device == st.st_dev &&
+        inode == st.st_ino;
+}
+
+const char *log_priority(enum log_level level)
+{
+    return to_journal ? PRIORITIES[level] : "";
+}
 
 void log_setup(enum log_level level, enum log_format format)
 {
@@ -167,11 +195,15 @@ static void format_line(struct buf *line, enum log_level level, const char *modu
     char when[48];
 
     stamp(when, sizeof(when));
+    buf_add_str(line, log_priority(level));
     if (current_format == LOG_JSON) {
         add_json(line, when, level, module, message, about);
     } else {
         scrub(message);
-        buf_printf(line, "%s %s %s: %s", when, LEVEL_NAMES[level], module, message);
+        if (!to_journal) {
+            buf_printf(line, "%s ", when);
+        }
+        buf_printf(line, "%s %s: %s", LEVEL_NAMES[level], module, message);
         if (about != NULL) {
             add_text_fields(line, about);
         }

@@ -3,10 +3,12 @@
  *
  * A line has a time, a level, a module and a message. What it is about (which client,
  * which lock) stands in fields of its own, with the same names in every line. What
- * clients send is data: it cannot forge a line, a field, or drive a terminal.
+ * clients send is data: it cannot forge a line, a field, or drive a terminal. journald
+ * is told the level as a priority, in a prefix that it takes off, and has the time from
+ * itself: a text for it has none.
  *
- * util, resp and core never log. The level, the format and the counts of the limit are
- * the only global state. */
+ * util, resp and core never log. The level, the format, whether journald reads, and the
+ * counts of the limit are the only global state. */
 #ifndef LATCHD_UTIL_LOG_H
 #define LATCHD_UTIL_LOG_H
 
@@ -35,6 +37,13 @@ struct log_about {
     struct span owner;       /* of a hold */
     uint64_t token;
 };
+
+/* Looks whether standard error is journald's: JOURNAL_STREAM in the environment says
+ * which file is. */
+void log_detect_journal(void);
+/* What stands before a line of this level for journald ("<4>"); empty for all others.
+ */
+const char *log_priority(enum log_level level);
 
 void log_setup(enum log_level level, enum log_format format);
 void log_set_level(enum log_level level);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Standard error of this process, which Check forks for every test. */
@@ -132,6 +133,64 @@ START_TEST(a_flood_is_limited_and_said)
 }
 END_TEST
 
+/* As systemd sets it for a service whose standard error is such a file. */
+static void be_read_by_journald(bool other_file)
+{
+    char stream[64];
+    struct stat st;
+
+    ck_assert_int_eq(fstat(STDERR_FILENO, &st), 0);
+    (void)snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev,
+                   (unsigned long long)st.st_ino + (other_file ? 1 : 0));
+    ck_assert_int_eq(setenv("JOURNAL_STREAM", stream, 1), 0);
+    log_detect_journal();
+}
+
+START_TEST(journald_is_told_the_level_and_has_a_time_of_its_own)
+{
+    const struct log_about about = { .client = 12 };
+
+    be_read_by_journald(false);
+    log_setup(LOG_DEBUG, LOG_TEXT);
+    log_debug("a", "b");
+    log_info("a", "b\n<0>c");
+    log_notice("a", "b");
+    log_about(LOG_WARNING, "a", &about, "b");
+    log_error("a", "b");
+    ck_assert_str_eq(written(), "<7>debug a: b\n<6>info a: b?<0>c\n<5>notice a: b\n"
+                                "<4>warning a: b client=12\n<3>error a: b\n");
+}
+END_TEST
+
+START_TEST(json_for_journald_has_the_level_before_it)
+{
+    be_read_by_journald(false);
+    log_setup(LOG_NOTICE, LOG_JSON);
+    log_warning("a", "b");
+    ck_assert_int_eq(strncmp(written(), "<4>{\"time\":\"2", 13), 0);
+}
+END_TEST
+
+START_TEST(another_file_than_journalds_gets_the_time)
+{
+    static const char *const STREAMS[] = { "", ":", "8", "8:", "8:x", ":8", "-1:8" };
+
+    be_read_by_journald(true);
+    log_setup(LOG_NOTICE, LOG_TEXT);
+    log_notice("a", "b");
+    ck_assert_str_eq(after_time(), "notice a: b\n");
+    ck_assert_str_eq(log_priority(LOG_ERROR), "");
+    for (size_t i = 0; i < sizeof(STREAMS) / sizeof(STREAMS[0]); i++) {
+        ck_assert_int_eq(setenv("JOURNAL_STREAM", STREAMS[i], 1), 0);
+        log_detect_journal();
+        ck_assert_str_eq(log_priority(LOG_ERROR), "");
+    }
+    ck_assert_int_eq(unsetenv("JOURNAL_STREAM"), 0);
+    log_detect_journal();
+    ck_assert_str_eq(log_priority(LOG_ERROR), "");
+}
+END_TEST
+
 START_TEST(a_log_that_nobody_reads_is_not_waited_for)
 {
     enum { LINES = 5000 };
@@ -185,6 +244,9 @@ Suite *test_suite(void)
     tcase_add_test(tc, a_full_disk_is_no_reason_to_stop);
     tcase_add_test(tc, what_clients_say_cannot_forge_a_field);
     tcase_add_test(tc, json_lines_are_objects);
+    tcase_add_test(tc, journald_is_told_the_level_and_has_a_time_of_its_own);
+    tcase_add_test(tc, json_for_journald_has_the_level_before_it);
+    tcase_add_test(tc, another_file_than_journalds_gets_the_time);
     tcase_add_test(tc, the_level_decides);
     tcase_add_test(tc, a_flood_is_limited_and_said);
     suite_add_tcase(s, tc);
