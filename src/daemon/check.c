@@ -64,32 +64,53 @@ static const char *redis_mistake(const char *redis)
     return NULL;
 }
 
-bool server_check_config(const struct config *c, char *reterr, size_t room)
+static void check_values(const struct config *c, struct buf *mistakes)
 {
     const char *mistake = redis_mistake(c->redis);
-    struct secure sec;
 
     if (!each_word(c->bind, is_address)) {
-        (void)snprintf(reterr, room, "bind: must be IPv4 or IPv6 addresses");
-        return false;
+        buf_add_str(mistakes, "bind: must be IPv4 or IPv6 addresses\n");
     }
     if (mistake != NULL) {
-        (void)snprintf(reterr, room, "redis: %s", mistake);
-        return false;
+        buf_printf(mistakes, "redis: %s\n", mistake);
     }
+}
+
+/* Only of values that are right by themselves, or else it would blame the others. */
+static void check_together(const struct config *c, struct buf *mistakes)
+{
+    char err[CONFIG_ERROR_MAX];
+    struct secure sec;
+
     if (c->min_replicas > 0 && strcmp(c->redis, "embedded") == 0) {
-        (void)snprintf(reterr, room,
-                       "min-replicas: the embedded Redis has no replicas");
-        return false;
+        buf_add_str(mistakes, "min-replicas: the embedded Redis has no replicas\n");
     }
     if (c->min_replicas > 0 && store_place_is_quorum(c->redis)) {
-        (void)snprintf(reterr, room,
-                       "min-replicas: on a quorum a majority is what acknowledges");
-        return false;
+        buf_add_str(mistakes,
+                    "min-replicas: on a quorum a majority is what acknowledges\n");
     }
-    if (!secure_read(c, &sec, reterr, room)) {
-        return false;
+    if (secure_read(c, &sec, err, sizeof(err))) {
+        secure_fini(&sec);
+    } else {
+        buf_printf(mistakes, "%s\n", err);
     }
-    secure_fini(&sec);
-    return acl_file_check(c->aclfile, reterr, room);
+    if (!acl_file_check(c->aclfile, err, sizeof(err))) {
+        buf_printf(mistakes, "%s\n", err);
+    }
+}
+
+bool server_read_config(const struct options *options, struct config *ret,
+                        struct buf *mistakes)
+{
+    bool ok = options_config(options, ret, mistakes);
+
+    check_values(ret, mistakes);
+    if (ok && buf_len(mistakes) == 0) {
+        check_together(ret, mistakes);
+    }
+    if (buf_len(mistakes) == 0) {
+        return true;
+    }
+    config_fini(ret);
+    return false;
 }

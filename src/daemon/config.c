@@ -2,6 +2,7 @@
 
 #include "store/place.h"
 #include "util/alloc.h"
+#include "util/edits.h"
 #include "util/parse.h"
 
 #include <inttypes.h>
@@ -26,6 +27,22 @@ const struct config_key *config_key_find(struct span name)
         }
     }
     return NULL;
+}
+
+const struct config_key *config_key_guess(struct span name)
+{
+    const struct config_key *best = NULL;
+    size_t nearest = name.len < 6 ? 2 : name.len / 3 + 1; /* as far is no guess */
+
+    for (size_t i = 0; i < CONFIG_KEY_COUNT; i++) {
+        size_t edits = edits_between(name, span_str(CONFIG_KEYS[i].name));
+
+        if (edits < nearest) {
+            nearest = edits;
+            best = &CONFIG_KEYS[i];
+        }
+    }
+    return best;
 }
 
 size_t config_key_index(const struct config_key *key)

@@ -2,7 +2,8 @@
  * command line, CONFIG GET/SET/REWRITE, --print-config, and conf/latchd.conf.
  *
  * A struct config owns its texts: config_init(), config_fini(). Times are milliseconds,
- * sizes bytes. Functions that can fail put one line for people into reterr. */
+ * sizes bytes. Functions that can fail put one line for people into reterr; those that
+ * read a file add one for each mistake, with its newline, to `mistakes`. */
 #ifndef LATCHD_DAEMON_CONFIG_H
 #define LATCHD_DAEMON_CONFIG_H
 
@@ -18,6 +19,7 @@ enum {
     CONFIG_FILE_MAX = 1 << 20, /* bytes of a configuration file */
     CONFIG_ERROR_MAX = 512,    /* room that is enough for every reterr */
     CONFIG_VALUE_MAX = 4096,   /* bytes of one value */
+    CONFIG_MISTAKES_MAX = 20,  /* that are told at once */
     CONFIG_PORT_AUTO = 65536,  /* KEY_PORT: `auto`, the kernel chooses */
 };
 
@@ -116,6 +118,8 @@ extern const size_t CONFIG_KEY_COUNT;
 
 /* NULL: there is no such key. */
 const struct config_key *config_key_find(struct span name);
+/* The key that was probably meant by a name that is none; NULL: no guess. */
+const struct config_key *config_key_guess(struct span name);
 size_t config_key_index(const struct config_key *key);
 
 void config_init(struct config *c); /* all defaults */
@@ -146,10 +150,11 @@ bool config_is_cluster(const struct config *c);
  * space. True with *ret_key empty: nothing but a comment. */
 bool config_parse_line(struct span line, struct buf *ret_key, struct buf *ret_value,
                        size_t *ret_words, char *reterr, size_t room);
-/* Sets what the text says on top of `c`. `name` is for the messages. */
-bool config_parse(struct config *c, const char *name, struct span text, char *reterr,
-                  size_t room) __attribute__((warn_unused_result));
-bool config_load(struct config *c, const char *path, char *reterr, size_t room)
+/* Sets what the text says on top of `c`, but for the lines that are wrong. `name` is
+ * for the messages. False: there are mistakes. */
+bool config_parse(struct config *c, const char *name, struct span text,
+                  struct buf *mistakes) __attribute__((warn_unused_result));
+bool config_load(struct config *c, const char *path, struct buf *mistakes)
     __attribute__((warn_unused_result));
 /* Quoted if it has to be. */
 void config_quote(struct span value, bool words, struct buf *out);

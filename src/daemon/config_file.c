@@ -121,6 +121,22 @@ static int shown(const struct buf *key)
     return buf_len(key) < 64 ? (int)buf_len(key) : 64;
 }
 
+/* Bytes that are no text are shown as question marks, as in the log. */
+static bool fail_unknown(const struct buf *key, char *reterr, size_t room)
+{
+    const struct config_key *guess = config_key_guess(buf_span(key));
+    int len = snprintf(reterr, room, "unknown key '%.*s'", shown(key), buf_ptr(key));
+
+    for (char *ch = reterr; *ch != '\0'; ch++) {
+        *ch = (unsigned char)*ch < 0x20 || *ch == 0x7f ? '?' : *ch;
+    }
+    if (guess != NULL && len > 0 && (size_t)len < room) {
+        (void)snprintf(reterr + len, room - (size_t)len, ", did you mean '%s'?",
+                       guess->name);
+    }
+    return false;
+}
+
 static bool parse_one(struct parse_state *p, struct span line, char *reterr,
                       size_t room)
 {
@@ -136,9 +152,7 @@ static bool parse_one(struct parse_state *p, struct span line, char *reterr,
     }
     key = config_key_find(buf_span(&p->key));
     if (key == NULL) {
-        (void)snprintf(reterr, room, "unknown key '%.*s'", shown(&p->key),
-                       buf_ptr(&p->key));
-        return false;
+        return fail_unknown(&p->key, reterr, room);
     }
     if (p->seen[config_key_index(key)]) {
         (void)snprintf(reterr, room, "%s is there twice", key->name);
@@ -158,41 +172,44 @@ static bool parse_one(struct parse_state *p, struct span line, char *reterr,
     return true;
 }
 
-bool config_parse(struct config *c, const char *name, struct span text, char *reterr,
-                  size_t room)
+bool config_parse(struct config *c, const char *name, struct span text,
+                  struct buf *mistakes)
 {
     struct parse_state p = { .config = c };
-    char why[CONFIG_ERROR_MAX * 3 / 4];
+    char why[CONFIG_ERROR_MAX];
     unsigned number = 0;
-    bool ok = true;
+    unsigned wrong = 0;
 
-    while (ok && text.len > 0) {
+    while (text.len > 0) {
         const char *end = memchr(text.ptr, '\n', text.len);
         size_t len = end == NULL ? text.len : (size_t)(end - text.ptr);
 
         number++;
-        ok = parse_one(&p, span_of(text.ptr, len), why, sizeof(why));
+        if (!parse_one(&p, span_of(text.ptr, len), why, sizeof(why)) &&
+            wrong++ < CONFIG_MISTAKES_MAX) {
+            buf_printf(mistakes, "%s:%u: %s\n", name, number, why);
+        }
         len += end == NULL ? 0 : 1;
         text = span_of(text.ptr + len, text.len - len);
     }
-    if (!ok) {
-        (void)snprintf(reterr, room, "%s:%u: %s", name, number, why);
+    if (wrong > CONFIG_MISTAKES_MAX) {
+        buf_printf(mistakes, "%s: and %u more\n", name, wrong - CONFIG_MISTAKES_MAX);
     }
     buf_reset(&p.key);
     buf_reset(&p.value);
-    return ok;
+    return wrong == 0;
 }
 
-bool config_load(struct config *c, const char *path, char *reterr, size_t room)
+bool config_load(struct config *c, const char *path, struct buf *mistakes)
 {
     struct buf text = { 0 };
     int err = file_read(path, CONFIG_FILE_MAX, &text, NULL);
     bool ok = false;
 
     if (err != 0) {
-        (void)snprintf(reterr, room, "%s: %s", path, strerror(err));
+        buf_printf(mistakes, "%s: %s\n", path, strerror(err));
     } else {
-        ok = config_parse(c, path, buf_span(&text), reterr, room);
+        ok = config_parse(c, path, buf_span(&text), mistakes);
     }
     buf_reset(&text);
     return ok;

@@ -1,6 +1,7 @@
 #include "daemon/state.h"
 
 #include "daemon/secure.h"
+#include "daemon/server.h"
 #include "util/glob.h"
 #include "util/log.h"
 
@@ -272,13 +273,41 @@ static bool take_over(struct config *now, const struct config *wanted,
     return live;
 }
 
+/* Nothing is changed if anything is wrong. */
+static void take_over_all(struct server *s, struct config *wanted, struct secure *sec)
+{
+    struct config next;
+    unsigned changed = 0;
+
+    wanted->maxclients = listen_raise_limit(wanted->maxclients);
+    config_copy(&next, &s->config);
+    for (size_t i = 0; i < CONFIG_KEY_COUNT; i++) {
+        changed += take_over(&next, wanted, &CONFIG_KEYS[i]) ? 1 : 0;
+    }
+    replace(s, &next);
+    secure_use(s, sec);
+    log_notice("server", "reload: %u key%s changed", changed, changed == 1 ? "" : "s");
+    if (!acl_file_load(s)) {
+        log_error("server", "reload: the users stay as they are");
+    }
+}
+
+static void refuse_reload(struct span mistakes)
+{
+    while (mistakes.len > 0) {
+        struct span line = span_next(&mistakes, '\n');
+
+        log_error("server", "reload: nothing is changed, correct this first: %.*s",
+                  (int)line.len, line.ptr);
+    }
+}
+
 void live_reload(struct server *s)
 {
     char err[CONFIG_ERROR_MAX];
+    struct buf mistakes = { 0 };
     struct config wanted;
-    struct config next;
     struct secure sec;
-    unsigned changed = 0;
 
     if (s->phase != SERVER_RUNNING && s->phase != SERVER_STARTING) {
         return;
@@ -286,26 +315,17 @@ void live_reload(struct server *s)
     if (s->phase == SERVER_RUNNING) {
         notify_reloading(&s->notify);
     }
-    if (!options_config(s->options, &wanted, err, sizeof(err))) {
-        log_error("server", "reload: nothing is changed, correct this first: %s", err);
-    } else if (!secure_read(&wanted, &sec, err, sizeof(err))) {
-        log_error("server", "reload: nothing is changed, correct this first: %s", err);
-        config_fini(&wanted);
+    if (!server_read_config(s->options, &wanted, &mistakes)) {
+        refuse_reload(buf_span(&mistakes));
     } else {
-        wanted.maxclients = listen_raise_limit(wanted.maxclients);
-        config_copy(&next, &s->config);
-        for (size_t i = 0; i < CONFIG_KEY_COUNT; i++) {
-            changed += take_over(&next, &wanted, &CONFIG_KEYS[i]) ? 1 : 0;
+        if (secure_read(&wanted, &sec, err, sizeof(err))) {
+            take_over_all(s, &wanted, &sec);
+        } else {
+            refuse_reload(span_str(err));
         }
-        replace(s, &next);
-        secure_use(s, &sec);
         config_fini(&wanted);
-        log_notice("server", "reload: %u key%s changed", changed,
-                   changed == 1 ? "" : "s");
-        if (!acl_file_load(s)) {
-            log_error("server", "reload: the users stay as they are");
-        }
     }
+    buf_reset(&mistakes);
     if (s->phase == SERVER_RUNNING) {
         notify_send(&s->notify, "READY=1");
     }

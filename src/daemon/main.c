@@ -2,6 +2,7 @@
 #include "daemon/server.h"
 #include "io/tls.h"
 #include "latchd-config.h"
+#include "util/log.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,22 +42,28 @@ static int act(const struct options *options, const struct config *config)
     }
 }
 
+static int say_mistake(struct span line)
+{
+    (void)fprintf(stderr, "%slatchd: %.*s\n", log_priority(LOG_ERROR), (int)line.len,
+                  line.ptr);
+    return EXIT_CONFIG;
+}
+
 static int run(const struct options *options)
 {
-    char err[CONFIG_ERROR_MAX];
+    struct buf mistakes = { 0 };
+    struct span rest;
     struct config config;
     int code = EXIT_CONFIG;
 
-    if (!options_config(options, &config, err, sizeof(err))) {
-        (void)fprintf(stderr, "latchd: %s\n", err);
-        return EXIT_CONFIG;
-    }
-    if (server_check_config(&config, err, sizeof(err))) {
+    if (server_read_config(options, &config, &mistakes)) {
         code = act(options, &config);
-    } else {
-        (void)fprintf(stderr, "latchd: %s\n", err);
+        config_fini(&config);
     }
-    config_fini(&config);
+    for (rest = buf_span(&mistakes); rest.len > 0;) {
+        code = say_mistake(span_next(&rest, '\n'));
+    }
+    buf_reset(&mistakes);
     return code;
 }
 
@@ -66,9 +73,9 @@ int main(int argc, char **argv)
     struct options options;
     struct buf text = { 0 };
 
+    log_detect_journal();
     if (!options_parse(argc, (const char *const *)argv, &options, err, sizeof(err))) {
-        (void)fprintf(stderr, "latchd: %s\n", err);
-        return EXIT_CONFIG;
+        return say_mistake(span_str(err));
     }
     switch (options.action) {
     case OPTIONS_HELP:

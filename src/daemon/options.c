@@ -64,6 +64,20 @@ static bool fail(struct reader *r, int len, const char *word, const char *why)
     return false;
 }
 
+static bool fail_unknown(struct reader *r, int len, const char *word)
+{
+    const struct config_key *guess =
+        config_key_guess(span_of(word + 2, (size_t)len - 2));
+    char why[CONFIG_ERROR_MAX / 2];
+
+    if (guess == NULL) {
+        return fail(r, len, word, "there is no such option, see --help");
+    }
+    (void)snprintf(why, sizeof(why), "there is no such option, did you mean --%s?",
+                   guess->name);
+    return fail(r, len, word, why);
+}
+
 static bool read_key(struct reader *r, const char *word, int *at, struct buf *value)
 {
     const char *equals = strchr(word, '=');
@@ -72,7 +86,7 @@ static bool read_key(struct reader *r, const char *word, int *at, struct buf *va
     char why[CONFIG_ERROR_MAX / 2];
 
     if (key == NULL) {
-        return fail(r, len, word, "there is no such option, see --help");
+        return fail_unknown(r, len, word);
     }
     if (r->seen[config_key_index(key)]) {
         return fail(r, len, word, "it is there twice");
@@ -139,23 +153,22 @@ bool options_parse(int argc, const char *const *argv, struct options *ret, char 
     return true;
 }
 
-bool options_config(const struct options *o, struct config *ret, char *reterr,
-                    size_t room)
+bool options_config(const struct options *o, struct config *ret, struct buf *mistakes)
 {
+    char err[CONFIG_ERROR_MAX];
     struct options copy = *o;
-    struct config c;
     struct reader r = {
-        .options = &copy, .config = &c, .reterr = reterr, .room = room
+        .options = &copy, .config = ret, .reterr = err, .room = sizeof(err)
     };
+    bool ok;
 
-    config_init(&c);
-    if ((o->config_path != NULL && !config_load(&c, o->config_path, reterr, room)) ||
-        !read_words(&r)) {
-        config_fini(&c);
-        return false;
+    config_init(ret);
+    ok = o->config_path == NULL || config_load(ret, o->config_path, mistakes);
+    if (!read_words(&r)) {
+        buf_printf(mistakes, "%s\n", err);
+        ok = false;
     }
-    *ret = c;
-    return true;
+    return ok;
 }
 
 void options_help(struct buf *out)

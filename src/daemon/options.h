@@ -24,10 +24,10 @@ struct options {
 /* Reads the words, not yet the file. */
 bool options_parse(int argc, const char *const *argv, struct options *ret, char *reterr,
                    size_t room) __attribute__((warn_unused_result));
-/* Defaults, then the file, then the command line. On success *ret is to be finished
- * with config_fini(). */
-bool options_config(const struct options *o, struct config *ret, char *reterr,
-                    size_t room) __attribute__((warn_unused_result));
+/* Defaults, then the file, then the command line. False: a line for each mistake is in
+ * `mistakes`. *ret is to be finished with config_fini() in any case. */
+bool options_config(const struct options *o, struct config *ret, struct buf *mistakes)
+    __attribute__((warn_unused_result));
 void options_help(struct buf *out);
 
 #endif

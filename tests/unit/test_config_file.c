@@ -11,11 +11,13 @@
 
 static struct config config;
 static char err[CONFIG_ERROR_MAX];
+static char
+    mistakes[CONFIG_ERROR_MAX * CONFIG_MISTAKES_MAX]; /* without the last newline */
 
 static void setup(void)
 {
     config_init(&config);
-    err[0] = '\0';
+    err[0] = mistakes[0] = '\0';
 }
 
 static void teardown(void)
@@ -23,9 +25,41 @@ static void teardown(void)
     config_fini(&config);
 }
 
+static void note_mistakes(struct buf *found)
+{
+    size_t len = buf_len(found);
+
+    ck_assert_uint_lt(len, sizeof(mistakes));
+    if (len > 0) {
+        ck_assert_int_eq(buf_ptr(found)[len - 1], '\n');
+        memcpy(mistakes, buf_ptr(found), len - 1);
+        mistakes[len - 1] = '\0';
+    }
+    buf_reset(found);
+}
+
+static bool parse_into(struct config *c, struct span text)
+{
+    struct buf found = { 0 };
+    bool ok = config_parse(c, "f", text, &found);
+
+    ck_assert(ok == (buf_len(&found) == 0));
+    note_mistakes(&found);
+    return ok;
+}
+
 static bool parse(const char *text)
 {
-    return config_parse(&config, "f", span_str(text), err, sizeof(err));
+    return parse_into(&config, span_str(text));
+}
+
+static bool load(const char *path)
+{
+    struct buf found = { 0 };
+    bool ok = config_load(&config, path, &found);
+
+    note_mistakes(&found);
+    return ok;
 }
 
 static const struct {
@@ -47,7 +81,7 @@ static const struct {
 
 START_TEST(lines_are_read)
 {
-    ck_assert_msg(parse(GOOD[_i].text), "%s", err);
+    ck_assert_msg(parse(GOOD[_i].text), "%s", mistakes);
     ck_assert_str_eq(config.bind, GOOD[_i].bind);
     ck_assert_uint_eq(config.port, GOOD[_i].port);
     ck_assert_str_eq(config.requirepass, GOOD[_i].password);
@@ -58,7 +92,17 @@ static const struct {
     const char *text;
     const char *why;
 } BAD[] = {
-    { "prot 1", "f:1: unknown key 'prot'" },
+    { "prot 1", "f:1: unknown key 'prot', did you mean 'port'?" },
+    { "colour 1", "f:1: unknown key 'colour'" },
+    { "Max_Waiter 1", "f:1: unknown key 'Max_Waiter', did you mean 'max-waiters'?" },
+    { "wathcdog-timout 1",
+      "f:1: unknown key 'wathcdog-timout', did you mean 'watchdog-timeout'?" },
+    { "\"po\\nt\" 1", "f:1: unknown key 'po?t', did you mean 'port'?" },
+    { "prot 1\nport x\n\nbind ::\nbind ::1\ngrace",
+      "f:1: unknown key 'prot', did you mean 'port'?\n"
+      "f:2: port: must be a number\n"
+      "f:5: bind is there twice\n"
+      "f:6: grace: the value is missing" },
     { "# x\n\nport 70000\n", "f:3: port: must be between 0 and 65535" },
     { "port 1\nbind ::\nPort 2\n", "f:3: port is there twice" },
     { "port", "f:1: port: the value is missing" },
@@ -78,7 +122,29 @@ static const struct {
 START_TEST(mistakes_name_file_line_and_reason)
 {
     ck_assert(!parse(BAD[_i].text));
-    ck_assert_str_eq(err, BAD[_i].why);
+    ck_assert_str_eq(mistakes, BAD[_i].why);
+}
+END_TEST
+
+START_TEST(of_very_many_mistakes_the_first_are_told)
+{
+    struct buf text = { 0 };
+
+    for (int i = 0; i < CONFIG_MISTAKES_MAX + 7; i++) {
+        buf_add_str(&text, "colour 1\n");
+    }
+    ck_assert(!parse_into(&config, buf_span(&text)));
+    ck_assert_ptr_nonnull(
+        strstr(mistakes, "f:20: unknown key 'colour'\nf: and 7 more"));
+    ck_assert_ptr_null(strstr(mistakes, "f:21:"));
+    buf_reset(&text);
+}
+END_TEST
+
+START_TEST(what_is_right_in_a_wrong_file_is_taken)
+{
+    ck_assert(!parse("prot 1\nport 7"));
+    ck_assert_uint_eq(config.port, 7);
 }
 END_TEST
 
@@ -98,11 +164,10 @@ START_TEST(what_is_printed_reads_back_the_same)
     struct config again;
     struct buf out = { 0 };
 
-    ck_assert_msg(parse(PRINTED[_i]), "%s", err);
+    ck_assert_msg(parse(PRINTED[_i]), "%s", mistakes);
     config_print(&config, &out);
     config_init(&again);
-    ck_assert_msg(config_parse(&again, "f", buf_span(&out), err, sizeof(err)), "%s",
-                  err);
+    ck_assert_msg(parse_into(&again, buf_span(&out)), "%s", mistakes);
     for (size_t i = 0; i < CONFIG_KEY_COUNT; i++) {
         ck_assert_msg(config_same(&config, &again, &CONFIG_KEYS[i]), "%s",
                       CONFIG_KEYS[i].name);
@@ -136,7 +201,7 @@ START_TEST(a_rewrite_keeps_comments_and_replaces_in_place)
 
     scratch_path("conf", ".conf", path, sizeof(path));
     write_file(path, "# mine\nport 7 # web\ntimeout 60000\nlog-level debug\n");
-    ck_assert(config_load(&config, path, err, sizeof(err)));
+    ck_assert(load(path));
     config.log_level = 2;
     config.maxclients = 9;
     ck_assert_msg(config_rewrite(&config, path, err, sizeof(err)), "%s", err);
@@ -180,23 +245,30 @@ END_TEST
 
 START_TEST(a_file_that_cannot_be_read_is_named)
 {
-    ck_assert(!config_load(&config, "/nowhere/latchd.conf", err, sizeof(err)));
-    ck_assert_str_eq(err, "/nowhere/latchd.conf: No such file or directory");
-    ck_assert(!config_load(&config, "/", err, sizeof(err)));
+    ck_assert(!load("/nowhere/latchd.conf"));
+    ck_assert_str_eq(mistakes, "/nowhere/latchd.conf: No such file or directory");
+    ck_assert(!load("/"));
     ck_assert(!config_rewrite(&config, "/nowhere/latchd.conf", err, sizeof(err)));
 }
 END_TEST
 
 static bool read_words(const char *const *argv, struct config *ret)
 {
+    struct buf found = { 0 };
     struct options options;
     int argc = 0;
+    bool ok;
 
     while (argv[argc] != NULL) {
         argc++;
     }
-    return options_parse(argc, argv, &options, err, sizeof(err)) &&
-           options_config(&options, ret, err, sizeof(err));
+    if (!options_parse(argc, argv, &options, mistakes, sizeof(mistakes))) {
+        config_init(ret);
+        return false;
+    }
+    ok = options_config(&options, ret, &found);
+    note_mistakes(&found);
+    return ok;
 }
 
 START_TEST(the_command_line_wins_over_the_file)
@@ -208,7 +280,7 @@ START_TEST(the_command_line_wins_over_the_file)
 
     scratch_path("conf", ".conf", path, sizeof(path));
     write_file(path, "port 7\ngrace 1s\ntimeout 5s\n");
-    ck_assert_msg(read_words(argv, &c), "%s", err);
+    ck_assert_msg(read_words(argv, &c), "%s", mistakes);
     ck_assert_uint_eq(c.port, 8);
     ck_assert_int_eq(c.grace_ms, -1);
     ck_assert_str_eq(c.bind, ":: 0.0.0.0");
@@ -222,7 +294,8 @@ static const struct {
     const char *argv[6];
     const char *why;
 } BAD_WORDS[] = {
-    { { "l", "--prot", "1" }, "--prot: there is no such option, see --help" },
+    { { "l", "--prot", "1" }, "--prot: there is no such option, did you mean --port?" },
+    { { "l", "--colour=1" }, "--colour: there is no such option, see --help" },
     { { "l", "--port" }, "--port: the value is missing" },
     { { "l", "--port", "--grace", "1" }, "--port: the value is missing" },
     { { "l", "--port", "1", "--port=2" }, "--port: it is there twice" },
@@ -241,7 +314,8 @@ START_TEST(mistakes_in_words_are_named)
     struct config c;
 
     ck_assert(!read_words(BAD_WORDS[_i].argv, &c));
-    ck_assert_str_eq(err, BAD_WORDS[_i].why);
+    ck_assert_str_eq(mistakes, BAD_WORDS[_i].why);
+    config_fini(&c);
 }
 END_TEST
 
@@ -254,6 +328,8 @@ Suite *test_suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, lines_are_read, 0, ROWS(GOOD));
+    tcase_add_test(tc, of_very_many_mistakes_the_first_are_told);
+    tcase_add_test(tc, what_is_right_in_a_wrong_file_is_taken);
     tcase_add_loop_test(tc, mistakes_name_file_line_and_reason, 0, ROWS(BAD));
     tcase_add_loop_test(tc, what_is_printed_reads_back_the_same, 0,
                         sizeof(PRINTED) / sizeof(PRINTED[0]));
