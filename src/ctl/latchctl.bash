@@ -51,11 +51,14 @@ _latchctl() {
         cur=${words[cword]}
         prev=${words[cword-1]}
     fi
-    local common='--host --port --socket --uri --user --pass --help --version'
+    local common='--host --port --socket --uri --user --pass --tls --sni --cacert
+        --cacertdir --cert --key --insecure --help --version'
     local valued=' -h --host -p --port -s --socket -u --uri --url --user -a --pass -w
         --wait --timeout --lease --owner -k --kill-after -E --conflict-exit-code
-        --lost-exit-code --interval --sort --token --match --count '
-    local target=' -h --host -p --port -s --socket -u --uri --url --user -a --pass '
+        --lost-exit-code --interval --sort --token --match --count
+        --sni --cacert --cacertdir --cert --key '
+    local target=' -h --host -p --port -s --socket -u --uri --url --user -a --pass --tls
+        --sni --cacert --cacertdir --cert --key --insecure '
     local command='' name='' i word
     local -a where=()
     COMPREPLY=()
@@ -68,9 +71,9 @@ _latchctl() {
             return
         elif [[ $valued == *[[:space:]]"$word"[[:space:]]* ]]; then
             ((i++))
-            [[ $target == *" $word "* ]] && where+=("$word" "${words[i]}")
+            [[ $target == *[[:space:]]"$word"[[:space:]]* ]] && where+=("$word" "${words[i]}")
         elif [[ $word == -* ]]; then
-            [[ $target == *" ${word%%=*} "* ]] && where+=("$word")
+            [[ $target == *[[:space:]]"${word%%=*}"[[:space:]]* ]] && where+=("$word")
         elif [[ -z $command ]]; then
             command=$word
         elif [[ $command != top && $command != ls ]]; then
@@ -79,8 +82,11 @@ _latchctl() {
     done
 
     case $prev in
-        -s | --socket)
+        -s | --socket | --cacert | --cert | --key)
             _latchctl_offer "$cur" -f
+            return ;;
+        --cacertdir)
+            _latchctl_offer "$cur" -d
             return ;;
         -h | --host)
             _latchctl_offer "$cur" -A hostname

@@ -13,6 +13,8 @@
 
 enum { READ_SIZE = 16384 };
 
+static const char CLOSED[] = "latchd closed the connection";
+
 static bool fail(struct link *l, const char *why)
 {
     link_close(l);
@@ -28,7 +30,12 @@ void link_close(struct link *l)
     if (l->reader != NULL) {
         redisReaderFree(l->reader);
     }
+    /* Nothing is said to the other end: after fork() there are two of us, and the other
+     * one goes on. */
+    tls_session_free(l->tls);
     buf_reset(&l->out);
+    buf_reset(&l->wire);
+    l->tls = NULL;
     l->reader = NULL;
     l->greetings = 0;
     l->state = LINK_CLOSED;
@@ -66,6 +73,23 @@ static void set_options(int fd, int family)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silent, sizeof(silent));
 }
 
+static bool begin_tls(struct link *l, const struct target *t)
+{
+    char err[TARGET_ERROR_MAX];
+    struct tls *tls;
+
+    if (!target_wants_tls(t)) {
+        return true;
+    }
+    tls = target_read_tls(t, err, sizeof(err));
+    if (tls == NULL) {
+        return fail(l, err);
+    }
+    l->tls = tls_session_new(tls, target_tls_name(t));
+    tls_unref(tls);
+    return true;
+}
+
 bool link_open(struct link *l, const struct target *t)
 {
     const struct target_address *to;
@@ -75,6 +99,9 @@ bool link_open(struct link *l, const struct target *t)
     l->refused = false;
     if (t->address_count == 0) {
         return fail(l, "the address is not known");
+    }
+    if (!begin_tls(l, t)) {
+        return false;
     }
     to = &t->addresses[l->turn++ % t->address_count];
     family = to->addr.ss_family;
@@ -93,15 +120,98 @@ bool link_open(struct link *l, const struct target *t)
     return true;
 }
 
+bool link_is_opening(const struct link *l)
+{
+    return l->state == LINK_CONNECTING || l->state == LINK_SHAKING_HANDS;
+}
+
 short link_events(const struct link *l)
 {
+    bool writes = buf_len(&l->wire) > 0;
+
     switch (l->state) {
     case LINK_CONNECTING:
         return POLLOUT;
     case LINK_OPEN:
-        return (short)(POLLIN | (buf_len(&l->out) > 0 ? POLLOUT : 0));
+        writes = writes || buf_len(&l->out) > 0;
+        return (short)(POLLIN | (writes ? POLLOUT : 0));
+    case LINK_SHAKING_HANDS:
+        return (short)(POLLIN | (writes ? POLLOUT : 0));
     default:
         return 0;
+    }
+}
+
+/* Sends what can be sent now. */
+static bool send_some(struct link *l, struct buf *from)
+{
+    while (buf_len(from) > 0) {
+        ssize_t n = send(l->fd, buf_ptr(from), buf_len(from), MSG_NOSIGNAL);
+
+        if (n < 0) {
+            return errno == EAGAIN || errno == EINTR || fail(l, strerror(errno));
+        }
+        buf_drop(from, (size_t)n);
+    }
+    return true;
+}
+
+/* Before latchd has answered anything, it will not like us better the next time. */
+static bool fail_tls(struct link *l)
+{
+    bool refused = l->greetings > 0;
+    char why[TARGET_ERROR_MAX];
+
+    tls_session_error(l->tls, why, sizeof(why));
+    if (!send_some(l, &l->wire)) { /* it may tell latchd why */
+        return false;
+    }
+    (void)fail(l, why);
+    l->refused = refused;
+    return false;
+}
+
+static bool flush(struct link *l)
+{
+    if (l->tls == NULL) {
+        return send_some(l, &l->out);
+    }
+    if (l->state == LINK_OPEN && buf_len(&l->out) > 0) {
+        if (!tls_session_output(l->tls, buf_span(&l->out), &l->wire)) {
+            return fail_tls(l);
+        }
+        buf_clear(&l->out);
+    }
+    return send_some(l, &l->wire);
+}
+
+static bool feed(struct link *l, const char *data, size_t len)
+{
+    return redisReaderFeed(l->reader, data, len) == REDIS_OK ||
+           fail(l, "what latchd answers is no answer");
+}
+
+/* What came before the end is still to be had, and so the end is told only after it. */
+static bool decrypt(struct link *l, struct span in)
+{
+    char text[READ_SIZE + TLS_RECORDS_LEFT];
+    size_t len;
+    enum tls_state state =
+        tls_session_input(l->tls, in, text, sizeof(text), &len, &l->wire);
+
+    if (len > 0 && !feed(l, text, len)) {
+        return false;
+    }
+    switch (state) {
+    case TLS_SHAKING_HANDS:
+        return flush(l);
+    case TLS_OPEN:
+        l->state = LINK_OPEN;
+        return flush(l);
+    case TLS_ENDED:
+        return len > 0 || fail(l, CLOSED);
+    default:
+        return fail_tls(l);
     }
 }
 
@@ -116,24 +226,10 @@ static bool finish_connect(struct link *l)
     if (err != 0) {
         return fail(l, strerror(err));
     }
-    l->state = LINK_OPEN;
-    return true;
+    l->state = l->tls == NULL ? LINK_OPEN : LINK_SHAKING_HANDS;
+    return l->tls == NULL || decrypt(l, SPAN_NONE);
 }
 
-static bool flush(struct link *l)
-{
-    while (buf_len(&l->out) > 0) {
-        ssize_t n = send(l->fd, buf_ptr(&l->out), buf_len(&l->out), MSG_NOSIGNAL);
-
-        if (n < 0) {
-            return errno == EAGAIN || errno == EINTR || fail(l, strerror(errno));
-        }
-        buf_drop(&l->out, (size_t)n);
-    }
-    return true;
-}
-
-/* What came before the end is still to be had, and so the end is told only after it. */
 static bool take_in(struct link *l)
 {
     char data[READ_SIZE];
@@ -143,12 +239,10 @@ static bool take_in(struct link *l)
         return errno == EAGAIN || errno == EINTR || fail(l, strerror(errno));
     }
     if (n == 0) {
-        return fail(l, "latchd closed the connection");
+        return fail(l, CLOSED);
     }
-    if (redisReaderFeed(l->reader, data, (size_t)n) != REDIS_OK) {
-        return fail(l, "what latchd answers is no answer");
-    }
-    return true;
+    return l->tls == NULL ? feed(l, data, (size_t)n)
+                          : decrypt(l, span_of(data, (size_t)n));
 }
 
 bool link_work(struct link *l, short revents)
@@ -156,13 +250,15 @@ bool link_work(struct link *l, short revents)
     if (l->state == LINK_CONNECTING && revents != 0 && !finish_connect(l)) {
         return false;
     }
-    if (l->state != LINK_OPEN) {
+    if (l->state == LINK_CLOSED || l->state == LINK_CONNECTING) {
         return l->state != LINK_CLOSED;
     }
-    if (!flush(l)) {
+    /* First what latchd says: if it has closed, that is why, and cannot be had any more
+     * once something is sent. */
+    if ((revents & (POLLIN | POLLHUP | POLLERR)) != 0 && !take_in(l)) {
         return false;
     }
-    return (revents & (POLLIN | POLLHUP | POLLERR)) == 0 || take_in(l);
+    return flush(l);
 }
 
 void link_send(struct link *l, const char *const *words)
@@ -234,7 +330,7 @@ bool link_connect(struct link *l, struct target *t, uint64_t timeout_ms)
         uint64_t end = clock_boot_ms() + timeout_ms / t->address_count;
         bool going = link_open(l, t);
 
-        while (going && l->state == LINK_CONNECTING) {
+        while (going && link_is_opening(l)) {
             going = wait_for(l, end);
         }
         if (going) {

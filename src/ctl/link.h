@@ -1,6 +1,9 @@
 /* link: one connection to a latchd, that never blocks unless it is told to.
  *
  *   CLOSED --link_open()--> CONNECTING --> OPEN --broken--> CLOSED
+ *                               |           ^
+ *                               v           |
+ *                             SHAKING_HANDS-+   with TLS
  *
  * The caller polls link_fd() for link_events() and calls link_work(), then takes
  * replies with link_reply(). What is sent while it connects leaves once it is open.
@@ -10,11 +13,12 @@
 #define LATCHD_CTL_LINK_H
 
 #include "ctl/target.h"
+#include "io/tls_session.h"
 #include "util/buf.h"
 
 #include <hiredis/hiredis.h>
 
-enum link_state { LINK_CLOSED, LINK_CONNECTING, LINK_OPEN };
+enum link_state { LINK_CLOSED, LINK_CONNECTING, LINK_SHAKING_HANDS, LINK_OPEN };
 
 enum { LINK_WORDS_MAX = 24 };
 
@@ -22,6 +26,8 @@ struct link {
     enum link_state state;
     int fd;
     struct buf out;
+    struct tls_session *tls; /* NULL: without */
+    struct buf wire;         /* with TLS: of `out`, what is encrypted */
     redisReader *reader;
     unsigned greetings; /* answers to what link_open() sent itself */
     size_t turn;        /* which of the target's addresses is next */
@@ -33,6 +39,8 @@ struct link {
 bool link_open(struct link *l, const struct target *t);
 void link_close(struct link *l);
 
+/* Neither closed nor open yet. */
+bool link_is_opening(const struct link *l);
 short link_events(const struct link *l);
 /* False: it is closed now, `error` says why. */
 bool link_work(struct link *l, short revents);

@@ -1,4 +1,4 @@
-#include "ctl/options.h"
+#include "ctl/options_priv.h"
 
 #include "ctl/show.h"
 #include "latchd-config.h"
@@ -24,29 +24,6 @@ enum {
     COUNT_MAX = 10000,
 };
 
-/* Long options without a short one. */
-enum {
-    OPT_USER = 256,
-    OPT_HELP,
-    OPT_VERSION,
-    OPT_NO_WAIT,
-    OPT_LEASE,
-    OPT_FAIR,
-    OPT_READ,
-    OPT_WRITE,
-    OPT_OWNER,
-    OPT_KILL_AFTER,
-    OPT_LOST_CODE,
-    OPT_VERBOSE,
-    OPT_INTERVAL,
-    OPT_ONCE,
-    OPT_SORT,
-    OPT_TOKEN,
-    OPT_ANY,
-    OPT_MATCH,
-    OPT_COUNT,
-};
-
 static const struct option LONG[] = {
     { "host", required_argument, NULL, 'h' },
     { "port", required_argument, NULL, 'p' },
@@ -55,6 +32,13 @@ static const struct option LONG[] = {
     { "url", required_argument, NULL, 'u' },
     { "user", required_argument, NULL, OPT_USER },
     { "pass", required_argument, NULL, 'a' },
+    { "tls", no_argument, NULL, OPT_TLS },
+    { "sni", required_argument, NULL, OPT_SNI },
+    { "cacert", required_argument, NULL, OPT_CACERT },
+    { "cacertdir", required_argument, NULL, OPT_CACERTDIR },
+    { "cert", required_argument, NULL, OPT_CERT },
+    { "key", required_argument, NULL, OPT_KEY },
+    { "insecure", no_argument, NULL, OPT_INSECURE },
     { "help", no_argument, NULL, OPT_HELP },
     { "version", no_argument, NULL, OPT_VERSION },
     { "wait", required_argument, NULL, 'w' },
@@ -101,7 +85,7 @@ static const char *const NAMES[] = {
     [CTL_LS] = "ls",   [CTL_FORCE] = "force",
 };
 
-static bool wrong(const char *option, const char *why)
+bool options_wrong(const char *option, const char *why)
 {
     say("%s: %s", option, why);
     return false;
@@ -117,13 +101,13 @@ static bool read_time(const char *option, const char *text, uint64_t min, uint64
         seconds = strtod(text, &end);
         if (text[strspn(text, "0123456789.")] != '\0' || end == text || *end != '\0' ||
             seconds > 1e9) {
-            return wrong(option,
-                         "a time is such as 0.5, 30 (seconds), 500ms, 5m or 1h");
+            return options_wrong(
+                option, "a time is such as 0.5, 30 (seconds), 500ms, 5m or 1h");
         }
         *ret = (uint64_t)(seconds * 1000 + 0.5);
     }
     if (*ret < min) {
-        return wrong(option, "that is too short");
+        return options_wrong(option, "that is too short");
     }
     return true;
 }
@@ -133,7 +117,7 @@ static bool read_code(const char *option, const char *text, int *ret)
     uint64_t code;
 
     if (!parse_u64(span_str(text), 255, &code)) {
-        return wrong(option, "an exit code is a number from 0 to 255");
+        return options_wrong(option, "an exit code is a number from 0 to 255");
     }
     *ret = (int)code;
     return true;
@@ -142,29 +126,10 @@ static bool read_code(const char *option, const char *text, int *ret)
 static bool read_kind(struct options *o, const char *kind)
 {
     if (o->kind != NULL && o->kind != kind) {
-        return wrong(kind, "only one of --fair, --read and --write");
+        return options_wrong(kind, "only one of --fair, --read and --write");
     }
     o->kind = kind;
     return true;
-}
-
-static bool read_port(struct options *o, const char *text)
-{
-    uint64_t port;
-
-    if (!parse_u64(span_str(text), 65535, &port) || port == 0) {
-        return wrong("--port", "a port is a number from 1 to 65535");
-    }
-    target_set(&o->target.port, text);
-    target_set(&o->target.path, NULL);
-    return true;
-}
-
-static bool read_url(struct options *o, const char *option, const char *url)
-{
-    char err[TARGET_ERROR_MAX];
-
-    return target_set_url(&o->target, url, err, sizeof(err)) || wrong(option, err);
 }
 
 static bool read_sort(struct options *o, const char *text)
@@ -177,30 +142,7 @@ static bool read_sort(struct options *o, const char *text)
             return true;
         }
     }
-    return wrong("--sort", "it is one of waiters, wait, held and name");
-}
-
-static bool read_target(struct options *o, int option)
-{
-    switch (option) {
-    case 'h':
-        target_set(&o->target.host, optarg);
-        target_set(&o->target.path, NULL);
-        return true;
-    case 'p':
-        return read_port(o, optarg);
-    case 's':
-        target_set(&o->target.path, optarg);
-        return true;
-    case 'u':
-        return read_url(o, "--uri", optarg);
-    case 'a':
-        target_set(&o->target.password, optarg);
-        return true;
-    default:
-        target_set(&o->target.user, optarg);
-        return true;
-    }
+    return options_wrong("--sort", "it is one of waiters, wait, held and name");
 }
 
 static bool read_one(struct options *o, int option)
@@ -249,9 +191,9 @@ static bool read_one(struct options *o, int option)
         return true;
     case OPT_COUNT:
         return (parse_u64(span_str(optarg), COUNT_MAX, &o->count) && o->count > 0) ||
-               wrong("--count", "a number from 1 to 10000");
+               options_wrong("--count", "a number from 1 to 10000");
     default:
-        return read_target(o, option);
+        return options_read_target(o, option);
     }
 }
 
@@ -286,7 +228,7 @@ static bool read_command(struct options *o, const char *word)
             return true;
         }
     }
-    return wrong(word, "there is no such subcommand, see latchctl --help");
+    return options_wrong(word, "there is no such subcommand, see latchctl --help");
 }
 
 struct words {
@@ -335,35 +277,23 @@ static bool check(struct options *o, const struct words *w)
         }
     }
     if (named && o->name == NULL) {
-        return wrong(NAMES[o->command], "which lock? The NAME is missing");
+        return options_wrong(NAMES[o->command], "which lock? The NAME is missing");
     }
     if (named && (*o->name == '\0' || strlen(o->name) > LATCHD_NAME_MAX)) {
-        return wrong(NAMES[o->command], "a name has 1 to 512 bytes");
+        return options_wrong(NAMES[o->command], "a name has 1 to 512 bytes");
     }
     if (o->command == CTL_RUN && *o->words == NULL) {
-        return wrong("run", "the COMMAND is missing");
+        return options_wrong("run", "the COMMAND is missing");
     }
     if (o->command != CTL_RUN && *o->words != NULL) {
-        return wrong(*o->words, "one word too many");
+        return options_wrong(*o->words, "one word too many");
     }
     if (o->command == CTL_FORCE &&
         (o->any ? 1 : 0) + (o->token != NULL) + (o->owner != NULL) != 1) {
-        return wrong("force",
-                     "one of --any, --token and --owner says whose hold it is");
+        return options_wrong("force",
+                             "one of --any, --token and --owner says whose hold it is");
     }
     return true;
-}
-
-static bool read_environment(struct options *o)
-{
-    const char *url = getenv("LATCHD_URL");
-    const char *password = getenv("LATCHCTL_AUTH");
-
-    if (password == NULL) {
-        password = getenv("REDISCLI_AUTH");
-    }
-    target_set(&o->target.password, password);
-    return url == NULL || *url == '\0' || read_url(o, "LATCHD_URL", url);
 }
 
 enum options_outcome options_parse(int argc, char **argv, struct options *ret)
@@ -381,7 +311,7 @@ enum options_outcome options_parse(int argc, char **argv, struct options *ret)
         .sort = "waiters",
     };
     target_init(&ret->target);
-    if (!read_environment(ret)) {
+    if (!options_read_environment(ret)) {
         return OPTIONS_WRONG;
     }
     for (;;) {
@@ -405,9 +335,10 @@ enum options_outcome options_parse(int argc, char **argv, struct options *ret)
     ret->name = w.count == 2 ? w.list[1] : NULL;
     ret->words = argv + optind;
     if ((ret->command == CTL_TOP || ret->command == CTL_LS) && ret->name != NULL) {
-        return wrong(ret->name, "one word too many") ? OPTIONS_GO : OPTIONS_WRONG;
+        return options_wrong(ret->name, "one word too many") ? OPTIONS_GO
+                                                             : OPTIONS_WRONG;
     }
-    return check(ret, &w) ? OPTIONS_GO : OPTIONS_WRONG;
+    return check(ret, &w) && options_check_target(ret) ? OPTIONS_GO : OPTIONS_WRONG;
 }
 
 void options_fini(struct options *o)

@@ -164,7 +164,7 @@ static bool on_time(struct take *t, uint64_t now, enum take_outcome *ret)
         return true;
     }
     if (l->state != LINK_CLOSED && now >= t->answer_by &&
-        (t->asked != ASKED_NOTHING || l->state == LINK_CONNECTING)) {
+        (t->asked != ASKED_NOTHING || link_is_opening(l))) {
         link_close(l);
         trouble(t, now, "no answer in time");
     }
@@ -183,7 +183,7 @@ static bool on_time(struct take *t, uint64_t now, enum take_outcome *ret)
 
 static int next_ms(const struct take *t, uint64_t now)
 {
-    bool answer = t->asked != ASKED_NOTHING || t->run->link.state == LINK_CONNECTING;
+    bool answer = t->asked != ASKED_NOTHING || link_is_opening(&t->run->link);
     uint64_t at = answer ? t->answer_by : t->open_at;
 
     if (t->asked == ASKED_NOTHING && t->tried && t->deadline < at) {

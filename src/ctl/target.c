@@ -29,6 +29,11 @@ void target_fini(struct target *t)
     free(t->user);
     free(t->password);
     free(t->about);
+    free(t->tls.sni);
+    free(t->tls.ca_cert_file);
+    free(t->tls.ca_cert_dir);
+    free(t->tls.cert_file);
+    free(t->tls.key_file);
     *t = (struct target){ 0 };
 }
 
@@ -109,25 +114,107 @@ static const char *read_tcp(struct target *t, char *rest)
 bool target_set_url(struct target *t, const char *url, char *reterr, size_t room)
 {
     static const char TCP[] = "redis://";
+    static const char TLS[] = "rediss://";
     static const char UNIX[] = "unix://";
     const char *err;
     char *copy = xstrdup(url);
 
+    t->tls.by_url = false;
     if (strncmp(url, TCP, strlen(TCP)) == 0) {
         err = read_tcp(t, copy + strlen(TCP));
+    } else if (strncmp(url, TLS, strlen(TLS)) == 0) {
+        t->tls.by_url = true;
+        err = read_tcp(t, copy + strlen(TLS));
     } else if (strncmp(url, UNIX, strlen(UNIX)) == 0 && url[strlen(UNIX)] == '/') {
         err = parse_percent(copy + strlen(UNIX)) ? NULL : "a bad % in the path";
         target_set(&t->path, copy + strlen(UNIX));
-    } else if (strncmp(url, "rediss://", 9) == 0) {
-        err = "latchctl does not speak TLS: give it the plain port, or a unix socket";
     } else {
-        err = "a URL is redis://[user:password@]host[:port] or unix:///path";
+        err = "a URL is redis://[user:password@]host[:port], rediss:// for TLS, or "
+              "unix:///path";
     }
     free(copy);
     if (err != NULL) {
         (void)snprintf(reterr, room, "%s", err);
     }
     return err == NULL;
+}
+
+bool target_wants_tls(const struct target *t)
+{
+    return t->tls.by_option || t->tls.by_url;
+}
+
+static bool has_tls_options(const struct target_tls *tls)
+{
+    return tls->insecure || tls->sni != NULL || tls->ca_cert_file != NULL ||
+           tls->ca_cert_dir != NULL || tls->cert_file != NULL || tls->key_file != NULL;
+}
+
+static const char *tls_mistake(const struct target *t)
+{
+    const struct target_tls *tls = &t->tls;
+
+    if (!target_wants_tls(t)) {
+        return has_tls_options(tls)
+                   ? "--cacert, --cert and the like need --tls, or a rediss:// URL"
+                   : NULL;
+    }
+    if (!tls_is_built()) {
+        return "this latchctl was built without it";
+    }
+    if (t->path != NULL) {
+        return "there is none on a unix socket";
+    }
+    if (tls->key_file != NULL && tls->cert_file == NULL) {
+        return "--key is nothing without --cert";
+    }
+    if (tls->sni != NULL && (*tls->sni == '\0' || strlen(tls->sni) > TARGET_SNI_MAX)) {
+        return "--sni: a name has 1 to 253 bytes";
+    }
+    return NULL;
+}
+
+bool target_check_tls(const struct target *t, char *reterr, size_t room)
+{
+    const char *mistake = tls_mistake(t);
+    struct tls *tls;
+
+    if (mistake != NULL) {
+        (void)snprintf(reterr, room, "%s", mistake);
+        return false;
+    }
+    if (!target_wants_tls(t)) {
+        return true;
+    }
+    tls = target_read_tls(t, reterr, room);
+    tls_unref(tls);
+    return tls != NULL;
+}
+
+static const char *or_empty(const char *text)
+{
+    return text == NULL ? "" : text;
+}
+
+struct tls *target_read_tls(const struct target *t, char *reterr, size_t room)
+{
+    static const struct tls_names NAMES = { "--cert", "--key", "--cacert",
+                                            "--cacertdir" };
+    const struct tls_files files = {
+        .names = &NAMES,
+        .cert_file = or_empty(t->tls.cert_file),
+        .key_file = or_empty(t->tls.key_file),
+        .ca_cert_file = or_empty(t->tls.ca_cert_file),
+        .ca_cert_dir = or_empty(t->tls.ca_cert_dir),
+        .trust_anybody = t->tls.insecure,
+    };
+
+    return tls_new_client(&files, reterr, room);
+}
+
+const char *target_tls_name(const struct target *t)
+{
+    return t->tls.sni != NULL ? t->tls.sni : t->host;
 }
 
 static bool resolve_path(struct target *t, char *reterr, size_t room)

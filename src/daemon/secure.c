@@ -55,7 +55,10 @@ static bool wants_tls(const char *redis)
 static bool read_redis(const struct config *c, struct tls **ret, char *reterr,
                        size_t room)
 {
+    static const struct tls_names NAMES = { "redis-tls-cert-file", "redis-tls-key-file",
+                                            "redis-tls-ca-cert-file", "" };
     struct tls_files files = {
+        .names = &NAMES,
         .cert_file = c->redis_tls_cert_file,
         .key_file = c->redis_tls_key_file,
         .ca_cert_file = c->redis_tls_ca_cert_file,
@@ -69,7 +72,7 @@ static bool read_redis(const struct config *c, struct tls **ret, char *reterr,
         (void)snprintf(reterr, room, "redis: this latchd was built without TLS");
         return false;
     }
-    *ret = tls_new_client(&files, "redis-", reterr, room);
+    *ret = tls_new_client(&files, reterr, room);
     return *ret != NULL;
 }
 

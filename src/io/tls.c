@@ -24,17 +24,25 @@ bool tls_is_built(void)
     return true;
 }
 
+static const struct tls_names KEYS = { "tls-cert-file", "tls-key-file",
+                                       "tls-ca-cert-file", "tls-ca-cert-dir" };
+
 /* Where what is wrong is written to. */
 struct report {
-    const char *prefix; /* of keys */
+    const struct tls_names *names;
     char *text;
     size_t room;
 };
 
+static struct report report_on(const struct tls_files *files, char *reterr, size_t room)
+{
+    return (struct report){ files->names == NULL ? &KEYS : files->names, reterr, room };
+}
+
 static bool fail(const struct report *r, const char *key, const char *path,
                  const char *why)
 {
-    (void)snprintf(r->text, r->room, "%s%s %s: %s", r->prefix, key, path, why);
+    (void)snprintf(r->text, r->room, "%s %s: %s", key, path, why);
     ERR_clear_error();
     return false;
 }
@@ -67,25 +75,34 @@ static int no_passphrase(char *out, int room, int writing, void *ctx)
 static bool load_cert(SSL_CTX *ctx, const struct tls_files *f, const struct report *r)
 {
     if (f->cert_file[0] == '\0') {
-        (void)snprintf(r->text, r->room, "tls-cert-file is missing");
+        (void)snprintf(r->text, r->room, "%s is missing", r->names->cert_file);
         return false;
     }
-    if (!can_read(r, "tls-cert-file", f->cert_file, false)) {
+    if (!can_read(r, r->names->cert_file, f->cert_file, false)) {
         return false;
     }
     if (SSL_CTX_use_certificate_chain_file(ctx, f->cert_file) != 1) {
         const char *why = ERR_reason_error_string(ERR_peek_error());
         bool no_pem = ERR_GET_LIB(ERR_peek_error()) == ERR_LIB_PEM;
 
-        return fail(r, "tls-cert-file", f->cert_file,
+        return fail(r, r->names->cert_file, f->cert_file,
                     no_pem || why == NULL ? "holds no certificate (PEM)" : why);
     }
     return true;
 }
 
+static bool fail_unfit(const struct report *r, const char *key, const char *path)
+{
+    char why[128];
+
+    (void)snprintf(why, sizeof(why), "does not fit the certificate of %s",
+                   r->names->cert_file);
+    return fail(r, key, path, why);
+}
+
 static bool load_key(SSL_CTX *ctx, const struct tls_files *f, const struct report *r)
 {
-    const char *key = f->key_file[0] != '\0' ? "tls-key-file" : "tls-cert-file";
+    const char *key = f->key_file[0] != '\0' ? r->names->key_file : r->names->cert_file;
     const char *path = f->key_file[0] != '\0' ? f->key_file : f->cert_file;
     bool encrypted = false;
 
@@ -98,15 +115,14 @@ static bool load_key(SSL_CTX *ctx, const struct tls_files *f, const struct repor
 
         if (ERR_GET_LIB(error) == ERR_LIB_X509 &&
             ERR_GET_REASON(error) == X509_R_KEY_VALUES_MISMATCH) {
-            return fail(r, key, path, "does not fit the certificate of tls-cert-file");
+            return fail_unfit(r, key, path);
         }
         return fail(r, key, path,
                     encrypted ? "is encrypted: a key without a passphrase is wanted"
                               : "holds no private key (PEM)");
     }
     SSL_CTX_set_default_passwd_cb_userdata(ctx, NULL);
-    return SSL_CTX_check_private_key(ctx) == 1 ||
-           fail(r, key, path, "does not fit the certificate of tls-cert-file");
+    return SSL_CTX_check_private_key(ctx) == 1 || fail_unfit(r, key, path);
 }
 
 static bool load_authorities(SSL_CTX *ctx, const struct tls_files *f,
@@ -115,21 +131,21 @@ static bool load_authorities(SSL_CTX *ctx, const struct tls_files *f,
     STACK_OF(X509_NAME) * names;
 
     if (f->ca_cert_file[0] != '\0') {
-        if (!can_read(r, "tls-ca-cert-file", f->ca_cert_file, false)) {
+        if (!can_read(r, r->names->ca_cert_file, f->ca_cert_file, false)) {
             return false;
         }
         names = SSL_load_client_CA_file(f->ca_cert_file);
         if (names == NULL || SSL_CTX_load_verify_file(ctx, f->ca_cert_file) != 1) {
             sk_X509_NAME_pop_free(names, X509_NAME_free);
-            return fail(r, "tls-ca-cert-file", f->ca_cert_file,
+            return fail(r, r->names->ca_cert_file, f->ca_cert_file,
                         "holds no certificate (PEM)");
         }
         SSL_CTX_set_client_CA_list(ctx, names); /* tells clients which one to show */
     }
     if (f->ca_cert_dir[0] != '\0') {
-        return can_read(r, "tls-ca-cert-dir", f->ca_cert_dir, true) &&
+        return can_read(r, r->names->ca_cert_dir, f->ca_cert_dir, true) &&
                (SSL_CTX_load_verify_dir(ctx, f->ca_cert_dir) == 1 ||
-                fail(r, "tls-ca-cert-dir", f->ca_cert_dir, "cannot be used"));
+                fail(r, r->names->ca_cert_dir, f->ca_cert_dir, "cannot be used"));
     }
     return true;
 }
@@ -192,7 +208,7 @@ static struct tls *make(const SSL_METHOD *method, const struct report *r)
 
 struct tls *tls_new(const struct tls_files *files, char *reterr, size_t room)
 {
-    struct report report = { "", reterr, room };
+    struct report report = report_on(files, reterr, room);
     struct tls *tls = make(TLS_server_method(), &report);
 
     if (tls != NULL &&
@@ -205,10 +221,9 @@ struct tls *tls_new(const struct tls_files *files, char *reterr, size_t room)
     return tls;
 }
 
-struct tls *tls_new_client(const struct tls_files *files, const char *prefix,
-                           char *reterr, size_t room)
+struct tls *tls_new_client(const struct tls_files *files, char *reterr, size_t room)
 {
-    struct report report = { prefix, reterr, room };
+    struct report report = report_on(files, reterr, room);
     struct tls *tls = make(TLS_client_method(), &report);
     bool of_system = files->ca_cert_file[0] == '\0' && files->ca_cert_dir[0] == '\0';
 
@@ -216,7 +231,8 @@ struct tls *tls_new_client(const struct tls_files *files, const char *prefix,
         return NULL;
     }
     tls->is_client = true;
-    SSL_CTX_set_verify(tls->ctx, SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_verify(tls->ctx,
+                       files->trust_anybody ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
     if ((files->cert_file[0] != '\0' && !(load_cert(tls->ctx, files, &report) &&
                                           load_key(tls->ctx, files, &report))) ||
         !load_authorities(tls->ctx, files, &report)) {

@@ -25,13 +25,23 @@ enum {
 /* Whether a client must show a certificate of a known authority. */
 enum tls_auth { TLS_AUTH_NO, TLS_AUTH_YES, TLS_AUTH_OPTIONAL };
 
+/* What messages call the files below. */
+struct tls_names {
+    const char *cert_file;
+    const char *key_file;
+    const char *ca_cert_file;
+    const char *ca_cert_dir;
+};
+
 /* Paths of PEM files; empty: none. They are called here as in the configuration. */
 struct tls_files {
-    const char *cert_file; /* with the chain behind it */
-    const char *key_file;  /* empty: it is in cert_file */
+    const struct tls_names *names; /* NULL: just so */
+    const char *cert_file;         /* with the chain behind it */
+    const char *key_file;          /* empty: it is in cert_file */
     const char *ca_cert_file;
     const char *ca_cert_dir;
     enum tls_auth auth_clients;
+    bool trust_anybody; /* clients: whatever certificate the server shows is right */
 };
 
 struct tls;
@@ -43,9 +53,8 @@ bool tls_is_built(void);
 struct tls *tls_new(const struct tls_files *files, char *reterr, size_t room);
 /* The client's side: servers must show a certificate for their name, of the authorities
  * of the files, or without those of the system's. With cert_file we show one as well;
- * auth_clients means nothing. `prefix` stands before the names of keys in reterr. */
-struct tls *tls_new_client(const struct tls_files *files, const char *prefix,
-                           char *reterr, size_t room);
+ * auth_clients means nothing. */
+struct tls *tls_new_client(const struct tls_files *files, char *reterr, size_t room);
 struct tls *tls_ref(struct tls *tls);
 void tls_unref(struct tls *tls); /* accepts NULL */
 

@@ -11,12 +11,11 @@ bool tls_is_built(void)
 
 struct tls *tls_new(const struct tls_files *files, char *reterr, size_t room)
 {
-    (void)snprintf(reterr, room, "this latchd was built without TLS");
+    (void)snprintf(reterr, room, "it was built without TLS");
     return NULL;
 }
 
-struct tls *tls_new_client(const struct tls_files *files, const char *prefix,
-                           char *reterr, size_t room)
+struct tls *tls_new_client(const struct tls_files *files, char *reterr, size_t room)
 {
     return tls_new(files, reterr, room);
 }

@@ -207,7 +207,8 @@ void tls_session_close(struct tls_session *t, struct buf *out)
 void tls_session_error(const struct tls_session *t, char *ret, size_t room)
 {
     unsigned long error = ERR_peek_error();
-    long verdict = SSL_get_verify_result(t->ssl);
+    bool verified = (SSL_get_verify_mode(t->ssl) & SSL_VERIFY_PEER) != 0;
+    long verdict = verified ? SSL_get_verify_result(t->ssl) : X509_V_OK;
     const char *why = ERR_reason_error_string(error);
 
     if (verdict != X509_V_OK) {

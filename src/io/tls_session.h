@@ -1,5 +1,6 @@
 /* tls_session: one connection's TLS, as a calculator: bytes of the peer in, text out,
- * and the other way round. It knows no socket. Private to io/. */
+ * and the other way round. It knows no socket. For io/, and for ctl/, whose connections
+ * have no event loop. */
 #ifndef LATCHD_IO_TLS_SESSION_H
 #define LATCHD_IO_TLS_SESSION_H
 
@@ -22,7 +23,8 @@ enum tls_state {
 
 struct tls_session;
 
-/* `host`: whom a client talks to, and whose certificate it wants to see. */
+/* `host`: whom a client talks to, and whose certificate it wants to see, unless it
+ * trusts anybody. */
 struct tls_session *tls_session_new(struct tls *tls, const char *host);
 void tls_session_free(struct tls_session *t); /* accepts NULL */
 

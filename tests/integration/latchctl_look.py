@@ -156,6 +156,8 @@ def completion(stand):
         expect("seq" in offers("latchctl", "run", "alpha", "--", "seq"))
         expect("seq" in offers("latchctl", "run", "alpha", "seq"))
         expect(offers("latchctl", "-p", "1", "run", "al") == [])
+        expect(offers("latchctl", "--sni", "x", "run", "al") == [], "it needs --tls")
+        expect(offers("latchctl", "--cacertdir", "/us") == ["/usr"])
 
 
 def completion_is_complete(_):

@@ -19,7 +19,7 @@ LAYERS = {
     "cmd": {"util", "acl", "resp", "core", "net"},
     "http": {"util"},
     "daemon": {"util", "acl", "resp", "core", "io", "store", "net", "http", "cmd"},
-    "ctl": {"util"},
+    "ctl": {"util", "io"},
 }
 
 # Headers that only some layers may use; whatever is not listed is free.

@@ -36,7 +36,7 @@ static struct tls *client_of(const char *ca_file, const struct test_cert *cert)
                                .key_file = cert == NULL ? "" : cert->key,
                                .ca_cert_file = ca_file,
                                .ca_cert_dir = "" };
-    struct tls *tls = tls_new_client(&files, "redis-", err, sizeof(err));
+    struct tls *tls = tls_new_client(&files, err, sizeof(err));
 
     ck_assert_msg(tls != NULL, "%s", err);
     return tls;
@@ -140,6 +140,26 @@ START_TEST(a_server_that_is_not_who_it_should_be_is_left)
 }
 END_TEST
 
+START_TEST(a_client_that_trusts_anybody_trusts_a_stranger)
+{
+    struct tls_files files = { .cert_file = "",
+                               .key_file = "",
+                               .ca_cert_file = "",
+                               .ca_cert_dir = "",
+                               .trust_anybody = true };
+    char err[512] = "";
+    struct tls *tls = tls_new_client(&files, err, sizeof(err));
+
+    ck_assert_msg(tls != NULL, "%s", err);
+    tls_unref(server_tls);
+    server_tls = cert_server(&ca, NULL); /* somebody else's, of nobody known */
+    dial("localhost", accepted_port(), tls);
+    say("x");
+    wait_for_input(1);
+    ck_assert_int_eq(out.connect_status, 0);
+}
+END_TEST
+
 START_TEST(a_server_without_tls_is_left)
 {
     int port;
@@ -212,6 +232,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(tc, early_words_arrive_encrypted, 0, 2);
     tcase_add_test(tc, we_show_a_certificate_if_we_have_one);
     tcase_add_loop_test(tc, a_server_that_is_not_who_it_should_be_is_left, 0, 4);
+    tcase_add_test(tc, a_client_that_trusts_anybody_trusts_a_stranger);
     tcase_add_loop_test(tc, a_server_without_tls_is_left, 0, 2);
     tcase_add_test(tc, a_server_that_says_nothing_is_left_in_time);
     tcase_add_test(tc, it_can_be_closed_in_the_middle_of_a_handshake);

@@ -90,6 +90,26 @@ START_TEST(files_that_cannot_be_used_are_named)
 }
 END_TEST
 
+START_TEST(files_are_called_as_the_caller_calls_them)
+{
+    static const struct tls_names NAMES = { "--cert", "--key", "--cacert", "--dir" };
+    struct tls_files files = { .names = &NAMES,
+                               .cert_file = mine.cert,
+                               .key_file = ca.key,
+                               .ca_cert_file = "",
+                               .ca_cert_dir = "" };
+    char err[512] = "";
+
+    ck_assert_ptr_null(tls_new_client(&files, err, sizeof(err)));
+    ck_assert_int_eq(strncmp(err, "--key /", 7), 0);
+    ck_assert_ptr_nonnull(strstr(err, "does not fit the certificate of --cert"));
+    files.key_file = mine.key;
+    files.ca_cert_dir = mine.key;
+    ck_assert_ptr_null(tls_new_client(&files, err, sizeof(err)));
+    ck_assert_int_eq(strncmp(err, "--dir /", 7), 0);
+}
+END_TEST
+
 START_TEST(a_key_with_a_passphrase_is_refused_without_asking_for_it)
 {
     char key[128];
@@ -278,6 +298,7 @@ Suite *test_suite(void)
     tcase_add_unchecked_fixture(tc, accepted_warm_up, NULL);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, files_that_cannot_be_used_are_named);
+    tcase_add_test(tc, files_are_called_as_the_caller_calls_them);
     tcase_add_test(tc, a_key_with_a_passphrase_is_refused_without_asking_for_it);
     tcase_add_test(tc, the_key_may_stand_behind_the_certificate);
     tcase_add_test(tc, a_certificate_that_ran_out_is_known_to_have);
