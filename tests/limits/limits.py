@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Those who ask too much, and a machine that has too little.
 
-    limits.py LATCHD [hard] [CASE...]
+    tests/limits/limits.py LATCHD [hard] [CASE...]
 
 Beside each attack a client locks and unlocks: its answers keep coming. The daemon's
 memory stays within what the limits promise, and when the attackers have left, all is as
