@@ -53,6 +53,17 @@ try() {
     rm -rf "$scratch/state"
 }
 
+# What the service would have left below a root, as systemd lays it out.
+leave_state() {
+    mkdir -p "$1/var/lib/private/latchd"
+    touch "$1/var/lib/private/latchd/appendonly.aof"
+    ln -s private/latchd "$1/var/lib/latchd"
+}
+
+has_state() {
+    [ -e "$1/var/lib/private/latchd" ] || [ -L "$1/var/lib/latchd" ]
+}
+
 mkdir "$scratch/latchd"
 git ls-files -z | tar --null -T - -c | tar -x -C "$scratch/latchd"
 (cd "$scratch/latchd" && dpkg-buildpackage -b -us -uc)
@@ -65,13 +76,29 @@ dpkg-deb -x "$deb" "$scratch/root"
 try "$scratch/root/usr/bin/latchctl" "$scratch/root/usr/sbin/latchd" \
     --config "$scratch/root/etc/latchd/latchd.conf"
 
+# Removed, it leaves the locks where they are; purged, it does not.
+dpkg-deb -e "$deb" "$scratch/control"
+leave_state "$scratch/left"
+DPKG_ROOT=$scratch/left "$scratch/control/postrm" remove 2>/dev/null
+has_state "$scratch/left"
+DPKG_ROOT=$scratch/left "$scratch/control/postrm" purge 2>/dev/null
+if has_state "$scratch/left"; then
+    echo "purging leaves the state directory" >&2
+    exit 1
+fi
+
 if [ "$install" = yes ]; then
     dpkg -i "$deb"
     id latchd
     man -w latchd latchctl latchd.conf latchd-protocol latchd-promises
     try latchctl setpriv --reuid latchd --regid latchd --clear-groups \
         latchd --config /etc/latchd/latchd.conf
+    leave_state ""
     dpkg --purge latchd
+    if has_state ""; then
+        echo "purging leaves the state directory" >&2
+        exit 1
+    fi
 fi
 if [ -n "$keep" ]; then
     cp "$scratch"/latchd*.deb "$keep"
