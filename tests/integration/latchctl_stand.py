@@ -36,6 +36,12 @@ with open(path, "w") as out:
         time.sleep(0.01)
 """
 
+# Who runs the tests with nohup(1), or a script that runs them behind it, ignores some
+# signals, which latchctl and its commands would inherit.
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
+
 
 def now():
     return time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -157,11 +163,16 @@ class CtlStand(Stand):
         self.redis.wait()
 
 
-def keeper_of(ctl):
-    """latchctl's other process, the command's parent."""
-    children = pathlib.Path(f"/proc/{ctl.pid}/task/{ctl.pid}/children").read_text().split()
+def child_of(pid):
+    """The only child of a process."""
+    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     expect(len(children) == 1, children)
     return int(children[0])
+
+
+def keeper_of(ctl):
+    """latchctl's other process, the command's parent."""
+    return child_of(ctl.pid)
 
 
 def result(ctl):

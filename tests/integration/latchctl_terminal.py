@@ -11,9 +11,10 @@ from stand import tap
 
 
 # A shell's traps would not do: dash may miss a signal while it starts a command.
-CATCHER = "import signal,time\\n" \
-          "signal.signal(signal.SIGINT, lambda *a: print(\"caught\", flush=True))\\n" \
-          "print(\"in\" \"-it\", flush=True)\\n" \
+# Nor print(): the signal may come while it is in there, and it cannot be entered twice.
+CATCHER = "import os,signal,time\\n" \
+          "signal.signal(signal.SIGINT, lambda *a: os.write(1, b\"caught\\\\n\"))\\n" \
+          "os.write(1, b\"in\" b\"-it\\\\n\")\\n" \
           "while True: time.sleep(300)"
 
 

@@ -4,12 +4,13 @@
 import functools
 import os
 import re
+import signal
 import socket
 import sys
 import termios
 import time
 
-from latchctl_stand import CtlStand, Shell, expect, result, until
+from latchctl_stand import CtlStand, Shell, child_of, expect, result, until
 from stand import tap
 
 HELD = 10000
@@ -82,7 +83,7 @@ def ends(stand):
             shell.type("$L top\r")
             shell.expect("HOLDER")
             if end == "kill":
-                os.system(f"kill $(pgrep -P {shell.pid} latchctl)")
+                os.kill(child_of(shell.pid), signal.SIGTERM)
             else:
                 shell.type(end)
             shell.expect("\x1b[?25h" + CLOSE)

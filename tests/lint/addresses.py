@@ -17,13 +17,20 @@ WORDS = re.compile(rb"(--|\b)(index-url|trusted-host)\b|\bGOPROXY\b|_authToken"
                    rb"|^\s*deb(-src)?\s+\S", re.MULTILINE)
 
 
+def is_source(path):
+    """Not what was built, nor what git keeps for itself."""
+    return not any((folder / "meson-private").is_dir() or folder.name == ".git"
+                   for folder in path.parents)
+
+
 def files(root):
+    """Those that git knows; all of the tree where there is no git."""
     try:
         out = subprocess.run(["git", "-C", root, "ls-files", "-z"], capture_output=True,
                              check=True).stdout
         return [root / p.decode() for p in out.split(b"\0") if p]
     except (OSError, subprocess.CalledProcessError):
-        return [p for p in root.glob("**/*") if p.is_file()]
+        return [p for p in root.glob("**/*") if p.is_file() and is_source(p)]
 
 
 def main():
