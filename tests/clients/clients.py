@@ -11,7 +11,8 @@ PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 LOCKS = ["hello", "busy", "reenter", "lose", "share"]
 ALL = [*LOCKS, "pipeline", "multi", "events"]
 CROWD = [*ALL, "crowd"]  # many share its one connection
-JS = [*CROWD, "admin"]
+SHARED = [*CROWD, "turns"]
+JS = [*SHARED, "admin"]
 PY = [*ALL, "admin", "options", "threads"]
 
 # How a client waits for a lock that is busy for long.
@@ -108,11 +109,12 @@ CLIENTS = [
            scenarios=JS, protocols=BOTH, notices=PUSHES),
     Client("go-redis", "9.23.0", "go", built("bin/goredis"), protocols=BOTH,
            sends_again_s=20),
-    Client("rueidis", "1.0.79", "go", built("bin/rueidis"), protocols=["-", "2"]),
+    Client("rueidis", "1.0.79", "go", built("bin/rueidis"), protocols=["-", "2"],
+           scenarios=[*ALL, "turns"]),
     Client("Jedis", "8.0.2", "java", with_java("JedisClient"), protocols=BOTH,
            patience=1500, once=False),
     Client("Lettuce", "7.7.0", "java", with_java("LettuceClient"), protocols=BOTH,
-           patience=POLL, scenarios=CROWD),
+           patience=POLL, scenarios=SHARED),
     Client("redis-rs", "1.8.1", "rust", built("clients", "sync"), protocols=["-", "3"]),
     Client("redis-rs, tokio", "1.8.1", "rust", built("clients", "async"),
            protocols=["-", "3"], patience=POLL, scenarios=CROWD),

@@ -76,11 +76,16 @@ public class LettuceClient {
     }
 
     RedisFuture<Long> send(Command command, Object... words) {
+        return sendTo(latchd, command, words);
+    }
+
+    static RedisFuture<Long> sendTo(StatefulRedisConnection<String, String> to,
+                                    Command command, Object... words) {
         CommandArgs<String, String> args = new CommandArgs<>(StringCodec.UTF8);
         for (Object word : words) {
             args.add(String.valueOf(word));
         }
-        return latchd.async().dispatch(command, new IntegerOutput<>(StringCodec.UTF8), args);
+        return to.async().dispatch(command, new IntegerOutput<>(StringCodec.UTF8), args);
     }
 
     /** The answer, or null. */
@@ -194,6 +199,51 @@ public class LettuceClient {
         return null;
     }
 
+    private Void takeTurn(StatefulRedisConnection<String, String> to, String request)
+            throws Exception {
+        while (sendTo(to, Command.LOCK, name, "WAIT", 4000, "ID", request).get() == null) {
+            // again
+        }
+        Thread.sleep(50);
+        check(sendTo(to, Command.UNLOCK, name, "ID", request).get() == 0, request);
+        return null;
+    }
+
+    /** How many ms four of them need, over these connections. */
+    long spent(String kind, List<StatefulRedisConnection<String, String>> to)
+            throws Exception {
+        List<Future<?>> work = new ArrayList<>();
+        ExecutorService pool = Executors.newFixedThreadPool(4);
+        long began = System.nanoTime();
+        for (int i = 0; i < 4; i++) {
+            String request = name + "-" + kind + "-" + i + "-in-turn";
+            StatefulRedisConnection<String, String> one = to.get(i % to.size());
+            work.add(pool.submit(() -> takeTurn(one, request)));
+        }
+        for (Future<?> one : work) {
+            one.get();
+        }
+        pool.shutdown();
+        return (System.nanoTime() - began) / 1000000;
+    }
+
+    /**
+     * Four threads take turns by long polls over one connection: that takes them not twice as
+     * long as with a connection each.
+     */
+    void turns() throws Exception {
+        List<StatefulRedisConnection<String, String>> four = new ArrayList<>();
+        for (int i = 0; i < 4; i++) {
+            four.add(client.connect());
+        }
+        long many = spent("each", four);
+        long one = spent("one", List.of(latchd));
+        four.forEach(StatefulRedisConnection::close);
+        System.out.println("turns of 4 x 50 ms: " + one + " ms over one connection, " + many
+            + " over four");
+        check(one <= 2 * many, one);
+    }
+
     void multi() throws Exception {
         latchd.sync().multi();
         RedisFuture<Long> one = send(Command.LOCK, name, "WAIT", 0);
@@ -267,6 +317,7 @@ public class LettuceClient {
             case "pipeline" -> pipeline();
             case "multi" -> multi();
             case "crowd" -> crowd();
+            case "turns" -> turns();
             case "events" -> events();
             default -> throw new IllegalArgumentException(scenario);
         }

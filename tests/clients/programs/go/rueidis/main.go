@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -144,6 +145,63 @@ func multi() {
 	check(ask("UNLOCK", name, "TOKEN", token) == 0)
 }
 
+// Holds a lock for 50 ms, over that connection. With a context that can be cancelled, as
+// that of a request: else rueidis sends nothing while it waits for its first reply.
+func work(client rueidis.Client, lock, request string) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	request = name + "-" + request + "-in-turn"
+	for {
+		words := client.B().Arbitrary("LOCK", lock, "WAIT", "4000", "ID", request)
+		token, err := client.Do(ctx, words.Build()).AsInt64()
+		if err == nil {
+			check(token > 0, token)
+			break
+		}
+		check(rueidis.IsRedisNil(err), err)
+	}
+	time.Sleep(50 * time.Millisecond)
+	words := client.B().Arbitrary("UNLOCK", lock, "ID", request)
+	left, err := client.Do(ctx, words.Build()).AsInt64()
+	check(left == 0 && err == nil, left, err)
+}
+
+// Three take turns, and one takes a lock that is free, behind those who wait.
+func spent(kind string, clients []rueidis.Client) time.Duration {
+	var all sync.WaitGroup
+	began := time.Now()
+	for i := 0; i < 4; i++ {
+		lock, request := name, fmt.Sprint(kind, "-", i)
+		if i == 3 {
+			lock += "-free"
+		}
+		all.Add(1)
+		go func(client rueidis.Client) {
+			defer all.Done()
+			work(client, lock, request)
+		}(clients[i%len(clients)])
+		time.Sleep(5 * time.Millisecond) // in this order
+	}
+	all.Wait()
+	return time.Since(began)
+}
+
+// They need not twice the time over one connection that they need with one each.
+func turns() {
+	four := []rueidis.Client{}
+	for len(four) < 4 {
+		four = append(four, connect(os.Args[1:]))
+	}
+	many := spent("each", four)
+	one := spent("one", []rueidis.Client{latchd})
+	for _, client := range four {
+		client.Close()
+	}
+	fmt.Println("turns of 3 x 50 ms, and one beside:", one, "over one connection,", many,
+		"over four")
+	check(one <= 2*many, one)
+}
+
 func hear(messages chan rueidis.PubSubMessage, channel string) string {
 	for {
 		select {
@@ -204,6 +262,7 @@ func main() {
 	scenarios := map[string]func(){
 		"version": version, "hello": hello, "busy": busy, "reenter": reenter, "lose": lose,
 		"share": share, "pipeline": pipeline, "multi": multi, "events": events,
+		"turns": turns,
 	}
 	if os.Args[8] == "wait" {
 		wait(os.Args[9], os.Args[10])
