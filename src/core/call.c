@@ -197,7 +197,7 @@ void call_send(struct locks *l, struct call *c)
     }
 }
 
-void call_regrant(struct locks *l, struct entry *e, const struct lock_req *req)
+struct call *call_regrant(struct locks *l, struct entry *e, const struct lock_req *req)
 {
     struct hold_req as = {
         .from = req->from,
@@ -216,6 +216,7 @@ void call_regrant(struct locks *l, struct entry *e, const struct lock_req *req)
         timer_stop(l, &e->timer); /* KEEP is over: the client is there */
     }
     call_send(l, c);
+    return c;
 }
 
 /* The local entry of a hold that Redis has just confirmed for us. */

@@ -138,7 +138,7 @@ static void grant_again(struct locks *l, struct entry *e, const struct lock_req 
     if (e->ending) {
         say_error(l, req->from, LOCK_NOTHELD, TEXT_OVER);
     } else {
-        call_regrant(l, e, req);
+        (void)call_regrant(l, e, req);
     }
 }
 

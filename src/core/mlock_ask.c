@@ -21,7 +21,7 @@ static void ask_again(struct locks *l, struct piece *p)
 {
     struct lock_req req = mlock_request(l, p);
 
-    call_regrant(l, p->entry, &req);
+    (void)call_regrant(l, p->entry, &req);
 }
 
 void mlock_confirm(struct locks *l, struct piece *p)

@@ -387,7 +387,7 @@ void call_send(struct locks *l, struct call *c);
 void call_again(struct locks *l, struct call *c, enum op_status status);
 void call_on_timer(struct locks *l, struct call *c);
 /* An asked-again LOCK whose grant must first be extended. */
-void call_regrant(struct locks *l, struct entry *e, const struct lock_req *req);
+struct call *call_regrant(struct locks *l, struct entry *e, const struct lock_req *req);
 void attach_done(struct locks *l, struct work *w, const struct op_result *r);
 void inspect_done(struct locks *l, struct work *w, const struct op_result *r);
 

@@ -286,7 +286,7 @@ static void keep(struct locks *l, struct entry *e, const struct want *want)
 
 /* It was asked for while nobody was there, for KEEP only: the full lease first. */
 static void take_rest(struct locks *l, struct entry *e, const struct want *want,
-                      struct call_ref call)
+                      struct call_ref call, uint64_t last)
 {
     struct lock_req again = { .from = call,
                               .kind = want->lock_kind,
@@ -296,9 +296,22 @@ static void take_rest(struct locks *l, struct entry *e, const struct want *want,
                                            : SPAN_NONE,
                               .id = want_id(want),
                               .user = want->user };
+    struct call *c;
 
     entry_set_kept(l, e, e->attaches == NULL);
-    call_regrant(l, e, &again);
+    c = call_regrant(l, e, &again);
+    if (last < c->deadline) {
+        c->deadline = last;
+        timer_set(l, &c->timer, TIMER_CALL, last > l->now ? last : l->now + 1);
+    }
+}
+
+/* When a LOCK has to be answered at the latest. */
+static uint64_t answer_by(const struct locks *l, const struct waiter *w)
+{
+    uint64_t last = w->since + l->cfg.redis_timeout_ms;
+
+    return w->deadline > last ? w->deadline : last;
 }
 
 /* A grant that cannot be given out: back with it, and again. */
@@ -358,6 +371,7 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
     struct piece *piece = waiter == NULL ? NULL : waiter->piece;
     bool ask = lock->ask;
     bool first = want->lock_kind == KIND_READ && !lock_being_read(l, lock);
+    uint64_t last;
     bool undoes;
     struct entry *e;
 
@@ -374,6 +388,7 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
     if (not_given(l, waiter, r, asked, undoes)) {
         return;
     }
+    last = answer_by(l, waiter);
     histogram_add(&l->timings.wait, (l->now - waiter->began) * 1000);
     say_waited(l, waiter, WAIT_GRANTED, LOCK_ERR);
     /* Off the queue first: what follows must not see it wait. */
@@ -401,7 +416,7 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
     if (session == NULL) {
         keep(l, e, want);
     } else if (asked.lease_ms < want_lease(l, e->want)) {
-        take_rest(l, e, want, call);
+        take_rest(l, e, want, call, last);
         session_idle(l, session);
     } else {
         say_grant(l, call, entry_attach(l, e, session));

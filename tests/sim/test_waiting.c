@@ -335,6 +335,33 @@ START_TEST(many_messages_are_few_looks)
 }
 END_TEST
 
+/* Granted for KEEP, it needs the whole lease, of a Redis that stands still by then. */
+START_TEST(who_comes_back_for_a_kept_grant_is_answered_in_time)
+{
+    struct sim *s = scenario_new(1);
+    size_t holder = sim_connect(s, 0);
+    size_t polls = sim_connect(s, 0);
+
+    sim_say(s, holder, "LOCK job");
+    sim_run(s, 10);
+    sim_say(s, polls, "LOCK job WAIT 0 KEEP 20000 ID " R1);
+    sim_run(s, 10);
+    heard(s, polls, "nil");
+    s->profile.rtt_ms = 500;
+    sim_say(s, holder, "UNLOCK job");
+    sim_run(s, 100);
+    sim_say(s, polls, "LOCK job WAIT 0 KEEP 20000 ID " R1);
+    sim_run(s, 920);
+    fault_pause(s, 2900);
+    sim_run(s, 2000);
+    heard(s, polls, "...");
+    sim_run(s, 200);
+    heard(s, polls, "-BACKEND");
+    s->profile.rtt_ms = 1;
+    scenario_end(s);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("waiting");
@@ -356,5 +383,6 @@ Suite *test_suite(void)
     tcase_add_test(t, a_kept_grant_of_a_dead_client_goes_to_the_next_H29);
     tcase_add_test(t, who_waits_hears_that_the_lock_was_taken_from_its_holder);
     tcase_add_test(t, many_messages_are_few_looks);
+    tcase_add_test(t, who_comes_back_for_a_kept_grant_is_answered_in_time);
     return suite;
 }
