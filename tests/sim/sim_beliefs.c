@@ -140,6 +140,7 @@ static void hear_restored(struct sim *s, const struct flight *f)
     struct belief *b = belief_get(s, f->daemon, n, f->op.token);
 
     if (b != NULL) {
+        b->renewing = 0;
         confirm(s, b, f, f->op.claim.lease_ms, false);
         certain_again(s, b, f);
     }

@@ -171,6 +171,20 @@ static bool is_entry_of(const struct sim *s, const struct vague *v, struct span 
     return false;
 }
 
+/* Another daemon keeps it, and may have ended it since: the next renewal tells. */
+static bool is_kept_elsewhere(struct sim *s, const struct sim_conn *c)
+{
+    for (size_t i = 0; i < s->check.record_count; i++) {
+        const struct record *r = &s->check.records[i];
+
+        if (rtext_is(&r->owner, rtext_span(&c->ask.owner)) &&
+            (r->moved || record_moved(s, r))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* RENEW and UNLOCK of one owner cross each other: the next renewal tells. */
 static bool was_renewed_or_ended(const struct sim *s, const struct sim_conn *c)
 {
@@ -190,7 +204,7 @@ void check_deadlock(struct sim *s, const struct sim_conn *c)
     struct view v = { .s = s, .target = rtext_span(&c->ask.owner) };
 
     s->check.deadlocks++;
-    if (something_outside(s) || was_renewed_or_ended(s, c)) {
+    if (something_outside(s) || was_renewed_or_ended(s, c) || is_kept_elsewhere(s, c)) {
         return;
     }
     if (c->ask.owner.len == 0 || (!upgrades(s, c) && !wait_leads_back(&v, c, 0))) {

@@ -232,7 +232,8 @@ static void check_ghosts(struct sim *s)
 /* With no fault about, nobody waits for a lock that was released before their eyes. */
 static void check_idle_locks(struct sim *s)
 {
-    uint64_t patience = 10 * s->profile.rtt_ms + SIM_TICK_MS;
+    /* Releases of what is not there stand in line before those who ask. */
+    uint64_t patience = (10 + 2 * s->profile.conns) * s->profile.rtt_ms + SIM_TICK_MS;
 
     if (s->profile.mixed) {
         return; /* each family has a channel of its own: till the next recheck */
