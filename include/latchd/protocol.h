@@ -44,6 +44,8 @@
 /* Lock names must not begin with these. */
 #define LATCHD_RESERVED_NAME_1 "latchd:"
 #define LATCHD_RESERVED_NAME_2 "redisson_"
+/* Nor may a name that is to be taken end in this and a number. */
+#define LATCHD_RESERVED_NAME_MIDDLE ":rwlock_timeout:"
 /* Owners must not be, begin with, or end in these: they are fields of Redisson's
  * hashes, or ours. */
 #define LATCHD_RESERVED_OWNER "mode"

@@ -16,7 +16,7 @@ enum {
 const struct lock_syntax SYNTAX_LOCK = {
     "LOCK",
     OPT_KINDS | OPT_WAIT | OPT_LEASE | OPT_OWNER | OPT_ID | OPT_KEEP | OPT_GRACE,
-    RULE_NAME | RULE_MAX_WAIT,
+    RULE_NAME | RULE_MAX_WAIT | RULE_TAKES,
 };
 const struct lock_syntax SYNTAX_UNLOCK = {
     "UNLOCK", OPT_READ | OPT_WRITE | OPT_TOKEN | OPT_OWNER | OPT_ID, RULE_NAME
@@ -37,7 +37,7 @@ const struct lock_syntax SYNTAX_LOCKS = { "LOCKS",
 const struct lock_syntax SYNTAX_MLOCK = { "MLOCK",
                                           OPT_WAIT | OPT_LEASE | OPT_OWNER | OPT_ID |
                                               OPT_KEEP | OPT_GRACE,
-                                          RULE_NAMES | RULE_MAX_WAIT };
+                                          RULE_NAMES | RULE_MAX_WAIT | RULE_TAKES };
 const struct lock_syntax SYNTAX_WAITERS = { "WAITERS", OPT_COUNT, RULE_NAME };
 
 struct parse {
@@ -272,6 +272,20 @@ static bool has_one_tag_at_most(struct span name)
            memchr(close + 1, '}', (size_t)(end - close - 1)) == NULL;
 }
 
+/* `{N}:<owner>:rwlock_timeout:<i>`, a read hold of the lock N: whoever reads N would
+ * write there. */
+static bool is_read_hold_key(struct span name)
+{
+    const struct span middle = SPAN(LATCHD_RESERVED_NAME_MIDDLE);
+    size_t end = name.len;
+
+    while (end > 0 && name.ptr[end - 1] >= '0' && name.ptr[end - 1] <= '9') {
+        end--;
+    }
+    return end < name.len && end >= middle.len &&
+           span_eq(span_of(name.ptr + end - middle.len, middle.len), middle);
+}
+
 /* Which one of several it is; 0: there is only one. */
 static bool read_name(struct parse *p, struct span name, size_t number)
 {
@@ -288,6 +302,12 @@ static bool read_name(struct parse *p, struct span name, size_t number)
         return refuse(p,
                       "%s is reserved: it begins with '" LATCHD_RESERVED_NAME_1
                       "' or '" LATCHD_RESERVED_NAME_2 "'",
+                      which);
+    }
+    if ((p->syntax->rules & RULE_TAKES) != 0 && is_read_hold_key(name)) {
+        return refuse(p,
+                      "%s is reserved: with '" LATCHD_RESERVED_NAME_MIDDLE
+                      "' and a number at its end it is a key of another lock's readers",
                       which);
     }
     if (p->limits->one_tag && !has_one_tag_at_most(name)) {

@@ -51,6 +51,7 @@ enum lock_rule {
     RULE_ONE_OF = 1 << 1,   /* exactly one of the options must be given */
     RULE_MAX_WAIT = 1 << 2, /* without WAIT it waits for ever */
     RULE_NAMES = 1 << 3,    /* first their count, then as many names, none twice */
+    RULE_TAKES = 1 << 4,    /* a lock may begin; what began before may always end */
 };
 
 struct lock_syntax {

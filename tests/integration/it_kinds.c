@@ -244,6 +244,26 @@ END_TEST
 
 /* --- owners ----------------------------------------------------------------------- */
 
+/* As an older version, or Redisson, may have taken it. */
+START_TEST(a_lock_whose_name_is_a_read_hold_key_of_another_one_is_left_alone)
+{
+    static const char NAME[] = "{x}:o:rwlock_timeout:1";
+
+    stand_up(NULL);
+    ask_error(stand.admin, "ERR name is reserved", "LOCK %s", NAME);
+    ask_error(stand.admin, "ERR name 2 is reserved", "MLOCK 2 y %s", NAME);
+    ck_assert_int_eq(peek_int("HSET %s latchd:1000 1", NAME), 1);
+    ask_error(stand.admin, "WRONGTYPE", "LOCK x READ OWNER o");
+    ask_error(stand.admin, "NOTHELD", "UNLOCK x READ OWNER o");
+    ck_assert_int_eq(peek_int("EXISTS x"), 0);
+    ck_assert_int_eq(peek_int("HEXISTS %s latchd:1000", NAME), 1);
+    ck_assert_int_eq(ask_int(stand.admin, "UNLOCK %s TOKEN 1000", NAME), 0);
+    ck_assert_int_gt(ask_int(stand.admin, "LOCK x READ OWNER o"), 0);
+    ck_assert_int_eq(ask_int(stand.admin, "UNLOCK x READ OWNER o"), 0);
+    stand_down();
+}
+END_TEST
+
 START_TEST(owners_that_would_be_fields_of_something_else_are_refused)
 {
     static const char *const OWNERS[] = { "mode", "x:write", ":write",
@@ -417,6 +437,7 @@ Suite *test_suite(void)
         who_waits_keeps_the_family_as_well,
         helper_keys_and_channels_have_redissons_names,
         the_brace_rule_is_the_same_for_waking,
+        a_lock_whose_name_is_a_read_hold_key_of_another_one_is_left_alone,
         owners_that_would_be_fields_of_something_else_are_refused,
         an_owner_of_redissons_form_is_another_one_than_redissons_reader,
         unlock_latches_are_tolerated,

@@ -12,7 +12,7 @@
 local lock, fence_key, queue = KEYS[1], KEYS[2], KEYS[3]
 local kind, lease, helper_ttl, claim = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local seen = string.sub(stamp, 33, 48)
-local entries_key, claim_keeper, claim_entry, instance, before
+local entries_key, claim_keeper, claim_entry, instance, before, left_over
 
 -- What happens most costs the fewest calls: it is free, and nobody queues.
 if kind == 'a' and call('EXISTS', lock, queue) == 0 then

@@ -28,6 +28,7 @@ if not free and call('HEXISTS', lock, 'mode') == 1 then
     return 'WRONGTYPE-RW'
 end
 --@include part_fence.lua
+--@include part_left_over.lua
 --@include part_queue.lua
 local over = kind ~= 'a' and call('EXISTS', KEYS[7]) == 1
 if free then

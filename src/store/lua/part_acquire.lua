@@ -13,6 +13,7 @@ if free then
     if fair == 1 or only_reenter == '1' then
         return { 'BUSY', -2, fair }
     end
+--@include part_left_over.lua
 --@include part_grant.lua
     return token
 end

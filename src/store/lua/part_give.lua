@@ -1,6 +1,4 @@
--- Part of part_grant.lua: under this `token`.
--- Left-over helper keys would say that another instance keeps the hold, or that there are
--- more entries.
+-- Part of part_grant.lua: under this `token`. Needs `left_over`, for IDs and named owners.
 local token_text = string.format('%.0f', token)
 local new_field = claim
 if kind == 'a' then
@@ -9,10 +7,10 @@ if kind == 'a' then
 else
     call('SET', fence_key, token_text .. ' f' .. instance .. claim .. before, 'PX',
         helper_ttl)
-    if kind == 'i' then
-        call('DEL', claim_keeper)
-    else
-        call('DEL', entries_key)
+    if left_over then
+        call('DEL', kind == 'i' and claim_keeper or entries_key)
+    end
+    if kind == 'n' then
         call('HSET', entries_key, claim_entry,
             instance .. string.format('%016.0f', now) .. claim)
         call('PEXPIRE', entries_key, helper_ttl)

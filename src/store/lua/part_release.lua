@@ -36,9 +36,14 @@ if not field then
     if kind and not is_rw then
 --@include part_find.lua
         if own then
+            local fair = call('EXISTS', queue)
+            if fair == 1 then
+                call('LLEN', queue)
+                call('ZCARD', 'redisson_lock_timeout:' .. tag)
+                call('HLEN', 'latchd:fair:' .. tag)
+            end
 --@include part_raise.lua
 --@include part_attach.lua
-            local fair = call('EXISTS', queue)
             if fair == 1 then
 --@include part_release_found.lua
                 fair = call('EXISTS', queue)
@@ -105,12 +110,22 @@ elseif move and kind == 'n' then
         and call('EXISTS', mark_of .. claim_entry) == 0
 end
 
--- Fails if the queue is of another type, before anything else is written. If next is first
--- in it, as it mostly is, next leaves it now.
+-- Mostly none of these is there. Fails if one is of another type, before anything else is
+-- written. If next is first in the queue, as it mostly is, next leaves it now.
+local keeper_key, left_over = keeper_of .. field, false
 local fair, behind, scores, marks
 if left == 0 then
+    left_over = call('EXISTS', queue, keeper_key, claim_keeper or keeper_key,
+        entry and keeper_key or entries_key) > 0
+end
+if left_over then
     local first = call('LRANGE', queue, 0, 1)
     fair, behind = first[1], first[2]
+    call('HLEN', entries_key)
+    call('GET', keeper_key)
+    if claim_keeper then
+        call('GET', claim_keeper)
+    end
 end
 if fair then
     scores, marks = 'redisson_lock_timeout:' .. tag, 'latchd:fair:' .. tag
@@ -147,8 +162,8 @@ if left > 0 then
     return { 'OK', call('HINCRBY', lock, field, -1), 0, 0, 0, 0 }
 end
 -- The same of what has no entries: who took it over has a keeper key.
-if not (marks_it or own_accord or force or entry)
-    and call('DEL', keeper_of .. field) == 1 then
+if left_over and not (marks_it or own_accord or force or entry)
+    and call('DEL', keeper_key) == 1 then
 --@include part_target_token.lua
     local mark_key, mark = mark_of .. field, '0 ' .. held_token
 --@include part_mark.lua
@@ -157,7 +172,9 @@ if fair then
 --@include part_release_fair.lua
 end
 if move then
-    call('DEL', entries_key, keeper_of .. field)
+    if left_over or entry then
+        call('DEL', entries_key, keeper_key)
+    end
 --@include part_grant.lua
     return token
 end
@@ -166,7 +183,11 @@ end
 call('PUBLISH', channel, '0')
 -- The last token is the one before, or what others have under that one could not be put
 -- back here.
-call('DEL', lock, entries_key, keeper_of .. field)
+if left_over or entry then
+    call('DEL', lock, entries_key, keeper_key)
+else
+    call('DEL', lock)
+end
 if untold and string.sub(before, 1, 3) == ' 0 ' then
     call('DEL', fence_key)
 elseif untold then

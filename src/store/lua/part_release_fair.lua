@@ -13,7 +13,7 @@ if move and fair == ARGV[14] then
 --@include part_move.lua
         end
     end
-    call('DEL', entries_key, keeper_of .. field)
+    call('DEL', entries_key, keeper_key)
 --@include part_grant.lua
     return { 'OK', 0, token, 1, 0, 0, 0, behind and 1 or 0 }
 end
@@ -22,7 +22,7 @@ call('HDEL', lock, '')
 --@include part_queue.lua
 --@include part_purge.lua
 if move and (not head or string.sub(head, 1, 24) == mine) then
-    call('DEL', entries_key, keeper_of .. field)
+    call('DEL', entries_key, keeper_key)
 --@include part_grant.lua
     local member = ARGV[14]
 --@include part_leave.lua
@@ -32,5 +32,5 @@ call('PUBLISH', channel, '0')
 if head then
     call('PUBLISH', channel .. ':' .. head, '0')
 end
-call('DEL', lock, entries_key, keeper_of .. field)
+call('DEL', lock, entries_key, keeper_key)
 return { 'OK', 0, 0, 0, 1, 0, 0, head and 1 or 0 }

@@ -1,6 +1,7 @@
 -- Part: frees the lock of whoever holds it, and removes the keys of its readers; of very
 -- many they are left to expire, which does no harm.
 local READERS_MAX = 10000
+call('HLEN', entries_key) -- fails before anything is done if it is of another type
 if mode == 'write' then
     call('PUBLISH', channel, '1')
 end
@@ -10,10 +11,17 @@ if call('HLEN', lock) <= READERS_MAX then
     for i = 1, #all, 2 do
         local reader, count = all[i], tonumber(all[i + 1])
         if reader ~= 'mode' then
-            local token = call('GET', hold_of .. reader .. ':rwlock_timeout:1')
-            call('DEL', keeper_of .. reader, reader_of .. (token or '0'))
+            -- Another lock may have the name of such a key: that one stays.
+            local token = redis.pcall('GET', hold_of .. reader .. ':rwlock_timeout:1')
+            call('DEL', keeper_of .. reader)
+            if type(token) == 'string' then
+                call('DEL', reader_of .. token)
+            end
             for n = 1, math.min(count or 0, READERS_MAX) do
-                call('DEL', hold_of .. reader .. ':rwlock_timeout:' .. n)
+                local hold = hold_of .. reader .. ':rwlock_timeout:' .. n
+                if type(redis.pcall('GET', hold)) == 'string' then
+                    call('DEL', hold)
+                end
             end
         end
     end

@@ -5,6 +5,15 @@
 local attached = 0
 local hold_1 = hold_of .. claim .. ':rwlock_timeout:1'
 local entered = not own
+-- Before anything is written.
+local entered_hold = not for_write and entered and hold_of .. claim .. ':rwlock_timeout:'
+    .. string.format('%.0f', present + 1)
+if entered_hold then
+    call('GET', entered_hold)
+end
+if not held then
+    call('GET', claim_keeper)
+end
 if held then
     if kind == 'i' then
         call('SET', claim_keeper, instance .. string.format('%016.0f', now), 'PX',
@@ -39,13 +48,15 @@ end
 local token = tonumber(held)
 if not for_write then
     if entered then
-        call('SET', hold_of .. claim .. ':rwlock_timeout:'
-            .. string.format('%.0f', present + 1), held, 'PX',
+        call('SET', entered_hold, held, 'PX',
             math.max(tonumber(lease), call('PTTL', hold_1)))
     end
     -- All of them have the lease of the whole, as any may be the last to go.
     for i = 1, math.min(tonumber(present), HOLDS_RAISED) do
-        raise(hold_of .. claim .. ':rwlock_timeout:' .. i, tonumber(lease))
+        local hold = hold_of .. claim .. ':rwlock_timeout:' .. i
+        if i == 1 or is_text(hold) then
+            raise(hold, tonumber(lease))
+        end
     end
 end
 raise(lock, tonumber(lease))

@@ -5,7 +5,7 @@ if #dead > 0 then
         is_dead[dead[i]] = true
         call('HDEL', lock, dead[i])
     end
-    local all = call('HGETALL', entries_key)
+    local all = redis.pcall('HGETALL', entries_key)
     for i = 1, #all, 2 do
         if is_dead[string.sub(all[i + 1], 49)] then
             call('HDEL', entries_key, all[i])

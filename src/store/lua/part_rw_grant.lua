@@ -1,9 +1,9 @@
 -- Part: a new hold for the claim: of a free lock (`mode` is nil), or for a reader beside
--- others or under its own write. Needs the claim as part_rw_find.lua does, and `lease`,
+-- others or under its own write. Needs what part_rw_left_over.lua leaves, and `lease`,
 -- `helper_ttl`, `seen`, `reader_of` (`latchd:reader:{N}:`). Leaves `token`.
 --@include part_rw_token.lua
 -- A left-over keeper key would say that another instance keeps the hold.
-if mode then
+if left_over and mode then
     call('DEL', claim_keeper)
     -- Left-over entries do not count; among few they are swept up.
     if kind == 'n' and call('HLEN', entries_key) <= 16 then
@@ -14,7 +14,7 @@ if mode then
             end
         end
     end
-else
+elseif left_over then
     call('DEL', claim_keeper, entries_key)
 end
 --@include part_rw_tell.lua

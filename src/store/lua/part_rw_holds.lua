@@ -2,6 +2,7 @@
 -- Nobody enters that often; a count beyond this is not worth the time of all others. The
 -- first hold key is the last to go, and enough to keep a reader alive.
 local HOLDS_MAX, HOLDS_RAISED, NO_END = 10000, 100, 9007199254740991
+--@include part_is_text.lua
 -- The longest PTTL of its holds; -2: it is dead, although its field may be there.
 local function hold_ttl(reader, count)
     local longest = -2

@@ -7,9 +7,10 @@ else
     was = hold_ttl(field, count)
     for i = 1, math.min(count, cut and HOLDS_MAX or HOLDS_RAISED) do
         local hold = hold_of .. field .. ':rwlock_timeout:' .. i
-        if cut then
+        local own = i == 1 or is_text(hold)
+        if own and cut then
             call('PEXPIRE', hold, lease)
-        else
+        elseif own then
             raise(hold, lease)
         end
     end

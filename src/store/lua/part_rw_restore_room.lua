@@ -21,7 +21,10 @@ local was = mode and call('HGET', lock, field)
 if was then
     call('HDEL', lock, field)
     for i = math.min(tonumber(was) or 0, HOLDS_MAX), 1, -1 do
-        call('DEL', hold_of .. field .. ':rwlock_timeout:' .. i)
+        local hold = hold_of .. field .. ':rwlock_timeout:' .. i
+        if is_text(hold) then
+            call('DEL', hold)
+        end
     end
 end
 if mode and call('HLEN', lock) == 1 then

@@ -4,6 +4,13 @@
 -- (text) and `w_who`: `a<request>` or `f<instance that granted it><hash field>`.
 local mode = call('HGET', lock, 'mode')
 local fences = call('MGET', fence_key, writer_key)
+-- Of another type they count as not there.
+if not fences[1] then
+    call('GET', fence_key)
+end
+if not fences[2] then
+    call('GET', writer_key)
+end
 local last = tonumber(string.match(fences[1] or '', '^(%d+) ') or 0)
 local w_token, w_who = string.match(fences[2] or '', '^(%d+) (.*)$')
 w_who = w_who or ''

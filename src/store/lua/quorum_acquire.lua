@@ -36,6 +36,7 @@ if free then
     if last >= proposed then
         return { 'BEHIND', last }
     end
+--@include part_left_over.lua
     local token = proposed
     before = string.format(' %.0f ', last) .. who
 --@include part_give.lua

@@ -30,9 +30,9 @@ for i = 1, count do
     local found = try('HGET', lock, field)
     if type(found) == 'string' and (unqueued or try('EXISTS', queue) == 0) then
         local tag = sub(queue, 21)
-        local marked = unmarked or try('PSETEX', 'latchd:ended:' .. tag .. ':' .. field,
-            mark_ms, mark).ok
-        local told = marked and try('PUBLISH', 'redisson_lock__channel:' .. tag, '0')
+        local marked = unmarked or try('SET', 'latchd:ended:' .. tag .. ':' .. field,
+            mark, 'PX', mark_ms, 'NX')
+        local told = marked and (marked == true or marked.ok) and try('PUBLISH', 'redisson_lock__channel:' .. tag, '0')
         freed = type(told) == 'number'
     end
     if freed then
@@ -51,7 +51,7 @@ if #quiet > 0 and try('EXISTS', unpack(quiet)) ~= 0 then
         local told, tag = ARGV[3 + i] or said, sub(KEYS[count + i], 21)
         local of = tag .. ':latchd:' .. sub(told, 2)
         if reply[i] and byte(told) == 45 and try('EXISTS', 'latchd:keeper:' .. of) == 1 then
-            try('PSETEX', 'latchd:ended:' .. of, mark_ms, '0 ' .. sub(told, 2))
+            try('SET', 'latchd:ended:' .. of, '0 ' .. sub(told, 2), 'PX', mark_ms, 'NX')
         end
     end
 end

@@ -17,6 +17,7 @@
 local OK, GONE, ENDED, ELSEWHERE, WRONGTYPE = 0, 1, 2, 3, 4
 local instance, outlive = ARGV[2], tonumber(ARGV[3])
 
+--@include part_is_text.lua
 --@include part_tagged.lua
 --@include part_has_mark.lua
 
@@ -92,12 +93,13 @@ local function renew(lock, helper_key, flags, lease, field, token, entry)
     if named then
         raise(helper_key, lease + outlive)
     elseif string.find(flags, 'k', 1, true) then
-        if call('PEXPIRE', helper_key, lease + outlive) == 0 then
-            local me = instance .. string.format('%016.0f', now)
-            call('SET', helper_key, me, 'PX', lease + outlive)
+        local me = instance .. string.format('%016.0f', now)
+        if not call('SET', helper_key, me, 'PX', lease + outlive, 'NX')
+            and is_text(helper_key) then
+            call('PEXPIRE', helper_key, lease + outlive)
         end
     end
-    if string.find(flags, 'f', 1, true) then
+    if string.find(flags, 'f', 1, true) and is_text(tagged('latchd:fence:', lock)) then
         raise(tagged('latchd:fence:', lock), lease + outlive)
     end
     return OK

@@ -18,6 +18,9 @@ local keeper_key = keeper_of .. field
 
 --@include part_fence.lua
 --@include part_restore.lua
+-- Fails if a key is of another type, before anything is written.
+call('HLEN', entries_key)
+call('GET', keeper_key)
 local found = call('HMGET', lock, 'mode', field)
 local count, number = tonumber(found[2]), tonumber(token)
 if found[1] then

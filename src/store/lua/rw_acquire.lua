@@ -56,6 +56,8 @@ if not own then
         end
     end
     if not present then
+        local left_over
+--@include part_rw_left_over.lua
 --@include part_rw_grant.lua
         return token
     end

@@ -113,6 +113,15 @@ elseif move and kind == 'i' then
     local same = string.gsub(claim, ':write$', '') == string.gsub(field, ':write$', '')
     move = (own_accord or not same) and call('EXISTS', mark_of .. claim) == 0
 end
+-- Fails if a key that goes, or begins anew, is of another type.
+local left_over = false
+if left == 0 and call('EXISTS', keeper_of .. field, entries_key) > 0 then
+    call('GET', keeper_of .. field)
+    call('HLEN', entries_key)
+end
+if move then
+--@include part_rw_left_over.lua
+end
 -- Before all else, as it may be refused; nobody can act on it before the script ends.
 -- Redisson's `1` wakes the threads that are parked at that moment. One that is about to
 -- park would sleep on, but finds the wake-up of a `0`.
@@ -159,7 +168,9 @@ if left > 0 then
         -- The first hold key has the lease of the whole, and goes last.
         local top = hold_of .. field .. ':rwlock_timeout:' .. string.format('%.0f', count)
         raise(hold_of .. field .. ':rwlock_timeout:1', call('PTTL', top))
-        call('DEL', top)
+        if count == 1 or is_text(top) then
+            call('DEL', top)
+        end
     end
     return { 'OK', call('HINCRBY', lock, field, -1), 0, 0, 0, 0, 0 }
 end
@@ -171,7 +182,10 @@ if not writes then
     gone[#gone + 1] = hold_of .. field .. ':rwlock_timeout:1'
     gone[#gone + 1] = reader_of .. held
     for i = math.min(count, HOLDS_MAX), 2, -1 do
-        call('DEL', hold_of .. field .. ':rwlock_timeout:' .. i)
+        local hold = hold_of .. field .. ':rwlock_timeout:' .. i
+        if is_text(hold) then
+            call('DEL', hold)
+        end
     end
 elseif entry then
     -- Who writes under that name from now on has another token.

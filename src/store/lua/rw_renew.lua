@@ -92,12 +92,13 @@ local function renew(lock, helper_key, letters, lease, field, token, entry)
         raise(helper_key, lease + outlive)
     elseif string.find(letters, 'k', 1, true)
         or not writes and string.find(letters, 'i', 1, true) then
+        -- Read before: it is not of another type.
         if call('PEXPIRE', helper_key, lease + outlive) == 0 then
             local me = instance .. string.format('%016.0f', now)
             call('SET', helper_key, me, 'PX', lease + outlive)
         end
     end
-    if string.find(letters, 'f', 1, true) then
+    if string.find(letters, 'f', 1, true) and is_text('latchd:fence:' .. base) then
         raise('latchd:fence:' .. base, lease + outlive)
         raise(writes and writer_key or 'latchd:reader:' .. base .. ':' .. held,
             lease + outlive)

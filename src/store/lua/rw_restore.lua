@@ -60,6 +60,12 @@ if not count then
 --@include part_rw_ghosts.lua
 end
 
+-- Fails if a key is of another type, before anything is written.
+call('HLEN', entries_key)
+call('GET', keeper_key)
+for i = 1, writes and 0 or math.min((count or 0) + (#ARGV - 14) / 2, HOLDS_MAX) do
+    call('GET', hold_of .. field .. ':rwlock_timeout:' .. i)
+end
 local missing, mine, theirs = {}, 1, 0
 if kind == 'n' then
     missing, mine, theirs = look_at_entries(not count)

@@ -1,0 +1,250 @@
+/* Where a key beside a lock is of another type it is somebody else's: such a call
+ * answers WRONGTYPE, and nothing has changed. */
+#include "scripts_rw.h"
+
+#include "support/runner.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char ID_2[] = "latchd:id:22222222-2222-4222-8222-222222222222";
+static const char READ_HOLD[] = "{n}:o:rwlock_timeout:1";
+
+/* All there is, without its TTLs. */
+static void dump(char *text, size_t room)
+{
+    redisReply *reply = redis_ask(
+        peer_redis(), "EVAL %s 0",
+        "local all, out = redis.call('KEYS', '*'), '' table.sort(all) "
+        "for _, key in ipairs(all) do local what = redis.call('TYPE', key).ok "
+        "local value = what == 'hash' and redis.call('HGETALL', key) "
+        "or what == 'list' and redis.call('LRANGE', key, 0, -1) "
+        "or what == 'zset' and redis.call('ZRANGE', key, 0, -1) "
+        "or { redis.call('GET', key) } "
+        "out = out .. key .. '=' .. table.concat(value, ',') .. ';' end return out");
+
+    ck_assert_int_eq(reply->type, REDIS_REPLY_STRING);
+    (void)snprintf(text, room, "%s", reply->str);
+    freeReplyObject(reply);
+}
+
+static void make_foreign(const char *key)
+{
+    (void)redis_ask_int(peer_redis(), "DEL %s", key);
+    if (strstr(key, "entries") != NULL || strstr(key, "fair") != NULL) {
+        redis_expect(peer_redis(), "OK", "SET %s x", key);
+    } else {
+        ck_assert_int_eq(redis_ask_int(peer_redis(), "HSET %s other 1", key), 1);
+    }
+}
+
+/* The op is refused, and all is as it was. */
+static void expect_refused(const struct op *op)
+{
+    char before[4096], after[4096];
+
+    dump(before, sizeof before);
+    ck_assert_int_eq(run_as(INSTANCE_A, op)->status, OP_WRONGTYPE);
+    dump(after, sizeof after);
+    ck_assert_str_eq(after, before);
+}
+
+static const struct {
+    enum owner_kind kind;
+    bool fair;
+    uint64_t propose;
+    const char *key;
+} TAKES[] = {
+    { OWNER_ANONYMOUS, false, 0, "latchd:fence:{n}" },
+    { OWNER_ID, false, 0, "latchd:fence:{n}" },
+    { OWNER_NAMED, false, 0, "latchd:fence:{n}" },
+    { OWNER_ID, false, 0, "latchd:keeper:{n}:" RW_ID },
+    { OWNER_NAMED, false, 0, "latchd:entries:{n}" },
+    { OWNER_ID, true, 0, "latchd:keeper:{n}:" RW_ID },
+    { OWNER_NAMED, true, 0, "latchd:entries:{n}" },
+    { OWNER_ID, true, 0, "redisson_lock_queue:{n}" },
+    { OWNER_ID, true, 0, "redisson_lock_timeout:{n}" },
+    { OWNER_ID, true, 0, "latchd:fair:{n}" },
+    { OWNER_ID, false, 1000, "latchd:fence:{n}" },
+    { OWNER_ID, false, 1000, "latchd:keeper:{n}:" RW_ID },
+    { OWNER_NAMED, false, 1000, "latchd:entries:{n}" },
+};
+
+static struct claim claim_of(enum owner_kind kind)
+{
+    return kind == OWNER_ANONYMOUS ? claim_anonymous("q:1")
+           : kind == OWNER_ID      ? claim_id(RW_ID)
+                                   : claim_named("o", "id:1");
+}
+
+START_TEST(a_lock_is_not_taken)
+{
+    struct op op = op_acquire("n", claim_of(TAKES[_i].kind));
+
+    op.fair = TAKES[_i].fair;
+    op.enqueue = op.fair;
+    op.fair_wait_ms = 30000;
+    op.claim.member = op.fair ? SPAN("latchd:aaaaaaaaaaaaaaaa:1") : SPAN_NONE;
+    op.propose = TAKES[_i].propose;
+    make_foreign(TAKES[_i].key);
+    expect_refused(&op);
+}
+END_TEST
+
+static const char *const RW_KEYS[] = {
+    "latchd:fence:{n}",
+    "latchd:writer:{n}",
+    "latchd:entries:{n}",
+    READ_HOLD,
+};
+
+START_TEST(a_read_lock_is_not_taken)
+{
+    struct op op = rw_acquire(rw_reader("o", "id:1"));
+
+    make_foreign(RW_KEYS[_i]);
+    expect_refused(&op);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
+}
+END_TEST
+
+START_TEST(a_write_lock_is_not_taken)
+{
+    struct op op = rw_acquire(rw_writer("o:write", "id:1"));
+
+    make_foreign(RW_KEYS[_i]);
+    expect_refused(&op);
+}
+END_TEST
+
+/* A name of an older version, or of Redisson: another lock. */
+START_TEST(a_reader_does_not_enter_again_over_another_lock)
+{
+    struct op op = rw_acquire(rw_reader("o", "id:2"));
+
+    (void)rw_take(rw_reader("o", "id:1"));
+    make_foreign("{n}:o:rwlock_timeout:2");
+    expect_refused(&op);
+    /* Nor is that one taken for a hold when it leaves. */
+    redis_expect(peer_redis(), "2", "EVAL %s 1 n o",
+                 "return redis.call('HINCRBY', KEYS[1], ARGV[1], 1) .. ''");
+    op = rw_release(TARGET_FIELD, KIND_READ, "o", NULL);
+    op.force = true;
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN {n}:o:rwlock_timeout:2"), 1);
+}
+END_TEST
+
+START_TEST(force_on_whoever_reads_leaves_another_lock)
+{
+    struct op op = rw_release(TARGET_ANY, KIND_PLAIN, NULL, NULL);
+
+    op.force = true;
+    (void)rw_take(rw_reader("o", "id:1"));
+    make_foreign(READ_HOLD);
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN %s", READ_HOLD), 1);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
+}
+END_TEST
+
+static const char *const BESIDE[] = {
+    "latchd:keeper:{n}:" RW_ID,
+    "latchd:entries:{n}",
+    "redisson_lock_queue:{n}",
+    "latchd:fence:{n}",
+};
+
+START_TEST(a_lock_is_neither_released_nor_handed_over)
+{
+    struct op op = op_release("n", TARGET_FIELD, RW_ID, NULL);
+
+    (void)take("n", claim_id(RW_ID));
+    make_foreign(BESIDE[_i]);
+    expect_refused(&op);
+    op.has_next = true;
+    op.claim = claim_id(ID_2);
+    expect_refused(&op);
+}
+END_TEST
+
+START_TEST(a_lock_is_not_handed_over_to_whom_it_cannot_belong)
+{
+    struct op op = op_release("n", TARGET_REQUEST, NULL, "q:1");
+
+    (void)take("n", claim_anonymous("q:1"));
+    op.has_next = true;
+    op.claim = claim_of(_i == 0 ? OWNER_ID : OWNER_NAMED);
+    make_foreign(_i == 0 ? "latchd:keeper:{n}:" RW_ID : "latchd:entries:{n}");
+    expect_refused(&op);
+}
+END_TEST
+
+START_TEST(a_read_lock_is_not_handed_over_either)
+{
+    struct op op = rw_release(TARGET_ENTRY, KIND_WRITE, "p:write", "id:2");
+
+    (void)rw_take(rw_writer("p:write", "id:2"));
+    op.has_next = true;
+    op.claim = rw_reader("o", "id:1");
+    make_foreign(READ_HOLD);
+    expect_refused(&op);
+}
+END_TEST
+
+START_TEST(a_hold_is_not_put_back)
+{
+    static const struct kept_item KEPT[] = { { .entry = SPAN("id:1"),
+                                               .for_ms = 1000 } };
+    struct op op = { .kind = OP_RESTORE,
+                     .name = SPAN("n"),
+                     .claim = claim_of(_i == 0 ? OWNER_ID : OWNER_NAMED),
+                     .token = 1000,
+                     .kept = KEPT,
+                     .kept_count = 1 };
+
+    if (_i == 2) {
+        op.rw = true;
+        op.claim = rw_reader("o", "id:1");
+    }
+    make_foreign(_i == 0   ? "latchd:keeper:{n}:" RW_ID
+                 : _i == 1 ? "latchd:entries:{n}"
+                           : READ_HOLD);
+    expect_refused(&op);
+}
+END_TEST
+
+/* It may be gone before it is asked for again, but it is not held any more. */
+START_TEST(a_release_whose_mark_cannot_be_left_is_one)
+{
+    struct op op = op_release("n", TARGET_FIELD, RW_ID, NULL);
+
+    (void)take("n", claim_id(RW_ID));
+    make_foreign("latchd:ended:{n}:" RW_ID);
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN latchd:ended:{n}:%s", RW_ID), 1);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("scripts_foreign");
+    TCase *tc = tcase_create("scripts_foreign");
+
+    tcase_add_checked_fixture(tc, NULL, peer_teardown);
+    tcase_set_timeout(tc, 30);
+    tcase_add_loop_test(tc, a_lock_is_not_taken, 0, sizeof TAKES / sizeof *TAKES);
+    tcase_add_loop_test(tc, a_read_lock_is_not_taken, 0, 4);
+    tcase_add_loop_test(tc, a_write_lock_is_not_taken, 0, 3);
+    tcase_add_test(tc, a_reader_does_not_enter_again_over_another_lock);
+    tcase_add_test(tc, force_on_whoever_reads_leaves_another_lock);
+    tcase_add_loop_test(tc, a_lock_is_neither_released_nor_handed_over, 0, 4);
+    tcase_add_loop_test(tc, a_lock_is_not_handed_over_to_whom_it_cannot_belong, 0, 2);
+    tcase_add_test(tc, a_read_lock_is_not_handed_over_either);
+    tcase_add_loop_test(tc, a_hold_is_not_put_back, 0, 3);
+    tcase_add_test(tc, a_release_whose_mark_cannot_be_left_is_one);
+    suite_add_tcase(s, tc);
+    return s;
+}
