@@ -65,6 +65,7 @@ void lockinfo_write(struct buf *out, int proto, const struct lock_info *info)
         [LOCK_STATE_FREE] = "free",
         [LOCK_STATE_HELD] = "held",
         [LOCK_STATE_UNCERTAIN] = "uncertain",
+        [LOCK_STATE_WITHHELD] = "withheld",
     };
 
     resp_map(out, proto, 7);

@@ -53,6 +53,7 @@ void desk_free(struct locks *l, struct lock *lock)
 {
     if (!lock_rests(lock)) {
         timer_stop(l, &lock->desk->wake);
+        last_answer_fini(&lock->desk->last_answer);
         pool_free(&l->pool, lock->desk);
         desk_none(lock);
     }

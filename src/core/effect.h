@@ -46,7 +46,13 @@ enum reply_kind {
     REPLY_UNREACHED,
 };
 
-enum lock_state { LOCK_STATE_FREE, LOCK_STATE_HELD, LOCK_STATE_UNCERTAIN };
+/* WITHHELD: nobody holds it, and for now nobody is granted it. */
+enum lock_state {
+    LOCK_STATE_FREE,
+    LOCK_STATE_HELD,
+    LOCK_STATE_UNCERTAIN,
+    LOCK_STATE_WITHHELD,
+};
 
 /* One holder, as LOCKINFO tells it. */
 struct info_hold {

@@ -375,6 +375,7 @@ static void hold_free(struct locks *l, struct hold *h)
     list_del(&h->in_due);
     list_del(&h->in_all);
     l->hold_count--;
+    last_answer_hold_gone(l, lock);
     lock_touch(l, lock);
     pool_free(&l->pool, h);
 }

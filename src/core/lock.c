@@ -92,10 +92,18 @@ void lock_ask(struct locks *l, struct lock *lock)
     lock_touch(l, lock);
 }
 
+uint64_t lock_recheck_in(const struct locks *l, int64_t ttl_ms)
+{
+    uint64_t recheck = l->cfg.recheck_ms;
+
+    /* One more than the TTL, as Redis rounds it down. */
+    return ttl_ms >= 0 && (uint64_t)ttl_ms + 1 < recheck ? (uint64_t)ttl_ms + 1
+                                                         : recheck;
+}
+
 void lock_seen(struct locks *l, struct lock *lock, uint64_t op_id, int64_t ttl_ms,
                enum lock_kind by)
 {
-    uint64_t pause = l->cfg.recheck_ms;
     const struct waiter *head = lock_head(lock);
     struct desk *desk;
 
@@ -107,11 +115,7 @@ void lock_seen(struct locks *l, struct lock *lock, uint64_t op_id, int64_t ttl_m
     if (op_id > desk->seen_op) {
         desk->seen_op = op_id;
     }
-    /* One more than the TTL, as Redis rounds it down. */
-    if (ttl_ms >= 0 && (uint64_t)ttl_ms + 1 < pause) {
-        pause = (uint64_t)ttl_ms + 1;
-    }
-    timer_set(l, &desk->wake, TIMER_LOCK, l->now + pause);
+    timer_set(l, &desk->wake, TIMER_LOCK, l->now + lock_recheck_in(l, ttl_ms));
 }
 
 static void subscribe(struct locks *l, struct lock *lock)
@@ -186,11 +190,11 @@ static void step_head(struct locks *l, struct lock *lock, struct waiter *head)
     if (head->work != NULL || !l->up) {
         return; /* its answer, or Redis coming up, leads back here */
     }
-    if (head->expiring && !lock->ask) {
+    if (head->expiring && !lock->ask && last_answer_decides(l, head)) {
         waiter_end_unserved(l, head); /* what it waited for has left it locked */
         return;
     }
-    if (lock->ask || head->once || (lock->sub == SUB_ON && !sure)) {
+    if (lock->ask || head->once || head->expiring || (lock->sub == SUB_ON && !sure)) {
         if (take_may_ask(l, lock)) {
             take_ask(l, lock, head);
         }
@@ -201,6 +205,29 @@ static void step_head(struct locks *l, struct lock *lock, struct waiter *head)
     }
     if (!heap_armed(&lock->desk->wake.node)) {
         timer_set(l, &lock->desk->wake, TIMER_LOCK, l->now + l->cfg.recheck_ms);
+    }
+}
+
+/* Waits that are over but for what they are to be told. Whoever came last stands last,
+ * and tries once, most likely. */
+static void step_undecided(struct locks *l, struct lock *lock)
+{
+    struct list *it = lock->desk->queue.prev;
+
+    if (lock->desk->undecided == 0) {
+        return;
+    }
+    if (last_answer_now(l, lock) == ANSWER_NONE) {
+        lock->ask = lock->ask || lock->desk->busy == NULL;
+        return;
+    }
+    while (lock->desk->undecided > 0 && it != &lock->desk->queue) {
+        struct waiter *w = container_of(it, struct waiter, in_queue);
+
+        it = it->prev;
+        if (w->undecided) {
+            waiter_decide(l, w);
+        }
     }
 }
 
@@ -246,6 +273,7 @@ void lock_step(struct locks *l, struct lock *lock)
     struct list *duty;
     struct waiter *head;
 
+    step_undecided(l, lock);
     if (lock->unsure > 0) {
         return; /* what is put back leads back here */
     }
@@ -343,6 +371,7 @@ void locks_message(struct locks *l, struct span name, bool rw)
     {
         hold_freed(l, container_of(it, struct hold, in_lock));
     }
+    last_answer_over(l, lock);
     if (lock_head(lock) == NULL) {
         locks_settle(l);
         return;

@@ -64,7 +64,7 @@ static void start(struct locks *l, struct waiter *w)
     } else if (w->once) {
         /* Others are ahead. With Redis out of reach even that is not sure. */
         if (l->up) {
-            waiter_end_unserved(l, w);
+            waiter_decide(l, w);
         }
     }
 }

@@ -268,11 +268,12 @@ uint64_t locks_next_deadline(const struct locks *l)
 /* --- the store -------------------------------------------------------------------- */
 
 /* Messages may have been missed: every head asks again. Who tries once and is not the
- * head has its answer: others are ahead. */
+ * head is answered by what that one hears. */
 static void came_up(struct locks *l, struct lock *lock)
 {
     struct list *it, *tmp;
 
+    last_answer_over(l, lock);
     LIST_FOREACH_SAFE(it, tmp, &lock->desk->queue)
     {
         struct waiter *w = container_of(it, struct waiter, in_queue);
@@ -280,7 +281,7 @@ static void came_up(struct locks *l, struct lock *lock)
         if (waiter_is_head(w)) {
             lock->ask = true;
         } else if (w->once && !w->probe && w->work == NULL) {
-            waiter_end_unserved(l, w);
+            waiter_decide(l, w);
         }
     }
     fair_refresh_soon(l, lock);

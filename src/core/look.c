@@ -1,5 +1,6 @@
 /* Looking: LOCKINFO, LOCKS, WAITERS and the numbers. Nothing changes here. */
 #include "core/parts.h"
+#include "core/restore.h"
 
 #include <stdio.h>
 
@@ -101,6 +102,20 @@ static void add_known(const struct locks *l, const struct hold *h,
     info->left_ms = h->until > l->now ? h->until - l->now : 0;
 }
 
+/* Of one that nobody holds. Whoever waits for it has asked, and asks again. */
+static enum lock_state state_of_free(const struct locks *l, const struct lock *lock,
+                                     const struct op_result *r)
+{
+    enum last_answer_kind told = last_answer_now(l, lock);
+    bool refused =
+        lock->desk->waiting > 0 && told != ANSWER_NONE && told != ANSWER_HELD;
+    enum lock_kind kind = lock->rw ? KIND_WRITE : KIND_PLAIN;
+
+    return r->withheld || refused || quarantine_until(l, lock, kind) != 0
+               ? LOCK_STATE_WITHHELD
+               : LOCK_STATE_FREE;
+}
+
 static const struct lock_info *make_info(struct locks *l, const struct lock *lock,
                                          const struct op_result *r)
 {
@@ -129,7 +144,7 @@ static const struct lock_info *make_info(struct locks *l, const struct lock *loc
     *info = (struct lock_info){
         .name = effects_copy(&l->fx, lock_name(lock)),
         .kind = r->lock_kind,
-        .state = count == 0  ? LOCK_STATE_FREE
+        .state = count == 0  ? state_of_free(l, lock, r)
                  : uncertain ? LOCK_STATE_UNCERTAIN
                              : LOCK_STATE_HELD,
         .ttl_ms = r->ttl_ms,

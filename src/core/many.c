@@ -3,6 +3,7 @@
  * Each name has a work of its own, as if it had been asked for alone, under an id that
  * was never sent; what the op brings is dealt out to them. */
 #include "core/parts.h"
+#include "core/verdict.h"
 #include "util/alloc.h"
 
 void take_many(struct locks *l, struct waiter *const *waiters, size_t count)

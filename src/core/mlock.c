@@ -57,23 +57,21 @@ static void end_error(struct locks *l, struct mlock *ml, enum lock_error error,
     mlock_end(l, ml, error == LOCK_BACKEND || error == LOCK_UNBLOCKED);
 }
 
-/* What it misses is not Redis, but replicas that acknowledge. */
-static bool is_unacked(const struct locks *l, const struct mlock *ml)
+/* What it misses may not be Redis, but replicas that acknowledge. */
+static void end_backend(struct locks *l, struct mlock *ml)
 {
     const struct lock *lock =
         ml->next < ml->count ? lock_find(l, ml->pieces[ml->next].name) : NULL;
+    bool told = l->up && lock != NULL;
 
-    return (lock != NULL && lock->unacked) ||
-           (ml->failing && ml->error == LOCK_NOREPLICAS);
-}
-
-static void end_backend(struct locks *l, struct mlock *ml)
-{
-    if (l->up && is_unacked(l, ml)) {
+    if ((told && last_answer_now(l, lock) == ANSWER_UNACKED) ||
+        (l->up && ml->failing && ml->error == LOCK_NOREPLICAS)) {
         end_error(l, ml, LOCK_NOREPLICAS, TEXT_NO_REPLICAS);
-        return;
+    } else if (told) {
+        end_error(l, ml, LOCK_BACKEND, last_answer_text(l, lock));
+    } else {
+        end_error(l, ml, LOCK_BACKEND, l->up ? TEXT_NO_ANSWER : TEXT_NO_REDIS);
     }
-    end_error(l, ml, LOCK_BACKEND, l->up ? TEXT_NO_ANSWER : TEXT_NO_REDIS);
 }
 
 /* --- steps ------------------------------------------------------------------------ */
@@ -150,16 +148,15 @@ static bool is_waited_for(const struct mlock *ml)
 static void go_on(struct locks *l, struct mlock *ml)
 {
     const struct piece *p = &ml->pieces[ml->next];
+    bool over = !ml->once && l->now >= ml->deadline;
 
     if (is_waited_for(ml)) {
         return;
     }
-    if (l->now >= (ml->once ? patience(l, ml) : ml->deadline)) {
-        if (ml->once || ml->failing || !l->up) {
-            end_backend(l, ml);
-        } else {
-            end_null(l, ml);
-        }
+    if (over && ml->hindered && !ml->failing && l->up) {
+        end_null(l, ml);
+    } else if ((over && (ml->failing || !l->up)) || l->now >= patience(l, ml)) {
+        end_backend(l, ml);
     } else if (l->now >= ml->pause && p->entry == NULL) {
         mlock_ask_next(l, ml);
     } /* else it is being released: it is taken anew when that is done */
@@ -175,7 +172,8 @@ static void arm(struct locks *l, struct mlock *ml)
     if (ml->pause > l->now && ml->pause < at) {
         at = ml->pause;
     }
-    if (ml->next < ml->count && !is_waited_for(ml) && ml->deadline < at) {
+    if (ml->next < ml->count && !is_waited_for(ml) && ml->deadline > l->now &&
+        ml->deadline < at) {
         at = ml->deadline;
     }
     if (at == UINT64_MAX) {

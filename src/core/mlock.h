@@ -40,6 +40,7 @@ struct mlock {
     bool ended;        /* one of its waits ended without a grant, and so does it */
     bool refused;      /* with this error, not null */
     bool failing;      /* Redis did not confirm what was asked last */
+    bool hindered;     /* others held what it has by now: its time went with that */
     enum lock_error error;
     struct span text;    /* lives until the engine returns */
     uint64_t pause;      /* nothing is asked before this */

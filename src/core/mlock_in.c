@@ -190,7 +190,7 @@ static void bind(struct locks *l, struct mlock *ml, const struct mlock_req *req)
     ml->since = l->now;
     ml->once = lock_tries_once(one);
     ml->deadline = waits ? l->now + one->wait_ms : UINT64_MAX;
-    ml->ended = ml->refused = ml->failing = false;
+    ml->ended = ml->refused = ml->failing = ml->hindered = false;
     ml->pause = 0;
     ml->next = 0;
     mlock_touch(l, ml);

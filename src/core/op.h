@@ -422,8 +422,10 @@ struct op_result {
     size_t field_count;
     enum lock_kind lock_kind; /* INSPECT: of the lock; ATTACH: of the hold */
     bool fair;                /* there is a fair queue now */
-    bool shared;              /* RELEASE: a read lock is left where a writer was */
-    bool rw, plain;           /* WRONGTYPE: the family that it is of */
+    bool withheld;  /* ACQUIRE, BUSY: nobody holds it, but it is granted to nobody for
+                       `ttl_ms`; INSPECT: should it be free, it is the same */
+    bool shared;    /* RELEASE: a read lock is left where a writer was */
+    bool rw, plain; /* WRONGTYPE: the family that it is of */
     const struct span *queue; /* INSPECT: the fair queue's members, in order */
     size_t queue_count;
     const struct op_result *many; /* ACQUIRE_MANY */

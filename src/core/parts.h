@@ -103,6 +103,8 @@ void lock_ask(struct locks *l, struct lock *lock);
 /* Somebody was just seen to hold it as `by`, by op `op_id`; `ttl_ms` < 0: not known. */
 void lock_seen(struct locks *l, struct lock *lock, uint64_t op_id, int64_t ttl_ms,
                enum lock_kind by);
+/* When the head of one that is held so long is to ask again. */
+uint64_t lock_recheck_in(const struct locks *l, int64_t ttl_ms);
 void lock_unsubscribe(struct locks *l, struct lock *lock);
 void lock_step(struct locks *l, struct lock *lock);
 void lock_free(struct locks *l, struct lock *lock);
@@ -160,8 +162,11 @@ void waiter_since(struct locks *l, struct waiter *w, uint64_t since);
 void waiter_end_null(struct locks *l, struct waiter *w, bool keep);
 void waiter_end_error(struct locks *l, struct waiter *w, enum lock_error error,
                       struct span text, bool keep);
-/* Its time is over, or it is to try once: null, if others hold the lock. */
+/* Its time is over, or it is to try once: null, if others hold the lock; otherwise what
+ * keeps it from everybody. */
 void waiter_end_unserved(struct locks *l, struct waiter *w);
+/* The same as soon as it is known which: now, or with the head's next answer. */
+void waiter_decide(struct locks *l, struct waiter *w);
 /* The connection is gone. */
 void waiter_detach(struct locks *l, struct waiter *w);
 /* Off the queue and freed; undoes what it may have been granted. */
@@ -433,13 +438,6 @@ struct waiter_info waiter_info_of(const struct locks *l, const struct waiter *w)
 /* circle.c */
 /* Whether that wait would close a circle: then it has been answered, and is gone. */
 bool circle_refuses(struct locks *l, struct waiter *w);
-
-/* verdict.c */
-/* That result says that something believed in here is not there: why, is asked first,
- * and the result comes again with the answer. False: it can be taken as it is. */
-bool verdict_first(struct locks *l, struct work *w, const struct op_result *r);
-void verdict_done(struct locks *l, struct work *check, const struct op_result *r);
-void verdict_work_gone(struct work *w);
 
 /* watchdog.c */
 void renew_flush(struct locks *l);

@@ -175,6 +175,7 @@ static void freed(struct locks *l, struct lock *lock, bool yielded)
 {
     lock_desk(l, lock)->moves = 0;
     lock->desk->row_since = NEVER;
+    last_answer_over(l, lock);
     if (lock_head(lock) == NULL) {
         return;
     }
@@ -251,7 +252,8 @@ static void released(struct locks *l, struct lock *lock, struct duty *d, struct 
         lock->readers_in = true; /* still held, but they may be let in */
         lock_ask(l, lock);
     } else if (waiter != NULL && !r->freed && (waiter->once || waiter->expiring)) {
-        waiter_end_null(l, waiter, true); /* its owner has more entries: still held */
+        last_answer_held(l, lock, -1); /* its owner has more entries */
+        waiter_end_unserved(l, waiter);
     }
     want_unref(l, want);
 }

@@ -185,6 +185,7 @@ void restore_lock(struct locks *l, struct lock *lock)
         doubt(l, container_of(it, struct hold, in_lock));
     }
     fair_lost(l, lock);
+    last_answer_over(l, lock);
     if (lock_head(lock) != NULL) {
         lock_ask(l, lock);
     }
@@ -237,6 +238,7 @@ void locks_nothing_was_lost(struct locks *l, locks_concerns_fn *concerns, void *
 
         if ((concerns == NULL || concerns(ctx, lock->group)) &&
             lock_head(lock) != NULL) {
+            last_answer_over(l, lock);
             lock_ask(l, lock);
         }
     }

@@ -18,6 +18,7 @@
 #define LATCHD_CORE_STATE_H
 
 #include "core/due.h"
+#include "core/last_answer.h"
 #include "core/locks.h"
 #include "core/peers.h"
 #include "util/heap.h"
@@ -103,17 +104,18 @@ struct waiter {
     struct work *work;       /* an op in flight that may grant it */
     struct piece *piece;     /* of an MLOCK, whose wait this is; or NULL */
     struct timer timer;
-    uint64_t began;       /* when it joined the queue; l->waiters is in this order */
-    uint64_t since;       /* when it was asked for last */
-    uint64_t deadline;    /* UINT64_MAX: none */
-    uint64_t place_op;    /* the last op that named it for the fair queue */
-    uint64_t undone : 54; /* token of its last grant that was; 0: none was */
+    uint64_t began;         /* when it joined the queue; l->waiters is in this order */
+    uint64_t since;         /* when it was asked for last */
+    uint64_t deadline;      /* UINT64_MAX: none */
+    uint64_t place_op : 63; /* the last op that named it for the fair queue */
+    bool undecided : 1;     /* it waits for the head's answer; in desk->undecided */
+    uint64_t undone : 54;   /* token of its last grant that was; 0: none was */
     enum fair_place place : 2;
     bool once : 1;          /* WAIT 0 */
     bool no_room : 1;       /* WAIT 0 beyond max-waiters: it keeps no place */
     bool probe : 1;         /* must ask for itself before it queues in earnest */
     bool join : 1;          /* and then to be granted beside others, not only again */
-    bool expiring : 1;      /* its time is up, the op in flight decides */
+    bool expiring : 1;      /* its time is up, the next answer decides */
     bool doubt : 1;         /* an op of it may have been granted without our knowing */
     bool kept : 1;          /* counted in stats.kept_waiters */
     bool in_run : 1;        /* asked for behind others, and not by another call since */
@@ -212,10 +214,12 @@ struct desk {
     struct work *busy;
     struct fair *fair; /* fair.c; NULL: no fair queue is known of */
     struct timer wake;
+    struct last_answer last_answer;
     uint32_t leaving_count;
     uint32_t waiting;
     uint32_t probes;  /* waiters that still have to ask for themselves */
     uint32_t writers; /* waiters that want to write */
+    uint32_t undecided;
     uint32_t moves;
     uint64_t sub_op; /* the last op that was sent when the subscription was confirmed */
     uint64_t seen_op; /* the last op that found it held */
@@ -241,9 +245,7 @@ struct lock {
     bool rw : 1;           /* a read/write lock */
     bool readers_in : 1;   /* the readers at the front are to ask, all at once */
     bool exempt_reads : 1; /* only reads are exempt */
-    bool withheld : 1;     /* it was found free, but new grants have to wait */
     bool ask : 1;          /* the head is to ask */
-    bool unacked : 1;      /* what was granted last was not acknowledged */
     bool courteous : 1;    /* it yielded: the next message is not rushed at, either */
     uint16_t name_len;
     char name[];

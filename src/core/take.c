@@ -91,7 +91,7 @@ void take_unacked(struct locks *l, struct lock *lock, struct want *want,
                   struct waiter *waiter, const struct op_result *r)
 {
     l->stats.unacked_grants++;
-    lock->unacked = true;
+    last_answer_unacked(l, lock);
     lock_desk(l, lock)->ask_after = l->now + ERROR_PAUSE_MS;
     if (waiter == NULL) {
         (void)duty_undo(l, lock, want);
@@ -106,16 +106,29 @@ void take_unacked(struct locks *l, struct lock *lock, struct want *want,
     }
 }
 
+/* Who was found to hold it may be the head, whose grant is not answered yet, or was not
+ * acknowledged and is about to be undone: what the head hears tells. */
+static bool may_be_the_heads(const struct lock *lock, const struct waiter *w)
+{
+    return (w == NULL || !waiter_is_head(w)) &&
+           (lock->desk->busy != NULL || !list_empty(&lock->desk->duties));
+}
+
 static void busy(struct locks *l, struct lock *lock, struct waiter *w,
                  enum lock_kind kind, const struct op_result *r)
 {
     uint64_t quarantine = quarantine_until(l, lock, kind);
     int64_t ttl_ms = r->ttl_ms;
 
-    lock->unacked = false;
-    lock->withheld = ttl_ms == -2 && quarantine != 0;
-    if (lock->withheld) {
+    if (ttl_ms == -2 && quarantine != 0) {
         ttl_ms = (int64_t)(quarantine - l->now);
+        last_answer_withheld(l, lock, quarantine);
+    } else if (ttl_ms == -2) {
+        last_answer_over(l, lock);
+    } else if (r->withheld) {
+        last_answer_withheld(l, lock, l->now + lock_recheck_in(l, ttl_ms));
+    } else if (!may_be_the_heads(lock, w)) {
+        last_answer_held(l, lock, ttl_ms);
     }
     if (ttl_ms == -2) {
         lock_ask(l, lock); /* free, but a probe may not take it: the head may */
@@ -128,7 +141,7 @@ static void busy(struct locks *l, struct lock *lock, struct waiter *w,
     }
     w->doubt = false;
     if ((w->once && (ttl_ms != -2 || !waiter_is_head(w))) || w->expiring) {
-        waiter_end_unserved(l, w);
+        waiter_decide(l, w);
     }
 }
 
@@ -142,6 +155,9 @@ static void failed(struct locks *l, struct lock *lock, struct waiter *w,
         return;
     }
     w->doubt = true;
+    if (waiter_is_head(w)) {
+        last_answer_refused(l, lock, r->text);
+    }
     if (w->once || w->expiring) {
         waiter_end_error(l, w, LOCK_BACKEND, r->text, true);
     } else {
@@ -375,7 +391,6 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
     bool undoes;
     struct entry *e;
 
-    lock->unacked = false;
     if (waiter == NULL) {
         /* Its client may have it from another daemon, and was told GOAWAY here. */
         if (!l->stopping || !r->attached) {
@@ -401,6 +416,10 @@ void take_granted(struct locks *l, struct lock *lock, struct want *want,
     fair_granted(l, waiter, r);
     waiter_remove(l, waiter);
     lock->ask = ask; /* who is head now knows as much as the op that granted */
+    if (piece != NULL && lock->desk->last_answer.held_at >= piece->mlock->since) {
+        piece->mlock->hindered = true;
+    }
+    last_answer_served(l, lock);
 
     e = record(l, lock, want, r, asked);
     e->request = request;

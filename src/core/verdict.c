@@ -4,6 +4,8 @@
  *
  * Asked is by a renewal that raises nothing: it reads the marks that a release leaves.
  */
+#include "core/verdict.h"
+
 #include "core/parts.h"
 #include "util/alloc.h"
 

@@ -19,6 +19,12 @@ static void arm(struct locks *l, struct waiter *w)
     }
 }
 
+static void set_undecided(struct waiter *w, bool undecided)
+{
+    w->lock->desk->undecided += (uint32_t)undecided - (uint32_t)w->undecided;
+    w->undecided = undecided;
+}
+
 static void set_kept(struct locks *l, struct waiter *w, bool kept)
 {
     l->stats.kept_waiters += (uint64_t)kept - (uint64_t)w->kept;
@@ -30,6 +36,7 @@ void waiter_bind(struct locks *l, struct waiter *w, struct session *s,
 {
     list_del(&w->in_session);
     set_kept(l, w, false);
+    set_undecided(w, false);
     w->session = s;
     list_append(&s->waiters, &w->in_session);
     w->call = req->from;
@@ -63,6 +70,9 @@ struct waiter *waiter_new(struct locks *l, struct lock *lock, struct session *s,
     w->no_room = l->waiter_count >= l->cfg.max_waiters;
     w->began = l->now;
     list_init(&w->in_session);
+    if (lock->desk->waiting == 0) {
+        last_answer_forget(lock); /* what others heard is none of a new queue's */
+    }
     list_append(&lock_desk(l, lock)->queue, &w->in_queue);
     list_append(&l->waiters, &w->in_all);
     lock->desk->waiting++;
@@ -119,6 +129,7 @@ void waiter_remove(struct locks *l, struct waiter *w)
     waits_leave(l, w);
     unlink_session(l, w);
     set_kept(l, w, false);
+    set_undecided(w, false);
     timer_stop(l, &w->timer);
     fair_gone(l, w);
     list_del(&w->in_queue);
@@ -157,6 +168,7 @@ static void keep_or_remove(struct locks *l, struct waiter *w, bool keep,
     }
     unlink_session(l, w);
     set_kept(l, w, true);
+    set_undecided(w, false);
     w->once = false;
     w->expiring = false;
     w->deadline = l->now + w->want->keep_ms;
@@ -185,16 +197,32 @@ void waiter_end_error(struct locks *l, struct waiter *w, enum lock_error error,
 
 void waiter_end_unserved(struct locks *l, struct waiter *w)
 {
-    if (w->lock->unacked) {
+    enum last_answer_kind answer = last_answer_now(l, w->lock);
+    bool passed =
+        answer == ANSWER_HELD || (answer == ANSWER_NONE && last_answer_decides(l, w));
+
+    if (answer == ANSWER_UNACKED) {
         /* Nobody holds it, or may not: what was granted is given back. */
         waiter_end_error(l, w, LOCK_NOREPLICAS, TEXT_NO_REPLICAS, !w->doubt);
-    } else if (w->lock->withheld &&
-               quarantine_until(l, w->lock, w->want->lock_kind) != 0) {
-        waiter_end_error(l, w, LOCK_BACKEND, TEXT_QUARANTINE, true);
+    } else if (!passed) {
+        waiter_end_error(l, w, LOCK_BACKEND, last_answer_text(l, w->lock), true);
     } else if (w->no_room && w->want->keep_ms > 0) {
         waiter_end_error(l, w, LOCK_LIMIT, TEXT_NO_ROOM, false);
     } else {
         waiter_end_null(l, w, true);
+    }
+}
+
+void waiter_decide(struct locks *l, struct waiter *w)
+{
+    if (w->work != NULL) {
+        return; /* its own answer decides */
+    }
+    if (last_answer_decides(l, w)) {
+        waiter_end_unserved(l, w);
+    } else {
+        set_undecided(w, true);
+        lock_touch(l, w->lock);
     }
 }
 
@@ -203,16 +231,24 @@ void waiter_detach(struct locks *l, struct waiter *w)
     keep_or_remove(l, w, true, WAIT_GONE, LOCK_ERR);
 }
 
-/* Its time is up, but Redis may be about to answer for it: then the answer decides, if
- * it comes within what the protocol allows. */
+/* Nobody is granted it, and why is known. */
+static bool is_refused(const struct locks *l, const struct lock *lock)
+{
+    enum last_answer_kind answer = last_answer_now(l, lock);
+
+    return answer == ANSWER_UNACKED || answer == ANSWER_REFUSED;
+}
+
+/* Its time is up, but Redis may be about to answer for it, or for the head: then the
+ * answer decides, if it comes within what the protocol allows. */
 static bool may_still_be_answered(const struct locks *l, const struct waiter *w)
 {
     const struct lock *lock = w->lock;
 
-    if (!l->up || (lock->unacked && w->work == NULL)) {
-        return false;
+    if (!l->up || w->work != NULL || is_refused(l, lock)) {
+        return l->up && w->work != NULL;
     }
-    return w->work != NULL ||
+    return !last_answer_decides(l, w) ||
            (waiter_is_head(w) && (lock->ask || lock->desk->busy != NULL));
 }
 
@@ -231,10 +267,13 @@ void waiter_on_timer(struct locks *l, struct waiter *w)
     if ((l->now < last || tick_is_too_late(l, last)) && may_still_be_answered(l, w)) {
         w->expiring = true;
         timer_set(l, &w->timer, TIMER_WAITER, last > l->now ? last : l->now + 1);
+        if (!last_answer_decides(l, w)) {
+            waiter_decide(l, w);
+        }
         lock_touch(l, w->lock);
         return;
     }
-    if (!l->up || ((w->once || w->expiring || w->doubt) && !w->lock->unacked)) {
+    if (!l->up || ((w->once || w->expiring || w->doubt) && !is_refused(l, w->lock))) {
         waiter_end_error(l, w, LOCK_BACKEND, l->up ? TEXT_NO_ANSWER : TEXT_NO_REDIS,
                          true);
         return;

@@ -1,6 +1,7 @@
 /* Ops in flight: what was asked of Redis, for whom, and where the answer goes. */
 #include "core/parts.h"
 #include "core/restore.h"
+#include "core/verdict.h"
 #include "util/alloc.h"
 
 #include <stdlib.h>

@@ -167,7 +167,10 @@ static void add_holders(struct why *w, const redisReply *info)
 
     show_bytes(&w->out, span_str(w->options->name), 0);
     if (reply_count(holds) == 0) {
-        buf_add_str(&w->out, " is free: nobody holds it.\n");
+        buf_add_str(&w->out,
+                    is_word(reply_get(info, "state"), "withheld")
+                        ? " is held by nobody, and nobody is granted it for now.\n"
+                        : " is free: nobody holds it.\n");
         return;
     }
     buf_add_str(&w->out, is_word(reply_get(info, "state"), "uncertain")
