@@ -1,26 +1,16 @@
 /* What the votes on one op come to; the table is in ballot.h. */
-#include "store/ballot_priv.h"
+#include "store/ballot_join.h"
 
 #include <assert.h>
 
-enum { STATUS_COUNT = OP_NOREPLICAS + 1 };
-
-/* How many said what. */
-struct tally {
-    unsigned of[STATUS_COUNT];
-    unsigned open;     /* may still answer */
-    unsigned answered; /* in a way that tells how things are there */
-    int error, late;   /* one of these, or -1 */
-};
-
-static bool is_in(const struct poll *p, unsigned i)
+bool poll_is_in(const struct poll *p, unsigned i)
 {
     return p->votes[i].state == VOTE_IN;
 }
 
-static bool says(const struct poll *p, unsigned i, enum op_status status)
+bool poll_says(const struct poll *p, unsigned i, enum op_status status)
 {
-    return is_in(p, i) && p->votes[i].r.status == status;
+    return poll_is_in(p, i) && p->votes[i].r.status == status;
 }
 
 static bool tells_nothing(enum op_status status)
@@ -28,12 +18,12 @@ static bool tells_nothing(enum op_status status)
     return status == OP_LATE || status == OP_UNKNOWN || status == OP_ERROR;
 }
 
-static struct tally count(const struct poll *p)
+struct tally poll_count(const struct poll *p)
 {
     struct tally t = { .error = -1, .late = -1 };
 
     for (unsigned i = 0; i < p->count; i++) {
-        if (is_in(p, i)) {
+        if (poll_is_in(p, i)) {
             enum op_status status = p->votes[i].r.status;
 
             t.of[status]++;
@@ -47,26 +37,25 @@ static struct tally count(const struct poll *p)
     return t;
 }
 
-/* There is one that says so. */
-static const struct op_result *first(const struct poll *p, enum op_status status)
+const struct op_result *poll_first(const struct poll *p, enum op_status status)
 {
     unsigned i = 0;
 
-    while (!says(p, i, status)) {
+    while (!poll_says(p, i, status)) {
         i++;
         assert(i < p->count);
     }
     return &p->votes[i].r;
 }
 
-static enum verdict done(struct op_result *ret, const struct op_result *r)
+enum verdict poll_done(struct op_result *ret, const struct op_result *r)
 {
     *ret = *r;
     return VERDICT_DONE;
 }
 
-static enum verdict lack(const struct poll *p, const struct tally *t,
-                         struct op_result *ret)
+enum verdict poll_lack(const struct poll *p, const struct tally *t,
+                       struct op_result *ret)
 {
     ret->status = OP_UNKNOWN;
     if (t->error >= 0) {
@@ -98,7 +87,7 @@ static uint64_t free_in(const struct poll *p, unsigned i)
 {
     const struct op_result *r = &p->votes[i].r;
 
-    if (!is_in(p, i) || tells_nothing(r->status)) {
+    if (!poll_is_in(p, i) || tells_nothing(r->status)) {
         return UINT64_MAX;
     }
     switch (r->status) {
@@ -115,18 +104,31 @@ static uint64_t free_in(const struct poll *p, unsigned i)
     }
 }
 
+/* It is free there, but that node may have forgotten who has it, and has no vote. */
+static bool withholds(const struct poll *p, unsigned i)
+{
+    const struct op_result *r = &p->votes[i].r;
+
+    return poll_says(p, i, OP_BUSY) && r->ttl_ms == -2 && !r->fair &&
+           p->abstains[i] != 0;
+}
+
 static void set_busy(const struct poll *p, struct op_result *ret)
 {
-    uint64_t times[BALLOT_NODES_MAX];
+    uint64_t times[BALLOT_NODES_MAX] = { 0 };
+    bool held = false;
     uint64_t when;
 
     for (unsigned i = 0; i < p->count; i++) {
         times[i] = free_in(p, i);
+        ret->withheld = ret->withheld || withholds(p, i);
+        held = held || (times[i] != 0 && times[i] != UINT64_MAX && !withholds(p, i));
     }
     sort(times, p->count);
     when = times[p->need - 1];
     ret->status = OP_BUSY;
     ret->ttl_ms = when >= INT64_MAX ? -1 : (int64_t)when;
+    ret->withheld = ret->withheld && !held; /* it is only that too few vote */
     if (when == 0 && p->op->reenter_only) {
         ret->ttl_ms = -2;
     }
@@ -144,7 +146,7 @@ static struct given given_as(const struct poll *p, uint64_t token)
     struct given g = { .token = token };
 
     for (unsigned i = 0; i < p->count; i++) {
-        if (says(p, i, OP_OK) && p->votes[i].r.token == token) {
+        if (poll_says(p, i, OP_OK) && p->votes[i].r.token == token) {
             g.count++;
             g.elsewhere += p->votes[i].r.elsewhere ? 1 : 0;
         }
@@ -159,7 +161,7 @@ static struct given most_given(const struct poll *p)
     for (unsigned i = 0; i < p->count; i++) {
         struct given g = { 0 };
 
-        if (says(p, i, OP_OK) && p->votes[i].r.token != 0) {
+        if (poll_says(p, i, OP_OK) && p->votes[i].r.token != 0) {
             g = given_as(p, p->votes[i].r.token);
         }
         most = g.count > most.count ? g : most;
@@ -183,7 +185,7 @@ static enum verdict granted(const struct poll *p, unsigned open, struct op_resul
     for (unsigned i = 0; i < p->count; i++) {
         const struct op_result *r = &p->votes[i].r;
 
-        if (says(p, i, OP_OK)) {
+        if (poll_says(p, i, OP_OK)) {
             ret->count = r->count > ret->count ? r->count : ret->count;
             ret->attached = ret->attached || r->attached;
         }
@@ -193,7 +195,7 @@ static enum verdict granted(const struct poll *p, unsigned open, struct op_resul
 
 static enum verdict join_acquire(const struct poll *p, struct op_result *ret)
 {
-    struct tally t = count(p);
+    struct tally t = poll_count(p);
     unsigned ok = t.of[OP_OK];
 
     if (ok >= p->need) {
@@ -203,22 +205,22 @@ static enum verdict join_acquire(const struct poll *p, struct op_result *ret)
         return VERDICT_OPEN;
     }
     if (t.of[OP_OVER] > 0) {
-        return done(ret, first(p, OP_OVER));
+        return poll_done(ret, poll_first(p, OP_OVER));
     }
     if (t.of[OP_ELSEWHERE] > 0) {
-        return done(ret, first(p, OP_ELSEWHERE));
+        return poll_done(ret, poll_first(p, OP_ELSEWHERE));
     }
     if (t.of[OP_BEHIND] > 0 && ok + t.of[OP_BEHIND] >= p->need) {
         return VERDICT_AGAIN;
     }
     if (t.of[OP_WRONGTYPE] > p->count - p->need) {
-        return done(ret, first(p, OP_WRONGTYPE));
+        return poll_done(ret, poll_first(p, OP_WRONGTYPE));
     }
     if (t.answered >= p->need) {
         set_busy(p, ret);
         return ok > 0 || t.of[OP_BEHIND] > 0 ? VERDICT_SPLIT : VERDICT_DONE;
     }
-    return t.open > 0 ? VERDICT_OPEN : lack(p, &t, ret);
+    return t.open > 0 ? VERDICT_OPEN : poll_lack(p, &t, ret);
 }
 
 /* --- RELEASE ---------------------------------------------------------------------- */
@@ -226,9 +228,9 @@ static enum verdict join_acquire(const struct poll *p, struct op_result *ret)
 static enum verdict released(const struct poll *p, enum op_status status,
                              struct op_result *ret)
 {
-    *ret = *first(p, status);
+    *ret = *poll_first(p, status);
     for (unsigned i = 0; i < p->count; i++) {
-        if (says(p, i, status) && p->votes[i].r.count > ret->count) {
+        if (poll_says(p, i, status) && p->votes[i].r.count > ret->count) {
             ret->count = p->votes[i].r.count;
         }
     }
@@ -240,24 +242,25 @@ static enum verdict join_release(const struct poll *p, struct op_result *ret)
 {
     static const enum op_status ORDER[] = { OP_OK,        OP_ENDED,     OP_ELSEWHERE,
                                             OP_WRONGTYPE, OP_AMBIGUOUS, OP_NOTHELD };
-    struct tally t = count(p);
+    struct tally t = poll_count(p);
     unsigned over = t.of[OP_OK] + t.of[OP_ENDED];
 
     if (over < p->need && t.open > 0) {
         return VERDICT_OPEN;
     }
     if (t.answered < p->need) {
-        return lack(p, &t, ret);
+        return poll_lack(p, &t, ret);
     }
     if (t.of[OP_NOTHELD] >= p->need && t.of[OP_ENDED] == 0) {
-        return done(ret, first(p, OP_NOTHELD)); /* what a minority had was lost */
+        return poll_done(ret,
+                         poll_first(p, OP_NOTHELD)); /* what a minority had was lost */
     }
     for (size_t i = 0; i < sizeof(ORDER) / sizeof(ORDER[0]); i++) {
         if (t.of[ORDER[i]] > 0) {
             return released(p, ORDER[i], ret);
         }
     }
-    return lack(p, &t, ret);
+    return poll_lack(p, &t, ret);
 }
 
 /* --- RENEW ------------------------------------------------------------------------ */
@@ -271,7 +274,7 @@ static bool join_item(const struct poll *p, size_t item, enum renew_result *ret)
     unsigned told = 0;
 
     for (unsigned i = 0; i < p->count; i++) {
-        if (says(p, i, OP_OK) && item < p->votes[i].r.item_count) {
+        if (poll_says(p, i, OP_OK) && item < p->votes[i].r.item_count) {
             of[p->votes[i].r.items[item]]++;
             told++;
         }
@@ -296,7 +299,7 @@ static bool join_item(const struct poll *p, size_t item, enum renew_result *ret)
 static enum verdict join_renew(const struct poll *p, struct op_result *ret,
                                enum renew_result *items)
 {
-    struct tally t = count(p);
+    struct tally t = poll_count(p);
     bool all = true;
 
     for (size_t i = 0; i < p->op->item_count; i++) {
@@ -308,100 +311,7 @@ static enum verdict join_renew(const struct poll *p, struct op_result *ret,
     ret->status = OP_OK;
     ret->items = items;
     ret->item_count = p->op->item_count;
-    return !all && t.of[OP_OK] < p->need ? lack(p, &t, ret) : VERDICT_DONE;
-}
-
-/* --- ATTACH, RESTORE, INSPECT ----------------------------------------------------- */
-
-/* Is it the same hold that they tell of? */
-static bool same_hold(const struct op_result *a, const struct op_result *b)
-{
-    return a->token == b->token && span_eq(a->owner, b->owner) &&
-           span_eq(a->entry, b->entry);
-}
-
-static bool same_holder(const struct op_result *a, const struct op_result *b)
-{
-    return a->field_count == b->field_count && a->lock_kind == b->lock_kind &&
-           (a->field_count == 0 || span_eq(a->fields[0].owner, b->fields[0].owner));
-}
-
-typedef bool same_fn(const struct op_result *a, const struct op_result *b);
-
-/* One of M that say the same: that which has the shortest time of the M longest. */
-static const struct op_result *agreed(const struct poll *p, same_fn *same)
-{
-    for (unsigned i = 0; i < p->count; i++) {
-        unsigned like = 0, longer = 0;
-
-        if (!says(p, i, OP_OK)) {
-            continue;
-        }
-        for (unsigned j = 0; j < p->count; j++) {
-            const struct op_result *r = &p->votes[j].r;
-
-            if (says(p, j, OP_OK) && same(&p->votes[i].r, r)) {
-                like++;
-                longer += r->ttl_ms > p->votes[i].r.ttl_ms ||
-                          (r->ttl_ms == p->votes[i].r.ttl_ms && j < i);
-            }
-        }
-        if (like >= p->need && longer == p->need - 1) {
-            return &p->votes[i].r;
-        }
-    }
-    return NULL;
-}
-
-static enum verdict join_hold(const struct poll *p, struct op_result *ret)
-{
-    static const enum op_status ORDER[] = { OP_ENDED, OP_ELSEWHERE, OP_AMBIGUOUS,
-                                            OP_NOTHELD, OP_WRONGTYPE };
-    const struct op_result *r = agreed(p, same_hold);
-    struct tally t = count(p);
-
-    if (r != NULL) {
-        return done(ret, r);
-    }
-    if (t.of[OP_OK] + t.open >= p->need && t.open > 0) {
-        return VERDICT_OPEN;
-    }
-    if (t.answered - t.of[OP_OK] > p->count - p->need || t.of[OP_OK] >= p->need) {
-        for (size_t i = 0; i < sizeof(ORDER) / sizeof(ORDER[0]); i++) {
-            if (t.of[ORDER[i]] > 0) {
-                return done(ret, first(p, ORDER[i]));
-            }
-        }
-    }
-    return t.open > 0 ? VERDICT_OPEN : lack(p, &t, ret);
-}
-
-static enum verdict join_inspect(const struct poll *p, struct op_result *ret)
-{
-    const struct op_result *r = agreed(p, same_holder);
-    struct tally t = count(p);
-
-    if (r != NULL) {
-        return done(ret, r);
-    }
-    if (t.open > 0) {
-        return VERDICT_OPEN;
-    }
-    if (t.of[OP_WRONGTYPE] > p->count - p->need) {
-        return done(ret, first(p, OP_WRONGTYPE));
-    }
-    if (t.answered < p->need) {
-        return lack(p, &t, ret);
-    }
-    ret->status = OP_OK;
-    ret->ttl_ms = -2;
-    for (unsigned i = 0; i < p->count; i++) {
-        if (says(p, i, OP_OK) && p->votes[i].r.token > ret->token) {
-            ret->token = p->votes[i].r.token;
-            ret->owner = p->votes[i].r.owner;
-        }
-    }
-    return VERDICT_DONE;
+    return !all && t.of[OP_OK] < p->need ? poll_lack(p, &t, ret) : VERDICT_DONE;
 }
 
 bool ballot_joins(enum op_kind kind)
@@ -423,9 +333,9 @@ enum verdict ballot_join(const struct poll *p, struct op_result *ret,
         return join_renew(p, ret, items);
     case OP_ATTACH:
     case OP_RESTORE:
-        return join_hold(p, ret);
+        return ballot_join_hold(p, ret);
     case OP_INSPECT:
-        return join_inspect(p, ret);
+        return ballot_join_inspect(p, ret);
     default:
         return VERDICT_LACK; /* ballot_joins() says so */
     }

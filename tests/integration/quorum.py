@@ -27,7 +27,8 @@ SOON_S = 20
 class Quorum:
     """Servers, and daemons on all of them."""
 
-    def __init__(self, latchd, folder, count, daemons):
+    def __init__(self, latchd, folder, count, daemons, lease_ms=LEASE_MS):
+        self.lease_ms = lease_ms
         self.folder = pathlib.Path(folder)
         self.servers = [Redis(self.folder).ready() for _ in range(count)]
         self.text = "quorum " + " ".join(s.url for s in self.servers)
@@ -36,7 +37,7 @@ class Quorum:
 
     def daemon(self, name):
         return Latchd(self.program, self.folder, name, self.text, "--watchdog-timeout",
-                      f"{LEASE_MS}ms", "--redis-timeout", "3s")
+                      f"{self.lease_ms}ms", "--redis-timeout", "3s")
 
     def voting(self):
         """Every daemon counts on every server: they have run for long enough."""
@@ -74,15 +75,22 @@ def holder(server, name):
 
 
 @contextlib.contextmanager
-def quorum(latchd, count=3, daemons=1):
+def fresh_quorum(latchd, count=3, daemons=1, lease_ms=LEASE_MS):
+    """Its servers have no vote yet."""
     with tempfile.TemporaryDirectory(prefix="latchd-test-") as folder:
-        q = Quorum(latchd, folder, count, daemons)
+        q = Quorum(latchd, folder, count, daemons, lease_ms)
         try:
             for daemon in q.daemons:
                 daemon.ready()
-            yield q.voting()
+            yield q
         finally:
             q.stop()
+
+
+@contextlib.contextmanager
+def quorum(latchd, count=3, daemons=1):
+    with fresh_quorum(latchd, count, daemons) as q:
+        yield q.voting()
 
 
 def same(got, wanted):
@@ -209,6 +217,43 @@ def two_that_come_back_empty_let_nobody_else_in(latchd):
                 same(b.ask("LOCK", "job", "WAIT", 300), None)
                 until(lambda i=i: holder(q.servers[i], "job"), "it is healed", SOON_S)
             same(a.ask("UNLOCK", "job", "TOKEN", token), 0)
+
+
+def names_that_are_withheld_are_not_said_to_be_held(latchd):
+    with fresh_quorum(latchd, lease_ms=10_000) as q:
+        with q.daemons[0].wire() as a, q.daemons[0].wire() as head:
+            same(state(a, "job"), "withheld")
+            head.send("LOCK", "job")
+            for wait in (0, 300):
+                refused(a, "no new grants", "LOCK", "free", "WAIT", wait)
+                refused(a, "no new grants", "LOCK", "job", "WAIT", wait)
+                refused(a, "no new grants", "LOCK", "id", "ID", "0123456789abcdef", "WAIT", wait)
+                refused(a, "no new grants", "LOCK", "own", "OWNER", "o", "WAIT", wait)
+                refused(a, "no new grants", "MLOCK", 2, "one", "two", "WAIT", wait)
+            same(state(a, "job"), "withheld")
+            if not isinstance(head.reply(), int):  # when they vote
+                raise AssertionError("not granted")
+            same(a.ask("LOCK", "job", "WAIT", 0), None)
+            for server in q.servers[:2]:
+                server.kill()
+                server.restart()  # empty, and the third has what is held
+            until(lambda: ",up=1" in "".join(nodes(q.daemons[0])[:1]), "they are back", SOON_S)
+            same(a.ask("LOCK", "job", "WAIT", 300), None)
+            until(lambda: tells(a, "no new grants", "LOCK", "free", "WAIT", 300),
+                  "it is withheld", SOON_S)
+
+
+def state(wire, name):
+    reply = wire.ask("LOCKINFO", name)
+    return reply[reply.index("state") + 1]
+
+
+def tells(wire, word, *command):
+    try:
+        refused(wire, word, *command)
+    except (AssertionError, Error):
+        return False
+    return True
 
 
 def what_a_minority_granted_is_undone(latchd):
@@ -345,6 +390,7 @@ def many_daemons_ask_for_one_name(latchd):
 CASES = [every_server_has_what_is_held, a_release_wakes_who_waits_elsewhere,
          kinds_that_it_has_not_are_refused, numbers_that_cannot_be_are_refused,
          a_dead_minority_costs_nothing, two_that_come_back_empty_let_nobody_else_in,
+         names_that_are_withheld_are_not_said_to_be_held,
          what_a_minority_granted_is_undone, a_stopped_minority_costs_nothing,
          without_a_majority_nothing_is_granted, a_client_goes_on_at_another_daemon,
          a_server_with_two_addresses_has_one_vote, many_daemons_ask_for_one_name]

@@ -209,6 +209,43 @@ START_TEST(a_look_tells_what_a_majority_says)
 }
 END_TEST
 
+/* Nodes 1 and 2 have just been started: they have no vote, and find it free. */
+START_TEST(what_too_few_may_grant_is_withheld_unless_somebody_holds_it)
+{
+    struct op look = { .kind = OP_INSPECT, .id = 10, .name = SPAN("job") };
+
+    bt_begin(3);
+    for (unsigned i = 1; i < 3; i++) {
+        ballot_node_down(bt.ballot, i);
+        ballot_node_up(bt.ballot, i, false, 0);
+    }
+    bt_acquire();
+    bt_busy(0, _i == 0 ? -2 : 900);
+    bt_busy(1, -2);
+    bt_busy(2, -2);
+    bt_pass(200);
+    ck_assert_uint_eq(bt.results, 1);
+    ck_assert_int_eq(bt.result.status, OP_BUSY);
+    ck_assert_int_eq(bt.result.withheld, _i == 0);
+    if (_i == 0) {
+        ck_assert_int_gt(bt.result.ttl_ms, QUARANTINE_MS - 500);
+    }
+    ballot_submit(bt.ballot, &look);
+    for (unsigned i = 0; i < 3; i++) {
+        bt_answer(i, (struct op_result){ .status = OP_OK, .ttl_ms = -2 });
+    }
+    ck_assert_uint_eq(bt.results, 2);
+    ck_assert(bt.result.withheld);
+    bt_pass(QUARANTINE_MS);
+    ballot_submit(bt.ballot, &look);
+    for (unsigned i = 1; i < 3; i++) {
+        bt_answer(i, (struct op_result){ .status = OP_OK, .ttl_ms = -2 });
+    }
+    ck_assert(!bt.result.withheld);
+    bt_end();
+}
+END_TEST
+
 /* The other entries of that owner are there, perhaps under an older token. */
 START_TEST(an_entry_is_put_back_beside_others)
 {
@@ -258,6 +295,8 @@ Suite *test_suite(void)
     tcase_add_test(tc, what_a_minority_has_is_not_kept_alive);
     tcase_add_test(tc, what_was_released_is_not_healed);
     tcase_add_test(tc, a_look_tells_what_a_majority_says);
+    tcase_add_loop_test(tc, what_too_few_may_grant_is_withheld_unless_somebody_holds_it,
+                        0, 2);
     tcase_add_test(tc, an_entry_is_put_back_beside_others);
     tcase_add_test(tc, other_ops_are_refused);
     suite_add_tcase(s, tc);
