@@ -95,12 +95,14 @@ static void leash_on_line(void *ctx, struct span line)
         e->state = EMBEDDED_UP;
         e->up_since = now_of(e);
         e->told_left_over = false;
-        log_info("embedded", "Redis answers on %s", e->dir.socket);
+        log_info("embedded", "%s answers on %s", redis_child_product(e->program),
+                 e->dir.socket);
         e->setup.on_up(e->setup.ctx);
     } else if (span_starts(line, SPAN("-LOADING"))) {
         step_in(e, LOADING_MS);
     } else if (span_starts(line, SPAN("-"))) {
-        log_warning("embedded", "Redis says: %.*s", (int)line.len, line.ptr);
+        log_warning("embedded", "%s says: %.*s", redis_child_product(e->program),
+                    (int)line.len, line.ptr);
     }
 }
 
@@ -207,17 +209,18 @@ static void ended_in_order(struct embedded *e)
 static void child_ended(struct embedded *e, int status)
 {
     bool in_order = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    const char *product = redis_child_product(e->program);
     int pid = (int)redis_child_pid(e->child);
 
     if (WIFSIGNALED(status)) {
-        log_error("embedded", "Redis (process %d) was killed by signal %d%s", pid,
+        log_error("embedded", "%s (process %d) was killed by signal %d%s", product, pid,
                   WTERMSIG(status),
                   e->state == EMBEDDED_STOPPING
                       ? ""
                       : ": it is started again; if this "
                         "repeats, look for the kernel's out-of-memory killer");
     } else if (!in_order || e->state != EMBEDDED_STOPPING) {
-        log_error("embedded", "Redis (process %d) ended with code %d%s", pid,
+        log_error("embedded", "%s (process %d) ended with code %d%s", product, pid,
                   WEXITSTATUS(status),
                   e->state == EMBEDDED_STOPPING
                       ? ""
@@ -265,8 +268,8 @@ static void step_stopping(struct embedded *e)
         return;
     }
     if (now_of(e) >= e->stop_deadline) {
-        log_warning("embedded",
-                    "Redis does not end: it is killed; what it wrote is kept");
+        log_warning("embedded", "%s does not end: it is killed; what it wrote is kept",
+                    redis_child_product(e->program));
         embedded_stop(e);
         return;
     }

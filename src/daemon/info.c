@@ -67,7 +67,8 @@ static void redis_section(struct server *s, struct buf *out)
     buf_printf(out, "redis_kind:%s\r\n",
                s->embedded != NULL ? "embedded" : info.topology);
     buf_printf(out, "redis_address:%s\r\n", info.address);
-    buf_printf(out, "redis_server_version:%s\r\n", info.version);
+    buf_printf(out, "redis_server_name:%s\r\nredis_server_version:%s\r\n", info.product,
+               info.version);
     buf_printf(out, "redis_run_id:%s\r\n", info.run_id);
     buf_printf(out, "redis_reconnects:%" PRIu64 "\r\n", info.reconnects);
     buf_printf(out, "redis_calls:%" PRIu64 "\r\n", info.calls);

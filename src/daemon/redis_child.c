@@ -23,6 +23,7 @@ enum {
 struct redis_child {
     uv_pipe_t output; /* the only handle; the child is freed in its close callback */
     pid_t pid;
+    const char *module; /* its lines in the log */
     char line[LINE_ROOM];
     size_t line_len;
     char tail[TAIL_LINES][LINE_ROOM];
@@ -53,6 +54,18 @@ char *redis_child_find(void)
     return NULL;
 }
 
+static bool is_valkey(const char *program)
+{
+    const char *slash = strrchr(program, '/');
+
+    return strncmp(slash == NULL ? program : slash + 1, "valkey", 6) == 0;
+}
+
+const char *redis_child_product(const char *program)
+{
+    return is_valkey(program) ? "Valkey" : "Redis";
+}
+
 static void end_line(struct redis_child *c)
 {
     if (c->line_len == 0) {
@@ -61,7 +74,7 @@ static void end_line(struct redis_child *c)
     c->line[c->line_len] = '\0';
     memcpy(c->tail[c->lines % TAIL_LINES], c->line, c->line_len + 1);
     c->lines++;
-    log_debug("redis-server", "%s", c->line);
+    log_debug(c->module, "%s", c->line);
     c->line_len = 0;
 }
 
@@ -194,6 +207,7 @@ int redis_child_spawn(uv_loop_t *loop, const struct redis_child_setup *setup,
         return uv_translate_sys_error(errno);
     }
     c = xcalloc(1, sizeof(*c));
+    c->module = is_valkey(setup->program) ? "valkey-server" : "redis-server";
     r = uv_pipe_init(loop, &c->output, 0);
     if (r < 0) {
         (void)close(fds[0]);
@@ -247,7 +261,7 @@ void redis_child_close(struct redis_child *c, bool log_tail)
     drain_output(c);
     first = c->lines > TAIL_LINES ? c->lines - TAIL_LINES : 0;
     for (size_t i = first; log_tail && i < c->lines; i++) {
-        log_error("redis-server", "%s", c->tail[i % TAIL_LINES]);
+        log_error(c->module, "%s", c->tail[i % TAIL_LINES]);
     }
     uv_close((uv_handle_t *)&c->output, on_closed);
 }

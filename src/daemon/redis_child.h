@@ -13,6 +13,8 @@
 
 /* The program, to be freed; NULL: there is none on the PATH. */
 char *redis_child_find(void);
+/* What people call it: Redis, or Valkey. */
+const char *redis_child_product(const char *program);
 
 struct redis_child;
 

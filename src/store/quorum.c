@@ -362,6 +362,7 @@ static void quorum_info(const void *backend, struct store_info *ret)
         ret->in_flight += one.in_flight;
         if (one.up && !any) {
             any = true;
+            memcpy(ret->product, one.product, sizeof(ret->product));
             memcpy(ret->version, one.version, sizeof(ret->version));
             memcpy(ret->run_id, one.run_id, sizeof(ret->run_id));
             memcpy(ret->address, one.address, sizeof(ret->address));

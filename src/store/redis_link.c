@@ -40,7 +40,8 @@ void link_become_ready(struct redis_link *l)
     struct redis_call call;
     char about[96];
 
-    (void)snprintf(about, sizeof(about), "version %s%s", l->server.version,
+    (void)snprintf(about, sizeof(about), "%s %s%s", l->server.product,
+                   l->server.version,
                    l->is_second ? ", for what replicas acknowledge" : "");
     redis_conn_ready(l->conn, l->server.version[0] == '\0' ? "" : about);
     l->stage = LINK_READY;
@@ -408,6 +409,8 @@ void redis_link_info(const struct redis_link *l, struct store_info *ret)
 {
     ret->up = l->stage == LINK_READY;
     (void)snprintf(ret->version, sizeof(ret->version), "%s", l->before.version);
+    (void)snprintf(ret->product, sizeof(ret->product), "%s",
+                   l->before.product == NULL ? "" : l->before.product);
     (void)snprintf(ret->run_id, sizeof(ret->run_id), "%s", l->before.run_id);
     (void)snprintf(ret->address, sizeof(ret->address), "%s",
                    redis_conn_address(l->conn));

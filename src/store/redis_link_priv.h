@@ -34,6 +34,7 @@ enum link_stage {
 
 struct server_id {
     char run_id[48];
+    const char *product; /* Redis, or Valkey */
     char version[32];
     char uptime_s[24];
     struct redis_history history;

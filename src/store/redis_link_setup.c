@@ -340,6 +340,16 @@ static void on_history(struct redis_history *h, const redisReply *reply)
     }
 }
 
+/* Valkey says in redis_version which Redis it is compatible with. */
+static void on_version(struct server_id *s, const redisReply *reply)
+{
+    info_value(reply, "valkey_version", s->version, sizeof(s->version));
+    s->product = s->version[0] == '\0' ? "Redis" : "Valkey";
+    if (s->version[0] == '\0') {
+        info_value(reply, "redis_version", s->version, sizeof(s->version));
+    }
+}
+
 static void on_info(struct redis_link *l, enum call_what what, const redisReply *reply)
 {
     struct server_id *s = &l->server;
@@ -347,7 +357,7 @@ static void on_info(struct redis_link *l, enum call_what what, const redisReply 
 
     if (what == CALL_INFO_SERVER) {
         info_value(reply, "run_id", s->run_id, sizeof(s->run_id));
-        info_value(reply, "redis_version", s->version, sizeof(s->version));
+        on_version(s, reply);
         info_value(reply, "uptime_in_seconds", s->uptime_s, sizeof(s->uptime_s));
     } else {
         on_history(&s->history, reply);

@@ -55,6 +55,7 @@ struct store_info {
     struct store_sentinel_info sentinel;
     struct store_quorum_info quorum;
     bool up;
+    char product[8]; /* Redis, or Valkey; empty: not asked yet */
     char version[32];
     char run_id[48];
     uint64_t running_ms; /* that process, when the link came up; of one node only */
