@@ -3,6 +3,10 @@
 
 #include "support/runner.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 enum { REDISSON_WAIT = REDISSON_FAIR_WAIT };
 
 START_TEST(lost_scores_are_given_anew_F4)
@@ -157,6 +161,48 @@ START_TEST(a_redisson_in_the_queue_keeps_its_distance)
 }
 END_TEST
 
+/* All of `instance`, every second one of those that came: the first is A's. */
+static void put_many_back(const char *instance, uint64_t now)
+{
+    static char texts[OP_QUEUE_MAX][40];
+    static struct span members[OP_QUEUE_MAX];
+    static uint64_t waited[OP_QUEUE_MAX];
+    size_t count = OP_QUEUE_MAX / 2, b = instance[0] == 'b' ? 1 : 0;
+    struct op op = { .kind = OP_QUEUE,
+                     .name = SPAN("n"),
+                     .whole = true,
+                     .fair_wait_ms = FAIR_WAIT,
+                     .members = members,
+                     .waited_ms = waited,
+                     .member_count = count,
+                     .known = count };
+    struct op_times times = { .asked_us = now, .deadline_us = now + 10000000 };
+
+    for (size_t i = 0; i < count; i++) {
+        (void)snprintf(texts[i], sizeof texts[i], "latchd:%s:%zu", instance, 2 * i + b);
+        members[i] = span_str(texts[i]);
+        waited[i] = 10 * (OP_QUEUE_MAX - 2 * i - b) + 1000000;
+    }
+    ck_assert_int_eq(run_times(instance, &op, times)->status, OP_OK);
+}
+
+START_TEST(many_of_two_daemons_are_put_back_in_order)
+{
+    uint64_t now = redis_time_us();
+
+    fair_take(A4);
+    put_many_back(INSTANCE_A, now);
+    put_many_back(INSTANCE_B, now);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "LLEN " FAIR_QUEUE), OP_QUEUE_MAX);
+    for (int i = 0; i < OP_QUEUE_MAX; i += 61) {
+        redisReply *r = redis_ask(peer_redis(), "LINDEX " FAIR_QUEUE " %d", i);
+
+        ck_assert_int_eq(atoi(strrchr(r->str, ':') + 1), i);
+        freeReplyObject(r);
+    }
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("scripts_queue_lost");
@@ -172,6 +218,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, who_was_put_back_too_far_ahead_goes_behind_who_is_named_later);
     tcase_add_test(tc, who_was_never_lost_keeps_his_place);
     tcase_add_test(tc, a_redisson_in_the_queue_keeps_its_distance);
+    tcase_add_test(tc, many_of_two_daemons_are_put_back_in_order);
     suite_add_tcase(s, tc);
     return s;
 }

@@ -5,7 +5,8 @@
 -- wait: who was put back changes places then, but no farther than to a Redisson's. Who was
 -- never lost stays where he is. Scores belong to places.
 do
-    local since, is_back, was = {}, {}, call('LRANGE', queue, 0, -1)
+    local since, is_back, rank = {}, {}, {}
+    local was = call('LRANGE', queue, 0, -1)
     for i = 7, last do
         local member, at = ARGV[i], ARGV[last + i - 6]
         since[member] = tonumber(at)
@@ -13,26 +14,36 @@ do
             or string.sub(call('HGET', marks, 'at:' .. member) or '', -2) == ' 1'
         call('HSET', marks, 'at:' .. member, at .. (is_back[member] and ' 1' or ' 0'))
     end
-    local order, late, from, place_of = {}, {}, 1, {}
-    local function place(member, first)
-        local at = #order
-        while at >= first and (since[order[at]] or math.huge) > since[member] do
-            at = at - 1
-        end
-        table.insert(order, math.max(at + 1, first), member)
-        return math.max(at + 1, first)
+    local function is_earlier(a, b)
+        return since[a] < since[b] or since[a] == since[b] and rank[a] < rank[b]
     end
-    local function end_run()
-        table.sort(late, function(a, b)
-            return since[a] < since[b] or since[a] == since[b] and place_of[a] < place_of[b]
-        end)
-        for _, member in ipairs(late) do
-            place(member, from)
+    -- Of all from there on: who waits since then, at the latest, stands before them.
+    local function merge(list, come)
+        local out, at, least = {}, 1, { [#list + 1] = math.huge }
+        for i = #list, 1, -1 do
+            least[i] = math.min(least[i + 1], since[list[i]] or math.huge)
         end
-        late, from = {}, #order + 2
+        table.sort(come, is_earlier)
+        for _, member in ipairs(come) do
+            while least[at] <= since[member] do
+                out[#out + 1], at = list[at], at + 1
+            end
+            out[#out + 1] = member
+        end
+        for i = at, #list do
+            out[#out + 1] = list[i]
+        end
+        return out
+    end
+    local order, run, late = {}, {}, {}
+    local function end_run()
+        for _, member in ipairs(merge(run, late)) do
+            order[#order + 1] = member
+        end
+        run, late = {}, {}
     end
     for at, member in ipairs(was) do
-        place_of[member] = at
+        rank[member] = at
         if string.sub(member, 1, 7) ~= 'latchd:' then
             end_run()
             order[#order + 1] = member
@@ -42,11 +53,8 @@ do
                 local its, b = string.match(mark, '^(%d+) (%d)$')
                 since[member], is_back[member] = tonumber(its), b == '1'
             end
-            if is_back[member] then
-                late[#late + 1] = member
-            else
-                order[#order + 1] = member
-            end
+            local to = is_back[member] and late or run
+            to[#to + 1] = member
         end
     end
     end_run()
@@ -60,13 +68,18 @@ do
     for member, its in pairs(score) do
         call('ZADD', scores, its, member)
     end
-    local head_was, headed = order[1], false
-    for _, member in ipairs(back) do
-        local at = place(member, 1)
-        headed = headed or at == 1
-        score[member] = at > 1 and (score[order[at - 1]] or call('ZSCORE', scores, order[at - 1]))
-            or soon
-        set_score(member, score[member])
+    local head_was, is_new, level = order[1], {}, soon
+    for i, member in ipairs(back) do
+        rank[member], is_new[member] = i, true
+    end
+    order = merge(order, back)
+    for i, member in ipairs(order) do
+        if is_new[member] then
+            if i > 1 and not is_new[order[i - 1]] then
+                level = score[order[i - 1]] or call('ZSCORE', scores, order[i - 1])
+            end
+            set_score(member, level)
+        end
     end
     flush()
     if changed then
@@ -75,7 +88,7 @@ do
         end
         call('LTRIM', queue, #was, -1)
     end
-    if headed and head_was then
+    if head_was and order[1] ~= head_was then
         local count = 0
         while order[count + 1] ~= head_was do
             count = count + 1
