@@ -108,6 +108,22 @@ void check_failed_over(struct sim *s)
     excuse(s, NULL);
 }
 
+/* It was given back through another daemon since, and that is lost as well: until then
+ * Redis knows. */
+static bool is_believed_too_long(const struct sim_check *c, const struct belief *b,
+                                 uint64_t now)
+{
+    for (size_t i = 0; i < c->belief_count; i++) {
+        const struct belief *o = &c->beliefs[i];
+
+        if (o->name == b->name && o->daemon != b->daemon && now < o->full_until &&
+            o->told != TOLD_OVER && !redis_has(o->name, o->token)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void check_lost(struct sim *s, bool known)
 {
     static const unsigned SLOWER = ~(unsigned)(FAULT_LOSS | FAULT_RESTART | FAULT_SUB |
@@ -119,7 +135,8 @@ void check_lost(struct sim *s, bool known)
         struct belief *b = &c->beliefs[i];
 
         b->rolled = (!b->excused || b->rolled) && all && b->minted &&
-                    !is_held_by_error(c, b, s->now);
+                    !is_held_by_error(c, b, s->now) &&
+                    !is_believed_too_long(c, b, s->now);
         b->awaited = b->rolled;
     }
     excuse(s, NULL);
