@@ -193,6 +193,53 @@ void check_notice(struct sim *s, struct sim_daemon *d, const struct effect_notic
 
 /* --- other answers ------------------------------------------------------- */
 
+void check_op_runs(struct sim *s)
+{
+    for (size_t i = 0; i < s->redis.name_count; i++) {
+        const struct redis_name *n = &s->redis.names[i];
+
+        if (n->field_count > 0 || n->queue_count > 0) {
+            s->check.held_ms[i] = s->now;
+        }
+    }
+}
+
+/* Somebody had it when that client waited, or a recheck before: so old may what a
+ * daemon knows be. A hold that Redis has lost is believed in until its lease is over.
+ */
+static bool was_held(const struct sim *s, const struct sim_conn *c,
+                     const struct redis_name *n)
+{
+    uint64_t known_for = s->daemons[c->daemon].config.recheck_ms + SIM_TICK_MS +
+                         2 * (uint64_t)s->profile.rtt_ms;
+
+    for (size_t i = 0; i < s->check.belief_count; i++) {
+        const struct belief *b = &s->check.beliefs[i];
+
+        if (b->name == n && b->full_until + known_for >= c->asked_ms) {
+            return true;
+        }
+    }
+    return s->check.held_ms[n - s->redis.names] != 0 &&
+           s->check.held_ms[n - s->redis.names] + known_for >= c->asked_ms;
+}
+
+/* Null means that somebody else has, or had, one of the names. */
+static void check_held(struct sim *s, const struct sim_conn *c)
+{
+    check_op_runs(s);
+    for (size_t i = 0; i < s->redis.name_count; i++) {
+        const struct redis_name *n = &s->redis.names[i];
+
+        if (ask_wants(&c->ask, n) && was_held(s, c, n)) {
+            return;
+        }
+    }
+    if (s->failovers == 0 && !s->daemons[c->daemon].isolated) {
+        sim_fail(s, "null, but nobody else has had it: %s", ask_text(&c->ask));
+    }
+}
+
 static void check_null(struct sim *s, const struct sim_conn *c)
 {
     bool ended =
@@ -205,6 +252,8 @@ static void check_null(struct sim *s, const struct sim_conn *c)
         sim_fail(s, "null before the wait of %" PRIu64 " ms was over", c->ask.wait_ms);
     } else if (!s->daemons[c->daemon].told_up) {
         sim_fail(s, "null while Redis cannot be reached");
+    } else {
+        check_held(s, c);
     }
 }
 

@@ -102,6 +102,8 @@ struct sim_check {
     uint64_t external[REDIS_NAMES_MAX]; /* `happened` of the last thing from outside */
     struct last_token last[REDIS_NAMES_MAX];
     struct last_token last_of[REDIS_DAEMONS_MAX][REDIS_NAMES_MAX];
+    /* When somebody last held it, or stood in its fair queue. */
+    uint64_t held_ms[REDIS_NAMES_MAX];
     uint64_t freed_ms[REDIS_NAMES_MAX]; /* free since, and it was published; 0: no */
     bool data_lost; /* or a clock set back: tokens of two daemons may go back */
     bool wiped;     /* data was lost: with a clock set back, one token is given twice */
@@ -132,6 +134,8 @@ void check_closed(struct sim *s, struct sim_conn *c);
 void check_notice(struct sim *s, struct sim_daemon *d, const struct effect_notice *n);
 void check_op_sent(struct sim *s, struct sim_daemon *d, struct flight *f);
 void check_op_ran(struct sim *s, struct flight *f);
+/* A script is about to run. */
+void check_op_runs(struct sim *s);
 /* `0` was published: nobody holds it. */
 void check_freed(struct sim *s, const struct redis_message *m);
 /* The result is about to be reported to the engine. */

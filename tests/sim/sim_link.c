@@ -223,6 +223,7 @@ void link_arrive(struct sim *s, struct flight *f)
         if (f->op.name.len > 0) {
             check_queue_before(s, sim_redis_name(sim_redis_now(s), f->op.name));
         }
+        check_op_runs(s);
         sim_redis_run(redis_of(s, d), f->instance, &f->op, f->times, &f->reply);
     }
     f->ran = ++s->happened;
