@@ -252,7 +252,7 @@ static uint64_t next_due(const struct locks *l, const struct hold *h, bool *ret_
 {
     uint64_t due = h->confirmed + l->cfg.watchdog_ms / 3;
 
-    if (h->freed) {
+    if (h->freed && h->renewal == NULL && list_empty(&h->in_due)) {
         due = h->confirmed + FREED_LOOK_MS;
         *ret_looks = true;
         return due > l->now ? due : l->now;

@@ -335,6 +335,28 @@ START_TEST(many_messages_are_few_looks)
 }
 END_TEST
 
+START_TEST(messages_do_not_put_off_that_a_renewal_is_overdue)
+{
+    struct sim *s = scenario_new(1);
+    size_t holder = sim_connect(s, 0);
+    size_t waits = sim_connect(s, 0);
+
+    sim_say(s, holder, "LOCK job");
+    sim_run(s, 10);
+    sim_say(s, waits, "LOCK job");
+    sim_run(s, 9000);
+    link_break(s, &s->daemons[0], 15000, 100, true); /* nothing is answered till then */
+    for (int i = 0; i < 140; i++) {
+        redis_publish(&s->redis, scenario_job(s));
+        sim_run(s, 100);
+    }
+    ck_assert_msg(!s->failed, "%s", s->failure);
+    ck_assert_uint_eq(s->check.uncertain, 1);
+    sim_run(s, 2000);
+    scenario_end(s);
+}
+END_TEST
+
 /* Granted for KEEP, it needs the whole lease, of a Redis that stands still by then. */
 START_TEST(who_comes_back_for_a_kept_grant_is_answered_in_time)
 {
@@ -383,6 +405,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_kept_grant_of_a_dead_client_goes_to_the_next_H29);
     tcase_add_test(t, who_waits_hears_that_the_lock_was_taken_from_its_holder);
     tcase_add_test(t, many_messages_are_few_looks);
+    tcase_add_test(t, messages_do_not_put_off_that_a_renewal_is_overdue);
     tcase_add_test(t, who_comes_back_for_a_kept_grant_is_answered_in_time);
     return suite;
 }
