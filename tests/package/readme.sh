@@ -60,7 +60,7 @@ make_root() {
         >"$root/etc/apt/apt.conf.d/90host"
     [ ! -d /etc/apt/auth.conf.d ] || cp -r /etc/apt/auth.conf.d "$root/etc/apt"
     printf '127.0.0.1 localhost\n::1 localhost\n' >"$root/etc/hosts"
-    git clone -q --no-hardlinks . "$root/root/latchd"
+    git -c advice.detachedHead=false clone -q --no-hardlinks . "$root/root/latchd"
     git ls-files -z | tar --null -T - -c | tar -x -C "$root/root/latchd"
 }
 
