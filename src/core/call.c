@@ -1,5 +1,6 @@
 /* Requests that wait for one answer of Redis: RENEW, LOCKINFO, and a LOCK that was sent
  * again after its grant. UNLOCK and FORCEUNLOCK wait here too, for their duty. */
+#include "core/loss.h"
 #include "core/parts.h"
 #include "util/alloc.h"
 

@@ -88,6 +88,15 @@ enum notice_kind {
     NOTICE_LOST,
 };
 
+/* How a hold was lost, as far as it is known here. */
+enum loss_cause {
+    LOSS_GONE,        /* Redis has it no more, and does not say why */
+    LOSS_TAKEN,       /* another has the name */
+    LOSS_FORCED,      /* by a FORCEUNLOCK through this daemon */
+    LOSS_UNCONFIRMED, /* its lease ended before Redis confirmed a renewal */
+    LOSS_LEASE_OVER,  /* the LEASE that its client had asked for ended */
+};
+
 /* How a wait ended. */
 enum wait_end { WAIT_GRANTED, WAIT_NULL, WAIT_REFUSED, WAIT_GONE };
 
@@ -134,6 +143,10 @@ struct effect_notice {
      */
     const uint64_t *conns;
     size_t conn_count;
+    /* LOST only. */
+    enum loss_cause cause;
+    struct span taker; /* TAKEN: the owner who has it; empty: not known, or anonymous */
+    uint64_t forced_by; /* FORCED: the connection that did; 0: it has closed */
 };
 
 /* The channel of a name: of its plain and fair locks, or of its read/write lock.

@@ -1,4 +1,5 @@
 /* What this daemon vouches for: one owner's grant of one name. */
+#include "core/loss.h"
 #include "core/parts.h"
 #include "core/restore.h"
 #include "util/alloc.h"
@@ -333,7 +334,7 @@ void hold_on_timer(struct locks *l, struct hold *h)
 {
     if (l->now >= h->until) {
         if (!hold_ending(h) || ran_out(l, h)) {
-            hold_lost(l, h);
+            hold_expired(l, h);
         } else {
             say_notice(l, NOTICE_RELEASED, h); /* its owner had given it up already */
             hold_forget(l, h, true);
@@ -388,20 +389,4 @@ void hold_forget(struct locks *l, struct hold *h, bool over)
         }
     }
     hold_free(l, h);
-}
-
-void hold_lost(struct locks *l, struct hold *h)
-{
-    struct lock *lock = h->lock;
-
-    l->stats.lost++;
-    say_notice(l, NOTICE_LOST, h);
-    for (struct entry *e = h->entries; e != NULL; e = e->next) {
-        entry_over(l, e, -1);
-        for (const struct attach *a = e->attaches; a != NULL; a = a->next) {
-            session_lost(a->session, lock);
-        }
-    }
-    hold_free(l, h);
-    lock_ask(l, lock);
 }

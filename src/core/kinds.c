@@ -2,6 +2,7 @@
  *
  * Plain and fair locks are one family, read and write locks the other. A name is of one
  * family while anybody here holds or waits. */
+#include "core/loss.h"
 #include "core/parts.h"
 
 #define WRITE_SUFFIX SPAN(LATCHD_RESERVED_OWNER_SUFFIX)
@@ -124,7 +125,7 @@ struct hold *lock_believe(struct locks *l, struct lock *lock, enum lock_kind kin
 
     while ((count = lock_denied(lock, kind, field, token, denied, 16)) > 0) {
         for (size_t i = 0; i < count; i++) {
-            hold_lost(l, denied[i]);
+            hold_lost_to(l, denied[i], field_owner(field));
         }
     }
     return lock_hold_of(lock, field);

@@ -43,7 +43,8 @@ void say_tokens(struct locks *l, struct call_ref to, const uint64_t *tokens,
 /* The wait is over; told if it was long. */
 void say_waited(struct locks *l, const struct waiter *w, enum wait_end end,
                 enum lock_error error);
-void say_notice(struct locks *l, enum notice_kind kind, const struct hold *hold);
+struct effect_notice *say_notice(struct locks *l, enum notice_kind kind,
+                                 const struct hold *hold);
 
 /* want.c */
 #define ID_FIELD_PREFIX LATCHD_RESERVED_OWNER_PREFIX "id:"
@@ -276,7 +277,6 @@ bool hold_alone(const struct hold *h); /* it has one entry here */
 void hold_confirm(struct locks *l, struct hold *h, struct asked asked);
 void hold_uncertain(struct locks *l, struct hold *h);
 /* Gone without our doing: tell everybody, then forget it. */
-void hold_lost(struct locks *l, struct hold *h);
 /* Ended or kept elsewhere: forget it. `answer`: see request_over(). */
 void hold_forget(struct locks *l, struct hold *h, bool over);
 /* By somebody's message, perhaps of a release before it: it is looked at soon. */

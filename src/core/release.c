@@ -1,5 +1,6 @@
 /* Releasing: a duty is sent, with the hand-over to who waits here, and answered. */
 #include "core/ended.h"
+#include "core/loss.h"
 #include "core/restore.h"
 
 /* Whether others get their chance now, instead of our next waiter. */
@@ -51,7 +52,7 @@ static void forced_are_lost(struct locks *l, struct lock *lock, const struct dut
     struct hold *h;
 
     while ((h = forced(lock, d)) != NULL) {
-        hold_lost(l, h);
+        hold_lost_by_force(l, h, d->call == NULL ? 0 : d->call->ref.conn);
     }
 }
 

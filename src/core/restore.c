@@ -2,6 +2,7 @@
 
 #include "core/ended.h"
 #include "core/fair_left.h"
+#include "core/loss.h"
 #include "core/peers.h"
 
 #include "util/alloc.h"
@@ -388,7 +389,7 @@ static void lost(struct locks *l, struct hold *h)
 {
     h->lock->exempt = 0;
     l->stats.lost_failover++;
-    hold_lost(l, h);
+    hold_lost_to(l, h, SPAN_NONE);
 }
 
 void restore_done(struct locks *l, struct work *w, const struct op_result *r)

@@ -121,10 +121,12 @@ void say_waited(struct locks *l, const struct waiter *w, enum wait_end end,
     };
 }
 
-void say_notice(struct locks *l, enum notice_kind kind, const struct hold *hold)
+struct effect_notice *say_notice(struct locks *l, enum notice_kind kind,
+                                 const struct hold *hold)
 {
     bool doubt = kind != NOTICE_GRANTED && kind != NOTICE_RELEASED;
     struct effect_notice n = { .kind = kind, .token = hold->token };
+    struct effect *fx;
 
     n.name = effects_copy(&l->fx, lock_name(hold->lock));
     n.owner = effects_copy(&l->fx, field_owner(hold_field(hold)));
@@ -134,5 +136,7 @@ void say_notice(struct locks *l, enum notice_kind kind, const struct hold *hold)
         n.conn_count = list_attached(l, hold, conns);
         n.conns = conns;
     }
-    effects_add(&l->fx, EFFECT_NOTICE)->notice = n;
+    fx = effects_add(&l->fx, EFFECT_NOTICE);
+    fx->notice = n;
+    return &fx->notice;
 }

@@ -1,5 +1,6 @@
 /* Renewing: what is due leaves together, in scripts of at most BATCH_MAX holds of one
  * group and family. */
+#include "core/loss.h"
 #include "core/parts.h"
 #include "util/alloc.h"
 

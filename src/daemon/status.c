@@ -117,6 +117,39 @@ static void add_busy(struct telling *t)
     }
 }
 
+/* Newest first. */
+static void add_losses(struct telling *t)
+{
+    static const char *const CAUSES[] = {
+        [LOSS_GONE] = "gone",
+        [LOSS_TAKEN] = "taken",
+        [LOSS_FORCED] = "forced",
+        [LOSS_UNCONFIRMED] = "unconfirmed",
+        [LOSS_LEASE_OVER] = "lease over",
+    };
+    const struct losses *l = &t->s->web->losses;
+
+    json_uint(t->j, "lost_lately", losses_lately(l, t->s->now_ms));
+    json_uint(t->j, "lately_ms", LOSSES_LATELY_MS);
+    json_open(t->j, "losses", '[');
+    for (size_t i = 0; i < losses_known(l); i++) {
+        const struct loss *loss = losses_at(l, i);
+
+        json_open(t->j, NULL, '{');
+        json_bytes(t->j, "name", loss_name(loss));
+        json_bytes(t->j, "owner", loss_owner(loss));
+        json_uint(t->j, "token", loss->token);
+        json_uint(t->j, "ago_ms", t->s->now_ms - loss->at_ms);
+        json_uint(t->j, "client", loss->client);
+        json_text(t->j, "cause", CAUSES[loss->cause]);
+        json_bytes(t->j, "taker", loss_taker(loss));
+        json_uint(t->j, "forced_by", loss->forced_by);
+        json_text(t->j, "forced_from", loss->forced_from);
+        json_close(t->j, '}');
+    }
+    json_close(t->j, ']');
+}
+
 static void add_lists(struct telling *t)
 {
     json_open(t->j, "crowded", '[');
@@ -230,6 +263,7 @@ void web_status(void *ctx, struct buf *out)
     add_redis(s, &j);
     add_now(s, &j);
     add_history(s, &j);
+    add_losses(&t);
     add_lists(&t);
     json_close(&j, '}');
     buf_add_str(out, "\n");

@@ -41,6 +41,9 @@ static void do_effect(struct server *s, const struct effect *fx)
         if (s->hot != NULL && fx->notice.kind == NOTICE_GRANTED) {
             hot_count(s->hot, fx->notice.name);
         }
+        if (fx->notice.kind == NOTICE_LOST) {
+            web_lost(s, &fx->notice);
+        }
         cmd_notice(s->cmd, &fx->notice);
         break;
     case EFFECT_WAITED:

@@ -5,6 +5,7 @@
 #include "daemon/crowd.h"
 #include "daemon/history.h"
 #include "daemon/hot.h"
+#include "daemon/losses.h"
 #include "daemon/web.h"
 
 enum {
@@ -22,6 +23,7 @@ struct web {
     uint64_t second_at_ms; /* of the rates */
     struct hot *hot;       /* while somebody watches */
     struct crowd crowd;
+    struct losses losses;
 };
 
 /* Somebody looks at the page. */

@@ -267,8 +267,38 @@
     return parts;
   }
 
+  // By whom, as far as the daemon knows.
+  function cause(row) {
+    const told = {
+      gone: [['Redis has it no more'],
+        ['deleted, freed through another latchd or by Redisson, or lost by Redis', '', 'small']],
+      taken: [['another has the name'],
+        [row.taker === '' ? 'Redis lost the hold before' : 'by ' + owner(row.taker).map(([t]) => t).join(''),
+          '', 'small']],
+      forced: [['freed by force'],
+        [row.forced_from === '' ? 'by a client that has gone'
+          : `by client ${row.forced_by}, ${row.forced_from}`, '', 'small']],
+      unconfirmed: [['no renewal in time'],
+        ['Redis did not confirm one before the lease was over', '', 'small']],
+      'lease over': [['its LEASE was over'],
+        ['its client had asked for no more, and nobody renews it', '', 'small']],
+    };
+
+    return told[row.cause];
+  }
+
+  function loser(row) {
+    return [...owner(row.owner), [(row.client === 0 ? 'no connection' : `client ${row.client}`) +
+      `, token ${row.token}`, '', 'small']];
+  }
+
   const name = ['Name', 'name', (row) => [[row.name, 'who']]];
   const TABLES = {
+    losses: [name,
+      ['Who had it', 'wide', loser],
+      ['When', 'time', (row) => [[duration(row.ago_ms) + ' ago'],
+        [moment(-row.ago_ms), '', 'small']]],
+      ['Why', 'wide', cause]],
     crowded: [name,
       ['Waiting', 'count', (row) => [[whole.format(row.waiting)]]],
       ['Longest wait', 'time', (row) => [[duration(row.longest_ms)]]],
@@ -370,6 +400,9 @@
 
   function showTables(s) {
     for (const id of Object.keys(TABLES)) showTable(id, s[id], s);
+    byId('losses-part').hidden = s.losses.length === 0;
+    lead('losses', s.losses, s.total.lost, '', 'The last',
+      'All that were lost or freed by force since the start.');
     lead('crowded', s.crowded, 0, 'Nobody waits.', '', 'The names with the most waiters.');
     lead('waits', s.waits, s.now.waiting, 'Nobody waits.', 'The first',
       'All who wait, by how long they have.');
@@ -393,9 +426,10 @@
       list.push([`${count(s.now.uncertain, 'hold is', 'holds are')} uncertain: Redis has ` +
         'not confirmed them in time. Their holders are told.', 'bad']);
     }
-    if (s.total.lost > 0) {
-      list.push([`${count(s.total.lost, 'hold was', 'holds were')} lost or freed by force ` +
-        'since the start. The log says which.']);
+    if (s.lost_lately > 0) {
+      list.push([`${s.lost_lately < s.losses.length || s.losses.length === s.total.lost ? '' :
+        'At least '}${count(s.lost_lately, 'hold was', 'holds were')} lost or freed by force in ` +
+        `the last ${Math.round(s.lately_ms / 60000)} minutes: see below which, when and why.`]);
     }
     near('Connections', s.now.connections, s.max.connections);
     near('Waiting', s.now.waiting, s.max.waiting);

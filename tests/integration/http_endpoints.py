@@ -146,6 +146,38 @@ def the_status_tells_who_holds_and_who_waits_and_why():
         assert stand.status()["history"]["held"][-1] == len(HOSTILE)
 
 
+def what_was_lost_is_told_with_who_when_and_why():
+    with HttpStand(BINARY, "--watchdog-timeout", "600ms", "--redis-timeout", "200ms") as stand, \
+            stand.client() as client, stand.client() as admin:
+        assert stand.status()["losses"] == [] and stand.status()["lost_lately"] == 0
+        stand.tell(client, "LOCK", "forced", "OWNER", "ann")
+        stand.tell(admin, "FORCEUNLOCK", "forced", "ANY")
+        stand.tell(client, "LOCK", "over", "OWNER", "bob", "LEASE", 100)
+        wait_for(lambda: len(stand.status()["losses"]) == 2, "the end of a LEASE is not told")
+        stand.tell(client, "LOCK", "gone", "OWNER", "eve")
+        stand.ask_redis("DEL", "gone")
+        wait_for(lambda: len(stand.status()["losses"]) == 3, "a loss is not told")
+        stand.tell(client, "LOCK", "taken", "OWNER", "eve")
+        stand.ask_redis("DEL", "taken")
+        stand.ask_redis("HSET", "taken", "joe", "1")
+        stand.ask_redis("PEXPIRE", "taken", "60000")
+        wait_for(lambda: len(stand.status()["losses"]) == 4, "a loss is not told")
+        stand.tell(client, "LOCK", "unconfirmed", "OWNER", "pat")
+        stand.redis.send_signal(signal.SIGSTOP)
+        wait_for(lambda: len(stand.status()["losses"]) == 5, "a loss is not told")
+        stand.redis.send_signal(signal.SIGCONT)
+        s = stand.status()
+        told = [(row["name"], row["owner"], row["cause"]) for row in s["losses"]]
+        assert told == [("unconfirmed", "pat", "unconfirmed"), ("taken", "eve", "gone"),
+                        ("gone", "eve", "gone"), ("over", "bob", "lease over"),
+                        ("forced", "ann", "forced")], told
+        assert s["lost_lately"] == s["total"]["lost"] == 5
+        forced = s["losses"][-1]
+        host, port = admin.getsockname()
+        assert forced["forced_from"] == f"{host}:{port}", forced
+        assert forced["token"] > 1e15 and 0 < forced["ago_ms"] < 600000 and forced["client"] > 0
+
+
 def names_that_change_hands_are_found():
     with HttpStand(BINARY) as stand, stand.client() as client:
         def busy():
@@ -265,6 +297,7 @@ CASES = [
     metrics_are_as_prometheus_wants_them,
     health_follows_redis,
     the_status_tells_who_holds_and_who_waits_and_why,
+    what_was_lost_is_told_with_who_when_and_why,
     names_that_change_hands_are_found,
     garbage_ends_a_connection_and_nothing_else,
     a_connection_gets_one_answer,

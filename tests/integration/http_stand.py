@@ -6,7 +6,8 @@ import socket
 import tempfile
 import time
 
-from stand import Stand
+from stand import Stand  # and the way to what is shared
+from resp import Wire
 
 PATIENCE_S = 60
 
@@ -87,6 +88,10 @@ class HttpStand(Stand):
 
     def status(self):
         return json.loads(self.get("/status.json"))
+
+    def ask_redis(self, *words_):
+        with Wire(str(self.redis_socket)) as redis:
+            return redis.ask(*words_)
 
     def client(self):
         return socket.create_connection(("127.0.0.1", self.port), PATIENCE_S)

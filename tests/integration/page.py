@@ -126,6 +126,26 @@ def the_page_says_what_is_wrong():
         stand.redis.send_signal(signal.SIGCONT)
 
 
+def the_page_says_what_was_lost_and_why():
+    with HttpStand(BINARY) as stand, stand.client() as a, stand.client() as b, \
+            stand.client() as c:
+        stand.tell(a, "LOCK", "<b>report</b>", "OWNER", "<i>ann</i>")
+        stand.tell(b, "FORCEUNLOCK", "<b>report</b>", "ANY")
+        stand.tell(a, "LOCK", "backup", "LEASE", 100)
+        wait_for(lambda: len(stand.status()["losses"]) == 2, "nothing is lost")
+        page = look(stand)
+        assert page.texts["notices"] == ("2 holds were lost or freed by force in the last 10 "
+                                         "minutes: see below which, when and why."), page.texts
+        assert page.cells["losses", "Name"] == ["backup", "<b>report</b>"]
+        assert page.cells["losses", "Who had it"][1].startswith("<i>ann</i>client ")
+        assert page.cells["losses", "Why"][0].startswith("its LEASE was over")
+        host, port = b.getsockname()
+        assert page.cells["losses", "Why"][1].endswith(f"{host}:{port}")
+        assert " ago" in page.cells["losses", "When"][0]
+        fill(stand, (a, b, c))
+        take_pictures(stand)
+
+
 def an_empty_page_is_calm():
     with HttpStand(BINARY) as stand:
         page = look(stand)
@@ -168,6 +188,7 @@ def pause_stops_the_asking():
 CASES = [
     the_page_shows_names_as_they_are_and_nothing_else,
     the_page_says_what_is_wrong,
+    the_page_says_what_was_lost_and_why,
     an_empty_page_is_calm,
     a_phone_shows_it_without_scrolling_sideways,
     pause_stops_the_asking,

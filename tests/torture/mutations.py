@@ -77,7 +77,7 @@ MUTATIONS = [
     Mutation(
         "silent_loss", "whose lease is over is not told", [
             ("core/hold.c", "if (!hold_ending(h) || ran_out(l, h)) {\n            "
-             "hold_lost(l, h);", "if (!hold_ending(h) || ran_out(l, h)) {\n            "
+             "hold_expired(l, h);", "if (!hold_ending(h) || ran_out(l, h)) {\n            "
              "hold_forget(l, h, true);")]),
     Mutation(
         "queue_jumped", "a fair lock that is free goes to whoever asks", [
