@@ -374,10 +374,19 @@ START_TEST(a_spinner_gets_its_chance_among_many_of_ours)
 }
 END_TEST
 
-START_TEST(a_fenced_locks_token_key_is_never_touched)
+static void expect_counted(int64_t token)
+{
+    char *counted = peek_text("GET redisson_lock_token:{x}");
+
+    ck_assert_ptr_nonnull(counted);
+    ck_assert_int_eq(strtoll(counted, NULL, 10), token);
+    free(counted);
+}
+
+START_TEST(a_fenced_lock_and_ours_have_one_sequence_of_tokens)
 {
     static const char *const TAKE[] = { "LOCK x", "LOCK x FAIR", "LOCK x LEASE 5000" };
-    int64_t token;
+    int64_t token, last;
     struct client *c;
 
     up(NULL, NULL);
@@ -386,20 +395,26 @@ START_TEST(a_fenced_locks_token_key_is_never_touched)
     c = open_client();
     send_lock(c, "x", "", 1);
     ck_assert_int_eq(redisson_unlock(&r, "x", NULL), 1);
-    (void)client_read_int(c);
-    ck_assert_int_gt(redisson_fenced_lock(&r, "x", LEASE, &token), 0);
+    token = client_read_int(c);
+    expect_counted(token);
+    ck_assert_int_gt(redisson_fenced_lock(&r, "x", LEASE, &last), 0);
     ck_assert_int_eq(ask_int(c, "UNLOCK x"), 0);
     for (size_t i = 0; i < sizeof TAKE / sizeof *TAKE; i++) {
-        (void)ask_int(c, "%s", TAKE[i]);
+        last = token;
+        token = ask_int(c, "%s", TAKE[i]);
+        ck_assert_int_gt(token, last);
+        expect_counted(token);
         ck_assert_int_gt(ask_int(c, "RENEW x LEASE 7000"), 0);
         ck_assert_int_eq(ask_int(c, "UNLOCK x"), 0);
     }
-    (void)ask_int(c, "LOCK x");
+    last = ask_int(c, "LOCK x");
+    ck_assert_int_gt(last, token);
     ck_assert_int_eq(ask_int(c, "FORCEUNLOCK x ANY"), 1);
-    redis_expect(stand.redis, "1", "GET redisson_lock_token:{x}");
     ck_assert_int_eq(peek_int("PTTL redisson_lock_token:{x}"), -1);
     ck_assert_int_eq(redisson_fenced_lock(&r, "x", LEASE, &token), REDISSON_NIL);
-    ck_assert_int_eq(token, 2);
+    ck_assert_int_eq(token, last + 1);
+    (void)ask_int(c, "LOCK y");
+    ck_assert_int_eq(peek_int("EXISTS redisson_lock_token:{y}"), 0);
     client_close(c);
     stand_down();
 }
@@ -443,7 +458,7 @@ Suite *test_suite(void)
         unlock_latches_are_tolerated,
         a_spin_lock_excludes_us_and_is_found_free_by_recheck,
         a_spinner_gets_its_chance_among_many_of_ours,
-        a_fenced_locks_token_key_is_never_touched,
+        a_fenced_lock_and_ours_have_one_sequence_of_tokens,
         every_key_of_ours_has_a_ttl,
     };
 

@@ -9,7 +9,7 @@ from checks_many import (an_unlock_of_a_multi_lock_wakes_latchd,
                          an_unlock_of_many_wakes_a_multi_lock)
 from checks_plain import (an_unlock_of_latchd_wakes_redisson,
                           an_unlock_of_redisson_wakes_latchd, each_can_throw_the_other_out,
-                          fenced_locks_exclude_and_keep_their_counter,
+                          fenced_locks_exclude_and_count_in_one_sequence,
                           the_greedy_leave_something_to_the_other_side, they_take_turns)
 from checks_rw import (a_writer_of_latchd_that_reads_on_wakes_readers,
                        an_unlock_of_latchd_wakes_readers_and_writers,
@@ -44,7 +44,7 @@ CHECKS = [
     they_take_turns,
     an_unlock_of_redisson_wakes_latchd,
     an_unlock_of_latchd_wakes_redisson,
-    fenced_locks_exclude_and_keep_their_counter,
+    fenced_locks_exclude_and_count_in_one_sequence,
     each_can_throw_the_other_out,
     fair_ones_take_turns,
     a_fair_unlock_of_redisson_wakes_latchd,

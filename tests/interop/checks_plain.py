@@ -105,7 +105,7 @@ def comes_after(taken, lease_ms, other, what):
           f"{what}: {most:.0f} to {least:.0f} ms of {lease_ms}")
 
 
-def fenced_locks_exclude_and_keep_their_counter(world):
+def fenced_locks_exclude_and_count_in_one_sequence(world):
     counter = "redisson_lock_token:{fence}"
     with world.redis.connect() as redis, world.latchd.connect() as latchd:
         first = int(world.jvm.ask("f", "token", "fenced", "fence"))
@@ -114,14 +114,21 @@ def fenced_locks_exclude_and_keep_their_counter(world):
         subscribed(redis, "fence")
         world.jvm.ask("f", "unlock", "fenced", "fence")
         token = call.done().value
-        check(redis.ask("GET", counter) == str(first), "latchd touched the counter")
+        check(token > first, f"{token} after {first}")
+        check(redis.ask("GET", counter) == str(token), "latchd's grant did not count")
         check(world.jvm.ask("f", "try", "fenced", "fence", 0, -1) == "false", "two holders")
         waiter = world.jvm.start("f", "token", "fenced", "fence")
         subscribed(redis, "fence")
         check(latchd.ask("UNLOCK", "fence", "TOKEN", token) == 0, "not released")
         second = int(world.jvm.finish(waiter).value)
-        check(second == first + 1, f"{second} after {first}")
+        check(second == token + 1, f"{second} after {token}")
         check(redis.ask("PTTL", counter) == -1, "the counter has a TTL")
+        world.jvm.ask("f", "unlock", "fenced", "fence")
+        again = latchd.ask("LOCK", "fence", "WAIT", 5000)
+        check(again > second, f"{again} after {second}")
+        check(latchd.ask("UNLOCK", "fence", "TOKEN", again) == 0, "not released")
+        third = int(world.jvm.ask("f", "token", "fenced", "fence"))
+        check(third == again + 1, f"{third} after {again}")
         world.jvm.ask("f", "unlock", "fenced", "fence")
 
 
@@ -196,7 +203,7 @@ CHECKS = [
     spin_locks_take_turns_with_both,
     an_unlock_of_redisson_wakes_latchd,
     an_unlock_of_latchd_wakes_redisson,
-    fenced_locks_exclude_and_keep_their_counter,
+    fenced_locks_exclude_and_count_in_one_sequence,
     each_can_throw_the_other_out,
 ]
 

@@ -301,6 +301,7 @@ void redis_flushall(struct sim_redis *r)
         n->fence_token = 0;
         n->fence_who.len = 0;
         n->has_before = false;
+        n->counted = 0;
         n->mark_count = 0;
         n->queue_count = n->score_count = n->wait_count = 0;
         n->hold_key_count = n->reader_key_count = 0;

@@ -106,6 +106,7 @@ struct redis_name {
     struct rtext before_who;
     bool has_before;
     uint64_t fence_expires;
+    uint64_t counted; /* redisson_lock_token:{N}; 0: nobody counts */
     struct redis_entry *entries;
     size_t entry_count, entry_room;
     struct redis_keeper *keepers;

@@ -12,14 +12,25 @@ bool run_claim_is_over(struct redis_name *n, const struct claim *cl)
     return redis_mark(n, cl->kind == OWNER_ID ? cl->field : cl->entry) != NULL;
 }
 
+/* Where Redisson counts its tokens, this is one of them. */
+static uint64_t count_token(const struct run *c, uint64_t token)
+{
+    if (c->n->counted != 0 && c->n->counted < token) {
+        c->n->counted = token;
+    }
+    return token;
+}
+
 uint64_t run_new_token(const struct run *c)
 {
     uint64_t token = max64(c->n->fence_token + 1, c->r->now_ms * 1000 + c->r->us);
 
+    token = max64(token, c->n->counted == 0 ? 0 : c->n->counted + 1);
+
     if (c->op->propose != 0) {
-        return c->op->propose;
+        return count_token(c, c->op->propose);
     }
-    return max64(token, c->op->seen_token + 1);
+    return count_token(c, max64(token, c->op->seen_token + 1));
 }
 
 struct rtext run_claim_who(const struct run *c, const struct claim *cl)
@@ -154,11 +165,13 @@ static void grant(struct run *c, const struct claim *cl)
 /* Others were given a token as high as the one that is proposed. */
 static bool is_behind(struct run *c)
 {
-    if (c->op->propose == 0 || c->op->propose > c->n->fence_token) {
+    uint64_t last = max64(c->n->fence_token, c->n->counted);
+
+    if (c->op->propose == 0 || c->op->propose > last) {
         return false;
     }
     c->result->status = OP_BEHIND;
-    c->result->token = c->n->fence_token;
+    c->result->token = last;
     return true;
 }
 

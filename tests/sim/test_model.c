@@ -240,6 +240,24 @@ START_TEST(a_read_release_cuts_the_writers_lease_W1)
 }
 END_TEST
 
+START_TEST(a_grant_is_one_of_the_tokens_that_redisson_counts)
+{
+    struct redis_reply reply;
+    struct redis_times times = { .asked = NOW, .deadline = NOW + LEASE };
+    struct op op = {
+        .kind = OP_ACQUIRE,
+        .name = SPAN("n"),
+        .claim = { .kind = OWNER_ID, .field = SPAN("latchd:id:1"), .lease_ms = LEASE }
+    };
+
+    n->counted = UINT64_C(5000000000000000);
+    sim_redis_run(&redis, "aaaaaaaaaaaaaaaa", &op, times, &reply);
+    ck_assert_int_eq(reply.result.status, OP_OK);
+    ck_assert_uint_eq(reply.result.token, UINT64_C(5000000000000001));
+    ck_assert_uint_eq(n->counted, reply.result.token);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("model");
@@ -252,6 +270,7 @@ Suite *test_suite(void)
     tcase_add_test(t, readers_as_redisson_plays_them);
     tcase_add_test(t, a_writer_as_redisson_plays_it);
     tcase_add_test(t, a_read_release_cuts_the_writers_lease_W1);
+    tcase_add_test(t, a_grant_is_one_of_the_tokens_that_redisson_counts);
     suite_add_tcase(s, t);
     return s;
 }

@@ -13,9 +13,12 @@ local lock, fence_key, queue = KEYS[1], KEYS[2], KEYS[3]
 local kind, lease, helper_ttl, claim = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local seen = string.sub(stamp, 33, 48)
 local entries_key, claim_keeper, claim_entry, instance, before, left_over
+local counter, counted
 
--- What happens most costs the fewest calls: it is free, and nobody queues.
-if kind == 'a' and call('EXISTS', lock, queue) == 0 then
+-- What happens most costs the fewest calls: it is free, nobody queues, and no Redisson
+-- counts its tokens.
+if kind == 'a' and call('EXISTS', lock, queue,
+    'redisson_lock_token:' .. string.sub(queue, 21)) == 0 then
     local fence, field = call('GET', fence_key), nil
     local last = fence and tonumber(string.match(fence, '^(%d+) ')) or 0
 --@include part_grant.lua

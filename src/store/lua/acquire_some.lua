@@ -17,7 +17,12 @@ local first_ttl, stops = ARGV[2], byte(ARGV[2]) == 45
 if stops then
     first_ttl = sub(first_ttl, 2)
 end
-local free = try('EXISTS', unpack(KEYS, 1, 2 * count)) == 0
+-- All locks, queues, and where Redisson's RFencedLock counts its tokens.
+local look = { unpack(KEYS, 1, 2 * count) }
+for i = 1, count do
+    look[2 * count + i] = 'redisson_lock_token:' .. sub(KEYS[count + i], 21)
+end
+local free = try('EXISTS', unpack(look)) == 0
 local lasts = try('MGET', unpack(KEYS, 2 * count + 1, 3 * count))
 
 -- Redis says the time in words, which cost less to join than a number to write.
@@ -45,7 +50,7 @@ for i = 1, count do
     end
     -- What happens most costs the fewest calls: it is free, nobody queues, and its last
     -- token is lower than now.
-    if free or try('EXISTS', lock, queue) == 0 then
+    if free or try('EXISTS', lock, queue, look[2 * count + i]) == 0 then
         simple = last == false or last and digits and byte(last, 17) == 32
             and last < token_text
     end

@@ -17,7 +17,7 @@ local queue, scores, marks = KEYS[3], KEYS[4], KEYS[5]
 local kind, lease, helper_ttl, seen = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local claim, instance, asked, claim_entry = ARGV[6], ARGV[8], ARGV[9], ARGV[10]
 local member, fair_wait, channel = ARGV[11], tonumber(ARGV[12]), ARGV[14]
-local field
+local field, counter, counted
 
 -- Fails if a name is of another type, before anything is written.
 local free = call('HLEN', lock) == 0
@@ -75,6 +75,7 @@ end
 --@include part_purge.lua
 local ours = not head or string.sub(head, 1, 24) == mine
 if free and ours and ARGV[7] ~= '1' then
+--@include part_counter.lua
 --@include part_grant.lua
 --@include part_leave.lua
     return { 'OK', token, 1, 0, call('EXISTS', queue) }

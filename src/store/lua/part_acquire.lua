@@ -2,18 +2,22 @@
 -- reply. Needs the claim as part_find.lua does, and `mark_key` (its ended mark; none for
 -- anonymous claims), `queue` (the key), `seen`, `only_reenter`.
 -- Fails if the name is of another type, before anything is written.
-local field
+local field, counter, counted
 local free = call('HLEN', lock) == 0
 --@include part_fence.lua
 if free then
-    if kind ~= 'a' and call('EXISTS', mark_key) == 1 then
-        return 'OVER'
+    local fair = kind == 'a' and call('EXISTS', queue) or call('EXISTS', mark_key, queue)
+    if fair > 0 and kind ~= 'a' then
+        if call('EXISTS', mark_key) == 1 then
+            return 'OVER'
+        end
+        fair = 1
     end
-    local fair = call('EXISTS', queue)
     if fair == 1 or only_reenter == '1' then
         return { 'BUSY', -2, fair }
     end
 --@include part_left_over.lua
+--@include part_counter.lua
 --@include part_grant.lua
     return token
 end

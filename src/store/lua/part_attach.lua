@@ -18,7 +18,9 @@ raise(lock, tonumber(lease))
 if kind == 'a' or (string.sub(who, 1, 1) == 'f' and string.sub(who, 18) == claim) then
     raise(fence_key, tonumber(helper_ttl))
 else
-    token = math.max(last + 1, now, seen + 1)
+--@include part_counter.lua
+    token = math.max(last + 1, now, seen + 1, (counted or 0) + 1)
+--@include part_count.lua
     call('SET', fence_key, string.format('%.0f', token) .. ' f' .. instance .. claim,
         'PX', helper_ttl)
 end

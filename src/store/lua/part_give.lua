@@ -1,4 +1,5 @@
 -- Part of part_grant.lua: under this `token`. Needs `left_over`, for IDs and named owners.
+--@include part_count.lua
 local token_text = string.format('%.0f', token)
 local new_field = claim
 if kind == 'a' then

@@ -25,6 +25,7 @@ local asked, instance = string.sub(stamp, 17, 32), string.sub(stamp, 49)
 local keeper_of = 'latchd:keeper:' .. tag .. ':'
 local claim, claim_entry, lease, helper_ttl = ARGV[10], ARGV[11], ARGV[12], ARGV[13]
 local seen = string.sub(stamp, 33, 48)
+local counter, counted
 local force = string.find(flags, 'f', 1, true)
 local claim_keeper = kind == 'i' and keeper_of .. claim
 
@@ -135,6 +136,10 @@ if fair then
     else
         call('ZCARD', scores)
     end
+end
+
+if move then
+--@include part_counter.lua
 end
 
 -- Marks, under every name by which the same release may be asked for again; and for a

@@ -15,6 +15,7 @@
 
 --@include part_time.lua
 local lock, fence_key, entries_key, claim_keeper = KEYS[1], KEYS[2], KEYS[4], KEYS[4]
+local queue, counter, counted = KEYS[3], nil, nil
 local kind, lease, helper_ttl = ARGV[2], ARGV[3], ARGV[4]
 local claim, instance, asked, claim_entry = ARGV[6], ARGV[8], ARGV[9], ARGV[10]
 local proposed = tonumber(ARGV[11])
@@ -29,12 +30,13 @@ if free then
     if over then
         return 'OVER'
     end
-    local fair = call('EXISTS', KEYS[3])
+    local fair = call('EXISTS', queue)
     if fair == 1 or ARGV[7] == '1' then
         return { 'BUSY', -2, fair }
     end
-    if last >= proposed then
-        return { 'BEHIND', last }
+--@include part_counter.lua
+    if math.max(last, counted or 0) >= proposed then
+        return { 'BEHIND', math.max(last, counted or 0) }
     end
 --@include part_left_over.lua
     local token = proposed
@@ -55,15 +57,16 @@ if not own and over then
     return 'OVER'
 end
 if not own and not enters then
-    return { 'BUSY', call('PTTL', lock), call('EXISTS', KEYS[3]) }
+    return { 'BUSY', call('PTTL', lock), call('EXISTS', queue) }
 end
 local fits = string.sub(who, 1, 1) == 'f' and string.sub(who, 18) == claim
 if own and keeper and string.sub(keeper, 1, 16) ~= instance
     and string.find(ARGV[12], 'k', 1, true) then
     return { 'OK', fits and last or 0, tonumber(own), 0, 0, 1 }
 end
-if (not fits or level) and last >= proposed then
-    return { 'BEHIND', last }
+--@include part_counter.lua
+if (not fits or level) and math.max(last, counted or 0) >= proposed then
+    return { 'BEHIND', math.max(last, counted or 0) }
 end
 if enters then
     own = call('HINCRBY', lock, claim, 1)
@@ -74,6 +77,8 @@ if not fits or level then
     if not fits or last < tonumber(ARGV[13]) then
         before = string.format(' %.0f ', last) .. who
     end
+    local token = proposed
+--@include part_count.lua
     last, who = proposed, 'f' .. instance .. claim
     call('SET', fence_key, string.format('%.0f ', last) .. who .. before, 'PX', helper_ttl)
 end

@@ -99,6 +99,11 @@ if not count then
         call('SET', keeper_key, instance .. ARGV[13], 'PX', helper_ttl)
     end
 end
+local counter = 'redisson_lock_token:' .. string.sub(fence_key, 14)
+local counted = tonumber(redis.pcall('GET', counter))
+if counted and counted < number then
+    call('INCRBY', counter, string.format('%.0f', number - counted))
+end
 if last < number then
     local by = kind == 'a' and ' a' .. ARGV[8] or ' f' .. instance .. field
     call('SET', fence_key, token .. by, 'PX', helper_ttl)

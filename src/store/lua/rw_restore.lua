@@ -138,6 +138,11 @@ if not held or call('EXISTS', own_key) == 0 then
     call('SET', own_key, writes and token .. by or field, 'PX', helper_ttl)
 end
 raise(own_key, helper_ttl)
+local counter = 'redisson_lock_token:' .. string.sub(hold_of, 1, -2)
+local counted = tonumber(redis.pcall('GET', counter))
+if counted and counted < number then
+    call('INCRBY', counter, string.format('%.0f', number - counted))
+end
 if last < number then
     call('SET', fence_key, token .. by, 'PX', helper_ttl)
 end

@@ -1,0 +1,215 @@
+/* Where Redisson's RFencedLock counts its tokens, each grant of ours is one of them. */
+#include "scripts_rw.h"
+
+#include "support/runner.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static const char ID_2[] = "latchd:id:22222222-2222-4222-8222-222222222222";
+/* Ahead of the clock, so that nothing else leads to a token above it. */
+static const uint64_t AHEAD = UINT64_C(5000000000000000);
+
+static void count_from(uint64_t token)
+{
+    redis_expect(peer_redis(), "OK", "SET redisson_lock_token:{n} %" PRIu64, token);
+}
+
+static void expect_counted(uint64_t token)
+{
+    redisReply *reply = redis_ask(peer_redis(), "GET redisson_lock_token:{n}");
+
+    ck_assert_int_eq(reply->type, REDIS_REPLY_STRING);
+    ck_assert_uint_eq(strtoull(reply->str, NULL, 10), token);
+    freeReplyObject(reply);
+}
+
+static struct claim claim_of(int i)
+{
+    return i == 0   ? claim_anonymous("q:1")
+           : i == 1 ? claim_id(RW_ID)
+                    : claim_named("o", "id:1");
+}
+
+static struct op take_of(int i)
+{
+    struct op op = i < 6 ? op_acquire("n", claim_of(i % 3))
+                         : rw_acquire(i == 6 ? rw_writer("o:write", "id:1")
+                                             : rw_reader("o", "id:1"));
+
+    op.fair = i >= 3 && i < 6;
+    op.enqueue = op.fair;
+    op.fair_wait_ms = 30000;
+    op.claim.member = op.fair ? SPAN("latchd:aaaaaaaaaaaaaaaa:1") : SPAN_NONE;
+    return op;
+}
+
+START_TEST(a_token_is_above_the_counter_and_raises_it)
+{
+    struct op op = take_of(_i);
+    const struct op_result *r;
+
+    count_from(AHEAD);
+    r = run_as(INSTANCE_A, &op);
+    ck_assert_int_eq(r->status, OP_OK);
+    ck_assert_uint_eq(r->token, AHEAD + 1);
+    expect_counted(AHEAD + 1);
+}
+END_TEST
+
+START_TEST(a_counter_that_is_behind_is_raised_and_keeps_its_TTL)
+{
+    struct op op = take_of(_i);
+    const struct op_result *r;
+    int64_t ttl;
+
+    count_from(3);
+    ck_assert_int_eq(
+        redis_ask_int(peer_redis(), "PEXPIRE redisson_lock_token:{n} 100000"), 1);
+    r = run_as(INSTANCE_A, &op);
+    ck_assert_int_eq(r->status, OP_OK);
+    ck_assert_uint_gt(r->token, 1000000000000000);
+    expect_counted(r->token);
+    ttl = redis_ask_int(peer_redis(), "PTTL redisson_lock_token:{n}");
+    ck_assert(ttl > 0 && ttl <= 100000);
+}
+END_TEST
+
+START_TEST(where_nobody_counts_there_is_no_counter)
+{
+    struct op op = take_of(_i);
+
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS redisson_lock_token:{n}"), 0);
+}
+END_TEST
+
+START_TEST(a_hand_over_counts)
+{
+    struct op op = op_release("n", TARGET_REQUEST, NULL, "q:9");
+    const struct op_result *r;
+
+    (void)take("n", claim_anonymous("q:9"));
+    count_from(AHEAD);
+    op.has_next = true;
+    op.claim = claim_of(_i);
+    r = run_as(INSTANCE_A, &op);
+    ck_assert(r->moved);
+    ck_assert_uint_eq(r->token, AHEAD + 1);
+    expect_counted(AHEAD + 1);
+}
+END_TEST
+
+START_TEST(a_hand_over_to_a_reader_or_writer_counts)
+{
+    struct op op = rw_release_of(rw_writer("p:write", "id:9"));
+    const struct op_result *r;
+
+    (void)rw_take(rw_writer("p:write", "id:9"));
+    count_from(AHEAD);
+    op.has_next = true;
+    op.claim = _i == 0 ? rw_writer("o:write", "id:1") : rw_reader("o", "id:1");
+    r = run_as(INSTANCE_A, &op);
+    ck_assert(r->moved);
+    ck_assert_uint_eq(r->token, AHEAD + 1);
+    expect_counted(AHEAD + 1);
+}
+END_TEST
+
+START_TEST(each_of_several_counts_for_itself)
+{
+    struct op ops[2] = { op_acquire("m", claim_anonymous("q:1")),
+                         op_acquire("n", claim_anonymous("q:2")) };
+    struct op_times times = { .deadline_us = UINT64_C(1) << 53,
+                              .asked_us = redis_time_us() };
+
+    count_from(AHEAD);
+    run_some(INSTANCE_A, ops, 2, times);
+    ck_assert_int_eq(some_result(0)->status, OP_OK);
+    ck_assert_uint_lt(some_result(0)->token, AHEAD);
+    ck_assert_int_eq(some_result(1)->status, OP_OK);
+    ck_assert_uint_eq(some_result(1)->token, AHEAD + 1);
+    expect_counted(AHEAD + 1);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS redisson_lock_token:{m}"), 0);
+}
+END_TEST
+
+START_TEST(an_mlock_counts)
+{
+    struct many_item items[] = { { .name = SPAN("m"), .claim = claim_of(_i) },
+                                 { .name = SPAN("n"), .claim = claim_of(_i) } };
+    struct op op = {
+        .kind = OP_ACQUIRE_MANY, .name = SPAN("m"), .many = items, .many_count = 2
+    };
+    const struct op_result *r;
+
+    count_from(AHEAD);
+    r = run_as(INSTANCE_A, &op);
+    ck_assert_uint_eq(r->many_count, 2);
+    ck_assert_uint_eq(r->many[1].token, AHEAD + 1);
+    expect_counted(AHEAD + 1);
+}
+END_TEST
+
+START_TEST(a_master_of_a_quorum_refuses_what_is_not_above_it)
+{
+    struct op op = op_acquire("n", claim_id(RW_ID));
+    const struct op_result *r;
+
+    count_from(2000);
+    op.propose = 2000;
+    r = run_as(INSTANCE_A, &op);
+    ck_assert_int_eq(r->status, OP_BEHIND);
+    ck_assert_uint_eq(r->token, 2000);
+    op.propose = 2001;
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
+    expect_counted(2001);
+}
+END_TEST
+
+START_TEST(what_is_put_back_raises_the_counter_again)
+{
+    static const struct kept_item KEPT[] = { { .entry = SPAN(""), .for_ms = 1000 } };
+    struct op op = { .kind = OP_RESTORE,
+                     .name = SPAN("n"),
+                     .claim = claim_id(ID_2),
+                     .token = AHEAD,
+                     .kept = KEPT,
+                     .kept_count = 1 };
+
+    count_from(3);
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
+    expect_counted(AHEAD);
+}
+END_TEST
+
+START_TEST(what_is_no_counter_is_left_alone)
+{
+    struct op op = take_of(_i);
+
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "RPUSH redisson_lock_token:{n} x"), 1);
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "LLEN redisson_lock_token:{n}"), 1);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("scripts_counter");
+    TCase *tc = tcase_create("scripts_counter");
+
+    tcase_add_checked_fixture(tc, NULL, peer_teardown);
+    tcase_set_timeout(tc, 30);
+    tcase_add_loop_test(tc, a_token_is_above_the_counter_and_raises_it, 0, 8);
+    tcase_add_loop_test(tc, a_counter_that_is_behind_is_raised_and_keeps_its_TTL, 0, 8);
+    tcase_add_loop_test(tc, where_nobody_counts_there_is_no_counter, 0, 8);
+    tcase_add_loop_test(tc, a_hand_over_counts, 0, 3);
+    tcase_add_loop_test(tc, a_hand_over_to_a_reader_or_writer_counts, 0, 2);
+    tcase_add_test(tc, each_of_several_counts_for_itself);
+    tcase_add_loop_test(tc, an_mlock_counts, 0, 3);
+    tcase_add_test(tc, a_master_of_a_quorum_refuses_what_is_not_above_it);
+    tcase_add_test(tc, what_is_put_back_raises_the_counter_again);
+    tcase_add_loop_test(tc, what_is_no_counter_is_left_alone, 0, 8);
+    suite_add_tcase(s, tc);
+    return s;
+}
