@@ -218,6 +218,9 @@ static enum verdict join_acquire(const struct poll *p, struct op_result *ret)
     }
     if (t.answered >= p->need) {
         set_busy(p, ret);
+        if (ret->withheld && t.open > 0) {
+            return VERDICT_OPEN; /* it may be the one that knows who holds it */
+        }
         return ok > 0 || t.of[OP_BEHIND] > 0 ? VERDICT_SPLIT : VERDICT_DONE;
     }
     return t.open > 0 ? VERDICT_OPEN : poll_lack(p, &t, ret);
