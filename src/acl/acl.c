@@ -17,7 +17,8 @@ struct acl {
 
 /* --- users ------------------------------------------------------------------------ */
 
-static struct acl_user *add_user(struct acl *a, struct span name, struct terms *terms)
+static struct acl_user *add_user(struct acl *a, struct span name,
+                                 struct permissions *terms)
 {
     struct acl_user *user = xcalloc(1, sizeof(*user));
 
@@ -39,7 +40,7 @@ struct acl_user *acl_ref(struct acl_user *user)
 void acl_unref(struct acl_user *user)
 {
     if (user != NULL && --user->refs == 0) {
-        terms_fini(&user->terms);
+        permissions_fini(&user->terms);
         free(user->name);
         free(user);
     }
@@ -55,10 +56,10 @@ static void remove_user(struct acl *a, struct acl_user *user)
 struct acl *acl_new(const struct acl_catalog *catalog)
 {
     struct acl *a = xcalloc(1, sizeof(*a));
-    struct terms open;
+    struct permissions open;
 
     a->catalog = catalog;
-    terms_init_open(&open);
+    permissions_init_open(&open);
     a->standard = add_user(a, DEFAULT, &open);
     return a;
 }
@@ -143,20 +144,20 @@ bool acl_name_fits(struct span name)
     return name.len != 0 && name.len <= ACL_NAME_MAX;
 }
 
-void acl_put(struct acl *a, struct span name, struct terms *terms)
+void acl_put(struct acl *a, struct span name, struct permissions *terms)
 {
     struct acl_user *user = acl_find(a, name);
 
     if (user == NULL) {
         (void)add_user(a, name, terms);
     } else {
-        terms_fini(&user->terms);
+        permissions_fini(&user->terms);
         user->terms = *terms;
     }
 }
 
-__attribute__((format(printf, 3, 4))) static void say(char *reterr, size_t room,
-                                                      const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static void
+write_reason(char *reterr, size_t room, const char *fmt, ...)
 {
     va_list ap;
 
@@ -171,34 +172,35 @@ struct acl_user *acl_set(struct acl *a, struct span name, const struct span *rul
     enum { SHOWN = 128 };
     const struct acl_user *user = acl_find(a, name);
     const char *why = NULL;
-    struct terms terms;
+    struct permissions terms;
 
     if (!acl_name_fits(name)) {
-        say(reterr, room,
-            name.len > ACL_NAME_MAX || name.len == 0
-                ? "Usernames must have 1..%d bytes"
-                : "Usernames can't contain spaces or null characters",
-            ACL_NAME_MAX);
+        write_reason(reterr, room,
+                     name.len > ACL_NAME_MAX || name.len == 0
+                         ? "Usernames must have 1..%d bytes"
+                         : "Usernames can't contain spaces or null characters",
+                     ACL_NAME_MAX);
         return NULL;
     }
     if (user == NULL && acl_count(a) >= ACL_USERS_MAX) {
-        say(reterr, room, "There are %d users already", ACL_USERS_MAX);
+        write_reason(reterr, room, "There are %d users already", ACL_USERS_MAX);
         return NULL;
     }
     if (user == NULL) {
-        terms_init(&terms);
+        permissions_init(&terms);
     } else {
-        terms_copy(&terms, &user->terms);
+        permissions_copy(&terms, &user->terms);
     }
     for (size_t i = 0; i < count && why == NULL; i++) {
-        why = terms_apply(&terms, a->catalog, rules[i]);
+        why = permissions_apply(&terms, a->catalog, rules[i]);
         if (why != NULL) {
-            say(reterr, room, "Error in ACL SETUSER modifier '%.*s': %s",
-                (int)(rules[i].len < SHOWN ? rules[i].len : SHOWN), rules[i].ptr, why);
+            write_reason(reterr, room, "Error in ACL SETUSER modifier '%.*s': %s",
+                         (int)(rules[i].len < SHOWN ? rules[i].len : SHOWN),
+                         rules[i].ptr, why);
         }
     }
     if (why != NULL) {
-        terms_fini(&terms);
+        permissions_fini(&terms);
         return NULL;
     }
     acl_put(a, name, &terms);
@@ -238,21 +240,21 @@ void acl_keep_only(struct acl *a, const struct span *names, size_t count)
     }
 }
 
-static void set_password(struct terms *t, const struct acl_catalog *c,
+static void set_password(struct permissions *t, const struct acl_catalog *c,
                          struct span password)
 {
     struct secret s;
     struct buf rule = { 0 };
 
     if (password.len == 0) {
-        (void)!terms_apply(t, c, SPAN("nopass"));
+        (void)!permissions_apply(t, c, SPAN("nopass"));
         return;
     }
     secret_hash(password, &s);
     buf_add_str(&rule, "#");
     secret_add_hex(&s, &rule);
-    (void)!terms_apply(t, c, SPAN("resetpass"));
-    (void)!terms_apply(t, c, buf_span(&rule));
+    (void)!permissions_apply(t, c, SPAN("resetpass"));
+    (void)!permissions_apply(t, c, buf_span(&rule));
     buf_reset(&rule);
 }
 
@@ -266,9 +268,9 @@ void acl_set_password(struct acl *a, struct span password)
 struct acl_user *acl_login(const struct acl *a, struct span name, struct span password)
 {
     struct acl_user *user = acl_find(a, name);
-    struct terms nobody = { .passwords = &(struct secret){ { 0 } },
-                            .password_count = 1 };
-    const struct terms *terms = user == NULL ? &nobody : &user->terms;
+    struct permissions nobody = { .passwords = &(struct secret){ { 0 } },
+                                  .password_count = 1 };
+    const struct permissions *terms = user == NULL ? &nobody : &user->terms;
     struct secret given;
     bool fits;
 
@@ -276,7 +278,7 @@ struct acl_user *acl_login(const struct acl *a, struct span name, struct span pa
         password.len = TERMS_PASSWORD_MAX + 1; /* which no password has */
     }
     secret_hash(password, &given);
-    fits = terms_password_fits(terms, &given);
+    fits = permissions_password_fits(terms, &given);
     return fits && user != NULL && (user->terms.flags & TERMS_ON) != 0 ? user : NULL;
 }
 

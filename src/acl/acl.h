@@ -8,7 +8,7 @@
 #define LATCHD_ACL_ACL_H
 
 #include "acl/catalog.h"
-#include "acl/terms.h"
+#include "acl/permissions.h"
 #include "util/map.h"
 
 #include <stdbool.h>
@@ -30,7 +30,7 @@ struct acl_user {
     uint32_t id; /* never used twice, not 0; a user that is made again is another one */
     unsigned refs;
     bool gone;
-    struct terms terms;
+    struct permissions terms;
 };
 
 struct acl;
@@ -66,7 +66,7 @@ struct acl_user *acl_login(const struct acl *a, struct span name, struct span pa
 /* Nobody needs to say who he is: default is on and needs no password. */
 bool acl_is_open(const struct acl *a);
 
-/* --- acl_file.c ------------------------------------------------------------------- */
+/* --- aclfile.c ------------------------------------------------------------------- */
 
 /* Users as a file has them, `user name rule ...` on a line. All of them replace all of
  * those that are there, or nothing is changed, and reterr says what is wrong, by
@@ -79,11 +79,11 @@ void acl_save(const struct acl *a, struct buf *out);
 /* "user name on ...", without end of line. */
 void acl_describe(const struct acl *a, const struct acl_user *user, struct buf *out);
 
-/* --- for acl_file.c --------------------------------------------------------------- */
+/* --- for aclfile.c --------------------------------------------------------------- */
 
 bool acl_name_fits(struct span name);
 /* Takes the terms over. */
-void acl_put(struct acl *a, struct span name, struct terms *terms);
+void acl_put(struct acl *a, struct span name, struct permissions *terms);
 /* Deletes who is not in that list of names. */
 void acl_keep_only(struct acl *a, const struct span *names, size_t count);
 

@@ -15,7 +15,7 @@ static const char LAST_WORDS[] =
 struct loaded {
     UT_hash_handle hh; /* by name, to find twins */
     struct span name;  /* in the text */
-    struct terms terms;
+    struct permissions terms;
 };
 
 struct reading {
@@ -64,8 +64,8 @@ static struct span next_line(struct span *text)
 
 /* --- reading ---------------------------------------------------------------------- */
 
-__attribute__((format(printf, 2, 3))) static void mistake(struct reading *r,
-                                                          const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void report_mistake(struct reading *r,
+                                                                 const char *fmt, ...)
 {
     va_list ap;
 
@@ -77,20 +77,22 @@ __attribute__((format(printf, 2, 3))) static void mistake(struct reading *r,
     }
 }
 
-static void read_rules(struct reading *r, struct terms *terms, struct span line)
+static void read_rules(struct reading *r, struct permissions *terms, struct span line)
 {
     enum { SHOWN = 128 };
     struct span rule;
 
     while ((rule = next_word(&line)).len != 0) {
-        const char *why = terms_apply(terms, r->catalog, rule);
+        const char *why = permissions_apply(terms, r->catalog, rule);
         /* What is told goes into the log: no passwords. */
-        struct span shown = terms_rule_is_secret(rule) ? span_of(rule.ptr, 1) : rule;
+        struct span shown =
+            permissions_rule_is_secret(rule) ? span_of(rule.ptr, 1) : rule;
 
         if (why != NULL) {
-            mistake(r, "%s:%zu: Error in applying operation '%.*s%s': %s.", r->name,
-                    r->line, (int)(shown.len < SHOWN ? shown.len : SHOWN), shown.ptr,
-                    shown.len == rule.len ? "" : "(not shown)", why);
+            report_mistake(r, "%s:%zu: Error in applying operation '%.*s%s': %s.",
+                           r->name, r->line,
+                           (int)(shown.len < SHOWN ? shown.len : SHOWN), shown.ptr,
+                           shown.len == rule.len ? "" : "(not shown)", why);
         }
     }
 }
@@ -101,10 +103,11 @@ static void read_user(struct reading *r, struct span name, struct span rules)
 
     HASH_FIND(hh, r->users, name.ptr, name.len, user);
     if (user != NULL) {
-        mistake(r, "WARNING: Duplicate user '%.*s' found on line %zu.", (int)name.len,
-                name.ptr, r->line);
+        report_mistake(r, "WARNING: Duplicate user '%.*s' found on line %zu.",
+                       (int)name.len, name.ptr, r->line);
     } else if (HASH_COUNT(r->users) == ACL_USERS_MAX) {
-        mistake(r, "%s:%zu: more than %d users.", r->name, r->line, ACL_USERS_MAX);
+        report_mistake(r, "%s:%zu: more than %d users.", r->name, r->line,
+                       ACL_USERS_MAX);
     } else {
         user = xcalloc(1, sizeof(*user));
         user->name = name;
@@ -123,13 +126,14 @@ static void read_line(struct reading *r, struct span line)
     }
     name = next_word(&line);
     if (!span_eq(word, KEYWORD) || name.len == 0) {
-        mistake(r, "%s:%zu should start with user keyword followed by the username.",
-                r->name, r->line);
+        report_mistake(
+            r, "%s:%zu should start with user keyword followed by the username.",
+            r->name, r->line);
     } else if (!acl_name_fits(name)) {
-        mistake(r,
-                "%s:%zu: a username has 1..%d bytes, no spaces and no control "
-                "characters.",
-                r->name, r->line, ACL_NAME_MAX);
+        report_mistake(r,
+                       "%s:%zu: a username has 1..%d bytes, no spaces and no control "
+                       "characters.",
+                       r->name, r->line, ACL_NAME_MAX);
     } else {
         read_user(r, name, line);
     }
@@ -143,12 +147,12 @@ static void take_over(struct acl *a, struct reading *r, struct span password,
     size_t count = 0;
     struct span *names = xcalloc(HASH_COUNT(r->users) + 1, sizeof(*names));
     struct loaded *user, *tmp;
-    struct terms open;
+    struct permissions open;
 
     HASH_FIND(hh, r->users, "default", strlen("default"), user);
     *ret_default = user != NULL;
     if (user == NULL) {
-        terms_init_open(&open);
+        permissions_init_open(&open);
         acl_put(a, SPAN("default"), &open);
         acl_set_password(a, password);
     }
@@ -156,7 +160,7 @@ static void take_over(struct acl *a, struct reading *r, struct span password,
     {
         names[count++] = user->name;
         acl_put(a, user->name, &user->terms);
-        terms_init(&user->terms);
+        permissions_init(&user->terms);
     }
     acl_keep_only(a, names, count);
     free(names);
@@ -169,7 +173,7 @@ static void reading_fini(struct reading *r)
     HASH_ITER(hh, r->users, user, tmp)
     {
         HASH_DEL(r->users, user);
-        terms_fini(&user->terms);
+        permissions_fini(&user->terms);
         free(user);
     }
 }
@@ -199,7 +203,7 @@ void acl_describe(const struct acl *a, const struct acl_user *user, struct buf *
     buf_add_str(out, "user ");
     buf_add(out, user->name, user->name_len);
     buf_add_str(out, " ");
-    terms_add_line(&user->terms, acl_catalog(a), out);
+    permissions_add_line(&user->terms, acl_catalog(a), out);
 }
 
 struct writing {

@@ -16,7 +16,7 @@ struct denials *denials_new(void)
     return xcalloc(1, sizeof(struct denials));
 }
 
-static void fini(struct denial *d)
+static void denial_fini(struct denial *d)
 {
     free((char *)d->object.ptr);
     free((char *)d->user.ptr);
@@ -26,7 +26,7 @@ static void fini(struct denial *d)
 void denials_reset(struct denials *d)
 {
     for (size_t i = 0; i < d->count; i++) {
-        fini(&d->list[i]);
+        denial_fini(&d->list[i]);
     }
     d->count = 0;
 }
@@ -39,7 +39,7 @@ void denials_free(struct denials *d)
     }
 }
 
-static struct span copy(struct span s, size_t max)
+static struct span copy_text(struct span s, size_t max)
 {
     size_t len = s.len < max ? s.len : max;
 
@@ -79,20 +79,20 @@ void denials_add(struct denials *d, const struct denial *denial)
     if (at < d->count) {
         first = to_front(d, at);
         free((char *)first->client.ptr);
-        first->client = copy(denial->client, SIZE_MAX);
+        first->client = copy_text(denial->client, SIZE_MAX);
         first->at_ms = denial->at_ms;
         first->count++;
         return;
     }
     if (d->count == DENIALS_MAX) {
-        fini(&d->list[--d->count]);
+        denial_fini(&d->list[--d->count]);
     }
     d->list[d->count] = (struct denial){
         .reason = denial->reason,
         .context = denial->context,
-        .object = copy(denial->object, DENIALS_OBJECT_MAX),
-        .user = copy(denial->user, SIZE_MAX),
-        .client = copy(denial->client, SIZE_MAX),
+        .object = copy_text(denial->object, DENIALS_OBJECT_MAX),
+        .user = copy_text(denial->user, SIZE_MAX),
+        .client = copy_text(denial->client, SIZE_MAX),
         .at_ms = denial->at_ms,
         .count = 1,
     };

@@ -1,5 +1,5 @@
 /* One rule in Redis's ACL syntax, applied to the terms of a user. */
-#include "acl/terms.h"
+#include "acl/permissions.h"
 
 #include "util/alloc.h"
 
@@ -25,7 +25,7 @@ static const char SELECTORS[] = "Selectors are not supported";
 
 /* --- passwords -------------------------------------------------------------------- */
 
-static size_t find_password(const struct terms *t, const struct secret *s)
+static size_t find_password(const struct permissions *t, const struct secret *s)
 {
     size_t i = 0;
 
@@ -35,7 +35,7 @@ static size_t find_password(const struct terms *t, const struct secret *s)
     return i;
 }
 
-static const char *add_password(struct terms *t, const struct secret *s)
+static const char *add_password(struct permissions *t, const struct secret *s)
 {
     if (find_password(t, s) == t->password_count) {
         if (t->password_count == TERMS_PASSWORDS_MAX) {
@@ -49,7 +49,7 @@ static const char *add_password(struct terms *t, const struct secret *s)
     return NULL;
 }
 
-static const char *remove_password(struct terms *t, const struct secret *s)
+static const char *remove_password(struct permissions *t, const struct secret *s)
 {
     size_t at = find_password(t, s);
 
@@ -62,7 +62,7 @@ static const char *remove_password(struct terms *t, const struct secret *s)
     return NULL;
 }
 
-static void clear_passwords(struct terms *t)
+static void clear_passwords(struct permissions *t)
 {
     free(t->passwords);
     t->passwords = NULL;
@@ -71,7 +71,7 @@ static void clear_passwords(struct terms *t)
 }
 
 /* `>pw <pw #hash !hash` */
-static const char *apply_password(struct terms *t, struct span rule)
+static const char *apply_password(struct permissions *t, struct span rule)
 {
     struct span text = span_after(rule, 1);
     char mark = rule.ptr[0];
@@ -88,7 +88,7 @@ static const char *apply_password(struct terms *t, struct span rule)
     return mark == '>' || mark == '#' ? add_password(t, &s) : remove_password(t, &s);
 }
 
-bool terms_rule_is_secret(struct span rule)
+bool permissions_rule_is_secret(struct span rule)
 {
     return rule.len != 0 && rule.ptr[0] != '\0' && strchr("><#!", rule.ptr[0]) != NULL;
 }
@@ -129,13 +129,13 @@ static const char *add_pattern(struct patterns *p, struct span text, unsigned ac
     return NULL;
 }
 
-static void all_names(struct terms *t)
+static void all_names(struct permissions *t)
 {
     clear_patterns(&t->names);
     t->flags |= TERMS_ALL_NAMES;
 }
 
-static const char *add_name(struct terms *t, struct span text, unsigned access)
+static const char *add_name(struct permissions *t, struct span text, unsigned access)
 {
     const char *why = add_pattern(&t->names, text, access);
 
@@ -151,7 +151,7 @@ static const char *add_name(struct terms *t, struct span text, unsigned access)
 }
 
 /* `~pattern %R~pattern %W~pattern %RW~pattern` */
-static const char *apply_name(struct terms *t, struct span rule)
+static const char *apply_name(struct permissions *t, struct span rule)
 {
     unsigned access = rule.ptr[0] == '~' ? TERMS_BOTH : 0;
     size_t at = 1;
@@ -178,13 +178,13 @@ static const char *apply_name(struct terms *t, struct span rule)
                                              : add_name(t, rule, access);
 }
 
-static void all_channels(struct terms *t)
+static void all_channels(struct permissions *t)
 {
     clear_patterns(&t->channels);
     t->flags |= TERMS_ALL_CHANNELS;
 }
 
-static const char *apply_channel(struct terms *t, struct span rule)
+static const char *apply_channel(struct permissions *t, struct span rule)
 {
     struct span text = span_after(rule, 1);
 
@@ -198,7 +198,7 @@ static const char *apply_channel(struct terms *t, struct span rule)
 
 /* --- commands --------------------------------------------------------------------- */
 
-static void reset_commands(struct terms *t, bool allow)
+static void reset_commands(struct permissions *t, bool allow)
 {
     free(t->rules);
     t->rules = NULL;
@@ -208,7 +208,7 @@ static void reset_commands(struct terms *t, bool allow)
     memset(t->allowed, allow ? 0xff : 0, sizeof(t->allowed));
 }
 
-static void allow(struct terms *t, size_t command, bool yes)
+static void set_allowed(struct permissions *t, size_t command, bool yes)
 {
     uint64_t bit = UINT64_C(1) << (command % 64);
 
@@ -220,8 +220,9 @@ static void allow(struct terms *t, size_t command, bool yes)
 }
 
 /* Whether the newer rule leaves nothing of the older one. */
-static bool overrides(const struct acl_catalog *c, const struct command_rule *newer,
-                      const struct command_rule *older)
+static bool rule_overrides(const struct acl_catalog *c,
+                           const struct command_rule *newer,
+                           const struct command_rule *older)
 {
     if (newer->category || older->category) {
         return newer->category == older->category && newer->number == older->number;
@@ -230,13 +231,13 @@ static bool overrides(const struct acl_catalog *c, const struct command_rule *ne
            catalog_is_sub(c, older->number, newer->number);
 }
 
-static const char *add_rule(struct terms *t, const struct acl_catalog *c,
+static const char *add_rule(struct permissions *t, const struct acl_catalog *c,
                             struct command_rule rule)
 {
     size_t left = 0;
 
     for (size_t i = 0; i < t->rule_count; i++) {
-        if (!overrides(c, &rule, &t->rules[i])) {
+        if (!rule_overrides(c, &rule, &t->rules[i])) {
             t->rules[left++] = t->rules[i];
         }
     }
@@ -249,7 +250,7 @@ static const char *add_rule(struct terms *t, const struct acl_catalog *c,
     return NULL;
 }
 
-static const char *apply_category(struct terms *t, const struct acl_catalog *c,
+static const char *apply_category(struct permissions *t, const struct acl_catalog *c,
                                   struct span name, bool yes)
 {
     int number = catalog_category(c, name);
@@ -265,7 +266,7 @@ static const char *apply_category(struct terms *t, const struct acl_catalog *c,
     why = add_rule(t, c, (struct command_rule){ (uint16_t)number, true, yes });
     for (size_t i = 0; why == NULL && i < c->command_count; i++) {
         if ((c->commands[i].categories >> number & 1U) != 0) {
-            allow(t, i, yes);
+            set_allowed(t, i, yes);
         }
     }
     return why;
@@ -291,7 +292,7 @@ static const char *no_command(const struct acl_catalog *c, struct span name, boo
                : FIRST_ARG;
 }
 
-static const char *apply_command(struct terms *t, const struct acl_catalog *c,
+static const char *apply_command(struct permissions *t, const struct acl_catalog *c,
                                  struct span name, bool yes)
 {
     int number = catalog_command(c, name);
@@ -304,83 +305,83 @@ static const char *apply_command(struct terms *t, const struct acl_catalog *c,
     if (why != NULL) {
         return why;
     }
-    allow(t, (size_t)number, yes);
+    set_allowed(t, (size_t)number, yes);
     for (size_t i = (size_t)number + 1;
          i < c->command_count && catalog_is_sub(c, i, (size_t)number); i++) {
-        allow(t, i, yes);
+        set_allowed(t, i, yes);
     }
     return NULL;
 }
 
 /* --- words ------------------------------------------------------------------------ */
 
-static void set_flag(struct terms *t, unsigned set, unsigned clear)
+static void set_flag(struct permissions *t, unsigned set, unsigned clear)
 {
     t->flags = (t->flags & ~clear) | set;
 }
 
-static void do_on(struct terms *t)
+static void do_on(struct permissions *t)
 {
     set_flag(t, TERMS_ON, 0);
 }
 
-static void do_off(struct terms *t)
+static void do_off(struct permissions *t)
 {
     set_flag(t, 0, TERMS_ON);
 }
 
-static void do_nopass(struct terms *t)
+static void do_nopass(struct permissions *t)
 {
     clear_passwords(t);
     set_flag(t, TERMS_NOPASS, 0);
 }
 
-static void do_sanitize(struct terms *t)
+static void do_sanitize(struct permissions *t)
 {
     set_flag(t, TERMS_SANITIZE, TERMS_SKIP_SANITIZE);
 }
 
-static void do_skip_sanitize(struct terms *t)
+static void do_skip_sanitize(struct permissions *t)
 {
     set_flag(t, TERMS_SKIP_SANITIZE, TERMS_SANITIZE);
 }
 
-static void do_resetkeys(struct terms *t)
+static void do_resetkeys(struct permissions *t)
 {
     clear_patterns(&t->names);
     set_flag(t, 0, TERMS_ALL_NAMES);
 }
 
-static void do_resetchannels(struct terms *t)
+static void do_resetchannels(struct permissions *t)
 {
     clear_patterns(&t->channels);
     set_flag(t, 0, TERMS_ALL_CHANNELS);
 }
 
-static void do_allcommands(struct terms *t)
+static void do_allcommands(struct permissions *t)
 {
     reset_commands(t, true);
 }
 
-static void do_nocommands(struct terms *t)
+static void do_nocommands(struct permissions *t)
 {
     reset_commands(t, false);
 }
 
-static void do_clearselectors(struct terms *t)
+static void do_clearselectors(struct permissions *t)
 {
     (void)t; /* there are none */
 }
 
-static void do_reset(struct terms *t)
+static void do_reset(struct permissions *t)
 {
-    terms_fini(t);
+    permissions_fini(t);
     do_sanitize(t);
 }
 
 static const struct {
     const char *word;
-    void (*fn)(struct terms *t);
+    void (*fn)(struct permissions *t);
 } WORDS[] = {
     { "on", do_on },
     { "off", do_off },
@@ -398,7 +399,7 @@ static const struct {
     { "reset", do_reset },
 };
 
-static const char *apply_word(struct terms *t, struct span rule)
+static const char *apply_word(struct permissions *t, struct span rule)
 {
     for (size_t i = 0; i < sizeof(WORDS) / sizeof(WORDS[0]); i++) {
         if (span_eq_nocase(rule, span_str(WORDS[i].word))) {
@@ -409,7 +410,8 @@ static const char *apply_word(struct terms *t, struct span rule)
     return SYNTAX;
 }
 
-const char *terms_apply(struct terms *t, const struct acl_catalog *c, struct span rule)
+const char *permissions_apply(struct permissions *t, const struct acl_catalog *c,
+                              struct span rule)
 {
     bool yes = rule.len != 0 && rule.ptr[0] == '+';
 

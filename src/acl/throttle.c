@@ -35,7 +35,7 @@ struct throttle *throttle_new(void)
     return t;
 }
 
-static void drop(struct throttle *t, struct bucket *b)
+static void bucket_free(struct throttle *t, struct bucket *b)
 {
     HASH_DEL(t->buckets, b);
     list_del(&b->in_order);
@@ -50,12 +50,12 @@ void throttle_free(struct throttle *t)
         return;
     }
     while ((first = list_first(&t->order)) != NULL) {
-        drop(t, container_of(first, struct bucket, in_order));
+        bucket_free(t, container_of(first, struct bucket, in_order));
     }
     free(t);
 }
 
-static struct bucket *find(struct throttle *t, struct span address)
+static struct bucket *bucket_find(struct throttle *t, struct span address)
 {
     size_t len =
         address.len < THROTTLE_ADDRESS_MAX ? address.len : THROTTLE_ADDRESS_MAX;
@@ -65,7 +65,7 @@ static struct bucket *find(struct throttle *t, struct span address)
     return b;
 }
 
-static uint64_t taken(const struct bucket *b, uint64_t now_ms)
+static uint64_t bucket_level(const struct bucket *b, uint64_t now_ms)
 {
     uint64_t since = now_ms - b->at_ms;
 
@@ -74,16 +74,16 @@ static uint64_t taken(const struct bucket *b, uint64_t now_ms)
 
 bool throttle_allows(struct throttle *t, struct span address, uint64_t now_ms)
 {
-    struct bucket *b = find(t, address);
+    struct bucket *b = bucket_find(t, address);
 
     if (b == NULL && throttle_count(t) < THROTTLE_ADDRESSES) {
         return true;
     }
-    return taken(b == NULL ? &t->shared : b, now_ms) + ONE_MS <= FULL_MS;
+    return bucket_level(b == NULL ? &t->shared : b, now_ms) + ONE_MS <= FULL_MS;
 }
 
 /* Drops those that are full again; the oldest stand in front. */
-static void forget(struct throttle *t, uint64_t now_ms)
+static void buckets_expire(struct throttle *t, uint64_t now_ms)
 {
     struct list *first;
 
@@ -93,11 +93,12 @@ static void forget(struct throttle *t, uint64_t now_ms)
         if (b->at_ms + FULL_MS > now_ms) {
             break;
         }
-        drop(t, b);
+        bucket_free(t, b);
     }
 }
 
-static struct bucket *add(struct throttle *t, struct span address, uint64_t now_ms)
+static struct bucket *bucket_add(struct throttle *t, struct span address,
+                                 uint64_t now_ms)
 {
     struct bucket *b;
 
@@ -119,10 +120,10 @@ void throttle_failed(struct throttle *t, struct span address, uint64_t now_ms)
 {
     struct bucket *b;
 
-    forget(t, now_ms);
-    b = find(t, address);
-    b = b == NULL ? add(t, address, now_ms) : b;
-    b->taken_ms = taken(b, now_ms) + ONE_MS;
+    buckets_expire(t, now_ms);
+    b = bucket_find(t, address);
+    b = b == NULL ? bucket_add(t, address, now_ms) : b;
+    b->taken_ms = bucket_level(b, now_ms) + ONE_MS;
     b->taken_ms = b->taken_ms < FULL_MS ? b->taken_ms : FULL_MS;
     b->at_ms = now_ms;
     if (b != &t->shared) {

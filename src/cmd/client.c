@@ -1,6 +1,6 @@
 #include "cmd/client.h"
 
-#include "cmd/kept.h"
+#include "cmd/deferred_command.h"
 #include "cmd/pipeline.h"
 #include "util/alloc.h"
 
@@ -39,7 +39,7 @@ void client_free(struct client *cl)
     free(cl->texts);
     free(cl->grants);
     multi_free(cl->multi);
-    kept_free(cl->kept);
+    deferred_command_free(cl->deferred);
     free(cl);
 }
 
@@ -56,7 +56,7 @@ void client_reset(struct client *cl)
 size_t client_bytes(const struct client *cl)
 {
     return multi_bytes(cl->multi) + pipeline_bytes(cl->pipeline) +
-           (cl->kept == NULL ? 0 : cl->kept->bytes) +
+           (cl->deferred == NULL ? 0 : cl->deferred->bytes) +
            ((size_t)cl->sub.channels + cl->sub.patterns) * SUBSCRIPTION_BYTES;
 }
 

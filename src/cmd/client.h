@@ -5,10 +5,10 @@
 #ifndef LATCHD_CMD_CLIENT_H
 #define LATCHD_CMD_CLIENT_H
 
+#include "cmd/command_table.h"
 #include "cmd/multi.h"
-#include "cmd/pubsub.h"
+#include "cmd/pubsub/pubsub.h"
 #include "cmd/subject.h"
-#include "cmd/table.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ enum client_text {
     CLIENT_NAME,
     CLIENT_LIB_NAME,
     CLIENT_LIB_VER,
-    CLIENT_ADDRESS, /* of its peer, see who_came() */
+    CLIENT_ADDRESS, /* of its peer, see peer_identity() */
     CLIENT_TEXTS
 };
 
@@ -55,9 +55,9 @@ struct client {
     uint64_t call_us; /* when it began, CLOCK_BOOTTIME */
     struct subject call_subject;
 
-    struct multi *multi;   /* NULL: no transaction */
-    struct kept *kept;     /* the request that was put off, or NULL */
-    struct grants *grants; /* see client_granted() */
+    struct multi *multi;               /* NULL: no transaction */
+    struct deferred_command *deferred; /* the request that was put off, or NULL */
+    struct grants *grants;             /* see client_granted() */
 
     struct subscriber sub;
     struct list monitors;    /* on cmd->monitors, if it is one */
@@ -107,7 +107,7 @@ static inline bool client_muted(const struct client *cl)
 /* It waits, for the engine or for the end of a pause. */
 static inline bool client_is_blocked(const struct client *cl)
 {
-    return cl->call != 0 || cl->pipeline != NULL || cl->kept != NULL;
+    return cl->call != 0 || cl->pipeline != NULL || cl->deferred != NULL;
 }
 
 /* RESP2 clients that subscribed can run little else. */

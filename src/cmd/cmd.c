@@ -1,8 +1,8 @@
-#include "cmd/internal.h"
-#include "cmd/latency.h"
-#include "cmd/who.h"
+#include "cmd/cmd_priv.h"
+#include "cmd/observe/latency.h"
+#include "cmd/observe/log_identity.h"
 
-#include "cmd/kept.h"
+#include "cmd/deferred_command.h"
 #include "cmd/pipeline.h"
 #include "util/alloc.h"
 
@@ -20,7 +20,7 @@ struct cmd *cmd_new(const struct cmd_env *env, const struct cmd_limits *limits)
     tracking_init(&c->tracking);
     c->stats = xcalloc(COMMAND_COUNT, sizeof(*c->stats));
     list_init(&c->monitors);
-    list_init(&c->pause.kept);
+    list_init(&c->pause.deferred);
     slowlog_init(&c->slow);
     slowlog_init(&c->waits);
     c->latency = xcalloc(1, sizeof(*c->latency));
@@ -72,12 +72,12 @@ bool cmd_on_open(void *ctx, struct conn *conn)
     client->trusted = client->authed;
     conn_set_data(conn, client);
     conn_set_trusted(conn, client->trusted);
-    who_came(client, conn);
+    peer_identity(client, conn);
     return true;
 }
 
 /* A certificate is as good as AUTH, even before the first request. */
-bool cmd_is_stranger(void *ctx, struct conn *conn)
+bool cmd_is_unauthenticated(void *ctx, struct conn *conn)
 {
     struct cmd *c = ctx;
     struct client *client = conn_data(conn);
@@ -103,12 +103,12 @@ void cmd_on_close(void *ctx, struct conn *conn, bool unread)
     if (client == NULL) {
         return;
     }
-    who_left(client, conn);
+    log_about_conn(client, conn);
     if (unread) {
         size_t count = client_doubtful(client, conn_input_count(conn), &grants);
 
         for (size_t i = 0; i < count; i++) {
-            locks_undelivered(c->env.locks, client->id, grants[i]);
+            engine_on_undelivered(c->env.engine, client->id, grants[i]);
         }
     }
     if (client->call != 0) {
@@ -118,7 +118,7 @@ void cmd_on_close(void *ctx, struct conn *conn, bool unread)
     if (multi_is_running(client->multi)) {
         multi_abandon(c, client);
     }
-    locks_conn_closed(c->env.locks, client->id);
+    engine_on_conn_closed(c->env.engine, client->id);
     pubsub_remove_all(c->pubsub, &client->sub);
     client_untrack(c, client);
     client_set_user(client, NULL);
@@ -147,7 +147,7 @@ static void run_request(struct cmd *c, struct conn *conn, const struct span *arg
                         size_t argc)
 {
     struct client *client = conn_data(conn);
-    struct call call = {
+    struct command_ctx call = {
         .cmd = c, .conn = conn, .client = client, .argv = argv, .argc = argc
     };
 
@@ -185,11 +185,11 @@ void cmd_on_request(void *ctx, struct conn *conn, const struct resp_request *req
 
 static void run_kept(struct cmd *c, struct conn *conn, struct client *client)
 {
-    struct kept *kept = client->kept;
+    struct deferred_command *deferred = client->deferred;
 
-    client->kept = NULL;
-    run_request(c, conn, kept->argv, kept->argc);
-    kept_free(kept);
+    client->deferred = NULL;
+    run_request(c, conn, deferred->argv, deferred->argc);
+    deferred_command_free(deferred);
 }
 
 /* What a pipeline has put off, a request that was put off, or the next command of an
@@ -205,7 +205,7 @@ void cmd_on_again(void *ctx, struct conn *conn)
         if (pipeline_admits_kept(client)) {
             run_kept(c, conn, client);
         }
-    } else if (client->kept != NULL) {
+    } else if (client->deferred != NULL) {
         run_kept(c, conn, client);
     } else if (multi_is_running(client->multi)) {
         multi_step(c, conn);

@@ -6,8 +6,8 @@
 #ifndef LATCHD_CMD_CMD_H
 #define LATCHD_CMD_CMD_H
 
-#include "core/effect.h"
-#include "core/locks.h"
+#include "engine/effect.h"
+#include "engine/engine.h"
 #include "net/conn.h"
 #include "util/buf.h"
 #include "util/histogram.h"
@@ -36,7 +36,7 @@ typedef void config_pair_fn(void *arg, const char *key, const char *value);
 /* The rest of the daemon, as commands see it. All texts are copied by whoever needs
  * them longer. */
 struct cmd_env {
-    struct locks *locks;
+    struct engine *engine;
     struct net *net;
     void *ctx;                     /* for the functions below */
     uint64_t (*now_ms)(void *ctx); /* of this loop turn, CLOCK_BOOTTIME */
@@ -115,7 +115,7 @@ void cmd_stats_each(const struct cmd *c, cmd_stats_fn *fn, void *ctx);
 /* --- users --------------------------------------------------------------------------
  */
 
-struct call;
+struct command_ctx;
 
 /* requirepass was set: it is the one password of the user default from now on. */
 void cmd_password_changed(struct cmd *c);
@@ -123,7 +123,7 @@ void cmd_password_changed(struct cmd *c);
  * not in it are closed, that of `call` (NULL: none) after its reply. False: nothing is
  * changed, and reterr says what is wrong with the text, by `name` and line. */
 bool cmd_load_users(struct cmd *c, const char *name, struct span text,
-                    struct call *call, struct buf *reterr);
+                    struct command_ctx *call, struct buf *reterr);
 /* Only looks whether that would do. */
 bool cmd_check_users(const char *name, struct span text, struct buf *reterr);
 
@@ -142,7 +142,7 @@ void cmd_on_request(void *ctx, struct conn *conn, const struct resp_request *req
 void cmd_on_again(void *ctx, struct conn *conn);
 void cmd_on_ran(void *ctx, struct conn *conn);
 void cmd_on_close(void *ctx, struct conn *conn, bool unread);
-bool cmd_is_stranger(void *ctx, struct conn *conn);
+bool cmd_is_unauthenticated(void *ctx, struct conn *conn);
 size_t cmd_keeps(void *ctx, struct conn *conn);
 
 /* The lock engine's effects for clients. Notices for connections that track are

@@ -1,22 +1,22 @@
 /* dispatch: from a request to its handler: the row, whether this client may run it now,
  * and what is counted about it. */
-#include "cmd/internal.h"
+#include "cmd/cmd_priv.h"
 
-#include "cmd/monitor.h"
+#include "cmd/observe/monitor.h"
 #include "cmd/redis_only.h"
 #include "util/clock.h"
 
 /* Redis's words for a command that is not there, but for one that Redis has. */
-static void reject_unknown(struct call *call)
+static void reject_unknown(struct command_ctx *call)
 {
     struct buf args = { 0 };
     struct span name = call->argv[0];
     const char *advice = redis_only_advice(name);
 
     if (advice != NULL) {
-        call_error(call, LATCHD_ERR,
-                   "latchd keeps locks, not data: '%.*s' is not served; %s",
-                   span_shown(name), name.ptr, advice);
+        ctx_error(call, LATCHD_ERR,
+                  "latchd keeps locks, not data: '%.*s' is not served; %s",
+                  span_shown(name), name.ptr, advice);
         return;
     }
     for (size_t i = 1; i < call->argc && buf_len(&args) < SPAN_SHOWN_MAX; i++) {
@@ -27,25 +27,26 @@ static void reject_unknown(struct call *call)
                 call->argv[i].len < room ? call->argv[i].len : room);
         buf_add_str(&args, "' ");
     }
-    call_error(call, LATCHD_ERR,
-               "unknown command '%.*s', with args beginning with: %.*s",
-               span_shown(name), name.ptr, (int)buf_len(&args), buf_span(&args).ptr);
+    ctx_error(call, LATCHD_ERR,
+              "unknown command '%.*s', with args beginning with: %.*s",
+              span_shown(name), name.ptr, (int)buf_len(&args), buf_span(&args).ptr);
     buf_reset(&args);
 }
 
-static void reject_unknown_sub(struct call *call, const struct command *container)
+static void reject_unknown_sub(struct command_ctx *call,
+                               const struct command *container)
 {
     struct span sub = call->argv[1];
     struct buf upper = { 0 };
 
-    call_add_upper(&upper, container->name);
-    call_error(call, LATCHD_ERR, "unknown subcommand '%.*s'. Try %.*s HELP.",
-               span_shown(sub), sub.ptr, (int)buf_len(&upper), buf_ptr(&upper));
+    buf_add_upper(&upper, container->name);
+    ctx_error(call, LATCHD_ERR, "unknown subcommand '%.*s'. Try %.*s HELP.",
+              span_shown(sub), sub.ptr, (int)buf_len(&upper), buf_ptr(&upper));
     buf_reset(&upper);
 }
 
 /* Finds the row; NULL: refused, and answered. */
-static const struct command *look_up(struct call *call)
+static const struct command *look_up(struct command_ctx *call)
 {
     const struct command *command = call->command;
 
@@ -70,46 +71,45 @@ static const struct command *look_up(struct call *call)
 }
 
 /* Whether this client may run it now; if not, that has been answered. */
-static bool admit(struct call *call)
+static bool admit_command(struct command_ctx *call)
 {
     const struct command *command = call->command;
     struct client *client = call->client;
 
     if (!command_arity_fits(command, call->argc)) {
-        call_arity_error(call);
+        ctx_arity_error(call);
         return false;
     }
     if ((command->flags & CMD_NO_AUTH) == 0 && client_needs_auth(call->cmd, client)) {
-        call_error(call, LATCHD_ERR_NOAUTH, "Authentication required.");
+        ctx_error(call, LATCHD_ERR_NOAUTH, "Authentication required.");
         return false;
     }
-    if (!gate_admits(call)) {
+    if (!acl_check_admits(call)) {
         return false;
     }
     if (client->multi != NULL && (command->flags & CMD_NO_MULTI) != 0) {
-        call_error(call, LATCHD_ERR, "Command not allowed inside a transaction");
+        ctx_error(call, LATCHD_ERR, "Command not allowed inside a transaction");
         return false;
     }
     if (client->proto == 2 && client_is_subscribed(client) &&
         (command->flags & CMD_PUBSUB) == 0) {
-        call_error(
-            call, LATCHD_ERR,
-            "Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / "
-            "QUIT / RESET are allowed in this context",
-            command->name);
+        ctx_error(call, LATCHD_ERR,
+                  "Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / "
+                  "QUIT / RESET are allowed in this context",
+                  command->name);
         return false;
     }
     return true;
 }
 
 /* A grant that its client is never told about helps nobody. */
-static bool is_of_use(const struct call *call)
+static bool is_of_use(const struct command_ctx *call)
 {
     return (call->command->flags & CMD_NEEDS_REPLY) == 0 || !call->muted;
 }
 
 /* Runs the handler and counts it. A command that waits has not failed yet. */
-static void execute(struct call *call)
+static void execute_command(struct command_ctx *call)
 {
     client_set_last(call->client, call->command);
     call->admitted = true;
@@ -121,23 +121,23 @@ static void execute(struct call *call)
     }
 }
 
-static void execute_if_of_use(struct call *call)
+static void execute_if_of_use(struct command_ctx *call)
 {
     if (is_of_use(call)) {
-        execute(call);
+        execute_command(call);
     } else {
         stats_rejected(call);
     }
 }
 
-static bool is_queued(const struct call *call)
+static bool is_queued(const struct command_ctx *call)
 {
     return call->client->multi != NULL && (call->command->flags & CMD_AT_ONCE) == 0;
 }
 
-void dispatch(struct call *call)
+void dispatch(struct command_ctx *call)
 {
-    bool ok = look_up(call) != NULL && admit(call);
+    bool ok = look_up(call) != NULL && admit_command(call);
 
     if (ok && pause_holds(call)) {
         return;
@@ -150,9 +150,9 @@ void dispatch(struct call *call)
     }
 }
 
-void dispatch_queued(struct call *call)
+void dispatch_queued(struct command_ctx *call)
 {
-    if (gate_still_admits(call)) {
+    if (acl_check_still_admits(call)) {
         execute_if_of_use(call);
     } else {
         stats_rejected(call);

@@ -2,28 +2,28 @@
 #ifndef LATCHD_CMD_HANDLERS_H
 #define LATCHD_CMD_HANDLERS_H
 
-#include "cmd/args.h"
-#include "cmd/internal.h"
+#include "cmd/cmd_priv.h"
+#include "cmd/lock/lock_args.h"
 
 /* The options of a lock command; false: refused, and answered. */
-bool call_lock_args(struct call *call, const struct lock_syntax *syntax,
-                    struct lock_args *ret);
+bool ctx_lock_args(struct command_ctx *call, const struct lock_syntax *syntax,
+                   struct lock_args *ret);
 
 /* True for a LOCK or MLOCK with WAIT 0; otherwise it is refused, and answered. */
-bool call_tries_once(struct call *call);
+bool ctx_tries_once(struct command_ctx *call);
 
 /* Sets the connection's name; false: refused, and answered. */
-bool call_set_name(struct call *call, struct span name);
+bool ctx_set_name(struct command_ctx *call, struct span name);
 /* *ret_any: there are clients of that type. False: no such type, answered. */
-bool call_client_type(struct call *call, struct span type, bool *ret_any,
-                      bool *ret_pubsub);
+bool ctx_client_type(struct command_ctx *call, struct span type, bool *ret_any,
+                     bool *ret_pubsub);
 
 /* cmd_lock.c */
 command_fn cmd_lock, cmd_unlock, cmd_renew, cmd_cancel, cmd_forceunlock, cmd_mlock;
 /* cmd_lockinfo.c */
 command_fn cmd_lockinfo, cmd_locks, cmd_waiters;
 /* LOCKS TOP */
-void cmd_locks_top(struct call *call, size_t most);
+void cmd_locks_top(struct command_ctx *call, size_t most);
 /* cmd_acl.c, cmd_acl_users.c */
 command_fn cmd_acl_cat, cmd_acl_deluser, cmd_acl_dryrun, cmd_acl_genpass,
     cmd_acl_getuser, cmd_acl_list, cmd_acl_load, cmd_acl_log, cmd_acl_save,
@@ -40,9 +40,9 @@ command_fn cmd_client_capa, cmd_client_getname, cmd_client_id, cmd_client_info,
 /* cmd_tracking.c */
 command_fn cmd_client_caching, cmd_client_getredir, cmd_client_tracking,
     cmd_client_trackinginfo;
-/* pause.c */
+/* client_pause.c */
 command_fn cmd_client_pause, cmd_client_unpause;
-/* cmd_kill.c */
+/* cmd_client_kill.c */
 command_fn cmd_client_kill;
 /* cmd_command.c */
 command_fn cmd_command, cmd_command_count, cmd_command_docs, cmd_command_getkeys,

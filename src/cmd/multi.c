@@ -1,7 +1,7 @@
 #include "cmd/multi.h"
 
+#include "cmd/deferred_command.h"
 #include "cmd/handlers.h"
-#include "cmd/kept.h"
 #include "util/alloc.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ struct multi {
     bool running;
     bool spoilt; /* something was refused */
     bool writes;
-    struct kept **queue;
+    struct deferred_command **queue;
     size_t count;
     size_t room;
     size_t bytes;
@@ -36,7 +36,7 @@ void multi_free(struct multi *m)
         return;
     }
     for (size_t i = 0; i < m->count; i++) {
-        kept_free(m->queue[i]);
+        deferred_command_free(m->queue[i]);
     }
     free(m->queue);
     free(m->grants);
@@ -44,7 +44,7 @@ void multi_free(struct multi *m)
     free(m);
 }
 
-static void drop(struct client *client)
+static void multi_drop(struct client *client)
 {
     multi_free(client->multi);
     client->multi = NULL;
@@ -75,37 +75,37 @@ bool multi_is_running(const struct multi *m)
 /* --- queueing ----------------------------------------------------------------------
  */
 
-void multi_refused(struct call *call)
+void multi_refused(struct command_ctx *call)
 {
     struct client *client = call->client;
 
     if (call->command != NULL && call->command->run == cmd_exec) {
-        drop(client);
+        multi_drop(client);
     } else if (client->multi != NULL) {
         client->multi->spoilt = true;
     }
 }
 
-bool multi_queue(struct call *call)
+bool multi_queue(struct command_ctx *call)
 {
     struct multi *m = call->client->multi;
-    struct kept *k;
+    struct deferred_command *k;
 
     /* Others would see a half done transaction for as long as it waits. */
-    if ((call->command->flags & CMD_NEEDS_REPLY) != 0 && !call_tries_once(call)) {
+    if ((call->command->flags & CMD_NEEDS_REPLY) != 0 && !ctx_tries_once(call)) {
         return false;
     }
-    k = kept_new(call);
+    k = deferred_command_new(call);
     if (m->count == MULTI_COMMANDS_MAX || m->bytes + k->bytes > MULTI_BYTES_MAX) {
-        call_error(call, LATCHD_ERR_LIMIT,
-                   "a transaction has at most %d commands and %d bytes",
-                   MULTI_COMMANDS_MAX, MULTI_BYTES_MAX);
-        kept_free(k);
+        ctx_error(call, LATCHD_ERR_LIMIT,
+                  "a transaction has at most %d commands and %d bytes",
+                  MULTI_COMMANDS_MAX, MULTI_BYTES_MAX);
+        deferred_command_free(k);
         return false;
     }
     if (m->count == m->room) {
         m->room = m->room == 0 ? 8 : m->room * 2;
-        m->queue = xrealloc(m->queue, m->room * sizeof(struct kept *));
+        m->queue = xrealloc(m->queue, m->room * sizeof(struct deferred_command *));
     }
     m->queue[m->count++] = k;
     m->bytes += k->bytes;
@@ -114,37 +114,37 @@ bool multi_queue(struct call *call)
     return true;
 }
 
-void cmd_multi(struct call *call)
+void cmd_multi(struct command_ctx *call)
 {
     if (call->client->multi != NULL) {
-        call_error(call, LATCHD_ERR, "MULTI calls can not be nested");
+        ctx_error(call, LATCHD_ERR, "MULTI calls can not be nested");
         return;
     }
     call->client->multi = xcalloc(1, sizeof(struct multi));
     resp_simple(call->out, "OK");
 }
 
-void cmd_discard(struct call *call)
+void cmd_discard(struct command_ctx *call)
 {
     if (call->client->multi == NULL) {
-        call_error(call, LATCHD_ERR, "DISCARD without MULTI");
+        ctx_error(call, LATCHD_ERR, "DISCARD without MULTI");
         return;
     }
-    drop(call->client);
+    multi_drop(call->client);
     resp_simple(call->out, "OK");
 }
 
 /* To say OK would promise what EXEC cannot keep. */
-void cmd_watch(struct call *call)
+void cmd_watch(struct command_ctx *call)
 {
-    call_error(call, LATCHD_ERR,
-               call->client->multi != NULL
-                   ? "WATCH inside MULTI is not allowed"
-                   : "WATCH is not supported: there are no values to watch, and EXEC "
-                     "is not atomic");
+    ctx_error(call, LATCHD_ERR,
+              call->client->multi != NULL
+                  ? "WATCH inside MULTI is not allowed"
+                  : "WATCH is not supported: there are no values to watch, and EXEC "
+                    "is not atomic");
 }
 
-void cmd_unwatch(struct call *call)
+void cmd_unwatch(struct command_ctx *call)
 {
     resp_simple(call->out, "OK");
 }
@@ -155,11 +155,11 @@ void cmd_unwatch(struct call *call)
 /* A later command of the transaction may have ended it, as was asked for. */
 static bool is_used_later(const struct multi *m, size_t at)
 {
-    const struct kept *lock = m->queue[at];
+    const struct deferred_command *lock = m->queue[at];
     bool many = lock->command->keys == KEYS_COUNTED;
 
     for (size_t i = at + 1; i < m->count; i++) {
-        const struct kept *k = m->queue[i];
+        const struct deferred_command *k = m->queue[i];
 
         if ((k->command->flags & CMD_WRITE) != 0 &&
             (many || span_eq(k->argv[1], lock->argv[1]))) {
@@ -170,10 +170,10 @@ static bool is_used_later(const struct multi *m, size_t at)
 }
 
 /* Commands behind a grant may have taken longer than its lease. */
-static const char *objection(const struct cmd *c, const struct client *client,
-                             const struct multi_grant *g)
+static const char *find_objection(const struct cmd *c, const struct client *client,
+                                  const struct multi_grant *g)
 {
-    switch (locks_grant_state(c->env.locks, client->id, g->grant)) {
+    switch (engine_grant_state(c->env.engine, client->id, g->grant)) {
     case GRANT_STALE:
         return "the transaction took too long: the lock is given back";
     case GRANT_OVER:
@@ -197,13 +197,13 @@ static void write_replies(struct cmd *c, struct conn *conn, struct client *clien
     resp_array(out, m->count);
     for (size_t i = 0; i < m->grant_count; i++) {
         const struct multi_grant *g = &m->grants[i];
-        const char *text = objection(c, client, g);
+        const char *text = find_objection(c, client, g);
 
         if (text == NULL) {
             client_granted(client, g->grant, conn_input_count(conn));
             continue;
         }
-        locks_undelivered(c->env.locks, client->id, g->grant);
+        engine_on_undelivered(c->env.engine, client->id, g->grant);
         buf_add(out, all.ptr + done, g->from - done);
         resp_error(out, LATCHD_ERR_BACKEND, span_str(text));
         done = g->from + g->len;
@@ -211,29 +211,29 @@ static void write_replies(struct cmd *c, struct conn *conn, struct client *clien
     buf_add(out, all.ptr + done, all.len - done);
 }
 
-static void finish(struct cmd *c, struct conn *conn, struct client *client)
+static void finish_exec(struct cmd *c, struct conn *conn, struct client *client)
 {
     if (!client_muted(client)) {
         write_replies(c, conn, client);
     }
-    drop(client);
+    multi_drop(client);
     if (client->leaving) {
         conn_drain(conn);
     }
 }
 
-void cmd_exec(struct call *call)
+void cmd_exec(struct command_ctx *call)
 {
     struct multi *m = call->client->multi;
 
     if (m == NULL) {
-        call_error(call, LATCHD_ERR, "EXEC without MULTI");
+        ctx_error(call, LATCHD_ERR, "EXEC without MULTI");
     } else if (m->spoilt) {
-        drop(call->client);
-        call_error(call, LATCHD_ERR_EXECABORT,
-                   "Transaction discarded because of previous errors.");
+        multi_drop(call->client);
+        ctx_error(call, LATCHD_ERR_EXECABORT,
+                  "Transaction discarded because of previous errors.");
     } else if (m->count == 0) {
-        finish(call->cmd, call->conn, call->client);
+        finish_exec(call->cmd, call->conn, call->client);
     } else {
         m->running = true;
         conn_again(call->conn);
@@ -244,8 +244,8 @@ void multi_step(struct cmd *c, struct conn *conn)
 {
     struct client *client = conn_data(conn);
     struct multi *m = client->multi;
-    struct kept *k = m->queue[m->next++];
-    struct call call = {
+    struct deferred_command *k = m->queue[m->next++];
+    struct command_ctx call = {
         .cmd = c,
         .conn = conn,
         .client = client,
@@ -275,7 +275,7 @@ bool multi_answered(struct cmd *c, struct conn *conn)
         return false;
     }
     if (m->next == m->count) {
-        finish(c, conn, client);
+        finish_exec(c, conn, client);
     } else {
         conn_again(conn);
     }
@@ -306,6 +306,6 @@ void multi_abandon(struct cmd *c, const struct client *client)
     const struct multi *m = client->multi;
 
     for (size_t i = 0; i < m->grant_count; i++) {
-        locks_undelivered(c->env.locks, client->id, m->grants[i].grant);
+        engine_on_undelivered(c->env.engine, client->id, m->grants[i].grant);
     }
 }

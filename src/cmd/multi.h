@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 struct buf;
-struct call;
+struct command_ctx;
 struct client;
 struct cmd;
 struct conn;
@@ -40,10 +40,10 @@ bool multi_writes(const struct multi *m);
 bool multi_is_running(const struct multi *m);
 
 /* Queues the command, or refuses it; either is answered. */
-bool multi_queue(struct call *call);
+bool multi_queue(struct command_ctx *call);
 /* The command was refused before it was queued or run: EXEC is not to run the others,
  * and an EXEC ends the transaction. */
-void multi_refused(struct call *call);
+void multi_refused(struct command_ctx *call);
 
 /* Runs the next command; the connection may be closed afterwards. */
 void multi_step(struct cmd *c, struct conn *conn);

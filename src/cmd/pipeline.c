@@ -25,14 +25,14 @@ size_t pipeline_bytes(const struct pipeline *p)
 static void write_grant(struct cmd *c, struct conn *conn, struct client *client,
                         const struct step *s)
 {
-    enum grant_state state = locks_grant_state(c->env.locks, client->id, s->grant);
+    enum grant_state state = engine_grant_state(c->env.engine, client->id, s->grant);
 
     if (state == GRANT_FRESH) {
         client_granted(client, s->grant, conn_input_count(conn));
         buf_add_span(conn_out(conn), buf_span(&s->reply));
         return;
     }
-    locks_undelivered(c->env.locks, client->id, s->grant);
+    engine_on_undelivered(c->env.engine, client->id, s->grant);
     resp_error(conn_out(conn), LATCHD_ERR_BACKEND,
                state == GRANT_STALE
                    ? SPAN("the replies before took too long: the lock is given back")
@@ -67,10 +67,10 @@ static void write_reply(struct cmd *c, struct conn *conn, struct client *client,
 
 static void end_step(struct pipeline *p, struct step *s)
 {
-    if (s->kept != NULL) {
-        p->kept_bytes -= s->kept->bytes;
-        kept_free(s->kept);
-        s->kept = NULL;
+    if (s->deferred != NULL) {
+        p->kept_bytes -= s->deferred->bytes;
+        deferred_command_free(s->deferred);
+        s->deferred = NULL;
     }
     buf_reset(&s->reply);
 }
@@ -87,7 +87,7 @@ void pipeline_go_on(struct cmd *c, struct conn *conn, struct client *client)
     if (p->first == p->count) {
         client->pipeline = NULL;
         free(p);
-        if (client->kept != NULL) {
+        if (client->deferred != NULL) {
             conn_again(conn);
         }
         conn_resume(conn);
@@ -101,7 +101,7 @@ void pipeline_go_on(struct cmd *c, struct conn *conn, struct client *client)
 /* --- the engine's answers ----------------------------------------------------------
  */
 
-static struct step *find(struct pipeline *p, uint64_t number)
+static struct step *step_find(struct pipeline *p, uint64_t number)
 {
     for (size_t i = p->first; i < p->count; i++) {
         struct step *s = &p->steps[i];
@@ -137,7 +137,7 @@ static bool comes_too_early(struct cmd *c, const struct client *client, struct s
         return false;
     }
     s->stood = true;
-    locks_undelivered(c->env.locks, client->id, reply->grant); /* kept for KEEP */
+    engine_on_undelivered(c->env.engine, client->id, reply->grant); /* kept for KEEP */
     return true;
 }
 
@@ -166,7 +166,7 @@ void pipeline_reply(struct cmd *c, struct conn *conn, const struct effect_reply 
 {
     struct client *client = conn_data(conn);
     struct pipeline *p = client->pipeline;
-    struct step *s = find(p, reply->to.call);
+    struct step *s = step_find(p, reply->to.call);
 
     if (s == NULL) {
         return;
@@ -197,7 +197,7 @@ void pipeline_abandon(struct cmd *c, struct client *client)
         if (s->state != STEP_ANSWERED && s->counted) {
             stats_answered(c, s->command, s->began_us, OUTCOME_GONE);
         } else if (s->grant != 0) {
-            locks_undelivered(c->env.locks, client->id, s->grant);
+            engine_on_undelivered(c->env.engine, client->id, s->grant);
         }
         end_step(p, s);
     }

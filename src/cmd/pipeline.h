@@ -16,7 +16,7 @@
  *   - An UNLOCK is carried out in any case, so an UNLOCK or LOCK of another name begins
  *     beside those that are in flight.
  *   - Plain LOCKs behind each other are gathered, and then asked for as a run
- *     (locks_lock_run()): none is granted before all ahead of it are. Those that the
+ *     (engine_lock_batch()): none is granted before all ahead of it are. Those that the
  *     run does not reach are put off.
  *   - What names its own hold or request (pipeline_pass.c) does not wait for a LOCK of
  *     others: a connection may be shared by many who know nothing of each other. A LOCK
@@ -31,13 +31,13 @@
 #ifndef LATCHD_CMD_PIPELINE_H
 #define LATCHD_CMD_PIPELINE_H
 
-#include "core/effect.h"
-#include "core/locks.h"
+#include "engine/effect.h"
+#include "engine/engine.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-struct call;
+struct command_ctx;
 struct client;
 struct cmd;
 struct conn;
@@ -51,20 +51,20 @@ enum {
 };
 
 /* A request has come while others are in flight. False: it is not to run now. */
-bool pipeline_begin(struct call *call);
+bool pipeline_begin(struct command_ctx *call);
 /* It has been dispatched. */
-void pipeline_ran(struct call *call);
+void pipeline_ran(struct command_ctx *call);
 
 /* The command waits for the engine, under that number; others may begin beside it.
  * False: no others are there, or can come. */
-bool pipeline_waits(struct call *call, uint64_t number);
+bool pipeline_waits(struct command_ctx *call, uint64_t number);
 /* The same for a command beside which no other may begin, if there is a pipeline. */
-bool pipeline_waits_last(struct call *call, uint64_t number);
+bool pipeline_waits_last(struct command_ctx *call, uint64_t number);
 /* A plain LOCK waits to be asked for in a run; what it asks for is copied, but for whom
  * it is. False: it is to be asked for at once. */
-bool pipeline_gathers(struct call *call, const struct lock_req *req);
-/* A call with a step is put off (pause.c); what is kept of it. */
-struct kept *pipeline_puts_off(struct call *call);
+bool pipeline_gathers(struct command_ctx *call, const struct lock_req *req);
+/* A call with a step is put off (client_pause.c); what is kept of it. */
+struct deferred_command *pipeline_puts_off(struct command_ctx *call);
 
 /* No other request of the connection runs now. */
 void pipeline_settle(struct cmd *c, struct conn *conn);

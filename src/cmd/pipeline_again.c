@@ -25,7 +25,7 @@ static bool ask_run(struct cmd *c, struct client *client, struct pipeline *p)
     if (count == 0) {
         return false;
     }
-    begun = locks_lock_run(c->env.locks, reqs, count);
+    begun = engine_lock_batch(c->env.engine, reqs, count);
     for (size_t i = 0; i < count; i++) {
         step_set_state(p, steps[i], i < begun ? STEP_ASKED : STEP_PUT_OFF);
     }
@@ -46,7 +46,7 @@ void pipeline_settle(struct cmd *c, struct conn *conn)
     if (p->again) {
         return; /* that comes before any request */
     }
-    if (client->kept != NULL || p->locks == 0) {
+    if (client->deferred != NULL || p->locks == 0) {
         conn_suspend(conn);
     } else {
         conn_await(conn);
@@ -56,7 +56,7 @@ void pipeline_settle(struct cmd *c, struct conn *conn)
 /* --- what was put off --------------------------------------------------------------
  */
 
-void pipeline_ran(struct call *call)
+void pipeline_ran(struct command_ctx *call)
 {
     struct step *s = call->step;
 
@@ -74,12 +74,12 @@ void pipeline_ran(struct call *call)
 static void begin_anew(struct cmd *c, struct conn *conn, struct step *s)
 {
     struct client *client = conn_data(conn);
-    struct call call = {
+    struct command_ctx call = {
         .cmd = c,
         .conn = conn,
         .client = client,
-        .argv = s->kept->argv,
-        .argc = s->kept->argc,
+        .argv = s->deferred->argv,
+        .argc = s->deferred->argc,
         .proto = client->proto,
         .out = s->muted ? &c->scratch : &s->reply,
         .muted = s->muted,
@@ -99,14 +99,14 @@ static bool may_begin(const struct cmd *c, struct pipeline *p, size_t at)
     struct step *s = &p->steps[at];
     struct candidate r = {
         .command = s->command,
-        .argv = s->kept->argv,
-        .argc = s->kept->argc,
+        .argv = s->deferred->argv,
+        .argc = s->deferred->argc,
         .hash = s->hash,
         .subject = s->subject,
     };
 
     s->passes = false;
-    if (!list_empty(&s->kept->in_pause) || (s->stood && at > p->first)) {
+    if (!list_empty(&s->deferred->in_pause) || (s->stood && at > p->first)) {
         return false;
     }
     if (at == p->first || pipeline_fits_beside(c, p, at, &r)) {
@@ -116,7 +116,7 @@ static bool may_begin(const struct cmd *c, struct pipeline *p, size_t at)
         s->passage = passage_of(&c->limits, &r);
     }
     s->passes = s->passage == PASSAGE_NAMED && passage_is_free(p, at, &r) &&
-                (!step_is_lock(s) || locks_has_room(c->env.locks));
+                (!step_is_lock(s) || engine_has_room(c->env.engine));
     return s->passes;
 }
 
@@ -137,7 +137,7 @@ void pipeline_again(struct cmd *c, struct conn *conn)
         pipeline_go_on(c, conn, client);
     }
     p = client->pipeline;
-    if (p != NULL && client->kept != NULL && !p->again) {
+    if (p != NULL && client->deferred != NULL && !p->again) {
         conn_suspend(conn);
     }
 }

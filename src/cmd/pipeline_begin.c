@@ -55,8 +55,8 @@ bool pipeline_fits_beside(const struct cmd *c, const struct pipeline *p, size_t 
         return false;
     }
     /* An UNLOCK that is in flight may be about to make room. */
-    return gathered == 0 ? !locks || locks_has_room(c->env.locks)
-                         : locks && is_plain(r) && locks_has_room(c->env.locks);
+    return gathered == 0 ? !locks || engine_has_room(c->env.engine)
+                         : locks && is_plain(r) && engine_has_room(c->env.engine);
 }
 
 /* --- steps -------------------------------------------------------------------------
@@ -120,16 +120,16 @@ void step_set_state(struct pipeline *p, struct step *s, enum step_state state)
     s->state = state;
 }
 
-void step_keep(struct pipeline *p, struct step *s, const struct call *call)
+void step_keep(struct pipeline *p, struct step *s, const struct command_ctx *call)
 {
-    if (s->kept == NULL) {
-        s->kept = kept_new(call);
-        p->kept_bytes += s->kept->bytes;
+    if (s->deferred == NULL) {
+        s->deferred = deferred_command_new(call);
+        p->kept_bytes += s->deferred->bytes;
     }
 }
 
 /* The LOCK that waits alone gets company. */
-static void adopt(struct client *client)
+static void adopt_waiting(struct client *client)
 {
     struct step *s = add_step(client, client_last(client), 0, client->call_muted);
 
@@ -144,16 +144,16 @@ static void adopt(struct client *client)
 /* --- a new request -----------------------------------------------------------------
  */
 
-static bool put_off_all(struct call *call, bool full)
+static bool put_off_all(struct command_ctx *call, bool full)
 {
     call->client->pipeline->full = full;
-    call->client->kept = kept_new(call);
+    call->client->deferred = deferred_command_new(call);
     conn_suspend(call->conn);
     return false;
 }
 
 /* It runs now, in a step of its own. */
-static void run_beside(struct call *call, const struct candidate *r)
+static void run_beside(struct command_ctx *call, const struct candidate *r)
 {
     struct step *s = add_step(call->client, r->command, r->hash, call->muted);
 
@@ -166,7 +166,7 @@ static void run_beside(struct call *call, const struct candidate *r)
 }
 
 /* What comes behind a LOCK that waits. */
-static bool begin_behind(struct call *call, struct candidate *r)
+static bool begin_behind(struct command_ctx *call, struct candidate *r)
 {
     struct pipeline *p = call->client->pipeline;
     enum passage passage = passage_of(&call->cmd->limits, r);
@@ -176,7 +176,7 @@ static bool begin_behind(struct call *call, struct candidate *r)
         return put_off_all(call, passage != PASSAGE_BARRIER);
     }
     if (passage == PASSAGE_NAMED && passage_is_free(p, p->count, r) &&
-        (!command_is_lock(r->command) || locks_has_room(call->cmd->env.locks))) {
+        (!command_is_lock(r->command) || engine_has_room(call->cmd->env.engine))) {
         run_beside(call, r);
         call->step->passage = passage;
         call->step->passes = true;
@@ -192,14 +192,14 @@ static bool begin_behind(struct call *call, struct candidate *r)
     return false;
 }
 
-bool pipeline_begin(struct call *call)
+bool pipeline_begin(struct command_ctx *call)
 {
     struct client *client = call->client;
     const struct command *command = command_find(call->argv[0]);
     struct candidate r = { .command = command, .argv = call->argv, .argc = call->argc };
 
     if (client->pipeline == NULL) {
-        adopt(client);
+        adopt_waiting(client);
     }
     if (command != NULL && command->keys == KEYS_ONE && call->argc > 1 &&
         (command->flags & CMD_WRITE) != 0) {
@@ -218,15 +218,16 @@ bool pipeline_begin(struct call *call)
 
 bool pipeline_admits_kept(const struct client *client)
 {
-    return client->pipeline != NULL && client->kept != NULL && client->pipeline->full &&
-           list_empty(&client->kept->in_pause) && has_room(client->pipeline);
+    return client->pipeline != NULL && client->deferred != NULL &&
+           client->pipeline->full && list_empty(&client->deferred->in_pause) &&
+           has_room(client->pipeline);
 }
 
 /* --- how it waits ------------------------------------------------------------------
  */
 
 /* False: it is alone, and stays so. */
-static bool joins(struct call *call)
+static bool joins_pipeline(struct command_ctx *call)
 {
     if (call->step == NULL && call->client->multi == NULL &&
         conn_has_more(call->conn)) {
@@ -237,7 +238,7 @@ static bool joins(struct call *call)
     return call->step != NULL;
 }
 
-bool pipeline_waits_last(struct call *call, uint64_t number)
+bool pipeline_waits_last(struct command_ctx *call, uint64_t number)
 {
     struct step *s = call->step;
 
@@ -251,13 +252,14 @@ bool pipeline_waits_last(struct call *call, uint64_t number)
     return true;
 }
 
-bool pipeline_waits(struct call *call, uint64_t number)
+bool pipeline_waits(struct command_ctx *call, uint64_t number)
 {
-    return joins(call) && pipeline_waits_last(call, number);
+    return joins_pipeline(call) && pipeline_waits_last(call, number);
 }
 
 /* What points into the call's words is to point into those that are kept. */
-static struct span in_kept(const struct call *call, const struct kept *k, struct span s)
+static struct span in_kept(const struct command_ctx *call,
+                           const struct deferred_command *k, struct span s)
 {
     for (size_t i = 1; s.len != 0 && i < call->argc; i++) {
         if (call->argv[i].ptr == s.ptr && call->argv[i].len == s.len) {
@@ -267,22 +269,22 @@ static struct span in_kept(const struct call *call, const struct kept *k, struct
     return SPAN_NONE;
 }
 
-bool pipeline_gathers(struct call *call, const struct lock_req *req)
+bool pipeline_gathers(struct command_ctx *call, const struct lock_req *req)
 {
     struct pipeline *p;
     struct step *s = call->step;
 
     /* Nothing that waits is ahead of a run. */
-    if (req->kind != KIND_PLAIN || (s != NULL && s->passes) || !joins(call)) {
+    if (req->kind != KIND_PLAIN || (s != NULL && s->passes) || !joins_pipeline(call)) {
         return false;
     }
     p = call->client->pipeline;
     s = call->step;
     step_keep(p, s, call);
     s->req = *req;
-    s->req.name = in_kept(call, s->kept, req->name);
-    s->req.owner = in_kept(call, s->kept, req->owner);
-    s->req.id = in_kept(call, s->kept, req->id);
+    s->req.name = in_kept(call, s->deferred, req->name);
+    s->req.owner = in_kept(call, s->deferred, req->owner);
+    s->req.id = in_kept(call, s->deferred, req->id);
     s->subject = call->subject;
     s->began_us = call->started_us;
     step_set_state(p, s, STEP_GATHERED);
@@ -290,9 +292,9 @@ bool pipeline_gathers(struct call *call, const struct lock_req *req)
     return true;
 }
 
-struct kept *pipeline_puts_off(struct call *call)
+struct deferred_command *pipeline_puts_off(struct command_ctx *call)
 {
     call->put_off = true;
     step_keep(call->client->pipeline, call->step, call);
-    return call->step->kept;
+    return call->step->deferred;
 }

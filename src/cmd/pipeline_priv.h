@@ -2,8 +2,8 @@
 #ifndef LATCHD_CMD_PIPELINE_PRIV_H
 #define LATCHD_CMD_PIPELINE_PRIV_H
 
+#include "cmd/deferred_command.h"
 #include "cmd/handlers.h"
-#include "cmd/kept.h"
 #include "cmd/pipeline.h"
 
 enum step_state {
@@ -34,13 +34,13 @@ struct step {
     uint64_t began_us;
     uint64_t hash; /* of its name, 0: none; those that look alike only wait */
     struct subject subject;
-    uint64_t number;     /* ASKED: as the engine knows it */
-    struct kept *kept;   /* of what may begin anew, and.. */
-    struct lock_req req; /* ..GATHERED: what it asks for, in that */
-    struct buf reply;    /* that came before its turn */
-    uint64_t grant;      /* in it; 0: none */
-    int64_t lease_ms;    /* ..and what it was.. */
-    uint64_t renewed_ms; /* ..then */
+    uint64_t number;                   /* ASKED: as the engine knows it */
+    struct deferred_command *deferred; /* of what may begin anew, and.. */
+    struct lock_req req;               /* ..GATHERED: what it asks for, in that */
+    struct buf reply;                  /* that came before its turn */
+    uint64_t grant;                    /* in it; 0: none */
+    int64_t lease_ms;                  /* ..and what it was.. */
+    uint64_t renewed_ms;               /* ..then */
 };
 
 struct pipeline {
@@ -72,7 +72,7 @@ static inline bool step_is_lock(const struct step *s)
 
 void step_set_state(struct pipeline *p, struct step *s, enum step_state state);
 /* Keeps the call's words, for when it begins anew. */
-void step_keep(struct pipeline *p, struct step *s, const struct call *call);
+void step_keep(struct pipeline *p, struct step *s, const struct command_ctx *call);
 
 /* pipeline.c: writes what has its turn, and sees to it that what may begin does. */
 void pipeline_go_on(struct cmd *c, struct conn *conn, struct client *client);

@@ -1,6 +1,6 @@
 #include "cmd/subject.h"
 
-#include "cmd/args.h"
+#include "cmd/lock/lock_args.h"
 #include "util/hash.h"
 
 static uint32_t number_of(struct span word)

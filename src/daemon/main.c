@@ -1,4 +1,4 @@
-#include "daemon/options.h"
+#include "daemon/config/command_line.h"
 #include "daemon/server.h"
 #include "io/tls.h"
 #include "latchd-config.h"
@@ -10,7 +10,7 @@
 /* Exit codes: 1 = it could not start or run, 2 = the configuration is wrong. */
 enum { EXIT_CONFIG = 2 };
 
-static int print(struct buf *text)
+static int print_text(struct buf *text)
 {
     size_t len = buf_len(text);
     bool ok = fwrite(buf_ptr(text), 1, len, stdout) == len && fflush(stdout) == 0;
@@ -20,23 +20,23 @@ static int print(struct buf *text)
 }
 
 /* With what it was built with, as systemctl has it. */
-static void version(struct buf *out)
+static void write_version(struct buf *out)
 {
     buf_printf(out, "latchd " LATCHD_VERSION " %ctls %chttp\n",
                tls_is_built() ? '+' : '-', LATCHD_HTTP ? '+' : '-');
 }
 
-static int act(const struct options *options, const struct config *config)
+static int run_action(const struct options *options, const struct config *config)
 {
     struct buf text = { 0 };
 
     switch (options->action) {
     case OPTIONS_PRINT_CONFIG:
         config_print(config, &text);
-        return print(&text);
+        return print_text(&text);
     case OPTIONS_CHECK_CONFIG:
         buf_add_str(&text, "The configuration is right.\n");
-        return print(&text);
+        return print_text(&text);
     default:
         return server_main(options, config) ? EXIT_SUCCESS : EXIT_FAILURE;
     }
@@ -49,7 +49,7 @@ static int say_mistake(struct span line)
     return EXIT_CONFIG;
 }
 
-static int run(const struct options *options)
+static int run_daemon(const struct options *options)
 {
     struct buf mistakes = { 0 };
     struct span rest;
@@ -57,7 +57,7 @@ static int run(const struct options *options)
     int code = EXIT_CONFIG;
 
     if (server_read_config(options, &config, &mistakes)) {
-        code = act(options, &config);
+        code = run_action(options, &config);
         config_fini(&config);
     }
     for (rest = buf_span(&mistakes); rest.len > 0;) {
@@ -80,11 +80,11 @@ int main(int argc, char **argv)
     switch (options.action) {
     case OPTIONS_HELP:
         options_help(&text);
-        return print(&text);
+        return print_text(&text);
     case OPTIONS_VERSION:
-        version(&text);
-        return print(&text);
+        write_version(&text);
+        return print_text(&text);
     default:
-        return run(&options);
+        return run_daemon(&options);
     }
 }

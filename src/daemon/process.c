@@ -11,7 +11,7 @@
 
 enum { COUNT_MAX = 1000 /* open files that are counted one by one */ };
 
-static uint64_t micros(struct timeval t)
+static uint64_t timeval_us(struct timeval t)
 {
     return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
 }
@@ -59,7 +59,7 @@ void process_look(struct process *ret, uint64_t about)
 
     *ret = (struct process){ 0 };
     if (getrusage(RUSAGE_SELF, &usage) == 0) {
-        ret->cpu_us = micros(usage.ru_utime) + micros(usage.ru_stime);
+        ret->cpu_us = timeval_us(usage.ru_utime) + timeval_us(usage.ru_stime);
     }
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
         ret->max_fds = limit.rlim_cur;

@@ -1,8 +1,8 @@
 #include "daemon/server.h"
 
+#include "daemon/config/unsafe_settings.h"
 #include "daemon/process.h"
-#include "daemon/state.h"
-#include "daemon/unsafe.h"
+#include "daemon/server_state.h"
 #include "latchd-config.h"
 #include "util/alloc.h"
 #include "util/clock.h"
@@ -20,9 +20,9 @@ static void on_signal(uv_signal_t *handle, int signum)
     struct server *s = handle->data;
 
     if (signum == SIGHUP) {
-        live_reload(s);
+        config_live_reload(s);
     } else {
-        stop_begin(s);
+        shutdown_begin(s);
     }
 }
 
@@ -72,19 +72,19 @@ static uint64_t random_u64(void)
 /* --- the whole -------------------------------------------------------------------- */
 
 /* True: it ran, and all was closed at the end. */
-static bool run(struct server *s)
+static bool run_loop(struct server *s)
 {
     int r = io_init(&s->io, &s->loop);
     bool ok = r == 0;
 
     if (ok) {
-        r = turn_init(s);
-        ok = r == 0 && open_signals(s) == 0 && parts_start(s);
+        r = loop_init(s);
+        ok = r == 0 && open_signals(s) == 0 && wiring_start(s);
         if (!ok) {
-            stop_close(s);
+            shutdown_close(s);
         }
         (void)uv_run(&s->loop, UV_RUN_DEFAULT);
-        parts_free(s);
+        wiring_free(s);
         io_fini(&s->io);
     }
     r = uv_loop_close(&s->loop);
@@ -121,7 +121,7 @@ bool server_main(const struct options *options, const struct config *config)
     notify_init(&s->notify);
     log_notice("server", "latchd " LATCHD_VERSION " starts, instance %s", s->instance);
     unsafe_warn(options, config);
-    ok = uv_loop_init(&s->loop) == 0 && run(s);
+    ok = uv_loop_init(&s->loop) == 0 && run_loop(s);
     log_second();
     log_notice("server", ok ? "stopped" : "stopped after an error");
     notify_fini(&s->notify);

@@ -3,8 +3,8 @@
 #ifndef LATCHD_DAEMON_SERVER_H
 #define LATCHD_DAEMON_SERVER_H
 
-#include "daemon/config.h"
-#include "daemon/options.h"
+#include "daemon/config/command_line.h"
+#include "daemon/config/config.h"
 
 /* Reads the configuration, and checks also what the table cannot judge: values that
  * must fit each other, and the files that they name. False: a line for each mistake is

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void header(struct MHD_Response *r, const char *name, const char *value)
+static void add_header(struct MHD_Response *r, const char *name, const char *value)
 {
     if (MHD_add_response_header(r, name, value) != MHD_YES) {
         abort(); /* no memory, or a mistake of ours */
@@ -15,8 +15,8 @@ static void header(struct MHD_Response *r, const char *name, const char *value)
 }
 
 /* Nothing of this is for other sites, for caches, or to be guessed at. */
-static struct MHD_Response *make(const char *type, const char *text, size_t len,
-                                 enum MHD_ResponseMemoryMode mode)
+static struct MHD_Response *make_response(const char *type, const char *text,
+                                          size_t len, enum MHD_ResponseMemoryMode mode)
 {
     struct MHD_Response *r =
         MHD_create_response_from_buffer(len, (void *)(uintptr_t)text, mode);
@@ -24,11 +24,11 @@ static struct MHD_Response *make(const char *type, const char *text, size_t len,
     if (r == NULL) {
         abort();
     }
-    header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-    header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-    header(r, "X-Content-Type-Options", "nosniff");
-    header(r, "Cross-Origin-Resource-Policy", "same-origin");
-    header(r, "Referrer-Policy", "no-referrer");
+    add_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    add_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    add_header(r, "X-Content-Type-Options", "nosniff");
+    add_header(r, "Cross-Origin-Resource-Policy", "same-origin");
+    add_header(r, "Referrer-Policy", "no-referrer");
     return r;
 }
 
@@ -37,19 +37,19 @@ static struct MHD_Response *make_from(const char *type, struct buf *body)
 {
     if (buf_len(body) == 0) {
         buf_reset(body);
-        return make(type, "", 0, MHD_RESPMEM_PERSISTENT);
+        return make_response(type, "", 0, MHD_RESPMEM_PERSISTENT);
     }
-    return make(type, buf_ptr(body), buf_len(body), MHD_RESPMEM_MUST_FREE);
+    return make_response(type, buf_ptr(body), buf_len(body), MHD_RESPMEM_MUST_FREE);
 }
 
 void answer_init(struct http *h)
 {
-    h->page = make("text/html; charset=utf-8", HTTP_PAGE, HTTP_PAGE_LEN,
-                   MHD_RESPMEM_PERSISTENT);
-    header(h->page, "Content-Security-Policy", HTTP_PAGE_POLICY);
+    h->page = make_response("text/html; charset=utf-8", HTTP_PAGE, HTTP_PAGE_LEN,
+                            MHD_RESPMEM_PERSISTENT);
+    add_header(h->page, "Content-Security-Policy", HTTP_PAGE_POLICY);
 }
 
-static void drop(struct MHD_Response **r)
+static void drop_response(struct MHD_Response **r)
 {
     if (*r != NULL) {
         MHD_destroy_response(*r);
@@ -59,9 +59,9 @@ static void drop(struct MHD_Response **r)
 
 void answer_fini(struct http *h)
 {
-    drop(&h->page);
-    drop(&h->metrics.response);
-    drop(&h->status.response);
+    drop_response(&h->page);
+    drop_response(&h->metrics.response);
+    drop_response(&h->status.response);
 }
 
 /* --- one answer each -------------------------------------------------------------- */
@@ -75,13 +75,14 @@ static enum MHD_Result send_once(struct MHD_Connection *c, unsigned code,
     return ok;
 }
 
-static enum MHD_Result refuse(struct MHD_Connection *c, unsigned code, const char *text)
+static enum MHD_Result refuse_request(struct MHD_Connection *c, unsigned code,
+                                      const char *text)
 {
-    struct MHD_Response *r =
-        make("text/plain; charset=utf-8", text, strlen(text), MHD_RESPMEM_PERSISTENT);
+    struct MHD_Response *r = make_response("text/plain; charset=utf-8", text,
+                                           strlen(text), MHD_RESPMEM_PERSISTENT);
 
     if (code == MHD_HTTP_METHOD_NOT_ALLOWED) {
-        header(r, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+        add_header(r, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
     }
     return send_once(c, code, r);
 }
@@ -102,7 +103,7 @@ static enum MHD_Result send_body(struct http *h, struct MHD_Connection *c,
 
         h->setup.on_event(h->setup.ctx);
         fill(h->setup.ctx, &out);
-        drop(&body->response);
+        drop_response(&body->response);
         body->response = make_from(type, &out);
         body->made_ms = now;
     }
@@ -160,19 +161,20 @@ enum MHD_Result answer_request(void *cls, struct MHD_Connection *connection,
     /* Answered before a body is read, so that libmicrohttpd closes after each. */
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 &&
         strcmp(method, MHD_HTTP_METHOD_HEAD) != 0) {
-        return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
-                      "Only GET and HEAD: this is for looking.\n");
+        return refuse_request(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
+                              "Only GET and HEAD: this is for looking.\n");
     }
     if (!is_for_us(h, connection)) {
-        return refuse(connection, MHD_HTTP_FORBIDDEN,
-                      "On a loopback address latchd answers to its address in digits "
-                      "and to localhost, not to other names.\n");
+        return refuse_request(
+            connection, MHD_HTTP_FORBIDDEN,
+            "On a loopback address latchd answers to its address in digits "
+            "and to localhost, not to other names.\n");
     }
     for (size_t i = 0; i < sizeof(ROUTES) / sizeof(ROUTES[0]); i++) {
         if (strcmp(url, ROUTES[i].path) == 0) {
             return ROUTES[i].send(h, connection);
         }
     }
-    return refuse(connection, MHD_HTTP_NOT_FOUND,
-                  "There are /, /status.json, /metrics and /healthz.\n");
+    return refuse_request(connection, MHD_HTTP_NOT_FOUND,
+                          "There are /, /status.json, /metrics and /healthz.\n");
 }

@@ -1,8 +1,8 @@
 #include "http/http.h"
 
 #include "http/host.h"
+#include "http/http_listen.h"
 #include "http/http_priv.h"
-#include "http/listen.h"
 #include "util/alloc.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -67,7 +67,7 @@ static void on_timer(uv_timer_t *timer);
 
 /* Once round: libmicrohttpd does what is ready now, and says when it wants to be called
  * in any case; 0: there is more, which has to wait for the sockets of others. */
-static void turn(struct http *h)
+static void run_turn(struct http *h)
 {
     MHD_UNSIGNED_LONG_LONG wait_ms = LOOK_MS;
 
@@ -85,12 +85,12 @@ static void turn(struct http *h)
 
 static void on_timer(uv_timer_t *timer)
 {
-    turn(timer->data);
+    run_turn(timer->data);
 }
 
 static void on_ready(uv_poll_t *poll, int status, int events)
 {
-    turn(poll->data);
+    run_turn(poll->data);
 }
 
 /* --- open and close --------------------------------------------------------------- */
@@ -109,7 +109,7 @@ static void log_mhd(void *cls, const char *fmt, va_list ap)
     }
 }
 
-static struct MHD_Daemon *start(struct http *h, int fd)
+static struct MHD_Daemon *start_daemon(struct http *h, int fd)
 {
     return MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_ERROR_LOG, 0, NULL, NULL, answer_request, h,
@@ -132,7 +132,7 @@ static void on_closed(uv_handle_t *handle)
 }
 
 /* Both handles, or none. */
-static int watch(struct http *h)
+static int watch_fd(struct http *h)
 {
     const union MHD_DaemonInfo *info =
         MHD_get_daemon_info(h->mhd, MHD_DAEMON_INFO_EPOLL_FD);
@@ -148,7 +148,7 @@ static int watch(struct http *h)
     return uv_poll_start(&h->poll, UV_READABLE, on_ready);
 }
 
-static void stop(struct http *h)
+static void stop_daemon(struct http *h)
 {
     if (h->handles > 0) {
         uv_close((uv_handle_t *)&h->poll, on_closed);
@@ -177,7 +177,7 @@ struct http *http_open(const struct http_setup *setup, char *name, size_t name_r
     h->local = host_is_loopback(setup->address);
     list_init(&h->clients);
     answer_init(h);
-    h->mhd = start(h, fd);
+    h->mhd = start_daemon(h, fd);
     if (h->mhd == NULL) {
         (void)snprintf(reterr, room, "libmicrohttpd does not start");
         (void)close(fd);
@@ -185,13 +185,13 @@ struct http *http_open(const struct http_setup *setup, char *name, size_t name_r
         free(h);
         return NULL;
     }
-    if (watch(h) < 0) {
+    if (watch_fd(h) < 0) {
         (void)snprintf(reterr, room, "its descriptor cannot be watched");
         if (h->handles == 0) {
-            stop(h);
+            stop_daemon(h);
             free(h);
         } else {
-            stop(h);
+            stop_daemon(h);
         }
         return NULL;
     }
@@ -206,6 +206,6 @@ bool http_is_local(const struct http *h)
 void http_close(struct http *h)
 {
     if (h != NULL) {
-        stop(h);
+        stop_daemon(h);
     }
 }

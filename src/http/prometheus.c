@@ -9,7 +9,7 @@ void prom_family(struct buf *out, const char *name, const char *type, const char
     buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void begin(struct buf *out, const char *name, const struct buf *labels)
+static void begin_sample(struct buf *out, const char *name, const struct buf *labels)
 {
     buf_add_str(out, name);
     if (labels != NULL && buf_len(labels) > 0) {
@@ -23,7 +23,7 @@ static void begin(struct buf *out, const char *name, const struct buf *labels)
 void prom_uint(struct buf *out, const char *name, const struct buf *labels,
                uint64_t value)
 {
-    begin(out, name, labels);
+    begin_sample(out, name, labels);
     buf_printf(out, "%" PRIu64 "\n", value);
 }
 
@@ -47,7 +47,7 @@ static void add_seconds(struct buf *out, uint64_t us)
 void prom_seconds(struct buf *out, const char *name, const struct buf *labels,
                   uint64_t millionths)
 {
-    begin(out, name, labels);
+    begin_sample(out, name, labels);
     add_seconds(out, millionths);
     buf_add_str(out, "\n");
 }

@@ -57,7 +57,7 @@ static bool turn_away(const struct acceptor *a)
 }
 
 /* False: no more of them in this turn. */
-static bool handle(struct acceptor *a, int fd)
+static bool handle_accepted(struct acceptor *a, int fd)
 {
     bool tell;
 
@@ -98,7 +98,8 @@ static void on_ready(uv_poll_t *poll, int status, int events)
 
     (void)status;
     (void)events;
-    for (int i = 0; i < ACCEPTS_TURN && a->fd >= 0 && handle(a, accept_one(a)); i++) {
+    for (int i = 0; i < ACCEPTS_TURN && a->fd >= 0 && handle_accepted(a, accept_one(a));
+         i++) {
     }
 }
 

@@ -117,7 +117,7 @@ void io_end_turn(struct io *io)
 
 /* Failures */
 
-static void complain(struct stream *s, const char *why)
+static void log_handshake_failure(struct stream *s, const char *why)
 {
     /* A server that we need is another matter than whoever comes by. */
     enum log_level level = s->tls->host != NULL ? LOG_WARNING : LOG_INFO;
@@ -142,7 +142,8 @@ void stream_tls_over(struct stream *s, int status)
     leave_lists(t);
     /* Whoever only looks whether the port is open has not failed. */
     if (t->heard || status == UV_ETIMEDOUT) {
-        complain(s, status == UV_ETIMEDOUT ? "it took too long" : "it went away");
+        log_handshake_failure(s, status == UV_ETIMEDOUT ? "it took too long"
+                                                        : "it went away");
     }
 }
 
@@ -169,7 +170,7 @@ static void break_off(struct stream *s)
     tls_session_error(s->tls->session, why, sizeof(why));
     if (!list_empty(&s->tls->handshake)) {
         leave_lists(s->tls);
-        complain(s, why);
+        log_handshake_failure(s, why);
     } else {
         log_debug("tls", "broken: %s", why);
     }
@@ -193,7 +194,7 @@ static void send_text(struct stream *s, struct span text)
     buf_reset(&wire);
 }
 
-static void opened(struct stream *s)
+static void on_handshake_done(struct stream *s)
 {
     struct stream_tls *t = s->tls;
 
@@ -242,7 +243,7 @@ void stream_tls_input(struct stream *s, const char *data, size_t len)
     if (!t->open) {
         io->handshakes_ns += uv_hrtime() - start;
         if (state == TLS_OPEN || state == TLS_ENDED || got > 0) {
-            opened(s);
+            on_handshake_done(s);
         }
     }
     if (got > 0 && !s->closed) {

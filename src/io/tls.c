@@ -39,8 +39,8 @@ static struct report report_on(const struct tls_files *files, char *reterr, size
     return (struct report){ files->names == NULL ? &KEYS : files->names, reterr, room };
 }
 
-static bool fail(const struct report *r, const char *key, const char *path,
-                 const char *why)
+static bool report_tls_error(const struct report *r, const char *key, const char *path,
+                             const char *why)
 {
     (void)snprintf(r->text, r->room, "%s %s: %s", key, path, why);
     ERR_clear_error();
@@ -56,11 +56,12 @@ static bool can_read(const struct report *r, const char *key, const char *path,
     bool ok;
 
     if (fd < 0) {
-        return fail(r, key, path, strerror(errno));
+        return report_tls_error(r, key, path, strerror(errno));
     }
     ok = fstat(fd, &st) == 0 && (folder ? S_ISDIR(st.st_mode) : S_ISREG(st.st_mode));
     (void)close(fd);
-    return ok || fail(r, key, path, folder ? "not a directory" : "not a file");
+    return ok ||
+           report_tls_error(r, key, path, folder ? "not a directory" : "not a file");
 }
 
 /* Nobody is there to type it in. */
@@ -85,8 +86,9 @@ static bool load_cert(SSL_CTX *ctx, const struct tls_files *f, const struct repo
         const char *why = ERR_reason_error_string(ERR_peek_error());
         bool no_pem = ERR_GET_LIB(ERR_peek_error()) == ERR_LIB_PEM;
 
-        return fail(r, r->names->cert_file, f->cert_file,
-                    no_pem || why == NULL ? "holds no certificate (PEM)" : why);
+        return report_tls_error(r, r->names->cert_file, f->cert_file,
+                                no_pem || why == NULL ? "holds no certificate (PEM)"
+                                                      : why);
     }
     return true;
 }
@@ -97,7 +99,7 @@ static bool fail_unfit(const struct report *r, const char *key, const char *path
 
     (void)snprintf(why, sizeof(why), "does not fit the certificate of %s",
                    r->names->cert_file);
-    return fail(r, key, path, why);
+    return report_tls_error(r, key, path, why);
 }
 
 static bool load_key(SSL_CTX *ctx, const struct tls_files *f, const struct report *r)
@@ -117,9 +119,10 @@ static bool load_key(SSL_CTX *ctx, const struct tls_files *f, const struct repor
             ERR_GET_REASON(error) == X509_R_KEY_VALUES_MISMATCH) {
             return fail_unfit(r, key, path);
         }
-        return fail(r, key, path,
-                    encrypted ? "is encrypted: a key without a passphrase is wanted"
-                              : "holds no private key (PEM)");
+        return report_tls_error(
+            r, key, path,
+            encrypted ? "is encrypted: a key without a passphrase is wanted"
+                      : "holds no private key (PEM)");
     }
     SSL_CTX_set_default_passwd_cb_userdata(ctx, NULL);
     return SSL_CTX_check_private_key(ctx) == 1 || fail_unfit(r, key, path);
@@ -137,15 +140,16 @@ static bool load_authorities(SSL_CTX *ctx, const struct tls_files *f,
         names = SSL_load_client_CA_file(f->ca_cert_file);
         if (names == NULL || SSL_CTX_load_verify_file(ctx, f->ca_cert_file) != 1) {
             sk_X509_NAME_pop_free(names, X509_NAME_free);
-            return fail(r, r->names->ca_cert_file, f->ca_cert_file,
-                        "holds no certificate (PEM)");
+            return report_tls_error(r, r->names->ca_cert_file, f->ca_cert_file,
+                                    "holds no certificate (PEM)");
         }
         SSL_CTX_set_client_CA_list(ctx, names); /* tells clients which one to show */
     }
     if (f->ca_cert_dir[0] != '\0') {
         return can_read(r, r->names->ca_cert_dir, f->ca_cert_dir, true) &&
                (SSL_CTX_load_verify_dir(ctx, f->ca_cert_dir) == 1 ||
-                fail(r, r->names->ca_cert_dir, f->ca_cert_dir, "cannot be used"));
+                report_tls_error(r, r->names->ca_cert_dir, f->ca_cert_dir,
+                                 "cannot be used"));
     }
     return true;
 }
@@ -186,7 +190,7 @@ static bool set_rules(SSL_CTX *ctx)
            SSL_CTX_set_session_id_context(ctx, SESSIONS, sizeof(SESSIONS) - 1) == 1;
 }
 
-static struct tls *make(const SSL_METHOD *method, const struct report *r)
+static struct tls *make_context(const SSL_METHOD *method, const struct report *r)
 {
     struct tls *tls = xcalloc(1, sizeof(*tls));
 
@@ -209,7 +213,7 @@ static struct tls *make(const SSL_METHOD *method, const struct report *r)
 struct tls *tls_new(const struct tls_files *files, char *reterr, size_t room)
 {
     struct report report = report_on(files, reterr, room);
-    struct tls *tls = make(TLS_server_method(), &report);
+    struct tls *tls = make_context(TLS_server_method(), &report);
 
     if (tls != NULL &&
         !(load_cert(tls->ctx, files, &report) && load_key(tls->ctx, files, &report) &&
@@ -224,7 +228,7 @@ struct tls *tls_new(const struct tls_files *files, char *reterr, size_t room)
 struct tls *tls_new_client(const struct tls_files *files, char *reterr, size_t room)
 {
     struct report report = report_on(files, reterr, room);
-    struct tls *tls = make(TLS_client_method(), &report);
+    struct tls *tls = make_context(TLS_client_method(), &report);
     bool of_system = files->ca_cert_file[0] == '\0' && files->ca_cert_dir[0] == '\0';
 
     if (tls == NULL) {

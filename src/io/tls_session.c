@@ -112,7 +112,7 @@ void tls_session_free(struct tls_session *t)
     }
 }
 
-static enum tls_state broken(struct tls_session *t)
+static enum tls_state set_broken(struct tls_session *t)
 {
     t->broken = true;
     return TLS_BROKEN;
@@ -127,7 +127,7 @@ static enum tls_state shake_hands(struct tls_session *t)
         return TLS_OPEN;
     }
     return SSL_get_error(t->ssl, r) == SSL_ERROR_WANT_READ ? TLS_SHAKING_HANDS
-                                                           : broken(t);
+                                                           : set_broken(t);
 }
 
 static enum tls_state read_text(struct tls_session *t, char *text, size_t room,
@@ -146,10 +146,10 @@ static enum tls_state read_text(struct tls_session *t, char *text, size_t room,
         case SSL_ERROR_ZERO_RETURN:
             return TLS_ENDED;
         default:
-            return broken(t);
+            return set_broken(t);
         }
     }
-    return broken(t); /* it holds more than it can have been given */
+    return set_broken(t); /* it holds more than it can have been given */
 }
 
 enum tls_state tls_session_input(struct tls_session *t, struct span in, char *text,

@@ -1,6 +1,6 @@
 /* tls_session: one connection's TLS, as a calculator: bytes of the peer in, text out,
- * and the other way round. It knows no socket. For io/, and for ctl/, whose connections
- * have no event loop. */
+ * and the other way round. It knows no socket. For io/, and for latchctl/, whose
+ * connections have no event loop. */
 #ifndef LATCHD_IO_TLS_SESSION_H
 #define LATCHD_IO_TLS_SESSION_H
 

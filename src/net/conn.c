@@ -110,7 +110,7 @@ static void close_conn(struct conn *c, bool unread)
     conn_uncount(c);
     table_remove(&n->table, &c->slot);
     n->stats.open--;
-    n->stats.strangers -= !c->known;
+    n->stats.unauthenticated -= !c->known;
     log_about(LOG_DEBUG, "net", &(struct log_about){ .client = c->slot.key },
               "closed%s", unread ? ", with replies that were not taken in" : "");
     if (c->opened) {

@@ -70,7 +70,7 @@ struct conn_handler {
     bool (*is_busy)(void *ctx, struct conn *c);
     /* May be NULL: nobody is. Asked of a conn that conn_set_trusted() was never told to
      * trust. True: it still has to log in; false: it is trusted from now on. */
-    bool (*is_stranger)(void *ctx, struct conn *c);
+    bool (*is_unauthenticated)(void *ctx, struct conn *c);
     /* May be NULL: none. Bytes that the handler keeps for it; must be cheap. */
     size_t (*keeps)(void *ctx, struct conn *c);
 };
@@ -87,10 +87,11 @@ struct net_limits {
 
 struct net_stats {
     uint64_t open, accepted, refused, bytes_in, bytes_out;
-    uint64_t strangers; /* of those that are open; see is_stranger */
-    uint64_t late;      /* strangers that took too long to log in */
-    uint64_t evicted;   /* those that had most when there was too much */
-    uint64_t displaced; /* strangers that made room for who came after them */
+    uint64_t unauthenticated; /* of those that are open; see is_unauthenticated */
+    uint64_t late;            /* strangers that took too long to log in */
+    uint64_t evicted;         /* those that had most when there was too much */
+    uint64_t
+        evicted_unauthenticated; /* strangers that made room for who came after them */
 };
 
 /* A net owns a uv handle from here to net_close(): the loop turns on by itself while
@@ -161,7 +162,7 @@ const char *conn_end_text(const struct conn *c);
  * for all, those that have most are closed, at the end of the turn, unless they are
  * spared. */
 size_t conn_memory(struct conn *c);
-void conn_spare(struct conn *c, bool spared);
+void conn_spare(struct conn *c, bool exempt);
 
 /* Small limits before AUTH. Who was trusted once is no stranger any more. */
 void conn_set_trusted(struct conn *c, bool trusted);

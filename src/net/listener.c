@@ -44,8 +44,8 @@ static void on_connection(void *ctx, int fd)
 }
 
 /* The last step of every kind: listens. Takes `fd`, and on success `like->path`. */
-static int start(struct net *n, int fd, const struct listener *like, int backlog,
-                 char *ret_name, size_t room)
+static int start_listener(struct net *n, int fd, const struct listener *like,
+                          int backlog, char *ret_name, size_t room)
 {
     struct listener *l = xcalloc(1, sizeof(*l));
     int r = listen(fd, backlog) == 0 ? 0 : uv_translate_sys_error(errno);
@@ -66,7 +66,7 @@ static int start(struct net *n, int fd, const struct listener *like, int backlog
     return 0;
 }
 
-static void stop(struct listener *l)
+static void stop_listener(struct listener *l)
 {
     list_del(&l->node);
     if (l->path != NULL) {
@@ -82,7 +82,7 @@ void net_stop_listening(struct net *n)
     struct list *node;
 
     while ((node = list_first(&n->listeners)) != NULL) {
-        stop(container_of(node, struct listener, node));
+        stop_listener(container_of(node, struct listener, node));
     }
 }
 
@@ -124,7 +124,8 @@ int net_listen_tcp(struct net *n, const char *address, int port, int backlog, bo
     r = fd < 0 ? fd : bind_tcp(fd, info);
     freeaddrinfo(info);
     if (r == 0) {
-        return start(n, fd, &(struct listener){ .tls = tls }, backlog, ret_name, room);
+        return start_listener(n, fd, &(struct listener){ .tls = tls }, backlog,
+                              ret_name, room);
     }
     if (fd >= 0) {
         (void)close(fd);
@@ -201,7 +202,7 @@ int net_listen_unix(struct net *n, const char *path, unsigned mode, int backlog,
         return r;
     }
     like.path = xstrdup(path);
-    r = start(n, fd, &like, backlog, ret_name, room);
+    r = start_listener(n, fd, &like, backlog, ret_name, room);
     if (r != 0) {
         (void)unlink(path);
         free(like.path);
@@ -227,6 +228,6 @@ int net_listen_fd(struct net *n, int fd, bool tls, char *ret_name, size_t room)
         return UV_EINVAL;
     }
     (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
-    return start(n, fd, &(struct listener){ .is_unix = is_unix, .tls = tls }, SOMAXCONN,
-                 ret_name, room);
+    return start_listener(n, fd, &(struct listener){ .is_unix = is_unix, .tls = tls },
+                          SOMAXCONN, ret_name, room);
 }

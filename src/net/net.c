@@ -34,7 +34,7 @@ struct net *net_new(struct io *io, const struct net_limits *limits,
     n->parser = resp_parser_new();
     n->turn = 1;
     list_init(&n->conns);
-    list_init(&n->strangers);
+    list_init(&n->unauthenticated);
     list_init(&n->ready);
     list_init(&n->backlog);
     list_init(&n->later);
@@ -73,7 +73,7 @@ void net_free(struct net *n)
     free(n);
 }
 
-static void recount(void *ctx, struct conn *c)
+static void recount_conn(void *ctx, struct conn *c)
 {
     (void)ctx;
     conn_uncount(c);
@@ -85,7 +85,7 @@ void net_set_limits(struct net *n, const struct net_limits *limits)
     struct rlimit files;
 
     n->limits = *limits;
-    net_foreach(n, recount, NULL);
+    net_foreach(n, recount_conn, NULL);
     n->client_max = limits->max_clients;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY) {
         size_t room = files.rlim_cur > SPARE_FDS ? files.rlim_cur - SPARE_FDS : 1;
@@ -126,15 +126,16 @@ void net_accept(struct net *n, int fd, bool is_unix, bool tls)
     if (c == NULL) {
         return;
     }
-    if (n->stats.open >= n->client_max && !leave_one(n) && !net_displace(n)) {
+    if (n->stats.open >= n->client_max && !leave_one(n) &&
+        !net_evict_unauthenticated(n)) {
         n->stats.refused++;
         conn_refuse(c, "max number of clients reached");
         return;
     }
     n->stats.accepted++;
     n->stats.open++;
-    n->stats.strangers++;
-    list_append(&n->strangers, &c->all);
+    n->stats.unauthenticated++;
+    list_append(&n->unauthenticated, &c->all);
     table_add(&n->table, &c->slot);
     n->handler.on_event(n->handler.ctx);
     if (n->handler.on_open(n->handler.ctx, c)) {
@@ -274,7 +275,7 @@ void net_close(struct net *n)
     struct list *node;
 
     net_stop_listening(n);
-    list_splice(&n->conns, &n->strangers);
+    list_splice(&n->conns, &n->unauthenticated);
     while ((node = list_first(&n->conns)) != NULL) {
         conn_close_last_try(container_of(node, struct conn, all));
     }
@@ -305,5 +306,5 @@ static void each_of(const struct list *conns, conn_fn *fn, void *ctx)
 void net_foreach(struct net *n, conn_fn *fn, void *ctx)
 {
     each_of(&n->conns, fn, ctx);
-    each_of(&n->strangers, fn, ctx);
+    each_of(&n->unauthenticated, fn, ctx);
 }

@@ -70,7 +70,7 @@ struct conn {
     bool running : 1; /* inside on_request */
     bool more : 1;    /* input is left behind the request that runs */
     bool trusted : 1;
-    bool spared : 1; /* conn_spare() */
+    bool exempt : 1; /* conn_spare() */
     bool known : 1;  /* it was trusted once: not among the strangers */
     bool again : 1;  /* on_again() is owed */
     bool input_over : 1;
@@ -88,10 +88,10 @@ struct net {
     struct pool pool; /* for the replies of a turn */
     struct table table;
     struct list conns;
-    struct list strangers; /* never trusted; oldest first */
-    struct list ready;     /* requests can be run */
-    struct list backlog;   /* so, but the conn had its share of an earlier turn */
-    struct list later;     /* so, but the conn has had its share of this turn */
+    struct list unauthenticated; /* never trusted; oldest first */
+    struct list ready;           /* requests can be run */
+    struct list backlog;         /* so, but the conn had its share of an earlier turn */
+    struct list later;           /* so, but the conn has had its share of this turn */
     struct list dirty;
     struct list lingering; /* going down, waiting for the peer; see LINGER_MS */
     struct list leaving;   /* the peer left; its end is put off, see TURN_ENDS */
@@ -111,14 +111,15 @@ struct net {
 /* A connection that was accepted; takes its socket. */
 void net_accept(struct net *n, int fd, bool is_unix, bool tls);
 
-/* memory.c: it may have more or less now; it has gone; all of them, if they have too
- * much. */
+/* client_memory.c: it may have more or less now; it has gone; all of them, if they have
+ * too much. */
 void conn_count(struct conn *c);
 void conn_uncount(struct conn *c);
 void net_evict(struct net *n);
 
-/* Makes room for one more, if a stranger can be shown out for it (stranger.c). */
-bool net_displace(struct net *n);
+/* Makes room for one more, if a stranger can be shown out for it (unauthenticated.c).
+ */
+bool net_evict_unauthenticated(struct net *n);
 /* Shows out some of those who are late to log in. */
 void net_show_out(struct net *n);
 bool net_has_late(const struct net *n);

@@ -22,7 +22,7 @@ static bool is_blank(char c)
 }
 
 /* After a backslash inside "...". */
-static char unescape(struct line *line)
+static char unescape_char(struct line *line)
 {
     char c = *line->at++;
 
@@ -59,7 +59,7 @@ static bool take_quoted(struct line *line, char quote)
             return line->at == line->end || is_blank(*line->at);
         }
         if (c == '\\' && line->at < line->end && (quote == '"' || *line->at == quote)) {
-            c = unescape(line);
+            c = unescape_char(line);
         }
         *line->out++ = c;
     }
@@ -90,8 +90,9 @@ static bool take_word(struct line *line, struct span *ret)
     return true;
 }
 
-static enum resp_status split(struct resp_parser *p, const struct resp_limits *limits,
-                              struct span text, struct resp_request *ret)
+static enum resp_status split_words(struct resp_parser *p,
+                                    const struct resp_limits *limits, struct span text,
+                                    struct resp_request *ret)
 {
     struct line line = { text.ptr, text.ptr + text.len, p->scratch };
     size_t argc = 0;
@@ -140,7 +141,7 @@ enum resp_status resp_parse_inline(struct resp_parser *p,
         return RESP_INCOMPLETE;
     }
     /* The \r of a \r\n is a blank, and so are more of them. */
-    status = split(p, limits, span_of(data.ptr, len), ret);
+    status = split_words(p, limits, span_of(data.ptr, len), ret);
     if (status == RESP_DONE) {
         *ret_used = len + 1;
         *hint = 0;

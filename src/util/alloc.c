@@ -17,7 +17,7 @@ void alloc_failed(void)
     abort();
 }
 
-static void *need(void *ptr)
+static void *require_memory(void *ptr)
 {
     if (ptr == NULL) {
         alloc_failed();
@@ -27,7 +27,7 @@ static void *need(void *ptr)
 
 void *xmalloc(size_t size)
 {
-    return need(malloc(size == 0 ? 1 : size));
+    return require_memory(malloc(size == 0 ? 1 : size));
 }
 
 void *xcalloc(size_t count, size_t size)
@@ -35,12 +35,12 @@ void *xcalloc(size_t count, size_t size)
     if (count == 0 || size == 0) {
         count = size = 1;
     }
-    return need(calloc(count, size));
+    return require_memory(calloc(count, size));
 }
 
 void *xrealloc(void *ptr, size_t size)
 {
-    return need(realloc(ptr, size == 0 ? 1 : size));
+    return require_memory(realloc(ptr, size == 0 ? 1 : size));
 }
 
 char *xstrdup(const char *text)

@@ -1,4 +1,4 @@
-/* clock: the two clocks latchd looks at. Not for core/, which is told the time. */
+/* clock: the two clocks latchd looks at. Not for engine/, which is told the time. */
 #ifndef LATCHD_UTIL_CLOCK_H
 #define LATCHD_UTIL_CLOCK_H
 

@@ -103,7 +103,7 @@ static bool stands_at(const struct segment *s, const char *text)
 }
 
 /* Where it stands first; text.len: nowhere. */
-static size_t find(const struct segment *s, struct span text)
+static size_t find_segment(const struct segment *s, struct span text)
 {
     if (s->elements > text.len) {
         return text.len;
@@ -145,7 +145,7 @@ bool glob_match(struct span pattern, struct span text)
         if (s.elements == 0) {
             continue;
         }
-        where = find(&s, text);
+        where = find_segment(&s, text);
         if (where == text.len) {
             return false;
         }

@@ -11,7 +11,7 @@ struct sip {
     uint64_t v0, v1, v2, v3;
 };
 
-static uint64_t rotl(uint64_t x, int bits)
+static uint64_t rotate_left(uint64_t x, int bits)
 {
     return (x << bits) | (x >> (64 - bits));
 }
@@ -19,15 +19,15 @@ static uint64_t rotl(uint64_t x, int bits)
 static void sip_round(struct sip *s)
 {
     s->v0 += s->v1;
-    s->v1 = rotl(s->v1, 13) ^ s->v0;
-    s->v0 = rotl(s->v0, 32);
+    s->v1 = rotate_left(s->v1, 13) ^ s->v0;
+    s->v0 = rotate_left(s->v0, 32);
     s->v2 += s->v3;
-    s->v3 = rotl(s->v3, 16) ^ s->v2;
+    s->v3 = rotate_left(s->v3, 16) ^ s->v2;
     s->v0 += s->v3;
-    s->v3 = rotl(s->v3, 21) ^ s->v0;
+    s->v3 = rotate_left(s->v3, 21) ^ s->v0;
     s->v2 += s->v1;
-    s->v1 = rotl(s->v1, 17) ^ s->v2;
-    s->v2 = rotl(s->v2, 32);
+    s->v1 = rotate_left(s->v1, 17) ^ s->v2;
+    s->v2 = rotate_left(s->v2, 32);
 }
 
 /* Up to seven bytes. */

@@ -17,7 +17,7 @@ void heap_fini(struct heap *h)
     *h = (struct heap){ 0 };
 }
 
-static void place(struct heap *h, size_t slot, struct heap_node *node)
+static void place_node(struct heap *h, size_t slot, struct heap_node *node)
 {
     h->nodes[slot] = node;
     node->slot = (uint32_t)slot;
@@ -26,10 +26,10 @@ static void place(struct heap *h, size_t slot, struct heap_node *node)
 static void sift_up(struct heap *h, size_t slot, struct heap_node *node)
 {
     while (slot > 1 && h->nodes[slot / 2]->at > node->at) {
-        place(h, slot, h->nodes[slot / 2]);
+        place_node(h, slot, h->nodes[slot / 2]);
         slot /= 2;
     }
-    place(h, slot, node);
+    place_node(h, slot, node);
 }
 
 static void sift_down(struct heap *h, size_t slot, struct heap_node *node)
@@ -46,14 +46,14 @@ static void sift_down(struct heap *h, size_t slot, struct heap_node *node)
         if (h->nodes[child]->at >= node->at) {
             break;
         }
-        place(h, slot, h->nodes[child]);
+        place_node(h, slot, h->nodes[child]);
         slot = child;
     }
-    place(h, slot, node);
+    place_node(h, slot, node);
 }
 
 /* Puts a node into an empty place, up or down as its key demands. */
-static void settle(struct heap *h, size_t slot, struct heap_node *node)
+static void settle_node(struct heap *h, size_t slot, struct heap_node *node)
 {
     if (slot > 1 && h->nodes[slot / 2]->at > node->at) {
         sift_up(h, slot, node);
@@ -72,7 +72,7 @@ void heap_set(struct heap *h, struct heap_node *node, uint64_t at)
 {
     node->at = at;
     if (node->slot != 0) {
-        settle(h, node->slot, node);
+        settle_node(h, node->slot, node);
         return;
     }
     if (h->count + 1 >= h->room) {
@@ -93,7 +93,7 @@ void heap_remove(struct heap *h, struct heap_node *node)
     node->slot = 0;
     last = h->nodes[h->count--];
     if (last != node) {
-        settle(h, slot, last);
+        settle_node(h, slot, last);
     }
     if (h->room > ROOM_MIN && h->count < h->room / 4) {
         set_room(h, h->room / 2);

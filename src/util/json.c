@@ -2,7 +2,7 @@
 
 #include "util/utf8.h"
 
-static void begin(struct json *j, const char *key)
+static void begin_value(struct json *j, const char *key)
 {
     if (j->more) {
         buf_add(j->out, ",", 1);
@@ -15,7 +15,7 @@ static void begin(struct json *j, const char *key)
 
 void json_open(struct json *j, const char *key, char bracket)
 {
-    begin(j, key);
+    begin_value(j, key);
     buf_add(j->out, &bracket, 1);
     j->more = false;
 }
@@ -28,25 +28,25 @@ void json_close(struct json *j, char bracket)
 
 void json_uint(struct json *j, const char *key, uint64_t value)
 {
-    begin(j, key);
+    begin_value(j, key);
     buf_add_int(j->out, (int64_t)value);
 }
 
 void json_bool(struct json *j, const char *key, bool value)
 {
-    begin(j, key);
+    begin_value(j, key);
     buf_add_str(j->out, value ? "true" : "false");
 }
 
 void json_null(struct json *j, const char *key)
 {
-    begin(j, key);
+    begin_value(j, key);
     buf_add_str(j->out, "null");
 }
 
 void json_bytes(struct json *j, const char *key, struct span value)
 {
-    begin(j, key);
+    begin_value(j, key);
     buf_add(j->out, "\"", 1);
     while (value.len > 0) {
         uint32_t code;

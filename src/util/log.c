@@ -64,7 +64,7 @@ bool log_enabled(enum log_level level)
     return level >= current_level;
 }
 
-static void stamp(char *out, size_t room)
+static void write_timestamp(char *out, size_t room)
 {
     uint64_t now = clock_wall_us();
     time_t seconds = (time_t)(now / 1000000);
@@ -162,7 +162,7 @@ static void add_text_fields(struct buf *line, const struct log_about *about)
  */
 
 /* Control bytes would let a name forge a line or drive a terminal. */
-static void scrub(char *text)
+static void scrub_controls(char *text)
 {
     for (; *text != '\0'; text++) {
         if ((unsigned char)*text < 0x20 || *text == 0x7f) {
@@ -194,12 +194,12 @@ static void format_line(struct buf *line, enum log_level level, const char *modu
 {
     char when[48];
 
-    stamp(when, sizeof(when));
+    write_timestamp(when, sizeof(when));
     buf_add_str(line, log_priority(level));
     if (current_format == LOG_JSON) {
         add_json(line, when, level, module, message, about);
     } else {
-        scrub(message);
+        scrub_controls(message);
         if (!to_journal) {
             buf_printf(line, "%s ", when);
         }
@@ -235,11 +235,12 @@ static bool tell_unwritten(void)
     return told;
 }
 
-static void put(enum log_level level, const char *module, const struct log_about *about,
-                const char *fmt, va_list ap) __attribute__((format(printf, 4, 0)));
+static void write_log_line(enum log_level level, const char *module,
+                           const struct log_about *about, const char *fmt, va_list ap)
+    __attribute__((format(printf, 4, 0)));
 
-static void put(enum log_level level, const char *module, const struct log_about *about,
-                const char *fmt, va_list ap)
+static void write_log_line(enum log_level level, const char *module,
+                           const struct log_about *about, const char *fmt, va_list ap)
 {
     char message[MESSAGE_MAX];
     struct buf line = { 0 };
@@ -263,7 +264,7 @@ void log_write(enum log_level level, const char *module, const char *fmt, ...)
         return;
     }
     va_start(ap, fmt);
-    put(level, module, NULL, fmt, ap);
+    write_log_line(level, module, NULL, fmt, ap);
     va_end(ap);
 }
 
@@ -276,7 +277,7 @@ void log_about(enum log_level level, const char *module, const struct log_about 
         return;
     }
     va_start(ap, fmt);
-    put(level, module, about, fmt, ap);
+    write_log_line(level, module, about, fmt, ap);
     va_end(ap);
 }
 

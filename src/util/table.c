@@ -12,7 +12,7 @@ enum {
     NODE_SHARE = 2, /* buckets there may be for each node */
 };
 
-static struct table_node **bucket(const struct table *t, size_t i)
+static struct table_node **bucket_at(const struct table *t, size_t i)
 {
     return &t->parts[i / PART][i % PART];
 }
@@ -23,12 +23,12 @@ static struct table_node **bucket_of(const struct table *t, uint64_t key)
 {
     size_t i = key & t->mask;
 
-    return bucket(t, i < t->size ? i : i & t->mask >> 1);
+    return bucket_at(t, i < t->size ? i : i & t->mask >> 1);
 }
 
 /* --- getting larger and smaller --------------------------------------------------- */
 
-static void begin(struct table *t)
+static void begin_split(struct table *t)
 {
     t->parts = xmalloc(sizeof(*t->parts));
     t->parts[0] = xcalloc(SIZE_MIN, sizeof(**t->parts));
@@ -52,7 +52,7 @@ static void set_mask(struct table *t, size_t mask)
     }
 }
 
-static size_t split(struct table *t)
+static size_t split_bucket(struct table *t)
 {
     struct table_node **from, **to, *node;
     size_t moved = 0;
@@ -63,8 +63,8 @@ static size_t split(struct table *t)
     if (t->size % PART == 0) {
         t->parts[t->size / PART] = xcalloc(PART, sizeof(**t->parts));
     }
-    from = bucket(t, t->size & t->mask >> 1);
-    to = bucket(t, t->size);
+    from = bucket_at(t, t->size & t->mask >> 1);
+    to = bucket_at(t, t->size);
     while ((node = *from) != NULL) {
         if ((node->key & t->mask) == t->size) {
             *from = node->next;
@@ -79,12 +79,12 @@ static size_t split(struct table *t)
     return moved;
 }
 
-static void join(struct table *t)
+static void join_buckets(struct table *t)
 {
-    struct table_node **end, **last = bucket(t, t->size - 1);
+    struct table_node **end, **last = bucket_at(t, t->size - 1);
 
     t->size--;
-    end = bucket(t, t->size & t->mask >> 1);
+    end = bucket_at(t, t->size & t->mask >> 1);
     while (*end != NULL) {
         end = &(*end)->next;
     }
@@ -103,7 +103,7 @@ static size_t get_larger(struct table *t)
     size_t moved = 0;
 
     for (int i = 0; i < STEPS && t->count > t->size && t->walks == 0; i++) {
-        moved += split(t);
+        moved += split_bucket(t);
     }
     return moved;
 }
@@ -112,7 +112,7 @@ static void get_smaller(struct table *t, size_t steps)
 {
     while (steps-- > 0 && t->size > SIZE_MIN && t->size > t->count * NODE_SHARE &&
            t->walks == 0) {
-        join(t);
+        join_buckets(t);
     }
 }
 
@@ -124,7 +124,7 @@ size_t table_add(struct table *t, struct table_node *node)
     size_t moved;
 
     if (t->size == 0) {
-        begin(t);
+        begin_split(t);
     }
     t->count++;
     moved = get_larger(t);
@@ -187,7 +187,7 @@ struct table_node *table_walk_on(struct table_walk *w)
     struct table_node *node = w->next;
 
     while (node == NULL && w->bucket < w->table->size) {
-        node = *bucket(w->table, w->bucket++);
+        node = *bucket_at(w->table, w->bucket++);
     }
     if (node == NULL) {
         table_walk_end(w);
@@ -216,7 +216,7 @@ static uint64_t reverse_bits(uint64_t v)
     return r;
 }
 
-static void give(struct table_node *node, table_fn *fn, void *ctx)
+static void visit_chain(struct table_node *node, table_fn *fn, void *ctx)
 {
     for (; node != NULL; node = node->next) {
         fn(ctx, node);
@@ -235,9 +235,9 @@ uint64_t table_scan(const struct table *t, uint64_t cursor, table_fn *fn, void *
     if (t->size == 0) {
         return 0;
     }
-    give(*bucket(t, i), fn, ctx);
+    visit_chain(*bucket_at(t, i), fn, ctx);
     if (mask != t->mask && i + mask + 1 < t->size) {
-        give(*bucket(t, i + mask + 1), fn, ctx);
+        visit_chain(*bucket_at(t, i + mask + 1), fn, ctx);
     }
     return reverse_bits(reverse_bits(cursor | ~(uint64_t)mask) + 1);
 }

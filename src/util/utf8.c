@@ -1,7 +1,7 @@
 #include "util/utf8.h"
 
 /* Continuation bytes behind `lead`; -1: none can be. */
-static int following(uint8_t lead)
+static int following_bytes(uint8_t lead)
 {
     if (lead < 0x80) {
         return 0;
@@ -19,7 +19,7 @@ size_t utf8_decode(struct span text, uint32_t *ret)
 {
     static const uint32_t SMALLEST[] = { 0, 0x80, 0x800, 0x10000 };
     uint8_t lead = text.len == 0 ? 0xff : (uint8_t)text.ptr[0];
-    int more = following(lead);
+    int more = following_bytes(lead);
     uint32_t code;
 
     if (more < 0 || text.len < (size_t)more + 1) {

@@ -2,7 +2,7 @@
  * answer. */
 #include "core_world.h"
 
-#include "core/op_clone.h"
+#include "engine/op_clone.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,14 +14,14 @@ enum { FIELDS = 3 };
 struct answer {
     struct op_result r;
     enum renew_result items[OP_RENEW_MAX];
-    struct op_result many[OP_MANY_MAX];
+    struct op_result batch[OP_BATCH_MAX];
     struct op_field fields[FIELDS];
     struct span queue[FIELDS];
     char owner[600];
 };
 
 static const char *const WAYS[] = {
-    [OP_ACQUIRE] = "obvwutlkEr", [OP_ACQUIRE_MANY] = "olkEr",
+    [OP_ACQUIRE] = "obvwutlkEr", [OP_ACQUIRE_BATCH] = "olkEr",
     [OP_RELEASE] = "omnewatlkE", [OP_RENEW] = "olkEr",
     [OP_ATTACH] = "onwatlkEr",   [OP_RESTORE] = "onewtlkEr",
     [OP_INSPECT] = "olkE",       [OP_QUEUE] = "otlkE",
@@ -64,18 +64,18 @@ static void granted(const struct op *op, uint64_t n, struct op_result *r)
 
 static void granted_many(const struct op *op, uint64_t n, struct answer *a)
 {
-    size_t count = 1 + n % op->many_count;
+    size_t count = 1 + n % op->batch_count;
 
     for (size_t i = 0; i < count; i++) {
-        a->many[i] = (struct op_result){ .status = OP_OK, .count = 1 };
-        a->many[i].token = new_token(op);
+        a->batch[i] = (struct op_result){ .status = OP_OK, .count = 1 };
+        a->batch[i].token = new_token(op);
     }
-    if (count < op->many_count || (n & 64) != 0) {
-        a->many[count - 1] =
+    if (count < op->batch_count || (n & 64) != 0) {
+        a->batch[count - 1] =
             (struct op_result){ .status = OP_BUSY, .ttl_ms = (int64_t)(n % 5000) };
     }
-    a->r.many = a->many;
-    a->r.many_count = count;
+    a->r.batch = a->batch;
+    a->r.batch_count = count;
 }
 
 static void released(const struct op *op, char how, uint64_t n, struct op_result *r)
@@ -146,7 +146,7 @@ static void well(const struct op *op, char how, uint64_t n, struct answer *a)
     case OP_ACQUIRE:
         granted(op, n, &a->r);
         break;
-    case OP_ACQUIRE_MANY:
+    case OP_ACQUIRE_BATCH:
         granted_many(op, n, a);
         break;
     case OP_RELEASE:
@@ -199,7 +199,7 @@ static void answer(struct asked *asked, char how, uint64_t n)
     world.asked_count--;
     free(asked);
     world_turn_begin();
-    locks_op_done(world.locks, &a.r);
+    engine_on_op_result(world.engine, &a.r);
     world_turn_end();
     free(op);
 }

@@ -1,7 +1,7 @@
 /* Turns and time. */
 #include "core_world.h"
 
-#include "core/op_clone.h"
+#include "engine/op_clone.h"
 #include "resp/parser.h"
 #include "util/alloc.h"
 #include "util/log.h"
@@ -67,7 +67,7 @@ static void env_info(void *ctx, const char *section, struct buf *out)
 
 static void env_shutdown(void *ctx)
 {
-    locks_stop(world.locks);
+    engine_stop(world.engine);
     cmd_stop(world.cmd);
 }
 
@@ -84,7 +84,7 @@ void world_begin(unsigned kind)
                                               .slowlog_us = 10000,
                                               .slowlog_len = 8,
                                               .latency_ms = 100 };
-    struct locks_setup setup = {
+    struct engine_setup setup = {
         .config = { .watchdog_ms = 30000,
                     .redis_timeout_ms = 3000,
                     .recheck_ms = 5000,
@@ -124,10 +124,10 @@ void world_begin(unsigned kind)
     world.parser = parser != NULL ? parser : resp_parser_new();
     list_init(&world.asked);
     log_set_level(LOG_ERROR);
-    world.locks = env.locks = locks_new(&setup);
+    world.engine = env.engine = engine_new(&setup);
     world.cmd = cmd_new(&env, &LIMITS);
     world_turn_begin();
-    locks_store_up(world.locks, true);
+    engine_on_store_up(world.engine, true);
     world_turn_end();
 }
 
@@ -135,7 +135,7 @@ void world_begin(unsigned kind)
 
 void world_turn_begin(void)
 {
-    locks_tick(world.locks, world.now);
+    engine_tick(world.engine, world.now);
     cmd_tick(world.cmd, world.now);
 }
 
@@ -165,7 +165,7 @@ static void want(const struct effect_channel *c)
 
 static void do_effects(void)
 {
-    struct effects *list = locks_effects(world.locks);
+    struct effects *list = engine_effects(world.engine);
 
     for (size_t i = 0; i < list->count; i++) {
         struct effect fx = *list->list[i];
@@ -204,14 +204,14 @@ void world_turn_end(void)
         if (++rounds > ROUNDS_MAX) {
             world_fail("a turn without an end");
         }
-    } while (world_run_conns() || locks_effects(world.locks)->count > 0);
+    } while (world_run_conns() || engine_effects(world.engine)->count > 0);
     world_flush_conns();
     do_effects(); /* of those that were closed */
 }
 
 static uint64_t next_deadline(void)
 {
-    uint64_t locks = locks_next_deadline(world.locks);
+    uint64_t locks = engine_next_deadline(world.engine);
     uint64_t cmd = cmd_next_deadline(world.cmd);
 
     return locks < cmd ? locks : cmd;
@@ -254,7 +254,7 @@ void world_down(void)
     if (world.up) {
         world_turn_begin();
         world.up = false;
-        locks_store_down(world.locks);
+        engine_on_store_down(world.engine);
         world_turn_end();
     }
 }
@@ -266,7 +266,7 @@ void world_up(bool same)
 
         world_turn_begin();
         world.up = true;
-        locks_store_up(world.locks, same);
+        engine_on_store_up(world.engine, same);
         world_turn_end();
         while (old-- > 0) {
             world_answer(false, 'k', 0);
@@ -278,9 +278,9 @@ void world_up(bool same)
 
 static void check_empty(void)
 {
-    struct locks_stats stats;
+    struct engine_stats stats;
 
-    locks_stats(world.locks, &stats);
+    engine_stats(world.engine, &stats);
     if (stats.locks + stats.holds + stats.waiters + stats.ops_in_flight +
             stats.restoring + stats.entries + stats.uncertain !=
         0) {
@@ -294,7 +294,7 @@ static void answer_all(void)
     while (!list_empty(&world.asked)) {
         struct op *op =
             container_of(list_first(&world.asked), struct asked, in_world)->op;
-        bool takes = op->kind == OP_ACQUIRE || op->kind == OP_ACQUIRE_MANY;
+        bool takes = op->kind == OP_ACQUIRE || op->kind == OP_ACQUIRE_BATCH;
         bool asks = op->kind == OP_ATTACH || op->kind == OP_RESTORE;
 
         world_answer(false, takes ? 'b' : asks ? 'n' : 'o', takes ? 100 : 0);
@@ -323,7 +323,7 @@ void world_end(void)
     }
     check_empty();
     cmd_free(world.cmd);
-    locks_free(world.locks);
+    engine_free(world.engine);
     world_forget_ops();
     world_free_conns();
 }

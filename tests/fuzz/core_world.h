@@ -33,7 +33,7 @@ struct wanted {
 
 struct world {
     struct cmd *cmd;
-    struct locks *locks;
+    struct engine *engine;
     struct resp_parser *parser;
     uint64_t now, next_conn, token;
     struct conn conns[WORLD_CONNS];

@@ -41,11 +41,11 @@ static void ask(void *ctx, struct acl_user *user)
     struct span name = span_of(text->ptr, text->len < 512 ? text->len : 512);
 
     for (size_t i = 0; i < CATALOG.command_count; i++) {
-        (void)terms_may_run(&user->terms, i);
+        (void)permissions_may_run(&user->terms, i);
     }
-    (void)terms_may_name(&user->terms, name, TERMS_BOTH);
-    (void)terms_may_channel(&user->terms, name);
-    (void)terms_may_channels(&user->terms, name);
+    (void)permissions_may_name(&user->terms, name, TERMS_BOTH);
+    (void)permissions_may_channel(&user->terms, name);
+    (void)permissions_may_channels(&user->terms, name);
 }
 
 struct other {
@@ -71,7 +71,7 @@ static void check_same(void *ctx, struct acl_user *user)
     const struct other *other = ctx;
     const struct acl_user *same =
         acl_find(other->acl, span_of(user->name, user->name_len));
-    const struct terms *a = &user->terms, *b;
+    const struct permissions *a = &user->terms, *b;
 
     if (same == NULL) {
         fail("somebody is not there any more");
@@ -81,9 +81,9 @@ static void check_same(void *ctx, struct acl_user *user)
         memcmp(a->allowed, b->allowed, sizeof(a->allowed)) != 0 ||
         !same_patterns(&a->names, &b->names) ||
         !same_patterns(&a->channels, &b->channels) ||
-        terms_may_anything(a) != terms_may_anything(b) ||
-        terms_may_name(a, other->name, TERMS_READ) !=
-            terms_may_name(b, other->name, TERMS_READ)) {
+        permissions_may_anything(a) != permissions_may_anything(b) ||
+        permissions_may_name(a, other->name, TERMS_READ) !=
+            permissions_may_name(b, other->name, TERMS_READ)) {
         fail("somebody may do something else");
     }
 }

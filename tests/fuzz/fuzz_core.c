@@ -56,7 +56,7 @@ static void confirm(void)
     for (size_t i = 0; i < count; i++) {
         struct wanted w = world.wanted[i];
 
-        locks_subscribed(world.locks, span_of(w.name, w.len), w.rw);
+        engine_on_subscribed(world.engine, span_of(w.name, w.len), w.rw);
     }
 }
 
@@ -65,29 +65,29 @@ static void about_redis(char what, struct span rest)
     world_turn_begin();
     switch (what) {
     case 'f':
-        locks_failed_over(world.locks, NULL, NULL);
+        engine_on_failover(world.engine, NULL, NULL);
         break;
     case 'F':
-        locks_failed_over(world.locks, world.grouped ? is_one : NULL, NULL);
+        engine_on_failover(world.engine, world.grouped ? is_one : NULL, NULL);
         break;
     case 'n':
-        locks_nothing_was_lost(world.locks, is_any, NULL);
+        engine_on_lossless_failover(world.engine, is_any, NULL);
         break;
     case 'c':
-        locks_clock_jumped(world.locks);
+        engine_on_clock_jump(world.engine);
         break;
     case 'm':
     case 'r':
-        locks_message(world.locks, rest, what == 'r');
+        engine_on_message(world.engine, rest, what == 'r');
         break;
     case 's':
         confirm();
         break;
     case 'S':
-        locks_unsubscribed_all(world.locks);
+        engine_on_subscriptions_lost(world.engine);
         break;
     case 'q':
-        locks_stop(world.locks);
+        engine_stop(world.engine);
         cmd_stop(world.cmd);
         break;
     default:

@@ -5,8 +5,8 @@
  */
 #include "fuzz.h"
 
-#include "store/place.h"
-#include "store/slot_map.h"
+#include "backend/cluster/slot_map.h"
+#include "backend/config/backend_config.h"
 #include "util/alloc.h"
 #include "util/buf.h"
 
@@ -93,7 +93,8 @@ static bool same_text(const char *a, const char *b)
 }
 
 /* `hidden`: b has stars for a password. */
-static void check_url(const struct store_url *a, const struct store_url *b, bool hidden)
+static void check_url(const struct backend_url *a, const struct backend_url *b,
+                      bool hidden)
 {
     const char *password = hidden && a->password != NULL ? "***" : a->password;
 
@@ -111,7 +112,7 @@ static void check_url(const struct store_url *a, const struct store_url *b, bool
     }
 }
 
-static void check_place(const struct store_place *a, const struct store_place *b,
+static void check_place(const struct backend_config *a, const struct backend_config *b,
                         bool hidden)
 {
     if (a->topology != b->topology || a->url_count != b->url_count ||
@@ -125,39 +126,39 @@ static void check_place(const struct store_place *a, const struct store_place *b
     check_url(&a->sentinel.redis, &b->sentinel.redis, hidden);
 }
 
-static void check_shown(const struct store_place *place, const char *text)
+static void check_shown(const struct backend_config *place, const char *text)
 {
     struct buf shown = { 0 };
-    struct store_place again = { 0 };
+    struct backend_config again = { 0 };
     const char *err = NULL;
 
-    store_place_show(text, &shown);
+    backend_config_show(text, &shown);
     buf_add(&shown, "", 1);
-    if (!store_place_parse(buf_ptr(&shown), &again, &err)) {
+    if (!backend_config_parse(buf_ptr(&shown), &again, &err)) {
         fail("what is shown is no place");
     }
     check_place(place, &again, true);
-    store_place_fini(&again);
+    backend_config_fini(&again);
     buf_reset(&shown);
 }
 
 static void places(struct span text)
 {
     char *url = xmemdup0(text.ptr, text.len);
-    struct store_place place = { 0 }, copy;
+    struct backend_config place = { 0 }, copy;
     const char *err = NULL;
     struct buf shown = { 0 };
 
-    if (store_place_parse(url, &place, &err)) {
-        store_place_copy(&copy, &place);
+    if (backend_config_parse(url, &place, &err)) {
+        backend_config_copy(&copy, &place);
         check_place(&place, &copy, false);
-        store_place_fini(&copy);
+        backend_config_fini(&copy);
         check_shown(&place, url);
-        store_place_fini(&place);
+        backend_config_fini(&place);
     } else if (err == NULL) {
         fail("a mistake without a reason");
     }
-    store_place_show(url, &shown);
+    backend_config_show(url, &shown);
     buf_reset(&shown);
     free(url);
 }

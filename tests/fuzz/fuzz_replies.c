@@ -5,7 +5,7 @@
 #include "fuzz.h"
 
 #include "announces.h"
-#include "store/script_call.h"
+#include "backend/script/script_call.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -17,9 +17,9 @@
 #include "fuzz.h"
 
 #include "announces.h"
+#include "backend/sentinel/sentinel_client.h"
+#include "backend/sentinel/sentinel_watch.h"
 #include "sentinel_conn.h"
-#include "store/sentinel_peer.h"
-#include "store/sentinel_watch.h"
 #include "util/log.h"
 
 #include <ctype.h>
@@ -292,7 +292,7 @@ static void run_line(struct span line)
 
 /* --- one run ---------------------------------------------------------------------- */
 
-static void run(struct span text, const struct store_place *place)
+static void run(struct span text, const struct backend_config *place)
 {
     static const struct sentinel_watch_events EVENTS = { on_wake, on_master };
     struct io io = { 0 };
@@ -326,23 +326,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct span text = span_of((const char *)data, size);
     const char *end = size == 0 ? NULL : memchr(data, '\n', size);
     struct conns_rules rules = { .master = MASTER };
-    struct store_place place;
+    struct backend_config place;
     const char *err;
 
     if (end == NULL || announces_too_many(text.ptr, text.len)) {
         return 0;
     }
     rules.wants_auth = (size_t)(end - text.ptr) % 2 == 1;
-    if (!store_place_parse(rules.wants_auth ? "sentinel://a,b,c/" MASTER
-                                              "?sentinel-password=p"
-                                            : "sentinel://a,b,c/" MASTER,
-                           &place, &err)) {
+    if (!backend_config_parse(rules.wants_auth ? "sentinel://a,b,c/" MASTER
+                                                 "?sentinel-password=p"
+                                               : "sentinel://a,b,c/" MASTER,
+                              &place, &err)) {
         sentinel_fail(err);
     }
     log_set_level(LOG_ERROR);
     memset(&world, 0, sizeof(world));
     conns_begin(&rules);
     run(span_after(text, (size_t)(end - text.ptr) + 1), &place);
-    store_place_fini(&place);
+    backend_config_fini(&place);
     return 0;
 }

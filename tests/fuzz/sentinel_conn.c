@@ -16,7 +16,7 @@ enum state { IDLE, WAITING, OPEN, CLOSED };
 struct redis_conn {
     struct list in_all;
     const struct redis_conn_events *events;
-    const struct store_url *url;
+    const struct backend_url *url;
     void *ctx;
     enum state state;
     uint64_t timeout_ms, heard_us, tick_ms;
@@ -353,7 +353,8 @@ void conn_receive(struct redis_conn *c, struct span bytes)
     }
 }
 
-/* --- store/redis_conn.h ----------------------------------------------------------- */
+/* --- backend/redis/redis_conn.h
+ * ----------------------------------------------------------- */
 
 struct redis_conn *redis_conn_new(const struct redis_conn_setup *setup)
 {

@@ -5,7 +5,7 @@
 #ifndef LATCHD_TESTS_FUZZ_SENTINEL_CONN_H
 #define LATCHD_TESTS_FUZZ_SENTINEL_CONN_H
 
-#include "store/redis_conn.h"
+#include "backend/redis/redis_conn.h"
 #include "util/buf.h"
 
 #include <stdbool.h>

@@ -63,10 +63,10 @@ static double measure(unsigned waiters, bool hand_over)
 static void compare(const char *what, bool hand_over)
 {
     double few = measure(10, hand_over);
-    double many = measure(MANY, hand_over);
+    double batch = measure(MANY, hand_over);
 
     printf("# %-28s 10 waiters: %6.2f us   %d waiters: %6.2f us   ratio %.2f\n", what,
-           few, MANY, many, many / few);
+           few, MANY, batch, batch / few);
 }
 
 START_TEST(redis_spends_the_same_on_a_grant)

@@ -1,4 +1,4 @@
-/* differ: two readings of core/op.h side by side: the scripts of store/lua on a real
+/* differ: two readings of engine/op.h side by side: the scripts of store/lua on a real
  * redis-server, and the simulator's model of Redis. Each step is done to both; their
  * answers, the messages and every key are compared after it.
  *

@@ -1,12 +1,12 @@
 /* One op of a daemon, done by its script and by the model. */
+#include "backend/script/script_batch.h"
 #include "differ_claims.h"
-#include "store/gather.h"
 
 #include <check.h>
 #include <inttypes.h>
 
 static const char *const OP_NAMES[] = {
-    [OP_ACQUIRE] = "acquire", [OP_ACQUIRE_MANY] = "acquire many",
+    [OP_ACQUIRE] = "acquire", [OP_ACQUIRE_BATCH] = "acquire many",
     [OP_RELEASE] = "release", [OP_RENEW] = "renew",
     [OP_ATTACH] = "attach",   [OP_INSPECT] = "inspect",
     [OP_QUEUE] = "queue",     [OP_LEAVE] = "leave",
@@ -62,7 +62,7 @@ static void say_op(struct differ *d, const char *instance, const struct op *op,
                    op->level ? " level" : "", op->look ? " look" : "", op->untold);
     }
     differ_say(d, "%s%s%s%s%s%s%s%s%s%s known %zu yield %d",
-               op->reenter_only ? " reenter" : "", op->own_accord ? " own" : "",
+               op->reenter_only ? " reenter" : "", op->if_keeper ? " own" : "",
                op->force ? " force" : "", op->mark ? " mark" : "",
                op->bury ? " bury" : "", op->exact ? " exact" : "",
                op->fair ? " fair" : "", op->enqueue ? " enqueue" : "",
@@ -141,10 +141,10 @@ static bool same(const struct op_result *a, const struct op_result *b)
 static void compare_results(struct differ *d, const char *name,
                             const struct op_result *real, const struct op_result *model)
 {
-    bool equal = same(real, model) && real->many_count == model->many_count;
+    bool equal = same(real, model) && real->batch_count == model->batch_count;
 
-    for (size_t i = 0; equal && i < real->many_count; i++) {
-        equal = same(&real->many[i], &model->many[i]);
+    for (size_t i = 0; equal && i < real->batch_count; i++) {
+        equal = same(&real->batch[i], &model->batch[i]);
     }
     if (equal) {
         return;
@@ -155,9 +155,9 @@ static void compare_results(struct differ *d, const char *name,
         differ_say(d, "\n    item %zu: Redis %d, model %d", i, (int)real->items[i],
                    (int)model->items[i]);
     }
-    for (size_t i = 0; i < real->many_count && i < model->many_count; i++) {
-        say_result(d, "Redis, one", &real->many[i]);
-        say_result(d, "model, one", &model->many[i]);
+    for (size_t i = 0; i < real->batch_count && i < model->batch_count; i++) {
+        say_result(d, "Redis, one", &real->batch[i]);
+        say_result(d, "model, one", &model->batch[i]);
     }
     differ_fail(d, name, "the answers differ");
 }
@@ -188,12 +188,12 @@ static void compare_with_model(struct differ *d, const char *instance,
 {
     static struct redis_reply reply;
     static enum renew_result items[OP_RENEW_MAX];
-    static struct op_result many[OP_MANY_MAX];
+    static struct op_result batch[OP_BATCH_MAX];
     const char *name = differ_text(d, "%.*s", S(op->name));
 
     (void)differ_name(d, name);
     reply.items = items;
-    reply.many = many;
+    reply.batch = batch;
     sim_redis_run(&d->model, instance, op, asking.model, &reply);
     if (op->kind == OP_ATTACH) {
         reply.result.count = real->count; /* not promised */
@@ -220,17 +220,17 @@ static void run_both(struct differ *d, const char *instance, const struct op *op
 static void run_gathered(struct differ *d, const char *instance, const struct op *ops,
                          size_t count, bool over)
 {
-    static struct gather g;
+    static struct script_batch g;
     struct asking asking = some_asking(d, false, over);
     bool acquire = ops->kind == OP_ACQUIRE;
 
     differ_say(d, "together%s: ", over ? " over" : "");
     for (size_t i = 0; i < count; i++) {
         say_op(d, instance, &ops[i], asking.real);
-        gather_add(&g, &ops[i]);
+        script_batch_add(&g, &ops[i]);
     }
     run_some(instance, acquire ? g.acquires.ops : g.releases.ops, count, asking.real);
-    gather_clear(&g);
+    script_batch_clear(&g);
     for (size_t i = 0; i < count; i++) {
         compare_with_model(d, instance, &ops[i], asking, some_result(i));
     }
@@ -267,12 +267,12 @@ static void make_release(struct differ *d, struct redis_name *n, const char *ins
 {
     op->force = dice_chance(&d->dice, 100);
     op->target = differ_target(d, n, op->rw, op->force);
-    op->own_accord = !op->force && dice_chance(&d->dice, 200);
-    if (!d->mix.fair && op->own_accord && dice_chance(&d->dice, 700)) {
+    op->if_keeper = !op->force && dice_chance(&d->dice, 200);
+    if (!d->mix.fair && op->if_keeper && dice_chance(&d->dice, 700)) {
         op->untold = n->fence_token;
     }
     op->mark = dice_chance(&d->dice, 700);
-    op->bury = op->mark && !op->own_accord && !op->force && d->step % 4 == 0 &&
+    op->bury = op->mark && !op->if_keeper && !op->force && d->step % 4 == 0 &&
                (op->target.kind == TARGET_ENTRY || op->target.kind == TARGET_ID);
     op->subscribed = dice_chance(&d->dice, 300);
     op->has_next = dice_chance(&d->dice, 500);
@@ -317,35 +317,35 @@ static void make_items(struct differ *d, struct op *op)
 
 static void make_many(struct differ *d, const char *instance, struct op *op)
 {
-    static struct many_item many[DIFFER_NAMES];
+    static struct batch_item batch[DIFFER_NAMES];
     bool anonymous = dice_chance(&d->dice, 500);
 
     op->rw = false;
     for (size_t i = 0; i < DIFFER_NAMES; i++) {
-        many[i].name = span_str(DIFFER_NAME[i]);
+        batch[i].name = span_str(DIFFER_NAME[i]);
         do {
-            many[i].claim = differ_claim(d, instance, false);
-        } while (many[i].claim.lock_kind != KIND_PLAIN ||
-                 (anonymous && many[i].claim.kind != OWNER_ANONYMOUS));
+            batch[i].claim = differ_claim(d, instance, false);
+        } while (batch[i].claim.lock_kind != KIND_PLAIN ||
+                 (anonymous && batch[i].claim.kind != OWNER_ANONYMOUS));
     }
-    op->many = many;
-    op->many_count = dice_between(&d->dice, 1, DIFFER_NAMES);
+    op->batch = batch;
+    op->batch_count = dice_between(&d->dice, 1, DIFFER_NAMES);
 }
 
 static enum op_kind some_op(struct differ *d, bool rw)
 {
     static const unsigned PLAIN[] = { 40, 4, 26, 6, 6, 3, 14, 12, 5 };
     static const unsigned RW[] = { 45, 0, 30, 10, 10, 5, 20, 0, 0 };
-    static const enum op_kind KIND[] = { OP_ACQUIRE, OP_ACQUIRE_MANY, OP_RELEASE,
-                                         OP_RENEW,   OP_ATTACH,       OP_INSPECT,
-                                         OP_RESTORE, OP_QUEUE,        OP_LEAVE };
+    static const enum op_kind KIND[] = { OP_ACQUIRE, OP_ACQUIRE_BATCH, OP_RELEASE,
+                                         OP_RENEW,   OP_ATTACH,        OP_INSPECT,
+                                         OP_RESTORE, OP_QUEUE,         OP_LEAVE };
 
     return KIND[dice_weighted(&d->dice, rw ? RW : PLAIN, d->mix.fair ? 9 : 7)];
 }
 
 /* With one of the same kind of each other name; in any order. */
-static void gather_more(struct differ *d, const char *instance, const struct op *op,
-                        bool over)
+static void script_batch_more(struct differ *d, const char *instance,
+                              const struct op *op, bool over)
 {
     struct op ops[DIFFER_NAMES];
     size_t first = dice_below(&d->dice, DIFFER_NAMES);
@@ -387,7 +387,7 @@ void differ_op(struct differ *d, const char *name)
         maybe_wait(d, instance, &op);
         maybe_propose(d, &op);
         break;
-    case OP_ACQUIRE_MANY:
+    case OP_ACQUIRE_BATCH:
         make_many(d, instance, &op);
         break;
     case OP_RELEASE:
@@ -414,8 +414,8 @@ void differ_op(struct differ *d, const char *name)
     case OP_INSPECT:
         break;
     }
-    if (d->mix.plain && dice_chance(&d->dice, 300) && gather_is_simple(&op)) {
-        gather_more(d, instance, &op, dice_chance(&d->dice, 20));
+    if (d->mix.plain && dice_chance(&d->dice, 300) && script_batch_is_simple(&op)) {
+        script_batch_more(d, instance, &op, dice_chance(&d->dice, 20));
         return;
     }
     run_both(d, instance, &op, dice_chance(&d->dice, 100),

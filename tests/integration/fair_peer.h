@@ -1,5 +1,6 @@
-/* fair_peer: the fair queue of the name `n`, for tests of store/lua/ on a real Redis:
- * ops of daemon A and B, a Redisson client, and what stands in the queue then. */
+/* fair_peer: the fair queue of the name `n`, for tests of backend/script/lua/ on a real
+ * Redis: ops of daemon A and B, a Redisson client, and what stands in the queue then.
+ */
 #ifndef LATCHD_TESTS_FAIR_PEER_H
 #define LATCHD_TESTS_FAIR_PEER_H
 

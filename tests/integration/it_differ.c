@@ -177,8 +177,8 @@ static void play(uint64_t seed, struct differ_mix mix)
 static void play_all(uint64_t first, struct differ_mix mix)
 {
     const char *only = getenv("SEED");
-    const char *many = getenv("SCHEDULES");
-    uint64_t count = many == NULL ? SCHEDULES : strtoull(many, NULL, 10);
+    const char *batch = getenv("SCHEDULES");
+    uint64_t count = batch == NULL ? SCHEDULES : strtoull(batch, NULL, 10);
 
     if (only != NULL) {
         play(strtoull(only, NULL, 10), mix);

@@ -48,12 +48,12 @@ static void expect_no_push(struct client *c)
 }
 
 /* Names that have come by, in pushes and in all. */
-struct heard {
+struct quorum_sub {
     size_t pushes;
     size_t names;
 };
 
-static void hear(struct client *c, size_t names, struct heard *ret)
+static void hear(struct client *c, size_t names, struct quorum_sub *ret)
 {
     while (ret->names < names) {
         struct value v = client_read(c);
@@ -313,7 +313,7 @@ static void take_many(struct client *c, int count)
 START_TEST(doubt_about_many_holds_leaves_in_few_pushes)
 {
     enum { MANY = 20000 };
-    struct heard heard = { 0 };
+    struct quorum_sub heard = { 0 };
     struct client *holder, *all;
 
     stand_up("--recheck", "60s", NULL);
@@ -328,7 +328,7 @@ START_TEST(doubt_about_many_holds_leaves_in_few_pushes)
     hear(holder, 2 * MANY, &heard);
     ck_assert_uint_le(heard.pushes, MANY / 50);
     expect_no_push(holder);
-    heard = (struct heard){ 0 };
+    heard = (struct quorum_sub){ 0 };
     hear(all, 2 * MANY, &heard);
     expect_no_push(all);
     client_close(holder);
@@ -357,7 +357,7 @@ static void await_gone(int64_t id)
 START_TEST(who_does_not_read_is_closed_and_costs_nobody_else)
 {
     enum { MANY = 20000, SOME = 1111 };
-    struct heard heard = { 0 };
+    struct quorum_sub heard = { 0 };
     struct client *c, *holder, *deaf;
     int64_t id;
 

@@ -136,17 +136,17 @@ END_TEST
 
 START_TEST(an_mlock_counts)
 {
-    struct many_item items[] = { { .name = SPAN("m"), .claim = claim_of(_i) },
-                                 { .name = SPAN("n"), .claim = claim_of(_i) } };
+    struct batch_item items[] = { { .name = SPAN("m"), .claim = claim_of(_i) },
+                                  { .name = SPAN("n"), .claim = claim_of(_i) } };
     struct op op = {
-        .kind = OP_ACQUIRE_MANY, .name = SPAN("m"), .many = items, .many_count = 2
+        .kind = OP_ACQUIRE_BATCH, .name = SPAN("m"), .batch = items, .batch_count = 2
     };
     const struct op_result *r;
 
     count_from(AHEAD);
     r = run_as(INSTANCE_A, &op);
-    ck_assert_uint_eq(r->many_count, 2);
-    ck_assert_uint_eq(r->many[1].token, AHEAD + 1);
+    ck_assert_uint_eq(r->batch_count, 2);
+    ck_assert_uint_eq(r->batch[1].token, AHEAD + 1);
     expect_counted(AHEAD + 1);
 }
 END_TEST

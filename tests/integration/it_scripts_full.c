@@ -152,7 +152,7 @@ START_TEST(a_grant_that_too_few_masters_gave_is_taken_back)
     op.propose = 2000;
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     undo.target.field = span_str(ID_2);
-    undo.own_accord = true;
+    undo.if_keeper = true;
     undo.untold = 2000;
     undo.mark = false;
     fill_redis();

@@ -133,7 +133,7 @@ static const struct {
 START_TEST(H4_whoever_took_over_a_hold_is_left_alone)
 {
     struct op acquire = { .kind = OP_ACQUIRE, .name = SPAN("n") };
-    struct op undo = { .kind = OP_RELEASE, .name = SPAN("n"), .own_accord = true };
+    struct op undo = { .kind = OP_RELEASE, .name = SPAN("n"), .if_keeper = true };
     const struct op_result *r;
     uint64_t token;
 
@@ -164,7 +164,7 @@ START_TEST(H4_an_undo_of_what_never_ran_does_not_undo_the_same_request_elsewhere
     struct op undo = op_release("n", TARGET_FIELD, ID_1, NULL);
 
     (void)take("n", claim_id(ID_1));
-    undo.own_accord = true;
+    undo.if_keeper = true;
     undo.mark = false;
     ck_assert_int_eq(run_as(INSTANCE_B, &undo)->status, OP_ELSEWHERE);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL latchd:fence:{n}"), 1);
@@ -190,7 +190,7 @@ START_TEST(H4_an_attached_hold_is_not_the_takers_any_more)
     ck_assert(span_eq(r->owner, span_str(field)));
     ck_assert_int_gt(r->ttl_ms, LEASE);
     undo.target.field = span_str(field);
-    undo.own_accord = true;
+    undo.if_keeper = true;
     ck_assert_int_eq(run_as(INSTANCE_A, &undo)->status, OP_ELSEWHERE);
     ck_assert_int_eq(renew_as(INSTANCE_A, "n", OWNER_ANONYMOUS, field, "", token),
                      RENEW_ELSEWHERE);

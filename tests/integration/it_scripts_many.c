@@ -10,7 +10,7 @@ enum { THREE = 3 };
 static const char *const NAMES[THREE] = { "a", "b", "c" };
 
 /* The same claims for a, b and c each time. */
-static struct op op_three(struct many_item items[static THREE], enum owner_kind kind)
+static struct op op_three(struct batch_item items[static THREE], enum owner_kind kind)
 {
     static const char *const REQUESTS[] = { "q:1", "q:2", "q:3" };
 
@@ -20,20 +20,21 @@ static struct op op_three(struct many_item items[static THREE], enum owner_kind 
                          : kind == OWNER_ID      ? claim_id("latchd:id:r1")
                                                  : claim_named("o", "id:r1");
     }
-    return (struct op){ .kind = OP_ACQUIRE_MANY, .many = items, .many_count = THREE };
+    return (
+        struct op){ .kind = OP_ACQUIRE_BATCH, .batch = items, .batch_count = THREE };
 }
 
 /* All were tried up to the last one, which has that status. */
 static void expect_stop(const struct op_result *r, size_t count, enum op_status status)
 {
     ck_assert_int_eq(r->status, OP_OK);
-    ck_assert_uint_eq(r->many_count, count);
+    ck_assert_uint_eq(r->batch_count, count);
     for (size_t i = 0; i + 1 < count; i++) {
-        ck_assert_int_eq(r->many[i].status, OP_OK);
-        ck_assert_uint_gt(r->many[i].token, 0);
+        ck_assert_int_eq(r->batch[i].status, OP_OK);
+        ck_assert_uint_gt(r->batch[i].token, 0);
     }
-    ck_assert_msg(r->many[count - 1].status == status, "status %d",
-                  (int)r->many[count - 1].status);
+    ck_assert_msg(r->batch[count - 1].status == status, "status %d",
+                  (int)r->batch[count - 1].status);
     for (size_t i = count; i < THREE; i++) {
         ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS %s", NAMES[i]), 0);
     }
@@ -41,7 +42,7 @@ static void expect_stop(const struct op_result *r, size_t count, enum op_status 
 
 START_TEST(where_only_who_holds_may_enter_again_no_free_name_is_taken)
 {
-    struct many_item items[THREE];
+    struct batch_item items[THREE];
     struct op op = op_three(items, (enum owner_kind)_i);
 
     op.reenter_only = true;
@@ -52,23 +53,23 @@ END_TEST
 
 START_TEST(free_names_are_all_taken_and_found_again)
 {
-    struct many_item items[THREE];
+    struct batch_item items[THREE];
     struct op op = op_three(items, (enum owner_kind)_i);
     const struct op_result *r = run_as(INSTANCE_A, &op);
     uint64_t tokens[THREE];
 
     expect_stop(r, THREE, OP_OK);
     for (int i = 0; i < THREE; i++) {
-        tokens[i] = r->many[i].token;
-        ck_assert_int_eq(r->many[i].count, 1);
+        tokens[i] = r->batch[i].token;
+        ck_assert_int_eq(r->batch[i].count, 1);
         ck_assert_int_gt(redis_ask_int(peer_redis(), "PTTL %s", NAMES[i]),
                          LEASE - 5000);
     }
     r = run_as(INSTANCE_A, &op);
     expect_stop(r, THREE, OP_OK);
     for (int i = 0; i < THREE; i++) {
-        ck_assert_uint_eq(r->many[i].token, tokens[i]);
-        ck_assert_int_eq(r->many[i].count, 1);
+        ck_assert_uint_eq(r->batch[i].token, tokens[i]);
+        ck_assert_int_eq(r->batch[i].count, 1);
         ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN %s", NAMES[i]), 1);
     }
 }
@@ -89,7 +90,7 @@ static const struct {
 
 START_TEST(the_first_name_that_is_not_granted_ends_it)
 {
-    struct many_item items[THREE];
+    struct batch_item items[THREE];
     struct op op = op_three(items, OWNER_ID);
     const struct op_result *r;
 
@@ -97,8 +98,8 @@ START_TEST(the_first_name_that_is_not_granted_ends_it)
     for (int again = 0; again < 2; again++) {
         r = run_as(INSTANCE_A, &op);
         expect_stop(r, 2, REFUSALS[_i].status);
-        ck_assert_int_eq(r->many[1].fair, REFUSALS[_i].fair);
-        ck_assert_int_eq(r->many[1].rw, REFUSALS[_i].rw);
+        ck_assert_int_eq(r->batch[1].fair, REFUSALS[_i].fair);
+        ck_assert_int_eq(r->batch[1].rw, REFUSALS[_i].rw);
     }
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL b redisson_lock_queue:{b} "
                                                  "latchd:ended:{b}:latchd:id:r1"),
@@ -110,7 +111,7 @@ END_TEST
 /* In a cluster, with leases of their own, or again after it did not get an answer. */
 START_TEST(the_first_name_that_an_anonymous_request_is_not_granted_ends_it)
 {
-    struct many_item items[THREE];
+    struct batch_item items[THREE];
     struct op op = op_three(items, OWNER_ANONYMOUS);
     const struct op_result *r;
 
@@ -122,8 +123,8 @@ START_TEST(the_first_name_that_an_anonymous_request_is_not_granted_ends_it)
     for (int again = 0; again < 2 && _i / 2 < 4; again++) {
         r = run_as(INSTANCE_A, &op);
         expect_stop(r, 2, REFUSALS[_i / 2].status);
-        ck_assert_int_eq(r->many[1].fair, REFUSALS[_i / 2].fair);
-        ck_assert_int_eq(r->many[1].rw, REFUSALS[_i / 2].rw);
+        ck_assert_int_eq(r->batch[1].fair, REFUSALS[_i / 2].fair);
+        ck_assert_int_eq(r->batch[1].rw, REFUSALS[_i / 2].rw);
     }
     freeReplyObject(redis_ask(peer_redis(), "DEL b redisson_lock_queue:{b}"));
     expect_stop(run_as(INSTANCE_A, &op), THREE, OP_OK);
@@ -136,32 +137,32 @@ END_TEST
 
 START_TEST(an_owner_that_holds_one_of_them_enters_again)
 {
-    struct many_item items[THREE];
+    struct batch_item items[THREE];
     struct op op = op_three(items, OWNER_NAMED);
     uint64_t token = take("b", claim_named("o", "id:0"));
     const struct op_result *r = run_as(INSTANCE_A, &op);
 
     expect_stop(r, THREE, OP_OK);
-    ck_assert_uint_eq(r->many[1].token, token);
-    ck_assert_int_eq(r->many[1].count, 2);
+    ck_assert_uint_eq(r->batch[1].token, token);
+    ck_assert_int_eq(r->batch[1].count, 2);
 }
 END_TEST
 
 START_TEST(H4_many_that_were_long_on_their_way_take_nothing_over)
 {
-    struct many_item items[THREE];
+    struct batch_item items[THREE];
     struct op op = op_three(items, OWNER_ID);
     struct op_times old = { .asked_us = redis_time_us() - 1000,
                             .deadline_us = redis_time_us() + 3000000 };
 
     expect_stop(run_as(INSTANCE_B, &op), THREE, OP_OK);
-    ck_assert_int_eq(run_times(INSTANCE_A, &op, old)->many[0].status, OP_ELSEWHERE);
+    ck_assert_int_eq(run_times(INSTANCE_A, &op, old)->batch[0].status, OP_ELSEWHERE);
 }
 END_TEST
 
 START_TEST(H2_late_copies_of_many_do_nothing)
 {
-    struct many_item items[THREE];
+    struct batch_item items[THREE];
     struct op op = op_three(items, OWNER_ID);
 
     ck_assert_int_eq(run_until(INSTANCE_A, &op, redis_time_us() - 1)->status, OP_LATE);
@@ -171,25 +172,25 @@ END_TEST
 
 START_TEST(a_hundred_names_fit)
 {
-    struct many_item items[OP_MANY_MAX];
-    struct op op = { .kind = OP_ACQUIRE_MANY,
-                     .many = items,
-                     .many_count = OP_MANY_MAX };
-    char names[OP_MANY_MAX][16];
+    struct batch_item items[OP_BATCH_MAX];
+    struct op op = { .kind = OP_ACQUIRE_BATCH,
+                     .batch = items,
+                     .batch_count = OP_BATCH_MAX };
+    char names[OP_BATCH_MAX][16];
 
-    for (int i = 0; i < OP_MANY_MAX; i++) {
+    for (int i = 0; i < OP_BATCH_MAX; i++) {
         (void)snprintf(names[i], sizeof names[i], "n%d", i);
         items[i].name = span_str(names[i]);
         items[i].claim = claim_anonymous("q:1");
     }
-    ck_assert_uint_eq(run_as(INSTANCE_A, &op)->many_count, OP_MANY_MAX);
-    ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 2 * OP_MANY_MAX);
+    ck_assert_uint_eq(run_as(INSTANCE_A, &op)->batch_count, OP_BATCH_MAX);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 2 * OP_BATCH_MAX);
 }
 END_TEST
 
 START_TEST(a_user_who_may_not_set_a_ttl_is_told_so_and_no_lock_is_left)
 {
-    struct many_item items[THREE];
+    struct batch_item items[THREE];
     struct op op = op_three(items, OWNER_ANONYMOUS);
 
     redis_expect(peer_redis(), "OK",

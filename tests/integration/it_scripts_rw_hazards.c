@@ -95,7 +95,7 @@ START_TEST(H4_whoever_took_over_a_hold_is_left_alone)
     uint64_t token = rw_take(c);
     const struct op_result *r;
 
-    undo.own_accord = true;
+    undo.if_keeper = true;
     undo.mark = false;
     if (c.kind == OWNER_ANONYMOUS) {
         back.target = (struct target){ .kind = TARGET_TOKEN, .token = token };
@@ -120,7 +120,7 @@ START_TEST(H4_without_a_keeper_key_only_the_taker_acts_of_its_own_accord)
     uint64_t token = rw_take(c);
     bool nobody = c.kind == OWNER_ID && c.lock_kind == KIND_READ;
 
-    undo.own_accord = true;
+    undo.if_keeper = true;
     freeReplyObject(
         redis_ask(peer_redis(), "DEL latchd:keeper:{n}:%s", rw_field(c, token)));
     if (c.kind != OWNER_ANONYMOUS || c.lock_kind == KIND_READ) {

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static char texts[GATHER_MAX][SOME_TEXT_MAX];
+static char texts[SCRIPT_BATCH_MAX][SOME_TEXT_MAX];
 
 /* --- all is well ------------------------------------------------------------------ */
 
@@ -44,20 +44,21 @@ static void describe(const char *name, uint64_t token, char *ret, size_t room)
 /* `s` names one at a time, `g` names together. */
 START_TEST(they_leave_what_as_many_single_calls_leave)
 {
-    static struct op ops[GATHER_MAX];
-    uint64_t single[GATHER_MAX], together[GATHER_MAX];
-    char a[200], b[200], name[16], names[2][GATHER_MAX][16], request[GATHER_MAX][16];
+    static struct op ops[SCRIPT_BATCH_MAX];
+    uint64_t single[SCRIPT_BATCH_MAX], together[SCRIPT_BATCH_MAX];
+    char a[200], b[200], name[16], names[2][SCRIPT_BATCH_MAX][16],
+        request[SCRIPT_BATCH_MAX][16];
 
     for (int again = 0; again < 2; again++) { /* then there are fence keys */
-        for (int i = 0; i < GATHER_MAX; i++) {
+        for (int i = 0; i < SCRIPT_BATCH_MAX; i++) {
             (void)snprintf(names[0][i], sizeof name, "s%d", i);
             (void)snprintf(names[1][i], sizeof name, "g%d", i);
             (void)snprintf(request[i], sizeof name, "q:%d", i + 100 * again);
             single[i] = take(names[0][i], claim_anonymous(request[i]));
             ops[i] = op_acquire(names[1][i], claim_anonymous(request[i]));
         }
-        run_some(INSTANCE_A, ops, GATHER_MAX, some_times());
-        for (int i = 0; i < GATHER_MAX; i++) {
+        run_some(INSTANCE_A, ops, SCRIPT_BATCH_MAX, some_times());
+        for (int i = 0; i < SCRIPT_BATCH_MAX; i++) {
             some_expect((size_t)i, OP_OK);
             ck_assert_int_eq(some_result((size_t)i)->count, 1);
             together[i] = some_result((size_t)i)->token;
@@ -66,13 +67,13 @@ START_TEST(they_leave_what_as_many_single_calls_leave)
             describe(names[1][i], together[i], b, sizeof b);
             ck_assert_str_eq(a, b);
         }
-        for (int i = 0; i < GATHER_MAX; i++) {
+        for (int i = 0; i < SCRIPT_BATCH_MAX; i++) {
             ops[i] = some_end(names[0][i], single[i], texts[i]);
             ck_assert(run_as(INSTANCE_A, &ops[i])->freed);
             ops[i] = some_end(names[1][i], together[i], texts[i]);
         }
-        run_some(INSTANCE_A, ops, GATHER_MAX, some_times());
-        for (int i = 0; i < GATHER_MAX; i++) {
+        run_some(INSTANCE_A, ops, SCRIPT_BATCH_MAX, some_times());
+        for (int i = 0; i < SCRIPT_BATCH_MAX; i++) {
             some_expect((size_t)i, OP_OK);
             ck_assert(some_result((size_t)i)->freed);
             describe(names[0][i], single[i], a, sizeof a);
@@ -80,7 +81,7 @@ START_TEST(they_leave_what_as_many_single_calls_leave)
             ck_assert_str_eq(a, b);
         }
     }
-    ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 2 * 3 * GATHER_MAX);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 2 * 3 * SCRIPT_BATCH_MAX);
 }
 END_TEST
 

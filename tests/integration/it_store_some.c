@@ -1,12 +1,12 @@
 /* What is simple leaves as one call for a loop turn, and each op has its own result. */
 #include "store_peer.h"
 
-#include "store/gather.h"
+#include "backend/script/script_batch.h"
 #include "support/runner.h"
 
 #include <stdio.h>
 
-enum { LONG = 30000, MANY = 4 * GATHER_MAX };
+enum { LONG = 30000, MANY = 4 * SCRIPT_BATCH_MAX };
 
 static struct test_redis *redis;
 static struct peer *peer;
@@ -75,14 +75,14 @@ START_TEST(a_turn_takes_few_calls)
     acquire_all(1);
     peer_await_results(peer, MANY);
     expect_all(OP_OK, 1);
-    ck_assert_int_eq(calls() - before, MANY / GATHER_MAX);
+    ck_assert_int_eq(calls() - before, MANY / SCRIPT_BATCH_MAX);
     acquire_all(1001); /* found again, by the same calls */
     peer_await_results(peer, 2 * (size_t)MANY);
     expect_all(OP_OK, 1001);
     for (size_t i = 0; i < MANY; i++) {
         ck_assert_uint_eq(peer->result[i].token, peer->result[MANY + i].token);
     }
-    ck_assert_int_eq(calls() - before, 2 * (MANY / GATHER_MAX));
+    ck_assert_int_eq(calls() - before, 2 * (MANY / SCRIPT_BATCH_MAX));
 }
 END_TEST
 
@@ -203,7 +203,7 @@ START_TEST(flushed_scripts_are_loaded_again)
     peer_await_results(peer, 2 * (size_t)MANY);
     expect_all(OP_OK, 1001);
     ck_assert_uint_eq(peer->downs, 0);
-    ck_assert_int_eq(redis_calls(redis, "mget", NULL), MANY / GATHER_MAX);
+    ck_assert_int_eq(redis_calls(redis, "mget", NULL), MANY / SCRIPT_BATCH_MAX);
 }
 END_TEST
 

@@ -69,7 +69,7 @@ void run_some(const char *instance, const struct op *ops, size_t count,
 
     forget_last();
     (void)peer_redis();
-    script_call_some(&out, ops, count, instance, times);
+    script_call_batch(&out, ops, count, instance, times);
     last_reply = exchange(&out);
     last_kind = ops->kind;
     last_count = count;

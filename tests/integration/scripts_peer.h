@@ -1,12 +1,12 @@
-/* scripts_peer: for tests of store/lua/ against a real Redis: ops run one at a time
- * over a blocking connection, as any of several daemons; and a Redisson client that
- * does what Redisson's scripts do, in words of our own.
+/* scripts_peer: for tests of backend/script/lua/ against a real Redis: ops run one at a
+ * time over a blocking connection, as any of several daemons; and a Redisson client
+ * that does what Redisson's scripts do, in words of our own.
  *
  * One Redis for a test, in a checked fixture. */
 #ifndef LATCHD_TESTS_SCRIPTS_PEER_H
 #define LATCHD_TESTS_SCRIPTS_PEER_H
 
-#include "store/script_call.h"
+#include "backend/script/script_call.h"
 #include "support/redis.h"
 
 #define INSTANCE_A "aaaaaaaaaaaaaaaa"
@@ -28,8 +28,8 @@ const struct op_result *run_times(const char *instance, const struct op *op,
                                   struct op_times times);
 const struct op_result *run_until(const char *instance, const struct op *op,
                                   uint64_t deadline_us);
-/* Simple ops (store/gather.h) of one kind, by one call; `i`: the result of which, if
- * the call was not refused. */
+/* Simple ops (backend/script/script_batch.h) of one kind, by one call; `i`: the result
+ * of which, if the call was not refused. */
 void run_some(const char *instance, const struct op *ops, size_t count,
               struct op_times times);
 bool some_refused(void);

@@ -21,7 +21,7 @@ void some_acquires(struct op ops[static THREE])
 
     for (int i = 0; i < THREE; i++) {
         ops[i] = op_acquire(SOME_NAMES[i], claim_anonymous(REQUESTS[i]));
-        ck_assert(gather_is_simple(&ops[i]));
+        ck_assert(script_batch_is_simple(&ops[i]));
     }
 }
 
@@ -33,7 +33,7 @@ struct op some_end(const char *name, uint64_t token, char text[static SOME_TEXT_
     op = op_release(name, TARGET_FIELD, text, "");
     op.target.token = token;
     op.fair_wait_ms = 30000;
-    ck_assert(gather_is_simple(&op));
+    ck_assert(script_batch_is_simple(&op));
     return op;
 }
 

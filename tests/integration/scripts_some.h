@@ -3,8 +3,8 @@
 #ifndef LATCHD_TESTS_SCRIPTS_SOME_H
 #define LATCHD_TESTS_SCRIPTS_SOME_H
 
+#include "backend/script/script_batch.h"
 #include "scripts_peer.h"
-#include "store/gather.h"
 
 enum { THREE = 3, SOME_TEXT_MAX = 64 };
 

@@ -4,7 +4,7 @@
 #ifndef LATCHD_TESTS_STORE_PEER_H
 #define LATCHD_TESTS_STORE_PEER_H
 
-#include "store/store.h"
+#include "backend/store.h"
 #include "support/redis.h"
 
 #include <stdbool.h>

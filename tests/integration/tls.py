@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """TLS on the wire, with Python's ssl, openssl s_client and redis-cli: tls.py LATCHD.
 
-Prints TAP. What streams do by themselves is in tests/unit/test_stream_tls.c.
+Prints TAP. What streams do by themselves is in tests/unit/io/test_stream_tls.c.
 """
 import contextlib
 import os

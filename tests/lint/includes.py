@@ -2,7 +2,8 @@
 """Layers: who may include whom, and which libraries each folder may touch.
 
 Includes of our own headers are written from src/, so the first word of an include is the
-layer. A folder may include itself and what LAYERS grants it, nobody includes daemon/.
+layer. A folder may include itself and what LAYERS grants it, nobody includes daemon/. Headers
+include each other in no circle.
 """
 import pathlib
 import re
@@ -12,37 +13,37 @@ LAYERS = {
     "util": set(),
     "acl": {"util"},
     "resp": {"util"},
-    "core": {"util"},
+    "engine": {"util"},
     "io": {"util"},
-    "store": {"util", "core", "io"},
+    "backend": {"util", "engine", "io"},
     "net": {"util", "resp", "io"},
-    "cmd": {"util", "acl", "resp", "core", "net"},
+    "cmd": {"util", "acl", "resp", "engine", "net"},
     "http": {"util"},
-    "daemon": {"util", "acl", "resp", "core", "io", "store", "net", "http", "cmd"},
-    "ctl": {"util", "io"},
+    "daemon": {"util", "acl", "resp", "engine", "io", "backend", "net", "http", "cmd"},
+    "latchctl": {"util", "io"},
 }
 
 # Headers that only some layers may use; whatever is not listed is free.
-SOCKETS = {"io", "net", "store", "http", "daemon", "ctl"}
+SOCKETS = {"io", "net", "backend", "http", "daemon", "latchctl"}
 LIBRARIES = [
-    (r"uv(/.*)?\.h", {"io", "store", "net", "http", "daemon"}, "libuv"),
+    (r"uv(/.*)?\.h", {"io", "backend", "net", "http", "daemon"}, "libuv"),
     (r"microhttpd\.h", {"http"}, "libmicrohttpd"),
-    (r"(hiredis/)?(hiredis|read|sds)\.h", {"store", "ctl"}, "hiredis"),
+    (r"(hiredis/)?(hiredis|read|sds)\.h", {"backend", "latchctl"}, "hiredis"),
     (r"(hiredis/)?(async|adapters/.*)\.h", set(), "hiredis's async context"),
     (r"(sys/socket|sys/un|netinet/.*|arpa/.*|netdb|sys/epoll)\.h", SOCKETS, "sockets"),
     (r"poll\.h", SOCKETS | {"util"}, "what waits for sockets"),
     (r"(time|sys/time|sys/timerfd)\.h",
-     {"util", "io", "store", "net", "daemon", "ctl"}, "a clock"),
+     {"util", "io", "backend", "net", "daemon", "latchctl"}, "a clock"),
     (r"openssl/.*\.h", {"acl", "io"}, "OpenSSL"),
     (r"pthread\.h|threads\.h", set(), "threads"),
     (r"(utlist|utarray|utstring)\.h", set(), "uthash's lists: util/list.h"),
     (r"uthash\.h", {"util"}, "uthash: through util/map.h"),
 ]
 OURS = [
-    ("util/log.h", {"io", "store", "net", "http", "cmd", "daemon"}, "the log"),
-    ("util/clock.h", {"util", "io", "store", "net", "http", "cmd", "daemon", "ctl"},
+    ("util/log.h", {"io", "backend", "net", "http", "cmd", "daemon"}, "the log"),
+    ("util/clock.h", {"util", "io", "backend", "net", "http", "cmd", "daemon", "latchctl"},
      "a clock"),
-    ("latchd-config.h", {"cmd", "daemon", "ctl"}, "the version"),
+    ("latchd-config.h", {"cmd", "daemon", "latchctl"}, "the version"),
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 
@@ -70,7 +71,28 @@ def problem(layer, own, bracket, name, sources):
 
 
 def generated(name):
-    return name.startswith("store/scripts")
+    return name.startswith("backend/script/scripts")
+
+
+def circles(sources):
+    """The circles of headers that include each other, each as the names on it."""
+    includes = {}
+    for path in sources.glob("**/*.h"):
+        matches = map(INCLUDE.match, path.read_text().splitlines())
+        includes[path.relative_to(sources).as_posix()] = [
+            m[2] for m in matches if m and m[1] == '"']
+    done = set()
+
+    def follow(header, way):
+        if header in way:
+            yield [*way[way.index(header):], header]
+        elif header not in done:
+            for other in includes.get(header, ()):
+                yield from follow(other, [*way, header])
+            done.add(header)
+
+    for header in sorted(includes):
+        yield from follow(header, [])
 
 
 def main():
@@ -89,6 +111,9 @@ def main():
             if why:
                 print(f"src/{own}:{number}: {line.strip()}: {why}")
                 bad += 1
+    for circle in circles(sources):
+        print("a circle of headers: " + " -> ".join(circle))
+        bad += 1
     sys.exit(1 if bad else 0)
 
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 PAGES = ["daemon/man/latchd.8", "daemon/man/latchd.conf.5", "daemon/man/latchd-protocol.7",
-         "daemon/man/latchd-promises.7", "ctl/latchctl.1"]
+         "daemon/man/latchd-promises.7", "latchctl/latchctl.1"]
 
 
 def output(*command):

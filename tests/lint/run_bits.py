@@ -9,7 +9,7 @@ import re
 import sys
 
 PAGES = ["*.md", "docs/**/*.md", "tests/**/*.md", "conf/**/*.md", "src/daemon/man/*.[0-9]",
-         "src/ctl/*.1"]
+         "src/latchctl/*.1"]
 PATH = re.compile(r"(?<![\w./-])((?:tests|conf|\.ci)/[\w./-]*\w)")
 # A history, of files that may be gone; and a list of tests, which nobody calls so.
 NOT_FOR_CALLERS = ["CHANGELOG.md", "latchd-promises.7"]

@@ -7,11 +7,11 @@
 #ifndef LATCHD_SIM_QUORUM_H
 #define LATCHD_SIM_QUORUM_H
 
-#include "core/locks.h"
+#include "backend/quorum/quorum_coordinator.h"
+#include "backend/quorum/quorum_subs.h"
+#include "engine/engine.h"
 #include "sim/dice.h"
 #include "sim/sim_redis.h"
-#include "store/ballot.h"
-#include "store/hearing.h"
 #include "util/heap.h"
 #include "util/list.h"
 
@@ -57,15 +57,15 @@ struct qlink {
 struct qdaemon {
     struct quorum *all;
     size_t index;
-    struct locks *locks; /* NULL: it is dead */
-    struct ballot *ballot;
-    struct hearing *hearing;
+    struct engine *engine; /* NULL: it is dead */
+    struct quorum_coordinator *ballot;
+    struct quorum_subs *hearing;
     char instance[OP_INSTANCE_LEN + 1];
     uint64_t life, ticked;
     int64_t wall_ahead_ms;
     bool told_up;
     bool wanted[QUORUM_NAMES_MAX];
-    struct qlink links[BALLOT_NODES_MAX];
+    struct qlink links[QUORUM_NODES_MAX];
 };
 
 enum qclient_state {
@@ -131,7 +131,7 @@ struct quorum {
     unsigned server_count;
     size_t daemon_count, client_count, name_count;
     uint64_t rtt_ms, lease_ms, timeout_ms, quarantine_ms;
-    struct qserver servers[BALLOT_NODES_MAX];
+    struct qserver servers[QUORUM_NODES_MAX];
     struct qdaemon daemons[QUORUM_DAEMONS_MAX];
     struct qclient clients[QUORUM_CLIENTS_MAX];
     uint64_t next_conn, next_call, next_id, event_seq;

@@ -1,7 +1,10 @@
 /* What must be true. */
+#include "engine/engine_state.h"
+#include "engine/lock/entry.h"
+#include "engine/lock/hold.h"
+#include "engine/lock/lock.h"
+#include "engine/session.h"
 #include "sim/quorum.h"
-
-#include "core/state.h"
 
 #include <inttypes.h>
 
@@ -45,10 +48,10 @@ void quorum_check(struct quorum *q)
     for (size_t i = 0; i < q->daemon_count; i++) {
         const struct qdaemon *d = &q->daemons[i];
 
-        if (d->locks == NULL) {
+        if (d->engine == NULL) {
             continue;
         }
-        LIST_FOREACH(it, &d->locks->holds)
+        LIST_FOREACH(it, &d->engine->holds)
         {
             const struct hold *h = container_of(it, struct hold, in_all);
             size_t name = (size_t)(h->lock->name[0] - 'a');
@@ -85,12 +88,12 @@ void quorum_check_end(struct quorum *q)
         }
     }
     for (size_t i = 0; i < q->daemon_count; i++) {
-        struct ballot_stats stats;
+        struct coordinator_stats stats;
 
-        ballot_stats(q->daemons[i].ballot, &stats);
-        if (stats.chores != 0 || stats.open != 0) {
+        coordinator_stats(q->daemons[i].ballot, &stats);
+        if (stats.deferred_ops != 0 || stats.open != 0) {
             quorum_fail(q, "d%zu has %" PRIu64 " chores and %" PRIu64 " ops left", i,
-                        stats.chores, stats.open);
+                        stats.deferred_ops, stats.open);
         }
     }
 }

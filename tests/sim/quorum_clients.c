@@ -1,7 +1,9 @@
 /* Clients. */
+#include "engine/engine_state.h"
+#include "engine/lock/entry.h"
+#include "engine/lock/hold.h"
+#include "engine/session.h"
 #include "sim/quorum.h"
-
-#include "core/state.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +18,7 @@ static void later(struct quorum *q, struct qclient *c, uint64_t most)
 static bool pick_daemon(struct quorum *q, struct qclient *c)
 {
     c->daemon = dice_below(&q->dice, q->daemon_count);
-    return q->daemons[c->daemon].locks != NULL;
+    return q->daemons[c->daemon].engine != NULL;
 }
 
 /* Sends the LOCK, for the first time or again. */
@@ -45,7 +47,7 @@ static void send_lock(struct quorum *q, struct qclient *c)
         req.has |= LOCK_HAS_LEASE;
     }
     qdaemon_begin(q, d);
-    locks_lock(d->locks, &req);
+    engine_lock(d->engine, &req);
     qdaemon_end(q, d);
 }
 
@@ -97,7 +99,7 @@ static void close_conn(struct quorum *q, struct qclient *c)
     quorum_trace(q, "connection %" PRIu64 " closes", conn);
     gone(q, c);
     qdaemon_begin(q, d);
-    locks_conn_closed(d->locks, conn);
+    engine_on_conn_closed(d->engine, conn);
     qdaemon_end(q, d);
 }
 
@@ -142,7 +144,7 @@ static bool tells_entry(const struct qdaemon *d, const struct qclient *c)
     if (c->owner[0] == '\0') {
         return true;
     }
-    LIST_FOREACH(it, &d->locks->holds)
+    LIST_FOREACH(it, &d->engine->holds)
     {
         const struct hold *h = container_of(it, struct hold, in_all);
 
@@ -181,7 +183,7 @@ static void give_back(struct quorum *q, struct qclient *c)
     if (!q->orderly && dice_chance(&q->dice, 200)) {
         struct qdaemon *other = &q->daemons[dice_below(&q->dice, q->daemon_count)];
 
-        d = other->locks != NULL ? other : d;
+        d = other->engine != NULL ? other : d;
     }
     c->state = QCLIENT_LEAVES;
     c->asked = d->index;
@@ -192,7 +194,7 @@ static void give_back(struct quorum *q, struct qclient *c)
                  d->index);
     qdaemon_begin(q, d);
     may_take(q, d, c);
-    locks_unlock(d->locks, &req);
+    engine_unlock(d->engine, &req);
     qdaemon_end(q, d);
 }
 
@@ -205,7 +207,7 @@ static bool move(struct quorum *q, struct qclient *c)
     struct hold_req req = hold_of(c);
     uint64_t conn = c->conn;
 
-    if (q->draining || q->orderly || d->locks == NULL || to == c->daemon) {
+    if (q->draining || q->orderly || d->engine == NULL || to == c->daemon) {
         return false;
     }
     quorum_trace(q, "%" PRIu64 " goes on at d%zu", conn, to);
@@ -215,11 +217,11 @@ static bool move(struct quorum *q, struct qclient *c)
     c->state = QCLIENT_MOVES;
     req.from = (struct call_ref){ c->conn, c->call };
     qdaemon_begin(q, old);
-    locks_conn_closed(old->locks, conn);
+    engine_on_conn_closed(old->engine, conn);
     qdaemon_end(q, old);
     qdaemon_begin(q, d);
     may_take(q, d, c);
-    locks_renew(d->locks, &req);
+    engine_renew(d->engine, &req);
     qdaemon_end(q, d);
     return true;
 }
@@ -248,7 +250,7 @@ void qclient_leave(struct quorum *q, struct qclient *c)
 
     if (c->state == QCLIENT_HOLDS) {
         give_back(q, c);
-    } else if (c->state != QCLIENT_IDLE && d->locks != NULL) {
+    } else if (c->state != QCLIENT_IDLE && d->engine != NULL) {
         close_conn(q, c);
     }
 }

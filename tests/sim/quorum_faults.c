@@ -88,7 +88,7 @@ static void daemon_dies(struct quorum *q, size_t daemon)
 {
     struct qevent *e;
 
-    if (q->daemons[daemon].locks == NULL) {
+    if (q->daemons[daemon].engine == NULL) {
         return;
     }
     qdaemon_kill(q, daemon);

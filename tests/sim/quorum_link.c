@@ -1,8 +1,8 @@
 /* What travels between daemons and servers. */
-#include "core/op_clone.h"
+#include "backend/quorum/quorum_coordinator.h"
+#include "engine/op_clone.h"
 #include "sim/quorum.h"
 #include "sim/sim_redis_run.h"
-#include "store/ballot.h"
 #include "util/alloc.h"
 
 #include <inttypes.h>
@@ -121,7 +121,7 @@ static void back(struct quorum *q, struct packet *p)
     }
     list_del(&p->in_link);
     qdaemon_begin(q, d);
-    ballot_result(d->ballot, server, &p->reply.result);
+    coordinator_result(d->ballot, server, &p->reply.result);
     qdaemon_end(q, d);
     packet_free(q, p);
 }
@@ -131,12 +131,12 @@ static void back(struct quorum *q, struct packet *p)
 
 static void tell_up(struct qdaemon *d)
 {
-    bool up = ballot_is_up(d->ballot);
+    bool up = coordinator_is_up(d->ballot);
 
     if (up && !d->told_up) {
-        locks_store_up(d->locks, true);
+        engine_on_store_up(d->engine, true);
     } else if (!up && d->told_up) {
-        locks_store_down(d->locks);
+        engine_on_store_down(d->engine);
     }
     d->told_up = up;
 }
@@ -154,25 +154,25 @@ static void on_subscription(void *ctx, struct span name, bool rw)
 {
     struct qdaemon *d = ctx;
 
-    locks_subscribed(d->locks, name, rw);
+    engine_on_subscribed(d->engine, name, rw);
 }
 
 void qlink_down(struct quorum *q, struct qdaemon *d, unsigned server)
 {
     struct qlink *l = &d->links[server];
 
-    if (d->locks == NULL || !l->up) {
+    if (d->engine == NULL || !l->up) {
         return;
     }
     quorum_trace(q, "d%zu: link to s%u is down", d->index, server);
     qdaemon_begin(q, d);
     l->up = false;
     memset(l->subscribed, 0, sizeof(l->subscribed));
-    ballot_node_down(d->ballot, server);
+    coordinator_node_down(d->ballot, server);
     tell_up(d);
-    if (hearing_off(d->hearing, server)) {
-        locks_unsubscribed_all(d->locks);
-        hearing_tell(d->hearing, on_subscription, d);
+    if (quorum_subs_off(d->hearing, server)) {
+        engine_on_subscriptions_lost(d->engine);
+        quorum_subs_tell(d->hearing, on_subscription, d);
     }
     qdaemon_end(q, d);
     qlink_try(q, d->index, server, dice_below(&q->dice, 200));
@@ -187,7 +187,7 @@ static void end_open(struct qdaemon *d, unsigned server, struct list *old)
         struct op_result r = { .id = p->op->id, .status = OP_UNKNOWN };
 
         packet_free(d->all, p);
-        ballot_result(d->ballot, server, &r);
+        coordinator_result(d->ballot, server, &r);
     }
 }
 
@@ -196,12 +196,12 @@ static void look_at_clock(struct quorum *q, struct qdaemon *d, unsigned server)
 {
     struct qlink *l = &d->links[server];
 
-    if (d->locks == NULL || !l->up || l->ahead_ms == q->servers[server].ahead_ms) {
+    if (d->engine == NULL || !l->up || l->ahead_ms == q->servers[server].ahead_ms) {
         return; /* else it is seen when the link is up */
     }
     qdaemon_begin(q, d);
     l->ahead_ms = q->servers[server].ahead_ms;
-    ballot_node_lost(d->ballot, server);
+    coordinator_node_lost(d->ballot, server);
     qdaemon_end(q, d);
 }
 
@@ -214,7 +214,7 @@ static void link_up(struct quorum *q, struct qdaemon *d, unsigned server)
     bool jumped = q->now < s->jumped_till || (same && l->ahead_ms != s->ahead_ms);
     struct list old;
 
-    if (d->locks == NULL || l->up) {
+    if (d->engine == NULL || l->up) {
         return;
     }
     if (s->dead || l->cut || q->now < s->stopped_till) {
@@ -229,9 +229,10 @@ static void link_up(struct quorum *q, struct qdaemon *d, unsigned server)
     list_init(&old);
     list_splice(&old, &l->open);
     qdaemon_begin(q, d);
-    ballot_node_up(d->ballot, server, same, s->young ? q->now - s->born : UINT64_MAX);
+    coordinator_node_up(d->ballot, server, same,
+                        s->young ? q->now - s->born : UINT64_MAX);
     if (jumped) {
-        ballot_node_lost(d->ballot, server);
+        coordinator_node_lost(d->ballot, server);
     }
     tell_up(d);
     end_open(d, server, &old);
@@ -300,7 +301,7 @@ void qserver_published(void *ctx, const struct redis_message *m)
     for (size_t i = 0; i < q->daemon_count; i++) {
         struct qlink *l = &q->daemons[i].links[server];
 
-        if (q->daemons[i].locks != NULL && l->up && l->subscribed[name]) {
+        if (q->daemons[i].engine != NULL && l->up && l->subscribed[name]) {
             struct qevent *e = qevent_new(q, QEVENT_MESSAGE, q->now + delay(q, server));
 
             e->daemon = i;
@@ -317,16 +318,16 @@ static void heard(struct quorum *q, const struct qevent *e)
     struct qlink *l = &d->links[e->server];
     struct span name = quorum_name(e->name);
 
-    if (d->locks == NULL || !l->up || l->life != e->life || !d->wanted[e->name]) {
+    if (d->engine == NULL || !l->up || l->life != e->life || !d->wanted[e->name]) {
         return;
     }
     qdaemon_begin(q, d);
     if (e->kind == QEVENT_MESSAGE) {
-        locks_message(d->locks, name, false);
+        engine_on_message(d->engine, name, false);
     } else {
         l->subscribed[e->name] = true;
-        if (hearing_on(d->hearing, e->server, name, false)) {
-            locks_subscribed(d->locks, name, false);
+        if (quorum_subs_on(d->hearing, e->server, name, false)) {
+            engine_on_subscribed(d->engine, name, false);
         }
     }
     qdaemon_end(q, d);

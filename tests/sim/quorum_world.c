@@ -106,12 +106,12 @@ static void on_done(void *ctx, const struct op_result *r)
 {
     struct qdaemon *d = ctx;
 
-    locks_op_done(d->locks, r);
+    engine_on_op_result(d->engine, r);
 }
 
-static struct locks_config config_of(const struct quorum *q)
+static struct engine_config config_of(const struct quorum *q)
 {
-    return (struct locks_config){
+    return (struct engine_config){
         .watchdog_ms = q->lease_ms,
         .redis_timeout_ms = q->timeout_ms,
         .recheck_ms = 5000,
@@ -130,10 +130,10 @@ static struct locks_config config_of(const struct quorum *q)
 void qdaemon_start(struct quorum *q, size_t index)
 {
     struct qdaemon *d = &q->daemons[index];
-    struct locks_setup engine = { .config = config_of(q),
-                                  .now_ms = q->now,
-                                  .quorum = true };
-    struct ballot_setup ballot = {
+    struct engine_setup engine = { .config = config_of(q),
+                                   .now_ms = q->now,
+                                   .quorum = true };
+    struct coordinator_setup ballot = {
         .node_count = q->server_count,
         .timeout_ms = q->timeout_ms,
         .quarantine_ms = q->quarantine_ms,
@@ -149,9 +149,9 @@ void qdaemon_start(struct quorum *q, size_t index)
                    d->life);
     memcpy(engine.instance, d->instance, sizeof(engine.instance));
     engine.seed = dice_u64(&q->dice);
-    d->locks = locks_new(&engine);
-    d->ballot = ballot_new(&ballot);
-    d->hearing = hearing_new(q->server_count);
+    d->engine = engine_new(&engine);
+    d->ballot = coordinator_new(&ballot);
+    d->hearing = quorum_subs_new(q->server_count);
     d->ticked = q->now;
     d->told_up = false;
     memset(d->wanted, 0, sizeof(d->wanted));
@@ -167,15 +167,15 @@ void qdaemon_kill(struct quorum *q, size_t index)
 {
     struct qdaemon *d = &q->daemons[index];
 
-    if (d->locks == NULL) {
+    if (d->engine == NULL) {
         return;
     }
     quorum_trace(q, "d%zu: killed", index);
     qlink_forget(q, d);
-    locks_free(d->locks);
-    ballot_free(d->ballot);
-    hearing_free(d->hearing);
-    d->locks = NULL;
+    engine_free(d->engine);
+    coordinator_free(d->ballot);
+    quorum_subs_free(d->hearing);
+    d->engine = NULL;
     d->ballot = NULL;
     d->hearing = NULL;
     qclient_daemon_died(q, index);
@@ -186,15 +186,15 @@ void qdaemon_begin(struct quorum *q, struct qdaemon *d)
     uint64_t wall_ms = q->now - QUORUM_START_MS + QUORUM_WALL_MS;
 
     d->ticked = q->now;
-    locks_tick(d->locks, q->now);
-    ballot_tick(d->ballot, q->now, (wall_ms + (uint64_t)d->wall_ahead_ms) * 1000);
+    engine_tick(d->engine, q->now);
+    coordinator_tick(d->ballot, q->now, (wall_ms + (uint64_t)d->wall_ahead_ms) * 1000);
 }
 
 static void effect(struct quorum *q, struct qdaemon *d, const struct effect *e)
 {
     switch (e->kind) {
     case EFFECT_OP:
-        ballot_submit(d->ballot, &e->op);
+        coordinator_submit(d->ballot, &e->op);
         break;
     case EFFECT_REPLY:
         qclient_reply(q, d, &e->reply);
@@ -204,12 +204,12 @@ static void effect(struct quorum *q, struct qdaemon *d, const struct effect *e)
         break;
     case EFFECT_SUBSCRIBE:
         d->wanted[quorum_name_index(e->channel.name)] = true;
-        hearing_add(d->hearing, e->channel.name, e->channel.rw);
+        quorum_subs_add(d->hearing, e->channel.name, e->channel.rw);
         qlink_subscribe(q, d, quorum_name_index(e->channel.name));
         break;
     case EFFECT_UNSUBSCRIBE:
         d->wanted[quorum_name_index(e->channel.name)] = false;
-        hearing_remove(d->hearing, e->channel.name, e->channel.rw);
+        quorum_subs_remove(d->hearing, e->channel.name, e->channel.rw);
         break;
     case EFFECT_WAITED:
     case EFFECT_ANNOUNCE:
@@ -219,7 +219,7 @@ static void effect(struct quorum *q, struct qdaemon *d, const struct effect *e)
 
 void qdaemon_end(struct quorum *q, struct qdaemon *d)
 {
-    struct effects *fx = locks_effects(d->locks);
+    struct effects *fx = engine_effects(d->engine);
 
     while (fx->count > 0) {
         for (size_t i = 0; i < fx->count; i++) {
@@ -239,11 +239,11 @@ static uint64_t wakes_at(const struct quorum *q, const struct qdaemon *d)
 {
     uint64_t at, other;
 
-    if (d->locks == NULL) {
+    if (d->engine == NULL) {
         return UINT64_MAX;
     }
-    at = locks_next_deadline(d->locks);
-    other = ballot_next_deadline(d->ballot);
+    at = engine_next_deadline(d->engine);
+    other = coordinator_next_deadline(d->ballot);
     at = other < at ? other : at;
     return at < q->now ? q->now : at;
 }

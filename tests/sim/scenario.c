@@ -9,9 +9,9 @@ enum { ALL_LEASES_MS = 200000, OVER_MS = 300000 };
 
 static const char FOREIGN[] = "7d1f6bd4-83a1-4ce0-9b43-0f6a1d7b2a10:42";
 
-struct locks_config scenario_config(void)
+struct engine_config scenario_config(void)
 {
-    return (struct locks_config){
+    return (struct engine_config){
         .quarantine_ms = 30000,
         .watchdog_ms = 30000,
         .redis_timeout_ms = 3000,
@@ -28,7 +28,7 @@ struct locks_config scenario_config(void)
     };
 }
 
-struct sim *scenario_with(size_t daemons, const struct locks_config *config)
+struct sim *scenario_with(size_t daemons, const struct engine_config *config)
 {
     struct sim *s = sim_new(1, false);
 
@@ -45,7 +45,7 @@ struct sim *scenario_with(size_t daemons, const struct locks_config *config)
 
 struct sim *scenario_new(size_t daemons)
 {
-    struct locks_config config = scenario_config();
+    struct engine_config config = scenario_config();
 
     return scenario_with(daemons, &config);
 }
@@ -81,7 +81,7 @@ int64_t scenario_ttl(struct sim *s)
     return redis_pttl(&s->redis, scenario_job(s));
 }
 
-static const char *who_is(const char *member)
+static const char *log_about_user(const char *member)
 {
     static char daemon[3] = "d?";
 
@@ -104,7 +104,7 @@ const char *scenario_queue(struct sim *s)
         const char *number = strrchr(m, ':') + 1;
 
         at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s:%s",
-                               i == 0 ? "" : " ", who_is(m), number);
+                               i == 0 ? "" : " ", log_about_user(m), number);
     }
     return text;
 }

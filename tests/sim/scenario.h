@@ -11,8 +11,8 @@
 
 /* Daemons d0, d1 with the defaults of protocol.md, and one Redis. */
 struct sim *scenario_new(size_t daemons);
-struct sim *scenario_with(size_t daemons, const struct locks_config *config);
-struct locks_config scenario_config(void);
+struct sim *scenario_with(size_t daemons, const struct engine_config *config);
+struct engine_config scenario_config(void);
 /* No check failed so far; then everybody leaves, and nothing may be left. */
 void scenario_end(struct sim *s);
 

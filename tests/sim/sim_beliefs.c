@@ -82,7 +82,7 @@ static void confirm(struct sim *s, struct belief *b, const struct flight *f,
     b->until = exact || until > b->until ? until : b->until;
     b->heard_ms = s->now;
     b->excused = f->ran <= s->check.external[check_name_index(s, b->name)] ||
-                 f->ran <= b->displaced;
+                 f->ran <= b->evicted_unauthenticated;
     b->rolled = b->rolled && b->excused;
 }
 
@@ -158,11 +158,11 @@ void check_result(struct sim *s, struct sim_daemon *d, struct flight *f)
     case OP_ACQUIRE:
         believe(s, f, f->op.name, r->token, f->op.claim.lease_ms, false);
         break;
-    case OP_ACQUIRE_MANY:
-        for (size_t i = 0; i < r->many_count; i++) {
-            if (r->many[i].status == OP_OK) {
-                believe(s, f, f->many[i].name, r->many[i].token,
-                        f->many[i].claim.lease_ms, false);
+    case OP_ACQUIRE_BATCH:
+        for (size_t i = 0; i < r->batch_count; i++) {
+            if (r->batch[i].status == OP_OK) {
+                believe(s, f, f->batch[i].name, r->batch[i].token,
+                        f->batch[i].claim.lease_ms, false);
             }
         }
         break;
@@ -288,8 +288,8 @@ static void check_names_of(struct sim *s, struct flight *f)
         check_queue_after(s, n, f);
         foreign_check(s, n, f->daemon);
     }
-    for (size_t i = 0; i < f->op.many_count; i++) {
-        foreign_check(s, sim_redis_name(&s->redis, f->many[i].name), f->daemon);
+    for (size_t i = 0; i < f->op.batch_count; i++) {
+        foreign_check(s, sim_redis_name(&s->redis, f->batch[i].name), f->daemon);
     }
     for (size_t i = 0; i < f->op.item_count; i++) {
         foreign_check(s, sim_redis_name(&s->redis, f->items[i].name), f->daemon);
@@ -324,9 +324,9 @@ void check_op_ran(struct sim *s, struct flight *f)
     } else if (ok && (f->op.kind == OP_ATTACH || res->moved)) {
         check_keeper(s, f, f->op.name, res, &f->op.claim);
     }
-    for (size_t i = 0; f->op.kind == OP_ACQUIRE_MANY && ok && i < res->many_count;
+    for (size_t i = 0; f->op.kind == OP_ACQUIRE_BATCH && ok && i < res->batch_count;
          i++) {
-        check_taken(s, f, f->many[i].name, &res->many[i], &f->many[i].claim);
+        check_taken(s, f, f->batch[i].name, &res->batch[i], &f->batch[i].claim);
     }
     if (f->op.kind == OP_RELEASE && f->op.force) {
         if (s->check.force_asked == 0) {
@@ -368,7 +368,7 @@ bool record_moved(struct sim *s, const struct record *r)
 bool record_believed(const struct sim *s, const struct record *r)
 {
     return !s->check.draining && r->held && r->certain && r->attached && !r->over &&
-           !r->moved && s->now < r->own_until && s->daemons[r->daemon].locks != NULL &&
+           !r->moved && s->now < r->own_until && s->daemons[r->daemon].engine != NULL &&
            s->daemons[r->daemon].life == r->life;
 }
 

@@ -10,7 +10,7 @@
 #ifndef LATCHD_SIM_CHECK_H
 #define LATCHD_SIM_CHECK_H
 
-#include "core/effect.h"
+#include "engine/effect.h"
 #include "sim/sim_redis.h"
 
 struct sim;
@@ -34,7 +34,8 @@ struct belief {
     uint64_t renewing;   /* a renewal is on its way since; 0: none */
     uint64_t wanted;     /* what the last one was to reach: an end of the lease */
     uint64_t sent, ran;  /* of the grant, as counts of `happened` */
-    uint64_t displaced;  /* a later one was put back in its place; a count, too */
+    uint64_t evicted_unauthenticated; /* a later one was put back in its place; a count,
+                                         too */
     bool excused;
     bool rolled;  /* excused only by a failover, which the quarantine makes good */
     bool awaited; /* rolled, by a restart: others wait until it is put back */

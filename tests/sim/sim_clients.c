@@ -46,7 +46,7 @@ void sim_close(struct sim *s, size_t index)
 {
     struct sim_conn *c = &s->clients.conns[index];
     struct sim_daemon *d = &s->daemons[c->daemon];
-    struct locks *l;
+    struct engine *l;
 
     if (!c->open) {
         return;
@@ -55,9 +55,9 @@ void sim_close(struct sim *s, size_t index)
     c->open = false;
     c->asking = c->unreached = false;
     check_closed(s, c);
-    if (d->locks != NULL) {
+    if (d->engine != NULL) {
         l = sim_turn_begin(s, d);
-        locks_conn_closed(l, c->id);
+        engine_on_conn_closed(l, c->id);
         sim_turn_end(s, d);
     }
 }
@@ -132,17 +132,17 @@ static void answer_int(struct sim_conn *c, int64_t value)
     c->answer.value = value;
 }
 
-static void cancel(struct locks *l, struct sim_conn *c)
+static void cancel(struct engine *l, struct sim_conn *c)
 {
     const struct hold_req req = { .name = rtext_span(&c->ask.name),
                                   .owner = rtext_span(&c->ask.owner),
                                   .id = rtext_span(&c->ask.id) };
     bool others;
 
-    answer_int(c, (int64_t)locks_cancel(l, &req, &others));
+    answer_int(c, (int64_t)engine_cancel(l, &req, &others));
 }
 
-static void call_hold(struct locks *l, const struct sim_conn *c)
+static void call_hold(struct engine *l, const struct sim_conn *c)
 {
     const struct ask *ask = &c->ask;
     struct hold_req req = {
@@ -157,11 +157,11 @@ static void call_hold(struct locks *l, const struct sim_conn *c)
     };
 
     if (ask->kind == ASK_UNLOCK) {
-        locks_unlock(l, &req);
+        engine_unlock(l, &req);
     } else if (ask->kind == ASK_RENEW) {
-        locks_renew(l, &req);
+        engine_renew(l, &req);
     } else {
-        locks_force_unlock(l, &req);
+        engine_force_unlock(l, &req);
     }
 }
 
@@ -183,14 +183,14 @@ struct lock_req lock_req_of(const struct sim_conn *c)
     };
 }
 
-static void call_lock(struct locks *l, const struct sim_conn *c)
+static void call_lock(struct engine *l, const struct sim_conn *c)
 {
     struct lock_req req = lock_req_of(c);
 
-    locks_lock(l, &req);
+    engine_lock(l, &req);
 }
 
-static void call_mlock(struct locks *l, const struct sim_conn *c)
+static void call_mlock(struct engine *l, const struct sim_conn *c)
 {
     struct span names[ASK_NAMES_MAX];
     struct mlock_req req = { lock_req_of(c), names, c->ask.name_count };
@@ -198,7 +198,7 @@ static void call_mlock(struct locks *l, const struct sim_conn *c)
     for (size_t i = 0; i < c->ask.name_count; i++) {
         names[i] = rtext_span(&c->ask.names[i]);
     }
-    locks_mlock(l, &req);
+    engine_mlock(l, &req);
 }
 
 void clients_asks(struct sim *s, size_t index, const struct ask *ask)
@@ -222,7 +222,7 @@ void sim_ask(struct sim *s, size_t index, const struct ask *ask)
 {
     struct sim_conn *c = &s->clients.conns[index];
     struct sim_daemon *d = &s->daemons[c->daemon];
-    struct locks *l = sim_turn_begin(s, d);
+    struct engine *l = sim_turn_begin(s, d);
 
     c->ahead_arrival = 0;
     clients_asks(s, index, ask);
@@ -239,7 +239,8 @@ void sim_ask(struct sim *s, size_t index, const struct ask *ask)
         call_hold(l, c);
         break;
     case ASK_INFO:
-        locks_info(l, (struct call_ref){ c->id, c->call }, rtext_span(&ask->name));
+        engine_lock_info(l, (struct call_ref){ c->id, c->call },
+                         rtext_span(&ask->name));
         break;
     case ASK_CANCEL:
         cancel(l, c);

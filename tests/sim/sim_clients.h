@@ -3,7 +3,7 @@
 #ifndef LATCHD_SIM_CLIENTS_H
 #define LATCHD_SIM_CLIENTS_H
 
-#include "core/effect.h"
+#include "engine/effect.h"
 #include "sim/sim_redis.h"
 
 struct sim;

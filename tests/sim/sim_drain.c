@@ -49,20 +49,20 @@ static bool unlock_of(const struct redis_name *n, const struct rtext *field,
 /* What an MLOCK is collecting is its own. */
 static bool told(struct sim *s, const struct redis_name *n, const struct rtext *field)
 {
-    bool many = false;
+    bool batch = false;
 
     for (size_t i = 0; i < s->clients.count; i++) {
         const struct sim_conn *c = &s->clients.conns[i];
 
-        many = many || (c->open && c->asking && c->ask.kind == ASK_MLOCK &&
-                        ask_wants(&c->ask, n));
+        batch = batch || (c->open && c->asking && c->ask.kind == ASK_MLOCK &&
+                          ask_wants(&c->ask, n));
     }
-    for (size_t i = 0; i < s->check.record_count && many; i++) {
+    for (size_t i = 0; i < s->check.record_count && batch; i++) {
         const struct record *r = &s->check.records[i];
 
-        many = r->name != n || r->token != redis_token_of(n, field);
+        batch = r->name != n || r->token != redis_token_of(n, field);
     }
-    return !many;
+    return !batch;
 }
 
 /* Who holds that name is unlocked, over a connection of its own. */
@@ -99,7 +99,8 @@ static void free_for(struct sim *s, size_t index)
     const struct ask ask = s->clients.conns[index].ask;
     size_t daemon = dice_below(&s->dice, s->daemon_count);
 
-    if (s->daemons[daemon].locks == NULL || s->daemons[daemon].stalled_until > s->now) {
+    if (s->daemons[daemon].engine == NULL ||
+        s->daemons[daemon].stalled_until > s->now) {
         return;
     }
     /* Through any: one of them may take the request for over. */
@@ -194,7 +195,7 @@ static void poke(struct sim *s, struct redis_name *n)
 void schedule_poke(struct sim *s)
 {
     for (size_t i = 0; i < s->redis.name_count && !s->failed; i++) {
-        if (s->redis.names[i].queue_count > 0 && s->daemons[0].locks != NULL) {
+        if (s->redis.names[i].queue_count > 0 && s->daemons[0].engine != NULL) {
             poke(s, &s->redis.names[i]);
         }
     }

@@ -62,7 +62,7 @@ void check_displaced(struct sim *s, struct redis_name *n, uint64_t token)
         struct belief *b = &c->beliefs[i];
 
         if (b->name == n && b->token < token && !redis_has(n, b->token)) {
-            b->displaced = s->happened;
+            b->evicted_unauthenticated = s->happened;
             b->excused = true;
             b->rolled = false;
         }
@@ -92,7 +92,7 @@ void check_failed_over(struct sim *s)
     uint64_t end = s->now + s->daemons[0].config.quarantine_ms;
 
     for (size_t i = 0; i < s->daemon_count; i++) {
-        all = all && s->daemons[i].locks != NULL;
+        all = all && s->daemons[i].engine != NULL;
     }
     for (size_t i = 0; i < c->belief_count; i++) {
         struct belief *b = &c->beliefs[i];
@@ -153,7 +153,7 @@ void check_disturbed(struct sim *s)
 
 void check_cut(struct sim *s, struct redis_name *n)
 {
-    const struct locks_config *cfg = &s->daemons[0].config;
+    const struct engine_config *cfg = &s->daemons[0].config;
 
     /* Each third of the watchdog's time is looked, and raised again. */
     if ((s->profile.faults & ~(unsigned)FAULT_FOREIGN) != 0 ||

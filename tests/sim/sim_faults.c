@@ -23,7 +23,7 @@ static struct redis_name *some_name(struct sim *s)
 /* Mostly short, now and then longer than a lease. */
 static uint64_t some_outage(struct sim *s)
 {
-    const struct locks_config *cfg = &s->daemons[0].config;
+    const struct engine_config *cfg = &s->daemons[0].config;
 
     switch (dice_below(&s->dice, 4)) {
     case 0:
@@ -234,7 +234,7 @@ static void kill_daemon(struct sim *s)
     struct sim_daemon *d = some_daemon(s);
     struct event *e;
 
-    if (d->locks != NULL) {
+    if (d->engine != NULL) {
         sim_kill_daemon(s, d->index);
         e = sim_event(s, EVENT_REBORN, s->now + dice_between(&s->dice, 1, 3000));
         e->daemon = d->index;
@@ -278,7 +278,7 @@ static void act(struct sim *s, unsigned fault)
                            (int64_t)dice_between(&s->dice, 501, 40000));
         break;
     case FAULT_STALL:
-        if (d->locks != NULL) {
+        if (d->engine != NULL) {
             fault_stall(s, d->index, some_outage(s));
         }
         break;

@@ -273,9 +273,9 @@ void check_turn(struct sim *s, struct sim_daemon *d)
 
 static void check_daemon_empty(struct sim *s, const struct sim_daemon *d)
 {
-    struct locks_stats st;
+    struct engine_stats st;
 
-    locks_stats(d->locks, &st);
+    engine_stats(d->engine, &st);
     if (st.locks + st.holds + st.waiters + st.ops_in_flight > 0) {
         sim_fail(s,
                  "d%zu is left with %" PRIu64 " locks, %" PRIu64 " holds, %" PRIu64
@@ -287,9 +287,9 @@ static void check_daemon_empty(struct sim *s, const struct sim_daemon *d)
         0) {
         sim_fail(s, "d%zu is left with numbers of what is not there", d->index);
     }
-    if (locks_next_deadline(d->locks) != UINT64_MAX) {
+    if (engine_next_deadline(d->engine) != UINT64_MAX) {
         sim_fail(s, "d%zu is left with a deadline in %" PRId64 " ms", d->index,
-                 (int64_t)(locks_next_deadline(d->locks) - s->now));
+                 (int64_t)(engine_next_deadline(d->engine) - s->now));
     }
     for (size_t i = 0; i < s->redis.name_count; i++) {
         if (d->wanted[0][i] || d->wanted[1][i]) {
@@ -302,7 +302,7 @@ static void check_daemon_empty(struct sim *s, const struct sim_daemon *d)
 void check_end(struct sim *s)
 {
     for (size_t i = 0; i < s->daemon_count; i++) {
-        if (s->daemons[i].locks != NULL) {
+        if (s->daemons[i].engine != NULL) {
             check_daemon_empty(s, &s->daemons[i]);
         }
     }

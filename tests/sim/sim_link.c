@@ -1,7 +1,7 @@
 /* A daemon's command link: scripts out, answers back, and what breaks on the way. */
 #include "sim/sim_world.h"
 
-#include "core/vouch.h"
+#include "engine/op_lease.h"
 #include "sim/sim_faults.h"
 #include "util/alloc.h"
 
@@ -37,9 +37,9 @@ static void each_span(struct flight *f, span_fn *fn, void *ctx)
     for (size_t i = 0; i < f->op.kept_count; i++) {
         fn(ctx, &f->kept[i].entry);
     }
-    for (size_t i = 0; i < f->op.many_count; i++) {
-        fn(ctx, &f->many[i].name);
-        each_of_claim(&f->many[i].claim, fn, ctx);
+    for (size_t i = 0; i < f->op.batch_count; i++) {
+        fn(ctx, &f->batch[i].name);
+        each_of_claim(&f->batch[i].claim, fn, ctx);
     }
 }
 
@@ -79,7 +79,7 @@ static void copy_op(struct flight *f, const struct op *op)
             ? NULL
             : copy_list(op->waited_ms, op->member_count, sizeof(*f->waited_ms));
     f->op.kept = f->kept = copy_list(op->kept, op->kept_count, sizeof(*f->kept));
-    f->op.many = f->many = copy_list(op->many, op->many_count, sizeof(*f->many));
+    f->op.batch = f->batch = copy_list(op->batch, op->batch_count, sizeof(*f->batch));
     each_span(f, add_size, &size);
     f->blob = room = xmalloc(size);
     each_span(f, move_span, &room);
@@ -87,8 +87,8 @@ static void copy_op(struct flight *f, const struct op *op)
         f->item_results = xmalloc(op->item_count * sizeof(*f->item_results));
     }
     f->reply.items = f->item_results;
-    f->reply.many = f->many_results =
-        op->many_count > 0 ? xcalloc(op->many_count, sizeof(*f->many_results)) : NULL;
+    f->reply.batch = f->many_results =
+        op->batch_count > 0 ? xcalloc(op->batch_count, sizeof(*f->many_results)) : NULL;
 }
 
 void flight_free(struct flight *f)
@@ -99,7 +99,7 @@ void flight_free(struct flight *f)
     free(f->members);
     free(f->waited_ms);
     free(f->kept);
-    free(f->many);
+    free(f->batch);
     free(f->many_results);
     free(f);
 }
@@ -158,8 +158,8 @@ static struct sim_redis *redis_of(struct sim *s, const struct sim_daemon *d)
 
 static bool is_about(const struct flight *f, struct span name)
 {
-    for (size_t i = 0; i < f->op.many_count; i++) {
-        if (span_eq(f->many[i].name, name)) {
+    for (size_t i = 0; i < f->op.batch_count; i++) {
+        if (span_eq(f->batch[i].name, name)) {
             return true;
         }
     }
@@ -193,7 +193,7 @@ static uint64_t answered_at(struct sim *s, struct sim_daemon *d, struct flight *
     if (!s->profile.min_replicas || s->profile.unheeded) {
         return link_later(at, &d->last_result);
     }
-    if (!op_result_vouches(f->op.kind, &f->reply.result)) {
+    if (!op_result_extends_lease(f->op.kind, &f->reply.result)) {
         return link_later(at, waits_behind(d, f) ? &d->last_acked : &d->last_result);
     }
     f->held = true;
@@ -246,7 +246,7 @@ void link_arrive(struct sim *s, struct flight *f)
 void link_result(struct sim *s, struct flight *f)
 {
     struct sim_daemon *d = &s->daemons[f->daemon];
-    struct locks *l;
+    struct engine *l;
 
     if (f->settling) {
         memset(&f->reply.result, 0, sizeof(f->reply.result));
@@ -259,7 +259,7 @@ void link_result(struct sim *s, struct flight *f)
         sim_trace_op(s, "hears", f);
     }
     check_result(s, d, f);
-    locks_op_done(l, &f->reply.result);
+    engine_on_op_result(l, &f->reply.result);
     sim_turn_end(s, d);
     flight_free(f);
 }
@@ -339,7 +339,7 @@ void link_down(struct sim *s, struct sim_daemon *d)
 {
     TRACE(s, "d%zu: told that Redis is down", d->index);
     d->told_up = false;
-    locks_store_down(sim_turn_begin(s, d));
+    engine_on_store_down(sim_turn_begin(s, d));
     sim_turn_end(s, d);
 }
 
@@ -367,19 +367,19 @@ static bool is_group(void *ctx, unsigned group)
 }
 
 /* Of a Cluster: one master after the other. */
-static void tell_failover(struct locks *l, const struct sim_daemon *d)
+static void tell_failover(struct engine *l, const struct sim_daemon *d)
 {
     for (unsigned group = 0; d->grouped && group < 2; group++) {
-        locks_failed_over(l, is_group, &group);
+        engine_on_failover(l, is_group, &group);
     }
     if (!d->grouped) {
-        locks_failed_over(l, NULL, NULL);
+        engine_on_failover(l, NULL, NULL);
     }
 }
 
 void link_up(struct sim *s, struct sim_daemon *d, bool same_server)
 {
-    struct locks *l;
+    struct engine *l;
 
     same_server = same_server && d->server == s->server;
     d->server = s->server;
@@ -396,7 +396,7 @@ void link_up(struct sim *s, struct sim_daemon *d, bool same_server)
         tell_failover(l, d);
     }
     peers_tell_age(s, l);
-    locks_store_up(l, same_server);
+    engine_on_store_up(l, same_server);
     sim_turn_end(s, d);
     if (!same_server) {
         check_all_uncertain(s, d, "another server");

@@ -21,7 +21,7 @@ static struct sim_daemon *daemon_of(struct sim *s, const struct rtext *member)
     for (size_t i = 0; i < s->daemon_count; i++) {
         struct sim_daemon *d = &s->daemons[i];
 
-        if (d->locks != NULL && of_instance(member, d->instance)) {
+        if (d->engine != NULL && of_instance(member, d->instance)) {
             return d;
         }
     }
@@ -263,7 +263,8 @@ static void check_surplus(struct sim *s, struct sim_daemon *d,
         members += of_instance(&n->queue[i], d->instance) ? 1 : 0;
     }
     if (members > 0) {
-        locks_waiters(d->locks, rtext_span(&n->name), SIZE_MAX, count_waiter, &waiters);
+        engine_waiters(d->engine, rtext_span(&n->name), SIZE_MAX, count_waiter,
+                       &waiters);
     }
     if (members <= waiters) {
         *since = 0;

@@ -33,7 +33,7 @@ static void published(struct sim *s, struct span text)
     for (size_t i = 0; i < s->daemon_count; i++) {
         struct sim_daemon *d = &s->daemons[i];
 
-        if (d->locks != NULL && d->sub_works) {
+        if (d->engine != NULL && d->sub_works) {
             travels(s, EVENT_ANNOUNCED, i, d->sub_gen, text);
         }
     }
@@ -48,14 +48,14 @@ void peers_event(struct sim *s, struct sim_daemon *d, const struct event *e)
         return;
     }
     TRACE(s, "d%zu: hears %.*s", d->index, S(text));
-    locks_announced(sim_turn_begin(s, d), text);
+    engine_announced(sim_turn_begin(s, d), text);
     sim_turn_end(s, d);
 }
 
-void peers_tell_age(struct sim *s, struct locks *l)
+void peers_tell_age(struct sim *s, struct engine *l)
 {
     if (s->redis_began != 0 && s->now < s->redis_began + YOUNG_MS) {
-        locks_store_is_young(l);
+        engine_store_is_young(l);
     }
 }
 
@@ -64,16 +64,16 @@ bool peers_know_each_other(struct sim *s)
     size_t alive = 0;
 
     for (size_t i = 0; i < s->daemon_count; i++) {
-        alive += s->daemons[i].locks != NULL ? 1 : 0;
+        alive += s->daemons[i].engine != NULL ? 1 : 0;
     }
     for (size_t i = 0; i < s->daemon_count; i++) {
         const struct sim_daemon *d = &s->daemons[i];
-        struct locks_stats stats;
+        struct engine_stats stats;
 
-        if (d->locks == NULL) {
+        if (d->engine == NULL) {
             continue;
         }
-        locks_stats(d->locks, &stats);
+        engine_stats(d->engine, &stats);
         if (stats.other_daemons + 1 < alive || !d->link_works || !d->told_up ||
             !stats.store_up || d->stalled_until > s->now) {
             return false;

@@ -6,7 +6,7 @@
 /* Not one that stands still: it would have to be awake to be asked. */
 static bool awake(const struct sim *s, size_t d)
 {
-    return s->daemons[d].locks != NULL && s->daemons[d].stalled_until <= s->now;
+    return s->daemons[d].engine != NULL && s->daemons[d].stalled_until <= s->now;
 }
 
 static struct redis_name *some_name(struct sim *s)
@@ -340,15 +340,15 @@ static void count_waiter(void *ctx, const struct waiter_info *info)
 
 static void look_around(struct sim *s, struct sim_daemon *d)
 {
-    struct locks *l = sim_turn_begin(s, d);
+    struct engine *l = sim_turn_begin(s, d);
     size_t names = 0;
     size_t waiters = 0;
     uint64_t cursor = 0;
 
     do {
-        cursor = locks_scan(l, cursor, 2, count_name, &names);
+        cursor = engine_scan(l, cursor, 2, count_name, &names);
     } while (cursor != 0 && names < 1000);
-    locks_waiters(l, rtext_span(&some_name(s)->name), 100, count_waiter, &waiters);
+    engine_waiters(l, rtext_span(&some_name(s)->name), 100, count_waiter, &waiters);
     if (names >= 1000) {
         sim_fail(s, "locks_scan does not come to an end");
     }

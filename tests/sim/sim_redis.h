@@ -1,4 +1,4 @@
-/* sim_redis: a Redis in memory, as far as locks go. The executable form of core/op.h:
+/* sim_redis: a Redis in memory, as far as locks go. The executable form of engine/op.h:
  * every op means here exactly what the comments there say, one function per op.
  *
  * It knows no delay and no link: whoever calls, calls at the moment the script runs.
@@ -7,7 +7,7 @@
 #ifndef LATCHD_SIM_REDIS_H
 #define LATCHD_SIM_REDIS_H
 
-#include "core/op.h"
+#include "engine/op.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -169,7 +169,7 @@ struct redis_reply {
     struct rtext queue_texts[REDIS_QUEUE_TOLD];
     struct span queue[REDIS_QUEUE_TOLD];
     enum renew_result *items; /* room for op->item_count, the caller's */
-    struct op_result *many;   /* room for op->many_count, the caller's */
+    struct op_result *batch;  /* room for op->batch_count, the caller's */
 };
 
 void sim_redis_init(struct sim_redis *r);

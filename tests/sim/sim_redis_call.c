@@ -53,24 +53,24 @@ static void acquire_many(struct run *c)
     const struct op *op = c->op;
     bool granted = true;
 
-    for (size_t i = 0; i < op->many_count && granted; i++) {
+    for (size_t i = 0; i < op->batch_count && granted; i++) {
         struct op one = *op;
         struct run of_one = *c;
 
         one.kind = OP_ACQUIRE;
-        one.name = op->many[i].name;
-        one.claim = op->many[i].claim;
+        one.name = op->batch[i].name;
+        one.claim = op->batch[i].claim;
         of_one.op = &one;
         of_one.n = sim_redis_name(c->r, one.name);
-        of_one.result = &c->reply->many[i];
+        of_one.result = &c->reply->batch[i];
         *of_one.result = (struct op_result){ .id = op->id };
         if (!wrong_type(&of_one)) {
             acquire(&of_one);
         }
         granted = of_one.result->status == OP_OK;
-        c->result->many_count = i + 1;
+        c->result->batch_count = i + 1;
     }
-    c->result->many = c->reply->many;
+    c->result->batch = c->reply->batch;
     c->result->status = OP_OK;
 }
 
@@ -96,7 +96,7 @@ void sim_redis_run(struct sim_redis *r, const char *instance, const struct op *o
                    struct redis_times times, struct redis_reply *ret)
 {
     static void (*const RUN[])(struct run *) = {
-        [OP_ACQUIRE] = acquire,     [OP_ACQUIRE_MANY] = acquire_many,
+        [OP_ACQUIRE] = acquire,     [OP_ACQUIRE_BATCH] = acquire_many,
         [OP_RELEASE] = release,     [OP_RENEW] = run_renew,
         [OP_ATTACH] = attach,       [OP_INSPECT] = run_inspect,
         [OP_QUEUE] = run_queue,     [OP_LEAVE] = run_leave,
@@ -114,7 +114,7 @@ void sim_redis_run(struct sim_redis *r, const char *instance, const struct op *o
         ret->result.status = OP_LATE;
         return;
     }
-    if (op->kind != OP_RENEW && op->kind != OP_ACQUIRE_MANY) {
+    if (op->kind != OP_RENEW && op->kind != OP_ACQUIRE_BATCH) {
         c.n = sim_redis_name(r, op->name);
         if (wrong_type(&c)) {
             return;

@@ -1,4 +1,4 @@
-/* The fair queue by the rules of core/op.h. */
+/* The fair queue by the rules of engine/op.h. */
 #include "sim/sim_redis_queue.h"
 #include "sim/sim_redis_run.h"
 

@@ -284,7 +284,7 @@ bool run_ends_next(const struct run *c, const struct found *f)
 {
     const struct claim *cl = &c->op->claim;
 
-    if (!c->op->has_next || c->op->own_accord || cl->kind == OWNER_ANONYMOUS) {
+    if (!c->op->has_next || c->op->if_keeper || cl->kind == OWNER_ANONYMOUS) {
         return false;
     }
     return cl->kind == OWNER_NAMED
@@ -296,7 +296,7 @@ bool run_ends_next(const struct run *c, const struct found *f)
 /* Another instance than the one that releases it may believe in it. */
 bool run_is_kept(struct run *c, const struct found *f)
 {
-    if (c->op->own_accord || c->op->force) {
+    if (c->op->if_keeper || c->op->force) {
         return false;
     }
     return f->entry != NULL
@@ -372,7 +372,7 @@ static void take_back(struct run *c, const struct found *f)
 {
     struct redis_name *n = c->n;
 
-    if (!c->op->own_accord || f->entry != NULL || c->op->untold == 0 ||
+    if (!c->op->if_keeper || f->entry != NULL || c->op->untold == 0 ||
         c->op->untold > n->fence_token || !n->has_before ||
         !find_fence_names(n, rtext_span(&f->field->owner))) {
         return;
@@ -415,7 +415,7 @@ void run_release(struct run *c)
         return;
     }
     move = move && !run_ends_next(c, &f);
-    if (op->own_accord && !run_keeps(c, &f)) {
+    if (op->if_keeper && !run_keeps(c, &f)) {
         c->result->status = OP_ELSEWHERE;
         return;
     }

@@ -385,7 +385,7 @@ void run_release_rw(struct run *c)
         c->result->status = OP_AMBIGUOUS;
     } else if (f.field == NULL) {
         release_nothing(c);
-    } else if (c->op->own_accord &&
+    } else if (c->op->if_keeper &&
                !(f.entry != NULL
                      ? memcmp(f.entry->keeper, c->instance, OP_INSTANCE_LEN) == 0
                      : rw_keeps(c->n, f.field, c->instance, false))) {

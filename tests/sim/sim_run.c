@@ -23,7 +23,7 @@ static const struct sim_conn *ahead_of(const struct sim *s, const struct sim_con
 static void ask_all(struct sim *s, const size_t *conns, size_t count)
 {
     struct sim_daemon *d = &s->daemons[s->clients.conns[conns[0]].daemon];
-    struct locks *l = sim_turn_begin(s, d);
+    struct engine *l = sim_turn_begin(s, d);
     struct lock_req reqs[RUN_MAX];
     size_t begun;
 
@@ -39,7 +39,7 @@ static void ask_all(struct sim *s, const size_t *conns, size_t count)
     for (size_t i = 0; i < count; i++) {
         reqs[i] = lock_req_of(&s->clients.conns[conns[i]]);
     }
-    begun = locks_lock_run(l, reqs, count);
+    begun = engine_lock_batch(l, reqs, count);
     for (size_t i = begun; i < count; i++) {
         s->clients.conns[conns[i]].asking = false;
         s->clients.conns[conns[i]].unreached = true;
@@ -78,7 +78,7 @@ static ptrdiff_t next_unreached(const struct sim *s, const struct sim_conn *ahea
         const struct sim_conn *c = &s->clients.conns[i];
         const struct sim_daemon *d = &s->daemons[c->daemon];
 
-        if (c->open && c->unreached && ahead_of(s, c) == ahead && d->locks != NULL &&
+        if (c->open && c->unreached && ahead_of(s, c) == ahead && d->engine != NULL &&
             d->stalled_until <= s->now) {
             return (ptrdiff_t)i;
         }

@@ -12,7 +12,7 @@ static uint64_t one_of(struct sim *s, const uint64_t *values, size_t count)
     return values[dice_below(&s->dice, count)];
 }
 
-static struct locks_config some_config(struct sim *s)
+static struct engine_config some_config(struct sim *s)
 {
     static const uint64_t WATCHDOG[] = { 3000, 10000, 30000 };
     static const uint64_t TIMEOUT[] = { 300, 1000, 3000 };
@@ -20,7 +20,7 @@ static struct locks_config some_config(struct sim *s)
     static const uint64_t LIMIT[] = { 2, 8, 64 };
     static const uint64_t FAIR_WAIT[] = { 1000, 5000, 30000 };
     static const uint64_t WINDOW[] = { 1, 4, 1024 };
-    struct locks_config c = { 0 };
+    struct engine_config c = { 0 };
 
     c.watchdog_ms = one_of(s, WATCHDOG, 3);
     c.redis_timeout_ms = one_of(s, TIMEOUT, c.watchdog_ms > 3000 ? 3 : 2);
@@ -85,7 +85,7 @@ static void set_up(struct sim *s, const struct schedule_options *o)
     static const char *const NAMES[] = { "job", "door", "tap" };
     static const uint64_t RTT[] = { 0, 1, 5, 40 };
     struct sim_profile *p = &s->profile;
-    struct locks_config config = some_config(s);
+    struct engine_config config = some_config(s);
 
     p->faults = some_faults(s) & o->faults;
     s->calm = p->faults == 0;

@@ -108,7 +108,7 @@ void sub_break(struct sim *s, struct sim_daemon *d, uint64_t notice_ms,
 static void sub_up(struct sim *s, struct sim_daemon *d)
 {
     sub_greets(s, d);
-    locks_listening(sim_turn_begin(s, d));
+    engine_listening(sim_turn_begin(s, d));
     sim_turn_end(s, d);
     for (size_t i = 0; i < s->redis.name_count; i++) {
         for (size_t rw = 0; rw < 2; rw++) {
@@ -142,18 +142,18 @@ void sub_event(struct sim *s, struct sim_daemon *d, const struct event *e)
     case EVENT_SUBSCRIBED:
         if (d->wanted[rw][i] && e->epoch == d->sub_epoch[rw][i]) {
             TRACE(s, "d%zu: subscribed to %s%s", d->index, e->name->name.s, family(rw));
-            locks_subscribed(sim_turn_begin(s, d), rtext_span(&e->name->name), rw);
+            engine_on_subscribed(sim_turn_begin(s, d), rtext_span(&e->name->name), rw);
             sim_turn_end(s, d);
         }
         break;
     case EVENT_MESSAGE:
         TRACE(s, "d%zu: message for %s%s", d->index, e->name->name.s, family(rw));
-        locks_message(sim_turn_begin(s, d), rtext_span(&e->name->name), rw);
+        engine_on_message(sim_turn_begin(s, d), rtext_span(&e->name->name), rw);
         sim_turn_end(s, d);
         break;
     case EVENT_SUB_DOWN:
         TRACE(s, "d%zu: told that the pub/sub link is gone", d->index);
-        locks_unsubscribed_all(sim_turn_begin(s, d));
+        engine_on_subscriptions_lost(sim_turn_begin(s, d));
         sim_turn_end(s, d);
         break;
     case EVENT_SUB_UP:

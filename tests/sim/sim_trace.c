@@ -5,7 +5,7 @@
 
 static const char *const OP_WORDS[] = {
     [OP_ACQUIRE] = "ACQUIRE", [OP_RELEASE] = "RELEASE", [OP_RENEW] = "RENEW",
-    [OP_ATTACH] = "ATTACH",   [OP_INSPECT] = "INSPECT", [OP_ACQUIRE_MANY] = "MANY",
+    [OP_ATTACH] = "ATTACH",   [OP_INSPECT] = "INSPECT", [OP_ACQUIRE_BATCH] = "MANY",
     [OP_QUEUE] = "QUEUE",     [OP_LEAVE] = "LEAVE",     [OP_RESTORE] = "RESTORE",
 };
 
@@ -48,8 +48,8 @@ static void trace_asked(struct sim *s, const struct flight *f)
         }
         return;
     }
-    for (size_t i = 0; i < op->many_count; i++) {
-        trace_claim(s, op, op->many[i].name, &op->many[i].claim);
+    for (size_t i = 0; i < op->batch_count; i++) {
+        trace_claim(s, op, op->batch[i].name, &op->batch[i].claim);
     }
     for (size_t i = 0; i < op->member_count; i++) {
         sim_trace(s, "  op %" PRIu64 " %s %.*s", op->id,
@@ -63,7 +63,7 @@ static void trace_asked(struct sim *s, const struct flight *f)
         sim_trace(
             s, "  op %" PRIu64 " target %d %.*s [%.*s] token %" PRIu64 "%s%s%s%s y%d",
             op->id, op->target.kind, S(op->target.field), S(op->target.entry),
-            op->target.token, op->own_accord ? " own_accord" : "",
+            op->target.token, op->if_keeper ? " own_accord" : "",
             op->force ? " force" : "", op->mark ? " mark" : "",
             op->exact ? " exact" : "", op->yield);
     }

@@ -124,7 +124,7 @@ static void happen_link(struct sim *s, struct sim_daemon *d, const struct event 
     case EVENT_CLOCK_JUMPED:
         TRACE(s, "d%zu: told that the clock jumped", d->index);
         d->jumped = s->happened;
-        locks_clock_jumped(sim_turn_begin(s, d));
+        engine_on_clock_jump(sim_turn_begin(s, d));
         sim_turn_end(s, d);
         check_all_uncertain(s, d, "a jump of the clock");
         break;
@@ -155,13 +155,13 @@ static void happen(struct sim *s, struct event *e)
     } else if (e->kind == EVENT_ARRIVE) {
         link_arrive(s, e->flight);
         return;
-    } else if (d->locks != NULL && for_daemon(e->kind) && s->now < d->stalled_until) {
+    } else if (d->engine != NULL && for_daemon(e->kind) && s->now < d->stalled_until) {
         sim_event_put_off(s, e, d->stalled_until);
         return;
     } else if (e->kind == EVENT_RESULT) {
         link_result(s, e->flight);
         return;
-    } else if (d->locks != NULL && e->gen == generation(d, e->kind)) {
+    } else if (d->engine != NULL && e->gen == generation(d, e->kind)) {
         happen_link(s, d, e);
     }
     free(e->text);
@@ -176,10 +176,10 @@ static uint32_t group_of(struct span name)
     return name.len < 3 ? 0 : (unsigned char)name.ptr[2] % GROUPS;
 }
 
-void sim_start_daemon(struct sim *s, size_t index, const struct locks_config *config)
+void sim_start_daemon(struct sim *s, size_t index, const struct engine_config *config)
 {
     struct sim_daemon *d = &s->daemons[index];
-    struct locks_setup setup = { .config = *config, .now_ms = s->now };
+    struct engine_setup setup = { .config = *config, .now_ms = s->now };
 
     d->index = index;
     d->config = *config;
@@ -193,7 +193,7 @@ void sim_start_daemon(struct sim *s, size_t index, const struct locks_config *co
         setup.group_of = group_of;
         setup.group_count = GROUPS;
     }
-    d->locks = locks_new(&setup);
+    d->engine = engine_new(&setup);
     d->ticked_ms = s->now;
     d->stalled_until = 0;
     d->told_up = false;
@@ -213,8 +213,8 @@ void sim_kill_daemon(struct sim *s, size_t index)
     struct sim_daemon *d = &s->daemons[index];
 
     TRACE(s, "d%zu: killed", index);
-    locks_free(d->locks);
-    d->locks = NULL;
+    engine_free(d->engine);
+    d->engine = NULL;
     link_forget_daemon(s, d);
     clients_daemon_died(s, index);
     check_daemon_died(s, d);
@@ -226,22 +226,22 @@ void sim_kill_daemon(struct sim *s, size_t index)
 
 static void tick(struct sim *s, struct sim_daemon *d)
 {
-    uint64_t due = locks_next_deadline(d->locks);
+    uint64_t due = engine_next_deadline(d->engine);
     bool stood_still = s->now > d->ticked_ms + SIM_STALL_MS && due < s->now &&
                        s->now - due > SIM_STALL_MS;
 
     d->spins = s->now == d->ticked_ms ? d->spins + 1 : 0;
     d->ticked_ms = s->now;
-    locks_tick(d->locks, s->now);
+    engine_tick(d->engine, s->now);
     d->stall_to_check = d->stall_to_check || stood_still;
 }
 
-struct locks *sim_turn_begin(struct sim *s, struct sim_daemon *d)
+struct engine *sim_turn_begin(struct sim *s, struct sim_daemon *d)
 {
     if (s->now != d->ticked_ms) {
         tick(s, d);
     }
-    return d->locks;
+    return d->engine;
 }
 
 static void do_effect(struct sim *s, struct sim_daemon *d, const struct effect *e)
@@ -274,7 +274,7 @@ static void do_effect(struct sim *s, struct sim_daemon *d, const struct effect *
 
 void sim_turn_end(struct sim *s, struct sim_daemon *d)
 {
-    struct effects *fx = locks_effects(d->locks);
+    struct effects *fx = engine_effects(d->engine);
     struct sim_clients *cl = &s->clients;
 
     do {
@@ -283,9 +283,9 @@ void sim_turn_end(struct sim *s, struct sim_daemon *d)
         }
         effects_reset(fx);
         for (size_t i = 0; i < cl->undelivered_count; i++) {
-            locks_undelivered(d->locks, cl->undelivered[i].conn,
-                              cl->undelivered[i].grant);
-            locks_conn_closed(d->locks, cl->undelivered[i].conn);
+            engine_on_undelivered(d->engine, cl->undelivered[i].conn,
+                                  cl->undelivered[i].grant);
+            engine_on_conn_closed(d->engine, cl->undelivered[i].conn);
         }
         cl->undelivered_count = 0;
     } while (fx->count > 0);
@@ -303,10 +303,10 @@ static uint64_t wakes_at(const struct sim *s, const struct sim_daemon *d)
 {
     uint64_t at;
 
-    if (d->locks == NULL) {
+    if (d->engine == NULL) {
         return UINT64_MAX;
     }
-    at = locks_next_deadline(d->locks);
+    at = engine_next_deadline(d->engine);
     if (d->stalled_until > s->now) {
         return d->stalled_until;
     }
@@ -334,7 +334,7 @@ static void wake(struct sim *s, struct sim_daemon *d)
     tick(s, d);
     if (d->spins > SIM_SPINS_MAX) {
         sim_fail(s, "d%zu wants a tick at %" PRIu64 " again and again: it spins",
-                 d->index, locks_next_deadline(d->locks) - SIM_START_MS);
+                 d->index, engine_next_deadline(d->engine) - SIM_START_MS);
     }
     sim_turn_end(s, d);
 }
@@ -397,7 +397,7 @@ void sim_free(struct sim *s)
     struct heap_node *node;
 
     for (size_t i = 0; i < SIM_DAEMONS_MAX; i++) {
-        locks_free(s->daemons[i].locks);
+        engine_free(s->daemons[i].engine);
         link_forget_daemon(s, &s->daemons[i]);
     }
     LIST_FOREACH_SAFE(it, tmp, &s->orphans)

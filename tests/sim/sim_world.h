@@ -9,7 +9,7 @@
 #ifndef LATCHD_SIM_WORLD_H
 #define LATCHD_SIM_WORLD_H
 
-#include "core/locks.h"
+#include "engine/engine.h"
 #include "sim/dice.h"
 #include "sim/sim_check.h"
 #include "sim/sim_clients.h"
@@ -85,14 +85,14 @@ struct flight {
     struct span *members;
     uint64_t *waited_ms;
     struct kept_item *kept;
-    struct many_item *many;
+    struct batch_item *batch;
     struct op_result *many_results;
 };
 
 struct sim_daemon {
     size_t index;
-    struct locks *locks; /* NULL: dead */
-    struct locks_config config;
+    struct engine *engine; /* NULL: dead */
+    struct engine_config config;
     char instance[OP_INSTANCE_LEN + 1];
     uint64_t life; /* grows with each start */
     uint64_t ticked_ms;
@@ -177,14 +177,14 @@ struct sim {
 
 struct sim *sim_new(uint64_t seed, bool traced);
 void sim_free(struct sim *s);
-void sim_start_daemon(struct sim *s, size_t index, const struct locks_config *config);
+void sim_start_daemon(struct sim *s, size_t index, const struct engine_config *config);
 /* kill -9: its engine is forgotten, what it sent is on its way still. */
 void sim_kill_daemon(struct sim *s, size_t index);
 /* Does all that happens until `now + ms`. */
 void sim_run(struct sim *s, uint64_t ms);
 
 /* Every call into an engine stands between these two. */
-struct locks *sim_turn_begin(struct sim *s, struct sim_daemon *d);
+struct engine *sim_turn_begin(struct sim *s, struct sim_daemon *d);
 void sim_turn_end(struct sim *s, struct sim_daemon *d);
 
 /* A failed check; the first one counts. */
@@ -231,7 +231,7 @@ uint64_t link_later(uint64_t at, uint64_t *last);
 void peers_announce(struct sim *s, struct sim_daemon *d, struct span text);
 void peers_event(struct sim *s, struct sim_daemon *d, const struct event *e);
 /* Before it is told that Redis is up. */
-void peers_tell_age(struct sim *s, struct locks *l);
+void peers_tell_age(struct sim *s, struct engine *l);
 /* All that live do, and nothing keeps one from Redis but Redis itself. */
 bool peers_know_each_other(struct sim *s);
 

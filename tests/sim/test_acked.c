@@ -220,7 +220,7 @@ END_TEST
 /* Without a quarantine, so that only the acknowledgements are between two holders. */
 static struct sim *fail_over(bool acked, size_t *retold, size_t *retnew)
 {
-    struct locks_config config = scenario_config();
+    struct engine_config config = scenario_config();
     struct sim *s;
 
     config.quarantine_ms = 0;

@@ -15,7 +15,7 @@ static uint64_t lease_ms;
 
 static void setup_with(uint64_t watchdog_ms)
 {
-    struct locks_config config = scenario_config();
+    struct engine_config config = scenario_config();
 
     config.watchdog_ms = lease_ms = watchdog_ms;
     s = scenario_with(2, &config);

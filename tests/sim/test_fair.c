@@ -76,7 +76,7 @@ END_TEST
 
 START_TEST(only_the_window_stands_in_redis_and_order_holds_behind_it)
 {
-    struct locks_config config = scenario_config();
+    struct engine_config config = scenario_config();
     struct sim *s;
     size_t conns[CROWD];
     size_t first;

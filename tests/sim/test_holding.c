@@ -347,11 +347,11 @@ START_TEST(a_daemon_that_stops_leaves_grace_0_holds_with_a_full_lease_H31)
     sim_say(s, c, "LOCK job GRACE 0");
     sim_run(s, 5000);
     d->stopping = true;
-    locks_stop(sim_turn_begin(s, d));
+    engine_stop(sim_turn_begin(s, d));
     sim_turn_end(s, d);
     ck_assert_uint_eq(s->check.uncertain, 1);
     sim_run(s, 10);
-    ck_assert(locks_stopped(d->locks));
+    ck_assert(engine_stopped(d->engine));
     sim_close(s, c);
     sim_run(s, 10);
     ck_assert_int_gt(scenario_ttl(s), 29000);

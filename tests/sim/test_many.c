@@ -150,7 +150,7 @@ START_TEST(an_mlock_gets_in_between_single_locks_of_its_names_in_turn_H27)
     struct sim *s = new_many(1);
     size_t a = holds(s, 0, "LOCK a");
     size_t b = holds(s, 0, "LOCK b");
-    size_t many = says(s, 0, "MLOCK 2 a b");
+    size_t batch = says(s, 0, "MLOCK 2 a b");
     size_t next_a = says(s, 0, "LOCK a");
     size_t next_b;
 
@@ -158,9 +158,9 @@ START_TEST(an_mlock_gets_in_between_single_locks_of_its_names_in_turn_H27)
     heard(s, next_a, "..."); /* the MLOCK has it, and keeps it */
     next_b = says(s, 0, "LOCK b");
     unlocks(s, b, "b", sim_token(s, b));
-    heard(s, many, "tokens");
+    heard(s, batch, "tokens");
     heard(s, next_b, "...");
-    sim_close(s, many);
+    sim_close(s, batch);
     scenario_end(s);
 }
 END_TEST
@@ -169,7 +169,7 @@ START_TEST(what_an_mlock_lost_while_it_waited_is_taken_anew_M1_M8)
 {
     struct sim *s = new_many(1);
     size_t holder = holds(s, 0, "LOCK b");
-    size_t many = says(s, 0, "MLOCK 2 a b LEASE 60000");
+    size_t batch = says(s, 0, "MLOCK 2 a b LEASE 60000");
 
     ck_assert(!is_free(s, "a"));
     check_external(s, name(s, "a"));
@@ -177,9 +177,9 @@ START_TEST(what_an_mlock_lost_while_it_waited_is_taken_anew_M1_M8)
     ck_assert(redis_foreign_take(&s->redis, name(s, "a"), SPAN("u:1"), 25000));
     sim_run(s, 21000); /* the daemon has looked after its lease by now */
     unlocks(s, holder, "b", sim_token(s, holder));
-    heard(s, many, "..."); /* not both are its own */
+    heard(s, batch, "..."); /* not both are its own */
     sim_run(s, 6000);
-    heard(s, many, "tokens");
+    heard(s, batch, "tokens");
     scenario_end(s);
 }
 END_TEST
@@ -188,12 +188,12 @@ START_TEST(a_lease_is_whole_when_tokens_are_given_however_long_it_took_M8)
 {
     struct sim *s = new_many(1);
     size_t holder = holds(s, 0, "LOCK b");
-    size_t many = says(s, 0, "MLOCK 2 a b LEASE 2000");
+    size_t batch = says(s, 0, "MLOCK 2 a b LEASE 2000");
 
     sim_run(s, 9000);
     unlocks(s, holder, "b", sim_token(s, holder));
     sim_run(s, 20);
-    heard(s, many, "tokens");
+    heard(s, batch, "tokens");
     ck_assert_int_ge(redis_pttl(sim_redis_now(s), name(s, "a")), 1000);
     ck_assert_int_ge(redis_pttl(sim_redis_now(s), name(s, "b")), 1000);
     scenario_end(s);
@@ -205,18 +205,18 @@ START_TEST(an_mlock_is_answered_while_a_renewal_is_on_its_way)
 {
     struct sim *s = new_many(1);
     size_t holder = holds(s, 0, "LOCK b");
-    size_t many = sim_connect(s, 0);
+    size_t batch = sim_connect(s, 0);
 
     s->profile.rtt_ms = 100;
-    sim_say(s, many, "MLOCK 2 a b LEASE 900"); /* a is renewed at 300, 600, ... */
+    sim_say(s, batch, "MLOCK 2 a b LEASE 900"); /* a is renewed at 300, 600, ... */
     sim_run(s, 1120);
     sim_say(s, holder, "UNLOCK b");
     sim_run(s, 210); /* that of 1200 is answered at 1400 */
-    heard(s, many, "tokens");
+    heard(s, batch, "tokens");
     s->profile.rtt_ms = 1;
     sim_run(s, 200);
-    unlocks(s, many, "a", sim_token_of(s, many, 0));
-    unlocks(s, many, "b", sim_token_of(s, many, 1));
+    unlocks(s, batch, "a", sim_token_of(s, batch, 0));
+    unlocks(s, batch, "b", sim_token_of(s, batch, 1));
     ck_assert(is_free(s, "a") && is_free(s, "b"));
     scenario_end(s);
 }

@@ -1,6 +1,6 @@
 /* A Redis that keeps nothing is restarted while several daemons live: what the clients
  * of one of them hold is granted to nobody else. */
-#include "core/peers.h"
+#include "engine/recovery/peers.h"
 #include "sim/scenario.h"
 
 #include "support/runner.h"
@@ -25,11 +25,11 @@ static void restart_empty(struct sim *s)
     redis_flushall(sim_redis_now(s));
 }
 
-static struct locks_stats stats_of(const struct sim *s, size_t daemon)
+static struct engine_stats stats_of(const struct sim *s, size_t daemon)
 {
-    struct locks_stats stats;
+    struct engine_stats stats;
 
-    locks_stats(s->daemons[daemon].locks, &stats);
+    engine_stats(s->daemons[daemon].engine, &stats);
     return stats;
 }
 
@@ -193,7 +193,7 @@ START_TEST(who_has_stopped_is_not_waited_for)
 {
     struct sim *s = scenario_new(2);
 
-    locks_stop(sim_turn_begin(s, &s->daemons[1]));
+    engine_stop(sim_turn_begin(s, &s->daemons[1]));
     s->daemons[1].stopping = true;
     sim_turn_end(s, &s->daemons[1]);
     sim_run(s, RTT);
@@ -209,7 +209,7 @@ END_TEST
 /* Whoever has switched that off wants service back at once. */
 START_TEST(after_a_failover_only_its_quarantine_counts)
 {
-    struct locks_config config = scenario_config();
+    struct engine_config config = scenario_config();
     struct sim *s;
 
     config.quarantine_ms = 0;

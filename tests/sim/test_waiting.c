@@ -41,7 +41,7 @@ END_TEST
 
 START_TEST(redisson_gets_its_turn_after_the_limit_of_hand_overs_H23)
 {
-    struct locks_config config = scenario_config();
+    struct engine_config config = scenario_config();
     struct sim *s;
     size_t conns[20];
     int handovers = 0;
@@ -66,7 +66,7 @@ END_TEST
 
 START_TEST(the_head_stands_back_while_redisson_is_on_its_way_H23)
 {
-    struct locks_config config = scenario_config();
+    struct engine_config config = scenario_config();
     struct sim *s;
     size_t conns[3];
 

@@ -12,9 +12,9 @@ static void copy_text(char *out, size_t room, struct span s)
     out[len] = '\0';
 }
 
-void engine_init(struct engine *e)
+void fixture_init(struct engine_fixture *e)
 {
-    struct locks_setup setup = {
+    struct engine_setup setup = {
         .config = { .watchdog_ms = 30000,
                     .redis_timeout_ms = 3000,
                     .fair_wait_ms = 30000,
@@ -34,14 +34,14 @@ void engine_init(struct engine *e)
 
     memset(e, 0, sizeof(*e));
     e->now = setup.now_ms;
-    e->locks = locks_new(&setup);
-    locks_store_up(e->locks, true);
-    engine_collect(e);
+    e->engine = engine_new(&setup);
+    engine_on_store_up(e->engine, true);
+    fixture_collect(e);
 }
 
-void engine_fini(struct engine *e)
+void fixture_fini(struct engine_fixture *e)
 {
-    locks_free(e->locks);
+    engine_free(e->engine);
 }
 
 /* Members are `latchd:<instance>:<n>`: the number is what tells them apart. */
@@ -59,7 +59,7 @@ static void copy_members(char *out, size_t room, const struct op *op)
     }
 }
 
-static void collect_op(struct engine *e, const struct op *op)
+static void collect_op(struct engine_fixture *e, const struct op *op)
 {
     struct seen_op *s = &e->ops[e->op_count++];
 
@@ -75,10 +75,10 @@ static void collect_op(struct engine *e, const struct op *op)
     for (size_t i = 0; op->waited_ms != NULL && i < op->member_count; i++) {
         s->waited_ms[i % ENGINE_WAITED_MAX] = op->waited_ms[i];
     }
-    ck_assert_uint_le(op->many_count, ENGINE_MANY_MAX);
-    for (size_t i = 0; i < op->many_count; i++) {
-        copy_text(s->many[i], sizeof(s->many[i]), op->many[i].name);
-        ck_assert_int_eq(op->many[i].claim.lock_kind, KIND_PLAIN);
+    ck_assert_uint_le(op->batch_count, ENGINE_MANY_MAX);
+    for (size_t i = 0; i < op->batch_count; i++) {
+        copy_text(s->batch[i], sizeof(s->batch[i]), op->batch[i].name);
+        ck_assert_int_eq(op->batch[i].claim.lock_kind, KIND_PLAIN);
     }
     for (size_t i = 0; i < op->item_count; i++) {
         s->items[i] = op->items[i];
@@ -94,7 +94,7 @@ static void append(char *list, size_t room, const char *head, struct span name)
                    (int)name.len, name.ptr);
 }
 
-static void collect_told(struct engine *e, const char *what,
+static void collect_told(struct engine_fixture *e, const char *what,
                          const struct effect_notice *n)
 {
     size_t len = strlen(e->told);
@@ -110,7 +110,7 @@ static void collect_told(struct engine *e, const char *what,
     }
 }
 
-static void collect_reply(struct engine *e, const struct effect_reply *r)
+static void collect_reply(struct engine_fixture *e, const struct effect_reply *r)
 {
     struct said *s = &e->said[e->said_count++];
 
@@ -134,7 +134,7 @@ static void collect_reply(struct engine *e, const struct effect_reply *r)
     }
 }
 
-static void collect_waited(struct engine *e, const struct effect_waited *w)
+static void collect_waited(struct engine_fixture *e, const struct effect_waited *w)
 {
     static const char *const ENDS[] = { "granted", "null", "refused", "gone" };
     size_t len = strlen(e->waited);
@@ -144,11 +144,11 @@ static void collect_waited(struct engine *e, const struct effect_waited *w)
                    (int)w->owner.len, w->owner.ptr, (int)w->waited_ms);
 }
 
-void engine_collect(struct engine *e)
+void fixture_collect(struct engine_fixture *e)
 {
     static const char *const NOTICES[] = { "granted:", "released:", "uncertain:",
                                            "certain:", "lost:" };
-    struct effects *fx = locks_effects(e->locks);
+    struct effects *fx = engine_effects(e->engine);
 
     for (size_t i = 0; i < fx->count; i++) {
         struct effect *f = fx->list[i];
@@ -182,20 +182,20 @@ void engine_collect(struct engine *e)
     effects_reset(fx);
 }
 
-void engine_pass(struct engine *e, uint64_t ms)
+void fixture_pass(struct engine_fixture *e, uint64_t ms)
 {
     uint64_t end = e->now + ms;
 
-    while (locks_next_deadline(e->locks) <= end) {
-        uint64_t next = locks_next_deadline(e->locks);
+    while (engine_next_deadline(e->engine) <= end) {
+        uint64_t next = engine_next_deadline(e->engine);
 
         e->now = next > e->now ? next : e->now;
-        locks_tick(e->locks, e->now);
-        engine_collect(e);
+        engine_tick(e->engine, e->now);
+        fixture_collect(e);
     }
     e->now = end;
-    locks_tick(e->locks, e->now);
-    engine_collect(e);
+    engine_tick(e->engine, e->now);
+    fixture_collect(e);
 }
 
 static uint64_t next_call(void)
@@ -205,77 +205,78 @@ static uint64_t next_call(void)
     return ++last;
 }
 
-void engine_lock(struct engine *e, uint64_t conn, const char *name, struct lock_req req)
+void fixture_lock(struct engine_fixture *e, uint64_t conn, const char *name,
+                  struct lock_req req)
 {
     req.from = (struct call_ref){ conn, next_call() };
     req.name = span_str(name);
-    locks_lock(e->locks, &req);
-    engine_collect(e);
+    engine_lock(e->engine, &req);
+    fixture_collect(e);
 }
 
-void engine_mlock(struct engine *e, uint64_t conn, const char *names,
-                  struct lock_req req)
+void fixture_mlock(struct engine_fixture *e, uint64_t conn, const char *names,
+                   struct lock_req req)
 {
     struct span list[ENGINE_MANY_MAX];
-    struct mlock_req many = { .one = req, .names = list };
+    struct mlock_req batch = { .one = req, .names = list };
 
-    many.one.from = (struct call_ref){ conn, next_call() };
+    batch.one.from = (struct call_ref){ conn, next_call() };
     while (*names != '\0') {
         size_t len = strcspn(names, " ");
 
-        list[many.name_count++] = span_of(names, len);
+        list[batch.name_count++] = span_of(names, len);
         names += len + (names[len] == ' ');
     }
-    locks_mlock(e->locks, &many);
-    engine_collect(e);
+    engine_mlock(e->engine, &batch);
+    fixture_collect(e);
 }
 
-void engine_unlock(struct engine *e, uint64_t conn, const char *name,
+void fixture_unlock(struct engine_fixture *e, uint64_t conn, const char *name,
+                    struct hold_req req)
+{
+    req.from = (struct call_ref){ conn, 0 };
+    req.name = span_str(name);
+    engine_unlock(e->engine, &req);
+    fixture_collect(e);
+}
+
+void fixture_renew(struct engine_fixture *e, uint64_t conn, const char *name,
                    struct hold_req req)
 {
     req.from = (struct call_ref){ conn, 0 };
     req.name = span_str(name);
-    locks_unlock(e->locks, &req);
-    engine_collect(e);
+    engine_renew(e->engine, &req);
+    fixture_collect(e);
 }
 
-void engine_renew(struct engine *e, uint64_t conn, const char *name,
-                  struct hold_req req)
+void fixture_force(struct engine_fixture *e, uint64_t conn, const char *name,
+                   struct hold_req req)
 {
     req.from = (struct call_ref){ conn, 0 };
     req.name = span_str(name);
-    locks_renew(e->locks, &req);
-    engine_collect(e);
+    engine_force_unlock(e->engine, &req);
+    fixture_collect(e);
 }
 
-void engine_force(struct engine *e, uint64_t conn, const char *name,
-                  struct hold_req req)
-{
-    req.from = (struct call_ref){ conn, 0 };
-    req.name = span_str(name);
-    locks_force_unlock(e->locks, &req);
-    engine_collect(e);
-}
-
-size_t engine_cancel(struct engine *e, struct span name, struct span owner,
-                     struct span id)
+size_t fixture_cancel(struct engine_fixture *e, struct span name, struct span owner,
+                      struct span id)
 {
     struct hold_req req = { .name = name, .owner = owner, .id = id };
     bool others;
-    size_t count = locks_cancel(e->locks, &req, &others);
+    size_t count = engine_cancel(e->engine, &req, &others);
 
     ck_assert(!others);
-    engine_collect(e);
+    fixture_collect(e);
     return count;
 }
 
-void engine_close(struct engine *e, uint64_t conn)
+void fixture_close(struct engine_fixture *e, uint64_t conn)
 {
-    locks_conn_closed(e->locks, conn);
-    engine_collect(e);
+    engine_on_conn_closed(e->engine, conn);
+    fixture_collect(e);
 }
 
-void engine_take_op(struct engine *e, enum op_kind kind, struct seen_op *ret)
+void fixture_take_op(struct engine_fixture *e, enum op_kind kind, struct seen_op *ret)
 {
     ck_assert_msg(e->op_count > 0, "the engine asked nothing of Redis");
     *ret = e->ops[0];
@@ -283,45 +284,47 @@ void engine_take_op(struct engine *e, enum op_kind kind, struct seen_op *ret)
     ck_assert_int_eq(ret->op.kind, kind);
 }
 
-void engine_no_op(struct engine *e)
+void fixture_no_op(struct engine_fixture *e)
 {
     ck_assert_msg(e->op_count == 0, "the engine asked something (kind %d) of Redis",
                   (int)e->ops[0].op.kind);
 }
 
-void engine_answer(struct engine *e, const struct seen_op *op, struct op_result r)
+void fixture_answer(struct engine_fixture *e, const struct seen_op *op,
+                    struct op_result r)
 {
     r.id = op->op.id;
-    locks_op_done(e->locks, &r);
-    engine_collect(e);
+    engine_on_op_result(e->engine, &r);
+    fixture_collect(e);
 }
 
-void engine_gives(struct engine *e, enum op_kind kind, struct op_result r)
+void fixture_gives(struct engine_fixture *e, enum op_kind kind, struct op_result r)
 {
     struct seen_op op;
 
-    engine_take_op(e, kind, &op);
-    engine_answer(e, &op, r);
+    fixture_take_op(e, kind, &op);
+    fixture_answer(e, &op, r);
 }
 
-void engine_gives_many(struct engine *e, size_t granted, uint64_t token,
-                       struct op_result last)
+void fixture_gives_many(struct engine_fixture *e, size_t granted, uint64_t token,
+                        struct op_result last)
 {
-    struct op_result many[ENGINE_MANY_MAX] = { 0 };
+    struct op_result batch[ENGINE_MANY_MAX] = { 0 };
     size_t count = granted;
 
     for (size_t i = 0; i < granted; i++) {
-        many[i] = (struct op_result){ .status = OP_OK, .token = token + i, .count = 1 };
+        batch[i] =
+            (struct op_result){ .status = OP_OK, .token = token + i, .count = 1 };
     }
     if (last.status != OP_OK) {
-        many[count++] = last;
+        batch[count++] = last;
     }
-    engine_gives(
-        e, OP_ACQUIRE_MANY,
-        (struct op_result){ .status = OP_OK, .many = many, .many_count = count });
+    fixture_gives(
+        e, OP_ACQUIRE_BATCH,
+        (struct op_result){ .status = OP_OK, .batch = batch, .batch_count = count });
 }
 
-void engine_renews(struct engine *e, enum renew_result result)
+void fixture_renews(struct engine_fixture *e, enum renew_result result)
 {
     enum renew_result items[OP_RENEW_MAX];
 
@@ -329,51 +332,51 @@ void engine_renews(struct engine *e, enum renew_result result)
         items[i] = result;
     }
     ck_assert_uint_gt(e->op_count, 0);
-    engine_gives(e, OP_RENEW,
-                 (struct op_result){ .status = OP_OK,
-                                     .items = items,
-                                     .item_count = e->ops[0].op.item_count });
+    fixture_gives(e, OP_RENEW,
+                  (struct op_result){ .status = OP_OK,
+                                      .items = items,
+                                      .item_count = e->ops[0].op.item_count });
 }
 
-void engine_asks_for(struct engine *e, const char *name, struct seen_op *ret)
+void fixture_asks_for(struct engine_fixture *e, const char *name, struct seen_op *ret)
 {
-    engine_take_op(e, OP_ACQUIRE, ret);
+    fixture_take_op(e, OP_ACQUIRE, ret);
     ck_assert_str_eq(ret->name, name);
 }
 
-void engine_gives_back(struct engine *e, const char *name)
+void fixture_gives_back(struct engine_fixture *e, const char *name)
 {
     struct seen_op op;
 
-    engine_take_op(e, OP_RELEASE, &op);
+    fixture_take_op(e, OP_RELEASE, &op);
     ck_assert_str_eq(op.name, name);
-    ck_assert(op.op.own_accord);
-    engine_answer(e, &op, (struct op_result){ .status = OP_OK, .freed = true });
+    ck_assert(op.op.if_keeper);
+    fixture_answer(e, &op, (struct op_result){ .status = OP_OK, .freed = true });
 }
 
-uint64_t engine_grant(struct engine *e, uint64_t conn, const char *name,
-                      struct lock_req req, uint64_t token)
+uint64_t fixture_grant(struct engine_fixture *e, uint64_t conn, const char *name,
+                       struct lock_req req, uint64_t token)
 {
-    engine_lock(e, conn, name, req);
-    engine_gives(e, OP_ACQUIRE,
-                 (struct op_result){ .status = OP_OK, .token = token, .count = 1 });
-    return engine_hears(e, conn, REPLY_TOKEN).grant;
+    fixture_lock(e, conn, name, req);
+    fixture_gives(e, OP_ACQUIRE,
+                  (struct op_result){ .status = OP_OK, .token = token, .count = 1 });
+    return fixture_hears(e, conn, REPLY_TOKEN).grant;
 }
 
-void engine_is_empty(struct engine *e)
+void fixture_is_empty(struct engine_fixture *e)
 {
-    struct locks_stats stats;
+    struct engine_stats stats;
 
-    engine_no_op(e);
-    engine_hears_nothing(e);
-    locks_stats(e->locks, &stats);
+    fixture_no_op(e);
+    fixture_hears_nothing(e);
+    engine_stats(e->engine, &stats);
     ck_assert_uint_eq(stats.locks, 0);
     ck_assert_uint_eq(stats.holds, 0);
     ck_assert_uint_eq(stats.waiters, 0);
-    ck_assert_uint_eq(locks_next_deadline(e->locks), UINT64_MAX);
+    ck_assert_uint_eq(engine_next_deadline(e->engine), UINT64_MAX);
 }
 
-struct said engine_hears(struct engine *e, uint64_t conn, enum reply_kind kind)
+struct said fixture_hears(struct engine_fixture *e, uint64_t conn, enum reply_kind kind)
 {
     struct said s;
 
@@ -386,10 +389,10 @@ struct said engine_hears(struct engine *e, uint64_t conn, enum reply_kind kind)
     return s;
 }
 
-uint64_t engine_hears_tokens(struct engine *e, uint64_t conn, const uint64_t *tokens,
-                             size_t count)
+uint64_t fixture_hears_tokens(struct engine_fixture *e, uint64_t conn,
+                              const uint64_t *tokens, size_t count)
 {
-    struct said s = engine_hears(e, conn, REPLY_TOKENS);
+    struct said s = fixture_hears(e, conn, REPLY_TOKENS);
 
     ck_assert_uint_eq(s.token_count, count);
     for (size_t i = 0; i < count; i++) {
@@ -398,7 +401,7 @@ uint64_t engine_hears_tokens(struct engine *e, uint64_t conn, const uint64_t *to
     return s.grant;
 }
 
-void engine_hears_nothing(struct engine *e)
+void fixture_hears_nothing(struct engine_fixture *e)
 {
     ck_assert_uint_eq(e->said_count, 0);
 }

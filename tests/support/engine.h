@@ -4,11 +4,11 @@
 #ifndef LATCHD_TESTS_ENGINE_H
 #define LATCHD_TESTS_ENGINE_H
 
-#include "core/locks.h"
+#include "engine/engine.h"
 
 #include <check.h>
 
-enum { ENGINE_OPS_MAX = 32, ENGINE_SAID_MAX = 64, ENGINE_MANY_MAX = OP_MANY_MAX };
+enum { ENGINE_OPS_MAX = 32, ENGINE_SAID_MAX = 64, ENGINE_MANY_MAX = OP_BATCH_MAX };
 enum { ENGINE_LONG_WAIT_MS = 300 };
 
 /* One op as it was emitted; texts are copies. */
@@ -26,7 +26,7 @@ struct seen_op {
     uint64_t waited_ms[ENGINE_WAITED_MAX];
     struct renew_item items[OP_RENEW_MAX];
     char item_names[OP_RENEW_MAX][64];
-    char many[ENGINE_MANY_MAX][64]; /* the names */
+    char batch[ENGINE_MANY_MAX][64]; /* the names */
 };
 
 struct said {
@@ -41,8 +41,8 @@ struct said {
     size_t token_count;
 };
 
-struct engine {
-    struct locks *locks;
+struct engine_fixture {
+    struct engine *engine;
     uint64_t now;
     struct seen_op ops[ENGINE_OPS_MAX];
     size_t op_count;
@@ -56,56 +56,58 @@ struct engine {
 };
 
 /* A running engine with default settings and Redis up. */
-void engine_init(struct engine *e);
-void engine_fini(struct engine *e);
+void fixture_init(struct engine_fixture *e);
+void fixture_fini(struct engine_fixture *e);
 /* Takes in what the engine emitted; called by all of the following. */
-void engine_collect(struct engine *e);
-void engine_pass(struct engine *e, uint64_t ms);
+void fixture_collect(struct engine_fixture *e);
+void fixture_pass(struct engine_fixture *e, uint64_t ms);
 
 /* The request of connection `conn`; WAIT < 0: none. Unset fields of `req` are defaults.
  */
-void engine_lock(struct engine *e, uint64_t conn, const char *name,
-                 struct lock_req req);
-/* MLOCK of the names in that text, which stand between spaces. */
-void engine_mlock(struct engine *e, uint64_t conn, const char *names,
+void fixture_lock(struct engine_fixture *e, uint64_t conn, const char *name,
                   struct lock_req req);
-void engine_unlock(struct engine *e, uint64_t conn, const char *name,
+/* MLOCK of the names in that text, which stand between spaces. */
+void fixture_mlock(struct engine_fixture *e, uint64_t conn, const char *names,
+                   struct lock_req req);
+void fixture_unlock(struct engine_fixture *e, uint64_t conn, const char *name,
+                    struct hold_req req);
+void fixture_renew(struct engine_fixture *e, uint64_t conn, const char *name,
                    struct hold_req req);
-void engine_renew(struct engine *e, uint64_t conn, const char *name,
-                  struct hold_req req);
-void engine_force(struct engine *e, uint64_t conn, const char *name,
-                  struct hold_req req);
-size_t engine_cancel(struct engine *e, struct span name, struct span owner,
-                     struct span id);
-void engine_close(struct engine *e, uint64_t conn);
+void fixture_force(struct engine_fixture *e, uint64_t conn, const char *name,
+                   struct hold_req req);
+size_t fixture_cancel(struct engine_fixture *e, struct span name, struct span owner,
+                      struct span id);
+void fixture_close(struct engine_fixture *e, uint64_t conn);
 
 /* The oldest op must be of this kind; it is taken off into *ret. */
-void engine_take_op(struct engine *e, enum op_kind kind, struct seen_op *ret);
-void engine_no_op(struct engine *e);
-void engine_answer(struct engine *e, const struct seen_op *op, struct op_result r);
+void fixture_take_op(struct engine_fixture *e, enum op_kind kind, struct seen_op *ret);
+void fixture_no_op(struct engine_fixture *e);
+void fixture_answer(struct engine_fixture *e, const struct seen_op *op,
+                    struct op_result r);
 /* The same in one: what the oldest op, of this kind, gave. */
-void engine_gives(struct engine *e, enum op_kind kind, struct op_result r);
+void fixture_gives(struct engine_fixture *e, enum op_kind kind, struct op_result r);
 /* The oldest op takes many: so many of them are granted, with tokens from `token` on,
  * then comes `last`, if its status is not OK. */
-void engine_gives_many(struct engine *e, size_t granted, uint64_t token,
-                       struct op_result last);
+void fixture_gives_many(struct engine_fixture *e, size_t granted, uint64_t token,
+                        struct op_result last);
 /* The oldest op renews; each of its holds gets this result. */
-void engine_renews(struct engine *e, enum renew_result result);
+void fixture_renews(struct engine_fixture *e, enum renew_result result);
 /* The oldest op takes that name alone, into *ret. */
-void engine_asks_for(struct engine *e, const char *name, struct seen_op *ret);
+void fixture_asks_for(struct engine_fixture *e, const char *name, struct seen_op *ret);
 /* The oldest op gives that name back, of our own accord, and does so. */
-void engine_gives_back(struct engine *e, const char *name);
+void fixture_gives_back(struct engine_fixture *e, const char *name);
 /* A whole LOCK, granted by Redis; gives the grant's number. */
-uint64_t engine_grant(struct engine *e, uint64_t conn, const char *name,
-                      struct lock_req req, uint64_t token);
+uint64_t fixture_grant(struct engine_fixture *e, uint64_t conn, const char *name,
+                       struct lock_req req, uint64_t token);
 /* Nothing is left in the engine, and nothing will happen any more. */
-void engine_is_empty(struct engine *e);
+void fixture_is_empty(struct engine_fixture *e);
 
 /* The oldest reply must be this one. Returns it. */
-struct said engine_hears(struct engine *e, uint64_t conn, enum reply_kind kind);
+struct said fixture_hears(struct engine_fixture *e, uint64_t conn,
+                          enum reply_kind kind);
 /* The same of an MLOCK, with these tokens. Gives the grant's number. */
-uint64_t engine_hears_tokens(struct engine *e, uint64_t conn, const uint64_t *tokens,
-                             size_t count);
-void engine_hears_nothing(struct engine *e);
+uint64_t fixture_hears_tokens(struct engine_fixture *e, uint64_t conn,
+                              const uint64_t *tokens, size_t count);
+void fixture_hears_nothing(struct engine_fixture *e);
 
 #endif

@@ -1,4 +1,4 @@
-/* engine_fair: what the tests of fair queues say to the lock engine on its workbench.
+/* fixture_fair: what the tests of fair queues say to the lock engine on its workbench.
  *
  * All is about the name "job". Members are told by their numbers: "1 2 3" are those of
  * the first three LOCKs of a test. */
@@ -23,16 +23,16 @@
 #define FAILED ((struct op_result){ .status = OP_ERROR, .text = SPAN("ERR no") })
 
 /* The oldest op is an OP_QUEUE for newcomers, of all, or an OP_LEAVE; it gives `r`. */
-void fair_joins(struct engine *e, const char *members, struct op_result r);
-void fair_refreshes(struct engine *e, const char *members, size_t known,
+void fair_joins(struct engine_fixture *e, const char *members, struct op_result r);
+void fair_refreshes(struct engine_fixture *e, const char *members, size_t known,
                     struct op_result r);
-void fair_leaves(struct engine *e, const char *members, struct op_result r);
+void fair_leaves(struct engine_fixture *e, const char *members, struct op_result r);
 
 /* Somebody elsewhere holds it; connections 1..count wait for it, all with a place, the
  * first of them asleep. */
-void fair_wait(struct engine *e, uint64_t count);
+void fair_wait(struct engine_fixture *e, uint64_t count);
 
-void fair_subscribed(struct engine *e);
-void fair_message(struct engine *e);
+void fair_subscribed(struct engine_fixture *e);
+void fair_message(struct engine_fixture *e);
 
 #endif

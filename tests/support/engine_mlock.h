@@ -1,4 +1,4 @@
-/* engine_mlock: what the tests of MLOCK say to the lock engine on its workbench. */
+/* fixture_mlock: what the tests of MLOCK say to the lock engine on its workbench. */
 #ifndef LATCHD_TESTS_ENGINE_MLOCK_H
 #define LATCHD_TESTS_ENGINE_MLOCK_H
 
@@ -20,7 +20,7 @@
         sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t)
 
 /* The oldest op attaches that name; Redis confirms it, with that token and field. */
-void mlock_confirms(struct engine *e, const char *name, uint64_t token,
+void mlock_confirms(struct engine_fixture *e, const char *name, uint64_t token,
                     const char *field);
 
 #endif

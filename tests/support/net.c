@@ -121,7 +121,7 @@ static bool is_busy(void *ctx, struct conn *c)
     return seen.busy;
 }
 
-static bool is_stranger(void *ctx, struct conn *c)
+static bool is_unauthenticated(void *ctx, struct conn *c)
 {
     return seen.strange;
 }
@@ -137,7 +137,7 @@ static const struct conn_handler HANDLER = { .on_event = on_event,
                                              .on_again = on_again,
                                              .on_close = on_close,
                                              .is_busy = is_busy,
-                                             .is_stranger = is_stranger,
+                                             .is_unauthenticated = is_unauthenticated,
                                              .keeps = keeps };
 
 void net_turn_end(uv_prepare_t *handle)

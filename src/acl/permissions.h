@@ -1,0 +1,120 @@
+/* permissions: what one user may do: on or off, passwords, commands, names, channels.
+ * Rules in Redis's ACL syntax change them, and they can be told in it again.
+ *
+ * A struct terms owns its memory: permissions_init() (nobody may do anything),
+ * permissions_fini(); permissions_copy() is for trying rules out. Every list has a
+ * named limit. */
+#ifndef LATCHD_ACL_PERMISSIONS_H
+#define LATCHD_ACL_PERMISSIONS_H
+
+#include "acl/catalog.h"
+#include "acl/secret.h"
+#include "util/buf.h"
+#include "util/span.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    TERMS_PASSWORDS_MAX = 64,  /* of one user: a new one is added, the old removed */
+    TERMS_PASSWORD_MAX = 4096, /* bytes of one */
+    TERMS_PATTERNS_MAX = 256,  /* of names, and as many of channels */
+    TERMS_PATTERN_MAX = 528,   /* bytes of one: the time of a match grows with it */
+    TERMS_COMMAND_RULES_MAX = 512, /* that LIST shows */
+};
+
+enum terms_flag {
+    TERMS_ON = 1 << 0,
+    TERMS_NOPASS = 1 << 1,
+    TERMS_SANITIZE = 1 << 2, /* said, and means nothing here */
+    TERMS_SKIP_SANITIZE = 1 << 3,
+    TERMS_ALL_COMMANDS = 1 << 4,
+    TERMS_ALL_NAMES = 1 << 5,
+    TERMS_ALL_CHANNELS = 1 << 6,
+    TERMS_ANYTHING = TERMS_ALL_COMMANDS | TERMS_ALL_NAMES | TERMS_ALL_CHANNELS,
+};
+
+enum terms_access {
+    TERMS_READ = 1 << 0,  /* to look at a lock */
+    TERMS_WRITE = 1 << 1, /* to take it, and to give it back */
+    TERMS_BOTH = TERMS_READ | TERMS_WRITE,
+};
+
+struct pattern {
+    unsigned access; /* of names only */
+    size_t len;
+    char *text;
+};
+
+struct patterns {
+    struct pattern *list;
+    size_t count;
+};
+
+/* As it was written, `+client|kill`, `-@admin`; in the order in which they count. */
+struct command_rule {
+    uint16_t number; /* of the command, or of the category's bit */
+    bool category;
+    bool allow;
+};
+
+struct permissions {
+    unsigned flags; /* ALL_COMMANDS: `rules` begins with +@all, else with -@all */
+    struct secret *passwords;
+    size_t password_count;
+    struct patterns names;
+    struct patterns channels;
+    struct command_rule *rules;
+    size_t rule_count;
+    uint64_t allowed[ACL_COMMANDS_MAX / 64]; /* what follows from them */
+};
+
+void permissions_init(struct permissions *t);
+void permissions_fini(struct permissions *t);
+void permissions_copy(struct permissions *to,
+                      const struct permissions *from); /* `to` is not yet init */
+/* `on nopass ~* &* +@all`: what the user default is at first. */
+void permissions_init_open(struct permissions *t);
+
+/* Applies one rule. NULL: done; else why not, and nothing is changed. */
+const char *permissions_apply(struct permissions *t, const struct acl_catalog *c,
+                              struct span rule) __attribute__((warn_unused_result));
+/* Whether the rule may hold a password: not to be repeated in logs. */
+bool permissions_rule_is_secret(struct span rule);
+
+/* --- asking ----------------------------------------------------------------------- */
+
+/* Looks at all passwords, whichever fits. */
+bool permissions_password_fits(const struct permissions *t, const struct secret *given);
+
+static inline bool permissions_may_anything(const struct permissions *t)
+{
+    return (t->flags & TERMS_ANYTHING) == TERMS_ANYTHING &&
+           t->rule_count == 0; /* nothing was taken away again */
+}
+
+static inline bool permissions_may_run(const struct permissions *t, size_t command)
+{
+    return (t->allowed[command / 64] >> (command % 64) & 1U) != 0;
+}
+
+bool permissions_may_name(const struct permissions *t, struct span name,
+                          unsigned access);
+bool permissions_may_channel(const struct permissions *t, struct span channel);
+/* A pattern of PSUBSCRIBE is compared with the user's own, letter by letter. */
+bool permissions_may_channels(const struct permissions *t, struct span pattern);
+
+/* --- telling ---------------------------------------------------------------------- */
+
+/* "on nopass": flags, as GETUSER lists them; returns how many, at most 4. */
+size_t permissions_flag_words(const struct permissions *t, const char *ret[4]);
+void permissions_add_names(const struct permissions *t, struct buf *out);
+void permissions_add_channels(const struct permissions *t, struct buf *out);
+void permissions_add_commands(const struct permissions *t, const struct acl_catalog *c,
+                              struct buf *out);
+/* All of it, as a line of the file after the user's name. */
+void permissions_add_line(const struct permissions *t, const struct acl_catalog *c,
+                          struct buf *out);
+
+#endif

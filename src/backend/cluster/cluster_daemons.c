@@ -1,0 +1,36 @@
+/* What daemons announce, in a Cluster: any node takes it, and all of them tell it. */
+#include "backend/cluster/cluster_priv.h"
+
+void cluster_on_listening(void *member)
+{
+    struct member *m = member;
+    struct cluster *c = m->cluster;
+    bool any = false;
+
+    for (size_t i = 0; i < c->member_count; i++) {
+        any = any || c->members[i]->listens;
+    }
+    m->listens = true;
+    if (!any) {
+        c->events.on_listening(c->events.ctx);
+    }
+}
+
+void cluster_on_announced(void *member, struct span text)
+{
+    struct cluster *c = ((struct member *)member)->cluster;
+
+    c->events.on_announced(c->events.ctx, text);
+}
+
+void cluster_announce(void *cluster, struct span text)
+{
+    struct cluster *c = cluster;
+
+    for (size_t i = 0; i < c->member_count; i++) {
+        if (c->members[i]->up) {
+            redis_link_announce(node_link(c->members[i]->node), text);
+            return;
+        }
+    }
+}

@@ -1,0 +1,27 @@
+/* Who of this instance has a place in a fair queue is listened to at the owner of that
+ * name's slot: a pattern does not see what is published to sharded channels. */
+#include "backend/cluster/cluster_priv.h"
+
+#include "backend/cluster/slot.h"
+
+void cluster_listen(struct member *m, const struct op *op)
+{
+    if (op->enqueue) {
+        node_listen(m->node, op->name, op->claim.member);
+    }
+    if (op->kind == OP_QUEUE) {
+        for (size_t i = 0; i < op->member_count; i++) {
+            node_listen(m->node, op->name, op->members[i]);
+        }
+    }
+}
+
+void cluster_unlisten(void *cluster, struct span name, struct span member)
+{
+    struct cluster *c = cluster;
+    struct member *m = c->owners[slot_of(name)];
+
+    if (m != NULL) {
+        node_unlisten(m->node, name, member);
+    }
+}

@@ -1,0 +1,36 @@
+/* backend_url: how one server is reached, as a user writes it.
+ *
+ *   redis[s]://[user:pass@]host[:port][/db], unix:///path[?db=n]
+ *
+ * Percent-decoding in user and password; [::1] for IPv6. Its strings are its own. */
+#ifndef LATCHD_BACKEND_CONFIG_BACKEND_URL_H
+#define LATCHD_BACKEND_CONFIG_BACKEND_URL_H
+
+#include "io/stream.h"
+#include "util/span.h"
+
+#include <stdbool.h>
+
+struct backend_url {
+    char *unix_path; /* unix:///path; NULL: TCP */
+    char *host;
+    char *port;
+    char *user;     /* NULL: none */
+    char *password; /* NULL: none */
+    unsigned db;
+    bool wants_tls;  /* rediss:// */
+    struct tls *tls; /* a client's; for connections from now on. NULL: plain */
+};
+
+/* False: *reterr is a static text. */
+bool backend_url_parse(const char *text, struct backend_url *ret, const char **reterr);
+/* A deep copy; takes a reference to its TLS. */
+void backend_url_copy(struct backend_url *ret, const struct backend_url *url);
+/* From now on, for a URL that wants TLS; takes a reference. */
+void backend_url_set_tls(struct backend_url *url, struct tls *tls);
+/* The same, of another server. */
+void backend_url_set_server(struct backend_url *url, struct span host,
+                            struct span port);
+void backend_url_fini(struct backend_url *url);
+
+#endif

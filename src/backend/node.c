@@ -1,0 +1,443 @@
+#include "backend/node.h"
+
+#include "backend/redis/redis_link.h"
+#include "backend/redis/redis_sub.h"
+#include "backend/replication/replica_ack.h"
+#include "backend/script/script_call.h"
+#include "backend/script/script_sender.h"
+#include "util/alloc.h"
+
+#include <stdlib.h>
+
+struct node {
+    struct redis_link *link;
+    struct script_sender sender;     /* on that link */
+    struct replica_ack *replica_ack; /* NULL: no replica is waited for */
+    struct redis_sub *sub;
+    struct backend_url url;
+    char instance[OP_INSTANCE_LEN + 1];
+    struct store_events events;
+    const char *(*why_not)(void *ctx, bool same_server);
+    void (*on_moved)(void *ctx);
+    uint64_t calls, unknown, late, errors;
+    struct redis_link_setup link_setup; /* for a second one */
+    bool told_up;
+    bool same; /* the server, since it was told so last */
+    bool started;
+    bool closed;
+    struct script_result scratch;
+};
+
+/* --- from the links -------------------------------------------------------------- */
+
+static void tell_up(struct node *n)
+{
+    bool same = n->same;
+
+    n->told_up = true;
+    n->same = true;
+    n->events.on_up(n->events.ctx, same);
+}
+
+static void on_wake(void *ctx)
+{
+    struct node *n = ctx;
+
+    n->events.on_event(n->events.ctx);
+    /* Only a second link was missing, and it is not wanted any more. */
+    if (!n->told_up && n->replica_ack == NULL && !n->closed &&
+        redis_link_is_ready(n->link)) {
+        tell_up(n);
+    }
+}
+
+static const char *why_not(void *ctx, bool same_server)
+{
+    struct node *n = ctx;
+
+    return n->why_not == NULL ? NULL : n->why_not(n->events.ctx, same_server);
+}
+
+static void on_up(void *ctx, bool same_server)
+{
+    struct node *n = ctx;
+
+    n->same = n->same && same_server;
+    if (n->replica_ack == NULL || replica_ack_agree(n->replica_ack, false)) {
+        tell_up(n);
+    }
+}
+
+static void on_second_up(void *ctx)
+{
+    struct node *n = ctx;
+
+    if (replica_ack_agree(n->replica_ack, true) && !n->told_up) {
+        tell_up(n);
+    }
+}
+
+/* Any link of them. */
+static void on_down(void *ctx)
+{
+    struct node *n = ctx;
+
+    if (n->told_up) {
+        n->told_up = false;
+        n->events.on_down(n->events.ctx);
+    }
+}
+
+static void on_clock_jumped(void *ctx)
+{
+    struct node *n = ctx;
+
+    n->events.on_clock_jumped(n->events.ctx);
+}
+
+static void count_result(struct node *n, enum op_status status)
+{
+    switch (status) {
+    case OP_UNKNOWN:
+        n->unknown++;
+        break;
+    case OP_LATE:
+        n->late++;
+        break;
+    case OP_ERROR:
+        n->errors++;
+        break;
+    default:
+        break;
+    }
+}
+
+static void deliver_reply(void *ctx, const struct redis_call *call,
+                          const redisReply *reply, bool replica_ack)
+{
+    struct node *n = ctx;
+    struct script_result *r = &n->scratch;
+
+    if (reply != NULL) {
+        script_reply(reply, (enum op_kind)call->op_kind, call->item_count, r);
+    } else {
+        r->result = (struct op_result){ .status = OP_UNKNOWN };
+    }
+    r->result.id = call->op_id;
+    if (!replica_ack) {
+        r->result.status = OP_NOREPLICAS;
+    }
+    count_result(n, r->result.status);
+    n->events.on_result(n->events.ctx, &r->result);
+    script_result_fini(r);
+}
+
+static void on_reply(void *ctx, const struct redis_call *call, const redisReply *reply)
+{
+    struct node *n = ctx;
+
+    if (n->replica_ack != NULL) {
+        replica_ack_on_reply(n->replica_ack, call, reply);
+    } else {
+        deliver_reply(n, call, reply, true);
+    }
+}
+
+static void on_subscribed(void *ctx, struct span name, bool rw)
+{
+    struct node *n = ctx;
+
+    n->events.on_subscribed(n->events.ctx, name, rw);
+}
+
+static void on_unsubscribed_all(void *ctx)
+{
+    struct node *n = ctx;
+
+    n->events.on_unsubscribed_all(n->events.ctx);
+}
+
+static void on_message(void *ctx, struct span name, bool rw)
+{
+    struct node *n = ctx;
+
+    n->events.on_message(n->events.ctx, name, rw);
+}
+
+static void on_moved(void *ctx)
+{
+    struct node *n = ctx;
+
+    if (n->on_moved != NULL) {
+        n->on_moved(n->events.ctx);
+    }
+}
+
+static const struct redis_link_events LINK_EVENTS = {
+    .on_wake = on_wake,
+    .why_not = why_not,
+    .on_up = on_up,
+    .on_down = on_down,
+    .on_clock_jumped = on_clock_jumped,
+    .on_reply = on_reply,
+};
+
+static const struct replica_ack_events ACKED_EVENTS = {
+    .on_wake = on_wake,
+    .why_not = why_not,
+    .on_up = on_second_up,
+    .on_down = on_down,
+    .on_reply = deliver_reply,
+};
+
+static const struct redis_sub_events SUB_EVENTS = {
+    .on_wake = on_wake,
+    .on_subscribed = on_subscribed,
+    .on_unsubscribed_all = on_unsubscribed_all,
+    .on_message = on_message,
+    .on_moved = on_moved,
+};
+
+/* --- for the backend ------------------------------------------------------------- */
+
+/* The second link comes with the first configuration that needs it. */
+static void configure_acked(struct node *n, const struct store_options *options)
+{
+    if (n->replica_ack == NULL && options->min_replicas > 0) {
+        struct replica_ack_setup setup = {
+            .link = n->link_setup,
+            .first = n->link,
+            .instance = n->instance,
+            .events = &ACKED_EVENTS,
+            .ctx = n,
+        };
+
+        n->replica_ack = replica_ack_new(&setup);
+        if (n->started) {
+            replica_ack_start(n->replica_ack);
+        }
+    }
+    if (n->replica_ack != NULL) {
+        replica_ack_configure(n->replica_ack, options);
+    }
+}
+
+struct node *node_new(const struct node_setup *setup)
+{
+    const struct store_setup *store = setup->store;
+    struct node *n = xcalloc(1, sizeof(*n));
+    struct redis_link_setup link = {
+        .io = store->io,
+        .url = &n->url,
+        .timeout_ms = store->options.timeout_ms,
+        .seed = setup->seed,
+        .backoff_max_ms = setup->backoff_max_ms,
+        .is_replicated = setup->is_replicated,
+        .publish = setup->publish,
+        .round_trips = store->round_trips,
+        .events = &LINK_EVENTS,
+        .ctx = n,
+    };
+    struct redis_sub_setup sub = {
+        .io = store->io,
+        .url = &n->url,
+        .timeout_ms = store->options.timeout_ms,
+        .seed = ~setup->seed,
+        .backoff_max_ms = setup->backoff_max_ms,
+        .is_clustered = setup->publish != PUBLISH_PLAIN,
+        .instance = store->instance,
+        .announcements = setup->hears_daemons ? &n->events : NULL,
+        .events = &SUB_EVENTS,
+        .ctx = n,
+    };
+
+    backend_url_copy(&n->url, setup->url);
+    if (n->url.wants_tls && n->url.tls == NULL) {
+        abort(); /* or passwords would go out in the clear */
+    }
+    memcpy(n->instance, store->instance, sizeof(n->instance));
+    n->events = setup->events;
+    n->why_not = setup->why_not;
+    n->same = true;
+    n->link_setup = link;
+    n->on_moved = setup->on_moved;
+    n->link = redis_link_new(&link);
+    n->sender = (struct script_sender){ .link = n->link,
+                                        .instance = n->instance,
+                                        .batches = setup->batches };
+    n->sub = redis_sub_new(&sub);
+    configure_acked(n, &store->options);
+    return n;
+}
+
+void node_start(struct node *n)
+{
+    n->started = true;
+    redis_link_start(n->link);
+    redis_sub_start(n->sub);
+    if (n->replica_ack != NULL) {
+        replica_ack_start(n->replica_ack);
+    }
+}
+
+void node_move(struct node *n, const char *host, const char *port)
+{
+    backend_url_set_server(&n->url, span_str(host), span_str(port));
+    n->started = true;
+    redis_link_move(n->link);
+    redis_sub_move(n->sub);
+    if (n->replica_ack != NULL) {
+        replica_ack_move(n->replica_ack);
+    }
+}
+
+void node_forsake(struct node *n, bool (*concerns)(void *ctx, uint32_t group),
+                  void *ctx, bool sent_too)
+{
+    redis_link_forsake(n->link, concerns, ctx, sent_too);
+    if (n->replica_ack != NULL) {
+        replica_ack_forsake(n->replica_ack, concerns, ctx, sent_too);
+    }
+}
+
+void node_adopt(struct node *n, struct node *from,
+                bool (*concerns)(void *ctx, uint32_t group), void *ctx)
+{
+    redis_sub_adopt(n->sub, from->sub, concerns, ctx);
+}
+
+struct redis_link *node_link(struct node *n)
+{
+    return n->link;
+}
+
+void node_resubscribe(struct node *n)
+{
+    redis_sub_retry(n->sub);
+}
+
+void node_set_tls(struct node *n, struct tls *tls)
+{
+    backend_url_set_tls(&n->url, tls);
+}
+
+void node_configure(struct node *n, const struct store_options *options)
+{
+    script_sender_flush(&n->sender); /* before replicas count for what comes then */
+    redis_link_set_timeout(n->link, options->timeout_ms);
+    redis_sub_set_timeout(n->sub, options->timeout_ms);
+    n->link_setup.timeout_ms = options->timeout_ms;
+    configure_acked(n, options);
+}
+
+void node_submit(struct node *n, const struct op *op)
+{
+    if (n->closed) {
+        return;
+    }
+    n->calls++;
+    if (n->replica_ack != NULL) {
+        replica_ack_submit(n->replica_ack, op);
+    } else {
+        script_sender_submit(&n->sender, op);
+    }
+}
+
+void node_subscribe(struct node *n, struct span name, bool rw)
+{
+    if (!n->closed) {
+        redis_sub_add(n->sub, name, rw);
+    }
+}
+
+void node_unsubscribe(struct node *n, struct span name, bool rw)
+{
+    if (!n->closed) {
+        redis_sub_remove(n->sub, name, rw);
+    }
+}
+
+void node_listen(struct node *n, struct span name, struct span member)
+{
+    if (!n->closed) {
+        redis_sub_listen(n->sub, name, member);
+    }
+}
+
+void node_unlisten(struct node *n, struct span name, struct span member)
+{
+    if (!n->closed) {
+        redis_sub_unlisten(n->sub, name, member);
+    }
+}
+
+void node_end_turn(struct node *n)
+{
+    if (n->closed) {
+        return;
+    }
+    script_sender_flush(&n->sender);
+    if (n->replica_ack != NULL) {
+        replica_ack_end_turn(n->replica_ack);
+        if (replica_ack_is_over(n->replica_ack)) {
+            replica_ack_close(n->replica_ack);
+            replica_ack_free(n->replica_ack);
+            n->replica_ack = NULL;
+        }
+    }
+    redis_link_flush(n->link);
+    redis_sub_flush(n->sub);
+}
+
+void node_info(const struct node *n, struct store_info *ret)
+{
+    ret->calls += n->calls;
+    ret->unknown += n->unknown;
+    ret->late += n->late;
+    ret->errors += n->errors;
+    if (!n->closed) {
+        redis_link_info(n->link, ret);
+    }
+    if (!n->closed && n->replica_ack != NULL) {
+        replica_ack_info(n->replica_ack, ret);
+    }
+}
+
+void node_tell(const struct node *n, const char *role, store_node_fn *fn, void *ctx)
+{
+    struct store_info info = { 0 };
+
+    node_info(n, &info);
+    fn(ctx, &(struct store_node_info){
+                .address = info.address,
+                .role = role,
+                .up = info.up,
+                .reconnects = info.reconnects,
+                .in_flight = info.in_flight,
+                .round_trip_us = info.round_trip_us,
+            });
+}
+
+void node_close(struct node *n)
+{
+    if (n != NULL && !n->closed) {
+        n->closed = true;
+        redis_link_close(n->link);
+        redis_sub_close(n->sub);
+        if (n->replica_ack != NULL) {
+            replica_ack_close(n->replica_ack);
+        }
+    }
+}
+
+void node_free(struct node *n)
+{
+    if (n == NULL) {
+        return;
+    }
+    replica_ack_free(n->replica_ack);
+    redis_link_free(n->link);
+    redis_sub_free(n->sub);
+    backend_url_fini(&n->url);
+    free(n);
+}

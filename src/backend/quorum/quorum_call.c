@@ -1,0 +1,417 @@
+/* An op of the engine: asked of all, until what it comes to is sure. */
+#include "backend/quorum/quorum_coordinator_priv.h"
+#include "engine/op_clone.h"
+#include "util/alloc.h"
+
+#include <stdlib.h>
+
+static void arm_timer(struct quorum_coordinator *b, struct quorum_call *c, uint64_t at)
+{
+    heap_set(&b->call_timers, &c->timer, at);
+}
+
+void coordinator_call_free(struct quorum_coordinator *b, struct quorum_call *c)
+{
+    for (unsigned i = 0; i < b->setup.node_count; i++) {
+        vote_drop(&c->votes[i]);
+    }
+    heap_remove(&b->call_timers, &c->timer);
+    list_del(&c->in_calls);
+    list_del(&c->in_done);
+    free(c->items);
+    free(c->op);
+    free(c);
+}
+
+/* --- asking ----------------------------------------------------------------------- */
+
+static bool is_open(const struct quorum_coordinator *b, const struct quorum_call *c)
+{
+    for (unsigned i = 0; i < b->setup.node_count; i++) {
+        if (c->votes[i].state == VOTE_OPEN) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct op for_node(const struct quorum_coordinator *b,
+                          const struct quorum_call *c, unsigned node)
+{
+    struct op op = *c->op;
+
+    op.propose = c->propose;
+    op.untold = op.kind == OP_ACQUIRE ? c->untold : 0;
+    op.level = c->level;
+    op.look = op.kind == OP_ACQUIRE && !(c->takes && c->votes[node].found);
+    op.reenter_only = op.reenter_only || coordinator_abstains(b, node) != 0;
+    if (op.kind == OP_ATTACH && !c->level) {
+        op.lease_ms = LOOK_LEASE_MS;
+        op.exact = false;
+    }
+    return op;
+}
+
+static void ask_nodes(struct quorum_coordinator *b, struct quorum_call *c)
+{
+    bool acquires = c->op->kind == OP_ACQUIRE;
+
+    c->state = CALL_ASKING;
+    c->impatient = false;
+    c->asked_at = b->now;
+    if (acquires) {
+        c->propose = b->wall_us > b->seen_token ? b->wall_us : b->seen_token + 1;
+        b->seen_token = c->propose; /* none is proposed twice */
+        c->untold = c->untold != 0 ? c->untold : c->propose;
+    }
+    for (unsigned i = 0; i < b->setup.node_count; i++) {
+        struct quorum_vote *v = &c->votes[i];
+
+        vote_drop(v);
+        v->had = v->may;
+        v->state = coordinator_usable(b, i) ? VOTE_OPEN : VOTE_SILENT;
+    }
+    for (unsigned i = 0; i < b->setup.node_count; i++) {
+        struct quorum_vote *v = &c->votes[i];
+
+        if (v->state == VOTE_OPEN) {
+            struct op op = for_node(b, c, i);
+
+            v->may = acquires && !v->found;
+            v->sent = coordinator_send(b, i, &op);
+            v->sent->call = c;
+        }
+    }
+    /* If nobody can be asked, that is said at the next tick. */
+    arm_timer(b, c, is_open(b, c) ? b->now + coordinator_patience(b) : b->now);
+}
+
+/* The more often others asked at the same moment, the longer the pause may be. */
+static uint64_t split_pause(struct quorum_coordinator *b, const struct name_slot *slot)
+{
+    unsigned doublings =
+        slot->split_row > SPLIT_DOUBLINGS ? SPLIT_DOUBLINGS : slot->split_row;
+
+    return 1 + coordinator_dice(b, (uint64_t)SPLIT_PAUSE_MS << doublings);
+}
+
+static void pause_call(struct quorum_coordinator *b, struct quorum_call *c)
+{
+    c->state = CALL_PAUSED;
+    arm_timer(b, c, b->now + split_pause(b, c->slot));
+}
+
+/* To the nodes every owner has a field that is known before: as an ID has. */
+static void as_ids(struct op *op, struct renew_item *items)
+{
+    if ((op->kind == OP_ACQUIRE || op->kind == OP_RESTORE) &&
+        op->claim.kind == OWNER_ANONYMOUS) {
+        op->claim.kind = OWNER_ID;
+        op->claim.entry = SPAN_NONE;
+    }
+    for (size_t i = 0; i < op->item_count; i++) {
+        if (items[i].kind == OWNER_ANONYMOUS) {
+            items[i].kind = OWNER_ID;
+        }
+    }
+}
+
+static struct quorum_call *call_new(struct quorum_coordinator *b, const struct op *op)
+{
+    struct quorum_call *c = xcalloc(1, sizeof(*c));
+
+    list_init(&c->in_done);
+    list_append(&b->calls, &c->in_calls);
+    c->seq = ++b->next_seq;
+    c->op = op_clone(op);
+    c->slot = coordinator_slot(b, op->name);
+    c->op->has_next = false; /* there is no handing over: whoever is first has it */
+    c->op->mark = op->mark || !op->if_keeper; /* or a renewal might put it back */
+    /* Nobody else knows the token of what an anonymous claim finds again. */
+    c->level = op->kind == OP_ACQUIRE && op->claim.kind == OWNER_ANONYMOUS;
+    if (op->kind == OP_RELEASE && op->target.kind == TARGET_FIELD) {
+        c->op->target.token = 0; /* a node may have that hold under an older one */
+    }
+    as_ids(c->op, (struct renew_item *)c->op->items);
+    c->items = op->item_count == 0 ? NULL : xcalloc(op->item_count, sizeof(*c->items));
+    return c;
+}
+
+void coordinator_call_look(struct quorum_coordinator *b, const struct op *op)
+{
+    struct quorum_call *c = call_new(b, op);
+
+    c->looks = true;
+    ask_nodes(b, c);
+}
+
+/* What was asked before may not put a hold back that ends by this, or sooner by this.
+ */
+static void note_changes(struct quorum_coordinator *b, const struct quorum_call *c)
+{
+    if (c->op->kind == OP_RELEASE || c->op->kind == OP_ATTACH) {
+        c->slot->changed = c->seq;
+        partial_hold_forget(b, c->op->name);
+    }
+    for (size_t i = 0; i < c->op->item_count; i++) {
+        if (c->op->items[i].exact) {
+            coordinator_slot(b, c->op->items[i].name)->changed = c->seq;
+            partial_hold_forget(b, c->op->items[i].name);
+        }
+    }
+}
+
+void coordinator_call_begin(struct quorum_coordinator *b, const struct op *op)
+{
+    struct quorum_call *c = call_new(b, op);
+
+    coordinator_saw_token(b, op->seen_token);
+    note_changes(b, c);
+    if (op->kind == OP_ACQUIRE) {
+        deferred_op_absorb(b, c);
+    }
+    if (!coordinator_tallies(op->kind)) {
+        c->state = CALL_LINGERING;
+        c->result = (struct op_result){ .status = OP_ERROR,
+                                        .text = SPAN("a quorum has plain locks only") };
+        arm_timer(b, c, b->now);
+    } else if (op->kind == OP_ACQUIRE && c->slot->split_row > 0 &&
+               b->now - c->slot->split_at < SPLIT_FORGET_MS) {
+        pause_call(b, c);
+    } else {
+        ask_nodes(b, c);
+    }
+}
+
+/* --- deciding --------------------------------------------------------------------- */
+
+static void tell_result(struct quorum_coordinator *b, struct quorum_call *c)
+{
+    c->result.id = c->op->id;
+    c->result.fair = false; /* nobody joins Redisson's queues here */
+    c->state = CALL_DECIDED;
+    heap_remove(&b->call_timers, &c->timer);
+    list_append(&b->done, &c->in_done);
+}
+
+static void finish_call(struct quorum_coordinator *b, struct quorum_call *c)
+{
+    if (c->looks) {
+        partial_hold_on_look(b, c);
+        coordinator_call_free(b, c);
+        return;
+    }
+    if (c->op->kind == OP_ACQUIRE && c->result.status == OP_OK) {
+        coordinator_note_split(b, c->slot, false);
+    } else if (c->op->kind == OP_ACQUIRE) {
+        deferred_op_undo(b, c);
+    } else if (c->op->kind == OP_RELEASE && c->result.status != OP_LATE &&
+               c->result.status != OP_UNKNOWN && c->result.status != OP_ERROR) {
+        deferred_op_release(b, c);
+    }
+    tell_result(b, c);
+}
+
+static void on_split(struct quorum_coordinator *b, struct quorum_call *c)
+{
+    coordinator_note_split(b, c->slot, true);
+    deferred_op_undo(b, c);
+    if (c->rounds < QUORUM_ROUNDS_MAX) {
+        pause_call(b, c);
+        return;
+    }
+    if (c->result.ttl_ms == 0) {
+        c->result.ttl_ms = (int64_t)split_pause(b, c->slot); /* all is free */
+    }
+    tell_result(b, c);
+}
+
+static struct quorum_poll poll_of(const struct quorum_coordinator *b,
+                                  const struct quorum_call *c)
+{
+    struct quorum_poll p = {
+        .op = c->op,
+        .votes = c->votes,
+        .count = b->setup.node_count,
+        .need = b->need,
+        .final = c->impatient || !is_open(b, c),
+    };
+
+    for (unsigned i = 0; i < p.count; i++) {
+        p.abstains[i] = coordinator_abstains(b, i);
+    }
+    return p;
+}
+
+static void ask_again(struct quorum_coordinator *b, struct quorum_call *c)
+{
+    c->takes = true;
+    if (++c->proposals < PROPOSALS_MAX) {
+        ask_nodes(b, c);
+        return;
+    }
+    c->result = (struct op_result){ .status = OP_LATE };
+    finish_call(b, c);
+}
+
+/* An ATTACH of what only a minority has would keep it alive there, and in the way of
+ * others, for as long as its client tries: so first all are asked who has it. */
+static bool op_looks(const struct quorum_call *c)
+{
+    return c->op->kind == OP_ATTACH && !c->level;
+}
+
+static void evaluate_votes(struct quorum_coordinator *b, struct quorum_call *c)
+{
+    struct quorum_poll p = poll_of(b, c);
+    struct op_result result;
+
+    /* A look is for those who are late, too. */
+    if (c->state != CALL_ASKING || (c->looks && !p.final)) {
+        return;
+    }
+    switch (coordinator_tally(&p, &result, c->items)) {
+    case TALLY_OPEN:
+        break;
+    case TALLY_DONE:
+        if (op_looks(c) && result.status == OP_OK) {
+            c->level = true;
+            ask_nodes(b, c);
+            break;
+        }
+        c->result = result;
+        finish_call(b, c);
+        break;
+    case TALLY_AGAIN:
+        c->level = true;
+        ask_again(b, c);
+        break;
+    case TALLY_TAKE:
+        ask_again(b, c);
+        break;
+    case TALLY_SPLIT:
+        c->result = result;
+        c->rounds++;
+        on_split(b, c);
+        break;
+    case TALLY_LACK:
+        c->result = result;
+        if (op_looks(c)) {
+            coordinator_heal_attach(b, c);
+        }
+        if (!c->looks && b->now < c->asked_at + LACK_PAUSE_MS) {
+            c->state = CALL_LINGERING;
+            arm_timer(b, c, c->asked_at + LACK_PAUSE_MS);
+        } else {
+            finish_call(b, c);
+        }
+        break;
+    }
+}
+
+/* --- what comes of it ------------------------------------------------------------- */
+
+static bool is_well(const struct quorum_call *c, enum op_kind kind)
+{
+    return c->op->kind == kind && c->result.status == OP_OK;
+}
+
+/* Who has not answered yet may have to be healed as well. */
+void coordinator_call_told(struct quorum_coordinator *b, struct quorum_call *c)
+{
+    bool renewed = is_well(c, OP_RENEW);
+    bool granted = is_well(c, OP_ACQUIRE) || is_well(c, OP_ATTACH);
+
+    for (unsigned i = 0; renewed && i < b->setup.node_count; i++) {
+        coordinator_heal(b, c, i);
+    }
+    if (renewed) {
+        partial_hold_on_renewal(b, c);
+    }
+    if ((granted && partial_hold_note(b, c)) || !(renewed || granted) ||
+        !is_open(b, c)) {
+        coordinator_call_free(b, c);
+    } else if (renewed) {
+        arm_timer(b, c, b->now + b->setup.timeout_ms);
+    }
+}
+
+static void vote_is_late(struct quorum_coordinator *b, struct quorum_call *c,
+                         unsigned node)
+{
+    bool renewed = c->op->kind == OP_RENEW;
+
+    if (!list_empty(&c->in_done)) {
+        return; /* it is not told yet, and then all are looked at */
+    }
+    if (renewed) {
+        coordinator_heal(b, c, node);
+    }
+    if ((!renewed && partial_hold_note(b, c)) || !is_open(b, c)) {
+        coordinator_call_free(b, c);
+    }
+}
+
+void coordinator_call_on_vote(struct quorum_coordinator *b, struct quorum_call *c,
+                              unsigned node, const struct op_result *r)
+{
+    struct quorum_vote *v = &c->votes[node];
+
+    v->sent = NULL; /* it is freed by now */
+    vote_count(v, r, c->op->kind == OP_ACQUIRE);
+    if (c->state == CALL_DECIDED) {
+        vote_is_late(b, c, node);
+    } else {
+        evaluate_votes(b, c);
+    }
+}
+
+void coordinator_call_on_silence(struct quorum_coordinator *b, struct quorum_call *c,
+                                 unsigned node)
+{
+    struct quorum_vote *v = &c->votes[node];
+
+    vote_drop(v);
+    v->state = VOTE_SILENT;
+    if (c->state == CALL_DECIDED) {
+        vote_is_late(b, c, node);
+    } else {
+        evaluate_votes(b, c);
+    }
+}
+
+/* Those who are silent are waited for as long as no majority has answered. */
+static void on_patience(struct quorum_coordinator *b, struct quorum_call *c)
+{
+    unsigned in = 0;
+
+    for (unsigned i = 0; i < b->setup.node_count; i++) {
+        in += c->votes[i].state == VOTE_IN ? 1 : 0;
+    }
+    if (in < b->need && is_open(b, c) && b->now < c->asked_at + b->setup.timeout_ms) {
+        arm_timer(b, c, c->asked_at + b->setup.timeout_ms);
+        return;
+    }
+    c->impatient = true;
+    evaluate_votes(b, c);
+}
+
+void coordinator_call_on_timer(struct quorum_coordinator *b, struct quorum_call *c)
+{
+    switch (c->state) {
+    case CALL_ASKING:
+        on_patience(b, c);
+        break;
+    case CALL_PAUSED:
+        deferred_op_absorb(b, c);
+        c->takes = false;
+        ask_nodes(b, c);
+        break;
+    case CALL_LINGERING:
+        finish_call(b, c);
+        break;
+    case CALL_DECIDED:
+        coordinator_call_free(b, c);
+        break;
+    }
+}

@@ -1,0 +1,86 @@
+/* Holds that a node has lost, and others have. */
+#include "backend/quorum/quorum_coordinator_priv.h"
+
+/* Not if it was released, or may have been, since this was asked. Where those who have
+ * it are no majority, only a node that has lost nothing is asked: it knows of a later
+ * token, and that the hold has ended. */
+void coordinator_heal_item(struct quorum_coordinator *b, const struct quorum_call *c,
+                           unsigned node, const struct renew_item *item)
+{
+    struct kept_item kept = { .entry = item->entry, .for_ms = item->lease_ms };
+    struct op op = {
+        .kind = OP_RESTORE,
+        .name = item->name,
+        .claim = { .lock_kind = item->lock_kind,
+                   .kind = item->kind,
+                   .field = item->field,
+                   .entry = item->entry,
+                   .lease_ms = item->lease_ms },
+        .token = item->token,
+        .level = item->kind == OWNER_NAMED,
+        .keeper = item->kept,
+        .kept = &kept,
+        .kept_count = 1,
+    };
+
+    if (coordinator_slot(b, item->name)->changed <= c->seq &&
+        coordinator_usable(b, node)) {
+        (void)coordinator_send(b, node, &op);
+        b->stats.healed++;
+    }
+}
+
+bool coordinator_lacks(const struct quorum_coordinator *b, const struct quorum_call *c,
+                       unsigned node, size_t item)
+{
+    const struct quorum_vote *v = &c->votes[node];
+
+    if (v->state != VOTE_IN || v->r.status != OP_OK || item >= v->r.item_count ||
+        v->r.items[item] != RENEW_GONE) {
+        return false;
+    }
+    return c->items[item] == RENEW_OK ||
+           (c->items[item] == RENEW_UNKNOWN && coordinator_abstains(b, node) == 0);
+}
+
+void coordinator_heal(struct quorum_coordinator *b, struct quorum_call *c,
+                      unsigned node)
+{
+    for (size_t i = 0; i < c->op->item_count; i++) {
+        if (coordinator_lacks(b, c, node, i)) {
+            coordinator_heal_item(b, c, node, &c->op->items[i]);
+        }
+    }
+}
+
+void coordinator_heal_attach(struct quorum_coordinator *b, const struct quorum_call *c)
+{
+    const struct op_result *r = NULL;
+    struct renew_item item;
+
+    for (unsigned i = 0; i < b->setup.node_count; i++) {
+        const struct quorum_vote *v = &c->votes[i];
+
+        if (v->state == VOTE_IN && v->r.status == OP_OK) {
+            r = &v->r;
+        }
+    }
+    if (r == NULL || r->token == 0) {
+        return;
+    }
+    item = (struct renew_item){ .name = c->op->name,
+                                .kind = r->entry.len != 0 ? OWNER_NAMED : OWNER_ID,
+                                .field = r->owner,
+                                .entry = r->entry,
+                                .token = r->token,
+                                .lease_ms = c->op->lease_ms,
+                                .kept = r->entry.len == 0 };
+    for (unsigned i = 0; i < b->setup.node_count; i++) {
+        const struct quorum_vote *v = &c->votes[i];
+
+        if (v->state == VOTE_IN && v->r.status == OP_NOTHELD &&
+            coordinator_abstains(b, i) == 0) {
+            coordinator_heal_item(b, c, i, &item);
+        }
+    }
+}

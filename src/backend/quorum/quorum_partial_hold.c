@@ -1,0 +1,283 @@
+/* Holds that some nodes have not: the sooner they get them, the sooner another may
+ * fail.
+ *
+ * A bare is such a hold, found by its name. It is looked at, a RENEW of all nodes that
+ * gives no lease, a moment after it was granted and then less and less often: who lacks
+ * it is told to put it back. It is over when all have it, when no majority has, when
+ * the engine does anything with the hold, or when its lease is over. While those that
+ * lack it cannot be asked, it waits for one to come back. */
+#include "backend/quorum/quorum_coordinator_priv.h"
+#include "util/alloc.h"
+#include "util/hash.h"
+
+#include <stdlib.h>
+
+static struct partial_hold *find_partial_hold(const struct quorum_coordinator *b,
+                                              struct span name)
+{
+    struct table_node *n = NULL;
+
+    if (b->partial_holds.count != 0 && name.len != 0) {
+        n = table_find(&b->partial_holds, hash_bytes(name.ptr, name.len));
+    }
+    for (; n != NULL; n = table_next(n)) {
+        struct partial_hold *partial = container_of(n, struct partial_hold, by_name);
+
+        if (span_eq(partial->item.name, name)) {
+            return partial;
+        }
+    }
+    return NULL;
+}
+
+void partial_hold_free(struct quorum_coordinator *b, struct partial_hold *partial)
+{
+    table_remove(&b->partial_holds, &partial->by_name);
+    list_del(&partial->in_partial);
+    list_del(&partial->in_due);
+    heap_remove(&b->partial_timers, &partial->timer);
+    b->partial_count--;
+    free(partial);
+}
+
+void partial_hold_forget(struct quorum_coordinator *b, struct span name)
+{
+    struct partial_hold *partial = find_partial_hold(b, name);
+
+    if (partial != NULL) {
+        partial_hold_free(b, partial);
+    }
+}
+
+static bool is_asleep(const struct partial_hold *partial)
+{
+    return !partial->looked_at && !heap_armed(&partial->timer) &&
+           list_empty(&partial->in_due);
+}
+
+static void make_room(struct quorum_coordinator *b)
+{
+    struct list *it;
+
+    while ((it = list_first(&b->partial_order)) != NULL) {
+        struct partial_hold *partial =
+            container_of(it, struct partial_hold, in_partial);
+
+        if (b->partial_count < QUORUM_PARTIAL_HOLDS_MAX &&
+            !(is_asleep(partial) && partial->until <= b->now)) {
+            break;
+        }
+        partial_hold_free(b, partial);
+    }
+}
+
+static void add_partial_hold(struct quorum_coordinator *b,
+                             const struct renew_item *item, uint64_t until)
+{
+    size_t bytes = item->name.len + item->field.len + item->entry.len;
+    struct partial_hold *partial = xcalloc(1, sizeof(*partial) + bytes);
+    char *at = partial->text;
+
+    make_room(b);
+    partial->item = *item;
+    partial->item.name = span_put(&at, item->name);
+    partial->item.field = span_put(&at, item->field);
+    partial->item.entry = span_put(&at, item->entry);
+    partial->until = until;
+    list_init(&partial->in_due);
+    partial->by_name.key = hash_bytes(partial->item.name.ptr, partial->item.name.len);
+    table_add(&b->partial_holds, &partial->by_name);
+    list_append(&b->partial_order, &partial->in_partial);
+    b->partial_count++;
+    heap_set(&b->partial_timers, &partial->timer, b->now + LOOK_PAUSE_MS);
+}
+
+/* What that op vouched for. */
+static struct renew_item item_of(const struct quorum_call *c)
+{
+    const struct claim *cl = &c->op->claim;
+    const struct op_result *r = &c->result;
+
+    if (c->op->kind == OP_ATTACH) {
+        return (struct renew_item){ .name = c->op->name,
+                                    .kind = r->entry.len != 0 ? OWNER_NAMED : OWNER_ID,
+                                    .field = r->owner,
+                                    .entry = r->entry,
+                                    .token = r->token,
+                                    .kept = r->entry.len == 0 };
+    }
+    return (struct renew_item){ .name = c->op->name,
+                                .kind = cl->kind,
+                                .field = cl->field,
+                                .entry = cl->entry,
+                                .token = r->token,
+                                .kept = r->attached };
+}
+
+/* It has no answer, or another one, from a node that is not asked any more. */
+static bool is_partial(const struct quorum_coordinator *b, const struct quorum_call *c)
+{
+    for (unsigned i = 0; i < b->setup.node_count; i++) {
+        const struct quorum_vote *v = &c->votes[i];
+
+        if (v->state != VOTE_OPEN && (v->state != VOTE_IN || v->r.status != OP_OK ||
+                                      v->r.token != c->result.token)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool partial_hold_note(struct quorum_coordinator *b, const struct quorum_call *c)
+{
+    uint64_t lease_ms =
+        c->op->kind == OP_ATTACH ? c->op->lease_ms : c->op->claim.lease_ms;
+    struct renew_item item = item_of(c);
+
+    if (!is_partial(b, c)) {
+        return false;
+    }
+    if (item.token != 0 && c->slot->changed <= c->seq) {
+        partial_hold_forget(b, c->op->name);
+        add_partial_hold(b, &item, c->asked_at + lease_ms);
+    }
+    return true;
+}
+
+void partial_hold_on_renewal(struct quorum_coordinator *b, const struct quorum_call *c)
+{
+    for (size_t i = 0; b->partial_holds.count != 0 && i < c->op->item_count; i++) {
+        const struct renew_item *item = &c->op->items[i];
+        struct partial_hold *partial = find_partial_hold(b, item->name);
+
+        if (partial == NULL || partial->item.token != item->token ||
+            c->items[i] == RENEW_UNKNOWN) {
+            continue;
+        }
+        if (c->items[i] == RENEW_OK) {
+            partial->until = c->asked_at + item->lease_ms;
+        } else {
+            partial_hold_free(b, partial);
+        }
+    }
+}
+
+/* --- looking ---------------------------------------------------------------------- */
+
+void partial_hold_on_timer(struct quorum_coordinator *b, struct partial_hold *partial)
+{
+    list_append(&b->partial_due, &partial->in_due);
+}
+
+/* At as many as are due. */
+static void send_look(struct quorum_coordinator *b)
+{
+    struct renew_item items[OP_RENEW_MAX];
+    struct op op = { .kind = OP_RENEW, .items = items };
+    struct list *it;
+
+    while (op.item_count < OP_RENEW_MAX && (it = list_first(&b->partial_due)) != NULL) {
+        struct partial_hold *partial = container_of(it, struct partial_hold, in_due);
+
+        list_del(it);
+        if (partial->until <= b->now) {
+            partial_hold_free(b, partial);
+            continue;
+        }
+        partial->looked_at = true;
+        items[op.item_count] = partial->item;
+        items[op.item_count].kept = false;
+        items[op.item_count++].lease_ms = LOOK_LEASE_MS;
+    }
+    if (op.item_count > 0) {
+        b->looks = true;
+        coordinator_call_look(b, &op);
+    }
+}
+
+/* One look at a time. */
+void partial_holds_flush(struct quorum_coordinator *b)
+{
+    while (!b->looks && !list_empty(&b->partial_due)) {
+        send_look(b);
+    }
+}
+
+/* Whether to look again, and when. */
+static void look_again(struct quorum_coordinator *b, struct partial_hold *partial,
+                       const bool *has)
+{
+    unsigned doublings =
+        partial->looks < LOOK_DOUBLINGS ? partial->looks : LOOK_DOUBLINGS;
+    bool there = false;
+
+    for (unsigned i = 0; i < b->setup.node_count; i++) {
+        there = there || (!has[i] && coordinator_usable(b, i));
+    }
+    if (there && ++partial->looks >= LOOKS_MAX) {
+        partial_hold_free(b, partial);
+    } else if (there) {
+        heap_set(&b->partial_timers, &partial->timer,
+                 b->now + ((uint64_t)LOOK_PAUSE_MS << doublings));
+    }
+}
+
+static void on_look_result(struct quorum_coordinator *b, const struct quorum_call *c,
+                           size_t i, struct partial_hold *partial)
+{
+    struct renew_item item = partial->item;
+    bool has[QUORUM_NODES_MAX] = { false };
+    bool all = true;
+
+    partial->looked_at = false;
+    if ((c->items[i] != RENEW_OK && c->items[i] != RENEW_UNKNOWN) ||
+        partial->until <= b->now) {
+        partial_hold_free(b, partial);
+        return;
+    }
+    item.lease_ms = partial->until - b->now;
+    for (unsigned node = 0; node < b->setup.node_count; node++) {
+        const struct quorum_vote *v = &c->votes[node];
+
+        has[node] =
+            v->state == VOTE_IN && v->r.status == OP_OK && v->r.items[i] == RENEW_OK;
+        all = all && has[node];
+        if (coordinator_lacks(b, c, node, i)) {
+            coordinator_heal_item(b, c, node, &item);
+        }
+    }
+    if (all) {
+        partial_hold_free(b, partial);
+    } else {
+        look_again(b, partial, has);
+    }
+}
+
+void partial_hold_on_look(struct quorum_coordinator *b, const struct quorum_call *c)
+{
+    b->looks = false;
+    for (size_t i = 0; i < c->op->item_count; i++) {
+        struct partial_hold *partial = find_partial_hold(b, c->op->items[i].name);
+
+        if (partial != NULL && partial->looked_at &&
+            partial->item.token == c->op->items[i].token) {
+            on_look_result(b, c, i, partial);
+        }
+    }
+}
+
+void partial_holds_wake(struct quorum_coordinator *b)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &b->partial_order)
+    {
+        struct partial_hold *partial =
+            container_of(it, struct partial_hold, in_partial);
+
+        if (is_asleep(partial)) {
+            partial->looks = 0;
+            list_append(&b->partial_due, &partial->in_due);
+        }
+    }
+}

@@ -1,0 +1,348 @@
+/* What the votes on one op come to; the table is in quorum_coordinator.h. */
+#include "backend/quorum/quorum_tally.h"
+
+#include <assert.h>
+
+bool poll_is_in(const struct quorum_poll *p, unsigned i)
+{
+    return p->votes[i].state == VOTE_IN;
+}
+
+bool poll_says(const struct quorum_poll *p, unsigned i, enum op_status status)
+{
+    return poll_is_in(p, i) && p->votes[i].r.status == status;
+}
+
+static bool tells_nothing(enum op_status status)
+{
+    return status == OP_LATE || status == OP_UNKNOWN || status == OP_ERROR;
+}
+
+struct tally poll_count(const struct quorum_poll *p)
+{
+    struct tally t = { .error = -1, .late = -1 };
+
+    for (unsigned i = 0; i < p->count; i++) {
+        if (poll_is_in(p, i)) {
+            enum op_status status = p->votes[i].r.status;
+
+            t.of[status]++;
+            t.answered += tells_nothing(status) ? 0 : 1;
+            t.error = status == OP_ERROR ? (int)i : t.error;
+            t.late = status == OP_LATE ? (int)i : t.late;
+        } else if (p->votes[i].state == VOTE_OPEN && !p->final) {
+            t.open++;
+        }
+    }
+    return t;
+}
+
+const struct op_result *poll_first(const struct quorum_poll *p, enum op_status status)
+{
+    unsigned i = 0;
+
+    while (!poll_says(p, i, status)) {
+        i++;
+        assert(i < p->count);
+    }
+    return &p->votes[i].r;
+}
+
+enum quorum_verdict poll_done(struct op_result *ret, const struct op_result *r)
+{
+    *ret = *r;
+    return TALLY_DONE;
+}
+
+enum quorum_verdict poll_lack(const struct quorum_poll *p, const struct tally *t,
+                              struct op_result *ret)
+{
+    ret->status = OP_UNKNOWN;
+    if (t->error >= 0) {
+        *ret = p->votes[t->error].r;
+    } else if (t->late >= 0 || p->op->kind == OP_ACQUIRE) {
+        ret->status = OP_LATE; /* an ACQUIRE is undone: it is as if it did nothing */
+    }
+    return TALLY_LACK;
+}
+
+static void sort_values(uint64_t *values, unsigned n)
+{
+    for (unsigned i = 1; i < n; i++) {
+        for (unsigned j = i; j > 0 && values[j] < values[j - 1]; j--) {
+            uint64_t x = values[j];
+
+            values[j] = values[j - 1];
+            values[j - 1] = x;
+        }
+    }
+}
+
+/* --- ACQUIRE ---------------------------------------------------------------------- */
+
+#define NO_END (UINT64_MAX - 1) /* it answered, but that nothing tells */
+
+/* In what time that node is free again. */
+static uint64_t free_in(const struct quorum_poll *p, unsigned i)
+{
+    const struct op_result *r = &p->votes[i].r;
+
+    if (!poll_is_in(p, i) || tells_nothing(r->status)) {
+        return UINT64_MAX;
+    }
+    switch (r->status) {
+    case OP_OK:
+    case OP_BEHIND:
+        return 0;
+    case OP_BUSY:
+        if (r->ttl_ms == -2 && !r->fair) {
+            return p->abstains[i]; /* it is free now */
+        }
+        return r->ttl_ms >= 0 ? (uint64_t)r->ttl_ms : NO_END;
+    default:
+        return NO_END;
+    }
+}
+
+/* It is free there, but that node may have forgotten who has it, and has no vote. */
+static bool withholds(const struct quorum_poll *p, unsigned i)
+{
+    const struct op_result *r = &p->votes[i].r;
+
+    return poll_says(p, i, OP_BUSY) && r->ttl_ms == -2 && !r->fair &&
+           p->abstains[i] != 0;
+}
+
+static void set_busy(const struct quorum_poll *p, struct op_result *ret)
+{
+    uint64_t times[QUORUM_NODES_MAX] = { 0 };
+    bool held = false;
+    uint64_t when;
+
+    for (unsigned i = 0; i < p->count; i++) {
+        times[i] = free_in(p, i);
+        ret->withheld = ret->withheld || withholds(p, i);
+        held = held || (times[i] != 0 && times[i] != UINT64_MAX && !withholds(p, i));
+    }
+    sort_values(times, p->count);
+    when = times[p->need - 1];
+    ret->status = OP_BUSY;
+    ret->ttl_ms = when >= INT64_MAX ? -1 : (int64_t)when;
+    ret->withheld = ret->withheld && !held; /* it is only that too few vote */
+    if (when == 0 && p->op->reenter_only) {
+        ret->ttl_ms = -2;
+    }
+}
+
+/* The token of most who granted it; of how many, and how many of these have it for
+ * another instance. */
+struct given {
+    uint64_t token;
+    unsigned count, elsewhere;
+};
+
+static struct given given_as(const struct quorum_poll *p, uint64_t token)
+{
+    struct given g = { .token = token };
+
+    for (unsigned i = 0; i < p->count; i++) {
+        if (poll_says(p, i, OP_OK) && p->votes[i].r.token == token) {
+            g.count++;
+            g.elsewhere += p->votes[i].r.elsewhere ? 1 : 0;
+        }
+    }
+    return g;
+}
+
+static struct given most_given(const struct quorum_poll *p)
+{
+    struct given most = { 0 };
+
+    for (unsigned i = 0; i < p->count; i++) {
+        struct given g = { 0 };
+
+        if (poll_says(p, i, OP_OK) && p->votes[i].r.token != 0) {
+            g = given_as(p, p->votes[i].r.token);
+        }
+        most = g.count > most.count ? g : most;
+    }
+    return most;
+}
+
+/* Who was late before may have it under an older token. */
+static enum quorum_verdict tally_granted(const struct quorum_poll *p, unsigned open,
+                                         struct op_result *ret)
+{
+    struct given most = most_given(p);
+
+    if (most.count < p->need) {
+        return most.count + open >= p->need ? TALLY_OPEN : TALLY_AGAIN;
+    }
+    if (most.count - most.elsewhere < p->need) {
+        return TALLY_TAKE;
+    }
+    ret->status = OP_OK;
+    ret->token = most.token;
+    for (unsigned i = 0; i < p->count; i++) {
+        const struct op_result *r = &p->votes[i].r;
+
+        if (poll_says(p, i, OP_OK)) {
+            ret->count = r->count > ret->count ? r->count : ret->count;
+            ret->attached = ret->attached || r->attached;
+        }
+    }
+    return TALLY_DONE;
+}
+
+static enum quorum_verdict join_acquire(const struct quorum_poll *p,
+                                        struct op_result *ret)
+{
+    struct tally t = poll_count(p);
+    unsigned ok = t.of[OP_OK];
+
+    if (ok >= p->need) {
+        return tally_granted(p, t.open, ret);
+    }
+    if (ok + t.open >= p->need) {
+        return TALLY_OPEN;
+    }
+    if (t.of[OP_OVER] > 0) {
+        return poll_done(ret, poll_first(p, OP_OVER));
+    }
+    if (t.of[OP_ELSEWHERE] > 0) {
+        return poll_done(ret, poll_first(p, OP_ELSEWHERE));
+    }
+    if (t.of[OP_BEHIND] > 0 && ok + t.of[OP_BEHIND] >= p->need) {
+        return TALLY_AGAIN;
+    }
+    if (t.of[OP_WRONGTYPE] > p->count - p->need) {
+        return poll_done(ret, poll_first(p, OP_WRONGTYPE));
+    }
+    if (t.answered >= p->need) {
+        set_busy(p, ret);
+        if (ret->withheld && t.open > 0) {
+            return TALLY_OPEN; /* it may be the one that knows who holds it */
+        }
+        return ok > 0 || t.of[OP_BEHIND] > 0 ? TALLY_SPLIT : TALLY_DONE;
+    }
+    return t.open > 0 ? TALLY_OPEN : poll_lack(p, &t, ret);
+}
+
+/* --- RELEASE ---------------------------------------------------------------------- */
+
+static enum quorum_verdict tally_released(const struct quorum_poll *p,
+                                          enum op_status status, struct op_result *ret)
+{
+    *ret = *poll_first(p, status);
+    for (unsigned i = 0; i < p->count; i++) {
+        if (poll_says(p, i, status) && p->votes[i].r.count > ret->count) {
+            ret->count = p->votes[i].r.count;
+        }
+    }
+    ret->freed = status == OP_OK && ret->count == 0;
+    return TALLY_DONE;
+}
+
+static enum quorum_verdict join_release(const struct quorum_poll *p,
+                                        struct op_result *ret)
+{
+    static const enum op_status ORDER[] = { OP_OK,        OP_ENDED,     OP_ELSEWHERE,
+                                            OP_WRONGTYPE, OP_AMBIGUOUS, OP_NOTHELD };
+    struct tally t = poll_count(p);
+    unsigned over = t.of[OP_OK] + t.of[OP_ENDED];
+
+    if (over < p->need && t.open > 0) {
+        return TALLY_OPEN;
+    }
+    if (t.answered < p->need) {
+        return poll_lack(p, &t, ret);
+    }
+    if (t.of[OP_NOTHELD] >= p->need && t.of[OP_ENDED] == 0) {
+        return poll_done(ret,
+                         poll_first(p, OP_NOTHELD)); /* what a minority had was lost */
+    }
+    for (size_t i = 0; i < sizeof(ORDER) / sizeof(ORDER[0]); i++) {
+        if (t.of[ORDER[i]] > 0) {
+            return tally_released(p, ORDER[i], ret);
+        }
+    }
+    return poll_lack(p, &t, ret);
+}
+
+/* --- RENEW ------------------------------------------------------------------------ */
+
+/* False: it is not known yet. */
+static bool join_item(const struct quorum_poll *p, size_t item, enum renew_result *ret)
+{
+    static const enum renew_result ORDER[] = { RENEW_ENDED, RENEW_ELSEWHERE, RENEW_GONE,
+                                               RENEW_WRONGTYPE };
+    unsigned of[RENEW_UNKNOWN + 1] = { 0 };
+    unsigned told = 0;
+
+    for (unsigned i = 0; i < p->count; i++) {
+        if (poll_says(p, i, OP_OK) && item < p->votes[i].r.item_count) {
+            of[p->votes[i].r.items[item]]++;
+            told++;
+        }
+    }
+    *ret = RENEW_OK;
+    if (of[RENEW_OK] >= p->need) {
+        return true;
+    }
+    *ret = RENEW_UNKNOWN;
+    if (told - of[RENEW_OK] <= p->count - p->need) {
+        return false; /* it may still be a majority */
+    }
+    for (size_t i = 0; i < sizeof(ORDER) / sizeof(ORDER[0]); i++) {
+        if (of[ORDER[i]] > 0) {
+            *ret = ORDER[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum quorum_verdict join_renew(const struct quorum_poll *p,
+                                      struct op_result *ret, enum renew_result *items)
+{
+    struct tally t = poll_count(p);
+    bool all = true;
+
+    for (size_t i = 0; i < p->op->item_count; i++) {
+        all = join_item(p, i, &items[i]) && all;
+    }
+    if (!all && t.open > 0) {
+        return TALLY_OPEN;
+    }
+    ret->status = OP_OK;
+    ret->items = items;
+    ret->item_count = p->op->item_count;
+    return !all && t.of[OP_OK] < p->need ? poll_lack(p, &t, ret) : TALLY_DONE;
+}
+
+bool coordinator_tallies(enum op_kind kind)
+{
+    return kind == OP_ACQUIRE || kind == OP_RELEASE || kind == OP_RENEW ||
+           kind == OP_ATTACH || kind == OP_RESTORE || kind == OP_INSPECT;
+}
+
+enum quorum_verdict coordinator_tally(const struct quorum_poll *p,
+                                      struct op_result *ret, enum renew_result *items)
+{
+    *ret = (struct op_result){ 0 };
+    switch (p->op->kind) {
+    case OP_ACQUIRE:
+        return join_acquire(p, ret);
+    case OP_RELEASE:
+        return join_release(p, ret);
+    case OP_RENEW:
+        return join_renew(p, ret, items);
+    case OP_ATTACH:
+    case OP_RESTORE:
+        return coordinator_join_hold(p, ret);
+    case OP_INSPECT:
+        return coordinator_join_inspect(p, ret);
+    default:
+        return TALLY_LACK; /* coordinator_tallies() says so */
+    }
+}

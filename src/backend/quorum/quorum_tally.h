@@ -1,0 +1,37 @@
+/* coordinator_tally: what those who count votes share. For coordinator_tally*.c only.
+ */
+#ifndef LATCHD_BACKEND_QUORUM_QUORUM_TALLY_H
+#define LATCHD_BACKEND_QUORUM_QUORUM_TALLY_H
+
+#include "backend/quorum/quorum_coordinator_priv.h"
+
+enum { STATUS_COUNT = OP_NOREPLICAS + 1 };
+
+/* How many said what. */
+struct tally {
+    unsigned of[STATUS_COUNT];
+    unsigned open;     /* may still answer */
+    unsigned answered; /* in a way that tells how things are there */
+    int error, late;   /* one of these, or -1 */
+};
+
+bool poll_is_in(const struct quorum_poll *p, unsigned i);
+bool poll_says(const struct quorum_poll *p, unsigned i, enum op_status status);
+struct tally poll_count(const struct quorum_poll *p);
+/* There is one that says so. */
+const struct op_result *poll_first(const struct quorum_poll *p, enum op_status status);
+enum quorum_verdict poll_done(struct op_result *ret, const struct op_result *r);
+/* Too few answered. */
+enum quorum_verdict poll_lack(const struct quorum_poll *p, const struct tally *t,
+                              struct op_result *ret);
+
+/* --- quorum_tally_hold.c -----------------------------------------------------------
+ */
+
+/* ATTACH, RESTORE. */
+enum quorum_verdict coordinator_join_hold(const struct quorum_poll *p,
+                                          struct op_result *ret);
+enum quorum_verdict coordinator_join_inspect(const struct quorum_poll *p,
+                                             struct op_result *ret);
+
+#endif

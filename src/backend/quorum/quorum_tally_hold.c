@@ -1,0 +1,110 @@
+/* What the votes on an op about a hold that is there come to: ATTACH, RESTORE, INSPECT.
+ */
+#include "backend/quorum/quorum_tally.h"
+
+/* Is it the same hold that they tell of? */
+static bool same_hold(const struct op_result *a, const struct op_result *b)
+{
+    return a->token == b->token && span_eq(a->owner, b->owner) &&
+           span_eq(a->entry, b->entry);
+}
+
+static bool same_holder(const struct op_result *a, const struct op_result *b)
+{
+    return a->field_count == b->field_count && a->lock_kind == b->lock_kind &&
+           (a->field_count == 0 || span_eq(a->fields[0].owner, b->fields[0].owner));
+}
+
+typedef bool same_fn(const struct op_result *a, const struct op_result *b);
+
+/* One of M that say the same: that which has the shortest time of the M longest. */
+static const struct op_result *agreed(const struct quorum_poll *p, same_fn *same)
+{
+    for (unsigned i = 0; i < p->count; i++) {
+        unsigned like = 0, longer = 0;
+
+        if (!poll_says(p, i, OP_OK)) {
+            continue;
+        }
+        for (unsigned j = 0; j < p->count; j++) {
+            const struct op_result *r = &p->votes[j].r;
+
+            if (poll_says(p, j, OP_OK) && same(&p->votes[i].r, r)) {
+                like++;
+                longer += r->ttl_ms > p->votes[i].r.ttl_ms ||
+                          (r->ttl_ms == p->votes[i].r.ttl_ms && j < i);
+            }
+        }
+        if (like >= p->need && longer == p->need - 1) {
+            return &p->votes[i].r;
+        }
+    }
+    return NULL;
+}
+
+enum quorum_verdict coordinator_join_hold(const struct quorum_poll *p,
+                                          struct op_result *ret)
+{
+    static const enum op_status ORDER[] = { OP_ENDED, OP_ELSEWHERE, OP_AMBIGUOUS,
+                                            OP_NOTHELD, OP_WRONGTYPE };
+    const struct op_result *r = agreed(p, same_hold);
+    struct tally t = poll_count(p);
+
+    if (r != NULL) {
+        return poll_done(ret, r);
+    }
+    if (t.of[OP_OK] + t.open >= p->need && t.open > 0) {
+        return TALLY_OPEN;
+    }
+    if (t.answered - t.of[OP_OK] > p->count - p->need || t.of[OP_OK] >= p->need) {
+        for (size_t i = 0; i < sizeof(ORDER) / sizeof(ORDER[0]); i++) {
+            if (t.of[ORDER[i]] > 0) {
+                return poll_done(ret, poll_first(p, ORDER[i]));
+            }
+        }
+    }
+    return t.open > 0 ? TALLY_OPEN : poll_lack(p, &t, ret);
+}
+
+/* Too few of those who are there may grant it, should it be free. */
+static bool is_withheld(const struct quorum_poll *p)
+{
+    unsigned voters = 0;
+
+    for (unsigned i = 0; i < p->count; i++) {
+        voters += p->votes[i].state != VOTE_SILENT && p->abstains[i] == 0;
+    }
+    return voters < p->need;
+}
+
+enum quorum_verdict coordinator_join_inspect(const struct quorum_poll *p,
+                                             struct op_result *ret)
+{
+    const struct op_result *r = agreed(p, same_holder);
+    struct tally t = poll_count(p);
+
+    if (r != NULL) {
+        *ret = *r;
+        ret->withheld = is_withheld(p);
+        return TALLY_DONE;
+    }
+    if (t.open > 0) {
+        return TALLY_OPEN;
+    }
+    if (t.of[OP_WRONGTYPE] > p->count - p->need) {
+        return poll_done(ret, poll_first(p, OP_WRONGTYPE));
+    }
+    if (t.answered < p->need) {
+        return poll_lack(p, &t, ret);
+    }
+    ret->status = OP_OK;
+    ret->ttl_ms = -2;
+    ret->withheld = is_withheld(p);
+    for (unsigned i = 0; i < p->count; i++) {
+        if (poll_says(p, i, OP_OK) && p->votes[i].r.token > ret->token) {
+            ret->token = p->votes[i].r.token;
+            ret->owner = p->votes[i].r.owner;
+        }
+    }
+    return TALLY_DONE;
+}

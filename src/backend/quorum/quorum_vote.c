@@ -1,0 +1,49 @@
+/* What a node has said of an op, and what it may have granted. */
+#include "backend/quorum/quorum_coordinator_priv.h"
+
+#include <stdlib.h>
+
+void vote_drop(struct quorum_vote *v)
+{
+    if (v->sent != NULL) {
+        v->sent->call = NULL;
+        v->sent = NULL;
+    }
+    free(v->memory);
+    v->memory = NULL;
+    v->r = (struct op_result){ 0 };
+    v->state = VOTE_NONE;
+}
+
+/* A request may be asked for through two daemons at once, and what the other one was
+ * granted is not this one's to undo, even if it has been taken over since. */
+static void note_granted(struct quorum_vote *v, const struct op_result *r)
+{
+    v->found = r->elsewhere || (v->found && r->attached);
+    v->may = !v->found;
+}
+
+void vote_count(struct quorum_vote *v, const struct op_result *r, bool acquires)
+{
+    vote_drop(v);
+    v->state = VOTE_IN;
+    v->r = coordinator_copy_result(r, &v->memory);
+    if (!acquires) {
+        return;
+    }
+    switch (r->status) {
+    case OP_OK:
+        note_granted(v, r);
+        break;
+    case OP_UNKNOWN:
+    case OP_ERROR:
+        break;
+    case OP_LATE:
+    case OP_BEHIND:
+        v->may = v->had; /* nothing happened */
+        break;
+    default:
+        v->may = v->found = false;
+        break;
+    }
+}

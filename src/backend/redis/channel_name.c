@@ -1,0 +1,64 @@
+#include "backend/redis/channel_name.h"
+
+#include <stdio.h>
+
+struct span channel_prefix(bool rw)
+{
+    return rw ? SPAN("redisson_rwlock:") : SPAN("redisson_lock__channel:");
+}
+
+bool channel_is_tagged(struct span name)
+{
+    return name.len != 0 && memchr(name.ptr, '{', name.len) != NULL;
+}
+
+struct span channel_daemons(char out[static CHANNEL_DAEMONS_MAX], unsigned db)
+{
+    int len = snprintf(out, CHANNEL_DAEMONS_MAX, "latchd:daemons:%u", db);
+
+    return span_of(out, (size_t)len);
+}
+
+void channel_member_init(struct channel_member *m, const char *instance)
+{
+    (void)snprintf(m->text, sizeof(m->text), ":latchd:%.*s:", OP_INSTANCE_LEN,
+                   instance);
+}
+
+/* What stands before the member; a name may have the same words inside. */
+static struct span before_member(const struct channel_member *m, struct span s)
+{
+    size_t at = s.len;
+
+    /* The number at the end has no colon. */
+    while (at > 0 && s.ptr[at - 1] != ':') {
+        at--;
+    }
+    if (at < CHANNEL_MEMBER_LEN ||
+        memcmp(s.ptr + at - CHANNEL_MEMBER_LEN, m->text, CHANNEL_MEMBER_LEN) != 0) {
+        return SPAN_NONE;
+    }
+    return span_of(s.ptr, at - CHANNEL_MEMBER_LEN);
+}
+
+struct channel_names channel_member_names(const struct channel_member *m,
+                                          struct span channel)
+{
+    struct span prefix = channel_prefix(false);
+    struct channel_names ret = { SPAN_NONE, SPAN_NONE };
+    struct span name;
+
+    if (!span_starts(channel, prefix)) {
+        return ret;
+    }
+    name = before_member(m, span_after(channel, prefix.len));
+    if (channel_is_tagged(name)) {
+        ret.braced = name;
+    }
+    if (name.len > 2 && name.ptr[0] == '{' && name.ptr[name.len - 1] == '}') {
+        struct span inner = span_of(name.ptr + 1, name.len - 2);
+
+        ret.bare = channel_is_tagged(inner) ? SPAN_NONE : inner;
+    }
+    return ret;
+}

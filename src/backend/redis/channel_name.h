@@ -1,0 +1,42 @@
+/* channel_name: the channels of lock names, and which names a channel is of.
+ *
+ *   redisson_lock__channel:{N}            plain and fair locks
+ *   redisson_lock__channel:{N}:<member>   one member of the fair queue
+ *   redisson_rwlock:{N}                   read/write locks
+ *   latchd:daemons:<db>                   what daemons announce to each other
+ *
+ * `{N}` is N itself where N has a `{`, so the names `n` and `{n}` share their channels.
+ * Pure functions over bytes. */
+#ifndef LATCHD_BACKEND_REDIS_CHANNEL_NAME_H
+#define LATCHD_BACKEND_REDIS_CHANNEL_NAME_H
+
+#include "engine/op.h"
+#include "util/span.h"
+
+/* What all members of one instance have in their channels: `:latchd:<instance>:`. */
+enum { CHANNEL_MEMBER_LEN = sizeof(":latchd::") - 1 + OP_INSTANCE_LEN };
+
+struct channel_member {
+    char text[CHANNEL_MEMBER_LEN + 1];
+};
+
+struct channel_names {
+    struct span bare;   /* `n`; empty: there is no such name */
+    struct span braced; /* `{n}`, or any name that has a `{`; empty: likewise */
+};
+
+/* Up to the name. */
+struct span channel_prefix(bool rw);
+/* N must have a `{` to need no braces. */
+bool channel_is_tagged(struct span name);
+
+/* Which all databases of a server share, as all channels: so its name says which. */
+enum { CHANNEL_DAEMONS_MAX = 32 };
+struct span channel_daemons(char out[static CHANNEL_DAEMONS_MAX], unsigned db);
+
+void channel_member_init(struct channel_member *m, const char *instance);
+/* The names for which that is the channel of a member; both empty: of none. */
+struct channel_names channel_member_names(const struct channel_member *m,
+                                          struct span channel);
+
+#endif

@@ -1,0 +1,22 @@
+/* redis_clock: where Redis's clock stands, seen from our boot clock.
+ *
+ * Each TIME gives an interval that Redis's clock must be in: it was read between
+ * sending and receiving. A zeroed one knows nothing. Microseconds. */
+#ifndef LATCHD_BACKEND_REDIS_REDIS_CLOCK_H
+#define LATCHD_BACKEND_REDIS_REDIS_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct redis_clock {
+    bool known;
+    int64_t offset_us;      /* Redis's time minus ours */
+    uint64_t round_trip_us; /* smoothed */
+};
+
+/* True if Redis's clock moved against ours by more than half a second. */
+bool redis_clock_sample(struct redis_clock *c, uint64_t sent_us, uint64_t received_us,
+                        uint64_t redis_us);
+uint64_t redis_clock_at(const struct redis_clock *c, uint64_t now_us);
+
+#endif

@@ -1,0 +1,107 @@
+#include "backend/redis/redis_command.h"
+
+#include "util/digits.h"
+
+enum { HEAD_MAX = 1 + DIGITS_MAX + 2 };
+
+static char *put_part(char *at, struct span part)
+{
+    return part.len == 0 ? at : (char *)memcpy(at, part.ptr, part.len) + part.len;
+}
+
+static char *put_end(char *at)
+{
+    *at++ = '\r';
+    *at++ = '\n';
+    return at;
+}
+
+/* The type byte, a number, CRLF; returns where it ends. */
+static char *put_head(char *at, char type, size_t count)
+{
+    *at++ = type;
+    if (count < 10) {
+        *at++ = (char)('0' + count);
+    } else if (count < 100) {
+        *at++ = (char)('0' + count / 10);
+        *at++ = (char)('0' + count % 10);
+    } else {
+        char text[DIGITS_MAX], *end = text + sizeof(text);
+        const char *from = digits_before(end, count);
+
+        at = put_part(at, span_of(from, (size_t)(end - from)));
+    }
+    return put_end(at);
+}
+
+void command_begin(struct buf *out, size_t words)
+{
+    char *at = buf_reserve(out, HEAD_MAX);
+
+    buf_grew(out, (size_t)(put_head(at, '*', words) - at));
+}
+
+/* Room for a word of so many bytes, with its head; end_word() follows. */
+static char *begin_word(struct buf *out, size_t len)
+{
+    return put_head(buf_reserve(out, HEAD_MAX + len + 2), '$', len);
+}
+
+static void end_word(struct buf *out, char *at)
+{
+    buf_grew(out, (size_t)(put_end(at) - (out->data + out->tail)));
+}
+
+void command_join(struct buf *out, const struct span *parts, size_t count)
+{
+    size_t len = 0;
+    char *at;
+
+    for (size_t i = 0; i < count; i++) {
+        len += parts[i].len;
+    }
+    at = begin_word(out, len);
+    for (size_t i = 0; i < count; i++) {
+        at = put_part(at, parts[i]);
+    }
+    end_word(out, at);
+}
+
+void command_word(struct buf *out, struct span word)
+{
+    end_word(out, put_part(begin_word(out, word.len), word));
+}
+
+void command_uint(struct buf *out, uint64_t value)
+{
+    char text[DIGITS_MAX], *end = text + sizeof(text);
+    const char *at = digits_before(end, value);
+
+    command_word(out, span_of(at, (size_t)(end - at)));
+}
+
+void command_key(struct buf *out, const char *prefix, struct span name,
+                 struct span suffix)
+{
+    bool tagged = name.len != 0 && memchr(name.ptr, '{', name.len) != NULL;
+    struct span first = span_str(prefix);
+    char *at = begin_word(out, first.len + name.len + (tagged ? 0 : 2) + suffix.len);
+
+    at = put_part(at, first);
+    if (tagged) {
+        at = put_part(at, name);
+    } else {
+        *at++ = '{';
+        at = put_part(at, name);
+        *at++ = '}';
+    }
+    end_word(out, put_part(at, suffix));
+}
+
+void command_words(struct buf *out, size_t count, const char *const *words)
+{
+    command_begin(out, count);
+    for (size_t i = 0; i < count; i++) {
+        command_word(out, span_str(words[i]));
+    }
+}

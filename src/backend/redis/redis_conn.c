@@ -1,0 +1,431 @@
+#include "backend/redis/redis_conn.h"
+
+#include "backend/redis/redis_command.h"
+#include "util/alloc.h"
+#include "util/clock.h"
+#include "util/list.h"
+#include "util/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    BACKOFF_FIRST_MS = 50,
+    BACKOFF_MAX_MS =
+        250, /* what names are withheld for goes by it: engine/recovery/peers.h */
+    TICK_MIN_MS = 10,
+    TICK_MAX_MS = 1000,
+    STALL_MS = 500, /* a tick that late: this process stood still */
+    KEEPALIVE_S = 10,
+    REASON_ROOM = 256,
+    ADDRESS_ROOM = 160,
+};
+
+enum conn_state { CONN_WAITING, CONN_CONNECTING, CONN_OPEN, CONN_CLOSED };
+
+struct redis_conn {
+    uv_timer_t timer;
+    struct io *io;
+    const struct backend_url *url;
+    const char *module;
+    const char *what;
+    enum log_level loss_level, ready_level;
+    uint64_t backoff_max_ms;
+    uint64_t timeout_ms;
+    uint64_t dice;
+    const struct redis_conn_events *events;
+    void *ctx;
+    enum conn_state state;
+    struct stream *stream;
+    redisReader *reader;
+    bool reply_taken; /* the one that is being handed over */
+    struct buf out;
+    unsigned attempts;
+    uint64_t heard_us;
+    uint64_t tick_due_us;
+    bool ready;
+    char reason[REASON_ROOM]; /* last logged one; empty: all is well */
+    char address[ADDRESS_ROOM];
+};
+
+static void arm_timer(struct redis_conn *c, uint64_t ms);
+
+/* --- connecting ---------------------------------------------------------------------
+ */
+
+static uint64_t roll_dice(struct redis_conn *c)
+{
+    c->dice ^= c->dice << 13;
+    c->dice ^= c->dice >> 7;
+    c->dice ^= c->dice << 17;
+    return c->dice;
+}
+
+static uint64_t backoff_ms(struct redis_conn *c)
+{
+    uint64_t ms = BACKOFF_FIRST_MS;
+
+    for (unsigned i = 0; i < c->attempts && ms < c->backoff_max_ms; i++) {
+        ms *= 2;
+    }
+    if (ms > c->backoff_max_ms) {
+        ms = c->backoff_max_ms;
+    }
+    c->attempts++;
+    return ms / 2 + roll_dice(c) % (ms / 2 + 1);
+}
+
+static uint64_t tick_ms(const struct redis_conn *c)
+{
+    uint64_t ms = c->timeout_ms / 4;
+
+    if (ms < TICK_MIN_MS) {
+        return TICK_MIN_MS;
+    }
+    return ms > TICK_MAX_MS ? TICK_MAX_MS : ms;
+}
+
+static void log_reason(struct redis_conn *c, const char *reason)
+{
+    if (strcmp(reason, c->reason) == 0) {
+        return;
+    }
+    (void)snprintf(c->reason, sizeof(c->reason), "%s", reason);
+    log_write(c->loss_level, c->module,
+              "%s %s: %s; trying again: see that %s runs, can be reached and lets "
+              "latchd in",
+              c->ready ? "lost" : "cannot use", c->address, reason, c->what);
+}
+
+/* Back to WAITING, whatever it was; to be armed by the caller. */
+static void hang_up(struct redis_conn *c)
+{
+    stream_close(c->stream);
+    c->stream = NULL;
+    if (c->reader != NULL) {
+        redisReaderFree(c->reader);
+        c->reader = NULL;
+    }
+    buf_reset(&c->out);
+    c->state = CONN_WAITING;
+    c->ready = false;
+}
+
+static void drop_conn(struct redis_conn *c, const char *reason)
+{
+    bool was_open = c->state == CONN_OPEN;
+
+    log_reason(c, reason);
+    hang_up(c);
+    arm_timer(c, backoff_ms(c));
+    if (was_open) {
+        c->events->on_lost(c->ctx);
+    } else if (c->events->on_refused != NULL) {
+        c->events->on_refused(c->ctx);
+    }
+}
+
+static void write_address(struct redis_conn *c)
+{
+    if (c->url->unix_path != NULL) {
+        (void)snprintf(c->address, sizeof(c->address), "unix:%s", c->url->unix_path);
+    } else {
+        (void)snprintf(c->address, sizeof(c->address), "%s:%s", c->url->host,
+                       c->url->port);
+    }
+}
+
+void redis_conn_move(struct redis_conn *c)
+{
+    bool was_open = c->state == CONN_OPEN;
+
+    if (c->state == CONN_CLOSED) {
+        return;
+    }
+    hang_up(c);
+    write_address(c);
+    c->attempts = 0;
+    c->reason[0] = '\0';
+    arm_timer(c, 0);
+    if (was_open) {
+        c->events->on_lost(c->ctx);
+    }
+}
+
+void redis_conn_fail(struct redis_conn *c, const char *fmt, ...)
+{
+    char reason[REASON_ROOM];
+    va_list ap;
+
+    if (c->state != CONN_OPEN && c->state != CONN_CONNECTING) {
+        return;
+    }
+    va_start(ap, fmt);
+    (void)vsnprintf(reason, sizeof(reason), fmt, ap);
+    va_end(ap);
+    drop_conn(c, reason);
+}
+
+static void fail_uv(struct redis_conn *c, int status)
+{
+    char text[128];
+
+    if (status == UV_EOF) {
+        redis_conn_fail(c, "it closed the connection");
+        return;
+    }
+    (void)uv_strerror_r(status, text, sizeof(text));
+    redis_conn_fail(c, "%s", text);
+}
+
+static void on_connect(void *ctx, int status)
+{
+    struct redis_conn *c = ctx;
+
+    c->events->on_wake(c->ctx);
+    if (status != 0) {
+        fail_uv(c, status);
+        return;
+    }
+    if (c->state != CONN_CONNECTING) {
+        return; /* on_wake() closed it */
+    }
+    c->state = CONN_OPEN;
+    c->reader = redisReaderCreate();
+    if (c->reader == NULL) {
+        abort();
+    }
+    c->heard_us = clock_boot_us();
+    arm_timer(c, tick_ms(c));
+    c->events->on_open(c->ctx);
+    redis_conn_flush(c);
+}
+
+static void on_read(void *ctx, const char *data, size_t len)
+{
+    struct redis_conn *c = ctx;
+    redisReader *reader = c->reader;
+
+    c->heard_us = clock_boot_us();
+    c->events->on_wake(c->ctx);
+    if (c->reader != reader) {
+        return; /* on_wake() closed it */
+    }
+    if (redisReaderFeed(reader, data, len) != REDIS_OK) {
+        redis_conn_fail(c, "it does not speak Redis's protocol");
+        return;
+    }
+    /* A callback may drop the connection, and the reader with it. */
+    while (c->reader == reader) {
+        void *reply = NULL;
+
+        if (redisReaderGetReply(reader, &reply) != REDIS_OK) {
+            redis_conn_fail(c, "it does not speak Redis's protocol");
+            return;
+        }
+        if (reply == NULL) {
+            return;
+        }
+        c->reply_taken = false;
+        c->events->on_reply(c->ctx, reply);
+        if (!c->reply_taken) {
+            freeReplyObject(reply);
+        }
+    }
+}
+
+static void on_end(void *ctx, int status, bool unread)
+{
+    struct redis_conn *c = ctx;
+
+    c->events->on_wake(c->ctx);
+    fail_uv(c, status);
+}
+
+static const struct stream_events STREAM_EVENTS = {
+    .on_connect = on_connect,
+    .on_read = on_read,
+    .on_end = on_end,
+};
+
+static void connect_now(struct redis_conn *c)
+{
+    struct stream_options opt = { .keepalive_s = KEEPALIVE_S,
+                                  .user_timeout_ms = c->timeout_ms,
+                                  .tls = c->url->tls };
+    int r;
+
+    c->state = CONN_CONNECTING;
+    if (c->url->unix_path != NULL) {
+        r = stream_connect_unix(c->io, c->url->unix_path, &STREAM_EVENTS, c,
+                                &c->stream);
+    } else {
+        r = stream_connect_tcp(c->io, c->url->host, c->url->port, &opt, &STREAM_EVENTS,
+                               c, &c->stream);
+    }
+    if (r != 0) {
+        c->stream = NULL;
+        c->events->on_wake(c->ctx);
+        fail_uv(c, r);
+        return;
+    }
+    arm_timer(c, c->timeout_ms);
+}
+
+/* --- time ------------------------------------------------------------------------ */
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct redis_conn *c = container_of(timer, struct redis_conn, timer);
+
+    switch (c->state) {
+    case CONN_WAITING:
+        connect_now(c);
+        break;
+    case CONN_CONNECTING:
+        c->events->on_wake(c->ctx);
+        redis_conn_fail(c, "no connection within %llu ms",
+                        (unsigned long long)c->timeout_ms);
+        break;
+    case CONN_OPEN:
+        if (clock_boot_us() > c->tick_due_us + (uint64_t)STALL_MS * 1000) {
+            /* What it answered meanwhile has not been read yet. */
+            c->heard_us = clock_boot_us();
+        }
+        arm_timer(c, tick_ms(c));
+        c->events->on_wake(c->ctx);
+        if (c->state == CONN_OPEN) {
+            c->events->on_tick(c->ctx);
+        }
+        redis_conn_flush(c);
+        break;
+    case CONN_CLOSED:
+        break;
+    }
+}
+
+static void arm_timer(struct redis_conn *c, uint64_t ms)
+{
+    c->tick_due_us = clock_boot_us() + ms * 1000;
+    uv_update_time(c->io->loop);
+    (void)uv_timer_start(&c->timer, on_timer, ms, 0);
+}
+
+void redis_conn_check_silence(struct redis_conn *c, uint64_t since_us)
+{
+    uint64_t from = since_us > c->heard_us ? since_us : c->heard_us;
+    uint64_t now = clock_boot_us();
+
+    if (now > from && now - from > c->timeout_ms * 1000) {
+        redis_conn_fail(c, "no answer for %llu ms", (unsigned long long)c->timeout_ms);
+    }
+}
+
+/* --- for the owner --------------------------------------------------------------- */
+
+struct redis_conn *redis_conn_new(const struct redis_conn_setup *setup)
+{
+    struct redis_conn *c = xcalloc(1, sizeof(*c));
+
+    c->io = setup->io;
+    c->url = setup->url;
+    c->module = setup->module;
+    c->what = setup->what == NULL ? "Redis" : setup->what;
+    c->loss_level = setup->is_quiet ? LOG_DEBUG : LOG_WARNING;
+    c->ready_level = setup->is_quiet ? LOG_DEBUG : LOG_NOTICE;
+    c->backoff_max_ms =
+        setup->backoff_max_ms == 0 ? BACKOFF_MAX_MS : setup->backoff_max_ms;
+    c->timeout_ms = setup->timeout_ms;
+    c->dice = setup->seed | 1;
+    c->events = setup->events;
+    c->ctx = setup->ctx;
+    write_address(c);
+    (void)uv_timer_init(c->io->loop, &c->timer);
+    return c;
+}
+
+void redis_conn_start(struct redis_conn *c)
+{
+    arm_timer(c, 0);
+}
+
+void redis_conn_set_timeout(struct redis_conn *c, uint64_t timeout_ms)
+{
+    c->timeout_ms = timeout_ms;
+}
+
+void redis_conn_take_reply(struct redis_conn *c)
+{
+    c->reply_taken = true;
+}
+
+struct buf *redis_conn_out(struct redis_conn *c)
+{
+    return &c->out;
+}
+
+void redis_conn_flush(struct redis_conn *c)
+{
+    if (c->state == CONN_OPEN && buf_len(&c->out) > 0) {
+        stream_send(c->stream, &c->out);
+    }
+}
+
+bool redis_conn_auth(struct redis_conn *c)
+{
+    const struct backend_url *url = c->url;
+
+    if (url->password == NULL) {
+        return false;
+    }
+    command_begin(&c->out, url->user == NULL ? 2 : 3);
+    command_word(&c->out, SPAN("AUTH"));
+    if (url->user != NULL) {
+        command_word(&c->out, span_str(url->user));
+    }
+    command_word(&c->out, span_str(url->password));
+    return true;
+}
+
+void redis_conn_ready(struct redis_conn *c, const char *about)
+{
+    c->ready = true;
+    c->attempts = 0;
+    c->reason[0] = '\0';
+    log_write(c->ready_level, c->module, "connected to %s%s%s", c->address,
+              about[0] == '\0' ? "" : ", ", about);
+}
+
+uint64_t redis_conn_heard_us(const struct redis_conn *c)
+{
+    return c->heard_us;
+}
+
+const char *redis_conn_address(const struct redis_conn *c)
+{
+    return c->address;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct redis_conn *c =
+        container_of((uv_timer_t *)(void *)handle, struct redis_conn, timer);
+
+    buf_reset(&c->out);
+    free(c);
+}
+
+void redis_conn_close(struct redis_conn *c)
+{
+    if (c == NULL || c->state == CONN_CLOSED) {
+        return;
+    }
+    c->state = CONN_CLOSED;
+    stream_close(c->stream);
+    c->stream = NULL;
+    if (c->reader != NULL) {
+        redisReaderFree(c->reader);
+        c->reader = NULL;
+    }
+    uv_close((uv_handle_t *)&c->timer, on_closed);
+}

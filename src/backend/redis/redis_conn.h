@@ -1,0 +1,87 @@
+/* redis_conn: one connection to Redis that comes back by itself.
+ *
+ *   WAITING --timer--> CONNECTING --connected--> OPEN --lost, failed--> WAITING
+ *      ^------------------ refused, deadline ------'
+ *
+ * It moves bytes and takes replies apart; what to say, and what a reply answers, is the
+ * owner's (redis_link, redis_sub). One heap object with one timer handle; it frees
+ * itself after redis_conn_close(), once the loop has run. Events come from the loop
+ * only. */
+#ifndef LATCHD_BACKEND_REDIS_REDIS_CONN_H
+#define LATCHD_BACKEND_REDIS_REDIS_CONN_H
+
+#include "backend/config/backend_url.h"
+#include "io/stream.h"
+
+#include <hiredis/hiredis.h>
+
+struct redis_conn;
+
+struct redis_conn_events {
+    /* Before the others, once for all that a wake-up of the loop brings. */
+    void (*on_wake)(void *ctx);
+    /* Connected: say hello. */
+    void (*on_open)(void *ctx);
+    void (*on_reply)(void *ctx, const redisReply *reply);
+    /* An open connection is gone, for whatever reason. */
+    void (*on_lost)(void *ctx);
+    /* It could not be opened. May be NULL. */
+    void (*on_refused)(void *ctx);
+    /* Now and then while open. */
+    void (*on_tick)(void *ctx);
+};
+
+struct redis_conn_setup {
+    struct io *io;
+    const struct backend_url *url; /* outlives the connection, as the events do */
+    const char *module;            /* for the log */
+    const char *what;              /* the same; NULL: Redis */
+    bool is_quiet;                 /* the same: another one beside it tells all */
+    uint64_t backoff_max_ms;       /* 0: 250 */
+    uint64_t timeout_ms;           /* for connecting, and for silence */
+    uint64_t seed;
+    const struct redis_conn_events *events;
+    void *ctx;
+};
+
+struct redis_conn *redis_conn_new(const struct redis_conn_setup *setup);
+void redis_conn_start(struct redis_conn *c);
+void redis_conn_set_timeout(struct redis_conn *c, uint64_t timeout_ms);
+
+/* Where commands are written; they leave with redis_conn_flush(). */
+struct buf *redis_conn_out(struct redis_conn *c);
+void redis_conn_flush(struct redis_conn *c);
+
+/* AUTH as the URL wants it; false: it does not. */
+bool redis_conn_auth(struct redis_conn *c);
+
+/* During on_reply: that reply is the owner's from now on, who frees it by
+ * freeReplyObject(). */
+void redis_conn_take_reply(struct redis_conn *c);
+
+/* The owner is content: the next loss begins with a short wait again. `about` is for
+ * the log, may be empty. */
+void redis_conn_ready(struct redis_conn *c, const char *about);
+
+/* Drops the connection (on_lost comes during the call) and tries again later. Each new
+ * reason is logged once. */
+void redis_conn_fail(struct redis_conn *c, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The URL was changed: drops what there is (on_lost may come during the call), and
+ * connects to where it points now. Starts it if it was not started. */
+void redis_conn_move(struct redis_conn *c);
+
+/* Drops it if nothing was heard for the timeout, while something asked at `since_us`
+ * (boot clock) is open. */
+void redis_conn_check_silence(struct redis_conn *c, uint64_t since_us);
+
+/* When bytes came last. */
+uint64_t redis_conn_heard_us(const struct redis_conn *c);
+/* Of the server, or of what was to be reached. */
+const char *redis_conn_address(const struct redis_conn *c);
+
+/* No event comes any more. NULL is fine. */
+void redis_conn_close(struct redis_conn *c);
+
+#endif

@@ -1,0 +1,442 @@
+/* The handshake of a link, its heartbeat, and the audit of a server that is new. */
+#include "backend/redis/channel_name.h"
+#include "backend/redis/redis_command.h"
+#include "backend/redis/redis_link_priv.h"
+#include "backend/script/scripts.h"
+#include "util/clock.h"
+#include "util/log.h"
+#include "util/parse.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    OLDEST_MAJOR = 5,
+    SHARDED_MAJOR = 7, /* has sharded channels */
+};
+
+/* What the audit asks, in this order. */
+enum audit { AUDIT_EVICTION, AUDIT_AOF, AUDIT_SAVE, AUDIT_REPLICAS, AUDIT_COUNT };
+
+static const char *const AUDIT_NAMES[AUDIT_COUNT] = {
+    [AUDIT_EVICTION] = "maxmemory-policy",
+    [AUDIT_AOF] = "appendonly",
+    [AUDIT_SAVE] = "save",
+    [AUDIT_REPLICAS] = "min-replicas-to-write",
+};
+
+static struct redis_call *link_send(struct redis_link *l, enum call_what what,
+                                    size_t count, const char *const *words)
+{
+    command_words(redis_conn_out(l->conn), count, words);
+    return link_push(l, what);
+}
+
+void link_look_at_clock(struct redis_link *l)
+{
+    l->looking = true;
+    (void)link_send(l, CALL_TIME, 1, (const char *const[]){ "TIME" });
+}
+
+void redis_link_ask_history(struct redis_link *l)
+{
+    (void)link_send(l, CALL_HISTORY, 2, (const char *const[]){ "INFO", "replication" });
+    redis_conn_flush(l->conn);
+}
+
+void link_greet(struct redis_link *l)
+{
+    char db[16];
+
+    l->stage = LINK_GREETING;
+    l->server = (struct server_id){ 0 };
+    l->client_id = 0;
+    l->kill_failed = false;
+    if (redis_conn_auth(l->conn)) {
+        (void)link_push(l, CALL_AUTH);
+    }
+    if (l->url->db != 0) {
+        (void)snprintf(db, sizeof(db), "%u", l->url->db);
+        (void)link_send(l, CALL_SELECT, 2, (const char *const[]){ "SELECT", db });
+    }
+    (void)link_send(l, CALL_SET_NAME, 3,
+                    (const char *const[]){ "CLIENT", "SETNAME", "latchd" });
+    (void)link_send(l, CALL_INFO_SERVER, 2, (const char *const[]){ "INFO", "server" });
+    (void)link_send(l, CALL_INFO_REPLICATION, 2,
+                    (const char *const[]){ "INFO", "replication" });
+    (void)link_send(l, CALL_CLIENT_ID, 2, (const char *const[]){ "CLIENT", "ID" });
+    link_look_at_clock(l);
+}
+
+void link_load_scripts(struct redis_link *l)
+{
+    const struct lua_script *scripts = LUA_SCRIPTS[l->publish];
+
+    if (l->loading != 0) {
+        return;
+    }
+    for (int i = 0; i < LUA_COUNT; i++) {
+        struct buf *out = redis_conn_out(l->conn);
+
+        link_push(l, CALL_LOAD)->item_count = (uint8_t)i;
+        command_begin(out, 3);
+        command_word(out, SPAN("SCRIPT"));
+        command_word(out, SPAN("LOAD"));
+        command_word(out, span_of(scripts[i].text, scripts[i].len));
+        l->loading++;
+    }
+}
+
+void redis_link_announce(struct redis_link *l, struct span text)
+{
+    struct buf *out = redis_conn_out(l->conn);
+    char channel[CHANNEL_DAEMONS_MAX];
+
+    if (l->stage != LINK_READY) {
+        return;
+    }
+    command_begin(out, 3);
+    command_word(out, SPAN("PUBLISH"));
+    command_word(out, channel_daemons(channel, l->url->db));
+    command_word(out, text);
+    (void)link_push(l, CALL_ANNOUNCE);
+}
+
+/* --- the audit ------------------------------------------------------------------- */
+
+static void audit_settings(struct redis_link *l)
+{
+    int major = atoi(l->server.version);
+
+    if (l->is_second) {
+        return; /* the first one has asked */
+    }
+    if (l->server.run_id[0] == '\0' || strcmp(l->audited, l->server.run_id) == 0) {
+        return;
+    }
+    (void)snprintf(l->audited, sizeof(l->audited), "%s", l->server.run_id);
+    if (major != 0 && major < OLDEST_MAJOR) {
+        log_warning("redis", "version %s is too old: upgrade Redis to %d or newer",
+                    l->server.version, OLDEST_MAJOR);
+    }
+    if (l->wanted == PUBLISH_SHARDED && l->publish == PUBLISH_PLAIN) {
+        log_warning("redis",
+                    "publish=sharded: version %s has no sharded channels, releases are "
+                    "told on plain ones",
+                    l->server.version);
+    }
+    for (int i = 0; i < AUDIT_COUNT; i++) {
+        const char *const words[] = { "CONFIG", "GET", AUDIT_NAMES[i] };
+
+        link_send(l, CALL_AUDIT, 3, words)->item_count = (uint8_t)i;
+    }
+}
+
+static void on_min_replicas(struct redis_link *l, const char *value)
+{
+    l->min_replicas = 0;
+    (void)parse_u64(span_str(value), INT32_MAX, &l->min_replicas);
+    if (l->min_replicas == 0 && l->is_replicated) {
+        log_warning("redis",
+                    "min-replicas-to-write is 0 at %s: when it is cut off from the "
+                    "others it goes on granting locks that its successor grants as "
+                    "well; set min-replicas-to-write to 1 and min-replicas-max-lag to "
+                    "a few seconds, on all of them",
+                    redis_conn_address(l->conn));
+    }
+}
+
+static void on_audit(struct redis_link *l, enum audit question, const redisReply *reply)
+{
+    const char *value;
+
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
+        reply->element[1]->type != REDIS_REPLY_STRING) {
+        return; /* may not be asked */
+    }
+    value = reply->element[1]->str;
+    if (question == AUDIT_EVICTION && strcmp(value, "noeviction") != 0) {
+        log_warning("redis",
+                    "maxmemory-policy is %s: Redis may throw locks away; set it to "
+                    "noeviction",
+                    value);
+    } else if (question == AUDIT_AOF) {
+        l->has_aof = strcmp(value, "yes") == 0;
+    } else if (question == AUDIT_SAVE && value[0] == '\0' && !l->has_aof) {
+        log_warning("redis", "neither append-only file nor snapshots: a restart of "
+                             "Redis loses all locks; set appendonly to yes");
+    } else if (question == AUDIT_REPLICAS) {
+        on_min_replicas(l, value);
+    }
+}
+
+/* --- the stages ------------------------------------------------------------------ */
+
+static bool has_deadline_after(const struct redis_link *l, uint64_t redis_us)
+{
+    for (size_t i = 0; i < l->orphans.count; i++) {
+        size_t at = (l->orphans.first + i) & (l->orphans.room - 1);
+
+        if (l->orphans.ring[at].deadline_us >= redis_us) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_same_process(const struct redis_link *l)
+{
+    return l->server.run_id[0] != '\0' &&
+           strcmp(l->server.run_id, l->before.run_id) == 0;
+}
+
+/* Another process than the one that was asked cannot run what that one was sent. */
+static bool may_be_same_process(const struct redis_link *l)
+{
+    return l->server.run_id[0] == '\0' || l->before.run_id[0] == '\0' ||
+           is_same_process(l);
+}
+
+/* False: the link was dropped. */
+static bool may_be_used(struct redis_link *l)
+{
+    const char *why_not = NULL;
+
+    if (l->is_replicated && !l->server.history.is_master) {
+        why_not = "it does not tell whether it is a master: let latchd's user run INFO";
+    } else if (l->events->why_not != NULL) {
+        why_not = l->events->why_not(l->ctx, link_is_same_server(l));
+    }
+    if (why_not == NULL && l->server.counts_replicas &&
+        (l->server.good_replicas == 0 || l->server.good_replicas < l->min_replicas)) {
+        why_not = "too few replicas follow it, so it refuses to write "
+                  "(min-replicas-to-write)";
+    }
+    if (why_not != NULL) {
+        redis_conn_fail(l->conn, "%s", why_not);
+    }
+    return why_not == NULL;
+}
+
+static bool prepare_link(struct redis_link *l)
+{
+    char id[24];
+
+    l->stage = LINK_PREPARING;
+    l->publish = atoi(l->server.version) >= SHARDED_MAJOR ? l->wanted : PUBLISH_PLAIN;
+    if (is_same_process(l) && l->client_before != 0) {
+        (void)snprintf(id, sizeof(id), "%llu", (unsigned long long)l->client_before);
+        (void)link_send(l, CALL_KILL, 4,
+                        (const char *const[]){ "CLIENT", "KILL", "ID", id });
+    } else {
+        l->kill_failed = may_be_same_process(l);
+    }
+    link_load_scripts(l);
+    link_look_at_clock(l);
+    return true;
+}
+
+/* A stage ends with the answer to its TIME. */
+static bool end_stage(struct redis_link *l, uint64_t redis_us)
+{
+    switch (l->stage) {
+    case LINK_GREETING:
+        if (l->server.history.is_replica) {
+            redis_conn_fail(l->conn, "it is a replica: latchd needs its master");
+            return false;
+        }
+        return may_be_used(l) && prepare_link(l);
+    case LINK_PREPARING:
+    case LINK_WAITING:
+        if (l->kill_failed && has_deadline_after(l, redis_us)) {
+            l->stage = LINK_WAITING;
+            return true;
+        }
+        audit_settings(l);
+        link_become_ready(l);
+        return l->stage == LINK_READY;
+    case LINK_DOWN:
+    case LINK_READY:
+        break;
+    }
+    return true;
+}
+
+/* --- replies --------------------------------------------------------------------- */
+
+/* Copies the value of `key:` in an INFO reply; empty if it is not there. */
+static void info_value(const redisReply *reply, const char *key, char *ret, size_t room)
+{
+    size_t key_len = strlen(key);
+
+    ret[0] = '\0';
+    if (reply->type != REDIS_REPLY_STRING) {
+        return;
+    }
+    for (const char *line = reply->str; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n' ? 1 : 0;
+        if (strncmp(line, key, key_len) == 0 && line[key_len] == ':') {
+            size_t len = strcspn(line + key_len + 1, "\r\n");
+
+            len = len < room ? len : room - 1;
+            memcpy(ret, line + key_len + 1, len);
+            ret[len] = '\0';
+            return;
+        }
+    }
+}
+
+static bool on_time(struct redis_link *l, const struct redis_call *call,
+                    const redisReply *reply)
+{
+    uint64_t seconds, us;
+
+    l->looking = false;
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
+        !parse_u64(span_str(reply->element[0]->str), UINT32_MAX, &seconds) ||
+        !parse_u64(span_str(reply->element[1]->str), 999999, &us)) {
+        redis_conn_fail(l->conn, "it does not tell the time");
+        return false;
+    }
+    us += seconds * 1000000;
+    if (l->stage == LINK_GREETING && !is_same_process(l)) {
+        l->clock = (struct redis_clock){ 0 }; /* another server, another clock */
+    }
+    if (redis_clock_sample(&l->clock, call->sent_us, clock_boot_us(), us)) {
+        log_warning("redis",
+                    "the clock of %s jumped: holds are uncertain until they are "
+                    "confirmed; let NTP slew it, not step it",
+                    redis_conn_address(l->conn));
+        l->events->on_clock_jumped(l->ctx);
+    }
+    return !l->closed && end_stage(l, us);
+}
+
+static bool on_loaded(struct redis_link *l, int script, const redisReply *reply)
+{
+    l->loading--;
+    if (reply->type != REDIS_REPLY_STRING ||
+        strcmp(reply->str, LUA_SCRIPTS[l->publish][script].sha1) != 0) {
+        redis_conn_fail(l->conn, "it does not load scripts: %s",
+                        reply->str == NULL ? "" : reply->str);
+        return false;
+    }
+    return true;
+}
+
+/* Without rights to ask who it is, all is taken for another server. */
+static void on_history(struct redis_history *h, const redisReply *reply)
+{
+    char role[16], end[24];
+
+    info_value(reply, "role", role, sizeof(role));
+    h->is_replica = strcmp(role, "slave") == 0;
+    h->is_master = strcmp(role, "master") == 0;
+    info_value(reply, "master_replid", h->id, sizeof(h->id));
+    info_value(reply, "master_replid2", h->before, sizeof(h->before));
+    info_value(reply, "second_repl_offset", end, sizeof(end));
+    if (!parse_u64(span_str(end), INT64_MAX, &h->before_end)) {
+        h->before_end = 0;
+    }
+}
+
+/* Valkey says in redis_version which Redis it is compatible with. */
+static void on_version(struct server_id *s, const redisReply *reply)
+{
+    info_value(reply, "valkey_version", s->version, sizeof(s->version));
+    s->product = s->version[0] == '\0' ? "Redis" : "Valkey";
+    if (s->version[0] == '\0') {
+        info_value(reply, "redis_version", s->version, sizeof(s->version));
+    }
+}
+
+static void on_info(struct redis_link *l, enum call_what what, const redisReply *reply)
+{
+    struct server_id *s = &l->server;
+    char replicas[16];
+
+    if (what == CALL_INFO_SERVER) {
+        info_value(reply, "run_id", s->run_id, sizeof(s->run_id));
+        on_version(s, reply);
+        info_value(reply, "uptime_in_seconds", s->uptime_s, sizeof(s->uptime_s));
+    } else {
+        on_history(&s->history, reply);
+        info_value(reply, "connected_slaves", replicas, sizeof(replicas));
+        s->replicas = (unsigned)atoi(replicas);
+        info_value(reply, "min_slaves_good_slaves", replicas, sizeof(replicas));
+        s->counts_replicas =
+            parse_u64(span_str(replicas), UINT32_MAX, &s->good_replicas);
+    }
+}
+
+/* Without it other daemons do not wait for this one when Redis has lost its data. */
+static void on_announced(struct redis_link *l, const redisReply *reply)
+{
+    bool mute = reply->type == REDIS_REPLY_ERROR;
+
+    if (mute && !l->mute) {
+        log_warning("redis",
+                    "%s refuses PUBLISH (%s): other daemons do not wait for this one "
+                    "when Redis has lost its data; latchd's user needs +publish and "
+                    "allchannels",
+                    redis_conn_address(l->conn), reply->str);
+    }
+    l->mute = mute;
+}
+
+static bool is_forgivable(const redisReply *reply, enum call_what what)
+{
+    switch (what) {
+    case CALL_SET_NAME:
+    case CALL_KILL:
+    case CALL_AUDIT:
+    case CALL_HISTORY:
+    case CALL_ANNOUNCE:
+        return true;
+    case CALL_INFO_SERVER:
+    case CALL_INFO_REPLICATION:
+    case CALL_CLIENT_ID:
+        return strncmp(reply->str, "NOPERM", 6) == 0;
+    default:
+        return false;
+    }
+}
+
+bool link_on_own_reply(struct redis_link *l, const struct redis_call *call,
+                       const redisReply *reply)
+{
+    enum call_what what = (enum call_what)call->what;
+
+    if (reply->type == REDIS_REPLY_ERROR && !is_forgivable(reply, what)) {
+        redis_conn_fail(l->conn, "%s", reply->str);
+        return false;
+    }
+    switch (what) {
+    case CALL_INFO_SERVER:
+    case CALL_INFO_REPLICATION:
+        on_info(l, what, reply);
+        return true;
+    case CALL_HISTORY:
+        on_history(&l->server.history, reply);
+        return true;
+    case CALL_CLIENT_ID:
+        l->client_id =
+            reply->type == REDIS_REPLY_INTEGER ? (uint64_t)reply->integer : 0;
+        return true;
+    case CALL_KILL:
+        l->kill_failed = reply->type != REDIS_REPLY_INTEGER;
+        return true;
+    case CALL_LOAD:
+        return on_loaded(l, call->item_count, reply);
+    case CALL_TIME:
+        return on_time(l, call, reply);
+    case CALL_AUDIT:
+        on_audit(l, (enum audit)call->item_count, reply);
+        return true;
+    case CALL_ANNOUNCE:
+        on_announced(l, reply);
+        return true;
+    default:
+        return true;
+    }
+}

@@ -1,0 +1,71 @@
+/* redis_sub: the pub/sub link, and which channels of lock names are wanted.
+ *
+ * A channel is `redisson_lock__channel:{N}`, or `redisson_rwlock:{N}` of a read/write
+ * lock. What is asked in a loop turn leaves as one SUBSCRIBE and one UNSUBSCRIBE for
+ * each; after a loss all wanted channels are asked for again, a bounded number at a
+ * time. The channels of this instance's members of fair queues are listened to by one
+ * pattern, before anything else is asked, and need not be added. In a cluster the
+ * sharded channel of each name is listened to as well, where there are such, and a name
+ * is subscribed to when both are; those of members, which no pattern sees, have to be
+ * added there. Events come from the loop only. */
+#ifndef LATCHD_BACKEND_REDIS_REDIS_SUB_H
+#define LATCHD_BACKEND_REDIS_REDIS_SUB_H
+
+#include "backend/redis/redis_conn.h"
+#include "backend/store_events.h"
+#include "util/span.h"
+
+struct redis_sub;
+
+struct redis_sub_events {
+    void (*on_wake)(void *ctx);
+    /* From now on no message of this name is missed; once for each redis_sub_add(), and
+     * after each loss. */
+    void (*on_subscribed)(void *ctx, struct span name, bool rw);
+    /* The link is gone. */
+    void (*on_unsubscribed_all)(void *ctx);
+    /* On the channel of that name, or on that of a member of its fair queue: then
+     * whoever the member belongs to, `n` and `{n}` are both told. */
+    void (*on_message)(void *ctx, struct span name, bool rw);
+    /* Of a clustered one: a channel's slot is at another node. To be followed by
+     * redis_sub_adopt() there, or redis_sub_retry(). May be NULL. */
+    void (*on_moved)(void *ctx);
+};
+
+struct redis_sub_setup {
+    struct io *io;
+    const struct backend_url *url; /* outlives the link, as the events do */
+    uint64_t timeout_ms;
+    uint64_t seed;
+    uint64_t backoff_max_ms; /* 0: redis_conn's */
+    bool is_clustered;
+    /* Who is told on_listening and on_announced; NULL: daemons are not heard. */
+    const struct store_events *announcements;
+    const char *instance; /* OP_INSTANCE_LEN digits; copied */
+    const struct redis_sub_events *events;
+    void *ctx;
+};
+
+struct redis_sub *redis_sub_new(const struct redis_sub_setup *setup);
+void redis_sub_start(struct redis_sub *s);
+void redis_sub_set_timeout(struct redis_sub *s, uint64_t timeout_ms);
+/* The URL was changed: see redis_link_move(). What is wanted stays wanted. */
+void redis_sub_move(struct redis_sub *s);
+/* `rw`: the channel of its read/write lock. */
+void redis_sub_add(struct redis_sub *s, struct span name, bool rw);
+void redis_sub_remove(struct redis_sub *s, struct span name, bool rw);
+/* Of a clustered one: the sharded channel of a member of that name's fair queue. Once
+ * it is listened to, and after each loss again, that is told as a message. */
+void redis_sub_listen(struct redis_sub *s, struct span name, struct span member);
+void redis_sub_unlisten(struct redis_sub *s, struct span name, struct span member);
+void redis_sub_flush(struct redis_sub *s);
+/* Takes over the names of those groups (slots) from another link. */
+void redis_sub_adopt(struct redis_sub *s, struct redis_sub *from,
+                     bool (*concerns)(void *ctx, uint32_t group), void *ctx);
+/* What was refused is asked for again. */
+void redis_sub_retry(struct redis_sub *s);
+void redis_sub_close(struct redis_sub *s);
+/* After the loop has run out. */
+void redis_sub_free(struct redis_sub *s);
+
+#endif

@@ -1,0 +1,58 @@
+/* redis_sub_priv: what redis_sub.c (plain channels, the link), redis_sub_shard.c
+ * (sharded ones beside them) and redis_sub_daemons.c (what daemons announce) share. For
+ * nobody else. */
+#ifndef LATCHD_BACKEND_REDIS_REDIS_SUB_PRIV_H
+#define LATCHD_BACKEND_REDIS_REDIS_SUB_PRIV_H
+
+#include "backend/redis/channel_name.h"
+#include "backend/redis/redis_sub.h"
+#include "backend/redis/sub_channel.h"
+
+struct redis_sub {
+    struct redis_conn *conn;
+    const struct redis_sub_events *events;
+    void *ctx;
+    struct sub_channels channels;
+    size_t open; /* confirmations, of all channels */
+    bool greeted;
+    bool closed;       /* no event any more */
+    bool pattern_open; /* PSUBSCRIBE was asked, and is not answered yet */
+    uint64_t ping_us;  /* when the open PING was sent; 0: none */
+    const struct store_events *announcements; /* NULL: they are not heard */
+    bool daemons_open; /* its SUBSCRIBE was asked behind that, the same */
+    char daemons[CHANNEL_DAEMONS_MAX];
+    struct channel_member member;
+
+    bool is_clustered;
+    bool has_shards; /* so this server said */
+    struct list shard_asked;
+    struct list shard_refused;
+};
+
+/* Its SUBSCRIBE; that was refused: then it is as if there were no other daemon. */
+void sub_ask_daemons(struct redis_sub *s);
+void sub_on_daemons_refused(struct redis_sub *s, const char *why);
+/* True: what was pushed is about that channel. */
+bool sub_on_daemons(struct redis_sub *s, const struct span *texts, size_t count);
+
+/* A message of that channel: whose names are to be told? */
+void sub_on_member(struct redis_sub *s, struct span channel);
+
+/* All that its name waited for is confirmed. */
+void sub_confirmed(struct redis_sub *s, struct sub_channel *ch);
+
+/* While greeting: asks whether there are sharded channels; the answer, if it is one. */
+void sub_shard_greet(struct redis_sub *s);
+bool sub_shard_on_greeting(struct redis_sub *s, const redisReply *reply);
+
+/* Asks for what is wanted of it, unless an answer is to come that leads back here. */
+void sub_shard_step(struct redis_sub *s, struct sub_channel *ch);
+/* True: this push, or this error, was about sharded channels. */
+bool sub_shard_on_push(struct redis_sub *s, struct span word, struct span channel);
+bool sub_shard_on_error(struct redis_sub *s, const char *text);
+/* If it was refused, that does not matter any more. */
+void sub_shard_let_go(struct sub_channel *ch);
+/* The link is gone. */
+void sub_shard_lost(struct sub_channel *ch);
+
+#endif

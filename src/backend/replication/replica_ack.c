@@ -1,0 +1,389 @@
+#include "backend/replication/replica_ack.h"
+
+#include "backend/replication/replica_warning.h"
+#include "backend/script/name_order.h"
+#include "engine/op_lease.h"
+#include "util/alloc.h"
+
+#include <stdlib.h>
+
+enum { FIRST, SECOND };
+
+/* An answer that waits for the replicas. */
+struct held {
+    struct list in_held;
+    struct redis_call call;
+    redisReply *reply;
+    bool vouches;
+};
+
+struct replica_ack {
+    struct redis_link *first, *second;
+    const char *instance;
+    const struct replica_ack_events *events;
+    void *ctx;
+    unsigned replicas;
+    uint64_t wait_ms;
+    struct name_order order;
+    size_t strangers; /* on the first link from before, in no order */
+    struct list held;
+    struct call_fifo lost; /* calls whose answers were held when the link went */
+    bool waiting;          /* for `asked` replicas */
+    unsigned asked;
+    bool closed;
+    struct replica_warning replica_warning;
+    int64_t told; /* replicas, the last time */
+    uint64_t waits, short_waits;
+    struct script_result scratch;
+};
+
+/* --- answers ---------------------------------------------------------------------- */
+
+/* Hands it on and forgets its op; what comes behind that may go. */
+static void hand_on(struct replica_ack *a, const struct redis_call *call,
+                    const redisReply *reply, bool replica_ack)
+{
+    struct ordered_op *op = name_order_find(&a->order, call->op_id);
+
+    if (op != NULL) {
+        name_order_remove(&a->order, op);
+    } else if (a->strangers > 0) {
+        a->strangers--;
+    }
+    a->events->on_reply(a->ctx, call, reply, replica_ack);
+}
+
+static bool reply_extends_lease(struct replica_ack *a, const struct redis_call *call,
+                                const redisReply *reply)
+{
+    bool yes;
+
+    script_reply(reply, (enum op_kind)call->op_kind, call->item_count, &a->scratch);
+    yes = op_result_extends_lease((enum op_kind)call->op_kind, &a->scratch.result);
+    script_result_fini(&a->scratch);
+    return yes;
+}
+
+static void hold_reply(struct replica_ack *a, const struct redis_call *call,
+                       const redisReply *reply, bool yes)
+{
+    struct ordered_op *op = name_order_find(&a->order, call->op_id);
+    struct held *h = xcalloc(1, sizeof(*h));
+
+    h->call = *call;
+    h->reply = (redisReply *)reply;
+    h->vouches = yes;
+    redis_link_take_reply(a->second);
+    list_append(&a->held, &h->in_held);
+    if (op != NULL && call->op_kind == OP_RENEW) {
+        name_order_leave(&a->order, op);
+    } else if (op != NULL) {
+        name_order_hold(op);
+    }
+}
+
+static void on_second_reply(void *ctx, const struct redis_call *call,
+                            const redisReply *reply)
+{
+    struct replica_ack *a = ctx;
+    const struct ordered_op *op = name_order_find(&a->order, call->op_id);
+    bool yes = reply != NULL && reply_extends_lease(a, call, reply);
+
+    if (reply != NULL && a->waiting &&
+        (yes || (op != NULL && name_order_is_behind_held(op)))) {
+        hold_reply(a, call, reply, yes);
+    } else {
+        hand_on(a, call, reply, !yes);
+    }
+}
+
+static struct held *take_held(struct replica_ack *a)
+{
+    struct list *first = list_first(&a->held);
+
+    if (first == NULL) {
+        return NULL;
+    }
+    list_del(first);
+    return container_of(first, struct held, in_held);
+}
+
+static void on_acked(void *ctx, int64_t replicas, const char *text)
+{
+    struct replica_ack *a = ctx;
+    bool enough = replicas >= (int64_t)a->asked;
+    struct list answers;
+    struct list *it;
+
+    a->waiting = false;
+    a->told = replicas < 0 ? 0 : replicas;
+    a->short_waits += !enough;
+    replica_warning_waited(&a->replica_warning, replicas, a->asked, a->wait_ms, text);
+    list_init(&answers);
+    list_splice(&answers, &a->held);
+    while ((it = list_first(&answers)) != NULL) {
+        struct held *h = container_of(it, struct held, in_held);
+
+        list_del(it);
+        if (!a->closed) {
+            hand_on(a, &h->call, h->reply, enough || !h->vouches);
+        }
+        freeReplyObject(h->reply);
+        free(h);
+    }
+}
+
+void replica_ack_on_reply(struct replica_ack *a, const struct redis_call *call,
+                          const redisReply *reply)
+{
+    hand_on(a, call, reply, true);
+}
+
+/* --- the second link -------------------------------------------------------------- */
+
+static void on_wake(void *ctx)
+{
+    struct replica_ack *a = ctx;
+
+    a->events->on_wake(a->ctx);
+}
+
+static const char *why_not(void *ctx, bool same_server)
+{
+    struct replica_ack *a = ctx;
+
+    if (redis_link_is_ready(a->first) && redis_link_same_server(a->first, a->second)) {
+        return NULL; /* as the first one could be used */
+    }
+    return a->events->why_not(a->ctx, same_server);
+}
+
+static void on_up(void *ctx, bool same_server)
+{
+    struct replica_ack *a = ctx;
+    struct redis_call call;
+
+    (void)same_server; /* the first link says so */
+    replica_warning_connected(&a->replica_warning, redis_link_replicas(a->second),
+                              a->replicas);
+    a->events->on_up(a->ctx);
+    while (!a->closed && call_fifo_pop(&a->lost, &call)) {
+        hand_on(a, &call, NULL, true);
+    }
+}
+
+static void on_down(void *ctx)
+{
+    struct replica_ack *a = ctx;
+    struct held *h;
+
+    a->waiting = false;
+    while ((h = take_held(a)) != NULL) {
+        *call_fifo_push(&a->lost) = h->call;
+        freeReplyObject(h->reply);
+        free(h);
+    }
+    a->events->on_down(a->ctx);
+}
+
+static void on_clock_jumped(void *ctx)
+{
+    (void)ctx; /* the first link sees it as well */
+}
+
+static const struct redis_link_events SECOND_EVENTS = {
+    .on_wake = on_wake,
+    .why_not = why_not,
+    .on_up = on_up,
+    .on_down = on_down,
+    .on_clock_jumped = on_clock_jumped,
+    .on_reply = on_second_reply,
+    .on_acked = on_acked,
+};
+
+bool replica_ack_agree(struct replica_ack *a, bool second)
+{
+    if (!redis_link_is_ready(a->first) || !redis_link_is_ready(a->second)) {
+        return false;
+    }
+    if (!redis_link_same_server(a->first, a->second)) {
+        redis_link_drop(second ? a->first : a->second,
+                        "another link there has found another server");
+        return false;
+    }
+    return true;
+}
+
+/* --- asking ----------------------------------------------------------------------- */
+
+static void send_op(struct replica_ack *a, struct redis_link *link, const struct op *op)
+{
+    struct op_times times;
+    struct buf *out = redis_link_call(link, op, &times);
+
+    if (out != NULL) {
+        script_call(out, op, a->instance, times);
+    }
+}
+
+static struct ordered_op *take_ready(struct replica_ack *a, int way)
+{
+    struct list *first = list_first(&a->order.ready[way]);
+
+    if (first == NULL) {
+        return NULL;
+    }
+    list_del(first);
+    return container_of(first, struct ordered_op, in_ready);
+}
+
+static struct span first_name(const struct op *op)
+{
+    return op->item_count > 0    ? op->items[0].name
+           : op->batch_count > 0 ? op->batch[0].name
+                                 : op->name;
+}
+
+static void send_all(struct replica_ack *a)
+{
+    struct span name = SPAN_NONE;
+    struct ordered_op *op;
+
+    while ((op = take_ready(a, FIRST)) != NULL) {
+        send_op(a, a->first, op->op);
+    }
+    if (a->waiting || a->strangers > 0) {
+        return; /* what comes meanwhile leaves together, in time for its deadlines */
+    }
+    while ((op = take_ready(a, SECOND)) != NULL) {
+        send_op(a, a->second, op->op);
+        name = first_name(op->op);
+    }
+    if (name.len > 0 && redis_link_is_ready(a->second)) {
+        /* With min-replicas 0 by now, what it was asked under counts still. */
+        redis_link_wait(a->second, name, a->asked, a->wait_ms);
+        a->waiting = true;
+        a->waits++;
+    }
+}
+
+void replica_ack_forsake(struct replica_ack *a, redis_group_fn *concerns, void *ctx,
+                         bool sent_too)
+{
+    struct redis_call call;
+    struct list *it, *tmp;
+
+    redis_link_forsake(a->second, concerns, ctx, sent_too);
+    for (size_t i = a->lost.count; i > 0 && !a->closed; i--) {
+        (void)call_fifo_pop(&a->lost, &call);
+        if (concerns(ctx, call.group)) {
+            hand_on(a, &call, NULL, true);
+        } else {
+            *call_fifo_push(&a->lost) = call;
+        }
+    }
+    LIST_FOREACH_SAFE(it, tmp, &a->held)
+    {
+        struct held *h = container_of(it, struct held, in_held);
+
+        if (sent_too && !a->closed && concerns(ctx, h->call.group)) {
+            list_del(it);
+            hand_on(a, &h->call, NULL, true);
+            freeReplyObject(h->reply);
+            free(h);
+        }
+    }
+}
+
+void replica_ack_submit(struct replica_ack *a, const struct op *op)
+{
+    name_order_add(&a->order, op,
+                   a->replicas > 0 && op_extends_lease(op) ? SECOND : FIRST);
+}
+
+void replica_ack_end_turn(struct replica_ack *a)
+{
+    send_all(a);
+    redis_link_flush(a->second);
+}
+
+/* --- for the node ----------------------------------------------------------------- */
+
+struct replica_ack *replica_ack_new(const struct replica_ack_setup *setup)
+{
+    struct replica_ack *a = xcalloc(1, sizeof(*a));
+    struct redis_link_setup link = setup->link;
+
+    a->first = setup->first;
+    a->instance = setup->instance;
+    a->events = setup->events;
+    a->ctx = setup->ctx;
+    a->strangers = redis_link_in_flight(setup->first);
+    name_order_init(&a->order);
+    list_init(&a->held);
+    link.seed += 1;
+    link.is_second = true;
+    link.events = &SECOND_EVENTS;
+    link.ctx = a;
+    a->second = redis_link_new(&link);
+    return a;
+}
+
+void replica_ack_start(struct replica_ack *a)
+{
+    redis_link_start(a->second);
+}
+
+void replica_ack_configure(struct replica_ack *a, const struct store_options *options)
+{
+    a->replicas = options->min_replicas;
+    a->wait_ms = options->replica_timeout_ms;
+    if (a->replicas > 0) {
+        a->asked = a->replicas;
+    }
+    redis_link_set_timeout(a->second, options->timeout_ms);
+}
+
+void replica_ack_move(struct replica_ack *a)
+{
+    redis_link_move(a->second);
+}
+
+bool replica_ack_is_over(const struct replica_ack *a)
+{
+    return a->replicas == 0 && a->order.count[SECOND] == 0 && !a->waiting &&
+           list_empty(&a->held) && list_empty(&a->order.ready[FIRST]);
+}
+
+void replica_ack_info(const struct replica_ack *a, struct store_info *ret)
+{
+    ret->in_flight += a->order.count[SECOND];
+    ret->reconnects += redis_link_reconnects(a->second);
+    ret->up = ret->up && redis_link_is_ready(a->second);
+    ret->waits += a->waits;
+    ret->short_waits += a->short_waits;
+    ret->replica_ack_replicas = a->told;
+}
+
+void replica_ack_close(struct replica_ack *a)
+{
+    a->closed = true;
+    redis_link_close(a->second);
+}
+
+void replica_ack_free(struct replica_ack *a)
+{
+    struct held *h;
+
+    if (a == NULL) {
+        return;
+    }
+    while ((h = take_held(a)) != NULL) {
+        freeReplyObject(h->reply);
+        free(h);
+    }
+    call_fifo_fini(&a->lost);
+    name_order_fini(&a->order);
+    redis_link_free(a->second);
+    free(a);
+}

@@ -1,0 +1,67 @@
+/* replica_ack: the two ways of a node's ops while `min-replicas` is more than 0.
+ *
+ * What vouches (engine/op_lease.h) goes over a second command link. All of it that is
+ * asked while replicas are being waited for leaves together, with one WAIT behind it;
+ * what comes back is held until that is answered, and is OP_NOREPLICAS if they are too
+ * few. Everything else goes over the node's first link and waits for nobody, but for
+ * what was asked of the same name before (name_order.h): that must have run, and the
+ * answer must be there, unless it is a renewal, whose answer may come later.
+ *
+ * The node owns it, and the first link; it hands on all that happens there. Nothing is
+ * reported during a call, but from within the links' events. */
+#ifndef LATCHD_BACKEND_REPLICATION_REPLICA_ACK_H
+#define LATCHD_BACKEND_REPLICATION_REPLICA_ACK_H
+
+#include "backend/redis/redis_link.h"
+
+struct replica_ack;
+
+/* What became of a call: as redis_link's on_reply says; `acked` false: too few replicas
+ * have it. */
+typedef void replica_ack_reply_fn(void *ctx, const struct redis_call *call,
+                                  const redisReply *reply, bool replica_ack);
+
+struct replica_ack_events {
+    void (*on_wake)(void *ctx);
+    const char *(*why_not)(void *ctx, bool same_server);
+    /* The second link is there; it is gone. */
+    void (*on_up)(void *ctx);
+    void (*on_down)(void *ctx);
+    replica_ack_reply_fn *on_reply;
+};
+
+struct replica_ack_setup {
+    struct redis_link_setup link; /* of the first one: the second one is like it */
+    struct redis_link *first;
+    const char *instance; /* outlives it */
+    const struct replica_ack_events *events;
+    void *ctx;
+};
+
+struct replica_ack *replica_ack_new(const struct replica_ack_setup *setup);
+/* Starts connecting; so does moving. */
+void replica_ack_start(struct replica_ack *a);
+/* min-replicas 0: nothing more goes over the second link. */
+void replica_ack_configure(struct replica_ack *a, const struct store_options *options);
+/* Its server is another one. */
+void replica_ack_move(struct replica_ack *a);
+/* Both links can be used, and lead to one server; if not, drops the other one.
+ * `second`: it is the second one that has just come up. */
+bool replica_ack_agree(struct replica_ack *a, bool second);
+void replica_ack_submit(struct replica_ack *a, const struct op *op);
+/* See redis_link_forsake(); of the second link, and of answers that are held. */
+void replica_ack_forsake(struct replica_ack *a, redis_group_fn *concerns, void *ctx,
+                         bool sent_too);
+/* From the first link. */
+void replica_ack_on_reply(struct replica_ack *a, const struct redis_call *call,
+                          const redisReply *reply);
+void replica_ack_end_turn(struct replica_ack *a);
+/* Nothing is to be waited for any more, and nobody wants it. */
+bool replica_ack_is_over(const struct replica_ack *a);
+void replica_ack_info(const struct replica_ack *a, struct store_info *ret);
+/* Closes the link; no event comes any more. */
+void replica_ack_close(struct replica_ack *a);
+/* After it was closed, and not from within an event. NULL is fine. */
+void replica_ack_free(struct replica_ack *a);
+
+#endif

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Turns Lua scripts into C: readable string literals, lengths and SHA1.
+
+embed_lua.py OUT SCRIPT.lua...   A line `--@include include/part.lua` takes in that file, from
+lua/ beside this program. Comments stay out of what Redis is sent.
+
+Each script comes three times: as it stands; for clusters that have sharded channels, where
+whatever is published is published to those as well; and for such clusters with no message
+to plain channels. Who listens is asked in the same ways: of those who listen in both, which
+we do ourselves, each is to count once.
+"""
+import hashlib
+import pathlib
+import re
+import sys
+
+LUA = pathlib.Path(__file__).parent / 'lua'
+
+PUBLISH = re.compile(r"(.*\b(?:call|try)\()'PUBLISH', (.*\))")
+COUNTS = {'PUBLISH': 'NUMSUB', 'SPUBLISH': 'SHARDNUMSUB'}
+LISTEN = re.compile(r"(\s*local \w+ = )(tonumber\(call\('PUBSUB', 'NUMSUB', .*\)\[2\]\))")
+
+
+def lines_of(path):
+    for line in path.read_text().splitlines():
+        if line.startswith('--@include '):  # at column 0, also inside a block
+            yield from lines_of(LUA / line.split()[1])
+        elif line.strip() and not line.lstrip().startswith('--'):
+            yield line
+
+
+def sharded(lines, verbs):
+    for line in lines:
+        publish, listen = PUBLISH.fullmatch(line), LISTEN.fullmatch(line)
+        assert publish or 'PUBLISH' not in line, line
+        assert listen or 'NUMSUB' not in line, line
+        if publish:
+            for verb in verbs:
+                yield f"{publish[1]}'{verb}', {publish[2]}"
+        elif listen:
+            counts = [listen[2].replace('NUMSUB', COUNTS[verb]) for verb in verbs]
+            yield f"{listen[1]}math.max({', '.join(counts)})"
+        else:
+            yield line
+
+
+VARIANTS = {
+    'PUBLISH_PLAIN': iter,
+    'PUBLISH_BOTH': lambda lines: sharded(lines, ('PUBLISH', 'SPUBLISH')),
+    'PUBLISH_SHARDED': lambda lines: sharded(lines, ('SPUBLISH',)),
+}
+
+
+def literal(line):
+    return '"' + line.replace('\\', '\\\\').replace('"', '\\"') + '\\n"'
+
+
+def table(name, variant):
+    out = [f'    [{name}] = {{']
+    for arg in sys.argv[2:]:
+        path = pathlib.Path(arg)
+        lines = list(variant(lines_of(path)))
+        text = ''.join(line + '\n' for line in lines).encode()
+        out.append('    [LUA_%s] = {' % path.stem.upper())
+        out.append('        .name = "%s",' % path.stem)
+        out.append('        .sha1 = "%s",' % hashlib.sha1(text).hexdigest())
+        out.append('        .len = %d,' % len(text))
+        call = f'$7\\r\\nEVALSHA\\r\\n$40\\r\\n{hashlib.sha1(text).hexdigest()}\\r\\n'
+        out.append(f'        .call = "{call}",')
+        out.append('        .call_len = %d,' % len(call.encode().decode('unicode_escape')))
+        out.append('        .text =')
+        out += ['            ' + literal(line) for line in lines]
+        out[-1] += ','
+        out.append('    },')
+    return out + ['    },']
+
+
+def main():
+    out = ['/* Made by embed_lua.py. */', '#include "backend/script/scripts.h"', '']
+    out.append('const struct lua_script LUA_SCRIPTS[PUBLISH_WAYS][LUA_COUNT] = {')
+    for name, variant in VARIANTS.items():
+        out += table(name, variant)
+    pathlib.Path(sys.argv[1]).write_text('\n'.join([*out, '};', '']))
+
+
+main()

@@ -1,0 +1,108 @@
+-- Takes a lock for a claim by the rules of the fair queue, or puts it into the queue.
+--
+-- KEYS  1 lock   2 fence key   3 queue   4 scores   5 latchd:fair
+--       (not for anonymous claims:)   6 ID: keeper key of the field; named: the entries
+--       hash   7 ended mark of the claim
+-- ARGV  1 deadline, us   2 kind: a, i, n   3 lease, ms   4 TTL of helper keys, ms
+--       5 highest token seen   6 a: request, else the field   7 '1': only re-enter
+--       8 instance   9 when it was asked, us   10 entry id (named)   11 member
+--       12 what a waiter adds to deadlines, ms   13 '1': enqueue   14 channel
+--       15 '1': it has been in the queue
+-- Gives LATE | OK token count attached fair | BUSY pttl fair | OVER | ELSEWHERE
+--       | WRONGTYPE-RW
+
+--@include include/part_time.lua
+local lock, fence_key, entries_key, claim_keeper = KEYS[1], KEYS[2], KEYS[6], KEYS[6]
+local queue, scores, marks = KEYS[3], KEYS[4], KEYS[5]
+local kind, lease, helper_ttl, seen = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local claim, instance, asked, claim_entry = ARGV[6], ARGV[8], ARGV[9], ARGV[10]
+local member, fair_wait, channel = ARGV[11], tonumber(ARGV[12]), ARGV[14]
+local field, counter, counted
+
+-- Fails if a name is of another type, before anything is written.
+local free = call('HLEN', lock) == 0
+call('LLEN', queue)
+call('ZCARD', scores)
+call('HLEN', marks)
+if not free and call('HEXISTS', lock, 'mode') == 1 then
+    return 'WRONGTYPE-RW'
+end
+--@include include/part_fence.lua
+--@include include/part_left_over.lua
+--@include include/part_queue.lua
+local over = kind ~= 'a' and call('EXISTS', KEYS[7]) == 1
+if free then
+    if over then
+        return 'OVER'
+    end
+else
+--@include include/part_find.lua
+    if elsewhere then
+        return 'ELSEWHERE'
+    end
+    if not own and over then
+        return 'OVER'
+    end
+    if not own and kind == 'n' and call('HEXISTS', lock, claim) == 1 then
+        own = call('HINCRBY', lock, claim, 1)
+        call('HSET', entries_key, claim_entry,
+            instance .. string.format('%016.0f', now) .. claim)
+    end
+    if own then
+--@include include/part_raise.lua
+--@include include/part_attach.lua
+--@include include/part_leave.lua
+        return { 'OK', token, tonumber(own), attached, call('EXISTS', queue) }
+    end
+end
+
+if ARGV[15] == '1' and not call('ZSCORE', scores, member) then
+--@include include/part_soon.lua
+    local listed = false
+    if call('ZCARD', scores) ~= call('LLEN', queue) then
+--@include include/part_find_member.lua
+        listed = at
+    end
+    if not listed then
+        local count = 1
+        call('LPUSH', queue, member)
+--@include include/part_back.lua
+    end
+    call('ZADD', scores, soon, member)
+    call('HSET', marks, member, now_ms)
+    call('PEXPIRE', marks, 600000)
+end
+--@include include/part_purge.lua
+local ours = not head or string.sub(head, 1, 24) == mine
+if free and ours and ARGV[7] ~= '1' then
+--@include include/part_counter.lua
+--@include include/part_grant.lua
+--@include include/part_leave.lua
+    return { 'OK', token, 1, 0, call('EXISTS', queue) }
+end
+if ARGV[13] == '1' and not call('ZSCORE', scores, member) then
+--@include include/part_soon.lua
+    local listed = false
+    if call('ZCARD', scores) ~= call('LLEN', queue) then
+--@include include/part_find_member.lua
+        listed = at
+    end
+    if listed then
+        call('ZADD', scores, soon, member)
+    else
+--@include include/part_join.lua
+        call('RPUSH', queue, member)
+        call('ZADD', scores, join_score, member)
+        head = head or member
+    end
+    call('HSET', marks, member, now_ms)
+    call('PEXPIRE', marks, 600000)
+end
+if not free then
+    return { 'BUSY', call('PTTL', lock), call('EXISTS', queue) }
+end
+-- Another's turn, and it may not know: not all who release look at the queue.
+if head and (purged or not ours) then
+    call('PUBLISH', channel .. ':' .. head, '0')
+end
+return { 'BUSY', ours and -2 or head_score - now_ms, head and 1 or 0 }

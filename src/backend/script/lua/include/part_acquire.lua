@@ -1,0 +1,45 @@
+-- Part: takes a lock for a claim, or finds what the claim was granted before; returns the
+-- reply. Needs the claim as part_find.lua does, and `mark_key` (its ended mark; none for
+-- anonymous claims), `queue` (the key), `seen`, `only_reenter`.
+-- Fails if the name is of another type, before anything is written.
+local field, counter, counted
+local free = call('HLEN', lock) == 0
+--@include include/part_fence.lua
+if free then
+    local fair = kind == 'a' and call('EXISTS', queue) or call('EXISTS', mark_key, queue)
+    if fair > 0 and kind ~= 'a' then
+        if call('EXISTS', mark_key) == 1 then
+            return 'OVER'
+        end
+        fair = 1
+    end
+    if fair == 1 or only_reenter == '1' then
+        return { 'BUSY', -2, fair }
+    end
+--@include include/part_left_over.lua
+--@include include/part_counter.lua
+--@include include/part_grant.lua
+    return token
+end
+if call('HEXISTS', lock, 'mode') == 1 then
+    return 'WRONGTYPE-RW'
+end
+
+--@include include/part_find.lua
+if elsewhere then
+    return 'ELSEWHERE'
+end
+if not own then
+    if kind ~= 'a' and call('EXISTS', mark_key) == 1 then
+        return 'OVER'
+    end
+    if kind ~= 'n' or call('HEXISTS', lock, claim) == 0 then
+        return { 'BUSY', call('PTTL', lock), call('EXISTS', queue) }
+    end
+    own = call('HINCRBY', lock, claim, 1)
+    call('HSET', entries_key, claim_entry,
+        instance .. string.format('%016.0f', now) .. claim)
+end
+--@include include/part_raise.lua
+--@include include/part_attach.lua
+return { 'OK', token, tonumber(own), attached }

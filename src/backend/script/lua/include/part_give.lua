@@ -1,0 +1,29 @@
+-- Part of part_grant.lua: under this `token`. Needs `left_over`, for IDs and named owners.
+--@include include/part_count.lua
+local token_text = string.format('%.0f', token)
+local new_field = claim
+if kind == 'a' then
+    new_field = 'latchd:' .. token_text
+    call('SET', fence_key, token_text .. ' a' .. claim, 'PX', helper_ttl)
+else
+    call('SET', fence_key, token_text .. ' f' .. instance .. claim .. before, 'PX',
+        helper_ttl)
+    if left_over then
+        call('DEL', kind == 'i' and claim_keeper or entries_key)
+    end
+    if kind == 'n' then
+        call('HSET', entries_key, claim_entry,
+            instance .. string.format('%016.0f', now) .. claim)
+        call('PEXPIRE', entries_key, helper_ttl)
+    end
+end
+call('HSET', lock, new_field, '1')
+-- Never a lock without a TTL, even for a user who may not set one.
+local set = redis.pcall('PEXPIRE', lock, lease)
+if set ~= 1 then
+    call('DEL', lock)
+    return set
+end
+if field and field ~= new_field then
+    call('HDEL', lock, field)
+end

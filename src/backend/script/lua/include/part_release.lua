@@ -1,0 +1,201 @@
+-- Part: the whole of release.lua but its stamp, with its KEYS and ARGV. Needs `call`, `stamp`,
+-- `now`, `deadline`.
+local lock, fence_key, entries_key, queue = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local what, t_field, t_entry, t_token = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local flags, kind = ARGV[6], ARGV[9]
+local tag = string.sub(queue, 21)
+local mark_of, mark_ms = 'latchd:ended:' .. tag .. ':', ARGV[7]
+local channel = 'redisson_lock__channel:' .. tag
+
+-- What happens most costs the fewest calls: an anonymous hold ends, nobody here is next,
+-- and nobody queues. See release_batch.lua for what may be left over.
+if flags == 'm' and not kind and what == 'field' and t_token ~= '0'
+    and t_field == 'latchd:' .. t_token then
+    local found = call('HMGET', lock, 'mode', t_field)
+    if found[2] and not found[1] and call('EXISTS', queue) == 0 then
+        local mark_key, mark = mark_of .. t_field, '0 ' .. t_token
+--@include include/part_mark.lua
+        call('PUBLISH', channel, '0')
+        call('DEL', lock)
+        return 'FREED'
+    end
+end
+
+local asked, instance = string.sub(stamp, 17, 32), string.sub(stamp, 49)
+local keeper_of = 'latchd:keeper:' .. tag .. ':'
+local claim, claim_entry, lease, helper_ttl = ARGV[10], ARGV[11], ARGV[12], ARGV[13]
+local seen = string.sub(stamp, 33, 48)
+local counter, counted
+local force = string.find(flags, 'f', 1, true)
+local claim_keeper = kind == 'i' and keeper_of .. claim
+
+--@include include/part_fence.lua
+--@include include/part_target.lua
+if not field then
+    is_rw = is_rw or call('HEXISTS', lock, 'mode') == 1
+    -- If next holds, this release ran before, and moved the lock.
+    if kind and not is_rw then
+--@include include/part_find.lua
+        if own then
+            local fair = call('EXISTS', queue)
+            if fair == 1 then
+                call('LLEN', queue)
+                call('ZCARD', 'redisson_lock_timeout:' .. tag)
+                call('HLEN', 'latchd:fair:' .. tag)
+            end
+--@include include/part_raise.lua
+--@include include/part_attach.lua
+            if fair == 1 then
+--@include include/part_release_found.lua
+                fair = call('EXISTS', queue)
+            end
+            return { 'OK', 0, token, 1, 0, attached, 0, fair }
+        end
+    end
+    local function ended(id)
+        local mark = call('GET', mark_of .. id)
+        local left, token = string.match(mark or '', '^(%d+) (%d+)$')
+        if token and (t_token == '0' or token == '0' or token == t_token) then
+            return { 'ENDED', tonumber(left), tonumber(token) }
+        end
+        return nil
+    end
+    local over = t_mark and ended(t_mark) or what == 'id' and ended(t_entry)
+    if not over and not is_rw and string.find(flags, 'b', 1, true) then
+        local mark = '0 ' .. t_token
+        local names = { t_entry, what == 'id' and t_field or nil }
+--@include include/part_marks.lua
+    end
+    return over or is_rw and 'WRONGTYPE-RW' or 'NOTHELD'
+end
+if is_rw then
+    return 'WRONGTYPE-RW'
+end
+
+-- Its token is not in the field: an ID, or one that was chosen before the token was.
+local id_hold = string.find(field, '^latchd:.*:')
+local own_accord, untold = string.find(flags, 'o', 1, true), nil
+if own_accord then
+    -- No keeper key: whoever took the hold keeps it. For an anonymous one that is who
+    -- asks, for an ID the fence key tells.
+    local keeper
+    if entry then
+        keeper = string.sub(value, 1, 16)
+    else
+        keeper = call('GET', keeper_of .. field)
+        if keeper then
+            keeper = string.sub(keeper, 1, 16)
+        else
+            keeper = id_hold and (fits and string.sub(who, 2, 17) or '') or instance
+        end
+    end
+    if keeper ~= instance then
+        return 'ELSEWHERE'
+    end
+    untold = tonumber(string.match(flags, 'u(%d+)'))
+    untold = untold and untold <= last and fits and not entry and before ~= ''
+end
+
+local left = entry and not force and count > 1 and count - 1 or 0
+local move = left == 0 and kind and not force and not string.find(flags, 'y', 1, true)
+if move and string.find(flags, 'q', 1, true) then
+    local listen = tonumber(call('PUBSUB', 'NUMSUB', channel)[2])
+    move = listen <= (string.find(flags, 's', 1, true) and 1 or 0)
+end
+-- A request that ended elsewhere while it waited here may not begin again; nor may the
+-- one that ends now.
+if move and kind == 'i' then
+    move = (own_accord or claim ~= field) and call('EXISTS', mark_of .. claim) == 0
+elseif move and kind == 'n' then
+    move = (own_accord or claim_entry ~= entry)
+        and call('EXISTS', mark_of .. claim_entry) == 0
+end
+
+-- Mostly none of these is there. Fails if one is of another type, before anything else is
+-- written. If next is first in the queue, as it mostly is, next leaves it now.
+local keeper_key, left_over = keeper_of .. field, false
+local fair, behind, scores, marks
+if left == 0 then
+    left_over = call('EXISTS', queue, keeper_key, claim_keeper or keeper_key,
+        entry and keeper_key or entries_key) > 0
+end
+if left_over then
+    local first = call('LRANGE', queue, 0, 1)
+    fair, behind = first[1], first[2]
+    call('HLEN', entries_key)
+    call('GET', keeper_key)
+    if claim_keeper then
+        call('GET', claim_keeper)
+    end
+end
+if fair then
+    scores, marks = 'redisson_lock_timeout:' .. tag, 'latchd:fair:' .. tag
+    call('HLEN', marks)
+    if move and fair == ARGV[14] then
+        call('ZREM', scores, fair)
+    else
+        call('ZCARD', scores)
+    end
+end
+
+if move then
+--@include include/part_counter.lua
+end
+
+-- Marks, under every name by which the same release may be asked for again; and for a
+-- named owner's last entry also under the owner, so that other instances that renew for
+-- it learn how it ended; unasked for, where one of them keeps it by now.
+local marks_it = not force and string.find(flags, 'm', 1, true)
+    or not force and not own_accord and entry and string.sub(value, 1, 16) ~= instance
+if marks_it then
+--@include include/part_target_token.lua
+    local mark = string.format('%.0f', left) .. ' ' .. held_token
+    local names = { entry or field }
+    if entry and left == 0 then
+        names[2] = 'owner:' .. field
+    end
+    if id_hold and (what == 'token' or string.sub(field, 1, 10) ~= 'latchd:id:') then
+        names[#names + 1] = 'latchd:' .. held_token
+    elseif what == 'owner' and t_entry ~= '' then
+        names[#names + 1] = t_entry
+    end
+--@include include/part_marks.lua
+end
+
+if left > 0 then
+    call('HDEL', entries_key, entry)
+    return { 'OK', call('HINCRBY', lock, field, -1), 0, 0, 0, 0 }
+end
+-- The same of what has no entries: who took it over has a keeper key.
+if left_over and not (marks_it or own_accord or force or entry)
+    and call('DEL', keeper_key) == 1 then
+--@include include/part_target_token.lua
+    local mark_key, mark = mark_of .. field, '0 ' .. held_token
+--@include include/part_mark.lua
+end
+if fair then
+--@include include/part_release_fair.lua
+end
+if move then
+    if left_over or entry then
+        call('DEL', entries_key, keeper_key)
+    end
+--@include include/part_grant.lua
+    return token
+end
+-- Before the DEL, as it may be refused; nobody can act on it before the script ends.
+-- What may need memory comes after the DEL: see part_mark.lua.
+call('PUBLISH', channel, '0')
+-- The last token is the one before, or what others have under that one could not be put
+-- back here.
+if left_over or entry then
+    call('DEL', lock, entries_key, keeper_key)
+else
+    call('DEL', lock)
+end
+if untold and string.sub(before, 1, 3) == ' 0 ' then
+    call('DEL', fence_key)
+elseif untold then
+    call('SET', fence_key, string.sub(before, 2), 'PX', math.max(call('PTTL', fence_key), 1))
+end
+return 'FREED'

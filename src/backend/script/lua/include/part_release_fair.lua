@@ -1,0 +1,36 @@
+-- Part of release.lua: the last entry goes, and there is a fair queue. `next` gets the lock
+-- only if it is this instance's turn; else whoever is first is woken on its own channel.
+-- Who is `fair`, the first, and `behind` it, was looked up before.
+local fair_wait = tonumber(ARGV[8])
+if move and fair == ARGV[14] then
+    call('LPOP', queue)
+    if not behind then
+        call('DEL', scores, marks)
+    else
+        call('HDEL', marks, fair)
+        if string.sub(behind, 1, 7) ~= 'latchd:' then
+            local from, by = 0, -fair_wait
+--@include include/part_move.lua
+        end
+    end
+    call('DEL', entries_key, keeper_key)
+--@include include/part_grant.lua
+    return { 'OK', 0, token, 1, 0, 0, 0, behind and 1 or 0 }
+end
+-- What follows may need memory: see part_mark.lua.
+call('HDEL', lock, '')
+--@include include/part_queue.lua
+--@include include/part_purge.lua
+if move and (not head or string.sub(head, 1, 24) == mine) then
+    call('DEL', entries_key, keeper_key)
+--@include include/part_grant.lua
+    local member = ARGV[14]
+--@include include/part_leave.lua
+    return { 'OK', 0, token, 1, 0, 0, 0, call('EXISTS', queue) }
+end
+call('PUBLISH', channel, '0')
+if head then
+    call('PUBLISH', channel .. ':' .. head, '0')
+end
+call('DEL', lock, entries_key, keeper_key)
+return { 'OK', 0, 0, 0, 1, 0, 0, head and 1 or 0 }

@@ -1,0 +1,56 @@
+-- Part: finds what the claim was granted before. Needs what part_rw_state.lua leaves,
+-- `entries_key`, `hold_of`, `instance`, `asked`, and of the claim: `kind` (a: anonymous,
+-- i: ID, n: named owner), `for_write`, `claim` (an anonymous writer's request, else the
+-- hash field), `claim_entry` (n), `claim_keeper` (its keeper key).
+-- Leaves `held_field`; `own`, the count of that hold, or nil; `present`, the same even if
+-- the owner holds it, but not for this entry; `held`, its token as text, nil: not known;
+-- `value`, of the entry; and `elsewhere`, if another instance took it over after this was
+-- asked: then it is not found.
+local own, present, held, value, elsewhere
+local held_field = claim
+if for_write then
+    if kind == 'a' then
+        held_field = w_who == 'a' .. claim and 'latchd:' .. w_token .. ':write'
+    end
+    present = held_field and mode == 'write' and call('HGET', lock, held_field)
+    if kind == 'a' or string.sub(w_who, 18) == claim then
+        held = w_token
+    end
+else
+    present = mode and call('HGET', lock, claim)
+    if present then
+        held = call('GET', hold_of .. claim .. ':rwlock_timeout:1')
+        -- Its lease is over: nothing of it counts any more.
+        if not held and (kind ~= 'n' or hold_ttl(claim, present) == -2) then
+            present = nil
+        elseif held and #held < 2 then
+            held = nil
+        end
+    end
+end
+own = present
+if own and kind == 'n' then
+    value = call('HGET', entries_key, claim_entry)
+    if value and not held and for_write then
+        -- The writer key is lost.
+        held = string.format('%.0f', tonumber(string.sub(value, 33, 48)) or 0)
+    end
+    -- An entry of a hold that is over, or of another owner, is a left-over.
+    if not value or not held
+        or string.sub(value, 33) ~= string.format('%016.0f', tonumber(held)) .. claim then
+        own = nil
+    end
+end
+if own and kind ~= 'a' then
+    local keeper = value
+    if kind == 'i' then
+        keeper = call('GET', claim_keeper)
+        if not keeper and for_write and held then
+            keeper = string.sub(w_who, 2, 17) .. string.format('%016.0f', tonumber(held))
+        end
+    end
+--@include include/part_superseded.lua
+    if elsewhere then
+        own = nil
+    end
+end

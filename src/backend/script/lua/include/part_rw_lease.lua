@@ -1,0 +1,31 @@
+-- Part: gives the hold of `field` (`count`, `writes`) of the lock (`mode`) its `lease`, a
+-- number. Raises only, never lowers, unless `cut`. Needs part_rw_holds.lua, part_raise.lua.
+local was = 0
+if writes then
+    was = call('PTTL', lock)
+else
+    was = hold_ttl(field, count)
+    for i = 1, math.min(count, cut and HOLDS_MAX or HOLDS_RAISED) do
+        local hold = hold_of .. field .. ':rwlock_timeout:' .. i
+        local own = i == 1 or is_text(hold)
+        if own and cut then
+            call('PEXPIRE', hold, lease)
+        elseif own then
+            raise(hold, lease)
+        end
+    end
+end
+if not cut or was <= lease then
+    raise(lock, lease)
+elseif writes or mode == 'read' then
+    -- A writer who reads, too, keeps what its reading needs.
+    local leaving
+    local others, longest, dead = true, nil, {}
+--@include include/part_rw_others.lua
+--@include include/part_rw_bury.lua
+    if writes then
+        call('PEXPIRE', lock, math.max(longest or -2, lease))
+    elseif longest then
+        call('PEXPIRE', lock, math.max(longest, 1))
+    end
+end

@@ -1,0 +1,34 @@
+-- Takes a lock for a claim, or finds what the claim was granted before.
+--
+-- KEYS  1 lock   2 fence key   3 queue   (not for anonymous claims:)   4 ID: keeper key
+--       of the field; named: the entries hash   5 ended mark of the claim
+-- ARGV  1 stamp: see part_stamp.lua   2 letters: a, i, n: the kind; r: only re-enter
+--       3 lease, ms   4 TTL of helper keys, ms   5 a: request, else the field
+--       6 entry id (named)
+-- Gives LATE | the token of a new hold | OK token count attached | BUSY pttl fair
+--       | OVER | ELSEWHERE | WRONGTYPE-RW
+
+--@include include/part_stamp.lua
+local lock, fence_key, queue = KEYS[1], KEYS[2], KEYS[3]
+local kind, lease, helper_ttl, claim = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local seen = string.sub(stamp, 33, 48)
+local entries_key, claim_keeper, claim_entry, instance, before, left_over
+local counter, counted
+
+-- What happens most costs the fewest calls: it is free, nobody queues, and no Redisson
+-- counts its tokens.
+if kind == 'a' and call('EXISTS', lock, queue,
+    'redisson_lock_token:' .. string.sub(queue, 21)) == 0 then
+    local fence, field = call('GET', fence_key), nil
+    local last = fence and tonumber(string.match(fence, '^(%d+) ')) or 0
+--@include include/part_grant.lua
+    return token
+end
+
+local mark_key, asked, only_reenter = KEYS[5], string.sub(stamp, 17, 32), nil
+entries_key, claim_keeper, claim_entry = KEYS[4], KEYS[4], ARGV[6]
+instance = string.sub(stamp, 49)
+if string.sub(kind, 2) == 'r' then
+    kind, only_reenter = string.sub(kind, 1, 1), '1'
+end
+--@include include/part_acquire.lua

@@ -1,0 +1,92 @@
+-- Takes locks for anonymous claims: each as acquire.lua does, whatever becomes of the
+-- others, or in order until one is not granted.
+--
+-- KEYS  the locks, no two alike; in the same order their queues; and their fence keys
+-- ARGV  1 stamp: see part_stamp.lua   2 TTL of helper keys with the first lease, ms; with
+--       a `-` before it: until one is not granted
+--       3 the first lease, ms; for each lock its request; and, unless all have that lease,
+--       for each its lease
+-- Gives LATE | the token of all of them | for each what acquire.lua gives, or an error;
+--       until one is not granted: OK and that, for each that was tried
+-- A key costs less as a word of the call than one that is composed here.
+
+--@include include/part_stamp.lua
+local try, sub, byte, format = redis.pcall, string.sub, string.byte, string.format
+local count, seen = math.floor(#KEYS / 3), sub(stamp, 33, 48)
+local first_ttl, stops = ARGV[2], byte(ARGV[2]) == 45
+if stops then
+    first_ttl = sub(first_ttl, 2)
+end
+-- All locks, queues, and where Redisson's RFencedLock counts its tokens.
+local look = { unpack(KEYS, 1, 2 * count) }
+for i = 1, count do
+    look[2 * count + i] = 'redisson_lock_token:' .. sub(KEYS[count + i], 21)
+end
+local free = try('EXISTS', unpack(look)) == 0
+local lasts = try('MGET', unpack(KEYS, 2 * count + 1, 3 * count))
+
+-- Redis says the time in words, which cost less to join than a number to write.
+local token, token_text = now, time[1] .. sub('00000' .. time[2], -6)
+if tonumber(seen) >= now then
+    token = seen + 1
+    token_text = format('%.0f', token)
+end
+-- Of so many digits the lower one is the lower text, and costs less to compare.
+local digits = #token_text == 16
+local field, who = 'latchd:' .. token_text, token_text .. ' a'
+local now_ms = math.floor(now / 1000)
+local lease, helper_ttl, ends
+local reply, same, alone = {}, true, nil
+for i = 1, count do
+    local lock, queue, fence_key = KEYS[i], KEYS[count + i], KEYS[2 * count + i]
+    local last, request, simple = lasts[i], ARGV[3 + i], false
+    local leased = ARGV[3 + count + i] or ARGV[3]
+    if leased ~= lease then
+        lease, helper_ttl = leased, first_ttl
+        if leased ~= ARGV[3] then
+            helper_ttl = format('%.0f', leased - ARGV[3] + first_ttl)
+        end
+        ends = format('%.0f', now_ms + leased)
+    end
+    -- What happens most costs the fewest calls: it is free, nobody queues, and its last
+    -- token is lower than now.
+    if free or try('EXISTS', lock, queue, look[2 * count + i]) == 0 then
+        simple = last == false or last and digits and byte(last, 17) == 32
+            and last < token_text
+    end
+    -- The hold comes first: an item that is there twice does not find its own.
+    if simple and try('HSET', lock, field, '1') == 1 then
+        local set, fenced = try('PEXPIREAT', lock, ends), nil
+        if last then
+            fenced = try('PSETEX', fence_key, helper_ttl, who .. request)
+        else
+            -- What is there and has no value is somebody else's.
+            fenced = try('SET', fence_key, who .. request, 'PX', helper_ttl, 'NX')
+        end
+        if set == 1 and fenced and fenced.ok then
+            reply[i] = token
+        else
+            try('DEL', lock)
+        end
+    end
+    if not reply[i] then
+        -- Made only here, as a function costs as much as a call of Redis.
+        alone = alone or function(lock, fence_key, queue, lease, helper_ttl, claim)
+            local kind, asked, instance = 'a', sub(stamp, 17, 32), sub(stamp, 49)
+            local entries_key, claim_keeper, claim_entry, mark_key, only_reenter
+--@include include/part_acquire.lua
+        end
+        local ran, got = pcall(alone, lock, fence_key, queue, lease, helper_ttl, request)
+        if not ran then
+--@include include/part_refusal.lua
+        end
+        reply[i], same = got, false
+        if stops and (type(got) == 'string' or type(got) == 'table' and got[1] ~= 'OK') then
+            break
+        end
+    end
+end
+if stops and not same then
+    return { 'OK', unpack(reply) }
+end
+return same and token or reply

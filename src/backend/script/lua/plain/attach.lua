@@ -1,0 +1,53 @@
+-- A client comes back to its hold: this instance keeps it from now on.
+--
+-- KEYS  1 lock   2 fence key   3 entries hash
+-- ARGV  1 deadline, us   2-5 target: what, field, entry, token   6 instance
+--       7 `latchd:keeper:{N}:`   8 lease, ms   9 TTL of helper keys, ms   10 '1': exact
+--       11 when it was asked, us
+-- Gives LATE | OK token pttl field entry | NOTHELD | ELSEWHERE | WRONGTYPE-RW
+
+--@include include/part_time.lua
+local lock, fence_key, entries_key = KEYS[1], KEYS[2], KEYS[3]
+local what, t_field, t_entry, t_token = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local instance, lease, helper_ttl = ARGV[6], tonumber(ARGV[8]), tonumber(ARGV[9])
+local asked, force = ARGV[11], false
+
+--@include include/part_fence.lua
+--@include include/part_target.lua
+--@include include/part_raise.lua
+if is_rw or not field and call('HEXISTS', lock, 'mode') == 1 then
+    return 'WRONGTYPE-RW'
+end
+if not field then
+    return 'NOTHELD'
+end
+
+local keeper = value
+if not entry then
+    keeper = call('GET', ARGV[7] .. field)
+    if not keeper and fits then
+        keeper = string.sub(who, 2, 17) .. string.format('%016.0f', last)
+    end
+end
+local elsewhere
+--@include include/part_superseded.lua
+if elsewhere then
+    return 'ELSEWHERE'
+end
+local me = instance .. string.format('%016.0f', now)
+local shared = false
+if entry then
+    call('HSET', entries_key, entry, me .. string.sub(value, 33))
+    raise(entries_key, helper_ttl)
+    shared = count > 1 or call('HLEN', entries_key) > 1
+else
+    call('SET', ARGV[7] .. field, me, 'PX', helper_ttl)
+end
+if ARGV[10] == '1' and not shared then
+    call('PEXPIRE', lock, lease)
+else
+    raise(lock, lease)
+end
+raise(fence_key, helper_ttl)
+--@include include/part_target_token.lua
+return { 'OK', tonumber(held_token), call('PTTL', lock), field, entry or '' }

@@ -1,0 +1,17 @@
+-- Ends a hold, or one entry of a named owner; hands the lock over, or frees it.
+--
+-- KEYS  1 lock   2 fence key   3 entries hash   4 fair queue
+-- ARGV  1 stamp: see part_stamp.lua   2-5 target: what, field, entry, token
+--       6 letters: o of own accord, f force, m leave a mark, y yield, q yield if others
+--         listen, s we listen ourselves, b the mark of an entry although it is not
+--         there, u<token> neither it nor a later one of this hold was told to anybody
+--       7 how long a mark stays, ms   8 what a waiter adds to the queue's deadlines, ms
+--       and who is next, if anybody: 9 kind   10 request or field   11 entry id
+--       12 lease, ms   13 TTL of helper keys, ms   14 its member of the queue
+-- Gives LATE | FREED | the token of next | OK count token moved freed attached shared fair
+--       | ENDED count token | NOTHELD | ELSEWHERE | WRONGTYPE-RW
+-- Keeper keys and marks are composed here, as only here the field becomes known, and what
+-- belongs to the queue, as there seldom is one; they share the hash tag of the lock.
+
+--@include include/part_stamp.lua
+--@include include/part_release.lua

@@ -1,0 +1,85 @@
+-- Ends anonymous holds, where nobody is next: each as release.lua does, whatever becomes
+-- of the others.
+--
+-- KEYS  the locks, no two alike; and in the same order their queues
+-- ARGV  1 stamp: see part_stamp.lua   2 how long a mark stays, ms   3 what a waiter adds to
+--       the queue's deadlines, ms; and for each lock, or once for all of them, the token
+--       of the hold, with a `-` before it: no mark is left
+-- Gives LATE | FREED: all of them | for each what release.lua gives, or an error
+-- Keeper keys and entries that may be left over mean nothing without the hold, and end by
+-- themselves: to look for them costs more than all else but the mark.
+
+--@include include/part_stamp.lua
+local try, byte, sub = redis.pcall, string.byte, string.sub
+local count, mark_ms = #KEYS / 2, ARGV[2]
+local unqueued = try('EXISTS', unpack(KEYS, count + 1)) == 0
+
+local reply, gone, quiet, last, all = {}, {}, {}, 0, true
+local said, token, unmarked, field, mark
+for i = 1, count do
+    local lock, queue, freed = KEYS[i], KEYS[count + i], nil
+    -- What was granted together mostly ends together.
+    local target = ARGV[3 + i] or said
+    if target ~= said then
+        said = target
+        unmarked = byte(said) == 45
+        token = unmarked and sub(said, 2) or said
+        field, mark = 'latchd:' .. token, '0 ' .. token
+    end
+    -- What happens most costs the fewest calls: it is held, and nobody queues.
+    local found = try('HGET', lock, field)
+    if type(found) == 'string' and (unqueued or try('EXISTS', queue) == 0) then
+        local tag = sub(queue, 21)
+        local marked = unmarked or try('SET', 'latchd:ended:' .. tag .. ':' .. field,
+            mark, 'PX', mark_ms, 'NX')
+        local told = marked and (marked == true or marked.ok) and try('PUBLISH', 'redisson_lock__channel:' .. tag, '0')
+        freed = type(told) == 'number'
+    end
+    if freed then
+        last = last + 1
+        gone[last], reply[i] = lock, 'FREED'
+        if unmarked then
+            quiet[#quiet + 1] = 'latchd:keeper:' .. sub(queue, 21) .. ':' .. field
+        end
+    else
+        all = false
+    end
+end
+-- Who keeps an unmarked one by now, if another instance does, has to learn how it ended.
+if #quiet > 0 and try('EXISTS', unpack(quiet)) ~= 0 then
+    for i = 1, count do
+        local told, tag = ARGV[3 + i] or said, sub(KEYS[count + i], 21)
+        local of = tag .. ':latchd:' .. sub(told, 2)
+        if reply[i] and byte(told) == 45 and try('EXISTS', 'latchd:keeper:' .. of) == 1 then
+            try('SET', 'latchd:ended:' .. of, '0 ' .. sub(told, 2), 'PX', mark_ms, 'NX')
+        end
+    end
+end
+-- May be refused, as one of the keys may be; then each of them is done alone.
+if last > 0 and type(try('DEL', unpack(gone))) ~= 'number' then
+    all, reply = false, {}
+end
+if all then
+    return 'FREED'
+end
+
+local function alone(KEYS, ARGV)
+--@include include/part_release.lua
+end
+for i = 1, count do
+    if not reply[i] then
+        local queue, token, letters = KEYS[count + i], ARGV[3 + i] or said, 'm'
+        local tag = sub(queue, 21)
+        if byte(token) == 45 then
+            token, letters = sub(token, 2), ''
+        end
+        local ran, got = pcall(alone,
+            { KEYS[i], 'latchd:fence:' .. tag, 'latchd:entries:' .. tag, queue },
+            { stamp, 'field', 'latchd:' .. token, '', token, letters, mark_ms, ARGV[3] })
+        if not ran then
+--@include include/part_refusal.lua
+        end
+        reply[i] = got
+    end
+end
+return reply

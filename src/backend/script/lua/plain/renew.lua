@@ -1,0 +1,154 @@
+-- Gives up to 100 holds their lease.
+--
+-- KEYS  one for each short one: the lock
+--       two for each other: the lock; anonymous and ID: its keeper key, named: the entries
+-- ARGV  1 deadline, us   2 instance   3 by how much a helper key outlives a lock, ms
+--       4 how many holds are short ones: anonymous, and nothing to do but to raise the TTL
+--       of the lock to   5 their lease, ms
+--       one for each short one: its token
+--       five for each other: letters (a, i, n: its kind; x exact, f the fence key too,
+--       k it has a keeper key), lease in ms, field, token ('0': not known), entry id
+-- Gives LATE | OK and a number for each hold, as below
+-- Fence keys and marks are looked for in a few cases only, and composed here. Each word and
+-- each call counts: renewing many holds is most of what Redis does for who only holds.
+
+--@include include/part_time.lua
+--@include include/part_raise.lua
+local OK, GONE, ENDED, ELSEWHERE, WRONGTYPE = 0, 1, 2, 3, 4
+local instance, outlive = ARGV[2], tonumber(ARGV[3])
+
+--@include include/part_is_text.lua
+--@include include/part_tagged.lua
+--@include include/part_has_mark.lua
+
+-- The lease may be cut only if nobody else counts on it.
+local function is_shared(entries_key, count)
+    local values = call('HVALS', entries_key)
+    for _, value in ipairs(values) do
+        if string.sub(value, 1, 16) ~= instance then
+            return true
+        end
+    end
+    return count > #values
+end
+
+-- Who keeps a named owner's entry; OK: this instance does.
+local function named_state(lock, entries_key, field, count, entry, token)
+    local value = call('HGET', entries_key, entry)
+    if count and value and string.sub(value, 33) == field then
+        return string.sub(value, 1, 16) == instance and OK or ELSEWHERE
+    end
+    if has_mark(lock, entry, token) then
+        return ENDED
+    end
+    -- Its owner may hold anew by now: the token tells one hold from the next.
+    return has_mark(lock, 'owner:' .. field, token, count) and ENDED or GONE
+end
+
+-- The same of an anonymous or ID hold. Without a keeper key the taker keeps it; who took
+-- an ID hold, and whether it is still the grant that we know, is in the fence key.
+local function own_state(lock, keeper_key, field, count, flags, token)
+    if not count then
+        return has_mark(lock, field, token) and ENDED or GONE
+    end
+    if not string.find(flags, 'i', 1, true) then
+        local keeper = call('GET', keeper_key)
+        return string.sub(keeper or instance, 1, 16) == instance and OK or ELSEWHERE
+    end
+    local both = call('MGET', keeper_key, tagged('latchd:fence:', lock))
+    local keeper = both[1]
+    local last, taker, who = string.match(both[2] or '', '^(%d+) f(................)(%S*)')
+    if who == field then
+        if token ~= '0' and token ~= last then
+            return GONE
+        end
+        keeper = keeper or taker
+    end
+    return string.sub(keeper or instance, 1, 16) == instance and OK or ELSEWHERE
+end
+
+local function renew(lock, helper_key, flags, lease, field, token, entry)
+    local found = call('HMGET', lock, 'mode', field)
+    local count = found[2] and tonumber(found[2])
+    local named = string.find(flags, 'n', 1, true)
+    local state
+    if found[1] then
+        -- A read/write lock by now; its owner may have ended this hold before.
+        return has_mark(lock, named and entry or field, token) and ENDED or WRONGTYPE
+    end
+    if named then
+        state = named_state(lock, helper_key, field, count, entry, token)
+    else
+        state = own_state(lock, helper_key, field, count, flags, token)
+    end
+    if state ~= OK then
+        return state
+    end
+    local exact = string.find(flags, 'x', 1, true)
+    if exact and not (named and is_shared(helper_key, count)) then
+        call('PEXPIRE', lock, lease)
+    else
+        raise(lock, lease)
+    end
+    if named then
+        raise(helper_key, lease + outlive)
+    elseif string.find(flags, 'k', 1, true) then
+        local me = instance .. string.format('%016.0f', now)
+        if not call('SET', helper_key, me, 'PX', lease + outlive, 'NX')
+            and is_text(helper_key) then
+            call('PEXPIRE', helper_key, lease + outlive)
+        end
+    end
+    if string.find(flags, 'f', 1, true) and is_text(tagged('latchd:fence:', lock)) then
+        raise(tagged('latchd:fence:', lock), lease + outlive)
+    end
+    return OK
+end
+
+-- One name that has become something else must not fail the others.
+local failed
+local function try(...)
+    local ran, state = pcall(renew, ...)
+    if ran then
+        return state
+    end
+    local err = type(state) == 'table' and state.err or state
+    if not string.find(err, 'WRONGTYPE', 1, true) then
+        failed = err
+    end
+    return WRONGTYPE
+end
+
+local reply = { 'OK' }
+local short = tonumber(ARGV[4])
+if short > 0 then
+    local lease, keepers = tonumber(ARGV[5]), {}
+    for i = 1, short do
+        keepers[i] = tagged('latchd:keeper:', KEYS[i]) .. ':latchd:' .. ARGV[5 + i]
+    end
+    local kept = call('MGET', unpack(keepers))
+    for i = 1, short do
+        local lock, field = KEYS[i], 'latchd:' .. ARGV[5 + i]
+        local found = redis.pcall('HGET', lock, field)
+        if type(found) ~= 'string' then
+            reply[i + 1] = try(lock, keepers[i], 'a', lease, field, ARGV[5 + i], '')
+            if failed then
+                return redis.error_reply(failed)
+            end
+        elseif kept[i] and string.sub(kept[i], 1, 16) ~= instance then
+            reply[i + 1] = ELSEWHERE
+        else
+            raise(lock, lease)
+            reply[i + 1] = OK
+        end
+    end
+end
+for i = 1, (#KEYS - short) / 2 do
+    local a = 5 * i + 1 + short
+    reply[short + i + 1] = try(KEYS[short + 2 * i - 1], KEYS[short + 2 * i], ARGV[a],
+        tonumber(ARGV[a + 1]), ARGV[a + 2], ARGV[a + 3], ARGV[a + 4])
+    if failed then
+        return redis.error_reply(failed)
+    end
+end
+return reply

@@ -1,0 +1,132 @@
+-- Puts back a hold that Redis may have lost, or renews it if it is there.
+--
+-- KEYS  1 lock   2 fence key   3 entries hash
+-- ARGV  1 deadline, us   2 kind: a, i, n   3 lease, ms   4 TTL of helper keys, ms
+--       5 instance   6 field   7 token   8 a: request   9 '1': it has a keeper key; named:
+--       an older hold of its owner is the same one
+--       10 `latchd:keeper:{N}:`   11 `latchd:ended:{N}:`   and pairs of entry id (named)
+--       and when this instance took it over, us, 16 digits: one pair unless named
+-- Gives LATE | OK token count restored | NOTHELD | ENDED | ELSEWHERE | WRONGTYPE-RW
+
+--@include include/part_time.lua
+--@include include/part_raise.lua
+local lock, fence_key, entries_key = KEYS[1], KEYS[2], KEYS[3]
+local kind, lease, helper_ttl = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local instance, field, token = ARGV[5], ARGV[6], ARGV[7]
+local keeper_of, mark_of, first, told = ARGV[10], ARGV[11], 12, field
+local keeper_key = keeper_of .. field
+
+--@include include/part_fence.lua
+--@include include/part_restore.lua
+-- Fails if a key is of another type, before anything is written.
+call('HLEN', entries_key)
+call('GET', keeper_key)
+local found = call('HMGET', lock, 'mode', field)
+local count, number = tonumber(found[2]), tonumber(token)
+if found[1] then
+    return is_over() and 'ENDED' or 'WRONGTYPE-RW'
+end
+
+-- The fence key tells the token of who holds, if it is about that one.
+local fits = string.sub(who, 1, 1) == 'f' and string.sub(who, 18) == field
+local displaced
+if count and kind ~= 'a' and fits and last ~= number then
+    local same = kind == 'n' and ARGV[9] == '1' and last < number
+    if not same then
+        count = nil
+        displaced = last < number and field or nil
+    end
+end
+if not count then
+    if is_over() then
+        return 'ENDED'
+    end
+    if last > number then
+        return 'NOTHELD'
+    end
+end
+
+-- Who holds instead is older: a release and the grants after it were lost, as its token is
+-- the lower one. Not if no token is known, nor if somebody counts there who left no entry:
+-- that may be Redisson's.
+if not count and not displaced and call('HLEN', lock) > 0 then
+    local other = call('HGETALL', lock)
+    local name = other[1]
+    local older = string.match(name, '^latchd:(%d+)$')
+        or string.sub(who, 1, 1) == 'f' and string.sub(who, 18) == name and last
+    if #other ~= 2 or not older or tonumber(older) >= number then
+        return 'NOTHELD'
+    end
+    if string.sub(name, 1, 7) ~= 'latchd:' then
+        local entries = 0
+        for _, value in ipairs(call('HVALS', entries_key)) do
+            entries = entries + (string.sub(value, 33) == name and 1 or 0)
+        end
+        if entries < tonumber(other[2]) then
+            return 'NOTHELD'
+        end
+    end
+    displaced = name
+end
+
+local missing, mine, theirs = {}, 1, 0
+if kind == 'n' then
+    missing, mine, theirs = look_at_entries(not count)
+    if #missing + mine == 0 then
+        return theirs > 0 and 'ELSEWHERE' or 'ENDED'
+    end
+end
+if kind ~= 'n' and count then
+    local keeper = call('GET', keeper_key)
+    if keeper and is_taken(keeper, ARGV[13]) then
+        return 'ELSEWHERE'
+    end
+    local since = kept_since(keeper, ARGV[13])
+    keeper = keeper or fits and string.sub(who, 2)
+    if keeper and string.sub(keeper, 1, 16) ~= instance or ARGV[9] == '1' then
+        call('SET', keeper_key, since, 'PX', helper_ttl)
+    end
+end
+
+local restored = count and 0 or 1
+if not count then
+    if displaced then
+        call('DEL', lock, keeper_of .. displaced)
+    end
+    call('DEL', entries_key, keeper_key)
+    count = kind == 'n' and 0 or 1
+    if kind ~= 'n' and ARGV[9] == '1' then
+        call('SET', keeper_key, instance .. ARGV[13], 'PX', helper_ttl)
+    end
+end
+local counter = 'redisson_lock_token:' .. string.sub(fence_key, 14)
+local counted = tonumber(redis.pcall('GET', counter))
+if counted and counted < number then
+    call('INCRBY', counter, string.format('%.0f', number - counted))
+end
+if last < number then
+    local by = kind == 'a' and ' a' .. ARGV[8] or ' f' .. instance .. field
+    call('SET', fence_key, token .. by, 'PX', helper_ttl)
+else
+    raise(fence_key, helper_ttl)
+end
+add_entries(missing)
+if kind == 'n' then
+    raise(entries_key, helper_ttl)
+end
+count = count + #missing
+if restored == 0 then
+    if #missing > 0 then
+        call('HSET', lock, field, count)
+    end
+    raise(lock, lease)
+else
+    call('HSET', lock, field, count)
+    -- Never a lock without a TTL, even for a user who may not set one.
+    local set = redis.pcall('PEXPIRE', lock, lease)
+    if set ~= 1 then
+        call('DEL', lock)
+        return set
+    end
+end
+return { 'OK', number, count, restored }

@@ -1,0 +1,88 @@
+-- Takes a lock for a claim, on one of several masters, under a token that all of them are
+-- asked to give; or finds what the claim was granted before.
+--
+-- KEYS  1 lock   2 fence key   3 queue   4 ID: keeper key of the field; named: the entries
+--       hash   5 ended mark of the claim
+-- ARGV  1 deadline, us   2 kind: i, n   3 lease, ms   4 TTL of helper keys, ms
+--       5 highest token seen   6 field   7 '1': only re-enter   8 instance   9 when it was
+--       asked, us   10 entry id (named)   11 the proposed token   12 letters: l: what is
+--       found gets it as well, k: unless another instance keeps it   13 this claim's
+--       tokens from this one on were told to nobody
+-- Gives LATE | the token of a new hold | OK token count attached [fair elsewhere]
+--       | BUSY pttl fair | OVER | ELSEWHERE | BEHIND token | WRONGTYPE-RW
+-- It is never given if it is not above the last one: tokens only grow, on each master. The
+-- last one is kept beside it, as a token that too few give is taken back (release.lua).
+
+--@include include/part_time.lua
+local lock, fence_key, entries_key, claim_keeper = KEYS[1], KEYS[2], KEYS[4], KEYS[4]
+local queue, counter, counted = KEYS[3], nil, nil
+local kind, lease, helper_ttl = ARGV[2], ARGV[3], ARGV[4]
+local claim, instance, asked, claim_entry = ARGV[6], ARGV[8], ARGV[9], ARGV[10]
+local proposed = tonumber(ARGV[11])
+local level = string.find(ARGV[12], 'l', 1, true)
+
+-- Fails if the name is of another type, before anything is written.
+local free = call('HLEN', lock) == 0
+--@include include/part_fence.lua
+local over = call('EXISTS', KEYS[5]) == 1
+if free then
+    local field
+    if over then
+        return 'OVER'
+    end
+    local fair = call('EXISTS', queue)
+    if fair == 1 or ARGV[7] == '1' then
+        return { 'BUSY', -2, fair }
+    end
+--@include include/part_counter.lua
+    if math.max(last, counted or 0) >= proposed then
+        return { 'BEHIND', math.max(last, counted or 0) }
+    end
+--@include include/part_left_over.lua
+    local token = proposed
+    before = string.format(' %.0f ', last) .. who
+--@include include/part_give.lua
+    return token
+end
+if call('HEXISTS', lock, 'mode') == 1 then
+    return 'WRONGTYPE-RW'
+end
+
+--@include include/part_find.lua
+if elsewhere then
+    return 'ELSEWHERE'
+end
+local enters = not own and kind == 'n' and call('HEXISTS', lock, claim) == 1
+if not own and over then
+    return 'OVER'
+end
+if not own and not enters then
+    return { 'BUSY', call('PTTL', lock), call('EXISTS', queue) }
+end
+local fits = string.sub(who, 1, 1) == 'f' and string.sub(who, 18) == claim
+if own and keeper and string.sub(keeper, 1, 16) ~= instance
+    and string.find(ARGV[12], 'k', 1, true) then
+    return { 'OK', fits and last or 0, tonumber(own), 0, 0, 1 }
+end
+--@include include/part_counter.lua
+if (not fits or level) and math.max(last, counted or 0) >= proposed then
+    return { 'BEHIND', math.max(last, counted or 0) }
+end
+if enters then
+    own = call('HINCRBY', lock, claim, 1)
+    call('HSET', entries_key, claim_entry,
+        instance .. string.format('%016.0f', now) .. claim)
+end
+if not fits or level then
+    if not fits or last < tonumber(ARGV[13]) then
+        before = string.format(' %.0f ', last) .. who
+    end
+    local token = proposed
+--@include include/part_count.lua
+    last, who = proposed, 'f' .. instance .. claim
+    call('SET', fence_key, string.format('%.0f ', last) .. who .. before, 'PX', helper_ttl)
+end
+local seen = 0
+--@include include/part_raise.lua
+--@include include/part_attach.lua
+return { 'OK', token, tonumber(own), attached }

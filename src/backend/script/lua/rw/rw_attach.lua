@@ -1,0 +1,54 @@
+-- A client comes back to its hold of a read/write lock: this instance keeps it from now on.
+--
+-- KEYS  1 lock   2 fence key   3 writer key   4 entries hash
+-- ARGV  1 deadline, us   2-5 target: what, field, entry, token   6 its kind: r, w, -
+--       7 instance   8 `{N}:`   9 `latchd:keeper:{N}:`   10 `latchd:reader:{N}:`
+--       11 lease, ms   12 TTL of helper keys, ms   13 '1': exact   14 when it was asked, us
+-- Gives LATE | OK token pttl field entry writes | NOTHELD | ELSEWHERE | AMBIGUOUS
+--       | WRONGTYPE-PLAIN
+-- The pttl is that of the hold: a read lock may live longer.
+
+--@include include/part_time.lua
+--@include include/part_raise.lua
+local lock, fence_key, writer_key, entries_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local what, t_field, t_entry, t_token = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local t_kind, instance, hold_of, keeper_of = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+local reader_of, lease, helper_ttl = ARGV[10], tonumber(ARGV[11]), tonumber(ARGV[12])
+local exact, asked, force, mark_of = ARGV[13] == '1', ARGV[14], false, ''
+
+--@include include/part_rw_state.lua
+--@include include/part_rw_holds.lua
+--@include include/part_rw_target.lua
+if ambiguous then
+    return 'AMBIGUOUS'
+end
+if not field then
+    return not mode and call('EXISTS', lock) == 1 and 'WRONGTYPE-PLAIN' or 'NOTHELD'
+end
+
+local keeper = entry and value or call('GET', keeper_of .. field)
+if not keeper and writes and string.sub(w_who, 1, 1) == 'f'
+    and string.sub(w_who, 18) == field then
+    keeper = string.sub(w_who, 2, 17) .. string.format('%016.0f', tonumber(w_token))
+end
+local elsewhere
+--@include include/part_superseded.lua
+if elsewhere then
+    return 'ELSEWHERE'
+end
+local me = instance .. string.format('%016.0f', now)
+if entry then
+    call('HSET', entries_key, entry, me .. string.sub(value, 33))
+    raise(entries_key, helper_ttl)
+else
+    call('SET', keeper_of .. field, me, 'PX', helper_ttl)
+end
+raise(fence_key, helper_ttl)
+raise(writes and writer_key or reader_of .. held, helper_ttl)
+local cut = exact and count == 1
+--@include include/part_rw_lease.lua
+local ttl = call('PTTL', lock)
+if not writes then
+    ttl = math.min(ttl, hold_ttl(field, count))
+end
+return { 'OK', tonumber(held), ttl, field, entry or '', writes and 1 or 0 }

@@ -1,0 +1,211 @@
+-- Ends a hold of a read/write lock, or one entry of a named owner; hands the lock over, or
+-- frees it.
+--
+-- KEYS  1 lock   2 fence key   3 writer key   4 entries hash
+-- ARGV  1 deadline, us   2-5 target: what, field, entry, token   6 its kind: r, w, -
+--       7 letters, as for release.lua   8 instance   9 `{N}:`   10 `latchd:keeper:{N}:`
+--       11 `latchd:ended:{N}:`   12 `latchd:reader:{N}:`   13 channel
+--       14 how long a mark stays, ms
+--       and who is next, if anybody: 15 kind   16 r or w   17 request or field
+--       18 entry id   19 lease, ms   20 TTL of helper keys, ms   21 highest token seen
+--       22 when it was asked, us
+-- Gives LATE | FREED | the token of next | OK count token moved freed attached shared
+--       | ENDED count token | NOTHELD | ELSEWHERE | AMBIGUOUS | WRONGTYPE-PLAIN
+
+--@include include/part_time.lua
+--@include include/part_raise.lua
+local lock, fence_key, writer_key, entries_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local what, t_field, t_entry, t_token = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local t_kind, flags, instance, hold_of = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+local keeper_of, mark_of, reader_of, channel = ARGV[10], ARGV[11], ARGV[12], ARGV[13]
+local kind, for_write, claim, claim_entry = ARGV[15], ARGV[16] == 'w', ARGV[17], ARGV[18]
+local lease, helper_ttl, seen, asked = ARGV[19], ARGV[20], ARGV[21], ARGV[22]
+local mark_ms = ARGV[14]
+local claim_keeper = kind and keeper_of .. claim
+local force = string.find(flags, 'f', 1, true)
+
+--@include include/part_rw_state.lua
+if what == 'any' and force and mode then
+--@include include/part_rw_any.lua
+    return 'FREED'
+end
+--@include include/part_rw_holds.lua
+--@include include/part_rw_target.lua
+if ambiguous then
+    return 'AMBIGUOUS'
+end
+if not field then
+    -- If next holds, this release ran before, and moved the lock.
+    if kind and mode then
+        do
+--@include include/part_rw_find.lua
+            if own then
+--@include include/part_rw_attach.lua
+                return { 'OK', 0, token, 1, 0, attached, 0 }
+            end
+        end
+    end
+    for i = 1, #t_marks do
+        local mark = call('GET', mark_of .. t_marks[i])
+        local left, token = string.match(mark or '', '^(%d+) (%d+)$')
+        if token and (t_token == '0' or token == '0' or token == t_token) then
+            return { 'ENDED', tonumber(left), tonumber(token) }
+        end
+    end
+    if not mode and call('EXISTS', lock) == 1 then
+        return 'WRONGTYPE-PLAIN'
+    end
+    if string.find(flags, 'b', 1, true) then
+        local mark, names = '0 ' .. t_token, { t_entry }
+        if what == 'id' then
+            names = { t_entry, base, base .. ':write' }
+        end
+--@include include/part_marks.lua
+    end
+    return 'NOTHELD'
+end
+
+local anonymous = not entry and string.find(field, '^latchd:') and
+    string.sub(field, 1, 10) ~= 'latchd:id:'
+local own_accord = string.find(flags, 'o', 1, true)
+if own_accord then
+    -- No keeper key: whoever took the hold keeps it. For an anonymous writer that is who
+    -- asks, for an anonymous reader its field tells, for an ID writer the writer key.
+    local keeper = entry and value or call('GET', keeper_of .. field)
+    if not keeper then
+        if anonymous then
+            keeper = writes and instance or string.sub(field, 8)
+        else
+            keeper = writes and string.sub(w_who, 18) == field and string.sub(w_who, 2)
+                or ''
+        end
+    end
+    if string.sub(keeper, 1, 16) ~= instance then
+        return 'ELSEWHERE'
+    end
+end
+
+-- What will be, before anything is written.
+local left = entry and not force and count > 1 and count - 1 or 0
+local was, freed = 0, false
+local leaving = field
+local others, longest, dead = true, nil, {}
+if left == 0 and (writes or mode ~= 'write') then
+    if call('HLEN', lock) == 2 then
+        others = false
+    else
+        was = writes and math.huge or hold_ttl(field, count)
+--@include include/part_rw_others.lua
+    end
+    freed = not others
+end
+local move = freed and kind and not force and not string.find(flags, 'y', 1, true)
+if move and string.find(flags, 'q', 1, true) then
+    local listen = tonumber(call('PUBSUB', 'NUMSUB', channel)[2])
+    move = listen <= (string.find(flags, 's', 1, true) and 1 or 0)
+end
+-- A request that ended elsewhere while it waited here may not begin again; nor may the
+-- one that ends now.
+if move and kind == 'n' then
+    move = (own_accord or claim_entry ~= entry)
+        and call('EXISTS', mark_of .. claim_entry) == 0
+elseif move and kind == 'i' then
+    local same = string.gsub(claim, ':write$', '') == string.gsub(field, ':write$', '')
+    move = (own_accord or not same) and call('EXISTS', mark_of .. claim) == 0
+end
+-- Fails if a key that goes, or begins anew, is of another type.
+local left_over = false
+if left == 0 and call('EXISTS', keeper_of .. field, entries_key) > 0 then
+    call('GET', keeper_of .. field)
+    call('HLEN', entries_key)
+end
+if move then
+--@include include/part_rw_left_over.lua
+end
+-- Before all else, as it may be refused; nobody can act on it before the script ends.
+-- Redisson's `1` wakes the threads that are parked at that moment. One that is about to
+-- park would sleep on, but finds the wake-up of a `0`.
+local shared = writes and left == 0 and not freed
+if shared or freed and (not move or writes and not for_write) then
+    if writes then
+        call('PUBLISH', channel, '1')
+    end
+    call('PUBLISH', channel, '0')
+end
+
+-- Marks, under every name by which the same release may be asked for again; and for a
+-- named owner's last entry also under the owner, so that other instances that renew for
+-- it learn how it ended; unasked for, where one of them keeps it by now. An ID is one
+-- request, of whatever kind.
+local marks_it = not force and string.find(flags, 'm', 1, true)
+if not marks_it and not own_accord and not force then
+    marks_it = entry and string.sub(value, 1, 16) ~= instance
+        or not entry and call('EXISTS', keeper_of .. field) == 1
+end
+if marks_it then
+    local mark = string.format('%.0f', left) .. ' ' .. held
+    local names = { entry or field }
+    if entry and left == 0 then
+        names[2] = 'owner:' .. field
+    elseif not entry and writes then
+        names[2] = string.sub(field, 1, -7)
+    elseif anonymous then
+        names[2] = 'latchd:' .. held
+    end
+    if what == 'token' and not anonymous then
+        names[#names + 1] = 'latchd:' .. t_token
+    elseif what == 'owner' and t_entry ~= '' then
+        names[#names + 1] = t_entry
+    end
+--@include include/part_marks.lua
+end
+
+if entry then
+    call('HDEL', entries_key, entry)
+end
+if left > 0 then
+    if not writes then
+        -- The first hold key has the lease of the whole, and goes last.
+        local top = hold_of .. field .. ':rwlock_timeout:' .. string.format('%.0f', count)
+        raise(hold_of .. field .. ':rwlock_timeout:1', call('PTTL', top))
+        if count == 1 or is_text(top) then
+            call('DEL', top)
+        end
+    end
+    return { 'OK', call('HINCRBY', lock, field, -1), 0, 0, 0, 0, 0 }
+end
+local gone = { keeper_of .. field }
+if freed then
+    gone = { keeper_of .. field, lock, entries_key }
+end
+if not writes then
+    gone[#gone + 1] = hold_of .. field .. ':rwlock_timeout:1'
+    gone[#gone + 1] = reader_of .. held
+    for i = math.min(count, HOLDS_MAX), 2, -1 do
+        local hold = hold_of .. field .. ':rwlock_timeout:' .. i
+        if is_text(hold) then
+            call('DEL', hold)
+        end
+    end
+elseif entry then
+    -- Who writes under that name from now on has another token.
+    gone[#gone + 1] = writer_key
+end
+call('DEL', unpack(gone))
+if not freed then
+    call('HDEL', lock, field)
+--@include include/part_rw_bury.lua
+    if shared then
+        call('HSET', lock, 'mode', 'read')
+    end
+    if longest then
+        call('PEXPIRE', lock, math.max(longest, 1))
+    end
+    return { 'OK', 0, 0, 0, 0, 0, shared and 1 or 0 }
+end
+if move then
+    mode = nil
+--@include include/part_rw_grant.lua
+    return token
+end
+return 'FREED'

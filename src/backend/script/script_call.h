@@ -1,0 +1,54 @@
+/* script_call: an op as the EVALSHA that does it, and the reply as the op's result.
+ *
+ * Pure functions: no link, no clock. What a result points to belongs to the reply or to
+ * the struct script_result, and is valid as long as both are. A reply of another shape
+ * than the script gives is OP_ERROR. */
+#ifndef LATCHD_BACKEND_SCRIPT_SCRIPT_CALL_H
+#define LATCHD_BACKEND_SCRIPT_SCRIPT_CALL_H
+
+#include "backend/script/scripts.h"
+#include "engine/op.h"
+#include "util/buf.h"
+
+#include <hiredis/hiredis.h>
+#include <stdint.h>
+
+enum { SCRIPT_FIELDS_MAX = 1000 /* owners that OP_INSPECT tells at most */ };
+
+/* What is known of the server that is asked. In Redis time, as far as we know it. */
+struct op_times {
+    uint64_t asked_us;    /* when the op is sent */
+    uint64_t deadline_us; /* after this the script does nothing */
+    enum publish_way publish;
+};
+
+void script_call(struct buf *out, const struct op *op, const char *instance,
+                 struct op_times times);
+
+/* The same for several that are simple (script_batch.h), of one kind, and of as many
+ * names: one call for all of them. */
+void script_call_batch(struct buf *out, const struct op *ops, size_t count,
+                       const char *instance, struct op_times times);
+
+/* What the reply to such a call says of one of them, for script_reply(). NULL: nothing,
+ * as all of it was refused. */
+const redisReply *script_reply_part(const redisReply *reply, size_t i, size_t count);
+
+/* The token that is in the field of an anonymous hold; 0: it is not one's. */
+uint64_t script_field_token(struct span field);
+
+struct script_result {
+    struct op_result result;
+    enum renew_result items[OP_RENEW_MAX];
+    /* Freed by script_result_fini(). */
+    struct op_field *fields;
+    struct span *queue;
+    struct op_result *batch;
+};
+
+/* `item_count`: op_item_count() of the op. Sets everything but the result's id. */
+void script_reply(const redisReply *reply, enum op_kind kind, size_t item_count,
+                  struct script_result *ret);
+void script_result_fini(struct script_result *r);
+
+#endif

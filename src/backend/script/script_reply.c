@@ -1,0 +1,320 @@
+#include "backend/script/script_call.h"
+
+#include "backend/script/script_reply_priv.h"
+#include "util/alloc.h"
+
+#include <stdlib.h>
+
+static const struct {
+    struct span word;
+    enum op_status status;
+} STATUS_WORDS[] = {
+    { SPAN("OK"), OP_OK },           { SPAN("BUSY"), OP_BUSY },
+    { SPAN("NOTHELD"), OP_NOTHELD }, { SPAN("ENDED"), OP_ENDED },
+    { SPAN("OVER"), OP_OVER },       { SPAN("ELSEWHERE"), OP_ELSEWHERE },
+    { SPAN("LATE"), OP_LATE },       { SPAN("WRONGTYPE"), OP_WRONGTYPE },
+    { SPAN("UPGRADE"), OP_UPGRADE }, { SPAN("AMBIGUOUS"), OP_AMBIGUOUS },
+    { SPAN("BEHIND"), OP_BEHIND },
+};
+
+/* WRONGTYPE alone is other data. */
+static bool is_wrong_family(struct span word, struct op_result *result)
+{
+    result->rw = span_eq(word, SPAN("WRONGTYPE-RW"));
+    result->plain = span_eq(word, SPAN("WRONGTYPE-PLAIN"));
+    return result->rw || result->plain;
+}
+
+static bool status_of(struct span word, struct op_result *result)
+{
+    if (is_wrong_family(word, result)) {
+        result->status = OP_WRONGTYPE;
+        return true;
+    }
+    for (size_t i = 0; i < sizeof(STATUS_WORDS) / sizeof(STATUS_WORDS[0]); i++) {
+        if (span_eq(word, STATUS_WORDS[i].word)) {
+            result->status = STATUS_WORDS[i].status;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void read_acquired(struct reply_reader *r, struct op_result *result)
+{
+    result->token = reply_token(r);
+    result->count = reply_int(r);
+    result->attached = reply_flag(r);
+    result->fair = reply_last_flag(r);
+    result->elsewhere = reply_last_flag(r);
+    r->bad = r->bad || (result->token == 0 && !result->elsewhere);
+}
+
+static void read_released(struct reply_reader *r, struct op_result *result)
+{
+    result->count = reply_int(r);
+    result->token = reply_token(r);
+    result->moved = reply_flag(r);
+    result->freed = reply_flag(r);
+    result->attached = reply_flag(r);
+    result->shared = reply_last_flag(r);
+    result->fair = reply_last_flag(r);
+    r->bad = r->bad || (result->moved && result->token == 0);
+}
+
+static void read_attached(struct reply_reader *r, struct op_result *result)
+{
+    result->token = reply_token(r);
+    result->ttl_ms = reply_int(r);
+    result->owner = reply_text(r);
+    result->entry = reply_text(r);
+    r->bad =
+        r->bad || result->owner.len > OP_TEXT_MAX || result->entry.len > OP_TEXT_MAX;
+    if (r->at < (size_t)r->array->elements) {
+        result->lock_kind = reply_flag(r) ? KIND_WRITE : KIND_READ;
+    }
+}
+
+static void read_restored(struct reply_reader *r, struct op_result *result)
+{
+    result->token = reply_known_token(r);
+    result->count = reply_int(r);
+    result->restored = reply_flag(r);
+}
+
+static void read_renewed(struct reply_reader *r, size_t item_count,
+                         struct script_result *ret)
+{
+    for (size_t i = 0; i < item_count; i++) {
+        int64_t state = reply_int(r);
+
+        if (state < RENEW_OK || state > RENEW_WRONGTYPE) {
+            r->bad = true;
+            return;
+        }
+        ret->items[i] = (enum renew_result)state;
+    }
+    ret->result.items = ret->items;
+    ret->result.item_count = item_count;
+}
+
+static void read_refused(struct reply_reader *r, struct op_result *result)
+{
+    if (result->status == OP_BUSY) {
+        result->ttl_ms = reply_int(r);
+        result->fair = reply_last_flag(r);
+    } else if (result->status == OP_ENDED) {
+        result->count = reply_int(r);
+        result->token = reply_token(r);
+    } else if (result->status == OP_BEHIND) {
+        result->token = reply_known_token(r);
+    }
+}
+
+/* What a node of a cluster says instead of running a script: another one has its slot,
+ * or nobody has it now. */
+static bool is_redirected(struct span text)
+{
+    return span_starts(text, SPAN("MOVED ")) || span_starts(text, SPAN("ASK ")) ||
+           span_starts(text, SPAN("TRYAGAIN ")) ||
+           span_starts(text, SPAN("CLUSTERDOWN "));
+}
+
+static void read_error(const redisReply *reply, struct op_result *result)
+{
+    struct span text = span_of(reply->str, (size_t)reply->len);
+
+    result->status = is_redirected(text) ? OP_LATE : OP_ERROR;
+    result->text = text;
+    /* Redis < 7 wraps what a script ran into in a sentence of its own. */
+    if (text.len != 0 && memmem(text.ptr, text.len, "WRONGTYPE ", 10) != NULL) {
+        result->status = OP_WRONGTYPE;
+    }
+}
+
+/* The short forms of what happens most: a word alone, or the token of a new hold. */
+static bool read_short(const redisReply *reply, enum op_kind kind,
+                       struct op_result *result)
+{
+    if (reply->type == REDIS_REPLY_STRING) {
+        struct span word = span_of(reply->str, (size_t)reply->len);
+
+        if (kind == OP_RELEASE && span_eq(word, SPAN("FREED"))) {
+            result->freed = true;
+            return true;
+        }
+        return status_of(word, result) && result->status != OP_OK;
+    }
+    if (reply->type != REDIS_REPLY_INTEGER || reply->integer <= 0 ||
+        (uint64_t)reply->integer > SCRIPT_TOKEN_MAX) {
+        return false;
+    }
+    result->token = (uint64_t)reply->integer;
+    result->count = kind == OP_ACQUIRE ? 1 : 0;
+    result->moved = kind == OP_RELEASE;
+    return kind == OP_ACQUIRE || kind == OP_RELEASE;
+}
+
+/* What one acquire answered. */
+static bool read_grant(const redisReply *reply, struct op_result *result)
+{
+    struct reply_reader r = { .array = reply };
+
+    if (reply->type == REDIS_REPLY_ERROR) {
+        read_error(reply, result);
+        return true;
+    }
+    if (reply->type != REDIS_REPLY_ARRAY) {
+        return read_short(reply, OP_ACQUIRE, result);
+    }
+    if (!status_of(reply_text(&r), result)) {
+        return false;
+    }
+    if (result->status == OP_OK) {
+        read_acquired(&r, result);
+    } else {
+        read_refused(&r, result);
+    }
+    return !r.bad;
+}
+
+static void read_many(struct reply_reader *r, struct script_result *ret)
+{
+    size_t count = (size_t)r->array->elements - r->at;
+
+    ret->batch = xcalloc(count + 1, sizeof(*ret->batch));
+    for (size_t i = 0; i < count; i++) {
+        const redisReply *e = r->array->element[r->at++];
+
+        if (e == NULL || !read_grant(e, &ret->batch[i])) {
+            r->bad = true;
+            return;
+        }
+    }
+    ret->result.batch = ret->batch;
+    ret->result.batch_count = count;
+}
+
+/* All of them were granted, under the same token. */
+static bool read_all(const redisReply *reply, size_t item_count,
+                     struct script_result *ret)
+{
+    struct op_result one = { 0 };
+
+    if (item_count == 0 || !read_short(reply, OP_ACQUIRE, &one)) {
+        return false;
+    }
+    ret->batch = xcalloc(item_count, sizeof(*ret->batch));
+    for (size_t i = 0; i < item_count; i++) {
+        ret->batch[i] = one;
+    }
+    ret->result.batch = ret->batch;
+    ret->result.batch_count = item_count;
+    return true;
+}
+
+static void read_ok(struct reply_reader *r, enum op_kind kind, size_t item_count,
+                    struct script_result *ret)
+{
+    switch (kind) {
+    case OP_ACQUIRE:
+        read_acquired(r, &ret->result);
+        break;
+    case OP_RELEASE:
+        read_released(r, &ret->result);
+        break;
+    case OP_RENEW:
+        read_renewed(r, item_count, ret);
+        break;
+    case OP_ATTACH:
+        read_attached(r, &ret->result);
+        break;
+    case OP_INSPECT:
+        reply_inspected(r, ret);
+        break;
+    case OP_ACQUIRE_BATCH:
+        read_many(r, ret);
+        break;
+    case OP_RESTORE:
+        read_restored(r, &ret->result);
+        break;
+    case OP_QUEUE:
+        ret->result.ttl_ms = reply_int(r);
+        ret->result.fair = reply_flag(r);
+        break;
+    case OP_LEAVE:
+        ret->result.fair = reply_flag(r);
+        break;
+    }
+}
+
+static void set_garbled(struct script_result *ret)
+{
+    script_result_fini(ret);
+    ret->result = (struct op_result){
+        .status = OP_ERROR,
+        .text = SPAN("Redis answered a script in a way that it cannot"),
+    };
+}
+
+static bool read_array(const redisReply *reply, enum op_kind kind, size_t item_count,
+                       struct script_result *ret)
+{
+    struct reply_reader r = { .array = reply };
+
+    if (!status_of(reply_text(&r), &ret->result)) {
+        return false;
+    }
+    if (ret->result.status == OP_OK) {
+        read_ok(&r, kind, item_count, ret);
+    } else {
+        read_refused(&r, &ret->result);
+    }
+    return !r.bad;
+}
+
+void script_reply(const redisReply *reply, enum op_kind kind, size_t item_count,
+                  struct script_result *ret)
+{
+    bool good;
+
+    ret->fields = NULL;
+    ret->queue = NULL;
+    ret->batch = NULL;
+    ret->result = (struct op_result){ 0 };
+    if (reply->type == REDIS_REPLY_ERROR) {
+        read_error(reply, &ret->result);
+        return;
+    }
+    if (reply->type == REDIS_REPLY_ARRAY) {
+        good = item_count <= OP_RENEW_MAX && read_array(reply, kind, item_count, ret);
+    } else if (kind == OP_ACQUIRE_BATCH && reply->type == REDIS_REPLY_INTEGER) {
+        good = read_all(reply, item_count, ret);
+    } else {
+        good = read_short(reply, kind, &ret->result);
+    }
+    if (!good) {
+        set_garbled(ret);
+    }
+}
+
+const redisReply *script_reply_part(const redisReply *reply, size_t i, size_t count)
+{
+    if (count == 1 || reply == NULL) {
+        return reply;
+    }
+    if (reply->type == REDIS_REPLY_ARRAY) {
+        return reply->elements == count ? reply->element[i] : NULL;
+    }
+    return reply->type == REDIS_REPLY_ERROR ? NULL : reply;
+}
+
+void script_result_fini(struct script_result *r)
+{
+    free(r->fields);
+    free(r->queue);
+    free(r->batch);
+    r->fields = NULL;
+    r->queue = NULL;
+    r->batch = NULL;
+}

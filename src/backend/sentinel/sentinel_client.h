@@ -1,0 +1,59 @@
+/* sentinel_client: one Sentinel: a connection on which it is asked, and one on which it
+ * tells of switches.
+ *
+ * An asking is one write: which master, the epoch before and after (so that the two
+ * belong together), and now and then which other Sentinels there are. Only one is open
+ * at a time. Events come from the loop only, and not after the close. */
+#ifndef LATCHD_BACKEND_SENTINEL_SENTINEL_CLIENT_H
+#define LATCHD_BACKEND_SENTINEL_SENTINEL_CLIENT_H
+
+#include "backend/redis/redis_conn.h"
+#include "backend/sentinel/sentinel_vote.h"
+#include "util/span.h"
+
+enum { SENTINEL_ID_LEN = 40 };
+
+struct sentinel_client;
+
+struct sentinel_client_events {
+    void (*on_wake)(void *ctx);
+    /* The answer to an asking; NULL: it does not know the master, or gave none, or
+     * is out of reach. */
+    void (*on_claim)(void *ctx, struct sentinel_client *p,
+                     const struct sentinel_claim *claim);
+    /* It says who it is (SENTINEL_ID_LEN digits), once for each connection. */
+    void (*on_id)(void *ctx, struct sentinel_client *p, const char *id);
+    /* It knows another one, at a place that can be. */
+    void (*on_other)(void *ctx, struct span host, struct span port, struct span id);
+    /* It tells of a switch of our master: ask all. */
+    void (*on_switch)(void *ctx, struct sentinel_client *p);
+};
+
+struct sentinel_client_setup {
+    struct io *io;
+    const struct backend_url *url; /* copied */
+    const char *master;            /* outlives it, as the events do */
+    uint64_t timeout_ms;
+    uint64_t seed;
+    const struct sentinel_client_events *events;
+    void *ctx;
+};
+
+struct sentinel_client *sentinel_client_new(const struct sentinel_client_setup *setup);
+void sentinel_client_start(struct sentinel_client *p);
+void sentinel_client_set_timeout(struct sentinel_client *p, uint64_t timeout_ms);
+/* For connections from now on, if its URL wants TLS. */
+void sentinel_client_set_tls(struct sentinel_client *p, struct tls *tls);
+/* Asks now, or as soon as the asking that is open is answered; if it is out of reach,
+ * when it is back. `others`: also for the other Sentinels. */
+void sentinel_client_ask(struct sentinel_client *p, bool others);
+bool sentinel_client_is_at(const struct sentinel_client *p, struct span host,
+                           struct span port);
+/* Empty: it has not said yet. */
+const char *sentinel_client_id(const struct sentinel_client *p);
+const char *sentinel_client_address(const struct sentinel_client *p);
+void sentinel_client_close(struct sentinel_client *p);
+/* After the loop has run out, or at least once. NULL is fine. */
+void sentinel_client_free(struct sentinel_client *p);
+
+#endif

@@ -1,0 +1,33 @@
+/* sentinel_sub: the connection on which a Sentinel tells of switches.
+ *
+ * It is quiet in the log: the one beside it, on which the Sentinel is asked
+ * (sentinel_client.h), says all that there is to say. Events come from the loop only.
+ */
+#ifndef LATCHD_BACKEND_SENTINEL_SENTINEL_SUB_H
+#define LATCHD_BACKEND_SENTINEL_SENTINEL_SUB_H
+
+#include "backend/redis/redis_conn.h"
+
+struct sentinel_sub;
+
+struct sentinel_sub_events {
+    void (*on_wake)(void *ctx);
+    /* From now on no switch is missed. */
+    void (*on_subscribed)(void *ctx);
+    /* Our master was switched. */
+    void (*on_switch)(void *ctx);
+};
+
+/* Of *setup all but events, context and quiet is used; `master` outlives it, as the
+ * events do. */
+struct sentinel_sub *sentinel_sub_new(const struct redis_conn_setup *setup,
+                                      const char *master,
+                                      const struct sentinel_sub_events *events,
+                                      void *ctx);
+void sentinel_sub_start(struct sentinel_sub *n);
+void sentinel_sub_set_timeout(struct sentinel_sub *n, uint64_t timeout_ms);
+void sentinel_sub_close(struct sentinel_sub *n);
+/* After the loop has run at least once since the close. NULL is fine. */
+void sentinel_sub_free(struct sentinel_sub *n);
+
+#endif

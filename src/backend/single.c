@@ -1,0 +1,95 @@
+/* One server: its node's events are the store's. */
+#include "backend/backend.h"
+#include "backend/node.h"
+#include "backend/redis/redis_link.h"
+
+static void *single_make(const struct store_setup *setup)
+{
+    struct node_setup node = {
+        .store = setup,
+        .url = &setup->place.urls[0],
+        .seed = setup->seed,
+        .batches = true,
+        .hears_daemons = true,
+        .events = setup->events,
+    };
+
+    return node_new(&node);
+}
+
+static void single_start(void *backend)
+{
+    node_start(backend);
+}
+
+static void single_set_tls(void *backend, struct tls *tls)
+{
+    node_set_tls(backend, tls);
+}
+
+static void single_configure(void *backend, const struct store_options *options)
+{
+    node_configure(backend, options);
+}
+
+static void single_submit(void *backend, const struct op *op)
+{
+    node_submit(backend, op);
+}
+
+static void single_subscribe(void *backend, struct span name, bool rw)
+{
+    node_subscribe(backend, name, rw);
+}
+
+static void single_unsubscribe(void *backend, struct span name, bool rw)
+{
+    node_unsubscribe(backend, name, rw);
+}
+
+static void single_announce(void *backend, struct span text)
+{
+    redis_link_announce(node_link(backend), text);
+}
+
+static void single_end_turn(void *backend)
+{
+    node_end_turn(backend);
+}
+
+static void single_info(const void *backend, struct store_info *ret)
+{
+    node_info(backend, ret);
+}
+
+static void single_each_node(const void *backend, store_node_fn *fn, void *ctx)
+{
+    node_tell(backend, "master", fn, ctx);
+}
+
+static void single_close(void *backend)
+{
+    node_close(backend);
+}
+
+static void single_free(void *backend)
+{
+    node_free(backend);
+}
+
+const struct store_backend SINGLE_BACKEND = {
+    .name = "single",
+    .make = single_make,
+    .start = single_start,
+    .set_tls = single_set_tls,
+    .configure = single_configure,
+    .submit = single_submit,
+    .subscribe = single_subscribe,
+    .unsubscribe = single_unsubscribe,
+    .announce = single_announce,
+    .end_turn = single_end_turn,
+    .info = single_info,
+    .each_node = single_each_node,
+    .close = single_close,
+    .free = single_free,
+};

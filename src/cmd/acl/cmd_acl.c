@@ -1,0 +1,181 @@
+/* ACL WHOAMI, CAT, GENPASS, LOG, DRYRUN. What changes users is in cmd_acl_users.c. */
+#include "cmd/acl/users.h"
+#include "cmd/handlers.h"
+
+void cmd_acl_whoami(struct command_ctx *call)
+{
+    const struct acl_user *user = call->client->user;
+
+    resp_bulk(call->out, span_of(user->name, user->name_len));
+}
+
+/* --- CAT -------------------------------------------------------------------------- */
+
+static void list_category(struct command_ctx *call, unsigned bit)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        count += (COMMANDS[i].acl & bit) != 0;
+    }
+    resp_array(call->out, count);
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        if ((COMMANDS[i].acl & bit) != 0) {
+            resp_bulk_str(call->out, COMMANDS[i].name);
+        }
+    }
+}
+
+void cmd_acl_cat(struct command_ctx *call)
+{
+    const struct acl_catalog *catalog = acl_catalog(call->cmd->users.acl);
+    int number;
+
+    if (call->argc > 3) {
+        ctx_subcommand_error(call);
+        return;
+    }
+    if (call->argc == 2) {
+        resp_array(call->out, catalog->category_count);
+        for (size_t i = 0; i < catalog->category_count; i++) {
+            resp_bulk_str(call->out, catalog->categories[i] + 1);
+        }
+        return;
+    }
+    number = catalog_category(catalog, call->argv[2]);
+    if (number == ACL_NOT_THERE) {
+        ctx_error(call, LATCHD_ERR, "Unknown category '%.*s'",
+                  span_shown(call->argv[2]), call->argv[2].ptr);
+    } else {
+        list_category(call, 1U << number);
+    }
+}
+
+/* --- GENPASS ---------------------------------------------------------------------- */
+
+void cmd_acl_genpass(struct command_ctx *call)
+{
+    int64_t bits = SECRET_BITS_DEFAULT;
+    struct buf text = { 0 };
+
+    if (call->argc > 3) {
+        ctx_subcommand_error(call);
+        return;
+    }
+    if (call->argc == 3 && !ctx_arg_int(call, 2, &bits)) {
+        return;
+    }
+    if (bits <= 0 || bits > SECRET_BITS_MAX) {
+        ctx_error(call, LATCHD_ERR,
+                  "ACL GENPASS argument must be the number of bits for the output "
+                  "password, a positive number up to %d",
+                  SECRET_BITS_MAX);
+    } else if (!secret_random((size_t)bits, &text)) {
+        ctx_error(call, LATCHD_ERR, "the system has no random bytes");
+    } else {
+        resp_bulk(call->out, buf_span(&text));
+    }
+    buf_reset(&text);
+}
+
+/* --- LOG -------------------------------------------------------------------------- */
+
+static void write_denial(struct command_ctx *call, const struct denial *d)
+{
+    static const char *const REASONS[] = {
+        [DENIAL_COMMAND] = "command",
+        [DENIAL_NAME] = "key",
+        [DENIAL_CHANNEL] = "channel",
+        [DENIAL_LOGIN] = "auth",
+    };
+    uint64_t now = call->cmd->env.now_ms(call->cmd->env.ctx);
+    struct buf *out = call->out;
+
+    resp_map(out, call->proto, 7);
+    resp_bulk_str(out, "count");
+    resp_int(out, (int64_t)d->count);
+    resp_bulk_str(out, "reason");
+    resp_bulk_str(out, REASONS[d->reason]);
+    resp_bulk_str(out, "context");
+    resp_bulk_str(out, d->context);
+    resp_bulk_str(out, "object");
+    resp_bulk(out, d->object);
+    resp_bulk_str(out, "username");
+    resp_bulk(out, d->user);
+    resp_bulk_str(out, "age-seconds");
+    resp_double(out, call->proto, (double)(now - d->at_ms) / 1000);
+    resp_bulk_str(out, "client-info");
+    resp_bulk(out, d->client);
+}
+
+void cmd_acl_log(struct command_ctx *call)
+{
+    enum { SHOWN = 10 };
+    struct denials *denials = call->cmd->users.denials;
+    int64_t wanted = SHOWN;
+    size_t count = denials_count(denials);
+
+    if (call->argc > 3) {
+        ctx_subcommand_error(call);
+        return;
+    }
+    if (ctx_arg_is(call, 2, "RESET")) {
+        denials_reset(denials);
+        resp_simple(call->out, "OK");
+        return;
+    }
+    if (call->argc == 3 && !ctx_arg_int(call, 2, &wanted)) {
+        return;
+    }
+    wanted = wanted < 0 ? 0 : wanted;
+    count = (uint64_t)wanted < count ? (size_t)wanted : count;
+    resp_array(call->out, count);
+    for (size_t i = 0; i < count; i++) {
+        write_denial(call, denials_at(denials, i));
+    }
+}
+
+/* --- DRYRUN ----------------------------------------------------------------------- */
+
+static void write_verdict(struct command_ctx *call, enum acl_verdict verdict,
+                          struct span object)
+{
+    static const char *const TEXTS[][2] = {
+        [ACL_NO_COMMAND] = { "run", "command" },
+        [ACL_NO_NAME] = { "access", "key" },
+        [ACL_NO_CHANNEL] = { "access", "channel" },
+    };
+    struct buf text = { 0 };
+
+    if (verdict == ACL_ALLOWED) {
+        resp_simple(call->out, "OK");
+        return;
+    }
+    buf_printf(&text, "This user has no permissions to %s the '", TEXTS[verdict][0]);
+    buf_add_span(&text, object);
+    buf_printf(&text, "' %s", TEXTS[verdict][1]);
+    resp_bulk(call->out, buf_span(&text));
+    buf_reset(&text);
+}
+
+void cmd_acl_dryrun(struct command_ctx *call)
+{
+    const struct acl_user *user = acl_find(call->cmd->users.acl, call->argv[2]);
+    const struct command *c = command_resolve(call->argv + 3, call->argc - 3);
+    struct span object = SPAN_NONE;
+
+    if (user == NULL) {
+        ctx_error(call, LATCHD_ERR, "User '%.*s' not found", span_shown(call->argv[2]),
+                  call->argv[2].ptr);
+    } else if (c == NULL) {
+        ctx_error(call, LATCHD_ERR, "Command '%.*s' not found",
+                  span_shown(call->argv[3]), call->argv[3].ptr);
+    } else if (!command_arity_fits(c, call->argc - 3)) {
+        ctx_error(call, LATCHD_ERR, "wrong number of arguments for '%s' command",
+                  c->name);
+    } else {
+        write_verdict(
+            call, acl_check_command(user, c, call->argv + 3, call->argc - 3, &object),
+            object);
+    }
+}

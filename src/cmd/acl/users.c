@@ -1,0 +1,162 @@
+#include "cmd/acl/users.h"
+
+#include "cmd/cmd_priv.h"
+#include "util/alloc.h"
+
+#include <stdlib.h>
+
+/* --- what rules can speak of --------------------------------------------------------
+ */
+
+static const struct acl_catalog *catalog_new(void)
+{
+    struct acl_catalog *c = xcalloc(1, sizeof(*c));
+    struct acl_command *rows = xcalloc(COMMAND_COUNT, sizeof(*rows));
+
+    if (COMMAND_COUNT > ACL_COMMANDS_MAX) {
+        abort(); /* a test would have told */
+    }
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        rows[i].name = COMMANDS[i].name;
+        rows[i].categories = COMMANDS[i].acl;
+        rows[i].open = (COMMANDS[i].flags & CMD_NO_AUTH) != 0;
+    }
+    c->commands = rows;
+    c->command_count = COMMAND_COUNT;
+    c->categories = ACL_CATEGORY_NAMES;
+    c->category_count = ACL_CATEGORY_COUNT;
+    return c;
+}
+
+static void catalog_free(const struct acl_catalog *c)
+{
+    free((void *)c->commands);
+    free((void *)c);
+}
+
+void users_init(struct users *u)
+{
+    u->acl = acl_new(catalog_new());
+    u->denials = denials_new();
+    u->throttle = throttle_new();
+    u->force = (size_t)(command_find(SPAN("forceunlock")) - COMMANDS);
+}
+
+void users_fini(struct users *u)
+{
+    const struct acl_catalog *catalog = acl_catalog(u->acl);
+
+    acl_free(u->acl);
+    catalog_free(catalog);
+    denials_free(u->denials);
+    throttle_free(u->throttle);
+}
+
+/* --- clients ------------------------------------------------------------------------
+ */
+
+void client_set_user(struct client *client, struct acl_user *user)
+{
+    struct acl_user *old = client->user;
+
+    client->user = user == NULL ? NULL : acl_ref(user);
+    acl_unref(old);
+}
+
+void users_meet(struct cmd *c, struct conn *conn, struct client *client)
+{
+    char name[ACL_NAME_MAX + 1];
+    struct acl_user *user;
+
+    client->met = true;
+    if (!c->limits.cert_users || !conn_tls_peer(conn, name, sizeof(name))) {
+        return;
+    }
+    user = acl_find(c->users.acl, span_str(name));
+    if (user != NULL && (user->terms.flags & TERMS_ON) != 0) {
+        client_set_user(client, user);
+        client->authed = true;
+    }
+}
+
+struct listening {
+    const struct acl_user *user;
+    bool refused;
+};
+
+static void look_at_channel(void *ctx, enum pubsub_kind kind, struct span name)
+{
+    struct listening *l = ctx;
+    const struct permissions *t = &l->user->terms;
+
+    l->refused =
+        l->refused || !(kind == PUBSUB_CHANNEL ? permissions_may_channel(t, name)
+                                               : permissions_may_channels(t, name));
+}
+
+static bool has_to_go(const struct client *client)
+{
+    struct listening l = { .user = client->user };
+
+    if (client->user->gone) {
+        return true;
+    }
+    if (client_is_subscribed(client)) {
+        pubsub_each_of(&client->sub, look_at_channel, &l);
+    }
+    return l.refused;
+}
+
+static void kick_conn(void *ctx, struct conn *conn)
+{
+    struct command_ctx *call = ctx;
+    const struct client *client = conn_data(conn);
+
+    if (client == NULL || !has_to_go(client)) {
+        return;
+    }
+    conn_set_end(conn, END_USER);
+    if (call != NULL && conn == call->conn) {
+        ctx_close_after(call);
+    } else {
+        conn_close(conn);
+    }
+}
+
+void users_kick(struct cmd *c, struct command_ctx *call)
+{
+    net_foreach(c->env.net, kick_conn, call);
+}
+
+/* --- the daemon's -------------------------------------------------------------------
+ */
+
+void cmd_password_changed(struct cmd *c)
+{
+    acl_set_password(c->users.acl, span_str(c->env.password(c->env.ctx)));
+}
+
+bool cmd_load_users(struct cmd *c, const char *name, struct span text,
+                    struct command_ctx *call, struct buf *reterr)
+{
+    bool has_default = false;
+    bool ok = acl_load(c->users.acl, name, text, span_str(c->env.password(c->env.ctx)),
+                       &has_default, reterr);
+
+    if (ok) {
+        users_kick(c, call);
+    }
+    return ok;
+}
+
+bool cmd_check_users(const char *name, struct span text, struct buf *reterr)
+{
+    bool has_default;
+    struct users u;
+    bool ok;
+
+    users_init(&u);
+    ok = acl_load(u.acl, name, text, SPAN_NONE, &has_default, reterr);
+    users_fini(&u);
+    return ok;
+}

@@ -1,0 +1,153 @@
+/* command_ctx: what every handler has at hand: errors, arguments, HELP, waiting. */
+#include "cmd/handlers.h"
+
+#include "cmd/pipeline.h"
+#include "util/parse.h"
+
+void ctx_error(struct command_ctx *call, const char *word, const char *fmt, ...)
+{
+    bool aborts =
+        !call->admitted && call->command != NULL && call->command->run == cmd_exec;
+    struct buf text = { 0 };
+    va_list ap;
+
+    if (aborts) {
+        buf_printf(&text, "Transaction discarded because of: %s%s",
+                   strcmp(word, LATCHD_ERR) == 0 ? "" : word,
+                   strcmp(word, LATCHD_ERR) == 0 ? "" : " ");
+        word = LATCHD_ERR_EXECABORT;
+    }
+    va_start(ap, fmt);
+    buf_vprintf(&text, fmt, ap);
+    va_end(ap);
+    resp_error(call->out, word, buf_span(&text));
+    buf_reset(&text);
+    call->outcome = outcome_of_error(word);
+}
+
+void ctx_null(struct command_ctx *call)
+{
+    resp_null(call->out, call->proto);
+    call->outcome = OUTCOME_NULL;
+}
+
+void ctx_syntax_error(struct command_ctx *call)
+{
+    ctx_error(call, LATCHD_ERR, "syntax error");
+}
+
+void ctx_arity_error(struct command_ctx *call)
+{
+    ctx_error(call, LATCHD_ERR, "wrong number of arguments for '%s' command",
+              call->command->name);
+}
+
+void ctx_subcommand_error(struct command_ctx *call)
+{
+    const char *full = call->command->name;
+    struct span sub = call->argv[1];
+    struct buf upper = { 0 };
+
+    buf_add_upper(&upper, full);
+    ctx_error(call, LATCHD_ERR,
+              "unknown subcommand or wrong number of arguments for '%.*s'. Try %.*s "
+              "HELP.",
+              span_shown(sub), sub.ptr, (int)strcspn(full, "|"), buf_ptr(&upper));
+    buf_reset(&upper);
+}
+
+bool ctx_arg_is(const struct command_ctx *call, size_t at, const char *word)
+{
+    return at < call->argc && span_eq_nocase(call->argv[at], span_str(word));
+}
+
+bool ctx_arg_int(struct command_ctx *call, size_t at, int64_t *ret)
+{
+    if (!parse_i64(call->argv[at], ret)) {
+        ctx_error(call, LATCHD_ERR, "value is not an integer or out of range");
+        return false;
+    }
+    return true;
+}
+
+void ctx_close_after(struct command_ctx *call)
+{
+    if (multi_is_running(call->client->multi)) {
+        call->client->leaving = true;
+    } else {
+        conn_drain(call->conn);
+    }
+}
+
+struct call_ref ctx_wait(struct command_ctx *call)
+{
+    struct client *client = call->client;
+    uint64_t number = ++call->cmd->next_call;
+
+    call->waits = true;
+    if (pipeline_waits_last(call, number)) {
+        return (struct call_ref){ .conn = client->id, .call = number };
+    }
+    client->call = number;
+    client->call_us = call->started_us;
+    client->call_muted = call->muted;
+    client->call_subject = call->subject;
+    if (command_is_lock(call->command) && client->multi == NULL) {
+        conn_await(call->conn); /* others may pass it */
+    } else {
+        conn_suspend(call->conn);
+    }
+    return (struct call_ref){ .conn = client->id, .call = number };
+}
+
+struct call_ref ctx_wait_pipelined(struct command_ctx *call)
+{
+    uint64_t number = call->cmd->next_call + 1;
+
+    if (!pipeline_waits(call, number)) {
+        return ctx_wait(call);
+    }
+    call->waits = true;
+    call->cmd->next_call = number;
+    return (struct call_ref){ .conn = call->client->id, .call = number };
+}
+
+void buf_add_upper(struct buf *out, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        char ch = (char)(*text >= 'a' && *text <= 'z' ? *text - 'a' + 'A' : *text);
+
+        buf_add(out, &ch, 1);
+    }
+}
+
+static void write_line(struct buf *out, struct buf *line)
+{
+    buf_add(line, "", 1);
+    resp_simple(out, buf_ptr(line));
+    buf_clear(line);
+}
+
+void ctx_help(struct command_ctx *call)
+{
+    const char *full = call->command->name; /* container|help */
+    const struct command *container =
+        command_find(span_of(full, (size_t)(strchr(full, '|') - full)));
+    struct buf line = { 0 };
+    size_t count;
+    const struct command *subs = command_subs(container, &count);
+
+    resp_array(call->out, 1 + 2 * count);
+    buf_add_upper(&line, container->name);
+    buf_add_str(&line, " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
+    write_line(call->out, &line);
+    for (size_t i = 0; i < count; i++) {
+        buf_add_upper(&line, command_short_name(&subs[i]));
+        buf_add_str(&line, subs[i].usage[0] == '\0' ? "" : " ");
+        buf_add_str(&line, subs[i].usage);
+        write_line(call->out, &line);
+        buf_printf(&line, "    %s", subs[i].summary);
+        write_line(call->out, &line);
+    }
+    buf_reset(&line);
+}

@@ -1,0 +1,102 @@
+/* command_table: the commands, one row each. Arity, authentication, statistics,
+ * COMMAND, COMMAND DOCS and the subcommands' HELP all come from the row.
+ *
+ * Rows are sorted by name; a subcommand's row is called `container|sub` and follows its
+ * container's. A row's place in the table is its number, for the statistics. */
+#ifndef LATCHD_CMD_COMMAND_TABLE_H
+#define LATCHD_CMD_COMMAND_TABLE_H
+
+#include "util/span.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct command_ctx;
+typedef void command_fn(struct command_ctx *call);
+
+enum command_flag {
+    CMD_WRITE = 1 << 0,
+    CMD_READONLY = 1 << 1,
+    CMD_ADMIN = 1 << 2,
+    CMD_BLOCKING = 1 << 3,
+    CMD_FAST = 1 << 4,
+    CMD_NO_AUTH = 1 << 5,     /* can be run before AUTH */
+    CMD_PUBSUB = 1 << 6,      /* can be run while subscribed with RESP2 */
+    CMD_CONTAINER = 1 << 7,   /* has subcommands; its own handler runs without one */
+    CMD_NEEDS_REPLY = 1 << 8, /* not run when CLIENT REPLY drops its answer */
+    CMD_NO_MULTI = 1 << 9,    /* not in a transaction */
+    CMD_AT_ONCE = 1 << 10,    /* run, not queued, in a transaction */
+};
+
+/* Bits of the ACL categories, `@write` and so on. */
+enum acl_category {
+    ACL_LOCK = 1 << 0,
+    ACL_KEYSPACE = 1 << 1,
+    ACL_READ = 1 << 2,
+    ACL_WRITE = 1 << 3,
+    ACL_PUBSUB = 1 << 4,
+    ACL_ADMIN = 1 << 5,
+    ACL_FAST = 1 << 6,
+    ACL_SLOW = 1 << 7,
+    ACL_BLOCKING = 1 << 8,
+    ACL_DANGEROUS = 1 << 9,
+    ACL_CONNECTION = 1 << 10,
+    ACL_TRANSACTION = 1 << 11,
+};
+
+enum { ACL_CATEGORY_COUNT = 12 };
+extern const char *const ACL_CATEGORY_NAMES[ACL_CATEGORY_COUNT]; /* in bit order */
+
+/* Which arguments are lock names. */
+enum command_keys {
+    KEYS_NONE,
+    KEYS_ONE,     /* the first */
+    KEYS_SECOND,  /* the second: that of a subcommand */
+    KEYS_ALL,     /* all */
+    KEYS_COUNTED, /* the first says how many follow */
+};
+
+struct command {
+    const char *name; /* lower case */
+    command_fn *run;
+    int arity; /* with the name; negative: at least */
+    enum command_keys keys;
+    unsigned flags;
+    unsigned acl;
+    const char *group;
+    const char *since;
+    const char *usage;
+    const char *summary;
+    const char *complexity; /* NULL: O(1) */
+};
+
+enum {
+    COMMAND_NAME_MAX = 32, /* longest name of the table, with its NUL */
+};
+
+extern const struct command COMMANDS[];
+extern const size_t COMMAND_COUNT;
+
+/* By name in any case: "lock", "client|kill". NULL: not there. */
+const struct command *command_find(struct span name);
+/* The subcommand `sub` of a container. */
+const struct command *command_find_sub(const struct command *container,
+                                       struct span sub);
+
+/* The row of a request: of its subcommand, if it has one. NULL: not there. */
+const struct command *command_resolve(const struct span *argv, size_t argc);
+
+/* It takes locks, and may wait for long. Accepts NULL. */
+bool command_is_lock(const struct command *c);
+bool command_is_sub(const struct command *c);
+/* The first subcommand's row; the last one is before the first row that is none. */
+const struct command *command_subs(const struct command *container, size_t *ret_count);
+/* The name that a subcommand is called by: what follows the `|`. */
+const char *command_short_name(const struct command *c);
+bool command_arity_fits(const struct command *c, size_t argc);
+/* Which of the arguments, whose number fits, are lock names; false: they do not say it.
+ */
+bool command_key_range(const struct command *c, const struct span *argv, size_t argc,
+                       size_t *ret_first, size_t *ret_count);
+
+#endif

@@ -1,0 +1,99 @@
+#include "cmd/connection/client_pause.h"
+
+#include "cmd/deferred_command.h"
+#include "cmd/handlers.h"
+#include "cmd/pipeline.h"
+#include "util/parse.h"
+
+/* Then an operator stays in charge, and health checks stay green. */
+static bool is_never_put_off(const struct command *command)
+{
+    return strcmp(command->group, "connection") == 0 ||
+           strcmp(command->group, "server") == 0;
+}
+
+static bool changes_something(const struct command_ctx *call)
+{
+    return (call->command->flags & CMD_WRITE) != 0 ||
+           (call->command->run == cmd_exec && multi_writes(call->client->multi));
+}
+
+bool pause_holds(struct command_ctx *call)
+{
+    struct cmd *c = call->cmd;
+    struct client *client = call->client;
+    struct deferred_command *deferred;
+
+    if (c->pause.until_ms == 0 || is_never_put_off(call->command) ||
+        (!c->pause.all && !changes_something(call))) {
+        return false;
+    }
+    if (call->step != NULL) {
+        deferred = pipeline_puts_off(call);
+    } else {
+        deferred = client->deferred = deferred_command_new(call);
+        conn_suspend(call->conn);
+    }
+    list_del(&deferred->in_pause);
+    list_append(&c->pause.deferred, &deferred->in_pause);
+    return true;
+}
+
+void pause_end(struct cmd *c)
+{
+    struct list *node;
+
+    c->pause.until_ms = 0;
+    while ((node = list_first(&c->pause.deferred)) != NULL) {
+        const struct deferred_command *deferred =
+            container_of(node, struct deferred_command, in_pause);
+        struct conn *conn = net_find(c->env.net, deferred->conn);
+
+        list_del(node);
+        conn_again(conn);
+        conn_resume(conn);
+    }
+}
+
+void pause_tick(struct cmd *c, uint64_t now_ms)
+{
+    if (c->pause.until_ms != 0 && now_ms >= c->pause.until_ms) {
+        pause_end(c);
+    }
+}
+
+/* A pause that is on can only become longer and stricter, as in Redis. */
+static void pause_begin(struct cmd *c, uint64_t ms, bool all)
+{
+    uint64_t until = c->env.now_ms(c->env.ctx) + ms;
+
+    c->pause.all = all || (c->pause.until_ms != 0 && c->pause.all);
+    if (until > c->pause.until_ms) {
+        c->pause.until_ms = until;
+    }
+}
+
+void cmd_client_pause(struct command_ctx *call)
+{
+    bool all = call->argc == 3 || ctx_arg_is(call, 3, "ALL");
+    int64_t ms;
+
+    if (call->argc > 4) {
+        ctx_subcommand_error(call);
+    } else if (!all && !ctx_arg_is(call, 3, "WRITE")) {
+        ctx_error(call, LATCHD_ERR, "CLIENT PAUSE mode must be WRITE or ALL");
+    } else if (!parse_i64(call->argv[2], &ms)) {
+        ctx_error(call, LATCHD_ERR, "timeout is not an integer or out of range");
+    } else if (ms < 0) {
+        ctx_error(call, LATCHD_ERR, "timeout is negative");
+    } else {
+        pause_begin(call->cmd, (uint64_t)ms, all);
+        resp_simple(call->out, "OK");
+    }
+}
+
+void cmd_client_unpause(struct command_ctx *call)
+{
+    pause_end(call->cmd);
+    resp_simple(call->out, "OK");
+}

@@ -1,0 +1,233 @@
+/* CLIENT: about this connection and the others. KILL is in cmd_client_kill.c. */
+#include "cmd/handlers.h"
+
+#include "util/parse.h"
+
+/* --- this one ----------------------------------------------------------------------
+ */
+
+bool ctx_set_name(struct command_ctx *call, struct span name)
+{
+    if (name.len > CLIENT_NAME_MAX) {
+        ctx_error(call, LATCHD_ERR, "Client names cannot be longer than %d bytes.",
+                  CLIENT_NAME_MAX);
+        return false;
+    }
+    if (!client_text_ok(name)) {
+        ctx_error(
+            call, LATCHD_ERR,
+            "Client names cannot contain spaces, newlines or special characters.");
+        return false;
+    }
+    client_set_text(call->client, CLIENT_NAME, name);
+    return true;
+}
+
+void cmd_client_setname(struct command_ctx *call)
+{
+    if (ctx_set_name(call, call->argv[2])) {
+        resp_simple(call->out, "OK");
+    }
+}
+
+void cmd_client_getname(struct command_ctx *call)
+{
+    const char *name = client_text(call->client, CLIENT_NAME);
+
+    if (name == NULL) {
+        ctx_null(call);
+    } else {
+        resp_bulk_str(call->out, name);
+    }
+}
+
+void cmd_client_setinfo(struct command_ctx *call)
+{
+    bool is_name = ctx_arg_is(call, 2, "LIB-NAME");
+    const char *what = is_name ? "lib-name" : "lib-ver";
+    struct span value = call->argv[3];
+
+    if (!is_name && !ctx_arg_is(call, 2, "LIB-VER")) {
+        ctx_error(call, LATCHD_ERR, "Unrecognized option '%.*s'",
+                  span_shown(call->argv[2]), call->argv[2].ptr);
+    } else if (value.len > CLIENT_LIB_MAX) {
+        ctx_error(call, LATCHD_ERR, "%s cannot be longer than %d bytes.", what,
+                  CLIENT_LIB_MAX);
+    } else if (!client_text_ok(value)) {
+        ctx_error(call, LATCHD_ERR,
+                  "%s cannot contain spaces, newlines or special characters.", what);
+    } else {
+        client_set_text(call->client, is_name ? CLIENT_LIB_NAME : CLIENT_LIB_VER,
+                        value);
+        resp_simple(call->out, "OK");
+    }
+}
+
+void cmd_client_id(struct command_ctx *call)
+{
+    resp_int(call->out, (int64_t)call->client->id);
+}
+
+void cmd_client_info(struct command_ctx *call)
+{
+    struct buf line = { 0 };
+
+    client_write_line(call->cmd, call->conn, &line);
+    resp_verbatim(call->out, call->proto, buf_span(&line));
+    buf_reset(&line);
+}
+
+void cmd_client_reply(struct command_ctx *call)
+{
+    struct client *client = call->client;
+
+    if (ctx_arg_is(call, 2, "ON")) {
+        client->reply_off = client->skip = false;
+        call->out = conn_out(call->conn);
+        resp_simple(call->out, "OK");
+    } else if (ctx_arg_is(call, 2, "OFF")) {
+        client->reply_off = true;
+    } else if (ctx_arg_is(call, 2, "SKIP")) {
+        client->skip_next = !client->reply_off;
+    } else {
+        ctx_syntax_error(call);
+    }
+}
+
+void cmd_client_capa(struct command_ctx *call)
+{
+    resp_simple(call->out, "OK");
+}
+
+/* Answers; *ret is written if it could be read. */
+static bool read_on_off(struct command_ctx *call, bool *ret)
+{
+    bool on = ctx_arg_is(call, 2, "ON");
+
+    if (!on && !ctx_arg_is(call, 2, "OFF")) {
+        ctx_syntax_error(call);
+        return false;
+    }
+    *ret = on;
+    resp_simple(call->out, "OK");
+    return true;
+}
+
+/* Of connections, when maxmemory-clients is exceeded; no key ever is. */
+void cmd_client_no_evict(struct command_ctx *call)
+{
+    bool on;
+
+    if (read_on_off(call, &on)) {
+        call->client->spared = on;
+        conn_spare(call->conn, on);
+    }
+}
+
+/* Nothing is ever touched here. */
+void cmd_client_no_touch(struct command_ctx *call)
+{
+    bool on;
+
+    (void)read_on_off(call, &on);
+}
+
+/* --- others ------------------------------------------------------------------------
+ */
+
+void cmd_client_unblock(struct command_ctx *call)
+{
+    bool with_error = ctx_arg_is(call, 3, "ERROR");
+    int64_t id;
+
+    if (call->argc > 4) {
+        ctx_subcommand_error(call);
+        return;
+    }
+    if (call->argc == 4 && !with_error && !ctx_arg_is(call, 3, "TIMEOUT")) {
+        ctx_error(call, LATCHD_ERR, "CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
+        return;
+    }
+    if (!ctx_arg_int(call, 2, &id)) {
+        return;
+    }
+    resp_int(call->out,
+             id > 0 && engine_unblock(call->cmd->env.engine, (uint64_t)id, with_error));
+}
+
+struct list_filter {
+    struct command_ctx *call;
+    struct buf lines;
+    bool by_type;
+    bool pubsub; /* by_type: those that subscribed, or those that did not */
+};
+
+static void list_conn(void *ctx, struct conn *conn)
+{
+    struct list_filter *f = ctx;
+    const struct client *client = conn_data(conn);
+
+    if (client == NULL || (f->by_type && client_is_subscribed(client) != f->pubsub)) {
+        return;
+    }
+    client_write_line(f->call->cmd, conn, &f->lines);
+}
+
+static bool list_ids(struct command_ctx *call, struct list_filter *f)
+{
+    int64_t id;
+
+    for (size_t i = 3; i < call->argc; i++) {
+        struct conn *conn;
+
+        if (!parse_i64(call->argv[i], &id)) {
+            ctx_error(call, LATCHD_ERR, "Invalid client ID");
+            return false;
+        }
+        conn = id <= 0 ? NULL : net_find(call->cmd->env.net, (uint64_t)id);
+        if (conn != NULL) {
+            list_conn(f, conn);
+        }
+    }
+    return true;
+}
+
+/* True when the type is one of Redis's; masters and replicas exist in name only. */
+bool ctx_client_type(struct command_ctx *call, struct span type, bool *ret_any,
+                     bool *ret_pubsub)
+{
+    *ret_pubsub = span_eq_nocase(type, SPAN("pubsub"));
+    *ret_any = *ret_pubsub || span_eq_nocase(type, SPAN("normal"));
+    if (!*ret_any && !span_eq_nocase(type, SPAN("master")) &&
+        !span_eq_nocase(type, SPAN("replica")) &&
+        !span_eq_nocase(type, SPAN("slave"))) {
+        ctx_error(call, LATCHD_ERR, "Unknown client type '%.*s'", span_shown(type),
+                  type.ptr);
+        return false;
+    }
+    return true;
+}
+
+void cmd_client_list(struct command_ctx *call)
+{
+    struct list_filter f = { .call = call };
+    bool any = true, ok = true;
+
+    if (call->argc == 4 && ctx_arg_is(call, 2, "TYPE")) {
+        f.by_type = true;
+        ok = ctx_client_type(call, call->argv[3], &any, &f.pubsub);
+    } else if (call->argc > 3 && ctx_arg_is(call, 2, "ID")) {
+        any = false;
+        ok = list_ids(call, &f);
+    } else if (call->argc != 2) {
+        ctx_syntax_error(call);
+        ok = false;
+    }
+    if (ok) {
+        if (any) {
+            net_foreach(call->cmd->env.net, list_conn, &f);
+        }
+        resp_verbatim(call->out, call->proto, buf_span(&f.lines));
+    }
+    buf_reset(&f.lines);
+}

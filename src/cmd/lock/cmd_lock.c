@@ -1,0 +1,174 @@
+/* LOCK, UNLOCK, RENEW, CANCEL, FORCEUNLOCK: words to the lock engine. */
+#include "cmd/handlers.h"
+#include "cmd/observe/log_identity.h"
+#include "cmd/pipeline.h"
+
+#include <inttypes.h>
+
+bool ctx_lock_args(struct command_ctx *call, const struct lock_syntax *syntax,
+                   struct lock_args *ret)
+{
+    char text[ARGS_ERROR_ROOM];
+
+    if (!lock_args_parse(syntax, &call->cmd->limits, call->argv + 1, call->argc - 1,
+                         ret, text)) {
+        ctx_error(call, LATCHD_ERR, "%s", text);
+        return false;
+    }
+    return true;
+}
+
+static unsigned given_terms(const struct lock_args *args)
+{
+    return ((args->has & OPT_WAIT) != 0 ? LOCK_HAS_WAIT : 0U) |
+           ((args->has & OPT_LEASE) != 0 ? LOCK_HAS_LEASE : 0U) |
+           ((args->has & OPT_KEEP) != 0 ? LOCK_HAS_KEEP : 0U) |
+           ((args->has & OPT_GRACE) != 0 ? LOCK_HAS_GRACE : 0U);
+}
+
+static struct lock_req lock_request(struct command_ctx *call,
+                                    const struct lock_args *args)
+{
+    return (struct lock_req){
+        .kind = args->kind,
+        .name = args->name,
+        .owner = args->owner,
+        .id = args->id,
+        .wait_ms = args->wait_ms,
+        .lease_ms = args->lease_ms,
+        .keep_ms = args->keep_ms,
+        .grace_ms = args->grace_ms,
+        .has = given_terms(args),
+        .user = call->client->user->id,
+    };
+}
+
+void cmd_lock(struct command_ctx *call)
+{
+    struct lock_args args;
+
+    if (ctx_lock_args(call, &SYNTAX_LOCK, &args)) {
+        struct lock_req req = lock_request(call, &args);
+
+        call->subject = subject_of(&args);
+        if (!pipeline_gathers(call, &req)) {
+            req.from = ctx_wait(call);
+            engine_lock(call->cmd->env.engine, &req);
+        }
+    }
+}
+
+bool ctx_tries_once(struct command_ctx *call)
+{
+    bool many = call->command->keys == KEYS_COUNTED;
+    struct lock_args args;
+
+    if (!ctx_lock_args(call, many ? &SYNTAX_MLOCK : &SYNTAX_LOCK, &args)) {
+        return false;
+    }
+    if ((args.has & OPT_WAIT) == 0 || args.wait_ms > 0) {
+        ctx_error(call, LATCHD_ERR, "%s in a transaction must have WAIT 0",
+                  many ? "MLOCK" : "LOCK");
+        return false;
+    }
+    return true;
+}
+
+/* Somebody will ask who took that lock away. */
+static void log_force(struct command_ctx *call, const struct lock_args *args)
+{
+    if ((args->has & OPT_ANY) != 0) {
+        log_about_client(call, LOG_NOTICE, args->name, "FORCEUNLOCK of whoever holds");
+    } else if (args->token != 0) {
+        log_about_client(call, LOG_NOTICE, args->name, "FORCEUNLOCK of token %" PRIu64,
+                         args->token);
+    } else {
+        log_about_client(call, LOG_NOTICE, args->name, "FORCEUNLOCK of owner %.*s",
+                         (int)args->owner.len, args->owner.ptr);
+    }
+}
+
+typedef void hold_fn(struct engine *l, const struct hold_req *req);
+
+static void run_on_hold(struct command_ctx *call, const struct lock_syntax *syntax,
+                        hold_fn *fn)
+{
+    struct lock_args args;
+    struct hold_req req;
+
+    if (!ctx_lock_args(call, syntax, &args)) {
+        return;
+    }
+    if ((call->command->flags & CMD_ADMIN) != 0) {
+        log_force(call, &args);
+    }
+    call->subject = subject_of(&args);
+    req = (struct hold_req){
+        .from = fn == engine_unlock ? ctx_wait_pipelined(call) : ctx_wait(call),
+        .kind = args.kind,
+        .name = args.name,
+        .owner = args.owner,
+        .id = args.id,
+        .token = args.token,
+        .lease_ms = args.lease_ms,
+        .any = (args.has & OPT_ANY) != 0,
+        .user = call->client->user->id,
+        .overrides = ctx_overrides(call),
+    };
+    fn(call->cmd->env.engine, &req);
+}
+
+void cmd_unlock(struct command_ctx *call)
+{
+    run_on_hold(call, &SYNTAX_UNLOCK, engine_unlock);
+}
+
+void cmd_renew(struct command_ctx *call)
+{
+    run_on_hold(call, &SYNTAX_RENEW, engine_renew);
+}
+
+void cmd_forceunlock(struct command_ctx *call)
+{
+    run_on_hold(call, &SYNTAX_FORCEUNLOCK, engine_force_unlock);
+}
+
+void cmd_cancel(struct command_ctx *call)
+{
+    struct lock_args args;
+    struct hold_req req;
+    bool others;
+    size_t count;
+
+    if (!ctx_lock_args(call, &SYNTAX_CANCEL, &args)) {
+        return;
+    }
+    req = (struct hold_req){ .name = args.name,
+                             .owner = args.owner,
+                             .id = args.id,
+                             .user = call->client->user->id,
+                             .overrides = ctx_overrides(call) };
+    count = engine_cancel(call->cmd->env.engine, &req, &others);
+    if (count == 0 && others) {
+        ctx_error(call, LATCHD_ERR_NOPERM, "that owner or ID is another user's");
+    } else {
+        resp_int(call->out, (int64_t)count);
+    }
+}
+
+void cmd_mlock(struct command_ctx *call)
+{
+    struct lock_args args;
+
+    if (ctx_lock_args(call, &SYNTAX_MLOCK, &args)) {
+        struct mlock_req req = {
+            .one = lock_request(call, &args),
+            .names = args.names,
+            .name_count = args.name_count,
+        };
+
+        call->subject = subject_of(&args);
+        req.one.from = ctx_wait(call);
+        engine_mlock(call->cmd->env.engine, &req);
+    }
+}

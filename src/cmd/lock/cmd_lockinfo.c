@@ -1,0 +1,221 @@
+/* LOCKINFO, LOCKS, WAITERS: looking at locks. */
+#include "cmd/handlers.h"
+
+#include "util/glob.h"
+
+#include <inttypes.h>
+
+enum {
+    /* Of LOCKS: names times what glob_work() says, 10 ms at worst; and what it says of
+     * letters between stars goes with every COUNT. */
+    SCAN_WORK_MAX = ARGS_COUNT_MAX * (GLOB_WORK_PLAIN + 1),
+};
+
+/* As they are asked for, in lower case. */
+const char *lock_kind_word(enum lock_kind kind)
+{
+    static const char *const KINDS[] = {
+        [KIND_PLAIN] = "plain",
+        [KIND_FAIR] = "fair",
+        [KIND_READ] = "read",
+        [KIND_WRITE] = "write",
+    };
+
+    return KINDS[kind];
+}
+
+void write_kind(struct buf *out, enum lock_kind kind)
+{
+    resp_bulk_str(out, "kind");
+    resp_bulk_str(out, lock_kind_word(kind));
+}
+
+void write_id(struct buf *out, int proto, uint64_t id)
+{
+    if (id == 0) {
+        resp_null(out, proto);
+    } else {
+        resp_int(out, (int64_t)id);
+    }
+}
+
+/* What only the daemon that keeps a hold can tell. */
+static void write_known(struct buf *out, int proto, const struct info_hold *hold)
+{
+    static const char *const KEYS[] = { "held", "left", "renewed" };
+
+    if (!hold->here) {
+        for (size_t i = 0; i < sizeof(KEYS) / sizeof(KEYS[0]); i++) {
+            resp_bulk_str(out, KEYS[i]);
+            resp_null(out, proto);
+        }
+        return;
+    }
+    resp_bulk_str(out, KEYS[0]);
+    resp_int(out, (int64_t)hold->held_ms);
+    resp_bulk_str(out, KEYS[1]);
+    resp_int(out, (int64_t)hold->left_ms);
+    resp_bulk_str(out, KEYS[2]);
+    resp_bulk_str(out, hold->fixed ? "fixed" : "watchdog");
+}
+
+void lockinfo_write(struct buf *out, int proto, const struct lock_info *info)
+{
+    static const char *const STATES[] = {
+        [LOCK_STATE_FREE] = "free",
+        [LOCK_STATE_HELD] = "held",
+        [LOCK_STATE_UNCERTAIN] = "uncertain",
+        [LOCK_STATE_WITHHELD] = "withheld",
+    };
+
+    resp_map(out, proto, 7);
+    resp_bulk_str(out, "name");
+    resp_bulk(out, info->name);
+    write_kind(out, info->kind);
+    resp_bulk_str(out, "state");
+    resp_bulk_str(out, STATES[info->state]);
+    resp_bulk_str(out, "ttl");
+    resp_int(out, info->ttl_ms);
+    resp_bulk_str(out, "holds");
+    resp_array(out, info->hold_count);
+    for (size_t i = 0; i < info->hold_count; i++) {
+        const struct info_hold *hold = &info->holds[i];
+
+        resp_map(out, proto, 8);
+        resp_bulk_str(out, "owner");
+        resp_bulk(out, hold->owner);
+        write_kind(out, hold->kind);
+        resp_bulk_str(out, "count");
+        resp_int(out, hold->count);
+        resp_bulk_str(out, "token");
+        write_id(out, proto, hold->token);
+        resp_bulk_str(out, "client");
+        write_id(out, proto, hold->client);
+        write_known(out, proto, hold);
+    }
+    resp_bulk_str(out, "waiting");
+    resp_int(out, (int64_t)info->waiting);
+    resp_bulk_str(out, "queue");
+    resp_array(out, info->queue_count);
+    for (size_t i = 0; i < info->queue_count; i++) {
+        resp_bulk(out, info->queue[i]);
+    }
+}
+
+void cmd_lockinfo(struct command_ctx *call)
+{
+    struct lock_args args;
+
+    if (ctx_lock_args(call, &SYNTAX_LOCKINFO, &args)) {
+        engine_lock_info(call->cmd->env.engine, ctx_wait(call), args.name);
+    }
+}
+
+/* --- LOCKS -------------------------------------------------------------------------
+ */
+
+/* Names or waiters as they come; how many there are is known only afterwards. */
+struct listing {
+    struct command_ctx *call;
+    struct span match;
+    bool filter;
+    struct buf items;
+    size_t count;
+};
+
+static void list_name(void *ctx, struct span name)
+{
+    struct listing *l = ctx;
+
+    if (!l->filter || glob_match(l->match, name)) {
+        resp_bulk(&l->items, name);
+        l->count++;
+    }
+}
+
+/* COUNT is a wish: what takes long to match is matched with fewer. */
+static size_t count_of(const struct lock_args *args)
+{
+    size_t work = (args->has & OPT_MATCH) != 0 ? glob_work(args->match) : 0;
+    size_t most = SCAN_WORK_MAX / (work + 1); /* a pattern is shorter than that */
+
+    return args->count < most ? (size_t)args->count : most;
+}
+
+void cmd_locks(struct command_ctx *call)
+{
+    struct listing l = { .call = call };
+    struct lock_args args;
+    char next[24];
+    uint64_t cursor;
+
+    if (!ctx_lock_args(call, &SYNTAX_LOCKS, &args)) {
+        return;
+    }
+    if ((args.has & OPT_TOP) != 0) {
+        cmd_locks_top(call, (size_t)args.count);
+        return;
+    }
+    l.match = args.match;
+    l.filter = (args.has & OPT_MATCH) != 0;
+    cursor =
+        engine_scan(call->cmd->env.engine, args.cursor, count_of(&args), list_name, &l);
+    (void)snprintf(next, sizeof(next), "%" PRIu64, cursor);
+    resp_array(call->out, 2);
+    resp_bulk_str(call->out, next);
+    resp_array(call->out, l.count);
+    buf_add_span(call->out, buf_span(&l.items));
+    buf_reset(&l.items);
+}
+
+/* --- WAITERS -----------------------------------------------------------------------
+ */
+
+static void list_waiter(void *ctx, const struct waiter_info *info)
+{
+    struct listing *l = ctx;
+    struct buf *out = &l->items;
+    int proto = l->call->proto;
+    struct conn *conn =
+        info->conn == 0 ? NULL : net_find(l->call->cmd->env.net, info->conn);
+
+    resp_map(out, proto, 6);
+    resp_bulk_str(out, "owner");
+    resp_bulk(out, info->owner);
+    write_kind(out, info->kind);
+    resp_bulk_str(out, "waited");
+    resp_int(out, (int64_t)info->waited_ms);
+    resp_bulk_str(out, "left");
+    if (info->left_ms == UINT64_MAX) {
+        resp_null(out, proto);
+    } else {
+        resp_int(out, (int64_t)info->left_ms);
+    }
+    resp_bulk_str(out, "client");
+    write_id(out, proto, info->conn);
+    resp_bulk_str(out, "address");
+    if (conn == NULL) {
+        resp_null(out, proto);
+    } else {
+        struct conn_info ci;
+
+        conn_info(conn, &ci);
+        resp_bulk_str(out, ci.peer);
+    }
+    l->count++;
+}
+
+void cmd_waiters(struct command_ctx *call)
+{
+    struct listing l = { .call = call };
+    struct lock_args args;
+
+    if (!ctx_lock_args(call, &SYNTAX_WAITERS, &args)) {
+        return;
+    }
+    engine_waiters(call->cmd->env.engine, args.name, (size_t)args.count, list_waiter,
+                   &l);
+    resp_array(call->out, l.count);
+    buf_add_span(call->out, buf_span(&l.items));
+    buf_reset(&l.items);
+}

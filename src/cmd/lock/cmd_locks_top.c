@@ -1,0 +1,115 @@
+/* LOCKS TOP: the names that most wait for, and those held longest. */
+#include "cmd/handlers.h"
+#include "engine/introspect/survey.h"
+
+#include <stdlib.h>
+
+/* Names gone through at one asking; of more, each asking sees another part. */
+enum { TOP_SCAN_MAX = 16384 };
+
+struct top {
+    struct name_view rows[ARGS_TOP_MAX + 1];
+    size_t count;
+    size_t most;
+};
+
+/* Waiters count first, then the time of the one at the front, then that of the holder.
+ */
+static bool is_hotter(const struct name_view *a, const struct name_view *b)
+{
+    if (a->waiting != b->waiting) {
+        return a->waiting > b->waiting;
+    }
+    if (a->longest_wait_ms != b->longest_wait_ms) {
+        return a->longest_wait_ms > b->longest_wait_ms;
+    }
+    return a->newest.held_ms > b->newest.held_ms;
+}
+
+static void on_name(void *ctx, const struct name_view *view)
+{
+    struct top *top = ctx;
+    size_t at = top->count;
+
+    if (at == top->most && !is_hotter(view, &top->rows[at - 1])) {
+        return;
+    }
+    for (size_t i = 0; i < top->count; i++) {
+        if (span_eq(top->rows[i].name, view->name)) {
+            return;
+        }
+    }
+    while (at > 0 && is_hotter(view, &top->rows[at - 1])) {
+        top->rows[at] = top->rows[at - 1];
+        at--;
+    }
+    top->rows[at] = *view;
+    top->count += top->count < top->most;
+}
+
+struct finding {
+    struct top *top;
+    const struct engine *engine;
+};
+
+static void on_wait(void *ctx, const struct wait_view *view)
+{
+    const struct finding *f = ctx;
+    struct name_view name;
+
+    if (survey_name(f->engine, view->name, &name)) {
+        on_name(f->top, &name);
+    }
+}
+
+static void write_holder(struct buf *out, int proto, const struct name_view *row)
+{
+    const struct hold_view *h = &row->newest;
+
+    if (row->holds == 0) {
+        resp_null(out, proto);
+        return;
+    }
+    resp_map(out, proto, 7);
+    resp_bulk_str(out, "owner");
+    resp_bulk(out, h->owner);
+    write_kind(out, h->kind);
+    resp_bulk_str(out, "token");
+    write_id(out, proto, h->token);
+    resp_bulk_str(out, "client");
+    write_id(out, proto, h->conn);
+    resp_bulk_str(out, "held");
+    resp_int(out, (int64_t)h->held_ms);
+    resp_bulk_str(out, "left");
+    resp_int(out, (int64_t)h->left_ms);
+    resp_bulk_str(out, "renewed");
+    resp_bulk_str(out, h->fixed ? "fixed" : "watchdog");
+}
+
+void cmd_locks_top(struct command_ctx *call, size_t most)
+{
+    struct engine *engine = call->cmd->env.engine;
+    struct top top = { .most = most };
+    struct finding finding = { &top, engine };
+    struct cmd *c = call->cmd;
+
+    /* Who waits longest is always among them, however many names there are. */
+    survey_waits(engine, most, on_wait, &finding);
+    c->top_cursor = survey_names(engine, c->top_cursor, TOP_SCAN_MAX, on_name, &top);
+    resp_array(call->out, top.count);
+    for (size_t i = 0; i < top.count; i++) {
+        const struct name_view *row = &top.rows[i];
+
+        resp_map(call->out, call->proto, 5);
+        resp_bulk_str(call->out, "name");
+        resp_bulk(call->out, row->name);
+        resp_bulk_str(call->out, "waiting");
+        resp_int(call->out, (int64_t)row->waiting);
+        resp_bulk_str(call->out, "waited");
+        resp_int(call->out, (int64_t)row->longest_wait_ms);
+        resp_bulk_str(call->out, "holds");
+        resp_int(call->out, (int64_t)row->holds);
+        resp_bulk_str(call->out, "holder");
+        write_holder(call->out, call->proto, row);
+    }
+}

@@ -1,0 +1,91 @@
+/* lock_args: the words after a lock command's name, checked against the protocol.
+ *
+ * Pure: spans in, numbers and spans out. Every refusal names the argument and what is
+ * allowed; nothing is clamped or guessed. Times are milliseconds. */
+#ifndef LATCHD_CMD_LOCK_LOCK_ARGS_H
+#define LATCHD_CMD_LOCK_LOCK_ARGS_H
+
+#include "engine/op.h"
+#include "util/span.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cmd_limits;
+
+enum {
+    ARGS_ERROR_ROOM = 256, /* bytes of an error text */
+    ARGS_COUNT_DEFAULT = 100,
+    ARGS_COUNT_MAX = 1000,  /* COUNT of LOCKS and WAITERS */
+    ARGS_TOP_MAX = 100,     /* TOP of LOCKS */
+    ARGS_PATTERN_MAX = 528, /* bytes of a glob: the time of a match grows with it */
+};
+
+/* A WAIT that is longer than this (285,000 years) is a mistake. */
+#define ARGS_WAIT_MAX_MS 9007199254740992U
+
+enum lock_option {
+    OPT_FAIR = 1 << 0,
+    OPT_READ = 1 << 1,
+    OPT_WRITE = 1 << 2,
+    OPT_WAIT = 1 << 3,
+    OPT_LEASE = 1 << 4,
+    OPT_OWNER = 1 << 5,
+    OPT_ID = 1 << 6,
+    OPT_KEEP = 1 << 7,
+    OPT_GRACE = 1 << 8,
+    OPT_TOKEN = 1 << 9,
+    OPT_ANY = 1 << 10,
+    OPT_CURSOR = 1 << 11,
+    OPT_MATCH = 1 << 12,
+    OPT_COUNT = 1 << 13,
+    OPT_TOP = 1 << 14,
+
+    OPT_KINDS = OPT_FAIR | OPT_READ | OPT_WRITE,
+};
+
+/* What a command allows besides its options: bits of lock_syntax.rules. */
+enum lock_rule {
+    RULE_NAME = 1 << 0,     /* the first argument is a lock's name */
+    RULE_ONE_OF = 1 << 1,   /* exactly one of the options must be given */
+    RULE_MAX_WAIT = 1 << 2, /* without WAIT it waits for ever */
+    RULE_NAMES = 1 << 3,    /* first their count, then as many names, none twice */
+    RULE_TAKES = 1 << 4,    /* a lock may begin; what began before may always end */
+};
+
+struct lock_syntax {
+    const char *command; /* as it is called in error texts */
+    unsigned options;
+    unsigned rules;
+};
+
+extern const struct lock_syntax SYNTAX_LOCK, SYNTAX_UNLOCK, SYNTAX_RENEW, SYNTAX_CANCEL,
+    SYNTAX_FORCEUNLOCK, SYNTAX_LOCKINFO, SYNTAX_LOCKS, SYNTAX_MLOCK, SYNTAX_WAITERS;
+
+/* Spans point into the arguments. Options that were not given are 0 or empty. */
+struct lock_args {
+    unsigned has;
+    enum lock_kind kind; /* PLAIN if none was given */
+    struct span name;
+    const struct span *names; /* of RULE_NAMES: they stand in `argv` */
+    size_t name_count;
+    struct span owner;
+    struct span id;
+    struct span match;
+    uint64_t wait_ms;
+    uint64_t lease_ms;
+    uint64_t keep_ms;
+    uint64_t grace_ms;
+    uint64_t token;
+    uint64_t cursor;
+    uint64_t count; /* ARGS_COUNT_DEFAULT if not given */
+};
+
+/* `argv` without the command's own name. False: `reterr` (ARGS_ERROR_ROOM bytes) says
+ * why, and *ret is not to be used. */
+bool lock_args_parse(const struct lock_syntax *syntax, const struct cmd_limits *limits,
+                     const struct span *argv, size_t argc, struct lock_args *ret,
+                     char *reterr) __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,323 @@
+/* COMMAND: the table, told in Redis's shapes, so that redis-cli and libraries know our
+ * commands as they know Redis's. */
+#include "cmd/handlers.h"
+
+#include "cmd/observe/usage.h"
+#include "util/glob.h"
+
+/* --- INFO --------------------------------------------------------------------------
+ */
+
+static const struct {
+    unsigned bit;
+    const char *name;
+} FLAGS[] = {
+    { CMD_WRITE, "write" },     { CMD_READONLY, "readonly" }, { CMD_ADMIN, "admin" },
+    { CMD_PUBSUB, "pubsub" },   { CMD_BLOCKING, "blocking" }, { CMD_FAST, "fast" },
+    { CMD_NO_AUTH, "no_auth" }, { CMD_NO_MULTI, "no_multi" },
+};
+
+enum { FLAG_COUNT = sizeof(FLAGS) / sizeof(FLAGS[0]) };
+
+static void write_flags(struct buf *out, int proto, const struct command *c)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < FLAG_COUNT; i++) {
+        count += (c->flags & FLAGS[i].bit) != 0;
+    }
+    resp_set(out, proto, count);
+    for (size_t i = 0; i < FLAG_COUNT; i++) {
+        if ((c->flags & FLAGS[i].bit) != 0) {
+            resp_simple(out, FLAGS[i].name);
+        }
+    }
+}
+
+static void write_categories(struct buf *out, int proto, const struct command *c)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < ACL_CATEGORY_COUNT; i++) {
+        count += (c->acl >> i) & 1U;
+    }
+    resp_set(out, proto, count);
+    for (size_t i = 0; i < ACL_CATEGORY_COUNT; i++) {
+        if (((c->acl >> i) & 1U) != 0) {
+            resp_simple(out, ACL_CATEGORY_NAMES[i]);
+        }
+    }
+}
+
+static void write_find_range(struct buf *out, int proto, int last)
+{
+    resp_bulk_str(out, "range");
+    resp_bulk_str(out, "spec");
+    resp_map(out, proto, 3);
+    resp_bulk_str(out, "lastkey");
+    resp_int(out, last);
+    resp_bulk_str(out, "keystep");
+    resp_int(out, 1);
+    resp_bulk_str(out, "limit");
+    resp_int(out, 0);
+}
+
+static void write_find_counted(struct buf *out, int proto)
+{
+    resp_bulk_str(out, "keynum");
+    resp_bulk_str(out, "spec");
+    resp_map(out, proto, 3);
+    resp_bulk_str(out, "keynumidx");
+    resp_int(out, 0);
+    resp_bulk_str(out, "firstkey");
+    resp_int(out, 1);
+    resp_bulk_str(out, "keystep");
+    resp_int(out, 1);
+}
+
+static const char *key_flag(const struct command *c)
+{
+    return (c->flags & CMD_READONLY) != 0 ? "RO" : "RW";
+}
+
+static void write_key_specs(struct buf *out, int proto, const struct command *c)
+{
+    if (c->keys == KEYS_NONE) {
+        resp_set(out, proto, 0);
+        return;
+    }
+    resp_set(out, proto, 1);
+    resp_map(out, proto, 3);
+    resp_bulk_str(out, "flags");
+    resp_set(out, proto, 1);
+    resp_simple(out, key_flag(c));
+    resp_bulk_str(out, "begin_search");
+    resp_map(out, proto, 2);
+    resp_bulk_str(out, "type");
+    resp_bulk_str(out, "index");
+    resp_bulk_str(out, "spec");
+    resp_map(out, proto, 1);
+    resp_bulk_str(out, "index");
+    resp_int(out, c->keys == KEYS_SECOND ? 2 : 1);
+    resp_bulk_str(out, "find_keys");
+    resp_map(out, proto, 2);
+    resp_bulk_str(out, "type");
+    if (c->keys == KEYS_COUNTED) {
+        write_find_counted(out, proto);
+    } else {
+        write_find_range(out, proto, c->keys == KEYS_ALL ? -1 : 0);
+    }
+}
+
+static void write_info(struct buf *out, int proto, const struct command *c)
+{
+    int first = c->keys == KEYS_SECOND                       ? 2
+                : c->keys == KEYS_ONE || c->keys == KEYS_ALL ? 1
+                                                             : 0;
+    size_t count;
+    const struct command *subs = command_subs(c, &count);
+
+    resp_array(out, 10);
+    resp_bulk_str(out, c->name);
+    resp_int(out, c->arity);
+    write_flags(out, proto, c);
+    resp_int(out, first);
+    resp_int(out, c->keys == KEYS_ALL ? -1 : first);
+    resp_int(out, first == 0 ? 0 : 1);
+    write_categories(out, proto, c);
+    resp_set(out, proto, 0); /* tips */
+    write_key_specs(out, proto, c);
+    if (count == 0) {
+        resp_set(out, proto, 0);
+        return;
+    }
+    resp_array(out, count);
+    for (size_t i = 0; i < count; i++) {
+        write_info(out, proto, &subs[i]);
+    }
+}
+
+static size_t count_top(void)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        count += !command_is_sub(&COMMANDS[i]);
+    }
+    return count;
+}
+
+void cmd_command(struct command_ctx *call)
+{
+    resp_array(call->out, count_top());
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        if (!command_is_sub(&COMMANDS[i])) {
+            write_info(call->out, call->proto, &COMMANDS[i]);
+        }
+    }
+}
+
+void cmd_command_info(struct command_ctx *call)
+{
+    if (call->argc == 2) {
+        cmd_command(call);
+        return;
+    }
+    resp_array(call->out, call->argc - 2);
+    for (size_t i = 2; i < call->argc; i++) {
+        const struct command *c = command_find(call->argv[i]);
+
+        if (c == NULL) {
+            resp_null(call->out, call->proto);
+        } else {
+            write_info(call->out, call->proto, c);
+        }
+    }
+}
+
+void cmd_command_count(struct command_ctx *call)
+{
+    resp_int(call->out, (int64_t)count_top());
+}
+
+/* --- DOCS --------------------------------------------------------------------------
+ */
+
+static void write_docs(struct buf *out, int proto, const struct command *c)
+{
+    size_t count;
+    const struct command *subs = command_subs(c, &count);
+    bool arguments = c->usage[0] != '\0' && count == 0;
+
+    resp_bulk_str(out, c->name);
+    resp_map(out, proto, 4U + (size_t)arguments + (size_t)(count != 0));
+    resp_bulk_str(out, "summary");
+    resp_bulk_str(out, c->summary);
+    resp_bulk_str(out, "since");
+    resp_bulk_str(out, c->since);
+    resp_bulk_str(out, "group");
+    resp_bulk_str(out, c->group);
+    resp_bulk_str(out, "complexity");
+    resp_bulk_str(out, c->complexity == NULL ? "O(1)" : c->complexity);
+    if (arguments) {
+        resp_bulk_str(out, "arguments");
+        usage_write_docs(out, proto, c->usage);
+    }
+    if (count != 0) {
+        resp_bulk_str(out, "subcommands");
+        resp_map(out, proto, count);
+        for (size_t i = 0; i < count; i++) {
+            write_docs(out, proto, &subs[i]);
+        }
+    }
+}
+
+void cmd_command_docs(struct command_ctx *call)
+{
+    size_t found = 0;
+
+    if (call->argc == 2) {
+        resp_map(call->out, call->proto, count_top());
+        for (size_t i = 0; i < COMMAND_COUNT; i++) {
+            if (!command_is_sub(&COMMANDS[i])) {
+                write_docs(call->out, call->proto, &COMMANDS[i]);
+            }
+        }
+        return;
+    }
+    for (size_t i = 2; i < call->argc; i++) {
+        found += command_find(call->argv[i]) != NULL;
+    }
+    resp_map(call->out, call->proto, found);
+    for (size_t i = 2; i < call->argc; i++) {
+        const struct command *c = command_find(call->argv[i]);
+
+        if (c != NULL) {
+            write_docs(call->out, call->proto, c);
+        }
+    }
+}
+
+/* --- LIST --------------------------------------------------------------------------
+ */
+
+static bool in_category(const struct command *c, struct span category)
+{
+    for (size_t i = 0; i < ACL_CATEGORY_COUNT; i++) {
+        if (((c->acl >> i) & 1U) != 0 &&
+            span_eq_nocase(category, span_str(ACL_CATEGORY_NAMES[i] + 1))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void cmd_command_list(struct command_ctx *call)
+{
+    struct buf names = { 0 };
+    bool by_pattern = ctx_arg_is(call, 3, "PATTERN");
+    bool by_category = ctx_arg_is(call, 3, "ACLCAT");
+    size_t count = 0;
+
+    if (call->argc != 2 &&
+        (call->argc != 5 || !ctx_arg_is(call, 2, "FILTERBY") ||
+         (!by_pattern && !by_category && !ctx_arg_is(call, 3, "MODULE")))) {
+        ctx_syntax_error(call);
+        return;
+    }
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        if (call->argc == 2 ||
+            (by_category && in_category(&COMMANDS[i], call->argv[4])) ||
+            (by_pattern && call->argv[4].len <= ARGS_PATTERN_MAX &&
+             glob_match(call->argv[4], span_str(COMMANDS[i].name)))) {
+            resp_bulk_str(&names, COMMANDS[i].name);
+            count++;
+        }
+    }
+    resp_array(call->out, count);
+    buf_add_span(call->out, buf_span(&names));
+    buf_reset(&names);
+}
+
+/* --- GETKEYS -----------------------------------------------------------------------
+ */
+
+static void get_keys(struct command_ctx *call, bool flags)
+{
+    const struct span *argv = call->argv + 2;
+    size_t argc = call->argc - 2, first, count;
+    const struct command *c = command_resolve(argv, argc);
+
+    if (c == NULL) {
+        ctx_error(call, LATCHD_ERR, "Invalid command specified");
+    } else if (c->keys == KEYS_NONE) {
+        ctx_error(call, LATCHD_ERR, "The command has no key arguments");
+    } else if (!command_arity_fits(c, argc)) {
+        ctx_error(call, LATCHD_ERR,
+                  "Invalid number of arguments specified for command");
+    } else if (!command_key_range(c, argv, argc, &first, &count)) {
+        ctx_error(call, LATCHD_ERR, "Invalid arguments specified for command");
+    } else {
+        resp_array(call->out, count);
+        for (size_t i = 0; i < count; i++) {
+            if (flags) {
+                resp_array(call->out, 2);
+            }
+            resp_bulk(call->out, argv[first + i]);
+            if (flags) {
+                resp_set(call->out, call->proto, 1);
+                resp_simple(call->out, key_flag(c));
+            }
+        }
+    }
+}
+
+void cmd_command_getkeys(struct command_ctx *call)
+{
+    get_keys(call, false);
+}
+
+void cmd_command_getkeysandflags(struct command_ctx *call)
+{
+    get_keys(call, true);
+}

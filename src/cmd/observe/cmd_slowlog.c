@@ -1,0 +1,185 @@
+/* SLOWLOG: the commands that kept the daemon busy for long, and apart from them the
+ * waits for locks that were long. */
+#include "cmd/handlers.h"
+#include "cmd/observe/redaction.h"
+#include "cmd/observe/slowlog.h"
+
+#include "util/clock.h"
+#include "util/parse.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum {
+    SHOWN_ARGS = 32,       /* words of a command that are kept */
+    SHOWN_ARG_BYTES = 128, /* bytes of each */
+    SHOWN_DEFAULT = 10,    /* entries, when no count is given */
+};
+
+static void add_arg(struct buf *out, struct span arg)
+{
+    struct buf cut = { 0 };
+
+    if (arg.len <= SHOWN_ARG_BYTES) {
+        resp_bulk(out, arg);
+        return;
+    }
+    buf_add(&cut, arg.ptr, SHOWN_ARG_BYTES);
+    buf_printf(&cut, "... (%zu more bytes)", arg.len - SHOWN_ARG_BYTES);
+    resp_bulk(out, buf_span(&cut));
+    buf_reset(&cut);
+}
+
+static void add_args(struct buf *out, const struct command_ctx *call)
+{
+    size_t shown = call->argc <= SHOWN_ARGS ? call->argc : SHOWN_ARGS - 1;
+    char rest[64];
+
+    resp_array(out, shown + (shown < call->argc));
+    for (size_t i = 0; i < shown; i++) {
+        add_arg(out, redacted_arg(call, i));
+    }
+    if (shown < call->argc) {
+        (void)snprintf(rest, sizeof(rest), "... (%zu more arguments)",
+                       call->argc - shown);
+        resp_bulk_str(out, rest);
+    }
+}
+
+void slowlog_note(const struct command_ctx *call, uint64_t us)
+{
+    struct cmd *c = call->cmd;
+    char peer[SHOWN_PEER_ROOM];
+    struct buf *out;
+    uint64_t id;
+
+    if (c->limits.slowlog_len == 0) {
+        return;
+    }
+    out = slowlog_add(&c->slow, c->limits.slowlog_len, &id);
+    redacted_peer(call->conn, peer);
+    resp_array(out, 6);
+    resp_int(out, (int64_t)id);
+    resp_int(out, (int64_t)(clock_wall_us() / 1000000));
+    resp_int(out, (int64_t)us);
+    add_args(out, call);
+    resp_bulk_str(out, peer);
+    resp_bulk_str(out, client_text(call->client, CLIENT_NAME));
+}
+
+enum { WAIT_PAIRS = 9 };
+
+static const char *wait_outcome(const struct effect_waited *w)
+{
+    static const char *const WORDS[] = {
+        [WAIT_GRANTED] = "granted", [WAIT_NULL] = "null", [WAIT_GONE] = "gone"
+    };
+
+    return w->end == WAIT_REFUSED ? lock_error_word(w->error) : WORDS[w->end];
+}
+
+static void add_pair(struct buf *out, const char *key, struct span value)
+{
+    resp_bulk_str(out, key);
+    resp_bulk(out, value);
+}
+
+static void add_number(struct buf *out, const char *key, uint64_t value)
+{
+    resp_bulk_str(out, key);
+    resp_int(out, (int64_t)value);
+}
+
+void cmd_waited(struct cmd *c, const struct effect_waited *w)
+{
+    struct conn *conn = net_find(c->env.net, w->conn);
+    const struct client *client = conn == NULL ? NULL : conn_data(conn);
+    const char *address = client == NULL ? NULL : client_text(client, CLIENT_ADDRESS);
+    char peer[SHOWN_PEER_ROOM] = "";
+    struct buf *out;
+    uint64_t id;
+
+    if (c->limits.slowlog_len == 0) {
+        return;
+    }
+    if (conn != NULL) {
+        redacted_peer(conn, peer);
+    }
+    out = slowlog_add(&c->waits, c->limits.slowlog_len, &id);
+    add_number(out, "id", id);
+    add_number(out, "time", clock_wall_us() / 1000000);
+    add_pair(out, "name", w->name);
+    add_pair(out, "kind", span_str(lock_kind_word(w->kind)));
+    add_pair(out, "owner", w->owner);
+    add_number(out, "waited", w->waited_ms);
+    add_pair(out, "outcome", span_str(wait_outcome(w)));
+    add_number(out, "client", w->conn);
+    add_pair(out, "address", span_str(address != NULL ? address : peer));
+}
+
+/* --- SLOWLOG -----------------------------------------------------------------------
+ */
+
+/* SLOWLOG GET [count]; -1: all. False: refused, and answered. */
+static bool read_count(struct command_ctx *call, size_t *ret)
+{
+    int64_t count = SHOWN_DEFAULT;
+
+    if (call->argc > 3) {
+        ctx_subcommand_error(call);
+        return false;
+    }
+    if (call->argc == 3 && (!parse_i64(call->argv[2], &count) || count < -1)) {
+        ctx_error(call, LATCHD_ERR, "count should be greater than or equal to -1");
+        return false;
+    }
+    *ret = count < 0 ? SIZE_MAX : (size_t)count;
+    return true;
+}
+
+static void write_text(void *ctx, struct span text)
+{
+    buf_add_span(ctx, text);
+}
+
+void cmd_slowlog_get(struct command_ctx *call)
+{
+    const struct slowlog *log = &call->cmd->slow;
+    size_t count;
+
+    if (read_count(call, &count)) {
+        resp_array(call->out, count < log->count ? count : log->count);
+        slowlog_each(log, count, write_text, call->out);
+    }
+}
+
+static void write_wait(void *ctx, struct span text)
+{
+    struct command_ctx *call = ctx;
+
+    resp_map(call->out, call->proto, WAIT_PAIRS);
+    buf_add_span(call->out, text);
+}
+
+void cmd_slowlog_waits(struct command_ctx *call)
+{
+    const struct slowlog *log = &call->cmd->waits;
+    size_t count;
+
+    if (read_count(call, &count)) {
+        resp_array(call->out, count < log->count ? count : log->count);
+        slowlog_each(log, count, write_wait, call);
+    }
+}
+
+void cmd_slowlog_len(struct command_ctx *call)
+{
+    resp_int(call->out, (int64_t)call->cmd->slow.count);
+}
+
+void cmd_slowlog_reset(struct command_ctx *call)
+{
+    slowlog_trim(&call->cmd->slow, 0);
+    slowlog_trim(&call->cmd->waits, 0);
+    resp_simple(call->out, "OK");
+}

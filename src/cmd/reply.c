@@ -1,0 +1,173 @@
+/* What the lock engine has for clients: answers to calls that wait, and events. */
+#include "cmd/cmd_priv.h"
+#include "cmd/pipeline.h"
+
+#include "util/log.h"
+
+static const char *const ERROR_WORDS[] = {
+    [LOCK_ERR] = LATCHD_ERR,
+    [LOCK_WRONGTYPE] = LATCHD_ERR_WRONGTYPE,
+    [LOCK_NOTHELD] = LATCHD_ERR_NOTHELD,
+    [LOCK_DEADLOCK] = LATCHD_ERR_DEADLOCK,
+    [LOCK_BACKEND] = LATCHD_ERR_BACKEND,
+    [LOCK_LIMIT] = LATCHD_ERR_LIMIT,
+    [LOCK_GOAWAY] = LATCHD_ERR_GOAWAY,
+    [LOCK_NOPERM] = LATCHD_ERR_NOPERM,
+    [LOCK_UNBLOCKED] = LATCHD_ERR_UNBLOCKED,
+    [LOCK_NOREPLICAS] = LATCHD_ERR_NOREPLICAS,
+};
+
+const char *lock_error_word(enum lock_error error)
+{
+    return ERROR_WORDS[error];
+}
+
+void reply_write(struct buf *out, const struct client *client,
+                 const struct effect_reply *reply)
+{
+    switch (reply->kind) {
+    case REPLY_TOKENS:
+        resp_array(out, reply->token_count);
+        for (size_t i = 0; i < reply->token_count; i++) {
+            resp_int(out, (int64_t)reply->tokens[i]);
+        }
+        break;
+    case REPLY_TOKEN:
+    case REPLY_INT:
+        resp_int(out, reply->value);
+        break;
+    case REPLY_NULL:
+        resp_null(out, client->proto);
+        break;
+    case REPLY_ERROR:
+        resp_error(out, ERROR_WORDS[reply->error], reply->text);
+        break;
+    case REPLY_INFO:
+        lockinfo_write(out, client->proto, reply->info);
+        break;
+    case REPLY_UNREACHED: /* that is not for clients */
+        break;
+    }
+}
+
+enum outcome reply_outcome(const struct effect_reply *reply)
+{
+    if (reply->kind == REPLY_ERROR) {
+        return outcome_of_error(ERROR_WORDS[reply->error]);
+    }
+    return reply->kind == REPLY_NULL ? OUTCOME_NULL : OUTCOME_OK;
+}
+
+void cmd_reply(struct cmd *c, const struct effect_reply *reply)
+{
+    struct conn *conn = net_find(c->env.net, reply->to.conn);
+    struct client *client = conn == NULL ? NULL : conn_data(conn);
+    bool running;
+
+    if (client != NULL && client->pipeline != NULL) {
+        pipeline_reply(c, conn, reply);
+        return;
+    }
+    /* Gone: the engine was told when it closed. */
+    if (client == NULL || client->call == 0 || client->call != reply->to.call) {
+        return;
+    }
+    tracking_push(c, client); /* what was lost before must not look lost after it */
+    running = multi_is_running(client->multi);
+    stats_answered(c, client_last(client), client->call_us, reply_outcome(reply));
+    if (!client->call_muted) {
+        bool granted = reply->kind == REPLY_TOKEN || reply->kind == REPLY_TOKENS;
+
+        reply_write(running ? multi_out(client->multi) : conn_out(conn), client, reply);
+        if (granted && running) {
+            multi_granted(client->multi, reply->grant);
+        } else if (granted) {
+            client_granted(client, reply->grant, conn_input_count(conn));
+        }
+    }
+    client->call = 0;
+    if (!running || multi_answered(c, conn)) {
+        conn_resume(conn);
+    }
+}
+
+/* --- events ------------------------------------------------------------------------
+ */
+
+static const char *const CHANNELS[] = {
+    [NOTICE_GRANTED] = LATCHD_CHANNEL_GRANTED,
+    [NOTICE_RELEASED] = LATCHD_CHANNEL_RELEASED,
+    [NOTICE_UNCERTAIN] = LATCHD_CHANNEL_UNCERTAIN,
+    [NOTICE_LOST] = LATCHD_CHANNEL_LOST,
+};
+
+struct event {
+    struct cmd *cmd;
+    struct span channel;
+    struct span payload;
+};
+
+static void deliver_event(void *ctx, struct subscriber *s, struct span pattern)
+{
+    const struct event *ev = ctx;
+    struct client *client = container_of(s, struct client, sub);
+    struct conn *conn = net_find(ev->cmd->env.net, client->id);
+    struct buf *out;
+
+    if (conn == NULL || conn_overflows(conn)) {
+        return;
+    }
+    out = conn_out(conn);
+    resp_push(out, client->proto, pattern.ptr == NULL ? 3 : 4);
+    resp_bulk_str(out, pattern.ptr == NULL ? "message" : "pmessage");
+    if (pattern.ptr != NULL) {
+        resp_bulk(out, pattern);
+    }
+    resp_bulk(out, ev->channel);
+    resp_bulk(out, ev->payload);
+}
+
+static void log_notice_of(const struct effect_notice *notice)
+{
+    const struct log_about about = {
+        .client = notice->conn_count == 0 ? 0 : notice->conns[0],
+        .name = notice->name,
+        .owner = notice->owner,
+        .token = notice->token,
+    };
+
+    if (notice->kind == NOTICE_LOST) {
+        log_about(LOG_NOTICE, "locks", &about,
+                  "a hold is lost: what it protects may be in use by others; its "
+                  "clients are told, see that they stop");
+    } else if (notice->kind == NOTICE_UNCERTAIN) {
+        log_about(LOG_INFO, "locks", &about, "a hold is uncertain");
+    }
+}
+
+void cmd_notice(struct cmd *c, const struct effect_notice *notice)
+{
+    struct buf channel = { 0 }, payload = { 0 };
+    struct event ev = { .cmd = c };
+
+    log_notice_of(notice);
+
+    tracking_notice(c, notice);
+    if (notice->kind == NOTICE_CERTAIN) {
+        return;
+    }
+    if (pubsub_total(c->pubsub, PUBSUB_CHANNEL) == 0 &&
+        pubsub_total(c->pubsub, PUBSUB_PATTERN) == 0) {
+        return;
+    }
+    buf_add_str(&channel, CHANNELS[notice->kind]);
+    buf_add_span(&channel, notice->name);
+    buf_add_span(&payload, notice->owner);
+    buf_add_str(&payload, " ");
+    buf_add_int(&payload, (int64_t)notice->token);
+    ev.channel = buf_span(&channel);
+    ev.payload = buf_span(&payload);
+    pubsub_publish(c->pubsub, ev.channel, deliver_event, &ev);
+    buf_reset(&channel);
+    buf_reset(&payload);
+}

@@ -1,0 +1,174 @@
+/* config: what the operator chose. One table has every key; it drives the file, the
+ * command line, CONFIG GET/SET/REWRITE, --print-config, and conf/latchd.conf.
+ *
+ * A struct config owns its texts: config_init(), config_fini(). Times are milliseconds,
+ * sizes bytes. Functions that can fail put one line for people into reterr; those that
+ * read a file add one for each mistake, with its newline, to `mistakes`. */
+#ifndef LATCHD_DAEMON_CONFIG_CONFIG_H
+#define LATCHD_DAEMON_CONFIG_CONFIG_H
+
+#include "util/buf.h"
+#include "util/span.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    CONFIG_KEYS_MAX = 64,
+    CONFIG_FILE_MAX = 1 << 20, /* bytes of a configuration file */
+    CONFIG_ERROR_MAX = 512,    /* room that is enough for every reterr */
+    CONFIG_VALUE_MAX = 4096,   /* bytes of one value */
+    CONFIG_MISTAKES_MAX = 20,  /* that are told at once */
+    CONFIG_PORT_AUTO = 65536,  /* KEY_PORT: `auto`, the kernel chooses */
+};
+
+enum config_fsync { FSYNC_EVERYSEC, FSYNC_ALWAYS };
+
+struct config {
+    char *bind; /* addresses with a space between */
+    uint64_t port;
+    char *unixsocket; /* empty: none */
+    uint64_t unixsocketperm;
+    uint64_t tls_port; /* 0: off */
+    char *tls_cert_file;
+    char *tls_key_file;
+    char *tls_ca_cert_file;
+    char *tls_ca_cert_dir;
+    uint64_t tls_auth_clients;      /* enum tls_auth */
+    uint64_t tls_auth_clients_user; /* 0: off, 1: cn */
+    uint64_t tcp_backlog;
+    uint64_t tcp_keepalive_ms;
+    uint64_t timeout_ms;
+    uint64_t maxclients;
+    uint64_t query_buffer_limit;
+    uint64_t output_buffer_limit;
+    uint64_t maxmemory_clients; /* 0: no limit */
+    char *redis;
+    char *redis_tls_ca_cert_file;
+    char *redis_tls_cert_file;
+    char *redis_tls_key_file;
+    uint64_t redis_timeout_ms;
+    uint64_t min_replicas;
+    uint64_t replica_timeout_ms;
+    char *state_dir; /* empty: see config_state_dir() */
+    uint64_t embedded_fsync;
+    uint64_t watchdog_timeout_ms;
+    int64_t grace_ms;
+    int64_t failover_quarantine_ms;
+    uint64_t recheck_ms;
+    uint64_t fair_wait_ms;
+    uint64_t fair_window;
+    uint64_t handoff_limit;
+    uint64_t handoff_pause_ms;
+    uint64_t max_keep_ms;
+    uint64_t max_lease_ms;
+    uint64_t max_wait_ms;
+    uint64_t max_waiters;
+    uint64_t max_holds;
+    uint64_t max_name_length;
+    uint64_t protected_mode; /* 0: no, 1: yes */
+    char *requirepass;       /* empty: none */
+    uint64_t auth_timeout_ms;
+    char *aclfile;      /* empty: none */
+    int64_t slowlog_us; /* -1: nothing */
+    uint64_t slowlog_len;
+    int64_t long_wait_ms; /* -1: none */
+    uint64_t latency_ms;  /* 0: off */
+    char *http_bind;
+    uint64_t http_port; /* 0: off */
+    uint64_t log_level;
+    uint64_t log_format;
+};
+
+enum config_type {
+    KEY_COUNT,  /* uint64_t */
+    KEY_OCTAL,  /* uint64_t: permission bits */
+    KEY_PORT,   /* uint64_t: a port, or CONFIG_PORT_AUTO */
+    KEY_MSEC,   /* uint64_t */
+    KEY_GRACE,  /* int64_t: a duration, or -1 */
+    KEY_USEC,   /* int64_t: microseconds without a unit, as in Redis, or -1 */
+    KEY_SIZE,   /* uint64_t */
+    KEY_CHOICE, /* uint64_t: an index into `choices` */
+    KEY_TEXT,   /* char * */
+    KEY_WORDS,  /* char *: one or more words with a space between */
+};
+
+enum {
+    KEY_LIVE = 1 << 0,   /* CONFIG SET and reload change it while running */
+    KEY_SECRET = 1 << 1, /* never shown */
+    KEY_URLS = 1 << 2,   /* shown without the passwords in its URLs */
+};
+
+struct config_key {
+    const char *name;
+    enum config_type type;
+    size_t field;    /* offset in struct config */
+    const char *def; /* as a user writes it */
+    uint64_t min;
+    uint64_t max;
+    const char *const *choices; /* NULL at the end */
+    unsigned flags;
+    const char *section;
+    const char *help;
+};
+
+extern const struct config_key CONFIG_KEYS[];
+extern const size_t CONFIG_KEY_COUNT;
+
+/* NULL: there is no such key. */
+const struct config_key *config_key_find(struct span name);
+/* The key that was probably meant by a name that is none; NULL: no guess. */
+const struct config_key *config_key_guess(struct span name);
+size_t config_key_index(const struct config_key *key);
+
+void config_init(struct config *c); /* all defaults */
+void config_fini(struct config *c);
+void config_copy(struct config *to,
+                 const struct config *from); /* `to` is not yet init */
+
+/* One value, checked against its bounds. */
+bool config_set(struct config *c, const struct config_key *key, struct span value,
+                char *reterr, size_t room) __attribute__((warn_unused_result));
+/* The value as a user writes it: "30s". */
+void config_format(const struct config *c, const struct config_key *key,
+                   struct buf *out);
+/* The same for others to see: passwords in URLs are stars. */
+void config_show(const struct config *c, const struct config_key *key, struct buf *out);
+bool config_same(const struct config *a, const struct config *b,
+                 const struct config_key *key);
+bool config_is_default(const struct config *c, const struct config_key *key);
+
+/* Where the daemon keeps its data; to be freed. NULL: nothing says where. */
+char *config_state_dir(const struct config *c);
+/* `redis` is a Redis Cluster. */
+bool config_is_cluster(const struct config *c);
+
+/* --- config_file.c ---------------------------------------------------------------- */
+
+/* One line: a key and its values, with quotes and escapes undone, words joined by one
+ * space. True with *ret_key empty: nothing but a comment. */
+bool config_parse_line(struct span line, struct buf *ret_key, struct buf *ret_value,
+                       size_t *ret_words, char *reterr, size_t room);
+/* Sets what the text says on top of `c`, but for the lines that are wrong. `name` is
+ * for the messages. False: there are mistakes. */
+bool config_parse(struct config *c, const char *name, struct span text,
+                  struct buf *mistakes) __attribute__((warn_unused_result));
+bool config_load(struct config *c, const char *path, struct buf *mistakes)
+    __attribute__((warn_unused_result));
+/* Quoted if it has to be. */
+void config_quote(struct span value, bool words, struct buf *out);
+
+/* --- config_write.c --------------------------------------------------------------- */
+
+/* The commented file: keys that have their default are commented out. */
+void config_print(const struct config *c, struct buf *out);
+/* The text, brought up to date: lines of known keys are replaced where they stand,
+ * comments are kept, what is not default and not there yet is added at the end. What
+ * could not be read again goes; but unknown keys stay. */
+void config_rewrite_text(const struct config *c, struct span text, struct buf *out);
+/* The same, of a file. */
+bool config_rewrite(const struct config *c, const char *path, char *reterr, size_t room)
+    __attribute__((warn_unused_result));
+
+#endif

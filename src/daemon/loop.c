@@ -1,0 +1,230 @@
+#include "daemon/server_state.h"
+
+#include "daemon/status/top_granted.h"
+#include "daemon/status/web.h"
+#include "daemon/tls_certs.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+enum {
+    SECOND_MS = 1000,
+    /* Replies make requests run, which make effects. What is left after this many
+     * rounds waits for the next turn, so that the sockets of others have theirs. */
+    ROUNDS_MAX = 100,
+};
+
+void loop_begin(void *ctx)
+{
+    struct server *s = ctx;
+
+    if (s->ticked) {
+        return;
+    }
+    s->ticked = true;
+    s->now_ms = clock_boot_ms();
+    engine_tick(s->engine, s->now_ms);
+    if (s->cmd != NULL) { /* it asks for the time while it is made */
+        cmd_tick(s->cmd, s->now_ms);
+    }
+}
+
+static void do_effect(struct server *s, const struct effect *fx)
+{
+    switch (fx->kind) {
+    case EFFECT_OP:
+        store_submit(s->store, &fx->op);
+        break;
+    case EFFECT_REPLY:
+        cmd_reply(s->cmd, &fx->reply);
+        break;
+    case EFFECT_NOTICE:
+        if (s->top_granted != NULL && fx->notice.kind == NOTICE_GRANTED) {
+            top_granted_count(s->top_granted, fx->notice.name);
+        }
+        if (fx->notice.kind == NOTICE_LOST) {
+            web_lost(s, &fx->notice);
+        }
+        cmd_notice(s->cmd, &fx->notice);
+        break;
+    case EFFECT_WAITED:
+        cmd_waited(s->cmd, &fx->waited);
+        break;
+    case EFFECT_SUBSCRIBE:
+        store_subscribe(s->store, fx->channel.name, fx->channel.rw);
+        break;
+    case EFFECT_UNSUBSCRIBE:
+        if (fx->channel.member.len != 0) {
+            store_unlisten(s->store, fx->channel.name, fx->channel.member);
+        } else {
+            store_unsubscribe(s->store, fx->channel.name, fx->channel.rw);
+        }
+        break;
+    case EFFECT_ANNOUNCE:
+        store_announce(s->store, fx->announcement);
+        break;
+    }
+}
+
+void loop_conn_closing(struct server *s, uint64_t conn)
+{
+    struct effects *list = engine_effects(s->engine);
+    size_t count = list->count; /* what this appends is not for clients that close */
+
+    for (size_t i = 0; i < count; i++) {
+        const struct effect *fx = list->list[i];
+
+        if (fx->kind == EFFECT_REPLY &&
+            (fx->reply.kind == REPLY_TOKEN || fx->reply.kind == REPLY_TOKENS) &&
+            fx->reply.to.conn == conn) {
+            engine_on_undelivered(s->engine, conn, fx->reply.grant);
+        }
+    }
+}
+
+/* By index: doing one may append more. */
+static void do_effects(struct server *s)
+{
+    struct effects *list = engine_effects(s->engine);
+
+    for (size_t i = 0; i < list->count; i++) {
+        do_effect(s, list->list[i]);
+    }
+    cmd_push(s->cmd);
+    effects_reset(list);
+}
+
+void loop_end(struct server *s)
+{
+    if (s->phase < SERVER_CLOSING) {
+        int round = 0;
+
+        do {
+            do_effects(s);
+        } while ((net_run(s->net) || engine_effects(s->engine)->count != 0) &&
+                 ++round < ROUNDS_MAX);
+        store_end_turn(s->store);
+        net_end_turn(s->net);
+        if (s->ticked) {
+            cmd_latency(s->cmd, LATENCY_LOOP, clock_boot_ms() - s->now_ms);
+        }
+    }
+    s->ticked = false;
+}
+
+/* --- once a second, and life signs ------------------------------------------------ */
+
+static void note_late(struct server *s)
+{
+    const struct engine_timings *timings = engine_timings(s->engine);
+    struct store_info info;
+
+    store_info(s->store, &info);
+    cmd_latency(s->cmd, LATENCY_REDIS,
+                histogram_longest_since(info.round_trips, &s->round_trips) / 1000);
+    cmd_latency(s->cmd, LATENCY_RENEWAL,
+                histogram_longest_since(&timings->renewal_lag, &s->renewal_lags) /
+                    1000);
+}
+
+static void each_second(struct server *s)
+{
+    if (s->now_ms >= s->next_second_ms) {
+        s->next_second_ms = s->now_ms + SECOND_MS;
+        io_tick(&s->io);
+        net_tick(s->net, s->now_ms);
+        tls_certs_tick(s);
+        note_late(s);
+        cmd_second(s->cmd, s->now_ms);
+        log_second();
+    }
+    if (s->notify.watchdog_ms != 0 && s->now_ms >= s->next_alive_ms) {
+        s->next_alive_ms = s->now_ms + s->notify.watchdog_ms;
+        notify_send(&s->notify, "WATCHDOG=1");
+    }
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct server *s = timer->data;
+
+    uint64_t due = s->armed_at;
+
+    s->armed_at = 0;
+    loop_begin(s);
+    if (due != 0) {
+        histogram_add(&s->loop_lag, s->now_ms > due ? (s->now_ms - due) * 1000 : 0);
+    }
+    if (s->phase < SERVER_CLOSING) {
+        each_second(s);
+        web_tick(s);
+    }
+}
+
+static uint64_t earlier_of(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void arm_timer(struct server *s)
+{
+    uint64_t at = earlier_of(s->next_second_ms, engine_next_deadline(s->engine));
+    uint64_t now;
+
+    at = earlier_of(at, cmd_next_deadline(s->cmd));
+    at = earlier_of(at, web_next_ms(s));
+    if (s->notify.watchdog_ms != 0) {
+        at = earlier_of(at, s->next_alive_ms);
+    }
+    if (s->phase == SERVER_STOPPING) {
+        at = earlier_of(at, s->stop_deadline_ms);
+    }
+    if (engine_effects(s->engine)->count != 0) {
+        at = 0;
+    }
+    if (at == s->armed_at && at != 0) {
+        return;
+    }
+    now = clock_boot_ms();
+    s->armed_at = at;
+    /* libuv counts from its own idea of now. */
+    uv_update_time(&s->loop);
+    (void)uv_timer_start(&s->timer, on_timer, at > now ? at - now : 0, 0);
+}
+
+/* Runs after timers and before the sockets are waited for. */
+static void on_prepare(uv_prepare_t *prepare)
+{
+    struct server *s = prepare->data;
+
+    loop_end(s);
+    shutdown_check(s);
+    if (s->phase < SERVER_CLOSING) {
+        arm_timer(s);
+    }
+}
+
+/* Runs after the sockets. */
+static void on_check(uv_check_t *check)
+{
+    loop_end(check->data);
+}
+
+int loop_init(struct server *s)
+{
+    int r;
+
+    (void)uv_timer_init(&s->loop, &s->timer);
+    (void)uv_prepare_init(&s->loop, &s->prepare);
+    (void)uv_check_init(&s->loop, &s->check);
+    s->timer.data = s->prepare.data = s->check.data = s;
+    s->next_alive_ms = s->next_second_ms = s->now_ms;
+    r = uv_prepare_start(&s->prepare, on_prepare);
+    return r < 0 ? r : uv_check_start(&s->check, on_check);
+}
+
+void loop_fini(struct server *s)
+{
+    uv_close((uv_handle_t *)&s->timer, NULL);
+    uv_close((uv_handle_t *)&s->prepare, NULL);
+    uv_close((uv_handle_t *)&s->check, NULL);
+}

@@ -1,0 +1,157 @@
+/* server_state: the insides of the server, shared by the files that it is split into:
+ *
+ *   server.c  the process: signals, the loop, its end
+ *   wiring.c   makes the parts and wires them
+ *   loop.c    time, the one timer, and the lock engine's effects
+ *   tls_certs.c  TLS: see tls_certs.h
+ *   listeners.c  sockets, and how many clients there may be
+ *   shutdown.c    the way out
+ *   config_live.c    CONFIG and reload
+ *   aclfile.c  the file of users
+ *   server_info.c    what INFO says of the process
+ *   web.c     HTTP: see web.h; metrics.c and status_json.c are what it tells
+ *
+ *   STARTING -> RUNNING -> STOPPING -> CLOSING -> GONE
+ *
+ * STARTING ends when somebody can be served: sockets listen and Redis answered once. */
+#ifndef LATCHD_DAEMON_SERVER_STATE_H
+#define LATCHD_DAEMON_SERVER_STATE_H
+
+#include "backend/store.h"
+#include "cmd/cmd.h"
+#include "daemon/config/command_line.h"
+#include "daemon/config/config.h"
+#include "daemon/embedded/embedded.h"
+#include "daemon/notify.h"
+#include "engine/engine.h"
+#include "io/stream.h"
+#include "net/conn.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+enum { RUN_ID_LEN = 40, SERVER_SIGNALS = 3 };
+
+enum server_phase {
+    SERVER_STARTING,
+    SERVER_RUNNING,
+    SERVER_STOPPING, /* waits end, holds get a last renewal */
+    SERVER_CLOSING,  /* links and connections are closed, the embedded Redis ends */
+    SERVER_GONE,     /* all handles are closed: the loop runs out */
+};
+
+struct server {
+    const struct options *options;
+    struct config config;
+    struct notify notify;
+    uv_loop_t loop;
+    struct io io;
+
+    uv_timer_t timer;
+    uv_prepare_t prepare;
+    uv_check_t check;
+    uv_signal_t signals[SERVER_SIGNALS];
+    int signal_count;  /* of those that exist */
+    uint64_t armed_at; /* what the timer is set to; 0: nothing */
+
+    struct embedded *embedded;
+    struct engine *engine;
+    struct store *store;
+    struct net *net;
+    struct tls *tls; /* NULL: none */
+    struct cmd *cmd;
+    struct web *web;                 /* NULL: http-port is 0 */
+    struct top_granted *top_granted; /* web's, while somebody looks at its page */
+
+    enum server_phase phase;
+    bool listening;
+    uint64_t tls_port; /* where it really listens; 0: nowhere */
+    bool store_started;
+    bool redis_answered;
+    bool ticked; /* the clock was looked at in this turn */
+    uint64_t now_ms;
+    uint64_t seed; /* random */
+    uint64_t started_ms;
+    uint64_t started_wall_us;
+    uint64_t no_grants_until_ms; /* after a power cut; 0: none */
+    struct histogram loop_lag;   /* how late the timer was */
+    uint64_t next_second_ms;
+    uint64_t next_cert_ms;        /* a look at how long the certificate is valid */
+    struct histogram round_trips; /* as they were a second ago, for LATENCY */
+    struct histogram renewal_lags;
+    uint64_t next_alive_ms; /* WATCHDOG=1 is due */
+    uint64_t stop_deadline_ms;
+    char run_id[RUN_ID_LEN + 1];
+    char instance[OP_INSTANCE_LEN + 1];
+};
+
+/* --- loop.c ----------------------------------------------------------------------- */
+
+int loop_init(struct server *s);
+void loop_fini(struct server *s);
+/* Looks at the clock, once a turn: what fell due is done before anything else. */
+void loop_begin(void *ctx);
+/* Grants that stand among the effects for a connection that closes now: nobody will be
+ * told of them. To be called before the engine learns of the close. */
+void loop_conn_closing(struct server *s, uint64_t conn);
+/* Does what the engine wants done, and sends what came of it. */
+void loop_end(struct server *s);
+
+/* --- listeners.c ---------------------------------------------------------------------
+ */
+
+/* Opens all sockets; logs what it opened, or why it could not. */
+bool listen_all(struct server *s);
+/* How many clients the limit of open files allows, after raising it towards `wanted`.
+ */
+uint64_t listen_raise_limit(uint64_t wanted);
+
+/* --- shutdown.c
+ * ----------------------------------------------------------------------- */
+
+void shutdown_begin(struct server *s); /* again: does not wait any longer */
+void shutdown_check(struct server *s); /* at the end of each turn */
+void shutdown_close(struct server *s); /* closes what there is, without waiting */
+void shutdown_on_embedded(void *ctx);
+
+/* --- config_live.c
+ * ----------------------------------------------------------------------- */
+
+void config_live_apply(struct server *s); /* the configuration, to all parts */
+void config_live_reload(struct server *s);
+void config_live_each(void *ctx, struct span pattern, config_pair_fn *fn, void *arg);
+bool config_live_set(void *ctx, const struct span *pairs, size_t count, char *reterr,
+                     size_t room);
+bool config_live_rewrite(void *ctx, char *reterr, size_t room);
+const char *config_live_password(void *ctx);
+struct engine_config config_live_locks_config(const struct config *c);
+struct cmd_limits config_live_cmd_limits(const struct config *c);
+struct store_options config_live_store_options(const struct config *c);
+struct net_limits config_live_net_limits(const struct server *s);
+
+/* --- aclfile.c ------------------------------------------------------------------- */
+
+const char *acl_file(void *ctx); /* empty: none */
+bool acl_file_read(void *ctx, struct buf *out, struct buf *reterr);
+bool acl_file_write(void *ctx, struct span text);
+/* Takes its users over; if it cannot, the log says why. */
+bool acl_file_load(struct server *s);
+bool acl_file_check(const char *path, char *reterr, size_t room);
+
+/* --- server_info.c
+ * ----------------------------------------------------------------------- */
+
+void info_section(void *ctx, const char *section, struct buf *out);
+
+/* --- wiring.c ----------------------------------------------------------------------
+ */
+
+/* Makes and starts everything; what it made before it failed is closed by
+ * shutdown_close().
+ */
+bool wiring_start(struct server *s);
+/* After the loop has run out. */
+void wiring_free(struct server *s);
+
+#endif

@@ -1,0 +1,271 @@
+/* What the page shows, as JSON. Lists are cut at ROWS; the numbers tell of all. */
+#include "daemon/server_state.h"
+#include "daemon/status/web_priv.h"
+#include "latchd-config.h"
+#include "util/json.h"
+
+enum { ROWS = 25 };
+
+struct telling {
+    struct server *s;
+    struct json *j;
+};
+
+static void add_from(struct telling *t, uint64_t id)
+{
+    struct conn *c = id == 0 ? NULL : net_find(t->s->net, id);
+    struct conn_info info;
+
+    if (c == NULL) {
+        json_null(t->j, "from");
+        return;
+    }
+    conn_info(c, &info);
+    json_uint(t->j, "client", id);
+    json_text(t->j, "from", info.peer);
+}
+
+static const char *kind_word(enum lock_kind kind)
+{
+    static const char *const WORDS[] = { [KIND_PLAIN] = "plain",
+                                         [KIND_FAIR] = "fair",
+                                         [KIND_READ] = "read",
+                                         [KIND_WRITE] = "write" };
+
+    return WORDS[kind];
+}
+
+/* --- rows ------------------------------------------------------------------------- */
+
+static void add_holder(struct telling *t, const struct hold_view *v)
+{
+    json_bytes(t->j, "owner", v->owner);
+    json_text(t->j, "kind", kind_word(v->kind));
+    json_uint(t->j, "token", v->token);
+    json_uint(t->j, "held_ms", v->held_ms);
+    json_uint(t->j, "left_ms", v->left_ms);
+    json_bool(t->j, "fixed", v->fixed);
+    json_bool(t->j, "uncertain", v->uncertain);
+    add_from(t, v->conn);
+}
+
+static void add_hold(void *ctx, const struct hold_view *v)
+{
+    struct telling *t = ctx;
+
+    json_open(t->j, NULL, '{');
+    json_bytes(t->j, "name", v->name);
+    add_holder(t, v);
+    json_close(t->j, '}');
+}
+
+static void add_wait(void *ctx, const struct wait_view *v)
+{
+    struct telling *t = ctx;
+
+    json_open(t->j, NULL, '{');
+    json_bytes(t->j, "name", v->name);
+    json_bytes(t->j, "owner", v->waiter.owner);
+    json_text(t->j, "kind", kind_word(v->waiter.kind));
+    json_uint(t->j, "waited_ms", v->waiter.waited_ms);
+    if (v->waiter.left_ms == UINT64_MAX) {
+        json_null(t->j, "left_ms");
+    } else {
+        json_uint(t->j, "left_ms", v->waiter.left_ms);
+    }
+    json_bytes(t->j, "held_by", v->held_by);
+    json_uint(t->j, "ahead", v->ahead);
+    add_from(t, v->waiter.conn);
+    json_close(t->j, '}');
+}
+
+static void add_name_of(struct telling *t, const struct name_view *v)
+{
+    json_uint(t->j, "waiting", v->waiting);
+    json_uint(t->j, "longest_ms", v->longest_wait_ms);
+    json_uint(t->j, "holds", v->holds);
+    if (v->holds > 0) {
+        add_holder(t, &v->newest);
+    }
+}
+
+static void add_crowded(void *ctx, const struct name_view *v)
+{
+    struct telling *t = ctx;
+
+    json_open(t->j, NULL, '{');
+    json_bytes(t->j, "name", v->name);
+    add_name_of(t, v);
+    json_close(t->j, '}');
+}
+
+static void add_busy(struct telling *t)
+{
+    const struct top_granted_name *busy[ROWS];
+    size_t count = top_granted_list(t->s->web->top_granted, busy, ROWS);
+
+    for (size_t i = 0; i < count; i++) {
+        struct span name = span_of(busy[i]->name, busy[i]->len);
+        struct name_view view = { 0 };
+
+        json_open(t->j, NULL, '{');
+        json_bytes(t->j, "name", name);
+        json_uint(t->j, "rate_milli", busy[i]->rate_milli);
+        (void)survey_name(t->s->engine, name, &view);
+        add_name_of(t, &view);
+        json_close(t->j, '}');
+    }
+}
+
+/* Newest first. */
+static void add_losses(struct telling *t)
+{
+    static const char *const CAUSES[] = {
+        [LOSS_GONE] = "gone",
+        [LOSS_TAKEN] = "taken",
+        [LOSS_FORCED] = "forced",
+        [LOSS_UNCONFIRMED] = "unconfirmed",
+        [LOSS_LEASE_OVER] = "lease over",
+    };
+    const struct losses *l = &t->s->web->losses;
+
+    json_uint(t->j, "lost_lately", losses_lately(l, t->s->now_ms));
+    json_uint(t->j, "lately_ms", LOSSES_LATELY_MS);
+    json_open(t->j, "losses", '[');
+    for (size_t i = 0; i < losses_known(l); i++) {
+        const struct loss *loss = losses_at(l, i);
+
+        json_open(t->j, NULL, '{');
+        json_bytes(t->j, "name", loss_name(loss));
+        json_bytes(t->j, "owner", loss_owner(loss));
+        json_uint(t->j, "token", loss->token);
+        json_uint(t->j, "ago_ms", t->s->now_ms - loss->at_ms);
+        json_uint(t->j, "client", loss->client);
+        json_text(t->j, "cause", CAUSES[loss->cause]);
+        json_bytes(t->j, "taker", loss_taker(loss));
+        json_uint(t->j, "forced_by", loss->forced_by);
+        json_text(t->j, "forced_from", loss->forced_from);
+        json_close(t->j, '}');
+    }
+    json_close(t->j, ']');
+}
+
+static void add_lists(struct telling *t)
+{
+    json_open(t->j, "crowded", '[');
+    top_waited_each(&t->s->web->top_waited, t->s->engine, ROWS, add_crowded, t);
+    json_close(t->j, ']');
+    json_open(t->j, "waits", '[');
+    survey_waits(t->s->engine, ROWS, add_wait, t);
+    json_close(t->j, ']');
+    json_open(t->j, "holds", '[');
+    survey_holds(t->s->engine, ROWS, add_hold, t);
+    json_close(t->j, ']');
+    json_open(t->j, "busy", '[');
+    add_busy(t);
+    json_close(t->j, ']');
+}
+
+/* --- numbers ---------------------------------------------------------------------- */
+
+static void add_now(struct server *s, struct json *j)
+{
+    struct engine_stats n;
+    struct net_stats net;
+
+    engine_stats(s->engine, &n);
+    net_stats(s->net, &net);
+    json_open(j, "now", '{');
+    json_uint(j, "names", n.locks);
+    json_uint(j, "held", n.holds);
+    json_uint(j, "uncertain", n.uncertain);
+    json_uint(j, "waiting", n.waiters);
+    json_uint(j, "kept", n.kept_waiters);
+    json_uint(j, "longest_ms", n.oldest_wait_ms);
+    json_uint(j, "connections", net.open);
+    json_close(j, '}');
+    json_open(j, "total", '{');
+    json_uint(j, "grants", n.grants);
+    json_uint(j, "releases", n.releases);
+    json_uint(j, "handovers", n.handovers);
+    json_uint(j, "lost", n.lost);
+    json_uint(j, "timeouts", n.timeouts);
+    json_uint(j, "failures", n.unanswered);
+    json_uint(j, "renewals", n.renewals);
+    json_close(j, '}');
+    json_open(j, "max", '{');
+    json_uint(j, "waiting", s->config.max_waiters);
+    json_uint(j, "held", s->config.max_holds);
+    json_uint(j, "connections", s->config.maxclients);
+    json_close(j, '}');
+}
+
+static void add_redis(struct server *s, struct json *j)
+{
+    struct store_info info;
+
+    store_info(s->store, &info);
+    json_open(j, "redis", '{');
+    json_text(j, "kind", s->embedded != NULL ? "embedded" : info.topology);
+    json_text(j, "address", info.address);
+    json_text(j, "version", info.version);
+    json_bool(j, "up", info.up);
+    json_uint(j, "reconnects", info.reconnects);
+    json_uint(j, "in_flight", info.in_flight);
+    json_close(j, '}');
+}
+
+static void add_history(struct server *s, struct json *j)
+{
+    static const char *const WORDS[HISTORY_SERIES] = {
+        [HISTORY_GRANTS] = "grants",   [HISTORY_HELD] = "held",
+        [HISTORY_WAITING] = "waiting", [HISTORY_CONNECTIONS] = "connections",
+        [HISTORY_WAIT_US] = "wait_us", [HISTORY_REDIS_US] = "redis_us",
+    };
+    const struct history *h = &s->web->history;
+
+    json_open(j, "history", '{');
+    json_uint(j, "step_ms", HISTORY_STEP_MS);
+    json_uint(j, "points", HISTORY_POINTS);
+    json_uint(j, "next_in_ms", h->next_ms > s->now_ms ? h->next_ms - s->now_ms : 0);
+    for (unsigned k = 0; k < HISTORY_SERIES; k++) {
+        json_open(j, WORDS[k], '[');
+        for (size_t i = 0; i < h->count; i++) {
+            uint32_t value = history_at(h, (enum history_series)k, i);
+
+            if (value == HISTORY_NONE) {
+                json_null(j, NULL);
+            } else {
+                json_uint(j, NULL, value);
+            }
+        }
+        json_close(j, ']');
+    }
+    json_close(j, '}');
+}
+
+void web_status(void *ctx, struct buf *out)
+{
+    struct server *s = ctx;
+    struct json j = { .out = out };
+    struct telling t = { s, &j };
+    struct buf why = { 0 };
+    bool ready;
+
+    web_watched(s);
+    ready = web_health(s, &why);
+    json_open(&j, NULL, '{');
+    json_text(&j, "version", LATCHD_VERSION);
+    json_text(&j, "instance", s->instance);
+    json_uint(&j, "uptime_ms", s->now_ms - s->started_ms);
+    json_bool(&j, "ready", ready);
+    json_bytes(&j, "health", buf_span(&why));
+    add_redis(s, &j);
+    add_now(s, &j);
+    add_history(s, &j);
+    add_losses(&t);
+    add_lists(&t);
+    json_close(&j, '}');
+    buf_add_str(out, "\n");
+    buf_reset(&why);
+}

@@ -1,0 +1,435 @@
+#include "daemon/server_state.h"
+
+#include "backend/cluster/slot.h"
+#include "daemon/status/web.h"
+#include "daemon/tls_certs.h"
+#include "util/alloc.h"
+#include "util/log.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { YOUNG_MS = 3000 }; /* a Redis that has been running for less has just begun */
+
+/* --- what comes from the sockets of clients --------------------------------------- */
+
+static bool on_open(void *ctx, struct conn *c)
+{
+    struct server *s = ctx;
+
+    return cmd_on_open(s->cmd, c);
+}
+
+static void on_request(void *ctx, struct conn *c, const struct resp_request *req)
+{
+    struct server *s = ctx;
+
+    cmd_on_request(s->cmd, c, req);
+}
+
+static void on_again(void *ctx, struct conn *c)
+{
+    struct server *s = ctx;
+
+    cmd_on_again(s->cmd, c);
+}
+
+static void on_ran(void *ctx, struct conn *c)
+{
+    struct server *s = ctx;
+
+    cmd_on_ran(s->cmd, c);
+}
+
+static bool is_busy(void *ctx, struct conn *c)
+{
+    struct server *s = ctx;
+
+    return engine_conn_busy(s->engine, conn_id(c));
+}
+
+static bool is_unauthenticated(void *ctx, struct conn *c)
+{
+    struct server *s = ctx;
+
+    return cmd_is_unauthenticated(s->cmd, c);
+}
+
+static size_t conn_keeps(void *ctx, struct conn *c)
+{
+    struct server *s = ctx;
+
+    return cmd_keeps(s->cmd, c);
+}
+
+static void on_close(void *ctx, struct conn *c, bool unread)
+{
+    struct server *s = ctx;
+
+    loop_conn_closing(s, conn_id(c));
+    cmd_on_close(s->cmd, c, unread);
+}
+
+/* --- what comes from Redis -------------------------------------------------------- */
+
+static void on_result(void *ctx, const struct op_result *result)
+{
+    struct server *s = ctx;
+
+    engine_on_op_result(s->engine, result);
+}
+
+/* Tells systemd once all is there. */
+static void check_ready(struct server *s)
+{
+    if (s->phase == SERVER_STARTING && s->listening && s->redis_answered) {
+        s->phase = SERVER_RUNNING;
+        log_notice("server", "ready");
+        notify_send(&s->notify, "READY=1\nSTATUS=Serving");
+    }
+}
+
+/* Of its own Redis it knows that nobody else was there. */
+static void look_at_age(struct server *s)
+{
+    struct store_info info;
+
+    store_info(s->store, &info);
+    if (s->embedded == NULL && info.run_id[0] != '\0' && info.running_ms < YOUNG_MS) {
+        engine_store_is_young(s->engine);
+    }
+}
+
+static uint64_t quarantine_left_ms(const struct server *s)
+{
+    struct engine_stats stats;
+
+    engine_stats(s->engine, &stats);
+    return stats.quarantine_left_ms;
+}
+
+/* Names are withheld that were not `before`. */
+static void log_withheld(const struct server *s, uint64_t before_ms)
+{
+    struct engine_stats stats;
+
+    engine_stats(s->engine, &stats);
+    if (before_ms == 0 && stats.quarantine_left_ms != 0) {
+        log_warning("locks",
+                    "Redis may have lost what clients of %" PRIu64 " other daemons "
+                    "hold: what nobody holds here is granted again in %" PRIu64 " ms, "
+                    "when they have put it back",
+                    stats.other_daemons, stats.quarantine_left_ms);
+    }
+}
+
+static void on_up(void *ctx, bool same_server)
+{
+    struct server *s = ctx;
+    uint64_t left_ms = quarantine_left_ms(s);
+
+    s->redis_answered = true;
+    look_at_age(s);
+    engine_on_store_up(s->engine, same_server);
+    log_withheld(s, left_ms);
+    if (s->phase == SERVER_RUNNING) {
+        notify_send(&s->notify, "STATUS=Serving");
+    }
+    check_ready(s);
+}
+
+static void on_down(void *ctx)
+{
+    struct server *s = ctx;
+
+    engine_on_store_down(s->engine);
+    if (s->phase == SERVER_RUNNING) {
+        notify_send(&s->notify, "STATUS=Redis is out of reach");
+    }
+}
+
+static void on_failed_over(void *ctx, store_concerns_fn *concerns, void *arg)
+{
+    struct server *s = ctx;
+    struct engine_stats stats;
+
+    engine_on_failover(s->engine, concerns, arg);
+    engine_stats(s->engine, &stats);
+    log_warning("locks",
+                "Redis has failed over, and may have lost the last grants: %" PRIu64
+                " holds are put back; what nobody holds here is granted again in "
+                "%" PRIu64 " ms",
+                stats.restoring, stats.quarantine_left_ms);
+}
+
+static void on_nothing_was_lost(void *ctx, store_concerns_fn *concerns, void *arg)
+{
+    struct server *s = ctx;
+
+    engine_on_lossless_failover(s->engine, concerns, arg);
+}
+
+static void on_clock_jumped(void *ctx)
+{
+    struct server *s = ctx;
+
+    engine_on_clock_jump(s->engine);
+}
+
+static void on_subscribed(void *ctx, struct span name, bool rw)
+{
+    struct server *s = ctx;
+
+    engine_on_subscribed(s->engine, name, rw);
+}
+
+static void on_unsubscribed_all(void *ctx)
+{
+    struct server *s = ctx;
+
+    engine_on_subscriptions_lost(s->engine);
+}
+
+static void on_message(void *ctx, struct span name, bool rw)
+{
+    struct server *s = ctx;
+
+    engine_on_message(s->engine, name, rw);
+}
+
+static void on_listening(void *ctx)
+{
+    struct server *s = ctx;
+
+    engine_listening(s->engine);
+}
+
+static void on_announced(void *ctx, struct span text)
+{
+    struct server *s = ctx;
+    uint64_t left_ms = quarantine_left_ms(s);
+
+    engine_announced(s->engine, text);
+    log_withheld(s, left_ms);
+}
+
+/* The store reconnects by itself when the embedded Redis comes up again. */
+static void on_embedded_up(void *ctx)
+{
+    struct server *s = ctx;
+
+    if (!s->store_started && s->phase < SERVER_CLOSING) {
+        s->store_started = true;
+        store_start(s->store);
+    }
+}
+
+/* --- what commands want ----------------------------------------------------------- */
+
+static uint64_t env_now(void *ctx)
+{
+    struct server *s = ctx;
+
+    loop_begin(s);
+    return s->now_ms;
+}
+
+/* Counters of the parts only ever grow: nobody can be confused by a reset. */
+static void env_reset_stats(void *ctx)
+{
+}
+
+static void env_shutdown(void *ctx)
+{
+    shutdown_begin(ctx);
+}
+
+/* --- making them ------------------------------------------------------------------ */
+
+static void lower_maxclients(struct server *s)
+{
+    uint64_t possible = listen_raise_limit(s->config.maxclients);
+
+    if (possible < s->config.maxclients) {
+        log_warning("server",
+                    "maxclients is %" PRIu64 " instead of %" PRIu64
+                    ": the limit of open files allows no more, raise it (LimitNOFILE=)",
+                    possible, s->config.maxclients);
+        s->config.maxclients = possible;
+    }
+}
+
+static bool open_embedded(struct server *s)
+{
+    char err[CONFIG_ERROR_MAX];
+    char *dir = config_state_dir(&s->config);
+    struct embedded_setup setup = {
+        .io = &s->io,
+        .dir = dir,
+        .boot_id_path = getenv("LATCHD_BOOT_ID_FILE"),
+        .fsync_always = s->config.embedded_fsync == FSYNC_ALWAYS,
+        .hold_off_ms = s->config.watchdog_timeout_ms,
+        .ctx = s,
+        .on_up = on_embedded_up,
+        .on_stopped = shutdown_on_embedded,
+    };
+
+    if (dir == NULL) {
+        log_error("server", "nothing says where the embedded Redis may keep its data: "
+                            "set state-dir");
+        return false;
+    }
+    s->embedded = embedded_new(&setup, err, sizeof(err));
+    free(dir);
+    if (s->embedded == NULL) {
+        log_error("server", "%s", err);
+    }
+    return s->embedded != NULL;
+}
+
+static void make_locks(struct server *s)
+{
+    struct engine_setup setup = {
+        .config = config_live_locks_config(&s->config),
+        .now_ms = s->now_ms,
+        .seed = s->seed,
+    };
+
+    if (s->embedded != NULL && embedded_lost_power(s->embedded)) {
+        s->no_grants_until_ms = s->now_ms + s->config.watchdog_timeout_ms;
+        setup.no_grants_until_ms = s->no_grants_until_ms;
+    }
+    if (config_is_cluster(&s->config)) {
+        setup.group_of = slot_of;
+        setup.group_count = SLOT_COUNT;
+    }
+    setup.quorum = backend_config_is_quorum(s->config.redis);
+    memcpy(setup.instance, s->instance, sizeof(setup.instance));
+    s->engine = engine_new(&setup);
+}
+
+static bool make_store(struct server *s, struct tls *tls)
+{
+    const char *err = NULL;
+    struct store_setup setup = {
+        .io = &s->io,
+        .options = config_live_store_options(&s->config),
+        .seed = s->seed,
+        .events = {
+            .ctx = s,
+            .on_event = loop_begin,
+            .on_result = on_result,
+            .on_up = on_up,
+            .on_down = on_down,
+            .on_failed_over = on_failed_over,
+            .on_nothing_was_lost = on_nothing_was_lost,
+            .on_clock_jumped = on_clock_jumped,
+            .on_subscribed = on_subscribed,
+            .on_unsubscribed_all = on_unsubscribed_all,
+            .on_message = on_message,
+            .on_listening = on_listening,
+            .on_announced = on_announced,
+        },
+    };
+
+    memcpy(setup.instance, s->instance, sizeof(setup.instance));
+    if (s->embedded != NULL) {
+        struct backend_url url = { .unix_path = xstrdup(embedded_socket(s->embedded)) };
+
+        backend_config_add(&setup.place, &url);
+    } else if (!backend_config_parse(s->config.redis, &setup.place, &err)) {
+        log_error("server", "redis: %s", err);
+        return false;
+    }
+    backend_config_set_tls(&setup.place, tls);
+    s->store = store_new(&setup);
+    backend_config_fini(&setup.place);
+    return true;
+}
+
+static void make_clients_side(struct server *s)
+{
+    struct net_limits net_limits = config_live_net_limits(s);
+    struct cmd_limits cmd_limits = config_live_cmd_limits(&s->config);
+    struct conn_handler handler = {
+        .ctx = s,
+        .on_event = loop_begin,
+        .on_open = on_open,
+        .on_request = on_request,
+        .on_again = on_again,
+        .on_ran = on_ran,
+        .on_close = on_close,
+        .is_busy = is_busy,
+        .is_unauthenticated = is_unauthenticated,
+        .keeps = conn_keeps,
+    };
+    struct cmd_env env = {
+        .engine = s->engine,
+        .ctx = s,
+        .now_ms = env_now,
+        .config_each = config_live_each,
+        .config_set = config_live_set,
+        .config_rewrite = config_live_rewrite,
+        .reset_stats = env_reset_stats,
+        .password = config_live_password,
+        .acl_file = acl_file,
+        .acl_read = acl_file_read,
+        .acl_write = acl_file_write,
+        .info = info_section,
+        .shutdown = env_shutdown,
+        .run_id = s->run_id,
+    };
+
+    s->net = net_new(&s->io, &net_limits, &handler);
+    env.net = s->net;
+    s->cmd = cmd_new(&env, &cmd_limits);
+}
+
+/* The parts that use what TLS was read: none of it may be served without. */
+static bool make_ends(struct server *s)
+{
+    char err[CONFIG_ERROR_MAX];
+    struct tls_certs sec;
+
+    if (!tls_certs_read(&s->config, &sec, err, sizeof(err))) {
+        log_error("server", "%s", err);
+        return false;
+    }
+    if (!make_store(s, sec.redis)) {
+        tls_certs_fini(&sec);
+        return false;
+    }
+    make_clients_side(s);
+    tls_certs_use(s, &sec);
+    return true;
+}
+
+bool wiring_start(struct server *s)
+{
+    if (strcmp(s->config.redis, "embedded") == 0 && !open_embedded(s)) {
+        return false;
+    }
+    lower_maxclients(s);
+    make_locks(s);
+    if (!make_ends(s) || !acl_file_load(s) || !listen_all(s) || !web_open(s)) {
+        return false;
+    }
+    notify_send(&s->notify, "STATUS=Waiting for Redis");
+    if (s->embedded != NULL) {
+        embedded_start(s->embedded);
+    } else {
+        on_embedded_up(s);
+    }
+    return true;
+}
+
+void wiring_free(struct server *s)
+{
+    cmd_free(s->cmd);
+    net_free(s->net);
+    tls_unref(s->tls);
+    store_free(s->store);
+    engine_free(s->engine);
+    embedded_free(s->embedded);
+}

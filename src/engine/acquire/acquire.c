@@ -1,0 +1,78 @@
+/* Taking: the head of a queue asks Redis, and what the answer makes of it. */
+#include "engine/acquire/acquire.h"
+#include "engine/acquire_spec.h"
+#include "engine/engine_priv.h"
+#include "engine/fair/fair.h"
+#include "engine/lock/lock_activity.h"
+#include "engine/lock/waiter.h"
+#include "engine/recovery/restore.h"
+
+static void send_acquire(struct engine *eng, enum inflight_kind kind, struct lock *lock,
+                         struct waiter *w, bool reenter_only)
+{
+    struct inflight_op *in_flight = inflight_new(eng, kind, lock);
+    struct op *op;
+
+    in_flight->waiter = w;
+    in_flight->spec = spec_ref(w->spec);
+    in_flight->lease_ms = waiter_lease(eng, w);
+    w->in_flight = in_flight;
+    op = inflight_op(eng, in_flight, OP_ACQUIRE);
+    op->reenter_only = reenter_only;
+    op->rw = lock->rw;
+    op_fill_claim(eng, op, w->spec, in_flight->lease_ms);
+    fair_fill_claim(eng, op, w);
+    if (kind == INFLIGHT_ASK) {
+        lock_open_activity(eng, lock)->asking = in_flight;
+    }
+}
+
+static bool may_only_reenter(const struct engine *eng, const struct waiter *w)
+{
+    return eng->stopping || quarantine_until(eng, w->lock, w->spec->lock_kind) != 0;
+}
+
+void acquire_ask(struct engine *eng, struct lock *lock, struct waiter *w)
+{
+    lock->ask = false;
+    send_acquire(eng, INFLIGHT_ASK, lock, w, may_only_reenter(eng, w));
+}
+
+void acquire_probe(struct engine *eng, struct waiter *w)
+{
+    if (w->probe) {
+        w->probe = false;
+        w->lock->activity->probes--;
+    }
+    send_acquire(eng, INFLIGHT_PROBE, w->lock, w, true);
+}
+
+void acquire_join(struct engine *eng, struct waiter *w)
+{
+    w->join = false;
+    if (w->probe) {
+        w->probe = false;
+        w->lock->activity->probes--;
+    }
+    send_acquire(eng, INFLIGHT_PROBE, w->lock, w, may_only_reenter(eng, w));
+}
+
+void acquire_probe_later(struct engine *eng, struct waiter *w)
+{
+    if (!w->probe) {
+        w->probe = true;
+        w->lock->activity->probes++;
+        lock_touch(eng, w->lock);
+    }
+}
+
+bool acquire_may_ask(struct engine *eng, struct lock *lock)
+{
+    uint64_t at = lock->activity->stand_back_until;
+
+    at = at < lock->activity->ask_after ? lock->activity->ask_after : at;
+    if (eng->now < at) {
+        timer_set(eng, &lock->activity->wake, TIMER_LOCK, at);
+    }
+    return eng->now >= at;
+}

@@ -1,0 +1,113 @@
+/* Taking several names by one op: in order, until one of them is not granted.
+ *
+ * Each name has a work of its own, as if it had been asked for alone, under an id that
+ * was never sent; what the op brings is dealt out to them. */
+#include "engine/acquire/acquire_batch.h"
+#include "engine/acquire/acquire.h"
+#include "engine/acquire_spec.h"
+#include "engine/effect.h"
+#include "engine/emit.h"
+#include "engine/engine_state.h"
+#include "engine/inflight_op.h"
+#include "engine/lock/lock.h"
+#include "engine/lock/lock_activity.h"
+#include "engine/lock/waiter.h"
+#include "engine/op.h"
+#include "engine/release/pending_release.h"
+#include "engine/renew/loss_check.h"
+#include "util/alloc.h"
+
+void acquire_ask_batch(struct engine *eng, struct waiter *const *waiters, size_t count)
+{
+    struct inflight_op *all = inflight_new(eng, INFLIGHT_BATCH, NULL);
+    struct batch_item *items = effects_alloc(&eng->fx, count * sizeof(*items));
+    struct op *op;
+
+    all->parts = xcalloc(count, sizeof(struct inflight_op *));
+    all->part_count = count;
+    for (size_t i = 0; i < count; i++) {
+        struct waiter *w = waiters[i];
+        struct inflight_op *part = inflight_new(eng, INFLIGHT_ASK, w->lock);
+        struct op one;
+
+        part->waiter = w;
+        part->spec = spec_ref(w->spec);
+        part->lease_ms = waiter_lease(eng, w);
+        w->in_flight = part;
+        lock_open_activity(eng, w->lock)->asking = part;
+        w->lock->ask = false;
+        all->parts[i] = part;
+        op_fill_claim(eng, &one, w->spec, part->lease_ms);
+        items[i] = (struct batch_item){ .name = op_copy(eng, lock_name(w->lock)),
+                                        .claim = one.claim };
+    }
+    op = inflight_op(eng, all, OP_ACQUIRE_BATCH);
+    op->group = waiters[0]->lock->group;
+    op->batch = items;
+    op->batch_count = count;
+}
+
+/* Whoever asked for it since did not ask behind others: it goes on by itself. */
+static bool stands_alone(const struct waiter *w)
+{
+    return w->member == NULL && !w->in_run && w->session != NULL;
+}
+
+/* One before it was not granted, so it was not to be asked for: its wait is as if it
+ * had never begun. `doubt`: it may have been granted even so. */
+static void not_reached(struct engine *eng, struct inflight_op *part,
+                        bool maybe_granted)
+{
+    struct lock *lock = part->lock;
+    struct waiter *w = part->waiter;
+    struct acquire_spec *spec = spec_ref(part->spec);
+
+    inflight_free(eng, part);
+    if (w != NULL) {
+        w->maybe_granted = w->maybe_granted || maybe_granted;
+        if (stands_alone(w)) {
+            acquire_again(eng, w);
+        } else {
+            if (w->in_run && w->session != NULL) {
+                emit_unreached(eng, w->call);
+            }
+            waiter_remove(eng, w);
+        }
+    } else if (maybe_granted) {
+        (void)pending_release_undo(eng, lock, spec);
+    }
+    spec_unref(eng, spec);
+}
+
+void on_acquire_batch_reply(struct engine *eng, struct inflight_op *all,
+                            const struct op_result *r)
+{
+    bool acked = r->status != OP_NOREPLICAS;
+    bool ran = (r->status == OP_OK || !acked) && r->batch_count > 0;
+    bool maybe_granted = !ran && r->status != OP_LATE;
+    bool open = true; /* all before this one were granted, and in time */
+
+    for (size_t i = 0; i < all->part_count; i++) {
+        struct inflight_op *part = all->parts[i];
+        struct op_result one = ran && i < r->batch_count ? r->batch[i] : *r;
+
+        if (!open || (ran && i >= r->batch_count)) {
+            not_reached(eng, part, maybe_granted || (ran && i < r->batch_count));
+            continue;
+        }
+        if (!ran && r->status == OP_OK) {
+            one.status = OP_ERROR; /* an answer that says nothing */
+        }
+        if (!acked && one.status == OP_OK) {
+            one.status = OP_NOREPLICAS;
+        }
+        one.id = part->op.key;
+        open = one.status == OP_OK &&
+               asked_leaves_time(eng, part->lock, inflight_asked(part));
+        inflight_saw_token(eng, one.token);
+        if (!loss_check_begin(eng, part, &one)) {
+            on_acquire_reply(eng, part, &one);
+        }
+    }
+    inflight_free(eng, all);
+}

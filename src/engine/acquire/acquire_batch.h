@@ -1,0 +1,20 @@
+/* acquire_batch: one op that asks for the heads of several idle names.
+ * Private to engine/. */
+#ifndef LATCHD_ENGINE_ACQUIRE_ACQUIRE_BATCH_H
+#define LATCHD_ENGINE_ACQUIRE_ACQUIRE_BATCH_H
+
+#include <stddef.h>
+
+struct engine;
+struct inflight_op;
+struct op_result;
+struct waiter;
+
+/* Asks for so many waiters by one op: heads of queues that are idle otherwise, at most
+ * OP_BATCH_MAX, of names of one group. Whoever comes behind one that is not granted
+ * leaves its queue. */
+void acquire_ask_batch(struct engine *eng, struct waiter *const *waiters, size_t count);
+void on_acquire_batch_reply(struct engine *eng, struct inflight_op *all,
+                            const struct op_result *r);
+
+#endif

@@ -1,0 +1,66 @@
+/* LOCKs that came together on one connection: as many of them as can be are asked for
+ * by one op, which stops at the first that is not granted. */
+#include "engine/acquire/acquire_batch.h"
+#include "engine/acquire/request_lock.h"
+#include "engine/engine.h"
+#include "engine/engine_priv.h"
+#include "engine/engine_state.h"
+#include "engine/lock/lock.h"
+#include "engine/lock/waiter.h"
+#include "engine/recovery/restore.h"
+
+static size_t left_of(uint64_t max, uint64_t used)
+{
+    return max > used ? (size_t)(max - used) : 0;
+}
+
+bool engine_has_room(const struct engine *eng)
+{
+    return eng->waiter_count < eng->cfg.max_waiters &&
+           eng->hold_count < eng->cfg.max_holds;
+}
+
+/* How many there could be at most. */
+static size_t run_max(const struct engine *eng)
+{
+    size_t waiters = left_of(eng->cfg.max_waiters, eng->waiter_count);
+    size_t holds = left_of(eng->cfg.max_holds, eng->hold_count);
+    size_t max = waiters < holds ? waiters : holds;
+
+    if (!eng->up || eng->quorum || eng->stopping) {
+        return 0;
+    }
+    return max < OP_BATCH_MAX ? max : OP_BATCH_MAX;
+}
+
+static bool may_join(const struct engine *eng, const struct lock_req *first,
+                     const struct lock_req *req)
+{
+    return req->kind == KIND_PLAIN &&
+           lock_group(eng, first->name) == lock_group(eng, req->name) &&
+           lock_untouched(eng, req->name, req->id);
+}
+
+size_t engine_lock_batch(struct engine *eng, const struct lock_req *reqs, size_t count)
+{
+    struct waiter *waiters[OP_BATCH_MAX];
+    size_t max = run_max(eng);
+    size_t n = 0;
+
+    while (n < count && n < max && may_join(eng, reqs, &reqs[n])) {
+        waiters[n] = request_lock_enqueue(eng, &reqs[n]);
+        waiters[n]->in_run = true;
+        n++;
+    }
+    if (n > 1) {
+        acquire_ask_batch(eng, waiters, n);
+    } else if (n == 1) {
+        waiters[0]->in_run = false;
+        request_lock_start(eng, waiters[0]);
+    } else {
+        request_lock(eng, reqs);
+        n = 1;
+    }
+    engine_settle(eng);
+    return n;
+}

@@ -1,0 +1,204 @@
+/* What a LOCK wants, in the words of Redis: hash field, entry id, lease. */
+#include "engine/acquire_spec.h"
+#include "engine/engine.h"
+#include "engine/engine_state.h"
+#include "util/alloc.h"
+#include "util/digits.h"
+#include "util/pool.h"
+
+enum owner_kind field_kind(struct span field)
+{
+    if (span_starts(field, SPAN(ID_FIELD_PREFIX))) {
+        return OWNER_ID;
+    }
+    return span_starts(field, SPAN(LATCHD_RESERVED_OWNER_PREFIX)) ? OWNER_ANONYMOUS
+                                                                  : OWNER_NAMED;
+}
+
+struct span span_put2(char **at, struct span a, struct span b)
+{
+    char *start = *at;
+
+    if (a.len != 0) {
+        memcpy(*at, a.ptr, a.len);
+    }
+    if (b.len != 0) {
+        memcpy(*at + a.len, b.ptr, b.len);
+    }
+    *at += a.len + b.len;
+    return span_of(start, a.len + b.len);
+}
+
+static struct span text_of(const struct acquire_spec *w, struct spec_text t)
+{
+    return span_of(w->data + t.at, t.len);
+}
+
+struct span spec_field(const struct acquire_spec *w)
+{
+    return text_of(w, w->field);
+}
+
+struct span spec_entry(const struct acquire_spec *w)
+{
+    return text_of(w, w->entry);
+}
+
+struct span spec_id(const struct acquire_spec *w)
+{
+    return text_of(w, w->id);
+}
+
+struct span spec_member(const struct acquire_spec *w)
+{
+    return span_of(w->data, w->member_len);
+}
+
+/* Both of them, one behind the other, at *at, which is moved on. */
+static struct spec_text put_text(const struct acquire_spec *w, char **at, struct span a,
+                                 struct span b)
+{
+    struct span text = span_put2(at, a, b);
+
+    return (struct spec_text){ .at = (uint16_t)(text.ptr - w->data),
+                               .len = (uint16_t)text.len };
+}
+
+/* All but its first bytes. */
+static struct spec_text rest_of(struct spec_text t, size_t bytes)
+{
+    return (struct spec_text){ .at = (uint16_t)(t.at + bytes),
+                               .len = (uint16_t)(t.len - bytes) };
+}
+
+#define MEMBER_PREFIX SPAN(LATCHD_RESERVED_OWNER_PREFIX)
+
+static struct acquire_spec *spec_alloc(struct engine *eng, enum owner_kind kind,
+                                       size_t bytes)
+{
+    struct acquire_spec *w =
+        pool_alloc(&eng->pool, offsetof(struct acquire_spec, data) + bytes);
+
+    w->refs = 1;
+    w->kind = kind;
+    w->grace_ms = -1;
+    return w;
+}
+
+struct span make_serial(struct engine *eng, char *out, size_t room)
+{
+    char *number = digits_before(out + room, ++eng->next_request);
+    size_t len = strlen(eng->instance);
+
+    memcpy(out, eng->instance, len);
+    out[len] = ':';
+    memmove(out + len + 1, number, (size_t)(out + room - number));
+    return span_of(out, len + 1 + (size_t)(out + room - number));
+}
+
+/* An anonymous owner's is made by the script from the token; but a reader's before it
+ * is asked for, as many may be granted at once, and so on a quorum, where several
+ * masters are to have the same one. */
+static void put_field(const struct engine *eng, struct acquire_spec *w, char **at,
+                      const struct lock_req *req, struct spec_text member)
+{
+    if (w->kind == OWNER_NAMED) {
+        w->field = put_text(w, at, req->owner, SPAN_NONE);
+    } else if (w->kind == OWNER_ID) {
+        w->field = put_text(w, at, SPAN(ID_FIELD_PREFIX), req->id);
+    } else if (req->kind == KIND_READ || eng->quorum) {
+        w->field = member;
+    }
+    if (w->kind != OWNER_ANONYMOUS && req->kind == KIND_WRITE) {
+        (void)span_put2(at, SPAN(LATCHD_RESERVED_OWNER_SUFFIX), SPAN_NONE);
+        w->field.len += (uint16_t)strlen(LATCHD_RESERVED_OWNER_SUFFIX);
+    }
+}
+
+/* What put_field() takes at most. */
+static size_t field_room(enum owner_kind kind, const struct lock_req *req)
+{
+    size_t suffix = req->kind == KIND_WRITE ? strlen(LATCHD_RESERVED_OWNER_SUFFIX) : 0;
+
+    switch (kind) {
+    case OWNER_NAMED:
+        return req->owner.len + suffix;
+    case OWNER_ID:
+        return strlen(ID_FIELD_PREFIX) + req->id.len + suffix;
+    case OWNER_ANONYMOUS:
+        break;
+    }
+    return 0;
+}
+
+static size_t entry_room(const struct lock_req *req)
+{
+    return req->id.len == 0 ? 0 : strlen(ID_ENTRY_PREFIX) + req->id.len;
+}
+
+struct acquire_spec *spec_new(struct engine *eng, const struct lock_req *req)
+{
+    enum owner_kind kind = req->owner.len != 0 ? OWNER_NAMED
+                           : req->id.len != 0  ? OWNER_ID
+                                               : OWNER_ANONYMOUS;
+    char number[SERIAL_MAX];
+    struct span serial = make_serial(eng, number, sizeof(number));
+    struct spec_text member;
+    struct acquire_spec *w;
+    char *at;
+
+    w = spec_alloc(eng, kind,
+                   MEMBER_PREFIX.len + serial.len + field_room(kind, req) +
+                       entry_room(req));
+    at = w->data;
+    w->user = req->user;
+    w->lock_kind = req->kind;
+    member = put_text(w, &at, MEMBER_PREFIX, serial);
+    w->member_len = (uint8_t)member.len;
+    put_field(eng, w, &at, req, member);
+    if (req->id.len == 0) {
+        w->entry = rest_of(member, MEMBER_PREFIX.len);
+    } else {
+        w->entry = put_text(w, &at, SPAN(ID_ENTRY_PREFIX), req->id);
+        w->id = rest_of(w->entry, strlen(ID_ENTRY_PREFIX));
+        w->keep_ms = req->has & LOCK_HAS_KEEP ? req->keep_ms : LATCHD_KEEP_DEFAULT_MS;
+    }
+    w->fixed = (req->has & LOCK_HAS_LEASE) != 0;
+    w->lease_ms = req->lease_ms;
+    w->grace_ms =
+        req->has & LOCK_HAS_GRACE ? (int64_t)req->grace_ms : eng->cfg.grace_ms;
+    return w;
+}
+
+struct acquire_spec *spec_found(struct engine *eng, enum lock_kind lock_kind,
+                                struct span field, struct span entry, struct span id)
+{
+    struct acquire_spec *w =
+        spec_alloc(eng, field_kind(field), field.len + entry.len + id.len);
+    char *at = w->data;
+
+    w->lock_kind = lock_kind;
+    w->found = true;
+    w->field = put_text(w, &at, field, SPAN_NONE);
+    w->entry = put_text(w, &at, entry, SPAN_NONE);
+    w->id = put_text(w, &at, id, SPAN_NONE);
+    return w;
+}
+
+struct acquire_spec *spec_ref(struct acquire_spec *w)
+{
+    w->refs++;
+    return w;
+}
+
+void spec_unref(struct engine *eng, struct acquire_spec *w)
+{
+    if (w != NULL && --w->refs == 0) {
+        pool_free(&eng->pool, w);
+    }
+}
+
+uint64_t spec_lease(const struct engine *eng, const struct acquire_spec *w)
+{
+    return w->fixed ? w->lease_ms : eng->cfg.watchdog_ms;
+}

@@ -1,0 +1,129 @@
+#include "engine/effect.h"
+
+#include "util/alloc.h"
+
+#include <stdalign.h>
+#include <stdlib.h>
+
+enum {
+    CHUNK_BYTES = 64 * 1024,
+    CHUNKS_SPARE = ALLOC_KEEPS ? 4 : 0, /* kept from turn to turn */
+};
+
+struct chunk {
+    struct chunk *next;
+    size_t used;
+    size_t room;
+    alignas(max_align_t) char data[];
+};
+
+void effects_init(struct effects *fx)
+{
+    *fx = (struct effects){ 0 };
+}
+
+static void drop_chunks(struct chunk *c)
+{
+    while (c != NULL) {
+        struct chunk *next = c->next;
+
+        free(c);
+        c = next;
+    }
+}
+
+void effects_fini(struct effects *fx)
+{
+    drop_chunks(fx->chunks);
+    drop_chunks(fx->spare);
+    free(fx->list);
+    *fx = (struct effects){ 0 };
+}
+
+void effects_reset(struct effects *fx)
+{
+    struct chunk **at = &fx->chunks;
+
+    fx->count = 0;
+    if (fx->chunks == NULL) {
+        return;
+    }
+    for (int i = 0; i < CHUNKS_SPARE && *at != NULL; i++) {
+        at = &(*at)->next;
+    }
+    drop_chunks(*at);
+    *at = NULL;
+    drop_chunks(fx->spare);
+    fx->spare = fx->chunks;
+    fx->chunks = NULL;
+}
+
+static struct chunk *new_chunk(struct effects *fx, size_t bytes)
+{
+    struct chunk *c = fx->spare;
+    size_t room = bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES;
+
+    if (c != NULL && c->room >= room) {
+        fx->spare = c->next;
+    } else {
+        c = xmalloc(sizeof(*c) + room);
+        c->room = room;
+    }
+    c->used = 0;
+    c->next = fx->chunks;
+    fx->chunks = c;
+    return c;
+}
+
+/* What is zeroed of an effect: the largest kind is several times the others. */
+static const size_t SIZES[] = {
+    [EFFECT_OP] = sizeof(struct op),
+    [EFFECT_REPLY] = sizeof(struct effect_reply),
+    [EFFECT_NOTICE] = sizeof(struct effect_notice),
+    [EFFECT_WAITED] = sizeof(struct effect_waited),
+    [EFFECT_SUBSCRIBE] = sizeof(struct effect_channel),
+    [EFFECT_UNSUBSCRIBE] = sizeof(struct effect_channel),
+    [EFFECT_ANNOUNCE] = sizeof(struct span),
+};
+
+struct effect *effects_add(struct effects *fx, enum effect_kind kind)
+{
+    struct effect *e;
+
+    if (fx->count == fx->room) {
+        fx->room = fx->room == 0 ? 64 : fx->room * 2;
+        fx->list = xrealloc(fx->list, fx->room * sizeof(*fx->list));
+    }
+    e = effects_alloc(fx, sizeof(*e));
+    memset(&e->op, 0, SIZES[kind]);
+    e->kind = kind;
+    fx->list[fx->count++] = e;
+    return e;
+}
+
+void *effects_alloc(struct effects *fx, size_t size)
+{
+    struct chunk *c = fx->chunks;
+    void *ptr;
+
+    size =
+        (size + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
+    if (c == NULL || c->room - c->used < size) {
+        c = new_chunk(fx, size);
+    }
+    ptr = c->data + c->used;
+    c->used += size;
+    return ptr;
+}
+
+struct span effects_copy(struct effects *fx, struct span s)
+{
+    char *copy;
+
+    if (s.len == 0) {
+        return span_of("", 0);
+    }
+    copy = effects_alloc(fx, s.len);
+    memcpy(copy, s.ptr, s.len);
+    return span_of(copy, s.len);
+}

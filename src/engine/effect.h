@@ -1,0 +1,200 @@
+/* effect: what the lock engine wants done, as data.
+ *
+ * Every call into the engine may append effects. Whoever called it (daemon/server)
+ * takes them out in order once per loop turn, does them, and resets the list. Doing an
+ * effect never calls the engine. All memory that an effect points to belongs to the
+ * list, and lives until effects_reset(). */
+#ifndef LATCHD_ENGINE_EFFECT_H
+#define LATCHD_ENGINE_EFFECT_H
+
+#include "engine/op.h"
+#include "util/span.h"
+
+#include <stdbool.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct chunk;
+
+/* Where an answer goes: a connection, and which of its calls. Neither is used twice. */
+struct call_ref {
+    uint64_t conn;
+    uint64_t call;
+};
+
+/* Error words of the protocol (include/latchd/protocol.h has the texts). */
+enum lock_error {
+    LOCK_ERR, /* `text` says what */
+    LOCK_WRONGTYPE,
+    LOCK_NOTHELD,
+    LOCK_DEADLOCK,
+    LOCK_BACKEND,
+    LOCK_LIMIT,
+    LOCK_GOAWAY,
+    LOCK_NOPERM,     /* what was named is another user's */
+    LOCK_UNBLOCKED,  /* by CLIENT UNBLOCK ... ERROR */
+    LOCK_NOREPLICAS, /* too few replicas acknowledged it */
+};
+
+enum reply_kind {
+    REPLY_TOKEN, /* a grant: value = token; the delivery must be reported, see engine.h
+                  */
+    REPLY_INT,
+    REPLY_NULL,
+    REPLY_ERROR,  /* error, text */
+    REPLY_INFO,   /* LOCKINFO: info */
+    REPLY_TOKENS, /* MLOCK: tokens; one grant for all of them */
+    /* Of a run: one before it was not granted, so it is as if it had never come, and is
+     * to come again when all before it were answered. */
+    REPLY_UNREACHED,
+};
+
+/* WITHHELD: nobody holds it, and for now nobody is granted it. */
+enum lock_state {
+    LOCK_STATE_FREE,
+    LOCK_STATE_HELD,
+    LOCK_STATE_UNCERTAIN,
+    LOCK_STATE_WITHHELD,
+};
+
+/* One holder, as LOCKINFO tells it. */
+struct info_hold {
+    enum lock_kind kind;
+    struct span owner; /* a writer's without its `:write` */
+    int64_t count;
+    uint64_t token;  /* 0: not known */
+    uint64_t client; /* 0: another daemon's, Redisson's, or nobody's connection */
+    bool here;       /* kept by this daemon, which knows the rest: */
+    bool fixed;      /* taken with a LEASE: the watchdog does not renew it */
+    uint64_t held_ms;
+    uint64_t left_ms; /* of the lease, as far as it is vouched for */
+};
+
+struct lock_info {
+    struct span name;
+    enum lock_kind kind;
+    enum lock_state state;
+    int64_t ttl_ms; /* as PTTL */
+    size_t waiting; /* waiters at this daemon */
+    const struct info_hold *holds;
+    size_t hold_count;
+    const struct span *queue; /* the fair queue, in order: owners, or Redis's words */
+    size_t queue_count;
+};
+
+/* CERTAIN: again, after it was uncertain. There is no channel for it. */
+enum notice_kind {
+    NOTICE_GRANTED,
+    NOTICE_RELEASED,
+    NOTICE_UNCERTAIN,
+    NOTICE_CERTAIN,
+    NOTICE_LOST,
+};
+
+/* How a hold was lost, as far as it is known here. */
+enum loss_cause {
+    LOSS_GONE,        /* Redis has it no more, and does not say why */
+    LOSS_TAKEN,       /* another has the name */
+    LOSS_FORCED,      /* by a FORCEUNLOCK through this daemon */
+    LOSS_UNCONFIRMED, /* its lease ended before Redis confirmed a renewal */
+    LOSS_LEASE_OVER,  /* the LEASE that its client had asked for ended */
+};
+
+/* How a wait ended. */
+enum wait_end { WAIT_GRANTED, WAIT_NULL, WAIT_REFUSED, WAIT_GONE };
+
+/* A wait has ended that was longer than engine_config.long_wait_ms. */
+struct effect_waited {
+    enum wait_end end;
+    enum lock_error error; /* WAIT_REFUSED */
+    enum lock_kind kind;
+    struct span name;
+    struct span owner; /* empty: anonymous */
+    uint64_t waited_ms;
+    uint64_t conn; /* 0: no connection waited any more */
+};
+
+enum effect_kind {
+    EFFECT_OP,          /* op */
+    EFFECT_REPLY,       /* reply */
+    EFFECT_NOTICE,      /* notice */
+    EFFECT_WAITED,      /* waited */
+    EFFECT_SUBSCRIBE,   /* channel: listen on it, report engine_on_subscribed() */
+    EFFECT_UNSUBSCRIBE, /* channel */
+    EFFECT_ANNOUNCE,    /* announcement: for engine_announced() at the other daemons */
+};
+
+struct effect_reply {
+    struct call_ref to;
+    enum reply_kind kind;
+    int64_t value;
+    uint64_t grant; /* REPLY_TOKEN: to be named in engine_on_undelivered() */
+    enum lock_error error;
+    struct span text;
+    const struct lock_info *info;
+    const uint64_t *tokens;
+    size_t token_count;
+};
+
+struct effect_notice {
+    enum notice_kind kind;
+    struct span name;
+    struct span owner;
+    uint64_t token;
+    /* UNCERTAIN, CERTAIN, LOST: the connections that the hold is attached to, each
+     * once.
+     */
+    const uint64_t *conns;
+    size_t conn_count;
+    /* LOST only. */
+    enum loss_cause cause;
+    struct span taker; /* TAKEN: the owner who has it; empty: not known, or anonymous */
+    uint64_t forced_by; /* FORCED: the connection that did; 0: it has closed */
+};
+
+/* The channel of a name: of its plain and fair locks, or of its read/write lock.
+ *
+ * With a `member` (UNSUBSCRIBE only, and only where names are in groups): that one of
+ * this instance's has no place in the name's fair queue any more. The store knows from
+ * the ops who got one, and where it has to listen to each by itself, it does from then
+ * on. */
+struct effect_channel {
+    struct span name;
+    bool rw;
+    struct span member;
+};
+
+struct effect {
+    enum effect_kind kind;
+    union {
+        struct op op;
+        struct effect_reply reply;
+        struct effect_notice notice;
+        struct effect_waited waited;
+        struct effect_channel channel;
+        struct span announcement;
+    };
+};
+
+struct effects {
+    struct effect **list; /* into the chunks */
+    size_t count;
+    size_t room;
+    struct chunk *chunks; /* the memory of effects, and of what they point to */
+    struct chunk *spare;  /* chunks of the last turn, a few of them */
+};
+
+void effects_init(struct effects *fx);
+void effects_fini(struct effects *fx);
+void effects_reset(struct effects *fx);
+
+/* Appends an effect; the caller fills it. Like what it points to, it stays where it is
+ * until effects_reset(). */
+struct effect *effects_add(struct effects *fx, enum effect_kind kind);
+
+/* Memory that lives until effects_reset(). */
+void *effects_alloc(struct effects *fx, size_t size);
+struct span effects_copy(struct effects *fx, struct span s);
+
+#endif

@@ -1,0 +1,151 @@
+/* Effects for clients: replies and notices. */
+#include "engine/emit.h"
+#include "engine/acquire_spec.h"
+#include "engine/engine_state.h"
+#include "engine/lock/entry.h"
+#include "engine/lock/hold.h"
+#include "engine/lock/lock.h"
+#include "engine/lock/lock_mode.h"
+#include "engine/lock/waiter.h"
+#include "engine/multi/mlock.h"
+#include "engine/session.h"
+
+static struct effect_reply *add_reply(struct engine *eng, struct call_ref to,
+                                      enum reply_kind kind)
+{
+    struct effect *e = effects_add(&eng->fx, EFFECT_REPLY);
+
+    e->reply.to = to;
+    e->reply.kind = kind;
+    return &e->reply;
+}
+
+void emit_unreached(struct engine *eng, struct call_ref to)
+{
+    (void)add_reply(eng, to, REPLY_UNREACHED);
+}
+
+void emit_int(struct engine *eng, struct call_ref to, int64_t value)
+{
+    add_reply(eng, to, REPLY_INT)->value = value;
+}
+
+/* A call of our own, of one name of an MLOCK, is answered to that. */
+static bool is_inner(struct engine *eng, struct call_ref to, struct mlock_member **ret)
+{
+    *ret = mlock_piece(eng, to);
+    return mlock_is_call(to);
+}
+
+void emit_null(struct engine *eng, struct call_ref to)
+{
+    struct mlock_member *p;
+
+    if (!is_inner(eng, to, &p)) {
+        (void)add_reply(eng, to, REPLY_NULL);
+    } else if (p != NULL) {
+        mlock_on_null(eng, p);
+    }
+}
+
+void emit_error(struct engine *eng, struct call_ref to, enum lock_error error,
+                struct span text)
+{
+    struct span copy = effects_copy(&eng->fx, text);
+    struct effect_reply *r;
+    struct mlock_member *p;
+
+    if (is_inner(eng, to, &p)) {
+        if (p != NULL) {
+            mlock_on_error(eng, p, error, copy);
+        }
+        return;
+    }
+    r = add_reply(eng, to, REPLY_ERROR);
+    r->error = error;
+    r->text = copy;
+}
+
+void emit_grant(struct engine *eng, struct call_ref to, const struct attach *a)
+{
+    struct effect_reply *r;
+    struct mlock_member *p;
+
+    if (is_inner(eng, to, &p)) {
+        if (p != NULL) {
+            mlock_on_grant(eng, p, a);
+        }
+        return;
+    }
+    r = add_reply(eng, to, REPLY_TOKEN);
+    r->value = (int64_t)a->entry->hold->token;
+    r->grant = a->grant;
+}
+
+void emit_tokens(struct engine *eng, struct call_ref to, const uint64_t *tokens,
+                 size_t count, uint64_t grant)
+{
+    struct effect_reply *r = add_reply(eng, to, REPLY_TOKENS);
+
+    r->tokens = tokens;
+    r->token_count = count;
+    r->grant = grant;
+}
+
+/* The connections that a hold is attached to. One may be so by several entries. */
+static size_t list_attached(struct engine *eng, const struct hold *hold, uint64_t *ret)
+{
+    uint64_t notice = ++eng->next_notice;
+    size_t count = 0;
+
+    for (struct entry *e = hold->entries; e != NULL; e = e->next) {
+        for (const struct attach *a = e->attaches; a != NULL; a = a->next) {
+            struct session *s = a->session;
+
+            if (s->noticed != notice) {
+                s->noticed = notice;
+                ret[count++] = s->conn.key;
+            }
+        }
+    }
+    return count;
+}
+
+void emit_wait_end(struct engine *eng, const struct waiter *w, enum wait_end end,
+                   enum lock_error error)
+{
+    uint64_t waited = eng->now - w->began;
+
+    if (eng->cfg.long_wait_ms == 0 || waited < eng->cfg.long_wait_ms) {
+        return;
+    }
+    effects_add(&eng->fx, EFFECT_WAITED)->waited = (struct effect_waited){
+        .name = effects_copy(&eng->fx, lock_name(w->lock)),
+        .owner = effects_copy(&eng->fx, field_owner(spec_field(w->spec))),
+        .end = end,
+        .error = error,
+        .kind = w->spec->lock_kind,
+        .waited_ms = waited,
+        .conn = w->session == NULL ? 0 : w->session->conn.key,
+    };
+}
+
+struct effect_notice *emit_notice(struct engine *eng, enum notice_kind kind,
+                                  const struct hold *hold)
+{
+    bool maybe_granted = kind != NOTICE_GRANTED && kind != NOTICE_RELEASED;
+    struct effect_notice n = { .kind = kind, .token = hold->token };
+    struct effect *fx;
+
+    n.name = effects_copy(&eng->fx, lock_name(hold->lock));
+    n.owner = effects_copy(&eng->fx, field_owner(hold_field(hold)));
+    if (maybe_granted && hold->attached > 0) {
+        uint64_t *conns = effects_alloc(&eng->fx, hold->attached * sizeof(*conns));
+
+        n.conn_count = list_attached(eng, hold, conns);
+        n.conns = conns;
+    }
+    fx = effects_add(&eng->fx, EFFECT_NOTICE);
+    fx->notice = n;
+    return &fx->notice;
+}

@@ -1,0 +1,47 @@
+/* emit: effects for clients: replies and notices. Each adds one effect; none changes
+ * the state. Private to engine/. */
+#ifndef LATCHD_ENGINE_EMIT_H
+#define LATCHD_ENGINE_EMIT_H
+
+#include "engine/effect.h"
+#include "util/span.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct attach;
+struct engine;
+struct hold;
+struct waiter;
+
+#define TEXT_OVER SPAN("request is over")
+#define TEXT_NOT_THERE SPAN("that hold is not there")
+#define TEXT_ENDING SPAN("that hold is being released")
+#define TEXT_UPGRADE SPAN("this owner reads it, and would wait for itself to write")
+#define TEXT_BOTH SPAN("the owner reads and writes: READ or WRITE needed")
+#define TEXT_WRONGTYPE SPAN("the name is in use by another kind of lock or data")
+#define TEXT_GOING SPAN("the daemon is going down")
+#define TEXT_UNBLOCKED SPAN("client unblocked via CLIENT UNBLOCK")
+#define TEXT_NO_ANSWER SPAN("Redis did not answer in time")
+#define TEXT_OTHERS SPAN("that owner, token or ID is another user's")
+#define TEXT_QUORUM SPAN("a quorum has plain locks only")
+#define TEXT_NO_REDIS SPAN("Redis cannot be reached")
+#define TEXT_NO_REPLICAS SPAN("too few replicas acknowledged it")
+#define TEXT_NO_ROOM SPAN("max-waiters reached")
+#define TEXT_QUARANTINE SPAN("Redis may have lost locks: no new grants for a while")
+void emit_unreached(struct engine *eng, struct call_ref to);
+void emit_int(struct engine *eng, struct call_ref to, int64_t value);
+void emit_null(struct engine *eng, struct call_ref to);
+void emit_error(struct engine *eng, struct call_ref to, enum lock_error error,
+                struct span text);
+void emit_grant(struct engine *eng, struct call_ref to, const struct attach *a);
+/* `tokens` live as long as the effects. */
+void emit_tokens(struct engine *eng, struct call_ref to, const uint64_t *tokens,
+                 size_t count, uint64_t grant);
+/* The wait is over; told if it was long. */
+void emit_wait_end(struct engine *eng, const struct waiter *w, enum wait_end end,
+                   enum lock_error error);
+struct effect_notice *emit_notice(struct engine *eng, enum notice_kind kind,
+                                  const struct hold *hold);
+
+#endif

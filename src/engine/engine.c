@@ -1,0 +1,407 @@
+#include "engine/engine.h"
+#include "engine/emit.h"
+#include "engine/engine_limits.h"
+#include "engine/engine_priv.h"
+#include "engine/engine_state.h"
+#include "engine/fair/fair.h"
+#include "engine/fair/fair_left.h"
+#include "engine/lock/entry.h"
+#include "engine/lock/hold.h"
+#include "engine/lock/last_answer.h"
+#include "engine/lock/lock.h"
+#include "engine/lock/lock_activity.h"
+#include "engine/lock/waiter.h"
+#include "engine/multi/mlock.h"
+#include "engine/pending_request.h"
+#include "engine/recovery/peers.h"
+#include "engine/recovery/restore.h"
+#include "engine/release/pending_release.h"
+#include "engine/release/release_log.h"
+#include "engine/renew/renew_queue.h"
+#include "engine/renew/watchdog.h"
+#include "engine/request.h"
+#include "engine/session.h"
+#include "engine/timer.h"
+#include "util/alloc.h"
+#include "util/heap.h"
+#include "util/list.h"
+#include "util/pool.h"
+#include "util/table.h"
+
+#include <stdlib.h>
+
+void timer_set(struct engine *eng, struct timer *t, enum timer_kind kind, uint64_t at)
+{
+    t->node.tag = kind;
+    heap_set(&eng->heap, &t->node, at);
+}
+
+void timer_stop(struct engine *eng, struct timer *t)
+{
+    heap_remove(&eng->heap, &t->node);
+}
+
+bool tick_is_too_late(const struct engine *eng, uint64_t deadline)
+{
+    return eng->now > deadline && eng->before < deadline;
+}
+
+struct engine *engine_new(const struct engine_setup *setup)
+{
+    struct engine *eng = xcalloc(1, sizeof(*eng));
+
+    eng->cfg = setup->config;
+    memcpy(eng->instance, setup->instance, sizeof(eng->instance));
+    eng->now = setup->now_ms;
+    eng->quorum = setup->quorum;
+    effects_init(&eng->fx);
+    heap_init(&eng->heap);
+    list_init(&eng->dirty);
+    eng->group_of = setup->group_of;
+    eng->group_count = setup->group_of == NULL ? 1 : setup->group_count;
+    eng->quarantine = xcalloc(eng->group_count, sizeof(*eng->quarantine));
+    eng->quarantined = xcalloc(eng->group_count, sizeof(*eng->quarantined));
+    eng->doubt_ops = xcalloc(eng->group_count, sizeof(*eng->doubt_ops));
+    quarantine_all(eng, setup->no_grants_until_ms);
+    renew_queues_init(eng);
+    list_init(&eng->restores);
+    list_init(&eng->holds);
+    list_init(&eng->waiters);
+    list_init(&eng->calls);
+    list_init(&eng->infos);
+    list_init(&eng->over);
+    list_init(&eng->ended);
+    list_init(&eng->fair_left);
+    list_init(&eng->dirty_mlocks);
+    return eng;
+}
+
+static void free_duties(struct engine *eng, struct lock *lock)
+{
+    struct list *it, *tmp;
+
+    list_splice(&lock->activity->releases, &lock->activity->leaving);
+    LIST_FOREACH_SAFE(it, tmp, &lock->activity->releases)
+    {
+        pending_release_free(eng, lock,
+                             container_of(it, struct pending_release, in_lock));
+    }
+}
+
+static void free_sessions(struct engine *eng)
+{
+    struct table_walk walk;
+    struct table_node *n;
+
+    eng->stopping = true; /* nothing is kept and nothing begins a grace */
+    TABLE_FOREACH(n, &walk, &eng->sessions)
+    {
+        struct session *s = container_of(n, struct session, conn);
+        struct list *it, *next;
+
+        session_forget_lost(s);
+        s->closing = true;
+        LIST_FOREACH_SAFE(it, next, &s->calls)
+        {
+            pending_request_free(eng,
+                                 container_of(it, struct pending_request, in_session));
+        }
+        LIST_FOREACH_SAFE(it, next, &s->attaches)
+        {
+            attach_free(eng, container_of(it, struct attach, in_session));
+        }
+        LIST_FOREACH_SAFE(it, next, &s->waiters)
+        {
+            waiter_remove(eng, container_of(it, struct waiter, in_session));
+        }
+        table_remove(&eng->sessions, &s->conn);
+        pool_free(&eng->pool, s);
+    }
+}
+
+void engine_free(struct engine *eng)
+{
+    struct table_walk walk;
+    struct table_node *n;
+    struct list *it, *next;
+
+    if (eng == NULL) {
+        return;
+    }
+    mlocks_free(eng);
+    TABLE_FOREACH(n, &walk, &eng->inflight_ops)
+    {
+        inflight_free(eng, container_of(n, struct inflight_op, op));
+    }
+    free_sessions(eng);
+    LIST_FOREACH_SAFE(it, next, &eng->waiters)
+    {
+        waiter_remove(eng, container_of(it, struct waiter, in_all));
+    }
+    LIST_FOREACH_SAFE(it, next, &eng->holds)
+    {
+        hold_forget(eng, container_of(it, struct hold, in_all), false);
+    }
+    TABLE_FOREACH(n, &walk, &eng->names)
+    {
+        struct lock *lock = lock_of(n);
+
+        free_duties(eng, lock);
+        lock_free(eng, lock);
+    }
+    requests_free(eng);
+    release_log_free(eng);
+    fair_left_free(eng);
+    table_fini(&eng->names);
+    table_fini(&eng->waits);
+    renew_queues_fini(eng);
+    free(eng->quarantine);
+    free(eng->quarantined);
+    free(eng->doubt_ops);
+    heap_fini(&eng->heap);
+    effects_fini(&eng->fx);
+    table_fini(&eng->inflight_ops);
+    table_fini(&eng->sessions);
+    pool_fini(&eng->pool);
+    free(eng);
+}
+
+void engine_configure(struct engine *eng, const struct engine_config *config)
+{
+    eng->cfg = *config;
+}
+
+struct effects *engine_effects(struct engine *eng)
+{
+    return &eng->fx;
+}
+
+void engine_settle(struct engine *eng)
+{
+    struct list *it;
+
+    do {
+        while ((it = list_first(&eng->dirty)) != NULL) {
+            struct lock *lock = container_of(it, struct lock, in_dirty);
+
+            list_del(&lock->in_dirty);
+            lock_step(eng, lock);
+        }
+        it = list_first(&eng->dirty_mlocks);
+        if (it != NULL) {
+            list_del(it);
+            mlock_step(eng, container_of(it, struct mlock, in_dirty));
+        }
+    } while (it != NULL);
+    if (eng->new_doubt) {
+        eng->new_doubt = false;
+        pending_info_hurry(eng);
+    }
+    renew_flush(eng);
+    restore_flush(eng);
+}
+
+/* --- time ------------------------------------------------------------------------- */
+
+static void all_uncertain(struct engine *eng)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &eng->holds)
+    {
+        struct hold *h = container_of(it, struct hold, in_all);
+
+        hold_set_uncertain(eng, h);
+        renew_request(eng, h);
+    }
+}
+
+static void on_pulse(struct engine *eng)
+{
+    if (eng->hold_count > 0) {
+        timer_set(eng, &eng->pulse, TIMER_PULSE, eng->now + PULSE_MS);
+    }
+}
+
+static void fire_timer(struct engine *eng, struct timer *t)
+{
+    switch ((enum timer_kind)t->node.tag) {
+    case TIMER_LOCK:
+        lock_on_timer(eng, container_of(t, struct lock_activity, wake)->lock);
+        break;
+    case TIMER_WAITER:
+        waiter_on_timer(eng, container_of(t, struct waiter, timer));
+        break;
+    case TIMER_HOLD:
+        hold_on_timer(eng, container_of(t, struct hold, timer));
+        break;
+    case TIMER_ENTRY:
+        entry_on_timer(eng, container_of(t, struct entry, timer));
+        break;
+    case TIMER_PENDING_REQUEST:
+        pending_request_on_timer(eng, container_of(t, struct pending_request, timer));
+        break;
+    case TIMER_OVER:
+        request_expire(eng);
+        break;
+    case TIMER_PULSE:
+        on_pulse(eng);
+        break;
+    case TIMER_FAIR:
+        fair_on_timer(eng, t);
+        break;
+    case TIMER_MLOCK:
+        mlock_on_timer(eng, container_of(t, struct mlock, timer));
+        break;
+    case TIMER_PEERS:
+        peers_on_timer(eng);
+        break;
+    }
+}
+
+void engine_tick(struct engine *eng, uint64_t now_ms)
+{
+    struct heap_node *node = heap_min(&eng->heap);
+    bool stalled =
+        eng->hold_count > 0 && node != NULL && node->at + ENGINE_STALL_MS < now_ms;
+
+    eng->before = eng->now;
+    if (now_ms > eng->now) {
+        eng->now = now_ms;
+    }
+    /* Ends first, then doubt: what ran out while we stood still is lost, not uncertain.
+     */
+    while ((node = heap_min(&eng->heap)) != NULL && node->at <= eng->now) {
+        heap_remove(&eng->heap, node);
+        fire_timer(eng, container_of(node, struct timer, node));
+    }
+    if (stalled) {
+        all_uncertain(eng);
+    }
+    engine_settle(eng);
+}
+
+uint64_t engine_next_deadline(const struct engine *eng)
+{
+    struct heap_node *node = heap_min(&eng->heap);
+
+    return node == NULL ? UINT64_MAX : node->at;
+}
+
+/* --- the store -------------------------------------------------------------------- */
+
+/* Messages may have been missed: every head asks again. Who tries once and is not the
+ * head is answered by what that one hears. */
+static void came_up(struct engine *eng, struct lock *lock)
+{
+    struct list *it, *tmp;
+
+    last_answer_over(eng, lock);
+    LIST_FOREACH_SAFE(it, tmp, &lock->activity->queue)
+    {
+        struct waiter *w = container_of(it, struct waiter, in_queue);
+
+        if (waiter_is_head(w)) {
+            lock->ask = true;
+        } else if (w->once && !w->probe && w->in_flight == NULL) {
+            waiter_decide(eng, w);
+        }
+    }
+    fair_refresh_soon(eng, lock);
+    lock_touch(eng, lock);
+}
+
+void engine_on_store_up(struct engine *eng, bool same_server)
+{
+    struct table_walk walk;
+    struct table_node *n;
+    struct list *it, *next;
+
+    if (peers_ask_first(eng)) {
+        return;
+    }
+    eng->up = true;
+    if (!same_server) {
+        eng->doubt_op = eng->next_op;
+        peers_withhold(eng);
+        TABLE_FOREACH(n, &walk, &eng->names)
+        {
+            struct lock *lock = lock_of(n);
+
+            restore_lock(eng, lock);
+        }
+        release_log_replay(eng, NULL, NULL);
+        fair_left_again(eng, NULL, NULL);
+    }
+    peers_greet(eng);
+    LIST_FOREACH_SAFE(it, next, &eng->calls)
+    {
+        struct pending_request *c =
+            container_of(it, struct pending_request, in_waiting);
+
+        list_del(&c->in_waiting);
+        pending_request_send(eng, c);
+    }
+    TABLE_FOREACH(n, &walk, &eng->names)
+    {
+        struct lock *lock = lock_of(n);
+
+        came_up(eng, lock);
+    }
+    engine_settle(eng);
+}
+
+void engine_on_store_down(struct engine *eng)
+{
+    peers_forget_asking(eng);
+    eng->up = false;
+}
+
+void engine_on_clock_jump(struct engine *eng)
+{
+    struct table_walk walk;
+    struct table_node *n;
+
+    eng->doubt_op = eng->next_op;
+    all_uncertain(eng);
+    TABLE_FOREACH(n, &walk, &eng->names)
+    {
+        struct lock *lock = lock_of(n);
+
+        fair_refresh_soon(eng, lock); /* its scores are by that clock */
+    }
+    engine_settle(eng);
+}
+
+/* --- stop ------------------------------------------------------------------------- */
+
+void engine_stop(struct engine *eng)
+{
+    struct list *it, *tmp;
+
+    eng->stopping = true;
+    peers_leave(eng);
+    mlock_stop(eng);
+    LIST_FOREACH_SAFE(it, tmp, &eng->waiters)
+    {
+        waiter_end_error(eng, container_of(it, struct waiter, in_all), LOCK_GOAWAY,
+                         TEXT_GOING, false);
+    }
+    LIST_FOREACH_SAFE(it, tmp, &eng->holds)
+    {
+        struct hold *h = container_of(it, struct hold, in_all);
+
+        if (h->attached > 0) {
+            hold_set_uncertain(eng, h);
+            renew_request(eng, h);
+        }
+    }
+    engine_settle(eng);
+}
+
+bool engine_stopped(const struct engine *eng)
+{
+    return eng->inflight_ops.count == 0 &&
+           (!eng->up || (renew_queues_are_empty(eng) && list_empty(&eng->restores) &&
+                         eng->leave_count == 0));
+}

@@ -1,0 +1,20 @@
+/* engine_priv: what engine.c offers the other parts of the engine: timers, and the
+ * scheduler. Private to engine/. */
+#ifndef LATCHD_ENGINE_ENGINE_PRIV_H
+#define LATCHD_ENGINE_ENGINE_PRIV_H
+
+#include "engine/timer.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct engine;
+
+void timer_set(struct engine *eng, struct timer *t, enum timer_kind kind, uint64_t at);
+void timer_stop(struct engine *eng, struct timer *t);
+/* This tick is late for that deadline, and what Redis answered in time may not have
+ * been read yet: the next tick tells. */
+bool tick_is_too_late(const struct engine *eng, uint64_t deadline);
+void engine_settle(struct engine *eng);
+
+#endif

@@ -1,0 +1,330 @@
+/* Fair queues: joining, showing that we live, leaving. */
+#include "engine/acquire_spec.h"
+#include "engine/effect.h"
+#include "engine/engine_limits.h"
+#include "engine/engine_priv.h"
+#include "engine/engine_state.h"
+#include "engine/fair/fair.h"
+#include "engine/fair/fair_priv.h"
+#include "engine/inflight_op.h"
+#include "engine/lock/lock.h"
+#include "engine/lock/lock_activity.h"
+#include "engine/lock/waiter.h"
+#include "engine/op.h"
+#include "engine/timer.h"
+#include "util/list.h"
+#include "util/span.h"
+
+enum {
+    LEAVE_TRIES_MAX = 50, /* that Redis refuses: then their scores end them */
+    JOIN_MS = 10,         /* from one joining to the next */
+};
+
+static size_t places_max(const struct engine *eng)
+{
+    return eng->cfg.fair_window < OP_QUEUE_MAX ? eng->cfg.fair_window : OP_QUEUE_MAX;
+}
+
+/* The first of those behind the last place that is to get one now. */
+static struct waiter *next_new(const struct engine *eng, struct fair *f)
+{
+    const struct list *end = &f->lock->activity->queue;
+    struct list *it = f->last == NULL ? end->next : f->last->in_queue.next;
+    size_t room = places_max(eng);
+    struct waiter *w = NULL;
+
+    if (f->lock->rw) {
+        return NULL; /* the name is of the other family now */
+    }
+    for (; it != end; it = it->next) {
+        w = container_of(it, struct waiter, in_queue);
+        if (w->probe || w->in_flight != NULL) {
+            return NULL; /* it may hold already; who came later comes later */
+        }
+        if (fair_stays(w)) {
+            break;
+        }
+    }
+    if (it == end) {
+        f->full = false;
+        return NULL;
+    }
+    if (f->joined >= room ||
+        (f->full && f->lock->activity->waiting > room && f->joined * 4 > room * 3)) {
+        f->full = true;
+        return NULL;
+    }
+    return w;
+}
+
+/* What an OP_QUEUE names. */
+struct naming {
+    uint64_t op;
+    struct span *members;
+    uint64_t *waited_ms; /* NULL: it is not told */
+    size_t count;
+};
+
+static struct naming naming_new(struct engine *eng, const struct inflight_op *in_flight,
+                                size_t room, bool waited)
+{
+    return (struct naming){
+        .op = in_flight->op.key,
+        .members = effects_alloc(&eng->fx, room * sizeof(struct span)),
+        .waited_ms = waited ? effects_alloc(&eng->fx, room * sizeof(uint64_t)) : NULL,
+    };
+}
+
+static void name_waiter(struct engine *eng, struct naming *n, const struct waiter *w)
+{
+    if (n->waited_ms != NULL) {
+        n->waited_ms[n->count] = eng->now - w->began;
+    }
+    n->members[n->count++] = op_copy(eng, spec_member(w->spec));
+}
+
+/* Names those with a place, as far as they have been told of it or not. */
+static void name_places(struct engine *eng, struct fair *f, enum fair_place place,
+                        struct naming *n)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &f->lock->activity->queue)
+    {
+        struct waiter *w = container_of(it, struct waiter, in_queue);
+
+        if (w->place == place) {
+            name_waiter(eng, n, w);
+            w->place_op = n->op;
+        }
+        if (w == f->last) {
+            break;
+        }
+    }
+}
+
+static void send_queue(struct engine *eng, struct fair *f, bool whole)
+{
+    size_t room = places_max(eng) > f->joined ? places_max(eng) - f->joined : 0;
+    size_t left = f->lock->activity->waiting - f->joined;
+    struct inflight_op *in_flight = inflight_new(eng, INFLIGHT_QUEUE, f->lock);
+    struct op *op = inflight_op(eng, in_flight, OP_QUEUE);
+    struct naming n;
+    struct waiter *w;
+
+    room = room < left ? room : left;
+    n = naming_new(eng, in_flight, room + (whole ? f->joined : 0) + 1,
+                   whole && f->sweep);
+    if (whole) {
+        name_places(eng, f, PLACE_TOLD, &n);
+        op->known = n.count;
+        name_places(eng, f, PLACE_ASKED, &n);
+        f->refreshed = eng->now;
+        f->refresh_at = eng->now + fair_interval(eng);
+        f->swept = f->sweep;
+        f->sweep = false;
+    }
+    f->join_at = eng->now + JOIN_MS;
+    f->served = false;
+    f->full = false; /* up to the brim, now that one is sent */
+    while ((w = next_new(eng, f)) != NULL) {
+        name_waiter(eng, &n, w);
+        fair_place_given(eng, f, w, n.op);
+        f->last = w;
+    }
+    op->whole = whole;
+    op->members = n.members;
+    op->waited_ms = n.waited_ms;
+    op->member_count = n.count;
+    f->queue = in_flight;
+}
+
+static void send_leaves(struct engine *eng, struct fair *f)
+{
+    struct inflight_op *in_flight = inflight_new(eng, INFLIGHT_LEAVE, f->lock);
+    struct op *op = inflight_op(eng, in_flight, OP_LEAVE);
+    size_t room = f->leave_count < OP_QUEUE_MAX ? f->leave_count : OP_QUEUE_MAX;
+    struct span *members = effects_alloc(&eng->fx, room * sizeof(*members));
+    size_t count = 0;
+    struct list *it;
+
+    while (count < room && (it = list_first(&f->leaves)) != NULL) {
+        struct fair_leaving *leave = container_of(it, struct fair_leaving, in_fair);
+
+        members[count++] = op_copy(eng, spec_member(leave->spec));
+        list_del(&leave->in_fair);
+        list_append(&f->leaving, &leave->in_fair);
+    }
+    op->members = members;
+    op->member_count = count;
+    f->leave = in_flight;
+}
+
+static bool joins_later(const struct engine *eng, const struct fair *f)
+{
+    return f->served && eng->now < f->join_at;
+}
+
+static void send_due(struct engine *eng, struct fair *f, bool join)
+{
+    bool whole = f->sweep || (f->joined > 0 && eng->now >= f->refresh_at);
+
+    if (!list_empty(&f->leaves) && f->leave == NULL) {
+        send_leaves(eng, f);
+    }
+    join = join && !joins_later(eng, f) && next_new(eng, f) != NULL;
+    if (f->queue == NULL && (whole || join)) {
+        send_queue(eng, f, whole);
+    }
+}
+
+static void arm_timer(struct engine *eng, struct fair *f, uint64_t ready_at)
+{
+    uint64_t at = UINT64_MAX;
+
+    if (eng->now < ready_at) {
+        at = ready_at;
+    } else if (f->queue == NULL) {
+        at = f->joined > 0 ? f->refresh_at : at;
+        if (f->joined < f->lock->activity->waiting && joins_later(eng, f) &&
+            f->join_at < at) {
+            at = f->join_at;
+        }
+    }
+    if (at == UINT64_MAX) {
+        timer_stop(eng, &f->timer);
+    } else {
+        timer_set(eng, &f->timer, TIMER_FAIR, at);
+    }
+}
+
+void fair_step(struct engine *eng, struct lock *lock, bool head_asked)
+{
+    struct fair *f = lock->activity->fair;
+    uint64_t ready_at;
+
+    if (f == NULL) {
+        return;
+    }
+    if (lock->activity->waiting == 0 && !f->seen && fair_idle(lock)) {
+        fair_free(eng, lock);
+        return;
+    }
+    if (!eng->up ||
+        (lock->activity->waiting == 0 && f->leave_count == 0 && !f->sweep)) {
+        timer_stop(eng, &f->timer);
+        return;
+    }
+    if (f->refresh_at > eng->now + fair_interval(eng)) {
+        f->refresh_at =
+            eng->now + fair_interval(eng); /* the configuration has changed */
+    }
+    ready_at = f->not_before > lock->activity->stand_back_until
+                   ? f->not_before
+                   : lock->activity->stand_back_until;
+    if (eng->now >= ready_at) {
+        send_due(eng, f, head_asked || f->joined > 0);
+    }
+    arm_timer(eng, f, ready_at);
+}
+
+void fair_on_timer(struct engine *eng, struct timer *t)
+{
+    lock_touch(eng, container_of(t, struct fair, timer)->lock);
+}
+
+/* --- answers ---------------------------------------------------------------------- */
+
+void fair_on_inflight_gone(struct inflight_op *w)
+{
+    struct fair *f = w->lock == NULL ? NULL : w->lock->activity->fair;
+
+    if (f != NULL && f->queue == w) {
+        f->queue = NULL;
+    }
+    if (f != NULL && f->leave == w) {
+        f->leave = NULL;
+    }
+}
+
+/* Those named by that op know now that they have their place. */
+static void mark_told(struct fair *f, uint64_t op)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &f->lock->activity->queue)
+    {
+        struct waiter *w = container_of(it, struct waiter, in_queue);
+
+        if (w->place == PLACE_ASKED && w->place_op == op) {
+            w->place = PLACE_TOLD;
+        }
+        if (w == f->last) {
+            break;
+        }
+    }
+}
+
+/* It has told nothing: once more, after a pause where haste would not help. */
+static void retry_queue_op(struct engine *eng, struct fair *f, enum op_status status)
+{
+    if (status == OP_LATE) {
+        f->not_before = eng->now + RETRY_PAUSE_MS;
+    } else if (status == OP_ERROR) {
+        f->not_before = eng->now + ERROR_PAUSE_MS;
+    }
+}
+
+static void on_queued(struct engine *eng, struct fair *f, uint64_t op,
+                      const struct op_result *r)
+{
+    switch (r->status) {
+    case OP_OK:
+        mark_told(f, op);
+        f->seen = r->fair;
+        if (r->ttl_ms == -2 && f->lock->activity->waiting > 0) {
+            lock_ask(eng, f->lock); /* it is free: perhaps our turn */
+        }
+        break;
+    case OP_WRONGTYPE:
+        if (f->lock->activity->waiting > 0) {
+            lock_ask(eng, f->lock); /* and hears so itself */
+        }
+        break;
+    default:
+        retry_queue_op(eng, f, r->status);
+        f->refresh_at = eng->now;
+        /* If Redis refuses, their scores end them. */
+        f->sweep = f->sweep || (f->swept && r->status != OP_ERROR);
+        break;
+    }
+}
+
+static void on_left(struct engine *eng, struct fair *f, const struct op_result *r)
+{
+    bool done = r->status == OP_OK || r->status == OP_WRONGTYPE;
+
+    f->leave_tries = r->status == OP_ERROR ? f->leave_tries + 1 : 0;
+    if (done || f->leave_tries >= LEAVE_TRIES_MAX) {
+        f->seen = r->fair;
+        fair_leaves_free(eng, f, &f->leaving);
+        return;
+    }
+    retry_queue_op(eng, f, r->status);
+    list_splice(&f->leaving, &f->leaves);
+    list_splice(&f->leaves, &f->leaving);
+}
+
+void on_fair_reply(struct engine *eng, struct inflight_op *w, const struct op_result *r)
+{
+    struct fair *f = w->lock->activity->fair;
+    bool leave = w->kind == INFLIGHT_LEAVE;
+
+    inflight_free(eng, w);
+    if (leave) {
+        on_left(eng, f, r);
+    } else {
+        on_queued(eng, f, r->id, r);
+        f->swept = false;
+    }
+}

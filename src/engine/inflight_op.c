@@ -1,0 +1,200 @@
+/* Ops in flight: what was asked of Redis, for whom, and where the answer goes. */
+#include "engine/inflight_op.h"
+#include "engine/acquire/acquire.h"
+#include "engine/acquire/acquire_batch.h"
+#include "engine/acquire_spec.h"
+#include "engine/effect.h"
+#include "engine/engine.h"
+#include "engine/engine_priv.h"
+#include "engine/engine_state.h"
+#include "engine/fair/fair.h"
+#include "engine/lock/hold.h"
+#include "engine/lock/lock.h"
+#include "engine/lock/lock_activity.h"
+#include "engine/lock/waiter.h"
+#include "engine/pending_request.h"
+#include "engine/recovery/restore.h"
+#include "engine/release/release.h"
+#include "engine/renew/loss_check.h"
+#include "engine/renew/watchdog.h"
+#include "latchd/protocol.h"
+#include "util/alloc.h"
+#include "util/pool.h"
+
+#include <stdlib.h>
+
+struct inflight_op *inflight_new(struct engine *eng, enum inflight_kind kind,
+                                 struct lock *lock)
+{
+    struct inflight_op *w = pool_alloc(&eng->pool, sizeof(*w));
+
+    w->op.key = ++eng->next_op;
+    w->kind = kind;
+    w->sent = eng->now;
+    w->lock = lock;
+    list_init(&w->in_sent);
+    if (lock != NULL) {
+        lock->refs++;
+    }
+    table_add(&eng->inflight_ops, &w->op);
+    return w;
+}
+
+struct inflight_op *inflight_find(const struct engine *eng, uint64_t op_id)
+{
+    struct table_node *slot = table_find(&eng->inflight_ops, op_id);
+
+    return slot == NULL ? NULL : container_of(slot, struct inflight_op, op);
+}
+
+void inflight_free(struct engine *eng, struct inflight_op *w)
+{
+    if (w->waiter != NULL) {
+        w->waiter->in_flight = NULL;
+    }
+    if (w->lock != NULL) {
+        w->lock->refs--;
+        if (w->lock->activity->asking == w) {
+            w->lock->activity->asking = NULL;
+        }
+        fair_on_inflight_gone(w);
+        lock_touch(eng, w->lock);
+    }
+    loss_check_on_inflight_gone(w);
+    if (w->call != NULL) {
+        w->call->in_flight = NULL;
+    }
+    if (w->kind == INFLIGHT_RESTORE) {
+        eng->restores_in_flight--;
+    }
+    if (w->hold != NULL) {
+        w->hold->restoring = NULL;
+    }
+    for (size_t i = 0; i < w->hold_count; i++) {
+        if (w->renewing[i].hold != NULL) {
+            w->renewing[i].hold->renewal = NULL;
+        }
+    }
+    spec_unref(eng, w->spec);
+    list_del(&w->in_sent);
+    table_remove(&eng->inflight_ops, &w->op);
+    free(w->renewing);
+    free(w->parts);
+    pool_free(&eng->pool, w);
+}
+
+struct asked inflight_asked(const struct inflight_op *w)
+{
+    return (struct asked){ .op = w->op.key, .at = w->sent, .lease_ms = w->lease_ms };
+}
+
+bool asked_before(const struct engine *eng, const struct lock *lock, uint64_t op_id)
+{
+    return op_id <= eng->doubt_op || op_id <= eng->doubt_ops[lock->group];
+}
+
+bool asked_leaves_time(const struct engine *eng, const struct lock *lock,
+                       struct asked asked)
+{
+    return !asked_before(eng, lock, asked.op) &&
+           (eng->now - asked.at) * 2 <= asked.lease_ms;
+}
+
+struct span op_copy(struct engine *eng, struct span s)
+{
+    return effects_copy(&eng->fx, s);
+}
+
+struct op *inflight_op(struct engine *eng, struct inflight_op *w, enum op_kind kind)
+{
+    struct span name = w->lock == NULL ? SPAN_NONE : op_copy(eng, lock_name(w->lock));
+    struct op *op = &effects_add(&eng->fx, EFFECT_OP)->op;
+
+    op->kind = kind;
+    op->id = w->op.key;
+    op->name = name;
+    op->grouped = eng->group_of != NULL;
+    op->group = w->lock == NULL ? 0 : w->lock->group;
+    op->seen_token = eng->seen_token;
+    op->fair_wait_ms = eng->cfg.fair_wait_ms;
+    return op;
+}
+
+struct target op_target(struct engine *eng, const struct target *t)
+{
+    return (struct target){ .kind = t->kind,
+                            .lock_kind = t->lock_kind,
+                            .field = op_copy(eng, t->field),
+                            .entry = op_copy(eng, t->entry),
+                            .token = t->token };
+}
+
+void op_fill_claim(struct engine *eng, struct op *op, const struct acquire_spec *spec,
+                   uint64_t lease_ms)
+{
+    op->claim = (struct claim){
+        .lock_kind = spec->lock_kind,
+        .kind = spec->kind,
+        .field = op_copy(eng, spec_field(spec)),
+        .entry = op_copy(eng, spec->kind == OWNER_ID ? SPAN_NONE : spec_entry(spec)),
+        .member = op_copy(eng, spec_member(spec)),
+        .lease_ms = lease_ms,
+    };
+}
+
+void inflight_saw_token(struct engine *eng, uint64_t token)
+{
+    if (token > eng->seen_token && token <= (uint64_t)LATCHD_TOKEN_MAX) {
+        eng->seen_token = token;
+    }
+}
+
+void inflight_on_result(struct engine *eng, const struct op_result *r)
+{
+    struct inflight_op *w = inflight_find(eng, r->id);
+
+    if (w == NULL) {
+        return;
+    }
+    inflight_saw_token(eng, r->token);
+    if (loss_check_begin(eng, w, r)) {
+        return;
+    }
+    switch (w->kind) {
+    case INFLIGHT_ASK:
+    case INFLIGHT_PROBE:
+        on_acquire_reply(eng, w, r);
+        break;
+    case INFLIGHT_BATCH:
+        on_acquire_batch_reply(eng, w, r);
+        break;
+    case INFLIGHT_RELEASE:
+        on_release_reply(eng, w, r);
+        break;
+    case INFLIGHT_RENEW:
+        on_renew_reply(eng, w, r);
+        break;
+    case INFLIGHT_ATTACH:
+        on_attach_reply(eng, w, r);
+        break;
+    case INFLIGHT_INSPECT:
+        on_inspect_reply(eng, w, r);
+        break;
+    case INFLIGHT_RESTORE:
+        on_restore_reply(eng, w, r);
+        break;
+    case INFLIGHT_QUEUE:
+    case INFLIGHT_LEAVE:
+        on_fair_reply(eng, w, r);
+        break;
+    case INFLIGHT_CHECK:
+        on_loss_check_reply(eng, w, r);
+        break;
+    }
+}
+
+void engine_on_op_result(struct engine *eng, const struct op_result *result)
+{
+    inflight_on_result(eng, result);
+    engine_settle(eng);
+}

@@ -1,0 +1,96 @@
+/* inflight_op: an op that waits for its result, found by op id only.
+ * Private to engine/. */
+#ifndef LATCHD_ENGINE_INFLIGHT_OP_H
+#define LATCHD_ENGINE_INFLIGHT_OP_H
+
+#include "engine/op.h"
+#include "util/list.h"
+#include "util/span.h"
+#include "util/table.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct acquire_spec;
+struct engine;
+struct entry;
+struct hold;
+struct lock;
+struct loss_check;
+struct pending_release;
+struct pending_request;
+struct renew_queue;
+struct waiter;
+
+enum inflight_kind {
+    INFLIGHT_ASK,
+    INFLIGHT_PROBE,
+    INFLIGHT_BATCH,
+    INFLIGHT_RELEASE,
+    INFLIGHT_RENEW,
+    INFLIGHT_ATTACH,
+    INFLIGHT_INSPECT,
+    INFLIGHT_QUEUE,
+    INFLIGHT_LEAVE,
+    INFLIGHT_RESTORE,
+    INFLIGHT_CHECK
+};
+
+struct renewal_item {
+    struct hold *hold;     /* NULL: gone */
+    struct entry *checked; /* the one whose keeper is looked at; NULL: gone */
+    uint64_t lease_ms;     /* that was asked for */
+};
+
+struct inflight_op {
+    struct table_node op;
+    enum inflight_kind kind;
+    uint64_t sent;
+    uint64_t lease_ms;         /* that was asked for */
+    struct lock *lock;         /* not for RENEW */
+    struct waiter *waiter;     /* whom it may grant, while that exists */
+    struct acquire_spec *spec; /* the claim that was sent */
+    struct pending_release *release;
+    struct pending_request *call;
+    struct hold *hold;             /* RESTORE; NULL: gone */
+    struct renewal_item *renewing; /* RENEW */
+    size_t hold_count;
+    bool exact;                 /* ATTACH: it may cut the lease */
+    struct inflight_op **parts; /* MANY: one for each name, ASKs */
+    size_t part_count;
+    struct renew_queue *due;    /* RENEW */
+    struct list in_sent;        /* RENEW: in order, while it counts */
+    struct loss_check *verdict; /* CHECK */
+    struct inflight_op *check;  /* its result waits until that one is answered */
+    bool checked;
+};
+
+/* When and for how long an op asked; what its answer is to be measured by. */
+struct asked {
+    uint64_t op;
+    uint64_t at;
+    uint64_t lease_ms;
+};
+
+struct inflight_op *inflight_new(struct engine *eng, enum inflight_kind kind,
+                                 struct lock *lock);
+/* NULL: it is answered, or never was. */
+struct inflight_op *inflight_find(const struct engine *eng, uint64_t op_id);
+void inflight_free(struct engine *eng, struct inflight_op *w);
+struct op *inflight_op(struct engine *eng, struct inflight_op *w, enum op_kind kind);
+struct span op_copy(struct engine *eng, struct span s);
+struct target op_target(struct engine *eng, const struct target *t);
+void op_fill_claim(struct engine *eng, struct op *op, const struct acquire_spec *spec,
+                   uint64_t lease_ms);
+struct asked inflight_asked(const struct inflight_op *w);
+/* Enough of the lease that it gave is left for somebody to begin on it. */
+bool asked_leaves_time(const struct engine *eng, const struct lock *lock,
+                       struct asked asked);
+/* What it says was so before Redis, or its clock, became another. */
+bool asked_before(const struct engine *eng, const struct lock *lock, uint64_t op_id);
+void inflight_on_result(struct engine *eng, const struct op_result *r);
+/* Every token that comes by: a new one is to be greater. */
+void inflight_saw_token(struct engine *eng, uint64_t token);
+
+#endif

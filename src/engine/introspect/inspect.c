@@ -1,0 +1,377 @@
+/* Looking: LOCKINFO, LOCKS, WAITERS and the numbers. Nothing changes here. */
+#include "engine/introspect/inspect.h"
+#include "engine/acquire_spec.h"
+#include "engine/effect.h"
+#include "engine/emit.h"
+#include "engine/engine.h"
+#include "engine/engine_state.h"
+#include "engine/inflight_op.h"
+#include "engine/introspect/survey_priv.h"
+#include "engine/lock/entry.h"
+#include "engine/lock/hold.h"
+#include "engine/lock/hold_index.h"
+#include "engine/lock/last_answer.h"
+#include "engine/lock/lock.h"
+#include "engine/lock/lock_activity.h"
+#include "engine/lock/lock_mode.h"
+#include "engine/lock/waiter.h"
+#include "engine/op.h"
+#include "engine/pending_request.h"
+#include "engine/recovery/restore.h"
+#include "engine/session.h"
+#include "latchd/protocol.h"
+#include "util/list.h"
+#include "util/span.h"
+#include "util/table.h"
+
+#include <stdio.h>
+
+/* LOCKINFO tells of at most as many as this. */
+enum { INFO_HOLDS_MAX = 1000, INFO_QUEUE_MAX = 1000, INFO_SEARCH_MAX = 20000 };
+
+/* The token of a holder that Redis named: ours, or what the fence key or the field say.
+ */
+static uint64_t token_of(const struct lock *lock, const struct op_result *r,
+                         struct span owner)
+{
+    const struct hold *h = lock_hold_of(lock, owner);
+    struct span who = r->owner;
+    size_t head = 1 + OP_INSTANCE_LEN;
+
+    if (h != NULL) {
+        return h->token;
+    }
+    if (who.len > head && who.ptr[0] == 'f' &&
+        span_eq(span_of(who.ptr + head, who.len - head), owner)) {
+        return r->token;
+    }
+    return who.len > 1 && who.ptr[0] == 'a' && field_kind(owner) == OWNER_ANONYMOUS
+               ? r->token
+               : 0;
+}
+
+uint64_t hold_client(const struct hold *h)
+{
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
+        if (e->attaches != NULL) {
+            return e->attaches->session->conn.key;
+        }
+    }
+    return 0;
+}
+
+/* A walk along our waiters, in search of members of the fair queue. They stand there
+ * in the order that they stand here, mostly: so it goes on where it stopped. */
+struct search {
+    const struct list *queue;
+    const struct list *at;
+    size_t left; /* steps; whoever is not found by then is told of as a member */
+};
+
+static const struct waiter *waiter_with(struct search *s, struct span member)
+{
+    const struct list *start = s->at;
+
+    for (; s->left > 0; s->left--) {
+        const struct list *it = s->at;
+
+        s->at = it->next;
+        if (it != s->queue) {
+            const struct waiter *w = container_of(it, struct waiter, in_queue);
+
+            if (span_eq(spec_member(w->spec), member)) {
+                return w;
+            }
+        }
+        if (s->at == start) {
+            break;
+        }
+    }
+    return NULL;
+}
+
+/* Who stands in the fair queue: our own by the owner that they will be. */
+static const struct span *make_queue(struct engine *eng, const struct lock *lock,
+                                     const struct op_result *r, size_t count)
+{
+    struct span *queue = effects_alloc(&eng->fx, (count + 1) * sizeof(*queue));
+    char prefix[SERIAL_MAX + sizeof(LATCHD_RESERVED_OWNER_PREFIX)];
+    int len = snprintf(prefix, sizeof(prefix),
+                       LATCHD_RESERVED_OWNER_PREFIX "%s:", eng->instance);
+    struct search search = { &lock->activity->queue, &lock->activity->queue,
+                             INFO_SEARCH_MAX };
+
+    for (size_t i = 0; i < count; i++) {
+        struct span who = r->queue[i];
+        const struct waiter *w = span_starts(who, span_of(prefix, (size_t)len))
+                                     ? waiter_with(&search, who)
+                                     : NULL;
+
+        if (w != NULL && spec_field(w->spec).len != 0) {
+            who = spec_field(w->spec);
+        }
+        queue[i] = effects_copy(&eng->fx, who);
+    }
+    return queue;
+}
+
+static void add_known(const struct engine *eng, const struct hold *h,
+                      struct info_hold *info)
+{
+    info->client = hold_client(h);
+    info->here = true;
+    info->fixed = hold_is_fixed(h);
+    info->held_ms = eng->now - h->began;
+    info->left_ms = h->until > eng->now ? h->until - eng->now : 0;
+}
+
+/* Of one that nobody holds. Whoever waits for it has asked, and asks again. */
+static enum lock_state state_of_free(const struct engine *eng, const struct lock *lock,
+                                     const struct op_result *r)
+{
+    enum last_answer_kind told = last_answer_now(eng, lock);
+    bool refused =
+        lock->activity->waiting > 0 && told != ANSWER_NONE && told != ANSWER_HELD;
+    enum lock_kind kind = lock->rw ? KIND_WRITE : KIND_PLAIN;
+
+    return r->withheld || refused || quarantine_until(eng, lock, kind) != 0
+               ? LOCK_STATE_WITHHELD
+               : LOCK_STATE_FREE;
+}
+
+static const struct lock_info *make_info(struct engine *eng, const struct lock *lock,
+                                         const struct op_result *r)
+{
+    struct lock_info *info = effects_alloc(&eng->fx, sizeof(*info));
+    size_t count = r->field_count < INFO_HOLDS_MAX ? r->field_count : INFO_HOLDS_MAX;
+    struct info_hold *holds = effects_alloc(&eng->fx, (count + 1) * sizeof(*holds));
+    size_t queued = r->queue_count < INFO_QUEUE_MAX ? r->queue_count : INFO_QUEUE_MAX;
+    bool uncertain = false;
+
+    for (size_t i = 0; i < count; i++) {
+        struct span owner = r->fields[i].owner;
+        const struct hold *h = lock_hold_of(lock, owner);
+
+        uncertain = uncertain || (h != NULL && !hold_is_certain(eng, h));
+        holds[i] = (struct info_hold){
+            .kind = r->fields[i].lock_kind,
+            .owner = effects_copy(&eng->fx, field_owner(owner)),
+            .count = r->fields[i].count,
+            .token =
+                r->fields[i].token != 0 ? r->fields[i].token : token_of(lock, r, owner),
+        };
+        if (h != NULL) {
+            add_known(eng, h, &holds[i]);
+        }
+    }
+    *info = (struct lock_info){
+        .name = effects_copy(&eng->fx, lock_name(lock)),
+        .kind = r->lock_kind,
+        .state = count == 0  ? state_of_free(eng, lock, r)
+                 : uncertain ? LOCK_STATE_UNCERTAIN
+                             : LOCK_STATE_HELD,
+        .ttl_ms = r->ttl_ms,
+        .waiting = lock->activity->waiting,
+        .holds = holds,
+        .hold_count = count,
+        .queue = make_queue(eng, lock, r, queued),
+        .queue_count = queued,
+    };
+    return info;
+}
+
+bool lock_is_uncertain(const struct engine *eng, const struct lock *lock)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->holds)
+    {
+        if (!hold_is_certain(eng, container_of(it, struct hold, in_lock))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int64_t entry_count(const struct hold *h)
+{
+    int64_t count = 0;
+
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        count++;
+    }
+    return count;
+}
+
+static void emit_info(struct engine *eng, struct call_ref to,
+                      const struct lock_info *info)
+{
+    struct effect *e = effects_add(&eng->fx, EFFECT_REPLY);
+
+    e->reply.to = to;
+    e->reply.kind = REPLY_INFO;
+    e->reply.info = info;
+}
+
+void inspect_answer_uncertain(struct engine *eng, const struct pending_request *c)
+{
+    const struct lock *lock = c->lock;
+    struct lock_info *info = effects_alloc(&eng->fx, sizeof(*info));
+    size_t most = lock->hold_count < INFO_HOLDS_MAX ? lock->hold_count : INFO_HOLDS_MAX;
+    struct info_hold *holds = effects_alloc(&eng->fx, (most + 1) * sizeof(*holds));
+    uint64_t until = eng->now;
+    size_t count = 0;
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->holds)
+    {
+        const struct hold *h = container_of(it, struct hold, in_lock);
+
+        if (count == most) {
+            break;
+        }
+        holds[count] = (struct info_hold){
+            .kind = h->lock_kind,
+            .owner = effects_copy(&eng->fx, field_owner(hold_field(h))),
+            .count = entry_count(h),
+            .token = h->token,
+        };
+        add_known(eng, h, &holds[count]);
+        count++;
+        until = h->until > until ? h->until : until;
+    }
+    *info = (struct lock_info){
+        .name = effects_copy(&eng->fx, lock_name(lock)),
+        .kind = lock_hold(lock)->lock_kind,
+        .state = LOCK_STATE_UNCERTAIN,
+        .ttl_ms = (int64_t)(until - eng->now),
+        .waiting = lock->activity->waiting,
+        .holds = holds,
+        .hold_count = count,
+    };
+    emit_info(eng, c->ref, info);
+}
+
+void on_inspect_reply(struct engine *eng, struct inflight_op *w,
+                      const struct op_result *r)
+{
+    struct pending_request *c = w->call;
+    struct lock *lock = w->lock;
+
+    if (c == NULL) {
+        inflight_free(eng, w);
+        return;
+    }
+    if (r->status == OP_UNKNOWN || r->status == OP_LATE) {
+        inflight_free(eng, w);
+        pending_request_retry(eng, c, r->status);
+        return;
+    }
+    if (r->status == OP_OK) {
+        emit_info(eng, c->ref, make_info(eng, lock, r));
+    } else if (r->status == OP_WRONGTYPE) {
+        emit_error(eng, c->ref, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
+    } else {
+        emit_error(eng, c->ref, LOCK_BACKEND, r->text);
+    }
+    inflight_free(eng, w);
+    pending_request_free(eng, c);
+}
+
+/* --- LOCKS ------------------------------------------------------------------------ */
+
+struct scan {
+    lock_fn *fn;
+    void *ctx;
+    size_t seen;
+};
+
+static void visit_lock(void *ctx, struct table_node *n)
+{
+    struct scan *s = ctx;
+    struct lock *lock = lock_of(n);
+
+    if (lock_in_use(lock)) {
+        s->fn(s->ctx, lock);
+    }
+    s->seen++;
+}
+
+uint64_t lock_scan(const struct engine *eng, uint64_t cursor, size_t count, lock_fn *fn,
+                   void *ctx)
+{
+    struct scan s = { .fn = fn, .ctx = ctx };
+
+    do {
+        cursor = table_scan(&eng->names, cursor, visit_lock, &s);
+        s.seen++; /* empty buckets count, too: a step is bounded */
+    } while (cursor != 0 && s.seen < count);
+    return cursor;
+}
+
+struct naming {
+    lock_name_fn *fn;
+    void *ctx;
+};
+
+static void tell_name(void *ctx, const struct lock *lock)
+{
+    const struct naming *n = ctx;
+
+    n->fn(n->ctx, lock_name(lock));
+}
+
+uint64_t engine_scan(struct engine *eng, uint64_t cursor, size_t count,
+                     lock_name_fn *fn, void *ctx)
+{
+    struct naming n = { fn, ctx };
+
+    return lock_scan(eng, cursor, count, tell_name, &n);
+}
+
+void engine_waiters(struct engine *eng, struct span name, size_t count,
+                    waiter_info_fn *fn, void *ctx)
+{
+    const struct lock *lock = lock_find(eng, name);
+    struct list *it;
+
+    if (lock == NULL) {
+        return;
+    }
+    LIST_FOREACH(it, &lock->activity->queue)
+    {
+        struct waiter *w = container_of(it, struct waiter, in_queue);
+        struct waiter_info info = waiter_info_of(eng, w);
+
+        if (count-- == 0) {
+            break;
+        }
+        fn(ctx, &info);
+    }
+}
+
+static uint64_t oldest_wait(const struct list *first)
+{
+    return container_of(first, struct waiter, in_all)->began;
+}
+
+void engine_stats(const struct engine *eng, struct engine_stats *ret)
+{
+    const struct list *first = list_first(&eng->waiters);
+
+    *ret = eng->stats;
+    ret->locks = eng->names.count;
+    ret->holds = eng->hold_count;
+    ret->waiters = eng->waiter_count;
+    ret->ops_in_flight = eng->inflight_ops.count;
+    ret->oldest_wait_ms = first == NULL ? 0 : eng->now - oldest_wait(first);
+    ret->quarantine_left_ms =
+        eng->now < eng->quarantine_end ? eng->quarantine_end - eng->now : 0;
+    ret->other_daemons = eng->peers.count;
+    ret->store_up = eng->up;
+}
+
+const struct engine_timings *engine_timings(const struct engine *eng)
+{
+    return &eng->timings;
+}

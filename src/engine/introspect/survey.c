@@ -1,0 +1,156 @@
+#include "engine/introspect/survey.h"
+#include "engine/acquire_spec.h"
+#include "engine/engine_state.h"
+#include "engine/introspect/inspect.h"
+#include "engine/introspect/survey_priv.h"
+#include "engine/lock/entry.h"
+#include "engine/lock/hold.h"
+#include "engine/lock/lock.h"
+#include "engine/lock/lock_activity.h"
+#include "engine/lock/lock_mode.h"
+#include "engine/lock/waiter.h"
+#include "engine/session.h"
+#include "util/list.h"
+
+bool hold_is_fixed(const struct hold *h)
+{
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        if (!e->fixed) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static struct hold_view view_of(const struct engine *eng, const struct hold *h)
+{
+    return (struct hold_view){
+        .name = lock_name(h->lock),
+        .owner = field_owner(hold_field(h)),
+        .kind = h->lock_kind,
+        .token = h->token,
+        .held_ms = eng->now - h->began,
+        .left_ms = h->until > eng->now ? h->until - eng->now : 0,
+        .conn = hold_client(h),
+        .fixed = hold_is_fixed(h),
+        .uncertain = !hold_is_certain(eng, h),
+    };
+}
+
+void survey_holds(const struct engine *eng, size_t count, hold_view_fn *fn, void *ctx)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &eng->holds)
+    {
+        struct hold_view view;
+
+        if (count-- == 0) {
+            break;
+        }
+        view = view_of(eng, container_of(it, struct hold, in_all));
+        fn(ctx, &view);
+    }
+}
+
+static size_t ahead_of(const struct waiter *w)
+{
+    const struct list *it = w->in_queue.prev;
+    size_t n = 0;
+
+    while (it != &w->lock->activity->queue && n < SURVEY_AHEAD_MAX) {
+        it = it->prev;
+        n++;
+    }
+    return n;
+}
+
+struct waiter_info waiter_info_of(const struct engine *eng, const struct waiter *w)
+{
+    return (struct waiter_info){
+        .kind = w->spec->lock_kind,
+        .owner = spec_field(w->spec),
+        .waited_ms = eng->now - w->since,
+        .left_ms = w->deadline == UINT64_MAX ? UINT64_MAX
+                   : w->deadline > eng->now  ? w->deadline - eng->now
+                                             : 0,
+        .conn = w->session == NULL ? 0 : w->session->conn.key,
+    };
+}
+
+void survey_waits(const struct engine *eng, size_t count, wait_view_fn *fn, void *ctx)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &eng->waiters)
+    {
+        const struct waiter *w = container_of(it, struct waiter, in_all);
+        const struct hold *h = lock_hold(w->lock);
+        struct wait_view view;
+
+        if (count-- == 0) {
+            break;
+        }
+        view = (struct wait_view){
+            .name = lock_name(w->lock),
+            .waiter = waiter_info_of(eng, w),
+            .held_by = h == NULL ? SPAN_NONE : field_owner(hold_field(h)),
+            .ahead = ahead_of(w),
+        };
+        view.waiter.owner = field_owner(view.waiter.owner);
+        view.waiter.waited_ms = eng->now - w->began;
+        fn(ctx, &view);
+    }
+}
+
+/* --- names ------------------------------------------------------------------------ */
+
+static struct name_view view_name(const struct engine *eng, const struct lock *lock)
+{
+    const struct hold *h = lock_hold(lock);
+    const struct waiter *head = lock_head(lock);
+    struct name_view view = { .name = lock_name(lock),
+                              .holds = lock->hold_count,
+                              .waiting = lock->activity->waiting };
+
+    if (h != NULL) {
+        view.newest = view_of(eng, h);
+    }
+    if (head != NULL) {
+        view.longest_wait_ms = eng->now - head->began;
+    }
+    return view;
+}
+
+struct naming {
+    const struct engine *locks;
+    name_view_fn *fn;
+    void *ctx;
+};
+
+static void on_lock(void *ctx, const struct lock *lock)
+{
+    const struct naming *n = ctx;
+    struct name_view view = view_name(n->locks, lock);
+
+    n->fn(n->ctx, &view);
+}
+
+uint64_t survey_names(struct engine *eng, uint64_t cursor, size_t count,
+                      name_view_fn *fn, void *ctx)
+{
+    struct naming n = { eng, fn, ctx };
+
+    return lock_scan(eng, cursor, count, on_lock, &n);
+}
+
+bool survey_name(const struct engine *eng, struct span name, struct name_view *ret)
+{
+    const struct lock *lock = lock_find(eng, name);
+
+    if (lock == NULL || !lock_in_use(lock)) {
+        return false;
+    }
+    *ret = view_name(eng, lock);
+    return true;
+}

@@ -1,0 +1,264 @@
+/* One LOCK's share of a hold, and the connections that keep it. */
+#include "engine/lock/entry.h"
+#include "engine/acquire_spec.h"
+#include "engine/engine_limits.h"
+#include "engine/engine_priv.h"
+#include "engine/engine_state.h"
+#include "engine/lock/hold.h"
+#include "engine/multi/mlock.h"
+#include "engine/op.h"
+#include "engine/pending_request.h"
+#include "engine/release/pending_release.h"
+#include "engine/renew/watchdog.h"
+#include "engine/request.h"
+#include "engine/session.h"
+#include "util/alloc.h"
+#include "util/pool.h"
+
+struct attach *entry_attach_of(const struct entry *e, const struct session *s)
+{
+    struct attach *a = e->attaches;
+
+    while (a != NULL && a->session != s) {
+        a = a->next;
+    }
+    return a;
+}
+
+uint64_t entry_lease_began(const struct entry *e)
+{
+    uint64_t was_held = lease_valid_until(0, e->spec->lease_ms);
+
+    return e->until > was_held ? e->until - was_held : 0;
+}
+
+bool entry_is_fresh(const struct engine *eng, const struct entry *e)
+{
+    uint64_t lease_ms = spec_lease(eng, e->spec);
+    uint64_t sent = e->spec->fixed ? entry_lease_began(e) : e->hold->confirmed;
+    uint64_t whole = lease_valid_until(0, lease_ms);
+
+    if (!e->spec->fixed && e->hold->until < sent + whole) {
+        sent = e->hold->until > whole ? e->hold->until - whole : 0; /* it only looked */
+    }
+    return hold_is_certain(eng, e->hold) && (eng->now - sent) * 2 <= lease_ms;
+}
+
+struct attach *entry_attach(struct engine *eng, struct entry *e, struct session *s)
+{
+    struct attach *a, **at = &e->attaches;
+
+    while ((a = *at) != NULL && a->session != s) {
+        at = &a->next;
+    }
+    if (a == NULL) {
+        a = *at = pool_alloc(&eng->pool, sizeof(*a));
+        a->entry = e;
+        a->session = s;
+        list_prepend(&s->attaches, &a->in_session); /* the newest is looked for most */
+        e->hold->attached++;
+        e->told++;
+    }
+    a->grant = ++eng->next_grant;
+    /* Grace and KEEP are over: somebody is there. */
+    e->late = false;
+    e->missing = false;
+    entry_set_kept(eng, e, false);
+    e->hold->exact_ms = 0;
+    if (e->fixed && e->hold->kind == OWNER_NAMED) {
+        timer_set(eng, &e->timer, TIMER_ENTRY, e->until);
+    } else {
+        timer_stop(eng, &e->timer);
+    }
+    return a;
+}
+
+/* Leaves its session to the caller, who may be about to free that. */
+static void attach_drop(struct engine *eng, struct attach *a)
+{
+    struct attach **at = &a->entry->attaches;
+
+    while (*at != a) {
+        at = &(*at)->next;
+    }
+    *at = a->next;
+    list_del(&a->in_session);
+    a->entry->hold->attached--;
+    pool_free(&eng->pool, a);
+}
+
+void attach_free(struct engine *eng, struct attach *a)
+{
+    struct session *s = a->session;
+
+    attach_drop(eng, a);
+    session_idle(eng, s);
+}
+
+void entry_set_kept(struct engine *eng, struct entry *e, bool kept)
+{
+    eng->stats.kept_entries += (uint64_t)kept - (uint64_t)e->kept;
+    e->kept = kept;
+}
+
+void entry_set_fixed(struct engine *eng, struct entry *e, bool fixed)
+{
+    eng->stats.fixed_entries += (uint64_t)fixed - (uint64_t)e->fixed;
+    e->fixed = fixed;
+}
+
+void entry_keep(struct engine *eng, struct entry *e)
+{
+    entry_set_kept(eng, e, true);
+    timer_set(eng, &e->timer, TIMER_ENTRY, eng->now + e->spec->keep_ms);
+    hold_schedule_renewal(eng, e->hold);
+}
+
+/* A watchdogged entry whose last connection closed: grace begins. */
+static void begin_grace(struct engine *eng, struct entry *e)
+{
+    struct hold *h = e->hold;
+    uint64_t grace = e->spec->grace_ms < 0 ? 0 : (uint64_t)e->spec->grace_ms;
+
+    if (e->spec->grace_ms == 0 && pending_request_renews(e)) {
+        return; /* it is looked at again when that is answered */
+    }
+    if (e->spec->grace_ms == 0) {
+        pending_release_end_entry(eng, e);
+    } else if (e->spec->grace_ms > 0) {
+        timer_set(eng, &e->timer, TIMER_ENTRY, eng->now + grace);
+        if (h->attached == 0 && hold_has_one_entry(h)) {
+            h->exact_ms = grace + GRACE_SLACK_MS + grace / 50;
+            renew_request(eng, h);
+        }
+    } else {
+        /* It goes when its lease ends, whoever keeps the hold alive for longer. */
+        uint64_t end = eng->now + eng->cfg.watchdog_ms;
+
+        timer_set(eng, &e->timer, TIMER_ENTRY, end < h->until ? end : h->until);
+    }
+    hold_schedule_renewal(eng, h);
+}
+
+void entry_left(struct engine *eng, struct entry *e)
+{
+    if (e->late && !pending_request_renews(e)) {
+        e->late = false;
+        entry_on_timer(eng, e);
+        return;
+    }
+    if (e->attaches != NULL || e->ending || heap_armed(&e->timer.node)) {
+        return;
+    }
+    if (e->kept) {
+        entry_keep(eng, e);
+    } else if (!e->fixed && !eng->stopping) {
+        begin_grace(eng, e);
+    }
+}
+
+bool entry_has_run_out(const struct engine *eng, const struct entry *e)
+{
+    return e->fixed && eng->now >= e->until && e->attaches != NULL;
+}
+
+void entry_detach(struct engine *eng, struct attach *a)
+{
+    struct entry *e = a->entry;
+
+    attach_drop(eng, a);
+    entry_left(eng, e);
+}
+
+void entry_untold(struct engine *eng, struct attach *a, bool keep)
+{
+    struct entry *e = a->entry;
+
+    attach_free(eng, a);
+    e->told--;
+    if (e->attaches != NULL || e->ending) {
+        return;
+    }
+    if (e->told > 0) {
+        entry_left(eng, e); /* its client knows of it, by another connection */
+    } else if (keep && e->spec->keep_ms > 0) {
+        entry_keep(eng, e);
+    } else {
+        entry_disown(eng, e);
+        pending_release_end_entry(eng, e);
+    }
+}
+
+void entry_over(struct engine *eng, struct entry *e, int64_t answer)
+{
+    struct request *r = e->request;
+
+    if (r != NULL) {
+        e->request = NULL;
+        r->entry = NULL;
+        request_over(eng, r, answer);
+    }
+}
+
+void entry_disown(struct engine *eng, struct entry *e)
+{
+    struct request *r = e->request;
+
+    if (r != NULL) {
+        e->request = NULL;
+        r->entry = NULL;
+        request_idle(eng, r);
+    }
+}
+
+void entry_on_timer(struct engine *eng, struct entry *e)
+{
+    if (e->ending) {
+        return;
+    }
+    if (pending_request_renews(e)) {
+        /* Who came in time is not to find it released. If nothing comes of that, grace
+         * or KEEP begin anew; a fixed lease has none. */
+        e->late = e->fixed;
+        return;
+    }
+    /* What is the whole hold ends with its lease by itself, in Redis and here. */
+    if (!e->kept && hold_has_one_entry(e->hold) && eng->now >= e->hold->until) {
+        return;
+    }
+    if (e->kept) {
+        entry_disown(eng,
+                     e); /* nobody ever learnt of the grant: the ID may start anew */
+    }
+    pending_release_end_entry(eng, e);
+}
+
+void entry_free(struct engine *eng, struct entry *e)
+{
+    struct entry **at = &e->hold->entries;
+
+    while (e->attaches != NULL) {
+        attach_free(eng, e->attaches);
+    }
+    timer_stop(eng, &e->timer);
+    if (e->member != NULL) {
+        mlock_on_entry_gone(eng, e);
+    }
+    if (e->request != NULL) {
+        e->request->entry = NULL;
+        request_idle(eng, e->request);
+    }
+    if (e->release != NULL) {
+        e->release->local = NULL;
+    }
+    renew_entry_gone(e);
+    entry_set_kept(eng, e, false);
+    entry_set_fixed(eng, e, false);
+    eng->stats.entries--;
+    while (*at != e) {
+        at = &(*at)->next;
+    }
+    *at = e->next;
+    spec_unref(eng, e->spec);
+    pool_free(&eng->pool, e);
+}

@@ -1,0 +1,412 @@
+/* What this daemon vouches for: one owner's grant of one name. */
+#include "engine/lock/hold.h"
+#include "engine/acquire_spec.h"
+#include "engine/emit.h"
+#include "engine/engine_limits.h"
+#include "engine/engine_priv.h"
+#include "engine/engine_state.h"
+#include "engine/lock/entry.h"
+#include "engine/lock/hold_index.h"
+#include "engine/lock/last_answer.h"
+#include "engine/lock/lock.h"
+#include "engine/lock/lock_mode.h"
+#include "engine/recovery/restore.h"
+#include "engine/release/pending_release.h"
+#include "engine/renew/lease_shortening.h"
+#include "engine/renew/loss.h"
+#include "engine/renew/renew_queue.h"
+#include "engine/renew/watchdog.h"
+#include "util/alloc.h"
+#include "util/histogram.h"
+#include "util/pool.h"
+
+struct hold *hold_new(struct engine *eng, struct lock *lock, enum lock_kind kind,
+                      struct span field, uint64_t token)
+{
+    struct hold *h = pool_alloc(&eng->pool, offsetof(struct hold, field) + field.len);
+
+    memcpy(h->field, field.ptr, field.len);
+    h->field_len = (uint16_t)field.len;
+    h->lock = lock;
+    h->lock_kind = kind;
+    h->kind = field_kind(field);
+    h->token = token;
+    h->began = h->fence_at = eng->now;
+    h->state = LOCK_STATE_HELD;
+    list_prepend(&lock->holds, &h->in_lock);
+    list_init(&h->in_due);
+    list_append(&eng->holds, &h->in_all);
+    eng->hold_count++;
+    index_add(h);
+    if (!heap_armed(&eng->pulse.node)) {
+        timer_set(eng, &eng->pulse, TIMER_PULSE, eng->now + PULSE_MS);
+    }
+    return h;
+}
+
+/* When a lease that was asked for at `sent` is over for us: 1 % and 50 ms early, for
+ * clocks that do not run alike. */
+uint64_t lease_valid_until(uint64_t sent, uint64_t lease_ms)
+{
+    uint64_t margin = lease_ms / 100 + 50;
+
+    return sent + (lease_ms > margin ? lease_ms - margin : 0);
+}
+
+struct entry *hold_find_entry(const struct hold *h, struct span id)
+{
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
+        if (h->kind != OWNER_NAMED || span_eq(spec_entry(e->spec), id)) {
+            return e;
+        }
+    }
+    return NULL;
+}
+
+bool hold_has_one_entry(const struct hold *h)
+{
+    return h->entries != NULL && h->entries->next == NULL;
+}
+
+static struct entry *find_target(const struct hold *h, const struct target *t)
+{
+    bool named = h->kind == OWNER_NAMED;
+    bool fits = false;
+
+    if ((t->token != 0 && h->token != t->token) ||
+        (lock_mode_is_rw(t->lock_kind) && h->lock_kind != t->lock_kind)) {
+        return NULL;
+    }
+    switch (t->kind) {
+    case TARGET_FIELD:
+        fits = !named && span_eq(hold_field(h), t->field);
+        break;
+    case TARGET_REQUEST:
+        fits = h->kind == OWNER_ANONYMOUS; /* and its entry, below */
+        break;
+    case TARGET_TOKEN:
+        fits = !named;
+        break;
+    case TARGET_ID:
+        fits = named || span_eq(field_owner(hold_field(h)), field_owner(t->field));
+        break;
+    case TARGET_ENTRY:
+        fits = named && span_eq(field_owner(hold_field(h)), field_owner(t->field));
+        break;
+    case TARGET_OWNER:
+    case TARGET_ANY:
+        break;
+    }
+    if (fits && t->kind == TARGET_REQUEST) {
+        struct entry *e = h->entries;
+
+        return span_eq(spec_entry(e->spec), t->entry) ? e : NULL;
+    }
+    return fits ? hold_find_entry(h, t->entry) : NULL;
+}
+
+struct entry *hold_add_entry(struct engine *eng, struct hold *h,
+                             struct acquire_spec *spec)
+{
+    struct entry *e = hold_find_entry(h, spec_entry(spec));
+
+    if (e != NULL) {
+        return e; /* granted before, found again */
+    }
+    e = pool_alloc(&eng->pool, sizeof(*e));
+    e->hold = h;
+    e->since = h->confirmed;
+    e->spec = spec_ref(spec);
+    entry_set_fixed(eng, e, spec->fixed);
+    eng->stats.entries++;
+    e->next = h->entries;
+    h->entries = e;
+    if (e->fixed) {
+        e->until = lease_valid_until(h->confirmed, spec->lease_ms);
+        if (h->kind == OWNER_NAMED) {
+            timer_set(eng, &e->timer, TIMER_ENTRY, e->until);
+        }
+    }
+    return e;
+}
+
+struct entry *lock_find_target(const struct lock *lock, const struct target *t)
+{
+    struct span owner = field_owner(t->field);
+    struct hold *maybe[2] = { NULL, NULL };
+    struct entry *e = NULL;
+    struct list *it;
+
+    switch (t->kind) {
+    case TARGET_FIELD:
+        maybe[0] = lock_hold_of(lock, t->field);
+        break;
+    case TARGET_TOKEN:
+        maybe[0] = lock_hold_with(lock, t->token);
+        break;
+    case TARGET_REQUEST:
+        maybe[0] = lock->rw ? lock->writer : lock_hold(lock);
+        break;
+    case TARGET_ENTRY:
+        maybe[0] = lock_held_by(lock, owner, KIND_WRITE);
+        maybe[1] = lock_held_by(lock, owner, KIND_READ);
+        break;
+    case TARGET_ID:
+        /* An ID of a named owner, who is not said. */
+        LIST_FOREACH(it, &lock->holds)
+        {
+            e = e != NULL ? e : find_target(container_of(it, struct hold, in_lock), t);
+        }
+        return e;
+    case TARGET_OWNER:
+    case TARGET_ANY:
+        break;
+    }
+    for (size_t i = 0; i < 2 && e == NULL; i++) {
+        e = maybe[i] == NULL ? NULL : find_target(maybe[i], t);
+    }
+    return e;
+}
+
+static void set_state(struct engine *eng, struct hold *h, enum lock_state state)
+{
+    eng->stats.uncertain += (uint64_t)(state == LOCK_STATE_UNCERTAIN) -
+                            (uint64_t)(h->state == LOCK_STATE_UNCERTAIN);
+    h->state = state;
+}
+
+void hold_confirm(struct engine *eng, struct hold *h, struct asked asked)
+{
+    uint64_t until = lease_valid_until(asked.at, asked.lease_ms);
+    struct lease_shortening *shortening = lease_shortening_find(h);
+
+    if (shortening != NULL && asked.op >= shortening->op) {
+        lease_shortening_free(
+            shortening); /* it has run, and this confirms what came of it */
+    } else if (shortening != NULL && until > shortening->until) {
+        until = shortening->until;
+    }
+    if (asked.at > h->confirmed) {
+        h->confirmed = asked.at;
+    }
+    if (until > h->until) {
+        h->until = until;
+        h->looked = false;
+    }
+    /* What comes too late to vouch for anything leaves it uncertain. */
+    if (h->state == LOCK_STATE_UNCERTAIN && eng->now < h->until) {
+        set_state(eng, h, LOCK_STATE_HELD);
+        /* A daemon that goes leaves it at what it said: come back with RENEW. */
+        if (!eng->stopping) {
+            emit_notice(eng, NOTICE_CERTAIN, h);
+        }
+    }
+    hold_schedule_renewal(eng, h);
+}
+
+bool hold_is_certain(const struct engine *eng, const struct hold *h)
+{
+    return h->state == LOCK_STATE_HELD && eng->now < h->until;
+}
+
+bool hold_is_ending(const struct hold *h)
+{
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        if (!e->ending) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* An entry without a fixed lease is there, and a connection keeps it; or, if
+ * `kept_too`, KEEP does. */
+static bool is_wanted(const struct hold *h, bool kept_too)
+{
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
+        if (!e->fixed && !e->ending && ((kept_too && e->kept) || e->attaches != NULL)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint64_t hold_lease(const struct engine *eng, const struct hold *h)
+{
+    uint64_t until = 0;
+
+    if (hold_is_ending(h)) {
+        return 0;
+    }
+    if (h->exact_ms != 0) {
+        return h->exact_ms;
+    }
+    if (is_wanted(h, true)) {
+        return eng->cfg.watchdog_ms;
+    }
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
+        if (e->fixed && !e->ending && e->until > until) {
+            until = e->until;
+        }
+    }
+    return until > eng->now ? until - eng->now : 0;
+}
+
+/* What is left to run out is looked at, so that what its owner released elsewhere is
+ * not told lost: before the mark of that is gone, and shortly before the end. */
+static uint64_t look_at(const struct hold *h)
+{
+    uint64_t left = h->until > h->confirmed ? h->until - h->confirmed : 0;
+    uint64_t before = left / LOOK_PART < LOOK_MS ? left / LOOK_PART : LOOK_MS;
+    uint64_t next = h->confirmed + OP_ENDED_MS / 2;
+
+    if (next < h->until - before) {
+        return next;
+    }
+    return h->looked ? UINT64_MAX : h->until - before;
+}
+
+/* When it is to be renewed, or (*ret_looks) looked at, next. */
+static uint64_t next_due(const struct engine *eng, const struct hold *h,
+                         bool *ret_looks)
+{
+    uint64_t due = h->confirmed + eng->cfg.watchdog_ms / 3;
+
+    if (h->freed && h->renewal == NULL && list_empty(&h->in_due)) {
+        due = h->confirmed + FREED_LOOK_MS;
+        *ret_looks = true;
+        return due > eng->now ? due : eng->now;
+    }
+    *ret_looks = false;
+    if (h->exact_ms == 0 && !is_wanted(h, true)) {
+        uint64_t look = look_at(h);
+
+        *ret_looks = hold_lease(eng, h) == 0 || look < due;
+        return *ret_looks ? look : due;
+    }
+    if (due >= h->until && h->until > h->confirmed && is_wanted(h, false)) {
+        /* The lease is shorter than what is wanted now. */
+        due = h->confirmed + (h->until - h->confirmed) / 2;
+    }
+    return due;
+}
+
+/* One timer for all that can come next: a renewal, doubt, the end. */
+void hold_schedule_renewal(struct engine *eng, struct hold *h)
+{
+    uint64_t at = h->until;
+    bool looks;
+
+    if (h->needs_restore) {
+        h->due = UINT64_MAX;
+        at = restore_is_idle(h) && h->not_before < at ? h->not_before : at;
+    } else if (!hold_is_ending(h)) {
+        h->due = next_due(eng, h, &looks);
+        if (h->renewal == NULL && !hold_is_being_shortened(h) &&
+            list_empty(&h->in_due) && h->due < at) {
+            at = looks ? h->due : hold_renew_at(eng, h);
+            at = at < h->not_before ? h->not_before : at;
+            at = at > h->until ? h->until : at; /* its end is told in time */
+        }
+        if (h->state == LOCK_STATE_HELD && hold_lease(eng, h) != 0 &&
+            h->due + eng->cfg.redis_timeout_ms < at) {
+            at = h->due + eng->cfg.redis_timeout_ms; /* and that it is overdue */
+        }
+    } else {
+        h->due = UINT64_MAX;
+    }
+    timer_set(eng, &h->timer, TIMER_HOLD, at > eng->now ? at : eng->now + 1);
+}
+
+void hold_set_uncertain(struct engine *eng, struct hold *h)
+{
+    if (h->state == LOCK_STATE_UNCERTAIN) {
+        return;
+    }
+    set_state(eng, h, LOCK_STATE_UNCERTAIN);
+    eng->stats.doubts++;
+    eng->new_doubt = true;
+    emit_notice(eng, NOTICE_UNCERTAIN, h);
+    hold_schedule_renewal(eng, h);
+}
+
+/* It was taken back of our own accord, as the time that its client had was over. */
+static bool ran_out(const struct engine *eng, const struct hold *h)
+{
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        if (e->release != NULL && e->release->if_keeper && entry_has_run_out(eng, e)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void hold_freed(struct engine *eng, struct hold *h)
+{
+    if (h->exact_ms == 0) { /* else it ends soon, and is not to be prolonged */
+        h->freed = true;
+        hold_schedule_renewal(eng, h);
+    }
+}
+
+void hold_on_timer(struct engine *eng, struct hold *h)
+{
+    if (eng->now >= h->until) {
+        if (!hold_is_ending(h) || ran_out(eng, h)) {
+            hold_expired(eng, h);
+        } else {
+            emit_notice(eng, NOTICE_RELEASED,
+                        h); /* its owner had given it up already */
+            hold_forget(eng, h, true);
+        }
+        return;
+    }
+    if (h->needs_restore && restore_is_idle(h) && eng->now >= h->not_before) {
+        restore_again(eng, h);
+    }
+    if (h->due != UINT64_MAX) {
+        if (eng->now >= h->not_before) {
+            renew_request(eng, h);
+            h->looked = eng->now + LOOK_MS >= h->until;
+            h->freed = h->freed && list_empty(&h->in_due);
+        }
+        if (eng->now >= h->due + eng->cfg.redis_timeout_ms && hold_lease(eng, h) != 0) {
+            hold_set_uncertain(eng, h);
+        }
+    }
+    hold_schedule_renewal(eng, h);
+}
+
+static void hold_free(struct engine *eng, struct hold *h)
+{
+    struct lock *lock = h->lock;
+
+    while (h->entries != NULL) {
+        entry_free(eng, h->entries);
+    }
+    if (h->renewal != NULL) {
+        h->renewal->renewing[h->renewal_slot].hold = NULL;
+    }
+    restore_forget(eng, h);
+    set_state(eng, h, LOCK_STATE_HELD);
+    histogram_add(&eng->timings.hold, (eng->now - h->began) * 1000);
+    timer_stop(eng, &h->timer);
+    index_remove(h);
+    list_del(&h->in_lock);
+    list_del(&h->in_due);
+    list_del(&h->in_all);
+    eng->hold_count--;
+    last_answer_hold_gone(eng, lock);
+    lock_touch(eng, lock);
+    pool_free(&eng->pool, h);
+}
+
+void hold_forget(struct engine *eng, struct hold *h, bool over)
+{
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
+        if (over) {
+            entry_over(eng, e, -1);
+        }
+    }
+    hold_free(eng, h);
+}

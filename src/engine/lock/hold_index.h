@@ -1,0 +1,22 @@
+/* hold_index: finds the holds of a name by field, token or owner. NULL: none that is
+ * known here. Private to engine/. */
+#ifndef LATCHD_ENGINE_LOCK_HOLD_INDEX_H
+#define LATCHD_ENGINE_LOCK_HOLD_INDEX_H
+
+#include "engine/op.h"
+#include "util/span.h"
+
+#include <stdint.h>
+
+struct hold;
+struct lock;
+
+void index_add(struct hold *h);
+void index_remove(struct hold *h);
+struct hold *lock_hold_of(const struct lock *lock, struct span field);
+struct hold *lock_hold_with(const struct lock *lock, uint64_t token);
+/* PLAIN: writes or, if not, reads or holds. */
+struct hold *lock_held_by(const struct lock *lock, struct span owner,
+                          enum lock_kind kind);
+
+#endif

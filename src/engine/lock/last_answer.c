@@ -1,0 +1,130 @@
+#include "engine/lock/last_answer.h"
+#include "engine/emit.h"
+#include "engine/engine_state.h"
+#include "engine/lock/hold.h"
+#include "engine/lock/lock.h"
+#include "engine/lock/lock_activity.h"
+#include "engine/lock/waiter.h"
+#include "util/alloc.h"
+
+#include <stdlib.h>
+
+/* Whichever was granted last tells for all: readers come and go, writers are alone. */
+static bool held_here(const struct engine *eng, const struct lock *lock)
+{
+    const struct hold *h = lock_hold(lock);
+
+    return (h != NULL && hold_is_certain(eng, h)) ||
+           (lock->writer != NULL && hold_is_certain(eng, lock->writer));
+}
+
+enum last_answer_kind last_answer_now(const struct engine *eng, const struct lock *lock)
+{
+    const struct last_answer *a = &lock->activity->last_answer;
+    bool ends = a->kind == ANSWER_HELD || a->kind == ANSWER_WITHHELD;
+
+    if (held_here(eng, lock)) {
+        return ANSWER_HELD;
+    }
+    return ends && eng->now > a->until ? ANSWER_NONE : a->kind;
+}
+
+bool last_answer_decides(const struct engine *eng, const struct waiter *w)
+{
+    return last_answer_now(eng, w->lock) != ANSWER_NONE ||
+           w->lock->activity->last_answer.served_at > w->since;
+}
+
+struct span last_answer_text(const struct engine *eng, const struct lock *lock)
+{
+    switch (last_answer_now(eng, lock)) {
+    case ANSWER_WITHHELD:
+        return TEXT_QUARANTINE;
+    case ANSWER_UNACKED:
+        return TEXT_NO_REPLICAS;
+    case ANSWER_REFUSED:
+        return span_str(lock->activity->last_answer.refusal);
+    case ANSWER_NONE:
+    case ANSWER_HELD:
+    default:
+        return eng->up ? TEXT_NO_ANSWER : TEXT_NO_REDIS;
+    }
+}
+
+void last_answer_fini(struct last_answer *a)
+{
+    free(a->refusal);
+    a->refusal = NULL;
+}
+
+void last_answer_forget(struct lock *lock)
+{
+    if (!lock_is_at_rest(lock)) {
+        last_answer_fini(&lock->activity->last_answer);
+        lock->activity->last_answer.kind = ANSWER_NONE;
+    }
+}
+
+static struct last_answer *set(struct engine *eng, struct lock *lock,
+                               enum last_answer_kind kind)
+{
+    struct last_answer *a = &lock_open_activity(eng, lock)->last_answer;
+
+    last_answer_fini(a);
+    a->kind = kind;
+    return a;
+}
+
+void last_answer_held(struct engine *eng, struct lock *lock, int64_t ttl_ms)
+{
+    struct last_answer *a = set(eng, lock, ANSWER_HELD);
+
+    a->held_at = eng->now;
+    a->until = eng->now + lock_recheck_in(eng, ttl_ms);
+}
+
+void last_answer_withheld(struct engine *eng, struct lock *lock, uint64_t until)
+{
+    set(eng, lock, ANSWER_WITHHELD)->until = until;
+}
+
+void last_answer_unacked(struct engine *eng, struct lock *lock)
+{
+    (void)set(eng, lock, ANSWER_UNACKED);
+}
+
+void last_answer_refused(struct engine *eng, struct lock *lock, struct span text)
+{
+    struct last_answer *a = set(eng, lock, ANSWER_REFUSED);
+    struct span kept = text.len == 0 ? TEXT_NO_ANSWER : text;
+    size_t len = kept.len < ANSWER_TEXT_MAX ? kept.len : ANSWER_TEXT_MAX;
+
+    a->refusal = xcalloc(1, len + 1);
+    memcpy(a->refusal, kept.ptr, len);
+}
+
+void last_answer_served(struct engine *eng, struct lock *lock)
+{
+    if (!lock_is_at_rest(lock)) {
+        struct last_answer *a =
+            set(eng, lock, ANSWER_NONE); /* its hold tells, while it lasts */
+
+        a->held_at = a->served_at = eng->now;
+    }
+}
+
+void last_answer_over(struct engine *eng, struct lock *lock)
+{
+    if (lock->activity->last_answer.kind == ANSWER_HELD ||
+        lock->activity->last_answer.kind == ANSWER_WITHHELD) {
+        (void)set(eng, lock, ANSWER_NONE);
+    }
+}
+
+void last_answer_hold_gone(struct engine *eng, struct lock *lock)
+{
+    last_answer_over(eng, lock);
+    if (!lock_is_at_rest(lock)) {
+        lock->activity->last_answer.held_at = eng->now;
+    }
+}

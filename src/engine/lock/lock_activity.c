@@ -1,0 +1,70 @@
+/* A name's desk: there only while something is on it, as most of many names are merely
+ * held. All names at rest share one that is empty, and cannot be written on. */
+#include "engine/lock/lock_activity.h"
+#include "engine/engine_limits.h"
+#include "engine/engine_priv.h"
+
+#define EMPTY(of)                                                                      \
+    {                                                                                  \
+        (struct list *)&LOCK_AT_REST.of, (struct list *)&LOCK_AT_REST.of               \
+    }
+
+const struct lock_activity LOCK_AT_REST = {
+    .queue = EMPTY(queue),
+    .releases = EMPTY(releases),
+    .leaving = EMPTY(leaving),
+    .shortenings = EMPTY(shortenings),
+    .renews = EMPTY(renews),
+    .calls = EMPTY(calls),
+};
+
+void lock_activity_none(struct lock *lock)
+{
+    lock->activity = (struct lock_activity *)&LOCK_AT_REST;
+}
+
+struct lock_activity *lock_activity_open(struct engine *eng, struct lock *lock)
+{
+    struct lock_activity *d = pool_alloc(&eng->pool, sizeof(*d));
+
+    d->lock = lock;
+    list_init(&d->queue);
+    list_init(&d->releases);
+    list_init(&d->leaving);
+    list_init(&d->shortenings);
+    list_init(&d->renews);
+    list_init(&d->calls);
+    lock->activity = d;
+    return d;
+}
+
+/* Nothing on it means anything to what comes next: not even how often the lock moved
+ * since it was free. */
+static bool is_clear(const struct engine *eng, const struct lock *lock)
+{
+    const struct lock_activity *d = lock->activity;
+
+    return list_empty(&d->queue) && list_empty(&d->releases) &&
+           list_empty(&d->leaving) && list_empty(&d->shortenings) &&
+           list_empty(&d->renews) && list_empty(&d->calls) && d->asking == NULL &&
+           d->fair == NULL && !heap_armed(&d->wake.node) && lock->sub == SUB_NONE &&
+           d->handoffs_since == NEVER && d->handoffs == 0 &&
+           d->stand_back_until <= eng->now && d->ask_after <= eng->now;
+}
+
+void lock_activity_free(struct engine *eng, struct lock *lock)
+{
+    if (!lock_is_at_rest(lock)) {
+        timer_stop(eng, &lock->activity->wake);
+        last_answer_fini(&lock->activity->last_answer);
+        pool_free(&eng->pool, lock->activity);
+        lock_activity_none(lock);
+    }
+}
+
+void lock_activity_clear(struct engine *eng, struct lock *lock)
+{
+    if (is_clear(eng, lock)) {
+        lock_activity_free(eng, lock);
+    }
+}

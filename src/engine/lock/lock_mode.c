@@ -1,0 +1,167 @@
+/* The kinds of locks: who can hold beside whom, and who stands in whose way.
+ *
+ * Plain and fair locks are one family, read and write locks the other. A name is of one
+ * family while anybody here holds or waits. */
+#include "engine/lock/lock_mode.h"
+#include "engine/acquire/acquire.h"
+#include "engine/acquire_spec.h"
+#include "engine/lock/hold.h"
+#include "engine/lock/hold_index.h"
+#include "engine/lock/lock.h"
+#include "engine/lock/lock_activity.h"
+#include "engine/lock/waiter.h"
+#include "engine/renew/loss.h"
+#include "latchd/protocol.h"
+#include "util/list.h"
+
+#define WRITE_SUFFIX SPAN(LATCHD_RESERVED_OWNER_SUFFIX)
+
+bool lock_mode_is_rw(enum lock_kind kind)
+{
+    return kind == KIND_READ || kind == KIND_WRITE;
+}
+
+enum lock_kind lock_mode_of_hold(enum lock_kind kind)
+{
+    return kind == KIND_FAIR ? KIND_PLAIN : kind;
+}
+
+struct span field_owner(struct span field)
+{
+    size_t len = WRITE_SUFFIX.len;
+
+    if (field.len > len &&
+        span_eq(span_of(field.ptr + field.len - len, len), WRITE_SUFFIX)) {
+        return span_of(field.ptr, field.len - len);
+    }
+    return field;
+}
+
+static bool same_owner(struct span field_a, struct span field_b)
+{
+    return span_eq(field_owner(field_a), field_owner(field_b));
+}
+
+bool lock_in_use(const struct lock *lock)
+{
+    return !list_empty(&lock->holds) || lock->activity->waiting > 0;
+}
+
+void lock_set_class(struct engine *eng, struct lock *lock, bool rw)
+{
+    if (lock->rw != rw) {
+        lock_unsubscribe(eng, lock); /* the other family has another channel */
+        lock->rw = rw;
+    }
+}
+
+/* Can that be taken while this is held, by one of another kind than a reader? */
+static bool can_stand_beside(enum lock_kind kind, struct span field,
+                             const struct hold *h)
+{
+    return kind == KIND_WRITE && h->lock_kind == KIND_READ &&
+           same_owner(hold_field(h), field);
+}
+
+bool lock_blocks(const struct engine *eng, const struct lock *lock,
+                 const struct acquire_spec *spec)
+{
+    struct span owner = field_owner(spec_field(spec));
+    struct hold *h = lock_hold(lock);
+
+    if (spec->lock_kind == KIND_READ) {
+        h = lock->writer;
+    }
+    if (h == NULL || !hold_is_certain(eng, h)) {
+        return false;
+    }
+    /* Its own it may have again, or must be told that it may not. */
+    return owner.len == 0 || lock_held_by(lock, owner, KIND_PLAIN) == NULL;
+}
+
+bool lock_excludes(const struct engine *eng, const struct lock *lock,
+                   const struct acquire_spec *spec)
+{
+    const struct hold *h = lock->rw ? lock->writer : lock_hold(lock);
+
+    return h != NULL && hold_is_certain(eng, h) &&
+           !same_owner(hold_field(h), spec_field(spec));
+}
+
+bool lock_is_read_here(const struct engine *eng, const struct lock *lock)
+{
+    const struct hold *h = lock_hold(lock);
+
+    return h != NULL && lock->writer == NULL && h->lock_kind == KIND_READ &&
+           hold_is_certain(eng, h);
+}
+
+size_t lock_contradicted_holds(const struct lock *lock, enum lock_kind kind,
+                               struct span field, uint64_t token, struct hold **ret,
+                               size_t max)
+{
+    struct hold *known = lock_hold_of(lock, field);
+    struct hold *writer = lock->writer;
+    size_t count = 0;
+    struct list *it;
+
+    if (known == NULL && field.len == 0) {
+        known = lock_hold_with(lock, token);
+    }
+    if (known != NULL && token != 0 && known->token != token) {
+        ret[count++] = known;
+    }
+    if (kind == KIND_READ) { /* other readers may be many, and are not in its way */
+        if (writer != NULL && count < max && !same_owner(hold_field(writer), field)) {
+            ret[count++] = writer;
+        }
+        return count;
+    }
+    LIST_FOREACH(it, &lock->holds)
+    {
+        struct hold *h = container_of(it, struct hold, in_lock);
+
+        if (h != known && count < max && !can_stand_beside(kind, field, h)) {
+            ret[count++] = h;
+        }
+    }
+    return count;
+}
+
+struct hold *lock_accept_holder(struct engine *eng, struct lock *lock,
+                                enum lock_kind kind, struct span field, uint64_t token)
+{
+    struct hold *denied[16];
+    size_t count;
+
+    while ((count = lock_contradicted_holds(lock, kind, field, token, denied, 16)) >
+           0) {
+        for (size_t i = 0; i < count; i++) {
+            hold_lost_to(eng, denied[i], field_owner(field));
+        }
+    }
+    return lock_hold_of(lock, field);
+}
+
+/* As soon as one reader is in, those behind it follow, without waiting for each other's
+ * answers; up to the first writer. */
+void lock_let_readers_in(struct engine *eng, struct lock *lock)
+{
+    struct list *it;
+
+    lock->readers_in = false;
+    if (!lock_is_read_here(eng, lock)) {
+        return;
+    }
+    LIST_FOREACH(it, &lock->activity->queue)
+    {
+        struct waiter *w = container_of(it, struct waiter, in_queue);
+
+        if (w->spec->lock_kind != KIND_READ) {
+            break;
+        }
+        if (w->in_flight == NULL) {
+            acquire_join(eng, w);
+        }
+    }
+}

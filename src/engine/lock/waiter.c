@@ -1,0 +1,301 @@
+/* A LOCK that waits: its place, its time, and what happens when either ends. */
+#include "engine/lock/waiter.h"
+#include "engine/acquire_spec.h"
+#include "engine/deadlock/wait_graph.h"
+#include "engine/emit.h"
+#include "engine/engine.h"
+#include "engine/engine_limits.h"
+#include "engine/engine_priv.h"
+#include "engine/engine_state.h"
+#include "engine/fair/fair.h"
+#include "engine/inflight_op.h"
+#include "engine/lock/last_answer.h"
+#include "engine/lock/lock.h"
+#include "engine/lock/lock_activity.h"
+#include "engine/multi/mlock.h"
+#include "engine/recovery/restore.h"
+#include "engine/release/pending_release.h"
+#include "engine/request.h"
+#include "engine/session.h"
+#include "util/alloc.h"
+#include "util/pool.h"
+#include "util/span.h"
+
+static void arm_timer(struct engine *eng, struct waiter *w)
+{
+    uint64_t at = w->deadline;
+
+    if (w->once) {
+        at = w->since +
+             eng->cfg.redis_timeout_ms; /* it is answered when Redis has been asked */
+    }
+    if (at == UINT64_MAX) {
+        timer_stop(eng, &w->timer);
+    } else {
+        timer_set(eng, &w->timer, TIMER_WAITER, at);
+    }
+}
+
+static void set_undecided(struct waiter *w, bool undecided)
+{
+    w->lock->activity->undecided += (uint32_t)undecided - (uint32_t)w->undecided;
+    w->undecided = undecided;
+}
+
+static void set_kept(struct engine *eng, struct waiter *w, bool kept)
+{
+    eng->stats.kept_waiters += (uint64_t)kept - (uint64_t)w->kept;
+    w->kept = kept;
+}
+
+void waiter_bind(struct engine *eng, struct waiter *w, struct session *s,
+                 const struct lock_req *req)
+{
+    list_del(&w->in_session);
+    set_kept(eng, w, false);
+    set_undecided(w, false);
+    w->session = s;
+    list_append(&s->waiters, &w->in_session);
+    w->call = req->from;
+    w->since = eng->now;
+    w->once = lock_tries_once(req);
+    w->deadline = req->has & LOCK_HAS_WAIT ? eng->now + req->wait_ms : UINT64_MAX;
+    w->expiring = false;
+    w->in_run = false;
+    w->member = mlock_piece(eng, req->from);
+    if (w->member != NULL) {
+        w->member->waiter = w;
+    }
+    arm_timer(eng, w);
+}
+
+void waiter_set_since(struct engine *eng, struct waiter *w, uint64_t since)
+{
+    w->since = since;
+    arm_timer(eng, w);
+}
+
+struct waiter *waiter_new(struct engine *eng, struct lock *lock, struct session *s,
+                          const struct lock_req *req, struct acquire_spec *spec)
+{
+    bool named = spec->kind == OWNER_NAMED;
+    struct waiter *w =
+        pool_alloc(&eng->pool, sizeof(*w) + (named ? sizeof(*w->in_waits) : 0));
+
+    w->lock = lock;
+    w->spec = spec;
+    w->no_room = eng->waiter_count >= eng->cfg.max_waiters;
+    w->began = eng->now;
+    list_init(&w->in_session);
+    if (lock->activity->waiting == 0) {
+        last_answer_forget(lock); /* what others heard is none of a new queue's */
+    }
+    list_append(&lock_open_activity(eng, lock)->queue, &w->in_queue);
+    list_append(&eng->waiters, &w->in_all);
+    lock->activity->waiting++;
+    lock->activity->writers += spec->lock_kind == KIND_WRITE;
+    eng->waiter_count++;
+    fair_on_enqueue(eng, w);
+    wait_graph_add(eng, w);
+    waiter_bind(eng, w, s, req);
+    return w;
+}
+
+uint64_t waiter_lease(const struct engine *eng, const struct waiter *w)
+{
+    uint64_t keep = w->spec->keep_ms;
+
+    return w->session != NULL ? spec_lease(eng, w->spec)
+                              : keep + GRACE_SLACK_MS + keep / 50;
+}
+
+bool waiter_is_head(const struct waiter *w)
+{
+    return lock_head(w->lock) == w;
+}
+
+static void unlink_session(struct engine *eng, struct waiter *w)
+{
+    struct session *s = w->session;
+
+    if (s != NULL) {
+        list_del(&w->in_session);
+        w->session = NULL;
+        session_idle(eng, s);
+    }
+}
+
+void waiter_remove(struct engine *eng, struct waiter *w)
+{
+    struct lock *lock = w->lock;
+    bool head = waiter_is_head(w);
+    bool undo = w->maybe_granted && w->in_flight == NULL;
+
+    if (w->request != NULL) {
+        w->request->waiter =
+            NULL; /* first: an undo looks whether the request goes on */
+    }
+    if (w->in_flight != NULL) {
+        w->in_flight->waiter = NULL; /* what it brings is undone when it comes */
+        w->in_flight = NULL;
+    }
+    if (w->member != NULL) {
+        mlock_on_waiter_gone(eng, w);
+    }
+    lock->activity->probes -= w->probe;
+    wait_graph_remove(eng, w);
+    unlink_session(eng, w);
+    set_kept(eng, w, false);
+    set_undecided(w, false);
+    timer_stop(eng, &w->timer);
+    fair_on_dequeue(eng, w);
+    list_del(&w->in_queue);
+    list_del(&w->in_all);
+    lock->activity->waiting--;
+    if (w->spec->lock_kind == KIND_WRITE) {
+        lock->activity->writers--;
+        lock->readers_in = true; /* those behind it, if it was all that stopped them */
+    }
+    eng->waiter_count--;
+    if (w->request != NULL) {
+        request_idle(eng, w->request);
+    }
+    if (undo) {
+        /* Now that its request does not wait any more. */
+        (void)pending_release_undo(eng, lock, w->spec);
+    }
+    spec_unref(eng, w->spec);
+    pool_free(&eng->pool, w);
+    /* The head may have gone with a message that was meant for whoever is next. */
+    if (head) {
+        lock_ask(eng, lock);
+    } else {
+        lock_touch(eng, lock);
+    }
+}
+
+/* No client waits any more, but the place stays for KEEP; or it ends so. */
+static void keep_or_remove(struct engine *eng, struct waiter *w, bool keep,
+                           enum wait_end end, enum lock_error error)
+{
+    if (!keep || w->no_room || w->spec->keep_ms == 0 || eng->stopping) {
+        emit_wait_end(eng, w, end, error);
+        waiter_remove(eng, w);
+        return;
+    }
+    unlink_session(eng, w);
+    set_kept(eng, w, true);
+    set_undecided(w, false);
+    w->once = false;
+    w->expiring = false;
+    w->deadline = eng->now + w->spec->keep_ms;
+    arm_timer(eng, w);
+    lock_touch(eng, w->lock);
+}
+
+void waiter_end_null(struct engine *eng, struct waiter *w, bool keep)
+{
+    if (w->session != NULL) {
+        emit_null(eng, w->call);
+        eng->stats.timeouts++;
+    }
+    keep_or_remove(eng, w, keep, WAIT_NULL, LOCK_ERR);
+}
+
+void waiter_end_error(struct engine *eng, struct waiter *w, enum lock_error error,
+                      struct span text, bool keep)
+{
+    if (w->session != NULL) {
+        emit_error(eng, w->call, error, text);
+        eng->stats.unanswered += error == LOCK_BACKEND;
+    }
+    keep_or_remove(eng, w, keep, WAIT_REFUSED, error);
+}
+
+void waiter_end_unserved(struct engine *eng, struct waiter *w)
+{
+    enum last_answer_kind answer = last_answer_now(eng, w->lock);
+    bool passed =
+        answer == ANSWER_HELD || (answer == ANSWER_NONE && last_answer_decides(eng, w));
+
+    if (answer == ANSWER_UNACKED) {
+        /* Nobody holds it, or may not: what was granted is given back. */
+        waiter_end_error(eng, w, LOCK_NOREPLICAS, TEXT_NO_REPLICAS, !w->maybe_granted);
+    } else if (!passed) {
+        waiter_end_error(eng, w, LOCK_BACKEND, last_answer_text(eng, w->lock), true);
+    } else if (w->no_room && w->spec->keep_ms > 0) {
+        waiter_end_error(eng, w, LOCK_LIMIT, TEXT_NO_ROOM, false);
+    } else {
+        waiter_end_null(eng, w, true);
+    }
+}
+
+void waiter_decide(struct engine *eng, struct waiter *w)
+{
+    if (w->in_flight != NULL) {
+        return; /* its own answer decides */
+    }
+    if (last_answer_decides(eng, w)) {
+        waiter_end_unserved(eng, w);
+    } else {
+        set_undecided(w, true);
+        lock_touch(eng, w->lock);
+    }
+}
+
+void waiter_detach(struct engine *eng, struct waiter *w)
+{
+    keep_or_remove(eng, w, true, WAIT_GONE, LOCK_ERR);
+}
+
+/* Nobody is granted it, and why is known. */
+static bool is_refused(const struct engine *eng, const struct lock *lock)
+{
+    enum last_answer_kind answer = last_answer_now(eng, lock);
+
+    return answer == ANSWER_UNACKED || answer == ANSWER_REFUSED;
+}
+
+/* Its time is up, but Redis may be about to answer for it, or for the head: then the
+ * answer decides, if it comes within what the protocol allows. */
+static bool may_still_be_answered(const struct engine *eng, const struct waiter *w)
+{
+    const struct lock *lock = w->lock;
+
+    if (!eng->up || w->in_flight != NULL || is_refused(eng, lock)) {
+        return eng->up && w->in_flight != NULL;
+    }
+    return !last_answer_decides(eng, w) ||
+           (waiter_is_head(w) && (lock->ask || lock->activity->asking != NULL));
+}
+
+void waiter_on_timer(struct engine *eng, struct waiter *w)
+{
+    uint64_t last = w->since + eng->cfg.redis_timeout_ms;
+
+    if (w->session == NULL) {
+        emit_wait_end(eng, w, WAIT_GONE, LOCK_ERR);
+        waiter_remove(eng, w); /* KEEP is over */
+        return;
+    }
+    if (!w->once && last < w->deadline + TICK_MS) {
+        last = w->deadline + TICK_MS;
+    }
+    if ((eng->now < last || tick_is_too_late(eng, last)) &&
+        may_still_be_answered(eng, w)) {
+        w->expiring = true;
+        timer_set(eng, &w->timer, TIMER_WAITER, last > eng->now ? last : eng->now + 1);
+        if (!last_answer_decides(eng, w)) {
+            waiter_decide(eng, w);
+        }
+        lock_touch(eng, w->lock);
+        return;
+    }
+    if (!eng->up ||
+        ((w->once || w->expiring || w->maybe_granted) && !is_refused(eng, w->lock))) {
+        waiter_end_error(eng, w, LOCK_BACKEND, eng->up ? TEXT_NO_ANSWER : TEXT_NO_REDIS,
+                         true);
+        return;
+    }
+    waiter_end_unserved(eng, w);
+}

@@ -1,0 +1,304 @@
+/* MLOCK: its end, and giving back what it has taken. */
+#include "engine/acquire_spec.h"
+#include "engine/deadlock/wait_graph.h"
+#include "engine/effect.h"
+#include "engine/emit.h"
+#include "engine/engine.h"
+#include "engine/engine_limits.h"
+#include "engine/engine_priv.h"
+#include "engine/engine_state.h"
+#include "engine/lock/entry.h"
+#include "engine/lock/hold.h"
+#include "engine/lock/hold_index.h"
+#include "engine/lock/lock.h"
+#include "engine/lock/waiter.h"
+#include "engine/multi/mlock.h"
+#include "engine/pending_request.h"
+#include "engine/release/pending_release.h"
+#include "engine/renew/watchdog.h"
+#include "engine/request.h"
+#include "engine/session.h"
+#include "engine/timer.h"
+#include "engine/user_check.h"
+#include "util/alloc.h"
+
+#include <stdlib.h>
+
+/* --- giving back ------------------------------------------------------------------ */
+
+void mlock_unlink_entry(struct mlock_member *p)
+{
+    p->entry->member = NULL;
+    p->entry = NULL;
+    p->told = false;
+    p->mlock->taken_over--;
+}
+
+/* Redis would let a fixed lease end before KEEP does. */
+static void outlast_keep(struct engine *eng, struct entry *e)
+{
+    struct hold *h = e->hold;
+    uint64_t keep = e->spec->keep_ms;
+
+    if (e->kept && e->fixed && h->attached == 0 && hold_has_one_entry(h) &&
+        h->until < eng->now + keep) {
+        h->exact_ms = keep + GRACE_SLACK_MS + keep / 50;
+        renew_request(eng, h);
+    }
+}
+
+static void leave_entry(struct engine *eng, struct mlock_member *p, bool keep)
+{
+    struct entry *e = p->entry;
+    struct session *s = p->mlock->session;
+    struct attach *a = s == NULL ? NULL : entry_attach_of(e, s);
+    bool told = p->told;
+
+    if (!keep) {
+        mlock_unlink_entry(p);
+    }
+    if (told) {
+        return; /* by an answer before: it is its client's */
+    }
+    if (a != NULL) {
+        entry_untold(eng, a, keep);
+    } else if (!keep && e->kept && !e->ending && e->attaches == NULL) {
+        entry_disown(eng, e);
+        pending_release_end_entry(eng, e);
+    }
+    if (keep) {
+        outlast_keep(eng, e);
+    }
+}
+
+void mlock_drop_requests(struct engine *eng, struct mlock *ml, size_t first)
+{
+    struct list *it, *tmp;
+
+    for (size_t i = first; i < ml->count; i++) {
+        mlock_set_asked(&ml->members[i], false);
+    }
+    LIST_FOREACH_SAFE(it, tmp, &ml->session->calls)
+    {
+        struct pending_request *c =
+            container_of(it, struct pending_request, in_session);
+        struct mlock_member *p = mlock_piece(eng, c->ref);
+
+        if (p != NULL && p->mlock == ml && p >= &ml->members[first]) {
+            pending_request_free(eng, c);
+        }
+    }
+}
+
+void mlock_rewind(struct engine *eng, struct mlock *ml, size_t first)
+{
+    mlock_drop_requests(eng, ml, first);
+    for (size_t i = first; i < ml->count; i++) {
+        struct mlock_member *p = &ml->members[i];
+
+        if (p->waiter != NULL) {
+            waiter_remove(eng, p->waiter);
+        }
+        if (p->entry != NULL) {
+            leave_entry(eng, p, false);
+        }
+        p->stale = false;
+    }
+    ml->next = first;
+    ml->lost = SIZE_MAX;
+}
+
+void mlock_free(struct engine *eng, struct mlock *ml)
+{
+    for (size_t i = 0; i < ml->count; i++) {
+        struct mlock_member *p = &ml->members[i];
+
+        if (p->waiter != NULL) {
+            p->waiter->member = NULL;
+        }
+        if (p->entry != NULL) {
+            mlock_unlink_entry(p);
+        }
+    }
+    if (ml->request != NULL) {
+        ml->request->mlock = NULL;
+        request_idle(eng, ml->request);
+    }
+    timer_stop(eng, &ml->timer);
+    list_del(&ml->in_dirty);
+    list_del(&ml->in_session);
+    table_remove(&eng->mlocks, &ml->in_mlocks);
+    free(ml->data);
+    free(ml);
+}
+
+void mlock_unbind(struct engine *eng, struct mlock *ml)
+{
+    struct session *s = ml->session;
+
+    list_del(&ml->in_session);
+    ml->session = NULL;
+    session_idle(eng, s);
+}
+
+void mlock_end(struct engine *eng, struct mlock *ml, bool keep)
+{
+    keep = keep && ml->request != NULL && ml->terms.keep_ms > 0 && !eng->stopping;
+    if (ml->session != NULL) {
+        mlock_drop_requests(eng, ml, 0);
+    }
+    for (size_t i = 0; i < ml->count; i++) {
+        struct mlock_member *p = &ml->members[i];
+
+        if (p->waiter != NULL && !keep) {
+            waiter_remove(eng, p->waiter);
+        } else if (p->waiter != NULL && p->waiter->session != NULL) {
+            waiter_detach(eng, p->waiter);
+        }
+        if (p->entry != NULL) {
+            leave_entry(eng, p, keep);
+        }
+    }
+    if (ml->session != NULL) {
+        mlock_unbind(eng, ml);
+    }
+    if (!keep) {
+        mlock_free(eng, ml);
+        return;
+    }
+    ml->state = MLOCK_KEPT;
+    ml->ended = false;
+    timer_set(eng, &ml->timer, TIMER_MLOCK, eng->now + ml->terms.keep_ms);
+}
+
+/* --- ends from outside ------------------------------------------------------------ */
+
+void mlock_conn_closed(struct engine *eng, struct session *s)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &s->mlocks)
+    {
+        mlock_end(eng, container_of(it, struct mlock, in_session), true);
+    }
+}
+
+bool mlock_unblock(struct engine *eng, struct session *s, bool with_error)
+{
+    struct list *first = list_first(&s->mlocks);
+    struct mlock *ml;
+
+    if (first == NULL) {
+        return false;
+    }
+    ml = container_of(first, struct mlock, in_session);
+    if (with_error) {
+        emit_error(eng, ml->call, LOCK_UNBLOCKED, TEXT_UNBLOCKED);
+    } else {
+        emit_null(eng, ml->call);
+    }
+    mlock_end(eng, ml, true);
+    return true;
+}
+
+void mlock_stop(struct engine *eng)
+{
+    struct table_walk walk;
+    struct table_node *n;
+
+    TABLE_FOREACH(n, &walk, &eng->mlocks)
+    {
+        struct mlock *ml = container_of(n, struct mlock, in_mlocks);
+
+        if (ml->state == MLOCK_TAKING) {
+            emit_error(eng, ml->call, LOCK_GOAWAY, TEXT_GOING);
+        }
+        if (ml->state != MLOCK_ANSWERED) {
+            mlock_end(eng, ml, false);
+        }
+    }
+}
+
+void mlocks_free(struct engine *eng)
+{
+    struct table_walk walk;
+    struct table_node *n;
+
+    TABLE_FOREACH(n, &walk, &eng->mlocks)
+    {
+        mlock_free(eng, container_of(n, struct mlock, in_mlocks));
+    }
+    table_fini(&eng->mlocks);
+}
+
+static bool may_cancel(const struct mlock *ml, const struct hold_req *req,
+                       bool *ret_others)
+{
+    bool others = !req->overrides && user_differs(ml->terms.user, req->user);
+
+    if (ml->state == MLOCK_ANSWERED || !mlock_has_name(ml, req->name)) {
+        return false;
+    }
+    *ret_others = *ret_others || others;
+    return !others;
+}
+
+/* One that `owner` has under way, and that has this name among its own. */
+static struct mlock *find_of_owner(const struct engine *eng, const struct hold_req *req,
+                                   bool *ret_others)
+{
+    const struct lock *lock = lock_find(eng, req->name);
+    const struct hold *h = lock == NULL ? NULL : lock_hold_of(lock, req->owner);
+    const struct owner_waits *waits = wait_graph_find(eng, req->owner);
+    struct list *it;
+
+    if (waits != NULL) {
+        LIST_FOREACH(it, &waits->waiters)
+        {
+            struct waiter *w = container_of(it, struct waiter, in_waits);
+
+            if (w->member != NULL && may_cancel(w->member->mlock, req, ret_others)) {
+                return w->member->mlock;
+            }
+        }
+    }
+    if (h != NULL) {
+        for (struct entry *e = h->entries; e != NULL; e = e->next) {
+            if (e->member != NULL && may_cancel(e->member->mlock, req, ret_others)) {
+                return e->member->mlock;
+            }
+        }
+    }
+    return NULL;
+}
+
+static struct mlock *find_of_id(const struct engine *eng, const struct hold_req *req,
+                                bool *ret_others)
+{
+    struct mlock *ml = mlock_of_id(eng, req->id);
+
+    return ml != NULL && may_cancel(ml, req, ret_others) ? ml : NULL;
+}
+
+size_t mlock_cancel(struct engine *eng, const struct hold_req *req, bool *ret_others)
+{
+    size_t count = 0;
+    struct mlock *ml;
+
+    while ((ml = req->id.len != 0 ? find_of_id(eng, req, ret_others)
+                                  : find_of_owner(eng, req, ret_others)) != NULL) {
+        struct request *r = ml->request;
+
+        if (ml->state == MLOCK_TAKING) {
+            emit_null(eng, ml->call);
+        }
+        if (r != NULL) {
+            ml->request = NULL;
+            r->mlock = NULL;
+            request_over(eng, r, -1);
+        }
+        mlock_end(eng, ml, false);
+        count++;
+    }
+    return count;
+}

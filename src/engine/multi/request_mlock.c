@@ -1,0 +1,341 @@
+/* MLOCK: requests, and whatever ends one from outside. */
+#include "engine/acquire/request_lock.h"
+#include "engine/acquire_spec.h"
+#include "engine/effect.h"
+#include "engine/emit.h"
+#include "engine/engine.h"
+#include "engine/engine_limits.h"
+#include "engine/engine_priv.h"
+#include "engine/engine_state.h"
+#include "engine/lock/entry.h"
+#include "engine/lock/waiter.h"
+#include "engine/multi/mlock.h"
+#include "engine/op.h"
+#include "engine/request.h"
+#include "engine/session.h"
+#include "engine/user_check.h"
+#include "latchd/protocol.h"
+#include "util/alloc.h"
+#include "util/list.h"
+#include "util/span.h"
+#include "util/table.h"
+
+#include <stdlib.h>
+
+/* Calls of pieces have numbers that no client's call has. */
+enum { PIECE_BITS = 10 };
+#define PIECE_CALL (UINT64_C(1) << 63)
+_Static_assert(LATCHD_MLOCK_MAX <= 1 << PIECE_BITS, "a piece has a number");
+
+/* An MLOCK's own request has no name, which no lock has. */
+#define NO_NAME SPAN("")
+
+/* --- finding ---------------------------------------------------------------------- */
+
+struct mlock *mlock_find(const struct engine *eng, uint64_t number)
+{
+    struct table_node *n = table_find(&eng->mlocks, number);
+
+    return n == NULL ? NULL : container_of(n, struct mlock, in_mlocks);
+}
+
+uint64_t mlock_call(const struct mlock_member *p)
+{
+    return PIECE_CALL | p->mlock->number << PIECE_BITS |
+           (uint64_t)(p - p->mlock->members);
+}
+
+struct mlock_member *mlock_piece(const struct engine *eng, struct call_ref ref)
+{
+    struct mlock *ml;
+
+    if ((ref.call & PIECE_CALL) == 0) {
+        return NULL;
+    }
+    ml = mlock_find(eng, (ref.call & ~PIECE_CALL) >> PIECE_BITS);
+    return ml == NULL ? NULL : &ml->members[ref.call & ((1 << PIECE_BITS) - 1)];
+}
+
+struct mlock *mlock_of_id(const struct engine *eng, struct span id)
+{
+    struct request *r = request_find(eng, NO_NAME, id);
+
+    return r == NULL ? NULL : r->mlock;
+}
+
+bool mlock_is_call(struct call_ref ref)
+{
+    return (ref.call & PIECE_CALL) != 0;
+}
+
+bool mlock_uses(const struct request *r)
+{
+    const struct mlock_member *p = r->waiter != NULL  ? r->waiter->member
+                                   : r->entry != NULL ? r->entry->member
+                                                      : NULL;
+
+    return p != NULL && p->mlock->state != MLOCK_ANSWERED;
+}
+
+/* --- names ------------------------------------------------------------------------ */
+
+struct sorted {
+    struct span name;
+    size_t place;
+};
+
+static int compare_names(struct span a, struct span b)
+{
+    int order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
+
+    return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+static int compare_sorted(const void *a, const void *b)
+{
+    return compare_names(((const struct sorted *)a)->name,
+                         ((const struct sorted *)b)->name);
+}
+
+static struct sorted *sort_names(const struct mlock_req *req)
+{
+    struct sorted *names = xcalloc(req->name_count, sizeof(*names));
+
+    for (size_t i = 0; i < req->name_count; i++) {
+        names[i] = (struct sorted){ req->names[i], i };
+    }
+    qsort(names, req->name_count, sizeof(*names), compare_sorted);
+    return names;
+}
+
+static bool has_twin(const struct sorted *names, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        if (span_eq(names[i - 1].name, names[i].name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool same_names(const struct mlock *ml, const struct sorted *names, size_t count)
+{
+    bool same = ml->count == count;
+
+    for (size_t i = 0; same && i < count; i++) {
+        same = span_eq(ml->members[i].name, names[i].name);
+    }
+    return same;
+}
+
+bool mlock_has_name(const struct mlock *ml, struct span name)
+{
+    size_t low = 0, high = ml->count;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        int order = compare_names(ml->members[mid].name, name);
+
+        if (order == 0) {
+            return true;
+        }
+        low = order < 0 ? mid + 1 : low;
+        high = order < 0 ? high : mid;
+    }
+    return false;
+}
+
+/* --- MLOCK ------------------------------------------------------------------------ */
+
+static bool refuse_mlock(struct engine *eng, const struct mlock_req *req,
+                         struct span text)
+{
+    emit_error(eng, req->one.from, LOCK_ERR, text);
+    return true;
+}
+
+/* What is known of that ID speaks against it. */
+static bool id_refused(struct engine *eng, const struct mlock_req *req)
+{
+    for (size_t i = 0; i <= req->name_count; i++) {
+        struct span name = i == 0 ? NO_NAME : req->names[i - 1];
+        const struct request *r = request_find(eng, name, req->one.id);
+
+        if (r == NULL) {
+            continue;
+        }
+        if (user_differs(r->user, req->one.user)) {
+            emit_error(eng, req->one.from, LOCK_NOPERM, TEXT_OTHERS);
+            return true;
+        }
+        if (r->over_at != NEVER || (r->entry != NULL && r->entry->ending)) {
+            emit_error(eng, req->one.from, LOCK_NOTHELD, TEXT_OVER);
+            return true;
+        }
+        if (!span_eq(r->owner, req->one.owner)) {
+            return refuse_mlock(eng, req, SPAN("that ID was used with another OWNER"));
+        }
+        if (r->lock_kind != KIND_PLAIN && !r->found) {
+            return refuse_mlock(eng, req, SPAN("that ID was used with another kind"));
+        }
+        if (r->waiter != NULL && r->waiter->member == NULL) {
+            return refuse_mlock(eng, req, SPAN("that ID was used with LOCK"));
+        }
+    }
+    return false;
+}
+
+static bool is_full(struct engine *eng, const struct mlock_req *req)
+{
+    if (!lock_tries_once(&req->one) && eng->waiter_count >= eng->cfg.max_waiters) {
+        emit_error(eng, req->one.from, LOCK_LIMIT, TEXT_NO_ROOM);
+        return true;
+    }
+    if (eng->hold_count + req->name_count > eng->cfg.max_holds) {
+        emit_error(eng, req->one.from, LOCK_LIMIT, SPAN("max-holds reached"));
+        return true;
+    }
+    return false;
+}
+
+static void bind_session(struct engine *eng, struct mlock *ml,
+                         const struct mlock_req *req)
+{
+    const struct lock_req *one = &req->one;
+    bool waits = (one->has & LOCK_HAS_WAIT) != 0;
+
+    ml->session = session_get(eng, one->from.conn);
+    list_append(&ml->session->mlocks, &ml->in_session);
+    ml->state = MLOCK_TAKING;
+    ml->call = one->from;
+    ml->since = eng->now;
+    ml->once = lock_tries_once(one);
+    ml->deadline = waits ? eng->now + one->wait_ms : UINT64_MAX;
+    ml->ended = ml->refused = ml->failing = ml->hindered = false;
+    ml->pause = 0;
+    ml->next = 0;
+    mlock_touch(eng, ml);
+}
+
+static void copy_names(struct mlock *ml, const struct mlock_req *req,
+                       const struct sorted *names)
+{
+    size_t bytes = req->one.owner.len + req->one.id.len;
+    char *at;
+
+    for (size_t i = 0; i < ml->count; i++) {
+        bytes += names[i].name.len;
+    }
+    at = ml->data = xmalloc(bytes);
+    ml->terms = req->one;
+    ml->terms.owner = span_put2(&at, req->one.owner, SPAN_NONE);
+    ml->terms.id = span_put2(&at, req->one.id, SPAN_NONE);
+    for (size_t i = 0; i < ml->count; i++) {
+        ml->members[i].mlock = ml;
+        ml->members[i].name = span_put2(&at, names[i].name, SPAN_NONE);
+        ml->members[i].place = names[i].place;
+    }
+}
+
+static void begin_mlock(struct engine *eng, const struct mlock_req *req,
+                        const struct sorted *names)
+{
+    size_t count = req->name_count;
+    struct mlock *ml = xcalloc(1, sizeof(*ml) + count * sizeof(ml->members[0]));
+
+    ml->number = ++eng->next_mlock;
+    ml->count = count;
+    ml->lost = SIZE_MAX;
+    ml->refresh_at = UINT64_MAX;
+    list_init(&ml->in_dirty);
+    copy_names(ml, req, names);
+    ml->in_mlocks.key = ml->number;
+    table_add(&eng->mlocks, &ml->in_mlocks);
+    if (req->one.id.len != 0) {
+        struct acquire_spec *spec = spec_new(eng, &req->one);
+
+        ml->terms.keep_ms = spec->keep_ms;
+        ml->terms.has |= LOCK_HAS_KEEP;
+        ml->request = request_new(eng, NO_NAME, spec);
+        ml->request->mlock = ml;
+        spec_unref(eng, spec);
+    }
+    bind_session(eng, ml, req);
+}
+
+/* What it holds goes over to the newest connection; Redis is to confirm all of it. */
+static void rebind_entry(struct engine *eng, struct mlock_member *p, struct attach *old)
+{
+    struct attach *a = entry_attach(eng, p->entry, p->mlock->session);
+
+    p->entry->spec->keep_ms = p->mlock->terms.keep_ms;
+    if (old != NULL && old != a && !p->told) {
+        attach_free(eng, old); /* whose connection was told nothing */
+        p->entry->told--;
+    }
+    mlock_confirm(eng, p);
+}
+
+static void rebind_waiter(struct engine *eng, struct mlock_member *p)
+{
+    struct lock_req req = mlock_request(eng, p);
+
+    p->waiter->spec->keep_ms = p->mlock->terms.keep_ms;
+    waiter_bind(eng, p->waiter, p->mlock->session, &req);
+    request_lock_start(eng, p->waiter);
+}
+
+/* The same ID again: it goes on where it is, for the newest call. */
+static void resume_mlock(struct engine *eng, struct mlock *ml,
+                         const struct mlock_req *req, const struct sorted *names)
+{
+    struct session *old = ml->session;
+    bool closing = old != NULL && old->closing;
+
+    if (old != NULL) {
+        old->closing = true; /* it stays until all has left it */
+        emit_null(eng, ml->call);
+        mlock_drop_requests(eng, ml, 0);
+        list_del(&ml->in_session);
+    }
+    if (req->one.has & LOCK_HAS_KEEP) {
+        ml->terms.keep_ms = req->one.keep_ms;
+    }
+    bind_session(eng, ml, req);
+    for (size_t i = 0; i < ml->count; i++) {
+        struct mlock_member *p = &ml->members[i];
+
+        p->place = names[i].place;
+        if (p->entry != NULL && !p->entry->ending) {
+            rebind_entry(eng, p, old == NULL ? NULL : entry_attach_of(p->entry, old));
+        } else if (p->waiter != NULL) {
+            rebind_waiter(eng, p);
+        }
+    }
+    if (old != NULL) {
+        old->closing = closing;
+        session_idle(eng, old);
+    }
+}
+
+void engine_mlock(struct engine *eng, const struct mlock_req *req)
+{
+    struct mlock *ml = mlock_of_id(eng, req->one.id);
+    struct sorted *names = sort_names(req);
+
+    if (eng->stopping) {
+        emit_error(eng, req->one.from, LOCK_GOAWAY, TEXT_GOING);
+    } else if (has_twin(names, req->name_count)) {
+        (void)refuse_mlock(eng, req, SPAN("a name is given twice"));
+    } else if (req->one.id.len != 0 && id_refused(eng, req)) {
+        ; /* and answered */
+    } else if (ml != NULL && !same_names(ml, names, req->name_count)) {
+        (void)refuse_mlock(eng, req, SPAN("that ID was used with other names"));
+    } else if (ml != NULL) {
+        resume_mlock(eng, ml, req, names);
+    } else if (!is_full(eng, req)) {
+        begin_mlock(eng, req, names);
+    }
+    free(names);
+    engine_settle(eng);
+}

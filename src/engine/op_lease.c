@@ -1,0 +1,54 @@
+#include "engine/op_lease.h"
+
+bool op_extends_lease(const struct op *op)
+{
+    switch (op->kind) {
+    case OP_ACQUIRE:
+    case OP_ACQUIRE_BATCH:
+    case OP_RENEW:
+    case OP_ATTACH:
+    case OP_RESTORE:
+        return true;
+    case OP_RELEASE:
+        return op->has_next;
+    case OP_INSPECT:
+    case OP_QUEUE:
+    case OP_LEAVE:
+        break;
+    }
+    return false;
+}
+
+static bool some_renewed(const struct op_result *r)
+{
+    for (size_t i = 0; i < r->item_count; i++) {
+        if (r->items[i] == RENEW_OK) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool op_result_extends_lease(enum op_kind kind, const struct op_result *r)
+{
+    if (r->status != OP_OK) {
+        return false;
+    }
+    switch (kind) {
+    case OP_ACQUIRE:
+    case OP_ATTACH:
+    case OP_RESTORE:
+        return true;
+    case OP_ACQUIRE_BATCH:
+        return r->batch_count > 0 && r->batch[0].status == OP_OK;
+    case OP_RELEASE:
+        return r->moved;
+    case OP_RENEW:
+        return some_renewed(r);
+    case OP_INSPECT:
+    case OP_QUEUE:
+    case OP_LEAVE:
+        break;
+    }
+    return false;
+}

@@ -1,0 +1,444 @@
+#include "engine/recovery/restore.h"
+#include "engine/acquire_spec.h"
+#include "engine/engine_limits.h"
+#include "engine/engine_priv.h"
+#include "engine/engine_state.h"
+#include "engine/fair/fair.h"
+#include "engine/fair/fair_left.h"
+#include "engine/inflight_op.h"
+#include "engine/lock/entry.h"
+#include "engine/lock/hold.h"
+#include "engine/lock/last_answer.h"
+#include "engine/lock/lock.h"
+#include "engine/lock/lock_activity.h"
+#include "engine/lock/lock_mode.h"
+#include "engine/op.h"
+#include "engine/pending_request.h"
+#include "engine/recovery/peers.h"
+#include "engine/release/pending_release.h"
+#include "engine/release/release_log.h"
+#include "engine/renew/loss.h"
+#include "engine/renew/watchdog.h"
+#include "util/alloc.h"
+#include "util/list.h"
+#include "util/span.h"
+#include "util/table.h"
+
+/* --- quarantine ------------------------------------------------------------------- */
+
+uint64_t quarantine_of_name(const struct engine *eng, struct span name)
+{
+    uint64_t until;
+
+    if (eng->now >= eng->quarantine_end) {
+        return 0;
+    }
+    until = eng->quarantine[lock_group(eng, name)];
+    return eng->now < until ? until : 0;
+}
+
+uint64_t quarantine_until(const struct engine *eng, const struct lock *lock,
+                          enum lock_kind kind)
+{
+    uint64_t until = quarantine_of_name(eng, lock_name(lock));
+
+    if (until != 0 && lock->exempt == until &&
+        (!lock->exempt_reads || kind == KIND_READ)) {
+        return 0;
+    }
+    return until;
+}
+
+static void quarantine_group(struct engine *eng, uint32_t group, uint64_t until)
+{
+    eng->quarantined[group] = eng->quarantine[group];
+    if (eng->quarantine[group] < until) {
+        eng->quarantine[group] = until;
+    }
+    if (eng->quarantine_end < until) {
+        eng->quarantine_end = until;
+    }
+}
+
+void quarantine_all(struct engine *eng, uint64_t until)
+{
+    for (uint32_t i = 0; i < eng->group_count; i++) {
+        uint64_t without = eng->quarantined[i];
+
+        quarantine_group(eng, i, until);
+        eng->quarantined[i] = without < until ? until : without;
+    }
+}
+
+/* Nobody else can have been granted the name by the time of the failover: an entry is
+ * held still, or its release was sent so that only our next waiter could get it. */
+static bool is_held(const struct engine *eng, const struct hold *h)
+{
+    if (eng->now >= h->until) {
+        return false;
+    }
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        if (!e->ending || (e->release != NULL && !e->release->may_free)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What was held here was not lost by others; readers, though, may have been others'. */
+static void exempt_lock(struct engine *eng, struct lock *lock)
+{
+    struct list *it;
+
+    lock->exempt = 0;
+    lock->exempt_reads = true;
+    LIST_FOREACH(it, &lock->holds)
+    {
+        const struct hold *h = container_of(it, struct hold, in_lock);
+
+        if (is_held(eng, h)) {
+            lock->exempt = quarantine_of_name(eng, lock_name(lock));
+            lock->exempt_reads = lock->exempt_reads && h->lock_kind == KIND_READ;
+        }
+    }
+}
+
+/* Who was exempt from the quarantine before is exempt from it still. */
+void quarantine_withhold(struct engine *eng, uint64_t until)
+{
+    struct table_walk walk;
+    struct table_node *n;
+
+    TABLE_FOREACH(n, &walk, &eng->names)
+    {
+        struct lock *lock = lock_of(n);
+        uint64_t before = quarantine_of_name(eng, lock_name(lock));
+
+        if (before == 0 || lock->exempt != before) {
+            lock->exempt = 0;
+        }
+    }
+    quarantine_all(eng, until);
+    TABLE_FOREACH(n, &walk, &eng->names)
+    {
+        struct lock *lock = lock_of(n);
+
+        if (lock->exempt == 0) {
+            exempt_lock(eng, lock);
+        } else {
+            lock->exempt = quarantine_of_name(eng, lock_name(lock));
+        }
+    }
+}
+
+/* --- what is to be put back ------------------------------------------------------- */
+
+/* Its release was sent: perhaps it ran, and is not to be resurrected. */
+static bool is_given_up(const struct entry *e)
+{
+    return e->ending && (e->release == NULL || e->release->tries > 0);
+}
+
+bool restore_is_idle(const struct hold *h)
+{
+    return h->restoring == NULL && list_empty(&h->in_due);
+}
+
+void restore_again(struct engine *eng, struct hold *h)
+{
+    list_append(&eng->restores, &h->in_due);
+}
+
+static void mark_restored(struct engine *eng, struct hold *h)
+{
+    if (h->needs_restore) {
+        h->needs_restore = false;
+        h->lock->needs_restore--;
+        eng->stats.restoring--;
+        lock_touch(eng, h->lock);
+    }
+}
+
+void restore_forget(struct engine *eng, struct hold *h)
+{
+    mark_restored(eng, h);
+    if (h->restoring != NULL) {
+        h->restoring->hold = NULL;
+    }
+}
+
+static void mark_for_restore(struct engine *eng, struct hold *h)
+{
+    bool any = false;
+
+    hold_set_uncertain(eng, h);
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
+        e->needs_restore = !is_given_up(e);
+        any = any || e->needs_restore;
+    }
+    if (!any || eng->now >= h->until) {
+        mark_restored(eng, h);
+        return;
+    }
+    if (!h->needs_restore) {
+        h->needs_restore = true;
+        h->lock->needs_restore++;
+        eng->stats.restoring++;
+    }
+    h->not_before = 0;
+    list_del(&h->in_due);
+    if (h->restoring == NULL) {
+        restore_again(eng, h);
+    }
+    hold_schedule_renewal(eng, h);
+}
+
+void restore_lock(struct engine *eng, struct lock *lock)
+{
+    struct list *it;
+
+    eng->doubt_ops[lock->group] = eng->next_op;
+    LIST_FOREACH(it, &lock->holds)
+    {
+        mark_for_restore(eng, container_of(it, struct hold, in_lock));
+    }
+    fair_lost(eng, lock);
+    last_answer_over(eng, lock);
+    if (lock_head(lock) != NULL) {
+        lock_ask(eng, lock);
+    }
+    lock_touch(eng, lock);
+}
+
+void engine_on_failover(struct engine *eng, engine_concerns_fn *concerns, void *ctx)
+{
+    struct table_walk walk;
+    struct table_node *n;
+
+    eng->stats.failovers++;
+    eng->peers.failed_over = true;
+    for (uint32_t i = 0; i < eng->group_count && eng->cfg.quarantine_ms > 0; i++) {
+        if (concerns == NULL || concerns(ctx, i)) {
+            quarantine_group(eng, i, eng->now + eng->cfg.quarantine_ms);
+        }
+    }
+    TABLE_FOREACH(n, &walk, &eng->names)
+    {
+        struct lock *lock = lock_of(n);
+
+        if (concerns == NULL || concerns(ctx, lock->group)) {
+            exempt_lock(eng, lock);
+            restore_lock(eng, lock);
+        }
+    }
+    release_log_replay(eng, concerns, ctx);
+    fair_left_again(eng, concerns, ctx);
+    engine_settle(eng);
+}
+
+void engine_on_lossless_failover(struct engine *eng, engine_concerns_fn *concerns,
+                                 void *ctx)
+{
+    struct table_walk walk;
+    struct table_node *n;
+
+    eng->quarantine_end = 0;
+    for (uint32_t i = 0; i < eng->group_count; i++) {
+        if (concerns == NULL || concerns(ctx, i)) {
+            eng->quarantine[i] = eng->quarantined[i];
+        }
+        if (eng->quarantine_end < eng->quarantine[i]) {
+            eng->quarantine_end = eng->quarantine[i];
+        }
+    }
+    TABLE_FOREACH(n, &walk, &eng->names)
+    {
+        struct lock *lock = lock_of(n);
+
+        if ((concerns == NULL || concerns(ctx, lock->group)) &&
+            lock_head(lock) != NULL) {
+            last_answer_over(eng, lock);
+            lock_ask(eng, lock);
+        }
+    }
+    engine_settle(eng);
+}
+
+/* --- asking ----------------------------------------------------------------------- */
+
+/* What it is to have; what is left of it, if nobody renews it. */
+static uint64_t lease_of(const struct engine *eng, const struct hold *h)
+{
+    uint64_t lease_ms = hold_lease(eng, h);
+
+    return lease_ms != 0 ? lease_ms : eng->now < h->until ? h->until - eng->now : 0;
+}
+
+static size_t list_kept(struct engine *eng, struct hold *h, struct kept_item *kept)
+{
+    size_t count = 0;
+
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
+        e->named = e->needs_restore && count < OP_KEPT_MAX;
+        if (e->named) {
+            kept[count++] = (struct kept_item){
+                .entry = h->kind == OWNER_NAMED ? op_copy(eng, spec_entry(e->spec))
+                                                : SPAN_NONE,
+                .for_ms = eng->now - e->since,
+            };
+        }
+    }
+    return count;
+}
+
+static size_t count_unsure(const struct hold *h)
+{
+    size_t count = 0;
+
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        count += e->needs_restore ? 1 : 0;
+    }
+    return count < OP_KEPT_MAX ? count : OP_KEPT_MAX;
+}
+
+static void send_restore(struct engine *eng, struct hold *h)
+{
+    uint64_t lease_ms = lease_of(eng, h);
+    size_t room = count_unsure(h);
+    const struct entry *first;
+    struct kept_item *kept;
+    struct inflight_op *w;
+    struct op *op;
+
+    list_del(&h->in_due);
+    if (lease_ms == 0 || room == 0) {
+        mark_restored(eng,
+                      h); /* its end is told by its timer, or it is being released */
+        return;
+    }
+    first = h->entries;
+    w = inflight_new(eng, INFLIGHT_RESTORE, h->lock);
+    w->hold = h;
+    w->lease_ms = lease_ms;
+    /* By its field, should it have to be undone: who comes back to it meanwhile can. */
+    w->spec = spec_found(eng, h->lock_kind, hold_field(h), spec_entry(first->spec),
+                         spec_id(first->spec));
+    h->restoring = w;
+    eng->restores_in_flight++;
+    kept = effects_alloc(&eng->fx, room * sizeof(*kept));
+    op = inflight_op(eng, w, OP_RESTORE);
+    op->rw = lock_mode_is_rw(h->lock_kind);
+    op->token = h->token;
+    op->keeper = h->keeper_key;
+    op->kept = kept;
+    op->kept_count = list_kept(eng, h, kept);
+    op->claim = (struct claim){
+        .lock_kind = h->lock_kind,
+        .kind = h->kind,
+        .field = op_copy(eng, hold_field(h)),
+        .entry = h->kind == OWNER_ANONYMOUS ? op_copy(eng, spec_entry(first->spec))
+                                            : SPAN_NONE,
+        .lease_ms = lease_ms,
+    };
+}
+
+void restore_flush(struct engine *eng)
+{
+    struct list *it;
+
+    while (eng->up && eng->restores_in_flight < RESTORE_IN_FLIGHT_MAX &&
+           (it = list_first(&eng->restores)) != NULL) {
+        send_restore(eng, container_of(it, struct hold, in_due));
+    }
+}
+
+void restore_resume_requests(struct engine *eng, struct lock *lock)
+{
+    struct list *it;
+
+    while (lock->needs_restore == 0 &&
+           (it = list_first(&lock->activity->calls)) != NULL) {
+        list_del(it);
+        pending_request_send(eng, container_of(it, struct pending_request, in_waiting));
+    }
+}
+
+/* --- answers ---------------------------------------------------------------------- */
+
+/* It is there, with those entries that were named. */
+static void on_restored(struct engine *eng, struct hold *h, struct asked asked,
+                        const struct op_result *r)
+{
+    struct lock *lock = h->lock;
+    bool more = false;
+
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
+        e->needs_restore = e->needs_restore && !e->named;
+        more = more || e->needs_restore;
+        e->missing = e->missing && !e->named;
+        if (e->named && r->restored) {
+            fair_leave_again(eng, lock, e->spec);
+        }
+        e->named = false;
+    }
+    eng->stats.restored += r->restored;
+    lock_seen(eng, lock, asked.op, (int64_t)asked.lease_ms, h->lock_kind);
+    if (more) {
+        restore_again(eng, h);
+        return;
+    }
+    mark_restored(eng, h);
+    hold_confirm(eng, h, asked);
+    if (h->exact_ms != 0) {
+        renew_request(eng, h); /* if it was there, it has more than its grace */
+    }
+}
+
+static void pause_restore(struct engine *eng, struct hold *h, enum op_status status)
+{
+    if (status == OP_UNKNOWN) {
+        restore_again(eng, h);
+        return;
+    }
+    h->not_before = eng->now + (status == OP_LATE ? RETRY_PAUSE_MS : ERROR_PAUSE_MS);
+    hold_schedule_renewal(eng, h);
+}
+
+/* Somebody else's by now: so others may have been granted, too. */
+static void on_hold_lost(struct engine *eng, struct hold *h)
+{
+    h->lock->exempt = 0;
+    eng->stats.lost_failover++;
+    hold_lost_to(eng, h, SPAN_NONE);
+}
+
+void on_restore_reply(struct engine *eng, struct inflight_op *w,
+                      const struct op_result *r)
+{
+    struct lock *lock = w->lock;
+    struct hold *h = w->hold;
+    struct asked asked = inflight_asked(w);
+    struct acquire_spec *spec = spec_ref(w->spec);
+
+    inflight_free(eng, w);
+    if (h == NULL) {
+        if (r->status == OP_OK || r->status == OP_UNKNOWN) {
+            (void)pending_release_undo(eng, lock, spec); /* it has ended meanwhile */
+        }
+    } else if (!h->needs_restore) {
+        ; /* nothing of it is to be put back any more */
+    } else if (r->status == OP_OK && asked_before(eng, lock, asked.op)) {
+        restore_again(eng, h);
+    } else if (r->status == OP_OK) {
+        on_restored(eng, h, asked, r);
+    } else if (r->status == OP_ENDED || r->status == OP_ELSEWHERE) {
+        lock->exempt = 0;
+        hold_forget(eng, h, r->status == OP_ENDED);
+    } else if (r->status == OP_NOTHELD || r->status == OP_WRONGTYPE) {
+        on_hold_lost(eng, h);
+    } else {
+        pause_restore(eng, h, r->status);
+    }
+    spec_unref(eng, spec);
+    lock_touch(eng, lock);
+}

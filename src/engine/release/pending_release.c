@@ -1,0 +1,217 @@
+/* What must still be done at Redis for a lock, whoever is there: releases and undos. */
+#include "engine/release/pending_release.h"
+#include "engine/acquire/acquire.h"
+#include "engine/acquire_spec.h"
+#include "engine/engine_priv.h"
+#include "engine/engine_state.h"
+#include "engine/lock/entry.h"
+#include "engine/lock/hold.h"
+#include "engine/lock/hold_index.h"
+#include "engine/lock/lock.h"
+#include "engine/lock/lock_activity.h"
+#include "engine/lock/lock_mode.h"
+#include "engine/lock/waiter.h"
+#include "engine/pending_request.h"
+#include "engine/request.h"
+#include "util/alloc.h"
+#include "util/pool.h"
+
+bool pending_release_is_vague(const struct pending_release *d)
+{
+    return d->target.kind == TARGET_OWNER || d->target.kind == TARGET_ANY;
+}
+
+struct pending_release *pending_release_new(struct engine *eng, struct lock *lock,
+                                            const struct target *t)
+{
+    struct pending_release *d =
+        pool_alloc(&eng->pool, sizeof(*d) + t->field.len + t->entry.len);
+    char *at = d->data;
+
+    d->target = *t;
+    d->target.field = span_put2(&at, t->field, SPAN_NONE);
+    d->target.entry = span_put2(&at, t->entry, SPAN_NONE);
+    d->rw = lock->rw || lock_mode_is_rw(t->lock_kind);
+    d->guessed = !lock_in_use(lock) && !lock_mode_is_rw(t->lock_kind);
+    d->give_up_at =
+        pending_release_is_vague(d) ? eng->now + eng->cfg.redis_timeout_ms : UINT64_MAX;
+    list_append(&lock_open_activity(eng, lock)->releases, &d->in_lock);
+    lock_touch(eng, lock);
+    return d;
+}
+
+void pending_release_unlink(struct pending_release *d)
+{
+    if (d->local != NULL && d->local->release == d) {
+        d->local->release = NULL;
+    }
+    d->local = NULL;
+}
+
+void pending_release_on_settled(struct lock *lock, struct pending_release *d)
+{
+    if (d->leaving) {
+        d->leaving = false;
+        lock->activity->leaving_count--;
+        list_del(&d->in_lock);
+        list_prepend(&lock->activity->releases, &d->in_lock);
+    }
+}
+
+void pending_release_free(struct engine *eng, struct lock *lock,
+                          struct pending_release *d)
+{
+    if (d->call != NULL) {
+        d->call->release = NULL;
+    }
+    pending_release_unlink(d);
+    pending_release_on_settled(lock, d);
+    spec_unref(eng, d->next);
+    list_del(&d->in_lock);
+    lock_touch(eng, lock);
+    pool_free(&eng->pool, d);
+}
+
+/* The entry that it became here. */
+static const struct entry *find_granted(const struct lock *lock,
+                                        const struct acquire_spec *spec)
+{
+    const struct hold *h = spec_field(spec).len != 0
+                               ? lock_hold_of(lock, spec_field(spec))
+                           : lock->rw ? lock->writer
+                                      : lock_hold(lock);
+    const struct entry *e = h == NULL ? NULL : hold_find_entry(h, spec_entry(spec));
+
+    /* An anonymous owner's field says nothing of the request. */
+    return e == NULL || spec_field(spec).len != 0 ||
+                   span_eq(spec_entry(e->spec), spec_entry(spec))
+               ? e
+               : NULL;
+}
+
+/* The same request, sent again, is continued instead of undone; and what a client came
+ * back to under the same claim is no longer only the claim's. */
+static bool is_superseded(struct engine *eng, struct lock *lock,
+                          const struct acquire_spec *spec)
+{
+    struct request *r = request_find(eng, lock_name(lock), spec_id(spec));
+    const struct entry *e = find_granted(lock, spec);
+
+    if (r != NULL && r->waiter != NULL) {
+        r->waiter->maybe_granted = true;
+        acquire_again(eng, r->waiter);
+    }
+    return (e != NULL && !e->ending) ||
+           (r != NULL && (r->waiter != NULL || r->entry != NULL));
+}
+
+bool pending_release_undo(struct engine *eng, struct lock *lock,
+                          const struct acquire_spec *spec)
+{
+    struct target target = { .kind = spec->kind == OWNER_NAMED   ? TARGET_ENTRY
+                                     : spec_field(spec).len != 0 ? TARGET_FIELD
+                                                                 : TARGET_REQUEST,
+                             .lock_kind = lock_mode_of_hold(spec->lock_kind),
+                             .field = spec_field(spec),
+                             .entry = spec_entry(spec) };
+    struct pending_release *d;
+
+    if (is_superseded(eng, lock, spec)) {
+        return false;
+    }
+    d = pending_release_new(eng, lock, &target);
+    d->rw = lock_mode_is_rw(spec->lock_kind);
+    d->guessed = false;
+    d->undo = true;
+    d->if_keeper = true;
+    d->give_up_at = eng->now + 2 * spec_lease(eng, spec) + eng->cfg.redis_timeout_ms;
+    return true;
+}
+
+bool pending_release_cancel_undo(struct engine *eng, struct lock *lock,
+                                 const struct acquire_spec *spec)
+{
+    struct list *it, *tmp;
+    bool found = false;
+
+    LIST_FOREACH_SAFE(it, tmp, &lock->activity->releases)
+    {
+        struct pending_release *d = container_of(it, struct pending_release, in_lock);
+        bool in_flight =
+            lock->activity->asking != NULL && lock->activity->asking->release == d;
+
+        if (d->undo && !in_flight && span_eq(d->target.field, spec_field(spec)) &&
+            span_eq(d->target.entry, spec_entry(spec))) {
+            pending_release_free(eng, lock, d);
+            found = true;
+        }
+    }
+    return found;
+}
+
+static bool release_covers(const struct pending_release *d, struct span field,
+                           struct span entry)
+{
+    bool named = field_kind(field) == OWNER_NAMED;
+
+    return d->target.kind == (named ? TARGET_ENTRY : TARGET_FIELD) &&
+           span_eq(d->target.field, field) &&
+           (!named || span_eq(d->target.entry, entry));
+}
+
+bool pending_release_withdraw(struct engine *eng, struct lock *lock, struct span field,
+                              struct span entry)
+{
+    bool in_time = true;
+    struct list *it, *tmp;
+
+    LIST_FOREACH(it, &lock->activity->leaving)
+    {
+        in_time = in_time &&
+                  !release_covers(container_of(it, struct pending_release, in_lock),
+                                  field, entry);
+    }
+    LIST_FOREACH_SAFE(it, tmp, &lock->activity->releases)
+    {
+        struct pending_release *d = container_of(it, struct pending_release, in_lock);
+
+        if (!release_covers(d, field, entry)) {
+            continue;
+        }
+        if (d->tries > 0 || !d->if_keeper) {
+            in_time = false;
+            continue;
+        }
+        if (d->local != NULL) {
+            d->local->ending = false;
+        }
+        pending_release_free(eng, lock, d);
+    }
+    return in_time;
+}
+
+struct pending_release *pending_release_for_entry(struct engine *eng, struct entry *e)
+{
+    struct hold *h = e->hold;
+    struct target target = { .kind =
+                                 h->kind == OWNER_NAMED ? TARGET_ENTRY : TARGET_FIELD,
+                             .lock_kind = h->lock_kind,
+                             .field = hold_field(h),
+                             .entry = spec_entry(e->spec) };
+    struct pending_release *d = pending_release_new(eng, h->lock, &target);
+
+    d->local = e;
+    e->release = d;
+    e->ending = true;
+    timer_stop(eng, &e->timer);
+    hold_schedule_renewal(eng, h);
+    return d;
+}
+
+void pending_release_end_entry(struct engine *eng, struct entry *e)
+{
+    struct pending_release *d = pending_release_for_entry(eng, e);
+
+    d->if_keeper = true;
+    d->give_up_at = e->hold->until + eng->cfg.redis_timeout_ms;
+}

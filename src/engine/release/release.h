@@ -1,0 +1,24 @@
+/* release: sends pending releases, with the hand-over to who waits here, and takes the
+ * answers. Private to engine/. */
+#ifndef LATCHD_ENGINE_RELEASE_RELEASE_H
+#define LATCHD_ENGINE_RELEASE_RELEASE_H
+
+#include <stdbool.h>
+
+struct engine;
+struct hold;
+struct inflight_op;
+struct lock;
+struct op_result;
+struct pending_release;
+
+/* Too late to send it (again). */
+void pending_release_give_up(struct engine *eng, struct lock *lock,
+                             struct pending_release *d);
+void release_send(struct engine *eng, struct lock *lock, struct pending_release *d);
+/* Whether it is this hold that FORCEUNLOCK means. */
+bool release_forces(const struct pending_release *d, const struct hold *h);
+void on_release_reply(struct engine *eng, struct inflight_op *w,
+                      const struct op_result *r);
+
+#endif

@@ -1,0 +1,304 @@
+/* Before something is told lost only because of what another op found: whether its
+ * owner released it, through another daemon, is asked first. That other op's result
+ * waits.
+ *
+ * Asked is by a renewal that raises nothing: it reads the marks that a release leaves.
+ */
+#include "engine/renew/loss_check.h"
+#include "engine/acquire_spec.h"
+#include "engine/effect.h"
+#include "engine/engine_limits.h"
+#include "engine/engine_state.h"
+#include "engine/inflight_op.h"
+#include "engine/lock/entry.h"
+#include "engine/lock/hold.h"
+#include "engine/lock/hold_index.h"
+#include "engine/lock/lock.h"
+#include "engine/lock/lock_mode.h"
+#include "engine/op.h"
+#include "engine/pending_request.h"
+#include "engine/release/pending_release.h"
+#include "engine/release/release.h"
+#include "util/alloc.h"
+#include "util/list.h"
+#include "util/span.h"
+
+#include <stdlib.h>
+
+struct suspect {
+    uint64_t token;
+    struct span field;
+    struct span entry; /* of a named owner */
+};
+
+struct loss_check {
+    struct inflight_op *about; /* whose result waits */
+    struct op_result result;   /* that result; its texts are in `texts` */
+    char *texts;
+    size_t count;
+    struct suspect list[];
+};
+
+/* --- what is in question ---------------------------------------------------------- */
+
+struct entries {
+    size_t count; /* who does not find room is not asked for */
+    struct entry *list[OP_RENEW_MAX];
+};
+
+static void add_hold(struct entries *es, const struct hold *h, const struct entry *but)
+{
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
+        if (e != but && es->count < OP_RENEW_MAX) {
+            es->list[es->count++] = e;
+        }
+    }
+}
+
+static void add_denied(struct entries *es, const struct lock *lock, enum lock_kind kind,
+                       struct span field, uint64_t token, const struct hold *but)
+{
+    struct hold *denied[OP_RENEW_MAX];
+    size_t count =
+        lock_contradicted_holds(lock, kind, field, token, denied, OP_RENEW_MAX);
+
+    for (size_t i = 0; i < count; i++) {
+        if (denied[i] != but) {
+            add_hold(es, denied[i], NULL);
+        }
+    }
+}
+
+/* That one was granted, while others were believed in. */
+static void add_by_grant(struct entries *es, const struct inflight_op *w,
+                         const struct op_result *r, const struct hold *but)
+{
+    if (w->waiter != NULL) {
+        add_denied(es, w->lock, lock_mode_of_hold(w->spec->lock_kind),
+                   spec_field(w->spec), r->token, but);
+    }
+}
+
+static void add_by_attach(struct entries *es, const struct inflight_op *w,
+                          const struct op_result *r)
+{
+    struct entry *e;
+
+    if (w->call == NULL) {
+        return;
+    }
+    if (r->status == OP_OK) {
+        add_denied(es, w->lock, r->lock_kind, r->owner, r->token, NULL);
+    } else if (r->status == OP_NOTHELD || r->status == OP_WRONGTYPE) {
+        e = lock_find_target(w->lock, &w->call->target);
+        if (e != NULL && !e->ending) {
+            es->list[es->count++] = e;
+        }
+    }
+}
+
+/* By force it should have ended what is believed in, and there was nothing; or there
+ * was something, whatever it was. */
+static void add_by_force(struct entries *es, const struct inflight_op *w,
+                         const struct op_result *r)
+{
+    const struct pending_release *d = w->release;
+    bool any = r->status == OP_OK && d->target.kind == TARGET_ANY;
+    bool ran = d->may_have_run && d->was_held; /* before: that was its doing */
+    struct list *it;
+
+    if (!any && (r->status != OP_NOTHELD || ran)) {
+        return;
+    }
+    LIST_FOREACH(it, &w->lock->holds)
+    {
+        struct hold *h = container_of(it, struct hold, in_lock);
+
+        if (release_forces(d, h)) {
+            add_hold(es, h, NULL);
+        }
+    }
+}
+
+/* It took an owner's last entry, while more were believed in; or it moved the lock. */
+static void add_by_release(struct entries *es, const struct inflight_op *w,
+                           const struct op_result *r)
+{
+    const struct pending_release *d = w->release;
+    const struct entry *e =
+        d->local != NULL ? d->local : lock_find_target(w->lock, &d->target);
+
+    if (d->force) {
+        add_by_force(es, w, r);
+    }
+    if (d->force || r->status != OP_OK || r->count > 0) {
+        return;
+    }
+    if (e != NULL) {
+        add_hold(es, e->hold, e);
+    }
+    if (r->moved) {
+        add_by_grant(es, w, r, e == NULL ? NULL : e->hold);
+    }
+}
+
+static void collect_entries(struct entries *es, const struct inflight_op *w,
+                            const struct op_result *r)
+{
+    switch (w->kind) {
+    case INFLIGHT_ASK:
+    case INFLIGHT_PROBE:
+        if (r->status == OP_OK) {
+            add_by_grant(es, w, r, NULL);
+        }
+        break;
+    case INFLIGHT_ATTACH:
+        add_by_attach(es, w, r);
+        break;
+    case INFLIGHT_RELEASE:
+        add_by_release(es, w, r);
+        break;
+    default:
+        break;
+    }
+}
+
+/* --- asking ----------------------------------------------------------------------- */
+
+static struct loss_check *verdict_new(struct inflight_op *about,
+                                      const struct op_result *r,
+                                      const struct entries *es)
+{
+    struct loss_check *v = xcalloc(1, sizeof(*v) + es->count * sizeof(*v->list));
+    size_t room = r->owner.len + r->entry.len + r->text.len + 1;
+    char *at;
+
+    for (size_t i = 0; i < es->count; i++) {
+        room += hold_field(es->list[i]->hold).len + spec_entry(es->list[i]->spec).len;
+    }
+    at = v->texts = xmalloc(room);
+    v->about = about;
+    v->result = *r;
+    v->result.owner = span_put2(&at, r->owner, SPAN_NONE);
+    v->result.entry = span_put2(&at, r->entry, SPAN_NONE);
+    v->result.text = span_put2(&at, r->text, SPAN_NONE);
+    v->count = es->count;
+    for (size_t i = 0; i < es->count; i++) {
+        const struct entry *e = es->list[i];
+
+        v->list[i] = (struct suspect){
+            .token = e->hold->token,
+            .field = span_put2(&at, hold_field(e->hold), SPAN_NONE),
+            .entry = span_put2(&at, spec_entry(e->spec), SPAN_NONE),
+        };
+    }
+    return v;
+}
+
+static void verdict_free(struct loss_check *v)
+{
+    free(v->texts);
+    free(v);
+}
+
+static void send_loss_check(struct engine *eng, const struct inflight_op *about,
+                            struct inflight_op *check, const struct entries *es)
+{
+    struct renew_item *items = effects_alloc(&eng->fx, es->count * sizeof(*items));
+    struct op *op;
+
+    for (size_t i = 0; i < es->count; i++) {
+        const struct entry *e = es->list[i];
+        const struct hold *h = e->hold;
+        bool named = h->kind == OWNER_NAMED;
+
+        items[i] = (struct renew_item){
+            .name = op_copy(eng, lock_name(h->lock)),
+            .lock_kind = h->lock_kind,
+            .kind = h->kind,
+            .field = op_copy(eng, hold_field(h)),
+            .entry = named ? op_copy(eng, spec_entry(e->spec)) : SPAN_NONE,
+            .lease_ms = CHECK_LEASE_MS,
+            .token = h->token,
+        };
+    }
+    op = inflight_op(eng, check, OP_RENEW);
+    op->group = about->lock->group;
+    op->rw = lock_mode_is_rw(es->list[0]->hold->lock_kind);
+    op->items = items;
+    op->item_count = es->count;
+}
+
+bool loss_check_begin(struct engine *eng, struct inflight_op *w,
+                      const struct op_result *r)
+{
+    struct entries es;
+
+    if (w->checked || !eng->up || w->lock == NULL || list_empty(&w->lock->holds)) {
+        return false;
+    }
+    es.count = 0;
+    collect_entries(&es, w, r);
+    if (es.count == 0) {
+        return false;
+    }
+    w->checked = true;
+    w->check = inflight_new(eng, INFLIGHT_CHECK, NULL);
+    w->check->lease_ms = CHECK_LEASE_MS;
+    w->check->verdict = verdict_new(w, r, &es);
+    send_loss_check(eng, w, w->check, &es);
+    return true;
+}
+
+/* --- the answer ------------------------------------------------------------------- */
+
+static void settle_suspect(struct engine *eng, const struct lock *lock,
+                           const struct suspect *s, enum renew_result result)
+{
+    struct hold *h = lock_hold_of(lock, s->field);
+    struct entry *e =
+        h == NULL || h->token != s->token ? NULL : hold_find_entry(h, s->entry);
+
+    if (e == NULL || (result != RENEW_ENDED && result != RENEW_ELSEWHERE)) {
+        return;
+    }
+    if (result == RENEW_ENDED) {
+        entry_over(eng, e, -1);
+    }
+    entry_free(eng, e);
+    if (h->entries == NULL) {
+        hold_forget(eng, h, false);
+    } else {
+        hold_schedule_renewal(eng, h);
+    }
+}
+
+void on_loss_check_reply(struct engine *eng, struct inflight_op *check,
+                         const struct op_result *r)
+{
+    struct loss_check *v = check->verdict;
+    struct inflight_op *about = v->about;
+    bool told = r->status == OP_OK || r->status == OP_NOREPLICAS;
+
+    check->verdict = NULL;
+    about->check = NULL;
+    inflight_free(eng, check);
+    for (size_t i = 0; told && i < v->count && i < r->item_count; i++) {
+        settle_suspect(eng, about->lock, &v->list[i], r->items[i]);
+    }
+    inflight_on_result(eng, &v->result);
+    verdict_free(v);
+}
+
+void loss_check_on_inflight_gone(struct inflight_op *w)
+{
+    if (w->check != NULL) {
+        w->check->verdict->about = NULL;
+    }
+    if (w->verdict != NULL) {
+        if (w->verdict->about != NULL) {
+            w->verdict->about->check = NULL;
+        }
+        verdict_free(w->verdict);
+    }
+}

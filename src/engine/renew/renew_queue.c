@@ -1,0 +1,151 @@
+#include "engine/renew/renew_queue.h"
+#include "engine/engine_state.h"
+#include "engine/inflight_op.h"
+#include "engine/lock/hold.h"
+#include "engine/lock/lock.h"
+#include "engine/lock/lock_mode.h"
+#include "util/alloc.h"
+
+#include <stdlib.h>
+
+void renew_queues_init(struct engine *eng)
+{
+    size_t count = 2 * (size_t)eng->group_count;
+
+    list_init(&eng->renew_queues.ready);
+    list_init(&eng->renew_queues.sent);
+    eng->renew_queues.all = xcalloc(count, sizeof(*eng->renew_queues.all));
+    for (size_t i = 0; i < count; i++) {
+        struct renew_queue *d = &eng->renew_queues.all[i];
+
+        list_init(&d->holds);
+        list_init(&d->in_ready);
+        d->group = (uint32_t)(i / 2);
+        d->rw = i % 2 != 0;
+    }
+}
+
+void renew_queues_fini(struct engine *eng)
+{
+    free(eng->renew_queues.all);
+}
+
+/* How many scripts may be in flight for it. */
+static size_t max_in_flight(const struct engine *eng, const struct renew_queue *d)
+{
+    const struct list *first = list_first(&d->holds);
+    const struct hold *h =
+        first == NULL ? NULL : container_of(first, struct hold, in_due);
+
+    if (eng->group_of != NULL) {
+        return 1;
+    }
+    return h != NULL && eng->now > h->due && eng->now - h->due > RENEW_LATE_MS
+               ? RENEW_LATE_IN_FLIGHT_MAX
+               : RENEW_IN_FLIGHT_MAX;
+}
+
+/* Whether more can be sent for it. */
+static void update_ready(struct engine *eng, struct renew_queue *d)
+{
+    if (list_empty(&d->in_ready) && !list_empty(&d->holds) &&
+        d->in_flight < max_in_flight(eng, d)) {
+        list_append(&eng->renew_queues.ready, &d->in_ready);
+    }
+}
+
+void renew_queue_add(struct engine *eng, struct hold *h)
+{
+    struct renew_queue *d =
+        &eng->renew_queues
+             .all[2 * (size_t)h->lock->group + lock_mode_is_rw(h->lock_kind)];
+
+    list_append(&d->holds, &h->in_due);
+    update_ready(eng, d);
+}
+
+/* It does not count (any more). */
+static void uncount_sent(struct engine *eng, struct inflight_op *w)
+{
+    if (!list_empty(&w->in_sent)) {
+        list_del(&w->in_sent);
+        eng->renew_queues.sent_count--;
+    }
+}
+
+/* With what is in flight for all of them; `d`: who would be next. */
+static bool is_full(struct engine *eng, const struct renew_queue *d)
+{
+    struct list *it;
+
+    if (eng->group_of == NULL) {
+        return eng->renew_queues.sent_count >= max_in_flight(eng, d);
+    }
+    /* Who keeps those groups does not answer now; others do. */
+    while ((it = list_first(&eng->renew_queues.sent)) != NULL) {
+        struct inflight_op *w = container_of(it, struct inflight_op, in_sent);
+
+        if (w->sent + RENEW_STUCK_MS > eng->now) {
+            break;
+        }
+        uncount_sent(eng, w);
+    }
+    return eng->renew_queues.sent_count >= RENEW_GROUPS_MAX;
+}
+
+struct renew_queue *renew_queue_next(struct engine *eng)
+{
+    struct list *first = list_first(&eng->renew_queues.ready);
+    struct renew_queue *d;
+
+    if (first == NULL) {
+        return NULL;
+    }
+    d = container_of(first, struct renew_queue, in_ready);
+    if (is_full(eng, d)) {
+        return NULL;
+    }
+    list_del(first);
+    return d;
+}
+
+void renew_queue_on_sent(struct engine *eng, struct renew_queue *d,
+                         struct inflight_op *w)
+{
+    w->due = d;
+    d->in_flight++;
+    list_append(&eng->renew_queues.sent, &w->in_sent);
+    eng->renew_queues.sent_count++;
+    update_ready(eng, d);
+}
+
+void renew_queue_on_done(struct engine *eng, struct renew_queue *d,
+                         struct inflight_op *w)
+{
+    if (w != NULL) {
+        uncount_sent(eng, w);
+        d->in_flight--;
+    }
+    update_ready(eng, d);
+}
+
+bool renew_queues_are_empty(const struct engine *eng)
+{
+    return list_empty(&eng->renew_queues.ready);
+}
+
+uint64_t hold_renew_at(const struct engine *eng, const struct hold *h)
+{
+    uint64_t third = eng->cfg.watchdog_ms / 3;
+    uint64_t grain = RENEW_SLOT_MS, early;
+
+    if (eng->group_of != NULL && third / RENEW_GROUP_PARTS > grain) {
+        /* All of a group at moments of its own, or each would have its own script. */
+        grain = third / RENEW_GROUP_PARTS;
+        early = h->lock->group * grain / eng->group_count;
+        return (h->due + early) / grain * grain - early;
+    }
+    /* By a bit that differs, so that grants of one moment spread. */
+    early = h->token % (third / 5 + 1);
+    return (h->due - early) / grain * grain;
+}

@@ -1,0 +1,327 @@
+/* Renewing: what is due leaves together, in scripts of at most BATCH_MAX holds of one
+ * group and family. */
+#include "engine/renew/watchdog.h"
+#include "engine/acquire_spec.h"
+#include "engine/engine_limits.h"
+#include "engine/engine_state.h"
+#include "engine/inflight_op.h"
+#include "engine/lock/entry.h"
+#include "engine/lock/hold.h"
+#include "engine/lock/lock.h"
+#include "engine/op.h"
+#include "engine/renew/lease_shortening.h"
+#include "engine/renew/loss.h"
+#include "engine/renew/renew_queue.h"
+#include "util/alloc.h"
+#include "util/histogram.h"
+#include "util/list.h"
+
+/* So few that Redis, at up to 15 us for each on a busy machine, is back within 1 ms. */
+enum { BATCH_MAX = OP_RENEW_MAX / 2 };
+
+/* Entries of one owner that are not there, before all of them are taken for lost. */
+enum { MISSED_MAX = 8 };
+
+/* The lease to ask for; 0: nothing is to be asked. A hold that is left to run out is
+ * still looked at: raising its TTL to CHECK_LEASE_MS changes nothing. */
+static uint64_t asked_lease(const struct engine *eng, const struct hold *h)
+{
+    uint64_t lease_ms = hold_lease(eng, h);
+
+    if (lease_ms == 0 && !hold_is_ending(h)) {
+        return CHECK_LEASE_MS;
+    }
+    return lease_ms;
+}
+
+void renew_request(struct engine *eng, struct hold *h)
+{
+    if (h->renewal == NULL && !h->needs_restore && !hold_is_being_shortened(h) &&
+        list_empty(&h->in_due) && asked_lease(eng, h) != 0) {
+        renew_queue_add(eng, h);
+    }
+}
+
+/* Those that an op may name; not one whose release is on its way. */
+static size_t count_entries(const struct hold *h, bool missing)
+{
+    size_t count = 0;
+
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        count += !e->ending && e->missing == missing;
+    }
+    return count;
+}
+
+/* One entry is checked each time, the next time another. */
+static struct entry *pick_entry(struct hold *h)
+{
+    struct entry *e = h->entries;
+    size_t count, skip;
+    bool missing;
+
+    if (h->kind != OWNER_NAMED) {
+        return e;
+    }
+    /* hold_lease() says that there is one. */
+    count = count_entries(h, false);
+    missing = count == 0;
+    count = missing ? count_entries(h, true) : count;
+    skip = count == 0 ? 0 : h->checks++ % count;
+    for (struct entry *next = h->entries; next != NULL; next = next->next) {
+        if (next->ending || next->missing != missing) {
+            continue;
+        }
+        e = next;
+        if (skip-- == 0) {
+            break;
+        }
+    }
+    return e;
+}
+
+static void fill_item(struct engine *eng, struct renew_item *item,
+                      const struct renewal_item *r)
+{
+    const struct hold *h = r->hold;
+
+    *item = (struct renew_item){
+        .name = op_copy(eng, lock_name(h->lock)),
+        .lock_kind = h->lock_kind,
+        .kind = h->kind,
+        .field = op_copy(eng, hold_field(h)),
+        .entry = h->kind == OWNER_NAMED ? op_copy(eng, spec_entry(r->checked->spec))
+                                        : SPAN_NONE,
+        .lease_ms = r->lease_ms,
+        .token = h->token,
+        .exact = h->exact_ms != 0,
+        .fence = eng->now - h->fence_at >= OP_FENCE_TTL_MS / 2,
+        .kept = h->keeper_key,
+    };
+}
+
+/* Anonymous holds go first: their words are few if they stand together. Takes them from
+ * the list, up to BATCH_MAX. */
+static size_t acquire_due(struct engine *eng, struct renew_queue *d,
+                          struct renewal_item *renewing)
+{
+    struct hold *others[BATCH_MAX];
+    size_t count = 0, other_count = 0;
+    struct list *it;
+
+    while (count + other_count < BATCH_MAX && (it = list_first(&d->holds)) != NULL) {
+        struct hold *h = container_of(it, struct hold, in_due);
+
+        list_del(&h->in_due);
+        if (asked_lease(eng, h) == 0) {
+            continue;
+        }
+        if (h->kind == OWNER_ANONYMOUS && !h->keeper_key) {
+            renewing[count++].hold = h;
+        } else {
+            others[other_count++] = h;
+        }
+    }
+    for (size_t i = 0; i < other_count; i++) {
+        renewing[count++].hold = others[i];
+    }
+    return count;
+}
+
+static void send_batch(struct engine *eng, struct renew_queue *d)
+{
+    struct inflight_op *w = inflight_new(eng, INFLIGHT_RENEW, NULL);
+    struct renew_item *items = effects_alloc(&eng->fx, BATCH_MAX * sizeof(*items));
+    struct op *op;
+
+    w->renewing = xcalloc(BATCH_MAX, sizeof(*w->renewing));
+    w->hold_count = acquire_due(eng, d, w->renewing);
+    if (w->hold_count == 0) {
+        inflight_free(eng, w);
+        renew_queue_on_done(eng, d, NULL);
+        return;
+    }
+    for (size_t i = 0; i < w->hold_count; i++) {
+        struct renewal_item *r = &w->renewing[i];
+        struct hold *h = r->hold;
+
+        r->lease_ms = asked_lease(eng, h);
+        r->checked = pick_entry(h);
+        if (h->exact_ms != 0) {
+            hold_shorten_lease(eng, h,
+                               (struct asked){ w->op.key, w->sent, r->lease_ms }, true);
+        }
+        fill_item(eng, &items[i], r);
+        h->renewal = w;
+        h->renewal_slot = i;
+    }
+    renew_queue_on_sent(eng, d, w);
+    op = inflight_op(eng, w, OP_RENEW);
+    op->group = d->group;
+    op->rw = d->rw;
+    op->items = items;
+    op->item_count = w->hold_count;
+}
+
+void renew_flush(struct engine *eng)
+{
+    struct renew_queue *d;
+
+    while (eng->up && (d = renew_queue_next(eng)) != NULL) {
+        send_batch(eng, d);
+    }
+}
+
+void renew_entry_gone(const struct entry *e)
+{
+    const struct hold *h = e->hold;
+    struct renewal_item *r =
+        h->renewal == NULL ? NULL : &h->renewal->renewing[h->renewal_slot];
+
+    if (r != NULL && r->checked == e) {
+        r->checked = NULL;
+    }
+}
+
+/* The entry that was checked is over, or somebody else's now. */
+static void drop_checked(struct engine *eng, struct hold *h, struct entry *e, bool over)
+{
+    if (e != NULL && hold_has_one_entry(h)) {
+        hold_forget(eng, h, over);
+        return;
+    }
+    if (e != NULL && over) {
+        entry_over(eng, e, -1);
+    }
+    if (e != NULL) {
+        entry_free(eng, e);
+    }
+    renew_request(eng,
+                  h); /* the hold itself was not renewed: with another entry, at once */
+    hold_schedule_renewal(eng, h);
+}
+
+/* Another entry of the owner is there: so the hold is, and those that were missed were
+ * released elsewhere, so long ago that no mark of it is left. */
+static void drop_missed(struct engine *eng, struct hold *h)
+{
+    for (struct entry *e = h->entries, *next; e != NULL; e = next) {
+        next = e->next;
+        if (e->missing && !e->ending) {
+            entry_over(eng, e, -1);
+            entry_free(eng, e);
+        }
+    }
+}
+
+/* The checked entry is not there. With others of its owner that is no loss yet: they
+ * are looked for at once, one after the other. */
+static void on_hold_gone(struct engine *eng, struct hold *h, struct entry *checked)
+{
+    if (checked == NULL) {
+        drop_checked(eng, h, NULL,
+                     true); /* only that entry, which was released since */
+        return;
+    }
+    checked->missing = true;
+    if (count_entries(h, false) == 0 || count_entries(h, true) > MISSED_MAX) {
+        hold_lost(eng, h);
+        return;
+    }
+    renew_request(eng, h);
+    hold_schedule_renewal(eng, h);
+}
+
+static void on_renewal_confirmed(struct engine *eng, struct inflight_op *w,
+                                 struct hold *h, uint64_t lease_ms)
+{
+    struct asked asked = { .op = w->op.key, .at = w->sent, .lease_ms = lease_ms };
+
+    if (asked_before(eng, h->lock, asked.op)) {
+        renew_request(eng,
+                      h); /* what it says was so before Redis or its clock changed */
+        hold_schedule_renewal(eng, h);
+        return;
+    }
+    drop_missed(eng, h);
+    eng->stats.renewals++;
+    histogram_add(&eng->timings.renewal_lag,
+                  eng->now > h->due ? (eng->now - h->due) * 1000 : 0);
+    if (w->sent - h->fence_at >= OP_FENCE_TTL_MS / 2) {
+        h->fence_at = w->sent;
+    }
+    if (h->exact_ms == lease_ms) {
+        h->exact_ms = 0;
+    }
+    lock_seen(eng, h->lock, w->op.key,
+              lease_ms == CHECK_LEASE_MS ? -1 : (int64_t)lease_ms, h->lock_kind);
+    hold_confirm(eng, h, asked);
+    if (hold_lease(eng, h) > lease_ms + RENEW_SLOT_MS) {
+        renew_request(eng, h); /* it was cut, and meanwhile somebody has come back */
+    }
+    lock_touch(eng, h->lock);
+}
+
+/* Redis has it, but a failover may take it back: it does not count. */
+static void on_renewal_unacked(struct engine *eng, const struct inflight_op *w,
+                               struct hold *h)
+{
+    eng->stats.unacked_renewals++;
+    hold_shortening_failed(eng, h, w->op.key);
+    h->not_before = eng->now + ERROR_PAUSE_MS;
+    hold_schedule_renewal(eng, h);
+}
+
+void on_renew_reply(struct engine *eng, struct inflight_op *w,
+                    const struct op_result *r)
+{
+    renew_queue_on_done(eng, w->due, w);
+    for (size_t i = 0; i < w->hold_count; i++) {
+        struct hold *h = w->renewing[i].hold;
+        struct entry *checked = w->renewing[i].checked;
+
+        if (h == NULL) {
+            continue;
+        }
+        w->renewing[i].hold = NULL;
+        h->renewal = NULL;
+        if ((r->status != OP_OK && r->status != OP_NOREPLICAS) || i >= r->item_count) {
+            hold_shortening_failed(eng, h, w->op.key);
+            if (r->status == OP_ERROR) {
+                h->not_before = eng->now + ERROR_PAUSE_MS;
+            } else {
+                renew_request(eng, h);
+            }
+            hold_schedule_renewal(eng, h);
+            continue;
+        }
+        switch (r->items[i]) {
+        case RENEW_OK:
+            if (r->status == OP_OK) {
+                on_renewal_confirmed(eng, w, h, w->renewing[i].lease_ms);
+            } else {
+                on_renewal_unacked(eng, w, h);
+            }
+            break;
+        case RENEW_ENDED:
+            drop_checked(eng, h, checked, true);
+            break;
+        case RENEW_ELSEWHERE:
+            drop_checked(eng, h, checked, false);
+            break;
+        case RENEW_GONE:
+            on_hold_gone(eng, h, checked);
+            break;
+        case RENEW_UNKNOWN:
+            hold_shortening_failed(eng, h, w->op.key);
+            h->not_before = eng->now + ERROR_PAUSE_MS;
+            hold_schedule_renewal(eng, h);
+            break;
+        case RENEW_WRONGTYPE:
+        default:
+            hold_lost(eng, h);
+            break;
+        }
+    }
+    inflight_free(eng, w);
+}

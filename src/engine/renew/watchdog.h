@@ -1,0 +1,18 @@
+/* watchdog: sends renewals in time, and takes their answers.
+ * Private to engine/. */
+#ifndef LATCHD_ENGINE_RENEW_WATCHDOG_H
+#define LATCHD_ENGINE_RENEW_WATCHDOG_H
+
+struct engine;
+struct entry;
+struct hold;
+struct inflight_op;
+struct op_result;
+
+void renew_flush(struct engine *eng);
+void on_renew_reply(struct engine *eng, struct inflight_op *w,
+                    const struct op_result *r);
+void renew_request(struct engine *eng, struct hold *h);
+void renew_entry_gone(const struct entry *e);
+
+#endif

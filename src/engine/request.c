@@ -1,0 +1,146 @@
+/* What became of each request with an ID, so that sending it again cannot do it again.
+ */
+#include "engine/request.h"
+#include "engine/acquire_spec.h"
+#include "engine/engine_limits.h"
+#include "engine/engine_priv.h"
+#include "engine/engine_state.h"
+#include "engine/lock/lock_mode.h"
+#include "engine/timer.h"
+#include "latchd/protocol.h"
+#include "util/alloc.h"
+#include "util/hash.h"
+
+#include <stdlib.h>
+
+enum { KEY_MAX = LATCHD_ID_MAX + 1 + 4096 };
+
+static size_t make_key(char *out, struct span name, struct span id)
+{
+    memcpy(out, id.ptr, id.len);
+    out[id.len] = '\0'; /* ids are printable: no id contains it */
+    memcpy(out + id.len + 1, name.ptr, name.len);
+    return id.len + 1 + name.len;
+}
+
+static struct request *request_in(struct table_node *n)
+{
+    return container_of(n, struct request, in_requests);
+}
+
+static struct span request_key(const struct request *r)
+{
+    return span_of(r->key, r->key_len);
+}
+
+struct request *request_find(const struct engine *eng, struct span name, struct span id)
+{
+    char key[KEY_MAX];
+    struct table_node *n = NULL;
+    size_t len;
+
+    if (id.len != 0 && id.len <= LATCHD_ID_MAX &&
+        name.len <= KEY_MAX - LATCHD_ID_MAX - 1) {
+        len = make_key(key, name, id);
+        n = table_find(&eng->requests, hash_bytes(key, len));
+        while (n != NULL && !span_eq(request_key(request_in(n)), span_of(key, len))) {
+            n = table_next(n);
+        }
+    }
+    return n == NULL ? NULL : request_in(n);
+}
+
+struct request *request_new(struct engine *eng, struct span name,
+                            const struct acquire_spec *spec)
+{
+    struct span owner =
+        spec->kind == OWNER_NAMED ? field_owner(spec_field(spec)) : SPAN_NONE;
+    size_t key_len = spec_id(spec).len + 1 + name.len;
+    struct request *r = xcalloc(1, sizeof(*r) + key_len + owner.len);
+
+    r->key_len = make_key(r->key, name, spec_id(spec));
+    if (owner.len != 0) {
+        memcpy(r->key + key_len, owner.ptr, owner.len);
+    }
+    r->owner = span_of(r->key + key_len, owner.len);
+    r->user = spec->user;
+    r->lock_kind = spec->lock_kind;
+    r->found = spec->found;
+    list_init(&r->in_over);
+    r->in_requests.key = hash_bytes(r->key, r->key_len);
+    table_add(&eng->requests, &r->in_requests);
+    return r;
+}
+
+static void request_free(struct engine *eng, struct request *r)
+{
+    if (r->over_at != NEVER) {
+        list_del(&r->in_over);
+        eng->over_count--;
+    }
+    table_remove(&eng->requests, &r->in_requests);
+    free(r);
+}
+
+static void arm_over(struct engine *eng)
+{
+    struct list *first = list_first(&eng->over);
+
+    if (first == NULL) {
+        timer_stop(eng, &eng->over_timer);
+    } else {
+        timer_set(eng, &eng->over_timer, TIMER_OVER,
+                  container_of(first, struct request, in_over)->over_at +
+                      LATCHD_OVER_MS);
+    }
+}
+
+void request_over(struct engine *eng, struct request *r, int64_t answer)
+{
+    if (r->over_at != NEVER) {
+        return;
+    }
+    r->over_at = eng->now == NEVER ? 1 : eng->now;
+    r->answer = answer;
+    list_append(&eng->over, &r->in_over);
+    if (++eng->over_count > OVER_MAX) {
+        request_free(eng,
+                     container_of(list_first(&eng->over), struct request, in_over));
+    }
+    arm_over(eng);
+}
+
+void request_idle(struct engine *eng, struct request *r)
+{
+    if (r->waiter == NULL && r->entry == NULL && r->mlock == NULL &&
+        r->over_at == NEVER) {
+        request_free(eng, r);
+    }
+}
+
+void request_expire(struct engine *eng)
+{
+    struct list *first;
+
+    while ((first = list_first(&eng->over)) != NULL) {
+        struct request *r = container_of(first, struct request, in_over);
+
+        if (r->over_at + LATCHD_OVER_MS > eng->now) {
+            break;
+        }
+        request_free(eng, r);
+    }
+    arm_over(eng);
+}
+
+void requests_free(struct engine *eng)
+{
+    struct table_walk walk;
+    struct table_node *n;
+
+    TABLE_FOREACH(n, &walk, &eng->requests)
+    {
+        request_free(eng, request_in(n));
+    }
+    table_fini(&eng->requests);
+}

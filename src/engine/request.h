@@ -1,0 +1,48 @@
+/* request: what became of each request ID, for as long as it may be sent again.
+ * Private to engine/. */
+#ifndef LATCHD_ENGINE_REQUEST_H
+#define LATCHD_ENGINE_REQUEST_H
+
+#include "engine/op.h"
+#include "util/list.h"
+#include "util/span.h"
+#include "util/table.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct acquire_spec;
+struct engine;
+struct entry;
+struct mlock;
+struct waiter;
+
+/* What became of a request with an ID. Key: id, NUL, name. */
+struct request {
+    struct table_node in_requests;
+    struct list in_over;
+    struct waiter *waiter;
+    struct entry *entry;
+    struct mlock *mlock; /* its name is empty then */
+    uint64_t over_at;    /* 0: not over */
+    int64_t answer;      /* of the UNLOCK that ended it; -1: it ended otherwise */
+    struct span owner;
+    uint32_t user;
+    enum lock_kind lock_kind;
+    bool found; /* as in want */
+    size_t key_len;
+    char key[];
+};
+
+struct request *request_find(const struct engine *eng, struct span name,
+                             struct span id);
+struct request *request_new(struct engine *eng, struct span name,
+                            const struct acquire_spec *spec);
+void request_over(struct engine *eng, struct request *r, int64_t answer);
+/* Forgets it when nothing refers to it and it is not over. */
+void request_idle(struct engine *eng, struct request *r);
+void request_expire(struct engine *eng);
+void requests_free(struct engine *eng);
+
+#endif

@@ -1,0 +1,65 @@
+/* Whose an owner, token or ID is: one user's are of no use to another. */
+#include "engine/user_check.h"
+#include "engine/effect.h"
+#include "engine/emit.h"
+#include "engine/engine.h"
+#include "engine/lock/entry.h"
+#include "engine/lock/hold.h"
+#include "engine/lock/hold_index.h"
+#include "engine/op.h"
+#include "engine/pending_request.h"
+#include "engine/release/pending_release.h"
+#include "engine/request.h"
+
+bool user_differs(uint32_t a, uint32_t b)
+{
+    return a != b && a != 0 && b != 0;
+}
+
+static bool is_others(const struct hold *h, uint32_t user)
+{
+    return h != NULL && user_differs(h->user, user);
+}
+
+bool lock_owner_is_others(const struct lock *lock, struct span owner, uint32_t user)
+{
+    return is_others(lock_held_by(lock, owner, KIND_WRITE), user) ||
+           is_others(lock_held_by(lock, owner, KIND_READ), user);
+}
+
+bool user_refuses(struct engine *eng, const struct lock *lock,
+                  const struct hold_req *req)
+{
+    const struct request *r = request_find(eng, req->name, req->id);
+
+    if (req->overrides ||
+        !((r != NULL && user_differs(r->user, req->user)) ||
+          (req->token != 0 && is_others(lock_hold_with(lock, req->token), req->user)) ||
+          (req->owner.len != 0 && lock_owner_is_others(lock, req->owner, req->user)))) {
+        return false;
+    }
+    emit_error(eng, req->from, LOCK_NOPERM, TEXT_OTHERS);
+    return true;
+}
+
+/* Since it came somebody may have been granted what it names. */
+bool user_refuses_release(struct engine *eng, struct lock *lock,
+                          struct pending_release *d)
+{
+    const struct target *t = &d->target;
+    struct pending_request *c = d->call;
+    const struct entry *e;
+
+    if (c == NULL || d->force || d->local != NULL || d->tries > 0 || c->overrides) {
+        return false;
+    }
+    e = lock_find_target(lock, t);
+    if (!(e != NULL && is_others(e->hold, c->user)) &&
+        !(t->kind == TARGET_OWNER && lock_owner_is_others(lock, t->field, c->user))) {
+        return false;
+    }
+    emit_error(eng, c->ref, LOCK_NOPERM, TEXT_OTHERS);
+    pending_request_free(eng, c);
+    pending_release_free(eng, lock, d);
+    return true;
+}

@@ -1,0 +1,26 @@
+/* user_check: refuses what names another user's owner, token or ID.
+ * Private to engine/. */
+#ifndef LATCHD_ENGINE_USER_CHECK_H
+#define LATCHD_ENGINE_USER_CHECK_H
+
+#include "util/span.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct engine;
+struct hold_req;
+struct lock;
+struct pending_release;
+
+bool user_differs(uint32_t a, uint32_t b);
+/* Whether that owner holds it here, for another user. */
+bool lock_owner_is_others(const struct lock *lock, struct span owner, uint32_t user);
+/* True: it has been answered, as what it names is another user's. */
+bool user_refuses(struct engine *eng, const struct lock *lock,
+                  const struct hold_req *req);
+/* The same of an UNLOCK that has been waiting for its turn. */
+bool user_refuses_release(struct engine *eng, struct lock *lock,
+                          struct pending_release *d);
+
+#endif

@@ -1,0 +1,349 @@
+#include "latchctl/options_priv.h"
+
+#include "latchctl/show.h"
+#include "latchd-config.h"
+#include "latchd/protocol.h"
+#include "util/parse.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    ALL = ~0,
+    RUN = 1 << CTL_RUN,
+    TOP = 1 << CTL_TOP,
+    WHY = 1 << CTL_WHY,
+    LS = 1 << CTL_LS,
+    FORCE = 1 << CTL_FORCE,
+    LEASE_MIN_MS = 1000, /* below, an ordinary pause would be a loss */
+    LEASE_DEFAULT_MS = 30000,
+    KILL_AFTER_DEFAULT_MS = 10000,
+    INTERVAL_DEFAULT_MS = 1000,
+    INTERVAL_MIN_MS = 100,
+    COUNT_MAX = 10000,
+};
+
+static const struct option LONG[] = {
+    { "host", required_argument, NULL, 'h' },
+    { "port", required_argument, NULL, 'p' },
+    { "socket", required_argument, NULL, 's' },
+    { "uri", required_argument, NULL, 'u' },
+    { "url", required_argument, NULL, 'u' },
+    { "user", required_argument, NULL, OPT_USER },
+    { "pass", required_argument, NULL, 'a' },
+    { "tls", no_argument, NULL, OPT_TLS },
+    { "sni", required_argument, NULL, OPT_SNI },
+    { "cacert", required_argument, NULL, OPT_CACERT },
+    { "cacertdir", required_argument, NULL, OPT_CACERTDIR },
+    { "cert", required_argument, NULL, OPT_CERT },
+    { "key", required_argument, NULL, OPT_KEY },
+    { "insecure", no_argument, NULL, OPT_INSECURE },
+    { "help", no_argument, NULL, OPT_HELP },
+    { "version", no_argument, NULL, OPT_VERSION },
+    { "wait", required_argument, NULL, 'w' },
+    { "timeout", required_argument, NULL, 'w' },
+    { "no-wait", no_argument, NULL, OPT_NO_WAIT },
+    { "nonblock", no_argument, NULL, OPT_NO_WAIT },
+    { "lease", required_argument, NULL, OPT_LEASE },
+    { "fair", no_argument, NULL, OPT_FAIR },
+    { "read", no_argument, NULL, OPT_READ },
+    { "write", no_argument, NULL, OPT_WRITE },
+    { "owner", required_argument, NULL, OPT_OWNER },
+    { "kill-after", required_argument, NULL, 'k' },
+    { "conflict-exit-code", required_argument, NULL, 'E' },
+    { "lost-exit-code", required_argument, NULL, OPT_LOST_CODE },
+    { "verbose", no_argument, NULL, OPT_VERBOSE },
+    { "interval", required_argument, NULL, OPT_INTERVAL },
+    { "once", no_argument, NULL, OPT_ONCE },
+    { "sort", required_argument, NULL, OPT_SORT },
+    { "token", required_argument, NULL, OPT_TOKEN },
+    { "any", no_argument, NULL, OPT_ANY },
+    { "match", required_argument, NULL, OPT_MATCH },
+    { "count", required_argument, NULL, OPT_COUNT },
+    { NULL, 0, NULL, 0 },
+};
+
+/* Which subcommands know an option; what is not here is for all. */
+static const struct {
+    int option;
+    int commands;
+} FOR[] = {
+    { 'w', RUN },           { OPT_NO_WAIT, RUN },
+    { OPT_LEASE, RUN },     { OPT_FAIR, RUN },
+    { OPT_READ, RUN },      { OPT_WRITE, RUN },
+    { 'k', RUN },           { 'E', RUN },
+    { OPT_LOST_CODE, RUN }, { OPT_INTERVAL, TOP },
+    { OPT_ONCE, TOP },      { OPT_SORT, TOP },
+    { OPT_TOKEN, FORCE },   { OPT_ANY, FORCE },
+    { OPT_MATCH, LS },      { OPT_COUNT, LS | TOP },
+    { OPT_VERBOSE, RUN },   { OPT_OWNER, RUN | FORCE },
+};
+
+static const char *const NAMES[] = {
+    [CTL_RUN] = "run", [CTL_TOP] = "top",     [CTL_WHY] = "why",
+    [CTL_LS] = "ls",   [CTL_FORCE] = "force",
+};
+
+bool options_wrong(const char *option, const char *why)
+{
+    print_message("%s: %s", option, why);
+    return false;
+}
+
+/* Seconds, with a fraction if wanted, or a number with a unit. */
+static bool read_time(const char *option, const char *text, uint64_t min, uint64_t *ret)
+{
+    char *end;
+    double seconds;
+
+    if (!parse_msec(span_str(text), ret) || text[strspn(text, "0123456789")] == '\0') {
+        seconds = strtod(text, &end);
+        if (text[strspn(text, "0123456789.")] != '\0' || end == text || *end != '\0' ||
+            seconds > 1e9) {
+            return options_wrong(
+                option, "a time is such as 0.5, 30 (seconds), 500ms, 5m or 1h");
+        }
+        *ret = (uint64_t)(seconds * 1000 + 0.5);
+    }
+    if (*ret < min) {
+        return options_wrong(option, "that is too short");
+    }
+    return true;
+}
+
+static bool read_code(const char *option, const char *text, int *ret)
+{
+    uint64_t code;
+
+    if (!parse_u64(span_str(text), 255, &code)) {
+        return options_wrong(option, "an exit code is a number from 0 to 255");
+    }
+    *ret = (int)code;
+    return true;
+}
+
+static bool read_kind(struct options *o, const char *kind)
+{
+    if (o->kind != NULL && o->kind != kind) {
+        return options_wrong(kind, "only one of --fair, --read and --write");
+    }
+    o->kind = kind;
+    return true;
+}
+
+static bool read_sort(struct options *o, const char *text)
+{
+    static const char *const SORTS[] = { "waiters", "wait", "held", "name" };
+
+    for (size_t i = 0; i < sizeof(SORTS) / sizeof(SORTS[0]); i++) {
+        if (strcmp(text, SORTS[i]) == 0) {
+            o->sort = SORTS[i];
+            return true;
+        }
+    }
+    return options_wrong("--sort", "it is one of waiters, wait, held and name");
+}
+
+static bool read_one(struct options *o, int option)
+{
+    switch (option) {
+    case 'w':
+        return read_time("--wait", optarg, 0, &o->wait_ms);
+    case OPT_NO_WAIT:
+        o->wait_ms = 0;
+        return true;
+    case OPT_LEASE:
+        return read_time("--lease", optarg, LEASE_MIN_MS, &o->lease_ms);
+    case OPT_FAIR:
+        return read_kind(o, "FAIR");
+    case OPT_READ:
+        return read_kind(o, "READ");
+    case OPT_WRITE:
+        return read_kind(o, "WRITE");
+    case OPT_OWNER:
+        o->owner = optarg;
+        return true;
+    case 'k':
+        return read_time("--kill-after", optarg, 0, &o->kill_after_ms);
+    case 'E':
+        return read_code("--conflict-exit-code", optarg, &o->conflict_code);
+    case OPT_LOST_CODE:
+        return read_code("--lost-exit-code", optarg, &o->lost_code);
+    case OPT_VERBOSE:
+        say_set_verbose();
+        return true;
+    case OPT_INTERVAL:
+        return read_time("--interval", optarg, INTERVAL_MIN_MS, &o->interval_ms);
+    case OPT_ONCE:
+        o->once = true;
+        return true;
+    case OPT_SORT:
+        return read_sort(o, optarg);
+    case OPT_TOKEN:
+        o->token = optarg;
+        return true;
+    case OPT_ANY:
+        o->any = true;
+        return true;
+    case OPT_MATCH:
+        o->match = optarg;
+        return true;
+    case OPT_COUNT:
+        return (parse_u64(span_str(optarg), COUNT_MAX, &o->count) && o->count > 0) ||
+               options_wrong("--count", "a number from 1 to 10000");
+    default:
+        return options_read_target(o, option);
+    }
+}
+
+static const char *name_of(int option)
+{
+    for (const struct option *l = LONG; l->name != NULL; l++) {
+        if (l->val == option) {
+            return l->name;
+        }
+    }
+    return "";
+}
+
+/* Options may come before the subcommand that they are for. */
+static bool option_fits(const struct options *o, int option)
+{
+    for (size_t i = 0; i < sizeof(FOR) / sizeof(FOR[0]); i++) {
+        if (FOR[i].option == option && (FOR[i].commands & (1 << o->command)) == 0) {
+            print_message("--%s is not an option of `latchctl %s`", name_of(option),
+                          NAMES[o->command]);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_command(struct options *o, const char *word)
+{
+    for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
+        if (strcmp(word, NAMES[i]) == 0) {
+            o->command = (enum ctl_command)i;
+            return true;
+        }
+    }
+    return options_wrong(word, "there is no such subcommand, see latchctl --help");
+}
+
+struct words {
+    const char *list[2]; /* the subcommand, the name */
+    int count;
+    uint64_t seen; /* a bit for each option that came, by its place in LONG */
+};
+
+/* Up to the next word that is no option. */
+static enum options_outcome read_options(struct options *o, struct words *w, int argc,
+                                         char **argv)
+{
+    int option;
+    int place = -1;
+
+    while (optind < argc && strcmp(argv[optind], "--") != 0 &&
+           (option = getopt_long(argc, argv, "+h:p:s:u:a:w:nk:E:", LONG, &place)) !=
+               -1) {
+        if (option == '?') {
+            return OPTIONS_WRONG;
+        }
+        if (option == OPT_HELP) {
+            return fputs(CTL_HELP, stdout) < 0 ? OPTIONS_WRONG : OPTIONS_SAID;
+        }
+        if (option == OPT_VERSION) {
+            return puts("latchctl " LATCHD_VERSION) < 0 ? OPTIONS_WRONG : OPTIONS_SAID;
+        }
+        option = option == 'n' ? OPT_NO_WAIT : option;
+        for (int i = 0; LONG[i].name != NULL; i++) {
+            w->seen |= LONG[i].val == option ? UINT64_C(1) << i : 0;
+        }
+        if (!read_one(o, option)) {
+            return OPTIONS_WRONG;
+        }
+    }
+    return OPTIONS_GO;
+}
+
+static bool check_options(struct options *o, const struct words *w)
+{
+    bool named = o->command != CTL_TOP && o->command != CTL_LS;
+
+    for (int i = 0; LONG[i].name != NULL; i++) {
+        if ((w->seen & UINT64_C(1) << i) != 0 && !option_fits(o, LONG[i].val)) {
+            return false;
+        }
+    }
+    if (named && o->name == NULL) {
+        return options_wrong(NAMES[o->command], "which lock? The NAME is missing");
+    }
+    if (named && (*o->name == '\0' || strlen(o->name) > LATCHD_NAME_MAX)) {
+        return options_wrong(NAMES[o->command], "a name has 1 to 512 bytes");
+    }
+    if (o->command == CTL_RUN && *o->words == NULL) {
+        return options_wrong("run", "the COMMAND is missing");
+    }
+    if (o->command != CTL_RUN && *o->words != NULL) {
+        return options_wrong(*o->words, "one word too many");
+    }
+    if (o->command == CTL_FORCE &&
+        (o->any ? 1 : 0) + (o->token != NULL) + (o->owner != NULL) != 1) {
+        return options_wrong("force",
+                             "one of --any, --token and --owner says whose hold it is");
+    }
+    return true;
+}
+
+enum options_outcome options_parse(int argc, char **argv, struct options *ret)
+{
+    struct words w = { .count = 0 };
+    enum options_outcome outcome;
+
+    *ret = (struct options){
+        .wait_ms = CTL_FOREVER,
+        .lease_ms = LEASE_DEFAULT_MS,
+        .kill_after_ms = KILL_AFTER_DEFAULT_MS,
+        .conflict_code = CTL_EXIT_CONFLICT,
+        .lost_code = CTL_EXIT_LOST,
+        .interval_ms = INTERVAL_DEFAULT_MS,
+        .sort = "waiters",
+    };
+    target_init(&ret->target);
+    if (!options_read_environment(ret)) {
+        return OPTIONS_WRONG;
+    }
+    for (;;) {
+        outcome = read_options(ret, &w, argc, argv);
+        if (outcome != OPTIONS_GO) {
+            return outcome;
+        }
+        if (optind >= argc || w.count == 2 || strcmp(argv[optind], "--") == 0) {
+            break;
+        }
+        if (w.count == 0 && !read_command(ret, argv[optind])) {
+            return OPTIONS_WRONG;
+        }
+        w.list[w.count++] = argv[optind++];
+    }
+    if (w.count == 0) {
+        print_message(
+            "a subcommand is missing: run, top, why, ls or force; see latchctl --help");
+        return OPTIONS_WRONG;
+    }
+    optind += optind < argc && strcmp(argv[optind], "--") == 0;
+    ret->name = w.count == 2 ? w.list[1] : NULL;
+    ret->words = argv + optind;
+    if ((ret->command == CTL_TOP || ret->command == CTL_LS) && ret->name != NULL) {
+        return options_wrong(ret->name, "one word too many") ? OPTIONS_GO
+                                                             : OPTIONS_WRONG;
+    }
+    return check_options(ret, &w) && options_check_target(ret) ? OPTIONS_GO
+                                                               : OPTIONS_WRONG;
+}
+
+void options_fini(struct options *o)
+{
+    target_fini(&o->target);
+}

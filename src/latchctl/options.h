@@ -1,0 +1,60 @@
+/* options: latchctl's command line.
+ *
+ * Options stand before the subcommand, behind it, or behind its NAME; `run` takes
+ * everything from the first word that is none for the command. */
+#ifndef LATCHD_LATCHCTL_OPTIONS_H
+#define LATCHD_LATCHCTL_OPTIONS_H
+
+#include "latchctl/target.h"
+#include "util/buf.h"
+
+#include <stdint.h>
+
+enum ctl_command { CTL_RUN, CTL_TOP, CTL_WHY, CTL_LS, CTL_FORCE };
+
+/* How latchctl ends when it is not the command's own status; see latchctl(1). */
+enum {
+    CTL_EXIT_CONFLICT = 1,
+    CTL_EXIT_LOST = 124,
+    CTL_EXIT_FAILED = 125,
+    CTL_EXIT_NOT_EXECUTABLE = 126,
+    CTL_EXIT_NOT_FOUND = 127,
+    CTL_EXIT_SIGNAL = 128,
+};
+
+extern const char CTL_HELP[];
+
+#define CTL_FOREVER UINT64_MAX
+
+enum options_outcome { OPTIONS_GO, OPTIONS_SAID, OPTIONS_WRONG };
+
+/* Strings point into argv, but for the target's. */
+struct options {
+    struct target target;
+    enum ctl_command command;
+    const char *name;
+    char **words; /* run: the command, NULL at its end */
+
+    uint64_t wait_ms; /* CTL_FOREVER: no end */
+    uint64_t lease_ms;
+    uint64_t kill_after_ms;
+    const char *kind; /* FAIR, READ, WRITE; NULL: plain */
+    const char *owner;
+    int conflict_code;
+    int lost_code;
+
+    uint64_t interval_ms;
+    uint64_t count;
+    bool once;
+    const char *sort;
+
+    const char *token;
+    const char *match;
+    bool any;
+};
+
+/* WRONG: a line on standard error said why. Finish with options_fini() in any case. */
+enum options_outcome options_parse(int argc, char **argv, struct options *ret);
+void options_fini(struct options *o);
+
+#endif

@@ -1,0 +1,317 @@
+/* Keeping the lock: renewed every third of its lease, over a new connection whenever
+ * the old one is gone, until latchd says that it is lost, or its owner (run_keeper.c)
+ * finds that its time is over.
+ *
+ * The lease is of the kind that latchd does not renew by itself: whether it is still
+ * ours depends on what we hear ourselves, not on what connection latchd sees. */
+#include "latchctl/run/run.h"
+#include "latchctl/show.h"
+#include "util/clock.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    PAUSE_MIN_MS = 20,
+    PAUSE_MAX_MS = 500,
+    ANSWER_MIN_MS = 500,
+    ANSWER_MAX_MS = 5000,
+    AGAIN_MS = 200, /* after an error that may pass */
+    RELEASE_MS = 3000,
+    MARGIN_MS = 50,
+    NUMBER_MAX = 24,
+    CHANNEL_MAX = 600,
+};
+
+/* As latchd itself counts: 1 % and 50 ms for clocks that differ. */
+uint64_t hold_valid(uint64_t sent, uint64_t left_ms)
+{
+    uint64_t margin = left_ms / 100 + MARGIN_MS;
+
+    return sent + (left_ms > margin ? left_ms - margin : 0);
+}
+
+void hold_words_add(const char **words, const char *name, const char *value)
+{
+    while (*words != NULL) {
+        words++;
+    }
+    words[0] = name;
+    words[1] = value;
+    words[2] = NULL;
+}
+
+void hold_words(const struct run *r, const char *verb, const char **words)
+{
+    const struct options *o = r->options;
+    bool plain = o->kind == NULL || (strcmp(verb, "LOCK") != 0 && *o->kind == 'F');
+    size_t count = 0;
+
+    words[count++] = verb;
+    words[count++] = o->name;
+    if (!plain) {
+        words[count++] = o->kind;
+    }
+    words[count] = NULL;
+    hold_words_add(words, "ID", r->id);
+    if (o->owner != NULL) {
+        hold_words_add(words, "OWNER", o->owner);
+    }
+}
+
+void hold_init(struct hold *h, struct run *run)
+{
+    uint64_t now = clock_boot_ms();
+
+    *h = (struct hold){
+        .run = run,
+        .link = run->link,
+        .valid_until = run->valid_until,
+        .renew_at = now + run->options->lease_ms / 3,
+    };
+    run->link = (struct link){ 0 };
+}
+
+void hold_fini(struct hold *h)
+{
+    link_close(&h->link);
+    link_close(&h->ear);
+}
+
+static uint64_t answer_ms(const struct hold *h)
+{
+    uint64_t ms = h->run->options->lease_ms / 6;
+
+    return ms < ANSWER_MIN_MS ? ANSWER_MIN_MS : ms > ANSWER_MAX_MS ? ANSWER_MAX_MS : ms;
+}
+
+static void on_broken(struct hold *h, uint64_t now)
+{
+    if (!h->complained) {
+        say_verbose("the connection to latchd at %s is gone: %s",
+                    h->run->options->target.about, h->link.error);
+        h->complained = true;
+    }
+    h->asked = false;
+    h->renew_at = now;
+    h->open_at = now + h->pause;
+    h->pause = h->pause == 0             ? PAUSE_MIN_MS
+               : h->pause < PAUSE_MAX_MS ? h->pause * 2
+                                         : h->pause;
+}
+
+static void on_answer(struct hold *h, const redisReply *reply, uint64_t now)
+{
+    h->asked = false;
+    if (reply->type == REDIS_REPLY_INTEGER && reply->integer >= 0) {
+        h->valid_until = hold_valid(h->asked_at, (uint64_t)reply->integer);
+        h->renew_at = h->asked_at + h->run->options->lease_ms / 3;
+        h->pause = 0;
+        if (h->complained) {
+            say_verbose("the lock is confirmed again");
+        }
+        h->complained = false;
+    } else if (reply_is_error(reply, "NOTHELD")) {
+        h->lost = true;
+    } else {
+        if (!h->complained) {
+            print_message("cannot renew the lock: %s; trying on",
+                          reply->type == REDIS_REPLY_ERROR ? reply->str
+                                                           : "a strange answer");
+            h->complained = true;
+        }
+        h->renew_at = now + AGAIN_MS;
+    }
+}
+
+static void send_renew(struct hold *h, uint64_t now)
+{
+    const char *words[LINK_WORDS_MAX];
+    char lease[NUMBER_MAX];
+
+    (void)snprintf(lease, sizeof(lease), "%" PRIu64, h->run->options->lease_ms);
+    hold_words(h->run, "RENEW", words);
+    hold_words_add(words, "LEASE", lease);
+    link_send(&h->link, words);
+    h->asked = true;
+    h->asked_at = now;
+}
+
+/* --- the ear ------------------------------------------------------------------------
+ */
+
+static void open_ear(struct hold *h, uint64_t now)
+{
+    char lost[CHANNEL_MAX];
+    char doubt[CHANNEL_MAX];
+
+    h->ear_at = now + answer_ms(h);
+    if (link_open(&h->ear, &h->run->options->target)) {
+        (void)snprintf(lost, sizeof(lost), "lost:%s", h->run->options->name);
+        (void)snprintf(doubt, sizeof(doubt), "uncertain:%s", h->run->options->name);
+        link_send(&h->ear, (const char *[]){ "SUBSCRIBE", lost, doubt, NULL });
+    }
+}
+
+/* `<owner> <token>` with our token. */
+static bool is_ours(const struct hold *h, const redisReply *payload)
+{
+    const char *space = payload->type == REDIS_REPLY_STRING
+                            ? memrchr(payload->str, ' ', (size_t)payload->len)
+                            : NULL;
+
+    return space != NULL && strcmp(space + 1, h->run->token) == 0;
+}
+
+static void on_notice(struct hold *h, const redisReply *reply, uint64_t now)
+{
+    const redisReply *const *parts = (const redisReply *const *)reply->element;
+
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 ||
+        parts[0]->type != REDIS_REPLY_STRING) {
+        return;
+    }
+    if (strcmp(parts[0]->str, "message") != 0) {
+        h->renew_at = now; /* what was said before we listened, we ask for */
+    } else if (is_ours(h, parts[2])) {
+        bool lost = parts[1]->len > 5 && memcmp(parts[1]->str, "lost:", 5) == 0;
+
+        h->lost = h->lost || lost;
+        h->renew_at = now;
+    }
+}
+
+static void step_ear(struct hold *h, short revents, uint64_t now)
+{
+    redisReply *reply;
+
+    (void)link_work(&h->ear, revents);
+    while ((reply = link_reply(&h->ear)) != NULL) {
+        on_notice(h, reply, now);
+        freeReplyObject(reply);
+    }
+    if (h->ear.state == LINK_CLOSED && now >= h->ear_at) {
+        open_ear(h, now);
+    }
+}
+
+/* --- together ------------------------------------------------------------------------
+ */
+
+void hold_poll(const struct hold *h, struct pollfd *fds)
+{
+    const struct link *links[] = { &h->link, &h->ear };
+
+    for (int i = 0; i < 2; i++) {
+        fds[i] = (struct pollfd){
+            .fd = links[i]->state == LINK_CLOSED ? -1 : links[i]->fd,
+            .events = link_events(links[i]),
+        };
+    }
+}
+
+/* The connection: what it brings, and whether it is one. */
+static void step_link(struct hold *h, short revents, uint64_t now)
+{
+    struct link *l = &h->link;
+    bool was_open = l->state != LINK_CLOSED;
+    redisReply *reply;
+
+    (void)link_work(l, revents);
+    while ((reply = link_reply(l)) != NULL) {
+        if (h->asked) {
+            on_answer(h, reply, now);
+        }
+        freeReplyObject(reply);
+    }
+    if (l->state != LINK_CLOSED && h->asked && now >= h->asked_at + answer_ms(h)) {
+        link_close(l);
+        (void)snprintf(l->error, sizeof(l->error), "no answer in time");
+    }
+    if (was_open && l->state == LINK_CLOSED) {
+        on_broken(h, now);
+    }
+    if (l->state == LINK_CLOSED && now >= h->open_at &&
+        !link_open(l, &h->run->options->target)) {
+        on_broken(h, now);
+    }
+}
+
+void hold_step(struct hold *h, const struct pollfd *fds, uint64_t now)
+{
+    step_link(h, fds[0].revents, now);
+    step_ear(h, fds[1].revents, now);
+    if (h->link.state != LINK_CLOSED && !h->asked && !h->lost && now >= h->renew_at) {
+        send_renew(h, now);
+        (void)link_work(&h->link, 0);
+    }
+}
+
+uint64_t hold_next(const struct hold *h)
+{
+    uint64_t at = h->lost                        ? CTL_FOREVER
+                  : h->link.state == LINK_CLOSED ? h->open_at
+                  : h->asked                     ? h->asked_at + answer_ms(h)
+                                                 : h->renew_at;
+
+    return h->ear.state == LINK_CLOSED && h->ear_at < at ? h->ear_at : at;
+}
+
+/* --- the end -------------------------------------------------------------------------
+ */
+
+/* One UNLOCK. True: it was answered, *ret says whether it freed the lock. */
+static bool send_unlock(struct hold *h, bool again, bool *ret)
+{
+    const char *words[LINK_WORDS_MAX];
+    redisReply *reply;
+    bool answered = true;
+
+    hold_words(h->run, "UNLOCK", words);
+    link_send(&h->link, words);
+    /* A renewal may be on its way still: its answer comes first. */
+    for (int left = h->asked ? 2 : 1; left > 0; left--) {
+        reply = link_wait(&h->link, answer_ms(h));
+        if (reply == NULL) {
+            return false;
+        }
+        if (left == 1) {
+            *ret = reply->type == REDIS_REPLY_INTEGER || again;
+            answered =
+                reply->type == REDIS_REPLY_INTEGER || reply_is_error(reply, "NOTHELD");
+            if (!answered) {
+                (void)snprintf(h->link.error, sizeof(h->link.error), "%s",
+                               reply->type == REDIS_REPLY_ERROR ? reply->str : "?");
+            }
+        }
+        freeReplyObject(reply);
+    }
+    h->asked = false;
+    return answered;
+}
+
+bool hold_release(struct hold *h)
+{
+    uint64_t end = clock_boot_ms() + RELEASE_MS;
+    bool freed = true;
+    bool again = false;
+
+    for (;;) {
+        if (h->link.state == LINK_OPEN ||
+            link_connect(&h->link, &h->run->options->target, ANSWER_MIN_MS)) {
+            if (send_unlock(h, again, &freed)) {
+                return freed;
+            }
+            again = true;
+        }
+        if (clock_boot_ms() >= end) {
+            break;
+        }
+        h->asked = h->asked && h->link.state == LINK_OPEN;
+        (void)poll(NULL, 0, PAUSE_MIN_MS * 5);
+    }
+    print_message("cannot release the lock: %s; it ends with its lease", h->link.error);
+    return true;
+}

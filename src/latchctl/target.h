@@ -1,0 +1,68 @@
+/* target: which latchd is meant, and who asks it.
+ *
+ * From LATCHD_URL, -u, -h, -p, -s, --user, --tls and its files, and the password's
+ * variables, as redis-cli has them. The strings are the target's own. */
+#ifndef LATCHD_LATCHCTL_TARGET_H
+#define LATCHD_LATCHCTL_TARGET_H
+
+#include "io/tls.h"
+#include "util/span.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+enum { TARGET_ADDRESSES_MAX = 8, TARGET_ERROR_MAX = 512, TARGET_SNI_MAX = 253 };
+
+struct target_address {
+    struct sockaddr_storage addr;
+    socklen_t len;
+};
+
+/* What is NULL was not given. */
+struct target_tls {
+    bool by_option;
+    bool by_url;
+    bool insecure; /* whatever certificate latchd shows is right */
+    char *sni;     /* the name in its certificate; NULL: the host's */
+    char *ca_cert_file;
+    char *ca_cert_dir;
+    char *cert_file; /* ours */
+    char *key_file;
+};
+
+struct target {
+    char *host;
+    char *port;
+    char *path; /* of a unix socket; NULL: TCP */
+    char *user;
+    char *password;
+    struct target_tls tls;
+    char *about; /* for messages; target_resolve() makes it */
+    struct target_address addresses[TARGET_ADDRESSES_MAX];
+    size_t address_count;
+};
+
+/* 127.0.0.1 and latchd's port. */
+void target_init(struct target *t);
+void target_fini(struct target *t);
+
+void target_set(char **field, const char *value);
+
+/* `redis://[[user]:password@]host[:port][/0]`, the same with `rediss://`, which is TLS,
+ * or `unix:///path`. */
+bool target_set_url(struct target *t, const char *url, char *reterr, size_t room);
+
+bool target_wants_tls(const struct target *t);
+/* Whether what was said about TLS fits together, and its files can be used. False:
+ * *reterr says why not. */
+bool target_check_tls(const struct target *t, char *reterr, size_t room);
+/* The files, read now: who rotates them need not restart us. NULL: *reterr says why. */
+struct tls *target_read_tls(const struct target *t, char *reterr, size_t room);
+/* The name that latchd's certificate must have. */
+const char *target_tls_name(const struct target *t);
+
+/* Looks the host up, which may take its time. False: *reterr says why. */
+bool target_resolve(struct target *t, char *reterr, size_t room);
+
+#endif

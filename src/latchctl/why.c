@@ -1,0 +1,320 @@
+/* `latchctl why NAME`: in plain words, who holds it, who waits, and what to do. */
+#include "latchctl/ask.h"
+#include "latchctl/commands.h"
+#include "latchctl/show.h"
+#include "util/clock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define WAITERS_SHOWN "100"
+
+enum {
+    NUMBER_MAX = 24,
+    UUID_LEN = 36,
+    /* A token is the time of the grant by Redis's clock, unless one before was later.
+     */
+    TOKEN_EARLIEST_S = 1500000000,
+};
+
+struct why {
+    struct options *options;
+    struct link link;
+    struct buf out;
+};
+
+static bool is_word(const redisReply *reply, const char *word)
+{
+    return span_eq(reply_text(reply), span_str(word));
+}
+
+static void add_time(struct buf *out, uint64_t us)
+{
+    time_t seconds = (time_t)(us / 1000000);
+    char text[64];
+    struct tm tm;
+
+    if (localtime_r(&seconds, &tm) != NULL &&
+        strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm) > 0) {
+        buf_add_str(out, text);
+    }
+}
+
+/* --- who
+ * ------------------------------------------------------------------------------ */
+
+/* Owners are fields of Redis's hash: some have a form that tells where they are from.
+ */
+static void add_owner(struct buf *out, struct span owner)
+{
+    static const char ID[] = "latchd:id:";
+    static const char OURS[] = "latchd:";
+
+    if (owner.len == 0) {
+        buf_add_str(out, "a client without a name");
+    } else if (span_starts(owner, SPAN(ID))) {
+        buf_add_str(out, "request ");
+        show_bytes(out, span_after(owner, strlen(ID)), 0);
+    } else if (span_starts(owner, SPAN(OURS))) {
+        buf_add_str(out, "a client without a name, ");
+        show_bytes(out, owner, 0);
+    } else if (owner.len > UUID_LEN + 1 && owner.ptr[UUID_LEN] == ':' &&
+               memchr(owner.ptr, '-', owner.len) == owner.ptr + 8) {
+        buf_add_str(out, "thread ");
+        show_bytes(out, span_after(owner, UUID_LEN + 1), 0);
+        buf_add_str(out, " of the Redisson application ");
+        show_bytes(out, span_of(owner.ptr, UUID_LEN), 0);
+    } else {
+        buf_add_str(out, "owner ");
+        show_bytes(out, owner, 0);
+    }
+}
+
+static void add_client(struct why *w, const redisReply *client)
+{
+    char id[NUMBER_MAX];
+    redisReply *list;
+    struct span line;
+
+    if (!reply_has_number(client)) {
+        return;
+    }
+    (void)snprintf(id, sizeof(id), "%" PRIu64, reply_number(client));
+    buf_printf(&w->out, ", connection %s", id);
+    list = ask_quietly(&w->link, (const char *[]){ "CLIENT", "LIST", "ID", id, NULL });
+    line = reply_text(list);
+    if (line_get(line, "addr").len != 0) {
+        buf_add_str(&w->out, " from ");
+        show_bytes(&w->out, line_get(line, "addr"), 0);
+    }
+    if (line_get(line, "name").len != 0) {
+        buf_add_str(&w->out, ", named ");
+        show_bytes(&w->out, line_get(line, "name"), 0);
+    }
+    freeReplyObject(list);
+}
+
+/* --- holders
+ * -------------------------------------------------------------------------- */
+
+static void add_since(struct why *w, const redisReply *hold)
+{
+    uint64_t token = reply_number(reply_get(hold, "token"));
+    const redisReply *held = reply_get(hold, "held");
+    uint64_t now = clock_wall_us();
+
+    if (token != 0) {
+        buf_printf(&w->out, "    with token %" PRIu64 "\n", token);
+    }
+    if (token / 1000000 > TOKEN_EARLIEST_S && token < now) {
+        buf_add_str(&w->out, "    since ");
+        add_time(&w->out, token);
+        buf_add_str(&w->out, ", for ");
+        show_ms(&w->out, (now - token) / 1000);
+        buf_add_str(&w->out, "\n");
+    } else if (reply_has_number(held)) {
+        buf_add_str(&w->out, "    for ");
+        show_ms(&w->out, reply_number(held));
+        buf_add_str(&w->out, "\n");
+    }
+}
+
+static void add_until(struct why *w, const redisReply *info, const redisReply *hold)
+{
+    const redisReply *renewed = reply_get(hold, "renewed");
+    const redisReply *left = reply_get(hold, "left");
+    uint64_t ms = reply_number(reply_has_number(left) ? left : reply_get(info, "ttl"));
+
+    buf_add_str(&w->out, "    its lease ends in ");
+    show_ms(&w->out, ms);
+    if (is_word(renewed, "watchdog")) {
+        buf_add_str(&w->out, reply_has_number(reply_get(hold, "client"))
+                                 ? "; latchd renews it while the connection is open\n"
+                                 : "; its connection is gone, nobody renews it\n");
+    } else if (is_word(renewed, "fixed")) {
+        buf_add_str(&w->out, ", unless its holder renews it\n");
+    } else {
+        buf_add_str(&w->out, ", unless whoever keeps it renews it: it came through "
+                             "another latchd, or Redisson\n");
+    }
+}
+
+static void add_holder(struct why *w, const redisReply *info, const redisReply *hold)
+{
+    uint64_t count = reply_number(reply_get(hold, "count"));
+
+    buf_add_str(&w->out, "  ");
+    add_owner(&w->out, reply_text(reply_get(hold, "owner")));
+    if (is_word(reply_get(hold, "kind"), "read") ||
+        is_word(reply_get(hold, "kind"), "write")) {
+        buf_add_str(&w->out, is_word(reply_get(hold, "kind"), "read") ? ", who reads"
+                                                                      : ", who writes");
+    }
+    if (count > 1) {
+        buf_printf(&w->out, ", %" PRIu64 " times", count);
+    }
+    add_client(w, reply_get(hold, "client"));
+    buf_add_str(&w->out, "\n");
+    add_since(w, hold);
+    add_until(w, info, hold);
+}
+
+static void add_holders(struct why *w, const redisReply *info)
+{
+    const redisReply *holds = reply_get(info, "holds");
+
+    show_bytes(&w->out, span_str(w->options->name), 0);
+    if (reply_count(holds) == 0) {
+        buf_add_str(&w->out,
+                    is_word(reply_get(info, "state"), "withheld")
+                        ? " is held by nobody, and nobody is granted it for now.\n"
+                        : " is free: nobody holds it.\n");
+        return;
+    }
+    buf_add_str(&w->out, is_word(reply_get(info, "state"), "uncertain")
+                             ? " is held, but Redis has not confirmed it lately, by\n"
+                             : " is held by\n");
+    for (size_t i = 0; i < reply_count(holds); i++) {
+        add_holder(w, info, reply_at(holds, i));
+    }
+}
+
+/* --- waiters
+ * -------------------------------------------------------------------------- */
+
+static void add_waiter(struct why *w, const redisReply *waiter, size_t place)
+{
+    const redisReply *left = reply_get(waiter, "left");
+    struct span kind = reply_text(reply_get(waiter, "kind"));
+
+    buf_printf(&w->out, "  %zu. ", place);
+    add_owner(&w->out, reply_text(reply_get(waiter, "owner")));
+    buf_add_str(&w->out, ", ");
+    show_bytes(&w->out, kind, 0);
+    buf_add_str(&w->out, ", for ");
+    show_ms(&w->out, reply_number(reply_get(waiter, "waited")));
+    if (reply_has_number(left)) {
+        buf_add_str(&w->out, ", waits for another ");
+        show_ms(&w->out, reply_number(left));
+    } else {
+        buf_add_str(&w->out, ", waits for ever");
+    }
+    if (reply_has_number(reply_get(waiter, "client"))) {
+        add_client(w, reply_get(waiter, "client"));
+    } else {
+        buf_add_str(&w->out, ", its place is kept until it asks again");
+    }
+    buf_add_str(&w->out, "\n");
+}
+
+static bool add_waiters(struct why *w, const redisReply *info)
+{
+    uint64_t waiting = reply_number(reply_get(info, "waiting"));
+    const redisReply *queue = reply_get(info, "queue");
+    redisReply *waiters;
+
+    if (waiting == 0) {
+        buf_add_str(&w->out, "Nobody waits for it here.\n");
+    } else {
+        waiters =
+            ask_daemon(&w->link, (const char *[]){ "WAITERS", w->options->name, "COUNT",
+                                                   WAITERS_SHOWN, NULL });
+        if (waiters == NULL) {
+            return false;
+        }
+        buf_printf(&w->out, "%" PRIu64 " wait%s for it here, in this order:\n", waiting,
+                   waiting == 1 ? "s" : "");
+        for (size_t i = 0; i < reply_count(waiters); i++) {
+            add_waiter(w, reply_at(waiters, i), i + 1);
+        }
+        if (waiting > reply_count(waiters)) {
+            buf_printf(&w->out, "  and %" PRIu64 " more\n",
+                       waiting - reply_count(waiters));
+        }
+        freeReplyObject(waiters);
+    }
+    if (reply_count(queue) > 0) {
+        buf_printf(&w->out,
+                   "First come, first served, over all latchds and Redisson's; "
+                   "%zu stand in the queue:\n",
+                   reply_count(queue));
+        for (size_t i = 0; i < reply_count(queue); i++) {
+            buf_printf(&w->out, "  %zu. ", i + 1);
+            add_owner(&w->out, reply_text(reply_at(queue, i)));
+            buf_add_str(&w->out, "\n");
+        }
+    }
+    return true;
+}
+
+/* --- what to do
+ * ----------------------------------------------------------------------- */
+
+/* In single quotes for the shell, if it needs some. */
+static void add_quoted(struct buf *out, const char *word)
+{
+    if (word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                          "0123456789_-+=:,./@%")] == '\0') {
+        buf_add_str(out, word);
+        return;
+    }
+    buf_add_str(out, "$'");
+    for (; *word != '\0'; word++) {
+        unsigned char c = (unsigned char)*word;
+
+        if (c == '\'' || c == '\\') {
+            buf_printf(out, "\\%c", c);
+        } else if (c >= ' ' && c < 0x7f) {
+            buf_add(out, &c, 1);
+        } else {
+            buf_printf(out, "\\x%02x", c);
+        }
+    }
+    buf_add_str(out, "'");
+}
+
+static void add_advice(struct why *w, const redisReply *info)
+{
+    const redisReply *hold = reply_at(reply_get(info, "holds"), 0);
+    uint64_t token = reply_number(reply_get(hold, "token"));
+
+    if (hold == NULL) {
+        return;
+    }
+    buf_add_str(&w->out,
+                "If the holder should not have it any more (it is told, and its "
+                "token is worth less than the next):\n  latchctl force ");
+    add_quoted(&w->out, w->options->name);
+    if (token != 0) {
+        buf_printf(&w->out, " --token %" PRIu64 "\n", token);
+    } else {
+        buf_add_str(&w->out, " --any\n");
+    }
+}
+
+int ctl_why(struct options *o)
+{
+    struct why w = { .options = o };
+    redisReply *info = NULL;
+    int code = CTL_EXIT_FAILED;
+
+    if (ask_open(&w.link, o)) {
+        info = ask_daemon(&w.link, (const char *[]){ "LOCKINFO", o->name, NULL });
+    }
+    if (info != NULL) {
+        add_holders(&w, info);
+        if (add_waiters(&w, info)) {
+            add_advice(&w, info);
+            code =
+                fwrite(buf_ptr(&w.out), 1, buf_len(&w.out), stdout) == buf_len(&w.out)
+                    ? 0
+                    : CTL_EXIT_FAILED;
+        }
+    }
+    freeReplyObject(info);
+    buf_reset(&w.out);
+    link_close(&w.link);
+    return code;
+}

@@ -1,6 +1,0 @@
--- Part of release.lua: `next` was found to hold, so its member waits for nothing.
-local scores = 'redisson_lock_timeout:' .. tag
-local marks = 'latchd:fair:' .. tag
-local member, fair_wait = ARGV[14], tonumber(ARGV[8])
---@include part_queue.lua
---@include part_leave.lua

@@ -1,0 +1,49 @@
+#include "backend/config/backend_config.h"
+#include "support/runner.h"
+
+static const struct {
+    const char *text, *shown;
+} ROWS[] = {
+    { "embedded", "embedded" },
+    { "", "" },
+    { "unix:///run/a:b@c", "unix:///run/a:***@c" },
+    { "redis://h:1/2", "redis://h:1/2" },
+    { "redis://u:p@h:1/2", "redis://u:***@h:1/2" },
+    { "redis://:p:q@r@h", "redis://:***@h" },
+    { "redis://:p q r@h", "redis://:***@h" },
+    { "cluster://u:p q@a,b", "cluster://u:***@a,b" },
+    { "redis://:p@h redis://:q@h", "redis://:***@h" },
+    { "rediss://u:p?x@h", "rediss://u:***@h" },
+    { "sentinel://a,b:1/m", "sentinel://a,b:1/m" },
+    { "sentinel://u:p@a,b:1/m/3", "sentinel://u:***@a,b:1/m/3" },
+    { "sentinel://a:1/m?sentinel-password=x@y:z",
+      "sentinel://a:1/m?sentinel-password=***" },
+    { "sentinels://u:p@a/m?sentinel-user=v&sentinel-password=w",
+      "sentinels://u:***@a/m?sentinel-user=v&sentinel-password=***" },
+    { "sentinel://a/m?sentinel-password=w=&sentinel-user=v",
+      "sentinel://a/m?sentinel-password=***&sentinel-user=v" },
+    { "cluster://u:p?w@a,b?publish=sharded", "cluster://u:***@a,b?publish=sharded" },
+    { "quorum redis://:a@b redis://:c@d", "quorum redis://:***@b redis://:***@d" },
+};
+
+START_TEST(passwords_are_not_shown)
+{
+    struct buf out = { 0 };
+
+    backend_config_show(ROWS[_i].text, &out);
+    buf_add(&out, "", 1);
+    ck_assert_str_eq(buf_ptr(&out), ROWS[_i].shown);
+    buf_reset(&out);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("place_show");
+    TCase *tc = tcase_create("place_show");
+
+    tcase_add_loop_test(tc, passwords_are_not_shown, 0,
+                        (int)(sizeof(ROWS) / sizeof(ROWS[0])));
+    suite_add_tcase(s, tc);
+    return s;
+}

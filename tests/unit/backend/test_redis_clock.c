@@ -1,0 +1,82 @@
+#include "backend/redis/call_fifo.h"
+#include "backend/redis/redis_clock.h"
+#include "support/runner.h"
+
+enum { MS = 1000 };
+
+START_TEST(the_middle_of_a_short_trip_is_taken)
+{
+    struct redis_clock c = { 0 };
+
+    ck_assert(!redis_clock_sample(&c, 1000, 3000, 1002000));
+    ck_assert_int_eq(c.offset_us, 1000000);
+    ck_assert_uint_eq(c.round_trip_us, 2000);
+    ck_assert_uint_eq(redis_clock_at(&c, 5), 1000005);
+}
+END_TEST
+
+START_TEST(a_long_trip_tells_only_that_it_is_in_between)
+{
+    struct redis_clock c = { 0 };
+
+    (void)redis_clock_sample(&c, 0, 2 * MS, 1000 * MS + MS);
+    /* Redis stood still for 3 s, then read its clock: no jump, and nothing new. */
+    ck_assert(!redis_clock_sample(&c, 10000 * MS, 13000 * MS, 14000 * MS));
+    ck_assert_int_eq(c.offset_us, 1000 * MS);
+    /* Drift: now it must be at least 1010 ms ahead. */
+    ck_assert(!redis_clock_sample(&c, 20000 * MS, 20100 * MS, 21110 * MS));
+    ck_assert_int_eq(c.offset_us, 1010 * MS);
+}
+END_TEST
+
+START_TEST(a_jump_is_more_than_half_a_second_in_either_direction)
+{
+    struct redis_clock c = { 0 };
+
+    (void)redis_clock_sample(&c, 0, 0, 1000 * MS);
+    ck_assert(!redis_clock_sample(&c, 0, 0, 1499 * MS));
+    ck_assert(redis_clock_sample(&c, 0, 0, 2000 * MS));
+    ck_assert_int_eq(c.offset_us, 2000 * MS);
+    ck_assert(redis_clock_sample(&c, 0, 0, 1000 * MS));
+    ck_assert(redis_clock_sample(&c, 5000 * MS, 5000 * MS, 1000 * MS));
+    ck_assert_int_eq(c.offset_us, -4000 * MS);
+}
+END_TEST
+
+START_TEST(calls_come_out_in_the_order_they_went_in)
+{
+    struct call_fifo f = { 0 };
+    struct redis_call call;
+    uint64_t in = 0, out = 0;
+
+    for (int round = 0; round < 50; round++) {
+        for (int i = 0; i < 10; i++) {
+            call_fifo_push(&f)->op_id = in++;
+        }
+        for (int i = 0; i < 7; i++) {
+            ck_assert_uint_eq(call_fifo_first(&f)->op_id, out);
+            ck_assert(call_fifo_pop(&f, &call));
+            ck_assert_uint_eq(call.op_id, out++);
+        }
+    }
+    while (call_fifo_pop(&f, &call)) {
+        ck_assert_uint_eq(call.op_id, out++);
+    }
+    ck_assert_uint_eq(out, in);
+    ck_assert_ptr_null(call_fifo_first(&f));
+    call_fifo_fini(&f);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("redis_clock");
+    TCase *tc = tcase_create("redis_clock");
+
+    tcase_add_test(tc, the_middle_of_a_short_trip_is_taken);
+    tcase_add_test(tc, a_long_trip_tells_only_that_it_is_in_between);
+    tcase_add_test(tc, a_jump_is_more_than_half_a_second_in_either_direction);
+    tcase_add_test(tc, calls_come_out_in_the_order_they_went_in);
+    suite_add_tcase(s, tc);
+    return s;
+}

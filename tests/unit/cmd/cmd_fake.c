@@ -1,0 +1,372 @@
+#include "unit/cmd/cmd_fake.h"
+
+#include "engine/introspect/survey.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct fake fake;
+
+/* --- locks -------------------------------------------------------------------------
+ */
+
+static void asked(const char *what)
+{
+    (void)snprintf(fake.asked, sizeof(fake.asked), "%s", what);
+}
+
+void engine_lock(struct engine *l, const struct lock_req *req)
+{
+    asked("lock");
+    fake.lock = *req;
+    fake.hold.from = req->from;
+}
+
+bool engine_has_room(const struct engine *l)
+{
+    return !fake.full;
+}
+
+size_t engine_lock_batch(struct engine *l, const struct lock_req *reqs, size_t count)
+{
+    ck_assert_uint_le(count, FAKE_RUN_MAX);
+    asked("run");
+    fake.run_asked = count;
+    for (size_t i = 0; i < count; i++) {
+        fake.run[i] = reqs[i];
+    }
+    fake.hold.from = reqs[0].from;
+    return fake.run_max != 0 && fake.run_max < count ? fake.run_max : count;
+}
+
+void engine_mlock(struct engine *l, const struct mlock_req *req)
+{
+    asked("mlock");
+    fake.mlock = *req;
+    fake.first = req->names[0];
+    fake.hold.from = req->one.from;
+}
+
+void engine_unlock(struct engine *l, const struct hold_req *req)
+{
+    asked("unlock");
+    fake.hold = *req;
+}
+
+void engine_renew(struct engine *l, const struct hold_req *req)
+{
+    asked("renew");
+    fake.hold = *req;
+}
+
+void engine_force_unlock(struct engine *l, const struct hold_req *req)
+{
+    asked("forceunlock");
+    fake.hold = *req;
+}
+
+void engine_lock_info(struct engine *l, struct call_ref from, struct span name)
+{
+    asked("lockinfo");
+    fake.hold = (struct hold_req){ .from = from, .name = name };
+}
+
+size_t engine_cancel(struct engine *l, const struct hold_req *req, bool *ret_others)
+{
+    asked("cancel");
+    *ret_others = false;
+    return 3;
+}
+
+void engine_on_conn_closed(struct engine *l, uint64_t conn)
+{
+    fake.closed_conn = conn;
+}
+
+void engine_on_undelivered(struct engine *l, uint64_t conn, uint64_t grant)
+{
+    if (fake.closed_conn != conn) {
+        fake.undelivered[fake.undelivered_count++] = grant;
+    }
+}
+
+enum grant_state engine_grant_state(const struct engine *l, uint64_t conn,
+                                    uint64_t grant)
+{
+    return fake.grant_state;
+}
+
+bool engine_unblock(struct engine *l, uint64_t conn, bool with_error)
+{
+    asked(with_error ? "unblock with error" : "unblock");
+    return conn == 2;
+}
+
+void engine_stats(const struct engine *l, struct engine_stats *ret)
+{
+    *ret = (struct engine_stats){ .locks = 5, .store_up = true };
+}
+
+size_t engine_memory(const struct engine *l, struct span name, size_t samples)
+{
+    return span_eq(name, SPAN("job")) ? 500 + (samples == SIZE_MAX) : 0;
+}
+
+const struct engine_timings *engine_timings(const struct engine *l)
+{
+    static struct engine_timings none;
+
+    return &none;
+}
+
+uint64_t engine_scan(struct engine *l, uint64_t cursor, size_t count, lock_name_fn *fn,
+                     void *ctx)
+{
+    fake.scanned = count;
+    fn(ctx, SPAN("job:1"));
+    fn(ctx, SPAN("other"));
+    return cursor == 0 ? 17 : 0;
+}
+
+void engine_waiters(struct engine *l, struct span name, size_t count,
+                    waiter_info_fn *fn, void *ctx)
+{
+    struct waiter_info first = { KIND_PLAIN, SPAN("ann"), 20, UINT64_MAX, 1 };
+    struct waiter_info second = { KIND_PLAIN, SPAN(""), 10, 90, 0 };
+
+    fn(ctx, &first);
+    if (count > 1) {
+        fn(ctx, &second);
+    }
+}
+
+static const struct name_view NAMES[] = {
+    { .name = { "cold", 4 },
+      .holds = 1,
+      .newest = { .owner = { "ann", 3 },
+                  .token = 7,
+                  .held_ms = 9,
+                  .left_ms = 8,
+                  .conn = 4,
+                  .fixed = true } },
+    { .name = { "free", 4 } },
+    { .name = { "hot", 3 }, .waiting = 2, .longest_wait_ms = 5 },
+};
+
+void survey_waits(const struct engine *l, size_t count, wait_view_fn *fn, void *ctx)
+{
+    const struct wait_view view = { .name = NAMES[2].name };
+
+    fn(ctx, &view);
+    fn(ctx, &view);
+}
+
+uint64_t survey_names(struct engine *l, uint64_t cursor, size_t count, name_view_fn *fn,
+                      void *ctx)
+{
+    for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
+        fn(ctx, &NAMES[i]);
+    }
+    return 0;
+}
+
+bool survey_name(const struct engine *l, struct span name, struct name_view *ret)
+{
+    *ret = NAMES[2];
+    return true;
+}
+
+/* --- env ---------------------------------------------------------------------------
+ */
+
+static uint64_t env_now(void *ctx)
+{
+    return fake.now_ms == 0 ? 1000 : fake.now_ms;
+}
+
+static const char *env_password(void *ctx)
+{
+    return fake.password;
+}
+
+static void env_config_each(void *ctx, struct span pattern, config_pair_fn *fn,
+                            void *arg)
+{
+    if (span_eq(pattern, SPAN("*")) || span_eq(pattern, SPAN("port"))) {
+        fn(arg, "port", "5625");
+    }
+    if (span_eq(pattern, SPAN("*"))) {
+        fn(arg, "bind", "::1");
+    }
+}
+
+static bool env_config_set(void *ctx, const struct span *pairs, size_t count,
+                           char *reterr, size_t room)
+{
+    (void)snprintf(reterr, room, "%zu pairs refused", count);
+    return count == 1;
+}
+
+static void env_shutdown(void *ctx)
+{
+    fake.shut_down = true;
+}
+
+static const char *env_acl_file(void *ctx)
+{
+    return fake.acl_text == NULL ? "" : "users.acl";
+}
+
+static bool env_acl_read(void *ctx, struct buf *out, struct buf *reterr)
+{
+    buf_add_str(out, fake.acl_text);
+    return true;
+}
+
+static bool env_acl_write(void *ctx, struct span text)
+{
+    buf_clear(&fake.acl_saved);
+    buf_add_span(&fake.acl_saved, text);
+    return true;
+}
+
+/* --- for tests ---------------------------------------------------------------------
+ */
+
+void fake_password(const char *text)
+{
+    fake.password = text;
+    cmd_password_changed(fake.cmd);
+}
+
+struct conn *fake_open(size_t at)
+{
+    struct conn *c = &fake.conns[at];
+
+    c->id = at + 1;
+    ck_assert(cmd_on_open(fake.cmd, c));
+    return c;
+}
+
+void fake_close(struct conn *c, bool unread)
+{
+    if (c->id != 0) {
+        cmd_on_close(fake.cmd, c, unread);
+        buf_reset(&c->out);
+        *c = (struct conn){ 0 };
+    }
+}
+
+void fake_setup(void)
+{
+    static const struct cmd_limits LIMITS = { .max_name = 512,
+                                              .max_lease_ms = 86400000,
+                                              .max_keep_ms = 30000 };
+    struct cmd_env env = {
+        .now_ms = env_now,
+        .config_each = env_config_each,
+        .config_set = env_config_set,
+        .password = env_password,
+        .acl_file = env_acl_file,
+        .acl_read = env_acl_read,
+        .acl_write = env_acl_write,
+        .shutdown = env_shutdown,
+    };
+
+    fake = (struct fake){ .output_limit = 1 << 20 };
+    fake.cmd = cmd_new(&env, &LIMITS);
+    (void)fake_open(0);
+}
+
+void fake_teardown(void)
+{
+    for (size_t i = 0; i < FAKE_CONNS; i++) {
+        fake_close(&fake.conns[i], false);
+    }
+    cmd_free(fake.cmd);
+    buf_reset(&fake.acl_saved);
+}
+
+/* As net/ does it. */
+static void go_on(struct conn *c)
+{
+    while (c->again && !c->suspended) {
+        c->again = false;
+        cmd_on_again(fake.cmd, c);
+    }
+}
+
+const char *fake_output(struct conn *c)
+{
+    buf_add(&c->out, "", 1);
+    c->out.tail--; /* the NUL is not output */
+    return buf_ptr(&c->out);
+}
+
+const char *fake_run(struct conn *c, const char *line)
+{
+    struct span argv[32];
+    struct resp_request req = { argv, 0 };
+    const char *at = line;
+
+    buf_clear(&c->out);
+    while (*at != '\0') {
+        size_t len = strcspn(at, " ");
+
+        argv[req.argc++] = span_of(at, len);
+        at += len + (at[len] == ' ');
+    }
+    c->input++;
+    fake.asked[0] = '\0';
+    cmd_on_request(fake.cmd, c, &req);
+    go_on(c);
+    return fake_output(c);
+}
+
+const char *fake_send(struct conn *c, const char *line, bool more)
+{
+    const char *got;
+
+    c->more = more;
+    got = fake_run(c, line);
+    if (!more && c->id != 0) {
+        cmd_on_ran(fake.cmd, c);
+    }
+    return got;
+}
+
+const char *fake_hear(struct conn *c, struct call_ref to, struct effect_reply reply)
+{
+    buf_clear(&c->out);
+    reply.to = to;
+    cmd_reply(fake.cmd, &reply);
+    fake_settle();
+    if (c->id != 0) {
+        cmd_on_ran(fake.cmd, c);
+    }
+    return fake_output(c);
+}
+
+void fake_settle(void)
+{
+    for (size_t i = 0; i < FAKE_CONNS; i++) {
+        go_on(&fake.conns[i]);
+    }
+}
+
+void fake_answer(enum reply_kind kind, int64_t value, uint64_t grant)
+{
+    struct effect_reply reply = { .to = fake.hold.from,
+                                  .kind = kind,
+                                  .value = value,
+                                  .grant = grant,
+                                  .error = LOCK_NOTHELD,
+                                  .text = SPAN("not held") };
+
+    for (size_t i = 0; i < FAKE_CONNS; i++) {
+        buf_clear(&fake.conns[i].out);
+    }
+    cmd_reply(fake.cmd, &reply);
+    fake_settle();
+}

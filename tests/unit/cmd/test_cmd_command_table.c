@@ -1,0 +1,211 @@
+#include "cmd/command_table.h"
+#include "cmd/lock/lock_args.h"
+#include "cmd/observe/usage.h"
+#include "support/runner.h"
+#include "util/buf.h"
+
+#include <ctype.h>
+#include <stdio.h>
+
+START_TEST(rows_are_sorted_and_unique)
+{
+    for (size_t i = 1; i < COMMAND_COUNT; i++) {
+        ck_assert_msg(strcmp(COMMANDS[i - 1].name, COMMANDS[i].name) < 0, "%s, %s",
+                      COMMANDS[i - 1].name, COMMANDS[i].name);
+    }
+}
+END_TEST
+
+/* The fewest arguments that the usage line allows, and whether there may be more. */
+static void usage_bounds(const char *usage, size_t *ret_min, bool *ret_open)
+{
+    int depth = 0;
+
+    *ret_min = 0;
+    *ret_open = strstr(usage, "...") != NULL || strchr(usage, '[') != NULL;
+    for (const char *p = usage; *p != '\0'; p++) {
+        bool start = p == usage || strchr(" ([", p[-1]) != NULL;
+
+        depth += (*p == '[') - (*p == ']');
+        if (*p == '(' && depth == 0) { /* a choice: its first part counts */
+            const char *end = strchr(p, ')');
+            size_t len[8] = { 0 }, part = 0;
+
+            for (const char *q = p + 1; q < end; q++) {
+                part += *q == '|';
+                len[part] += isalpha((unsigned char)*q) && strchr(" (", q[-1]) != NULL;
+            }
+            for (size_t i = 1; i <= part; i++) {
+                len[0] = len[i] < len[0] ? len[i] : len[0];
+                *ret_open = *ret_open || len[i] != len[0];
+            }
+            *ret_min += len[0];
+            p = end;
+        } else if (depth == 0 && start && isalpha((unsigned char)*p)) {
+            (*ret_min)++;
+        }
+    }
+}
+
+START_TEST(a_row_is_complete_and_its_arity_fits_its_usage)
+{
+    const struct command *c = &COMMANDS[_i];
+    size_t words = command_is_sub(c) ? 2 : 1, min;
+    bool open;
+
+    ck_assert_uint_lt(strlen(c->name), COMMAND_NAME_MAX);
+    ck_assert(c->run != NULL && c->summary[0] != '\0' && c->since[0] != '\0');
+    ck_assert_msg(usage_is_valid(c->usage), "%s: %s", c->name, c->usage);
+    ck_assert_ptr_eq(command_find(span_str(c->name)), c);
+    for (const char *p = c->name; *p != '\0'; p++) {
+        ck_assert(islower((unsigned char)*p) || *p == '|' || *p == '-');
+    }
+    ck_assert_uint_ne(c->acl & (ACL_FAST | ACL_SLOW), 0);
+    ck_assert_uint_eq(c->acl >> ACL_CATEGORY_COUNT, 0);
+    if ((c->flags & CMD_CONTAINER) != 0) {
+        return;
+    }
+    usage_bounds(c->usage, &min, &open);
+    if (strcmp(c->name, "client|kill") == 0 || strcmp(c->name, "cluster") == 0 ||
+        strcmp(c->name, "quit") == 0) {
+        return; /* one of several forms; whatever subcommand; anything */
+    }
+    if (strcmp(c->name, "cancel") == 0 || strcmp(c->name, "forceunlock") == 0) {
+        min = (size_t)-c->arity - words; /* the handler says what is missing */
+        open = true;
+    }
+    ck_assert_msg((size_t)(c->arity < 0 ? -c->arity : c->arity) == words + min,
+                  "%s: arity %d, usage %s", c->name, c->arity, c->usage);
+    ck_assert_msg((c->arity < 0) == open, "%s: arity %d, usage %s", c->name, c->arity,
+                  c->usage);
+}
+END_TEST
+
+START_TEST(names_are_found_in_any_case)
+{
+    ck_assert_str_eq(command_find(SPAN("LoCk"))->name, "lock");
+    ck_assert_str_eq(command_find(SPAN("client|KILL"))->name, "client|kill");
+    ck_assert_str_eq(command_find_sub(command_find(SPAN("client")), SPAN("KILL"))->name,
+                     "client|kill");
+    ck_assert_ptr_null(command_find(SPAN("")));
+    ck_assert_ptr_null(command_find(SPAN("loc")));
+    ck_assert_ptr_null(command_find(span_of("lock\0", 5)));
+    ck_assert_ptr_null(command_find(SPAN("locklocklocklocklocklocklocklocklocklock")));
+    ck_assert_ptr_null(command_find_sub(command_find(SPAN("client")), SPAN("lock")));
+}
+END_TEST
+
+START_TEST(subcommands_stand_behind_their_container)
+{
+    size_t count;
+    const struct command *subs = command_subs(command_find(SPAN("config")), &count);
+
+    ck_assert_uint_eq(count, 5);
+    ck_assert_str_eq(subs[0].name, "config|get");
+    ck_assert_str_eq(command_short_name(&subs[0]), "get");
+    (void)command_subs(command_find(SPAN("lock")), &count);
+    ck_assert_uint_eq(count, 0);
+}
+END_TEST
+
+/* The option words of a usage line are those that the arguments' parser takes. */
+static const struct {
+    const char *command;
+    const struct lock_syntax *syntax;
+} SYNTAXES[] = {
+    { "lock", &SYNTAX_LOCK },         { "unlock", &SYNTAX_UNLOCK },
+    { "renew", &SYNTAX_RENEW },       { "cancel", &SYNTAX_CANCEL },
+    { "lockinfo", &SYNTAX_LOCKINFO }, { "forceunlock", &SYNTAX_FORCEUNLOCK },
+    { "locks", &SYNTAX_LOCKS },       { "waiters", &SYNTAX_WAITERS },
+    { "mlock", &SYNTAX_MLOCK },
+};
+
+START_TEST(usage_and_parser_know_the_same_options)
+{
+    static const struct {
+        const char *word;
+        unsigned bit;
+    } WORDS[] = {
+        { "FAIR", OPT_FAIR },   { "READ", OPT_READ },   { "WRITE", OPT_WRITE },
+        { "WAIT", OPT_WAIT },   { "LEASE", OPT_LEASE }, { "OWNER", OPT_OWNER },
+        { "ID", OPT_ID },       { "KEEP", OPT_KEEP },   { "GRACE", OPT_GRACE },
+        { "TOKEN", OPT_TOKEN }, { "ANY", OPT_ANY },     { "CURSOR", OPT_CURSOR },
+        { "MATCH", OPT_MATCH }, { "COUNT", OPT_COUNT }, { "TOP", OPT_TOP },
+    };
+    const struct command *c = command_find(span_str(SYNTAXES[_i].command));
+    unsigned bits = 0;
+
+    for (size_t i = 0; i < sizeof(WORDS) / sizeof(WORDS[0]); i++) {
+        bits |= strstr(c->usage, WORDS[i].word) != NULL ? WORDS[i].bit : 0U;
+    }
+    ck_assert_msg(bits == SYNTAXES[_i].syntax->options, "%s", c->usage);
+}
+END_TEST
+
+static const struct {
+    const char *usage;
+    const char *docs; /* CRLF as a space */
+} DOCS[] = {
+    { "", "*0 " },
+    { "name", "*1 *8 $4 name $4 name $4 type $3 key $12 display_text $4 name $14 "
+              "key_spec_index "
+              ":0 " },
+    { "[WAIT ms]",
+      "*1 *10 $4 name $2 ms $4 type $7 integer $12 display_text $2 ms $5 token $4 WAIT "
+      "$5 flags *1 +optional " },
+    { "(A | B)...",
+      "*1 *8 $4 name $1 A $4 type $5 oneof $5 flags *1 +multiple $9 arguments *2 "
+      "*6 $4 name $1 A $4 type $10 pure-token $5 token $1 A "
+      "*6 $4 name $1 B $4 type $10 pure-token $5 token $1 B " },
+    { "AUTH username password",
+      "*1 *8 $4 name $4 AUTH $4 type $5 block $5 token $4 AUTH $9 arguments *2 "
+      "*6 $4 name $8 username $4 type $6 string $12 display_text $8 username "
+      "*6 $4 name $8 password $4 type $6 string $12 display_text $8 password " },
+};
+
+START_TEST(docs_have_the_shape_that_clients_read)
+{
+    struct buf out = { 0 };
+    char text[1024];
+    size_t len = 0;
+
+    usage_write_docs(&out, 2, DOCS[_i].usage);
+    for (size_t i = 0; i < buf_len(&out); i++) {
+        if (buf_ptr(&out)[i] != '\r') {
+            text[len++] = buf_ptr(&out)[i] == '\n' ? ' ' : buf_ptr(&out)[i];
+        }
+    }
+    text[len] = '\0';
+    ck_assert_str_eq(text, DOCS[_i].docs);
+    buf_reset(&out);
+}
+END_TEST
+
+static const char *const BROKEN[] = { "[",  "[a", "(a |",  "(a | )",
+                                      "a)", "]",  "a | b", "[]" };
+
+START_TEST(a_broken_usage_line_is_noticed)
+{
+    ck_assert_msg(!usage_is_valid(BROKEN[_i]), "%s", BROKEN[_i]);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("cmd table");
+    TCase *tc = tcase_create("table");
+
+    tcase_add_test(tc, rows_are_sorted_and_unique);
+    tcase_add_loop_test(tc, a_row_is_complete_and_its_arity_fits_its_usage, 0,
+                        (int)COMMAND_COUNT);
+    tcase_add_test(tc, names_are_found_in_any_case);
+    tcase_add_test(tc, subcommands_stand_behind_their_container);
+    tcase_add_loop_test(tc, usage_and_parser_know_the_same_options, 0,
+                        (int)(sizeof(SYNTAXES) / sizeof(SYNTAXES[0])));
+    tcase_add_loop_test(tc, docs_have_the_shape_that_clients_read, 0,
+                        (int)(sizeof(DOCS) / sizeof(DOCS[0])));
+    tcase_add_loop_test(tc, a_broken_usage_line_is_noticed, 0,
+                        (int)(sizeof(BROKEN) / sizeof(BROKEN[0])));
+    suite_add_tcase(s, tc);
+    return s;
+}

@@ -1,0 +1,85 @@
+#include "unit/cmd/cmd_fake.h"
+
+#include "support/runner.h"
+
+static struct conn *me;
+
+static void setup(void)
+{
+    fake_setup();
+    me = &fake.conns[0];
+}
+
+static void teardown(void)
+{
+    fake_teardown();
+}
+
+START_TEST(sections_are_those_of_redis_and_ours)
+{
+    static const char *const NAMES[] = { "Server", "Clients",    "Memory",  "Stats",
+                                         "Locks",  "Watchdog",   "Redis",   "Latency",
+                                         "CPU",    "Errorstats", "Keyspace" };
+    const char *out;
+
+    out = fake_run(me, "INFO");
+    for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
+        ck_assert_msg(has(out, NAMES[i]), "%s", NAMES[i]);
+    }
+    ck_assert(!has(out, "# Commandstats"));
+    ck_assert(has(fake_run(me, "INFO all"), "# Commandstats"));
+    ck_assert(has(fake_run(me, "INFO everything"), "# Latencystats"));
+    ck_assert(!has(fake_run(me, "INFO default"), "# Latencystats"));
+    ck_assert_str_eq(fake_run(me, "INFO nonsense"), "$0\r\n\r\n");
+    out = fake_run(me, "INFO locks WATCHDOG");
+    ck_assert(has(out, "# Locks\r\nlocks:5\r\n") && has(out, "\r\n\r\n# Watchdog\r\n"));
+    ck_assert(!has(out, "# Server"));
+}
+END_TEST
+
+START_TEST(commands_are_told_by_outcome)
+{
+    const char *out;
+
+    (void)fake_run(me, "GET x");
+    (void)fake_run(me, "LOCK a");
+    fake_answer(REPLY_ERROR, 0, 0);
+    (void)fake_run(me, "NONSENSE");
+    out = fake_run(me, "INFO commandstats errorstats latencystats stats");
+    ck_assert(has(out, "rejected_calls=0,failed_calls=1,NOTHELD=1\r\n"));
+    ck_assert(has(out, "cmdstat_get:calls=1,usec="));
+    ck_assert(has(out, ",failed_calls=0,null=1\r\n"));
+    ck_assert(has(out, "errorstat_ERR:count=1\r\nerrorstat_NOTHELD:count=1\r\n"));
+    ck_assert(has(out, "latency_percentiles_usec_get:p50="));
+    ck_assert(has(out, "latency_wait_percentiles_usec_lock:p50="));
+    ck_assert(!has(out, "latency_wait_percentiles_usec_get"));
+    ck_assert(has(out, "total_error_replies:2\r\n"));
+}
+END_TEST
+
+START_TEST(rates_are_of_the_last_second)
+{
+    cmd_second(fake.cmd, 1000);
+    for (int i = 0; i < 10; i++) {
+        (void)fake_run(me, "PING");
+    }
+    cmd_second(fake.cmd, 1500);
+    ck_assert(has(fake_run(me, "INFO stats"), "instantaneous_ops_per_sec:20\r\n"));
+    (void)fake_run(me, "CONFIG RESETSTAT");
+    cmd_second(fake.cmd, 2500);
+    ck_assert(has(fake_run(me, "INFO stats"), "instantaneous_ops_per_sec:0\r\n"));
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("cmd info");
+    TCase *tc = tcase_create("info");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, sections_are_those_of_redis_and_ours);
+    tcase_add_test(tc, commands_are_told_by_outcome);
+    tcase_add_test(tc, rates_are_of_the_last_second);
+    suite_add_tcase(s, tc);
+    return s;
+}

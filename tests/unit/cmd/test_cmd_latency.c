@@ -1,0 +1,166 @@
+#include "unit/cmd/cmd_fake.h"
+
+#include "cmd/observe/latency.h"
+#include "support/runner.h"
+
+#include <stdio.h>
+
+static struct conn *me;
+static struct cmd_limits limits;
+
+static void setup(void)
+{
+    fake_setup();
+    me = &fake.conns[0];
+    limits =
+        (struct cmd_limits){ .max_name = 512, .slowlog_us = -1, .latency_ms = 100 };
+    cmd_set_limits(fake.cmd, &limits);
+}
+
+static void teardown(void)
+{
+    fake_teardown();
+}
+
+/* --- samples -----------------------------------------------------------------------
+ */
+
+START_TEST(a_second_has_one_sample_its_worst)
+{
+    static struct latency_series s;
+
+    latency_add(&s, 10, 200);
+    latency_add(&s, 10, 300);
+    latency_add(&s, 10, 250);
+    latency_add(&s, 12, 100);
+    ck_assert_uint_eq(s.count, 2);
+    ck_assert_uint_eq(latency_sample(&s, 0)->ms, 300);
+    ck_assert_uint_eq(latency_sample(&s, 1)->at_s, 12);
+    ck_assert_uint_eq(s.max_ms, 300);
+}
+END_TEST
+
+START_TEST(the_oldest_samples_give_way)
+{
+    static struct latency_series s;
+
+    for (uint64_t i = 0; i < 2 * LATENCY_SAMPLES + 3; i++) {
+        latency_add(&s, i, 1000 - i);
+    }
+    ck_assert_uint_eq(s.count, LATENCY_SAMPLES);
+    ck_assert_uint_eq(latency_sample(&s, 0)->at_s, LATENCY_SAMPLES + 3);
+    ck_assert_uint_eq(latency_sample(&s, LATENCY_SAMPLES - 1)->at_s,
+                      2 * LATENCY_SAMPLES + 2);
+    ck_assert_uint_eq(s.max_ms, 1000);
+}
+END_TEST
+
+START_TEST(the_graph_shows_high_low_and_age)
+{
+    static struct latency_series s;
+    struct buf out = { 0 };
+
+    latency_add(&s, 100, 100);
+    latency_add(&s, 160, 300);
+    latency_add(&s, 190, 500);
+    latency_graph(&s, "loop", 200, &out);
+    buf_add(&out, "", 1);
+    ck_assert_str_eq(buf_ptr(&out),
+                     "loop - high 500 ms, low 100 ms (all time high 500 ms)\n"
+                     "-----------------------------------------------------------------"
+                     "---------------"
+                     "\n  #\n  |\n #|\n_||\n\n141\nm00\n ss\n   \n");
+    buf_reset(&out);
+}
+END_TEST
+
+/* --- commands ----------------------------------------------------------------------
+ */
+
+START_TEST(only_what_is_long_is_remembered)
+{
+    cmd_latency(fake.cmd, LATENCY_REDIS, 99);
+    ck_assert_str_eq(fake_run(me, "LATENCY LATEST"), "*0\r\n");
+    cmd_latency(fake.cmd, LATENCY_REDIS, 100);
+    ck_assert(has(fake_run(me, "LATENCY LATEST"), "*1\r\n*4\r\n$5\r\nredis\r\n:1"));
+    ck_assert(has(fake_output(me), "\r\n:100\r\n:100\r\n"));
+    ck_assert(has(fake_run(me, "LATENCY HISTORY Redis"), "*1\r\n*2\r\n:1"));
+    ck_assert_str_eq(fake_run(me, "LATENCY HISTORY loop"), "*0\r\n");
+    ck_assert_str_eq(fake_run(me, "LATENCY HISTORY nonsense"), "*0\r\n");
+    limits.latency_ms = 0;
+    cmd_set_limits(fake.cmd, &limits);
+    cmd_latency(fake.cmd, LATENCY_LOOP, 100000);
+    ck_assert_str_eq(fake_run(me, "LATENCY HISTORY loop"), "*0\r\n");
+}
+END_TEST
+
+START_TEST(reset_says_how_many_events_had_samples)
+{
+    cmd_latency(fake.cmd, LATENCY_REDIS, 100);
+    cmd_latency(fake.cmd, LATENCY_LOOP, 100);
+    cmd_latency(fake.cmd, LATENCY_RENEWAL, 100);
+    ck_assert_str_eq(fake_run(me, "LATENCY RESET command redis nonsense"), ":1\r\n");
+    ck_assert_str_eq(fake_run(me, "LATENCY RESET"), ":2\r\n");
+    ck_assert_str_eq(fake_run(me, "LATENCY RESET"), ":0\r\n");
+}
+END_TEST
+
+START_TEST(the_doctor_says_what_to_do)
+{
+    ck_assert(has(fake_run(me, "LATENCY DOCTOR"), "Nothing has taken 100 ms"));
+    cmd_latency(fake.cmd, LATENCY_REDIS, 250);
+    ck_assert(has(fake_run(me, "LATENCY DOCTOR"), "1. redis: 1 spike, average 250 ms"));
+    ck_assert(has(fake_output(me), "appendfsync"));
+    limits.latency_ms = 0;
+    cmd_set_limits(fake.cmd, &limits);
+    ck_assert(has(fake_run(me, "LATENCY DOCTOR"), "latency-monitor-threshold"));
+}
+END_TEST
+
+START_TEST(the_graph_needs_samples)
+{
+    ck_assert_str_eq(fake_run(me, "LATENCY GRAPH loop"),
+                     "-ERR No samples available for event 'loop'\r\n");
+    cmd_latency(fake.cmd, LATENCY_LOOP, 250);
+    ck_assert(
+        has(fake_run(me, "LATENCY GRAPH loop"), "loop - high 250 ms, low 250 ms"));
+}
+END_TEST
+
+START_TEST(histograms_are_cumulative_powers_of_two)
+{
+    const char *out;
+
+    (void)fake_run(me, "CLIENT ID");
+    (void)fake_run(me, "PING");
+    (void)fake_run(me, "PING");
+    out = fake_run(me, "LATENCY HISTOGRAM ping get nonsense");
+    ck_assert(has(out, "*2\r\n$4\r\nping\r\n*4\r\n$5\r\ncalls\r\n:2\r\n"
+                       "$14\r\nhistogram_usec\r\n*"));
+    ck_assert(has(out, "\r\n:2\r\n"));
+    ck_assert(has(fake_run(me, "LATENCY HISTOGRAM client"), "$9\r\nclient|id\r\n"));
+    (void)fake_run(me, "HELLO 3");
+    ck_assert(has(fake_run(me, "LATENCY HISTOGRAM ping"),
+                  "%1\r\n$4\r\nping\r\n%2\r\n$5\r\ncalls\r\n:2\r\n"
+                  "$14\r\nhistogram_usec\r\n%"));
+    ck_assert_str_eq(fake_run(me, "LATENCY HISTOGRAM nonsense"), "%0\r\n");
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("cmd latency");
+    TCase *tc = tcase_create("latency");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_second_has_one_sample_its_worst);
+    tcase_add_test(tc, the_oldest_samples_give_way);
+    tcase_add_test(tc, the_graph_shows_high_low_and_age);
+    tcase_add_test(tc, only_what_is_long_is_remembered);
+    tcase_add_test(tc, reset_says_how_many_events_had_samples);
+    tcase_add_test(tc, the_doctor_says_what_to_do);
+    tcase_add_test(tc, the_graph_needs_samples);
+    tcase_add_test(tc, histograms_are_cumulative_powers_of_two);
+    suite_add_tcase(s, tc);
+    return s;
+}

@@ -1,0 +1,296 @@
+#include "unit/cmd/cmd_fake.h"
+
+#include "support/runner.h"
+
+#define ID16 "0123456789abcdef"
+
+static struct conn *me;
+
+static void setup(void)
+{
+    fake_setup();
+    me = &fake.conns[0];
+}
+
+static void teardown(void)
+{
+    fake_teardown();
+}
+
+/* --- locks -------------------------------------------------------------------------
+ */
+
+START_TEST(lock_asks_the_engine_and_waits)
+{
+    ck_assert_str_eq(fake_run(me, "lock job OWNER joe WAIT 0 KEEP 5 ID " ID16), "");
+    ck_assert_str_eq(fake.asked, "lock");
+    ck_assert(me->awaited);
+    ck_assert(span_eq(fake.lock.name, SPAN("job")));
+    ck_assert(span_eq(fake.lock.owner, SPAN("joe")));
+    ck_assert(span_eq(fake.lock.id, SPAN(ID16)));
+    ck_assert_uint_eq(fake.lock.has, LOCK_HAS_WAIT | LOCK_HAS_KEEP);
+    ck_assert_uint_eq(fake.lock.from.conn, 1);
+    fake_answer(REPLY_TOKEN, 77, 5);
+    ck_assert_str_eq(fake_output(me), ":77\r\n");
+    ck_assert(!me->suspended && !me->awaited);
+}
+END_TEST
+
+START_TEST(kinds_go_to_the_engine)
+{
+    (void)fake_run(me, "LOCK job WAIT 0 FAIR");
+    ck_assert_int_eq(fake.lock.kind, KIND_FAIR);
+    fake_answer(REPLY_NULL, 0, 0);
+    (void)fake_run(me, "UNLOCK job");
+    ck_assert_int_eq(fake.hold.kind, KIND_PLAIN);
+    fake_answer(REPLY_INT, 0, 0);
+    (void)fake_run(me, "UNLOCK job write TOKEN 5");
+    ck_assert_int_eq(fake.hold.kind, KIND_WRITE);
+    fake_answer(REPLY_INT, 0, 0);
+    (void)fake_run(me, "RENEW job OWNER joe READ");
+    ck_assert_str_eq(fake.asked, "renew");
+    ck_assert_int_eq(fake.hold.kind, KIND_READ);
+}
+END_TEST
+
+START_TEST(mlock_asks_for_all_names)
+{
+    ck_assert_str_eq(fake_run(me, "MLOCK 3 c a b LEASE 500 OWNER joe"), "");
+    ck_assert_str_eq(fake.asked, "mlock");
+    ck_assert(me->awaited);
+    ck_assert_uint_eq(fake.mlock.name_count, 3);
+    ck_assert(span_eq(fake.first, SPAN("c")));
+    ck_assert(span_eq(fake.mlock.one.owner, SPAN("joe")));
+    ck_assert_uint_eq(fake.mlock.one.has, LOCK_HAS_LEASE);
+    ck_assert_uint_eq(fake.mlock.one.lease_ms, 500);
+}
+END_TEST
+
+START_TEST(bad_words_never_reach_the_engine)
+{
+    ck_assert_str_eq(fake_run(me, "LOCK job FAIR READ"),
+                     "-ERR only one of FAIR, READ or WRITE can be given\r\n");
+    ck_assert_str_eq(fake.asked, "");
+    ck_assert(!me->suspended && !me->awaited);
+}
+END_TEST
+
+START_TEST(an_answer_to_another_call_is_dropped)
+{
+    struct effect_reply late;
+
+    (void)fake_run(me, "LOCK job");
+    late = (struct effect_reply){ .to = fake.hold.from, .kind = REPLY_NULL };
+    fake_answer(REPLY_NULL, 0, 0);
+    ck_assert_str_eq(fake_output(me), "$-1\r\n");
+    (void)fake_run(me, "LOCK job");
+    cmd_reply(fake.cmd, &late);
+    ck_assert(me->awaited);
+    fake_close(me, false);
+    fake_answer(REPLY_TOKEN, 5, 5);
+}
+END_TEST
+
+START_TEST(engine_errors_have_their_words)
+{
+    (void)fake_run(me, "UNLOCK job TOKEN 5");
+    ck_assert_str_eq(fake.asked, "unlock");
+    ck_assert_uint_eq(fake.hold.token, 5);
+    fake_answer(REPLY_ERROR, 0, 0);
+    ck_assert_str_eq(fake_output(me), "-NOTHELD not held\r\n");
+    ck_assert_ptr_nonnull(
+        strstr(fake_run(me, "INFO commandstats"), "cmdstat_unlock:calls=1,"));
+    ck_assert_ptr_nonnull(strstr(fake_run(me, "INFO commandstats"), "failed_calls=1"));
+}
+END_TEST
+
+START_TEST(an_unread_grant_is_reported_when_the_connection_ends)
+{
+    (void)fake_run(me, "LOCK a");
+    fake_answer(REPLY_TOKEN, 1, 11);
+    (void)fake_run(me, "LOCK b"); /* by then the first token was read */
+    fake_answer(REPLY_TOKEN, 2, 12);
+    me->input--;
+    (void)fake_run(me, "LOCK c"); /* came together with the second */
+    fake_answer(REPLY_TOKEN, 3, 13);
+    fake_close(me, true);
+    ck_assert_uint_eq(fake.undelivered_count, 2);
+    ck_assert_uint_eq(fake.undelivered[0], 12);
+    ck_assert_uint_eq(fake.undelivered[1], 13);
+    ck_assert_uint_eq(fake.closed_conn, 1);
+}
+END_TEST
+
+START_TEST(a_grant_that_was_read_is_not_in_doubt)
+{
+    (void)fake_run(me, "LOCK a");
+    fake_answer(REPLY_TOKEN, 1, 11);
+    me->input++;
+    fake_close(me, true);
+    ck_assert_uint_eq(fake.undelivered_count, 0);
+    ck_assert_uint_eq(fake.closed_conn, 1);
+}
+END_TEST
+
+START_TEST(a_clean_end_leaves_grants_alone)
+{
+    (void)fake_run(me, "LOCK a");
+    fake_answer(REPLY_TOKEN, 1, 11);
+    fake_close(me, false);
+    ck_assert_uint_eq(fake.undelivered_count, 0);
+}
+END_TEST
+
+START_TEST(unblock_asks_the_engine)
+{
+    ck_assert_str_eq(fake_run(me, "CLIENT UNBLOCK 2 ERROR"), ":1\r\n");
+    ck_assert_str_eq(fake.asked, "unblock with error");
+    ck_assert_str_eq(fake_run(me, "CLIENT UNBLOCK 2"), ":1\r\n");
+    ck_assert_str_eq(fake.asked, "unblock");
+    ck_assert_str_eq(fake_run(me, "CLIENT UNBLOCK 3 timeout"), ":0\r\n");
+}
+END_TEST
+
+START_TEST(lockinfo_tells_kinds_and_the_queue)
+{
+    const struct info_hold hold = {
+        KIND_WRITE, SPAN("ann"), 1, 7, 4, true, true, 9, 8
+    };
+    const struct span queue[] = { SPAN("bob"), SPAN("uuid:1") };
+    const struct lock_info info = { .name = SPAN("a"),
+                                    .kind = KIND_FAIR,
+                                    .state = LOCK_STATE_UNCERTAIN,
+                                    .ttl_ms = 5,
+                                    .holds = &hold,
+                                    .hold_count = 1,
+                                    .queue = queue,
+                                    .queue_count = 2 };
+    struct effect_reply reply = { .kind = REPLY_INFO, .info = &info };
+
+    (void)fake_run(me, "LOCKINFO a");
+    reply.to = fake.hold.from;
+    buf_clear(&me->out);
+    cmd_reply(fake.cmd, &reply);
+    ck_assert_str_eq(fake_output(me),
+                     "*14\r\n$4\r\nname\r\n$1\r\na\r\n$4\r\nkind\r\n$4\r\nfair\r\n"
+                     "$5\r\nstate\r\n$9\r\nuncertain\r\n$3\r\nttl\r\n:5\r\n"
+                     "$5\r\nholds\r\n*1\r\n*16\r\n$5\r\nowner\r\n$3\r\nann\r\n"
+                     "$4\r\nkind\r\n$5\r\nwrite\r\n$5\r\ncount\r\n:1\r\n"
+                     "$5\r\ntoken\r\n:7\r\n$6\r\nclient\r\n:4\r\n"
+                     "$4\r\nheld\r\n:9\r\n$4\r\nleft\r\n:8\r\n"
+                     "$7\r\nrenewed\r\n$5\r\nfixed\r\n"
+                     "$7\r\nwaiting\r\n:0\r\n$5\r\nqueue\r\n*2\r\n"
+                     "$3\r\nbob\r\n$6\r\nuuid:1\r\n");
+}
+END_TEST
+
+START_TEST(many_tokens_are_an_array_and_one_grant)
+{
+    const uint64_t tokens[] = { 3, 9007199254740992 };
+    struct effect_reply reply = {
+        .kind = REPLY_TOKENS, .grant = 8, .tokens = tokens, .token_count = 2
+    };
+
+    (void)fake_run(me, "LOCK a");
+    reply.to = fake.hold.from;
+    buf_clear(&me->out);
+    cmd_reply(fake.cmd, &reply);
+    ck_assert_str_eq(fake_output(me), "*2\r\n:3\r\n:9007199254740992\r\n");
+    fake_close(me, true);
+    ck_assert_uint_eq(fake.undelivered_count, 1);
+    ck_assert_uint_eq(fake.undelivered[0], 8);
+}
+END_TEST
+
+START_TEST(lockinfo_is_a_map_in_order)
+{
+    const struct info_hold hold = {
+        .kind = KIND_PLAIN, .owner = SPAN("ann"), .count = 2, .token = 7
+    };
+    const struct lock_info info = { .name = SPAN("a"),
+                                    .state = LOCK_STATE_HELD,
+                                    .ttl_ms = 500,
+                                    .waiting = 3,
+                                    .holds = &hold,
+                                    .hold_count = 1 };
+    struct effect_reply reply = { .kind = REPLY_INFO, .info = &info };
+
+    (void)fake_run(me, "HELLO 3");
+    (void)fake_run(me, "LOCKINFO a");
+    reply.to = fake.hold.from;
+    buf_clear(&me->out);
+    cmd_reply(fake.cmd, &reply);
+    ck_assert_str_eq(fake_output(me),
+                     "%7\r\n$4\r\nname\r\n$1\r\na\r\n$4\r\nkind\r\n$5\r\nplain\r\n"
+                     "$5\r\nstate\r\n$4\r\nheld\r\n$3\r\nttl\r\n:500\r\n"
+                     "$5\r\nholds\r\n*1\r\n%8\r\n$5\r\nowner\r\n$3\r\nann\r\n"
+                     "$4\r\nkind\r\n$5\r\nplain\r\n$5\r\ncount\r\n:2\r\n"
+                     "$5\r\ntoken\r\n:7\r\n$6\r\nclient\r\n_\r\n"
+                     "$4\r\nheld\r\n_\r\n$4\r\nleft\r\n_\r\n$7\r\nrenewed\r\n_\r\n"
+                     "$7\r\nwaiting\r\n:3\r\n$5\r\nqueue\r\n*0\r\n");
+}
+END_TEST
+
+START_TEST(a_pattern_that_is_slow_to_match_is_matched_with_fewer)
+{
+    char line[400] = "LOCKS COUNT 1000 MATCH *";
+    size_t len = strlen(line);
+
+    (void)fake_run(me, "LOCKS COUNT 1000 MATCH *job*");
+    ck_assert_uint_eq(fake.scanned, 1000);
+    memset(line + len, '?', 249);
+    line[len + 249] = '*';
+    line[len + 250] = '\0';
+    (void)fake_run(me, line);
+    ck_assert_uint_eq(fake.scanned, 20);
+    (void)fake_run(me, "LOCKS COUNT 7");
+    ck_assert_uint_eq(fake.scanned, 7);
+}
+END_TEST
+
+START_TEST(the_top_is_the_hottest_first_each_once)
+{
+    static const char HOT[] = "$4\r\nname\r\n$3\r\nhot\r\n$7\r\nwaiting\r\n:2\r\n"
+                              "$6\r\nwaited\r\n:5\r\n$5\r\nholds\r\n:0\r\n"
+                              "$6\r\nholder\r\n";
+    static const char COLD[] =
+        "$4\r\nname\r\n$4\r\ncold\r\n$7\r\nwaiting\r\n:0\r\n"
+        "$6\r\nwaited\r\n:0\r\n$5\r\nholds\r\n:1\r\n"
+        "$6\r\nholder\r\n*14\r\n$5\r\nowner\r\n$3\r\nann\r\n"
+        "$4\r\nkind\r\n$5\r\nplain\r\n$5\r\ntoken\r\n:7\r\n"
+        "$6\r\nclient\r\n:4\r\n$4\r\nheld\r\n:9\r\n$4\r\nleft\r\n:8\r\n"
+        "$7\r\nrenewed\r\n$5\r\nfixed\r\n";
+    char both[1024];
+
+    (void)snprintf(both, sizeof(both), "*2\r\n*10\r\n%s$-1\r\n*10\r\n%s", HOT, COLD);
+    ck_assert_str_eq(fake_run(me, "LOCKS TOP 2"), both);
+    (void)snprintf(both, sizeof(both), "*1\r\n%%5\r\n%s_\r\n", HOT);
+    (void)fake_run(me, "HELLO 3");
+    ck_assert_str_eq(fake_run(me, "LOCKS TOP 1"), both);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("cmd lock");
+    TCase *tc = tcase_create("commands");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, lock_asks_the_engine_and_waits);
+    tcase_add_test(tc, kinds_go_to_the_engine);
+    tcase_add_test(tc, mlock_asks_for_all_names);
+    tcase_add_test(tc, bad_words_never_reach_the_engine);
+    tcase_add_test(tc, an_answer_to_another_call_is_dropped);
+    tcase_add_test(tc, engine_errors_have_their_words);
+    tcase_add_test(tc, an_unread_grant_is_reported_when_the_connection_ends);
+    tcase_add_test(tc, a_grant_that_was_read_is_not_in_doubt);
+    tcase_add_test(tc, a_clean_end_leaves_grants_alone);
+    tcase_add_test(tc, unblock_asks_the_engine);
+    tcase_add_test(tc, lockinfo_tells_kinds_and_the_queue);
+    tcase_add_test(tc, many_tokens_are_an_array_and_one_grant);
+    tcase_add_test(tc, lockinfo_is_a_map_in_order);
+    tcase_add_test(tc, the_top_is_the_hottest_first_each_once);
+    tcase_add_test(tc, a_pattern_that_is_slow_to_match_is_matched_with_fewer);
+    suite_add_tcase(s, tc);
+    return s;
+}

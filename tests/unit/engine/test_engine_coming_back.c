@@ -1,0 +1,383 @@
+/* The engine: clients that leave and come back: grace, KEEP, RENEW. */
+#include "support/engine.h"
+#include "support/runner.h"
+
+#include <stdio.h>
+
+static struct engine_fixture e;
+static struct seen_op op;
+
+#define FOREVER                                                                        \
+    (struct lock_req)                                                                  \
+    {                                                                                  \
+        0                                                                              \
+    }
+#define BARE                                                                           \
+    (struct hold_req)                                                                  \
+    {                                                                                  \
+        0                                                                              \
+    }
+#define ID_A SPAN("aaaaaaaaaaaaaaaa")
+
+static void setup(void)
+{
+    fixture_init(&e);
+}
+
+static void teardown(void)
+{
+    fixture_fini(&e);
+}
+
+#define ATTACHED                                                                       \
+    (struct op_result)                                                                 \
+    {                                                                                  \
+        .status = OP_OK, .token = 100, .ttl_ms = 30000,                                \
+        .owner = SPAN("latchd:id:aaaaaaaaaaaaaaaa")                                    \
+    }
+
+START_TEST(grace_0_frees_when_the_connection_closes)
+{
+    (void)fixture_grant(&e, 1, "job",
+                        (struct lock_req){ .has = LOCK_HAS_GRACE, .grace_ms = 0 }, 100);
+    engine_on_conn_closed(e.engine, 1);
+    fixture_collect(&e);
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert(op.op.if_keeper);
+    fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
+    ck_assert_str_eq(e.notices, "granted:job released:job");
+}
+END_TEST
+
+START_TEST(without_grace_the_rest_of_the_lease_runs_out_unrenewed)
+{
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    engine_on_conn_closed(e.engine, 1);
+    for (int i = 0; i < 3; i++) {
+        fixture_pass(&e, i < 2 ? 10000 : 9150);
+        ck_assert_uint_eq(e.ops[0].items[0].lease_ms, 1); /* only looks */
+        fixture_renews(&e, RENEW_OK);
+    }
+    fixture_pass(&e, 499);
+    fixture_no_op(&e);
+    ck_assert_str_eq(e.notices, "granted:job");
+    fixture_pass(&e, 1);
+    ck_assert_str_eq(e.notices, "granted:job lost:job");
+}
+END_TEST
+
+START_TEST(what_nobody_has_and_was_released_elsewhere_is_not_lost)
+{
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    engine_on_conn_closed(e.engine, 1);
+    fixture_pass(&e, 10000);
+    fixture_renews(&e, RENEW_ENDED);
+    fixture_pass(&e, 30000);
+    ck_assert_str_eq(e.notices, "granted:job");
+    fixture_is_empty(&e);
+}
+END_TEST
+
+START_TEST(a_fixed_lease_that_was_released_elsewhere_before_its_end_is_not_lost)
+{
+    struct lock_req lease = FOREVER;
+
+    lease.has |= LOCK_HAS_LEASE;
+    lease.lease_ms = 1000;
+    (void)fixture_grant(&e, 1, "job", lease, 100);
+    fixture_pass(&e, 830);
+    fixture_renews(&e, RENEW_ENDED);
+    fixture_pass(&e, 30000);
+    ck_assert_str_eq(e.notices, "granted:job");
+    fixture_is_empty(&e);
+}
+END_TEST
+
+/* Looking at it does not make it fresh: the rest of its lease is what it was. */
+START_TEST(who_comes_back_after_a_look_is_given_the_lease_anew)
+{
+    struct lock_req again = { .id = ID_A };
+
+    (void)fixture_grant(&e, 1, "job", again, 100);
+    engine_on_conn_closed(e.engine, 1);
+    fixture_pass(&e, 10000);
+    fixture_renews(&e, RENEW_OK);
+    fixture_pass(&e, 9000);
+    fixture_lock(&e, 2, "job", again);
+    fixture_take_op(&e, OP_ATTACH, &op);
+}
+END_TEST
+
+START_TEST(a_lease_that_is_being_cut_is_not_vouched_for_beyond_the_cut)
+{
+    struct hold_req renew = {
+        .name = SPAN("job"), .token = 100, .lease_ms = 1000, .from = { 2, 1 }
+    };
+
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    engine_renew(e.engine, &renew);
+    fixture_collect(&e);
+    fixture_pass(&e, 939);
+    ck_assert_str_eq(e.notices, "granted:job");
+    fixture_pass(&e, 1);
+    ck_assert_str_eq(e.notices, "granted:job lost:job");
+}
+END_TEST
+
+START_TEST(who_comes_back_while_the_cut_to_grace_is_in_flight_asks_again)
+{
+    struct lock_req req = { .id = ID_A, .has = LOCK_HAS_GRACE, .grace_ms = 2000 };
+    struct hold_req renew = { .name = SPAN("job"), .id = ID_A, .from = { 2, 1 } };
+    struct seen_op attach;
+    static const enum renew_result FINE[] = { RENEW_OK };
+
+    (void)fixture_grant(&e, 1, "job", req, 100);
+    engine_renew(e.engine, &renew);
+    fixture_collect(&e);
+    fixture_take_op(&e, OP_ATTACH, &attach);
+    engine_on_conn_closed(e.engine, 1);
+    fixture_collect(&e);
+    fixture_take_op(&e, OP_RENEW, &op);
+    ck_assert(op.items[0].exact);
+    fixture_answer(&e, &attach, ATTACHED);
+    fixture_hears_nothing(&e); /* the cut that was sent behind it has taken it back */
+    fixture_answer(
+        &e, &op, (struct op_result){ .status = OP_OK, .items = FINE, .item_count = 1 });
+    fixture_take_op(&e, OP_ATTACH, &attach);
+    fixture_answer(&e, &attach, ATTACHED);
+    (void)fixture_hears(&e, 2, REPLY_INT);
+    fixture_pass(&e, 9000);
+    ck_assert_str_eq(e.notices, "granted:job");
+}
+END_TEST
+
+START_TEST(coming_back_in_grace_with_and_then_without_a_lease_ends_the_grace)
+{
+    struct lock_req req = { .id = ID_A, .has = LOCK_HAS_GRACE, .grace_ms = 2000 };
+    struct hold_req renew = { .name = SPAN("job"), .id = ID_A, .from = { 2, 1 } };
+
+    (void)fixture_grant(&e, 1, "job", req, 100);
+    engine_on_conn_closed(e.engine, 1);
+    fixture_collect(&e);
+    fixture_renews(&e, RENEW_OK);
+    renew.lease_ms = 60000;
+    for (int i = 0; i < 2; i++) {
+        engine_renew(e.engine, &renew);
+        fixture_collect(&e);
+        fixture_take_op(&e, OP_ATTACH, &op);
+        fixture_answer(&e, &op, ATTACHED);
+        (void)fixture_hears(&e, 2, REPLY_INT);
+        renew.lease_ms = 0;
+    }
+    fixture_pass(&e, 5000);
+    fixture_no_op(&e);
+    ck_assert_str_eq(e.notices, "granted:job");
+}
+END_TEST
+
+START_TEST(a_renewal_of_which_little_is_left_is_asked_for_again)
+{
+    struct hold_req renew = {
+        .name = SPAN("job"), .token = 100, .lease_ms = 1000, .from = { 2, 1 }
+    };
+    struct op_result fine = {
+        .status = OP_OK, .token = 100, .ttl_ms = 1000, .owner = SPAN("latchd:100")
+    };
+
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    engine_renew(e.engine, &renew);
+    fixture_collect(&e);
+    fixture_take_op(&e, OP_ATTACH, &op);
+    fixture_pass(&e, 600);
+    fixture_answer(&e, &op, fine);
+    fixture_hears_nothing(&e);
+    fixture_take_op(&e, OP_ATTACH, &op);
+    fixture_answer(&e, &op, fine);
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_INT).value, 1000);
+}
+END_TEST
+
+START_TEST(a_grant_is_fresh_while_half_of_its_lease_is_left)
+{
+    struct lock_req fixed = { .has = LOCK_HAS_LEASE, .lease_ms = 1000 };
+    uint64_t grant = fixture_grant(&e, 1, "job", fixed, 100);
+
+    ck_assert_int_eq(engine_grant_state(e.engine, 1, grant), GRANT_FRESH);
+    ck_assert_int_eq(engine_grant_state(e.engine, 1, grant + 1), GRANT_OVER);
+    ck_assert_int_eq(engine_grant_state(e.engine, 2, grant), GRANT_OVER);
+    fixture_pass(&e, 500);
+    ck_assert_int_eq(engine_grant_state(e.engine, 1, grant), GRANT_FRESH);
+    fixture_pass(&e, 1);
+    ck_assert_int_eq(engine_grant_state(e.engine, 1, grant), GRANT_STALE);
+    fixture_pass(&e, 499);
+    ck_assert_int_eq(engine_grant_state(e.engine, 1, grant), GRANT_OVER);
+}
+END_TEST
+
+START_TEST(an_undelivered_grant_is_taken_back)
+{
+    uint64_t grant = fixture_grant(&e, 1, "job", FOREVER, 100);
+
+    engine_on_undelivered(e.engine, 1, grant);
+    engine_on_conn_closed(e.engine, 1);
+    fixture_collect(&e);
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert_str_eq(op.target_field, "latchd:100");
+}
+END_TEST
+
+START_TEST(an_undelivered_grant_with_an_id_is_kept_and_found_again)
+{
+    uint64_t grant = fixture_grant(&e, 1, "job", (struct lock_req){ .id = ID_A }, 100);
+
+    engine_on_undelivered(e.engine, 1, grant);
+    engine_on_conn_closed(e.engine, 1);
+    fixture_pass(&e, 1999);
+    fixture_no_op(&e);
+    fixture_lock(&e, 2, "job", (struct lock_req){ .id = ID_A });
+    fixture_take_op(&e, OP_ATTACH, &op);
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK,
+                                       .token = 100,
+                                       .ttl_ms = 30000,
+                                       .owner = SPAN("latchd:id:aaaaaaaaaaaaaaaa") });
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_TOKEN).value, 100);
+    fixture_pass(&e, 9000);
+    ck_assert_str_eq(e.notices, "granted:job");
+}
+END_TEST
+
+START_TEST(h4_an_attach_that_another_daemon_overtook_is_asked_anew_for_who_is_there)
+{
+    struct hold_req renew = { .name = SPAN("job"), .token = 100, .from = { 2, 1 } };
+
+    engine_renew(e.engine, &renew);
+    fixture_collect(&e);
+    fixture_take_op(&e, OP_ATTACH, &op);
+    fixture_answer(&e, &op, (struct op_result){ .status = OP_ELSEWHERE });
+    fixture_no_op(&e); /* not at once: a clock that was set back needs its time */
+    fixture_pass(&e, 10);
+    fixture_hears_nothing(&e);
+    fixture_take_op(&e, OP_ATTACH, &op);
+    engine_on_conn_closed(e.engine, 2);
+    fixture_answer(&e, &op, (struct op_result){ .status = OP_ELSEWHERE });
+    fixture_no_op(&e);
+}
+END_TEST
+
+START_TEST(h4_a_kept_place_whose_request_went_on_elsewhere_undoes_nothing)
+{
+    struct lock_req req = { .id = ID_A };
+
+    fixture_lock(&e, 1, "job", req);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    engine_on_conn_closed(e.engine, 1);
+    fixture_answer(&e, &op, (struct op_result){ .status = OP_ELSEWHERE });
+    fixture_pass(&e, 10000);
+    fixture_no_op(&e);
+}
+END_TEST
+
+START_TEST(a_kept_grant_that_nobody_fetches_goes_back)
+{
+    uint64_t grant = fixture_grant(&e, 1, "job", (struct lock_req){ .id = ID_A }, 100);
+
+    engine_on_undelivered(e.engine, 1, grant);
+    engine_on_conn_closed(e.engine, 1);
+    fixture_pass(&e, 2000);
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert_str_eq(op.target_field, "latchd:id:aaaaaaaaaaaaaaaa");
+}
+END_TEST
+
+START_TEST(a_hold_in_its_grace_is_looked_at_too_but_not_prolonged)
+{
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    engine_on_conn_closed(e.engine, 1);
+    engine_on_clock_jump(e.engine);
+    fixture_collect(&e);
+    fixture_take_op(&e, OP_RENEW, &op);
+    ck_assert_uint_eq(op.items[0].lease_ms, 1);
+    ck_assert(!op.items[0].exact);
+}
+END_TEST
+
+/* --- a RENEW that crosses the end of grace ---------------------------------------- */
+
+static void leave_and_come_back(void)
+{
+    (void)fixture_grant(&e, 1, "job",
+                        (struct lock_req){ .has = LOCK_HAS_GRACE, .grace_ms = 2000 },
+                        100);
+    engine_on_conn_closed(e.engine, 1);
+    fixture_collect(&e);
+    fixture_renews(&e, RENEW_OK); /* cut to grace */
+    fixture_pass(&e, 1990);
+    fixture_renew(&e, 2, "job", (struct hold_req){ .token = 100 });
+    fixture_take_op(&e, OP_ATTACH, &op);
+    fixture_pass(&e, 20);
+    fixture_no_op(&e); /* who came in time is not to find it released */
+}
+
+START_TEST(a_renew_in_time_keeps_the_hold_though_its_answer_comes_after_grace)
+{
+    leave_and_come_back();
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK,
+                                       .token = 100,
+                                       .ttl_ms = 30000,
+                                       .owner = SPAN("latchd:100") });
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_INT).value, 29980);
+    fixture_pass(&e, 3000);
+    fixture_no_op(&e);
+    ck_assert_str_eq(e.notices, "granted:job");
+}
+END_TEST
+
+START_TEST(grace_begins_anew_when_that_renew_is_given_up)
+{
+    leave_and_come_back();
+    engine_on_conn_closed(e.engine, 2);
+    fixture_collect(&e);
+    fixture_pass(&e, 900);
+    fixture_answer(&e, &op, (struct op_result){ .status = OP_UNKNOWN });
+    while (e.op_count > 0 && e.ops[0].op.kind == OP_RENEW) {
+        fixture_renews(&e, RENEW_OK);
+    }
+    fixture_pass(&e, 1100);
+    fixture_gives_back(&e, "job");
+    ck_assert_str_eq(e.notices, "granted:job released:job");
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("locks_back");
+    TCase *tc = tcase_create("back");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, grace_0_frees_when_the_connection_closes);
+    tcase_add_test(tc, without_grace_the_rest_of_the_lease_runs_out_unrenewed);
+    tcase_add_test(tc, what_nobody_has_and_was_released_elsewhere_is_not_lost);
+    tcase_add_test(
+        tc, a_fixed_lease_that_was_released_elsewhere_before_its_end_is_not_lost);
+    tcase_add_test(tc, who_comes_back_after_a_look_is_given_the_lease_anew);
+    tcase_add_test(tc, a_lease_that_is_being_cut_is_not_vouched_for_beyond_the_cut);
+    tcase_add_test(tc, who_comes_back_while_the_cut_to_grace_is_in_flight_asks_again);
+    tcase_add_test(tc,
+                   coming_back_in_grace_with_and_then_without_a_lease_ends_the_grace);
+    tcase_add_test(tc, a_renewal_of_which_little_is_left_is_asked_for_again);
+    tcase_add_test(tc, a_grant_is_fresh_while_half_of_its_lease_is_left);
+    tcase_add_test(tc, an_undelivered_grant_is_taken_back);
+    tcase_add_test(tc, an_undelivered_grant_with_an_id_is_kept_and_found_again);
+    tcase_add_test(
+        tc, h4_an_attach_that_another_daemon_overtook_is_asked_anew_for_who_is_there);
+    tcase_add_test(tc, h4_a_kept_place_whose_request_went_on_elsewhere_undoes_nothing);
+    tcase_add_test(tc, a_kept_grant_that_nobody_fetches_goes_back);
+    tcase_add_test(tc, a_hold_in_its_grace_is_looked_at_too_but_not_prolonged);
+    tcase_add_test(tc,
+                   a_renew_in_time_keeps_the_hold_though_its_answer_comes_after_grace);
+    tcase_add_test(tc, grace_begins_anew_when_that_renew_is_given_up);
+    suite_add_tcase(s, tc);
+    return s;
+}

@@ -1,0 +1,329 @@
+/* The engine: what it vouches for, and how that ends. */
+#include "support/engine.h"
+#include "support/runner.h"
+
+#include <stdio.h>
+
+static struct engine_fixture e;
+static struct seen_op op;
+
+#define FOREVER                                                                        \
+    (struct lock_req)                                                                  \
+    {                                                                                  \
+        0                                                                              \
+    }
+#define BARE                                                                           \
+    (struct hold_req)                                                                  \
+    {                                                                                  \
+        0                                                                              \
+    }
+#define ID_A SPAN("aaaaaaaaaaaaaaaa")
+
+static void setup(void)
+{
+    fixture_init(&e);
+}
+
+static void teardown(void)
+{
+    fixture_fini(&e);
+}
+
+START_TEST(a_watchdogged_hold_is_renewed_every_third_of_its_lease)
+{
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    for (int i = 0; i < 20; i++) {
+        fixture_pass(&e, 10000);
+        fixture_renews(&e, RENEW_OK);
+    }
+    ck_assert_str_eq(e.notices, "granted:job");
+}
+END_TEST
+
+START_TEST(renewals_of_many_holds_leave_in_batches)
+{
+    for (int i = 0; i < 250; i++) {
+        char name[16];
+
+        (void)snprintf(name, sizeof(name), "n%d", i);
+        (void)fixture_grant(&e, 1, name, FOREVER, 100);
+    }
+    e.notices[0] = '\0';
+    fixture_pass(&e, 10000);
+    ck_assert_uint_le(e.op_count, 6);
+    ck_assert_uint_ge(e.op_count, 5);
+    while (e.op_count > 0) {
+        fixture_renews(&e, RENEW_OK);
+    }
+}
+END_TEST
+
+START_TEST(an_overdue_renewal_makes_it_uncertain_and_the_end_of_the_lease_lost)
+{
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    fixture_pass(&e, 12999);
+    ck_assert_str_eq(e.notices, "granted:job");
+    fixture_pass(&e, 1);
+    ck_assert_str_eq(e.notices, "granted:job uncertain:job");
+    fixture_pass(&e, 16649);
+    ck_assert_str_eq(e.notices, "granted:job uncertain:job");
+    fixture_pass(&e, 1);
+    ck_assert_str_eq(e.notices, "granted:job uncertain:job lost:job");
+    fixture_unlock(&e, 1, "job", BARE);
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
+}
+END_TEST
+
+/* Some server of a quorum may have renewed it, and not be there when it is released. */
+START_TEST(a_release_reckons_with_renewals_that_nobody_confirmed)
+{
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    fixture_pass(&e, 10000);
+    fixture_renews(&e, RENEW_UNKNOWN);
+    fixture_pass(&e, 19600); /* it is believed in for 50 ms more */
+    fixture_unlock(&e, 1, "job", BARE);
+    do {
+        ck_assert_uint_gt(e.op_count, 0);
+        op = e.ops[0];
+        if (op.op.kind == OP_RENEW) {
+            fixture_renews(&e, RENEW_UNKNOWN);
+        }
+    } while (op.op.kind == OP_RENEW);
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert_uint_ge(op.op.lease_ms, 30000);
+    fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
+}
+END_TEST
+
+START_TEST(a_hold_that_redis_does_not_know_any_more_is_lost)
+{
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    fixture_pass(&e, 10000);
+    fixture_renews(&e, RENEW_GONE);
+    ck_assert_str_eq(e.notices, "granted:job lost:job");
+}
+END_TEST
+
+START_TEST(h30_a_hold_that_its_owner_released_elsewhere_ends_silently)
+{
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    fixture_pass(&e, 10000);
+    fixture_renews(&e, RENEW_ENDED);
+    ck_assert_str_eq(e.notices, "granted:job");
+}
+END_TEST
+
+START_TEST(another_server_makes_all_uncertain_until_confirmed)
+{
+    struct seen_op restore;
+
+    (void)fixture_grant(&e, 1, "job",
+                        (struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = 60000 },
+                        100);
+    engine_on_store_down(e.engine);
+    engine_on_store_up(e.engine, false);
+    fixture_collect(&e);
+    ck_assert_str_eq(e.notices, "granted:job uncertain:job");
+    fixture_take_op(&e, OP_RESTORE, &restore);
+    ck_assert_uint_eq(restore.op.token, 100);
+    fixture_answer(&e, &restore, (struct op_result){ .status = OP_OK, .token = 100 });
+    ck_assert_str_eq(e.notices, "granted:job uncertain:job certain:job");
+}
+END_TEST
+
+START_TEST(h9_standing_still_makes_holds_uncertain_or_lost)
+{
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    (void)fixture_grant(&e, 2, "short",
+                        (struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = 2000 },
+                        101);
+    e.notices[0] = '\0';
+    e.now += 5000; /* without a tick in between */
+    engine_tick(e.engine, e.now);
+    fixture_collect(&e);
+    ck_assert_str_eq(e.notices, "lost:short uncertain:job");
+    fixture_renews(&e, RENEW_OK);
+}
+END_TEST
+
+START_TEST(renewed_over_the_same_connection_an_entry_has_its_new_lease)
+{
+    struct seen_op renewal;
+
+    (void)fixture_grant(&e, 1, "job",
+                        (struct lock_req){ .owner = SPAN("o"),
+                                           .has = LOCK_HAS_LEASE,
+                                           .lease_ms = 1000 },
+                        100);
+    (void)fixture_grant(&e, 2, "job", (struct lock_req){ .owner = SPAN("o") }, 100);
+    fixture_renew(&e, 1, "job",
+                  (struct hold_req){ .owner = SPAN("o"), .lease_ms = 5000 });
+    fixture_take_op(&e, OP_ATTACH, &renewal);
+    fixture_answer(&e, &renewal,
+                   (struct op_result){ .status = OP_OK,
+                                       .token = 100,
+                                       .ttl_ms = 30000,
+                                       .owner = SPAN("o"),
+                                       .entry = span_str(renewal.target_entry) });
+    (void)fixture_hears(&e, 1, REPLY_INT);
+    fixture_pass(&e, 4000);
+    fixture_no_op(&e);
+    fixture_pass(&e, 1000);
+    fixture_take_op(&e, OP_RELEASE, &op); /* that entry of the two */
+}
+END_TEST
+
+START_TEST(h14_a_fixed_lease_is_checked_and_given_what_it_still_has)
+{
+    (void)fixture_grant(&e, 1, "job",
+                        (struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = 60000 },
+                        100);
+    fixture_pass(&e, 10000);
+    fixture_take_op(&e, OP_RENEW, &op);
+    ck_assert(!op.items[0].exact);
+    ck_assert_uint_le(op.items[0].lease_ms, 51000);
+    ck_assert_uint_ge(op.items[0].lease_ms, 48000);
+}
+END_TEST
+
+START_TEST(an_unlock_after_a_loss_asks_redis_whether_the_request_goes_on_elsewhere)
+{
+    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .id = ID_A }, 100);
+    fixture_pass(&e, 10000);
+    fixture_renews(&e, RENEW_GONE);
+    fixture_unlock(&e, 1, "job", (struct hold_req){ .id = ID_A });
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert_int_eq(op.op.target.kind, TARGET_ID);
+}
+END_TEST
+
+START_TEST(the_same_id_again_is_the_same_grant)
+{
+    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .id = ID_A }, 100);
+    for (uint64_t conn = 2; conn < 12; conn++) {
+        fixture_lock(&e, conn, "job", (struct lock_req){ .id = ID_A });
+        fixture_take_op(&e, OP_ATTACH, &op);
+        fixture_answer(
+            &e, &op,
+            (struct op_result){ .status = OP_OK,
+                                .token = 100,
+                                .ttl_ms = 30000,
+                                .owner = SPAN("latchd:id:aaaaaaaaaaaaaaaa") });
+        ck_assert_int_eq(fixture_hears(&e, conn, REPLY_TOKEN).value, 100);
+    }
+    fixture_no_op(&e);
+}
+END_TEST
+
+START_TEST(h6_a_request_that_is_over_takes_nothing_and_its_unlock_can_be_repeated)
+{
+    struct hold_req by_id = { .id = ID_A };
+
+    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .id = ID_A }, 100);
+    fixture_unlock(&e, 1, "job", by_id);
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert(op.op.mark);
+    fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
+    fixture_unlock(&e, 2, "job", by_id);
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_INT).value, 0);
+    fixture_lock(&e, 2, "job", (struct lock_req){ .id = ID_A });
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_NOTHELD);
+    fixture_no_op(&e);
+    fixture_pass(&e, 20001);
+    fixture_unlock(&e, 2, "job", by_id);
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_NOTHELD);
+}
+END_TEST
+
+START_TEST(h15_a_bare_unlock_after_a_loss_is_ambiguous)
+{
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    fixture_pass(&e, 10000);
+    fixture_renews(&e, RENEW_GONE);
+    (void)fixture_grant(&e, 1, "job", FOREVER, 200);
+    fixture_unlock(&e, 1, "job", BARE);
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_ERR);
+    fixture_unlock(&e, 1, "job", (struct hold_req){ .token = 200 });
+    fixture_take_op(&e, OP_RELEASE, &op);
+}
+END_TEST
+
+START_TEST(a_grant_of_a_held_name_means_that_the_old_hold_is_lost)
+{
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    e.notices[0] = '\0';
+    fixture_lock(&e, 2, "job", (struct lock_req){ .has = LOCK_HAS_WAIT });
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .token = 300, .count = 1 });
+    fixture_renews(&e, RENEW_GONE);
+    ck_assert_str_eq(e.notices, "lost:job granted:job");
+}
+END_TEST
+
+START_TEST(h8_the_hold_lives_while_any_connection_keeps_an_entry)
+{
+    struct lock_req as_owner = { .owner = SPAN("o") };
+
+    (void)fixture_grant(&e, 1, "job", as_owner, 100);
+    fixture_lock(&e, 2, "job", as_owner);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .token = 100, .count = 2 });
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_TOKEN).value, 100);
+    engine_on_conn_closed(e.engine, 1);
+    fixture_pass(&e, 10000);
+    fixture_renews(&e, RENEW_OK);
+    ck_assert_str_eq(e.notices, "granted:job");
+}
+END_TEST
+
+START_TEST(a_stop_ends_waits_and_reports_holds_uncertain)
+{
+    (void)fixture_grant(&e, 1, "job",
+                        (struct lock_req){ .has = LOCK_HAS_GRACE, .grace_ms = 0 }, 100);
+    fixture_lock(&e, 2, "job", FOREVER);
+    engine_stop(e.engine);
+    fixture_collect(&e);
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_GOAWAY);
+    ck_assert_str_eq(e.notices, "granted:job uncertain:job");
+    ck_assert(!engine_stopped(e.engine));
+    fixture_renews(&e, RENEW_OK);
+    ck_assert_str_eq(e.notices, "granted:job uncertain:job"); /* and so it stays */
+    ck_assert(engine_stopped(e.engine));
+    engine_on_conn_closed(e.engine, 1); /* H31: grace does not apply */
+    fixture_collect(&e);
+    fixture_no_op(&e);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("locks_hold");
+    TCase *tc = tcase_create("hold");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_watchdogged_hold_is_renewed_every_third_of_its_lease);
+    tcase_add_test(tc, renewals_of_many_holds_leave_in_batches);
+    tcase_add_test(tc,
+                   an_overdue_renewal_makes_it_uncertain_and_the_end_of_the_lease_lost);
+    tcase_add_test(tc, a_release_reckons_with_renewals_that_nobody_confirmed);
+    tcase_add_test(tc, a_hold_that_redis_does_not_know_any_more_is_lost);
+    tcase_add_test(tc, h30_a_hold_that_its_owner_released_elsewhere_ends_silently);
+    tcase_add_test(tc, another_server_makes_all_uncertain_until_confirmed);
+    tcase_add_test(tc, h9_standing_still_makes_holds_uncertain_or_lost);
+    tcase_add_test(tc, renewed_over_the_same_connection_an_entry_has_its_new_lease);
+    tcase_add_test(tc, h14_a_fixed_lease_is_checked_and_given_what_it_still_has);
+    tcase_add_test(
+        tc, an_unlock_after_a_loss_asks_redis_whether_the_request_goes_on_elsewhere);
+    tcase_add_test(tc, the_same_id_again_is_the_same_grant);
+    tcase_add_test(
+        tc, h6_a_request_that_is_over_takes_nothing_and_its_unlock_can_be_repeated);
+    tcase_add_test(tc, h15_a_bare_unlock_after_a_loss_is_ambiguous);
+    tcase_add_test(tc, a_grant_of_a_held_name_means_that_the_old_hold_is_lost);
+    tcase_add_test(tc, h8_the_hold_lives_while_any_connection_keeps_an_entry);
+    tcase_add_test(tc, a_stop_ends_waits_and_reports_holds_uncertain);
+    suite_add_tcase(s, tc);
+    return s;
+}

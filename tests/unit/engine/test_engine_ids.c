@@ -1,0 +1,273 @@
+/* The engine: requests with an ID, sent again, kept, cancelled and over. */
+#include "support/engine.h"
+#include "support/runner.h"
+
+#include "latchd/protocol.h"
+
+static struct engine_fixture e;
+static struct seen_op op;
+
+#define UUID SPAN("01234567-89ab-cdef-0123-456789abcdef")
+#define UUID_FIELD SPAN("latchd:id:01234567-89ab-cdef-0123-456789abcdef")
+#define LONGEST SPAN("0123456789012345678901234567890123456789012345678901234567890123")
+
+static const struct op_result BUSY = { .status = OP_BUSY, .ttl_ms = 30000 };
+static const struct op_result UNKNOWN = { .status = OP_UNKNOWN };
+static const struct op_result NOTHELD = { .status = OP_NOTHELD };
+static const struct op_result FREED = { .status = OP_OK, .freed = true };
+
+static void setup(void)
+{
+    fixture_init(&e);
+}
+
+static void teardown(void)
+{
+    fixture_fini(&e);
+}
+
+START_TEST(an_id_that_is_not_known_here_is_looked_for_at_redis)
+{
+    fixture_unlock(&e, 1, "job", (struct hold_req){ .id = LONGEST });
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert_int_eq(op.op.target.kind, TARGET_ID);
+    ck_assert_uint_eq(op.op.target.field.len, 10 + 64);
+    ck_assert_uint_eq(op.op.target.entry.len, 3 + 64);
+    fixture_answer(&e, &op, NOTHELD);
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
+
+    fixture_renew(&e, 1, "job", (struct hold_req){ .id = UUID });
+    fixture_take_op(&e, OP_ATTACH, &op);
+    ck_assert_str_eq(op.target_field, "latchd:id:01234567-89ab-cdef-0123-456789abcdef");
+    ck_assert_str_eq(op.target_entry, "id:01234567-89ab-cdef-0123-456789abcdef");
+    fixture_answer(&e, &op, NOTHELD);
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
+    fixture_is_empty(&e);
+}
+END_TEST
+
+/* GOAWAY says that holds stay, and the client may go on where it has it. */
+START_TEST(what_a_daemon_that_stops_finds_of_another_ones_stays)
+{
+    fixture_lock(&e, 1, "job", (struct lock_req){ .id = UUID });
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    engine_stop(e.engine);
+    fixture_collect(&e);
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_GOAWAY);
+    fixture_answer(&e, &op,
+                   (struct op_result){
+                       .status = OP_OK, .token = 7, .count = 1, .attached = _i == 1 });
+    if (_i == 0) {
+        fixture_take_op(&e, OP_RELEASE, &op);
+        fixture_answer(&e, &op, FREED);
+    }
+    fixture_no_op(&e);
+    ck_assert(engine_stopped(e.engine));
+}
+END_TEST
+
+START_TEST(a_wait_that_ends_in_doubt_gives_back_what_it_may_have_got)
+{
+    struct lock_req req = { .id = UUID, .has = LOCK_HAS_KEEP };
+
+    fixture_lock(&e, 1, "job", req);
+    fixture_gives(&e, OP_ACQUIRE, UNKNOWN);
+    fixture_gives(&e, OP_ACQUIRE, (struct op_result){ .status = OP_LATE });
+    fixture_pass(&e, 10);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_answer(&e, &op, (struct op_result){ .status = OP_ERROR });
+    fixture_close(&e, 1);
+    fixture_pass(&e, 200);
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert(op.op.if_keeper);
+    ck_assert_str_eq(op.target_field, "latchd:id:01234567-89ab-cdef-0123-456789abcdef");
+    fixture_answer(&e, &op, NOTHELD);
+    fixture_is_empty(&e);
+}
+END_TEST
+
+START_TEST(a_late_answer_does_not_take_the_doubt_about_an_earlier_one_away)
+{
+    fixture_lock(&e, 1, "job", (struct lock_req){ 0 });
+    fixture_gives(&e, OP_ACQUIRE, UNKNOWN);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_close(&e, 1);
+    fixture_answer(&e, &op, (struct op_result){ .status = OP_LATE });
+    fixture_pass(&e, 10);
+    fixture_gives(&e, OP_RELEASE, NOTHELD);
+    fixture_is_empty(&e);
+}
+END_TEST
+
+START_TEST(a_cancelled_wait_hears_null_and_its_grant_is_undone)
+{
+    fixture_lock(&e, 1, "job", (struct lock_req){ .id = UUID });
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert_uint_eq(fixture_cancel(&e, SPAN("job"), SPAN_NONE, UUID), 1);
+    fixture_collect(&e);
+    (void)fixture_hears(&e, 1, REPLY_NULL);
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .token = 5, .count = 1 });
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert(op.op.if_keeper);
+    fixture_answer(&e, &op, FREED);
+    fixture_lock(&e, 2, "job", (struct lock_req){ .id = UUID });
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_NOTHELD);
+    fixture_pass(&e, LATCHD_OVER_MS);
+    fixture_is_empty(&e);
+}
+END_TEST
+
+START_TEST(cancel_gives_back_a_kept_grant)
+{
+    uint64_t grant = fixture_grant(&e, 1, "job", (struct lock_req){ .id = UUID }, 100);
+
+    engine_on_undelivered(e.engine, 1, grant);
+    fixture_close(&e, 1);
+    ck_assert_uint_eq(fixture_cancel(&e, SPAN("job"), SPAN_NONE, UUID), 1);
+    fixture_collect(&e);
+    fixture_gives(&e, OP_RELEASE, FREED);
+    ck_assert_uint_eq(fixture_cancel(&e, SPAN("job"), SPAN_NONE, UUID), 0);
+    fixture_pass(&e, LATCHD_OVER_MS);
+    fixture_is_empty(&e);
+}
+END_TEST
+
+START_TEST(cancel_ends_all_waits_of_an_owner)
+{
+    (void)fixture_grant(&e, 1, "job", (struct lock_req){ 0 }, 100);
+    fixture_lock(&e, 2, "job", (struct lock_req){ .owner = SPAN("o") });
+    fixture_lock(&e, 3, "job", (struct lock_req){ 0 });
+    fixture_lock(&e, 4, "job", (struct lock_req){ .owner = SPAN("o") });
+    ck_assert_uint_eq(fixture_cancel(&e, SPAN("job"), SPAN("o"), SPAN_NONE), 2);
+    fixture_collect(&e);
+    (void)fixture_hears(&e, 2, REPLY_NULL);
+    (void)fixture_hears(&e, 4, REPLY_NULL);
+    fixture_hears_nothing(&e);
+}
+END_TEST
+
+START_TEST(a_poll_keeps_its_place)
+{
+    struct lock_req poll = { .id = UUID, .has = LOCK_HAS_WAIT };
+
+    (void)fixture_grant(&e, 1, "job", (struct lock_req){ 0 }, 100);
+    for (int i = 0; i < 5; i++) {
+        fixture_lock(&e, 2, "job", poll);
+        fixture_gives(&e, OP_ACQUIRE, BUSY);
+        (void)fixture_hears(&e, 2, REPLY_NULL);
+        fixture_close(&e, 2);
+        fixture_pass(&e, 500);
+    }
+    fixture_lock(&e, 3, "job", (struct lock_req){ 0 });
+    fixture_unlock(&e, 1, "job", (struct hold_req){ 0 });
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert_str_eq(op.field, "latchd:id:01234567-89ab-cdef-0123-456789abcdef");
+    ck_assert_uint_lt(op.op.claim.lease_ms, 4000); /* for KEEP only */
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .moved = true, .token = 101 });
+    (void)fixture_hears(&e, 1, REPLY_INT);
+    fixture_lock(&e, 4, "job", poll);
+    fixture_gives(
+        &e, OP_ATTACH,
+        (struct op_result){
+            .status = OP_OK, .token = 101, .ttl_ms = 30000, .owner = UUID_FIELD });
+    ck_assert_int_eq(fixture_hears(&e, 4, REPLY_TOKEN).value, 101);
+}
+END_TEST
+
+START_TEST(a_place_that_nobody_asks_for_again_is_given_up)
+{
+    (void)fixture_grant(&e, 1, "job", (struct lock_req){ 0 }, 100);
+    fixture_lock(&e, 2, "job", (struct lock_req){ .id = UUID });
+    fixture_close(&e, 2);
+    fixture_pass(&e, LATCHD_KEEP_DEFAULT_MS);
+    fixture_unlock(&e, 1, "job", (struct hold_req){ 0 });
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert(!op.op.has_next);
+    fixture_answer(&e, &op, FREED);
+    (void)fixture_hears(&e, 1, REPLY_INT);
+    fixture_pass(&e, 5000);
+    fixture_is_empty(&e);
+}
+END_TEST
+
+START_TEST(the_newest_call_of_a_waiting_id_takes_the_wait_over)
+{
+    fixture_lock(&e, 1, "job", (struct lock_req){ .id = UUID });
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_lock(&e, 2, "job", (struct lock_req){ .id = UUID });
+    (void)fixture_hears(&e, 1, REPLY_NULL);
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .token = 100, .count = 1 });
+    (void)fixture_hears(&e, 2, REPLY_TOKEN);
+    fixture_hears_nothing(&e);
+}
+END_TEST
+
+START_TEST(an_id_with_another_owner_is_an_error)
+{
+    fixture_lock(&e, 1, "job", (struct lock_req){ .id = UUID });
+    fixture_lock(&e, 2, "job", (struct lock_req){ .id = UUID, .owner = SPAN("o") });
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_ERR);
+}
+END_TEST
+
+START_TEST(an_id_with_another_kind_is_an_error)
+{
+    fixture_lock(&e, 1, "job", (struct lock_req){ .id = UUID });
+    fixture_lock(&e, 2, "job", (struct lock_req){ .id = UUID, .kind = KIND_FAIR });
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_ERR);
+}
+END_TEST
+
+START_TEST(an_id_that_was_found_may_be_plain_or_fair)
+{
+    struct op_result attached = {
+        .status = OP_OK, .token = 100, .ttl_ms = 30000, .owner = UUID_FIELD
+    };
+
+    fixture_renew(&e, 1, "job", (struct hold_req){ .id = UUID });
+    fixture_gives(&e, OP_ATTACH, attached);
+    (void)fixture_hears(&e, 1, REPLY_INT);
+    fixture_lock(&e, 2, "job", (struct lock_req){ .id = UUID, .kind = KIND_READ });
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_ERR);
+    fixture_lock(&e, 2, "job", (struct lock_req){ .id = UUID, .kind = KIND_FAIR });
+    fixture_gives(&e, OP_ATTACH, attached);
+    (void)fixture_hears(&e, 2, REPLY_TOKEN);
+}
+END_TEST
+
+START_TEST(a_claim_names_its_kind_and_its_place)
+{
+    fixture_lock(&e, 1, "job", (struct lock_req){ .kind = KIND_FAIR });
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert_int_eq(op.op.claim.lock_kind, KIND_FAIR);
+    ck_assert_str_eq(op.member, "latchd:00000000000000aa:1");
+    ck_assert_str_eq(op.entry, "00000000000000aa:1");
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("locks_ids");
+    TCase *tc = tcase_create("ids");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, an_id_that_is_not_known_here_is_looked_for_at_redis);
+    tcase_add_loop_test(tc, what_a_daemon_that_stops_finds_of_another_ones_stays, 0, 2);
+    tcase_add_test(tc, a_wait_that_ends_in_doubt_gives_back_what_it_may_have_got);
+    tcase_add_test(tc, a_late_answer_does_not_take_the_doubt_about_an_earlier_one_away);
+    tcase_add_test(tc, a_cancelled_wait_hears_null_and_its_grant_is_undone);
+    tcase_add_test(tc, cancel_gives_back_a_kept_grant);
+    tcase_add_test(tc, cancel_ends_all_waits_of_an_owner);
+    tcase_add_test(tc, a_poll_keeps_its_place);
+    tcase_add_test(tc, a_place_that_nobody_asks_for_again_is_given_up);
+    tcase_add_test(tc, the_newest_call_of_a_waiting_id_takes_the_wait_over);
+    tcase_add_test(tc, an_id_with_another_owner_is_an_error);
+    tcase_add_test(tc, an_id_with_another_kind_is_an_error);
+    tcase_add_test(tc, an_id_that_was_found_may_be_plain_or_fair);
+    tcase_add_test(tc, a_claim_names_its_kind_and_its_place);
+    suite_add_tcase(s, tc);
+    return s;
+}

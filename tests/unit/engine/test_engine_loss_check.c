@@ -1,0 +1,176 @@
+/* The engine: what is found not to be there was perhaps released through another
+ * daemon, and that is asked before anybody is told of a loss. */
+#include "support/engine.h"
+#include "support/runner.h"
+
+static struct engine_fixture e;
+static struct seen_op op;
+
+#define ANYHOW ((struct lock_req){ 0 })
+#define AS_O ((struct lock_req){ .owner = SPAN("o") })
+#define BY_O ((struct hold_req){ .owner = SPAN("o") })
+#define BARE ((struct hold_req){ 0 })
+#define GRANTED(t) ((struct op_result){ .status = OP_OK, .token = (t), .count = 1 })
+
+static const struct op_result UNKNOWN = { .status = OP_UNKNOWN };
+static const struct op_result NOTHELD = { .status = OP_NOTHELD };
+static const struct op_result FREED = { .status = OP_OK, .freed = true };
+
+static void setup(void)
+{
+    fixture_init(&e);
+    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
+    e.notices[0] = '\0';
+}
+
+static void teardown(void)
+{
+    fixture_fini(&e);
+}
+
+START_TEST(who_is_granted_a_name_after_a_release_elsewhere_makes_nobody_lose_it)
+{
+    fixture_lock(&e, 2, "job", (struct lock_req){ .has = LOCK_HAS_WAIT });
+    fixture_gives(&e, OP_ACQUIRE, GRANTED(300));
+    fixture_hears_nothing(&e);
+    ck_assert_str_eq(e.notices, "");
+    fixture_take_op(&e, OP_RENEW, &op);
+    ck_assert_uint_eq(op.op.item_count, 1);
+    ck_assert_uint_eq(op.items[0].token, 100);
+    ck_assert_uint_eq(op.items[0].lease_ms, 1); /* it raises nothing */
+    ck_assert(!op.items[0].exact);
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK,
+                                       .items = &(enum renew_result){ RENEW_ENDED },
+                                       .item_count = 1 });
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_TOKEN).value, 300);
+    ck_assert_str_eq(e.notices, "granted:job");
+    fixture_no_op(&e);
+
+    /* Its connection has lost nothing: what it takes next it can name as it likes. */
+    fixture_unlock(&e, 2, "job", BARE);
+    fixture_gives(&e, OP_RELEASE, FREED);
+    (void)fixture_hears(&e, 2, REPLY_INT);
+    (void)fixture_grant(&e, 1, "job", ANYHOW, 400);
+    fixture_unlock(&e, 1, "job", BARE);
+    fixture_gives(&e, OP_RELEASE, FREED);
+    (void)fixture_hears(&e, 1, REPLY_INT);
+}
+END_TEST
+
+START_TEST(when_nothing_tells_why_it_is_gone_it_is_lost)
+{
+    fixture_lock(&e, 2, "job", (struct lock_req){ .has = LOCK_HAS_WAIT });
+    fixture_gives(&e, OP_ACQUIRE, GRANTED(300));
+    fixture_gives(&e, OP_RENEW, UNKNOWN);
+    ck_assert_str_eq(e.notices, "lost:job granted:job");
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_TOKEN).value, 300);
+}
+END_TEST
+
+START_TEST(a_grant_that_had_to_wait_too_long_for_that_is_not_given_out)
+{
+    fixture_lock(&e, 2, "job",
+                 (struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = 1000 });
+    fixture_pass(&e, 5000);
+    fixture_gives(&e, OP_ACQUIRE, GRANTED(300));
+    fixture_take_op(&e, OP_RENEW, &op);
+    fixture_pass(&e, 501);
+    fixture_answer(&e, &op, UNKNOWN);
+    fixture_hears_nothing(&e);
+    fixture_gives(&e, OP_RELEASE, /* and taken anew in the same script */
+                  (struct op_result){ .status = OP_OK, .moved = true, .token = 400 });
+    fixture_renews(&e, RENEW_GONE);
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_TOKEN).value, 400);
+}
+END_TEST
+
+START_TEST(who_has_left_before_the_verdict_is_not_granted)
+{
+    fixture_lock(&e, 2, "job", ANYHOW);
+    fixture_pass(&e, 5000);
+    fixture_gives(&e, OP_ACQUIRE, GRANTED(300));
+    fixture_take_op(&e, OP_RENEW, &op);
+    fixture_close(&e, 2);
+    fixture_answer(&e, &op, UNKNOWN);
+    fixture_gives_back(&e, "job");
+    ck_assert_str_eq(e.notices, ""); /* nor is anything believed of what it found */
+}
+END_TEST
+
+START_TEST(the_engine_may_go_in_the_middle_of_it)
+{
+    fixture_lock(&e, 2, "job", (struct lock_req){ .has = LOCK_HAS_WAIT });
+    fixture_gives(&e, OP_ACQUIRE, GRANTED(300));
+    fixture_take_op(&e, OP_RENEW, &op);
+}
+END_TEST
+
+START_TEST(renew_of_a_hold_that_was_released_elsewhere_is_no_loss)
+{
+    fixture_renew(&e, 1, "job", BARE);
+    fixture_gives(&e, OP_ATTACH, NOTHELD);
+    fixture_renews(&e, RENEW_ENDED);
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
+    ck_assert_str_eq(e.notices, "");
+    fixture_pass(&e, 1000);
+    fixture_is_empty(&e);
+}
+END_TEST
+
+START_TEST(an_entry_that_was_released_elsewhere_is_not_lost_with_the_last_one)
+{
+    (void)fixture_grant(&e, 1, "door", AS_O, 200);
+    (void)fixture_grant(&e, 2, "door", AS_O, 200);
+    e.notices[0] = '\0';
+    fixture_unlock(&e, 2, "door", BY_O);
+    fixture_gives(&e, OP_RELEASE, FREED); /* the other one is not there any more */
+    fixture_hears_nothing(&e);
+    fixture_take_op(&e, OP_RENEW, &op);
+    ck_assert_uint_eq(op.op.item_count, 1);
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK,
+                                       .items = &(enum renew_result){ RENEW_ENDED },
+                                       .item_count = 1 });
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_INT).value, 0);
+    ck_assert_str_eq(e.notices, "released:door");
+}
+END_TEST
+
+START_TEST(what_was_another_daemons_leaves_a_mark_when_it_is_released)
+{
+    fixture_renew(&e, 2, "door", (struct hold_req){ .token = 200 });
+    fixture_gives(&e, OP_ATTACH,
+                  (struct op_result){ .status = OP_OK,
+                                      .token = 200,
+                                      .ttl_ms = 30000,
+                                      .owner = SPAN("latchd:200") });
+    (void)fixture_hears(&e, 2, REPLY_INT);
+    fixture_unlock(&e, 2, "door", BARE);
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert(op.op.mark);
+    fixture_unlock(&e, 1, "job", BARE);
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert(!op.op.mark); /* nobody else ever had it */
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("locks_verdict");
+    TCase *t = tcase_create("engine");
+
+    suite_add_tcase(s, t);
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(
+        t, who_is_granted_a_name_after_a_release_elsewhere_makes_nobody_lose_it);
+    tcase_add_test(t, when_nothing_tells_why_it_is_gone_it_is_lost);
+    tcase_add_test(t, a_grant_that_had_to_wait_too_long_for_that_is_not_given_out);
+    tcase_add_test(t, who_has_left_before_the_verdict_is_not_granted);
+    tcase_add_test(t, the_engine_may_go_in_the_middle_of_it);
+    tcase_add_test(t, renew_of_a_hold_that_was_released_elsewhere_is_no_loss);
+    tcase_add_test(t,
+                   an_entry_that_was_released_elsewhere_is_not_lost_with_the_last_one);
+    tcase_add_test(t, what_was_another_daemons_leaves_a_mark_when_it_is_released);
+    return s;
+}

@@ -1,0 +1,295 @@
+/* The engine: what is told of holds, and which connections it is told. */
+#include "support/engine.h"
+#include "support/runner.h"
+
+static struct engine_fixture e;
+static struct seen_op op;
+
+#define ANYHOW ((struct lock_req){ 0 })
+#define AS_O ((struct lock_req){ .owner = SPAN("o") })
+#define BY_O ((struct hold_req){ .owner = SPAN("o") })
+#define BARE ((struct hold_req){ 0 })
+#define LEASE(ms) ((struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = (ms) })
+
+static const struct op_result NOTHELD = { .status = OP_NOTHELD };
+static const struct op_result FREED = { .status = OP_OK, .freed = true };
+
+static void setup(void)
+{
+    fixture_init(&e);
+}
+
+static void teardown(void)
+{
+    fixture_fini(&e);
+}
+
+/* Another connection's LOCK of the same owner: the same hold, once more. */
+static void reenter(uint64_t conn, const char *name, struct lock_req req,
+                    uint64_t token, int64_t count)
+{
+    fixture_lock(&e, conn, name, req);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_answer(
+        &e, &op, (struct op_result){ .status = OP_OK, .token = token, .count = count });
+    ck_assert_int_eq(fixture_hears(&e, conn, REPLY_TOKEN).value, (int64_t)token);
+}
+
+/* --- to whom ---------------------------------------------------------------------- */
+
+START_TEST(a_grant_and_a_release_are_told_to_no_connection)
+{
+    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
+    fixture_unlock(&e, 1, "job", BARE);
+    fixture_gives(&e, OP_RELEASE, FREED);
+    (void)fixture_hears(&e, 1, REPLY_INT);
+    ck_assert_str_eq(e.notices, "granted:job released:job");
+    ck_assert_str_eq(e.told, "");
+}
+END_TEST
+
+START_TEST(doubt_its_end_and_a_loss_are_told_to_the_connection_that_holds)
+{
+    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
+    (void)fixture_grant(&e, 2, "other", ANYHOW, 101);
+    engine_on_clock_jump(e.engine);
+    fixture_collect(&e);
+    ck_assert_str_eq(e.told, "uncertain:job>1 uncertain:other>2");
+    e.told[0] = '\0';
+    fixture_take_op(&e, OP_RENEW, &op);
+    fixture_answer(
+        &e, &op,
+        (struct op_result){ .status = OP_OK,
+                            .items = (enum renew_result[]){ RENEW_OK, RENEW_GONE },
+                            .item_count = 2 });
+    ck_assert_str_eq(e.told, "certain:job>1 lost:other>2");
+}
+END_TEST
+
+START_TEST(a_connection_with_several_entries_of_a_hold_is_told_once)
+{
+    (void)fixture_grant(&e, 1, "job", AS_O, 100);
+    reenter(1, "job", AS_O, 100, 2);
+    reenter(2, "job", AS_O, 100, 3);
+    reenter(1, "job", AS_O, 100, 4);
+    engine_on_clock_jump(e.engine);
+    fixture_collect(&e);
+    ck_assert_str_eq(e.told, "uncertain:job>1,2");
+}
+END_TEST
+
+START_TEST(who_came_by_renew_is_told_and_who_left_is_not)
+{
+    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
+    fixture_renew(&e, 2, "job", (struct hold_req){ .token = 100 });
+    fixture_gives(&e, OP_ATTACH,
+                  (struct op_result){ .status = OP_OK,
+                                      .token = 100,
+                                      .ttl_ms = 30000,
+                                      .owner = SPAN("latchd:100") });
+    (void)fixture_hears(&e, 2, REPLY_INT);
+    engine_on_conn_closed(e.engine, 1);
+    engine_on_clock_jump(e.engine);
+    fixture_collect(&e);
+    ck_assert_str_eq(e.told, "uncertain:job>2");
+    fixture_renews(&e, RENEW_OK);
+    e.told[0] = e.notices[0] = '\0';
+    engine_on_conn_closed(e.engine, 2);
+    engine_on_clock_jump(e.engine);
+    fixture_collect(&e);
+    ck_assert_str_eq(e.notices,
+                     "uncertain:job"); /* in grace: there is nobody to tell */
+    ck_assert_str_eq(e.told, "");
+}
+END_TEST
+
+START_TEST(what_was_certain_is_not_certain_again)
+{
+    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
+    fixture_pass(&e, 10000);
+    fixture_renews(&e, RENEW_OK);
+    ck_assert_str_eq(e.notices, "granted:job");
+}
+END_TEST
+
+START_TEST(an_answer_after_the_end_of_its_lease_makes_nothing_certain)
+{
+    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
+    fixture_pass(&e, 10000);
+    fixture_take_op(&e, OP_RENEW, &op);
+    fixture_pass(&e, 3000);
+    ck_assert_str_eq(e.told, "uncertain:job>1");
+    fixture_pass(&e, 16650);
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK,
+                                       .items = &(enum renew_result){ RENEW_OK },
+                                       .item_count = 1 });
+    ck_assert_str_eq(e.told, "uncertain:job>1 lost:job>1");
+}
+END_TEST
+
+START_TEST(an_unlock_that_finds_it_gone_is_a_loss_for_all_who_had_it)
+{
+    (void)fixture_grant(&e, 1, "job", AS_O, 100);
+    reenter(2, "job", AS_O, 100, 2);
+    fixture_unlock(&e, 1, "job", BY_O);
+    fixture_gives(&e, OP_RELEASE, NOTHELD);
+    (void)fixture_hears(&e, 1, REPLY_ERROR);
+    ck_assert_str_eq(e.told, "lost:job>2,1");
+}
+END_TEST
+
+/* --- one end, told once ----------------------------------------------------------- */
+
+START_TEST(entries_that_are_gone_with_the_last_one_are_lost_and_not_released_too)
+{
+    (void)fixture_grant(&e, 1, "job", AS_O, 100);
+    reenter(2, "job", AS_O, 100, 2);
+    fixture_unlock(&e, 2, "job", BY_O);
+    fixture_gives(&e, OP_RELEASE, FREED); /* none is left of what we thought were two */
+    fixture_renews(&e, RENEW_GONE);
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_INT).value, 0);
+    ck_assert_str_eq(e.notices, "granted:job lost:job");
+    ck_assert_str_eq(e.told, "lost:job>1");
+}
+END_TEST
+
+START_TEST(a_fixed_lease_that_is_over_is_lost)
+{
+    (void)fixture_grant(&e, 1, "job", LEASE(2000), 100);
+    fixture_pass(&e, 1930);
+    ck_assert_str_eq(e.notices, "granted:job lost:job");
+    ck_assert_str_eq(e.told, "lost:job>1");
+}
+END_TEST
+
+START_TEST(a_fixed_lease_that_is_over_is_lost_though_redis_kept_it_for_another_entry)
+{
+    struct lock_req fixed = { .owner = SPAN("o"),
+                              .has = LOCK_HAS_LEASE,
+                              .lease_ms = 2000 };
+
+    (void)fixture_grant(&e, 1, "job", AS_O, 100);
+    reenter(2, "job", fixed, 100, 2);
+    fixture_unlock(&e, 1, "job", BY_O);
+    fixture_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_OK, .count = 1 });
+    (void)fixture_hears(&e, 1, REPLY_INT);
+    fixture_pass(&e, 1930);
+    fixture_gives(&e, OP_RELEASE, FREED);
+    ck_assert_str_eq(e.notices, "granted:job lost:job");
+    ck_assert_str_eq(e.told, "lost:job>2");
+}
+END_TEST
+
+START_TEST(what_was_given_up_and_ends_with_its_lease_is_released)
+{
+    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
+    engine_on_store_down(e.engine);
+    fixture_unlock(&e, 1, "job", BARE);
+    fixture_pass(&e, 29650);
+    (void)fixture_hears(&e, 1, REPLY_ERROR);
+    ck_assert_str_eq(e.notices, "granted:job released:job");
+    ck_assert_str_eq(e.told, "");
+    engine_on_store_up(e.engine, true);
+    fixture_collect(&e);
+    fixture_gives(&e, OP_RELEASE, FREED);
+    ck_assert_str_eq(e.notices, "granted:job released:job");
+}
+END_TEST
+
+START_TEST(a_release_through_another_daemon_is_silent_when_it_is_asked_for_here_again)
+{
+    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
+    fixture_unlock(&e, 1, "job", (struct hold_req){ .token = 100 });
+    fixture_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_ENDED });
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
+    ck_assert_str_eq(e.notices, "granted:job");
+}
+END_TEST
+
+/* --- asked ------------------------------------------------------------------------ */
+
+static struct said asks(void)
+{
+    engine_lock_info(e.engine, (struct call_ref){ 9, 1 }, SPAN("job"));
+    fixture_collect(&e);
+    fixture_take_op(&e, OP_INSPECT, &op);
+    fixture_pass(&e, 49);
+    fixture_hears_nothing(&e);
+    fixture_pass(&e, 1);
+    return fixture_hears(&e, 9, REPLY_INFO);
+}
+
+START_TEST(lockinfo_tells_of_doubt_though_redis_does_not_answer)
+{
+    struct said said;
+
+    (void)fixture_grant(&e, 1, "job", AS_O, 100);
+    fixture_pass(&e, 10000);
+    fixture_take_op(&e, OP_RENEW, &op);
+    fixture_pass(&e, 3000);
+    ck_assert_str_eq(e.told, "uncertain:job>1");
+    said = asks();
+    ck_assert_int_eq(said.info.state, LOCK_STATE_UNCERTAIN);
+    ck_assert_uint_eq(said.info.hold_count, 1);
+    ck_assert_int_eq(said.info.ttl_ms, 30000 - 300 - 50 - 13050);
+    fixture_answer(&e, &op, (struct op_result){ .status = OP_OK }); /* too late */
+    fixture_hears_nothing(&e);
+    engine_on_store_down(e.engine);
+    engine_lock_info(e.engine, (struct call_ref){ 9, 2 }, SPAN("job"));
+    fixture_pass(&e, 50);
+    (void)fixture_hears(&e, 9, REPLY_INFO);
+}
+END_TEST
+
+START_TEST(lockinfo_that_was_asked_before_the_doubt_is_told_of_it)
+{
+    (void)fixture_grant(&e, 1, "job", AS_O, 100);
+    fixture_pass(&e, 12000);
+    engine_lock_info(e.engine, (struct call_ref){ 9, 1 }, SPAN("job"));
+    fixture_pass(&e, 1049); /* the renewal is overdue since 49 ms */
+    fixture_hears_nothing(&e);
+    fixture_pass(&e, 1);
+    ck_assert_int_eq(fixture_hears(&e, 9, REPLY_INFO).info.state, LOCK_STATE_UNCERTAIN);
+}
+END_TEST
+
+START_TEST(lockinfo_of_what_is_certain_waits_for_redis)
+{
+    (void)fixture_grant(&e, 1, "job", AS_O, 100);
+    engine_lock_info(e.engine, (struct call_ref){ 9, 1 }, SPAN("job"));
+    fixture_pass(&e, 2999);
+    fixture_take_op(&e, OP_INSPECT, &op);
+    fixture_hears_nothing(&e);
+    fixture_pass(&e, 1);
+    ck_assert_int_eq(fixture_hears(&e, 9, REPLY_ERROR).error, LOCK_BACKEND);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("locks_notice");
+    TCase *tc = tcase_create("notice");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_grant_and_a_release_are_told_to_no_connection);
+    tcase_add_test(tc, doubt_its_end_and_a_loss_are_told_to_the_connection_that_holds);
+    tcase_add_test(tc, a_connection_with_several_entries_of_a_hold_is_told_once);
+    tcase_add_test(tc, who_came_by_renew_is_told_and_who_left_is_not);
+    tcase_add_test(tc, what_was_certain_is_not_certain_again);
+    tcase_add_test(tc, an_answer_after_the_end_of_its_lease_makes_nothing_certain);
+    tcase_add_test(tc, an_unlock_that_finds_it_gone_is_a_loss_for_all_who_had_it);
+    tcase_add_test(
+        tc, entries_that_are_gone_with_the_last_one_are_lost_and_not_released_too);
+    tcase_add_test(tc, a_fixed_lease_that_is_over_is_lost);
+    tcase_add_test(
+        tc, a_fixed_lease_that_is_over_is_lost_though_redis_kept_it_for_another_entry);
+    tcase_add_test(tc, what_was_given_up_and_ends_with_its_lease_is_released);
+    tcase_add_test(
+        tc, a_release_through_another_daemon_is_silent_when_it_is_asked_for_here_again);
+    tcase_add_test(tc, lockinfo_tells_of_doubt_though_redis_does_not_answer);
+    tcase_add_test(tc, lockinfo_that_was_asked_before_the_doubt_is_told_of_it);
+    tcase_add_test(tc, lockinfo_of_what_is_certain_waits_for_redis);
+    suite_add_tcase(s, tc);
+    return s;
+}

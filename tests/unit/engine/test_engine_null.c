@@ -1,0 +1,362 @@
+/* The engine: null means that somebody else holds the name, or stood in front and had
+ * it. What keeps it from everybody is told as what it is. */
+#include "support/engine.h"
+#include "support/runner.h"
+
+#define R1 SPAN("11111111-aaaa-bbbb")
+#define OOM "OOM command not allowed when used memory > 'maxmemory'."
+
+static struct engine_fixture e;
+static struct seen_op op, other;
+
+static const struct lock_req FOREVER = { 0 };
+static const struct lock_req ONCE = { .has = LOCK_HAS_WAIT };
+static const struct op_result REFUSED = { .status = OP_ERROR, .text = SPAN(OOM) };
+static const struct op_result GRANTED = { .status = OP_OK, .token = 100, .count = 1 };
+static const struct op_result HELD = { .status = OP_BUSY, .ttl_ms = 60000 };
+static const struct op_result FREE = { .status = OP_BUSY, .ttl_ms = -2 };
+static const struct op_result FREED = { .status = OP_OK, .freed = true };
+
+static void setup(void)
+{
+    fixture_init(&e);
+}
+
+static void teardown(void)
+{
+    fixture_fini(&e);
+}
+
+static struct lock_req for_ms(uint64_t ms)
+{
+    return (struct lock_req){ .has = LOCK_HAS_WAIT, .wait_ms = ms };
+}
+
+static void hears_refusal(uint64_t conn, const char *text)
+{
+    struct said said = fixture_hears(&e, conn, REPLY_ERROR);
+
+    ck_assert_int_eq(said.error, LOCK_BACKEND);
+    ck_assert_str_eq(said.text, text);
+}
+
+/* The head hears, and asks again a while later, that Redis refuses. */
+static void head_is_refused(const char *name)
+{
+    fixture_lock(&e, 1, name, FOREVER);
+    fixture_gives(&e, OP_ACQUIRE, REFUSED);
+}
+
+/* What the head hears, and what is told then to one behind it that tries once. */
+static const struct {
+    struct op_result answer;
+    enum reply_kind told;
+} FIRST[] = {
+    { { .status = OP_OK, .token = 100, .count = 1 }, REPLY_NULL },
+    { { .status = OP_BUSY, .ttl_ms = 60000 }, REPLY_NULL },
+    { { .status = OP_ERROR, .text = SPAN(OOM) }, REPLY_ERROR },
+    { { .status = OP_BUSY, .ttl_ms = 9000, .withheld = true }, REPLY_ERROR },
+    { { .status = OP_NOREPLICAS, .token = 100 }, REPLY_ERROR },
+};
+
+START_TEST(behind_a_question_the_answer_is_waited_for)
+{
+    fixture_lock(&e, 1, "job", FOREVER);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_lock(&e, 2, "job", ONCE);
+    fixture_hears_nothing(&e);
+    fixture_pass(&e, 1000);
+    fixture_hears_nothing(&e);
+    fixture_answer(&e, &op, FIRST[_i].answer);
+    if (FIRST[_i].answer.status == OP_OK) {
+        (void)fixture_hears(&e, 1, REPLY_TOKEN);
+    }
+    (void)fixture_hears(&e, 2, FIRST[_i].told);
+    fixture_hears_nothing(&e);
+}
+END_TEST
+
+START_TEST(a_wait_that_ends_behind_a_question_waits_for_its_answer_too)
+{
+    fixture_lock(&e, 1, "job", FOREVER);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_lock(&e, 2, "job", for_ms(500));
+    fixture_pass(&e, 1000);
+    fixture_hears_nothing(&e);
+    fixture_answer(&e, &op, FIRST[_i].answer);
+    if (FIRST[_i].answer.status == OP_OK) {
+        (void)fixture_hears(&e, 1, REPLY_TOKEN);
+    }
+    (void)fixture_hears(&e, 2, FIRST[_i].told);
+}
+END_TEST
+
+START_TEST(but_no_longer_than_redis_may_take)
+{
+    const struct lock_req waits = _i == 0 ? ONCE : for_ms(500);
+
+    fixture_lock(&e, 1, "job", FOREVER);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_lock(&e, 2, "job", waits);
+    fixture_pass(&e, 2999);
+    fixture_hears_nothing(&e);
+    fixture_pass(&e, 1);
+    hears_refusal(2, "Redis did not answer in time");
+    fixture_answer(&e, &op, GRANTED);
+    (void)fixture_hears(&e, 1, REPLY_TOKEN);
+    fixture_hears_nothing(&e);
+}
+END_TEST
+
+START_TEST(behind_one_that_redis_refuses_all_are_told_so)
+{
+    head_is_refused("job");
+    fixture_lock(&e, 2, "job", ONCE);
+    hears_refusal(2, OOM);
+    fixture_lock(&e, 3, "job", for_ms(300));
+    fixture_lock(&e, 4, "job",
+                 (struct lock_req){ .kind = KIND_FAIR, .has = LOCK_HAS_WAIT });
+    hears_refusal(4, OOM);
+    fixture_pass(&e, 200);
+    fixture_gives(&e, OP_ACQUIRE, REFUSED);
+    fixture_pass(&e, 100);
+    hears_refusal(3, OOM);
+    fixture_mlock(&e, 5, "job kob", ONCE);
+    hears_refusal(5, OOM);
+}
+END_TEST
+
+START_TEST(who_writes_or_reads_behind_one_that_redis_refuses_is_told_so)
+{
+    const struct lock_req write = { .kind = KIND_WRITE, .has = LOCK_HAS_WAIT };
+
+    fixture_lock(&e, 1, "job", (struct lock_req){ .kind = KIND_WRITE });
+    fixture_gives(&e, OP_ACQUIRE, REFUSED);
+    fixture_lock(&e, 2, "job", write);
+    hears_refusal(2, OOM);
+    fixture_lock(&e, 3, "job",
+                 (struct lock_req){ .kind = KIND_READ, .has = LOCK_HAS_WAIT });
+    hears_refusal(3, OOM);
+}
+END_TEST
+
+/* It asks for itself whether it holds already, and finds the name free. */
+START_TEST(an_id_that_finds_a_free_name_waits_for_what_the_head_hears)
+{
+    struct lock_req poll = { .id = R1, .has = LOCK_HAS_WAIT };
+
+    fixture_lock(&e, 1, "job", FOREVER);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_lock(&e, 2, "job", poll);
+    fixture_take_op(&e, OP_ACQUIRE, &other);
+    ck_assert(other.op.reenter_only);
+    fixture_answer(&e, &other, FREE);
+    fixture_hears_nothing(&e);
+    fixture_answer(&e, &op, _i == 0 ? REFUSED : GRANTED);
+    if (_i == 0) {
+        hears_refusal(2, OOM);
+    } else {
+        (void)fixture_hears(&e, 1, REPLY_TOKEN);
+        (void)fixture_hears(&e, 2, REPLY_NULL);
+    }
+}
+END_TEST
+
+/* By the grant of the head, which is not acknowledged. */
+START_TEST(an_id_that_finds_a_name_held_by_the_head_waits_for_what_that_hears)
+{
+    const struct op_result unacked = { .status = OP_NOREPLICAS, .token = 100 };
+
+    fixture_lock(&e, 1, "job", FOREVER);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_lock(&e, 2, "job", (struct lock_req){ .id = R1, .has = LOCK_HAS_WAIT });
+    fixture_gives(&e, OP_ACQUIRE, HELD);
+    fixture_hears_nothing(&e);
+    fixture_answer(&e, &op, _i == 0 ? unacked : GRANTED);
+    if (_i == 0) {
+        ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_NOREPLICAS);
+    } else {
+        (void)fixture_hears(&e, 1, REPLY_TOKEN);
+        (void)fixture_hears(&e, 2, REPLY_NULL);
+    }
+}
+END_TEST
+
+START_TEST(a_holder_from_before_does_not_count_once_it_has_released)
+{
+    fixture_lock(&e, 1, "job", FOREVER);
+    fixture_gives(&e, OP_ACQUIRE, HELD);
+    fixture_lock(&e, 2, "job", for_ms(1000));
+    fixture_lock(&e, 3, "job", ONCE);
+    (void)fixture_hears(&e, 3, REPLY_NULL);
+    engine_on_subscribed(e.engine, SPAN("job"), false);
+    fixture_collect(&e);
+    fixture_gives(&e, OP_ACQUIRE, HELD);
+    engine_on_message(e.engine, SPAN("job"), false);
+    fixture_collect(&e);
+    fixture_gives(&e, OP_ACQUIRE, REFUSED);
+    fixture_pass(&e, 1000);
+    hears_refusal(2, OOM);
+}
+END_TEST
+
+START_TEST(nor_once_its_time_is_over)
+{
+    fixture_lock(&e, 1, "job", FOREVER);
+    fixture_gives(&e, OP_ACQUIRE,
+                  (struct op_result){ .status = OP_BUSY, .ttl_ms = 100 });
+    fixture_pass(&e, 101);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_pass(&e, 10);
+    fixture_lock(&e, 2, "job", ONCE);
+    fixture_hears_nothing(&e);
+    fixture_answer(&e, &op, REFUSED);
+    hears_refusal(2, OOM);
+}
+END_TEST
+
+START_TEST(who_was_served_in_front_makes_it_null)
+{
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    fixture_lock(&e, 2, "job", FOREVER);
+    fixture_lock(&e, 3, "job", FOREVER);
+    fixture_lock(&e, 4, "job", for_ms(1000));
+    fixture_pass(&e, 500);
+    fixture_unlock(&e, 1, "job", (struct hold_req){ 0 });
+    fixture_gives(&e, OP_RELEASE,
+                  (struct op_result){ .status = OP_OK, .moved = true, .token = 101 });
+    fixture_unlock(&e, 2, "job", (struct hold_req){ .token = 101 });
+    fixture_take_op(&e, OP_RELEASE, &op);
+    fixture_answer(&e, &op, FREED); /* for others' sake; the next one is to ask */
+    fixture_pass(&e, 500);
+    (void)fixture_hears(&e, 1, REPLY_INT);
+    (void)fixture_hears(&e, 2, REPLY_TOKEN);
+    (void)fixture_hears(&e, 2, REPLY_INT);
+    (void)fixture_hears(&e, 4, REPLY_NULL);
+}
+END_TEST
+
+START_TEST(who_tried_once_while_redis_was_away_hears_what_the_head_hears)
+{
+    fixture_lock(&e, 1, "job", FOREVER);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    engine_on_store_down(e.engine);
+    fixture_answer(&e, &op, (struct op_result){ .status = OP_UNKNOWN });
+    fixture_lock(&e, 2, "job", ONCE);
+    fixture_hears_nothing(&e);
+    engine_on_store_up(e.engine, true);
+    fixture_collect(&e);
+    fixture_hears_nothing(&e);
+    fixture_gives(&e, OP_ACQUIRE, REFUSED);
+    hears_refusal(2, OOM);
+}
+END_TEST
+
+static enum lock_state state_of(const char *name)
+{
+    struct call_ref from = { .conn = 9, .call = 1 };
+
+    engine_lock_info(e.engine, from, span_str(name));
+    fixture_collect(&e);
+    fixture_gives(&e, OP_INSPECT, (struct op_result){ .status = OP_OK, .ttl_ms = -2 });
+    return fixture_hears(&e, 9, REPLY_INFO).info.state;
+}
+
+START_TEST(lockinfo_does_not_call_free_what_nobody_gets)
+{
+    ck_assert_int_eq(state_of("job"), LOCK_STATE_FREE);
+    head_is_refused("job");
+    ck_assert_int_eq(state_of("job"), LOCK_STATE_WITHHELD);
+    fixture_pass(&e, 200);
+    fixture_gives(&e, OP_ACQUIRE, GRANTED);
+    fixture_unlock(&e, 1, "job", (struct hold_req){ 0 });
+    fixture_gives(&e, OP_RELEASE, FREED);
+    (void)fixture_hears(&e, 1, REPLY_TOKEN);
+    (void)fixture_hears(&e, 1, REPLY_INT);
+    ck_assert_int_eq(state_of("job"), LOCK_STATE_FREE);
+}
+END_TEST
+
+/* An old refusal is none of a new queue's. */
+START_TEST(what_a_queue_heard_goes_with_it)
+{
+    head_is_refused("job");
+    fixture_close(&e, 1);
+    while (e.op_count > 0) {
+        fixture_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_NOTHELD });
+    }
+    fixture_lock(&e, 2, "job", FOREVER);
+    fixture_lock(&e, 3, "job", ONCE);
+    fixture_hears_nothing(&e);
+    fixture_pass(&e, 200);
+    while (e.op_count > 0 && e.ops[0].op.kind == OP_RELEASE) {
+        fixture_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_NOTHELD });
+    }
+    fixture_gives(&e, OP_ACQUIRE, GRANTED);
+    (void)fixture_hears(&e, 2, REPLY_TOKEN);
+    (void)fixture_hears(&e, 3, REPLY_NULL);
+}
+END_TEST
+
+/* The first name took all of its time, which nobody held: the second is not to blame.
+ */
+START_TEST(an_MLOCK_whose_time_went_with_waiting_for_redis_goes_on)
+{
+    (void)fixture_grant(&e, 1, "b", FOREVER, 90); /* so that they are asked for apart */
+    fixture_mlock(&e, 2, "a b", for_ms(500));
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_unlock(&e, 1, "b", (struct hold_req){ 0 });
+    fixture_gives(&e, OP_RELEASE, FREED);
+    (void)fixture_hears(&e, 1, REPLY_INT);
+    fixture_pass(&e, 700);
+    fixture_hears_nothing(&e);
+    fixture_answer(&e, &op, GRANTED);
+    fixture_gives(&e, OP_ACQUIRE, (struct op_result){ .status = OP_OK, .token = 101 });
+    ck_assert_uint_eq(fixture_hears(&e, 2, REPLY_TOKENS).token_count, 2);
+}
+END_TEST
+
+START_TEST(an_MLOCK_whose_time_went_with_another_holder_is_null)
+{
+    (void)fixture_grant(&e, 1, "a", FOREVER, 90);
+    (void)fixture_grant(&e, 1, "b", FOREVER, 91);
+    fixture_mlock(&e, 2, "a b", for_ms(500));
+    fixture_pass(&e, 499);
+    fixture_unlock(&e, 1, "a", (struct hold_req){ .token = 90 });
+    fixture_take_op(&e, OP_RELEASE, &op);
+    fixture_pass(&e, 2);
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .moved = true, .token = 101 });
+    (void)fixture_hears(&e, 1, REPLY_INT);
+    (void)fixture_hears(&e, 2, REPLY_NULL);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("locks_null");
+    TCase *t = tcase_create("engine");
+    const int answers = sizeof(FIRST) / sizeof(FIRST[0]);
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    suite_add_tcase(s, t);
+    tcase_add_loop_test(t, behind_a_question_the_answer_is_waited_for, 0, answers);
+    tcase_add_loop_test(t, a_wait_that_ends_behind_a_question_waits_for_its_answer_too,
+                        0, answers);
+    tcase_add_loop_test(t, but_no_longer_than_redis_may_take, 0, 2);
+    tcase_add_test(t, behind_one_that_redis_refuses_all_are_told_so);
+    tcase_add_test(t, who_writes_or_reads_behind_one_that_redis_refuses_is_told_so);
+    tcase_add_loop_test(t, an_id_that_finds_a_free_name_waits_for_what_the_head_hears,
+                        0, 2);
+    tcase_add_loop_test(
+        t, an_id_that_finds_a_name_held_by_the_head_waits_for_what_that_hears, 0, 2);
+    tcase_add_test(t, a_holder_from_before_does_not_count_once_it_has_released);
+    tcase_add_test(t, nor_once_its_time_is_over);
+    tcase_add_test(t, who_was_served_in_front_makes_it_null);
+    tcase_add_test(t, who_tried_once_while_redis_was_away_hears_what_the_head_hears);
+    tcase_add_test(t, lockinfo_does_not_call_free_what_nobody_gets);
+    tcase_add_test(t, what_a_queue_heard_goes_with_it);
+    tcase_add_test(t, an_MLOCK_whose_time_went_with_waiting_for_redis_goes_on);
+    tcase_add_test(t, an_MLOCK_whose_time_went_with_another_holder_is_null);
+    return s;
+}

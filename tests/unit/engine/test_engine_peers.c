@@ -1,0 +1,343 @@
+/* What daemons announce to each other, and what is withheld because of it. */
+#include "engine/recovery/peers.h"
+#include "support/engine.h"
+#include "support/runner.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static struct engine_fixture e;
+static struct seen_op op;
+
+#define FOREVER ((struct lock_req){ 0 })
+#define ONCE ((struct lock_req){ .has = LOCK_HAS_WAIT })
+#define OK_RESULT ((struct op_result){ .status = OP_OK, .token = 100, .count = 1 })
+#define FREE ((struct op_result){ .status = OP_BUSY, .ttl_ms = -2 })
+#define OTHER "00000000000000bb"
+
+static void set_up(void)
+{
+    fixture_init(&e);
+}
+
+static void tear_down(void)
+{
+    fixture_fini(&e);
+}
+
+static void announced(const char *text)
+{
+    e.announced[0] = '\0';
+    engine_announced(e.engine, span_str(text));
+    fixture_collect(&e);
+}
+
+static void peer_says(const char *word, unsigned peer, unsigned number)
+{
+    char text[96];
+
+    (void)snprintf(text, sizeof(text), "%s %016x %u 0", word, peer, number);
+    announced(text);
+}
+
+static struct engine_stats stats(void)
+{
+    struct engine_stats st;
+
+    engine_stats(e.engine, &st);
+    return st;
+}
+
+static void restart(void)
+{
+    fixture_pass(&e, 10);
+    engine_on_store_down(e.engine);
+    fixture_pass(&e, 10);
+    e.announced[0] = '\0';
+    engine_on_store_up(e.engine, false);
+    fixture_collect(&e);
+}
+
+/* Another engine takes the place of the first one; Redis is not up yet. */
+static void replace(struct engine_setup setup)
+{
+    fixture_fini(&e);
+    memset(&e, 0, sizeof(e));
+    e.now = 1000000;
+    setup.now_ms = e.now;
+    setup.config = (struct engine_config){ .watchdog_ms = 30000,
+                                           .redis_timeout_ms = 3000,
+                                           .recheck_ms = 5000,
+                                           .max_waiters = 10,
+                                           .max_holds = 10 };
+    memcpy(setup.instance, "00000000000000aa", sizeof(setup.instance));
+    e.engine = engine_new(&setup);
+}
+
+START_TEST(it_says_hello_when_redis_is_up_and_when_it_listens)
+{
+    ck_assert_str_eq(e.announced, "hello 00000000000000aa 1 0");
+    e.announced[0] = '\0';
+    engine_listening(e.engine);
+    fixture_collect(&e);
+    ck_assert_str_eq(e.announced, "hello 00000000000000aa 2 0");
+    engine_on_store_down(e.engine);
+    e.announced[0] = '\0';
+    engine_listening(e.engine);
+    fixture_collect(&e);
+    ck_assert_str_eq(e.announced, "");
+}
+END_TEST
+
+/* In a cluster it comes from each node. */
+START_TEST(a_hello_is_answered_once)
+{
+    announced("hello " OTHER " 7 0");
+    ck_assert_str_eq(e.announced, "here 00000000000000aa 2 0");
+    announced("hello " OTHER " 7 0");
+    ck_assert_str_eq(e.announced, "");
+    announced("here " OTHER " 8 0");
+    ck_assert_str_eq(e.announced, "");
+    announced("hello " OTHER " 9 0");
+    ck_assert_str_eq(e.announced, "here 00000000000000aa 3 0");
+    ck_assert_uint_eq(stats().other_daemons, 1);
+}
+END_TEST
+
+START_TEST(what_is_its_own_or_makes_no_sense_is_not_heard)
+{
+    static const char *const TEXTS[] = {
+        "hello 00000000000000aa 1 0",
+        "",
+        "hello",
+        "hello " OTHER,
+        "hello " OTHER " 1",
+        "hello " OTHER " 1 x",
+        "hello " OTHER " -1 0",
+        "hello " OTHER " 1 0 0",
+        "hello short 1 3000",
+        "howdy " OTHER " 1 3000 ",
+    };
+
+    for (size_t i = 0; i < sizeof(TEXTS) / sizeof(TEXTS[0]); i++) {
+        announced(TEXTS[i]);
+        ck_assert_str_eq(e.announced, "");
+    }
+    ck_assert_uint_eq(stats().other_daemons, 0);
+    ck_assert_uint_eq(stats().quarantine_left_ms, 0);
+}
+END_TEST
+
+START_TEST(another_redis_is_waited_at_only_if_there_are_others)
+{
+    restart();
+    ck_assert_uint_eq(stats().quarantine_left_ms, 0);
+    ck_assert_str_eq(e.announced, "hello 00000000000000aa 2 0");
+    announced("here " OTHER " 1 0");
+    restart();
+    ck_assert_uint_eq(stats().quarantine_left_ms, PEER_RETURN_MS);
+    ck_assert_str_eq(e.announced, "hello 00000000000000aa 3 3000");
+    fixture_lock(&e, 1, "job", ONCE);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert(op.op.reenter_only);
+    fixture_answer(&e, &op, FREE);
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_BACKEND);
+    announced("here " OTHER " 2 0");
+    fixture_pass(&e, PEER_RETURN_MS);
+    ck_assert_uint_eq(stats().quarantine_left_ms, 0);
+    ck_assert_uint_eq(stats().other_daemons, 1);
+    (void)fixture_grant(&e, 1, "job", ONCE, 100);
+}
+END_TEST
+
+START_TEST(the_same_redis_is_not_waited_at)
+{
+    announced("here " OTHER " 1 0");
+    engine_on_store_down(e.engine);
+    engine_on_store_up(e.engine, true);
+    ck_assert_uint_eq(stats().quarantine_left_ms, 0);
+}
+END_TEST
+
+/* And what is held here, by who got it before, is nobody else's. */
+START_TEST(what_another_one_puts_back_is_withheld_here_too)
+{
+    (void)fixture_grant(&e, 1, "mine", FOREVER, 100);
+    announced("hello " OTHER " 1 2000");
+    ck_assert_uint_eq(stats().quarantine_left_ms, 2000);
+    fixture_lock(&e, 2, "job", ONCE);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert(op.op.reenter_only);
+    fixture_answer(&e, &op, FREE);
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_BACKEND);
+    fixture_unlock(&e, 1, "mine", (struct hold_req){ 0 });
+    fixture_gives(&e, OP_RELEASE, OK_RESULT);
+    (void)fixture_hears(&e, 1, REPLY_INT);
+    fixture_pass(&e, 1000);
+    announced("here " OTHER " 2 999999");
+    ck_assert_uint_eq(stats().quarantine_left_ms, PEER_RETURN_MS);
+    fixture_lock(&e, 2, "mine", ONCE);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert(!op.op.reenter_only);
+    fixture_answer(&e, &op, OK_RESULT);
+    (void)fixture_hears(&e, 2, REPLY_TOKEN);
+}
+END_TEST
+
+START_TEST(who_puts_back_for_long_says_so_again_and_again)
+{
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    restart();
+    ck_assert_str_eq(e.announced, "hello 00000000000000aa 2 3000");
+    ck_assert_uint_eq(stats().quarantine_left_ms, 0);
+    fixture_take_op(&e, OP_RESTORE, &op);
+    e.announced[0] = '\0';
+    fixture_pass(&e, PEER_REPEAT_MS + 1);
+    ck_assert_str_eq(e.announced, "here 00000000000000aa 3 3000");
+    fixture_answer(&e, &op, OK_RESULT);
+    e.announced[0] = '\0';
+    fixture_pass(&e, 2 * PEER_REPEAT_MS);
+    ck_assert_str_eq(e.announced, "");
+}
+END_TEST
+
+START_TEST(who_leaves_or_does_not_come_back_is_forgotten)
+{
+    announced("hello " OTHER " 1 0");
+    announced("bye " OTHER " 2 0");
+    ck_assert_uint_eq(stats().other_daemons, 0);
+    announced("bye " OTHER " 2 0");
+    announced("hello " OTHER " 3 0");
+    restart();
+    fixture_pass(&e, PEER_RETURN_MS);
+    ck_assert_uint_eq(stats().other_daemons, 0);
+    restart();
+    ck_assert_uint_eq(stats().quarantine_left_ms, 0);
+}
+END_TEST
+
+START_TEST(of_too_many_it_is_known_that_there_are_more)
+{
+    for (unsigned i = 1; i <= PEERS_MAX + 1; i++) {
+        peer_says("hello", i, 1);
+    }
+    ck_assert_uint_eq(stats().other_daemons, PEERS_MAX);
+    for (unsigned i = 1; i <= PEERS_MAX; i++) {
+        peer_says("bye", i, 2);
+    }
+    ck_assert_uint_eq(stats().other_daemons, 0);
+    restart();
+    ck_assert_uint_eq(stats().quarantine_left_ms, PEER_RETURN_MS);
+    fixture_pass(&e, PEER_RETURN_MS);
+    restart();
+    ck_assert_uint_eq(stats().quarantine_left_ms, 0);
+}
+END_TEST
+
+START_TEST(who_begins_at_a_redis_that_has_just_begun_asks_first)
+{
+    replace((struct engine_setup){ 0 });
+    engine_store_is_young(e.engine);
+    engine_on_store_up(e.engine, false);
+    fixture_collect(&e);
+    ck_assert_str_eq(e.announced, "hello 00000000000000aa 1 0");
+    fixture_lock(&e, 1, "job", ONCE);
+    fixture_no_op(&e);
+    engine_on_store_down(e.engine); /* not that one, then */
+    fixture_pass(&e, PEER_ASK_MS);
+    fixture_no_op(&e);
+    engine_store_is_young(e.engine);
+    engine_on_store_up(e.engine, false);
+    fixture_pass(&e, PEER_ASK_MS - 1);
+    fixture_no_op(&e);
+    fixture_pass(&e, 1);
+    ck_assert_uint_eq(stats().quarantine_left_ms, 0);
+    fixture_gives(&e, OP_ACQUIRE, OK_RESULT);
+    (void)fixture_hears(&e, 1, REPLY_TOKEN);
+}
+END_TEST
+
+START_TEST(who_is_told_so_then_withholds)
+{
+    replace((struct engine_setup){ 0 });
+    engine_store_is_young(e.engine);
+    engine_on_store_up(e.engine, false);
+    announced("hello " OTHER " 5 3000");
+    fixture_pass(&e, PEER_ASK_MS);
+    ck_assert_uint_eq(stats().quarantine_left_ms, PEER_RETURN_MS - PEER_ASK_MS);
+    engine_store_is_young(e.engine); /* which counts for the first one only */
+    restart();
+    ck_assert_uint_eq(stats().quarantine_left_ms, PEER_RETURN_MS);
+}
+END_TEST
+
+/* Which each hears of by itself, and with it of which names it is. */
+START_TEST(of_a_failover_nothing_is_told)
+{
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    e.announced[0] = '\0';
+    engine_on_store_down(e.engine);
+    engine_on_failover(e.engine, NULL, NULL);
+    ck_assert_uint_eq(stats().restoring, 1);
+    engine_on_store_up(e.engine, false);
+    fixture_collect(&e);
+    ck_assert_str_eq(e.announced, "hello 00000000000000aa 2 0");
+    fixture_gives(&e, OP_RESTORE, OK_RESULT);
+}
+END_TEST
+
+/* What is withheld for the others is not given away when that was no failover. */
+START_TEST(a_failover_that_lost_nothing_changes_nothing_of_it)
+{
+    announced("here " OTHER " 1 2000");
+    engine_on_failover(e.engine, NULL, NULL);
+    engine_on_lossless_failover(e.engine, NULL, NULL);
+    ck_assert_uint_eq(stats().quarantine_left_ms, 2000);
+}
+END_TEST
+
+/* Its servers that forget have no vote for long enough. */
+START_TEST(a_quorum_announces_nothing)
+{
+    replace((struct engine_setup){ .quorum = true });
+    engine_store_is_young(e.engine);
+    engine_on_store_up(e.engine, false);
+    fixture_collect(&e);
+    ck_assert(stats().store_up);
+    ck_assert_str_eq(e.announced, "");
+}
+END_TEST
+
+START_TEST(who_stops_says_bye)
+{
+    e.announced[0] = '\0';
+    engine_stop(e.engine);
+    fixture_collect(&e);
+    ck_assert_str_eq(e.announced, "bye 00000000000000aa 2 0");
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("locks_peers");
+    TCase *t = tcase_create("core");
+
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_add_test(t, it_says_hello_when_redis_is_up_and_when_it_listens);
+    tcase_add_test(t, a_hello_is_answered_once);
+    tcase_add_test(t, what_is_its_own_or_makes_no_sense_is_not_heard);
+    tcase_add_test(t, another_redis_is_waited_at_only_if_there_are_others);
+    tcase_add_test(t, the_same_redis_is_not_waited_at);
+    tcase_add_test(t, what_another_one_puts_back_is_withheld_here_too);
+    tcase_add_test(t, who_puts_back_for_long_says_so_again_and_again);
+    tcase_add_test(t, who_leaves_or_does_not_come_back_is_forgotten);
+    tcase_add_test(t, of_too_many_it_is_known_that_there_are_more);
+    tcase_add_test(t, who_begins_at_a_redis_that_has_just_begun_asks_first);
+    tcase_add_test(t, who_is_told_so_then_withholds);
+    tcase_add_test(t, of_a_failover_nothing_is_told);
+    tcase_add_test(t, a_failover_that_lost_nothing_changes_nothing_of_it);
+    tcase_add_test(t, a_quorum_announces_nothing);
+    tcase_add_test(t, who_stops_says_bye);
+    suite_add_tcase(s, t);
+    return s;
+}

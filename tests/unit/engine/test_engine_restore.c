@@ -1,0 +1,376 @@
+/* After a failover: holds are put back first, and what may have been lost by others is
+ * granted to nobody until it has ended. */
+#include "support/engine.h"
+#include "support/runner.h"
+
+static struct engine_fixture e;
+static struct seen_op op;
+
+#define FOREVER ((struct lock_req){ 0 })
+#define ONCE ((struct lock_req){ .has = LOCK_HAS_WAIT })
+#define WAITS(ms) ((struct lock_req){ .has = LOCK_HAS_WAIT, .wait_ms = (ms) })
+#define OWNER(o) ((struct lock_req){ .owner = SPAN(o) })
+#define OK_RESULT ((struct op_result){ .status = OP_OK, .token = 100, .count = 1 })
+#define FREE ((struct op_result){ .status = OP_BUSY, .ttl_ms = -2 })
+#define HELD ((struct op_result){ .status = OP_BUSY, .ttl_ms = 20000 })
+
+enum { QUARANTINE = 20000 };
+
+static const struct engine_config CONFIG = { .watchdog_ms = 30000,
+                                             .redis_timeout_ms = 3000,
+                                             .recheck_ms = 50000,
+                                             .handoff_limit = 64,
+                                             .handoff_pause_ms = 2,
+                                             .grace_ms = -1,
+                                             .max_keep_ms = 30000,
+                                             .max_lease_ms = 86400000,
+                                             .max_waiters = 100,
+                                             .max_holds = 100,
+                                             .quarantine_ms = QUARANTINE };
+
+static void set_up(void)
+{
+    fixture_init(&e);
+    engine_configure(e.engine, &CONFIG);
+}
+
+static void tear_down(void)
+{
+    fixture_fini(&e);
+}
+
+static void fail_over(void)
+{
+    engine_on_store_down(e.engine);
+    engine_on_failover(e.engine, NULL, NULL);
+    engine_on_store_up(e.engine, false);
+    e.notices[0] = '\0';
+    fixture_collect(&e);
+}
+
+static struct engine_stats stats(void)
+{
+    struct engine_stats st;
+
+    engine_stats(e.engine, &st);
+    return st;
+}
+
+START_TEST(a_hold_is_put_back_with_all_that_it_is)
+{
+    (void)fixture_grant(&e, 1, "job", OWNER("o"), 100);
+    fixture_pass(&e, 1000);
+    fail_over();
+    fixture_take_op(&e, OP_RESTORE, &op);
+    ck_assert_uint_eq(op.op.token, 100);
+    ck_assert_str_eq(op.field, "o");
+    ck_assert_uint_eq(op.op.kept_count, 1);
+    ck_assert_uint_eq(op.op.claim.lease_ms, 30000);
+    ck_assert_uint_eq(stats().restoring, 1);
+    fixture_answer(
+        &e, &op, (struct op_result){ .status = OP_OK, .token = 100, .restored = true });
+    ck_assert_str_eq(e.notices, "uncertain:job certain:job");
+    ck_assert_uint_eq(stats().restoring, 0);
+    ck_assert_uint_eq(stats().restored, 1);
+}
+END_TEST
+
+/* One call of Redis is to take no longer than others can wait. */
+START_TEST(a_hold_of_very_many_entries_is_put_back_in_parts)
+{
+    for (int i = 0; i <= OP_KEPT_MAX; i++) {
+        (void)fixture_grant(&e, 1, "job", OWNER("o"), 100);
+    }
+    fail_over();
+    fixture_take_op(&e, OP_RESTORE, &op);
+    ck_assert_uint_eq(op.op.kept_count, OP_KEPT_MAX);
+    fixture_answer(&e, &op, OK_RESULT);
+    ck_assert_uint_eq(stats().restoring, 1);
+    fixture_take_op(&e, OP_RESTORE, &op);
+    ck_assert_uint_eq(op.op.kept_count, 1);
+    fixture_answer(&e, &op, OK_RESULT);
+    ck_assert_uint_eq(stats().restoring, 0);
+}
+END_TEST
+
+START_TEST(nothing_else_is_asked_of_a_name_before_its_hold_is_back)
+{
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    fail_over();
+    fixture_take_op(&e, OP_RESTORE, &op);
+    fixture_lock(&e, 2, "job", OWNER("o"));
+    fixture_renew(&e, 1, "job", (struct hold_req){ .token = 100 });
+    fixture_unlock(&e, 3, "job", (struct hold_req){ .token = 100 });
+    fixture_no_op(&e);
+    fixture_answer(&e, &op, OK_RESULT);
+    fixture_take_op(&e, OP_ATTACH, &op);
+    fixture_take_op(&e, OP_RELEASE, &op);
+}
+END_TEST
+
+START_TEST(what_is_somebody_elses_is_lost)
+{
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    fail_over();
+    fixture_gives(&e, OP_RESTORE, (struct op_result){ .status = OP_NOTHELD });
+    ck_assert_str_eq(e.notices, "uncertain:job lost:job");
+    ck_assert_uint_eq(stats().lost_failover, 1);
+}
+END_TEST
+
+START_TEST(what_was_released_or_moved_elsewhere_is_forgotten_silently)
+{
+    const enum op_status ways[] = { OP_ENDED, OP_ELSEWHERE };
+
+    for (size_t i = 0; i < 2; i++) {
+        (void)fixture_grant(&e, 1 + i, "job", FOREVER, 100 + i);
+        fail_over();
+        fixture_gives(&e, OP_RESTORE, (struct op_result){ .status = ways[i] });
+        ck_assert_str_eq(e.notices, "uncertain:job");
+        ck_assert_uint_eq(stats().holds, 0);
+        fixture_pass(&e, QUARANTINE);
+    }
+}
+END_TEST
+
+/* It may have run: then nobody is to find the hold again. */
+START_TEST(a_hold_whose_release_is_open_is_not_put_back)
+{
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    fixture_unlock(&e, 1, "job", (struct hold_req){ .token = 100 });
+    fixture_take_op(&e, OP_RELEASE, &op);
+    fail_over();
+    fixture_answer(&e, &op, (struct op_result){ .status = OP_UNKNOWN });
+    fixture_take_op(&e, OP_RELEASE, &op);
+    fixture_answer(&e, &op, (struct op_result){ .status = OP_NOTHELD });
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
+}
+END_TEST
+
+START_TEST(an_unlock_that_was_not_sent_yet_finds_its_hold_put_back)
+{
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    engine_on_store_down(e.engine);
+    fixture_unlock(&e, 1, "job", (struct hold_req){ .token = 100 });
+    fail_over();
+    fixture_gives(&e, OP_RESTORE, OK_RESULT);
+    fixture_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_OK, .freed = true });
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
+}
+END_TEST
+
+START_TEST(a_grace_is_put_back_with_what_is_left_of_it)
+{
+    (void)fixture_grant(&e, 1, "job",
+                        (struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = 10000 },
+                        100);
+    fixture_pass(&e, 4000);
+    fail_over();
+    fixture_take_op(&e, OP_RESTORE, &op);
+    ck_assert_uint_le(op.op.claim.lease_ms, 6000);
+    ck_assert_uint_ge(op.op.claim.lease_ms, 5800);
+}
+END_TEST
+
+START_TEST(a_name_that_was_not_held_here_waits_for_the_quarantine)
+{
+    fail_over();
+    fixture_lock(&e, 1, "job", FOREVER);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert(op.op.reenter_only);
+    fixture_answer(&e, &op, FREE);
+    engine_on_subscribed(e.engine, SPAN("job"), false);
+    fixture_collect(&e);
+    fixture_gives(&e, OP_ACQUIRE, FREE);
+    fixture_pass(&e, QUARANTINE - 10);
+    fixture_no_op(&e);
+    fixture_pass(&e, 20);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert(!op.op.reenter_only);
+}
+END_TEST
+
+static bool concerns_all(void *ctx, unsigned group)
+{
+    (void)ctx;
+    (void)group;
+    return true;
+}
+
+START_TEST(after_a_failover_that_lost_nothing_no_name_waits)
+{
+    fail_over();
+    fixture_lock(&e, 1, "job", FOREVER);
+    fixture_gives(&e, OP_ACQUIRE, FREE);
+    engine_on_subscribed(e.engine, SPAN("job"), false);
+    fixture_collect(&e);
+    fixture_gives(&e, OP_ACQUIRE, FREE);
+    fixture_pass(&e, 100);
+    fixture_no_op(&e);
+    engine_on_lossless_failover(e.engine, concerns_all, NULL);
+    fixture_collect(&e);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert(!op.op.reenter_only);
+    ck_assert_uint_eq(stats().quarantine_left_ms, 0);
+}
+END_TEST
+
+START_TEST(what_the_failover_before_may_have_lost_is_withheld_still)
+{
+    fail_over();
+    fixture_pass(&e, 5000);
+    fail_over();
+    ck_assert_uint_eq(stats().quarantine_left_ms, QUARANTINE);
+    engine_on_lossless_failover(e.engine, concerns_all, NULL);
+    ck_assert_uint_eq(stats().quarantine_left_ms, QUARANTINE - 5000);
+    fixture_lock(&e, 1, "job", FOREVER);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert(op.op.reenter_only);
+}
+END_TEST
+
+START_TEST(null_does_not_hide_that_a_name_is_withheld)
+{
+    fail_over();
+    fixture_lock(&e, 1, "job", ONCE);
+    fixture_gives(&e, OP_ACQUIRE, FREE);
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_BACKEND);
+    fixture_lock(&e, 2, "job", WAITS(500));
+    fixture_gives(&e, OP_ACQUIRE, FREE);
+    fixture_pass(&e, 600);
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_BACKEND);
+    fixture_lock(&e, 3, "job", ONCE);
+    fixture_gives(&e, OP_ACQUIRE, HELD); /* by somebody who was found there */
+    (void)fixture_hears(&e, 3, REPLY_NULL);
+}
+END_TEST
+
+START_TEST(a_name_that_was_held_here_goes_on_at_once)
+{
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    fixture_lock(&e, 2, "job", FOREVER);
+    fail_over();
+    fixture_gives(&e, OP_RESTORE, OK_RESULT);
+    while (e.op_count > 0) {
+        fixture_gives(&e, OP_ACQUIRE, HELD);
+    }
+    fixture_unlock(&e, 1, "job", (struct hold_req){ .token = 100 });
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert(op.op.has_next);
+    fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
+    fixture_pass(&e, 3); /* others had their chance */
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert(!op.op.reenter_only);
+}
+END_TEST
+
+START_TEST(a_restart_puts_back_but_withholds_nothing)
+{
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    engine_on_store_down(e.engine);
+    engine_on_store_up(e.engine, false);
+    fixture_collect(&e);
+    fixture_gives(&e, OP_RESTORE, OK_RESULT);
+    fixture_lock(&e, 2, "door", FOREVER);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert(!op.op.reenter_only);
+}
+END_TEST
+
+static uint32_t by_first_letter(struct span name)
+{
+    return (unsigned char)name.ptr[0] == 'j' ? 1 : 0;
+}
+
+static bool concerns_one(void *ctx, unsigned group)
+{
+    (void)ctx;
+    return group == 1;
+}
+
+START_TEST(only_the_groups_that_failed_over_are_touched)
+{
+    struct engine_setup setup = { .instance = "00000000000000aa",
+                                  .now_ms = e.now,
+                                  .config = CONFIG,
+                                  .group_of = by_first_letter,
+                                  .group_count = 2 };
+
+    engine_free(e.engine);
+    e.engine = engine_new(&setup);
+    engine_on_store_up(e.engine, true);
+    fixture_collect(&e);
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    (void)fixture_grant(&e, 2, "door", FOREVER, 101);
+    e.notices[0] = '\0';
+    engine_on_failover(e.engine, concerns_one, NULL);
+    fixture_collect(&e);
+    ck_assert_str_eq(e.notices, "uncertain:job");
+    fixture_gives(&e, OP_RESTORE, OK_RESULT);
+    fixture_lock(&e, 3, "tap", FOREVER);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert(!op.op.reenter_only);
+    fixture_lock(&e, 4, "jar", FOREVER);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert(op.op.reenter_only);
+}
+END_TEST
+
+/* The old one's answer came after it was known to be the old one. */
+START_TEST(a_grant_of_the_old_one_is_not_given_out)
+{
+    fixture_lock(&e, 1, "job", FOREVER);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    engine_on_failover(e.engine, NULL, NULL);
+    fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .token = 5 });
+    fixture_hears_nothing(&e);
+    fixture_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_NOTHELD });
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    ck_assert(op.op.reenter_only);
+    ck_assert_uint_ge(op.op.seen_token, 5);
+}
+END_TEST
+
+START_TEST(what_told_nothing_is_asked_again)
+{
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    fail_over();
+    fixture_gives(&e, OP_RESTORE, (struct op_result){ .status = OP_LATE });
+    fixture_no_op(&e);
+    fixture_pass(&e, 10);
+    fixture_gives(&e, OP_RESTORE,
+                  (struct op_result){ .status = OP_ERROR, .text = SPAN("OOM") });
+    fixture_no_op(&e);
+    fixture_pass(&e, 200);
+    fixture_gives(&e, OP_RESTORE, (struct op_result){ .status = OP_UNKNOWN });
+    fixture_gives(&e, OP_RESTORE, OK_RESULT);
+    ck_assert_str_eq(e.notices, "uncertain:job certain:job");
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("locks_restore");
+    TCase *t = tcase_create("restore");
+
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_add_test(t, a_hold_is_put_back_with_all_that_it_is);
+    tcase_add_test(t, a_hold_of_very_many_entries_is_put_back_in_parts);
+    tcase_add_test(t, nothing_else_is_asked_of_a_name_before_its_hold_is_back);
+    tcase_add_test(t, what_is_somebody_elses_is_lost);
+    tcase_add_test(t, what_was_released_or_moved_elsewhere_is_forgotten_silently);
+    tcase_add_test(t, a_hold_whose_release_is_open_is_not_put_back);
+    tcase_add_test(t, an_unlock_that_was_not_sent_yet_finds_its_hold_put_back);
+    tcase_add_test(t, a_grace_is_put_back_with_what_is_left_of_it);
+    tcase_add_test(t, a_name_that_was_not_held_here_waits_for_the_quarantine);
+    tcase_add_test(t, after_a_failover_that_lost_nothing_no_name_waits);
+    tcase_add_test(t, what_the_failover_before_may_have_lost_is_withheld_still);
+    tcase_add_test(t, null_does_not_hide_that_a_name_is_withheld);
+    tcase_add_test(t, a_name_that_was_held_here_goes_on_at_once);
+    tcase_add_test(t, a_restart_puts_back_but_withholds_nothing);
+    tcase_add_test(t, only_the_groups_that_failed_over_are_touched);
+    tcase_add_test(t, a_grant_of_the_old_one_is_not_given_out);
+    tcase_add_test(t, what_told_nothing_is_asked_again);
+    suite_add_tcase(s, t);
+    return s;
+}

@@ -1,0 +1,89 @@
+/* The engine after the daemon itself stood still: what Redis answered in time lies in a
+ * socket that nobody has read yet. */
+#include "support/engine_mlock.h"
+#include "support/runner.h"
+
+#include "latchd/protocol.h"
+
+enum { TIMEOUT_MS = 3000, LATE_MS = 500 };
+
+#define ONCE ((struct lock_req){ .wait_ms = 0, .has = LOCK_HAS_WAIT })
+#define BY_TOKEN ((struct hold_req){ .token = 100 })
+
+enum { LOCK, MLOCK, RENEW, KINDS };
+
+static struct engine_fixture e;
+static struct seen_op op;
+
+static void setup(void)
+{
+    fixture_init(&e);
+}
+
+static void teardown(void)
+{
+    fixture_fini(&e);
+}
+
+static void ask(int kind)
+{
+    static const enum op_kind OPS[] = {
+        [LOCK] = OP_ACQUIRE, [MLOCK] = OP_ACQUIRE_BATCH, [RENEW] = OP_ATTACH
+    };
+
+    if (kind == LOCK) {
+        fixture_lock(&e, 1, "job", ONCE);
+    } else if (kind == MLOCK) {
+        fixture_mlock(&e, 1, "job other", ONCE);
+    } else {
+        fixture_renew(&e, 1, "job", BY_TOKEN);
+    }
+    fixture_take_op(&e, OPS[kind], &op);
+}
+
+/* One step, as a loop that was held up makes it. */
+static void tick_late(void)
+{
+    e.now += TIMEOUT_MS + LATE_MS;
+    engine_tick(e.engine, e.now);
+    fixture_collect(&e);
+}
+
+START_TEST(no_answer_is_late_before_it_could_be_read)
+{
+    ask(_i);
+    tick_late();
+    fixture_hears_nothing(&e);
+    ck_assert_uint_le(engine_next_deadline(e.engine), e.now + 1);
+    if (_i == RENEW) {
+        fixture_answer(&e, &op, (struct op_result){ .status = OP_NOTHELD });
+        ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
+    } else {
+        fixture_answer(&e, &op,
+                       (struct op_result){ .status = OP_BUSY, .ttl_ms = 9000 });
+        (void)fixture_hears(&e, 1, REPLY_NULL);
+    }
+}
+END_TEST
+
+START_TEST(what_is_not_there_then_is_late)
+{
+    ask(_i);
+    tick_late();
+    fixture_hears_nothing(&e);
+    fixture_pass(&e, 1);
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_BACKEND);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("locks_stall");
+    TCase *tc = tcase_create("stall");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, no_answer_is_late_before_it_could_be_read, 0, KINDS);
+    tcase_add_loop_test(tc, what_is_not_there_then_is_late, 0, KINDS);
+    suite_add_tcase(s, tc);
+    return s;
+}

@@ -1,0 +1,346 @@
+/* The engine: its numbers, its timings, and what a page can see of it. */
+#include "engine/introspect/survey.h"
+#include "support/engine.h"
+#include "support/runner.h"
+
+#include <stdio.h>
+
+static struct engine_fixture e;
+static struct seen_op op;
+static char told[4096];
+
+#define BARE                                                                           \
+    (struct hold_req)                                                                  \
+    {                                                                                  \
+        0                                                                              \
+    }
+#define FOREVER                                                                        \
+    (struct lock_req)                                                                  \
+    {                                                                                  \
+        0                                                                              \
+    }
+#define ID_A SPAN("aaaaaaaaaaaaaaaa")
+
+static void setup(void)
+{
+    fixture_init(&e);
+    told[0] = '\0';
+}
+
+static void teardown(void)
+{
+    fixture_fini(&e);
+}
+
+static struct engine_stats stats(void)
+{
+    struct engine_stats s;
+
+    engine_stats(e.engine, &s);
+    return s;
+}
+
+static void release(uint64_t conn, const char *name)
+{
+    fixture_unlock(&e, conn, name, BARE);
+    fixture_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_OK, .freed = true });
+    (void)fixture_hears(&e, conn, REPLY_INT);
+}
+
+/* Waits for `job`, which connection 1 has, until Redis has said so twice. */
+static void wait_for_job(uint64_t conn, struct lock_req req)
+{
+    fixture_lock(&e, conn, "job", req);
+    while (e.op_count > 0) {
+        fixture_gives(&e, OP_ACQUIRE,
+                      (struct op_result){ .status = OP_BUSY, .ttl_ms = 30000 });
+    }
+    engine_on_subscribed(e.engine, SPAN("job"), false);
+    fixture_collect(&e);
+    while (e.op_count > 0) {
+        fixture_gives(&e, OP_ACQUIRE,
+                      (struct op_result){ .status = OP_BUSY, .ttl_ms = 30000 });
+    }
+}
+
+START_TEST(a_wait_of_nothing_and_a_hold_are_timed)
+{
+    const struct engine_timings *t = engine_timings(e.engine);
+
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    ck_assert_uint_eq(t->wait.count, 1);
+    ck_assert_uint_eq(t->wait.max_us, 0);
+    ck_assert_uint_eq(t->hold.count, 0);
+    fixture_pass(&e, 250);
+    release(1, "job");
+    ck_assert_uint_eq(t->hold.count, 1);
+    ck_assert_uint_eq(t->hold.sum_us, 250000);
+}
+END_TEST
+
+START_TEST(a_wait_is_timed_from_its_first_asking)
+{
+    const struct engine_timings *t = engine_timings(e.engine);
+    struct lock_req poll = { .id = ID_A, .has = LOCK_HAS_WAIT, .wait_ms = 400 };
+
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    wait_for_job(2, poll);
+    fixture_pass(&e, 400);
+    (void)fixture_hears(&e, 2, REPLY_NULL);
+    ck_assert_uint_eq(stats().waiters, 1);
+    ck_assert_uint_eq(stats().kept_waiters, 1);
+    fixture_pass(&e, 100);
+    fixture_lock(&e, 2, "job", poll);
+    ck_assert_uint_eq(stats().kept_waiters, 0);
+    ck_assert_uint_eq(stats().oldest_wait_ms, 500);
+    fixture_pass(&e, 100);
+    fixture_unlock(&e, 1, "job", BARE);
+    fixture_take_op(&e, OP_RELEASE, &op);
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .moved = true, .token = 101 });
+    (void)fixture_hears(&e, 1, REPLY_INT);
+    (void)fixture_hears(&e, 2, REPLY_TOKEN);
+    ck_assert_uint_eq(t->wait.count, 2);
+    ck_assert_uint_eq(t->wait.sum_us, 600000);
+    ck_assert_uint_eq(stats().oldest_wait_ms, 0);
+}
+END_TEST
+
+START_TEST(a_renewal_in_time_has_no_lag_and_one_too_late_has)
+{
+    const struct engine_timings *t = engine_timings(e.engine);
+
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    fixture_pass(&e, 10000);
+    fixture_renews(&e, RENEW_OK);
+    ck_assert_uint_eq(t->renewal_lag.count, 1);
+    ck_assert_uint_eq(t->renewal_lag.max_us, 0);
+    fixture_pass(&e, 10000);
+    fixture_take_op(&e, OP_RENEW, &op);
+    fixture_pass(&e, 700);
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK,
+                                       .items = (const enum renew_result[]){ RENEW_OK },
+                                       .item_count = 1 });
+    ck_assert_uint_eq(t->renewal_lag.count, 2);
+    /* The first was sent 100 ms early, from where the next third counts. */
+    ck_assert_uint_eq(t->renewal_lag.sum_us, 800000);
+}
+END_TEST
+
+START_TEST(uncertain_holds_are_counted_while_they_are)
+{
+    (void)fixture_grant(&e, 1, "a", FOREVER, 100);
+    (void)fixture_grant(&e, 1, "b", FOREVER, 101);
+    engine_on_clock_jump(e.engine);
+    fixture_collect(&e);
+    ck_assert_uint_eq(stats().uncertain, 2);
+    ck_assert_uint_eq(stats().doubts, 2);
+    fixture_renews(&e, RENEW_OK);
+    ck_assert_uint_eq(stats().uncertain, 0);
+    ck_assert_uint_eq(stats().doubts, 2);
+}
+END_TEST
+
+START_TEST(a_hold_that_is_lost_while_uncertain_is_counted_no_more)
+{
+    (void)fixture_grant(&e, 1, "a", FOREVER, 100);
+    engine_on_clock_jump(e.engine);
+    fixture_collect(&e);
+    ck_assert_uint_eq(stats().uncertain, 1);
+    fixture_renews(&e, RENEW_GONE);
+    ck_assert_uint_eq(stats().uncertain, 0);
+    ck_assert_uint_eq(stats().entries, 0);
+    ck_assert_uint_eq(stats().lost, 1);
+}
+END_TEST
+
+START_TEST(entries_with_a_lease_of_their_own_are_counted)
+{
+    struct lock_req fixed = { .has = LOCK_HAS_LEASE, .lease_ms = 60000 };
+
+    (void)fixture_grant(&e, 1, "a", FOREVER, 100);
+    (void)fixture_grant(&e, 1, "b", fixed, 101);
+    ck_assert_uint_eq(stats().entries, 2);
+    ck_assert_uint_eq(stats().fixed_entries, 1);
+    release(1, "b");
+    ck_assert_uint_eq(stats().entries, 1);
+    ck_assert_uint_eq(stats().fixed_entries, 0);
+}
+END_TEST
+
+static void tell_hold(void *ctx, const struct hold_view *v)
+{
+    size_t at = strlen(told);
+
+    ck_assert_int_eq(v->uncertain, false);
+    (void)snprintf(told + at, sizeof(told) - at, "%.*s by %llu for %d%s left %d, ",
+                   (int)v->name.len, v->name.ptr, (unsigned long long)v->conn,
+                   (int)v->held_ms, v->fixed ? " fixed" : "", (int)v->left_ms);
+}
+
+START_TEST(holds_are_told_oldest_first)
+{
+    struct lock_req fixed = { .has = LOCK_HAS_LEASE, .lease_ms = 5000 };
+
+    (void)fixture_grant(&e, 1, "a", FOREVER, 100);
+    fixture_pass(&e, 10);
+    (void)fixture_grant(&e, 2, "b", fixed, 101);
+    fixture_pass(&e, 5);
+    (void)fixture_grant(&e, 3, "c", FOREVER, 102);
+    survey_holds(e.engine, 2, tell_hold, NULL);
+    ck_assert_str_eq(told, "a by 1 for 15 left 29635, b by 2 for 5 fixed left 4895, ");
+}
+END_TEST
+
+static void tell_wait(void *ctx, const struct wait_view *v)
+{
+    size_t at = strlen(told);
+
+    (void)snprintf(
+        told + at, sizeof(told) - at, "%.*s of %.*s by %llu for %d, %d ahead of it; ",
+        (int)v->name.len, v->name.ptr, (int)v->held_by.len, v->held_by.ptr,
+        (unsigned long long)v->waiter.conn, (int)v->waiter.waited_ms, (int)v->ahead);
+}
+
+START_TEST(waits_are_told_longest_first_with_who_is_in_the_way)
+{
+    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .owner = SPAN("ann") }, 100);
+    wait_for_job(2, FOREVER);
+    fixture_pass(&e, 7);
+    wait_for_job(3, FOREVER);
+    fixture_pass(&e, 3);
+    survey_waits(e.engine, 9, tell_wait, NULL);
+    ck_assert_str_eq(told, "job of ann by 2 for 10, 0 ahead of it; "
+                           "job of ann by 3 for 3, 1 ahead of it; ");
+}
+END_TEST
+
+struct counted {
+    size_t names, holds, waiting;
+};
+
+static void count_name(void *ctx, const struct name_view *v)
+{
+    struct counted *c = ctx;
+
+    c->names++;
+    c->holds += v->holds;
+    c->waiting += v->waiting;
+}
+
+START_TEST(every_name_is_surveyed_in_bounded_steps)
+{
+    struct counted c = { 0 };
+    uint64_t cursor = 0;
+    size_t steps = 0;
+
+    for (int i = 0; i < 300; i++) {
+        char name[16];
+
+        (void)snprintf(name, sizeof(name), "n%d", i);
+        (void)fixture_grant(&e, 1, name, FOREVER, 100 + (uint64_t)i);
+    }
+    do {
+        size_t before = c.names;
+
+        cursor = survey_names(e.engine, cursor, 10, count_name, &c);
+        ck_assert_uint_le(c.names - before, 30);
+        steps++;
+    } while (cursor != 0);
+    ck_assert_uint_eq(c.names, 300);
+    ck_assert_uint_eq(c.holds, 300);
+    ck_assert_uint_eq(c.waiting, 0);
+    ck_assert_uint_ge(steps, 10);
+}
+END_TEST
+
+START_TEST(one_name_is_looked_at)
+{
+    struct name_view v;
+
+    ck_assert(!survey_name(e.engine, SPAN("job"), &v));
+    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .owner = SPAN("ann") }, 100);
+    wait_for_job(2, FOREVER);
+    fixture_pass(&e, 40);
+    ck_assert(survey_name(e.engine, SPAN("job"), &v));
+    ck_assert_uint_eq(v.holds, 1);
+    ck_assert_uint_eq(v.waiting, 1);
+    ck_assert_uint_eq(v.longest_wait_ms, 40);
+    ck_assert(span_eq(v.newest.owner, SPAN("ann")));
+    ck_assert_uint_eq(v.newest.token, 100);
+}
+END_TEST
+
+START_TEST(a_name_takes_memory_with_every_waiter)
+{
+    struct lock_req queue = { .owner = SPAN("ann") };
+    size_t first, one;
+
+    ck_assert_uint_eq(engine_memory(e.engine, SPAN("job"), SIZE_MAX), 0);
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    ck_assert_uint_gt(engine_memory(e.engine, SPAN("job"), SIZE_MAX), 200);
+    wait_for_job(2, queue);
+    first = engine_memory(e.engine, SPAN("job"), SIZE_MAX);
+    fixture_lock(&e, 3, "job", queue);
+    one = engine_memory(e.engine, SPAN("job"), SIZE_MAX) - first;
+    ck_assert_uint_gt(one, 100);
+    one -= one / 10; /* malloc() may give a block that is a bit larger */
+    for (uint64_t conn = 4; conn <= 11; conn++) {
+        fixture_lock(&e, conn, "job", queue);
+    }
+    ck_assert_uint_ge(engine_memory(e.engine, SPAN("job"), SIZE_MAX), first + 9 * one);
+    /* All are alike, so a part of them tells about all. */
+    ck_assert_uint_ge(engine_memory(e.engine, SPAN("job"), 2), first + 8 * one);
+    while (e.op_count > 0) {
+        fixture_gives(&e, OP_ACQUIRE,
+                      (struct op_result){ .status = OP_BUSY, .ttl_ms = 30000 });
+    }
+}
+END_TEST
+START_TEST(a_wait_for_somebody_elses_lock_has_nobody_here_in_the_way)
+{
+    wait_for_job(2, FOREVER);
+    survey_waits(e.engine, 9, tell_wait, NULL);
+    ck_assert_str_eq(told, "job of  by 2 for 0, 0 ahead of it; ");
+}
+END_TEST
+
+START_TEST(the_memory_of_many_readers_is_told_by_some)
+{
+    const struct lock_req read = { .kind = KIND_READ };
+    size_t all, some;
+
+    for (uint64_t conn = 1; conn <= 5; conn++) {
+        (void)fixture_grant(&e, conn, "page", read, 100 + conn);
+    }
+    all = engine_memory(e.engine, SPAN("page"), SIZE_MAX);
+    some = engine_memory(e.engine, SPAN("page"), 1);
+    /* malloc() may give a block that is a bit larger. */
+    ck_assert_uint_ge(some, all - all / 10);
+    ck_assert_uint_le(some, all + all / 10);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("locks_survey");
+    TCase *tc = tcase_create("survey");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_wait_of_nothing_and_a_hold_are_timed);
+    tcase_add_test(tc, a_wait_is_timed_from_its_first_asking);
+    tcase_add_test(tc, a_renewal_in_time_has_no_lag_and_one_too_late_has);
+    tcase_add_test(tc, uncertain_holds_are_counted_while_they_are);
+    tcase_add_test(tc, a_hold_that_is_lost_while_uncertain_is_counted_no_more);
+    tcase_add_test(tc, entries_with_a_lease_of_their_own_are_counted);
+    tcase_add_test(tc, holds_are_told_oldest_first);
+    tcase_add_test(tc, waits_are_told_longest_first_with_who_is_in_the_way);
+    tcase_add_test(tc, every_name_is_surveyed_in_bounded_steps);
+    tcase_add_test(tc, one_name_is_looked_at);
+    tcase_add_test(tc, a_name_takes_memory_with_every_waiter);
+    tcase_add_test(tc, a_wait_for_somebody_elses_lock_has_nobody_here_in_the_way);
+    tcase_add_test(tc, the_memory_of_many_readers_is_told_by_some);
+    suite_add_tcase(s, tc);
+    return s;
+}

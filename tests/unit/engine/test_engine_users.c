@@ -1,0 +1,288 @@
+/* The engine: what one user took is of no use to another. */
+#include "support/engine.h"
+#include "support/engine_mlock.h"
+#include "support/runner.h"
+
+static struct engine_fixture e;
+static struct seen_op op;
+
+enum { ANN = 1, BOB = 2 };
+
+#define UUID SPAN("01234567-89ab-cdef-0123-456789abcdef")
+
+static const struct op_result FREED = { .status = OP_OK, .freed = true };
+
+static void setup(void)
+{
+    fixture_init(&e);
+}
+
+static void teardown(void)
+{
+    fixture_fini(&e);
+}
+
+static void expect_refused(uint64_t conn)
+{
+    ck_assert_int_eq(fixture_hears(&e, conn, REPLY_ERROR).error, LOCK_NOPERM);
+    fixture_no_op(&e);
+}
+
+static void expect_freed(uint64_t conn)
+{
+    fixture_gives(&e, OP_RELEASE, FREED);
+    ck_assert_int_eq(fixture_hears(&e, conn, REPLY_INT).value, 0);
+}
+
+/* What Ann took, and the words that name it. */
+static const struct {
+    struct lock_req take;
+    struct hold_req name;
+} HOLDS[] = {
+    { { .user = ANN }, { .token = 100 } },
+    { { .user = ANN, .id = UUID }, { .id = UUID } },
+    { { .user = ANN, .id = UUID }, { .token = 100 } },
+    { { .user = ANN, .owner = SPAN("o") }, { .owner = SPAN("o") } },
+    { { .user = ANN, .owner = SPAN("o") }, { .owner = SPAN("o"), .token = 100 } },
+    { { .user = ANN, .owner = SPAN("o"), .id = UUID }, { .id = UUID } },
+    { { .user = ANN, .kind = KIND_READ, .owner = SPAN("o") }, { .owner = SPAN("o") } },
+    { { .user = ANN, .kind = KIND_WRITE, .owner = SPAN("o") }, { .owner = SPAN("o") } },
+    { { .user = ANN, .kind = KIND_WRITE }, { .token = 100 } },
+};
+
+START_TEST(a_hold_is_used_by_its_user_only)
+{
+    struct hold_req name = HOLDS[_i].name;
+
+    (void)fixture_grant(&e, 1, "job", HOLDS[_i].take, 100);
+    name.user = BOB;
+    fixture_unlock(&e, 2, "job", name);
+    expect_refused(2);
+    fixture_renew(&e, 2, "job", name);
+    expect_refused(2);
+    name.overrides = true;
+    fixture_unlock(&e, 2, "job", name);
+    fixture_take_op(&e, OP_RELEASE, &op);
+    fixture_answer(&e, &op, (struct op_result){ .status = OP_BUSY });
+}
+END_TEST
+
+START_TEST(its_user_may_and_so_may_who_is_not_known)
+{
+    struct hold_req name = HOLDS[_i].name;
+
+    (void)fixture_grant(&e, 1, "job", HOLDS[_i].take, 100);
+    name.user = _i % 2 == 0 ? ANN : 0;
+    fixture_unlock(&e, 2, "job", name);
+    expect_freed(2);
+}
+END_TEST
+
+START_TEST(a_request_of_another_user_is_not_continued)
+{
+    struct lock_req ann = { .user = ANN, .id = UUID };
+    struct lock_req bob = { .user = BOB, .id = UUID };
+
+    fixture_lock(&e, 1, "job", ann);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_lock(&e, 2, "job", bob);
+    expect_refused(2);
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .token = 100, .count = 1 });
+    (void)fixture_hears(&e, 1, REPLY_TOKEN);
+    fixture_lock(&e, 2, "job", bob);
+    expect_refused(2);
+    fixture_unlock(&e, 1, "job", (struct hold_req){ .id = UUID, .user = ANN });
+    expect_freed(1);
+    /* Over: that is not told to another user, either. */
+    fixture_lock(&e, 2, "job", bob);
+    expect_refused(2);
+    fixture_unlock(&e, 2, "job", (struct hold_req){ .id = UUID, .user = BOB });
+    expect_refused(2);
+    fixture_unlock(&e, 1, "job", (struct hold_req){ .id = UUID, .user = ANN });
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
+}
+END_TEST
+
+START_TEST(an_owner_of_another_user_does_not_re_enter)
+{
+    struct lock_req bob = { .user = BOB, .owner = SPAN("o") };
+
+    (void)fixture_grant(&e, 1, "job",
+                        (struct lock_req){ .user = ANN, .owner = SPAN("o") }, 100);
+    fixture_lock(&e, 2, "job", bob);
+    expect_refused(2);
+    fixture_lock(&e, 2, "other", bob); /* another name, where nobody is in the way */
+    fixture_gives(&e, OP_ACQUIRE,
+                  (struct op_result){ .status = OP_OK, .token = 7, .count = 1 });
+    (void)fixture_hears(&e, 2, REPLY_TOKEN);
+}
+END_TEST
+
+START_TEST(a_reader_does_not_come_in_under_the_write_of_another_user)
+{
+    (void)fixture_grant(
+        &e, 1, "job",
+        (struct lock_req){ .user = ANN, .kind = KIND_WRITE, .owner = SPAN("o") }, 100);
+    fixture_lock(
+        &e, 2, "job",
+        (struct lock_req){ .user = BOB, .kind = KIND_READ, .owner = SPAN("o") });
+    expect_refused(2);
+}
+END_TEST
+
+/* Both asked before either held it: Redis let the second in as the first. */
+START_TEST(an_owner_that_became_another_users_meanwhile_gives_its_entry_back)
+{
+    struct seen_op first, second;
+
+    fixture_lock(&e, 1, "job", (struct lock_req){ .user = ANN, .owner = SPAN("o") });
+    fixture_lock(&e, 2, "job", (struct lock_req){ .user = BOB, .owner = SPAN("o") });
+    fixture_take_op(&e, OP_ACQUIRE, &first);
+    fixture_take_op(&e, OP_ACQUIRE, &second);
+    fixture_answer(&e, &first, GRANTED(100));
+    (void)fixture_hears(&e, 1, REPLY_TOKEN);
+    fixture_answer(&e, &second,
+                   (struct op_result){ .status = OP_OK, .token = 100, .count = 2 });
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_NOPERM);
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert(op.op.if_keeper);
+    ck_assert_int_eq(op.op.target.kind, TARGET_ENTRY);
+    ck_assert_str_eq(op.target_entry, second.entry);
+    fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .count = 1 });
+}
+END_TEST
+
+START_TEST(an_unlock_that_waited_for_its_turn_is_looked_at_again)
+{
+    fixture_lock(&e, 1, "job", (struct lock_req){ .user = ANN, .owner = SPAN("o") });
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_unlock(&e, 2, "job", (struct hold_req){ .user = BOB, .owner = SPAN("o") });
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .token = 100, .count = 1 });
+    (void)fixture_hears(&e, 1, REPLY_TOKEN);
+    expect_refused(2);
+}
+END_TEST
+
+START_TEST(a_renew_that_finds_what_became_anothers_is_refused)
+{
+    struct seen_op attach;
+
+    fixture_renew(&e, 2, "job", (struct hold_req){ .user = BOB, .id = UUID });
+    fixture_take_op(&e, OP_ATTACH, &attach);
+    fixture_lock(&e, 1, "job", (struct lock_req){ .user = ANN, .id = UUID });
+    fixture_gives(&e, OP_ACQUIRE,
+                  (struct op_result){ .status = OP_OK, .token = 100, .count = 1 });
+    (void)fixture_hears(&e, 1, REPLY_TOKEN);
+    fixture_answer(
+        &e, &attach,
+        (struct op_result){
+            .status = OP_OK,
+            .token = 100,
+            .ttl_ms = 30000,
+            .owner = SPAN("latchd:id:01234567-89ab-cdef-0123-456789abcdef") });
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_NOPERM);
+}
+END_TEST
+
+START_TEST(what_was_found_at_redis_belongs_to_who_attached_it)
+{
+    fixture_renew(&e, 1, "job", (struct hold_req){ .user = ANN, .token = 100 });
+    fixture_gives(&e, OP_ATTACH,
+                  (struct op_result){ .status = OP_OK,
+                                      .token = 100,
+                                      .ttl_ms = 30000,
+                                      .owner = SPAN("latchd:100") });
+    (void)fixture_hears(&e, 1, REPLY_INT);
+    fixture_unlock(&e, 2, "job", (struct hold_req){ .user = BOB, .token = 100 });
+    expect_refused(2);
+}
+END_TEST
+
+START_TEST(a_connection_that_is_another_user_by_now_does_not_unlock_either)
+{
+    (void)fixture_grant(&e, 1, "job", (struct lock_req){ .user = ANN }, 100);
+    fixture_unlock(&e, 1, "job", (struct hold_req){ .user = BOB });
+    expect_refused(1);
+    fixture_renew(&e, 1, "job", (struct hold_req){ .user = BOB });
+    expect_refused(1);
+    fixture_unlock(&e, 1, "job", (struct hold_req){ .user = ANN });
+    expect_freed(1);
+}
+END_TEST
+
+static size_t cancel(uint32_t user, struct span owner, struct span id, bool *ret_others)
+{
+    struct hold_req req = {
+        .name = SPAN("job"), .user = user, .owner = owner, .id = id
+    };
+    size_t count = engine_cancel(e.engine, &req, ret_others);
+
+    fixture_collect(&e);
+    return count;
+}
+
+START_TEST(only_ones_own_waits_are_cancelled)
+{
+    bool others;
+
+    (void)fixture_grant(&e, 9, "job", (struct lock_req){ 0 }, 90);
+    fixture_lock(&e, 1, "job",
+                 (struct lock_req){ .user = ANN, .owner = SPAN("o"), .id = UUID });
+    fixture_lock(&e, 2, "job", (struct lock_req){ .user = BOB, .owner = SPAN("o") });
+    ck_assert_uint_eq(cancel(BOB, SPAN_NONE, UUID, &others), 0);
+    ck_assert(others);
+    ck_assert_uint_eq(cancel(BOB, SPAN("o"), SPAN_NONE, &others), 1);
+    ck_assert(others);
+    (void)fixture_hears(&e, 2, REPLY_NULL);
+    ck_assert_uint_eq(cancel(ANN, SPAN("o"), SPAN_NONE, &others), 1);
+    ck_assert(!others);
+    (void)fixture_hears(&e, 1, REPLY_NULL);
+}
+END_TEST
+
+START_TEST(an_mlock_is_its_users_own_as_well)
+{
+    struct lock_req ann = { .user = ANN, .id = UUID, .owner = SPAN("o") };
+    struct lock_req bob = { .user = BOB, .id = UUID, .owner = SPAN("o") };
+    bool others;
+
+    (void)fixture_grant(&e, 9, "job", (struct lock_req){ 0 }, 90);
+    fixture_mlock(&e, 1, "job other", ann);
+    while (e.op_count > 0) {
+        fixture_gives(&e, e.ops[0].op.kind, BUSY);
+    }
+    fixture_mlock(&e, 2, "job other", bob);
+    expect_refused(2);
+    ck_assert_uint_eq(cancel(BOB, SPAN_NONE, UUID, &others), 0);
+    ck_assert(others);
+    ck_assert_uint_eq(cancel(BOB, SPAN("o"), SPAN_NONE, &others), 0);
+    ck_assert(others);
+    ck_assert_uint_eq(cancel(ANN, SPAN("o"), SPAN_NONE, &others), 1);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("locks_users");
+    TCase *tc = tcase_create("users");
+    const int holds = sizeof(HOLDS) / sizeof(HOLDS[0]);
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, a_hold_is_used_by_its_user_only, 0, holds);
+    tcase_add_loop_test(tc, its_user_may_and_so_may_who_is_not_known, 0, holds);
+    tcase_add_test(tc, a_request_of_another_user_is_not_continued);
+    tcase_add_test(tc, an_owner_of_another_user_does_not_re_enter);
+    tcase_add_test(tc, a_reader_does_not_come_in_under_the_write_of_another_user);
+    tcase_add_test(tc,
+                   an_owner_that_became_another_users_meanwhile_gives_its_entry_back);
+    tcase_add_test(tc, an_unlock_that_waited_for_its_turn_is_looked_at_again);
+    tcase_add_test(tc, a_renew_that_finds_what_became_anothers_is_refused);
+    tcase_add_test(tc, what_was_found_at_redis_belongs_to_who_attached_it);
+    tcase_add_test(tc, a_connection_that_is_another_user_by_now_does_not_unlock_either);
+    tcase_add_test(tc, only_ones_own_waits_are_cancelled);
+    tcase_add_test(tc, an_mlock_is_its_users_own_as_well);
+    suite_add_tcase(s, tc);
+    return s;
+}
