@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""The documents: documents.py ROOT. Links lead somewhere; files, folders, functions and structs of
+ours that a document names are there."""
+import pathlib
+import re
+import sys
+
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(#[^)\s]*)?\)")
+CODE = re.compile(r"`([^`\n]+)`")
+PATH = re.compile(r"(?:[\w.-]+/)+(?:[\w.-]+\.\w+)?")
+FUNCTION = re.compile(r"(\w+)\(\)")
+STRUCT = re.compile(r"struct (\w+)")
+# What a document may call a path from: the tree, the sources, the tests, a folder of them.
+BASES = ("", "src", "src/engine", "src/backend", "src/backend/script", "src/backend/script/lua",
+         "src/cmd", "src/daemon", "tests")
+
+
+def anchors(path):
+    """As the web shows headings."""
+    return {re.sub(r"[^\w\- ]", "", line.lstrip("# ").lower()).replace(" ", "-")
+            for line in path.read_text().splitlines() if line.startswith("#")}
+
+
+def bad_links(path):
+    for target, anchor in LINK.findall(path.read_text()):
+        file = (path.parent / target) if target else path
+        if not file.exists():
+            yield f"there is no {target}"
+        elif anchor and file.suffix == ".md" and anchor[1:] not in anchors(file):
+            yield f"{target or path.name} has no heading {anchor}"
+
+
+def bad_names(path, root, sources):
+    for code in CODE.findall(path.read_text()):
+        if PATH.fullmatch(code) and "<" not in code:
+            if not any((root / base / code).exists() for base in BASES):
+                yield f"there is no {code}"
+        for name in FUNCTION.findall(code):
+            if not re.search(rf"\b{name}\(", sources):
+                yield f"there is no function {name}()"
+        for name in STRUCT.findall(code):
+            if not re.search(rf"\bstruct {name} {{", sources):
+                yield f"there is no struct {name}"
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    sources = "\n".join(path.read_text() for path in (root / "src").glob("**/*.[ch]"))
+    bad = []
+    for path in [root / "CONTRIBUTING.md", root / "README.md", *sorted((root / "docs").glob("*.md"))]:
+        where = path.relative_to(root)
+        bad += [f"{where}: {why}" for why in bad_links(path)]
+        if where.name != "README.md":
+            bad += [f"{where}: {why}" for why in bad_names(path, root, sources)]
+    print("\n".join(bad))
+    sys.exit(1 if bad else 0)
+
+
+main()

@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+"""docs/invariants.md: invariants.py ROOT. Each label of an invariant has a test, by its name or in
+the table's last column; each label in a test's name stands in the document; what the last column
+names is there."""
+import pathlib
+import re
+import sys
+
+PAGE = "docs/invariants.md"
+ROW = re.compile(r"^\| (H\d+) \| .* \| (.*?) ?\|$", re.M)
+TEST = re.compile(r"START_TEST\((\w+)\)|^def (\w+)\(", re.M)
+LABEL = re.compile(r"(?<![A-Z0-9])(H\d+)(?=_|$)")
+WORD = re.compile(r"`([^`]+)`")
+
+
+def tests_of(root):
+    for pattern in ("**/*.c", "**/*.py"):
+        for path in (root / "tests").glob(pattern):
+            for names in TEST.findall(path.read_text()):
+                yield names[0] or names[1]
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    rows = dict(ROW.findall((root / PAGE).read_text()))
+    tests = set(tests_of(root))
+    labelled = {label for name in tests for label in LABEL.findall(name)}
+    bad = [f"{label} is in a test's name, and not in {PAGE}" for label in labelled - set(rows)]
+    for label, shown in rows.items():
+        words = WORD.findall(shown)
+        bad += [f"{label}: there is no {word}" for word in words
+                if word not in tests and not (root / word).exists()]
+        if not words and label not in labelled:
+            bad.append(f"{label}: no test shows it")
+    if len(rows) < 20:
+        bad.append(f"{PAGE}: the invariants are not found any more")
+    print("\n".join(sorted(bad)))
+    sys.exit(1 if bad else 0)
+
+
+main()
