@@ -104,6 +104,7 @@ void loop_end(struct server *s)
                  ++round < ROUNDS_MAX);
         store_end_turn(s->store);
         net_end_turn(s->net);
+        wiring_check_ready(s);
         if (s->ticked) {
             cmd_latency(s->cmd, LATENCY_LOOP, clock_boot_ms() - s->now_ms);
         }

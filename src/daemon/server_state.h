@@ -151,6 +151,9 @@ void info_section(void *ctx, const char *section, struct buf *out);
  * shutdown_close().
  */
 bool wiring_start(struct server *s);
+/* At the end of each turn until the server runs: tells systemd, and the log, once
+ * clients are accepted and the engine can ask Redis. */
+void wiring_check_ready(struct server *s);
 /* After the loop has run out. */
 void wiring_free(struct server *s);
 

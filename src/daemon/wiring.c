@@ -80,10 +80,9 @@ static void on_result(void *ctx, const struct op_result *result)
     engine_on_op_result(s->engine, result);
 }
 
-/* Tells systemd once all is there. */
-static void check_ready(struct server *s)
+void wiring_check_ready(struct server *s)
 {
-    if (s->phase == SERVER_STARTING && s->listening && s->redis_answered) {
+    if (s->phase == SERVER_STARTING && s->listening && engine_is_up(s->engine)) {
         s->phase = SERVER_RUNNING;
         log_notice("server", "ready");
         notify_send(&s->notify, "READY=1\nSTATUS=Serving");
@@ -136,7 +135,6 @@ static void on_up(void *ctx, bool same_server)
     if (s->phase == SERVER_RUNNING) {
         notify_send(&s->notify, "STATUS=Serving");
     }
-    check_ready(s);
 }
 
 static void on_down(void *ctx)

@@ -351,6 +351,11 @@ void engine_on_store_up(struct engine *eng, bool same_server)
     engine_settle(eng);
 }
 
+bool engine_is_up(const struct engine *eng)
+{
+    return eng->up;
+}
+
 void engine_on_store_down(struct engine *eng)
 {
     peers_forget_asking(eng);

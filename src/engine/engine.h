@@ -194,6 +194,8 @@ void engine_on_failover(struct engine *eng, engine_concerns_fn *concerns, void *
  * withheld because of it is not any more. */
 void engine_on_lossless_failover(struct engine *eng, engine_concerns_fn *concerns,
                                  void *ctx);
+/* Ops are emitted: Redis is up, and who else is there has been asked if need be. */
+bool engine_is_up(const struct engine *eng);
 /* Redis cannot be asked; no op is emitted until it is up again. */
 void engine_on_store_down(struct engine *eng);
 /* Redis's clock moved against ours: no lease can be trusted until confirmed. */
