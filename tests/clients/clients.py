@@ -1,4 +1,4 @@
-"""The clients that are tried, and what each can do; the table of README.md is made of it.
+"""The clients that are tried, and what each can do; the table of docs/clients.md is made of it.
 
 A new one: a program in programs/ that understands README.md's scenarios, a row here, and,
 when it does not come with Debian, a kit in kits.py that gets or builds it.

@@ -1,4 +1,4 @@
-"""README.md's examples in all languages, with the libraries of this suite's kits."""
+"""The examples of a page in all languages, with the libraries of this suite's kits."""
 import concurrent.futures
 import sys
 
@@ -51,20 +51,20 @@ LANGUAGES = {"python": ("redis-py", python), "js": ("node-6", node), "go": ("go"
              "java": ("java", java)}
 
 
-def check_all(readme, stand, made, report):
+def check_all(page, stand, made, report):
     """made: the kits' folders."""
     languages = {language: prepare(made[kit])
                  for language, (kit, prepare) in LANGUAGES.items() if kit in made}
     for language, (kit, _) in LANGUAGES.items():
         if language not in languages:
-            report.skip(f"README's examples in {language}", f"there is no {kit}")
-    for title, language, code in snippets.examples(readme, languages):
+            report.skip(f"the examples in {language}", f"there is no {kit}")
+    for title, language, code in snippets.examples(page, languages):
         judge(report, f"{title} in {language}", lambda title=title, language=language,
               code=code: snippets.check(languages[language], code, stand.folder / title,
                                         stand.port))
     # They mostly wait for leases.
     with concurrent.futures.ThreadPoolExecutor(len(snippets.RESTARTS)) as threads:
-        for name, check in snippets.cases(readme, languages, stand.binary, stand.folder):
+        for name, check in snippets.cases(page, languages, stand.binary, stand.folder):
             threads.submit(judge, report, name, check)
 
 
@@ -72,6 +72,6 @@ def judge(report, name, check):
     try:
         check()
     except Exception as error:  # pylint: disable=broad-except
-        report.bad(f"README's example {name}", f"{type(error).__name__}: {error}")
+        report.bad(f"the example {name}", f"{type(error).__name__}: {error}")
     else:
-        report.ok(f"README's example {name}")
+        report.ok(f"the example {name}")

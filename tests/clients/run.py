@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Real clients of many languages against the real daemon.
 
-run.py LATCHD BUILD_DIR README.md [PART OF A CLIENT'S NAME...]: prints TAP.
-run.py --table: the table of clients for README.md.
+run.py LATCHD BUILD_DIR EXAMPLES.md [PART OF A CLIENT'S NAME...]: prints TAP.
+run.py --table: the table of docs/clients.md.
 """
 import concurrent.futures
 import contextlib
@@ -183,7 +183,7 @@ def main():
     if sys.argv[1:] == ["--table"]:
         print(clients.table(), end="")
         return 0
-    latchd, build, readme, *names = sys.argv[1:]
+    latchd, build, page, *names = sys.argv[1:]
     build = pathlib.Path(build).resolve()
     chosen = [c for c in clients.CLIENTS
               if not names or any(n in c.title for n in names)]
@@ -215,7 +215,7 @@ def main():
                 lambda kit, client=client: begin(client, kit))
         concurrent.futures.wait(made.values())
         makers.shutdown()
-        tried.append(users.submit(examples.check_all, pathlib.Path(readme), world.examples,
+        tried.append(users.submit(examples.check_all, pathlib.Path(page), world.examples,
                                   folders, report))
         stand_in_queues(world, report, sorted(
             ready, key=lambda pair: clients.CLIENTS.index(pair[0])))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""README.md's table of clients is the one that clients.py makes: table.py README.md
+"""The table of docs/clients.md is the one that clients.py makes: table.py docs/clients.md
 
 It stands between <!-- clients --> and <!-- /clients -->. With --write, puts it there.
 """

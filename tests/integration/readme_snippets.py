@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs README.md's examples in shell and Python: readme_snippets.py README LATCHD LATCHCTL
+"""Runs the examples in shell and Python of pages: readme_snippets.py LATCHD LATCHCTL PAGE...
 
 Those in other languages need libraries, and are run by the suite `clients`. Prints TAP.
 """
@@ -13,7 +13,7 @@ import tempfile
 import snippets
 from stand import Skip, Stand, python_with_redis, tap
 
-README, LATCHD, LATCHCTL = (os.path.abspath(path) for path in sys.argv[1:4])
+LATCHD, LATCHCTL, *PAGES = (os.path.abspath(path) for path in sys.argv[1:])
 
 
 def python(code, folder):
@@ -30,14 +30,16 @@ def shell(stand, code, _folder):
 
 
 def main():
-    readme = pathlib.Path(README)
+    pages = [pathlib.Path(page) for page in PAGES]
     with Stand(LATCHD) as stand, tempfile.TemporaryDirectory(prefix="latchd-test-") as folder:
         languages = {"python": python, "sh": functools.partial(shell, stand)}
         failed = tap([
             *((title, functools.partial(snippets.check, languages[language], code,
                                         stand.folder / title, stand.port))
-              for title, language, code in snippets.examples(readme, languages)),
-            *snippets.cases(readme, languages, LATCHD, pathlib.Path(folder)),
+              for page in pages
+              for title, language, code in snippets.examples(page, languages)),
+            *(case for page in pages
+              for case in snippets.cases(page, languages, LATCHD, pathlib.Path(folder))),
         ])
     sys.exit(1 if failed else 0)
 

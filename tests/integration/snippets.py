@@ -1,5 +1,5 @@
-"""The examples of README.md's part "Use it", each run against a real daemon: once as it
-stands, and, where it is to renew in the background, through what may happen to latchd."""
+"""The examples of a page, each run against a real daemon: once as it stands, and, where it is
+to renew in the background, through what may happen to latchd."""
 import os
 import re
 import select
@@ -11,18 +11,21 @@ import time
 from stand import DEADLINE_S, Stand  # and the way to what is shared
 from resp import Wire
 
-SECTION = re.compile(r"^### (\w+)\n(.*?)(?=^### |\Z)", re.MULTILINE | re.DOTALL)
+SECTION = re.compile(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 STEPS = re.compile(r"\b20\b")  # of the work, 100 ms each
 LEASE_S = 4
-RENEWING = ["Python", "Node", "Go", "Java"]  # whose first example keeps its lock
+RENEWING = ["Python", "Node", "Go", "Java"]  # the sections whose example keeps its lock
+# The README's lines that install: tests/package/readme.sh and .ci/run run them.
+NO_EXAMPLES = ["Run it", "Test it"]
 
 
-def examples(readme, languages):
+def examples(page, languages):
     """Title, language and code of each that is in one of these languages."""
-    text = readme.read_text().split("## Use it", 1)[1].split("\n## ", 1)[0]
-    for title, section in SECTION.findall(text):
-        found = BLOCK.findall(section)
+    sections = SECTION.findall(page.read_text())
+    assert sections, f"{page} has no sections"
+    for title, section in sections:
+        found = [] if title in NO_EXAMPLES else BLOCK.findall(section)
         for number, (language, code) in enumerate(found, 1):
             if language in languages:
                 yield (title if len(found) == 1 else f"{title} {number}"), language, code
@@ -156,9 +159,9 @@ RESTARTS = [keeps_the_lock_through_restarts_and_says_when_it_is_lost,
             says_when_its_lease_is_over]
 
 
-def cases(readme, languages, binary, folder):
+def cases(page, languages, binary, folder):
     """Name and function of each check of each example that renews."""
-    for title, language, code in examples(readme, languages):
+    for title, language, code in examples(page, languages):
         for check_it in RESTARTS if title in RENEWING else []:
             name = f"{title} in {language} {check_it.__name__}".replace("_", " ")
             yield name, (lambda check_it=check_it, language=language, code=code, name=name:

@@ -8,7 +8,7 @@ import sys
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(#[^)\s]*)?\)")
 CODE = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"(?:[\w.-]+/)+(?:[\w.-]+\.\w+)?")
-FUNCTION = re.compile(r"(\w+)\(\)")
+FUNCTION = re.compile(r"(?<![.\w])(\w+)\(\)")  # not a method of somebody else's
 STRUCT = re.compile(r"struct (\w+)")
 # What a document may call a path from: the tree, the sources, the tests, a folder of them.
 BASES = ("", "src", "src/engine", "src/backend", "src/backend/script", "src/backend/script/lua",

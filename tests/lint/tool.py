@@ -11,7 +11,7 @@ import sys
 
 SKIP = 77
 FORMAT_MAJOR = "version 14."
-WORDS = ["README.md", "CHANGELOG.md", "SECURITY.md", "src", "include", "tests", "conf",
+WORDS = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs", "src", "include", "tests", "conf",
          "systemd", "debian", "meson.build"]
 
 

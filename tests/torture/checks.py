@@ -6,7 +6,7 @@ written in the order of the tokens and that no update got lost; the order of fai
 waiters; one grant and one entry for each request ID; answers in time; that nothing is
 left behind; that nothing acknowledged is lost. Each in O(n log n).
 
-What a topology does not promise (README.md, "Where the locks live"; latchd-protocol(7),
+What a topology does not promise (docs/backends.md; latchd-protocol(7),
 "A failover") is an Allowance: it is counted by its name and is no violation.
 """
 import bisect
