@@ -15,7 +15,7 @@ struct acl {
     uint32_t last_id;
 };
 
-/* --- users ------------------------------------------------------------------------ */
+/* --- users ------------------------------------------------------------ */
 
 static struct acl_user *add_user(struct acl *a, struct span name,
                                  struct permissions *terms)
@@ -131,7 +131,7 @@ void acl_each(const struct acl *a, acl_user_fn *fn, void *ctx)
     free(sorted);
 }
 
-/* --- changing them ---------------------------------------------------------------- */
+/* --- changing them ---------------------------------------------------- */
 
 bool acl_name_fits(struct span name)
 {
@@ -263,7 +263,7 @@ void acl_set_password(struct acl *a, struct span password)
     set_password(&a->standard->terms, a->catalog, password);
 }
 
-/* --- who is it? ------------------------------------------------------------------- */
+/* --- who is it? ------------------------------------------------------- */
 
 struct acl_user *acl_login(const struct acl *a, struct span name, struct span password)
 {
@@ -274,17 +274,17 @@ struct acl_user *acl_login(const struct acl *a, struct span name, struct span pa
     struct secret given;
     bool fits;
 
-    if (password.len > TERMS_PASSWORD_MAX) {
-        password.len = TERMS_PASSWORD_MAX + 1; /* which no password has */
+    if (password.len > PERM_PASSWORD_MAX) {
+        password.len = PERM_PASSWORD_MAX + 1; /* which no password has */
     }
     secret_hash(password, &given);
     fits = permissions_password_fits(terms, &given);
-    return fits && user != NULL && (user->terms.flags & TERMS_ON) != 0 ? user : NULL;
+    return fits && user != NULL && (user->terms.flags & PERM_ON) != 0 ? user : NULL;
 }
 
 bool acl_is_open(const struct acl *a)
 {
-    const unsigned open = TERMS_ON | TERMS_NOPASS;
+    const unsigned open = PERM_ON | PERM_NOPASS;
 
     return (a->standard->terms.flags & open) == open;
 }

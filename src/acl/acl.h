@@ -66,7 +66,7 @@ struct acl_user *acl_login(const struct acl *a, struct span name, struct span pa
 /* Nobody needs to say who he is: default is on and needs no password. */
 bool acl_is_open(const struct acl *a);
 
-/* --- aclfile.c ------------------------------------------------------------------- */
+/* --- aclfile.c -------------------------------------------------------- */
 
 /* Users as a file has them, `user name rule ...` on a line. All of them replace all of
  * those that are there, or nothing is changed, and reterr says what is wrong, by
@@ -79,7 +79,7 @@ void acl_save(const struct acl *a, struct buf *out);
 /* "user name on ...", without end of line. */
 void acl_describe(const struct acl *a, const struct acl_user *user, struct buf *out);
 
-/* --- for aclfile.c --------------------------------------------------------------- */
+/* --- for aclfile.c ---------------------------------------------------- */
 
 bool acl_name_fits(struct span name);
 /* Takes the terms over. */

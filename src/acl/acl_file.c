@@ -27,7 +27,7 @@ struct reading {
     struct buf *reterr;
 };
 
-/* --- words of a line -------------------------------------------------------------- */
+/* --- words of a line -------------------------------------------------- */
 
 static bool is_blank(char ch)
 {
@@ -62,7 +62,7 @@ static struct span next_line(struct span *text)
     return line;
 }
 
-/* --- reading ---------------------------------------------------------------------- */
+/* --- reading ---------------------------------------------------------- */
 
 __attribute__((format(printf, 2, 3))) static void report_mistake(struct reading *r,
                                                                  const char *fmt, ...)
@@ -139,7 +139,7 @@ static void read_line(struct reading *r, struct span line)
     }
 }
 
-/* --- and taking over -------------------------------------------------------------- */
+/* --- and taking over -------------------------------------------------- */
 
 static void take_over(struct acl *a, struct reading *r, struct span password,
                       bool *ret_default)
@@ -196,7 +196,7 @@ bool acl_load(struct acl *a, const char *name, struct span text, struct span pas
     return r.mistakes == 0;
 }
 
-/* --- writing ---------------------------------------------------------------------- */
+/* --- writing ---------------------------------------------------------- */
 
 void acl_describe(const struct acl *a, const struct acl_user *user, struct buf *out)
 {

@@ -13,7 +13,7 @@ void permissions_init(struct permissions *t)
 void permissions_init_open(struct permissions *t)
 {
     permissions_init(t);
-    t->flags = TERMS_ON | TERMS_NOPASS | TERMS_ANYTHING;
+    t->flags = PERM_ON | PERM_NOPASS | PERM_ANYTHING;
     memset(t->allowed, 0xff, sizeof(t->allowed));
 }
 
@@ -64,7 +64,7 @@ void permissions_copy(struct permissions *to, const struct permissions *from)
     patterns_copy(&to->channels, &from->channels);
 }
 
-/* --- asking ----------------------------------------------------------------------- */
+/* --- asking ----------------------------------------------------------- */
 
 bool permissions_password_fits(const struct permissions *t, const struct secret *given)
 {
@@ -73,7 +73,7 @@ bool permissions_password_fits(const struct permissions *t, const struct secret 
     for (size_t i = 0; i < t->password_count; i++) {
         fits = secret_same(&t->passwords[i], given) || fits;
     }
-    return fits || (t->flags & TERMS_NOPASS) != 0;
+    return fits || (t->flags & PERM_NOPASS) != 0;
 }
 
 static struct span text_of(const struct pattern *p)
@@ -84,7 +84,7 @@ static struct span text_of(const struct pattern *p)
 bool permissions_may_name(const struct permissions *t, struct span name,
                           unsigned access)
 {
-    if ((t->flags & TERMS_ALL_NAMES) != 0) {
+    if ((t->flags & PERM_ALL_NAMES) != 0) {
         return true;
     }
     for (size_t i = 0; i < t->names.count; i++) {
@@ -99,7 +99,7 @@ bool permissions_may_name(const struct permissions *t, struct span name,
 
 bool permissions_may_channel(const struct permissions *t, struct span channel)
 {
-    if ((t->flags & TERMS_ALL_CHANNELS) != 0) {
+    if ((t->flags & PERM_ALL_CHANNELS) != 0) {
         return true;
     }
     for (size_t i = 0; i < t->channels.count; i++) {
@@ -112,7 +112,7 @@ bool permissions_may_channel(const struct permissions *t, struct span channel)
 
 bool permissions_may_channels(const struct permissions *t, struct span pattern)
 {
-    if ((t->flags & TERMS_ALL_CHANNELS) != 0) {
+    if ((t->flags & PERM_ALL_CHANNELS) != 0) {
         return true;
     }
     for (size_t i = 0; i < t->channels.count; i++) {
@@ -123,20 +123,20 @@ bool permissions_may_channels(const struct permissions *t, struct span pattern)
     return false;
 }
 
-/* --- telling ---------------------------------------------------------------------- */
+/* --- telling ---------------------------------------------------------- */
 
 size_t permissions_flag_words(const struct permissions *t, const char *ret[4])
 {
     size_t count = 0;
 
-    ret[count++] = (t->flags & TERMS_ON) != 0 ? "on" : "off";
-    if ((t->flags & TERMS_NOPASS) != 0) {
+    ret[count++] = (t->flags & PERM_ON) != 0 ? "on" : "off";
+    if ((t->flags & PERM_NOPASS) != 0) {
         ret[count++] = "nopass";
     }
-    if ((t->flags & TERMS_SKIP_SANITIZE) != 0) {
+    if ((t->flags & PERM_SKIP_SANITIZE) != 0) {
         ret[count++] = "skip-sanitize-payload";
     }
-    if ((t->flags & TERMS_SANITIZE) != 0) {
+    if ((t->flags & PERM_SANITIZE) != 0) {
         ret[count++] = "sanitize-payload";
     }
     return count;
@@ -153,11 +153,11 @@ static void add_word(struct buf *out, size_t start, const char *mark,
 void permissions_add_names(const struct permissions *t, struct buf *out)
 {
     static const char *const MARKS[] = {
-        [TERMS_READ] = "%R~", [TERMS_WRITE] = "%W~", [TERMS_BOTH] = "~"
+        [PERM_READ] = "%R~", [PERM_WRITE] = "%W~", [PERM_BOTH] = "~"
     };
     size_t start = buf_len(out);
 
-    if ((t->flags & TERMS_ALL_NAMES) != 0) {
+    if ((t->flags & PERM_ALL_NAMES) != 0) {
         buf_add_str(out, "~*");
         return;
     }
@@ -170,7 +170,7 @@ void permissions_add_channels(const struct permissions *t, struct buf *out)
 {
     size_t start = buf_len(out);
 
-    if ((t->flags & TERMS_ALL_CHANNELS) != 0) {
+    if ((t->flags & PERM_ALL_CHANNELS) != 0) {
         buf_add_str(out, "&*");
         return;
     }
@@ -182,7 +182,7 @@ void permissions_add_channels(const struct permissions *t, struct buf *out)
 void permissions_add_commands(const struct permissions *t, const struct acl_catalog *c,
                               struct buf *out)
 {
-    buf_add_str(out, (t->flags & TERMS_ALL_COMMANDS) != 0 ? "+@all" : "-@all");
+    buf_add_str(out, (t->flags & PERM_ALL_COMMANDS) != 0 ? "+@all" : "-@all");
     for (size_t i = 0; i < t->rule_count; i++) {
         const struct command_rule *r = &t->rules[i];
 
@@ -206,11 +206,11 @@ void permissions_add_line(const struct permissions *t, const struct acl_catalog 
         buf_add_str(out, " #");
         secret_add_hex(&t->passwords[i], out);
     }
-    if ((t->flags & TERMS_ALL_NAMES) != 0 || t->names.count != 0) {
+    if ((t->flags & PERM_ALL_NAMES) != 0 || t->names.count != 0) {
         buf_add_str(out, " ");
         permissions_add_names(t, out);
     }
-    buf_add_str(out, (t->flags & TERMS_ALL_CHANNELS) != 0 ? " " : " resetchannels");
+    buf_add_str(out, (t->flags & PERM_ALL_CHANNELS) != 0 ? " " : " resetchannels");
     if (t->channels.count != 0) {
         buf_add_str(out, " ");
     }

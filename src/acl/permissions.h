@@ -17,28 +17,28 @@
 #include <stdint.h>
 
 enum {
-    TERMS_PASSWORDS_MAX = 64,  /* of one user: a new one is added, the old removed */
-    TERMS_PASSWORD_MAX = 4096, /* bytes of one */
-    TERMS_PATTERNS_MAX = 256,  /* of names, and as many of channels */
-    TERMS_PATTERN_MAX = 528,   /* bytes of one: the time of a match grows with it */
-    TERMS_COMMAND_RULES_MAX = 512, /* that LIST shows */
+    PERM_PASSWORDS_MAX = 64,      /* of one user: a new one is added, the old removed */
+    PERM_PASSWORD_MAX = 4096,     /* bytes of one */
+    PERM_PATTERNS_MAX = 256,      /* of names, and as many of channels */
+    PERM_PATTERN_MAX = 528,       /* bytes of one: the time of a match grows with it */
+    PERM_COMMAND_RULES_MAX = 512, /* that LIST shows */
 };
 
-enum terms_flag {
-    TERMS_ON = 1 << 0,
-    TERMS_NOPASS = 1 << 1,
-    TERMS_SANITIZE = 1 << 2, /* said, and means nothing here */
-    TERMS_SKIP_SANITIZE = 1 << 3,
-    TERMS_ALL_COMMANDS = 1 << 4,
-    TERMS_ALL_NAMES = 1 << 5,
-    TERMS_ALL_CHANNELS = 1 << 6,
-    TERMS_ANYTHING = TERMS_ALL_COMMANDS | TERMS_ALL_NAMES | TERMS_ALL_CHANNELS,
+enum permission_flag {
+    PERM_ON = 1 << 0,
+    PERM_NOPASS = 1 << 1,
+    PERM_SANITIZE = 1 << 2, /* said, and means nothing here */
+    PERM_SKIP_SANITIZE = 1 << 3,
+    PERM_ALL_COMMANDS = 1 << 4,
+    PERM_ALL_NAMES = 1 << 5,
+    PERM_ALL_CHANNELS = 1 << 6,
+    PERM_ANYTHING = PERM_ALL_COMMANDS | PERM_ALL_NAMES | PERM_ALL_CHANNELS,
 };
 
-enum terms_access {
-    TERMS_READ = 1 << 0,  /* to look at a lock */
-    TERMS_WRITE = 1 << 1, /* to take it, and to give it back */
-    TERMS_BOTH = TERMS_READ | TERMS_WRITE,
+enum permission_access {
+    PERM_READ = 1 << 0,  /* to look at a lock */
+    PERM_WRITE = 1 << 1, /* to take it, and to give it back */
+    PERM_BOTH = PERM_READ | PERM_WRITE,
 };
 
 struct pattern {
@@ -83,14 +83,14 @@ const char *permissions_apply(struct permissions *t, const struct acl_catalog *c
 /* Whether the rule may hold a password: not to be repeated in logs. */
 bool permissions_rule_is_secret(struct span rule);
 
-/* --- asking ----------------------------------------------------------------------- */
+/* --- asking ----------------------------------------------------------- */
 
 /* Looks at all passwords, whichever fits. */
 bool permissions_password_fits(const struct permissions *t, const struct secret *given);
 
 static inline bool permissions_may_anything(const struct permissions *t)
 {
-    return (t->flags & TERMS_ANYTHING) == TERMS_ANYTHING &&
+    return (t->flags & PERM_ANYTHING) == PERM_ANYTHING &&
            t->rule_count == 0; /* nothing was taken away again */
 }
 
@@ -105,7 +105,7 @@ bool permissions_may_channel(const struct permissions *t, struct span channel);
 /* A pattern of PSUBSCRIBE is compared with the user's own, letter by letter. */
 bool permissions_may_channels(const struct permissions *t, struct span pattern);
 
-/* --- telling ---------------------------------------------------------------------- */
+/* --- telling ---------------------------------------------------------- */
 
 /* "on nopass": flags, as GETUSER lists them; returns how many, at most 4. */
 size_t permissions_flag_words(const struct permissions *t, const char *ret[4]);

@@ -23,7 +23,7 @@ static const char AFTER_ALL_CHANNELS[] =
 static const char FIRST_ARG[] = "Allowing first-arg of a command is not supported";
 static const char SELECTORS[] = "Selectors are not supported";
 
-/* --- passwords -------------------------------------------------------------------- */
+/* --- passwords -------------------------------------------------------- */
 
 static size_t find_password(const struct permissions *t, const struct secret *s)
 {
@@ -38,14 +38,14 @@ static size_t find_password(const struct permissions *t, const struct secret *s)
 static const char *add_password(struct permissions *t, const struct secret *s)
 {
     if (find_password(t, s) == t->password_count) {
-        if (t->password_count == TERMS_PASSWORDS_MAX) {
+        if (t->password_count == PERM_PASSWORDS_MAX) {
             return "The user has too many passwords already";
         }
         t->passwords =
             xrealloc(t->passwords, (t->password_count + 1) * sizeof(*t->passwords));
         t->passwords[t->password_count++] = *s;
     }
-    t->flags &= ~(unsigned)TERMS_NOPASS;
+    t->flags &= ~(unsigned)PERM_NOPASS;
     return NULL;
 }
 
@@ -67,7 +67,7 @@ static void clear_passwords(struct permissions *t)
     free(t->passwords);
     t->passwords = NULL;
     t->password_count = 0;
-    t->flags &= ~(unsigned)TERMS_NOPASS;
+    t->flags &= ~(unsigned)PERM_NOPASS;
 }
 
 /* `>pw <pw #hash !hash` */
@@ -78,7 +78,7 @@ static const char *apply_password(struct permissions *t, struct span rule)
     struct secret s;
 
     if (mark == '>' || mark == '<') {
-        if (text.len > TERMS_PASSWORD_MAX) {
+        if (text.len > PERM_PASSWORD_MAX) {
             return "The password is too long";
         }
         secret_hash(text, &s);
@@ -93,7 +93,7 @@ bool permissions_rule_is_secret(struct span rule)
     return rule.len != 0 && rule.ptr[0] != '\0' && strchr("><#!", rule.ptr[0]) != NULL;
 }
 
-/* --- names and channels ----------------------------------------------------------- */
+/* --- names and channels ----------------------------------------------- */
 
 static void clear_patterns(struct patterns *p)
 {
@@ -111,7 +111,7 @@ static const char *add_pattern(struct patterns *p, struct span text, unsigned ac
             return SYNTAX; /* it could not be written into a file */
         }
     }
-    if (text.len > TERMS_PATTERN_MAX) {
+    if (text.len > PERM_PATTERN_MAX) {
         return "The pattern is too long";
     }
     for (size_t i = 0; i < p->count; i++) {
@@ -120,7 +120,7 @@ static const char *add_pattern(struct patterns *p, struct span text, unsigned ac
             return NULL;
         }
     }
-    if (p->count == TERMS_PATTERNS_MAX) {
+    if (p->count == PERM_PATTERNS_MAX) {
         return "The user has too many patterns already";
     }
     p->list = xrealloc(p->list, (p->count + 1) * sizeof(*p->list));
@@ -132,7 +132,7 @@ static const char *add_pattern(struct patterns *p, struct span text, unsigned ac
 static void all_names(struct permissions *t)
 {
     clear_patterns(&t->names);
-    t->flags |= TERMS_ALL_NAMES;
+    t->flags |= PERM_ALL_NAMES;
 }
 
 static const char *add_name(struct permissions *t, struct span text, unsigned access)
@@ -143,7 +143,7 @@ static const char *add_name(struct permissions *t, struct span text, unsigned ac
     for (size_t i = 0; why == NULL && i < t->names.count; i++) {
         const struct pattern *p = &t->names.list[i];
 
-        if (p->access == TERMS_BOTH && span_eq(span_of(p->text, p->len), SPAN("*"))) {
+        if (p->access == PERM_BOTH && span_eq(span_of(p->text, p->len), SPAN("*"))) {
             all_names(t);
         }
     }
@@ -153,12 +153,12 @@ static const char *add_name(struct permissions *t, struct span text, unsigned ac
 /* `~pattern %R~pattern %W~pattern %RW~pattern` */
 static const char *apply_name(struct permissions *t, struct span rule)
 {
-    unsigned access = rule.ptr[0] == '~' ? TERMS_BOTH : 0;
+    unsigned access = rule.ptr[0] == '~' ? PERM_BOTH : 0;
     size_t at = 1;
 
     for (; rule.ptr[0] == '%' && at < rule.len && rule.ptr[at] != '~'; at++) {
-        unsigned bit = toupper((unsigned char)rule.ptr[at]) == 'R'   ? TERMS_READ
-                       : toupper((unsigned char)rule.ptr[at]) == 'W' ? TERMS_WRITE
+        unsigned bit = toupper((unsigned char)rule.ptr[at]) == 'R'   ? PERM_READ
+                       : toupper((unsigned char)rule.ptr[at]) == 'W' ? PERM_WRITE
                                                                      : 0;
 
         if (bit == 0 || (access & bit) != 0) {
@@ -170,18 +170,18 @@ static const char *apply_name(struct permissions *t, struct span rule)
         return SYNTAX;
     }
     rule = span_after(rule, at);
-    if (access == TERMS_BOTH && span_eq(rule, SPAN("*"))) {
+    if (access == PERM_BOTH && span_eq(rule, SPAN("*"))) {
         all_names(t);
         return NULL;
     }
-    return (t->flags & TERMS_ALL_NAMES) != 0 ? AFTER_ALL_NAMES
-                                             : add_name(t, rule, access);
+    return (t->flags & PERM_ALL_NAMES) != 0 ? AFTER_ALL_NAMES
+                                            : add_name(t, rule, access);
 }
 
 static void all_channels(struct permissions *t)
 {
     clear_patterns(&t->channels);
-    t->flags |= TERMS_ALL_CHANNELS;
+    t->flags |= PERM_ALL_CHANNELS;
 }
 
 static const char *apply_channel(struct permissions *t, struct span rule)
@@ -192,19 +192,19 @@ static const char *apply_channel(struct permissions *t, struct span rule)
         all_channels(t);
         return NULL;
     }
-    return (t->flags & TERMS_ALL_CHANNELS) != 0 ? AFTER_ALL_CHANNELS
-                                                : add_pattern(&t->channels, text, 0);
+    return (t->flags & PERM_ALL_CHANNELS) != 0 ? AFTER_ALL_CHANNELS
+                                               : add_pattern(&t->channels, text, 0);
 }
 
-/* --- commands --------------------------------------------------------------------- */
+/* --- commands --------------------------------------------------------- */
 
 static void reset_commands(struct permissions *t, bool allow)
 {
     free(t->rules);
     t->rules = NULL;
     t->rule_count = 0;
-    t->flags &= ~(unsigned)TERMS_ALL_COMMANDS;
-    t->flags |= allow ? TERMS_ALL_COMMANDS : 0U;
+    t->flags &= ~(unsigned)PERM_ALL_COMMANDS;
+    t->flags |= allow ? PERM_ALL_COMMANDS : 0U;
     memset(t->allowed, allow ? 0xff : 0, sizeof(t->allowed));
 }
 
@@ -242,7 +242,7 @@ static const char *add_rule(struct permissions *t, const struct acl_catalog *c,
         }
     }
     t->rule_count = left;
-    if (left == TERMS_COMMAND_RULES_MAX) {
+    if (left == PERM_COMMAND_RULES_MAX) {
         return "The user has too many rules for commands already";
     }
     t->rules = xrealloc(t->rules, (left + 1) * sizeof(*t->rules));
@@ -313,7 +313,7 @@ static const char *apply_command(struct permissions *t, const struct acl_catalog
     return NULL;
 }
 
-/* --- words ------------------------------------------------------------------------ */
+/* --- words ------------------------------------------------------------ */
 
 static void set_flag(struct permissions *t, unsigned set, unsigned clear)
 {
@@ -322,40 +322,40 @@ static void set_flag(struct permissions *t, unsigned set, unsigned clear)
 
 static void do_on(struct permissions *t)
 {
-    set_flag(t, TERMS_ON, 0);
+    set_flag(t, PERM_ON, 0);
 }
 
 static void do_off(struct permissions *t)
 {
-    set_flag(t, 0, TERMS_ON);
+    set_flag(t, 0, PERM_ON);
 }
 
 static void do_nopass(struct permissions *t)
 {
     clear_passwords(t);
-    set_flag(t, TERMS_NOPASS, 0);
+    set_flag(t, PERM_NOPASS, 0);
 }
 
 static void do_sanitize(struct permissions *t)
 {
-    set_flag(t, TERMS_SANITIZE, TERMS_SKIP_SANITIZE);
+    set_flag(t, PERM_SANITIZE, PERM_SKIP_SANITIZE);
 }
 
 static void do_skip_sanitize(struct permissions *t)
 {
-    set_flag(t, TERMS_SKIP_SANITIZE, TERMS_SANITIZE);
+    set_flag(t, PERM_SKIP_SANITIZE, PERM_SANITIZE);
 }
 
 static void do_resetkeys(struct permissions *t)
 {
     clear_patterns(&t->names);
-    set_flag(t, 0, TERMS_ALL_NAMES);
+    set_flag(t, 0, PERM_ALL_NAMES);
 }
 
 static void do_resetchannels(struct permissions *t)
 {
     clear_patterns(&t->channels);
-    set_flag(t, 0, TERMS_ALL_CHANNELS);
+    set_flag(t, 0, PERM_ALL_CHANNELS);
 }
 
 static void do_allcommands(struct permissions *t)

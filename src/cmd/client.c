@@ -46,7 +46,7 @@ void client_free(struct client *cl)
 void client_reset(struct client *cl)
 {
     cl->proto = 2;
-    cl->reply_off = cl->skip = cl->skip_next = cl->spared = false;
+    cl->reply_off = cl->skip = cl->skip_next = cl->exempt = false;
     list_del(&cl->monitors);
     client_set_text(cl, CLIENT_NAME, SPAN_NONE);
     multi_free(cl->multi);

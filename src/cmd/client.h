@@ -28,7 +28,7 @@ enum client_text {
     CLIENT_NAME,
     CLIENT_LIB_NAME,
     CLIENT_LIB_VER,
-    CLIENT_ADDRESS, /* of its peer, see peer_identity() */
+    CLIENT_ADDRESS, /* of its peer, see log_identity_connected() */
     CLIENT_TEXTS
 };
 
@@ -46,7 +46,7 @@ struct client {
     bool skip : 1;       /* this command's reply is dropped */
     bool skip_next : 1;  /* CLIENT REPLY SKIP came */
     bool call_muted : 1; /* the reply of the call that waits is dropped */
-    bool spared : 1;     /* CLIENT NO-EVICT */
+    bool exempt : 1;     /* CLIENT NO-EVICT */
     bool leaving : 1;    /* the connection closes when EXEC has been answered */
 
     struct pipeline *pipeline; /* calls that wait beside each other; NULL: none do */

@@ -50,8 +50,7 @@ void cmd_set_limits(struct cmd *c, const struct cmd_limits *limits)
     slowlog_trim(&c->waits, limits->slowlog_len);
 }
 
-/* --- connections -------------------------------------------------------------------
- */
+/* --- connections ------------------------------------------------------ */
 
 bool client_needs_auth(const struct cmd *c, const struct client *client)
 {
@@ -72,7 +71,7 @@ bool cmd_on_open(void *ctx, struct conn *conn)
     client->trusted = client->authed;
     conn_set_data(conn, client);
     conn_set_trusted(conn, client->trusted);
-    peer_identity(client, conn);
+    log_identity_connected(client, conn);
     return true;
 }
 
@@ -103,7 +102,7 @@ void cmd_on_close(void *ctx, struct conn *conn, bool unread)
     if (client == NULL) {
         return;
     }
-    log_about_conn(client, conn);
+    log_identity_closed(client, conn);
     if (unread) {
         size_t count = client_doubtful(client, conn_input_count(conn), &grants);
 
@@ -147,21 +146,21 @@ static void run_request(struct cmd *c, struct conn *conn, const struct span *arg
                         size_t argc)
 {
     struct client *client = conn_data(conn);
-    struct command_ctx call = {
+    struct command_ctx ctx = {
         .cmd = c, .conn = conn, .client = client, .argv = argv, .argc = argc
     };
 
-    call.proto = client->proto;
-    call.out = &c->scratch;
-    call.muted = client_muted(client);
-    if ((client->pipeline != NULL || client->call != 0) && !pipeline_begin(&call)) {
+    ctx.proto = client->proto;
+    ctx.out = &c->scratch;
+    ctx.muted = client_muted(client);
+    if ((client->pipeline != NULL || client->call != 0) && !pipeline_begin(&ctx)) {
         return;
     }
-    if (!call.muted && call.step == NULL) {
-        call.out = conn_out(conn);
+    if (!ctx.muted && ctx.step == NULL) {
+        ctx.out = conn_out(conn);
     }
-    dispatch(&call);
-    pipeline_ran(&call);
+    dispatch(&ctx);
+    pipeline_ran(&ctx);
     drop_scratch(c);
     if (client->trusted == client_needs_auth(c, client)) {
         client->trusted = !client->trusted;
@@ -183,7 +182,7 @@ void cmd_on_request(void *ctx, struct conn *conn, const struct resp_request *req
     }
 }
 
-static void run_kept(struct cmd *c, struct conn *conn, struct client *client)
+static void run_deferred(struct cmd *c, struct conn *conn, struct client *client)
 {
     struct deferred_command *deferred = client->deferred;
 
@@ -202,11 +201,11 @@ void cmd_on_again(void *ctx, struct conn *conn)
     if (client->pipeline != NULL) {
         pipeline_again(c, conn);
         drop_scratch(c);
-        if (pipeline_admits_kept(client)) {
-            run_kept(c, conn, client);
+        if (pipeline_admits_deferred(client)) {
+            run_deferred(c, conn, client);
         }
     } else if (client->deferred != NULL) {
-        run_kept(c, conn, client);
+        run_deferred(c, conn, client);
     } else if (multi_is_running(client->multi)) {
         multi_step(c, conn);
         drop_scratch(c);
@@ -218,8 +217,7 @@ void cmd_on_ran(void *ctx, struct conn *conn)
     pipeline_settle(ctx, conn);
 }
 
-/* --- time --------------------------------------------------------------------------
- */
+/* --- time ------------------------------------------------------------- */
 
 void cmd_tick(struct cmd *c, uint64_t now_ms)
 {

@@ -75,8 +75,7 @@ void cmd_second(struct cmd *c, uint64_t now_ms);
 /* One line of INFO: how many, and quantiles in microseconds. */
 void cmd_info_histogram(struct buf *out, const char *field, const struct histogram *h);
 
-/* --- what took long ----------------------------------------------------------------
- */
+/* --- what took long --------------------------------------------------- */
 
 enum latency_event {
     LATENCY_COMMAND, /* a handler */
@@ -89,7 +88,7 @@ enum latency_event {
 /* That took so long; remembered if it is long enough. */
 void cmd_latency(struct cmd *c, enum latency_event event, uint64_t ms);
 
-/* --- what became of commands ------------------------------------------------------ */
+/* --- what became of commands ------------------------------------------ */
 
 struct cmd_outcome {
     const char *word; /* "ok", "null", "gone" or the first word of an error */
@@ -112,22 +111,21 @@ struct cmd_stats {
 typedef void cmd_stats_fn(void *ctx, const struct cmd_stats *stats);
 void cmd_stats_each(const struct cmd *c, cmd_stats_fn *fn, void *ctx);
 
-/* --- users --------------------------------------------------------------------------
- */
+/* --- users ------------------------------------------------------------ */
 
 struct command_ctx;
 
 /* requirepass was set: it is the one password of the user default from now on. */
 void cmd_password_changed(struct cmd *c);
 /* The users of an ACL file replace those that are there; connections of users that are
- * not in it are closed, that of `call` (NULL: none) after its reply. False: nothing is
+ * not in it are closed, that of `ctx` (NULL: none) after its reply. False: nothing is
  * changed, and reterr says what is wrong with the text, by `name` and line. */
 bool cmd_load_users(struct cmd *c, const char *name, struct span text,
-                    struct command_ctx *call, struct buf *reterr);
+                    struct command_ctx *ctx, struct buf *reterr);
 /* Only looks whether that would do. */
 bool cmd_check_users(const char *name, struct span text, struct buf *reterr);
 
-/* --- time ------------------------------------------------------------------------- */
+/* --- time ------------------------------------------------------------- */
 
 /* It is now `now_ms`; what fell due is done. When it next wants to be told; UINT64_MAX:
  * not at all. */

@@ -74,52 +74,48 @@ struct command_ctx {
 
 /* Runs or queues it, or refuses it; in any case it is answered, or waits (dispatch.c).
  */
-void dispatch(struct command_ctx *call);
+void dispatch(struct command_ctx *ctx);
 /* The same for a command that EXEC took from the queue: it is not looked up again. */
-void dispatch_queued(struct command_ctx *call);
+void dispatch_queued(struct command_ctx *ctx);
 
-/* --- protected_mode.c
- * ---------------------------------------------------------------------
- */
+/* --- protected_mode.c ------------------------------------------------- */
 
 /* False: it was told why not. */
 bool protect_lets_in(struct cmd *c, struct conn *conn);
 
-/* --- command_ctx.c
- * ------------------------------------------------------------------------
- */
+/* --- command_ctx.c ---------------------------------------------------- */
 
 /* An error reply; remembers it as the outcome. */
-void ctx_error(struct command_ctx *call, const char *word, const char *fmt, ...)
+void ctx_error(struct command_ctx *ctx, const char *word, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* "Not there." */
-void ctx_null(struct command_ctx *call);
-void ctx_syntax_error(struct command_ctx *call);
-void ctx_arity_error(struct command_ctx *call);
+void ctx_null(struct command_ctx *ctx);
+void ctx_syntax_error(struct command_ctx *ctx);
+void ctx_arity_error(struct command_ctx *ctx);
 /* The same, as subcommands say it whose arity depends on more than their name. */
-void ctx_subcommand_error(struct command_ctx *call);
+void ctx_subcommand_error(struct command_ctx *ctx);
 
 /* Appends in upper case, as commands are written for people. */
 void buf_add_upper(struct buf *out, const char *text);
 
 /* Closes the connection when this reply, or that of EXEC, has been written. */
-void ctx_close_after(struct command_ctx *call);
+void ctx_close_after(struct command_ctx *ctx);
 
 /* The connection waits for the engine's answer: cmd_reply() writes it. */
-struct call_ref ctx_wait(struct command_ctx *call);
+struct call_ref ctx_wait(struct command_ctx *ctx);
 /* The same, but commands behind it may begin (pipeline.h). */
-struct call_ref ctx_wait_pipelined(struct command_ctx *call);
+struct call_ref ctx_wait_pipelined(struct command_ctx *ctx);
 
 void cmd_reset_stats(struct cmd *c); /* command_stats.c */
 
 /* HELP of a container, from the table. */
-void ctx_help(struct command_ctx *call);
+void ctx_help(struct command_ctx *ctx);
 
 /* True when the argument is that word, in any case. */
-bool ctx_arg_is(const struct command_ctx *call, size_t at, const char *word);
+bool ctx_arg_is(const struct command_ctx *ctx, size_t at, const char *word);
 
 /* A signed integer argument, or Redis's error reply. */
-bool ctx_arg_int(struct command_ctx *call, size_t at, int64_t *ret);
+bool ctx_arg_int(struct command_ctx *ctx, size_t at, int64_t *ret);
 
 /* Whether this client must say who it is first. */
 bool client_needs_auth(const struct cmd *c, const struct client *client);

@@ -4,10 +4,10 @@
 #include "cmd/pipeline.h"
 #include "util/parse.h"
 
-void ctx_error(struct command_ctx *call, const char *word, const char *fmt, ...)
+void ctx_error(struct command_ctx *ctx, const char *word, const char *fmt, ...)
 {
     bool aborts =
-        !call->admitted && call->command != NULL && call->command->run == cmd_exec;
+        !ctx->admitted && ctx->command != NULL && ctx->command->run == cmd_exec;
     struct buf text = { 0 };
     va_list ap;
 
@@ -20,96 +20,96 @@ void ctx_error(struct command_ctx *call, const char *word, const char *fmt, ...)
     va_start(ap, fmt);
     buf_vprintf(&text, fmt, ap);
     va_end(ap);
-    resp_error(call->out, word, buf_span(&text));
+    resp_error(ctx->out, word, buf_span(&text));
     buf_reset(&text);
-    call->outcome = outcome_of_error(word);
+    ctx->outcome = outcome_of_error(word);
 }
 
-void ctx_null(struct command_ctx *call)
+void ctx_null(struct command_ctx *ctx)
 {
-    resp_null(call->out, call->proto);
-    call->outcome = OUTCOME_NULL;
+    resp_null(ctx->out, ctx->proto);
+    ctx->outcome = OUTCOME_NULL;
 }
 
-void ctx_syntax_error(struct command_ctx *call)
+void ctx_syntax_error(struct command_ctx *ctx)
 {
-    ctx_error(call, LATCHD_ERR, "syntax error");
+    ctx_error(ctx, LATCHD_ERR, "syntax error");
 }
 
-void ctx_arity_error(struct command_ctx *call)
+void ctx_arity_error(struct command_ctx *ctx)
 {
-    ctx_error(call, LATCHD_ERR, "wrong number of arguments for '%s' command",
-              call->command->name);
+    ctx_error(ctx, LATCHD_ERR, "wrong number of arguments for '%s' command",
+              ctx->command->name);
 }
 
-void ctx_subcommand_error(struct command_ctx *call)
+void ctx_subcommand_error(struct command_ctx *ctx)
 {
-    const char *full = call->command->name;
-    struct span sub = call->argv[1];
+    const char *full = ctx->command->name;
+    struct span sub = ctx->argv[1];
     struct buf upper = { 0 };
 
     buf_add_upper(&upper, full);
-    ctx_error(call, LATCHD_ERR,
+    ctx_error(ctx, LATCHD_ERR,
               "unknown subcommand or wrong number of arguments for '%.*s'. Try %.*s "
               "HELP.",
-              span_shown(sub), sub.ptr, (int)strcspn(full, "|"), buf_ptr(&upper));
+              span_quoted_len(sub), sub.ptr, (int)strcspn(full, "|"), buf_ptr(&upper));
     buf_reset(&upper);
 }
 
-bool ctx_arg_is(const struct command_ctx *call, size_t at, const char *word)
+bool ctx_arg_is(const struct command_ctx *ctx, size_t at, const char *word)
 {
-    return at < call->argc && span_eq_nocase(call->argv[at], span_str(word));
+    return at < ctx->argc && span_eq_nocase(ctx->argv[at], span_str(word));
 }
 
-bool ctx_arg_int(struct command_ctx *call, size_t at, int64_t *ret)
+bool ctx_arg_int(struct command_ctx *ctx, size_t at, int64_t *ret)
 {
-    if (!parse_i64(call->argv[at], ret)) {
-        ctx_error(call, LATCHD_ERR, "value is not an integer or out of range");
+    if (!parse_i64(ctx->argv[at], ret)) {
+        ctx_error(ctx, LATCHD_ERR, "value is not an integer or out of range");
         return false;
     }
     return true;
 }
 
-void ctx_close_after(struct command_ctx *call)
+void ctx_close_after(struct command_ctx *ctx)
 {
-    if (multi_is_running(call->client->multi)) {
-        call->client->leaving = true;
+    if (multi_is_running(ctx->client->multi)) {
+        ctx->client->leaving = true;
     } else {
-        conn_drain(call->conn);
+        conn_drain(ctx->conn);
     }
 }
 
-struct call_ref ctx_wait(struct command_ctx *call)
+struct call_ref ctx_wait(struct command_ctx *ctx)
 {
-    struct client *client = call->client;
-    uint64_t number = ++call->cmd->next_call;
+    struct client *client = ctx->client;
+    uint64_t number = ++ctx->cmd->next_call;
 
-    call->waits = true;
-    if (pipeline_waits_last(call, number)) {
+    ctx->waits = true;
+    if (pipeline_waits_last(ctx, number)) {
         return (struct call_ref){ .conn = client->id, .call = number };
     }
     client->call = number;
-    client->call_us = call->started_us;
-    client->call_muted = call->muted;
-    client->call_subject = call->subject;
-    if (command_is_lock(call->command) && client->multi == NULL) {
-        conn_await(call->conn); /* others may pass it */
+    client->call_us = ctx->started_us;
+    client->call_muted = ctx->muted;
+    client->call_subject = ctx->subject;
+    if (command_is_lock(ctx->command) && client->multi == NULL) {
+        conn_await(ctx->conn); /* others may pass it */
     } else {
-        conn_suspend(call->conn);
+        conn_suspend(ctx->conn);
     }
     return (struct call_ref){ .conn = client->id, .call = number };
 }
 
-struct call_ref ctx_wait_pipelined(struct command_ctx *call)
+struct call_ref ctx_wait_pipelined(struct command_ctx *ctx)
 {
-    uint64_t number = call->cmd->next_call + 1;
+    uint64_t number = ctx->cmd->next_call + 1;
 
-    if (!pipeline_waits(call, number)) {
-        return ctx_wait(call);
+    if (!pipeline_waits(ctx, number)) {
+        return ctx_wait(ctx);
     }
-    call->waits = true;
-    call->cmd->next_call = number;
-    return (struct call_ref){ .conn = call->client->id, .call = number };
+    ctx->waits = true;
+    ctx->cmd->next_call = number;
+    return (struct call_ref){ .conn = ctx->client->id, .call = number };
 }
 
 void buf_add_upper(struct buf *out, const char *text)
@@ -128,26 +128,26 @@ static void write_line(struct buf *out, struct buf *line)
     buf_clear(line);
 }
 
-void ctx_help(struct command_ctx *call)
+void ctx_help(struct command_ctx *ctx)
 {
-    const char *full = call->command->name; /* container|help */
+    const char *full = ctx->command->name; /* container|help */
     const struct command *container =
         command_find(span_of(full, (size_t)(strchr(full, '|') - full)));
     struct buf line = { 0 };
     size_t count;
     const struct command *subs = command_subs(container, &count);
 
-    resp_array(call->out, 1 + 2 * count);
+    resp_array(ctx->out, 1 + 2 * count);
     buf_add_upper(&line, container->name);
     buf_add_str(&line, " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
-    write_line(call->out, &line);
+    write_line(ctx->out, &line);
     for (size_t i = 0; i < count; i++) {
         buf_add_upper(&line, command_short_name(&subs[i]));
         buf_add_str(&line, subs[i].usage[0] == '\0' ? "" : " ");
         buf_add_str(&line, subs[i].usage);
-        write_line(call->out, &line);
+        write_line(ctx->out, &line);
         buf_printf(&line, "    %s", subs[i].summary);
-        write_line(call->out, &line);
+        write_line(ctx->out, &line);
     }
     buf_reset(&line);
 }

@@ -269,8 +269,7 @@ const struct command COMMANDS[] = {
 
 const size_t COMMAND_COUNT = sizeof(COMMANDS) / sizeof(COMMANDS[0]);
 
-/* --- finding -----------------------------------------------------------------------
- */
+/* --- finding ---------------------------------------------------------- */
 
 static int compare_row(const void *key, const void *row)
 {

@@ -22,7 +22,7 @@ struct deferred_command {
 };
 
 /* A copy of what the call was given. */
-struct deferred_command *deferred_command_new(const struct command_ctx *call)
+struct deferred_command *deferred_command_new(const struct command_ctx *ctx)
     __attribute__((malloc, returns_nonnull, warn_unused_result));
 /* Accepts NULL. */
 void deferred_command_free(struct deferred_command *k);

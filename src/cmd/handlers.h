@@ -6,16 +6,16 @@
 #include "cmd/lock/lock_args.h"
 
 /* The options of a lock command; false: refused, and answered. */
-bool ctx_lock_args(struct command_ctx *call, const struct lock_syntax *syntax,
+bool ctx_lock_args(struct command_ctx *ctx, const struct lock_syntax *syntax,
                    struct lock_args *ret);
 
 /* True for a LOCK or MLOCK with WAIT 0; otherwise it is refused, and answered. */
-bool ctx_tries_once(struct command_ctx *call);
+bool ctx_tries_once(struct command_ctx *ctx);
 
 /* Sets the connection's name; false: refused, and answered. */
-bool ctx_set_name(struct command_ctx *call, struct span name);
+bool ctx_set_name(struct command_ctx *ctx, struct span name);
 /* *ret_any: there are clients of that type. False: no such type, answered. */
-bool ctx_client_type(struct command_ctx *call, struct span type, bool *ret_any,
+bool ctx_client_type(struct command_ctx *ctx, struct span type, bool *ret_any,
                      bool *ret_pubsub);
 
 /* cmd_lock.c */
@@ -23,7 +23,7 @@ command_fn cmd_lock, cmd_unlock, cmd_renew, cmd_cancel, cmd_forceunlock, cmd_mlo
 /* cmd_lockinfo.c */
 command_fn cmd_lockinfo, cmd_locks, cmd_waiters;
 /* LOCKS TOP */
-void cmd_locks_top(struct command_ctx *call, size_t most);
+void cmd_locks_top(struct command_ctx *ctx, size_t most);
 /* cmd_acl.c, cmd_acl_users.c */
 command_fn cmd_acl_cat, cmd_acl_deluser, cmd_acl_dryrun, cmd_acl_genpass,
     cmd_acl_getuser, cmd_acl_list, cmd_acl_load, cmd_acl_log, cmd_acl_save,

@@ -72,32 +72,31 @@ bool multi_is_running(const struct multi *m)
     return m != NULL && m->running;
 }
 
-/* --- queueing ----------------------------------------------------------------------
- */
+/* --- queueing --------------------------------------------------------- */
 
-void multi_refused(struct command_ctx *call)
+void multi_refused(struct command_ctx *ctx)
 {
-    struct client *client = call->client;
+    struct client *client = ctx->client;
 
-    if (call->command != NULL && call->command->run == cmd_exec) {
+    if (ctx->command != NULL && ctx->command->run == cmd_exec) {
         multi_drop(client);
     } else if (client->multi != NULL) {
         client->multi->spoilt = true;
     }
 }
 
-bool multi_queue(struct command_ctx *call)
+bool multi_queue(struct command_ctx *ctx)
 {
-    struct multi *m = call->client->multi;
+    struct multi *m = ctx->client->multi;
     struct deferred_command *k;
 
     /* Others would see a half done transaction for as long as it waits. */
-    if ((call->command->flags & CMD_NEEDS_REPLY) != 0 && !ctx_tries_once(call)) {
+    if ((ctx->command->flags & CMD_NEEDS_REPLY) != 0 && !ctx_tries_once(ctx)) {
         return false;
     }
-    k = deferred_command_new(call);
+    k = deferred_command_new(ctx);
     if (m->count == MULTI_COMMANDS_MAX || m->bytes + k->bytes > MULTI_BYTES_MAX) {
-        ctx_error(call, LATCHD_ERR_LIMIT,
+        ctx_error(ctx, LATCHD_ERR_LIMIT,
                   "a transaction has at most %d commands and %d bytes",
                   MULTI_COMMANDS_MAX, MULTI_BYTES_MAX);
         deferred_command_free(k);
@@ -109,48 +108,47 @@ bool multi_queue(struct command_ctx *call)
     }
     m->queue[m->count++] = k;
     m->bytes += k->bytes;
-    m->writes |= (call->command->flags & CMD_WRITE) != 0;
-    resp_simple(call->out, "QUEUED");
+    m->writes |= (ctx->command->flags & CMD_WRITE) != 0;
+    resp_simple(ctx->out, "QUEUED");
     return true;
 }
 
-void cmd_multi(struct command_ctx *call)
+void cmd_multi(struct command_ctx *ctx)
 {
-    if (call->client->multi != NULL) {
-        ctx_error(call, LATCHD_ERR, "MULTI calls can not be nested");
+    if (ctx->client->multi != NULL) {
+        ctx_error(ctx, LATCHD_ERR, "MULTI calls can not be nested");
         return;
     }
-    call->client->multi = xcalloc(1, sizeof(struct multi));
-    resp_simple(call->out, "OK");
+    ctx->client->multi = xcalloc(1, sizeof(struct multi));
+    resp_simple(ctx->out, "OK");
 }
 
-void cmd_discard(struct command_ctx *call)
+void cmd_discard(struct command_ctx *ctx)
 {
-    if (call->client->multi == NULL) {
-        ctx_error(call, LATCHD_ERR, "DISCARD without MULTI");
+    if (ctx->client->multi == NULL) {
+        ctx_error(ctx, LATCHD_ERR, "DISCARD without MULTI");
         return;
     }
-    multi_drop(call->client);
-    resp_simple(call->out, "OK");
+    multi_drop(ctx->client);
+    resp_simple(ctx->out, "OK");
 }
 
 /* To say OK would promise what EXEC cannot keep. */
-void cmd_watch(struct command_ctx *call)
+void cmd_watch(struct command_ctx *ctx)
 {
-    ctx_error(call, LATCHD_ERR,
-              call->client->multi != NULL
+    ctx_error(ctx, LATCHD_ERR,
+              ctx->client->multi != NULL
                   ? "WATCH inside MULTI is not allowed"
                   : "WATCH is not supported: there are no values to watch, and EXEC "
                     "is not atomic");
 }
 
-void cmd_unwatch(struct command_ctx *call)
+void cmd_unwatch(struct command_ctx *ctx)
 {
-    resp_simple(call->out, "OK");
+    resp_simple(ctx->out, "OK");
 }
 
-/* --- running -----------------------------------------------------------------------
- */
+/* --- running ---------------------------------------------------------- */
 
 /* A later command of the transaction may have ended it, as was asked for. */
 static bool is_used_later(const struct multi *m, size_t at)
@@ -222,21 +220,21 @@ static void finish_exec(struct cmd *c, struct conn *conn, struct client *client)
     }
 }
 
-void cmd_exec(struct command_ctx *call)
+void cmd_exec(struct command_ctx *ctx)
 {
-    struct multi *m = call->client->multi;
+    struct multi *m = ctx->client->multi;
 
     if (m == NULL) {
-        ctx_error(call, LATCHD_ERR, "EXEC without MULTI");
+        ctx_error(ctx, LATCHD_ERR, "EXEC without MULTI");
     } else if (m->spoilt) {
-        multi_drop(call->client);
-        ctx_error(call, LATCHD_ERR_EXECABORT,
+        multi_drop(ctx->client);
+        ctx_error(ctx, LATCHD_ERR_EXECABORT,
                   "Transaction discarded because of previous errors.");
     } else if (m->count == 0) {
-        finish_exec(call->cmd, call->conn, call->client);
+        finish_exec(ctx->cmd, ctx->conn, ctx->client);
     } else {
         m->running = true;
-        conn_again(call->conn);
+        conn_again(ctx->conn);
     }
 }
 
@@ -245,7 +243,7 @@ void multi_step(struct cmd *c, struct conn *conn)
     struct client *client = conn_data(conn);
     struct multi *m = client->multi;
     struct deferred_command *k = m->queue[m->next++];
-    struct command_ctx call = {
+    struct command_ctx ctx = {
         .cmd = c,
         .conn = conn,
         .client = client,
@@ -258,8 +256,8 @@ void multi_step(struct cmd *c, struct conn *conn)
     };
 
     m->answered = buf_len(&m->out);
-    dispatch_queued(&call);
-    if (!call.waits) {
+    dispatch_queued(&ctx);
+    if (!ctx.waits) {
         (void)multi_answered(c, conn);
     }
 }

@@ -40,10 +40,10 @@ bool multi_writes(const struct multi *m);
 bool multi_is_running(const struct multi *m);
 
 /* Queues the command, or refuses it; either is answered. */
-bool multi_queue(struct command_ctx *call);
+bool multi_queue(struct command_ctx *ctx);
 /* The command was refused before it was queued or run: EXEC is not to run the others,
  * and an EXEC ends the transaction. */
-void multi_refused(struct command_ctx *call);
+void multi_refused(struct command_ctx *ctx);
 
 /* Runs the next command; the connection may be closed afterwards. */
 void multi_step(struct cmd *c, struct conn *conn);

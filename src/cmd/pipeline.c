@@ -14,11 +14,10 @@ size_t pipeline_bytes(const struct pipeline *p)
     for (size_t i = p->first; i < p->count; i++) {
         bytes += p->steps[i].reply.room;
     }
-    return bytes + sizeof(*p) + p->room * sizeof(p->steps[0]) + p->kept_bytes;
+    return bytes + sizeof(*p) + p->room * sizeof(p->steps[0]) + p->deferred_bytes;
 }
 
-/* --- replies in their turn ---------------------------------------------------------
- */
+/* --- replies in their turn -------------------------------------------- */
 
 /* A token that had to wait for the replies before it: as at any grant, the clock is
  * looked at when it is written. */
@@ -68,7 +67,7 @@ static void write_reply(struct cmd *c, struct conn *conn, struct client *client,
 static void end_step(struct pipeline *p, struct step *s)
 {
     if (s->deferred != NULL) {
-        p->kept_bytes -= s->deferred->bytes;
+        p->deferred_bytes -= s->deferred->bytes;
         deferred_command_free(s->deferred);
         s->deferred = NULL;
     }
@@ -91,15 +90,14 @@ void pipeline_go_on(struct cmd *c, struct conn *conn, struct client *client)
             conn_again(conn);
         }
         conn_resume(conn);
-    } else if (p->put_off > 0 || pipeline_admits_kept(client)) {
+    } else if (p->put_off > 0 || pipeline_admits_deferred(client)) {
         p->again = true;
         conn_again(conn);
         conn_resume(conn);
     }
 }
 
-/* --- the engine's answers ----------------------------------------------------------
- */
+/* --- the engine's answers --------------------------------------------- */
 
 static struct step *step_find(struct pipeline *p, uint64_t number)
 {

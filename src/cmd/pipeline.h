@@ -25,7 +25,7 @@
  *     turn.
  *   - All else is put off until everything before it is answered. It holds up nothing
  *     behind it, unless it changes what later commands of the connection mean: then it
- *     is client->kept, and the connection is suspended.
+ *     is client->deferred, and the connection is suspended.
  *
  * Replies leave in the order of the commands; one that is there early is kept. */
 #ifndef LATCHD_CMD_PIPELINE_H
@@ -51,27 +51,27 @@ enum {
 };
 
 /* A request has come while others are in flight. False: it is not to run now. */
-bool pipeline_begin(struct command_ctx *call);
+bool pipeline_begin(struct command_ctx *ctx);
 /* It has been dispatched. */
-void pipeline_ran(struct command_ctx *call);
+void pipeline_ran(struct command_ctx *ctx);
 
 /* The command waits for the engine, under that number; others may begin beside it.
  * False: no others are there, or can come. */
-bool pipeline_waits(struct command_ctx *call, uint64_t number);
+bool pipeline_waits(struct command_ctx *ctx, uint64_t number);
 /* The same for a command beside which no other may begin, if there is a pipeline. */
-bool pipeline_waits_last(struct command_ctx *call, uint64_t number);
+bool pipeline_waits_last(struct command_ctx *ctx, uint64_t number);
 /* A plain LOCK waits to be asked for in a run; what it asks for is copied, but for whom
  * it is. False: it is to be asked for at once. */
-bool pipeline_gathers(struct command_ctx *call, const struct lock_req *req);
+bool pipeline_gathers(struct command_ctx *ctx, const struct lock_req *req);
 /* A call with a step is put off (client_pause.c); what is kept of it. */
-struct deferred_command *pipeline_puts_off(struct command_ctx *call);
+struct deferred_command *pipeline_puts_off(struct command_ctx *ctx);
 
 /* No other request of the connection runs now. */
 void pipeline_settle(struct cmd *c, struct conn *conn);
 /* What was put off begins anew, as far as it may. */
 void pipeline_again(struct cmd *c, struct conn *conn);
-/* client->kept was put off for want of room, and there is room now. */
-bool pipeline_admits_kept(const struct client *client);
+/* client->deferred was put off for want of room, and there is room now. */
+bool pipeline_admits_deferred(const struct client *client);
 /* The engine's answer to a command of it. */
 void pipeline_reply(struct cmd *c, struct conn *conn, const struct effect_reply *reply);
 /* The connection is gone: nobody will be told any more. */

@@ -1,8 +1,7 @@
 /* Runs of LOCKs, and what begins anew after it was put off. */
 #include "cmd/pipeline_priv.h"
 
-/* --- runs --------------------------------------------------------------------------
- */
+/* --- runs ------------------------------------------------------------- */
 
 /* True: some of them are put off. */
 static bool ask_run(struct cmd *c, struct client *client, struct pipeline *p)
@@ -53,28 +52,27 @@ void pipeline_settle(struct cmd *c, struct conn *conn)
     }
 }
 
-/* --- what was put off --------------------------------------------------------------
- */
+/* --- what was put off ------------------------------------------------- */
 
-void pipeline_ran(struct command_ctx *call)
+void pipeline_ran(struct command_ctx *ctx)
 {
-    struct step *s = call->step;
+    struct step *s = ctx->step;
 
     if (s == NULL) {
         return;
     }
-    s->counted |= !call->put_off;
-    if (call->put_off) {
-        step_set_state(call->client->pipeline, s, STEP_PUT_OFF);
-    } else if (!call->waits) {
-        step_set_state(call->client->pipeline, s, STEP_ANSWERED);
+    s->counted |= !ctx->put_off;
+    if (ctx->put_off) {
+        step_set_state(ctx->client->pipeline, s, STEP_PUT_OFF);
+    } else if (!ctx->waits) {
+        step_set_state(ctx->client->pipeline, s, STEP_ANSWERED);
     }
 }
 
 static void begin_anew(struct cmd *c, struct conn *conn, struct step *s)
 {
     struct client *client = conn_data(conn);
-    struct command_ctx call = {
+    struct command_ctx ctx = {
         .cmd = c,
         .conn = conn,
         .client = client,
@@ -88,9 +86,9 @@ static void begin_anew(struct cmd *c, struct conn *conn, struct step *s)
     };
 
     step_set_state(client->pipeline, s, STEP_BEGINS);
-    dispatch(&call);
-    s->command = call.command;
-    pipeline_ran(&call);
+    dispatch(&ctx);
+    s->command = ctx.command;
+    pipeline_ran(&ctx);
 }
 
 /* Whether what is ahead of it lets it begin; and how it begins then. */

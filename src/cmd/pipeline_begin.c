@@ -7,8 +7,7 @@
 
 enum { PIPELINE_ROOM = 4 }; /* of a new one */
 
-/* --- beside what is short ----------------------------------------------------------
- */
+/* --- beside what is short --------------------------------------------- */
 
 /* The words of its options say no kind; what looks like one may be a value: so be it.
  */
@@ -59,13 +58,12 @@ bool pipeline_fits_beside(const struct cmd *c, const struct pipeline *p, size_t 
                          : locks && is_plain(r) && engine_has_room(c->env.engine);
 }
 
-/* --- steps -------------------------------------------------------------------------
- */
+/* --- steps ------------------------------------------------------------ */
 
 static bool has_room(const struct pipeline *p)
 {
     return p->count - p->first < PIPELINE_STEPS_MAX &&
-           p->kept_bytes < PIPELINE_BYTES_MAX;
+           p->deferred_bytes < PIPELINE_BYTES_MAX;
 }
 
 static struct pipeline *make_room(struct client *client)
@@ -120,11 +118,11 @@ void step_set_state(struct pipeline *p, struct step *s, enum step_state state)
     s->state = state;
 }
 
-void step_keep(struct pipeline *p, struct step *s, const struct command_ctx *call)
+void step_keep(struct pipeline *p, struct step *s, const struct command_ctx *ctx)
 {
     if (s->deferred == NULL) {
-        s->deferred = deferred_command_new(call);
-        p->kept_bytes += s->deferred->bytes;
+        s->deferred = deferred_command_new(ctx);
+        p->deferred_bytes += s->deferred->bytes;
     }
 }
 
@@ -141,160 +139,156 @@ static void adopt_waiting(struct client *client)
     client->call = 0;
 }
 
-/* --- a new request -----------------------------------------------------------------
- */
+/* --- a new request ---------------------------------------------------- */
 
-static bool put_off_all(struct command_ctx *call, bool full)
+static bool put_off_all(struct command_ctx *ctx, bool full)
 {
-    call->client->pipeline->full = full;
-    call->client->deferred = deferred_command_new(call);
-    conn_suspend(call->conn);
+    ctx->client->pipeline->full = full;
+    ctx->client->deferred = deferred_command_new(ctx);
+    conn_suspend(ctx->conn);
     return false;
 }
 
 /* It runs now, in a step of its own. */
-static void run_beside(struct command_ctx *call, const struct candidate *r)
+static void run_beside(struct command_ctx *ctx, const struct candidate *r)
 {
-    struct step *s = add_step(call->client, r->command, r->hash, call->muted);
+    struct step *s = add_step(ctx->client, r->command, r->hash, ctx->muted);
 
     s->subject = r->subject;
-    call->step = s;
-    call->command = r->command;
-    if (!call->muted) {
-        call->out = &s->reply;
+    ctx->step = s;
+    ctx->command = r->command;
+    if (!ctx->muted) {
+        ctx->out = &s->reply;
     }
 }
 
 /* What comes behind a LOCK that waits. */
-static bool begin_behind(struct command_ctx *call, struct candidate *r)
+static bool begin_behind(struct command_ctx *ctx, struct candidate *r)
 {
-    struct pipeline *p = call->client->pipeline;
-    enum passage passage = passage_of(&call->cmd->limits, r);
+    struct pipeline *p = ctx->client->pipeline;
+    enum passage passage = passage_of(&ctx->cmd->limits, r);
     struct step *s;
 
     if (passage == PASSAGE_BARRIER || !has_room(p)) {
-        return put_off_all(call, passage != PASSAGE_BARRIER);
+        return put_off_all(ctx, passage != PASSAGE_BARRIER);
     }
     if (passage == PASSAGE_NAMED && passage_is_free(p, p->count, r) &&
-        (!command_is_lock(r->command) || engine_has_room(call->cmd->env.engine))) {
-        run_beside(call, r);
-        call->step->passage = passage;
-        call->step->passes = true;
-        step_keep(call->client->pipeline, call->step, call);
+        (!command_is_lock(r->command) || engine_has_room(ctx->cmd->env.engine))) {
+        run_beside(ctx, r);
+        ctx->step->passage = passage;
+        ctx->step->passes = true;
+        step_keep(ctx->client->pipeline, ctx->step, ctx);
         return true;
     }
-    s = add_step(call->client, r->command, r->hash, call->muted);
-    p = call->client->pipeline;
+    s = add_step(ctx->client, r->command, r->hash, ctx->muted);
+    p = ctx->client->pipeline;
     s->passage = passage;
     s->subject = r->subject;
-    step_keep(p, s, call);
+    step_keep(p, s, ctx);
     step_set_state(p, s, STEP_PUT_OFF);
     return false;
 }
 
-bool pipeline_begin(struct command_ctx *call)
+bool pipeline_begin(struct command_ctx *ctx)
 {
-    struct client *client = call->client;
-    const struct command *command = command_find(call->argv[0]);
-    struct candidate r = { .command = command, .argv = call->argv, .argc = call->argc };
+    struct client *client = ctx->client;
+    const struct command *command = command_find(ctx->argv[0]);
+    struct candidate r = { .command = command, .argv = ctx->argv, .argc = ctx->argc };
 
     if (client->pipeline == NULL) {
         adopt_waiting(client);
     }
-    if (command != NULL && command->keys == KEYS_ONE && call->argc > 1 &&
+    if (command != NULL && command->keys == KEYS_ONE && ctx->argc > 1 &&
         (command->flags & CMD_WRITE) != 0) {
-        r.hash = hash_bytes(call->argv[1].ptr, call->argv[1].len);
+        r.hash = hash_bytes(ctx->argv[1].ptr, ctx->argv[1].len);
     }
-    if (pipeline_fits_beside(call->cmd, client->pipeline, client->pipeline->count,
-                             &r)) {
-        run_beside(call, &r);
+    if (pipeline_fits_beside(ctx->cmd, client->pipeline, client->pipeline->count, &r)) {
+        run_beside(ctx, &r);
         return true;
     }
     if (client->pipeline->locks == 0 && client->pipeline->put_off == 0) {
-        return put_off_all(call, false); /* that will not be long */
+        return put_off_all(ctx, false); /* that will not be long */
     }
-    return begin_behind(call, &r);
+    return begin_behind(ctx, &r);
 }
 
-bool pipeline_admits_kept(const struct client *client)
+bool pipeline_admits_deferred(const struct client *client)
 {
     return client->pipeline != NULL && client->deferred != NULL &&
            client->pipeline->full && list_empty(&client->deferred->in_pause) &&
            has_room(client->pipeline);
 }
 
-/* --- how it waits ------------------------------------------------------------------
- */
+/* --- how it waits ----------------------------------------------------- */
 
 /* False: it is alone, and stays so. */
-static bool joins_pipeline(struct command_ctx *call)
+static bool joins_pipeline(struct command_ctx *ctx)
 {
-    if (call->step == NULL && call->client->multi == NULL &&
-        conn_has_more(call->conn)) {
-        call->step =
-            add_step(call->client, call->command,
-                     hash_bytes(call->argv[1].ptr, call->argv[1].len), call->muted);
+    if (ctx->step == NULL && ctx->client->multi == NULL && conn_has_more(ctx->conn)) {
+        ctx->step =
+            add_step(ctx->client, ctx->command,
+                     hash_bytes(ctx->argv[1].ptr, ctx->argv[1].len), ctx->muted);
     }
-    return call->step != NULL;
+    return ctx->step != NULL;
 }
 
-bool pipeline_waits_last(struct command_ctx *call, uint64_t number)
+bool pipeline_waits_last(struct command_ctx *ctx, uint64_t number)
 {
-    struct step *s = call->step;
+    struct step *s = ctx->step;
 
     if (s == NULL) {
         return false;
     }
-    step_set_state(call->client->pipeline, s, STEP_ASKED);
+    step_set_state(ctx->client->pipeline, s, STEP_ASKED);
     s->number = number;
-    s->began_us = call->started_us;
-    s->subject = call->subject;
+    s->began_us = ctx->started_us;
+    s->subject = ctx->subject;
     return true;
 }
 
-bool pipeline_waits(struct command_ctx *call, uint64_t number)
+bool pipeline_waits(struct command_ctx *ctx, uint64_t number)
 {
-    return joins_pipeline(call) && pipeline_waits_last(call, number);
+    return joins_pipeline(ctx) && pipeline_waits_last(ctx, number);
 }
 
 /* What points into the call's words is to point into those that are kept. */
-static struct span in_kept(const struct command_ctx *call,
-                           const struct deferred_command *k, struct span s)
+static struct span span_in_deferred(const struct command_ctx *ctx,
+                                    const struct deferred_command *k, struct span s)
 {
-    for (size_t i = 1; s.len != 0 && i < call->argc; i++) {
-        if (call->argv[i].ptr == s.ptr && call->argv[i].len == s.len) {
+    for (size_t i = 1; s.len != 0 && i < ctx->argc; i++) {
+        if (ctx->argv[i].ptr == s.ptr && ctx->argv[i].len == s.len) {
             return k->argv[i];
         }
     }
     return SPAN_NONE;
 }
 
-bool pipeline_gathers(struct command_ctx *call, const struct lock_req *req)
+bool pipeline_gathers(struct command_ctx *ctx, const struct lock_req *req)
 {
     struct pipeline *p;
-    struct step *s = call->step;
+    struct step *s = ctx->step;
 
     /* Nothing that waits is ahead of a run. */
-    if (req->kind != KIND_PLAIN || (s != NULL && s->passes) || !joins_pipeline(call)) {
+    if (req->kind != KIND_PLAIN || (s != NULL && s->passes) || !joins_pipeline(ctx)) {
         return false;
     }
-    p = call->client->pipeline;
-    s = call->step;
-    step_keep(p, s, call);
+    p = ctx->client->pipeline;
+    s = ctx->step;
+    step_keep(p, s, ctx);
     s->req = *req;
-    s->req.name = in_kept(call, s->deferred, req->name);
-    s->req.owner = in_kept(call, s->deferred, req->owner);
-    s->req.id = in_kept(call, s->deferred, req->id);
-    s->subject = call->subject;
-    s->began_us = call->started_us;
+    s->req.name = span_in_deferred(ctx, s->deferred, req->name);
+    s->req.owner = span_in_deferred(ctx, s->deferred, req->owner);
+    s->req.id = span_in_deferred(ctx, s->deferred, req->id);
+    s->subject = ctx->subject;
+    s->began_us = ctx->started_us;
     step_set_state(p, s, STEP_GATHERED);
-    call->waits = true;
+    ctx->waits = true;
     return true;
 }
 
-struct deferred_command *pipeline_puts_off(struct command_ctx *call)
+struct deferred_command *pipeline_puts_off(struct command_ctx *ctx)
 {
-    call->put_off = true;
-    step_keep(call->client->pipeline, call->step, call);
-    return call->step->deferred;
+    ctx->put_off = true;
+    step_keep(ctx->client->pipeline, ctx->step, ctx);
+    return ctx->step->deferred;
 }

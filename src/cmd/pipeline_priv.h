@@ -50,9 +50,9 @@ struct pipeline {
     size_t locks; /* LOCKs and MLOCKs that are not answered, and.. */
     size_t gathered;
     size_t put_off;
-    size_t kept_bytes; /* of the steps that are not over */
-    bool full;         /* client->kept found no room */
-    bool again;        /* pipeline_again() is owed */
+    size_t deferred_bytes; /* of the steps that are not over */
+    bool full;             /* client->deferred found no room */
+    bool again;            /* pipeline_again() is owed */
     struct step steps[];
 };
 
@@ -72,7 +72,7 @@ static inline bool step_is_lock(const struct step *s)
 
 void step_set_state(struct pipeline *p, struct step *s, enum step_state state);
 /* Keeps the call's words, for when it begins anew. */
-void step_keep(struct pipeline *p, struct step *s, const struct command_ctx *call);
+void step_keep(struct pipeline *p, struct step *s, const struct command_ctx *ctx);
 
 /* pipeline.c: writes what has its turn, and sees to it that what may begin does. */
 void pipeline_go_on(struct cmd *c, struct conn *conn, struct client *client);

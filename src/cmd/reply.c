@@ -91,8 +91,7 @@ void cmd_reply(struct cmd *c, const struct effect_reply *reply)
     }
 }
 
-/* --- events ------------------------------------------------------------------------
- */
+/* --- events ----------------------------------------------------------- */
 
 static const char *const CHANNELS[] = {
     [NOTICE_GRANTED] = LATCHD_CHANNEL_GRANTED,

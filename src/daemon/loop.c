@@ -112,7 +112,7 @@ void loop_end(struct server *s)
     s->ticked = false;
 }
 
-/* --- once a second, and life signs ------------------------------------------------ */
+/* --- once a second, and life signs ------------------------------------ */
 
 static void note_late(struct server *s)
 {

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-/* --- signals ---------------------------------------------------------------------- */
+/* --- signals ---------------------------------------------------------- */
 
 static void on_signal(uv_signal_t *handle, int signum)
 {
@@ -69,7 +69,7 @@ static uint64_t random_u64(void)
     return value;
 }
 
-/* --- the whole -------------------------------------------------------------------- */
+/* --- the whole -------------------------------------------------------- */
 
 /* True: it ran, and all was closed at the end. */
 static bool run_loop(struct server *s)

@@ -86,7 +86,7 @@ struct server {
     char instance[OP_INSTANCE_LEN + 1];
 };
 
-/* --- loop.c ----------------------------------------------------------------------- */
+/* --- loop.c ----------------------------------------------------------- */
 
 int loop_init(struct server *s);
 void loop_fini(struct server *s);
@@ -98,8 +98,7 @@ void loop_conn_closing(struct server *s, uint64_t conn);
 /* Does what the engine wants done, and sends what came of it. */
 void loop_end(struct server *s);
 
-/* --- listeners.c ---------------------------------------------------------------------
- */
+/* --- listeners.c ------------------------------------------------------ */
 
 /* Opens all sockets; logs what it opened, or why it could not. */
 bool listen_all(struct server *s);
@@ -107,16 +106,14 @@ bool listen_all(struct server *s);
  */
 uint64_t listen_raise_limit(uint64_t wanted);
 
-/* --- shutdown.c
- * ----------------------------------------------------------------------- */
+/* --- shutdown.c ------------------------------------------------------- */
 
 void shutdown_begin(struct server *s); /* again: does not wait any longer */
 void shutdown_check(struct server *s); /* at the end of each turn */
 void shutdown_close(struct server *s); /* closes what there is, without waiting */
 void shutdown_on_embedded(void *ctx);
 
-/* --- config_live.c
- * ----------------------------------------------------------------------- */
+/* --- config_live.c ---------------------------------------------------- */
 
 void config_live_apply(struct server *s); /* the configuration, to all parts */
 void config_live_reload(struct server *s);
@@ -130,7 +127,7 @@ struct cmd_limits config_live_cmd_limits(const struct config *c);
 struct store_options config_live_store_options(const struct config *c);
 struct net_limits config_live_net_limits(const struct server *s);
 
-/* --- aclfile.c ------------------------------------------------------------------- */
+/* --- aclfile.c -------------------------------------------------------- */
 
 const char *acl_file(void *ctx); /* empty: none */
 bool acl_file_read(void *ctx, struct buf *out, struct buf *reterr);
@@ -139,13 +136,11 @@ bool acl_file_write(void *ctx, struct span text);
 bool acl_file_load(struct server *s);
 bool acl_file_check(const char *path, char *reterr, size_t room);
 
-/* --- server_info.c
- * ----------------------------------------------------------------------- */
+/* --- server_info.c ---------------------------------------------------- */
 
 void info_section(void *ctx, const char *section, struct buf *out);
 
-/* --- wiring.c ----------------------------------------------------------------------
- */
+/* --- wiring.c --------------------------------------------------------- */
 
 /* Makes and starts everything; what it made before it failed is closed by
  * shutdown_close().

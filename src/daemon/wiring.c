@@ -12,7 +12,7 @@
 
 enum { YOUNG_MS = 3000 }; /* a Redis that has been running for less has just begun */
 
-/* --- what comes from the sockets of clients --------------------------------------- */
+/* --- what comes from the sockets of clients --------------------------- */
 
 static bool on_open(void *ctx, struct conn *c)
 {
@@ -71,7 +71,7 @@ static void on_close(void *ctx, struct conn *c, bool unread)
     cmd_on_close(s->cmd, c, unread);
 }
 
-/* --- what comes from Redis -------------------------------------------------------- */
+/* --- what comes from Redis -------------------------------------------- */
 
 static void on_result(void *ctx, const struct op_result *result)
 {
@@ -223,7 +223,7 @@ static void on_embedded_up(void *ctx)
     }
 }
 
-/* --- what commands want ----------------------------------------------------------- */
+/* --- what commands want ----------------------------------------------- */
 
 static uint64_t env_now(void *ctx)
 {
@@ -243,7 +243,7 @@ static void env_shutdown(void *ctx)
     shutdown_begin(ctx);
 }
 
-/* --- making them ------------------------------------------------------------------ */
+/* --- making them ------------------------------------------------------ */
 
 static void lower_maxclients(struct server *s)
 {

@@ -64,7 +64,7 @@ void answer_fini(struct http *h)
     drop_response(&h->status.response);
 }
 
-/* --- one answer each -------------------------------------------------------------- */
+/* --- one answer each -------------------------------------------------- */
 
 static enum MHD_Result send_once(struct MHD_Connection *c, unsigned code,
                                  struct MHD_Response *r)
@@ -132,7 +132,7 @@ static enum MHD_Result send_health(struct http *h, struct MHD_Connection *c)
                      make_from("text/plain; charset=utf-8", &out));
 }
 
-/* --- routing ---------------------------------------------------------------------- */
+/* --- routing ---------------------------------------------------------- */
 
 static const struct {
     const char *path;

@@ -17,7 +17,7 @@
 
 enum { LOOK_MS = 1000 /* how often slow clients are looked for */ };
 
-/* --- clients ---------------------------------------------------------------------- */
+/* --- clients ---------------------------------------------------------- */
 
 static void on_connection(void *cls, struct MHD_Connection *connection,
                           void **socket_ctx, enum MHD_ConnectionNotificationCode code)
@@ -61,7 +61,7 @@ static void cut_slow(struct http *h)
     }
 }
 
-/* --- on the loop ------------------------------------------------------------------ */
+/* --- on the loop ------------------------------------------------------ */
 
 static void on_timer(uv_timer_t *timer);
 
@@ -93,7 +93,7 @@ static void on_ready(uv_poll_t *poll, int status, int events)
     run_turn(poll->data);
 }
 
-/* --- open and close --------------------------------------------------------------- */
+/* --- open and close --------------------------------------------------- */
 
 static void log_mhd(void *cls, const char *fmt, va_list ap)
     __attribute__((format(printf, 2, 0)));

@@ -56,7 +56,7 @@ void stream_send_wire(struct stream *s, struct buf *out);
 /* Appends all of `from`, which is empty then. */
 void stream_move_to_end(struct buf *to, struct buf *from);
 
-/* --- stream_tls.c ----------------------------------------------------------------- */
+/* --- stream_tls.c ----------------------------------------------------- */
 
 /* From now on what is sent waits for the handshake. `host`: see tls_session_new(). */
 void stream_tls_new(struct stream *s, struct tls *tls, const char *host);

@@ -51,8 +51,7 @@ redisReply *ask_daemon(struct link *l, const char *const *words)
     return reply;
 }
 
-/* --- looking into answers ------------------------------------------------------------
- */
+/* --- looking into answers --------------------------------------------- */
 
 size_t reply_count(const redisReply *reply)
 {

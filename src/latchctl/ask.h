@@ -17,8 +17,7 @@ redisReply *ask_daemon(struct link *l, const char *const *words);
 /* The same, and an error of latchd is NULL without a word. */
 redisReply *ask_quietly(struct link *l, const char *const *words);
 
-/* --- looking into answers: whatever is not there is empty, 0 or NULL
- * ------------------- */
+/* --- looking into answers: what is missing reads as empty, 0 or NULL ------- */
 
 /* The value behind `key` in a map, which RESP2 writes as a flat array. */
 const redisReply *reply_get(const redisReply *map, const char *key);

@@ -43,7 +43,7 @@ void link_close(struct link *l)
 
 static void send_greeting(struct link *l, const struct target *t)
 {
-    char name[HOST_NAME_SHOWN + 32];
+    char name[HOST_NAME_COLUMNS + 32];
 
     if (t->password != NULL || t->user != NULL) {
         const char *password = t->password == NULL ? "" : t->password;

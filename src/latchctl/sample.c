@@ -64,8 +64,7 @@ void sample_read(struct sample *s, uint64_t now_ms, const redisReply *info,
     s->top = top;
 }
 
-/* --- the head
- * ------------------------------------------------------------------------- */
+/* --- the head --------------------------------------------------------- */
 
 /* A second, or in all if there is nothing to compare it with. */
 static void add_rate(struct buf *out, const char *word, const struct sample *s,
@@ -117,8 +116,7 @@ static void write_head(const struct sample *s, const struct sample *before,
     buf_add_str(out, "\n");
 }
 
-/* --- the table
- * -------------------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------- */
 
 /* A cell of that width; text that is longer is cut. */
 static void add_cell(struct buf *out, const struct buf *text, size_t width, bool right)

@@ -76,7 +76,7 @@ void show_ms(struct buf *out, uint64_t ms)
 
 void show_self(char *out, size_t room)
 {
-    char host[HOST_NAME_SHOWN + 1] = "";
+    char host[HOST_NAME_COLUMNS + 1] = "";
 
     if (gethostname(host, sizeof(host) - 1) != 0) {
         host[0] = '\0';

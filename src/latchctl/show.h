@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-enum { HOST_NAME_SHOWN = 64 };
+enum { HOST_NAME_COLUMNS = 64 };
 
 /* Bytes of whoever they are, never raw to a terminal: printable ASCII as it is, all
  * else as \xNN, in quotes if that or spaces make it hard to read. At most `max`

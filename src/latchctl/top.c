@@ -58,8 +58,7 @@ static uint64_t count_of(const struct options *o)
                                    : COUNT_MOST;
 }
 
-/* --- once
- * ------------------------------------------------------------------------------- */
+/* --- once ------------------------------------------------------------- */
 
 static int show_once(struct options *o)
 {
@@ -96,8 +95,7 @@ static int show_once(struct options *o)
     return code;
 }
 
-/* --- live
- * ------------------------------------------------------------------------------- */
+/* --- live ------------------------------------------------------------- */
 
 static void draw_screen(struct top *t)
 {

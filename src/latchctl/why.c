@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define WAITERS_SHOWN "100"
+#define WAITERS_COUNT "100"
 
 enum {
     NUMBER_MAX = 24,
@@ -42,8 +42,7 @@ static void add_time(struct buf *out, uint64_t us)
     }
 }
 
-/* --- who
- * ------------------------------------------------------------------------------ */
+/* --- who -------------------------------------------------------------- */
 
 /* Owners are fields of Redis's hash: some have a form that tells where they are from.
  */
@@ -96,8 +95,7 @@ static void add_client(struct why *w, const redisReply *client)
     freeReplyObject(list);
 }
 
-/* --- holders
- * -------------------------------------------------------------------------- */
+/* --- holders ---------------------------------------------------------- */
 
 static void add_since(struct why *w, const redisReply *hold)
 {
@@ -181,8 +179,7 @@ static void add_holders(struct why *w, const redisReply *info)
     }
 }
 
-/* --- waiters
- * -------------------------------------------------------------------------- */
+/* --- waiters ---------------------------------------------------------- */
 
 static void add_waiter(struct why *w, const redisReply *waiter, size_t place)
 {
@@ -220,7 +217,7 @@ static bool add_waiters(struct why *w, const redisReply *info)
     } else {
         waiters =
             ask_daemon(&w->link, (const char *[]){ "WAITERS", w->options->name, "COUNT",
-                                                   WAITERS_SHOWN, NULL });
+                                                   WAITERS_COUNT, NULL });
         if (waiters == NULL) {
             return false;
         }
@@ -249,8 +246,7 @@ static bool add_waiters(struct why *w, const redisReply *info)
     return true;
 }
 
-/* --- what to do
- * ----------------------------------------------------------------------- */
+/* --- what to do ------------------------------------------------------- */
 
 /* In single quotes for the shell, if it needs some. */
 static void add_quoted(struct buf *out, const char *word)

@@ -88,7 +88,7 @@ void net_evict(struct net *n)
     free(h.conns);
 }
 
-void conn_spare(struct conn *c, bool exempt)
+void conn_set_exempt(struct conn *c, bool exempt)
 {
     c->exempt = exempt;
     conn_count(c);

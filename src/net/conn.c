@@ -353,9 +353,9 @@ const char *conn_end_text(const struct conn *c)
         [END_KILLED] = "CLIENT KILL",
         [END_USER] = "its user was changed or deleted",
         [END_LOGIN] = "failed to log in too often",
-        [END_STRANGER] = "did not log in within auth-timeout",
+        [END_UNAUTHENTICATED] = "did not log in within auth-timeout",
         [END_EVICTED] = "had most when all had more than maxmemory-clients",
-        [END_DISPLACED] = "had not logged in, and others came to maxclients",
+        [END_UNAUTH_EVICTED] = "had not logged in, and others came to maxclients",
     };
 
     return TEXTS[c->end];

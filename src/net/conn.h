@@ -38,12 +38,12 @@ enum conn_end {
     END_OUTPUT, /* it does not read */
     END_STOP,   /* the daemon stops */
     END_QUIT,
-    END_KILLED,    /* by CLIENT KILL */
-    END_USER,      /* its user may not be here any more */
-    END_LOGIN,     /* failed to log in too often */
-    END_STRANGER,  /* never logged in */
-    END_DISPLACED, /* the same, and others wanted its place */
-    END_EVICTED,   /* all together had too much, and it most */
+    END_KILLED,          /* by CLIENT KILL */
+    END_USER,            /* its user may not be here any more */
+    END_LOGIN,           /* failed to log in too often */
+    END_UNAUTHENTICATED, /* never logged in */
+    END_UNAUTH_EVICTED,  /* the same, and others wanted its place */
+    END_EVICTED,         /* all together had too much, and it most */
     END_COUNT
 };
 
@@ -162,7 +162,7 @@ const char *conn_end_text(const struct conn *c);
  * for all, those that have most are closed, at the end of the turn, unless they are
  * spared. */
 size_t conn_memory(struct conn *c);
-void conn_spare(struct conn *c, bool exempt);
+void conn_set_exempt(struct conn *c, bool exempt);
 
 /* Small limits before AUTH. Who was trusted once is no stranger any more. */
 void conn_set_trusted(struct conn *c, bool trusted);

@@ -70,7 +70,7 @@ struct conn {
     bool running : 1; /* inside on_request */
     bool more : 1;    /* input is left behind the request that runs */
     bool trusted : 1;
-    bool exempt : 1; /* conn_spare() */
+    bool exempt : 1; /* conn_set_exempt() */
     bool known : 1;  /* it was trusted once: not among the strangers */
     bool again : 1;  /* on_again() is owed */
     bool input_over : 1;

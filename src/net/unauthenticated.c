@@ -32,7 +32,7 @@ bool net_evict_unauthenticated(struct net *n)
         struct conn *c = container_of(node, struct conn, all);
 
         if (is_unauthenticated(n, c)) {
-            conn_set_end(c, END_DISPLACED);
+            conn_set_end(c, END_UNAUTH_EVICTED);
             conn_close(c);
             n->stats.evicted_unauthenticated++;
             return true;
@@ -68,7 +68,7 @@ void net_show_out(struct net *n)
         conn_become_known(c); /* or it would be the next again */
         if (c->state == CONN_OPEN) {
             n->stats.late++;
-            conn_set_end(c, END_STRANGER);
+            conn_set_end(c, END_UNAUTHENTICATED);
             resp_error(conn_out(c), "NOAUTH",
                        SPAN("Authentication required: it took too long"));
             conn_drain(c);

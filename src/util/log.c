@@ -76,8 +76,7 @@ static void write_timestamp(char *out, size_t room)
     (void)snprintf(out, room, "%s.%03uZ", date, (unsigned)(now / 1000 % 1000));
 }
 
-/* --- what it is about --------------------------------------------------------------
- */
+/* --- what it is about ------------------------------------------------- */
 
 /* In the order in which they are written. */
 static const struct {
@@ -158,8 +157,7 @@ static void add_text_fields(struct buf *line, const struct log_about *about)
     }
 }
 
-/* --- lines -------------------------------------------------------------------------
- */
+/* --- lines ------------------------------------------------------------ */
 
 /* Control bytes would let a name forge a line or drive a terminal. */
 static void scrub_controls(char *text)

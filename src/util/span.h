@@ -56,12 +56,12 @@ struct span span_next(struct span *rest, char c);
 struct span span_put(char **at, struct span s);
 
 /* How much of what a user sent is repeated to him. */
-enum { SPAN_SHOWN_MAX = 128 };
+enum { SPAN_QUOTED_MAX = 128 };
 
 /* For "%.*s": its length, bounded. */
-static inline int span_shown(struct span s)
+static inline int span_quoted_len(struct span s)
 {
-    return (int)(s.len > SPAN_SHOWN_MAX ? SPAN_SHOWN_MAX : s.len);
+    return (int)(s.len > SPAN_QUOTED_MAX ? SPAN_QUOTED_MAX : s.len);
 }
 
 /* ASCII case-insensitive comparison, for command and option words. */

@@ -26,7 +26,7 @@ static struct table_node **bucket_of(const struct table *t, uint64_t key)
     return bucket_at(t, i < t->size ? i : i & t->mask >> 1);
 }
 
-/* --- getting larger and smaller --------------------------------------------------- */
+/* --- getting larger and smaller --------------------------------------- */
 
 static void begin_split(struct table *t)
 {
@@ -116,7 +116,7 @@ static void get_smaller(struct table *t, size_t steps)
     }
 }
 
-/* --- the table -------------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------- */
 
 size_t table_add(struct table *t, struct table_node *node)
 {
@@ -173,7 +173,7 @@ void table_fini(struct table *t)
     *t = (struct table){ 0 };
 }
 
-/* --- walks ------------------------------------------------------------------------ */
+/* --- walks ------------------------------------------------------------ */
 
 struct table_node *table_walk(struct table_walk *w, struct table *t)
 {
@@ -203,7 +203,7 @@ void table_walk_end(struct table_walk *w)
     get_smaller(w->table, w->table->size);
 }
 
-/* --- scan ------------------------------------------------------------------------- */
+/* --- scan ------------------------------------------------------------- */
 
 static uint64_t reverse_bits(uint64_t v)
 {

@@ -43,7 +43,7 @@ static void ask(void *ctx, struct acl_user *user)
     for (size_t i = 0; i < CATALOG.command_count; i++) {
         (void)permissions_may_run(&user->terms, i);
     }
-    (void)permissions_may_name(&user->terms, name, TERMS_BOTH);
+    (void)permissions_may_name(&user->terms, name, PERM_BOTH);
     (void)permissions_may_channel(&user->terms, name);
     (void)permissions_may_channels(&user->terms, name);
 }
@@ -82,8 +82,8 @@ static void check_same(void *ctx, struct acl_user *user)
         !same_patterns(&a->names, &b->names) ||
         !same_patterns(&a->channels, &b->channels) ||
         permissions_may_anything(a) != permissions_may_anything(b) ||
-        permissions_may_name(a, other->name, TERMS_READ) !=
-            permissions_may_name(b, other->name, TERMS_READ)) {
+        permissions_may_name(a, other->name, PERM_READ) !=
+            permissions_may_name(b, other->name, PERM_READ)) {
         fail("somebody may do something else");
     }
 }

@@ -100,7 +100,7 @@ static void on_request(void *ctx, struct conn *c, const struct resp_request *req
     } else if (span_eq(word, SPAN("UNTRUST"))) {
         conn_set_trusted(c, false);
     } else if (span_eq(word, SPAN("STAY"))) {
-        conn_spare(c, true);
+        conn_set_exempt(c, true);
     } else if (span_eq(word, SPAN("TRUST"))) {
         conn_set_trusted(c, true);
         resp_simple(conn_out(c), "WELCOME");

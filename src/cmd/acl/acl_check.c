@@ -9,7 +9,7 @@ static enum acl_verdict check_names(const struct permissions *t,
                                     const struct span *argv, size_t argc,
                                     struct span *ret_object)
 {
-    unsigned access = (command->flags & CMD_READONLY) != 0 ? TERMS_READ : TERMS_WRITE;
+    unsigned access = (command->flags & CMD_READONLY) != 0 ? PERM_READ : PERM_WRITE;
     size_t first, count;
 
     /* What cannot be read is refused by the command itself. */
@@ -67,21 +67,21 @@ enum acl_verdict acl_check_command(const struct acl_user *user,
                                   : check_channels(t, command, argv, argc, ret_object);
 }
 
-void acl_check_denied(struct command_ctx *call, enum denial_reason reason,
+void acl_check_denied(struct command_ctx *ctx, enum denial_reason reason,
                       struct span object, struct span user)
 {
     struct buf line = { 0 };
     struct denial d = {
         .reason = reason,
-        .context = call->client->multi != NULL ? "multi" : "toplevel",
+        .context = ctx->client->multi != NULL ? "multi" : "toplevel",
         .object = object,
         .user = user,
-        .at_ms = call->cmd->env.now_ms(call->cmd->env.ctx),
+        .at_ms = ctx->cmd->env.now_ms(ctx->cmd->env.ctx),
     };
 
-    client_write_line(call->cmd, call->conn, &line);
+    client_write_line(ctx->cmd, ctx->conn, &line);
     d.client = span_of(buf_ptr(&line), buf_len(&line) - 1);
-    denials_add(call->cmd->users.denials, &d);
+    denials_add(ctx->cmd->users.denials, &d);
     buf_reset(&line);
 }
 
@@ -91,35 +91,35 @@ static const enum denial_reason REASONS[] = {
     [ACL_NO_CHANNEL] = DENIAL_CHANNEL,
 };
 
-static enum acl_verdict check_access(struct command_ctx *call)
+static enum acl_verdict check_access(struct command_ctx *ctx)
 {
     struct span object = SPAN_NONE;
-    const struct acl_user *user = call->client->user;
+    const struct acl_user *user = ctx->client->user;
     enum acl_verdict verdict =
-        acl_check_command(user, call->command, call->argv, call->argc, &object);
+        acl_check_command(user, ctx->command, ctx->argv, ctx->argc, &object);
 
     if (verdict != ACL_ALLOWED) {
-        acl_check_denied(call, REASONS[verdict], object,
+        acl_check_denied(ctx, REASONS[verdict], object,
                          span_of(user->name, user->name_len));
     }
     return verdict;
 }
 
-bool acl_check_admits(struct command_ctx *call)
+bool acl_check_admits(struct command_ctx *ctx)
 {
-    switch (check_access(call)) {
+    switch (check_access(ctx)) {
     case ACL_NO_COMMAND:
-        ctx_error(call, LATCHD_ERR_NOPERM,
+        ctx_error(ctx, LATCHD_ERR_NOPERM,
                   "this user has no permissions to run the '%s' command",
-                  call->command->name);
+                  ctx->command->name);
         return false;
     case ACL_NO_NAME:
-        ctx_error(call, LATCHD_ERR_NOPERM,
+        ctx_error(ctx, LATCHD_ERR_NOPERM,
                   "this user has no permissions to access one of the keys used as "
                   "arguments");
         return false;
     case ACL_NO_CHANNEL:
-        ctx_error(call, LATCHD_ERR_NOPERM,
+        ctx_error(ctx, LATCHD_ERR_NOPERM,
                   "this user has no permissions to access one of the channels used "
                   "as arguments");
         return false;
@@ -129,7 +129,7 @@ bool acl_check_admits(struct command_ctx *call)
     }
 }
 
-bool acl_check_still_admits(struct command_ctx *call)
+bool acl_check_still_admits(struct command_ctx *ctx)
 {
     static const char *const WHY[] = {
         [ACL_NO_COMMAND] = "no permission to execute the command or subcommand",
@@ -138,10 +138,10 @@ bool acl_check_still_admits(struct command_ctx *call)
             "no permission to access one of the channels used as arguments to the "
             "command",
     };
-    enum acl_verdict verdict = check_access(call);
+    enum acl_verdict verdict = check_access(ctx);
 
     if (verdict != ACL_ALLOWED) {
-        ctx_error(call, LATCHD_ERR_NOPERM,
+        ctx_error(ctx, LATCHD_ERR_NOPERM,
                   "ACLs rules changed between the moment the transaction was "
                   "accumulated and the EXEC call. This command is no longer allowed "
                   "for the following reason: %s",
@@ -152,10 +152,10 @@ bool acl_check_still_admits(struct command_ctx *call)
 
 bool client_may_see(const struct client *client, struct span name)
 {
-    return permissions_may_name(&client->user->terms, name, TERMS_READ);
+    return permissions_may_name(&client->user->terms, name, PERM_READ);
 }
 
-bool ctx_overrides(const struct command_ctx *call)
+bool ctx_overrides(const struct command_ctx *ctx)
 {
-    return permissions_may_run(&call->client->user->terms, call->cmd->users.force);
+    return permissions_may_run(&ctx->client->user->terms, ctx->cmd->users.force);
 }

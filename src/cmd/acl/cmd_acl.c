@@ -2,85 +2,85 @@
 #include "cmd/acl/users.h"
 #include "cmd/handlers.h"
 
-void cmd_acl_whoami(struct command_ctx *call)
+void cmd_acl_whoami(struct command_ctx *ctx)
 {
-    const struct acl_user *user = call->client->user;
+    const struct acl_user *user = ctx->client->user;
 
-    resp_bulk(call->out, span_of(user->name, user->name_len));
+    resp_bulk(ctx->out, span_of(user->name, user->name_len));
 }
 
-/* --- CAT -------------------------------------------------------------------------- */
+/* --- CAT -------------------------------------------------------------- */
 
-static void list_category(struct command_ctx *call, unsigned bit)
+static void list_category(struct command_ctx *ctx, unsigned bit)
 {
     size_t count = 0;
 
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         count += (COMMANDS[i].acl & bit) != 0;
     }
-    resp_array(call->out, count);
+    resp_array(ctx->out, count);
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         if ((COMMANDS[i].acl & bit) != 0) {
-            resp_bulk_str(call->out, COMMANDS[i].name);
+            resp_bulk_str(ctx->out, COMMANDS[i].name);
         }
     }
 }
 
-void cmd_acl_cat(struct command_ctx *call)
+void cmd_acl_cat(struct command_ctx *ctx)
 {
-    const struct acl_catalog *catalog = acl_catalog(call->cmd->users.acl);
+    const struct acl_catalog *catalog = acl_catalog(ctx->cmd->users.acl);
     int number;
 
-    if (call->argc > 3) {
-        ctx_subcommand_error(call);
+    if (ctx->argc > 3) {
+        ctx_subcommand_error(ctx);
         return;
     }
-    if (call->argc == 2) {
-        resp_array(call->out, catalog->category_count);
+    if (ctx->argc == 2) {
+        resp_array(ctx->out, catalog->category_count);
         for (size_t i = 0; i < catalog->category_count; i++) {
-            resp_bulk_str(call->out, catalog->categories[i] + 1);
+            resp_bulk_str(ctx->out, catalog->categories[i] + 1);
         }
         return;
     }
-    number = catalog_category(catalog, call->argv[2]);
+    number = catalog_category(catalog, ctx->argv[2]);
     if (number == ACL_NOT_THERE) {
-        ctx_error(call, LATCHD_ERR, "Unknown category '%.*s'",
-                  span_shown(call->argv[2]), call->argv[2].ptr);
+        ctx_error(ctx, LATCHD_ERR, "Unknown category '%.*s'",
+                  span_quoted_len(ctx->argv[2]), ctx->argv[2].ptr);
     } else {
-        list_category(call, 1U << number);
+        list_category(ctx, 1U << number);
     }
 }
 
-/* --- GENPASS ---------------------------------------------------------------------- */
+/* --- GENPASS ---------------------------------------------------------- */
 
-void cmd_acl_genpass(struct command_ctx *call)
+void cmd_acl_genpass(struct command_ctx *ctx)
 {
     int64_t bits = SECRET_BITS_DEFAULT;
     struct buf text = { 0 };
 
-    if (call->argc > 3) {
-        ctx_subcommand_error(call);
+    if (ctx->argc > 3) {
+        ctx_subcommand_error(ctx);
         return;
     }
-    if (call->argc == 3 && !ctx_arg_int(call, 2, &bits)) {
+    if (ctx->argc == 3 && !ctx_arg_int(ctx, 2, &bits)) {
         return;
     }
     if (bits <= 0 || bits > SECRET_BITS_MAX) {
-        ctx_error(call, LATCHD_ERR,
+        ctx_error(ctx, LATCHD_ERR,
                   "ACL GENPASS argument must be the number of bits for the output "
                   "password, a positive number up to %d",
                   SECRET_BITS_MAX);
     } else if (!secret_random((size_t)bits, &text)) {
-        ctx_error(call, LATCHD_ERR, "the system has no random bytes");
+        ctx_error(ctx, LATCHD_ERR, "the system has no random bytes");
     } else {
-        resp_bulk(call->out, buf_span(&text));
+        resp_bulk(ctx->out, buf_span(&text));
     }
     buf_reset(&text);
 }
 
-/* --- LOG -------------------------------------------------------------------------- */
+/* --- LOG -------------------------------------------------------------- */
 
-static void write_denial(struct command_ctx *call, const struct denial *d)
+static void write_denial(struct command_ctx *ctx, const struct denial *d)
 {
     static const char *const REASONS[] = {
         [DENIAL_COMMAND] = "command",
@@ -88,10 +88,10 @@ static void write_denial(struct command_ctx *call, const struct denial *d)
         [DENIAL_CHANNEL] = "channel",
         [DENIAL_LOGIN] = "auth",
     };
-    uint64_t now = call->cmd->env.now_ms(call->cmd->env.ctx);
-    struct buf *out = call->out;
+    uint64_t now = ctx->cmd->env.now_ms(ctx->cmd->env.ctx);
+    struct buf *out = ctx->out;
 
-    resp_map(out, call->proto, 7);
+    resp_map(out, ctx->proto, 7);
     resp_bulk_str(out, "count");
     resp_int(out, (int64_t)d->count);
     resp_bulk_str(out, "reason");
@@ -103,41 +103,41 @@ static void write_denial(struct command_ctx *call, const struct denial *d)
     resp_bulk_str(out, "username");
     resp_bulk(out, d->user);
     resp_bulk_str(out, "age-seconds");
-    resp_double(out, call->proto, (double)(now - d->at_ms) / 1000);
+    resp_double(out, ctx->proto, (double)(now - d->at_ms) / 1000);
     resp_bulk_str(out, "client-info");
     resp_bulk(out, d->client);
 }
 
-void cmd_acl_log(struct command_ctx *call)
+void cmd_acl_log(struct command_ctx *ctx)
 {
-    enum { SHOWN = 10 };
-    struct denials *denials = call->cmd->users.denials;
-    int64_t wanted = SHOWN;
+    enum { COUNT_DEFAULT = 10 };
+    struct denials *denials = ctx->cmd->users.denials;
+    int64_t wanted = COUNT_DEFAULT;
     size_t count = denials_count(denials);
 
-    if (call->argc > 3) {
-        ctx_subcommand_error(call);
+    if (ctx->argc > 3) {
+        ctx_subcommand_error(ctx);
         return;
     }
-    if (ctx_arg_is(call, 2, "RESET")) {
+    if (ctx_arg_is(ctx, 2, "RESET")) {
         denials_reset(denials);
-        resp_simple(call->out, "OK");
+        resp_simple(ctx->out, "OK");
         return;
     }
-    if (call->argc == 3 && !ctx_arg_int(call, 2, &wanted)) {
+    if (ctx->argc == 3 && !ctx_arg_int(ctx, 2, &wanted)) {
         return;
     }
     wanted = wanted < 0 ? 0 : wanted;
     count = (uint64_t)wanted < count ? (size_t)wanted : count;
-    resp_array(call->out, count);
+    resp_array(ctx->out, count);
     for (size_t i = 0; i < count; i++) {
-        write_denial(call, denials_at(denials, i));
+        write_denial(ctx, denials_at(denials, i));
     }
 }
 
-/* --- DRYRUN ----------------------------------------------------------------------- */
+/* --- DRYRUN ----------------------------------------------------------- */
 
-static void write_verdict(struct command_ctx *call, enum acl_verdict verdict,
+static void write_verdict(struct command_ctx *ctx, enum acl_verdict verdict,
                           struct span object)
 {
     static const char *const TEXTS[][2] = {
@@ -148,34 +148,34 @@ static void write_verdict(struct command_ctx *call, enum acl_verdict verdict,
     struct buf text = { 0 };
 
     if (verdict == ACL_ALLOWED) {
-        resp_simple(call->out, "OK");
+        resp_simple(ctx->out, "OK");
         return;
     }
     buf_printf(&text, "This user has no permissions to %s the '", TEXTS[verdict][0]);
     buf_add_span(&text, object);
     buf_printf(&text, "' %s", TEXTS[verdict][1]);
-    resp_bulk(call->out, buf_span(&text));
+    resp_bulk(ctx->out, buf_span(&text));
     buf_reset(&text);
 }
 
-void cmd_acl_dryrun(struct command_ctx *call)
+void cmd_acl_dryrun(struct command_ctx *ctx)
 {
-    const struct acl_user *user = acl_find(call->cmd->users.acl, call->argv[2]);
-    const struct command *c = command_resolve(call->argv + 3, call->argc - 3);
+    const struct acl_user *user = acl_find(ctx->cmd->users.acl, ctx->argv[2]);
+    const struct command *c = command_resolve(ctx->argv + 3, ctx->argc - 3);
     struct span object = SPAN_NONE;
 
     if (user == NULL) {
-        ctx_error(call, LATCHD_ERR, "User '%.*s' not found", span_shown(call->argv[2]),
-                  call->argv[2].ptr);
+        ctx_error(ctx, LATCHD_ERR, "User '%.*s' not found",
+                  span_quoted_len(ctx->argv[2]), ctx->argv[2].ptr);
     } else if (c == NULL) {
-        ctx_error(call, LATCHD_ERR, "Command '%.*s' not found",
-                  span_shown(call->argv[3]), call->argv[3].ptr);
-    } else if (!command_arity_fits(c, call->argc - 3)) {
-        ctx_error(call, LATCHD_ERR, "wrong number of arguments for '%s' command",
+        ctx_error(ctx, LATCHD_ERR, "Command '%.*s' not found",
+                  span_quoted_len(ctx->argv[3]), ctx->argv[3].ptr);
+    } else if (!command_arity_fits(c, ctx->argc - 3)) {
+        ctx_error(ctx, LATCHD_ERR, "wrong number of arguments for '%s' command",
                   c->name);
     } else {
-        write_verdict(
-            call, acl_check_command(user, c, call->argv + 3, call->argc - 3, &object),
-            object);
+        write_verdict(ctx,
+                      acl_check_command(user, c, ctx->argv + 3, ctx->argc - 3, &object),
+                      object);
     }
 }

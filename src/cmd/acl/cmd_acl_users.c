@@ -3,180 +3,180 @@
 #include "cmd/handlers.h"
 #include "cmd/observe/log_identity.h"
 
-/* --- looking ---------------------------------------------------------------------- */
+/* --- looking ---------------------------------------------------------- */
 
-static void list_name(void *ctx, struct acl_user *user)
+static void list_name(void *arg, struct acl_user *user)
 {
-    struct command_ctx *call = ctx;
+    struct command_ctx *ctx = arg;
 
-    resp_bulk(call->out, span_of(user->name, user->name_len));
+    resp_bulk(ctx->out, span_of(user->name, user->name_len));
 }
 
-void cmd_acl_users(struct command_ctx *call)
+void cmd_acl_users(struct command_ctx *ctx)
 {
-    resp_array(call->out, acl_count(call->cmd->users.acl));
-    acl_each(call->cmd->users.acl, list_name, call);
+    resp_array(ctx->out, acl_count(ctx->cmd->users.acl));
+    acl_each(ctx->cmd->users.acl, list_name, ctx);
 }
 
-static void list_line(void *ctx, struct acl_user *user)
+static void list_line(void *arg, struct acl_user *user)
 {
-    struct command_ctx *call = ctx;
+    struct command_ctx *ctx = arg;
     struct buf line = { 0 };
 
-    acl_describe(call->cmd->users.acl, user, &line);
-    resp_bulk(call->out, buf_span(&line));
+    acl_describe(ctx->cmd->users.acl, user, &line);
+    resp_bulk(ctx->out, buf_span(&line));
     buf_reset(&line);
 }
 
-void cmd_acl_list(struct command_ctx *call)
+void cmd_acl_list(struct command_ctx *ctx)
 {
-    resp_array(call->out, acl_count(call->cmd->users.acl));
-    acl_each(call->cmd->users.acl, list_line, call);
+    resp_array(ctx->out, acl_count(ctx->cmd->users.acl));
+    acl_each(ctx->cmd->users.acl, list_line, ctx);
 }
 
-static void write_flags(struct command_ctx *call, const struct permissions *t)
+static void write_flags(struct command_ctx *ctx, const struct permissions *t)
 {
     const char *words[4];
     size_t count = permissions_flag_words(t, words);
 
-    resp_bulk_str(call->out, "flags");
-    resp_set(call->out, call->proto, count);
+    resp_bulk_str(ctx->out, "flags");
+    resp_set(ctx->out, ctx->proto, count);
     for (size_t i = 0; i < count; i++) {
-        resp_bulk_str(call->out, words[i]);
+        resp_bulk_str(ctx->out, words[i]);
     }
 }
 
-static void write_passwords(struct command_ctx *call, const struct permissions *t)
+static void write_passwords(struct command_ctx *ctx, const struct permissions *t)
 {
     struct buf hex = { 0 };
 
-    resp_bulk_str(call->out, "passwords");
-    resp_array(call->out, t->password_count);
+    resp_bulk_str(ctx->out, "passwords");
+    resp_array(ctx->out, t->password_count);
     for (size_t i = 0; i < t->password_count; i++) {
         buf_clear(&hex);
         secret_add_hex(&t->passwords[i], &hex);
-        resp_bulk(call->out, buf_span(&hex));
+        resp_bulk(ctx->out, buf_span(&hex));
     }
     buf_reset(&hex);
 }
 
-void cmd_acl_getuser(struct command_ctx *call)
+void cmd_acl_getuser(struct command_ctx *ctx)
 {
-    const struct acl *acl = call->cmd->users.acl;
-    const struct acl_user *user = acl_find(acl, call->argv[2]);
+    const struct acl *acl = ctx->cmd->users.acl;
+    const struct acl_user *user = acl_find(acl, ctx->argv[2]);
     struct buf text = { 0 };
 
     if (user == NULL) {
-        ctx_null(call);
+        ctx_null(ctx);
         return;
     }
-    resp_map(call->out, call->proto, 6);
-    write_flags(call, &user->terms);
-    write_passwords(call, &user->terms);
-    resp_bulk_str(call->out, "commands");
+    resp_map(ctx->out, ctx->proto, 6);
+    write_flags(ctx, &user->terms);
+    write_passwords(ctx, &user->terms);
+    resp_bulk_str(ctx->out, "commands");
     permissions_add_commands(&user->terms, acl_catalog(acl), &text);
-    resp_bulk(call->out, buf_span(&text));
+    resp_bulk(ctx->out, buf_span(&text));
     buf_clear(&text);
-    resp_bulk_str(call->out, "keys");
+    resp_bulk_str(ctx->out, "keys");
     permissions_add_names(&user->terms, &text);
-    resp_bulk(call->out, buf_span(&text));
+    resp_bulk(ctx->out, buf_span(&text));
     buf_clear(&text);
-    resp_bulk_str(call->out, "channels");
+    resp_bulk_str(ctx->out, "channels");
     permissions_add_channels(&user->terms, &text);
-    resp_bulk(call->out, buf_span(&text));
-    resp_bulk_str(call->out, "selectors");
-    resp_array(call->out, 0);
+    resp_bulk(ctx->out, buf_span(&text));
+    resp_bulk_str(ctx->out, "selectors");
+    resp_array(ctx->out, 0);
     buf_reset(&text);
 }
 
-/* --- changing --------------------------------------------------------------------- */
+/* --- changing --------------------------------------------------------- */
 
-void cmd_acl_setuser(struct command_ctx *call)
+void cmd_acl_setuser(struct command_ctx *ctx)
 {
-    struct span name = call->argv[2];
+    struct span name = ctx->argv[2];
     char reason[ACL_REASON_MAX];
 
-    if (acl_set(call->cmd->users.acl, name, call->argv + 3, call->argc - 3, reason,
+    if (acl_set(ctx->cmd->users.acl, name, ctx->argv + 3, ctx->argc - 3, reason,
                 sizeof(reason)) == NULL) {
-        ctx_error(call, LATCHD_ERR, "%s", reason);
+        ctx_error(ctx, LATCHD_ERR, "%s", reason);
         return;
     }
-    log_about_client(call, LOG_NOTICE, SPAN_NONE, "ACL SETUSER sets up user %.*s",
+    log_about_client(ctx, LOG_NOTICE, SPAN_NONE, "ACL SETUSER sets up user %.*s",
                      (int)name.len, name.ptr);
-    users_kick(call->cmd, call);
-    resp_simple(call->out, "OK");
+    users_kick(ctx->cmd, ctx);
+    resp_simple(ctx->out, "OK");
 }
 
-void cmd_acl_deluser(struct command_ctx *call)
+void cmd_acl_deluser(struct command_ctx *ctx)
 {
     int64_t count = 0;
 
-    for (size_t i = 2; i < call->argc; i++) {
-        if (span_eq(call->argv[i], SPAN("default"))) {
-            ctx_error(call, LATCHD_ERR, "The 'default' user cannot be removed");
+    for (size_t i = 2; i < ctx->argc; i++) {
+        if (span_eq(ctx->argv[i], SPAN("default"))) {
+            ctx_error(ctx, LATCHD_ERR, "The 'default' user cannot be removed");
             return;
         }
     }
-    for (size_t i = 2; i < call->argc; i++) {
-        if (acl_delete(call->cmd->users.acl, call->argv[i])) {
-            log_about_client(call, LOG_NOTICE, SPAN_NONE,
-                             "ACL DELUSER removes user %.*s", (int)call->argv[i].len,
-                             call->argv[i].ptr);
+    for (size_t i = 2; i < ctx->argc; i++) {
+        if (acl_delete(ctx->cmd->users.acl, ctx->argv[i])) {
+            log_about_client(ctx, LOG_NOTICE, SPAN_NONE,
+                             "ACL DELUSER removes user %.*s", (int)ctx->argv[i].len,
+                             ctx->argv[i].ptr);
             count++;
         }
     }
-    users_kick(call->cmd, call);
-    resp_int(call->out, count);
+    users_kick(ctx->cmd, ctx);
+    resp_int(ctx->out, count);
 }
 
-/* --- the file --------------------------------------------------------------------- */
+/* --- the file --------------------------------------------------------- */
 
-static bool has_file(struct command_ctx *call)
+static bool has_file(struct command_ctx *ctx)
 {
-    const struct cmd_env *env = &call->cmd->env;
+    const struct cmd_env *env = &ctx->cmd->env;
 
     if (env->acl_file != NULL && env->acl_file(env->ctx)[0] != '\0') {
         return true;
     }
-    ctx_error(call, LATCHD_ERR,
+    ctx_error(ctx, LATCHD_ERR,
               "This Redis instance is not configured to use an ACL file: set aclfile, "
               "and start again");
     return false;
 }
 
-void cmd_acl_load(struct command_ctx *call)
+void cmd_acl_load(struct command_ctx *ctx)
 {
-    const struct cmd_env *env = &call->cmd->env;
+    const struct cmd_env *env = &ctx->cmd->env;
     struct buf text = { 0 }, reason = { 0 };
 
-    if (!has_file(call)) {
+    if (!has_file(ctx)) {
         return;
     }
     if (!env->acl_read(env->ctx, &text, &reason) ||
-        !cmd_load_users(call->cmd, env->acl_file(env->ctx), buf_span(&text), call,
+        !cmd_load_users(ctx->cmd, env->acl_file(env->ctx), buf_span(&text), ctx,
                         &reason)) {
-        ctx_error(call, LATCHD_ERR, "%.*s", (int)buf_len(&reason), buf_ptr(&reason));
+        ctx_error(ctx, LATCHD_ERR, "%.*s", (int)buf_len(&reason), buf_ptr(&reason));
     } else {
-        log_about_client(call, LOG_NOTICE, SPAN_NONE, "ACL LOAD reads the users again");
-        resp_simple(call->out, "OK");
+        log_about_client(ctx, LOG_NOTICE, SPAN_NONE, "ACL LOAD reads the users again");
+        resp_simple(ctx->out, "OK");
     }
     buf_reset(&text);
     buf_reset(&reason);
 }
 
-void cmd_acl_save(struct command_ctx *call)
+void cmd_acl_save(struct command_ctx *ctx)
 {
-    const struct cmd_env *env = &call->cmd->env;
+    const struct cmd_env *env = &ctx->cmd->env;
     struct buf text = { 0 };
 
-    if (!has_file(call)) {
+    if (!has_file(ctx)) {
         return;
     }
-    acl_save(call->cmd->users.acl, &text);
+    acl_save(ctx->cmd->users.acl, &text);
     if (env->acl_write(env->ctx, buf_span(&text))) {
-        resp_simple(call->out, "OK");
+        resp_simple(ctx->out, "OK");
     } else {
-        ctx_error(call, LATCHD_ERR,
+        ctx_error(ctx, LATCHD_ERR,
                   "There was an error trying to save the ACLs. Please check the server "
                   "logs for more information");
     }

@@ -5,8 +5,7 @@
 
 #include <stdlib.h>
 
-/* --- what rules can speak of --------------------------------------------------------
- */
+/* --- what rules can speak of ------------------------------------------ */
 
 static const struct acl_catalog *catalog_new(void)
 {
@@ -52,8 +51,7 @@ void users_fini(struct users *u)
     throttle_free(u->throttle);
 }
 
-/* --- clients ------------------------------------------------------------------------
- */
+/* --- clients ---------------------------------------------------------- */
 
 void client_set_user(struct client *client, struct acl_user *user)
 {
@@ -73,7 +71,7 @@ void users_meet(struct cmd *c, struct conn *conn, struct client *client)
         return;
     }
     user = acl_find(c->users.acl, span_str(name));
-    if (user != NULL && (user->terms.flags & TERMS_ON) != 0) {
+    if (user != NULL && (user->terms.flags & PERM_ON) != 0) {
         client_set_user(client, user);
         client->authed = true;
     }
@@ -107,29 +105,28 @@ static bool has_to_go(const struct client *client)
     return l.refused;
 }
 
-static void kick_conn(void *ctx, struct conn *conn)
+static void kick_conn(void *arg, struct conn *conn)
 {
-    struct command_ctx *call = ctx;
+    struct command_ctx *ctx = arg;
     const struct client *client = conn_data(conn);
 
     if (client == NULL || !has_to_go(client)) {
         return;
     }
     conn_set_end(conn, END_USER);
-    if (call != NULL && conn == call->conn) {
-        ctx_close_after(call);
+    if (ctx != NULL && conn == ctx->conn) {
+        ctx_close_after(ctx);
     } else {
         conn_close(conn);
     }
 }
 
-void users_kick(struct cmd *c, struct command_ctx *call)
+void users_kick(struct cmd *c, struct command_ctx *ctx)
 {
-    net_foreach(c->env.net, kick_conn, call);
+    net_foreach(c->env.net, kick_conn, ctx);
 }
 
-/* --- the daemon's -------------------------------------------------------------------
- */
+/* --- the daemon's ----------------------------------------------------- */
 
 void cmd_password_changed(struct cmd *c)
 {
@@ -137,14 +134,14 @@ void cmd_password_changed(struct cmd *c)
 }
 
 bool cmd_load_users(struct cmd *c, const char *name, struct span text,
-                    struct command_ctx *call, struct buf *reterr)
+                    struct command_ctx *ctx, struct buf *reterr)
 {
     bool has_default = false;
     bool ok = acl_load(c->users.acl, name, text, span_str(c->env.password(c->env.ctx)),
                        &has_default, reterr);
 
     if (ok) {
-        users_kick(c, call);
+        users_kick(c, ctx);
     }
     return ok;
 }

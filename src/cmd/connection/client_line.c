@@ -29,7 +29,7 @@ static void add_flags(struct buf *out, const struct client *client)
     buf_add_str(out, client_is_blocked(client) ? "b" : "");
     buf_add_str(out, tr != NULL ? "t" : "");
     buf_add_str(out, tr != NULL && tr->bcast ? "B" : "");
-    buf_add_str(out, client->spared ? "e" : "");
+    buf_add_str(out, client->exempt ? "e" : "");
     if (buf_len(out) == before) {
         buf_add_str(out, "N");
     }

@@ -12,27 +12,27 @@ static bool is_never_put_off(const struct command *command)
            strcmp(command->group, "server") == 0;
 }
 
-static bool changes_something(const struct command_ctx *call)
+static bool changes_something(const struct command_ctx *ctx)
 {
-    return (call->command->flags & CMD_WRITE) != 0 ||
-           (call->command->run == cmd_exec && multi_writes(call->client->multi));
+    return (ctx->command->flags & CMD_WRITE) != 0 ||
+           (ctx->command->run == cmd_exec && multi_writes(ctx->client->multi));
 }
 
-bool pause_holds(struct command_ctx *call)
+bool pause_holds(struct command_ctx *ctx)
 {
-    struct cmd *c = call->cmd;
-    struct client *client = call->client;
+    struct cmd *c = ctx->cmd;
+    struct client *client = ctx->client;
     struct deferred_command *deferred;
 
-    if (c->pause.until_ms == 0 || is_never_put_off(call->command) ||
-        (!c->pause.all && !changes_something(call))) {
+    if (c->pause.until_ms == 0 || is_never_put_off(ctx->command) ||
+        (!c->pause.all && !changes_something(ctx))) {
         return false;
     }
-    if (call->step != NULL) {
-        deferred = pipeline_puts_off(call);
+    if (ctx->step != NULL) {
+        deferred = pipeline_puts_off(ctx);
     } else {
-        deferred = client->deferred = deferred_command_new(call);
-        conn_suspend(call->conn);
+        deferred = client->deferred = deferred_command_new(ctx);
+        conn_suspend(ctx->conn);
     }
     list_del(&deferred->in_pause);
     list_append(&c->pause.deferred, &deferred->in_pause);
@@ -73,27 +73,27 @@ static void pause_begin(struct cmd *c, uint64_t ms, bool all)
     }
 }
 
-void cmd_client_pause(struct command_ctx *call)
+void cmd_client_pause(struct command_ctx *ctx)
 {
-    bool all = call->argc == 3 || ctx_arg_is(call, 3, "ALL");
+    bool all = ctx->argc == 3 || ctx_arg_is(ctx, 3, "ALL");
     int64_t ms;
 
-    if (call->argc > 4) {
-        ctx_subcommand_error(call);
-    } else if (!all && !ctx_arg_is(call, 3, "WRITE")) {
-        ctx_error(call, LATCHD_ERR, "CLIENT PAUSE mode must be WRITE or ALL");
-    } else if (!parse_i64(call->argv[2], &ms)) {
-        ctx_error(call, LATCHD_ERR, "timeout is not an integer or out of range");
+    if (ctx->argc > 4) {
+        ctx_subcommand_error(ctx);
+    } else if (!all && !ctx_arg_is(ctx, 3, "WRITE")) {
+        ctx_error(ctx, LATCHD_ERR, "CLIENT PAUSE mode must be WRITE or ALL");
+    } else if (!parse_i64(ctx->argv[2], &ms)) {
+        ctx_error(ctx, LATCHD_ERR, "timeout is not an integer or out of range");
     } else if (ms < 0) {
-        ctx_error(call, LATCHD_ERR, "timeout is negative");
+        ctx_error(ctx, LATCHD_ERR, "timeout is negative");
     } else {
-        pause_begin(call->cmd, (uint64_t)ms, all);
-        resp_simple(call->out, "OK");
+        pause_begin(ctx->cmd, (uint64_t)ms, all);
+        resp_simple(ctx->out, "OK");
     }
 }
 
-void cmd_client_unpause(struct command_ctx *call)
+void cmd_client_unpause(struct command_ctx *ctx)
 {
-    pause_end(call->cmd);
-    resp_simple(call->out, "OK");
+    pause_end(ctx->cmd);
+    resp_simple(ctx->out, "OK");
 }

@@ -23,7 +23,7 @@ struct pause {
 };
 
 /* True: the command is put off. */
-bool pause_holds(struct command_ctx *call);
+bool pause_holds(struct command_ctx *ctx);
 /* A pause that is over ends. */
 void pause_tick(struct cmd *c, uint64_t now_ms);
 void pause_end(struct cmd *c);

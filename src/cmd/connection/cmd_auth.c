@@ -6,8 +6,7 @@
 
 #include <stdio.h>
 
-/* --- where from --------------------------------------------------------------------
- */
+/* --- where from ------------------------------------------------------- */
 
 /* An IPv6 address without what a customer may choose himself, the last 64 bits. */
 static size_t network_len(struct span address)
@@ -46,83 +45,82 @@ static struct span peer_origin(struct span peer)
     return span_of(peer.ptr, network_len(peer));
 }
 
-/* --- logging in --------------------------------------------------------------------
- */
+/* --- logging in ------------------------------------------------------- */
 
-static bool is_slowed_down(struct command_ctx *call)
+static bool is_slowed_down(struct command_ctx *ctx)
 {
-    struct throttle *t = call->cmd->users.throttle;
+    struct throttle *t = ctx->cmd->users.throttle;
     struct conn_info info;
 
     if (throttle_count(t) == 0) {
         return false;
     }
-    conn_info(call->conn, &info);
+    conn_info(ctx->conn, &info);
     if (throttle_allows(t, peer_origin(span_str(info.peer)),
-                        call->cmd->env.now_ms(call->cmd->env.ctx))) {
+                        ctx->cmd->env.now_ms(ctx->cmd->env.ctx))) {
         return false;
     }
-    ctx_error(call, LATCHD_ERR_LIMIT,
+    ctx_error(ctx, LATCHD_ERR_LIMIT,
               "too many failed logins from this address: try again in a second");
     return true;
 }
 
 /* People give a password where a name is wanted: only names that exist are told. */
-static void on_login_failed(struct command_ctx *call, struct span name)
+static void on_login_failed(struct command_ctx *ctx, struct span name)
 {
-    const struct acl_user *user = acl_find(call->cmd->users.acl, name);
+    const struct acl_user *user = acl_find(ctx->cmd->users.acl, name);
     struct span shown =
         user == NULL ? SPAN("(unknown)") : span_of(user->name, user->name_len);
     struct conn_info info;
 
-    conn_info(call->conn, &info);
-    throttle_failed(call->cmd->users.throttle, peer_origin(span_str(info.peer)),
-                    call->cmd->env.now_ms(call->cmd->env.ctx));
-    acl_check_denied(call, DENIAL_LOGIN,
-                     call->command->run == cmd_auth ? SPAN("AUTH") : SPAN("HELLO"),
+    conn_info(ctx->conn, &info);
+    throttle_failed(ctx->cmd->users.throttle, peer_origin(span_str(info.peer)),
+                    ctx->cmd->env.now_ms(ctx->cmd->env.ctx));
+    acl_check_denied(ctx, DENIAL_LOGIN,
+                     ctx->command->run == cmd_auth ? SPAN("AUTH") : SPAN("HELLO"),
                      shown);
-    log_about_client(call, LOG_NOTICE, SPAN_NONE, "failed to log in as %s%.*s",
+    log_about_client(ctx, LOG_NOTICE, SPAN_NONE, "failed to log in as %s%.*s",
                      user == NULL ? "a user that is not there" : "",
                      (int)(user == NULL ? 0 : shown.len), shown.ptr);
-    if (++call->client->failed_logins >= LOGIN_TRIES_MAX) {
-        conn_set_end(call->conn, END_LOGIN);
-        ctx_close_after(call);
+    if (++ctx->client->failed_logins >= LOGIN_TRIES_MAX) {
+        conn_set_end(ctx->conn, END_LOGIN);
+        ctx_close_after(ctx);
     }
 }
 
-bool ctx_log_in(struct command_ctx *call, struct span name, struct span password)
+bool ctx_log_in(struct command_ctx *ctx, struct span name, struct span password)
 {
     struct acl_user *user;
 
-    if (is_slowed_down(call)) {
+    if (is_slowed_down(ctx)) {
         return false;
     }
-    user = acl_login(call->cmd->users.acl, name, password);
+    user = acl_login(ctx->cmd->users.acl, name, password);
     if (user == NULL) {
-        on_login_failed(call, name);
-        ctx_error(call, LATCHD_ERR_WRONGPASS,
+        on_login_failed(ctx, name);
+        ctx_error(ctx, LATCHD_ERR_WRONGPASS,
                   "invalid username-password pair or user is disabled.");
         return false;
     }
-    client_set_user(call->client, user);
-    call->client->authed = true;
-    call->client->failed_logins = 0;
+    client_set_user(ctx->client, user);
+    ctx->client->authed = true;
+    ctx->client->failed_logins = 0;
     return true;
 }
 
-void cmd_auth(struct command_ctx *call)
+void cmd_auth(struct command_ctx *ctx)
 {
-    const struct acl_user *standard = acl_default(call->cmd->users.acl);
+    const struct acl_user *standard = acl_default(ctx->cmd->users.acl);
 
-    if (call->argc > 3) {
-        ctx_syntax_error(call);
-    } else if (call->argc == 2 && (standard->terms.flags & TERMS_NOPASS) != 0) {
+    if (ctx->argc > 3) {
+        ctx_syntax_error(ctx);
+    } else if (ctx->argc == 2 && (standard->terms.flags & PERM_NOPASS) != 0) {
         ctx_error(
-            call, LATCHD_ERR,
+            ctx, LATCHD_ERR,
             "AUTH <password> called without any password configured for the default "
             "user. Are you sure your configuration is correct?");
-    } else if (ctx_log_in(call, call->argc == 3 ? call->argv[1] : SPAN("default"),
-                          call->argv[call->argc - 1])) {
-        resp_simple(call->out, "OK");
+    } else if (ctx_log_in(ctx, ctx->argc == 3 ? ctx->argv[1] : SPAN("default"),
+                          ctx->argv[ctx->argc - 1])) {
+        resp_simple(ctx->out, "OK");
     }
 }

@@ -3,160 +3,157 @@
 
 #include "util/parse.h"
 
-/* --- this one ----------------------------------------------------------------------
- */
+/* --- this one --------------------------------------------------------- */
 
-bool ctx_set_name(struct command_ctx *call, struct span name)
+bool ctx_set_name(struct command_ctx *ctx, struct span name)
 {
     if (name.len > CLIENT_NAME_MAX) {
-        ctx_error(call, LATCHD_ERR, "Client names cannot be longer than %d bytes.",
+        ctx_error(ctx, LATCHD_ERR, "Client names cannot be longer than %d bytes.",
                   CLIENT_NAME_MAX);
         return false;
     }
     if (!client_text_ok(name)) {
         ctx_error(
-            call, LATCHD_ERR,
+            ctx, LATCHD_ERR,
             "Client names cannot contain spaces, newlines or special characters.");
         return false;
     }
-    client_set_text(call->client, CLIENT_NAME, name);
+    client_set_text(ctx->client, CLIENT_NAME, name);
     return true;
 }
 
-void cmd_client_setname(struct command_ctx *call)
+void cmd_client_setname(struct command_ctx *ctx)
 {
-    if (ctx_set_name(call, call->argv[2])) {
-        resp_simple(call->out, "OK");
+    if (ctx_set_name(ctx, ctx->argv[2])) {
+        resp_simple(ctx->out, "OK");
     }
 }
 
-void cmd_client_getname(struct command_ctx *call)
+void cmd_client_getname(struct command_ctx *ctx)
 {
-    const char *name = client_text(call->client, CLIENT_NAME);
+    const char *name = client_text(ctx->client, CLIENT_NAME);
 
     if (name == NULL) {
-        ctx_null(call);
+        ctx_null(ctx);
     } else {
-        resp_bulk_str(call->out, name);
+        resp_bulk_str(ctx->out, name);
     }
 }
 
-void cmd_client_setinfo(struct command_ctx *call)
+void cmd_client_setinfo(struct command_ctx *ctx)
 {
-    bool is_name = ctx_arg_is(call, 2, "LIB-NAME");
+    bool is_name = ctx_arg_is(ctx, 2, "LIB-NAME");
     const char *what = is_name ? "lib-name" : "lib-ver";
-    struct span value = call->argv[3];
+    struct span value = ctx->argv[3];
 
-    if (!is_name && !ctx_arg_is(call, 2, "LIB-VER")) {
-        ctx_error(call, LATCHD_ERR, "Unrecognized option '%.*s'",
-                  span_shown(call->argv[2]), call->argv[2].ptr);
+    if (!is_name && !ctx_arg_is(ctx, 2, "LIB-VER")) {
+        ctx_error(ctx, LATCHD_ERR, "Unrecognized option '%.*s'",
+                  span_quoted_len(ctx->argv[2]), ctx->argv[2].ptr);
     } else if (value.len > CLIENT_LIB_MAX) {
-        ctx_error(call, LATCHD_ERR, "%s cannot be longer than %d bytes.", what,
+        ctx_error(ctx, LATCHD_ERR, "%s cannot be longer than %d bytes.", what,
                   CLIENT_LIB_MAX);
     } else if (!client_text_ok(value)) {
-        ctx_error(call, LATCHD_ERR,
+        ctx_error(ctx, LATCHD_ERR,
                   "%s cannot contain spaces, newlines or special characters.", what);
     } else {
-        client_set_text(call->client, is_name ? CLIENT_LIB_NAME : CLIENT_LIB_VER,
-                        value);
-        resp_simple(call->out, "OK");
+        client_set_text(ctx->client, is_name ? CLIENT_LIB_NAME : CLIENT_LIB_VER, value);
+        resp_simple(ctx->out, "OK");
     }
 }
 
-void cmd_client_id(struct command_ctx *call)
+void cmd_client_id(struct command_ctx *ctx)
 {
-    resp_int(call->out, (int64_t)call->client->id);
+    resp_int(ctx->out, (int64_t)ctx->client->id);
 }
 
-void cmd_client_info(struct command_ctx *call)
+void cmd_client_info(struct command_ctx *ctx)
 {
     struct buf line = { 0 };
 
-    client_write_line(call->cmd, call->conn, &line);
-    resp_verbatim(call->out, call->proto, buf_span(&line));
+    client_write_line(ctx->cmd, ctx->conn, &line);
+    resp_verbatim(ctx->out, ctx->proto, buf_span(&line));
     buf_reset(&line);
 }
 
-void cmd_client_reply(struct command_ctx *call)
+void cmd_client_reply(struct command_ctx *ctx)
 {
-    struct client *client = call->client;
+    struct client *client = ctx->client;
 
-    if (ctx_arg_is(call, 2, "ON")) {
+    if (ctx_arg_is(ctx, 2, "ON")) {
         client->reply_off = client->skip = false;
-        call->out = conn_out(call->conn);
-        resp_simple(call->out, "OK");
-    } else if (ctx_arg_is(call, 2, "OFF")) {
+        ctx->out = conn_out(ctx->conn);
+        resp_simple(ctx->out, "OK");
+    } else if (ctx_arg_is(ctx, 2, "OFF")) {
         client->reply_off = true;
-    } else if (ctx_arg_is(call, 2, "SKIP")) {
+    } else if (ctx_arg_is(ctx, 2, "SKIP")) {
         client->skip_next = !client->reply_off;
     } else {
-        ctx_syntax_error(call);
+        ctx_syntax_error(ctx);
     }
 }
 
-void cmd_client_capa(struct command_ctx *call)
+void cmd_client_capa(struct command_ctx *ctx)
 {
-    resp_simple(call->out, "OK");
+    resp_simple(ctx->out, "OK");
 }
 
 /* Answers; *ret is written if it could be read. */
-static bool read_on_off(struct command_ctx *call, bool *ret)
+static bool read_on_off(struct command_ctx *ctx, bool *ret)
 {
-    bool on = ctx_arg_is(call, 2, "ON");
+    bool on = ctx_arg_is(ctx, 2, "ON");
 
-    if (!on && !ctx_arg_is(call, 2, "OFF")) {
-        ctx_syntax_error(call);
+    if (!on && !ctx_arg_is(ctx, 2, "OFF")) {
+        ctx_syntax_error(ctx);
         return false;
     }
     *ret = on;
-    resp_simple(call->out, "OK");
+    resp_simple(ctx->out, "OK");
     return true;
 }
 
 /* Of connections, when maxmemory-clients is exceeded; no key ever is. */
-void cmd_client_no_evict(struct command_ctx *call)
+void cmd_client_no_evict(struct command_ctx *ctx)
 {
     bool on;
 
-    if (read_on_off(call, &on)) {
-        call->client->spared = on;
-        conn_spare(call->conn, on);
+    if (read_on_off(ctx, &on)) {
+        ctx->client->exempt = on;
+        conn_set_exempt(ctx->conn, on);
     }
 }
 
 /* Nothing is ever touched here. */
-void cmd_client_no_touch(struct command_ctx *call)
+void cmd_client_no_touch(struct command_ctx *ctx)
 {
     bool on;
 
-    (void)read_on_off(call, &on);
+    (void)read_on_off(ctx, &on);
 }
 
-/* --- others ------------------------------------------------------------------------
- */
+/* --- others ----------------------------------------------------------- */
 
-void cmd_client_unblock(struct command_ctx *call)
+void cmd_client_unblock(struct command_ctx *ctx)
 {
-    bool with_error = ctx_arg_is(call, 3, "ERROR");
+    bool with_error = ctx_arg_is(ctx, 3, "ERROR");
     int64_t id;
 
-    if (call->argc > 4) {
-        ctx_subcommand_error(call);
+    if (ctx->argc > 4) {
+        ctx_subcommand_error(ctx);
         return;
     }
-    if (call->argc == 4 && !with_error && !ctx_arg_is(call, 3, "TIMEOUT")) {
-        ctx_error(call, LATCHD_ERR, "CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
+    if (ctx->argc == 4 && !with_error && !ctx_arg_is(ctx, 3, "TIMEOUT")) {
+        ctx_error(ctx, LATCHD_ERR, "CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
         return;
     }
-    if (!ctx_arg_int(call, 2, &id)) {
+    if (!ctx_arg_int(ctx, 2, &id)) {
         return;
     }
-    resp_int(call->out,
-             id > 0 && engine_unblock(call->cmd->env.engine, (uint64_t)id, with_error));
+    resp_int(ctx->out,
+             id > 0 && engine_unblock(ctx->cmd->env.engine, (uint64_t)id, with_error));
 }
 
 struct list_filter {
-    struct command_ctx *call;
+    struct command_ctx *ctx;
     struct buf lines;
     bool by_type;
     bool pubsub; /* by_type: those that subscribed, or those that did not */
@@ -170,21 +167,21 @@ static void list_conn(void *ctx, struct conn *conn)
     if (client == NULL || (f->by_type && client_is_subscribed(client) != f->pubsub)) {
         return;
     }
-    client_write_line(f->call->cmd, conn, &f->lines);
+    client_write_line(f->ctx->cmd, conn, &f->lines);
 }
 
-static bool list_ids(struct command_ctx *call, struct list_filter *f)
+static bool list_ids(struct command_ctx *ctx, struct list_filter *f)
 {
     int64_t id;
 
-    for (size_t i = 3; i < call->argc; i++) {
+    for (size_t i = 3; i < ctx->argc; i++) {
         struct conn *conn;
 
-        if (!parse_i64(call->argv[i], &id)) {
-            ctx_error(call, LATCHD_ERR, "Invalid client ID");
+        if (!parse_i64(ctx->argv[i], &id)) {
+            ctx_error(ctx, LATCHD_ERR, "Invalid client ID");
             return false;
         }
-        conn = id <= 0 ? NULL : net_find(call->cmd->env.net, (uint64_t)id);
+        conn = id <= 0 ? NULL : net_find(ctx->cmd->env.net, (uint64_t)id);
         if (conn != NULL) {
             list_conn(f, conn);
         }
@@ -193,7 +190,7 @@ static bool list_ids(struct command_ctx *call, struct list_filter *f)
 }
 
 /* True when the type is one of Redis's; masters and replicas exist in name only. */
-bool ctx_client_type(struct command_ctx *call, struct span type, bool *ret_any,
+bool ctx_client_type(struct command_ctx *ctx, struct span type, bool *ret_any,
                      bool *ret_pubsub)
 {
     *ret_pubsub = span_eq_nocase(type, SPAN("pubsub"));
@@ -201,33 +198,33 @@ bool ctx_client_type(struct command_ctx *call, struct span type, bool *ret_any,
     if (!*ret_any && !span_eq_nocase(type, SPAN("master")) &&
         !span_eq_nocase(type, SPAN("replica")) &&
         !span_eq_nocase(type, SPAN("slave"))) {
-        ctx_error(call, LATCHD_ERR, "Unknown client type '%.*s'", span_shown(type),
+        ctx_error(ctx, LATCHD_ERR, "Unknown client type '%.*s'", span_quoted_len(type),
                   type.ptr);
         return false;
     }
     return true;
 }
 
-void cmd_client_list(struct command_ctx *call)
+void cmd_client_list(struct command_ctx *ctx)
 {
-    struct list_filter f = { .call = call };
+    struct list_filter f = { .ctx = ctx };
     bool any = true, ok = true;
 
-    if (call->argc == 4 && ctx_arg_is(call, 2, "TYPE")) {
+    if (ctx->argc == 4 && ctx_arg_is(ctx, 2, "TYPE")) {
         f.by_type = true;
-        ok = ctx_client_type(call, call->argv[3], &any, &f.pubsub);
-    } else if (call->argc > 3 && ctx_arg_is(call, 2, "ID")) {
+        ok = ctx_client_type(ctx, ctx->argv[3], &any, &f.pubsub);
+    } else if (ctx->argc > 3 && ctx_arg_is(ctx, 2, "ID")) {
         any = false;
-        ok = list_ids(call, &f);
-    } else if (call->argc != 2) {
-        ctx_syntax_error(call);
+        ok = list_ids(ctx, &f);
+    } else if (ctx->argc != 2) {
+        ctx_syntax_error(ctx);
         ok = false;
     }
     if (ok) {
         if (any) {
-            net_foreach(call->cmd->env.net, list_conn, &f);
+            net_foreach(ctx->cmd->env.net, list_conn, &f);
         }
-        resp_verbatim(call->out, call->proto, buf_span(&f.lines));
+        resp_verbatim(ctx->out, ctx->proto, buf_span(&f.lines));
     }
     buf_reset(&f.lines);
 }

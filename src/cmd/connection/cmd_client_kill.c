@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 struct kill_filter {
-    struct command_ctx *call;
+    struct command_ctx *ctx;
     uint64_t id; /* 0: any */
     struct span addr;
     struct span laddr;
@@ -29,7 +29,7 @@ static void collect_matching(void *ctx, struct conn *conn)
     struct conn_info info;
 
     if (client == NULL || (f->id != 0 && client->id != f->id) ||
-        (f->skip_me && client == f->call->client) ||
+        (f->skip_me && client == f->ctx->client) ||
         (f->user != NULL && client->user != f->user) ||
         (f->by_type &&
          (!f->any_of_type || client_is_subscribed(client) != f->pubsub))) {
@@ -51,20 +51,20 @@ static void collect_matching(void *ctx, struct conn *conn)
 
 static size_t kill_matching(struct kill_filter *f)
 {
-    struct net *net = f->call->cmd->env.net;
+    struct net *net = f->ctx->cmd->env.net;
 
     net_foreach(net, collect_matching, f);
     if (f->count > 0) {
-        log_about_client(f->call, LOG_NOTICE, SPAN_NONE,
+        log_about_client(f->ctx, LOG_NOTICE, SPAN_NONE,
                          "CLIENT KILL closes %zu connection%s", f->count,
                          f->count == 1 ? "" : "s");
     }
     for (size_t i = 0; i < f->count; i++) {
         struct conn *conn = net_find(net, f->hits[i]);
 
-        if (f->hits[i] == f->call->client->id) {
-            conn_set_end(f->call->conn, END_KILLED);
-            ctx_close_after(f->call);
+        if (f->hits[i] == f->ctx->client->id) {
+            conn_set_end(f->ctx->conn, END_KILLED);
+            ctx_close_after(f->ctx);
         } else if (conn != NULL) {
             conn_set_end(conn, END_KILLED);
             conn_close(conn);
@@ -76,60 +76,60 @@ static size_t kill_matching(struct kill_filter *f)
 
 static bool read_filter(struct kill_filter *f, size_t at)
 {
-    struct command_ctx *call = f->call;
-    struct span value = call->argv[at + 1];
+    struct command_ctx *ctx = f->ctx;
+    struct span value = ctx->argv[at + 1];
 
-    if (ctx_arg_is(call, at, "ID")) {
+    if (ctx_arg_is(ctx, at, "ID")) {
         if (!parse_u64(value, UINT64_MAX, &f->id) || f->id == 0) {
-            ctx_error(call, LATCHD_ERR, "client-id should be greater than 0");
+            ctx_error(ctx, LATCHD_ERR, "client-id should be greater than 0");
             return false;
         }
-    } else if (ctx_arg_is(call, at, "TYPE")) {
+    } else if (ctx_arg_is(ctx, at, "TYPE")) {
         f->by_type = true;
-        return ctx_client_type(call, value, &f->any_of_type, &f->pubsub);
-    } else if (ctx_arg_is(call, at, "ADDR")) {
+        return ctx_client_type(ctx, value, &f->any_of_type, &f->pubsub);
+    } else if (ctx_arg_is(ctx, at, "ADDR")) {
         f->addr = value;
-    } else if (ctx_arg_is(call, at, "LADDR")) {
+    } else if (ctx_arg_is(ctx, at, "LADDR")) {
         f->laddr = value;
-    } else if (ctx_arg_is(call, at, "USER")) {
-        f->user = acl_find(call->cmd->users.acl, value);
+    } else if (ctx_arg_is(ctx, at, "USER")) {
+        f->user = acl_find(ctx->cmd->users.acl, value);
         if (f->user == NULL) {
-            ctx_error(call, LATCHD_ERR, "No such user '%.*s'", span_shown(value),
+            ctx_error(ctx, LATCHD_ERR, "No such user '%.*s'", span_quoted_len(value),
                       value.ptr);
             return false;
         }
-    } else if (ctx_arg_is(call, at, "SKIPME") &&
-               (ctx_arg_is(call, at + 1, "yes") || ctx_arg_is(call, at + 1, "no"))) {
-        f->skip_me = ctx_arg_is(call, at + 1, "yes");
+    } else if (ctx_arg_is(ctx, at, "SKIPME") &&
+               (ctx_arg_is(ctx, at + 1, "yes") || ctx_arg_is(ctx, at + 1, "no"))) {
+        f->skip_me = ctx_arg_is(ctx, at + 1, "yes");
     } else {
-        ctx_syntax_error(call);
+        ctx_syntax_error(ctx);
         return false;
     }
     return true;
 }
 
-void cmd_client_kill(struct command_ctx *call)
+void cmd_client_kill(struct command_ctx *ctx)
 {
-    struct kill_filter f = { .call = call, .skip_me = true };
+    struct kill_filter f = { .ctx = ctx, .skip_me = true };
 
-    if (call->argc == 3) { /* the old form: one address, also one's own */
-        f.addr = call->argv[2];
+    if (ctx->argc == 3) { /* the old form: one address, also one's own */
+        f.addr = ctx->argv[2];
         f.skip_me = false;
         if (kill_matching(&f) == 0) {
-            ctx_error(call, LATCHD_ERR, "No such client");
+            ctx_error(ctx, LATCHD_ERR, "No such client");
         } else {
-            resp_simple(call->out, "OK");
+            resp_simple(ctx->out, "OK");
         }
         return;
     }
-    if (call->argc % 2 != 0) {
-        ctx_syntax_error(call);
+    if (ctx->argc % 2 != 0) {
+        ctx_syntax_error(ctx);
         return;
     }
-    for (size_t at = 2; at < call->argc; at += 2) {
+    for (size_t at = 2; at < ctx->argc; at += 2) {
         if (!read_filter(&f, at)) {
             return;
         }
     }
-    resp_int(call->out, (int64_t)kill_matching(&f));
+    resp_int(ctx->out, (int64_t)kill_matching(&f));
 }

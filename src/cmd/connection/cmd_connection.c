@@ -6,8 +6,7 @@
 
 #include <inttypes.h>
 
-/* --- HELLO -------------------------------------------------------------------------
- */
+/* --- HELLO ------------------------------------------------------------ */
 
 struct hello {
     int proto;
@@ -18,54 +17,54 @@ struct hello {
     struct span password;
 };
 
-static bool hello_read(struct command_ctx *call, struct hello *ret)
+static bool hello_read(struct command_ctx *ctx, struct hello *ret)
 {
     int64_t version;
 
-    *ret = (struct hello){ .proto = call->proto };
-    if (call->argc > 1) {
-        if (!parse_i64(call->argv[1], &version)) {
-            ctx_error(call, LATCHD_ERR,
+    *ret = (struct hello){ .proto = ctx->proto };
+    if (ctx->argc > 1) {
+        if (!parse_i64(ctx->argv[1], &version)) {
+            ctx_error(ctx, LATCHD_ERR,
                       "Protocol version is not an integer or out of range");
             return false;
         }
         if (version != 2 && version != 3) {
-            ctx_error(call, LATCHD_ERR_NOPROTO, "unsupported protocol version");
+            ctx_error(ctx, LATCHD_ERR_NOPROTO, "unsupported protocol version");
             return false;
         }
         ret->proto = (int)version;
     }
-    for (size_t at = 2; at < call->argc; at++) {
-        if (ctx_arg_is(call, at, "AUTH") && at + 2 < call->argc) {
+    for (size_t at = 2; at < ctx->argc; at++) {
+        if (ctx_arg_is(ctx, at, "AUTH") && at + 2 < ctx->argc) {
             ret->has_auth = true;
-            ret->user = call->argv[at + 1];
-            ret->password = call->argv[at + 2];
+            ret->user = ctx->argv[at + 1];
+            ret->password = ctx->argv[at + 2];
             at += 2;
-        } else if (ctx_arg_is(call, at, "SETNAME") && at + 1 < call->argc) {
+        } else if (ctx_arg_is(ctx, at, "SETNAME") && at + 1 < ctx->argc) {
             ret->has_name = true;
-            ret->name = call->argv[++at];
+            ret->name = ctx->argv[++at];
         } else {
-            ctx_error(call, LATCHD_ERR, "Syntax error in HELLO option '%.*s'",
-                      span_shown(call->argv[at]), call->argv[at].ptr);
+            ctx_error(ctx, LATCHD_ERR, "Syntax error in HELLO option '%.*s'",
+                      span_quoted_len(ctx->argv[at]), ctx->argv[at].ptr);
             return false;
         }
     }
     return true;
 }
 
-static void hello_write(struct command_ctx *call)
+static void hello_write(struct command_ctx *ctx)
 {
-    struct buf *out = call->out;
+    struct buf *out = ctx->out;
 
-    resp_map(out, call->proto, 7);
+    resp_map(out, ctx->proto, 7);
     resp_bulk_str(out, "server");
     resp_bulk_str(out, "latchd");
     resp_bulk_str(out, "version");
     resp_bulk_str(out, REDIS_COMPAT_VERSION);
     resp_bulk_str(out, "proto");
-    resp_int(out, call->proto);
+    resp_int(out, ctx->proto);
     resp_bulk_str(out, "id");
-    resp_int(out, (int64_t)call->client->id);
+    resp_int(out, (int64_t)ctx->client->id);
     resp_bulk_str(out, "mode");
     resp_bulk_str(out, "standalone");
     resp_bulk_str(out, "role");
@@ -74,128 +73,127 @@ static void hello_write(struct command_ctx *call)
     resp_array(out, 0);
 }
 
-void cmd_hello(struct command_ctx *call)
+void cmd_hello(struct command_ctx *ctx)
 {
     struct hello hello;
 
-    if (!hello_read(call, &hello)) {
+    if (!hello_read(ctx, &hello)) {
         return;
     }
-    if (hello.has_auth && !ctx_log_in(call, hello.user, hello.password)) {
+    if (hello.has_auth && !ctx_log_in(ctx, hello.user, hello.password)) {
         return;
     }
-    if (client_needs_auth(call->cmd, call->client)) {
+    if (client_needs_auth(ctx->cmd, ctx->client)) {
         ctx_error(
-            call, LATCHD_ERR_NOAUTH,
+            ctx, LATCHD_ERR_NOAUTH,
             "HELLO must be called with the client already authenticated, otherwise "
             "the HELLO <proto> AUTH <user> <pass> option can be used to "
             "authenticate the client and select the RESP protocol version at the "
             "same time");
         return;
     }
-    if (hello.has_name && !ctx_set_name(call, hello.name)) {
+    if (hello.has_name && !ctx_set_name(ctx, hello.name)) {
         return;
     }
-    call->client->proto = call->proto = hello.proto;
-    hello_write(call);
+    ctx->client->proto = ctx->proto = hello.proto;
+    hello_write(ctx);
 }
 
-/* --- small ones --------------------------------------------------------------------
- */
+/* --- small ones ------------------------------------------------------- */
 
-void cmd_ping(struct command_ctx *call)
+void cmd_ping(struct command_ctx *ctx)
 {
-    struct span text = call->argc == 2 ? call->argv[1] : SPAN("");
+    struct span text = ctx->argc == 2 ? ctx->argv[1] : SPAN("");
 
-    if (call->argc > 2) {
-        ctx_arity_error(call);
-    } else if (call->proto == 2 && client_is_subscribed(call->client)) {
-        resp_array(call->out, 2);
-        resp_bulk_str(call->out, "pong");
-        resp_bulk(call->out, text);
-    } else if (call->argc == 2) {
-        resp_bulk(call->out, text);
+    if (ctx->argc > 2) {
+        ctx_arity_error(ctx);
+    } else if (ctx->proto == 2 && client_is_subscribed(ctx->client)) {
+        resp_array(ctx->out, 2);
+        resp_bulk_str(ctx->out, "pong");
+        resp_bulk(ctx->out, text);
+    } else if (ctx->argc == 2) {
+        resp_bulk(ctx->out, text);
     } else {
-        resp_simple(call->out, "PONG");
+        resp_simple(ctx->out, "PONG");
     }
 }
 
-void cmd_echo(struct command_ctx *call)
+void cmd_echo(struct command_ctx *ctx)
 {
-    resp_bulk(call->out, call->argv[1]);
+    resp_bulk(ctx->out, ctx->argv[1]);
 }
 
-void cmd_select(struct command_ctx *call)
+void cmd_select(struct command_ctx *ctx)
 {
     int64_t index;
 
-    if (!ctx_arg_int(call, 1, &index)) {
+    if (!ctx_arg_int(ctx, 1, &index)) {
         return;
     }
     if (index != 0) {
-        ctx_error(call, LATCHD_ERR, "DB index is out of range");
+        ctx_error(ctx, LATCHD_ERR, "DB index is out of range");
         return;
     }
-    resp_simple(call->out, "OK");
+    resp_simple(ctx->out, "OK");
 }
 
-void cmd_quit(struct command_ctx *call)
+void cmd_quit(struct command_ctx *ctx)
 {
-    resp_simple(call->out, "OK");
-    conn_set_end(call->conn, END_QUIT);
-    conn_drain(call->conn);
+    resp_simple(ctx->out, "OK");
+    conn_set_end(ctx->conn, END_QUIT);
+    conn_drain(ctx->conn);
 }
 
-void cmd_reset(struct command_ctx *call)
+void cmd_reset(struct command_ctx *ctx)
 {
-    pubsub_remove_all(call->cmd->pubsub, &call->client->sub);
-    client_untrack(call->cmd, call->client);
-    client_reset(call->client);
-    conn_spare(call->conn, false);
-    client_set_user(call->client, acl_default(call->cmd->users.acl));
-    call->client->authed = acl_is_open(call->cmd->users.acl);
-    call->out = conn_out(call->conn);
-    resp_simple(call->out, "RESET");
+    pubsub_remove_all(ctx->cmd->pubsub, &ctx->client->sub);
+    client_untrack(ctx->cmd, ctx->client);
+    client_reset(ctx->client);
+    conn_set_exempt(ctx->conn, false);
+    client_set_user(ctx->client, acl_default(ctx->cmd->users.acl));
+    ctx->client->authed = acl_is_open(ctx->cmd->users.acl);
+    ctx->out = conn_out(ctx->conn);
+    resp_simple(ctx->out, "RESET");
 }
 
-void cmd_readonly(struct command_ctx *call)
+void cmd_readonly(struct command_ctx *ctx)
 {
-    resp_simple(call->out, "OK");
+    resp_simple(ctx->out, "OK");
 }
 
-void cmd_time(struct command_ctx *call)
+void cmd_time(struct command_ctx *ctx)
 {
     uint64_t now = clock_wall_us();
     char text[24];
 
-    resp_array(call->out, 2);
+    resp_array(ctx->out, 2);
     (void)snprintf(text, sizeof(text), "%" PRIu64, now / 1000000);
-    resp_bulk_str(call->out, text);
+    resp_bulk_str(ctx->out, text);
     (void)snprintf(text, sizeof(text), "%" PRIu64, now % 1000000);
-    resp_bulk_str(call->out, text);
+    resp_bulk_str(ctx->out, text);
 }
 
-void cmd_role(struct command_ctx *call)
+void cmd_role(struct command_ctx *ctx)
 {
-    resp_array(call->out, 3);
-    resp_bulk_str(call->out, "master");
-    resp_int(call->out, 0);
-    resp_array(call->out, 0);
+    resp_array(ctx->out, 3);
+    resp_bulk_str(ctx->out, "master");
+    resp_int(ctx->out, 0);
+    resp_array(ctx->out, 0);
 }
 
 /* This daemon has no replicas: nobody can acknowledge. */
-void cmd_wait(struct command_ctx *call)
+void cmd_wait(struct command_ctx *ctx)
 {
     int64_t replicas, timeout;
 
-    if (!ctx_arg_int(call, 1, &replicas)) {
+    if (!ctx_arg_int(ctx, 1, &replicas)) {
         return;
     }
-    if (!parse_i64(call->argv[2], &timeout)) {
-        ctx_error(call, LATCHD_ERR, "timeout is not an integer or out of range");
+    if (!parse_i64(ctx->argv[2], &timeout)) {
+        ctx_error(ctx, LATCHD_ERR, "timeout is not an integer or out of range");
     } else if (timeout < 0) {
-        ctx_error(call, LATCHD_ERR, "timeout is negative");
+        ctx_error(ctx, LATCHD_ERR, "timeout is negative");
     } else {
-        resp_int(call->out, 0);
+        resp_int(ctx->out, 0);
     }
 }

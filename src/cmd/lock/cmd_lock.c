@@ -5,14 +5,14 @@
 
 #include <inttypes.h>
 
-bool ctx_lock_args(struct command_ctx *call, const struct lock_syntax *syntax,
+bool ctx_lock_args(struct command_ctx *ctx, const struct lock_syntax *syntax,
                    struct lock_args *ret)
 {
     char text[ARGS_ERROR_ROOM];
 
-    if (!lock_args_parse(syntax, &call->cmd->limits, call->argv + 1, call->argc - 1,
-                         ret, text)) {
-        ctx_error(call, LATCHD_ERR, "%s", text);
+    if (!lock_args_parse(syntax, &ctx->cmd->limits, ctx->argv + 1, ctx->argc - 1, ret,
+                         text)) {
+        ctx_error(ctx, LATCHD_ERR, "%s", text);
         return false;
     }
     return true;
@@ -26,7 +26,7 @@ static unsigned given_terms(const struct lock_args *args)
            ((args->has & OPT_GRACE) != 0 ? LOCK_HAS_GRACE : 0U);
 }
 
-static struct lock_req lock_request(struct command_ctx *call,
+static struct lock_req lock_request(struct command_ctx *ctx,
                                     const struct lock_args *args)
 {
     return (struct lock_req){
@@ -39,35 +39,35 @@ static struct lock_req lock_request(struct command_ctx *call,
         .keep_ms = args->keep_ms,
         .grace_ms = args->grace_ms,
         .has = given_terms(args),
-        .user = call->client->user->id,
+        .user = ctx->client->user->id,
     };
 }
 
-void cmd_lock(struct command_ctx *call)
+void cmd_lock(struct command_ctx *ctx)
 {
     struct lock_args args;
 
-    if (ctx_lock_args(call, &SYNTAX_LOCK, &args)) {
-        struct lock_req req = lock_request(call, &args);
+    if (ctx_lock_args(ctx, &SYNTAX_LOCK, &args)) {
+        struct lock_req req = lock_request(ctx, &args);
 
-        call->subject = subject_of(&args);
-        if (!pipeline_gathers(call, &req)) {
-            req.from = ctx_wait(call);
-            engine_lock(call->cmd->env.engine, &req);
+        ctx->subject = subject_of(&args);
+        if (!pipeline_gathers(ctx, &req)) {
+            req.from = ctx_wait(ctx);
+            engine_lock(ctx->cmd->env.engine, &req);
         }
     }
 }
 
-bool ctx_tries_once(struct command_ctx *call)
+bool ctx_tries_once(struct command_ctx *ctx)
 {
-    bool many = call->command->keys == KEYS_COUNTED;
+    bool many = ctx->command->keys == KEYS_COUNTED;
     struct lock_args args;
 
-    if (!ctx_lock_args(call, many ? &SYNTAX_MLOCK : &SYNTAX_LOCK, &args)) {
+    if (!ctx_lock_args(ctx, many ? &SYNTAX_MLOCK : &SYNTAX_LOCK, &args)) {
         return false;
     }
     if ((args.has & OPT_WAIT) == 0 || args.wait_ms > 0) {
-        ctx_error(call, LATCHD_ERR, "%s in a transaction must have WAIT 0",
+        ctx_error(ctx, LATCHD_ERR, "%s in a transaction must have WAIT 0",
                   many ? "MLOCK" : "LOCK");
         return false;
     }
@@ -75,36 +75,36 @@ bool ctx_tries_once(struct command_ctx *call)
 }
 
 /* Somebody will ask who took that lock away. */
-static void log_force(struct command_ctx *call, const struct lock_args *args)
+static void log_force(struct command_ctx *ctx, const struct lock_args *args)
 {
     if ((args->has & OPT_ANY) != 0) {
-        log_about_client(call, LOG_NOTICE, args->name, "FORCEUNLOCK of whoever holds");
+        log_about_client(ctx, LOG_NOTICE, args->name, "FORCEUNLOCK of whoever holds");
     } else if (args->token != 0) {
-        log_about_client(call, LOG_NOTICE, args->name, "FORCEUNLOCK of token %" PRIu64,
+        log_about_client(ctx, LOG_NOTICE, args->name, "FORCEUNLOCK of token %" PRIu64,
                          args->token);
     } else {
-        log_about_client(call, LOG_NOTICE, args->name, "FORCEUNLOCK of owner %.*s",
+        log_about_client(ctx, LOG_NOTICE, args->name, "FORCEUNLOCK of owner %.*s",
                          (int)args->owner.len, args->owner.ptr);
     }
 }
 
 typedef void hold_fn(struct engine *l, const struct hold_req *req);
 
-static void run_on_hold(struct command_ctx *call, const struct lock_syntax *syntax,
+static void run_on_hold(struct command_ctx *ctx, const struct lock_syntax *syntax,
                         hold_fn *fn)
 {
     struct lock_args args;
     struct hold_req req;
 
-    if (!ctx_lock_args(call, syntax, &args)) {
+    if (!ctx_lock_args(ctx, syntax, &args)) {
         return;
     }
-    if ((call->command->flags & CMD_ADMIN) != 0) {
-        log_force(call, &args);
+    if ((ctx->command->flags & CMD_ADMIN) != 0) {
+        log_force(ctx, &args);
     }
-    call->subject = subject_of(&args);
+    ctx->subject = subject_of(&args);
     req = (struct hold_req){
-        .from = fn == engine_unlock ? ctx_wait_pipelined(call) : ctx_wait(call),
+        .from = fn == engine_unlock ? ctx_wait_pipelined(ctx) : ctx_wait(ctx),
         .kind = args.kind,
         .name = args.name,
         .owner = args.owner,
@@ -112,63 +112,63 @@ static void run_on_hold(struct command_ctx *call, const struct lock_syntax *synt
         .token = args.token,
         .lease_ms = args.lease_ms,
         .any = (args.has & OPT_ANY) != 0,
-        .user = call->client->user->id,
-        .overrides = ctx_overrides(call),
+        .user = ctx->client->user->id,
+        .overrides = ctx_overrides(ctx),
     };
-    fn(call->cmd->env.engine, &req);
+    fn(ctx->cmd->env.engine, &req);
 }
 
-void cmd_unlock(struct command_ctx *call)
+void cmd_unlock(struct command_ctx *ctx)
 {
-    run_on_hold(call, &SYNTAX_UNLOCK, engine_unlock);
+    run_on_hold(ctx, &SYNTAX_UNLOCK, engine_unlock);
 }
 
-void cmd_renew(struct command_ctx *call)
+void cmd_renew(struct command_ctx *ctx)
 {
-    run_on_hold(call, &SYNTAX_RENEW, engine_renew);
+    run_on_hold(ctx, &SYNTAX_RENEW, engine_renew);
 }
 
-void cmd_forceunlock(struct command_ctx *call)
+void cmd_forceunlock(struct command_ctx *ctx)
 {
-    run_on_hold(call, &SYNTAX_FORCEUNLOCK, engine_force_unlock);
+    run_on_hold(ctx, &SYNTAX_FORCEUNLOCK, engine_force_unlock);
 }
 
-void cmd_cancel(struct command_ctx *call)
+void cmd_cancel(struct command_ctx *ctx)
 {
     struct lock_args args;
     struct hold_req req;
     bool others;
     size_t count;
 
-    if (!ctx_lock_args(call, &SYNTAX_CANCEL, &args)) {
+    if (!ctx_lock_args(ctx, &SYNTAX_CANCEL, &args)) {
         return;
     }
     req = (struct hold_req){ .name = args.name,
                              .owner = args.owner,
                              .id = args.id,
-                             .user = call->client->user->id,
-                             .overrides = ctx_overrides(call) };
-    count = engine_cancel(call->cmd->env.engine, &req, &others);
+                             .user = ctx->client->user->id,
+                             .overrides = ctx_overrides(ctx) };
+    count = engine_cancel(ctx->cmd->env.engine, &req, &others);
     if (count == 0 && others) {
-        ctx_error(call, LATCHD_ERR_NOPERM, "that owner or ID is another user's");
+        ctx_error(ctx, LATCHD_ERR_NOPERM, "that owner or ID is another user's");
     } else {
-        resp_int(call->out, (int64_t)count);
+        resp_int(ctx->out, (int64_t)count);
     }
 }
 
-void cmd_mlock(struct command_ctx *call)
+void cmd_mlock(struct command_ctx *ctx)
 {
     struct lock_args args;
 
-    if (ctx_lock_args(call, &SYNTAX_MLOCK, &args)) {
+    if (ctx_lock_args(ctx, &SYNTAX_MLOCK, &args)) {
         struct mlock_req req = {
-            .one = lock_request(call, &args),
+            .one = lock_request(ctx, &args),
             .names = args.names,
             .name_count = args.name_count,
         };
 
-        call->subject = subject_of(&args);
-        req.one.from = ctx_wait(call);
-        engine_mlock(call->cmd->env.engine, &req);
+        ctx->subject = subject_of(&args);
+        req.one.from = ctx_wait(ctx);
+        engine_mlock(ctx->cmd->env.engine, &req);
     }
 }

@@ -102,21 +102,20 @@ void lockinfo_write(struct buf *out, int proto, const struct lock_info *info)
     }
 }
 
-void cmd_lockinfo(struct command_ctx *call)
+void cmd_lockinfo(struct command_ctx *ctx)
 {
     struct lock_args args;
 
-    if (ctx_lock_args(call, &SYNTAX_LOCKINFO, &args)) {
-        engine_lock_info(call->cmd->env.engine, ctx_wait(call), args.name);
+    if (ctx_lock_args(ctx, &SYNTAX_LOCKINFO, &args)) {
+        engine_lock_info(ctx->cmd->env.engine, ctx_wait(ctx), args.name);
     }
 }
 
-/* --- LOCKS -------------------------------------------------------------------------
- */
+/* --- LOCKS ------------------------------------------------------------ */
 
 /* Names or waiters as they come; how many there are is known only afterwards. */
 struct listing {
-    struct command_ctx *call;
+    struct command_ctx *ctx;
     struct span match;
     bool filter;
     struct buf items;
@@ -142,42 +141,41 @@ static size_t count_of(const struct lock_args *args)
     return args->count < most ? (size_t)args->count : most;
 }
 
-void cmd_locks(struct command_ctx *call)
+void cmd_locks(struct command_ctx *ctx)
 {
-    struct listing l = { .call = call };
+    struct listing l = { .ctx = ctx };
     struct lock_args args;
     char next[24];
     uint64_t cursor;
 
-    if (!ctx_lock_args(call, &SYNTAX_LOCKS, &args)) {
+    if (!ctx_lock_args(ctx, &SYNTAX_LOCKS, &args)) {
         return;
     }
     if ((args.has & OPT_TOP) != 0) {
-        cmd_locks_top(call, (size_t)args.count);
+        cmd_locks_top(ctx, (size_t)args.count);
         return;
     }
     l.match = args.match;
     l.filter = (args.has & OPT_MATCH) != 0;
     cursor =
-        engine_scan(call->cmd->env.engine, args.cursor, count_of(&args), list_name, &l);
+        engine_scan(ctx->cmd->env.engine, args.cursor, count_of(&args), list_name, &l);
     (void)snprintf(next, sizeof(next), "%" PRIu64, cursor);
-    resp_array(call->out, 2);
-    resp_bulk_str(call->out, next);
-    resp_array(call->out, l.count);
-    buf_add_span(call->out, buf_span(&l.items));
+    resp_array(ctx->out, 2);
+    resp_bulk_str(ctx->out, next);
+    resp_array(ctx->out, l.count);
+    buf_add_span(ctx->out, buf_span(&l.items));
     buf_reset(&l.items);
 }
 
-/* --- WAITERS -----------------------------------------------------------------------
- */
+/* --- WAITERS ---------------------------------------------------------- */
 
 static void list_waiter(void *ctx, const struct waiter_info *info)
 {
     struct listing *l = ctx;
     struct buf *out = &l->items;
-    int proto = l->call->proto;
+    int proto = l->ctx->proto;
     struct conn *conn =
-        info->conn == 0 ? NULL : net_find(l->call->cmd->env.net, info->conn);
+        info->conn == 0 ? NULL : net_find(l->ctx->cmd->env.net, info->conn);
 
     resp_map(out, proto, 6);
     resp_bulk_str(out, "owner");
@@ -205,17 +203,17 @@ static void list_waiter(void *ctx, const struct waiter_info *info)
     l->count++;
 }
 
-void cmd_waiters(struct command_ctx *call)
+void cmd_waiters(struct command_ctx *ctx)
 {
-    struct listing l = { .call = call };
+    struct listing l = { .ctx = ctx };
     struct lock_args args;
 
-    if (!ctx_lock_args(call, &SYNTAX_WAITERS, &args)) {
+    if (!ctx_lock_args(ctx, &SYNTAX_WAITERS, &args)) {
         return;
     }
-    engine_waiters(call->cmd->env.engine, args.name, (size_t)args.count, list_waiter,
+    engine_waiters(ctx->cmd->env.engine, args.name, (size_t)args.count, list_waiter,
                    &l);
-    resp_array(call->out, l.count);
-    buf_add_span(call->out, buf_span(&l.items));
+    resp_array(ctx->out, l.count);
+    buf_add_span(ctx->out, buf_span(&l.items));
     buf_reset(&l.items);
 }

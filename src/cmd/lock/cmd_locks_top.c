@@ -86,30 +86,30 @@ static void write_holder(struct buf *out, int proto, const struct name_view *row
     resp_bulk_str(out, h->fixed ? "fixed" : "watchdog");
 }
 
-void cmd_locks_top(struct command_ctx *call, size_t most)
+void cmd_locks_top(struct command_ctx *ctx, size_t most)
 {
-    struct engine *engine = call->cmd->env.engine;
+    struct engine *engine = ctx->cmd->env.engine;
     struct top top = { .most = most };
     struct finding finding = { &top, engine };
-    struct cmd *c = call->cmd;
+    struct cmd *c = ctx->cmd;
 
     /* Who waits longest is always among them, however many names there are. */
     survey_waits(engine, most, on_wait, &finding);
     c->top_cursor = survey_names(engine, c->top_cursor, TOP_SCAN_MAX, on_name, &top);
-    resp_array(call->out, top.count);
+    resp_array(ctx->out, top.count);
     for (size_t i = 0; i < top.count; i++) {
         const struct name_view *row = &top.rows[i];
 
-        resp_map(call->out, call->proto, 5);
-        resp_bulk_str(call->out, "name");
-        resp_bulk(call->out, row->name);
-        resp_bulk_str(call->out, "waiting");
-        resp_int(call->out, (int64_t)row->waiting);
-        resp_bulk_str(call->out, "waited");
-        resp_int(call->out, (int64_t)row->longest_wait_ms);
-        resp_bulk_str(call->out, "holds");
-        resp_int(call->out, (int64_t)row->holds);
-        resp_bulk_str(call->out, "holder");
-        write_holder(call->out, call->proto, row);
+        resp_map(ctx->out, ctx->proto, 5);
+        resp_bulk_str(ctx->out, "name");
+        resp_bulk(ctx->out, row->name);
+        resp_bulk_str(ctx->out, "waiting");
+        resp_int(ctx->out, (int64_t)row->waiting);
+        resp_bulk_str(ctx->out, "waited");
+        resp_int(ctx->out, (int64_t)row->longest_wait_ms);
+        resp_bulk_str(ctx->out, "holds");
+        resp_int(ctx->out, (int64_t)row->holds);
+        resp_bulk_str(ctx->out, "holder");
+        write_holder(ctx->out, ctx->proto, row);
     }
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 enum {
-    SHOWN_MAX = 32, /* bytes of a user's word that an error text repeats */
+    QUOTED_MAX = 32, /* bytes of a user's word that an error text repeats */
 };
 
 const struct lock_syntax SYNTAX_LOCK = {
@@ -58,8 +58,7 @@ __attribute__((format(printf, 2, 3))) static bool reject_args(struct parse *p,
     return false;
 }
 
-/* --- values ------------------------------------------------------------------------
- */
+/* --- values ----------------------------------------------------------- */
 
 static bool read_ms(struct parse *p, const char *word, struct span text, uint64_t min,
                     uint64_t max, uint64_t *ret)
@@ -177,8 +176,7 @@ static bool read_top(struct parse *p, struct span text)
     return true;
 }
 
-/* --- options -----------------------------------------------------------------------
- */
+/* --- options ---------------------------------------------------------- */
 
 static const struct {
     const char *word;
@@ -217,14 +215,14 @@ static void list_words(unsigned bits, char *out, size_t room)
 static bool refuse_word(struct parse *p, struct span word)
 {
     char allowed[128];
-    int shown = word.len > SHOWN_MAX ? SHOWN_MAX : (int)word.len;
+    int quoted = word.len > QUOTED_MAX ? QUOTED_MAX : (int)word.len;
 
     if (p->syntax->options == 0) {
         return reject_args(p, "%s takes no options, but got '%.*s'", p->syntax->command,
-                           shown, word.ptr);
+                           quoted, word.ptr);
     }
     list_words(p->syntax->options, allowed, sizeof(allowed));
-    return reject_args(p, "unknown option '%.*s' for %s, which takes %s", shown,
+    return reject_args(p, "unknown option '%.*s' for %s, which takes %s", quoted,
                        word.ptr, p->syntax->command, allowed);
 }
 
@@ -343,9 +341,9 @@ static bool check_twins(struct parse *p)
     qsort(sorted, count, sizeof(sorted[0]), compare_names);
     for (size_t i = 1; i < count; i++) {
         if (span_eq(*sorted[i - 1], *sorted[i])) {
-            int shown = sorted[i]->len > SHOWN_MAX ? SHOWN_MAX : (int)sorted[i]->len;
+            int quoted = sorted[i]->len > QUOTED_MAX ? QUOTED_MAX : (int)sorted[i]->len;
 
-            return reject_args(p, "name '%.*s' is given twice", shown, sorted[i]->ptr);
+            return reject_args(p, "name '%.*s' is given twice", quoted, sorted[i]->ptr);
         }
     }
     return true;

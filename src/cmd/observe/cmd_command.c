@@ -5,8 +5,7 @@
 #include "cmd/observe/usage.h"
 #include "util/glob.h"
 
-/* --- INFO --------------------------------------------------------------------------
- */
+/* --- INFO ------------------------------------------------------------- */
 
 static const struct {
     unsigned bit;
@@ -147,41 +146,40 @@ static size_t count_top(void)
     return count;
 }
 
-void cmd_command(struct command_ctx *call)
+void cmd_command(struct command_ctx *ctx)
 {
-    resp_array(call->out, count_top());
+    resp_array(ctx->out, count_top());
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         if (!command_is_sub(&COMMANDS[i])) {
-            write_info(call->out, call->proto, &COMMANDS[i]);
+            write_info(ctx->out, ctx->proto, &COMMANDS[i]);
         }
     }
 }
 
-void cmd_command_info(struct command_ctx *call)
+void cmd_command_info(struct command_ctx *ctx)
 {
-    if (call->argc == 2) {
-        cmd_command(call);
+    if (ctx->argc == 2) {
+        cmd_command(ctx);
         return;
     }
-    resp_array(call->out, call->argc - 2);
-    for (size_t i = 2; i < call->argc; i++) {
-        const struct command *c = command_find(call->argv[i]);
+    resp_array(ctx->out, ctx->argc - 2);
+    for (size_t i = 2; i < ctx->argc; i++) {
+        const struct command *c = command_find(ctx->argv[i]);
 
         if (c == NULL) {
-            resp_null(call->out, call->proto);
+            resp_null(ctx->out, ctx->proto);
         } else {
-            write_info(call->out, call->proto, c);
+            write_info(ctx->out, ctx->proto, c);
         }
     }
 }
 
-void cmd_command_count(struct command_ctx *call)
+void cmd_command_count(struct command_ctx *ctx)
 {
-    resp_int(call->out, (int64_t)count_top());
+    resp_int(ctx->out, (int64_t)count_top());
 }
 
-/* --- DOCS --------------------------------------------------------------------------
- */
+/* --- DOCS ------------------------------------------------------------- */
 
 static void write_docs(struct buf *out, int proto, const struct command *c)
 {
@@ -212,34 +210,33 @@ static void write_docs(struct buf *out, int proto, const struct command *c)
     }
 }
 
-void cmd_command_docs(struct command_ctx *call)
+void cmd_command_docs(struct command_ctx *ctx)
 {
     size_t found = 0;
 
-    if (call->argc == 2) {
-        resp_map(call->out, call->proto, count_top());
+    if (ctx->argc == 2) {
+        resp_map(ctx->out, ctx->proto, count_top());
         for (size_t i = 0; i < COMMAND_COUNT; i++) {
             if (!command_is_sub(&COMMANDS[i])) {
-                write_docs(call->out, call->proto, &COMMANDS[i]);
+                write_docs(ctx->out, ctx->proto, &COMMANDS[i]);
             }
         }
         return;
     }
-    for (size_t i = 2; i < call->argc; i++) {
-        found += command_find(call->argv[i]) != NULL;
+    for (size_t i = 2; i < ctx->argc; i++) {
+        found += command_find(ctx->argv[i]) != NULL;
     }
-    resp_map(call->out, call->proto, found);
-    for (size_t i = 2; i < call->argc; i++) {
-        const struct command *c = command_find(call->argv[i]);
+    resp_map(ctx->out, ctx->proto, found);
+    for (size_t i = 2; i < ctx->argc; i++) {
+        const struct command *c = command_find(ctx->argv[i]);
 
         if (c != NULL) {
-            write_docs(call->out, call->proto, c);
+            write_docs(ctx->out, ctx->proto, c);
         }
     }
 }
 
-/* --- LIST --------------------------------------------------------------------------
- */
+/* --- LIST ------------------------------------------------------------- */
 
 static bool in_category(const struct command *c, struct span category)
 {
@@ -252,72 +249,70 @@ static bool in_category(const struct command *c, struct span category)
     return false;
 }
 
-void cmd_command_list(struct command_ctx *call)
+void cmd_command_list(struct command_ctx *ctx)
 {
     struct buf names = { 0 };
-    bool by_pattern = ctx_arg_is(call, 3, "PATTERN");
-    bool by_category = ctx_arg_is(call, 3, "ACLCAT");
+    bool by_pattern = ctx_arg_is(ctx, 3, "PATTERN");
+    bool by_category = ctx_arg_is(ctx, 3, "ACLCAT");
     size_t count = 0;
 
-    if (call->argc != 2 &&
-        (call->argc != 5 || !ctx_arg_is(call, 2, "FILTERBY") ||
-         (!by_pattern && !by_category && !ctx_arg_is(call, 3, "MODULE")))) {
-        ctx_syntax_error(call);
+    if (ctx->argc != 2 &&
+        (ctx->argc != 5 || !ctx_arg_is(ctx, 2, "FILTERBY") ||
+         (!by_pattern && !by_category && !ctx_arg_is(ctx, 3, "MODULE")))) {
+        ctx_syntax_error(ctx);
         return;
     }
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        if (call->argc == 2 ||
-            (by_category && in_category(&COMMANDS[i], call->argv[4])) ||
-            (by_pattern && call->argv[4].len <= ARGS_PATTERN_MAX &&
-             glob_match(call->argv[4], span_str(COMMANDS[i].name)))) {
+        if (ctx->argc == 2 ||
+            (by_category && in_category(&COMMANDS[i], ctx->argv[4])) ||
+            (by_pattern && ctx->argv[4].len <= ARGS_PATTERN_MAX &&
+             glob_match(ctx->argv[4], span_str(COMMANDS[i].name)))) {
             resp_bulk_str(&names, COMMANDS[i].name);
             count++;
         }
     }
-    resp_array(call->out, count);
-    buf_add_span(call->out, buf_span(&names));
+    resp_array(ctx->out, count);
+    buf_add_span(ctx->out, buf_span(&names));
     buf_reset(&names);
 }
 
-/* --- GETKEYS -----------------------------------------------------------------------
- */
+/* --- GETKEYS ---------------------------------------------------------- */
 
-static void get_keys(struct command_ctx *call, bool flags)
+static void get_keys(struct command_ctx *ctx, bool flags)
 {
-    const struct span *argv = call->argv + 2;
-    size_t argc = call->argc - 2, first, count;
+    const struct span *argv = ctx->argv + 2;
+    size_t argc = ctx->argc - 2, first, count;
     const struct command *c = command_resolve(argv, argc);
 
     if (c == NULL) {
-        ctx_error(call, LATCHD_ERR, "Invalid command specified");
+        ctx_error(ctx, LATCHD_ERR, "Invalid command specified");
     } else if (c->keys == KEYS_NONE) {
-        ctx_error(call, LATCHD_ERR, "The command has no key arguments");
+        ctx_error(ctx, LATCHD_ERR, "The command has no key arguments");
     } else if (!command_arity_fits(c, argc)) {
-        ctx_error(call, LATCHD_ERR,
-                  "Invalid number of arguments specified for command");
+        ctx_error(ctx, LATCHD_ERR, "Invalid number of arguments specified for command");
     } else if (!command_key_range(c, argv, argc, &first, &count)) {
-        ctx_error(call, LATCHD_ERR, "Invalid arguments specified for command");
+        ctx_error(ctx, LATCHD_ERR, "Invalid arguments specified for command");
     } else {
-        resp_array(call->out, count);
+        resp_array(ctx->out, count);
         for (size_t i = 0; i < count; i++) {
             if (flags) {
-                resp_array(call->out, 2);
+                resp_array(ctx->out, 2);
             }
-            resp_bulk(call->out, argv[first + i]);
+            resp_bulk(ctx->out, argv[first + i]);
             if (flags) {
-                resp_set(call->out, call->proto, 1);
-                resp_simple(call->out, key_flag(c));
+                resp_set(ctx->out, ctx->proto, 1);
+                resp_simple(ctx->out, key_flag(c));
             }
         }
     }
 }
 
-void cmd_command_getkeys(struct command_ctx *call)
+void cmd_command_getkeys(struct command_ctx *ctx)
 {
-    get_keys(call, false);
+    get_keys(ctx, false);
 }
 
-void cmd_command_getkeysandflags(struct command_ctx *call)
+void cmd_command_getkeysandflags(struct command_ctx *ctx)
 {
-    get_keys(call, true);
+    get_keys(ctx, true);
 }

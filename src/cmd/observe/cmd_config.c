@@ -8,7 +8,7 @@
 enum { CONFIG_REASON_MAX = 512 };
 
 struct config_listing {
-    struct command_ctx *call;
+    struct command_ctx *ctx;
     size_t at; /* of the pattern in the arguments */
     struct buf items;
     size_t pairs;
@@ -21,9 +21,9 @@ static struct span pattern_at(const struct config_listing *l, size_t at)
     size_t before = 0;
 
     for (size_t i = 2; i < at; i++) {
-        before += l->call->argv[i].len;
+        before += l->ctx->argv[i].len;
     }
-    return span_of(buf_span(&l->patterns).ptr + before, l->call->argv[at].len);
+    return span_of(buf_span(&l->patterns).ptr + before, l->ctx->argv[at].len);
 }
 
 static void list_pair(void *arg, const char *key, const char *value)
@@ -40,73 +40,72 @@ static void list_pair(void *arg, const char *key, const char *value)
     l->pairs++;
 }
 
-void cmd_config_get(struct command_ctx *call)
+void cmd_config_get(struct command_ctx *ctx)
 {
-    struct config_listing l = { .call = call };
+    struct config_listing l = { .ctx = ctx };
 
-    for (size_t i = 2; i < call->argc; i++) {
-        for (size_t k = 0; k < call->argv[i].len; k++) {
-            char ch = call->argv[i].ptr[k];
+    for (size_t i = 2; i < ctx->argc; i++) {
+        for (size_t k = 0; k < ctx->argv[i].len; k++) {
+            char ch = ctx->argv[i].ptr[k];
 
             ch = (char)(ch >= 'A' && ch <= 'Z' ? ch - 'A' + 'a' : ch);
             buf_add(&l.patterns, &ch, 1);
         }
     }
-    for (l.at = 2; l.at < call->argc; l.at++) {
-        if (call->argv[l.at].len <= ARGS_PATTERN_MAX) {
-            call->cmd->env.config_each(call->cmd->env.ctx, pattern_at(&l, l.at),
-                                       list_pair, &l);
+    for (l.at = 2; l.at < ctx->argc; l.at++) {
+        if (ctx->argv[l.at].len <= ARGS_PATTERN_MAX) {
+            ctx->cmd->env.config_each(ctx->cmd->env.ctx, pattern_at(&l, l.at),
+                                      list_pair, &l);
         }
     }
-    resp_map(call->out, call->proto, l.pairs);
-    buf_add_span(call->out, buf_span(&l.items));
+    resp_map(ctx->out, ctx->proto, l.pairs);
+    buf_add_span(ctx->out, buf_span(&l.items));
     buf_reset(&l.items);
     buf_reset(&l.patterns);
 }
 
-static void log_set(const struct command_ctx *call)
+static void log_set(const struct command_ctx *ctx)
 {
-    for (size_t i = 2; i + 1 < call->argc; i += 2) {
-        struct span value = redacted_arg(call, i + 1);
+    for (size_t i = 2; i + 1 < ctx->argc; i += 2) {
+        struct span value = redacted_arg(ctx, i + 1);
 
-        log_about_client(call, LOG_NOTICE, SPAN_NONE, "CONFIG SET %.*s %.*s",
-                         (int)call->argv[i].len, call->argv[i].ptr, (int)value.len,
+        log_about_client(ctx, LOG_NOTICE, SPAN_NONE, "CONFIG SET %.*s %.*s",
+                         (int)ctx->argv[i].len, ctx->argv[i].ptr, (int)value.len,
                          value.ptr);
     }
 }
 
-void cmd_config_set(struct command_ctx *call)
+void cmd_config_set(struct command_ctx *ctx)
 {
     char reason[CONFIG_REASON_MAX] = "";
 
-    if (call->argc % 2 != 0) {
-        ctx_syntax_error(call);
-    } else if (!call->cmd->env.config_set(call->cmd->env.ctx, call->argv + 2,
-                                          (call->argc - 2) / 2, reason,
-                                          sizeof(reason))) {
-        ctx_error(call, LATCHD_ERR, "%s", reason);
+    if (ctx->argc % 2 != 0) {
+        ctx_syntax_error(ctx);
+    } else if (!ctx->cmd->env.config_set(ctx->cmd->env.ctx, ctx->argv + 2,
+                                         (ctx->argc - 2) / 2, reason, sizeof(reason))) {
+        ctx_error(ctx, LATCHD_ERR, "%s", reason);
     } else {
-        log_set(call);
-        resp_simple(call->out, "OK");
+        log_set(ctx);
+        resp_simple(ctx->out, "OK");
     }
 }
 
-void cmd_config_resetstat(struct command_ctx *call)
+void cmd_config_resetstat(struct command_ctx *ctx)
 {
-    cmd_reset_stats(call->cmd);
-    if (call->cmd->env.reset_stats != NULL) {
-        call->cmd->env.reset_stats(call->cmd->env.ctx);
+    cmd_reset_stats(ctx->cmd);
+    if (ctx->cmd->env.reset_stats != NULL) {
+        ctx->cmd->env.reset_stats(ctx->cmd->env.ctx);
     }
-    resp_simple(call->out, "OK");
+    resp_simple(ctx->out, "OK");
 }
 
-void cmd_config_rewrite(struct command_ctx *call)
+void cmd_config_rewrite(struct command_ctx *ctx)
 {
     char reason[CONFIG_REASON_MAX] = "";
 
-    if (!call->cmd->env.config_rewrite(call->cmd->env.ctx, reason, sizeof(reason))) {
-        ctx_error(call, LATCHD_ERR, "%s", reason);
+    if (!ctx->cmd->env.config_rewrite(ctx->cmd->env.ctx, reason, sizeof(reason))) {
+        ctx_error(ctx, LATCHD_ERR, "%s", reason);
     } else {
-        resp_simple(call->out, "OK");
+        resp_simple(ctx->out, "OK");
     }
 }

@@ -34,17 +34,17 @@ static const struct {
 
 enum { SECTION_COUNT = sizeof(SECTIONS) / sizeof(SECTIONS[0]) };
 
-static bool is_section_wanted(const struct command_ctx *call, size_t section)
+static bool is_section_wanted(const struct command_ctx *ctx, size_t section)
 {
     bool by_default = SECTIONS[section].group == BY_DEFAULT;
 
-    if (call->argc == 1) {
+    if (ctx->argc == 1) {
         return by_default;
     }
-    for (size_t i = 1; i < call->argc; i++) {
-        if (ctx_arg_is(call, i, "all") || ctx_arg_is(call, i, "everything") ||
-            ctx_arg_is(call, i, SECTIONS[section].name) ||
-            (ctx_arg_is(call, i, "default") && by_default)) {
+    for (size_t i = 1; i < ctx->argc; i++) {
+        if (ctx_arg_is(ctx, i, "all") || ctx_arg_is(ctx, i, "everything") ||
+            ctx_arg_is(ctx, i, SECTIONS[section].name) ||
+            (ctx_arg_is(ctx, i, "default") && by_default)) {
             return true;
         }
     }
@@ -67,15 +67,15 @@ static void write_section(struct cmd *c, size_t section, struct buf *out)
     }
 }
 
-void cmd_info(struct command_ctx *call)
+void cmd_info(struct command_ctx *ctx)
 {
     struct buf text = { 0 };
 
     for (size_t i = 0; i < SECTION_COUNT; i++) {
-        if (is_section_wanted(call, i)) {
-            write_section(call->cmd, i, &text);
+        if (is_section_wanted(ctx, i)) {
+            write_section(ctx->cmd, i, &text);
         }
     }
-    resp_verbatim(call->out, call->proto, buf_span(&text));
+    resp_verbatim(ctx->out, ctx->proto, buf_span(&text));
     buf_reset(&text);
 }

@@ -5,63 +5,63 @@
 #include "util/clock.h"
 
 /* The event of that name; LATENCY_EVENT_COUNT: there is none. */
-static enum latency_event find_event(const struct command_ctx *call, size_t at)
+static enum latency_event find_event(const struct command_ctx *ctx, size_t at)
 {
     int i = 0;
 
     while (i < LATENCY_EVENT_COUNT &&
-           !ctx_arg_is(call, at, latency_name((enum latency_event)i))) {
+           !ctx_arg_is(ctx, at, latency_name((enum latency_event)i))) {
         i++;
     }
     return (enum latency_event)i;
 }
 
-static struct latency_series *series_of(const struct command_ctx *call, int event)
+static struct latency_series *series_of(const struct command_ctx *ctx, int event)
 {
-    return &call->cmd->latency->of[event];
+    return &ctx->cmd->latency->of[event];
 }
 
-void cmd_latency_latest(struct command_ctx *call)
+void cmd_latency_latest(struct command_ctx *ctx)
 {
     size_t count = 0;
 
     for (int i = 0; i < LATENCY_EVENT_COUNT; i++) {
-        count += series_of(call, i)->count > 0;
+        count += series_of(ctx, i)->count > 0;
     }
-    resp_array(call->out, count);
+    resp_array(ctx->out, count);
     for (int i = 0; i < LATENCY_EVENT_COUNT; i++) {
-        const struct latency_series *s = series_of(call, i);
+        const struct latency_series *s = series_of(ctx, i);
         const struct latency_sample *last;
 
         if (s->count == 0) {
             continue;
         }
         last = latency_sample(s, s->count - 1);
-        resp_array(call->out, 4);
-        resp_bulk_str(call->out, latency_name((enum latency_event)i));
-        resp_int(call->out, (int64_t)last->at_s);
-        resp_int(call->out, (int64_t)last->ms);
-        resp_int(call->out, (int64_t)s->max_ms);
+        resp_array(ctx->out, 4);
+        resp_bulk_str(ctx->out, latency_name((enum latency_event)i));
+        resp_int(ctx->out, (int64_t)last->at_s);
+        resp_int(ctx->out, (int64_t)last->ms);
+        resp_int(ctx->out, (int64_t)s->max_ms);
     }
 }
 
-void cmd_latency_history(struct command_ctx *call)
+void cmd_latency_history(struct command_ctx *ctx)
 {
-    enum latency_event event = find_event(call, 2);
+    enum latency_event event = find_event(ctx, 2);
     const struct latency_series *s;
 
     if (event == LATENCY_EVENT_COUNT) {
-        resp_array(call->out, 0);
+        resp_array(ctx->out, 0);
         return;
     }
-    s = series_of(call, event);
-    resp_array(call->out, s->count);
+    s = series_of(ctx, event);
+    resp_array(ctx->out, s->count);
     for (size_t i = 0; i < s->count; i++) {
         const struct latency_sample *sample = latency_sample(s, i);
 
-        resp_array(call->out, 2);
-        resp_int(call->out, (int64_t)sample->at_s);
-        resp_int(call->out, (int64_t)sample->ms);
+        resp_array(ctx->out, 2);
+        resp_int(ctx->out, (int64_t)sample->at_s);
+        resp_int(ctx->out, (int64_t)sample->ms);
     }
 }
 
@@ -73,55 +73,54 @@ static int64_t reset_event(struct latency_series *s)
     return any;
 }
 
-void cmd_latency_reset(struct command_ctx *call)
+void cmd_latency_reset(struct command_ctx *ctx)
 {
     int64_t count = 0;
 
-    for (int i = 0; i < LATENCY_EVENT_COUNT && call->argc == 2; i++) {
-        count += reset_event(series_of(call, i));
+    for (int i = 0; i < LATENCY_EVENT_COUNT && ctx->argc == 2; i++) {
+        count += reset_event(series_of(ctx, i));
     }
-    for (size_t at = 2; at < call->argc; at++) {
-        enum latency_event event = find_event(call, at);
+    for (size_t at = 2; at < ctx->argc; at++) {
+        enum latency_event event = find_event(ctx, at);
 
         if (event != LATENCY_EVENT_COUNT) {
-            count += reset_event(series_of(call, event));
+            count += reset_event(series_of(ctx, event));
         }
     }
-    resp_int(call->out, count);
+    resp_int(ctx->out, count);
 }
 
-void cmd_latency_graph(struct command_ctx *call)
+void cmd_latency_graph(struct command_ctx *ctx)
 {
-    enum latency_event event = find_event(call, 2);
+    enum latency_event event = find_event(ctx, 2);
     struct buf text = { 0 };
 
-    if (event == LATENCY_EVENT_COUNT || series_of(call, event)->count == 0) {
-        struct span name = call->argv[2];
+    if (event == LATENCY_EVENT_COUNT || series_of(ctx, event)->count == 0) {
+        struct span name = ctx->argv[2];
 
-        ctx_error(call, LATCHD_ERR, "No samples available for event '%.*s'",
-                  span_shown(name), name.ptr);
+        ctx_error(ctx, LATCHD_ERR, "No samples available for event '%.*s'",
+                  span_quoted_len(name), name.ptr);
         return;
     }
-    latency_graph(series_of(call, event), latency_name(event),
-                  clock_wall_us() / 1000000, &text);
-    resp_verbatim(call->out, call->proto, buf_span(&text));
+    latency_graph(series_of(ctx, event), latency_name(event), clock_wall_us() / 1000000,
+                  &text);
+    resp_verbatim(ctx->out, ctx->proto, buf_span(&text));
     buf_reset(&text);
 }
 
-void cmd_latency_doctor(struct command_ctx *call)
+void cmd_latency_doctor(struct command_ctx *ctx)
 {
     struct buf text = { 0 };
 
-    latency_report(call->cmd->latency, call->cmd->limits.latency_ms, &text);
-    resp_verbatim(call->out, call->proto, buf_span(&text));
+    latency_report(ctx->cmd->latency, ctx->cmd->limits.latency_ms, &text);
+    resp_verbatim(ctx->out, ctx->proto, buf_span(&text));
     buf_reset(&text);
 }
 
-/* --- HISTOGRAM ---------------------------------------------------------------------
- */
+/* --- HISTOGRAM -------------------------------------------------------- */
 
 struct histograms {
-    struct command_ctx *call;
+    struct command_ctx *ctx;
     struct buf items;
     size_t count;
 };
@@ -129,7 +128,7 @@ struct histograms {
 /* Powers of two of microseconds, and how many calls took that long or less. */
 static void add_histogram(struct histograms *hs, const struct command *command)
 {
-    const struct histogram *h = &hs->call->cmd->stats[command - COMMANDS].work;
+    const struct histogram *h = &hs->ctx->cmd->stats[command - COMMANDS].work;
     struct buf pairs = { 0 };
     uint64_t before = 0;
     size_t count = 0;
@@ -149,11 +148,11 @@ static void add_histogram(struct histograms *hs, const struct command *command)
     }
     hs->count++;
     resp_bulk_str(&hs->items, command->name);
-    resp_map(&hs->items, hs->call->proto, 2);
+    resp_map(&hs->items, hs->ctx->proto, 2);
     resp_bulk_str(&hs->items, "calls");
     resp_int(&hs->items, (int64_t)h->count);
     resp_bulk_str(&hs->items, "histogram_usec");
-    resp_map(&hs->items, hs->call->proto, count);
+    resp_map(&hs->items, hs->ctx->proto, count);
     buf_add_span(&hs->items, buf_span(&pairs));
     buf_reset(&pairs);
 }
@@ -174,17 +173,17 @@ static void add_named(struct histograms *hs, struct span name)
     }
 }
 
-void cmd_latency_histogram(struct command_ctx *call)
+void cmd_latency_histogram(struct command_ctx *ctx)
 {
-    struct histograms hs = { .call = call };
+    struct histograms hs = { .ctx = ctx };
 
-    for (size_t i = 0; i < COMMAND_COUNT && call->argc == 2; i++) {
+    for (size_t i = 0; i < COMMAND_COUNT && ctx->argc == 2; i++) {
         add_histogram(&hs, &COMMANDS[i]);
     }
-    for (size_t at = 2; at < call->argc; at++) {
-        add_named(&hs, call->argv[at]);
+    for (size_t at = 2; at < ctx->argc; at++) {
+        add_named(&hs, ctx->argv[at]);
     }
-    resp_map(call->out, call->proto, hs.count);
-    buf_add_span(call->out, buf_span(&hs.items));
+    resp_map(ctx->out, ctx->proto, hs.count);
+    buf_add_span(ctx->out, buf_span(&hs.items));
     buf_reset(&hs.items);
 }

@@ -11,30 +11,30 @@ enum {
     WASTE_MIN = 64 * 1024 * 1024, /* what is free below this is not worth a word */
 };
 
-void cmd_memory_usage(struct command_ctx *call)
+void cmd_memory_usage(struct command_ctx *ctx)
 {
     int64_t samples = SAMPLES_DEFAULT;
     size_t size;
 
-    for (size_t at = 3; at < call->argc; at += 2) {
-        if (!ctx_arg_is(call, at, "SAMPLES") || at + 1 == call->argc) {
-            ctx_syntax_error(call);
+    for (size_t at = 3; at < ctx->argc; at += 2) {
+        if (!ctx_arg_is(ctx, at, "SAMPLES") || at + 1 == ctx->argc) {
+            ctx_syntax_error(ctx);
             return;
         }
-        if (!ctx_arg_int(call, at + 1, &samples)) {
+        if (!ctx_arg_int(ctx, at + 1, &samples)) {
             return;
         }
         if (samples < 0) {
-            ctx_syntax_error(call);
+            ctx_syntax_error(ctx);
             return;
         }
     }
-    size = engine_memory(call->cmd->env.engine, call->argv[2],
+    size = engine_memory(ctx->cmd->env.engine, ctx->argv[2],
                          samples == 0 ? SIZE_MAX : (size_t)samples);
     if (size == 0) {
-        ctx_null(call);
+        ctx_null(ctx);
     } else {
-        resp_int(call->out, (int64_t)size);
+        resp_int(ctx->out, (int64_t)size);
     }
 }
 
@@ -43,31 +43,31 @@ static size_t count_allocated(const struct mallinfo2 *heap)
     return heap->uordblks + heap->hblkhd;
 }
 
-static void add_field(struct command_ctx *call, const char *name, uint64_t value)
+static void add_field(struct command_ctx *ctx, const char *name, uint64_t value)
 {
-    resp_bulk_str(call->out, name);
-    resp_int(call->out, (int64_t)value);
+    resp_bulk_str(ctx->out, name);
+    resp_int(ctx->out, (int64_t)value);
 }
 
 /* Redis's fields, those that mean something here. */
-void cmd_memory_stats(struct command_ctx *call)
+void cmd_memory_stats(struct command_ctx *ctx)
 {
     struct mallinfo2 heap = mallinfo2();
     struct engine_stats locks;
     struct net_stats net;
 
-    engine_stats(call->cmd->env.engine, &locks);
-    net_stats(call->cmd->env.net, &net);
-    resp_map(call->out, call->proto, 6);
-    add_field(call, "total.allocated", count_allocated(&heap));
-    add_field(call, "keys.count", locks.locks);
-    add_field(call, "clients.count", net.open);
-    add_field(call, "allocator.allocated", count_allocated(&heap));
-    add_field(call, "allocator.resident", heap.arena + heap.hblkhd);
-    add_field(call, "allocator.free", heap.fordblks);
+    engine_stats(ctx->cmd->env.engine, &locks);
+    net_stats(ctx->cmd->env.net, &net);
+    resp_map(ctx->out, ctx->proto, 6);
+    add_field(ctx, "total.allocated", count_allocated(&heap));
+    add_field(ctx, "keys.count", locks.locks);
+    add_field(ctx, "clients.count", net.open);
+    add_field(ctx, "allocator.allocated", count_allocated(&heap));
+    add_field(ctx, "allocator.resident", heap.arena + heap.hblkhd);
+    add_field(ctx, "allocator.free", heap.fordblks);
 }
 
-void cmd_memory_doctor(struct command_ctx *call)
+void cmd_memory_doctor(struct command_ctx *ctx)
 {
     struct mallinfo2 heap = mallinfo2();
     struct buf text = { 0 };
@@ -81,11 +81,11 @@ void cmd_memory_doctor(struct command_ctx *call)
         buf_printf(&text, "No problem was found: %zu bytes are in use, %zu are free.\n",
                    count_allocated(&heap), heap.fordblks);
     }
-    resp_verbatim(call->out, call->proto, buf_span(&text));
+    resp_verbatim(ctx->out, ctx->proto, buf_span(&text));
     buf_reset(&text);
 }
 
-void cmd_memory_malloc_stats(struct command_ctx *call)
+void cmd_memory_malloc_stats(struct command_ctx *ctx)
 {
     struct mallinfo2 heap = mallinfo2();
     struct buf text = { 0 };
@@ -94,12 +94,12 @@ void cmd_memory_malloc_stats(struct command_ctx *call)
                heap.hblkhd, heap.hblks);
     buf_printf(&text, "used:%zu\nfree:%zu\nfree_blocks:%zu\nfree_at_top:%zu\n",
                heap.uordblks, heap.fordblks, heap.ordblks, heap.keepcost);
-    resp_verbatim(call->out, call->proto, buf_span(&text));
+    resp_verbatim(ctx->out, ctx->proto, buf_span(&text));
     buf_reset(&text);
 }
 
-void cmd_memory_purge(struct command_ctx *call)
+void cmd_memory_purge(struct command_ctx *ctx)
 {
     (void)malloc_trim(0);
-    resp_simple(call->out, "OK");
+    resp_simple(ctx->out, "OK");
 }

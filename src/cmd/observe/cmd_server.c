@@ -2,45 +2,45 @@
 #include "cmd/handlers.h"
 #include "cmd/observe/log_identity.h"
 
-void cmd_shutdown(struct command_ctx *call)
+void cmd_shutdown(struct command_ctx *ctx)
 {
-    for (size_t i = 1; i < call->argc; i++) {
-        if (ctx_arg_is(call, i, "ABORT") && call->argc == 2) {
-            ctx_error(call, LATCHD_ERR, "No shutdown in progress.");
+    for (size_t i = 1; i < ctx->argc; i++) {
+        if (ctx_arg_is(ctx, i, "ABORT") && ctx->argc == 2) {
+            ctx_error(ctx, LATCHD_ERR, "No shutdown in progress.");
             return;
         }
-        if (!ctx_arg_is(call, i, "SAVE") && !ctx_arg_is(call, i, "NOSAVE") &&
-            !ctx_arg_is(call, i, "NOW") && !ctx_arg_is(call, i, "FORCE")) {
-            ctx_syntax_error(call);
+        if (!ctx_arg_is(ctx, i, "SAVE") && !ctx_arg_is(ctx, i, "NOSAVE") &&
+            !ctx_arg_is(ctx, i, "NOW") && !ctx_arg_is(ctx, i, "FORCE")) {
+            ctx_syntax_error(ctx);
             return;
         }
     }
     /* As in Redis, the answer is the end of the connection. */
-    conn_suspend(call->conn);
-    log_about_client(call, LOG_NOTICE, SPAN_NONE, "SHUTDOWN");
-    call->cmd->env.shutdown(call->cmd->env.ctx);
+    conn_suspend(ctx->conn);
+    log_about_client(ctx, LOG_NOTICE, SPAN_NONE, "SHUTDOWN");
+    ctx->cmd->env.shutdown(ctx->cmd->env.ctx);
 }
 
-void cmd_dbsize(struct command_ctx *call)
+void cmd_dbsize(struct command_ctx *ctx)
 {
     struct engine_stats stats;
 
-    engine_stats(call->cmd->env.engine, &stats);
-    resp_int(call->out, (int64_t)stats.locks);
+    engine_stats(ctx->cmd->env.engine, &stats);
+    resp_int(ctx->out, (int64_t)stats.locks);
 }
 
 /* Some libraries read a key of their own at connect time: it is not there. */
-void cmd_get(struct command_ctx *call)
+void cmd_get(struct command_ctx *ctx)
 {
-    ctx_null(call);
+    ctx_null(ctx);
 }
 
-void cmd_exists(struct command_ctx *call)
+void cmd_exists(struct command_ctx *ctx)
 {
-    resp_int(call->out, 0);
+    resp_int(ctx->out, 0);
 }
 
-void cmd_cluster(struct command_ctx *call)
+void cmd_cluster(struct command_ctx *ctx)
 {
-    ctx_error(call, LATCHD_ERR, "This instance has cluster support disabled");
+    ctx_error(ctx, LATCHD_ERR, "This instance has cluster support disabled");
 }

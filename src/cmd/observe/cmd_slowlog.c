@@ -11,45 +11,45 @@
 #include <stdio.h>
 
 enum {
-    SHOWN_ARGS = 32,       /* words of a command that are kept */
-    SHOWN_ARG_BYTES = 128, /* bytes of each */
-    SHOWN_DEFAULT = 10,    /* entries, when no count is given */
+    LOGGED_ARGS = 32,       /* words of a command that are kept */
+    LOGGED_ARG_BYTES = 128, /* bytes of each */
+    COUNT_DEFAULT = 10,     /* entries, when no count is given */
 };
 
 static void add_arg(struct buf *out, struct span arg)
 {
     struct buf cut = { 0 };
 
-    if (arg.len <= SHOWN_ARG_BYTES) {
+    if (arg.len <= LOGGED_ARG_BYTES) {
         resp_bulk(out, arg);
         return;
     }
-    buf_add(&cut, arg.ptr, SHOWN_ARG_BYTES);
-    buf_printf(&cut, "... (%zu more bytes)", arg.len - SHOWN_ARG_BYTES);
+    buf_add(&cut, arg.ptr, LOGGED_ARG_BYTES);
+    buf_printf(&cut, "... (%zu more bytes)", arg.len - LOGGED_ARG_BYTES);
     resp_bulk(out, buf_span(&cut));
     buf_reset(&cut);
 }
 
-static void add_args(struct buf *out, const struct command_ctx *call)
+static void add_args(struct buf *out, const struct command_ctx *ctx)
 {
-    size_t shown = call->argc <= SHOWN_ARGS ? call->argc : SHOWN_ARGS - 1;
+    size_t logged = ctx->argc <= LOGGED_ARGS ? ctx->argc : LOGGED_ARGS - 1;
     char rest[64];
 
-    resp_array(out, shown + (shown < call->argc));
-    for (size_t i = 0; i < shown; i++) {
-        add_arg(out, redacted_arg(call, i));
+    resp_array(out, logged + (logged < ctx->argc));
+    for (size_t i = 0; i < logged; i++) {
+        add_arg(out, redacted_arg(ctx, i));
     }
-    if (shown < call->argc) {
+    if (logged < ctx->argc) {
         (void)snprintf(rest, sizeof(rest), "... (%zu more arguments)",
-                       call->argc - shown);
+                       ctx->argc - logged);
         resp_bulk_str(out, rest);
     }
 }
 
-void slowlog_note(const struct command_ctx *call, uint64_t us)
+void slowlog_note(const struct command_ctx *ctx, uint64_t us)
 {
-    struct cmd *c = call->cmd;
-    char peer[SHOWN_PEER_ROOM];
+    struct cmd *c = ctx->cmd;
+    char peer[REDACTED_PEER_ROOM];
     struct buf *out;
     uint64_t id;
 
@@ -57,14 +57,14 @@ void slowlog_note(const struct command_ctx *call, uint64_t us)
         return;
     }
     out = slowlog_add(&c->slow, c->limits.slowlog_len, &id);
-    redacted_peer(call->conn, peer);
+    redacted_peer(ctx->conn, peer);
     resp_array(out, 6);
     resp_int(out, (int64_t)id);
     resp_int(out, (int64_t)(clock_wall_us() / 1000000));
     resp_int(out, (int64_t)us);
-    add_args(out, call);
+    add_args(out, ctx);
     resp_bulk_str(out, peer);
-    resp_bulk_str(out, client_text(call->client, CLIENT_NAME));
+    resp_bulk_str(out, client_text(ctx->client, CLIENT_NAME));
 }
 
 enum { WAIT_PAIRS = 9 };
@@ -95,7 +95,7 @@ void cmd_waited(struct cmd *c, const struct effect_waited *w)
     struct conn *conn = net_find(c->env.net, w->conn);
     const struct client *client = conn == NULL ? NULL : conn_data(conn);
     const char *address = client == NULL ? NULL : client_text(client, CLIENT_ADDRESS);
-    char peer[SHOWN_PEER_ROOM] = "";
+    char peer[REDACTED_PEER_ROOM] = "";
     struct buf *out;
     uint64_t id;
 
@@ -117,20 +117,19 @@ void cmd_waited(struct cmd *c, const struct effect_waited *w)
     add_pair(out, "address", span_str(address != NULL ? address : peer));
 }
 
-/* --- SLOWLOG -----------------------------------------------------------------------
- */
+/* --- SLOWLOG ---------------------------------------------------------- */
 
 /* SLOWLOG GET [count]; -1: all. False: refused, and answered. */
-static bool read_count(struct command_ctx *call, size_t *ret)
+static bool read_count(struct command_ctx *ctx, size_t *ret)
 {
-    int64_t count = SHOWN_DEFAULT;
+    int64_t count = COUNT_DEFAULT;
 
-    if (call->argc > 3) {
-        ctx_subcommand_error(call);
+    if (ctx->argc > 3) {
+        ctx_subcommand_error(ctx);
         return false;
     }
-    if (call->argc == 3 && (!parse_i64(call->argv[2], &count) || count < -1)) {
-        ctx_error(call, LATCHD_ERR, "count should be greater than or equal to -1");
+    if (ctx->argc == 3 && (!parse_i64(ctx->argv[2], &count) || count < -1)) {
+        ctx_error(ctx, LATCHD_ERR, "count should be greater than or equal to -1");
         return false;
     }
     *ret = count < 0 ? SIZE_MAX : (size_t)count;
@@ -142,44 +141,44 @@ static void write_text(void *ctx, struct span text)
     buf_add_span(ctx, text);
 }
 
-void cmd_slowlog_get(struct command_ctx *call)
+void cmd_slowlog_get(struct command_ctx *ctx)
 {
-    const struct slowlog *log = &call->cmd->slow;
+    const struct slowlog *log = &ctx->cmd->slow;
     size_t count;
 
-    if (read_count(call, &count)) {
-        resp_array(call->out, count < log->count ? count : log->count);
-        slowlog_each(log, count, write_text, call->out);
+    if (read_count(ctx, &count)) {
+        resp_array(ctx->out, count < log->count ? count : log->count);
+        slowlog_each(log, count, write_text, ctx->out);
     }
 }
 
-static void write_wait(void *ctx, struct span text)
+static void write_wait(void *arg, struct span text)
 {
-    struct command_ctx *call = ctx;
+    struct command_ctx *ctx = arg;
 
-    resp_map(call->out, call->proto, WAIT_PAIRS);
-    buf_add_span(call->out, text);
+    resp_map(ctx->out, ctx->proto, WAIT_PAIRS);
+    buf_add_span(ctx->out, text);
 }
 
-void cmd_slowlog_waits(struct command_ctx *call)
+void cmd_slowlog_waits(struct command_ctx *ctx)
 {
-    const struct slowlog *log = &call->cmd->waits;
+    const struct slowlog *log = &ctx->cmd->waits;
     size_t count;
 
-    if (read_count(call, &count)) {
-        resp_array(call->out, count < log->count ? count : log->count);
-        slowlog_each(log, count, write_wait, call);
+    if (read_count(ctx, &count)) {
+        resp_array(ctx->out, count < log->count ? count : log->count);
+        slowlog_each(log, count, write_wait, ctx);
     }
 }
 
-void cmd_slowlog_len(struct command_ctx *call)
+void cmd_slowlog_len(struct command_ctx *ctx)
 {
-    resp_int(call->out, (int64_t)call->cmd->slow.count);
+    resp_int(ctx->out, (int64_t)ctx->cmd->slow.count);
 }
 
-void cmd_slowlog_reset(struct command_ctx *call)
+void cmd_slowlog_reset(struct command_ctx *ctx)
 {
-    slowlog_trim(&call->cmd->slow, 0);
-    slowlog_trim(&call->cmd->waits, 0);
-    resp_simple(call->out, "OK");
+    slowlog_trim(&ctx->cmd->slow, 0);
+    slowlog_trim(&ctx->cmd->waits, 0);
+    resp_simple(ctx->out, "OK");
 }

@@ -44,18 +44,18 @@ static struct command_stat *stat_of(struct cmd *c, const struct command *command
     return &c->stats[command - COMMANDS];
 }
 
-void stats_rejected(const struct command_ctx *call)
+void stats_rejected(const struct command_ctx *ctx)
 {
     struct command_stat *stat;
 
-    if (call->command == NULL) {
-        call->cmd->unknown++;
+    if (ctx->command == NULL) {
+        ctx->cmd->unknown++;
         return;
     }
-    stat = stat_of(call->cmd, call->command);
+    stat = stat_of(ctx->cmd, ctx->command);
     stat->rejected++;
-    if (outcome_is_error(call->outcome)) {
-        stat->outcomes[call->outcome]++;
+    if (outcome_is_error(ctx->outcome)) {
+        stat->outcomes[ctx->outcome]++;
     }
 }
 
@@ -66,24 +66,24 @@ static uint64_t elapsed_us(uint64_t started_us)
     return now > started_us ? now - started_us : 0;
 }
 
-void stats_ran(const struct command_ctx *call)
+void stats_ran(const struct command_ctx *ctx)
 {
-    struct command_stat *stat = stat_of(call->cmd, call->command);
-    int64_t slow_us = call->cmd->limits.slowlog_us;
-    uint64_t us = elapsed_us(call->started_us);
+    struct command_stat *stat = stat_of(ctx->cmd, ctx->command);
+    int64_t slow_us = ctx->cmd->limits.slowlog_us;
+    uint64_t us = elapsed_us(ctx->started_us);
 
-    if (!call->counted) {
+    if (!ctx->counted) {
         stat->calls++;
-        call->cmd->calls++;
+        ctx->cmd->calls++;
     }
     histogram_add(&stat->work, us);
     if (slow_us >= 0 && us >= (uint64_t)slow_us) {
-        slowlog_note(call, us);
+        slowlog_note(ctx, us);
     }
-    cmd_latency(call->cmd, LATENCY_COMMAND, us / 1000);
-    if (!call->waits) {
-        stat->failed += outcome_is_error(call->outcome);
-        stat->outcomes[call->outcome]++;
+    cmd_latency(ctx->cmd, LATENCY_COMMAND, us / 1000);
+    if (!ctx->waits) {
+        stat->failed += outcome_is_error(ctx->outcome);
+        stat->outcomes[ctx->outcome]++;
     }
 }
 

@@ -56,9 +56,9 @@ static inline bool outcome_is_error(enum outcome outcome)
 }
 
 /* Refused before it ran; its row may be unknown. */
-void stats_rejected(const struct command_ctx *call);
+void stats_rejected(const struct command_ctx *ctx);
 /* Its handler has returned. */
-void stats_ran(const struct command_ctx *call);
+void stats_ran(const struct command_ctx *ctx);
 /* The engine answered what has waited since then, or never will: OUTCOME_GONE. */
 void stats_answered(struct cmd *c, const struct command *command, uint64_t began_us,
                     enum outcome outcome);

@@ -68,8 +68,7 @@ void info_clients(struct cmd *c, struct buf *out)
                c->tracking.count, counts.monitors);
 }
 
-/* --- memory ------------------------------------------------------------------------
- */
+/* --- memory ----------------------------------------------------------- */
 
 /* A number of bytes, and the same for people. */
 static void add_bytes(struct buf *out, const char *field, double bytes)
@@ -139,8 +138,7 @@ void info_persistence(struct cmd *c, struct buf *out)
     buf_printf(out, "loading:0\r\nasync_loading:0\r\n");
 }
 
-/* --- numbers -----------------------------------------------------------------------
- */
+/* --- numbers ---------------------------------------------------------- */
 
 void info_stats(struct cmd *c, struct buf *out)
 {

@@ -85,8 +85,7 @@ void info_latency(struct cmd *c, struct buf *out)
     cmd_info_histogram(out, "hold_usec", &t->hold);
 }
 
-/* --- commands ----------------------------------------------------------------------
- */
+/* --- commands --------------------------------------------------------- */
 
 static void add_command(void *ctx, const struct cmd_stats *s)
 {

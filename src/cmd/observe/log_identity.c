@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-void log_about_user(struct who *ret, const struct client *client,
-                    const struct conn *conn)
+void log_identity_fill(struct log_identity *ret, const struct client *client,
+                       const struct conn *conn)
 {
     const char *address = client_text(client, CLIENT_ADDRESS);
     const char *lib = client_text(client, CLIENT_LIB_NAME);
@@ -35,11 +35,11 @@ void log_about_user(struct who *ret, const struct client *client,
     };
 }
 
-void log_about_client(const struct command_ctx *call, enum log_level level,
+void log_about_client(const struct command_ctx *ctx, enum log_level level,
                       struct span name, const char *fmt, ...)
 {
     struct buf text = { 0 };
-    struct who who;
+    struct log_identity identity;
     va_list ap;
 
     if (!log_enabled(level)) {
@@ -48,31 +48,33 @@ void log_about_client(const struct command_ctx *call, enum log_level level,
     va_start(ap, fmt);
     buf_vprintf(&text, fmt, ap);
     va_end(ap);
-    log_about_user(&who, call->client, call->conn);
-    who.about.name = name;
-    log_about(level, "client", &who.about, "%.*s", (int)buf_len(&text), buf_ptr(&text));
+    log_identity_fill(&identity, ctx->client, ctx->conn);
+    identity.about.name = name;
+    log_about(level, "client", &identity.about, "%.*s", (int)buf_len(&text),
+              buf_ptr(&text));
     buf_reset(&text);
 }
 
-void peer_identity(struct client *client, const struct conn *conn)
+void log_identity_connected(struct client *client, const struct conn *conn)
 {
-    struct who who;
+    struct log_identity identity;
 
     if (!log_enabled(LOG_INFO)) {
         return;
     }
-    log_about_user(&who, client, conn);
+    log_identity_fill(&identity, client, conn);
     /* When it ends, the kernel may not know it any more. */
-    client_set_text(client, CLIENT_ADDRESS, who.about.address);
-    log_about(LOG_INFO, "client", &who.about, "connected");
+    client_set_text(client, CLIENT_ADDRESS, identity.about.address);
+    log_about(LOG_INFO, "client", &identity.about, "connected");
 }
 
-void log_about_conn(const struct client *client, const struct conn *conn)
+void log_identity_closed(const struct client *client, const struct conn *conn)
 {
-    struct who who;
+    struct log_identity identity;
 
     if (log_enabled(LOG_INFO)) {
-        log_about_user(&who, client, conn);
-        log_about(LOG_INFO, "client", &who.about, "closed: %s", conn_end_text(conn));
+        log_identity_fill(&identity, client, conn);
+        log_about(LOG_INFO, "client", &identity.about, "closed: %s",
+                  conn_end_text(conn));
     }
 }

@@ -9,21 +9,21 @@
 struct command_ctx;
 struct conn;
 
-struct who {
+struct log_identity {
     struct log_about about; /* points into the rest, and at the client's own texts */
-    char address[SHOWN_PEER_ROOM];
+    char address[REDACTED_PEER_ROOM];
     char library[2 * CLIENT_LIB_MAX + 2];
 };
 
-void log_about_user(struct who *ret, const struct client *client,
-                    const struct conn *conn);
+void log_identity_fill(struct log_identity *ret, const struct client *client,
+                       const struct conn *conn);
 /* A line about a client and what it did to lock `name`, if that is not empty. */
-void log_about_client(const struct command_ctx *call, enum log_level level,
+void log_about_client(const struct command_ctx *ctx, enum log_level level,
                       struct span name, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* Lines about its beginning and its end. */
-void peer_identity(struct client *client, const struct conn *conn);
-void log_about_conn(const struct client *client, const struct conn *conn);
+void log_identity_connected(struct client *client, const struct conn *conn);
+void log_identity_closed(const struct client *client, const struct conn *conn);
 
 #endif

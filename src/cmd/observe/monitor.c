@@ -13,31 +13,31 @@ static bool is_hidden(const struct command *command)
     return (command->flags & CMD_ADMIN) != 0 && command->keys == KEYS_NONE;
 }
 
-static void write_line(const struct command_ctx *call, struct buf *line)
+static void write_line(const struct command_ctx *ctx, struct buf *line)
 {
     uint64_t now = clock_wall_us();
-    char peer[SHOWN_PEER_ROOM];
+    char peer[REDACTED_PEER_ROOM];
 
-    redacted_peer(call->conn, peer);
+    redacted_peer(ctx->conn, peer);
     buf_printf(line, "+%" PRIu64 ".%06" PRIu64 " [0 %s]", now / 1000000, now % 1000000,
                peer);
-    for (size_t i = 0; i < call->argc; i++) {
+    for (size_t i = 0; i < ctx->argc; i++) {
         buf_add_str(line, " ");
-        repr_add(line, redacted_arg(call, i));
+        repr_add(line, redacted_arg(ctx, i));
     }
     buf_add_str(line, "\r\n");
 }
 
-void monitor_feed(const struct command_ctx *call)
+void monitor_feed(const struct command_ctx *ctx)
 {
-    struct cmd *c = call->cmd;
+    struct cmd *c = ctx->cmd;
     struct buf line = { 0 };
     struct list *node, *next;
 
-    if (is_hidden(call->command)) {
+    if (is_hidden(ctx->command)) {
         return;
     }
-    write_line(call, &line);
+    write_line(ctx, &line);
     LIST_FOREACH_SAFE(node, next, &c->monitors)
     {
         struct client *client = container_of(node, struct client, monitors);
@@ -50,10 +50,10 @@ void monitor_feed(const struct command_ctx *call)
     buf_reset(&line);
 }
 
-void cmd_monitor(struct command_ctx *call)
+void cmd_monitor(struct command_ctx *ctx)
 {
-    if (list_empty(&call->client->monitors)) {
-        list_append(&call->cmd->monitors, &call->client->monitors);
+    if (list_empty(&ctx->client->monitors)) {
+        list_append(&ctx->cmd->monitors, &ctx->client->monitors);
     }
-    resp_simple(call->out, "OK");
+    resp_simple(ctx->out, "OK");
 }

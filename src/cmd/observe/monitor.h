@@ -6,6 +6,6 @@
 struct command_ctx;
 
 /* The command has run. Who does not read its lines is closed by its output limit. */
-void monitor_feed(const struct command_ctx *call);
+void monitor_feed(const struct command_ctx *ctx);
 
 #endif

@@ -20,25 +20,25 @@ static bool is_secret_key(struct span key)
 
 /* HELLO version [AUTH user password] [SETNAME name]. A name or a user may be AUTH, too:
  * rather a word too many is hidden. */
-static bool is_secret_of_hello(const struct command_ctx *call, size_t at)
+static bool is_secret_of_hello(const struct command_ctx *ctx, size_t at)
 {
-    for (size_t i = 2; i < at && i < call->argc; i++) {
-        if (ctx_arg_is(call, i, "AUTH") && at <= i + 2) {
+    for (size_t i = 2; i < at && i < ctx->argc; i++) {
+        if (ctx_arg_is(ctx, i, "AUTH") && at <= i + 2) {
             return true;
         }
     }
     return false;
 }
 
-static bool is_secret(const struct command_ctx *call, size_t at)
+static bool is_secret(const struct command_ctx *ctx, size_t at)
 {
-    const char *name = call->command->name;
+    const char *name = ctx->command->name;
 
     if (strcmp(name, "auth") == 0) {
         return at >= 1;
     }
     if (strcmp(name, "hello") == 0) {
-        return is_secret_of_hello(call, at);
+        return is_secret_of_hello(ctx, at);
     }
     if (strcmp(name, "acl|setuser") == 0) {
         return at >= 2;
@@ -47,18 +47,18 @@ static bool is_secret(const struct command_ctx *call, size_t at)
         return at >= 4; /* the arguments of any command, AUTH's as well */
     }
     return strcmp(name, "config|set") == 0 && at >= 3 && at % 2 == 1 &&
-           is_secret_key(call->argv[at - 1]);
+           is_secret_key(ctx->argv[at - 1]);
 }
 
-struct span redacted_arg(const struct command_ctx *call, size_t at)
+struct span redacted_arg(const struct command_ctx *ctx, size_t at)
 {
-    return is_secret(call, at) ? SPAN("(redacted)") : call->argv[at];
+    return is_secret(ctx, at) ? SPAN("(redacted)") : ctx->argv[at];
 }
 
-void redacted_peer(const struct conn *conn, char out[SHOWN_PEER_ROOM])
+void redacted_peer(const struct conn *conn, char out[REDACTED_PEER_ROOM])
 {
     struct conn_info info;
 
     conn_info(conn, &info);
-    (void)snprintf(out, SHOWN_PEER_ROOM, "%s", info.peer);
+    (void)snprintf(out, REDACTED_PEER_ROOM, "%s", info.peer);
 }

@@ -8,10 +8,10 @@ struct command_ctx;
 struct conn;
 
 /* Argument `at`, or "(redacted)" in its place. */
-struct span redacted_arg(const struct command_ctx *call, size_t at);
+struct span redacted_arg(const struct command_ctx *ctx, size_t at);
 
-enum { SHOWN_PEER_ROOM = 128 };
+enum { REDACTED_PEER_ROOM = 128 };
 /* The address of a client as Redis writes it there. */
-void redacted_peer(const struct conn *conn, char out[SHOWN_PEER_ROOM]);
+void redacted_peer(const struct conn *conn, char out[REDACTED_PEER_ROOM]);
 
 #endif

@@ -30,6 +30,6 @@ typedef void slowlog_fn(void *ctx, struct span text);
 void slowlog_each(const struct slowlog *log, size_t count, slowlog_fn *fn, void *ctx);
 
 /* A command worked for that long (cmd_slowlog.c). */
-void slowlog_note(const struct command_ctx *call, uint64_t us);
+void slowlog_note(const struct command_ctx *ctx, uint64_t us);
 
 #endif

@@ -207,8 +207,7 @@ bool usage_is_valid(const char *usage)
     return !p.failed;
 }
 
-/* --- COMMAND DOCS ------------------------------------------------------------------
- */
+/* --- COMMAND DOCS ----------------------------------------------------- */
 
 static const char *value_type(struct span name)
 {

@@ -8,36 +8,35 @@ enum {
 };
 
 /* Confirmations go out even when replies are off, as pushes do in Redis. */
-static void confirm_subscription(struct command_ctx *call, const char *what,
+static void confirm_subscription(struct command_ctx *ctx, const char *what,
                                  struct span name)
 {
-    const struct subscriber *s = &call->client->sub;
-    struct buf *out = conn_out(call->conn);
+    const struct subscriber *s = &ctx->client->sub;
+    struct buf *out = conn_out(ctx->conn);
 
-    resp_push(out, call->proto, 3);
+    resp_push(out, ctx->proto, 3);
     resp_bulk_str(out, what);
     if (name.ptr == NULL) {
-        resp_null(out, call->proto);
+        resp_null(out, ctx->proto);
     } else {
         resp_bulk(out, name);
     }
     resp_int(out, (int64_t)s->channels + s->patterns);
 }
 
-/* --- subscribing -------------------------------------------------------------------
- */
+/* --- subscribing ------------------------------------------------------ */
 
-static bool fits_limit(struct command_ctx *call, size_t have, size_t max)
+static bool fits_limit(struct command_ctx *ctx, size_t have, size_t max)
 {
-    for (size_t i = 1; i < call->argc; i++) {
-        if (call->argv[i].len > PUBSUB_NAME_MAX) {
-            ctx_error(call, LATCHD_ERR, "a channel or pattern has at most %d bytes",
+    for (size_t i = 1; i < ctx->argc; i++) {
+        if (ctx->argv[i].len > PUBSUB_NAME_MAX) {
+            ctx_error(ctx, LATCHD_ERR, "a channel or pattern has at most %d bytes",
                       PUBSUB_NAME_MAX);
             return false;
         }
     }
-    if (call->argc - 1 > max - have) {
-        ctx_error(call, LATCHD_ERR_LIMIT,
+    if (ctx->argc - 1 > max - have) {
+        ctx_error(ctx, LATCHD_ERR_LIMIT,
                   "a connection can have %zu subscriptions by %s", max,
                   max == PUBSUB_PATTERNS_MAX ? "pattern" : "name");
         return false;
@@ -45,42 +44,41 @@ static bool fits_limit(struct command_ctx *call, size_t have, size_t max)
     return true;
 }
 
-static void subscribe_all(struct command_ctx *call, enum pubsub_kind kind,
+static void subscribe_all(struct command_ctx *ctx, enum pubsub_kind kind,
                           const char *what)
 {
-    for (size_t i = 1; i < call->argc; i++) {
-        (void)pubsub_add(call->cmd->pubsub, &call->client->sub, kind, call->argv[i]);
-        confirm_subscription(call, what, call->argv[i]);
+    for (size_t i = 1; i < ctx->argc; i++) {
+        (void)pubsub_add(ctx->cmd->pubsub, &ctx->client->sub, kind, ctx->argv[i]);
+        confirm_subscription(ctx, what, ctx->argv[i]);
     }
 }
 
-void cmd_subscribe(struct command_ctx *call)
+void cmd_subscribe(struct command_ctx *ctx)
 {
-    if (fits_limit(call, call->client->sub.channels, PUBSUB_CHANNELS_MAX)) {
-        subscribe_all(call, PUBSUB_CHANNEL, "subscribe");
+    if (fits_limit(ctx, ctx->client->sub.channels, PUBSUB_CHANNELS_MAX)) {
+        subscribe_all(ctx, PUBSUB_CHANNEL, "subscribe");
     }
 }
 
-void cmd_psubscribe(struct command_ctx *call)
+void cmd_psubscribe(struct command_ctx *ctx)
 {
-    if (!fits_limit(call, call->client->sub.patterns, PUBSUB_PATTERNS_MAX)) {
+    if (!fits_limit(ctx, ctx->client->sub.patterns, PUBSUB_PATTERNS_MAX)) {
         return;
     }
-    if (!pubsub_affords(call->cmd->pubsub, &call->client->sub, call->argv + 1,
-                        call->argc - 1)) {
-        ctx_error(call, LATCHD_ERR_LIMIT,
+    if (!pubsub_affords(ctx->cmd->pubsub, &ctx->client->sub, ctx->argv + 1,
+                        ctx->argc - 1)) {
+        ctx_error(ctx, LATCHD_ERR_LIMIT,
                   "these patterns take too long to match with every event: have "
                   "fewer, or less between two stars");
         return;
     }
-    subscribe_all(call, PUBSUB_PATTERN, "psubscribe");
+    subscribe_all(ctx, PUBSUB_PATTERN, "psubscribe");
 }
 
-/* --- unsubscribing -----------------------------------------------------------------
- */
+/* --- unsubscribing ---------------------------------------------------- */
 
 struct farewell {
-    struct command_ctx *call;
+    struct command_ctx *ctx;
     const char *what;
 };
 
@@ -88,43 +86,42 @@ static void confirm_removed(void *ctx, struct span name)
 {
     const struct farewell *f = ctx;
 
-    confirm_subscription(f->call, f->what, name);
+    confirm_subscription(f->ctx, f->what, name);
 }
 
-static void unsubscribe_all(struct command_ctx *call, enum pubsub_kind kind,
+static void unsubscribe_all(struct command_ctx *ctx, enum pubsub_kind kind,
                             const char *what)
 {
-    struct farewell f = { call, what };
+    struct farewell f = { ctx, what };
     size_t removed = 0;
 
-    for (size_t i = 1; i < call->argc; i++) {
-        (void)pubsub_remove(call->cmd->pubsub, &call->client->sub, kind, call->argv[i]);
-        confirm_subscription(call, what, call->argv[i]);
+    for (size_t i = 1; i < ctx->argc; i++) {
+        (void)pubsub_remove(ctx->cmd->pubsub, &ctx->client->sub, kind, ctx->argv[i]);
+        confirm_subscription(ctx, what, ctx->argv[i]);
     }
-    if (call->argc > 1) {
+    if (ctx->argc > 1) {
         return;
     }
-    while (pubsub_remove_one(call->cmd->pubsub, &call->client->sub, kind,
-                             confirm_removed, &f)) {
+    while (pubsub_remove_one(ctx->cmd->pubsub, &ctx->client->sub, kind, confirm_removed,
+                             &f)) {
         removed++;
     }
     if (removed == 0) {
-        confirm_subscription(call, what, SPAN_NONE);
+        confirm_subscription(ctx, what, SPAN_NONE);
     }
 }
 
-void cmd_unsubscribe(struct command_ctx *call)
+void cmd_unsubscribe(struct command_ctx *ctx)
 {
-    unsubscribe_all(call, PUBSUB_CHANNEL, "unsubscribe");
+    unsubscribe_all(ctx, PUBSUB_CHANNEL, "unsubscribe");
 }
 
-void cmd_punsubscribe(struct command_ctx *call)
+void cmd_punsubscribe(struct command_ctx *ctx)
 {
-    unsubscribe_all(call, PUBSUB_PATTERN, "punsubscribe");
+    unsubscribe_all(ctx, PUBSUB_PATTERN, "punsubscribe");
 }
 
-/* --- PUBSUB ------------------------------------------------------------------------
- */
+/* --- PUBSUB ----------------------------------------------------------- */
 
 struct channel_listing {
     struct span pattern; /* ptr NULL: all */
@@ -142,45 +139,45 @@ static void list_channel(void *ctx, struct span name)
     }
 }
 
-void cmd_pubsub_channels(struct command_ctx *call)
+void cmd_pubsub_channels(struct command_ctx *ctx)
 {
     struct channel_listing l = { 0 };
-    size_t channels = pubsub_total(call->cmd->pubsub, PUBSUB_CHANNEL);
+    size_t channels = pubsub_total(ctx->cmd->pubsub, PUBSUB_CHANNEL);
 
-    if (call->argc > 3) {
-        ctx_subcommand_error(call);
+    if (ctx->argc > 3) {
+        ctx_subcommand_error(ctx);
         return;
     }
-    if (call->argc == 3) {
-        l.pattern = call->argv[2];
+    if (ctx->argc == 3) {
+        l.pattern = ctx->argv[2];
         if (l.pattern.len > PUBSUB_NAME_MAX) {
-            resp_array(call->out, 0); /* longer than any channel */
+            resp_array(ctx->out, 0); /* longer than any channel */
             return;
         }
         if (glob_work(l.pattern) > GLOB_WORK_PLAIN &&
             glob_work(l.pattern) * channels > LISTING_WORK_MAX) {
-            ctx_error(call, LATCHD_ERR_LIMIT,
+            ctx_error(ctx, LATCHD_ERR_LIMIT,
                       "there are too many channels for a pattern that takes so long "
                       "to match: have less between two stars");
             return;
         }
     }
-    pubsub_each_channel(call->cmd->pubsub, list_channel, &l);
-    resp_array(call->out, l.count);
-    buf_add_span(call->out, buf_span(&l.items));
+    pubsub_each_channel(ctx->cmd->pubsub, list_channel, &l);
+    resp_array(ctx->out, l.count);
+    buf_add_span(ctx->out, buf_span(&l.items));
     buf_reset(&l.items);
 }
 
-void cmd_pubsub_numsub(struct command_ctx *call)
+void cmd_pubsub_numsub(struct command_ctx *ctx)
 {
-    resp_array(call->out, 2 * (call->argc - 2));
-    for (size_t i = 2; i < call->argc; i++) {
-        resp_bulk(call->out, call->argv[i]);
-        resp_int(call->out, (int64_t)pubsub_count(call->cmd->pubsub, call->argv[i]));
+    resp_array(ctx->out, 2 * (ctx->argc - 2));
+    for (size_t i = 2; i < ctx->argc; i++) {
+        resp_bulk(ctx->out, ctx->argv[i]);
+        resp_int(ctx->out, (int64_t)pubsub_count(ctx->cmd->pubsub, ctx->argv[i]));
     }
 }
 
-void cmd_pubsub_numpat(struct command_ctx *call)
+void cmd_pubsub_numpat(struct command_ctx *ctx)
 {
-    resp_int(call->out, (int64_t)pubsub_total(call->cmd->pubsub, PUBSUB_PATTERN));
+    resp_int(ctx->out, (int64_t)pubsub_total(ctx->cmd->pubsub, PUBSUB_PATTERN));
 }

@@ -13,42 +13,41 @@ struct wanted {
 };
 
 /* Redis's own text for a client that is not there, and ours for one that is. */
-static void refuse_redirect(struct command_ctx *call, size_t at)
+static void refuse_redirect(struct command_ctx *ctx, size_t at)
 {
     int64_t id;
 
-    if (!ctx_arg_int(call, at, &id)) {
+    if (!ctx_arg_int(ctx, at, &id)) {
         return;
     }
-    if (id <= 0 || net_find(call->cmd->env.net, (uint64_t)id) == NULL) {
-        ctx_error(call, LATCHD_ERR,
-                  "The client ID you want redirect to does not exist");
+    if (id <= 0 || net_find(ctx->cmd->env.net, (uint64_t)id) == NULL) {
+        ctx_error(ctx, LATCHD_ERR, "The client ID you want redirect to does not exist");
     } else {
-        ctx_error(call, LATCHD_ERR,
+        ctx_error(ctx, LATCHD_ERR,
                   "REDIRECT is not supported: use RESP3, or SUBSCRIBE to lost:<name>");
     }
 }
 
-static bool read_options(struct command_ctx *call, struct wanted *ret)
+static bool read_options(struct command_ctx *ctx, struct wanted *ret)
 {
-    for (size_t at = 3; at < call->argc; at++) {
-        bool more = at + 1 < call->argc;
+    for (size_t at = 3; at < ctx->argc; at++) {
+        bool more = at + 1 < ctx->argc;
 
-        if (ctx_arg_is(call, at, "BCAST")) {
+        if (ctx_arg_is(ctx, at, "BCAST")) {
             ret->bcast = true;
-        } else if (ctx_arg_is(call, at, "OPTIN")) {
+        } else if (ctx_arg_is(ctx, at, "OPTIN")) {
             ret->optin = true;
-        } else if (ctx_arg_is(call, at, "OPTOUT")) {
+        } else if (ctx_arg_is(ctx, at, "OPTOUT")) {
             ret->optout = true;
-        } else if (ctx_arg_is(call, at, "NOLOOP")) {
+        } else if (ctx_arg_is(ctx, at, "NOLOOP")) {
             ret->noloop = true;
-        } else if (more && ctx_arg_is(call, at, "PREFIX")) {
-            ret->prefixes[ret->prefix_count++] = call->argv[++at];
-        } else if (more && ctx_arg_is(call, at, "REDIRECT")) {
-            refuse_redirect(call, at + 1);
+        } else if (more && ctx_arg_is(ctx, at, "PREFIX")) {
+            ret->prefixes[ret->prefix_count++] = ctx->argv[++at];
+        } else if (more && ctx_arg_is(ctx, at, "REDIRECT")) {
+            refuse_redirect(ctx, at + 1);
             return false;
         } else {
-            ctx_syntax_error(call);
+            ctx_syntax_error(ctx);
             return false;
         }
     }
@@ -79,36 +78,36 @@ static const char *find_mismatch(const struct tracker *tr, const struct wanted *
 }
 
 /* Two prefixes that overlap would tell of a name twice. */
-static bool prefixes_ok(struct command_ctx *call, const struct wanted *w)
+static bool prefixes_ok(struct command_ctx *ctx, const struct wanted *w)
 {
-    const struct tracker *tr = call->client->tracker;
+    const struct tracker *tr = ctx->client->tracker;
     struct span other;
 
     if (w->prefix_count + (tr == NULL ? 0 : tr->prefix_count) > TRACK_PREFIXES_MAX) {
-        ctx_error(call, LATCHD_ERR, "more than %d prefixes", TRACK_PREFIXES_MAX);
+        ctx_error(ctx, LATCHD_ERR, "more than %d prefixes", TRACK_PREFIXES_MAX);
         return false;
     }
     for (size_t i = 0; i < w->prefix_count; i++) {
         struct span p = w->prefixes[i];
 
         if (p.len > TRACK_PREFIX_MAX) {
-            ctx_error(call, LATCHD_ERR, "a prefix is longer than a name can be");
+            ctx_error(ctx, LATCHD_ERR, "a prefix is longer than a name can be");
             return false;
         }
         if (tr != NULL && tracker_overlaps(tr, p, &other)) {
-            ctx_error(call, LATCHD_ERR,
+            ctx_error(ctx, LATCHD_ERR,
                       "Prefix '%.*s' overlaps with an existing prefix '%.*s'. "
                       "Prefixes for a single client must not overlap.",
-                      span_shown(p), p.ptr, span_shown(other), other.ptr);
+                      span_quoted_len(p), p.ptr, span_quoted_len(other), other.ptr);
             return false;
         }
         for (size_t j = i + 1; j < w->prefix_count; j++) {
             other = w->prefixes[j];
             if (prefixes_overlap(p, other)) {
-                ctx_error(call, LATCHD_ERR,
+                ctx_error(ctx, LATCHD_ERR,
                           "Prefix '%.*s' overlaps with another provided prefix "
                           "'%.*s'. Prefixes for a single client must not overlap.",
-                          span_shown(p), p.ptr, span_shown(other), other.ptr);
+                          span_quoted_len(p), p.ptr, span_quoted_len(other), other.ptr);
                 return false;
             }
         }
@@ -116,10 +115,10 @@ static bool prefixes_ok(struct command_ctx *call, const struct wanted *w)
     return true;
 }
 
-static void turn_on(struct command_ctx *call, const struct wanted *w)
+static void turn_on(struct command_ctx *ctx, const struct wanted *w)
 {
-    struct tracking *t = &call->cmd->tracking;
-    struct client *client = call->client;
+    struct tracking *t = &ctx->cmd->tracking;
+    struct client *client = ctx->client;
     struct tracker *tr = client->tracker;
 
     if (tr == NULL) {
@@ -135,72 +134,72 @@ static void turn_on(struct command_ctx *call, const struct wanted *w)
     if (w->bcast && w->prefix_count == 0 && !tracker_wants(tr, SPAN_NONE)) {
         tracker_add_prefix(t, tr, SPAN_NONE);
     }
-    resp_simple(call->out, "OK");
+    resp_simple(ctx->out, "OK");
 }
 
-static void start_tracking(struct command_ctx *call, const struct wanted *w)
+static void start_tracking(struct command_ctx *ctx, const struct wanted *w)
 {
-    const char *text = find_mismatch(call->client->tracker, w);
+    const char *text = find_mismatch(ctx->client->tracker, w);
 
     if (text != NULL) {
-        ctx_error(call, LATCHD_ERR, "%s", text);
-    } else if (call->proto == 2) {
-        ctx_error(call, LATCHD_ERR,
+        ctx_error(ctx, LATCHD_ERR, "%s", text);
+    } else if (ctx->proto == 2) {
+        ctx_error(ctx, LATCHD_ERR,
                   "CLIENT TRACKING needs RESP3: say HELLO 3 first, or SUBSCRIBE to "
                   "lost:<name> and uncertain:<name>");
-    } else if (prefixes_ok(call, w)) {
-        turn_on(call, w);
+    } else if (prefixes_ok(ctx, w)) {
+        turn_on(ctx, w);
     }
 }
 
-void cmd_client_tracking(struct command_ctx *call)
+void cmd_client_tracking(struct command_ctx *ctx)
 {
-    struct wanted w = { .prefixes = xcalloc(call->argc, sizeof(*w.prefixes)) };
+    struct wanted w = { .prefixes = xcalloc(ctx->argc, sizeof(*w.prefixes)) };
 
-    if (!read_options(call, &w)) {
+    if (!read_options(ctx, &w)) {
         ; /* and answered */
-    } else if (ctx_arg_is(call, 2, "ON")) {
-        start_tracking(call, &w);
-    } else if (ctx_arg_is(call, 2, "OFF")) {
-        client_untrack(call->cmd, call->client);
-        resp_simple(call->out, "OK");
+    } else if (ctx_arg_is(ctx, 2, "ON")) {
+        start_tracking(ctx, &w);
+    } else if (ctx_arg_is(ctx, 2, "OFF")) {
+        client_untrack(ctx->cmd, ctx->client);
+        resp_simple(ctx->out, "OK");
     } else {
-        ctx_syntax_error(call);
+        ctx_syntax_error(ctx);
     }
     free(w.prefixes);
 }
 
-void cmd_client_caching(struct command_ctx *call)
+void cmd_client_caching(struct command_ctx *ctx)
 {
-    struct tracker *tr = call->client->tracker;
-    bool yes = ctx_arg_is(call, 2, "YES");
+    struct tracker *tr = ctx->client->tracker;
+    bool yes = ctx_arg_is(ctx, 2, "YES");
 
     if (tr == NULL) {
-        ctx_error(call, LATCHD_ERR,
+        ctx_error(ctx, LATCHD_ERR,
                   "CLIENT CACHING can be called only when the client is in tracking "
                   "mode with OPTIN or OPTOUT mode enabled");
-    } else if (!yes && !ctx_arg_is(call, 2, "NO")) {
-        ctx_syntax_error(call);
+    } else if (!yes && !ctx_arg_is(ctx, 2, "NO")) {
+        ctx_syntax_error(ctx);
     } else if (yes && !tr->optin) {
-        ctx_error(call, LATCHD_ERR,
+        ctx_error(ctx, LATCHD_ERR,
                   "CLIENT CACHING YES is only valid when tracking is enabled in OPTIN "
                   "mode.");
     } else if (!yes && !tr->optout) {
-        ctx_error(call, LATCHD_ERR,
+        ctx_error(ctx, LATCHD_ERR,
                   "CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT "
                   "mode.");
     } else {
         tr->caching = true;
-        resp_simple(call->out, "OK");
+        resp_simple(ctx->out, "OK");
     }
 }
 
-void cmd_client_getredir(struct command_ctx *call)
+void cmd_client_getredir(struct command_ctx *ctx)
 {
-    resp_int(call->out, call->client->tracker == NULL ? -1 : 0);
+    resp_int(ctx->out, ctx->client->tracker == NULL ? -1 : 0);
 }
 
-static void write_flags(struct command_ctx *call, const struct tracker *tr)
+static void write_flags(struct command_ctx *ctx, const struct tracker *tr)
 {
     const char *flags[5];
     size_t count = 0;
@@ -220,24 +219,24 @@ static void write_flags(struct command_ctx *call, const struct tracker *tr)
             flags[count++] = "noloop";
         }
     }
-    resp_set(call->out, call->proto, count);
+    resp_set(ctx->out, ctx->proto, count);
     for (size_t i = 0; i < count; i++) {
-        resp_bulk_str(call->out, flags[i]);
+        resp_bulk_str(ctx->out, flags[i]);
     }
 }
 
-void cmd_client_trackinginfo(struct command_ctx *call)
+void cmd_client_trackinginfo(struct command_ctx *ctx)
 {
-    const struct tracker *tr = call->client->tracker;
+    const struct tracker *tr = ctx->client->tracker;
     struct list *it;
 
-    resp_map(call->out, call->proto, 3);
-    resp_bulk_str(call->out, "flags");
-    write_flags(call, tr);
-    resp_bulk_str(call->out, "redirect");
-    resp_int(call->out, tr == NULL ? -1 : 0);
-    resp_bulk_str(call->out, "prefixes");
-    resp_array(call->out, tr == NULL ? 0 : tr->prefix_count);
+    resp_map(ctx->out, ctx->proto, 3);
+    resp_bulk_str(ctx->out, "flags");
+    write_flags(ctx, tr);
+    resp_bulk_str(ctx->out, "redirect");
+    resp_int(ctx->out, tr == NULL ? -1 : 0);
+    resp_bulk_str(ctx->out, "prefixes");
+    resp_array(ctx->out, tr == NULL ? 0 : tr->prefix_count);
     if (tr == NULL) {
         return;
     }
@@ -246,6 +245,6 @@ void cmd_client_trackinginfo(struct command_ctx *call)
         const struct track_prefix *p =
             container_of(it, struct track_prefix, in_tracker);
 
-        resp_bulk(call->out, span_of(p->text, p->len));
+        resp_bulk(ctx->out, span_of(p->text, p->len));
     }
 }

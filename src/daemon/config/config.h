@@ -144,7 +144,7 @@ char *config_state_dir(const struct config *c);
 /* `redis` is a Redis Cluster. */
 bool config_is_cluster(const struct config *c);
 
-/* --- config_file.c ---------------------------------------------------------------- */
+/* --- config_file.c ---------------------------------------------------- */
 
 /* One line: a key and its values, with quotes and escapes undone, words joined by one
  * space. True with *ret_key empty: nothing but a comment. */
@@ -159,7 +159,7 @@ bool config_load(struct config *c, const char *path, struct buf *mistakes)
 /* Quoted if it has to be. */
 void config_quote(struct span value, bool words, struct buf *out);
 
-/* --- config_write.c --------------------------------------------------------------- */
+/* --- config_write.c --------------------------------------------------- */
 
 /* The commented file: keys that have their default are commented out. */
 void config_print(const struct config *c, struct buf *out);

@@ -107,7 +107,7 @@ static void replace_config(struct server *s, struct config *with)
     }
 }
 
-/* --- CONFIG ----------------------------------------------------------------------- */
+/* --- CONFIG ----------------------------------------------------------- */
 
 void config_live_each(void *ctx, struct span pattern, config_pair_fn *fn, void *arg)
 {
@@ -245,7 +245,7 @@ const char *config_live_password(void *ctx)
     return s->config.requirepass;
 }
 
-/* --- SIGHUP ----------------------------------------------------------------------- */
+/* --- SIGHUP ----------------------------------------------------------- */
 
 /* Takes over what may change, and says what was found. True: something changed. */
 static bool take_over(struct config *now, const struct config *wanted,

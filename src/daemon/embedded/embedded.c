@@ -65,7 +65,7 @@ static void step_in(struct embedded *e, uint64_t ms)
     (void)uv_timer_start(&e->timer, step_state, ms, 0);
 }
 
-/* --- the leash -------------------------------------------------------------------- */
+/* --- the leash -------------------------------------------------------- */
 
 /* A left-over may run with the other policy. */
 static void probe_redis(struct embedded *e)
@@ -126,7 +126,7 @@ static void connect_leash(struct embedded *e)
     }
 }
 
-/* --- the child -------------------------------------------------------------------- */
+/* --- the child -------------------------------------------------------- */
 
 static int spawn_redis(struct embedded *e, int lock_fd)
 {
@@ -256,7 +256,7 @@ static void on_sigchld(uv_signal_t *handle, int signum)
     }
 }
 
-/* --- the steps -------------------------------------------------------------------- */
+/* --- the steps -------------------------------------------------------- */
 
 /* A left-over that is to end: it has when its lock is free. */
 static void step_stopping(struct embedded *e)
@@ -333,7 +333,7 @@ void embedded_stop(struct embedded *e)
     step_in(e, PROBE_MS);
 }
 
-/* --- the object ------------------------------------------------------------------- */
+/* --- the object ------------------------------------------------------- */
 
 static void mark_running(struct embedded *e)
 {

@@ -138,7 +138,7 @@ static void add_clients(const struct server *s, struct buf *out)
     prom_gauge(out, "latchd_holds_max", "max-holds.", s->config.max_holds);
 }
 
-/* --- commands --------------------------------------------------------------------- */
+/* --- commands --------------------------------------------------------- */
 
 static void add_command(void *ctx, const struct cmd_stats *stats)
 {
@@ -162,7 +162,7 @@ static void add_commands(const struct server *s, struct buf *out)
     cmd_stats_each(s->cmd, add_command, out);
 }
 
-/* --- the process ------------------------------------------------------------------ */
+/* --- the process ------------------------------------------------------ */
 
 static void add_daemon(struct server *s, struct buf *out)
 {

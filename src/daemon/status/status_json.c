@@ -35,7 +35,7 @@ static const char *kind_word(enum lock_kind kind)
     return WORDS[kind];
 }
 
-/* --- rows ------------------------------------------------------------------------- */
+/* --- rows ------------------------------------------------------------- */
 
 static void add_holder(struct telling *t, const struct hold_view *v)
 {
@@ -166,7 +166,7 @@ static void add_lists(struct telling *t)
     json_close(t->j, ']');
 }
 
-/* --- numbers ---------------------------------------------------------------------- */
+/* --- numbers ---------------------------------------------------------- */
 
 static void add_now(struct server *s, struct json *j)
 {

@@ -34,7 +34,7 @@ void top_waited_step(struct top_waited *c, struct engine *engine, size_t count)
     }
 }
 
-/* --- telling ---------------------------------------------------------------------- */
+/* --- telling ---------------------------------------------------------- */
 
 /* Names of both rounds, and of those who wait longest: each once. */
 struct gathering {

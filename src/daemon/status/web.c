@@ -12,7 +12,7 @@
 
 enum { NAME_ROOM = 96, TOP_GRANTED_SECOND_MS = 1000 };
 
-/* --- health ----------------------------------------------------------------------- */
+/* --- health ----------------------------------------------------------- */
 
 bool web_health(void *ctx, struct buf *out)
 {
@@ -36,7 +36,7 @@ bool web_health(void *ctx, struct buf *out)
     return false;
 }
 
-/* --- history and hot names -------------------------------------------------------- */
+/* --- history and hot names -------------------------------------------- */
 
 static void take_sample(const struct server *s, struct history_sample *ret)
 {
@@ -144,7 +144,7 @@ void web_lost(struct server *s, const struct effect_notice *notice)
     losses_add(&s->web->losses, s->now_ms, notice, info.peer);
 }
 
-/* --- open and close --------------------------------------------------------------- */
+/* --- open and close --------------------------------------------------- */
 
 #if LATCHD_HTTP
 

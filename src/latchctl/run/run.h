@@ -55,9 +55,7 @@ struct run_end {
     int signal; /* COMMAND died of it, and nothing else is to be said; 0: it did not */
 };
 
-/* --- run_acquire.c
- * -------------------------------------------------------------------------
- */
+/* --- run_acquire.c ---------------------------------------------------- */
 
 enum take_outcome { TAKE_GRANTED, TAKE_CONFLICT, TAKE_FAILED, TAKE_SIGNAL };
 
@@ -65,9 +63,7 @@ enum take_outcome { TAKE_GRANTED, TAKE_CONFLICT, TAKE_FAILED, TAKE_SIGNAL };
  */
 enum take_outcome take_lock(struct run *r, int *ret_signal);
 
-/* --- run_hold.c
- * -------------------------------------------------------------------------
- */
+/* --- run_hold.c ------------------------------------------------------- */
 
 /* The lock as the keeper has it: two connections, one to renew it, one to hear of its
  * loss, and the time until which it may be relied upon. */
@@ -102,8 +98,7 @@ void hold_words(const struct run *r, const char *verb, const char **words);
 /* Adds two words behind them. */
 void hold_words_add(const char **words, const char *name, const char *value);
 
-/* --- run_keeper.c, run_command.c, run_parent.c
- * ----------------------------------------------------- */
+/* --- run_keeper.c, run_command.c, run_parent.c ------------------------ */
 
 /* Never returns before COMMAND is gone. `front` is the socket to the front. */
 void keeper_run(struct run *r, int front);

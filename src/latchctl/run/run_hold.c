@@ -139,8 +139,7 @@ static void send_renew(struct hold *h, uint64_t now)
     h->asked_at = now;
 }
 
-/* --- the ear ------------------------------------------------------------------------
- */
+/* --- the ear ---------------------------------------------------------- */
 
 static void open_ear(struct hold *h, uint64_t now)
 {
@@ -197,8 +196,7 @@ static void step_ear(struct hold *h, short revents, uint64_t now)
     }
 }
 
-/* --- together ------------------------------------------------------------------------
- */
+/* --- together --------------------------------------------------------- */
 
 void hold_poll(const struct hold *h, struct pollfd *fds)
 {
@@ -259,8 +257,7 @@ uint64_t hold_next(const struct hold *h)
     return h->ear.state == LINK_CLOSED && h->ear_at < at ? h->ear_at : at;
 }
 
-/* --- the end -------------------------------------------------------------------------
- */
+/* --- the end ---------------------------------------------------------- */
 
 /* One UNLOCK. True: it was answered, *ret says whether it freed the lock. */
 static bool send_unlock(struct hold *h, bool again, bool *ret)

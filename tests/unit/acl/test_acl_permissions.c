@@ -50,7 +50,7 @@ START_TEST(a_new_user_may_do_nothing)
     for (size_t i = 0; i < CATALOG.command_count; i++) {
         ck_assert(!permissions_may_run(&terms, i));
     }
-    ck_assert(!permissions_may_name(&terms, SPAN("a"), TERMS_READ));
+    ck_assert(!permissions_may_name(&terms, SPAN("a"), PERM_READ));
     ck_assert(!permissions_may_channel(&terms, SPAN("a")));
     ck_assert(!permissions_password_fits(&terms, &(struct secret){ { 0 } }));
 }
@@ -179,17 +179,17 @@ END_TEST
 START_TEST(names_are_matched_with_what_is_wanted)
 {
     ck_assert_ptr_null(apply("~both:* %R~look:* %W~take:*"));
-    ck_assert(permissions_may_name(&terms, SPAN("both:1"), TERMS_READ));
-    ck_assert(permissions_may_name(&terms, SPAN("both:1"), TERMS_BOTH));
-    ck_assert(permissions_may_name(&terms, SPAN("look:1"), TERMS_READ));
-    ck_assert(!permissions_may_name(&terms, SPAN("look:1"), TERMS_WRITE));
-    ck_assert(permissions_may_name(&terms, SPAN("take:1"), TERMS_WRITE));
-    ck_assert(!permissions_may_name(&terms, SPAN("take:1"), TERMS_READ));
-    ck_assert(!permissions_may_name(&terms, SPAN("other"), TERMS_READ));
-    ck_assert(!permissions_may_name(&terms, SPAN("xboth:1"), TERMS_READ));
+    ck_assert(permissions_may_name(&terms, SPAN("both:1"), PERM_READ));
+    ck_assert(permissions_may_name(&terms, SPAN("both:1"), PERM_BOTH));
+    ck_assert(permissions_may_name(&terms, SPAN("look:1"), PERM_READ));
+    ck_assert(!permissions_may_name(&terms, SPAN("look:1"), PERM_WRITE));
+    ck_assert(permissions_may_name(&terms, SPAN("take:1"), PERM_WRITE));
+    ck_assert(!permissions_may_name(&terms, SPAN("take:1"), PERM_READ));
+    ck_assert(!permissions_may_name(&terms, SPAN("other"), PERM_READ));
+    ck_assert(!permissions_may_name(&terms, SPAN("xboth:1"), PERM_READ));
     /* As in Redis, one pattern has to give all of it. */
     ck_assert_ptr_null(apply("resetkeys %R~a* %W~*a"));
-    ck_assert(!permissions_may_name(&terms, SPAN("a"), TERMS_BOTH));
+    ck_assert(!permissions_may_name(&terms, SPAN("a"), PERM_BOTH));
 }
 END_TEST
 
@@ -207,16 +207,16 @@ END_TEST
 
 START_TEST(every_list_has_its_limit)
 {
-    char rule[TERMS_PASSWORD_MAX + 3];
+    char rule[PERM_PASSWORD_MAX + 3];
 
-    for (int i = 0; i < TERMS_PATTERNS_MAX; i++) {
+    for (int i = 0; i < PERM_PATTERNS_MAX; i++) {
         (void)snprintf(rule, sizeof(rule), "~n%d &c%d", i, i);
         ck_assert_ptr_null(apply(rule));
     }
     ck_assert_ptr_nonnull(apply("~one-more"));
     ck_assert_ptr_null(apply("~n0")); /* is there */
     ck_assert_ptr_nonnull(apply("&one-more"));
-    for (int i = 0; i < TERMS_PASSWORDS_MAX; i++) {
+    for (int i = 0; i < PERM_PASSWORDS_MAX; i++) {
         (void)snprintf(rule, sizeof(rule), ">pw%d", i);
         ck_assert_ptr_null(apply(rule));
     }
@@ -225,14 +225,14 @@ START_TEST(every_list_has_its_limit)
     memset(rule, 'x', sizeof(rule));
     rule[0] = '~';
     ck_assert_ptr_nonnull(
-        permissions_apply(&terms, &CATALOG, span_of(rule, TERMS_PATTERN_MAX + 2)));
+        permissions_apply(&terms, &CATALOG, span_of(rule, PERM_PATTERN_MAX + 2)));
     ck_assert_ptr_null(
-        permissions_apply(&terms, &CATALOG, span_of(rule, TERMS_PATTERN_MAX + 1)));
+        permissions_apply(&terms, &CATALOG, span_of(rule, PERM_PATTERN_MAX + 1)));
     rule[0] = '>';
     ck_assert_ptr_nonnull(
-        permissions_apply(&terms, &CATALOG, span_of(rule, TERMS_PASSWORD_MAX + 2)));
+        permissions_apply(&terms, &CATALOG, span_of(rule, PERM_PASSWORD_MAX + 2)));
     ck_assert_ptr_null(
-        permissions_apply(&terms, &CATALOG, span_of(rule, TERMS_PASSWORD_MAX + 1)));
+        permissions_apply(&terms, &CATALOG, span_of(rule, PERM_PASSWORD_MAX + 1)));
 }
 END_TEST
 

@@ -57,7 +57,7 @@ size_t conn_memory(struct conn *c)
     return buf_len(&c->out);
 }
 
-void conn_spare(struct conn *c, bool spared)
+void conn_set_exempt(struct conn *c, bool spared)
 {
 }
 
