@@ -1,7 +1,6 @@
-/* client: what commands know about one connection: who it is, how it wants its replies,
- * which call waits, what was granted but may not have arrived.
- *
- * Made in cmd_on_open(), hangs on the conn as its data, freed in cmd_on_close(). */
+/* client: what commands know about one connection: its user, how it wants its replies,
+ * which call waits, which grants may not have arrived. Created in cmd_on_open() as the
+ * conn's data, freed in cmd_on_close(). */
 #ifndef LATCHD_CMD_CLIENT_H
 #define LATCHD_CMD_CLIENT_H
 
@@ -17,13 +16,13 @@
 enum {
     CLIENT_NAME_MAX = 256,    /* bytes of SETNAME */
     CLIENT_LIB_MAX = 128,     /* bytes of SETINFO's values */
-    SUBSCRIPTION_BYTES = 256, /* what one costs, about */
+    SUBSCRIPTION_BYTES = 256, /* memory of one subscription, roughly */
 };
 
 struct acl_user;
 struct grants;
 
-/* What may be known of a client as text. */
+/* The texts that a client may have set about itself, and its address. */
 enum client_text {
     CLIENT_NAME,
     CLIENT_LIB_NAME,
@@ -37,55 +36,57 @@ struct client {
     struct acl_user *user;  /* never NULL while the connection is open */
     char **texts;           /* see client_text(); NULL: none was ever set */
     uint16_t last;          /* see client_last() */
-    uint16_t failed_logins; /* since the last that did not fail */
+    uint16_t failed_logins; /* since the last successful login */
     uint8_t proto;          /* 2 or 3 */
-    bool authed : 1;        /* it has said so, or did not need to */
-    bool met : 1;           /* its certificate was looked at, if it has one */
-    bool trusted : 1;       /* conn_set_trusted() was told */
+    bool authed : 1;        /* logged in, or no login was needed */
+    bool met : 1;           /* its certificate, if any, was checked */
+    bool trusted : 1;       /* as conn_set_trusted() was called last */
     bool reply_off : 1;
-    bool skip : 1;       /* this command's reply is dropped */
-    bool skip_next : 1;  /* CLIENT REPLY SKIP came */
-    bool call_muted : 1; /* the reply of the call that waits is dropped */
+    bool skip : 1;       /* the reply of the current command is dropped */
+    bool skip_next : 1;  /* CLIENT REPLY SKIP: so is that of the next one */
+    bool call_muted : 1; /* the reply of the waiting call is dropped */
     bool exempt : 1;     /* CLIENT NO-EVICT */
-    bool leaving : 1;    /* the connection closes when EXEC has been answered */
+    bool leaving : 1;    /* the connection closes after EXEC's reply */
 
-    struct pipeline *pipeline; /* calls that wait beside each other; NULL: none do */
-    /* The call that waits for the engine alone; 0: none. */
+    struct pipeline *pipeline; /* commands in flight together, or NULL */
+    /* The number of the one call that waits for the engine outside a pipeline; 0:
+     * none. */
     uint64_t call;
     uint64_t call_us; /* when it began, CLOCK_BOOTTIME */
     struct subject call_subject;
 
     struct multi *multi;               /* NULL: no transaction */
-    struct deferred_command *deferred; /* the request that was put off, or NULL */
+    struct deferred_command *deferred; /* the request that is deferred, or NULL */
     struct grants *grants;             /* see client_granted() */
 
     struct subscriber sub;
-    struct list monitors;    /* on cmd->monitors, if it is one */
+    struct list monitors;    /* in cmd->monitors after MONITOR */
     struct tracker *tracker; /* CLIENT TRACKING; NULL: off */
 };
 
 struct client *client_new(uint64_t id);
-/* Subscriptions must be gone. Accepts NULL. */
+/* Frees a client that has no subscriptions any more. Accepts NULL. */
 void client_free(struct client *cl);
 
-/* Back to what it was when it connected, except for holds and waits. */
+/* RESET: restores the state of a new connection, except for holds and waits. */
 void client_reset(struct client *cl);
 
-/* Bytes that are kept for it besides the connection's buffers, about. */
+/* The client's memory in bytes without the connection's buffers, roughly. */
 size_t client_bytes(const struct client *cl);
 
-/* True when the text fits a name: printable, no space. */
+/* Whether a text is allowed as a client name: printable, no space. */
 bool client_text_ok(struct span text);
-/* NULL: it is not known. */
+/* One of the client's texts, or NULL if it was never set. */
 const char *client_text(const struct client *cl, enum client_text which);
-/* Replaces it by a copy; empty: none. */
+/* Replaces one of the client's texts by a copy; an empty text removes it. */
 void client_set_text(struct client *cl, enum client_text which, struct span text);
 
-/* A grant's reply was written after `input` reads: while no further input comes, the
- * client may not have seen it. The list is as long as what came in one read asked for.
- */
+/* Remembers a grant whose reply was written after `input` reads. Until more input
+ * arrives, the client may not have seen this reply. The list is as long as the number
+ * of commands that arrived in one read. */
 void client_granted(struct client *cl, uint64_t grant, uint64_t input);
-/* The grants that are in doubt when the connection ends after `input` reads. */
+/* The grants whose replies may not have arrived when the connection ends after `input`
+ * reads. */
 size_t client_doubtful(const struct client *cl, uint64_t input, const uint64_t **ret);
 
 /* The command that ran last, or waits alone. */
@@ -104,13 +105,13 @@ static inline bool client_muted(const struct client *cl)
     return cl->reply_off || cl->skip;
 }
 
-/* It waits, for the engine or for the end of a pause. */
+/* Whether the client waits for the engine, or for the end of a pause. */
 static inline bool client_is_blocked(const struct client *cl)
 {
     return cl->call != 0 || cl->pipeline != NULL || cl->deferred != NULL;
 }
 
-/* RESP2 clients that subscribed can run little else. */
+/* Whether the client is a RESP2 subscriber, which may run few commands. */
 static inline bool client_is_subscribed(const struct client *cl)
 {
     return cl->sub.channels + cl->sub.patterns != 0;

@@ -1,8 +1,7 @@
-/* cmd: what clients can say. One table of commands, one handler each, and the client
- * state that goes with a connection (name, protocol version, who it is, subscriptions).
- *
- * daemon/server fills the env, hands requests in as the conn_handler, and passes the
- * lock engine's replies and notices on. */
+/* cmd: the commands. There is one table of commands, one handler for each, and one
+ * struct client per connection (name, protocol version, user, subscriptions).
+ * daemon/wiring.c fills the env and makes cmd the conn_handler; daemon/loop.c passes
+ * the engine's replies and notices on. */
 #ifndef LATCHD_CMD_CMD_H
 #define LATCHD_CMD_CMD_H
 
@@ -17,48 +16,49 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bounds that requests are checked against; changed at run time by CONFIG SET. */
+/* Limits that requests are checked against. CONFIG SET changes them at run time. */
 struct cmd_limits {
     uint64_t max_name; /* bytes */
-    bool one_tag;      /* a name has no brace, or one {tag}: for a Redis Cluster */
+    bool one_tag;      /* Redis Cluster: a name has no brace, or one {tag} */
     uint64_t max_lease_ms;
     uint64_t max_keep_ms;
     uint64_t max_wait_ms; /* 0: no limit */
-    int64_t slowlog_us;   /* what works for so long is in the slow log; -1: nothing */
-    uint64_t slowlog_len; /* its entries */
-    bool protected_mode;  /* without a password: only this machine's clients */
+    int64_t slowlog_us;   /* commands that take this long are logged; -1: none */
+    uint64_t slowlog_len; /* entries of the slow log */
+    bool protected_mode;  /* without a password only local clients may connect */
     bool cert_users;      /* a certificate's common name is its user */
-    uint64_t latency_ms;  /* what takes so long is an event of LATENCY; 0: nothing */
+    uint64_t latency_ms;  /* what takes this long is recorded for LATENCY; 0: off */
 };
 
 typedef void config_pair_fn(void *arg, const char *key, const char *value);
 
-/* The rest of the daemon, as commands see it. All texts are copied by whoever needs
- * them longer. */
+/* What commands need of the rest of the daemon. Texts that are passed in are copied by
+ * the callee if it keeps them. */
 struct cmd_env {
     struct engine *engine;
     struct net *net;
     void *ctx;                     /* for the functions below */
-    uint64_t (*now_ms)(void *ctx); /* of this loop turn, CLOCK_BOOTTIME */
-    /* CONFIG: each key that the pattern, in lower case, matches; the others: false with
-     * the whole error text behind "ERR " in reterr. */
+    uint64_t (*now_ms)(void *ctx); /* time of this loop turn, CLOCK_BOOTTIME */
+    /* CONFIG GET: calls `fn` for each key that `pattern`, in lower case, matches. The
+     * next two return false on failure, with the error text after "ERR " in reterr. */
     void (*config_each)(void *ctx, struct span pattern, config_pair_fn *fn, void *arg);
-    /* `pairs` has 2 * `count` spans: key, value, key, value, ... All are set, or none,
-     * and then `reterr` is the text of the error reply. */
+    /* `pairs` has 2 * `count` spans: key, value, key, value, ... Either all are set,
+     * or none. */
     bool (*config_set)(void *ctx, const struct span *pairs, size_t count, char *reterr,
                        size_t room);
     bool (*config_rewrite)(void *ctx, char *reterr, size_t room);
     void (*reset_stats)(void *ctx);
-    /* requirepass, the password of the user default; NULL or empty: none. */
+    /* requirepass, the password of the user `default`; NULL or empty: none. */
     const char *(*password)(void *ctx);
-    /* ACL LOAD and SAVE. aclfile, empty: none; its content, or why not; a new content
-     * for it. May be NULL. */
+    /* For ACL LOAD and SAVE; may be NULL. acl_file is the path, empty if there is
+     * none. acl_read reads the file, or writes the reason into reterr; acl_write
+     * replaces it. */
     const char *(*acl_file)(void *ctx);
     bool (*acl_read)(void *ctx, struct buf *out, struct buf *reterr);
     bool (*acl_write)(void *ctx, struct span text);
-    /* Adds "key:value\r\n" lines of INFO sections that cmd/ cannot know: "server"
-     * (tcp_port, config_file, ...), "redis". cmd/ has written versions, mode, run_id,
-     * uptime, pid. */
+    /* Appends "key:value\r\n" lines of INFO that cmd/ cannot know, to the sections
+     * "server" (tcp_port, config_file, ...) and "redis". cmd/ itself writes versions,
+     * mode, run_id, uptime and pid. */
     void (*info)(void *ctx, const char *section, struct buf *out);
     void (*shutdown)(void *ctx);
     const char *run_id; /* 40 hex digits */
@@ -70,9 +70,9 @@ struct cmd *cmd_new(const struct cmd_env *env, const struct cmd_limits *limits);
 void cmd_free(struct cmd *c);
 void cmd_set_limits(struct cmd *c, const struct cmd_limits *limits);
 
-/* About once a second: for what INFO tells about the last one. */
+/* Called about once a second: updates INFO's rates per second. */
 void cmd_second(struct cmd *c, uint64_t now_ms);
-/* One line of INFO: how many, and quantiles in microseconds. */
+/* Appends one line of INFO: the count, and quantiles in microseconds. */
 void cmd_info_histogram(struct buf *out, const char *field, const struct histogram *h);
 
 /* --- what took long --------------------------------------------------- */
@@ -81,11 +81,11 @@ enum latency_event {
     LATENCY_COMMAND, /* a handler */
     LATENCY_LOOP,    /* a turn of the loop */
     LATENCY_REDIS,   /* from asking Redis to its answer */
-    LATENCY_RENEWAL, /* a renewal was confirmed that late */
+    LATENCY_RENEWAL, /* how late a renewal was confirmed */
     LATENCY_EVENT_COUNT
 };
 
-/* That took so long; remembered if it is long enough. */
+/* Reports how long an event took. It is recorded if it reaches latency_ms. */
 void cmd_latency(struct cmd *c, enum latency_event event, uint64_t ms);
 
 /* --- what became of commands ------------------------------------------ */
@@ -101,13 +101,14 @@ struct cmd_stats {
     uint64_t calls;
     uint64_t rejected;                  /* not run: arity, NOAUTH, NOPERM, ... */
     uint64_t failed;                    /* run, and answered with an error */
-    const struct cmd_outcome *outcomes; /* those that occurred */
+    const struct cmd_outcome *outcomes; /* only those that occurred */
     size_t outcome_count;
     const struct histogram *work; /* the daemon's own time */
     const struct histogram *wait; /* until the engine's answer; NULL: it never waits */
 };
 
-/* Only rows that were called. What `stats` points to lives during the call. */
+/* Calls `fn` for each row that was called at least once. *stats is valid only during
+ * `fn`. */
 typedef void cmd_stats_fn(void *ctx, const struct cmd_stats *stats);
 void cmd_stats_each(const struct cmd *c, cmd_stats_fn *fn, void *ctx);
 
@@ -115,26 +116,26 @@ void cmd_stats_each(const struct cmd *c, cmd_stats_fn *fn, void *ctx);
 
 struct command_ctx;
 
-/* requirepass was set: it is the one password of the user default from now on. */
+/* Makes requirepass the only password of the user `default`. */
 void cmd_password_changed(struct cmd *c);
-/* The users of an ACL file replace those that are there; connections of users that are
- * not in it are closed, that of `ctx` (NULL: none) after its reply. False: nothing is
- * changed, and reterr says what is wrong with the text, by `name` and line. */
+/* Replaces all users by those of an ACL file, and closes the connections of users that
+ * are not in it; the connection of `ctx` (may be NULL) is answered first. On false
+ * nothing is changed, and reterr says what is wrong, with `name` and line. */
 bool cmd_load_users(struct cmd *c, const char *name, struct span text,
                     struct command_ctx *ctx, struct buf *reterr);
-/* Only looks whether that would do. */
+/* Checks the text of an ACL file without loading it. */
 bool cmd_check_users(const char *name, struct span text, struct buf *reterr);
 
 /* --- time ------------------------------------------------------------- */
 
-/* It is now `now_ms`; what fell due is done. When it next wants to be told; UINT64_MAX:
- * not at all. */
+/* Tells the time, and does what fell due. */
 void cmd_tick(struct cmd *c, uint64_t now_ms);
+/* When cmd_tick() is needed next; UINT64_MAX: not at all. */
 uint64_t cmd_next_deadline(const struct cmd *c);
-/* The daemon stops: nobody is to wait for the end of a pause. */
+/* The daemon stops: ends a CLIENT PAUSE, so that deferred commands are answered. */
 void cmd_stop(struct cmd *c);
 
-/* The conn_handler's functions; ctx is the struct cmd. */
+/* The functions of the conn_handler; ctx is the struct cmd. */
 bool cmd_on_open(void *ctx, struct conn *conn);
 void cmd_on_request(void *ctx, struct conn *conn, const struct resp_request *req);
 void cmd_on_again(void *ctx, struct conn *conn);
@@ -143,8 +144,8 @@ void cmd_on_close(void *ctx, struct conn *conn, bool unread);
 bool cmd_is_unauthenticated(void *ctx, struct conn *conn);
 size_t cmd_keeps(void *ctx, struct conn *conn);
 
-/* The lock engine's effects for clients. Notices for connections that track are
- * gathered: cmd_push() follows before anything else runs. */
+/* Effects of the engine for clients. Notices for connections that track are collected;
+ * cmd_push() writes them, and must follow in the same turn. */
 void cmd_reply(struct cmd *c, const struct effect_reply *reply);
 void cmd_notice(struct cmd *c, const struct effect_notice *notice);
 void cmd_waited(struct cmd *c, const struct effect_waited *waited);

@@ -1,5 +1,5 @@
-/* deferred_command: a request that is run later, since it is part of a transaction or
- * was put off. One block of memory. */
+/* deferred_command: a copy of a request that runs later, because it is part of a
+ * transaction or was put off. One block of memory. */
 #ifndef LATCHD_CMD_DEFERRED_COMMAND_H
 #define LATCHD_CMD_DEFERRED_COMMAND_H
 
@@ -13,15 +13,15 @@
 struct command_ctx;
 
 struct deferred_command {
-    struct list in_pause; /* on pause.kept while it is put off */
-    uint64_t conn;        /* whose it is */
+    struct list in_pause; /* in pause.deferred during CLIENT PAUSE */
+    uint64_t conn;        /* its connection */
     const struct command *command;
-    size_t bytes; /* what this takes */
+    size_t bytes; /* size of this block */
     size_t argc;
-    struct span argv[]; /* into what follows them */
+    struct span argv[]; /* the bytes follow the array */
 };
 
-/* A copy of what the call was given. */
+/* Copies the arguments of a command. */
 struct deferred_command *deferred_command_new(const struct command_ctx *ctx)
     __attribute__((malloc, returns_nonnull, warn_unused_result));
 /* Accepts NULL. */

@@ -1,20 +1,22 @@
-/* handlers: what the rows of the table run, one function per command, by family. */
+/* handlers: the functions that the rows of the command table name, one per command,
+ * grouped by file. */
 #ifndef LATCHD_CMD_HANDLERS_H
 #define LATCHD_CMD_HANDLERS_H
 
 #include "cmd/cmd_priv.h"
 #include "cmd/lock/lock_args.h"
 
-/* The options of a lock command; false: refused, and answered. */
+/* Parses the options of a lock command. False: an error reply was written. */
 bool ctx_lock_args(struct command_ctx *ctx, const struct lock_syntax *syntax,
                    struct lock_args *ret);
 
-/* True for a LOCK or MLOCK with WAIT 0; otherwise it is refused, and answered. */
+/* Whether a LOCK or MLOCK has WAIT 0. False: an error reply was written. */
 bool ctx_tries_once(struct command_ctx *ctx);
 
-/* Sets the connection's name; false: refused, and answered. */
+/* Sets the connection's name. False: an error reply was written. */
 bool ctx_set_name(struct command_ctx *ctx, struct span name);
-/* *ret_any: there are clients of that type. False: no such type, answered. */
+/* Reads a client type. *ret_any: latchd can have clients of this type. False: there is
+ * no such type, and an error reply was written. */
 bool ctx_client_type(struct command_ctx *ctx, struct span type, bool *ret_any,
                      bool *ret_pubsub);
 
@@ -22,7 +24,7 @@ bool ctx_client_type(struct command_ctx *ctx, struct span type, bool *ret_any,
 command_fn cmd_lock, cmd_unlock, cmd_renew, cmd_cancel, cmd_forceunlock, cmd_mlock;
 /* cmd_lockinfo.c */
 command_fn cmd_lockinfo, cmd_locks, cmd_waiters;
-/* LOCKS TOP */
+/* LOCKS TOP (cmd_locks_top.c) */
 void cmd_locks_top(struct command_ctx *ctx, size_t most);
 /* cmd_acl.c, cmd_acl_users.c */
 command_fn cmd_acl_cat, cmd_acl_deluser, cmd_acl_dryrun, cmd_acl_genpass,

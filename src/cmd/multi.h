@@ -28,32 +28,33 @@ enum {
     MULTI_BYTES_MAX = 1024 * 1024, /* and the memory that they take */
 };
 
-/* Accepts NULL. */
+/* Frees a transaction. Accepts NULL. */
 void multi_free(struct multi *m);
-/* How many are queued; -1: no transaction. */
+/* The number of queued commands; -1: no transaction. */
 int64_t multi_count(const struct multi *m);
-/* The memory that it takes. */
+/* The memory of a transaction in bytes. */
 size_t multi_bytes(const struct multi *m);
-/* One of them changes something. */
+/* Whether a queued command changes something. */
 bool multi_writes(const struct multi *m);
-/* EXEC came, and not all is answered yet. Accepts NULL. */
+/* Whether EXEC runs, and not every command is answered yet. Accepts NULL. */
 bool multi_is_running(const struct multi *m);
 
-/* Queues the command, or refuses it; either is answered. */
+/* Queues or refuses the command, and writes the reply. */
 bool multi_queue(struct command_ctx *ctx);
-/* The command was refused before it was queued or run: EXEC is not to run the others,
- * and an EXEC ends the transaction. */
+/* Marks the transaction as spoilt, after a command was refused before it was queued:
+ * EXEC runs nothing, and ends it. */
 void multi_refused(struct command_ctx *ctx);
 
 /* Runs the next command; the connection may be closed afterwards. */
 void multi_step(struct cmd *c, struct conn *conn);
-/* The reply to a command that waited has been added to multi_out(), or dropped. False:
- * the connection was closed. */
+/* Goes on after the reply to a waiting command was appended to multi_out(), or
+ * dropped. False: the connection was closed. */
 bool multi_answered(struct cmd *c, struct conn *conn);
 struct buf *multi_out(struct multi *m);
-/* The reply that was added last is a grant. */
+/* Notes that the last reply is a grant, which is taken back if the client goes. */
 void multi_granted(struct multi *m, uint64_t grant);
-/* The connection ends while RUNNING: nobody will hear of these grants. */
+/* The connection ended while RUNNING: takes the grants back, as the client cannot have
+ * seen them. */
 void multi_abandon(struct cmd *c, const struct client *client);
 
 #endif

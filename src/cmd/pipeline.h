@@ -45,39 +45,41 @@ struct pipeline;
 struct step;
 
 enum {
-    PIPELINE_MAX = 32,         /* commands that are carried out beside each other, */
-    PIPELINE_STEPS_MAX = 1024, /* that are in flight while a LOCK waits, */
-    PIPELINE_BYTES_MAX = 256 * 1024, /* and what is kept of those that were put off */
+    PIPELINE_MAX = 32,               /* commands that are carried out together, */
+    PIPELINE_STEPS_MAX = 1024,       /* commands in flight while a LOCK waits, */
+    PIPELINE_BYTES_MAX = 256 * 1024, /* and the memory of those put off */
 };
 
-/* A request has come while others are in flight. False: it is not to run now. */
+/* Decides about a request that arrives while others are in flight. False: it must not
+ * run now. */
 bool pipeline_begin(struct command_ctx *ctx);
-/* It has been dispatched. */
+/* Called after the command was dispatched. */
 void pipeline_ran(struct command_ctx *ctx);
 
-/* The command waits for the engine, under that number; others may begin beside it.
- * False: no others are there, or can come. */
+/* Lets the command wait for the engine under `number` while others may begin beside
+ * it. False: there is no pipeline, and none is needed. */
 bool pipeline_waits(struct command_ctx *ctx, uint64_t number);
-/* The same for a command beside which no other may begin, if there is a pipeline. */
+/* The same for a command beside which no other may begin. False: there is no pipeline.
+ */
 bool pipeline_waits_last(struct command_ctx *ctx, uint64_t number);
-/* A plain LOCK waits to be asked for in a run; what it asks for is copied, but for whom
- * it is. False: it is to be asked for at once. */
+/* Puts a plain LOCK aside, to be asked for in one batch with its neighbours; copies
+ * *req. False: it has to be asked for at once. */
 bool pipeline_gathers(struct command_ctx *ctx, const struct lock_req *req);
-/* A call with a step is put off (client_pause.c); what is kept of it. */
+/* Puts off a command that has a step, for client_pause.c; returns the copy. */
 struct deferred_command *pipeline_puts_off(struct command_ctx *ctx);
 
-/* No other request of the connection runs now. */
+/* Called when no more requests of the connection run for now. */
 void pipeline_settle(struct cmd *c, struct conn *conn);
-/* What was put off begins anew, as far as it may. */
+/* Begins what was put off again, as far as the commands ahead allow. */
 void pipeline_again(struct cmd *c, struct conn *conn);
-/* client->deferred was put off for want of room, and there is room now. */
+/* Whether client->deferred, put off because the pipeline was full, fits now. */
 bool pipeline_admits_deferred(const struct client *client);
-/* The engine's answer to a command of it. */
+/* Takes the engine's answer to a command of the pipeline. */
 void pipeline_reply(struct cmd *c, struct conn *conn, const struct effect_reply *reply);
-/* The connection is gone: nobody will be told any more. */
+/* The connection is gone: drops the pipeline and its replies. */
 void pipeline_abandon(struct cmd *c, struct client *client);
 
-/* Bytes that it takes. Accepts NULL. */
+/* The memory of a pipeline in bytes. Accepts NULL. */
 size_t pipeline_bytes(const struct pipeline *p);
 
 #endif

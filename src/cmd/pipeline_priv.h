@@ -14,12 +14,12 @@ enum step_state {
     STEP_ANSWERED,
 };
 
-/* Whether a command may pass a LOCK that waits ahead of it, as far as its words say. */
+/* Whether a command may pass a waiting LOCK ahead of it, judged by its arguments. */
 enum passage {
-    PASSAGE_UNKNOWN, /* not looked at yet */
-    PASSAGE_NAMED,   /* it may: it names its own hold or request */
-    PASSAGE_IN_TURN, /* no, but those behind it may pass it */
-    PASSAGE_BARRIER, /* no, and nor may those behind it */
+    PASSAGE_UNKNOWN, /* not determined yet */
+    PASSAGE_NAMED,   /* may pass: it names its own hold or request */
+    PASSAGE_IN_TURN, /* may not, but commands behind it may pass it */
+    PASSAGE_BARRIER, /* may not, and neither may commands behind it */
 };
 
 struct step {
@@ -27,36 +27,36 @@ struct step {
     enum passage passage;
     bool muted;
     bool counted; /* it has run before */
-    bool passes;  /* it began although LOCKs that are ahead of it may wait */
-    bool stood;   /* its grant came too early: it begins anew when it is the first */
-    bool renewed; /* its reply is the lease that was left.. */
-    const struct command *command; /* NULL: not looked up yet */
+    bool passes;  /* began while a LOCK ahead of it may still wait */
+    bool stood;   /* granted too early: begins again when it is first */
+    bool renewed; /* its reply is the lease that is left */
+    const struct command *command; /* NULL until it is looked up */
     uint64_t began_us;
-    uint64_t hash; /* of its name, 0: none; those that look alike only wait */
+    uint64_t hash; /* of the lock's name; 0: none */
     struct subject subject;
-    uint64_t number;                   /* ASKED: as the engine knows it */
-    struct deferred_command *deferred; /* of what may begin anew, and.. */
-    struct lock_req req;               /* ..GATHERED: what it asks for, in that */
-    struct buf reply;                  /* that came before its turn */
-    uint64_t grant;                    /* in it; 0: none */
-    int64_t lease_ms;                  /* ..and what it was.. */
-    uint64_t renewed_ms;               /* ..then */
+    uint64_t number;                   /* ASKED: its call number in the engine */
+    struct deferred_command *deferred; /* its words, as long as it may begin again */
+    struct lock_req req; /* GATHERED: the request; points into `deferred` */
+    struct buf reply;    /* an answer that came before its turn */
+    uint64_t grant;      /* the grant in `reply`; 0: none */
+    int64_t lease_ms;    /* if `renewed`: the lease, */
+    uint64_t renewed_ms; /* at this time */
 };
 
 struct pipeline {
-    size_t first; /* that was not answered; those before it are over */
+    size_t first; /* the first step without an answer */
     size_t count;
     size_t room;
-    size_t locks; /* LOCKs and MLOCKs that are not answered, and.. */
+    size_t locks; /* LOCKs and MLOCKs without an answer */
     size_t gathered;
     size_t put_off;
-    size_t deferred_bytes; /* of the steps that are not over */
+    size_t deferred_bytes; /* memory of the deferred commands */
     bool full;             /* client->deferred found no room */
     bool again;            /* pipeline_again() is owed */
     struct step steps[];
 };
 
-/* A request as it came, or as it was kept. */
+/* A request as it arrived, or as it was deferred. */
 struct candidate {
     const struct command *command;
     const struct span *argv;
@@ -71,20 +71,20 @@ static inline bool step_is_lock(const struct step *s)
 }
 
 void step_set_state(struct pipeline *p, struct step *s, enum step_state state);
-/* Keeps the call's words, for when it begins anew. */
+/* Copies the arguments of a command that may begin again. */
 void step_keep(struct pipeline *p, struct step *s, const struct command_ctx *ctx);
 
-/* pipeline.c: writes what has its turn, and sees to it that what may begin does. */
+/* pipeline.c: writes the replies whose turn it is, and begins what may begin now. */
 void pipeline_go_on(struct cmd *c, struct conn *conn, struct client *client);
 
-/* pipeline_begin.c: it may begin beside what is ahead, as if it had the connection for
- * itself. */
+/* pipeline_begin.c: whether the command may begin beside those ahead as if it were
+ * alone on the connection. */
 bool pipeline_fits_beside(const struct cmd *c, const struct pipeline *p, size_t at,
                           const struct candidate *r);
 
-/* pipeline_pass.c: `r`'s subject is written. */
+/* pipeline_pass.c: classifies a request; sets r->subject. */
 enum passage passage_of(const struct cmd_limits *limits, struct candidate *r);
-/* It concerns none of the commands that are ahead of that place. */
+/* Whether the request is independent of all commands before place `at`. */
 bool passage_is_free(const struct pipeline *p, size_t at, const struct candidate *r);
 
 #endif

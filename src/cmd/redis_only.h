@@ -4,8 +4,8 @@
 
 #include "util/span.h"
 
-/* What to do instead of sending that command to latchd; NULL: Redis 7.0 does not have
- * it either. In any case of letters. */
+/* What a user of this Redis command should do instead, in any case of letters. NULL:
+ * Redis 7.0 has no such command either. */
 const char *redis_only_advice(struct span name);
 
 #endif

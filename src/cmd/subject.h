@@ -1,7 +1,5 @@
-/* subject: whose request or hold a lock command is about, as far as its words say.
- *
- * Numbers in place of words: commands of one connection that look alike only wait for
- * each other. */
+/* subject: the request or hold that a lock command names in its arguments. Names are
+ * hashed: two commands whose hashes collide merely wait for each other. */
 #ifndef LATCHD_CMD_SUBJECT_H
 #define LATCHD_CMD_SUBJECT_H
 
@@ -11,12 +9,12 @@
 struct lock_args;
 
 struct subject {
-    uint32_t id;    /* of its ID; 0: it has none */
-    uint32_t owner; /* of its OWNER; 0: it has none */
+    uint32_t id;    /* hash of its ID; 0: no ID */
+    uint32_t owner; /* hash of its OWNER; 0: no OWNER */
 };
 
 struct subject subject_of(const struct lock_args *args);
-/* They have an ID or an OWNER in common. */
+/* Whether two commands name the same ID or OWNER. */
 bool subject_overlaps(struct subject a, struct subject b);
 
 #endif

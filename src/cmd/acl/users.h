@@ -1,8 +1,7 @@
-/* users: who clients are, as far as commands care: the ACL over the table of commands,
- * what it refused, and how often addresses failed to log in. Part of struct cmd.
- *
- * A client always is some user; until it has said who it is, and while nobody needs to,
- * it is `default`. */
+/* users: the users that clients log in as: the ACL over the table of commands, the log
+ * of what it refused, and the failed logins of each address. Part of struct cmd. A
+ * connection always has a user. Until its client logs in, and as long as no login is
+ * needed, this is `default`. */
 #ifndef LATCHD_CMD_ACL_USERS_H
 #define LATCHD_CMD_ACL_USERS_H
 
@@ -19,7 +18,7 @@ struct cmd;
 struct conn;
 
 enum {
-    LOGIN_TRIES_MAX = 10, /* failures in a row that close a connection */
+    LOGIN_TRIES_MAX = 10, /* failures in a row, then the connection is closed */
 };
 
 struct users {
@@ -32,40 +31,43 @@ struct users {
 void users_init(struct users *u);
 void users_fini(struct users *u);
 
-/* NULL: it goes. */
+/* Makes `user` the client's user; NULL releases the old one. */
 void client_set_user(struct client *client, struct acl_user *user);
 
-/* Before its first request: a certificate may tell who it is. */
+/* Logs a client in by its TLS certificate, before its first request. */
 void users_meet(struct cmd *c, struct conn *conn, struct client *client);
 
-/* After users were changed or deleted: closes the connections of those that are gone,
- * and those that listen to channels that are not theirs any more. `ctx`: whose own
- * connection is answered first, or NULL. */
+/* After users were changed or deleted: closes the connections of deleted users, and
+ * those subscribed to channels that their user may no longer use. The connection of
+ * `ctx` (may be NULL) is answered first. */
 void users_kick(struct cmd *c, struct command_ctx *ctx);
 
-/* Logs in, or answers why not (cmd_auth.c). */
+/* Logs the client in, or replies with the error (cmd_auth.c). */
 bool ctx_log_in(struct command_ctx *ctx, struct span user, struct span password);
 
 /* --- acl_check.c ------------------------------------------------------ */
 
 enum acl_verdict { ACL_ALLOWED, ACL_NO_COMMAND, ACL_NO_NAME, ACL_NO_CHANNEL };
 
-/* Whether that user may run it with these arguments; *ret_object: what he may not. */
+/* Whether the user may run the command with these arguments. If not, *ret_object is
+ * the command, name or channel that is refused. */
 enum acl_verdict acl_check_command(const struct acl_user *user,
                                    const struct command *command,
                                    const struct span *argv, size_t argc,
                                    struct span *ret_object);
-/* The same for a call; if not, that is answered and remembered. */
+/* The same for a command context; a refusal is answered and goes into the ACL log. */
 bool acl_check_admits(struct command_ctx *ctx);
-/* The same for a command that has waited for EXEC. */
+/* The same for a command that was queued for EXEC: permissions may have changed since.
+ */
 bool acl_check_still_admits(struct command_ctx *ctx);
-/* Remembers what was refused to this client, for ACL LOG and INFO. */
+/* Records a refusal for ACL LOG and INFO. */
 void acl_check_denied(struct command_ctx *ctx, enum denial_reason reason,
                       struct span object, struct span user);
 
-/* Whether this client may be told of that name, by CLIENT TRACKING BCAST. */
+/* Whether CLIENT TRACKING BCAST may tell this client of the name. */
 bool client_may_see(const struct client *client, struct span name);
-/* Whether its user may use what other users took: by the right to FORCEUNLOCK. */
+/* Whether the user may release and renew the holds of other users. Everybody with the
+ * right to FORCEUNLOCK may. */
 bool ctx_overrides(const struct command_ctx *ctx);
 
 #endif

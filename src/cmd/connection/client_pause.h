@@ -1,9 +1,8 @@
-/* client_pause: CLIENT PAUSE: commands of clients are put off until it is over.
- * Renewals go on, and waits that had begun, with their WAIT running.
- *
- * A command that is put off suspends its connection and is looked at anew when the
- * pause ends: by time, by CLIENT UNPAUSE, or as the daemon stops. Commands about
- * connections and the server are never put off. */
+/* client_pause: CLIENT PAUSE defers the commands of clients until the pause is over.
+ * Renewals go on, and so do waits that had begun, with their WAIT running. A deferred
+ * command suspends its connection, and is dispatched again when the pause ends: by
+ * time, by CLIENT UNPAUSE, or as the daemon stops. Commands about connections and the
+ * server are never deferred. */
 #ifndef LATCHD_CMD_CONNECTION_CLIENT_PAUSE_H
 #define LATCHD_CMD_CONNECTION_CLIENT_PAUSE_H
 
@@ -17,14 +16,14 @@ struct client;
 struct cmd;
 
 struct pause {
-    uint64_t until_ms;    /* 0: there is none */
-    bool all;             /* not only commands that change something */
-    struct list deferred; /* what is put off */
+    uint64_t until_ms;    /* 0: no pause */
+    bool all;             /* also commands that change nothing */
+    struct list deferred; /* the deferred commands */
 };
 
-/* True: the command is put off. */
+/* Defers the command if a pause concerns it. True: deferred. */
 bool pause_holds(struct command_ctx *ctx);
-/* A pause that is over ends. */
+/* Ends a pause whose time is over. */
 void pause_tick(struct cmd *c, uint64_t now_ms);
 void pause_end(struct cmd *c);
 

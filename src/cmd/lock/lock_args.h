@@ -1,7 +1,6 @@
-/* lock_args: the words after a lock command's name, checked against the protocol.
- *
- * Pure: spans in, numbers and spans out. Every refusal names the argument and what is
- * allowed; nothing is clamped or guessed. Times are milliseconds. */
+/* lock_args: parses the arguments of lock commands. Pure: spans in, numbers and spans
+ * out. Every error names the argument and what is allowed; no value is clamped or
+ * guessed. Times are milliseconds. */
 #ifndef LATCHD_CMD_LOCK_LOCK_ARGS_H
 #define LATCHD_CMD_LOCK_LOCK_ARGS_H
 
@@ -22,7 +21,7 @@ enum {
     ARGS_PATTERN_MAX = 528, /* bytes of a glob: the time of a match grows with it */
 };
 
-/* A WAIT that is longer than this (285,000 years) is a mistake. */
+/* A longer WAIT than this (285,000 years) is refused as a mistake. */
 #define ARGS_WAIT_MAX_MS 9007199254740992U
 
 enum lock_option {
@@ -49,13 +48,13 @@ enum lock_option {
 enum lock_rule {
     RULE_NAME = 1 << 0,     /* the first argument is a lock's name */
     RULE_ONE_OF = 1 << 1,   /* exactly one of the options must be given */
-    RULE_MAX_WAIT = 1 << 2, /* without WAIT it waits for ever */
-    RULE_NAMES = 1 << 3,    /* first their count, then as many names, none twice */
-    RULE_TAKES = 1 << 4,    /* a lock may begin; what began before may always end */
+    RULE_MAX_WAIT = 1 << 2, /* without WAIT it waits for ever: max-wait demands WAIT */
+    RULE_NAMES = 1 << 3,    /* the count, then as many names, none of them twice */
+    RULE_TAKES = 1 << 4,    /* may begin a hold: some names are refused here only */
 };
 
 struct lock_syntax {
-    const char *command; /* as it is called in error texts */
+    const char *command; /* its name in error texts */
     unsigned options;
     unsigned rules;
 };
@@ -68,7 +67,7 @@ struct lock_args {
     unsigned has;
     enum lock_kind kind; /* PLAIN if none was given */
     struct span name;
-    const struct span *names; /* of RULE_NAMES: they stand in `argv` */
+    const struct span *names; /* of RULE_NAMES; point into `argv` */
     size_t name_count;
     struct span owner;
     struct span id;
@@ -82,8 +81,8 @@ struct lock_args {
     uint64_t count; /* ARGS_COUNT_DEFAULT if not given */
 };
 
-/* `argv` without the command's own name. False: `reterr` (ARGS_ERROR_ROOM bytes) says
- * why, and *ret is not to be used. */
+/* Parses `argv`, which begins after the command's name. False: reterr (ARGS_ERROR_ROOM
+ * bytes) has the error, and *ret is undefined. */
 bool lock_args_parse(const struct lock_syntax *syntax, const struct cmd_limits *limits,
                      const struct span *argv, size_t argc, struct lock_args *ret,
                      char *reterr) __attribute__((warn_unused_result));

@@ -1,8 +1,6 @@
-/* command_stats: what became of every command, counted by row of the table and by
- * outcome.
- *
- * A call is counted when it has run; its outcome when its reply is known, which for a
- * call that waits for the engine is later. Nothing here allocates. */
+/* command_stats: calls counted by row of the command table and by outcome. A call is
+ * counted when it has run; its outcome when the reply is known, which is later for a
+ * call that waits for the engine. Nothing here allocates. */
 #ifndef LATCHD_CMD_OBSERVE_COMMAND_STATS_H
 #define LATCHD_CMD_OBSERVE_COMMAND_STATS_H
 
@@ -16,7 +14,8 @@ struct command;
 struct cmd;
 struct client;
 
-/* How a call ended. From OUTCOME_ERR on they are error replies, by their first word. */
+/* How a call ended. From OUTCOME_ERR on the outcomes are error replies, by their first
+ * word. */
 enum outcome {
     OUTCOME_OK,
     OUTCOME_NULL,
@@ -55,15 +54,16 @@ static inline bool outcome_is_error(enum outcome outcome)
     return outcome >= OUTCOME_ERR;
 }
 
-/* Refused before it ran; its row may be unknown. */
+/* Counts a command that was refused before it ran; its row may be unknown. */
 void stats_rejected(const struct command_ctx *ctx);
-/* Its handler has returned. */
+/* Counts a command whose handler has returned. */
 void stats_ran(const struct command_ctx *ctx);
-/* The engine answered what has waited since then, or never will: OUTCOME_GONE. */
+/* Counts the end of a wait that began at `began_us`. OUTCOME_GONE: the client went
+ * before the answer. */
 void stats_answered(struct cmd *c, const struct command *command, uint64_t began_us,
                     enum outcome outcome);
 
-/* All rows together. */
+/* Calls of all rows. */
 uint64_t stats_calls(const struct cmd *c);
 uint64_t stats_outcome(const struct cmd *c, enum outcome outcome);
 

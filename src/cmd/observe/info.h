@@ -1,5 +1,5 @@
-/* info: the sections of INFO. Fields that Redis has are called as in Redis; ours are
- * described in latchd-protocol(7). */
+/* info: the sections of INFO. Fields that Redis has are named as in Redis; latchd's
+ * own are described in latchd-protocol(7). */
 #ifndef LATCHD_CMD_OBSERVE_INFO_H
 #define LATCHD_CMD_OBSERVE_INFO_H
 

@@ -1,5 +1,6 @@
-/* latency: when something took longer than it should, for LATENCY. A ring of samples
- * for each kind of event, one for a second, the worst in it. Plain memory, no clock. */
+/* latency: the events behind LATENCY: what took longer than it should, and when. Each
+ * kind of event has a ring of samples, one per second with the worst in it. No I/O, no
+ * clock. */
 #ifndef LATCHD_CMD_OBSERVE_LATENCY_H
 #define LATCHD_CMD_OBSERVE_LATENCY_H
 
@@ -14,9 +15,9 @@ struct latency_sample {
 
 struct latency_series {
     struct latency_sample samples[LATENCY_SAMPLES];
-    size_t next; /* where the next one goes */
+    size_t next; /* index of the next sample */
     size_t count;
-    uint64_t max_ms; /* of all times */
+    uint64_t max_ms; /* since the start or LATENCY RESET */
 };
 
 struct latency {
@@ -24,17 +25,17 @@ struct latency {
 };
 
 void latency_add(struct latency_series *s, uint64_t at_s, uint64_t ms);
-/* The oldest is number 0. */
+/* Sample `i` of a series; 0 is the oldest. */
 const struct latency_sample *latency_sample(const struct latency_series *s, size_t i);
 
 const char *latency_name(enum latency_event event);
-/* What happened, and what an operator can do about it. */
+/* A text for operators: what happened, and what to do about it. */
 const char *latency_advice(enum latency_event event);
 
-/* A picture of the samples, as LATENCY GRAPH shows it. */
+/* Draws the samples as ASCII art for LATENCY GRAPH. */
 void latency_graph(const struct latency_series *s, const char *name, uint64_t now_s,
                    struct buf *out);
-/* All events in words, for LATENCY DOCTOR; 0: the monitor is off. */
+/* Describes all events for LATENCY DOCTOR. threshold_ms 0: the monitor is off. */
 void latency_report(const struct latency *l, uint64_t threshold_ms, struct buf *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* redaction: a call as operators see it, in MONITOR and SLOWLOG: passwords are not. */
+/* redaction: commands as MONITOR and SLOWLOG print them, without passwords. */
 #ifndef LATCHD_CMD_OBSERVE_REDACTION_H
 #define LATCHD_CMD_OBSERVE_REDACTION_H
 
@@ -7,11 +7,11 @@
 struct command_ctx;
 struct conn;
 
-/* Argument `at`, or "(redacted)" in its place. */
+/* Argument `at` of a command, or "(redacted)" if it may hold a secret. */
 struct span redacted_arg(const struct command_ctx *ctx, size_t at);
 
 enum { REDACTED_PEER_ROOM = 128 };
-/* The address of a client as Redis writes it there. */
+/* The address of a client, in the form that Redis prints. */
 void redacted_peer(const struct conn *conn, char out[REDACTED_PEER_ROOM]);
 
 #endif

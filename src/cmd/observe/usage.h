@@ -14,10 +14,10 @@
 
 enum { USAGE_NODES_MAX = 48 };
 
-/* False when the line is not of that grammar (the tests run it over every row). */
+/* Whether a usage line follows the grammar; the tests check every row of the table. */
 bool usage_is_valid(const char *usage);
 
-/* The array that COMMAND DOCS calls "arguments". */
+/* Writes the array that COMMAND DOCS calls "arguments". */
 void usage_write_docs(struct buf *out, int proto, const char *usage);
 
 #endif

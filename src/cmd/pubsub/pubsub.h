@@ -1,7 +1,6 @@
-/* pubsub: who listens to what. Channels and patterns on one side, subscribers (embedded
- * in clients) on the other; the subscriptions between them belong to the registry.
- *
- * Pure memory, no I/O: publishing calls a function for each subscriber. */
+/* pubsub: the registry of subscriptions. It owns channels, patterns and subscriptions;
+ * subscribers are embedded in clients. No I/O: publishing calls a function for each
+ * subscriber. */
 #ifndef LATCHD_CMD_PUBSUB_PUBSUB_H
 #define LATCHD_CMD_PUBSUB_PUBSUB_H
 
@@ -16,9 +15,9 @@ enum {
     PUBSUB_CHANNELS_MAX = 8192, /* per subscriber */
     PUBSUB_PATTERNS_MAX = 128,  /* per subscriber; each costs a match per event */
     PUBSUB_NAME_MAX = 528,      /* bytes of a channel or pattern */
-    /* glob_work() of a subscriber's patterns: about a millisecond for an event. */
+    /* glob_work() of one subscriber's patterns: about a millisecond per event. */
     PUBSUB_WORK_MAX = PUBSUB_PATTERNS_MAX * 4,
-    /* Of all subscribers together; patterns that several have count once. */
+    /* Of all subscribers together; a pattern that several share counts once. */
     PUBSUB_ALL_PATTERNS_MAX = 16384,
     PUBSUB_ALL_WORK_MAX = 8 * PUBSUB_WORK_MAX,
 };
@@ -35,39 +34,40 @@ struct subscriber {
 };
 
 struct pubsub *pubsub_new(void);
-/* All subscribers must have been removed. Accepts NULL. */
+/* Frees a registry from which all subscribers were removed. Accepts NULL. */
 void pubsub_free(struct pubsub *p);
 
 void subscriber_init(struct subscriber *s);
 
-/* Whether so many more patterns may be added, by what they cost to match. */
+/* Whether these patterns may be added without exceeding the limits on matching cost. */
 bool pubsub_affords(const struct pubsub *p, const struct subscriber *s,
                     const struct span *patterns, size_t count);
-/* False: it had subscribed already. */
+/* Adds a subscription. False: it exists already. */
 bool pubsub_add(struct pubsub *p, struct subscriber *s, enum pubsub_kind kind,
                 struct span name);
-/* False: it had not subscribed. */
+/* Removes a subscription. False: there was none. */
 bool pubsub_remove(struct pubsub *p, struct subscriber *s, enum pubsub_kind kind,
                    struct span name);
 
-/* Removes some subscription of that kind and calls fn with its name. False: none left.
- */
+/* Removes one subscription of the kind, and calls `fn` with its name. False: none is
+ * left. */
 typedef void pubsub_name_fn(void *ctx, struct span name);
 bool pubsub_remove_one(struct pubsub *p, struct subscriber *s, enum pubsub_kind kind,
                        pubsub_name_fn *fn, void *ctx);
-/* Removes all of them. */
+/* Removes all subscriptions of a subscriber. */
 void pubsub_remove_all(struct pubsub *p, struct subscriber *s);
 
-/* Its subscriptions. */
+/* Calls `fn` for each subscription of a subscriber. */
 typedef void pubsub_each_fn(void *ctx, enum pubsub_kind kind, struct span name);
 void pubsub_each_of(const struct subscriber *s, pubsub_each_fn *fn, void *ctx);
 
-/* `pattern` is SPAN_NONE for a subscription to the channel itself. */
+/* Calls `fn` for each subscriber of a channel; `pattern` is SPAN_NONE if it subscribed
+ * to the channel itself. */
 typedef void pubsub_deliver_fn(void *ctx, struct subscriber *s, struct span pattern);
 void pubsub_publish(struct pubsub *p, struct span channel, pubsub_deliver_fn *fn,
                     void *ctx);
 
-/* Channels somebody subscribed to. */
+/* Calls `fn` for each channel that has subscribers. */
 void pubsub_each_channel(struct pubsub *p, pubsub_name_fn *fn, void *ctx);
 size_t pubsub_count(const struct pubsub *p, struct span channel);
 size_t pubsub_total(const struct pubsub *p, enum pubsub_kind kind);

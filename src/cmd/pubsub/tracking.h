@@ -1,8 +1,7 @@
-/* tracking: which connections asked by CLIENT TRACKING to be told of names, and which
- * names they are still to be told. A connection has a tracker while it tracks.
- *
- * Pure memory, no I/O: tracking_push.c decides who is told of what, and writes. The
- * registry does not own the trackers; tracker_free() takes them off it. */
+/* tracking: the connections that asked for invalidation messages by CLIENT TRACKING,
+ * and the names that they have yet to be sent. A connection has a tracker while it
+ * tracks. No I/O: tracking_push.c decides which connection is sent which name, and
+ * writes. The registry does not own trackers; tracker_free() unlinks them. */
 #ifndef LATCHD_CMD_PUBSUB_TRACKING_H
 #define LATCHD_CMD_PUBSUB_TRACKING_H
 
@@ -21,21 +20,21 @@ enum {
 };
 
 struct tracking {
-    struct list bcast; /* trackers that are told of any name */
-    struct list dirty; /* trackers that have names to be told */
+    struct list bcast; /* trackers with BCAST */
+    struct list dirty; /* trackers with unsent names */
     size_t count;
 };
 
 struct tracker {
     uint64_t conn;
-    bool bcast;                 /* told of any name, not of this connection's holds */
-    bool optin, optout, noloop; /* accepted; only CLIENT TRACKINGINFO tells of them */
+    bool bcast; /* sent any name, not only those of the connection's holds */
+    bool optin, optout, noloop; /* accepted, and only reported by CLIENT TRACKINGINFO */
     bool caching;               /* the same */
     struct list in_bcast;
     struct list in_dirty;
-    struct list prefixes; /* BCAST; an empty one: all names */
+    struct list prefixes; /* of BCAST; an empty one matches all names */
     size_t prefix_count;
-    struct buf names; /* bulk strings, as they are to be sent */
+    struct buf names; /* unsent names, encoded as bulk strings */
     size_t name_count;
 };
 
@@ -48,21 +47,20 @@ struct track_prefix {
 void tracking_init(struct tracking *t);
 
 struct tracker *tracker_new(struct tracking *t, uint64_t conn);
-/* Accepts NULL. */
+/* Unlinks and frees a tracker. Accepts NULL. */
 void tracker_free(struct tracking *t, struct tracker *tr);
-/* From now on it is told of names that begin with that: BCAST. */
+/* BCAST: adds a prefix. */
 void tracker_add_prefix(struct tracking *t, struct tracker *tr, struct span prefix);
-/* A prefix of this tracker that is the beginning of that one, or the other way round.
- */
+/* Whether a prefix of the tracker overlaps with `prefix`; *ret is the one that does. */
 bool tracker_overlaps(const struct tracker *tr, struct span prefix, struct span *ret);
 bool tracker_wants(const struct tracker *tr, struct span name);
 
-/* One more name to be told. True: as many as one push may have. */
+/* Adds a name to be sent. True: the push is full now. */
 bool tracker_note(struct tracking *t, struct tracker *tr, struct span name);
-/* They have been told, or are not to be. */
+/* Forgets the unsent names. */
 void tracker_clear(struct tracker *tr);
 
-/* Whether one of the two begins with the other. */
+/* Whether one of the two prefixes begins with the other. */
 bool prefixes_overlap(struct span a, struct span b);
 
 #endif
