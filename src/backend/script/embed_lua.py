@@ -2,17 +2,20 @@
 """Turns Lua scripts into C: readable string literals, lengths and SHA1.
 
 embed_lua.py OUT SCRIPT.lua...   A line `--@include include/part.lua` takes in that file, from
-lua/ beside this program. Comments stay out of what Redis is sent.
+lua/ beside this program. Comments stay out of what Redis is sent. The other tags (`--@needs`
+and so on) are explained and checked in lua_scope.py.
 
-Each script comes three times: as it stands; for clusters that have sharded channels, where
-whatever is published is published to those as well; and for such clusters with no message
-to plain channels. Who listens is asked in the same ways: of those who listen in both, which
-we do ourselves, each is to count once.
+Each script comes three times: as written; for clusters with sharded channels, where every
+message goes to the sharded channel as well; and for such clusters without messages to plain
+channels. The number of listeners is counted in the same ways. A daemon listens in both kinds of
+channel and counts once, hence the maximum of the two.
 """
 import hashlib
 import pathlib
 import re
 import sys
+
+import lua_scope
 
 LUA = pathlib.Path(__file__).parent / 'lua'
 
@@ -76,6 +79,10 @@ def table(name, variant):
 
 
 def main():
+    try:
+        lua_scope.check([pathlib.Path(arg) for arg in sys.argv[2:]], LUA)
+    except lua_scope.Broken as broken:
+        sys.exit(f'The scripts do not fit together:\n{broken}')
     out = ['/* Made by embed_lua.py. */', '#include "backend/script/scripts.h"', '']
     out.append('const struct lua_script LUA_SCRIPTS[PUBLISH_WAYS][LUA_COUNT] = {')
     for name, variant in VARIANTS.items():

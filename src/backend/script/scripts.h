@@ -1,4 +1,4 @@
-/* scripts: the Lua of backend/script/lua/, as embedded at build time by embed.py.
+/* scripts: the Lua of backend/script/lua/, as embedded at build time by embed_lua.py.
  *
  * Constant data. */
 #ifndef LATCHD_BACKEND_SCRIPT_SCRIPTS_H

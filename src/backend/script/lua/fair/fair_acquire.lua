@@ -1,14 +1,29 @@
--- Takes a lock for a claim by the rules of the fair queue, or puts it into the queue.
+-- Takes a lock for a claim by the rules of the fair queue, or puts the claim into the queue.
 --
--- KEYS  1 lock   2 fence key   3 queue   4 scores   5 latchd:fair
---       (not for anonymous claims:)   6 ID: keeper key of the field; named: the entries
---       hash   7 ended mark of the claim
--- ARGV  1 deadline, us   2 kind: a, i, n   3 lease, ms   4 TTL of helper keys, ms
---       5 highest token seen   6 a: request, else the field   7 '1': only re-enter
---       8 instance   9 when it was asked, us   10 entry id (named)   11 member
---       12 what a waiter adds to deadlines, ms   13 '1': enqueue   14 channel
---       15 '1': it has been in the queue
--- Gives LATE | OK token count attached fair | BUSY pttl fair | OVER | ELSEWHERE
+--@key 1 lock
+--@key 2 fence_key
+--@key 3 queue
+--@key 4 scores
+--@key 5 marks                     `latchd:fair`
+--@key 6 entries_key|claim_keeper  ID: keeper key of the field; named: the entries hash
+--@key 7 mark_key                  tombstone of the claim; 6 and 7 not for anonymous claims
+--@arg 1 deadline                  us
+--@arg 2 kind                      a, i, n
+--@arg 3 lease                     ms
+--@arg 4 helper_ttl                TTL of helper keys, ms
+--@arg 5 seen                      highest token seen
+--@arg 6 claim                     anonymous: request, else the field
+--@arg 7 only_reenter              '1': only re-enter
+--@arg 8 instance
+--@arg 9 asked                     when this was asked, us
+--@arg 10 claim_entry              entry ID (named)
+--@arg 11 member
+--@arg 12 fair_wait                what a waiter adds to deadlines, ms
+--@arg 13 enqueue                  '1': join the queue
+--@arg 14 channel
+--@arg 15 was_in                   '1': the member has been in the queue
+--
+-- Returns LATE | OK token count attached fair | BUSY pttl fair | OVER | ELSEWHERE
 --       | WRONGTYPE-RW
 
 --@include include/part_time.lua

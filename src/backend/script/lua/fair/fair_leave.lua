@@ -1,10 +1,18 @@
 -- Takes members out of the fair queue.
 --
--- KEYS  1 lock   2 queue   3 scores   4 latchd:fair
--- ARGV  1 deadline, us   2 instance   3 what a waiter adds to deadlines, ms   4 channel
---       and the members
--- Gives LATE | OK fair
--- Whatever the lock has become: nobody else takes our members out.
+--@key 1 lock
+--@key 2 queue
+--@key 3 scores
+--@key 4 marks      `latchd:fair`
+--@arg 1 deadline   us
+--@arg 2 instance
+--@arg 3 fair_wait  what a waiter adds to deadlines, ms
+--@arg 4 channel
+--@args the members
+--
+-- Returns LATE | OK fair
+--
+-- The type of the lock does not matter: nobody else takes the members of this instance out.
 
 --@include include/part_time.lua
 local lock, queue, scores, marks = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

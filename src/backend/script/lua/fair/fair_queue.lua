@@ -1,11 +1,18 @@
 -- Puts this instance's waiters into the fair queue, and keeps them there.
 --
--- KEYS  1 lock   2 queue   3 scores   4 latchd:fair
--- ARGV  1 deadline, us   2 instance   3 what a waiter adds to deadlines, ms   4 channel
---       5 '1': these are all of this instance's; '2': and Redis may have lost them
---       6 so many of them have been in it, and the members, in order; '2': and since when
---       each waits, ms
--- Gives LATE | OK pttl fair | WRONGTYPE-RW
+--@key 1 lock
+--@key 2 queue
+--@key 3 scores
+--@key 4 marks          `latchd:fair`
+--@arg 1 deadline       us
+--@arg 2 instance
+--@arg 3 fair_wait      what a waiter adds to deadlines, ms
+--@arg 4 channel
+--@arg 5 whole|ordered  '1': these are all of this instance's; '2': and Redis may have lost them
+--@arg 6 were_in        so many of the members have been in the queue
+--@args the members, in order; with '2' also since when each waits, ms
+--
+-- Returns LATE | OK pttl fair | WRONGTYPE-RW
 
 --@include include/part_time.lua
 local lock, queue, scores, marks = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

@@ -1,7 +1,8 @@
--- Part: takes a lock for a claim, or finds what the claim was granted before; returns the
--- reply. Needs the claim as part_find.lua does, and `mark_key` (its ended mark; none for
--- anonymous claims), `queue` (the key), `seen`, `only_reenter`.
--- Fails if the name is of another type, before anything is written.
+-- Part: takes a lock for a claim, or finds what the claim was granted before, and returns the
+-- reply. `mark_key` is the tombstone of the claim (none for anonymous claims), `queue` the key
+-- of the fair queue. Fails before anything is written if the name is of another type.
+--@needs call lock kind queue mark_key only_reenter claim entries_key claim_entry instance
+--@needs now asked claim_keeper deadline fence_key helper_ttl lease seen
 local field, counter, counted
 local free = call('HLEN', lock) == 0
 --@include include/part_fence.lua

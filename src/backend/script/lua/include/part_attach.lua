@@ -1,6 +1,10 @@
--- Part: what part_find.lua found gets the whole lease again, and is this instance's from
--- now on. Leaves `attached` (1: it may have been another's) and `token` (a new one if the
--- fence key was lost).
+-- Part: the hold that part_find.lua found gets the whole lease again, and belongs to this
+-- instance from now on. `attached` is 1 if it may have belonged to another instance before;
+-- `token` is a new one if the fence key was lost.
+--@needs last kind call claim_keeper instance now helper_ttl entries_key claim_entry raise
+--@needs lock lease who claim fence_key seen queue
+--@sets counted counter
+--@leaves attached token
 local attached, token = 0, last
 if kind == 'i' then
     call('SET', claim_keeper, instance .. string.format('%016.0f', now), 'PX', helper_ttl)

@@ -1,6 +1,8 @@
--- Part: reads `fence_key`. `last` is the last token of this lock (0: none is known), `who`
--- got it: `a<request>`, or `f<instance that granted it><hash field>`. `before`: the same
--- of the token before that one, ` <token> <who>`, where it may be taken back: on a quorum.
+-- Part: reads the fence key. `last` is the last token of this lock (0: none is known), and
+-- `who` got it: `a<request>`, or `f<instance that granted it><hash field>`. On a quorum, where
+-- a token may be taken back, `before` tells the same of the token before: ` <token> <who>`.
+--@needs call fence_key
+--@leaves last who before
 local last, who, before = 0, '', ''
 local fence = call('GET', fence_key)
 if fence then

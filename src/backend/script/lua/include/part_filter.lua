@@ -1,6 +1,8 @@
--- Part: one pass over the queue, which takes out duplicates and everybody for whom the
--- function `leaves` says so, and moves up whoever is behind, as part_leave.lua does.
--- Leaves `seen`, the set of who is in the list, and `stay`, the same in order.
+-- Part: one pass over the queue removes duplicates and every member for which the function
+-- `leaves` returns true, and moves up the members behind, as part_leave.lua does.
+-- `seen` is the set of the members that stay, `stay` the same in order.
+--@needs call queue fair_wait leaves scores marks
+--@leaves seen stay
 local all, seen, stay = call('LRANGE', queue, 0, -1), {}, {}
 local gone, closer, closer_by = {}, {}, 0
 local run_lost, run_stays = false, false

@@ -1,10 +1,11 @@
--- Part: finds what the claim was granted before. Needs `lock`, `fence_key`, `entries_key`,
--- `instance`, `now`, `asked`, `last`, `who`, and of the claim: `kind` (a: anonymous, i: ID, n: named
--- owner), `claim` (a: the request, else the hash field), `claim_entry` (n), `claim_keeper`
--- (i: its keeper key), `lease` and `helper_ttl`, both as text.
--- Leaves `own`, the count of that hold, or nil, and its `keeper`, if anything tells it;
--- and `elsewhere`, if another instance took it over after this was asked: then it is not
--- found.
+-- Part: finds what the claim was granted before. The claim is `kind` (a: anonymous, i: ID, n:
+-- named owner), `claim` (a: the request, else the hash field), `claim_entry` (n) and
+-- `claim_keeper` (i: its keeper key). `own` is the count of its hold, or nil, and `keeper` who
+-- keeps that hold, if any key tells. A hold that another instance took over after this was
+-- asked is not found: then `elsewhere` is true.
+--@needs kind who claim call lock last entries_key claim_entry claim_keeper asked deadline
+--@needs instance
+--@leaves own elsewhere keeper
 local own, elsewhere, keeper
 if kind == 'a' then
     if who == 'a' .. claim then

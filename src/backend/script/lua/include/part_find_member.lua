@@ -1,4 +1,7 @@
--- Part: `at`, the index of `member` in the queue, or false. LPOS is too young for all.
+-- Part: `at` is the index of `member` in the queue, or false. Some servers are too old for
+-- LPOS.
+--@needs queue member call
+--@leaves at
 local at = redis.pcall('LPOS', queue, member)
 if type(at) == 'table' then
     at = false

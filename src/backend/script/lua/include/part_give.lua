@@ -1,4 +1,7 @@
--- Part of part_grant.lua: under this `token`. Needs `left_over`, for IDs and named owners.
+-- Part of part_grant.lua: gives the lock to the claim under this `token`. `left_over` is for
+-- IDs and named owners: see part_left_over.lua.
+--@needs token claim kind call fence_key helper_ttl instance before left_over claim_keeper
+--@needs entries_key claim_entry now lock lease field counted counter
 --@include include/part_count.lua
 local token_text = string.format('%.0f', token)
 local new_field = claim

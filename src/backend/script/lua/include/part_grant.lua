@@ -1,5 +1,8 @@
--- Part: gives the lock to the claim; nobody else holds it, but maybe `field`, which goes.
--- Needs the claim as part_find.lua does, `field`, and what part_counter.lua sets. Leaves `token`.
+-- Part: gives the lock to the claim under a new `token`. Nobody else holds it; a `field` that
+-- is still in its hash is removed.
+--@needs last now seen counted before call claim claim_entry claim_keeper counter
+--@needs entries_key fence_key field helper_ttl instance kind lease left_over lock
+--@leaves token
 local token = last + 1
 if token < now then
     token = now

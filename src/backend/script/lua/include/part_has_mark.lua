@@ -1,5 +1,7 @@
--- Part: whether there is an ended mark of `id`, of the hold with that token ('0': any).
--- `exact`: both tokens must be known. Needs part_tagged.lua.
+-- Part: `has_mark()` tells whether there is a tombstone of `id`, of the hold with that token
+-- ('0': any). `exact`: both tokens must be known.
+--@needs call tagged
+--@leaves has_mark
 local function has_mark(lock, id, token, exact)
     local mark = call('GET', tagged('latchd:ended:', lock) .. ':' .. id)
     if not mark then

@@ -1,6 +1,9 @@
--- Part: `join_score`, of who is put at the tail now. Needs part_queue.lua and
--- part_soon.lua. Behind a latchd member that one's, with the time that is still to be
--- added to it; and between that and the newcomer what Redisson's will take off.
+-- Part: `join_score` is the score of a member that joins at the tail now. Behind a latchd
+-- member it is the score of that one, with the time that is still to be added to it; behind
+-- Redisson's members it has in addition what each of those will take off when it is granted the
+-- lock.
+--@needs soon call queue marks now_ms scores fair_wait
+--@leaves join_score
 local join_score = soon
 do
     local run, level, before, from, size = {}, nil, nil, 0, 1

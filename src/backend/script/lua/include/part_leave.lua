@@ -1,6 +1,8 @@
--- Part: `member` leaves the queue. If that makes two that are not latchd's neighbours, the
--- distance that it added goes from all behind it. Needs part_queue.lua. The head costs the
--- same however many wait; where list and zset agree, so does who is not there at all.
+-- Part: `member` leaves the queue. If that makes neighbours of two members that are not
+-- latchd's, the distance that `member` added comes off the scores of all behind. The head costs
+-- the same however long the queue is, and so does a member that is not in it, if list and zset
+-- agree.
+--@needs call scores member marks queue fair_wait
 local was = call('ZREM', scores, member) == 1
 call('HDEL', marks, member)
 local at, before, behind = false, false, false

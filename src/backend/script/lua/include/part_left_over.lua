@@ -1,6 +1,8 @@
--- Part: `left_over`, whether an older keeper key or entries are there, where the claim is
--- about to begin: they would say that another instance keeps the hold, or that there are
--- more entries. Fails if that key is of another type, before anything is written. Needs
--- `free`, and the claim as part_find.lua does.
+-- Part: `left_over` tells whether an older keeper key, or older entries, are there although the
+-- lock is free. For the claim that begins now they would say that another instance keeps the
+-- hold, or that there are more entries. Fails before anything is written if that key is of
+-- another type.
+--@needs free kind call claim_keeper entries_key
+--@leaves left_over
 local left_over = free and (kind == 'i' and call('GET', claim_keeper)
     or kind == 'n' and call('HLEN', entries_key) > 0)

@@ -1,5 +1,5 @@
--- Part: leaves the ended mark `mark` at `mark_key`. Needs `lock`, whose hash is there or
--- nothing is, and `mark_ms`.
+-- Part: writes the tombstone `mark` at `mark_key`. The hash of `lock` is there, or nothing is.
+--@needs mark_key mark mark_ms call lock
 local marked = redis.pcall('SET', mark_key, mark, 'PX', mark_ms, 'NX')
 if not marked then
     -- Other data stays.

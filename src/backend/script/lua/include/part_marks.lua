@@ -1,5 +1,5 @@
--- Part: leaves the ended mark `mark` under each of `names`. Needs `mark_of`, and what
--- part_mark.lua does.
+-- Part: writes the tombstone `mark` under each of `names`.
+--@needs names mark_of call lock mark mark_ms
 for i = 1, #names do
     local mark_key = mark_of .. names[i]
 --@include include/part_mark.lua

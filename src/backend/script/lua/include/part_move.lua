@@ -1,4 +1,6 @@
--- Part: `by` is added to the scores of all from the place `from` of the queue on.
+-- Part: adds `by` to the scores of all members from the index `from` of the queue on.
+--@needs call queue scores by
+--@sets from
 repeat
     local some = call('LRANGE', queue, from, from + 999)
     for _, other in ipairs(some) do

@@ -1,9 +1,11 @@
--- Part of queue.lua: `back`, members of ours that Redis has lost, go to where they stood:
--- behind the last one that has waited for longer, or to the head. Since when each waits
--- comes with them, and stays among the marks (`at:<member>` -> ms, and 1 if it was put
--- back), as another instance may put its own back next, or tell later since when they
--- wait: who was put back changes places then, but no farther than to a Redisson's. Who was
--- never lost stays where he is. Scores belong to places.
+-- Part of fair_queue.lua: the members in `back`, which are this instance's and were lost by
+-- Redis, return to where they stood: behind the last member that has waited for longer, or to
+-- the head. Since when each member waits comes with the call, and stays among the marks
+-- (`at:<member>` -> ms, and 1 if it was put back), because another instance may put back its
+-- own next, or say later since when its members wait. Members that were put back change places
+-- then, but none passes a member of Redisson. Members that were never lost stay in place.
+-- Scores belong to positions, not to members.
+--@needs call queue last first_new there marks back scores soon set_score flush fair_wait
 do
     local since, is_back, rank = {}, {}, {}
     local was = call('LRANGE', queue, 0, -1)

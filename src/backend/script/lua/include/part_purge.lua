@@ -1,7 +1,9 @@
--- Part: stale heads leave the queue; this instance's are not stale, as it is alive, and
--- another latchd's is when that one has not been heard of. A head without a score gets one,
--- or it would be there for ever. Needs part_queue.lua.
--- Leaves `head` (false: the queue is empty), `head_score`, when it is stale, and `purged`.
+-- Part: stale heads leave the queue. A member of this instance is not stale, because this
+-- instance is alive; a member of another latchd is stale when that instance has not been heard
+-- of. A head without a score gets one, or it would stay for ever. `head` is false if the queue
+-- is empty, `head_score` says when the head is stale, and `purged` whether one left.
+--@needs call queue scores mine marks now_ms lock fair_wait
+--@leaves purged head_score head
 local purged, head_score = false, nil
 local head = call('LINDEX', queue, 0)
 while head do

@@ -1,4 +1,4 @@
--- Part of scripts that deal with the fair queue. Needs `queue`, `scores`, `marks` (its
--- keys), `instance`, `fair_wait` (ms), `now`.
--- Leaves `mine`, how this instance's members begin, and `now_ms`.
+-- Part of the scripts about the fair queue: `mine` is how the members of this instance begin.
+--@needs instance now
+--@leaves mine now_ms
 local mine, now_ms = 'latchd:' .. instance .. ':', math.floor(now / 1000)

@@ -1,4 +1,6 @@
--- Part: raises the TTL of a key, never lowers it. One that has none gets it.
+-- Part: `raise()` raises the TTL of a key and never lowers it. A key without one gets it.
+--@needs call
+--@leaves raise
 local too_old -- before version 7 there is no GT
 local function raise(key, ttl)
     if not too_old then

@@ -1,5 +1,5 @@
--- Part: the whole of release.lua but its stamp, with its KEYS and ARGV. Needs `call`, `stamp`,
--- `now`, `deadline`.
+-- Part: all of release.lua but its stamp, with the same KEYS and ARGV.
+--@needs call stamp now deadline
 local lock, fence_key, entries_key, queue = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local what, t_field, t_entry, t_token = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local flags, kind = ARGV[6], ARGV[9]

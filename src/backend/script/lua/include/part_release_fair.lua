@@ -1,6 +1,9 @@
 -- Part of release.lua: the last entry goes, and there is a fair queue. `next` gets the lock
--- only if it is this instance's turn; else whoever is first is woken on its own channel.
--- Who is `fair`, the first, and `behind` it, was looked up before.
+-- only if it is this instance's turn; otherwise the head is woken on its own channel. `fair` is
+-- the head and `behind` the second, as they were before.
+--@needs move fair call queue behind scores marks entries_key keeper_key lock channel
+--@needs before claim claim_entry claim_keeper counted counter fence_key field helper_ttl
+--@needs instance kind last lease left_over now seen
 local fair_wait = tonumber(ARGV[8])
 if move and fair == ARGV[14] then
     call('LPOP', queue)

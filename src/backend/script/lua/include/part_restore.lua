@@ -1,8 +1,9 @@
--- Part: what both scripts that put a hold back ask of marks, keepers and entries. Needs
--- `instance`, `kind`, `field`, `token` (text), `mark_of`, `entries_key`, `first` (where the
--- pairs of entry id and time begin in ARGV), and `told` (what an entry says after keeper and
--- time).
--- An ended mark of `id`, of this hold.
+-- Part: what both scripts that put a hold back ask of tombstones, keepers and entries. `first`
+-- is where the pairs of entry id and time begin in ARGV, and `told` what an entry says after
+-- keeper and time.
+--@needs call mark_of token kind field first instance entries_key told
+--@leaves is_over is_taken kept_since look_at_entries add_entries
+-- Tells whether there is a tombstone of `id`, of this hold.
 local function ended(id, exact)
     local of = string.match(call('GET', mark_of .. id) or '', ' (%d+)$')
     return of and (of == token or not exact and of == '0')

@@ -1,5 +1,6 @@
--- Part: frees the lock of whoever holds it, and removes the keys of its readers; of very
--- many they are left to expire, which does no harm.
+-- Part: frees the lock, whoever holds it, and removes the keys of its readers. If there are
+-- very many readers, their keys are left to expire, which does no harm.
+--@needs call entries_key mode channel lock hold_of keeper_of reader_of
 local READERS_MAX = 10000
 call('HLEN', entries_key) -- fails before anything is done if it is of another type
 if mode == 'write' then

@@ -1,7 +1,12 @@
--- Part: what part_rw_find.lua found gets the whole lease again, and is this instance's
--- from now on; or its owner enters once more (`own` is nil, `present` the count). Leaves
--- `attached` (1: it may have been another's), `token` (a new one if its own is lost), and
--- `own`, the count now.
+-- Part: the hold that part_rw_find.lua found gets the whole lease again, and belongs to this
+-- instance from now on; or its owner enters once more (`own` is nil, `present` the count).
+-- `attached` is 1 if the hold may have belonged to another instance before; `token` is a new
+-- one if the old one was lost; `own` is the count now.
+--@needs hold_of claim for_write present call claim_keeper kind instance now helper_ttl
+--@needs value entries_key claim_entry raise fence_key w_who writer_key reader_of lease
+--@needs last HOLDS_RAISED is_text lock held_field seen
+--@sets own held
+--@leaves attached token
 local attached = 0
 local hold_1 = hold_of .. claim .. ':rwlock_timeout:1'
 local entered = not own

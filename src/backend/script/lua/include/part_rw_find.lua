@@ -1,11 +1,13 @@
--- Part: finds what the claim was granted before. Needs what part_rw_state.lua leaves,
--- `entries_key`, `hold_of`, `instance`, `asked`, and of the claim: `kind` (a: anonymous,
--- i: ID, n: named owner), `for_write`, `claim` (an anonymous writer's request, else the
--- hash field), `claim_entry` (n), `claim_keeper` (its keeper key).
--- Leaves `held_field`; `own`, the count of that hold, or nil; `present`, the same even if
--- the owner holds it, but not for this entry; `held`, its token as text, nil: not known;
--- `value`, of the entry; and `elsewhere`, if another instance took it over after this was
--- asked: then it is not found.
+-- Part: finds what the claim was granted before. The claim is `kind` (a: anonymous, i: ID, n:
+-- named owner), `for_write`, `claim` (an anonymous writer's request, else the hash field),
+-- `claim_entry` (n) and `claim_keeper` (its keeper key).
+-- `held_field` is its field; `own` the count of its hold, or nil; `present` the same, and also
+-- if the owner holds the lock, but not by this entry; `held` the token as text (nil: not
+-- known); `value` that of the entry. A hold that another instance took over after this was
+-- asked is not found: then `elsewhere` is true.
+--@needs claim for_write kind w_who w_token mode call lock hold_of hold_ttl entries_key
+--@needs claim_entry claim_keeper asked deadline instance
+--@leaves own present held value elsewhere held_field
 local own, present, held, value, elsewhere
 local held_field = claim
 if for_write then

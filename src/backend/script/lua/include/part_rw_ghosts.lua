@@ -1,8 +1,11 @@
--- Part of rw_restore.lua: who is in the way of a hold that is to be put back. Readers whose
--- lease is over are not, nor is who held before it: a release and the grants after it were
--- lost, as all its tokens are lower ones. But who has no token may be Redisson's, and so may
--- somebody who counts and left no entry. Adds to `dead` who goes, and to `ghosts` who of
--- them holds, with how often. Gives NOTHELD.
+-- Part of rw_restore.lua: finds the holders in the way of a hold that is to be put back. A
+-- reader whose lease is over is not in the way, nor is a holder from before this hold: all its
+-- tokens are lower, so a release and the grants after it were lost. But a holder without a
+-- token may be Redisson's, and so may one whose count is above its entries. Adds the fields
+-- that go to `dead`, and those of them that hold to `ghosts`, with their counts. Returns
+-- NOTHELD if one is in the way.
+--@needs HOLDS_MAX w_who w_token number call hold_of entries_key mode writes older lock
+--@needs field base hold_ttl ghosts dead
 local function is_older(name, holds)
     holds = tonumber(holds) or HOLDS_MAX + 1
     if string.sub(name, -6) == ':write' then

@@ -1,6 +1,9 @@
--- Part: a new hold for the claim: of a free lock (`mode` is nil), or for a reader beside
--- others or under its own write. Needs what part_rw_left_over.lua leaves, and `lease`,
--- `helper_ttl`, `seen`, `reader_of` (`latchd:reader:{N}:`). Leaves `token`.
+-- Part: makes a new hold for the claim: of a free lock (`mode` is nil), or for a reader beside
+-- other readers or under the owner's own write lock.
+--@needs instance left_over mode call claim_keeper kind entries_key claim for_write lock
+--@needs hold_of lease w_who now writer_key raise claim_entry fence_key helper_ttl last
+--@needs reader_of seen
+--@leaves token
 --@include include/part_rw_token.lua
 -- A left-over keeper key would say that another instance keeps the hold.
 if left_over and mode then

@@ -1,6 +1,8 @@
--- Part: how long a reader lives, by its hold keys. Needs `hold_of` (`{N}:`).
--- Nobody enters that often; a count beyond this is not worth the time of all others. The
--- first hold key is the last to go, and enough to keep a reader alive.
+-- Part: how long a reader lives, by its hold keys. `hold_of` is `{N}:`.
+-- Nobody enters as often as HOLDS_MAX; a count beyond it is not worth the time of everybody
+-- else. The first hold key is the last to go, and enough to keep a reader alive.
+--@needs call hold_of
+--@leaves HOLDS_MAX HOLDS_RAISED NO_END hold_ttl is_text
 local HOLDS_MAX, HOLDS_RAISED, NO_END = 10000, 100, 9007199254740991
 --@include include/part_is_text.lua
 -- The longest PTTL of its holds; -2: it is dead, although its field may be there.

@@ -1,5 +1,7 @@
--- Part: gives the hold of `field` (`count`, `writes`) of the lock (`mode`) its `lease`, a
--- number. Raises only, never lowers, unless `cut`. Needs part_rw_holds.lua, part_raise.lua.
+-- Part: gives the hold of `field` its `lease`, a number. Without `cut` the lease is raised
+-- only, never lowered.
+--@needs writes call lock hold_ttl field count cut HOLDS_MAX HOLDS_RAISED hold_of is_text
+--@needs lease raise mode NO_END entries_key now
 local was = 0
 if writes then
     was = call('PTTL', lock)
@@ -22,7 +24,7 @@ elseif writes or mode == 'read' then
     local leaving
     local others, longest, dead = true, nil, {}
 --@include include/part_rw_others.lua
---@include include/part_rw_bury.lua
+--@include include/part_rw_remove_dead.lua
     if writes then
         call('PEXPIRE', lock, math.max(longest or -2, lease))
     elseif longest then

@@ -1,6 +1,7 @@
--- Part: sets `left_over`: whether a key is there that the new hold of a claim begins anew. Fails
--- if one is of another type, before anything is written. Needs the claim as
--- part_rw_find.lua does.
+-- Part: `left_over` becomes whether there is a key that the new hold of the claim replaces.
+-- Fails before anything is written if such a key is of another type.
+--@needs hold_of claim call claim_keeper entries_key for_write
+--@sets left_over
 local new_hold = hold_of .. claim .. ':rwlock_timeout:1'
 left_over = call('EXISTS', claim_keeper, entries_key,
     for_write and claim_keeper or new_hold) > 0

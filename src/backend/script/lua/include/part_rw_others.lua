@@ -1,9 +1,10 @@
--- Part: who reads besides `leaving` (a field, or nil), whose holds had `was` ms left (all
--- readers: math.huge). Looks, changes nothing. Sets what is declared before: `others` (true:
--- somebody is alive), `longest` (nil: the TTL that the lock should have, nil: what it has)
--- and `dead` ({}: fields of dead readers).
--- Among many readers only the one with the longest lease makes a difference, and not if
--- another one that is picked blindly has about as much left.
+-- Part: finds the readers besides `leaving` (a field, or nil), whose holds had `was` ms left
+-- (all readers: math.huge). Reads only. `others` becomes true if one is alive, `longest` the
+-- TTL that the lock should have (nil: what it has); the fields of dead readers are added to
+-- `dead`. Among many readers only the one with the longest lease makes a difference, and not
+-- even that one if another reader, picked blindly, has about as much left.
+--@needs call lock was now leaving hold_ttl dead NO_END
+--@sets longest others
 local FEW, SLACK_MS = 16, 100
 local whole = call('HLEN', lock) <= FEW
 if not whole then

@@ -1,5 +1,8 @@
--- Part of rw_restore.lua: what an older hold of that field has left goes, and who is in
+-- Part of rw_restore.lua: removes what an older hold of that field has left, and the holders in
 -- the way (`dead`, `ghosts`).
+--@needs ghosts call lock hold_of reader_of keeper_of field HOLDS_MAX is_text entries_key
+--@needs kind keeper_key hold_1 dead
+--@sets mode
 for name, holds in pairs(ghosts) do
     if string.sub(name, -6) == ':write' then
         -- Its own reading may have outlived it, and is beside others from now on.
@@ -16,7 +19,7 @@ for name, holds in pairs(ghosts) do
     end
     call('DEL', keeper_of .. name)
 end
---@include include/part_rw_bury.lua
+--@include include/part_rw_remove_dead.lua
 local was = mode and call('HGET', lock, field)
 if was then
     call('HDEL', lock, field)

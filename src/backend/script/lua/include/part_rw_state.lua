@@ -1,7 +1,9 @@
--- Part: reads `lock`, `fence_key`, `writer_key` of a read/write lock. Fails if the name is
--- of another type, before anything is written. Leaves `mode` (nil: free, or no read/write
--- lock), `last` (the last token; 0: none is known), and of the last writer `w_token`
--- (text) and `w_who`: `a<request>` or `f<instance that granted it><hash field>`.
+-- Part: reads the keys of a read/write lock. Fails before anything is written if the name is of
+-- another type. `mode` is nil if the lock is free, or no read/write lock; `last` is the last
+-- token (0: none is known); `w_token` (text) and `w_who` are those of the last writer:
+-- `a<request>` or `f<instance that granted it><hash field>`.
+--@needs call lock fence_key writer_key
+--@leaves mode last w_token w_who
 local mode = call('HGET', lock, 'mode')
 local fences = call('MGET', fence_key, writer_key)
 -- Of another type they count as not there.

@@ -1,11 +1,13 @@
--- Part: finds the hold, or the entry of a named owner, that is meant. Needs what
--- part_rw_state.lua leaves, `entries_key`, `hold_of`, `reader_of`, `mark_of` (release),
--- `force`, and of the target: `what`, `t_kind` (r, w, or - for either), `t_field`,
--- `t_entry`, `t_token` (text, '0': any).
--- Leaves `field`, the hash field that holds, nil: not there; its `count`; `writes`; `held`,
--- its token as text, '0': not known; for a named owner `entry` and its `value` (see
--- rw_acquire.lua); `ambiguous`; and `t_marks`, under which a release of it before may have
--- left its mark.
+-- Part: finds the hold, or the entry of a named owner, that is meant. The target is `what`,
+-- `t_kind` (r, w, or - for either), `t_field`, `t_entry`, `t_token` (text, '0': any).
+-- `field` is the hash field of the hold (nil: not there), with its `count`; `writes` tells
+-- whether it is a writer's; `held` is its token as text ('0': not known); a named owner has
+-- `entry` and its `value` (see rw_acquire.lua). `ambiguous`: a read hold and a write hold fit.
+-- An earlier release of the target may have left a tombstone under one of `t_marks`.
+--@needs t_field what t_entry call entries_key w_who w_token reader_of t_token force
+--@needs mark_of mode lock hold_of
+--@sets t_kind
+--@leaves field count writes entry value ambiguous held t_marks base
 local field, count, writes, entry, value, ambiguous
 local held, t_marks = '0', {}
 local base = t_field

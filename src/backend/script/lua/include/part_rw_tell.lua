@@ -1,5 +1,7 @@
--- Part: the keys beside the lock that tell of a hold of the claim with `token_text`:
--- whose token it is, who keeps it, and its entry.
+-- Part: writes the keys beside the lock that tell of the claim's hold with `token_text`: whose
+-- token it is, which instance keeps it, and its entry.
+--@needs token_text instance claim for_write kind call writer_key helper_ttl reader_of
+--@needs fence_key entries_key claim_entry now token raise claim_keeper
 local told = token_text .. ' f' .. instance .. claim
 if for_write then
     if kind == 'a' then

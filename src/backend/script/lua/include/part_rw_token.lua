@@ -1,5 +1,7 @@
--- Part: a new `token`, and as `token_text`. Needs `last`, `seen`, `hold_of`. Where
--- Redisson's RFencedLock counts its tokens this is one of them.
+-- Part: makes a new `token`, also as `token_text`. Where Redisson's RFencedLock counts its
+-- tokens, this is one of them.
+--@needs hold_of last now seen call
+--@leaves token token_text
 local counter = 'redisson_lock_token:' .. string.sub(hold_of, 1, -2)
 local counted = tonumber(redis.pcall('GET', counter))
 local token = math.max(last + 1, now, tonumber(seen) + 1, (counted or 0) + 1)

@@ -1,12 +1,15 @@
--- Part: `shift`, what the grant of `member`, a Redisson's, will take off all scores: what
--- it added to the score of who was before it. Needs its `score`, and of who is before it
--- `before`, the score (nil: nobody), `after`, what that is going to be, and whether it is
--- `among` Redisson's. When a latchd member is moved on, what was added to its score then is
--- kept, with the new distance, by which it is known again (the same Redisson may have come
--- back). At the head nothing shows whether what was kept is of this time, as only Redisson
--- knows that it was away: so the most that it may be, which is Redisson's default or more,
--- as the wait may have been longer than what is left of it; `level` is when the lock is
--- free then. Too little would throw out all who join behind it.
+-- Part: `shift` is what the grant of `member`, one of Redisson's, will take off all scores: the
+-- distance that it added to the score of the member before it. `score` is its own score,
+-- `before` that of the member before it (nil: nobody), `after` what that one is going to be,
+-- and `among` tells whether that member is Redisson's, too. When a latchd member is moved on,
+-- the distance added to its score then is kept, together with the new distance, by which it is
+-- known again (the same Redisson may have come back). At the head nothing shows whether the
+-- kept distance is still true, as only Redisson knows that it was away. The largest possible
+-- one counts there, Redisson's default or more, since the wait may have been longer than what
+-- is left of it; `level` is when the lock is free then. Too little would throw out all members
+-- that join behind.
+--@needs call marks member score before among level after
+--@leaves shift
 local shift
 local kept, apart = string.match(call('HGET', marks, member) or '', '^(%d+) (%d+)$')
 local distance = score and before and math.max(score - before, 0)

@@ -1,10 +1,11 @@
--- Part: finds the hold, or the entry of a named owner, that is meant. Needs `lock`,
--- `entries_key`, `mark_of` (release), `force`, `last`, `who`, and of the target: `what`, `t_field`, `t_entry`,
--- `t_token` (text, '0': any).
--- Leaves `field`, the hash field that holds, nil: not there; its `count`; for a named owner
--- `entry` and its `value` (16 bytes instance, 16 digits time, owner); `is_rw`: the name is
--- a read/write lock, and not for us; `fits`: the fence key is about this field; and
--- `t_mark`, under which a release of it before left its mark.
+-- Part: finds the hold, or the entry of a named owner, that is meant. The target is `what`,
+-- `t_field`, `t_entry`, `t_token` (text, '0': any).
+-- `field` is the hash field of the hold (nil: not there), with its `count`; a named owner has
+-- `entry` and its `value` (16 bytes instance, 16 digits time, owner). `is_rw`: the name is a
+-- read/write lock, and no business of this script. `fits`: the fence key is about this field.
+-- An earlier release of the target left its tombstone under `t_mark`.
+--@needs what t_field t_token force last who t_entry call entries_key mark_of lock
+--@leaves field count entry value is_rw t_mark fits
 local field, count, entry, value, is_rw, t_mark
 local candidate
 if what == 'field' then

@@ -1,11 +1,18 @@
 -- Takes a lock for a claim, or finds what the claim was granted before.
 --
--- KEYS  1 lock   2 fence key   3 queue   (not for anonymous claims:)   4 ID: keeper key
---       of the field; named: the entries hash   5 ended mark of the claim
--- ARGV  1 stamp: see part_stamp.lua   2 letters: a, i, n: the kind; r: only re-enter
---       3 lease, ms   4 TTL of helper keys, ms   5 a: request, else the field
---       6 entry id (named)
--- Gives LATE | the token of a new hold | OK token count attached | BUSY pttl fair
+--@key 1 lock
+--@key 2 fence_key
+--@key 3 queue
+--@key 4 entries_key|claim_keeper  ID: keeper key of the field; named: the entries hash
+--@key 5 mark_key                  tombstone of the claim; 4 and 5 not for anonymous claims
+--@arg 1 stamp                     see part_stamp.lua
+--@arg 2 kind                      letters: a, i, n: the kind; r: only re-enter
+--@arg 3 lease                     ms
+--@arg 4 helper_ttl                TTL of helper keys, ms
+--@arg 5 claim                     anonymous: request, else the field
+--@arg 6 claim_entry               entry ID (named)
+--
+-- Returns LATE | the token of a new hold | OK token count attached | BUSY pttl fair
 --       | OVER | ELSEWHERE | WRONGTYPE-RW
 
 --@include include/part_stamp.lua

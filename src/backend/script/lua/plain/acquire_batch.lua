@@ -1,13 +1,16 @@
--- Takes locks for anonymous claims: each as acquire.lua does, whatever becomes of the
--- others, or in order until one is not granted.
+-- Takes locks for anonymous claims: each as acquire.lua does, whatever becomes of the others, or in
+-- order until one is not granted.
 --
--- KEYS  the locks, no two alike; in the same order their queues; and their fence keys
--- ARGV  1 stamp: see part_stamp.lua   2 TTL of helper keys with the first lease, ms; with
---       a `-` before it: until one is not granted
---       3 the first lease, ms; for each lock its request; and, unless all have that lease,
---       for each its lease
--- Gives LATE | the token of all of them | for each what acquire.lua gives, or an error;
---       until one is not granted: OK and that, for each that was tried
+--@arg 1 stamp      see part_stamp.lua
+--@arg 2 first_ttl  TTL of helper keys with the first lease, ms; with a `-` before it: stop at the
+--                   first lock that is not granted
+--@arg 3 lease      the first lease, ms
+--@keys the locks, no two alike; in the same order their queues; and their fence keys
+--@args for each lock its request; and, unless all have the first lease, for each its lease
+--
+-- Returns LATE | the token of all of them | for each what acquire.lua returns, or an error; if it
+--       stops: OK and that, for each lock that was tried
+--
 -- A key costs less as a word of the call than one that is composed here.
 
 --@include include/part_stamp.lua

@@ -1,12 +1,15 @@
 -- Takes locks in order, until one is not granted: each as acquire.lua does.
 --
--- KEYS  five for each: 1 lock   2 fence key   3 queue   4 ID: keeper key of the field;
---       named: the entries hash   5 ended mark of the claim   (anonymous: 4 and 5 are not
---       used)
--- ARGV  1 deadline, us   2 highest token seen   3 '1': only re-enter   4 instance
---       5 when it was asked, us; and five for each: kind, lease in ms, TTL of helper keys
---       in ms, request or field, entry id
--- Gives LATE | OK and what acquire.lua gives, for each that was tried
+--@arg 1 deadline      us
+--@arg 2 seen          highest token seen
+--@arg 3 only_reenter  '1': only re-enter
+--@arg 4 instance
+--@arg 5 asked         when this was asked, us
+--@keys five for each claim, as for acquire.lua: lock, fence key, queue, keeper key or entries hash,
+--       tombstone; the last two are not used for anonymous claims
+--@args five for each claim: kind, lease in ms, TTL of helper keys in ms, request or field, entry ID
+--
+-- Returns LATE | OK and what acquire.lua returns, for each claim that was tried
 
 --@include include/part_time.lua
 local seen, only_reenter, instance, asked = ARGV[2], ARGV[3], ARGV[4], ARGV[5]

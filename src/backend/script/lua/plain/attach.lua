@@ -1,10 +1,24 @@
--- A client comes back to its hold: this instance keeps it from now on.
+-- A client comes back to its hold: this instance keeps the hold from now on.
 --
--- KEYS  1 lock   2 fence key   3 entries hash
--- ARGV  1 deadline, us   2-5 target: what, field, entry, token   6 instance
---       7 `latchd:keeper:{N}:`   8 lease, ms   9 TTL of helper keys, ms   10 '1': exact
---       11 when it was asked, us
--- Gives LATE | OK token pttl field entry | NOTHELD | ELSEWHERE | WRONGTYPE-RW
+--@key 1 lock
+--@key 2 fence_key
+--@key 3 entries_key
+--@arg 1 deadline    us
+--@arg 2 what        the target: see part_target.lua
+--@arg 3 t_field
+--@arg 4 t_entry
+--@arg 5 t_token
+--@arg 6 instance
+--@arg 7 keeper_of   `latchd:keeper:{N}:`
+--@arg 8 lease       ms
+--@arg 9 helper_ttl  TTL of helper keys, ms
+--@arg 10 exact      '1': exactly this lease, if nobody shares the hold
+--@arg 11 asked      when this was asked, us
+--
+-- Returns LATE | OK token pttl field entry | NOTHELD | ELSEWHERE | WRONGTYPE-RW
+--
+-- An attach that names an owner names no entry, so it does not ask for a tombstone.
+--@without mark_of
 
 --@include include/part_time.lua
 local lock, fence_key, entries_key = KEYS[1], KEYS[2], KEYS[3]

@@ -1,9 +1,13 @@
--- Looks at a lock, changes nothing.
+-- Reads what is known about a lock, and changes nothing.
 --
--- KEYS  1 lock   2 fence key   3 fair queue
--- ARGV  1 how many owners at most, and members of the queue   2 what hold keys begin
---       with, `{N}:`   3 writer key
--- Gives OK pttl fence kind queue [owner count]...; of a read/write lock (kind r or w)
+--@key 1 lock
+--@key 2 fence_key
+--@key 3 queue
+--@arg 1 most        how many owners and members of the queue at most
+--@arg 2 hold_of     how hold keys begin: `{N}:`
+--@arg 3 writer_key
+--
+-- Returns OK pttl fence kind queue [owner count]...; of a read/write lock (kind r or w)
 --       [owner count token]..., the token empty where nothing tells it
 
 local call = redis.call

@@ -1,17 +1,32 @@
 -- Ends a hold, or one entry of a named owner; hands the lock over, or frees it.
 --
--- KEYS  1 lock   2 fence key   3 entries hash   4 fair queue
--- ARGV  1 stamp: see part_stamp.lua   2-5 target: what, field, entry, token
---       6 letters: o of own accord, f force, m leave a mark, y yield, q yield if others
---         listen, s we listen ourselves, b the mark of an entry although it is not
---         there, u<token> neither it nor a later one of this hold was told to anybody
---       7 how long a mark stays, ms   8 what a waiter adds to the queue's deadlines, ms
---       and who is next, if anybody: 9 kind   10 request or field   11 entry id
---       12 lease, ms   13 TTL of helper keys, ms   14 its member of the queue
--- Gives LATE | FREED | the token of next | OK count token moved freed attached shared fair
+--@key 1 lock
+--@key 2 fence_key
+--@key 3 entries_key
+--@key 4 queue         the fair queue
+--@arg 1 stamp         see part_stamp.lua
+--@arg 2 what          the target: see part_target.lua
+--@arg 3 t_field
+--@arg 4 t_entry
+--@arg 5 t_token
+--@arg 6 flags         letters: o only if this instance is the keeper, f force, m leave a tombstone,
+--                      y yield, q yield if others listen, s this instance listens, b the tombstone
+--                      of an entry although it is not there, u<token> neither this token nor a
+--                      later one of the hold was told to anybody
+--@arg 7 mark_ms       how long a tombstone stays, ms
+--@arg 8 fair_wait     what a waiter adds to the queue's deadlines, ms
+--@arg 9 kind          from here on: who is next, if anybody
+--@arg 10 claim        request or field
+--@arg 11 claim_entry  entry ID
+--@arg 12 lease        ms
+--@arg 13 helper_ttl   TTL of helper keys, ms
+--@arg 14 member       its member of the queue
+--
+-- Returns LATE | FREED | the token of next | OK count token moved freed attached shared fair
 --       | ENDED count token | NOTHELD | ELSEWHERE | WRONGTYPE-RW
--- Keeper keys and marks are composed here, as only here the field becomes known, and what
--- belongs to the queue, as there seldom is one; they share the hash tag of the lock.
+--
+-- Keeper keys and tombstones are composed here, as only here the field becomes known, and so are
+-- the keys of the queue, as there seldom is one. All share the hash tag of the lock.
 
 --@include include/part_stamp.lua
 --@include include/part_release.lua

@@ -1,13 +1,17 @@
--- Ends anonymous holds, where nobody is next: each as release.lua does, whatever becomes
--- of the others.
+-- Ends anonymous holds, where nobody is next: each as release.lua does, whatever becomes of the
+-- others.
 --
--- KEYS  the locks, no two alike; and in the same order their queues
--- ARGV  1 stamp: see part_stamp.lua   2 how long a mark stays, ms   3 what a waiter adds to
---       the queue's deadlines, ms; and for each lock, or once for all of them, the token
---       of the hold, with a `-` before it: no mark is left
--- Gives LATE | FREED: all of them | for each what release.lua gives, or an error
--- Keeper keys and entries that may be left over mean nothing without the hold, and end by
--- themselves: to look for them costs more than all else but the mark.
+--@arg 1 stamp      see part_stamp.lua
+--@arg 2 mark_ms    how long a tombstone stays, ms
+--@arg 3 fair_wait  what a waiter adds to the queue's deadlines, ms
+--@keys the locks, no two alike; and in the same order their queues
+--@args for each lock, or once for all of them, the token of the hold, with a `-` before it: no
+--       tombstone is left
+--
+-- Returns LATE | FREED: all of them | for each what release.lua returns, or an error
+--
+-- Keeper keys and entries that are left over mean nothing without the hold, and expire: looking for
+-- them costs more than everything else but the tombstone.
 
 --@include include/part_stamp.lua
 local try, byte, sub = redis.pcall, string.byte, string.sub

@@ -1,16 +1,22 @@
 -- Gives up to 100 holds their lease.
 --
--- KEYS  one for each short one: the lock
---       two for each other: the lock; anonymous and ID: its keeper key, named: the entries
--- ARGV  1 deadline, us   2 instance   3 by how much a helper key outlives a lock, ms
---       4 how many holds are short ones: anonymous, and nothing to do but to raise the TTL
---       of the lock to   5 their lease, ms
---       one for each short one: its token
---       five for each other: letters (a, i, n: its kind; x exact, f the fence key too,
---       k it has a keeper key), lease in ms, field, token ('0': not known), entry id
--- Gives LATE | OK and a number for each hold, as below
--- Fence keys and marks are looked for in a few cases only, and composed here. Each word and
--- each call counts: renewing many holds is most of what Redis does for who only holds.
+-- A short renewal is one of an anonymous hold, with nothing to do but to raise the TTL of the lock.
+--
+--@arg 1 deadline     us
+--@arg 2 instance
+--@arg 3 outlive      by how much a helper key outlives a lock, ms
+--@arg 4 short        how many short renewals
+--@arg 5 lease        their lease, ms
+--@keys one for each short renewal: the lock; two for each other one: the lock, and the keeper key
+--       (anonymous, ID) or the entries hash (named)
+--@args one for each short renewal: its token; five for each other one: letters (a, i, n: its kind;
+--       x exact, f the fence key too, k it has a keeper key), lease in ms, field, token ('0': not
+--       known), entry ID
+--
+-- Returns LATE | OK and a number for each hold, as below
+--
+-- Fence keys and tombstones are looked up in a few cases only, and composed here. Each word and
+-- each call counts: renewals are most of what Redis does for clients that only hold.
 
 --@include include/part_time.lua
 --@include include/part_raise.lua

@@ -1,12 +1,24 @@
 -- Puts back a hold that Redis may have lost, or renews it if it is there.
 --
--- KEYS  1 lock   2 fence key   3 entries hash
--- ARGV  1 deadline, us   2 kind: a, i, n   3 lease, ms   4 TTL of helper keys, ms
---       5 instance   6 field   7 token   8 a: request   9 '1': it has a keeper key; named:
---       an older hold of its owner is the same one
---       10 `latchd:keeper:{N}:`   11 `latchd:ended:{N}:`   and pairs of entry id (named)
---       and when this instance took it over, us, 16 digits: one pair unless named
--- Gives LATE | OK token count restored | NOTHELD | ENDED | ELSEWHERE | WRONGTYPE-RW
+--@key 1 lock
+--@key 2 fence_key
+--@key 3 entries_key
+--@arg 1 deadline    us
+--@arg 2 kind        a, i, n
+--@arg 3 lease       ms
+--@arg 4 helper_ttl  TTL of helper keys, ms
+--@arg 5 instance
+--@arg 6 field
+--@arg 7 token
+--@arg 8 request     anonymous
+--@arg 9 has_keeper  '1': it has a keeper key; named: an older hold of its owner is the same one
+--@arg 10 keeper_of  `latchd:keeper:{N}:`
+--@arg 11 mark_of    `latchd:ended:{N}:`
+--@arg 12 entry      entry ID (named)
+--@arg 13 since      when this instance took it over, us, 16 digits
+--@args further pairs of entry ID and time (named)
+--
+-- Returns LATE | OK token count restored | NOTHELD | ENDED | ELSEWHERE | WRONGTYPE-RW
 
 --@include include/part_time.lua
 --@include include/part_raise.lua

@@ -1,17 +1,32 @@
--- Takes a lock for a claim, on one of several masters, under a token that all of them are
--- asked to give; or finds what the claim was granted before.
+-- Takes a lock for a claim, on one of several masters, under a token that all of them are asked to
+-- give; or finds what the claim was granted before.
 --
--- KEYS  1 lock   2 fence key   3 queue   4 ID: keeper key of the field; named: the entries
---       hash   5 ended mark of the claim
--- ARGV  1 deadline, us   2 kind: i, n   3 lease, ms   4 TTL of helper keys, ms
---       5 highest token seen   6 field   7 '1': only re-enter   8 instance   9 when it was
---       asked, us   10 entry id (named)   11 the proposed token   12 letters: l: what is
---       found gets it as well, k: unless another instance keeps it   13 this claim's
---       tokens from this one on were told to nobody
--- Gives LATE | the token of a new hold | OK token count attached [fair elsewhere]
+--@key 1 lock
+--@key 2 fence_key
+--@key 3 queue
+--@key 4 entries_key|claim_keeper  ID: keeper key of the field; named: the entries hash
+--@key 5 mark_key                  tombstone of the claim
+--@arg 1 deadline                  us
+--@arg 2 kind                      i, n
+--@arg 3 lease                     ms
+--@arg 4 helper_ttl                TTL of helper keys, ms
+--@arg 5 unused                    highest token seen: the proposed one counts here
+--@arg 6 claim                     field
+--@arg 7 only_reenter              '1': only re-enter
+--@arg 8 instance
+--@arg 9 asked                     when this was asked, us
+--@arg 10 claim_entry              entry ID (named)
+--@arg 11 proposed                 the proposed token
+--@arg 12 flags                    letters: l: what is found gets this token as well, k: unless
+--                                  another instance keeps it
+--@arg 13 untold                   this claim's tokens from this one on were told to nobody
+--
+-- Returns LATE | the token of a new hold | OK token count attached [fair elsewhere]
 --       | BUSY pttl fair | OVER | ELSEWHERE | BEHIND token | WRONGTYPE-RW
--- It is never given if it is not above the last one: tokens only grow, on each master. The
--- last one is kept beside it, as a token that too few give is taken back (release.lua).
+--
+-- A proposed token that is not above the last one is never given: tokens only grow, on each master.
+-- The last token is kept beside the new one, as a token that too few masters give is taken back
+-- (release.lua).
 
 --@include include/part_time.lua
 local lock, fence_key, entries_key, claim_keeper = KEYS[1], KEYS[2], KEYS[4], KEYS[4]

@@ -1,17 +1,32 @@
 -- Takes a read/write lock for a claim, or finds what the claim was granted before.
 --
--- KEYS  1 lock   2 fence key   3 writer key   4 entries hash
--- ARGV  1 deadline, us   2 kind: a, i, n   3 r or w   4 lease, ms   5 TTL of helper keys,
---       ms   6 highest token seen   7 anonymous writer: request, else the field
---       8 '1': only re-enter   9 instance   10 when it was asked, us   11 entry id (named)
---       12 `{N}:`   13 `latchd:keeper:{N}:`   14 `latchd:ended:{N}:`
---       15 `latchd:reader:{N}:`
--- Gives LATE | the token of a new hold | OK token count attached | BUSY pttl | OVER
+--@key 1 lock
+--@key 2 fence_key
+--@key 3 writer_key
+--@key 4 entries_key
+--@arg 1 deadline      us
+--@arg 2 kind          a, i, n
+--@arg 3 for_write     r or w
+--@arg 4 lease         ms
+--@arg 5 helper_ttl    TTL of helper keys, ms
+--@arg 6 seen          highest token seen
+--@arg 7 claim         anonymous writer: request, else the field
+--@arg 8 reenter_only  '1': only re-enter
+--@arg 9 instance
+--@arg 10 asked        when this was asked, us
+--@arg 11 claim_entry  entry ID (named)
+--@arg 12 hold_of      `{N}:`
+--@arg 13 keeper_of    `latchd:keeper:{N}:`
+--@arg 14 mark_of      `latchd:ended:{N}:`
+--@arg 15 reader_of    `latchd:reader:{N}:`
+--
+-- Returns LATE | the token of a new hold | OK token count attached | BUSY pttl | OVER
 --       | ELSEWHERE | UPGRADE | WRONGTYPE-PLAIN
--- An entry of the entries hash is 16 bytes instance, 16 digits time, 16 digits token of
--- the hold that it belongs to, hash field. As anybody may have removed a field, an entry
--- counts only if its token is that of the hold: value of a reader's first hold key, or in
--- the writer key.
+--
+-- An entry of the entries hash is 16 bytes instance, 16 digits time, 16 digits token of the hold
+-- that the entry belongs to, hash field. As anybody may have removed a field, an entry counts only
+-- if its token is that of the hold: the value of a reader's first hold key, or the token in the
+-- writer key.
 
 --@include include/part_time.lua
 --@include include/part_raise.lua

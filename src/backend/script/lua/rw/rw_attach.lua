@@ -1,11 +1,27 @@
--- A client comes back to its hold of a read/write lock: this instance keeps it from now on.
+-- A client comes back to its hold of a read/write lock: this instance keeps the hold from now on.
 --
--- KEYS  1 lock   2 fence key   3 writer key   4 entries hash
--- ARGV  1 deadline, us   2-5 target: what, field, entry, token   6 its kind: r, w, -
---       7 instance   8 `{N}:`   9 `latchd:keeper:{N}:`   10 `latchd:reader:{N}:`
---       11 lease, ms   12 TTL of helper keys, ms   13 '1': exact   14 when it was asked, us
--- Gives LATE | OK token pttl field entry writes | NOTHELD | ELSEWHERE | AMBIGUOUS
+--@key 1 lock
+--@key 2 fence_key
+--@key 3 writer_key
+--@key 4 entries_key
+--@arg 1 deadline     us
+--@arg 2 what         the target: see part_rw_target.lua
+--@arg 3 t_field
+--@arg 4 t_entry
+--@arg 5 t_token
+--@arg 6 t_kind       r, w, -
+--@arg 7 instance
+--@arg 8 hold_of      `{N}:`
+--@arg 9 keeper_of    `latchd:keeper:{N}:`
+--@arg 10 reader_of   `latchd:reader:{N}:`
+--@arg 11 lease       ms
+--@arg 12 helper_ttl  TTL of helper keys, ms
+--@arg 13 exact       '1': exactly this lease, if nobody shares the hold
+--@arg 14 asked       when this was asked, us
+--
+-- Returns LATE | OK token pttl field entry writes | NOTHELD | ELSEWHERE | AMBIGUOUS
 --       | WRONGTYPE-PLAIN
+--
 -- The pttl is that of the hold: a read lock may live longer.
 
 --@include include/part_time.lua

@@ -1,15 +1,34 @@
 -- Ends a hold of a read/write lock, or one entry of a named owner; hands the lock over, or
 -- frees it.
 --
--- KEYS  1 lock   2 fence key   3 writer key   4 entries hash
--- ARGV  1 deadline, us   2-5 target: what, field, entry, token   6 its kind: r, w, -
---       7 letters, as for release.lua   8 instance   9 `{N}:`   10 `latchd:keeper:{N}:`
---       11 `latchd:ended:{N}:`   12 `latchd:reader:{N}:`   13 channel
---       14 how long a mark stays, ms
---       and who is next, if anybody: 15 kind   16 r or w   17 request or field
---       18 entry id   19 lease, ms   20 TTL of helper keys, ms   21 highest token seen
---       22 when it was asked, us
--- Gives LATE | FREED | the token of next | OK count token moved freed attached shared
+--@key 1 lock
+--@key 2 fence_key
+--@key 3 writer_key
+--@key 4 entries_key
+--@arg 1 deadline      us
+--@arg 2 what          the target: see part_rw_target.lua
+--@arg 3 t_field
+--@arg 4 t_entry
+--@arg 5 t_token
+--@arg 6 t_kind        r, w, -
+--@arg 7 flags         letters, as for release.lua
+--@arg 8 instance
+--@arg 9 hold_of       `{N}:`
+--@arg 10 keeper_of    `latchd:keeper:{N}:`
+--@arg 11 mark_of      `latchd:ended:{N}:`
+--@arg 12 reader_of    `latchd:reader:{N}:`
+--@arg 13 channel
+--@arg 14 mark_ms      how long a tombstone stays, ms
+--@arg 15 kind         from here on: who is next, if anybody
+--@arg 16 for_write    r or w
+--@arg 17 claim        request or field
+--@arg 18 claim_entry  entry ID
+--@arg 19 lease        ms
+--@arg 20 helper_ttl   TTL of helper keys, ms
+--@arg 21 seen         highest token seen
+--@arg 22 asked        when this was asked, us
+--
+-- Returns LATE | FREED | the token of next | OK count token moved freed attached shared
 --       | ENDED count token | NOTHELD | ELSEWHERE | AMBIGUOUS | WRONGTYPE-PLAIN
 
 --@include include/part_time.lua
@@ -194,7 +213,7 @@ end
 call('DEL', unpack(gone))
 if not freed then
     call('HDEL', lock, field)
---@include include/part_rw_bury.lua
+--@include include/part_rw_remove_dead.lua
     if shared then
         call('HSET', lock, 'mode', 'read')
     end

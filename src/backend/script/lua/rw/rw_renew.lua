@@ -1,10 +1,13 @@
 -- Gives up to 100 holds of read/write locks their lease.
 --
--- KEYS  two for each hold: the lock; anonymous and ID: its keeper key, named: the entries
--- ARGV  1 deadline, us   2 instance   3 by how much a helper key outlives a lock, ms
---       and five for each hold: letters (a, i, n: its kind; r, w; x exact, f the fence key
---       too, k it has a keeper key), lease in ms, field, token ('0': not known), entry id
--- Gives LATE | OK and a number for each hold, as renew.lua does
+--@arg 1 deadline  us
+--@arg 2 instance
+--@arg 3 outlive   by how much a helper key outlives a lock, ms
+--@keys two for each hold: the lock, and the keeper key (anonymous, ID) or the entries hash (named)
+--@args five for each hold: letters (a, i, n: its kind; r, w; x exact, f the fence key too, k it has
+--       a keeper key), lease in ms, field, token ('0': not known), entry ID
+--
+-- Returns LATE | OK and a number for each hold, as renew.lua does
 
 --@include include/part_time.lua
 --@include include/part_raise.lua

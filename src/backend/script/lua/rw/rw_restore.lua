@@ -1,12 +1,28 @@
--- Puts back a hold of a read/write lock that Redis may have lost, or renews it if it is
--- there.
+-- Puts back a hold of a read/write lock that Redis may have lost, or renews it if it is there.
 --
--- KEYS  1 lock   2 fence key   3 writer key   4 entries hash
--- ARGV  1 deadline, us   2 kind: a, i, n   3 r or w   4 lease, ms   5 TTL of helper keys,
---       ms   6 instance   7 field   8 token   9 anonymous writer: request   10 '1': it has
---       a keeper key   11 `{N}:`   12 `latchd:keeper:{N}:`   13 `latchd:ended:{N}:`
---       14 `latchd:reader:{N}:`   and pairs as for restore.lua
--- Gives LATE | OK token count restored | NOTHELD | ENDED | ELSEWHERE | WRONGTYPE-PLAIN
+--@key 1 lock
+--@key 2 fence_key
+--@key 3 writer_key
+--@key 4 entries_key
+--@arg 1 deadline     us
+--@arg 2 kind         a, i, n
+--@arg 3 writes       r or w
+--@arg 4 lease        ms
+--@arg 5 helper_ttl   TTL of helper keys, ms
+--@arg 6 instance
+--@arg 7 field
+--@arg 8 token
+--@arg 9 request      anonymous writer
+--@arg 10 has_keeper  '1': it has a keeper key
+--@arg 11 hold_of     `{N}:`
+--@arg 12 keeper_of   `latchd:keeper:{N}:`
+--@arg 13 mark_of     `latchd:ended:{N}:`
+--@arg 14 reader_of   `latchd:reader:{N}:`
+--@arg 15 entry       entry ID (named)
+--@arg 16 since       when this instance took it over, us, 16 digits
+--@args further pairs of entry ID and time (named)
+--
+-- Returns LATE | OK token count restored | NOTHELD | ENDED | ELSEWHERE | WRONGTYPE-PLAIN
 
 --@include include/part_time.lua
 --@include include/part_raise.lua

@@ -1,4 +1,5 @@
 -- Part: removes the readers in `dead`, and their entries.
+--@needs dead call lock entries_key
 if #dead > 0 then
     local is_dead, gone = {}, {}
     for i = 1, #dead do
