@@ -134,6 +134,30 @@ START_TEST(a_hold_outlives_an_absence_shorter_than_its_lease)
 }
 END_TEST
 
+START_TEST(messages_do_not_hide_that_a_renewal_was_not_acknowledged)
+{
+    for (uint64_t early = 0; early < 400; early += 50) {
+        struct sim *s = new_acked(1);
+        size_t holder = sim_connect(s, 0);
+        size_t waits = sim_connect(s, 0);
+
+        sim_say(s, holder, "LOCK job");
+        sim_run(s, 10);
+        sim_say(s, waits, "LOCK job");
+        sim_run(s, 9000 - early);
+        s->replicas_gone_until = s->now + 15000;
+        for (int i = 0; i < 1300; i++) { /* also between two renewals */
+            redis_publish(&s->redis, scenario_job(s));
+            sim_run(s, 10);
+        }
+        ck_assert_msg(!s->failed, "%s", s->failure);
+        ck_assert_uint_eq(s->check.uncertain, 1);
+        sim_run(s, 15000);
+        scenario_end(s);
+    }
+}
+END_TEST
+
 START_TEST(an_mlock_without_replicas_leaves_nothing)
 {
     struct sim *s = new_acked(1);
@@ -276,6 +300,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_wait_rides_out_the_absence_of_replicas);
     tcase_add_test(t, an_unlock_is_one_also_when_the_next_one_is_not_granted);
     tcase_add_test(t, a_hold_outlives_an_absence_shorter_than_its_lease);
+    tcase_add_test(t, messages_do_not_hide_that_a_renewal_was_not_acknowledged);
     tcase_add_test(t, an_mlock_without_replicas_leaves_nothing);
     tcase_add_test(t, a_grant_that_was_not_acknowledged_does_not_come_back);
     tcase_add_test(t, a_grant_that_was_undone_is_not_given_out_when_it_comes_back);

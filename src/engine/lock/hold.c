@@ -266,17 +266,12 @@ static uint64_t look_at(const struct hold *h)
     return h->looked ? UINT64_MAX : h->until - before;
 }
 
-/* When it is to be renewed, or (*ret_looks) looked at, next. */
-static uint64_t next_due(const struct engine *eng, const struct hold *h,
-                         bool *ret_looks)
+/* When it is to be renewed, or (*ret_looks) looked at, next, if no message says so. */
+static uint64_t regular_due(const struct engine *eng, const struct hold *h,
+                            bool *ret_looks)
 {
     uint64_t due = h->confirmed + eng->cfg.watchdog_ms / 3;
 
-    if (h->freed && h->renewal == NULL && list_empty(&h->in_due)) {
-        due = h->confirmed + FREED_LOOK_MS;
-        *ret_looks = true;
-        return due > eng->now ? due : eng->now;
-    }
     *ret_looks = false;
     if (h->exact_ms == 0 && !is_wanted(h, true)) {
         uint64_t look = look_at(h);
@@ -287,6 +282,22 @@ static uint64_t next_due(const struct engine *eng, const struct hold *h,
     if (due >= h->until && h->until > h->confirmed && is_wanted(h, false)) {
         /* The lease is shorter than what is wanted now. */
         due = h->confirmed + (h->until - h->confirmed) / 2;
+    }
+    return due;
+}
+
+/* The same, and sooner for a message that says that it is free. A renewal that was due
+ * before stays due since then: it becomes overdue, however many messages come. */
+static uint64_t next_due(const struct engine *eng, const struct hold *h,
+                         bool *ret_looks)
+{
+    uint64_t due = regular_due(eng, h, ret_looks);
+    uint64_t soon = h->confirmed + FREED_LOOK_MS;
+
+    soon = soon > eng->now ? soon : eng->now;
+    if (h->freed && h->renewal == NULL && list_empty(&h->in_due) && soon < due) {
+        *ret_looks = true;
+        return soon;
     }
     return due;
 }
