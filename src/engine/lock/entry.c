@@ -95,6 +95,12 @@ void attach_free(struct engine *eng, struct attach *a)
     session_idle(eng, s);
 }
 
+/* In the same millisecond it is asked once more, in a later one. */
+bool entry_taken_since(const struct engine *eng, const struct entry *e, uint64_t sent)
+{
+    return e->since > sent || (e->since == sent && eng->now > sent);
+}
+
 void entry_set_kept(struct engine *eng, struct entry *e, bool kept)
 {
     eng->stats.kept_entries += (uint64_t)kept - (uint64_t)e->kept;

@@ -59,6 +59,9 @@ uint64_t entry_lease_began(const struct entry *e);
 bool entry_is_fresh(const struct engine *eng, const struct entry *e);
 /* A connection has it, and its fixed lease is over. */
 bool entry_has_run_out(const struct engine *eng, const struct entry *e);
+/* This daemon became its keeper after something else was asked at `sent`: an answer to
+ * that, of who kept it then, is out of date. */
+bool entry_taken_since(const struct engine *eng, const struct entry *e, uint64_t sent);
 void entry_keep(struct engine *eng, struct entry *e);
 /* What they say, and the numbers of such entries. */
 void entry_set_kept(struct engine *eng, struct entry *e, bool kept);

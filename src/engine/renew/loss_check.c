@@ -253,13 +253,15 @@ bool loss_check_begin(struct engine *eng, struct inflight_op *w,
 /* --- the answer ------------------------------------------------------------------- */
 
 static void settle_suspect(struct engine *eng, const struct lock *lock,
-                           const struct suspect *s, enum renew_result result)
+                           const struct suspect *s, enum renew_result result,
+                           uint64_t sent)
 {
     struct hold *h = lock_hold_of(lock, s->field);
     struct entry *e =
         h == NULL || h->token != s->token ? NULL : hold_find_entry(h, s->entry);
 
-    if (e == NULL || (result != RENEW_ENDED && result != RENEW_ELSEWHERE)) {
+    if (e == NULL || (result != RENEW_ENDED && result != RENEW_ELSEWHERE) ||
+        (result == RENEW_ELSEWHERE && entry_taken_since(eng, e, sent))) {
         return;
     }
     if (result == RENEW_ENDED) {
@@ -279,12 +281,13 @@ void on_loss_check_reply(struct engine *eng, struct inflight_op *check,
     struct loss_check *v = check->verdict;
     struct inflight_op *about = v->about;
     bool told = r->status == OP_OK || r->status == OP_NOREPLICAS;
+    uint64_t sent = check->sent;
 
     check->verdict = NULL;
     about->check = NULL;
     inflight_free(eng, check);
     for (size_t i = 0; told && i < v->count && i < r->item_count; i++) {
-        settle_suspect(eng, about->lock, &v->list[i], r->items[i]);
+        settle_suspect(eng, about->lock, &v->list[i], r->items[i], sent);
     }
     inflight_on_result(eng, &v->result);
     verdict_free(v);

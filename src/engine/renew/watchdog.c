@@ -201,6 +201,19 @@ static void drop_checked(struct engine *eng, struct hold *h, struct entry *e, bo
     hold_schedule_renewal(eng, h);
 }
 
+/* Another daemon kept it; perhaps this one has taken it over since. */
+static void on_kept_elsewhere(struct engine *eng, const struct inflight_op *w,
+                              struct hold *h, struct entry *checked)
+{
+    if (checked != NULL && entry_taken_since(eng, checked, w->sent)) {
+        hold_shortening_failed(eng, h, w->op.key);
+        renew_request(eng, h);
+        hold_schedule_renewal(eng, h);
+        return;
+    }
+    drop_checked(eng, h, checked, false);
+}
+
 /* Another entry of the owner is there: so the hold is, and those that were missed were
  * released elsewhere, so long ago that no mark of it is left. */
 static void drop_missed(struct engine *eng, struct hold *h)
@@ -307,7 +320,7 @@ void on_renew_reply(struct engine *eng, struct inflight_op *w,
             drop_checked(eng, h, checked, true);
             break;
         case RENEW_ELSEWHERE:
-            drop_checked(eng, h, checked, false);
+            on_kept_elsewhere(eng, w, h, checked);
             break;
         case RENEW_GONE:
             on_hold_gone(eng, h, checked);

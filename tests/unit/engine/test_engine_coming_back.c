@@ -265,6 +265,33 @@ START_TEST(h4_an_attach_that_another_daemon_overtook_is_asked_anew_for_who_is_th
 }
 END_TEST
 
+/* With min-replicas an answer may be overtaken by that of a later op. */
+START_TEST(h4_what_was_kept_elsewhere_before_it_was_taken_over_is_not_forgotten)
+{
+    struct seen_op renewal;
+
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    fixture_pass(&e, 10000);
+    fixture_take_op(&e, OP_RENEW, &renewal);
+    fixture_renew(&e, 1, "job", (struct hold_req){ .token = 100, .lease_ms = 1000 });
+    fixture_take_op(&e, OP_ATTACH, &op);
+    fixture_pass(&e, 10);
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK,
+                                       .token = 100,
+                                       .ttl_ms = 1000,
+                                       .owner = SPAN("latchd:100") });
+    (void)fixture_hears(&e, 1, REPLY_INT);
+    fixture_answer(&e, &renewal,
+                   (struct op_result){ .status = OP_OK,
+                                       .items = &(enum renew_result){ RENEW_ELSEWHERE },
+                                       .item_count = 1 });
+    fixture_renews(&e, RENEW_OK); /* it is asked once more */
+    fixture_pass(&e, 1000);
+    ck_assert_str_eq(e.notices, "granted:job lost:job");
+}
+END_TEST
+
 START_TEST(h4_a_kept_place_whose_request_went_on_elsewhere_undoes_nothing)
 {
     struct lock_req req = { .id = ID_A };
@@ -372,6 +399,8 @@ Suite *test_suite(void)
     tcase_add_test(tc, an_undelivered_grant_with_an_id_is_kept_and_found_again);
     tcase_add_test(
         tc, h4_an_attach_that_another_daemon_overtook_is_asked_anew_for_who_is_there);
+    tcase_add_test(
+        tc, h4_what_was_kept_elsewhere_before_it_was_taken_over_is_not_forgotten);
     tcase_add_test(tc, h4_a_kept_place_whose_request_went_on_elsewhere_undoes_nothing);
     tcase_add_test(tc, a_kept_grant_that_nobody_fetches_goes_back);
     tcase_add_test(tc, a_hold_in_its_grace_is_looked_at_too_but_not_prolonged);
