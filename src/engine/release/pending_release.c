@@ -128,6 +128,27 @@ bool pending_release_undo(struct engine *eng, struct lock *lock,
     return true;
 }
 
+bool pending_release_undoes(const struct pending_release *d,
+                            const struct acquire_spec *spec)
+{
+    return d->undo && span_eq(d->target.field, spec_field(spec)) &&
+           span_eq(d->target.entry, spec_entry(spec));
+}
+
+bool lock_undoes(const struct lock *lock, const struct acquire_spec *spec)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->activity->releases)
+    {
+        if (pending_release_undoes(container_of(it, struct pending_release, in_lock),
+                                   spec)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool pending_release_cancel_undo(struct engine *eng, struct lock *lock,
                                  const struct acquire_spec *spec)
 {
@@ -140,8 +161,7 @@ bool pending_release_cancel_undo(struct engine *eng, struct lock *lock,
         bool in_flight =
             lock->activity->asking != NULL && lock->activity->asking->release == d;
 
-        if (d->undo && !in_flight && span_eq(d->target.field, spec_field(spec)) &&
-            span_eq(d->target.entry, spec_entry(spec))) {
+        if (!in_flight && pending_release_undoes(d, spec)) {
             pending_release_free(eng, lock, d);
             found = true;
         }

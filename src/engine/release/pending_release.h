@@ -59,6 +59,10 @@ void pending_release_on_settled(struct lock *lock, struct pending_release *d);
  * goes on. */
 bool pending_release_undo(struct engine *eng, struct lock *lock,
                           const struct acquire_spec *spec);
+/* It gives back what `spec` may have been granted; one of those of the lock does. */
+bool pending_release_undoes(const struct pending_release *d,
+                            const struct acquire_spec *spec);
+bool lock_undoes(const struct lock *lock, const struct acquire_spec *spec);
 /* Drops such a duty that was not sent yet: the request goes on. */
 bool pending_release_cancel_undo(struct engine *eng, struct lock *lock,
                                  const struct acquire_spec *spec);

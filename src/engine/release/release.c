@@ -89,6 +89,15 @@ static bool ends_request(const struct pending_release *d,
            span_eq(spec_id(d->local->spec), spec_id(spec));
 }
 
+/* Redis may have granted it already. Then the script would take that for the hand-over
+ * of the same release, sent before, and say that what is long gone was released. */
+static bool may_hold(const struct lock *lock, const struct waiter *w,
+                     const struct pending_release *d)
+{
+    return !pending_release_undoes(d, w->spec) &&
+           (w->maybe_granted || lock_undoes(lock, w->spec));
+}
+
 /* The waiter that the lock may move to in the same script. */
 static struct waiter *find_successor(const struct engine *eng, const struct lock *lock,
                                      const struct pending_release *d)
@@ -100,7 +109,8 @@ static struct waiter *find_successor(const struct engine *eng, const struct lock
         eng->now < lock->activity->ask_after || eng->quorum) {
         return NULL;
     }
-    if (d->next == NULL ? ends_request(d, head->spec) : d->next != head->spec) {
+    if (d->next == NULL ? ends_request(d, head->spec) || may_hold(lock, head, d)
+                        : d->next != head->spec) {
         return NULL;
     }
     return head;

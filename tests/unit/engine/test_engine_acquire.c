@@ -134,6 +134,24 @@ START_TEST(a_wait_that_ended_during_a_release_that_left_entries_is_null)
 }
 END_TEST
 
+/* The script would find the waiter's grant, and take it for its own hand-over. */
+START_TEST(a_release_hands_nothing_over_to_who_may_hold_already)
+{
+    fixture_lock(&e, 2, "job",
+                 (struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = 1000 });
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_unlock(&e, 1, "job", (struct hold_req){ .token = 7 });
+    fixture_pass(&e, 501);
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .token = 100, .count = 1 });
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert_uint_eq(op.op.target.token, 7);
+    ck_assert(!op.op.has_next);
+    fixture_answer(&e, &op, (struct op_result){ .status = OP_NOTHELD });
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
+}
+END_TEST
+
 START_TEST(a_waiter_that_left_during_the_hand_over_passes_it_on)
 {
     hold_job();
@@ -354,6 +372,7 @@ Suite *test_suite(void)
         tc, without_any_message_the_head_asks_when_the_ttl_ends_and_at_each_recheck);
     tcase_add_test(tc, a_release_hands_over_in_the_same_op);
     tcase_add_test(tc, a_wait_that_ended_during_a_release_that_left_entries_is_null);
+    tcase_add_test(tc, a_release_hands_nothing_over_to_who_may_hold_already);
     tcase_add_test(tc, a_waiter_that_left_during_the_hand_over_passes_it_on);
     tcase_add_test(tc,
                    a_hand_over_with_unknown_outcome_is_repeated_with_the_same_claim);
