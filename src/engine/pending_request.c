@@ -275,7 +275,6 @@ static struct entry *adopt_entry(struct engine *eng, struct lock *lock,
         } else if (span_starts(r->entry, SPAN(ID_ENTRY_PREFIX))) {
             id = span_after(r->entry, strlen(ID_ENTRY_PREFIX));
         }
-
         spec = spec_found(eng, r->lock_kind, r->owner, r->entry, id);
         spec->grace_ms = eng->cfg.grace_ms;
         spec->user = h->user;
@@ -345,6 +344,7 @@ static void on_attached(struct engine *eng, struct inflight_op *w,
     } else {
         int64_t since = (int64_t)(eng->now - w->sent);
 
+        mlock_on_renewed(e, c->session);
         emit_int(eng, c->ref, r->ttl_ms > since ? r->ttl_ms - since : 0);
     }
 }

@@ -289,6 +289,46 @@ START_TEST(what_its_client_had_renewed_is_not_given_back_with_a_failed_mlock)
 }
 END_TEST
 
+/* Else a bare UNLOCK there would end what another connection holds. */
+START_TEST(a_failed_mlock_leaves_its_connection_with_nothing)
+{
+    struct sim *s = new_many(1);
+    size_t a = holds(s, 0, "MLOCK 2 a b ID " R1);
+    size_t c = sim_connect(s, 0);
+
+    sim_say(s, c, "MLOCK 2 a b ID " R1);
+    sim_say(s, sim_connect(s, 0), "UNLOCK b ID " R1);
+    sim_run(s, 300);
+    heard(s, c, "-NOTHELD"); /* b is over */
+    sim_say(s, c, "UNLOCK a");
+    sim_run(s, 10);
+    heard(s, c, "-ERR");
+    ck_assert(!is_free(s, "a"));
+    sim_say(s, a, "UNLOCK a");
+    sim_run(s, 10);
+    heard(s, a, "0");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(what_a_failed_mlocks_connection_renewed_itself_is_its_own)
+{
+    struct sim *s = new_many(1);
+    size_t a = holds(s, 0, "MLOCK 2 a b ID " R1);
+    size_t c = says(s, 0, "RENEW a ID " R1);
+
+    sim_say(s, c, "MLOCK 2 a b ID " R1);
+    sim_say(s, sim_connect(s, 0), "UNLOCK b ID " R1);
+    sim_run(s, 300);
+    heard(s, c, "-NOTHELD");
+    sim_close(s, a);
+    sim_say(s, c, "UNLOCK a");
+    sim_run(s, 10);
+    heard(s, c, "0");
+    scenario_end(s);
+}
+END_TEST
+
 START_TEST(the_wait_that_closes_a_circle_is_refused)
 {
     struct sim *s = new_many(1);
@@ -357,6 +397,8 @@ Suite *test_suite(void)
     tcase_add_test(t, an_mlock_sent_again_is_the_same_request);
     tcase_add_test(t,
                    what_its_client_had_renewed_is_not_given_back_with_a_failed_mlock);
+    tcase_add_test(t, a_failed_mlock_leaves_its_connection_with_nothing);
+    tcase_add_test(t, what_a_failed_mlocks_connection_renewed_itself_is_its_own);
     tcase_add_test(t, the_wait_that_closes_a_circle_is_refused);
     tcase_add_test(t, readers_wait_in_circles_too);
     return suite;

@@ -99,6 +99,7 @@ static void answer_tokens(struct engine *eng, struct mlock *ml)
         a = a != NULL ? a : entry_attach(eng, p->entry, ml->session);
         a->grant = grant;
         p->told = true;
+        p->joined = false;
         tokens[p->place] = p->entry->hold->token;
     }
     emit_tokens(eng, ml->call, tokens, ml->count, grant);
@@ -357,6 +358,13 @@ void mlock_on_entry(struct engine *eng, struct mlock_member *p, struct entry *e)
         mlock_set_asked(p, p->mlock->session != NULL);
     }
     mlock_touch(eng, p->mlock);
+}
+
+void mlock_on_renewed(const struct entry *e, const struct session *s)
+{
+    if (e->member != NULL && e->member->mlock->session == s) {
+        e->member->joined = false;
+    }
 }
 
 void mlock_on_waiter_gone(struct engine *eng, struct waiter *w)

@@ -33,6 +33,7 @@ struct mlock_member {
     bool stale;            /* Redis is to confirm it once more */
     bool renewing;         /* it is asked to, though what it said last holds as well */
     bool told;             /* its client has got the token, by an answer before */
+    bool joined;           /* its connection has the entry only for this call */
 };
 
 /* MLOCK's life: TAKING -> answered (and with an ID remembered, while an entry is left)
@@ -83,6 +84,8 @@ void mlock_on_error(struct engine *eng, struct mlock_member *p, enum lock_error 
                     struct span text);
 void mlock_on_grant(struct engine *eng, struct mlock_member *p, const struct attach *a);
 void mlock_on_entry(struct engine *eng, struct mlock_member *p, struct entry *e);
+/* That session was told of it by RENEW. */
+void mlock_on_renewed(const struct entry *e, const struct session *s);
 void mlock_on_waiter_gone(struct engine *eng, struct waiter *w);
 void mlock_on_entry_gone(struct engine *eng, struct entry *e);
 

@@ -30,7 +30,7 @@ void mlock_unlink_entry(struct mlock_member *p)
 {
     p->entry->member = NULL;
     p->entry = NULL;
-    p->told = false;
+    p->told = p->joined = false;
     p->mlock->taken_over--;
 }
 
@@ -52,13 +52,18 @@ static void leave_entry(struct engine *eng, struct mlock_member *p, bool keep)
     struct entry *e = p->entry;
     struct session *s = p->mlock->session;
     struct attach *a = s == NULL ? NULL : entry_attach_of(e, s);
-    bool told = p->told;
+    bool told = p->told, joined = p->joined;
 
+    p->joined = false;
     if (!keep) {
         mlock_unlink_entry(p);
     }
     if (told) {
-        return; /* by an answer before: it is its client's */
+        /* By an answer before: it is its client's, but not by this connection. */
+        if (joined && a != NULL) {
+            entry_untold(eng, a, keep);
+        }
+        return;
     }
     if (a != NULL) {
         entry_untold(eng, a, keep);

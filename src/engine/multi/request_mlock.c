@@ -266,12 +266,16 @@ static void begin_mlock(struct engine *eng, const struct mlock_req *req,
 /* What it holds goes over to the newest connection; Redis is to confirm all of it. */
 static void rebind_entry(struct engine *eng, struct mlock_member *p, struct attach *old)
 {
+    bool joins = entry_attach_of(p->entry, p->mlock->session) == NULL;
     struct attach *a = entry_attach(eng, p->entry, p->mlock->session);
 
     p->entry->spec->keep_ms = p->mlock->terms.keep_ms;
-    if (old != NULL && old != a && !p->told) {
+    if (old != NULL && old != a && (!p->told || p->joined)) {
         attach_free(eng, old); /* whose connection was told nothing */
         p->entry->told--;
+    }
+    if (old == NULL || old != a) {
+        p->joined = joins;
     }
     mlock_confirm(eng, p);
 }
