@@ -62,6 +62,7 @@ struct record {
     bool certain;
     bool attached;
     bool moved;    /* a client asked another daemon to keep it, or for another lease */
+    bool passed;   /* it was granted again by another daemon than before */
     bool over;     /* its client sent an UNLOCK */
     bool unlocked; /* and was told so by the daemon that it has */
     bool released; /* the same, by whichever: nothing is left of it */

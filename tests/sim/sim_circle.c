@@ -178,7 +178,7 @@ static bool is_kept_elsewhere(struct sim *s, const struct sim_conn *c)
         const struct record *r = &s->check.records[i];
 
         if (rtext_is(&r->owner, rtext_span(&c->ask.owner)) &&
-            (r->moved || record_moved(s, r))) {
+            (r->moved || r->passed || record_moved(s, r))) {
             return true;
         }
     }
