@@ -1,4 +1,4 @@
-/* Failovers that lose the last writes: H17, and the rules of "A failover" in
+/* Failovers that lose the last writes: H17, and the rules of "Failover" in
  * latchd-protocol(7). */
 #include "sim/scenario.h"
 

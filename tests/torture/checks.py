@@ -7,7 +7,7 @@ waiters; one grant and one entry for each request ID; answers in time; that noth
 left behind; that nothing acknowledged is lost. Each in O(n log n).
 
 What a topology does not promise (docs/backends.md; latchd-protocol(7),
-"A failover") is an Allowance: it is counted by its name and is no violation.
+"Failover") is an Allowance: it is counted by its name and is no violation.
 """
 import bisect
 import collections
