@@ -104,17 +104,11 @@ static struct step *add_step(struct client *client, const struct command *comman
 
 void step_set_state(struct pipeline *p, struct step *s, enum step_state state)
 {
-    size_t *counts[] = { [STEP_GATHERED] = &p->gathered, [STEP_PUT_OFF] = &p->put_off };
-
-    if (s->state == STEP_GATHERED || s->state == STEP_PUT_OFF) {
-        --*counts[s->state];
-    }
-    if (state == STEP_GATHERED || state == STEP_PUT_OFF) {
-        ++*counts[state];
-    }
-    if (state == STEP_ANSWERED) {
-        p->locks -= step_is_lock(s);
-    }
+    p->gathered -= s->state == STEP_GATHERED;
+    p->put_off -= s->state == STEP_PUT_OFF;
+    p->gathered += state == STEP_GATHERED;
+    p->put_off += state == STEP_PUT_OFF;
+    p->locks -= state == STEP_ANSWERED && step_is_lock(s);
     s->state = state;
 }
 

@@ -16,7 +16,7 @@ enum {
     POOL_STEP = 16,       /* bytes from one size to the next */
     POOL_BLOCK_MAX = 512, /* larger ones are not kept */
     POOL_SIZES = POOL_BLOCK_MAX / POOL_STEP + 1,
-    POOL_KEEP_MAX = 256, /* of each size; of all of them 2 MiB */
+    POOL_KEEP_MAX = 512, /* of each size; of all of them 4 MiB */
 };
 
 /* The caller's; zeroed it is empty and valid. */
