@@ -291,12 +291,12 @@ void node_move(struct node *n, const char *host, const char *port)
     }
 }
 
-void node_forsake(struct node *n, bool (*concerns)(void *ctx, uint32_t group),
+void node_abandon(struct node *n, bool (*concerns)(void *ctx, uint32_t group),
                   void *ctx, bool sent_too)
 {
-    redis_link_forsake(n->link, concerns, ctx, sent_too);
+    redis_link_abandon(n->link, concerns, ctx, sent_too);
     if (n->replica_ack != NULL) {
-        replica_ack_forsake(n->replica_ack, concerns, ctx, sent_too);
+        replica_ack_abandon(n->replica_ack, concerns, ctx, sent_too);
     }
 }
 

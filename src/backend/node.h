@@ -40,8 +40,8 @@ void node_start(struct node *n);
  * being unknown, and all that is wanted is subscribed again. Starts it if it was not
  * started. */
 void node_move(struct node *n, const char *host, const char *port);
-/* See redis_link_forsake(). */
-void node_forsake(struct node *n, bool (*concerns)(void *ctx, uint32_t group),
+/* See redis_link_abandon(). */
+void node_abandon(struct node *n, bool (*concerns)(void *ctx, uint32_t group),
                   void *ctx, bool sent_too);
 /* Takes over what names of those groups are subscribed to at `from`. */
 void node_adopt(struct node *n, struct node *from,

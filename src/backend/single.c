@@ -7,7 +7,7 @@ static void *single_make(const struct store_setup *setup)
 {
     struct node_setup node = {
         .store = setup,
-        .url = &setup->place.urls[0],
+        .url = &setup->config.urls[0],
         .seed = setup->seed,
         .batches = true,
         .hears_daemons = true,

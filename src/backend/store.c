@@ -25,7 +25,7 @@ struct store *store_new(const struct store_setup *setup)
     struct store_setup mine = *setup;
 
     mine.round_trips = &s->round_trips;
-    s->ops = BACKENDS[setup->place.topology];
+    s->ops = BACKENDS[setup->config.topology];
     s->backend = s->ops->make(&mine);
     return s;
 }

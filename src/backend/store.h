@@ -27,7 +27,7 @@ struct store_options {
 
 struct store_setup {
     struct io *io;
-    struct backend_config place; /* copied */
+    struct backend_config config; /* copied */
     char instance[OP_INSTANCE_LEN + 1];
     struct store_options options;
     uint64_t seed; /* for jitter */

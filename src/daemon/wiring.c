@@ -335,14 +335,14 @@ static bool make_store(struct server *s, struct tls *tls)
     if (s->embedded != NULL) {
         struct backend_url url = { .unix_path = xstrdup(embedded_socket(s->embedded)) };
 
-        backend_config_add(&setup.place, &url);
-    } else if (!backend_config_parse(s->config.redis, &setup.place, &err)) {
+        backend_config_add(&setup.config, &url);
+    } else if (!backend_config_parse(s->config.redis, &setup.config, &err)) {
         log_error("server", "redis: %s", err);
         return false;
     }
-    backend_config_set_tls(&setup.place, tls);
+    backend_config_set_tls(&setup.config, tls);
     s->store = store_new(&setup);
-    backend_config_fini(&setup.place);
+    backend_config_fini(&setup.config);
     return true;
 }
 

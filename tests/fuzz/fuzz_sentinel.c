@@ -51,7 +51,7 @@ static void on_wake(void *ctx)
 static void on_master(void *ctx, enum sentinel_verdict verdict,
                       const struct sentinel_claim *master)
 {
-    bool same = sentinel_claim_same_place(&world.master, master);
+    bool same = sentinel_claim_same_address(&world.master, master);
     unsigned long port = strtoul(master->port, NULL, 10);
 
     if (master->host[0] == '\0' || port < 1 || port > UINT16_MAX) {
@@ -297,7 +297,7 @@ static void run(struct span text, const struct backend_config *place)
     static const struct sentinel_watch_events EVENTS = { on_wake, on_master };
     struct io io = { 0 };
     struct sentinel_watch_setup setup = { .io = &io,
-                                          .place = place,
+                                          .config = place,
                                           .timeout_ms = TIMEOUT_MS,
                                           .seed = 1,
                                           .events = &EVENTS };

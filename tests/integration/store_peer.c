@@ -130,10 +130,10 @@ struct peer *peer_open(const char *url, uint64_t timeout_ms)
     ck_assert_int_eq(io_init(&p->io, &p->loop), 0);
     ck_assert_int_eq(uv_timer_init(&p->loop, &p->clock), 0);
     ck_assert_int_eq(uv_timer_start(&p->clock, on_clock, CLOCK_MS, CLOCK_MS), 0);
-    ck_assert_msg(backend_config_parse(url, &setup.place, &err), "%s: %s", url, err);
+    ck_assert_msg(backend_config_parse(url, &setup.config, &err), "%s: %s", url, err);
     setup.io = &p->io;
     p->store = store_new(&setup);
-    backend_config_fini(&setup.place);
+    backend_config_fini(&setup.config);
     p->in_call = true;
     store_start(p->store);
     p->in_call = false;

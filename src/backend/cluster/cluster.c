@@ -19,12 +19,13 @@ static void on_timer(uv_timer_t *timer);
 /* Something is wrong with the map, or with who has slots in it. */
 static bool in_hurry(const struct cluster *c)
 {
-    if (clock_boot_ms() - c->doubt_ms < CLUSTER_DOUBT_MS || c->member_count == 0) {
+    if (clock_boot_ms() - c->map_suspect_ms < CLUSTER_SUSPECT_MAP_MS ||
+        c->member_count == 0) {
         return true;
     }
     for (size_t i = 0; i < c->member_count; i++) {
         if ((!c->members[i]->up && c->members[i]->slots != 0) ||
-            c->members[i]->heir != NULL) {
+            c->members[i]->successor != NULL) {
             return true;
         }
     }
@@ -35,7 +36,7 @@ static void arm_timer(struct cluster *c)
 {
     const struct redis_call *first = call_fifo_first(&c->later);
     uint64_t now = clock_boot_ms();
-    uint64_t at = c->asked_ms + (in_hurry(c) ? CLUSTER_HURRY_MS : CLUSTER_LOOK_MS);
+    uint64_t at = c->asked_ms + (in_hurry(c) ? CLUSTER_HURRY_MS : CLUSTER_REFRESH_MS);
 
     if (first != NULL && first->deadline_us / 1000 < at) {
         at = first->deadline_us / 1000;
@@ -44,23 +45,23 @@ static void arm_timer(struct cluster *c)
     (void)uv_timer_start(&c->timer, on_timer, at > now ? at - now : 1, 0);
 }
 
-void cluster_doubt(struct cluster *c)
+void cluster_suspect_map(struct cluster *c)
 {
-    c->doubt_ms = clock_boot_ms();
+    c->map_suspect_ms = clock_boot_ms();
     arm_timer(c);
 }
 
 /* A place is a node of the map, or a server of the configuration. */
 static void send_elsewhere(struct cluster *c, struct cluster_discovery *discovery)
 {
-    const struct backend_config *place = &c->setup.place;
-    size_t count = c->map.node_count + place->url_count;
+    const struct backend_config *config = &c->setup.config;
+    size_t count = c->map.node_count + config->url_count;
 
     for (size_t i = 0; i < count; i++) {
-        size_t at = c->next_place++ % count;
+        size_t at = c->next_server++ % count;
 
         if (at >= c->map.node_count) {
-            const struct backend_url *url = &place->urls[at - c->map.node_count];
+            const struct backend_url *url = &config->urls[at - c->map.node_count];
 
             cluster_discovery_go(discovery, url->host, url->port);
             return;
@@ -73,7 +74,7 @@ static void send_elsewhere(struct cluster *c, struct cluster_discovery *discover
     }
 }
 
-static void look_for_map(struct cluster *c)
+static void refresh_map(struct cluster *c)
 {
     c->asked_ms = clock_boot_ms();
     cluster_retire(c);
@@ -90,7 +91,7 @@ static void look_for_map(struct cluster *c)
 static void on_timer(uv_timer_t *timer)
 {
     struct cluster *c = container_of(timer, struct cluster, timer);
-    uint64_t wait_ms = in_hurry(c) ? CLUSTER_HURRY_MS : CLUSTER_LOOK_MS;
+    uint64_t wait_ms = in_hurry(c) ? CLUSTER_HURRY_MS : CLUSTER_REFRESH_MS;
     const struct redis_call *first;
     struct redis_call call;
 
@@ -106,34 +107,34 @@ static void on_timer(uv_timer_t *timer)
     }
     if (clock_boot_ms() >= c->asked_ms + wait_ms) {
         cluster_check_failover(c);
-        look_for_map(c);
+        refresh_map(c);
     }
     arm_timer(c);
 }
 
 /* --- from the scouts ------------------------------------------------------------- */
 
-static void scout_on_wake(void *ctx)
+static void discovery_on_wake(void *ctx)
 {
     struct cluster *c = ctx;
 
     c->events.on_event(c->events.ctx);
 }
 
-static void scout_on_failed(void *ctx, struct cluster_discovery *discovery)
+static void discovery_on_failed(void *ctx, struct cluster_discovery *discovery)
 {
     struct cluster *c = ctx;
 
     for (size_t i = 0; i < CLUSTER_DISCOVERIES; i++) {
         c->lost[i] = c->lost[i] || c->discoveries[i] == discovery;
     }
-    cluster_doubt(c);
+    cluster_suspect_map(c);
 }
 
-static const struct cluster_discovery_events SCOUT_EVENTS = {
-    .on_wake = scout_on_wake,
+static const struct cluster_discovery_events DISCOVERY_EVENTS = {
+    .on_wake = discovery_on_wake,
     .on_view = cluster_on_view,
-    .on_failed = scout_on_failed,
+    .on_failed = discovery_on_failed,
 };
 
 /* --- from the members ------------------------------------------------------------ */
@@ -157,7 +158,7 @@ static void tell_later(struct cluster *c, uint64_t op_id)
     call = call_fifo_push(&c->later);
     call->op_id = op_id;
     call->deadline_us = at_us;
-    cluster_doubt(c);
+    cluster_suspect_map(c);
 }
 
 static void on_result(void *ctx, const struct op_result *result)
@@ -199,7 +200,7 @@ static void on_down(void *ctx)
     for (size_t i = 0; i < c->member_count; i++) {
         any = any || c->members[i]->up;
     }
-    cluster_doubt(c);
+    cluster_suspect_map(c);
     if (c->up && !any) {
         c->up = false;
         c->events.on_down(c->events.ctx);
@@ -240,7 +241,7 @@ static void on_message(void *ctx, struct span name, bool rw)
 
 void cluster_on_moved(void *member)
 {
-    cluster_doubt(((struct member *)member)->cluster);
+    cluster_suspect_map(((struct member *)member)->cluster);
 }
 
 const struct store_events CLUSTER_MEMBER_EVENTS = {
@@ -263,18 +264,18 @@ static void *cluster_make(const struct store_setup *setup)
     struct cluster *c = xcalloc(1, sizeof(*c));
 
     c->setup = *setup;
-    backend_config_copy(&c->setup.place, &setup->place);
+    backend_config_copy(&c->setup.config, &setup->config);
     c->events = setup->events;
     c->seed = setup->seed;
     (void)uv_timer_init(setup->io->loop, &c->timer);
     for (size_t i = 0; i < CLUSTER_DISCOVERIES; i++) {
         struct cluster_discovery_setup discovery = {
             .io = setup->io,
-            .url = &setup->place.urls[i % setup->place.url_count],
+            .url = &setup->config.urls[i % setup->config.url_count],
             .is_quiet = i != 0,
             .timeout_ms = setup->options.timeout_ms,
             .seed = setup->seed + i,
-            .events = &SCOUT_EVENTS,
+            .events = &DISCOVERY_EVENTS,
             .ctx = c,
         };
 
@@ -288,7 +289,7 @@ static void cluster_start(void *backend)
 {
     struct cluster *c = backend;
 
-    look_for_map(c);
+    refresh_map(c);
     arm_timer(c);
 }
 
@@ -296,7 +297,7 @@ static void cluster_set_tls(void *backend, struct tls *tls)
 {
     struct cluster *c = backend;
 
-    backend_config_set_tls(&c->setup.place, tls);
+    backend_config_set_tls(&c->setup.config, tls);
     for (size_t i = 0; i < CLUSTER_DISCOVERIES; i++) {
         cluster_discovery_set_tls(c->discoveries[i], tls);
     }
@@ -408,7 +409,7 @@ static void cluster_free(void *backend)
     cluster_retire(c);
     slot_map_fini(&c->map);
     call_fifo_fini(&c->later);
-    backend_config_fini(&c->setup.place);
+    backend_config_fini(&c->setup.config);
     free(c->members);
     free(c->gone);
     free(c);

@@ -12,22 +12,22 @@
 
 #include <string.h>
 
-void cluster_suspect(struct cluster *c, struct member *m, struct member *heir)
+void cluster_suspect(struct cluster *c, struct member *m, struct member *successor)
 {
     struct redis_link *link = node_link(m->node);
 
     m->failover = ++c->failovers;
-    m->heir = NULL;
+    m->successor = NULL;
     if (redis_link_is_ready(link)) {
-        m->heir = heir;
+        m->successor = successor;
         m->history = *redis_link_history(link);
         m->reconnects = redis_link_reconnects(link);
         m->prove_until_ms = clock_boot_ms() + CLUSTER_CHECK_MS;
-        cluster_doubt(c); /* it is looked at soon */
+        cluster_suspect_map(c); /* it is looked at soon */
     }
 }
 
-/* The old one has gone on from the heir, with or without having to forget. */
+/* The old one has gone on from the successor, with or without having to forget. */
 static bool history_follows(const struct redis_history *old,
                             const struct redis_history *now)
 {
@@ -51,14 +51,14 @@ static bool was_theirs(void *ctx, uint32_t slot)
     const struct cluster *c = m->cluster;
 
     return slot < SLOT_COUNT && c->failover_of[slot] == m->failover &&
-           c->owners[slot] == m->heir;
+           c->owners[slot] == m->successor;
 }
 
 /* False: it is settled, one way or the other. */
 static bool check_member(struct cluster *c, struct member *m)
 {
     struct redis_link *link = node_link(m->node);
-    struct redis_link *heirs = node_link(m->heir->node);
+    struct redis_link *heirs = node_link(m->successor->node);
 
     if (!redis_link_is_ready(link) || redis_link_reconnects(link) != m->reconnects ||
         clock_boot_ms() > m->prove_until_ms) {
@@ -78,7 +78,7 @@ static bool check_member(struct cluster *c, struct member *m)
     log_notice(
         "cluster",
         "%s:%s has passed on all that it had to %s:%s: the failover lost nothing",
-        m->host, m->port, m->heir->host, m->heir->port);
+        m->host, m->port, m->successor->host, m->successor->port);
     c->events.on_nothing_was_lost(c->events.ctx, was_theirs, m);
     return false;
 }
@@ -88,8 +88,8 @@ void cluster_check_failover(struct cluster *c)
     for (size_t i = 0; i < c->member_count && !c->closed; i++) {
         struct member *m = c->members[i];
 
-        if (m->heir != NULL && !check_member(c, m)) {
-            m->heir = NULL;
+        if (m->successor != NULL && !check_member(c, m)) {
+            m->successor = NULL;
         }
     }
 }

@@ -30,16 +30,16 @@ static struct member *member_new(struct cluster *c, const struct slot_node *at)
         .url = &url,
         .seed = c->seed += 0x9e3779b97f4a7c15,
         .events = CLUSTER_MEMBER_EVENTS,
-        .publish = c->setup.place.cluster.publish,
+        .publish = c->setup.config.cluster.publish,
         .hears_daemons = true,
-        .backoff_max_ms = CLUSTER_DOUBT_MS / 2,
+        .backoff_max_ms = CLUSTER_SUSPECT_MAP_MS / 2,
         .on_moved = cluster_on_moved,
     };
 
     m->cluster = c;
     memcpy(m->host, at->host, sizeof(m->host));
     memcpy(m->port, at->port, sizeof(m->port));
-    backend_url_copy(&url, &c->setup.place.urls[0]);
+    backend_url_copy(&url, &c->setup.config.urls[0]);
     backend_url_set_server(&url, span_str(m->host), span_str(m->port));
     setup.events.ctx = m;
     m->node = node_new(&setup);
@@ -58,8 +58,8 @@ static void close_member(struct cluster *c, size_t at)
     log_notice("cluster", "%s:%s has no slots any more", m->host, m->port);
     node_close(m->node);
     for (size_t i = 0; i < c->member_count; i++) {
-        if (c->members[i]->heir == m) {
-            c->members[i]->heir = NULL;
+        if (c->members[i]->successor == m) {
+            c->members[i]->successor = NULL;
         }
     }
     memmove(&c->members[at], &c->members[at + 1],
@@ -118,14 +118,14 @@ static bool is_elsewhere(void *ctx, uint32_t slot)
 
 /* What is open at the old owner of a slot that was resharded is still answered there,
  * if there is a link; a dead one's link may never be back. */
-static void forsake_member(struct cluster *c, struct member *m, bool changed)
+static void abandon_member(struct cluster *c, struct member *m, bool changed)
 {
     struct move move = { c, m, NULL };
 
     if (changed) {
-        node_forsake(m->node, is_moved_by_failover, &move, true);
+        node_abandon(m->node, is_moved_by_failover, &move, true);
     }
-    node_forsake(m->node, is_elsewhere, &move, false);
+    node_abandon(m->node, is_elsewhere, &move, false);
 }
 
 static size_t in_flight(const struct member *m)
@@ -272,7 +272,7 @@ static void take_over(struct cluster *c, struct slot_map *now)
         if (changed) {
             hand_over_channels(c, c->members[i]);
         }
-        forsake_member(c, c->members[i], changed);
+        abandon_member(c, c->members[i], changed);
     }
     slot_map_fini(&c->map);
     c->map = *now;
@@ -280,7 +280,7 @@ static void take_over(struct cluster *c, struct slot_map *now)
         struct member *m = c->members[i - 1];
 
         if (m->slots == 0 && !is_master(&c->map, m) && in_flight(m) == 0 &&
-            m->heir == NULL) {
+            m->successor == NULL) {
             close_member(c, i - 1);
         } else {
             node_resubscribe(m->node);

@@ -17,9 +17,10 @@
 
 enum {
     CLUSTER_DISCOVERIES = 3,
-    CLUSTER_LOOK_MS = 1000,   /* the map is asked for so often.. */
-    CLUSTER_HURRY_MS = 100,   /* ..while something is wrong */
-    CLUSTER_DOUBT_MS = 1000,  /* what a node refused makes it look so for so long */
+    CLUSTER_REFRESH_MS = 1000, /* the map is asked for so often.. */
+    CLUSTER_HURRY_MS = 100,    /* ..while something is wrong */
+    CLUSTER_SUSPECT_MAP_MS =
+        1000,                 /* what a node refused makes it look so for so long */
     CLUSTER_REFUSE_MS = 5000, /* views older than the last are refused for so long */
     CLUSTER_CHECK_MS = 10000, /* so long it may turn out that nothing was lost */
     CLUSTER_LATER_MS = 30,    /* what a node refused is not asked again before */
@@ -39,7 +40,7 @@ struct member {
     bool listens; /* to what daemons announce, which all nodes tell */
     /* Its last failover, see cluster_failover_check.c: */
     uint32_t failover;
-    struct member *heir;          /* NULL: it is settled */
+    struct member *successor;     /* NULL: it is settled */
     struct redis_history history; /* when it was noticed */
     uint64_t reconnects;          /* the same */
     uint64_t prove_until_ms;
@@ -51,7 +52,7 @@ struct cluster {
     struct store_events events;
     struct cluster_discovery *discoveries[CLUSTER_DISCOVERIES];
     bool lost[CLUSTER_DISCOVERIES]; /* that one is to go elsewhere */
-    size_t next_place;              /* of those where scouts go */
+    size_t next_server;             /* of those where scouts go */
     struct slot_map map;            /* the last view that was believed */
     struct member *owners[SLOT_COUNT];
     struct member *before[SLOT_COUNT]; /* while a view is taken over */
@@ -65,15 +66,15 @@ struct cluster {
     struct call_fifo
         later; /* refused ops: deadline_us is when that is told; our clock */
     bool up, was_up, closed;
-    uint64_t doubt_ms;    /* the last sign that the map is wrong */
-    uint64_t asked_ms;    /* scouts were sent last */
-    uint64_t believed_ms; /* the last view that was believed */
+    uint64_t map_suspect_ms; /* the last sign that the map is wrong */
+    uint64_t asked_ms;       /* scouts were sent last */
+    uint64_t believed_ms;    /* the last view that was believed */
     uint64_t seed;
 };
 
 /* cluster.c */
 /* The map may be wrong: it is looked at soon. */
-void cluster_doubt(struct cluster *c);
+void cluster_suspect_map(struct cluster *c);
 extern const struct store_events CLUSTER_MEMBER_EVENTS;
 void cluster_on_moved(void *member);
 
@@ -88,8 +89,8 @@ void cluster_listen(struct member *m, const struct op *op);
 void cluster_unlisten(void *cluster, struct span name, struct span member);
 
 /* cluster_failover_check.c */
-/* Its slots failed over to the heir (NULL: to itself). */
-void cluster_suspect(struct cluster *c, struct member *m, struct member *heir);
+/* Its slots failed over to the successor (NULL: to itself). */
+void cluster_suspect(struct cluster *c, struct member *m, struct member *successor);
 /* Looks whether failovers lost nothing, and says so. */
 void cluster_check_failover(struct cluster *c);
 

@@ -200,14 +200,14 @@ enum slot_fate slot_map_fate(const struct slot_map *was, const struct slot_map *
 {
     const struct slot_node *before = slot_map_owner(was, slot);
     const struct slot_node *after = slot_map_owner(now, slot);
-    const struct slot_node *heir, *old;
+    const struct slot_node *successor, *old;
 
     if (before == NULL || after == NULL || strcmp(before->id, after->id) == 0) {
         return SLOT_STAYS;
     }
-    heir = slot_map_find(was, after->id);
+    successor = slot_map_find(was, after->id);
     old = slot_map_find(now, before->id);
-    if (heir != NULL && !heir->is_master) {
+    if (successor != NULL && !successor->is_master) {
         return SLOT_FAILED_OVER;
     }
     return old != NULL && old->is_master && !old->is_failing ? SLOT_MOVED

@@ -39,8 +39,8 @@ struct backend_config {
 bool backend_config_parse(const char *text, struct backend_config *ret,
                           const char **reterr);
 void backend_config_copy(struct backend_config *ret,
-                         const struct backend_config *place);
-void backend_config_fini(struct backend_config *place);
+                         const struct backend_config *config);
+void backend_config_fini(struct backend_config *config);
 
 /* `cluster://...`: what belongs together must have one hash tag. */
 bool backend_config_is_cluster(const char *text);
@@ -51,10 +51,10 @@ bool backend_config_is_quorum(const char *text);
 void backend_config_show(const char *text, struct buf *out);
 
 /* True if it asks for TLS to Redis. */
-bool backend_config_wants_tls(const struct backend_config *place);
+bool backend_config_wants_tls(const struct backend_config *config);
 /* For connections from now on, where it wants TLS; takes references. */
-void backend_config_set_tls(struct backend_config *place, struct tls *tls);
+void backend_config_set_tls(struct backend_config *config, struct tls *tls);
 /* Adds a server, whose strings it takes over. */
-void backend_config_add(struct backend_config *place, struct backend_url *url);
+void backend_config_add(struct backend_config *config, struct backend_url *url);
 
 #endif

@@ -13,8 +13,8 @@ bool backend_config_is_cluster(const char *text)
 }
 
 /* As redis:// has it: what may stand in a part is the same there. */
-static const char *add_server(struct backend_config *place, bool tls, struct span login,
-                              struct span host)
+static const char *add_server(struct backend_config *config, bool tls,
+                              struct span login, struct span host)
 {
     const char *err = "a server is missing: cluster://host:6379,host:6379";
     struct buf text = { 0 };
@@ -26,7 +26,7 @@ static const char *add_server(struct backend_config *place, bool tls, struct spa
     if (memchr(host.ptr, '/', host.len) != NULL) {
         return "a cluster has no databases: cluster://host:6379,host:6379";
     }
-    if (place->url_count == BACKEND_URLS_MAX) {
+    if (config->url_count == BACKEND_URLS_MAX) {
         return "so many servers are not needed: a few of them know the others";
     }
     buf_add_str(&text, tls ? "rediss://" : "redis://");
@@ -38,23 +38,23 @@ static const char *add_server(struct backend_config *place, bool tls, struct spa
     buf_add(&text, "", 1);
     if (backend_url_parse(buf_ptr(&text), &url, &err)) {
         err = NULL;
-        backend_config_add(place, &url);
+        backend_config_add(config, &url);
     }
     buf_reset(&text);
     return err;
 }
 
 /* Behind the last host, if there are any. */
-static const char *take_options(struct span *text, struct backend_config *place)
+static const char *take_options(struct span *text, struct backend_config *config)
 {
     struct span options = *text;
 
-    place->cluster.publish = PUBLISH_BOTH;
+    config->cluster.publish = PUBLISH_BOTH;
     if (!span_cut(&options, '?', text)) {
         return NULL;
     }
     if (span_eq(options, SPAN("publish=sharded"))) {
-        place->cluster.publish = PUBLISH_SHARDED;
+        config->cluster.publish = PUBLISH_SHARDED;
     } else if (!span_eq(options, SPAN("publish=both"))) {
         return "after ? only publish=both and publish=sharded are known";
     }
@@ -64,7 +64,7 @@ static const char *take_options(struct span *text, struct backend_config *place)
 bool backend_config_cluster_parse(const char *text, struct backend_config *ret,
                                   const char **reterr)
 {
-    struct backend_config place = { .topology = BACKEND_CLUSTER };
+    struct backend_config config = { .topology = BACKEND_CLUSTER };
     bool tls = span_starts(span_str(text), SPAN("clusters"));
     struct span rest = span_str(strstr(text, "://") + 3), login = SPAN_NONE;
     struct span host = SPAN_NONE;
@@ -75,16 +75,16 @@ bool backend_config_cluster_parse(const char *text, struct backend_config *ret,
         memchr(login.ptr, '@', login.len) != NULL) {
         err = "user and password stand once, before the first host; @ in them is %40";
     }
-    err = err == NULL ? take_options(&rest, &place) : err;
+    err = err == NULL ? take_options(&rest, &config) : err;
     while (more && err == NULL) {
         more = span_cut(&rest, ',', &host);
-        err = add_server(&place, tls, login, more ? host : rest);
+        err = add_server(&config, tls, login, more ? host : rest);
     }
     if (err != NULL) {
-        backend_config_fini(&place);
+        backend_config_fini(&config);
         *reterr = err;
         return false;
     }
-    *ret = place;
+    *ret = config;
     return true;
 }

@@ -10,7 +10,7 @@
  * User and password are those of Redis; the options sentinel-user and sentinel-password
  * those of the Sentinels. Percent-decoding in all four, for `?` and `@`, and `&` in
  * options. With an s: TLS to all of them. */
-bool place_is_sentinel(const char *text);
+bool backend_config_is_sentinel(const char *text);
 bool backend_config_sentinel_parse(const char *text, struct backend_config *ret,
                                    const char **reterr);
 

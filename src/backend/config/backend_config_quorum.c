@@ -21,7 +21,7 @@ static bool same_server(const struct backend_url *a, const struct backend_url *b
            same_text(a->port, b->port);
 }
 
-static const char *add_server(struct backend_config *place, const char *word,
+static const char *add_server(struct backend_config *config, const char *word,
                               size_t len)
 {
     char *text = xmemdup0(word, len);
@@ -33,43 +33,43 @@ static const char *add_server(struct backend_config *place, const char *word,
     if (!parsed) {
         return err;
     }
-    for (size_t i = 0; i < place->url_count; i++) {
-        if (same_server(&place->urls[i], &url)) {
+    for (size_t i = 0; i < config->url_count; i++) {
+        if (same_server(&config->urls[i], &url)) {
             backend_url_fini(&url);
             return "a server is named twice: a quorum is of independent ones";
         }
     }
-    if (place->url_count != 0 && place->urls[0].wants_tls != url.wants_tls) {
+    if (config->url_count != 0 && config->urls[0].wants_tls != url.wants_tls) {
         backend_url_fini(&url);
         return "all servers of a quorum are rediss://, or none";
     }
-    backend_config_add(place, &url);
+    backend_config_add(config, &url);
     return NULL;
 }
 
 bool backend_config_quorum_parse(const char *text, struct backend_config *ret,
                                  const char **reterr)
 {
-    struct backend_config place = { .topology = BACKEND_QUORUM };
+    struct backend_config config = { .topology = BACKEND_QUORUM };
     const char *err = NULL;
 
     text += strlen("quorum ");
-    while (*text != '\0' && err == NULL && place.url_count < BACKEND_URLS_MAX) {
+    while (*text != '\0' && err == NULL && config.url_count < BACKEND_URLS_MAX) {
         size_t len = strcspn(text, " ");
 
         if (len != 0) {
-            err = add_server(&place, text, len);
+            err = add_server(&config, text, len);
         }
         text += len + (text[len] == ' ' ? 1 : 0);
     }
-    if (err == NULL && place.url_count != 3 && place.url_count != 5) {
+    if (err == NULL && config.url_count != 3 && config.url_count != 5) {
         err = "a quorum is of 3 or 5 servers: quorum redis://a redis://b redis://c";
     }
     if (err != NULL) {
-        backend_config_fini(&place);
+        backend_config_fini(&config);
         *reterr = err;
         return false;
     }
-    *ret = place;
+    *ret = config;
     return true;
 }

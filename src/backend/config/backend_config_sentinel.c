@@ -15,7 +15,7 @@ struct parts {
     struct span login, hosts, master, db, user, password;
 };
 
-bool place_is_sentinel(const char *text)
+bool backend_config_is_sentinel(const char *text)
 {
     struct span all = span_str(text);
 
@@ -121,7 +121,7 @@ static bool has_port(struct span host)
     return host.len != 0 && memchr(host.ptr, ':', host.len) != NULL;
 }
 
-static const char *add_sentinel(struct backend_config *place, bool tls,
+static const char *add_sentinel(struct backend_config *config, bool tls,
                                 struct span login, struct span host)
 {
     struct buf text = { 0 };
@@ -131,7 +131,7 @@ static const char *add_sentinel(struct backend_config *place, bool tls,
     if (host.len == 0 || memchr(host.ptr, '/', host.len) != NULL) {
         return "a Sentinel is missing: sentinel://host:26379,host:26379/master";
     }
-    if (place->url_count == SENTINELS_MAX) {
+    if (config->url_count == SENTINELS_MAX) {
         return "so many Sentinels are not needed: a few of them know the others";
     }
     buf_add_span(&text, host);
@@ -140,13 +140,13 @@ static const char *add_sentinel(struct backend_config *place, bool tls,
     }
     err = parse_as_redis(tls, login, buf_span(&text), SPAN_NONE, &url);
     if (err == NULL) {
-        backend_config_add(place, &url);
+        backend_config_add(config, &url);
     }
     buf_reset(&text);
     return err;
 }
 
-static const char *add_sentinels(struct backend_config *place, bool tls,
+static const char *add_sentinels(struct backend_config *config, bool tls,
                                  const struct parts *parts)
 {
     struct span rest = parts->hosts, host = SPAN_NONE;
@@ -161,7 +161,7 @@ static const char *add_sentinels(struct backend_config *place, bool tls,
     }
     while (more && err == NULL) {
         more = span_cut(&rest, ',', &host);
-        err = add_sentinel(place, tls,
+        err = add_sentinel(config, tls,
                            parts->password.len == 0 ? SPAN_NONE : buf_span(&login),
                            more ? host : rest);
     }
@@ -172,7 +172,7 @@ static const char *add_sentinels(struct backend_config *place, bool tls,
 bool backend_config_sentinel_parse(const char *text, struct backend_config *ret,
                                    const char **reterr)
 {
-    struct backend_config place = { .topology = BACKEND_SENTINEL };
+    struct backend_config config = { .topology = BACKEND_SENTINEL };
     bool tls = span_starts(span_str(text), SPAN("sentinels"));
     struct span rest = span_str(strstr(text, "://") + 3);
     struct parts parts = { 0 };
@@ -180,17 +180,17 @@ bool backend_config_sentinel_parse(const char *text, struct backend_config *ret,
 
     if (err == NULL) {
         err = parse_as_redis(tls, parts.login, SPAN("master"), parts.db,
-                             &place.sentinel.redis);
+                             &config.sentinel.redis);
     }
     if (err == NULL) {
-        err = add_sentinels(&place, tls, &parts);
+        err = add_sentinels(&config, tls, &parts);
     }
     if (err != NULL) {
-        backend_config_fini(&place);
+        backend_config_fini(&config);
         *reterr = err;
         return false;
     }
-    place.sentinel.master = xmemdup0(parts.master.ptr, parts.master.len);
-    *ret = place;
+    config.sentinel.master = xmemdup0(parts.master.ptr, parts.master.len);
+    *ret = config;
     return true;
 }

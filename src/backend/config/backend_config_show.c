@@ -59,7 +59,7 @@ void backend_config_show(const char *text, struct buf *out)
 {
     /* A password may have spaces in it, but not there. */
     const char *ends = backend_config_is_quorum(text) ? " " : "";
-    bool has_options = place_is_sentinel(text);
+    bool has_options = backend_config_is_sentinel(text);
 
     for (;;) {
         size_t len = strcspn(text, ends);

@@ -235,7 +235,7 @@ static void make_member(struct quorum *q, unsigned i, const struct store_setup *
     struct member *m = &q->members[i];
     struct node_setup node = {
         .store = setup,
-        .url = &setup->place.urls[i],
+        .url = &setup->config.urls[i],
         .seed = setup->seed + i * UINT64_C(0x9e3779b97f4a7c15),
         .events = { .ctx = m,
                     .on_event = on_event,
@@ -257,7 +257,7 @@ static void *quorum_make(const struct store_setup *setup)
 {
     struct quorum *q = xcalloc(1, sizeof(*q));
     struct coordinator_setup coordinator = {
-        .node_count = (unsigned)setup->place.url_count,
+        .node_count = (unsigned)setup->config.url_count,
         .timeout_ms = setup->options.timeout_ms,
         .quarantine_ms = setup->options.quarantine_ms,
         .seed = setup->seed,

@@ -46,7 +46,7 @@ static struct op for_node(const struct quorum_coordinator *b,
     op.look = op.kind == OP_ACQUIRE && !(c->takes && c->votes[node].found);
     op.reenter_only = op.reenter_only || coordinator_abstains(b, node) != 0;
     if (op.kind == OP_ATTACH && !c->level) {
-        op.lease_ms = LOOK_LEASE_MS;
+        op.lease_ms = PROBE_LEASE_MS;
         op.exact = false;
     }
     return op;
@@ -137,11 +137,11 @@ static struct quorum_call *call_new(struct quorum_coordinator *b, const struct o
     return c;
 }
 
-void coordinator_call_look(struct quorum_coordinator *b, const struct op *op)
+void coordinator_call_probe(struct quorum_coordinator *b, const struct op *op)
 {
     struct quorum_call *c = call_new(b, op);
 
-    c->looks = true;
+    c->is_probe = true;
     ask_nodes(b, c);
 }
 
@@ -196,8 +196,8 @@ static void tell_result(struct quorum_coordinator *b, struct quorum_call *c)
 
 static void finish_call(struct quorum_coordinator *b, struct quorum_call *c)
 {
-    if (c->looks) {
-        partial_hold_on_look(b, c);
+    if (c->is_probe) {
+        partial_hold_on_probe(b, c);
         coordinator_call_free(b, c);
         return;
     }
@@ -226,10 +226,10 @@ static void on_split(struct quorum_coordinator *b, struct quorum_call *c)
     tell_result(b, c);
 }
 
-static struct quorum_poll poll_of(const struct quorum_coordinator *b,
-                                  const struct quorum_call *c)
+static struct quorum_votes poll_of(const struct quorum_coordinator *b,
+                                   const struct quorum_call *c)
 {
-    struct quorum_poll p = {
+    struct quorum_votes p = {
         .op = c->op,
         .votes = c->votes,
         .count = b->setup.node_count,
@@ -263,11 +263,11 @@ static bool op_looks(const struct quorum_call *c)
 
 static void evaluate_votes(struct quorum_coordinator *b, struct quorum_call *c)
 {
-    struct quorum_poll p = poll_of(b, c);
+    struct quorum_votes p = poll_of(b, c);
     struct op_result result;
 
     /* A look is for those who are late, too. */
-    if (c->state != CALL_ASKING || (c->looks && !p.final)) {
+    if (c->state != CALL_ASKING || (c->is_probe && !p.final)) {
         return;
     }
     switch (coordinator_tally(&p, &result, c->items)) {
@@ -297,9 +297,9 @@ static void evaluate_votes(struct quorum_coordinator *b, struct quorum_call *c)
     case TALLY_LACK:
         c->result = result;
         if (op_looks(c)) {
-            coordinator_heal_attach(b, c);
+            coordinator_repair_attach(b, c);
         }
-        if (!c->looks && b->now < c->asked_at + LACK_PAUSE_MS) {
+        if (!c->is_probe && b->now < c->asked_at + LACK_PAUSE_MS) {
             c->state = CALL_LINGERING;
             arm_timer(b, c, c->asked_at + LACK_PAUSE_MS);
         } else {
@@ -323,7 +323,7 @@ void coordinator_call_told(struct quorum_coordinator *b, struct quorum_call *c)
     bool granted = is_well(c, OP_ACQUIRE) || is_well(c, OP_ATTACH);
 
     for (unsigned i = 0; renewed && i < b->setup.node_count; i++) {
-        coordinator_heal(b, c, i);
+        coordinator_repair(b, c, i);
     }
     if (renewed) {
         partial_hold_on_renewal(b, c);
@@ -345,7 +345,7 @@ static void vote_is_late(struct quorum_coordinator *b, struct quorum_call *c,
         return; /* it is not told yet, and then all are looked at */
     }
     if (renewed) {
-        coordinator_heal(b, c, node);
+        coordinator_repair(b, c, node);
     }
     if ((!renewed && partial_hold_note(b, c)) || !is_open(b, c)) {
         coordinator_call_free(b, c);

@@ -17,10 +17,10 @@
 enum {
     PATIENCE_MIN_MS = 20, /* for who has not answered, when a majority has */
     STUCK_MS = 500,       /* who owes an answer for longer is not asked at all */
-    LOOK_LEASE_MS = 1,    /* of what is to change nothing yet */
-    LOOK_PAUSE_MS = 2,    /* before a bare is looked at, at first; doubled each time */
-    LOOK_DOUBLINGS = 9,
-    LOOKS_MAX = 14,       /* 7 s, then only renewals heal it */
+    PROBE_LEASE_MS = 1,   /* of what is to change nothing yet */
+    PROBE_PAUSE_MS = 2,   /* before a bare is looked at, at first; doubled each time */
+    PROBE_DOUBLINGS = 9,
+    PROBES_MAX = 14,      /* 7 s, then only renewals heal it */
     LACK_PAUSE_MS = 100,  /* before it is said that too few can be asked */
     LATE_PAUSE_MS = 10,   /* before an errand that was late goes again */
     ERROR_PAUSE_MS = 200, /* or was refused */
@@ -66,7 +66,7 @@ struct quorum_call {
     uint64_t untold; /* the first that it proposed */
     bool level;
     bool takes;     /* ACQUIRE: what was found at most */
-    bool looks;     /* of the ballot's own: at bares */
+    bool is_probe;  /* of the ballot's own: at bares */
     bool impatient; /* patience is over for who has not answered */
     unsigned rounds, proposals;
     struct op_result result;
@@ -111,8 +111,8 @@ struct partial_hold {
     struct list in_due;
     struct heap_node timer;
     uint64_t until; /* its lease */
-    unsigned looks;
-    bool looked_at; /* by a call that is under way */
+    unsigned probes;
+    bool is_probed; /* by a call that is under way */
     struct renew_item item;
     char text[];
 };
@@ -154,7 +154,7 @@ struct quorum_coordinator {
     struct list partial_order, partial_due;
     struct heap partial_timers;
     size_t partial_count;
-    bool looks; /* a look is under way */
+    bool is_probing; /* a look is under way */
     struct name_slot slots[SLOTS];
     struct coordinator_stats stats;
     bool telling;
@@ -193,7 +193,7 @@ enum quorum_verdict {
     TALLY_LACK,  /* too few could be asked: *ret, after a pause */
 };
 
-struct quorum_poll {
+struct quorum_votes {
     const struct op *op;
     const struct quorum_vote *votes;
     unsigned count, need;
@@ -204,7 +204,7 @@ struct quorum_poll {
 /* There is an answer to such ops. */
 bool coordinator_tallies(enum op_kind kind);
 /* `items`: room for those of a RENEW. */
-enum quorum_verdict coordinator_tally(const struct quorum_poll *p,
+enum quorum_verdict coordinator_tally(const struct quorum_votes *p,
                                       struct op_result *ret, enum renew_result *items);
 
 /* --- quorum_vote.c ---------------------------------------------------------------- */
@@ -216,8 +216,8 @@ void vote_count(struct quorum_vote *v, const struct op_result *r, bool acquires)
 /* --- quorum_call.c ---------------------------------------------------------------- */
 
 void coordinator_call_begin(struct quorum_coordinator *b, const struct op *op);
-/* The same, for partial_hold_on_look(). */
-void coordinator_call_look(struct quorum_coordinator *b, const struct op *op);
+/* The same, for partial_hold_on_probe(). */
+void coordinator_call_probe(struct quorum_coordinator *b, const struct op *op);
 void coordinator_call_free(struct quorum_coordinator *b, struct quorum_call *c);
 void coordinator_call_on_vote(struct quorum_coordinator *b, struct quorum_call *c,
                               unsigned node, const struct op_result *r);
@@ -228,19 +228,21 @@ void coordinator_call_on_timer(struct quorum_coordinator *b, struct quorum_call 
 /* Its result was told. */
 void coordinator_call_told(struct quorum_coordinator *b, struct quorum_call *c);
 
-/* --- quorum_heal.c ---------------------------------------------------------------- */
+/* --- quorum_repair.c ----------------------------------------------------------------
+ */
 
 /* By its answer to this RENEW, which is decided, it has to be told to put that back. */
 bool coordinator_lacks(const struct quorum_coordinator *b, const struct quorum_call *c,
                        unsigned node, size_t item);
 /* It is told so. */
-void coordinator_heal_item(struct quorum_coordinator *b, const struct quorum_call *c,
-                           unsigned node, const struct renew_item *item);
+void coordinator_repair_item(struct quorum_coordinator *b, const struct quorum_call *c,
+                             unsigned node, const struct renew_item *item);
 /* All that this node lacks. */
-void coordinator_heal(struct quorum_coordinator *b, struct quorum_call *c,
-                      unsigned node);
+void coordinator_repair(struct quorum_coordinator *b, struct quorum_call *c,
+                        unsigned node);
 /* Too few have what a client comes back to, and some that could have it are gone. */
-void coordinator_heal_attach(struct quorum_coordinator *b, const struct quorum_call *c);
+void coordinator_repair_attach(struct quorum_coordinator *b,
+                               const struct quorum_call *c);
 
 /* --- quorum_partial_hold.c
  * ---------------------------------------------------------------- */
@@ -251,7 +253,7 @@ bool partial_hold_note(struct quorum_coordinator *b, const struct quorum_call *c
 void partial_hold_forget(struct quorum_coordinator *b, struct span name);
 /* This RENEW was told. */
 void partial_hold_on_renewal(struct quorum_coordinator *b, const struct quorum_call *c);
-void partial_hold_on_look(struct quorum_coordinator *b, const struct quorum_call *c);
+void partial_hold_on_probe(struct quorum_coordinator *b, const struct quorum_call *c);
 void partial_hold_on_timer(struct quorum_coordinator *b, struct partial_hold *partial);
 void partial_hold_free(struct quorum_coordinator *b, struct partial_hold *partial);
 /* A node is there again. */

@@ -51,7 +51,7 @@ void partial_hold_forget(struct quorum_coordinator *b, struct span name)
 
 static bool is_asleep(const struct partial_hold *partial)
 {
-    return !partial->looked_at && !heap_armed(&partial->timer) &&
+    return !partial->is_probed && !heap_armed(&partial->timer) &&
            list_empty(&partial->in_due);
 }
 
@@ -89,7 +89,7 @@ static void add_partial_hold(struct quorum_coordinator *b,
     table_add(&b->partial_holds, &partial->by_name);
     list_append(&b->partial_order, &partial->in_partial);
     b->partial_count++;
-    heap_set(&b->partial_timers, &partial->timer, b->now + LOOK_PAUSE_MS);
+    heap_set(&b->partial_timers, &partial->timer, b->now + PROBE_PAUSE_MS);
 }
 
 /* What that op vouched for. */
@@ -184,21 +184,21 @@ static void send_look(struct quorum_coordinator *b)
             partial_hold_free(b, partial);
             continue;
         }
-        partial->looked_at = true;
+        partial->is_probed = true;
         items[op.item_count] = partial->item;
         items[op.item_count].kept = false;
-        items[op.item_count++].lease_ms = LOOK_LEASE_MS;
+        items[op.item_count++].lease_ms = PROBE_LEASE_MS;
     }
     if (op.item_count > 0) {
-        b->looks = true;
-        coordinator_call_look(b, &op);
+        b->is_probing = true;
+        coordinator_call_probe(b, &op);
     }
 }
 
 /* One look at a time. */
 void partial_holds_flush(struct quorum_coordinator *b)
 {
-    while (!b->looks && !list_empty(&b->partial_due)) {
+    while (!b->is_probing && !list_empty(&b->partial_due)) {
         send_look(b);
     }
 }
@@ -208,17 +208,17 @@ static void look_again(struct quorum_coordinator *b, struct partial_hold *partia
                        const bool *has)
 {
     unsigned doublings =
-        partial->looks < LOOK_DOUBLINGS ? partial->looks : LOOK_DOUBLINGS;
+        partial->probes < PROBE_DOUBLINGS ? partial->probes : PROBE_DOUBLINGS;
     bool there = false;
 
     for (unsigned i = 0; i < b->setup.node_count; i++) {
         there = there || (!has[i] && coordinator_usable(b, i));
     }
-    if (there && ++partial->looks >= LOOKS_MAX) {
+    if (there && ++partial->probes >= PROBES_MAX) {
         partial_hold_free(b, partial);
     } else if (there) {
         heap_set(&b->partial_timers, &partial->timer,
-                 b->now + ((uint64_t)LOOK_PAUSE_MS << doublings));
+                 b->now + ((uint64_t)PROBE_PAUSE_MS << doublings));
     }
 }
 
@@ -229,7 +229,7 @@ static void on_look_result(struct quorum_coordinator *b, const struct quorum_cal
     bool has[QUORUM_NODES_MAX] = { false };
     bool all = true;
 
-    partial->looked_at = false;
+    partial->is_probed = false;
     if ((c->items[i] != RENEW_OK && c->items[i] != RENEW_UNKNOWN) ||
         partial->until <= b->now) {
         partial_hold_free(b, partial);
@@ -243,7 +243,7 @@ static void on_look_result(struct quorum_coordinator *b, const struct quorum_cal
             v->state == VOTE_IN && v->r.status == OP_OK && v->r.items[i] == RENEW_OK;
         all = all && has[node];
         if (coordinator_lacks(b, c, node, i)) {
-            coordinator_heal_item(b, c, node, &item);
+            coordinator_repair_item(b, c, node, &item);
         }
     }
     if (all) {
@@ -253,13 +253,13 @@ static void on_look_result(struct quorum_coordinator *b, const struct quorum_cal
     }
 }
 
-void partial_hold_on_look(struct quorum_coordinator *b, const struct quorum_call *c)
+void partial_hold_on_probe(struct quorum_coordinator *b, const struct quorum_call *c)
 {
-    b->looks = false;
+    b->is_probing = false;
     for (size_t i = 0; i < c->op->item_count; i++) {
         struct partial_hold *partial = find_partial_hold(b, c->op->items[i].name);
 
-        if (partial != NULL && partial->looked_at &&
+        if (partial != NULL && partial->is_probed &&
             partial->item.token == c->op->items[i].token) {
             on_look_result(b, c, i, partial);
         }
@@ -276,7 +276,7 @@ void partial_holds_wake(struct quorum_coordinator *b)
             container_of(it, struct partial_hold, in_partial);
 
         if (is_asleep(partial)) {
-            partial->looks = 0;
+            partial->probes = 0;
             list_append(&b->partial_due, &partial->in_due);
         }
     }

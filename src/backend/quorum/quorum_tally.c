@@ -3,14 +3,14 @@
 
 #include <assert.h>
 
-bool poll_is_in(const struct quorum_poll *p, unsigned i)
+bool votes_are_in(const struct quorum_votes *p, unsigned i)
 {
     return p->votes[i].state == VOTE_IN;
 }
 
-bool poll_says(const struct quorum_poll *p, unsigned i, enum op_status status)
+bool votes_say(const struct quorum_votes *p, unsigned i, enum op_status status)
 {
-    return poll_is_in(p, i) && p->votes[i].r.status == status;
+    return votes_are_in(p, i) && p->votes[i].r.status == status;
 }
 
 static bool tells_nothing(enum op_status status)
@@ -18,12 +18,12 @@ static bool tells_nothing(enum op_status status)
     return status == OP_LATE || status == OP_UNKNOWN || status == OP_ERROR;
 }
 
-struct tally poll_count(const struct quorum_poll *p)
+struct tally votes_tally(const struct quorum_votes *p)
 {
     struct tally t = { .error = -1, .late = -1 };
 
     for (unsigned i = 0; i < p->count; i++) {
-        if (poll_is_in(p, i)) {
+        if (votes_are_in(p, i)) {
             enum op_status status = p->votes[i].r.status;
 
             t.of[status]++;
@@ -37,25 +37,25 @@ struct tally poll_count(const struct quorum_poll *p)
     return t;
 }
 
-const struct op_result *poll_first(const struct quorum_poll *p, enum op_status status)
+const struct op_result *votes_first(const struct quorum_votes *p, enum op_status status)
 {
     unsigned i = 0;
 
-    while (!poll_says(p, i, status)) {
+    while (!votes_say(p, i, status)) {
         i++;
         assert(i < p->count);
     }
     return &p->votes[i].r;
 }
 
-enum quorum_verdict poll_done(struct op_result *ret, const struct op_result *r)
+enum quorum_verdict tally_done(struct op_result *ret, const struct op_result *r)
 {
     *ret = *r;
     return TALLY_DONE;
 }
 
-enum quorum_verdict poll_lack(const struct quorum_poll *p, const struct tally *t,
-                              struct op_result *ret)
+enum quorum_verdict tally_lack(const struct quorum_votes *p, const struct tally *t,
+                               struct op_result *ret)
 {
     ret->status = OP_UNKNOWN;
     if (t->error >= 0) {
@@ -83,11 +83,11 @@ static void sort_values(uint64_t *values, unsigned n)
 #define NO_END (UINT64_MAX - 1) /* it answered, but that nothing tells */
 
 /* In what time that node is free again. */
-static uint64_t free_in(const struct quorum_poll *p, unsigned i)
+static uint64_t free_in(const struct quorum_votes *p, unsigned i)
 {
     const struct op_result *r = &p->votes[i].r;
 
-    if (!poll_is_in(p, i) || tells_nothing(r->status)) {
+    if (!votes_are_in(p, i) || tells_nothing(r->status)) {
         return UINT64_MAX;
     }
     switch (r->status) {
@@ -105,15 +105,15 @@ static uint64_t free_in(const struct quorum_poll *p, unsigned i)
 }
 
 /* It is free there, but that node may have forgotten who has it, and has no vote. */
-static bool withholds(const struct quorum_poll *p, unsigned i)
+static bool withholds(const struct quorum_votes *p, unsigned i)
 {
     const struct op_result *r = &p->votes[i].r;
 
-    return poll_says(p, i, OP_BUSY) && r->ttl_ms == -2 && !r->fair &&
+    return votes_say(p, i, OP_BUSY) && r->ttl_ms == -2 && !r->fair &&
            p->abstains[i] != 0;
 }
 
-static void set_busy(const struct quorum_poll *p, struct op_result *ret)
+static void set_busy(const struct quorum_votes *p, struct op_result *ret)
 {
     uint64_t times[QUORUM_NODES_MAX] = { 0 };
     bool held = false;
@@ -141,12 +141,12 @@ struct given {
     unsigned count, elsewhere;
 };
 
-static struct given given_as(const struct quorum_poll *p, uint64_t token)
+static struct given given_as(const struct quorum_votes *p, uint64_t token)
 {
     struct given g = { .token = token };
 
     for (unsigned i = 0; i < p->count; i++) {
-        if (poll_says(p, i, OP_OK) && p->votes[i].r.token == token) {
+        if (votes_say(p, i, OP_OK) && p->votes[i].r.token == token) {
             g.count++;
             g.elsewhere += p->votes[i].r.elsewhere ? 1 : 0;
         }
@@ -154,14 +154,14 @@ static struct given given_as(const struct quorum_poll *p, uint64_t token)
     return g;
 }
 
-static struct given most_given(const struct quorum_poll *p)
+static struct given most_given(const struct quorum_votes *p)
 {
     struct given most = { 0 };
 
     for (unsigned i = 0; i < p->count; i++) {
         struct given g = { 0 };
 
-        if (poll_says(p, i, OP_OK) && p->votes[i].r.token != 0) {
+        if (votes_say(p, i, OP_OK) && p->votes[i].r.token != 0) {
             g = given_as(p, p->votes[i].r.token);
         }
         most = g.count > most.count ? g : most;
@@ -170,7 +170,7 @@ static struct given most_given(const struct quorum_poll *p)
 }
 
 /* Who was late before may have it under an older token. */
-static enum quorum_verdict tally_granted(const struct quorum_poll *p, unsigned open,
+static enum quorum_verdict tally_granted(const struct quorum_votes *p, unsigned open,
                                          struct op_result *ret)
 {
     struct given most = most_given(p);
@@ -186,7 +186,7 @@ static enum quorum_verdict tally_granted(const struct quorum_poll *p, unsigned o
     for (unsigned i = 0; i < p->count; i++) {
         const struct op_result *r = &p->votes[i].r;
 
-        if (poll_says(p, i, OP_OK)) {
+        if (votes_say(p, i, OP_OK)) {
             ret->count = r->count > ret->count ? r->count : ret->count;
             ret->attached = ret->attached || r->attached;
         }
@@ -194,10 +194,10 @@ static enum quorum_verdict tally_granted(const struct quorum_poll *p, unsigned o
     return TALLY_DONE;
 }
 
-static enum quorum_verdict join_acquire(const struct quorum_poll *p,
+static enum quorum_verdict join_acquire(const struct quorum_votes *p,
                                         struct op_result *ret)
 {
-    struct tally t = poll_count(p);
+    struct tally t = votes_tally(p);
     unsigned ok = t.of[OP_OK];
 
     if (ok >= p->need) {
@@ -207,16 +207,16 @@ static enum quorum_verdict join_acquire(const struct quorum_poll *p,
         return TALLY_OPEN;
     }
     if (t.of[OP_OVER] > 0) {
-        return poll_done(ret, poll_first(p, OP_OVER));
+        return tally_done(ret, votes_first(p, OP_OVER));
     }
     if (t.of[OP_ELSEWHERE] > 0) {
-        return poll_done(ret, poll_first(p, OP_ELSEWHERE));
+        return tally_done(ret, votes_first(p, OP_ELSEWHERE));
     }
     if (t.of[OP_BEHIND] > 0 && ok + t.of[OP_BEHIND] >= p->need) {
         return TALLY_AGAIN;
     }
     if (t.of[OP_WRONGTYPE] > p->count - p->need) {
-        return poll_done(ret, poll_first(p, OP_WRONGTYPE));
+        return tally_done(ret, votes_first(p, OP_WRONGTYPE));
     }
     if (t.answered >= p->need) {
         set_busy(p, ret);
@@ -225,17 +225,17 @@ static enum quorum_verdict join_acquire(const struct quorum_poll *p,
         }
         return ok > 0 || t.of[OP_BEHIND] > 0 ? TALLY_SPLIT : TALLY_DONE;
     }
-    return t.open > 0 ? TALLY_OPEN : poll_lack(p, &t, ret);
+    return t.open > 0 ? TALLY_OPEN : tally_lack(p, &t, ret);
 }
 
 /* --- RELEASE ---------------------------------------------------------------------- */
 
-static enum quorum_verdict tally_released(const struct quorum_poll *p,
+static enum quorum_verdict tally_released(const struct quorum_votes *p,
                                           enum op_status status, struct op_result *ret)
 {
-    *ret = *poll_first(p, status);
+    *ret = *votes_first(p, status);
     for (unsigned i = 0; i < p->count; i++) {
-        if (poll_says(p, i, status) && p->votes[i].r.count > ret->count) {
+        if (votes_say(p, i, status) && p->votes[i].r.count > ret->count) {
             ret->count = p->votes[i].r.count;
         }
     }
@@ -243,36 +243,36 @@ static enum quorum_verdict tally_released(const struct quorum_poll *p,
     return TALLY_DONE;
 }
 
-static enum quorum_verdict join_release(const struct quorum_poll *p,
+static enum quorum_verdict join_release(const struct quorum_votes *p,
                                         struct op_result *ret)
 {
     static const enum op_status ORDER[] = { OP_OK,        OP_ENDED,     OP_ELSEWHERE,
                                             OP_WRONGTYPE, OP_AMBIGUOUS, OP_NOTHELD };
-    struct tally t = poll_count(p);
+    struct tally t = votes_tally(p);
     unsigned over = t.of[OP_OK] + t.of[OP_ENDED];
 
     if (over < p->need && t.open > 0) {
         return TALLY_OPEN;
     }
     if (t.answered < p->need) {
-        return poll_lack(p, &t, ret);
+        return tally_lack(p, &t, ret);
     }
     if (t.of[OP_NOTHELD] >= p->need && t.of[OP_ENDED] == 0) {
-        return poll_done(ret,
-                         poll_first(p, OP_NOTHELD)); /* what a minority had was lost */
+        return tally_done(
+            ret, votes_first(p, OP_NOTHELD)); /* what a minority had was lost */
     }
     for (size_t i = 0; i < sizeof(ORDER) / sizeof(ORDER[0]); i++) {
         if (t.of[ORDER[i]] > 0) {
             return tally_released(p, ORDER[i], ret);
         }
     }
-    return poll_lack(p, &t, ret);
+    return tally_lack(p, &t, ret);
 }
 
 /* --- RENEW ------------------------------------------------------------------------ */
 
 /* False: it is not known yet. */
-static bool join_item(const struct quorum_poll *p, size_t item, enum renew_result *ret)
+static bool join_item(const struct quorum_votes *p, size_t item, enum renew_result *ret)
 {
     static const enum renew_result ORDER[] = { RENEW_ENDED, RENEW_ELSEWHERE, RENEW_GONE,
                                                RENEW_WRONGTYPE };
@@ -280,7 +280,7 @@ static bool join_item(const struct quorum_poll *p, size_t item, enum renew_resul
     unsigned told = 0;
 
     for (unsigned i = 0; i < p->count; i++) {
-        if (poll_says(p, i, OP_OK) && item < p->votes[i].r.item_count) {
+        if (votes_say(p, i, OP_OK) && item < p->votes[i].r.item_count) {
             of[p->votes[i].r.items[item]]++;
             told++;
         }
@@ -302,10 +302,10 @@ static bool join_item(const struct quorum_poll *p, size_t item, enum renew_resul
     return false;
 }
 
-static enum quorum_verdict join_renew(const struct quorum_poll *p,
+static enum quorum_verdict join_renew(const struct quorum_votes *p,
                                       struct op_result *ret, enum renew_result *items)
 {
-    struct tally t = poll_count(p);
+    struct tally t = votes_tally(p);
     bool all = true;
 
     for (size_t i = 0; i < p->op->item_count; i++) {
@@ -317,7 +317,7 @@ static enum quorum_verdict join_renew(const struct quorum_poll *p,
     ret->status = OP_OK;
     ret->items = items;
     ret->item_count = p->op->item_count;
-    return !all && t.of[OP_OK] < p->need ? poll_lack(p, &t, ret) : TALLY_DONE;
+    return !all && t.of[OP_OK] < p->need ? tally_lack(p, &t, ret) : TALLY_DONE;
 }
 
 bool coordinator_tallies(enum op_kind kind)
@@ -326,7 +326,7 @@ bool coordinator_tallies(enum op_kind kind)
            kind == OP_ATTACH || kind == OP_RESTORE || kind == OP_INSPECT;
 }
 
-enum quorum_verdict coordinator_tally(const struct quorum_poll *p,
+enum quorum_verdict coordinator_tally(const struct quorum_votes *p,
                                       struct op_result *ret, enum renew_result *items)
 {
     *ret = (struct op_result){ 0 };

@@ -15,23 +15,24 @@ struct tally {
     int error, late;   /* one of these, or -1 */
 };
 
-bool poll_is_in(const struct quorum_poll *p, unsigned i);
-bool poll_says(const struct quorum_poll *p, unsigned i, enum op_status status);
-struct tally poll_count(const struct quorum_poll *p);
+bool votes_are_in(const struct quorum_votes *p, unsigned i);
+bool votes_say(const struct quorum_votes *p, unsigned i, enum op_status status);
+struct tally votes_tally(const struct quorum_votes *p);
 /* There is one that says so. */
-const struct op_result *poll_first(const struct quorum_poll *p, enum op_status status);
-enum quorum_verdict poll_done(struct op_result *ret, const struct op_result *r);
+const struct op_result *votes_first(const struct quorum_votes *p,
+                                    enum op_status status);
+enum quorum_verdict tally_done(struct op_result *ret, const struct op_result *r);
 /* Too few answered. */
-enum quorum_verdict poll_lack(const struct quorum_poll *p, const struct tally *t,
-                              struct op_result *ret);
+enum quorum_verdict tally_lack(const struct quorum_votes *p, const struct tally *t,
+                               struct op_result *ret);
 
 /* --- quorum_tally_hold.c -----------------------------------------------------------
  */
 
 /* ATTACH, RESTORE. */
-enum quorum_verdict coordinator_join_hold(const struct quorum_poll *p,
+enum quorum_verdict coordinator_join_hold(const struct quorum_votes *p,
                                           struct op_result *ret);
-enum quorum_verdict coordinator_join_inspect(const struct quorum_poll *p,
+enum quorum_verdict coordinator_join_inspect(const struct quorum_votes *p,
                                              struct op_result *ret);
 
 #endif

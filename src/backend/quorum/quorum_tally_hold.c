@@ -18,18 +18,18 @@ static bool same_holder(const struct op_result *a, const struct op_result *b)
 typedef bool same_fn(const struct op_result *a, const struct op_result *b);
 
 /* One of M that say the same: that which has the shortest time of the M longest. */
-static const struct op_result *agreed(const struct quorum_poll *p, same_fn *same)
+static const struct op_result *agreed(const struct quorum_votes *p, same_fn *same)
 {
     for (unsigned i = 0; i < p->count; i++) {
         unsigned like = 0, longer = 0;
 
-        if (!poll_says(p, i, OP_OK)) {
+        if (!votes_say(p, i, OP_OK)) {
             continue;
         }
         for (unsigned j = 0; j < p->count; j++) {
             const struct op_result *r = &p->votes[j].r;
 
-            if (poll_says(p, j, OP_OK) && same(&p->votes[i].r, r)) {
+            if (votes_say(p, j, OP_OK) && same(&p->votes[i].r, r)) {
                 like++;
                 longer += r->ttl_ms > p->votes[i].r.ttl_ms ||
                           (r->ttl_ms == p->votes[i].r.ttl_ms && j < i);
@@ -42,16 +42,16 @@ static const struct op_result *agreed(const struct quorum_poll *p, same_fn *same
     return NULL;
 }
 
-enum quorum_verdict coordinator_join_hold(const struct quorum_poll *p,
+enum quorum_verdict coordinator_join_hold(const struct quorum_votes *p,
                                           struct op_result *ret)
 {
     static const enum op_status ORDER[] = { OP_ENDED, OP_ELSEWHERE, OP_AMBIGUOUS,
                                             OP_NOTHELD, OP_WRONGTYPE };
     const struct op_result *r = agreed(p, same_hold);
-    struct tally t = poll_count(p);
+    struct tally t = votes_tally(p);
 
     if (r != NULL) {
-        return poll_done(ret, r);
+        return tally_done(ret, r);
     }
     if (t.of[OP_OK] + t.open >= p->need && t.open > 0) {
         return TALLY_OPEN;
@@ -59,15 +59,15 @@ enum quorum_verdict coordinator_join_hold(const struct quorum_poll *p,
     if (t.answered - t.of[OP_OK] > p->count - p->need || t.of[OP_OK] >= p->need) {
         for (size_t i = 0; i < sizeof(ORDER) / sizeof(ORDER[0]); i++) {
             if (t.of[ORDER[i]] > 0) {
-                return poll_done(ret, poll_first(p, ORDER[i]));
+                return tally_done(ret, votes_first(p, ORDER[i]));
             }
         }
     }
-    return t.open > 0 ? TALLY_OPEN : poll_lack(p, &t, ret);
+    return t.open > 0 ? TALLY_OPEN : tally_lack(p, &t, ret);
 }
 
 /* Too few of those who are there may grant it, should it be free. */
-static bool is_withheld(const struct quorum_poll *p)
+static bool is_withheld(const struct quorum_votes *p)
 {
     unsigned voters = 0;
 
@@ -77,11 +77,11 @@ static bool is_withheld(const struct quorum_poll *p)
     return voters < p->need;
 }
 
-enum quorum_verdict coordinator_join_inspect(const struct quorum_poll *p,
+enum quorum_verdict coordinator_join_inspect(const struct quorum_votes *p,
                                              struct op_result *ret)
 {
     const struct op_result *r = agreed(p, same_holder);
-    struct tally t = poll_count(p);
+    struct tally t = votes_tally(p);
 
     if (r != NULL) {
         *ret = *r;
@@ -92,16 +92,16 @@ enum quorum_verdict coordinator_join_inspect(const struct quorum_poll *p,
         return TALLY_OPEN;
     }
     if (t.of[OP_WRONGTYPE] > p->count - p->need) {
-        return poll_done(ret, poll_first(p, OP_WRONGTYPE));
+        return tally_done(ret, votes_first(p, OP_WRONGTYPE));
     }
     if (t.answered < p->need) {
-        return poll_lack(p, &t, ret);
+        return tally_lack(p, &t, ret);
     }
     ret->status = OP_OK;
     ret->ttl_ms = -2;
     ret->withheld = is_withheld(p);
     for (unsigned i = 0; i < p->count; i++) {
-        if (poll_says(p, i, OP_OK) && p->votes[i].r.token > ret->token) {
+        if (votes_say(p, i, OP_OK) && p->votes[i].r.token > ret->token) {
             ret->token = p->votes[i].r.token;
             ret->owner = p->votes[i].r.owner;
         }

@@ -58,7 +58,7 @@ struct channel_names channel_member_names(const struct channel_member *m,
     if (name.len > 2 && name.ptr[0] == '{' && name.ptr[name.len - 1] == '}') {
         struct span inner = span_of(name.ptr + 1, name.len - 2);
 
-        ret.bare = channel_is_tagged(inner) ? SPAN_NONE : inner;
+        ret.unbraced = channel_is_tagged(inner) ? SPAN_NONE : inner;
     }
     return ret;
 }

@@ -21,8 +21,8 @@ struct channel_member {
 };
 
 struct channel_names {
-    struct span bare;   /* `n`; empty: there is no such name */
-    struct span braced; /* `{n}`, or any name that has a `{`; empty: likewise */
+    struct span unbraced; /* `n`; empty: there is no such name */
+    struct span braced;   /* `{n}`, or any name that has a `{`; empty: likewise */
 };
 
 /* Up to the name. */

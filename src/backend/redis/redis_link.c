@@ -69,9 +69,9 @@ static void on_lost(void *ctx)
     }
     l->stage = LINK_DOWN;
     l->loading = 0;
-    l->looking = false;
-    l->marked = false;
-    l->apart = false;
+    l->clock_asked = false;
+    l->has_written = false;
+    l->batch_refused = false;
     l->wait_us = 0;
     if (was_ready) {
         l->events->on_down(l->ctx);
@@ -139,7 +139,7 @@ static void on_op_reply(struct redis_link *l, const redisReply *reply)
     } else if (script_reply_part(reply, 0, count) == NULL) {
         log_notice("redis", "each lock is asked for by a call of its own now: %s",
                    reply->type == REDIS_REPLY_ERROR ? reply->str : "odd answer");
-        l->apart = true;
+        l->batch_refused = true;
     }
     for (size_t i = 0; i < count && !l->closed; i++) {
         if (calls[i].what == CALL_OP) {
@@ -151,7 +151,7 @@ static void on_op_reply(struct redis_link *l, const redisReply *reply)
 /* The mark comes first: without it what is acknowledged may be of nobody's writing. */
 static void on_acked(struct redis_link *l, const redisReply *reply)
 {
-    bool told = reply->type == REDIS_REPLY_INTEGER && l->marked;
+    bool told = reply->type == REDIS_REPLY_INTEGER && l->has_written;
 
     l->wait_us = 0;
     l->events->on_acked(l->ctx, told ? reply->integer : -1,
@@ -172,7 +172,7 @@ static void on_reply(void *ctx, const redisReply *reply)
         on_op_reply(l, reply);
         return;
     }
-    if (first->what == CALL_FORSAKEN) {
+    if (first->what == CALL_ABANDONED) {
         (void)call_fifo_pop(&l->open, &call);
         return;
     }
@@ -182,7 +182,7 @@ static void on_reply(void *ctx, const redisReply *reply)
         return;
     }
     if (call.what == CALL_MARK) {
-        l->marked = reply->type == REDIS_REPLY_STATUS;
+        l->has_written = reply->type == REDIS_REPLY_STATUS;
         return;
     }
     if (link_on_own_reply(l, &call, reply)) {
@@ -211,9 +211,10 @@ static void on_tick(void *ctx)
         redis_conn_check_silence(l->conn, first->sent_us + l->wait_us);
     }
     if (l->wait_us != 0) {
-        l->look_due = true; /* an answer from behind a WAIT tells little */
-    } else if (!l->looking && (l->stage == LINK_READY || l->stage == LINK_WAITING)) {
-        link_look_at_clock(l);
+        l->clock_due = true; /* an answer from behind a WAIT tells little */
+    } else if (!l->clock_asked &&
+               (l->stage == LINK_READY || l->stage == LINK_WAITING)) {
+        link_ask_clock(l);
     }
 }
 
@@ -295,7 +296,7 @@ struct buf *redis_link_call_batch(struct redis_link *l, const struct op *ops,
 
 bool redis_link_takes_batch(const struct redis_link *l)
 {
-    return !l->apart;
+    return !l->batch_refused;
 }
 
 struct buf *redis_link_call(struct redis_link *l, const struct op *op,
@@ -309,7 +310,7 @@ void redis_link_wait(struct redis_link *l, struct span name, unsigned replicas,
 {
     struct buf *out = redis_conn_out(l->conn);
 
-    if (!l->marked) {
+    if (!l->has_written) {
         command_begin(out, 5);
         command_word(out, SPAN("SET"));
         command_key(out, "latchd:acked:", name, SPAN_NONE);
@@ -318,10 +319,10 @@ void redis_link_wait(struct redis_link *l, struct span name, unsigned replicas,
         command_word(out, SPAN("1"));
         (void)link_push(l, CALL_MARK);
     }
-    if (l->look_due && !l->looking) {
-        link_look_at_clock(l);
+    if (l->clock_due && !l->clock_asked) {
+        link_ask_clock(l);
     }
-    l->look_due = false;
+    l->clock_due = false;
     command_begin(out, 3);
     command_word(out, SPAN("WAIT"));
     command_uint(out, replicas);
@@ -376,7 +377,7 @@ uint64_t redis_link_reconnects(const struct redis_link *l)
     return l->ready_count == 0 ? 0 : l->ready_count - 1;
 }
 
-void redis_link_forsake(struct redis_link *l, redis_group_fn *concerns, void *ctx,
+void redis_link_abandon(struct redis_link *l, redis_group_fn *concerns, void *ctx,
                         bool sent_too)
 {
     struct call_fifo gone = { 0 };
@@ -387,7 +388,7 @@ void redis_link_forsake(struct redis_link *l, redis_group_fn *concerns, void *ct
 
         if (at->what == CALL_OP && concerns(ctx, at->group)) {
             *call_fifo_push(&gone) = *at;
-            at->what = CALL_FORSAKEN;
+            at->what = CALL_ABANDONED;
         }
     }
     for (size_t i = l->orphans.count; i > 0; i--) {

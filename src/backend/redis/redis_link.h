@@ -102,7 +102,7 @@ uint64_t redis_link_reconnects(const struct redis_link *l);
  * are unknown now, and reported so during the call: somebody else keeps the groups, and
  * does not know of what runs here. */
 typedef bool redis_group_fn(void *ctx, uint32_t group);
-void redis_link_forsake(struct redis_link *l, redis_group_fn *concerns, void *ctx,
+void redis_link_abandon(struct redis_link *l, redis_group_fn *concerns, void *ctx,
                         bool sent_too);
 
 /* Tells it to whoever listens to channel_daemons(), unless the link is not ready. */

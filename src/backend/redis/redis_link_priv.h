@@ -7,7 +7,7 @@
 
 enum call_what {
     CALL_OP,
-    CALL_FORSAKEN, /* an op that was reported as unknown already */
+    CALL_ABANDONED, /* an op that was reported as unknown already */
     CALL_AUTH,
     CALL_SELECT,
     CALL_SET_NAME,
@@ -63,13 +63,13 @@ struct redis_link {
     uint64_t client_before;  /* of the last one that was ready, until it is killed */
     bool kill_failed;
     unsigned loading; /* SCRIPT LOADs open */
-    bool looking;     /* a heartbeat is open */
+    bool clock_asked; /* a heartbeat is open */
     bool is_second;
-    bool look_due;    /* the next WAIT is to have a heartbeat before it */
-    bool mute;        /* an announcement was refused */
-    bool apart;       /* one call for several ops was refused */
-    bool marked;      /* something was written on this link */
-    uint64_t wait_us; /* how long the WAIT that is open may take; 0: none is */
+    bool clock_due;        /* the next WAIT is to have a heartbeat before it */
+    bool announce_refused; /* an announcement was refused */
+    bool batch_refused;    /* one call for several ops was refused */
+    bool has_written;      /* something was written on this link */
+    uint64_t wait_us;      /* how long the WAIT that is open may take; 0: none is */
     uint64_t ready_count;
     char audited[48];      /* run id of the server that was */
     bool has_aof;          /* so said its audit */
@@ -84,7 +84,7 @@ void link_greet(struct redis_link *l);
 bool link_on_own_reply(struct redis_link *l, const struct redis_call *call,
                        const redisReply *reply);
 void link_load_scripts(struct redis_link *l);
-void link_look_at_clock(struct redis_link *l);
+void link_ask_clock(struct redis_link *l);
 bool link_is_same_server(const struct redis_link *l);
 /* The last step of the handshake. */
 void link_become_ready(struct redis_link *l);

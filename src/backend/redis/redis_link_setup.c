@@ -32,9 +32,9 @@ static struct redis_call *link_send(struct redis_link *l, enum call_what what,
     return link_push(l, what);
 }
 
-void link_look_at_clock(struct redis_link *l)
+void link_ask_clock(struct redis_link *l)
 {
-    l->looking = true;
+    l->clock_asked = true;
     (void)link_send(l, CALL_TIME, 1, (const char *const[]){ "TIME" });
 }
 
@@ -65,7 +65,7 @@ void link_greet(struct redis_link *l)
     (void)link_send(l, CALL_INFO_REPLICATION, 2,
                     (const char *const[]){ "INFO", "replication" });
     (void)link_send(l, CALL_CLIENT_ID, 2, (const char *const[]){ "CLIENT", "ID" });
-    link_look_at_clock(l);
+    link_ask_clock(l);
 }
 
 void link_load_scripts(struct redis_link *l)
@@ -232,7 +232,7 @@ static bool prepare_link(struct redis_link *l)
         l->kill_failed = may_be_same_process(l);
     }
     link_load_scripts(l);
-    link_look_at_clock(l);
+    link_ask_clock(l);
     return true;
 }
 
@@ -291,7 +291,7 @@ static bool on_time(struct redis_link *l, const struct redis_call *call,
 {
     uint64_t seconds, us;
 
-    l->looking = false;
+    l->clock_asked = false;
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
         !parse_u64(span_str(reply->element[0]->str), UINT32_MAX, &seconds) ||
         !parse_u64(span_str(reply->element[1]->str), 999999, &us)) {
@@ -374,14 +374,14 @@ static void on_announced(struct redis_link *l, const redisReply *reply)
 {
     bool mute = reply->type == REDIS_REPLY_ERROR;
 
-    if (mute && !l->mute) {
+    if (mute && !l->announce_refused) {
         log_warning("redis",
                     "%s refuses PUBLISH (%s): other daemons do not wait for this one "
                     "when Redis has lost its data; latchd's user needs +publish and "
                     "allchannels",
                     redis_conn_address(l->conn), reply->str);
     }
-    l->mute = mute;
+    l->announce_refused = mute;
 }
 
 static bool is_forgivable(const redisReply *reply, enum call_what what)

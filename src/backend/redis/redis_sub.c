@@ -17,14 +17,14 @@ enum {
 static void tell_channel(struct redis_sub *s, const struct sub_channel *ch,
                          void (*fn)(void *ctx, struct span name, bool rw))
 {
-    bool bare = ch->want_bare;
+    bool unbraced = ch->want_unbraced;
     bool rw = ch->rw;
     struct span text = span_of(ch->text, ch->len);
 
     if (ch->want_braced) {
         fn(s->ctx, text, rw);
     }
-    if (bare && !s->closed) {
+    if (unbraced && !s->closed) {
         fn(s->ctx, span_of(text.ptr + 1, text.len - 2), rw);
     }
 }
@@ -239,8 +239,8 @@ void sub_on_member(struct redis_sub *s, struct span channel)
     if (names.braced.len != 0) {
         s->events->on_message(s->ctx, names.braced, false);
     }
-    if (names.bare.len != 0 && !s->closed) {
-        s->events->on_message(s->ctx, names.bare, false);
+    if (names.unbraced.len != 0 && !s->closed) {
+        s->events->on_message(s->ctx, names.unbraced, false);
     }
 }
 
@@ -370,7 +370,7 @@ void redis_sub_add(struct redis_sub *s, struct span name, bool rw)
     if (channel_is_tagged(name)) {
         ch->want_braced = true;
     } else {
-        ch->want_bare = true;
+        ch->want_unbraced = true;
     }
     sub_channel_ask(&s->channels, ch);
 }
@@ -385,7 +385,7 @@ void redis_sub_remove(struct redis_sub *s, struct span name, bool rw)
     if (channel_is_tagged(name)) {
         ch->want_braced = false;
     } else {
-        ch->want_bare = false;
+        ch->want_unbraced = false;
     }
     if (!sub_channel_is_named(ch)) {
         sub_channel_ask(&s->channels, ch);
@@ -410,13 +410,13 @@ void redis_sub_adopt(struct redis_sub *s, struct redis_sub *from,
             if (ch->want_braced) {
                 redis_sub_add(s, text, rw != 0);
             }
-            if (ch->want_bare) {
+            if (ch->want_unbraced) {
                 redis_sub_add(s, span_of(text.ptr + 1, text.len - 2), rw != 0);
             }
             if (ch->want_member) {
                 sub_channel_want_member(&s->channels, text);
             }
-            ch->want_bare = ch->want_braced = ch->want_member = false;
+            ch->want_unbraced = ch->want_braced = ch->want_member = false;
             sub_shard_let_go(ch);
             sub_channel_ask(&from->channels, ch);
         }

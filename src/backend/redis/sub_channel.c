@@ -28,7 +28,7 @@ void sub_channels_fini(struct sub_channels *cs)
 
 bool sub_channel_is_named(const struct sub_channel *ch)
 {
-    return ch->want_bare || ch->want_braced;
+    return ch->want_unbraced || ch->want_braced;
 }
 
 bool sub_channel_is_wanted(const struct sub_channel *ch)

@@ -13,10 +13,10 @@
  * link: only the confirmation of what was asked last counts. */
 struct sub_channel {
     struct table_node in_channels;
-    struct list todo; /* on sub_channels.todo: something is to be asked */
-    bool want_bare;   /* the name is `text` without its outer braces */
-    bool want_braced; /* the name is `text` */
-    bool want_member; /* of this instance, in a fair queue: only sharded, by itself */
+    struct list todo;   /* on sub_channels.todo: something is to be asked */
+    bool want_unbraced; /* the name is `text` without its outer braces */
+    bool want_braced;   /* the name is `text` */
+    bool want_member;   /* of this instance, in a fair queue: only sharded, by itself */
     bool rw;
     bool asked;    /* for: SUBSCRIBE */
     unsigned open; /* confirmations that have not come */

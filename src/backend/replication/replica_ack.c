@@ -267,13 +267,13 @@ static void send_all(struct replica_ack *a)
     }
 }
 
-void replica_ack_forsake(struct replica_ack *a, redis_group_fn *concerns, void *ctx,
+void replica_ack_abandon(struct replica_ack *a, redis_group_fn *concerns, void *ctx,
                          bool sent_too)
 {
     struct redis_call call;
     struct list *it, *tmp;
 
-    redis_link_forsake(a->second, concerns, ctx, sent_too);
+    redis_link_abandon(a->second, concerns, ctx, sent_too);
     for (size_t i = a->lost.count; i > 0 && !a->closed; i--) {
         (void)call_fifo_pop(&a->lost, &call);
         if (concerns(ctx, call.group)) {

@@ -49,8 +49,8 @@ void replica_ack_move(struct replica_ack *a);
  * `second`: it is the second one that has just come up. */
 bool replica_ack_agree(struct replica_ack *a, bool second);
 void replica_ack_submit(struct replica_ack *a, const struct op *op);
-/* See redis_link_forsake(); of the second link, and of answers that are held. */
-void replica_ack_forsake(struct replica_ack *a, redis_group_fn *concerns, void *ctx,
+/* See redis_link_abandon(); of the second link, and of answers that are held. */
+void replica_ack_abandon(struct replica_ack *a, redis_group_fn *concerns, void *ctx,
                          bool sent_too);
 /* From the first link. */
 void replica_ack_on_reply(struct replica_ack *a, const struct redis_call *call,

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 struct sentinel {
-    struct backend_config place;
+    struct backend_config config;
     struct store_events events;
     struct sentinel_watch *watch;
     struct node *node;
@@ -57,7 +57,7 @@ static bool is_another_one(const struct sentinel *s)
 {
     return s->served.host[0] != '\0' &&
            (s->served.epoch != s->named.epoch ||
-            !sentinel_claim_same_place(&s->served, &s->named));
+            !sentinel_claim_same_address(&s->served, &s->named));
 }
 
 static void on_up(void *ctx, bool same_server)
@@ -133,27 +133,27 @@ static void log_master(const struct sentinel *s, enum sentinel_verdict verdict,
 
     if (!s->knows) {
         log_notice("sentinel", "the master \"%s\" is %s:%s (epoch %" PRIu64 ")",
-                   s->place.sentinel.master, to->host, to->port, to->epoch);
+                   s->config.sentinel.master, to->host, to->port, to->epoch);
     } else if (verdict == SENTINEL_CONFIRMED) {
         log_notice("sentinel",
                    "the master \"%s\" is %s:%s again (epoch %" PRIu64 " after %" PRIu64
                    "), which is looked at anew",
-                   s->place.sentinel.master, to->host, to->port, to->epoch,
+                   s->config.sentinel.master, to->host, to->port, to->epoch,
                    from->epoch);
     } else if (verdict == SENTINEL_OVERRULED) {
         log_warning("sentinel",
                     "the master \"%s\" is %s:%s, as most Sentinels insist on epoch "
                     "%" PRIu64 " and %s:%s of epoch %" PRIu64
                     " cannot be used: see why a Sentinel named that one",
-                    s->place.sentinel.master, to->host, to->port, to->epoch, from->host,
-                    from->port, from->epoch);
+                    s->config.sentinel.master, to->host, to->port, to->epoch,
+                    from->host, from->port, from->epoch);
     } else {
         log_warning("sentinel",
                     "failover: the master \"%s\" is %s:%s now (epoch %" PRIu64
                     "), nothing is sent to %s:%s (epoch %" PRIu64
                     ") any more; what it had not passed on is lost",
-                    s->place.sentinel.master, to->host, to->port, to->epoch, from->host,
-                    from->port, from->epoch);
+                    s->config.sentinel.master, to->host, to->port, to->epoch,
+                    from->host, from->port, from->epoch);
     }
 }
 
@@ -183,7 +183,7 @@ static void *sentinel_make(const struct store_setup *setup)
     struct sentinel *s = xcalloc(1, sizeof(*s));
     struct sentinel_watch_setup watch = {
         .io = setup->io,
-        .place = &s->place,
+        .config = &s->config,
         .timeout_ms = setup->options.timeout_ms,
         .seed = setup->seed,
         .events = &WATCH_EVENTS,
@@ -191,7 +191,7 @@ static void *sentinel_make(const struct store_setup *setup)
     };
     struct node_setup node = {
         .store = setup,
-        .url = &s->place.sentinel.redis,
+        .url = &s->config.sentinel.redis,
         .seed = setup->seed,
         .events = { .ctx = s,
                     .on_event = on_event,
@@ -210,7 +210,7 @@ static void *sentinel_make(const struct store_setup *setup)
         .why_not = why_not,
     };
 
-    backend_config_copy(&s->place, &setup->place);
+    backend_config_copy(&s->config, &setup->config);
     s->events = setup->events;
     s->watch = sentinel_watch_new(&watch);
     s->node = node_new(&node);
@@ -223,7 +223,7 @@ static void sentinel_start(void *backend)
     struct sentinel *s = backend;
 
     log_notice("sentinel", "asking %zu Sentinels for the master \"%s\"",
-               s->place.url_count, s->place.sentinel.master);
+               s->config.url_count, s->config.sentinel.master);
     sentinel_watch_start(s->watch);
 }
 
@@ -231,7 +231,7 @@ static void sentinel_set_tls(void *backend, struct tls *tls)
 {
     struct sentinel *s = backend;
 
-    backend_config_set_tls(&s->place, tls);
+    backend_config_set_tls(&s->config, tls);
     sentinel_watch_set_tls(s->watch, tls);
     node_set_tls(s->node, tls);
 }
@@ -290,7 +290,7 @@ static void sentinel_info(const void *backend, struct store_info *ret)
         ret->address[0] = '\0';
     }
     ret->sentinel = (struct store_sentinel_info){
-        .master = s->place.sentinel.master,
+        .master = s->config.sentinel.master,
         .known = watch.known,
         .reachable = watch.reachable,
         .epoch = watch.epoch,
@@ -338,7 +338,7 @@ static void sentinel_free(void *backend)
     if (s != NULL) {
         sentinel_watch_free(s->watch);
         node_free(s->node);
-        backend_config_fini(&s->place);
+        backend_config_fini(&s->config);
         free(s);
     }
 }

@@ -29,7 +29,7 @@ struct sentinel_client {
     enum step steps[STEPS_MAX];
     size_t first, count;
     uint64_t asked_us; /* the asking that is open was sent */
-    bool has_epoch, has_place;
+    bool has_epoch, has_address;
     struct sentinel_claim claim; /* as far as it has come */
     uint64_t epoch_before;
     char id[SENTINEL_ID_LEN + 1];
@@ -53,7 +53,7 @@ static void ask_all(struct sentinel_client *p, bool others)
     const char *const peers[] = { "SENTINEL", "SENTINELS", p->master };
 
     p->asked_us = clock_boot_us();
-    p->has_epoch = p->has_place = false;
+    p->has_epoch = p->has_address = false;
     p->claim = (struct sentinel_claim){ 0 };
     if (others) {
         send_question(p, STEP_OTHERS, 3, peers);
@@ -111,7 +111,7 @@ static struct span reply_field(const redisReply *reply, struct span name)
 }
 
 /* It can be connected to. */
-static bool is_place(struct span host, struct span port)
+static bool is_address(struct span host, struct span port)
 {
     uint64_t number;
 
@@ -130,7 +130,7 @@ static void on_others(struct sentinel_client *p, const redisReply *reply)
         struct span host = reply_field(one, SPAN("ip")),
                     port = reply_field(one, SPAN("port"));
 
-        if (is_place(host, port)) {
+        if (is_address(host, port)) {
             p->events->on_other(p->ctx, host, port, reply_field(one, SPAN("runid")));
         }
     }
@@ -151,7 +151,7 @@ static void on_epoch(struct sentinel_client *p, enum step step, const redisReply
     }
 }
 
-static void on_place(struct sentinel_client *p, const redisReply *reply)
+static void on_address(struct sentinel_client *p, const redisReply *reply)
 {
     struct span host, port;
 
@@ -160,14 +160,14 @@ static void on_place(struct sentinel_client *p, const redisReply *reply)
     }
     host = text_of(reply->element[0]);
     port = text_of(reply->element[1]);
-    if (!is_place(host, port)) {
+    if (!is_address(host, port)) {
         return;
     }
     (void)snprintf(p->claim.host, sizeof(p->claim.host), "%.*s", (int)host.len,
                    host.ptr);
     (void)snprintf(p->claim.port, sizeof(p->claim.port), "%.*s", (int)port.len,
                    port.ptr);
-    p->has_place = true;
+    p->has_address = true;
 }
 
 static void asking_is_over(struct sentinel_client *p)
@@ -175,11 +175,11 @@ static void asking_is_over(struct sentinel_client *p)
     bool again = p->again, others = p->again_others;
 
     p->again = p->again_others = false;
-    if (p->has_epoch && p->has_place) {
+    if (p->has_epoch && p->has_address) {
         p->why[0] = '\0';
         p->claim.heard_ms = clock_boot_ms();
         p->events->on_claim(p->ctx, p, &p->claim);
-    } else if (!p->has_place) {
+    } else if (!p->has_address) {
         p->events->on_claim(p->ctx, p, NULL);
     } /* else it switched in between: the next asking finds out */
     if (again) {
@@ -221,14 +221,14 @@ static void on_reply(void *ctx, const redisReply *reply)
         on_others(p, reply);
         break;
     case STEP_WHERE:
-        on_place(p, reply);
+        on_address(p, reply);
         break;
     case STEP_BEFORE:
         on_epoch(p, step, reply);
         break;
     case STEP_AFTER:
         on_epoch(p, step, reply);
-        if (p->has_place && !p->is_ready) {
+        if (p->has_address && !p->is_ready) {
             p->is_ready = true;
             redis_conn_ready(p->conn, "a Sentinel");
         }
@@ -298,7 +298,7 @@ static const struct redis_conn_events ASK_EVENTS = {
 
 /* --- what it tells --------------------------------------------------------------- */
 
-static void on_news_switch(void *ctx)
+static void sub_on_switch(void *ctx)
 {
     struct sentinel_client *p = ctx;
 
@@ -306,15 +306,15 @@ static void on_news_switch(void *ctx)
 }
 
 /* What was told before was missed. */
-static void on_news_subscribed(void *ctx)
+static void sub_on_subscribed(void *ctx)
 {
     sentinel_client_ask(ctx, false);
 }
 
 static const struct sentinel_sub_events NEWS_EVENTS = {
     .on_wake = on_wake,
-    .on_subscribed = on_news_subscribed,
-    .on_switch = on_news_switch,
+    .on_subscribed = sub_on_subscribed,
+    .on_switch = sub_on_switch,
 };
 
 /* --- for the watch --------------------------------------------------------------- */

@@ -2,15 +2,15 @@
 
 #include <string.h>
 
-bool sentinel_claim_same_place(const struct sentinel_claim *a,
-                               const struct sentinel_claim *b)
+bool sentinel_claim_same_address(const struct sentinel_claim *a,
+                                 const struct sentinel_claim *b)
 {
     return strcmp(a->host, b->host) == 0 && strcmp(a->port, b->port) == 0;
 }
 
 static bool is_same(const struct sentinel_claim *a, const struct sentinel_claim *b)
 {
-    return a->epoch == b->epoch && sentinel_claim_same_place(a, b);
+    return a->epoch == b->epoch && sentinel_claim_same_address(a, b);
 }
 
 void sentinel_vote_add(struct sentinel_vote *b, size_t who)
@@ -72,7 +72,7 @@ static size_t count_supporters(const struct sentinel_vote *b,
     for (size_t i = 0; i < SENTINELS_MAX; i++) {
         const struct sentinel_claim *other = claim_of(b, i, now_ms);
 
-        count += other != NULL && sentinel_claim_same_place(other, claim);
+        count += other != NULL && sentinel_claim_same_address(other, claim);
     }
     return count;
 }
@@ -130,7 +130,7 @@ static const struct sentinel_claim *opposed_claim(const struct sentinel_vote *b,
         const struct sentinel_claim *claim = claim_of(b, i, now_ms);
 
         if (claim != NULL && is_majority(b, count_supporters(b, claim, now_ms))) {
-            return sentinel_claim_same_place(claim, &b->master) ? NULL : claim;
+            return sentinel_claim_same_address(claim, &b->master) ? NULL : claim;
         }
     }
     return NULL;
@@ -144,7 +144,7 @@ static bool is_outvoted(struct sentinel_vote *b, uint64_t now_ms, bool usable)
         b->insists_ms = 0;
         return false;
     }
-    if (b->insists_ms == 0 || !sentinel_claim_same_place(claim, &b->insisted)) {
+    if (b->insists_ms == 0 || !sentinel_claim_same_address(claim, &b->insisted)) {
         b->insists_ms = now_ms;
     }
     b->insisted = *claim;
@@ -168,8 +168,8 @@ enum sentinel_verdict sentinel_vote_decide(struct sentinel_vote *b, uint64_t now
     if (best->epoch > b->master.epoch) {
         b->master = *best;
         b->insists_ms = 0;
-        return sentinel_claim_same_place(best, &before) ? SENTINEL_CONFIRMED
-                                                        : SENTINEL_MOVED;
+        return sentinel_claim_same_address(best, &before) ? SENTINEL_CONFIRMED
+                                                          : SENTINEL_MOVED;
     }
     if (is_outvoted(b, now_ms, usable)) {
         b->ignores = true;

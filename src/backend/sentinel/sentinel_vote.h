@@ -75,7 +75,7 @@ enum sentinel_verdict sentinel_vote_decide(struct sentinel_vote *b, uint64_t now
 /* How many Sentinels there are, and how many are heard. */
 size_t sentinel_vote_count(const struct sentinel_vote *b, bool only_heard);
 
-bool sentinel_claim_same_place(const struct sentinel_claim *a,
-                               const struct sentinel_claim *b);
+bool sentinel_claim_same_address(const struct sentinel_claim *a,
+                                 const struct sentinel_claim *b);
 
 #endif

@@ -24,7 +24,7 @@ struct seat {
 struct sentinel_watch {
     uv_timer_t timer;
     struct io *io;
-    const struct backend_config *place;
+    const struct backend_config *config;
     uint64_t timeout_ms;
     uint64_t seed;
     const struct sentinel_watch_events *events;
@@ -49,7 +49,7 @@ static void seat_sentinel(struct sentinel_watch *w, size_t at,
     struct sentinel_client_setup setup = {
         .io = w->io,
         .url = url,
-        .master = w->place->sentinel.master,
+        .master = w->config->sentinel.master,
         .timeout_ms = w->timeout_ms,
         .seed = w->seed + at * 0x9E3779B97F4A7C15U,
         .events = &PEER_EVENTS,
@@ -125,7 +125,7 @@ static void on_other(void *ctx, struct span host, struct span port, struct span 
     if (at == SENTINELS_MAX || w->retired_count >= SENTINELS_MAX) {
         return;
     }
-    backend_url_copy(&url, &w->place->urls[0]);
+    backend_url_copy(&url, &w->config->urls[0]);
     backend_url_set_server(&url, host, port);
     seat_sentinel(w, at, &url);
     backend_url_fini(&url);
@@ -177,11 +177,11 @@ static void note_alone(struct sentinel_watch *w)
         log_warning("sentinel",
                     "no Sentinel answers for \"%s\": %s:%s goes on being used, but a "
                     "failover would not be noticed; bring the Sentinels back",
-                    w->place->sentinel.master, w->votes.master.host,
+                    w->config->sentinel.master, w->votes.master.host,
                     w->votes.master.port);
     } else {
         log_notice("sentinel", "a Sentinel answers again for \"%s\"",
-                   w->place->sentinel.master);
+                   w->config->sentinel.master);
     }
 }
 
@@ -276,14 +276,14 @@ struct sentinel_watch *sentinel_watch_new(const struct sentinel_watch_setup *set
     struct sentinel_watch *w = xcalloc(1, sizeof(*w));
 
     w->io = setup->io;
-    w->place = setup->place;
+    w->config = setup->config;
     w->timeout_ms = setup->timeout_ms;
     w->seed = setup->seed;
     w->events = setup->events;
     w->ctx = setup->ctx;
     (void)uv_timer_init(w->io->loop, &w->timer);
-    for (size_t i = 0; i < w->place->url_count && i < SENTINELS_MAX; i++) {
-        seat_sentinel(w, i, &w->place->urls[i]);
+    for (size_t i = 0; i < w->config->url_count && i < SENTINELS_MAX; i++) {
+        seat_sentinel(w, i, &w->config->urls[i]);
     }
     return w;
 }
@@ -336,7 +336,7 @@ bool sentinel_watch_named_since(const struct sentinel_watch *w, uint64_t since_m
 
         if (w->seats[i].peer != NULL && claim->heard_ms >= since_ms &&
             claim->epoch >= w->votes.master.epoch &&
-            sentinel_claim_same_place(claim, &w->votes.master)) {
+            sentinel_claim_same_address(claim, &w->votes.master)) {
             return true;
         }
     }

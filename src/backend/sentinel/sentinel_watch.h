@@ -23,7 +23,7 @@ struct sentinel_watch_events {
 
 struct sentinel_watch_setup {
     struct io *io;
-    const struct backend_config *place; /* outlives it, as the events do */
+    const struct backend_config *config; /* outlives it, as the events do */
     uint64_t timeout_ms;
     uint64_t seed;
     const struct sentinel_watch_events *events;

@@ -34,7 +34,7 @@ START_TEST(the_channel_of_a_member_tells_the_names)
 
     channel_member_init(&me, ME);
     names = channel_member_names(&me, span_str(CASES[_i].channel));
-    ck_assert(span_eq(names.bare, span_str(CASES[_i].bare)));
+    ck_assert(span_eq(names.unbraced, span_str(CASES[_i].bare)));
     ck_assert(span_eq(names.braced, span_str(CASES[_i].braced)));
 }
 END_TEST

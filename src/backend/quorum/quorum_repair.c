@@ -4,8 +4,8 @@
 /* Not if it was released, or may have been, since this was asked. Where those who have
  * it are no majority, only a node that has lost nothing is asked: it knows of a later
  * token, and that the hold has ended. */
-void coordinator_heal_item(struct quorum_coordinator *b, const struct quorum_call *c,
-                           unsigned node, const struct renew_item *item)
+void coordinator_repair_item(struct quorum_coordinator *b, const struct quorum_call *c,
+                             unsigned node, const struct renew_item *item)
 {
     struct kept_item kept = { .entry = item->entry, .for_ms = item->lease_ms };
     struct op op = {
@@ -43,17 +43,18 @@ bool coordinator_lacks(const struct quorum_coordinator *b, const struct quorum_c
            (c->items[item] == RENEW_UNKNOWN && coordinator_abstains(b, node) == 0);
 }
 
-void coordinator_heal(struct quorum_coordinator *b, struct quorum_call *c,
-                      unsigned node)
+void coordinator_repair(struct quorum_coordinator *b, struct quorum_call *c,
+                        unsigned node)
 {
     for (size_t i = 0; i < c->op->item_count; i++) {
         if (coordinator_lacks(b, c, node, i)) {
-            coordinator_heal_item(b, c, node, &c->op->items[i]);
+            coordinator_repair_item(b, c, node, &c->op->items[i]);
         }
     }
 }
 
-void coordinator_heal_attach(struct quorum_coordinator *b, const struct quorum_call *c)
+void coordinator_repair_attach(struct quorum_coordinator *b,
+                               const struct quorum_call *c)
 {
     const struct op_result *r = NULL;
     struct renew_item item;
@@ -80,7 +81,7 @@ void coordinator_heal_attach(struct quorum_coordinator *b, const struct quorum_c
 
         if (v->state == VOTE_IN && v->r.status == OP_NOTHELD &&
             coordinator_abstains(b, i) == 0) {
-            coordinator_heal_item(b, c, i, &item);
+            coordinator_repair_item(b, c, i, &item);
         }
     }
 }
