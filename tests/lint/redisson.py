@@ -8,7 +8,7 @@ import sys
 ROW = re.compile(r"^\| (.+?) \| (.*?) ?\|$", re.M)
 WORD = re.compile(r"`([^`]+)`")
 TEST = re.compile(r"START_TEST\((\w+)\)|^def (\w+)\(", re.M)
-HEADINGS = {"ours", "---"}
+HEADINGS = {"latchd", "---"}
 
 
 def tests_of(path):
