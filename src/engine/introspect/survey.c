@@ -78,6 +78,22 @@ struct waiter_info waiter_info_of(const struct engine *eng, const struct waiter 
     };
 }
 
+static struct wait_view wait_view_of(const struct engine *eng, const struct waiter *w,
+                                     size_t ahead)
+{
+    const struct hold *h = lock_hold(w->lock);
+    struct wait_view view = {
+        .name = lock_name(w->lock),
+        .waiter = waiter_info_of(eng, w),
+        .held_by = h == NULL ? SPAN_NONE : field_owner(hold_field(h)),
+        .ahead = ahead,
+    };
+
+    view.waiter.owner = field_owner(view.waiter.owner);
+    view.waiter.waited_ms = eng->now - w->began;
+    return view;
+}
+
 void survey_waits(const struct engine *eng, size_t count, wait_view_fn *fn, void *ctx)
 {
     struct list *it;
@@ -85,20 +101,57 @@ void survey_waits(const struct engine *eng, size_t count, wait_view_fn *fn, void
     LIST_FOREACH(it, &eng->waiters)
     {
         const struct waiter *w = container_of(it, struct waiter, in_all);
-        const struct hold *h = lock_hold(w->lock);
         struct wait_view view;
 
         if (count-- == 0) {
             break;
         }
-        view = (struct wait_view){
-            .name = lock_name(w->lock),
-            .waiter = waiter_info_of(eng, w),
-            .held_by = h == NULL ? SPAN_NONE : field_owner(hold_field(h)),
-            .ahead = ahead_of(w),
-        };
-        view.waiter.owner = field_owner(view.waiter.owner);
-        view.waiter.waited_ms = eng->now - w->began;
+        view = wait_view_of(eng, w, ahead_of(w));
+        fn(ctx, &view);
+    }
+}
+
+/* --- one name --------------------------------------------------------------------- */
+
+void survey_holds_of(const struct engine *eng, struct span name, size_t count,
+                     hold_view_fn *fn, void *ctx)
+{
+    const struct lock *lock = lock_find(eng, name);
+    struct list *it;
+
+    if (lock == NULL) {
+        return;
+    }
+    LIST_FOREACH(it, &lock->holds)
+    {
+        struct hold_view view;
+
+        if (count-- == 0) {
+            break;
+        }
+        view = view_of(eng, container_of(it, struct hold, in_lock));
+        fn(ctx, &view);
+    }
+}
+
+void survey_waits_of(const struct engine *eng, struct span name, size_t count,
+                     wait_view_fn *fn, void *ctx)
+{
+    const struct lock *lock = lock_find(eng, name);
+    size_t ahead = 0;
+    struct list *it;
+
+    if (lock == NULL) {
+        return;
+    }
+    LIST_FOREACH(it, &lock->activity->queue)
+    {
+        struct wait_view view;
+
+        if (ahead == count) {
+            break;
+        }
+        view = wait_view_of(eng, container_of(it, struct waiter, in_queue), ahead++);
         fn(ctx, &view);
     }
 }

@@ -60,4 +60,11 @@ uint64_t survey_names(struct engine *eng, uint64_t cursor, size_t count,
 /* False: nobody here has to do with it. */
 bool survey_name(const struct engine *eng, struct span name, struct name_view *ret);
 
+/* Who has to do with it here, at most `count` of each: its holds, newest first, and its
+ * waiters, as they stand in line. */
+void survey_holds_of(const struct engine *eng, struct span name, size_t count,
+                     hold_view_fn *fn, void *ctx);
+void survey_waits_of(const struct engine *eng, struct span name, size_t count,
+                     wait_view_fn *fn, void *ctx);
+
 #endif

@@ -272,6 +272,32 @@ START_TEST(one_name_is_looked_at)
 }
 END_TEST
 
+START_TEST(who_has_to_do_with_one_name_is_told)
+{
+    const struct lock_req read = { .kind = KIND_READ };
+
+    for (uint64_t conn = 1; conn <= 3; conn++) {
+        (void)fixture_grant(&e, conn, "page", read, 100 + conn);
+    }
+    (void)fixture_grant(&e, 4, "job", (struct lock_req){ .owner = SPAN("ann") }, 200);
+    wait_for_job(5, FOREVER);
+    fixture_pass(&e, 7);
+    wait_for_job(6, FOREVER);
+    wait_for_job(7, FOREVER);
+    survey_holds_of(e.engine, SPAN("page"), 2, tell_hold, NULL);
+    ck_assert_str_eq(told, "page by 3 for 7 left 29643, page by 2 for 7 left 29643, ");
+    told[0] = '\0';
+    survey_waits_of(e.engine, SPAN("page"), 9, tell_wait, NULL);
+    survey_waits_of(e.engine, SPAN("job"), 2, tell_wait, NULL);
+    ck_assert_str_eq(told, "job of ann by 5 for 7, 0 ahead of it; "
+                           "job of ann by 6 for 0, 1 ahead of it; ");
+    told[0] = '\0';
+    survey_holds_of(e.engine, SPAN("none"), 9, tell_hold, NULL);
+    survey_waits_of(e.engine, SPAN("none"), 9, tell_wait, NULL);
+    ck_assert_str_eq(told, "");
+}
+END_TEST
+
 START_TEST(a_name_takes_memory_with_every_waiter)
 {
     struct lock_req queue = { .owner = SPAN("ann") };
@@ -338,6 +364,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, waits_are_told_longest_first_with_who_is_in_the_way);
     tcase_add_test(tc, every_name_is_surveyed_in_bounded_steps);
     tcase_add_test(tc, one_name_is_looked_at);
+    tcase_add_test(tc, who_has_to_do_with_one_name_is_told);
     tcase_add_test(tc, a_name_takes_memory_with_every_waiter);
     tcase_add_test(tc, a_wait_for_somebody_elses_lock_has_nobody_here_in_the_way);
     tcase_add_test(tc, the_memory_of_many_readers_is_told_by_some);
