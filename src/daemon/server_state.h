@@ -9,7 +9,7 @@
  *   config_live.c    CONFIG and reload
  *   aclfile.c  the file of users
  *   server_info.c    what INFO says of the process
- *   web.c     HTTP: see web.h; metrics.c and status_json.c are what it tells
+ *   web.c     HTTP: see web.h; metrics.c and the *_json.c are what it tells
  *
  *   STARTING -> RUNNING -> STOPPING -> CLOSING -> GONE
  *

@@ -2,7 +2,9 @@
 #include "http/host.h"
 #include "http/http_priv.h"
 #include "http/prometheus.h"
+#include "latchd/protocol.h"
 #include "util/clock.h"
+#include "util/parse.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +85,8 @@ static enum MHD_Result refuse_request(struct MHD_Connection *c, unsigned code,
 
     if (code == MHD_HTTP_METHOD_NOT_ALLOWED) {
         add_header(r, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+    } else if (code == MHD_HTTP_SERVICE_UNAVAILABLE) {
+        add_header(r, MHD_HTTP_HEADER_RETRY_AFTER, "1");
     }
     return send_once(c, code, r);
 }
@@ -132,6 +136,85 @@ static enum MHD_Result send_health(struct http *h, struct MHD_Connection *c)
                      make_from("text/plain; charset=utf-8", &out));
 }
 
+/* --- what depends on the request -------------------------------------- */
+
+/* Without its percent signs; bytes, and a NUL is one of them. An absent one is empty.
+ */
+static struct span argument_of(struct MHD_Connection *c, const char *key)
+{
+    const char *value = NULL;
+    size_t len = 0;
+
+    if (MHD_lookup_connection_value_n(c, MHD_GET_ARGUMENT_KIND, key, strlen(key),
+                                      &value, &len) != MHD_YES ||
+        value == NULL) {
+        return SPAN_NONE;
+    }
+    return span_of(value, len);
+}
+
+/* Nothing of these is made once for all who ask: so there are only so many. */
+static bool may_look(struct http *h)
+{
+    uint64_t now = clock_boot_ms();
+
+    if (now - h->looks_since_ms >= HTTP_LOOKS_MS) {
+        h->looks_since_ms = now;
+        h->looks = 0;
+    }
+    if (h->looks == HTTP_LOOKS_MAX) {
+        return false;
+    }
+    h->looks++;
+    return true;
+}
+
+static enum MHD_Result refuse_look(struct MHD_Connection *c)
+{
+    return refuse_request(c, MHD_HTTP_SERVICE_UNAVAILABLE,
+                          "Too many look at names: ask again in a moment.\n");
+}
+
+static enum MHD_Result send_names(struct http *h, struct MHD_Connection *c)
+{
+    struct span find = argument_of(c, "find"), from = argument_of(c, "cursor");
+    struct buf out = { 0 };
+    uint64_t cursor = 0;
+
+    if (find.len > LATCHD_NAME_MAX) {
+        return refuse_request(c, MHD_HTTP_BAD_REQUEST,
+                              "No name is that long: find= has at most 512 bytes.\n");
+    }
+    if (from.len > 0 && !parse_u64(from, UINT64_MAX, &cursor)) {
+        return refuse_request(c, MHD_HTTP_BAD_REQUEST,
+                              "cursor= is the number of the answer before.\n");
+    }
+    if (!may_look(h)) {
+        return refuse_look(c);
+    }
+    h->setup.on_event(h->setup.ctx);
+    h->setup.names(h->setup.ctx, find, cursor, &out);
+    return send_once(c, MHD_HTTP_OK, make_from("application/json", &out));
+}
+
+static enum MHD_Result send_name(struct http *h, struct MHD_Connection *c)
+{
+    struct span name = argument_of(c, "name");
+    struct buf out = { 0 };
+
+    if (name.len == 0 || name.len > LATCHD_NAME_MAX) {
+        return refuse_request(c, MHD_HTTP_BAD_REQUEST,
+                              "name= is a lock's name, 1 to 512 bytes, with %XX for "
+                              "those that have a meaning in an address.\n");
+    }
+    if (!may_look(h)) {
+        return refuse_look(c);
+    }
+    h->setup.on_event(h->setup.ctx);
+    h->setup.name(h->setup.ctx, name, &out);
+    return send_once(c, MHD_HTTP_OK, make_from("application/json", &out));
+}
+
 /* --- routing ---------------------------------------------------------- */
 
 static const struct {
@@ -141,6 +224,8 @@ static const struct {
     { "/", send_page },
     { "/healthz", send_health },
     { "/metrics", send_metrics },
+    { "/name.json", send_name },
+    { "/names.json", send_names },
     { "/status.json", send_status },
 };
 
@@ -176,5 +261,6 @@ enum MHD_Result answer_request(void *cls, struct MHD_Connection *connection,
         }
     }
     return refuse_request(connection, MHD_HTTP_NOT_FOUND,
-                          "There are /, /status.json, /metrics and /healthz.\n");
+                          "There are /, /status.json, /names.json, /name.json, "
+                          "/metrics and /healthz.\n");
 }

@@ -2,13 +2,16 @@
  *
  *   /             one page, self-contained
  *   /status.json  what it shows
+ *   /names.json   ?find=TEXT&cursor=N: names that contain the text, a step at a time
+ *   /name.json    ?name=NAME: who holds that name, and who waits for it
  *   /metrics      for Prometheus
  *   /healthz      200 or 503, and why
  *
  * No thread: libmicrohttpd's epoll descriptor is watched by the loop. What others ask
  * for must not hold up locks, so all is bounded: connections, their memory, one request
- * to each and how long it may take; and a body is made at most every HTTP_FRESH_MS,
- * however many ask.
+ * to each and how long it may take; a body is made at most every HTTP_FRESH_MS, however
+ * many ask; and of those that depend on the request, HTTP_LOOKS_MAX are made in each
+ * HTTP_LOOKS_MS, and more are refused with 503.
  *
  * What is told comes from the callbacks, which add to `out`. There is no
  * authentication: whoever can connect can read. */
@@ -29,7 +32,9 @@ enum {
     HTTP_IDLE_S = 10,                   /* silence on a connection */
     HTTP_TAKE_MS = 20000,               /* from a connection to the end of its answer */
     HTTP_FRESH_MS = 100,                /* a body younger than this is given again */
-    HTTP_PORT_AUTO = 65536,             /* the kernel chooses */
+    HTTP_LOOKS_MS = 200,
+    HTTP_LOOKS_MAX = 20,    /* of /name.json and /names.json together */
+    HTTP_PORT_AUTO = 65536, /* the kernel chooses */
 };
 
 struct http;
@@ -43,6 +48,9 @@ struct http_setup {
     bool (*health)(void *ctx, struct buf *out); /* false: `out` says why */
     void (*metrics)(void *ctx, struct buf *out);
     void (*status)(void *ctx, struct buf *out);
+    /* `find` is 0 to LATCHD_NAME_MAX bytes, `name` 1 to LATCHD_NAME_MAX: any bytes. */
+    void (*names)(void *ctx, struct span find, uint64_t cursor, struct buf *out);
+    void (*name)(void *ctx, struct span name, struct buf *out);
 };
 
 /* NULL: *reterr says why, `room` bytes. Otherwise its address is in `name`. */

@@ -33,6 +33,8 @@ struct http {
     uint64_t looked_ms; /* when slow ones were looked for */
     struct MHD_Response *page;
     struct body metrics, status;
+    uint64_t looks_since_ms;
+    unsigned looks; /* since then: what was made for one request alone */
 };
 
 /* MHD_AccessHandlerCallback; cls is the struct http. */

@@ -9,6 +9,7 @@
 
 #include "http/host.h"
 #include "http/http_priv.h"
+#include "latchd/protocol.h"
 
 #include <ctype.h>
 #include <netinet/in.h>
@@ -65,7 +66,7 @@ static void fail(const char *what)
     abort();
 }
 
-/* --- what the daemon is to it ----------------------------------------------------- */
+/* --- what the daemon is to it ----------------------------------------- */
 
 static void on_event(void *ctx)
 {
@@ -82,6 +83,33 @@ static void tell(void *ctx, struct buf *out)
     buf_add_str(out, SECRET " 1\n");
 }
 
+/* Every byte is read, so that one that is not there shows. */
+static void add_looked_at(struct span text, struct buf *out)
+{
+    unsigned sum = 0;
+
+    for (size_t i = 0; i < text.len; i++) {
+        sum += (uint8_t)text.ptr[i];
+    }
+    buf_printf(out, SECRET " %u\n", sum);
+}
+
+static void tell_names(void *ctx, struct span find, uint64_t cursor, struct buf *out)
+{
+    if (find.len > LATCHD_NAME_MAX) {
+        fail("a search for more than a name can have");
+    }
+    add_looked_at(find, out);
+}
+
+static void tell_name(void *ctx, struct span name, struct buf *out)
+{
+    if (name.len == 0 || name.len > LATCHD_NAME_MAX) {
+        fail("a look at what can be no name");
+    }
+    add_looked_at(name, out);
+}
+
 static void open_web(void)
 {
     struct http_setup setup = {
@@ -92,6 +120,8 @@ static void open_web(void)
         .health = health,
         .metrics = tell,
         .status = tell,
+        .names = tell_names,
+        .name = tell_name,
     };
     char name[64], err[256];
 
@@ -105,7 +135,7 @@ static void open_web(void)
     }
 }
 
-/* --- a client --------------------------------------------------------------------- */
+/* --- a client --------------------------------------------------------- */
 
 static void enter(struct visitor *v)
 {
@@ -191,7 +221,7 @@ static void leave(struct visitor *v)
     }
 }
 
-/* --- what it asked for ------------------------------------------------------------ */
+/* --- what it asked for ------------------------------------------------ */
 
 /* Up to CR LF, which is taken off `rest`; false: there is none. */
 static bool line_of(struct span *rest, struct span *ret)
@@ -290,7 +320,8 @@ static bool read_head(struct span in, struct head *ret)
 /* Something can be at that path; an escaped one may be any. */
 static bool is_path(struct span path)
 {
-    static const char *const PATHS[] = { "/", "/metrics", "/status.json" };
+    static const char *const PATHS[] = { "/", "/metrics", "/name.json", "/names.json",
+                                         "/status.json" };
     const char *query = memchr(path.ptr, '?', path.len);
 
     if (memchr(path.ptr, '%', path.len) != NULL) {
@@ -305,7 +336,7 @@ static bool is_path(struct span path)
     return web.well && span_eq(path, SPAN("/healthz"));
 }
 
-/* --- what it got ------------------------------------------------------------------ */
+/* --- what it got ------------------------------------------------------ */
 
 static unsigned status_of(struct span answer)
 {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Metrics, health and the page's data over HTTP: http_endpoints.py LATCHD"""
 import http.client
+import json
 import os
 import re
 import signal
@@ -8,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from urllib.parse import quote
 
 from http_metrics import parse, value
 from http_stand import HOSTILE, PATIENCE_S, HttpStand, shown, wait_for, words
@@ -178,6 +180,96 @@ def what_was_lost_is_told_with_who_when_and_why():
         assert forced["token"] > 1e15 and 0 < forced["ago_ms"] < 600000 and forced["client"] > 0
 
 
+def found_by(stand, text):
+    """The names that contain it, as they are shown, by all steps of the search."""
+    names, cursor = [], "0"
+    while True:
+        code, _, body = stand.ask("GET", f"/names.json?find={quote(text)}&cursor={cursor}")
+        if code == 503:
+            continue  # that many steps in that little time
+        assert code == 200, body
+        step = json.loads(body)
+        names += [row["name"] for row in step["names"]]
+        assert len(step["names"]) < 60, "a step of that many names"
+        cursor = step["cursor"]
+        if cursor == "0":
+            return names
+
+
+def a_search_finds_every_name_with_the_text_and_no_other():
+    with HttpStand(BINARY) as stand, stand.client() as client:
+        for i in range(300):
+            stand.tell(client, "LOCK", f"job:{i}")
+        for name in HOSTILE:
+            stand.tell(client, "LOCK", name)
+        assert sorted(found_by(stand, b"job:")) == sorted(f"job:{i}" for i in range(300))
+        assert found_by(stand, b":299") == ["job:299"]
+        assert found_by(stand, b"JOB:") == [] == found_by(stand, b"x" * 512)
+        assert len(found_by(stand, b"")) == 300 + len(HOSTILE)
+        for name in HOSTILE:
+            assert found_by(stand, name) == [shown(name)], name
+        assert found_by(stand, b"\x00") == [shown(b"line\nbreak\x00nul")]
+
+
+def one_name_is_told_with_holders_waiters_and_losses():
+    with HttpStand(BINARY) as stand, stand.client() as client, stand.client() as second, \
+            stand.client() as third:
+        for name in HOSTILE:
+            stand.tell(client, "LOCK", name, "OWNER", "ann")
+            assert stand.name(name)["name"] == shown(name)
+            assert stand.name(name)["holders"][0]["owner"] == "ann", name
+        stand.tell(client, "LOCK", "job", "OWNER", "eve")
+        stand.tell(client, "FORCEUNLOCK", "job", "ANY")
+        stand.tell(client, "LOCK", "job", "OWNER", "bob")
+        for i, conn in enumerate((second, third)):
+            conn.sendall(words("LOCK", "job", "WAIT", 600000, "OWNER", f"w{i}"))
+            wait_for(lambda: stand.name(b"job")["waiting"] == i + 1, "nobody waits")
+        seen = stand.name(b"job")
+        host, port = client.getsockname()
+        holder, = seen["holders"]
+        assert (holder["owner"], holder["from"]) == ("bob", f"{host}:{port}"), holder
+        assert [(w["owner"], w["ahead"]) for w in seen["waits"]] == [("w0", 0), ("w1", 1)]
+        loss, = seen["losses"]
+        assert (loss["owner"], loss["cause"]) == ("eve", "forced") and seen["holds"] == 1
+        for i in range(3):
+            stand.tell(client, "LOCK", "page", "READ", "OWNER", f"r{i}")
+        readers = stand.name(b"page")["holders"]
+        assert [r["owner"] for r in readers] == ["r2", "r1", "r0"], readers
+        nothing = stand.name(b"nobody's")
+        assert (nothing["holds"], nothing["waiting"], nothing["holders"], nothing["waits"],
+                nothing["losses"]) == (0, 0, [], [], [])
+
+
+def what_can_be_no_name_is_refused():
+    with HttpStand(BINARY) as stand:
+        assert stand.ask("GET", "/name.json?name=" + "%ff" * 512)[0] == 200
+        assert stand.ask("GET", "/names.json?find=" + "%ff" * 512)[0] == 200
+        for path in ("/name.json", "/name.json?name=", "/name.json?name", "/name.json?find=job",
+                     "/name.json?name=" + "%ff" * 513, "/names.json?find=" + "a" * 513,
+                     "/names.json?cursor=-1", "/names.json?cursor=1x",
+                     "/names.json?cursor=18446744073709551616"):
+            assert stand.ask("GET", path)[0] == 400, path
+        code, _, body = stand.ask("GET", "/names.json?cursor=18446744073709551615")
+        assert code == 200 and json.loads(body)["names"] == []
+
+
+def looking_at_names_is_bounded_in_time():
+    with HttpStand(BINARY) as stand, stand.client() as client:
+        stand.tell(client, "LOCK", "job")
+
+        def refused():
+            crowd = [stand.http_socket() for _ in range(30)]
+            for c in crowd:
+                c.sendall(b"GET /name.json?name=job HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            answers = [c.recv(65536) for c in crowd]
+            for c in crowd:
+                c.close()
+            return [a for a in answers if b"Retry-After: 1\r\n" in a]
+        assert all(a.startswith(b"HTTP/1.1 503") for a in wait_for(refused, "none is refused"))
+        wait_for(lambda: stand.ask("GET", "/name.json?name=job")[0] == 200, "for ever")
+        assert stand.ask("GET", "/status.json")[0] == 200
+
+
 def names_that_change_hands_are_found():
     with HttpStand(BINARY) as stand, stand.client() as client:
         def busy():
@@ -298,6 +390,10 @@ CASES = [
     health_follows_redis,
     the_status_tells_who_holds_and_who_waits_and_why,
     what_was_lost_is_told_with_who_when_and_why,
+    a_search_finds_every_name_with_the_text_and_no_other,
+    one_name_is_told_with_holders_waiters_and_losses,
+    what_can_be_no_name_is_refused,
+    looking_at_names_is_bounded_in_time,
     names_that_change_hands_are_found,
     garbage_ends_a_connection_and_nothing_else,
     a_connection_gets_one_answer,

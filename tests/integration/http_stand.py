@@ -5,6 +5,7 @@ import re
 import socket
 import tempfile
 import time
+import urllib.parse
 
 from stand import Stand  # and the way to what is shared
 from resp import Wire
@@ -88,6 +89,18 @@ class HttpStand(Stand):
 
     def status(self):
         return json.loads(self.get("/status.json"))
+
+    def name(self, name):
+        """What is told of one name, which is bytes."""
+        path = "/name.json?name=" + urllib.parse.quote(name)
+        found = []
+
+        def answered():
+            found[:] = self.ask("GET", path)
+            return found[0] != 503  # that many looks in that little time
+        wait_for(answered, "too many look, for ever")
+        assert found[0] == 200, found
+        return json.loads(found[2])
 
     def ask_redis(self, *words_):
         with Wire(str(self.redis_socket)) as redis:

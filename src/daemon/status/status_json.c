@@ -1,105 +1,13 @@
 /* What the page shows, as JSON. Lists are cut at ROWS; the numbers tell of all. */
 #include "daemon/server_state.h"
+#include "daemon/status/json_rows.h"
 #include "daemon/status/web_priv.h"
 #include "latchd-config.h"
 #include "util/json.h"
 
 enum { ROWS = 25 };
 
-struct telling {
-    struct server *s;
-    struct json *j;
-};
-
-static void add_from(struct telling *t, uint64_t id)
-{
-    struct conn *c = id == 0 ? NULL : net_find(t->s->net, id);
-    struct conn_info info;
-
-    if (c == NULL) {
-        json_null(t->j, "from");
-        return;
-    }
-    conn_info(c, &info);
-    json_uint(t->j, "client", id);
-    json_text(t->j, "from", info.peer);
-}
-
-static const char *kind_word(enum lock_kind kind)
-{
-    static const char *const WORDS[] = { [KIND_PLAIN] = "plain",
-                                         [KIND_FAIR] = "fair",
-                                         [KIND_READ] = "read",
-                                         [KIND_WRITE] = "write" };
-
-    return WORDS[kind];
-}
-
-/* --- rows ------------------------------------------------------------- */
-
-static void add_holder(struct telling *t, const struct hold_view *v)
-{
-    json_bytes(t->j, "owner", v->owner);
-    json_text(t->j, "kind", kind_word(v->kind));
-    json_uint(t->j, "token", v->token);
-    json_uint(t->j, "held_ms", v->held_ms);
-    json_uint(t->j, "left_ms", v->left_ms);
-    json_bool(t->j, "fixed", v->fixed);
-    json_bool(t->j, "uncertain", v->uncertain);
-    add_from(t, v->conn);
-}
-
-static void add_hold(void *ctx, const struct hold_view *v)
-{
-    struct telling *t = ctx;
-
-    json_open(t->j, NULL, '{');
-    json_bytes(t->j, "name", v->name);
-    add_holder(t, v);
-    json_close(t->j, '}');
-}
-
-static void add_wait(void *ctx, const struct wait_view *v)
-{
-    struct telling *t = ctx;
-
-    json_open(t->j, NULL, '{');
-    json_bytes(t->j, "name", v->name);
-    json_bytes(t->j, "owner", v->waiter.owner);
-    json_text(t->j, "kind", kind_word(v->waiter.kind));
-    json_uint(t->j, "waited_ms", v->waiter.waited_ms);
-    if (v->waiter.left_ms == UINT64_MAX) {
-        json_null(t->j, "left_ms");
-    } else {
-        json_uint(t->j, "left_ms", v->waiter.left_ms);
-    }
-    json_bytes(t->j, "held_by", v->held_by);
-    json_uint(t->j, "ahead", v->ahead);
-    add_from(t, v->waiter.conn);
-    json_close(t->j, '}');
-}
-
-static void add_name_of(struct telling *t, const struct name_view *v)
-{
-    json_uint(t->j, "waiting", v->waiting);
-    json_uint(t->j, "longest_ms", v->longest_wait_ms);
-    json_uint(t->j, "holds", v->holds);
-    if (v->holds > 0) {
-        add_holder(t, &v->newest);
-    }
-}
-
-static void add_crowded(void *ctx, const struct name_view *v)
-{
-    struct telling *t = ctx;
-
-    json_open(t->j, NULL, '{');
-    json_bytes(t->j, "name", v->name);
-    add_name_of(t, v);
-    json_close(t->j, '}');
-}
-
-static void add_busy(struct telling *t)
+static void add_busy(struct row_writer *t)
 {
     const struct top_granted_name *busy[ROWS];
     size_t count = top_granted_list(t->s->web->top_granted, busy, ROWS);
@@ -112,54 +20,35 @@ static void add_busy(struct telling *t)
         json_bytes(t->j, "name", name);
         json_uint(t->j, "rate_milli", busy[i]->rate_milli);
         (void)survey_name(t->s->engine, name, &view);
-        add_name_of(t, &view);
+        write_name_fields(t, &view);
         json_close(t->j, '}');
     }
 }
 
 /* Newest first. */
-static void add_losses(struct telling *t)
+static void add_losses(struct row_writer *t)
 {
-    static const char *const CAUSES[] = {
-        [LOSS_GONE] = "gone",
-        [LOSS_TAKEN] = "taken",
-        [LOSS_FORCED] = "forced",
-        [LOSS_UNCONFIRMED] = "unconfirmed",
-        [LOSS_LEASE_OVER] = "lease over",
-    };
     const struct losses *l = &t->s->web->losses;
 
     json_uint(t->j, "lost_lately", losses_lately(l, t->s->now_ms));
     json_uint(t->j, "lately_ms", LOSSES_LATELY_MS);
     json_open(t->j, "losses", '[');
     for (size_t i = 0; i < losses_known(l); i++) {
-        const struct loss *loss = losses_at(l, i);
-
-        json_open(t->j, NULL, '{');
-        json_bytes(t->j, "name", loss_name(loss));
-        json_bytes(t->j, "owner", loss_owner(loss));
-        json_uint(t->j, "token", loss->token);
-        json_uint(t->j, "ago_ms", t->s->now_ms - loss->at_ms);
-        json_uint(t->j, "client", loss->client);
-        json_text(t->j, "cause", CAUSES[loss->cause]);
-        json_bytes(t->j, "taker", loss_taker(loss));
-        json_uint(t->j, "forced_by", loss->forced_by);
-        json_text(t->j, "forced_from", loss->forced_from);
-        json_close(t->j, '}');
+        write_loss_row(t, losses_at(l, i));
     }
     json_close(t->j, ']');
 }
 
-static void add_lists(struct telling *t)
+static void add_lists(struct row_writer *t)
 {
     json_open(t->j, "crowded", '[');
-    top_waited_each(&t->s->web->top_waited, t->s->engine, ROWS, add_crowded, t);
+    top_waited_each(&t->s->web->top_waited, t->s->engine, ROWS, write_name_row, t);
     json_close(t->j, ']');
     json_open(t->j, "waits", '[');
-    survey_waits(t->s->engine, ROWS, add_wait, t);
+    survey_waits(t->s->engine, ROWS, write_wait_row, t);
     json_close(t->j, ']');
     json_open(t->j, "holds", '[');
-    survey_holds(t->s->engine, ROWS, add_hold, t);
+    survey_holds(t->s->engine, ROWS, write_hold_row, t);
     json_close(t->j, ']');
     json_open(t->j, "busy", '[');
     add_busy(t);
@@ -248,7 +137,7 @@ void web_status(void *ctx, struct buf *out)
 {
     struct server *s = ctx;
     struct json j = { .out = out };
-    struct telling t = { s, &j };
+    struct row_writer t = { s, &j };
     struct buf why = { 0 };
     bool ready;
 

@@ -161,6 +161,8 @@ static struct http *open_http(struct server *s)
         .health = web_health,
         .metrics = web_metrics,
         .status = web_status,
+        .names = web_names,
+        .name = web_name,
     };
     struct http *h = http_open(&setup, name, sizeof(name), err, sizeof(err));
 

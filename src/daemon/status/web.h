@@ -32,5 +32,8 @@ bool web_health(void *ctx, struct buf *out);
 void web_metrics(void *ctx, struct buf *out);
 /* status_json.c */
 void web_status(void *ctx, struct buf *out);
+/* name_json.c: one step of a search from `cursor` on, and one name */
+void web_names(void *ctx, struct span find, uint64_t cursor, struct buf *out);
+void web_name(void *ctx, struct span name, struct buf *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* web_priv: what web.c keeps and status_json.c tells. */
+/* web_priv: what web.c keeps, and status_json.c and name_json.c tell. */
 #ifndef LATCHD_DAEMON_STATUS_WEB_PRIV_H
 #define LATCHD_DAEMON_STATUS_WEB_PRIV_H
 

@@ -111,7 +111,7 @@ void survey_waits(const struct engine *eng, size_t count, wait_view_fn *fn, void
     }
 }
 
-/* --- one name --------------------------------------------------------------------- */
+/* --- one name --------------------------------------------------------- */
 
 void survey_holds_of(const struct engine *eng, struct span name, size_t count,
                      hold_view_fn *fn, void *ctx)
@@ -156,7 +156,7 @@ void survey_waits_of(const struct engine *eng, struct span name, size_t count,
     }
 }
 
-/* --- names ------------------------------------------------------------------------ */
+/* --- names ------------------------------------------------------------ */
 
 static struct name_view view_name(const struct engine *eng, const struct lock *lock)
 {

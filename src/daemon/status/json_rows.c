@@ -1,0 +1,112 @@
+#include "daemon/status/json_rows.h"
+
+#include "daemon/server_state.h"
+
+static void write_client(struct row_writer *w, uint64_t id)
+{
+    struct conn *c = id == 0 ? NULL : net_find(w->s->net, id);
+    struct conn_info info;
+
+    if (c == NULL) {
+        json_null(w->j, "from");
+        return;
+    }
+    conn_info(c, &info);
+    json_uint(w->j, "client", id);
+    json_text(w->j, "from", info.peer);
+}
+
+static const char *kind_word(enum lock_kind kind)
+{
+    static const char *const WORDS[] = { [KIND_PLAIN] = "plain",
+                                         [KIND_FAIR] = "fair",
+                                         [KIND_READ] = "read",
+                                         [KIND_WRITE] = "write" };
+
+    return WORDS[kind];
+}
+
+static void write_holder(struct row_writer *w, const struct hold_view *v)
+{
+    json_bytes(w->j, "owner", v->owner);
+    json_text(w->j, "kind", kind_word(v->kind));
+    json_uint(w->j, "token", v->token);
+    json_uint(w->j, "held_ms", v->held_ms);
+    json_uint(w->j, "left_ms", v->left_ms);
+    json_bool(w->j, "fixed", v->fixed);
+    json_bool(w->j, "uncertain", v->uncertain);
+    write_client(w, v->conn);
+}
+
+void write_hold_row(void *ctx, const struct hold_view *v)
+{
+    struct row_writer *w = ctx;
+
+    json_open(w->j, NULL, '{');
+    json_bytes(w->j, "name", v->name);
+    write_holder(w, v);
+    json_close(w->j, '}');
+}
+
+void write_wait_row(void *ctx, const struct wait_view *v)
+{
+    struct row_writer *w = ctx;
+
+    json_open(w->j, NULL, '{');
+    json_bytes(w->j, "name", v->name);
+    json_bytes(w->j, "owner", v->waiter.owner);
+    json_text(w->j, "kind", kind_word(v->waiter.kind));
+    json_uint(w->j, "waited_ms", v->waiter.waited_ms);
+    if (v->waiter.left_ms == UINT64_MAX) {
+        json_null(w->j, "left_ms");
+    } else {
+        json_uint(w->j, "left_ms", v->waiter.left_ms);
+    }
+    json_bytes(w->j, "held_by", v->held_by);
+    json_uint(w->j, "ahead", v->ahead);
+    write_client(w, v->waiter.conn);
+    json_close(w->j, '}');
+}
+
+void write_name_fields(struct row_writer *w, const struct name_view *v)
+{
+    json_uint(w->j, "waiting", v->waiting);
+    json_uint(w->j, "longest_ms", v->longest_wait_ms);
+    json_uint(w->j, "holds", v->holds);
+    if (v->holds > 0) {
+        write_holder(w, &v->newest);
+    }
+}
+
+void write_name_row(void *ctx, const struct name_view *v)
+{
+    struct row_writer *w = ctx;
+
+    json_open(w->j, NULL, '{');
+    json_bytes(w->j, "name", v->name);
+    write_name_fields(w, v);
+    json_close(w->j, '}');
+}
+
+void write_loss_row(struct row_writer *w, const struct loss *loss)
+{
+    static const char *const CAUSES[] = {
+        [LOSS_GONE] = "gone",
+        [LOSS_TAKEN] = "taken",
+        [LOSS_FORCED] = "forced",
+        [LOSS_UNCONFIRMED] = "unconfirmed",
+        [LOSS_LEASE_OVER] = "lease over",
+    };
+
+    json_open(w->j, NULL, '{');
+    json_bytes(w->j, "name", loss_name(loss));
+    json_bytes(w->j, "owner", loss_owner(loss));
+    json_uint(w->j, "token", loss->token);
+    json_uint(w->j, "ago_ms", w->s->now_ms - loss->at_ms);
+    json_uint(w->j, "client", loss->client);
+    json_text(w->j, "cause", CAUSES[loss->cause]);
+    json_bytes(w->j, "taker", loss_taker(loss));
+    json_uint(w->j, "forced_by", loss->forced_by);
+    json_text(w->j, "forced_from", loss->forced_from);
+    json_close(w->j, '}');
+}
