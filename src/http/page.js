@@ -1,4 +1,8 @@
-// Asks for /status.json and shows it. Names are data: they are only ever set as text.
+// Asks for /status.json and shows it; for the names that a search finds, and for one name,
+// /names.json and /name.json. Names are data: they are only ever set as text.
+//
+// What is shown is in the address: #find=TEXT, #name=NAME, or nothing; so links, bookmarks
+// and the way back work.
 'use strict';
 
 (() => {
@@ -61,7 +65,7 @@
     if (e.textContent !== text) e.textContent = text;
   }
 
-  // Cells are lists of parts, [text, class, tag]; what has not changed is not touched, so
+  // Cells are lists of parts, [text, class, tag, where it leads]; what has not changed is not touched, so
   // that a selection stays.
   const shown = new WeakMap();
 
@@ -70,8 +74,60 @@
 
     if (shown.get(cell) === key) return;
     shown.set(cell, key);
-    cell.replaceChildren(...parts.map(([text, className, tag]) =>
-      element(tag || 'span', className, text)));
+    cell.replaceChildren(...parts.map(([text, className, tag, href]) => {
+      const e = element(tag || 'span', className, text);
+
+      if (href) e.href = href;
+      return e;
+    }));
+  }
+
+  // --- names ---------------------------------------------------------------------------
+
+  // A name is bytes. latchd shows it with \xNN for a byte that is no text, \u{NNNN} for a
+  // mark that nobody sees, and two backslashes for one: nothing is lost, so it can be taken
+  // back. A backslash that begins none of these stands for itself, so people can type one.
+  const SHOWN = /\\\\|\\x([0-9a-f]{2})|\\u\{([0-9a-f]{1,6})\}|[^\\]+|\\/gi;
+
+  function bytesOf(text) {
+    const bytes = [];
+    const encoder = new TextEncoder();
+
+    for (const [part, byte, code] of text.matchAll(SHOWN)) {
+      if (byte) bytes.push(parseInt(byte, 16));
+      else if (code && parseInt(code, 16) <= 0x10ffff) {
+        bytes.push(...encoder.encode(String.fromCodePoint(parseInt(code, 16))));
+      } else bytes.push(...encoder.encode(part === '\\\\' ? '\\' : part));
+    }
+    return bytes;
+  }
+
+  function inAddress(text) {
+    return bytesOf(text).map((byte) => /[\w.~-]/.test(String.fromCharCode(byte))
+      ? String.fromCharCode(byte) : '%' + byte.toString(16).padStart(2, '0')).join('');
+  }
+
+  function linkTo(name) {
+    return '#name=' + inAddress(name);
+  }
+
+  function escaped(bytes, quote) {
+    return quote + bytes.map((byte) => byte === 0x5c || byte === quote.charCodeAt(0)
+      ? '\\' + String.fromCharCode(byte)
+      : byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte)
+        : '\\x' + byte.toString(16).padStart(2, '0')).join('') + quote;
+  }
+
+  // For a shell, as `latchctl why` writes it; and for redis-cli.
+  function quoted(name) {
+    const bytes = bytesOf(name);
+    const plainly = String.fromCharCode(...bytes);
+
+    return /^[\w+=:,./@%-]+$/.test(plainly) ? plainly : '$' + escaped(bytes, "'");
+  }
+
+  function inQuotes(name) {
+    return escaped(bytesOf(name), '"');
   }
 
   // --- charts --------------------------------------------------------------------------
@@ -292,12 +348,14 @@
       `, token ${row.token}`, '', 'small']];
   }
 
-  const name = ['Name', 'name', (row) => [[row.name, 'who']]];
+  const name = ['Name', 'name', (row) => [[row.name, 'who', 'a', linkTo(row.name)]]];
+  const lostWhen = ['When', 'time', (row) => [[duration(row.ago_ms) + ' ago'],
+    [moment(-row.ago_ms), '', 'small']]];
+  const OVERVIEW = ['losses', 'crowded', 'waits', 'holds', 'busy'];
   const TABLES = {
     losses: [name,
       ['Who had it', 'wide', loser],
-      ['When', 'time', (row) => [[duration(row.ago_ms) + ' ago'],
-        [moment(-row.ago_ms), '', 'small']]],
+      lostWhen,
       ['Why', 'wide', cause]],
     crowded: [name,
       ['Waiting', 'count', (row) => [[whole.format(row.waiting)]]],
@@ -318,6 +376,18 @@
       ['Grants per second', 'count', (row) => [[rate(row.rate_milli / 1000)]]],
       ['Waiting', 'count', (row) => [[whole.format(row.waiting)]]],
       ['Held by', 'wide', holder]],
+    found: [name,
+      ['Waiting', 'count', (row) => [[whole.format(row.waiting)]]],
+      ['Held by', 'wide', holder],
+      ['Held for', 'time', (row) => row.holds === 0 ? [['–', 'dim']] : since(row.held_ms)]],
+    holders: [['Held by', 'name', (row, s) => holder({ ...row, holds: 1 }, s)],
+      ['Held for', 'time', (row) => since(row.held_ms)],
+      ['Lease', 'time', (row) => until({ ...row, holds: 1 })]],
+    queue: [['Who', 'name', waiter],
+      ['Ahead', 'count', (row) => [[row.ahead === 0 ? 'first' : whole.format(row.ahead)]]],
+      ['Waiting for', 'time', (row) => since(row.waited_ms)],
+      ['Gives up', 'time', givesUp]],
+    'name-losses': [['Who had it', 'name', loser], lostWhen, ['Why', 'wide', cause]],
   };
 
   function headOf(columns) {
@@ -349,6 +419,7 @@
 
   // Few rows at first; a button shows the rest.
   const opened = {};
+  const drawn = {}; // how a table was shown last, to do it again
 
   function cutRows(id, rows) {
     const table = byId(id);
@@ -359,7 +430,7 @@
       more.type = 'button';
       more.addEventListener('click', () => {
         opened[id] = !opened[id];
-        if (latest !== null) showTables(latest);
+        drawn[id]();
       });
       table.after(more);
     }
@@ -374,6 +445,7 @@
     const columns = TABLES[id];
     const rows = cutRows(id, all);
 
+    drawn[id] = () => showTable(id, all, s);
     if (rows.length === 0) {
       table.replaceChildren();
       return;
@@ -399,7 +471,7 @@
   }
 
   function showTables(s) {
-    for (const id of Object.keys(TABLES)) showTable(id, s[id], s);
+    for (const id of OVERVIEW) showTable(id, s[id], s);
     byId('losses-part').hidden = s.losses.length === 0;
     lead('losses', s.losses, s.total.lost, '', 'The last',
       'All that were lost or freed by force since the start.');
@@ -429,7 +501,8 @@
     if (s.lost_lately > 0) {
       list.push([`${s.lost_lately < s.losses.length || s.losses.length === s.total.lost ? '' :
         'At least '}${count(s.lost_lately, 'hold was', 'holds were')} lost or freed by force in ` +
-        `the last ${Math.round(s.lately_ms / 60000)} minutes: see below which, when and why.`]);
+        `the last ${Math.round(s.lately_ms / 60000)} minutes: see ` +
+        `${view.kind === 'overview' ? 'below' : '“All names”'} which, when and why.`]);
     }
     near('Connections', s.now.connections, s.max.connections);
     near('Waiting', s.now.waiting, s.max.waiting);
@@ -464,8 +537,169 @@
     showNotices(notices(s));
     for (const [tile, now] of tiles) tile.update(s.history, now(s, last));
     showTables(s);
-    document.title = (s.ready ? '' : '! ') + 'latchd' +
-      (s.now.waiting > 0 ? ` – ${whole.format(s.now.waiting)} waiting` : '');
+    showTitle();
+  }
+
+  function showTitle() {
+    const waiting = latest === null ? 0 : latest.now.waiting;
+
+    document.title = (latest === null || latest.ready ? '' : '! ') +
+      (view.kind === 'name' && view.shown ? view.shown + ' – latchd' : 'latchd' +
+        (waiting > 0 ? ` – ${whole.format(waiting)} waiting` : ''));
+  }
+
+  // --- one name ------------------------------------------------------------------------
+
+  let view = { kind: 'overview' }; // or { kind, text }, with text as it is in the address
+
+  function heldBy(n, s) {
+    if (n.holds > 0) {
+      return n.holds === 1 ? 'Held here.' : `Held by ${whole.format(n.holds)} here` +
+        (n.holds > n.holders.length ? `; the last ${n.holders.length} of them.` : '.');
+    }
+    if (!s.ready) return `Nobody here holds it. ${s.health}.`;
+    return n.waiting > 0 ? 'Held by somebody elsewhere: Redisson, or another latchd.'
+      : 'No client of this latchd holds it or waits for it. Redisson or another latchd may.';
+  }
+
+  function freeing(n) {
+    const which = n.holds === 1 ? 'the holder' : 'the first of these';
+    const why = n.holds === 0 ? 'To ask Redis who holds it'
+      : `If ${which} should not have it any more (it is told, and its token is worth less ` +
+        'than the next)';
+    const token = n.holds === 0 ? 0 : n.holders[0].token;
+
+    // No program can be given a NUL byte in its arguments.
+    if (bytesOf(n.name).includes(0)) {
+      return [[why + ', in redis-cli:'], [n.holds === 0 ? `LOCKINFO ${inQuotes(n.name)}`
+        : `FORCEUNLOCK ${inQuotes(n.name)} TOKEN ${token}`, '', 'code']];
+    }
+    return [[why + ':'], [n.holds === 0 ? `latchctl why ${quoted(n.name)}`
+      : `latchctl force ${quoted(n.name)} --token ${token}`, '', 'code']];
+  }
+
+  function showName(n) {
+    const s = latest;
+
+    view.shown = n.name;
+    setText(byId('name-title'), n.name);
+    setText(byId('name-lead'), heldBy(n, s));
+    showTable('holders', n.holders, s);
+    fill(byId('name-free'), freeing(n));
+    showTable('queue', n.waits, s);
+    lead('queue', n.waits, n.waiting, 'Nobody waits for it here.', 'The first',
+      'All who wait for it here, in their order.');
+    showTable('name-losses', n.losses, s);
+    lead('name-losses', n.losses, 0, 'None of this name among the last that were lost.', '',
+      'Those of this name among the last 100 that were lost or freed by force.');
+    showTitle();
+  }
+
+  // --- a search ------------------------------------------------------------------------
+
+  const BUSY_MS = 250; // after so long it is asked again when too many ask,
+  const BUSY_MOST = 40; // at most so often
+  const FOUND_MOST = 100; // until somebody wants more
+  const inOrder = new Intl.Collator('en', { numeric: true });
+
+  async function get(path) {
+    for (let tries = 1; ; tries++) {
+      const reply = await fetch(path,
+        { signal: AbortSignal.timeout(PATIENCE_MS), cache: 'no-store' });
+
+      if (reply.ok) return reply.json();
+      if (reply.status !== 503 || tries === BUSY_MOST) throw new Error(await reply.text());
+      await new Promise((resume) => setTimeout(resume, BUSY_MS));
+    }
+  }
+
+  function showFound(v, going) {
+    const rows = [...v.found.values()].sort((a, b) => inOrder.compare(a.name, b.name));
+    const names = count(rows.length, 'name', 'names');
+
+    opened.found = true;
+    showTable('found', rows, latest);
+    byId('found').nextElementSibling.hidden = true; // found-on does that
+    setText(byId('found-lead'), going ? `Searching: ${names} so far.`
+      : v.failed ? `The search failed after ${names}: ${v.failed}`
+        : v.cursor !== '0' ? `The first ${names}, as of ${clock.format(v.at)}.`
+          : rows.length === 0 ? 'Nobody here holds or waits for such a name. ' +
+            'Upper and lower case differ.'
+            : `${names} held or waited for here, as of ${clock.format(v.at)}.`);
+    byId('found-on').hidden = going || v.cursor === '0';
+  }
+
+  // A step at a time, so that a daemon with very many names is not held up.
+  async function search(v) {
+    const most = v.found.size + FOUND_MOST;
+
+    v.failed = '';
+    try {
+      do {
+        const step = await get(`names.json?find=${v.text}&cursor=${v.cursor}`);
+
+        if (view !== v) return;
+        for (const row of step.names) v.found.set(row.name, row);
+        v.cursor = step.cursor;
+        v.shown = step.find;
+        if (byId('found-exact').hidden) {
+          byId('find').value = v.shown;
+          byId('found-exact').hidden = false;
+          byId('found-exact').href = linkTo(v.shown);
+          setText(byId('found-exact'), `Look at exactly “${v.shown}”`);
+        }
+        v.at = Date.now();
+        showFound(v, true);
+      } while (v.cursor !== '0' && v.found.size < most);
+    } catch (error) {
+      v.failed = error.message;
+    }
+    if (view === v) showFound(v, false);
+  }
+
+  // --- which of them -------------------------------------------------------------------
+
+  function viewOf(hash) {
+    const [, kind, text] = /^#(find|name)=(.+)$/.exec(hash) || [];
+
+    return kind === undefined ? { kind: 'overview' }
+      : { kind, text: text.replace(/[&#+]/g, encodeURIComponent), cursor: '0', found: new Map() };
+  }
+
+  function go() {
+    view = viewOf(location.hash);
+    byId('overview').hidden = view.kind !== 'overview';
+    byId('found-view').hidden = view.kind !== 'find';
+    byId('name-view').hidden = view.kind !== 'name';
+    byId('back').hidden = view.kind === 'overview';
+    byId('found-exact').hidden = true;
+    if (view.kind !== 'find') byId('find').value = '';
+    for (const id of ['holders', 'queue', 'name-losses', 'found']) byId(id).replaceChildren();
+    for (const id of ['name-title', 'name-lead', 'queue-lead', 'name-losses-lead']) {
+      setText(byId(id), '');
+    }
+    setText(byId('found-lead'), 'Searching.');
+    byId('found-on').hidden = true;
+    fill(byId('name-free'), []);
+    if (latest !== null) showNotices(notices(latest));
+    showTitle();
+  }
+
+  async function showView() {
+    const v = view;
+
+    if (v.kind === 'name') {
+      try {
+        const n = await get('name.json?name=' + v.text);
+
+        if (view === v) showName(n);
+      } catch (error) {
+        if (view === v) setText(byId('name-lead'), error.message);
+      }
+    } else if (v.kind === 'find' && !v.begun) {
+      v.begun = true;
+      search(v);
+    }
   }
 
   // --- asking --------------------------------------------------------------------------
@@ -484,6 +718,7 @@
       if (!reply.ok) throw new Error(String(reply.status));
       show(await reply.json());
       answered = Date.now();
+      await showView();
     } catch (error) {
       showHealth(answered === null ? 'No answer'
         : 'No answer since ' + clock.format(answered), 'bad');
@@ -511,5 +746,21 @@
   document.addEventListener('visibilitychange', () => {
     if (document.hidden) clearTimeout(timer); else if (!paused) turn();
   });
+  byId('search').addEventListener('submit', (event) => {
+    const text = byId('find').value;
+
+    event.preventDefault();
+    location.hash = text === '' ? '' : '#find=' + inAddress(text);
+  });
+  byId('found-on').addEventListener('click', () => search(view));
+  addEventListener('hashchange', async () => {
+    go();
+    const v = view;
+
+    await (latest === null ? turn() : showView());
+    if (view !== v || v.kind === 'overview') return;
+    byId(v.kind === 'name' ? 'name-title' : 'found-title').focus();
+  });
+  go();
   turn();
 })();

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import urllib.parse
 
 from devtools import QUIET, Browser, chromium
 from http_stand import HOSTILE, PATIENCE_S, HttpStand, shown, wait_for, words
@@ -146,6 +147,95 @@ def the_page_says_what_was_lost_and_why():
         take_pictures(stand)
 
 
+def text_of(browser, id_):
+    return browser.evaluate(f"document.getElementById('{id_}')?.textContent") or ""
+
+
+def names_in(browser, table):
+    return browser.evaluate(f"[...document.querySelectorAll('#{table} tbody th a')]"
+                            ".map((e) => e.textContent).join('|')").split("|")
+
+
+def press(browser, key, text=""):
+    for kind in ("keyDown", "keyUp"):
+        browser.call("Input.dispatchKeyEvent", type=kind, key=key, code=key,
+                     windowsVirtualKeyCode=13 if key == "Enter" else 9, text=text)
+
+
+def the_view_of_a_name_is_reached_by_keys_and_is_exact():
+    """Every name leads to itself, whatever its bytes are; no mouse is needed."""
+    with HttpStand(BINARY) as stand, stand.client() as a, stand.client() as b, \
+            stand.client() as c, Browser() as browser:
+        fill(stand, (a, b, c))
+        browser.call("Page.navigate", url=f"http://127.0.0.1:{stand.http_port}/")
+        rows = "document.querySelectorAll('#holds tbody th a')"
+        wait_for(lambda: browser.evaluate(rows + ".length") == len(HOSTILE), "no rows")
+        for i, name in enumerate(HOSTILE):
+            browser.evaluate(rows + f"[{i}].focus()")
+            press(browser, "Enter", "\r")
+            wait_for(lambda: text_of(browser, "name-title") == shown(name), name)
+            wait_for(lambda: "<b>ann</b>" in text_of(browser, "holders"), name)
+            wait_for(lambda: browser.evaluate("document.activeElement.id") == "name-title", "focus")
+            assert browser.evaluate("document.getElementById('overview').offsetHeight") == 0
+            assert text_of(browser, "queue-lead").startswith(
+                "Nobody waits" if i else "All who wait"), text_of(browser, "queue-lead")
+            browser.evaluate("history.back()")
+            wait_for(lambda: browser.evaluate("document.getElementById('overview').offsetHeight"), "back")
+
+
+def what_the_page_says_frees_a_name_frees_it():
+    with HttpStand(BINARY) as stand, stand.client() as client, Browser() as browser:
+        names = [n for n in HOSTILE if b"\0" not in n] + [b"plain:1", b"it's $(x) \\ `y`"]
+        for name in names:
+            stand.tell(client, "LOCK", name)
+            browser.call("Page.navigate", url=f"http://127.0.0.1:{stand.http_port}/"
+                         f"#name={urllib.parse.quote(name)}")
+            said = wait_for(lambda: "--token" in text_of(browser, "name-free") and browser.evaluate(
+                "document.querySelector('#name-free code').textContent"), name)
+            given = subprocess.run(["bash", "-c", "latchctl() { printf '%s\\0' \"$@\"; }; " + said],
+                                   capture_output=True, check=True).stdout.split(b"\0")
+            assert given[:3] == [b"force", name, b"--token"], (said, given)
+            assert stand.tell(client, "FORCEUNLOCK", given[1], "TOKEN", given[3]) == b":1\r\n"
+            wait_for(lambda: text_of(browser, "name-losses").find("freed by force") > 0, name)
+            wait_for(lambda: "latchctl why " in text_of(browser, "name-free"), name)
+        stand.tell(client, "LOCK", b"a\0\"b")
+        browser.call("Page.navigate", url=f"http://127.0.0.1:{stand.http_port}/#name=a%00%22b")
+        wait_for(lambda: 'FORCEUNLOCK "a\\x00\\"b" TOKEN ' in text_of(browser, "name-free"), "NUL")
+
+
+def a_search_finds_names_as_they_are_shown():
+    with HttpStand(BINARY) as stand, stand.client() as a, stand.client() as b, \
+            stand.client() as c, Browser() as browser:
+        fill(stand, (a, b, c))
+        for i in range(150):
+            stand.tell(a, "LOCK", f"job:{i}")
+        browser.call("Page.navigate", url=f"http://127.0.0.1:{stand.http_port}/")
+        wait_for(lambda: text_of(browser, "health") == "Granting locks", "not shown")
+
+        def search(text):
+            browser.evaluate("document.getElementById('find').focus();"
+                             "document.getElementById('find').select()")
+            browser.call("Input.insertText", text=text)
+            press(browser, "Enter", "\r")
+            wait_for(lambda: "as of" in text_of(browser, "found-lead")
+                     or "Nobody here" in text_of(browser, "found-lead"), text)
+        for name in HOSTILE:
+            search(shown(name))
+            wait_for(lambda: names_in(browser, "found") == [shown(name)], name)
+        search("job:")
+        wait_for(lambda: 100 <= len(names_in(browser, "found")) < 150, "they are not cut")
+        browser.evaluate("document.getElementById('found-on').click()")
+        wait_for(lambda: names_in(browser, "found") == [f"job:{i}" for i in range(150)], "not all")
+        assert browser.evaluate("document.getElementById('found-on').hidden")
+        search("no such name")
+        assert text_of(browser, "found-lead").startswith("Nobody here"), "found"
+        browser.evaluate("document.getElementById('found-exact').click()")
+        wait_for(lambda: text_of(browser, "name-title") == "no such name", "not looked at")
+        wait_for(lambda: "Redisson or another latchd may" in text_of(browser, "name-lead"), "told")
+        browser.evaluate("document.getElementById('back').click()")
+        wait_for(lambda: browser.evaluate("document.getElementById('overview').offsetHeight"), "back")
+
+
 def an_empty_page_is_calm():
     with HttpStand(BINARY) as stand:
         page = look(stand)
@@ -167,6 +257,12 @@ def a_phone_shows_it_without_scrolling_sideways():
         width = browser.evaluate("Math.min(...[...document.querySelectorAll('tbody .name')]"
                                  ".map((e) => e.offsetWidth))")
         assert width > 280, f"names have {width} px"
+        for hash_, table in (("name=" + urllib.parse.quote(list(HOSTILE)[0]), "holders"),
+                             ("find=" + "%ff", "found")):
+            browser.evaluate(f"location.hash = '{hash_}'")
+            wait_for(lambda: browser.evaluate(
+                f"document.querySelectorAll('#{table} tbody tr').length") == 1, "no rows")
+            assert browser.evaluate("document.documentElement.scrollWidth") == 360, hash_
 
 
 def pause_stops_the_asking():
@@ -189,6 +285,9 @@ CASES = [
     the_page_shows_names_as_they_are_and_nothing_else,
     the_page_says_what_is_wrong,
     the_page_says_what_was_lost_and_why,
+    the_view_of_a_name_is_reached_by_keys_and_is_exact,
+    what_the_page_says_frees_a_name_frees_it,
+    a_search_finds_names_as_they_are_shown,
     an_empty_page_is_calm,
     a_phone_shows_it_without_scrolling_sideways,
     pause_stops_the_asking,
