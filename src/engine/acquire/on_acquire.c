@@ -7,6 +7,7 @@
 #include "engine/fair/fair.h"
 #include "engine/lock/entry.h"
 #include "engine/lock/hold.h"
+#include "engine/lock/hold_index.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
 #include "engine/lock/waiter.h"
@@ -14,6 +15,7 @@
 #include "engine/pending_request.h"
 #include "engine/recovery/restore.h"
 #include "engine/release/pending_release.h"
+#include "engine/renew/lease_shortening.h"
 #include "engine/request.h"
 #include "engine/session.h"
 #include "engine/user_check.h"
@@ -310,13 +312,24 @@ static void not_his(struct engine *eng, struct waiter *w)
     waiter_end_error(eng, w, LOCK_NOPERM, TEXT_OTHERS, false);
 }
 
+/* A shorter lease that was asked for after it, for another entry of its owner that was
+ * left, is over by now, and that hold is forgotten. */
+static bool was_cut(const struct engine *eng, const struct waiter *w,
+                    struct asked asked)
+{
+    struct span field = spec_field(w->spec);
+
+    return field.len != 0 && lock_hold_of(w->lock, field) == NULL &&
+           lock_shortened_since(eng, w->lock, field, asked.op);
+}
+
 /* It is not to have that grant, whose undo had (`undoes`) not been sent yet. */
 static bool not_given(struct engine *eng, struct waiter *w, const struct op_result *r,
                       struct asked asked, bool undoes)
 {
     const struct acquire_spec *spec = w->spec;
 
-    if (!asked_leaves_time(eng, w->lock, asked)) {
+    if (!asked_leaves_time(eng, w->lock, asked) || was_cut(eng, w, asked)) {
         acquire_back(eng, w, r, SPAN("Redis granted too late"));
         return true;
     }

@@ -265,6 +265,30 @@ START_TEST(h4_an_attach_that_another_daemon_overtook_is_asked_anew_for_who_is_th
 }
 END_TEST
 
+/* The grace of the owner's other entry has cut the lease behind the grant. */
+START_TEST(h10_an_entry_whose_lease_was_cut_before_it_was_told_is_not_given_out)
+{
+    struct lock_req first = { .owner = SPAN("o"),
+                              .has = LOCK_HAS_GRACE,
+                              .grace_ms = 100 };
+    struct lock_req second = { .owner = SPAN("o"),
+                               .has = LOCK_HAS_LEASE,
+                               .lease_ms = 20000 };
+    struct seen_op cut;
+
+    (void)fixture_grant(&e, 1, "job", first, 100);
+    fixture_lock(&e, 2, "job", second);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_close(&e, 1);
+    fixture_take_op(&e, OP_RENEW, &cut);
+    ck_assert(cut.items[0].exact);
+    fixture_pass(&e, cut.items[0].lease_ms);
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .token = 100, .count = 2 });
+    fixture_hears_nothing(&e);
+}
+END_TEST
+
 /* With min-replicas an answer may be overtaken by that of a later op. */
 START_TEST(h4_what_was_kept_elsewhere_before_it_was_taken_over_is_not_forgotten)
 {
@@ -399,6 +423,8 @@ Suite *test_suite(void)
     tcase_add_test(tc, an_undelivered_grant_with_an_id_is_kept_and_found_again);
     tcase_add_test(
         tc, h4_an_attach_that_another_daemon_overtook_is_asked_anew_for_who_is_there);
+    tcase_add_test(
+        tc, h10_an_entry_whose_lease_was_cut_before_it_was_told_is_not_given_out);
     tcase_add_test(
         tc, h4_what_was_kept_elsewhere_before_it_was_taken_over_is_not_forgotten);
     tcase_add_test(tc, h4_a_kept_place_whose_request_went_on_elsewhere_undoes_nothing);
