@@ -13,7 +13,10 @@ static bool owner_ended(struct redis_name *n, const struct renew_item *i)
     struct rtext key = rtext_printf("owner:%.*s", SPAN_ARGS(i->field));
     struct redis_mark *m = redis_mark(n, rtext_span(&key));
 
-    return m != NULL && m->token == i->token;
+    if (redis_field(n, i->field) != NULL) {
+        return m != NULL && m->token == i->token && i->token != 0; /* it holds anew */
+    }
+    return ended(n, i, rtext_span(&key));
 }
 
 enum renew_result run_renew_missing(struct redis_name *n, const struct renew_item *i)
