@@ -40,6 +40,20 @@ static bool is_anew(const struct sim *s, const struct record *r)
     return false;
 }
 
+/* A RENEW of it is under way at another daemon, which keeps it from then on. */
+static bool is_moving(const struct sim *s, const struct record *r)
+{
+    for (size_t i = 0; i < s->clients.count; i++) {
+        const struct sim_conn *c = &s->clients.conns[i];
+
+        if (c->open && c->asking && c->ask.kind == ASK_RENEW &&
+            c->daemon != r->daemon && means(r, c)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool sure(struct sim *s, const struct record *r, uint64_t *retuntil)
 {
     struct belief *b = belief_get(s, r->daemon, r->name, r->token);
@@ -129,7 +143,8 @@ void check_asked(struct sim *s, struct sim_conn *c)
         struct record *r = &s->check.records[i];
 
         if (ask->kind == ASK_UNLOCK && means(r, c)) {
-            c->expect_held = named && sure(s, r, &c->expect_until);
+            c->expect_held =
+                named && !check_is_cut(s, r) && sure(s, r, &c->expect_until);
             r->over = true;
         } else if (ask->kind == ASK_RENEW && means(r, c)) {
             c->expect_held = named && !r->over && sure(s, r, &c->expect_until);
@@ -301,7 +316,7 @@ static void check_renewed(struct sim *s, const struct sim_conn *c, struct record
     r->life = s->daemons[c->daemon].life;
     r->conn = c->id;
     r->held = r->certain = r->attached = true;
-    r->moved = record_moved(s, r);
+    r->moved = record_moved(s, r) || is_moving(s, r);
 }
 
 static void check_done(struct sim *s, struct sim_conn *c)

@@ -102,6 +102,9 @@ struct sim_check {
     struct record *records;
     size_t record_count, record_room;
     uint64_t external[REDIS_NAMES_MAX]; /* `happened` of the last thing from outside */
+    /* A later hold was put back there in the place of one that came back: `happened`.
+     */
+    struct last_token displaced[REDIS_NAMES_MAX];
     struct last_token last[REDIS_NAMES_MAX];
     struct last_token last_of[REDIS_DAEMONS_MAX][REDIS_NAMES_MAX];
     /* When somebody last held it, or stood in its fair queue. */
@@ -148,6 +151,7 @@ void check_external(struct sim *s, struct redis_name *n);
 void check_failed_over(struct sim *s);
 /* That op has put a later hold of the name back. */
 void check_displaced(struct sim *s, struct redis_name *n, uint64_t token);
+bool check_is_displaced(struct sim *s, const struct belief *b, uint64_t ran);
 /* A restart of Redis has lost data. `known`: the daemons know of each other. */
 void check_lost(struct sim *s, bool known);
 /* Whatever was to be put back after that may come too late. */

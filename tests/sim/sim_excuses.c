@@ -58,6 +58,7 @@ void check_displaced(struct sim *s, struct redis_name *n, uint64_t token)
     struct sim_check *c = &s->check;
 
     s->happened++;
+    c->displaced[check_name_index(s, n)] = (struct last_token){ token, s->happened };
     for (size_t i = 0; i < c->belief_count; i++) {
         struct belief *b = &c->beliefs[i];
 
@@ -67,6 +68,15 @@ void check_displaced(struct sim *s, struct redis_name *n, uint64_t token)
             b->rolled = false;
         }
     }
+}
+
+/* What a script confirmed that ran then was an older hold that had come back, and Redis
+ * has the later one again since. */
+bool check_is_displaced(struct sim *s, const struct belief *b, uint64_t ran)
+{
+    const struct last_token *by = &s->check.displaced[check_name_index(s, b->name)];
+
+    return b->token < by->token && ran <= by->at && !redis_has(b->name, b->token);
 }
 
 /* Another daemon still believes in what was wiped, and puts it back if it hears of the

@@ -52,6 +52,21 @@ static void check_all(struct sim *s, const struct sim_daemon *d,
     }
 }
 
+/* Its request was granted again before that release, which ended the later hold. */
+static bool began_anew(const struct sim *s, const struct record *r)
+{
+    for (size_t i = 0; i < s->check.record_count; i++) {
+        const struct record *later = &s->check.records[i];
+
+        if (r->id.len > 0 && later->name == r->name && later->token > r->token &&
+            rtext_is(&later->id, rtext_span(&r->id)) &&
+            later->granted_ms <= r->released_ms) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* What its owner released, through whichever daemon, ends silently at the others. What
  * is left to run out is looked at for the last time shortly before its end. What was
  * freed by force is lost, though its request may have begun anew and been released. */
@@ -66,7 +81,8 @@ static void check_no_loss(struct sim *s, const struct sim_daemon *d,
         const struct record *r = &s->check.records[i];
 
         if (r->released && s->now > r->released_ms + LOOKED_MS && !check_is_cut(s, r) &&
-            r->token == n->token && rtext_is(&r->name->name, n->name)) {
+            !began_anew(s, r) && r->token == n->token &&
+            rtext_is(&r->name->name, n->name)) {
             sim_fail(s, "d%zu has lost %s %" PRIu64 ", which its client released",
                      d->index, r->name->name.s, r->token);
         }
