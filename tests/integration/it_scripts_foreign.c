@@ -150,7 +150,7 @@ START_TEST(force_on_whoever_reads_leaves_another_lock)
 END_TEST
 
 static const char *const BESIDE[] = {
-    "latchd:keeper:{n}:" RW_ID,
+    ("latchd:keeper:{n}:" RW_ID),
     "latchd:entries:{n}",
     "redisson_lock_queue:{n}",
     "latchd:fence:{n}",
