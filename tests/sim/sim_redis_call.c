@@ -28,6 +28,10 @@ static bool wrong_type(struct run *c)
     if (c->n->is_string) {
         return true;
     }
+    if (c->op->kind == OP_RESTORE && run_restore_is_over(c)) {
+        c->result->status = OP_ENDED;
+        return true;
+    }
     m = mark_of(c);
     if (m != NULL) {
         c->result->status = OP_ENDED;

@@ -15,7 +15,7 @@ static bool ended(const struct run *c, struct span id, bool exact)
 }
 
 /* The whole of it has ended. */
-static bool is_over(const struct run *c)
+bool run_restore_is_over(const struct run *c)
 {
     const struct claim *cl = &c->op->claim;
     struct rtext owner;
@@ -179,7 +179,7 @@ static void restore_plain(struct run *c)
     bool older = f != NULL && !there && n->fence_token < op->token;
 
     if (!there) {
-        if (is_over(c)) {
+        if (run_restore_is_over(c)) {
             c->result->status = OP_ENDED;
             return;
         }
@@ -381,7 +381,7 @@ static void restore_rw(struct run *c)
     int64_t before = there ? f->count : 0;
 
     if (!there) {
-        if (is_over(c)) {
+        if (run_restore_is_over(c)) {
             c->result->status = OP_ENDED;
             return;
         }

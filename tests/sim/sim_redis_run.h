@@ -51,6 +51,7 @@ void run_leave_marks(struct run *c, const struct found *f, int64_t left);
 /* --- sim_redis_keep.c ----------------------------------------------------- */
 
 void run_renew(struct run *c);
+bool run_restore_is_over(const struct run *c);
 enum renew_result run_renew_missing(struct redis_name *n, const struct renew_item *i);
 void run_attach(struct run *c);
 void run_inspect(struct run *c);
