@@ -1,16 +1,16 @@
-/* backend: how the store does it in one topology. store.c hands every call on to one of
- * these; none is called after close() but info() and free().
+/* backend: how the store works in one topology. store.c hands every call on to one of
+ * these. After close() only info() and free() are called.
  *
- * What make() returns owns its nodes, hears their events, and reports the store's
- * (setup->events). Every op it is given gets exactly one result. */
+ * What make() returns owns its nodes, gets their events, and reports the store's
+ * (setup->events). Every op that a backend is given gets exactly one result. */
 #ifndef LATCHD_BACKEND_BACKEND_H
 #define LATCHD_BACKEND_BACKEND_H
 
 #include "backend/store.h"
 
 struct store_backend {
-    const char *name; /* as INFO tells it */
-    /* *setup is for the call only, but its round_trips live longer than the backend. */
+    const char *name; /* as in INFO */
+    /* *setup is valid during the call only, but its round_trips outlive the backend. */
     void *(*make)(const struct store_setup *setup);
     void (*start)(void *backend);
     void (*set_tls)(void *backend, struct tls *tls);
@@ -19,9 +19,9 @@ struct store_backend {
     void (*subscribe)(void *backend, struct span name, bool rw);
     void (*unsubscribe)(void *backend, struct span name, bool rw);
     void (*unlisten)(void *backend, struct span name, struct span member); /* or NULL */
-    void (*announce)(void *backend, struct span text); /* or NULL: nobody hears */
+    void (*announce)(void *backend, struct span text); /* or NULL: nobody listens */
     void (*end_turn)(void *backend);
-    /* Adds to *ret. */
+    /* Adds its counters to *ret. */
     void (*info)(const void *backend, struct store_info *ret);
     void (*each_node)(const void *backend, store_node_fn *fn, void *ctx);
     void (*close)(void *backend);

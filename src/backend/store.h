@@ -1,8 +1,9 @@
-/* store: the lock engine's ops and Redis, whatever the topology: one server, or several
- * (backend_config.h). It gives each op exactly one result, and reconnects by itself.
+/* store: carries out the lock engine's ops in Redis, whatever the topology: one server,
+ * or several (backend_config.h). Each op gets exactly one result. The store reconnects
+ * by itself.
  *
- * It hands everything on to a backend (backend.h), which owns nodes (node.h). Nothing
- * is reported during a call into the store: events come from the loop. */
+ * A backend (backend.h), which owns nodes (node.h), does the work. No event comes
+ * during a call into the store: events come from the loop. */
 #ifndef LATCHD_BACKEND_STORE_H
 #define LATCHD_BACKEND_STORE_H
 
@@ -17,12 +18,12 @@
 
 struct store;
 
-/* What may change while it runs. */
+/* Options that may change while the store runs. */
 struct store_options {
-    uint64_t timeout_ms;    /* redis-timeout */
-    uint64_t quarantine_ms; /* of a server of a quorum that may have lost its data */
-    unsigned min_replicas;  /* of each node; 0: none are waited for */
-    uint64_t replica_timeout_ms; /* for how long */
+    uint64_t timeout_ms;         /* redis-timeout */
+    uint64_t quarantine_ms;      /* of a quorum server that may have lost its data */
+    unsigned min_replicas;       /* of each node; 0: nothing waits for replicas */
+    uint64_t replica_timeout_ms; /* how long an op waits for them */
 };
 
 struct store_setup {
@@ -35,9 +36,9 @@ struct store_setup {
     struct histogram *round_trips; /* the store's own; leave it NULL */
 };
 
-/* Of a master that Sentinels name. */
+/* A master that Sentinels name. */
 struct store_sentinel_info {
-    const char *master; /* its name; NULL: there are no Sentinels */
+    const char *master; /* its name; NULL: no Sentinels */
     size_t known, reachable;
     uint64_t epoch;
     uint64_t switches;
@@ -45,7 +46,7 @@ struct store_sentinel_info {
 
 /* See quorum_coordinator.h. */
 struct store_quorum_info {
-    size_t servers; /* 0: there is none */
+    size_t servers; /* 0: no quorum */
     uint64_t splits, undone, healed;
     uint64_t deferred_ops, forgotten;
 };
@@ -55,26 +56,27 @@ struct store_info {
     struct store_sentinel_info sentinel;
     struct store_quorum_info quorum;
     bool up;
-    char product[8]; /* Redis, or Valkey; empty: not asked yet */
+    char product[8]; /* Redis, or Valkey; empty: not known yet */
     char version[32];
     char run_id[48];
-    uint64_t running_ms; /* that process, when the link came up; of one node only */
+    /* age of the server process when the link came up; of one node only */
+    uint64_t running_ms;
     char address[160];
     uint64_t reconnects, calls, unknown, late, errors;
     uint64_t in_flight;
-    uint64_t waits, short_waits;  /* for replicas; those that found too few */
-    int64_t replica_ack_replicas; /* that the last one found */
+    uint64_t waits, short_waits;  /* WAITs for replicas; those that found too few */
+    int64_t replica_ack_replicas; /* found by the last WAIT */
     int64_t clock_offset_us;      /* Redis time minus our boot clock */
     uint64_t round_trip_us;       /* smoothed */
-    /* Of the ops, from a turn's asking to the turn in which the answer came; us. Lives
-     * as long as the store. */
+    /* Round trips of ops, from the turn that asked to the turn in which the answer
+     * came; us. Lives as long as the store. */
     const struct histogram *round_trips;
 };
 
-/* One of its servers. */
+/* One server of the store. */
 struct store_node_info {
     const char *address;
-    const char *role; /* what it is in this topology: master, ... */
+    const char *role; /* its part in this topology: master, ... */
     bool up;
     uint64_t reconnects, in_flight, round_trip_us;
 };
@@ -82,25 +84,25 @@ struct store_node_info {
 struct store *store_new(const struct store_setup *setup);
 /* Starts connecting. */
 void store_start(struct store *s);
-/* Replaces the TLS that it began with, if it did. Takes a reference. */
+/* Replaces the TLS that the store began with, if it did. Takes a reference. */
 void store_set_tls(struct store *s, struct tls *tls);
 void store_configure(struct store *s, const struct store_options *options);
 void store_submit(struct store *s, const struct op *op);
 void store_subscribe(struct store *s, struct span name, bool rw);
 void store_unsubscribe(struct store *s, struct span name, bool rw);
-/* That member of this instance has no place in the fair queue of that name any more:
- * see effect_channel. */
+/* Stops listening to that member of this instance, which has left the fair queue of
+ * `name`: see effect_channel. */
 void store_unlisten(struct store *s, struct span name, struct span member);
-/* To all daemons that use the same locks; before what is submitted later. Lost if Redis
- * is out of reach. */
+/* Sends `text` to all daemons that use the same locks, before what is submitted later.
+ * Lost if Redis is out of reach. */
 void store_announce(struct store *s, struct span text);
-/* End of a loop turn: what was submitted leaves in one write. */
+/* Ends a loop turn: what was submitted leaves in one write. */
 void store_end_turn(struct store *s);
 void store_info(const struct store *s, struct store_info *ret);
-/* The servers that it deals with now, in an order that stays. */
+/* Calls `fn` for each server in use now, in a stable order. */
 typedef void store_node_fn(void *ctx, const struct store_node_info *node);
 void store_each_node(const struct store *s, store_node_fn *fn, void *ctx);
-/* Closes the links; no event comes any more. */
+/* Closes the links; no event comes afterwards. */
 void store_close(struct store *s);
 /* After the loop has run out. */
 void store_free(struct store *s);

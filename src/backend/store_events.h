@@ -1,6 +1,6 @@
-/* store_events: what the store tells the daemon, and a node tells whoever owns it.
+/* store_events: what the store reports to the daemon, and a node to its owner.
  *
- * Nothing is reported during a call into the store: events come from the loop. */
+ * No event comes during a call into the store: events come from the loop. */
 #ifndef LATCHD_BACKEND_STORE_EVENTS_H
 #define LATCHD_BACKEND_STORE_EVENTS_H
 
@@ -8,16 +8,16 @@
 
 #include <stdbool.h>
 
-/* The names of which groups (engine/engine.h) it is about. */
+/* Whether the event is about the names of that group (engine/engine.h). */
 typedef bool store_concerns_fn(void *ctx, unsigned group);
 
 struct store_events {
     void *ctx;
-    /* Before any of the following in a loop turn: look at the clock. Cheap. */
+    /* Before any of the following in a loop turn: read the clock. Cheap. */
     void (*on_event)(void *ctx);
     void (*on_result)(void *ctx, const struct op_result *result);
-    /* As engine_on_failover() and so on want it. A backend's; no node says it. It comes
-     * before on_up, or while it is up. */
+    /* As engine_on_failover() and so on want it. Reported by a backend, not by a node,
+     * before on_up or while the store is up. */
     void (*on_failed_over)(void *ctx, store_concerns_fn *concerns, void *arg);
     void (*on_nothing_was_lost)(void *ctx, store_concerns_fn *concerns, void *arg);
     void (*on_up)(void *ctx, bool same_server);
@@ -26,7 +26,7 @@ struct store_events {
     void (*on_subscribed)(void *ctx, struct span name, bool rw);
     void (*on_unsubscribed_all)(void *ctx);
     void (*on_message)(void *ctx, struct span name, bool rw);
-    /* What daemons announce is heard from now on; also after each reconnect. */
+    /* Announcements of daemons are received from now on; also after each reconnect. */
     void (*on_listening)(void *ctx);
     void (*on_announced)(void *ctx, struct span text);
 };

@@ -1,7 +1,8 @@
-/* cluster_discovery: asks one node of a Redis Cluster after another how they see it.
+/* cluster_discovery: asks the nodes of a Redis Cluster, one after the other, how they
+ * see the cluster.
  *
- * A connection of its own, to one node at a time, so that a node that is silent holds
- * up no op. Events come from the loop only. */
+ * Has a connection of its own, to one node at a time, so that a silent node delays no
+ * op. Events come from the loop only. */
 #ifndef LATCHD_BACKEND_CLUSTER_CLUSTER_DISCOVERY_H
 #define LATCHD_BACKEND_CLUSTER_CLUSTER_DISCOVERY_H
 
@@ -12,17 +13,18 @@ struct cluster_discovery;
 
 struct cluster_discovery_events {
     void (*on_wake)(void *ctx);
-    /* What that host answered to CLUSTER NODES. False: that is of no use. */
+    /* What that host answered to CLUSTER NODES. Returns false if the answer is of no
+     * use. */
     bool (*on_view)(void *ctx, struct span text, const char *host);
-    /* The node is out of reach, or of no use: cluster_discovery_go() elsewhere, a bit
-     * later. */
+    /* The node is out of reach, or of no use: call cluster_discovery_go() for another
+     * node, a bit later. */
     void (*on_failed)(void *ctx, struct cluster_discovery *s);
 };
 
 struct cluster_discovery_setup {
     struct io *io;
-    const struct backend_url *url; /* copied: where to begin, and as whom */
-    bool is_quiet;                 /* another one beside it tells the log */
+    const struct backend_url *url; /* copied: the first node, and the login */
+    bool is_quiet;                 /* another one logs for it */
     uint64_t timeout_ms;
     uint64_t seed;
     const struct cluster_discovery_events *events; /* outlive it */
@@ -31,10 +33,10 @@ struct cluster_discovery_setup {
 
 struct cluster_discovery *
 cluster_discovery_new(const struct cluster_discovery_setup *setup);
-/* To that node, at once. */
+/* Connects to that node at once. */
 void cluster_discovery_go(struct cluster_discovery *s, const char *host,
                           const char *port);
-/* Asks, unless it is about to. */
+/* Asks the node, unless a question is due anyway. */
 void cluster_discovery_ask(struct cluster_discovery *s);
 void cluster_discovery_set_tls(struct cluster_discovery *s, struct tls *tls);
 void cluster_discovery_set_timeout(struct cluster_discovery *s, uint64_t timeout_ms);

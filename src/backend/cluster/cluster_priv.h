@@ -17,18 +17,17 @@
 
 enum {
     CLUSTER_DISCOVERIES = 3,
-    CLUSTER_REFRESH_MS = 1000, /* the map is asked for so often.. */
-    CLUSTER_HURRY_MS = 100,    /* ..while something is wrong */
-    CLUSTER_SUSPECT_MAP_MS =
-        1000,                 /* what a node refused makes it look so for so long */
-    CLUSTER_REFUSE_MS = 5000, /* views older than the last are refused for so long */
-    CLUSTER_CHECK_MS = 10000, /* so long it may turn out that nothing was lost */
-    CLUSTER_LATER_MS = 30,    /* what a node refused is not asked again before */
+    CLUSTER_REFRESH_MS = 1000,     /* how often the map is asked for.. */
+    CLUSTER_HURRY_MS = 100,        /* ..and while something is wrong */
+    CLUSTER_SUSPECT_MAP_MS = 1000, /* how long a refusal makes the map suspect */
+    CLUSTER_REFUSE_MS = 5000,      /* how long views older than the last are refused */
+    CLUSTER_CHECK_MS = 10000,      /* how long it may turn out that nothing was lost */
+    CLUSTER_LATER_MS = 30,         /* a refused op is not sent again before */
     CLUSTER_LATER_MAX_MS = 500,
-    CLUSTER_LATER_EACH = 50, /* and a millisecond more for so many that wait so */
+    CLUSTER_LATER_EACH = 50, /* and a millisecond more for each so many refused ops */
 };
 
-/* A master: who has slots, or had some. */
+/* A master: a node that has slots, or had some. */
 struct member {
     struct cluster *cluster;
     struct node *node;
@@ -37,43 +36,44 @@ struct member {
     size_t slots;
     bool up;
     bool was_up;
-    bool listens; /* to what daemons announce, which all nodes tell */
+    bool listens; /* to what daemons announce; all nodes pass it on */
     /* Its last failover, see cluster_failover_check.c: */
     uint32_t failover;
-    struct member *successor;     /* NULL: it is settled */
-    struct redis_history history; /* when it was noticed */
+    struct member *successor;     /* NULL: the failover is settled */
+    struct redis_history history; /* as it was when the failover was noticed */
     uint64_t reconnects;          /* the same */
     uint64_t prove_until_ms;
 };
 
 struct cluster {
     uv_timer_t timer;
-    struct store_setup setup; /* to make nodes of; its place is a copy */
+    struct store_setup setup; /* for new nodes; its config is a copy */
     struct store_events events;
     struct cluster_discovery *discoveries[CLUSTER_DISCOVERIES];
-    bool lost[CLUSTER_DISCOVERIES]; /* that one is to go elsewhere */
-    size_t next_server;             /* of those where scouts go */
+    bool lost[CLUSTER_DISCOVERIES]; /* that discovery needs another node */
+    size_t next_server;             /* where a discovery goes next */
     struct slot_map map;            /* the last view that was believed */
     struct member *owners[SLOT_COUNT];
     struct member *before[SLOT_COUNT]; /* while a view is taken over */
     bool failed[SLOT_COUNT];           /* the same */
-    uint32_t failover_of[SLOT_COUNT];  /* the last one that took it away; 0: none */
+    /* the last failover that took the slot away; 0: none */
+    uint32_t failover_of[SLOT_COUNT];
     uint32_t failovers;
     struct member **members;
     size_t member_count;
     struct member **gone; /* closed, to be freed a bit later */
     size_t gone_count;
     struct call_fifo
-        later; /* refused ops: deadline_us is when that is told; our clock */
+        later; /* refused ops: deadline_us is when the refusal is reported; our clock */
     bool up, was_up, closed;
-    uint64_t map_suspect_ms; /* the last sign that the map is wrong */
-    uint64_t asked_ms;       /* scouts were sent last */
+    uint64_t map_suspect_ms; /* when the map last seemed wrong */
+    uint64_t asked_ms;       /* when the discoveries last asked */
     uint64_t believed_ms;    /* the last view that was believed */
     uint64_t seed;
 };
 
 /* cluster.c */
-/* The map may be wrong: it is looked at soon. */
+/* The map may be wrong: asks for it soon. */
 void cluster_suspect_map(struct cluster *c);
 extern const struct store_events CLUSTER_MEMBER_EVENTS;
 void cluster_on_moved(void *member);
@@ -84,20 +84,20 @@ void cluster_on_announced(void *member, struct span text);
 void cluster_announce(void *cluster, struct span text);
 
 /* cluster_fair.c */
-/* Listens to the members that the op gives a place in a fair queue. */
+/* Listens to the members that the op puts into a fair queue. */
 void cluster_listen(struct member *m, const struct op *op);
 void cluster_unlisten(void *cluster, struct span name, struct span member);
 
 /* cluster_failover_check.c */
-/* Its slots failed over to the successor (NULL: to itself). */
+/* Notes that the member's slots failed over to the successor (NULL: to itself). */
 void cluster_suspect(struct cluster *c, struct member *m, struct member *successor);
-/* Looks whether failovers lost nothing, and says so. */
+/* Checks whether failovers lost nothing, and reports it. */
 void cluster_check_failover(struct cluster *c);
 
 /* cluster_map.c */
-/* What some node answered to CLUSTER NODES; false: that is no map. */
+/* Takes what some node answered to CLUSTER NODES; returns false if that is no map. */
 bool cluster_on_view(void *cluster, struct span text, const char *host);
-/* Whatever that member had may be lost. */
+/* Reports that whatever the member had may be lost. */
 void cluster_failed_over(struct cluster *c, struct member *m);
 void cluster_retire(struct cluster *c);
 

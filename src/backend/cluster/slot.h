@@ -1,4 +1,4 @@
-/* slot: in which of a Redis Cluster's slots a name is, and so all of its keys.
+/* slot: the slot of a Redis Cluster in which a name is, and with it all of its keys.
  *
  * Pure functions over bytes. */
 #ifndef LATCHD_BACKEND_CLUSTER_SLOT_H
@@ -10,9 +10,9 @@
 
 enum { SLOT_COUNT = 16384 };
 
-/* By Redis's rule: what stands in the first `{...}`, if that is not empty, else all of
- * it. The same for a name and for every `prefix{N}suffix`, if the name has no brace or
- * one `{tag}` that is not empty. */
+/* The slot by Redis's rule: that of the text in the first `{...}`, if that is not
+ * empty, else of the whole key. A name and every `prefix{N}suffix` have the same slot
+ * if the name has no brace, or one `{tag}` that is not empty. */
 uint32_t slot_of(struct span key);
 
 #endif

@@ -23,7 +23,7 @@ struct slot_node {
     char host[SLOT_HOST_MAX + 1];
     char port[6];
     bool is_master;
-    bool is_failing;                 /* so the others say, or suspect */
+    bool is_failing;                 /* as the other nodes say, or suspect */
     char master_id[SLOT_ID_LEN + 1]; /* of a replica; else empty */
     uint64_t epoch;                  /* of its configuration, or of its master's */
 };
@@ -31,31 +31,32 @@ struct slot_node {
 struct slot_map {
     struct slot_node *nodes;
     size_t node_count;
-    /* Into nodes[]; SLOT_NODES_MAX: nobody's. NULL: nothing is known. */
+    /* Indexes into nodes[]; SLOT_NODES_MAX: no owner. NULL: nothing is known. */
     uint16_t *owners;
 };
 
-/* Takes the answer to CLUSTER NODES apart. `host`: where it was asked, as a node may
- * not know its own. False: it is no such answer. */
+/* Parses the answer to CLUSTER NODES. `host`: the host that answered, as a node may not
+ * know its own. Returns false if it is no such answer. */
 bool slot_map_parse(struct span text, const char *host, struct slot_map *ret);
 void slot_map_fini(struct slot_map *map);
 
-/* NULL: nobody has it. */
+/* The node that has the slot; NULL: none. */
 const struct slot_node *slot_map_owner(const struct slot_map *map, uint32_t slot);
 const struct slot_node *slot_map_find(const struct slot_map *map, const char *id);
 
-/* `now` is what somebody saw who has not heard of all that is in `was`: a slot goes
- * from one to another only under a higher epoch. */
+/* Whether `now` is the view of a node that has not heard of everything in `was`: a slot
+ * changes its owner only under a higher epoch. */
 bool slot_map_is_older(const struct slot_map *now, const struct slot_map *was);
 
 enum slot_fate {
     SLOT_STAYS,
-    SLOT_MOVED,       /* resharded: with all that was in it */
-    SLOT_FAILED_OVER, /* to who was a replica, or else while its old owner was not
-                         there: writes may be lost */
+    SLOT_MOVED, /* resharded, with everything in it */
+    /* to a replica, or to another node while the old owner was gone: writes may be lost
+     */
+    SLOT_FAILED_OVER,
 };
 
-/* What became of that slot, which had an owner before. One that nobody has now stays
+/* What became of a slot that had an owner before. A slot without an owner now stays
  * where it was. */
 enum slot_fate slot_map_fate(const struct slot_map *was, const struct slot_map *now,
                              uint32_t slot);

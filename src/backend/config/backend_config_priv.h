@@ -1,5 +1,5 @@
-/* backend_config_priv: how the places of each topology are written. For
- * backend_config.c only. */
+/* backend_config_priv: how the servers of each topology are written. For
+ * backend_config*.c only. */
 #ifndef LATCHD_BACKEND_CONFIG_BACKEND_CONFIG_PRIV_H
 #define LATCHD_BACKEND_CONFIG_BACKEND_CONFIG_PRIV_H
 

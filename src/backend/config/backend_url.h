@@ -1,8 +1,9 @@
-/* backend_url: how one server is reached, as a user writes it.
+/* backend_url: the address of one server, as a user writes it.
  *
  *   redis[s]://[user:pass@]host[:port][/db], unix:///path[?db=n]
  *
- * Percent-decoding in user and password; [::1] for IPv6. Its strings are its own. */
+ * User and password are percent-decoded; [::1] is an IPv6 address. The struct owns its
+ * strings. */
 #ifndef LATCHD_BACKEND_CONFIG_BACKEND_URL_H
 #define LATCHD_BACKEND_CONFIG_BACKEND_URL_H
 
@@ -19,16 +20,16 @@ struct backend_url {
     char *password; /* NULL: none */
     unsigned db;
     bool wants_tls;  /* rediss:// */
-    struct tls *tls; /* a client's; for connections from now on. NULL: plain */
+    struct tls *tls; /* client TLS, for later connections. NULL: plain */
 };
 
-/* False: *reterr is a static text. */
+/* Returns false with *reterr, a static text, if it is not valid. */
 bool backend_url_parse(const char *text, struct backend_url *ret, const char **reterr);
 /* A deep copy; takes a reference to its TLS. */
 void backend_url_copy(struct backend_url *ret, const struct backend_url *url);
-/* From now on, for a URL that wants TLS; takes a reference. */
+/* Sets the TLS of a URL that wants TLS; takes a reference. */
 void backend_url_set_tls(struct backend_url *url, struct tls *tls);
-/* The same, of another server. */
+/* Sets host and port, and keeps the rest. */
 void backend_url_set_server(struct backend_url *url, struct span host,
                             struct span port);
 void backend_url_fini(struct backend_url *url);

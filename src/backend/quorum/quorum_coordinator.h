@@ -1,66 +1,69 @@
 /* quorum_coordinator: one op of the engine, asked of several independent masters; one
  * result.
  *
- * A calculator, as engine/ is: it is told the time, results, and which nodes are there,
- * and answers by two callbacks: an op for a node, the result of an op. It knows no
+ * A calculator, as engine/ is: it takes the time, results, and which nodes are up, and
+ * answers by two callbacks: an op for a node, and the result of an op. It knows no
  * socket, no Redis client and no clock; the simulator runs it as the daemon does.
  *
- * Every op goes to all nodes that are there, at once. As soon as the outcome is sure it
- * is told; who answers later changes nothing, and is never waited for. A node has a
- * bounded time: a few of its usual round trips while a majority has answered, else
- * timeout_ms. N nodes, a majority is M = N / 2 + 1.
+ * Every op goes to all nodes that are up, at once. The result is reported as soon as
+ * the outcome is certain; later answers change nothing, and are never waited for. A
+ * node has a bounded time to answer: a few of its usual round trips once a majority has
+ * answered, else timeout_ms. Of N nodes, a majority is M = N / 2 + 1.
  *
- *   ACQUIRE   M granted it, under one token: OK. Tokens differ, or a node has given a
- *             higher one (BEHIND): all are asked once more, for a higher one. No
- *             majority is possible: undone wherever it may have been granted, and
- *             (of these the first that fits)
- *               OVER, ELSEWHERE   one says so
+ *   ACQUIRE   M granted it, under one token: OK. If tokens differ, or a node has given
+ *             a higher one (BEHIND), all are asked once more, for a higher one. If no
+ *             majority is possible, the claim is undone wherever it may have been
+ *             granted, and the result is the first of these that fits
+ *               OVER, ELSEWHERE   one node says so
  *               WRONGTYPE         so many say so that no majority is left
  *               BUSY              M have answered; the ttl is the time in which M will
- *                                 be free, -1: nothing tells. If some granted it,
- *                                 others may be asking as well: all is tried again
- *                                 after a pause of random length, ROUNDS_MAX times at
- *                                 most, and the next op on that name begins with one
- *               ERROR, LATE       too few could be asked
- *             What another instance was granted for it is only looked at, and taken
- *             over in another round once M have it; it is never undone
+ *                                 be free, -1: not known. If some granted it, others
+ *                                 may be asking as well: all is tried again after a
+ *                                 pause of random length, ROUNDS_MAX times at most,
+ *                                 and the next op on that name begins with a pause
+ *               ERROR, LATE       too few nodes could be asked
+ *             A hold that was granted to another instance for the same claim is only
+ *             reported by the nodes at first. Once M have it, another round takes it
+ *             over. Such a hold is never undone
  *   RELEASE   M have done it: OK with the highest count. M have answered: OK, ENDED or
- *             ELSEWHERE if one says so, but NOTHELD if M do. Then it is still sent to
- *             the others, until they have done it or the lease is over (not when the
- *             target is vague: any entry of an owner, whoever holds). Too few
- *             answered: ERROR, LATE, UNKNOWN
- *   RENEW     each item: M renewed it: OK, and who says GONE is told to put it back
+ *             ELSEWHERE if one says so, but NOTHELD if M do. Then the release still
+ *             goes to the other nodes, until they have done it or the lease is over
+ *             (but not if the target is vague: any entry of an owner, any holder). Too
+ *             few answered: ERROR, LATE, UNKNOWN
+ *   RENEW     each item: M renewed it: OK, and nodes that say GONE have to put it back
  *             (RESTORE). No majority is possible: ENDED, ELSEWHERE, GONE, WRONGTYPE,
- *             the first of these that one says. Else UNKNOWN; then, of those who say
- *             GONE, only who has lost nothing is told to put it back
+ *             the first of these that one says. Else UNKNOWN; then, of the nodes that
+ *             say GONE, only those that lost nothing have to put it back
  *   ATTACH, RESTORE
- *             M say OK, with one token. An ATTACH first only looks, and only if M have
- *             it, gives it its lease; if it is not known whether M have it, who has
- *             lost nothing is told to put it back, for the next time. So many say
- *             NOTHELD (ENDED..) that no majority is left: that. Else ERROR, LATE,
- *             UNKNOWN
- *   INSPECT   what M say of who holds it; M have answered, and no M agree: it is free
+ *             M say OK, with one token. An ATTACH changes nothing at first, and gives
+ *             the hold its lease only if M have it; if it is not known whether M have
+ *             it, nodes that lost nothing have to put it back, for the next time. So
+ *             many say NOTHELD (ENDED..) that no majority is left: that. Else ERROR,
+ *             LATE, UNKNOWN
+ *   INSPECT   what M say about the holder; if M have answered and no M agree, the lock
+ *             is free
  *   others    ERROR
  *
- * What is granted, or attached, and not by all, is put back soon at those that lack it,
- * as long as a majority has it, or could: else the next node that fails takes the
- * majority away (quorum_partial_hold.c). An undo takes the token back as well, which
- * nobody was told of: a node that has given a later one does not take what has an older
- * one.
+ * What is granted, or attached, but not at all nodes, is soon put back at those that
+ * lack it, as long as a majority has it, or could: otherwise the next node that fails
+ * takes the majority away (quorum_partial_hold.c). An undo takes back the token, too,
+ * which nobody has seen: a node that has given a later token does not take a hold with
+ * an older one.
  *
- * What has to be done at a node that cannot be asked now (an undo, a release) is a
- * chore, kept until it is done or the lease is over, CHORES_MAX at most: then the
- * oldest are forgotten, and end with their leases.
+ * An op that has to be done at a node that cannot be asked now (an undo, a release) is
+ * a deferred op, kept until it is done or the lease is over. There are
+ * QUORUM_DEFERRED_OPS_MAX at most: then the oldest are forgotten, and end with their
+ * leases.
  *
  * An ID or an owner may be found under an older token at a node that answers too late
- * to be asked again: what is released by its token stays there until its lease is over.
+ * to be asked again: a release by token leaves it there until its lease is over.
  *
  * A node that has been running for less than quarantine_ms, or whose clock has jumped,
  * may have lost what it granted: it abstains. For so long it grants nothing new (its
- * votes of what it does have count), so that what others hold has ended by then or is
- * back.
+ * votes of what it does have count), so that by then the holds of others have ended or
+ * are back.
  *
- * A claim has its field always. Anonymous ones are to the nodes what IDs are.
+ * A claim always has its field. To the nodes, an anonymous claim is like an ID.
  * Times in ms of any clock that is never set back. */
 #ifndef LATCHD_BACKEND_QUORUM_QUORUM_COORDINATOR_H
 #define LATCHD_BACKEND_QUORUM_QUORUM_COORDINATOR_H
@@ -82,8 +85,9 @@ struct quorum_coordinator;
 
 struct coordinator_events {
     void *ctx;
-    /* `op`, under an id of the ballot's own, lives during the call only. Nothing may be
-     * called back. Its result is owed: coordinator_result(). */
+    /* `op`, under an id of the coordinator's own, is valid during the call only. The
+     * callback must not call the coordinator. The result is due in
+     * coordinator_result(). */
     void (*send)(void *ctx, unsigned node, const struct op *op);
     /* Never during coordinator_submit(). */
     void (*done)(void *ctx, const struct op_result *result);
@@ -103,35 +107,36 @@ void coordinator_free(struct quorum_coordinator *b);
 void coordinator_configure(struct quorum_coordinator *b, uint64_t timeout_ms,
                            uint64_t quarantine_ms);
 
-/* It is now so late. `wall_us`: since 1970, what tokens are made of. */
+/* Sets the time. `wall_us`: since 1970, for tokens. */
 void coordinator_time(struct quorum_coordinator *b, uint64_t now_ms, uint64_t wall_us);
-/* The same, and what fell due is done: before anything else of a turn. */
+/* Sets the time and does what fell due: before anything else of a turn. */
 void coordinator_tick(struct quorum_coordinator *b, uint64_t now_ms, uint64_t wall_us);
-/* When it next needs a tick; UINT64_MAX: only after another event. */
+/* When the coordinator next needs a tick; UINT64_MAX: only after another event. */
 uint64_t coordinator_next_deadline(const struct quorum_coordinator *b);
 
 void coordinator_submit(struct quorum_coordinator *b, const struct op *op);
-/* Of an op that was sent to that node. */
+/* The result of an op that was sent to that node. */
 void coordinator_result(struct quorum_coordinator *b, unsigned node,
                         const struct op_result *result);
 
-/* It can be asked. `same`: it is the process that was there before, with its data. If
- * not, or if it was never there before, it abstains until it has been running for the
- * quarantine. */
+/* The node can be asked. `same`: the process is the one that was there before, with its
+ * data. Any other process, and the first one, abstains until it has been running for
+ * the quarantine. */
 void coordinator_node_up(struct quorum_coordinator *b, unsigned node, bool same,
                          uint64_t running_ms);
-/* It cannot; what it owes comes once it is up. */
+/* The node cannot be asked; results that it owes come once it is up. */
 void coordinator_node_down(struct quorum_coordinator *b, unsigned node);
-/* Leases may have ended there that should not have. */
+/* Leases may have ended early at the node. */
 void coordinator_node_lost(struct quorum_coordinator *b, unsigned node);
-/* A majority can be asked. */
+/* Whether a majority can be asked. */
 bool coordinator_is_up(const struct quorum_coordinator *b);
 
 struct coordinator_stats {
-    uint64_t splits;         /* askings that were given up as others asked as well */
+    /* rounds that were given up because others asked as well */
+    uint64_t splits;
     uint64_t undone, healed; /* at single nodes */
-    uint64_t deferred_ops;   /* to be done */
-    uint64_t forgotten;      /* chores, as they were too many */
+    uint64_t deferred_ops;   /* still to be done */
+    uint64_t forgotten;      /* deferred ops, because there were too many */
     uint64_t open;           /* ops without a result */
 };
 void coordinator_stats(const struct quorum_coordinator *b,

@@ -1,11 +1,12 @@
-/* coordinator_priv: what the files of ballot share. For nobody else.
+/* coordinator_priv: what the files of the coordinator share. For nobody else.
  *
- *   call    an op of the engine and the votes on it; freed with the last vote that
- *           still matters
- *   sent    an op on its way to a node; each gets one result, whoever still wants it
- *   bare    a hold that was granted, and that not all nodes have
- *   chore   an op that has to be done at some nodes, whoever has an answer already
- *   errand  a chore's at one node */
+ *   quorum_call    an op of the engine and the votes on it; freed with the last vote
+ *                  that still matters
+ *   sent_op        an op on its way to a node; each gets one result, even if nobody
+ *                  wants that any more
+ *   partial_hold   a hold that was granted, but that not all nodes have
+ *   deferred_op    an op that some nodes still have to do after the engine's answer
+ *   deferred_send  the part of a deferred op at one node */
 #ifndef LATCHD_BACKEND_QUORUM_QUORUM_COORDINATOR_PRIV_H
 #define LATCHD_BACKEND_QUORUM_QUORUM_COORDINATOR_PRIV_H
 
@@ -15,32 +16,34 @@
 #include "util/table.h"
 
 enum {
-    PATIENCE_MIN_MS = 20, /* for who has not answered, when a majority has */
-    STUCK_MS = 500,       /* who owes an answer for longer is not asked at all */
-    PROBE_LEASE_MS = 1,   /* of what is to change nothing yet */
-    PROBE_PAUSE_MS = 2,   /* before a bare is looked at, at first; doubled each time */
+    PATIENCE_MIN_MS = 20, /* for late nodes, once a majority has answered */
+    /* a node that owes an answer for longer is not asked at all */
+    STUCK_MS = 500,
+    PROBE_LEASE_MS = 1, /* lease of an op that must change nothing yet */
+    /* before a partial hold is probed, at first; doubled each time */
+    PROBE_PAUSE_MS = 2,
     PROBE_DOUBLINGS = 9,
-    PROBES_MAX = 14,      /* 7 s, then only renewals heal it */
-    LACK_PAUSE_MS = 100,  /* before it is said that too few can be asked */
-    LATE_PAUSE_MS = 10,   /* before an errand that was late goes again */
-    ERROR_PAUSE_MS = 200, /* or was refused */
+    PROBES_MAX = 14,      /* 7 s, then only renewals repair it */
+    LACK_PAUSE_MS = 100,  /* before an op fails because too few nodes can be asked */
+    LATE_PAUSE_MS = 10,   /* before a deferred send that was late goes again */
+    ERROR_PAUSE_MS = 200, /* or one that was refused */
     SPLIT_PAUSE_MS = 4,   /* at most, at first; doubled each time */
     SPLIT_DOUBLINGS = 6,
     SPLIT_FORGET_MS = 2000,
     PROPOSALS_MAX = 8,
     DEFERRED_IN_FLIGHT = 500,  /* at one node */
     DEFERRED_KEEP_MS = 600000, /* a release whose lease is not known */
-    SLACK_MS = 1000,           /* a lease is over at a node by then */
-    SLOTS = 4096,              /* what is remembered by a hash of the name alone */
+    SLACK_MS = 1000,           /* by then a lease is over at a node */
+    SLOTS = 4096,              /* name slots, found by the hash of a name alone */
 };
 
 enum quorum_vote_state { VOTE_NONE, VOTE_OPEN, VOTE_IN, VOTE_SILENT };
 
 struct quorum_vote {
     enum quorum_vote_state state;
-    bool may;   /* ACQUIRE: it may have granted it */
-    bool had;   /* the same before this round */
-    bool found; /* ACQUIRE: it was there, and is another instance's */
+    bool may;   /* ACQUIRE: the node may have granted it */
+    bool had;   /* `may`, before this round */
+    bool found; /* ACQUIRE: the hold was there, and belongs to another instance */
     struct sent_op *sent;
     struct op_result r;
     void *memory; /* of r */
@@ -48,26 +51,26 @@ struct quorum_vote {
 
 enum quorum_call_state {
     CALL_ASKING,
-    CALL_PAUSED,    /* until all are asked again */
-    CALL_LINGERING, /* `result` is told after a pause */
-    CALL_DECIDED,   /* and told; a RENEW, for who is to be healed */
+    CALL_PAUSED,    /* until all nodes are asked again */
+    CALL_LINGERING, /* `result` is reported after a pause */
+    CALL_DECIDED,   /* and reported; kept for a RENEW, to repair nodes */
 };
 
 struct quorum_call {
     struct list in_calls;
-    struct list in_done; /* `result` is to be told */
+    struct list in_done; /* `result` is to be reported */
     struct heap_node timer;
     struct op *op;
-    struct name_slot *slot; /* of its name */
+    struct name_slot *slot; /* slot of its name */
     enum quorum_call_state state;
     uint64_t seq;
     uint64_t asked_at; /* this round */
     uint64_t propose;
-    uint64_t untold; /* the first that it proposed */
+    uint64_t untold; /* the first token that it proposed */
     bool level;
-    bool takes;     /* ACQUIRE: what was found at most */
-    bool is_probe;  /* of the ballot's own: at bares */
-    bool impatient; /* patience is over for who has not answered */
+    bool takes;     /* ACQUIRE: takes over what was found */
+    bool is_probe;  /* a call of the coordinator, for partial holds */
+    bool impatient; /* the time for late nodes is over */
     unsigned rounds, proposals;
     struct op_result result;
     enum renew_result *items; /* of result */
@@ -79,11 +82,11 @@ struct sent_op {
     struct list in_node;        /* in order */
     unsigned node;
     uint64_t at;
-    struct quorum_call *call;   /* NULL: its result tells nothing any more */
-    struct deferred_send *send; /* or it is one of these */
+    struct quorum_call *call;   /* NULL: nobody wants the result any more */
+    struct deferred_send *send; /* or the deferred send that it is */
 };
 
-/* WATCHES: for what became of the ACQUIRE that is to be undone. */
+/* WATCHES: waits for the result of the ACQUIRE that is to be undone. */
 enum deferred_send_state { SEND_NONE, SEND_WATCHES, SEND_WAITS, SEND_SENT };
 
 struct deferred_send {
@@ -91,13 +94,13 @@ struct deferred_send {
     struct deferred_op *deferred;
     struct sent_op *sent;
     enum deferred_send_state state;
-    bool had; /* WATCHES: even if that did nothing, it may be there from before */
+    bool had; /* WATCHES: even if the ACQUIRE did nothing, an earlier one may have */
 };
 
 struct deferred_op {
     struct table_node by_key;
     struct list in_deferred;
-    struct heap_node timer; /* its end */
+    struct heap_node timer; /* when it is given up */
     struct op *op;
     unsigned left;
     struct deferred_send sends[QUORUM_NODES_MAX];
@@ -110,9 +113,9 @@ struct partial_hold {
     struct list in_partial;
     struct list in_due;
     struct heap_node timer;
-    uint64_t until; /* its lease */
+    uint64_t until; /* end of its lease */
     unsigned probes;
-    bool is_probed; /* by a call that is under way */
+    bool is_probed; /* a call that probes it is under way */
     struct renew_item item;
     char text[];
 };
@@ -120,8 +123,8 @@ struct partial_hold {
 struct coordinator_node {
     bool up, was_up;
     uint64_t abstains_until;
-    uint64_t pause_until; /* errands */
-    uint64_t trip8;       /* a round trip, smoothed, in eighths of a ms */
+    uint64_t pause_until; /* for deferred sends */
+    uint64_t trip8;       /* a smoothed round trip, in eighths of a ms */
     bool trip_known;
     size_t deferred_in_flight;
     struct list sents;
@@ -129,8 +132,8 @@ struct coordinator_node {
 };
 
 struct name_slot {
-    /* seq of the last op on such a name after which what was asked before may not be
-     * put back: RELEASE, ATTACH, a RENEW that cuts the lease */
+    /* seq of the last op on such a name after which answers to earlier ops must not be
+     * put back: RELEASE, ATTACH, a RENEW that shortens the lease */
     uint64_t changed;
     uint64_t split_at;  /* when an ACQUIRE was split last */
     unsigned split_row; /* how often in a row */
@@ -154,7 +157,7 @@ struct quorum_coordinator {
     struct list partial_order, partial_due;
     struct heap partial_timers;
     size_t partial_count;
-    bool is_probing; /* a look is under way */
+    bool is_probing; /* a probe is under way */
     struct name_slot slots[SLOTS];
     struct coordinator_stats stats;
     bool telling;
@@ -170,13 +173,13 @@ struct op_result coordinator_copy_result(const struct op_result *r, void **ret_m
 bool coordinator_usable(const struct quorum_coordinator *b, unsigned node);
 struct sent_op *coordinator_send(struct quorum_coordinator *b, unsigned node,
                                  const struct op *op);
-/* A node's result goes to whoever it is for. */
+/* Hands a node's result to the call or deferred send that it is for. */
 void coordinator_deliver(struct quorum_coordinator *b, unsigned node,
                          const struct op_result *result);
 void coordinator_sent_free(struct quorum_coordinator *b, struct sent_op *s);
-/* How long those who have not answered are waited for once a majority has. */
+/* How long late nodes are waited for once a majority has answered. */
 uint64_t coordinator_patience(const struct quorum_coordinator *b);
-/* From 0 to most. */
+/* A random number from 0 to `most`. */
 uint64_t coordinator_dice(struct quorum_coordinator *b, uint64_t most);
 struct name_slot *coordinator_slot(struct quorum_coordinator *b, struct span name);
 void coordinator_saw_token(struct quorum_coordinator *b, uint64_t token);
@@ -187,78 +190,81 @@ void coordinator_saw_token(struct quorum_coordinator *b, uint64_t token);
 enum quorum_verdict {
     TALLY_OPEN,
     TALLY_DONE,
-    TALLY_AGAIN, /* ACQUIRE: with a token above all that were seen */
-    TALLY_TAKE,  /* ACQUIRE: what another instance has there */
-    TALLY_SPLIT, /* ACQUIRE: *ret if it is not tried again */
-    TALLY_LACK,  /* too few could be asked: *ret, after a pause */
+    TALLY_AGAIN, /* ACQUIRE: again, with a token above all that were seen */
+    TALLY_TAKE,  /* ACQUIRE: again, to take over what another instance has there */
+    TALLY_SPLIT, /* ACQUIRE: *ret unless it is tried again */
+    TALLY_LACK,  /* too few nodes could be asked: *ret, after a pause */
 };
 
 struct quorum_votes {
     const struct op *op;
     const struct quorum_vote *votes;
     unsigned count, need;
-    bool final;                          /* nobody else is waited for */
-    uint64_t abstains[QUORUM_NODES_MAX]; /* for so long; 0: it votes */
+    bool final;                          /* no other answer is waited for */
+    uint64_t abstains[QUORUM_NODES_MAX]; /* for so long, ms; 0: the node votes */
 };
 
-/* There is an answer to such ops. */
+/* Whether such ops can be answered on a quorum. */
 bool coordinator_tallies(enum op_kind kind);
-/* `items`: room for those of a RENEW. */
+/* `items`: room for the items of a RENEW. */
 enum quorum_verdict coordinator_tally(const struct quorum_votes *p,
                                       struct op_result *ret, enum renew_result *items);
 
 /* --- quorum_vote.c ---------------------------------------------------------------- */
 
-/* Nothing was said; what is on its way is not for it any more. */
+/* Empties the vote; a result that is on its way is for nobody then. */
 void vote_drop(struct quorum_vote *v);
 void vote_count(struct quorum_vote *v, const struct op_result *r, bool acquires);
 
 /* --- quorum_call.c ---------------------------------------------------------------- */
 
 void coordinator_call_begin(struct quorum_coordinator *b, const struct op *op);
-/* The same, for partial_hold_on_probe(). */
+/* Begins a probe, for partial_hold_on_probe(). */
 void coordinator_call_probe(struct quorum_coordinator *b, const struct op *op);
 void coordinator_call_free(struct quorum_coordinator *b, struct quorum_call *c);
 void coordinator_call_on_vote(struct quorum_coordinator *b, struct quorum_call *c,
                               unsigned node, const struct op_result *r);
-/* It will not answer for now. */
+/* The node will not answer for now. */
 void coordinator_call_on_silence(struct quorum_coordinator *b, struct quorum_call *c,
                                  unsigned node);
 void coordinator_call_on_timer(struct quorum_coordinator *b, struct quorum_call *c);
-/* Its result was told. */
+/* The result of the call was reported. */
 void coordinator_call_told(struct quorum_coordinator *b, struct quorum_call *c);
 
 /* --- quorum_repair.c ----------------------------------------------------------------
  */
 
-/* By its answer to this RENEW, which is decided, it has to be told to put that back. */
+/* Whether a node, by its answer to this decided RENEW, lacks the item, and has to put
+ * it back. */
 bool coordinator_lacks(const struct quorum_coordinator *b, const struct quorum_call *c,
                        unsigned node, size_t item);
-/* It is told so. */
+/* Sends the node a RESTORE of that item. */
 void coordinator_repair_item(struct quorum_coordinator *b, const struct quorum_call *c,
                              unsigned node, const struct renew_item *item);
-/* All that this node lacks. */
+/* Repairs all items that the node lacks. */
 void coordinator_repair(struct quorum_coordinator *b, struct quorum_call *c,
                         unsigned node);
-/* Too few have what a client comes back to, and some that could have it are gone. */
+/* Repairs a hold that a client comes back to, which too few nodes have: some nodes that
+ * could have it are gone. */
 void coordinator_repair_attach(struct quorum_coordinator *b,
                                const struct quorum_call *c);
 
 /* --- quorum_partial_hold.c
  * ---------------------------------------------------------------- */
 
-/* An op that vouches was told to be well. False: all that have answered have it. */
+/* Notes a hold after an op that extends its lease succeeded. Returns false if all nodes
+ * that have answered have the hold. */
 bool partial_hold_note(struct quorum_coordinator *b, const struct quorum_call *c);
-/* It was released, or is about to be. */
+/* Forgets the holds of a name, which was released, or is about to be. */
 void partial_hold_forget(struct quorum_coordinator *b, struct span name);
-/* This RENEW was told. */
+/* The result of this RENEW was reported. */
 void partial_hold_on_renewal(struct quorum_coordinator *b, const struct quorum_call *c);
 void partial_hold_on_probe(struct quorum_coordinator *b, const struct quorum_call *c);
 void partial_hold_on_timer(struct quorum_coordinator *b, struct partial_hold *partial);
 void partial_hold_free(struct quorum_coordinator *b, struct partial_hold *partial);
-/* A node is there again. */
+/* Probes again: a node has come back. */
 void partial_holds_wake(struct quorum_coordinator *b);
-/* Looks at what is due. */
+/* Probes what is due. */
 void partial_holds_flush(struct quorum_coordinator *b);
 
 /* --- quorum_deferred_op.c
@@ -266,19 +272,19 @@ void partial_holds_flush(struct quorum_coordinator *b);
 
 /* Ends the claim of that ACQUIRE wherever it may have been granted. */
 void deferred_op_undo(struct quorum_coordinator *b, struct quorum_call *c);
-/* A RELEASE that has been answered goes to the others as well. */
+/* Sends a RELEASE that has been answered to the other nodes as well. */
 void deferred_op_release(struct quorum_coordinator *b, struct quorum_call *c);
-/* The same claim is asked for anew: what was to be undone may be there, and is the
- * call's. */
+/* The same claim is asked for anew: what was to be undone may be there, and belongs to
+ * the call now. */
 void deferred_op_absorb(struct quorum_coordinator *b, struct quorum_call *c);
 void deferred_op_on_result(struct quorum_coordinator *b, struct deferred_send *e,
                            const struct op_result *r);
 void deferred_op_free(struct quorum_coordinator *b, struct deferred_op *ch);
-/* Others may be asking for that name at the same time: the next time begins with a
- * pause that may be longer. Not so: it is over. */
+/* Notes whether others ask for that name at the same time: if so, the next ACQUIRE
+ * begins with a pause, which grows. */
 void coordinator_note_split(struct quorum_coordinator *b, struct name_slot *slot,
                             bool split);
-/* Sends what waits for that node. */
+/* Sends the deferred sends that wait for that node. */
 void deferred_ops_flush(struct quorum_coordinator *b, unsigned node);
 
 #endif

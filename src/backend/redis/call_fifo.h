@@ -1,4 +1,4 @@
-/* call_fifo: what was asked on a link and is not answered yet, in order.
+/* call_fifo: the calls of a link that have no answer yet, in order.
  *
  * The caller owns the struct, which owns its array. A zeroed one is empty and valid. */
 #ifndef LATCHD_BACKEND_REDIS_CALL_FIFO_H
@@ -17,7 +17,7 @@ struct redis_call {
     uint8_t what;         /* enum call_what of redis_link_priv.h */
     uint8_t op_kind;
     uint8_t item_count;
-    uint8_t more;   /* ops: how many behind this one have the same reply */
+    uint8_t more;   /* ops: how many calls behind this one share its reply */
     uint32_t group; /* op */
 };
 
@@ -30,9 +30,9 @@ struct call_fifo {
 
 void call_fifo_fini(struct call_fifo *f);
 struct redis_call *call_fifo_push(struct call_fifo *f);
-/* The oldest, or NULL. */
+/* The oldest call, or NULL. */
 const struct redis_call *call_fifo_first(const struct call_fifo *f);
-/* False: it was empty. */
+/* Returns false if the fifo was empty. */
 bool call_fifo_pop(struct call_fifo *f, struct redis_call *ret);
 
 #endif

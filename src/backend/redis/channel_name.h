@@ -13,7 +13,8 @@
 #include "engine/op.h"
 #include "util/span.h"
 
-/* What all members of one instance have in their channels: `:latchd:<instance>:`. */
+/* The part of a channel that all members of one instance share: `:latchd:<instance>:`.
+ */
 enum { CHANNEL_MEMBER_LEN = sizeof(":latchd::") - 1 + OP_INSTANCE_LEN };
 
 struct channel_member {
@@ -25,17 +26,18 @@ struct channel_names {
     struct span braced;   /* `{n}`, or any name that has a `{`; empty: likewise */
 };
 
-/* Up to the name. */
+/* The channel up to the name. */
 struct span channel_prefix(bool rw);
-/* N must have a `{` to need no braces. */
+/* Whether N has a `{`, and so needs no braces. */
 bool channel_is_tagged(struct span name);
 
-/* Which all databases of a server share, as all channels: so its name says which. */
+/* The channel of daemons. All databases of a server share all channels, so its name
+ * says which database it is for. */
 enum { CHANNEL_DAEMONS_MAX = 32 };
 struct span channel_daemons(char out[static CHANNEL_DAEMONS_MAX], unsigned db);
 
 void channel_member_init(struct channel_member *m, const char *instance);
-/* The names for which that is the channel of a member; both empty: of none. */
+/* The names for which the channel is that of a member; both empty: none. */
 struct channel_names channel_member_names(const struct channel_member *m,
                                           struct span channel);
 

@@ -1,7 +1,7 @@
-/* redis_clock: where Redis's clock stands, seen from our boot clock.
+/* redis_clock: Redis's clock, relative to our boot clock.
  *
- * Each TIME gives an interval that Redis's clock must be in: it was read between
- * sending and receiving. A zeroed one knows nothing. Microseconds. */
+ * Each TIME gives an interval that Redis's clock must be in: Redis read it between our
+ * sending and our receiving. A zeroed struct knows nothing. Microseconds. */
 #ifndef LATCHD_BACKEND_REDIS_REDIS_CLOCK_H
 #define LATCHD_BACKEND_REDIS_REDIS_CLOCK_H
 
@@ -14,7 +14,7 @@ struct redis_clock {
     uint64_t round_trip_us; /* smoothed */
 };
 
-/* True if Redis's clock moved against ours by more than half a second. */
+/* Returns true if Redis's clock moved against ours by more than half a second. */
 bool redis_clock_sample(struct redis_clock *c, uint64_t sent_us, uint64_t received_us,
                         uint64_t redis_us);
 uint64_t redis_clock_at(const struct redis_clock *c, uint64_t now_us);

@@ -18,16 +18,16 @@
 struct redis_conn;
 
 struct redis_conn_events {
-    /* Before the others, once for all that a wake-up of the loop brings. */
+    /* Before the other events, once for each wake-up of the loop. */
     void (*on_wake)(void *ctx);
-    /* Connected: say hello. */
+    /* Connected: the owner sends its greeting. */
     void (*on_open)(void *ctx);
     void (*on_reply)(void *ctx, const redisReply *reply);
-    /* An open connection is gone, for whatever reason. */
+    /* An open connection is lost, for any reason. */
     void (*on_lost)(void *ctx);
-    /* It could not be opened. May be NULL. */
+    /* The connection could not be opened. May be NULL. */
     void (*on_refused)(void *ctx);
-    /* Now and then while open. */
+    /* From time to time while the connection is open. */
     void (*on_tick)(void *ctx);
 };
 
@@ -36,7 +36,7 @@ struct redis_conn_setup {
     const struct backend_url *url; /* outlives the connection, as the events do */
     const char *module;            /* for the log */
     const char *what;              /* the same; NULL: Redis */
-    bool is_quiet;                 /* the same: another one beside it tells all */
+    bool is_quiet;                 /* another connection logs for it */
     uint64_t backoff_max_ms;       /* 0: 250 */
     uint64_t timeout_ms;           /* for connecting, and for silence */
     uint64_t seed;
@@ -52,15 +52,14 @@ void redis_conn_set_timeout(struct redis_conn *c, uint64_t timeout_ms);
 struct buf *redis_conn_out(struct redis_conn *c);
 void redis_conn_flush(struct redis_conn *c);
 
-/* AUTH as the URL wants it; false: it does not. */
+/* Sends AUTH as the URL wants it; returns false if it wants none. */
 bool redis_conn_auth(struct redis_conn *c);
 
-/* During on_reply: that reply is the owner's from now on, who frees it by
- * freeReplyObject(). */
+/* During on_reply: makes the reply the owner's, who frees it by freeReplyObject(). */
 void redis_conn_take_reply(struct redis_conn *c);
 
-/* The owner is content: the next loss begins with a short wait again. `about` is for
- * the log, may be empty. */
+/* Says that the connection is of use: the next loss begins with a short wait again.
+ * `about` is for the log, and may be empty. */
 void redis_conn_ready(struct redis_conn *c, const char *about);
 
 /* Drops the connection (on_lost comes during the call) and tries again later. Each new
@@ -68,20 +67,20 @@ void redis_conn_ready(struct redis_conn *c, const char *about);
 void redis_conn_fail(struct redis_conn *c, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The URL was changed: drops what there is (on_lost may come during the call), and
- * connects to where it points now. Starts it if it was not started. */
+/* The URL was changed: drops the connection (on_lost may come during the call), and
+ * connects to the new address. Starts the connection if it was not started. */
 void redis_conn_move(struct redis_conn *c);
 
-/* Drops it if nothing was heard for the timeout, while something asked at `since_us`
- * (boot clock) is open. */
+/* Drops the connection if nothing was received for the timeout, while something asked
+ * at `since_us` (boot clock) is open. */
 void redis_conn_check_silence(struct redis_conn *c, uint64_t since_us);
 
 /* When bytes came last. */
 uint64_t redis_conn_heard_us(const struct redis_conn *c);
-/* Of the server, or of what was to be reached. */
+/* The address of the server, or the one that is tried. */
 const char *redis_conn_address(const struct redis_conn *c);
 
-/* No event comes any more. NULL is fine. */
+/* Closes the connection; no event comes afterwards. NULL is fine. */
 void redis_conn_close(struct redis_conn *c);
 
 #endif

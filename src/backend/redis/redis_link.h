@@ -18,25 +18,25 @@
 
 struct redis_link;
 
-/* What its server has executed, as INFO replication tells it. */
+/* The history of a server's data, as INFO replication shows it. */
 struct redis_history {
-    char id[48];                /* of what it executes now; empty: it does not tell */
-    char before[48];            /* of what it had executed when it changed its part.. */
-    uint64_t before_end;        /* ..up to here; 0: nothing that still counts */
-    bool is_replica, is_master; /* neither: it does not tell */
+    char id[48];                /* of its data now; empty: not shown */
+    char before[48];            /* of its data before its role changed.. */
+    uint64_t before_end;        /* ..up to this offset; 0: none that still counts */
+    bool is_replica, is_master; /* neither: not shown */
 };
 
 struct redis_link_events {
     void (*on_wake)(void *ctx);
-    /* It is greeted and about to be used. NULL: fine; else why it must not be, yet. The
+    /* The link is about to be ready. Returns NULL, or why it must not be used yet. The
      * function itself may be NULL. */
     const char *(*why_not)(void *ctx, bool same_server);
     void (*on_up)(void *ctx, bool same_server);
     void (*on_down)(void *ctx);
     void (*on_clock_jumped)(void *ctx);
     void (*on_reply)(void *ctx, const struct redis_call *call, const redisReply *reply);
-    /* Of a second link: the answer to redis_link_wait(). Less than 0: there is none, as
-     * Redis refuses it, with this text. */
+    /* Of a second link: the answer to redis_link_wait(). Less than 0: Redis refused it,
+     * with this text. */
     void (*on_acked)(void *ctx, int64_t replicas, const char *text);
 };
 
@@ -46,11 +46,11 @@ struct redis_link_setup {
     uint64_t timeout_ms;
     uint64_t seed;
     uint64_t backoff_max_ms; /* 0: redis_conn's */
-    /* It is one of several, and may be a replica at any time: it must prove that it is
-     * a master, and is to guard its writes by min-replicas-to-write. */
+    /* The server is one of several, and may be a replica at any time: it must prove
+     * that it is a master, and must guard its writes by min-replicas-to-write. */
     bool is_replicated;
     enum publish_way publish;      /* if it has sharded channels; else plain */
-    struct histogram *round_trips; /* of ops: added to; outlives the link */
+    struct histogram *round_trips; /* of ops; outlives the link */
     bool is_second;                /* beside another one, to the same server */
     const struct redis_link_events *events;
     void *ctx;
@@ -60,58 +60,58 @@ struct redis_link *redis_link_new(const struct redis_link_setup *setup);
 void redis_link_start(struct redis_link *l);
 void redis_link_set_timeout(struct redis_link *l, uint64_t timeout_ms);
 
-/* The URL was changed: the link to the server before is lost, what was open on it will
- * be unknown when the next one is ready. Starts it if it was not started. */
+/* The URL was changed: the link to the old server is lost, and ops that are open on it
+ * become unknown when the new one is ready. Starts the link if it was not started. */
 void redis_link_move(struct redis_link *l);
 
-/* Records an op as sent and returns where to write its command; NULL: there is no link,
- * the op will be unknown when there is one. */
+/* Records an op as sent and returns where to write its command; NULL: the link is down,
+ * and the op becomes unknown once it is up. */
 struct buf *redis_link_call(struct redis_link *l, const struct op *op,
                             struct op_times *ret);
-/* The same for up to SCRIPT_BATCH_MAX ops, which one command does; its reply is taken
- * apart.
- */
+/* Records up to SCRIPT_BATCH_MAX ops that one command does; each gets its part of the
+ * reply. */
 struct buf *redis_link_call_batch(struct redis_link *l, const struct op *ops,
                                   size_t count, struct op_times *ret);
-/* No such call was refused on this link: a user may not use the key of one name, and
- * then each op is to be answered for itself. */
+/* Whether the link takes batches: none was refused. (A user may lack the right to the
+ * key of one name; then each op needs its own answer.) */
 bool redis_link_takes_batch(const struct redis_link *l);
-/* Asks how many replicas have all that was done on this link, until that are enough or
- * the time is over. Ready links only, and one at a time. `name`: of one of the ops. */
+/* Sends WAIT: how many replicas have everything that was done on this link, when enough
+ * have it or the time is over. Ready links only, and one at a time. `name`: of one of
+ * the ops. */
 void redis_link_wait(struct redis_link *l, struct span name, unsigned replicas,
                      uint64_t ms);
-/* During on_reply: the reply is freed by whoever calls this, by freeReplyObject(). Not
- * of ops of redis_link_call_batch(). */
+/* During on_reply: makes the reply the caller's, who frees it by freeReplyObject(). Not
+ * for ops of redis_link_call_batch(). */
 void redis_link_take_reply(struct redis_link *l);
 bool redis_link_is_ready(const struct redis_link *l);
-/* As far as they have told who they are. */
+/* Whether both lead to one server, as far as is known. */
 bool redis_link_same_server(const struct redis_link *a, const struct redis_link *b);
-/* As it was told last: when the link came up, or after redis_link_ask_history(). */
+/* The history as of when the link came up, or of the last redis_link_ask_history(). */
 const struct redis_history *redis_link_history(const struct redis_link *l);
-/* Of a ready link. */
+/* Asks a ready link for its server's history. */
 void redis_link_ask_history(struct redis_link *l);
-/* Drops it, for it to come again; on_down comes during the call. */
+/* Drops the link, which reconnects; on_down comes during the call. */
 void redis_link_drop(struct redis_link *l, const char *why);
-/* Replicas that were connected to its server when it came up. */
+/* How many replicas were connected to the server when the link came up. */
 unsigned redis_link_replicas(const struct redis_link *l);
-/* Ops that are not answered. */
+/* How many ops have no answer. */
 size_t redis_link_in_flight(const struct redis_link *l);
 uint64_t redis_link_reconnects(const struct redis_link *l);
 
-/* Ops of those groups that wait for a link, or, with `sent_too`, that are not answered,
- * are unknown now, and reported so during the call: somebody else keeps the groups, and
- * does not know of what runs here. */
+/* Abandons the ops of those groups that wait for a link, or, with `sent_too`, that have
+ * no answer: they become unknown during the call. Another node keeps the groups now,
+ * and does not know of ops that run here. */
 typedef bool redis_group_fn(void *ctx, uint32_t group);
 void redis_link_abandon(struct redis_link *l, redis_group_fn *concerns, void *ctx,
                         bool sent_too);
 
-/* Tells it to whoever listens to channel_daemons(), unless the link is not ready. */
+/* Publishes `text` to channel_daemons(), unless the link is not ready. */
 void redis_link_announce(struct redis_link *l, struct span text);
 
-/* All that was written leaves in one write. */
+/* Sends everything that was written, in one write. */
 void redis_link_flush(struct redis_link *l);
 
-/* Fills what it knows of struct store_info; counters are added to. */
+/* Fills its part of *ret, and adds to the counters. */
 void redis_link_info(const struct redis_link *l, struct store_info *ret);
 
 void redis_link_close(struct redis_link *l);

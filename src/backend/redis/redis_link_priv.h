@@ -7,26 +7,26 @@
 
 enum call_what {
     CALL_OP,
-    CALL_ABANDONED, /* an op that was reported as unknown already */
+    CALL_ABANDONED, /* an op that was reported as unknown before its answer came */
     CALL_AUTH,
     CALL_SELECT,
     CALL_SET_NAME,
     CALL_INFO_SERVER,
     CALL_INFO_REPLICATION,
-    CALL_HISTORY, /* the same, of a link that is ready */
+    CALL_HISTORY, /* INFO replication again, on a ready link */
     CALL_CLIENT_ID,
     CALL_KILL,
     CALL_LOAD,  /* item_count: which script */
-    CALL_TIME,  /* ends a stage of the handshake, or just looks at the clock */
+    CALL_TIME,  /* ends a stage of the handshake, or is a heartbeat */
     CALL_AUDIT, /* item_count: which question */
-    CALL_MARK,  /* a write, so that WAIT counts from here at least */
+    CALL_MARK,  /* a write, so that WAIT has an offset to start from */
     CALL_WAIT,
     CALL_ANNOUNCE,
 };
 
 enum link_stage {
     LINK_DOWN,
-    LINK_GREETING,  /* who is it? */
+    LINK_GREETING,  /* asks the server who it is */
     LINK_PREPARING, /* old link killed, scripts loaded */
     LINK_WAITING,   /* the old link could not be killed: until its ops are late */
     LINK_READY,
@@ -38,9 +38,10 @@ struct server_id {
     char version[32];
     char uptime_s[24];
     struct redis_history history;
-    unsigned replicas;      /* connected to it */
-    bool counts_replicas;   /* it refuses to write if they are too few, */
-    uint64_t good_replicas; /* and has so many */
+    unsigned replicas; /* connected to it */
+    /* it refuses writes if too few replicas are connected, .. */
+    bool counts_replicas;
+    uint64_t good_replicas; /* ..and has this many */
 };
 
 struct redis_link {
@@ -50,14 +51,14 @@ struct redis_link {
     void *ctx;
     uint64_t timeout_ms;
     enum link_stage stage;
-    bool closed;              /* no event any more */
+    bool closed;              /* no event comes any more */
     bool is_replicated;       /* see redis_link.h */
     enum publish_way wanted;  /* redis_link_setup's */
     enum publish_way publish; /* of this server */
     struct call_fifo open;    /* on this link */
     struct call_fifo orphans; /* ops of links before */
     struct redis_clock clock;
-    struct server_id server; /* of this link, as far as it has told */
+    struct server_id server; /* of this link, as far as known */
     struct server_id before; /* of the last one that was ready */
     uint64_t client_id;      /* of this link; 0: not known */
     uint64_t client_before;  /* of the last one that was ready, until it is killed */
@@ -72,14 +73,14 @@ struct redis_link {
     uint64_t wait_us;      /* how long the WAIT that is open may take; 0: none is */
     uint64_t ready_count;
     char audited[48];      /* run id of the server that was */
-    bool has_aof;          /* so said its audit */
-    uint64_t min_replicas; /* the same; 0: not known, or none */
+    bool has_aof;          /* by its audit */
+    uint64_t min_replicas; /* by its audit; 0: not known, or none */
     struct histogram *round_trips;
 };
 
 struct redis_call *link_push(struct redis_link *l, enum call_what what);
 
-/* Handshake. Both return false if they dropped the link. */
+/* Handshake. The functions return false if they dropped the link. */
 void link_greet(struct redis_link *l);
 bool link_on_own_reply(struct redis_link *l, const struct redis_call *call,
                        const redisReply *reply);

@@ -29,30 +29,33 @@ struct redis_sub {
     struct list shard_refused;
 };
 
-/* Its SUBSCRIBE; that was refused: then it is as if there were no other daemon. */
+/* Subscribes to the daemons' channel. If that is refused, this daemon acts as if it
+ * were alone. */
 void sub_ask_daemons(struct redis_sub *s);
 void sub_on_daemons_refused(struct redis_sub *s, const char *why);
-/* True: what was pushed is about that channel. */
+/* Returns true if the push was about that channel. */
 bool sub_on_daemons(struct redis_sub *s, const struct span *texts, size_t count);
 
-/* A message of that channel: whose names are to be told? */
+/* Reports a message of a member's channel to the names that it is of. */
 void sub_on_member(struct redis_sub *s, struct span channel);
 
-/* All that its name waited for is confirmed. */
+/* All channels of the name are confirmed. */
 void sub_confirmed(struct redis_sub *s, struct sub_channel *ch);
 
-/* While greeting: asks whether there are sharded channels; the answer, if it is one. */
+/* While greeting: asks whether there are sharded channels; takes the answer, if it is
+ * one. */
 void sub_shard_greet(struct redis_sub *s);
 bool sub_shard_on_greeting(struct redis_sub *s, const redisReply *reply);
 
-/* Asks for what is wanted of it, unless an answer is to come that leads back here. */
+/* Asks for what is wanted of the sharded channel, unless an answer is due that leads
+ * back here. */
 void sub_shard_step(struct redis_sub *s, struct sub_channel *ch);
-/* True: this push, or this error, was about sharded channels. */
+/* Returns true if the push, or the error, was about sharded channels. */
 bool sub_shard_on_push(struct redis_sub *s, struct span word, struct span channel);
 bool sub_shard_on_error(struct redis_sub *s, const char *text);
-/* If it was refused, that does not matter any more. */
+/* Forgets that the sharded channel was refused. */
 void sub_shard_let_go(struct sub_channel *ch);
-/* The link is gone. */
+/* The link was lost. */
 void sub_shard_lost(struct sub_channel *ch);
 
 #endif

@@ -24,14 +24,14 @@ typedef void replica_ack_reply_fn(void *ctx, const struct redis_call *call,
 struct replica_ack_events {
     void (*on_wake)(void *ctx);
     const char *(*why_not)(void *ctx, bool same_server);
-    /* The second link is there; it is gone. */
+    /* The second link came up, or was lost. */
     void (*on_up)(void *ctx);
     void (*on_down)(void *ctx);
     replica_ack_reply_fn *on_reply;
 };
 
 struct replica_ack_setup {
-    struct redis_link_setup link; /* of the first one: the second one is like it */
+    struct redis_link_setup link; /* of the first link; the second one is like it */
     struct redis_link *first;
     const char *instance; /* outlives it */
     const struct replica_ack_events *events;
@@ -39,14 +39,14 @@ struct replica_ack_setup {
 };
 
 struct replica_ack *replica_ack_new(const struct replica_ack_setup *setup);
-/* Starts connecting; so does moving. */
+/* Starts connecting; replica_ack_move() does so, too. */
 void replica_ack_start(struct replica_ack *a);
-/* min-replicas 0: nothing more goes over the second link. */
+/* With min-replicas 0 nothing more goes over the second link. */
 void replica_ack_configure(struct replica_ack *a, const struct store_options *options);
-/* Its server is another one. */
+/* The node's server is another one. */
 void replica_ack_move(struct replica_ack *a);
-/* Both links can be used, and lead to one server; if not, drops the other one.
- * `second`: it is the second one that has just come up. */
+/* Returns true if both links can be used, and lead to one server; if they lead to two,
+ * drops the other one. `second`: the second link has just come up. */
 bool replica_ack_agree(struct replica_ack *a, bool second);
 void replica_ack_submit(struct replica_ack *a, const struct op *op);
 /* See redis_link_abandon(); of the second link, and of answers that are held. */
@@ -56,10 +56,10 @@ void replica_ack_abandon(struct replica_ack *a, redis_group_fn *concerns, void *
 void replica_ack_on_reply(struct replica_ack *a, const struct redis_call *call,
                           const redisReply *reply);
 void replica_ack_end_turn(struct replica_ack *a);
-/* Nothing is to be waited for any more, and nobody wants it. */
+/* Whether nothing is waited for any more, and min-replicas is 0. */
 bool replica_ack_is_over(const struct replica_ack *a);
 void replica_ack_info(const struct replica_ack *a, struct store_info *ret);
-/* Closes the link; no event comes any more. */
+/* Closes the link; no event comes afterwards. */
 void replica_ack_close(struct replica_ack *a);
 /* After it was closed, and not from within an event. NULL is fine. */
 void replica_ack_free(struct replica_ack *a);

@@ -15,7 +15,7 @@
 
 struct ordered_name;
 
-/* One of an op's names: its place in the line of that name. */
+/* One name of an op: its position in the line of that name. */
 struct ticket {
     struct list in_name;
     struct ordered_op *op;

@@ -22,7 +22,7 @@ enum {
 
 struct script_batch_list {
     struct op ops[SCRIPT_BATCH_MAX]; /* of one kind */
-    uint64_t ends[SCRIPT_BATCH_MAX]; /* how their names end */
+    uint64_t ends[SCRIPT_BATCH_MAX]; /* the ends of their names */
     size_t count;
 };
 
@@ -32,15 +32,15 @@ struct script_batch {
     char text[SCRIPT_BATCH_TEXT_MAX];
 };
 
-/* It may be kept. */
+/* Whether the op may be kept. */
 bool script_batch_is_simple(const struct op *op);
-/* What is kept must leave before this one is sent, or kept: it is about one of those
- * names, or about several names; or, if it is simple, there is no room. */
+/* Whether the kept ops must leave before this one is sent, or kept: it is about one of
+ * their names, or about several names; or, if it is simple, there is no room. */
 bool script_batch_is_in_the_way(const struct script_batch *g, const struct op *op,
                                 bool simple);
-/* It is simple, and nothing is in the way. */
+/* Keeps a copy of the op, which is simple and has nothing in its way. */
 void script_batch_add(struct script_batch *g, const struct op *op);
-/* What was kept has left. */
+/* The kept ops have left. */
 void script_batch_clear(struct script_batch *g);
 
 #endif

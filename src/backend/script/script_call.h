@@ -13,9 +13,9 @@
 #include <hiredis/hiredis.h>
 #include <stdint.h>
 
-enum { SCRIPT_FIELDS_MAX = 1000 /* owners that OP_INSPECT tells at most */ };
+enum { SCRIPT_FIELDS_MAX = 1000 /* owners in an OP_INSPECT at most */ };
 
-/* What is known of the server that is asked. In Redis time, as far as we know it. */
+/* What is known of the server, in its time, as far as we know that. */
 struct op_times {
     uint64_t asked_us;    /* when the op is sent */
     uint64_t deadline_us; /* after this the script does nothing */
@@ -25,16 +25,16 @@ struct op_times {
 void script_call(struct buf *out, const struct op *op, const char *instance,
                  struct op_times times);
 
-/* The same for several that are simple (script_batch.h), of one kind, and of as many
- * names: one call for all of them. */
+/* One call for several simple ops (script_batch.h) of one kind, each of another name.
+ */
 void script_call_batch(struct buf *out, const struct op *ops, size_t count,
                        const char *instance, struct op_times times);
 
-/* What the reply to such a call says of one of them, for script_reply(). NULL: nothing,
- * as all of it was refused. */
+/* The part of the reply to such a call that is about one op, for script_reply(). NULL:
+ * none, as the whole call was refused. */
 const redisReply *script_reply_part(const redisReply *reply, size_t i, size_t count);
 
-/* The token that is in the field of an anonymous hold; 0: it is not one's. */
+/* The token in the field of an anonymous hold; 0: the field is no such one. */
 uint64_t script_field_token(struct span field);
 
 struct script_result {

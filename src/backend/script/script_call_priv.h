@@ -28,11 +28,11 @@ uint64_t script_helper_ttl(uint64_t lease_ms);
 struct span script_kind_letter(enum owner_kind kind);
 void script_owner_kind(struct buf *out, enum owner_kind kind);
 
-/* How the scripts know a claim: an anonymous one by its request. */
+/* How the scripts name a claim: an anonymous one by its request. */
 struct span script_claim_word(const struct claim *c);
 
-/* The keys that only ID and named claims have, two or none: ID: keeper key; named: the
- * entries hash; and the ended mark. */
+/* The keys that only ID and named claims have, two or none: the keeper key (ID) or the
+ * entries hash (named), and the tombstone. */
 void script_claim_keys(struct buf *out, struct span name, const struct claim *c);
 
 /* Nine words, the first of other acquire scripts: see fair_acquire.lua. */

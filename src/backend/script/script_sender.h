@@ -1,8 +1,9 @@
-/* script_sender: puts ops on a command link, where it may several as one script call.
+/* script_sender: writes ops to a command link, several as one script call where
+ * possible.
  *
- * Whoever has the link fills the struct, and the sender lives no longer than what that
- * points to. It keeps copies of ops (script_batch.h) until it is flushed, which is to
- * be before the link is. */
+ * The link's owner fills the struct, and the sender lives no longer than what that
+ * points to. The sender keeps copies of ops (script_batch.h) until it is flushed, which
+ * has to happen before the link is flushed. */
 #ifndef LATCHD_BACKEND_SCRIPT_SCRIPT_SENDER_H
 #define LATCHD_BACKEND_SCRIPT_SCRIPT_SENDER_H
 

@@ -35,14 +35,14 @@ struct lua_script {
     const char *text;
     size_t len;
     char sha1[LUA_SHA1_LEN + 1];
-    const char *call; /* how a call of it goes on behind the number of its words */
+    const char *call; /* how a call of it continues after the number of its words */
     size_t call_len;
 };
 
-/* Which channels a script tells of what it frees, and where it asks who listens. */
+/* To which channels a script publishes what it frees, and where it counts listeners. */
 enum publish_way {
     PUBLISH_PLAIN,
-    /* Of a cluster that has sharded channels, where it asks: */
+    /* In a cluster with sharded channels: */
     PUBLISH_BOTH,
     PUBLISH_SHARDED, /* those alone */
     PUBLISH_WAYS,

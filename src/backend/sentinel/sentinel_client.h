@@ -1,9 +1,9 @@
-/* sentinel_client: one Sentinel: a connection on which it is asked, and one on which it
- * tells of switches.
+/* sentinel_client: one Sentinel, with a connection for questions, and one on which it
+ * announces switches.
  *
- * An asking is one write: which master, the epoch before and after (so that the two
- * belong together), and now and then which other Sentinels there are. Only one is open
- * at a time. Events come from the loop only, and not after the close. */
+ * A question is one write: which master, the epoch before and after (so that the two
+ * belong together), and from time to time which other Sentinels there are. Only one is
+ * open at a time. Events come from the loop only, and not after the close. */
 #ifndef LATCHD_BACKEND_SENTINEL_SENTINEL_CLIENT_H
 #define LATCHD_BACKEND_SENTINEL_SENTINEL_CLIENT_H
 
@@ -17,15 +17,15 @@ struct sentinel_client;
 
 struct sentinel_client_events {
     void (*on_wake)(void *ctx);
-    /* The answer to an asking; NULL: it does not know the master, or gave none, or
-     * is out of reach. */
+    /* The answer to a question; NULL: the Sentinel does not know the master, gave no
+     * answer, or is out of reach. */
     void (*on_claim)(void *ctx, struct sentinel_client *p,
                      const struct sentinel_claim *claim);
-    /* It says who it is (SENTINEL_ID_LEN digits), once for each connection. */
+    /* The Sentinel's id (SENTINEL_ID_LEN digits), once for each connection. */
     void (*on_id)(void *ctx, struct sentinel_client *p, const char *id);
-    /* It knows another one, at a place that can be. */
+    /* The Sentinel knows another one, at a valid address. */
     void (*on_other)(void *ctx, struct span host, struct span port, struct span id);
-    /* It tells of a switch of our master: ask all. */
+    /* The Sentinel announces a switch of our master: ask all. */
     void (*on_switch)(void *ctx, struct sentinel_client *p);
 };
 
@@ -44,12 +44,12 @@ void sentinel_client_start(struct sentinel_client *p);
 void sentinel_client_set_timeout(struct sentinel_client *p, uint64_t timeout_ms);
 /* For connections from now on, if its URL wants TLS. */
 void sentinel_client_set_tls(struct sentinel_client *p, struct tls *tls);
-/* Asks now, or as soon as the asking that is open is answered; if it is out of reach,
- * when it is back. `others`: also for the other Sentinels. */
+/* Asks now, or as soon as the open question is answered, or, if the Sentinel is out of
+ * reach, when it is back. `others`: also for the other Sentinels. */
 void sentinel_client_ask(struct sentinel_client *p, bool others);
 bool sentinel_client_is_at(const struct sentinel_client *p, struct span host,
                            struct span port);
-/* Empty: it has not said yet. */
+/* The Sentinel's id; empty: not known yet. */
 const char *sentinel_client_id(const struct sentinel_client *p);
 const char *sentinel_client_address(const struct sentinel_client *p);
 void sentinel_client_close(struct sentinel_client *p);

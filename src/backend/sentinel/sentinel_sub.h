@@ -1,8 +1,7 @@
-/* sentinel_sub: the connection on which a Sentinel tells of switches.
+/* sentinel_sub: the connection on which a Sentinel announces switches.
  *
- * It is quiet in the log: the one beside it, on which the Sentinel is asked
- * (sentinel_client.h), says all that there is to say. Events come from the loop only.
- */
+ * It does not log: the connection beside it, on which the Sentinel answers
+ * (sentinel_client.h), logs everything there is. Events come from the loop only. */
 #ifndef LATCHD_BACKEND_SENTINEL_SENTINEL_SUB_H
 #define LATCHD_BACKEND_SENTINEL_SENTINEL_SUB_H
 

@@ -1,10 +1,9 @@
-/* sentinel_watch: all Sentinels of one master, and which master they make us believe
- * in.
+/* sentinel_watch: all Sentinels of one master, and the master that they agree on.
  *
- * It begins with those that the configuration names and finds the others through them.
- * All are asked once a second, and more often while the master cannot be used; and all
- * at once when one of them tells of a switch. What differs is judged by
- * sentinel_vote.h. Events come from the loop only. */
+ * The watch begins with the Sentinels of the configuration and finds the others through
+ * them. It asks all once a second, more often while the master cannot be used, and at
+ * once when one of them announces a switch. sentinel_vote.h judges differing answers.
+ * Events come from the loop only. */
 #ifndef LATCHD_BACKEND_SENTINEL_SENTINEL_WATCH_H
 #define LATCHD_BACKEND_SENTINEL_SENTINEL_WATCH_H
 
@@ -14,9 +13,9 @@
 struct sentinel_watch;
 
 struct sentinel_watch_events {
-    /* Before the other, once for all that a wake-up of the loop brings. */
+    /* Before the other event, once for each wake-up of the loop. */
     void (*on_wake)(void *ctx);
-    /* Never SENTINEL_STAYS. *master is what is to be used from now on. */
+    /* Never SENTINEL_STAYS. *master is to be used from now on. */
     void (*on_master)(void *ctx, enum sentinel_verdict verdict,
                       const struct sentinel_claim *master);
 };
@@ -32,17 +31,18 @@ struct sentinel_watch_setup {
 
 struct sentinel_watch_info {
     size_t known, reachable;
-    uint64_t epoch; /* of the master that is believed in */
+    uint64_t epoch; /* of the chosen master */
 };
 
 struct sentinel_watch *sentinel_watch_new(const struct sentinel_watch_setup *setup);
 void sentinel_watch_start(struct sentinel_watch *w);
 void sentinel_watch_set_timeout(struct sentinel_watch *w, uint64_t timeout_ms);
-/* After it was set in the place: for those that were found, too. */
+/* After the config's TLS was set: also for Sentinels that were found. */
 void sentinel_watch_set_tls(struct sentinel_watch *w, struct tls *tls);
-/* Whether the master works. When it does not any more, all are asked at once. */
+/* Says whether the master works. When it stops working, all Sentinels are asked at
+ * once. */
 void sentinel_watch_set_usable(struct sentinel_watch *w, bool usable);
-/* True if a Sentinel named the master that is believed in since then (boot clock). */
+/* Whether a Sentinel has named the chosen master since then (boot clock). */
 bool sentinel_watch_named_since(const struct sentinel_watch *w, uint64_t since_ms);
 void sentinel_watch_info(const struct sentinel_watch *w,
                          struct sentinel_watch_info *ret);
