@@ -63,8 +63,10 @@ static bool may_be_the_heads(const struct lock *lock, const struct waiter *w)
 }
 
 static void on_acquire_busy(struct engine *eng, struct lock *lock, struct waiter *w,
-                            enum lock_kind kind, const struct op_result *r)
+                            enum lock_kind kind, const struct op_result *r,
+                            uint64_t asked_at)
 {
+    bool run_out = r->ttl_ms > 0 && eng->now - asked_at > (uint64_t)r->ttl_ms;
     uint64_t quarantine = quarantine_until(eng, lock, kind);
     int64_t ttl_ms = r->ttl_ms;
 
@@ -90,6 +92,9 @@ static void on_acquire_busy(struct engine *eng, struct lock *lock, struct waiter
     w->maybe_granted = false;
     if ((w->once && (ttl_ms != -2 || !waiter_is_head(w))) || w->expiring) {
         waiter_decide(eng, w);
+    }
+    if (run_out) {
+        last_answer_over(eng, lock); /* it tells nothing to those who came since */
     }
 }
 
@@ -128,7 +133,7 @@ static void on_acquire_answer(struct engine *eng, struct lock *lock,
         acquire_granted(eng, lock, spec, w, r, asked);
         break;
     case OP_BUSY:
-        on_acquire_busy(eng, lock, w, spec->lock_kind, r);
+        on_acquire_busy(eng, lock, w, spec->lock_kind, r, asked.at);
         break;
     case OP_WRONGTYPE:
         if (w != NULL) {
