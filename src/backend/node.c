@@ -22,7 +22,7 @@ struct node {
     uint64_t calls, unknown, late, errors;
     struct redis_link_setup link_setup; /* for a second one */
     bool told_up;
-    bool same; /* the server, since it was told so last */
+    bool same; /* the same server as when this was last reported */
     bool started;
     bool closed;
     struct script_result scratch;
@@ -77,7 +77,7 @@ static void on_second_up(void *ctx)
     }
 }
 
-/* Any link of them. */
+/* From any link. */
 static void on_down(void *ctx)
 {
     struct node *n = ctx;

@@ -1,10 +1,10 @@
 /* A Redis Cluster: one node for each master, found and kept by the map (cluster_map.c)
- * that scouts bring.
+ * that discovery brings.
  *
- * Up as soon as the map is known and a master can be asked. The others' ops wait for
- * their link, or for the map to name another owner. What a node refuses, as it does not
- * have that slot (now), did nothing: OP_LATE, told a bit later, when the map may be
- * better. */
+ * The store is up as soon as the map is known and a master can be asked. The ops of
+ * other masters wait for their link, or for the map to name another owner. An op that a
+ * node refuses, as it does not have that slot (now), did nothing: OP_LATE, reported a
+ * bit later, when the map may be better. */
 #include "backend/cluster/cluster_priv.h"
 
 #include "util/alloc.h"
@@ -16,7 +16,7 @@
 
 static void on_timer(uv_timer_t *timer);
 
-/* Something is wrong with the map, or with who has slots in it. */
+/* Whether something is wrong with the map, or with the owners of slots. */
 static bool in_hurry(const struct cluster *c)
 {
     if (clock_boot_ms() - c->map_suspect_ms < CLUSTER_SUSPECT_MAP_MS ||
@@ -51,7 +51,7 @@ void cluster_suspect_map(struct cluster *c)
     arm_timer(c);
 }
 
-/* A place is a node of the map, or a server of the configuration. */
+/* Sends the discovery to the next node of the map, or server of the configuration. */
 static void send_elsewhere(struct cluster *c, struct cluster_discovery *discovery)
 {
     const struct backend_config *config = &c->setup.config;
@@ -112,7 +112,7 @@ static void on_timer(uv_timer_t *timer)
     arm_timer(c);
 }
 
-/* --- from the scouts ------------------------------------------------------------- */
+/* --- from the discoveries -------------------------------------------------------- */
 
 static void discovery_on_wake(void *ctx)
 {
@@ -146,7 +146,7 @@ static void on_event(void *ctx)
     c->events.on_event(c->events.ctx);
 }
 
-/* The more there are, the longer they wait, so that they do not ask all the time. */
+/* The more ops wait, the longer they wait, so that they do not ask all the time. */
 static void tell_later(struct cluster *c, uint64_t op_id)
 {
     uint64_t wait_ms = CLUSTER_LATER_MS + c->later.count / CLUSTER_LATER_EACH;
@@ -221,14 +221,14 @@ static void on_subscribed(void *ctx, struct span name, bool rw)
     c->events.on_subscribed(c->events.ctx, name, rw);
 }
 
-/* Its names are subscribed to again, here or elsewhere, which makes those who wait for
- * them ask once more. */
+/* The member's names are subscribed to again, here or elsewhere, and their waiters ask
+ * once more. */
 static void on_unsubscribed_all(void *ctx)
 {
     ((struct member *)ctx)->listens = false;
 }
 
-/* What is published to plain channels, all of them hear. */
+/* Every node hears what is published to plain channels. */
 static void on_message(void *ctx, struct span name, bool rw)
 {
     struct member *m = ctx;

@@ -1,4 +1,4 @@
-/* What daemons announce, in a Cluster: any node takes it, and all of them tell it. */
+/* What daemons announce, in a Cluster: sent to any node, and passed on by all. */
 #include "backend/cluster/cluster_priv.h"
 
 void cluster_on_listening(void *member)

@@ -1,9 +1,10 @@
-/* Whether a failover lost anything. It did not, as after CLUSTER FAILOVER, if the old
- * master follows the new one and did not have to forget: Redis lets a master go on as a
- * replica from where it is only if it had executed nothing that the new one lacks. Then
- * the history of both went on from the one that the old one had written while it was
- * asked. A link to it that was never lost leads to the same process, which is asked
- * until that is so; if it cannot be shown, something may be lost. */
+/* Whether a failover lost anything. Nothing was lost, as after CLUSTER FAILOVER, if the
+ * old master follows the new one and did not have to forget: Redis lets a master
+ * continue as a replica from its own offset only if it had executed nothing that the
+ * new one lacks. Then the history of both continues the one that the old master had
+ * written while it was asked. A link to the old master that was never lost leads to the
+ * same process, which is asked until that is so; if it cannot be shown, something may
+ * be lost. */
 #include "backend/cluster/cluster_priv.h"
 
 #include "backend/redis/redis_link.h"
@@ -23,11 +24,12 @@ void cluster_suspect(struct cluster *c, struct member *m, struct member *success
         m->history = *redis_link_history(link);
         m->reconnects = redis_link_reconnects(link);
         m->prove_until_ms = clock_boot_ms() + CLUSTER_CHECK_MS;
-        cluster_suspect_map(c); /* it is looked at soon */
+        cluster_suspect_map(c); /* so the map is asked for soon */
     }
 }
 
-/* The old one has gone on from the successor, with or without having to forget. */
+/* Whether the old master continued from the successor, with or without having to
+ * forget. */
 static bool history_follows(const struct redis_history *old,
                             const struct redis_history *now)
 {
@@ -54,7 +56,7 @@ static bool was_theirs(void *ctx, uint32_t slot)
            c->owners[slot] == m->successor;
 }
 
-/* False: it is settled, one way or the other. */
+/* Returns false if it is settled, one way or the other. */
 static bool check_member(struct cluster *c, struct member *m)
 {
     struct redis_link *link = node_link(m->node);

@@ -1,5 +1,5 @@
-/* Who of this instance has a place in a fair queue is listened to at the owner of that
- * name's slot: a pattern does not see what is published to sharded channels. */
+/* The members of this instance in a fair queue: their sharded channels are subscribed
+ * at the owner of the name's slot, as a pattern does not match sharded channels. */
 #include "backend/cluster/cluster_priv.h"
 
 #include "backend/cluster/slot.h"

@@ -50,7 +50,7 @@ static struct member *member_new(struct cluster *c, const struct slot_node *at)
     return m;
 }
 
-/* No master any more, and nothing is asked of it. */
+/* The member is no master any more, and is asked nothing. */
 static void close_member(struct cluster *c, size_t at)
 {
     struct member *m = c->members[at];
@@ -86,7 +86,7 @@ static bool has_failed(void *ctx, uint32_t slot)
     return slot < SLOT_COUNT && c->failed[slot];
 }
 
-/* Of one member, to another (NULL: to whomever). */
+/* A move of slots from one member to another (NULL: to any). */
 struct move {
     const struct cluster *cluster;
     const struct member *from, *to;
@@ -116,8 +116,8 @@ static bool is_elsewhere(void *ctx, uint32_t slot)
     return slot < SLOT_COUNT && move->cluster->owners[slot] != move->from;
 }
 
-/* What is open at the old owner of a slot that was resharded is still answered there,
- * if there is a link; a dead one's link may never be back. */
+/* Ops that are open at the old owner of a resharded slot are still answered there, if
+ * there is a link; the link of a dead one may never come back. */
 static void abandon_member(struct cluster *c, struct member *m, bool changed)
 {
     struct move move = { c, m, NULL };
@@ -157,7 +157,7 @@ static size_t count_failed(const struct cluster *c)
     return count;
 }
 
-/* Who had them, and who has: usually one each. */
+/* The old owners and the new: usually one each. */
 static void suspect_failovers(struct cluster *c)
 {
     for (size_t i = 0; i < c->member_count; i++) {
@@ -201,7 +201,7 @@ void cluster_failed_over(struct cluster *c, struct member *m)
 
 /* --- taking over a view ---------------------------------------------------------- */
 
-/* Fills `before`, `failed` and the new `owners`; false: nothing changes. */
+/* Fills `before`, `failed` and the new `owners`; returns false if nothing changes. */
 static bool assign_slots(struct cluster *c, const struct slot_map *now)
 {
     bool changed = false;

@@ -66,7 +66,8 @@ static void parse_flags(struct span flags, struct slot_node *node)
     }
 }
 
-/* One slot, or first-last; those that are on their way, in brackets, do not count. */
+/* One slot, or first-last; slots that are being moved stand in brackets, and do not
+ * count. */
 static bool parse_slots(struct slot_map *map, struct span text, uint16_t owner)
 {
     struct span rest = text, first = span_next(&rest, '-');

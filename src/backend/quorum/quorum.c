@@ -1,7 +1,7 @@
 /* Several independent masters, of which a majority decides: a node for each, and a
- * ballot (quorum_coordinator.h) between them and the engine. Waiters wake on a release
- * that is heard of at any node; it is published at every node that had it, and a
- * majority is listened to (quorum_subs.h). */
+ * coordinator (quorum_coordinator.h) between them and the engine. Waiters wake on a
+ * release that is published at any node; a release is published at every node that had
+ * the lock, and a majority is subscribed (quorum_subs.h). */
 #include "backend/backend.h"
 #include "backend/node.h"
 #include "backend/quorum/quorum_coordinator.h"
@@ -50,7 +50,7 @@ static void begin_turn(struct quorum *q)
     coordinator_tick(q->coordinator, clock_boot_ms(), clock_wall_us());
 }
 
-/* --- from the ballot -------------------------------------------------------------- */
+/* --- from the coordinator --------------------------------------------------------- */
 
 static void on_send(void *ctx, unsigned node, const struct op *op)
 {
@@ -82,7 +82,7 @@ static void on_result(void *ctx, const struct op_result *result)
     coordinator_result(m->quorum->coordinator, m->index, result);
 }
 
-/* The store is there while a majority is. */
+/* The store is up while a majority is. */
 static void tell_up(struct quorum *q)
 {
     bool up = coordinator_is_up(q->coordinator);
@@ -343,7 +343,7 @@ static void quorum_end_turn(void *backend)
     arm_timer(q);
 }
 
-/* Counters of all; a round trip is what most of them need at most. */
+/* Sums the counters; the round trip is one that most nodes need at most. */
 static void quorum_info(const void *backend, struct store_info *ret)
 {
     const struct quorum *q = backend;

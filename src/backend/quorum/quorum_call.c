@@ -1,4 +1,4 @@
-/* An op of the engine: asked of all, until what it comes to is sure. */
+/* An op of the engine: asked of all nodes, until its outcome is certain. */
 #include "backend/quorum/quorum_coordinator_priv.h"
 #include "engine/op_clone.h"
 #include "util/alloc.h"
@@ -101,7 +101,7 @@ static void pause_call(struct quorum_coordinator *b, struct quorum_call *c)
     arm_timer(b, c, b->now + split_pause(b, c->slot));
 }
 
-/* To the nodes every owner has a field that is known before: as an ID has. */
+/* To the nodes every owner has a field that is known beforehand, as an ID has. */
 static void as_ids(struct op *op, struct renew_item *items)
 {
     if ((op->kind == OP_ACQUIRE || op->kind == OP_RESTORE) &&
@@ -145,8 +145,8 @@ void coordinator_call_probe(struct quorum_coordinator *b, const struct op *op)
     ask_nodes(b, c);
 }
 
-/* What was asked before may not put a hold back that ends by this, or sooner by this.
- */
+/* An answer to an earlier op must not put back a hold that ends by this op, or sooner
+ * because of it. */
 static void note_changes(struct quorum_coordinator *b, const struct quorum_call *c)
 {
     if (c->op->kind == OP_RELEASE || c->op->kind == OP_ATTACH) {
@@ -254,8 +254,9 @@ static void ask_again(struct quorum_coordinator *b, struct quorum_call *c)
     finish_call(b, c);
 }
 
-/* An ATTACH of what only a minority has would keep it alive there, and in the way of
- * others, for as long as its client tries: so first all are asked who has it. */
+/* An ATTACH of a hold that only a minority has would keep it alive there, and in the
+ * way of others, for as long as its client tries: so first all nodes are asked who has
+ * it. */
 static bool op_looks(const struct quorum_call *c)
 {
     return c->op->kind == OP_ATTACH && !c->level;
@@ -266,7 +267,7 @@ static void evaluate_votes(struct quorum_coordinator *b, struct quorum_call *c)
     struct quorum_votes p = poll_of(b, c);
     struct op_result result;
 
-    /* A look is for those who are late, too. */
+    /* A probe waits for late nodes, too. */
     if (c->state != CALL_ASKING || (c->is_probe && !p.final)) {
         return;
     }
@@ -316,7 +317,7 @@ static bool is_well(const struct quorum_call *c, enum op_kind kind)
     return c->op->kind == kind && c->result.status == OP_OK;
 }
 
-/* Who has not answered yet may have to be healed as well. */
+/* Nodes that have not answered yet may need a repair as well. */
 void coordinator_call_told(struct quorum_coordinator *b, struct quorum_call *c)
 {
     bool renewed = is_well(c, OP_RENEW);
@@ -380,7 +381,7 @@ void coordinator_call_on_silence(struct quorum_coordinator *b, struct quorum_cal
     }
 }
 
-/* Those who are silent are waited for as long as no majority has answered. */
+/* Silent nodes are waited for as long as no majority has answered. */
 static void on_patience(struct quorum_coordinator *b, struct quorum_call *c)
 {
     unsigned in = 0;

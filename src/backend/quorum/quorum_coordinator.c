@@ -67,7 +67,7 @@ void coordinator_configure(struct quorum_coordinator *b, uint64_t timeout_ms,
     b->setup.quarantine_ms = quarantine_ms;
 }
 
-/* Results are told last of all: whoever hears them may come back with other ops. */
+/* Results are reported last of all: the receiver may submit other ops at once. */
 static void tell_results(struct quorum_coordinator *b)
 {
     struct list *it;

@@ -1,4 +1,5 @@
-/* What has to be done at nodes, sooner or later, whoever has had an answer. */
+/* Ops that nodes still have to do, sooner or later, after the engine has had its
+ * answer. */
 #include "backend/quorum/quorum_coordinator_priv.h"
 #include "engine/op_clone.h"
 #include "util/alloc.h"
@@ -19,7 +20,7 @@ static bool tells_nothing(enum op_status status)
     return status == OP_LATE || status == OP_UNKNOWN || status == OP_ERROR;
 }
 
-/* By what a chore is found: name, NUL, and what it ends. 0: it is not looked for. */
+/* The key of a deferred op: name, NUL, and what it ends. 0: it is never looked up. */
 static size_t make_key(char *out, size_t room, struct span name, struct span field,
                        struct span entry, uint64_t token)
 {
@@ -123,7 +124,7 @@ static void wait_for_turn(struct quorum_coordinator *b, struct deferred_send *e,
     list_append(&b->nodes[node].sends, &e->in_node);
 }
 
-/* `as`: what `v` has on its way is to the errand. */
+/* Makes what `v` has on its way the deferred send's, in state `as`. */
 static void add_deferred_send(struct quorum_coordinator *b, struct deferred_op *ch,
                               unsigned node, struct quorum_vote *v,
                               enum deferred_send_state as)
@@ -144,7 +145,7 @@ static void add_deferred_send(struct quorum_coordinator *b, struct deferred_op *
     v->sent = NULL;
 }
 
-/* Sends what can be; a chore without an errand is over. */
+/* Sends what can be sent; a deferred op without a send is done. */
 static void begin_deferred(struct quorum_coordinator *b, struct deferred_op *ch)
 {
     if (ch->left == 0) {
@@ -182,7 +183,7 @@ void deferred_op_undo(struct quorum_coordinator *b, struct quorum_call *c)
     }
 }
 
-/* Sent late, it might end what was taken since. */
+/* Sent late, the op might end a hold that was taken since. */
 static bool is_vague(const struct target *t)
 {
     return t->kind == TARGET_OWNER || t->kind == TARGET_ANY;
@@ -231,7 +232,7 @@ void deferred_op_absorb(struct quorum_coordinator *b, struct quorum_call *c)
     deferred_op_free(b, ch);
 }
 
-/* What became of an ACQUIRE that is to be undone: nothing, or is there something? */
+/* Whether the ACQUIRE that is to be undone has left something. */
 static bool is_there(struct quorum_coordinator *b, const struct deferred_send *e,
                      const struct op_result *r)
 {

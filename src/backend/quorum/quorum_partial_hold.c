@@ -1,11 +1,11 @@
-/* Holds that some nodes have not: the sooner they get them, the sooner another may
+/* Holds that some nodes lack: the sooner they get them, the sooner another node may
  * fail.
  *
- * A bare is such a hold, found by its name. It is looked at, a RENEW of all nodes that
- * gives no lease, a moment after it was granted and then less and less often: who lacks
- * it is told to put it back. It is over when all have it, when no majority has, when
- * the engine does anything with the hold, or when its lease is over. While those that
- * lack it cannot be asked, it waits for one to come back. */
+ * A partial hold is found by its name. It is probed by a RENEW of all nodes that gives
+ * no lease, a moment after it was granted and then less and less often: a node that
+ * lacks the hold has to put it back. Probing ends when all have the hold, when no
+ * majority has, when the engine does anything with the hold, or when its lease is over.
+ * While the nodes that lack it cannot be asked, it waits for one to come back. */
 #include "backend/quorum/quorum_coordinator_priv.h"
 #include "util/alloc.h"
 #include "util/hash.h"
@@ -92,7 +92,7 @@ static void add_partial_hold(struct quorum_coordinator *b,
     heap_set(&b->partial_timers, &partial->timer, b->now + PROBE_PAUSE_MS);
 }
 
-/* What that op vouched for. */
+/* The hold that the op has extended, as an item of a RENEW. */
 static struct renew_item item_of(const struct quorum_call *c)
 {
     const struct claim *cl = &c->op->claim;
@@ -114,7 +114,7 @@ static struct renew_item item_of(const struct quorum_call *c)
                                 .kept = r->attached };
 }
 
-/* It has no answer, or another one, from a node that is not asked any more. */
+/* Whether a node that is not asked any more gave no answer, or another one. */
 static bool is_partial(const struct quorum_coordinator *b, const struct quorum_call *c)
 {
     for (unsigned i = 0; i < b->setup.node_count; i++) {
@@ -162,14 +162,14 @@ void partial_hold_on_renewal(struct quorum_coordinator *b, const struct quorum_c
     }
 }
 
-/* --- looking ---------------------------------------------------------------------- */
+/* --- probing ---------------------------------------------------------------------- */
 
 void partial_hold_on_timer(struct quorum_coordinator *b, struct partial_hold *partial)
 {
     list_append(&b->partial_due, &partial->in_due);
 }
 
-/* At as many as are due. */
+/* Probes as many as are due. */
 static void send_look(struct quorum_coordinator *b)
 {
     struct renew_item items[OP_RENEW_MAX];
@@ -195,7 +195,7 @@ static void send_look(struct quorum_coordinator *b)
     }
 }
 
-/* One look at a time. */
+/* One probe at a time. */
 void partial_holds_flush(struct quorum_coordinator *b)
 {
     while (!b->is_probing && !list_empty(&b->partial_due)) {
@@ -203,7 +203,7 @@ void partial_holds_flush(struct quorum_coordinator *b)
     }
 }
 
-/* Whether to look again, and when. */
+/* Decides whether to probe again, and when. */
 static void look_again(struct quorum_coordinator *b, struct partial_hold *partial,
                        const bool *has)
 {

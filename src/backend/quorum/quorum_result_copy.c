@@ -1,4 +1,4 @@
-/* A result that outlives the call it came by. */
+/* A result that outlives the call that brought it. */
 #include "backend/quorum/quorum_coordinator_priv.h"
 #include "util/alloc.h"
 

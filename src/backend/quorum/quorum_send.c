@@ -1,4 +1,4 @@
-/* Ops on their way to the nodes, and what the nodes are like. */
+/* Ops on their way to the nodes, and the state of the nodes. */
 #include "backend/quorum/quorum_coordinator_priv.h"
 #include "util/alloc.h"
 #include "util/hash.h"

@@ -1,4 +1,4 @@
-/* What the votes on one op come to; the table is in quorum_coordinator.h. */
+/* The outcome of the votes on one op; the table is in quorum_coordinator.h. */
 #include "backend/quorum/quorum_tally.h"
 
 #include <assert.h>
@@ -82,7 +82,7 @@ static void sort_values(uint64_t *values, unsigned n)
 
 #define NO_END (UINT64_MAX - 1) /* it answered, but that nothing tells */
 
-/* In what time that node is free again. */
+/* The time after which that node is free again. */
 static uint64_t free_in(const struct quorum_votes *p, unsigned i)
 {
     const struct op_result *r = &p->votes[i].r;
@@ -104,7 +104,7 @@ static uint64_t free_in(const struct quorum_votes *p, unsigned i)
     }
 }
 
-/* It is free there, but that node may have forgotten who has it, and has no vote. */
+/* The lock is free at the node, which may have forgotten a holder, and has no vote. */
 static bool withholds(const struct quorum_votes *p, unsigned i)
 {
     const struct op_result *r = &p->votes[i].r;
@@ -134,7 +134,7 @@ static void set_busy(const struct quorum_votes *p, struct op_result *ret)
     }
 }
 
-/* The token of most who granted it; of how many, and how many of these have it for
+/* The token that most nodes granted; how many did, and how many of these have it for
  * another instance. */
 struct given {
     uint64_t token;
@@ -169,7 +169,7 @@ static struct given most_given(const struct quorum_votes *p)
     return most;
 }
 
-/* Who was late before may have it under an older token. */
+/* A node that was late before may have it under an older token. */
 static enum quorum_verdict tally_granted(const struct quorum_votes *p, unsigned open,
                                          struct op_result *ret)
 {
@@ -271,7 +271,7 @@ static enum quorum_verdict join_release(const struct quorum_votes *p,
 
 /* --- RENEW ------------------------------------------------------------------------ */
 
-/* False: it is not known yet. */
+/* Returns false if it is not known yet. */
 static bool join_item(const struct quorum_votes *p, size_t item, enum renew_result *ret)
 {
     static const enum renew_result ORDER[] = { RENEW_ENDED, RENEW_ELSEWHERE, RENEW_GONE,

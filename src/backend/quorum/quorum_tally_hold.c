@@ -1,8 +1,8 @@
-/* What the votes on an op about a hold that is there come to: ATTACH, RESTORE, INSPECT.
+/* The outcome of the votes on an op about an existing hold: ATTACH, RESTORE, INSPECT.
  */
 #include "backend/quorum/quorum_tally.h"
 
-/* Is it the same hold that they tell of? */
+/* Whether both results are about the same hold. */
 static bool same_hold(const struct op_result *a, const struct op_result *b)
 {
     return a->token == b->token && span_eq(a->owner, b->owner) &&
@@ -17,7 +17,8 @@ static bool same_holder(const struct op_result *a, const struct op_result *b)
 
 typedef bool same_fn(const struct op_result *a, const struct op_result *b);
 
-/* One of M that say the same: that which has the shortest time of the M longest. */
+/* The answer of M nodes that agree: the one with the shortest of the M longest times.
+ */
 static const struct op_result *agreed(const struct quorum_votes *p, same_fn *same)
 {
     for (unsigned i = 0; i < p->count; i++) {
@@ -66,7 +67,7 @@ enum quorum_verdict coordinator_join_hold(const struct quorum_votes *p,
     return t.open > 0 ? TALLY_OPEN : tally_lack(p, &t, ret);
 }
 
-/* Too few of those who are there may grant it, should it be free. */
+/* Whether too few of the nodes that are up may grant the lock, should it be free. */
 static bool is_withheld(const struct quorum_votes *p)
 {
     unsigned voters = 0;

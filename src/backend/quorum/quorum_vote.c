@@ -1,4 +1,4 @@
-/* What a node has said of an op, and what it may have granted. */
+/* What a node has answered to an op, and what it may have granted. */
 #include "backend/quorum/quorum_coordinator_priv.h"
 
 #include <stdlib.h>
@@ -15,8 +15,8 @@ void vote_drop(struct quorum_vote *v)
     v->state = VOTE_NONE;
 }
 
-/* A request may be asked for through two daemons at once, and what the other one was
- * granted is not this one's to undo, even if it has been taken over since. */
+/* A request may be sent through two daemons at once, and a hold that was granted to the
+ * other one is not this one's to undo, even if it has been taken over since. */
 static void note_granted(struct quorum_vote *v, const struct op_result *r)
 {
     v->found = r->elsewhere || (v->found && r->attached);

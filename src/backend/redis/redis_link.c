@@ -110,7 +110,7 @@ static const char *why_useless(const redisReply *reply, size_t count)
     return NULL;
 }
 
-/* The clock was looked at when the bytes came: once, however many answers they are. */
+/* The clock was read when the bytes came: once, however many answers they hold. */
 static void count_round_trip(struct redis_link *l, const struct redis_call *call)
 {
     uint64_t now_us = redis_conn_heard_us(l->conn);

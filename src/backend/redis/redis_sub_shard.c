@@ -72,7 +72,7 @@ static void on_answered(struct redis_sub *s, struct sub_channel *ch, bool on)
     sub_confirmed(s, ch);
 }
 
-/* Another node has the slot now, and whoever owns this link is to find out which. */
+/* Another node has the slot now, and the link's owner has to find out which. */
 static void on_misplaced(struct redis_sub *s, struct sub_channel *ch)
 {
     ch->shard_on = false;

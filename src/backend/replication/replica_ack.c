@@ -32,14 +32,14 @@ struct replica_ack {
     unsigned asked;
     bool closed;
     struct replica_warning replica_warning;
-    int64_t told; /* replicas, the last time */
+    int64_t told; /* how many replicas the last WAIT found */
     uint64_t waits, short_waits;
     struct script_result scratch;
 };
 
 /* --- answers ---------------------------------------------------------------------- */
 
-/* Hands it on and forgets its op; what comes behind that may go. */
+/* Hands the answer on and forgets its op; ops behind it may go. */
 static void hand_on(struct replica_ack *a, const struct redis_call *call,
                     const redisReply *reply, bool replica_ack)
 {

@@ -42,7 +42,7 @@ bool script_batch_is_simple(const struct op *op)
                                     : false;
 }
 
-/* Names that look alike mostly begin alike. */
+/* Similar names mostly begin alike. */
 static uint64_t end_of(struct span name)
 {
     uint64_t end = 0;

@@ -40,9 +40,9 @@ static void on_result(void *ctx, const struct op_result *result)
     s->events.on_result(s->events.ctx, result);
 }
 
-/* A process that was not seen to go may be used without a Sentinel's word, as if the
- * link had not been lost. Another one at the same address may be a master of its own
- * only: it was restarted, and its replica may have been promoted meanwhile. */
+/* A process that was not seen to end may be used without a Sentinel's word, as if the
+ * link had not been lost. Another process at the same address may be a master in its
+ * own view only: it was restarted, and its replica may have been promoted meanwhile. */
 static const char *why_not(void *ctx, bool same_server)
 {
     struct sentinel *s = ctx;
@@ -157,7 +157,7 @@ static void log_master(const struct sentinel *s, enum sentinel_verdict verdict,
     }
 }
 
-/* Also of a newer epoch at the same address: it was away in between. */
+/* Also with a newer epoch at the same address: the master was away in between. */
 static void on_master(void *ctx, enum sentinel_verdict verdict,
                       const struct sentinel_claim *master)
 {

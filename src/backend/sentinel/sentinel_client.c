@@ -96,7 +96,7 @@ static struct span text_of(const redisReply *reply)
     return span_of(reply->str, (size_t)reply->len);
 }
 
-/* Of pairs of names and values; empty: it is not there. */
+/* The value of a name among pairs; empty: it is not there. */
 static struct span reply_field(const redisReply *reply, struct span name)
 {
     if (reply->type != REDIS_REPLY_ARRAY) {
@@ -110,7 +110,7 @@ static struct span reply_field(const redisReply *reply, struct span name)
     return SPAN_NONE;
 }
 
-/* It can be connected to. */
+/* Whether the address can be connected to. */
 static bool is_address(struct span host, struct span port)
 {
     uint64_t number;
@@ -296,7 +296,7 @@ static const struct redis_conn_events ASK_EVENTS = {
     .on_tick = on_tick,
 };
 
-/* --- what it tells --------------------------------------------------------------- */
+/* --- what it announces ----------------------------------------------------------- */
 
 static void sub_on_switch(void *ctx)
 {
@@ -305,7 +305,7 @@ static void sub_on_switch(void *ctx)
     p->events->on_switch(p->ctx, p);
 }
 
-/* What was told before was missed. */
+/* Announcements before this were missed. */
 static void sub_on_subscribed(void *ctx)
 {
     sentinel_client_ask(ctx, false);

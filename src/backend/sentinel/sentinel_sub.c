@@ -32,8 +32,8 @@ static void on_open(void *ctx)
     n->asked_us = clock_boot_us();
 }
 
-/* "name old-host old-port new-host new-port". The epoch is not in it, so whoever hears
- * of it has to ask. */
+/* "name old-host old-port new-host new-port". The epoch is not in it, so the Sentinel
+ * has to be asked. */
 static void on_message(struct sentinel_sub *n, const char *text)
 {
     size_t len = strlen(n->master);

@@ -50,7 +50,7 @@ size_t sentinel_vote_count(const struct sentinel_vote *b, bool only_heard)
     return count;
 }
 
-/* What Sentinel `i` says now; NULL: nothing that counts. */
+/* The claim of Sentinel `i`; NULL: none that counts. */
 static const struct sentinel_claim *claim_of(const struct sentinel_vote *b, size_t i,
                                              uint64_t now_ms)
 {
@@ -63,7 +63,7 @@ static const struct sentinel_claim *claim_of(const struct sentinel_vote *b, size
     return claim;
 }
 
-/* How many name the same place as `claim`, whatever the epoch. */
+/* How many Sentinels name the same address as `claim`, whatever the epoch. */
 static size_t count_supporters(const struct sentinel_vote *b,
                                const struct sentinel_claim *claim, uint64_t now_ms)
 {
@@ -89,7 +89,8 @@ static bool is_ignored(const struct sentinel_vote *b,
            !is_majority(b, count_supporters(b, claim, now_ms));
 }
 
-/* The highest epoch; among equals, what most say. NULL: nobody says anything. */
+/* The claim with the highest epoch; among equals, the one of most Sentinels. NULL:
+ * there is none. */
 static const struct sentinel_claim *newest_claim(const struct sentinel_vote *b,
                                                  uint64_t now_ms)
 {
@@ -110,7 +111,7 @@ static const struct sentinel_claim *newest_claim(const struct sentinel_vote *b,
     return best;
 }
 
-/* The first answer may come from one that is behind: others are given a moment. */
+/* The first answer may come from a Sentinel that is behind: others get a moment. */
 static bool may_begin(const struct sentinel_vote *b, uint64_t now_ms)
 {
     size_t unheard = 0;
@@ -122,7 +123,7 @@ static bool may_begin(const struct sentinel_vote *b, uint64_t now_ms)
            now_ms - b->first_ms >= SENTINEL_FIRST_MS;
 }
 
-/* What a majority names; NULL: it is not of one mind, or of ours. */
+/* The claim of a majority that names another master than ours; NULL: none. */
 static const struct sentinel_claim *opposed_claim(const struct sentinel_vote *b,
                                                   uint64_t now_ms)
 {

@@ -60,7 +60,7 @@ static void seat_sentinel(struct sentinel_watch *w, size_t at,
     sentinel_vote_add(&w->votes, at);
 }
 
-/* Its memory goes in a later turn of the loop. */
+/* The client's memory is freed in a later turn of the loop. */
 static void retire_seat(struct sentinel_watch *w, size_t at)
 {
     struct sentinel_client *p = w->seats[at].peer;
@@ -88,7 +88,7 @@ static size_t seat_of(const struct sentinel_watch *w, const struct sentinel_clie
     return at;
 }
 
-/* SENTINELS_MAX: it is new. */
+/* The number of that Sentinel; SENTINELS_MAX: it is new. */
 static size_t seat_of_other(const struct sentinel_watch *w, struct span host,
                             struct span port, struct span id)
 {

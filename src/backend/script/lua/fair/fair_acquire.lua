@@ -116,7 +116,7 @@ end
 if not free then
     return { 'BUSY', call('PTTL', lock), call('EXISTS', queue) }
 end
--- Another's turn, and it may not know: not all who release look at the queue.
+-- It is another member's turn, and that one may not know: not every release reads the queue.
 if head and (purged or not ours) then
     call('PUBLISH', channel .. ':' .. head, '0')
 end

@@ -24,7 +24,7 @@ call('ZCARD', scores)
 call('HLEN', marks)
 --@include include/part_queue.lua
 
--- One at a time each costs a search, and together one pass.
+-- A few members are searched one by one; many leave in one pass.
 if #ARGV < 8 then
     for i = 5, #ARGV do
         local member = ARGV[i]

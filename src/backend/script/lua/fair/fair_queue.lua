@@ -57,7 +57,7 @@ if whole or not in_step then
         return whole and string.sub(member, 1, 24) == mine and not is_wanted[member]
     end
 --@include include/part_filter.lua
-    -- Who has a score and no place would wait for ever.
+    -- A member with a score and no position would wait for ever.
     for _, member in ipairs(call('ZRANGE', scores, 0, -1)) do
         if not seen[member] then
             call('ZREM', scores, member)
@@ -75,8 +75,8 @@ local taken = first and head ~= first
 --@include include/part_soon.lua
 
 if whole then
-    -- What each needs by who is before it now. Then this instance's mark says so, and
-    -- what the marks say of members that are gone is not true of them any more.
+    -- Each score follows from the member before it now. The marks of this instance's
+    -- members are then replaced by its own, and marks of members that are gone are removed.
     local level, in_run, is_listed = soon - fair_wait, false, false
     local before, after, among
     for _, member in ipairs(in_order) do
@@ -169,7 +169,7 @@ call('PEXPIRE', marks, 600000)
 
 local left = call('PTTL', lock)
 head = call('LINDEX', queue, 0)
--- If it is another's turn it may not know: not all who release look at the queue.
+-- If it is another member's turn, that one may not know: not every release reads the queue.
 if head and left == -2 and (taken or string.sub(head, 1, 24) ~= mine) then
     call('PUBLISH', channel .. ':' .. head, '0')
 end

@@ -8,7 +8,7 @@ local function ended(id, exact)
     local of = string.match(call('GET', mark_of .. id) or '', ' (%d+)$')
     return of and (of == token or not exact and of == '0')
 end
--- The whole of it has ended.
+-- Tells whether the whole hold has ended.
 local function is_over()
     if kind ~= 'n' then
         return ended(field)
@@ -19,19 +19,19 @@ local function is_over()
     end
     return all or ended('owner:' .. field, true)
 end
--- `value` (16 bytes instance, 16 digits: when it took over, us) is another's, who took over
--- later than this instance did: at the same time, too, as it was the last to write it.
+-- Tells whether `value` (16 bytes instance, 16 digits: when it took over, us) is another
+-- instance's that took over later than this one, or at the same time: it wrote last.
 local function is_taken(value, since)
     return string.sub(value, 1, 16) ~= instance and string.sub(value, 17, 32) >= since
 end
--- Whose time it says from now on, if that one is not another's. What a script wrote that
--- took over is exact, and who was overtaken by it is not to win by a guess.
+-- The keeper and time to write, if the keeper is no other instance. The time that a script
+-- wrote when it took over is exact, and an instance that was overtaken must not win by a guess.
 local function kept_since(value, since)
     local mine = value and string.sub(value, 1, 16) == instance
     return mine and string.sub(value, 17, 32) > since and value or instance .. since
 end
--- Of a named owner: `missing`, entries that are to be added; `mine`, how many are there and
--- this instance's from now on; `theirs`.
+-- For a named owner: `missing` are the entries to add, `mine` counts those that are there and
+-- are this instance's from now on, and `theirs` those of other instances.
 local function look_at_entries(anew)
     local missing, mine, theirs = {}, 0, 0
     for i = first, #ARGV, 2 do

@@ -11,7 +11,7 @@ if not whole then
     local ttl = call('PTTL', lock)
     if was + SLACK_MS >= ttl then
         whole = true
-        -- Twice, as the first look may begin near the end.
+        -- Twice, as the first scan may begin near the end.
         local from = { string.format('%.0f', now % 1048573), '0' }
         for look = 1, 2 do
             local some = whole and call('HSCAN', lock, from[look], 'COUNT', FEW)[2] or {}

@@ -22,7 +22,7 @@ local reply, gone, quiet, last, all = {}, {}, {}, 0, true
 local said, token, unmarked, field, mark
 for i = 1, count do
     local lock, queue, freed = KEYS[i], KEYS[count + i], nil
-    -- What was granted together mostly ends together.
+    -- Holds that were granted together mostly end together.
     local target = ARGV[3 + i] or said
     if target ~= said then
         said = target
@@ -49,7 +49,7 @@ for i = 1, count do
         all = false
     end
 end
--- Who keeps an unmarked one by now, if another instance does, has to learn how it ended.
+-- Another instance that keeps an unmarked hold by now has to learn how it ended.
 if #quiet > 0 and try('EXISTS', unpack(quiet)) ~= 0 then
     for i = 1, count do
         local told, tag = ARGV[3 + i] or said, sub(KEYS[count + i], 21)
@@ -59,7 +59,7 @@ if #quiet > 0 and try('EXISTS', unpack(quiet)) ~= 0 then
         end
     end
 end
--- May be refused, as one of the keys may be; then each of them is done alone.
+-- Redis may refuse this because of one of the keys; then each lock is freed alone.
 if last > 0 and type(try('DEL', unpack(gone))) ~= 'number' then
     all, reply = false, {}
 end

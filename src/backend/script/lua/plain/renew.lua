@@ -27,7 +27,7 @@ local instance, outlive = ARGV[2], tonumber(ARGV[3])
 --@include include/part_tagged.lua
 --@include include/part_has_mark.lua
 
--- The lease may be cut only if nobody else counts on it.
+-- The lease may be shortened only if nobody else relies on it.
 local function is_shared(entries_key, count)
     local values = call('HVALS', entries_key)
     for _, value in ipairs(values) do
@@ -38,7 +38,7 @@ local function is_shared(entries_key, count)
     return count > #values
 end
 
--- Who keeps a named owner's entry; OK: this instance does.
+-- The state of a named owner's entry; OK: this instance keeps it.
 local function named_state(lock, entries_key, field, count, entry, token)
     local value = call('HGET', entries_key, entry)
     if count and value and string.sub(value, 33) == field then
@@ -51,8 +51,8 @@ local function named_state(lock, entries_key, field, count, entry, token)
     return has_mark(lock, 'owner:' .. field, token, count) and ENDED or GONE
 end
 
--- The same of an anonymous or ID hold. Without a keeper key the taker keeps it; who took
--- an ID hold, and whether it is still the grant that we know, is in the fence key.
+-- The state of an anonymous or ID hold. Without a keeper key, the instance that took it keeps
+-- it; for an ID hold the fence key tells which one that is, and whether the grant is the same.
 local function own_state(lock, keeper_key, field, count, flags, token)
     if not count then
         return has_mark(lock, field, token) and ENDED or GONE

@@ -18,7 +18,7 @@ local hold_of
 --@include include/part_tagged.lua
 --@include include/part_has_mark.lua
 
--- The lease may be cut only if nobody else counts on it.
+-- The lease may be shortened only if nobody else relies on it.
 local function is_shared(entries_key, count, made)
     local mine = 0
     for _, value in ipairs(call('HVALS', entries_key)) do
