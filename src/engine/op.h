@@ -24,6 +24,9 @@
  *                            ID), an entry id, or `owner:<name>` for its last entry
  *   redisson_lock__channel:{N}
  *                            channel: `0` is published when N becomes free
+ *   redisson_lock_token:{N}  string, Redisson's: the last token of its RFencedLock.
+ *                            A new token is above a number below 9007000000000000
+ *                            there, and raises it; anything else is left alone
  *   latchd:moving:{N}        never there, but named by every script in a cluster
  * A hash field is `latchd:<token>` (anonymous), `latchd:id:<r>` (ID), or the owner's
  * name. An entry id is `id:<r>` (ID) or `<instance>:<n>`.

@@ -38,6 +38,30 @@ static int64_t as_unlock(int released)
 
 /* --- plain ---------------------------------------------------------------- */
 
+/* An RFencedLock, which counts its tokens. */
+static void fenced(struct differ *d, const char *name, const struct redisson *r)
+{
+    uint64_t lease = differ_lease(d);
+    int64_t ttl;
+    int64_t token;
+    int64_t real;
+    struct redis_name *n;
+
+    differ_say(d, "Redisson %.1s locks %s for a token", r->owner, name);
+    real = redisson_fenced_lock(r, name, (int64_t)lease, &token);
+    n = differ_name(d, name);
+    ttl = redis_pttl(&d->model, n);
+    if (redis_foreign_take(&d->model, n, span_str(r->owner), lease)) {
+        ttl = REDISSON_NIL;
+        n->counted++;
+        if (n->counted < REDIS_COUNTED_END && (uint64_t)token != n->counted) {
+            differ_fail(d, name, "its token is %" PRId64 ", not %" PRIu64, token,
+                        n->counted);
+        }
+    }
+    same_number(d, name, real, ttl);
+}
+
 static void plain(struct differ *d, const char *name, const struct redisson *r)
 {
     struct span owner = span_str(r->owner);
@@ -59,6 +83,8 @@ static void plain(struct differ *d, const char *name, const struct redisson *r)
         n = differ_name(d, name);
         (void)redis_foreign_release(&d->model, n, owner, publish);
         same_number(d, name, real, n->field_count == 0 ? 1 : 0);
+    } else if (dice_chance(&d->dice, 150)) {
+        fenced(d, name, r);
     } else {
         int64_t ttl;
 
@@ -282,8 +308,35 @@ static void string_comes(struct differ *d, const char *name)
     }
 }
 
+/* Redisson's counter of tokens: behind, ahead of all that is granted, beyond what can
+ * be counted; or it goes. */
+static void counter_moves(struct differ *d, const char *name)
+{
+    const uint64_t to[] = { 3,
+                            (UINT64_C(1) << 52) + d->serial * 1000 + 1500,
+                            REDIS_COUNTED_END - 100,
+                            REDIS_COUNTED_END,
+                            UINT64_C(1) << 62,
+                            0 };
+    struct redis_name *n = differ_name(d, name);
+    const char *key = differ_text(d, "redisson_lock_token:%s", differ_tagged(d, name));
+
+    n->counted = to[dice_below(&d->dice, sizeof(to) / sizeof(to[0]))];
+    differ_say(d, "the counter of %s is %" PRIu64, name, n->counted);
+    if (n->counted == 0) {
+        (void)redis_ask_int(peer_redis(), "DEL %s", key);
+    } else {
+        redis_expect(peer_redis(), "OK", "SET %s %s", key,
+                     differ_text(d, "%" PRIu64, n->counted));
+    }
+}
+
 void differ_fault(struct differ *d, const char *name)
 {
+    if (dice_chance(&d->dice, 150)) {
+        counter_moves(d, name);
+        return;
+    }
     switch (dice_between(&d->dice, d->mix.fair ? 0 : 6, 11)) {
     case 0:
     case 1:

@@ -42,6 +42,8 @@ static const char DUMP[] =
     "end "
     "local fence = call('GET', 'latchd:fence:' .. T) "
     "if fence then add('fence ' .. fence) end "
+    "local counted = call('GET', 'redisson_lock_token:' .. T) "
+    "if counted then add('counted ' .. counted) end "
     "local writer = call('GET', 'latchd:writer:' .. T) "
     "if writer then "
     "  local t, who = string.match(writer, '^(%d+) (.*)$') "
@@ -174,6 +176,9 @@ static void dump_helpers(struct sim_redis *r, struct redis_name *n,
 
         differ_add(l, 0, "fence %" PRIu64 " %s%s", n->fence_token, n->fence_who.s,
                    n->has_before ? before.s : "");
+    }
+    if (n->counted != 0) {
+        differ_add(l, 0, "counted %" PRIu64, n->counted);
     }
     if (writer_is_there(n)) {
         differ_add(l, 0, "writer %" PRIu64 " %s", n->writer_token, n->writer_who.s);

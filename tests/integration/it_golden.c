@@ -234,6 +234,14 @@ START_TEST(fenced_steps)
     ck_assert_int_eq(token, -1);
     redis_expect(stand.redis, "2", "GET redisson_lock_token:{n}");
     ck_assert_int_eq(redis_ask_int(stand.redis, "PTTL redisson_lock_token:{n}"), -1);
+    ck_assert_int_eq(redisson_unlock(&a, "n", NULL), 0);
+    ck_assert_int_eq(redisson_unlock(&a, "n", NULL), 1);
+    redis_expect(stand.redis, "2", "GET redisson_lock_token:{n}");
+    /* After latchd raised it: Redisson reads the number as it is. */
+    redis_expect(stand.redis, "OK", "SET redisson_lock_token:{n} 1795343931563564");
+    ck_assert_int_eq(redisson_fenced_lock(&b, "n", LEASE, &token), REDISSON_NIL);
+    ck_assert_int_eq(token, 1795343931563565);
+    redis_expect(stand.redis, "1795343931563565", "GET redisson_lock_token:{n}");
 }
 END_TEST
 

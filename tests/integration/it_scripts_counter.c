@@ -193,6 +193,81 @@ START_TEST(what_is_no_counter_is_left_alone)
 }
 END_TEST
 
+/* What Redisson cannot have written, and a number without room for tokens above it. */
+static const char *const NO_COUNTER[] = { "9007000000000000",
+                                          "9007199254740993",
+                                          "9223372036854775807",
+                                          "99999999999999999999",
+                                          "-5",
+                                          "007",
+                                          "1e3",
+                                          "nan",
+                                          "text",
+                                          "" };
+
+START_TEST(a_text_that_is_no_counter_is_left_alone)
+{
+    for (int i = 0; i < 8; i++) {
+        struct op op = take_of(i);
+        const struct op_result *r;
+
+        freeReplyObject(redis_ask(peer_redis(), "FLUSHALL"));
+        redis_expect(peer_redis(), "OK", "SET redisson_lock_token:{n} %s",
+                     NO_COUNTER[_i]);
+        r = run_as(INSTANCE_A, &op);
+        ck_assert_int_eq(r->status, OP_OK);
+        ck_assert_uint_lt(r->token, AHEAD);
+        redis_expect(peer_redis(), NO_COUNTER[_i], "GET redisson_lock_token:{n}");
+    }
+}
+END_TEST
+
+START_TEST(the_last_counter_that_counts_leads_to_a_token)
+{
+    struct op op = take_of(_i);
+    const struct op_result *r;
+
+    count_from(UINT64_C(9006999999999999));
+    r = run_as(INSTANCE_A, &op);
+    ck_assert_int_eq(r->status, OP_OK);
+    ck_assert_uint_eq(r->token, UINT64_C(9007000000000000));
+    expect_counted(r->token);
+}
+END_TEST
+
+START_TEST(several_at_once_leave_alone_what_is_no_counter)
+{
+    struct op ops[2] = { op_acquire("m", claim_anonymous("q:1")),
+                         op_acquire("n", claim_anonymous("q:2")) };
+    struct op_times times = { .deadline_us = UINT64_C(1) << 53,
+                              .asked_us = redis_time_us() };
+
+    redis_expect(peer_redis(), "OK", "SET redisson_lock_token:{n} %s", NO_COUNTER[_i]);
+    run_some(INSTANCE_A, ops, 2, times);
+    for (size_t i = 0; i < 2; i++) {
+        ck_assert_int_eq(some_result(i)->status, OP_OK);
+        ck_assert_uint_lt(some_result(i)->token, AHEAD);
+    }
+    redis_expect(peer_redis(), NO_COUNTER[_i], "GET redisson_lock_token:{n}");
+}
+END_TEST
+
+START_TEST(what_is_put_back_leaves_alone_what_is_no_counter)
+{
+    static const struct kept_item KEPT[] = { { .entry = SPAN(""), .for_ms = 1000 } };
+    struct op op = { .kind = OP_RESTORE,
+                     .name = SPAN("n"),
+                     .claim = claim_id(ID_2),
+                     .token = AHEAD,
+                     .kept = KEPT,
+                     .kept_count = 1 };
+
+    redis_expect(peer_redis(), "OK", "SET redisson_lock_token:{n} %s", NO_COUNTER[_i]);
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
+    redis_expect(peer_redis(), NO_COUNTER[_i], "GET redisson_lock_token:{n}");
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("scripts_counter");
@@ -210,6 +285,10 @@ Suite *test_suite(void)
     tcase_add_test(tc, a_master_of_a_quorum_refuses_what_is_not_above_it);
     tcase_add_test(tc, what_is_put_back_raises_the_counter_again);
     tcase_add_loop_test(tc, what_is_no_counter_is_left_alone, 0, 8);
+    tcase_add_loop_test(tc, a_text_that_is_no_counter_is_left_alone, 0, 10);
+    tcase_add_loop_test(tc, the_last_counter_that_counts_leads_to_a_token, 0, 8);
+    tcase_add_loop_test(tc, several_at_once_leave_alone_what_is_no_counter, 0, 10);
+    tcase_add_loop_test(tc, what_is_put_back_leaves_alone_what_is_no_counter, 0, 10);
     suite_add_tcase(s, tc);
     return s;
 }

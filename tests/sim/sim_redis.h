@@ -76,6 +76,9 @@ struct redis_wait {
     int64_t wait, apart;
 };
 
+/* From this number on latchd takes part in no counter of Redisson's. */
+#define REDIS_COUNTED_END UINT64_C(9007000000000000)
+
 enum redis_mode { MODE_NONE, MODE_READ, MODE_WRITE };
 
 /* {N}:<field>:rwlock_timeout:<index> */
@@ -106,7 +109,7 @@ struct redis_name {
     struct rtext before_who;
     bool has_before;
     uint64_t fence_expires;
-    uint64_t counted; /* redisson_lock_token:{N}; 0: nobody counts */
+    uint64_t counted; /* redisson_lock_token:{N}; 0: it is not there */
     struct redis_entry *entries;
     size_t entry_count, entry_room;
     struct redis_keeper *keepers;

@@ -12,11 +12,15 @@ bool run_claim_is_over(struct redis_name *n, const struct claim *cl)
     return redis_mark(n, cl->kind == OWNER_ID ? cl->field : cl->entry) != NULL;
 }
 
-/* Where Redisson counts its tokens, this is one of them. */
-static uint64_t count_token(const struct run *c, uint64_t token)
+static uint64_t counted(const struct redis_name *n)
 {
-    if (c->n->counted != 0 && c->n->counted < token) {
-        c->n->counted = token;
+    return n->counted < REDIS_COUNTED_END ? n->counted : 0;
+}
+
+uint64_t run_count_token(struct redis_name *n, uint64_t token)
+{
+    if (counted(n) != 0 && n->counted < token) {
+        n->counted = token;
     }
     return token;
 }
@@ -25,12 +29,11 @@ uint64_t run_new_token(const struct run *c)
 {
     uint64_t token = max64(c->n->fence_token + 1, c->r->now_ms * 1000 + c->r->us);
 
-    token = max64(token, c->n->counted == 0 ? 0 : c->n->counted + 1);
-
+    token = max64(token, counted(c->n) == 0 ? 0 : c->n->counted + 1);
     if (c->op->propose != 0) {
-        return count_token(c, c->op->propose);
+        return run_count_token(c->n, c->op->propose);
     }
-    return count_token(c, max64(token, c->op->seen_token + 1));
+    return run_count_token(c->n, max64(token, c->op->seen_token + 1));
 }
 
 struct rtext run_claim_who(const struct run *c, const struct claim *cl)
@@ -165,7 +168,7 @@ static void grant(struct run *c, const struct claim *cl)
 /* Others were given a token as high as the one that is proposed. */
 static bool is_behind(struct run *c)
 {
-    uint64_t last = max64(c->n->fence_token, c->n->counted);
+    uint64_t last = max64(c->n->fence_token, counted(c->n));
 
     if (c->op->propose == 0 || c->op->propose > last) {
         return false;

@@ -119,9 +119,7 @@ static void told(struct run *c, const struct redis_hash_field *f, bool restored)
 {
     struct redis_name *n = c->n;
 
-    if (n->counted != 0 && n->counted < c->op->token) {
-        n->counted = c->op->token;
-    }
+    (void)run_count_token(n, c->op->token);
     if (n->fence_token < c->op->token) {
         n->fence_token = c->op->token;
         n->fence_who = run_claim_who(c, &c->op->claim);

@@ -39,6 +39,8 @@ void run_bury(struct run *c);
 /* An ended mark says that the request is over. */
 bool run_claim_is_over(struct redis_name *n, const struct claim *cl);
 uint64_t run_new_token(const struct run *c);
+/* Where Redisson counts its tokens, `token` is one of them. Gives it. */
+uint64_t run_count_token(struct redis_name *n, uint64_t token);
 /* `who` of a fence key. */
 struct rtext run_claim_who(const struct run *c, const struct claim *cl);
 /* Another instance took that hold, or entry, over after this op was sent. */

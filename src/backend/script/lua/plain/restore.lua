@@ -112,7 +112,8 @@ if not count then
     end
 end
 local counter = 'redisson_lock_token:' .. string.sub(fence_key, 14)
-local counted = tonumber(redis.pcall('GET', counter))
+local counted
+--@include include/part_counted.lua
 if counted and counted < number then
     call('INCRBY', counter, string.format('%.0f', number - counted))
 end

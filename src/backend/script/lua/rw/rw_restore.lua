@@ -155,7 +155,8 @@ if not held or call('EXISTS', own_key) == 0 then
 end
 raise(own_key, helper_ttl)
 local counter = 'redisson_lock_token:' .. string.sub(hold_of, 1, -2)
-local counted = tonumber(redis.pcall('GET', counter))
+local counted
+--@include include/part_counted.lua
 if counted and counted < number then
     call('INCRBY', counter, string.format('%.0f', number - counted))
 end
