@@ -172,7 +172,7 @@ static bool may_look(struct http *h)
 static enum MHD_Result refuse_look(struct MHD_Connection *c)
 {
     return refuse_request(c, MHD_HTTP_SERVICE_UNAVAILABLE,
-                          "Too many look at names: ask again in a moment.\n");
+                          "Too many requests for names: ask again in a moment.\n");
 }
 
 static enum MHD_Result send_names(struct http *h, struct MHD_Connection *c)

@@ -633,6 +633,8 @@
   async function search(v) {
     const most = v.found.size + FOUND_MOST;
 
+    if (v.going) return;
+    v.going = true;
     v.failed = '';
     try {
       do {
@@ -654,6 +656,7 @@
     } catch (error) {
       v.failed = error.message;
     }
+    v.going = false;
     if (view === v) showFound(v, false);
   }
 
@@ -746,21 +749,25 @@
   document.addEventListener('visibilitychange', () => {
     if (document.hidden) clearTimeout(timer); else if (!paused) turn();
   });
-  byId('search').addEventListener('submit', (event) => {
-    const text = byId('find').value;
-
-    event.preventDefault();
-    location.hash = text === '' ? '' : '#find=' + inAddress(text);
-  });
-  byId('found-on').addEventListener('click', () => search(view));
-  addEventListener('hashchange', async () => {
+  async function changeView() {
     go();
     const v = view;
 
     await (latest === null ? turn() : showView());
     if (view !== v || v.kind === 'overview') return;
     byId(v.kind === 'name' ? 'name-title' : 'found-title').focus();
+  }
+
+  byId('search').addEventListener('submit', (event) => {
+    const text = byId('find').value;
+    const hash = text === '' ? '' : '#find=' + inAddress(text);
+
+    event.preventDefault();
+    if (hash === location.hash) changeView(); // the same search once more
+    else location.hash = hash;
   });
+  byId('found-on').addEventListener('click', () => search(view));
+  addEventListener('hashchange', changeView);
   go();
   turn();
 })();
