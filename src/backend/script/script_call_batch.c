@@ -5,6 +5,9 @@
 
 #include <assert.h>
 
+/* Of the keys at which Redisson's RFencedLock counts its tokens. */
+static const char COUNTER[] = "redisson_lock_token:";
+
 static uint64_t highest_seen(const struct op *ops, size_t count)
 {
     uint64_t seen = 0;
@@ -43,13 +46,16 @@ static void acquire_items(struct buf *out, const struct op *op,
 {
     bool common = lease_is_common(items, count);
 
-    script_begin(out, op, times, LUA_ACQUIRE_BATCH, 3 * count,
+    script_begin(out, op, times, LUA_ACQUIRE_BATCH, 4 * count,
                  3 + (common ? count : 2 * count));
     for (size_t i = 0; i < count; i++) {
         command_word(out, items[i].name);
     }
     for (size_t i = 0; i < count; i++) {
         command_key(out, SCRIPT_QUEUE, items[i].name, SPAN_NONE);
+    }
+    for (size_t i = 0; i < count; i++) {
+        command_key(out, COUNTER, items[i].name, SPAN_NONE);
     }
     for (size_t i = 0; i < count; i++) {
         command_key(out, SCRIPT_FENCE, items[i].name, SPAN_NONE);

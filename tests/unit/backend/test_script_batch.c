@@ -282,6 +282,9 @@ static void expect_call(const struct op *ops, const char *want)
 #define QUEUES                                                                         \
     "$23\r\nredisson_lock_queue:{n}\r\n"                                               \
     "$23\r\nredisson_lock_queue:{m}\r\n"
+#define COUNTERS                                                                       \
+    "$23\r\nredisson_lock_token:{n}\r\n"                                               \
+    "$23\r\nredisson_lock_token:{m}\r\n"
 #define FENCES "$16\r\nlatchd:fence:{n}\r\n$16\r\nlatchd:fence:{m}\r\n"
 #define STAMP(seen)                                                                    \
     "$64\r\n00000000000000030000000000000002" seen "iiiiiiiiiiiiiiii\r\n"
@@ -292,11 +295,11 @@ START_TEST(one_call_names_all_of_them)
     struct op releases[] = { simple_release("n"), simple_release("m") };
 
     acquires[1].seen_token = 42;
-    expect_call(acquires, "$1\r\n6\r\n" NAMES QUEUES FENCES STAMP(
+    expect_call(acquires, "$1\r\n8\r\n" NAMES QUEUES COUNTERS FENCES STAMP(
                               "0000000000000042") "$7\r\n3630000\r\n$5\r\n30000\r\n$"
                                                   "3\r\nq:1\r\n$3\r\nq:1\r\n");
     acquires[1].claim.lease_ms = 5;
-    expect_call(acquires, "$1\r\n6\r\n" NAMES QUEUES FENCES STAMP(
+    expect_call(acquires, "$1\r\n8\r\n" NAMES QUEUES COUNTERS FENCES STAMP(
                               "0000000000000042") "$7\r\n3630000\r\n$5\r\n30000\r\n$"
                                                   "3\r\nq:1\r\n$3\r\nq:1\r\n"
                                                   "$5\r\n30000\r\n$1\r\n5\r\n");

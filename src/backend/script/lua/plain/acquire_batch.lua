@@ -5,7 +5,8 @@
 --@arg 2 first_ttl  TTL of helper keys with the first lease, ms; with a `-` before it: stop at the
 --                   first lock that is not granted
 --@arg 3 lease      the first lease, ms
---@keys the locks, no two alike; in the same order their queues; and their fence keys
+--@keys the locks, no two alike; in the same order their queues; where Redisson's RFencedLock
+--       counts their tokens; and their fence keys
 --@args for each lock its request; and, unless all have the first lease, for each its lease
 --
 -- Returns LATE | the token of all of them | for each what acquire.lua returns, or an error; if it
@@ -15,18 +16,13 @@
 
 --@include include/part_stamp.lua
 local try, sub, byte, format = redis.pcall, string.sub, string.byte, string.format
-local count, seen = math.floor(#KEYS / 3), sub(stamp, 33, 48)
+local count, seen = math.floor(#KEYS / 4), sub(stamp, 33, 48)
 local first_ttl, stops = ARGV[2], byte(ARGV[2]) == 45
 if stops then
     first_ttl = sub(first_ttl, 2)
 end
--- All locks, queues, and where Redisson's RFencedLock counts its tokens.
-local look = { unpack(KEYS, 1, 2 * count) }
-for i = 1, count do
-    look[2 * count + i] = 'redisson_lock_token:' .. sub(KEYS[count + i], 21)
-end
-local free = try('EXISTS', unpack(look)) == 0
-local lasts = try('MGET', unpack(KEYS, 2 * count + 1, 3 * count))
+local free = try('EXISTS', unpack(KEYS, 1, 3 * count)) == 0
+local lasts = try('MGET', unpack(KEYS, 3 * count + 1, 4 * count))
 
 -- Redis says the time in words, which cost less to join than a number to write.
 local token, token_text = now, time[1] .. sub('00000' .. time[2], -6)
@@ -41,7 +37,7 @@ local now_ms = math.floor(now / 1000)
 local lease, helper_ttl, ends
 local reply, same, alone = {}, true, nil
 for i = 1, count do
-    local lock, queue, fence_key = KEYS[i], KEYS[count + i], KEYS[2 * count + i]
+    local lock, queue, fence_key = KEYS[i], KEYS[count + i], KEYS[3 * count + i]
     local last, request, simple = lasts[i], ARGV[3 + i], false
     local leased = ARGV[3 + count + i] or ARGV[3]
     if leased ~= lease then
@@ -51,9 +47,9 @@ for i = 1, count do
         end
         ends = format('%.0f', now_ms + leased)
     end
-    -- What happens most costs the fewest calls: it is free, nobody queues, and its last
-    -- token is lower than now.
-    if free or try('EXISTS', lock, queue, look[2 * count + i]) == 0 then
+    -- What happens most costs the fewest calls: it is free, nobody queues, no Redisson
+    -- counts its tokens, and its last token is lower than now.
+    if free or try('EXISTS', lock, queue, KEYS[2 * count + i]) == 0 then
         simple = last == false or last and digits and byte(last, 17) == 32
             and last < token_text
     end

@@ -21,7 +21,7 @@ local unqueued = try('EXISTS', unpack(KEYS, count + 1)) == 0
 local reply, gone, quiet, last, all = {}, {}, {}, 0, true
 local said, token, unmarked, field, mark
 for i = 1, count do
-    local lock, queue, freed = KEYS[i], KEYS[count + i], nil
+    local lock, queue, freed, tag = KEYS[i], KEYS[count + i], nil, nil
     -- Holds that were granted together mostly end together.
     local target = ARGV[3 + i] or said
     if target ~= said then
@@ -33,7 +33,7 @@ for i = 1, count do
     -- What happens most costs the fewest calls: it is held, and nobody queues.
     local found = try('HGET', lock, field)
     if type(found) == 'string' and (unqueued or try('EXISTS', queue) == 0) then
-        local tag = sub(queue, 21)
+        tag = sub(queue, 21)
         local marked = unmarked or try('SET', 'latchd:ended:' .. tag .. ':' .. field,
             mark, 'PX', mark_ms, 'NX')
         local told = marked and (marked == true or marked.ok) and try('PUBLISH', 'redisson_lock__channel:' .. tag, '0')
@@ -43,7 +43,7 @@ for i = 1, count do
         last = last + 1
         gone[last], reply[i] = lock, 'FREED'
         if unmarked then
-            quiet[#quiet + 1] = 'latchd:keeper:' .. sub(queue, 21) .. ':' .. field
+            quiet[#quiet + 1] = 'latchd:keeper:' .. tag .. ':' .. field
         end
     else
         all = false
