@@ -33,7 +33,7 @@ void emit_int(struct engine *eng, struct call_ref to, int64_t value)
 /* A call of our own, of one name of an MLOCK, is answered to that. */
 static bool is_inner(struct engine *eng, struct call_ref to, struct mlock_member **ret)
 {
-    *ret = mlock_piece(eng, to);
+    *ret = mlock_find_member(eng, to);
     return mlock_is_call(to);
 }
 

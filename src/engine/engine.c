@@ -61,13 +61,13 @@ struct engine *engine_new(const struct engine_setup *setup)
     eng->group_count = setup->group_of == NULL ? 1 : setup->group_count;
     eng->quarantine = xcalloc(eng->group_count, sizeof(*eng->quarantine));
     eng->quarantined = xcalloc(eng->group_count, sizeof(*eng->quarantined));
-    eng->doubt_ops = xcalloc(eng->group_count, sizeof(*eng->doubt_ops));
+    eng->last_stale_ops = xcalloc(eng->group_count, sizeof(*eng->last_stale_ops));
     quarantine_all(eng, setup->no_grants_until_ms);
     renew_queues_init(eng);
     list_init(&eng->restores);
     list_init(&eng->holds);
     list_init(&eng->waiters);
-    list_init(&eng->calls);
+    list_init(&eng->waiting_for_store);
     list_init(&eng->infos);
     list_init(&eng->over);
     list_init(&eng->ended);
@@ -76,11 +76,11 @@ struct engine *engine_new(const struct engine_setup *setup)
     return eng;
 }
 
-static void free_duties(struct engine *eng, struct lock *lock)
+static void free_pending_releases(struct engine *eng, struct lock *lock)
 {
     struct list *it, *tmp;
 
-    list_splice(&lock->activity->releases, &lock->activity->leaving);
+    list_splice(&lock->activity->releases, &lock->activity->parallel_releases);
     LIST_FOREACH_SAFE(it, tmp, &lock->activity->releases)
     {
         pending_release_free(eng, lock,
@@ -101,7 +101,7 @@ static void free_sessions(struct engine *eng)
 
         session_forget_lost(s);
         s->closing = true;
-        LIST_FOREACH_SAFE(it, next, &s->calls)
+        LIST_FOREACH_SAFE(it, next, &s->pending_requests)
         {
             pending_request_free(eng,
                                  container_of(it, struct pending_request, in_session));
@@ -146,7 +146,7 @@ void engine_free(struct engine *eng)
     {
         struct lock *lock = lock_of(n);
 
-        free_duties(eng, lock);
+        free_pending_releases(eng, lock);
         lock_free(eng, lock);
     }
     requests_free(eng);
@@ -157,7 +157,7 @@ void engine_free(struct engine *eng)
     renew_queues_fini(eng);
     free(eng->quarantine);
     free(eng->quarantined);
-    free(eng->doubt_ops);
+    free(eng->last_stale_ops);
     heap_fini(&eng->heap);
     effects_fini(&eng->fx);
     table_fini(&eng->inflight_ops);
@@ -193,8 +193,8 @@ void engine_settle(struct engine *eng)
             mlock_step(eng, container_of(it, struct mlock, in_dirty));
         }
     } while (it != NULL);
-    if (eng->new_doubt) {
-        eng->new_doubt = false;
+    if (eng->hold_became_uncertain) {
+        eng->hold_became_uncertain = false;
         pending_info_hurry(eng);
     }
     renew_flush(eng);
@@ -292,7 +292,7 @@ uint64_t engine_next_deadline(const struct engine *eng)
 
 /* Messages may have been missed: every head asks again. Who tries once and is not the
  * head is answered by what that one hears. */
-static void came_up(struct engine *eng, struct lock *lock)
+static void resume_lock(struct engine *eng, struct lock *lock)
 {
     struct list *it, *tmp;
 
@@ -322,7 +322,7 @@ void engine_on_store_up(struct engine *eng, bool same_server)
     }
     eng->up = true;
     if (!same_server) {
-        eng->doubt_op = eng->next_op;
+        eng->last_stale_op = eng->next_op;
         peers_withhold(eng);
         TABLE_FOREACH(n, &walk, &eng->names)
         {
@@ -334,7 +334,7 @@ void engine_on_store_up(struct engine *eng, bool same_server)
         fair_left_again(eng, NULL, NULL);
     }
     peers_greet(eng);
-    LIST_FOREACH_SAFE(it, next, &eng->calls)
+    LIST_FOREACH_SAFE(it, next, &eng->waiting_for_store)
     {
         struct pending_request *c =
             container_of(it, struct pending_request, in_waiting);
@@ -346,7 +346,7 @@ void engine_on_store_up(struct engine *eng, bool same_server)
     {
         struct lock *lock = lock_of(n);
 
-        came_up(eng, lock);
+        resume_lock(eng, lock);
     }
     engine_settle(eng);
 }
@@ -367,7 +367,7 @@ void engine_on_clock_jump(struct engine *eng)
     struct table_walk walk;
     struct table_node *n;
 
-    eng->doubt_op = eng->next_op;
+    eng->last_stale_op = eng->next_op;
     all_uncertain(eng);
     TABLE_FOREACH(n, &walk, &eng->names)
     {

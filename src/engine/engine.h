@@ -238,8 +238,9 @@ struct engine_stats {
     uint64_t uncertain;
     /* Of what they consist of, one for each LOCK that was granted: with a LEASE; kept
      * for a client that is not there yet. The others are on the watchdog. */
-    uint64_t entries, fixed_entries, kept_entries;
-    uint64_t kept_waiters; /* of the waiters: places kept for clients that come back */
+    uint64_t entries, fixed_entries, retained_entries;
+    uint64_t
+        retained_waiters; /* of the waiters: places kept for clients that come back */
     uint64_t oldest_wait_ms;
     uint64_t doubts, unanswered; /* holds that became uncertain; -BACKEND to waiters */
     /* As too few replicas acknowledged them: grants that were undone, renewals that did

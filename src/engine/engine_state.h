@@ -45,8 +45,9 @@ struct engine {
     uint64_t *quarantined;   /* the same without the last failover */
     uint64_t quarantine_end; /* the last of them */
     uint64_t next_op;
-    uint64_t doubt_op; /* Redis is another, or its clock: ops up to this tell nothing */
-    uint64_t *doubt_ops; /* the same of each group's names */
+    uint64_t
+        last_stale_op; /* Redis is another, or its clock: ops up to this tell nothing */
+    uint64_t *last_stale_ops; /* the same of each group's names */
     uint64_t next_request;
     uint64_t next_grant;
     uint64_t next_notice;
@@ -70,9 +71,10 @@ struct engine {
     struct list restores; /* holds to be put back */
     struct list holds;
     struct list waiters;
-    struct list calls; /* that wait for Redis to come up */
-    struct list infos; /* LOCKINFOs that wait for an answer */
-    bool new_doubt;    /* they are to be looked at: a hold has become uncertain */
+    struct list waiting_for_store; /* pending requests, sent when Redis is up */
+    struct list infos;             /* LOCKINFOs that wait for an answer */
+    bool hold_became_uncertain; /* they are to be looked at: a hold has become uncertain
+                                 */
     struct list over;
     struct table mlocks;
     struct list dirty_mlocks; /* to be looked at before the engine returns */

@@ -90,7 +90,7 @@ struct asked inflight_asked(const struct inflight_op *w)
 
 bool asked_before(const struct engine *eng, const struct lock *lock, uint64_t op_id)
 {
-    return op_id <= eng->doubt_op || op_id <= eng->doubt_ops[lock->group];
+    return op_id <= eng->last_stale_op || op_id <= eng->last_stale_ops[lock->group];
 }
 
 bool asked_leaves_time(const struct engine *eng, const struct lock *lock,

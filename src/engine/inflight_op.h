@@ -59,10 +59,10 @@ struct inflight_op {
     bool exact;                 /* ATTACH: it may cut the lease */
     struct inflight_op **parts; /* MANY: one for each name, ASKs */
     size_t part_count;
-    struct renew_queue *due;    /* RENEW */
-    struct list in_sent;        /* RENEW: in order, while it counts */
-    struct loss_check *verdict; /* CHECK */
-    struct inflight_op *check;  /* its result waits until that one is answered */
+    struct renew_queue *due;       /* RENEW */
+    struct list in_sent;           /* RENEW: in order, while it counts */
+    struct loss_check *loss_check; /* CHECK */
+    struct inflight_op *check;     /* its result waits until that one is answered */
     bool checked;
 };
 

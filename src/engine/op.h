@@ -115,8 +115,8 @@ enum {
     OP_FENCE_TTL_MS = 3600000, /* a fence key outlives the lease of its lock by this */
     OP_QUEUE_MAX = 4096,       /* members named by one script call */
     OP_BATCH_MAX = 100,        /* names taken by one script call */
-    OP_KEPT_MAX = 1000,        /* entries of one hold put back by one script call */
-    OP_TEXT_MAX = 1024,        /* bytes of a field or entry: more than ours can have */
+    OP_RESTORE_ENTRIES_MAX = 1000, /* entries of one hold put back by one script call */
+    OP_TEXT_MAX = 1024, /* bytes of a field or entry: more than ours can have */
 };
 
 /* Plain and fair locks are one family, and exclude each other; read and write the
@@ -318,7 +318,7 @@ struct batch_item {
 };
 
 /* What this instance keeps of a hold: one entry, or an anonymous or ID hold. */
-struct kept_item {
+struct restore_entry {
     struct span entry; /* NAMED */
     uint64_t for_ms;   /* since it took over */
 };
@@ -360,9 +360,9 @@ struct op {
     size_t known;
     const struct batch_item *batch; /* ACQUIRE_MANY: at most OP_BATCH_MAX */
     size_t batch_count;
-    uint64_t token;               /* RESTORE */
-    bool keeper;                  /* RESTORE */
-    const struct kept_item *kept; /* RESTORE: 1 to OP_KEPT_MAX */
+    uint64_t token;                   /* RESTORE */
+    bool keeper;                      /* RESTORE */
+    const struct restore_entry *kept; /* RESTORE: 1 to OP_RESTORE_ENTRIES_MAX */
     size_t kept_count;
 };
 

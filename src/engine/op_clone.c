@@ -17,7 +17,7 @@ struct lists {
     struct renew_item *items;
     struct span *members;
     struct batch_item *batch;
-    struct kept_item *kept;
+    struct restore_entry *kept;
 };
 
 static void each_span(struct op *op, struct lists own, span_fn *fn, void *ctx)
@@ -83,7 +83,8 @@ struct op *op_clone(const struct op *op)
     struct op measured = *op;
     /* Measuring changes nothing. */
     struct lists own = { (struct renew_item *)op->items, (struct span *)op->members,
-                         (struct batch_item *)op->batch, (struct kept_item *)op->kept };
+                         (struct batch_item *)op->batch,
+                         (struct restore_entry *)op->kept };
     size_t texts = 0;
     struct op *clone;
     char *at;

@@ -1,5 +1,5 @@
-/* Requests that wait for one answer of Redis: RENEW, LOCKINFO, and a LOCK that was sent
- * again after its grant. UNLOCK and FORCEUNLOCK wait here too, for their duty. */
+/* Requests that wait for one answer of Redis: RENEW, LOCKINFO, and a LOCK sent again
+ * after its grant. UNLOCK and FORCEUNLOCK wait here for their pending release. */
 #include "engine/pending_request.h"
 #include "engine/acquire_spec.h"
 #include "engine/emit.h"
@@ -50,7 +50,7 @@ struct pending_request *pending_request_new(struct engine *eng,
     c->user = req->user;
     c->overrides = req->overrides;
     c->session = session_get(eng, req->from.conn);
-    list_append(&c->session->calls, &c->in_session);
+    list_append(&c->session->pending_requests, &c->in_session);
     list_init(&c->in_waiting);
     list_init(&c->in_infos);
     list_init(&c->in_lock);
@@ -85,7 +85,7 @@ void pending_request_aim(struct pending_request *c, struct entry *e)
     }
 }
 
-/* The entry that it means, as far as it is known here and not on its way out. */
+/* The entry that the request means, if that is known here and not ending. */
 static struct entry *local_entry(const struct pending_request *c)
 {
     struct entry *e = lock_find_target(c->lock, &c->target);
@@ -117,7 +117,7 @@ void pending_request_free(struct engine *eng, struct pending_request *c)
     list_del(&c->in_lock);
     if ((c->kind == PENDING_REGRANT || c->kind == PENDING_RENEW) &&
         local_entry(c) != NULL) {
-        entry_left(eng, local_entry(c)); /* unless it has been attached */
+        entry_left(eng, local_entry(c)); /* no effect if a connection has it */
     }
     spec_unref(eng, c->spec);
     timer_stop(eng, &c->timer);
@@ -163,8 +163,8 @@ void pending_request_on_timer(struct engine *eng, struct pending_request *c)
     pending_request_free(eng, c);
 }
 
-/* While a hold of the name is in doubt it has little time: then it is told what is
- * known here. */
+/* A LOCKINFO of a name with an uncertain hold waits only INFO_DOUBT_MS for Redis; then
+ * what is known here is the answer. */
 static void hurry_info(struct engine *eng, struct pending_request *c)
 {
     uint64_t at = eng->now + INFO_DOUBT_MS;
@@ -205,7 +205,8 @@ void pending_request_send(struct engine *eng, struct pending_request *c)
 
     if (!eng->up || c->lock->needs_restore > 0) {
         list_del(&c->in_waiting);
-        list_append(eng->up ? &lock_open_activity(eng, c->lock)->calls : &eng->calls,
+        list_append(eng->up ? &lock_open_activity(eng, c->lock)->waiting_for_restore
+                            : &eng->waiting_for_store,
                     &c->in_waiting);
         return;
     }
@@ -243,7 +244,7 @@ struct pending_request *pending_request_regrant(struct engine *eng, struct entry
         pending_request_new(eng, PENDING_REGRANT, e->hold->lock, &as);
 
     pending_request_aim(c, e);
-    if (e->kept) {
+    if (e->retained) {
         timer_stop(eng, &e->timer); /* KEEP is over: the client is there */
     }
     pending_request_send(eng, c);
@@ -284,7 +285,7 @@ static struct entry *adopt_entry(struct engine *eng, struct lock *lock,
     return e;
 }
 
-/* An ID that this daemon did not know is known from now on. */
+/* Remembers the ID of an entry that this daemon did not know. */
 static void know_request(struct engine *eng, struct lock *lock, struct entry *e)
 {
     struct request *r;
@@ -320,7 +321,7 @@ static void on_attached(struct engine *eng, struct inflight_op *w,
         return;
     }
     e = adopt_entry(eng, w->lock, w, r);
-    e->ending = false; /* if its release was given up */
+    e->ending = false; /* in case its release was given up */
     e->since = w->sent;
     e->taken_over = true;
     know_request(eng, w->lock, e);
@@ -334,12 +335,12 @@ static void on_attached(struct engine *eng, struct inflight_op *w,
     knew = e->member == NULL && entry_attach_of(e, c->session) != NULL;
     a = entry_attach(eng, e, c->session);
     lock_seen(eng, w->lock, w->op.key, (int64_t)w->lease_ms, r->lock_kind);
-    hold_cut_by_calls(eng, e, w->op.key);
+    hold_shorten_by_requests(eng, e, w->op.key);
     hold_schedule_renewal(eng, e->hold);
     if (c->kind == PENDING_REGRANT) {
         emit_grant(eng, c->ref, a);
         if (knew && e->member != NULL) {
-            e->member->told = true;
+            e->member->token_sent = true;
         }
     } else {
         int64_t since = (int64_t)(eng->now - w->sent);
@@ -366,8 +367,7 @@ static void attach_refused(struct engine *eng, struct inflight_op *w,
         emit_error(eng, c->ref, LOCK_BACKEND, r->text);
         return;
     case OP_NOREPLICAS:
-        /* Redis has it, and it ends with its lease; what is vouched for is as before.
-         */
+        /* The hold is in Redis and ends with its lease; its state here stays. */
         emit_error(eng, c->ref, LOCK_NOREPLICAS, TEXT_NO_REPLICAS);
         return;
     default:
@@ -380,8 +380,8 @@ static void attach_refused(struct engine *eng, struct inflight_op *w,
     }
 }
 
-/* A RENEW LEASE may have cut the lease, but nobody is told so: what is left is vouched
- * for, and the wanted lease asked for again. */
+/* A RENEW LEASE may have shortened the lease, but its client gets no answer: counts on
+ * what is left only, and asks for the old lease again. */
 static void lease_shortening_for_nobody(struct engine *eng, struct lock *lock,
                                         const struct inflight_op *w,
                                         const struct op_result *r)
@@ -410,8 +410,8 @@ void on_attach_reply(struct engine *eng, struct inflight_op *w,
 {
     struct pending_request *c = w->call;
     struct lock *lock = w->lock;
-    /* As with a grant: a lease of which less than half is left is not given out. Nor
-     * one that a cut, sent later, has taken back by now. */
+    /* As with a grant: no client gets a lease of which less than half is left, nor one
+     * that a later op has shortened since. */
     bool stale =
         r->status == OP_OK && (!asked_leaves_time(eng, lock, inflight_asked(w)) ||
                                lock_shortened_since(eng, lock, r->owner, w->op.key));
@@ -420,7 +420,7 @@ void on_attach_reply(struct engine *eng, struct inflight_op *w,
         lease_shortening_for_nobody(eng, lock, w, r);
     }
     if (c == NULL) {
-        inflight_free(eng, w); /* the client has left: the lease it was given ends it */
+        inflight_free(eng, w); /* the client is gone: its lease ends the hold */
         return;
     }
     if (r->status == OP_UNKNOWN || r->status == OP_LATE || r->status == OP_ELSEWHERE ||

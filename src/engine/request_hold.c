@@ -228,7 +228,7 @@ static void release_entry(struct engine *eng, struct lock *lock, struct entry *e
      * again, it tells how many entries were left. */
     d->mark = named || e == NULL || e->taken_over || spec_id(e->spec).len != 0 ||
               !hold_has_one_entry(e->hold);
-    d->light = d->local != NULL && d->local->hold->lock_kind == KIND_READ;
+    d->may_be_parallel = d->local != NULL && d->local->hold->lock_kind == KIND_READ;
     d->call = c;
     c->release = d;
 }
@@ -361,7 +361,7 @@ static size_t cancel_kept(struct engine *eng, const struct hold *h,
     size_t count = 0;
 
     for (struct entry *e = h->entries; e != NULL; e = e->next) {
-        if (e->kept && !e->ending &&
+        if (e->retained && !e->ending &&
             (req->id.len != 0 ? span_eq(spec_id(e->spec), req->id)
                               : span_eq(field_owner(hold_field(h)), req->owner)) &&
             may_cancel(req, h->user, ret_others)) {

@@ -34,7 +34,7 @@ struct session *session_get(struct engine *eng, uint64_t conn)
         s->conn.key = conn;
         list_init(&s->waiters);
         list_init(&s->attaches);
-        list_init(&s->calls);
+        list_init(&s->pending_requests);
         list_init(&s->mlocks);
         table_add(&eng->sessions, &s->conn);
     }
@@ -62,7 +62,7 @@ void session_idle(struct engine *eng, struct session *s)
 {
     /* What it has lost is remembered as long as the connection is open. */
     if (!s->closing && list_empty(&s->waiters) && list_empty(&s->attaches) &&
-        list_empty(&s->calls) && list_empty(&s->mlocks) && s->lost == NULL &&
+        list_empty(&s->pending_requests) && list_empty(&s->mlocks) && s->lost == NULL &&
         !s->lost_many) {
         session_free(eng, s);
     }
@@ -107,7 +107,7 @@ void engine_on_conn_closed(struct engine *eng, uint64_t conn)
     }
     s->closing = true;
     mlock_conn_closed(eng, s);
-    LIST_FOREACH_SAFE(it, tmp, &s->calls)
+    LIST_FOREACH_SAFE(it, tmp, &s->pending_requests)
     {
         pending_request_free(eng, container_of(it, struct pending_request, in_session));
     }
@@ -140,7 +140,7 @@ void engine_on_undelivered(struct engine *eng, uint64_t conn, uint64_t grant)
 
         if (a->grant == grant) {
             if (a->entry->member != NULL) {
-                a->entry->member->told = false;
+                a->entry->member->token_sent = false;
             }
             entry_untold(eng, a, true);
         }
@@ -179,7 +179,7 @@ bool engine_conn_busy(const struct engine *eng, uint64_t conn)
     const struct session *s = session_find(eng, conn);
 
     return s != NULL && !(list_empty(&s->waiters) && list_empty(&s->attaches) &&
-                          list_empty(&s->calls) && list_empty(&s->mlocks));
+                          list_empty(&s->pending_requests) && list_empty(&s->mlocks));
 }
 
 bool engine_unblock(struct engine *eng, uint64_t conn, bool with_error)

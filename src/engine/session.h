@@ -23,7 +23,7 @@ struct session {
     struct table_node conn;
     struct list waiters;
     struct list attaches;
-    struct list calls;
+    struct list pending_requests;
     struct list mlocks;
     struct lost_name *lost;
     uint64_t noticed; /* the last notice that named it */

@@ -264,7 +264,7 @@ static uint64_t kept_for(struct differ *d, struct span entry, bool alone)
 }
 
 static void keep_entries(struct differ *d, const char *instance, struct op *op,
-                         struct kept_item *kept)
+                         struct restore_entry *kept)
 {
     size_t more = dice_below(&d->dice, 3);
 
@@ -325,7 +325,7 @@ static void anonymous_field(struct differ *d, struct redis_name *n, struct op *o
 void differ_restore(struct differ *d, struct redis_name *n, const char *instance,
                     struct op *op)
 {
-    static struct kept_item kept[4];
+    static struct restore_entry kept[4];
 
     op->claim = differ_claim(d, instance, op->rw);
     if (op->claim.lock_kind == KIND_FAIR) {

@@ -169,7 +169,8 @@ END_TEST
 
 START_TEST(what_is_put_back_raises_the_counter_again)
 {
-    static const struct kept_item KEPT[] = { { .entry = SPAN(""), .for_ms = 1000 } };
+    static const struct restore_entry KEPT[] = { { .entry = SPAN(""),
+                                                   .for_ms = 1000 } };
     struct op op = { .kind = OP_RESTORE,
                      .name = SPAN("n"),
                      .claim = claim_id(ID_2),
@@ -254,7 +255,8 @@ END_TEST
 
 START_TEST(what_is_put_back_leaves_alone_what_is_no_counter)
 {
-    static const struct kept_item KEPT[] = { { .entry = SPAN(""), .for_ms = 1000 } };
+    static const struct restore_entry KEPT[] = { { .entry = SPAN(""),
+                                                   .for_ms = 1000 } };
     struct op op = { .kind = OP_RESTORE,
                      .name = SPAN("n"),
                      .claim = claim_id(ID_2),

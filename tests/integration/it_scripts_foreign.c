@@ -195,8 +195,8 @@ END_TEST
 
 START_TEST(a_hold_is_not_put_back)
 {
-    static const struct kept_item KEPT[] = { { .entry = SPAN("id:1"),
-                                               .for_ms = 1000 } };
+    static const struct restore_entry KEPT[] = { { .entry = SPAN("id:1"),
+                                                   .for_ms = 1000 } };
     struct op op = { .kind = OP_RESTORE,
                      .name = SPAN("n"),
                      .claim = claim_of(_i == 0 ? OWNER_ID : OWNER_NAMED),

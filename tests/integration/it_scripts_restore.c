@@ -12,7 +12,7 @@
 static const char ID_1[] = "latchd:id:11111111-1111-4111-8111-111111111111";
 
 static struct op op_restore(const char *name, struct claim claim, uint64_t token,
-                            const struct kept_item *kept, size_t count)
+                            const struct restore_entry *kept, size_t count)
 {
     return (struct op){ .kind = OP_RESTORE,
                         .name = span_str(name),
@@ -32,7 +32,7 @@ static struct op_times times_at(uint64_t now_us)
 static const struct op_result *restore(const char *instance, const char *name,
                                        struct claim claim, uint64_t token)
 {
-    static struct kept_item kept;
+    static struct restore_entry kept;
     struct op op = op_restore(name, claim, token, &kept, 1);
     uint64_t now = redis_time_us();
 
@@ -225,7 +225,7 @@ END_TEST
 /* On a quorum: another entry got a later token elsewhere, but it is the same hold. */
 START_TEST(a_later_token_of_the_same_hold_leaves_its_entries)
 {
-    static struct kept_item kept = { .entry = SPAN("id:2") };
+    static struct restore_entry kept = { .entry = SPAN("id:2") };
     uint64_t token = take("n", claim_named("o", "id:1"));
     struct op op = op_restore("n", claim_named("o", "id:2"), token + 1000, &kept, 1);
     const struct op_result *r;
@@ -248,7 +248,7 @@ END_TEST
 START_TEST(who_took_over_later_keeps_it)
 {
     uint64_t token = take("n", claim_id(ID_1));
-    struct kept_item kept = { .for_ms = 60000 };
+    struct restore_entry kept = { .for_ms = 60000 };
     struct op op = op_restore("n", claim_id(ID_1), token, &kept, 1);
     struct op attach = op_attach("n", TARGET_FIELD, ID_1, "");
     uint64_t now = redis_time_us();
@@ -271,7 +271,7 @@ static void keeps_its_time(bool rw)
 {
     struct claim claim = rw ? rw_claim(KIND_READ, OWNER_ID, ID_1, "") : claim_id(ID_1);
     struct op grant = rw ? rw_acquire(claim) : op_acquire("n", claim);
-    struct kept_item kept = { .for_ms = 60000 };
+    struct restore_entry kept = { .for_ms = 60000 };
     struct op op = op_restore("n", claim, run_as(INSTANCE_B, &grant)->token, &kept, 1);
     struct op attach = rw ? rw_attach(TARGET_FIELD, KIND_READ, ID_1, "")
                           : op_attach("n", TARGET_FIELD, ID_1, "");

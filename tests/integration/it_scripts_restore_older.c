@@ -12,7 +12,7 @@ static const char ID_1[] = "latchd:id:11111111-1111-4111-8111-111111111111";
 static const struct op_result *restore(const char *instance, const char *name,
                                        struct claim claim, uint64_t token)
 {
-    static struct kept_item kept;
+    static struct restore_entry kept;
     struct op op = {
         .kind = OP_RESTORE,
         .name = span_str(name),

@@ -284,8 +284,8 @@ static void check_daemon_empty(struct sim *s, const struct sim_daemon *d)
                  " waiters, %" PRIu64 " ops",
                  d->index, st.locks, st.holds, st.waiters, st.ops_in_flight);
     }
-    if (st.uncertain + st.entries + st.fixed_entries + st.kept_entries +
-            st.kept_waiters + st.oldest_wait_ms >
+    if (st.uncertain + st.entries + st.fixed_entries + st.retained_entries +
+            st.retained_waiters + st.oldest_wait_ms >
         0) {
         sim_fail(s, "d%zu is left with numbers of what is not there", d->index);
     }

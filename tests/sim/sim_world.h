@@ -84,7 +84,7 @@ struct flight {
     enum renew_result *item_results;
     struct span *members;
     uint64_t *waited_ms;
-    struct kept_item *kept;
+    struct restore_entry *kept;
     struct batch_item *batch;
     struct op_result *many_results;
 };

@@ -23,8 +23,8 @@ MUTATIONS = [
     Mutation(
         "skipped_renewal", "every other hold is not renewed", [
             ("engine/renew/watchdog.c",
-             "list_empty(&h->in_due) && asked_lease(eng, h) != 0) {",
-             "list_empty(&h->in_due) && asked_lease(eng, h) != 0 && h->token % 2 "
+             "list_empty(&h->in_renew_queue) && asked_lease(eng, h) != 0) {",
+             "list_empty(&h->in_renew_queue) && asked_lease(eng, h) != 0 && h->token % 2 "
              "== 0) {"),
         ]),
     Mutation(

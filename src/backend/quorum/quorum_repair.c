@@ -7,7 +7,7 @@
 void coordinator_repair_item(struct quorum_coordinator *b, const struct quorum_call *c,
                              unsigned node, const struct renew_item *item)
 {
-    struct kept_item kept = { .entry = item->entry, .for_ms = item->lease_ms };
+    struct restore_entry kept = { .entry = item->entry, .for_ms = item->lease_ms };
     struct op op = {
         .kind = OP_RESTORE,
         .name = item->name,

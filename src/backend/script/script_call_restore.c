@@ -40,7 +40,7 @@ void script_call_restore(struct buf *out, const struct op *op, const char *insta
 {
     size_t args = (op->rw ? 14 : 11) + 2 * op->kept_count;
 
-    assert(op->kept_count > 0 && op->kept_count <= OP_KEPT_MAX);
+    assert(op->kept_count > 0 && op->kept_count <= OP_RESTORE_ENTRIES_MAX);
     script_begin(out, op, times, op->rw ? LUA_RW_RESTORE : LUA_RESTORE, op->rw ? 4 : 3,
                  args);
     command_word(out, op->name);

@@ -13,9 +13,9 @@ void info_locks(struct cmd *c, struct buf *out)
     buf_printf(out, "locks:%" PRIu64 "\r\nholds:%" PRIu64 "\r\n", s.locks, s.holds);
     buf_printf(out, "uncertain:%" PRIu64 "\r\n", s.uncertain);
     buf_printf(out, "entries:%" PRIu64 "\r\nkept_entries:%" PRIu64 "\r\n", s.entries,
-               s.kept_entries);
+               s.retained_entries);
     buf_printf(out, "waiters:%" PRIu64 "\r\nkept_waiters:%" PRIu64 "\r\n", s.waiters,
-               s.kept_waiters);
+               s.retained_waiters);
     buf_printf(out, "oldest_wait_ms:%" PRIu64 "\r\n", s.oldest_wait_ms);
     buf_printf(out, "ops_in_flight:%" PRIu64 "\r\n", s.ops_in_flight);
     buf_printf(out, "grants:%" PRIu64 "\r\nhandovers:%" PRIu64 "\r\n", s.grants,
@@ -42,7 +42,8 @@ void info_watchdog(struct cmd *c, struct buf *out)
     uint64_t others;
 
     engine_stats(c->env.engine, &s);
-    others = s.fixed_entries + s.kept_entries; /* one that is kept may have a LEASE */
+    others =
+        s.fixed_entries + s.retained_entries; /* one that is kept may have a LEASE */
     buf_printf(out, "watchdog_entries:%" PRIu64 "\r\n",
                s.entries > others ? s.entries - others : 0);
     buf_printf(out, "fixed_entries:%" PRIu64 "\r\n", s.fixed_entries);

@@ -28,12 +28,12 @@ static void add_locks(const struct server *s, struct buf *out)
                n.fixed_entries);
     prom_gauge(out, "latchd_entries_kept",
                "Entries that were granted and wait for their client to come back.",
-               n.kept_entries);
+               n.retained_entries);
     prom_gauge(out, "latchd_waiters", "LOCKs that wait, kept places included.",
                n.waiters);
     prom_gauge(out, "latchd_waiters_kept",
                "Places in queues that are kept for clients that come back.",
-               n.kept_waiters);
+               n.retained_waiters);
     prom_family(out, "latchd_longest_wait_seconds", "gauge",
                 "How long the one that waits longest has been waiting.");
     prom_seconds(out, "latchd_longest_wait_seconds", NULL, n.oldest_wait_ms * 1000);

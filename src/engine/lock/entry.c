@@ -57,13 +57,13 @@ struct attach *entry_attach(struct engine *eng, struct entry *e, struct session 
         a->session = s;
         list_prepend(&s->attaches, &a->in_session); /* the newest is looked for most */
         e->hold->attached++;
-        e->told++;
+        e->informed++;
     }
     a->grant = ++eng->next_grant;
     /* Grace and KEEP are over: somebody is there. */
     e->late = false;
     e->missing = false;
-    entry_set_kept(eng, e, false);
+    entry_set_retained(eng, e, false);
     e->hold->exact_ms = 0;
     if (e->fixed && e->hold->kind == OWNER_NAMED) {
         timer_set(eng, &e->timer, TIMER_ENTRY, e->until);
@@ -101,10 +101,10 @@ bool entry_taken_since(const struct engine *eng, const struct entry *e, uint64_t
     return e->since > sent || (e->since == sent && eng->now > sent);
 }
 
-void entry_set_kept(struct engine *eng, struct entry *e, bool kept)
+void entry_set_retained(struct engine *eng, struct entry *e, bool kept)
 {
-    eng->stats.kept_entries += (uint64_t)kept - (uint64_t)e->kept;
-    e->kept = kept;
+    eng->stats.retained_entries += (uint64_t)kept - (uint64_t)e->retained;
+    e->retained = kept;
 }
 
 void entry_set_fixed(struct engine *eng, struct entry *e, bool fixed)
@@ -113,9 +113,9 @@ void entry_set_fixed(struct engine *eng, struct entry *e, bool fixed)
     e->fixed = fixed;
 }
 
-void entry_keep(struct engine *eng, struct entry *e)
+void entry_retain(struct engine *eng, struct entry *e)
 {
-    entry_set_kept(eng, e, true);
+    entry_set_retained(eng, e, true);
     timer_set(eng, &e->timer, TIMER_ENTRY, eng->now + e->spec->keep_ms);
     hold_schedule_renewal(eng, e->hold);
 }
@@ -156,8 +156,8 @@ void entry_left(struct engine *eng, struct entry *e)
     if (e->attaches != NULL || e->ending || heap_armed(&e->timer.node)) {
         return;
     }
-    if (e->kept) {
-        entry_keep(eng, e);
+    if (e->retained) {
+        entry_retain(eng, e);
     } else if (!e->fixed && !eng->stopping) {
         begin_grace(eng, e);
     }
@@ -181,14 +181,14 @@ void entry_untold(struct engine *eng, struct attach *a, bool keep)
     struct entry *e = a->entry;
 
     attach_free(eng, a);
-    e->told--;
+    e->informed--;
     if (e->attaches != NULL || e->ending) {
         return;
     }
-    if (e->told > 0) {
+    if (e->informed > 0) {
         entry_left(eng, e); /* its client knows of it, by another connection */
     } else if (keep && e->spec->keep_ms > 0) {
-        entry_keep(eng, e);
+        entry_retain(eng, e);
     } else {
         entry_disown(eng, e);
         pending_release_end_entry(eng, e);
@@ -229,10 +229,10 @@ void entry_on_timer(struct engine *eng, struct entry *e)
         return;
     }
     /* What is the whole hold ends with its lease by itself, in Redis and here. */
-    if (!e->kept && hold_has_one_entry(e->hold) && eng->now >= e->hold->until) {
+    if (!e->retained && hold_has_one_entry(e->hold) && eng->now >= e->hold->until) {
         return;
     }
-    if (e->kept) {
+    if (e->retained) {
         entry_disown(eng,
                      e); /* nobody ever learnt of the grant: the ID may start anew */
     }
@@ -258,7 +258,7 @@ void entry_free(struct engine *eng, struct entry *e)
         e->release->local = NULL;
     }
     renew_entry_gone(e);
-    entry_set_kept(eng, e, false);
+    entry_set_retained(eng, e, false);
     entry_set_fixed(eng, e, false);
     eng->stats.entries--;
     while (*at != e) {

@@ -36,14 +36,14 @@ struct entry {
     struct timer timer; /* when it goes by itself: grace, KEEP, its own fixed lease */
     uint64_t until;     /* end of its own fixed lease */
     uint64_t since;     /* kept by this daemon */
-    unsigned told;      /* connections that learnt of it, as far as is known */
+    unsigned informed;  /* connections that learnt of it, as far as is known */
     bool needs_restore : 1; /* Redis may have lost it */
     bool named : 1;         /* by the RESTORE in flight */
     bool fixed : 1;
-    bool ending : 1;  /* its release is on the way */
-    bool missing : 1; /* Redis knows it no more, nor why: it asks by another entry */
-    bool late : 1;    /* its time ran out while somebody was coming back to it */
-    bool kept : 1;    /* granted for a client that is not there yet */
+    bool ending : 1;   /* its release is on the way */
+    bool missing : 1;  /* Redis knows it no more, nor why: it asks by another entry */
+    bool late : 1;     /* its time ran out while somebody was coming back to it */
+    bool retained : 1; /* granted for a client that is not there yet */
     bool
         taken_over : 1; /* perhaps from another daemon, which may believe in it still */
 };
@@ -62,9 +62,9 @@ bool entry_has_run_out(const struct engine *eng, const struct entry *e);
 /* This daemon became its keeper after something else was asked at `sent`: an answer to
  * that, of who kept it then, is out of date. */
 bool entry_taken_since(const struct engine *eng, const struct entry *e, uint64_t sent);
-void entry_keep(struct engine *eng, struct entry *e);
+void entry_retain(struct engine *eng, struct entry *e);
 /* What they say, and the numbers of such entries. */
-void entry_set_kept(struct engine *eng, struct entry *e, bool kept);
+void entry_set_retained(struct engine *eng, struct entry *e, bool kept);
 void entry_set_fixed(struct engine *eng, struct entry *e, bool fixed);
 /* If no connection has it (any more), and nothing ends it yet: grace or KEEP begins. */
 void entry_left(struct engine *eng, struct entry *e);

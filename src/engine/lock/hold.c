@@ -34,7 +34,7 @@ struct hold *hold_new(struct engine *eng, struct lock *lock, enum lock_kind kind
     h->began = h->fence_at = eng->now;
     h->state = LOCK_STATE_HELD;
     list_prepend(&lock->holds, &h->in_lock);
-    list_init(&h->in_due);
+    list_init(&h->in_renew_queue);
     list_append(&eng->holds, &h->in_all);
     eng->hold_count++;
     index_add(h);
@@ -224,7 +224,8 @@ bool hold_is_ending(const struct hold *h)
 static bool is_wanted(const struct hold *h, bool kept_too)
 {
     for (struct entry *e = h->entries; e != NULL; e = e->next) {
-        if (!e->fixed && !e->ending && ((kept_too && e->kept) || e->attaches != NULL)) {
+        if (!e->fixed && !e->ending &&
+            ((kept_too && e->retained) || e->attaches != NULL)) {
             return true;
         }
     }
@@ -295,7 +296,8 @@ static uint64_t next_due(const struct engine *eng, const struct hold *h,
     uint64_t soon = h->confirmed + FREED_LOOK_MS;
 
     soon = soon > eng->now ? soon : eng->now;
-    if (h->freed && h->renewal == NULL && list_empty(&h->in_due) && soon < due) {
+    if (h->freed && h->renewal == NULL && list_empty(&h->in_renew_queue) &&
+        soon < due) {
         *ret_looks = true;
         return soon;
     }
@@ -314,7 +316,7 @@ void hold_schedule_renewal(struct engine *eng, struct hold *h)
     } else if (!hold_is_ending(h)) {
         h->due = next_due(eng, h, &looks);
         if (h->renewal == NULL && !hold_is_being_shortened(h) &&
-            list_empty(&h->in_due) && h->due < at) {
+            list_empty(&h->in_renew_queue) && h->due < at) {
             at = looks ? h->due : hold_renew_at(eng, h);
             at = at < h->not_before ? h->not_before : at;
             at = at > h->until ? h->until : at; /* its end is told in time */
@@ -336,7 +338,7 @@ void hold_set_uncertain(struct engine *eng, struct hold *h)
     }
     set_state(eng, h, LOCK_STATE_UNCERTAIN);
     eng->stats.doubts++;
-    eng->new_doubt = true;
+    eng->hold_became_uncertain = true;
     emit_notice(eng, NOTICE_UNCERTAIN, h);
     hold_schedule_renewal(eng, h);
 }
@@ -379,7 +381,7 @@ void hold_on_timer(struct engine *eng, struct hold *h)
         if (eng->now >= h->not_before) {
             renew_request(eng, h);
             h->looked = eng->now + LOOK_MS >= h->until;
-            h->freed = h->freed && list_empty(&h->in_due);
+            h->freed = h->freed && list_empty(&h->in_renew_queue);
         }
         if (eng->now >= h->due + eng->cfg.redis_timeout_ms && hold_lease(eng, h) != 0) {
             hold_set_uncertain(eng, h);
@@ -404,7 +406,7 @@ static void hold_free(struct engine *eng, struct hold *h)
     timer_stop(eng, &h->timer);
     index_remove(h);
     list_del(&h->in_lock);
-    list_del(&h->in_due);
+    list_del(&h->in_renew_queue);
     list_del(&h->in_all);
     eng->hold_count--;
     last_answer_hold_gone(eng, lock);

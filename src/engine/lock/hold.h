@@ -21,7 +21,7 @@ struct lock;
 struct hold {
     struct list in_lock; /* newest first */
     struct list in_all;
-    struct list in_due; /* on a struct due: to be renewed; on l->restores */
+    struct list in_renew_queue; /* on a struct due: to be renewed; on l->restores */
     struct entry *entries;
     struct lock *lock;
     uint64_t token;

@@ -270,22 +270,22 @@ static void step_probes(struct engine *eng, struct lock *lock)
 
 /* Readers leave without waiting for each other, but the last one: after that somebody
  * else's turn may come. */
-static void step_leaving(struct engine *eng, struct lock *lock)
+static void step_parallel_releases(struct engine *eng, struct lock *lock)
 {
     struct list *first;
 
     while ((first = list_first(&lock->activity->releases)) != NULL &&
-           lock->hold_count > lock->activity->leaving_count + 1) {
+           lock->hold_count > lock->activity->parallel_release_count + 1) {
         struct pending_release *d =
             container_of(first, struct pending_release, in_lock);
 
-        if (!d->light || d->tries > 0) {
+        if (!d->may_be_parallel || d->tries > 0) {
             break;
         }
         list_del(&d->in_lock);
-        list_append(&lock->activity->leaving, &d->in_lock);
-        lock->activity->leaving_count++;
-        d->leaving = true;
+        list_append(&lock->activity->parallel_releases, &d->in_lock);
+        lock->activity->parallel_release_count++;
+        d->parallel = true;
         release_send(eng, lock, d);
     }
 }
@@ -301,7 +301,7 @@ void lock_step(struct engine *eng, struct lock *lock)
     }
     restore_resume_requests(eng, lock);
     if (lock->rw && eng->up && eng->now >= lock->activity->stand_back_until) {
-        step_leaving(eng, lock);
+        step_parallel_releases(eng, lock);
     }
     release = list_first(&lock->activity->releases);
     if (lock->activity->probes > 0 && eng->up && release == NULL &&

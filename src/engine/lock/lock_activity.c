@@ -12,10 +12,10 @@
 const struct lock_activity LOCK_AT_REST = {
     .queue = EMPTY(queue),
     .releases = EMPTY(releases),
-    .leaving = EMPTY(leaving),
+    .parallel_releases = EMPTY(parallel_releases),
     .shortenings = EMPTY(shortenings),
     .renews = EMPTY(renews),
-    .calls = EMPTY(calls),
+    .waiting_for_restore = EMPTY(waiting_for_restore),
 };
 
 void lock_activity_none(struct lock *lock)
@@ -30,10 +30,10 @@ struct lock_activity *lock_activity_open(struct engine *eng, struct lock *lock)
     d->lock = lock;
     list_init(&d->queue);
     list_init(&d->releases);
-    list_init(&d->leaving);
+    list_init(&d->parallel_releases);
     list_init(&d->shortenings);
     list_init(&d->renews);
-    list_init(&d->calls);
+    list_init(&d->waiting_for_restore);
     lock->activity = d;
     return d;
 }
@@ -45,10 +45,10 @@ static bool is_clear(const struct engine *eng, const struct lock *lock)
     const struct lock_activity *d = lock->activity;
 
     return list_empty(&d->queue) && list_empty(&d->releases) &&
-           list_empty(&d->leaving) && list_empty(&d->shortenings) &&
-           list_empty(&d->renews) && list_empty(&d->calls) && d->asking == NULL &&
-           d->fair == NULL && !heap_armed(&d->wake.node) && lock->sub == SUB_NONE &&
-           d->handoffs_since == NEVER && d->handoffs == 0 &&
+           list_empty(&d->parallel_releases) && list_empty(&d->shortenings) &&
+           list_empty(&d->renews) && list_empty(&d->waiting_for_restore) &&
+           d->asking == NULL && d->fair == NULL && !heap_armed(&d->wake.node) &&
+           lock->sub == SUB_NONE && d->handoffs_since == NEVER && d->handoffs == 0 &&
            d->stand_back_until <= eng->now && d->ask_after <= eng->now;
 }
 

@@ -19,16 +19,18 @@ struct inflight_op;
 struct lock_activity {
     struct list queue;
     struct list releases;
-    struct list leaving; /* duties in flight that leave other readers behind */
+    struct list
+        parallel_releases; /* duties in flight that leave other readers behind */
     struct list shortenings;
     struct list renews; /* calls that may attach somebody to a hold */
-    struct list calls;  /* that wait until all holds are put back */
+    struct list
+        waiting_for_restore; /* pending requests, sent when all holds are put back */
     struct lock *lock;
     struct inflight_op *asking;
     struct fair *fair; /* fair.c; NULL: no fair queue is known of */
     struct timer wake;
     struct last_answer last_answer;
-    uint32_t leaving_count;
+    uint32_t parallel_release_count;
     uint32_t waiting;
     uint32_t probes;  /* waiters that still have to ask for themselves */
     uint32_t writers; /* waiters that want to write */

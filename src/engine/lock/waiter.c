@@ -42,17 +42,17 @@ static void set_undecided(struct waiter *w, bool undecided)
     w->undecided = undecided;
 }
 
-static void set_kept(struct engine *eng, struct waiter *w, bool kept)
+static void set_retained(struct engine *eng, struct waiter *w, bool kept)
 {
-    eng->stats.kept_waiters += (uint64_t)kept - (uint64_t)w->kept;
-    w->kept = kept;
+    eng->stats.retained_waiters += (uint64_t)kept - (uint64_t)w->retained;
+    w->retained = kept;
 }
 
 void waiter_bind(struct engine *eng, struct waiter *w, struct session *s,
                  const struct lock_req *req)
 {
     list_del(&w->in_session);
-    set_kept(eng, w, false);
+    set_retained(eng, w, false);
     set_undecided(w, false);
     w->session = s;
     list_append(&s->waiters, &w->in_session);
@@ -62,7 +62,7 @@ void waiter_bind(struct engine *eng, struct waiter *w, struct session *s,
     w->deadline = req->has & LOCK_HAS_WAIT ? eng->now + req->wait_ms : UINT64_MAX;
     w->expiring = false;
     w->in_run = false;
-    w->member = mlock_piece(eng, req->from);
+    w->member = mlock_find_member(eng, req->from);
     if (w->member != NULL) {
         w->member->waiter = w;
     }
@@ -145,7 +145,7 @@ void waiter_remove(struct engine *eng, struct waiter *w)
     lock->activity->probes -= w->probe;
     wait_graph_remove(eng, w);
     unlink_session(eng, w);
-    set_kept(eng, w, false);
+    set_retained(eng, w, false);
     set_undecided(w, false);
     timer_stop(eng, &w->timer);
     fair_on_dequeue(eng, w);
@@ -184,7 +184,7 @@ static void keep_or_remove(struct engine *eng, struct waiter *w, bool keep,
         return;
     }
     unlink_session(eng, w);
-    set_kept(eng, w, true);
+    set_retained(eng, w, true);
     set_undecided(w, false);
     w->once = false;
     w->expiring = false;

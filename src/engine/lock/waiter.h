@@ -48,7 +48,7 @@ struct waiter {
     bool join : 1;          /* and then to be granted beside others, not only again */
     bool expiring : 1;      /* its time is up, the next answer decides */
     bool maybe_granted : 1; /* an op of it may have been granted without our knowing */
-    bool kept : 1;          /* counted in stats.kept_waiters */
+    bool retained : 1;      /* counted in stats.retained_waiters */
     bool in_run : 1;        /* asked for behind others, and not by another call since */
     struct list in_waits[]; /* one, of a named owner only */
 };

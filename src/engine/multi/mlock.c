@@ -98,7 +98,7 @@ static void answer_tokens(struct engine *eng, struct mlock *ml)
 
         a = a != NULL ? a : entry_attach(eng, p->entry, ml->session);
         a->grant = grant;
-        p->told = true;
+        p->token_sent = true;
         p->joined = false;
         tokens[p->place] = p->entry->hold->token;
     }

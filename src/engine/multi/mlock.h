@@ -32,7 +32,7 @@ struct mlock_member {
     bool asked;            /* an answer to its call is to come */
     bool stale;            /* Redis is to confirm it once more */
     bool renewing;         /* it is asked to, though what it said last holds as well */
-    bool told;             /* its client has got the token, by an answer before */
+    bool token_sent;       /* its client has got the token, by an answer before */
     bool joined;           /* its connection has the entry only for this call */
 };
 
@@ -105,7 +105,7 @@ bool mlock_has_name(const struct mlock *ml, struct span name);
 /* The number of the call that asks for this piece; and back. NULL: not (any more) one
  * of ours. */
 uint64_t mlock_call(const struct mlock_member *p);
-struct mlock_member *mlock_piece(const struct engine *eng, struct call_ref ref);
+struct mlock_member *mlock_find_member(const struct engine *eng, struct call_ref ref);
 bool mlock_is_call(struct call_ref ref);
 /* That request belongs to an MLOCK that is under way. */
 bool mlock_uses(const struct request *r);

@@ -30,7 +30,7 @@ void mlock_unlink_entry(struct mlock_member *p)
 {
     p->entry->member = NULL;
     p->entry = NULL;
-    p->told = p->joined = false;
+    p->token_sent = p->joined = false;
     p->mlock->taken_over--;
 }
 
@@ -40,7 +40,7 @@ static void outlast_keep(struct engine *eng, struct entry *e)
     struct hold *h = e->hold;
     uint64_t keep = e->spec->keep_ms;
 
-    if (e->kept && e->fixed && h->attached == 0 && hold_has_one_entry(h) &&
+    if (e->retained && e->fixed && h->attached == 0 && hold_has_one_entry(h) &&
         h->until < eng->now + keep) {
         h->exact_ms = keep + GRACE_SLACK_MS + keep / 50;
         renew_request(eng, h);
@@ -52,7 +52,7 @@ static void leave_entry(struct engine *eng, struct mlock_member *p, bool keep)
     struct entry *e = p->entry;
     struct session *s = p->mlock->session;
     struct attach *a = s == NULL ? NULL : entry_attach_of(e, s);
-    bool told = p->told, joined = p->joined;
+    bool told = p->token_sent, joined = p->joined;
 
     p->joined = false;
     if (!keep) {
@@ -67,7 +67,7 @@ static void leave_entry(struct engine *eng, struct mlock_member *p, bool keep)
     }
     if (a != NULL) {
         entry_untold(eng, a, keep);
-    } else if (!keep && e->kept && !e->ending && e->attaches == NULL) {
+    } else if (!keep && e->retained && !e->ending && e->attaches == NULL) {
         entry_disown(eng, e);
         pending_release_end_entry(eng, e);
     }
@@ -83,11 +83,11 @@ void mlock_drop_requests(struct engine *eng, struct mlock *ml, size_t first)
     for (size_t i = first; i < ml->count; i++) {
         mlock_set_asked(&ml->members[i], false);
     }
-    LIST_FOREACH_SAFE(it, tmp, &ml->session->calls)
+    LIST_FOREACH_SAFE(it, tmp, &ml->session->pending_requests)
     {
         struct pending_request *c =
             container_of(it, struct pending_request, in_session);
-        struct mlock_member *p = mlock_piece(eng, c->ref);
+        struct mlock_member *p = mlock_find_member(eng, c->ref);
 
         if (p != NULL && p->mlock == ml && p >= &ml->members[first]) {
             pending_request_free(eng, c);

@@ -23,9 +23,9 @@
 #include <stdlib.h>
 
 /* Calls of pieces have numbers that no client's call has. */
-enum { PIECE_BITS = 10 };
+enum { MEMBER_BITS = 10 };
 #define PIECE_CALL (UINT64_C(1) << 63)
-_Static_assert(LATCHD_MLOCK_MAX <= 1 << PIECE_BITS, "a piece has a number");
+_Static_assert(LATCHD_MLOCK_MAX <= 1 << MEMBER_BITS, "a piece has a number");
 
 /* An MLOCK's own request has no name, which no lock has. */
 #define NO_NAME SPAN("")
@@ -41,19 +41,19 @@ struct mlock *mlock_find(const struct engine *eng, uint64_t number)
 
 uint64_t mlock_call(const struct mlock_member *p)
 {
-    return PIECE_CALL | p->mlock->number << PIECE_BITS |
+    return PIECE_CALL | p->mlock->number << MEMBER_BITS |
            (uint64_t)(p - p->mlock->members);
 }
 
-struct mlock_member *mlock_piece(const struct engine *eng, struct call_ref ref)
+struct mlock_member *mlock_find_member(const struct engine *eng, struct call_ref ref)
 {
     struct mlock *ml;
 
     if ((ref.call & PIECE_CALL) == 0) {
         return NULL;
     }
-    ml = mlock_find(eng, (ref.call & ~PIECE_CALL) >> PIECE_BITS);
-    return ml == NULL ? NULL : &ml->members[ref.call & ((1 << PIECE_BITS) - 1)];
+    ml = mlock_find(eng, (ref.call & ~PIECE_CALL) >> MEMBER_BITS);
+    return ml == NULL ? NULL : &ml->members[ref.call & ((1 << MEMBER_BITS) - 1)];
 }
 
 struct mlock *mlock_of_id(const struct engine *eng, struct span id)
@@ -270,9 +270,9 @@ static void rebind_entry(struct engine *eng, struct mlock_member *p, struct atta
     struct attach *a = entry_attach(eng, p->entry, p->mlock->session);
 
     p->entry->spec->keep_ms = p->mlock->terms.keep_ms;
-    if (old != NULL && old != a && (!p->told || p->joined)) {
+    if (old != NULL && old != a && (!p->token_sent || p->joined)) {
         attach_free(eng, old); /* whose connection was told nothing */
-        p->entry->told--;
+        p->entry->informed--;
     }
     if (old == NULL || old != a) {
         p->joined = joins;

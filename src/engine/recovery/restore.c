@@ -141,12 +141,12 @@ static bool is_given_up(const struct entry *e)
 
 bool restore_is_idle(const struct hold *h)
 {
-    return h->restoring == NULL && list_empty(&h->in_due);
+    return h->restoring == NULL && list_empty(&h->in_renew_queue);
 }
 
 void restore_again(struct engine *eng, struct hold *h)
 {
-    list_append(&eng->restores, &h->in_due);
+    list_append(&eng->restores, &h->in_renew_queue);
 }
 
 static void mark_restored(struct engine *eng, struct hold *h)
@@ -186,7 +186,7 @@ static void mark_for_restore(struct engine *eng, struct hold *h)
         eng->stats.restoring++;
     }
     h->not_before = 0;
-    list_del(&h->in_due);
+    list_del(&h->in_renew_queue);
     if (h->restoring == NULL) {
         restore_again(eng, h);
     }
@@ -197,7 +197,7 @@ void restore_lock(struct engine *eng, struct lock *lock)
 {
     struct list *it;
 
-    eng->doubt_ops[lock->group] = eng->next_op;
+    eng->last_stale_ops[lock->group] = eng->next_op;
     LIST_FOREACH(it, &lock->holds)
     {
         mark_for_restore(eng, container_of(it, struct hold, in_lock));
@@ -274,14 +274,14 @@ static uint64_t lease_of(const struct engine *eng, const struct hold *h)
     return lease_ms != 0 ? lease_ms : eng->now < h->until ? h->until - eng->now : 0;
 }
 
-static size_t list_kept(struct engine *eng, struct hold *h, struct kept_item *kept)
+static size_t list_kept(struct engine *eng, struct hold *h, struct restore_entry *kept)
 {
     size_t count = 0;
 
     for (struct entry *e = h->entries; e != NULL; e = e->next) {
-        e->named = e->needs_restore && count < OP_KEPT_MAX;
+        e->named = e->needs_restore && count < OP_RESTORE_ENTRIES_MAX;
         if (e->named) {
-            kept[count++] = (struct kept_item){
+            kept[count++] = (struct restore_entry){
                 .entry = h->kind == OWNER_NAMED ? op_copy(eng, spec_entry(e->spec))
                                                 : SPAN_NONE,
                 .for_ms = eng->now - e->since,
@@ -298,7 +298,7 @@ static size_t count_unsure(const struct hold *h)
     for (const struct entry *e = h->entries; e != NULL; e = e->next) {
         count += e->needs_restore ? 1 : 0;
     }
-    return count < OP_KEPT_MAX ? count : OP_KEPT_MAX;
+    return count < OP_RESTORE_ENTRIES_MAX ? count : OP_RESTORE_ENTRIES_MAX;
 }
 
 static void send_restore(struct engine *eng, struct hold *h)
@@ -306,11 +306,11 @@ static void send_restore(struct engine *eng, struct hold *h)
     uint64_t lease_ms = lease_of(eng, h);
     size_t room = count_unsure(h);
     const struct entry *first;
-    struct kept_item *kept;
+    struct restore_entry *kept;
     struct inflight_op *w;
     struct op *op;
 
-    list_del(&h->in_due);
+    list_del(&h->in_renew_queue);
     if (lease_ms == 0 || room == 0) {
         mark_restored(eng,
                       h); /* its end is told by its timer, or it is being released */
@@ -348,7 +348,7 @@ void restore_flush(struct engine *eng)
 
     while (eng->up && eng->restores_in_flight < RESTORE_IN_FLIGHT_MAX &&
            (it = list_first(&eng->restores)) != NULL) {
-        send_restore(eng, container_of(it, struct hold, in_due));
+        send_restore(eng, container_of(it, struct hold, in_renew_queue));
     }
 }
 
@@ -357,7 +357,7 @@ void restore_resume_requests(struct engine *eng, struct lock *lock)
     struct list *it;
 
     while (lock->needs_restore == 0 &&
-           (it = list_first(&lock->activity->calls)) != NULL) {
+           (it = list_first(&lock->activity->waiting_for_restore)) != NULL) {
         list_del(it);
         pending_request_send(eng, container_of(it, struct pending_request, in_waiting));
     }

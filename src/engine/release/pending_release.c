@@ -50,9 +50,9 @@ void pending_release_unlink(struct pending_release *d)
 
 void pending_release_on_settled(struct lock *lock, struct pending_release *d)
 {
-    if (d->leaving) {
-        d->leaving = false;
-        lock->activity->leaving_count--;
+    if (d->parallel) {
+        d->parallel = false;
+        lock->activity->parallel_release_count--;
         list_del(&d->in_lock);
         list_prepend(&lock->activity->releases, &d->in_lock);
     }
@@ -185,7 +185,7 @@ bool pending_release_withdraw(struct engine *eng, struct lock *lock, struct span
     bool in_time = true;
     struct list *it, *tmp;
 
-    LIST_FOREACH(it, &lock->activity->leaving)
+    LIST_FOREACH(it, &lock->activity->parallel_releases)
     {
         in_time = in_time &&
                   !release_covers(container_of(it, struct pending_release, in_lock),

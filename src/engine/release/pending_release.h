@@ -32,14 +32,14 @@ struct pending_release {
     bool if_keeper;
     bool force;
     bool mark;
-    bool undo;      /* of a grant that may not even have happened */
-    bool may_free;  /* sent so that others may have been granted after it */
-    bool rw;        /* of which family it is */
-    bool light;     /* a client's, of one reader among others */
-    bool leaving;   /* on desk->leaving */
-    bool elsewhere; /* it had been released before, through another daemon */
-    bool guessed;   /* only a guess, as nothing is known of the name here */
-    bool again;     /* it ran before, and Redis may have lost it */
+    bool undo;            /* of a grant that may not even have happened */
+    bool may_free;        /* sent so that others may have been granted after it */
+    bool rw;              /* of which family it is */
+    bool may_be_parallel; /* by a client, of one reader among others */
+    bool parallel;        /* on activity->parallel_releases */
+    bool elsewhere;       /* it had been released before, through another daemon */
+    bool guessed;         /* only a guess, as nothing is known of the name here */
+    bool again;           /* it ran before, and Redis may have lost it */
     char data[];
 };
 

@@ -79,7 +79,7 @@ void hold_shorten_lease(struct engine *eng, struct hold *h, struct asked asked,
 {
     struct lease_shortening *shortening = lease_shortening_get(eng, h);
 
-    list_del(&h->in_due); /* a renewal must not overtake it */
+    list_del(&h->in_renew_queue); /* a renewal must not overtake it */
     shortening->op = asked.op;
     shortening->to_grace = to_grace;
     shortening->until = lease_valid_until(asked.at, asked.lease_ms);
@@ -117,7 +117,7 @@ static const struct inflight_op *call_cuts(const struct pending_request *c,
                : NULL;
 }
 
-void hold_cut_by_calls(struct engine *eng, struct entry *e, uint64_t op_id)
+void hold_shorten_by_requests(struct engine *eng, struct entry *e, uint64_t op_id)
 {
     struct hold *h = e->hold;
     struct list *it;

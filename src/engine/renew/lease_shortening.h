@@ -34,7 +34,7 @@ void lease_shortening_free(struct lease_shortening *shortening);
 void hold_shorten_lease(struct engine *eng, struct hold *h, struct asked asked,
                         bool to_grace);
 /* By RENEW LEASEs sent after that op, by which the hold is known here. */
-void hold_cut_by_calls(struct engine *eng, struct entry *e, uint64_t op_id);
+void hold_shorten_by_requests(struct engine *eng, struct entry *e, uint64_t op_id);
 /* That op did not run, or nobody knows: the wanted lease is asked for again. */
 void hold_shortening_failed(struct engine *eng, struct hold *h, uint64_t op_id);
 /* By a client's RENEW LEASE in flight, that no renewal is to undo. */

@@ -165,9 +165,9 @@ static void collect_entries(struct entries *es, const struct inflight_op *w,
 
 /* --- asking ----------------------------------------------------------------------- */
 
-static struct loss_check *verdict_new(struct inflight_op *about,
-                                      const struct op_result *r,
-                                      const struct entries *es)
+static struct loss_check *loss_check_new(struct inflight_op *about,
+                                         const struct op_result *r,
+                                         const struct entries *es)
 {
     struct loss_check *v = xcalloc(1, sizeof(*v) + es->count * sizeof(*v->list));
     size_t room = r->owner.len + r->entry.len + r->text.len + 1;
@@ -195,7 +195,7 @@ static struct loss_check *verdict_new(struct inflight_op *about,
     return v;
 }
 
-static void verdict_free(struct loss_check *v)
+static void loss_check_free(struct loss_check *v)
 {
     free(v->texts);
     free(v);
@@ -245,7 +245,7 @@ bool loss_check_begin(struct engine *eng, struct inflight_op *w,
     w->checked = true;
     w->check = inflight_new(eng, INFLIGHT_CHECK, NULL);
     w->check->lease_ms = CHECK_LEASE_MS;
-    w->check->verdict = verdict_new(w, r, &es);
+    w->check->loss_check = loss_check_new(w, r, &es);
     send_loss_check(eng, w, w->check, &es);
     return true;
 }
@@ -278,30 +278,30 @@ static void settle_suspect(struct engine *eng, const struct lock *lock,
 void on_loss_check_reply(struct engine *eng, struct inflight_op *check,
                          const struct op_result *r)
 {
-    struct loss_check *v = check->verdict;
+    struct loss_check *v = check->loss_check;
     struct inflight_op *about = v->about;
     bool told = r->status == OP_OK || r->status == OP_NOREPLICAS;
     uint64_t sent = check->sent;
 
-    check->verdict = NULL;
+    check->loss_check = NULL;
     about->check = NULL;
     inflight_free(eng, check);
     for (size_t i = 0; told && i < v->count && i < r->item_count; i++) {
         settle_suspect(eng, about->lock, &v->list[i], r->items[i], sent);
     }
     inflight_on_result(eng, &v->result);
-    verdict_free(v);
+    loss_check_free(v);
 }
 
 void loss_check_on_inflight_gone(struct inflight_op *w)
 {
     if (w->check != NULL) {
-        w->check->verdict->about = NULL;
+        w->check->loss_check->about = NULL;
     }
-    if (w->verdict != NULL) {
-        if (w->verdict->about != NULL) {
-            w->verdict->about->check = NULL;
+    if (w->loss_check != NULL) {
+        if (w->loss_check->about != NULL) {
+            w->loss_check->about->check = NULL;
         }
-        verdict_free(w->verdict);
+        loss_check_free(w->loss_check);
     }
 }

@@ -35,7 +35,7 @@ static size_t max_in_flight(const struct engine *eng, const struct renew_queue *
 {
     const struct list *first = list_first(&d->holds);
     const struct hold *h =
-        first == NULL ? NULL : container_of(first, struct hold, in_due);
+        first == NULL ? NULL : container_of(first, struct hold, in_renew_queue);
 
     if (eng->group_of != NULL) {
         return 1;
@@ -60,7 +60,7 @@ void renew_queue_add(struct engine *eng, struct hold *h)
         &eng->renew_queues
              .all[2 * (size_t)h->lock->group + lock_mode_is_rw(h->lock_kind)];
 
-    list_append(&d->holds, &h->in_due);
+    list_append(&d->holds, &h->in_renew_queue);
     update_ready(eng, d);
 }
 

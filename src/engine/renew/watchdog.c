@@ -37,7 +37,7 @@ static uint64_t asked_lease(const struct engine *eng, const struct hold *h)
 void renew_request(struct engine *eng, struct hold *h)
 {
     if (h->renewal == NULL && !h->needs_restore && !hold_is_being_shortened(h) &&
-        list_empty(&h->in_due) && asked_lease(eng, h) != 0) {
+        list_empty(&h->in_renew_queue) && asked_lease(eng, h) != 0) {
         renew_queue_add(eng, h);
     }
 }
@@ -110,9 +110,9 @@ static size_t acquire_due(struct engine *eng, struct renew_queue *d,
     struct list *it;
 
     while (count + other_count < BATCH_MAX && (it = list_first(&d->holds)) != NULL) {
-        struct hold *h = container_of(it, struct hold, in_due);
+        struct hold *h = container_of(it, struct hold, in_renew_queue);
 
-        list_del(&h->in_due);
+        list_del(&h->in_renew_queue);
         if (asked_lease(eng, h) == 0) {
             continue;
         }

@@ -78,12 +78,12 @@ END_TEST
 /* One call of Redis is to take no longer than others can wait. */
 START_TEST(a_hold_of_very_many_entries_is_put_back_in_parts)
 {
-    for (int i = 0; i <= OP_KEPT_MAX; i++) {
+    for (int i = 0; i <= OP_RESTORE_ENTRIES_MAX; i++) {
         (void)fixture_grant(&e, 1, "job", OWNER("o"), 100);
     }
     fail_over();
     fixture_take_op(&e, OP_RESTORE, &op);
-    ck_assert_uint_eq(op.op.kept_count, OP_KEPT_MAX);
+    ck_assert_uint_eq(op.op.kept_count, OP_RESTORE_ENTRIES_MAX);
     fixture_answer(&e, &op, OK_RESULT);
     ck_assert_uint_eq(stats().restoring, 1);
     fixture_take_op(&e, OP_RESTORE, &op);

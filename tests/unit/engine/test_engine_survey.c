@@ -88,10 +88,10 @@ START_TEST(a_wait_is_timed_from_its_first_asking)
     fixture_pass(&e, 400);
     (void)fixture_hears(&e, 2, REPLY_NULL);
     ck_assert_uint_eq(stats().waiters, 1);
-    ck_assert_uint_eq(stats().kept_waiters, 1);
+    ck_assert_uint_eq(stats().retained_waiters, 1);
     fixture_pass(&e, 100);
     fixture_lock(&e, 2, "job", poll);
-    ck_assert_uint_eq(stats().kept_waiters, 0);
+    ck_assert_uint_eq(stats().retained_waiters, 0);
     ck_assert_uint_eq(stats().oldest_wait_ms, 500);
     fixture_pass(&e, 100);
     fixture_unlock(&e, 1, "job", BARE);

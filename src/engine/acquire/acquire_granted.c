@@ -1,0 +1,310 @@
+/* A grant from Redis: recorded and delivered, or undone. */
+#include "engine/acquire/acquire.h"
+#include "engine/acquire_spec.h"
+#include "engine/emit.h"
+#include "engine/engine_limits.h"
+#include "engine/engine_priv.h"
+#include "engine/fair/fair.h"
+#include "engine/lock/entry.h"
+#include "engine/lock/hold.h"
+#include "engine/lock/hold_index.h"
+#include "engine/lock/lock_activity.h"
+#include "engine/lock/lock_mode.h"
+#include "engine/lock/waiter.h"
+#include "engine/multi/mlock.h"
+#include "engine/pending_request.h"
+#include "engine/recovery/restore.h"
+#include "engine/release/pending_release.h"
+#include "engine/renew/lease_shortening.h"
+#include "engine/request.h"
+#include "engine/session.h"
+#include "engine/user_check.h"
+#include "util/digits.h"
+
+enum {
+    GRANTED_FIELD_MAX = sizeof(LATCHD_RESERVED_OWNER_PREFIX) + DIGITS_MAX +
+                        sizeof(LATCHD_RESERVED_OWNER_SUFFIX),
+};
+
+/* Undoes a waiter's grant; with an ID the grant is asked for again, instead. */
+static void undo_grant(struct engine *eng, struct waiter *w, const struct op_result *r)
+{
+    if (pending_release_undo(eng, w->lock, w->spec)) {
+        w->undone = r->token;
+    }
+    fair_put_back(eng, w, r);
+}
+
+void acquire_unacked(struct engine *eng, struct lock *lock, struct acquire_spec *spec,
+                     struct waiter *waiter, const struct op_result *r)
+{
+    eng->stats.unacked_grants++;
+    last_answer_unacked(eng, lock);
+    lock_open_activity(eng, lock)->ask_after = eng->now + ERROR_PAUSE_MS;
+    if (waiter == NULL) {
+        (void)pending_release_undo(eng, lock, spec);
+        return;
+    }
+    waiter->maybe_granted = false;
+    undo_grant(eng, waiter, r);
+    if (waiter->once || waiter->expiring) {
+        waiter_end_error(eng, waiter, LOCK_NOREPLICAS, TEXT_NO_REPLICAS, false);
+    } else {
+        acquire_again(eng, waiter);
+    }
+}
+
+/* The hash field that the script made from the token. */
+static struct span granted_field(char out[static GRANTED_FIELD_MAX], uint64_t token,
+                                 bool writes)
+{
+    struct span prefix = SPAN(LATCHD_RESERVED_OWNER_PREFIX);
+    struct span suffix = writes ? SPAN(LATCHD_RESERVED_OWNER_SUFFIX) : SPAN("");
+    char *at = out + GRANTED_FIELD_MAX - suffix.len;
+
+    memcpy(at, suffix.ptr, suffix.len);
+    at = digits_before(at, token) - prefix.len;
+    memcpy(at, prefix.ptr, prefix.len);
+    return span_of(at, (size_t)(out + GRANTED_FIELD_MAX - at));
+}
+
+/* Makes the entry that the grant is, in the hold that it belongs to. */
+static struct entry *record_grant(struct engine *eng, struct lock *lock,
+                                  struct acquire_spec *spec, const struct op_result *r,
+                                  struct asked asked)
+{
+    char made[GRANTED_FIELD_MAX];
+    enum lock_kind kind = lock_mode_of_hold(spec->lock_kind);
+    struct span field = spec_field(spec);
+    struct entry *e;
+    struct hold *h;
+
+    if (field.len == 0) {
+        field = granted_field(made, r->token, kind == KIND_WRITE);
+    }
+    h = lock_accept_holder(eng, lock, kind, field, r->token);
+    if (h == NULL) {
+        h = hold_new(eng, lock, kind, field, r->token);
+        emit_notice(eng, NOTICE_GRANTED, h);
+    }
+    h->user = h->user == 0 ? spec->user : h->user;
+    h->keeper_key = h->keeper_key || (r->attached && spec->kind != OWNER_NAMED) ||
+                    (kind == KIND_READ && spec->kind == OWNER_ID);
+    hold_confirm(eng, h, asked);
+    e = hold_add_entry(eng, h, spec);
+    e->since = r->attached ? asked.at : e->since;
+    e->taken_over = e->taken_over || r->attached;
+    return e;
+}
+
+/* Retains, for KEEP, a grant whose client is not connected. */
+static void retain_grant(struct engine *eng, struct entry *e,
+                         const struct acquire_spec *spec)
+{
+    if (e->attaches == NULL) { /* otherwise its client came by RENEW */
+        e->until = e->hold->until;
+        e->spec->keep_ms = spec->keep_ms;
+        entry_retain(eng, e);
+    }
+}
+
+/* The grant was asked for while its client was away, with KEEP as its lease: asks for
+ * the full lease, and answers `call` then, by `last` at the latest. */
+static void extend_grant(struct engine *eng, struct entry *e,
+                         const struct acquire_spec *spec, struct call_ref call,
+                         uint64_t last)
+{
+    struct lock_req again = { .from = call,
+                              .kind = spec->lock_kind,
+                              .name = lock_name(e->hold->lock),
+                              .owner = spec->kind == OWNER_NAMED
+                                           ? field_owner(spec_field(spec))
+                                           : SPAN_NONE,
+                              .id = spec_id(spec),
+                              .user = spec->user };
+    struct pending_request *c;
+
+    entry_set_retained(eng, e, e->attaches == NULL);
+    c = pending_request_regrant(eng, e, &again);
+    if (last < c->deadline) {
+        c->deadline = last;
+        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST,
+                  last > eng->now ? last : eng->now + 1);
+    }
+}
+
+/* When a LOCK has to be answered at the latest. */
+static uint64_t answer_by(const struct engine *eng, const struct waiter *w)
+{
+    uint64_t last = w->since + eng->cfg.redis_timeout_ms;
+
+    return w->deadline > last ? w->deadline : last;
+}
+
+/* Undoes a grant that cannot be given out, and asks again. */
+static void return_grant(struct engine *eng, struct waiter *w,
+                         const struct op_result *r, struct span text)
+{
+    undo_grant(eng, w, r);
+    if (w->once || w->expiring) {
+        waiter_end_error(eng, w, LOCK_BACKEND, text, false);
+    } else {
+        acquire_again(eng, w);
+    }
+}
+
+/* Redis has gone back to before a grant was undone. Others may have been granted since,
+ * with greater tokens. A named owner's token may be that of its other entries. */
+static bool was_undone(const struct waiter *w, const struct op_result *r)
+{
+    return r->token <= w->undone && (w->spec->kind != OWNER_NAMED || r->attached);
+}
+
+/* The owner that the waiter named has become another user's since it joined the queue:
+ * its entry is given back, and the wait ends with NOPERM. */
+static void refuse_grant_of_others(struct engine *eng, struct waiter *w)
+{
+    w->maybe_granted = true; /* so that the entry is undone */
+    waiter_end_error(eng, w, LOCK_NOPERM, TEXT_OTHERS, false);
+}
+
+/* Whether a shorter lease, asked for later for another entry of the owner, is over by
+ * now, so that this grant is over as well, and its hold is forgotten. */
+static bool was_cut(const struct engine *eng, const struct waiter *w,
+                    struct asked asked)
+{
+    struct span field = spec_field(w->spec);
+
+    return field.len != 0 && lock_hold_of(w->lock, field) == NULL &&
+           lock_shortened_since(eng, w->lock, field, asked.op);
+}
+
+/* Whether the waiter must not have this grant; the grant has been dealt with then.
+ * `undo_cancelled`: the undo of an earlier grant of that claim had not been sent yet.
+ */
+static bool grant_is_rejected(struct engine *eng, struct waiter *w,
+                              const struct op_result *r, struct asked asked,
+                              bool undo_cancelled)
+{
+    const struct acquire_spec *spec = w->spec;
+
+    if (!asked_leaves_time(eng, w->lock, asked) || was_cut(eng, w, asked)) {
+        return_grant(eng, w, r, SPAN("Redis granted too late"));
+        return true;
+    }
+    if (!undo_cancelled && was_undone(w, r)) {
+        return_grant(eng, w, r, SPAN("Redis has lost its last writes"));
+        return true;
+    }
+    if (spec->kind == OWNER_NAMED &&
+        lock_owner_is_others(w->lock, field_owner(spec_field(spec)), spec->user)) {
+        refuse_grant_of_others(eng, w);
+        return true;
+    }
+    return false;
+}
+
+/* Redis granted a claim that nobody waits for any more. */
+static void undo_unwanted_grant(struct engine *eng, struct lock *lock,
+                                const struct acquire_spec *spec,
+                                const struct op_result *r)
+{
+    /* A stopping daemon's client may have moved to another daemon, after a GOAWAY from
+     * this one: a grant that was attached may be that client's by now. */
+    if (!eng->stopping || !r->attached) {
+        (void)pending_release_undo(eng, lock, spec);
+    }
+}
+
+/* What outlives a waiter that was granted: the parts that its entry and its answer
+ * need. */
+struct granted_waiter {
+    struct request *request;
+    struct session *session; /* NULL: no connection waited */
+    struct call_ref call;
+    struct mlock_member *member;
+    uint64_t answer_by;
+};
+
+/* Takes a waiter that was granted off its queue, and frees it. */
+static struct granted_waiter take_off_queue(struct engine *eng, struct waiter *w,
+                                            const struct op_result *r)
+{
+    struct granted_waiter was = { .request = w->request,
+                                  .session = w->session,
+                                  .call = w->call,
+                                  .member = w->member,
+                                  .answer_by = answer_by(eng, w) };
+    struct lock *lock = w->lock;
+    bool ask = lock->ask;
+
+    histogram_add(&eng->timings.wait, (eng->now - w->began) * 1000);
+    emit_wait_end(eng, w, WAIT_GRANTED, LOCK_ERR);
+    w->session = NULL;
+    list_del(&w->in_session);
+    w->request = NULL;
+    if (was.request != NULL) {
+        was.request->waiter = NULL;
+    }
+    fair_granted(eng, w, r);
+    waiter_remove(eng, w);
+    lock->ask = ask; /* the new head knows as much as the op that granted */
+    return was;
+}
+
+/* Answers a grant, or retains it for a client that is not connected, or first extends a
+ * lease that was asked for KEEP only. */
+static void deliver_grant(struct engine *eng, struct entry *e,
+                          const struct acquire_spec *spec,
+                          const struct granted_waiter *was, struct asked asked)
+{
+    if (was->session == NULL) {
+        retain_grant(eng, e, spec);
+    } else if (asked.lease_ms < spec_lease(eng, e->spec)) {
+        extend_grant(eng, e, spec, was->call, was->answer_by);
+        session_idle(eng, was->session);
+    } else {
+        emit_grant(eng, was->call, entry_attach(eng, e, was->session));
+        hold_schedule_renewal(eng, e->hold);
+    }
+}
+
+void acquire_granted(struct engine *eng, struct lock *lock, struct acquire_spec *spec,
+                     struct waiter *waiter, const struct op_result *r,
+                     struct asked asked)
+{
+    bool first_reader = spec->lock_kind == KIND_READ && !lock_is_read_here(eng, lock);
+    bool undo_cancelled;
+    struct granted_waiter was;
+    struct entry *e;
+
+    if (waiter == NULL) {
+        undo_unwanted_grant(eng, lock, spec, r);
+        return;
+    }
+    waiter->maybe_granted = false;
+    undo_cancelled = pending_release_cancel_undo(eng, lock, spec);
+    if (grant_is_rejected(eng, waiter, r, asked, undo_cancelled)) {
+        return;
+    }
+    /* Off the queue first: what follows must not see it wait. */
+    was = take_off_queue(eng, waiter, r);
+    if (was.member != NULL &&
+        lock->activity->last_answer.held_at >= was.member->mlock->since) {
+        was.member->mlock->hindered = true;
+    }
+    last_answer_served(eng, lock);
+
+    e = record_grant(eng, lock, spec, r, asked);
+    e->request = was.request;
+    if (was.request != NULL) {
+        was.request->entry = e;
+    }
+    if (was.member != NULL) {
+        mlock_on_entry(eng, was.member, e);
+    }
+    lock_seen(eng, lock, r->id, (int64_t)asked.lease_ms, e->hold->lock_kind);
+    lock->readers_in = lock->readers_in || first_reader;
+    eng->stats.grants++;
+    deliver_grant(eng, e, spec, &was, asked);
+}

@@ -1,0 +1,341 @@
+/* What the answer to a release means: the end of an entry, a hand-over, or another try.
+ */
+#include "engine/acquire/acquire.h"
+#include "engine/acquire_spec.h"
+#include "engine/emit.h"
+#include "engine/engine_limits.h"
+#include "engine/engine_state.h"
+#include "engine/fair/fair.h"
+#include "engine/inflight_op.h"
+#include "engine/lock/entry.h"
+#include "engine/lock/hold.h"
+#include "engine/lock/hold_index.h"
+#include "engine/lock/last_answer.h"
+#include "engine/lock/lock.h"
+#include "engine/lock/lock_activity.h"
+#include "engine/lock/waiter.h"
+#include "engine/op.h"
+#include "engine/pending_request.h"
+#include "engine/release/pending_release.h"
+#include "engine/release/release.h"
+#include "engine/release/release_log.h"
+#include "engine/renew/loss.h"
+#include "engine/renew/watchdog.h"
+#include "util/list.h"
+#include "util/span.h"
+
+/* Reports the holds that a FORCEUNLOCK ended as lost. */
+static void lose_forced_holds(struct engine *eng, struct lock *lock,
+                              const struct pending_release *d)
+{
+    struct hold *h;
+
+    while ((h = release_find_forced(lock, d)) != NULL) {
+        hold_lost_by_force(eng, h, d->call == NULL ? 0 : d->call->ref.conn);
+    }
+}
+
+/* Ends the local entry of a release, as the entry is gone from Redis. `left`: how many
+ * entries its owner still has there. */
+static void end_local_entry(struct engine *eng, struct pending_release *d, int64_t left)
+{
+    struct entry *e = d->local;
+    struct hold *h = e == NULL ? NULL : e->hold;
+    bool ran_out;
+
+    if (e == NULL) {
+        return;
+    }
+    ran_out = left == 0 && d->if_keeper && entry_has_run_out(eng, e);
+    pending_release_unlink(d);
+    entry_over(eng, e, d->if_keeper ? -1 : left);
+    eng->stats.releases += left == 0;
+    if (!ran_out) {
+        if (left == 0 && !d->elsewhere && hold_has_one_entry(h)) {
+            emit_notice(eng, NOTICE_RELEASED, h);
+        }
+        entry_free(eng, e);
+    }
+    if (h->entries == NULL) {
+        hold_forget(eng, h, true);
+    } else if (left == 0) {
+        hold_lost(eng, h); /* the time of its client, or entries that we believed in */
+    } else {
+        hold_schedule_renewal(eng, h);
+    }
+}
+
+/* The lock was freed. `yielded`: for others' sake, so that our head stands back. */
+static void on_freed(struct engine *eng, struct lock *lock, bool yielded)
+{
+    lock_open_activity(eng, lock)->handoffs = 0;
+    lock->activity->handoffs_since = NEVER;
+    last_answer_over(eng, lock);
+    if (lock_head(lock) == NULL) {
+        return;
+    }
+    if (yielded) {
+        lock_pause(eng, lock, eng->cfg.handoff_pause_ms);
+        lock->yielded = true;
+    }
+    lock_ask(eng, lock);
+}
+
+static void answer_release(struct engine *eng, struct pending_release *d, int64_t value)
+{
+    if (d->call != NULL) {
+        emit_int(eng, d->call->ref, value);
+        pending_request_free(eng, d->call);
+    }
+}
+
+static void answer_error(struct engine *eng, struct pending_release *d,
+                         enum lock_error error, struct span text)
+{
+    if (d->call != NULL) {
+        emit_error(eng, d->call->ref, error, text);
+        pending_request_free(eng, d->call);
+    }
+}
+
+/* The release took an owner's last entry, without this daemon knowing which entry that
+ * was: a hold of that owner which is known from before the release is over as well. */
+static void forget_hold_of_owner(struct engine *eng, struct lock *lock,
+                                 const struct pending_release *d, struct asked asked)
+{
+    const struct target *t = &d->target;
+    struct hold *h;
+
+    if (t->kind != TARGET_OWNER || d->force) {
+        return;
+    }
+    h = lock_held_by(lock, t->field, t->lock_kind);
+    if (h != NULL && h->confirmed <= asked.at) {
+        emit_notice(eng, NOTICE_RELEASED, h);
+        hold_forget(eng, h, true);
+    }
+}
+
+/* The release ran. The client that released is answered before the waiter that the lock
+ * moved to. */
+static void on_released(struct engine *eng, struct lock *lock,
+                        struct pending_release *d, struct inflight_op *w,
+                        const struct op_result *r)
+{
+    struct waiter *waiter = w->waiter;
+    struct acquire_spec *spec = w->spec == NULL ? NULL : spec_ref(w->spec);
+    struct asked asked = inflight_asked(w);
+    bool yielded = r->freed && spec != NULL;
+
+    inflight_free(eng, w);
+    fair_on_result(eng, lock, NULL, r);
+    lose_forced_holds(eng, lock, d);
+    end_local_entry(eng, d, r->count);
+    if (r->count == 0) {
+        forget_hold_of_owner(eng, lock, d, asked);
+    }
+    answer_release(eng, d, d->force ? 1 : r->count);
+    pending_release_free(eng, lock, d);
+    if (r->freed) {
+        on_freed(eng, lock, yielded);
+    }
+    if (r->moved && r->status == OP_NOREPLICAS) {
+        acquire_unacked(eng, lock, spec, waiter, r);
+    } else if (r->moved) {
+        lock->activity->handoffs++;
+        eng->stats.handovers++;
+        acquire_granted(eng, lock, spec, waiter, r, asked);
+    } else if (!r->freed && waiter != NULL && waiter->spec->lock_kind == KIND_READ) {
+        lock->readers_in = true; /* still held, but they may be let in */
+        lock_ask(eng, lock);
+    } else if (waiter != NULL && !r->freed && (waiter->once || waiter->expiring)) {
+        last_answer_held(eng, lock, -1); /* its owner has more entries */
+        waiter_end_unserved(eng, waiter);
+    }
+    spec_unref(eng, spec);
+}
+
+/* Redis knows neither the entry nor of its release, and the owner has more entries: a
+ * renewal finds out whether those are there. */
+static void drop_missing_entry(struct engine *eng, struct pending_release *d)
+{
+    struct entry *e = d->local;
+    struct hold *h = e->hold;
+
+    pending_release_unlink(d);
+    entry_over(eng, e, -1);
+    entry_free(eng, e);
+    renew_request(eng, h);
+    hold_schedule_renewal(eng, h);
+    answer_error(eng, d, LOCK_NOTHELD, TEXT_NOT_THERE);
+}
+
+/* OP_NOTHELD: there is nothing, or nothing any more, to release. */
+static void on_not_held(struct engine *eng, struct lock *lock,
+                        struct pending_release *d)
+{
+    struct hold *h = d->local == NULL ? NULL : d->local->hold;
+    bool ran = d->may_have_run && d->was_held;
+
+    lock->exempt = 0; /* others may have been granted what was believed to be held */
+    if (ran && !d->force && h != NULL && !hold_has_one_entry(h)) {
+        drop_missing_entry(eng, d);
+    } else if (ran && !d->force) {
+        /* We held it when this was first sent: it was this release that ended it. */
+        end_local_entry(eng, d, 0);
+        answer_release(eng, d, 0);
+    } else if (d->force) {
+        answer_release(eng, d, ran ? 1 : 0);
+        lose_forced_holds(eng, lock, d);
+    } else {
+        answer_error(eng, d, LOCK_NOTHELD, TEXT_NOT_THERE);
+        if (h != NULL) {
+            hold_lost(eng, h);
+        }
+    }
+    pending_release_free(eng, lock, d);
+    lock_ask(eng, lock);
+}
+
+void pending_release_give_up(struct engine *eng, struct lock *lock,
+                             struct pending_release *d)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->holds)
+    {
+        struct hold *h = container_of(it, struct hold, in_lock);
+
+        if (d->tries > 0 && release_forces(d, h)) {
+            hold_set_uncertain(eng, h);
+            renew_request(eng, h);
+        }
+    }
+    answer_error(eng, d, LOCK_BACKEND, eng->up ? TEXT_NO_ANSWER : TEXT_NO_REDIS);
+    pending_release_free(eng, lock, d);
+}
+
+/* The release ended nothing: tells the client why, if one waits, and drops the release.
+ */
+static void fail_release(struct engine *eng, struct lock *lock,
+                         struct pending_release *d, enum lock_error error,
+                         struct span text)
+{
+    answer_error(eng, d, error, text);
+    pending_release_free(eng, lock, d);
+}
+
+/* OP_ENDED: a tombstone says that this release, or one through another daemon, has
+ * run. */
+static void on_ended(struct engine *eng, struct lock *lock, struct pending_release *d,
+                     const struct op_result *r)
+{
+    d->elsewhere = d->tries == 1;
+    end_local_entry(eng, d, r->count);
+    answer_release(eng, d, d->force ? 0 : r->count);
+    pending_release_free(eng, lock, d);
+    lock_ask(eng, lock);
+}
+
+/* OP_ELSEWHERE: another instance keeps the entry, so that it is forgotten here. */
+static void on_kept_elsewhere(struct engine *eng, struct lock *lock,
+                              struct pending_release *d)
+{
+    struct entry *e = d->local;
+
+    if (e != NULL) {
+        struct hold *h = e->hold;
+
+        pending_release_unlink(d);
+        entry_free(eng, e);
+        if (h->entries == NULL) {
+            hold_forget(eng, h, false);
+        }
+    }
+    pending_release_free(eng, lock, d);
+}
+
+/* OP_WRONGTYPE: the name is of the other lock class, or no lock at all. */
+static void on_wrong_type(struct engine *eng, struct lock *lock,
+                          struct pending_release *d, const struct op_result *r)
+{
+    struct hold *h = d->local == NULL ? NULL : d->local->hold;
+
+    if (d->guessed && (d->rw ? r->plain : r->rw)) {
+        d->guessed = false; /* lock_step() sends it again, as one of that class */
+        d->rw = !d->rw;
+        return;
+    }
+    answer_error(eng, d, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
+    if (h != NULL) {
+        hold_lost(eng, h);
+    }
+    pending_release_free(eng, lock, d);
+}
+
+/* OP_ERROR, OP_LATE or OP_UNKNOWN: lock_step() sends the release again, with the same
+ * claim, unless there is no use in that any more. */
+static void retry_release(struct engine *eng, struct lock *lock,
+                          struct pending_release *d, const struct op_result *r)
+{
+    bool in_doubt;
+
+    if (r->status == OP_ERROR) {
+        answer_error(eng, d, LOCK_BACKEND, r->text);
+        lock_pause(eng, lock, ERROR_PAUSE_MS);
+    } else if (r->status == OP_LATE) {
+        lock_pause(eng, lock, RETRY_PAUSE_MS);
+    }
+    /* Of a quorum a minority may have run it when most were late. */
+    d->may_have_run = d->may_have_run || r->status != OP_LATE || eng->quorum;
+    /* A FORCEUNLOCK that may have run could throw out the next holder. */
+    in_doubt = r->status != OP_LATE && d->force && pending_release_is_vague(d);
+    if (in_doubt || eng->now >= d->give_up_at || d->tries >= RELEASE_TRIES_MAX) {
+        pending_release_give_up(eng, lock, d);
+        lock_ask(eng, lock);
+    }
+}
+
+void on_release_reply(struct engine *eng, struct inflight_op *w,
+                      const struct op_result *r)
+{
+    struct lock *lock = w->lock;
+    struct pending_release *d = w->release;
+    bool ran = r->status == OP_OK || r->status == OP_NOREPLICAS;
+
+    pending_release_on_settled(lock, d); /* sent again, it is like any other */
+    if ((ran || r->status == OP_ENDED) && d->local == NULL && !d->force) {
+        /* It was not known here when it was asked for, but is now. */
+        d->local = lock_find_target(lock, &d->target);
+    }
+    if (ran) {
+        release_log_add(eng, lock, d);
+        on_released(eng, lock, d, w, r);
+        return;
+    }
+    inflight_free(eng, w);
+    switch (r->status) {
+    case OP_ENDED:
+        on_ended(eng, lock, d, r);
+        break;
+    case OP_NOTHELD:
+        on_not_held(eng, lock, d);
+        break;
+    case OP_ELSEWHERE:
+        on_kept_elsewhere(eng, lock, d);
+        break;
+    case OP_AMBIGUOUS:
+        fail_release(eng, lock, d, LOCK_ERR, TEXT_BOTH);
+        break;
+    case OP_WRONGTYPE:
+        on_wrong_type(eng, lock, d, r);
+        break;
+    case OP_ERROR:
+    case OP_LATE:
+    case OP_UNKNOWN:
+        retry_release(eng, lock, d, r);
+        break;
+    default:
+        break; /* no other status is one of a release */
+    }
+}
