@@ -1,4 +1,5 @@
-/* Taking: the head of a queue asks Redis, and what the answer makes of it. */
+/* Asks Redis for the head of a queue, and for other waiters that must ask for
+ * themselves. */
 #include "engine/acquire/acquire.h"
 #include "engine/acquire_spec.h"
 #include "engine/engine_priv.h"

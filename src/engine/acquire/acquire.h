@@ -1,5 +1,5 @@
-/* acquire: asking Redis for a lock on behalf of waiters, and what its answers mean.
- * Private to engine/. */
+/* acquire: asks Redis for a lock on behalf of waiters, and takes the answers. Private
+ * to engine/. */
 #ifndef LATCHD_ENGINE_ACQUIRE_ACQUIRE_H
 #define LATCHD_ENGINE_ACQUIRE_ACQUIRE_H
 
@@ -13,25 +13,27 @@ struct lock;
 struct op_result;
 struct waiter;
 
+/* Asks Redis for the head of the queue. */
 void acquire_ask(struct engine *eng, struct lock *lock, struct waiter *w);
-/* Asks for one waiter that is not the head whether it holds already. */
+/* Asks whether a waiter that is not the head holds the lock already. */
 void acquire_probe(struct engine *eng, struct waiter *w);
-/* Asks for one that is not the head, but may be granted beside who holds. */
+/* Asks for a waiter that is not the head, but may be granted beside the present
+ * holders. */
 void acquire_join(struct engine *eng, struct waiter *w);
-/* The same as soon as nothing is left to be undone and Redis is up. */
+/* acquire_probe(), as soon as Redis is up and no undo of the waiter's is pending. */
 void acquire_probe_later(struct engine *eng, struct waiter *w);
-/* It may be asked for; else it is looked at again when it may. */
+/* Whether the lock's head may ask now; if not, lock_step() runs again when it may. */
 bool acquire_may_ask(struct engine *eng, struct lock *lock);
-/* Granted, but not acknowledged by enough replicas: back with it. Who waits goes on
- * trying, with a pause. `waiter` may be NULL. */
+/* Redis granted the lock, but too few replicas acknowledged that: undoes the grant. A
+ * waiter goes on trying, after a pause. `waiter` may be NULL. */
 void acquire_unacked(struct engine *eng, struct lock *lock, struct acquire_spec *spec,
                      struct waiter *waiter, const struct op_result *r);
-/* It is to ask once more: as the head, or for itself. */
+/* Makes a waiter ask once more: as the head, or for itself. */
 void acquire_again(struct engine *eng, struct waiter *w);
 void on_acquire_reply(struct engine *eng, struct inflight_op *w,
                       const struct op_result *r);
-/* Redis gave `want` the lock by an op sent at `sent`, or had given it before; `waiter`
- * is NULL when nobody waits for it any more. */
+/* Redis granted the lock to `spec` by an op that was sent at `asked`, or had granted
+ * it before. `waiter` is NULL when nobody waits for the grant any more. */
 void acquire_granted(struct engine *eng, struct lock *lock, struct acquire_spec *spec,
                      struct waiter *waiter, const struct op_result *r,
                      struct asked asked);

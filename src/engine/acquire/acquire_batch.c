@@ -1,7 +1,7 @@
-/* Taking several names by one op: in order, until one of them is not granted.
+/* Acquires several names by one op: in order, until one of them is not granted.
  *
- * Each name has a work of its own, as if it had been asked for alone, under an id that
- * was never sent; what the op brings is dealt out to them. */
+ * Each name has an inflight_op of its own, as if it had been asked for alone, under an
+ * op ID that is never sent. The op's result is dealt out to these. */
 #include "engine/acquire/acquire_batch.h"
 #include "engine/acquire/acquire.h"
 #include "engine/acquire_spec.h"
@@ -47,16 +47,18 @@ void acquire_ask_batch(struct engine *eng, struct waiter *const *waiters, size_t
     op->batch_count = count;
 }
 
-/* Whoever asked for it since did not ask behind others: it goes on by itself. */
+/* Whether a waiter was asked for by a later request, which was not behind others: the
+ * waiter goes on by itself. */
 static bool stands_alone(const struct waiter *w)
 {
     return w->member == NULL && !w->in_run && w->session != NULL;
 }
 
-/* One before it was not granted, so it was not to be asked for: its wait is as if it
- * had never begun. `doubt`: it may have been granted even so. */
-static void not_reached(struct engine *eng, struct inflight_op *part,
-                        bool maybe_granted)
+/* A name before this one was not granted, so this name was not to be asked for: ends
+ * the wait as if it had never begun. `maybe_granted`: Redis may have granted it even
+ * so. */
+static void end_unreached(struct engine *eng, struct inflight_op *part,
+                          bool maybe_granted)
 {
     struct lock *lock = part->lock;
     struct waiter *w = part->waiter;
@@ -92,7 +94,7 @@ void on_acquire_batch_reply(struct engine *eng, struct inflight_op *all,
         struct op_result one = ran && i < r->batch_count ? r->batch[i] : *r;
 
         if (!open || (ran && i >= r->batch_count)) {
-            not_reached(eng, part, maybe_granted || (ran && i < r->batch_count));
+            end_unreached(eng, part, maybe_granted || (ran && i < r->batch_count));
             continue;
         }
         if (!ran && r->status == OP_OK) {

@@ -1,5 +1,5 @@
-/* acquire_batch: one op that asks for the heads of several idle names.
- * Private to engine/. */
+/* acquire_batch: one op that asks for the heads of several idle names. Private to
+ * engine/. */
 #ifndef LATCHD_ENGINE_ACQUIRE_ACQUIRE_BATCH_H
 #define LATCHD_ENGINE_ACQUIRE_ACQUIRE_BATCH_H
 
@@ -10,9 +10,9 @@ struct inflight_op;
 struct op_result;
 struct waiter;
 
-/* Asks for so many waiters by one op: heads of queues that are idle otherwise, at most
- * OP_BATCH_MAX, of names of one group. Whoever comes behind one that is not granted
- * leaves its queue. */
+/* Asks for these waiters by one op. Each is the head of a queue that is idle
+ * otherwise; there are at most OP_BATCH_MAX, of names of one group. A waiter behind
+ * one that is not granted leaves its queue. */
 void acquire_ask_batch(struct engine *eng, struct waiter *const *waiters, size_t count);
 void on_acquire_batch_reply(struct engine *eng, struct inflight_op *all,
                             const struct op_result *r);

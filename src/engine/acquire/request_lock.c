@@ -1,4 +1,5 @@
-/* Requests: LOCK comes in here. */
+/* Carries out LOCK requests: joins the queue, finds what the ID got before, or
+ * refuses. */
 #include "engine/acquire/request_lock.h"
 #include "engine/acquire/acquire.h"
 #include "engine/acquire_spec.h"
@@ -36,16 +37,16 @@ static bool is_full(struct engine *eng, const struct lock_req *req)
     return false;
 }
 
-/* Whether it has to ask Redis itself although others are ahead: an owner or an ID may
- * hold already. Not when we know who holds. */
+/* Whether a waiter behind others has to ask Redis itself, because its owner or ID may
+ * hold already. Not if another owner certainly holds. */
 static bool needs_probe(const struct engine *eng, const struct lock *lock,
                         const struct acquire_spec *spec)
 {
     return spec->kind != OWNER_ANONYMOUS && !lock_excludes(eng, lock, spec);
 }
 
-/* Whether the head may sleep without asking first: our own certain hold is in the way.
- */
+/* Whether the head may sleep without asking first: a certain hold of this daemon is in
+ * its way. */
 static bool known_held(const struct engine *eng, const struct lock *lock,
                        const struct waiter *w)
 {
@@ -53,7 +54,8 @@ static bool known_held(const struct engine *eng, const struct lock *lock,
            lock_blocks(eng, lock, w->spec) && !needs_probe(eng, lock, w->spec);
 }
 
-/* Those ahead of it all want to read as well: it need not wait for their answers. */
+/* Whether all waiters ahead want to read as well, so that this reader need not wait
+ * for their answers. */
 static bool may_join(const struct engine *eng, const struct lock *lock,
                      const struct acquire_spec *spec)
 {
@@ -61,7 +63,7 @@ static bool may_join(const struct engine *eng, const struct lock *lock,
            !lock_blocks(eng, lock, spec);
 }
 
-/* A waiter has come, or come back: what does it do first? */
+/* Decides what a waiter that has come, or come back, does first. */
 static void start_wait(struct engine *eng, struct waiter *w)
 {
     struct lock *lock = w->lock;
@@ -90,7 +92,7 @@ static void start_wait(struct engine *eng, struct waiter *w)
     }
 }
 
-/* NULL: it has been answered. */
+/* Puts a request into its queue. NULL: the request has been answered. */
 static struct waiter *enqueue_request(struct engine *eng, const struct lock_req *req)
 {
     struct lock *lock = lock_get(eng, req->name);
@@ -125,7 +127,8 @@ static void new_wait(struct engine *eng, const struct lock_req *req)
     }
 }
 
-/* The same ID again, while it waits: it goes on at its place, for the newest call. */
+/* The ID came again while its waiter waits: the wait goes on at its place, for the
+ * newest request. */
 static void wait_again(struct engine *eng, struct waiter *w, const struct lock_req *req)
 {
     struct session *s;
@@ -152,7 +155,7 @@ static void wait_again(struct engine *eng, struct waiter *w, const struct lock_r
     start_wait(eng, w);
 }
 
-/* The same ID again, after it was granted. Redis is asked even so: the request may have
+/* The ID came again after its grant. Redis is asked even so, as the request may have
  * been ended through another daemon. */
 static void grant_again(struct engine *eng, struct entry *e, const struct lock_req *req)
 {
@@ -163,7 +166,7 @@ static void grant_again(struct engine *eng, struct entry *e, const struct lock_r
     }
 }
 
-/* Whether it may be the same request, as far as the kind of lock goes. */
+/* Whether a LOCK of that mode may be the request that is remembered. */
 static bool same_kind(const struct request *r, enum lock_kind kind)
 {
     return r->lock_kind == kind ||

@@ -1,5 +1,5 @@
-/* LOCKs that came together on one connection: as many of them as can be are asked for
- * by one op, which stops at the first that is not granted. */
+/* LOCKs that came together on one connection: one op asks for as many as possible, and
+ * stops at the first that is not granted. */
 #include "engine/acquire/acquire_batch.h"
 #include "engine/acquire/request_lock.h"
 #include "engine/engine.h"
@@ -20,7 +20,7 @@ bool engine_has_room(const struct engine *eng)
            eng->hold_count < eng->cfg.max_holds;
 }
 
-/* How many there could be at most. */
+/* How many LOCKs of a batch the limits leave room for. */
 static size_t run_max(const struct engine *eng)
 {
     size_t waiters = left_of(eng->cfg.max_waiters, eng->waiter_count);

@@ -1,5 +1,5 @@
-/* entry: one granted LOCK of a hold, with the connections that keep it. The hold owns
- * it. Private to engine/. */
+/* entry: one granted LOCK of a hold, with the connections that keep it alive. The hold
+ * owns its entries. Private to engine/. */
 #ifndef LATCHD_ENGINE_LOCK_ENTRY_H
 #define LATCHD_ENGINE_LOCK_ENTRY_H
 
@@ -18,65 +18,74 @@ struct request;
 struct session;
 
 struct attach {
-    struct attach *next; /* of the same entry; the newest is the last */
+    struct attach *next; /* of the same entry; the newest attachment is the last */
     struct list in_session;
     struct entry *entry;
     struct session *session;
-    uint64_t grant; /* names it in engine_on_undelivered() */
+    uint64_t grant; /* the grant's number, for engine_on_undelivered() */
 };
 
 struct entry {
-    struct entry *next; /* of the same hold; the newest is the first */
+    struct entry *next; /* of the same hold; the newest entry is the first */
     struct attach *attaches;
     struct hold *hold;
     struct acquire_spec *spec;
     struct request *request;
-    struct pending_release *release; /* its release, or NULL */
-    struct mlock_member *member;     /* of an MLOCK, that it was granted to; or NULL */
-    struct timer timer; /* when it goes by itself: grace, KEEP, its own fixed lease */
-    uint64_t until;     /* end of its own fixed lease */
-    uint64_t since;     /* kept by this daemon */
-    unsigned informed;  /* connections that learnt of it, as far as is known */
+    struct pending_release *release; /* the release in progress, or NULL */
+    /* the member of an MLOCK that this entry was granted to, or NULL */
+    struct mlock_member *member;
+    /* when the entry ends by itself: grace, KEEP, or its own fixed lease */
+    struct timer timer;
+    uint64_t until;    /* end of the entry's own fixed lease */
+    uint64_t since;    /* since when this daemon keeps the entry */
+    unsigned informed; /* connections that were sent the token, as far as is known */
     bool needs_restore : 1; /* Redis may have lost it */
-    bool named : 1;         /* by the RESTORE in flight */
+    bool named : 1;         /* the RESTORE in flight names this entry */
     bool fixed : 1;
-    bool ending : 1;   /* its release is on the way */
-    bool missing : 1;  /* Redis knows it no more, nor why: it asks by another entry */
-    bool late : 1;     /* its time ran out while somebody was coming back to it */
-    bool retained : 1; /* granted for a client that is not there yet */
-    bool
-        taken_over : 1; /* perhaps from another daemon, which may believe in it still */
+    bool ending : 1; /* its release is pending */
+    /* Redis lacks the entry and does not say why; a renewal of another entry asks */
+    bool missing : 1;
+    bool late : 1;     /* its time ran out while its client was coming back to it */
+    bool retained : 1; /* granted for a client that is not connected */
+    /* perhaps taken over from another daemon, which may still believe in it */
+    bool taken_over : 1;
 };
 
+/* Attaches a session's connection to an entry: the entry lives while one is attached.
+ */
 struct attach *entry_attach(struct engine *eng, struct entry *e, struct session *s);
+/* The attachment of that session, or NULL. */
 struct attach *entry_attach_of(const struct entry *e, const struct session *s);
 void attach_free(struct engine *eng, struct attach *a);
-/* The attach's connection is gone. */
+/* Removes an attachment whose connection is gone; grace or KEEP may begin. */
 void entry_detach(struct engine *eng, struct attach *a);
-/* When the op was sent that gave this entry of a fixed lease what it has. */
+/* When the op was sent that gave an entry of a fixed lease its present lease. */
 uint64_t entry_lease_began(const struct entry *e);
-/* At least half of its lease is left, as far as is known. */
+/* Whether at least half of the entry's lease is left, as far as is known. */
 bool entry_is_fresh(const struct engine *eng, const struct entry *e);
-/* A connection has it, and its fixed lease is over. */
+/* Whether an entry that is attached to a connection has come to the end of its fixed
+ * lease. */
 bool entry_has_run_out(const struct engine *eng, const struct entry *e);
-/* This daemon became its keeper after something else was asked at `sent`: an answer to
- * that, of who kept it then, is out of date. */
+/* Whether this daemon became the entry's keeper after something was asked at `sent`: an
+ * answer to that, saying who kept the entry then, is out of date. */
 bool entry_taken_since(const struct engine *eng, const struct entry *e, uint64_t sent);
+/* Retains a grant whose client is not connected, until KEEP is over. */
 void entry_retain(struct engine *eng, struct entry *e);
-/* What they say, and the numbers of such entries. */
+/* Set the flag and count the entry in the statistics. */
 void entry_set_retained(struct engine *eng, struct entry *e, bool kept);
 void entry_set_fixed(struct engine *eng, struct entry *e, bool fixed);
-/* If no connection has it (any more), and nothing ends it yet: grace or KEEP begins. */
+/* Begins grace or KEEP for an entry that no connection is attached to, unless its
+ * release is pending. */
 void entry_left(struct engine *eng, struct entry *e);
-/* What that attach's connection was told, or was to be told, never came there: the
- * entry goes, or is kept for KEEP, unless another connection knows of it. */
+/* The token never reached the connection of that attachment: ends the entry, or
+ * retains it for KEEP, unless another connection has the token. */
 void entry_untold(struct engine *eng, struct attach *a, bool keep);
-/* Its request is over; `answer` as in request_over(). */
+/* Marks the entry's request as over; `answer` as in request_over(). */
 void entry_over(struct engine *eng, struct entry *e, int64_t answer);
-/* Its request is as if it had never been granted. */
+/* Makes the entry's request look as if it had never been granted. */
 void entry_disown(struct engine *eng, struct entry *e);
 void entry_on_timer(struct engine *eng, struct entry *e);
-/* Out of its hold and freed; an empty hold stays for the caller to judge. */
+/* Removes an entry from its hold and frees it. An empty hold is left to the caller. */
 void entry_free(struct engine *eng, struct entry *e);
 
 #endif

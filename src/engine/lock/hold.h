@@ -1,5 +1,5 @@
-/* hold: an owner's grant of a name, as far as this daemon keeps it. The lock owns it;
- * its entries are one for each LOCK that was granted. Private to engine/. */
+/* hold: an owner's grant of a name, as far as this daemon keeps it. The lock owns its
+ * holds; a hold has one entry for each LOCK that was granted. Private to engine/. */
 #ifndef LATCHD_ENGINE_LOCK_HOLD_H
 #define LATCHD_ENGINE_LOCK_HOLD_H
 
@@ -21,32 +21,37 @@ struct lock;
 struct hold {
     struct list in_lock; /* newest first */
     struct list in_all;
-    struct list in_renew_queue; /* on a struct due: to be renewed; on l->restores */
+    struct list in_renew_queue; /* in a renew_queue, or on eng->restores */
     struct entry *entries;
     struct lock *lock;
     uint64_t token;
-    uint64_t began;      /* here; l->holds is in this order */
-    uint64_t confirmed;  /* when the last confirmed op on it was sent */
-    uint64_t until;      /* we vouch for it before this */
-    uint64_t due;        /* next renewal or check */
+    /* since when this daemon knows the hold; eng->holds is in this order */
+    uint64_t began;
+    uint64_t confirmed;  /* when the last op that confirmed the hold was sent */
+    uint64_t until;      /* the hold is known to be held before this */
+    uint64_t due;        /* when the next renewal or check is due */
     uint64_t fence_at;   /* when the fence key's TTL was last raised */
-    uint64_t not_before; /* Redis refused: no renewal before this */
+    uint64_t not_before; /* no renewal before this, as Redis refused one */
     struct inflight_op *renewal;
     struct inflight_op *restoring;
     struct timer timer;
-    uint64_t exact_ms : 40; /* grace: the TTL to set, not only to raise; 0: none */
+    /* grace: the TTL to set exactly; 0: the TTL is only raised */
+    uint64_t exact_ms : 40;
     uint64_t renewal_slot : 8;
     uint16_t field_len;
     uint32_t checks;
     uint32_t attached;
-    uint32_t user;                /* of all its entries */
+    uint32_t user;                /* the user of all its entries */
     enum lock_kind lock_kind : 4; /* PLAIN, READ, WRITE */
     enum owner_kind kind : 4;
     enum lock_state state : 4; /* HELD or UNCERTAIN */
-    bool keeper_key : 1;       /* Redis has a keeper key of ours for it */
-    bool needs_restore : 1;    /* Redis may have lost it: it is to be put back */
-    bool looked : 1;           /* for the last time before it runs out */
-    bool freed : 1;            /* a message says so: it is to be looked at */
+    /* Redis has a keeper key for this hold that names this instance */
+    bool keeper_key : 1;
+    /* Redis may have lost the hold: a RESTORE puts it back */
+    bool needs_restore : 1;
+    bool looked : 1; /* checked for the last time before its lease ends */
+    /* a message says that the name is free: the hold is to be checked */
+    bool freed : 1;
     char field[];
 };
 
@@ -55,31 +60,38 @@ static inline struct span hold_field(const struct hold *h)
     return span_of(h->field, h->field_len);
 }
 
+/* Makes a hold without entries; `field`: the owner's field in the Redis hash. */
 struct hold *hold_new(struct engine *eng, struct lock *lock, enum lock_kind kind,
                       struct span field, uint64_t token);
 struct entry *hold_add_entry(struct engine *eng, struct hold *h,
                              struct acquire_spec *spec);
+/* The entry with that entry ID, or NULL. */
 struct entry *hold_find_entry(const struct hold *h, struct span entry);
-/* What Redis would find for that target, if it is known here; TARGET_OWNER and
- * TARGET_ANY are only known there. */
+/* The entry that Redis would find for that target, if this daemon knows it. What
+ * TARGET_OWNER and TARGET_ANY mean, only Redis knows. */
 struct entry *lock_find_target(const struct lock *lock, const struct target *t);
-bool hold_has_one_entry(const struct hold *h); /* it has one entry here */
-/* Confirmed by that op, with the lease that it asked for. */
+/* Whether exactly one entry of the hold is known here. */
+bool hold_has_one_entry(const struct hold *h);
+/* An op confirmed the hold, with the lease that the op asked for. */
 void hold_confirm(struct engine *eng, struct hold *h, struct asked asked);
+/* Redis has not confirmed the hold in time: notifies its connections. */
 void hold_set_uncertain(struct engine *eng, struct hold *h);
-/* Gone without our doing: tell everybody, then forget it. */
-/* Ended or kept elsewhere: forget it. `answer`: see request_over(). */
+/* Forgets a hold that has ended, or that another instance keeps. `over`: its requests
+ * are over, see request_over(). */
 void hold_forget(struct engine *eng, struct hold *h, bool over);
-/* By somebody's message, perhaps of a release before it: it is looked at soon. */
+/* A message says that the name is free, perhaps because of an earlier release: the
+ * hold is checked soon. */
 void hold_freed(struct engine *eng, struct hold *h);
 void hold_on_timer(struct engine *eng, struct hold *h);
+/* Sets the hold's timer to its next renewal, check, or end. */
 void hold_schedule_renewal(struct engine *eng, struct hold *h);
+/* Whether the hold is known to be held at this moment. */
 bool hold_is_certain(const struct engine *eng, const struct hold *h);
-/* The lease that Redis should give it now; 0: it is left to run out. */
+/* The lease that Redis should give the hold now; 0: none, the hold runs out. */
 uint64_t hold_lease(const struct engine *eng, const struct hold *h);
-/* Every entry's release is on the way. */
+/* Whether the releases of all its entries are pending. */
 bool hold_is_ending(const struct hold *h);
-/* When a lease that was asked for at `sent` is over for us. */
+/* Until when a lease counts here that an op asked for at `sent`. */
 uint64_t lease_valid_until(uint64_t sent, uint64_t lease_ms);
 
 #endif

@@ -1,6 +1,6 @@
-/* lock: a name that somebody here holds or waits for. The engine's table of names owns
- * it; helpers mark it dirty (lock_touch()), and only lock_step() sends for it. Private
- * to engine/. */
+/* lock: a name that a client of this daemon holds or waits for. The engine's table of
+ * names owns the locks. Helpers mark a lock dirty with lock_touch(), and only
+ * lock_step() sends ops for it. Private to engine/. */
 #ifndef LATCHD_ENGINE_LOCK_LOCK_H
 #define LATCHD_ENGINE_LOCK_LOCK_H
 
@@ -23,48 +23,61 @@ enum sub_state { SUB_NONE, SUB_ASKED, SUB_ON };
 struct lock {
     struct table_node in_names;
     struct list in_dirty;
-    struct list holds;        /* one; of a read/write lock there may be many readers */
-    struct hold *writer;      /* the one of them that writes */
-    struct hold_index *index; /* of the holds, if they are many */
+    /* one hold; of a read/write lock there may be many readers */
+    struct list holds;
+    struct hold *writer;      /* the hold of the writer, or NULL */
+    struct hold_index *index; /* index of the holds, if they are many */
     struct lock_activity
-        *activity;   /* LOCK_AT_REST at rest: to be read only; see lock_activity.c */
-    uint64_t exempt; /* from the quarantine that ends then */
+        /* LOCK_AT_REST, which is read only, while the lock is at rest; see
+         * lock_activity.c */
+        *activity;
+    uint64_t exempt; /* exempt from the quarantine that ends at this time */
     uint32_t hold_count;
-    uint32_t refs; /* works and calls that point here */
+    uint32_t refs; /* ops in flight and pending requests that point here */
     uint32_t
-        needs_restore; /* holds that are to be put back: till then nothing is asked */
+        /* holds that have to be put back; no op but RESTORE is sent before that */
+        needs_restore;
     uint32_t group;
     enum sub_state sub : 8;
-    bool rw : 1;           /* a read/write lock */
-    bool readers_in : 1;   /* the readers at the front are to ask, all at once */
-    bool exempt_reads : 1; /* only reads are exempt */
-    bool ask : 1;          /* the head is to ask */
-    bool yielded : 1;      /* it yielded: the next message is not rushed at, either */
+    bool rw : 1; /* a read/write lock */
+    /* the readers at the front of the queue are to ask, all at once */
+    bool readers_in : 1;
+    bool exempt_reads : 1; /* `exempt` is for reads only */
+    bool ask : 1;          /* the head is to ask Redis */
+    /* the lock was released for others' sake: the next message does not make the head
+     * ask at once, either */
+    bool yielded : 1;
     uint16_t name_len;
     char name[];
 };
 
 struct lock *lock_of(struct table_node *n);
+/* The lock of that name, or NULL. */
 struct lock *lock_find(const struct engine *eng, struct span name);
-/* See engine_setup. */
+/* The group of a name, see engine_setup. */
 uint32_t lock_group(const struct engine *eng, struct span name);
+/* The lock of that name, made if it is new. */
 struct lock *lock_get(struct engine *eng, struct span name);
 struct span lock_name(const struct lock *lock);
+/* The first waiter, or NULL. */
 struct waiter *lock_head(const struct lock *lock);
-/* The newest hold here, or NULL. */
+/* The newest hold known here, or NULL. */
 struct hold *lock_hold(const struct lock *lock);
-/* Look at it before the engine returns. */
+/* Marks the lock dirty: engine_settle() runs lock_step() for it. */
 void lock_touch(struct engine *eng, struct lock *lock);
-/* Nothing is sent for it for so long. */
+/* Sends nothing for the lock for that long. */
 void lock_pause(struct engine *eng, struct lock *lock, uint64_t ms);
-/* The head is to ask, whatever it believed. */
+/* Makes the head ask, whatever its last answer was. */
 void lock_ask(struct engine *eng, struct lock *lock);
-/* Somebody was just seen to hold it as `by`, by op `op_id`; `ttl_ms` < 0: not known. */
+/* Op `op_id` found the name held in mode `by`. `ttl_ms` < 0: the rest of the lease is
+ * not known. */
 void lock_seen(struct engine *eng, struct lock *lock, uint64_t op_id, int64_t ttl_ms,
                enum lock_kind by);
-/* When the head of one that is held so long is to ask again. */
+/* In how many ms the head asks again for a name whose lease ends in `ttl_ms`. */
 uint64_t lock_recheck_in(const struct engine *eng, int64_t ttl_ms);
 void lock_unsubscribe(struct engine *eng, struct lock *lock);
+/* The scheduler of one name: sends what the name needs next, if nothing is in the way.
+ */
 void lock_step(struct engine *eng, struct lock *lock);
 void lock_free(struct engine *eng, struct lock *lock);
 void lock_on_timer(struct engine *eng, struct lock *lock);

@@ -1,5 +1,5 @@
-/* waiter: one LOCK that waits. The lock's queue owns it.
- * Private to engine/. */
+/* waiter: one LOCK that waits. The lock's queue owns its waiters. Private to engine/.
+ */
 #ifndef LATCHD_ENGINE_LOCK_WAITER_H
 #define LATCHD_ENGINE_LOCK_WAITER_H
 
@@ -20,7 +20,7 @@ struct mlock_member;
 struct request;
 struct session;
 
-/* Whether it stands in Redis's fair queue. ASKED: perhaps. */
+/* Whether a waiter has a place in Redis's fair queue. ASKED: perhaps. */
 enum fair_place { PLACE_NONE, PLACE_ASKED, PLACE_TOLD };
 
 struct waiter {
@@ -28,53 +28,64 @@ struct waiter {
     struct list in_session;
     struct list in_all;
     struct lock *lock;
-    struct session *session; /* NULL: kept, nobody is connected */
+    struct session *session; /* NULL: retained for KEEP, no connection waits */
     struct call_ref call;
     struct acquire_spec *spec;
-    struct request *request;       /* NULL: no ID */
-    struct inflight_op *in_flight; /* an op in flight that may grant it */
-    struct mlock_member *member;   /* of an MLOCK, whose wait this is; or NULL */
+    struct request *request; /* NULL: the LOCK had no ID */
+    /* an op in flight that may grant the lock to this waiter */
+    struct inflight_op *in_flight;
+    /* the member of an MLOCK that this waiter waits for, or NULL */
+    struct mlock_member *member;
     struct timer timer;
-    uint64_t began;         /* when it joined the queue; l->waiters is in this order */
-    uint64_t since;         /* when it was asked for last */
-    uint64_t deadline;      /* UINT64_MAX: none */
-    uint64_t place_op : 63; /* the last op that named it for the fair queue */
-    bool undecided : 1;     /* it waits for the head's answer; in desk->undecided */
-    uint64_t undone : 54;   /* token of its last grant that was; 0: none was */
+    /* when the waiter joined the queue; eng->waiters is in this order */
+    uint64_t began;
+    uint64_t since;    /* when the client last sent the LOCK */
+    uint64_t deadline; /* UINT64_MAX: none */
+    /* the last op that named the waiter's place in the fair queue */
+    uint64_t place_op : 63;
+    /* its wait is over, the head's answer decides how; counted in activity->undecided
+     */
+    bool undecided : 1;
+    uint64_t undone : 54; /* token of its last grant that was undone; 0: none was */
     enum fair_place place : 2;
-    bool once : 1;          /* WAIT 0 */
-    bool no_room : 1;       /* WAIT 0 beyond max-waiters: it keeps no place */
-    bool probe : 1;         /* must ask for itself before it queues in earnest */
-    bool join : 1;          /* and then to be granted beside others, not only again */
-    bool expiring : 1;      /* its time is up, the next answer decides */
-    bool maybe_granted : 1; /* an op of it may have been granted without our knowing */
-    bool retained : 1;      /* counted in stats.retained_waiters */
-    bool in_run : 1;        /* asked for behind others, and not by another call since */
-    struct list in_waits[]; /* one, of a named owner only */
+    bool once : 1;    /* WAIT 0 */
+    bool no_room : 1; /* WAIT 0 beyond max-waiters: the waiter keeps no place */
+    bool probe : 1;   /* must ask Redis for itself before it queues */
+    /* a probe that may be granted beside other readers, not only found again */
+    bool join : 1;
+    bool expiring : 1; /* its wait is over, the next answer decides */
+    /* one of its ops may have been granted without the engine knowing */
+    bool maybe_granted : 1;
+    bool retained : 1; /* its place is kept, no connection waits */
+    /* sent in a batch behind others, and not by another request since */
+    bool in_run : 1;
+    struct list in_waits[]; /* in the wait graph; one element, of a named owner only */
 };
 
 struct waiter *waiter_new(struct engine *eng, struct lock *lock, struct session *s,
                           const struct lock_req *req, struct acquire_spec *spec);
 bool waiter_is_head(const struct waiter *w);
-/* The lease to ask for: a grant that nobody is there to take is held for KEEP only. */
+/* The lease to ask for: KEEP, while no connection waits for the grant. */
 uint64_t waiter_lease(const struct engine *eng, const struct waiter *w);
+/* A client that sent the LOCK again takes the waiter over, with the new terms. */
 void waiter_bind(struct engine *eng, struct waiter *w, struct session *s,
                  const struct lock_req *req);
-/* It has been waiting since then. */
+/* Sets since when the client has been waiting. */
 void waiter_set_since(struct engine *eng, struct waiter *w, uint64_t since);
-/* Answers and ends the wait; the place is kept if it has a KEEP and `keep` allows it.
- */
+/* Answers null or an error and ends the wait. The place is retained if the waiter has
+ * a KEEP and `keep` allows it. */
 void waiter_end_null(struct engine *eng, struct waiter *w, bool keep);
 void waiter_end_error(struct engine *eng, struct waiter *w, enum lock_error error,
                       struct span text, bool keep);
-/* Its time is over, or it is to try once: null, if others hold the lock; otherwise what
- * keeps it from everybody. */
+/* Ends a wait whose time is over, or that tries once: with null if others hold the
+ * lock, otherwise with the error that withholds it from everybody. */
 void waiter_end_unserved(struct engine *eng, struct waiter *w);
-/* The same as soon as it is known which: now, or with the head's next answer. */
+/* waiter_end_unserved(), as soon as it is known which: now, or with the head's next
+ * answer. */
 void waiter_decide(struct engine *eng, struct waiter *w);
-/* The connection is gone. */
+/* The waiter's connection is gone: ends the wait, or retains the place for KEEP. */
 void waiter_detach(struct engine *eng, struct waiter *w);
-/* Off the queue and freed; undoes what it may have been granted. */
+/* Takes the waiter off the queue and frees it; undoes what it may have been granted. */
 void waiter_remove(struct engine *eng, struct waiter *w);
 void waiter_on_timer(struct engine *eng, struct waiter *w);
 

@@ -1,5 +1,5 @@
-/* release: sends pending releases, with the hand-over to who waits here, and takes the
- * answers. Private to engine/. */
+/* release: sends pending releases, with the hand-over to a waiter of this daemon, and
+ * takes the answers. Private to engine/. */
 #ifndef LATCHD_ENGINE_RELEASE_RELEASE_H
 #define LATCHD_ENGINE_RELEASE_RELEASE_H
 
@@ -12,7 +12,7 @@ struct lock;
 struct op_result;
 struct pending_release;
 
-/* Too late to send it (again). */
+/* Gives a release up that it is too late to send, or to send again. */
 void pending_release_give_up(struct engine *eng, struct lock *lock,
                              struct pending_release *d);
 void release_send(struct engine *eng, struct lock *lock, struct pending_release *d);

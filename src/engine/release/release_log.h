@@ -1,14 +1,12 @@
-/* release_log: what named owners gave back here within the last lease.
+/* release_log: the entries that named owners released here within the last lease.
  *
- * A failover may bring such an entry back, or a daemon that knew no better put it back;
- * and as the lease of its hold is raised whenever its owner comes again, it might never
- * end, or that owner is let in by it while another holds. So when Redis may have lost
- * something, each of these releases is made once more; one of our own accord only if
- * its entry was not granted anew.
- * Holds of anonymous owners and of IDs alone need no such thing: nobody raises theirs.
- * Nothing is remembered on a quorum, which forgets nothing as a whole. Private to
- * engine/.
- */
+ * A failover, or a daemon that missed the release, may bring such an entry back. The
+ * lease of its hold is raised whenever the owner comes again, so the entry might never
+ * end, or let that owner in while another one holds. So when Redis may have lost
+ * something, each of these releases is made once more; a release that no client asked
+ * for only if its entry was not granted anew.
+ * Holds of anonymous owners and of IDs alone need no log: nobody raises their leases. A
+ * quorum needs none either, as it never loses data as a whole. Private to engine/. */
 #ifndef LATCHD_ENGINE_RELEASE_RELEASE_LOG_H
 #define LATCHD_ENGINE_RELEASE_RELEASE_LOG_H
 
@@ -21,17 +19,20 @@ struct lock;
 struct pending_release;
 
 enum {
-    RELEASE_LOG_MAX = 16384, /* then the oldest is forgotten: its lease ends it */
+    /* then the oldest release is dropped: the lease ends its hold */
+    RELEASE_LOG_MAX = 16384,
 };
 
-/* The release of that duty has run. */
+/* Notes a release that has run. */
 void release_log_add(struct engine *eng, const struct lock *lock,
                      const struct pending_release *d);
-/* That duty is of release_log_replay(), and not to be done now: its entry may be
- * granted anew by an op in flight, or is known again, then the duty is gone. */
+/* Whether a release of release_log_replay() must not be sent now: an op in flight may
+ * grant its entry anew. If the entry is known here again, the release is dropped and
+ * freed. */
 bool release_log_defers(struct engine *eng, struct lock *lock,
                         struct pending_release *d);
-/* Redis may have lost the releases of those groups (NULL: all). */
+/* Makes the releases of those groups (NULL: all) once more, as Redis may have lost
+ * them. */
 void release_log_replay(struct engine *eng, engine_concerns_fn *concerns, void *ctx);
 void release_log_free(struct engine *eng);
 
