@@ -1,4 +1,4 @@
-/* What a LOCK wants, in the words of Redis: hash field, entry id, lease. */
+/* The terms of a LOCK as Redis has them: hash field, entry ID, lease. */
 #include "engine/acquire_spec.h"
 #include "engine/engine.h"
 #include "engine/engine_state.h"

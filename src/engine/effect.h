@@ -1,9 +1,9 @@
 /* effect: what the lock engine wants done, as data.
  *
- * Every call into the engine may append effects. Whoever called it (daemon/server)
- * takes them out in order once per loop turn, does them, and resets the list. Doing an
- * effect never calls the engine. All memory that an effect points to belongs to the
- * list, and lives until effects_reset(). */
+ * Every call into the engine may append effects. The daemon's loop (daemon/loop.c)
+ * takes them out in order once per turn, carries them out, and resets the list.
+ * Carrying out an effect never calls the engine. All memory that an effect points to
+ * belongs to the list, and lives until effects_reset(). */
 #ifndef LATCHD_ENGINE_EFFECT_H
 #define LATCHD_ENGINE_EFFECT_H
 
@@ -17,7 +17,8 @@
 
 struct chunk;
 
-/* Where an answer goes: a connection, and which of its calls. Neither is used twice. */
+/* Where a reply goes: a connection, and which of its calls. Neither number is used
+ * twice. */
 struct call_ref {
     uint64_t conn;
     uint64_t call;
@@ -32,25 +33,25 @@ enum lock_error {
     LOCK_BACKEND,
     LOCK_LIMIT,
     LOCK_GOAWAY,
-    LOCK_NOPERM,     /* what was named is another user's */
+    LOCK_NOPERM,     /* the owner, token or ID belongs to another user */
     LOCK_UNBLOCKED,  /* by CLIENT UNBLOCK ... ERROR */
-    LOCK_NOREPLICAS, /* too few replicas acknowledged it */
+    LOCK_NOREPLICAS, /* too few replicas acknowledged the grant */
 };
 
 enum reply_kind {
-    REPLY_TOKEN, /* a grant: value = token; the delivery must be reported, see engine.h
-                  */
+    /* a grant: value = token; a failed delivery must be reported, see engine.h */
+    REPLY_TOKEN,
     REPLY_INT,
     REPLY_NULL,
     REPLY_ERROR,  /* error, text */
     REPLY_INFO,   /* LOCKINFO: info */
-    REPLY_TOKENS, /* MLOCK: tokens; one grant for all of them */
-    /* Of a run: one before it was not granted, so it is as if it had never come, and is
-     * to come again when all before it were answered. */
+    REPLY_TOKENS, /* MLOCK: tokens, with one grant number for all of them */
+    /* Of a batch: a LOCK before this one was not granted, so this one counts as never
+     * sent, and must be sent again when all before it have been answered. */
     REPLY_UNREACHED,
 };
 
-/* WITHHELD: nobody holds it, and for now nobody is granted it. */
+/* WITHHELD: the name is free, but for now nobody is granted it. */
 enum lock_state {
     LOCK_STATE_FREE,
     LOCK_STATE_HELD,
@@ -58,17 +59,17 @@ enum lock_state {
     LOCK_STATE_WITHHELD,
 };
 
-/* One holder, as LOCKINFO tells it. */
+/* One holder, as LOCKINFO reports it. */
 struct info_hold {
     enum lock_kind kind;
     struct span owner; /* a writer's without its `:write` */
     int64_t count;
     uint64_t token;  /* 0: not known */
     uint64_t client; /* 0: another daemon's, Redisson's, or nobody's connection */
-    bool here;       /* kept by this daemon, which knows the rest: */
-    bool fixed;      /* taken with a LEASE: the watchdog does not renew it */
+    bool here;       /* kept by this daemon, which knows the following fields: */
+    bool fixed;      /* taken with a LEASE: the watchdog does not renew the hold */
     uint64_t held_ms;
-    uint64_t left_ms; /* of the lease, as far as it is vouched for */
+    uint64_t left_ms; /* of the lease, as far as the hold is known to last */
 };
 
 struct lock_info {
@@ -79,11 +80,12 @@ struct lock_info {
     size_t waiting; /* waiters at this daemon */
     const struct info_hold *holds;
     size_t hold_count;
-    const struct span *queue; /* the fair queue, in order: owners, or Redis's words */
+    const struct span *queue; /* the fair queue, in order: owners, or the raw members */
     size_t queue_count;
 };
 
-/* CERTAIN: again, after it was uncertain. There is no channel for it. */
+/* What clients can subscribe to. CERTAIN: certain again, after UNCERTAIN; has no
+ * channel. */
 enum notice_kind {
     NOTICE_GRANTED,
     NOTICE_RELEASED,
@@ -92,19 +94,19 @@ enum notice_kind {
     NOTICE_LOST,
 };
 
-/* How a hold was lost, as far as it is known here. */
+/* How a hold was lost, as far as is known here. */
 enum loss_cause {
-    LOSS_GONE,        /* Redis has it no more, and does not say why */
-    LOSS_TAKEN,       /* another has the name */
+    LOSS_GONE,        /* the hold is not in Redis, which does not say why */
+    LOSS_TAKEN,       /* another owner has the name */
     LOSS_FORCED,      /* by a FORCEUNLOCK through this daemon */
-    LOSS_UNCONFIRMED, /* its lease ended before Redis confirmed a renewal */
-    LOSS_LEASE_OVER,  /* the LEASE that its client had asked for ended */
+    LOSS_UNCONFIRMED, /* the lease ended before Redis confirmed a renewal */
+    LOSS_LEASE_OVER,  /* the LEASE that the client asked for ended */
 };
 
 /* How a wait ended. */
 enum wait_end { WAIT_GRANTED, WAIT_NULL, WAIT_REFUSED, WAIT_GONE };
 
-/* A wait has ended that was longer than engine_config.long_wait_ms. */
+/* A wait longer than engine_config.long_wait_ms has ended. */
 struct effect_waited {
     enum wait_end end;
     enum lock_error error; /* WAIT_REFUSED */
@@ -150,15 +152,16 @@ struct effect_notice {
     /* LOST only. */
     enum loss_cause cause;
     struct span taker; /* TAKEN: the owner who has it; empty: not known, or anonymous */
-    uint64_t forced_by; /* FORCED: the connection that did; 0: it has closed */
+    /* FORCED: the connection of the FORCEUNLOCK; 0: it has closed */
+    uint64_t forced_by;
 };
 
 /* The channel of a name: of its plain and fair locks, or of its read/write lock.
  *
- * With a `member` (UNSUBSCRIBE only, and only where names are in groups): that one of
- * this instance's has no place in the name's fair queue any more. The store knows from
- * the ops who got one, and where it has to listen to each by itself, it does from then
- * on. */
+ * With a `member` (UNSUBSCRIBE only, and only where names are in groups): that member
+ * of this instance's has no place in the name's fair queue any more. The store knows
+ * from the ops which members got places, and subscribes to a member's channel by itself
+ * where that is necessary. */
 struct effect_channel {
     struct span name;
     bool rw;

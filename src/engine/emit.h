@@ -1,5 +1,5 @@
-/* emit: effects for clients: replies and notices. Each adds one effect; none changes
- * the state. Private to engine/. */
+/* emit: effects for clients: replies and notices. Each function adds one effect; none
+ * changes the state. Private to engine/. */
 #ifndef LATCHD_ENGINE_EMIT_H
 #define LATCHD_ENGINE_EMIT_H
 
@@ -35,10 +35,10 @@ void emit_null(struct engine *eng, struct call_ref to);
 void emit_error(struct engine *eng, struct call_ref to, enum lock_error error,
                 struct span text);
 void emit_grant(struct engine *eng, struct call_ref to, const struct attach *a);
-/* `tokens` live as long as the effects. */
+/* `tokens` must live as long as the effects. */
 void emit_tokens(struct engine *eng, struct call_ref to, const uint64_t *tokens,
                  size_t count, uint64_t grant);
-/* The wait is over; told if it was long. */
+/* Reports the end of a wait, if the wait was long. */
 void emit_wait_end(struct engine *eng, const struct waiter *w, enum wait_end end,
                    enum lock_error error);
 struct effect_notice *emit_notice(struct engine *eng, enum notice_kind kind,

@@ -1,4 +1,5 @@
-/* Ops in flight: what was asked of Redis, for whom, and where the answer goes. */
+/* Ops in flight: what was asked of Redis, for which object, and where the answer goes.
+ */
 #include "engine/inflight_op.h"
 #include "engine/acquire/acquire.h"
 #include "engine/acquire/acquire_batch.h"

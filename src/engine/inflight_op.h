@@ -1,4 +1,4 @@
-/* inflight_op: an op that waits for its result, found by op id only.
+/* inflight_op: an op that waits for its result, and is found by its op ID only.
  * Private to engine/. */
 #ifndef LATCHD_ENGINE_INFLIGHT_OP_H
 #define LATCHD_ENGINE_INFLIGHT_OP_H
@@ -39,7 +39,7 @@ enum inflight_kind {
 
 struct renewal_item {
     struct hold *hold;     /* NULL: gone */
-    struct entry *checked; /* the one whose keeper is looked at; NULL: gone */
+    struct entry *checked; /* the entry whose keeper is checked; NULL: gone */
     uint64_t lease_ms;     /* that was asked for */
 };
 
@@ -48,25 +48,25 @@ struct inflight_op {
     enum inflight_kind kind;
     uint64_t sent;
     uint64_t lease_ms;         /* that was asked for */
-    struct lock *lock;         /* not for RENEW */
-    struct waiter *waiter;     /* whom it may grant, while that exists */
+    struct lock *lock;         /* the op's lock; none for RENEW */
+    struct waiter *waiter;     /* the waiter that the op may grant, while that exists */
     struct acquire_spec *spec; /* the claim that was sent */
     struct pending_release *release;
     struct pending_request *call;
     struct hold *hold;             /* RESTORE; NULL: gone */
     struct renewal_item *renewing; /* RENEW */
     size_t hold_count;
-    bool exact;                 /* ATTACH: it may cut the lease */
-    struct inflight_op **parts; /* MANY: one for each name, ASKs */
+    bool exact;                 /* ATTACH: the op may shorten the lease */
+    struct inflight_op **parts; /* BATCH: one op in flight for each name, of kind ASK */
     size_t part_count;
     struct renew_queue *due;       /* RENEW */
     struct list in_sent;           /* RENEW: in order, while it counts */
     struct loss_check *loss_check; /* CHECK */
-    struct inflight_op *check;     /* its result waits until that one is answered */
+    struct inflight_op *check;     /* the loss check that this op's result waits for */
     bool checked;
 };
 
-/* When and for how long an op asked; what its answer is to be measured by. */
+/* When, and for how long a lease, an op asked: its result counts from then. */
 struct asked {
     uint64_t op;
     uint64_t at;
@@ -75,7 +75,7 @@ struct asked {
 
 struct inflight_op *inflight_new(struct engine *eng, enum inflight_kind kind,
                                  struct lock *lock);
-/* NULL: it is answered, or never was. */
+/* The op in flight with that ID. NULL: it has been answered. */
 struct inflight_op *inflight_find(const struct engine *eng, uint64_t op_id);
 void inflight_free(struct engine *eng, struct inflight_op *w);
 struct op *inflight_op(struct engine *eng, struct inflight_op *w, enum op_kind kind);
@@ -84,13 +84,14 @@ struct target op_target(struct engine *eng, const struct target *t);
 void op_fill_claim(struct engine *eng, struct op *op, const struct acquire_spec *spec,
                    uint64_t lease_ms);
 struct asked inflight_asked(const struct inflight_op *w);
-/* Enough of the lease that it gave is left for somebody to begin on it. */
+/* Whether enough of the lease that the op gave is left for a client to begin with. */
 bool asked_leaves_time(const struct engine *eng, const struct lock *lock,
                        struct asked asked);
-/* What it says was so before Redis, or its clock, became another. */
+/* Whether the op was sent before Redis, or its clock, was replaced, so that its result
+ * counts no more. */
 bool asked_before(const struct engine *eng, const struct lock *lock, uint64_t op_id);
 void inflight_on_result(struct engine *eng, const struct op_result *r);
-/* Every token that comes by: a new one is to be greater. */
+/* Notes a token that a result has: new tokens must be greater. */
 void inflight_saw_token(struct engine *eng, uint64_t token);
 
 #endif

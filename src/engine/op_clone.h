@@ -4,7 +4,7 @@
 
 #include "engine/op.h"
 
-/* With all that it points to in one piece of memory, for free(). */
+/* Copies an op with all that it points to into one block of memory, for free(). */
 struct op *op_clone(const struct op *op);
 
 #endif

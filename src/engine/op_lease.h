@@ -1,5 +1,5 @@
-/* op_lease: which ops, and which of their results, tell that somebody holds. With
- * `min-replicas` only those have to be acknowledged by replicas, and only those can be
+/* op_lease: which ops, and which of their results, grant or extend a lease. With
+ * `min-replicas` only those must be acknowledged by replicas, and only those can be
  * OP_NOREPLICAS. Pure functions. */
 #ifndef LATCHD_ENGINE_OP_LEASE_H
 #define LATCHD_ENGINE_OP_LEASE_H
@@ -8,9 +8,9 @@
 
 #include <stdbool.h>
 
-/* It may vouch. */
+/* Whether the op may grant or extend a lease. */
 bool op_extends_lease(const struct op *op);
-/* It ran, and its OK does. */
+/* Whether the op ran and its OK granted or extended a lease. */
 bool op_result_extends_lease(enum op_kind kind, const struct op_result *r);
 
 #endif

@@ -29,24 +29,25 @@ enum pending_request_kind {
     PENDING_REGRANT
 };
 
-/* A request other than a queued LOCK that waits for Redis. */
 struct pending_request {
     struct list in_session;
-    struct list in_waiting; /* on l->calls while it cannot be sent */
-    struct list in_infos;   /* INFO: on l->infos */
-    struct list in_lock;    /* RENEW, REGRANT: on desk->renews */
+    /* on eng->waiting_for_store or activity->waiting_for_restore */
+    struct list in_waiting;
+    struct list in_infos; /* INFO: on eng->infos */
+    struct list in_lock;  /* RENEW, REGRANT: on activity->renews */
     enum pending_request_kind kind;
     struct lock *lock;
     struct session *session;
     struct call_ref ref;
-    struct timer timer; /* the end of its time, or its next try */
+    struct timer timer; /* the deadline, or the next try */
     uint64_t deadline;
     bool retry;
-    bool rw, guessed;                /* as in duty */
+    bool rw, guessed;                /* as in pending_release */
     struct pending_release *release; /* UNLOCK, FORCE */
     struct inflight_op *in_flight;   /* RENEW, INFO, REGRANT */
-    struct target target;            /* into data[], or into `want` */
-    struct acquire_spec *spec;       /* of the local entry that is meant, or NULL */
+    struct target target;            /* points into data[], or into `spec` */
+    /* the spec of the local entry that is meant, or NULL */
+    struct acquire_spec *spec;
     uint32_t user;
     bool overrides;
     uint64_t lease_ms; /* 0: watchdog */
@@ -57,20 +58,24 @@ struct pending_request *pending_request_new(struct engine *eng,
                                             enum pending_request_kind kind,
                                             struct lock *lock,
                                             const struct hold_req *req);
-/* It means this entry, whatever words it used. */
+/* Aims the request at this entry, however its client named it. */
 void pending_request_aim(struct pending_request *c, struct entry *e);
 void pending_request_free(struct engine *eng, struct pending_request *c);
-/* Somebody is about to come back to that entry: nothing is to end it meanwhile. */
+/* Whether a client is coming back to that entry, so that nothing may end it meanwhile.
+ */
 bool pending_request_renews(const struct entry *e);
 void request_info(struct engine *eng, const struct hold_req *req);
-/* LOCKINFOs of names that are in doubt since now have not much time left. */
+/* Makes the LOCKINFOs of uncertain holds hurry: little time is left for Redis's
+ * answer. */
 void pending_info_hurry(struct engine *eng);
 void pending_request_send(struct engine *eng, struct pending_request *c);
-/* The op has told nothing: once more, after a pause where haste would not help. */
+/* Sends the request again, as the result said nothing; after a pause where haste would
+ * not help. */
 void pending_request_retry(struct engine *eng, struct pending_request *c,
                            enum op_status status);
 void pending_request_on_timer(struct engine *eng, struct pending_request *c);
-/* An asked-again LOCK whose grant must first be extended. */
+/* A request for a LOCK that was sent again: the lease of its grant must be extended
+ * first. */
 struct pending_request *pending_request_regrant(struct engine *eng, struct entry *e,
                                                 const struct lock_req *req);
 void on_attach_reply(struct engine *eng, struct inflight_op *w,

@@ -1,4 +1,4 @@
-/* request: what became of each request ID, for as long as it may be sent again.
+/* request: what became of each request ID, while the request may be sent again.
  * Private to engine/. */
 #ifndef LATCHD_ENGINE_REQUEST_H
 #define LATCHD_ENGINE_REQUEST_H
@@ -24,13 +24,15 @@ struct request {
     struct list in_over;
     struct waiter *waiter;
     struct entry *entry;
-    struct mlock *mlock; /* its name is empty then */
-    uint64_t over_at;    /* 0: not over */
-    int64_t answer;      /* of the UNLOCK that ended it; -1: it ended otherwise */
+    /* the request is an MLOCK, and the name in `key` is empty; or NULL */
+    struct mlock *mlock;
+    uint64_t over_at; /* 0: not over */
+    /* the answer of the UNLOCK that ended it; -1: it ended otherwise */
+    int64_t answer;
     struct span owner;
     uint32_t user;
     enum lock_kind lock_kind;
-    bool found; /* as in want */
+    bool found; /* as in acquire_spec */
     size_t key_len;
     char key[];
 };
@@ -40,7 +42,7 @@ struct request *request_find(const struct engine *eng, struct span name,
 struct request *request_new(struct engine *eng, struct span name,
                             const struct acquire_spec *spec);
 void request_over(struct engine *eng, struct request *r, int64_t answer);
-/* Forgets it when nothing refers to it and it is not over. */
+/* Frees a request that nothing refers to and that is not over. */
 void request_idle(struct engine *eng, struct request *r);
 void request_expire(struct engine *eng);
 void requests_free(struct engine *eng);

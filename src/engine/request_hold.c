@@ -33,7 +33,7 @@ static bool fits_kind(const struct hold *h, const struct hold_req *req)
     return !lock_mode_is_rw(req->kind) || h->lock_kind == req->kind;
 }
 
-/* The newest entry of this hold that the connection keeps; counts them. */
+/* The newest entry of this hold that the connection keeps; counts such entries. */
 static struct entry *own_entry(const struct hold *h, uint64_t conn, size_t *count)
 {
     struct entry *found = NULL;
@@ -63,9 +63,9 @@ static struct entry *newest_entry(const struct hold *h)
     return NULL;
 }
 
-/* What a connection has of a name. */
+/* The entries of a name that a connection has. */
 struct own {
-    struct entry *first; /* that the request may mean */
+    struct entry *first; /* the first entry that the request may mean */
     size_t count;        /* of these */
     size_t others;       /* read where it says WRITE, or the other way round */
 };
@@ -97,7 +97,8 @@ static struct own find_own(const struct lock *lock, const struct session *s,
     return own;
 }
 
-/* UNLOCK or RENEW without any name for the hold. NULL: it has been answered. */
+/* The entry for an UNLOCK or RENEW that does not name a hold. NULL: the request has
+ * been answered. */
 static struct entry *bare_entry(struct engine *eng, struct lock *lock,
                                 const struct hold_req *req)
 {
@@ -124,7 +125,7 @@ static struct entry *bare_entry(struct engine *eng, struct lock *lock,
     return own.first;
 }
 
-/* The hold that the request means, as far as it is known here. */
+/* The hold that the request means, if it is known here. */
 static struct hold *local_hold(struct engine *eng, const struct lock *lock,
                                const struct hold_req *req)
 {
@@ -155,7 +156,7 @@ static bool is_ambiguous(const struct lock *lock, const struct hold_req *req)
            lock_held_by(lock, req->owner, KIND_READ) != NULL;
 }
 
-/* True: it has been answered, as READ or WRITE is wrong or missing. */
+/* True: the request has been answered, as READ or WRITE is wrong or missing. */
 static bool kind_refused(struct engine *eng, const struct lock *lock,
                          const struct hold_req *req)
 {
@@ -174,7 +175,7 @@ static bool kind_refused(struct engine *eng, const struct lock *lock,
     return false;
 }
 
-/* The entry that the request means, as far as it is known here; NULL: ask Redis. */
+/* The entry that the request means, if it is known here; NULL: Redis must be asked. */
 static struct entry *local_entry(struct engine *eng, const struct lock *lock,
                                  const struct hold_req *req)
 {

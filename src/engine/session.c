@@ -1,4 +1,4 @@
-/* A connection, as far as it holds, waits or has lost something. */
+/* Sessions: a connection's waits, holds and losses. */
 #include "engine/session.h"
 #include "engine/effect.h"
 #include "engine/emit.h"
@@ -60,7 +60,7 @@ static void session_free(struct engine *eng, struct session *s)
 
 void session_idle(struct engine *eng, struct session *s)
 {
-    /* What it has lost is remembered as long as the connection is open. */
+    /* The lost names are remembered while the connection is open. */
     if (!s->closing && list_empty(&s->waiters) && list_empty(&s->attaches) &&
         list_empty(&s->pending_requests) && list_empty(&s->mlocks) && s->lost == NULL &&
         !s->lost_many) {

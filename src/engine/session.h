@@ -1,5 +1,5 @@
-/* session: a connection's waiters, attachments and pending requests. Made on first use,
- * freed when nothing is on it any more. Private to engine/. */
+/* session: a connection's waiters, attachments and pending requests. Made on first
+ * use, freed when it is empty. Private to engine/. */
 #ifndef LATCHD_ENGINE_SESSION_H
 #define LATCHD_ENGINE_SESSION_H
 
@@ -26,15 +26,15 @@ struct session {
     struct list pending_requests;
     struct list mlocks;
     struct lost_name *lost;
-    uint64_t noticed; /* the last notice that named it */
+    uint64_t noticed; /* the number of the last notice that named the connection */
     uint16_t lost_count;
-    bool lost_many; /* more than could be remembered */
+    bool lost_many; /* more names than could be remembered */
     bool closing;
 };
 
 struct session *session_get(struct engine *eng, uint64_t conn);
 struct session *session_find(const struct engine *eng, uint64_t conn);
-/* Frees it when nothing is on it any more. */
+/* Frees the session if it is empty. */
 void session_idle(struct engine *eng, struct session *s);
 void session_lost(struct session *s, const struct lock *lock);
 void session_forget_lost(struct session *s);

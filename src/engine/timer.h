@@ -1,5 +1,5 @@
-/* timer: the engine's timers. Each is part of what it is for; the engine's heap has
- * those that are set. Private to engine/. */
+/* timer: the engine's timers. A timer is a field of the object that it is for; the
+ * engine's heap contains those that are set. Private to engine/. */
 #ifndef LATCHD_ENGINE_TIMER_H
 #define LATCHD_ENGINE_TIMER_H
 

@@ -1,4 +1,4 @@
-/* Whose an owner, token or ID is: one user's are of no use to another. */
+/* Refuses requests that use another user's owner, token or ID. */
 #include "engine/user_check.h"
 #include "engine/effect.h"
 #include "engine/emit.h"
@@ -42,7 +42,7 @@ bool user_refuses(struct engine *eng, const struct lock *lock,
     return true;
 }
 
-/* Since it came somebody may have been granted what it names. */
+/* While the request waited, the target may have been granted to another user. */
 bool user_refuses_release(struct engine *eng, struct lock *lock,
                           struct pending_release *d)
 {

@@ -1,5 +1,5 @@
-/* user_check: refuses what names another user's owner, token or ID.
- * Private to engine/. */
+/* user_check: refuses requests that name another user's owner, token or ID. Private to
+ * engine/. */
 #ifndef LATCHD_ENGINE_USER_CHECK_H
 #define LATCHD_ENGINE_USER_CHECK_H
 
@@ -14,12 +14,12 @@ struct lock;
 struct pending_release;
 
 bool user_differs(uint32_t a, uint32_t b);
-/* Whether that owner holds it here, for another user. */
+/* Whether that owner holds the lock here for another user. */
 bool lock_owner_is_others(const struct lock *lock, struct span owner, uint32_t user);
-/* True: it has been answered, as what it names is another user's. */
+/* Refuses a request that names what is another user's. True: it has been answered. */
 bool user_refuses(struct engine *eng, const struct lock *lock,
                   const struct hold_req *req);
-/* The same of an UNLOCK that has been waiting for its turn. */
+/* user_refuses() for an UNLOCK that has been waiting for its turn. */
 bool user_refuses_release(struct engine *eng, struct lock *lock,
                           struct pending_release *d);
 

@@ -1,7 +1,7 @@
 /* Circles: named owners that would wait for each other, as far as is known here.
  *
  * Looked for when somebody begins to wait, and only by what is sure: holds that this
- * daemon vouches for, and waits that no lease in the circle can end. */
+ * daemon is certain of, and waits that no lease in the circle can end. */
 #include "engine/deadlock/deadlock.h"
 #include "engine/acquire_spec.h"
 #include "engine/deadlock/wait_graph.h"

@@ -1,5 +1,4 @@
-/* deadlock: refuses a wait that would close a circle of named owners.
- * Private to engine/. */
+/* deadlock: refuses a wait that would deadlock named owners. Private to engine/. */
 #ifndef LATCHD_ENGINE_DEADLOCK_DEADLOCK_H
 #define LATCHD_ENGINE_DEADLOCK_DEADLOCK_H
 
@@ -8,7 +7,8 @@
 struct engine;
 struct waiter;
 
-/* Whether that wait would close a circle: then it has been answered, and is gone. */
+/* Whether that wait would complete a deadlock. If so, the waiter has been answered and
+ * freed. */
 bool deadlock_refuses(struct engine *eng, struct waiter *w);
 
 #endif

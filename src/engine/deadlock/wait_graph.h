@@ -1,5 +1,4 @@
-/* wait_graph: all that a named owner waits for, whatever names these waits are for.
- * Private to engine/. */
+/* wait_graph: all waits of each named owner, on whatever names. Private to engine/. */
 #ifndef LATCHD_ENGINE_DEADLOCK_WAIT_GRAPH_H
 #define LATCHD_ENGINE_DEADLOCK_WAIT_GRAPH_H
 
@@ -16,7 +15,7 @@ struct waiter;
 struct owner_waits {
     struct table_node in_owners;
     struct list waiters;
-    uint64_t seen; /* the last search for a circle that came by, and how */
+    uint64_t seen; /* the last search that visited the owner, and with what limits */
     uint64_t wait_until;
     uint64_t lease_until;
     size_t owner_len;

@@ -1,4 +1,4 @@
-/* fair: a name's places in Redis's fair queue, as the rest of the engine sees them.
+/* fair: a name's places in Redisson's fair queue, as the rest of the engine sees them.
  * Private to engine/. */
 #ifndef LATCHD_ENGINE_FAIR_FAIR_H
 #define LATCHD_ENGINE_FAIR_FAIR_H
@@ -14,33 +14,36 @@ struct op_result;
 struct timer;
 struct waiter;
 
-/* There is a fair queue, or is to be: all who wait here join it. */
+/* A fair queue exists, or is wanted: all waiters of the name join it. */
 void fair_start(struct engine *eng, struct lock *lock);
 void fair_free(struct engine *eng, struct lock *lock);
-/* Nothing is left to be told to Redis. */
+/* Whether nothing is left to be sent about the name's fair queue. */
 bool fair_idle(const struct lock *lock);
-/* It is on the queue now; it is about to be taken off. */
+/* A waiter has joined the lock's own queue; a waiter is about to leave it. */
 void fair_on_enqueue(struct engine *eng, struct waiter *w);
 void fair_on_dequeue(struct engine *eng, struct waiter *w);
-/* That op has granted it, which took its place away. */
+/* An op has granted the waiter, which took the waiter's place out of the fair queue. */
 void fair_granted(struct engine *eng, struct waiter *w, const struct op_result *r);
-/* It holds, but Redis may have forgotten that it took its place away. */
+/* An owner holds the lock, but Redis may have lost that its place was taken out: the
+ * place is to leave once more. */
 void fair_leave_again(struct engine *eng, struct lock *lock, struct acquire_spec *spec);
-/* But it was too late: it goes on waiting, where it stood. */
+/* The grant came too late and is undone: the waiter waits on, at its old place. */
 void fair_put_back(struct engine *eng, struct waiter *w, const struct op_result *r);
-/* Its OP_ACQUIRE is about to be sent. */
+/* Fills in the fair part of a waiter's OP_ACQUIRE. */
 void fair_fill_claim(struct engine *eng, struct op *op, struct waiter *w);
-/* What an op on the lock said of the queue; of the waiter's place, if it was its. */
+/* Takes what a result says of the fair queue and, if the op was of waiter `w`, of its
+ * place. */
 void fair_on_result(struct engine *eng, struct lock *lock, struct waiter *w,
                     const struct op_result *r);
-/* The places may be gone, or their scores wrong. */
+/* The places may be gone, or their scores wrong: an OP_QUEUE is to name them soon. */
 void fair_refresh_soon(struct engine *eng, struct lock *lock);
-/* Redis may have lost what was done to its queue. */
+/* Redis may have lost changes of the name's fair queue. */
 void fair_lost(struct engine *eng, struct lock *lock);
-/* Places of ours in it may be those of who is gone. */
+/* Places of this instance in the fair queue may be those of waiters that are gone:
+ * names all places anew, so that the others leave. */
 void fair_sweep(struct engine *eng, struct lock *lock);
-/* Sends what is due; nothing is in flight that may change who holds. `head_asked`: nor
- * is the head about to ask, which could give it its place. */
+/* Sends what is due, while nothing is in flight that may change who holds.
+ * `head_asked`: the head is not about to ask either, which could give it its place. */
 void fair_step(struct engine *eng, struct lock *lock, bool head_asked);
 void fair_on_timer(struct engine *eng, struct timer *t);
 void fair_on_inflight_gone(struct inflight_op *w);

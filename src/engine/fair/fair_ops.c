@@ -34,7 +34,7 @@ static struct waiter *next_new(const struct engine *eng, struct fair *f)
     struct waiter *w = NULL;
 
     if (f->lock->rw) {
-        return NULL; /* the name is of the other family now */
+        return NULL; /* the name is of the other class now */
     }
     for (; it != end; it = it->next) {
         w = container_of(it, struct waiter, in_queue);

@@ -1,16 +1,18 @@
-/* fair_priv: our places in Redis's fair queue of a name.
+/* fair_priv: this instance's places in the fair queue of a name.
  *
- * The order among our own waiters is that of lock->queue; what stands in Redis only
- * keeps our turn among others. So the first waiters have places there, as many as the
- * window allows: each gets one, at the tail, by the head's own asking or by an
- * OP_QUEUE, and keeps it until it is granted (the script takes it out) or goes
- * (OP_LEAVE). Every few seconds one OP_QUEUE with all of them shows that they live.
+ * The order among this daemon's waiters is that of activity->queue; the places in Redis
+ * only keep the daemon's turn among others. So only the first waiters have places
+ * there, as many as fair_window allows. A waiter gets a place at the tail, by the
+ * head's OP_ACQUIRE or by an OP_QUEUE, and keeps the place until the waiter is granted
+ * (the script takes the place out) or leaves (OP_LEAVE). Every few seconds one OP_QUEUE
+ * with all places shows that their waiters are alive.
  *
- * Where somebody was served since others joined, who comes next waits a little for more
- * to join with: of a name that is handed over often, many are served before that.
+ * After a waiter was served, the next one to join waits a little, so that more can join
+ * with it in one op: of a name that is handed over often, many are served meanwhile
+ * without a place.
  *
- * Ops on the queue are sent only while no ask and no release is in flight, and one at
- * a time: so what they name is what is so when they run.
+ * Ops on the fair queue are sent only while no acquire and no release of the name is in
+ * flight, and one at a time: so the state that they name still holds when they run.
  *
  * fair.c knows who has a place, fair_ops.c what is asked of Redis about that and when.
  * Private to the two. */
@@ -30,7 +32,7 @@ struct inflight_op;
 struct lock;
 struct waiter;
 
-/* A place of somebody who is gone. */
+/* The place of a waiter that is gone. */
 struct fair_leaving {
     struct list in_fair;
     struct acquire_spec *spec;
@@ -42,8 +44,8 @@ struct fair {
     uint64_t refresh_at;
     uint64_t refreshed;
     uint64_t not_before; /* no op on the queue before this */
-    uint64_t join_at;    /* if somebody was `served`, nobody joins before this */
-    struct waiter *last; /* the last one with a place: who is behind it has none */
+    uint64_t join_at;    /* if a waiter was `served`, nobody joins before this */
+    struct waiter *last; /* the last waiter with a place: those behind it have none */
     size_t joined;       /* waiters with a place */
     struct inflight_op *queue; /* the OP_QUEUE in flight */
     struct inflight_op *leave;
@@ -51,19 +53,22 @@ struct fair {
     struct list leaving; /* sent */
     size_t leave_count;
     unsigned leave_tries;
-    bool seen;   /* the last op said that there is a queue */
-    bool served; /* a waiter of ours was granted since others joined last */
-    bool full;   /* waiters are left over; they come in many at once */
-    bool stood;  /* one of ours stood in Redis's queue, or may have, and is gone */
-    bool sweep;  /* Redis may have those again, or lost others: all are to be named */
-    bool swept;  /* the op in flight does that */
+    bool seen;   /* the last result said that a fair queue exists */
+    bool served; /* a waiter of this daemon was granted since others last joined */
+    bool full;   /* more waiters than the window allows; they join many at once */
+    /* a waiter that is gone had a place in Redis's queue, or may have had */
+    bool stood;
+    /* Redis may have such places again, or have lost others: all are to be named */
+    bool sweep;
+    bool swept; /* the OP_QUEUE in flight names all of them */
 };
 
-/* How often the scores are moved on. */
+/* How often the scores are renewed, in ms. */
 uint64_t fair_interval(const struct engine *eng);
-/* Whether it waits in earnest, and not only this once. */
+/* Whether the waiter stays in the queue, and does not try once only. */
 bool fair_stays(const struct waiter *w);
-/* That op names it, so it stands, or may stand, in the queue. */
+/* Op `op` names the waiter for the fair queue, so the waiter has a place, or may have
+ * one. */
 void fair_place_given(struct engine *eng, struct fair *f, struct waiter *w,
                       uint64_t op);
 void fair_leaves_free(struct engine *eng, struct fair *f, struct list *leaves);

@@ -1,9 +1,9 @@
-/* survey: who holds and who waits, for pages that many look at. Reads the engine and
- * changes nothing; nothing is kept for it while nobody looks.
+/* survey: who holds and who waits, for the status page. A survey reads the engine and
+ * changes nothing, and the engine stores nothing for it.
  *
- * Holds are told oldest first and waits longest first, at the cost of what is told. To
- * find the names with the most waiters all names have to be gone through, a bounded
- * step at a time. Spans live until the engine is next told something. */
+ * Holds are listed oldest first and waits longest first, at the cost of the rows that
+ * are listed. To find the names with the most waiters, all names have to be visited, a
+ * bounded step at a time. Spans live until the next call that changes the engine. */
 #ifndef LATCHD_ENGINE_INTROSPECT_SURVEY_H
 #define LATCHD_ENGINE_INTROSPECT_SURVEY_H
 
@@ -22,18 +22,18 @@ struct hold_view {
     struct span owner;   /* a writer's without its `:write` */
     enum lock_kind kind; /* PLAIN (for FAIR as well), READ, WRITE */
     uint64_t token;
-    uint64_t held_ms; /* by this daemon's knowledge */
-    uint64_t left_ms; /* of the lease, as far as it is vouched for */
-    uint64_t conn;    /* one that keeps it; 0: none does */
-    bool fixed;       /* it was taken with a LEASE: nobody renews it */
+    uint64_t held_ms; /* since this daemon knows of the hold */
+    uint64_t left_ms; /* of the lease, as far as the hold is known to last */
+    uint64_t conn;    /* a connection that the hold is attached to; 0: none */
+    bool fixed;       /* taken with a LEASE: the watchdog does not renew it */
     bool uncertain;
 };
 
 struct wait_view {
     struct span name;
-    struct waiter_info waiter; /* waited_ms: since it first came */
-    struct span held_by;       /* here, its newest hold; empty: nobody here */
-    size_t ahead;              /* it stands behind so many, at most SURVEY_AHEAD_MAX */
+    struct waiter_info waiter; /* waited_ms: since the LOCK first came */
+    struct span held_by;       /* the owner of the newest hold here; empty: none here */
+    size_t ahead;              /* so many waiters are ahead, at most SURVEY_AHEAD_MAX */
 };
 
 enum { SURVEY_AHEAD_MAX = 100 };
@@ -42,22 +42,23 @@ struct name_view {
     struct span name;
     size_t holds;
     size_t waiting;
-    struct hold_view newest;  /* if there are holds */
-    uint64_t longest_wait_ms; /* of the one at the front */
+    struct hold_view newest;  /* the newest hold, if there are holds */
+    uint64_t longest_wait_ms; /* of the head */
 };
 
 typedef void hold_view_fn(void *ctx, const struct hold_view *view);
 typedef void wait_view_fn(void *ctx, const struct wait_view *view);
 typedef void name_view_fn(void *ctx, const struct name_view *view);
 
-/* At most `count` of them. */
+/* Call `fn` for at most `count` holds, or waits. */
 void survey_holds(const struct engine *eng, size_t count, hold_view_fn *fn, void *ctx);
 void survey_waits(const struct engine *eng, size_t count, wait_view_fn *fn, void *ctx);
 
-/* One step over the names that are held or waited for here; as engine_scan(). */
+/* One step over the names that are held or waited for here; works like engine_scan().
+ */
 uint64_t survey_names(struct engine *eng, uint64_t cursor, size_t count,
                       name_view_fn *fn, void *ctx);
-/* False: nobody here has to do with it. */
+/* False: no client of this daemon holds or waits for the name. */
 bool survey_name(const struct engine *eng, struct span name, struct name_view *ret);
 
 /* Who has to do with it here, at most `count` of each: its holds, newest first, and its

@@ -11,7 +11,7 @@ struct engine;
 struct hold;
 struct waiter;
 
-/* No entry of it is renewed by the watchdog. */
+/* Whether no entry of the hold is renewed by the watchdog. */
 bool hold_is_fixed(const struct hold *h);
 struct waiter_info waiter_info_of(const struct engine *eng, const struct waiter *w);
 

@@ -1,4 +1,4 @@
-/* One LOCK's share of a hold, and the connections that keep it. */
+/* Entries: one LOCK's share of a hold, and the connections that keep it alive. */
 #include "engine/lock/entry.h"
 #include "engine/acquire_spec.h"
 #include "engine/engine_limits.h"
@@ -120,7 +120,7 @@ void entry_retain(struct engine *eng, struct entry *e)
     hold_schedule_renewal(eng, e->hold);
 }
 
-/* A watchdogged entry whose last connection closed: grace begins. */
+/* Begins the grace of a watchdogged entry whose last connection closed. */
 static void begin_grace(struct engine *eng, struct entry *e)
 {
     struct hold *h = e->hold;

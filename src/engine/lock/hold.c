@@ -1,4 +1,5 @@
-/* What this daemon vouches for: one owner's grant of one name. */
+/* Holds: one owner's grant of one name each, and when it counts as certain, uncertain
+ * or over. */
 #include "engine/lock/hold.h"
 #include "engine/acquire_spec.h"
 #include "engine/emit.h"
@@ -44,8 +45,8 @@ struct hold *hold_new(struct engine *eng, struct lock *lock, enum lock_kind kind
     return h;
 }
 
-/* When a lease that was asked for at `sent` is over for us: 1 % and 50 ms early, for
- * clocks that do not run alike. */
+/* A lease counts here until 1 % and 50 ms before its end in Redis, as the clocks may
+ * not run alike. */
 uint64_t lease_valid_until(uint64_t sent, uint64_t lease_ms)
 {
     uint64_t margin = lease_ms / 100 + 50;
@@ -193,7 +194,7 @@ void hold_confirm(struct engine *eng, struct hold *h, struct asked asked)
         h->until = until;
         h->looked = false;
     }
-    /* What comes too late to vouch for anything leaves it uncertain. */
+    /* An answer that comes too late to make the hold certain leaves it uncertain. */
     if (h->state == LOCK_STATE_UNCERTAIN && eng->now < h->until) {
         set_state(eng, h, LOCK_STATE_HELD);
         /* A daemon that goes leaves it at what it said: come back with RENEW. */
@@ -253,8 +254,9 @@ uint64_t hold_lease(const struct engine *eng, const struct hold *h)
     return until > eng->now ? until - eng->now : 0;
 }
 
-/* What is left to run out is looked at, so that what its owner released elsewhere is
- * not told lost: before the mark of that is gone, and shortly before the end. */
+/* When a hold that is left to run out is checked, so that one that its owner released
+ * elsewhere is not reported lost: before the tombstone of that is gone, and shortly
+ * before the end. */
 static uint64_t look_at(const struct hold *h)
 {
     uint64_t left = h->until > h->confirmed ? h->until - h->confirmed : 0;

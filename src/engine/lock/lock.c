@@ -1,5 +1,4 @@
-/* A name that somebody here holds or waits for, and what is to be asked about it next.
- */
+/* The scheduler of one name: which op the name needs next. */
 #include "engine/lock/lock.h"
 #include "engine/acquire/acquire.h"
 #include "engine/acquire_spec.h"
@@ -174,8 +173,8 @@ void lock_free(struct engine *eng, struct lock *lock)
     pool_free(&eng->pool, lock);
 }
 
-/* Nobody waits: the channel is kept a little for the next one, then all is forgotten.
- */
+/* Nobody waits: the channel stays subscribed a little for the next waiter, then the
+ * lock is forgotten. */
 static void step_idle(struct engine *eng, struct lock *lock)
 {
     lock->ask = false;
@@ -201,8 +200,8 @@ static void step_idle(struct engine *eng, struct lock *lock)
     }
 }
 
-/* The head sleeps only once it is sure to be woken: it listens, and an op sent after
- * the subscription was confirmed has found the lock held. */
+/* The head sleeps only if it is sure to be woken: the channel is subscribed, and an op
+ * sent after the subscription was confirmed has found the lock held. */
 static void step_head(struct engine *eng, struct lock *lock, struct waiter *head)
 {
     bool sure = lock->sub == SUB_ON && lock->activity->seen_op > lock->activity->sub_op;
@@ -252,8 +251,8 @@ static void step_undecided(struct engine *eng, struct lock *lock)
     }
 }
 
-/* Waiters that must ask for themselves before they queue in earnest. They do so only
- * when no undo is on its way that could take away what they find. */
+/* Lets waiters ask for themselves that must do so before they queue, but only while no
+ * undo is in flight that could take away what they find. */
 static void step_probes(struct engine *eng, struct lock *lock)
 {
     struct list *it;
@@ -268,8 +267,8 @@ static void step_probes(struct engine *eng, struct lock *lock)
     }
 }
 
-/* Readers leave without waiting for each other, but the last one: after that somebody
- * else's turn may come. */
+/* Sends the releases of readers beside each other, except the last reader's: after
+ * that release another owner's turn may come. */
 static void step_parallel_releases(struct engine *eng, struct lock *lock)
 {
     struct list *first;

@@ -27,16 +27,14 @@ struct lock {
     struct list holds;
     struct hold *writer;      /* the hold of the writer, or NULL */
     struct hold_index *index; /* index of the holds, if they are many */
-    struct lock_activity
-        /* LOCK_AT_REST, which is read only, while the lock is at rest; see
-         * lock_activity.c */
-        *activity;
+    /* LOCK_AT_REST, which is read only, while the lock is at rest; see lock_activity.c
+     */
+    struct lock_activity *activity;
     uint64_t exempt; /* exempt from the quarantine that ends at this time */
     uint32_t hold_count;
     uint32_t refs; /* ops in flight and pending requests that point here */
-    uint32_t
-        /* holds that have to be put back; no op but RESTORE is sent before that */
-        needs_restore;
+    /* holds that have to be put back; no op but RESTORE is sent before that */
+    uint32_t needs_restore;
     uint32_t group;
     enum sub_state sub : 8;
     bool rw : 1; /* a read/write lock */

@@ -1,5 +1,6 @@
-/* A name's desk: there only while something is on it, as most of many names are merely
- * held. All names at rest share one that is empty, and cannot be written on. */
+/* The activity of a lock: it exists only while something is under way, as most of many
+ * names are merely held. All locks at rest share one activity that is empty and read
+ * only. */
 #include "engine/lock/lock_activity.h"
 #include "engine/engine_limits.h"
 #include "engine/engine_priv.h"
@@ -38,8 +39,8 @@ struct lock_activity *lock_activity_open(struct engine *eng, struct lock *lock)
     return d;
 }
 
-/* Nothing on it means anything to what comes next: not even how often the lock moved
- * since it was free. */
+/* Whether nothing in the activity matters to what comes next, not even how often the
+ * lock was handed over since it was free. */
 static bool is_clear(const struct engine *eng, const struct lock *lock)
 {
     const struct lock_activity *d = lock->activity;

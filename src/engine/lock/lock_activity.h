@@ -19,14 +19,13 @@ struct inflight_op;
 struct lock_activity {
     struct list queue;
     struct list releases;
-    struct list
-        /* releases in flight that are sent beside each other, as other readers stay */
-        parallel_releases;
+    /* releases in flight that are sent beside each other, as other readers stay */
+    struct list parallel_releases;
     struct list shortenings;
     /* RENEW and REGRANT requests, which may attach a client to a hold */
     struct list renews;
-    struct list
-        waiting_for_restore; /* pending requests, sent when all holds are put back */
+    /* pending requests, sent when all holds are put back */
+    struct list waiting_for_restore;
     struct lock *lock;
     struct inflight_op *asking;
     struct fair *fair; /* see fair.c; NULL: no fair queue is known of */

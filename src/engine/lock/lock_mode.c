@@ -1,7 +1,7 @@
-/* The kinds of locks: who can hold beside whom, and who stands in whose way.
+/* Lock modes: which holds can exist beside each other, and which prevent a grant.
  *
- * Plain and fair locks are one family, read and write locks the other. A name is of one
- * family while anybody here holds or waits. */
+ * Plain and fair locks are one lock class, read and write locks the other. A name keeps
+ * its class while a client of this daemon holds or waits. */
 #include "engine/lock/lock_mode.h"
 #include "engine/acquire/acquire.h"
 #include "engine/acquire_spec.h"
@@ -50,7 +50,7 @@ bool lock_in_use(const struct lock *lock)
 void lock_set_class(struct engine *eng, struct lock *lock, bool rw)
 {
     if (lock->rw != rw) {
-        lock_unsubscribe(eng, lock); /* the other family has another channel */
+        lock_unsubscribe(eng, lock); /* the other class has another channel */
         lock->rw = rw;
     }
 }
@@ -143,8 +143,8 @@ struct hold *lock_accept_holder(struct engine *eng, struct lock *lock,
     return lock_hold_of(lock, field);
 }
 
-/* As soon as one reader is in, those behind it follow, without waiting for each other's
- * answers; up to the first writer. */
+/* As soon as one reader is granted, the readers behind it follow without waiting for
+ * each other's answers, up to the first writer. */
 void lock_let_readers_in(struct engine *eng, struct lock *lock)
 {
     struct list *it;

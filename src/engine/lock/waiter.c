@@ -1,4 +1,4 @@
-/* A LOCK that waits: its place, its time, and what happens when either ends. */
+/* Waiters: a waiting LOCK's place, its time, and what happens when either ends. */
 #include "engine/lock/waiter.h"
 #include "engine/acquire_spec.h"
 #include "engine/deadlock/wait_graph.h"

@@ -209,7 +209,7 @@ void mlock_step(struct engine *eng, struct mlock *ml)
         mlock_free(eng, ml);
         return;
     }
-    if (ml->state != MLOCK_TAKING) {
+    if (ml->state != MLOCK_ACQUIRING) {
         return;
     }
     if (ml->ended && ml->refused) {
@@ -232,7 +232,7 @@ void mlock_step(struct engine *eng, struct mlock *ml)
         go_on(eng, ml);
     }
     ml = mlock_find(eng, number);
-    if (ml != NULL && ml->state == MLOCK_TAKING) {
+    if (ml != NULL && ml->state == MLOCK_ACQUIRING) {
         arm_timer(eng, ml);
     }
 }
@@ -259,11 +259,11 @@ static void refresh_leases(struct engine *eng, struct mlock *ml)
 
 void mlock_on_timer(struct engine *eng, struct mlock *ml)
 {
-    if (ml->state == MLOCK_KEPT) {
+    if (ml->state == MLOCK_RETAINED) {
         mlock_end(eng, ml, false);
         return;
     }
-    if (ml->state != MLOCK_TAKING) {
+    if (ml->state != MLOCK_ACQUIRING) {
         return;
     }
     if (!ml->ended && eng->now >= patience_ms(eng, ml) &&

@@ -1,5 +1,5 @@
-/* mlock: what the lock engine remembers of an MLOCK under way, and what its files offer
- * each other. Private to engine/. */
+/* mlock: an MLOCK under way, and what the files of multi/ offer each other. Private to
+ * engine/. */
 #ifndef LATCHD_ENGINE_MULTI_MLOCK_H
 #define LATCHD_ENGINE_MULTI_MLOCK_H
 
@@ -21,64 +21,70 @@ struct request;
 struct session;
 struct waiter;
 
-/* One name of an MLOCK: waited for by an ordinary waiter, then held by an ordinary
- * entry. */
+/* One name of an MLOCK: first an ordinary waiter waits for it, then an ordinary entry
+ * holds it. */
 struct mlock_member {
     struct mlock *mlock;
-    struct span name;      /* into its data */
-    struct waiter *waiter; /* while it stands in that queue */
-    struct entry *entry;   /* once it was granted */
+    struct span name;      /* points into mlock->data */
+    struct waiter *waiter; /* while the member waits */
+    struct entry *entry;   /* once the member was granted */
     size_t place;          /* in the order in which the client named it */
-    bool asked;            /* an answer to its call is to come */
-    bool stale;            /* Redis is to confirm it once more */
-    bool renewing;         /* it is asked to, though what it said last holds as well */
-    bool token_sent;       /* its client has got the token, by an answer before */
-    bool joined;           /* its connection has the entry only for this call */
+    bool asked;            /* the answer to the member's LOCK or RENEW is to come */
+    bool stale;            /* Redis has to confirm the entry once more */
+    /* a confirmation is asked for, though the last one still counts */
+    bool renewing;
+    /* the client has been sent the token, by an earlier answer */
+    bool token_sent;
+    bool joined; /* its connection has the entry only for this call */
 };
 
-/* MLOCK's life: TAKING -> answered (and with an ID remembered, while an entry is left)
- *               TAKING -> KEPT -> TAKING, or freed when KEEP is over */
-enum mlock_state { MLOCK_TAKING, MLOCK_KEPT, MLOCK_ANSWERED };
+/* An MLOCK's life: ACQUIRING -> ANSWERED (with an ID: remembered while an entry is
+ * left) ACQUIRING -> RETAINED -> ACQUIRING, or freed when KEEP is over */
+enum mlock_state { MLOCK_ACQUIRING, MLOCK_RETAINED, MLOCK_ANSWERED };
 
 struct mlock {
     struct table_node in_mlocks; /* by number */
     struct list in_session;
     struct list in_dirty;
-    uint64_t number; /* never used twice; with the piece's it makes a call of ours */
+    /* never used twice; with a member's place it makes the `call` of the member's
+     * request */
+    uint64_t number;
     enum mlock_state state;
     struct session *session; /* TAKING */
     struct call_ref call;
     struct request *request; /* NULL: no ID */
-    struct lock_req terms;   /* owner and id are in data; no name */
+    struct lock_req terms;   /* owner and ID point into data; no name */
     struct timer timer;
     uint64_t since;
     uint64_t deadline; /* UINT64_MAX: none */
     bool once;         /* WAIT 0 */
-    bool ended;        /* one of its waits ended without a grant, and so does it */
-    bool refused;      /* with this error, not null */
-    bool failing;      /* Redis did not confirm what was asked last */
-    bool hindered;     /* others held what it has by now: its time went with that */
+    bool ended;        /* a member's wait ended without a grant, which ends the MLOCK */
+    bool refused;      /* the MLOCK ends with `error`, not with null */
+    bool failing;      /* Redis did not confirm the last request */
+    /* others held a name that the MLOCK has by now, which cost it time */
+    bool hindered;
     enum lock_error error;
-    struct span text;    /* lives until the engine returns */
-    uint64_t pause;      /* nothing is asked before this */
-    uint64_t refresh_at; /* when a fixed lease among those taken is to be renewed */
-    size_t next;         /* the first that is not taken, as far as is known */
-    size_t lost;         /* the first that was taken and is gone; or SIZE_MAX */
-    size_t taken_over;   /* entries */
-    size_t asking;       /* pieces that are asked for */
+    struct span text; /* the error's text; lives until the engine returns */
+    uint64_t pause;   /* no member asks before this */
+    /* when a fixed lease among the acquired members has to be renewed */
+    uint64_t refresh_at;
+    size_t next;       /* the first member that is not acquired, as far as is known */
+    size_t lost;       /* the first member whose entry is gone, or SIZE_MAX */
+    size_t taken_over; /* entries taken over from another daemon */
+    size_t asking;     /* members with `asked` */
     size_t count;
     char *data;
-    struct mlock_member members[]; /* in byte order of their names */
+    struct mlock_member members[]; /* in the byte order of the names */
 };
 
 /* mlock.c */
 void mlock_touch(struct engine *eng, struct mlock *ml);
 void mlock_set_asked(struct mlock_member *p, bool asked);
-/* What is next; may free it. */
+/* Does what the MLOCK needs next; may free the MLOCK. */
 void mlock_step(struct engine *eng, struct mlock *ml);
 void mlock_on_timer(struct engine *eng, struct mlock *ml);
-/* What happens to its waiters and entries, told by whoever changes them; `text` lives
- * until the engine returns. */
+/* The code that changes a member's waiter or entry reports it here. `text` lives until
+ * the engine returns. */
 void mlock_on_null(struct engine *eng, struct mlock_member *p);
 void mlock_on_error(struct engine *eng, struct mlock_member *p, enum lock_error error,
                     struct span text);
@@ -90,42 +96,45 @@ void mlock_on_waiter_gone(struct engine *eng, struct waiter *w);
 void mlock_on_entry_gone(struct engine *eng, struct entry *e);
 
 /* mlock_acquire.c */
-/* The LOCK that this piece would be. */
+/* The LOCK request of one member. */
 struct lock_req mlock_request(const struct engine *eng, const struct mlock_member *p);
 void mlock_ask_next(struct engine *eng, struct mlock *ml);
-/* Redis is asked whether it is still held, and gives it its whole lease again. */
+/* Asks Redis whether the member is still held, and for its whole lease again. */
 void mlock_confirm(struct engine *eng, struct mlock_member *p);
-/* The same in time, while what was confirmed before holds: nothing waits for it. */
+/* mlock_confirm(), while the last confirmation still counts: the MLOCK does not wait
+ * for it. */
 void mlock_renew(struct engine *eng, struct mlock_member *p);
 
 /* request_mlock.c */
 struct mlock *mlock_find(const struct engine *eng, uint64_t number);
 struct mlock *mlock_of_id(const struct engine *eng, struct span id);
 bool mlock_has_name(const struct mlock *ml, struct span name);
-/* The number of the call that asks for this piece; and back. NULL: not (any more) one
- * of ours. */
-uint64_t mlock_call(const struct mlock_member *p);
+/* The call number of a member's request, and the member of such a call. NULL: the call
+ * is not, or not any more, one of an MLOCK. */
+uint64_t mlock_member_call(const struct mlock_member *p);
 struct mlock_member *mlock_find_member(const struct engine *eng, struct call_ref ref);
 bool mlock_is_call(struct call_ref ref);
-/* That request belongs to an MLOCK that is under way. */
+/* Whether that request belongs to an MLOCK that is under way. */
 bool mlock_uses(const struct request *r);
 
 /* mlock_end.c */
-/* It and its entry have nothing to do with each other any more. */
+/* Makes a member and its entry forget each other. */
 void mlock_unlink_entry(struct mlock_member *p);
-/* Nothing is to be heard any more of what was asked for those from `first` on. */
+/* Drops the requests of the members from `first` on, whose answers are not wanted any
+ * more. */
 void mlock_drop_requests(struct engine *eng, struct mlock *ml, size_t first);
-/* Back to before `first`: what comes behind it is given back, so that the order is
- * kept. */
+/* Goes back to before `first`: the members behind it are released, so that the order
+ * of acquiring is kept. */
 void mlock_rewind(struct engine *eng, struct mlock *ml, size_t first);
 void mlock_unbind(struct engine *eng, struct mlock *ml);
-/* It has been answered: what it has is given back, or kept for KEEP. */
+/* Ends an MLOCK that has been answered: releases the members, or retains them for
+ * KEEP. */
 void mlock_end(struct engine *eng, struct mlock *ml, bool keep);
 void mlock_free(struct engine *eng, struct mlock *ml);
 void mlocks_free(struct engine *eng);
 void mlock_conn_closed(struct engine *eng, struct session *s);
 bool mlock_unblock(struct engine *eng, struct session *s, bool with_error);
-/* Ends those that have this name among theirs; returns how many. */
+/* Ends the MLOCKs that have this name among theirs; returns how many. */
 size_t mlock_cancel(struct engine *eng, const struct hold_req *req, bool *ret_others);
 void mlock_stop(struct engine *eng);
 

@@ -15,7 +15,7 @@ struct lock_req mlock_request(const struct engine *eng, const struct mlock_membe
     const struct mlock *ml = p->mlock;
     struct lock_req req = ml->terms;
 
-    req.from = (struct call_ref){ ml->call.conn, mlock_call(p) };
+    req.from = (struct call_ref){ ml->call.conn, mlock_member_call(p) };
     req.kind = KIND_PLAIN;
     req.name = p->name;
     req.has &= ~(unsigned)LOCK_HAS_WAIT;

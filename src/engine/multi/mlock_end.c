@@ -171,7 +171,7 @@ void mlock_end(struct engine *eng, struct mlock *ml, bool keep)
         mlock_free(eng, ml);
         return;
     }
-    ml->state = MLOCK_KEPT;
+    ml->state = MLOCK_RETAINED;
     ml->ended = false;
     timer_set(eng, &ml->timer, TIMER_MLOCK, eng->now + ml->terms.keep_ms);
 }
@@ -215,7 +215,7 @@ void mlock_stop(struct engine *eng)
     {
         struct mlock *ml = container_of(n, struct mlock, in_mlocks);
 
-        if (ml->state == MLOCK_TAKING) {
+        if (ml->state == MLOCK_ACQUIRING) {
             emit_error(eng, ml->call, LOCK_GOAWAY, TEXT_GOING);
         }
         if (ml->state != MLOCK_ANSWERED) {
@@ -294,7 +294,7 @@ size_t mlock_cancel(struct engine *eng, const struct hold_req *req, bool *ret_ot
                                   : find_of_owner(eng, req, ret_others)) != NULL) {
         struct request *r = ml->request;
 
-        if (ml->state == MLOCK_TAKING) {
+        if (ml->state == MLOCK_ACQUIRING) {
             emit_null(eng, ml->call);
         }
         if (r != NULL) {

@@ -22,10 +22,10 @@
 
 #include <stdlib.h>
 
-/* Calls of pieces have numbers that no client's call has. */
+/* Calls of members have numbers that no client's call has. */
 enum { MEMBER_BITS = 10 };
 #define PIECE_CALL (UINT64_C(1) << 63)
-_Static_assert(LATCHD_MLOCK_MAX <= 1 << MEMBER_BITS, "a piece has a number");
+_Static_assert(LATCHD_MLOCK_MAX <= 1 << MEMBER_BITS, "a member has a number");
 
 /* An MLOCK's own request has no name, which no lock has. */
 #define NO_NAME SPAN("")
@@ -39,7 +39,7 @@ struct mlock *mlock_find(const struct engine *eng, uint64_t number)
     return n == NULL ? NULL : container_of(n, struct mlock, in_mlocks);
 }
 
-uint64_t mlock_call(const struct mlock_member *p)
+uint64_t mlock_member_call(const struct mlock_member *p)
 {
     return PIECE_CALL | p->mlock->number << MEMBER_BITS |
            (uint64_t)(p - p->mlock->members);
@@ -206,7 +206,7 @@ static void bind_session(struct engine *eng, struct mlock *ml,
 
     ml->session = session_get(eng, one->from.conn);
     list_append(&ml->session->mlocks, &ml->in_session);
-    ml->state = MLOCK_TAKING;
+    ml->state = MLOCK_ACQUIRING;
     ml->call = one->from;
     ml->since = eng->now;
     ml->once = lock_tries_once(one);

@@ -1,18 +1,19 @@
 /* peers: the other daemons that keep their locks in the same Redis.
  *
- * Each announces itself to the others, and answers those that ask. After Redis came
- * back as another one, it may have lost what clients of another daemon hold: so a
- * daemon that knows of others withholds the names that nobody here holds, until the
- * others can have reconnected and put back what is theirs. A daemon alone withholds
- * nothing. What an announcement says (`left` is for how many ms more its sender
+ * Each daemon announces itself to the others, and answers a hello. A Redis that came
+ * back as another one may have lost the holds of another daemon's clients: so a daemon
+ * that knows of others withholds the names that none of its clients holds, until the
+ * others can have reconnected and put their holds back. A daemon alone withholds
+ * nothing. What an announcement says (`left`: for how many more ms its sender
  * withholds names, or has holds to put back):
  *
  *   hello <instance> <number> <left>   who else is there?
- *   here <instance> <number> <left>    the answer, or news that need none
- *   bye <instance> <number> <left>     it stops
+ *   here <instance> <number> <left>    the answer to a hello, or news that need none
+ *   bye <instance> <number> <left>     the daemon stops
  *
- * Who starts at a Redis that has just begun asks first, and grants nothing until those
- * who were there before can have answered. Private to engine/. */
+ * A daemon that starts at a Redis that has itself just started asks first, and grants
+ * nothing until daemons that were there before can have answered. Private to engine/.
+ */
 #ifndef LATCHD_ENGINE_RECOVERY_PEERS_H
 #define LATCHD_ENGINE_RECOVERY_PEERS_H
 
@@ -24,43 +25,47 @@
 
 enum {
     PEERS_MAX = 64,
-    PEER_RETURN_MS = 3000, /* what it takes a daemon at most to reconnect, generously */
-    PEER_ASK_MS = 400,     /* the same, once Redis can be reached and has just begun */
-    PEER_REPEAT_MS = 1000, /* who puts back many holds says so this often */
-    PEER_SLACK_MS = 100,   /* what is withheld is not made longer by less */
+    /* how long a daemon takes at most to reconnect, generously */
+    PEER_RETURN_MS = 3000,
+    /* the same, once Redis can be reached and has just started */
+    PEER_ASK_MS = 400,
+    PEER_REPEAT_MS = 1000, /* how often a daemon that puts many holds back says so */
+    PEER_SLACK_MS = 100,   /* a quarantine is not extended by less than this */
 };
 
 struct peer {
     char instance[OP_INSTANCE_LEN];
-    uint64_t heard; /* when it announced something */
-    uint64_t hello; /* the number of its last hello: in a cluster each comes often */
+    uint64_t heard; /* when the daemon last announced itself */
+    /* the number of its last hello; in a cluster each comes several times */
+    uint64_t hello;
 };
 
 struct peers {
     struct peer list[PEERS_MAX];
     size_t count;
-    bool more;               /* than could be remembered */
-    uint64_t number;         /* of the last announcement */
-    uint64_t lost_at;        /* the link to the Redis that was lost */
-    uint64_t withheld_until; /* names, for others to come back */
-    bool was_up;             /* Redis could be asked for locks */
-    bool failed_over;        /* then failover-quarantine says what is withheld */
-    bool young;              /* it had just begun then */
-    bool asking;             /* so who else is there is asked first */
+    bool more;        /* more daemons than could be remembered */
+    uint64_t number;  /* of the last announcement */
+    uint64_t lost_at; /* when the link to Redis was lost */
+    /* names are withheld until this, for others to come back */
+    uint64_t withheld_until;
+    bool was_up;      /* Redis has been reachable before */
+    bool failed_over; /* failover-quarantine says what is withheld */
+    bool young;       /* Redis had just started then */
+    bool asking;      /* others are being asked for first */
 };
 
 struct engine;
 
-/* Others are known of. */
+/* Whether other daemons are known of. */
 bool peers_known(const struct engine *eng);
-/* Redis can be asked. True: not yet, as others are asked first; then peers_on_timer()
- * makes up for it. */
+/* Redis has become reachable. True: locks must wait, as other daemons are asked first;
+ * peers_on_timer() goes on from there. */
 bool peers_ask_first(struct engine *eng);
 void peers_forget_asking(struct engine *eng);
-/* Redis is another one than before, as everybody here was told: names are withheld if
- * there are others. */
+/* Redis is another one than before, and everybody here has learnt that: withholds
+ * names if there are other daemons. */
 void peers_withhold(struct engine *eng);
-/* Tells the others how it stands here. */
+/* Announces this daemon's state to the others. */
 void peers_greet(struct engine *eng);
 void peers_leave(struct engine *eng);
 void peers_on_timer(struct engine *eng);

@@ -1,9 +1,10 @@
-/* restore: after Redis became another one that may have lost what it knew.
+/* restore: puts holds back into a Redis that may have lost them.
  *
- * Every hold here is unsure then, and is put back by an OP_RESTORE of its own before
- * anything else is asked of its name. What others held is not known: so names that were
- * not held here are in quarantine after a failover, until a grant that was lost has
- * ended. Private to engine/. */
+ * When another Redis answers than before, every hold of this daemon is uncertain, and
+ * an OP_RESTORE of its own puts it back before anything else is asked of its name. What
+ * clients of other daemons held is not known: so after a failover names that were not
+ * held here are in quarantine, until a grant that was lost must have ended. Private to
+ * engine/. */
 #ifndef LATCHD_ENGINE_RECOVERY_RESTORE_H
 #define LATCHD_ENGINE_RECOVERY_RESTORE_H
 
@@ -18,28 +19,29 @@ struct hold;
 struct inflight_op;
 struct lock;
 
-/* Redis may have lost the holds of that name: they are to be put back. */
+/* Marks the holds of a lock to be put back, as Redis may have lost them. */
 void restore_lock(struct engine *eng, struct lock *lock);
-/* An unsure hold whose op told nothing is to be put back by another one. */
+/* Puts a hold back by another op, as the result of the last one said nothing. */
 void restore_again(struct engine *eng, struct hold *h);
-/* It is neither about to be asked for nor being asked for. */
+/* Whether no RESTORE of the hold is waiting or in flight. */
 bool restore_is_idle(const struct hold *h);
-/* The hold is gone. */
+/* Drops the restore of a hold that is gone. */
 void restore_forget(struct engine *eng, struct hold *h);
+/* Sends the RESTOREs that are waiting, as many as may be in flight. */
 void restore_flush(struct engine *eng);
 void on_restore_reply(struct engine *eng, struct inflight_op *w,
                       const struct op_result *r);
-/* Calls that waited until all holds were put back. */
+/* Sends the pending requests that waited until all holds of the lock were put back. */
 void restore_resume_requests(struct engine *eng, struct lock *lock);
 
-/* When a claim of that kind may be granted anew; 0: now. */
+/* When a claim of that mode may be granted anew; 0: now. */
 uint64_t quarantine_until(const struct engine *eng, const struct lock *lock,
                           enum lock_kind kind);
-/* The same of a name that nobody here has to do with. */
+/* The same of a name that no client of this daemon holds or waits for. */
 uint64_t quarantine_of_name(const struct engine *eng, struct span name);
-/* No new grants in any of the groups before this. */
+/* Grants nothing new in any group before `until`. */
 void quarantine_all(struct engine *eng, uint64_t until);
-/* The same from now on, but for what is held here. */
+/* quarantine_all(), from now on, except for what is held here. */
 void quarantine_withhold(struct engine *eng, uint64_t until);
 
 #endif

@@ -1,4 +1,4 @@
-/* What must still be done at Redis for a lock, whoever is there: releases and undos. */
+/* Pending releases: releases and undos that Redis must still confirm. */
 #include "engine/release/pending_release.h"
 #include "engine/acquire/acquire.h"
 #include "engine/acquire_spec.h"
@@ -89,8 +89,8 @@ static const struct entry *find_granted(const struct lock *lock,
                : NULL;
 }
 
-/* The same request, sent again, is continued instead of undone; and what a client came
- * back to under the same claim is no longer only the claim's. */
+/* Whether an undo is not wanted any more: the request was sent again and goes on, or a
+ * client came back to the grant under the same claim. */
 static bool is_superseded(struct engine *eng, struct lock *lock,
                           const struct acquire_spec *spec)
 {

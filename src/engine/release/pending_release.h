@@ -24,15 +24,13 @@ struct pending_release {
     /* the entry that this release ends, while the entry exists */
     struct entry *local;
     struct pending_request *call; /* the request that waits for the answer, or NULL */
-    struct acquire_spec
-        /* the claim sent with it for the hand-over; a repetition must name the same */
-        *next;
+    /* the claim sent with it for the hand-over; a repetition must name the same */
+    struct acquire_spec *next;
     uint64_t give_up_at; /* the lease has ended the hold by then */
     unsigned tries;
-    bool
-        /* the hold was certain when this was first sent: not there on repetition means
-         * released */
-        was_held;
+    /* the hold was certain when this was first sent: not there on repetition means
+     * released */
+    bool was_held;
     /* an earlier sending may have run; if none can have, not there means lost */
     bool may_have_run;
     bool if_keeper;

@@ -1,4 +1,5 @@
-/* Ops in flight that may cut a lease: what may be vouched for meanwhile. */
+/* Ops in flight that may shorten a lease: until when the hold counts as held
+ * meanwhile. */
 #include "engine/renew/lease_shortening.h"
 #include "engine/engine_state.h"
 #include "engine/lock/entry.h"

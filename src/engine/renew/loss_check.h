@@ -1,5 +1,5 @@
-/* loss_check: why something that is believed in here is not there. Private to engine/.
- */
+/* loss_check: asks Redis why a hold is missing, before the hold counts as lost.
+ * Private to engine/. */
 #ifndef LATCHD_ENGINE_RENEW_LOSS_CHECK_H
 #define LATCHD_ENGINE_RENEW_LOSS_CHECK_H
 
@@ -9,8 +9,9 @@ struct engine;
 struct inflight_op;
 struct op_result;
 
-/* That result says that something believed in here is not there: why, is asked first,
- * and the result comes again with the answer. False: it can be taken as it is. */
+/* If the result says that a hold believed in here is missing, asks for the reason
+ * first; the result is taken again when the answer is there. False: the result can be
+ * taken as it is. */
 bool loss_check_begin(struct engine *eng, struct inflight_op *w,
                       const struct op_result *r);
 void on_loss_check_reply(struct engine *eng, struct inflight_op *check,

@@ -1,5 +1,5 @@
 /* Renewing: what is due leaves together, in scripts of at most BATCH_MAX holds of one
- * group and family. */
+ * group and lock class. */
 #include "engine/renew/watchdog.h"
 #include "engine/acquire_spec.h"
 #include "engine/engine_limits.h"

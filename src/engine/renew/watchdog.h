@@ -1,5 +1,4 @@
-/* watchdog: sends renewals in time, and takes their answers.
- * Private to engine/. */
+/* watchdog: sends renewals in time, and takes the answers. Private to engine/. */
 #ifndef LATCHD_ENGINE_RENEW_WATCHDOG_H
 #define LATCHD_ENGINE_RENEW_WATCHDOG_H
 
@@ -9,10 +8,13 @@ struct hold;
 struct inflight_op;
 struct op_result;
 
+/* Sends the renewals that are due, as many as may be in flight. */
 void renew_flush(struct engine *eng);
 void on_renew_reply(struct engine *eng, struct inflight_op *w,
                     const struct op_result *r);
+/* Makes a hold due for renewal now. */
 void renew_request(struct engine *eng, struct hold *h);
+/* Removes an entry that is about to be freed from the renewals in flight. */
 void renew_entry_gone(const struct entry *e);
 
 #endif
