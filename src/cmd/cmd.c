@@ -57,6 +57,14 @@ bool client_needs_auth(const struct cmd *c, const struct client *client)
     return !client->authed && !acl_is_open(c->users.acl);
 }
 
+/* Has the loop read the clock, once a turn. */
+void cmd_on_event(void *ctx)
+{
+    struct cmd *c = ctx;
+
+    (void)c->env.now_ms(c->env.ctx);
+}
+
 bool cmd_on_open(void *ctx, struct conn *conn)
 {
     struct cmd *c = ctx;
@@ -93,6 +101,30 @@ bool cmd_is_unauthenticated(void *ctx, struct conn *conn)
     return !client->trusted;
 }
 
+bool cmd_is_busy(void *ctx, struct conn *conn)
+{
+    struct cmd *c = ctx;
+
+    return engine_conn_busy(c->env.engine, conn_id(conn));
+}
+
+/* Grants whose replies are still effects of this turn will not reach the connection. */
+static void take_back_unwritten(struct cmd *c, uint64_t conn)
+{
+    const struct effects *effects = engine_effects(c->env.engine);
+    size_t count = effects->count; /* replies that this appends are not for `conn` */
+
+    for (size_t i = 0; i < count; i++) {
+        const struct effect *fx = effects->list[i];
+
+        if (fx->kind == EFFECT_REPLY &&
+            (fx->reply.kind == REPLY_TOKEN || fx->reply.kind == REPLY_TOKENS) &&
+            fx->reply.to.conn == conn) {
+            engine_on_undelivered(c->env.engine, conn, fx->reply.grant);
+        }
+    }
+}
+
 void cmd_on_close(void *ctx, struct conn *conn, bool unread)
 {
     struct cmd *c = ctx;
@@ -103,6 +135,7 @@ void cmd_on_close(void *ctx, struct conn *conn, bool unread)
         return;
     }
     log_identity_closed(client, conn);
+    take_back_unwritten(c, client->id);
     if (unread) {
         size_t count = client_doubtful(client, conn_input_count(conn), &grants);
 

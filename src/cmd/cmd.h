@@ -136,11 +136,13 @@ uint64_t cmd_next_deadline(const struct cmd *c);
 void cmd_stop(struct cmd *c);
 
 /* The functions of the conn_handler; ctx is the struct cmd. */
+void cmd_on_event(void *ctx);
 bool cmd_on_open(void *ctx, struct conn *conn);
 void cmd_on_request(void *ctx, struct conn *conn, const struct resp_request *req);
 void cmd_on_again(void *ctx, struct conn *conn);
 void cmd_on_ran(void *ctx, struct conn *conn);
 void cmd_on_close(void *ctx, struct conn *conn, bool unread);
+bool cmd_is_busy(void *ctx, struct conn *conn);
 bool cmd_is_unauthenticated(void *ctx, struct conn *conn);
 size_t cmd_keeps(void *ctx, struct conn *conn);
 

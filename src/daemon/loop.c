@@ -65,22 +65,6 @@ static void do_effect(struct server *s, const struct effect *fx)
     }
 }
 
-void loop_conn_closing(struct server *s, uint64_t conn)
-{
-    struct effects *list = engine_effects(s->engine);
-    size_t count = list->count; /* what this appends is not for clients that close */
-
-    for (size_t i = 0; i < count; i++) {
-        const struct effect *fx = list->list[i];
-
-        if (fx->kind == EFFECT_REPLY &&
-            (fx->reply.kind == REPLY_TOKEN || fx->reply.kind == REPLY_TOKENS) &&
-            fx->reply.to.conn == conn) {
-            engine_on_undelivered(s->engine, conn, fx->reply.grant);
-        }
-    }
-}
-
 /* By index: doing one may append more. */
 static void do_effects(struct server *s)
 {

@@ -92,9 +92,6 @@ int loop_init(struct server *s);
 void loop_fini(struct server *s);
 /* Looks at the clock, once a turn: what fell due is done before anything else. */
 void loop_begin(void *ctx);
-/* Grants that stand among the effects for a connection that closes now: nobody will be
- * told of them. To be called before the engine learns of the close. */
-void loop_conn_closing(struct server *s, uint64_t conn);
 /* Does what the engine wants done, and sends what came of it. */
 void loop_end(struct server *s);
 

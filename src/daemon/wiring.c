@@ -12,65 +12,6 @@
 
 enum { YOUNG_MS = 3000 }; /* a Redis that has been running for less has just begun */
 
-/* --- what comes from the sockets of clients --------------------------- */
-
-static bool on_open(void *ctx, struct conn *c)
-{
-    struct server *s = ctx;
-
-    return cmd_on_open(s->cmd, c);
-}
-
-static void on_request(void *ctx, struct conn *c, const struct resp_request *req)
-{
-    struct server *s = ctx;
-
-    cmd_on_request(s->cmd, c, req);
-}
-
-static void on_again(void *ctx, struct conn *c)
-{
-    struct server *s = ctx;
-
-    cmd_on_again(s->cmd, c);
-}
-
-static void on_ran(void *ctx, struct conn *c)
-{
-    struct server *s = ctx;
-
-    cmd_on_ran(s->cmd, c);
-}
-
-static bool is_busy(void *ctx, struct conn *c)
-{
-    struct server *s = ctx;
-
-    return engine_conn_busy(s->engine, conn_id(c));
-}
-
-static bool is_unauthenticated(void *ctx, struct conn *c)
-{
-    struct server *s = ctx;
-
-    return cmd_is_unauthenticated(s->cmd, c);
-}
-
-static size_t conn_keeps(void *ctx, struct conn *c)
-{
-    struct server *s = ctx;
-
-    return cmd_keeps(s->cmd, c);
-}
-
-static void on_close(void *ctx, struct conn *c, bool unread)
-{
-    struct server *s = ctx;
-
-    loop_conn_closing(s, conn_id(c));
-    cmd_on_close(s->cmd, c, unread);
-}
-
 /* --- what comes from Redis -------------------------------------------- */
 
 static void on_result(void *ctx, const struct op_result *result)
@@ -350,18 +291,6 @@ static void make_clients_side(struct server *s)
 {
     struct net_limits net_limits = config_live_net_limits(s);
     struct cmd_limits cmd_limits = config_live_cmd_limits(&s->config);
-    struct conn_handler handler = {
-        .ctx = s,
-        .on_event = loop_begin,
-        .on_open = on_open,
-        .on_request = on_request,
-        .on_again = on_again,
-        .on_ran = on_ran,
-        .on_close = on_close,
-        .is_busy = is_busy,
-        .is_unauthenticated = is_unauthenticated,
-        .keeps = conn_keeps,
-    };
     struct cmd_env env = {
         .engine = s->engine,
         .ctx = s,
@@ -379,9 +308,20 @@ static void make_clients_side(struct server *s)
         .run_id = s->run_id,
     };
 
-    s->net = net_new(&s->io, &net_limits, &handler);
-    env.net = s->net;
+    s->net = env.net = net_new(&s->io, &net_limits);
     s->cmd = cmd_new(&env, &cmd_limits);
+    net_set_handler(s->net, &(struct conn_handler){
+                                .ctx = s->cmd,
+                                .on_event = cmd_on_event,
+                                .on_open = cmd_on_open,
+                                .on_request = cmd_on_request,
+                                .on_again = cmd_on_again,
+                                .on_ran = cmd_on_ran,
+                                .on_close = cmd_on_close,
+                                .is_busy = cmd_is_busy,
+                                .is_unauthenticated = cmd_is_unauthenticated,
+                                .keeps = cmd_keeps,
+                            });
 }
 
 /* The parts that use what TLS was read: none of it may be served without. */

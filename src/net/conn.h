@@ -96,8 +96,9 @@ struct net_stats {
 
 /* A net owns a uv handle from here to net_close(): the loop turns on by itself while
  * requests are left over because a turn is bounded. */
-struct net *net_new(struct io *io, const struct net_limits *limits,
-                    const struct conn_handler *handler);
+struct net *net_new(struct io *io, const struct net_limits *limits);
+/* Tells where events of conns go. Must come before the first listener. */
+void net_set_handler(struct net *n, const struct conn_handler *handler);
 /* Closes what is still open, see net_close(); the loop must run once more if it was. */
 void net_free(struct net *n);
 void net_set_limits(struct net *n, const struct net_limits *limits);

@@ -24,13 +24,11 @@ static void on_waker_closed(uv_handle_t *handle)
     free(container_of(handle, struct waker, idle));
 }
 
-struct net *net_new(struct io *io, const struct net_limits *limits,
-                    const struct conn_handler *handler)
+struct net *net_new(struct io *io, const struct net_limits *limits)
 {
     struct net *n = xcalloc(1, sizeof(*n));
 
     n->io = io;
-    n->handler = *handler;
     n->parser = resp_parser_new();
     n->turn = 1;
     list_init(&n->conns);
@@ -47,6 +45,11 @@ struct net *net_new(struct io *io, const struct net_limits *limits,
     (void)uv_idle_init(io->loop, &n->waker->idle); /* cannot fail */
     net_set_limits(n, limits);
     return n;
+}
+
+void net_set_handler(struct net *n, const struct conn_handler *handler)
+{
+    n->handler = *handler;
 }
 
 static void free_dead(struct net *n)

@@ -156,7 +156,8 @@ void net_fixture_open(void)
     seen = (struct net_seen){ 0 };
     loop_open(&loop);
     scratch_path("net", ".sock", path, sizeof(path));
-    net = net_new(&loop.io, &LIMITS, &HANDLER);
+    net = net_new(&loop.io, &LIMITS);
+    net_set_handler(net, &HANDLER);
     ck_assert_int_eq(uv_prepare_init(&loop.uv, &net_prepare), 0);
     ck_assert_int_eq(uv_prepare_start(&net_prepare, net_turn_end), 0);
     ck_assert_int_eq(uv_check_init(&loop.uv, &check), 0);

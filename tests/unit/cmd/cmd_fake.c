@@ -91,6 +91,18 @@ void engine_on_undelivered(struct engine *l, uint64_t conn, uint64_t grant)
     }
 }
 
+struct effects *engine_effects(struct engine *l)
+{
+    static struct effects none;
+
+    return &none;
+}
+
+bool engine_conn_busy(const struct engine *l, uint64_t conn)
+{
+    return false;
+}
+
 enum grant_state engine_grant_state(const struct engine *l, uint64_t conn,
                                     uint64_t grant)
 {
