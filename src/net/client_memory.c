@@ -1,5 +1,6 @@
-/* client_memory: what the buffers of all connections have together, and who has to go
- * when it is too much: those with most, so that who behaves pays for nobody. */
+/* client_memory: counts the buffers of all connections, and closes the largest
+ * connections when the sum exceeds the limit, so that those who behave do not pay for
+ * the others. */
 #include "net/net_priv.h"
 #include "util/alloc.h"
 #include "util/log.h"
@@ -20,8 +21,8 @@ size_t conn_memory(struct conn *c)
     return bytes;
 }
 
-/* What a spared one has does not count: others could be closed for it turn by turn, and
- * nothing would be gained. Its own limits bound it. */
+/* The memory of an exempt conn does not count: otherwise all others could be closed
+ * one by one, and nothing would be gained. Its own limits bound it. */
 void conn_count(struct conn *c)
 {
     struct net *n = c->net;
@@ -42,7 +43,7 @@ void conn_uncount(struct conn *c)
     c->counted = 0;
 }
 
-/* Those that could be evicted. */
+/* A candidate for eviction. */
 struct heavy {
     struct conn **conns;
     size_t count;

@@ -22,7 +22,7 @@ struct conn *conn_accept(struct net *n, int fd, bool is_unix, bool tls)
     int r;
 
     if (tls && n->tls == NULL) {
-        abort(); /* or it would be served without */
+        abort(); /* otherwise it would be served without TLS */
     }
     options.tls = tls ? n->tls : NULL;
     c->net = n;
@@ -43,7 +43,7 @@ struct conn *conn_accept(struct net *n, int fd, bool is_unix, bool tls)
     return c;
 }
 
-/* Most replies of a turn fit into a block that waits for them. */
+/* Most replies of a turn fit into a pooled block. */
 static struct buf *output_of(struct conn *c)
 {
     if (c->out == NULL) {
@@ -92,8 +92,8 @@ void conn_free(struct conn *c)
     free(c);
 }
 
-/* The one way a conn ends. Its buffers stay until the end of the turn: a handler may be
- * working with them. */
+/* Every conn ends here. The buffers stay until the end of the turn, as a handler may
+ * be using them. */
 static void close_conn(struct conn *c, bool unread)
 {
     struct net *n = c->net;
@@ -118,7 +118,7 @@ static void close_conn(struct conn *c, bool unread)
         n->handler.on_close(n->handler.ctx, c, unread);
     }
     if (unread) {
-        /* Then nobody is to read it later. */
+        /* The peer must not read it later. */
         stream_abort(c->stream);
         return;
     }
@@ -176,7 +176,8 @@ bool conn_overflows(const struct conn *c)
     return conn_unwritten(c) + stream_queued(c->stream) > c->net->limits.output_buffer;
 }
 
-/* A conn that goes down: closes it if everything is out and nothing is doubtful. */
+/* Closes a draining conn if everything is written, and it is known whether the peer
+ * took it in. */
 static void check_gone(struct conn *c)
 {
     enum stream_fate fate = STREAM_TAKEN;
@@ -198,7 +199,7 @@ void conn_check_linger(struct conn *c, uint64_t now_ms)
 {
     check_gone(c);
     if (c->state != CONN_CLOSED && now_ms > c->active_ms + LINGER_MS) {
-        /* On a unix socket the peer has it all and may read it after we closed. */
+        /* On a unix socket the peer has all of it, and can read it after our close. */
         close_conn(c, c->unsent || stream_queued(c->stream) > 0 ||
                           !stream_is_unix(c->stream));
     }
@@ -244,7 +245,8 @@ static void on_drain(void *ctx)
 void conn_input_ended(struct conn *c)
 {
     if (c->state == CONN_OPEN && c->flow != FLOW_FREE) {
-        /* What was not written yet never will be, so that it can be taken back. */
+        /* What is still unwritten is never written, so that its grants can be taken
+         * back. */
         c->state = CONN_ENDING;
         c->unsent |= conn_unwritten(c) > 0;
         check_gone(c);
@@ -256,7 +258,8 @@ void conn_input_ended(struct conn *c)
     }
 }
 
-/* Only what is cheap, so that nothing is written to it any more. */
+/* Does only what is cheap: nothing is written to the conn any more, and it is closed
+ * in a later turn. */
 static void put_off_end(struct conn *c)
 {
     bool is_open = c->state == CONN_OPEN;
@@ -292,7 +295,7 @@ static void on_end(void *ctx, int status, bool unread)
     c->broken = status != UV_EOF;
     conn_set_end(c, c->broken ? END_BROKEN : END_PEER);
     if (!c->broken && c->state == CONN_OPEN && !list_empty(&c->work)) {
-        return; /* there are requests left that came before the end */
+        return; /* requests from before the end are left */
     }
     c->unsent |= c->broken && unread;
     if (n->ends >= TURN_ENDS || !list_empty(&n->leaving)) {

@@ -1,5 +1,5 @@
-/* input: bytes of a conn become requests, one at a time and never more of them in a
- * turn than others can wait for. */
+/* input: turns the bytes of a conn into requests, and runs them one at a time, in each
+ * turn no more than the others can wait for. */
 #include "net/net_priv.h"
 #include "resp/writer.h"
 #include "util/alloc.h"
@@ -64,7 +64,7 @@ static void run_again(struct conn *c)
     n->handler.on_again(n->handler.ctx, c);
 }
 
-/* Nothing runs after this for now; true: its replies are still awaited. */
+/* Called after the last request for now. True: replies are still awaited. */
 static bool has_run(struct conn *c)
 {
     struct net *n = c->net;
@@ -75,8 +75,8 @@ static bool has_run(struct conn *c)
     return c->flow != FLOW_FREE;
 }
 
-/* Runs what is complete at the start of `data`, from now, `start_us`, on; returns how
- * many bytes that was. *ret_more: stopped because the turn is over for this conn. */
+/* Runs the complete requests at the start of `data`; start_us is now. Returns how many
+ * bytes that was. *ret_more: stopped because the conn has had its share of the turn. */
 static size_t run_requests(struct conn *c, struct span data, uint64_t start_us,
                            uint64_t *hint, bool *ret_more)
 {
@@ -106,7 +106,7 @@ static size_t run_requests(struct conn *c, struct span data, uint64_t start_us,
         status = resp_parse(n->parser, &limits, span_of(data.ptr + at, data.len - at),
                             hint, &used, &req);
         if (status == RESP_BROKEN && has_run(c)) {
-            *hint = 0; /* it is told when those before it are answered */
+            *hint = 0; /* the error is sent once earlier requests are answered */
             break;
         }
         if (status == RESP_BROKEN) {
@@ -125,13 +125,13 @@ static size_t run_requests(struct conn *c, struct span data, uint64_t start_us,
     }
     (void)has_run(c);
     if (c->flow == FLOW_SUSPENDED) {
-        *ret_more = false; /* it goes on when it is resumed */
+        *ret_more = false; /* conn_resume() continues */
     }
     c->running = false;
     return at;
 }
 
-/* After requests ran or input was kept: what is to happen next with the input. */
+/* Decides what happens next with the input, after requests ran or input was stored. */
 static void settle_input(struct conn *c, bool more)
 {
     if (c->state != CONN_OPEN) {
@@ -141,7 +141,7 @@ static void settle_input(struct conn *c, bool more)
         return;
     }
     if (more) {
-        /* It has enough to do: its peer waits until the input is used up. */
+        /* Back-pressure: nothing more is read until the input is used up. */
         list_del(&c->work);
         list_append(&c->net->later, &c->work);
         stream_read_stop(c->stream);
@@ -159,7 +159,7 @@ static void settle_input(struct conn *c, bool more)
         return;
     }
     if (c->flow != FLOW_FREE) {
-        /* An error now would be taken for the reply to what is suspended. */
+        /* The peer would take an error for the reply to the suspended request. */
         log_about(LOG_NOTICE, "net", &(struct log_about){ .client = c->slot.key },
                   "a client sends more than query-buffer-limit behind a command that "
                   "waits, and is closed: it should wait for its replies");
@@ -211,12 +211,12 @@ void conn_on_read(void *ctx, const char *data, size_t len)
         return;
     }
     if (c->inputs == 1 && data[0] == TLS_HELLO && !stream_is_tls(c->stream)) {
-        /* It would wait for ever for our hello. */
+        /* A TLS client would wait for ever for our hello. */
         protocol_error(c, "this port does not speak TLS");
         return;
     }
     if (!list_empty(&c->work)) {
-        keep_input(c, data, len); /* its turn comes at the end of this one */
+        keep_input(c, data, len); /* net_end_turn() runs it */
         conn_count(c);
     } else if (c->in != NULL || c->flow == FLOW_SUSPENDED) {
         keep_input(c, data, len);

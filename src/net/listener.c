@@ -22,7 +22,7 @@ struct listener {
     struct net *net;
     struct list node; /* net->listeners */
     struct acceptor *acceptor;
-    char *path; /* of the socket file, which goes with it; NULL: none of ours */
+    char *path; /* the socket file, removed with the listener; NULL: not ours */
     bool is_unix;
     bool tls;
 };
@@ -43,7 +43,8 @@ static void on_connection(void *ctx, int fd)
               text);
 }
 
-/* The last step of every kind: listens. Takes `fd`, and on success `like->path`. */
+/* Starts to listen, the last step of every kind of listener. Takes `fd`, and on
+ * success like->path. */
 static int start_listener(struct net *n, int fd, const struct listener *like,
                           int backlog, char *ret_name, size_t room)
 {
@@ -133,7 +134,7 @@ int net_listen_tcp(struct net *n, const char *address, int port, int backlog, bo
     return r;
 }
 
-/* Makes way for a new socket file. Only a socket that nobody listens on is removed. */
+/* Removes a socket file that nobody listens on, to make way for a new one. */
 static int remove_stale(const char *path)
 {
     struct sockaddr_un name = { .sun_family = AF_UNIX };
@@ -155,7 +156,7 @@ static int remove_stale(const char *path)
     r = connect(fd, (struct sockaddr *)&name, sizeof(name)) == 0 ? 0 : errno;
     (void)close(fd);
     if (r != ECONNREFUSED) {
-        return UV_EADDRINUSE; /* alive, or busy, or not ours to judge */
+        return UV_EADDRINUSE; /* somebody listens, or we cannot tell */
     }
     return unlink(path) == 0 ? 0 : uv_translate_sys_error(errno);
 }
@@ -167,7 +168,7 @@ static int bind_unix(int fd, const char *path, unsigned mode)
     int r;
 
     (void)memcpy(name.sun_path, path, strlen(path) + 1);
-    /* Never, not even for a moment, open to more than it should be. */
+    /* The umask keeps the file from being open to others even for a moment. */
     old_mask = umask(~mode & 0777);
     r = bind(fd, (struct sockaddr *)&name, sizeof(name)) == 0 ? 0 : errno;
     (void)umask(old_mask);

@@ -8,14 +8,16 @@
 
 #include "net/conn.h"
 
-/* `tls`: its connections are TLS, see net_set_tls(), which comes first. */
+/* Listens on a TCP address. `tls`: its connections use TLS; net_set_tls() must have
+ * been called. */
 int net_listen_tcp(struct net *n, const char *address, int port, int backlog, bool tls,
                    char *ret_name, size_t room);
-/* A socket file that is left over from a dead daemon is replaced, a live one is
- * UV_EADDRINUSE. The file is removed when the listener closes. */
+/* Listens on a unix socket. A file left over from a dead daemon is replaced; if
+ * somebody listens on it, the result is UV_EADDRINUSE. The file is removed when the
+ * listener closes. */
 int net_listen_unix(struct net *n, const char *path, unsigned mode, int backlog,
                     char *ret_name, size_t room);
-/* An inherited listening socket of any family. */
+/* Takes an inherited listening socket of any family. */
 int net_listen_fd(struct net *n, int fd, bool tls, char *ret_name, size_t room);
 
 #endif

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-/* Files that are not clients: listeners, links to Redis, libuv's own, and one to accept
- * a client in order to refuse it: an acceptor would drop it without a word. */
+/* File descriptors that are no clients: listeners, links to Redis, libuv's own, and
+ * one to accept a client and tell it why it is refused. */
 enum { SPARE_FDS = 32 };
 
 /* Keeps the loop turning while requests are left for the next turn. */
@@ -108,7 +108,7 @@ void net_stats(const struct net *n, struct net_stats *ret)
     *ret = n->stats;
 }
 
-/* One whose peer left. */
+/* Closes one conn whose peer left. */
 static bool leave_one(struct net *n)
 {
     struct list *node = list_first(&n->leaving);
@@ -164,7 +164,7 @@ static bool run_all(struct list *ready)
     return any;
 }
 
-/* As many of those that had their share before as this turn has time for. */
+/* Runs conns that had their share in an earlier turn, as long as this turn has time. */
 static bool run_backlog(struct net *n)
 {
     struct list *node;

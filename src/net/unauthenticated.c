@@ -1,6 +1,6 @@
-/* unauthenticated: connections that have not logged in yet. They have so long for it,
- * and the one that is longest at it makes room where there are as many clients as may
- * be: so that who knows no password keeps nobody out who does. */
+/* unauthenticated: connections that have not logged in yet. They have a limited time
+ * for it, and when maxclients is reached, the oldest of them makes room for a new
+ * connection: clients without a password cannot keep out those who have one. */
 #include "net/net_priv.h"
 #include "resp/writer.h"
 
@@ -65,7 +65,7 @@ void net_show_out(struct net *n)
         if (!is_unauthenticated(n, c)) {
             continue;
         }
-        conn_become_known(c); /* or it would be the next again */
+        conn_become_known(c); /* otherwise it would be the next one again */
         if (c->state == CONN_OPEN) {
             n->stats.late++;
             conn_set_end(c, END_UNAUTHENTICATED);

@@ -9,7 +9,8 @@
 
 #include <stdint.h>
 
-/* The line while it is split. `out` is where the next unquoted argument is built. */
+/* A line while it is split. `out` is where the next argument is built without its
+ * quotes. */
 struct line {
     const char *at;
     const char *end;
@@ -21,7 +22,7 @@ static bool is_blank(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* After a backslash inside "...". */
+/* Reads an escape inside "...", after its backslash. */
 static char unescape_char(struct line *line)
 {
     char c = *line->at++;
@@ -49,7 +50,8 @@ static char unescape_char(struct line *line)
     }
 }
 
-/* line->at is behind the opening quote; afterwards behind the closing one. */
+/* Reads a quoted text. line->at is after the opening quote, and afterwards after the
+ * closing one. */
 static bool take_quoted(struct line *line, char quote)
 {
     while (line->at < line->end) {
@@ -66,7 +68,7 @@ static bool take_quoted(struct line *line, char quote)
     return false;
 }
 
-/* One word, without copying it if there is no quote in it. False: unbalanced quotes. */
+/* Reads one word; without quotes it is not copied. False: unbalanced quotes. */
 static bool take_word(struct line *line, struct span *ret)
 {
     const char *first = line->at;
@@ -113,8 +115,8 @@ static enum resp_status split_words(struct resp_parser *p,
         }
         argc++;
     }
-    /* A browser can be made to send a request with our commands in its body to this
-     * port. It always says one of these first. */
+    /* A web page can make a browser send a request with our commands in its body to
+     * this port. Such a request always begins with one of these. */
     if (argc > 0 && (span_eq_nocase(p->argv[0], SPAN("POST")) ||
                      span_eq_nocase(p->argv[0], SPAN("Host:")))) {
         return resp_broken(p, "this is not an HTTP server");
@@ -140,7 +142,7 @@ enum resp_status resp_parse_inline(struct resp_parser *p,
         *hint = data.len;
         return RESP_INCOMPLETE;
     }
-    /* The \r of a \r\n is a blank, and so are more of them. */
+    /* A \r before the \n counts as a blank, like any other. */
     status = split_words(p, limits, span_of(data.ptr, len), ret);
     if (status == RESP_DONE) {
         *ret_used = len + 1;

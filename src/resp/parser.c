@@ -48,8 +48,7 @@ size_t resp_args_max(const struct resp_limits *limits)
 
 enum number_status { NUMBER_DONE, NUMBER_INCOMPLETE, NUMBER_INVALID, NUMBER_TOO_LONG };
 
-/* Nearly all numbers have one digit or two. False: this one is to be looked at closely.
- */
+/* Fast path: nearly all numbers have one or two digits. False: use read_number(). */
 static bool read_small(struct span data, size_t *pos, int64_t *ret)
 {
     const char *at = data.ptr + *pos;
@@ -76,8 +75,8 @@ static bool read_small(struct span data, size_t *pos, int64_t *ret)
     return true;
 }
 
-/* Reads a decimal and its CRLF at *pos. What it says depends on the bytes alone, not on
- * how many have come so far: input in pieces must break at the same byte. */
+/* Reads a decimal and its CRLF at *pos. The result depends on the bytes alone, not on
+ * how they were split into reads: an error is found at the same byte. */
 static enum number_status read_number(struct span data, size_t *pos, int64_t *ret)
 {
     size_t at = *pos;
@@ -151,7 +150,7 @@ static enum resp_status expected_dollar(struct resp_parser *p, unsigned char got
     return resp_broken(p, "expected '$', got '\\x%02x'", got);
 }
 
-/* One bulk string at *pos, which is moved behind it. */
+/* Reads a bulk string at *pos, and moves *pos behind it. */
 static enum resp_status read_bulk(struct resp_parser *p,
                                   const struct resp_limits *limits, struct span data,
                                   size_t *pos, struct span *ret)
@@ -222,7 +221,8 @@ static enum resp_status parse_array(struct resp_parser *p,
     }
     *hint = 0;
     if (resumed != 0) {
-        /* The arguments before the hint may have moved since they were seen. */
+        /* The input may have moved in memory, and with it the arguments before the
+         * hint. */
         return parse_array(p, limits, data, hint, ret_used, ret);
     }
     *ret = (struct resp_request){ .argv = p->argv, .argc = argc };

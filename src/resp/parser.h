@@ -25,9 +25,9 @@ struct resp_limits {
     bool unauth;     /* the limits are those before AUTH: only the error texts differ */
 };
 
-/* One request. `argv` belongs to the parser and is valid until it is used again. An
- * argument points into the input, or into the parser's memory where quotes were taken
- * off an inline command; it has no NUL at its end. */
+/* One request. `argv` belongs to the parser, and is valid until its next use.
+ * Arguments point into the input, or into the parser's memory if quotes were removed;
+ * they are not NUL-terminated. */
 struct resp_request {
     const struct span *argv;
     size_t argc;
@@ -35,20 +35,21 @@ struct resp_request {
 
 struct resp_parser;
 
-/* One parser serves any number of connections: it keeps nothing between calls. */
+/* Creates a parser. One serves any number of connections, as it has no state between
+ * calls. */
 struct resp_parser *resp_parser_new(void);
 void resp_parser_free(struct resp_parser *p);
 
 enum resp_status {
     RESP_DONE,       /* one request in `ret`; argc 0: an empty line, to be ignored */
-    RESP_INCOMPLETE, /* come back with these bytes and more */
+    RESP_INCOMPLETE, /* call again with these bytes and more */
     RESP_BROKEN,     /* protocol error; resp_parser_error() has Redis's text */
 };
 
 /* Parses one request at the start of `data`. *ret_used: bytes to drop (RESP_DONE).
- * `hint` is the caller's, one per connection: 0 at first, kept between calls while
- * RESP_INCOMPLETE so that the same bytes are not scanned twice, 0 after RESP_DONE. The
- * limits may change between requests only. */
+ * `hint` is the caller's, one per connection: 0 at first and after RESP_DONE, and kept
+ * while RESP_INCOMPLETE, so that no byte is scanned twice. The limits may change
+ * between requests only. */
 enum resp_status resp_parse(struct resp_parser *p, const struct resp_limits *limits,
                             struct span data, uint64_t *hint, size_t *ret_used,
                             struct resp_request *ret);

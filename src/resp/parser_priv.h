@@ -18,7 +18,8 @@ enum resp_status resp_parse_inline(struct resp_parser *p,
 enum resp_status resp_broken(struct resp_parser *p, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The smaller of the limit and what a parser can hold. */
+/* The most arguments of a request: the limit, or less if the parser cannot hold as
+ * many. */
 size_t resp_args_max(const struct resp_limits *limits);
 
 #endif

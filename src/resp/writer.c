@@ -8,7 +8,7 @@
 
 enum { NUMBER_ROOM = 24 }; /* prefix, sign, 19 digits, CRLF */
 
-/* The type byte, a decimal, CRLF. */
+/* Appends the type byte, a decimal, and CRLF. */
 static void add_header(struct buf *out, char type, int64_t value)
 {
     char text[NUMBER_ROOM];
@@ -24,7 +24,8 @@ static void add_header(struct buf *out, char type, int64_t value)
     buf_add(out, at, (size_t)(text + sizeof(text) - at));
 }
 
-/* From byte `first` on, everything that could end the line becomes a space. */
+/* Replaces control bytes from byte `first` on by spaces, so that the text stays one
+ * line. */
 static void make_one_line(struct buf *out, size_t first)
 {
     for (char *at = out->data + out->head + first; at < out->data + out->tail; at++) {
