@@ -15,7 +15,7 @@ struct acceptor {
     acceptor_fn *fn;
     void *ctx;
     int fd;
-    bool full; /* no file could be opened, and that was told */
+    bool full; /* no file could be opened, and this was reported */
 };
 
 static void open_spare(struct io *io)
@@ -40,7 +40,8 @@ static int accept_one(const struct acceptor *a)
     return fd >= 0 ? fd : uv_translate_sys_error(errno);
 }
 
-/* No file can be opened. False: nobody is there to be turned away, or it cannot be. */
+/* Accepts and closes a connection with the spare file, when no file can be opened.
+ * False: none is there, or this failed too. */
 static bool turn_away(const struct acceptor *a)
 {
     int fd = UV_EMFILE;
@@ -56,7 +57,7 @@ static bool turn_away(const struct acceptor *a)
     return fd >= 0;
 }
 
-/* False: no more of them in this turn. */
+/* Handles a result of accept(). False: stop for this turn. */
 static bool handle_accepted(struct acceptor *a, int fd)
 {
     bool tell;
@@ -88,7 +89,7 @@ static bool handle_accepted(struct acceptor *a, int fd)
         a->fn(a->ctx, fd);
         return false;
     default:
-        return true; /* that of a connection that came to nothing, or a signal */
+        return true; /* the connection was gone already, or a signal came */
     }
 }
 
@@ -132,7 +133,8 @@ int acceptor_open(struct io *io, int fd, acceptor_fn *fn, void *ctx,
 void acceptor_close(struct acceptor *a)
 {
     if (a != NULL && a->fd >= 0) {
-        uv_close((uv_handle_t *)&a->poll, on_closed); /* takes it out of the loop's */
+        uv_close((uv_handle_t *)&a->poll,
+                 on_closed); /* removes it from the loop's poll set */
         (void)close(a->fd);
         a->fd = -1;
         if (--a->io->acceptors == 0) {

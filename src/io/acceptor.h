@@ -8,17 +8,17 @@
 
 #include "io/stream.h"
 
-enum { ACCEPTS_TURN = 64 }; /* connections of a turn; the others come next turn */
+enum { ACCEPTS_TURN = 64 }; /* connections per turn */
 
 struct acceptor;
 
-/* `fd`: a connection's socket, which does not block and is the callee's now; or a UV_E*
- * code: why none could be accepted (UV_EMFILE: told again only after one could). It may
- * close the acceptor. */
+/* Called with the non-blocking socket of a connection, which the callee owns from now
+ * on, or with a UV_E* code if none could be accepted (UV_EMFILE is reported again only
+ * after a success). May close the acceptor. */
 typedef void acceptor_fn(void *ctx, int fd);
 
-/* Takes the socket, which listens. 0 or a UV_E* code: the socket is the caller's then.
- */
+/* Takes a listening socket. 0 or a UV_E* code; on failure the socket stays the
+ * caller's. */
 int acceptor_open(struct io *io, int fd, acceptor_fn *fn, void *ctx,
                   struct acceptor **ret) __attribute__((warn_unused_result));
 /* Closes the socket at once; accepts NULL. */

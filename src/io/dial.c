@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* SYNs that are sent again to an address while another one is left: gives it 3 s. */
+/* SYN retries for an address if another one is left: it has 3 s. */
 enum { SYN_RETRIES = 1 };
 
 struct dial {
@@ -23,7 +23,7 @@ struct dial {
     struct addrinfo *addresses;
     struct addrinfo *next;
     int error;  /* of the last attempt */
-    int failed; /* this attempt did, and is not given up yet */
+    int failed; /* error of this attempt, not handled yet */
     bool resolving;
 };
 
@@ -58,7 +58,7 @@ bool dial_is_resolving(const struct dial *d)
 void dial_cancel(struct dial *d)
 {
     if (dial_is_resolving(d)) {
-        /* Fails if the lookup is running already; its answer is ignored then. */
+        /* Fails if the lookup runs already; then its answer is ignored. */
         (void)uv_cancel((uv_req_t *)&d->lookup);
     }
 }
@@ -79,14 +79,15 @@ void dial_broke(struct dial *d, int error)
     if (s->connected) {
         s->connected = false;
         stream_drop_queued(s);
-        /* Somebody may be in the middle of something: the loop tells dial_ready(). */
+        /* The caller may be in the middle of something: the loop calls dial_ready()
+         * later. */
         d->failed = error;
         (void)shutdown(s->fd, SHUT_RDWR);
         poller_update(s);
     }
 }
 
-/* Begins; what becomes of it, at once or later, dial_ready() is told. */
+/* Begins to connect. The result always arrives through dial_ready(). */
 static int connect_to(struct dial *d, const struct sockaddr *name, socklen_t len)
 {
     struct stream *s = d->stream;
@@ -103,7 +104,7 @@ static int connect_to(struct dial *d, const struct sockaddr *name, socklen_t len
         (void)setsockopt(fd, IPPROTO_TCP, TCP_SYNCNT, &retries, sizeof(retries));
     }
     if (connect(fd, name, len) != 0 && errno != EINPROGRESS && errno != EINTR) {
-        /* A socket that is not connected is reported as one that was hung up. */
+        /* epoll reports an unconnected socket as hung up, so dial_ready() is called. */
         d->failed = uv_translate_sys_error(errno);
     }
     r = poller_add(s, fd);
@@ -113,7 +114,7 @@ static int connect_to(struct dial *d, const struct sockaddr *name, socklen_t len
     return r;
 }
 
-/* Tries the next address. False: there is none left. */
+/* Tries the next address. False: none is left. */
 static bool dial_next(struct dial *d)
 {
     while (d->next != NULL) {
@@ -169,7 +170,7 @@ void dial_ready(struct dial *d)
     stream_opened(s, &d->opt);
     if (s->tls == NULL) {
         dial_done(d);
-    } /* else after the handshake */
+    } /* with TLS: after the handshake */
 }
 
 static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *addresses)

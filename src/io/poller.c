@@ -8,7 +8,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-enum { EVENTS_MAX = 512 }; /* of a turn; the others come next turn */
+enum { EVENTS_MAX = 512 }; /* events per turn */
 
 struct poller {
     uv_poll_t poll;
@@ -53,7 +53,8 @@ static void on_ready(uv_poll_t *poll, int status, int events)
     for (int i = 0; i < count; i++) {
         struct stream *s = ready[i].data.ptr;
 
-        /* Another one's event may have closed it; its memory is still there. */
+        /* The event of another stream may have closed this one; its memory is still
+         * valid. */
         if (s->fd >= 0) {
             stream_ready(s, ready[i].events);
         }
@@ -98,7 +99,8 @@ static uint32_t mask_of(const struct stream *s)
 {
     unsigned wants = stream_wants(s);
 
-    /* That the peer is gone is always told: where nobody wants it, only once. */
+    /* epoll always reports that the peer is gone; edge-triggered it does so only once.
+     */
     return wants == 0 ? (uint32_t)EPOLLET : wants;
 }
 
@@ -130,7 +132,7 @@ void poller_update(struct stream *s)
         return;
     }
     if (epoll_ctl(s->io->poller->fd, EPOLL_CTL_MOD, s->fd, &event) != 0) {
-        abort(); /* it is in the set, and nothing new is needed */
+        abort(); /* cannot fail: it is in the set */
     }
     s->armed = event.events;
 }
@@ -141,7 +143,8 @@ void poller_remove(struct stream *s)
 
     if (fd >= 0) {
         s->fd = -1;
-        /* A child that was forked and has not begun its program may have it open. */
+        /* A child between fork and exec may still have the file open, so close() is
+         * not enough. */
         (void)epoll_ctl(s->io->poller->fd, EPOLL_CTL_DEL, fd,
                         &(struct epoll_event){ 0 });
         (void)close(fd);
@@ -152,7 +155,7 @@ void poller_remove(struct stream *s)
 void poller_bury(struct stream *s)
 {
     if (s->io->pollers == 0) {
-        stream_free(s); /* it has no socket, and no event is being told */
+        stream_free(s); /* it has no socket, and no events are being handled */
     } else {
         s->next_dead = s->io->dead;
         s->io->dead = s;

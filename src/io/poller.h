@@ -12,15 +12,16 @@
 
 #include "io/stream.h"
 
-/* Takes the socket, which does not block, for the stream; what is waited for is what
- * stream_wants() says. 0 or a UV_E* code; the socket is the caller's then. */
+/* Takes a non-blocking socket for the stream, and waits for the events of
+ * stream_wants(). 0 or a UV_E* code; on failure the socket stays the caller's. */
 int poller_add(struct stream *s, int fd) __attribute__((warn_unused_result));
-/* To be called when stream_wants() says more, or when less is to cost nothing: an event
- * that is not wanted any more does no harm, it ends in another call of this. */
+/* Updates the events that the kernel waits for. Needed when stream_wants() asks for
+ * more; when it asks for less, an unwanted event does no harm, as it ends in another
+ * call of this. */
 void poller_update(struct stream *s);
-/* Closes the socket, if there is one. */
+/* Closes the stream's socket, if it has one. */
 void poller_remove(struct stream *s);
-/* Frees the stream, once nobody works with it. */
+/* Frees the stream once no caller uses it. */
 void poller_bury(struct stream *s);
 
 #endif

@@ -61,7 +61,7 @@ void socket_peer_name(int fd, char *out, size_t room)
     if (getpeername(fd, (struct sockaddr *)&name, &len) != 0) {
         (void)snprintf(out, room, "-");
     } else if (name.ss_family == AF_UNIX && len <= UNIX_HEAD) {
-        /* Clients of a unix socket have no name: that of the socket says more. */
+        /* Clients of a unix socket have no address: the socket's own path says more. */
         socket_local_name(fd, out, room);
     } else {
         format_name(&name, len, out, room);
@@ -91,14 +91,14 @@ bool socket_is_local(int fd)
     socklen_t len = sizeof(name);
 
     if (getpeername(fd, (struct sockaddr *)&name, &len) != 0) {
-        return errno == ENOTCONN; /* reset before it was accepted: there is nobody */
+        return errno == ENOTCONN; /* reset before it was accepted: nobody is there */
     }
     return is_loopback(&name);
 }
 
 static void set_option(int fd, int level, int name, int value)
 {
-    /* An old kernel may lack one; the connection works without. */
+    /* An old kernel may lack an option; the connection works without it. */
     (void)setsockopt(fd, level, name, &value, sizeof(value));
 }
 

@@ -93,7 +93,8 @@ void stream_abort(struct stream *s)
     if (s != NULL && !s->closed && s->connected && !s->is_unix) {
         (void)setsockopt(stream_fd(s), SOL_SOCKET, SO_LINGER, &AT_ONCE,
                          sizeof(AT_ONCE));
-        s->write_error = UV_ECONNABORTED; /* no last word either */
+        s->write_error =
+            UV_ECONNABORTED; /* a closing TLS message cannot be sent either */
     }
     stream_close(s);
 }
@@ -143,15 +144,15 @@ void stream_end(struct stream *s, int status)
         unread = true;
         break;
     default:
-        /* A dead peer, found by a probe, may have had everything before it died. */
+        /* A peer that keepalive found dead may have read everything before. */
         unread =
             has_queued(s) || s->write_error != 0 || socket_has_unsent(stream_fd(s));
     }
     s->events->on_end(s->ctx, status, unread);
 }
 
-/* Writing failed. What the peer said before it left can still be read, and comes first:
- * the end is reported once the input is used up. */
+/* Handles a failed write. What the peer sent before it left can still be read: the end
+ * is reported once the input is used up. */
 static void end_after_input(struct stream *s)
 {
     struct pollfd p = { .fd = stream_fd(s), .events = POLLIN };
@@ -181,7 +182,7 @@ static void take_input(struct stream *s, size_t len)
     }
 }
 
-/* `hung_up`: nothing comes behind what the kernel has. */
+/* Reads input. `hung_up`: the kernel has all input that there will be. */
 static void read_input(struct stream *s, bool hung_up)
 {
     for (int i = 0; i < READS_TURN && wants_input(s); i++) {
@@ -207,7 +208,7 @@ static void read_input(struct stream *s, bool hung_up)
         } else if (errno != EAGAIN && errno != EINTR) {
             stream_end(s, uv_translate_sys_error(errno));
         }
-        return; /* after a signal it is reported again */
+        return; /* interrupted by a signal: epoll reports it again */
     }
 }
 
@@ -221,12 +222,13 @@ void stream_read_start(struct stream *s)
 
 void stream_read_stop(struct stream *s)
 {
-    s->reading = false; /* input that comes nevertheless stops it, see stream_ready() */
+    s->reading = false; /* the next input stops the polling, see stream_ready() */
 }
 
 /* Writing */
 
-/* 0: all is written. UV_EAGAIN: the kernel has no room. */
+/* Writes as much as the kernel takes. 0: everything. UV_EAGAIN: the kernel has no
+ * room. */
 static int write_some(struct stream *s, struct buf *out)
 {
     while (buf_len(out) > 0) {
@@ -247,7 +249,7 @@ static int write_some(struct stream *s, struct buf *out)
     return 0;
 }
 
-/* The kernel has room again, or writing failed before. */
+/* Writes queued bytes when the kernel has room again, or reports an earlier error. */
 static void write_queued(struct stream *s)
 {
     int r = s->write_error != 0 ? s->write_error : write_some(s, &s->out->data);
@@ -264,7 +266,7 @@ static void write_queued(struct stream *s)
     stream_drop_queued(s);
     poller_update(s);
     if (s->dial != NULL) {
-        return; /* of a handshake: its end, or that of the connection, tells more */
+        return; /* during a handshake: its own end reports more */
     }
     if (r != 0) {
         s->write_error = r;
@@ -309,8 +311,8 @@ void stream_send_wire(struct stream *s, struct buf *out)
         if (r == 0) {
             return;
         }
-        /* An error is told when nobody is in the middle of something: it makes the
-         * socket ready, and write_queued() is told. */
+        /* An error is reported later, when no caller is in the middle of something: it
+         * makes the socket ready, and write_queued() reports it. */
         s->write_error = r == UV_EAGAIN ? 0 : r;
     }
     if (s->out == NULL) {
@@ -376,7 +378,7 @@ void stream_opened(struct stream *s, const struct stream_options *opt)
     } else if (s->out != NULL) {
         int r = write_some(s, &s->out->data);
 
-        s->write_error = r == UV_EAGAIN ? 0 : r; /* the rest is write_queued()'s */
+        s->write_error = r == UV_EAGAIN ? 0 : r; /* write_queued() does the rest */
     }
     poller_update(s);
 }

@@ -6,14 +6,14 @@
 
 struct stream_tls; /* stream_tls.c */
 
-/* Bytes that had to wait; exists only while there are any. Once some of `data` is
- * written, what comes is put into `next`: the rest need not be moved for it. */
+/* Queued output; exists only while there is some. Once a part of `data` is written,
+ * new bytes go into `next`, so that the rest need not be moved. */
 struct outgoing {
     struct buf data;
     struct buf next;
 };
 
-/* A stream goes when its owner closed it and no name is being looked up, see
+/* A stream is freed when its owner has closed it and no name is being looked up, see
  * poller_bury(). There may be very many: 72 bytes fill a block of malloc(). */
 struct stream {
     struct io *io;
@@ -24,68 +24,71 @@ struct stream {
     struct stream_tls *tls;   /* NULL: not TLS */
     struct stream *next_dead; /* io->dead */
     int fd;                   /* -1: none */
-    int write_error;          /* the first one */
-    uint32_t armed;           /* poller.c: what the kernel waits for */
+    int write_error;          /* the first error */
+    uint32_t armed;           /* poller.c: the events that the kernel waits for */
     bool is_unix : 1;
     bool connected : 1;
     bool reading : 1; /* what the owner wants */
-    bool ended : 1;   /* on_end came */
+    bool ended : 1;   /* on_end was called */
     bool closed : 1;  /* by the owner */
 };
 
 struct stream *stream_new(struct io *io, const struct stream_events *events, void *ctx);
-/* Frees it once nothing needs it any more. */
+/* Frees the stream if nothing needs it any more. */
 void stream_unref(struct stream *s);
-/* Only its memory. */
+/* Frees the memory. */
 void stream_free(struct stream *s);
-/* The connection stands. */
+/* Called when the connection is established. */
 void stream_opened(struct stream *s, const struct stream_options *opt);
 
-/* For the poller: events of epoll that it waits for, */
+/* For the poller: the epoll events that the stream waits for. */
 unsigned stream_wants(const struct stream *s);
-/* and those that came. It may be closed then. */
+/* Handles events. May close the stream. */
 void stream_ready(struct stream *s, unsigned events);
 
-/* Forgets what waits to be written. */
+/* Drops the queued output. */
 void stream_drop_queued(struct stream *s);
 
-/* `status` is what reading or writing ended with. The last thing its callers do. */
+/* Ends the stream; `status` is the result of reading or writing. Callers must not
+ * touch the stream afterwards. */
 void stream_end(struct stream *s, int status);
-/* Sends bytes as they are on the wire. */
+/* Sends bytes without encrypting them. */
 void stream_send_wire(struct stream *s, struct buf *out);
-/* Appends all of `from`, which is empty then. */
+/* Moves all bytes of `from` to the end of `to`. */
 void stream_move_to_end(struct buf *to, struct buf *from);
 
 /* --- stream_tls.c ----------------------------------------------------- */
 
-/* From now on what is sent waits for the handshake. `host`: see tls_session_new(). */
+/* Makes it a TLS stream: from now on, what is sent waits for the handshake. `host`:
+ * see tls_session_new(). */
 void stream_tls_new(struct stream *s, struct tls *tls, const char *host);
-/* To be called once the connection stands; again, after stream_tls_over(), for another
- * connection. */
+/* Called when the connection is established; after stream_tls_over() again, for the
+ * next connection. */
 void stream_tls_start(struct stream *s);
 void stream_tls_free(struct stream_tls *t); /* accepts NULL */
-/* False: it must not read now, since handshakes have had their share of this turn. */
+/* Whether the stream may read now. False: handshakes have had their share of this
+ * turn. */
 bool stream_tls_may_read(const struct stream *s);
-/* Lets it go on with the next turn. */
+/* Defers the handshake to the next turn. */
 void stream_tls_defer(struct stream *s);
 bool stream_tls_is_deferred(const struct stream *s);
-/* Bytes came from the peer. */
+/* Takes bytes from the peer. */
 void stream_tls_input(struct stream *s, const char *data, size_t len);
-/* The connection is over: whether it was in the middle of a handshake. */
+/* Called when the connection is over; counts and logs a handshake that did not end. */
 void stream_tls_over(struct stream *s, int status);
 void stream_tls_send(struct stream *s, struct buf *out);
 size_t stream_tls_queued(const struct stream *s);
-/* The owner closes it: the last word, if it can be sent at once. */
+/* Sends TLS's closing message if that is possible at once. */
 void stream_tls_close(struct stream *s);
 
-/* Its socket is connected, or is not going to be. It may be closed then. */
+/* Called when connecting has succeeded or failed. May close the stream. */
 void dial_ready(struct dial *d);
-/* It is connected: tells the owner, who may close the stream. */
+/* Tells the owner that the stream is connected. The owner may close the stream. */
 void dial_done(struct dial *d);
-/* The connection stood, but it came to nothing: the next address will be tried. */
+/* The connection was established, but its handshake failed: tries the next address. */
 void dial_broke(struct dial *d, int error);
 bool dial_is_resolving(const struct dial *d);
-/* The owner does not want it any more. */
+/* Cancels the attempt. */
 void dial_cancel(struct dial *d);
 void dial_free(struct dial *d);
 

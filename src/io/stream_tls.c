@@ -25,11 +25,11 @@ struct stream_tls {
     struct tls_session *session; /* NULL: not connected yet */
     struct list handshake;       /* io->handshakes */
     struct list deferred;        /* io->deferred */
-    struct buf early;            /* text that waits for the end of the handshake */
+    struct buf early;            /* plaintext that waits for the end of the handshake */
     uint64_t started_ms;
-    size_t chatter; /* what TLS itself had to say since all was written last */
+    size_t chatter; /* bytes of TLS's own messages since all output was written */
     bool open;
-    bool heard; /* the peer sent something at all */
+    bool heard; /* the peer has sent anything */
 };
 
 static void leave_lists(struct stream_tls *t)
@@ -63,7 +63,7 @@ void stream_tls_start(struct stream *s)
     t->heard = false;
     list_append(&s->io->handshakes, &t->handshake);
     if (t->host != NULL) {
-        stream_tls_input(s, "", 0); /* which makes it say hello */
+        stream_tls_input(s, "", 0); /* begins the handshake */
     }
 }
 
@@ -119,7 +119,7 @@ void io_end_turn(struct io *io)
 
 static void log_handshake_failure(struct stream *s, const char *why)
 {
-    /* A server that we need is another matter than whoever comes by. */
+    /* A failure at a server that we need matters more than one of a passing client. */
     enum log_level level = s->tls->host != NULL ? LOG_WARNING : LOG_INFO;
     struct log_about about = { 0 };
     char peer[128];
@@ -140,7 +140,7 @@ void stream_tls_over(struct stream *s, int status)
         return;
     }
     leave_lists(t);
-    /* Whoever only looks whether the port is open has not failed. */
+    /* A port check that sends nothing is no failed handshake. */
     if (t->heard || status == UV_ETIMEDOUT) {
         log_handshake_failure(s, status == UV_ETIMEDOUT ? "it took too long"
                                                         : "it went away");
@@ -174,7 +174,8 @@ static void break_off(struct stream *s)
     } else {
         log_debug("tls", "broken: %s", why);
     }
-    /* With input unread the close would be a reset, and the reason would be lost. */
+    /* With unread input the close would be a reset, and the peer would not see the
+     * reason. */
     socket_discard_input(stream_fd(s));
     stream_end(s, UV_EPROTO);
 }
@@ -186,7 +187,7 @@ static void send_text(struct stream *s, struct span text)
     struct buf wire = { 0 };
 
     if (!tls_session_output(s->tls->session, text, &wire)) {
-        /* Nobody can be told in the middle of something: the loop will. */
+        /* The caller may be in the middle of something: the loop reports it later. */
         s->write_error = UV_EPROTO;
         (void)shutdown(stream_fd(s), SHUT_RDWR);
     }
@@ -213,7 +214,7 @@ static void on_handshake_done(struct stream *s)
     }
 }
 
-/* What TLS itself had to say. True: the peer provokes it, and does not read it. */
+/* Sends TLS's own messages. True: the peer provokes them without reading them. */
 static bool send_chatter(struct stream *s, struct buf *wire)
 {
     struct stream_tls *t = s->tls;
@@ -288,7 +289,7 @@ void stream_tls_close(struct stream *s)
         return;
     }
     leave_lists(s->tls);
-    /* Behind bytes that are dropped it would be a lie. */
+    /* After dropped bytes, an orderly end would be a lie. */
     if (s->tls->open && s->out == NULL && s->write_error == 0) {
         tls_session_close(s->tls->session, &wire);
         stream_send_wire(s, &wire);

@@ -27,7 +27,7 @@ bool tls_is_built(void)
 static const struct tls_names KEYS = { "tls-cert-file", "tls-key-file",
                                        "tls-ca-cert-file", "tls-ca-cert-dir" };
 
-/* Where what is wrong is written to. */
+/* Where an error text goes. */
 struct report {
     const struct tls_names *names;
     char *text;
@@ -47,7 +47,7 @@ static bool report_tls_error(const struct report *r, const char *key, const char
     return false;
 }
 
-/* OpenSSL's own words for files that are not there are hard to read. */
+/* OpenSSL's own messages about missing files are hard to read. */
 static bool can_read(const struct report *r, const char *key, const char *path,
                      bool folder)
 {
@@ -64,7 +64,7 @@ static bool can_read(const struct report *r, const char *key, const char *path,
            report_tls_error(r, key, path, folder ? "not a directory" : "not a file");
 }
 
-/* Nobody is there to type it in. */
+/* Nobody can type a passphrase in. */
 static int no_passphrase(char *out, int room, int writing, void *ctx)
 {
     if (ctx != NULL) {
@@ -143,7 +143,8 @@ static bool load_authorities(SSL_CTX *ctx, const struct tls_files *f,
             return report_tls_error(r, r->names->ca_cert_file, f->ca_cert_file,
                                     "holds no certificate (PEM)");
         }
-        SSL_CTX_set_client_CA_list(ctx, names); /* tells clients which one to show */
+        SSL_CTX_set_client_CA_list(
+            ctx, names); /* tells clients which certificate to present */
     }
     if (f->ca_cert_dir[0] != '\0') {
         return can_read(r, r->names->ca_cert_dir, f->ca_cert_dir, true) &&
@@ -180,7 +181,7 @@ static bool set_rules(SSL_CTX *ctx)
     /* An idle connection keeps no buffers. */
     (void)SSL_CTX_set_mode(ctx,
                            SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE);
-    /* Sessions are in tickets that clients keep, not in our memory. */
+    /* Sessions are resumed by tickets that clients keep, not from our memory. */
     (void)SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_default_passwd_cb(ctx, no_passphrase);
     (void)SSL_CTX_set_max_cert_list(ctx, TLS_PEER_CERTS_MAX);

@@ -12,20 +12,21 @@
 #include <stdint.h>
 
 enum {
-    /* A peer that has not finished its handshake by then is closed. */
+    /* A peer that has not finished its handshake in this time is closed. */
     TLS_HANDSHAKE_MS = 10000,
-    /* What handshakes may take of a turn of the loop; the others wait for the next. */
+    /* The time of a loop turn that handshakes may take; the others wait for the next
+     * turn. */
     TLS_HANDSHAKES_TURN_US = 5000,
     /* Bytes of certificates that a peer may present. */
     TLS_PEER_CERTS_MAX = 64 * 1024,
-    /* What TLS itself has to say (new keys) to a peer that reads nothing. */
+    /* Bytes of TLS's own messages (new keys) to a peer that reads nothing. */
     TLS_CHATTER_MAX = 16 * 1024,
 };
 
-/* Whether a client must show a certificate of a known authority. */
+/* Whether a client must show a certificate signed by a trusted authority. */
 enum tls_auth { TLS_AUTH_NO, TLS_AUTH_YES, TLS_AUTH_OPTIONAL };
 
-/* What messages call the files below. */
+/* How error texts name the files below. */
 struct tls_names {
     const char *cert_file;
     const char *key_file;
@@ -33,15 +34,15 @@ struct tls_names {
     const char *ca_cert_dir;
 };
 
-/* Paths of PEM files; empty: none. They are called here as in the configuration. */
+/* Paths of PEM files; empty: none. The fields are named like the configuration keys. */
 struct tls_files {
-    const struct tls_names *names; /* NULL: just so */
-    const char *cert_file;         /* with the chain behind it */
-    const char *key_file;          /* empty: it is in cert_file */
+    const struct tls_names *names; /* NULL: the fields' own names */
+    const char *cert_file;         /* the certificate and its chain */
+    const char *key_file;          /* empty: the key is in cert_file */
     const char *ca_cert_file;
     const char *ca_cert_dir;
     enum tls_auth auth_clients;
-    bool trust_anybody; /* clients: whatever certificate the server shows is right */
+    bool trust_anybody; /* clients: accept any certificate of the server */
 };
 
 struct tls;
@@ -49,17 +50,17 @@ struct tls;
 /* Whether this build has TLS at all. */
 bool tls_is_built(void);
 
-/* The server's side. NULL with one line for people in reterr: which file, and why. */
+/* Loads the server's side. NULL: reterr says in one line which file is wrong, and why.
+ */
 struct tls *tls_new(const struct tls_files *files, char *reterr, size_t room);
-/* The client's side: servers must show a certificate for their name, of the authorities
- * of the files, or without those of the system's. With cert_file we show one as well;
- * auth_clients means nothing. */
+/* Loads the client's side. Servers must show a certificate for their name, signed by
+ * an authority in the files, or without these in the system's store. With cert_file
+ * the client presents one as well; auth_clients is ignored. */
 struct tls *tls_new_client(const struct tls_files *files, char *reterr, size_t room);
 struct tls *tls_ref(struct tls *tls);
 void tls_unref(struct tls *tls); /* accepts NULL */
 
-/* Seconds until the certificate is not valid any more; negative: since when it is not.
- */
+/* Seconds until the certificate expires; negative: since it expired. */
 int64_t tls_valid_s(const struct tls *tls);
 
 #endif

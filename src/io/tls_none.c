@@ -1,4 +1,4 @@
-/* tls without OpenSSL: there is none, and no session is ever made. */
+/* tls without OpenSSL: every tls_new() fails, so that no session exists. */
 #include "io/tls_session.h"
 
 #include <stdio.h>
@@ -36,7 +36,7 @@ int64_t tls_valid_s(const struct tls *tls)
 
 struct tls_session *tls_session_new(struct tls *tls, const char *host)
 {
-    abort(); /* there is no struct tls that could be given */
+    abort(); /* unreachable: no struct tls exists */
 }
 
 void tls_session_free(struct tls_session *t)

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* OpenSSL reads from and writes to `in` and `out`, which are set while it is called:
- * nothing is copied into buffers that would then be kept, as a memory BIO does. */
+/* OpenSSL reads from `in` and writes to `out`, which are set while it is called. A
+ * memory BIO would copy the bytes into buffers, and keep these. */
 struct tls_session {
     SSL *ssl;
     struct tls *tls;
@@ -67,7 +67,7 @@ BIO_METHOD *tls_wire_new(void)
 
 /* Sessions */
 
-/* The certificate must be for that address, or that name. */
+/* Demands a certificate for this address or name. */
 static void expect_host(SSL *ssl, const char *host)
 {
     X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
@@ -149,7 +149,7 @@ static enum tls_state read_text(struct tls_session *t, char *text, size_t room,
             return set_broken(t);
         }
     }
-    return set_broken(t); /* it holds more than it can have been given */
+    return set_broken(t); /* cannot happen: more bytes than were passed in */
 }
 
 enum tls_state tls_session_input(struct tls_session *t, struct span in, char *text,
@@ -239,6 +239,6 @@ bool tls_session_peer(const struct tls_session *t, char *ret, size_t room)
     }
     len = X509_NAME_get_text_by_NID(X509_get_subject_name(cert), NID_commonName, ret,
                                     (int)room);
-    /* A name with a NUL inside, or one that was cut off, is another name. */
+    /* A name that contains a NUL, or was cut off, would be another name. */
     return len > 0 && (size_t)len < room - 1 && strlen(ret) == (size_t)len;
 }
