@@ -1,9 +1,8 @@
-/* acl: the users: who they are, what they may do, and what was refused to them.
- *
- * A struct acl owns its users. Whoever keeps a user across turns holds a reference:
- * acl_ref(), acl_unref(); a user that was deleted lives on, `gone`, until the last one
- * is given back. The user `default` is always there. Pure memory: no sockets, no
- * clock, no files (acl_load() is given the text). Times are milliseconds. */
+/* acl: the users and their permissions. A struct acl owns its users. A reference, by
+ * acl_ref() and acl_unref(), keeps a user across loop turns; a deleted user stays,
+ * `gone`, until the last reference is dropped. The user `default` always exists. No
+ * sockets, no clock, no files: acl_load() is passed the text. Times are milliseconds.
+ */
 #ifndef LATCHD_ACL_ACL_H
 #define LATCHD_ACL_ACL_H
 
@@ -19,15 +18,16 @@ enum {
     ACL_USERS_MAX = 10000,
     ACL_NAME_MAX = 128,         /* bytes of a user's name */
     ACL_FILE_MAX = 4 << 20,     /* bytes of a file of users */
-    ACL_FILE_MISTAKES_MAX = 16, /* that one reading tells */
-    ACL_REASON_MAX = 512,       /* room that is enough for every reterr */
+    ACL_FILE_MISTAKES_MAX = 16, /* reported by one acl_load() */
+    ACL_REASON_MAX = 512,       /* enough room for any reterr */
 };
 
 struct acl_user {
     UT_hash_handle hh;
     char *name;
     size_t name_len;
-    uint32_t id; /* never used twice, not 0; a user that is made again is another one */
+    uint32_t id; /* never reused, not 0: a user that is deleted and created again is
+                    another one */
     unsigned refs;
     bool gone;
     struct permissions terms;
@@ -35,56 +35,56 @@ struct acl_user {
 
 struct acl;
 
-/* With the user default, who may do anything without password. */
+/* Creates an acl with the user `default`, who may do anything without a password. */
 struct acl *acl_new(const struct acl_catalog *catalog);
-/* All references must have been given back, but those of acl itself. Accepts NULL. */
+/* Frees an acl. All references from outside must have been dropped. Accepts NULL. */
 void acl_free(struct acl *a);
 
 const struct acl_catalog *acl_catalog(const struct acl *a);
 struct acl_user *acl_default(const struct acl *a);
 struct acl_user *acl_find(const struct acl *a, struct span name); /* NULL: not there */
 size_t acl_count(const struct acl *a);
-/* By name. */
+/* Calls `fn` for each user, sorted by name. */
 typedef void acl_user_fn(void *ctx, struct acl_user *user);
 void acl_each(const struct acl *a, acl_user_fn *fn, void *ctx);
 
 struct acl_user *acl_ref(struct acl_user *user);
 void acl_unref(struct acl_user *user); /* accepts NULL */
 
-/* Makes or changes a user: all rules are applied, or none, and then reterr has the
- * text of the error. The user must be gone through again by whoever serves it. */
+/* Creates or changes a user. Either all rules are applied, or none; then reterr has
+ * the error. The caller must check the connections of a changed user again. */
 struct acl_user *acl_set(struct acl *a, struct span name, const struct span *rules,
                          size_t count, char *reterr, size_t room);
-/* False: there is no such user. Not for default. */
+/* Deletes a user other than `default`. False: there is no such user. */
 bool acl_delete(struct acl *a, struct span name);
-/* The one password of default; empty: it needs none. */
+/* Sets the only password of `default`; empty: it needs none. */
 void acl_set_password(struct acl *a, struct span password);
 
-/* The user, if that is a password of his and he is on; NULL: no. Takes as long if there
- * is no such user. */
+/* Checks a login: the user if the password is right and the user is on, else NULL.
+ * Takes equally long if there is no such user. */
 struct acl_user *acl_login(const struct acl *a, struct span name, struct span password);
-/* Nobody needs to say who he is: default is on and needs no password. */
+/* Whether no login is needed: `default` is on and needs no password. */
 bool acl_is_open(const struct acl *a);
 
 /* --- aclfile.c -------------------------------------------------------- */
 
-/* Users as a file has them, `user name rule ...` on a line. All of them replace all of
- * those that are there, or nothing is changed, and reterr says what is wrong, by
- * `name` and line. Users that are not in it are gone; default is as it was at first
- * then, with `password` if that is not empty. *ret_default: the file has default. */
+/* Replaces all users by those of a file with lines `user name rule ...`. On failure
+ * nothing is changed, and reterr says what is wrong, with `name` and line. Users that
+ * are not in the file are gone; `default` is then as acl_new() makes it, with
+ * `password` if that is not empty. *ret_default: the file has `default`. */
 bool acl_load(struct acl *a, const char *name, struct span text, struct span password,
               bool *ret_default, struct buf *reterr)
     __attribute__((warn_unused_result));
 void acl_save(const struct acl *a, struct buf *out);
-/* "user name on ...", without end of line. */
+/* Appends the user's line of an ACL file, "user name on ...", without its newline. */
 void acl_describe(const struct acl *a, const struct acl_user *user, struct buf *out);
 
 /* --- for aclfile.c ---------------------------------------------------- */
 
 bool acl_name_fits(struct span name);
-/* Takes the terms over. */
+/* Creates or replaces a user; takes the content of *terms. */
 void acl_put(struct acl *a, struct span name, struct permissions *terms);
-/* Deletes who is not in that list of names. */
+/* Deletes all users that are not in the list. */
 void acl_keep_only(struct acl *a, const struct span *names, size_t count);
 
 #endif

@@ -1,5 +1,5 @@
-/* Users as text: one on a line, as Redis writes its ACL files. Lines that begin with #
- * are comments. */
+/* Users as text, one per line, in the format of Redis's ACL files. Lines that begin
+ * with # are comments. */
 #include "acl/acl.h"
 
 #include "util/alloc.h"
@@ -13,7 +13,7 @@ static const char LAST_WORDS[] =
     "performed";
 
 struct loaded {
-    UT_hash_handle hh; /* by name, to find twins */
+    UT_hash_handle hh; /* by name, to find duplicates */
     struct span name;  /* in the text */
     struct permissions terms;
 };
@@ -34,7 +34,7 @@ static bool is_blank(char ch)
     return ch == ' ' || ch == '\t' || ch == '\r';
 }
 
-/* Cuts the first word off; empty: none is left. */
+/* Cuts the first word off the line; empty: none is left. */
 static struct span next_word(struct span *line)
 {
     size_t start = 0, end;
@@ -84,7 +84,7 @@ static void read_rules(struct reading *r, struct permissions *terms, struct span
 
     while ((rule = next_word(&line)).len != 0) {
         const char *why = permissions_apply(terms, r->catalog, rule);
-        /* What is told goes into the log: no passwords. */
+        /* Errors go into the log, so they must not contain passwords. */
         struct span shown =
             permissions_rule_is_secret(rule) ? span_of(rule.ptr, 1) : rule;
 

@@ -1,5 +1,5 @@
-/* catalog: what rules can speak of: the commands and their categories. Whoever makes
- * the users fills it in from its own table; it must outlive them. */
+/* catalog: the commands and categories that rules can name. cmd/ fills it from its
+ * table of commands; it must outlive the users. */
 #ifndef LATCHD_ACL_CATALOG_H
 #define LATCHD_ACL_CATALOG_H
 
@@ -8,10 +8,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { ACL_COMMANDS_MAX = 256 }; /* rows of a catalog */
+enum { ACL_COMMANDS_MAX = 256 }; /* commands of a catalog */
 
-/* A command's number is its place. Sorted by name, in lower case; a subcommand is
- * called `container|sub` and follows its container. */
+/* A command's number is its index. Sorted by name, in lower case; a subcommand is
+ * named `container|sub` and follows its container. */
 struct acl_command {
     const char *name;
     unsigned categories; /* bits, see acl_catalog */

@@ -57,7 +57,7 @@ static bool is_again(const struct denial *old, const struct denial *now)
            span_eq(old->user, now->user);
 }
 
-/* Number `at` becomes the first, and those before it move on. */
+/* Moves entry `at` to the front. */
 static struct denial *to_front(struct denials *d, size_t at)
 {
     struct denial found = d->list[at];

@@ -1,5 +1,5 @@
-/* denials: what was refused to whom, newest first, as ACL LOG tells it. The same again
- * within a minute is counted, not listed. */
+/* denials: the entries of ACL LOG, newest first: what was refused to which client. A
+ * repetition within a minute is counted in its entry. */
 #ifndef LATCHD_ACL_DENIALS_H
 #define LATCHD_ACL_DENIALS_H
 
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum {
-    DENIALS_MAX = 128,        /* that are kept */
+    DENIALS_MAX = 128,        /* entries */
     DENIALS_OBJECT_MAX = 528, /* bytes of a name or channel */
     DENIALS_GROUP_MS = 60000,
 };
@@ -37,14 +37,14 @@ struct denials;
 
 struct denials *denials_new(void);
 void denials_free(struct denials *d);
-void denials_reset(struct denials *d); /* the totals stay */
+void denials_reset(struct denials *d); /* keeps the totals */
 
-/* Copies the spans; `count` is not used. */
+/* Adds an entry, or counts a repetition. Copies the spans; denial->count is ignored. */
 void denials_add(struct denials *d, const struct denial *denial);
-/* How many there are, and each of them, the newest is number 0. */
+/* The number of entries, and entry `at`; 0 is the newest. */
 size_t denials_count(const struct denials *d);
 const struct denial *denials_at(const struct denials *d, size_t number);
-/* Ever, for INFO. */
+/* Denials since the start, for INFO. */
 uint64_t denials_total(const struct denials *d, enum denial_reason reason);
 void denials_reset_totals(struct denials *d);
 

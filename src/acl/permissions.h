@@ -1,8 +1,7 @@
 /* permissions: what one user may do: on or off, passwords, commands, names, channels.
- * Rules in Redis's ACL syntax change them, and they can be told in it again.
- *
- * A struct terms owns its memory: permissions_init() (nobody may do anything),
- * permissions_fini(); permissions_copy() is for trying rules out. Every list has a
+ * Rules in Redis's ACL syntax change them, and they can be written out in it again. A
+ * struct permissions owns its memory: permissions_init() (nothing is allowed),
+ * permissions_fini(). permissions_copy() is for trying rules out. Every list has a
  * named limit. */
 #ifndef LATCHD_ACL_PERMISSIONS_H
 #define LATCHD_ACL_PERMISSIONS_H
@@ -17,7 +16,8 @@
 #include <stdint.h>
 
 enum {
-    PERM_PASSWORDS_MAX = 64,      /* of one user: a new one is added, the old removed */
+    PERM_PASSWORDS_MAX =
+        64, /* of one user: a new one can be added before the old is removed */
     PERM_PASSWORD_MAX = 4096,     /* bytes of one */
     PERM_PATTERNS_MAX = 256,      /* of names, and as many of channels */
     PERM_PATTERN_MAX = 528,       /* bytes of one: the time of a match grows with it */
@@ -27,7 +27,7 @@ enum {
 enum permission_flag {
     PERM_ON = 1 << 0,
     PERM_NOPASS = 1 << 1,
-    PERM_SANITIZE = 1 << 2, /* said, and means nothing here */
+    PERM_SANITIZE = 1 << 2, /* accepted, without effect */
     PERM_SKIP_SANITIZE = 1 << 3,
     PERM_ALL_COMMANDS = 1 << 4,
     PERM_ALL_NAMES = 1 << 5,
@@ -42,7 +42,7 @@ enum permission_access {
 };
 
 struct pattern {
-    unsigned access; /* of names only */
+    unsigned access; /* read, write or both; of names only */
     size_t len;
     char *text;
 };
@@ -52,7 +52,8 @@ struct patterns {
     size_t count;
 };
 
-/* As it was written, `+client|kill`, `-@admin`; in the order in which they count. */
+/* A rule as it was written, `+client|kill`, `-@admin`. Later rules override earlier
+ * ones. */
 struct command_rule {
     uint16_t number; /* of the command, or of the category's bit */
     bool category;
@@ -67,31 +68,33 @@ struct permissions {
     struct patterns channels;
     struct command_rule *rules;
     size_t rule_count;
-    uint64_t allowed[ACL_COMMANDS_MAX / 64]; /* what follows from them */
+    uint64_t
+        allowed[ACL_COMMANDS_MAX / 64]; /* what the rules allow, a bit per command */
 };
 
 void permissions_init(struct permissions *t);
 void permissions_fini(struct permissions *t);
 void permissions_copy(struct permissions *to,
-                      const struct permissions *from); /* `to` is not yet init */
-/* `on nopass ~* &* +@all`: what the user default is at first. */
+                      const struct permissions *from); /* `to` is not initialised */
+/* `on nopass ~* &* +@all`: the initial permissions of the user `default`. */
 void permissions_init_open(struct permissions *t);
 
-/* Applies one rule. NULL: done; else why not, and nothing is changed. */
+/* Applies one rule. NULL: done; otherwise the reason, and nothing is changed. */
 const char *permissions_apply(struct permissions *t, const struct acl_catalog *c,
                               struct span rule) __attribute__((warn_unused_result));
-/* Whether the rule may hold a password: not to be repeated in logs. */
+/* Whether the rule may contain a password, and must not appear in logs. */
 bool permissions_rule_is_secret(struct span rule);
 
 /* --- asking ----------------------------------------------------------- */
 
-/* Looks at all passwords, whichever fits. */
+/* Whether a password is right. Always compares all of them, so that the time tells
+ * nothing. */
 bool permissions_password_fits(const struct permissions *t, const struct secret *given);
 
 static inline bool permissions_may_anything(const struct permissions *t)
 {
     return (t->flags & PERM_ANYTHING) == PERM_ANYTHING &&
-           t->rule_count == 0; /* nothing was taken away again */
+           t->rule_count == 0; /* no command was taken away again */
 }
 
 static inline bool permissions_may_run(const struct permissions *t, size_t command)
@@ -102,18 +105,18 @@ static inline bool permissions_may_run(const struct permissions *t, size_t comma
 bool permissions_may_name(const struct permissions *t, struct span name,
                           unsigned access);
 bool permissions_may_channel(const struct permissions *t, struct span channel);
-/* A pattern of PSUBSCRIBE is compared with the user's own, letter by letter. */
+/* Whether the user may PSUBSCRIBE to a pattern: it must equal one of the user's own. */
 bool permissions_may_channels(const struct permissions *t, struct span pattern);
 
 /* --- telling ---------------------------------------------------------- */
 
-/* "on nopass": flags, as GETUSER lists them; returns how many, at most 4. */
+/* The flags as GETUSER lists them ("on", "nopass"); returns how many, at most 4. */
 size_t permissions_flag_words(const struct permissions *t, const char *ret[4]);
 void permissions_add_names(const struct permissions *t, struct buf *out);
 void permissions_add_channels(const struct permissions *t, struct buf *out);
 void permissions_add_commands(const struct permissions *t, const struct acl_catalog *c,
                               struct buf *out);
-/* All of it, as a line of the file after the user's name. */
+/* Appends all permissions as in a line of the ACL file, after the user's name. */
 void permissions_add_line(const struct permissions *t, const struct acl_catalog *c,
                           struct buf *out);
 

@@ -1,4 +1,4 @@
-/* One rule in Redis's ACL syntax, applied to the terms of a user. */
+/* One rule in Redis's ACL syntax, applied to the permissions of a user. */
 #include "acl/permissions.h"
 
 #include "util/alloc.h"
@@ -108,7 +108,7 @@ static const char *add_pattern(struct patterns *p, struct span text, unsigned ac
 {
     for (size_t i = 0; i < text.len; i++) {
         if (isspace((unsigned char)text.ptr[i]) || text.ptr[i] == '\0') {
-            return SYNTAX; /* it could not be written into a file */
+            return SYNTAX; /* the pattern could not be written into a file */
         }
     }
     if (text.len > PERM_PATTERN_MAX) {
@@ -139,7 +139,7 @@ static const char *add_name(struct permissions *t, struct span text, unsigned ac
 {
     const char *why = add_pattern(&t->names, text, access);
 
-    /* %R~* and %W~* are written as ~*, and so it has to be the same. */
+    /* %R~* with %W~* is written as ~*, so it has to mean the same. */
     for (size_t i = 0; why == NULL && i < t->names.count; i++) {
         const struct pattern *p = &t->names.list[i];
 
@@ -272,7 +272,7 @@ static const char *apply_category(struct permissions *t, const struct acl_catalo
     return why;
 }
 
-/* Why there is no such command, in Redis's words where it has some. */
+/* The error for an unknown command, in Redis's words where it has some. */
 static const char *no_command(const struct acl_catalog *c, struct span name, bool yes)
 {
     const char *bar = name.len == 0 ? NULL : memchr(name.ptr, '|', name.len);
@@ -370,7 +370,7 @@ static void do_nocommands(struct permissions *t)
 
 static void do_clearselectors(struct permissions *t)
 {
-    (void)t; /* there are none */
+    (void)t; /* latchd has no such rules */
 }
 
 static void do_reset(struct permissions *t)

@@ -1,5 +1,5 @@
-/* secret: passwords. They are kept as SHA-256 only, and compared in a time that tells
- * nothing of them. The arithmetic is OpenSSL's. */
+/* secret: passwords, stored as SHA-256 only and compared in constant time. The
+ * arithmetic is OpenSSL's. */
 #ifndef LATCHD_ACL_SECRET_H
 #define LATCHD_ACL_SECRET_H
 
@@ -23,11 +23,11 @@ struct secret {
 
 void secret_hash(struct span password, struct secret *ret);
 bool secret_same(const struct secret *a, const struct secret *b);
-/* 64 lower case hexadecimal digits. */
+/* Reads a hash of 64 lower case hexadecimal digits. */
 bool secret_from_hex(struct span hex, struct secret *ret);
 void secret_add_hex(const struct secret *s, struct buf *out);
-/* Appends so many random bits, rounded up to whole hexadecimal digits. False: the
- * system has no random bytes. */
+/* Appends `bits` random bits as hexadecimal digits, rounded up. False: the system has
+ * no random bytes. */
 bool secret_random(size_t bits, struct buf *out);
 
 #endif

@@ -6,13 +6,13 @@
 
 #include <stdlib.h>
 
-/* A bucket counts what was taken out; it is full again after at most FULL_MS. */
+/* A bucket counts what was taken out, and is full again after at most FULL_MS. */
 enum { FULL_MS = THROTTLE_BURST * 1000 / THROTTLE_PER_SECOND };
 
 struct bucket {
     UT_hash_handle hh;
-    struct list in_order; /* the one that failed last is the last */
-    uint64_t taken_ms;    /* failures that are not made good yet, in ms of filling */
+    struct list in_order; /* ordered by the last failure */
+    uint64_t taken_ms;    /* what was taken out, in ms of refilling */
     uint64_t at_ms;
     size_t len;
     char address[THROTTLE_ADDRESS_MAX];
@@ -82,7 +82,7 @@ bool throttle_allows(struct throttle *t, struct span address, uint64_t now_ms)
     return bucket_level(b == NULL ? &t->shared : b, now_ms) + ONE_MS <= FULL_MS;
 }
 
-/* Drops those that are full again; the oldest stand in front. */
+/* Drops buckets that are full again; the oldest are in front. */
 static void buckets_expire(struct throttle *t, uint64_t now_ms)
 {
     struct list *first;

@@ -1,8 +1,7 @@
-/* throttle: how often an address may fail to log in. Each has a bucket of
- * THROTTLE_BURST failures, which fills again by THROTTLE_PER_SECOND. While it is empty,
- * passwords from there are not even looked at. Addresses that have not failed lately
- * take no memory; beyond THROTTLE_ADDRESSES of them at a time, the others share one
- * bucket. */
+/* throttle: limits how often an address may fail to log in. Each address has a bucket
+ * of THROTTLE_BURST failures, which refills at THROTTLE_PER_SECOND. While it is empty,
+ * passwords from there are not even checked. Addresses without recent failures take no
+ * memory; beyond THROTTLE_ADDRESSES at a time, the others share one bucket. */
 #ifndef LATCHD_ACL_THROTTLE_H
 #define LATCHD_ACL_THROTTLE_H
 
@@ -25,6 +24,6 @@ struct throttle *throttle_new(void);
 void throttle_free(struct throttle *t);
 bool throttle_allows(struct throttle *t, struct span address, uint64_t now_ms);
 void throttle_failed(struct throttle *t, struct span address, uint64_t now_ms);
-size_t throttle_count(const struct throttle *t); /* addresses that are known */
+size_t throttle_count(const struct throttle *t); /* addresses with a bucket */
 
 #endif
