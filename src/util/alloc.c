@@ -12,7 +12,7 @@ void alloc_failed(void)
         "limit of memory, or lower maxclients and the limits of buffers\n";
 
     if (write(STDERR_FILENO, WORDS, sizeof(WORDS) - 1) < 0) {
-        abort(); /* nobody hears it */
+        abort(); /* no memory to report it */
     }
     abort();
 }

@@ -42,10 +42,11 @@ static inline struct span buf_span(const struct buf *b)
     return span_of(b->data == NULL ? "" : b->data + b->head, buf_len(b));
 }
 
-/* buf_reserve() where there is not enough room yet. */
+/* The slow path of buf_reserve(): makes room. */
 char *buf_make_room(struct buf *b, size_t len);
 
-/* Room for `len` more bytes; returns where they go. Follow with buf_grew(). */
+/* Makes room for `len` more bytes; returns where to write them. buf_grew() must
+ * follow. */
 static inline char *buf_reserve(struct buf *b, size_t len)
 {
     return b->data != NULL && b->room - b->tail >= len ? b->data + b->tail
@@ -81,7 +82,7 @@ void buf_printf(struct buf *b, const char *fmt, ...)
 void buf_vprintf(struct buf *b, const char *fmt, va_list ap)
     __attribute__((format(printf, 2, 0), nonnull(2)));
 
-/* Drops `len` bytes at the front; memory is kept. */
+/* Drops `len` bytes at the front, and keeps the memory. */
 void buf_drop(struct buf *b, size_t len);
 
 #endif

@@ -1,4 +1,5 @@
-/* clock: the two clocks latchd looks at. Not for engine/, which is told the time. */
+/* clock: the two clocks that latchd reads. engine/ must not use them: its callers pass
+ * the time. */
 #ifndef LATCHD_UTIL_CLOCK_H
 #define LATCHD_UTIL_CLOCK_H
 

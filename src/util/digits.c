@@ -5,9 +5,9 @@
 
 #define EIGHT_DIGITS UINT64_C(100000000)
 
-/* A number of at most eight digits, all of them written: those of each half beside each
- * other, then those of each quarter, so that all are made by three steps. Of four
- * digits, x * 5243 >> 19 is x / 100; of two, x * 103 >> 10 is x / 10. */
+/* Spreads a number of at most eight digits over eight bytes: first the halves side by
+ * side, then the quarters, so that three steps make all digits. For four digits, x *
+ * 5243 >> 19 is x / 100; for two, x * 103 >> 10 is x / 10. */
 static uint64_t eight_digits(uint32_t value)
 {
     uint64_t fours = value / 10000 | (uint64_t)(value % 10000) << 32;

@@ -2,15 +2,15 @@
 
 #include <string.h>
 
-/* What stands between two stars. */
+/* A part of a pattern between two stars. */
 struct segment {
     struct span bytes;
-    size_t elements; /* each is for one byte of the text */
-    bool plain;      /* all of them are just that byte */
+    size_t elements; /* each matches one byte of text */
+    bool plain;      /* all are literal bytes */
 };
 
-/* One element of the pattern against one byte. Returns how many pattern bytes the
- * element has, and whether it matches. */
+/* Matches one element of the pattern against one byte. Returns the element's length in
+ * the pattern; *ret: it matches. */
 static size_t match_class(struct span pattern, size_t at, unsigned char c, bool *ret)
 {
     size_t i = at + 1;
@@ -60,7 +60,7 @@ static size_t match_one(struct span pattern, size_t at, unsigned char c, bool *r
     return 1;
 }
 
-/* From `at` to the next star, or to the end. */
+/* The segment from `at` to the next star, or to the end. */
 static struct segment segment_at(struct span pattern, size_t at)
 {
     struct segment s = { .plain = true };
@@ -78,7 +78,7 @@ static struct segment segment_at(struct span pattern, size_t at)
     return s;
 }
 
-/* Whether the segment stands there; the text is long enough. */
+/* Whether the segment matches at `text`, which is long enough. */
 static bool stands_at(const struct segment *s, const char *text)
 {
     const char *p = s->bytes.ptr;
@@ -102,7 +102,7 @@ static bool stands_at(const struct segment *s, const char *text)
     return true;
 }
 
-/* Where it stands first; text.len: nowhere. */
+/* The first match of the segment in the text; text.len: none. */
 static size_t find_segment(const struct segment *s, struct span text)
 {
     if (s->elements > text.len) {
@@ -136,7 +136,7 @@ bool glob_match(struct span pattern, struct span text)
     for (;;) {
         size_t where;
 
-        s = segment_at(pattern, ++at); /* behind a star */
+        s = segment_at(pattern, ++at); /* after a star */
         at += s.bytes.len;
         if (at == pattern.len) {
             return s.elements <= text.len &&

@@ -9,14 +9,14 @@
 #include "util/span.h"
 
 enum {
-    GLOB_WORK_PLAIN = 4, /* of letters between stars, however many */
+    GLOB_WORK_PLAIN = 4, /* for plain letters between stars, however many */
 };
 
 bool glob_match(struct span pattern, struct span text);
 
-/* How much a match may cost for each byte of the text: 0 where nothing is looked for,
- * GLOB_WORK_PLAIN, or the length of the longest part with `?`, `[` or `\\` that has a
- * star on both sides. */
+/* The cost of a match per byte of text: 0 without a search, GLOB_WORK_PLAIN for plain
+ * letters, else the length of the longest part with `?`, `[` or `\\` that has a star
+ * on both sides. */
 size_t glob_work(struct span pattern);
 
 #endif

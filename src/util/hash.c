@@ -30,7 +30,7 @@ static void sip_round(struct sip *s)
     s->v2 = rotate_left(s->v2, 32);
 }
 
-/* Up to seven bytes. */
+/* Loads up to seven bytes. */
 static uint64_t load_rest(const uint8_t *p, size_t len)
 {
     uint64_t word = 0;

@@ -52,7 +52,7 @@ static void sift_down(struct heap *h, size_t slot, struct heap_node *node)
     place_node(h, slot, node);
 }
 
-/* Puts a node into an empty place, up or down as its key demands. */
+/* Puts a node into an empty slot, then moves it up or down as its key demands. */
 static void settle_node(struct heap *h, size_t slot, struct heap_node *node)
 {
     if (slot > 1 && h->nodes[slot / 2]->at > node->at) {

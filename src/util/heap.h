@@ -15,7 +15,7 @@
 struct heap_node {
     uint64_t at;   /* the key: a time, in whatever unit the owner uses */
     uint32_t slot; /* 1-based place in the array; 0: not in the heap */
-    uint32_t tag;  /* the owner's, to tell what the node is in */
+    uint32_t tag;  /* the owner's, to tell which field the node is */
 };
 
 struct heap {
@@ -27,10 +27,10 @@ struct heap {
 void heap_init(struct heap *h);
 void heap_fini(struct heap *h);
 
-/* Arms the node at `at`, or moves it there if it is armed already. */
+/* Arms a node for the time `at`, or moves an armed one. */
 void heap_set(struct heap *h, struct heap_node *node, uint64_t at);
 
-/* Disarms; harmless when not armed. */
+/* Disarms a node; harmless if it is not armed. */
 void heap_remove(struct heap *h, struct heap_node *node);
 
 /* The earliest node, or NULL. */

@@ -1,8 +1,8 @@
 #include "util/histogram.h"
 
-/* Bucket b of octave o ends, included, at 2^o + (b + 1) * 2^o / 4; what is 1 or less is
- * in the last bucket of the octave below 1, which has no other. So every power of two
- * is the end of a bucket. */
+/* Bucket b of octave o ends at 2^o + (b + 1) * 2^o / 4, inclusive. Durations of 1 or
+ * less are in the last bucket of the octave below 1, the only one there. So every
+ * power of two ends a bucket. */
 enum { FIRST = HISTOGRAM_PARTS - 1 };
 
 static size_t bucket_of(uint64_t us)

@@ -1,8 +1,7 @@
-/* histogram: how long things took, in microseconds, without keeping each.
- *
- * Four buckets to every power of two up to 2^35 us (9.5 hours): a quantile is right to
- * a quarter, powers of two exactly. Adding is O(1) and allocates nothing. Not a thing
- * that needs to be freed; all zero is an empty one. */
+/* histogram: counts durations in microseconds without storing each. Every power of two
+ * up to 2^35 us (9.5 hours) has four buckets: a quantile is exact to a quarter, and at
+ * powers of two exactly. Adding is O(1) and allocates nothing. A zeroed histogram is
+ * empty; nothing has to be freed. */
 #ifndef LATCHD_UTIL_HISTOGRAM_H
 #define LATCHD_UTIL_HISTOGRAM_H
 
@@ -10,8 +9,8 @@
 #include <stdint.h>
 
 enum {
-    HISTOGRAM_OCTAVES = 36, /* what is longer counts as the longest */
-    HISTOGRAM_PARTS = 4,    /* buckets to an octave */
+    HISTOGRAM_OCTAVES = 36, /* longer durations count as the longest */
+    HISTOGRAM_PARTS = 4,    /* buckets per octave */
     HISTOGRAM_BUCKETS = HISTOGRAM_OCTAVES * HISTOGRAM_PARTS,
 };
 
@@ -24,15 +23,15 @@ struct histogram {
 
 void histogram_add(struct histogram *h, uint64_t us);
 
-/* The smallest bound below or at which at least `per_mille` of all lie: 500 the median.
- * 0 when empty; never more than max_us. */
+/* The smallest bound that at least `per_mille` of all durations do not exceed (500:
+ * the median). 0 when empty; never more than max_us. */
 uint64_t histogram_quantile(const struct histogram *h, unsigned per_mille);
 
-/* The longest that was added since *before, an earlier copy, which is brought up to
- * date; right to a quarter, 0: none. */
+/* The longest duration added since *before, an earlier copy, which is then updated;
+ * exact to a quarter. 0: none. */
 uint64_t histogram_longest_since(const struct histogram *h, struct histogram *before);
 
-/* How many took 2^octave us or less. */
+/* Counts durations of at most 2^octave us. */
 uint64_t histogram_within(const struct histogram *h, unsigned octave);
 
 #endif

@@ -64,7 +64,7 @@ void json_bytes(struct json *j, const char *key, struct span value)
         } else if (code == '"') {
             buf_add_str(j->out, "\\\"");
         } else if (code == '<') {
-            buf_add_str(j->out, "\\u003c"); /* harmless wherever it is pasted */
+            buf_add_str(j->out, "\\u003c"); /* harmless inside HTML, too */
         } else {
             buf_add(j->out, value.ptr, len);
         }

@@ -1,8 +1,7 @@
 /* json: writes JSON, with its commas. The caller opens, adds and closes in order.
- *
- * Texts of users are bytes. json_bytes() makes of them what a person can read and
- * nobody can mistake: UTF-8 stays as it is, all else (other bytes, controls, marks that
- * nobody sees) becomes \xNN or \u{NNNN}, and a backslash two. */
+ * Texts of users are bytes. json_bytes() makes them readable and unambiguous: UTF-8
+ * stays, all else (other bytes, controls, invisible marks) becomes \xNN or \u{NNNN},
+ * and a backslash becomes two. */
 #ifndef LATCHD_UTIL_JSON_H
 #define LATCHD_UTIL_JSON_H
 
@@ -13,10 +12,11 @@
 
 struct json {
     struct buf *out;
-    bool more; /* a comma comes before the next value */
+    bool more; /* the next value needs a comma before it */
 };
 
-/* `key` NULL: in an array. Keys are ours, and need no escaping. */
+/* Opens an object or array. `key` NULL: inside an array. Keys are constants of latchd,
+ * and need no escaping. */
 void json_open(struct json *j, const char *key, char bracket);
 void json_close(struct json *j, char bracket);
 void json_uint(struct json *j, const char *key, uint64_t value);

@@ -1,7 +1,6 @@
-/* list: an intrusive, circular, doubly linked list.
- *
- * The list owns nothing. A node that is on no list points to itself, so taking it off
- * twice is harmless and "is it on a list" has an answer. */
+/* list: an intrusive, circular, doubly linked list. The list owns nothing. A node that
+ * is on no list points to itself, so it can be removed twice, and be asked whether it
+ * is on a list. */
 #ifndef LATCHD_UTIL_LIST_H
 #define LATCHD_UTIL_LIST_H
 
@@ -16,8 +15,7 @@ struct list {
 #define container_of(ptr, type, member)                                                \
     ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
-/* Walks a list while the current node may be removed. `it` and `next` are list nodes.
- */
+/* Iterates over a list; the current node may be removed. */
 #define LIST_FOREACH_SAFE(it, tmp, head)                                               \
     for ((it) = (head)->next, (tmp) = (it)->next; (it) != (head);                      \
          (it) = (tmp), (tmp) = (it)->next)
@@ -60,7 +58,7 @@ static inline void list_del(struct list *node)
     list_init(node);
 }
 
-/* First node, or NULL. */
+/* The first node, or NULL. */
 static inline struct list *list_first(const struct list *head)
 {
     return list_empty(head) ? NULL : head->next;

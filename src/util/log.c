@@ -17,9 +17,9 @@ enum { MESSAGE_MAX = 2048, LEVEL_COUNT = LOG_ERROR + 1 };
 
 static enum log_level current_level = LOG_NOTICE;
 static enum log_format current_format = LOG_TEXT;
-static bool to_journal;               /* journald reads standard error */
-static unsigned written[LEVEL_COUNT]; /* with a log_about, in this second */
-static unsigned unwritten;            /* lines, since the last that was */
+static bool to_journal;               /* standard error goes to journald */
+static unsigned written[LEVEL_COUNT]; /* lines with a log_about in this second */
+static unsigned unwritten; /* lines that could not be written since the last success */
 
 static const char *const LEVEL_NAMES[LEVEL_COUNT] = { "debug", "info", "notice",
                                                       "warning", "error" };
@@ -27,7 +27,8 @@ static const char *const LEVEL_NAMES[LEVEL_COUNT] = { "debug", "info", "notice",
 static const char *const PRIORITIES[LEVEL_COUNT] = { "<7>", "<6>", "<5>", "<4>",
                                                      "<3>" };
 
-/* The variable is inherited, also by those whose standard error is another file. */
+/* The variable is inherited even by processes whose standard error is another file, so
+ * the file is compared. */
 void log_detect_journal(void)
 {
     const char *stream = getenv("JOURNAL_STREAM");
@@ -78,7 +79,7 @@ static void write_timestamp(char *out, size_t room)
 
 /* --- what it is about ------------------------------------------------- */
 
-/* In the order in which they are written. */
+/* The fields, in the order in which they are written. */
 static const struct {
     const char *key;
     size_t offset;
@@ -95,7 +96,7 @@ static const struct {
 };
 enum { FIELD_COUNT = sizeof(FIELDS) / sizeof(FIELDS[0]) };
 
-/* One field, number or text; false: it is not there. */
+/* Reads one field, a number or a text. False: it is empty. */
 static bool field_of(const struct log_about *about, size_t i, uint64_t *ret_number,
                      struct span *ret_text)
 {

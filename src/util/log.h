@@ -21,41 +21,41 @@ enum log_level { LOG_DEBUG, LOG_INFO, LOG_NOTICE, LOG_WARNING, LOG_ERROR };
 enum log_format { LOG_TEXT, LOG_JSON };
 
 enum {
-    /* Lines with a log_about, of one level, between two log_second(): clients can make
-     * as many as they like. */
+    /* The most lines with a log_about, per level, between two log_second(): clients
+     * could cause any number. */
     LOG_ABOUT_MAX = 100,
 };
 
-/* What is 0 or empty is left out. */
+/* What a line is about. Fields that are 0 or empty are left out. */
 struct log_about {
-    uint64_t client;         /* the number of a connection */
+    uint64_t client;         /* the ID of its connection */
     struct span address;     /* its peer */
     struct span client_name; /* CLIENT SETNAME */
     struct span library;     /* CLIENT SETINFO: name and version */
-    struct span user;        /* who it logged in as */
-    struct span name;        /* of a lock */
-    struct span owner;       /* of a hold */
+    struct span user;        /* the user that it logged in as */
+    struct span name;        /* the name of a lock */
+    struct span owner;       /* the owner of a hold */
     uint64_t token;
 };
 
-/* Looks whether standard error is journald's: JOURNAL_STREAM in the environment says
- * which file is. */
+/* Finds out whether standard error is the file of journald, which JOURNAL_STREAM in
+ * the environment identifies. */
 void log_detect_journal(void);
-/* What stands before a line of this level for journald ("<4>"); empty for all others.
- */
+/* The prefix of a line of this level for journald ("<4>"); empty without journald. */
 const char *log_priority(enum log_level level);
 
 void log_setup(enum log_level level, enum log_format format);
 void log_set_level(enum log_level level);
 bool log_enabled(enum log_level level);
 
-/* `module` is a word such as "redis" or "net". No newline at the end. */
+/* Writes a line. `module` is a word such as "redis" or "net". The format has no
+ * newline. */
 void log_write(enum log_level level, const char *module, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* The same, about somebody; at most LOG_ABOUT_MAX in a second. */
+/* Writes a line about a client or lock; at most LOG_ABOUT_MAX per second. */
 void log_about(enum log_level level, const char *module, const struct log_about *about,
                const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-/* A second is over: says how many lines were left out in it. */
+/* Called once a second: logs how many lines were suppressed. */
 void log_second(void);
 
 #define log_debug(module, ...) log_write(LOG_DEBUG, module, __VA_ARGS__)

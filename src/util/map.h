@@ -1,5 +1,4 @@
-/* map: uthash, set up for latchd: a seeded hash, and the end when memory is gone.
- *
+/* map: uthash, configured with a seeded hash, and abort() when memory is exhausted.
  * Include this and never <uthash.h> itself. */
 #ifndef LATCHD_UTIL_MAP_H
 #define LATCHD_UTIL_MAP_H

@@ -3,7 +3,7 @@
 #include <endian.h>
 #include <string.h>
 
-enum { SAFE_DIGITS = 19 }; /* so many are no overflow of a uint64_t */
+enum { SAFE_DIGITS = 19 }; /* as many digits cannot overflow a uint64_t */
 enum { EIGHT = 8 };
 
 #define EACH UINT64_C(0x0101010101010101)

@@ -7,22 +7,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A non-negative decimal without sign, spaces or leading zeros beyond "0", <= max. */
+/* Parses a non-negative decimal <= max, without sign, spaces or leading zeros. */
 bool parse_u64(struct span text, uint64_t max, uint64_t *ret);
 
-/* A signed decimal. */
+/* Parses a signed decimal. */
 bool parse_i64(struct span text, int64_t *ret);
 
-/* A duration in ms, or with a unit: ms, s, m, h, d. */
+/* Parses a duration in ms, or with a unit: ms, s, m, h, d. */
 bool parse_msec(struct span text, uint64_t *ret);
 
-/* A size in bytes, or with a unit: b, kb, mb, gb (powers of 1024). */
+/* Parses a size in bytes, or with a unit: b, kb, mb, gb (powers of 1024). */
 bool parse_size(struct span text, uint64_t *ret);
 
-/* Two hex digits; -1: they are not. */
+/* The value of two hex digits; -1: they are none. */
 int parse_hex_byte(char high, char low);
 
-/* Replaces %xx in place; false: one is malformed, or a NUL. */
+/* Decodes %xx in place. False: one is malformed, or a NUL. */
 bool parse_percent(char *text);
 
 #endif

@@ -19,7 +19,7 @@ enum {
     POOL_KEEP_MAX = 512, /* of each size; of all of them 4 MiB */
 };
 
-/* The caller's; zeroed it is empty and valid. */
+/* Owned by the caller. A zeroed pool is empty and valid. */
 struct pool {
     struct pool_size {
         struct pool_block *first;
@@ -27,15 +27,16 @@ struct pool {
     } sizes[POOL_SIZES];
 };
 
-/* Memory, never NULL; see alloc.h. */
+/* Allocates a block, never NULL; see alloc.h. */
 void *pool_take(struct pool *p, size_t size)
     __attribute__((malloc, returns_nonnull, warn_unused_result));
-/* The same, zeroed. */
+/* Allocates a zeroed block. */
 void *pool_alloc(struct pool *p, size_t size)
     __attribute__((malloc, returns_nonnull, warn_unused_result));
-/* Only what came from there, or was made of it by realloc(). Accepts NULL. */
+/* Returns a block that came from the pool, or from realloc() of such a block. Accepts
+ * NULL. */
 void pool_free(struct pool *p, void *ptr);
-/* Frees what is kept. */
+/* Frees the blocks that are kept. */
 void pool_fini(struct pool *p);
 
 #endif

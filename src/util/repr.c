@@ -1,6 +1,6 @@
 #include "util/repr.h"
 
-/* The letter that stands for a control byte after a backslash; 0: none. */
+/* The letter of a control byte after a backslash; 0: none. */
 static char letter_of(char ch)
 {
     static const char BYTES[] = "\n\r\t\a\b";
@@ -34,7 +34,7 @@ static void add_escaped(struct buf *out, char ch)
 
 void repr_add(struct buf *out, struct span s)
 {
-    size_t plain = 0; /* the first that is not written yet */
+    size_t plain = 0; /* the first byte that is not written yet */
 
     buf_add(out, "\"", 1);
     for (size_t i = 0; i < s.len; i++) {

@@ -5,7 +5,7 @@
 
 #include "util/buf.h"
 
-/* At most 4 bytes for each of `s`, and the quotes. */
+/* Appends `s` quoted: at most 4 bytes for each of its bytes, and the quotes. */
 void repr_add(struct buf *out, struct span s);
 
 #endif

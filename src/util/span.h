@@ -28,7 +28,7 @@ static inline struct span span_str(const char *text)
     return (struct span){ text, text == NULL ? 0 : strlen(text) };
 }
 
-/* All but the first `len` bytes, of which it has as many at least. */
+/* Drops the first `len` bytes of a span that has at least as many. */
 static inline struct span span_after(struct span s, size_t len)
 {
     return (struct span){ s.ptr + len, s.len - len };
@@ -45,26 +45,29 @@ static inline bool span_starts(struct span s, struct span head)
            (head.len == 0 || memcmp(s.ptr, head.ptr, head.len) == 0);
 }
 
-/* Takes what stands before the first `c` off, and the `c`. False: there is none. */
+/* Splits at the first `c`: *ret is the part before, *rest the part after it. False:
+ * there is no `c`. */
 bool span_cut(struct span *rest, char c, struct span *ret);
-/* The same before the last one. */
+/* The same, at the last `c`. */
 bool span_cut_last(struct span *rest, char c, struct span *ret);
-/* The next of several parts with `c` between them; the last one leaves nothing. */
+/* Takes the next of several parts that `c` separates; after the last, *rest is empty.
+ */
 struct span span_next(struct span *rest, char c);
 
-/* Puts a copy at *at and moves that on. Nothing: SPAN_NONE. */
+/* Copies a span to *at, and moves *at behind the copy. An empty span becomes
+ * SPAN_NONE. */
 struct span span_put(char **at, struct span s);
 
-/* How much of what a user sent is repeated to him. */
+/* Bytes of an argument that an error reply quotes. */
 enum { SPAN_QUOTED_MAX = 128 };
 
-/* For "%.*s": its length, bounded. */
+/* The length of a quoted span, for "%.*s". */
 static inline int span_quoted_len(struct span s)
 {
     return (int)(s.len > SPAN_QUOTED_MAX ? SPAN_QUOTED_MAX : s.len);
 }
 
-/* ASCII case-insensitive comparison, for command and option words. */
+/* Compares ignoring ASCII case, for command and option words. */
 bool span_eq_nocase(struct span a, struct span b);
 
 #endif

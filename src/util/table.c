@@ -7,9 +7,9 @@
 
 enum {
     SIZE_MIN = 8,
-    PART = 256, /* buckets of an array; the first one is shorter while it is alone */
-    STEPS = 2,  /* buckets that one insert may split, or one removal join */
-    NODE_SHARE = 2, /* buckets there may be for each node */
+    PART = 256,     /* buckets per array; a single array may be shorter */
+    STEPS = 2,      /* buckets that one insert may split, or one removal may join */
+    NODE_SHARE = 2, /* buckets per node at most */
 };
 
 static struct table_node **bucket_at(const struct table *t, size_t i)
@@ -36,7 +36,8 @@ static void begin_split(struct table *t)
     t->mask = SIZE_MIN - 1;
 }
 
-/* Room for the buckets up to `mask`: of the one array, or of pointers to more. */
+/* Makes room for the buckets up to `mask`: in the one array, or for pointers to more
+ * arrays. */
 static void set_mask(struct table *t, size_t mask)
 {
     size_t before = t->mask + 1, room = mask + 1;

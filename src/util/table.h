@@ -17,32 +17,32 @@
 #include <stdint.h>
 
 struct table_node {
-    struct table_node *next; /* in its bucket; the table's */
-    uint64_t key;            /* the caller's, before it is added */
+    struct table_node *next; /* the next node of the bucket */
+    uint64_t key;            /* set by the caller before table_add() */
 };
 
 struct table {
     struct table_node ***parts; /* the buckets, in arrays of the same length */
     size_t size;                /* buckets */
-    size_t mask;                /* the least 2^n - 1 that numbers them all */
+    size_t mask;                /* the least 2^n - 1 that is >= size - 1 */
     size_t count;               /* nodes */
-    size_t walks;               /* under way: the buckets stay as they are */
+    size_t walks; /* walks under way: buckets are neither split nor joined */
 };
 
-/* Returns how many nodes had to be moved, for those who doubt. */
+/* Adds a node. Returns how many nodes were moved, for the tests. */
 size_t table_add(struct table *t, struct table_node *node);
-/* It must be there. */
+/* Removes a node that is in the table. */
 void table_remove(struct table *t, struct table_node *node);
-/* The first node with this key, or NULL. */
+/* Finds the first node with this key, or NULL. */
 struct table_node *table_find(const struct table *t, uint64_t key);
-/* The next one with the same key. */
+/* The next node with the same key, or NULL. */
 struct table_node *table_next(const struct table_node *node);
 /* Frees the buckets. */
 void table_fini(struct table *t);
 
-/* All nodes, each once, in no order. The one that was given last may be removed, and
- * any may be added, which are given or not. A walk goes to its end; who breaks off
- * says so. */
+/* A walk over all nodes, each once, in no order. The node returned last may be
+ * removed. Nodes may be added; the walk may return them or not. A walk must go to its
+ * end, or be broken off explicitly. */
 struct table_walk {
     struct table *table;
     size_t bucket;
@@ -56,10 +56,10 @@ void table_walk_end(struct table_walk *w);
 #define TABLE_FOREACH(node, walk, t)                                                   \
     for ((node) = table_walk((walk), (t)); (node) != NULL; (node) = table_walk_on(walk))
 
-/* A walk in steps, with whatever changes between them. Gives the nodes of a bucket or
- * two and returns the cursor to go on with; 0 is where it starts and where it is over.
- * What is there all the time is given at least once; nothing is given twice unless the
- * table got smaller meanwhile. `fn` neither adds nor removes. */
+/* A walk in steps, between which the table may change. Calls `fn` for the nodes of one
+ * or two buckets, and returns the cursor to continue with; 0 is both start and end. A
+ * node that is there all the time is returned at least once, and no node twice unless
+ * the table shrinks meanwhile. `fn` must neither add nor remove nodes. */
 typedef void table_fn(void *ctx, struct table_node *node);
 uint64_t table_scan(const struct table *t, uint64_t cursor, table_fn *fn, void *ctx);
 

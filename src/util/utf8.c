@@ -1,6 +1,7 @@
 #include "util/utf8.h"
 
-/* Continuation bytes behind `lead`; -1: none can be. */
+/* The number of continuation bytes after `lead`; -1: `lead` cannot begin a code point.
+ */
 static int following_bytes(uint8_t lead)
 {
     if (lead < 0x80) {

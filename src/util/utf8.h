@@ -1,4 +1,4 @@
-/* utf8: one code point at a time, of bytes that may be anything. */
+/* utf8: decodes arbitrary bytes, one code point at a time. */
 #ifndef LATCHD_UTIL_UTF8_H
 #define LATCHD_UTIL_UTF8_H
 
@@ -7,12 +7,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How many bytes the first code point has, and which one it is; 0: the first byte does
- * not begin one (overlong forms, surrogates and what is above U+10FFFF included). */
+/* Decodes the first code point; returns its length in bytes. 0: the bytes begin none;
+ * overlong forms, surrogates and values above U+10FFFF are none. */
 size_t utf8_decode(struct span text, uint32_t *ret);
 
-/* It has no shape of its own, or changes how what follows is shown: controls,
- * invisible spaces and joiners, direction marks. Names must not play with these. */
+/* Whether a code point is invisible, or changes how its neighbours are displayed:
+ * controls, invisible spaces and joiners, direction marks. A name must not mislead its
+ * reader by these. */
 bool utf8_is_tricky(uint32_t code);
 
 #endif
