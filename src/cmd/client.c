@@ -8,9 +8,9 @@
 
 enum { GRANTS_KEEP = 64 };
 
-/* Grants that were written since input came last. */
+/* Grants whose replies were written since the last input. */
 struct grants {
-    uint64_t input; /* how many reads there had been */
+    uint64_t input; /* the number of reads then */
     size_t count;
     size_t room;
     uint64_t ids[];
@@ -99,7 +99,7 @@ void client_granted(struct client *cl, uint64_t grant, uint64_t input)
     struct grants *g = cl->grants;
 
     if (g == NULL || (g->input != input && g->room > GRANTS_KEEP)) {
-        free(g); /* that was a long pipeline */
+        free(g); /* the list of a long pipeline is not kept */
         g = grants_resize(NULL, 1);
         g->input = ~input;
     }

@@ -83,18 +83,18 @@ bool cmd_on_open(void *ctx, struct conn *conn)
     return true;
 }
 
-/* A certificate is as good as AUTH, even before the first request. */
+/* A TLS certificate is as good as AUTH, even before the first request. */
 bool cmd_is_unauthenticated(void *ctx, struct conn *conn)
 {
     struct cmd *c = ctx;
     struct client *client = conn_data(conn);
 
     if (client == NULL) {
-        return true; /* it is being refused */
+        return true; /* the conn is being refused */
     }
     if (!client->met) {
         users_meet(c, conn, client);
-        client->met = client->authed; /* its handshake may not be over */
+        client->met = client->authed; /* the TLS handshake may not be over */
     }
     client->trusted = !client_needs_auth(c, client);
     conn_set_trusted(conn, client->trusted);
@@ -224,7 +224,7 @@ static void run_deferred(struct cmd *c, struct conn *conn, struct client *client
     deferred_command_free(deferred);
 }
 
-/* What a pipeline has put off, a request that was put off, or the next command of an
+/* Runs what a pipeline has put off, a deferred request, or the next command of an
  * EXEC. */
 void cmd_on_again(void *ctx, struct conn *conn)
 {

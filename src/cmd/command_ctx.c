@@ -1,4 +1,4 @@
-/* command_ctx: what every handler has at hand: errors, arguments, HELP, waiting. */
+/* command_ctx: what all handlers share: errors, arguments, HELP, waiting. */
 #include "cmd/handlers.h"
 
 #include "cmd/pipeline.h"
@@ -93,7 +93,7 @@ struct call_ref ctx_wait(struct command_ctx *ctx)
     client->call_muted = ctx->muted;
     client->call_subject = ctx->subject;
     if (command_is_lock(ctx->command) && client->multi == NULL) {
-        conn_await(ctx->conn); /* others may pass it */
+        conn_await(ctx->conn); /* later commands may pass it */
     } else {
         conn_suspend(ctx->conn);
     }

@@ -10,7 +10,7 @@ const char *const ACL_CATEGORY_NAMES[ACL_CATEGORY_COUNT] = {
     "@fast", "@slow",     "@blocking", "@dangerous", "@connection", "@transaction",
 };
 
-/* What rows of a family have in common. */
+/* Flags that several rows have in common. */
 enum {
     ACL_CONN = ACL_FAST | ACL_CONNECTION,
     ACL_CLIENT = ACL_SLOW | ACL_CONNECTION,
@@ -276,7 +276,7 @@ static int compare_row(const void *key, const void *row)
     return strcmp(key, ((const struct command *)row)->name);
 }
 
-/* Appends in lower case; false: longer than any name. */
+/* Appends in lower case. False: longer than any name. */
 static bool add_lower(char *key, size_t *len, struct span text)
 {
     if (*len + text.len >= COMMAND_NAME_MAX) {

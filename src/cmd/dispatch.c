@@ -1,12 +1,13 @@
-/* dispatch: from a request to its handler: the row, whether this client may run it now,
- * and what is counted about it. */
+/* dispatch: from a request to its handler: finds the row, checks whether the client
+ * may run it now, and counts it. */
 #include "cmd/cmd_priv.h"
 
 #include "cmd/observe/monitor.h"
 #include "cmd/redis_only.h"
 #include "util/clock.h"
 
-/* Redis's words for a command that is not there, but for one that Redis has. */
+/* Redis's error for an unknown command, and advice for a command that only Redis has.
+ */
 static void reject_unknown(struct command_ctx *ctx)
 {
     struct buf args = { 0 };
@@ -44,13 +45,13 @@ static void reject_unknown_sub(struct command_ctx *ctx, const struct command *co
     buf_reset(&upper);
 }
 
-/* Finds the row; NULL: refused, and answered. */
+/* Finds the row of a command. NULL: an error reply was written. */
 static const struct command *look_up(struct command_ctx *ctx)
 {
     const struct command *command = ctx->command;
 
     if (command != NULL) {
-        return command; /* pipeline_begin() has found it */
+        return command; /* pipeline_begin() has found the row */
     }
     command = command_find(ctx->argv[0]);
     if (command == NULL || command_is_sub(command)) {
@@ -69,7 +70,7 @@ static const struct command *look_up(struct command_ctx *ctx)
     return command;
 }
 
-/* Whether this client may run it now; if not, that has been answered. */
+/* Whether the client may run the command now. False: an error reply was written. */
 static bool admit_command(struct command_ctx *ctx)
 {
     const struct command *command = ctx->command;
@@ -101,13 +102,14 @@ static bool admit_command(struct command_ctx *ctx)
     return true;
 }
 
-/* A grant that its client is never told about helps nobody. */
+/* A command whose reply is dropped must not take locks: nobody would know of the
+ * grant. */
 static bool is_of_use(const struct command_ctx *ctx)
 {
     return (ctx->command->flags & CMD_NEEDS_REPLY) == 0 || !ctx->muted;
 }
 
-/* Runs the handler and counts it. A command that waits has not failed yet. */
+/* Runs the handler, and counts the command. A command that waits has not failed yet. */
 static void execute_command(struct command_ctx *ctx)
 {
     client_set_last(ctx->client, ctx->command);

@@ -11,18 +11,18 @@ struct multi_grant {
     uint64_t grant;
     size_t from; /* where its reply is in `out` */
     size_t len;
-    size_t at; /* its command */
+    size_t at; /* index of its command */
 };
 
 struct multi {
     bool running;
-    bool spoilt; /* something was refused */
+    bool spoilt; /* a command was refused */
     bool writes;
     struct deferred_command **queue;
     size_t count;
     size_t room;
     size_t bytes;
-    size_t next; /* to run */
+    size_t next; /* the next command to run */
     struct buf out;
     size_t answered; /* bytes of `out` before the reply to the command that runs */
     struct multi_grant *grants;
@@ -90,7 +90,7 @@ bool multi_queue(struct command_ctx *ctx)
     struct multi *m = ctx->client->multi;
     struct deferred_command *k;
 
-    /* Others would see a half done transaction for as long as it waits. */
+    /* While a LOCK waited, others would see a half done transaction. */
     if ((ctx->command->flags & CMD_NEEDS_REPLY) != 0 && !ctx_tries_once(ctx)) {
         return false;
     }
@@ -133,7 +133,7 @@ void cmd_discard(struct command_ctx *ctx)
     resp_simple(ctx->out, "OK");
 }
 
-/* To say OK would promise what EXEC cannot keep. */
+/* OK would be a promise that EXEC cannot keep. */
 void cmd_watch(struct command_ctx *ctx)
 {
     ctx_error(ctx, LATCHD_ERR,
@@ -150,7 +150,8 @@ void cmd_unwatch(struct command_ctx *ctx)
 
 /* --- running ---------------------------------------------------------- */
 
-/* A later command of the transaction may have ended it, as was asked for. */
+/* Whether a later command of the transaction may have ended the grant of command `at`
+ * on purpose. */
 static bool is_used_later(const struct multi *m, size_t at)
 {
     const struct deferred_command *lock = m->queue[at];
@@ -167,7 +168,8 @@ static bool is_used_later(const struct multi *m, size_t at)
     return false;
 }
 
-/* Commands behind a grant may have taken longer than its lease. */
+/* The error to write in place of a token, as later commands may have taken longer than
+ * its lease. NULL: the token is good. */
 static const char *find_objection(const struct cmd *c, const struct client *client,
                                   const struct multi_grant *g)
 {
@@ -184,7 +186,8 @@ static const char *find_objection(const struct cmd *c, const struct client *clie
     return NULL;
 }
 
-/* As at any grant, the clock is looked at when its reply is written. */
+/* Writes the replies. As for any grant, the lease is checked when the reply is
+ * written. */
 static void write_replies(struct cmd *c, struct conn *conn, struct client *client)
 {
     struct multi *m = client->multi;
@@ -269,7 +272,7 @@ bool multi_answered(struct cmd *c, struct conn *conn)
 
     if (buf_len(&m->out) > conn_output_limit(conn)) {
         conn_set_end(conn, END_OUTPUT);
-        conn_close(conn); /* as for any replies that nobody could read */
+        conn_close(conn); /* as for any replies over the output limit */
         return false;
     }
     if (m->next == m->count) {

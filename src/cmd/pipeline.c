@@ -19,8 +19,8 @@ size_t pipeline_bytes(const struct pipeline *p)
 
 /* --- replies in their turn -------------------------------------------- */
 
-/* A token that had to wait for the replies before it: as at any grant, the clock is
- * looked at when it is written. */
+/* Writes a token that had to wait for earlier replies. As for any grant, the lease is
+ * checked when the reply is written. */
 static void write_grant(struct cmd *c, struct conn *conn, struct client *client,
                         const struct step *s)
 {
@@ -38,7 +38,7 @@ static void write_grant(struct cmd *c, struct conn *conn, struct client *client,
                    : SPAN("the replies before took too long: the lock is lost"));
 }
 
-/* What is left of a lease is less by the time that the reply had to wait. */
+/* Writes what is left of a lease, less the time that the reply had to wait. */
 static void write_lease(struct cmd *c, struct conn *conn, const struct step *s)
 {
     int64_t waited = (int64_t)(c->env.now_ms(c->env.ctx) - s->renewed_ms);
@@ -111,7 +111,7 @@ static struct step *step_find(struct pipeline *p, uint64_t number)
     return NULL;
 }
 
-/* Nobody knows for how long its reply is to wait. */
+/* Whether something ahead waits, so that nobody knows when the reply can be written. */
 static bool is_behind_a_wait(const struct pipeline *p, const struct step *s)
 {
     for (const struct step *ahead = &p->steps[p->first]; ahead < s; ahead++) {
@@ -123,7 +123,8 @@ static bool is_behind_a_wait(const struct pipeline *p, const struct step *s)
     return false;
 }
 
-/* True: it is as if it had not come yet. */
+/* Whether the answer is a grant that cannot be written yet. True: it is treated as if
+ * it had not come. */
 static bool comes_too_early(struct cmd *c, const struct client *client, struct step *s,
                             const struct effect_reply *reply)
 {
@@ -135,7 +136,8 @@ static bool comes_too_early(struct cmd *c, const struct client *client, struct s
         return false;
     }
     s->stood = true;
-    engine_on_undelivered(c->env.engine, client->id, reply->grant); /* kept for KEEP */
+    engine_on_undelivered(c->env.engine, client->id,
+                          reply->grant); /* retained for KEEP */
     return true;
 }
 
@@ -169,7 +171,8 @@ void pipeline_reply(struct cmd *c, struct conn *conn, const struct effect_reply 
     if (s == NULL) {
         return;
     }
-    tracking_push(c, client); /* what was lost before must not look lost after it */
+    tracking_push(
+        c, client); /* losses from before must not seem to come after this reply */
     if (comes_too_early(c, client, s, reply)) {
         step_set_state(p, s, STEP_PUT_OFF);
     } else {

@@ -1,9 +1,9 @@
-/* Runs of LOCKs, and what begins anew after it was put off. */
+/* Batches of LOCKs, and commands that begin again after they were put off. */
 #include "cmd/pipeline_priv.h"
 
 /* --- runs ------------------------------------------------------------- */
 
-/* True: some of them are put off. */
+/* Asks for a batch of gathered LOCKs. True: some of them are put off. */
 static bool ask_run(struct cmd *c, struct client *client, struct pipeline *p)
 {
     struct lock_req reqs[PIPELINE_MAX];
@@ -43,7 +43,7 @@ void pipeline_settle(struct cmd *c, struct conn *conn)
         pipeline_again(c, conn);
     }
     if (p->again) {
-        return; /* that comes before any request */
+        return; /* on_again() comes before any other request */
     }
     if (client->deferred != NULL || p->locks == 0) {
         conn_suspend(conn);
@@ -91,7 +91,7 @@ static void begin_anew(struct cmd *c, struct conn *conn, struct step *s)
     pipeline_ran(&ctx);
 }
 
-/* Whether what is ahead of it lets it begin; and how it begins then. */
+/* Whether the commands ahead let a command begin, and how it begins. */
 static bool may_begin(const struct cmd *c, struct pipeline *p, size_t at)
 {
     struct step *s = &p->steps[at];

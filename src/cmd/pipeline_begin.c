@@ -1,16 +1,16 @@
-/* What may begin beside commands that are in flight, and how it waits then. */
+/* Which commands may begin beside those in flight, and how they wait. */
 #include "cmd/pipeline_priv.h"
 #include "util/alloc.h"
 #include "util/hash.h"
 
 #include <string.h>
 
-enum { PIPELINE_ROOM = 4 }; /* of a new one */
+enum { PIPELINE_ROOM = 4 }; /* steps of a new pipeline */
 
 /* --- beside what is short --------------------------------------------- */
 
-/* The words of its options say no kind; what looks like one may be a value: so be it.
- */
+/* Whether no argument is the word of a mode. An option's value that looks like one
+ * counts as well, which does no harm. */
 static bool is_plain(const struct candidate *r)
 {
     for (size_t i = 2; i < r->argc; i++) {
@@ -23,7 +23,7 @@ static bool is_plain(const struct candidate *r)
     return true;
 }
 
-/* Each of those ahead is an UNLOCK of another name, or a LOCK that is gathered. */
+/* Whether each command ahead is an UNLOCK of another name, or a gathered LOCK. */
 static bool all_is_short(const struct pipeline *p, size_t at, uint64_t hash,
                          size_t *ret_gathered)
 {
@@ -53,7 +53,7 @@ bool pipeline_fits_beside(const struct cmd *c, const struct pipeline *p, size_t 
         !all_is_short(p, at, r->hash, &gathered)) {
         return false;
     }
-    /* An UNLOCK that is in flight may be about to make room. */
+    /* An UNLOCK in flight may be about to make room. */
     return gathered == 0 ? !locks || engine_has_room(c->env.engine)
                          : locks && is_plain(r) && engine_has_room(c->env.engine);
 }
@@ -120,7 +120,7 @@ void step_keep(struct pipeline *p, struct step *s, const struct command_ctx *ctx
     }
 }
 
-/* The LOCK that waits alone gets company. */
+/* Makes the LOCK that waits alone the first step of a new pipeline. */
 static void adopt_waiting(struct client *client)
 {
     struct step *s = add_step(client, client_last(client), 0, client->call_muted);
@@ -143,7 +143,7 @@ static bool put_off_all(struct command_ctx *ctx, bool full)
     return false;
 }
 
-/* It runs now, in a step of its own. */
+/* Lets a request run now, in a step of its own. */
 static void run_beside(struct command_ctx *ctx, const struct candidate *r)
 {
     struct step *s = add_step(ctx->client, r->command, r->hash, ctx->muted);
@@ -156,7 +156,7 @@ static void run_beside(struct command_ctx *ctx, const struct candidate *r)
     }
 }
 
-/* What comes behind a LOCK that waits. */
+/* Decides about a request behind a LOCK that waits. */
 static bool begin_behind(struct command_ctx *ctx, struct candidate *r)
 {
     struct pipeline *p = ctx->client->pipeline;
@@ -201,7 +201,7 @@ bool pipeline_begin(struct command_ctx *ctx)
         return true;
     }
     if (client->pipeline->locks == 0 && client->pipeline->put_off == 0) {
-        return put_off_all(ctx, false); /* that will not be long */
+        return put_off_all(ctx, false); /* the commands ahead end soon */
     }
     return begin_behind(ctx, &r);
 }
@@ -215,7 +215,7 @@ bool pipeline_admits_deferred(const struct client *client)
 
 /* --- how it waits ----------------------------------------------------- */
 
-/* False: it is alone, and stays so. */
+/* Gives the command a step if needed. False: it is alone, and stays so. */
 static bool joins_pipeline(struct command_ctx *ctx)
 {
     if (ctx->step == NULL && ctx->client->multi == NULL && conn_has_more(ctx->conn)) {
@@ -245,7 +245,7 @@ bool pipeline_waits(struct command_ctx *ctx, uint64_t number)
     return joins_pipeline(ctx) && pipeline_waits_last(ctx, number);
 }
 
-/* What points into the call's words is to point into those that are kept. */
+/* Makes a span into the command's arguments one into their copy. */
 static struct span span_in_deferred(const struct command_ctx *ctx,
                                     const struct deferred_command *k, struct span s)
 {
@@ -262,7 +262,7 @@ bool pipeline_gathers(struct command_ctx *ctx, const struct lock_req *req)
     struct pipeline *p;
     struct step *s = ctx->step;
 
-    /* Nothing that waits is ahead of a run. */
+    /* Nothing that waits is ahead of a batch. */
     if (req->kind != KIND_PLAIN || (s != NULL && s->passes) || !joins_pipeline(ctx)) {
         return false;
     }

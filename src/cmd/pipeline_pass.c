@@ -6,7 +6,7 @@
  * reply would leave no sooner. */
 #include "cmd/pipeline_priv.h"
 
-/* Besides the lock commands, these leave the meaning of later commands alone. */
+/* Besides the lock commands, these do not change what later commands mean. */
 static command_fn *const HARMLESS[] = {
     cmd_ping,
     cmd_echo,
@@ -72,7 +72,7 @@ static bool names_what_it_means(const struct command *command,
         return false; /* it is in no queue, but of its first name */
     }
     if (command->run == cmd_lock) {
-        /* A grant that cannot be told at once has to be kept meanwhile. */
+        /* A grant that cannot be written at once has to be retained meanwhile. */
         return args->id.len != 0 && ((args->has & OPT_KEEP) == 0 || args->keep_ms > 0);
     }
     return (args->has & (OPT_TOKEN | OPT_ID | OPT_OWNER)) != 0;
@@ -99,7 +99,7 @@ enum passage passage_of(const struct cmd_limits *limits, struct candidate *r)
     return names_what_it_means(command, &args) ? PASSAGE_NAMED : PASSAGE_IN_TURN;
 }
 
-/* CANCEL ends the wait that it names, if the engine knows of it. */
+/* Whether a CANCEL concerns the wait of a step: the engine must know of it. */
 static bool is_concerned(const struct step *s, const struct candidate *r)
 {
     bool cancels = r->command->run == cmd_cancel;
@@ -111,7 +111,7 @@ static bool is_concerned(const struct step *s, const struct candidate *r)
         return subject_overlaps(s->subject, r->subject) &&
                !(cancels && s->state == STEP_ASKED);
     }
-    /* Holds of one name are changed in order; waits are not concerned. */
+    /* Holds of one name change in order; waits are not concerned. */
     return s->hash != 0 && s->hash == r->hash && !cancels &&
            !command_is_lock(r->command);
 }

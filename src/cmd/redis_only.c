@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_MAX_LEN = 24 }; /* longer than any of them */
+enum { NAME_MAX_LEN = 24 }; /* longer than any of the names */
 
 /* Each list is sorted. */
 /* clang-format off */

@@ -1,4 +1,4 @@
-/* What the lock engine has for clients: answers to calls that wait, and events. */
+/* Passes the engine's answers and events on to clients. */
 #include "cmd/cmd_priv.h"
 #include "cmd/pipeline.h"
 
@@ -45,7 +45,7 @@ void reply_write(struct buf *out, const struct client *client,
     case REPLY_INFO:
         lockinfo_write(out, client->proto, reply->info);
         break;
-    case REPLY_UNREACHED: /* that is not for clients */
+    case REPLY_UNREACHED: /* handled by the pipeline, never written */
         break;
     }
 }
@@ -68,11 +68,12 @@ void cmd_reply(struct cmd *c, const struct effect_reply *reply)
         pipeline_reply(c, conn, reply);
         return;
     }
-    /* Gone: the engine was told when it closed. */
+    /* The client is gone; the engine learned of the close. */
     if (client == NULL || client->call == 0 || client->call != reply->to.call) {
         return;
     }
-    tracking_push(c, client); /* what was lost before must not look lost after it */
+    tracking_push(
+        c, client); /* losses from before must not seem to come after this reply */
     running = multi_is_running(client->multi);
     stats_answered(c, client_last(client), client->call_us, reply_outcome(reply));
     if (!client->call_muted) {

@@ -1,5 +1,5 @@
-/* Who may run what: commands, the names and the channels that they are given. The
- * texts are Redis's. */
+/* Checks of the ACL: commands, and the names and channels in their arguments. The
+ * error texts are Redis's. */
 #include "cmd/acl/users.h"
 
 #include "cmd/handlers.h"
@@ -12,7 +12,7 @@ static enum acl_verdict check_names(const struct permissions *t,
     unsigned access = (command->flags & CMD_READONLY) != 0 ? PERM_READ : PERM_WRITE;
     size_t first, count;
 
-    /* What cannot be read is refused by the command itself. */
+    /* The command itself refuses arguments that it cannot parse. */
     if (command->keys == KEYS_NONE ||
         !command_key_range(command, argv, argc, &first, &count)) {
         return ACL_ALLOWED;

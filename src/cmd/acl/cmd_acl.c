@@ -1,4 +1,5 @@
-/* ACL WHOAMI, CAT, GENPASS, LOG, DRYRUN. What changes users is in cmd_acl_users.c. */
+/* ACL WHOAMI, CAT, GENPASS, LOG, DRYRUN. Commands about users are in cmd_acl_users.c.
+ */
 #include "cmd/acl/users.h"
 #include "cmd/handlers.h"
 

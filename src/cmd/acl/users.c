@@ -13,7 +13,7 @@ static const struct acl_catalog *catalog_new(void)
     struct acl_command *rows = xcalloc(COMMAND_COUNT, sizeof(*rows));
 
     if (COMMAND_COUNT > ACL_COMMANDS_MAX) {
-        abort(); /* a test would have told */
+        abort(); /* the table is too large; a test finds this */
     }
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         rows[i].name = COMMANDS[i].name;

@@ -17,7 +17,7 @@ static const char *text_of(const struct client *client, enum client_text which)
     return text == NULL ? "" : text;
 }
 
-/* Redis's letters. */
+/* The flags, by Redis's letters. */
 static void add_flags(struct buf *out, const struct client *client)
 {
     const struct tracker *tr = client->tracker;
@@ -35,7 +35,7 @@ static void add_flags(struct buf *out, const struct client *client)
     }
 }
 
-/* In Redis's fields; it has some that mean nothing here. */
+/* The memory, in Redis's fields; some of Redis's mean nothing here. */
 static void add_memory(struct buf *out, const struct client *client,
                        const struct conn_info *info)
 {

@@ -5,7 +5,7 @@
 #include "cmd/pipeline.h"
 #include "util/parse.h"
 
-/* Then an operator stays in charge, and health checks stay green. */
+/* Commands of operators and health checks work during a pause. */
 static bool is_never_put_off(const struct command *command)
 {
     return strcmp(command->group, "connection") == 0 ||

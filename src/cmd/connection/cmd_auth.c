@@ -1,5 +1,5 @@
-/* AUTH, and the login of HELLO. Whoever fails is counted, told of in the log without
- * what he sent, and slowed down. */
+/* AUTH, and the login of HELLO. Failures are counted, logged without the password, and
+ * slow the address down. */
 #include "cmd/acl/users.h"
 #include "cmd/handlers.h"
 #include "cmd/observe/log_identity.h"
@@ -8,7 +8,8 @@
 
 /* --- where from ------------------------------------------------------- */
 
-/* An IPv6 address without what a customer may choose himself, the last 64 bits. */
+/* The length of an IPv6 address without its last 64 bits, which a customer can choose
+ * freely. */
 static size_t network_len(struct span address)
 {
     size_t colons = 0, i = 0;
@@ -65,7 +66,7 @@ static bool is_slowed_down(struct command_ctx *ctx)
     return true;
 }
 
-/* People give a password where a name is wanted: only names that exist are told. */
+/* Users type passwords where a name is expected: only names that exist are logged. */
 static void on_login_failed(struct command_ctx *ctx, struct span name)
 {
     const struct acl_user *user = acl_find(ctx->cmd->users.acl, name);

@@ -1,4 +1,4 @@
-/* CLIENT: about this connection and the others. KILL is in cmd_client_kill.c. */
+/* CLIENT: this connection and the others. KILL is in cmd_client_kill.c. */
 #include "cmd/handlers.h"
 
 #include "util/parse.h"
@@ -97,7 +97,7 @@ void cmd_client_capa(struct command_ctx *ctx)
     resp_simple(ctx->out, "OK");
 }
 
-/* Answers; *ret is written if it could be read. */
+/* Reads ON or OFF into *ret, and replies. */
 static bool read_on_off(struct command_ctx *ctx, bool *ret)
 {
     bool on = ctx_arg_is(ctx, 2, "ON");
@@ -111,7 +111,8 @@ static bool read_on_off(struct command_ctx *ctx, bool *ret)
     return true;
 }
 
-/* Of connections, when maxmemory-clients is exceeded; no key ever is. */
+/* Exempts the connection from eviction over maxmemory-clients; keys are never evicted.
+ */
 void cmd_client_no_evict(struct command_ctx *ctx)
 {
     bool on;
@@ -122,7 +123,7 @@ void cmd_client_no_evict(struct command_ctx *ctx)
     }
 }
 
-/* Nothing is ever touched here. */
+/* Keys have no access times here. */
 void cmd_client_no_touch(struct command_ctx *ctx)
 {
     bool on;
@@ -156,7 +157,7 @@ struct list_filter {
     struct command_ctx *ctx;
     struct buf lines;
     bool by_type;
-    bool pubsub; /* by_type: those that subscribed, or those that did not */
+    bool pubsub; /* if by_type: only subscribers, or only the others */
 };
 
 static void list_conn(void *ctx, struct conn *conn)
@@ -189,7 +190,7 @@ static bool list_ids(struct command_ctx *ctx, struct list_filter *f)
     return true;
 }
 
-/* True when the type is one of Redis's; masters and replicas exist in name only. */
+/* Masters and replicas are valid types that no client ever has. */
 bool ctx_client_type(struct command_ctx *ctx, struct span type, bool *ret_any,
                      bool *ret_pubsub)
 {

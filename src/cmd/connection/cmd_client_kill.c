@@ -17,7 +17,7 @@ struct kill_filter {
     bool any_of_type;
     bool pubsub;
     bool skip_me;
-    uint64_t *hits; /* collected first: closing changes what is walked over */
+    uint64_t *hits; /* collected first, as closing changes the list of conns */
     size_t count;
     size_t room;
 };
@@ -112,7 +112,7 @@ void cmd_client_kill(struct command_ctx *ctx)
 {
     struct kill_filter f = { .ctx = ctx, .skip_me = true };
 
-    if (ctx->argc == 3) { /* the old form: one address, also one's own */
+    if (ctx->argc == 3) { /* the old form: one address, which may be the caller's own */
         f.addr = ctx->argv[2];
         f.skip_me = false;
         if (kill_matching(&f) == 0) {

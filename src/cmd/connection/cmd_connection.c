@@ -1,4 +1,4 @@
-/* Who a connection is and how it talks: AUTH, HELLO, PING, SELECT, QUIT, RESET, ... */
+/* Commands about the connection itself: HELLO, PING, SELECT, QUIT, RESET, ... */
 #include "cmd/handlers.h"
 
 #include "util/clock.h"
@@ -181,7 +181,7 @@ void cmd_role(struct command_ctx *ctx)
     resp_array(ctx->out, 0);
 }
 
-/* This daemon has no replicas: nobody can acknowledge. */
+/* WAIT: latchd has no replicas that could acknowledge. */
 void cmd_wait(struct command_ctx *ctx)
 {
     int64_t replicas, timeout;

@@ -1,5 +1,4 @@
-/* Protected mode: without any password a port that strangers reach would let them in.
- */
+/* Protected mode: without a password, only clients on this machine may connect. */
 #include "cmd/cmd_priv.h"
 #include "util/log.h"
 

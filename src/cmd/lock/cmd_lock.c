@@ -1,4 +1,5 @@
-/* LOCK, UNLOCK, RENEW, CANCEL, FORCEUNLOCK: words to the lock engine. */
+/* LOCK, UNLOCK, RENEW, CANCEL, FORCEUNLOCK, MLOCK: from arguments to requests of the
+ * engine. */
 #include "cmd/handlers.h"
 #include "cmd/observe/log_identity.h"
 #include "cmd/pipeline.h"
@@ -74,7 +75,7 @@ bool ctx_tries_once(struct command_ctx *ctx)
     return true;
 }
 
-/* Somebody will ask who took that lock away. */
+/* Somebody will ask who took the lock away. */
 static void log_force(struct command_ctx *ctx, const struct lock_args *args)
 {
     if ((args->has & OPT_ANY) != 0) {

@@ -1,4 +1,4 @@
-/* LOCKINFO, LOCKS, WAITERS: looking at locks. */
+/* LOCKINFO, LOCKS, WAITERS: commands that look at locks. */
 #include "cmd/handlers.h"
 
 #include "util/glob.h"
@@ -6,12 +6,12 @@
 #include <inttypes.h>
 
 enum {
-    /* Of LOCKS: names times what glob_work() says, 10 ms at worst; and what it says of
-     * letters between stars goes with every COUNT. */
+    /* Of LOCKS: names times glob_work(), 10 ms at worst. Patterns of plain letters fit
+     * with every COUNT. */
     SCAN_WORK_MAX = ARGS_COUNT_MAX * (GLOB_WORK_PLAIN + 1),
 };
 
-/* As they are asked for, in lower case. */
+/* The words of the modes, in lower case. */
 const char *lock_kind_word(enum lock_kind kind)
 {
     static const char *const KINDS[] = {
@@ -39,7 +39,7 @@ void write_id(struct buf *out, int proto, uint64_t id)
     }
 }
 
-/* What only the daemon that keeps a hold can tell. */
+/* Writes what only the daemon that keeps a hold knows. */
 static void write_known(struct buf *out, int proto, const struct info_hold *hold)
 {
     static const char *const KEYS[] = { "held", "left", "renewed" };
@@ -113,7 +113,7 @@ void cmd_lockinfo(struct command_ctx *ctx)
 
 /* --- LOCKS ------------------------------------------------------------ */
 
-/* Names or waiters as they come; how many there are is known only afterwards. */
+/* Collects names or waiters, as their number is known only afterwards. */
 struct listing {
     struct command_ctx *ctx;
     struct span match;
@@ -132,7 +132,8 @@ static void list_name(void *ctx, struct span name)
     }
 }
 
-/* COUNT is a wish: what takes long to match is matched with fewer. */
+/* COUNT is a hint: a pattern that is expensive to match is compared with fewer names.
+ */
 static size_t count_of(const struct lock_args *args)
 {
     size_t work = (args->has & OPT_MATCH) != 0 ? glob_work(args->match) : 0;

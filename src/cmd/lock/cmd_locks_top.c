@@ -1,10 +1,10 @@
-/* LOCKS TOP: the names that most wait for, and those held longest. */
+/* LOCKS TOP: the names with the most waiters, and those held longest. */
 #include "cmd/handlers.h"
 #include "engine/introspect/survey.h"
 
 #include <stdlib.h>
 
-/* Names gone through at one asking; of more, each asking sees another part. */
+/* Names that one call looks at; if there are more, each call sees another part. */
 enum { TOP_SCAN_MAX = 16384 };
 
 struct top {
@@ -13,8 +13,8 @@ struct top {
     size_t most;
 };
 
-/* Waiters count first, then the time of the one at the front, then that of the holder.
- */
+/* Orders by the number of waiters, then by how long the first has waited, then by how
+ * long the name is held. */
 static bool is_hotter(const struct name_view *a, const struct name_view *b)
 {
     if (a->waiting != b->waiting) {
@@ -93,7 +93,7 @@ void cmd_locks_top(struct command_ctx *ctx, size_t most)
     struct finding finding = { &top, engine };
     struct cmd *c = ctx->cmd;
 
-    /* Who waits longest is always among them, however many names there are. */
+    /* The longest wait is always included, however many names there are. */
     survey_waits(engine, most, on_wait, &finding);
     c->top_cursor = survey_names(engine, c->top_cursor, TOP_SCAN_MAX, on_name, &top);
     resp_array(ctx->out, top.count);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 enum {
-    QUOTED_MAX = 32, /* bytes of a user's word that an error text repeats */
+    QUOTED_MAX = 32, /* bytes of an argument that an error quotes */
 };
 
 const struct lock_syntax SYNTAX_LOCK = {
@@ -226,7 +226,7 @@ static bool refuse_word(struct parse *p, struct span word)
                        word.ptr, p->syntax->command, allowed);
 }
 
-/* One option at argv[at]; *ret_used arguments belong to it. */
+/* Reads the option at argv[at], which has *ret_used arguments. */
 static bool read_option(struct parse *p, const struct span *argv, size_t argc,
                         size_t at, size_t *ret_used)
 {
@@ -270,8 +270,8 @@ static bool has_one_tag_at_most(struct span name)
            memchr(close + 1, '}', (size_t)(end - close - 1)) == NULL;
 }
 
-/* `{N}:<owner>:rwlock_timeout:<i>`, a read hold of the lock N: whoever reads N would
- * write there. */
+/* Whether a name is `{N}:<owner>:rwlock_timeout:<i>`, the key of a read hold of the
+ * lock N: READ locks of N would overwrite it. */
 static bool is_read_hold_key(struct span name)
 {
     const struct span middle = SPAN(LATCHD_RESERVED_NAME_MIDDLE);
@@ -284,7 +284,7 @@ static bool is_read_hold_key(struct span name)
            span_eq(span_of(name.ptr + end - middle.len, middle.len), middle);
 }
 
-/* Which one of several it is; 0: there is only one. */
+/* Reads a name; `number` is its place among several, 0 for a single one. */
 static bool read_name(struct parse *p, struct span name, size_t number)
 {
     char which[32] = "name";
@@ -329,7 +329,7 @@ static int compare_names(const void *a, const void *b)
     return memcmp(x.ptr, y.ptr, x.len);
 }
 
-/* Sorted, twins are neighbours. */
+/* Sorts the names, so that duplicates are neighbours. */
 static bool check_twins(struct parse *p)
 {
     const struct span *sorted[LATCHD_MLOCK_MAX];

@@ -1,5 +1,5 @@
-/* COMMAND: the table, told in Redis's shapes, so that redis-cli and libraries know our
- * commands as they know Redis's. */
+/* COMMAND: the command table in Redis's format, so that redis-cli and libraries know
+ * latchd's commands. */
 #include "cmd/handlers.h"
 
 #include "cmd/observe/usage.h"

@@ -9,7 +9,7 @@ enum { CONFIG_REASON_MAX = 512 };
 
 struct config_listing {
     struct command_ctx *ctx;
-    size_t at; /* of the pattern in the arguments */
+    size_t at; /* index of the pattern in the arguments */
     struct buf items;
     size_t pairs;
     struct buf patterns; /* all patterns in lower case, one after the other */
@@ -32,7 +32,7 @@ static void list_pair(void *arg, const char *key, const char *value)
 
     for (size_t i = 2; i < l->at; i++) {
         if (glob_match(pattern_at(l, i), span_str(key))) {
-            return; /* an earlier pattern had it */
+            return; /* an earlier pattern matched the key */
         }
     }
     resp_bulk_str(&l->items, key);

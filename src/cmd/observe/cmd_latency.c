@@ -1,10 +1,10 @@
-/* LATENCY: when and how much the daemon, or Redis behind it, was late. */
+/* LATENCY: when the daemon, or Redis behind it, was slow, and how slow. */
 #include "cmd/handlers.h"
 #include "cmd/observe/latency.h"
 
 #include "util/clock.h"
 
-/* The event of that name; LATENCY_EVENT_COUNT: there is none. */
+/* Finds an event by name; LATENCY_EVENT_COUNT: there is none. */
 static enum latency_event find_event(const struct command_ctx *ctx, size_t at)
 {
     int i = 0;
@@ -125,7 +125,7 @@ struct histograms {
     size_t count;
 };
 
-/* Powers of two of microseconds, and how many calls took that long or less. */
+/* Writes, for powers of two of microseconds, how many calls took at most that long. */
 static void add_histogram(struct histograms *hs, const struct command *command)
 {
     const struct histogram *h = &hs->ctx->cmd->stats[command - COMMANDS].work;

@@ -1,4 +1,4 @@
-/* MEMORY: what names take here, and what the allocator says about the whole. */
+/* MEMORY: the memory of names, and the allocator's totals. */
 #include "cmd/handlers.h"
 
 #include "util/parse.h"
@@ -8,7 +8,7 @@
 
 enum {
     SAMPLES_DEFAULT = 1000,       /* holders and waiters that MEMORY USAGE looks at */
-    WASTE_MIN = 64 * 1024 * 1024, /* what is free below this is not worth a word */
+    WASTE_MIN = 64 * 1024 * 1024, /* less free memory is not worth reporting */
 };
 
 void cmd_memory_usage(struct command_ctx *ctx)

@@ -15,7 +15,7 @@ void cmd_shutdown(struct command_ctx *ctx)
             return;
         }
     }
-    /* As in Redis, the answer is the end of the connection. */
+    /* As in Redis, the connection ends without a reply. */
     conn_suspend(ctx->conn);
     log_about_client(ctx, LOG_NOTICE, SPAN_NONE, "SHUTDOWN");
     ctx->cmd->env.shutdown(ctx->cmd->env.ctx);
@@ -29,7 +29,7 @@ void cmd_dbsize(struct command_ctx *ctx)
     resp_int(ctx->out, (int64_t)stats.locks);
 }
 
-/* Some libraries read a key of their own at connect time: it is not there. */
+/* Some libraries read a key of their own when they connect: the reply is null. */
 void cmd_get(struct command_ctx *ctx)
 {
     ctx_null(ctx);

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 enum {
-    LOGGED_ARGS = 32,       /* words of a command that are kept */
+    LOGGED_ARGS = 32,       /* arguments of a command that are stored */
     LOGGED_ARG_BYTES = 128, /* bytes of each */
     COUNT_DEFAULT = 10,     /* entries, when no count is given */
 };
@@ -119,7 +119,7 @@ void cmd_waited(struct cmd *c, const struct effect_waited *w)
 
 /* --- SLOWLOG ---------------------------------------------------------- */
 
-/* SLOWLOG GET [count]; -1: all. False: refused, and answered. */
+/* Reads the count of SLOWLOG GET; -1: all. False: an error reply was written. */
 static bool read_count(struct command_ctx *ctx, size_t *ret)
 {
     int64_t count = COUNT_DEFAULT;

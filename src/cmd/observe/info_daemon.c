@@ -1,4 +1,4 @@
-/* INFO of the process: what it is, who is connected, what it uses. */
+/* INFO about the process: version, clients, resources. */
 #include "cmd/observe/info.h"
 
 #include "cmd/cmd_priv.h"
@@ -70,7 +70,7 @@ void info_clients(struct cmd *c, struct buf *out)
 
 /* --- memory ----------------------------------------------------------- */
 
-/* A number of bytes, and the same for people. */
+/* A number of bytes, and the same in readable form. */
 static void add_bytes(struct buf *out, const char *field, double bytes)
 {
     static const char UNITS[] = "BKMGT";
@@ -85,7 +85,7 @@ static void add_bytes(struct buf *out, const char *field, double bytes)
                unit == 0 ? 0 : 2, rest, UNITS[unit]);
 }
 
-/* What stands in memory now; 0: not known. */
+/* The resident memory; 0: not known. */
 static double resident_bytes(void)
 {
     FILE *file = fopen("/proc/self/statm", "re");

@@ -1,4 +1,4 @@
-/* INFO of what the daemon is for: locks, their renewal, and how long all takes. */
+/* INFO about locks, their renewal, and latencies. */
 #include "cmd/observe/info.h"
 
 #include "cmd/cmd_priv.h"
@@ -42,8 +42,8 @@ void info_watchdog(struct cmd *c, struct buf *out)
     uint64_t others;
 
     engine_stats(c->env.engine, &s);
-    others =
-        s.fixed_entries + s.retained_entries; /* one that is kept may have a LEASE */
+    /* a retained one may have a LEASE */
+    others = s.fixed_entries + s.retained_entries;
     buf_printf(out, "watchdog_entries:%" PRIu64 "\r\n",
                s.entries > others ? s.entries - others : 0);
     buf_printf(out, "fixed_entries:%" PRIu64 "\r\n", s.fixed_entries);

@@ -63,7 +63,7 @@ void log_identity_connected(struct client *client, const struct conn *conn)
         return;
     }
     log_identity_fill(&identity, client, conn);
-    /* When it ends, the kernel may not know it any more. */
+    /* At the end of the connection the kernel may not know the address any more. */
     client_set_text(client, CLIENT_ADDRESS, identity.about.address);
     log_about(LOG_INFO, "client", &identity.about, "connected");
 }

@@ -7,7 +7,7 @@
 
 #include <inttypes.h>
 
-/* As in Redis, what only operators run is not shown; what touches locks always is. */
+/* As in Redis, commands of operators are hidden; commands on locks never are. */
 static bool is_hidden(const struct command *command)
 {
     return (command->flags & CMD_ADMIN) != 0 && command->keys == KEYS_NONE;

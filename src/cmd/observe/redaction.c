@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* Everything that may hold a password has that in its name, but for a URL. */
+/* Every key that may hold a password has `pass` in its name, except the URL. */
 static bool is_secret_key(struct span key)
 {
     static const char WORD[] = "pass";
@@ -18,8 +18,8 @@ static bool is_secret_key(struct span key)
     return span_eq_nocase(key, SPAN("redis"));
 }
 
-/* HELLO version [AUTH user password] [SETNAME name]. A name or a user may be AUTH, too:
- * rather a word too many is hidden. */
+/* HELLO version [AUTH user password] [SETNAME name]. A user or client may be named
+ * AUTH, too: then one argument too many is hidden. */
 static bool is_secret_of_hello(const struct command_ctx *ctx, size_t at)
 {
     for (size_t i = 2; i < at && i < ctx->argc; i++) {

@@ -8,7 +8,7 @@
 
 enum node_type { NODE_VALUE, NODE_WORD, NODE_ONEOF, NODE_BLOCK };
 
-/* Nodes stand in one array; children and siblings are found by index, 0 is none. */
+/* Nodes are in one array; children and siblings are indexes, 0 is none. */
 struct node {
     enum node_type type;
     struct span token; /* the literal before a value or block */
@@ -77,7 +77,7 @@ static bool is_literal(struct span word)
 
 static size_t read_sequence(struct parse *p);
 
-/* The values behind a literal: none, one, or a block of several. */
+/* Reads the values after a literal: none, one, or a block of several. */
 static size_t read_literal(struct parse *p, struct span token)
 {
     size_t first = 0, last = 0, count = 0, node;
@@ -104,7 +104,7 @@ static size_t read_literal(struct parse *p, struct span token)
     return node;
 }
 
-/* What stands between brackets: one alternative, or a choice of several. */
+/* Reads the inside of brackets: one alternative, or a choice of several. */
 static size_t read_group(struct parse *p, const char *close)
 {
     size_t first = read_sequence(p), last = first, node;
@@ -123,7 +123,7 @@ static size_t read_group(struct parse *p, const char *close)
     return node;
 }
 
-/* One item; 0 at the end of the group or line. */
+/* Reads one item; 0 at the end of the group or line. */
 static size_t read_item(struct parse *p)
 {
     size_t node;
@@ -152,7 +152,7 @@ static size_t read_item(struct parse *p)
     return node;
 }
 
-/* Items in a row: one is itself, several are a block. */
+/* Reads a sequence of items; several make a block. */
 static size_t read_sequence(struct parse *p)
 {
     size_t first = read_item(p), last = first, block;
@@ -247,7 +247,7 @@ static size_t count_children(const struct parse *p, size_t node)
     return count;
 }
 
-/* A choice or block is called after its first part, as it has no name of its own. */
+/* A choice or block has no name of its own, and gets that of its first part. */
 static void write_name(struct buf *out, const struct parse *p, const struct node *n)
 {
     struct span name;

@@ -1,4 +1,4 @@
-/* SUBSCRIBE and its relatives: events of locks, see protocol.h for the channels. */
+/* SUBSCRIBE and its relatives: events of locks. protocol.h has the channels. */
 #include "cmd/handlers.h"
 
 #include "util/glob.h"
@@ -7,7 +7,7 @@ enum {
     LISTING_WORK_MAX = 32768, /* of PUBSUB CHANNELS: channels times glob_work() */
 };
 
-/* Confirmations go out even when replies are off, as pushes do in Redis. */
+/* Confirmations are sent even when replies are off, like pushes in Redis. */
 static void confirm_subscription(struct command_ctx *ctx, const char *what,
                                  struct span name)
 {

@@ -1,5 +1,5 @@
-/* CLIENT TRACKING and what goes with it. Options, checks and texts are Redis's; what is
- * tracked are the connection's holds, not keys that it read. */
+/* CLIENT TRACKING and related commands. Options, checks and texts are Redis's, but the
+ * connection's holds are tracked, not keys that it read. */
 #include "cmd/handlers.h"
 
 #include "util/alloc.h"
@@ -12,7 +12,7 @@ struct wanted {
     size_t prefix_count;
 };
 
-/* Redis's own text for a client that is not there, and ours for one that is. */
+/* Redis's text for a client that does not exist, and latchd's own for one that does. */
 static void refuse_redirect(struct command_ctx *ctx, size_t at)
 {
     int64_t id;
@@ -54,7 +54,8 @@ static bool read_options(struct command_ctx *ctx, struct wanted *ret)
     return true;
 }
 
-/* Whether what is asked for goes with itself, and with what was asked for before. */
+/* Checks the options against each other, and against the tracking that is on. NULL: no
+ * conflict. */
 static const char *find_mismatch(const struct tracker *tr, const struct wanted *w)
 {
     if (!w->bcast && w->prefix_count != 0) {
@@ -77,7 +78,7 @@ static const char *find_mismatch(const struct tracker *tr, const struct wanted *
     return NULL;
 }
 
-/* Two prefixes that overlap would tell of a name twice. */
+/* Overlapping prefixes are refused: a name would be sent twice. */
 static bool prefixes_ok(struct command_ctx *ctx, const struct wanted *w)
 {
     const struct tracker *tr = ctx->client->tracker;
@@ -157,7 +158,7 @@ void cmd_client_tracking(struct command_ctx *ctx)
     struct wanted w = { .prefixes = xcalloc(ctx->argc, sizeof(*w.prefixes)) };
 
     if (!read_options(ctx, &w)) {
-        ; /* and answered */
+        ; /* an error reply was written */
     } else if (ctx_arg_is(ctx, 2, "ON")) {
         start_tracking(ctx, &w);
     } else if (ctx_arg_is(ctx, 2, "OFF")) {

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* A channel or pattern; lives while anybody subscribes to it. */
+/* A channel or pattern; exists while it has subscribers. */
 struct topic {
     struct table_node in_topics;
     enum pubsub_kind kind;
@@ -94,7 +94,7 @@ static struct topic *topic_get(struct pubsub *p, enum pubsub_kind kind,
     return t;
 }
 
-/* One subscription less. */
+/* Drops one subscription of a topic. */
 static void topic_unref(struct pubsub *p, struct topic *t)
 {
     if (--t->sub_count == 0) {
@@ -109,7 +109,7 @@ static uint16_t *kind_count(struct subscriber *s, enum pubsub_kind kind)
     return kind == PUBSUB_CHANNEL ? &s->channels : &s->patterns;
 }
 
-/* Walks the shorter of the two lists that the subscription would be on. */
+/* Finds a subscription by walking the shorter of its two lists. */
 static struct subscription *subscription_find(const struct subscriber *s,
                                               const struct topic *t)
 {

@@ -1,5 +1,5 @@
-/* Telling connections that track, by `invalidate` pushes, what became of holds. The
- * names of one turn are gathered for each connection, and leave together. */
+/* Informs connections that track about their holds, by `invalidate` pushes. The names
+ * of one turn are collected per connection, and sent together. */
 #include "cmd/cmd_priv.h"
 
 static void write_names(struct conn *conn, const struct tracker *tr)
