@@ -51,7 +51,7 @@ redisReply *ask_daemon(struct link *l, const char *const *words)
     return reply;
 }
 
-/* --- looking into answers --------------------------------------------- */
+/* --- reading answers -------------------------------------------------- */
 
 size_t reply_count(const redisReply *reply)
 {
@@ -91,8 +91,8 @@ uint64_t reply_number(const redisReply *reply)
     return reply_has_number(reply) && reply->integer > 0 ? (uint64_t)reply->integer : 0;
 }
 
-/* What stands behind `key` and `mark`, up to one of `ends`; `key` begins the text or
- * follows one of them. */
+/* Finds the text after `key` and `mark`, up to one of `ends`; `key` is at the start of
+ * the text, or after one of `ends`. */
 static struct span find_value(struct span text, const char *key, char mark,
                               const char *ends)
 {

@@ -1,4 +1,4 @@
-/* ask: one question, one answer, for the subcommands that only look. */
+/* ask: one command, one answer, for subcommands that change nothing. */
 #ifndef LATCHD_LATCHCTL_ASK_H
 #define LATCHD_LATCHCTL_ASK_H
 
@@ -8,22 +8,22 @@
 
 #include <stdint.h>
 
-/* False: a line on standard error said why. */
+/* Connects. False: an error was printed. */
 bool ask_open(struct link *l, struct options *o);
 
-/* The answer, to be freed with freeReplyObject(). NULL: latchd refused or is gone; a
- * line on standard error said so. */
+/* Sends a command, and returns the answer, to be freed by freeReplyObject(). NULL:
+ * latchd refused or is gone, and an error was printed. */
 redisReply *ask_daemon(struct link *l, const char *const *words);
-/* The same, and an error of latchd is NULL without a word. */
+/* The same, without printing an error of latchd. */
 redisReply *ask_quietly(struct link *l, const char *const *words);
 
-/* --- looking into answers: what is missing reads as empty, 0 or NULL ------- */
+/* --- reading answers: what is missing is empty, 0 or NULL ---------------- */
 
-/* The value behind `key` in a map, which RESP2 writes as a flat array. */
+/* The value of `key` in a map, which RESP2 writes as a flat array. */
 const redisReply *reply_get(const redisReply *map, const char *key);
 struct span reply_text(const redisReply *reply);
 bool reply_has_number(const redisReply *reply);
-/* Negative numbers are 0. */
+/* A number; negative ones are 0. */
 uint64_t reply_number(const redisReply *reply);
 size_t reply_count(const redisReply *reply);
 const redisReply *reply_at(const redisReply *reply, size_t index);

@@ -1,4 +1,4 @@
-/* What `latchctl --help` says. */
+/* The text of `latchctl --help`. */
 #include "latchctl/options.h"
 
 const char CTL_HELP[] =

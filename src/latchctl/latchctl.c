@@ -21,8 +21,8 @@ static int run_subcommand(struct options *o)
     return CTL_EXIT_FAILED;
 }
 
-/* So that nothing of ours ever is standard input or output by its number, though
- * whoever started us closed them. COMMAND finds them closed, too. */
+/* Opens files 0 to 2 if the parent closed them, so that no file of ours gets such a
+ * number. COMMAND still finds them closed. */
 static void occupy_standard_files(void)
 {
     int fd;

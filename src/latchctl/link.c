@@ -30,8 +30,8 @@ void link_close(struct link *l)
     if (l->reader != NULL) {
         redisReaderFree(l->reader);
     }
-    /* Nothing is said to the other end: after fork() there are two of us, and the other
-     * one goes on. */
+    /* No closing message is sent: after fork() the other process goes on using the
+     * session. */
     tls_session_free(l->tls);
     buf_reset(&l->out);
     buf_reset(&l->wire);
@@ -156,14 +156,15 @@ static bool send_some(struct link *l, struct buf *from)
     return true;
 }
 
-/* Before latchd has answered anything, it will not like us better the next time. */
+/* Fails the link. Without any answer of latchd before, a new attempt would fail, too.
+ */
 static bool fail_tls(struct link *l)
 {
     bool refused = l->greetings > 0;
     char why[TARGET_ERROR_MAX];
 
     tls_session_error(l->tls, why, sizeof(why));
-    if (!send_some(l, &l->wire)) { /* it may tell latchd why */
+    if (!send_some(l, &l->wire)) { /* it may have TLS's alert for latchd */
         return false;
     }
     (void)fail_link(l, why);
@@ -191,7 +192,8 @@ static bool feed(struct link *l, const char *data, size_t len)
            fail_link(l, "what latchd answers is no answer");
 }
 
-/* What came before the end is still to be had, and so the end is told only after it. */
+/* Decrypts input. What came before the end of the session is passed on first, and then
+ * the end is reported. */
 static bool decrypt(struct link *l, struct span in)
 {
     char text[READ_SIZE + TLS_RECORDS_LEFT];
@@ -253,8 +255,8 @@ bool link_work(struct link *l, short revents)
     if (l->state == LINK_CLOSED || l->state == LINK_CONNECTING) {
         return l->state != LINK_CLOSED;
     }
-    /* First what latchd says: if it has closed, that is why, and cannot be had any more
-     * once something is sent. */
+    /* Reads first: if latchd has closed, its last answer says why, and is lost once
+     * something is sent. */
     if ((revents & (POLLIN | POLLHUP | POLLERR)) != 0 && !take_in(l)) {
         return false;
     }
@@ -297,8 +299,8 @@ redisReply *link_reply(struct link *l)
             return r;
         }
         l->greetings--;
-        /* Without rights to have a name it goes on nameless; a wrong password does not.
-         */
+        /* Without the right to set a name the link stays nameless; a wrong password
+         * ends it. */
         if (l->greetings > 0 && r->type == REDIS_REPLY_ERROR) {
             (void)fail_link(l, r->str);
             l->refused = true;
@@ -326,7 +328,7 @@ bool link_connect(struct link *l, struct target *t, uint64_t timeout_ms)
         return false;
     }
     for (size_t i = 0; i < t->address_count; i++) {
-        /* One that never answers leaves the others their share. */
+        /* An address that never answers leaves time for the others. */
         uint64_t end = clock_boot_ms() + timeout_ms / t->address_count;
         bool going = link_open(l, t);
 

@@ -26,38 +26,38 @@ struct link {
     enum link_state state;
     int fd;
     struct buf out;
-    struct tls_session *tls; /* NULL: without */
-    struct buf wire;         /* with TLS: of `out`, what is encrypted */
+    struct tls_session *tls; /* NULL: no TLS */
+    struct buf wire;         /* with TLS: encrypted output */
     redisReader *reader;
-    unsigned greetings; /* answers to what link_open() sent itself */
-    size_t turn;        /* which of the target's addresses is next */
-    bool refused;       /* latchd does not want us: trying again is of no use */
+    unsigned greetings; /* unread answers to link_open()'s own commands */
+    size_t turn;        /* index of the next address of the target */
+    bool refused;       /* latchd refused the login: no use in trying again */
     char error[TARGET_ERROR_MAX];
 };
 
-/* Begins to connect, to the target's addresses in turn. False: `error` says why. */
+/* Begins to connect to the next of the target's addresses. False: `error` says why. */
 bool link_open(struct link *l, const struct target *t);
 void link_close(struct link *l);
 
-/* Neither closed nor open yet. */
+/* Whether the link is neither closed nor open yet. */
 bool link_is_opening(const struct link *l);
 short link_events(const struct link *l);
-/* False: it is closed now, `error` says why. */
+/* Handles events of poll(). False: the link is closed now, and `error` says why. */
 bool link_work(struct link *l, short revents);
 
-/* The words of a command; the last one is followed by NULL. */
+/* Sends a command: its words, then NULL. */
 void link_send(struct link *l, const char *const *words);
 
-/* The next answer, to be freed with freeReplyObject(); NULL: none yet, or (the link is
- * CLOSED then) what came was no answer. */
+/* The next answer, to be freed by freeReplyObject(). NULL: none yet, or a protocol
+ * error; then the link is CLOSED. */
 redisReply *link_reply(struct link *l);
 
-/* Connects within `timeout_ms`. */
+/* Connects, and waits at most `timeout_ms` for it. */
 bool link_connect(struct link *l, struct target *t, uint64_t timeout_ms);
-/* Waits for the next answer. NULL: the link is closed, `error` says why. */
+/* Waits for the next answer. NULL: the link is closed, and `error` says why. */
 redisReply *link_wait(struct link *l, uint64_t timeout_ms);
 
-/* The first word of an error. */
+/* Whether the reply is an error with this first word. */
 bool reply_is_error(const redisReply *reply, const char *word);
 
 #endif

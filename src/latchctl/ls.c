@@ -10,7 +10,7 @@
 
 #define NAMES_AT_ONCE "1000"
 
-/* Raw into a pipe, for programs; never raw to a terminal. */
+/* Prints names raw into a pipe, for programs; never raw to a terminal. */
 static void print_name(struct span name, bool raw)
 {
     struct buf line = { 0 };
@@ -25,7 +25,7 @@ static void print_name(struct span name, bool raw)
     buf_reset(&line);
 }
 
-/* One step; false: it was the last. */
+/* Lists one page of names. False: it was the last. */
 static bool list_some(struct link *l, const struct options *o, char *cursor,
                       size_t room, uint64_t *left, int *code)
 {

@@ -16,7 +16,7 @@ enum {
     WHY = 1 << CTL_WHY,
     LS = 1 << CTL_LS,
     FORCE = 1 << CTL_FORCE,
-    LEASE_MIN_MS = 1000, /* below, an ordinary pause would be a loss */
+    LEASE_MIN_MS = 1000, /* with less, an ordinary pause would lose the lock */
     LEASE_DEFAULT_MS = 30000,
     KILL_AFTER_DEFAULT_MS = 10000,
     INTERVAL_DEFAULT_MS = 1000,
@@ -64,7 +64,7 @@ static const struct option LONG[] = {
     { NULL, 0, NULL, 0 },
 };
 
-/* Which subcommands know an option; what is not here is for all. */
+/* The subcommands that an option is for; other options are for all. */
 static const struct {
     int option;
     int commands;
@@ -91,7 +91,7 @@ bool options_wrong(const char *option, const char *why)
     return false;
 }
 
-/* Seconds, with a fraction if wanted, or a number with a unit. */
+/* Reads a time: seconds, possibly with a fraction, or a number with a unit. */
 static bool read_time(const char *option, const char *text, uint64_t min, uint64_t *ret)
 {
     char *end;
@@ -207,7 +207,7 @@ static const char *name_of(int option)
     return "";
 }
 
-/* Options may come before the subcommand that they are for. */
+/* Whether an option fits the subcommand, which may come after it. */
 static bool option_fits(const struct options *o, int option)
 {
     for (size_t i = 0; i < sizeof(FOR) / sizeof(FOR[0]); i++) {
@@ -234,10 +234,10 @@ static bool read_command(struct options *o, const char *word)
 struct words {
     const char *list[2]; /* the subcommand, the name */
     int count;
-    uint64_t seen; /* a bit for each option that came, by its place in LONG */
+    uint64_t seen; /* a bit for each option given, by its index in LONG */
 };
 
-/* Up to the next word that is no option. */
+/* Reads options up to the next word that is none. */
 static enum options_outcome read_options(struct options *o, struct words *w, int argc,
                                          char **argv)
 {

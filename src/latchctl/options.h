@@ -12,7 +12,7 @@
 
 enum ctl_command { CTL_RUN, CTL_TOP, CTL_WHY, CTL_LS, CTL_FORCE };
 
-/* How latchctl ends when it is not the command's own status; see latchctl(1). */
+/* The exit statuses of latchctl itself; see latchctl(1). */
 enum {
     CTL_EXIT_CONFLICT = 1,
     CTL_EXIT_LOST = 124,
@@ -28,14 +28,14 @@ extern const char CTL_HELP[];
 
 enum options_outcome { OPTIONS_GO, OPTIONS_SAID, OPTIONS_WRONG };
 
-/* Strings point into argv, but for the target's. */
+/* The parsed command line. Strings point into argv, except for the target's. */
 struct options {
     struct target target;
     enum ctl_command command;
     const char *name;
-    char **words; /* run: the command, NULL at its end */
+    char **words; /* run: the command, NULL-terminated */
 
-    uint64_t wait_ms; /* CTL_FOREVER: no end */
+    uint64_t wait_ms; /* CTL_FOREVER: no limit */
     uint64_t lease_ms;
     uint64_t kill_after_ms;
     const char *kind; /* FAIR, READ, WRITE; NULL: plain */
@@ -53,7 +53,8 @@ struct options {
     bool any;
 };
 
-/* WRONG: a line on standard error said why. Finish with options_fini() in any case. */
+/* Parses the command line. WRONG: an error was printed. options_fini() must follow in
+ * any case. */
 enum options_outcome options_parse(int argc, char **argv, struct options *ret);
 void options_fini(struct options *o);
 

@@ -4,7 +4,7 @@
 
 #include "latchctl/options.h"
 
-/* Long options without a short one. */
+/* Long options without a short form. */
 enum {
     OPT_USER = 256,
     OPT_TLS,
@@ -34,13 +34,13 @@ enum {
     OPT_COUNT,
 };
 
-/* False: a line on standard error said why. */
+/* Prints an error about an option; returns false. */
 bool options_wrong(const char *option, const char *why);
 
-/* One of the options that say which latchd is meant, with its value in `optarg`. */
+/* Reads an option that selects the latchd to talk to; its value is in `optarg`. */
 bool options_read_target(struct options *o, int option);
 bool options_read_environment(struct options *o);
-/* Whether all of them go together. */
+/* Whether the options that select the latchd fit together. */
 bool options_check_target(const struct options *o);
 
 #endif

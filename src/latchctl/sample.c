@@ -23,7 +23,7 @@ void sample_fini(struct sample *s)
     *s = (struct sample){ 0 };
 }
 
-/* A word for the screen: nothing of it is to be a control sequence. */
+/* Copies a word for the screen, without control sequences. */
 static void read_word(struct span word, char *ret)
 {
     struct buf text = { 0 };
@@ -64,9 +64,9 @@ void sample_read(struct sample *s, uint64_t now_ms, const redisReply *info,
     s->top = top;
 }
 
-/* --- the head --------------------------------------------------------- */
+/* --- header lines ----------------------------------------------------- */
 
-/* A second, or in all if there is nothing to compare it with. */
+/* Adds a rate per second, or the total without an older sample. */
 static void add_rate(struct buf *out, const char *word, const struct sample *s,
                      const struct sample *before, enum sample_number n)
 {
@@ -87,7 +87,7 @@ static void write_head(const struct sample *s, const struct sample *before,
 {
     const uint64_t *n = s->numbers;
     uint64_t was = before->numbers[SAMPLE_LOST];
-    /* Less than before: latchd was started again. */
+    /* Less than before: latchd was restarted. */
     uint64_t lost =
         before->at_ms == 0 || n[SAMPLE_LOST] < was ? 0 : n[SAMPLE_LOST] - was;
 
@@ -118,7 +118,7 @@ static void write_head(const struct sample *s, const struct sample *before,
 
 /* --- the table -------------------------------------------------------- */
 
-/* A cell of that width; text that is longer is cut. */
+/* Adds a cell of this width; longer text is cut. */
 static void add_cell(struct buf *out, const struct buf *text, size_t width, bool right)
 {
     int len = (int)(buf_len(text) < width ? buf_len(text) : width);

@@ -1,5 +1,5 @@
-/* sample: what `latchctl top` shows, as of one moment: numbers from INFO, and the names
- * of LOCKS TOP. */
+/* sample: what `latchctl top` displays for one moment: numbers from INFO, and the
+ * names of LOCKS TOP. */
 #ifndef LATCHD_LATCHCTL_SAMPLE_H
 #define LATCHD_LATCHCTL_SAMPLE_H
 
@@ -17,7 +17,7 @@ enum sample_number {
     SAMPLE_ROUND_TRIP_US,
     SAMPLE_RECONNECTS,
     SAMPLE_LOST,
-    /* from here on what has happened since the start: rates are made of it */
+    /* counters since the start, from here on: displayed as rates */
     SAMPLE_GRANTS,
     SAMPLE_RELEASES,
     SAMPLE_HANDOVERS,
@@ -29,22 +29,22 @@ enum sample_number {
 enum { SAMPLE_WORD_MAX = 64 };
 
 struct sample {
-    uint64_t at_ms; /* 0: there is none */
+    uint64_t at_ms; /* 0: an empty sample */
     uint64_t numbers[SAMPLE_NUMBERS];
     char version[SAMPLE_WORD_MAX];
-    char redis[SAMPLE_WORD_MAX]; /* its address */
+    char redis[SAMPLE_WORD_MAX]; /* the address of Redis */
     bool redis_up;
-    redisReply *top; /* an array, the sample's own */
+    redisReply *top; /* an array, owned by the sample */
 };
 
 void sample_fini(struct sample *s);
-/* `info` is INFO's answer, `top` that of LOCKS TOP, which the sample takes over. */
+/* Fills a sample from the answers to INFO and LOCKS TOP; takes `top`. */
 void sample_read(struct sample *s, uint64_t now_ms, const redisReply *info,
                  redisReply *top);
 
-/* All of it as lines, for `columns`; at most `rows` of them, if that is not 0. `before`
- * is an older one, or empty: then there are sums instead of rates. `sort` as in
- * options. */
+/* Writes a sample as lines of `columns`, at most `rows` of them unless that is 0.
+ * `before` is an older sample; if it is empty, there are sums instead of rates. `sort`
+ * is as in options. */
 void sample_write(const struct sample *s, const struct sample *before, const char *sort,
                   size_t columns, size_t rows, struct buf *out);
 

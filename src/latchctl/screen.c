@@ -5,7 +5,7 @@
 
 enum { COLUMNS_DEFAULT = 80, ROWS_DEFAULT = 24 };
 
-/* A terminal that does not take it has gone; the next read will tell. */
+/* A terminal that does not take the text has gone; the next read fails. */
 static void write_all(const struct buf *b)
 {
     struct span rest = buf_span(b);
@@ -38,7 +38,7 @@ bool screen_enter(struct screen *s)
     }
     raw = s->before;
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-    raw.c_cc[VMIN] = 0; /* Ctrl-Z throws away a key that poll() told of already */
+    raw.c_cc[VMIN] = 0; /* Ctrl-Z discards a key that poll() has reported already */
     raw.c_cc[VTIME] = 0;
     if (tcsetattr(STDIN_FILENO, TCSAFLUSH, &raw) != 0) {
         return false;

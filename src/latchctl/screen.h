@@ -15,10 +15,10 @@ struct screen {
     struct termios before;
 };
 
-/* False: standard input or output is no terminal. */
+/* Takes over the terminal. False: standard input or output is none. */
 bool screen_enter(struct screen *s);
 void screen_leave(struct screen *s);
-/* 80x24 if the terminal does not say. */
+/* The size of the terminal; 80x24 if unknown. */
 void screen_size(size_t *ret_columns, size_t *ret_rows);
 /* Shows `text`, lines that end in \n, of which those that fit are shown and cut where
  * the screen ends. The line that begins with \a is shown inverse, without that. */

@@ -91,7 +91,7 @@ void show_self(char *out, size_t room)
 
 static void say_line(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
 
-/* What others wrote, names in errors of latchd for example, is never raw. */
+/* Text of others, such as names in latchd's errors, is never printed raw. */
 static void make_plain(struct buf *line, struct buf *out)
 {
     for (size_t i = 0; i < buf_len(line); i++) {
@@ -105,7 +105,7 @@ static void make_plain(struct buf *line, struct buf *out)
     }
 }
 
-/* In one write, so that lines of several processes do not mix. */
+/* Prints a line in one write, so that lines of several processes do not mix. */
 static void say_line(const char *fmt, va_list ap)
 {
     struct buf text = { 0 };
@@ -116,7 +116,7 @@ static void say_line(const char *fmt, va_list ap)
     make_plain(&text, &line);
     buf_add_str(&line, "\n");
     if (write(STDERR_FILENO, buf_ptr(&line), buf_len(&line)) < 0) {
-        /* there is nobody to tell */
+        /* no error can be reported */
     }
     buf_reset(&line);
     buf_reset(&text);

@@ -1,4 +1,4 @@
-/* show: how things look to a person: names, times, and what latchctl has to say. */
+/* show: formats names and times for people, and prints latchctl's messages. */
 #ifndef LATCHD_LATCHCTL_SHOW_H
 #define LATCHD_LATCHCTL_SHOW_H
 
@@ -9,20 +9,20 @@
 
 enum { HOST_NAME_COLUMNS = 64 };
 
-/* Bytes of whoever they are, never raw to a terminal: printable ASCII as it is, all
- * else as \xNN, in quotes if that or spaces make it hard to read. At most `max`
- * columns, then an ellipsis; 0: all. */
+/* Appends untrusted bytes in a form that is safe on a terminal: printable ASCII stays,
+ * all else becomes \xNN, with quotes around it if that or spaces make it hard to read.
+ * At most `max` columns, then an ellipsis; 0: all. */
 void show_bytes(struct buf *out, struct span bytes, size_t max);
 
-/* 1.2 s, 3 min 20 s, 2 h 5 min, 3 d 4 h. */
+/* Appends a duration: 1.2 s, 3 min 20 s, 2 h 5 min, 3 d 4 h. */
 void show_ms(struct buf *out, uint64_t ms);
 
-/* How this process calls itself at latchd: latchctl/<pid>@<host>. */
+/* The client name of this process at latchd: latchctl/<pid>@<host>. */
 void show_self(char *out, size_t room);
 
-/* One line on standard error, with `latchctl: ` before it. */
+/* Prints a line on standard error, after `latchctl: `. */
 void print_message(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The same when --verbose was given. */
+/* The same, only with --verbose. */
 void say_verbose(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void say_set_verbose(void);
 

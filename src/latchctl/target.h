@@ -19,50 +19,51 @@ struct target_address {
     socklen_t len;
 };
 
-/* What is NULL was not given. */
+/* The options of TLS; NULL: not given. */
 struct target_tls {
     bool by_option;
     bool by_url;
-    bool insecure; /* whatever certificate latchd shows is right */
-    char *sni;     /* the name in its certificate; NULL: the host's */
+    bool insecure; /* accept any certificate of latchd */
+    char *sni;     /* the name in latchd's certificate; NULL: the host */
     char *ca_cert_file;
     char *ca_cert_dir;
-    char *cert_file; /* ours */
+    char *cert_file; /* our own certificate */
     char *key_file;
 };
 
 struct target {
     char *host;
     char *port;
-    char *path; /* of a unix socket; NULL: TCP */
+    char *path; /* a unix socket; NULL: TCP */
     char *user;
     char *password;
     struct target_tls tls;
-    char *about; /* for messages; target_resolve() makes it */
+    char *about; /* the address in messages, set by target_resolve() */
     struct target_address addresses[TARGET_ADDRESSES_MAX];
     size_t address_count;
 };
 
-/* 127.0.0.1 and latchd's port. */
+/* Sets the default: 127.0.0.1 and latchd's port. */
 void target_init(struct target *t);
 void target_fini(struct target *t);
 
 void target_set(char **field, const char *value);
 
-/* `redis://[[user]:password@]host[:port][/0]`, the same with `rediss://`, which is TLS,
- * or `unix:///path`. */
+/* Parses `redis://[[user]:password@]host[:port][/0]`, the same with `rediss://` for
+ * TLS, or `unix:///path`. */
 bool target_set_url(struct target *t, const char *url, char *reterr, size_t room);
 
 bool target_wants_tls(const struct target *t);
-/* Whether what was said about TLS fits together, and its files can be used. False:
- * *reterr says why not. */
+/* Whether the TLS options fit together, and their files can be used. False: reterr
+ * says why not. */
 bool target_check_tls(const struct target *t, char *reterr, size_t room);
-/* The files, read now: who rotates them need not restart us. NULL: *reterr says why. */
+/* Reads the TLS files, anew each time, so that they can be rotated. NULL: reterr says
+ * why. */
 struct tls *target_read_tls(const struct target *t, char *reterr, size_t room);
-/* The name that latchd's certificate must have. */
+/* The name that must be in latchd's certificate. */
 const char *target_tls_name(const struct target *t);
 
-/* Looks the host up, which may take its time. False: *reterr says why. */
+/* Resolves the host, which may block. False: reterr says why. */
 bool target_resolve(struct target *t, char *reterr, size_t room);
 
 #endif

@@ -1,5 +1,5 @@
-/* `latchctl top`: the hottest names, live. It asks twice an interval at most, and what
- * it asks for does not grow with the number of names. */
+/* `latchctl top`: the most wanted names, live. An interval has at most two requests,
+ * whose cost does not grow with the number of names. */
 #include "latchctl/ask.h"
 #include "latchctl/commands.h"
 #include "latchctl/sample.h"
@@ -18,7 +18,7 @@
 
 enum {
     COUNT_DEFAULT = 20, /* for --once */
-    COUNT_MOST = 100,   /* what latchd tells at most */
+    COUNT_MOST = 100,   /* the most that latchd returns */
     ANSWER_MS = 5000,
     NUMBER_MAX = 24,
     COLUMNS_ONCE = 120,
@@ -30,7 +30,7 @@ struct top {
     struct link link;
     struct sample now;
     struct sample before;
-    redisReply *info; /* the first of two answers, while the second is to come */
+    redisReply *info; /* the first of two answers, until the second arrives */
     bool asked;
     uint64_t asked_at;
     uint64_t ask_at;
@@ -58,7 +58,7 @@ static uint64_t count_of(const struct options *o)
                                    : COUNT_MOST;
 }
 
-/* --- once ------------------------------------------------------------- */
+/* --- --once ----------------------------------------------------------- */
 
 static int show_once(struct options *o)
 {
@@ -95,7 +95,7 @@ static int show_once(struct options *o)
     return code;
 }
 
-/* --- live ------------------------------------------------------------- */
+/* --- live display ----------------------------------------------------- */
 
 static void draw_screen(struct top *t)
 {
@@ -203,7 +203,7 @@ static void on_time(struct top *t, uint64_t now)
 
 static void on_key(struct top *t, short revents)
 {
-    char key = 'q'; /* if the terminal is gone */
+    char key = 'q'; /* the default if the terminal is gone */
     ssize_t len = read(STDIN_FILENO, &key, 1);
 
     if (len == 0 && (revents & POLLHUP) == 0) {
@@ -232,7 +232,7 @@ static void on_key(struct top *t, short revents)
     draw_screen(t);
 }
 
-/* The shell gets its terminal back as it was, and we take it again with `fg`. */
+/* Ctrl-Z: restores the terminal for the shell, and takes it over again after `fg`. */
 static void suspend_top(struct top *t)
 {
     screen_leave(&t->screen);
@@ -309,7 +309,7 @@ int ctl_top(struct options *o)
     if (o->once || isatty(STDIN_FILENO) == 0 || isatty(STDOUT_FILENO) == 0) {
         return show_once(o);
     }
-    /* A wrong address or password is told before the screen is taken. */
+    /* A wrong address or password is reported before the screen is taken over. */
     if (!ask_open(&t.link, o)) {
         return CTL_EXIT_FAILED;
     }

@@ -1,4 +1,4 @@
-/* `latchctl why NAME`: in plain words, who holds it, who waits, and what to do. */
+/* `latchctl why NAME`: explains who holds a name, who waits for it, and what to do. */
 #include "latchctl/ask.h"
 #include "latchctl/commands.h"
 #include "latchctl/show.h"
@@ -14,8 +14,8 @@
 enum {
     NUMBER_MAX = 24,
     UUID_LEN = 36,
-    /* A token is the time of the grant by Redis's clock, unless one before was later.
-     */
+    /* A token is the time of the grant by Redis's clock, unless an earlier token was
+     * greater. */
     TOKEN_EARLIEST_S = 1500000000,
 };
 
@@ -42,10 +42,9 @@ static void add_time(struct buf *out, uint64_t us)
     }
 }
 
-/* --- who -------------------------------------------------------------- */
+/* --- owners ----------------------------------------------------------- */
 
-/* Owners are fields of Redis's hash: some have a form that tells where they are from.
- */
+/* Owners are fields of Redis's hash: the form of some shows where they come from. */
 static void add_owner(struct buf *out, struct span owner)
 {
     static const char ID[] = "latchd:id:";
@@ -246,9 +245,9 @@ static bool add_waiters(struct why *w, const redisReply *info)
     return true;
 }
 
-/* --- what to do ------------------------------------------------------- */
+/* --- advice ----------------------------------------------------------- */
 
-/* In single quotes for the shell, if it needs some. */
+/* Adds a word, in single quotes for the shell if needed. */
 static void add_quoted(struct buf *out, const char *word)
 {
     if (word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

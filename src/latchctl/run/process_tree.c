@@ -25,7 +25,7 @@ struct processes {
     size_t room;
 };
 
-/* `pid (name) state parent ...`, where the name may be anything. */
+/* Parses `pid (name) state parent ...`, where the name may be anything. */
 static bool read_process(const char *pid, struct process *ret)
 {
     char path[64];
@@ -79,7 +79,7 @@ static void read_all(struct processes *all)
     }
 }
 
-/* Children of what is ours already; true if there were new ones. */
+/* Marks children of marked processes. True: there were new ones. */
 static bool mark_children(struct processes *all)
 {
     bool more = false;

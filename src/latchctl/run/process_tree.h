@@ -1,4 +1,4 @@
-/* process_tree: all processes that came from this one, found in /proc. */
+/* process_tree: all descendants of this process, found in /proc. */
 #ifndef LATCHD_LATCHCTL_RUN_PROCESS_TREE_H
 #define LATCHD_LATCHCTL_RUN_PROCESS_TREE_H
 

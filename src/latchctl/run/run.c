@@ -34,14 +34,16 @@ static bool make_id(struct run *r)
     return true;
 }
 
-/* All that is passed on, or ends the wait. What stops a job is left as it is. */
+/* Takes the signals that are passed on or end the wait; job control signals keep their
+ * default. */
 static bool take_signals(struct run *r)
 {
     static const int OURS[] = { SIGINT,  SIGQUIT, SIGTERM, SIGHUP,
                                 SIGUSR1, SIGUSR2, SIGCHLD };
     sigset_t set;
 
-    (void)signal(SIGCHLD, SIG_DFL); /* ignored, it would hide how COMMAND ended */
+    (void)signal(SIGCHLD,
+                 SIG_DFL); /* if ignored, COMMAND's exit status would be lost */
     (void)sigemptyset(&set);
     for (size_t i = 0; i < sizeof(OURS) / sizeof(OURS[0]); i++) {
         (void)sigaddset(&set, OURS[i]);
@@ -58,7 +60,8 @@ static int be_keeper(struct run *r, int front, pid_t parent)
 {
     (void)setpgid(0, 0);
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-    (void)prctl(PR_SET_PDEATHSIG, SIGCONT); /* if it is stopped, it is to see the end */
+    (void)prctl(PR_SET_PDEATHSIG,
+                SIGCONT); /* a stopped front must wake up when the keeper ends */
     if (getppid() == parent) {
         keeper_run(r, front);
     }
@@ -66,7 +69,7 @@ static int be_keeper(struct run *r, int front, pid_t parent)
     return 0;
 }
 
-/* Both processes come back from here. */
+/* Forks the keeper; returns in both processes. */
 static int fork_keeper(struct run *r)
 {
     int sockets[2];

@@ -29,10 +29,10 @@
 
 enum { RUN_ID_LEN = 36, RUN_TOKEN_MAX = 24 };
 
-/* Where COMMAND stands; in memory that both processes see. */
+/* State of COMMAND, in memory that front and keeper share. */
 struct run_shared {
     _Atomic uint64_t valid_until; /* CLOCK_BOOTTIME, ms; 0: no limit */
-    _Atomic int command;          /* its process id, 0: not yet */
+    _Atomic int command;          /* its process ID; 0: not started */
 };
 
 enum { RUN_COMMAND_ENDED = -1 };
@@ -41,72 +41,74 @@ struct run {
     struct options *options;
     char id[RUN_ID_LEN + 1];
     char token[RUN_TOKEN_MAX];
-    struct link link; /* the lock was taken over it */
+    struct link link; /* the link that the lock was taken on */
     uint64_t valid_until;
     struct run_shared *shared;
     sigset_t old_mask;
-    int signals; /* a signalfd; all that matters is blocked */
+    int signals; /* a signalfd; the signals it reads are blocked */
     pid_t front_group;
 };
 
-/* What the keeper tells the front in the end. */
+/* What the keeper reports to the front in the end. */
 struct run_end {
     int code;
-    int signal; /* COMMAND died of it, and nothing else is to be said; 0: it did not */
+    int signal; /* the signal that killed COMMAND; 0: none */
 };
 
 /* --- run_acquire.c ---------------------------------------------------- */
 
 enum take_outcome { TAKE_GRANTED, TAKE_CONFLICT, TAKE_FAILED, TAKE_SIGNAL };
 
-/* Waits for the lock and fills token, link and valid_until. SIGNAL: *ret_signal came.
- */
+/* Waits for the lock; sets token, link and valid_until. SIGNAL: *ret_signal
+ * interrupted it. */
 enum take_outcome take_lock(struct run *r, int *ret_signal);
 
 /* --- run_hold.c ------------------------------------------------------- */
 
-/* The lock as the keeper has it: two connections, one to renew it, one to hear of its
- * loss, and the time until which it may be relied upon. */
+/* The keeper's hold: two connections, one to renew it, one to learn of its loss, and
+ * the time until which it is valid. */
 struct hold {
     struct run *run;
     struct link link;
-    uint64_t open_at; /* the next try to connect */
-    uint64_t pause;   /* before that, if the one before failed */
+    uint64_t open_at; /* when to connect next */
+    uint64_t pause;   /* the delay after a failed attempt */
     bool asked;
     uint64_t asked_at;
     uint64_t renew_at;
     struct link ear;
     uint64_t ear_at;
     uint64_t valid_until;
-    bool lost; /* latchd says so */
+    bool lost; /* latchd reported the loss */
     bool complained;
 };
 
 void hold_init(struct hold *h, struct run *run);
 void hold_fini(struct hold *h);
-/* What poll() is to look at; two of them. */
+/* Fills the two entries for poll(). */
 void hold_poll(const struct hold *h, struct pollfd *fds);
-/* To be called after poll(), and whenever hold_next() has come. */
+/* Called after poll(), and when the time of hold_next() has come. */
 void hold_step(struct hold *h, const struct pollfd *fds, uint64_t now);
 uint64_t hold_next(const struct hold *h);
-/* Gives it back, within some seconds. False: it was not ours any more. */
+/* Releases the lock, within some seconds. False: it was not held any more. */
 bool hold_release(struct hold *h);
-/* Of a lease of which `left_ms` is left: less what clocks may differ by. */
+/* When a lease with `left_ms` left ends, less what clocks may differ by. */
 uint64_t hold_valid(uint64_t sent, uint64_t left_ms);
-/* LOCK, RENEW or UNLOCK of this lock. `words` has room for LINK_WORDS_MAX. */
+/* Fills `words`, which has room for LINK_WORDS_MAX, with a LOCK, RENEW or UNLOCK of
+ * this lock. */
 void hold_words(const struct run *r, const char *verb, const char **words);
-/* Adds two words behind them. */
+/* Appends two words. */
 void hold_words_add(const char **words, const char *name, const char *value);
 
 /* --- run_keeper.c, run_command.c, run_parent.c ------------------------ */
 
-/* Never returns before COMMAND is gone. `front` is the socket to the front. */
+/* Runs the keeper until COMMAND is gone. `front` is the socket to the front. */
 void keeper_run(struct run *r, int front);
 
-/* Starts COMMAND. Negative: it could not be, *ret_code is what to end with. */
+/* Starts COMMAND. Negative: it failed, and *ret_code is the exit status. */
 pid_t command_start(const struct run *r, int *ret_code);
 
-/* COMMAND alone is to hold its pipes: whoever is at their other end waits for it. */
+/* Replaces the keeper's standard input and output by /dev/null: only COMMAND must hold
+ * its pipes, as others wait for their end. */
 void command_let_go(void);
 
 int front_run(struct run *r, int keeper, pid_t keeper_pid);

@@ -1,6 +1,6 @@
-/* Taking the lock: asked for again and again with one ID, over as many connections as
- * it takes, so that neither a broken connection nor a restarted latchd takes it twice
- * or loses the place of who waits. */
+/* Taking the lock: LOCK is repeated with one ID, over as many connections as it takes,
+ * so that neither a broken connection nor a restart of latchd takes the lock twice, or
+ * loses the place in the queue. */
 #include "latchctl/run/run.h"
 #include "latchctl/show.h"
 #include "util/clock.h"
@@ -14,7 +14,7 @@
 
 enum {
     POLL_MS = 10000,    /* one long poll */
-    SILENCE_MS = 10000, /* beyond it: then the connection is taken for dead */
+    SILENCE_MS = 10000, /* more than POLL_MS: then the connection counts as dead */
     CONNECT_MS = 5000,
     PAUSE_MIN_MS = 50,
     PAUSE_MAX_MS = 1000,
@@ -22,7 +22,7 @@ enum {
     WAIT_TEXT = 24,
 };
 
-/* What was sent and not answered. */
+/* The command without an answer. */
 enum asked { ASKED_NOTHING, ASKED_LOCK, ASKED_RENEW };
 
 struct take {
@@ -33,10 +33,10 @@ struct take {
     uint64_t deadline; /* of the whole wait */
     uint64_t open_at;
     uint64_t pause;
-    bool tried;   /* latchd was asked, or could not be: --no-wait has had its chance */
-    bool queued;  /* latchd may know of us */
-    bool held;    /* the last answer: somebody else has it */
-    bool granted; /* and its lease is to be learnt */
+    bool tried;   /* asked once, or failed to: enough for --no-wait */
+    bool queued;  /* latchd may have queued the request */
+    bool held;    /* the last answer: somebody else holds the lock */
+    bool granted; /* granted, and its lease is being asked for */
     bool told;
     char trouble[TARGET_ERROR_MAX];
 };
@@ -49,7 +49,7 @@ static void report_trouble(struct take *t, uint64_t now, const char *what)
     t->asked = ASKED_NOTHING;
     t->held = t->granted = false;
     if (!t->tried && t->run->link.turn < t->run->options->target.address_count) {
-        return; /* the next address at once */
+        return; /* tries the next address at once */
     }
     t->tried = true;
     t->pause = t->pause == 0             ? PAUSE_MIN_MS
@@ -82,8 +82,8 @@ static void ask_lock(struct take *t, uint64_t now)
     t->answer_by = now + wait_ms + SILENCE_MS;
 }
 
-/* The grant may be older than its answer; what a renewal says counts from when it is
- * sent. */
+/* The grant may be older than its answer. The lease of a renewal counts from when it
+ * was sent. */
 static void ask_renew(struct take *t, uint64_t now)
 {
     const char *words[LINK_WORDS_MAX];
@@ -104,7 +104,7 @@ static bool may_pass(const redisReply *reply)
            reply_is_error(reply, "NOREPLICAS") || reply_is_error(reply, "UNBLOCKED");
 }
 
-/* True: *ret is how it ended. */
+/* Handles an event. True: the wait is over, with *ret. */
 static bool on_answer(struct take *t, const redisReply *reply, uint64_t now,
                       enum take_outcome *ret)
 {
@@ -152,7 +152,7 @@ static void open_again(struct take *t, uint64_t now)
     }
 }
 
-/* What there is to do without an answer. */
+/* Does what fell due. True: the wait is over, with *ret. */
 static bool on_time(struct take *t, uint64_t now, enum take_outcome *ret)
 {
     struct link *l = &t->run->link;
@@ -194,7 +194,7 @@ static int next_ms(const struct take *t, uint64_t now)
     return at <= now ? 0 : at - now > POLL_MS ? POLL_MS : (int)(at - now);
 }
 
-/* True: *ret is how it ended. */
+/* Handles an event. True: the wait is over, with *ret. */
 static bool on_link(struct take *t, short revents, enum take_outcome *ret)
 {
     struct link *l = &t->run->link;
@@ -218,8 +218,8 @@ static bool on_link(struct take *t, short revents, enum take_outcome *ret)
     return l->refused;
 }
 
-/* So that no place in the queue, and no grant on its way, is kept for somebody who has
- * left. */
+/* Cancels the request, so that latchd keeps neither a place in the queue nor a grant.
+ */
 static void say_goodbye(struct take *t)
 {
     struct run *r = t->run;

@@ -1,4 +1,4 @@
-/* Starting COMMAND, as the shell would: same group, same signals, same everything. */
+/* Starting COMMAND as the shell would: in the same group, with the same signals. */
 #include "latchctl/run/run.h"
 #include "latchctl/show.h"
 
@@ -21,7 +21,7 @@ static bool set_environment(const struct run *r)
                              : setenv("LATCHD_OWNER", o->owner, 1)) == 0;
 }
 
-/* In the child. Comes back only if it cannot be, with errno. */
+/* Runs in the child. Returns only on failure, with errno. */
 static void exec_command(const struct run *r, pid_t keeper)
 {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != keeper ||

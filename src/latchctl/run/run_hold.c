@@ -18,14 +18,14 @@ enum {
     PAUSE_MAX_MS = 500,
     ANSWER_MIN_MS = 500,
     ANSWER_MAX_MS = 5000,
-    AGAIN_MS = 200, /* after an error that may pass */
+    AGAIN_MS = 200, /* delay after a temporary error */
     RELEASE_MS = 3000,
     MARGIN_MS = 50,
     NUMBER_MAX = 24,
     CHANNEL_MAX = 600,
 };
 
-/* As latchd itself counts: 1 % and 50 ms for clocks that differ. */
+/* Like latchd itself, allows 1 % and 50 ms for clocks that differ. */
 uint64_t hold_valid(uint64_t sent, uint64_t left_ms)
 {
     uint64_t margin = left_ms / 100 + MARGIN_MS;
@@ -139,7 +139,7 @@ static void send_renew(struct hold *h, uint64_t now)
     h->asked_at = now;
 }
 
-/* --- the ear ---------------------------------------------------------- */
+/* --- the link that learns of a loss ----------------------------------- */
 
 static void open_ear(struct hold *h, uint64_t now)
 {
@@ -154,7 +154,7 @@ static void open_ear(struct hold *h, uint64_t now)
     }
 }
 
-/* `<owner> <token>` with our token. */
+/* Whether the payload is `<owner> <token>` with our token. */
 static bool is_ours(const struct hold *h, const redisReply *payload)
 {
     const char *space = payload->type == REDIS_REPLY_STRING
@@ -173,7 +173,7 @@ static void on_notice(struct hold *h, const redisReply *reply, uint64_t now)
         return;
     }
     if (strcmp(parts[0]->str, "message") != 0) {
-        h->renew_at = now; /* what was said before we listened, we ask for */
+        h->renew_at = now; /* a loss before the subscription shows in a renewal */
     } else if (is_ours(h, parts[2])) {
         bool lost = parts[1]->len > 5 && memcmp(parts[1]->str, "lost:", 5) == 0;
 
@@ -196,7 +196,7 @@ static void step_ear(struct hold *h, short revents, uint64_t now)
     }
 }
 
-/* --- together --------------------------------------------------------- */
+/* --- both links ------------------------------------------------------- */
 
 void hold_poll(const struct hold *h, struct pollfd *fds)
 {
@@ -210,7 +210,7 @@ void hold_poll(const struct hold *h, struct pollfd *fds)
     }
 }
 
-/* The connection: what it brings, and whether it is one. */
+/* Handles the connection's events, and connects if it is closed. */
 static void step_link(struct hold *h, short revents, uint64_t now)
 {
     struct link *l = &h->link;
@@ -257,9 +257,9 @@ uint64_t hold_next(const struct hold *h)
     return h->ear.state == LINK_CLOSED && h->ear_at < at ? h->ear_at : at;
 }
 
-/* --- the end ---------------------------------------------------------- */
+/* --- release ---------------------------------------------------------- */
 
-/* One UNLOCK. True: it was answered, *ret says whether it freed the lock. */
+/* Sends one UNLOCK. True: it was answered, and *ret says whether it freed the lock. */
 static bool send_unlock(struct hold *h, bool again, bool *ret)
 {
     const char *words[LINK_WORDS_MAX];
@@ -268,7 +268,7 @@ static bool send_unlock(struct hold *h, bool again, bool *ret)
 
     hold_words(h->run, "UNLOCK", words);
     link_send(&h->link, words);
-    /* A renewal may be on its way still: its answer comes first. */
+    /* A renewal may be in flight: its answer comes first. */
     for (int left = h->asked ? 2 : 1; left > 0; left--) {
         reply = link_wait(&h->link, answer_ms(h));
         if (reply == NULL) {

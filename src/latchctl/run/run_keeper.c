@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 enum {
-    LOOK_MS = 50,           /* how often those are looked for that are to end */
-    LEAVE_BEHIND_MS = 2000, /* what COMMAND started and cannot be killed */
+    LOOK_MS = 50,           /* interval of checks for processes that must end */
+    LEAVE_BEHIND_MS = 2000, /* patience with descendants that cannot be killed */
 };
 
 enum phase { RUNNING, STOPPING, KILLING };
@@ -41,7 +41,7 @@ struct keeper {
     bool complained;
 };
 
-/* How long before the lock's time is over COMMAND is asked to end. */
+/* How long before the end of the lease COMMAND gets SIGTERM. */
 static uint64_t kill_window(const struct keeper *k)
 {
     const struct options *o = k->run->options;
@@ -64,7 +64,7 @@ static void begin_stop(struct keeper *k, uint64_t now, uint64_t kill_at,
     }
 }
 
-/* What the clock says, whatever else has happened. */
+/* Acts on the time, before any other event. */
 static void look_at_clock(struct keeper *k, uint64_t now)
 {
     uint64_t valid = k->hold.valid_until;
@@ -128,7 +128,8 @@ static void on_signal(struct keeper *k)
     }
 }
 
-/* The front passes signals on; its end is the end of the connection. */
+/* Handles the socket to the front, which passes signals on. Its end means that the
+ * front is gone. */
 static void on_front(struct keeper *k)
 {
     int sig;
@@ -197,7 +198,7 @@ static void keep_lock(struct keeper *k)
     }
 }
 
-/* Nobody relies on the lock any more. */
+/* Nothing relies on the lock any more: releases it, and reports the end. */
 static struct run_end finish_run(struct keeper *k)
 {
     const struct options *o = k->run->options;
@@ -231,7 +232,7 @@ void keeper_run(struct run *r, int front)
     k.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     k.command = k.timer < 0 ? -1 : command_start(r, &end.code);
     command_let_go();
-    (void)signal(SIGTTOU, SIG_IGN); /* it reports from the background */
+    (void)signal(SIGTTOU, SIG_IGN); /* it writes to the terminal from the background */
     if (k.command > 0) {
         k.running = true;
         atomic_store(&r->shared->command, (int)k.command);

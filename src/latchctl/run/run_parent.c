@@ -1,4 +1,4 @@
-/* The front: stands in for COMMAND before the shell, and watches over the keeper. */
+/* The front: represents COMMAND to the shell, and watches the keeper. */
 #include "latchctl/run/process_tree.h"
 #include "latchctl/run/run.h"
 #include "latchctl/show.h"
@@ -16,7 +16,7 @@
 enum {
     LOOK_MS = 50,
     REFRESH_MS = 500,
-    KEEPER_PATIENCE_MS = 6000, /* more than a release may take */
+    KEEPER_PATIENCE_MS = 6000, /* more time than a release may take */
 };
 
 struct front {
@@ -24,12 +24,12 @@ struct front {
     int keeper;
     pid_t keeper_pid;
     int timer;
-    uint64_t over_since; /* the lock's time is over and COMMAND is still there */
+    uint64_t over_since; /* since when COMMAND has outlived the lease */
     uint64_t look_at;
 };
 
-/* Who sits at a terminal signals the whole group, and COMMAND is in it, once it runs.
- */
+/* Signals from a terminal reach the whole group, with COMMAND once it runs; others are
+ * passed on. */
 static void on_signal(struct front *f)
 {
     struct signalfd_siginfo info;
@@ -47,7 +47,8 @@ static void on_signal(struct front *f)
     }
 }
 
-/* The keeper should have ended COMMAND by now; perhaps somebody has stopped it. */
+/* Ends COMMAND if the keeper has not done it in time; perhaps somebody stopped the
+ * keeper. */
 static void look_at_clock(struct front *f, uint64_t now)
 {
     uint64_t valid = atomic_load(&f->run->shared->valid_until);
@@ -69,7 +70,7 @@ static void look_at_clock(struct front *f, uint64_t now)
 static void wait_for_something(struct front *f, struct pollfd *fds)
 {
     struct itimerspec when = { 0 };
-    /* The keeper moves the time without telling us. */
+    /* The keeper moves valid_until without a message. */
     uint64_t at = f->look_at == 0 ? clock_boot_ms() + REFRESH_MS : f->look_at;
 
     when.it_value.tv_sec = (time_t)(at / 1000);
@@ -81,7 +82,7 @@ static void wait_for_something(struct front *f, struct pollfd *fds)
     (void)poll(fds, 3, -1);
 }
 
-/* Orphans come to us. The keeper is waited for in the end. */
+/* Reaps adopted orphans; the keeper is reaped in the end. */
 static void reap_keeper(const struct front *f)
 {
     siginfo_t info;
@@ -96,8 +97,8 @@ static void reap_keeper(const struct front *f)
     }
 }
 
-/* The keeper's last word. If it left without reading a signal of ours, that is told
- * first, as an error, and is none. */
+/* Reads the keeper's report. If the keeper ended without reading a signal that we
+ * passed on, the socket first returns an error, which is to be ignored. */
 static bool read_outcome(const struct front *f, struct run_end *ret)
 {
     ssize_t len;
@@ -125,7 +126,7 @@ static bool wait_for_keeper(struct front *f, struct run_end *ret)
     }
 }
 
-/* Somebody killed the keeper: COMMAND went with it, and now all that came from it. */
+/* Somebody killed the keeper, and COMMAND died with it: ends all descendants. */
 static void take_over(struct front *f, struct run_end *ret)
 {
     struct hold hold;
@@ -162,7 +163,7 @@ int front_run(struct run *r, int keeper, pid_t keeper_pid)
     if (f.timer >= 0) {
         (void)close(f.timer);
     }
-    if (end.signal == SIGINT) { /* so that a script around us ends, too */
+    if (end.signal == SIGINT) { /* so that a calling script ends, too */
         (void)signal(SIGINT, SIG_DFL);
         (void)sigprocmask(SIG_SETMASK, &r->old_mask, NULL);
         (void)raise(SIGINT);
