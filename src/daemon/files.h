@@ -1,4 +1,4 @@
-/* files: whole small files, read and replaced. Returns 0 or an errno. */
+/* files: reads and replaces whole small files. All functions return 0 or an errno. */
 #ifndef LATCHD_DAEMON_FILES_H
 #define LATCHD_DAEMON_FILES_H
 
@@ -7,11 +7,13 @@
 
 #include <sys/types.h>
 
-/* Appends the content, at most `max` bytes (EFBIG). ret_mode may be NULL. */
+/* Appends a file's content to `out`, at most `max` bytes (else EFBIG). ret_mode may be
+ * NULL. */
 int file_read(const char *path, size_t max, struct buf *out, mode_t *ret_mode);
-/* The old content or the new one is there at any instant, also after a power cut. */
+/* Replaces a file atomically: even after a power cut it has the old or the new
+ * content. */
 int file_replace(const char *path, struct span text, mode_t mode);
-/* A removal in that directory survives a power cut from now on. */
+/* Syncs the directory of `path`, so that a removal in it survives a power cut. */
 int file_sync_dir_of(const char *path);
 
 #endif

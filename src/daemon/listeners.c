@@ -11,7 +11,7 @@
 
 enum {
     NAME_ROOM = 160,
-    ADDRESS_ROOM = 64, /* addresses have been checked: longer ones are none */
+    ADDRESS_ROOM = 64, /* longer texts are no addresses, as config has checked */
     SPARE_FDS =
         128, /* listeners, links to Redis, HTTP, log, files, room to refuse in */
 };
@@ -76,7 +76,7 @@ static bool listen_handed_over(struct server *s, int count, uint64_t tls_mask)
     return true;
 }
 
-/* ::1 stands in the default; machines without IPv6 are not to trip over it. */
+/* The default has ::1, which must not fail on machines without IPv6. */
 static bool may_be_missing(const char *address, int r)
 {
     return strcmp(address, "::1") == 0 &&
@@ -107,7 +107,7 @@ static bool listen_address(struct server *s, const char *address, bool tls)
         return false;
     }
     if (tls) {
-        s->tls_port = port_of(name); /* which counts for the next address as well */
+        s->tls_port = port_of(name); /* the next address uses the same port */
     }
     return true;
 }
@@ -152,8 +152,8 @@ bool listen_all(struct server *s)
     uint64_t tls_mask;
     int handed_over = notify_listen_fds(&tls_mask);
 
-    /* Of those of systemd one may be for TLS; otherwise tls-port counts besides them.
-     */
+    /* One of systemd's sockets may be for TLS; otherwise tls-port is opened besides
+     * them. */
     if (has_tls && tls_mask == 0 && !listen_tls(s)) {
         return false;
     }

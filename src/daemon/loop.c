@@ -8,8 +8,8 @@
 
 enum {
     SECOND_MS = 1000,
-    /* Replies make requests run, which make effects. What is left after this many
-     * rounds waits for the next turn, so that the sockets of others have theirs. */
+    /* Replies let more requests run, which have more effects. After this many rounds
+     * the rest waits for the next turn, so that other sockets get their share. */
     ROUNDS_MAX = 100,
 };
 
@@ -23,7 +23,7 @@ void loop_begin(void *ctx)
     s->ticked = true;
     s->now_ms = clock_boot_ms();
     engine_tick(s->engine, s->now_ms);
-    if (s->cmd != NULL) { /* it asks for the time while it is made */
+    if (s->cmd != NULL) { /* cmd_new() asks for the time */
         cmd_tick(s->cmd, s->now_ms);
     }
 }
@@ -65,7 +65,7 @@ static void do_effect(struct server *s, const struct effect *fx)
     }
 }
 
-/* By index: doing one may append more. */
+/* Carries out the effects, by index, as carrying out one may append more. */
 static void do_effects(struct server *s)
 {
     struct effects *list = engine_effects(s->engine);
@@ -96,7 +96,7 @@ void loop_end(struct server *s)
     s->ticked = false;
 }
 
-/* --- once a second, and life signs ------------------------------------ */
+/* --- the timer -------------------------------------------------------- */
 
 static void note_late(struct server *s)
 {
@@ -171,7 +171,7 @@ static void arm_timer(struct server *s)
     }
     now = clock_boot_ms();
     s->armed_at = at;
-    /* libuv counts from its own idea of now. */
+    /* libuv counts from its cached time. */
     uv_update_time(&s->loop);
     (void)uv_timer_start(&s->timer, on_timer, at > now ? at - now : 0, 0);
 }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Exit codes: 1 = it could not start or run, 2 = the configuration is wrong. */
+/* Exit codes: 1 = latchd could not start or run, 2 = the configuration is wrong. */
 enum { EXIT_CONFIG = 2 };
 
 static int print_text(struct buf *text)
@@ -19,7 +19,7 @@ static int print_text(struct buf *text)
     return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* With what it was built with, as systemctl has it. */
+/* Writes the version and the build's features, in the style of systemctl. */
 static void write_version(struct buf *out)
 {
     buf_printf(out, "latchd " LATCHD_VERSION " %ctls %chttp\n",

@@ -14,7 +14,8 @@
 
 enum { LISTEN_FDS_MAX = 64, MESSAGE_MAX = 1024 };
 
-/* A variable as a number; it is only for us if the pid that goes with it is ours. */
+/* Reads a number from the environment; it counts only if the variable `pid_name` has
+ * our process ID. */
 static uint64_t env_number(const char *name, const char *pid_name, uint64_t max)
 {
     const char *value = getenv(name);
@@ -42,7 +43,7 @@ static void open_socket(struct notify *n, const char *path)
     n->addr.sun_family = AF_UNIX;
     memcpy(n->addr.sun_path, path, len);
     if (path[0] == '@') {
-        n->addr.sun_path[0] = '\0'; /* an abstract name, without a NUL at its end */
+        n->addr.sun_path[0] = '\0'; /* an abstract name, not NUL-terminated */
     } else {
         len++;
     }
@@ -88,7 +89,7 @@ void notify_send(const struct notify *n, const char *fmt, ...)
     len = vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
     if (len > 0 && (size_t)len < sizeof(text)) {
-        /* A manager that does not listen must not stop a lock service. */
+        /* A service manager that does not listen must not stop a lock service. */
         (void)sendto(n->fd, text, (size_t)len, MSG_NOSIGNAL,
                      (const struct sockaddr *)&n->addr, n->addr_len);
     }

@@ -1,7 +1,6 @@
-/* notify: what systemd is told, and the sockets that it hands over.
- *
- * The protocol of sd_notify(3) and sd_listen_fds(3), without the library. Nothing
- * happens where systemd did not ask for it. */
+/* notify: messages to systemd, and the sockets that it passes. The protocols of
+ * sd_notify(3) and sd_listen_fds(3), without the library. Does nothing when systemd
+ * did not start latchd. */
 #ifndef LATCHD_DAEMON_NOTIFY_H
 #define LATCHD_DAEMON_NOTIFY_H
 
@@ -10,28 +9,27 @@
 #include <sys/un.h>
 
 struct notify {
-    int fd; /* -1: nobody listens */
+    int fd; /* -1: no service manager */
     struct sockaddr_un addr;
     socklen_t addr_len;
-    uint64_t watchdog_ms; /* a sign of life is due this often; 0: never */
+    uint64_t watchdog_ms; /* interval of WATCHDOG=1; 0: never */
 };
 
 enum { NOTIFY_FIRST_FD = 3 };
 
-/* Reads the environment and takes the variables out of it, so that children do not see
- * them. */
+/* Reads systemd's variables, and removes them from the environment, so that children
+ * do not inherit them. */
 void notify_init(struct notify *n);
 void notify_fini(struct notify *n);
 
-/* One datagram, "KEY=value" lines. */
+/* Sends a datagram of "KEY=value" lines. */
 void notify_send(const struct notify *n, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* Around a reload. */
+/* Announces a reload. */
 void notify_reloading(const struct notify *n);
 
-/* How many sockets were handed over, from NOTIFY_FIRST_FD on; they do not survive an
- * exec any more. Bit i of *ret_tls: the i-th of them is called `tls`
- * (FileDescriptorName=). */
+/* Returns how many sockets were passed, from NOTIFY_FIRST_FD on, and makes them
+ * close-on-exec. Bit i of *ret_tls: socket i is named `tls` (FileDescriptorName=). */
 int notify_listen_fds(uint64_t *ret_tls);
 
 #endif

@@ -9,14 +9,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { COUNT_MAX = 1000 /* open files that are counted one by one */ };
+enum { COUNT_MAX = 1000 /* open files that are counted one by one at most */ };
 
 static uint64_t timeval_us(struct timeval t)
 {
     return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
 }
 
-/* Kernels from 6.2 on give the number as the size of the directory. */
+/* Since Linux 6.2, the size of the directory is the number of open files. */
 static uint64_t count_fds(uint64_t about)
 {
     struct stat st;
@@ -68,7 +68,7 @@ void process_look(struct process *ret, uint64_t about)
     ret->open_fds = count_fds(about);
 }
 
-/* The sanitizers' own look for leaks is such a trace. */
+/* Not under sanitizers: their leak check traces the process. */
 void process_hide(void)
 {
     if (!LATCHD_SANITIZED) {

@@ -52,7 +52,7 @@ static void random_hex(char *out, size_t digits)
 
     for (size_t i = 0; i < digits; i++) {
         if (i % 2 == 0 && getrandom(&byte, 1, 0) != 1) {
-            abort(); /* every hold's name would be guessable, or twice there */
+            abort(); /* without random bytes, IDs would be predictable, or not unique */
         }
         out[i] = "0123456789abcdef"[i % 2 == 0 ? byte >> 4 : byte & 15];
     }
@@ -69,9 +69,9 @@ static uint64_t random_u64(void)
     return value;
 }
 
-/* --- the whole -------------------------------------------------------- */
+/* --- start and end ---------------------------------------------------- */
 
-/* True: it ran, and all was closed at the end. */
+/* Runs the loop. True: everything was closed at the end. */
 static bool run_loop(struct server *s)
 {
     int r = io_init(&s->io, &s->loop);

@@ -36,9 +36,9 @@ enum { RUN_ID_LEN = 40, SERVER_SIGNALS = 3 };
 enum server_phase {
     SERVER_STARTING,
     SERVER_RUNNING,
-    SERVER_STOPPING, /* waits end, holds get a last renewal */
-    SERVER_CLOSING,  /* links and connections are closed, the embedded Redis ends */
-    SERVER_GONE,     /* all handles are closed: the loop runs out */
+    SERVER_STOPPING, /* waits are answered, holds renewed once more */
+    SERVER_CLOSING,  /* links and connections close, the embedded Redis ends */
+    SERVER_GONE,     /* all handles are closed, the loop ends */
 };
 
 struct server {
@@ -52,8 +52,8 @@ struct server {
     uv_prepare_t prepare;
     uv_check_t check;
     uv_signal_t signals[SERVER_SIGNALS];
-    int signal_count;  /* of those that exist */
-    uint64_t armed_at; /* what the timer is set to; 0: nothing */
+    int signal_count;  /* initialised signal handles */
+    uint64_t armed_at; /* deadline of the timer; 0: not set */
 
     struct embedded *embedded;
     struct engine *engine;
@@ -62,14 +62,14 @@ struct server {
     struct tls *tls; /* NULL: none */
     struct cmd *cmd;
     struct web *web;                 /* NULL: http-port is 0 */
-    struct top_granted *top_granted; /* web's, while somebody looks at its page */
+    struct top_granted *top_granted; /* web's, while its page is open somewhere */
 
     enum server_phase phase;
     bool listening;
-    uint64_t tls_port; /* where it really listens; 0: nowhere */
+    uint64_t tls_port; /* the actual port; 0: none */
     bool store_started;
     bool redis_answered;
-    bool ticked; /* the clock was looked at in this turn */
+    bool ticked; /* the clock was read in this turn */
     uint64_t now_ms;
     uint64_t seed; /* random */
     uint64_t started_ms;
@@ -77,8 +77,8 @@ struct server {
     uint64_t no_grants_until_ms; /* after a power cut; 0: none */
     struct histogram loop_lag;   /* how late the timer was */
     uint64_t next_second_ms;
-    uint64_t next_cert_ms;        /* a look at how long the certificate is valid */
-    struct histogram round_trips; /* as they were a second ago, for LATENCY */
+    uint64_t next_cert_ms;        /* next check of the certificate's expiry */
+    struct histogram round_trips; /* copy from a second ago, for LATENCY */
     struct histogram renewal_lags;
     uint64_t next_alive_ms; /* WATCHDOG=1 is due */
     uint64_t stop_deadline_ms;
@@ -90,29 +90,31 @@ struct server {
 
 int loop_init(struct server *s);
 void loop_fini(struct server *s);
-/* Looks at the clock, once a turn: what fell due is done before anything else. */
+/* Begins a turn of the loop, once: reads the clock, and does what fell due before
+ * anything else. */
 void loop_begin(void *ctx);
-/* Does what the engine wants done, and sends what came of it. */
+/* Ends a turn of the loop: carries out the engine's effects, and sends what they
+ * produced. */
 void loop_end(struct server *s);
 
 /* --- listeners.c ------------------------------------------------------ */
 
-/* Opens all sockets; logs what it opened, or why it could not. */
+/* Opens all listeners; logs each address, or why it failed. */
 bool listen_all(struct server *s);
-/* How many clients the limit of open files allows, after raising it towards `wanted`.
- */
+/* Raises the limit of open files for `wanted` clients; returns for how many it
+ * suffices. */
 uint64_t listen_raise_limit(uint64_t wanted);
 
 /* --- shutdown.c ------------------------------------------------------- */
 
-void shutdown_begin(struct server *s); /* again: does not wait any longer */
+void shutdown_begin(struct server *s); /* called again: stops waiting */
 void shutdown_check(struct server *s); /* at the end of each turn */
-void shutdown_close(struct server *s); /* closes what there is, without waiting */
+void shutdown_close(struct server *s); /* closes everything at once */
 void shutdown_on_embedded(void *ctx);
 
 /* --- config_live.c ---------------------------------------------------- */
 
-void config_live_apply(struct server *s); /* the configuration, to all parts */
+void config_live_apply(struct server *s); /* applies the configuration to all parts */
 void config_live_reload(struct server *s);
 void config_live_each(void *ctx, struct span pattern, config_pair_fn *fn, void *arg);
 bool config_live_set(void *ctx, const struct span *pairs, size_t count, char *reterr,
@@ -129,7 +131,7 @@ struct net_limits config_live_net_limits(const struct server *s);
 const char *acl_file(void *ctx); /* empty: none */
 bool acl_file_read(void *ctx, struct buf *out, struct buf *reterr);
 bool acl_file_write(void *ctx, struct span text);
-/* Takes its users over; if it cannot, the log says why. */
+/* Loads the users of aclfile. False: the log says why. */
 bool acl_file_load(struct server *s);
 bool acl_file_check(const char *path, char *reterr, size_t room);
 
@@ -146,7 +148,7 @@ bool wiring_start(struct server *s);
 /* At the end of each turn until the server runs: tells systemd, and the log, once
  * clients are accepted and the engine can ask Redis. */
 void wiring_check_ready(struct server *s);
-/* After the loop has run out. */
+/* Frees everything, after the loop has ended. */
 void wiring_free(struct server *s);
 
 #endif

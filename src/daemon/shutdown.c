@@ -4,7 +4,7 @@
 #include "util/clock.h"
 #include "util/log.h"
 
-/* The last step: nothing but closing handles is left to the loop. */
+/* The last step: only closing handles are left in the loop. */
 static void let_go(struct server *s)
 {
     s->phase = SERVER_GONE;
@@ -19,7 +19,7 @@ void shutdown_on_embedded(void *ctx)
     let_go(ctx);
 }
 
-/* The links close before the embedded Redis is told to end. */
+/* Closes the links before the embedded Redis gets its signal. */
 void shutdown_close(struct server *s)
 {
     s->phase = SERVER_CLOSING;
@@ -63,9 +63,7 @@ void shutdown_begin(struct server *s)
     }
 }
 
-/* The turn has ended: what engine_stop() wanted done is on its way, replies are
- * written.
- */
+/* Called after a turn: the effects of engine_stop() were sent, and replies written. */
 void shutdown_check(struct server *s)
 {
     if (s->phase == SERVER_STOPPING &&

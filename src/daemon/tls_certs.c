@@ -11,7 +11,7 @@
 enum {
     DAY_S = 86400,
     DAY_MS = DAY_S * 1000,
-    WARN_DAYS = 14, /* a certificate that is valid for less is worth a warning */
+    WARN_DAYS = 14, /* warns when a certificate expires sooner */
 };
 
 static bool read_clients(const struct config *c, struct tls **ret, char *reterr,
@@ -37,7 +37,8 @@ static bool read_clients(const struct config *c, struct tls **ret, char *reterr,
     return *ret != NULL;
 }
 
-/* Of embedded, or a mistake that is told elsewhere: false. */
+/* Whether `redis` needs TLS. The embedded Redis does not; mistakes are reported
+ * elsewhere. */
 static bool wants_tls(const char *redis)
 {
     struct backend_config place;

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { YOUNG_MS = 3000 }; /* a Redis that has been running for less has just begun */
+enum { YOUNG_MS = 3000 }; /* a Redis with less uptime counts as just started */
 
-/* --- what comes from Redis -------------------------------------------- */
+/* --- events of the store ---------------------------------------------- */
 
 static void on_result(void *ctx, const struct op_result *result)
 {
@@ -30,7 +30,8 @@ void wiring_check_ready(struct server *s)
     }
 }
 
-/* Of its own Redis it knows that nobody else was there. */
+/* Tells the engine if Redis has just started. The embedded Redis is left out, as
+ * nobody else uses it. */
 static void look_at_age(struct server *s)
 {
     struct store_info info;
@@ -49,7 +50,7 @@ static uint64_t quarantine_left_ms(const struct server *s)
     return stats.quarantine_left_ms;
 }
 
-/* Names are withheld that were not `before`. */
+/* Logs that names are withheld, if none were before. */
 static void log_withheld(const struct server *s, uint64_t before_ms)
 {
     struct engine_stats stats;
@@ -164,7 +165,7 @@ static void on_embedded_up(void *ctx)
     }
 }
 
-/* --- what commands want ----------------------------------------------- */
+/* --- the env of commands ---------------------------------------------- */
 
 static uint64_t env_now(void *ctx)
 {
@@ -174,7 +175,7 @@ static uint64_t env_now(void *ctx)
     return s->now_ms;
 }
 
-/* Counters of the parts only ever grow: nobody can be confused by a reset. */
+/* Metrics never go back, so that CONFIG RESETSTAT does not confuse their readers. */
 static void env_reset_stats(void *ctx)
 {
 }
@@ -184,7 +185,7 @@ static void env_shutdown(void *ctx)
     shutdown_begin(ctx);
 }
 
-/* --- making them ------------------------------------------------------ */
+/* --- creating the parts ----------------------------------------------- */
 
 static void lower_maxclients(struct server *s)
 {
@@ -324,7 +325,7 @@ static void make_clients_side(struct server *s)
                             });
 }
 
-/* The parts that use what TLS was read: none of it may be served without. */
+/* Makes the parts that need TLS files: without these nothing may be served. */
 static bool make_ends(struct server *s)
 {
     char err[CONFIG_ERROR_MAX];

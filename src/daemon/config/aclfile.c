@@ -1,5 +1,5 @@
-/* The file of users: read at the start, by ACL LOAD and on SIGHUP, written by ACL SAVE.
- */
+/* aclfile, the file of users: read at the start, by ACL LOAD and on SIGHUP, written by
+ * ACL SAVE. */
 #include "daemon/files.h"
 #include "daemon/server.h"
 #include "daemon/server_state.h"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is being read: `config` is NULL while only the words are looked at. */
+/* The state of reading; `config` is NULL while only the syntax is checked. */
 struct reader {
     struct options *options;
     struct config *config;
@@ -39,7 +39,7 @@ static bool read_action(struct reader *r, const char *word)
     return false;
 }
 
-/* The value after `=`, or in the words that follow. */
+/* Reads the value after `=`, or from the words that follow. */
 static bool read_value(struct reader *r, const char *equals, bool words, int *at,
                        struct buf *out)
 {

@@ -1,6 +1,4 @@
-/* command_line: the command line. It wins over the file, also when the file is read
- * again.
- */
+/* command_line: the command line. Its values override the file, also after a reload. */
 #ifndef LATCHD_DAEMON_CONFIG_COMMAND_LINE_H
 #define LATCHD_DAEMON_CONFIG_COMMAND_LINE_H
 
@@ -14,7 +12,7 @@ enum options_action {
     OPTIONS_CHECK_CONFIG,
 };
 
-/* Points into argv, which must live as long. */
+/* The parsed command line; points into argv. */
 struct options {
     enum options_action action;
     const char *config_path; /* NULL: no file */
@@ -22,11 +20,12 @@ struct options {
     const char *const *argv;
 };
 
-/* Reads the words, not yet the file. */
+/* Parses the words; does not read the file. */
 bool options_parse(int argc, const char *const *argv, struct options *ret, char *reterr,
                    size_t room) __attribute__((warn_unused_result));
-/* Defaults, then the file, then the command line. False: a line for each mistake is in
- * `mistakes`. *ret is to be finished with config_fini() in any case. */
+/* Makes the configuration of defaults, the file and the command line, in this order.
+ * False: `mistakes` has a line for each mistake. *ret must be freed by config_fini()
+ * in any case. */
 bool options_config(const struct options *o, struct config *ret, struct buf *mistakes)
     __attribute__((warn_unused_result));
 void options_help(struct buf *out);

@@ -32,7 +32,8 @@ const struct config_key *config_key_find(struct span name)
 const struct config_key *config_key_guess(struct span name)
 {
     const struct config_key *best = NULL;
-    size_t nearest = name.len < 6 ? 2 : name.len / 3 + 1; /* as far is no guess */
+    size_t nearest =
+        name.len < 6 ? 2 : name.len / 3 + 1; /* words that differ more are no guess */
 
     for (size_t i = 0; i < CONFIG_KEY_COUNT; i++) {
         size_t edits = edits_between(name, span_str(CONFIG_KEYS[i].name));
@@ -50,12 +51,12 @@ size_t config_key_index(const struct config_key *key)
     return (size_t)(key - CONFIG_KEYS);
 }
 
-/* The rest stays as it is. */
+/* Sets one key to its default. */
 static void set_default(struct config *c, const struct config_key *key)
 {
     char err[CONFIG_ERROR_MAX];
 
-    /* A default that breaks its own bounds is a mistake in the table. */
+    /* A default outside its own bounds is a mistake in the table. */
     if (!config_set(c, key, span_str(key->def), err, sizeof(err))) {
         abort();
     }

@@ -17,16 +17,16 @@
 enum {
     CONFIG_KEYS_MAX = 64,
     CONFIG_FILE_MAX = 1 << 20, /* bytes of a configuration file */
-    CONFIG_ERROR_MAX = 512,    /* room that is enough for every reterr */
+    CONFIG_ERROR_MAX = 512,    /* enough room for any reterr */
     CONFIG_VALUE_MAX = 4096,   /* bytes of one value */
-    CONFIG_MISTAKES_MAX = 20,  /* that are told at once */
-    CONFIG_PORT_AUTO = 65536,  /* KEY_PORT: `auto`, the kernel chooses */
+    CONFIG_MISTAKES_MAX = 20,  /* reported at once */
+    CONFIG_PORT_AUTO = 65536,  /* KEY_PORT: `auto`, chosen by the kernel */
 };
 
 enum config_fsync { FSYNC_EVERYSEC, FSYNC_ALWAYS };
 
 struct config {
-    char *bind; /* addresses with a space between */
+    char *bind; /* addresses separated by spaces */
     uint64_t port;
     char *unixsocket; /* empty: none */
     uint64_t unixsocketperm;
@@ -91,20 +91,20 @@ enum config_type {
     KEY_SIZE,   /* uint64_t */
     KEY_CHOICE, /* uint64_t: an index into `choices` */
     KEY_TEXT,   /* char * */
-    KEY_WORDS,  /* char *: one or more words with a space between */
+    KEY_WORDS,  /* char *: words separated by spaces */
 };
 
 enum {
     KEY_LIVE = 1 << 0,   /* CONFIG SET and reload change it while running */
-    KEY_SECRET = 1 << 1, /* never shown */
-    KEY_URLS = 1 << 2,   /* shown without the passwords in its URLs */
+    KEY_SECRET = 1 << 1, /* never displayed */
+    KEY_URLS = 1 << 2,   /* displayed without the passwords in its URLs */
 };
 
 struct config_key {
     const char *name;
     enum config_type type;
     size_t field;    /* offset in struct config */
-    const char *def; /* as a user writes it */
+    const char *def; /* the default, as a user writes it */
     uint64_t min;
     uint64_t max;
     const char *const *choices; /* NULL at the end */
@@ -116,58 +116,60 @@ struct config_key {
 extern const struct config_key CONFIG_KEYS[];
 extern const size_t CONFIG_KEY_COUNT;
 
-/* NULL: there is no such key. */
+/* Finds a key by name, or NULL. */
 const struct config_key *config_key_find(struct span name);
-/* The key that was probably meant by a name that is none; NULL: no guess. */
+/* The key that an unknown name probably means; NULL: no guess. */
 const struct config_key *config_key_guess(struct span name);
 size_t config_key_index(const struct config_key *key);
 
 void config_init(struct config *c); /* all defaults */
 void config_fini(struct config *c);
 void config_copy(struct config *to,
-                 const struct config *from); /* `to` is not yet init */
+                 const struct config *from); /* `to` is not initialised */
 
-/* One value, checked against its bounds. */
+/* Sets one key, after checking the bounds. */
 bool config_set(struct config *c, const struct config_key *key, struct span value,
                 char *reterr, size_t room) __attribute__((warn_unused_result));
-/* The value as a user writes it: "30s". */
+/* Appends the value as a user writes it: "30s". */
 void config_format(const struct config *c, const struct config_key *key,
                    struct buf *out);
-/* The same for others to see: passwords in URLs are stars. */
+/* Appends the value for display: passwords in URLs become stars. */
 void config_show(const struct config *c, const struct config_key *key, struct buf *out);
 bool config_same(const struct config *a, const struct config *b,
                  const struct config_key *key);
 bool config_is_default(const struct config *c, const struct config_key *key);
 
-/* Where the daemon keeps its data; to be freed. NULL: nothing says where. */
+/* The directory for the daemon's data, to be freed by the caller. NULL: none is
+ * configured. */
 char *config_state_dir(const struct config *c);
-/* `redis` is a Redis Cluster. */
+/* Whether `redis` is a Redis Cluster. */
 bool config_is_cluster(const struct config *c);
 
 /* --- config_file.c ---------------------------------------------------- */
 
-/* One line: a key and its values, with quotes and escapes undone, words joined by one
- * space. True with *ret_key empty: nothing but a comment. */
+/* Parses one line into a key and its value: quotes and escapes are undone, words
+ * joined by one space. True with an empty *ret_key: a comment or blank line. */
 bool config_parse_line(struct span line, struct buf *ret_key, struct buf *ret_value,
                        size_t *ret_words, char *reterr, size_t room);
-/* Sets what the text says on top of `c`, but for the lines that are wrong. `name` is
- * for the messages. False: there are mistakes. */
+/* Applies the lines of a file to `c`, except for wrong ones. `name` is for messages.
+ * False: there are mistakes. */
 bool config_parse(struct config *c, const char *name, struct span text,
                   struct buf *mistakes) __attribute__((warn_unused_result));
 bool config_load(struct config *c, const char *path, struct buf *mistakes)
     __attribute__((warn_unused_result));
-/* Quoted if it has to be. */
+/* Appends a value, quoted if necessary. */
 void config_quote(struct span value, bool words, struct buf *out);
 
 /* --- config_write.c --------------------------------------------------- */
 
-/* The commented file: keys that have their default are commented out. */
+/* Writes the commented configuration file; keys with their default are commented out.
+ */
 void config_print(const struct config *c, struct buf *out);
-/* The text, brought up to date: lines of known keys are replaced where they stand,
- * comments are kept, what is not default and not there yet is added at the end. What
- * could not be read again goes; but unknown keys stay. */
+/* Updates the text of a configuration file: lines of known keys are replaced in place,
+ * comments and unknown keys stay, other keys without their default are added at the
+ * end. Lines that could not be read again are dropped. */
 void config_rewrite_text(const struct config *c, struct span text, struct buf *out);
-/* The same, of a file. */
+/* The same for a file. */
 bool config_rewrite(const struct config *c, const char *path, char *reterr, size_t room)
     __attribute__((warn_unused_result));
 

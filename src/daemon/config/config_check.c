@@ -8,7 +8,7 @@
 #include <string.h>
 #include <uv.h>
 
-/* Calls with each word; stops when it says false. */
+/* Calls `fn` with each word, until it returns false. */
 static bool each_word(const char *text, bool (*fn)(const char *word))
 {
     char word[CONFIG_VALUE_MAX + 1];
@@ -76,7 +76,8 @@ static void check_values(const struct config *c, struct buf *mistakes)
     }
 }
 
-/* Only of values that are right by themselves, or else it would blame the others. */
+/* Checks values against each other, only if each is valid by itself: otherwise the
+ * wrong one would be blamed. */
 static void check_together(const struct config *c, struct buf *mistakes)
 {
     char err[CONFIG_ERROR_MAX];

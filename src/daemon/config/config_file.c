@@ -11,7 +11,7 @@ static bool is_space(char ch)
     return ch == ' ' || ch == '\t' || ch == '\r';
 }
 
-/* One escape after the backslash at *at; false: there is no such escape. */
+/* Reads an escape after the backslash at *at. False: there is no such escape. */
 static bool unescape_char(struct span line, size_t *at, char *ret)
 {
     static const char FROM[] = "nrt\"\\";
@@ -55,7 +55,7 @@ static const char *quoted_word(struct span line, size_t *at, struct buf *out)
     return NULL;
 }
 
-/* Appends the next word; NULL or what is wrong with it. */
+/* Appends the next word. Returns NULL, or the error. */
 static const char *next_word(struct span line, size_t *at, struct buf *out)
 {
     if (line.ptr[*at] == '"') {
@@ -115,13 +115,13 @@ struct parse_state {
     struct buf value;
 };
 
-/* A key as it may stand in a message: it can be anything. */
+/* The length of an unknown key in a message, bounded. */
 static int shown_len(const struct buf *key)
 {
     return buf_len(key) < 64 ? (int)buf_len(key) : 64;
 }
 
-/* Bytes that are no text are shown as question marks, as in the log. */
+/* Bytes that are no text become question marks, as in the log. */
 static bool fail_unknown(const struct buf *key, char *reterr, size_t room)
 {
     const struct config_key *guess = config_key_guess(buf_span(key));
@@ -216,8 +216,8 @@ bool config_load(struct config *c, const char *path, struct buf *mistakes)
     return ok;
 }
 
-/* Whether it is read as what it is without quotes. Words are joined by one space: more
- * of them, and what looks like a comment, would be gone. */
+/* Whether a value needs no quotes. Words are joined by one space, so several spaces,
+ * or what looks like a comment, would be lost. */
 static bool is_plain(struct span value, bool words)
 {
     char last = ' ';

@@ -14,7 +14,7 @@ struct engine_config config_live_locks_config(const struct config *c)
 {
     return (struct engine_config){
         .watchdog_ms = c->watchdog_timeout_ms,
-        /* An answer that vouches waits for replicas, too. */
+        /* The answer that extends a lease waits for replicas, too. */
         .redis_timeout_ms =
             c->redis_timeout_ms + (c->min_replicas > 0 ? c->replica_timeout_ms : 0),
         .recheck_ms = c->recheck_ms,
@@ -65,7 +65,8 @@ struct net_limits config_live_net_limits(const struct server *s)
         .login_ms = c->auth_timeout_ms,
         .stream = {
             .keepalive_s = keepalive_s,
-            /* As long as the probes take: sent data is given up at the same time. */
+            /* As long as the probes take, so that unacknowledged data ends the
+             * connection at the same time. */
             .user_timeout_ms = keepalive_s == 0 ? 0 : (keepalive_s + 9) * 1000,
         },
     };
@@ -129,7 +130,7 @@ void config_live_each(void *ctx, struct span pattern, config_pair_fn *fn, void *
     buf_reset(&value);
 }
 
-/* In Redis's words. */
+/* The error text is Redis's. */
 static bool refuse_setting(const char *name, const char *why, char *reterr, size_t room)
 {
     (void)snprintf(reterr, room,
@@ -178,7 +179,8 @@ static bool enough_files(struct server *s, struct config *c, char *reterr, size_
     return refuse_setting("maxclients", why, reterr, room);
 }
 
-/* Also with the value that it has: then the files are read again. */
+/* Whether CONFIG SET names a TLS key, even with an unchanged value: then the files are
+ * read again. */
 static bool names_tls(const bool *seen)
 {
     for (size_t i = 0; i < CONFIG_KEY_COUNT; i++) {
@@ -247,7 +249,8 @@ const char *config_live_password(void *ctx)
 
 /* --- SIGHUP ----------------------------------------------------------- */
 
-/* Takes over what may change, and says what was found. True: something changed. */
+/* Applies the keys that may change at run time, and logs the others. True: something
+ * changed. */
 static bool take_over(struct config *now, const struct config *wanted,
                       const struct config_key *key)
 {
@@ -261,7 +264,7 @@ static bool take_over(struct config *now, const struct config *wanted,
     }
     config_format(wanted, key, &value);
     if (live && !config_set(now, key, buf_span(&value), err, sizeof(err))) {
-        abort(); /* it was read from just such a text */
+        abort(); /* cannot fail: the value was parsed before */
     }
     buf_clear(&value);
     config_show(wanted, key, &value);
@@ -273,7 +276,7 @@ static bool take_over(struct config *now, const struct config *wanted,
     return live;
 }
 
-/* Nothing is changed if anything is wrong. */
+/* Applies all of a new configuration, or nothing if anything is wrong. */
 static void take_over_all(struct server *s, struct config *wanted,
                           struct tls_certs *sec)
 {

@@ -106,7 +106,7 @@ struct rewrite {
     struct buf *out;
 };
 
-/* The line is read, and says what the configuration does. */
+/* Whether a line parses, and agrees with the configuration. */
 static bool is_up_to_date(const struct config *c, const struct config_key *key,
                           struct span value, size_t words)
 {
@@ -120,9 +120,9 @@ static bool is_up_to_date(const struct config *c, const struct config_key *key,
     return same;
 }
 
-/* A line that sets a known key is replaced, unless it says the same already: then it
- * stays as its author wrote it. What could not be read again is left out: a line that
- * is malformed, a key that was there before. */
+/* Replaces a line that sets a known key, unless its value is up to date: then it stays
+ * as its author wrote it. Lines that could not be read again are dropped: malformed
+ * ones, and a second line for a key. */
 static void rewrite_line(struct rewrite *rw, struct span line)
 {
     struct buf word = { 0 };

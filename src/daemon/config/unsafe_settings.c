@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ADDRESS_ROOM = 64 /* addresses have been checked: longer ones are none */ };
+enum { ADDRESS_ROOM = 64 /* longer texts are no addresses, as config has checked */ };
 
-/* By TCP, without TLS. */
+/* Whether other machines can connect by TCP without TLS. */
 static bool others_can_reach(const struct config *c)
 {
     bool listens = c->port != 0 || (c->unixsocket[0] == '\0' && c->tls_port == 0);
@@ -36,7 +36,7 @@ static bool has_password(const struct config *c)
     return c->requirepass[0] != '\0' || c->aclfile[0] != '\0';
 }
 
-/* As config_show() puts stars in their place. */
+/* Whether the URL has a password: config_show() puts stars in its place. */
 static bool url_has_password(const struct config *c)
 {
     const struct config_key *key = config_key_find(SPAN("redis"));
@@ -51,7 +51,7 @@ static bool url_has_password(const struct config *c)
     return has;
 }
 
-static void warn_of_doors(const struct config *c)
+static void warn_of_open_access(const struct config *c)
 {
     bool others = others_can_reach(c);
 
@@ -88,7 +88,7 @@ static void warn_of_file(const char *key, const char *path)
     }
 }
 
-/* Whether the word says this key: `--key` or `--key=value`. */
+/* Whether the word sets this key: `--key` or `--key=value`. */
 static bool is_key(const char *word, const char *key)
 {
     size_t len = strlen(key);
@@ -138,6 +138,6 @@ void unsafe_warn(const struct options *options, const struct config *c)
         log_warning("server", "it runs as root, and needs no privileges at all: start "
                               "it as another user");
     }
-    warn_of_doors(c);
+    warn_of_open_access(c);
     warn_of_secrets(options, c);
 }

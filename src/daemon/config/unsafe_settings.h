@@ -1,5 +1,5 @@
-/* unsafe_settings: what the operator may not know about the settings: who could come
- * in, and who could read the passwords. Said once, at the start. */
+/* unsafe_settings: warnings at the start about settings that let others connect, or
+ * read passwords. */
 #ifndef LATCHD_DAEMON_CONFIG_UNSAFE_SETTINGS_H
 #define LATCHD_DAEMON_CONFIG_UNSAFE_SETTINGS_H
 

@@ -16,12 +16,12 @@
 #include <unistd.h>
 
 enum {
-    PROBE_MS = 20,          /* between attempts to reach it */
-    LOADING_MS = 100,       /* it answers, but still reads its file */
-    BACKOFF_FIRST_MS = 100, /* after it died; doubles */
+    PROBE_MS = 20,          /* between attempts to reach Redis */
+    LOADING_MS = 100,       /* Redis answers, but still loads its data */
+    BACKOFF_FIRST_MS = 100, /* after Redis died; doubles */
     BACKOFF_LAST_MS = 5000,
-    STEADY_MS = 10000, /* ran for this long: the back-off starts again */
-    STOP_MS = 10000,   /* patience with a Redis that is to end */
+    STEADY_MS = 10000, /* after running this long, the back-off starts anew */
+    STOP_MS = 10000,   /* time for a graceful end */
 };
 
 enum embedded_state {
@@ -39,7 +39,7 @@ struct embedded {
     char *program;
     enum embedded_state state;
     bool lost_power;
-    bool marked; /* the boot file says that a Redis of this boot runs here */
+    bool marked; /* the boot file records that a Redis runs */
     bool killed;
     bool told_left_over;
     struct redis_child *child; /* NULL: none, or a left-over */
@@ -65,9 +65,9 @@ static void step_in(struct embedded *e, uint64_t ms)
     (void)uv_timer_start(&e->timer, step_state, ms, 0);
 }
 
-/* --- the leash -------------------------------------------------------- */
+/* --- the control link ------------------------------------------------- */
 
-/* A left-over may run with the other policy. */
+/* A left-over Redis may run with another fsync policy. */
 static void probe_redis(struct embedded *e)
 {
     embedded_link_say(&e->embedded_link,
@@ -119,7 +119,7 @@ static void embedded_link_on_end(void *ctx)
     step_in(e, PROBE_MS);
 }
 
-static void connect_leash(struct embedded *e)
+static void connect_link(struct embedded *e)
 {
     if (!embedded_link_connect(&e->embedded_link)) {
         step_in(e, PROBE_MS);
@@ -138,7 +138,7 @@ static int spawn_redis(struct embedded *e, int lock_fd)
         .lock_fd = lock_fd,
     };
 
-    /* The lock says that nobody listens there any more. */
+    /* As we hold the lock, nobody listens on the socket any more. */
     (void)unlink(e->dir.socket);
     return redis_child_spawn(e->setup.io->loop, &setup, &e->child);
 }
@@ -153,7 +153,7 @@ static void back_off(struct embedded *e)
     }
 }
 
-/* Starts a Redis, unless one lives that has the directory. */
+/* Starts a Redis, unless a living one holds the directory. */
 static void attempt_start(struct embedded *e)
 {
     int lock_fd = state_dir_lock_redis(&e->dir);
@@ -180,7 +180,7 @@ static void attempt_start(struct embedded *e)
         return;
     }
     e->state = EMBEDDED_STARTING;
-    connect_leash(e);
+    connect_link(e);
 }
 
 static void on_stopped(struct embedded *e)
@@ -227,7 +227,7 @@ static void child_ended(struct embedded *e, int status)
                       ? ""
                       : ": it is started again; see its last words");
     }
-    /* Who was killed had no last words. */
+    /* A killed Redis has no last words to log. */
     redis_child_close(
         e->child, !in_order && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
     e->child = NULL;
@@ -256,9 +256,9 @@ static void on_sigchld(uv_signal_t *handle, int signum)
     }
 }
 
-/* --- the steps -------------------------------------------------------- */
+/* --- state machine ---------------------------------------------------- */
 
-/* A left-over that is to end: it has when its lock is free. */
+/* Stopping a left-over Redis: it has ended when its lock is free. */
 static void step_stopping(struct embedded *e)
 {
     int fd = e->child == NULL ? state_dir_lock_redis(&e->dir) : -1;
@@ -291,12 +291,12 @@ static void step_state(uv_timer_t *timer)
         } else if (e->child == NULL) {
             attempt_start(e); /* the left-over may be gone by now */
         } else {
-            connect_leash(e);
+            connect_link(e);
         }
         break;
     case EMBEDDED_UP:
         if (!e->embedded_link.open) {
-            connect_leash(e);
+            connect_link(e);
         }
         break;
     case EMBEDDED_STOPPING:
@@ -333,7 +333,7 @@ void embedded_stop(struct embedded *e)
     step_in(e, PROBE_MS);
 }
 
-/* --- the object ------------------------------------------------------- */
+/* --- creation and end ------------------------------------------------- */
 
 static void mark_running(struct embedded *e)
 {
@@ -348,7 +348,8 @@ static void mark_running(struct embedded *e)
     }
 }
 
-/* Only now: a crash before this point must find the old mark, and wait again. */
+/* Marked only now: after a crash before this point, the old mark must make the next
+ * run wait again. */
 static void on_hold_off(uv_timer_t *timer)
 {
     log_notice("embedded", "locks are granted again");
@@ -405,7 +406,7 @@ struct embedded *embedded_new(const struct embedded_setup *setup, char *reterr,
     (void)uv_timer_init(loop, &e->timer);
     (void)uv_timer_init(loop, &e->hold_off);
     if (uv_signal_init(loop, &e->sigchld) < 0) {
-        abort(); /* it only fails where there is no memory or no file descriptor left */
+        abort(); /* fails only without memory or file descriptors */
     }
     e->timer.data = e->hold_off.data = e->sigchld.data = e;
     return e;

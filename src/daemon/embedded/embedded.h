@@ -5,7 +5,7 @@
  *   any -> STOPPING -> STOPPED
  *
  * A Redis that outlived an earlier latchd (kill -9) still has the directory's lock; it
- * is used as it is, through its socket. One link, the leash, tells when it answers and,
+ * is used as it is, through its socket. One control link tells when it answers and,
  * for a left-over that is not our child, when it ends. */
 #ifndef LATCHD_DAEMON_EMBEDDED_EMBEDDED_H
 #define LATCHD_DAEMON_EMBEDDED_EMBEDDED_H
@@ -23,24 +23,25 @@ struct embedded_setup {
     const char *dir;          /* state directory */
     const char *boot_id_path; /* NULL: the kernel's */
     bool fsync_always;
-    uint64_t hold_off_ms; /* after a power cut nothing is granted for this long */
+    uint64_t hold_off_ms; /* time without grants after a power cut */
     void *ctx;
-    void (*on_up)(void *ctx);      /* it answers; each time it came up */
-    void (*on_stopped)(void *ctx); /* after embedded_stop(), once */
+    void (*on_up)(void *ctx);      /* called each time Redis has come up and answers */
+    void (*on_stopped)(void *ctx); /* called once after embedded_stop() */
 };
 
-/* Takes the directory; embedded_stop() is owed from now on. NULL: reterr says why. */
+/* Locks the directory; embedded_stop() must follow in the end. NULL: reterr says why.
+ */
 struct embedded *embedded_new(const struct embedded_setup *setup, char *reterr,
                               size_t room);
 const char *embedded_socket(const struct embedded *e);
-/* The machine went down while Redis might not have had all on the disk. */
+/* Whether the machine went down while Redis might not have had everything on disk. */
 bool embedded_lost_power(const struct embedded *e);
-/* The time without grants that follows on this is over. */
+/* Whether the time without grants after a power cut is over. */
 bool embedded_may_grant(const struct embedded *e);
 void embedded_start(struct embedded *e);
-/* In order: SIGTERM and wait. Again: kills it. */
+/* Stops Redis gracefully, by SIGTERM; called again, kills it. */
 void embedded_stop(struct embedded *e);
-/* After the loop has run out. */
+/* Frees everything, after the loop has ended. */
 void embedded_free(struct embedded *e);
 
 #endif

@@ -41,7 +41,7 @@ static void on_read(void *ctx, const char *data, size_t len)
         char line[128];
         size_t kept = len_of_line < sizeof(line) ? len_of_line : sizeof(line);
 
-        /* A copy, as the event may drop the leash and its input. */
+        /* A copy, as the event may drop the link and its input. */
         memcpy(line, buf_ptr(&l->input), kept);
         kept -= kept > 0 && line[kept - 1] == '\r' ? 1 : 0;
         buf_drop(&l->input, len_of_line + 1);

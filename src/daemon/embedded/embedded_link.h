@@ -1,8 +1,6 @@
-/* embedded_link: a link of one's own to a Redis on a unix socket, for the few words
- * that the supervisor of the embedded Redis has for it: does it answer, end now.
- *
- * The caller owns the struct. Events come from the loop only; an event may call any
- * function here. */
+/* embedded_link: the supervisor's control link to the embedded Redis, over its unix
+ * socket: checks that it answers, and asks it to end. The caller owns the struct.
+ * Events come from the loop only; an event may call any function here. */
 #ifndef LATCHD_DAEMON_EMBEDDED_EMBEDDED_LINK_H
 #define LATCHD_DAEMON_EMBEDDED_EMBEDDED_LINK_H
 
@@ -15,13 +13,13 @@
 struct embedded_link_events {
     void *ctx;
     void (*on_open)(void *ctx);
-    void (*on_line)(void *ctx, struct span line); /* without its line end */
-    void (*on_end)(void *ctx); /* it broke, or could not be opened; dropped already */
+    void (*on_line)(void *ctx, struct span line); /* without the line end */
+    void (*on_end)(void *ctx); /* broken, or never opened; already dropped */
 };
 
 struct embedded_link {
     struct io *io;
-    const char *path; /* the caller's */
+    const char *path; /* owned by the caller */
     struct embedded_link_events events;
     struct stream *stream;
     bool open;
@@ -30,11 +28,11 @@ struct embedded_link {
 
 void embedded_link_init(struct embedded_link *l, struct io *io, const char *path,
                         const struct embedded_link_events *events);
-/* False: not even begun; no event comes. */
+/* Begins to connect. False: failed at once, and no event follows. */
 bool embedded_link_connect(struct embedded_link *l) __attribute__((warn_unused_result));
-/* Inline commands, with their line ends. */
+/* Sends inline commands, which include their line ends. */
 void embedded_link_say(struct embedded_link *l, const char *text);
-/* Idempotent; no event comes. */
+/* Closes the link; no event follows. Idempotent. */
 void embedded_link_drop(struct embedded_link *l);
 
 #endif

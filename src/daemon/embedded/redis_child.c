@@ -15,7 +15,7 @@
 
 enum {
     LINE_ROOM = 256, /* longer lines are cut */
-    TAIL_LINES = 8,  /* shown when it dies */
+    TAIL_LINES = 8,  /* logged when it dies */
     READ_ROOM = 4096,
     EXIT_NO_EXEC = 127,
 };
@@ -23,7 +23,7 @@ enum {
 struct redis_child {
     uv_pipe_t output; /* the only handle; the child is freed in its close callback */
     pid_t pid;
-    const char *module; /* its lines in the log */
+    const char *module; /* module of its lines in the log */
     char line[LINE_ROOM];
     size_t line_len;
     char tail[TAIL_LINES][LINE_ROOM];
@@ -112,7 +112,7 @@ static void on_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
-/* Between fork and exec: nothing but what is safe in a signal handler. */
+/* Between fork and exec: only functions that are safe in a signal handler. */
 static void child_exec(const char *const *argv, pid_t parent, int out, int lock_fd)
 {
     static const char NO_EXEC[] = "the program cannot be run\n";
@@ -128,7 +128,7 @@ static void child_exec(const char *const *argv, pid_t parent, int out, int lock_
     (void)setpgid(0, 0);
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) {
-        _exit(EXIT_NO_EXEC); /* it died before we asked to be told */
+        _exit(EXIT_NO_EXEC); /* the parent died before the prctl */
     }
     (void)umask(077);
     if (dup2(null, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
@@ -172,7 +172,7 @@ static int start_reading(struct redis_child *c, int fd)
     return uv_read_start((uv_stream_t *)&c->output, on_alloc, on_read);
 }
 
-/* In pairs; what is not said is Redis's default. */
+/* Arguments in pairs; everything else is Redis's default. */
 static pid_t fork_child(const struct redis_child_setup *setup, int out)
 {
     const char *argv[] = {
@@ -235,7 +235,7 @@ pid_t redis_child_pid(const struct redis_child *c)
     return c->pid;
 }
 
-/* What it said last may still be in the pipe. */
+/* Its last output may still be in the pipe. */
 static void drain_output(struct redis_child *c)
 {
     uv_os_fd_t fd;

@@ -26,7 +26,7 @@ static char *path_in(const char *dir, const char *name)
     return path;
 }
 
-/* Like mkdir -p: the parents as the umask has it, the last one private. */
+/* Like mkdir -p: parents with the umask's mode, the last one private. */
 static int make_directories(const char *path)
 {
     char *copy = xstrdup(path);
@@ -45,7 +45,7 @@ static int make_directories(const char *path)
     return err;
 }
 
-/* The first line of a small file; empty if there is none. */
+/* Reads the first line of a small file; empty if there is none. */
 static char *read_line(const char *path)
 {
     struct buf text = { 0 };
@@ -162,8 +162,8 @@ static int write_mark(const struct state_dir *dir, const char *state)
 
 #define RUNNING "running "
 
-/* The words of the file: `clean`, `durable` (running, loses nothing) or `running`, then
- * the boot id. */
+/* The file has `clean`, `durable` (running, loses nothing) or `running`, then the boot
+ * ID. */
 bool state_dir_lost_power(const struct state_dir *dir)
 {
     char *path = path_in(dir->path, "boot");
