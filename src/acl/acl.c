@@ -131,7 +131,7 @@ void acl_each(const struct acl *a, acl_user_fn *fn, void *ctx)
     free(sorted);
 }
 
-/* --- changing them ---------------------------------------------------- */
+/* --- changing users --------------------------------------------------- */
 
 bool acl_name_fits(struct span name)
 {
@@ -263,7 +263,7 @@ void acl_set_password(struct acl *a, struct span password)
     set_password(&a->standard->terms, a->catalog, password);
 }
 
-/* --- who is it? ------------------------------------------------------- */
+/* --- login ------------------------------------------------------------ */
 
 struct acl_user *acl_login(const struct acl *a, struct span name, struct span password)
 {

@@ -139,7 +139,7 @@ static void read_line(struct reading *r, struct span line)
     }
 }
 
-/* --- and taking over -------------------------------------------------- */
+/* --- loading ---------------------------------------------------------- */
 
 static void take_over(struct acl *a, struct reading *r, struct span password,
                       bool *ret_default)

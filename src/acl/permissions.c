@@ -64,7 +64,7 @@ void permissions_copy(struct permissions *to, const struct permissions *from)
     patterns_copy(&to->channels, &from->channels);
 }
 
-/* --- asking ----------------------------------------------------------- */
+/* --- queries ---------------------------------------------------------- */
 
 bool permissions_password_fits(const struct permissions *t, const struct secret *given)
 {
@@ -123,7 +123,7 @@ bool permissions_may_channels(const struct permissions *t, struct span pattern)
     return false;
 }
 
-/* --- telling ---------------------------------------------------------- */
+/* --- output ----------------------------------------------------------- */
 
 size_t permissions_flag_words(const struct permissions *t, const char *ret[4])
 {

@@ -85,7 +85,7 @@ const char *permissions_apply(struct permissions *t, const struct acl_catalog *c
 /* Whether the rule may contain a password, and must not appear in logs. */
 bool permissions_rule_is_secret(struct span rule);
 
-/* --- asking ----------------------------------------------------------- */
+/* --- queries ---------------------------------------------------------- */
 
 /* Whether a password is right. Always compares all of them, so that the time tells
  * nothing. */
@@ -108,7 +108,7 @@ bool permissions_may_channel(const struct permissions *t, struct span channel);
 /* Whether the user may PSUBSCRIBE to a pattern: it must equal one of the user's own. */
 bool permissions_may_channels(const struct permissions *t, struct span pattern);
 
-/* --- telling ---------------------------------------------------------- */
+/* --- output ----------------------------------------------------------- */
 
 /* The flags as GETUSER lists them ("on", "nopass"); returns how many, at most 4. */
 size_t permissions_flag_words(const struct permissions *t, const char *ret[4]);

@@ -75,7 +75,7 @@ void cmd_second(struct cmd *c, uint64_t now_ms);
 /* Appends one line of INFO: the count, and quantiles in microseconds. */
 void cmd_info_histogram(struct buf *out, const char *field, const struct histogram *h);
 
-/* --- what took long --------------------------------------------------- */
+/* --- latency events --------------------------------------------------- */
 
 enum latency_event {
     LATENCY_COMMAND, /* a handler */
@@ -88,7 +88,7 @@ enum latency_event {
 /* Reports how long an event took. It is recorded if it reaches latency_ms. */
 void cmd_latency(struct cmd *c, enum latency_event event, uint64_t ms);
 
-/* --- what became of commands ------------------------------------------ */
+/* --- statistics of commands ------------------------------------------- */
 
 struct cmd_outcome {
     const char *word; /* "ok", "null", "gone" or the first word of an error */

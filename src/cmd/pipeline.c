@@ -17,7 +17,7 @@ size_t pipeline_bytes(const struct pipeline *p)
     return bytes + sizeof(*p) + p->room * sizeof(p->steps[0]) + p->deferred_bytes;
 }
 
-/* --- replies in their turn -------------------------------------------- */
+/* --- replies in order ------------------------------------------------- */
 
 /* Writes a token that had to wait for earlier replies. As for any grant, the lease is
  * checked when the reply is written. */

@@ -1,7 +1,7 @@
 /* Batches of LOCKs, and commands that begin again after they were put off. */
 #include "cmd/pipeline_priv.h"
 
-/* --- runs ------------------------------------------------------------- */
+/* --- batches ---------------------------------------------------------- */
 
 /* Asks for a batch of gathered LOCKs. True: some of them are put off. */
 static bool ask_run(struct cmd *c, struct client *client, struct pipeline *p)
@@ -52,7 +52,7 @@ void pipeline_settle(struct cmd *c, struct conn *conn)
     }
 }
 
-/* --- what was put off ------------------------------------------------- */
+/* --- deferred commands ------------------------------------------------ */
 
 void pipeline_ran(struct command_ctx *ctx)
 {

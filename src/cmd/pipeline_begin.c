@@ -7,7 +7,7 @@
 
 enum { PIPELINE_ROOM = 4 }; /* steps of a new pipeline */
 
-/* --- beside what is short --------------------------------------------- */
+/* --- beside short commands -------------------------------------------- */
 
 /* Whether no argument is the word of a mode. An option's value that looks like one
  * counts as well, which does no harm. */

@@ -77,7 +77,7 @@ static void write_timestamp(char *out, size_t room)
     (void)snprintf(out, room, "%s.%03uZ", date, (unsigned)(now / 1000 % 1000));
 }
 
-/* --- what it is about ------------------------------------------------- */
+/* --- fields of a line ------------------------------------------------- */
 
 /* The fields, in the order in which they are written. */
 static const struct {

@@ -26,7 +26,7 @@ static struct table_node **bucket_of(const struct table *t, uint64_t key)
     return bucket_at(t, i < t->size ? i : i & t->mask >> 1);
 }
 
-/* --- getting larger and smaller --------------------------------------- */
+/* --- splitting and joining -------------------------------------------- */
 
 static void begin_split(struct table *t)
 {

@@ -3,7 +3,7 @@
 #include "cmd/handlers.h"
 #include "cmd/observe/log_identity.h"
 
-/* --- looking ---------------------------------------------------------- */
+/* --- LIST, USERS, GETUSER --------------------------------------------- */
 
 static void list_name(void *arg, struct acl_user *user)
 {
@@ -89,7 +89,7 @@ void cmd_acl_getuser(struct command_ctx *ctx)
     buf_reset(&text);
 }
 
-/* --- changing --------------------------------------------------------- */
+/* --- SETUSER, DELUSER ------------------------------------------------- */
 
 void cmd_acl_setuser(struct command_ctx *ctx)
 {
@@ -129,7 +129,7 @@ void cmd_acl_deluser(struct command_ctx *ctx)
     resp_int(ctx->out, count);
 }
 
-/* --- the file --------------------------------------------------------- */
+/* --- LOAD, SAVE ------------------------------------------------------- */
 
 static bool has_file(struct command_ctx *ctx)
 {

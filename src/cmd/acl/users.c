@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* --- what rules can speak of ------------------------------------------ */
+/* --- the catalog of commands ------------------------------------------ */
 
 static const struct acl_catalog *catalog_new(void)
 {
@@ -126,7 +126,7 @@ void users_kick(struct cmd *c, struct command_ctx *ctx)
     net_foreach(c->env.net, kick_conn, ctx);
 }
 
-/* --- the daemon's ----------------------------------------------------- */
+/* --- for the daemon --------------------------------------------------- */
 
 void cmd_password_changed(struct cmd *c)
 {

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* --- where from ------------------------------------------------------- */
+/* --- the address of a client ------------------------------------------ */
 
 /* The length of an IPv6 address without its last 64 bits, which a customer can choose
  * freely. */

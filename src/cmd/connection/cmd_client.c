@@ -3,7 +3,7 @@
 
 #include "util/parse.h"
 
-/* --- this one --------------------------------------------------------- */
+/* --- this connection -------------------------------------------------- */
 
 bool ctx_set_name(struct command_ctx *ctx, struct span name)
 {
@@ -131,7 +131,7 @@ void cmd_client_no_touch(struct command_ctx *ctx)
     (void)read_on_off(ctx, &on);
 }
 
-/* --- others ----------------------------------------------------------- */
+/* --- other connections ------------------------------------------------ */
 
 void cmd_client_unblock(struct command_ctx *ctx)
 {

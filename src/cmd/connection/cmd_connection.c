@@ -99,7 +99,7 @@ void cmd_hello(struct command_ctx *ctx)
     hello_write(ctx);
 }
 
-/* --- small ones ------------------------------------------------------- */
+/* --- short commands --------------------------------------------------- */
 
 void cmd_ping(struct command_ctx *ctx)
 {

@@ -71,7 +71,7 @@ void cmd_latency(struct cmd *c, enum latency_event event, uint64_t ms)
     }
 }
 
-/* --- the picture ------------------------------------------------------ */
+/* --- GRAPH ------------------------------------------------------------ */
 
 struct range {
     uint64_t low, high, sum;
@@ -166,7 +166,7 @@ void latency_graph(const struct latency_series *s, const char *name, uint64_t no
     buf_add(out, "\n", 1);
 }
 
-/* --- the words -------------------------------------------------------- */
+/* --- DOCTOR ----------------------------------------------------------- */
 
 static void report_one(const struct latency_series *s, enum latency_event event,
                        int number, struct buf *out)
