@@ -198,7 +198,7 @@ static void keep_lock(struct keeper *k)
     }
 }
 
-/* Nothing relies on the lock any more: releases it, and reports the end. */
+/* Nothing relies on the lock any more: releases it. */
 static struct run_end finish_run(struct keeper *k)
 {
     const struct options *o = k->run->options;
