@@ -115,7 +115,7 @@ test_it() {
         return 1
     fi
     started=
-    cases=$(grep -c '<testcase ' "$root/root/latchd/build/meson-logs/testlog.junit.xml")
+    cases=$(grep -o '<testcase ' "$root/root/latchd/build/meson-logs/testlog.junit.xml" | wc -l)
     echo "$cases test cases"
     [ "$cases" -ge "$TESTS_MIN" ]
 }
