@@ -319,7 +319,24 @@ static void check_renewed(struct sim *s, const struct sim_conn *c, struct record
     r->moved = record_moved(s, r) || is_moving(s, r);
 }
 
-static void check_done(struct sim *s, struct sim_conn *c)
+static void check_unlocked(struct sim *s, const struct sim_conn *c, struct record *r,
+                           int64_t left)
+{
+    if (r->owner.len > 0) {
+        if (left == 0 && r->held && c->daemon != r->daemon) {
+            r->left_elsewhere_ms = s->now;
+        }
+        return;
+    }
+    r->unlocked = r->unlocked || r->daemon == c->daemon;
+    if (!r->released && (c->ask.token != 0 || c->ask.id.len > 0)) {
+        r->released = true;
+        r->released_ms = s->now;
+    }
+}
+
+/* An integer was answered: to UNLOCK, the number of entries that are left. */
+static void check_done(struct sim *s, struct sim_conn *c, int64_t answer)
 {
     for (size_t i = 0; i < s->check.record_count; i++) {
         struct record *r = &s->check.records[i];
@@ -327,12 +344,8 @@ static void check_done(struct sim *s, struct sim_conn *c)
         if (!means(r, c)) {
             continue;
         }
-        if (c->ask.kind == ASK_UNLOCK && r->owner.len == 0) {
-            r->unlocked = r->unlocked || r->daemon == c->daemon;
-            if (!r->released && (c->ask.token != 0 || c->ask.id.len > 0)) {
-                r->released = true;
-                r->released_ms = s->now;
-            }
+        if (c->ask.kind == ASK_UNLOCK) {
+            check_unlocked(s, c, r, answer);
         } else if (c->ask.kind == ASK_RENEW) {
             check_renewed(s, c, r);
         }
@@ -357,7 +370,7 @@ void check_replied(struct sim *s, struct sim_conn *c, const struct effect_reply 
         check_error(s, c, r->error);
         break;
     case REPLY_INT:
-        check_done(s, c);
+        check_done(s, c, r->value);
         break;
     case REPLY_INFO:
     case REPLY_UNREACHED:

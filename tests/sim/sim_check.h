@@ -66,6 +66,9 @@ struct record {
     bool over;     /* its client sent an UNLOCK */
     bool unlocked; /* and was told so by the daemon that it has */
     bool released; /* the same, by whichever: nothing is left of it */
+    /* Its named owner gave up the last entry through another daemon, which may not have
+     * reached this one; 0: no. */
+    uint64_t left_elsewhere_ms;
 };
 
 /* An UNLOCK, CANCEL or RENEW LEASE that names an owner or an ID: it ends what it finds

@@ -72,16 +72,38 @@ static bool is_excused(const struct belief *b)
     return b->excused && !b->rolled;
 }
 
+/* May the daemon of `r`, which was released through another daemon, have granted `mine`
+ * in the belief that `r` is held? From a named owner's hold only that owner, or a
+ * reader beside that reader, goes on. */
+static bool goes_on_from(const struct sim *s, const struct record *r,
+                         const struct record *mine)
+{
+    uint64_t released_ms = r->released_ms;
+
+    if (r->owner.len == 0) {
+        if (!r->released || r->unlocked) {
+            return false;
+        }
+    } else {
+        released_ms = r->left_elsewhere_ms;
+        if (released_ms == 0 || !((r->kind == KIND_READ && mine->kind == KIND_READ) ||
+                                  same_owner(r, mine))) {
+            return false;
+        }
+    }
+    return s->now < released_ms + RELEASED_ELSEWHERE_MS;
+}
+
 /* What was released through another daemon this one may not have heard of; if a
  * failover loses that, and what was granted since, it puts it back and goes on from
- * there. */
+ * there: "Failover" in latchd-protocol(7) says so. */
 static bool went_on_from_released(const struct sim *s, const struct record *mine)
 {
     for (size_t i = 0; i < s->check.record_count && s->failovers > 0; i++) {
         const struct record *r = &s->check.records[i];
 
-        if (r->name == mine->name && r->daemon == mine->daemon && r->released &&
-            !r->unlocked && s->now < r->released_ms + RELEASED_ELSEWHERE_MS) {
+        if (r->name == mine->name && r->daemon == mine->daemon &&
+            goes_on_from(s, r, mine)) {
             return true;
         }
     }

@@ -411,6 +411,38 @@ START_TEST(who_was_granted_last_is_put_back_and_who_held_before_goes)
 }
 END_TEST
 
+/* The release of a reader through another daemon, and the writer after it, are lost:
+ * the reader's daemon puts the reader back, and lets another one in before the writer's
+ * daemon is there. The later token prevails, and the writer is reported lost. */
+START_TEST(a_reader_may_join_one_that_was_released_elsewhere)
+{
+    struct sim *s = scenario_new(2);
+    size_t a = says(s, 0, "LOCK job READ OWNER o"), b, w, r;
+
+    mark(s);
+    b = sim_connect(s, 1);
+    sim_say(s, b, "UNLOCK job READ OWNER o TOKEN %" PRIu64, sim_token(s, a));
+    sim_run(s, RTT);
+    heard(s, b, "0");
+    w = says(s, 1, "LOCK job WRITE");
+    heard(s, w, "token");
+    lose(s);
+    fault_stall(s, 1, 3000); /* it is late with putting the writer back */
+    sim_run(s, 2 * GONE_MS + 200);
+    r = says(s, 0, "LOCK job READ");
+    ck_assert_uint_gt(sim_token(s, r), sim_token(s, w));
+    ck_assert_uint_eq(s->check.lost, 0);
+    sim_run(s, 15000);
+    ck_assert_uint_eq(s->check.lost, 1);
+    sim_say(s, w, "UNLOCK job TOKEN %" PRIu64, sim_token(s, w));
+    sim_say(s, r, "UNLOCK job");
+    sim_run(s, RTT);
+    heard(s, w, "-NOTHELD");
+    heard(s, r, "0");
+    scenario_end(s);
+}
+END_TEST
+
 START_TEST(a_reader_that_was_released_ends_again)
 {
     struct sim *s = scenario_new(1);
@@ -449,6 +481,7 @@ Suite *test_suite(void)
     tcase_add_test(t, what_was_released_elsewhere_is_not_put_back);
     tcase_add_test(t, what_was_put_back_although_it_was_released_ends);
     tcase_add_test(t, who_was_granted_last_is_put_back_and_who_held_before_goes);
+    tcase_add_test(t, a_reader_may_join_one_that_was_released_elsewhere);
     tcase_add_test(t, a_reader_that_was_released_ends_again);
     suite_add_tcase(s, t);
     return s;
