@@ -132,6 +132,30 @@ bool check_is_cut(const struct sim *s, const struct record *r)
     return false;
 }
 
+/* A bare UNLOCK of a hold with an ID goes by that ID. Where the hold was taken away
+ * from outside, and its request granted anew through another daemon, the UNLOCK ends
+ * the later hold: UNLOCK in latchd-protocol(7) says so. */
+static bool ends_anew(struct sim *s, const struct sim_conn *c, const struct record *r)
+{
+    bool bare = c->ask.id.len == 0 && c->ask.owner.len == 0 && c->ask.token == 0;
+
+    for (size_t i = 0; bare && r->id.len > 0 && i < s->check.record_count; i++) {
+        const struct record *o = &s->check.records[i];
+        const struct belief *b;
+
+        if (o->name != r->name || o->token >= r->token || o->daemon != c->daemon ||
+            !rtext_is(&o->id, rtext_span(&r->id)) ||
+            !rtext_is(&o->owner, rtext_span(&r->owner)) || !means(o, c)) {
+            continue;
+        }
+        b = belief_get(s, o->daemon, o->name, o->token);
+        if (b != NULL && b->excused && !b->rolled) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void check_asked(struct sim *s, struct sim_conn *c)
 {
     const struct ask *ask = &c->ask;
@@ -145,6 +169,8 @@ void check_asked(struct sim *s, struct sim_conn *c)
         if (ask->kind == ASK_UNLOCK && means(r, c)) {
             c->expect_held =
                 named && !check_is_cut(s, r) && sure(s, r, &c->expect_until);
+            r->over = true;
+        } else if (ask->kind == ASK_UNLOCK && ends_anew(s, c, r)) {
             r->over = true;
         } else if (ask->kind == ASK_RENEW && means(r, c)) {
             c->expect_held = named && !r->over && sure(s, r, &c->expect_until);

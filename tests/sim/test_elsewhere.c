@@ -313,6 +313,27 @@ START_TEST(what_was_freed_by_force_is_lost_though_its_request_began_anew)
 }
 END_TEST
 
+/* Deleted by an operator, and its request granted anew elsewhere: what the daemon of
+ * the first grant sends for a bare UNLOCK names the ID and no token. */
+START_TEST(a_bare_unlock_ends_what_its_request_was_granted_anew)
+{
+    sim_say(s, a, "LOCK job READ ID " R1);
+    sim_run(s, 10);
+    check_external(s, scenario_job(s));
+    redis_operator_del(scenario_job(s));
+    sim_say(s, b, "LOCK job READ ID " R1);
+    sim_run(s, 10);
+    heard(s, b, "token");
+    ck_assert_uint_gt(sim_token(s, b), sim_token(s, a));
+    sim_say(s, a, "UNLOCK job");
+    sim_run(s, 10);
+    heard(s, a, "0");
+    ck_assert_str_eq(scenario_holder(s), "");
+    sim_run(s, lease_ms / 3 + 1000); /* its second daemon learns of it */
+    scenario_end(s);
+}
+END_TEST
+
 START_TEST(what_an_operator_deleted_is_lost_before_anybody_else_has_it)
 {
     sim_say(s, a, "LOCK job");
@@ -365,6 +386,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, its_owner_goes_on_although_entries_were_released_long_ago);
     tcase_add_test(tc, its_owner_is_told_of_the_loss_of_all_entries);
     tcase_add_test(tc, what_was_freed_by_force_is_lost_though_its_request_began_anew);
+    tcase_add_test(tc, a_bare_unlock_ends_what_its_request_was_granted_anew);
     tcase_add_test(tc, what_an_operator_deleted_is_lost_before_anybody_else_has_it);
     return suite;
 }
