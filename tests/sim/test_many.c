@@ -377,6 +377,28 @@ START_TEST(readers_wait_in_circles_too)
 }
 END_TEST
 
+/* Sent again through another daemon, which took over what there was, and gave it back
+ * as that connection closed. */
+START_TEST(an_mlock_has_all_its_names_although_it_was_sent_elsewhere_too)
+{
+    struct sim *s = new_many(2);
+    size_t holder = holds(s, 0, "LOCK b");
+    size_t first = says(s, 1, "MLOCK 2 a b KEEP 0 ID " R1);
+    size_t second = says(s, 0, "MLOCK 2 a b KEEP 0 ID " R1), other;
+
+    sim_close(s, second);
+    sim_run(s, 100);
+    ck_assert(is_free(s, "a"));
+    other = holds(s, 0, "LOCK a");
+    unlocks(s, holder, "b", sim_token(s, holder));
+    sim_run(s, 20);
+    heard(s, first, "-NOTHELD");
+    ck_assert(is_free(s, "b"));
+    unlocks(s, other, "a", sim_token(s, other));
+    scenario_end(s);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("many");
@@ -401,5 +423,6 @@ Suite *test_suite(void)
     tcase_add_test(t, what_a_failed_mlocks_connection_renewed_itself_is_its_own);
     tcase_add_test(t, the_wait_that_closes_a_circle_is_refused);
     tcase_add_test(t, readers_wait_in_circles_too);
+    tcase_add_test(t, an_mlock_has_all_its_names_although_it_was_sent_elsewhere_too);
     return suite;
 }

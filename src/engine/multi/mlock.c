@@ -49,9 +49,17 @@ static uint64_t patience_ms(const struct engine *eng, const struct mlock *ml)
     return last < ml->deadline + TICK_MS ? ml->deadline + TICK_MS : last;
 }
 
+/* While it waited for the last name, the same MLOCK may have come to another daemon,
+ * which took this one over and gave it back. */
+static bool may_be_elsewhere(const struct engine *eng, const struct mlock_member *p)
+{
+    return p->mlock->request != NULL && peers_known(eng) &&
+           p->entry->hold->confirmed + TICK_MS < p->mlock->last_taken;
+}
+
 static bool is_fresh(const struct engine *eng, const struct mlock_member *p)
 {
-    return !p->stale && entry_is_fresh(eng, p->entry);
+    return !p->stale && entry_is_fresh(eng, p->entry) && !may_be_elsewhere(eng, p);
 }
 
 static void end_null(struct engine *eng, struct mlock *ml)
@@ -344,6 +352,8 @@ void mlock_on_grant(struct engine *eng, struct mlock_member *p, const struct att
 
 void mlock_on_entry(struct engine *eng, struct mlock_member *p, struct entry *e)
 {
+    struct mlock *ml = p->mlock;
+
     if (e->member != p) {
         if (e->member != NULL) {
             mlock_on_entry_gone(eng, e);
@@ -353,11 +363,14 @@ void mlock_on_entry(struct engine *eng, struct mlock_member *p, struct entry *e)
         }
         p->entry = e;
         e->member = p;
-        p->mlock->taken_over++;
+        ml->taken_over++;
+        if (e->hold->confirmed > ml->last_taken) {
+            ml->last_taken = e->hold->confirmed;
+        }
         p->stale = true; /* until it is told that it has all of its lease */
-        mlock_set_asked(p, p->mlock->session != NULL);
+        mlock_set_asked(p, ml->session != NULL);
     }
-    mlock_touch(eng, p->mlock);
+    mlock_touch(eng, ml);
 }
 
 void mlock_on_renewed(const struct entry *e, const struct session *s)

@@ -68,10 +68,11 @@ struct mlock {
     uint64_t pause;   /* no member asks before this */
     /* when a fixed lease among the acquired members has to be renewed */
     uint64_t refresh_at;
-    size_t next;       /* the first member that is not acquired, as far as is known */
-    size_t lost;       /* the first member whose entry is gone, or SIZE_MAX */
-    size_t taken_over; /* entries taken over from another daemon */
-    size_t asking;     /* members with `asked` */
+    uint64_t last_taken; /* when the op that took the newest entry was sent */
+    size_t next;         /* the first member that is not acquired, as far as is known */
+    size_t lost;         /* the first member whose entry is gone, or SIZE_MAX */
+    size_t taken_over;   /* entries taken over from another daemon */
+    size_t asking;       /* members with `asked` */
     size_t count;
     char *data;
     struct mlock_member members[]; /* in the byte order of the names */
