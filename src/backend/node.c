@@ -113,7 +113,7 @@ static void count_result(struct node *n, enum op_status status)
 }
 
 static void deliver_reply(void *ctx, const struct redis_call *call,
-                          const redisReply *reply, bool replica_ack)
+                          const redisReply *reply, bool acked)
 {
     struct node *n = ctx;
     struct script_result *r = &n->scratch;
@@ -124,7 +124,7 @@ static void deliver_reply(void *ctx, const struct redis_call *call,
         r->result = (struct op_result){ .status = OP_UNKNOWN };
     }
     r->result.id = call->op_id;
-    if (!replica_ack) {
+    if (!acked) {
         r->result.status = OP_NOREPLICAS;
     }
     count_result(n, r->result.status);

@@ -186,7 +186,7 @@ static bool flush_output(struct link *l)
     return send_some(l, &l->wire);
 }
 
-static bool feed(struct link *l, const char *data, size_t len)
+static bool feed_reader(struct link *l, const char *data, size_t len)
 {
     return redisReaderFeed(l->reader, data, len) == REDIS_OK ||
            fail_link(l, "what latchd answers is no answer");
@@ -194,14 +194,14 @@ static bool feed(struct link *l, const char *data, size_t len)
 
 /* Decrypts input. What came before the end of the session is passed on first, and then
  * the end is reported. */
-static bool decrypt(struct link *l, struct span in)
+static bool feed_decrypted(struct link *l, struct span in)
 {
     char text[READ_SIZE + TLS_RECORDS_LEFT];
     size_t len;
     enum tls_state state =
         tls_session_input(l->tls, in, text, sizeof(text), &len, &l->wire);
 
-    if (len > 0 && !feed(l, text, len)) {
+    if (len > 0 && !feed_reader(l, text, len)) {
         return false;
     }
     switch (state) {
@@ -229,7 +229,7 @@ static bool finish_connect(struct link *l)
         return fail_link(l, strerror(err));
     }
     l->state = l->tls == NULL ? LINK_OPEN : LINK_SHAKING_HANDS;
-    return l->tls == NULL || decrypt(l, SPAN_NONE);
+    return l->tls == NULL || feed_decrypted(l, SPAN_NONE);
 }
 
 static bool take_in(struct link *l)
@@ -243,8 +243,8 @@ static bool take_in(struct link *l)
     if (n == 0) {
         return fail_link(l, CLOSED);
     }
-    return l->tls == NULL ? feed(l, data, (size_t)n)
-                          : decrypt(l, span_of(data, (size_t)n));
+    return l->tls == NULL ? feed_reader(l, data, (size_t)n)
+                          : feed_decrypted(l, span_of(data, (size_t)n));
 }
 
 bool link_work(struct link *l, short revents)

@@ -5,12 +5,12 @@
 
 enum { ROW = EDITS_LENGTH_MAX + 1 };
 
-static size_t least(size_t a, size_t b)
+static size_t min_of(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
-static int letter(struct span word, size_t i)
+static int folded_byte(struct span word, size_t i)
 {
     return tolower((unsigned char)word.ptr[i]);
 }
@@ -31,12 +31,12 @@ size_t edits_between(struct span a, struct span b)
                 rows[i][j] = (uint8_t)(i + j);
                 continue;
             }
-            best =
-                rows[i - 1][j - 1] + (letter(a, i - 1) == letter(b, j - 1) ? 0U : 1U);
-            best = least(best, least(rows[i - 1][j], rows[i][j - 1]) + 1U);
-            if (i > 1 && j > 1 && letter(a, i - 1) == letter(b, j - 2) &&
-                letter(a, i - 2) == letter(b, j - 1)) {
-                best = least(best, rows[i - 2][j - 2] + 1U);
+            best = rows[i - 1][j - 1] +
+                   (folded_byte(a, i - 1) == folded_byte(b, j - 1) ? 0U : 1U);
+            best = min_of(best, min_of(rows[i - 1][j], rows[i][j - 1]) + 1U);
+            if (i > 1 && j > 1 && folded_byte(a, i - 1) == folded_byte(b, j - 2) &&
+                folded_byte(a, i - 2) == folded_byte(b, j - 1)) {
+                best = min_of(best, rows[i - 2][j - 2] + 1U);
             }
             rows[i][j] = (uint8_t)best;
         }

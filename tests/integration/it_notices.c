@@ -48,12 +48,12 @@ static void expect_no_push(struct client *c)
 }
 
 /* Names that have come by, in pushes and in all. */
-struct quorum_sub {
+struct heard_notices {
     size_t pushes;
     size_t names;
 };
 
-static void hear(struct client *c, size_t names, struct quorum_sub *ret)
+static void read_notices(struct client *c, size_t names, struct heard_notices *ret)
 {
     while (ret->names < names) {
         struct value v = client_read(c);
@@ -313,7 +313,7 @@ static void take_many(struct client *c, int count)
 START_TEST(doubt_about_many_holds_leaves_in_few_pushes)
 {
     enum { MANY = 20000 };
-    struct quorum_sub heard = { 0 };
+    struct heard_notices heard = { 0 };
     struct client *holder, *all;
 
     stand_up("--recheck", "60s", NULL);
@@ -322,14 +322,14 @@ START_TEST(doubt_about_many_holds_leaves_in_few_pushes)
     take_many(holder, MANY);
     redis_kill(stand.redis);
     redis_restart(stand.redis); /* empty: all are in doubt, and then lost */
-    hear(holder, MANY, &heard);
+    read_notices(holder, MANY, &heard);
     ck_assert_uint_le(heard.pushes, MANY / 1000 + 5);
     heard.pushes = 0;
-    hear(holder, 2 * MANY, &heard);
+    read_notices(holder, 2 * MANY, &heard);
     ck_assert_uint_le(heard.pushes, MANY / 50);
     expect_no_push(holder);
-    heard = (struct quorum_sub){ 0 };
-    hear(all, 2 * MANY, &heard);
+    heard = (struct heard_notices){ 0 };
+    read_notices(all, 2 * MANY, &heard);
     expect_no_push(all);
     client_close(holder);
     client_close(all);
@@ -357,7 +357,7 @@ static void await_gone(int64_t id)
 START_TEST(who_does_not_read_is_closed_and_costs_nobody_else)
 {
     enum { MANY = 20000, SOME = 1111 };
-    struct quorum_sub heard = { 0 };
+    struct heard_notices heard = { 0 };
     struct client *c, *holder, *deaf;
     int64_t id;
 
@@ -370,7 +370,7 @@ START_TEST(who_does_not_read_is_closed_and_costs_nobody_else)
     redis_kill(stand.redis);
     redis_restart(stand.redis);
     await_gone(id);
-    hear(holder, SOME, &heard); /* the same turn */
+    read_notices(holder, SOME, &heard); /* the same turn */
     client_close(c);
     client_close(holder);
     client_close(deaf);

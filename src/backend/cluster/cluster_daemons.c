@@ -1,4 +1,4 @@
-/* What daemons announce, in a Cluster: sent to any node, and passed on by all. */
+/* Announcements of daemons in a Cluster: any node takes them, and all pass them on. */
 #include "backend/cluster/cluster_priv.h"
 
 void cluster_on_listening(void *member)

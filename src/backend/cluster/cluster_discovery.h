@@ -13,8 +13,8 @@ struct cluster_discovery;
 
 struct cluster_discovery_events {
     void (*on_wake)(void *ctx);
-    /* What that host answered to CLUSTER NODES. Returns false if the answer is of no
-     * use. */
+    /* Takes the answer of `host` to CLUSTER NODES. Returns false if the answer is
+     * unusable. */
     bool (*on_view)(void *ctx, struct span text, const char *host);
     /* The node is out of reach, or of no use: call cluster_discovery_go() for another
      * node, a bit later. */

@@ -37,7 +37,7 @@ struct member {
     bool up;
     bool was_up;
     bool listens; /* to what daemons announce; all nodes pass it on */
-    /* Its last failover, see cluster_failover_check.c: */
+    /* The node's last failover, see cluster_failover_check.c: */
     uint32_t failover;
     struct member *successor;     /* NULL: the failover is settled */
     struct redis_history history; /* as it was when the failover was noticed */

@@ -56,8 +56,8 @@ enum slot_fate {
     SLOT_FAILED_OVER,
 };
 
-/* What became of a slot that had an owner before. A slot without an owner now stays
- * where it was. */
+/* Compares the owners of a slot in two maps. A slot without an owner in `now` counts as
+ * staying where it was. */
 enum slot_fate slot_map_fate(const struct slot_map *was, const struct slot_map *now,
                              uint32_t slot);
 

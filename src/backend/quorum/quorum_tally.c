@@ -105,7 +105,7 @@ static uint64_t free_in(const struct quorum_votes *p, unsigned i)
 }
 
 /* The lock is free at the node, which may have forgotten a holder, and has no vote. */
-static bool withholds(const struct quorum_votes *p, unsigned i)
+static bool node_withholds(const struct quorum_votes *p, unsigned i)
 {
     const struct op_result *r = &p->votes[i].r;
 
@@ -121,8 +121,9 @@ static void set_busy(const struct quorum_votes *p, struct op_result *ret)
 
     for (unsigned i = 0; i < p->count; i++) {
         times[i] = free_in(p, i);
-        ret->withheld = ret->withheld || withholds(p, i);
-        held = held || (times[i] != 0 && times[i] != UINT64_MAX && !withholds(p, i));
+        ret->withheld = ret->withheld || node_withholds(p, i);
+        held =
+            held || (times[i] != 0 && times[i] != UINT64_MAX && !node_withholds(p, i));
     }
     sort_values(times, p->count);
     when = times[p->need - 1];

@@ -19,7 +19,7 @@ typedef bool same_fn(const struct op_result *a, const struct op_result *b);
 
 /* The answer of M nodes that agree: the one with the shortest of the M longest times.
  */
-static const struct op_result *agreed(const struct quorum_votes *p, same_fn *same)
+static const struct op_result *find_agreed(const struct quorum_votes *p, same_fn *same)
 {
     for (unsigned i = 0; i < p->count; i++) {
         unsigned like = 0, longer = 0;
@@ -48,7 +48,7 @@ enum quorum_verdict coordinator_join_hold(const struct quorum_votes *p,
 {
     static const enum op_status ORDER[] = { OP_ENDED, OP_ELSEWHERE, OP_AMBIGUOUS,
                                             OP_NOTHELD, OP_WRONGTYPE };
-    const struct op_result *r = agreed(p, same_hold);
+    const struct op_result *r = find_agreed(p, same_hold);
     struct tally t = votes_tally(p);
 
     if (r != NULL) {
@@ -81,7 +81,7 @@ static bool is_withheld(const struct quorum_votes *p)
 enum quorum_verdict coordinator_join_inspect(const struct quorum_votes *p,
                                              struct op_result *ret)
 {
-    const struct op_result *r = agreed(p, same_holder);
+    const struct op_result *r = find_agreed(p, same_holder);
     struct tally t = votes_tally(p);
 
     if (r != NULL) {

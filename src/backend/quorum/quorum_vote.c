@@ -1,4 +1,4 @@
-/* What a node has answered to an op, and what it may have granted. */
+/* A vote: the answer of one node to an op, and what that node may have granted. */
 #include "backend/quorum/quorum_coordinator_priv.h"
 
 #include <stdlib.h>

@@ -39,7 +39,8 @@ struct redis_sub_setup {
     uint64_t seed;
     uint64_t backoff_max_ms; /* 0: redis_conn's */
     bool is_clustered;
-    /* Who is told on_listening and on_announced; NULL: daemons are not heard. */
+    /* Receiver of on_listening and on_announced. NULL: the link ignores other daemons.
+     */
     const struct store_events *announcements;
     const char *instance; /* OP_INSTANCE_LEN digits; copied */
     const struct redis_sub_events *events;

@@ -41,7 +41,7 @@ struct replica_ack {
 
 /* Hands the answer on and forgets its op; ops behind it may go. */
 static void hand_on(struct replica_ack *a, const struct redis_call *call,
-                    const redisReply *reply, bool replica_ack)
+                    const redisReply *reply, bool acked)
 {
     struct ordered_op *op = name_order_find(&a->order, call->op_id);
 
@@ -50,7 +50,7 @@ static void hand_on(struct replica_ack *a, const struct redis_call *call,
     } else if (a->strangers > 0) {
         a->strangers--;
     }
-    a->events->on_reply(a->ctx, call, reply, replica_ack);
+    a->events->on_reply(a->ctx, call, reply, acked);
 }
 
 static bool reply_extends_lease(struct replica_ack *a, const struct redis_call *call,

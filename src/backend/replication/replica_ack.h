@@ -16,10 +16,10 @@
 
 struct replica_ack;
 
-/* What became of a call: as redis_link's on_reply says; `acked` false: too few replicas
- * have it. */
+/* Reports a call as redis_link's on_reply does. `acked` is false if too few replicas
+ * acknowledged the call. */
 typedef void replica_ack_reply_fn(void *ctx, const struct redis_call *call,
-                                  const redisReply *reply, bool replica_ack);
+                                  const redisReply *reply, bool acked);
 
 struct replica_ack_events {
     void (*on_wake)(void *ctx);

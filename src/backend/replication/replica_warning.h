@@ -14,11 +14,11 @@ struct replica_warning {
     uint64_t told_ms;
 };
 
-/* This many replicas were connected when the link came up. */
+/* Warns if fewer than `wanted` replicas are connected when the link comes up. */
 void replica_warning_connected(const struct replica_warning *s, unsigned replicas,
                                unsigned wanted);
-/* This many replicas acknowledged in that time; less than 0: Redis answered `text`
- * instead of a number. */
+/* Warns if fewer than `wanted` replicas acknowledged within `wait_ms`. `replicas` < 0:
+ * Redis answered `text` instead of a number. */
 void replica_warning_waited(struct replica_warning *s, int64_t replicas,
                             unsigned wanted, uint64_t wait_ms, const char *text);
 

@@ -65,8 +65,8 @@ void last_answer_forget(struct lock *lock)
     }
 }
 
-static struct last_answer *set(struct engine *eng, struct lock *lock,
-                               enum last_answer_kind kind)
+static struct last_answer *set_answer(struct engine *eng, struct lock *lock,
+                                      enum last_answer_kind kind)
 {
     struct last_answer *a = &lock_open_activity(eng, lock)->last_answer;
 
@@ -77,7 +77,7 @@ static struct last_answer *set(struct engine *eng, struct lock *lock,
 
 void last_answer_held(struct engine *eng, struct lock *lock, int64_t ttl_ms)
 {
-    struct last_answer *a = set(eng, lock, ANSWER_HELD);
+    struct last_answer *a = set_answer(eng, lock, ANSWER_HELD);
 
     a->held_at = eng->now;
     a->until = eng->now + lock_recheck_in(eng, ttl_ms);
@@ -85,17 +85,17 @@ void last_answer_held(struct engine *eng, struct lock *lock, int64_t ttl_ms)
 
 void last_answer_withheld(struct engine *eng, struct lock *lock, uint64_t until)
 {
-    set(eng, lock, ANSWER_WITHHELD)->until = until;
+    set_answer(eng, lock, ANSWER_WITHHELD)->until = until;
 }
 
 void last_answer_unacked(struct engine *eng, struct lock *lock)
 {
-    (void)set(eng, lock, ANSWER_UNACKED);
+    (void)set_answer(eng, lock, ANSWER_UNACKED);
 }
 
 void last_answer_refused(struct engine *eng, struct lock *lock, struct span text)
 {
-    struct last_answer *a = set(eng, lock, ANSWER_REFUSED);
+    struct last_answer *a = set_answer(eng, lock, ANSWER_REFUSED);
     struct span kept = text.len == 0 ? TEXT_NO_ANSWER : text;
     size_t len = kept.len < ANSWER_TEXT_MAX ? kept.len : ANSWER_TEXT_MAX;
 
@@ -107,7 +107,7 @@ void last_answer_served(struct engine *eng, struct lock *lock)
 {
     if (!lock_is_at_rest(lock)) {
         struct last_answer *a =
-            set(eng, lock, ANSWER_NONE); /* its hold tells, while it lasts */
+            set_answer(eng, lock, ANSWER_NONE); /* its hold tells, while it lasts */
 
         a->held_at = a->served_at = eng->now;
     }
@@ -117,7 +117,7 @@ void last_answer_over(struct engine *eng, struct lock *lock)
 {
     if (lock->activity->last_answer.kind == ANSWER_HELD ||
         lock->activity->last_answer.kind == ANSWER_WITHHELD) {
-        (void)set(eng, lock, ANSWER_NONE);
+        (void)set_answer(eng, lock, ANSWER_NONE);
     }
 }
 

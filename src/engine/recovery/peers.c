@@ -87,7 +87,7 @@ static uint64_t left_ms(const struct engine *eng)
                                                 : 0;
 }
 
-static void announce(struct engine *eng, const char *word)
+static void announce_self(struct engine *eng, const char *word)
 {
     char *text;
     int len;
@@ -104,23 +104,23 @@ static void announce(struct engine *eng, const char *word)
 void peers_greet(struct engine *eng)
 {
     eng->peers.was_up = true;
-    announce(eng, "hello");
+    announce_self(eng, "hello");
     look_again(eng);
 }
 
 void peers_leave(struct engine *eng)
 {
-    announce(eng, "bye");
+    announce_self(eng, "bye");
 }
 
 void engine_listening(struct engine *eng)
 {
-    announce(eng, "hello");
+    announce_self(eng, "hello");
 }
 
 /* --- withholding ------------------------------------------------------------------ */
 
-static void withhold(struct engine *eng, uint64_t ms)
+static void withhold_names(struct engine *eng, uint64_t ms)
 {
     uint64_t until = eng->now + ms;
 
@@ -140,7 +140,7 @@ void peers_withhold(struct engine *eng)
 {
     if (eng->peers.was_up && peers_known(eng) && !eng->peers.failed_over &&
         !eng->quorum) {
-        withhold(eng, PEER_RETURN_MS);
+        withhold_names(eng, PEER_RETURN_MS);
     }
 }
 
@@ -160,7 +160,8 @@ static struct span next_word(struct span *text)
     return word;
 }
 
-static void hear(struct engine *eng, struct span instance, uint64_t number, bool asks)
+static void note_peer(struct engine *eng, struct span instance, uint64_t number,
+                      bool asks)
 {
     struct peer *peer = find_peer(&eng->peers, instance);
     bool again = peer != NULL && asks && peer->hello == number;
@@ -173,7 +174,7 @@ static void hear(struct engine *eng, struct span instance, uint64_t number, bool
         peer->hello = asks ? number : peer->hello;
     }
     if (asks && !again) {
-        announce(eng, "here");
+        announce_self(eng, "here");
     }
 }
 
@@ -201,9 +202,9 @@ void engine_announced(struct engine *eng, struct span text)
         return;
     }
     if (left != 0) {
-        withhold(eng, left < PEER_RETURN_MS ? left : PEER_RETURN_MS);
+        withhold_names(eng, left < PEER_RETURN_MS ? left : PEER_RETURN_MS);
     }
-    hear(eng, instance, number, span_eq(word, SPAN("hello")));
+    note_peer(eng, instance, number, span_eq(word, SPAN("hello")));
     engine_settle(eng);
 }
 
@@ -223,7 +224,7 @@ bool peers_ask_first(struct engine *eng)
         return false;
     }
     eng->peers.asking = true;
-    announce(eng, "hello");
+    announce_self(eng, "hello");
     timer_set(eng, &eng->peers_timer, TIMER_PEERS, eng->now + PEER_ASK_MS);
     return true;
 }
@@ -246,7 +247,7 @@ void peers_on_timer(struct engine *eng)
         return;
     }
     if (eng->stats.restoring != 0) {
-        announce(eng, "here");
+        announce_self(eng, "here");
     }
     if (eng->now >= eng->peers.withheld_until) {
         forget_absent(&eng->peers);

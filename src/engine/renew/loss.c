@@ -7,8 +7,8 @@
 #include "engine/lock/lock.h"
 #include "engine/session.h"
 
-static void lose(struct engine *eng, struct hold *h, enum loss_cause cause,
-                 struct span taker, uint64_t forced_by)
+static void end_lost_hold(struct engine *eng, struct hold *h, enum loss_cause cause,
+                          struct span taker, uint64_t forced_by)
 {
     struct lock *lock = h->lock;
     struct span copy = effects_copy(&eng->fx, taker);
@@ -30,20 +30,21 @@ static void lose(struct engine *eng, struct hold *h, enum loss_cause cause,
 
 void hold_lost(struct engine *eng, struct hold *h)
 {
-    lose(eng, h, LOSS_GONE, SPAN_NONE, 0);
+    end_lost_hold(eng, h, LOSS_GONE, SPAN_NONE, 0);
 }
 
 void hold_expired(struct engine *eng, struct hold *h)
 {
-    lose(eng, h, hold_is_fixed(h) ? LOSS_LEASE_OVER : LOSS_UNCONFIRMED, SPAN_NONE, 0);
+    end_lost_hold(eng, h, hold_is_fixed(h) ? LOSS_LEASE_OVER : LOSS_UNCONFIRMED,
+                  SPAN_NONE, 0);
 }
 
 void hold_lost_to(struct engine *eng, struct hold *h, struct span taker)
 {
-    lose(eng, h, LOSS_TAKEN, taker, 0);
+    end_lost_hold(eng, h, LOSS_TAKEN, taker, 0);
 }
 
 void hold_lost_by_force(struct engine *eng, struct hold *h, uint64_t conn)
 {
-    lose(eng, h, LOSS_FORCED, SPAN_NONE, conn);
+    end_lost_hold(eng, h, LOSS_FORCED, SPAN_NONE, conn);
 }
