@@ -1,0 +1,251 @@
+/* Failovers that lose releases: each is made again, and brings nobody back. */
+#include "sim/scenario.h"
+
+#include "support/runner.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { RTT = 10, GONE_MS = 200 };
+
+/* What happens from now on will be lost. */
+static void mark(struct sim *s)
+{
+    fault_replica_at(s, UINT32_MAX);
+}
+
+static void lose(struct sim *s)
+{
+    fault_failover(s, GONE_MS);
+}
+
+static size_t says(struct sim *s, size_t daemon, const char *words)
+{
+    size_t c = sim_connect(s, daemon);
+
+    sim_say(s, c, "%s", words);
+    sim_run(s, RTT);
+    return c;
+}
+
+START_TEST(an_owners_lost_release_is_made_again)
+{
+    struct sim *s = scenario_new(1);
+    size_t a = says(s, 0, "LOCK job OWNER o");
+
+    mark(s);
+    sim_say(s, a, "UNLOCK job OWNER o");
+    sim_run(s, RTT);
+    heard(s, a, "0");
+    lose(s);
+    ck_assert_str_eq(scenario_holder(s), "o");
+    sim_run(s, 2 * GONE_MS + 200);
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
+/* Grace was over: that was no client's doing, and somebody else holds by now. */
+START_TEST(an_owner_whose_grace_was_over_is_not_let_in_beside_another)
+{
+    struct sim *s = scenario_new(2);
+    size_t a = says(s, 0, "LOCK job GRACE 500 OWNER o ID r1"), b, again;
+
+    mark(s);
+    sim_close(s, a);
+    sim_run(s, 1000);
+    ck_assert_str_eq(scenario_holder(s), "");
+    b = says(s, 1, "LOCK job");
+    heard(s, b, "token");
+    lose(s);
+    fault_stall(s, 1, 3000); /* it is late with putting its own back */
+    ck_assert_str_eq(scenario_holder(s), "o");
+    again = says(s, 0, "LOCK job WAIT 10000 OWNER o ID r2");
+    sim_run(s, 2 * GONE_MS + 200);
+    heard(s, again, "...");
+    sim_run(s, 5000);
+    heard(s, again, "...");
+    sim_say(s, b, "UNLOCK job");
+    sim_run(s, RTT);
+    heard(s, b, "0");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(what_grace_ended_is_not_ended_again_if_it_was_granted_anew)
+{
+    struct sim *s = scenario_new(1);
+    size_t a = says(s, 0, "LOCK job OWNER o");
+    size_t kept = says(s, 0, "LOCK job WAIT 0 KEEP 300 OWNER p ID r1"), again;
+
+    sim_close(s, kept);
+    sim_say(s, a, "UNLOCK job OWNER o");
+    sim_run(s, RTT + 1000); /* granted to nobody, and given back after KEEP */
+    ck_assert_str_eq(scenario_holder(s), "");
+    again = says(s, 0, "LOCK job OWNER p ID r1");
+    heard(s, again, "token");
+    mark(s);
+    lose(s);
+    sim_run(s, 2 * GONE_MS + 200);
+    ck_assert_str_eq(scenario_holder(s), "p");
+    sim_say(s, again, "UNLOCK job OWNER p ID r1");
+    sim_run(s, RTT);
+    heard(s, again, "0");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_request_that_was_unlocked_is_over_although_it_came_back)
+{
+    struct sim *s = scenario_new(1);
+    size_t a = says(s, 0, "LOCK job ID r1"), b;
+    uint64_t token = sim_token(s, a);
+
+    mark(s);
+    sim_say(s, a, "UNLOCK job ID r1");
+    sim_run(s, RTT);
+    heard(s, a, "0");
+    lose(s);
+    sim_run(s, 2 * GONE_MS + 200);
+    ck_assert_str_eq(scenario_holder(s), "latchd:id:r1");
+    b = sim_connect(s, 0);
+    sim_say(s, b, "RENEW job ID r1");
+    sim_run(s, RTT);
+    heard(s, b, "-NOTHELD");
+    sim_say(s, b, "RENEW job TOKEN %" PRIu64, token);
+    sim_run(s, 22000);
+    sim_say(s, b, "UNLOCK job ID r1");
+    sim_run(s, RTT);
+    heard(s, b, "0");
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(an_owner_has_no_entry_more_after_a_failover)
+{
+    struct sim *s = scenario_new(2);
+    size_t a = says(s, 0, "LOCK job OWNER o ID r1"), b;
+    uint64_t token = sim_token(s, a);
+
+    (void)says(s, 0, "LOCK job OWNER o ID r2");
+    mark(s);
+    sim_say(s, a, "UNLOCK job OWNER o ID r2");
+    sim_run(s, RTT);
+    heard(s, a, "1");
+    lose(s);
+    sim_run(s, 2 * GONE_MS + 200);
+    b = says(s, 1, "LOCK job OWNER o ID r3"); /* meanwhile, and elsewhere */
+    ck_assert_uint_eq(sim_token(s, b), token);
+    sim_say(s, b, "UNLOCK job OWNER o ID r3");
+    sim_run(s, RTT);
+    heard(s, b, "1");
+    sim_say(s, a, "UNLOCK job OWNER o ID r1");
+    sim_run(s, RTT);
+    heard(s, a, "0");
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
+/* Released through another daemon than the one that granted, which has not heard of it:
+ * whichever of them learns first of the failover, the release counts. */
+static void released_elsewhere(size_t late)
+{
+    struct sim *s = scenario_new(2);
+    size_t a, b;
+
+    mark(s);
+    a = says(s, 0, "LOCK job OWNER o ID r1");
+    b = says(s, 1, "UNLOCK job OWNER o ID r1");
+    heard(s, b, "0");
+    lose(s);
+    fault_stall(s, late, 3000);
+    sim_run(s, 2 * GONE_MS + 200);
+    ck_assert_str_eq(scenario_holder(s), late == 0 ? "" : "o");
+    sim_run(s, 15000);
+    ck_assert_str_eq(scenario_holder(s), "");
+    ck_assert_uint_eq(s->check.lost, 0);
+    sim_say(s, a, "RENEW job OWNER o ID r1");
+    sim_run(s, RTT);
+    heard(s, a, "-NOTHELD");
+    scenario_end(s);
+}
+
+START_TEST(what_was_released_elsewhere_is_not_put_back)
+{
+    released_elsewhere(0);
+}
+END_TEST
+
+START_TEST(what_was_put_back_although_it_was_released_ends)
+{
+    released_elsewhere(1);
+}
+END_TEST
+
+/* The release of a reader through another daemon, and the writer after it, are lost:
+ * the reader's daemon puts the reader back, and lets another one in before the writer's
+ * daemon is there. The later token prevails, and the writer is reported lost. */
+START_TEST(a_reader_may_join_one_that_was_released_elsewhere)
+{
+    struct sim *s = scenario_new(2);
+    size_t a = says(s, 0, "LOCK job READ OWNER o"), b, w, r;
+
+    mark(s);
+    b = sim_connect(s, 1);
+    sim_say(s, b, "UNLOCK job READ OWNER o TOKEN %" PRIu64, sim_token(s, a));
+    sim_run(s, RTT);
+    heard(s, b, "0");
+    w = says(s, 1, "LOCK job WRITE");
+    heard(s, w, "token");
+    lose(s);
+    fault_stall(s, 1, 3000); /* it is late with putting the writer back */
+    sim_run(s, 2 * GONE_MS + 200);
+    r = says(s, 0, "LOCK job READ");
+    ck_assert_uint_gt(sim_token(s, r), sim_token(s, w));
+    ck_assert_uint_eq(s->check.lost, 0);
+    sim_run(s, 15000);
+    ck_assert_uint_eq(s->check.lost, 1);
+    sim_say(s, w, "UNLOCK job TOKEN %" PRIu64, sim_token(s, w));
+    sim_say(s, r, "UNLOCK job");
+    sim_run(s, RTT);
+    heard(s, w, "-NOTHELD");
+    heard(s, r, "0");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(a_reader_that_was_released_ends_again)
+{
+    struct sim *s = scenario_new(1);
+    size_t a = says(s, 0, "LOCK job READ OWNER o");
+
+    mark(s);
+    sim_say(s, a, "UNLOCK job OWNER o");
+    sim_run(s, RTT);
+    lose(s);
+    ck_assert_str_eq(scenario_holder(s), "o");
+    sim_run(s, 2 * GONE_MS + 200);
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("failover releases");
+    TCase *t = tcase_create("failover releases");
+
+    tcase_add_test(t, an_owners_lost_release_is_made_again);
+    tcase_add_test(t, an_owner_whose_grace_was_over_is_not_let_in_beside_another);
+    tcase_add_test(t, what_grace_ended_is_not_ended_again_if_it_was_granted_anew);
+    tcase_add_test(t, a_request_that_was_unlocked_is_over_although_it_came_back);
+    tcase_add_test(t, an_owner_has_no_entry_more_after_a_failover);
+    tcase_add_test(t, what_was_released_elsewhere_is_not_put_back);
+    tcase_add_test(t, what_was_put_back_although_it_was_released_ends);
+    tcase_add_test(t, a_reader_may_join_one_that_was_released_elsewhere);
+    tcase_add_test(t, a_reader_that_was_released_ends_again);
+    suite_add_tcase(s, t);
+    return s;
+}
