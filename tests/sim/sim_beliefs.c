@@ -82,8 +82,7 @@ static void confirm(struct sim *s, struct belief *b, const struct flight *f,
     b->until = exact || until > b->until ? until : b->until;
     b->heard_ms = s->now;
     b->excused = f->ran <= s->check.external[check_name_index(s, b->name)] ||
-                 f->ran <= b->evicted_unauthenticated ||
-                 check_is_displaced(s, b, f->ran);
+                 f->ran <= b->displaced_at || check_is_displaced(s, b, f->ran);
     b->rolled = b->rolled && b->excused;
 }
 

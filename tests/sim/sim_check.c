@@ -345,13 +345,9 @@ static void check_renewed(struct sim *s, const struct sim_conn *c, struct record
     r->moved = record_moved(s, r) || is_moving(s, r);
 }
 
-static void check_unlocked(struct sim *s, const struct sim_conn *c, struct record *r,
-                           int64_t left)
+static void check_unlocked(struct sim *s, const struct sim_conn *c, struct record *r)
 {
     if (r->owner.len > 0) {
-        if (left == 0 && r->held && c->daemon != r->daemon) {
-            r->left_elsewhere_ms = s->now;
-        }
         return;
     }
     r->unlocked = r->unlocked || r->daemon == c->daemon;
@@ -371,7 +367,7 @@ static void check_done(struct sim *s, struct sim_conn *c, int64_t answer)
             continue;
         }
         if (c->ask.kind == ASK_UNLOCK) {
-            check_unlocked(s, c, r, answer);
+            check_unlocked(s, c, r);
         } else if (c->ask.kind == ASK_RENEW) {
             check_renewed(s, c, r);
         }

@@ -27,15 +27,14 @@ struct belief {
     uint64_t life;
     struct redis_name *name;
     uint64_t token;
-    uint64_t sent_ms;    /* of the last confirmed script */
-    uint64_t full_until; /* sent + lease */
-    uint64_t until;      /* sent + lease, less 1 %, less 50 ms */
-    uint64_t heard_ms;   /* when that was */
-    uint64_t renewing;   /* a renewal is on its way since; 0: none */
-    uint64_t wanted;     /* what the last one was to reach: an end of the lease */
-    uint64_t sent, ran;  /* of the grant, as counts of `happened` */
-    uint64_t evicted_unauthenticated; /* a later one was put back in its place; a count,
-                                         too */
+    uint64_t sent_ms;      /* of the last confirmed script */
+    uint64_t full_until;   /* sent + lease */
+    uint64_t until;        /* sent + lease, less 1 %, less 50 ms */
+    uint64_t heard_ms;     /* when that was */
+    uint64_t renewing;     /* a renewal is on its way since; 0: none */
+    uint64_t wanted;       /* what the last one was to reach: an end of the lease */
+    uint64_t sent, ran;    /* of the grant, as counts of `happened` */
+    uint64_t displaced_at; /* a later one was put back in its place; a count too */
     bool excused;
     bool rolled;  /* excused only by a failover, which the quarantine makes good */
     bool awaited; /* rolled, by a restart: others wait until it is put back */
@@ -66,9 +65,6 @@ struct record {
     bool over;     /* its client sent an UNLOCK */
     bool unlocked; /* and was told so by the daemon that it has */
     bool released; /* the same, by whichever: nothing is left of it */
-    /* Its named owner gave up the last entry through another daemon, which may not have
-     * reached this one; 0: no. */
-    uint64_t left_elsewhere_ms;
 };
 
 /* An UNLOCK, CANCEL or RENEW LEASE that names an owner or an ID: it ends what it finds

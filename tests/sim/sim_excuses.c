@@ -63,7 +63,7 @@ void check_displaced(struct sim *s, struct redis_name *n, uint64_t token)
         struct belief *b = &c->beliefs[i];
 
         if (b->name == n && b->token < token && !redis_has(n, b->token)) {
-            b->evicted_unauthenticated = s->happened;
+            b->displaced_at = s->happened;
             b->excused = true;
             b->rolled = false;
         }
@@ -95,6 +95,23 @@ static bool is_held_by_error(const struct sim_check *c, const struct belief *b,
     return false;
 }
 
+/* Another daemon granted an older hold and does not know yet that it was given back
+ * elsewhere: that daemon puts the older one back, if it is first. Redis still knows, as
+ * its data is not replaced before this is asked. */
+static bool is_believed_too_long(const struct sim_check *c, const struct belief *b,
+                                 uint64_t now)
+{
+    for (size_t i = 0; i < c->belief_count; i++) {
+        const struct belief *o = &c->beliefs[i];
+
+        if (o->name == b->name && o->daemon != b->daemon && now < o->full_until &&
+            o->told != TOLD_OVER && !redis_has(o->name, o->token)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void check_failed_over(struct sim *s)
 {
     struct sim_check *c = &s->check;
@@ -112,26 +129,11 @@ void check_failed_over(struct sim *s)
          * not have heard of it, and then it may release it. */
         b->rolled =
             (!b->excused || b->rolled) &&
-            (s->profile.min_replicas || (all && b->minted && b->full_until <= end &&
-                                         !is_held_by_error(c, b, s->now)));
+            (s->profile.min_replicas ||
+             (all && b->minted && b->full_until <= end &&
+              !is_held_by_error(c, b, s->now) && !is_believed_too_long(c, b, s->now)));
     }
     excuse(s, NULL);
-}
-
-/* It was given back through another daemon since, and that is lost as well: until then
- * Redis knows. */
-static bool is_believed_too_long(const struct sim_check *c, const struct belief *b,
-                                 uint64_t now)
-{
-    for (size_t i = 0; i < c->belief_count; i++) {
-        const struct belief *o = &c->beliefs[i];
-
-        if (o->name == b->name && o->daemon != b->daemon && now < o->full_until &&
-            o->told != TOLD_OVER && !redis_has(o->name, o->token)) {
-            return true;
-        }
-    }
-    return false;
 }
 
 void check_lost(struct sim *s, bool known)

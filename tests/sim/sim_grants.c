@@ -5,10 +5,7 @@
 
 #include <inttypes.h>
 
-enum {
-    RECORDS_KEPT = 64,
-    RELEASED_ELSEWHERE_MS = 60000, /* till it is renewed, over an outage */
-};
+enum { RECORDS_KEPT = 64 };
 
 static void forget_records(struct sim_check *c)
 {
@@ -72,44 +69,6 @@ static bool is_excused(const struct belief *b)
     return b->excused && !b->rolled;
 }
 
-/* May the daemon of `r`, which was released through another daemon, have granted `mine`
- * in the belief that `r` is held? From a named owner's hold only that owner, or a
- * reader beside that reader, goes on. */
-static bool goes_on_from(const struct sim *s, const struct record *r,
-                         const struct record *mine)
-{
-    uint64_t released_ms = r->released_ms;
-
-    if (r->owner.len == 0) {
-        if (!r->released || r->unlocked) {
-            return false;
-        }
-    } else {
-        released_ms = r->left_elsewhere_ms;
-        if (released_ms == 0 || !((r->kind == KIND_READ && mine->kind == KIND_READ) ||
-                                  same_owner(r, mine))) {
-            return false;
-        }
-    }
-    return s->now < released_ms + RELEASED_ELSEWHERE_MS;
-}
-
-/* What was released through another daemon this one may not have heard of; if a
- * failover loses that, and what was granted since, it puts it back and goes on from
- * there: "Failover" in latchd-protocol(7) says so. */
-static bool went_on_from_released(const struct sim *s, const struct record *mine)
-{
-    for (size_t i = 0; i < s->check.record_count && s->failovers > 0; i++) {
-        const struct record *r = &s->check.records[i];
-
-        if (r->name == mine->name && r->daemon == mine->daemon &&
-            goes_on_from(s, r, mine)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* No other owner may be vouched for now. */
 static void check_alone(struct sim *s, const struct record *mine,
                         const struct belief *own)
@@ -126,8 +85,7 @@ static void check_alone(struct sim *s, const struct record *mine,
         b = belief_get(s, r->daemon, r->name, r->token);
         if (b != NULL && s->now < b->until &&
             (!is_excused(b) || r->daemon == mine->daemon) &&
-            (!is_excused(own) || r->daemon == mine->daemon) &&
-            (r->daemon == mine->daemon || !went_on_from_released(s, mine))) {
+            (!is_excused(own) || r->daemon == mine->daemon)) {
             sim_fail(s, "two holders of %s: %" PRIu64 " (d%zu) and %" PRIu64 " (d%zu)",
                      r->name->name.s, r->token, r->daemon, mine->token, mine->daemon);
         }
