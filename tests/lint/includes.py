@@ -13,13 +13,15 @@ LAYERS = {
     "util": set(),
     "acl": {"util"},
     "resp": {"util"},
+    "lockscript": {"util"},
     "engine": {"util"},
     "io": {"util"},
     "backend": {"util", "engine", "io"},
     "net": {"util", "resp", "io"},
-    "cmd": {"util", "acl", "resp", "engine", "net"},
+    "cmd": {"util", "acl", "resp", "lockscript", "engine", "net"},
     "http": {"util"},
-    "daemon": {"util", "acl", "resp", "engine", "io", "backend", "net", "http", "cmd"},
+    "daemon": {"util", "acl", "resp", "lockscript", "engine", "io", "backend", "net", "http",
+               "cmd"},
     "latchctl": {"util", "io"},
 }
 
