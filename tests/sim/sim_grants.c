@@ -167,11 +167,20 @@ static bool is_again(struct sim *s, const struct sim_conn *c,
     return false;
 }
 
+/* A hold that its daemon has reported as lost or released no longer answers its
+ * request. */
+static bool is_told_over(struct sim *s, const struct record *r)
+{
+    const struct belief *b = belief_get(s, r->daemon, r->name, r->token);
+
+    return b != NULL && b->told == TOLD_OVER;
+}
+
 static void check_request(struct sim *s, const struct sim_conn *c,
                           const struct record *r, uint64_t token)
 {
     if (r->token != token && !r->moved && r->attached && r->daemon == c->daemon &&
-        r->life == s->daemons[c->daemon].life) {
+        r->life == s->daemons[c->daemon].life && !is_told_over(s, r)) {
         sim_fail(s, "request %s was granted twice: %" PRIu64 " and %" PRIu64, r->id.s,
                  r->token, token);
     }

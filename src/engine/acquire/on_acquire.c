@@ -43,12 +43,11 @@ static void on_acquire_busy(struct engine *eng, struct lock *lock, struct waiter
         /* What keeps others out of a read/write lock need not be in the head's way. */
         lock_seen(eng, lock, r->id, ttl_ms, KIND_WRITE);
     }
-    if (w == NULL) {
-        return;
-    }
-    w->maybe_granted = false;
-    if ((w->once && (ttl_ms != -2 || !waiter_is_head(w))) || w->expiring) {
-        waiter_decide(eng, w);
+    if (w != NULL) {
+        w->maybe_granted = false;
+        if ((w->once && (ttl_ms != -2 || !waiter_is_head(w))) || w->expiring) {
+            waiter_decide(eng, w);
+        }
     }
     if (run_out) {
         last_answer_over(eng, lock); /* it tells nothing to those who came since */

@@ -229,12 +229,13 @@ static void step_head(struct engine *eng, struct lock *lock, struct waiter *head
 }
 
 /* Waits that are over but for what they are to be told. Whoever came last stands last,
- * and tries once, most likely. */
+ * and tries once, most likely. While Redis is out of reach, what is believed here
+ * decides nothing: their timers end them. */
 static void step_undecided(struct engine *eng, struct lock *lock)
 {
     struct list *it = lock->activity->queue.prev;
 
-    if (lock->activity->undecided == 0) {
+    if (lock->activity->undecided == 0 || !eng->up) {
         return;
     }
     if (last_answer_now(eng, lock) == ANSWER_NONE) {

@@ -252,6 +252,20 @@ START_TEST(who_tried_once_while_redis_was_away_hears_what_the_head_hears)
 }
 END_TEST
 
+START_TEST(what_was_found_before_redis_went_away_is_no_null_to_others)
+{
+    fixture_lock(&e, 1, "job", ONCE);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_lock(&e, 2, "job", ONCE);
+    engine_on_store_down(e.engine);
+    fixture_answer(&e, &op, HELD);
+    (void)fixture_hears(&e, 1, REPLY_NULL);
+    fixture_hears_nothing(&e);
+    fixture_pass(&e, 5000);
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_BACKEND);
+}
+END_TEST
+
 static enum lock_state state_of(const char *name)
 {
     struct call_ref from = { .conn = 9, .call = 1 };
@@ -332,7 +346,7 @@ START_TEST(an_MLOCK_whose_time_went_with_another_holder_is_null)
 }
 END_TEST
 
-/* Redis, or this daemon, stood still until then. */
+/* Redis, or this daemon, stood still until then; who asked may be gone by now. */
 START_TEST(an_answer_of_a_lease_that_is_over_by_now_is_not_for_who_came_since)
 {
     fixture_lock(&e, 1, "job", ONCE);
@@ -340,8 +354,13 @@ START_TEST(an_answer_of_a_lease_that_is_over_by_now_is_not_for_who_came_since)
     fixture_pass(&e, 1400);
     fixture_lock(&e, 2, "job", ONCE);
     fixture_pass(&e, 100);
+    if (_i == 1) {
+        fixture_close(&e, 1);
+    }
     fixture_answer(&e, &op, (struct op_result){ .status = OP_BUSY, .ttl_ms = 1000 });
-    (void)fixture_hears(&e, 1, REPLY_NULL);
+    if (_i == 0) {
+        (void)fixture_hears(&e, 1, REPLY_NULL);
+    }
     fixture_hears_nothing(&e);
     fixture_gives(&e, OP_ACQUIRE, GRANTED);
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_TOKEN).value, 100);
@@ -368,10 +387,11 @@ Suite *test_suite(void)
         t, an_id_that_finds_a_name_held_by_the_head_waits_for_what_that_hears, 0, 2);
     tcase_add_test(t, a_holder_from_before_does_not_count_once_it_has_released);
     tcase_add_test(t, nor_once_its_time_is_over);
-    tcase_add_test(t,
-                   an_answer_of_a_lease_that_is_over_by_now_is_not_for_who_came_since);
+    tcase_add_loop_test(
+        t, an_answer_of_a_lease_that_is_over_by_now_is_not_for_who_came_since, 0, 2);
     tcase_add_test(t, who_was_served_in_front_makes_it_null);
     tcase_add_test(t, who_tried_once_while_redis_was_away_hears_what_the_head_hears);
+    tcase_add_test(t, what_was_found_before_redis_went_away_is_no_null_to_others);
     tcase_add_test(t, lockinfo_does_not_call_free_what_nobody_gets);
     tcase_add_test(t, what_a_queue_heard_goes_with_it);
     tcase_add_test(t, an_MLOCK_whose_time_went_with_waiting_for_redis_goes_on);
