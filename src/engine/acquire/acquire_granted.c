@@ -40,6 +40,7 @@ void acquire_unacked(struct engine *eng, struct lock *lock, struct acquire_spec 
 {
     eng->stats.unacked_grants++;
     last_answer_unacked(eng, lock);
+    last_answer_ungiven(eng, lock);
     lock_open_activity(eng, lock)->ask_after = eng->now + ERROR_PAUSE_MS;
     if (waiter == NULL) {
         (void)pending_release_undo(eng, lock, spec);

@@ -10,13 +10,17 @@
 #include "engine/release/pending_release.h"
 #include "engine/session.h"
 
-/* Whether the holder that a waiter's op found may be the head of this queue: the head's
- * grant may not be answered yet, or was not acknowledged and is about to be undone. The
- * head's own answer decides then. */
-static bool may_be_the_heads(const struct lock *lock, const struct waiter *w)
+/* Whether the holder that a waiter's op found may be a waiter of this queue: the head's
+ * grant may not be answered yet, or was not acknowledged and is about to be undone, or
+ * has been since the op was sent. The head's own next answer decides then. */
+static bool may_be_a_waiters(const struct lock *lock, const struct waiter *w,
+                             uint64_t asked_at)
 {
-    return (w == NULL || !waiter_is_head(w)) &&
-           (lock->activity->asking != NULL || !list_empty(&lock->activity->releases));
+    const struct lock_activity *a = lock->activity;
+
+    return asked_at <= a->last_answer.ungiven_at ||
+           ((w == NULL || !waiter_is_head(w)) &&
+            (a->asking != NULL || !list_empty(&a->releases)));
 }
 
 static void on_acquire_busy(struct engine *eng, struct lock *lock, struct waiter *w,
@@ -34,7 +38,7 @@ static void on_acquire_busy(struct engine *eng, struct lock *lock, struct waiter
         last_answer_over(eng, lock);
     } else if (r->withheld) {
         last_answer_withheld(eng, lock, eng->now + lock_recheck_in(eng, ttl_ms));
-    } else if (!may_be_the_heads(lock, w)) {
+    } else if (!may_be_a_waiters(lock, w, asked_at)) {
         last_answer_held(eng, lock, ttl_ms);
     }
     if (ttl_ms == -2) {

@@ -113,6 +113,13 @@ void last_answer_served(struct engine *eng, struct lock *lock)
     }
 }
 
+void last_answer_ungiven(struct engine *eng, struct lock *lock)
+{
+    if (!lock_is_at_rest(lock)) {
+        lock->activity->last_answer.ungiven_at = eng->now;
+    }
+}
+
 void last_answer_over(struct engine *eng, struct lock *lock)
 {
     if (lock->activity->last_answer.kind == ANSWER_HELD ||

@@ -37,10 +37,12 @@ enum { ANSWER_TEXT_MAX = 256 }; /* bytes of a refusal that are stored */
 
 struct last_answer {
     enum last_answer_kind kind;
-    uint64_t until;     /* HELD, WITHHELD: the answer counts before this */
-    uint64_t held_at;   /* when the name was last known to be held */
-    uint64_t served_at; /* when a waiter of this name was last granted it */
-    char *refusal;      /* REFUSED */
+    uint64_t until;      /* HELD, WITHHELD: the answer counts before this */
+    uint64_t held_at;    /* when the name was last known to be held */
+    uint64_t served_at;  /* when a waiter of this name was last granted it */
+    uint64_t ungiven_at; /* when Redis last had a grant that no client was given: too
+                            few replicas acknowledged it, or it was undone */
+    char *refusal;       /* REFUSED */
 };
 
 /* The answer that counts now. While a hold of this daemon is certain, that is HELD,
@@ -61,6 +63,8 @@ void last_answer_unacked(struct engine *eng, struct lock *lock);
 void last_answer_refused(struct engine *eng, struct lock *lock, struct span text);
 /* A waiter of this name was granted it. */
 void last_answer_served(struct engine *eng, struct lock *lock);
+/* Redis had, until now, a grant of this name that no client is given. */
+void last_answer_ungiven(struct engine *eng, struct lock *lock);
 /* The holder may hold no longer: Redis said so, or may say so when asked. */
 void last_answer_over(struct engine *eng, struct lock *lock);
 /* The same when the holder's hold was known here. */

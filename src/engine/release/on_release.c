@@ -135,6 +135,9 @@ static void on_released(struct engine *eng, struct lock *lock,
         forget_hold_of_owner(eng, lock, d, asked);
     }
     answer_release(eng, d, d->force ? 1 : r->count);
+    if (d->undo) {
+        last_answer_ungiven(eng, lock);
+    }
     pending_release_free(eng, lock, d);
     if (r->freed) {
         on_freed(eng, lock, yielded);

@@ -182,6 +182,26 @@ START_TEST(an_id_that_finds_a_name_held_by_the_head_waits_for_what_that_hears)
 }
 END_TEST
 
+START_TEST(a_grant_that_no_client_was_given_is_nobodys_hold)
+{
+    struct lock_req mine = { .id = R1, .has = LOCK_HAS_WAIT, .wait_ms = 60000 };
+    struct seen_op undo;
+
+    fixture_lock(&e, 1, "job", ONCE);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_lock(&e, 2, "job", mine);
+    fixture_take_op(&e, OP_ACQUIRE, &other); /* finds what the first was granted */
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_NOREPLICAS, .token = 100 });
+    (void)fixture_hears(&e, 1, REPLY_ERROR);
+    fixture_take_op(&e, OP_RELEASE, &undo);
+    fixture_answer(&e, &undo, FREED);
+    fixture_answer(&e, &other, HELD);
+    fixture_lock(&e, 3, "job", ONCE);
+    ck_assert_int_eq(fixture_hears(&e, 3, REPLY_ERROR).error, LOCK_NOREPLICAS);
+}
+END_TEST
+
 START_TEST(a_holder_from_before_does_not_count_once_it_has_released)
 {
     fixture_lock(&e, 1, "job", FOREVER);
@@ -385,6 +405,7 @@ Suite *test_suite(void)
                         0, 2);
     tcase_add_loop_test(
         t, an_id_that_finds_a_name_held_by_the_head_waits_for_what_that_hears, 0, 2);
+    tcase_add_test(t, a_grant_that_no_client_was_given_is_nobodys_hold);
     tcase_add_test(t, a_holder_from_before_does_not_count_once_it_has_released);
     tcase_add_test(t, nor_once_its_time_is_over);
     tcase_add_loop_test(
