@@ -135,14 +135,15 @@ static bool owner_waits_back(const struct view *v, struct span owner, size_t dep
 static bool upgrades(struct sim *s, const struct sim_conn *c)
 {
     const struct redis_name *n = sim_redis_name(&s->redis, rtext_span(&c->ask.name));
-
     struct span owner = rtext_span(&c->ask.owner);
+    uint64_t upgrade_ms = s->check.upgrade_ms[check_name_index(s, n)];
     bool reads = holds_any(&(struct view){ .s = s }, n, owner);
 
     for (size_t i = 0; i < n->field_count && !reads; i++) {
         reads = span_eq(field_owner(&n->fields[i]), owner);
     }
-    reads = reads || s->check.upgrade_ms[check_name_index(s, n)] >= c->asked_ms;
+    /* The same ID may have been asked for before, and found the owner reading. */
+    reads = reads || (c->ask.id.len > 0 ? upgrade_ms != 0 : upgrade_ms >= c->asked_ms);
     return c->ask.lock_kind == KIND_WRITE && reads;
 }
 

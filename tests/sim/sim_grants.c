@@ -167,13 +167,18 @@ static bool is_again(struct sim *s, const struct sim_conn *c,
     return false;
 }
 
-/* A hold that its daemon has reported as lost or released no longer answers its
- * request. */
+/* A hold that a daemon has reported as lost or released no longer answers its request,
+ * also at another daemon that was sent the same ID: one of them renews it. */
 static bool is_told_over(struct sim *s, const struct record *r)
 {
-    const struct belief *b = belief_get(s, r->daemon, r->name, r->token);
+    bool over = false;
 
-    return b != NULL && b->told == TOLD_OVER;
+    for (size_t i = 0; i < s->daemon_count && !over; i++) {
+        const struct belief *b = belief_get(s, i, r->name, r->token);
+
+        over = b != NULL && b->told == TOLD_OVER;
+    }
+    return over;
 }
 
 static void check_request(struct sim *s, const struct sim_conn *c,
