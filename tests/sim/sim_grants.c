@@ -246,9 +246,13 @@ static void fill_record(struct sim *s, const struct sim_conn *c, struct record *
     }
     if (fresh && c->ask.owner.len > 0 && (c->ask.has & LOCK_HAS_LEASE) != 0) {
         /* An entry with a lease of its own ends alone, and silently. An MLOCK may have
-         * had it for long, and the owner another one since. */
-        r->own_until = (c->ask.kind == ASK_MLOCK ? c->asked_ms : b->sent_ms) + lease -
-                       lease / 100 - 50;
+         * had it for long, and the owner another one since; under an ID, it was asked
+         * for when that was first sent, but half of it is left. */
+        uint64_t since = c->ask.kind != ASK_MLOCK ? b->sent_ms
+                         : c->ask.id.len > 0      ? s->now - lease / 2
+                                                  : c->asked_ms;
+
+        r->own_until = since + lease - lease / 100 - 50;
     }
 }
 

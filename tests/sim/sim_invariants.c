@@ -115,14 +115,14 @@ static bool redis_knows(struct sim *s, const struct record *r)
 
 /* A renewal that was asked for is overdue a timeout after it was due. Not when the
  * fixed lease that it was to reach is over: what was confirmed before may last longer.
- */
+ * A daemon that stood still first reads what Redis has said meanwhile. */
 static bool overdue(const struct sim *s, const struct sim_daemon *d,
                     const struct belief *b)
 {
     uint64_t due = b->sent_ms + d->config.watchdog_ms / 3;
 
     due = b->renewing > due ? b->renewing : due;
-    return b->renewing != 0 && s->now < b->wanted &&
+    return b->renewing != 0 && s->now < b->wanted && s->now > d->stalled_until + 1 &&
            s->now > due + d->config.redis_timeout_ms + SIM_TICK_MS;
 }
 
