@@ -46,16 +46,22 @@ static bool unlock_of(const struct redis_name *n, const struct rtext *field,
     return strncmp(field->s, "owner", 5) == 0 || a->owner.len == 0;
 }
 
+/* Whether that MLOCK may be collecting this hold: not one of another named owner. */
+static bool may_collect(const struct sim_conn *c, const struct redis_name *n,
+                        const struct rtext *field)
+{
+    return c->open && c->asking && c->ask.kind == ASK_MLOCK && ask_wants(&c->ask, n) &&
+           (strncmp(field->s, "owner", 5) != 0 ||
+            rtext_is(field, rtext_span(&c->ask.owner)));
+}
+
 /* What an MLOCK is collecting is its own. */
 static bool told(struct sim *s, const struct redis_name *n, const struct rtext *field)
 {
     bool batch = false;
 
     for (size_t i = 0; i < s->clients.count; i++) {
-        const struct sim_conn *c = &s->clients.conns[i];
-
-        batch = batch || (c->open && c->asking && c->ask.kind == ASK_MLOCK &&
-                          ask_wants(&c->ask, n));
+        batch = batch || may_collect(&s->clients.conns[i], n, field);
     }
     for (size_t i = 0; i < s->check.record_count && batch; i++) {
         const struct record *r = &s->check.records[i];
