@@ -52,6 +52,8 @@ def main():
         bad += [f"{where}: {why}" for why in bad_links(path)]
         if where.name != "README.md":
             bad += [f"{where}: {why}" for why in bad_names(path, root, sources)]
+    for path in sorted((root / "clients").glob("*/README.md")):
+        bad += [f"{path.relative_to(root)}: {why}" for why in bad_links(path)]
     print("\n".join(bad))
     sys.exit(1 if bad else 0)
 

@@ -8,7 +8,8 @@ import pathlib
 import re
 import sys
 
-PAGES = ["*.md", "docs/**/*.md", "tests/**/*.md", "conf/**/*.md", "src/daemon/man/*.[0-9]",
+PAGES = ["*.md", "docs/**/*.md", "tests/**/*.md", "conf/**/*.md", "clients/**/*.md",
+         "src/daemon/man/*.[0-9]",
          "src/latchctl/*.1"]
 PATH = re.compile(r"(?<![\w./-])((?:tests|conf|\.ci)/[\w./-]*\w)")
 # A history, of files that may be gone; and a list of tests, which nobody calls so.

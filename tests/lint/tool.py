@@ -12,7 +12,7 @@ import sys
 SKIP = 77
 FORMAT_MAJOR = "version 14."
 WORDS = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs", "src", "include", "tests", "conf",
-         "systemd", "debian", "meson.build"]
+         "clients", "systemd", "debian", "meson.build"]
 
 
 def clang_format(root):

@@ -1,0 +1,886 @@
+"""Locks of latchd, for threads (`Latchd`) and for asyncio (`AsyncLatchd`).
+
+    with Latchd("redis://localhost:5625").lock("job", wait=10) as lock:
+        work(lock.token)  # until lock.lost
+
+One thread, shared by everything in the process, runs all connections: renewals go on while the
+program computes, sleeps or blocks its event loop. Each wait has a connection of its own; all holds
+of a `Latchd` are renewed over one. Every request has an ID and is repeated, through the next
+address if need be, until it is answered. How long a hold may be relied on is counted from before
+its last renewal was sent, on a clock that runs during suspend (where the system has one).
+
+A hold lasts until it is released, lost, or its process ends: the garbage collector releases none.
+After a fork the child has none of its parent's holds.
+"""
+from __future__ import annotations
+
+import asyncio
+import collections
+import enum
+import inspect
+import math
+import os
+import threading
+import time
+import uuid
+import weakref
+from typing import Any, Callable, Coroutine, Optional
+
+import redis
+from redis.asyncio import ConnectionPool
+
+__all__ = ["Latchd", "Lock", "AsyncLatchd", "AsyncLock", "LatchdError", "LockTimeout", "LockLost",
+           "Unreachable", "Backend", "NoReplicas", "Deadlock", "Limit", "NoPermission", "WrongType"]
+__version__ = "0.1.0"
+
+LONGEST_ASK_S = 10.0  # a wait is made of LOCKs that are this long, so that a dead host is noticed
+MOST_IDLE = 8         # connections that are kept for the next waits
+PAUSES_S = (0.05, 1.0)  # between attempts, growing
+LEAST_LEASE_MS = 100  # what latchd takes
+
+
+def _now() -> float:
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
+
+
+class LatchdError(Exception):
+    """What latchd answered, or why it did not."""
+
+    code = "ERR"
+
+
+class LockTimeout(LatchdError, TimeoutError):
+    """Somebody else has the lock, and the wait is over."""
+
+    code = "TIMEOUT"
+
+
+class LockLost(LatchdError):
+    """The lock was lost before it was released: somebody else may have had it since."""
+
+    code = "NOTHELD"
+
+
+class Unreachable(LatchdError, ConnectionError):
+    """No address of latchd answers."""
+
+    code = "UNREACHABLE"
+
+
+class Backend(LatchdError):
+    """latchd's Redis cannot be reached, or refuses to grant."""
+
+    code = "BACKEND"
+
+
+class NoReplicas(Backend):
+    """Too few replicas acknowledge."""
+
+    code = "NOREPLICAS"
+
+
+class Deadlock(LatchdError):
+    """Owners would wait for each other."""
+
+    code = "DEADLOCK"
+
+
+class Limit(LatchdError):
+    """A limit of latchd's configuration is reached."""
+
+    code = "LIMIT"
+
+
+class NoPermission(LatchdError):
+    """The user may not do that, or did not log in."""
+
+    code = "NOPERM"
+
+
+class WrongType(LatchdError):
+    """The name belongs to other data, or to a lock of the other class."""
+
+    code = "WRONGTYPE"
+
+
+class _GoAway(LatchdError):
+    code = "GOAWAY"
+
+
+_ERRORS = {kind.code: kind for kind in (LockLost, Backend, NoReplicas, Deadlock, Limit,
+                                        NoPermission, WrongType, _GoAway)}
+_ERRORS.update(NOAUTH=NoPermission, WRONGPASS=NoPermission, DENIED=NoPermission)
+
+
+def _typed(error: Exception) -> LatchdError:
+    if isinstance(error, LatchdError):
+        return error
+    if isinstance(error, (redis.AuthenticationError, redis.exceptions.NoPermissionError)):
+        return NoPermission(str(error))  # their code is cut off
+    if isinstance(error, redis.ResponseError):
+        kind = _ERRORS.get(str(error).split(" ", 1)[0], LatchdError)
+        return kind(str(error))
+    return Unreachable(str(error) or type(error).__name__)
+
+
+class _Link:
+    """A connection: requests leave at once, and replies come in order. Of the loop's thread."""
+
+    def __init__(self, connection: Any, at: int, timeout: float) -> None:
+        self._connection, self.at, self.timeout = connection, at, timeout
+        self._reader: Optional[asyncio.Future[None]] = None
+        self._replies: collections.deque[asyncio.Future[Any]] = collections.deque()
+        self.broken: Optional[LatchdError] = None
+        self.silent = False
+        self.on_break: Optional[Callable[[], None]] = None
+
+    async def open(self) -> None:
+        """Raises unless the daemon itself answers, and not only its host."""
+        opening = asyncio.ensure_future(self._connection.connect())
+        done, _ = await asyncio.wait([opening], timeout=2 * self.timeout)
+        if not done:
+            opening.cancel()
+            raise Unreachable("no connection in time")
+        opening.result()
+        self._reader = asyncio.ensure_future(self._read())
+        await self.ask("PING", within=self.timeout)
+
+    async def ask(self, *words: Any, within: float) -> Any:
+        if self.broken is not None:
+            raise self.broken
+        loop = asyncio.get_running_loop()
+        reply: asyncio.Future[Any] = loop.create_future()
+        self._replies.append(reply)
+        timer = loop.call_later(within, self._give_up)
+        try:
+            await self._connection.send_command(*words)
+            return await reply
+        except (redis.RedisError, OSError) as error:
+            if not reply.done():  # it could not be sent
+                self.close(str(error))
+                reply.exception()
+            raise _typed(error) from None
+        finally:
+            timer.cancel()
+
+    async def _read(self) -> None:
+        why = "closed"
+        try:
+            while True:
+                value = error = None
+                try:
+                    value = await self._connection.read_response()
+                except (redis.ResponseError, redis.AuthenticationError) as refusal:
+                    error = refusal
+                reply = self._replies.popleft()
+                if reply.done():
+                    pass  # who asked has gone
+                elif error is not None:
+                    reply.set_exception(error)
+                else:
+                    reply.set_result(value)
+        except (redis.RedisError, OSError, EOFError, IndexError) as error:
+            why = str(error) or "the connection broke"
+        finally:
+            self._break(why)
+            try:
+                await self._connection.disconnect()
+            except (redis.RedisError, OSError):
+                pass
+
+    def _break(self, why: str) -> None:
+        if self.broken is None:
+            self.broken = Unreachable(why)
+            for reply in self._replies:
+                if not reply.done():
+                    reply.set_exception(self.broken)
+            if self.on_break is not None:
+                self.on_break()
+
+    def _give_up(self) -> None:
+        self.silent = True
+        self.close("no answer in time")
+
+    def close(self, why: str = "closed") -> None:
+        self._break(why)
+        if self._reader is not None:
+            self._reader.cancel()
+
+
+class _State(enum.Enum):
+    WAITING, HELD, LOST, RELEASED = range(4)
+
+
+class _Hold:
+    """One request for a lock, and what it was granted. Written by the loop's thread alone."""
+
+    def __init__(self, name: str, words: list[Any], kind: list[str], lease: Optional[float],
+                 tell: Callable[[str], None]) -> None:
+        self.name, self.words, self.kind, self.lease, self._tell = name, words, kind, lease, tell
+        self.request = str(uuid.uuid4())
+        self.state, self.uncertain, self.given_up = _State.WAITING, False, False
+        self.token = 0
+        self.until = self.due = self.end = -math.inf
+
+    def renewal(self) -> list[Any]:
+        """A hold with a lease is only confirmed, for what is left of it."""
+        more: list[Any] = []
+        if self.lease is not None:
+            more = ["LEASE", max(LEAST_LEASE_MS, int((self.end - _now()) * 1000))]
+        return ["RENEW", self.name, *self.kind, "ID", self.request, *more]
+
+    def renewed(self, sent: float, left_ms: int) -> None:
+        left = left_ms / 1000
+        self.until = sent + left if self.lease is None else min(sent + left, self.end)
+        self.due = sent + (self.until - sent) / 3
+        self.uncertain = False
+
+    def doubt(self) -> None:
+        if self.state is _State.HELD and not self.uncertain:
+            self.uncertain = True
+            self._tell("uncertain")
+
+    def lose(self) -> None:
+        if self.state is _State.HELD:  # so it is told once, and never after the release
+            self.state, self.until = _State.LOST, -math.inf
+            self._tell("lost")
+
+
+class _Core:
+    """What all locks of a client share. All but the constructor runs in the loop's thread."""
+
+    def __init__(self, urls: tuple[str, ...], timeout: float, patience: float, more: dict[str, Any]):
+        if not urls:
+            raise ValueError("latchd's address is missing")
+        self.timeout, self.patience = timeout, patience
+        self._pools = [ConnectionPool.from_url(url, **{
+            "socket_timeout": None, "socket_connect_timeout": timeout, "socket_keepalive": True,
+            **more}) for url in urls]
+        self._at = 0
+        self._idle: list[_Link] = []
+        self._shared: Optional[_Link] = None
+        self._connecting: Optional[asyncio.Future[_Link]] = None
+        self._holds: dict[str, _Hold] = {}
+        self._tasks: set[asyncio.Future[Any]] = set()
+        self._keeper: Optional[asyncio.Future[None]] = None
+        self._renewing: Optional[asyncio.Future[None]] = None
+        self._wake_at, self._wake = math.inf, asyncio.Event()
+        self._pause = PAUSES_S[0]
+
+    # Connections
+
+    async def _connect(self) -> _Link:
+        """Through the first address that answers, beginning with the last one that did."""
+        trouble: LatchdError = Unreachable()
+        for _ in self._pools:
+            pool: Any = self._pools[self._at]
+            link = _Link(pool.make_connection(), self._at, self.timeout)
+            try:
+                await link.open()
+                return link
+            except (redis.RedisError, OSError, LatchdError) as error:
+                trouble = _typed(error)
+                if not isinstance(trouble, (Unreachable, _GoAway)):
+                    link.close()
+                    raise trouble from None
+                self._leave(link)
+        raise Unreachable(str(trouble))
+
+    def _leave(self, link: _Link) -> None:
+        """The next connection begins with another address, if there is one."""
+        link.close()
+        if self._at == link.at:
+            self._at = (link.at + 1) % len(self._pools)
+
+    async def _own_link(self) -> _Link:
+        while self._idle:
+            link = self._idle.pop()
+            if link.broken is None:
+                return link
+        return await self._connect()
+
+    def _give_back(self, link: _Link) -> None:
+        if len(self._idle) < MOST_IDLE and link.broken is None:
+            self._idle.append(link)
+        else:
+            link.close()
+
+    async def _shared_link(self) -> _Link:
+        """On which no LOCK waits. One attempt serves all that want it."""
+        if self._shared is not None and self._shared.broken is None:
+            return self._shared
+        if self._connecting is None:
+            self._connecting = self._spawn(self._connect_shared())
+        return await asyncio.shield(self._connecting)
+
+    async def _connect_shared(self) -> _Link:
+        try:
+            link = self._shared = await self._connect()
+            link.on_break = self._renew_all_at_once
+            return link
+        finally:
+            self._connecting = None
+
+    def _renew_all_at_once(self) -> None:
+        """They were attached to the connection that broke. Where latchd is only silent, connecting
+        again would succeed, so another address comes first."""
+        if self._shared is not None and self._shared.silent:
+            self._leave(self._shared)
+        for hold in self._holds.values():
+            hold.due = -math.inf
+        self._wake.set()
+
+    def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any]:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return task
+
+    # Taking
+
+    async def acquire(self, hold: _Hold, wait: Optional[float]) -> bool:
+        """False: the wait is over, and somebody else has the lock."""
+        deadline = math.inf if wait is None else _now() + wait
+        reached, pause, link = _now(), PAUSES_S[0], None
+        try:
+            while True:
+                used = link is not None or bool(self._idle)
+                try:
+                    link = link or await self._own_link()
+                    token = await self._ask(link, hold, deadline)
+                    if token is not None:
+                        await self._begin(hold, token)
+                        self._give_back(link)
+                        return True
+                    reached, pause = _now(), PAUSES_S[0]
+                    if reached >= deadline:
+                        self._spawn(self._abandon(hold, link))
+                        return False
+                    continue
+                except LockLost:  # this request is over: freed by force, or lost before it was ours
+                    hold.request = str(uuid.uuid4())
+                    if _now() < deadline:
+                        continue
+                    raise
+                except (Unreachable, Backend, _GoAway) as error:
+                    trouble = error
+                if link is not None and not isinstance(trouble, Backend):
+                    self._leave(link)
+                    link = None
+                # That a connection broke while it lay idle says nothing yet.
+                now, used = _now(), used and not isinstance(trouble, Backend)
+                if not used and (now >= deadline or now - reached > self.patience):
+                    raise trouble
+                await asyncio.sleep(max(0.0, min(pause, deadline - now)))
+                pause = min(2 * pause, PAUSES_S[1])
+        except BaseException:
+            self._spawn(self._abandon(hold, link))
+            raise
+
+    async def _ask(self, link: _Link, hold: _Hold, deadline: float) -> Optional[int]:
+        left = max(0.0, deadline - _now())
+        ask = min(left, LONGEST_ASK_S)
+        words = [*hold.words]
+        # latchd looks for a deadlock where it knows how long an owner would wait in all.
+        wait = left if "OWNER" in words else ask
+        if wait < math.inf:
+            words += ["WAIT", math.ceil(wait * 1000)]
+        if wait == 0 and "KEEP" not in words:
+            words += ["KEEP", 0]
+        token = await link.ask("LOCK", hold.name, *words, "ID", hold.request,
+                               within=ask + self.timeout)
+        return None if token is None else int(token)
+
+    async def _begin(self, hold: _Hold, token: int) -> None:
+        """Attaches the hold to the connection that renews, and learns how long its lease is."""
+        link = await self._shared_link()
+        sent = _now()
+        if hold.lease is not None:
+            hold.end = sent + hold.lease
+        left = await link.ask(*hold.renewal(), within=self.timeout)
+        if hold.given_up:
+            raise asyncio.CancelledError
+        hold.token, hold.state = token, _State.HELD
+        hold.renewed(sent, left)
+        self._holds[hold.request] = hold
+        self._schedule(hold)
+
+    async def _abandon(self, hold: _Hold, link: Optional[_Link]) -> None:
+        """Ends the wait; and the hold, if it was granted in the same moment."""
+        words = "CANCEL", hold.name, "ID", hold.request
+        if link is not None and link.broken is None:
+            try:
+                cancel = asyncio.ensure_future(link.ask(*words, within=self.timeout))
+                await asyncio.sleep(0)  # so that UNLOCK stands behind it
+                await self._unlock(hold, link)
+                await cancel
+                self._give_back(link)
+                return
+            except LatchdError:
+                link.close()
+        await self._insist(hold)
+
+    # Keeping
+
+    def _schedule(self, hold: _Hold) -> None:
+        if self._keeper is None:
+            self._keeper = self._spawn(self._keep())
+        elif min(hold.due, hold.until) < self._wake_at:
+            self._wake.set()
+
+    async def _keep(self) -> None:
+        """Renews what is due, and says what is lost, as long as anything is held."""
+        loop = asyncio.get_running_loop()
+        try:
+            while self._holds:
+                now = _now()
+                for hold in [h for h in self._holds.values() if h.until <= now]:
+                    self._lose(hold)
+                due = [h for h in self._holds.values() if h.due <= now]
+                if due and self._renewing is None:
+                    self._renewing = self._spawn(self._renew(due))
+                self._wake_at = min((h.until if self._renewing else min(h.due, h.until)
+                                     for h in self._holds.values()), default=now)
+                timer = loop.call_later(max(0.0, self._wake_at - now), self._wake.set)
+                await self._wake.wait()
+                timer.cancel()
+                self._wake.clear()
+        finally:
+            self._keeper = None
+
+    def _lose(self, hold: _Hold) -> None:
+        self._holds.pop(hold.request, None)
+        hold.lose()
+
+    async def _renew(self, due: list[_Hold]) -> None:
+        """All of these in one go. Those that were released meanwhile are left out of it."""
+        try:
+            link = await self._shared_link()
+            due = [h for h in due if h.state is _State.HELD]
+            left = min((h.until for h in due), default=math.inf) - _now()
+            within = min(self.timeout, max(1.0, left / 3))
+            await asyncio.gather(*(self._renew_one(link, hold, within) for hold in due))
+        except (LatchdError, redis.RedisError, OSError):
+            for hold in due:
+                hold.doubt()
+        finally:
+            # After a failure the next attempt is made soon, and as often as it takes.
+            uncertain = any(h.uncertain for h in due)
+            self._pause = min(2 * self._pause, PAUSES_S[1]) if uncertain else PAUSES_S[0]
+            asyncio.get_running_loop().call_later(self._pause if uncertain else 0, self._end_renewal)
+
+    def _end_renewal(self) -> None:
+        self._renewing = None
+        self._wake.set()
+
+    async def _renew_one(self, link: _Link, hold: _Hold, within: float) -> None:
+        sent = _now()
+        try:
+            left = await link.ask(*hold.renewal(), within=within)
+        except LockLost:
+            if hold.request in self._holds:
+                self._lose(hold)
+        except LatchdError:
+            hold.doubt()
+        else:
+            if hold.state is _State.HELD:
+                hold.renewed(sent, left)
+
+    async def extend(self, hold: _Hold, lease: float) -> None:
+        if hold.state is not _State.HELD:
+            raise LockLost(f"{hold.name} is not held")
+        link = await self._shared_link()
+        sent = _now()
+        words = "RENEW", hold.name, *hold.kind, "ID", hold.request, "LEASE", math.ceil(lease * 1000)
+        left = await link.ask(*words, within=self.timeout)
+        hold.lease, hold.end = lease, sent + lease
+        hold.renewed(sent, left)
+        self._wake.set()
+
+    # Giving back
+
+    async def release(self, hold: _Hold) -> None:
+        lost = hold.state is _State.LOST or hold.until <= _now()
+        if lost:
+            self._lose(hold)
+        else:
+            self._holds.pop(hold.request, None)
+            hold.state = _State.RELEASED  # from now on no renewal counts, and no loss is told
+        release = self._spawn(self._insist(hold))
+        # Where latchd is out of reach it goes on in the background: the work is done.
+        await asyncio.wait([release], timeout=self.timeout)
+        if lost or (release.done() and release.result() is False):
+            raise LockLost(f"{hold.name} was lost before it was released")
+
+    async def _insist(self, hold: _Hold) -> Optional[bool]:
+        """Unlocks, through restarts, for as long as the hold can be there. False: it was not."""
+        began, pause = _now(), PAUSES_S[0]
+        while _now() - began < max(self.patience, hold.lease or 0):
+            try:
+                return await self._unlock(hold, await self._shared_link())
+            except Unreachable:
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, PAUSES_S[1])
+            except LatchdError:
+                return None
+        return None
+
+    async def _unlock(self, hold: _Hold, link: _Link) -> bool:
+        try:
+            await link.ask("UNLOCK", hold.name, *hold.kind, "ID", hold.request,
+                           within=self.timeout)
+        except LockLost:
+            return False
+        except Backend:
+            pass  # latchd has it in hand
+        return True
+
+    def drop(self, hold: _Hold) -> None:
+        """Its program was interrupted, and never saw what was granted."""
+        hold.given_up = True
+        if self._holds.pop(hold.request, None) is not None:
+            hold.state = _State.RELEASED
+            self._spawn(self._insist(hold))
+
+    async def close(self) -> None:
+        """Closes connections that nobody needs, once what is under way is done."""
+        while self._tasks - {self._keeper}:
+            await asyncio.wait(self._tasks - {self._keeper})
+        for link in self._idle + ([self._shared] if self._shared and not self._holds else []):
+            link.close()
+        self._idle.clear()
+
+
+class _Runner:
+    """The thread of this process."""
+
+    _lock, _loop, _pid = threading.Lock(), None, 0
+
+    @classmethod
+    def loop(cls) -> asyncio.AbstractEventLoop:
+        with cls._lock:
+            if cls._loop is None or cls._pid != os.getpid():
+                cls._loop, cls._pid = asyncio.new_event_loop(), os.getpid()
+                threading.Thread(target=cls._loop.run_forever, name="latchd", daemon=True).start()
+            return cls._loop
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: setattr(_Runner, "_lock", threading.Lock()))
+
+
+class _Client:
+    """What both kinds of clients are made of."""
+
+    def __init__(self, *urls: str, timeout: float = 5.0, patience: float = 30.0, **connection: Any):
+        """urls: addresses of latchds that share a Redis; the first that answers is used.
+
+        timeout: seconds without an answer after which a connection is given up. patience: seconds
+        after which a wait fails with Unreachable or Backend, however long it was to be.
+        connection: what redis-py's connections take, such as password, or ssl_ca_certs.
+        """
+        self._args = urls, timeout, patience, connection
+        self._pid = 0
+        self._core_of_process()
+
+    def _core_of_process(self) -> _Core:
+        """A fork has no part in its parent's connections."""
+        if self._pid != os.getpid():
+            self._core, self._pid = _Core(*self._args), os.getpid()
+            weakref.finalize(self, _close, self._core, self._pid)
+        return self._core
+
+
+def _close(core: _Core, pid: int) -> Any:
+    if pid == os.getpid():
+        return asyncio.run_coroutine_threadsafe(core.close(), _Runner.loop())
+
+
+class _Lost:
+    """Whether a hold is lost. What it says depends on no thread but the caller's own."""
+
+    def __init__(self) -> None:
+        self._hold: Optional[_Hold] = None
+        self._pid = os.getpid()
+
+    def is_set(self) -> bool:
+        hold = self._hold
+        if hold is None or hold.state is _State.RELEASED:
+            return False
+        return hold.until <= _now() or self._pid != os.getpid()
+
+    __bool__ = is_set
+
+    def _left(self, end: float) -> float:
+        """Seconds until it is time to look again."""
+        until = self._hold.until if self._hold is not None else math.inf
+        return max(0.001, min(until, end) - _now())
+
+
+class Lost(_Lost):
+    """Like an Event: is_set(), wait(), or its truth."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._event = threading.Event()
+
+    def wait(self, timeout: Optional[float] = None) -> bool:
+        end = math.inf if timeout is None else _now() + timeout
+        while not self.is_set() and _now() < end:
+            self._event.wait(min(threading.TIMEOUT_MAX, self._left(end)))
+            self._event.clear()
+        return self.is_set()
+
+
+class AsyncLost(_Lost):
+    """Like an asyncio.Event: is_set(), await wait(), or its truth."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._event = asyncio.Event()
+
+    async def wait(self) -> bool:
+        loop = asyncio.get_running_loop()
+        while not self.is_set():
+            timer = loop.call_later(min(86400, self._left(math.inf)), self._event.set)
+            await self._event.wait()
+            timer.cancel()
+            self._event.clear()
+        return True
+
+
+class _Lock:
+    """What both kinds of locks are made of."""
+
+    lost: Any
+
+    def __init__(self, client: _Client, name: str, wait: Optional[float], options: dict[str, Any],
+                 on_lost: Optional[Callable[[], Any]], on_uncertain: Optional[Callable[[], Any]]):
+        self.name, self._client, self._wait = name, client, wait
+        self._calls = {"lost": on_lost, "uncertain": on_uncertain}
+        self._lease = options.get("lease")
+        self._kind = [kind for kind in ("READ", "WRITE") if options.get(kind.lower())]
+        self._words: list[Any] = []
+        for option, value in options.items():
+            if value is None or value is False:
+                continue
+            self._words.append(option.upper())
+            if option in ("lease", "grace", "keep"):
+                value = math.ceil(value * 1000)
+            if value is not True:
+                self._words.append(value)
+        self._hold: Optional[_Hold] = None
+        self._busy = threading.Lock()
+
+    @property
+    def token(self) -> int:
+        """The fencing token of the hold; 0: there has been none."""
+        return self._hold.token if self._hold is not None else 0
+
+    @property
+    def uncertain(self) -> bool:
+        """The last renewal failed, and the lease is not over yet."""
+        return self._hold is not None and self._hold.uncertain and not self.lost
+
+    def _begin(self) -> _Hold:
+        """A Lock is held once at a time; for another hold, even of the same name, make another."""
+        if not self._busy.acquire(blocking=False):
+            raise RuntimeError(f"{self.name} is held, or waited for, by this object already")
+        self._hold, self.lost = None, type(self.lost)()
+        return _Hold(self.name, self._words, self._kind, self._lease, self._told)
+
+    def _told(self, what: str) -> None:
+        raise NotImplementedError
+
+    def _acquiring(self, hold: _Hold, wait: Optional[float]) -> Any:
+        core = self._client._core_of_process()
+        return asyncio.run_coroutine_threadsafe(core.acquire(hold, wait), _Runner.loop())
+
+    def _drop(self, future: Any, hold: _Hold) -> None:
+        """After an interruption; the answer may have come in the same moment."""
+        future.cancel()
+        _Runner.loop().call_soon_threadsafe(self._client._core_of_process().drop, hold)
+        self._busy.release()
+
+    def _settle(self, hold: _Hold, granted: bool) -> Optional[int]:
+        if not granted:
+            self._busy.release()
+            return None
+        self._hold = self.lost._hold = hold
+        return hold.token
+
+    def _releasing(self, core: _Core) -> Any:
+        hold = self._hold
+        if hold is None or hold.state is _State.RELEASED or not self._busy.locked():
+            raise LockLost(f"{self.name} is not held by this object")
+        if self.lost._pid != os.getpid():
+            raise LockLost(f"{self.name} is held by the process that this one was forked from")
+        self._busy.release()
+        return asyncio.run_coroutine_threadsafe(core.release(hold), _Runner.loop())
+
+
+_DEFAULT: Any = object()
+
+
+class Lock(_Lock):
+    """One name, to be held by one at a time; of Latchd.lock()."""
+
+    def __init__(self, *args: Any) -> None:
+        self.lost = Lost()
+        super().__init__(*args)
+
+    def _told(self, what: str) -> None:
+        if what == "lost":
+            self.lost._event.set()
+        call = self._calls[what]
+        if call is not None:  # whatever it does, renewals do not wait for it
+            threading.Thread(target=call, name=f"latchd {what}", daemon=True).start()
+
+    def acquire(self, wait: Optional[float] = _DEFAULT) -> Optional[int]:
+        """The token, or None if somebody else has the lock after `wait` seconds (None: no end)."""
+        hold = self._begin()
+        future = self._acquiring(hold, self._wait if wait is _DEFAULT else wait)
+        try:
+            granted = future.result()
+        except BaseException:
+            self._drop(future, hold)
+            raise
+        return self._settle(hold, granted)
+
+    def extend(self, lease: float) -> None:
+        """From now on the hold lasts for so many seconds, and no longer."""
+        self._run(lambda core, hold: core.extend(hold, lease))
+
+    def _run(self, work: Callable[[_Core, _Hold], Coroutine[Any, Any, Any]]) -> Any:
+        if self._hold is None:
+            raise LockLost(f"{self.name} is not held by this object")
+        core = self._client._core_of_process()
+        return asyncio.run_coroutine_threadsafe(work(core, self._hold), _Runner.loop()).result()
+
+    def release(self) -> None:
+        """Raises LockLost if the lock was lost before."""
+        self._releasing(self._client._core_of_process()).result()
+
+    def __enter__(self) -> Lock:
+        if self.acquire() is None:
+            raise LockTimeout(f"somebody else has {self.name}")
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        try:
+            self.release()
+        except LockLost:
+            if kind is None:  # what the work itself raised is of more interest
+                raise
+
+
+class AsyncLock(_Lock):
+    """One name, to be held by one at a time; of AsyncLatchd.lock()."""
+
+    def __init__(self, *args: Any) -> None:
+        self.lost = AsyncLost()
+        super().__init__(*args)
+        self._loop: Optional[asyncio.AbstractEventLoop] = None
+
+    def _told(self, what: str) -> None:
+        loop = self._loop
+        if loop is not None:
+            try:
+                loop.call_soon_threadsafe(self._tell, what, self.lost)
+            except RuntimeError:
+                pass  # the loop is closed, and with it whoever would be told
+
+    def _tell(self, what: str, lost: AsyncLost) -> None:
+        if what == "lost":
+            lost._event.set()
+        call = self._calls[what]
+        result = call() if call is not None else None
+        if inspect.isawaitable(result):
+            self._calling = asyncio.ensure_future(result)
+
+    async def acquire(self, wait: Optional[float] = _DEFAULT) -> Optional[int]:
+        """The token, or None if somebody else has the lock after `wait` seconds (None: no end)."""
+        hold = self._begin()
+        self._loop = asyncio.get_running_loop()
+        future = self._acquiring(hold, self._wait if wait is _DEFAULT else wait)
+        try:
+            granted = await asyncio.wrap_future(future)
+        except BaseException:
+            self._drop(future, hold)
+            raise
+        return self._settle(hold, granted)
+
+    async def extend(self, lease: float) -> None:
+        """From now on the hold lasts for so many seconds, and no longer."""
+        if self._hold is None:
+            raise LockLost(f"{self.name} is not held by this object")
+        core = self._client._core_of_process()
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(
+            core.extend(self._hold, lease), _Runner.loop()))
+
+    async def release(self) -> None:
+        """Raises LockLost if the lock was lost before."""
+        releasing = self._releasing(self._client._core_of_process())
+        await asyncio.shield(asyncio.wrap_future(releasing))
+
+    async def __aenter__(self) -> AsyncLock:
+        if await self.acquire() is None:
+            raise LockTimeout(f"somebody else has {self.name}")
+        return self
+
+    async def __aexit__(self, kind: Any, error: Any, trace: Any) -> None:
+        try:
+            await self.release()
+        except LockLost:
+            if kind is None:  # what the work itself raised is of more interest
+                raise
+
+
+class Latchd(_Client):
+    """latchd, for threads: one object serves all of a process."""
+
+    def lock(self, name: str, *, wait: Optional[float] = None,
+             on_lost: Optional[Callable[[], Any]] = None,
+             on_uncertain: Optional[Callable[[], Any]] = None, **options: Any) -> Lock:
+        """A lock that is not held yet; use it in a `with`, or call acquire() and release().
+
+        wait: seconds; None: no end. on_lost, on_uncertain: called without arguments, in a thread
+        of their own. options: those of LOCK, as latchd-protocol(7) has them, in lower case:
+        fair=True, read=True, write=True, owner="ann", and, in seconds, lease, grace and keep;
+        others are passed as they are.
+        """
+        return Lock(self, name, wait, options, on_lost, on_uncertain)
+
+    def close(self) -> None:
+        """Closes the connections that no hold needs."""
+        _close(self._core_of_process(), os.getpid()).result()
+
+    def __enter__(self) -> Latchd:
+        return self
+
+    def __exit__(self, *what: Any) -> None:
+        self.close()
+
+
+class AsyncLatchd(_Client):
+    """latchd, for asyncio: one object serves all tasks, of all loops."""
+
+    def lock(self, name: str, *, wait: Optional[float] = None,
+             on_lost: Optional[Callable[[], Any]] = None,
+             on_uncertain: Optional[Callable[[], Any]] = None, **options: Any) -> AsyncLock:
+        """As Latchd.lock(), for `async with`; on_lost and on_uncertain are called in the task's
+        loop, and may be coroutine functions."""
+        return AsyncLock(self, name, wait, options, on_lost, on_uncertain)
+
+    async def close(self) -> None:
+        """Closes the connections that no hold needs."""
+        await asyncio.wrap_future(_close(self._core_of_process(), os.getpid()))
+
+    async def __aenter__(self) -> AsyncLatchd:
+        return self
+
+    async def __aexit__(self, *what: Any) -> None:
+        await self.close()

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""agent.py threads|tasks TIMEOUT_S PATIENCE_S URL...: takes locks as it is told, with the helper
+for Python, in threads or in asyncio's tasks. helpers/README.md says how it is told."""
+import asyncio
+import pathlib
+import sys
+import threading
+
+sys.dont_write_bytecode = True
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[3] / "clients/python"))
+
+# pylint: disable=wrong-import-position
+import latchd  # noqa: E402
+
+
+def say(*words):
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
+
+
+def arguments(words):
+    """Name, wait and options of a lock."""
+    name, wait, *options = words
+    more = {}
+    for option in options:
+        key, _, value = option.partition("=")
+        if key in ("lease", "grace", "keep"):
+            value = int(value) / 1000
+        more[key] = value or True
+    return name, None if wait == "-" else int(wait) / 1000, more
+
+
+class Threads:
+    def __init__(self, client):
+        self.client, self.locks = client, {}
+
+    def obey(self, what, key, *words):
+        threading.Thread(target=getattr(self, what), args=(key, *words), daemon=True).start()
+
+    def lock(self, key, *words):
+        name, wait, more = arguments(words)
+        lock = self.client.lock(name, wait=wait, on_lost=lambda: say(key, "lost"),
+                                on_uncertain=lambda: say(key, "uncertain"), **more)
+        self.locks[key] = lock
+        try:
+            token = lock.acquire()
+            say(key, "null" if token is None else f"token {token}")
+        except latchd.LatchdError as error:
+            say(key, "error", error.code)
+
+    def unlock(self, key):
+        try:
+            self.locks[key].release()
+            say(key, "unlocked")
+        except latchd.LatchdError as error:
+            say(key, "error", error.code)
+
+    def crowd(self, key, name, count, turns):
+        inside, overlaps = [], []
+
+        def work():
+            for _ in range(int(turns)):
+                with self.client.lock(name) as lock:
+                    inside.append(lock.token)
+                    overlaps.extend(inside[1:])
+                    inside.remove(lock.token)
+
+        threads = [threading.Thread(target=work) for _ in range(int(count))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        say(key, "overlaps", len(overlaps))
+
+
+class Tasks:
+    def __init__(self, client):
+        self.client, self.locks, self.tasks = client, {}, {}
+
+    def obey(self, what, key, *words):
+        task = asyncio.ensure_future(getattr(self, what.replace("-", "_"))(key, *words))
+        self.tasks[what, key] = task
+
+    async def lock(self, key, *words):
+        name, wait, more = arguments(words)
+
+        async def lost():
+            say(key, "lost")
+
+        lock = self.client.lock(name, wait=wait, on_lost=lost,
+                                on_uncertain=lambda: say(key, "uncertain"), **more)
+        self.locks[key] = lock
+        try:
+            token = await lock.acquire()
+            say(key, "null" if token is None else f"token {token}")
+        except latchd.LatchdError as error:
+            say(key, "error", error.code)
+        except asyncio.CancelledError:
+            say(key, "gave-up")
+
+    async def give_up(self, key):
+        self.tasks["lock", key].cancel()
+
+    async def unlock(self, key):
+        try:
+            await self.locks[key].release()
+            say(key, "unlocked")
+        except latchd.LatchdError as error:
+            say(key, "error", error.code)
+
+    async def crowd(self, key, name, count, turns):
+        inside, overlaps = [], []
+
+        async def work():
+            for _ in range(int(turns)):
+                async with self.client.lock(name) as lock:
+                    inside.append(lock.token)
+                    await asyncio.sleep(0)
+                    overlaps.extend(inside[1:])
+                    inside.remove(lock.token)
+
+        await asyncio.gather(*(work() for _ in range(int(count))))
+        say(key, "overlaps", len(overlaps))
+
+
+def hear(hub):
+    for line in sys.stdin:
+        hub.obey(*line.split())
+
+
+async def run_tasks(client):
+    hub, loop = Tasks(client), asyncio.get_running_loop()
+    while line := await loop.run_in_executor(None, sys.stdin.readline):
+        hub.obey(*line.split())
+
+
+def main():
+    kind, timeout, patience, *urls = sys.argv[1:]
+    how = {"timeout": float(timeout), "patience": float(patience)}
+    if kind == "tasks":
+        asyncio.run(run_tasks(latchd.AsyncLatchd(*urls, **how)))
+    else:
+        hear(Threads(latchd.Latchd(*urls, **how)))
+
+
+main()

@@ -1,0 +1,307 @@
+"""What each helper has to do, whatever its language. A case gets a Stage."""
+import pathlib
+import time
+
+from children import until
+from faults import Network
+from helpers_stage import LEASE_S, TIMEOUT_S, nobody_else_gets_it, waiting
+from sentinels import Sentinels
+
+MANY = 300
+
+
+class At:
+    """A place to connect to that is no daemon itself."""
+
+    def __init__(self, port):
+        self.url = f"redis://127.0.0.1:{port}"
+
+
+def waits_and_takes_turns(stage):
+    daemon = stage.latchd()
+    one, two = stage.agent(daemon), stage.agent(daemon)
+    first, token = one.lock("job", 0)
+    two.expect(two.tell("lock", "job", 0), "null")
+    began = time.monotonic()
+    two.expect(two.tell("lock", "job", 500), "null")
+    assert time.monotonic() - began >= 0.5, "it did not wait"
+    second = two.tell("lock", "job", "-")
+    waiting(daemon, "job", 1)
+    one.unlock(first)
+    assert int(two.expect(second, "token")[0]) > token, "the token did not grow"
+    two.unlock(second)
+    assert daemon.ask("LOCK", "job", "WAIT", 0), "it is not free"
+
+
+def takes_the_options_of_lock(stage):
+    daemon = stage.latchd()
+    agent = stage.agent(daemon)
+    readers = [agent.lock("page", 0, "read")[0] for _ in range(2)]
+    agent.expect(agent.tell("lock", "page", 0, "write"), "null")
+    for reader in readers:
+        agent.unlock(reader)
+    agent.unlock(agent.lock("page", 0, "write", "owner=ann")[0])
+    agent.unlock(agent.lock("fair", 0, "fair", "keep=500", "grace=0")[0])
+    key, _ = agent.lock("leased", 0, "lease=1000")
+    agent.expect_loss(key)
+    agent.unlock(key, "error", "NOTHELD")
+
+
+def has_typed_errors(stage):
+    daemon = stage.latchd()
+    agent = stage.agent(daemon)
+    stage.redis.ask("SET", "data", "1")
+    agent.expect(agent.tell("lock", "data", 0), "error", "WRONGTYPE")
+    agent.expect(agent.tell("lock", "latchd:mine", 0), "error", "ERR")
+    agent.lock("left", 0, "owner=ann")
+    right, _ = agent.lock("right", 0, "owner=bob")
+    ann = agent.tell("lock", "right", "-", "owner=ann")
+    waiting(daemon, "right", 1)
+    agent.expect(agent.tell("lock", "left", "-", "owner=bob"), "error", "DEADLOCK")
+    agent.unlock(right)
+    agent.expect(ann, "token")
+    nowhere = stage.agent(At(1))
+    nowhere.expect(nowhere.tell("lock", "job", 300), "error", "UNREACHABLE")
+
+
+def who_gives_up_leaves_the_queue_at_once(stage):
+    daemon = stage.latchd()
+    holder, quitter, next_one = (stage.agent(daemon) for _ in range(3))
+    held, _ = holder.lock("job")
+    for how in ("-", 60_000):
+        quits = quitter.tell("lock", "job", how)
+        waiting(daemon, "job", 1)
+        quitter.tell("give-up", key=quits)
+        quitter.expect(quits, "gave-up")
+        waiting(daemon, "job", 0)
+    # One whose time is over leaves no place behind, either.
+    quitter.expect(quitter.tell("lock", "job", 100), "null")
+    waiting(daemon, "job", 0)
+    waits = next_one.tell("lock", "job", "-")
+    waiting(daemon, "job", 1)
+    holder.unlock(held)
+    next_one.expect(waits, "token")
+
+
+def giving_up_in_the_moment_of_the_grant_leaves_nothing_held(stage):
+    daemon = stage.latchd()
+    agent = stage.agent(daemon)
+    for i in range(40):
+        held, _ = agent.lock("job")
+        quits = agent.tell("lock", "job", "-")
+        waiting(daemon, "job", 1)
+        agent.tell("unlock", key=held)
+        time.sleep(i % 8 / 4000)  # now before the grant, now after
+        agent.tell("give-up", key=quits)
+        if agent.hear(quits)[0] == "token":
+            agent.unlock(quits)
+        agent.expect(held, "unlocked")
+
+
+def keeps_its_lock_through_restarts(stage):
+    """For longer than a lease after each; then the hold is deleted, and that is told, once."""
+    daemon = stage.latchd()
+    agent = stage.agent(daemon)
+    key, _ = agent.lock("job")
+    for end in (daemon.kill, daemon.end):
+        end()
+        daemon.child.wait()
+        daemon.restart()
+        nobody_else_gets_it(daemon, "job", 1.5 * LEASE_S)
+        assert agent.silent(key), "it was told that the lock is lost"
+    stage.redis.ask("DEL", "job")
+    agent.expect_loss(key)
+    agent.unlock(key, "error", "NOTHELD")
+
+
+def waits_through_restarts(stage):
+    daemon = stage.latchd()
+    one, two = stage.agent(daemon), stage.agent(daemon)
+    held, _ = one.lock("job")
+    waits = two.tell("lock", "job", "-")
+    waiting(daemon, "job", 1)
+    for end in (daemon.kill, daemon.end):
+        end()
+        daemon.child.wait()
+        daemon.restart()
+        waiting(daemon, "job", 1)
+    one.unlock(held)
+    two.expect(waits, "token")
+    two.unlock(waits)
+
+
+def says_when_its_lease_is_over(stage):
+    """latchd stays down: nobody can say so but the program's own clock."""
+    daemon = stage.latchd()
+    agent = stage.agent(daemon)
+    key, _ = agent.lock("job")
+    daemon.kill()
+    down = time.monotonic()
+    agent.expect(key, "uncertain")
+    agent.expect(key, "lost")
+    took = time.monotonic() - down
+    assert LEASE_S / 3 < took < LEASE_S + 2, f"told after {took:.1f} s"
+    daemon.restart()
+    agent.unlock(key, "error", "NOTHELD")
+    again, _ = agent.lock("job")
+    agent.unlock(again)
+
+
+def goes_on_through_the_next_address(stage):
+    first, second = stage.latchd(), stage.latchd()
+    one, two = stage.agent(first, second), stage.agent(first, second)
+    held, _ = one.lock("job")
+    waits = two.tell("lock", "job", "-")
+    waiting(first, "job", 1)
+    first.kill()
+    waiting(second, "job", 1)
+    nobody_else_gets_it(second, "job", 1.5 * LEASE_S)
+    assert one.silent(held), "it was told that the lock is lost"
+    one.unlock(held)
+    two.expect(waits, "token")
+    two.unlock(waits)
+
+
+def leaves_a_latchd_that_stands_still(stage):
+    first, second = stage.latchd(), stage.latchd()
+    agent = stage.agent(first, second)
+    held, _ = agent.lock("job")
+    first.pause()
+    until(lambda: second.ask("LOCKS")[1], "it comes to the second one")
+    nobody_else_gets_it(second, "job", 1.5 * LEASE_S)
+    assert agent.silent(held), "it was told that the lock is lost"
+    first.resume()
+    agent.unlock(held)
+
+
+def survives_a_failover_of_redis(stage):
+    sentinels = Sentinels(stage)
+    daemon = stage.latchd(redis=sentinels.url)
+    agent = stage.agent(daemon)
+    held, token = agent.lock("job")
+    sentinels.master.kill()
+    sentinels.switched()
+    nobody_else_gets_it(daemon, "job", 1.5 * LEASE_S)
+    assert agent.silent(held), "it was told that the lock is lost"
+    agent.unlock(held)
+    assert agent.lock("job")[1] > token, "the token did not grow"
+
+
+def is_uncertain_while_redis_is_down(stage):
+    daemon = stage.latchd()
+    agent = stage.agent(daemon)
+    held, _ = agent.lock("job")
+    stage.redis.pause()
+    agent.expect(held, "uncertain")
+    stage.redis.resume()
+    nobody_else_gets_it(daemon, "job", 1.5 * LEASE_S)
+    assert agent.silent(held), "it was told that the lock is lost"
+    agent.unlock(held)
+
+
+def a_killed_holder_blocks_nobody_for_long(stage):
+    daemon = stage.latchd()
+    holder, waiter = stage.agent(daemon), stage.agent(daemon)
+    for options, most_s in (([], LEASE_S + 2), (["grace=0"], 2)):
+        holder.lock("job", "-", *options)
+        waits = waiter.tell("lock", "job", "-")
+        waiting(daemon, "job", 1)
+        holder.kill()
+        died = time.monotonic()
+        waiter.expect(waits, "token")
+        took = time.monotonic() - died
+        assert took < most_s, f"granted {took:.1f} s after the holder's death"
+        waiter.unlock(waits)
+        holder = stage.agent(daemon)
+
+
+def works_over_a_slow_network(stage):
+    """200 ms each way; then nothing passes for longer than a lease."""
+    daemon, network = stage.latchd(), stage.keep(Network(stage.folder))
+    far = At(network.stands_for(daemon.port))
+    agent = stage.agent(far)
+    network.between("*", daemon.port, "200")
+    held, _ = agent.lock("job")
+    nobody_else_gets_it(daemon, "job", 1.5 * LEASE_S)
+    assert agent.silent(held), "it was told that the lock is lost"
+    quits = agent.tell("lock", "job", "-")
+    waiting(daemon, "job", 1)
+    agent.tell("give-up", key=quits)
+    agent.expect(quits, "gave-up")
+    waiting(daemon, "job", 0)
+    cut = time.monotonic()
+    network.between("*", daemon.port, "hold")
+    agent.expect_loss(held)
+    took = time.monotonic() - cut
+    assert took < LEASE_S + 2, f"told after {took:.1f} s"
+    network.between("*", daemon.port, "pass")
+    agent.unlock(held, "error", "NOTHELD")
+    agent.unlock(agent.lock("job")[0])
+
+
+def takes_what_a_cut_connection_was_granted(stage):
+    """The reply with the token is lost on its way; the request is sent again."""
+    daemon, network = stage.latchd(), stage.keep(Network(stage.folder))
+    agent = stage.agent(At(network.stands_for(daemon.port)))
+    agent.unlock(agent.lock("warm")[0])
+    for i in range(5):
+        with daemon.wire() as other:
+            other.ask("LOCK", f"job{i}")
+            waits = agent.tell("lock", f"job{i}", "-")
+            waiting(daemon, f"job{i}", 1)
+            network.between("*", daemon.port, "half", "out")
+            other.ask("UNLOCK", f"job{i}")
+        until(lambda name=f"job{i}": daemon.ask("LOCKINFO", name)[5] == "held"
+              or not daemon.ask("WAITERS", name), "it is granted")
+        network.between("*", daemon.port, "pass")
+        agent.expect(waits, "token")
+        agent.unlock(waits)
+
+
+def connections_of(daemon, agent):
+    pid = agent.child.pid
+    links = [link.readlink() for link in pathlib.Path(f"/proc/{pid}/fd").iterdir()
+             if link.is_symlink()]
+    assert links
+    return len([line for line in daemon.ask("CLIENT", "LIST").splitlines() if line]) - 1
+
+
+def holds_many_locks_over_few_connections(stage):
+    daemon = stage.latchd()
+    agent = stage.agent(daemon)
+    keys = [agent.tell("lock", f"job{i}", "-") for i in range(MANY)]
+    for key in keys:
+        agent.expect(key, "token")
+    until(lambda: connections_of(daemon, agent) <= 12, "few connections are left")
+    time.sleep(1.5 * LEASE_S)
+    assert int(daemon.ask("INFO", "locks").split("holds:")[1].split()[0]) == MANY
+    daemon.kill()
+    daemon.restart()
+    until(lambda: int(daemon.ask("INFO", "locks").split("holds:")[1].split()[0]) == MANY,
+          "all are brought back")
+    time.sleep(LEASE_S)
+    for key in keys:
+        assert agent.silent(key), "it was told that a lock is lost"
+        agent.unlock(key)
+
+
+def one_object_serves_many_threads(stage):
+    daemon = stage.latchd()
+    agent = stage.agent(daemon)
+    agent.expect(agent.tell("crowd", "job", 30, 10), "overlaps", "0")
+    assert int(daemon.ask("INFO", "locks").split("holds:")[1].split()[0]) == 0
+
+
+CASES = [waits_and_takes_turns, takes_the_options_of_lock, has_typed_errors,
+         who_gives_up_leaves_the_queue_at_once,
+         giving_up_in_the_moment_of_the_grant_leaves_nothing_held,
+         keeps_its_lock_through_restarts, waits_through_restarts, says_when_its_lease_is_over,
+         goes_on_through_the_next_address, leaves_a_latchd_that_stands_still,
+         survives_a_failover_of_redis, is_uncertain_while_redis_is_down,
+         a_killed_holder_blocks_nobody_for_long, works_over_a_slow_network,
+         takes_what_a_cut_connection_was_granted, holds_many_locks_over_few_connections,
+         one_object_serves_many_threads]
+# For those whose waits end by a signal only.
+CANNOT_GIVE_UP = {who_gives_up_leaves_the_queue_at_once,
+                  giving_up_in_the_moment_of_the_grant_leaves_nothing_held,
+                  works_over_a_slow_network}

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""The helpers of clients/, each with its language's Redis library, against real servers.
+
+helpers_run.py LATCHD BUILD_DIR [PART OF A NAME...]: prints TAP.
+"""
+import concurrent.futures
+import pathlib
+import sys
+import tempfile
+import threading
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "support"))
+
+# pylint: disable=wrong-import-position
+import helpers_cases  # noqa: E402
+import kits  # noqa: E402
+from helpers_stage import Stage  # noqa: E402
+
+AGENTS = HERE / "helpers"
+AT_ONCE = 3
+
+
+def python(interpreter, kind):
+    def make(kit):
+        env = [f"PYTHONPATH={kit}"] if kit.name == "redis-py" else []
+        return [interpreter, AGENTS / "agent.py", kind], env
+    return make
+
+
+# Title, kit, function: the kit's folder -> command and environment, cases that do not apply
+LANGUAGES = [
+    ("Python, threads", "redis-py", python(sys.executable, "threads"),
+     helpers_cases.CANNOT_GIVE_UP),
+    ("Python, asyncio", "redis-py", python(sys.executable, "tasks"), set()),
+    ("Python, threads, redis-py 4", "debian-redis-py", python("/usr/bin/python3", "threads"),
+     helpers_cases.CANNOT_GIVE_UP),
+    ("Python, asyncio, redis-py 4", "debian-redis-py", python("/usr/bin/python3", "tasks"), set()),
+]
+
+
+class Report:
+    """TAP."""
+
+    def __init__(self):
+        self.lock, self.count, self.failed = threading.Lock(), 0, 0
+
+    def line(self, good, text, why=""):
+        with self.lock:
+            self.count += 1
+            self.failed += not good
+            for line in why.strip().splitlines()[-40:]:
+                print("#", line)
+            print("ok" if good else "not ok", self.count, "-", text, flush=True)
+
+
+def run_case(report, program, title, language, case):
+    name = f"{title}: {case.__name__}".replace("_", " ")
+    try:
+        with tempfile.TemporaryDirectory(prefix="latchd-helpers-") as folder, \
+                Stage(program, folder, language) as stage:
+            case(stage)
+    except Exception as error:  # pylint: disable=broad-except
+        report.line(False, name, f"{type(error).__name__}: {error}")
+    else:
+        report.line(True, name)
+
+
+def main():
+    program, build, *parts = sys.argv[1:]
+    build = pathlib.Path(build).resolve()
+    report, languages, made = Report(), [], {}
+    for title, kit, make, left_out in LANGUAGES:
+        if made.get(kit) is None:
+            try:
+                made[kit] = kits.make(kit, build)
+            except kits.Missing as why:
+                report.line(True, f"{title} # SKIP {why}")
+                continue
+        languages.append((title, make(made[kit]), left_out))
+    work = [(title, language, case) for title, language, left_out in languages
+            for case in helpers_cases.CASES if case not in left_out]
+    work = [w for w in work if all(part in f"{w[0]}: {w[2].__name__}" for part in parts)]
+    # The children of a thread end with it, so each case has one that stays until it is over.
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as threads:
+        for title, language, case in work:
+            threads.submit(run_case, report, program, title, language, case)
+    print(f"1..{report.count}", flush=True)
+    return 1 if report.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
