@@ -118,6 +118,19 @@ static void believe(struct sim *s, const struct flight *f, struct span name,
     b->told = TOLD_ANYTHING;
 }
 
+/* Another daemon renews that request from now on, also if it was granted anew there. */
+static void pass_on(struct sim *s, const struct belief *b)
+{
+    for (size_t i = 0; i < s->check.record_count; i++) {
+        struct record *r = &s->check.records[i];
+
+        if (r->token == b->token && r->name == b->name && r->daemon == b->daemon &&
+            r->id.len > 0) {
+            r->moved = true;
+        }
+    }
+}
+
 static void hear_renewal(struct sim *s, const struct flight *f, size_t i)
 {
     const struct renew_item *item = &f->op.items[i];
@@ -131,6 +144,8 @@ static void hear_renewal(struct sim *s, const struct flight *f, size_t i)
     if (f->item_results[i] == RENEW_OK) {
         confirm(s, b, f, item->lease_ms, item->exact);
         certain_again(s, b, f);
+    } else if (f->item_results[i] == RENEW_ELSEWHERE) {
+        pass_on(s, b);
     }
 }
 

@@ -171,7 +171,7 @@ static bool is_again(struct sim *s, const struct sim_conn *c,
  * also at another daemon that was sent the same ID: one of them renews it. */
 static bool is_told_over(struct sim *s, const struct record *r)
 {
-    bool over = false;
+    bool over = check_muddled(s); /* what is told is not recorded then */
 
     for (size_t i = 0; i < s->daemon_count && !over; i++) {
         const struct belief *b = belief_get(s, i, r->name, r->token);
@@ -272,7 +272,8 @@ void check_grant(struct sim *s, struct sim_conn *c, struct redis_name *n,
     if (r != NULL) {
         check_request(s, c, r, token);
     }
-    if (!is_again(s, c, n, token) && !(is_rw(c->ask.lock_kind) && !b->minted) &&
+    if (!is_again(s, c, n, token) &&
+        !((is_rw(c->ask.lock_kind) || s->check.resurrected) && !b->minted) &&
         ((!s->check.data_lost && s->failovers == 0) ||
          (c->ask.owner.len == 0 && c->ask.id.len == 0))) {
         check_token(s, c->daemon, check_name_index(s, n), b);

@@ -14,20 +14,20 @@
  * grant may not be answered yet, or was not acknowledged and is about to be undone, or
  * has been since the op was sent. The head's own next answer decides then. */
 static bool may_be_a_waiters(const struct lock *lock, const struct waiter *w,
-                             uint64_t asked_at)
+                             uint64_t op)
 {
     const struct lock_activity *a = lock->activity;
 
-    return asked_at <= a->last_answer.ungiven_at ||
+    return op <= a->last_answer.ungiven_op ||
            ((w == NULL || !waiter_is_head(w)) &&
             (a->asking != NULL || !list_empty(&a->releases)));
 }
 
 static void on_acquire_busy(struct engine *eng, struct lock *lock, struct waiter *w,
                             enum lock_kind kind, const struct op_result *r,
-                            uint64_t asked_at)
+                            struct asked asked)
 {
-    bool run_out = r->ttl_ms > 0 && eng->now - asked_at > (uint64_t)r->ttl_ms;
+    bool run_out = r->ttl_ms > 0 && eng->now - asked.at > (uint64_t)r->ttl_ms;
     uint64_t quarantine = quarantine_until(eng, lock, kind);
     int64_t ttl_ms = r->ttl_ms;
 
@@ -38,7 +38,7 @@ static void on_acquire_busy(struct engine *eng, struct lock *lock, struct waiter
         last_answer_over(eng, lock);
     } else if (r->withheld) {
         last_answer_withheld(eng, lock, eng->now + lock_recheck_in(eng, ttl_ms));
-    } else if (!may_be_a_waiters(lock, w, asked_at)) {
+    } else if (!may_be_a_waiters(lock, w, asked.op)) {
         last_answer_held(eng, lock, ttl_ms);
     }
     if (ttl_ms == -2) {
@@ -93,7 +93,7 @@ static void on_acquire_answer(struct engine *eng, struct lock *lock,
         acquire_granted(eng, lock, spec, w, r, asked);
         break;
     case OP_BUSY:
-        on_acquire_busy(eng, lock, w, spec->lock_kind, r, asked.at);
+        on_acquire_busy(eng, lock, w, spec->lock_kind, r, asked);
         break;
     case OP_WRONGTYPE:
         if (w != NULL) {

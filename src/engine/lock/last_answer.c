@@ -116,7 +116,7 @@ void last_answer_served(struct engine *eng, struct lock *lock)
 void last_answer_ungiven(struct engine *eng, struct lock *lock)
 {
     if (!lock_is_at_rest(lock)) {
-        lock->activity->last_answer.ungiven_at = eng->now;
+        lock->activity->last_answer.ungiven_op = eng->next_op;
     }
 }
 

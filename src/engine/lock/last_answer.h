@@ -37,12 +37,13 @@ enum { ANSWER_TEXT_MAX = 256 }; /* bytes of a refusal that are stored */
 
 struct last_answer {
     enum last_answer_kind kind;
-    uint64_t until;      /* HELD, WITHHELD: the answer counts before this */
-    uint64_t held_at;    /* when the name was last known to be held */
-    uint64_t served_at;  /* when a waiter of this name was last granted it */
-    uint64_t ungiven_at; /* when Redis last had a grant that no client was given: too
-                            few replicas acknowledged it, or it was undone */
-    char *refusal;       /* REFUSED */
+    uint64_t until;     /* HELD, WITHHELD: the answer counts before this */
+    uint64_t held_at;   /* when the name was last known to be held */
+    uint64_t served_at; /* when a waiter of this name was last granted it */
+    /* The last op that may have found a grant that no client was given: too few
+     * replicas acknowledged it, or it was undone. */
+    uint64_t ungiven_op;
+    char *refusal; /* REFUSED */
 };
 
 /* The answer that counts now. While a hold of this daemon is certain, that is HELD,
