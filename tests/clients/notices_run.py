@@ -23,7 +23,7 @@ import time
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent / "integration"))
+sys.path.append(str(HERE.parent / "support"))
 sys.path.append(str(HERE))
 
 # pylint: disable=wrong-import-position

@@ -15,7 +15,7 @@ import threading
 
 sys.dont_write_bytecode = True  # nothing is written beside the sources
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent / "integration"))
+sys.path.append(str(HERE.parent / "support"))
 
 # pylint: disable=wrong-import-position
 import clients  # noqa: E402

@@ -3,4 +3,4 @@ import pathlib
 import sys
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
-sys.path += [str(TESTS / "support"), str(TESTS / "integration")]
+sys.path.append(str(TESTS / "support"))

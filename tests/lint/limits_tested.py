@@ -6,7 +6,7 @@ import pathlib
 import re
 import sys
 
-INTEGRATION = "tests/integration/"
+INTEGRATION = "tests/integration/cmd/"
 UNIT = "tests/unit/"
 VALUES = INTEGRATION + "it_limits.c", "values_up_to_a_limit_are_taken_and_no_more"
 ARGS = UNIT + "cmd/test_cmd_lock_args.c", "as_many_names_as_the_limit_says"

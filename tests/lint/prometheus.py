@@ -15,8 +15,8 @@ import time
 import urllib.request
 
 ROOT, LATCHD = pathlib.Path(sys.argv[1]), sys.argv[2]
-sys.path.insert(0, str(ROOT / "tests" / "integration"))
-import http_metrics  # noqa: E402: stands beside the tests that need it most
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+import http_metrics  # noqa: E402
 
 PATIENCE_S = 30
 OF_COUNTERS = {"rate", "increase"}

@@ -12,7 +12,7 @@ FILE_AIM, FILE_MAX, TESTS_MAX = 400, 450, 500
 FUNCTION_AIM, FUNCTION_MAX = 60, 80
 
 REASONS = {
-    "tests/integration/it_badinput.c:each_bad_command_is_an_error_and_the_connection_goes_on":
+    "tests/integration/cmd/it_badinput.c:each_bad_command_is_an_error_and_the_connection_goes_on":
         "a table",
 }
 

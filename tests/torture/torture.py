@@ -26,7 +26,6 @@ import time
 
 sys.dont_write_bytecode = True  # nothing is written beside the sources
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent / "integration"))
 sys.path.append(str(HERE.parent / "support"))
 
 # pylint: disable=wrong-import-position

@@ -11,8 +11,8 @@ import sys
 import time
 from urllib.parse import quote
 
-from http_metrics import parse, value
 from http_stand import HOSTILE, PATIENCE_S, HttpStand, shown, wait_for, words
+from http_metrics import parse, value
 from stand import tap
 
 PATHS = ["/", "/metrics", "/healthz", "/status.json"]

@@ -10,12 +10,10 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True  # nothing is written beside the sources
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-
-# pylint: disable=wrong-import-position
-from stand import Certs, Skip, run, tap  # noqa: E402  it finds the others
-from clusters import Cluster  # noqa: E402
-from servers import PORTS, Latchd, Rack, Redis  # noqa: E402
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from stand import Certs, Skip, run, tap
+from clusters import Cluster
+from servers import PORTS, Latchd, Rack, Redis
 
 DAEMON = ("--failover-quarantine", "0")
 

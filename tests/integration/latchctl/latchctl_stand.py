@@ -17,6 +17,7 @@ import sys
 import termios
 import time
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from stand import DEADLINE_S, Skip, Stand
 
 # beat.py FILE [deaf] [child]: until it is killed; deaf to TERM; with a child in a session

@@ -15,8 +15,9 @@ import sys
 import tempfile
 import time
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from stand import Stand, tap
-import resp  # found by stand
+import resp
 
 DEADLINE_S = 20
 

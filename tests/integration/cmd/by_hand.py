@@ -6,6 +6,7 @@ Two shells with redis-cli, and telnet. Prints TAP. Libraries are in the suite `c
 import fcntl
 import functools
 import os
+import pathlib
 import pty
 import select
 import shutil
@@ -15,6 +16,7 @@ import sys
 import termios
 import time
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from stand import DEADLINE_S, Skip, Stand, run, tap
 
 def need(tool):

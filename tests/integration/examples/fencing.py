@@ -15,8 +15,9 @@ import subprocess
 import sys
 import threading
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from stand import Skip, Stand, run, tap
-from resp import Error, Wire  # found by stand
+from resp import Error, Wire
 
 MANY = 24  # who change the count
 AT_ONCE = 6

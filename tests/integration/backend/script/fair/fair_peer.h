@@ -4,7 +4,7 @@
 #ifndef LATCHD_TESTS_FAIR_PEER_H
 #define LATCHD_TESTS_FAIR_PEER_H
 
-#include "scripts_peer.h"
+#include "integration/backend/script/scripts_peer.h"
 #include "support/redisson.h"
 
 #define FAIR_QUEUE "redisson_lock_queue:{n}"

@@ -14,10 +14,8 @@ import sys
 import tempfile
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent / "support"))
-
-from stand import tap  # finds resp and children as well
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from stand import tap
 from children import until
 from resp import Error
 from servers import Latchd, Redis

@@ -14,8 +14,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from stand import tap
-from children import DEADLINE_S, die_with_parent, until  # found by stand
+from children import DEADLINE_S, die_with_parent, until
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT")
 NO_REDIS = ["--port", "0", "--redis", "unix:///nonexistent/redis.sock"]

@@ -15,13 +15,11 @@ import time
 import urllib.request
 
 sys.dont_write_bytecode = True  # nothing is written beside the sources
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-
-# pylint: disable=wrong-import-position
-from stand import Certs, Skip, run, tap  # noqa: E402  it finds the others
-from children import Child, until  # noqa: E402
-from sentinels import NAME, Sentinels  # noqa: E402
-from servers import PORTS, Latchd, Rack  # noqa: E402
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from stand import Certs, Skip, run, tap
+from children import Child, until
+from sentinels import NAME, Sentinels
+from servers import PORTS, Latchd, Rack
 
 BACK_S = 2  # from +switch-master to grants
 DAEMON = ("--redis-timeout", "1s", "--watchdog-timeout", "5s")

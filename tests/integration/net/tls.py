@@ -5,6 +5,7 @@ Prints TAP. What streams do by themselves is in tests/unit/io/test_stream_tls.c.
 """
 import contextlib
 import os
+import pathlib
 import shutil
 import signal
 import socket
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import time
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from stand import Certs, Skip, Stand, run, tap
 
 HANDSHAKE_S = 10  # TLS_HANDSHAKE_MS

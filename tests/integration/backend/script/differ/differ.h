@@ -8,7 +8,7 @@
 #ifndef LATCHD_TESTS_DIFFER_H
 #define LATCHD_TESTS_DIFFER_H
 
-#include "scripts_peer.h"
+#include "integration/backend/script/scripts_peer.h"
 #include "sim/dice.h"
 #include "sim/sim_redis.h"
 

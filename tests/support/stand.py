@@ -12,9 +12,6 @@ import sys
 import tempfile
 import time
 
-# What is shared with other suites: resp, children.
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-
 DEADLINE_S = 250
 
 

@@ -1,13 +1,16 @@
 """A latchd that listens for HTTP as well, and what is asked of it."""
 import http.client
 import json
+import pathlib
 import re
 import socket
+import sys
 import tempfile
 import time
 import urllib.parse
 
-from stand import Stand  # and the way to what is shared
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from stand import Stand
 from resp import Wire
 
 PATIENCE_S = 60

@@ -13,14 +13,12 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True  # nothing is written beside the sources
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-
-# pylint: disable=wrong-import-position
-from stand import tap  # noqa: E402  it finds the others
-from children import until  # noqa: E402
-from clusters import Cluster  # noqa: E402
-from resp import Error  # noqa: E402
-from servers import Latchd, Rack  # noqa: E402
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from stand import tap
+from children import until
+from clusters import Cluster
+from resp import Error
+from servers import Latchd, Rack
 
 REDIS_S = 3  # an answer may take so long, on a busy machine too
 DAEMON = ("--redis-timeout", f"{REDIS_S}s", "--watchdog-timeout", "6s", "--recheck", "20s")

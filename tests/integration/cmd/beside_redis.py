@@ -8,13 +8,15 @@ listed there, each with its reason. Prints TAP.
 """
 import functools
 import os
+import pathlib
 import subprocess
 import sys
 import time
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from beside_redis_cases import ALLOWED, CLOSED, SCENARIOS, Words
 from stand import Stand, tap
-from resp import Link  # found by stand
+from resp import Link
 
 DEADLINE_S = 20
 

@@ -13,8 +13,9 @@ import sys
 import tempfile
 import time
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from stand import DEADLINE_S, Stand, tap
-from resp import Link  # found by stand
+from resp import Link
 
 HASH_OF_X = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
 READ_S = 20

@@ -10,6 +10,7 @@ import shutil
 import sys
 import tempfile
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 import snippets
 from stand import Skip, Stand, python_with_redis, tap
 

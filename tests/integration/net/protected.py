@@ -10,10 +10,8 @@ import struct
 import sys
 import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent / "support"))
-
-from stand import tap  # finds resp and children as well
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from stand import tap
 from children import Child, until
 from resp import Wire
 from servers import Redis

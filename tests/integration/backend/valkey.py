@@ -15,8 +15,9 @@ import sys
 import tempfile
 import threading
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from stand import Stand, tap
-from children import DEADLINE_S, die_with_parent, until  # found by stand
+from children import DEADLINE_S, die_with_parent, until
 
 # As many bytes, so that the length that stands before them is right.
 OF_REDIS = b"multiplexing_api:epoll"

@@ -20,8 +20,9 @@ import sys
 import tempfile
 import urllib.request
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from stand import Skip, is_sanitized, tap
-from children import DEADLINE_S, die_with_parent, until  # found by stand
+from children import DEADLINE_S, die_with_parent, until
 from resp import Error, Wire
 
 LIBC = ctypes.CDLL(None, use_errno=True)

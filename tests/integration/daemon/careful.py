@@ -12,8 +12,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from stand import Skip, is_sanitized, tap
-from children import die_with_parent  # found by stand
+from children import die_with_parent
 
 ROOT = "it runs as root"
 NO_PASSWORD = "nobody is asked for a password, and protected-mode is no"
