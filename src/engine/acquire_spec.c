@@ -2,13 +2,16 @@
 #include "engine/acquire_spec.h"
 #include "engine/engine.h"
 #include "engine/engine_state.h"
+#include "engine/lock/lock_mode.h"
+#include "engine/value_hold.h"
 #include "util/alloc.h"
 #include "util/digits.h"
 #include "util/pool.h"
 
 enum owner_kind field_kind(struct span field)
 {
-    if (span_starts(field, SPAN(ID_FIELD_PREFIX))) {
+    if (span_starts(field, SPAN(ID_FIELD_PREFIX)) ||
+        span_starts(field, SPAN(VALUE_FIELD_PREFIX))) {
         return OWNER_ID;
     }
     return span_starts(field, SPAN(LATCHD_RESERVED_OWNER_PREFIX)) ? OWNER_ANONYMOUS
@@ -96,13 +99,30 @@ struct span make_serial(struct engine *eng, char *out, size_t room)
     return span_of(out, len + 1 + (size_t)(out + room - number));
 }
 
+/* That of a value hold is never made twice, so that no other hold of the same value is
+ * taken for it. */
+static struct spec_text put_value_field(struct acquire_spec *w, char **at,
+                                        const struct lock_req *req,
+                                        struct spec_text member)
+{
+    struct spec_text serial = rest_of(member, MEMBER_PREFIX.len);
+    struct spec_text field =
+        put_text(w, at, SPAN(VALUE_FIELD_PREFIX), text_of(w, serial));
+
+    (void)span_put2(at, SPAN(":"), req->value);
+    field.len += (uint16_t)(1 + req->value.len);
+    return field;
+}
+
 /* An anonymous owner's is made by the script from the token; but a reader's before it
  * is asked for, as many may be granted at once, and so on a quorum, where several
  * masters are to have the same one. */
 static void put_field(const struct engine *eng, struct acquire_spec *w, char **at,
                       const struct lock_req *req, struct spec_text member)
 {
-    if (w->kind == OWNER_NAMED) {
+    if (req->value.len != 0) {
+        w->field = put_value_field(w, at, req, member);
+    } else if (w->kind == OWNER_NAMED) {
         w->field = put_text(w, at, req->owner, SPAN_NONE);
     } else if (w->kind == OWNER_ID) {
         w->field = put_text(w, at, SPAN(ID_FIELD_PREFIX), req->id);
@@ -120,6 +140,9 @@ static size_t field_room(enum owner_kind kind, const struct lock_req *req)
 {
     size_t suffix = req->kind == KIND_WRITE ? strlen(LATCHD_RESERVED_OWNER_SUFFIX) : 0;
 
+    if (req->value.len != 0) {
+        return strlen(VALUE_FIELD_PREFIX) + SERIAL_MAX + 1 + req->value.len;
+    }
     switch (kind) {
     case OWNER_NAMED:
         return req->owner.len + suffix;
@@ -138,9 +161,9 @@ static size_t entry_room(const struct lock_req *req)
 
 struct acquire_spec *spec_new(struct engine *eng, const struct lock_req *req)
 {
-    enum owner_kind kind = req->owner.len != 0 ? OWNER_NAMED
-                           : req->id.len != 0  ? OWNER_ID
-                                               : OWNER_ANONYMOUS;
+    enum owner_kind kind = req->owner.len != 0                       ? OWNER_NAMED
+                           : req->id.len != 0 || req->value.len != 0 ? OWNER_ID
+                                                                     : OWNER_ANONYMOUS;
     char number[SERIAL_MAX];
     struct span serial = make_serial(eng, number, sizeof(number));
     struct spec_text member;
@@ -170,9 +193,21 @@ struct acquire_spec *spec_new(struct engine *eng, const struct lock_req *req)
     return w;
 }
 
-struct acquire_spec *spec_found(struct engine *eng, enum lock_kind lock_kind,
-                                struct span field, struct span entry, struct span id)
+/* The ID that a hash field or an entry tells; empty: none. */
+static struct span find_id(struct span field, struct span entry)
 {
+    if (span_starts(field, SPAN(ID_FIELD_PREFIX))) {
+        return span_after(field_owner(field), strlen(ID_FIELD_PREFIX));
+    }
+    return span_starts(entry, SPAN(ID_ENTRY_PREFIX))
+               ? span_after(entry, strlen(ID_ENTRY_PREFIX))
+               : SPAN_NONE;
+}
+
+struct acquire_spec *spec_found(struct engine *eng, enum lock_kind lock_kind,
+                                struct span field, struct span entry)
+{
+    struct span id = find_id(field, entry);
     struct acquire_spec *w =
         spec_alloc(eng, field_kind(field), field.len + entry.len + id.len);
     char *at = w->data;

@@ -45,7 +45,7 @@ struct span make_serial(struct engine *eng, char *out, size_t room);
 struct acquire_spec *spec_new(struct engine *eng, const struct lock_req *req);
 /* A spec for a hold that RENEW found in Redis. `entry`: of a named owner. */
 struct acquire_spec *spec_found(struct engine *eng, enum lock_kind lock_kind,
-                                struct span field, struct span entry, struct span id);
+                                struct span field, struct span entry);
 struct span spec_field(const struct acquire_spec *w); /* empty: anonymous */
 /* of an anonymous owner: the request */
 struct span spec_entry(const struct acquire_spec *w);

@@ -98,6 +98,7 @@ struct lock_req {
     struct span name;
     struct span owner;
     struct span id;
+    struct span value; /* of a value hold, see value_hold.h; empty: none is asked for */
     uint64_t wait_ms;
     uint64_t lease_ms;
     uint64_t keep_ms;
@@ -121,20 +122,27 @@ struct mlock_req {
     size_t name_count;        /* 1..LATCHD_MLOCK_MAX */
 };
 
-/* UNLOCK, RENEW and FORCEUNLOCK name a hold in the same words. Owner, ID and token all
- * empty: the hold of this connection. */
+/* UNLOCK, RENEW and FORCEUNLOCK name a hold in the same words. Owner, ID, value and
+ * token all empty: the hold of this connection. */
 struct hold_req {
     struct call_ref from;
     enum lock_kind kind; /* READ, WRITE; PLAIN: the request does not say */
     struct span name;
     struct span owner;
     struct span id;
+    struct span value; /* UNLOCK, RENEW: a pattern of value_hold.h */
     uint64_t token;    /* 0: not given */
     uint64_t lease_ms; /* RENEW LEASE; 0: not given, the watchdog renews */
     bool any;          /* FORCEUNLOCK ANY */
     uint32_t user;
     bool overrides; /* may use another user's holds and waits */
 };
+
+/* Whether the request means the hold of its connection. */
+static inline bool hold_req_is_bare(const struct hold_req *req)
+{
+    return req->token == 0 && req->owner.len + req->id.len + req->value.len == 0;
+}
 
 /* A user is a number; the engine only compares users. 0: not known. What one user
  * acquired or waits for by an owner, token or ID cannot be used by another user:

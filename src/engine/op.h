@@ -28,8 +28,8 @@
  *                            A new token is above a number below 9007000000000000
  *                            there, and raises it; anything else is left alone
  *   latchd:moving:{N}        never there, but named by every script in a cluster
- * A hash field is `latchd:<token>` (anonymous), `latchd:id:<r>` (ID), or the owner's
- * name. An entry id is `id:<r>` (ID) or `<instance>:<n>`.
+ * A hash field is `latchd:<token>` (anonymous), `latchd:id:<r>` (ID), as in
+ * value_hold.h, or the owner's name. An entry id is `id:<r>` (ID) or `<instance>:<n>`.
  *
  * On a quorum of masters an anonymous hold has the same field on all of them, chosen
  * before it is asked for, `latchd:<instance>:<n>`, and is to each of them what an ID
@@ -116,14 +116,14 @@ enum {
     OP_QUEUE_MAX = 4096,       /* members named by one script call */
     OP_BATCH_MAX = 100,        /* names acquired by one script call */
     OP_RESTORE_ENTRIES_MAX = 1000, /* entries of one hold put back by one script call */
-    OP_TEXT_MAX = 1024, /* bytes of a field or entry; latchd's own are shorter */
+    OP_TEXT_MAX = 2048, /* bytes of a field or entry; latchd's own are shorter */
 };
 
 /* Plain and fair locks are one lock class, read and write locks the other; the classes
  * exclude each other. A hold is PLAIN, READ or WRITE: fair is only a way of waiting. */
 enum lock_kind { KIND_PLAIN, KIND_FAIR, KIND_READ, KIND_WRITE };
 
-/* The kind of owner of a hold. */
+/* The kind of owner of a hold. Value holds are ID. */
 enum owner_kind { OWNER_ANONYMOUS, OWNER_ID, OWNER_NAMED };
 
 struct claim {
@@ -150,10 +150,10 @@ enum target_kind {
     TARGET_ENTRY, /* `entry` of the named owner `field` */
     /* The newest entry of the named owner `field`. On repetition that may be another
      * entry: for a release that is sent again, `entry` is an ID of the release itself,
-     * under which a tombstone is left as well; empty: a repetition may remove one
-     * more. */
+     * under which a tombstone is left, too; empty: a repetition may remove one more. */
     TARGET_OWNER,
-    TARGET_ANY, /* all holders; only with `force` */
+    TARGET_VALUE, /* the value hold that the pattern `field` fits; `entry` as OWNER's */
+    TARGET_ANY,   /* all holders; only with `force` */
 };
 
 struct target {

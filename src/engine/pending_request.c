@@ -33,9 +33,9 @@ struct pending_request *pending_request_new(struct engine *eng,
 {
     const struct span field_prefix = SPAN(ID_FIELD_PREFIX);
     const struct span entry_prefix = SPAN(ID_ENTRY_PREFIX);
-    struct pending_request *c =
-        pool_alloc(&eng->pool, sizeof(*c) + req->owner.len + field_prefix.len +
-                                   entry_prefix.len + 2 * req->id.len);
+    struct pending_request *c = pool_alloc(
+        &eng->pool, sizeof(*c) + req->owner.len + req->value.len + field_prefix.len +
+                        entry_prefix.len + 2 * req->id.len);
     char *at = c->data;
 
     c->kind = kind;
@@ -63,6 +63,10 @@ struct pending_request *pending_request_new(struct engine *eng,
     } else if (req->id.len != 0) {
         c->target.kind = TARGET_ID;
         c->target.field = span_put2(&at, field_prefix, req->id);
+    } else if (req->value.len != 0) {
+        c->target.kind = TARGET_VALUE;
+        c->target.field = span_put2(&at, req->value, SPAN_NONE);
+        c->rw = c->guessed = false; /* a read/write lock is no value hold */
     } else {
         c->target.kind = TARGET_TOKEN;
     }
@@ -76,9 +80,11 @@ struct pending_request *pending_request_new(struct engine *eng,
 
 void pending_request_aim(struct pending_request *c, struct entry *e)
 {
-    if (e->hold->kind == OWNER_NAMED) {
+    bool named = e->hold->kind == OWNER_NAMED;
+
+    if (named || c->target.kind == TARGET_VALUE) {
         c->spec = spec_ref(e->spec);
-        c->target = (struct target){ .kind = TARGET_ENTRY,
+        c->target = (struct target){ .kind = named ? TARGET_ENTRY : TARGET_FIELD,
                                      .lock_kind = e->hold->lock_kind,
                                      .field = spec_field(c->spec),
                                      .entry = spec_entry(c->spec) };
@@ -236,7 +242,7 @@ struct pending_request *pending_request_regrant(struct engine *eng, struct entry
         .name = req->name,
         .owner = req->owner,
         .id = req->id,
-        .token = e->hold->kind == OWNER_ANONYMOUS ? e->hold->token : 0,
+        .token = e->hold->kind != OWNER_NAMED && req->id.len == 0 ? e->hold->token : 0,
         .lease_ms = e->spec->fixed ? e->spec->lease_ms : 0,
         .user = req->user,
     };
@@ -269,14 +275,7 @@ static struct entry *adopt_entry(struct engine *eng, struct lock *lock,
     hold_confirm(eng, h, inflight_asked(w));
     e = hold_find_entry(h, r->entry);
     if (e == NULL) {
-        struct span id = SPAN_NONE;
-
-        if (kind == OWNER_ID) {
-            id = span_after(field_owner(r->owner), strlen(ID_FIELD_PREFIX));
-        } else if (span_starts(r->entry, SPAN(ID_ENTRY_PREFIX))) {
-            id = span_after(r->entry, strlen(ID_ENTRY_PREFIX));
-        }
-        spec = spec_found(eng, r->lock_kind, r->owner, r->entry, id);
+        spec = spec_found(eng, r->lock_kind, r->owner, r->entry);
         spec->grace_ms = eng->cfg.grace_ms;
         spec->user = h->user;
         e = hold_add_entry(eng, h, spec);

@@ -15,15 +15,14 @@
 #include "engine/lock/lock_mode.h"
 #include "engine/lock/waiter.h"
 #include "engine/multi/mlock.h"
-#include "engine/op.h"
 #include "engine/pending_request.h"
 #include "engine/release/pending_release.h"
 #include "engine/request.h"
 #include "engine/session.h"
 #include "engine/user_check.h"
+#include "engine/value_hold.h"
 #include "latchd/protocol.h"
 #include "util/list.h"
-#include "util/span.h"
 
 /* --- UNLOCK ----------------------------------------------------------------------- */
 
@@ -135,6 +134,8 @@ static struct hold *local_hold(struct engine *eng, const struct lock *lock,
         struct request *r = request_find(eng, req->name, req->id);
 
         h = r != NULL && r->entry != NULL ? r->entry->hold : NULL;
+    } else if (h != NULL && req->value.len != 0) {
+        h = lock_value_hold(lock, req->value);
     } else if (h != NULL && req->owner.len != 0) {
         h = lock_held_by(lock, req->owner, req->kind);
     } else if (h != NULL) {
@@ -199,8 +200,8 @@ static struct entry *local_entry(struct engine *eng, const struct lock *lock,
     return h->entries;
 }
 
-/* What Redis is to release for that call; the newest entry of an owner under an id, so
- * that the answer is found again when it is sent twice. */
+/* What Redis is to release for that call; what may be another hold by then, under an
+ * id, so that the answer is found again when it is sent twice. */
 static struct pending_release *pending_release_for_call(struct engine *eng,
                                                         struct lock *lock,
                                                         const struct pending_request *c)
@@ -208,7 +209,7 @@ static struct pending_release *pending_release_for_call(struct engine *eng,
     struct target target = c->target;
     char serial[SERIAL_MAX];
 
-    if (target.kind == TARGET_OWNER) {
+    if (target.kind == TARGET_OWNER || target.kind == TARGET_VALUE) {
         target.entry = make_serial(eng, serial, sizeof(serial));
     }
     return pending_release_new(eng, lock, &target);
@@ -273,7 +274,7 @@ void engine_unlock(struct engine *eng, const struct hold_req *req)
         }
     } else if (kind_refused(eng, lock, req)) {
         ; /* and answered */
-    } else if (!named && req->owner.len == 0) {
+    } else if (hold_req_is_bare(req)) {
         e = bare_entry(eng, lock, req);
         if (e != NULL) {
             release_entry(eng, lock, e, false, req);
@@ -302,7 +303,7 @@ void engine_renew(struct engine *eng, const struct hold_req *req)
         engine_settle(eng);
         return;
     }
-    if (req->token == 0 && req->id.len == 0 && req->owner.len == 0) {
+    if (hold_req_is_bare(req)) {
         e = bare_entry(eng, lock, req);
         if (e == NULL) {
             engine_settle(eng);

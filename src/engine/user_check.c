@@ -10,6 +10,7 @@
 #include "engine/pending_request.h"
 #include "engine/release/pending_release.h"
 #include "engine/request.h"
+#include "engine/value_hold.h"
 
 bool user_differs(uint32_t a, uint32_t b)
 {
@@ -35,6 +36,8 @@ bool user_refuses(struct engine *eng, const struct lock *lock,
     if (req->overrides ||
         !((r != NULL && user_differs(r->user, req->user)) ||
           (req->token != 0 && is_others(lock_hold_with(lock, req->token), req->user)) ||
+          (req->value.len != 0 &&
+           is_others(lock_value_hold(lock, req->value), req->user)) ||
           (req->owner.len != 0 && lock_owner_is_others(lock, req->owner, req->user)))) {
         return false;
     }
@@ -55,6 +58,8 @@ bool user_refuses_release(struct engine *eng, struct lock *lock,
     }
     e = lock_find_target(lock, t);
     if (!(e != NULL && is_others(e->hold, c->user)) &&
+        !(t->kind == TARGET_VALUE &&
+          is_others(lock_value_hold(lock, t->field), c->user)) &&
         !(t->kind == TARGET_OWNER && lock_owner_is_others(lock, t->field, c->user))) {
         return false;
     }

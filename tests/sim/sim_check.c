@@ -13,6 +13,9 @@ static bool means(const struct record *r, const struct sim_conn *c)
     if (!rtext_is(&r->name->name, rtext_span(&ask->name))) {
         return false;
     }
+    if (ask->value.len > 0) {
+        return rtext_is(&r->value, rtext_span(&ask->value));
+    }
     if (ask->id.len == 0 && ask->owner.len == 0 && ask->token == 0) {
         return (r->conn_bits & conn_bit(c)) != 0;
     }
@@ -85,7 +88,7 @@ static void remember_vague(struct sim *s, const struct sim_conn *c)
     }
     if (ck->vague_count < VAGUE_MAX) {
         ck->vague[ck->vague_count++] =
-            (struct vague){ c->ask.name, c->ask.owner, c->ask.id,
+            (struct vague){ c->ask.name, c->ask.owner, c->ask.id, c->ask.value,
                             c->id,       c->call,      UINT64_MAX };
     }
 }
@@ -107,7 +110,8 @@ bool check_is_vague(const struct sim *s, const struct record *r)
     for (size_t i = 0; i < s->check.vague_count; i++) {
         const struct vague *v = &s->check.vague[i];
 
-        bool fits = v->id.len > 0      ? rtext_is(&r->id, rtext_span(&v->id))
+        bool fits = v->value.len > 0   ? rtext_is(&r->value, rtext_span(&v->value))
+                    : v->id.len > 0    ? rtext_is(&r->id, rtext_span(&v->id))
                     : v->owner.len > 0 ? rtext_is(&r->owner, rtext_span(&v->owner))
                                        : r->owner.len > 0 || r->id.len > 0;
 

@@ -47,6 +47,7 @@ struct record {
     enum lock_kind kind; /* PLAIN, READ or WRITE */
     struct rtext owner;  /* empty: anonymous or ID alone */
     struct rtext id;
+    struct rtext value; /* empty: no value hold */
     uint64_t token;
     size_t daemon;
     uint64_t life;
@@ -67,10 +68,10 @@ struct record {
     bool released; /* the same, by whichever: nothing is left of it */
 };
 
-/* An UNLOCK, CANCEL or RENEW LEASE that names an owner or an ID: it ends what it finds
- * when it runs, perhaps something that was granted after it was sent. */
+/* An UNLOCK, CANCEL or RENEW LEASE that names an owner, ID or value: it ends what it
+ * finds when it runs, perhaps something that was granted after it was sent. */
 struct vague {
-    struct rtext name, owner, id;
+    struct rtext name, owner, id, value;
     uint64_t conn, call;
     uint64_t until; /* when all that it may have ended has been answered, too */
 };

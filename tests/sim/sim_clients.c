@@ -142,15 +142,23 @@ static void cancel(struct engine *l, struct sim_conn *c)
     answer_int(c, (int64_t)engine_cancel(l, &req, &others));
 }
 
+/* The value, without the origin that all clients share. */
+static const char *value_word(const struct ask *ask)
+{
+    return ask->value.len > 0 ? ask->value.s + strlen(ASK_ORIGIN) : "";
+}
+
 static void call_hold(struct engine *l, const struct sim_conn *c)
 {
     const struct ask *ask = &c->ask;
+    struct rtext pattern = rtext_printf("*:%s", value_word(ask));
     struct hold_req req = {
         .from = { c->id, c->call },
         .kind = ask->lock_kind,
         .name = rtext_span(&ask->name),
         .owner = rtext_span(&ask->owner),
         .id = rtext_span(&ask->id),
+        .value = ask->value.len > 0 ? rtext_span(&pattern) : SPAN_NONE,
         .token = ask->token,
         .lease_ms = ask->lease_ms,
         .any = ask->any,
@@ -175,6 +183,7 @@ struct lock_req lock_req_of(const struct sim_conn *c)
         .name = rtext_span(&ask->name),
         .owner = rtext_span(&ask->owner),
         .id = rtext_span(&ask->id),
+        .value = rtext_span(&ask->value),
         .wait_ms = ask->wait_ms,
         .lease_ms = ask->lease_ms,
         .keep_ms = ask->keep_ms,

@@ -24,10 +24,14 @@ enum {
     RUN_MAX = 4,       /* LOCKs that come together */
 };
 
+/* How the `value` of every ask begins. */
+#define ASK_ORIGIN "here:"
+
 struct ask {
     enum ask_kind kind;
     enum lock_kind lock_kind; /* UNLOCK, RENEW: PLAIN says nothing */
     struct rtext name, owner, id;
+    struct rtext value; /* LOCK: takes a value hold; UNLOCK, RENEW: names it */
     struct rtext names[ASK_NAMES_MAX]; /* MLOCK; `name` is the first */
     size_t name_count;
     uint64_t token, wait_ms, lease_ms, keep_ms, grace_ms;

@@ -232,6 +232,7 @@ static void fill_record(struct sim *s, const struct sim_conn *c, struct record *
     r->kind = check_hold_kind(c->ask.lock_kind);
     r->owner = c->ask.owner;
     r->id = c->ask.id;
+    r->value = c->ask.value;
     r->passed = r->passed || (!fresh && r->daemon != c->daemon);
     r->daemon = c->daemon;
     r->life = s->daemons[c->daemon].life;

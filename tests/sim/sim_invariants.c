@@ -60,6 +60,12 @@ static struct rtext field_of(const struct redis_name *n, const struct record *r)
     if (r->id.len > 0) {
         return rtext_printf("latchd:id:%s%s", r->id.s, suffix);
     }
+    if (r->value.len > 0) {
+        bool there =
+            n->field_count > 0 && redis_token_of(n, &n->fields[0].owner) == r->token;
+
+        return there ? n->fields[0].owner : rtext_of(SPAN_NONE);
+    }
     if (r->kind != KIND_READ) {
         return rtext_printf("latchd:%" PRIu64 "%s", r->token, suffix);
     }

@@ -71,6 +71,11 @@ static struct ask some_lock(struct sim *s)
     if (s->profile.ids && dice_chance(&s->dice, 450)) {
         some_id(s, &a);
     }
+    if (a.lock_kind == KIND_PLAIN && a.owner.len == 0 && a.id.len == 0 &&
+        dice_chance(&s->dice, 200)) {
+        a.value =
+            rtext_printf(ASK_ORIGIN "value-%c", 'a' + (int)dice_below(&s->dice, 2));
+    }
     if (s->profile.leases && dice_chance(&s->dice, 350)) {
         a.has |= LOCK_HAS_LEASE;
         a.lease_ms = dice_chance(&s->dice, 500) ? dice_between(&s->dice, 100, 1000)
@@ -143,7 +148,9 @@ static void name_hold(struct sim *s, struct ask *a, const struct record *r)
     if (r->kind != KIND_PLAIN && (r->owner.len > 0 || dice_chance(&s->dice, 300))) {
         a->lock_kind = r->kind;
     }
-    if (r->id.len > 0 && dice_chance(&s->dice, 700)) {
+    if (r->value.len > 0 && dice_chance(&s->dice, 700)) {
+        a->value = r->value;
+    } else if (r->id.len > 0 && dice_chance(&s->dice, 700)) {
         a->id = r->id;
     } else if (r->owner.len > 0) {
         a->owner = r->owner;

@@ -1,5 +1,7 @@
 #include "sim/sim_redis_find.h"
 
+#include "engine/value_hold.h"
+
 #include <inttypes.h>
 
 static bool is_id_field(struct span field)
@@ -134,6 +136,17 @@ static struct redis_hash_field *token_hold(struct redis_name *n, uint64_t token,
     return f;
 }
 
+/* The hold that the pattern fits, unless the same release ran before. */
+static struct redis_hash_field *value_hold(struct redis_name *n, const struct target *t)
+{
+    bool ran = t->entry.len > 0 && redis_mark(n, t->entry) != NULL;
+
+    return !ran && n->field_count > 0 &&
+                   value_field_fits(rtext_span(&n->fields[0].owner), t->field)
+               ? &n->fields[0]
+               : NULL;
+}
+
 struct found find_target(struct redis_name *n, const struct target *t, bool force)
 {
     struct found f = { NULL, NULL, 0 };
@@ -164,6 +177,9 @@ struct found find_target(struct redis_name *n, const struct target *t, bool forc
         if (f.field == NULL && force) {
             f.field = redis_field(n, t->field);
         }
+        break;
+    case TARGET_VALUE:
+        f.field = value_hold(n, t);
         break;
     case TARGET_ANY:
         f.field = n->field_count > 0 && force ? &n->fields[0] : NULL;
@@ -203,6 +219,7 @@ struct redis_mark *find_mark(struct redis_name *n, const struct target *t)
         break;
     case TARGET_ENTRY:
     case TARGET_OWNER:
+    case TARGET_VALUE:
         m = t->entry.len > 0 ? redis_mark(n, t->entry) : NULL;
         break;
     case TARGET_ANY:

@@ -363,7 +363,8 @@ void run_leave_marks(struct run *c, const struct found *f, int64_t left)
 
         redis_set_mark(c->n, &token, left, f->token, expires);
     }
-    if (c->op->target.kind == TARGET_OWNER && c->op->target.entry.len > 0) {
+    if ((c->op->target.kind == TARGET_OWNER || c->op->target.kind == TARGET_VALUE) &&
+        c->op->target.entry.len > 0) {
         struct rtext release = rtext_of(c->op->target.entry);
 
         redis_set_mark(c->n, &release, left, f->token, expires);

@@ -291,6 +291,7 @@ static struct found find_as(struct redis_name *n, const struct target *t, bool w
             f = entry_hold(n, ran ? NULL : find_newest_entry(n, rtext_span(&field)));
         }
         break;
+    case TARGET_VALUE: /* never of a read/write lock */
     case TARGET_ANY:
         f.field = NULL;
         break;

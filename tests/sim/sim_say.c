@@ -55,6 +55,9 @@ const char *ask_text(const struct ask *ask)
     if (ask->id.len > 0) {
         ADD(" ID %s", ask->id.s);
     }
+    if (ask->value.len > 0) {
+        ADD(" VALUE %s", ask->value.s + strlen(ASK_ORIGIN));
+    }
     if (ask->token != 0) {
         ADD(" TOKEN %" PRIu64, ask->token);
     }
@@ -108,6 +111,8 @@ static void option(struct ask *ask, const char *w, char **rest)
         ask->owner = rtext_of(span_str(word(rest)));
     } else if (strcmp(w, "ID") == 0) {
         ask->id = rtext_of(span_str(word(rest)));
+    } else if (strcmp(w, "VALUE") == 0) {
+        ask->value = rtext_printf(ASK_ORIGIN "%s", word(rest));
     } else if (strcmp(w, "TOKEN") == 0) {
         ask->token = number(rest);
     } else if (strcmp(w, "ANY") == 0) {

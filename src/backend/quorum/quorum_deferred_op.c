@@ -186,7 +186,7 @@ void deferred_op_undo(struct quorum_coordinator *b, struct quorum_call *c)
 /* Sent late, the op might end a hold that was taken since. */
 static bool is_vague(const struct target *t)
 {
-    return t->kind == TARGET_OWNER || t->kind == TARGET_ANY;
+    return t->kind == TARGET_OWNER || t->kind == TARGET_VALUE || t->kind == TARGET_ANY;
 }
 
 static bool is_done_there(const struct quorum_vote *v)

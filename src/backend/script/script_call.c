@@ -27,7 +27,7 @@ static const char *const KIND_LETTERS[] = {
 static const char *const TARGET_WORDS[] = {
     [TARGET_FIELD] = "field", [TARGET_REQUEST] = "request", [TARGET_TOKEN] = "token",
     [TARGET_ID] = "id",       [TARGET_ENTRY] = "entry",     [TARGET_OWNER] = "owner",
-    [TARGET_ANY] = "any",
+    [TARGET_VALUE] = "value", [TARGET_ANY] = "any",
 };
 
 void script_begin(struct buf *out, const struct op *op, struct op_times times,

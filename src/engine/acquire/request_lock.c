@@ -42,7 +42,9 @@ static bool is_full(struct engine *eng, const struct lock_req *req)
 static bool needs_probe(const struct engine *eng, const struct lock *lock,
                         const struct acquire_spec *spec)
 {
-    return spec->kind != OWNER_ANONYMOUS && !lock_excludes(eng, lock, spec);
+    bool may_hold = spec->kind == OWNER_NAMED || spec_id(spec).len != 0;
+
+    return may_hold && !lock_excludes(eng, lock, spec);
 }
 
 /* Whether the head may sleep without asking first: a certain hold of this daemon is in

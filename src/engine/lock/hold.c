@@ -95,6 +95,7 @@ static struct entry *find_target(const struct hold *h, const struct target *t)
         fits = named && span_eq(field_owner(hold_field(h)), field_owner(t->field));
         break;
     case TARGET_OWNER:
+    case TARGET_VALUE:
     case TARGET_ANY:
         break;
     }
@@ -160,6 +161,7 @@ struct entry *lock_find_target(const struct lock *lock, const struct target *t)
         }
         return e;
     case TARGET_OWNER:
+    case TARGET_VALUE:
     case TARGET_ANY:
         break;
     }

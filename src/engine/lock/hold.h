@@ -68,7 +68,7 @@ struct entry *hold_add_entry(struct engine *eng, struct hold *h,
 /* The entry with that entry ID, or NULL. */
 struct entry *hold_find_entry(const struct hold *h, struct span entry);
 /* The entry that Redis would find for that target, if this daemon knows it. What
- * TARGET_OWNER and TARGET_ANY mean, only Redis knows. */
+ * TARGET_OWNER, TARGET_VALUE and TARGET_ANY mean, only Redis knows. */
 struct entry *lock_find_target(const struct lock *lock, const struct target *t);
 /* Whether exactly one entry of the hold is known here. */
 bool hold_has_one_entry(const struct hold *h);

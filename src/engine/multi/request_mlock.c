@@ -220,7 +220,7 @@ static void bind_session(struct engine *eng, struct mlock *ml,
 static void copy_names(struct mlock *ml, const struct mlock_req *req,
                        const struct sorted *names)
 {
-    size_t bytes = req->one.owner.len + req->one.id.len;
+    size_t bytes = req->one.owner.len + req->one.id.len + req->one.value.len;
     char *at;
 
     for (size_t i = 0; i < ml->count; i++) {
@@ -229,6 +229,7 @@ static void copy_names(struct mlock *ml, const struct mlock_req *req,
     at = ml->data = xmalloc(bytes);
     ml->terms = req->one;
     ml->terms.owner = span_put2(&at, req->one.owner, SPAN_NONE);
+    ml->terms.value = span_put2(&at, req->one.value, SPAN_NONE);
     ml->terms.id = span_put2(&at, req->one.id, SPAN_NONE);
     for (size_t i = 0; i < ml->count; i++) {
         ml->members[i].mlock = ml;

@@ -321,8 +321,7 @@ static void send_restore(struct engine *eng, struct hold *h)
     w->hold = h;
     w->lease_ms = lease_ms;
     /* By its field, should it have to be undone: who comes back to it meanwhile can. */
-    w->spec = spec_found(eng, h->lock_kind, hold_field(h), spec_entry(first->spec),
-                         spec_id(first->spec));
+    w->spec = spec_found(eng, h->lock_kind, hold_field(h), spec_entry(first->spec));
     h->restoring = w;
     eng->restores_in_flight++;
     kept = effects_alloc(&eng->fx, room * sizeof(*kept));

@@ -21,6 +21,7 @@
 #include "engine/release/release_log.h"
 #include "engine/renew/loss.h"
 #include "engine/renew/watchdog.h"
+#include "engine/value_hold.h"
 #include "util/list.h"
 #include "util/span.h"
 
@@ -98,18 +99,20 @@ static void answer_error(struct engine *eng, struct pending_release *d,
     }
 }
 
-/* The release took an owner's last entry, without this daemon knowing which entry that
- * was: a hold of that owner which is known from before the release is over as well. */
+/* The release took an owner's last entry, or a value hold, without this daemon knowing
+ * which one that was: a hold of that owner, or value, which is known from before the
+ * release is over as well. */
 static void forget_hold_of_owner(struct engine *eng, struct lock *lock,
                                  const struct pending_release *d, struct asked asked)
 {
     const struct target *t = &d->target;
     struct hold *h;
 
-    if (t->kind != TARGET_OWNER || d->force) {
+    if ((t->kind != TARGET_OWNER && t->kind != TARGET_VALUE) || d->force) {
         return;
     }
-    h = lock_held_by(lock, t->field, t->lock_kind);
+    h = t->kind == TARGET_VALUE ? lock_value_hold(lock, t->field)
+                                : lock_held_by(lock, t->field, t->lock_kind);
     if (h != NULL && h->confirmed <= asked.at) {
         emit_notice(eng, NOTICE_RELEASED, h);
         hold_forget(eng, h, true);

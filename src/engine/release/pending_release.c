@@ -18,7 +18,9 @@
 
 bool pending_release_is_vague(const struct pending_release *d)
 {
-    return d->target.kind == TARGET_OWNER || d->target.kind == TARGET_ANY;
+    enum target_kind kind = d->target.kind;
+
+    return kind == TARGET_OWNER || kind == TARGET_VALUE || kind == TARGET_ANY;
 }
 
 struct pending_release *pending_release_new(struct engine *eng, struct lock *lock,
@@ -31,8 +33,9 @@ struct pending_release *pending_release_new(struct engine *eng, struct lock *loc
     d->target = *t;
     d->target.field = span_put2(&at, t->field, SPAN_NONE);
     d->target.entry = span_put2(&at, t->entry, SPAN_NONE);
-    d->rw = lock->rw || lock_mode_is_rw(t->lock_kind);
-    d->guessed = !lock_in_use(lock) && !lock_mode_is_rw(t->lock_kind);
+    d->rw = t->kind != TARGET_VALUE && (lock->rw || lock_mode_is_rw(t->lock_kind));
+    d->guessed =
+        t->kind != TARGET_VALUE && !lock_in_use(lock) && !lock_mode_is_rw(t->lock_kind);
     d->give_up_at =
         pending_release_is_vague(d) ? eng->now + eng->cfg.redis_timeout_ms : UINT64_MAX;
     list_append(&lock_open_activity(eng, lock)->releases, &d->in_lock);

@@ -97,7 +97,7 @@ START_TEST(a_field_longer_than_any_of_ours_is_an_error)
 {
     for (int more = 0; more <= 1; more++) {
         struct script_result r;
-        char text[2048];
+        char text[2 * OP_TEXT_MAX];
 
         (void)snprintf(text, sizeof(text),
                        "*5\r\n$2\r\nOK\r\n:1\r\n:1\r\n$%d\r\n%0*d\r\n$0\r\n\r\n",

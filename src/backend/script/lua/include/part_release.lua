@@ -156,7 +156,8 @@ if marks_it then
     end
     if id_hold and (what == 'token' or string.sub(field, 1, 10) ~= 'latchd:id:') then
         names[#names + 1] = 'latchd:' .. held_token
-    elseif what == 'owner' and t_entry ~= '' then
+    end
+    if (what == 'owner' or what == 'value') and t_entry ~= '' then
         names[#names + 1] = t_entry
     end
 --@include include/part_marks.lua

@@ -37,8 +37,21 @@ elseif what == 'entry' then
     end
 elseif what == 'owner' and force then
     candidate = t_field
-elseif what == 'owner' and t_entry ~= '' and call('EXISTS', mark_of .. t_entry) == 1 then
+elseif (what == 'owner' or what == 'value') and t_entry ~= ''
+    and call('EXISTS', mark_of .. t_entry) == 1 then
     t_mark = t_entry
+elseif what == 'value' then
+    -- The only field of a plain lock. `*` is no byte of an origin or a value.
+    candidate = call('HKEYS', lock)[1]
+    local from, holds =
+        string.match(candidate or '', '^latchd:value:[^:]*:[^:]*:([^:]*):([^:]*)$')
+    local t_from, t_holds = string.match(t_field, '^([^:]*):([^:]*)$')
+    if holds and string.sub(t_holds, -1) == '*' then
+        holds = string.sub(holds, 1, #t_holds - 1) .. '*'
+    end
+    if holds ~= t_holds or t_from ~= '*' and t_from ~= from then
+        candidate = nil
+    end
 elseif what == 'owner' then
     -- The newest entry. Entries of other owners are left-overs.
     local all = call('HGETALL', entries_key)

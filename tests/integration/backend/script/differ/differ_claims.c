@@ -8,6 +8,9 @@
 
 enum { REQUESTS = 3, OWNERS = 2, IDS = 2, LEASES = 3, MOMENT_MS = 100 };
 
+/* A field of this value belongs to one request alone. */
+#define VALUE_FIELD "latchd:value:%s:%" PRIu64 ":%c:va%c"
+
 static struct span text_span(const char *text)
 {
     return span_str(text);
@@ -70,6 +73,27 @@ static void named(struct differ *d, const char *instance, struct claim *cl)
                               : differ_text(d, "%s:%" PRIu64, instance, number + 200));
 }
 
+static char differ_letter(struct differ *d)
+{
+    return (char)('a' + dice_below(&d->dice, 2));
+}
+
+static struct span id_field(struct differ *d, const char *instance,
+                            const struct claim *cl)
+{
+    if (cl->lock_kind != KIND_READ && cl->lock_kind != KIND_WRITE &&
+        dice_chance(&d->dice, 500)) {
+        char origin = differ_letter(d);
+
+        return text_span(differ_text(d, VALUE_FIELD, instance,
+                                     800 + dice_below(&d->dice, 2), origin,
+                                     differ_letter(d)));
+    }
+    return text_span(differ_text(d, "latchd:id:%016" PRIu64 "%s",
+                                 900 + dice_below(&d->dice, IDS),
+                                 cl->lock_kind == KIND_WRITE ? ":write" : ""));
+}
+
 struct claim differ_claim(struct differ *d, const char *instance, bool rw)
 {
     struct claim cl = { .lease_ms = differ_lease(d) };
@@ -84,9 +108,7 @@ struct claim differ_claim(struct differ *d, const char *instance, bool rw)
         break;
     case 1:
         cl.kind = OWNER_ID;
-        cl.field = text_span(differ_text(d, "latchd:id:%016" PRIu64 "%s",
-                                         900 + dice_below(&d->dice, IDS),
-                                         cl.lock_kind == KIND_WRITE ? ":write" : ""));
+        cl.field = id_field(d, instance, &cl);
         break;
     default:
         cl.kind = OWNER_NAMED;
@@ -160,11 +182,31 @@ static uint64_t token_of(struct span field)
                                                                                : 0;
 }
 
+/* A pattern: one origin or any, and a value, the beginning of one, or any. */
+static void value_target(struct differ *d, struct target *t)
+{
+    static const char *const VALUES[] = { "vaa", "vab", "va*", "*" };
+    char origin[] = { (char)(dice_chance(&d->dice, 500) ? '*' : differ_letter(d)), 0 };
+
+    t->kind = TARGET_VALUE;
+    t->field =
+        text_span(differ_text(d, "%s:%s", origin, VALUES[dice_below(&d->dice, 4)]));
+    t->lock_kind = KIND_PLAIN;
+    if (dice_chance(&d->dice, 500)) {
+        t->entry =
+            text_span(differ_text(d, "release:%" PRIu64, dice_below(&d->dice, 6)));
+    }
+}
+
 static void other_target(struct differ *d, struct redis_name *n, const struct claim *cl,
                          struct target *t)
 {
     t->field = cl->field;
-    if (cl->kind == OWNER_ID) {
+    if (span_starts(cl->field, SPAN("latchd:value:")) && dice_chance(&d->dice, 700)) {
+        value_target(d, t);
+    } else if (span_starts(cl->field, SPAN("latchd:value:"))) {
+        t->kind = TARGET_FIELD;
+    } else if (cl->kind == OWNER_ID) {
         t->kind = dice_chance(&d->dice, 500) ? TARGET_ID : TARGET_FIELD;
         t->entry = span_str(
             differ_text(d, "id:%.*s", 16, cl->field.ptr + strlen("latchd:id:")));
@@ -235,7 +277,8 @@ struct renew_item differ_item(struct differ *d, const char *name, bool rw)
     if (cl.kind == OWNER_ANONYMOUS) {
         item.field = held_field(d, n, SPAN("latchd:4503599627370497"));
         if (!span_starts(item.field, SPAN("latchd:")) ||
-            span_starts(item.field, SPAN("latchd:id:"))) {
+            span_starts(item.field, SPAN("latchd:id:")) ||
+            span_starts(item.field, SPAN("latchd:value:"))) {
             item.field = SPAN("latchd:4503599627370497");
         }
         if (rw) {

@@ -398,7 +398,7 @@ void differ_op(struct differ *d, const char *name)
         break;
     case OP_ATTACH:
         op.target = differ_target(d, n, op.rw, false);
-        if (op.target.kind == TARGET_OWNER) {
+        if (op.target.kind == TARGET_OWNER || op.target.kind == TARGET_VALUE) {
             op.target.entry = SPAN_NONE; /* that is for a release */
         }
         op.lease_ms = differ_lease(d);

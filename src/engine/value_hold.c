@@ -1,0 +1,46 @@
+/* Value holds: finds them by what their libraries know of them. */
+#include "engine/value_hold.h"
+#include "engine/lock/hold.h"
+#include "engine/lock/lock.h"
+
+bool value_field_split(struct span field, struct span *ret_origin,
+                       struct span *ret_value)
+{
+    struct span rest, serial;
+
+    if (!span_starts(field, SPAN(VALUE_FIELD_PREFIX))) {
+        return false;
+    }
+    rest = span_after(field, strlen(VALUE_FIELD_PREFIX));
+    if (!span_cut(&rest, ':', &serial) || !span_cut(&rest, ':', &serial) ||
+        !span_cut(&rest, ':', ret_origin)) {
+        return false;
+    }
+    *ret_value = rest;
+    return true;
+}
+
+bool value_field_fits(struct span field, struct span pattern)
+{
+    struct span origin, value, wanted_origin;
+    struct span wanted = pattern;
+
+    if (!value_field_split(field, &origin, &value) ||
+        !span_cut(&wanted, ':', &wanted_origin)) {
+        return false;
+    }
+    if (!span_eq(wanted_origin, SPAN("*")) && !span_eq(wanted_origin, origin)) {
+        return false;
+    }
+    if (wanted.len > 0 && wanted.ptr[wanted.len - 1] == '*') {
+        return span_starts(value, span_of(wanted.ptr, wanted.len - 1));
+    }
+    return span_eq(value, wanted);
+}
+
+struct hold *lock_value_hold(const struct lock *lock, struct span pattern)
+{
+    struct hold *h = lock_hold(lock); /* a plain lock has no other */
+
+    return h != NULL && value_field_fits(hold_field(h), pattern) ? h : NULL;
+}

@@ -1,0 +1,152 @@
+/* Value holds: taken, found and ended by a value that may be used again and again. */
+#include "sim/scenario.h"
+
+#include "support/runner.h"
+
+#include <inttypes.h>
+
+static struct sim *s;
+static size_t a, b, other;
+
+static void setup(void)
+{
+    s = scenario_new(2);
+    a = sim_connect(s, 0);
+    b = sim_connect(s, 1);
+    other = sim_connect(s, 0);
+}
+
+static void take(size_t c, const char *value)
+{
+    sim_say(s, c, "LOCK job WAIT 0 LEASE 10000 VALUE %s", value);
+    sim_run(s, 10);
+}
+
+START_TEST(the_same_value_again_is_null)
+{
+    take(a, "v");
+    heard(s, a, "token");
+    take(a, "v");
+    heard(s, a, "nil");
+    take(b, "v");
+    heard(s, b, "nil");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(only_its_value_ends_it)
+{
+    take(a, "v");
+    sim_say(s, a, "UNLOCK job VALUE w");
+    sim_run(s, 10);
+    heard(s, a, "-NOTHELD");
+    sim_say(s, a, "UNLOCK job VALUE v");
+    sim_run(s, 10);
+    heard(s, a, "0");
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(it_excludes_lock_and_lock_excludes_it)
+{
+    take(a, "v");
+    sim_say(s, b, "LOCK job WAIT 0");
+    sim_run(s, 10);
+    heard(s, b, "nil");
+    sim_say(s, a, "UNLOCK job VALUE v");
+    sim_say(s, b, "LOCK job WAIT 5000");
+    sim_run(s, 20);
+    heard(s, b, "token");
+    take(a, "v");
+    heard(s, a, "nil");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(another_daemon_ends_it_by_its_value)
+{
+    take(a, "v");
+    sim_say(s, b, "UNLOCK job VALUE v");
+    sim_run(s, 10);
+    heard(s, b, "0");
+    take(other, "v");
+    heard(s, other, "token");
+    ck_assert_uint_eq(s->check.lost, 0);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(another_daemon_sets_its_lease_and_keeps_it)
+{
+    take(a, "v");
+    sim_say(s, b, "RENEW job VALUE v LEASE 4000");
+    sim_run(s, 10);
+    ck_assert_int_le(scenario_ttl(s), 4000);
+    sim_run(s, 8000);
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
+/* The value is the same: only the release's own mark tells that it ran. */
+START_TEST(a_release_that_is_sent_again_does_not_end_the_next_hold_of_that_value)
+{
+    take(a, "v");
+    sim_say(s, b, "UNLOCK job VALUE v");
+    sim_run(s, 1); /* it has run */
+    ck_assert_str_eq(scenario_holder(s), "");
+    link_break(s, &s->daemons[1], 1, 500, true);
+    take(other, "v");
+    heard(s, other, "token");
+    sim_run(s, 1000);
+    heard(s, b, "0");
+    sim_say(s, other, "RENEW job VALUE v LEASE 9000");
+    sim_run(s, 10);
+    ck_assert_str_ne(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(who_waits_gets_it_from_a_release_by_value)
+{
+    take(a, "v");
+    sim_say(s, other, "LOCK job WAIT 60000 LEASE 10000 VALUE v");
+    sim_run(s, 10);
+    sim_say(s, a, "UNLOCK job VALUE v");
+    sim_run(s, 10);
+    heard(s, other, "token");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(its_end_comes_by_itself_although_its_client_has_gone)
+{
+    take(a, "v");
+    sim_close(s, a);
+    sim_run(s, 5000);
+    ck_assert_str_ne(scenario_holder(s), "");
+    sim_run(s, 6000);
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("values");
+    TCase *tc = tcase_create("scenarios");
+
+    suite_add_tcase(suite, tc);
+    tcase_add_checked_fixture(tc, setup, NULL);
+    tcase_add_test(tc, the_same_value_again_is_null);
+    tcase_add_test(tc, only_its_value_ends_it);
+    tcase_add_test(tc, it_excludes_lock_and_lock_excludes_it);
+    tcase_add_test(tc, another_daemon_ends_it_by_its_value);
+    tcase_add_test(tc, another_daemon_sets_its_lease_and_keeps_it);
+    tcase_add_test(
+        tc, a_release_that_is_sent_again_does_not_end_the_next_hold_of_that_value);
+    tcase_add_test(tc, who_waits_gets_it_from_a_release_by_value);
+    tcase_add_test(tc, its_end_comes_by_itself_although_its_client_has_gone);
+    return suite;
+}

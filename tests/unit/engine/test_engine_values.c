@@ -1,0 +1,189 @@
+/* The engine: value holds, which only their value names. */
+#include "support/engine.h"
+#include "support/runner.h"
+
+#include "engine/value_hold.h"
+#include "latchd/protocol.h"
+
+#include <stdio.h>
+
+static struct engine_fixture e;
+static struct seen_op op;
+
+#define TRY .has = LOCK_HAS_WAIT | LOCK_HAS_LEASE, .lease_ms = 10000
+#define VALUE(text) .value = SPAN(text)
+
+static const struct op_result NOTHELD = { .status = OP_NOTHELD };
+static const struct op_result FREED = { .status = OP_OK, .freed = true };
+
+static void setup(void)
+{
+    fixture_init(&e);
+}
+
+static void teardown(void)
+{
+    fixture_fini(&e);
+}
+
+static void take(uint64_t conn, struct lock_req req, uint64_t token)
+{
+    fixture_lock(&e, conn, "job", req);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .token = token, .count = 1 });
+    (void)fixture_hears(&e, conn, REPLY_TOKEN);
+}
+
+START_TEST(each_request_has_a_field_of_its_own_that_tells_the_value)
+{
+    char first[160];
+
+    take(1, (struct lock_req){ TRY, VALUE("me:v") }, 100);
+    ck_assert_int_eq(op.op.claim.kind, OWNER_ID);
+    ck_assert(value_field_fits(span_str(op.field), SPAN("me:v")));
+    (void)snprintf(first, sizeof(first), "%s", op.field);
+    fixture_unlock(&e, 1, "job", (struct hold_req){ VALUE("*:v") });
+    fixture_gives(&e, OP_RELEASE, FREED);
+    (void)fixture_hears(&e, 1, REPLY_INT);
+    take(1, (struct lock_req){ TRY, VALUE("me:v") }, 101);
+    ck_assert_str_ne(op.field, first);
+}
+END_TEST
+
+START_TEST(a_pattern_fits_any_origin_and_the_beginning_of_a_value)
+{
+    static const struct {
+        const char *pattern;
+        bool fits;
+    } CASES[] = {
+        { "me:va%20b", true },   { "*:va%20b", true }, { "you:va%20b", false },
+        { "*:va", false },       { "*:va*", true },    { "*:*", true },
+        { "me:va%20bc", false }, { "*:b*", false },    { "va%20b", false },
+    };
+    struct span field = SPAN("latchd:value:0123456789abcdef:7:me:va%20b");
+
+    ck_assert_int_eq(value_field_fits(field, span_str(CASES[_i].pattern)),
+                     CASES[_i].fits);
+    ck_assert(!value_field_fits(SPAN("latchd:id:r:me:va%20b"), SPAN("*:*")));
+}
+END_TEST
+
+START_TEST(a_value_that_is_known_here_is_released_by_its_field)
+{
+    char field[160];
+
+    take(1, (struct lock_req){ TRY, VALUE("me:v") }, 100);
+    (void)snprintf(field, sizeof(field), "%s", op.field);
+    fixture_unlock(&e, 2, "job", (struct hold_req){ VALUE("*:v") });
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert_int_eq(op.op.target.kind, TARGET_FIELD);
+    ck_assert_str_eq(op.target_field, field);
+    fixture_answer(&e, &op, FREED);
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_INT).value, 0);
+}
+END_TEST
+
+START_TEST(another_value_is_looked_for_at_redis)
+{
+    take(1, (struct lock_req){ TRY, VALUE("me:v") }, 100);
+    fixture_unlock(&e, 1, "job", (struct hold_req){ VALUE("*:w") });
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert_int_eq(op.op.target.kind, TARGET_VALUE);
+    ck_assert_str_eq(op.target_field, "*:w");
+    ck_assert_str_ne(op.target_entry, ""); /* under which its mark is left */
+    fixture_answer(&e, &op, NOTHELD);
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
+    ck_assert_str_eq(e.notices, "granted:job");
+}
+END_TEST
+
+START_TEST(renew_by_value_attaches_it_with_that_lease)
+{
+    for (int here = 0; here <= 1; here++) {
+        struct op_result r = { .status = OP_OK, .token = 100, .ttl_ms = 700 };
+
+        char field[160] = "latchd:value:fedcba9876543210:7:me:v";
+
+        if (here == 1) {
+            take(1, (struct lock_req){ TRY, VALUE("me:v") }, 100);
+            (void)snprintf(field, sizeof(field), "%s", op.field);
+        }
+        fixture_renew(&e, 1, "job", (struct hold_req){ VALUE("*:v"), .lease_ms = 700 });
+        r.owner = span_str(field);
+        fixture_take_op(&e, OP_ATTACH, &op);
+        ck_assert_int_eq(op.op.target.kind, here == 1 ? TARGET_FIELD : TARGET_VALUE);
+        ck_assert(op.op.exact);
+        ck_assert_uint_eq(op.op.lease_ms, 700);
+        fixture_answer(&e, &op, r);
+        ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 700);
+        fixture_unlock(&e, 1, "job", (struct hold_req){ VALUE("*:v") });
+        fixture_gives(&e, OP_RELEASE, FREED);
+        ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
+    }
+}
+END_TEST
+
+START_TEST(a_value_of_another_user_is_refused)
+{
+    struct lock_req req = { TRY, VALUE("me:v"), .user = 1 };
+
+    take(1, req, 100);
+    fixture_unlock(&e, 2, "job", (struct hold_req){ VALUE("*:v"), .user = 2 });
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_NOPERM);
+    fixture_no_op(&e);
+    fixture_unlock(&e, 2, "job",
+                   (struct hold_req){ VALUE("*:v"), .user = 2, .overrides = true });
+    fixture_gives(&e, OP_RELEASE, FREED);
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_INT).value, 0);
+}
+END_TEST
+
+/* Behind another one it can only wait: no other hold has its field. */
+START_TEST(behind_others_it_does_not_ask_for_itself)
+{
+    fixture_lock(&e, 1, "job", (struct lock_req){ .has = 0 });
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_lock(&e, 2, "job", (struct lock_req){ TRY, VALUE("me:v") });
+    fixture_no_op(&e);
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .token = 100, .count = 1 });
+    (void)fixture_hears(&e, 1, REPLY_TOKEN);
+    (void)fixture_hears(&e, 2, REPLY_NULL);
+}
+END_TEST
+
+START_TEST(a_grant_that_its_client_did_not_get_is_released_by_its_field)
+{
+    uint64_t grant;
+
+    fixture_lock(&e, 1, "job", (struct lock_req){ TRY, VALUE("me:v") });
+    fixture_gives(&e, OP_ACQUIRE,
+                  (struct op_result){ .status = OP_OK, .token = 100, .count = 1 });
+    grant = fixture_hears(&e, 1, REPLY_TOKEN).grant;
+    engine_on_undelivered(e.engine, 1, grant);
+    fixture_collect(&e);
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert_int_eq(op.op.target.kind, TARGET_FIELD);
+    ck_assert(op.op.if_keeper);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("engine_values");
+    TCase *tc = tcase_create("values");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, each_request_has_a_field_of_its_own_that_tells_the_value);
+    tcase_add_loop_test(tc, a_pattern_fits_any_origin_and_the_beginning_of_a_value, 0,
+                        9);
+    tcase_add_test(tc, a_value_that_is_known_here_is_released_by_its_field);
+    tcase_add_test(tc, another_value_is_looked_for_at_redis);
+    tcase_add_test(tc, renew_by_value_attaches_it_with_that_lease);
+    tcase_add_test(tc, a_value_of_another_user_is_refused);
+    tcase_add_test(tc, behind_others_it_does_not_ask_for_itself);
+    tcase_add_test(tc, a_grant_that_its_client_did_not_get_is_released_by_its_field);
+    suite_add_tcase(s, tc);
+    return s;
+}
