@@ -5,6 +5,7 @@ helpers_run.py LATCHD BUILD_DIR [PART OF A NAME...]: prints TAP.
 """
 import concurrent.futures
 import pathlib
+import shutil
 import sys
 import tempfile
 import threading
@@ -29,6 +30,14 @@ def python(interpreter, kind):
     return make
 
 
+def node(kit):
+    """A module is looked for beside the file that asks for it, so both are put into the kit."""
+    helper = kit / "node_modules/latchd"
+    shutil.copytree(HERE.parents[1] / "clients/node", helper, dirs_exist_ok=True)
+    shutil.copy(AGENTS / "agent.mjs", kit)
+    return ["node", kit / "agent.mjs"], []
+
+
 # Title, kit, function: the kit's folder -> command and environment, cases that do not apply
 LANGUAGES = [
     ("Python, threads", "redis-py", python(sys.executable, "threads"),
@@ -37,6 +46,9 @@ LANGUAGES = [
     ("Python, threads, redis-py 4", "debian-redis-py", python("/usr/bin/python3", "threads"),
      helpers_cases.CANNOT_GIVE_UP),
     ("Python, asyncio, redis-py 4", "debian-redis-py", python("/usr/bin/python3", "tasks"), set()),
+    ("Node, node-redis 6", "node-6", node, set()),
+    ("Node, node-redis 5", "node-5", node, set()),
+    ("Node, node-redis 4", "node-4", node, set()),
 ]
 
 

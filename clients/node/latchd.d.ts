@@ -1,0 +1,78 @@
+import type { RedisClientOptions } from 'redis';
+
+/** What latchd answered, or why it did not; `code` says what kind it is. */
+export class LatchdError extends Error {
+  code: string;
+}
+/** Somebody else has the lock, and the wait is over. */
+export class LockTimeout extends LatchdError {}
+/** The lock was lost before it was released: somebody else may have had it since. */
+export class LockLost extends LatchdError {}
+/** No address of latchd answers. */
+export class Unreachable extends LatchdError {}
+/** latchd's Redis cannot be reached, or refuses to grant: BACKEND or NOREPLICAS. */
+export class Backend extends LatchdError {}
+/** Owners would wait for each other. */
+export class Deadlock extends LatchdError {}
+/** A limit of latchd's configuration is reached. */
+export class Limit extends LatchdError {}
+/** The user may not do that, or did not log in. */
+export class NoPermission extends LatchdError {}
+/** The name belongs to other data, or to a lock of the other class. */
+export class WrongType extends LatchdError {}
+
+/** Options of LOCK, as latchd-protocol(7) has them, in lower case; times in milliseconds. */
+export interface LockOptions {
+  /** How long to wait; undefined: without end. */
+  wait?: number | null;
+  /** Ends the wait when it is aborted; not the hold. */
+  signal?: AbortSignal;
+  /** Called when a renewal fails while the lease still runs. */
+  onUncertain?: () => void;
+  fair?: boolean;
+  read?: boolean;
+  write?: boolean;
+  owner?: string;
+  /** The hold ends by itself after this time, and is not renewed. */
+  lease?: number;
+  grace?: number;
+  keep?: number;
+  /** What a later latchd has. */
+  [option: string]: unknown;
+}
+
+/** A lock that is held. */
+export interface Lock extends AsyncDisposable {
+  readonly name: string;
+  /** The fencing token. */
+  readonly token: number;
+  /** Aborted when the hold is lost. */
+  readonly signal: AbortSignal;
+  /** Whether the hold is lost, by the clock of this moment. */
+  readonly lost: boolean;
+  /** The last renewal failed, and the lease is not over yet. */
+  readonly uncertain: boolean;
+  /** From now on the hold lasts for so long, and no longer. */
+  extend(lease: number): Promise<void>;
+  /** Rejects with LockLost if the lock was lost before. */
+  unlock(): Promise<void>;
+}
+
+export interface LatchdOptions extends Omit<RedisClientOptions, 'url'> {
+  /** Milliseconds without an answer after which a connection is given up. */
+  timeout?: number;
+  /** Milliseconds after which a wait fails with Unreachable or Backend. */
+  patience?: number;
+}
+
+/** latchd; one object serves a whole process. */
+export class Latchd {
+  /** addresses: of latchds that share a Redis; the first that answers is used. */
+  constructor(addresses: string | string[], options?: LatchdOptions);
+  /** Resolves to a lock that is held, or to null: somebody else has it after `wait`. */
+  lock(name: string, options?: LockOptions): Promise<Lock | null>;
+  /** Works under the lock; rejects with LockTimeout if somebody else has it after `wait`. */
+  using<T>(name: string, options: LockOptions, work: (lock: Lock) => Promise<T> | T): Promise<T>;
+  /** Closes the connections that no hold needs. */
+  close(): void;
+}

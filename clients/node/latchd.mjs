@@ -1,0 +1,584 @@
+// Locks of latchd, over node-redis.
+//
+//     const latchd = new Latchd('redis://localhost:5625');
+//     await using lock = await latchd.lock('job', { wait: 10_000 });
+//     if (lock) await work(lock.token, lock.signal);
+//
+// Each wait has a connection of its own; all holds of a Latchd are renewed over one. Every request
+// has an ID and is repeated, through the next address if need be, until it is answered. How long a
+// hold may be relied on is counted from before its last renewal was sent, on a clock that runs
+// during suspend (where the system has one).
+//
+// A hold lasts until it is released, lost, or its process ends: the garbage collector releases
+// none. No connection and no timer keeps a process alive that has nothing else to do, but those of
+// a request that waits for its answer. Times are in milliseconds.
+import { randomUUID } from 'node:crypto';
+import os from 'node:os';
+import redis from 'redis';
+
+const LONGEST_ASK = 10_000; // a wait is made of LOCKs that are this long, to notice a dead host
+const MOST_IDLE = 8; // connections that are kept for the next waits
+const FIRST_PAUSE = 50; // between attempts, growing
+const LAST_PAUSE = 1000;
+const LEAST_LEASE = 100; // what latchd takes
+const LONGEST_TIMER = 2 ** 31 - 1;
+
+// Of leases, in steps of 10 ms; waits are measured by performance.now().
+const now = process.platform === 'linux'
+  ? () => os.uptime() * 1000 // runs during suspend
+  : () => performance.now();
+
+/** What latchd answered, or why it did not; `code` says what kind it is. */
+export class LatchdError extends Error {
+  constructor(message, code = 'ERR', options) {
+    super(message, options);
+    this.code = code;
+    this.name = new.target.name;
+  }
+}
+
+/** Somebody else has the lock, and the wait is over. */
+export class LockTimeout extends LatchdError {
+  constructor(message) { super(message, 'TIMEOUT'); }
+}
+
+/** The lock was lost before it was released: somebody else may have had it since. */
+export class LockLost extends LatchdError {
+  constructor(message) { super(message, 'NOTHELD'); }
+}
+
+/** No address of latchd answers. */
+export class Unreachable extends LatchdError {
+  constructor(message, options) { super(message, 'UNREACHABLE', options); }
+}
+
+/** latchd's Redis cannot be reached, or refuses to grant: BACKEND or NOREPLICAS. */
+export class Backend extends LatchdError {}
+
+/** Owners would wait for each other. */
+export class Deadlock extends LatchdError {}
+
+/** A limit of latchd's configuration is reached. */
+export class Limit extends LatchdError {}
+
+/** The user may not do that, or did not log in. */
+export class NoPermission extends LatchdError {}
+
+/** The name belongs to other data, or to a lock of the other class. */
+export class WrongType extends LatchdError {}
+
+class GoAway extends LatchdError {}
+
+const ERRORS = {
+  BACKEND: Backend, NOREPLICAS: Backend, DEADLOCK: Deadlock, LIMIT: Limit, NOPERM: NoPermission,
+  NOAUTH: NoPermission, WRONGPASS: NoPermission, DENIED: NoPermission, WRONGTYPE: WrongType,
+  GOAWAY: GoAway,
+};
+
+function toTyped(error) {
+  if (error instanceof LatchdError) return error;
+  const code = /^[A-Z]+(?= |$)/.exec(error.message)?.[0];
+  if (!(error instanceof redis.ErrorReply)) {
+    return new Unreachable(error.message || error.code || String(error), { cause: error });
+  }
+  if (code === 'NOTHELD') return new LockLost(error.message);
+  return new (ERRORS[code] ?? LatchdError)(error.message, code ?? 'ERR');
+}
+
+const sleep = (ms, ref = true) => new Promise((resolve) => {
+  const timer = setTimeout(resolve, ms);
+  if (!ref) timer.unref();
+});
+
+/** Settles as the promise does, or rejects as soon as the signal is aborted. */
+function untilAborted(promise, signal) {
+  if (!signal) return promise;
+  return new Promise((resolve, reject) => {
+    const stop = () => reject(signal.reason);
+    if (signal.aborted) stop();
+    signal.addEventListener('abort', stop, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
+  });
+}
+
+/** A connection: requests leave at once, and replies come in order. */
+class Link {
+  broken = null;
+  silent = false;
+  onBreak = null;
+  #client;
+  #asked = 0;
+  #waiting = new Set(); // to reject what a broken connection will not answer
+
+  constructor(options, at, timeout) {
+    this.at = at;
+    this.timeout = timeout;
+    this.#client = redis.createClient({
+      ...options, disableOfflineQueue: true,
+      socket: { connectTimeout: timeout, ...options.socket, reconnectStrategy: false },
+    });
+    this.#client.on('error', (error) => this.#breakBy(error));
+    this.#client.on('end', () => this.#breakBy(new Error('the connection was closed')));
+  }
+
+  /** Rejects unless the daemon itself answers, and not only its host. */
+  async open() {
+    const timer = setTimeout(() => this.close('no connection in time'), 2 * this.timeout);
+    try {
+      await this.#orBroken(this.#client.connect());
+    } catch (error) {
+      throw toTyped(error);
+    } finally {
+      clearTimeout(timer);
+    }
+    await this.ask(['PING'], this.timeout);
+  }
+
+  async ask(words, within) {
+    if (this.broken) throw this.broken;
+    const timer = setTimeout(() => {
+      this.silent = true;
+      this.close('no answer in time');
+    }, Math.min(within, LONGEST_TIMER));
+    if (this.#asked++ === 0) this.#client.ref();
+    try {
+      return await this.#orBroken(this.#client.sendCommand(words.map(String)));
+    } catch (error) {
+      const typed = toTyped(error);
+      if (typed instanceof Unreachable) this.#breakBy(typed);
+      throw typed;
+    } finally {
+      clearTimeout(timer);
+      if (--this.#asked === 0 && !this.broken) this.#client.unref();
+    }
+  }
+
+  #orBroken(promise) {
+    return new Promise((resolve, reject) => {
+      this.#waiting.add(reject);
+      promise.then(resolve, reject).finally(() => this.#waiting.delete(reject));
+    });
+  }
+
+  #breakBy(error) {
+    if (this.broken) return;
+    this.broken = toTyped(error);
+    for (const reject of this.#waiting) reject(this.broken);
+    try {
+      const ended = this.#client.destroy ? this.#client.destroy() : this.#client.disconnect();
+      ended?.catch?.(() => {});
+    } catch {
+      // it was never open, or is closed already
+    }
+    this.onBreak?.();
+  }
+
+  close(why = 'closed') {
+    this.#breakBy(new Unreachable(why));
+  }
+}
+
+/** One request for a lock, and what it was granted. */
+class Hold {
+  request = randomUUID();
+  state = 'waiting'; // then held, then lost or released
+  uncertain = false;
+  token = 0;
+  until = -Infinity;
+  due = -Infinity;
+  end = -Infinity;
+  aborter = new AbortController();
+
+  constructor(name, words, kind, lease, onUncertain) {
+    Object.assign(this, { name, words, kind, lease, onUncertain });
+  }
+
+  /** A hold with a lease is only confirmed, for what is left of it. */
+  renewal() {
+    const words = ['RENEW', this.name, ...this.kind, 'ID', this.request];
+    if (this.lease === undefined) return words;
+    return [...words, 'LEASE', Math.max(LEAST_LEASE, Math.floor(this.end - now()))];
+  }
+
+  renewed(sent, left) {
+    this.until = this.lease === undefined ? sent + left : Math.min(sent + left, this.end);
+    this.due = sent + (this.until - sent) / 3;
+    this.uncertain = false;
+  }
+
+  doubt() {
+    if (this.state !== 'held' || this.uncertain) return;
+    this.uncertain = true;
+    if (this.onUncertain) queueMicrotask(() => this.onUncertain());
+  }
+
+  lose() {
+    if (this.state !== 'held') return; // so it is told once, and never after the release
+    this.state = 'lost';
+    this.until = -Infinity;
+    this.aborter.abort(new LockLost(`${this.name} was lost`));
+  }
+}
+
+/** A lock that is held; of Latchd.lock(). */
+class Lock {
+  #hold;
+  #latchd;
+
+  constructor(hold, latchd) {
+    this.#hold = hold;
+    this.#latchd = latchd;
+  }
+
+  get name() { return this.#hold.name; }
+
+  get token() { return this.#hold.token; }
+
+  get signal() { return this.#hold.aborter.signal; }
+
+  get lost() { return this.#hold.state !== 'released' && this.#hold.until <= now(); }
+
+  get uncertain() { return this.#hold.uncertain && !this.lost; }
+
+  extend(lease) { return this.#latchd._extend(this.#hold, lease); }
+
+  unlock() { return this.#latchd._release(this.#hold); }
+
+  [Symbol.asyncDispose]() { return this.unlock(); }
+}
+
+export class Latchd {
+  #addresses;
+  #timeout;
+  #patience;
+  #at = 0;
+  #idle = [];
+  #shared = null;
+  #connecting = null;
+  #holds = new Map(); // by request
+  #timer = null;
+  #wakeAt = Infinity;
+  #renewing = false;
+  #pause = FIRST_PAUSE;
+
+  constructor(addresses, { timeout = 5000, patience = 30_000, ...client } = {}) {
+    this.#addresses = [addresses].flat().map((url) => ({ ...client, url: String(url) }));
+    if (this.#addresses.length === 0) throw new TypeError("latchd's address is missing");
+    this.#timeout = timeout;
+    this.#patience = patience;
+  }
+
+  /** Resolves to a lock that is held, or to null: somebody else has it after `wait`. */
+  async lock(name, options = {}) {
+    const { wait, signal, onUncertain, lease, ...more } = options;
+    const words = lease === undefined ? [] : ['LEASE', Math.ceil(lease)];
+    for (const [option, value] of Object.entries(more)) {
+      if (value === undefined || value === null || value === false) continue;
+      words.push(option.toUpperCase());
+      if (value !== true) words.push(value);
+    }
+    const kind = ['read', 'write'].filter((k) => more[k]).map((k) => k.toUpperCase());
+    const hold = new Hold(name, words, kind, lease, onUncertain);
+    signal?.throwIfAborted();
+    return (await this.#acquire(hold, wait, signal)) ? new Lock(hold, this) : null;
+  }
+
+  /** Works under the lock; rejects with LockTimeout if somebody else has it after `wait`. */
+  async using(name, options, work) {
+    const lock = await this.lock(name, options);
+    if (!lock) throw new LockTimeout(`somebody else has ${name}`);
+    let result;
+    try {
+      result = await work(lock);
+    } catch (error) {
+      await lock.unlock().catch(() => {}); // what the work itself threw is of more interest
+      throw error;
+    }
+    await lock.unlock();
+    return result;
+  }
+
+  /** Closes the connections that no hold needs. */
+  close() {
+    for (const link of this.#idle.splice(0)) link.close();
+    if (this.#holds.size === 0) this.#shared?.close();
+  }
+
+  // Connections
+
+  /** Through the first address that answers, beginning with the last one that did. */
+  async #connect() {
+    let trouble;
+    for (let i = 0; i < this.#addresses.length; i++) {
+      const link = new Link(this.#addresses[this.#at], this.#at, this.#timeout);
+      try {
+        await link.open();
+        return link;
+      } catch (error) {
+        trouble = error;
+        this.#leave(link);
+        if (!(error instanceof Unreachable || error instanceof GoAway)) throw error;
+      }
+    }
+    throw new Unreachable(trouble.message, { cause: trouble });
+  }
+
+  /** The next connection begins with another address, if there is one. */
+  #leave(link) {
+    link.close();
+    if (this.#at === link.at) this.#at = (link.at + 1) % this.#addresses.length;
+  }
+
+  async #ownLink() {
+    while (this.#idle.length > 0) {
+      const link = this.#idle.pop();
+      if (!link.broken) return link;
+    }
+    return this.#connect();
+  }
+
+  #giveBack(link) {
+    if (this.#idle.length < MOST_IDLE && !link.broken) this.#idle.push(link);
+    else link.close();
+  }
+
+  /** On which no LOCK waits. One attempt serves all that want it. */
+  async #sharedLink() {
+    if (this.#shared && !this.#shared.broken) return this.#shared;
+    this.#connecting ??= this.#connectShared().finally(() => { this.#connecting = null; });
+    return this.#connecting;
+  }
+
+  async #connectShared() {
+    const link = await this.#connect();
+    this.#shared = link;
+    link.onBreak = () => {
+      // Where latchd is only silent, connecting again would succeed: another address comes first.
+      if (link.silent) this.#leave(link);
+      // The holds were attached to this connection: all are renewed at once.
+      for (const hold of this.#holds.values()) hold.due = -Infinity;
+      this.#wake(0);
+    };
+    return link;
+  }
+
+  // Taking
+
+  async #acquire(hold, wait, signal) {
+    const deadline = wait === undefined || wait === null ? Infinity : performance.now() + wait;
+    let reached = performance.now();
+    let pause = FIRST_PAUSE;
+    let link = null;
+    try {
+      for (;;) {
+        let used = link !== null || this.#idle.length > 0;
+        let trouble;
+        try {
+          link ??= await this.#untilAbortedLink(signal);
+          const token = await untilAborted(this.#ask(link, hold, deadline), signal);
+          if (token !== null) {
+            await untilAborted(this.#begin(hold, Number(token), signal), signal);
+            this.#giveBack(link);
+            return true;
+          }
+          reached = performance.now();
+          pause = FIRST_PAUSE;
+          if (reached < deadline) continue;
+          this.#abandon(hold, link);
+          return false;
+        } catch (error) {
+          trouble = error;
+        }
+        if (signal?.aborted) throw signal.reason;
+        if (trouble instanceof LockLost && performance.now() < deadline) {
+          hold.request = randomUUID(); // the old one is over: freed by force, or lost on its way
+          continue;
+        }
+        if (![Unreachable, Backend, GoAway].some((kind) => trouble instanceof kind)) throw trouble;
+        if (trouble instanceof Backend) {
+          used = false;
+        } else if (link) {
+          this.#leave(link);
+          link = null;
+        }
+        // That a connection broke while it lay idle says nothing yet.
+        if (!used && (performance.now() >= deadline || performance.now() - reached > this.#patience)) throw trouble;
+        await untilAborted(sleep(Math.max(0, Math.min(pause, deadline - performance.now()))), signal);
+        pause = Math.min(2 * pause, LAST_PAUSE);
+      }
+    } catch (error) {
+      this.#abandon(hold, link);
+      throw error;
+    }
+  }
+
+  /** A connection that comes after the wait was given up is kept for the next one. */
+  async #untilAbortedLink(signal) {
+    const coming = this.#ownLink();
+    try {
+      return await untilAborted(coming, signal);
+    } catch (error) {
+      coming.then((link) => this.#giveBack(link), () => {});
+      throw error;
+    }
+  }
+
+  #ask(link, hold, deadline) {
+    const left = Math.max(0, deadline - performance.now());
+    const ask = Math.min(left, LONGEST_ASK);
+    const words = [...hold.words];
+    // latchd looks for a deadlock where it knows how long an owner would wait in all.
+    const wait = words.includes('OWNER') ? left : ask;
+    if (wait < Infinity) words.push('WAIT', Math.ceil(wait));
+    if (wait === 0 && !words.includes('KEEP')) words.push('KEEP', 0);
+    return link.ask(['LOCK', hold.name, ...words, 'ID', hold.request], ask + this.#timeout);
+  }
+
+  /** Attaches the hold to the connection that renews, and learns how long its lease is. */
+  async #begin(hold, token, signal) {
+    const link = await this.#sharedLink();
+    const sent = now();
+    if (hold.lease !== undefined) hold.end = sent + hold.lease;
+    const left = Number(await link.ask(hold.renewal(), this.#timeout));
+    if (signal?.aborted) return; // who gave up has been told, and the hold is given back
+    hold.token = token;
+    hold.state = 'held';
+    hold.renewed(sent, left);
+    this.#holds.set(hold.request, hold);
+    this.#wake(Math.min(hold.due, hold.until) - now());
+  }
+
+  /** Ends the wait; and the hold, if it was granted in the same moment. */
+  async #abandon(hold, link) {
+    this.#holds.delete(hold.request);
+    hold.state = 'released';
+    try {
+      if (link && !link.broken) {
+        const cancel = link.ask(['CANCEL', hold.name, 'ID', hold.request], this.#timeout);
+        await Promise.all([cancel, this.#unlock(hold, link)]);
+        this.#giveBack(link);
+        return;
+      }
+    } catch {
+      link.close();
+    }
+    await this.#insist(hold);
+  }
+
+  // Keeping
+
+  #wake(within) {
+    const at = now() + Math.max(0, within);
+    if (this.#timer !== null && at >= this.#wakeAt) return;
+    clearTimeout(this.#timer);
+    this.#wakeAt = at;
+    this.#timer = setTimeout(() => this.#keep(), Math.min(Math.max(0, within), LONGEST_TIMER));
+    this.#timer.unref();
+  }
+
+  /** Renews what is due, and says what is lost. */
+  #keep() {
+    this.#timer = null;
+    const at = now();
+    const due = [];
+    for (const hold of [...this.#holds.values()]) {
+      if (hold.until <= at) this.#lose(hold);
+      else if (hold.due <= at) due.push(hold);
+    }
+    if (due.length > 0 && !this.#renewing) this.#renew(due);
+    let next = Infinity;
+    for (const hold of this.#holds.values()) {
+      next = Math.min(next, hold.until, this.#renewing ? Infinity : hold.due);
+    }
+    if (next < Infinity) this.#wake(next - now());
+  }
+
+  #lose(hold) {
+    this.#holds.delete(hold.request);
+    hold.lose();
+  }
+
+  /** All of these in one go. Those that were released meanwhile are left out of it. */
+  async #renew(due) {
+    this.#renewing = true;
+    try {
+      const link = await this.#sharedLink();
+      const held = due.filter((hold) => hold.state === 'held');
+      const left = Math.min(...held.map((hold) => hold.until)) - now();
+      const within = Math.min(this.#timeout, Math.max(1000, left / 3));
+      await Promise.all(held.map((hold) => this.#renewOne(link, hold, within)));
+    } catch {
+      for (const hold of due) hold.doubt();
+    }
+    // After a failure the next attempt is made soon, and as often as it takes.
+    const uncertain = due.some((hold) => hold.uncertain);
+    this.#pause = uncertain ? Math.min(2 * this.#pause, LAST_PAUSE) : FIRST_PAUSE;
+    if (uncertain) await sleep(this.#pause, false);
+    this.#renewing = false;
+    this.#wake(0);
+  }
+
+  async #renewOne(link, hold, within) {
+    const sent = now();
+    try {
+      const left = Number(await link.ask(hold.renewal(), within));
+      if (hold.state === 'held') hold.renewed(sent, left);
+    } catch (error) {
+      if (!(error instanceof LockLost)) hold.doubt();
+      else if (this.#holds.has(hold.request)) this.#lose(hold);
+    }
+  }
+
+  async _extend(hold, lease) {
+    if (hold.state !== 'held') throw new LockLost(`${hold.name} is not held`);
+    const link = await this.#sharedLink();
+    const sent = now();
+    const words = ['RENEW', hold.name, ...hold.kind, 'ID', hold.request, 'LEASE', Math.ceil(lease)];
+    const left = Number(await link.ask(words, this.#timeout));
+    hold.lease = lease;
+    hold.end = sent + lease;
+    hold.renewed(sent, left);
+    this.#wake(0);
+  }
+
+  // Giving back
+
+  async _release(hold) {
+    if (hold.state === 'released') return; // twice is as good as once
+    const lost = hold.state === 'lost' || hold.until <= now();
+    if (lost) this.#lose(hold);
+    this.#holds.delete(hold.request);
+    hold.state = 'released'; // from now on no renewal counts, and no loss is told
+    const release = this.#insist(hold);
+    // Where latchd is out of reach it goes on in the background: the work is done.
+    let timer;
+    const late = new Promise((resolve) => { timer = setTimeout(resolve, this.#timeout); });
+    const held = await Promise.race([release, late]);
+    clearTimeout(timer);
+    if (lost || held === false) throw new LockLost(`${hold.name} was lost before it was released`);
+  }
+
+  /** Unlocks, through restarts, for as long as the hold can be there. False: it was not. */
+  async #insist(hold) {
+    const end = now() + Math.max(this.#patience, hold.lease ?? 0);
+    for (let pause = FIRST_PAUSE; now() < end; pause = Math.min(2 * pause, LAST_PAUSE)) {
+      try {
+        return await this.#unlock(hold, await this.#sharedLink());
+      } catch (error) {
+        if (!(error instanceof Unreachable)) return undefined;
+        await sleep(pause, false);
+      }
+    }
+    return undefined;
+  }
+
+  async #unlock(hold, link) {
+    try {
+      await link.ask(['UNLOCK', hold.name, ...hold.kind, 'ID', hold.request], this.#timeout);
+    } catch (error) {
+      if (error instanceof LockLost) return false;
+      if (!(error instanceof Backend)) throw error; // BACKEND: latchd has it in hand
+    }
+    return true;
+  }
+}

@@ -1,0 +1,64 @@
+// agent.mjs TIMEOUT_S PATIENCE_S URL...: takes locks as it is told, with the helper for Node.
+// README.md says how it is told.
+import { createInterface } from 'node:readline';
+import { setImmediate } from 'node:timers/promises';
+import { Latchd, LatchdError } from 'latchd';
+
+const [timeout, patience, ...urls] = process.argv.slice(2);
+const latchd = new Latchd(urls, { timeout: timeout * 1000, patience: patience * 1000 });
+const locks = new Map();
+const quits = new Map();
+
+function say(...words) {
+  process.stdout.write(`${words.join(' ')}\n`);
+}
+
+function sayError(key, error) {
+  if (error.name === 'AbortError') say(key, 'gave-up');
+  else if (error instanceof LatchdError) say(key, 'error', error.code);
+  else throw error;
+}
+
+const orders = {
+  async lock(key, name, wait, ...options) {
+    const more = Object.fromEntries(options.map((option) => {
+      const [word, value = true] = option.split('=');
+      return [word, ['lease', 'grace', 'keep'].includes(word) ? Number(value) : value];
+    }));
+    quits.set(key, new AbortController());
+    const lock = await latchd.lock(name, {
+      wait: wait === '-' ? undefined : Number(wait), signal: quits.get(key).signal,
+      onUncertain: () => say(key, 'uncertain'), ...more,
+    });
+    if (!lock) return say(key, 'null');
+    locks.set(key, lock);
+    lock.signal.addEventListener('abort', () => say(key, 'lost'));
+    return say(key, 'token', lock.token);
+  },
+  async 'give-up'(key) {
+    quits.get(key).abort();
+  },
+  async unlock(key) {
+    await locks.get(key)[Symbol.asyncDispose]();
+    say(key, 'unlocked');
+  },
+  async crowd(key, name, count, turns) {
+    let inside = 0;
+    let overlaps = 0;
+    await Promise.all(Array.from({ length: count }, async () => {
+      for (let i = 0; i < turns; i++) {
+        await latchd.using(name, {}, async () => {
+          overlaps += inside++;
+          await setImmediate();
+          inside--;
+        });
+      }
+    }));
+    say(key, 'overlaps', overlaps);
+  },
+};
+
+createInterface({ input: process.stdin }).on('line', (line) => {
+  const [what, key, ...words] = line.split(' ');
+  orders[what](key, ...words).catch((error) => sayError(key, error));
+});
