@@ -84,16 +84,17 @@ enum lock_call_endless {
 
 enum lock_reply_kind {
     LOCK_REPLY_NULL,
-    LOCK_REPLY_INTEGER,    /* integer */
-    LOCK_REPLY_STATUS,     /* text: +OK */
-    LOCK_REPLY_BULK,       /* text */
-    LOCK_REPLY_ERROR,      /* text, without the '-' */
-    LOCK_REPLY_WRONG_TYPE, /* Redis's -WRONGTYPE */
-    LOCK_REPLY_KEY_COUNT,  /* the number of keys of the call, as an integer */
-    LOCK_REPLY_DONE_COUNT, /* the number of keys that were changed, as an integer */
-    LOCK_REPLY_VALUE,      /* the value that the key has after the call */
-    LOCK_REPLY_TTL_MS,     /* as PTTL: ms left; -1 endless, -2 not there */
-    LOCK_REPLY_TTL_S,      /* as TTL: the same in s, rounded to the nearest */
+    LOCK_REPLY_INTEGER,     /* integer */
+    LOCK_REPLY_STATUS,      /* text: +OK */
+    LOCK_REPLY_BULK,        /* text */
+    LOCK_REPLY_ERROR,       /* text, which begins with a code: -text */
+    LOCK_REPLY_PLAIN_ERROR, /* text, a single word: -ERR text, as Redis 7 has it */
+    LOCK_REPLY_WRONG_TYPE,  /* Redis's -WRONGTYPE */
+    LOCK_REPLY_KEY_COUNT,   /* the number of keys of the call, as an integer */
+    LOCK_REPLY_DONE_COUNT,  /* the number of keys that were changed, as an integer */
+    LOCK_REPLY_VALUE,       /* the value that the key has after the call */
+    LOCK_REPLY_TTL_MS,      /* as PTTL: ms left; -1 endless, -2 not there */
+    LOCK_REPLY_TTL_S,       /* as TTL: the same in s, rounded to the nearest */
     LOCK_REPLY_KINDS,
 };
 
@@ -103,8 +104,8 @@ struct lock_reply {
     struct span text;
 };
 
-/* A PUBLISH beside a release. It is sent once for each key that was deleted, only if
- * one was, and its number of receivers is in no reply. channel.ptr NULL: none. */
+/* A PUBLISH beside a release of one key, sent if the key was deleted; how many receive
+ * it is in no reply. channel.ptr NULL: none. */
 struct lock_publish {
     struct span channel;
     struct span message;

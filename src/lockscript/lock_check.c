@@ -1,0 +1,281 @@
+#include "lockscript/lock_classify.h"
+
+enum lock_call_state lock_state_of(const struct lock_plan *plan,
+                                   const struct script_key *key)
+{
+    bool endless = key->left[LOCK_UNIT_MS] == LUA_TTL_ENDLESS ||
+                   key->left[LOCK_UNIT_S] == LUA_TTL_ENDLESS;
+    bool mine = key->found == SCRIPT_MINE || (key->found == SCRIPT_SAME_PREFIX &&
+                                              plan->compare == LOCK_COMPARE_PREFIX);
+
+    if (key->found == SCRIPT_FREE) {
+        return LOCK_KEY_FREE;
+    }
+    if (key->found == SCRIPT_NOT_A_STRING) {
+        return LOCK_KEY_NOT_A_STRING;
+    }
+    if (!mine && plan->compare != LOCK_COMPARE_NONE) {
+        return LOCK_KEY_OTHERS;
+    }
+    return endless ? LOCK_KEY_MINE_ENDLESS : LOCK_KEY_MINE;
+}
+
+/* What an operation makes of a key in which it can be done; SCRIPT_UNTOUCHED: it
+ * cannot, or changes nothing. */
+static enum script_after outcome_of_key(const struct lock_plan *plan,
+                                        const struct script_key *key)
+{
+    enum lock_call_state state = lock_state_of(plan, key);
+    bool mine = state == LOCK_KEY_MINE || state == LOCK_KEY_MINE_ENDLESS;
+    bool any = state != LOCK_KEY_FREE && plan->compare == LOCK_COMPARE_NONE;
+    enum script_after set = key->found == SCRIPT_MINE ? SCRIPT_EXTENDED : SCRIPT_SET;
+
+    switch (plan->kind) {
+    case LOCK_CALL_ACQUIRE:
+        return state == LOCK_KEY_FREE ? set : SCRIPT_UNTOUCHED;
+    case LOCK_CALL_ACQUIRE_OR_EXTEND:
+        return state == LOCK_KEY_FREE || mine ? set : SCRIPT_UNTOUCHED;
+    case LOCK_CALL_EXTEND:
+        if (state == LOCK_KEY_MINE_ENDLESS && plan->endless == LOCK_ENDLESS_REFUSED) {
+            return SCRIPT_UNTOUCHED;
+        }
+        return mine || any ? SCRIPT_EXTENDED : SCRIPT_UNTOUCHED;
+    case LOCK_CALL_OVERWRITE:
+        return any ? set : SCRIPT_UNTOUCHED;
+    case LOCK_CALL_RELEASE:
+        return mine ? SCRIPT_DELETED : SCRIPT_UNTOUCHED;
+    case LOCK_CALL_FORCE_RELEASE:
+        return any ? SCRIPT_DELETED : SCRIPT_UNTOUCHED;
+    default:
+        return SCRIPT_UNTOUCHED;
+    }
+}
+
+/* The state whose reply several keys get, if all are done or none is. */
+static enum lock_call_state deciding_state(const struct lock_plan *plan,
+                                           const struct script_run *run)
+{
+    for (unsigned i = 0; i < run->key_count; i++) {
+        if (outcome_of_key(plan, &run->keys[i]) == SCRIPT_UNTOUCHED) {
+            return lock_state_of(plan, &run->keys[i]);
+        }
+    }
+    return lock_state_of(plan, &run->keys[0]);
+}
+
+static struct lock_reply integer_reply(int64_t integer)
+{
+    return (struct lock_reply){ .kind = LOCK_REPLY_INTEGER, .integer = integer };
+}
+
+/* Puts in what a run knows for what a call will know: counts, and times that are 0. */
+static void fill_reply(const struct script_run *run, unsigned done,
+                       struct lock_reply *r)
+{
+    enum lock_unit unit = r->kind == LOCK_REPLY_TTL_S ? LOCK_UNIT_S : LOCK_UNIT_MS;
+
+    switch (r->kind) {
+    case LOCK_REPLY_KEY_COUNT:
+        *r = integer_reply(run->key_count);
+        break;
+    case LOCK_REPLY_DONE_COUNT:
+        *r = integer_reply(done);
+        break;
+    case LOCK_REPLY_TTL_MS:
+    case LOCK_REPLY_TTL_S:
+        if (run->keys[0].left[unit] == LUA_TTL_ZERO) {
+            *r = integer_reply(0);
+        } else if (run->keys[0].left[unit] == LUA_TTL_ENDLESS) {
+            *r = integer_reply(-1);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+/* Each key for itself, up to one of a wrong type. */
+static void outcome_of_each(const struct lock_plan *plan, const struct script_run *run,
+                            struct lock_outcome *ret)
+{
+    unsigned done = 0;
+
+    for (unsigned i = 0; i < run->key_count; i++) {
+        enum lock_call_state state = lock_state_of(plan, &run->keys[i]);
+
+        if (plan->replies[state].kind == LOCK_REPLY_WRONG_TYPE) {
+            ret->reply = plan->replies[state];
+            return;
+        }
+        ret->after[i] = outcome_of_key(plan, &run->keys[i]);
+        done += ret->after[i] != SCRIPT_UNTOUCHED;
+    }
+    ret->reply = integer_reply(done);
+}
+
+static struct lock_outcome outcome_of_run(const struct lock_plan *plan,
+                                          const struct script_run *run)
+{
+    struct lock_outcome ret = { .after = { SCRIPT_UNTOUCHED } };
+    unsigned done = 0;
+
+    if (plan->scope == LOCK_CALL_EACH_KEY) {
+        outcome_of_each(plan, run, &ret);
+        return ret;
+    }
+    for (unsigned i = 0; i < run->key_count; i++) {
+        ret.after[i] = outcome_of_key(plan, &run->keys[i]);
+        done += ret.after[i] != SCRIPT_UNTOUCHED;
+    }
+    if (done != run->key_count) {
+        memset(ret.after, 0, sizeof(ret.after));
+        done = 0;
+    }
+    ret.reply = plan->replies[deciding_state(plan, run)];
+    fill_reply(run, done, &ret.reply);
+    return ret;
+}
+
+static bool is_same_reply(const struct lock_reply *a, const struct lock_reply *b)
+{
+    return a->kind == b->kind && a->integer == b->integer && span_eq(a->text, b->text);
+}
+
+/* The value of a key at the end is that of the call, whoever had it before: what SET
+ * does to a key of the same value is what EXTEND does. */
+static bool is_same_key(const struct lock_plan *plan, const struct script_key *key,
+                        enum script_after after)
+{
+    if (key->after != after) {
+        return false;
+    }
+    return (after != SCRIPT_SET && after != SCRIPT_EXTENDED) ||
+           lock_end_plan_eq(&key->end, &plan->end);
+}
+
+/* A run in which a key got lost does what the operation does, but for that key, in one
+ * of the states that the key may have had; what is left of that key is nobody's. */
+static bool is_same_with_loss(const struct lock_plan *plan,
+                              const struct script_run *run)
+{
+    for (int found = 0; found < SCRIPT_FOUND_STATES; found++) {
+        struct script_run other = *run;
+        struct lock_outcome outcome;
+        bool same = true;
+
+        other.keys[run->lost_key].found = (enum script_found)found;
+        outcome = outcome_of_run(plan, &other);
+        for (unsigned i = 0; i < run->key_count; i++) {
+            same = same && ((int)i == run->lost_key ||
+                            is_same_key(plan, &run->keys[i], outcome.after[i]));
+        }
+        if (same) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A lost key may be set only where the operation would have set it. */
+static bool is_loss_harmless(const struct lock_plan *plan, const struct script_run *run)
+{
+    const struct script_key *lost = &run->keys[run->lost_key];
+    bool takes = plan->kind != LOCK_CALL_RELEASE &&
+                 plan->kind != LOCK_CALL_FORCE_RELEASE &&
+                 plan->kind < LOCK_CALL_GET_VALUE;
+
+    if ((lost->after == SCRIPT_SET || lost->after == SCRIPT_EXTENDED) &&
+        (!takes || !lock_end_plan_eq(&lost->end, &plan->end))) {
+        return false;
+    }
+    return is_same_with_loss(plan, run);
+}
+
+/* One message for a key that was deleted, as the plan has it. */
+static bool is_same_publish(const struct lock_plan *plan, const struct script_run *run)
+{
+    unsigned expected = plan->channel.source != LOCK_OPERAND_NONE &&
+                        run->keys[0].after == SCRIPT_DELETED;
+
+    if (run->publish_count != expected) {
+        return false;
+    }
+    return expected == 0 || (lock_operand_eq(&plan->channel, &run->channel) &&
+                             lock_operand_eq(&plan->message, &run->message));
+}
+
+static bool is_same_outcome(const struct lock_plan *plan, const struct script_run *run,
+                            const struct lock_reply *reply)
+{
+    struct lock_outcome expected = outcome_of_run(plan, run);
+
+    for (unsigned i = 0; i < run->key_count; i++) {
+        if (!is_same_key(plan, &run->keys[i], expected.after[i])) {
+            return false;
+        }
+    }
+    return is_same_reply(&expected.reply, reply) && is_same_publish(plan, run);
+}
+
+static bool is_same_completed(const struct lock_plan *plan,
+                              const struct script_run *run,
+                              const struct lock_reply *reply, unsigned from);
+
+/* The same with a key that may be endless: the run did not ask. */
+static bool is_same_endless(const struct lock_plan *plan, struct script_run *run,
+                            const struct lock_reply *reply, unsigned at)
+{
+    struct script_key *key = &run->keys[at];
+
+    if (!is_same_completed(plan, run, reply, at + 1)) {
+        return false;
+    }
+    if (key->found == SCRIPT_FREE || key->left[LOCK_UNIT_MS] != LUA_TTL_UNKNOWN ||
+        key->left[LOCK_UNIT_S] != LUA_TTL_UNKNOWN) {
+        return true;
+    }
+    key->left[LOCK_UNIT_MS] = key->left[LOCK_UNIT_S] = LUA_TTL_ENDLESS;
+    return is_same_completed(plan, run, reply, at + 1);
+}
+
+/* What a run did not look at, because it ended early or does not care, may be anything:
+ * the operation must do the same in each case. Tries all for the keys from `from`. */
+static bool is_same_completed(const struct lock_plan *plan,
+                              const struct script_run *run,
+                              const struct lock_reply *reply, unsigned from)
+{
+    struct script_run other = *run;
+
+    if (from == run->key_count) {
+        return is_same_outcome(plan, run, reply);
+    }
+    if (run->keys[from].used) {
+        return is_same_endless(plan, &other, reply, from);
+    }
+    for (int found = 0; found < SCRIPT_FOUND_STATES; found++) {
+        other = *run;
+        other.keys[from].found = (enum script_found)found;
+        if (!is_same_endless(plan, &other, reply, from)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool lock_check_run(struct script_analysis *a, const struct lock_plan *plan,
+                    const struct script_run *run)
+{
+    struct lock_reply reply;
+    bool same;
+
+    if (run->lost_key >= 0) {
+        same = is_loss_harmless(plan, run);
+    } else if (!lock_reply_of(a, run, &reply)) {
+        return script_refuse(a, run->line, "the reply is none of a lock operation");
+    } else {
+        same = is_same_completed(plan, run, &reply, 0);
+    }
+    return same || script_error_set(a->error, run->line,
+                                    "not the same operation (%s) on every path",
+                                    lock_call_kind_name(plan->kind));
+}

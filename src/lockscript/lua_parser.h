@@ -1,0 +1,14 @@
+/* lua_parser: a script's text to its tree. Whatever is no part of the small language of
+ * lock libraries is refused here, by name. */
+#ifndef LATCHD_LOCKSCRIPT_LUA_PARSER_H
+#define LATCHD_LOCKSCRIPT_LUA_PARSER_H
+
+#include "lockscript/lua_ast.h"
+#include "lockscript/script_error.h"
+
+/* Parses `text`, in which strings are decoded in place; the tree points into it. False:
+ * *error says why. */
+bool lua_parse(char *text, size_t len, struct lua_ast *ret,
+               struct lock_script_error *error);
+
+#endif
