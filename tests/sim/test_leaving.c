@@ -21,6 +21,42 @@ START_TEST(a_client_that_leaves_between_asking_and_the_answer_leaves_no_lock)
 }
 END_TEST
 
+/* By its ID alone: as its LOCK was not answered, it does not know whether it holds. */
+START_TEST(a_client_that_comes_back_by_RENEW_before_the_answer_keeps_the_lock)
+{
+    struct sim *s = scenario_new(1);
+    const char *mode = _i == 1 ? "WRITE" : "";
+    const char *owner = _i == 2 ? "OWNER o" : "";
+    size_t c = sim_connect(s, 0);
+
+    sim_say(s, c, "LOCK job %s KEEP 0 %s ID 11111111-aaaa-bbbb", mode, owner);
+    sim_close(s, c);
+    c = sim_connect(s, 0);
+    sim_say(s, c, "RENEW job %s ID 11111111-aaaa-bbbb", owner);
+    sim_run(s, 10);
+    heard(s, c, "29998");
+    sim_run(s, 60000);
+    ck_assert_str_ne(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(nor_does_it_leave_a_lock_if_it_does_not_stay)
+{
+    struct sim *s = scenario_new(1);
+    size_t c = sim_connect(s, 0);
+
+    sim_say(s, c, "LOCK job LEASE 86400000 KEEP 0 ID 11111111-aaaa-bbbb");
+    sim_close(s, c);
+    c = sim_connect(s, 0);
+    sim_say(s, c, "RENEW job ID 11111111-aaaa-bbbb");
+    sim_close(s, c);
+    sim_run(s, 10);
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
 START_TEST(a_client_that_leaves_while_the_answer_is_lost_leaves_no_lock)
 {
     struct sim *s = scenario_new(1);
@@ -163,6 +199,9 @@ Suite *test_suite(void)
     suite_add_tcase(suite, t);
     tcase_add_test(t,
                    a_client_that_leaves_between_asking_and_the_answer_leaves_no_lock);
+    tcase_add_loop_test(
+        t, a_client_that_comes_back_by_RENEW_before_the_answer_keeps_the_lock, 0, 3);
+    tcase_add_test(t, nor_does_it_leave_a_lock_if_it_does_not_stay);
     tcase_add_test(t, a_client_that_leaves_while_the_answer_is_lost_leaves_no_lock);
     tcase_add_test(t, a_token_that_could_not_be_delivered_is_taken_back);
     tcase_add_test(t, a_waiter_that_leaves_during_the_hand_over_is_passed_by);

@@ -322,7 +322,8 @@ void lock_step(struct engine *eng, struct lock *lock)
         if (pending_release_is_vague(d) && eng->now >= d->give_up_at) {
             pending_release_give_up(eng, lock, d); /* and leads back here */
         } else if (user_refuses_release(eng, lock, d) ||
-                   release_log_defers(eng, lock, d)) {
+                   release_log_defers(eng, lock, d) ||
+                   pending_release_awaits_renewal(lock, d)) {
             ; /* so does that */
         } else if (eng->up && eng->now >= lock->activity->stand_back_until) {
             release_send(eng, lock, d);

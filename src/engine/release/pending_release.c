@@ -213,6 +213,32 @@ bool pending_release_withdraw(struct engine *eng, struct lock *lock, struct span
     return in_time;
 }
 
+static bool is_renewed_by(const struct target *t, const struct pending_request *c)
+{
+    return span_eq(field_owner(t->field), c->target.field) &&
+           (t->kind == TARGET_FIELD
+                ? c->target.kind == TARGET_ID
+                : c->target.kind == TARGET_ENTRY && span_eq(t->entry, c->target.entry));
+}
+
+bool pending_release_awaits_renewal(const struct lock *lock,
+                                    const struct pending_release *d)
+{
+    struct list *it;
+
+    if (!d->undo || d->tries > 0) {
+        return false;
+    }
+    LIST_FOREACH(it, &lock->activity->renews)
+    {
+        if (is_renewed_by(&d->target,
+                          container_of(it, struct pending_request, in_lock))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 struct pending_release *pending_release_for_entry(struct engine *eng, struct entry *e)
 {
     struct hold *h = e->hold;
