@@ -84,13 +84,15 @@ static bool was_put_back(const struct redis_name *n, size_t i)
 }
 
 /* Who has just named all that it has: who was lost stands before those who came later,
- * whichever daemon they are of, but for who joins only now. */
+ * whichever daemon they are of, but for who joins only now. A script that came too late
+ * has named nobody. */
 static void check_put_back(struct sim *s, const struct redis_name *n,
                            const struct flight *f)
 {
     const struct queue_seen *seen = &s->check.seen;
+    bool named = f->op.waited_ms != NULL && f->reply.result.status == OP_OK;
 
-    for (size_t i = 0; i < n->queue_count && f->op.waited_ms != NULL; i++) {
+    for (size_t i = 0; i < n->queue_count && named; i++) {
         for (size_t k = i + 1; k < n->queue_count && was_put_back(n, i); k++) {
             const struct redis_wait *w = since_of(n, k);
 
@@ -202,10 +204,12 @@ void check_queue_after(struct sim *s, const struct redis_name *n, struct flight 
     if (f != NULL) {
         f->minted = n->fence_token != s->check.seen.token;
     }
-    if (f != NULL && f->op.kind == OP_ACQUIRE && f->op.enqueue && f->minted) {
+    if (f != NULL && f->minted &&
+        (f->op.kind == OP_ACQUIRE ? f->op.enqueue
+                                  : f->op.kind == OP_RELEASE && f->op.has_next)) {
         struct rtext member = rtext_of(f->op.claim.member);
 
-        (void)comes_back(s, &member); /* granted at once, and perhaps too late */
+        (void)comes_back(s, &member); /* granted without a place, perhaps too late */
     }
     if (!s->check.seen.known || (s->check.seen.count == 0 && n->queue_count == 0)) {
         return;
