@@ -125,6 +125,9 @@ struct sim_check {
     struct vague vague[VAGUE_MAX];
     size_t vague_count;
     struct queue_seen seen;
+    /* what Redisson's fair waiters took off scores there counts for so long, which is
+     * more than latchd can have known of */
+    uint64_t overtaken_until[REDIS_NAMES_MAX];
     uint64_t thrown_out;                  /* living daemons' waiters from fair queues */
     uint64_t upgrade_ms[REDIS_NAMES_MAX]; /* Redis said that who asks to write reads */
     uint64_t many_ms[REDIS_NAMES_MAX];    /* an MLOCK was about then */
@@ -186,6 +189,9 @@ void check_told_certain(struct sim *s, const struct sim_daemon *d,
 /* Around each script that touches the name; `f`: a daemon's, NULL: Redisson's. */
 void check_queue_before(struct sim *s, const struct redis_name *n);
 void check_queue_after(struct sim *s, const struct redis_name *n, struct flight *f);
+/* A Redisson's grant, or its giving up, has just taken so much off the scores of those
+ * behind it. */
+void check_scores_fell(struct sim *s, const struct redis_name *n, uint64_t by_ms);
 /* After each turn of a daemon, while nothing fails. */
 void check_queues(struct sim *s, struct sim_daemon *d);
 void check_queue_end(struct sim *s, const struct redis_name *n);

@@ -161,6 +161,9 @@ static void try(struct sim *s, struct sim_foreign *f)
 
     check_queue_before(s, touch(s, f));
     w = take(s, f);
+    if (w.taken && f->kind == FOREIGN_FAIR) {
+        check_scores_fell(s, f->name, f->wait_ms);
+    }
     check_queue_after(s, f->name, NULL);
     if (w.taken) {
         taken(s, f);
@@ -181,6 +184,7 @@ static void give_up(struct sim *s, struct sim_foreign *f)
 
         check_queue_before(s, n);
         redis_foreign_fair_failed(&s->redis, n, &fair);
+        check_scores_fell(s, n, f->wait_ms);
         check_queue_after(s, n, NULL);
         /* It may have been told that the lock is free; the next one is not. */
         s->check.freed_ms[check_name_index(s, n)] = 0;

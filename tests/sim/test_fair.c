@@ -134,6 +134,27 @@ START_TEST(redissons_long_wait_ahead_throws_nobody_out_when_it_is_granted_H20)
 }
 END_TEST
 
+/* Nothing says since when it waits, so what its grant will take off seems less. */
+START_TEST(who_came_late_behind_a_patient_redisson_is_back_at_the_head_in_time)
+{
+    struct sim *s = new_calm(1);
+    size_t first = holds(s, 0, "LOCK job");
+    size_t conns[3];
+
+    (void)redisson_waits(s, 3600000);
+    sim_run(s, 70000); /* the lock's lease is renewed */
+    scenario_crowd(s, 0, conns, 3, "LOCK job FAIR");
+    sim_run(s, 1000);
+    unlocks(s, first);
+    sim_run(s, 100);
+    ck_assert(s->foreign[0].holds);
+    foreign_release(s, &s->foreign[0]);
+    ck_assert_uint_gt(s->check.thrown_out, 0);
+    scenario_served_in_order(s, conns, 3, 5100); /* a recheck */
+    scenario_end(s);
+}
+END_TEST
+
 START_TEST(a_redisson_waiter_behind_many_of_ours_is_not_put_off_for_hours_H20)
 {
     struct sim *s = new_calm(1);
@@ -364,6 +385,8 @@ Suite *test_suite(void)
     tcase_add_test(t, a_live_waiter_keeps_its_place_however_long_it_takes_H20_F2);
     tcase_add_test(t,
                    redissons_long_wait_ahead_throws_nobody_out_when_it_is_granted_H20);
+    tcase_add_test(t,
+                   who_came_late_behind_a_patient_redisson_is_back_at_the_head_in_time);
     tcase_add_test(t,
                    a_redisson_waiter_behind_many_of_ours_is_not_put_off_for_hours_H20);
     tcase_add_test(t, who_leaves_when_it_was_told_of_a_free_lock_tells_the_next_H21);
