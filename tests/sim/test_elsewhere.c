@@ -361,6 +361,27 @@ static void add_unmarked(TCase *tc)
                         UNMARKED_COUNT);
 }
 
+/* The hold is its newest connection's. The other daemon's next renewal finds it gone,
+ * or finds first that it is kept elsewhere, and then says nothing any more. */
+START_TEST(one_id_through_two_daemons_ends_with_its_newest_connection)
+{
+    sim_say(s, a, "LOCK job KEEP 0 GRACE 0 ID " R1);
+    sim_run(s, 10);
+    sim_say(s, b, "LOCK job KEEP 0 GRACE 0 ID " R1);
+    sim_run(s, _i == 0 ? 10 : 11000);
+    ck_assert_uint_eq(sim_token(s, a), sim_token(s, b));
+    sim_close(s, b);
+    sim_run(s, 10);
+    ck_assert_str_eq(scenario_holder(s), "");
+    sim_run(s, 11000);
+    ck_assert_uint_eq(s->check.lost, _i == 0 ? 1 : 0);
+    sim_say(s, a, "RENEW job ID " R1);
+    sim_run(s, 10);
+    heard(s, a, "-NOTHELD");
+    scenario_end(s);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("elsewhere");
@@ -372,6 +393,8 @@ Suite *test_suite(void)
     tcase_add_checked_fixture(seldom, setup_seldom, NULL);
     add_unmarked(seldom);
     tcase_add_checked_fixture(tc, setup, NULL);
+    tcase_add_loop_test(tc, one_id_through_two_daemons_ends_with_its_newest_connection,
+                        0, 2);
     tcase_add_test(tc, its_daemon_grants_the_name_to_who_waited);
     tcase_add_test(tc, its_daemon_grants_the_name_to_who_tries_once);
     tcase_add_test(tc, its_daemon_releases_another_entry_of_the_owner);
