@@ -38,6 +38,16 @@ def node(kit):
     return ["node", kit / "agent.mjs"], []
 
 
+def golang(kit):
+    """The helper's module, with the agent as a program in it."""
+    module = kit.parent / "helpers-go"
+    shutil.copytree(HERE.parents[1] / "clients/go", module, dirs_exist_ok=True)
+    shutil.copytree(AGENTS / "goagent", module / "goagent", dirs_exist_ok=True)
+    kits.compile_(["go", "vet", "./..."], module)
+    kits.compile_(["go", "build", "-race", "-o", module / "agent", "./goagent"], module)
+    return [module / "agent"], []
+
+
 # Title, kit, function: the kit's folder -> command and environment, cases that do not apply
 LANGUAGES = [
     ("Python, threads", "redis-py", python(sys.executable, "threads"),
@@ -49,6 +59,7 @@ LANGUAGES = [
     ("Node, node-redis 6", "node-6", node, set()),
     ("Node, node-redis 5", "node-5", node, set()),
     ("Node, node-redis 4", "node-4", node, set()),
+    ("Go", "go", golang, set()),
 ]
 
 

@@ -1,0 +1,638 @@
+// Package latchd takes locks of latchd, over go-redis.
+//
+//	client, err := latchd.New([]string{"redis://localhost:5625"})
+//	ctx, token, unlock, err := client.Lock(ctx, "job", latchd.Wait(10*time.Second))
+//	if err != nil { ... }
+//	defer unlock()
+//	work(ctx, token) // ctx is cancelled when the lock is lost
+//
+// Each wait has a connection of its own; all holds of a Client are renewed over one, by one
+// goroutine. Every request has an ID and is repeated, through the next address if need be, until it
+// is answered. How long a hold may be relied on is counted from before its last renewal was sent,
+// on a clock that runs during suspend (on Linux).
+//
+// A hold lasts until it is released, lost, or its process ends: the garbage collector releases none.
+package latchd
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	longestAsk = 10 * time.Second // a wait is made of LOCKs that are this long, to notice a dead host
+	mostIdle   = 8                // connections that are kept for the next waits
+	mostConns  = 1 << 14          // as many as may wait at once
+	firstPause = 50 * time.Millisecond
+	lastPause  = time.Second
+	leastLease = 100 * time.Millisecond // what latchd takes
+	forever    = time.Duration(math.MaxInt64)
+)
+
+// Error is what latchd answered, or why it did not. errors.Is compares codes.
+type Error struct {
+	Code string // the first word of latchd's answer
+	Text string
+}
+
+func (e *Error) Error() string { return "latchd: " + e.Code + " " + e.Text }
+
+// Is makes errors.Is(err, latchd.ErrLost) true for every error of that code.
+func (e *Error) Is(target error) bool {
+	other, ok := target.(*Error)
+	return ok && other.Code == e.Code
+}
+
+// Errors, for errors.Is.
+var (
+	// ErrTimeout: somebody else has the lock, and the wait is over.
+	ErrTimeout = &Error{Code: "TIMEOUT"}
+	// ErrLost: the lock was lost before it was released; somebody else may have had it since.
+	ErrLost = &Error{Code: "NOTHELD"}
+	// ErrUnreachable: no address of latchd answers.
+	ErrUnreachable = &Error{Code: "UNREACHABLE"}
+	// ErrBackend: latchd's Redis cannot be reached, or refuses to grant.
+	ErrBackend = &Error{Code: "BACKEND"}
+	// ErrNoReplicas: too few replicas acknowledge.
+	ErrNoReplicas = &Error{Code: "NOREPLICAS"}
+	// ErrDeadlock: owners would wait for each other.
+	ErrDeadlock = &Error{Code: "DEADLOCK"}
+	// ErrLimit: a limit of latchd's configuration is reached.
+	ErrLimit = &Error{Code: "LIMIT"}
+	// ErrNoPermission: the user may not do that.
+	ErrNoPermission = &Error{Code: "NOPERM"}
+	// ErrWrongType: the name belongs to other data, or to a lock of the other class.
+	ErrWrongType = &Error{Code: "WRONGTYPE"}
+
+	errGoAway = &Error{Code: "GOAWAY"}
+)
+
+func toTyped(err error) error {
+	var answer redis.Error
+	var typed *Error
+	switch {
+	case err == nil, errors.As(err, &typed), errors.Is(err, redis.Nil):
+		return err
+	case errors.As(err, &answer):
+		code, text, _ := strings.Cut(answer.Error(), " ")
+		return &Error{Code: code, Text: text}
+	}
+	return &Error{Code: "UNREACHABLE", Text: err.Error()}
+}
+
+func isBackend(err error) bool {
+	return errors.Is(err, ErrBackend) || errors.Is(err, ErrNoReplicas)
+}
+
+// canPass says whether the request may succeed if it is sent again.
+func canPass(err error) bool {
+	return isBackend(err) || errors.Is(err, ErrUnreachable) || errors.Is(err, errGoAway)
+}
+
+type state int
+
+const (
+	waiting state = iota
+	held
+	lost
+	released
+)
+
+// hold is one request for a lock, and what it was granted. Client.mu guards what changes.
+type hold struct {
+	name        string
+	words, kind []any
+	wait, lease time.Duration // lease 0: latchd renews it
+	onUncertain func()
+
+	request         string
+	asking          chan struct{} // closed when the last LOCK was answered
+	token           int64
+	state           state
+	uncertain       bool
+	until, due, end time.Duration // on the clock of bootTime
+	first           chan error    // how the renewal that begins the hold ended
+	lose            context.CancelCauseFunc
+}
+
+// Option is one of LOCK's, as latchd-protocol(7) has them.
+type Option func(*hold)
+
+func option(words ...any) Option {
+	return func(h *hold) { h.words = append(h.words, words...) }
+}
+
+func kind(word string) Option {
+	return func(h *hold) { h.words, h.kind = append(h.words, word), []any{word} }
+}
+
+// Wait says for how long to wait; without it the wait has no end but that of the context.
+func Wait(d time.Duration) Option { return func(h *hold) { h.wait = max(0, d) } }
+
+// Fair keeps the order of arrival across all latchds.
+func Fair() Option { return option("FAIR") }
+
+// Read shares the lock with other readers.
+func Read() Option { return kind("READ") }
+
+// Write excludes readers and writers.
+func Write() Option { return kind("WRITE") }
+
+// Owner names an owner, who can enter again.
+func Owner(name string) Option { return option("OWNER", name) }
+
+// Grace says how long the hold outlives its last connection.
+func Grace(d time.Duration) Option { return option("GRACE", toMillis(d)) }
+
+// Keep says how long the place in the queue outlives the connection.
+func Keep(d time.Duration) Option { return option("KEEP", toMillis(d)) }
+
+// Lease ends the hold by itself after that time: it is not renewed.
+func Lease(d time.Duration) Option {
+	return func(h *hold) { h.lease, h.words = d, append(h.words, "LEASE", toMillis(d)) }
+}
+
+// Other is an option that a later latchd has.
+func Other(words ...any) Option { return option(words...) }
+
+// OnUncertain is called, in a goroutine of its own, when a renewal fails while the lease still runs.
+func OnUncertain(call func()) Option { return func(h *hold) { h.onUncertain = call } }
+
+func newRequest() string {
+	id := make([]byte, 16)
+	if _, err := rand.Read(id); err != nil {
+		panic(err)
+	}
+	return hex.EncodeToString(id)
+}
+
+func toMillis(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}
+
+// peer is one address: connections for waits, and the one that renews.
+type peer struct {
+	waits, renewals *redis.Client
+}
+
+// Client is latchd; one serves a whole process.
+type Client struct {
+	peers             []peer
+	timeout, patience time.Duration
+
+	mu      sync.Mutex
+	at      int // of peers: the last one that answered
+	holds   map[string]*hold
+	keeping bool
+	wake    chan struct{}
+}
+
+// Setting changes a Client.
+type Setting func(*Client, *redis.Options)
+
+// Timeout: without an answer for so long (5 s), a connection is given up.
+func Timeout(d time.Duration) Setting { return func(c *Client, _ *redis.Options) { c.timeout = d } }
+
+// Patience: after so long (30 s) without latchd, or with its Redis out of reach, a wait fails.
+func Patience(d time.Duration) Setting { return func(c *Client, _ *redis.Options) { c.patience = d } }
+
+// Connection changes go-redis's options of all connections, such as TLSConfig.
+func Connection(change func(*redis.Options)) Setting {
+	return func(_ *Client, options *redis.Options) { change(options) }
+}
+
+// New makes a Client of latchds that share a Redis; the first that answers is used.
+func New(addresses []string, settings ...Setting) (*Client, error) {
+	c := &Client{timeout: 5 * time.Second, patience: 30 * time.Second, holds: map[string]*hold{},
+		wake: make(chan struct{}, 1)}
+	if len(addresses) == 0 {
+		return nil, errors.New("latchd's address is missing")
+	}
+	for _, address := range addresses {
+		options, err := redis.ParseURL(address)
+		if err != nil {
+			return nil, err
+		}
+		for _, set := range settings {
+			set(c, options)
+		}
+		// What is sent again, and when, is decided here: deadlines are those of contexts.
+		options.MaxRetries, options.ContextTimeoutEnabled = -1, true
+		options.ReadTimeout, options.WriteTimeout, options.DialTimeout = -1, c.timeout, c.timeout
+		one := *options
+		options.PoolSize, options.MaxIdleConns = mostConns, mostIdle
+		one.PoolSize = 1
+		c.peers = append(c.peers, peer{redis.NewClient(options), redis.NewClient(&one)})
+	}
+	return c, nil
+}
+
+// Close closes all connections: what is held then ends with its lease.
+func (c *Client) Close() error {
+	var errs []error
+	for _, p := range c.peers {
+		errs = append(errs, p.waits.Close(), p.renewals.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Lock waits for the lock. The context that it returns is cancelled, with ErrLost as its cause,
+// when the lock is lost, and ends with unlock. token is the fencing token. unlock returns ErrLost
+// if the lock was lost before; calling it again has no effect. When ctx ends, so does the wait.
+func (c *Client) Lock(ctx context.Context, name string, options ...Option) (
+	held context.Context, token int64, unlock func() error, err error) {
+	h := &hold{name: name, wait: forever, request: newRequest()}
+	for _, set := range options {
+		set(h)
+	}
+	inner, cancel := context.WithCancelCause(ctx)
+	h.lose = cancel
+	if err := c.acquire(ctx, h); err != nil {
+		cancel(err)
+		return ctx, 0, func() error { return err }, err
+	}
+	var once sync.Once
+	var failure error
+	unlock = func() error {
+		once.Do(func() {
+			failure = c.release(h)
+			cancel(nil)
+		})
+		return failure
+	}
+	return &leased{inner, c, h}, h.token, unlock, nil
+}
+
+// leased is a context that looks at the clock itself when it is asked.
+type leased struct {
+	context.Context
+	client *Client
+	hold   *hold
+}
+
+func (l *leased) Err() error {
+	l.client.loseIfOver(l.hold)
+	return l.Context.Err()
+}
+
+// Taking
+
+func (c *Client) acquire(ctx context.Context, h *hold) error {
+	began := time.Now()
+	reached, pause := began, firstPause
+	for tries := 1; ; tries++ {
+		at, p := c.current()
+		token, err := c.ask(ctx, p, h, began)
+		if err == nil {
+			err = c.begin(ctx, h, token)
+		}
+		now := time.Now()
+		over := h.wait < forever && now.Sub(began) >= h.wait
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			go c.abandon(h)
+			return context.Cause(ctx)
+		case errors.Is(err, redis.Nil):
+			reached, pause = now, firstPause
+			if !over {
+				continue
+			}
+			go c.abandon(h)
+			return &Error{"TIMEOUT", "somebody else has " + h.name}
+		case errors.Is(err, ErrLost) && !over:
+			h.request = newRequest() // the old one is over: freed by force, or lost on its way
+			continue
+		case !canPass(err), now.Sub(reached) > c.patience, over && isBackend(err),
+			over && tries > len(c.peers): // a connection that lay idle may have broken unnoticed
+			go c.abandon(h)
+			return err
+		}
+		if !isBackend(err) {
+			c.leave(at)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+		pause = min(2*pause, lastPause)
+	}
+}
+
+func (c *Client) current() (int, peer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at, c.peers[c.at]
+}
+
+// leave makes the next attempt begin with another address, if there is one.
+func (c *Client) leave(at int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.at == at {
+		c.at = (at + 1) % len(c.peers)
+	}
+}
+
+// do sends one command, for as long as within says, whatever becomes of its caller.
+func do(client *redis.Client, within time.Duration, words []any) (int64, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	answer, err := client.Do(ctx, words...).Int64()
+	return answer, toTyped(err)
+}
+
+// ask sends one LOCK. When ctx ends it returns at once, and the command goes on until CANCEL.
+func (c *Client) ask(ctx context.Context, p peer, h *hold, began time.Time) (int64, error) {
+	left := forever
+	if h.wait < forever {
+		left = max(0, h.wait-time.Since(began))
+	}
+	ask := min(left, longestAsk)
+	wait := ask
+	words := append([]any{"LOCK", h.name}, h.words...)
+	if slices.Contains(words[2:], any("OWNER")) {
+		wait = left // latchd looks for a deadlock where it knows how long an owner would wait
+	}
+	if wait < forever {
+		words = append(words, "WAIT", toMillis(wait))
+	}
+	if wait == 0 && !slices.Contains(words[2:], any("KEEP")) {
+		words = append(words, "KEEP", 0)
+	}
+	words = append(words, "ID", h.request)
+	type answer struct {
+		token int64
+		err   error
+	}
+	answers, asking := make(chan answer, 1), make(chan struct{})
+	h.asking = asking
+	go func() {
+		defer close(asking)
+		token, err := do(p.waits, ask+c.timeout, words)
+		answers <- answer{token, err}
+	}()
+	select {
+	case a := <-answers:
+		return a.token, a.err
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// begin attaches the hold to the connection that renews, and learns how long its lease is.
+func (c *Client) begin(ctx context.Context, h *hold, token int64) error {
+	c.mu.Lock()
+	h.token, h.first = token, make(chan error, 1)
+	h.until, h.due = forever, math.MinInt64
+	c.holds[h.request] = h
+	if !c.keeping {
+		c.keeping = true
+		go c.keep()
+	}
+	c.mu.Unlock()
+	c.nudge()
+	select {
+	case err := <-h.first:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// abandon ends the wait; and the hold, if it was granted in the same moment.
+func (c *Client) abandon(h *hold) {
+	c.mu.Lock()
+	delete(c.holds, h.request)
+	h.state = released
+	c.mu.Unlock()
+	for asking := true; asking; { // CANCEL may come before the LOCK, which is sent over another link
+		_ = c.insist(h, []any{"CANCEL", h.name, "ID", h.request})
+		select {
+		case <-h.asking:
+			asking = false
+		case <-time.After(firstPause):
+		}
+	}
+	_ = c.insist(h, c.unlocking(h))
+}
+
+// Keeping
+
+func (c *Client) nudge() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// keep renews what is due, and says what is lost, as long as anything is held.
+func (c *Client) keep() {
+	pause := time.Duration(0)
+	renewed := make(chan bool, 1)
+	renewing := false
+	for {
+		c.mu.Lock()
+		now, next := bootTime(), forever
+		var due []*hold
+		for _, h := range c.holds {
+			if h.until <= now {
+				c.loseLocked(h)
+			} else if h.due <= now {
+				due = append(due, h)
+				next = min(next, h.until)
+			} else {
+				next = min(next, h.due, h.until)
+			}
+		}
+		if len(c.holds) == 0 && !renewing {
+			c.keeping = false
+			c.mu.Unlock()
+			return
+		}
+		c.mu.Unlock()
+		if len(due) > 0 && !renewing {
+			renewing = true
+			go func(pause time.Duration) {
+				time.Sleep(pause)
+				renewed <- c.renew(due)
+			}(pause)
+		}
+		var timer <-chan time.Time
+		if next < forever {
+			timer = time.After(next - now)
+		}
+		select {
+		case good := <-renewed:
+			renewing = false
+			// After a failure the next attempt is made soon, and as often as it takes.
+			if good {
+				pause = 0
+			} else {
+				pause = min(max(firstPause, 2*pause), lastPause)
+			}
+		case <-c.wake:
+		case <-timer:
+		}
+	}
+}
+
+func (c *Client) loseLocked(h *hold) {
+	delete(c.holds, h.request)
+	if h.state == held { // so it is told once, and never after the release
+		h.state = lost
+		h.until = math.MinInt64
+		h.lose(&Error{"NOTHELD", h.name + " was lost"})
+	}
+}
+
+func (c *Client) loseIfOver(h *hold) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h.state == held && h.until <= bootTime() {
+		c.loseLocked(h)
+	}
+}
+
+// renewal is the command; a hold with a lease is only confirmed, for what is left of it.
+func (h *hold) renewal(now time.Duration) []any {
+	words := append([]any{"RENEW", h.name}, h.kind...)
+	words = append(words, "ID", h.request)
+	if h.lease == 0 {
+		return words
+	}
+	if h.state == waiting {
+		h.end = now + h.lease
+	}
+	return append(words, "LEASE", int64(max(leastLease, h.end-now)/time.Millisecond))
+}
+
+// renew sends all of these in one go. Those that were released meanwhile are left out of it.
+func (c *Client) renew(due []*hold) bool {
+	at, p := c.current()
+	c.mu.Lock()
+	due = slices.DeleteFunc(due, func(h *hold) bool { return c.holds[h.request] != h })
+	sent, left := bootTime(), c.timeout
+	commands := make([][]any, len(due))
+	for i, h := range due {
+		commands[i] = h.renewal(sent)
+		if h.state == held {
+			left = min(left, max(time.Second, (h.until-sent)/3))
+		}
+	}
+	c.mu.Unlock()
+	if len(due) == 0 {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), left)
+	defer cancel()
+	answers := make([]*redis.Cmd, len(due))
+	_, _ = p.renewals.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i, words := range commands {
+			answers[i] = pipe.Do(ctx, words...)
+		}
+		return nil
+	})
+	good, unreachable := true, false
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, h := range due {
+		left, err := answers[i].Int64()
+		err = toTyped(err)
+		good = good && (err == nil || errors.Is(err, ErrLost))
+		unreachable = unreachable || errors.Is(err, ErrUnreachable)
+		c.settleLocked(h, sent, left, err)
+	}
+	if unreachable {
+		if c.at == at {
+			c.at = (at + 1) % len(c.peers)
+		}
+		for _, h := range c.holds {
+			h.due = math.MinInt64 // they were attached to the connection that broke
+		}
+	}
+	return good
+}
+
+// settleLocked notes what became of one renewal.
+func (c *Client) settleLocked(h *hold, sent time.Duration, left int64, err error) {
+	if c.holds[h.request] != h {
+		return // released, or given up, while the renewal was under way
+	}
+	if err == nil {
+		h.until = sent + time.Duration(left)*time.Millisecond
+		if h.lease != 0 {
+			h.until = min(h.until, h.end)
+		}
+		h.due, h.uncertain = sent+(h.until-sent)/3, false
+	}
+	switch {
+	case h.state == waiting:
+		if err == nil {
+			h.state = held
+		} else {
+			delete(c.holds, h.request)
+		}
+		h.first <- err
+	case errors.Is(err, ErrLost):
+		c.loseLocked(h)
+	case err != nil && !h.uncertain:
+		h.uncertain = true
+		if h.onUncertain != nil {
+			go h.onUncertain()
+		}
+	}
+}
+
+// Giving back
+
+func (c *Client) release(h *hold) error {
+	c.loseIfOver(h)
+	c.mu.Lock()
+	gone := h.state == lost
+	h.state = released // from now on no renewal counts, and no loss is told
+	delete(c.holds, h.request)
+	c.mu.Unlock()
+	done := make(chan error, 1)
+	go func() { done <- c.insist(h, c.unlocking(h)) }()
+	var err error
+	select {
+	case err = <-done:
+	case <-time.After(c.timeout): // it goes on in the background: the work is done
+	}
+	if gone || errors.Is(err, ErrLost) {
+		return &Error{"NOTHELD", fmt.Sprintf("%s was lost before it was released", h.name)}
+	}
+	return nil
+}
+
+func (c *Client) unlocking(h *hold) []any {
+	words := append([]any{"UNLOCK", h.name}, h.kind...)
+	return append(words, "ID", h.request)
+}
+
+// insist sends a command, through restarts, for as long as the hold can be there.
+func (c *Client) insist(h *hold, words []any) error {
+	end, pause := time.Now().Add(max(c.patience, h.lease)), firstPause
+	for {
+		at, p := c.current()
+		_, err := do(p.waits, c.timeout, words)
+		if !errors.Is(err, ErrUnreachable) || time.Now().After(end) {
+			return err
+		}
+		c.leave(at)
+		time.Sleep(pause)
+		pause = min(2*pause, lastPause)
+	}
+}

@@ -1,0 +1,169 @@
+// goagent TIMEOUT_S PATIENCE_S URL...: takes locks as it is told, with the helper for Go.
+// helpers/README.md says how it is told.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"latchd.example/latchd"
+)
+
+var (
+	client  *latchd.Client
+	mu      sync.Mutex
+	unlocks = map[string]func() error{}
+	quits   = map[string]context.CancelFunc{}
+	out     = make(chan string)
+)
+
+func say(words ...any) { out <- fmt.Sprintln(words...) }
+
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+func millis(text string) time.Duration { return time.Duration(number(text)) * time.Millisecond }
+
+func sayError(key string, err error) {
+	var typed *latchd.Error
+	switch {
+	case errors.Is(err, context.Canceled):
+		say(key, "gave-up")
+	case errors.Is(err, latchd.ErrTimeout):
+		say(key, "null")
+	case errors.As(err, &typed):
+		say(key, "error", typed.Code)
+	default:
+		panic(err)
+	}
+}
+
+func options(key, wait string, words []string) []latchd.Option {
+	all := []latchd.Option{latchd.OnUncertain(func() { say(key, "uncertain") })}
+	if wait != "-" {
+		all = append(all, latchd.Wait(millis(wait)))
+	}
+	for _, word := range words {
+		name, value, _ := strings.Cut(word, "=")
+		switch name {
+		case "fair":
+			all = append(all, latchd.Fair())
+		case "read":
+			all = append(all, latchd.Read())
+		case "write":
+			all = append(all, latchd.Write())
+		case "owner":
+			all = append(all, latchd.Owner(value))
+		case "lease":
+			all = append(all, latchd.Lease(millis(value)))
+		case "grace":
+			all = append(all, latchd.Grace(millis(value)))
+		case "keep":
+			all = append(all, latchd.Keep(millis(value)))
+		}
+	}
+	return all
+}
+
+func lock(ctx context.Context, key, name string, options []latchd.Option) {
+	held, token, unlock, err := client.Lock(ctx, name, options...)
+	if err != nil {
+		sayError(key, err)
+		return
+	}
+	mu.Lock()
+	unlocks[key] = unlock
+	mu.Unlock()
+	say(key, "token", token)
+	<-held.Done()
+	if errors.Is(context.Cause(held), latchd.ErrLost) {
+		say(key, "lost")
+	}
+}
+
+func crowd(key, name string, count, turns int) {
+	var inside, overlaps atomic.Int32
+	var all sync.WaitGroup
+	for range count {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for range turns {
+				_, _, unlock, err := client.Lock(context.Background(), name)
+				if err != nil {
+					panic(err)
+				}
+				overlaps.Add(inside.Add(1) - 1)
+				runtime.Gosched()
+				inside.Add(-1)
+				if err := unlock(); err != nil {
+					panic(err)
+				}
+			}
+		}()
+	}
+	all.Wait()
+	say(key, "overlaps", overlaps.Load())
+}
+
+func obey(what, key string, words []string) {
+	switch what {
+	case "lock":
+		ctx, quit := context.WithCancel(context.Background())
+		mu.Lock()
+		quits[key] = quit
+		mu.Unlock()
+		go lock(ctx, key, words[0], options(key, words[1], words[2:]))
+	case "give-up":
+		mu.Lock()
+		defer mu.Unlock()
+		quits[key]()
+	case "unlock":
+		go func() {
+			mu.Lock()
+			unlock := unlocks[key]
+			mu.Unlock()
+			if err := unlock(); err != nil {
+				sayError(key, err)
+				return
+			}
+			say(key, "unlocked")
+		}()
+	case "crowd":
+		go crowd(key, words[0], number(words[1]), number(words[2]))
+	}
+}
+
+func main() {
+	go func() {
+		for line := range out {
+			fmt.Print(line)
+		}
+	}()
+	seconds := func(text string) time.Duration { return time.Duration(number(text)) * time.Second }
+	var err error
+	client, err = latchd.New(os.Args[3:], latchd.Timeout(seconds(os.Args[1])),
+		latchd.Patience(seconds(os.Args[2])))
+	if err != nil {
+		panic(err)
+	}
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		words := strings.Fields(lines.Text())
+		obey(words[0], words[1], words[2:])
+	}
+}
