@@ -35,9 +35,13 @@ static void catalog_free(const struct acl_catalog *c)
 
 void users_init(struct users *u)
 {
+    static const struct throttle_limits FAILURES = { LOGIN_FAILURES_BURST,
+                                                     LOGIN_FAILURES_PER_SECOND,
+                                                     LOGIN_ADDRESSES_MAX };
+
     u->acl = acl_new(catalog_new());
     u->denials = denials_new();
-    u->throttle = throttle_new();
+    u->throttle = throttle_new(&FAILURES);
     u->force = (size_t)(command_find(SPAN("forceunlock")) - COMMANDS);
 }
 

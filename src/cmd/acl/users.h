@@ -7,8 +7,8 @@
 
 #include "acl/acl.h"
 #include "acl/denials.h"
-#include "acl/throttle.h"
 #include "cmd/client.h"
+#include "util/throttle.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,6 +19,11 @@ struct conn;
 
 enum {
     LOGIN_TRIES_MAX = 10, /* failures in a row, then the connection is closed */
+    /* Of an address; while it has no more, passwords from there are not even checked.
+     */
+    LOGIN_FAILURES_BURST = 100,
+    LOGIN_FAILURES_PER_SECOND = 20,
+    LOGIN_ADDRESSES_MAX = 4096,
 };
 
 struct users {

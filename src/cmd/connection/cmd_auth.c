@@ -75,8 +75,8 @@ static void on_login_failed(struct command_ctx *ctx, struct span name)
     struct conn_info info;
 
     conn_info(ctx->conn, &info);
-    throttle_failed(ctx->cmd->users.throttle, peer_origin(span_str(info.peer)),
-                    ctx->cmd->env.now_ms(ctx->cmd->env.ctx));
+    throttle_take(ctx->cmd->users.throttle, peer_origin(span_str(info.peer)),
+                  ctx->cmd->env.now_ms(ctx->cmd->env.ctx));
     acl_check_denied(ctx, DENIAL_LOGIN,
                      ctx->command->run == cmd_auth ? SPAN("AUTH") : SPAN("HELLO"),
                      shown);

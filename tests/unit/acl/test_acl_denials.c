@@ -1,5 +1,4 @@
 #include "acl/denials.h"
-#include "acl/throttle.h"
 #include "support/runner.h"
 
 #include <check.h>
@@ -7,18 +6,15 @@
 #include <stdlib.h>
 
 static struct denials *denials;
-static struct throttle *throttle;
 
 static void setup(void)
 {
     denials = denials_new();
-    throttle = throttle_new();
 }
 
 static void teardown(void)
 {
     denials_free(denials);
-    throttle_free(throttle);
 }
 
 static void deny(enum denial_reason reason, const char *object, const char *user,
@@ -88,59 +84,6 @@ START_TEST(a_long_object_is_cut_and_still_found_again)
 }
 END_TEST
 
-/* --- throttle ----------------------------------------------------------------------
- */
-
-#define HERE SPAN("192.0.2.1")
-#define THERE SPAN("192.0.2.2")
-
-static int failures_until_refused(struct span address, uint64_t now_ms)
-{
-    int count = 0;
-
-    while (throttle_allows(throttle, address, now_ms)) {
-        throttle_failed(throttle, address, now_ms);
-        count++;
-    }
-    return count;
-}
-
-START_TEST(an_address_has_its_burst_and_then_its_rate)
-{
-    ck_assert_int_eq(failures_until_refused(HERE, 1000), THROTTLE_BURST);
-    ck_assert(!throttle_allows(throttle, HERE, 1000));
-    ck_assert(throttle_allows(throttle, THERE, 1000));
-    ck_assert_int_eq(failures_until_refused(HERE, 2000), THROTTLE_PER_SECOND);
-    ck_assert_int_eq(failures_until_refused(HERE, 1000000), THROTTLE_BURST);
-}
-END_TEST
-
-START_TEST(who_does_not_fail_is_never_refused)
-{
-    for (int i = 0; i < 10 * THROTTLE_BURST; i++) {
-        ck_assert(throttle_allows(throttle, HERE, 1000));
-    }
-    ck_assert_uint_eq(throttle_count(throttle), 0);
-}
-END_TEST
-
-START_TEST(many_addresses_cost_bounded_memory_and_are_forgotten)
-{
-    char address[32];
-
-    for (int i = 0; i < THROTTLE_ADDRESSES + 1000; i++) {
-        (void)snprintf(address, sizeof(address), "a%d", i);
-        throttle_failed(throttle, span_str(address), 1000);
-        ck_assert_uint_le(throttle_count(throttle), THROTTLE_ADDRESSES);
-    }
-    /* Those that are too many share one bucket, and it is empty by now. */
-    ck_assert(!throttle_allows(throttle, HERE, 1000));
-    throttle_failed(throttle, HERE, 100000);
-    ck_assert_uint_eq(throttle_count(throttle), 1);
-    ck_assert(throttle_allows(throttle, THERE, 100000));
-}
-END_TEST
-
 Suite *test_suite(void)
 {
     Suite *s = suite_create("acl_denials");
@@ -150,9 +93,6 @@ Suite *test_suite(void)
     tcase_add_test(tc, the_newest_comes_first_and_the_same_again_is_counted);
     tcase_add_test(tc, only_the_newest_are_kept);
     tcase_add_test(tc, a_long_object_is_cut_and_still_found_again);
-    tcase_add_test(tc, an_address_has_its_burst_and_then_its_rate);
-    tcase_add_test(tc, who_does_not_fail_is_never_refused);
-    tcase_add_test(tc, many_addresses_cost_bounded_memory_and_are_forgotten);
     suite_add_tcase(s, tc);
     return s;
 }

@@ -1,5 +1,4 @@
 /* Logging in: passwords, certificates, and who fails often. */
-#include "acl/throttle.h"
 #include "cmd/acl/users.h"
 #include "support/runner.h"
 #include "unit/cmd/cmd_fake.h"
@@ -126,19 +125,19 @@ static bool is_slow(const char *peer)
 
 START_TEST(an_address_that_fails_often_is_slowed_down)
 {
-    fail_from("192.0.2.1:1", THROTTLE_BURST);
+    fail_from("192.0.2.1:1", LOGIN_FAILURES_BURST);
     ck_assert(is_slow("192.0.2.1:2"));
     ck_assert(!is_slow("192.0.2.2:2"));
-    fail_from("[2001:db8:1:2:3:4:5:6]:1", THROTTLE_BURST);
+    fail_from("[2001:db8:1:2:3:4:5:6]:1", LOGIN_FAILURES_BURST);
     ck_assert(is_slow("[2001:db8:1:2:9:9:9:9]:1"));
     ck_assert(is_slow("[2001:db8:1:2::1]:1"));
     ck_assert(!is_slow("[2001:db8:1:3::1]:1"));
     ck_assert(!is_slow("[2001:db8::1]:1"));
-    fail_from("[::ffff:192.0.2.9]:1", THROTTLE_BURST);
+    fail_from("[::ffff:192.0.2.9]:1", LOGIN_FAILURES_BURST);
     ck_assert(is_slow("[::ffff:192.0.2.9]:2"));
     ck_assert(!is_slow("[::ffff:192.0.2.8]:2"));
     ck_assert(!is_slow("[::1]:2"));
-    fail_from("/run/latchd.sock", THROTTLE_BURST);
+    fail_from("/run/latchd.sock", LOGIN_FAILURES_BURST);
     ck_assert(is_slow("/run/latchd.sock"));
     fake.now_ms = 1000 + 1000;
     ck_assert(!is_slow("/run/latchd.sock"));
