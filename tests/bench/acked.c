@@ -36,6 +36,8 @@ static void compare(const struct workload *w)
            w->name, w->peers, a, b, a / b);
 }
 
+TEST_GROUP(.timeout_s = TEST_NO_TIMEOUT);
+
 START_TEST(grants_that_a_replica_has_beside_those_that_it_may_not)
 {
     static const struct workload LOADS[] = {
@@ -63,16 +65,4 @@ START_TEST(grants_that_a_replica_has_beside_those_that_it_may_not)
     (void)fflush(stdout);
     stand_down();
     redis_stop(replica);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("acked");
-    TCase *tc = tcase_create("acked");
-
-    tcase_set_timeout(tc, 0);
-    tcase_add_test(tc, grants_that_a_replica_has_beside_those_that_it_may_not);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -118,6 +118,8 @@ static void holds(void)
     watch_print(getenv("BENCH_FULL") == NULL ? HOLDS : HOLDS_FULL);
 }
 
+TEST_GROUP(.timeout_s = TEST_NO_TIMEOUT);
+
 START_TEST(latchd_beside_the_same_load_straight_at_redis)
 {
     bool full = getenv("BENCH_FULL") != NULL;
@@ -144,16 +146,4 @@ START_TEST(latchd_beside_the_same_load_straight_at_redis)
     results_values_write(file);
     (void)fclose(file);
     results_judge(stdout);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("table");
-    TCase *tc = tcase_create("table");
-
-    tcase_set_timeout(tc, 0);
-    tcase_add_test(tc, latchd_beside_the_same_load_straight_at_redis);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -8,7 +8,7 @@ import sys
 
 PAGE = "docs/invariants.md"
 ROW = re.compile(r"^\| (H\d+) \| .* \| (.*?) ?\|$", re.M)
-TEST = re.compile(r"START_TEST\((\w+)\)|^def (\w+)\(", re.M)
+TEST = re.compile(r"START_TEST\((\w+)[,)]|^def (\w+)\(", re.M)
 LABEL = re.compile(r"(?<![A-Z0-9])(H\d+)(?=_|$)")
 WORD = re.compile(r"`([^`]+)`")
 

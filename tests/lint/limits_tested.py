@@ -54,7 +54,7 @@ CONSTANT = re.compile(r"^#define (LATCHD_\w+_(?:MAX|MIN)(?:_MS)?) ", re.M)
 
 def is_there(root, path, name):
     file = root / path
-    form = rf"START_TEST\({name}\)" if path.endswith(".c") else rf"^def {name}\("
+    form = rf"START_TEST\({name}[,)]" if path.endswith(".c") else rf"^def {name}\("
     return file.is_file() and re.search(form, file.read_text(), re.M) is not None
 
 

@@ -17,7 +17,7 @@ def is_there(root, path, name):
     if not file.is_file():
         return False
     # In C a test, in Python a function, elsewhere a word.
-    form = {".c": rf"START_TEST\({name}\)|^int {name}\(",
+    form = {".c": rf"START_TEST\({name}[,)]|^int {name}\(",
             ".py": rf"^def {name}\("}.get(file.suffix, rf"'{name}'")
     return re.search(form, file.read_text(), re.M) is not None
 

@@ -7,7 +7,7 @@ import sys
 
 ROW = re.compile(r"^\| (.+?) \| (.*?) ?\|$", re.M)
 WORD = re.compile(r"`([^`]+)`")
-TEST = re.compile(r"START_TEST\((\w+)\)|^def (\w+)\(", re.M)
+TEST = re.compile(r"START_TEST\((\w+)[,)]|^def (\w+)\(", re.M)
 HEADINGS = {"latchd", "---"}
 
 

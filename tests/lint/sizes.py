@@ -16,7 +16,7 @@ REASONS = {
         "a table",
 }
 
-NAME = re.compile(r"(?:START_TEST\()?\b(?!START_TEST)(\w+)\s*[()]")
+NAME = re.compile(r"(?:START_TEST\()?\b(?!START_TEST)(\w+)\s*[(),]")
 
 
 def functions(lines):

@@ -235,16 +235,3 @@ void expect_ttl_everywhere(void)
     }
     freeReplyObject(r);
 }
-
-Suite *integration_suite(const char *name, const TTest *const *tests, size_t count)
-{
-    Suite *s = suite_create(name);
-    TCase *tc = tcase_create(name);
-
-    tcase_set_timeout(tc, INTEGRATION_S);
-    for (size_t i = 0; i < count; i++) {
-        tcase_add_test(tc, tests[i]);
-    }
-    suite_add_tcase(s, tc);
-    return s;
-}

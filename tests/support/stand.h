@@ -61,6 +61,4 @@ void await_no_locks(uint64_t ms);
 /* Every key in Redis has a TTL. */
 void expect_ttl_everywhere(void);
 
-Suite *integration_suite(const char *name, const TTest *const *tests, size_t count);
-
 #endif

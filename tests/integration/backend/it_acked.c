@@ -59,6 +59,8 @@ static long long info(const char *field)
     return value;
 }
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(what_the_replica_has_is_granted)
 {
     struct client *c;
@@ -73,7 +75,6 @@ START_TEST(what_the_replica_has_is_granted)
     client_close(c);
     down();
 }
-END_TEST
 
 START_TEST(what_it_has_not_is_undone_and_refused_in_time)
 {
@@ -98,7 +99,6 @@ START_TEST(what_it_has_not_is_undone_and_refused_in_time)
     client_close(c);
     down();
 }
-END_TEST
 
 START_TEST(a_wait_ends_when_the_replica_is_back)
 {
@@ -114,7 +114,6 @@ START_TEST(a_wait_ends_when_the_replica_is_back)
     client_close(c);
     down();
 }
-END_TEST
 
 START_TEST(renewals_that_it_has_not_do_not_count)
 {
@@ -136,7 +135,6 @@ START_TEST(renewals_that_it_has_not_do_not_count)
     client_close(c);
     down();
 }
-END_TEST
 
 START_TEST(an_unlock_does_not_wait_for_replicas)
 {
@@ -161,7 +159,6 @@ START_TEST(an_unlock_does_not_wait_for_replicas)
     client_close(other);
     down();
 }
-END_TEST
 
 START_TEST(an_unlock_with_a_waiter_is_one_though_the_waiter_is_not_granted)
 {
@@ -181,7 +178,6 @@ START_TEST(an_unlock_with_a_waiter_is_one_though_the_waiter_is_not_granted)
     client_close(other);
     down();
 }
-END_TEST
 
 START_TEST(one_wait_ends_a_turn)
 {
@@ -206,7 +202,6 @@ START_TEST(one_wait_ends_a_turn)
     close_clients(c, CLIENTS);
     down();
 }
-END_TEST
 
 START_TEST(it_can_be_switched_on_and_off_while_locks_are_held)
 {
@@ -232,7 +227,6 @@ START_TEST(it_can_be_switched_on_and_off_while_locks_are_held)
     client_close(c);
     down();
 }
-END_TEST
 
 START_TEST(an_outage_of_the_master_is_one_as_ever)
 {
@@ -250,7 +244,6 @@ START_TEST(an_outage_of_the_master_is_one_as_ever)
     client_close(c);
     down();
 }
-END_TEST
 
 START_TEST(a_master_without_replicas_is_told_of_at_the_start)
 {
@@ -265,7 +258,6 @@ START_TEST(a_master_without_replicas_is_told_of_at_the_start)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 /* The daemon's first or second link, as long as none of them was lost. */
 static void kill_link(int which)
@@ -303,7 +295,6 @@ START_TEST(either_link_may_be_lost)
     client_close(c);
     down();
 }
-END_TEST
 
 static bool is_link_down(void)
 {
@@ -335,25 +326,4 @@ START_TEST(a_link_that_is_not_wanted_any_more_is_not_missed)
     redis_expect(stand.redis, "OK", "CONFIG SET maxclients 1000");
     client_close(c);
     down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *const TESTS[] = {
-        what_the_replica_has_is_granted,
-        what_it_has_not_is_undone_and_refused_in_time,
-        a_wait_ends_when_the_replica_is_back,
-        renewals_that_it_has_not_do_not_count,
-        an_unlock_does_not_wait_for_replicas,
-        an_unlock_with_a_waiter_is_one_though_the_waiter_is_not_granted,
-        one_wait_ends_a_turn,
-        it_can_be_switched_on_and_off_while_locks_are_held,
-        an_outage_of_the_master_is_one_as_ever,
-        a_master_without_replicas_is_told_of_at_the_start,
-        either_link_may_be_lost,
-        a_link_that_is_not_wanted_any_more_is_not_missed,
-    };
-
-    return integration_suite("acked", TESTS, sizeof TESTS / sizeof TESTS[0]);
 }

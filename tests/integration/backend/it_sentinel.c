@@ -5,8 +5,11 @@
 
 #include <string.h>
 
+TEST_GROUP(.setup = sentinel_stand_up, .teardown = sentinel_stand_down,
+           .timeout_s = 60);
+
 /* Row 0: it is told of it; 1: nobody tells, it asks now and then. */
-START_TEST(a_switch_is_followed_and_what_was_open_is_unknown)
+START_TEST(a_switch_is_followed_and_what_was_open_is_unknown, 2)
 {
     uint64_t began;
 
@@ -41,7 +44,6 @@ START_TEST(a_switch_is_followed_and_what_was_open_is_unknown)
                      1);
     peer_await_count(peer, &peer->messages, 1);
 }
-END_TEST
 
 START_TEST(a_master_that_was_restarted_is_no_other_one)
 {
@@ -59,7 +61,6 @@ START_TEST(a_master_that_was_restarted_is_no_other_one)
     ck_assert_uint_eq(peer->same_ups, 0);
     ck_assert_uint_eq(peer->failed_overs, 1);
 }
-END_TEST
 
 START_TEST(an_old_master_that_runs_on_is_left_alone)
 {
@@ -81,7 +82,6 @@ START_TEST(an_old_master_that_runs_on_is_left_alone)
     ck_assert_int_eq(redis_ask_int(servers[0], "DBSIZE"), 0);
     ck_assert_uint_eq(peer->ups, 2);
 }
-END_TEST
 
 START_TEST(a_sentinel_that_is_behind_leads_nowhere)
 {
@@ -105,7 +105,6 @@ START_TEST(a_sentinel_that_is_behind_leads_nowhere)
     name(2, 2, 0, 8);
     up_at(2, 0);
 }
-END_TEST
 
 START_TEST(a_master_that_became_a_replica_makes_it_ask_at_once)
 {
@@ -127,7 +126,6 @@ START_TEST(a_master_that_became_a_replica_makes_it_ask_at_once)
     peer_await_results(peer, 2);
     ck_assert_int_eq(peer->result[1].status, OP_UNKNOWN);
 }
-END_TEST
 
 START_TEST(without_a_sentinel_only_the_same_process_is_used_on)
 {
@@ -153,22 +151,4 @@ START_TEST(without_a_sentinel_only_the_same_process_is_used_on)
     start(0, 0);
     peer_await_count(peer, &peer->ups, 3);
     await_log("a Sentinel answers again");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("sentinel");
-    TCase *tc = tcase_create("sentinel");
-
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, sentinel_stand_up, sentinel_stand_down);
-    tcase_add_loop_test(tc, a_switch_is_followed_and_what_was_open_is_unknown, 0, 2);
-    tcase_add_test(tc, a_master_that_was_restarted_is_no_other_one);
-    tcase_add_test(tc, an_old_master_that_runs_on_is_left_alone);
-    tcase_add_test(tc, a_sentinel_that_is_behind_leads_nowhere);
-    tcase_add_test(tc, a_master_that_became_a_replica_makes_it_ask_at_once);
-    tcase_add_test(tc, without_a_sentinel_only_the_same_process_is_used_on);
-    suite_add_tcase(s, tc);
-    return s;
 }

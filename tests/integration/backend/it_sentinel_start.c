@@ -5,6 +5,9 @@
 
 #include <string.h>
 
+TEST_GROUP(.setup = sentinel_stand_up, .teardown = sentinel_stand_down,
+           .timeout_s = 60);
+
 START_TEST(the_master_that_a_sentinel_names_is_used)
 {
     struct store_info info;
@@ -19,7 +22,6 @@ START_TEST(the_master_that_a_sentinel_names_is_used)
     ck_assert_uint_eq(info.sentinel.reachable, 1);
     ck_assert_uint_eq(info.sentinel.epoch, 1);
 }
-END_TEST
 
 START_TEST(a_master_may_be_named_by_its_name)
 {
@@ -32,7 +34,6 @@ START_TEST(a_master_may_be_named_by_its_name)
     store_info(peer->store, &info);
     ck_assert_int_eq(strncmp(info.address, "localhost:", 10), 0);
 }
-END_TEST
 
 START_TEST(the_newest_is_believed_at_the_start)
 {
@@ -56,7 +57,6 @@ START_TEST(the_newest_is_believed_at_the_start)
     ck_assert_int_eq(redis_ask_int(servers[1], "EXISTS n"), 1);
     ck_assert_int_eq(redis_ask_int(servers[0], "EXISTS n"), 0);
 }
-END_TEST
 
 START_TEST(a_replica_is_not_used_whoever_names_it)
 {
@@ -70,7 +70,6 @@ START_TEST(a_replica_is_not_used_whoever_names_it)
     redis_expect(servers[0], "OK", "REPLICAOF NO ONE");
     up_at(1, 0);
 }
-END_TEST
 
 START_TEST(it_waits_for_a_sentinel_at_the_start)
 {
@@ -85,7 +84,6 @@ START_TEST(it_waits_for_a_sentinel_at_the_start)
     peer_await_results(peer, 1);
     ck_assert_int_eq(peer->result[0].status, OP_UNKNOWN);
 }
-END_TEST
 
 START_TEST(both_passwords_are_used_and_never_shown)
 {
@@ -100,9 +98,8 @@ START_TEST(both_passwords_are_used_and_never_shown)
     up_at(1, 0);
     ck_assert(!is_logged("secret"));
 }
-END_TEST
 
-START_TEST(a_wrong_password_of_the_sentinels_is_told)
+START_TEST(a_wrong_password_of_the_sentinels_is_told, 2)
 {
     capture_stderr();
     name(0, 0, 0, 1);
@@ -113,7 +110,6 @@ START_TEST(a_wrong_password_of_the_sentinels_is_told)
     ck_assert(!is_logged("wrong"));
     ck_assert_uint_eq(peer->ups, 0);
 }
-END_TEST
 
 START_TEST(a_master_that_the_sentinels_do_not_know_is_told)
 {
@@ -124,7 +120,6 @@ START_TEST(a_master_that_the_sentinels_do_not_know_is_told)
     name(0, 0, 0, 1);
     up_at(1, 0);
 }
-END_TEST
 
 START_TEST(other_sentinels_are_found_and_heard)
 {
@@ -144,7 +139,6 @@ START_TEST(other_sentinels_are_found_and_heard)
     fake_sentinel_announce(fakes[1]);
     up_at(2, 1);
 }
-END_TEST
 
 START_TEST(one_sentinel_under_two_names_is_one)
 {
@@ -164,7 +158,6 @@ START_TEST(one_sentinel_under_two_names_is_one)
     peer_run_ms(peer, 300);
     ck_assert_uint_eq(info.sentinel.reachable, 1);
 }
-END_TEST
 
 /* Server 1 follows server 0, which refuses to write without it. */
 static void guard(void)
@@ -194,9 +187,8 @@ START_TEST(a_master_that_may_not_write_is_waited_for)
     peer_await_results(peer, 2);
     ck_assert_int_eq(peer->result[1].status, OP_OK);
 }
-END_TEST
 
-START_TEST(a_master_that_does_not_guard_its_writes_is_told)
+START_TEST(a_master_that_does_not_guard_its_writes_is_told, 2)
 {
     capture_stderr();
     if (_i == 1) {
@@ -206,7 +198,6 @@ START_TEST(a_master_that_does_not_guard_its_writes_is_told)
     peer_run_ms(peer, 50);
     ck_assert_int_eq(is_logged("min-replicas-to-write is 0"), _i == 0);
 }
-END_TEST
 
 START_TEST(a_close_in_any_state_leaves_nothing)
 {
@@ -220,29 +211,4 @@ START_TEST(a_close_in_any_state_leaves_nothing)
         peer_close(peer);
     }
     peer = NULL;
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("sentinel_start");
-    TCase *tc = tcase_create("sentinel_start");
-
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, sentinel_stand_up, sentinel_stand_down);
-    tcase_add_test(tc, the_master_that_a_sentinel_names_is_used);
-    tcase_add_test(tc, a_master_may_be_named_by_its_name);
-    tcase_add_test(tc, the_newest_is_believed_at_the_start);
-    tcase_add_test(tc, a_replica_is_not_used_whoever_names_it);
-    tcase_add_test(tc, it_waits_for_a_sentinel_at_the_start);
-    tcase_add_test(tc, both_passwords_are_used_and_never_shown);
-    tcase_add_loop_test(tc, a_wrong_password_of_the_sentinels_is_told, 0, 2);
-    tcase_add_test(tc, a_master_that_the_sentinels_do_not_know_is_told);
-    tcase_add_test(tc, other_sentinels_are_found_and_heard);
-    tcase_add_test(tc, one_sentinel_under_two_names_is_one);
-    tcase_add_test(tc, a_master_that_may_not_write_is_waited_for);
-    tcase_add_loop_test(tc, a_master_that_does_not_guard_its_writes_is_told, 0, 2);
-    tcase_add_test(tc, a_close_in_any_state_leaves_nothing);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -52,6 +52,8 @@ static void open_up(uint64_t timeout_ms)
     peer_await_count(peer, &peer->ups, 1);
 }
 
+TEST_GROUP(.teardown = teardown, .timeout_s = 60);
+
 START_TEST(ops_of_one_turn_leave_together_and_are_answered_in_order)
 {
     char name[16], version[64];
@@ -81,7 +83,6 @@ START_TEST(ops_of_one_turn_leave_together_and_are_answered_in_order)
     ck_assert_uint_gt(info.round_trips->max_us, 0);
     ck_assert_int_eq(redis_ask_int(redis, "DBSIZE"), 2000);
 }
-END_TEST
 
 START_TEST(a_port_works_as_well_and_a_database)
 {
@@ -97,7 +98,6 @@ START_TEST(a_port_works_as_well_and_a_database)
     redis_expect(redis, "OK", "SELECT 3");
     ck_assert_int_eq(redis_ask_int(redis, "EXISTS n"), 1);
 }
-END_TEST
 
 START_TEST(a_name_is_resolved)
 {
@@ -108,7 +108,6 @@ START_TEST(a_name_is_resolved)
     peer = peer_open(url, TIMEOUT);
     peer_await_count(peer, &peer->ups, 1);
 }
-END_TEST
 
 START_TEST(a_password_lets_in_and_a_wrong_one_is_tried_again)
 {
@@ -124,7 +123,6 @@ START_TEST(a_password_lets_in_and_a_wrong_one_is_tried_again)
     redis_expect(redis, "OK", "ACL SETUSER default on");
     peer_await_count(peer, &peer->ups, 1);
 }
-END_TEST
 
 START_TEST(user_and_password_of_the_address_are_used)
 {
@@ -140,7 +138,6 @@ START_TEST(user_and_password_of_the_address_are_used)
     peer_subscribe(peer, "n");
     peer_await_count(peer, &peer->subscribed, 1);
 }
-END_TEST
 
 START_TEST(a_killed_redis_comes_back_as_another_server)
 {
@@ -168,7 +165,6 @@ START_TEST(a_killed_redis_comes_back_as_another_server)
     peer_await_results(peer, 102);
     ck_assert_int_eq(peer->result[101].status, OP_OK);
 }
-END_TEST
 
 START_TEST(H2_what_a_lost_link_left_open_never_runs_late)
 {
@@ -187,7 +183,6 @@ START_TEST(H2_what_a_lost_link_left_open_never_runs_late)
     /* It ran too late, or never. */
     ck_assert_int_eq(redis_ask_int(redis, "EXISTS n latchd:fence:{n}"), 0);
 }
-END_TEST
 
 START_TEST(an_op_that_redis_reads_too_late_is_late)
 {
@@ -209,7 +204,6 @@ START_TEST(an_op_that_redis_reads_too_late_is_late)
     store_info(peer->store, &info);
     ck_assert_uint_eq(info.late, 1);
 }
-END_TEST
 
 /* Breaks our own connections to that port, as if the network had. */
 static void break_connections(int port)
@@ -227,7 +221,7 @@ static void break_connections(int port)
 
 /* Row 0: it may kill the link before; 1: it may not, and waits until what was open on
  * it is late. */
-START_TEST(H2_a_broken_link_is_killed_or_outlived)
+START_TEST(H2_a_broken_link_is_killed_or_outlived, 2)
 {
     static const char *const RIGHTS[] = { "+@all", "-client|kill" };
     char url[256];
@@ -255,7 +249,6 @@ START_TEST(H2_a_broken_link_is_killed_or_outlived)
         ck_assert_uint_ge(took, 1990);
     }
 }
-END_TEST
 
 START_TEST(a_refused_connection_is_tried_until_it_works)
 {
@@ -267,7 +260,6 @@ START_TEST(a_refused_connection_is_tried_until_it_works)
     redis_restart(redis);
     peer_await_count(peer, &peer->ups, 1);
 }
-END_TEST
 
 START_TEST(a_server_that_never_answers_is_given_up)
 {
@@ -296,7 +288,6 @@ START_TEST(a_server_that_never_answers_is_given_up)
     (void)close(second);
     (void)close(fd);
 }
-END_TEST
 
 /* A port whose queue of connections is full answers no SYN any more. */
 START_TEST(a_connection_that_is_never_made_is_given_up)
@@ -326,7 +317,6 @@ START_TEST(a_connection_that_is_never_made_is_given_up)
     }
     (void)close(fd);
 }
-END_TEST
 
 START_TEST(flushed_scripts_are_loaded_again)
 {
@@ -342,7 +332,6 @@ START_TEST(flushed_scripts_are_loaded_again)
     ck_assert_int_eq(peer->result[2].status, OP_OK);
     ck_assert_uint_eq(peer->downs, 0);
 }
-END_TEST
 
 START_TEST(what_redis_refuses_is_told_in_its_words)
 {
@@ -356,7 +345,6 @@ START_TEST(what_redis_refuses_is_told_in_its_words)
     ck_assert_int_eq(peer->result[1].status, OP_ERROR);
     ck_assert_ptr_nonnull(strstr(peer->result[1].text, "OOM"));
 }
-END_TEST
 
 START_TEST(a_master_that_became_a_replica_is_left_until_it_is_one_again)
 {
@@ -371,9 +359,8 @@ START_TEST(a_master_that_became_a_replica_is_left_until_it_is_one_again)
     ck_assert_int_eq(peer->result[0].status, OP_UNKNOWN);
     ck_assert_uint_eq(peer->same_ups, 0); /* it may have missed something */
 }
-END_TEST
 
-START_TEST(a_close_in_any_state_leaves_nothing)
+START_TEST(a_close_in_any_state_leaves_nothing, 12)
 {
     redis = redis_start();
     peer = peer_open_redis(redis, TIMEOUT);
@@ -383,7 +370,6 @@ START_TEST(a_close_in_any_state_leaves_nothing)
         peer_subscribe(peer, "n");
     }
 }
-END_TEST
 
 static const struct {
     const char *args[3];
@@ -395,7 +381,7 @@ static const struct {
     { { "--appendonly", "yes", NULL }, NULL },
 };
 
-START_TEST(a_server_is_audited_once)
+START_TEST(a_server_is_audited_once, 3)
 {
     char path[160], text[4096];
 
@@ -416,33 +402,4 @@ START_TEST(a_server_is_audited_once)
         ck_assert_ptr_nonnull(first);
         ck_assert_ptr_null(strstr(first + 1, AUDITS[_i].says));
     }
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("store");
-    TCase *tc = tcase_create("store");
-
-    tcase_add_checked_fixture(tc, NULL, teardown);
-    tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, ops_of_one_turn_leave_together_and_are_answered_in_order);
-    tcase_add_test(tc, a_port_works_as_well_and_a_database);
-    tcase_add_test(tc, a_name_is_resolved);
-    tcase_add_test(tc, a_password_lets_in_and_a_wrong_one_is_tried_again);
-    tcase_add_test(tc, user_and_password_of_the_address_are_used);
-    tcase_add_test(tc, a_killed_redis_comes_back_as_another_server);
-    tcase_add_test(tc, H2_what_a_lost_link_left_open_never_runs_late);
-    tcase_add_test(tc, an_op_that_redis_reads_too_late_is_late);
-    tcase_add_loop_test(tc, H2_a_broken_link_is_killed_or_outlived, 0, 2);
-    tcase_add_test(tc, a_refused_connection_is_tried_until_it_works);
-    tcase_add_test(tc, a_server_that_never_answers_is_given_up);
-    tcase_add_test(tc, a_connection_that_is_never_made_is_given_up);
-    tcase_add_test(tc, flushed_scripts_are_loaded_again);
-    tcase_add_test(tc, what_redis_refuses_is_told_in_its_words);
-    tcase_add_test(tc, a_master_that_became_a_replica_is_left_until_it_is_one_again);
-    tcase_add_loop_test(tc, a_close_in_any_state_leaves_nothing, 0, 12);
-    tcase_add_loop_test(tc, a_server_is_audited_once, 0, 3);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -129,6 +129,8 @@ static struct pair *holding(const char *word)
         }                                                                              \
     } while (0)
 
+TEST_GROUP(.teardown = teardown, .timeout_s = 60);
+
 START_TEST(H2_a_copy_that_a_healed_path_delivers_does_not_run)
 {
     struct pair *old;
@@ -152,7 +154,6 @@ START_TEST(H2_a_copy_that_a_healed_path_delivers_does_not_run)
     TURN_UNTIL(old->server < 0);
     ck_assert_int_eq(redis_ask_int(redis, "EXISTS n"), 0);
 }
-END_TEST
 
 START_TEST(a_path_that_swallows_everything_is_given_up)
 {
@@ -165,18 +166,4 @@ START_TEST(a_path_that_swallows_everything_is_given_up)
     peer_acquire(peer, "n", 1);
     TURN_UNTIL(peer->downs == 1 && peer->results == 1);
     ck_assert_int_eq(peer->result[0].status, OP_UNKNOWN);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("store_path");
-    TCase *tc = tcase_create("store_path");
-
-    tcase_add_checked_fixture(tc, NULL, teardown);
-    tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, H2_a_copy_that_a_healed_path_delivers_does_not_run);
-    tcase_add_test(tc, a_path_that_swallows_everything_is_given_up);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -66,6 +66,8 @@ static void expect_all(enum op_status status, uint64_t id)
     }
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown, .timeout_s = 60);
+
 START_TEST(a_turn_takes_few_calls)
 {
     int64_t before;
@@ -84,7 +86,6 @@ START_TEST(a_turn_takes_few_calls)
     }
     ck_assert_int_eq(calls() - before, 2 * (MANY / SCRIPT_BATCH_MAX));
 }
-END_TEST
 
 START_TEST(one_alone_is_asked_as_ever)
 {
@@ -96,7 +97,6 @@ START_TEST(one_alone_is_asked_as_ever)
     ck_assert_int_eq(calls(), 1);
     ck_assert_int_eq(redis_calls(redis, "mget", NULL), 0);
 }
-END_TEST
 
 START_TEST(what_is_asked_of_one_name_is_done_in_that_order)
 {
@@ -114,7 +114,6 @@ START_TEST(what_is_asked_of_one_name_is_done_in_that_order)
     ck_assert_uint_gt(peer->result[3].token, peer->result[0].token);
     ck_assert_uint_eq(peer->result[4].token, peer->result[3].token);
 }
-END_TEST
 
 START_TEST(one_that_is_refused_is_told_so_alone)
 {
@@ -130,7 +129,6 @@ START_TEST(one_that_is_refused_is_told_so_alone)
                                                           : OP_OK);
     }
 }
-END_TEST
 
 /* Redis looks at the keys of a call before it runs it. */
 START_TEST(where_one_key_is_forbidden_each_is_asked_alone)
@@ -156,7 +154,6 @@ START_TEST(where_one_key_is_forbidden_each_is_asked_alone)
     ck_assert_int_eq(calls() - before, 2); /* what is refused at once does not count */
     ck_assert_int_eq(redis_ask_int(redis, "DBSIZE"), 4);
 }
-END_TEST
 
 START_TEST(H2_all_that_a_lost_link_left_open_is_unknown_once)
 {
@@ -177,7 +174,6 @@ START_TEST(H2_all_that_a_lost_link_left_open_is_unknown_once)
     peer_run_ms(peer, 50);
     ck_assert_uint_eq(peer->results, 2 * (size_t)MANY);
 }
-END_TEST
 
 START_TEST(what_is_asked_while_the_link_is_down_is_unknown)
 {
@@ -191,7 +187,6 @@ START_TEST(what_is_asked_while_the_link_is_down_is_unknown)
     expect_all(OP_UNKNOWN, 1);
     ck_assert_int_eq(redis_ask_int(redis, "DBSIZE"), 0);
 }
-END_TEST
 
 START_TEST(flushed_scripts_are_loaded_again)
 {
@@ -205,7 +200,6 @@ START_TEST(flushed_scripts_are_loaded_again)
     ck_assert_uint_eq(peer->downs, 0);
     ck_assert_int_eq(redis_calls(redis, "mget", NULL), MANY / SCRIPT_BATCH_MAX);
 }
-END_TEST
 
 START_TEST(a_master_that_became_a_replica_answers_for_none_of_them)
 {
@@ -218,7 +212,6 @@ START_TEST(a_master_that_became_a_replica_answers_for_none_of_them)
     peer_await_results(peer, MANY);
     expect_all(OP_UNKNOWN, 1);
 }
-END_TEST
 
 START_TEST(with_replicas_to_wait_for_each_goes_its_way)
 {
@@ -239,26 +232,4 @@ START_TEST(with_replicas_to_wait_for_each_goes_its_way)
     acquire_all(1001);
     peer_await_results(peer, 2 * (size_t)MANY);
     expect_all(OP_NOREPLICAS, 1001);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("store_some");
-    TCase *tc = tcase_create("store_some");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, a_turn_takes_few_calls);
-    tcase_add_test(tc, one_alone_is_asked_as_ever);
-    tcase_add_test(tc, what_is_asked_of_one_name_is_done_in_that_order);
-    tcase_add_test(tc, one_that_is_refused_is_told_so_alone);
-    tcase_add_test(tc, where_one_key_is_forbidden_each_is_asked_alone);
-    tcase_add_test(tc, H2_all_that_a_lost_link_left_open_is_unknown_once);
-    tcase_add_test(tc, what_is_asked_while_the_link_is_down_is_unknown);
-    tcase_add_test(tc, flushed_scripts_are_loaded_again);
-    tcase_add_test(tc, a_master_that_became_a_replica_answers_for_none_of_them);
-    tcase_add_test(tc, with_replicas_to_wait_for_each_goes_its_way);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -26,6 +26,8 @@ static void open_up(uint64_t timeout_ms)
     peer_await_count(peer, &peer->ups, 1);
 }
 
+TEST_GROUP(.teardown = teardown, .timeout_s = 60);
+
 START_TEST(messages_come_under_the_name)
 {
     open_up(TIMEOUT);
@@ -44,7 +46,6 @@ START_TEST(messages_come_under_the_name)
     peer_release(peer, "n", 2);
     peer_await_count(peer, &peer->messages, 3);
 }
-END_TEST
 
 START_TEST(the_last_wish_counts_however_fast_it_changes)
 {
@@ -69,7 +70,6 @@ START_TEST(the_last_wish_counts_however_fast_it_changes)
     peer_run_ms(peer, 50);
     ck_assert_int_eq(redis_ask_int(redis, "PUBLISH redisson_lock__channel:{n} 0"), 0);
 }
-END_TEST
 
 START_TEST(names_that_share_a_channel_are_told_apart)
 {
@@ -85,7 +85,6 @@ START_TEST(names_that_share_a_channel_are_told_apart)
     peer_await_count(peer, &peer->messages, 3);
     ck_assert_str_eq(peer->last_name, "n");
 }
-END_TEST
 
 START_TEST(the_families_of_a_name_are_told_apart)
 {
@@ -106,7 +105,6 @@ START_TEST(the_families_of_a_name_are_told_apart)
     ck_assert_int_eq(redis_ask_int(redis, "PUBLISH redisson_rwlock:{n} 1"), 1);
     peer_await_count(peer, &peer->messages, 3);
 }
-END_TEST
 
 #define MEMBER ":latchd:" PEER_INSTANCE ":7"
 
@@ -136,7 +134,6 @@ START_TEST(messages_for_members_come_under_the_name)
         redis_ask_int(redis, "PUBLISH redisson_lock__channel:{n}%s 0", MEMBER), 1);
     peer_await_count(peer, &peer->messages, 5);
 }
-END_TEST
 
 /* The link works on without the pattern; only the members' messages do not come. */
 START_TEST(a_refused_pattern_costs_the_members_messages_only)
@@ -158,7 +155,6 @@ START_TEST(a_refused_pattern_costs_the_members_messages_only)
     peer_await_count(peer, &peer->messages, 1);
     ck_assert_uint_eq(peer->unsubscribed, 0);
 }
-END_TEST
 
 START_TEST(all_channels_come_back_after_a_loss)
 {
@@ -177,7 +173,6 @@ START_TEST(all_channels_come_back_after_a_loss)
                      1);
     peer_await_count(peer, &peer->messages, 1);
 }
-END_TEST
 
 START_TEST(a_silent_pubsub_link_is_dropped)
 {
@@ -188,24 +183,4 @@ START_TEST(a_silent_pubsub_link_is_dropped)
     peer_await_count(peer, &peer->unsubscribed, 1);
     redis_resume(redis);
     peer_await_count(peer, &peer->subscribed, 2);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("store_sub");
-    TCase *tc = tcase_create("store_sub");
-
-    tcase_add_checked_fixture(tc, NULL, teardown);
-    tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, messages_come_under_the_name);
-    tcase_add_test(tc, the_last_wish_counts_however_fast_it_changes);
-    tcase_add_test(tc, names_that_share_a_channel_are_told_apart);
-    tcase_add_test(tc, the_families_of_a_name_are_told_apart);
-    tcase_add_test(tc, messages_for_members_come_under_the_name);
-    tcase_add_test(tc, a_refused_pattern_costs_the_members_messages_only);
-    tcase_add_test(tc, all_channels_come_back_after_a_loss);
-    tcase_add_test(tc, a_silent_pubsub_link_is_dropped);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -23,6 +23,8 @@ static void expect_field(const struct value *map, const char *key, const char *t
     ck_assert_msg(v != NULL && value_is_text(v, text), "%s is not %s", key, text);
 }
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(lockinfo_tells_all_in_its_order)
 {
     static const char *const KEYS[] = { "name",  "kind",    "state", "ttl",
@@ -61,7 +63,6 @@ START_TEST(lockinfo_tells_all_in_its_order)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(lockinfo_is_a_map_in_resp3)
 {
@@ -80,7 +81,6 @@ START_TEST(lockinfo_is_a_map_in_resp3)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(locks_walks_over_every_name_that_is_there)
 {
@@ -118,7 +118,6 @@ START_TEST(locks_walks_over_every_name_that_is_there)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(locks_matches_a_pattern)
 {
@@ -136,7 +135,6 @@ START_TEST(locks_matches_a_pattern)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(waiters_come_in_order_with_what_they_wait_for)
 {
@@ -169,7 +167,6 @@ START_TEST(waiters_come_in_order_with_what_they_wait_for)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(forceunlock_frees_the_hold_it_names)
 {
@@ -198,7 +195,6 @@ START_TEST(forceunlock_frees_the_hold_it_names)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(forceunlock_wakes_the_next_and_tells_the_holder)
 {
@@ -222,7 +218,6 @@ START_TEST(forceunlock_wakes_the_next_and_tells_the_holder)
     client_close(events);
     stand_down();
 }
-END_TEST
 
 START_TEST(grants_and_releases_are_told_to_subscribers)
 {
@@ -258,21 +253,4 @@ START_TEST(grants_and_releases_are_told_to_subscribers)
     client_close(events);
     client_close(all);
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        lockinfo_tells_all_in_its_order,
-        lockinfo_is_a_map_in_resp3,
-        locks_walks_over_every_name_that_is_there,
-        locks_matches_a_pattern,
-        waiters_come_in_order_with_what_they_wait_for,
-        forceunlock_frees_the_hold_it_names,
-        forceunlock_wakes_the_next_and_tells_the_holder,
-        grants_and_releases_are_told_to_subscribers,
-    };
-
-    return integration_suite("admin", tests, sizeof tests / sizeof *tests);
 }

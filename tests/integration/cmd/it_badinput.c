@@ -12,6 +12,8 @@ enum { MEMORY_KIB = 40 * 1024 };
 #define LONG_50 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 #define LONG_150 LONG_50 LONG_50 LONG_50
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(each_bad_command_is_an_error_and_the_connection_goes_on)
 {
     static const char *const BAD[] = {
@@ -85,7 +87,6 @@ START_TEST(each_bad_command_is_an_error_and_the_connection_goes_on)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(names_are_1_to_512_bytes_of_anything)
 {
@@ -114,7 +115,6 @@ START_TEST(names_are_1_to_512_bytes_of_anything)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 /* Sends it; the daemon must answer with an error and close, or just close. */
 static void expect_refused(const char *text, size_t len)
@@ -159,7 +159,6 @@ START_TEST(a_protocol_error_closes_the_connection)
     ck_assert_int_lt(daemon_memory_kib(stand.daemon), before + MEMORY_KIB);
     stand_down();
 }
-END_TEST
 
 START_TEST(an_endless_inline_line_is_cut)
 {
@@ -175,7 +174,6 @@ START_TEST(an_endless_inline_line_is_cut)
     ck_assert_int_lt(daemon_memory_kib(stand.daemon), before + MEMORY_KIB);
     stand_down();
 }
-END_TEST
 
 START_TEST(deep_nesting_is_refused)
 {
@@ -188,7 +186,6 @@ START_TEST(deep_nesting_is_refused)
     expect_refused(junk, sizeof junk);
     stand_down();
 }
-END_TEST
 
 START_TEST(half_a_command_and_a_close_leaves_nothing)
 {
@@ -217,7 +214,6 @@ START_TEST(half_a_command_and_a_close_leaves_nothing)
     await_no_locks(0);
     stand_down();
 }
-END_TEST
 
 START_TEST(random_bytes_never_hurt_others)
 {
@@ -246,7 +242,6 @@ START_TEST(random_bytes_never_hurt_others)
     ck_assert_int_eq(ask_int(stand.admin, "UNLOCK job"), 0);
     stand_down();
 }
-END_TEST
 
 START_TEST(data_of_another_type_is_left_alone)
 {
@@ -260,21 +255,4 @@ START_TEST(data_of_another_type_is_left_alone)
     ck_assert_str_eq(text, "precious");
     free(text);
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        each_bad_command_is_an_error_and_the_connection_goes_on,
-        names_are_1_to_512_bytes_of_anything,
-        a_protocol_error_closes_the_connection,
-        an_endless_inline_line_is_cut,
-        deep_nesting_is_refused,
-        half_a_command_and_a_close_leaves_nothing,
-        random_bytes_never_hurt_others,
-        data_of_another_type_is_left_alone,
-    };
-
-    return integration_suite("badinput", tests, sizeof tests / sizeof *tests);
 }

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(the_client_too_many_is_told_and_closed)
 {
     struct client *c[3], *extra;
@@ -40,7 +42,6 @@ START_TEST(the_client_too_many_is_told_and_closed)
     close_clients(c, 3);
     stand_down();
 }
-END_TEST
 
 START_TEST(the_waiter_too_many_is_refused)
 {
@@ -60,7 +61,6 @@ START_TEST(the_waiter_too_many_is_refused)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(who_does_not_wait_is_no_waiter_too_many)
 {
@@ -88,7 +88,6 @@ START_TEST(who_does_not_wait_is_no_waiter_too_many)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(the_hold_too_many_is_refused)
 {
@@ -104,7 +103,6 @@ START_TEST(the_hold_too_many_is_refused)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_client_that_does_not_read_is_dropped)
 {
@@ -129,7 +127,6 @@ START_TEST(a_client_that_does_not_read_is_dropped)
     ck_assert_int_lt(daemon_memory_kib(stand.daemon), 400 * 1024);
     stand_down();
 }
-END_TEST
 
 START_TEST(config_set_changes_a_limit_while_it_runs)
 {
@@ -151,7 +148,6 @@ START_TEST(config_set_changes_a_limit_while_it_runs)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(values_up_to_a_limit_are_taken_and_no_more)
 {
@@ -177,7 +173,6 @@ START_TEST(values_up_to_a_limit_are_taken_and_no_more)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(silent_clients_leave_and_those_with_a_hold_stay)
 {
@@ -195,7 +190,6 @@ START_TEST(silent_clients_leave_and_those_with_a_hold_stay)
     client_close(holder);
     stand_down();
 }
-END_TEST
 
 START_TEST(strangers_leave_in_time_and_keep_nobody_out)
 {
@@ -225,22 +219,4 @@ START_TEST(strangers_leave_in_time_and_keep_nobody_out)
     client_close(known);
     client_close(next);
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        the_client_too_many_is_told_and_closed,
-        the_waiter_too_many_is_refused,
-        who_does_not_wait_is_no_waiter_too_many,
-        the_hold_too_many_is_refused,
-        a_client_that_does_not_read_is_dropped,
-        config_set_changes_a_limit_while_it_runs,
-        values_up_to_a_limit_are_taken_and_no_more,
-        silent_clients_leave_and_those_with_a_hold_stay,
-        strangers_leave_in_time_and_keep_nobody_out,
-    };
-
-    return integration_suite("limits", tests, sizeof tests / sizeof *tests);
 }

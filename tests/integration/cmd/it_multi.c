@@ -26,6 +26,8 @@ static struct value exec(struct client *c)
     return v;
 }
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(replies_come_in_order_as_one_array)
 {
     struct client *c, *other;
@@ -58,7 +60,6 @@ START_TEST(replies_come_in_order_as_one_array)
     client_close(other);
     stand_down();
 }
-END_TEST
 
 static void ask_for_three(struct client *c)
 {
@@ -69,7 +70,7 @@ static void ask_for_three(struct client *c)
     client_send(c, "EXEC");
 }
 
-START_TEST(nothing_is_left_of_those_who_leave_in_the_middle)
+START_TEST(nothing_is_left_of_those_who_leave_in_the_middle, 3)
 {
     stand_up(NULL);
     for (int i = 0; i < TIMES; i++) {
@@ -87,7 +88,6 @@ START_TEST(nothing_is_left_of_those_who_leave_in_the_middle)
     await_no_locks(5000);
     stand_down();
 }
-END_TEST
 
 /* Returns when a client has these flags in CLIENT LIST. */
 static void await_flags(const char *flags)
@@ -124,7 +124,6 @@ START_TEST(what_a_killed_client_was_granted_is_taken_back)
     await_no_locks(5000);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_daemon_that_stops_ends_a_transaction)
 {
@@ -150,7 +149,6 @@ START_TEST(a_daemon_that_stops_ends_a_transaction)
     daemon_free(stand.daemon);
     redis_stop(stand.redis);
 }
-END_TEST
 
 START_TEST(a_pause_puts_off_commands_but_no_renewal)
 {
@@ -178,7 +176,6 @@ START_TEST(a_pause_puts_off_commands_but_no_renewal)
     client_close(other);
     stand_down();
 }
-END_TEST
 
 START_TEST(unpause_lets_all_of_them_go_on)
 {
@@ -199,23 +196,4 @@ START_TEST(unpause_lets_all_of_them_go_on)
     }
     close_clients(clients, CLIENTS);
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        replies_come_in_order_as_one_array,
-        what_a_killed_client_was_granted_is_taken_back,
-        a_daemon_that_stops_ends_a_transaction,
-        a_pause_puts_off_commands_but_no_renewal,
-        unpause_lets_all_of_them_go_on,
-    };
-    Suite *s = integration_suite("multi", tests, sizeof tests / sizeof *tests);
-    TCase *tc = tcase_create("left");
-
-    tcase_set_timeout(tc, INTEGRATION_S);
-    tcase_add_loop_test(tc, nothing_is_left_of_those_who_leave_in_the_middle, 0, 3);
-    suite_add_tcase(s, tc);
-    return s;
 }

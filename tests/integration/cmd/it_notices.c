@@ -70,6 +70,8 @@ static void read_notices(struct client *c, size_t names, struct heard_notices *r
 
 /* --- what is told ----------------------------------------------------------------- */
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(a_holder_is_told_of_doubt_of_certainty_and_of_loss)
 {
     struct client *holder, *other;
@@ -92,7 +94,6 @@ START_TEST(a_holder_is_told_of_doubt_of_certainty_and_of_loss)
     client_close(other);
     stand_down();
 }
-END_TEST
 
 START_TEST(who_asks_is_told_of_doubt_while_redis_hangs)
 {
@@ -117,7 +118,6 @@ START_TEST(who_asks_is_told_of_doubt_while_redis_hangs)
     client_close(holder);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_grant_a_release_and_a_loss_of_others_push_nothing)
 {
@@ -136,7 +136,6 @@ START_TEST(a_grant_a_release_and_a_loss_of_others_push_nothing)
     client_close(other);
     stand_down();
 }
-END_TEST
 
 START_TEST(bcast_tells_of_all_names_with_a_prefix)
 {
@@ -163,7 +162,6 @@ START_TEST(bcast_tells_of_all_names_with_a_prefix)
     client_close(some);
     stand_down();
 }
-END_TEST
 
 START_TEST(who_waits_for_another_lock_is_told_at_once)
 {
@@ -187,7 +185,6 @@ START_TEST(who_waits_for_another_lock_is_told_at_once)
     client_close(holder);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_lock_that_is_lost_and_taken_again_is_told_of_in_that_order)
 {
@@ -206,7 +203,6 @@ START_TEST(a_lock_that_is_lost_and_taken_again_is_told_of_in_that_order)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(whoever_comes_by_renew_is_told_and_each_connection_once)
 {
@@ -229,7 +225,6 @@ START_TEST(whoever_comes_by_renew_is_told_and_each_connection_once)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_daemon_that_stops_says_that_its_holds_are_uncertain)
 {
@@ -253,7 +248,6 @@ START_TEST(a_daemon_that_stops_says_that_its_holds_are_uncertain)
     daemon_restart(stand.daemon);
     stand_down();
 }
-END_TEST
 
 /* --- to whom not ------------------------------------------------------------------ */
 
@@ -294,7 +288,6 @@ START_TEST(nobody_is_told_in_resp2_and_after_reset)
     client_close(plain);
     stand_down();
 }
-END_TEST
 
 /* --- many ------------------------------------------------------------------------- */
 
@@ -335,7 +328,6 @@ START_TEST(doubt_about_many_holds_leaves_in_few_pushes)
     client_close(all);
     stand_down();
 }
-END_TEST
 
 static void await_gone(int64_t id)
 {
@@ -375,24 +367,4 @@ START_TEST(who_does_not_read_is_closed_and_costs_nobody_else)
     client_close(holder);
     client_close(deaf);
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        a_holder_is_told_of_doubt_of_certainty_and_of_loss,
-        who_asks_is_told_of_doubt_while_redis_hangs,
-        a_grant_a_release_and_a_loss_of_others_push_nothing,
-        bcast_tells_of_all_names_with_a_prefix,
-        who_waits_for_another_lock_is_told_at_once,
-        a_lock_that_is_lost_and_taken_again_is_told_of_in_that_order,
-        whoever_comes_by_renew_is_told_and_each_connection_once,
-        a_daemon_that_stops_says_that_its_holds_are_uncertain,
-        nobody_is_told_in_resp2_and_after_reset,
-        doubt_about_many_holds_leaves_in_few_pushes,
-        who_does_not_read_is_closed_and_costs_nobody_else,
-    };
-
-    return integration_suite("notices", tests, sizeof tests / sizeof *tests);
 }

@@ -199,6 +199,8 @@ static void expect_all_lost(void)
 
 /* --- by others' doing ------------------------------------------------------------- */
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(all_are_told_when_their_keys_are_deleted)
 {
     up("900ms");
@@ -208,7 +210,6 @@ START_TEST(all_are_told_when_their_keys_are_deleted)
     expect_all_lost();
     down();
 }
-END_TEST
 
 START_TEST(all_are_told_when_redis_is_flushed)
 {
@@ -217,7 +218,6 @@ START_TEST(all_are_told_when_redis_is_flushed)
     expect_all_lost();
     down();
 }
-END_TEST
 
 /* By token, by owner and whoever it is, in turn. */
 static void force_all(struct client *c)
@@ -241,7 +241,6 @@ START_TEST(all_are_told_when_they_are_freed_by_force_here)
     expect_all_lost();
     down();
 }
-END_TEST
 
 START_TEST(all_are_told_when_they_are_freed_by_force_through_another_daemon)
 {
@@ -257,7 +256,6 @@ START_TEST(all_are_told_when_they_are_freed_by_force_through_another_daemon)
     daemon_stop(other);
     down();
 }
-END_TEST
 
 START_TEST(all_are_told_when_redisson_frees_them_by_force)
 {
@@ -285,7 +283,6 @@ START_TEST(all_are_told_when_redisson_frees_them_by_force)
     expect_all_lost();
     down();
 }
-END_TEST
 
 /* --- by time ---------------------------------------------------------------------- */
 
@@ -304,7 +301,6 @@ START_TEST(all_watched_ones_are_told_of_doubt_and_loss_when_redis_hangs_for_too_
     redis_resume(stand.redis);
     down();
 }
-END_TEST
 
 START_TEST(fixed_leases_are_told_when_they_are_over)
 {
@@ -336,7 +332,6 @@ START_TEST(fixed_leases_are_told_when_they_are_over)
     client_close(c);
     down();
 }
-END_TEST
 
 /* --- silently --------------------------------------------------------------------- */
 
@@ -388,7 +383,6 @@ START_TEST(what_its_own_owner_released_through_another_daemon_ends_silently)
     daemon_stop(other);
     down();
 }
-END_TEST
 
 START_TEST(what_another_daemon_took_over_ends_silently_here)
 {
@@ -417,22 +411,4 @@ START_TEST(what_another_daemon_took_over_ends_silently_here)
     client_close(c);
     daemon_stop(other);
     down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        all_are_told_when_their_keys_are_deleted,
-        all_are_told_when_redis_is_flushed,
-        all_are_told_when_they_are_freed_by_force_here,
-        all_are_told_when_they_are_freed_by_force_through_another_daemon,
-        all_are_told_when_redisson_frees_them_by_force,
-        all_watched_ones_are_told_of_doubt_and_loss_when_redis_hangs_for_too_long,
-        fixed_leases_are_told_when_they_are_over,
-        what_its_own_owner_released_through_another_daemon_ends_silently,
-        what_another_daemon_took_over_ends_silently_here,
-    };
-
-    return integration_suite("notices_ends", tests, sizeof tests / sizeof *tests);
 }

@@ -52,6 +52,8 @@ static void send_many(struct client *c, const char *command, size_t count)
     send_lines(c, list);
 }
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(replies_come_in_the_order_of_the_commands)
 {
     struct client *c, *other;
@@ -90,9 +92,8 @@ START_TEST(replies_come_in_the_order_of_the_commands)
     client_close(other);
     stand_down();
 }
-END_TEST
 
-START_TEST(nothing_is_held_behind_a_lock_that_waits)
+START_TEST(nothing_is_held_behind_a_lock_that_waits, 2)
 {
     struct client *c, *other;
 
@@ -122,7 +123,6 @@ START_TEST(nothing_is_held_behind_a_lock_that_waits)
     client_close(other);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_run_is_one_call_of_redis_and_so_is_its_end)
 {
@@ -144,7 +144,6 @@ START_TEST(a_run_is_one_call_of_redis_and_so_is_its_end)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(more_than_are_in_flight_together_are_served_as_well)
 {
@@ -164,7 +163,6 @@ START_TEST(more_than_are_in_flight_together_are_served_as_well)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 /* In opposite orders they could block each other for ever, as one by one. */
 START_TEST(the_same_pipelines_never_block_each_other)
@@ -197,9 +195,8 @@ START_TEST(the_same_pipelines_never_block_each_other)
     daemon_stop(second);
     stand_down();
 }
-END_TEST
 
-START_TEST(nothing_is_left_of_those_who_leave_in_the_middle)
+START_TEST(nothing_is_left_of_those_who_leave_in_the_middle, 3)
 {
     struct client *other;
 
@@ -225,7 +222,6 @@ START_TEST(nothing_is_left_of_those_who_leave_in_the_middle)
     client_close(other);
     stand_down();
 }
-END_TEST
 
 START_TEST(an_unblocked_wait_lets_those_behind_it_begin)
 {
@@ -247,7 +243,6 @@ START_TEST(an_unblocked_wait_lets_those_behind_it_begin)
     client_close(other);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_pause_holds_up_those_that_a_run_did_not_reach)
 {
@@ -273,9 +268,8 @@ START_TEST(a_pause_holds_up_those_that_a_run_did_not_reach)
     client_close(other);
     stand_down();
 }
-END_TEST
 
-START_TEST(what_ends_a_connection_comes_after_the_replies_before_it)
+START_TEST(what_ends_a_connection_comes_after_the_replies_before_it, 2)
 {
     struct client *c;
 
@@ -299,7 +293,6 @@ START_TEST(what_ends_a_connection_comes_after_the_replies_before_it)
     ck_assert_int_eq(peek_int("EXISTS a b c"), 0);
     stand_down();
 }
-END_TEST
 
 START_TEST(an_unlock_makes_room_for_the_lock_behind_it)
 {
@@ -320,7 +313,6 @@ START_TEST(an_unlock_makes_room_for_the_lock_behind_it)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(replies_that_nobody_wants_are_left_out)
 {
@@ -339,29 +331,4 @@ START_TEST(replies_that_nobody_wants_are_left_out)
     ck_assert_int_eq(peek_int("EXISTS a b c d e"), 0);
     client_close(c);
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        replies_come_in_the_order_of_the_commands,
-        a_run_is_one_call_of_redis_and_so_is_its_end,
-        more_than_are_in_flight_together_are_served_as_well,
-        the_same_pipelines_never_block_each_other,
-        an_unblocked_wait_lets_those_behind_it_begin,
-        a_pause_holds_up_those_that_a_run_did_not_reach,
-        an_unlock_makes_room_for_the_lock_behind_it,
-        replies_that_nobody_wants_are_left_out,
-    };
-    Suite *s = integration_suite("pipeline", tests, sizeof tests / sizeof *tests);
-    TCase *tc = tcase_create("ways");
-
-    tcase_set_timeout(tc, INTEGRATION_S);
-    tcase_add_loop_test(tc, nothing_is_held_behind_a_lock_that_waits, 0, 2);
-    tcase_add_loop_test(tc, nothing_is_left_of_those_who_leave_in_the_middle, 0, 3);
-    tcase_add_loop_test(tc, what_ends_a_connection_comes_after_the_replies_before_it, 0,
-                        2);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -45,7 +45,9 @@ static void job_is_free(void)
     ck_assert_int_gt(client_read_int(shared), 0);
 }
 
-START_TEST(tasks_take_turns_without_a_stall)
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
+START_TEST(tasks_take_turns_without_a_stall, 2)
 {
     uint64_t start;
 
@@ -64,7 +66,6 @@ START_TEST(tasks_take_turns_without_a_stall)
     expect_elapsed(start, 0, 5000);
     down();
 }
-END_TEST
 
 START_TEST(holds_are_released_and_renewed_behind_a_wait)
 {
@@ -104,9 +105,8 @@ START_TEST(holds_are_released_and_renewed_behind_a_wait)
     ck_assert_int_gt(b, 0);
     down();
 }
-END_TEST
 
-START_TEST(a_wait_is_cancelled_from_behind_it)
+START_TEST(a_wait_is_cancelled_from_behind_it, 2)
 {
     up_waiting();
     if (_i == 0) {
@@ -119,7 +119,6 @@ START_TEST(a_wait_is_cancelled_from_behind_it)
     await_waiting(stand.admin, "job", 0);
     down();
 }
-END_TEST
 
 START_TEST(locks_stand_in_their_queues_meanwhile)
 {
@@ -141,7 +140,6 @@ START_TEST(locks_stand_in_their_queues_meanwhile)
     client_close(third);
     down();
 }
-END_TEST
 
 START_TEST(what_cannot_be_told_within_keep_goes_on)
 {
@@ -160,7 +158,6 @@ START_TEST(what_cannot_be_told_within_keep_goes_on)
     ck_assert_int_gt(client_read_int(shared), 0);
     down();
 }
-END_TEST
 
 START_TEST(a_lock_without_an_id_is_not_taken_before_its_turn)
 {
@@ -178,7 +175,6 @@ START_TEST(a_lock_without_an_id_is_not_taken_before_its_turn)
     ck_assert_int_gt(client_read_int(shared), 0);
     down();
 }
-END_TEST
 
 START_TEST(unblock_ends_the_oldest_of_several_waits)
 {
@@ -198,7 +194,6 @@ START_TEST(unblock_ends_the_oldest_of_several_waits)
     expect_error(shared, "UNBLOCKED");
     down();
 }
-END_TEST
 
 START_TEST(owners_that_share_a_connection_are_told_of_a_deadlock)
 {
@@ -214,7 +209,6 @@ START_TEST(owners_that_share_a_connection_are_told_of_a_deadlock)
     expect_int(shared, 0);
     down();
 }
-END_TEST
 
 START_TEST(a_stop_is_told_to_each_wait)
 {
@@ -236,7 +230,6 @@ START_TEST(a_stop_is_told_to_each_wait)
     stand.admin = open_client();
     down();
 }
-END_TEST
 
 START_TEST(a_pause_holds_up_what_passes_too)
 {
@@ -256,7 +249,6 @@ START_TEST(a_pause_holds_up_what_passes_too)
     expect_status(shared, "PONG");
     down();
 }
-END_TEST
 
 START_TEST(a_mistake_in_the_protocol_is_told_in_its_turn)
 {
@@ -273,9 +265,8 @@ START_TEST(a_mistake_in_the_protocol_is_told_in_its_turn)
     expect_closed(shared);
     down();
 }
-END_TEST
 
-START_TEST(nothing_is_left_of_a_connection_that_ends_in_the_middle)
+START_TEST(nothing_is_left_of_a_connection_that_ends_in_the_middle, 3)
 {
     up();
     (void)ask_int(other, "LOCK job");
@@ -303,7 +294,6 @@ START_TEST(nothing_is_left_of_a_connection_that_ends_in_the_middle)
     await_no_locks(30000);
     down();
 }
-END_TEST
 
 START_TEST(a_half_close_ends_the_waits_and_what_was_put_off)
 {
@@ -315,7 +305,6 @@ START_TEST(a_half_close_ends_the_waits_and_what_was_put_off)
     ck_assert_int_eq(ask_int(other, "UNLOCK job"), 0);
     down();
 }
-END_TEST
 
 /* More than can be in flight: it is read, and run when there is room. */
 START_TEST(a_flood_behind_a_wait_is_answered_in_order)
@@ -346,32 +335,4 @@ START_TEST(a_flood_behind_a_wait_is_answered_in_order)
         }
     }
     down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        holds_are_released_and_renewed_behind_a_wait,
-        locks_stand_in_their_queues_meanwhile,
-        what_cannot_be_told_within_keep_goes_on,
-        a_lock_without_an_id_is_not_taken_before_its_turn,
-        unblock_ends_the_oldest_of_several_waits,
-        owners_that_share_a_connection_are_told_of_a_deadlock,
-        a_stop_is_told_to_each_wait,
-        a_pause_holds_up_what_passes_too,
-        a_mistake_in_the_protocol_is_told_in_its_turn,
-        a_half_close_ends_the_waits_and_what_was_put_off,
-        a_flood_behind_a_wait_is_answered_in_order,
-    };
-    Suite *s = integration_suite("shared", tests, sizeof tests / sizeof *tests);
-    TCase *tc = tcase_create("ways");
-
-    tcase_set_timeout(tc, INTEGRATION_S);
-    tcase_add_loop_test(tc, tasks_take_turns_without_a_stall, 0, 2);
-    tcase_add_loop_test(tc, a_wait_is_cancelled_from_behind_it, 0, 2);
-    tcase_add_loop_test(tc, nothing_is_left_of_a_connection_that_ends_in_the_middle, 0,
-                        3);
-    suite_add_tcase(s, tc);
-    return s;
 }

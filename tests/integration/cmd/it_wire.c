@@ -13,6 +13,8 @@ static void send_text(struct client *c, const char *text)
     client_send_raw(c, text, strlen(text));
 }
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(a_telnet_user_can_lock)
 {
     struct client *c;
@@ -32,7 +34,6 @@ START_TEST(a_telnet_user_can_lock)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(commands_may_come_byte_by_byte)
 {
@@ -49,7 +50,6 @@ START_TEST(commands_may_come_byte_by_byte)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 enum { TOGETHER = 64, FEW_CALLS = TOGETHER / 4 };
 
@@ -85,7 +85,6 @@ START_TEST(locks_that_are_asked_for_together_are_few_calls_of_redis)
     close_clients(c, TOGETHER);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_pipeline_is_answered_in_order)
 {
@@ -111,7 +110,6 @@ START_TEST(a_pipeline_is_answered_in_order)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(what_is_behind_a_waiting_lock_runs_after_it)
 {
@@ -135,7 +133,6 @@ START_TEST(what_is_behind_a_waiting_lock_runs_after_it)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(too_much_behind_a_waiting_lock_closes_the_connection)
 {
@@ -158,7 +155,6 @@ START_TEST(too_much_behind_a_waiting_lock_closes_the_connection)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(hello_3_switches_to_resp3)
 {
@@ -186,7 +182,6 @@ START_TEST(hello_3_switches_to_resp3)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(nil_is_spelled_as_each_protocol_has_it)
 {
@@ -219,7 +214,6 @@ START_TEST(nil_is_spelled_as_each_protocol_has_it)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_password_is_asked_for)
 {
@@ -249,7 +243,6 @@ START_TEST(a_password_is_asked_for)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(the_first_commands_of_ordinary_clients_are_answered)
 {
@@ -289,7 +282,6 @@ START_TEST(the_first_commands_of_ordinary_clients_are_answered)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(info_has_what_ready_checks_read)
 {
@@ -309,7 +301,6 @@ START_TEST(info_has_what_ready_checks_read)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(reset_and_quit_leave_holds_alone)
 {
@@ -327,25 +318,4 @@ START_TEST(reset_and_quit_leave_holds_alone)
     ck_assert_int_eq(ask_int(stand.admin, "UNLOCK job TOKEN %" PRId64, token), 0);
     client_close(c);
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        a_telnet_user_can_lock,
-        commands_may_come_byte_by_byte,
-        locks_that_are_asked_for_together_are_few_calls_of_redis,
-        a_pipeline_is_answered_in_order,
-        what_is_behind_a_waiting_lock_runs_after_it,
-        too_much_behind_a_waiting_lock_closes_the_connection,
-        hello_3_switches_to_resp3,
-        nil_is_spelled_as_each_protocol_has_it,
-        a_password_is_asked_for,
-        the_first_commands_of_ordinary_clients_are_answered,
-        info_has_what_ready_checks_read,
-        reset_and_quit_leave_holds_alone,
-    };
-
-    return integration_suite("wire", tests, sizeof tests / sizeof *tests);
 }

@@ -68,6 +68,8 @@ static void run_latchd(const char *words, int want_code, char *ret, size_t room)
                   words, status, ret);
 }
 
+TEST_GROUP(.setup = set_up, .timeout_s = INTEGRATION_S);
+
 START_TEST(a_mistake_stops_the_start_with_file_line_and_reason)
 {
     char text[1024];
@@ -92,7 +94,6 @@ START_TEST(a_mistake_stops_the_start_with_file_line_and_reason)
     run_latchd("--port=99999", 2, text, sizeof(text));
     ck_assert_str_eq(text, "latchd: --port: must be between 0 and 65535\n");
 }
-END_TEST
 
 START_TEST(questions_about_itself_are_answered)
 {
@@ -116,7 +117,6 @@ START_TEST(questions_about_itself_are_answered)
     ck_assert_ptr_nonnull(strstr(text, "\n#max-wait 0\n"));
     ck_assert_ptr_null(strstr(text, "s3cret"));
 }
-END_TEST
 
 START_TEST(config_set_changes_all_or_nothing)
 {
@@ -152,7 +152,6 @@ START_TEST(config_set_changes_all_or_nothing)
     ask_error(stand.admin, "ERR", "LOCK job WAIT 300001");
     stand_down();
 }
-END_TEST
 
 START_TEST(config_get_takes_patterns)
 {
@@ -167,7 +166,6 @@ START_TEST(config_get_takes_patterns)
     value_fini(&v);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_password_is_asked_for_at_once_and_never_shown)
 {
@@ -187,7 +185,6 @@ START_TEST(a_password_is_asked_for_at_once_and_never_shown)
     client_close(other);
     stand_down();
 }
-END_TEST
 
 START_TEST(config_rewrite_keeps_the_file_of_its_owner)
 {
@@ -204,7 +201,6 @@ START_TEST(config_rewrite_keeps_the_file_of_its_owner)
     stand_down();
     expect_file(want);
 }
-END_TEST
 
 START_TEST(without_a_file_there_is_nothing_to_rewrite)
 {
@@ -213,7 +209,6 @@ START_TEST(without_a_file_there_is_nothing_to_rewrite)
               "CONFIG REWRITE");
     stand_down();
 }
-END_TEST
 
 START_TEST(a_reload_says_what_changed_and_what_needs_a_restart)
 {
@@ -236,10 +231,9 @@ START_TEST(a_reload_says_what_changed_and_what_needs_a_restart)
     expect_config("max-wait", "2m");
     stand_down();
 }
-END_TEST
 
 /* Without sockets of systemd: its own words say where it listens. */
-START_TEST(it_listens_where_bind_port_and_unixsocket_say)
+START_TEST(it_listens_where_bind_port_and_unixsocket_say, 2)
 {
     const char *latchd = getenv("LATCHD");
     char socket_path[128];
@@ -291,25 +285,4 @@ START_TEST(it_listens_where_bind_port_and_unixsocket_say)
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     ck_assert_int_ne(access(socket_path, F_OK), 0);
     (void)fclose(log);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("config");
-    TCase *tc = tcase_create("config");
-
-    tcase_set_timeout(tc, INTEGRATION_S);
-    tcase_add_checked_fixture(tc, set_up, NULL);
-    tcase_add_test(tc, a_mistake_stops_the_start_with_file_line_and_reason);
-    tcase_add_test(tc, questions_about_itself_are_answered);
-    tcase_add_test(tc, config_set_changes_all_or_nothing);
-    tcase_add_test(tc, config_get_takes_patterns);
-    tcase_add_test(tc, a_password_is_asked_for_at_once_and_never_shown);
-    tcase_add_test(tc, config_rewrite_keeps_the_file_of_its_owner);
-    tcase_add_test(tc, without_a_file_there_is_nothing_to_rewrite);
-    tcase_add_test(tc, a_reload_says_what_changed_and_what_needs_a_restart);
-    tcase_add_loop_test(tc, it_listens_where_bind_port_and_unixsocket_say, 0, 2);
-    suite_add_tcase(s, tc);
-    return s;
 }

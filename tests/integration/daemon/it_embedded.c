@@ -58,6 +58,16 @@ static void is_busy_once_redis_is_back(struct client *c)
     value_fini(&v);
 }
 
+static void tear_down(void)
+{
+    char command[256];
+
+    (void)snprintf(command, sizeof(command), "rm -rf '%s' '%s'", dir, boot);
+    ck_assert_int_eq(system(command), 0);
+}
+
+TEST_GROUP(.setup = set_up, .teardown = tear_down, .timeout_s = 60);
+
 START_TEST(locks_survive_the_daemon_and_its_redis)
 {
     struct test_daemon *d = start_daemon();
@@ -78,7 +88,6 @@ START_TEST(locks_survive_the_daemon_and_its_redis)
     client_close(c);
     daemon_stop(d);
 }
-END_TEST
 
 START_TEST(a_second_daemon_does_not_start_on_the_same_directory)
 {
@@ -99,7 +108,6 @@ START_TEST(a_second_daemon_does_not_start_on_the_same_directory)
     ck_assert_msg(strstr(text, want) != NULL, "%s", text);
     daemon_stop(first);
 }
-END_TEST
 
 START_TEST(nothing_is_granted_for_a_lease_after_a_power_cut)
 {
@@ -123,7 +131,6 @@ START_TEST(nothing_is_granted_for_a_lease_after_a_power_cut)
     client_close(c);
     daemon_stop(d);
 }
-END_TEST
 
 START_TEST(stopping_ends_redis_too)
 {
@@ -132,29 +139,4 @@ START_TEST(stopping_ends_redis_too)
 
     daemon_stop(d);
     ck_assert_int_eq(kill(redis, 0), -1);
-}
-END_TEST
-
-static void tear_down(void)
-{
-    char command[256];
-
-    (void)snprintf(command, sizeof(command), "rm -rf '%s' '%s'", dir, boot);
-    ck_assert_int_eq(system(command), 0);
-}
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("embedded");
-    TCase *tc;
-
-    tc = tcase_create("embedded");
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, locks_survive_the_daemon_and_its_redis);
-    tcase_add_test(tc, a_second_daemon_does_not_start_on_the_same_directory);
-    tcase_add_test(tc, nothing_is_granted_for_a_lease_after_a_power_cut);
-    tcase_add_test(tc, stopping_ends_redis_too);
-    suite_add_tcase(s, tc);
-    return s;
 }

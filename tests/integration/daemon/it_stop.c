@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(sigterm_ends_waits_and_leaves_holds_their_lease)
 {
     struct client *holder, *waiter, *events;
@@ -40,9 +42,8 @@ START_TEST(sigterm_ends_waits_and_leaves_holds_their_lease)
     client_close(events);
     stand_down();
 }
-END_TEST
 
-START_TEST(sigterm_works_while_redis_hangs_or_is_dead)
+START_TEST(sigterm_works_while_redis_hangs_or_is_dead, 2)
 {
     struct client *holder, *waiter;
     uint64_t start;
@@ -68,7 +69,6 @@ START_TEST(sigterm_works_while_redis_hangs_or_is_dead)
     daemon_free(stand.daemon);
     redis_stop(stand.redis);
 }
-END_TEST
 
 START_TEST(sigint_and_shutdown_stop_it_too)
 {
@@ -85,7 +85,6 @@ START_TEST(sigint_and_shutdown_stop_it_too)
     daemon_free(stand.daemon);
     redis_stop(stand.redis);
 }
-END_TEST
 
 START_TEST(sigpipe_is_harmless)
 {
@@ -94,7 +93,6 @@ START_TEST(sigpipe_is_harmless)
     (void)ask_int(stand.admin, "LOCK job");
     stand_down();
 }
-END_TEST
 
 static void write_file(const char *path, const char *text)
 {
@@ -139,7 +137,6 @@ START_TEST(sighup_reads_the_configuration_again)
     await_config("max-lease", "3h");
     stand_down();
 }
-END_TEST
 
 START_TEST(the_daemon_gets_ready_only_once_redis_answers)
 {
@@ -160,23 +157,4 @@ START_TEST(the_daemon_gets_ready_only_once_redis_answers)
     client_close(c);
     daemon_stop(d);
     redis_stop(stand.redis);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        sigterm_ends_waits_and_leaves_holds_their_lease,
-        sigint_and_shutdown_stop_it_too,
-        sigpipe_is_harmless,
-        sighup_reads_the_configuration_again,
-        the_daemon_gets_ready_only_once_redis_answers,
-    };
-    Suite *s = integration_suite("stop", tests, sizeof tests / sizeof *tests);
-    TCase *tc = tcase_create("outage");
-
-    tcase_set_timeout(tc, INTEGRATION_S);
-    tcase_add_loop_test(tc, sigterm_works_while_redis_hangs_or_is_dead, 0, 2);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -136,6 +136,8 @@ static pid_t redis_pid(const struct embedded *e)
     return peer_pid(embedded_socket(e));
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown, .timeout_s = 60);
+
 START_TEST(it_starts_and_keeps_what_it_had)
 {
     struct embedded *e = open_it(0);
@@ -153,7 +155,6 @@ START_TEST(it_starts_and_keeps_what_it_had)
     tell(e, "GET k\r\n", "$1\r\nv");
     stop(e);
 }
-END_TEST
 
 START_TEST(it_comes_again_when_it_was_killed)
 {
@@ -169,7 +170,6 @@ START_TEST(it_comes_again_when_it_was_killed)
     tell(e, "GET k\r\n", "$1\r\nv");
     stop(e);
 }
-END_TEST
 
 START_TEST(a_cut_leash_is_taken_up_again)
 {
@@ -183,7 +183,6 @@ START_TEST(a_cut_leash_is_taken_up_again)
     ck_assert_int_eq(redis_pid(e), first);
     stop(e);
 }
-END_TEST
 
 /* Another process runs it, and is killed; the Redis, stopped, misses the signal that it
  * should have got. */
@@ -229,7 +228,6 @@ START_TEST(a_left_over_that_ends_is_replaced)
     }
     stop(e);
 }
-END_TEST
 
 /* Where the kernel did not tell it that its parent died. */
 static pid_t leave_over_for_good(void)
@@ -272,7 +270,6 @@ START_TEST(a_left_over_is_used_and_ended_in_order)
     ck_assert_int_eq(waitpid(redis, &status, 0), redis);
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
-END_TEST
 
 static bool next_start_holds_off(void)
 {
@@ -325,7 +322,6 @@ START_TEST(a_power_cut_is_remembered_until_the_time_without_grants_is_over)
     stop(e);
     ck_assert(!next_start_holds_off());
 }
-END_TEST
 
 START_TEST(a_machine_without_redis_is_told_what_to_install)
 {
@@ -338,23 +334,4 @@ START_TEST(a_machine_without_redis_is_told_what_to_install)
     io_fini(&io);
     ck_assert_int_eq(uv_loop_close(&loop), 0);
     (void)setenv("PATH", "/usr/bin:/bin", 1);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("supervisor");
-    TCase *tc = tcase_create("supervisor");
-
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, it_starts_and_keeps_what_it_had);
-    tcase_add_test(tc, it_comes_again_when_it_was_killed);
-    tcase_add_test(tc, a_cut_leash_is_taken_up_again);
-    tcase_add_test(tc, a_left_over_that_ends_is_replaced);
-    tcase_add_test(tc, a_left_over_is_used_and_ended_in_order);
-    tcase_add_test(tc, a_power_cut_is_remembered_until_the_time_without_grants_is_over);
-    tcase_add_test(tc, a_machine_without_redis_is_told_what_to_install);
-    suite_add_tcase(s, tc);
-    return s;
 }

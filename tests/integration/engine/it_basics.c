@@ -10,6 +10,8 @@
 
 enum { WATCHDOG_MS = 30000 };
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(lock_gives_a_token_and_tokens_grow)
 {
     struct client *c;
@@ -27,7 +29,6 @@ START_TEST(lock_gives_a_token_and_tokens_grow)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(wait_0_on_a_held_name_is_nil_at_once)
 {
@@ -46,7 +47,6 @@ START_TEST(wait_0_on_a_held_name_is_nil_at_once)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_second_one_waits_and_unlock_wakes_it)
 {
@@ -67,7 +67,6 @@ START_TEST(a_second_one_waits_and_unlock_wakes_it)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(redis_shows_redissons_layout)
 {
@@ -99,7 +98,6 @@ START_TEST(redis_shows_redissons_layout)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(everything_in_redis_has_a_ttl_always)
 {
@@ -128,7 +126,6 @@ START_TEST(everything_in_redis_has_a_ttl_always)
     client_close(w);
     stand_down();
 }
-END_TEST
 
 START_TEST(the_watchdog_renews_as_long_as_the_connection_is_open)
 {
@@ -151,7 +148,6 @@ START_TEST(the_watchdog_renews_as_long_as_the_connection_is_open)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_fixed_lease_ends_and_the_waiter_gets_it)
 {
@@ -172,7 +168,6 @@ START_TEST(a_fixed_lease_ends_and_the_waiter_gets_it)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(wait_is_exact)
 {
@@ -192,7 +187,6 @@ START_TEST(wait_is_exact)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_closed_connection_leaves_the_lease_or_with_grace_0_nothing)
 {
@@ -216,7 +210,6 @@ START_TEST(a_closed_connection_leaves_the_lease_or_with_grace_0_nothing)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(bare_unlock_frees_only_what_is_beyond_doubt)
 {
@@ -239,7 +232,6 @@ START_TEST(bare_unlock_frees_only_what_is_beyond_doubt)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(two_threads_on_one_pooled_connection_exclude_each_other)
 {
@@ -255,24 +247,4 @@ START_TEST(two_threads_on_one_pooled_connection_exclude_each_other)
     ck_assert_int_gt(ask_int(c, "LOCK job WAIT 0"), token);
     client_close(c);
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        lock_gives_a_token_and_tokens_grow,
-        wait_0_on_a_held_name_is_nil_at_once,
-        a_second_one_waits_and_unlock_wakes_it,
-        redis_shows_redissons_layout,
-        everything_in_redis_has_a_ttl_always,
-        the_watchdog_renews_as_long_as_the_connection_is_open,
-        a_fixed_lease_ends_and_the_waiter_gets_it,
-        wait_is_exact,
-        a_closed_connection_leaves_the_lease_or_with_grace_0_nothing,
-        bare_unlock_frees_only_what_is_beyond_doubt,
-        two_threads_on_one_pooled_connection_exclude_each_other,
-    };
-
-    return integration_suite("basics", tests, sizeof tests / sizeof *tests);
 }

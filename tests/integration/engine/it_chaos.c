@@ -264,7 +264,9 @@ static void await_clients(struct ring *r, unsigned least, const pid_t *pids)
     }
 }
 
-START_TEST(one_at_a_time_whatever_is_killed)
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
+START_TEST(one_at_a_time_whatever_is_killed, SEEDS *TEST_ROWS(PLAYS))
 {
     static const char *const ARGS[] = { "--appendonly", "yes", "--appendfsync",
                                         "always", NULL };
@@ -292,17 +294,4 @@ START_TEST(one_at_a_time_whatever_is_killed)
     await_no_locks(play->may_be_over ? (uint64_t)play->lease_ms + 3000 : 2000);
     daemon_stop(daemons[1]);
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("chaos");
-    TCase *tc = tcase_create("chaos");
-
-    tcase_set_timeout(tc, INTEGRATION_S);
-    tcase_add_loop_test(tc, one_at_a_time_whatever_is_killed, 0,
-                        SEEDS * (int)(sizeof PLAYS / sizeof *PLAYS));
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -7,6 +7,8 @@
 
 #define R1 "11111111-1111-1111-1111-111111111111"
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(a_killed_daemon_frees_nothing_early_and_its_token_still_counts)
 {
     struct test_daemon *second;
@@ -43,7 +45,6 @@ START_TEST(a_killed_daemon_frees_nothing_early_and_its_token_still_counts)
     daemon_stop(second);
     stand_down();
 }
-END_TEST
 
 START_TEST(what_a_killed_daemon_held_ends_with_its_lease)
 {
@@ -68,7 +69,6 @@ START_TEST(what_a_killed_daemon_held_ends_with_its_lease)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(an_id_continues_through_the_restarted_daemon)
 {
@@ -93,7 +93,6 @@ START_TEST(an_id_continues_through_the_restarted_daemon)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(two_daemons_pass_a_lock_on_by_message)
 {
@@ -125,7 +124,6 @@ START_TEST(two_daemons_pass_a_lock_on_by_message)
     daemon_stop(second);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_daemon_that_stood_still_vouches_for_nothing)
 {
@@ -159,7 +157,6 @@ START_TEST(a_daemon_that_stood_still_vouches_for_nothing)
     daemon_stop(second);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_hold_released_through_another_daemon_ends_silently)
 {
@@ -185,19 +182,4 @@ START_TEST(a_hold_released_through_another_daemon_ends_silently)
     client_close(events);
     daemon_stop(second);
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        a_killed_daemon_frees_nothing_early_and_its_token_still_counts,
-        what_a_killed_daemon_held_ends_with_its_lease,
-        an_id_continues_through_the_restarted_daemon,
-        two_daemons_pass_a_lock_on_by_message,
-        a_daemon_that_stood_still_vouches_for_nothing,
-        a_hold_released_through_another_daemon_ends_silently,
-    };
-
-    return integration_suite("crash", tests, sizeof tests / sizeof *tests);
 }

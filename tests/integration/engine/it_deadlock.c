@@ -21,6 +21,8 @@ static void expect_circle(struct client *c, const char *const *words)
 
 #define CIRCLE(c, ...) expect_circle(c, (const char *const[]){ __VA_ARGS__, NULL })
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(two_owners_that_want_each_others_names_are_told_at_once)
 {
     struct client *a, *b;
@@ -43,7 +45,6 @@ START_TEST(two_owners_that_want_each_others_names_are_told_at_once)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_long_circle_is_told_with_everybody_in_it)
 {
@@ -66,7 +67,6 @@ START_TEST(a_long_circle_is_told_with_everybody_in_it)
     close_clients(c, MANY);
     stand_down();
 }
-END_TEST
 
 START_TEST(waits_that_end_before_the_leases_are_no_circle)
 {
@@ -84,7 +84,6 @@ START_TEST(waits_that_end_before_the_leases_are_no_circle)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(who_is_anonymous_or_waits_for_nobody_is_in_no_circle)
 {
@@ -106,7 +105,6 @@ START_TEST(who_is_anonymous_or_waits_for_nobody_is_in_no_circle)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_circle_that_was_opened_is_no_circle)
 {
@@ -126,7 +124,6 @@ START_TEST(a_circle_that_was_opened_is_no_circle)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(readers_and_writers_are_in_circles_too)
 {
@@ -148,7 +145,6 @@ START_TEST(readers_and_writers_are_in_circles_too)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_fair_wait_is_refused_as_well)
 {
@@ -168,7 +164,6 @@ START_TEST(a_fair_wait_is_refused_as_well)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(an_mlock_that_would_close_a_circle_is_refused_and_has_nothing)
 {
@@ -186,21 +181,4 @@ START_TEST(an_mlock_that_would_close_a_circle_is_refused_and_has_nothing)
     client_close(a);
     client_close(b);
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        two_owners_that_want_each_others_names_are_told_at_once,
-        a_long_circle_is_told_with_everybody_in_it,
-        waits_that_end_before_the_leases_are_no_circle,
-        who_is_anonymous_or_waits_for_nobody_is_in_no_circle,
-        a_circle_that_was_opened_is_no_circle,
-        readers_and_writers_are_in_circles_too,
-        a_fair_wait_is_refused_as_well,
-        an_mlock_that_would_close_a_circle_is_refused_and_has_nothing,
-    };
-
-    return integration_suite("deadlock", tests, sizeof tests / sizeof *tests);
 }

@@ -74,7 +74,9 @@ static void expect_nothing_left(void)
     value_fini(&v);
 }
 
-START_TEST(nothing_is_left_of_those_who_left_before_the_answer)
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
+START_TEST(nothing_is_left_of_those_who_left_before_the_answer, HALF_CLOSE + 1)
 {
     int fds;
 
@@ -91,7 +93,6 @@ START_TEST(nothing_is_left_of_those_who_left_before_the_answer)
     }
     stand_down();
 }
-END_TEST
 
 START_TEST(those_who_leave_while_others_hold_disturb_nobody)
 {
@@ -123,7 +124,6 @@ START_TEST(those_who_leave_while_others_hold_disturb_nobody)
     client_close(holder);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_grant_to_a_closed_connection_goes_to_the_next_waiter)
 {
@@ -147,21 +147,4 @@ START_TEST(a_grant_to_a_closed_connection_goes_to_the_next_waiter)
     }
     expect_nothing_left();
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        those_who_leave_while_others_hold_disturb_nobody,
-        a_grant_to_a_closed_connection_goes_to_the_next_waiter,
-    };
-    Suite *s = integration_suite("disconnect", tests, sizeof tests / sizeof *tests);
-    TCase *tc = tcase_create("left");
-
-    tcase_set_timeout(tc, INTEGRATION_S);
-    tcase_add_loop_test(tc, nothing_is_left_of_those_who_left_before_the_answer,
-                        CLOSE_TCP, HALF_CLOSE + 1);
-    suite_add_tcase(s, tc);
-    return s;
 }

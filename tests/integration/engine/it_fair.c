@@ -11,6 +11,8 @@
 
 enum { FEW = 6 };
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(a_free_fair_lock_is_granted_at_once_and_leaves_no_queue_F5)
 {
     struct client *c;
@@ -28,7 +30,6 @@ START_TEST(a_free_fair_lock_is_granted_at_once_and_leaves_no_queue_F5)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(one_daemon_serves_in_order_of_arrival)
 {
@@ -53,7 +54,6 @@ START_TEST(one_daemon_serves_in_order_of_arrival)
     client_close(holder);
     stand_down();
 }
-END_TEST
 
 START_TEST(two_daemons_serve_in_order_of_arrival)
 {
@@ -81,7 +81,6 @@ START_TEST(two_daemons_serve_in_order_of_arrival)
     daemon_stop(second);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_plain_lock_that_finds_a_fair_queue_joins_it)
 {
@@ -109,7 +108,6 @@ START_TEST(a_plain_lock_that_finds_a_fair_queue_joins_it)
     client_close(late);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_closed_connection_leaves_the_queue_at_once)
 {
@@ -139,7 +137,6 @@ START_TEST(a_closed_connection_leaves_the_queue_at_once)
     client_close(c[FEW - 1]);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_wait_that_ends_leaves_the_queue)
 {
@@ -164,7 +161,6 @@ START_TEST(a_wait_that_ends_leaves_the_queue)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(an_id_keeps_its_place_in_the_queue_H26)
 {
@@ -191,7 +187,6 @@ START_TEST(an_id_keeps_its_place_in_the_queue_H26)
     client_close(rival);
     stand_down();
 }
-END_TEST
 
 START_TEST(an_owner_re_enters_past_the_queue_H25)
 {
@@ -215,7 +210,6 @@ START_TEST(an_owner_re_enters_past_the_queue_H25)
     client_close(rival);
     stand_down();
 }
-END_TEST
 
 START_TEST(no_more_than_the_window_stand_in_redis)
 {
@@ -240,7 +234,6 @@ START_TEST(no_more_than_the_window_stand_in_redis)
     client_close(holder);
     stand_down();
 }
-END_TEST
 
 START_TEST(lockinfo_and_waiters_tell_the_queue)
 {
@@ -271,23 +264,4 @@ START_TEST(lockinfo_and_waiters_tell_the_queue)
     client_close(holder);
     client_close(c);
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        a_free_fair_lock_is_granted_at_once_and_leaves_no_queue_F5,
-        one_daemon_serves_in_order_of_arrival,
-        two_daemons_serve_in_order_of_arrival,
-        a_plain_lock_that_finds_a_fair_queue_joins_it,
-        a_closed_connection_leaves_the_queue_at_once,
-        a_wait_that_ends_leaves_the_queue,
-        an_id_keeps_its_place_in_the_queue_H26,
-        an_owner_re_enters_past_the_queue_H25,
-        no_more_than_the_window_stand_in_redis,
-        lockinfo_and_waiters_tell_the_queue,
-    };
-
-    return integration_suite("fair", tests, sizeof tests / sizeof *tests);
 }

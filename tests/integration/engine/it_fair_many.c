@@ -61,6 +61,8 @@ static double cheap(double *costs)
     return costs[BATCHES / 10];
 }
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(ten_thousand_are_served_in_order_and_those_who_die_cost_nothing)
 {
     static struct client *c[CROWD], *live[CROWD];
@@ -101,7 +103,6 @@ START_TEST(ten_thousand_are_served_in_order_and_those_who_die_cost_nothing)
     client_close(holder);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_grant_costs_redis_the_same_among_10_and_among_10000)
 {
@@ -141,7 +142,6 @@ START_TEST(a_grant_costs_redis_the_same_among_10_and_among_10000)
     client_close(holder);
     stand_down();
 }
-END_TEST
 
 START_TEST(the_waiters_of_a_daemon_that_was_killed_are_gone_in_time)
 {
@@ -174,16 +174,4 @@ START_TEST(the_waiters_of_a_daemon_that_was_killed_are_gone_in_time)
     client_close(last);
     daemon_free(second);
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        ten_thousand_are_served_in_order_and_those_who_die_cost_nothing,
-        a_grant_costs_redis_the_same_among_10_and_among_10000,
-        the_waiters_of_a_daemon_that_was_killed_are_gone_in_time,
-    };
-
-    return integration_suite("fair many", tests, sizeof tests / sizeof *tests);
 }

@@ -44,6 +44,8 @@ static const char *const WAYS[] = {
     "MLOCK 1 x", "LOCK x WAIT 0", "LOCK x FAIR WAIT 0"
 };
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(a_name_that_is_other_data_is_refused_and_not_touched)
 {
     static const char *const DATA[] = {
@@ -71,7 +73,6 @@ START_TEST(a_name_that_is_other_data_is_refused_and_not_touched)
     }
     stand_down();
 }
-END_TEST
 
 /* How a name is held, and how it then cannot be asked for. */
 static const struct {
@@ -117,7 +118,6 @@ START_TEST(a_name_is_of_one_family_at_a_time_here_and_elsewhere)
     daemon_stop(second);
     stand_down();
 }
-END_TEST
 
 START_TEST(redissons_locks_have_their_families_too)
 {
@@ -136,7 +136,6 @@ START_TEST(redissons_locks_have_their_families_too)
     (void)ask_int(stand.admin, "LOCK x");
     stand_down();
 }
-END_TEST
 
 START_TEST(who_waits_keeps_the_family_as_well)
 {
@@ -154,7 +153,6 @@ START_TEST(who_waits_keeps_the_family_as_well)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 /* --- the brace -------------------------------------------------------------------- */
 
@@ -211,7 +209,6 @@ START_TEST(helper_keys_and_channels_have_redissons_names)
     await_no_locks(SLACK_MS);
     stand_down();
 }
-END_TEST
 
 START_TEST(the_brace_rule_is_the_same_for_waking)
 {
@@ -240,7 +237,6 @@ START_TEST(the_brace_rule_is_the_same_for_waking)
     }
     stand_down();
 }
-END_TEST
 
 /* --- owners ----------------------------------------------------------------------- */
 
@@ -262,7 +258,6 @@ START_TEST(a_lock_whose_name_is_a_read_hold_key_of_another_one_is_left_alone)
     ck_assert_int_eq(ask_int(stand.admin, "UNLOCK x READ OWNER o"), 0);
     stand_down();
 }
-END_TEST
 
 START_TEST(owners_that_would_be_fields_of_something_else_are_refused)
 {
@@ -282,7 +277,6 @@ START_TEST(owners_that_would_be_fields_of_something_else_are_refused)
     await_no_locks(0);
     stand_down();
 }
-END_TEST
 
 START_TEST(an_owner_of_redissons_form_is_another_one_than_redissons_reader)
 {
@@ -296,7 +290,6 @@ START_TEST(an_owner_of_redissons_form_is_another_one_than_redissons_reader)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 /* --- other kinds of Redisson's ---------------------------------------------------- */
 
@@ -320,7 +313,6 @@ START_TEST(unlock_latches_are_tolerated)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_spin_lock_excludes_us_and_is_found_free_by_recheck)
 {
@@ -342,7 +334,6 @@ START_TEST(a_spin_lock_excludes_us_and_is_found_free_by_recheck)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_spinner_gets_its_chance_among_many_of_ours)
 {
@@ -372,7 +363,6 @@ START_TEST(a_spinner_gets_its_chance_among_many_of_ours)
     close_clients(c, MANY);
     stand_down();
 }
-END_TEST
 
 static void expect_counted(int64_t token)
 {
@@ -418,7 +408,6 @@ START_TEST(a_fenced_lock_and_ours_have_one_sequence_of_tokens)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(every_key_of_ours_has_a_ttl)
 {
@@ -440,27 +429,4 @@ START_TEST(every_key_of_ours_has_a_ttl)
     client_close(a);
     client_close(b);
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        a_name_that_is_other_data_is_refused_and_not_touched,
-        a_name_is_of_one_family_at_a_time_here_and_elsewhere,
-        redissons_locks_have_their_families_too,
-        who_waits_keeps_the_family_as_well,
-        helper_keys_and_channels_have_redissons_names,
-        the_brace_rule_is_the_same_for_waking,
-        a_lock_whose_name_is_a_read_hold_key_of_another_one_is_left_alone,
-        owners_that_would_be_fields_of_something_else_are_refused,
-        an_owner_of_redissons_form_is_another_one_than_redissons_reader,
-        unlock_latches_are_tolerated,
-        a_spin_lock_excludes_us_and_is_found_free_by_recheck,
-        a_spinner_gets_its_chance_among_many_of_ours,
-        a_fenced_lock_and_ours_have_one_sequence_of_tokens,
-        every_key_of_ours_has_a_ttl,
-    };
-
-    return integration_suite("kinds", tests, sizeof tests / sizeof *tests);
 }

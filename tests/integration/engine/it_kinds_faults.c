@@ -38,7 +38,9 @@ static void expect_granted(struct client *c)
     value_fini(&v);
 }
 
-START_TEST(a_wait_rides_out_a_redis_that_forgot_everything)
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
+START_TEST(a_wait_rides_out_a_redis_that_forgot_everything, WAY_COUNT)
 {
     struct client *holder, *c;
 
@@ -55,9 +57,8 @@ START_TEST(a_wait_rides_out_a_redis_that_forgot_everything)
     client_close(c);
     stand_down();
 }
-END_TEST
 
-START_TEST(a_wait_ends_with_its_daemon_and_leaves_nothing)
+START_TEST(a_wait_ends_with_its_daemon_and_leaves_nothing, WAY_COUNT)
 {
     struct client *holder, *c;
 
@@ -79,9 +80,8 @@ START_TEST(a_wait_ends_with_its_daemon_and_leaves_nothing)
     daemon_free(stand.daemon);
     redis_stop(stand.redis);
 }
-END_TEST
 
-START_TEST(client_unblock_and_kill_end_waits_and_leave_nothing)
+START_TEST(client_unblock_and_kill_end_waits_and_leave_nothing, WAY_COUNT)
 {
     struct client *holder, *c;
     int64_t id;
@@ -109,9 +109,8 @@ START_TEST(client_unblock_and_kill_end_waits_and_leave_nothing)
     client_close(c);
     stand_down();
 }
-END_TEST
 
-START_TEST(a_wait_is_woken_though_the_link_for_messages_was_cut)
+START_TEST(a_wait_is_woken_though_the_link_for_messages_was_cut, WAY_COUNT)
 {
     struct test_daemon *second;
     struct client *holder, *c;
@@ -134,7 +133,6 @@ START_TEST(a_wait_is_woken_though_the_link_for_messages_was_cut)
     daemon_stop(second);
     stand_down();
 }
-END_TEST
 
 START_TEST(the_fair_queue_is_there_again_after_redis_forgot_it)
 {
@@ -164,7 +162,6 @@ START_TEST(the_fair_queue_is_there_again_after_redis_forgot_it)
     close_clients(c, FEW);
     stand_down();
 }
-END_TEST
 
 /* It stands still for longer than others wait for it: they go on, and it comes back to
  * its places. */
@@ -204,7 +201,6 @@ START_TEST(a_daemon_that_stood_still_has_its_places_again)
     daemon_stop(second);
     stand_down();
 }
-END_TEST
 
 START_TEST(the_limit_of_waiters_counts_every_kind)
 {
@@ -224,28 +220,4 @@ START_TEST(the_limit_of_waiters_counts_every_kind)
     client_close(holder);
     client_close(c);
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        the_fair_queue_is_there_again_after_redis_forgot_it,
-        a_daemon_that_stood_still_has_its_places_again,
-        the_limit_of_waiters_counts_every_kind,
-    };
-    Suite *s = integration_suite("kinds faults", tests, sizeof tests / sizeof *tests);
-    TCase *tc = tcase_create("ways");
-
-    tcase_set_timeout(tc, INTEGRATION_S);
-    tcase_add_loop_test(tc, a_wait_rides_out_a_redis_that_forgot_everything, 0,
-                        WAY_COUNT);
-    tcase_add_loop_test(tc, a_wait_ends_with_its_daemon_and_leaves_nothing, 0,
-                        WAY_COUNT);
-    tcase_add_loop_test(tc, client_unblock_and_kill_end_waits_and_leave_nothing, 0,
-                        WAY_COUNT);
-    tcase_add_loop_test(tc, a_wait_is_woken_though_the_link_for_messages_was_cut, 0,
-                        WAY_COUNT);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -35,6 +35,8 @@ static long long held(const char *name)
     return peek_int("EXISTS %s", name);
 }
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(free_names_are_taken_together_and_released_one_by_one)
 {
     struct client *c;
@@ -62,7 +64,6 @@ START_TEST(free_names_are_taken_together_and_released_one_by_one)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(one_name_that_is_taken_means_none_is)
 {
@@ -85,7 +86,6 @@ START_TEST(one_name_that_is_taken_means_none_is)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(it_waits_in_each_queue_like_anybody_else)
 {
@@ -118,7 +118,6 @@ START_TEST(it_waits_in_each_queue_like_anybody_else)
     client_close(last);
     stand_down();
 }
-END_TEST
 
 START_TEST(what_a_wait_had_is_given_back_when_it_ends)
 {
@@ -140,7 +139,6 @@ START_TEST(what_a_wait_had_is_given_back_when_it_ends)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 /* Each takes them in another order, again and again, through either daemon. */
 START_TEST(opposite_orders_never_wait_for_each_other_H27)
@@ -191,7 +189,6 @@ START_TEST(opposite_orders_never_wait_for_each_other_H27)
     daemon_stop(second);
     stand_down();
 }
-END_TEST
 
 START_TEST(an_id_makes_it_safe_to_send_again)
 {
@@ -218,7 +215,6 @@ START_TEST(an_id_makes_it_safe_to_send_again)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_place_is_kept_between_two_askings)
 {
@@ -244,7 +240,6 @@ START_TEST(a_place_is_kept_between_two_askings)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_kept_place_that_nobody_asks_for_leaves_nothing)
 {
@@ -261,7 +256,6 @@ START_TEST(a_kept_place_that_nobody_asks_for_leaves_nothing)
     client_close(holder);
     stand_down();
 }
-END_TEST
 
 START_TEST(every_lease_is_renewed_and_every_fixed_one_ends_M5)
 {
@@ -283,7 +277,6 @@ START_TEST(every_lease_is_renewed_and_every_fixed_one_ends_M5)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_name_that_is_something_else_means_none_is_taken_M1)
 {
@@ -300,7 +293,6 @@ START_TEST(a_name_that_is_something_else_means_none_is_taken_M1)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(redisson_is_left_alone_and_its_tokens_go_on_M4)
 {
@@ -328,7 +320,6 @@ START_TEST(redisson_is_left_alone_and_its_tokens_go_on_M4)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(fair_waiters_keep_their_places_M3)
 {
@@ -353,7 +344,6 @@ START_TEST(fair_waiters_keep_their_places_M3)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(hundreds_of_names_are_taken)
 {
@@ -376,26 +366,4 @@ START_TEST(hundreds_of_names_are_taken)
     await_no_locks(SLACK_MS);
     client_close(c);
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        free_names_are_taken_together_and_released_one_by_one,
-        one_name_that_is_taken_means_none_is,
-        it_waits_in_each_queue_like_anybody_else,
-        what_a_wait_had_is_given_back_when_it_ends,
-        opposite_orders_never_wait_for_each_other_H27,
-        an_id_makes_it_safe_to_send_again,
-        a_place_is_kept_between_two_askings,
-        a_kept_place_that_nobody_asks_for_leaves_nothing,
-        every_lease_is_renewed_and_every_fixed_one_ends_M5,
-        a_name_that_is_something_else_means_none_is_taken_M1,
-        redisson_is_left_alone_and_its_tokens_go_on_M4,
-        fair_waiters_keep_their_places_M3,
-        hundreds_of_names_are_taken,
-    };
-
-    return integration_suite("mlock", tests, sizeof tests / sizeof *tests);
 }

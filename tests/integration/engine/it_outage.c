@@ -23,6 +23,8 @@ static void keep_data(void)
     stand.redis = redis_start_with(false, ARGS);
 }
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(waits_are_exact_while_redis_hangs)
 {
     struct client *holder, *c;
@@ -47,7 +49,6 @@ START_TEST(waits_are_exact_while_redis_hangs)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(waits_are_exact_while_redis_is_dead)
 {
@@ -68,7 +69,6 @@ START_TEST(waits_are_exact_while_redis_is_dead)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_wait_rides_out_an_outage)
 {
@@ -87,7 +87,6 @@ START_TEST(a_wait_rides_out_an_outage)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_short_hang_makes_holds_uncertain_and_certain_again)
 {
@@ -109,7 +108,6 @@ START_TEST(a_short_hang_makes_holds_uncertain_and_certain_again)
     client_close(events);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_hang_longer_than_a_lease_loses_it_in_time)
 {
@@ -138,7 +136,6 @@ START_TEST(a_hang_longer_than_a_lease_loses_it_in_time)
     client_close(events);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_killed_redis_that_kept_its_data_loses_no_lock)
 {
@@ -165,7 +162,6 @@ START_TEST(a_killed_redis_that_kept_its_data_loses_no_lock)
     client_close(events);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_killed_redis_that_forgot_has_its_holds_put_back)
 {
@@ -194,7 +190,6 @@ START_TEST(a_killed_redis_that_forgot_has_its_holds_put_back)
     client_close(waiter);
     stand_down();
 }
-END_TEST
 
 START_TEST(flushall_is_reported_as_loss_and_never_two_are_vouched_for)
 {
@@ -218,7 +213,6 @@ START_TEST(flushall_is_reported_as_loss_and_never_two_are_vouched_for)
     client_close(events);
     stand_down();
 }
-END_TEST
 
 START_TEST(flushall_is_noticed_without_being_asked)
 {
@@ -239,7 +233,6 @@ START_TEST(flushall_is_noticed_without_being_asked)
     client_close(events);
     stand_down();
 }
-END_TEST
 
 START_TEST(an_unlock_during_an_outage_is_done_afterwards)
 {
@@ -256,7 +249,6 @@ START_TEST(an_unlock_during_an_outage_is_done_afterwards)
     client_close(holder);
     stand_down();
 }
-END_TEST
 
 static const char UUID[] = "7c0e8e0a-5d5e-4a53-9d0e-0d1e2f3a4b5c";
 
@@ -287,7 +279,6 @@ START_TEST(out_of_memory_nothing_is_granted_and_every_release_works)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_lock_that_failed_in_an_outage_is_undone_afterwards)
 {
@@ -307,7 +298,6 @@ START_TEST(a_lock_that_failed_in_an_outage_is_undone_afterwards)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 static void send_run(struct client *c, const char *command, const char *options)
 {
@@ -358,7 +348,6 @@ START_TEST(a_pipeline_of_locks_rides_out_an_outage)
     client_close(other);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_pipeline_that_failed_in_an_outage_is_undone_afterwards)
 {
@@ -379,27 +368,4 @@ START_TEST(a_pipeline_that_failed_in_an_outage_is_undone_afterwards)
     }
     client_close(c);
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        waits_are_exact_while_redis_hangs,
-        waits_are_exact_while_redis_is_dead,
-        a_wait_rides_out_an_outage,
-        a_short_hang_makes_holds_uncertain_and_certain_again,
-        a_hang_longer_than_a_lease_loses_it_in_time,
-        a_killed_redis_that_kept_its_data_loses_no_lock,
-        a_killed_redis_that_forgot_has_its_holds_put_back,
-        flushall_is_reported_as_loss_and_never_two_are_vouched_for,
-        flushall_is_noticed_without_being_asked,
-        an_unlock_during_an_outage_is_done_afterwards,
-        out_of_memory_nothing_is_granted_and_every_release_works,
-        a_lock_that_failed_in_an_outage_is_undone_afterwards,
-        a_pipeline_of_locks_rides_out_an_outage,
-        a_pipeline_that_failed_in_an_outage_is_undone_afterwards,
-    };
-
-    return integration_suite("outage", tests, sizeof tests / sizeof *tests);
 }

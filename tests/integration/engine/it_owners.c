@@ -11,6 +11,8 @@
 
 enum { RETRIES = 11 };
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(an_owner_re_enters_over_any_connection_with_one_token)
 {
     struct client *a, *b;
@@ -30,7 +32,6 @@ START_TEST(an_owner_re_enters_over_any_connection_with_one_token)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(an_owner_re_enters_through_another_daemon)
 {
@@ -54,7 +55,6 @@ START_TEST(an_owner_re_enters_through_another_daemon)
     daemon_stop(second);
     stand_down();
 }
-END_TEST
 
 START_TEST(re_entry_never_waits_behind_others)
 {
@@ -75,7 +75,6 @@ START_TEST(re_entry_never_waits_behind_others)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(the_same_id_sent_11_times_is_one_grant)
 {
@@ -108,7 +107,6 @@ START_TEST(the_same_id_sent_11_times_is_one_grant)
     close_clients(c, RETRIES);
     stand_down();
 }
-END_TEST
 
 START_TEST(the_same_id_sent_11_times_with_an_owner_is_one_entry)
 {
@@ -132,7 +130,6 @@ START_TEST(the_same_id_sent_11_times_with_an_owner_is_one_entry)
     close_clients(c, RETRIES);
     stand_down();
 }
-END_TEST
 
 START_TEST(the_same_id_while_waiting_takes_over_the_place)
 {
@@ -160,7 +157,6 @@ START_TEST(the_same_id_while_waiting_takes_over_the_place)
     client_close(new);
     stand_down();
 }
-END_TEST
 
 START_TEST(an_id_finds_its_grant_through_another_daemon)
 {
@@ -183,7 +179,6 @@ START_TEST(an_id_finds_its_grant_through_another_daemon)
     daemon_stop(second);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_token_unlocks_from_elsewhere_and_again)
 {
@@ -210,7 +205,6 @@ START_TEST(a_token_unlocks_from_elsewhere_and_again)
     daemon_stop(second);
     stand_down();
 }
-END_TEST
 
 START_TEST(an_owner_and_a_token_must_both_fit)
 {
@@ -226,7 +220,6 @@ START_TEST(an_owner_and_a_token_must_both_fit)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(renew_brings_a_client_back)
 {
@@ -249,7 +242,6 @@ START_TEST(renew_brings_a_client_back)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(renew_with_lease_sets_the_end)
 {
@@ -268,24 +260,4 @@ START_TEST(renew_with_lease_sets_the_end)
     expect_elapsed(start, 550, 600);
     client_close(a);
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        an_owner_re_enters_over_any_connection_with_one_token,
-        an_owner_re_enters_through_another_daemon,
-        re_entry_never_waits_behind_others,
-        the_same_id_sent_11_times_is_one_grant,
-        the_same_id_sent_11_times_with_an_owner_is_one_entry,
-        the_same_id_while_waiting_takes_over_the_place,
-        an_id_finds_its_grant_through_another_daemon,
-        a_token_unlocks_from_elsewhere_and_again,
-        an_owner_and_a_token_must_both_fit,
-        renew_brings_a_client_back,
-        renew_with_lease_sets_the_end,
-    };
-
-    return integration_suite("owners", tests, sizeof tests / sizeof *tests);
 }

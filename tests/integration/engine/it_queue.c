@@ -21,6 +21,8 @@ static void allow_many_files(void)
     ck_assert_uint_gt(limit.rlim_cur, CROWD + 100);
 }
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(a_thousand_clients_get_it_in_order_once_each_with_one_script_each)
 {
     static struct client *c[CROWD];
@@ -56,7 +58,6 @@ START_TEST(a_thousand_clients_get_it_in_order_once_each_with_one_script_each)
     client_close(first);
     stand_down();
 }
-END_TEST
 
 START_TEST(those_who_leave_are_out_of_the_queue_at_once)
 {
@@ -85,7 +86,6 @@ START_TEST(those_who_leave_are_out_of_the_queue_at_once)
     client_close(holder);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_wait_that_ends_does_not_disturb_those_behind_it)
 {
@@ -107,7 +107,6 @@ START_TEST(a_wait_that_ends_does_not_disturb_those_behind_it)
     client_close(long_one);
     stand_down();
 }
-END_TEST
 
 START_TEST(an_id_keeps_its_place_between_two_askings)
 {
@@ -134,7 +133,6 @@ START_TEST(an_id_keeps_its_place_between_two_askings)
     client_close(rival);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_kept_grant_that_nobody_fetches_goes_to_the_next)
 {
@@ -157,7 +155,6 @@ START_TEST(a_kept_grant_that_nobody_fetches_goes_to_the_next)
     client_close(rival);
     stand_down();
 }
-END_TEST
 
 START_TEST(keep_0_keeps_nothing)
 {
@@ -173,7 +170,6 @@ START_TEST(keep_0_keeps_nothing)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(cancel_ends_waits_and_gives_back_a_kept_grant)
 {
@@ -201,7 +197,6 @@ START_TEST(cancel_ends_waits_and_gives_back_a_kept_grant)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(every_waiter_of_many_names_gets_its_own)
 {
@@ -224,21 +219,4 @@ START_TEST(every_waiter_of_many_names_gets_its_own)
     close_clients(a, FEW);
     close_clients(b, FEW);
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        a_thousand_clients_get_it_in_order_once_each_with_one_script_each,
-        those_who_leave_are_out_of_the_queue_at_once,
-        a_wait_that_ends_does_not_disturb_those_behind_it,
-        an_id_keeps_its_place_between_two_askings,
-        a_kept_grant_that_nobody_fetches_goes_to_the_next,
-        keep_0_keeps_nothing,
-        cancel_ends_waits_and_gives_back_a_kept_grant,
-        every_waiter_of_many_names_gets_its_own,
-    };
-
-    return integration_suite("queue", tests, sizeof tests / sizeof *tests);
 }

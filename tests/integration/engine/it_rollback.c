@@ -88,13 +88,14 @@ static void put_back(const char *before, const char *after, bool late)
     stand_down_two();
 }
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(who_was_granted_last_has_it_again_and_who_held_before_has_not)
 {
     put_back("LOCK job", "LOCK job", false);
     put_back("LOCK job", "LOCK job", true);
     put_back("LOCK job ID 11111111-1111-4111", "LOCK job", true);
 }
-END_TEST
 
 /* Its daemon lives, and takes it out of the queue; other ones need not wait until
  * nobody can have renewed its place. */
@@ -122,7 +123,6 @@ START_TEST(who_left_the_fair_queue_is_not_waited_for)
     client_close(b);
     stand_down_two();
 }
-END_TEST
 
 /* Their daemons put back what is theirs, each its own, and the order is that in which
  * they came. */
@@ -155,16 +155,4 @@ START_TEST(waiters_of_two_daemons_have_their_order_again)
     close_clients(c, WAITERS);
     client_close(holder);
     stand_down_two();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *const tests[] = {
-        who_was_granted_last_has_it_again_and_who_held_before_has_not,
-        who_left_the_fair_queue_is_not_waited_for,
-        waiters_of_two_daemons_have_their_order_again,
-    };
-
-    return integration_suite("rollback", tests, sizeof tests / sizeof *tests);
 }

@@ -29,6 +29,8 @@ static void expect_field(const char *field, const char *want)
     free(value);
 }
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(readers_share_and_writers_wait_for_the_last)
 {
     struct test_daemon *second;
@@ -63,7 +65,6 @@ START_TEST(readers_share_and_writers_wait_for_the_last)
     daemon_stop(second);
     stand_down();
 }
-END_TEST
 
 START_TEST(readers_who_wait_for_a_writer_come_in_together)
 {
@@ -92,7 +93,6 @@ START_TEST(readers_who_wait_for_a_writer_come_in_together)
     close_clients(c, READERS);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_writer_that_waits_is_not_passed_by_later_readers_W4)
 {
@@ -117,7 +117,6 @@ START_TEST(a_writer_that_waits_is_not_passed_by_later_readers_W4)
     client_close(late);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_writer_that_gives_up_lets_the_readers_behind_it_in)
 {
@@ -139,7 +138,6 @@ START_TEST(a_writer_that_gives_up_lets_the_readers_behind_it_in)
     client_close(late);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_reader_who_wants_to_write_is_told_that_it_would_wait_for_itself)
 {
@@ -156,7 +154,6 @@ START_TEST(a_reader_who_wants_to_write_is_told_that_it_would_wait_for_itself)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_writer_may_read_and_keep_reading_and_others_come_in_at_once_W3)
 {
@@ -198,7 +195,6 @@ START_TEST(a_writer_may_read_and_keep_reading_and_others_come_in_at_once_W3)
     daemon_stop(second);
     stand_down();
 }
-END_TEST
 
 START_TEST(who_both_reads_and_writes_has_to_say_which)
 {
@@ -222,7 +218,6 @@ START_TEST(who_both_reads_and_writes_has_to_say_which)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(READ_is_no_name_for_a_write_nor_WRITE_for_a_read)
 {
@@ -245,7 +240,6 @@ START_TEST(READ_is_no_name_for_a_write_nor_WRITE_for_a_read)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(entries_of_readers_and_writers_are_counted)
 {
@@ -274,7 +268,6 @@ START_TEST(entries_of_readers_and_writers_are_counted)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(an_id_finds_its_reader_and_its_writer_again_H7)
 {
@@ -302,7 +295,6 @@ START_TEST(an_id_finds_its_reader_and_its_writer_again_H7)
     daemon_stop(second);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_token_frees_a_reader_from_anywhere_and_after_a_restart)
 {
@@ -335,7 +327,6 @@ START_TEST(a_token_frees_a_reader_from_anywhere_and_after_a_restart)
     daemon_stop(second);
     stand_down();
 }
-END_TEST
 
 START_TEST(force_frees_one_reader_or_the_writer_and_says_so)
 {
@@ -366,7 +357,6 @@ START_TEST(force_frees_one_reader_or_the_writer_and_says_so)
     client_close(ear);
     stand_down();
 }
-END_TEST
 
 START_TEST(lockinfo_tells_readers_and_writers)
 {
@@ -406,7 +396,6 @@ START_TEST(lockinfo_tells_readers_and_writers)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(grace_0_frees_readers_and_writers_with_their_connection)
 {
@@ -422,27 +411,4 @@ START_TEST(grace_0_frees_readers_and_writers_with_their_connection)
     client_close(b);
     await_no_locks(SLACK_MS);
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        readers_share_and_writers_wait_for_the_last,
-        readers_who_wait_for_a_writer_come_in_together,
-        a_writer_that_waits_is_not_passed_by_later_readers_W4,
-        a_writer_that_gives_up_lets_the_readers_behind_it_in,
-        a_reader_who_wants_to_write_is_told_that_it_would_wait_for_itself,
-        a_writer_may_read_and_keep_reading_and_others_come_in_at_once_W3,
-        who_both_reads_and_writes_has_to_say_which,
-        READ_is_no_name_for_a_write_nor_WRITE_for_a_read,
-        entries_of_readers_and_writers_are_counted,
-        an_id_finds_its_reader_and_its_writer_again_H7,
-        a_token_frees_a_reader_from_anywhere_and_after_a_restart,
-        force_frees_one_reader_or_the_writer_and_says_so,
-        lockinfo_tells_readers_and_writers,
-        grace_0_frees_readers_and_writers_with_their_connection,
-    };
-
-    return integration_suite("rw", tests, sizeof tests / sizeof *tests);
 }

@@ -38,8 +38,10 @@ static int64_t told_ttl(struct client *c)
 
 /* --- RLock ------------------------------------------------------------------------ */
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 /* A turn of theirs: take, count up by plain GET and SET, give back. */
-START_TEST(everybody_gets_in_and_the_count_is_exact)
+START_TEST(everybody_gets_in_and_the_count_is_exact, KIND_COUNT)
 {
     struct test_daemon *second;
     struct client *c[CLIENTS];
@@ -79,7 +81,6 @@ START_TEST(everybody_gets_in_and_the_count_is_exact)
     daemon_stop(second);
     stand_down();
 }
-END_TEST
 
 static size_t channels(void)
 {
@@ -119,7 +120,6 @@ START_TEST(thousands_of_turns_on_contended_names_leave_no_channel)
     close_clients(c, (size_t)2 * NAMES);
     stand_down();
 }
-END_TEST
 
 START_TEST(what_was_waited_for_in_vain_is_not_renewed)
 {
@@ -142,7 +142,6 @@ START_TEST(what_was_waited_for_in_vain_is_not_renewed)
     }
     stand_down();
 }
-END_TEST
 
 START_TEST(leaving_an_inner_entry_leaves_the_lease)
 {
@@ -160,7 +159,6 @@ START_TEST(leaving_an_inner_entry_leaves_the_lease)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(the_time_that_is_left_is_told)
 {
@@ -178,7 +176,6 @@ START_TEST(the_time_that_is_left_is_told)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(entries_are_counted_as_told)
 {
@@ -201,7 +198,6 @@ START_TEST(entries_are_counted_as_told)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 /* Messages come until that one does. */
 static void hear_at_last(redisContext *ear, const char *payload)
@@ -239,10 +235,9 @@ START_TEST(keyspace_listeners_hear_of_the_end)
     redisFree(ear);
     stand_down();
 }
-END_TEST
 
 /* Dead with everything it held; `ms` is what it may cost the others. */
-START_TEST(what_a_killed_daemon_held_is_free_in_time_whatever_it_is)
+START_TEST(what_a_killed_daemon_held_is_free_in_time_whatever_it_is, 5)
 {
     static const char *const HELD[] = { "LOCK job", "LOCK job FAIR", "MLOCK 2 job job2",
                                         "LOCK job READ", "LOCK job WRITE" };
@@ -273,11 +268,10 @@ START_TEST(what_a_killed_daemon_held_is_free_in_time_whatever_it_is)
     daemon_free(second);
     stand_down();
 }
-END_TEST
 
 /* Redis comes back empty: the old hold is gone, and a new one of the name is renewed.
  */
-START_TEST(after_a_restart_that_forgot_a_new_lock_is_renewed)
+START_TEST(after_a_restart_that_forgot_a_new_lock_is_renewed, 4)
 {
     static const char *const WORDS[] = { "", " FAIR", " READ", " WRITE" };
     struct client *c;
@@ -308,7 +302,6 @@ START_TEST(after_a_restart_that_forgot_a_new_lock_is_renewed)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(who_follows_a_re_entrant_holder_is_renewed)
 {
@@ -330,28 +323,4 @@ START_TEST(who_follows_a_re_entrant_holder_is_renewed)
     client_close(a);
     client_close(b);
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        thousands_of_turns_on_contended_names_leave_no_channel,
-        what_was_waited_for_in_vain_is_not_renewed,
-        leaving_an_inner_entry_leaves_the_lease,
-        the_time_that_is_left_is_told,
-        entries_are_counted_as_told,
-        keyspace_listeners_hear_of_the_end,
-        who_follows_a_re_entrant_holder_is_renewed,
-    };
-    Suite *s = integration_suite("conform", tests, sizeof tests / sizeof *tests);
-    TCase *tc = tcase_create("kinds");
-
-    tcase_set_timeout(tc, INTEGRATION_S);
-    tcase_add_loop_test(tc, everybody_gets_in_and_the_count_is_exact, 0, KIND_COUNT);
-    tcase_add_loop_test(tc, what_a_killed_daemon_held_is_free_in_time_whatever_it_is, 0,
-                        5);
-    tcase_add_loop_test(tc, after_a_restart_that_forgot_a_new_lock_is_renewed, 0, 4);
-    suite_add_tcase(s, tc);
-    return s;
 }

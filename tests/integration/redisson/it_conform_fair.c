@@ -14,6 +14,8 @@ enum { LEASE = REDISSON_LEASE };
 
 /* --- RFairLock -------------------------------------------------------------------- */
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(leases_that_end_serve_the_queue_in_order)
 {
     enum { WAITERS = 8, LEASE_MS = 300 };
@@ -41,7 +43,6 @@ START_TEST(leases_that_end_serve_the_queue_in_order)
     close_clients(c, WAITERS);
     stand_down();
 }
-END_TEST
 
 static int64_t redis_now_ms(void)
 {
@@ -92,7 +93,6 @@ START_TEST(short_waits_and_dead_waiters_make_no_deadline_drift)
     await_queue("job", 0);
     stand_down();
 }
-END_TEST
 
 START_TEST(grants_in_turn_with_redisson_make_no_deadline_drift)
 {
@@ -119,7 +119,6 @@ START_TEST(grants_in_turn_with_redisson_make_no_deadline_drift)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_failed_wait_does_not_delay_the_next_try)
 {
@@ -138,7 +137,6 @@ START_TEST(a_failed_wait_does_not_delay_the_next_try)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_redis_that_stood_still_while_a_wait_ended_has_no_place_left)
 {
@@ -157,7 +155,6 @@ START_TEST(a_redis_that_stood_still_while_a_wait_ended_has_no_place_left)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 /* --- MultiLock -------------------------------------------------------------------- */
 
@@ -184,19 +181,4 @@ START_TEST(of_ten_who_try_at_once_one_has_all)
     ck_assert_int_eq(peek_int("EXISTS m1 m2 m3"), 3);
     close_clients(c, TEN);
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        leases_that_end_serve_the_queue_in_order,
-        short_waits_and_dead_waiters_make_no_deadline_drift,
-        grants_in_turn_with_redisson_make_no_deadline_drift,
-        a_failed_wait_does_not_delay_the_next_try,
-        a_redis_that_stood_still_while_a_wait_ended_has_no_place_left,
-        of_ten_who_try_at_once_one_has_all,
-    };
-
-    return integration_suite("conform fair", tests, sizeof tests / sizeof *tests);
 }

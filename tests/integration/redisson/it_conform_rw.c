@@ -14,6 +14,8 @@ static void up_fast(void)
     stand_up("--watchdog-timeout", "900ms", "--redis-timeout", "300ms", NULL);
 }
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(a_writer_gets_in_when_the_longer_reader_unlocks)
 {
     struct client *a, *b, *w;
@@ -40,7 +42,6 @@ START_TEST(a_writer_gets_in_when_the_longer_reader_unlocks)
     client_close(w);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_writers_second_entry_never_shortens_its_lease)
 {
@@ -59,7 +60,6 @@ START_TEST(a_writers_second_entry_never_shortens_its_lease)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_writers_lease_that_ends_lets_two_readers_in)
 {
@@ -82,7 +82,6 @@ START_TEST(a_writers_lease_that_ends_lets_two_readers_in)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_second_hold_that_was_given_back_prolongs_nothing)
 {
@@ -105,7 +104,6 @@ START_TEST(a_second_hold_that_was_given_back_prolongs_nothing)
     client_close(w);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_late_unlock_of_what_expired_is_refused)
 {
@@ -133,7 +131,6 @@ START_TEST(a_late_unlock_of_what_expired_is_refused)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(what_a_writer_still_reads_is_renewed_after_it_wrote)
 {
@@ -158,7 +155,6 @@ START_TEST(what_a_writer_still_reads_is_renewed_after_it_wrote)
     client_close(w);
     stand_down();
 }
-END_TEST
 
 /* A daemon dies with a reader; another daemon's reader goes on being renewed. */
 START_TEST(a_dead_daemons_reader_is_not_kept_by_others_renewals)
@@ -192,7 +188,6 @@ START_TEST(a_dead_daemons_reader_is_not_kept_by_others_renewals)
     daemon_free(second);
     stand_down();
 }
-END_TEST
 
 START_TEST(names_with_tags_and_colons_are_read_and_written)
 {
@@ -223,21 +218,4 @@ START_TEST(names_with_tags_and_colons_are_read_and_written)
     client_close(a);
     client_close(b);
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        a_writer_gets_in_when_the_longer_reader_unlocks,
-        a_writers_second_entry_never_shortens_its_lease,
-        a_writers_lease_that_ends_lets_two_readers_in,
-        a_second_hold_that_was_given_back_prolongs_nothing,
-        a_late_unlock_of_what_expired_is_refused,
-        what_a_writer_still_reads_is_renewed_after_it_wrote,
-        a_dead_daemons_reader_is_not_kept_by_others_renewals,
-        names_with_tags_and_colons_are_read_and_written,
-    };
-
-    return integration_suite("conform rw", tests, sizeof tests / sizeof *tests);
 }

@@ -72,6 +72,8 @@ static void expect_at(long long place, const char *start)
     free(member);
 }
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(order_holds_over_latchd_and_redisson_and_each_wakes_the_other)
 {
     struct test_daemon *second;
@@ -117,7 +119,6 @@ START_TEST(order_holds_over_latchd_and_redisson_and_each_wakes_the_other)
     daemon_stop(second);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_plain_release_goes_to_redissons_fair_waiter_H22)
 {
@@ -142,7 +143,6 @@ START_TEST(a_plain_release_goes_to_redissons_fair_waiter_H22)
     client_close(plain);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_head_that_leaves_as_it_is_woken_passes_it_on_H21)
 {
@@ -162,7 +162,6 @@ START_TEST(a_head_that_leaves_as_it_is_woken_passes_it_on_H21)
     }
     stand_down();
 }
-END_TEST
 
 START_TEST(a_dead_head_of_redisson_is_waited_for_without_spinning_F1)
 {
@@ -185,7 +184,6 @@ START_TEST(a_dead_head_of_redisson_is_waited_for_without_spinning_F1)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_live_waiter_is_not_thrown_out_however_long_it_waits_F2)
 {
@@ -217,7 +215,6 @@ START_TEST(a_live_waiter_is_not_thrown_out_however_long_it_waits_F2)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_clock_ahead_that_purges_us_does_not_cost_us_our_place_F3)
 {
@@ -252,7 +249,6 @@ START_TEST(a_clock_ahead_that_purges_us_does_not_cost_us_our_place_F3)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_lost_zset_or_list_is_repaired_F4)
 {
@@ -284,7 +280,6 @@ START_TEST(a_lost_zset_or_list_is_repaired_F4)
     }
     stand_down();
 }
-END_TEST
 
 START_TEST(a_score_less_head_of_ours_blocks_nobody_F4)
 {
@@ -304,7 +299,6 @@ START_TEST(a_score_less_head_of_ours_blocks_nobody_F4)
     client_close(holder);
     stand_down();
 }
-END_TEST
 
 START_TEST(an_unlock_by_somebody_else_or_after_the_end_is_refused_F6)
 {
@@ -323,7 +317,6 @@ START_TEST(an_unlock_by_somebody_else_or_after_the_end_is_refused_F6)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(redissons_shift_does_not_throw_us_out_H20)
 {
@@ -349,7 +342,6 @@ START_TEST(redissons_shift_does_not_throw_us_out_H20)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(redisson_behind_many_of_us_parks_no_longer_than_it_must_H20)
 {
@@ -373,7 +365,6 @@ START_TEST(redisson_behind_many_of_us_parks_no_longer_than_it_must_H20)
     client_close(holder);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_release_that_tells_nobody_is_found_by_recheck_H24)
 {
@@ -391,7 +382,6 @@ START_TEST(a_release_that_tells_nobody_is_found_by_recheck_H24)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(redisson_leaving_wakes_who_is_behind_it)
 {
@@ -407,26 +397,4 @@ START_TEST(redisson_leaving_wakes_who_is_behind_it)
     (void)client_read_int(c);
     client_close(c);
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        order_holds_over_latchd_and_redisson_and_each_wakes_the_other,
-        a_plain_release_goes_to_redissons_fair_waiter_H22,
-        a_head_that_leaves_as_it_is_woken_passes_it_on_H21,
-        a_dead_head_of_redisson_is_waited_for_without_spinning_F1,
-        a_live_waiter_is_not_thrown_out_however_long_it_waits_F2,
-        a_clock_ahead_that_purges_us_does_not_cost_us_our_place_F3,
-        a_lost_zset_or_list_is_repaired_F4,
-        a_score_less_head_of_ours_blocks_nobody_F4,
-        an_unlock_by_somebody_else_or_after_the_end_is_refused_F6,
-        redissons_shift_does_not_throw_us_out_H20,
-        redisson_behind_many_of_us_parks_no_longer_than_it_must_H20,
-        a_release_that_tells_nobody_is_found_by_recheck_H24,
-        redisson_leaving_wakes_who_is_behind_it,
-    };
-
-    return integration_suite("fair peers", tests, sizeof tests / sizeof *tests);
 }

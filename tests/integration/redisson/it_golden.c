@@ -77,6 +77,8 @@ static int64_t due_in(const char *member)
     return ahead;
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown, .timeout_s = INTEGRATION_S);
+
 START_TEST(rlock_steps)
 {
     redisContext *ear = redisson_listen(&a, "redisson_lock__channel:{n}");
@@ -105,7 +107,6 @@ START_TEST(rlock_steps)
     redisson_hear_nothing(ear);
     redisFree(ear);
 }
-END_TEST
 
 START_TEST(fair_steps)
 {
@@ -141,7 +142,6 @@ START_TEST(fair_steps)
     redisson_hear_nothing(ear);
     redisFree(ear);
 }
-END_TEST
 
 START_TEST(read_steps)
 {
@@ -177,7 +177,6 @@ START_TEST(read_steps)
     redisson_hear(ear, "0");
     redisFree(ear);
 }
-END_TEST
 
 START_TEST(write_steps)
 {
@@ -208,7 +207,6 @@ START_TEST(write_steps)
     redisson_hear(ear, "0");
     redisFree(ear);
 }
-END_TEST
 
 START_TEST(renewal_steps)
 {
@@ -220,7 +218,6 @@ START_TEST(renewal_steps)
     pttl_near("k1", LEASE);
     pttl_near("k2", 5000);
 }
-END_TEST
 
 START_TEST(fenced_steps)
 {
@@ -242,22 +239,4 @@ START_TEST(fenced_steps)
     ck_assert_int_eq(redisson_fenced_lock(&b, "n", LEASE, &token), REDISSON_NIL);
     ck_assert_int_eq(token, 1795343931563565);
     redis_expect(stand.redis, "1795343931563565", "GET redisson_lock_token:{n}");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("golden");
-    TCase *tc = tcase_create("redisson");
-
-    tcase_set_timeout(tc, INTEGRATION_S);
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, rlock_steps);
-    tcase_add_test(tc, fair_steps);
-    tcase_add_test(tc, read_steps);
-    tcase_add_test(tc, write_steps);
-    tcase_add_test(tc, renewal_steps);
-    tcase_add_test(tc, fenced_steps);
-    suite_add_tcase(s, tc);
-    return s;
 }

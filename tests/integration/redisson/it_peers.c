@@ -61,6 +61,8 @@ static void peer_hear(redisContext *c)
     freeReplyObject(r);
 }
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(a_foreign_holder_is_respected_and_its_release_wakes_us)
 {
     struct client *c;
@@ -82,7 +84,6 @@ START_TEST(a_foreign_holder_is_respected_and_its_release_wakes_us)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(our_release_wakes_a_foreign_waiter)
 {
@@ -101,7 +102,6 @@ START_TEST(our_release_wakes_a_foreign_waiter)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_foreign_waiter_gets_its_chance_among_many_of_ours)
 {
@@ -137,7 +137,6 @@ START_TEST(a_foreign_waiter_gets_its_chance_among_many_of_ours)
     client_close(holder);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_foreign_lease_that_ends_unannounced_wakes_us)
 {
@@ -154,7 +153,6 @@ START_TEST(a_foreign_lease_that_ends_unannounced_wakes_us)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_foreign_delete_without_a_message_is_found_by_recheck)
 {
@@ -172,7 +170,6 @@ START_TEST(a_foreign_delete_without_a_message_is_found_by_recheck)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_foreign_holder_is_shown_and_can_be_forced_out)
 {
@@ -197,7 +194,6 @@ START_TEST(a_foreign_holder_is_shown_and_can_be_forced_out)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 /* As forceUnlock() does it, and the next one is faster than ours, who waits here. */
 static const char FORCE[] = "redis.call('del', KEYS[1]) "
@@ -235,7 +231,6 @@ START_TEST(a_hold_that_was_freed_by_force_is_missed_at_once_where_others_wait)
     client_close(events);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_foreign_watchdog_may_cut_a_fixed_lease_and_it_is_raised_again)
 {
@@ -253,21 +248,4 @@ START_TEST(a_foreign_watchdog_may_cut_a_fixed_lease_and_it_is_raised_again)
     ck_assert_int_eq(ask_int(c, "UNLOCK job"), 0);
     client_close(c);
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        a_foreign_holder_is_respected_and_its_release_wakes_us,
-        our_release_wakes_a_foreign_waiter,
-        a_foreign_waiter_gets_its_chance_among_many_of_ours,
-        a_foreign_lease_that_ends_unannounced_wakes_us,
-        a_foreign_delete_without_a_message_is_found_by_recheck,
-        a_foreign_holder_is_shown_and_can_be_forced_out,
-        a_hold_that_was_freed_by_force_is_missed_at_once_where_others_wait,
-        a_foreign_watchdog_may_cut_a_fixed_lease_and_it_is_raised_again,
-    };
-
-    return integration_suite("peers", tests, sizeof tests / sizeof *tests);
 }

@@ -40,6 +40,8 @@ static void pttl_near(const char *key, int64_t want)
     ck_assert_msg(ttl > want - NEAR && ttl <= want + NEAR, "%s: %" PRId64, key, ttl);
 }
 
+TEST_GROUP(.timeout_s = INTEGRATION_S);
+
 START_TEST(our_readers_are_laid_out_as_redissons)
 {
     struct client *c;
@@ -67,7 +69,6 @@ START_TEST(our_readers_are_laid_out_as_redissons)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(our_writer_is_laid_out_as_redissons)
 {
@@ -89,7 +90,6 @@ START_TEST(our_writer_is_laid_out_as_redissons)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(redissons_writer_wakes_all_our_readers)
 {
@@ -114,7 +114,6 @@ START_TEST(redissons_writer_wakes_all_our_readers)
     close_clients(c, FEW);
     stand_down();
 }
-END_TEST
 
 START_TEST(redissons_last_reader_wakes_our_writer)
 {
@@ -136,7 +135,6 @@ START_TEST(redissons_last_reader_wakes_our_writer)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(our_last_reader_and_our_writer_tell_redisson)
 {
@@ -163,7 +161,6 @@ START_TEST(our_last_reader_and_our_writer_tell_redisson)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(our_downgrade_tells_redissons_readers_W3)
 {
@@ -183,7 +180,6 @@ START_TEST(our_downgrade_tells_redissons_readers_W3)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(redissons_downgrade_tells_nobody_and_is_found_by_recheck_H24)
 {
@@ -202,7 +198,6 @@ START_TEST(redissons_downgrade_tells_nobody_and_is_found_by_recheck_H24)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_writers_lease_is_not_cut_by_its_own_reader_leaving_W1)
 {
@@ -220,7 +215,6 @@ START_TEST(a_writers_lease_is_not_cut_by_its_own_reader_leaving_W1)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(our_renewals_never_cut_a_foreign_readers_lease_W2)
 {
@@ -241,7 +235,6 @@ START_TEST(our_renewals_never_cut_a_foreign_readers_lease_W2)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_foreign_watchdog_that_cuts_our_readers_lease_is_made_good_H14)
 {
@@ -261,7 +254,6 @@ START_TEST(a_foreign_watchdog_that_cuts_our_readers_lease_is_made_good_H14)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_writer_is_renewed_after_its_owner_stopped_reading_W5)
 {
@@ -281,7 +273,6 @@ START_TEST(a_writer_is_renewed_after_its_owner_stopped_reading_W5)
     client_close(c);
     stand_down();
 }
-END_TEST
 
 START_TEST(readers_are_renewed_while_their_connections_live)
 {
@@ -305,7 +296,6 @@ START_TEST(readers_are_renewed_while_their_connections_live)
     close_clients(c, MANY);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_dead_reader_does_not_outlive_the_last_live_one_W6)
 {
@@ -329,7 +319,6 @@ START_TEST(a_dead_reader_does_not_outlive_the_last_live_one_W6)
     client_close(b);
     stand_down();
 }
-END_TEST
 
 START_TEST(a_reader_that_ends_does_not_live_on_with_a_longer_one)
 {
@@ -348,27 +337,4 @@ START_TEST(a_reader_that_ends_does_not_live_on_with_a_longer_one)
     client_close(a);
     client_close(b);
     stand_down();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *tests[] = {
-        our_readers_are_laid_out_as_redissons,
-        our_writer_is_laid_out_as_redissons,
-        redissons_writer_wakes_all_our_readers,
-        redissons_last_reader_wakes_our_writer,
-        our_last_reader_and_our_writer_tell_redisson,
-        our_downgrade_tells_redissons_readers_W3,
-        redissons_downgrade_tells_nobody_and_is_found_by_recheck_H24,
-        a_writers_lease_is_not_cut_by_its_own_reader_leaving_W1,
-        our_renewals_never_cut_a_foreign_readers_lease_W2,
-        a_foreign_watchdog_that_cuts_our_readers_lease_is_made_good_H14,
-        a_writer_is_renewed_after_its_owner_stopped_reading_W5,
-        readers_are_renewed_while_their_connections_live,
-        a_dead_reader_does_not_outlive_the_last_live_one_W6,
-        a_reader_that_ends_does_not_live_on_with_a_longer_one,
-    };
-
-    return integration_suite("rw peers", tests, sizeof tests / sizeof *tests);
 }

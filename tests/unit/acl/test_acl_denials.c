@@ -37,6 +37,8 @@ static bool is_at(size_t number, const char *object, uint64_t count)
     return span_eq(d->object, span_str(object)) && d->count == count;
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(the_newest_comes_first_and_the_same_again_is_counted)
 {
     deny(DENIAL_COMMAND, "lock", "ann", 1000);
@@ -51,7 +53,6 @@ START_TEST(the_newest_comes_first_and_the_same_again_is_counted)
     ck_assert_uint_eq(denials_total(denials, DENIAL_COMMAND), 4);
     ck_assert_uint_eq(denials_total(denials, DENIAL_NAME), 1);
 }
-END_TEST
 
 START_TEST(only_the_newest_are_kept)
 {
@@ -69,7 +70,6 @@ START_TEST(only_the_newest_are_kept)
     denials_reset_totals(denials);
     ck_assert_uint_eq(denials_total(denials, DENIAL_NAME), 0);
 }
-END_TEST
 
 START_TEST(a_long_object_is_cut_and_still_found_again)
 {
@@ -81,18 +81,4 @@ START_TEST(a_long_object_is_cut_and_still_found_again)
     deny(DENIAL_NAME, object, "ann", 2);
     ck_assert_uint_eq(denials_count(denials), 1);
     ck_assert_uint_eq(denials_at(denials, 0)->object.len, DENIALS_OBJECT_MAX);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("acl_denials");
-    TCase *tc = tcase_create("denials");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, the_newest_comes_first_and_the_same_again_is_counted);
-    tcase_add_test(tc, only_the_newest_are_kept);
-    tcase_add_test(tc, a_long_object_is_cut_and_still_found_again);
-    suite_add_tcase(s, tc);
-    return s;
 }

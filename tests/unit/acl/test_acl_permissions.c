@@ -44,6 +44,8 @@ static void expect_line(const char *text)
     buf_reset(&line);
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(a_new_user_may_do_nothing)
 {
     expect_line("off resetchannels -@all");
@@ -54,7 +56,6 @@ START_TEST(a_new_user_may_do_nothing)
     ck_assert(!permissions_may_channel(&terms, SPAN("a")));
     ck_assert(!permissions_password_fits(&terms, &(struct secret){ { 0 } }));
 }
-END_TEST
 
 /* Rules, and how they are told. */
 static const struct {
@@ -89,14 +90,13 @@ static const struct {
     { "clearselectors", "off resetchannels -@all" },
 };
 
-START_TEST(rules_are_told_as_they_count)
+START_TEST(rules_are_told_as_they_count, TEST_ROWS(LINES))
 {
     ck_assert_ptr_null(apply(LINES[_i].rules));
     expect_line(LINES[_i].line);
 }
-END_TEST
 
-START_TEST(what_is_told_can_be_read_again)
+START_TEST(what_is_told_can_be_read_again, TEST_ROWS(LINES))
 {
     struct buf line = { 0 };
 
@@ -108,7 +108,6 @@ START_TEST(what_is_told_can_be_read_again)
     expect_line(LINES[_i].line);
     buf_reset(&line);
 }
-END_TEST
 
 static const struct {
     const char *rules;
@@ -145,7 +144,7 @@ static const struct {
     { "&* &a", "Adding a pattern after the * pattern (or the 'allchannels'" },
 };
 
-START_TEST(a_bad_rule_says_why)
+START_TEST(a_bad_rule_says_why, TEST_ROWS(MISTAKES))
 {
     const char *why = apply(MISTAKES[_i].rules);
 
@@ -153,7 +152,6 @@ START_TEST(a_bad_rule_says_why)
     ck_assert_msg(strncmp(why, MISTAKES[_i].why, strlen(MISTAKES[_i].why)) == 0,
                   "%s: %s", MISTAKES[_i].rules, why);
 }
-END_TEST
 
 START_TEST(commands_follow_the_last_rule_about_them)
 {
@@ -174,7 +172,6 @@ START_TEST(commands_follow_the_last_rule_about_them)
     ck_assert_ptr_null(apply("-lock"));
     ck_assert(!permissions_may_anything(&terms));
 }
-END_TEST
 
 START_TEST(names_are_matched_with_what_is_wanted)
 {
@@ -191,7 +188,6 @@ START_TEST(names_are_matched_with_what_is_wanted)
     ck_assert_ptr_null(apply("resetkeys %R~a* %W~*a"));
     ck_assert(!permissions_may_name(&terms, SPAN("a"), PERM_BOTH));
 }
-END_TEST
 
 START_TEST(channels_are_matched_but_patterns_are_compared)
 {
@@ -203,7 +199,6 @@ START_TEST(channels_are_matched_but_patterns_are_compared)
     ck_assert_ptr_null(apply("&*"));
     ck_assert(permissions_may_channels(&terms, SPAN("granted:ab*")));
 }
-END_TEST
 
 START_TEST(every_list_has_its_limit)
 {
@@ -234,7 +229,6 @@ START_TEST(every_list_has_its_limit)
     ck_assert_ptr_null(
         permissions_apply(&terms, &CATALOG, span_of(rule, PERM_PASSWORD_MAX + 1)));
 }
-END_TEST
 
 START_TEST(one_of_several_passwords_fits)
 {
@@ -250,7 +244,6 @@ START_TEST(one_of_several_passwords_fits)
     ck_assert_ptr_null(apply("nopass"));
     ck_assert(permissions_password_fits(&terms, &z));
 }
-END_TEST
 
 START_TEST(a_random_password_has_the_bits_that_were_asked_for)
 {
@@ -268,28 +261,4 @@ START_TEST(a_random_password_has_the_bits_that_were_asked_for)
     ck_assert_uint_eq(buf_len(&one), SECRET_BITS_MAX / 4);
     buf_reset(&one);
     buf_reset(&other);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("acl_terms");
-    TCase *tc = tcase_create("terms");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_new_user_may_do_nothing);
-    tcase_add_loop_test(tc, rules_are_told_as_they_count, 0,
-                        sizeof(LINES) / sizeof(LINES[0]));
-    tcase_add_loop_test(tc, what_is_told_can_be_read_again, 0,
-                        sizeof(LINES) / sizeof(LINES[0]));
-    tcase_add_loop_test(tc, a_bad_rule_says_why, 0,
-                        sizeof(MISTAKES) / sizeof(MISTAKES[0]));
-    tcase_add_test(tc, commands_follow_the_last_rule_about_them);
-    tcase_add_test(tc, names_are_matched_with_what_is_wanted);
-    tcase_add_test(tc, channels_are_matched_but_patterns_are_compared);
-    tcase_add_test(tc, every_list_has_its_limit);
-    tcase_add_test(tc, one_of_several_passwords_fits);
-    tcase_add_test(tc, a_random_password_has_the_bits_that_were_asked_for);
-    suite_add_tcase(s, tc);
-    return s;
 }

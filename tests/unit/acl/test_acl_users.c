@@ -56,6 +56,8 @@ static const char *load(const char *text)
     return buf_ptr(&reterr);
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(at_first_there_is_default_and_he_may_do_anything)
 {
     ck_assert(acl_is_open(acl));
@@ -64,7 +66,6 @@ START_TEST(at_first_there_is_default_and_he_may_do_anything)
     ck_assert(!can_log_in("nobody", ""));
     expect_saved("user default on nopass ~* &* +@all\n");
 }
-END_TEST
 
 START_TEST(the_password_of_default_is_set_and_taken_away)
 {
@@ -77,7 +78,6 @@ START_TEST(the_password_of_default_is_set_and_taken_away)
     acl_set_password(acl, SPAN(""));
     ck_assert(acl_is_open(acl));
 }
-END_TEST
 
 START_TEST(a_user_logs_in_when_he_is_on_and_has_that_password)
 {
@@ -91,7 +91,6 @@ START_TEST(a_user_logs_in_when_he_is_on_and_has_that_password)
     ck_assert_ptr_nonnull(set("ann", SPAN("off")));
     ck_assert(!can_log_in("ann", "pw"));
 }
-END_TEST
 
 START_TEST(rules_are_applied_all_or_none)
 {
@@ -106,7 +105,6 @@ START_TEST(rules_are_applied_all_or_none)
     expect_saved("user ann off nopass resetchannels -@all\n"
                  "user default on nopass ~* &* +@all\n");
 }
-END_TEST
 
 START_TEST(names_that_a_line_cannot_hold_are_refused)
 {
@@ -123,7 +121,6 @@ START_TEST(names_that_a_line_cannot_hold_are_refused)
     ck_assert_ptr_nonnull(
         acl_set(acl, span_of(name, ACL_NAME_MAX), NULL, 0, err, sizeof(err)));
 }
-END_TEST
 
 START_TEST(a_user_that_is_made_again_is_another_one)
 {
@@ -138,7 +135,6 @@ START_TEST(a_user_that_is_made_again_is_another_one)
     ck_assert_uint_ne(set("ann", SPAN("on"))->id, id);
     ck_assert(!acl_delete(acl, SPAN("default")));
 }
-END_TEST
 
 START_TEST(a_file_replaces_all_users)
 {
@@ -163,7 +159,6 @@ START_TEST(a_file_replaces_all_users)
     acl_unref(ann);
     acl_unref(bob);
 }
-END_TEST
 
 START_TEST(default_keeps_requirepass_where_the_file_does_not_name_him)
 {
@@ -177,7 +172,6 @@ START_TEST(default_keeps_requirepass_where_the_file_does_not_name_him)
     ck_assert(can_log_in("default", "pw"));
     buf_reset(&reterr);
 }
-END_TEST
 
 static const struct {
     const char *text;
@@ -198,7 +192,7 @@ static const struct {
     { "user \x01 on", "f:1: a username has" },
 };
 
-START_TEST(a_bad_file_says_where_and_changes_nothing)
+START_TEST(a_bad_file_says_where_and_changes_nothing, TEST_ROWS(FILES))
 {
     const char *why;
 
@@ -214,7 +208,6 @@ START_TEST(a_bad_file_says_where_and_changes_nothing)
     expect_saved(
         "user ann on resetchannels -@all\nuser default on nopass ~* &* +@all\n");
 }
-END_TEST
 
 START_TEST(a_file_full_of_mistakes_is_told_of_briefly)
 {
@@ -230,7 +223,6 @@ START_TEST(a_file_full_of_mistakes_is_told_of_briefly)
     ck_assert_uint_lt(strlen(why), 4096);
     buf_reset(&text);
 }
-END_TEST
 
 START_TEST(there_are_not_more_users_than_the_limit)
 {
@@ -242,27 +234,4 @@ START_TEST(there_are_not_more_users_than_the_limit)
     }
     ck_assert_ptr_null(set("one-more", SPAN_NONE));
     ck_assert_ptr_nonnull(set("u1", SPAN("on")));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("acl_users");
-    TCase *tc = tcase_create("users");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, at_first_there_is_default_and_he_may_do_anything);
-    tcase_add_test(tc, the_password_of_default_is_set_and_taken_away);
-    tcase_add_test(tc, a_user_logs_in_when_he_is_on_and_has_that_password);
-    tcase_add_test(tc, rules_are_applied_all_or_none);
-    tcase_add_test(tc, names_that_a_line_cannot_hold_are_refused);
-    tcase_add_test(tc, a_user_that_is_made_again_is_another_one);
-    tcase_add_test(tc, a_file_replaces_all_users);
-    tcase_add_test(tc, default_keeps_requirepass_where_the_file_does_not_name_him);
-    tcase_add_loop_test(tc, a_bad_file_says_where_and_changes_nothing, 0,
-                        sizeof(FILES) / sizeof(FILES[0]));
-    tcase_add_test(tc, a_file_full_of_mistakes_is_told_of_briefly);
-    tcase_add_test(tc, there_are_not_more_users_than_the_limit);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -19,7 +19,6 @@ START_TEST(one_server_is_a_place)
     backend_config_fini(&copy);
     backend_config_fini(&copy);
 }
-END_TEST
 
 START_TEST(tls_is_asked_for_by_the_url)
 {
@@ -30,7 +29,6 @@ START_TEST(tls_is_asked_for_by_the_url)
     ck_assert(backend_config_wants_tls(&place));
     backend_config_fini(&place);
 }
-END_TEST
 
 START_TEST(what_is_wrong_with_a_server_is_told)
 {
@@ -40,7 +38,6 @@ START_TEST(what_is_wrong_with_a_server_is_told)
     ck_assert(!backend_config_parse("redis://", &place, &err));
     ck_assert_str_eq(err, "the host is missing");
 }
-END_TEST
 
 static const struct {
     const char *text;
@@ -59,7 +56,7 @@ static const struct {
     { "quorum redis://a redis://b redis://", "the host is missing" },
 };
 
-START_TEST(a_quorum_is_of_three_or_five)
+START_TEST(a_quorum_is_of_three_or_five, TEST_ROWS(QUORUMS))
 {
     struct backend_config place;
     const char *err = NULL;
@@ -74,19 +71,4 @@ START_TEST(a_quorum_is_of_three_or_five)
     ck_assert_int_eq(place.topology, BACKEND_QUORUM);
     ck_assert_uint_eq(place.url_count, _i == 0 ? 3 : 5);
     backend_config_fini(&place);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("store_place");
-    TCase *tc = tcase_create("store_place");
-
-    tcase_add_test(tc, one_server_is_a_place);
-    tcase_add_test(tc, tls_is_asked_for_by_the_url);
-    tcase_add_test(tc, what_is_wrong_with_a_server_is_told);
-    tcase_add_loop_test(tc, a_quorum_is_of_three_or_five, 0,
-                        (int)(sizeof(QUORUMS) / sizeof(QUORUMS[0])));
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -21,7 +21,6 @@ START_TEST(servers_and_a_login_are_a_cluster)
     ck_assert(!backend_config_wants_tls(&place));
     backend_config_fini(&place);
 }
-END_TEST
 
 START_TEST(with_an_s_it_has_tls)
 {
@@ -34,7 +33,6 @@ START_TEST(with_an_s_it_has_tls)
     ck_assert(backend_config_wants_tls(&place) && place.urls[1].wants_tls);
     backend_config_fini(&place);
 }
-END_TEST
 
 static const struct {
     const char *text;
@@ -44,7 +42,7 @@ static const struct {
     { "cluster://u:p%3F@a,b?publish=sharded", PUBLISH_SHARDED },
 };
 
-START_TEST(where_releases_are_told_is_an_option)
+START_TEST(where_releases_are_told_is_an_option, TEST_ROWS(OPTIONS))
 {
     struct backend_config place, copy;
     const char *err = NULL;
@@ -57,7 +55,6 @@ START_TEST(where_releases_are_told_is_an_option)
     backend_config_fini(&copy);
     backend_config_fini(&place);
 }
-END_TEST
 
 static const struct {
     const char *text, *err;
@@ -78,7 +75,7 @@ static const struct {
       "user and password stand once, before the first host; @ in them is %40" },
 };
 
-START_TEST(a_mistake_is_told)
+START_TEST(a_mistake_is_told, TEST_ROWS(BAD))
 {
     struct backend_config place;
     const char *err = NULL;
@@ -86,7 +83,6 @@ START_TEST(a_mistake_is_told)
     ck_assert(!backend_config_parse(BAD[_i].text, &place, &err));
     ck_assert_str_eq(err, BAD[_i].err);
 }
-END_TEST
 
 START_TEST(so_many_servers_are_too_many)
 {
@@ -101,20 +97,4 @@ START_TEST(so_many_servers_are_too_many)
     ck_assert(!backend_config_parse(text, &place, &err));
     ck_assert_str_eq(err,
                      "so many servers are not needed: a few of them know the others");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("place_cluster");
-    TCase *tc = tcase_create("place_cluster");
-
-    tcase_add_test(tc, servers_and_a_login_are_a_cluster);
-    tcase_add_test(tc, with_an_s_it_has_tls);
-    tcase_add_loop_test(tc, where_releases_are_told_is_an_option, 0,
-                        sizeof(OPTIONS) / sizeof(OPTIONS[0]));
-    tcase_add_loop_test(tc, a_mistake_is_told, 0, sizeof(BAD) / sizeof(BAD[0]));
-    tcase_add_test(tc, so_many_servers_are_too_many);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -115,7 +115,7 @@ static void check_row(const struct backend_config *place, int row)
     ck_assert_uint_eq(place->url_count, count);
 }
 
-START_TEST(sentinels_and_a_master_are_a_place)
+START_TEST(sentinels_and_a_master_are_a_place, TEST_ROWS(GOOD))
 {
     struct backend_config place, copy;
     const char *err = NULL;
@@ -129,9 +129,8 @@ START_TEST(sentinels_and_a_master_are_a_place)
     backend_config_fini(&copy);
     backend_config_fini(&copy);
 }
-END_TEST
 
-START_TEST(what_is_malformed_is_refused_with_a_reason)
+START_TEST(what_is_malformed_is_refused_with_a_reason, TEST_ROWS(BAD))
 {
     struct backend_config place;
     const char *err = NULL;
@@ -139,7 +138,6 @@ START_TEST(what_is_malformed_is_refused_with_a_reason)
     ck_assert_msg(!backend_config_parse(BAD[_i], &place, &err), "%s", BAD[_i]);
     ck_assert_ptr_nonnull(err);
 }
-END_TEST
 
 START_TEST(there_is_an_end_to_the_list)
 {
@@ -157,19 +155,4 @@ START_TEST(there_is_an_end_to_the_list)
     text[strlen(text) - 2] = '\0';
     (void)strcat(text, ",h/m");
     ck_assert(!backend_config_parse(text, &place, &err));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("place_sentinel");
-    TCase *tc = tcase_create("place_sentinel");
-
-    tcase_add_loop_test(tc, sentinels_and_a_master_are_a_place, 0,
-                        (int)(sizeof(GOOD) / sizeof(GOOD[0])));
-    tcase_add_loop_test(tc, what_is_malformed_is_refused_with_a_reason, 0,
-                        (int)(sizeof(BAD) / sizeof(BAD[0])));
-    tcase_add_test(tc, there_is_an_end_to_the_list);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -26,7 +26,7 @@ static const struct {
     { "quorum redis://:a@b redis://:c@d", "quorum redis://:***@b redis://:***@d" },
 };
 
-START_TEST(passwords_are_not_shown)
+START_TEST(passwords_are_not_shown, TEST_ROWS(ROWS))
 {
     struct buf out = { 0 };
 
@@ -34,16 +34,4 @@ START_TEST(passwords_are_not_shown)
     buf_add(&out, "", 1);
     ck_assert_str_eq(buf_ptr(&out), ROWS[_i].shown);
     buf_reset(&out);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("place_show");
-    TCase *tc = tcase_create("place_show");
-
-    tcase_add_loop_test(tc, passwords_are_not_shown, 0,
-                        (int)(sizeof(ROWS) / sizeof(ROWS[0])));
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -69,7 +69,7 @@ static void same_text(const char *is, const char *want)
     }
 }
 
-START_TEST(an_address_is_taken_apart)
+START_TEST(an_address_is_taken_apart, TEST_ROWS(GOOD))
 {
     struct backend_url url;
     const char *err = NULL;
@@ -86,27 +86,12 @@ START_TEST(an_address_is_taken_apart)
     backend_url_fini(&url);
     backend_url_fini(&url);
 }
-END_TEST
 
-START_TEST(a_malformed_address_is_refused_with_a_reason)
+START_TEST(a_malformed_address_is_refused_with_a_reason, TEST_ROWS(BAD))
 {
     struct backend_url url;
     const char *err = NULL;
 
     ck_assert_msg(!backend_url_parse(BAD[_i], &url, &err), "%s", BAD[_i]);
     ck_assert_ptr_nonnull(err);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("store_url");
-    TCase *tc = tcase_create("store_url");
-
-    tcase_add_loop_test(tc, an_address_is_taken_apart, 0,
-                        (int)(sizeof(GOOD) / sizeof(GOOD[0])));
-    tcase_add_loop_test(tc, a_malformed_address_is_refused_with_a_reason, 0,
-                        (int)(sizeof(BAD) / sizeof(BAD[0])));
-    suite_add_tcase(s, tc);
-    return s;
 }

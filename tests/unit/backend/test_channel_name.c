@@ -27,7 +27,7 @@ static const struct {
     { MINE "7", "", "" },
 };
 
-START_TEST(the_channel_of_a_member_tells_the_names)
+START_TEST(the_channel_of_a_member_tells_the_names, TEST_ROWS(CASES))
 {
     struct channel_member me;
     struct channel_names names;
@@ -36,16 +36,4 @@ START_TEST(the_channel_of_a_member_tells_the_names)
     names = channel_member_names(&me, span_str(CASES[_i].channel));
     ck_assert(span_eq(names.unbraced, span_str(CASES[_i].bare)));
     ck_assert(span_eq(names.braced, span_str(CASES[_i].braced)));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("channel_name");
-    TCase *tc = tcase_create("channel_name");
-
-    tcase_add_loop_test(tc, the_channel_of_a_member_tells_the_names, 0,
-                        (int)(sizeof(CASES) / sizeof(CASES[0])));
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -61,6 +61,8 @@ static void done(uint64_t id)
     name_order_remove(&order, name_order_find(&order, id));
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(ops_of_one_way_do_not_wait_for_each_other)
 {
     add(1, "a", 0);
@@ -69,7 +71,6 @@ START_TEST(ops_of_one_way_do_not_wait_for_each_other)
     ck_assert_str_eq(ready(0), "1 2 3");
     ck_assert_str_eq(ready(1), "");
 }
-END_TEST
 
 START_TEST(who_goes_the_other_way_waits_for_all_before_it)
 {
@@ -88,7 +89,6 @@ START_TEST(who_goes_the_other_way_waits_for_all_before_it)
     done(3);
     ck_assert_str_eq(ready(0), "4");
 }
-END_TEST
 
 START_TEST(an_op_of_many_names_waits_for_each)
 {
@@ -102,7 +102,6 @@ START_TEST(an_op_of_many_names_waits_for_each)
     done(1);
     ck_assert_str_eq(ready(1), "3 4");
 }
-END_TEST
 
 START_TEST(a_name_may_be_there_twice)
 {
@@ -112,7 +111,6 @@ START_TEST(a_name_may_be_there_twice)
     done(1);
     ck_assert_str_eq(ready(1), "2");
 }
-END_TEST
 
 START_TEST(who_leaves_lets_others_go_before_its_answer)
 {
@@ -125,7 +123,6 @@ START_TEST(who_leaves_lets_others_go_before_its_answer)
     done(2);
     ck_assert_uint_eq(order.names.count, 0);
 }
-END_TEST
 
 START_TEST(who_is_held_is_known_to_those_behind)
 {
@@ -138,7 +135,6 @@ START_TEST(who_is_held_is_known_to_those_behind)
     done(1);
     ck_assert(!name_order_is_behind_held(name_order_find(&order, 2)));
 }
-END_TEST
 
 START_TEST(one_in_the_middle_may_be_done_first)
 {
@@ -150,7 +146,6 @@ START_TEST(one_in_the_middle_may_be_done_first)
     done(1);
     ck_assert_str_eq(ready(0), "3");
 }
-END_TEST
 
 START_TEST(a_long_line_is_let_go_at_once)
 {
@@ -169,23 +164,4 @@ START_TEST(a_long_line_is_let_go_at_once)
         ck_assert_uint_eq(container_of(it, struct ordered_op, in_ready)->op->id, i);
         list_del(it);
     }
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("name_order");
-    TCase *tc = tcase_create("name_order");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, ops_of_one_way_do_not_wait_for_each_other);
-    tcase_add_test(tc, who_goes_the_other_way_waits_for_all_before_it);
-    tcase_add_test(tc, an_op_of_many_names_waits_for_each);
-    tcase_add_test(tc, a_name_may_be_there_twice);
-    tcase_add_test(tc, who_leaves_lets_others_go_before_its_answer);
-    tcase_add_test(tc, who_is_held_is_known_to_those_behind);
-    tcase_add_test(tc, one_in_the_middle_may_be_done_first);
-    tcase_add_test(tc, a_long_line_is_let_go_at_once);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -18,7 +18,6 @@ START_TEST(a_majority_grants_and_nobody_is_waited_for)
     ck_assert(!bt_is_asked(0) && !bt_is_asked(1) && !bt_is_asked(2));
     bt_end();
 }
-END_TEST
 
 START_TEST(anonymous_claims_are_ids_to_the_nodes)
 {
@@ -30,7 +29,6 @@ START_TEST(anonymous_claims_are_ids_to_the_nodes)
     ck_assert_uint_eq(bt.sent[0].op.propose, bt.sent[2].op.propose);
     bt_end();
 }
-END_TEST
 
 START_TEST(a_minority_is_undone_and_who_was_late_as_well)
 {
@@ -52,7 +50,6 @@ START_TEST(a_minority_is_undone_and_who_was_late_as_well)
     ck_assert(!bt_is_asked(3));
     bt_end();
 }
-END_TEST
 
 START_TEST(an_undo_waits_for_the_node_to_come_back)
 {
@@ -77,7 +74,6 @@ START_TEST(an_undo_waits_for_the_node_to_come_back)
     ck_assert_uint_eq(stats.deferred_ops, 0);
     bt_end();
 }
-END_TEST
 
 START_TEST(an_undo_is_forgotten_with_the_lease)
 {
@@ -93,7 +89,6 @@ START_TEST(an_undo_is_forgotten_with_the_lease)
     ck_assert_uint_eq(stats.deferred_ops, 0);
     bt_end();
 }
-END_TEST
 
 START_TEST(the_same_claim_again_is_not_undone)
 {
@@ -111,7 +106,6 @@ START_TEST(the_same_claim_again_is_not_undone)
     ck_assert(!bt_is_asked(2));
     bt_end();
 }
-END_TEST
 
 START_TEST(a_higher_token_elsewhere_is_passed)
 {
@@ -131,7 +125,6 @@ START_TEST(a_higher_token_elsewhere_is_passed)
     ck_assert_uint_gt(bt.result.token, high + 5);
     bt_end();
 }
-END_TEST
 
 START_TEST(tokens_that_differ_are_levelled)
 {
@@ -148,7 +141,6 @@ START_TEST(tokens_that_differ_are_levelled)
     ck_assert_uint_gt(bt.result.token, 100);
     bt_end();
 }
-END_TEST
 
 START_TEST(split_votes_are_undone_and_tried_again_after_a_pause)
 {
@@ -167,7 +159,6 @@ START_TEST(split_votes_are_undone_and_tried_again_after_a_pause)
     ck_assert_int_eq(bt.result.status, OP_OK);
     bt_end();
 }
-END_TEST
 
 START_TEST(split_votes_end_as_busy)
 {
@@ -186,7 +177,6 @@ START_TEST(split_votes_end_as_busy)
     ck_assert_int_eq(bt.result.ttl_ms, 4000); /* with node 0 that makes two */
     bt_end();
 }
-END_TEST
 
 /* What another daemon was granted for the same request. */
 static const struct op_result THEIRS = {
@@ -209,7 +199,6 @@ START_TEST(what_another_daemon_was_granted_is_only_looked_at)
     ck_assert(bt.sent[bt_open_at(0)].op.look);
     bt_end();
 }
-END_TEST
 
 START_TEST(what_a_majority_has_for_another_daemon_is_taken_over)
 {
@@ -226,7 +215,6 @@ START_TEST(what_a_majority_has_for_another_daemon_is_taken_over)
     ck_assert(bt.result.attached);
     bt_end();
 }
-END_TEST
 
 START_TEST(what_was_taken_over_is_not_undone)
 {
@@ -242,7 +230,6 @@ START_TEST(what_was_taken_over_is_not_undone)
     ck_assert(!bt_is_asked(0) && !bt_is_asked(1) && !bt_is_asked(2));
     bt_end();
 }
-END_TEST
 
 START_TEST(what_ended_after_a_look_and_is_granted_then_is_undone)
 {
@@ -257,7 +244,6 @@ START_TEST(what_ended_after_a_look_and_is_granted_then_is_undone)
     bt_ck_asked(0, OP_RELEASE);
     bt_end();
 }
-END_TEST
 
 START_TEST(a_silent_minority_is_given_up_soon)
 {
@@ -274,7 +260,6 @@ START_TEST(a_silent_minority_is_given_up_soon)
     bt_ck_asked(0, OP_RELEASE);
     bt_end();
 }
-END_TEST
 
 START_TEST(a_silent_majority_is_given_up_at_the_timeout)
 {
@@ -289,7 +274,6 @@ START_TEST(a_silent_majority_is_given_up_at_the_timeout)
     bt_ck_asked(0, OP_RELEASE);
     bt_end();
 }
-END_TEST
 
 START_TEST(who_is_down_is_not_asked)
 {
@@ -305,7 +289,6 @@ START_TEST(who_is_down_is_not_asked)
     ck_assert(!coordinator_is_up(bt.ballot));
     bt_end();
 }
-END_TEST
 
 START_TEST(who_came_back_empty_grants_nothing_new)
 {
@@ -325,32 +308,4 @@ START_TEST(who_came_back_empty_grants_nothing_new)
     bt_acquire();
     ck_assert(!bt.sent[bt_open_at(1)].op.reenter_only);
     bt_end();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("ballot");
-    TCase *tc = tcase_create("ballot");
-
-    tcase_add_test(tc, a_majority_grants_and_nobody_is_waited_for);
-    tcase_add_test(tc, anonymous_claims_are_ids_to_the_nodes);
-    tcase_add_test(tc, a_minority_is_undone_and_who_was_late_as_well);
-    tcase_add_test(tc, an_undo_waits_for_the_node_to_come_back);
-    tcase_add_test(tc, an_undo_is_forgotten_with_the_lease);
-    tcase_add_test(tc, the_same_claim_again_is_not_undone);
-    tcase_add_test(tc, a_higher_token_elsewhere_is_passed);
-    tcase_add_test(tc, tokens_that_differ_are_levelled);
-    tcase_add_test(tc, split_votes_are_undone_and_tried_again_after_a_pause);
-    tcase_add_test(tc, split_votes_end_as_busy);
-    tcase_add_test(tc, what_another_daemon_was_granted_is_only_looked_at);
-    tcase_add_test(tc, what_a_majority_has_for_another_daemon_is_taken_over);
-    tcase_add_test(tc, what_was_taken_over_is_not_undone);
-    tcase_add_test(tc, what_ended_after_a_look_and_is_granted_then_is_undone);
-    tcase_add_test(tc, a_silent_minority_is_given_up_soon);
-    tcase_add_test(tc, a_silent_majority_is_given_up_at_the_timeout);
-    tcase_add_test(tc, who_is_down_is_not_asked);
-    tcase_add_test(tc, who_came_back_empty_grants_nothing_new);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -52,7 +52,6 @@ START_TEST(who_refused_is_told_soon)
     ck_assert_uint_eq(bt.results, 1); /* the engine hears nothing of it */
     bt_end();
 }
-END_TEST
 
 START_TEST(when_all_have_it_nobody_is_asked_again)
 {
@@ -66,7 +65,6 @@ START_TEST(when_all_have_it_nobody_is_asked_again)
     ck_nobody_is_asked();
     bt_end();
 }
-END_TEST
 
 START_TEST(it_is_tried_again_less_and_less_often_and_not_for_ever)
 {
@@ -92,11 +90,10 @@ START_TEST(it_is_tried_again_less_and_less_often_and_not_for_ever)
     ck_assert_uint_le(looks, 20);
     bt_end();
 }
-END_TEST
 
 /* 0: by then it is not looked at; 1: it is, and not all have said so; 2: the RESTORE is
  * on its way, and the release comes after it. */
-START_TEST(a_release_overtakes_it)
+START_TEST(a_release_overtakes_it, 3)
 {
     grant_barely();
     if (_i > 0) {
@@ -122,9 +119,8 @@ START_TEST(a_release_overtakes_it)
     ck_nobody_is_asked();
     bt_end();
 }
-END_TEST
 
-START_TEST(what_is_over_is_not_put_back)
+START_TEST(what_is_over_is_not_put_back, 4)
 {
     static const enum renew_result WHY[] = { RENEW_ENDED, RENEW_ELSEWHERE, RENEW_GONE,
                                              RENEW_WRONGTYPE };
@@ -138,7 +134,6 @@ START_TEST(what_is_over_is_not_put_back)
     ck_nobody_is_asked();
     bt_end();
 }
-END_TEST
 
 START_TEST(its_lease_is_the_end)
 {
@@ -153,7 +148,6 @@ START_TEST(its_lease_is_the_end)
     ck_nobody_is_asked();
     bt_end();
 }
-END_TEST
 
 START_TEST(who_was_away_is_told_when_it_is_back)
 {
@@ -174,7 +168,6 @@ START_TEST(who_was_away_is_told_when_it_is_back)
     bt_ck_asked(2, OP_RESTORE);
     bt_end();
 }
-END_TEST
 
 START_TEST(when_one_of_the_majority_is_gone_the_others_are_one_again)
 {
@@ -186,9 +179,8 @@ START_TEST(when_one_of_the_majority_is_gone_the_others_are_one_again)
     bt_ck_asked(2, OP_RESTORE);
     bt_end();
 }
-END_TEST
 
-START_TEST(renewals_that_are_confirmed_prolong_it)
+START_TEST(renewals_that_are_confirmed_prolong_it, 2)
 {
     struct renew_item item = { .name = SPAN("job"),
                                .field = BT_CLAIM.field,
@@ -210,7 +202,6 @@ START_TEST(renewals_that_are_confirmed_prolong_it)
     ck_assert_int_eq(bt_is_asked(0), _i == 0);
     bt_end();
 }
-END_TEST
 
 START_TEST(a_lease_that_was_cut_is_not_made_longer)
 {
@@ -233,7 +224,6 @@ START_TEST(a_lease_that_was_cut_is_not_made_longer)
     ck_assert_uint_eq(bt.sent[bt_open_at(2)].op.claim.lease_ms, 100);
     bt_end();
 }
-END_TEST
 
 START_TEST(an_undo_takes_the_token_back)
 {
@@ -249,7 +239,6 @@ START_TEST(an_undo_takes_the_token_back)
     ck_assert_uint_eq(bt.sent[bt_open_at(0)].op.untold, token);
     bt_end();
 }
-END_TEST
 
 /* It is the same claim that asks, and no token of it was told. */
 START_TEST(an_undo_that_was_not_done_takes_all_tokens_back)
@@ -271,7 +260,6 @@ START_TEST(an_undo_that_was_not_done_takes_all_tokens_back)
     ck_assert_uint_eq(bt.sent[bt_open_at(0)].op.untold, first);
     bt_end();
 }
-END_TEST
 
 START_TEST(who_has_an_older_token_does_not_change_it)
 {
@@ -284,27 +272,4 @@ START_TEST(who_has_an_older_token_does_not_change_it)
     ck_assert_uint_eq(bt.results, 1);
     ck_assert_uint_eq(bt.result.token, bt.sent[1].op.propose);
     bt_end();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("ballot_bare");
-    TCase *tc = tcase_create("bare");
-
-    tcase_add_test(tc, who_refused_is_told_soon);
-    tcase_add_test(tc, when_all_have_it_nobody_is_asked_again);
-    tcase_add_test(tc, it_is_tried_again_less_and_less_often_and_not_for_ever);
-    tcase_add_loop_test(tc, a_release_overtakes_it, 0, 3);
-    tcase_add_loop_test(tc, what_is_over_is_not_put_back, 0, 4);
-    tcase_add_test(tc, its_lease_is_the_end);
-    tcase_add_test(tc, who_was_away_is_told_when_it_is_back);
-    tcase_add_test(tc, when_one_of_the_majority_is_gone_the_others_are_one_again);
-    tcase_add_loop_test(tc, renewals_that_are_confirmed_prolong_it, 0, 2);
-    tcase_add_test(tc, a_lease_that_was_cut_is_not_made_longer);
-    tcase_add_test(tc, an_undo_takes_the_token_back);
-    tcase_add_test(tc, an_undo_that_was_not_done_takes_all_tokens_back);
-    tcase_add_test(tc, who_has_an_older_token_does_not_change_it);
-    suite_add_tcase(s, tc);
-    return s;
 }

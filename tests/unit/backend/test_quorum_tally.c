@@ -23,7 +23,6 @@ START_TEST(a_release_goes_on_where_it_was_not_answered)
     ck_assert_uint_eq(stats.deferred_ops, 0);
     bt_end();
 }
-END_TEST
 
 START_TEST(a_vague_release_does_not)
 {
@@ -36,7 +35,6 @@ START_TEST(a_vague_release_does_not)
     ck_assert(!bt_is_asked(2));
     bt_end();
 }
-END_TEST
 
 /* Three answers to a release, and what they come to. */
 static const struct {
@@ -53,7 +51,7 @@ static const struct {
     { { OP_OK, OP_ERROR, OP_ERROR }, OP_ERROR },
 };
 
-START_TEST(votes_on_a_release)
+START_TEST(votes_on_a_release, TEST_ROWS(RELEASES))
 {
     bt_begin(3);
     bt_release(TARGET_FIELD);
@@ -65,7 +63,6 @@ START_TEST(votes_on_a_release)
     ck_assert_int_eq(bt.result.status, RELEASES[_i].result);
     bt_end();
 }
-END_TEST
 
 /* `votes`: -1: it does not answer. */
 static const struct {
@@ -83,7 +80,7 @@ static const struct {
     { { RENEW_OK, RENEW_ENDED, -1 }, RENEW_UNKNOWN, false },
 };
 
-START_TEST(votes_on_a_renewal)
+START_TEST(votes_on_a_renewal, TEST_ROWS(RENEWALS))
 {
     struct renew_item item = {
         .name = SPAN("job"), .field = BT_CLAIM.field, .lease_ms = LEASE_MS, .token = 50
@@ -108,7 +105,6 @@ START_TEST(votes_on_a_renewal)
                      RENEWALS[_i].heals ? OP_RESTORE : OP_RENEW);
     bt_end();
 }
-END_TEST
 
 static void attach(void)
 {
@@ -147,7 +143,6 @@ START_TEST(who_comes_back_is_looked_for_before_the_lease_is_raised)
     ck_assert_int_eq(bt.result.ttl_ms, 100);
     bt_end();
 }
-END_TEST
 
 START_TEST(what_a_minority_has_is_not_kept_alive)
 {
@@ -163,7 +158,6 @@ START_TEST(what_a_minority_has_is_not_kept_alive)
     ck_assert(!bt_is_asked(0));
     bt_end();
 }
-END_TEST
 
 START_TEST(what_was_released_is_not_healed)
 {
@@ -183,7 +177,6 @@ START_TEST(what_was_released_is_not_healed)
     ck_assert_int_eq(bt.sent[bt.count - 1].op.kind, OP_RELEASE);
     bt_end();
 }
-END_TEST
 
 START_TEST(a_look_tells_what_a_majority_says)
 {
@@ -207,10 +200,9 @@ START_TEST(a_look_tells_what_a_majority_says)
     ck_assert_int_eq(bt.result.ttl_ms, 800);
     bt_end();
 }
-END_TEST
 
 /* Nodes 1 and 2 have just been started: they have no vote, and find it free. */
-START_TEST(what_too_few_may_grant_is_withheld_unless_somebody_holds_it)
+START_TEST(what_too_few_may_grant_is_withheld_unless_somebody_holds_it, 2)
 {
     struct op look = { .kind = OP_INSPECT, .id = 10, .name = SPAN("job") };
 
@@ -245,7 +237,6 @@ START_TEST(what_too_few_may_grant_is_withheld_unless_somebody_holds_it)
     ck_assert(!bt.result.withheld);
     bt_end();
 }
-END_TEST
 
 /* The other entries of that owner are there, perhaps under an older token. */
 START_TEST(an_entry_is_put_back_beside_others)
@@ -269,7 +260,6 @@ START_TEST(an_entry_is_put_back_beside_others)
     ck_assert(bt.sent[bt_open_at(2)].op.level);
     bt_end();
 }
-END_TEST
 
 START_TEST(other_ops_are_refused)
 {
@@ -279,28 +269,4 @@ START_TEST(other_ops_are_refused)
     bt_pass(10);
     ck_assert_int_eq(bt.result.status, OP_ERROR);
     bt_end();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("ballot_join");
-    TCase *tc = tcase_create("ballot_join");
-
-    tcase_add_test(tc, a_release_goes_on_where_it_was_not_answered);
-    tcase_add_test(tc, a_vague_release_does_not);
-    tcase_add_loop_test(tc, votes_on_a_release, 0,
-                        (int)(sizeof(RELEASES) / sizeof(RELEASES[0])));
-    tcase_add_loop_test(tc, votes_on_a_renewal, 0,
-                        (int)(sizeof(RENEWALS) / sizeof(RENEWALS[0])));
-    tcase_add_test(tc, who_comes_back_is_looked_for_before_the_lease_is_raised);
-    tcase_add_test(tc, what_a_minority_has_is_not_kept_alive);
-    tcase_add_test(tc, what_was_released_is_not_healed);
-    tcase_add_test(tc, a_look_tells_what_a_majority_says);
-    tcase_add_loop_test(tc, what_too_few_may_grant_is_withheld_unless_somebody_holds_it,
-                        0, 2);
-    tcase_add_test(tc, an_entry_is_put_back_beside_others);
-    tcase_add_test(tc, other_ops_are_refused);
-    suite_add_tcase(s, tc);
-    return s;
 }

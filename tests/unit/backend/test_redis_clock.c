@@ -13,7 +13,6 @@ START_TEST(the_middle_of_a_short_trip_is_taken)
     ck_assert_uint_eq(c.round_trip_us, 2000);
     ck_assert_uint_eq(redis_clock_at(&c, 5), 1000005);
 }
-END_TEST
 
 START_TEST(a_long_trip_tells_only_that_it_is_in_between)
 {
@@ -27,7 +26,6 @@ START_TEST(a_long_trip_tells_only_that_it_is_in_between)
     ck_assert(!redis_clock_sample(&c, 20000 * MS, 20100 * MS, 21110 * MS));
     ck_assert_int_eq(c.offset_us, 1010 * MS);
 }
-END_TEST
 
 START_TEST(a_jump_is_more_than_half_a_second_in_either_direction)
 {
@@ -41,7 +39,6 @@ START_TEST(a_jump_is_more_than_half_a_second_in_either_direction)
     ck_assert(redis_clock_sample(&c, 5000 * MS, 5000 * MS, 1000 * MS));
     ck_assert_int_eq(c.offset_us, -4000 * MS);
 }
-END_TEST
 
 START_TEST(calls_come_out_in_the_order_they_went_in)
 {
@@ -65,18 +62,4 @@ START_TEST(calls_come_out_in_the_order_they_went_in)
     ck_assert_uint_eq(out, in);
     ck_assert_ptr_null(call_fifo_first(&f));
     call_fifo_fini(&f);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("redis_clock");
-    TCase *tc = tcase_create("redis_clock");
-
-    tcase_add_test(tc, the_middle_of_a_short_trip_is_taken);
-    tcase_add_test(tc, a_long_trip_tells_only_that_it_is_in_between);
-    tcase_add_test(tc, a_jump_is_more_than_half_a_second_in_either_direction);
-    tcase_add_test(tc, calls_come_out_in_the_order_they_went_in);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -38,6 +38,8 @@ static struct op simple_release(const char *name)
     };
 }
 
+TEST_GROUP(.setup = setup);
+
 START_TEST(what_happens_most_is_simple)
 {
     struct op acquire = simple_acquire("n"), release = simple_release("n");
@@ -51,7 +53,6 @@ START_TEST(what_happens_most_is_simple)
     script_batch_add(&gather, &release);
     ck_assert_uint_eq(gather.releases.ops[0].target.token, 123);
 }
-END_TEST
 
 static void change_acquire(struct op *op, int how)
 {
@@ -98,14 +99,13 @@ static void change_acquire(struct op *op, int how)
     }
 }
 
-START_TEST(another_acquire_is_not_simple)
+START_TEST(another_acquire_is_not_simple, 13)
 {
     struct op op = simple_acquire("n");
 
     change_acquire(&op, _i);
     ck_assert(!script_batch_is_simple(&op));
 }
-END_TEST
 
 static void change_release(struct op *op, int how)
 {
@@ -155,14 +155,13 @@ static void change_release(struct op *op, int how)
     }
 }
 
-START_TEST(another_release_is_not_simple)
+START_TEST(another_release_is_not_simple, 14)
 {
     struct op op = simple_release("n");
 
     change_release(&op, _i);
     ck_assert(!script_batch_is_simple(&op));
 }
-END_TEST
 
 START_TEST(it_keeps_copies)
 {
@@ -190,7 +189,6 @@ START_TEST(it_keeps_copies)
     ck_assert(span_eq(kept->name, SPAN("other")));
     ck_assert(span_eq(kept->target.field, SPAN("latchd:123")));
 }
-END_TEST
 
 static bool in_the_way(struct op op)
 {
@@ -221,7 +219,6 @@ START_TEST(ops_of_the_same_name_keep_their_order)
     ck_assert(!in_the_way(other));
     ck_assert(!in_the_way(simple_acquire("n")));
 }
-END_TEST
 
 START_TEST(there_is_room_for_so_many)
 {
@@ -241,7 +238,6 @@ START_TEST(there_is_room_for_so_many)
         }
     }
 }
-END_TEST
 
 START_TEST(long_names_are_fewer)
 {
@@ -259,7 +255,6 @@ START_TEST(long_names_are_fewer)
     ck_assert(in_the_way(op));
     ck_assert(!in_the_way(simple_release("short")));
 }
-END_TEST
 
 /* --- the call, and its reply -------------------------------------------------------
  */
@@ -316,7 +311,6 @@ START_TEST(one_call_names_all_of_them)
                               "0000000000000000") "$5\r\n30000\r\n$4\r\n5000\r\n$"
                                                   "3\r\n123\r\n$4\r\n-123\r\n");
 }
-END_TEST
 
 static redisReply *reply_of(const char *text)
 {
@@ -345,7 +339,6 @@ START_TEST(a_reply_is_of_all_or_of_each)
     freeReplyObject(word);
     freeReplyObject(each);
 }
-END_TEST
 
 static const char *const OF_NONE[] = {
     "-NOPERM no\r\n",
@@ -356,7 +349,7 @@ static const char *const OF_NONE[] = {
     "*4\r\n$2\r\nOK\r\n:7\r\n:1\r\n:0\r\n",
 };
 
-START_TEST(a_reply_of_another_number_is_of_none)
+START_TEST(a_reply_of_another_number_is_of_none, TEST_ROWS(OF_NONE))
 {
     redisReply *reply = reply_of(OF_NONE[_i]);
 
@@ -371,26 +364,4 @@ START_TEST(a_reply_of_another_number_is_of_none)
     }
     freeReplyObject(reply);
     ck_assert_ptr_null(script_reply_part(NULL, 1, 2));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("gather");
-    TCase *tc = tcase_create("gather");
-
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_test(tc, what_happens_most_is_simple);
-    tcase_add_loop_test(tc, another_acquire_is_not_simple, 0, 13);
-    tcase_add_loop_test(tc, another_release_is_not_simple, 0, 14);
-    tcase_add_test(tc, it_keeps_copies);
-    tcase_add_test(tc, ops_of_the_same_name_keep_their_order);
-    tcase_add_test(tc, there_is_room_for_so_many);
-    tcase_add_test(tc, long_names_are_fewer);
-    tcase_add_test(tc, one_call_names_all_of_them);
-    tcase_add_test(tc, a_reply_is_of_all_or_of_each);
-    tcase_add_loop_test(tc, a_reply_of_another_number_is_of_none, 0,
-                        sizeof OF_NONE / sizeof *OF_NONE);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -67,7 +67,7 @@ static const struct {
     { "*4\r\n$2\r\nOK\r\n:1\r\n$0\r\n\r\n$1\r\nf\r\n", OP_INSPECT },
 };
 
-START_TEST(a_garbled_reply_is_an_error)
+START_TEST(a_garbled_reply_is_an_error, TEST_ROWS(GARBLED))
 {
     struct script_result r;
 
@@ -75,7 +75,6 @@ START_TEST(a_garbled_reply_is_an_error)
                   "%s", GARBLED[_i].text);
     ck_assert_uint_gt(r.result.text.len, 0);
 }
-END_TEST
 
 static const struct {
     const char *text;
@@ -106,16 +105,14 @@ START_TEST(a_field_longer_than_any_of_ours_is_an_error)
                          more == 0 ? OP_OK : OP_ERROR);
     }
 }
-END_TEST
 
-START_TEST(errors_of_redis_are_told_apart)
+START_TEST(errors_of_redis_are_told_apart, TEST_ROWS(ERRORS))
 {
     struct script_result r;
 
     ck_assert_int_eq(reply_status(ERRORS[_i].text, OP_ACQUIRE, 0, &r),
                      ERRORS[_i].status);
 }
-END_TEST
 
 START_TEST(short_replies_are_what_happens_most)
 {
@@ -130,7 +127,6 @@ START_TEST(short_replies_are_what_happens_most)
     ck_assert(r.result.freed && !r.result.moved);
     ck_assert_int_eq(reply_status("$4\r\nLATE\r\n", OP_RENEW, 2, &r), OP_LATE);
 }
-END_TEST
 
 START_TEST(a_name_of_another_family_is_told_apart_from_other_data)
 {
@@ -146,7 +142,6 @@ START_TEST(a_name_of_another_family_is_told_apart_from_other_data)
                      OP_WRONGTYPE);
     ck_assert(!r.result.rw && !r.result.plain);
 }
-END_TEST
 
 START_TEST(what_only_some_scripts_tell_may_be_missing)
 {
@@ -173,7 +168,6 @@ START_TEST(what_only_some_scripts_tell_may_be_missing)
                      OP_OK);
     ck_assert_uint_eq(r.result.batch_count, 2);
 }
-END_TEST
 
 START_TEST(one_token_of_many_names_is_that_of_each)
 {
@@ -192,7 +186,6 @@ START_TEST(one_token_of_many_names_is_that_of_each)
     ck_assert_int_eq(reply_status(":0\r\n", OP_ACQUIRE_BATCH, 3, &r), OP_ERROR);
     ck_assert_int_eq(reply_status(":7\r\n", OP_ACQUIRE_BATCH, 0, &r), OP_ERROR);
 }
-END_TEST
 
 START_TEST(replies_tell_whether_there_is_a_fair_queue)
 {
@@ -211,7 +204,6 @@ START_TEST(replies_tell_whether_there_is_a_fair_queue)
                      OP_BUSY);
     ck_assert(!r.result.fair);
 }
-END_TEST
 
 START_TEST(commands_are_written_word_by_word)
 {
@@ -227,25 +219,4 @@ START_TEST(commands_are_written_word_by_word)
     ck_assert_str_eq(buf_ptr(&out), "*5\r\n$3\r\nSET\r\n$20\r\n18446744073709551615\r\n"
                                     "$1\r\n0\r\n$7\r\np:{n}:s\r\n$5\r\np:a{b\r\n");
     buf_reset(&out);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("script_reply");
-    TCase *tc = tcase_create("script_reply");
-
-    tcase_add_loop_test(tc, a_garbled_reply_is_an_error, 0,
-                        (int)(sizeof(GARBLED) / sizeof(GARBLED[0])));
-    tcase_add_loop_test(tc, errors_of_redis_are_told_apart, 0,
-                        (int)(sizeof(ERRORS) / sizeof(ERRORS[0])));
-    tcase_add_test(tc, a_field_longer_than_any_of_ours_is_an_error);
-    tcase_add_test(tc, short_replies_are_what_happens_most);
-    tcase_add_test(tc, a_name_of_another_family_is_told_apart_from_other_data);
-    tcase_add_test(tc, what_only_some_scripts_tell_may_be_missing);
-    tcase_add_test(tc, one_token_of_many_names_is_that_of_each);
-    tcase_add_test(tc, replies_tell_whether_there_is_a_fair_queue);
-    tcase_add_test(tc, commands_are_written_word_by_word);
-    suite_add_tcase(s, tc);
-    return s;
 }

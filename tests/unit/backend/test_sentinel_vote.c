@@ -55,11 +55,12 @@ static enum sentinel_verdict insist(size_t first, size_t last, const char *host,
     return verdict;
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(nothing_is_believed_before_anybody_said_anything)
 {
     decides(SENTINEL_STAYS, false, "", 0);
 }
-END_TEST
 
 START_TEST(the_first_one_is_heard_when_most_have_spoken)
 {
@@ -69,7 +70,6 @@ START_TEST(the_first_one_is_heard_when_most_have_spoken)
     decides(SENTINEL_MOVED, false, "a", 1);
     decides(SENTINEL_STAYS, false, "a", 1);
 }
-END_TEST
 
 START_TEST(nobody_is_waited_for_who_cannot_be_reached)
 {
@@ -79,7 +79,6 @@ START_TEST(nobody_is_waited_for_who_cannot_be_reached)
     sentinel_vote_silent(belief, 2);
     decides(SENTINEL_MOVED, false, "a", 1);
 }
-END_TEST
 
 START_TEST(others_are_waited_for_a_moment_only)
 {
@@ -89,7 +88,6 @@ START_TEST(others_are_waited_for_a_moment_only)
     now++;
     decides(SENTINEL_MOVED, false, "a", 1);
 }
-END_TEST
 
 START_TEST(at_the_start_the_newest_epoch_counts)
 {
@@ -97,7 +95,6 @@ START_TEST(at_the_start_the_newest_epoch_counts)
     hear(1, "new", 5);
     decides(SENTINEL_MOVED, false, "new", 5);
 }
-END_TEST
 
 START_TEST(at_the_start_most_decide_among_equals)
 {
@@ -106,7 +103,6 @@ START_TEST(at_the_start_most_decide_among_equals)
     hear(2, "b", 1);
     decides(SENTINEL_MOVED, false, "b", 1);
 }
-END_TEST
 
 START_TEST(one_that_knows_more_is_enough)
 {
@@ -116,7 +112,6 @@ START_TEST(one_that_knows_more_is_enough)
     hear(2, "b", 3);
     decides(SENTINEL_CONFIRMED, true, "b", 3);
 }
-END_TEST
 
 START_TEST(one_that_is_behind_leads_nowhere)
 {
@@ -124,7 +119,6 @@ START_TEST(one_that_is_behind_leads_nowhere)
     ck_assert_int_eq(insist(0, 0, "a", 4, 60000, false), SENTINEL_STAYS);
     decides(SENTINEL_STAYS, false, "b", 5);
 }
-END_TEST
 
 START_TEST(most_lead_back_only_from_what_cannot_be_used)
 {
@@ -135,7 +129,6 @@ START_TEST(most_lead_back_only_from_what_cannot_be_used)
     ck_assert_str_eq(belief->master.host, "a");
     ck_assert_uint_eq(belief->master.epoch, 4);
 }
-END_TEST
 
 START_TEST(an_outvoted_claim_counts_again_when_most_make_it)
 {
@@ -151,7 +144,6 @@ START_TEST(an_outvoted_claim_counts_again_when_most_make_it)
     hear(1, "x", 99);
     decides(SENTINEL_MOVED, true, "x", 99);
 }
-END_TEST
 
 START_TEST(a_majority_that_changes_its_mind_begins_anew)
 {
@@ -161,7 +153,6 @@ START_TEST(a_majority_that_changes_its_mind_begins_anew)
     ck_assert_int_eq(insist(0, 1, "a", 4, SENTINEL_OUTVOTED_MS, false), SENTINEL_STAYS);
     ck_assert_int_eq(insist(0, 1, "a", 4, 2000, false), SENTINEL_OVERRULED);
 }
-END_TEST
 
 START_TEST(what_was_said_long_ago_does_not_count)
 {
@@ -171,7 +162,6 @@ START_TEST(what_was_said_long_ago_does_not_count)
     hear(2, "b", 1);
     decides(SENTINEL_MOVED, false, "b", 1);
 }
-END_TEST
 
 START_TEST(who_is_gone_does_not_count)
 {
@@ -183,7 +173,6 @@ START_TEST(who_is_gone_does_not_count)
     ck_assert_int_eq(insist(0, 0, "a", 4, SENTINEL_OUTVOTED_MS + 1000, false),
                      SENTINEL_OVERRULED);
 }
-END_TEST
 
 START_TEST(a_port_makes_another_server)
 {
@@ -194,34 +183,4 @@ START_TEST(a_port_makes_another_server)
     sentinel_vote_hear(belief, 0, &claim);
     ck_assert_int_eq(sentinel_vote_decide(belief, now, true), SENTINEL_MOVED);
     ck_assert_str_eq(belief->master.port, "1");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *const TESTS[] = {
-        nothing_is_believed_before_anybody_said_anything,
-        the_first_one_is_heard_when_most_have_spoken,
-        nobody_is_waited_for_who_cannot_be_reached,
-        others_are_waited_for_a_moment_only,
-        at_the_start_the_newest_epoch_counts,
-        at_the_start_most_decide_among_equals,
-        one_that_knows_more_is_enough,
-        one_that_is_behind_leads_nowhere,
-        most_lead_back_only_from_what_cannot_be_used,
-        an_outvoted_claim_counts_again_when_most_make_it,
-        a_majority_that_changes_its_mind_begins_anew,
-        what_was_said_long_ago_does_not_count,
-        who_is_gone_does_not_count,
-        a_port_makes_another_server,
-    };
-    Suite *s = suite_create("sentinel_belief");
-    TCase *tc = tcase_create("sentinel_belief");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    for (size_t i = 0; i < sizeof(TESTS) / sizeof(TESTS[0]); i++) {
-        tcase_add_test(tc, TESTS[i]);
-    }
-    suite_add_tcase(s, tc);
-    return s;
 }

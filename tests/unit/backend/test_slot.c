@@ -22,12 +22,11 @@ static const struct {
     { "job", 2906 },
 };
 
-START_TEST(slots_are_redis_clusters)
+START_TEST(slots_are_redis_clusters, TEST_ROWS(KNOWN))
 {
     ck_assert_msg(slot_of(span_str(KNOWN[_i].key)) == KNOWN[_i].slot, "%s: %u",
                   KNOWN[_i].key, slot_of(span_str(KNOWN[_i].key)));
 }
-END_TEST
 
 START_TEST(the_keys_beside_a_lock_are_in_its_slot)
 {
@@ -45,17 +44,4 @@ START_TEST(the_keys_beside_a_lock_are_in_its_slot)
         ck_assert_uint_eq(slot_of(buf_span(&key)), slot_of(name));
     }
     buf_reset(&key);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("slot");
-    TCase *tc = tcase_create("slot");
-
-    tcase_add_loop_test(tc, slots_are_redis_clusters, 0,
-                        sizeof(KNOWN) / sizeof(KNOWN[0]));
-    tcase_add_test(tc, the_keys_beside_a_lock_are_in_its_slot);
-    suite_add_tcase(s, tc);
-    return s;
 }

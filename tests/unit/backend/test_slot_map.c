@@ -34,6 +34,8 @@ static void sees(const char *text)
     ck_assert(slot_map_parse(span_str(text), "here", &now));
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(each_slot_has_its_owner)
 {
     ck_assert_str_eq(slot_map_owner(&was, 0)->host, "10.0.0.1");
@@ -46,7 +48,6 @@ START_TEST(each_slot_has_its_owner)
     ck_assert_str_eq(slot_map_find(&was, R)->master_id, A);
     ck_assert_ptr_null(slot_map_owner(&now, 0));
 }
-END_TEST
 
 START_TEST(a_node_that_does_not_know_its_address_is_where_it_was_asked)
 {
@@ -60,7 +61,6 @@ START_TEST(a_node_that_does_not_know_its_address_is_where_it_was_asked)
     ck_assert_ptr_null(slot_map_owner(&now, 1));
     ck_assert_ptr_null(slot_map_owner(&now, 2));
 }
-END_TEST
 
 static const char *const NONSENSE[] = {
     "-ERR This instance has cluster support disabled",
@@ -74,12 +74,11 @@ static const char *const NONSENSE[] = {
     A " 10.0.0.1:1@2 slave " B " 0 1 3 connected 0-100\n",
 };
 
-START_TEST(what_is_no_map_is_refused)
+START_TEST(what_is_no_map_is_refused, TEST_ROWS(NONSENSE))
 {
     ck_assert(!slot_map_parse(span_str(NONSENSE[_i]), "here", &now));
     ck_assert_ptr_null(now.nodes);
 }
-END_TEST
 
 START_TEST(too_many_nodes_are_refused)
 {
@@ -90,7 +89,6 @@ START_TEST(too_many_nodes_are_refused)
     ck_assert(!slot_map_parse(span_of(text, len), "here", &now));
     free(text);
 }
-END_TEST
 
 START_TEST(a_slot_that_went_to_another_master_was_moved)
 {
@@ -102,7 +100,6 @@ START_TEST(a_slot_that_went_to_another_master_was_moved)
     /* And who has not heard of it yet is not believed. */
     ck_assert(slot_map_is_older(&was, &now));
 }
-END_TEST
 
 START_TEST(a_master_without_slots_is_still_a_master)
 {
@@ -110,7 +107,6 @@ START_TEST(a_master_without_slots_is_still_a_master)
            " 10.0.0.2:7002@17002 master - 0 1 5 connected 0-16383\n" LINE_R);
     ck_assert_int_eq(slot_map_fate(&was, &now, 0), SLOT_MOVED);
 }
-END_TEST
 
 START_TEST(a_replica_that_took_over_may_lack_writes)
 {
@@ -124,7 +120,6 @@ START_TEST(a_replica_that_took_over_may_lack_writes)
            " 10.0.0.3:7003@17003 myself,master - 0 0 5 connected 0-100\n");
     ck_assert_int_eq(slot_map_fate(&was, &now, 100), SLOT_FAILED_OVER);
 }
-END_TEST
 
 START_TEST(what_went_away_from_a_dead_master_may_lack_writes)
 {
@@ -135,32 +130,10 @@ START_TEST(what_went_away_from_a_dead_master_may_lack_writes)
     sees(B " 10.0.0.2:7002@17002 master - 0 1 5 connected 0-16383\n");
     ck_assert_int_eq(slot_map_fate(&was, &now, 0), SLOT_FAILED_OVER);
 }
-END_TEST
 
 START_TEST(a_slot_that_nobody_has_stays_where_it_was)
 {
     sees(LINE_B LINE_R);
     ck_assert_int_eq(slot_map_fate(&was, &now, 0), SLOT_STAYS);
     ck_assert(!slot_map_is_older(&now, &was));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("slot_map");
-    TCase *tc = tcase_create("slot_map");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, each_slot_has_its_owner);
-    tcase_add_test(tc, a_node_that_does_not_know_its_address_is_where_it_was_asked);
-    tcase_add_loop_test(tc, what_is_no_map_is_refused, 0,
-                        sizeof(NONSENSE) / sizeof(NONSENSE[0]));
-    tcase_add_test(tc, too_many_nodes_are_refused);
-    tcase_add_test(tc, a_slot_that_went_to_another_master_was_moved);
-    tcase_add_test(tc, a_master_without_slots_is_still_a_master);
-    tcase_add_test(tc, a_replica_that_took_over_may_lack_writes);
-    tcase_add_test(tc, what_went_away_from_a_dead_master_may_lack_writes);
-    tcase_add_test(tc, a_slot_that_nobody_has_stays_where_it_was);
-    suite_add_tcase(s, tc);
-    return s;
 }

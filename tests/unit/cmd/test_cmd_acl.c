@@ -50,6 +50,8 @@ static void expect_runs(const char *line, const char *asked)
     fake_answer(REPLY_INT, 1, 0);
 }
 
+TEST_GROUP(.setup = setup, .teardown = fake_teardown);
+
 START_TEST(commands_and_categories_are_what_the_user_may_run)
 {
     ann_may("~* +@lock -@admin +client|id");
@@ -65,7 +67,6 @@ START_TEST(commands_and_categories_are_what_the_user_may_run)
            "-ERR unknown subcommand 'NONSENSE'. Try CLIENT HELP.\r\n");
     ck_assert_str_eq(fake.asked, "");
 }
-END_TEST
 
 START_TEST(who_is_refused_everything_can_still_log_in_and_leave)
 {
@@ -77,7 +78,6 @@ START_TEST(who_is_refused_everything_can_still_log_in_and_leave)
     ck_assert(starts(fake_run(user, "HELLO 2"), "*14\r\n"));
     expect("QUIT", "+OK\r\n");
 }
-END_TEST
 
 START_TEST(names_have_to_match_all_of_them)
 {
@@ -101,7 +101,6 @@ START_TEST(names_have_to_match_all_of_them)
     expect("LOCK", "-ERR wrong number of arguments for 'lock' command\r\n");
     ck_assert(!starts(fake_run(user, "MLOCK 9 other"), "-NOPERM"));
 }
-END_TEST
 
 START_TEST(channels_are_the_users_own)
 {
@@ -112,7 +111,6 @@ START_TEST(channels_are_the_users_own)
     expect("PSUBSCRIBE lost:a:1*", NO_CHANNEL);
     ck_assert(starts(fake_run(user, "UNSUBSCRIBE lost:b"), "*3\r\n"));
 }
-END_TEST
 
 START_TEST(who_listens_to_what_is_taken_away_is_closed)
 {
@@ -124,7 +122,6 @@ START_TEST(who_listens_to_what_is_taken_away_is_closed)
                      "+OK\r\n");
     ck_assert_uint_eq(user->id, 0);
 }
-END_TEST
 
 START_TEST(rules_count_from_the_next_command_on)
 {
@@ -136,7 +133,6 @@ START_TEST(rules_count_from_the_next_command_on)
     expect("PING", "+PONG\r\n"); /* as in Redis: only logins are over */
     expect("AUTH ann pw", WRONG);
 }
-END_TEST
 
 START_TEST(deleted_users_leave_and_the_others_stay)
 {
@@ -150,7 +146,6 @@ START_TEST(deleted_users_leave_and_the_others_stay)
     expect("ACL DELUSER ann", ":1\r\n"); /* himself: answered, then closed */
     ck_assert(user->draining);
 }
-END_TEST
 
 START_TEST(a_transaction_is_looked_at_twice)
 {
@@ -166,7 +161,6 @@ START_TEST(a_transaction_is_looked_at_twice)
     ck_assert_ptr_nonnull(
         strstr(fake_output(user), "-NOPERM ACLs rules changed between"));
 }
-END_TEST
 
 START_TEST(requests_carry_their_user)
 {
@@ -185,7 +179,6 @@ START_TEST(requests_carry_their_user)
     ck_assert_uint_eq(fake.hold.user, fake.mlock.one.user);
     ck_assert(!fake.hold.overrides);
 }
-END_TEST
 
 /* --- the ACL commands
  * ------------------------------------------------------------------ */
@@ -230,11 +223,10 @@ static const struct {
     { "CLIENT KILL USER nobody", "-ERR No such user 'nobody'\r\n" },
 };
 
-START_TEST(replies_are_those_of_redis)
+START_TEST(replies_are_those_of_redis, TEST_ROWS(REPLIES))
 {
     ck_assert_str_eq(fake_run(me, REPLIES[_i].line), REPLIES[_i].reply);
 }
-END_TEST
 
 START_TEST(a_dry_run_tells_what_would_be_refused)
 {
@@ -248,7 +240,6 @@ START_TEST(a_dry_run_tells_what_would_be_refused)
                   "This user has no permissions to access the 'x' channel"));
     ck_assert_str_eq(fake_run(me, "ACL LOG"), "*0\r\n");
 }
-END_TEST
 
 START_TEST(what_was_refused_is_in_the_log)
 {
@@ -272,7 +263,6 @@ START_TEST(what_was_refused_is_in_the_log)
     (void)fake_run(me, "ACL LOG RESET");
     ck_assert_str_eq(fake_run(me, "ACL LOG"), "*0\r\n");
 }
-END_TEST
 
 START_TEST(the_file_is_loaded_and_saved)
 {
@@ -290,7 +280,6 @@ START_TEST(the_file_is_loaded_and_saved)
         starts(fake_run(me, "ACL LOAD"), "-ERR users.acl:1 should start with user"));
     ck_assert(has(fake_run(me, "ACL USERS"), "bob"));
 }
-END_TEST
 
 START_TEST(connections_are_told_apart_by_their_user)
 {
@@ -299,30 +288,4 @@ START_TEST(connections_are_told_apart_by_their_user)
     ck_assert(has(fake_run(me, "CLIENT INFO"), " user=default "));
     ck_assert_str_eq(fake_run(me, "CLIENT KILL USER ann"), ":1\r\n");
     ck_assert_uint_eq(user->id, 0);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("cmd acl");
-    TCase *tc = tcase_create("acl");
-
-    tcase_add_checked_fixture(tc, setup, fake_teardown);
-    tcase_add_test(tc, commands_and_categories_are_what_the_user_may_run);
-    tcase_add_test(tc, who_is_refused_everything_can_still_log_in_and_leave);
-    tcase_add_test(tc, names_have_to_match_all_of_them);
-    tcase_add_test(tc, channels_are_the_users_own);
-    tcase_add_test(tc, who_listens_to_what_is_taken_away_is_closed);
-    tcase_add_test(tc, rules_count_from_the_next_command_on);
-    tcase_add_test(tc, deleted_users_leave_and_the_others_stay);
-    tcase_add_test(tc, a_transaction_is_looked_at_twice);
-    tcase_add_test(tc, requests_carry_their_user);
-    tcase_add_loop_test(tc, replies_are_those_of_redis, 0,
-                        sizeof(REPLIES) / sizeof(REPLIES[0]));
-    tcase_add_test(tc, a_dry_run_tells_what_would_be_refused);
-    tcase_add_test(tc, what_was_refused_is_in_the_log);
-    tcase_add_test(tc, the_file_is_loaded_and_saved);
-    tcase_add_test(tc, connections_are_told_apart_by_their_user);
-    suite_add_tcase(s, tc);
-    return s;
 }

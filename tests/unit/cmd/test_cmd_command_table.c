@@ -14,7 +14,6 @@ START_TEST(rows_are_sorted_and_unique)
                       COMMANDS[i - 1].name, COMMANDS[i].name);
     }
 }
-END_TEST
 
 /* The fewest arguments that the usage line allows, and whether there may be more. */
 static void usage_bounds(const char *usage, size_t *ret_min, bool *ret_open)
@@ -47,7 +46,7 @@ static void usage_bounds(const char *usage, size_t *ret_min, bool *ret_open)
     }
 }
 
-START_TEST(a_row_is_complete_and_its_arity_fits_its_usage)
+START_TEST(a_row_is_complete_and_its_arity_fits_its_usage, (int)COMMAND_COUNT)
 {
     const struct command *c = &COMMANDS[_i];
     size_t words = command_is_sub(c) ? 2 : 1, min;
@@ -79,7 +78,6 @@ START_TEST(a_row_is_complete_and_its_arity_fits_its_usage)
     ck_assert_msg((c->arity < 0) == open, "%s: arity %d, usage %s", c->name, c->arity,
                   c->usage);
 }
-END_TEST
 
 START_TEST(names_are_found_in_any_case)
 {
@@ -93,7 +91,6 @@ START_TEST(names_are_found_in_any_case)
     ck_assert_ptr_null(command_find(SPAN("locklocklocklocklocklocklocklocklocklock")));
     ck_assert_ptr_null(command_find_sub(command_find(SPAN("client")), SPAN("lock")));
 }
-END_TEST
 
 START_TEST(subcommands_stand_behind_their_container)
 {
@@ -106,7 +103,6 @@ START_TEST(subcommands_stand_behind_their_container)
     (void)command_subs(command_find(SPAN("lock")), &count);
     ck_assert_uint_eq(count, 0);
 }
-END_TEST
 
 /* The option words of a usage line are those that the arguments' parser takes. */
 static const struct {
@@ -120,7 +116,7 @@ static const struct {
     { "mlock", &SYNTAX_MLOCK },
 };
 
-START_TEST(usage_and_parser_know_the_same_options)
+START_TEST(usage_and_parser_know_the_same_options, TEST_ROWS(SYNTAXES))
 {
     static const struct {
         const char *word;
@@ -140,7 +136,6 @@ START_TEST(usage_and_parser_know_the_same_options)
     }
     ck_assert_msg(bits == SYNTAXES[_i].syntax->options, "%s", c->usage);
 }
-END_TEST
 
 static const struct {
     const char *usage;
@@ -163,7 +158,7 @@ static const struct {
       "*6 $4 name $8 password $4 type $6 string $12 display_text $8 password " },
 };
 
-START_TEST(docs_have_the_shape_that_clients_read)
+START_TEST(docs_have_the_shape_that_clients_read, TEST_ROWS(DOCS))
 {
     struct buf out = { 0 };
     char text[1024];
@@ -179,33 +174,11 @@ START_TEST(docs_have_the_shape_that_clients_read)
     ck_assert_str_eq(text, DOCS[_i].docs);
     buf_reset(&out);
 }
-END_TEST
 
 static const char *const BROKEN[] = { "[",  "[a", "(a |",  "(a | )",
                                       "a)", "]",  "a | b", "[]" };
 
-START_TEST(a_broken_usage_line_is_noticed)
+START_TEST(a_broken_usage_line_is_noticed, TEST_ROWS(BROKEN))
 {
     ck_assert_msg(!usage_is_valid(BROKEN[_i]), "%s", BROKEN[_i]);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("cmd table");
-    TCase *tc = tcase_create("table");
-
-    tcase_add_test(tc, rows_are_sorted_and_unique);
-    tcase_add_loop_test(tc, a_row_is_complete_and_its_arity_fits_its_usage, 0,
-                        (int)COMMAND_COUNT);
-    tcase_add_test(tc, names_are_found_in_any_case);
-    tcase_add_test(tc, subcommands_stand_behind_their_container);
-    tcase_add_loop_test(tc, usage_and_parser_know_the_same_options, 0,
-                        (int)(sizeof(SYNTAXES) / sizeof(SYNTAXES[0])));
-    tcase_add_loop_test(tc, docs_have_the_shape_that_clients_read, 0,
-                        (int)(sizeof(DOCS) / sizeof(DOCS[0])));
-    tcase_add_loop_test(tc, a_broken_usage_line_is_noticed, 0,
-                        (int)(sizeof(BROKEN) / sizeof(BROKEN[0])));
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -19,6 +19,8 @@ static void teardown(void)
 /* --- connections -------------------------------------------------------------------
  */
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(hello_switches_and_tells)
 {
     const char *out = fake_run(me, "HELLO 3 SETNAME joe");
@@ -31,7 +33,6 @@ START_TEST(hello_switches_and_tells)
     ck_assert(starts(fake_run(me, "HELLO 2"), "*14\r\n"));
     ck_assert_str_eq(fake_run(me, "GET x"), "$-1\r\n");
 }
-END_TEST
 
 START_TEST(nothing_runs_before_the_password)
 {
@@ -58,7 +59,6 @@ START_TEST(nothing_runs_before_the_password)
     ck_assert_int_eq(fake_run(c, "HELLO 3 AUTH default sesame")[0], '%');
     ck_assert(c->trusted);
 }
-END_TEST
 
 START_TEST(replies_can_be_switched_off)
 {
@@ -76,7 +76,6 @@ START_TEST(replies_can_be_switched_off)
     ck_assert(!me->suspended);
     ck_assert_str_eq(fake_run(me, "CLIENT REPLY ON"), "+OK\r\n");
 }
-END_TEST
 
 START_TEST(reset_makes_a_new_client)
 {
@@ -86,7 +85,6 @@ START_TEST(reset_makes_a_new_client)
     ck_assert_str_eq(fake_run(me, "CLIENT GETNAME"), "$-1\r\n");
     ck_assert_str_eq(fake_run(me, "PUBSUB NUMSUB a"), "*2\r\n$1\r\na\r\n:0\r\n");
 }
-END_TEST
 
 START_TEST(quit_and_shutdown_end_it)
 {
@@ -96,7 +94,6 @@ START_TEST(quit_and_shutdown_end_it)
     ck_assert(fake.shut_down);
     ck_assert(me->suspended);
 }
-END_TEST
 
 START_TEST(kill_closes_others_and_oneself_last)
 {
@@ -113,7 +110,6 @@ START_TEST(kill_closes_others_and_oneself_last)
     ck_assert_str_eq(fake_run(me, "CLIENT KILL ID 1 SKIPME no"), ":1\r\n");
     ck_assert(me->draining);
 }
-END_TEST
 
 START_TEST(list_describes_clients)
 {
@@ -129,7 +125,6 @@ START_TEST(list_describes_clients)
     ck_assert_ptr_nonnull(strstr(out, " cmd=lock "));
     ck_assert_ptr_null(strstr(fake_run(me, "CLIENT LIST ID 1 77"), "id=2"));
 }
-END_TEST
 
 /* --- pub/sub -----------------------------------------------------------------------
  */
@@ -164,7 +159,6 @@ START_TEST(events_reach_resp2_subscribers)
                      "*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n");
     ck_assert_str_eq(fake_run(me, "PING"), "+PONG\r\n");
 }
-END_TEST
 
 START_TEST(events_are_pushes_in_resp3)
 {
@@ -177,7 +171,6 @@ START_TEST(events_are_pushes_in_resp3)
     ck_assert_str_eq(fake_run(me, "PING"), "+PONG\r\n");
     ck_assert_str_eq(fake_run(me, "PUBSUB NUMPAT"), ":1\r\n");
 }
-END_TEST
 
 START_TEST(patterns_are_limited)
 {
@@ -191,7 +184,6 @@ START_TEST(patterns_are_limited)
     }
     ck_assert(starts(fake_run(me, "PSUBSCRIBE q"), "-LIMIT "));
 }
-END_TEST
 
 /* Whatever they are, an event is not matched for long. */
 START_TEST(patterns_that_are_slow_to_match_are_limited)
@@ -223,7 +215,6 @@ START_TEST(patterns_that_are_slow_to_match_are_limited)
     ck_assert_str_eq(fake_run(me, "PUNSUBSCRIBE x*"),
                      "*3\r\n$12\r\npunsubscribe\r\n$2\r\nx*\r\n:1\r\n");
 }
-END_TEST
 
 /* --- describing --------------------------------------------------------------------
  */
@@ -254,7 +245,6 @@ START_TEST(info_has_what_ready_checks_read)
     ck_assert_str_eq(fake_run(me, "CONFIG RESETSTAT"), "+OK\r\n");
     ck_assert_ptr_null(strstr(fake_run(me, "INFO commandstats"), "cmdstat_info"));
 }
-END_TEST
 
 START_TEST(command_describes_lock)
 {
@@ -270,28 +260,4 @@ START_TEST(command_describes_lock)
     ck_assert_ptr_nonnull(strstr(fake_run(me, "COMMAND DOCS"), "client|kill"));
     ck_assert_ptr_nonnull(strstr(fake_run(me, "COMMAND"), "client|kill"));
     ck_assert_ptr_nonnull(strstr(fake_run(me, "CLIENT HELP"), "+KILL "));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("cmd connection");
-    TCase *tc = tcase_create("commands");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, hello_switches_and_tells);
-    tcase_add_test(tc, nothing_runs_before_the_password);
-    tcase_add_test(tc, replies_can_be_switched_off);
-    tcase_add_test(tc, reset_makes_a_new_client);
-    tcase_add_test(tc, quit_and_shutdown_end_it);
-    tcase_add_test(tc, kill_closes_others_and_oneself_last);
-    tcase_add_test(tc, list_describes_clients);
-    tcase_add_test(tc, events_reach_resp2_subscribers);
-    tcase_add_test(tc, events_are_pushes_in_resp3);
-    tcase_add_test(tc, patterns_are_limited);
-    tcase_add_test(tc, patterns_that_are_slow_to_match_are_limited);
-    tcase_add_test(tc, info_has_what_ready_checks_read);
-    tcase_add_test(tc, command_describes_lock);
-    suite_add_tcase(s, tc);
-    return s;
 }

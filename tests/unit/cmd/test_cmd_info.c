@@ -15,6 +15,8 @@ static void teardown(void)
     fake_teardown();
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(sections_are_those_of_redis_and_ours)
 {
     static const char *const NAMES[] = { "Server", "Clients",    "Memory",  "Stats",
@@ -35,7 +37,6 @@ START_TEST(sections_are_those_of_redis_and_ours)
     ck_assert(has(out, "# Locks\r\nlocks:5\r\n") && has(out, "\r\n\r\n# Watchdog\r\n"));
     ck_assert(!has(out, "# Server"));
 }
-END_TEST
 
 START_TEST(commands_are_told_by_outcome)
 {
@@ -55,7 +56,6 @@ START_TEST(commands_are_told_by_outcome)
     ck_assert(!has(out, "latency_wait_percentiles_usec_get"));
     ck_assert(has(out, "total_error_replies:2\r\n"));
 }
-END_TEST
 
 START_TEST(rates_are_of_the_last_second)
 {
@@ -68,18 +68,4 @@ START_TEST(rates_are_of_the_last_second)
     (void)fake_run(me, "CONFIG RESETSTAT");
     cmd_second(fake.cmd, 2500);
     ck_assert(has(fake_run(me, "INFO stats"), "instantaneous_ops_per_sec:0\r\n"));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("cmd info");
-    TCase *tc = tcase_create("info");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, sections_are_those_of_redis_and_ours);
-    tcase_add_test(tc, commands_are_told_by_outcome);
-    tcase_add_test(tc, rates_are_of_the_last_second);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -25,6 +25,8 @@ static void teardown(void)
 /* --- samples -----------------------------------------------------------------------
  */
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(a_second_has_one_sample_its_worst)
 {
     static struct latency_series s;
@@ -38,7 +40,6 @@ START_TEST(a_second_has_one_sample_its_worst)
     ck_assert_uint_eq(latency_sample(&s, 1)->at_s, 12);
     ck_assert_uint_eq(s.max_ms, 300);
 }
-END_TEST
 
 START_TEST(the_oldest_samples_give_way)
 {
@@ -53,7 +54,6 @@ START_TEST(the_oldest_samples_give_way)
                       2 * LATENCY_SAMPLES + 2);
     ck_assert_uint_eq(s.max_ms, 1000);
 }
-END_TEST
 
 START_TEST(the_graph_shows_high_low_and_age)
 {
@@ -72,7 +72,6 @@ START_TEST(the_graph_shows_high_low_and_age)
                      "\n  #\n  |\n #|\n_||\n\n141\nm00\n ss\n   \n");
     buf_reset(&out);
 }
-END_TEST
 
 /* --- commands ----------------------------------------------------------------------
  */
@@ -92,7 +91,6 @@ START_TEST(only_what_is_long_is_remembered)
     cmd_latency(fake.cmd, LATENCY_LOOP, 100000);
     ck_assert_str_eq(fake_run(me, "LATENCY HISTORY loop"), "*0\r\n");
 }
-END_TEST
 
 START_TEST(reset_says_how_many_events_had_samples)
 {
@@ -103,7 +101,6 @@ START_TEST(reset_says_how_many_events_had_samples)
     ck_assert_str_eq(fake_run(me, "LATENCY RESET"), ":2\r\n");
     ck_assert_str_eq(fake_run(me, "LATENCY RESET"), ":0\r\n");
 }
-END_TEST
 
 START_TEST(the_doctor_says_what_to_do)
 {
@@ -115,7 +112,6 @@ START_TEST(the_doctor_says_what_to_do)
     cmd_set_limits(fake.cmd, &limits);
     ck_assert(has(fake_run(me, "LATENCY DOCTOR"), "latency-monitor-threshold"));
 }
-END_TEST
 
 START_TEST(the_graph_needs_samples)
 {
@@ -125,7 +121,6 @@ START_TEST(the_graph_needs_samples)
     ck_assert(
         has(fake_run(me, "LATENCY GRAPH loop"), "loop - high 250 ms, low 250 ms"));
 }
-END_TEST
 
 START_TEST(histograms_are_cumulative_powers_of_two)
 {
@@ -144,23 +139,4 @@ START_TEST(histograms_are_cumulative_powers_of_two)
                   "%1\r\n$4\r\nping\r\n%2\r\n$5\r\ncalls\r\n:2\r\n"
                   "$14\r\nhistogram_usec\r\n%"));
     ck_assert_str_eq(fake_run(me, "LATENCY HISTOGRAM nonsense"), "%0\r\n");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("cmd latency");
-    TCase *tc = tcase_create("latency");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_second_has_one_sample_its_worst);
-    tcase_add_test(tc, the_oldest_samples_give_way);
-    tcase_add_test(tc, the_graph_shows_high_low_and_age);
-    tcase_add_test(tc, only_what_is_long_is_remembered);
-    tcase_add_test(tc, reset_says_how_many_events_had_samples);
-    tcase_add_test(tc, the_doctor_says_what_to_do);
-    tcase_add_test(tc, the_graph_needs_samples);
-    tcase_add_test(tc, histograms_are_cumulative_powers_of_two);
-    suite_add_tcase(s, tc);
-    return s;
 }

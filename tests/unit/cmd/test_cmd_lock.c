@@ -20,6 +20,8 @@ static void teardown(void)
 /* --- locks -------------------------------------------------------------------------
  */
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(lock_asks_the_engine_and_waits)
 {
     ck_assert_str_eq(fake_run(me, "lock job OWNER joe WAIT 0 KEEP 5 ID " ID16), "");
@@ -34,7 +36,6 @@ START_TEST(lock_asks_the_engine_and_waits)
     ck_assert_str_eq(fake_output(me), ":77\r\n");
     ck_assert(!me->suspended && !me->awaited);
 }
-END_TEST
 
 START_TEST(kinds_go_to_the_engine)
 {
@@ -51,7 +52,6 @@ START_TEST(kinds_go_to_the_engine)
     ck_assert_str_eq(fake.asked, "renew");
     ck_assert_int_eq(fake.hold.kind, KIND_READ);
 }
-END_TEST
 
 START_TEST(mlock_asks_for_all_names)
 {
@@ -64,7 +64,6 @@ START_TEST(mlock_asks_for_all_names)
     ck_assert_uint_eq(fake.mlock.one.has, LOCK_HAS_LEASE);
     ck_assert_uint_eq(fake.mlock.one.lease_ms, 500);
 }
-END_TEST
 
 START_TEST(bad_words_never_reach_the_engine)
 {
@@ -73,7 +72,6 @@ START_TEST(bad_words_never_reach_the_engine)
     ck_assert_str_eq(fake.asked, "");
     ck_assert(!me->suspended && !me->awaited);
 }
-END_TEST
 
 START_TEST(an_answer_to_another_call_is_dropped)
 {
@@ -89,7 +87,6 @@ START_TEST(an_answer_to_another_call_is_dropped)
     fake_close(me, false);
     fake_answer(REPLY_TOKEN, 5, 5);
 }
-END_TEST
 
 START_TEST(engine_errors_have_their_words)
 {
@@ -102,7 +99,6 @@ START_TEST(engine_errors_have_their_words)
         strstr(fake_run(me, "INFO commandstats"), "cmdstat_unlock:calls=1,"));
     ck_assert_ptr_nonnull(strstr(fake_run(me, "INFO commandstats"), "failed_calls=1"));
 }
-END_TEST
 
 START_TEST(an_unread_grant_is_reported_when_the_connection_ends)
 {
@@ -119,7 +115,6 @@ START_TEST(an_unread_grant_is_reported_when_the_connection_ends)
     ck_assert_uint_eq(fake.undelivered[1], 13);
     ck_assert_uint_eq(fake.closed_conn, 1);
 }
-END_TEST
 
 START_TEST(a_grant_that_was_read_is_not_in_doubt)
 {
@@ -130,7 +125,6 @@ START_TEST(a_grant_that_was_read_is_not_in_doubt)
     ck_assert_uint_eq(fake.undelivered_count, 0);
     ck_assert_uint_eq(fake.closed_conn, 1);
 }
-END_TEST
 
 START_TEST(a_clean_end_leaves_grants_alone)
 {
@@ -139,7 +133,6 @@ START_TEST(a_clean_end_leaves_grants_alone)
     fake_close(me, false);
     ck_assert_uint_eq(fake.undelivered_count, 0);
 }
-END_TEST
 
 START_TEST(unblock_asks_the_engine)
 {
@@ -149,7 +142,6 @@ START_TEST(unblock_asks_the_engine)
     ck_assert_str_eq(fake.asked, "unblock");
     ck_assert_str_eq(fake_run(me, "CLIENT UNBLOCK 3 timeout"), ":0\r\n");
 }
-END_TEST
 
 START_TEST(lockinfo_tells_kinds_and_the_queue)
 {
@@ -182,7 +174,6 @@ START_TEST(lockinfo_tells_kinds_and_the_queue)
                      "$7\r\nwaiting\r\n:0\r\n$5\r\nqueue\r\n*2\r\n"
                      "$3\r\nbob\r\n$6\r\nuuid:1\r\n");
 }
-END_TEST
 
 START_TEST(many_tokens_are_an_array_and_one_grant)
 {
@@ -200,7 +191,6 @@ START_TEST(many_tokens_are_an_array_and_one_grant)
     ck_assert_uint_eq(fake.undelivered_count, 1);
     ck_assert_uint_eq(fake.undelivered[0], 8);
 }
-END_TEST
 
 START_TEST(lockinfo_is_a_map_in_order)
 {
@@ -229,7 +219,6 @@ START_TEST(lockinfo_is_a_map_in_order)
                      "$4\r\nheld\r\n_\r\n$4\r\nleft\r\n_\r\n$7\r\nrenewed\r\n_\r\n"
                      "$7\r\nwaiting\r\n:3\r\n$5\r\nqueue\r\n*0\r\n");
 }
-END_TEST
 
 START_TEST(a_pattern_that_is_slow_to_match_is_matched_with_fewer)
 {
@@ -246,7 +235,6 @@ START_TEST(a_pattern_that_is_slow_to_match_is_matched_with_fewer)
     (void)fake_run(me, "LOCKS COUNT 7");
     ck_assert_uint_eq(fake.scanned, 7);
 }
-END_TEST
 
 START_TEST(the_top_is_the_hottest_first_each_once)
 {
@@ -267,30 +255,4 @@ START_TEST(the_top_is_the_hottest_first_each_once)
     (void)snprintf(both, sizeof(both), "*1\r\n%%5\r\n%s_\r\n", HOT);
     (void)fake_run(me, "HELLO 3");
     ck_assert_str_eq(fake_run(me, "LOCKS TOP 1"), both);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("cmd lock");
-    TCase *tc = tcase_create("commands");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, lock_asks_the_engine_and_waits);
-    tcase_add_test(tc, kinds_go_to_the_engine);
-    tcase_add_test(tc, mlock_asks_for_all_names);
-    tcase_add_test(tc, bad_words_never_reach_the_engine);
-    tcase_add_test(tc, an_answer_to_another_call_is_dropped);
-    tcase_add_test(tc, engine_errors_have_their_words);
-    tcase_add_test(tc, an_unread_grant_is_reported_when_the_connection_ends);
-    tcase_add_test(tc, a_grant_that_was_read_is_not_in_doubt);
-    tcase_add_test(tc, a_clean_end_leaves_grants_alone);
-    tcase_add_test(tc, unblock_asks_the_engine);
-    tcase_add_test(tc, lockinfo_tells_kinds_and_the_queue);
-    tcase_add_test(tc, many_tokens_are_an_array_and_one_grant);
-    tcase_add_test(tc, lockinfo_is_a_map_in_order);
-    tcase_add_test(tc, the_top_is_the_hottest_first_each_once);
-    tcase_add_test(tc, a_pattern_that_is_slow_to_match_is_matched_with_fewer);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -128,7 +128,7 @@ static const struct {
     { &SYNTAX_MLOCK, "2 a b GRACE 0 LEASE 500", "GRACE and LEASE" },
 };
 
-START_TEST(a_bad_combination_is_refused_with_its_reason)
+START_TEST(a_bad_combination_is_refused_with_its_reason, TEST_ROWS(BAD))
 {
     struct lock_args args;
     char text[ARGS_ERROR_ROOM];
@@ -138,7 +138,6 @@ START_TEST(a_bad_combination_is_refused_with_its_reason)
     ck_assert_msg(strstr(text, BAD[_i].text) != NULL, "%s %s: %s",
                   BAD[_i].syntax->command, BAD[_i].line, text);
 }
-END_TEST
 
 static const struct {
     const struct lock_syntax *syntax;
@@ -178,7 +177,7 @@ static const struct {
       OPT_ID | OPT_KEEP | OPT_GRACE },
 };
 
-START_TEST(what_is_listed_is_taken)
+START_TEST(what_is_listed_is_taken, TEST_ROWS(GOOD))
 {
     struct lock_args args;
     char text[ARGS_ERROR_ROOM];
@@ -187,7 +186,6 @@ START_TEST(what_is_listed_is_taken)
                   GOOD[_i].line, text);
     ck_assert_uint_eq(args.has, GOOD[_i].has);
 }
-END_TEST
 
 START_TEST(values_arrive)
 {
@@ -205,7 +203,6 @@ START_TEST(values_arrive)
     ck_assert_uint_eq(args.lease_ms, 0);
     ck_assert_uint_eq(args.count, ARGS_COUNT_DEFAULT);
 }
-END_TEST
 
 static const struct {
     const char *line;
@@ -217,7 +214,7 @@ static const struct {
     { "a Write", KIND_WRITE },
 };
 
-START_TEST(the_kind_arrives)
+START_TEST(the_kind_arrives, TEST_ROWS(KINDS))
 {
     struct lock_args args;
     char text[ARGS_ERROR_ROOM];
@@ -225,7 +222,6 @@ START_TEST(the_kind_arrives)
     ck_assert(parse(&SYNTAX_LOCK, &LIMITS, KINDS[_i].line, &args, text));
     ck_assert_int_eq(args.kind, KINDS[_i].kind);
 }
-END_TEST
 
 START_TEST(names_arrive_in_the_order_given)
 {
@@ -239,7 +235,6 @@ START_TEST(names_arrive_in_the_order_given)
     ck_assert(span_eq(args.names[2], SPAN("b")));
     ck_assert_uint_eq(args.wait_ms, 7);
 }
-END_TEST
 
 START_TEST(as_many_names_as_the_limit_says)
 {
@@ -260,7 +255,6 @@ START_TEST(as_many_names_as_the_limit_says)
                                &args, text));
     ck_assert_str_eq(text, "name 'n30' is given twice");
 }
-END_TEST
 
 START_TEST(a_limit_of_the_wait_makes_it_mandatory)
 {
@@ -275,7 +269,6 @@ START_TEST(a_limit_of_the_wait_makes_it_mandatory)
     ck_assert(parse(&SYNTAX_LOCK, &limits, "a WAIT 5000", &args, text));
     ck_assert(!parse(&SYNTAX_MLOCK, &limits, "1 a", &args, text));
 }
-END_TEST
 
 static const struct {
     const char *name;
@@ -286,7 +279,7 @@ static const struct {
     { "{{b}}", false }, { "{a}{b}", false }, { "{a}b}", false }, { "{a{b}", false },
 };
 
-START_TEST(in_a_cluster_a_name_has_one_tag_at_most)
+START_TEST(in_a_cluster_a_name_has_one_tag_at_most, TEST_ROWS(TAGGED))
 {
     struct cmd_limits limits = LIMITS;
     struct lock_args args;
@@ -301,26 +294,4 @@ START_TEST(in_a_cluster_a_name_has_one_tag_at_most)
         ck_assert_str_eq(text,
                          "name must have no brace, or one {tag}, in a Redis Cluster");
     }
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("cmd args");
-    TCase *tc = tcase_create("args");
-
-    tcase_add_loop_test(tc, a_bad_combination_is_refused_with_its_reason, 0,
-                        (int)(sizeof(BAD) / sizeof(BAD[0])));
-    tcase_add_loop_test(tc, what_is_listed_is_taken, 0,
-                        (int)(sizeof(GOOD) / sizeof(GOOD[0])));
-    tcase_add_test(tc, values_arrive);
-    tcase_add_loop_test(tc, the_kind_arrives, 0,
-                        (int)(sizeof(KINDS) / sizeof(KINDS[0])));
-    tcase_add_test(tc, names_arrive_in_the_order_given);
-    tcase_add_test(tc, as_many_names_as_the_limit_says);
-    tcase_add_test(tc, a_limit_of_the_wait_makes_it_mandatory);
-    tcase_add_loop_test(tc, in_a_cluster_a_name_has_one_tag_at_most, 0,
-                        sizeof(TAGGED) / sizeof(TAGGED[0]));
-    suite_add_tcase(s, tc);
-    return s;
 }

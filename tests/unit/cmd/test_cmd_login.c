@@ -35,6 +35,8 @@ static void expect(const char *line, const char *reply)
     ck_assert_str_eq(fake_run(user, line), reply);
 }
 
+TEST_GROUP(.setup = setup, .teardown = fake_teardown);
+
 START_TEST(default_can_have_rules_like_anybody)
 {
     (void)fake_run(me, "ACL SETUSER default >pw");
@@ -48,7 +50,6 @@ START_TEST(default_can_have_rules_like_anybody)
         starts(fake_run(me, "AUTH pw"), "-ERR AUTH <password> called without any"));
     ck_assert_str_eq(fake_run(me, "AUTH default whatever"), "+OK\r\n");
 }
-END_TEST
 
 START_TEST(a_failed_login_is_told_without_what_was_sent)
 {
@@ -68,7 +69,6 @@ START_TEST(a_failed_login_is_told_without_what_was_sent)
     ck_assert(!has(log, "s3cret"));
     ck_assert(has(fake_run(me, "INFO stats"), "acl_access_denied_auth:3\r\n"));
 }
-END_TEST
 
 START_TEST(ten_failures_close_a_connection)
 {
@@ -82,7 +82,6 @@ START_TEST(ten_failures_close_a_connection)
     }
     ck_assert(user->draining);
 }
-END_TEST
 
 START_TEST(a_certificate_says_who_it_is_where_that_is_wanted)
 {
@@ -103,7 +102,6 @@ START_TEST(a_certificate_says_who_it_is_where_that_is_wanted)
     (void)fake_run(me, "ACL SETUSER ann off");
     ck_assert(starts(fake_run(fake_open(3), "ACL WHOAMI"), "-NOAUTH"));
 }
-END_TEST
 
 static void fail_from(const char *peer, int times)
 {
@@ -141,20 +139,4 @@ START_TEST(an_address_that_fails_often_is_slowed_down)
     ck_assert(is_slow("/run/latchd.sock"));
     fake.now_ms = 1000 + 1000;
     ck_assert(!is_slow("/run/latchd.sock"));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("cmd login");
-    TCase *tc = tcase_create("login");
-
-    tcase_add_checked_fixture(tc, setup, fake_teardown);
-    tcase_add_test(tc, default_can_have_rules_like_anybody);
-    tcase_add_test(tc, a_failed_login_is_told_without_what_was_sent);
-    tcase_add_test(tc, ten_failures_close_a_connection);
-    tcase_add_test(tc, a_certificate_says_who_it_is_where_that_is_wanted);
-    tcase_add_test(tc, an_address_that_fails_often_is_slowed_down);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -28,6 +28,8 @@ static void queue(const char *line)
     expect(line, "+QUEUED\r\n");
 }
 
+TEST_GROUP(.setup = setup, .teardown = fake_teardown);
+
 START_TEST(replies_come_as_one_array)
 {
     expect("multi", "+OK\r\n");
@@ -40,7 +42,6 @@ START_TEST(replies_come_as_one_array)
     expect("MULTI", "+OK\r\n");
     expect("EXEC", "*0\r\n");
 }
-END_TEST
 
 START_TEST(what_waits_holds_up_the_rest)
 {
@@ -64,7 +65,6 @@ START_TEST(what_waits_holds_up_the_rest)
                      "*4\r\n-NOTHELD not held\r\n+PONG\r\n:7\r\n$-1\r\n");
     ck_assert(!me->suspended);
 }
-END_TEST
 
 static const struct {
     const char *line;
@@ -84,7 +84,7 @@ static const struct {
 
 enum { REFUSED_COUNT = sizeof(REFUSED) / sizeof(REFUSED[0]) };
 
-START_TEST(after_a_refused_command_nothing_is_run)
+START_TEST(after_a_refused_command_nothing_is_run, REFUSED_COUNT)
 {
     expect("MULTI", "+OK\r\n");
     queue("UNLOCK a TOKEN 5");
@@ -94,7 +94,6 @@ START_TEST(after_a_refused_command_nothing_is_run)
     ck_assert_str_eq(fake.asked, "");
     expect("EXEC", "-ERR EXEC without MULTI\r\n");
 }
-END_TEST
 
 START_TEST(errors_have_the_words_of_redis)
 {
@@ -113,7 +112,6 @@ START_TEST(errors_have_the_words_of_redis)
                        "arguments for 'exec' command\r\n");
     expect("DISCARD", "-ERR DISCARD without MULTI\r\n");
 }
-END_TEST
 
 START_TEST(discard_and_reset_forget_what_was_queued)
 {
@@ -130,10 +128,9 @@ START_TEST(discard_and_reset_forget_what_was_queued)
     expect("QUIT", "+OK\r\n");
     ck_assert(me->draining);
 }
-END_TEST
 
 /* Two grants are in the reply that was never written, one is in flight. */
-START_TEST(grants_of_a_client_that_goes_in_the_middle_are_taken_back)
+START_TEST(grants_of_a_client_that_goes_in_the_middle_are_taken_back, 2)
 {
     expect("MULTI", "+OK\r\n");
     queue("LOCK a WAIT 0");
@@ -150,9 +147,8 @@ START_TEST(grants_of_a_client_that_goes_in_the_middle_are_taken_back)
     ck_assert_uint_eq(fake.closed_conn, 1);
     fake_answer(REPLY_TOKEN, 3, 13);
 }
-END_TEST
 
-START_TEST(grants_that_were_written_are_in_doubt_until_the_client_speaks)
+START_TEST(grants_that_were_written_are_in_doubt_until_the_client_speaks, 2)
 {
     expect("MULTI", "+OK\r\n");
     queue("LOCK a WAIT 0");
@@ -167,7 +163,6 @@ START_TEST(grants_that_were_written_are_in_doubt_until_the_client_speaks)
     fake_close(me, true);
     ck_assert_uint_eq(fake.undelivered_count, _i == 0 ? 0 : 2);
 }
-END_TEST
 
 START_TEST(a_grant_whose_lease_ran_down_meanwhile_is_given_back)
 {
@@ -186,9 +181,8 @@ START_TEST(a_grant_whose_lease_ran_down_meanwhile_is_given_back)
     ck_assert_uint_eq(fake.undelivered_count, 1);
     ck_assert_uint_eq(fake.undelivered[0], 11);
 }
-END_TEST
 
-START_TEST(a_grant_that_is_over_is_told_if_the_transaction_ended_it)
+START_TEST(a_grant_that_is_over_is_told_if_the_transaction_ended_it, 2)
 {
     expect("MULTI", "+OK\r\n");
     queue("LOCK a WAIT 0");
@@ -202,7 +196,6 @@ START_TEST(a_grant_that_is_over_is_told_if_the_transaction_ended_it)
                              : "*2\r\n-BACKEND the transaction took too long: the lock "
                                "is lost\r\n:0\r\n");
 }
-END_TEST
 
 START_TEST(locks_are_not_taken_when_nobody_is_told)
 {
@@ -222,7 +215,6 @@ START_TEST(locks_are_not_taken_when_nobody_is_told)
     expect("CLIENT REPLY ON", "+OK\r\n");
     expect("EXEC", "-ERR EXEC without MULTI\r\n");
 }
-END_TEST
 
 START_TEST(replies_that_are_too_much_close_the_connection)
 {
@@ -237,9 +229,8 @@ START_TEST(replies_that_are_too_much_close_the_connection)
     ck_assert_uint_eq(fake.closed_conn, 1);
     ck_assert_uint_eq(fake.undelivered_count, 1);
 }
-END_TEST
 
-START_TEST(a_queue_is_bounded)
+START_TEST(a_queue_is_bounded, 2)
 {
     static char line[MULTI_BYTES_MAX / 4] = "ECHO ";
 
@@ -258,7 +249,6 @@ START_TEST(a_queue_is_bounded)
            "-LIMIT a transaction has at most 10000 commands and 1048576 bytes\r\n");
     expect("EXEC", ABORTED);
 }
-END_TEST
 
 START_TEST(a_client_that_kills_itself_is_answered_first)
 {
@@ -270,31 +260,4 @@ START_TEST(a_client_that_kills_itself_is_answered_first)
     fake_answer(REPLY_INT, 0, 0);
     ck_assert_str_eq(fake_output(me), "*2\r\n:1\r\n:0\r\n");
     ck_assert(me->draining);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("cmd_multi");
-    TCase *tc = tcase_create("multi");
-
-    tcase_add_checked_fixture(tc, setup, fake_teardown);
-    tcase_add_test(tc, replies_come_as_one_array);
-    tcase_add_test(tc, what_waits_holds_up_the_rest);
-    tcase_add_loop_test(tc, after_a_refused_command_nothing_is_run, 0, REFUSED_COUNT);
-    tcase_add_test(tc, errors_have_the_words_of_redis);
-    tcase_add_test(tc, discard_and_reset_forget_what_was_queued);
-    tcase_add_loop_test(tc, grants_of_a_client_that_goes_in_the_middle_are_taken_back,
-                        0, 2);
-    tcase_add_loop_test(
-        tc, grants_that_were_written_are_in_doubt_until_the_client_speaks, 0, 2);
-    tcase_add_test(tc, a_grant_whose_lease_ran_down_meanwhile_is_given_back);
-    tcase_add_loop_test(tc, a_grant_that_is_over_is_told_if_the_transaction_ended_it, 0,
-                        2);
-    tcase_add_test(tc, locks_are_not_taken_when_nobody_is_told);
-    tcase_add_test(tc, replies_that_are_too_much_close_the_connection);
-    tcase_add_loop_test(tc, a_queue_is_bounded, 0, 2);
-    tcase_add_test(tc, a_client_that_kills_itself_is_answered_first);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -41,7 +41,9 @@ static struct call_ref passes(const char *line, const char *as)
     return fake.hold.from;
 }
 
-START_TEST(what_names_its_own_hold_passes_and_is_answered_in_its_turn)
+TEST_GROUP(.setup = setup, .teardown = fake_teardown);
+
+START_TEST(what_names_its_own_hold_passes_and_is_answered_in_its_turn, 6)
 {
     static const struct {
         const char *line, *as;
@@ -59,9 +61,8 @@ START_TEST(what_names_its_own_hold_passes_and_is_answered_in_its_turn)
     expect_text(answers(ahead, NIL), "$-1\r\n:0\r\n");
     ck_assert(!me->awaited && !me->suspended);
 }
-END_TEST
 
-START_TEST(what_means_something_else_until_the_lock_is_answered_does_not_pass)
+START_TEST(what_means_something_else_until_the_lock_is_answered_does_not_pass, 15)
 {
     static const struct {
         const char *line, *as;
@@ -92,9 +93,8 @@ START_TEST(what_means_something_else_until_the_lock_is_answered_does_not_pass)
     expect_text(answers(other, INT(3)), "");
     expect_text(answers(fake.hold.from, INT(0)), ":0\r\n:3\r\n");
 }
-END_TEST
 
-START_TEST(what_only_looks_is_answered_as_of_its_turn)
+START_TEST(what_only_looks_is_answered_as_of_its_turn, 7)
 {
     static const char *const LINES[] = {
         "PING",   "NONSENSE",       "CLIENT NONSENSE", "UNLOCK job TOKEN x",
@@ -107,9 +107,8 @@ START_TEST(what_only_looks_is_answered_as_of_its_turn)
     got = answers(ahead, TOKEN(5));
     ck_assert_msg(starts(got, ":5\r\n") && strlen(got) > 6, "%s", got);
 }
-END_TEST
 
-START_TEST(what_changes_the_connection_lets_nothing_pass)
+START_TEST(what_changes_the_connection_lets_nothing_pass, 10)
 {
     static const char *const LINES[] = { "MULTI",
                                          "HELLO 3",
@@ -127,7 +126,6 @@ START_TEST(what_changes_the_connection_lets_nothing_pass)
     ck_assert(starts(answers(ahead, TOKEN(5)), ":5\r\n"));
     ck_assert(!me->awaited && !me->suspended);
 }
-END_TEST
 
 START_TEST(it_comes_behind_those_that_were_put_off_before_it)
 {
@@ -141,9 +139,8 @@ START_TEST(it_comes_behind_those_that_were_put_off_before_it)
     expect_text(sends("PING"), "");
     expect_text(sends("PING"), "+PONG\r\n");
 }
-END_TEST
 
-START_TEST(cancel_ends_the_wait_ahead)
+START_TEST(cancel_ends_the_wait_ahead, 3)
 {
     static const char *const LINES[] = { "CANCEL job ID " ONE, "CANCEL job OWNER ann",
                                          "CANCEL other ID " TWO };
@@ -152,7 +149,6 @@ START_TEST(cancel_ends_the_wait_ahead)
     ck_assert_str_eq(fake.asked, "cancel");
     expect_text(answers(ahead, NIL), "$-1\r\n:3\r\n");
 }
-END_TEST
 
 START_TEST(one_name_is_released_and_renewed_in_order)
 {
@@ -166,9 +162,8 @@ START_TEST(one_name_is_released_and_renewed_in_order)
     expect_text(answers(ahead, TOKEN(5)), ":5\r\n:0\r\n");
     expect_text(answers(second, INT(30000)), ":30000\r\n");
 }
-END_TEST
 
-START_TEST(a_lease_that_was_told_late_is_shorter)
+START_TEST(a_lease_that_was_told_late_is_shorter, 2)
 {
     struct call_ref own = passes("RENEW a TOKEN 5", "renew");
 
@@ -180,7 +175,6 @@ START_TEST(a_lease_that_was_told_late_is_shorter)
         ck_assert(starts(answers(ahead, NIL), "$-1\r\n-BACKEND "));
     }
 }
-END_TEST
 
 START_TEST(a_lock_with_an_id_stands_in_its_queue)
 {
@@ -192,7 +186,6 @@ START_TEST(a_lock_with_an_id_stands_in_its_queue)
     expect_text(answers(second, TOKEN(6)), ":6\r\n$-1\r\n");
     ck_assert_uint_eq(fake.undelivered_count, 0);
 }
-END_TEST
 
 /* KEEP holds it till it is asked for again. */
 START_TEST(a_grant_that_cannot_be_told_is_kept_and_asked_for_in_its_turn)
@@ -212,7 +205,6 @@ START_TEST(a_grant_that_cannot_be_told_is_kept_and_asked_for_in_its_turn)
     ck_assert(
         has(fake_run(fake_open(1), "INFO commandstats"), "cmdstat_lock:calls=2,"));
 }
-END_TEST
 
 START_TEST(locks_that_a_run_does_not_reach_stand_as_well)
 {
@@ -233,7 +225,6 @@ START_TEST(locks_that_a_run_does_not_reach_stand_as_well)
     expect_text(answers(first, NIL), "$-1\r\n");
     ck_assert_str_eq(fake.asked, "");
 }
-END_TEST
 
 START_TEST(the_connection_ends_with_all_that_is_on_it)
 {
@@ -248,9 +239,8 @@ START_TEST(the_connection_ends_with_all_that_is_on_it)
     ck_assert_uint_eq(fake.closed_conn, 1);
     me = fake_open(0);
 }
-END_TEST
 
-START_TEST(a_pause_holds_up_what_passes)
+START_TEST(a_pause_holds_up_what_passes, 2)
 {
     struct conn *other = fake_open(1);
 
@@ -273,7 +263,6 @@ START_TEST(a_pause_holds_up_what_passes)
         expect_text(answers(ahead, TOKEN(1)), ":1\r\n:0\r\n+PONG\r\n");
     }
 }
-END_TEST
 
 START_TEST(no_more_than_so_many_are_kept)
 {
@@ -293,7 +282,6 @@ START_TEST(no_more_than_so_many_are_kept)
     }
     ck_assert(!me->awaited && !me->suspended);
 }
-END_TEST
 
 START_TEST(nor_more_bytes)
 {
@@ -313,7 +301,6 @@ START_TEST(nor_more_bytes)
     ck_assert(starts(answers(ahead, TOKEN(1)), ":1\r\n$"));
     ck_assert(!me->awaited && !me->suspended);
 }
-END_TEST
 
 START_TEST(an_mlock_that_waits_is_passed_as_well)
 {
@@ -329,7 +316,6 @@ START_TEST(an_mlock_that_waits_is_passed_as_well)
     expect_text(answers(ahead, NIL), "$-1\r\n:0\r\n");
     ck_assert_str_eq(fake.asked, "unlock");
 }
-END_TEST
 
 START_TEST(without_room_a_lock_does_not_stand)
 {
@@ -337,34 +323,4 @@ START_TEST(without_room_a_lock_does_not_stand)
     expect_text(sends("LOCK a ID " TWO), "");
     ck_assert_str_eq(fake.asked, "");
     (void)passes("UNLOCK b TOKEN 5", "unlock");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("cmd_pass");
-    TCase *tc = tcase_create("pass");
-
-    tcase_add_checked_fixture(tc, setup, fake_teardown);
-    tcase_add_loop_test(tc, what_names_its_own_hold_passes_and_is_answered_in_its_turn,
-                        0, 6);
-    tcase_add_loop_test(
-        tc, what_means_something_else_until_the_lock_is_answered_does_not_pass, 0, 15);
-    tcase_add_loop_test(tc, what_only_looks_is_answered_as_of_its_turn, 0, 7);
-    tcase_add_loop_test(tc, what_changes_the_connection_lets_nothing_pass, 0, 10);
-    tcase_add_test(tc, it_comes_behind_those_that_were_put_off_before_it);
-    tcase_add_loop_test(tc, cancel_ends_the_wait_ahead, 0, 3);
-    tcase_add_test(tc, one_name_is_released_and_renewed_in_order);
-    tcase_add_loop_test(tc, a_lease_that_was_told_late_is_shorter, 0, 2);
-    tcase_add_test(tc, a_lock_with_an_id_stands_in_its_queue);
-    tcase_add_test(tc, a_grant_that_cannot_be_told_is_kept_and_asked_for_in_its_turn);
-    tcase_add_test(tc, locks_that_a_run_does_not_reach_stand_as_well);
-    tcase_add_test(tc, the_connection_ends_with_all_that_is_on_it);
-    tcase_add_loop_test(tc, a_pause_holds_up_what_passes, 0, 2);
-    tcase_add_test(tc, no_more_than_so_many_are_kept);
-    tcase_add_test(tc, nor_more_bytes);
-    tcase_add_test(tc, an_mlock_that_waits_is_passed_as_well);
-    tcase_add_test(tc, without_room_a_lock_does_not_stand);
-    suite_add_tcase(s, tc);
-    return s;
 }

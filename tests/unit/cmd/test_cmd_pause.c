@@ -26,6 +26,8 @@ static void put_off(struct conn *c, const char *line)
     ck_assert_str_eq(fake.asked, "");
 }
 
+TEST_GROUP(.setup = setup, .teardown = fake_teardown);
+
 START_TEST(commands_run_when_the_pause_is_over)
 {
     expect(me, "CLIENT PAUSE 500", "+OK\r\n");
@@ -44,9 +46,8 @@ START_TEST(commands_run_when_the_pause_is_over)
     ck_assert_str_eq(fake_output(other), ":0\r\n");
     ck_assert(cmd_next_deadline(fake.cmd) == UINT64_MAX);
 }
-END_TEST
 
-START_TEST(unpause_and_the_end_of_the_daemon_end_it)
+START_TEST(unpause_and_the_end_of_the_daemon_end_it, 2)
 {
     expect(me, "CLIENT PAUSE 500 all", "+OK\r\n");
     put_off(other, "UNLOCK a TOKEN 5");
@@ -61,7 +62,6 @@ START_TEST(unpause_and_the_end_of_the_daemon_end_it)
     fake_answer(REPLY_INT, 0, 0);
     ck_assert_str_eq(fake_output(other), ":0\r\n");
 }
-END_TEST
 
 START_TEST(write_lets_through_what_only_looks)
 {
@@ -69,7 +69,6 @@ START_TEST(write_lets_through_what_only_looks)
     expect(me, "EXISTS a", ":0\r\n");
     put_off(other, "RENEW a TOKEN 5");
 }
-END_TEST
 
 START_TEST(what_is_about_connections_and_the_server_is_never_put_off)
 {
@@ -81,7 +80,6 @@ START_TEST(what_is_about_connections_and_the_server_is_never_put_off)
            "-ERR unknown command 'NOSUCH', with args beginning with: \r\n");
     expect(me, "LOCK", "-ERR wrong number of arguments for 'lock' command\r\n");
 }
-END_TEST
 
 START_TEST(a_transaction_is_put_off_as_a_whole)
 {
@@ -100,7 +98,6 @@ START_TEST(a_transaction_is_put_off_as_a_whole)
     fake_answer(REPLY_INT, 0, 0);
     ck_assert_str_eq(fake_output(other), "*2\r\n$1\r\na\r\n:0\r\n");
 }
-END_TEST
 
 START_TEST(a_pause_only_becomes_longer_and_stricter)
 {
@@ -115,7 +112,6 @@ START_TEST(a_pause_only_becomes_longer_and_stricter)
     ck_assert_uint_eq(cmd_next_deadline(fake.cmd), 1900);
     put_off(me, "EXISTS a");
 }
-END_TEST
 
 START_TEST(who_goes_while_put_off_is_forgotten)
 {
@@ -127,7 +123,6 @@ START_TEST(who_goes_while_put_off_is_forgotten)
     fake_settle();
     ck_assert_uint_eq(fake.hold.token, 6);
 }
-END_TEST
 
 START_TEST(a_skipped_reply_stays_skipped)
 {
@@ -138,23 +133,4 @@ START_TEST(a_skipped_reply_stays_skipped)
     fake_settle();
     ck_assert_str_eq(fake_output(me), "");
     expect(me, "PING", "+PONG\r\n");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("cmd_pause");
-    TCase *tc = tcase_create("pause");
-
-    tcase_add_checked_fixture(tc, setup, fake_teardown);
-    tcase_add_test(tc, commands_run_when_the_pause_is_over);
-    tcase_add_loop_test(tc, unpause_and_the_end_of_the_daemon_end_it, 0, 2);
-    tcase_add_test(tc, write_lets_through_what_only_looks);
-    tcase_add_test(tc, what_is_about_connections_and_the_server_is_never_put_off);
-    tcase_add_test(tc, a_transaction_is_put_off_as_a_whole);
-    tcase_add_test(tc, a_pause_only_becomes_longer_and_stricter);
-    tcase_add_test(tc, who_goes_while_put_off_is_forgotten);
-    tcase_add_test(tc, a_skipped_reply_stays_skipped);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -36,6 +36,8 @@ static struct call_ref unlocks(const char *line)
     return fake.hold.from;
 }
 
+TEST_GROUP(.setup = setup, .teardown = fake_teardown);
+
 START_TEST(unlocks_of_other_names_begin_together_and_answer_in_order)
 {
     struct call_ref a = unlocks("UNLOCK a"), b = unlocks("UNLOCK b"), c;
@@ -50,9 +52,8 @@ START_TEST(unlocks_of_other_names_begin_together_and_answer_in_order)
     expect_text(answers(a, INT(1)), ":1\r\n:2\r\n:3\r\n+PONG\r\n");
     ck_assert(!me->suspended);
 }
-END_TEST
 
-START_TEST(the_same_name_waits)
+START_TEST(the_same_name_waits, 2)
 {
     struct call_ref a = unlocks("UNLOCK a OWNER me");
 
@@ -63,7 +64,6 @@ START_TEST(the_same_name_waits)
     ck_assert_str_eq(fake.asked, _i == 0 ? "unlock" : "lock");
     ck_assert(_i == 0 ? me->suspended : me->awaited);
 }
-END_TEST
 
 START_TEST(a_command_without_others_is_as_ever)
 {
@@ -76,7 +76,6 @@ START_TEST(a_command_without_others_is_as_ever)
     fake_close(me, true);
     ck_assert_uint_eq(fake.undelivered_count, 1);
 }
-END_TEST
 
 START_TEST(locks_are_gathered_into_a_run)
 {
@@ -98,7 +97,6 @@ START_TEST(locks_are_gathered_into_a_run)
     fake_close(me, true);
     ck_assert_uint_eq(fake.undelivered_count, 3);
 }
-END_TEST
 
 START_TEST(what_a_run_did_not_reach_begins_anew_in_its_turn)
 {
@@ -123,7 +121,6 @@ START_TEST(what_a_run_did_not_reach_begins_anew_in_its_turn)
     expect_text(answers(fake.run[1].from, TOKEN(8)), ":8\r\n");
     ck_assert_str_eq(fake.asked, "unlock");
 }
-END_TEST
 
 START_TEST(those_that_do_not_fit_a_run_begin_when_it_is_answered)
 {
@@ -140,9 +137,8 @@ START_TEST(those_that_do_not_fit_a_run_begin_when_it_is_answered)
     ck_assert(!me->suspended);
     ck_assert(has(fake_run(me, "INFO commandstats"), "cmdstat_lock:calls=3,"));
 }
-END_TEST
 
-START_TEST(a_lock_begins_beside_unlocks_and_its_token_waits_for_them)
+START_TEST(a_lock_begins_beside_unlocks_and_its_token_waits_for_them, 3)
 {
     struct call_ref a = unlocks("UNLOCK a"), b;
 
@@ -159,7 +155,6 @@ START_TEST(a_lock_begins_beside_unlocks_and_its_token_waits_for_them)
     }
     ck_assert(!me->suspended);
 }
-END_TEST
 
 START_TEST(a_token_that_had_to_wait_is_given_back_when_its_client_leaves)
 {
@@ -172,9 +167,8 @@ START_TEST(a_token_that_had_to_wait_is_given_back_when_its_client_leaves)
     ck_assert_uint_eq(fake.undelivered[0], 105);
     ck_assert_uint_eq(fake.closed_conn, 1);
 }
-END_TEST
 
-START_TEST(other_kinds_and_unlocks_do_not_begin_beside_a_lock)
+START_TEST(other_kinds_and_unlocks_do_not_begin_beside_a_lock, 10)
 {
     static const char *const LINES[] = { "LOCK b FAIR", "LOCK b READ", "UNLOCK b",
                                          "MLOCK 2 b c", "RENEW b",     "CLIENT ID",
@@ -189,7 +183,6 @@ START_TEST(other_kinds_and_unlocks_do_not_begin_beside_a_lock)
     ck_assert(starts(answers(fake.run[0].from, TOKEN(1)), ":1\r\n"));
     ck_assert(fake.asked[0] != '\0' || buf_len(&me->out) > 4);
 }
-END_TEST
 
 START_TEST(a_mistake_in_between_is_told_in_its_turn)
 {
@@ -200,7 +193,6 @@ START_TEST(a_mistake_in_between_is_told_in_its_turn)
     ck_assert(starts(answers(fake.run[0].from, TOKEN(1)), ":1\r\n-ERR "));
     expect_text(answers(fake.run[1].from, TOKEN(2)), ":2\r\n");
 }
-END_TEST
 
 START_TEST(no_more_than_so_many_are_in_flight)
 {
@@ -215,7 +207,6 @@ START_TEST(no_more_than_so_many_are_in_flight)
     ck_assert_str_eq(fake.asked, "");
     ck_assert(me->suspended);
 }
-END_TEST
 
 START_TEST(without_room_a_lock_waits_for_the_unlocks_before_it)
 {
@@ -227,7 +218,6 @@ START_TEST(without_room_a_lock_waits_for_the_unlocks_before_it)
     expect_text(answers(a, INT(0)), ":0\r\n");
     ck_assert_str_eq(fake.asked, "lock");
 }
-END_TEST
 
 START_TEST(replies_that_nobody_wants_are_not_written)
 {
@@ -240,7 +230,6 @@ START_TEST(replies_that_nobody_wants_are_not_written)
     expect_text(answers(b, INT(2)), "");
     expect_text(answers(a, INT(1)), ":2\r\n+PONG\r\n");
 }
-END_TEST
 
 START_TEST(a_pause_puts_off_what_begins_anew)
 {
@@ -263,7 +252,6 @@ START_TEST(a_pause_puts_off_what_begins_anew)
     ck_assert_str_eq(fake.asked, "run");
     expect_text(answers(fake.run[0].from, TOKEN(2)), ":2\r\n+PONG\r\n");
 }
-END_TEST
 
 START_TEST(a_right_that_is_gone_meanwhile_is_not_used)
 {
@@ -277,31 +265,4 @@ START_TEST(a_right_that_is_gone_meanwhile_is_not_used)
     expect_text(answers(fake.run[1].from, UNREACHED), "");
     ck_assert(starts(answers(first, TOKEN(1)), ":1\r\n-NOPERM "));
     ck_assert(!me->suspended);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("cmd_pipeline");
-    TCase *tc = tcase_create("pipeline");
-
-    tcase_add_checked_fixture(tc, setup, fake_teardown);
-    tcase_add_test(tc, unlocks_of_other_names_begin_together_and_answer_in_order);
-    tcase_add_loop_test(tc, the_same_name_waits, 0, 2);
-    tcase_add_test(tc, a_command_without_others_is_as_ever);
-    tcase_add_test(tc, locks_are_gathered_into_a_run);
-    tcase_add_test(tc, what_a_run_did_not_reach_begins_anew_in_its_turn);
-    tcase_add_test(tc, those_that_do_not_fit_a_run_begin_when_it_is_answered);
-    tcase_add_loop_test(tc, a_lock_begins_beside_unlocks_and_its_token_waits_for_them,
-                        0, 3);
-    tcase_add_test(tc, a_token_that_had_to_wait_is_given_back_when_its_client_leaves);
-    tcase_add_loop_test(tc, other_kinds_and_unlocks_do_not_begin_beside_a_lock, 0, 10);
-    tcase_add_test(tc, a_mistake_in_between_is_told_in_its_turn);
-    tcase_add_test(tc, no_more_than_so_many_are_in_flight);
-    tcase_add_test(tc, without_room_a_lock_waits_for_the_unlocks_before_it);
-    tcase_add_test(tc, replies_that_nobody_wants_are_not_written);
-    tcase_add_test(tc, a_pause_puts_off_what_begins_anew);
-    tcase_add_test(tc, a_right_that_is_gone_meanwhile_is_not_used);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -40,6 +40,8 @@ static void note_name(void *ctx, struct span name)
     (void)snprintf(seen + len, sizeof(seen) - len, "%.*s ", (int)name.len, name.ptr);
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(an_event_reaches_channels_then_patterns)
 {
     ck_assert(pubsub_add(registry, &ann, PUBSUB_PATTERN, SPAN("lost:*")));
@@ -52,7 +54,6 @@ START_TEST(an_event_reaches_channels_then_patterns)
     pubsub_publish(registry, SPAN("lost:ab"), note, NULL);
     ck_assert_str_eq(seen, "ann(lost:*) ");
 }
-END_TEST
 
 START_TEST(what_all_patterns_cost_is_limited)
 {
@@ -83,7 +84,6 @@ START_TEST(what_all_patterns_cost_is_limited)
     }
     ck_assert(pubsub_affords(registry, &ann, &pattern, 1));
 }
-END_TEST
 
 START_TEST(subscribing_twice_counts_once)
 {
@@ -100,7 +100,6 @@ START_TEST(subscribing_twice_counts_once)
     ck_assert_uint_eq(pubsub_count(registry, SPAN("x")), 1);
     ck_assert_uint_eq(ann.patterns, 1);
 }
-END_TEST
 
 START_TEST(names_are_bytes)
 {
@@ -111,7 +110,6 @@ START_TEST(names_are_bytes)
     pubsub_publish(registry, span_of("a\0b", 3), note, NULL);
     ck_assert_str_eq(seen, "ann() ");
 }
-END_TEST
 
 START_TEST(leaving_one_by_one_names_each)
 {
@@ -124,7 +122,6 @@ START_TEST(leaving_one_by_one_names_each)
     ck_assert_uint_eq(ann.channels, 0);
     ck_assert_uint_eq(ann.patterns, 1);
 }
-END_TEST
 
 START_TEST(many_subscribers_and_subscriptions_find_each_other)
 {
@@ -145,21 +142,4 @@ START_TEST(many_subscribers_and_subscriptions_find_each_other)
         pubsub_remove_all(registry, &subs[i]);
     }
     ck_assert_uint_eq(pubsub_count(registry, SPAN("all")), 0);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("cmd pubsub");
-    TCase *tc = tcase_create("registry");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, an_event_reaches_channels_then_patterns);
-    tcase_add_test(tc, what_all_patterns_cost_is_limited);
-    tcase_add_test(tc, subscribing_twice_counts_once);
-    tcase_add_test(tc, names_are_bytes);
-    tcase_add_test(tc, leaving_one_by_one_names_each);
-    tcase_add_test(tc, many_subscribers_and_subscriptions_find_each_other);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -35,6 +35,8 @@ static void run_args(struct conn *c, const struct span *argv, size_t argc)
 /* --- SLOWLOG -----------------------------------------------------------------------
  */
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(slow_commands_are_remembered_newest_first)
 {
     const char *out;
@@ -52,7 +54,6 @@ START_TEST(slow_commands_are_remembered_newest_first)
     ck_assert_str_eq(fake_run(me, "SLOWLOG RESET"), "+OK\r\n");
     ck_assert_str_eq(fake_run(me, "SLOWLOG LEN"), ":1\r\n"); /* the RESET */
 }
-END_TEST
 
 START_TEST(quick_commands_are_not)
 {
@@ -70,7 +71,6 @@ START_TEST(quick_commands_are_not)
     (void)fake_run(me, "ECHO one");
     ck_assert_str_eq(fake_run(me, "SLOWLOG LEN"), ":0\r\n");
 }
-END_TEST
 
 START_TEST(waiting_is_not_work)
 {
@@ -80,7 +80,6 @@ START_TEST(waiting_is_not_work)
     fake_answer(REPLY_NULL, 0, 0);
     ck_assert_str_eq(fake_run(me, "SLOWLOG LEN"), ":0\r\n");
 }
-END_TEST
 
 START_TEST(what_is_remembered_is_bounded)
 {
@@ -102,7 +101,6 @@ START_TEST(what_is_remembered_is_bounded)
     cmd_set_limits(fake.cmd, &limits);
     ck_assert_str_eq(fake_run(me, "SLOWLOG LEN"), ":1\r\n");
 }
-END_TEST
 
 START_TEST(bad_counts_are_refused_in_words_of_redis)
 {
@@ -117,7 +115,6 @@ START_TEST(bad_counts_are_refused_in_words_of_redis)
                      "-ERR wrong number of arguments for 'slowlog' command\r\n");
     ck_assert(has(fake_run(me, "SLOWLOG HELP"), "GET [count]"));
 }
-END_TEST
 
 START_TEST(passwords_are_not_remembered)
 {
@@ -139,7 +136,6 @@ START_TEST(passwords_are_not_remembered)
     ck_assert(has(out, "$5\r\nredis\r\n$10\r\n(redacted)\r\n"));
     ck_assert(has(out, "$4\r\nauth\r\n$10\r\n(redacted)\r\n$10\r\n(redacted)\r\n"));
 }
-END_TEST
 
 START_TEST(long_waits_are_kept_apart)
 {
@@ -170,7 +166,6 @@ START_TEST(long_waits_are_kept_apart)
     ck_assert_str_eq(fake_run(me, "SLOWLOG RESET"), "+OK\r\n");
     ck_assert_str_eq(fake_run(me, "SLOWLOG WAITS"), "*0\r\n");
 }
-END_TEST
 
 /* --- MONITOR -----------------------------------------------------------------------
  */
@@ -196,7 +191,6 @@ START_TEST(monitors_see_what_others_run)
     (void)fake_run(other, "PING");
     ck_assert_str_eq(fake_output(me), "");
 }
-END_TEST
 
 START_TEST(a_monitor_sees_itself_after_its_reply)
 {
@@ -204,7 +198,6 @@ START_TEST(a_monitor_sees_itself_after_its_reply)
     ck_assert(strncmp(fake_run(me, "PING"), "+PONG\r\n+1", 9) == 0);
     ck_assert_str_eq(seen(), "[0 127.0.0.1:1] \"PING\"\r\n");
 }
-END_TEST
 
 START_TEST(operators_commands_are_hidden_but_forced_unlocks_shown)
 {
@@ -219,7 +212,6 @@ START_TEST(operators_commands_are_hidden_but_forced_unlocks_shown)
     (void)fake_run(other, "FORCEUNLOCK job ANY");
     ck_assert_str_eq(seen(), "[0 127.0.0.1:2] \"FORCEUNLOCK\" \"job\" \"ANY\"\r\n");
 }
-END_TEST
 
 START_TEST(hostile_names_cannot_forge_lines)
 {
@@ -231,7 +223,6 @@ START_TEST(hostile_names_cannot_forge_lines)
     ck_assert_str_eq(seen(), "[0 127.0.0.1:2] \"exists\" "
                              "\"a\\r\\n+OK \\\"\\x00\\xff\"\r\n");
 }
-END_TEST
 
 START_TEST(monitors_do_not_see_passwords)
 {
@@ -246,7 +237,6 @@ START_TEST(monitors_do_not_see_passwords)
     ck_assert_str_eq(seen(), "[0 127.0.0.1:2] \"HELLO\" \"2\" \"AUTH\" \"(redacted)\" "
                              "\"(redacted)\" \"SETNAME\" \"joe\"\r\n");
 }
-END_TEST
 
 START_TEST(who_does_not_read_gets_no_more_than_the_limit)
 {
@@ -259,39 +249,10 @@ START_TEST(who_does_not_read_gets_no_more_than_the_limit)
     } while (buf_len(&me->out) > len);
     ck_assert(conn_overflows(me));
 }
-END_TEST
 
 START_TEST(a_monitor_that_leaves_is_forgotten)
 {
     (void)fake_run(me, "MONITOR");
     fake_close(me, false);
     ck_assert_str_eq(fake_run(other, "PING"), "+PONG\r\n");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("cmd slow");
-    TCase *slow = tcase_create("slowlog");
-    TCase *monitor = tcase_create("monitor");
-
-    tcase_add_checked_fixture(slow, setup, teardown);
-    tcase_add_test(slow, slow_commands_are_remembered_newest_first);
-    tcase_add_test(slow, quick_commands_are_not);
-    tcase_add_test(slow, waiting_is_not_work);
-    tcase_add_test(slow, what_is_remembered_is_bounded);
-    tcase_add_test(slow, bad_counts_are_refused_in_words_of_redis);
-    tcase_add_test(slow, passwords_are_not_remembered);
-    tcase_add_test(slow, long_waits_are_kept_apart);
-    suite_add_tcase(s, slow);
-    tcase_add_checked_fixture(monitor, setup, teardown);
-    tcase_add_test(monitor, monitors_see_what_others_run);
-    tcase_add_test(monitor, a_monitor_sees_itself_after_its_reply);
-    tcase_add_test(monitor, operators_commands_are_hidden_but_forced_unlocks_shown);
-    tcase_add_test(monitor, hostile_names_cannot_forge_lines);
-    tcase_add_test(monitor, monitors_do_not_see_passwords);
-    tcase_add_test(monitor, who_does_not_read_gets_no_more_than_the_limit);
-    tcase_add_test(monitor, a_monitor_that_leaves_is_forgotten);
-    suite_add_tcase(s, monitor);
-    return s;
 }

@@ -62,6 +62,8 @@ static uint64_t waited(const char *name)
     return want.waited;
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(each_reply_counts_for_its_command)
 {
     ck_assert_str_eq(row("ping"), "");
@@ -75,7 +77,6 @@ START_TEST(each_reply_counts_for_its_command)
     ck_assert_str_eq(row("select"), "1/0/1 ERR=1");
     ck_assert_uint_eq(waited("ping"), UINT64_MAX);
 }
-END_TEST
 
 START_TEST(what_waits_is_counted_when_it_is_answered)
 {
@@ -91,7 +92,6 @@ START_TEST(what_waits_is_counted_when_it_is_answered)
     ck_assert_str_eq(row("unlock"), "1/0/1 NOTHELD=1");
     ck_assert_uint_eq(waited("lock"), 2);
 }
-END_TEST
 
 START_TEST(who_leaves_while_waiting_is_counted_as_gone)
 {
@@ -101,7 +101,6 @@ START_TEST(who_leaves_while_waiting_is_counted_as_gone)
     fake_close(other, false);
     ck_assert_str_eq(row("lock"), "1/0/0 gone=1");
 }
-END_TEST
 
 START_TEST(what_is_not_run_is_counted_as_rejected)
 {
@@ -114,19 +113,4 @@ START_TEST(what_is_not_run_is_counted_as_rejected)
     ck_assert_str_eq(row("client"), "0/1/0 ERR=1");
     (void)fake_run(me, "CONFIG RESETSTAT");
     ck_assert_str_eq(row("lock"), "");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("cmd stats");
-    TCase *tc = tcase_create("stats");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, each_reply_counts_for_its_command);
-    tcase_add_test(tc, what_waits_is_counted_when_it_is_answered);
-    tcase_add_test(tc, who_leaves_while_waiting_is_counted_as_gone);
-    tcase_add_test(tc, what_is_not_run_is_counted_as_rejected);
-    suite_add_tcase(s, tc);
-    return s;
 }

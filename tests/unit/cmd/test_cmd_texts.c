@@ -138,21 +138,10 @@ static const struct {
       "$7\r\naddress\r\n$11\r\n127.0.0.1:1\r\n" },
 };
 
-START_TEST(the_reply_is_what_redis_would_say)
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
+START_TEST(the_reply_is_what_redis_would_say, TEST_ROWS(TEXTS))
 {
     ck_assert_str_eq(fake_run(me, TEXTS[_i].line), TEXTS[_i].reply);
     ck_assert(!me->suspended);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("cmd texts");
-    TCase *tc = tcase_create("commands");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, the_reply_is_what_redis_would_say, 0,
-                        (int)(sizeof(TEXTS) / sizeof(TEXTS[0])));
-    suite_add_tcase(s, tc);
-    return s;
 }

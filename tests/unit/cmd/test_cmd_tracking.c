@@ -47,6 +47,8 @@ static void says(const char *line, const char *reply)
 
 /* --- what it accepts -------------------------------------------------------------- */
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(its_errors_are_those_of_redis)
 {
     says("CLIENT TRACKING", "-ERR wrong number of arguments for 'client|tracking' "
@@ -70,7 +72,6 @@ START_TEST(its_errors_are_those_of_redis)
     says("CLIENT GETREDIR", ":-1\r\n");
     says("CLIENT TRACKINGINFO", OFF2);
 }
-END_TEST
 
 START_TEST(resp2_and_redirect_are_refused)
 {
@@ -80,7 +81,6 @@ START_TEST(resp2_and_redirect_are_refused)
                                  "-ERR REDIRECT is not supported"));
     says("CLIENT TRACKINGINFO", OFF2);
 }
-END_TEST
 
 START_TEST(prefixes_add_up_and_must_not_overlap)
 {
@@ -101,7 +101,6 @@ START_TEST(prefixes_add_up_and_must_not_overlap)
          ON3("2\r\n$2\r\non\r\n$5\r\nbcast\r\n", "1\r\n$0\r\n\r\n"));
     says("CLIENT GETREDIR", ":0\r\n");
 }
-END_TEST
 
 START_TEST(prefixes_are_limited)
 {
@@ -114,7 +113,6 @@ START_TEST(prefixes_are_limited)
     }
     says("CLIENT TRACKING ON BCAST PREFIX q", "-ERR more than 64 prefixes\r\n");
 }
-END_TEST
 
 START_TEST(optin_optout_and_noloop_are_remembered_and_mean_nothing)
 {
@@ -140,7 +138,6 @@ START_TEST(optin_optout_and_noloop_are_remembered_and_mean_nothing)
     says("CLIENT TRACKINGINFO", OFF3);
     ck_assert_ptr_nonnull(strstr(fake_run(me, "INFO clients"), "tracking_clients:0\r"));
 }
-END_TEST
 
 /* --- who is told ------------------------------------------------------------------ */
 
@@ -192,7 +189,6 @@ START_TEST(a_holder_is_told_of_doubt_its_end_and_loss_in_one_push_a_turn)
                      ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nd\r\n");
     ck_assert_str_eq(pushed(me), "");
 }
-END_TEST
 
 START_TEST(bcast_tells_of_names_with_its_prefixes_whoever_holds_them)
 {
@@ -203,7 +199,6 @@ START_TEST(bcast_tells_of_names_with_its_prefixes_whoever_holds_them)
     ck_assert_str_eq(pushed(me),
                      ">2\r\n$10\r\ninvalidate\r\n*2\r\n$3\r\na:1\r\n$3\r\nb:1\r\n");
 }
-END_TEST
 
 START_TEST(nobody_is_told_unasked_nor_in_resp2)
 {
@@ -221,7 +216,6 @@ START_TEST(nobody_is_told_unasked_nor_in_resp2)
     happens(NOTICE_LOST, "a", me->id);
     ck_assert_str_eq(pushed(me), "");
 }
-END_TEST
 
 START_TEST(replies_that_are_off_do_not_hold_back_a_push)
 {
@@ -230,7 +224,6 @@ START_TEST(replies_that_are_off_do_not_hold_back_a_push)
     happens(NOTICE_LOST, "a", me->id);
     ck_assert_str_eq(pushed(me), ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\na\r\n");
 }
-END_TEST
 
 START_TEST(while_its_lock_waits_it_is_told_and_before_the_grant)
 {
@@ -245,7 +238,6 @@ START_TEST(while_its_lock_waits_it_is_told_and_before_the_grant)
                      ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nb\r\n:100\r\n");
     ck_assert_str_eq(pushed(me), "");
 }
-END_TEST
 
 START_TEST(who_closes_before_it_is_told_is_forgotten)
 {
@@ -258,7 +250,6 @@ START_TEST(who_closes_before_it_is_told_is_forgotten)
     cmd_push(fake.cmd);
     ck_assert_ptr_nonnull(strstr(fake_run(me, "INFO clients"), "tracking_clients:0\r"));
 }
-END_TEST
 
 START_TEST(many_names_leave_in_several_pushes)
 {
@@ -283,7 +274,6 @@ START_TEST(many_names_leave_in_several_pushes)
     ck_assert_uint_eq(names, 2500);
     ck_assert_uint_eq(pushes, 3);
 }
-END_TEST
 
 START_TEST(who_does_not_read_costs_no_more_than_its_limit)
 {
@@ -297,28 +287,4 @@ START_TEST(who_does_not_read_costs_no_more_than_its_limit)
     cmd_push(fake.cmd);
     ck_assert(conn_overflows(me));
     ck_assert_uint_lt(buf_len(&me->out), 2 * FAKE_OUT_MAX);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("cmd_tracking");
-    TCase *tc = tcase_create("tracking");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, its_errors_are_those_of_redis);
-    tcase_add_test(tc, resp2_and_redirect_are_refused);
-    tcase_add_test(tc, prefixes_add_up_and_must_not_overlap);
-    tcase_add_test(tc, prefixes_are_limited);
-    tcase_add_test(tc, optin_optout_and_noloop_are_remembered_and_mean_nothing);
-    tcase_add_test(tc, a_holder_is_told_of_doubt_its_end_and_loss_in_one_push_a_turn);
-    tcase_add_test(tc, bcast_tells_of_names_with_its_prefixes_whoever_holds_them);
-    tcase_add_test(tc, nobody_is_told_unasked_nor_in_resp2);
-    tcase_add_test(tc, replies_that_are_off_do_not_hold_back_a_push);
-    tcase_add_test(tc, while_its_lock_waits_it_is_told_and_before_the_grant);
-    tcase_add_test(tc, who_closes_before_it_is_told_is_forgotten);
-    tcase_add_test(tc, many_names_leave_in_several_pushes);
-    tcase_add_test(tc, who_does_not_read_costs_no_more_than_its_limit);
-    suite_add_tcase(s, tc);
-    return s;
 }

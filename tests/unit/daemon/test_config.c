@@ -43,6 +43,8 @@ static void expect(const char *name, const char *want)
     free(text);
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(every_default_reads_as_it_is_written)
 {
     for (size_t i = 0; i < CONFIG_KEY_COUNT; i++) {
@@ -50,7 +52,6 @@ START_TEST(every_default_reads_as_it_is_written)
         ck_assert(config_is_default(&config, &CONFIG_KEYS[i]));
     }
 }
-END_TEST
 
 START_TEST(every_key_has_a_field_of_its_own)
 {
@@ -62,7 +63,6 @@ START_TEST(every_key_has_a_field_of_its_own)
         ck_assert_ptr_eq(key_of(CONFIG_KEYS[i].name), &CONFIG_KEYS[i]);
     }
 }
-END_TEST
 
 static const struct {
     const char *key;
@@ -104,7 +104,7 @@ static const struct {
     { "redis", "", NULL, "must not be empty" },
 };
 
-START_TEST(values_are_checked_against_their_bounds)
+START_TEST(values_are_checked_against_their_bounds, TEST_ROWS(CASES))
 {
     const struct config_key *key = key_of(CASES[_i].key);
     char err[CONFIG_ERROR_MAX] = "";
@@ -118,7 +118,6 @@ START_TEST(values_are_checked_against_their_bounds)
         ck_assert(config_is_default(&config, key));
     }
 }
-END_TEST
 
 START_TEST(a_nul_byte_and_a_long_text_are_refused)
 {
@@ -132,7 +131,6 @@ START_TEST(a_nul_byte_and_a_long_text_are_refused)
                           err, sizeof(err)));
     ck_assert_str_eq(err, "must not be longer than 512 bytes");
 }
-END_TEST
 
 START_TEST(a_copy_lives_on_its_own)
 {
@@ -147,7 +145,6 @@ START_TEST(a_copy_lives_on_its_own)
     ck_assert(config_same(&copy, &config, key_of("port")));
     config_fini(&copy);
 }
-END_TEST
 
 static void expect_state_dir(const char *want)
 {
@@ -180,22 +177,4 @@ START_TEST(the_state_directory_is_the_first_that_is_named)
     ck_assert(
         config_set(&config, key_of("state-dir"), SPAN("/mine"), err, sizeof(err)));
     expect_state_dir("/mine");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("config");
-    TCase *tc = tcase_create("values");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, every_default_reads_as_it_is_written);
-    tcase_add_test(tc, every_key_has_a_field_of_its_own);
-    tcase_add_loop_test(tc, values_are_checked_against_their_bounds, 0,
-                        (int)(sizeof(CASES) / sizeof(CASES[0])));
-    tcase_add_test(tc, a_nul_byte_and_a_long_text_are_refused);
-    tcase_add_test(tc, a_copy_lives_on_its_own);
-    tcase_add_test(tc, the_state_directory_is_the_first_that_is_named);
-    suite_add_tcase(s, tc);
-    return s;
 }

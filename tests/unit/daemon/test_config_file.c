@@ -79,14 +79,15 @@ static const struct {
     { "requirepass \"\"", "127.0.0.1 ::1", 5625, "" },
 };
 
-START_TEST(lines_are_read)
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
+START_TEST(lines_are_read, TEST_ROWS(GOOD))
 {
     ck_assert_msg(parse(GOOD[_i].text), "%s", mistakes);
     ck_assert_str_eq(config.bind, GOOD[_i].bind);
     ck_assert_uint_eq(config.port, GOOD[_i].port);
     ck_assert_str_eq(config.requirepass, GOOD[_i].password);
 }
-END_TEST
 
 static const struct {
     const char *text;
@@ -119,12 +120,11 @@ static const struct {
     { "\"\" x", "f:1: the key is empty" },
 };
 
-START_TEST(mistakes_name_file_line_and_reason)
+START_TEST(mistakes_name_file_line_and_reason, TEST_ROWS(BAD))
 {
     ck_assert(!parse(BAD[_i].text));
     ck_assert_str_eq(mistakes, BAD[_i].why);
 }
-END_TEST
 
 START_TEST(of_very_many_mistakes_the_first_are_told)
 {
@@ -139,14 +139,12 @@ START_TEST(of_very_many_mistakes_the_first_are_told)
     ck_assert_ptr_null(strstr(mistakes, "f:21:"));
     buf_reset(&text);
 }
-END_TEST
 
 START_TEST(what_is_right_in_a_wrong_file_is_taken)
 {
     ck_assert(!parse("prot 1\nport 7"));
     ck_assert_uint_eq(config.port, 7);
 }
-END_TEST
 
 static const char *const PRINTED[] = {
     "port 7\nbind ::\ngrace 5s\nlog-level debug\nmax-lease 36h\nquery-buffer-limit 3kb",
@@ -159,7 +157,7 @@ static const char *const PRINTED[] = {
     "unixsocket \" \"",
 };
 
-START_TEST(what_is_printed_reads_back_the_same)
+START_TEST(what_is_printed_reads_back_the_same, TEST_ROWS(PRINTED))
 {
     struct config again;
     struct buf out = { 0 };
@@ -175,7 +173,6 @@ START_TEST(what_is_printed_reads_back_the_same)
     config_fini(&again);
     buf_reset(&out);
 }
-END_TEST
 
 START_TEST(a_password_is_not_printed)
 {
@@ -186,7 +183,6 @@ START_TEST(a_password_is_not_printed)
     ck_assert_ptr_null(memmem(buf_ptr(&out), buf_len(&out), "s3cret", 6));
     buf_reset(&out);
 }
-END_TEST
 
 static void write_file(const char *path, const char *text)
 {
@@ -214,7 +210,6 @@ START_TEST(a_rewrite_keeps_comments_and_replaces_in_place)
     buf_reset(&text);
     (void)unlink(path);
 }
-END_TEST
 
 static const struct {
     const char *file, *rewritten;
@@ -231,7 +226,7 @@ static const struct {
     { "", "port 7\n" },
 };
 
-START_TEST(a_rewritten_file_can_be_read)
+START_TEST(a_rewritten_file_can_be_read, TEST_ROWS(REWRITTEN))
 {
     struct buf out = { 0 };
 
@@ -241,7 +236,6 @@ START_TEST(a_rewritten_file_can_be_read)
     ck_assert_str_eq(buf_ptr(&out), REWRITTEN[_i].rewritten);
     buf_reset(&out);
 }
-END_TEST
 
 START_TEST(a_file_that_cannot_be_read_is_named)
 {
@@ -250,7 +244,6 @@ START_TEST(a_file_that_cannot_be_read_is_named)
     ck_assert(!load("/"));
     ck_assert(!config_rewrite(&config, "/nowhere/latchd.conf", err, sizeof(err)));
 }
-END_TEST
 
 static bool read_words(const char *const *argv, struct config *ret)
 {
@@ -288,7 +281,6 @@ START_TEST(the_command_line_wins_over_the_file)
     config_fini(&c);
     (void)unlink(path);
 }
-END_TEST
 
 static const struct {
     const char *argv[6];
@@ -309,36 +301,11 @@ static const struct {
     { { "l", "--=1" }, "--: there is no such option, see --help" },
 };
 
-START_TEST(mistakes_in_words_are_named)
+START_TEST(mistakes_in_words_are_named, TEST_ROWS(BAD_WORDS))
 {
     struct config c;
 
     ck_assert(!read_words(BAD_WORDS[_i].argv, &c));
     ck_assert_str_eq(mistakes, BAD_WORDS[_i].why);
     config_fini(&c);
-}
-END_TEST
-
-#define ROWS(table) ((int)(sizeof(table) / sizeof((table)[0])))
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("config_file");
-    TCase *tc = tcase_create("file");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, lines_are_read, 0, ROWS(GOOD));
-    tcase_add_test(tc, of_very_many_mistakes_the_first_are_told);
-    tcase_add_test(tc, what_is_right_in_a_wrong_file_is_taken);
-    tcase_add_loop_test(tc, mistakes_name_file_line_and_reason, 0, ROWS(BAD));
-    tcase_add_loop_test(tc, what_is_printed_reads_back_the_same, 0,
-                        sizeof(PRINTED) / sizeof(PRINTED[0]));
-    tcase_add_test(tc, a_password_is_not_printed);
-    tcase_add_test(tc, a_rewrite_keeps_comments_and_replaces_in_place);
-    tcase_add_loop_test(tc, a_rewritten_file_can_be_read, 0, ROWS(REWRITTEN));
-    tcase_add_test(tc, a_file_that_cannot_be_read_is_named);
-    tcase_add_test(tc, the_command_line_wins_over_the_file);
-    tcase_add_loop_test(tc, mistakes_in_words_are_named, 0, ROWS(BAD_WORDS));
-    suite_add_tcase(s, tc);
-    return s;
 }

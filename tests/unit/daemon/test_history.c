@@ -18,6 +18,8 @@ static void step(uint64_t now_ms)
     history_add(&history, now_ms, &sample);
 }
 
+TEST_GROUP(.setup = setup);
+
 START_TEST(counters_are_told_by_the_step_and_the_rest_as_it_is)
 {
     ck_assert_uint_eq(history.next_ms, 3000);
@@ -34,7 +36,6 @@ START_TEST(counters_are_told_by_the_step_and_the_rest_as_it_is)
     ck_assert_uint_eq(history_at(&history, HISTORY_HELD, 0), 4);
     ck_assert_uint_eq(history_at(&history, HISTORY_HELD, 1), 3);
 }
-END_TEST
 
 START_TEST(quantiles_are_of_that_step_only)
 {
@@ -49,7 +50,6 @@ START_TEST(quantiles_are_of_that_step_only)
     ck_assert_uint_eq(history_at(&history, HISTORY_WAIT_US, 1), 64);
     ck_assert_uint_eq(history_at(&history, HISTORY_WAIT_US, 2), 0);
 }
-END_TEST
 
 START_TEST(steps_that_nobody_saw_are_gaps)
 {
@@ -65,7 +65,6 @@ START_TEST(steps_that_nobody_saw_are_gaps)
     ck_assert_uint_eq(history.count, HISTORY_POINTS);
     ck_assert_uint_gt(history.next_ms, UINT64_C(1) << 50);
 }
-END_TEST
 
 START_TEST(the_oldest_points_make_room)
 {
@@ -77,19 +76,4 @@ START_TEST(the_oldest_points_make_room)
     ck_assert_uint_eq(history_at(&history, HISTORY_HELD, 0), 7);
     ck_assert_uint_eq(history_at(&history, HISTORY_HELD, HISTORY_POINTS - 1),
                       HISTORY_POINTS + 6);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("history");
-    TCase *tc = tcase_create("history");
-
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_test(tc, counters_are_told_by_the_step_and_the_rest_as_it_is);
-    tcase_add_test(tc, quantiles_are_of_that_step_only);
-    tcase_add_test(tc, steps_that_nobody_saw_are_gaps);
-    tcase_add_test(tc, the_oldest_points_make_room);
-    suite_add_tcase(s, tc);
-    return s;
 }

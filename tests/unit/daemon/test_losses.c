@@ -22,6 +22,8 @@ static void lose(uint64_t now_ms, const char *name, const char *owner)
     losses_add(&losses, now_ms, &notice, "127.0.0.1:9");
 }
 
+TEST_GROUP(.setup = setup);
+
 START_TEST(the_newest_comes_first_and_the_oldest_is_forgotten)
 {
     ck_assert_uint_eq(losses_known(&losses), 0);
@@ -39,7 +41,6 @@ START_TEST(the_newest_comes_first_and_the_oldest_is_forgotten)
     ck_assert(span_eq(loss_owner(losses_at(&losses, 1)), span_str("ann")));
     ck_assert_str_eq(losses_at(&losses, 0)->forced_from, "127.0.0.1:9");
 }
-END_TEST
 
 START_TEST(what_is_lately_ages)
 {
@@ -50,7 +51,6 @@ START_TEST(what_is_lately_ages)
     ck_assert_uint_eq(losses_lately(&losses, LOSSES_LATELY_MS + 500), 0);
     ck_assert_uint_eq(losses_known(&losses), 2);
 }
-END_TEST
 
 START_TEST(what_is_too_long_is_cut)
 {
@@ -63,18 +63,4 @@ START_TEST(what_is_too_long_is_cut)
     lose(1, name, owner);
     ck_assert_uint_eq(loss_name(losses_at(&losses, 0)).len, LATCHD_NAME_MAX);
     ck_assert_uint_eq(loss_owner(losses_at(&losses, 0)).len, LOSSES_OWNER_MAX);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("losses");
-    TCase *tc = tcase_create("losses");
-
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_test(tc, the_newest_comes_first_and_the_oldest_is_forgotten);
-    tcase_add_test(tc, what_is_lately_ages);
-    tcase_add_test(tc, what_is_too_long_is_cut);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -58,7 +58,6 @@ START_TEST(messages_reach_a_path_and_an_abstract_name)
     }
     (void)unlink(path);
 }
-END_TEST
 
 START_TEST(nothing_happens_where_nobody_asked)
 {
@@ -74,7 +73,6 @@ START_TEST(nothing_happens_where_nobody_asked)
     ck_assert_int_eq(n.fd, -1);
     notify_fini(&n);
 }
-END_TEST
 
 START_TEST(the_watchdog_is_fed_at_half_its_time_if_it_is_ours)
 {
@@ -98,7 +96,6 @@ START_TEST(the_watchdog_is_fed_at_half_its_time_if_it_is_ours)
     notify_fini(&n);
     (void)close(fd);
 }
-END_TEST
 
 START_TEST(sockets_are_taken_only_by_the_process_they_are_meant_for)
 {
@@ -123,9 +120,8 @@ START_TEST(sockets_are_taken_only_by_the_process_they_are_meant_for)
     ck_assert_ptr_null(getenv("LISTEN_PID"));
     ck_assert_uint_eq(tls, 0); /* the names went with the first, who was not us */
 }
-END_TEST
 
-START_TEST(sockets_that_are_called_tls_are_told_apart)
+START_TEST(sockets_that_are_called_tls_are_told_apart, 7)
 {
     static const struct {
         const char *names;
@@ -145,19 +141,4 @@ START_TEST(sockets_that_are_called_tls_are_told_apart)
     ck_assert_int_eq(notify_listen_fds(&tls), 1);
     ck_assert_uint_eq(tls, ROWS[_i].tls);
     ck_assert_ptr_null(getenv("LISTEN_FDNAMES"));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("notify");
-    TCase *tc = tcase_create("notify");
-
-    tcase_add_test(tc, messages_reach_a_path_and_an_abstract_name);
-    tcase_add_test(tc, nothing_happens_where_nobody_asked);
-    tcase_add_test(tc, the_watchdog_is_fed_at_half_its_time_if_it_is_ours);
-    tcase_add_test(tc, sockets_are_taken_only_by_the_process_they_are_meant_for);
-    tcase_add_loop_test(tc, sockets_that_are_called_tls_are_told_apart, 0, 7);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -42,6 +42,8 @@ static void open_dir(struct state_dir *dir)
     ck_assert_msg(state_dir_open(dir, path, boot, err, sizeof(err)), "%s", err);
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(it_is_made_private)
 {
     struct state_dir dir;
@@ -54,7 +56,6 @@ START_TEST(it_is_made_private)
     state_dir_close(&dir);
     state_dir_close(&dir);
 }
-END_TEST
 
 START_TEST(a_second_user_is_told_who_has_it)
 {
@@ -71,7 +72,6 @@ START_TEST(a_second_user_is_told_who_has_it)
     open_dir(&second);
     state_dir_close(&second);
 }
-END_TEST
 
 START_TEST(a_path_too_long_for_a_socket_is_refused)
 {
@@ -83,7 +83,6 @@ START_TEST(a_path_too_long_for_a_socket_is_refused)
     ck_assert(!state_dir_open(&dir, longer, boot, err, sizeof(err)));
     ck_assert_msg(strstr(err, "too long for a unix socket") != NULL, "%s", err);
 }
-END_TEST
 
 START_TEST(what_cannot_be_made_is_named)
 {
@@ -92,7 +91,6 @@ START_TEST(what_cannot_be_made_is_named)
     ck_assert(!state_dir_open(&dir, "/proc/latchd", boot, err, sizeof(err)));
     ck_assert_msg(strstr(err, "/proc/latchd") != NULL, "%s", err);
 }
-END_TEST
 
 START_TEST(the_lock_of_redis_lives_as_long_as_a_child_has_it)
 {
@@ -124,7 +122,6 @@ START_TEST(the_lock_of_redis_lives_as_long_as_a_child_has_it)
     (void)close(fd);
     state_dir_close(&dir);
 }
-END_TEST
 
 enum mark { MARK_NONE, MARK_EVERYSEC, MARK_ALWAYS, MARK_CLEAN };
 
@@ -140,7 +137,7 @@ static const struct {
     { MARK_ALWAYS, "boot-2\n", false },
 };
 
-START_TEST(a_power_cut_is_told_from_a_crash)
+START_TEST(a_power_cut_is_told_from_a_crash, TEST_ROWS(CASES))
 {
     struct state_dir dir;
 
@@ -157,22 +154,4 @@ START_TEST(a_power_cut_is_told_from_a_crash)
     open_dir(&dir);
     ck_assert_int_eq(state_dir_lost_power(&dir), CASES[_i].lost);
     state_dir_close(&dir);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("state_dir");
-    TCase *tc = tcase_create("state_dir");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, it_is_made_private);
-    tcase_add_test(tc, a_second_user_is_told_who_has_it);
-    tcase_add_test(tc, a_path_too_long_for_a_socket_is_refused);
-    tcase_add_test(tc, what_cannot_be_made_is_named);
-    tcase_add_test(tc, the_lock_of_redis_lives_as_long_as_a_child_has_it);
-    tcase_add_loop_test(tc, a_power_cut_is_told_from_a_crash, 0,
-                        (int)(sizeof(CASES) / sizeof(CASES[0])));
-    suite_add_tcase(s, tc);
-    return s;
 }

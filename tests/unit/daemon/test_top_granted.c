@@ -30,6 +30,8 @@ static void seconds(unsigned n, const char *name, unsigned rate)
     }
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(a_steady_rate_is_told)
 {
     const struct top_granted_name *list[4];
@@ -39,7 +41,6 @@ START_TEST(a_steady_rate_is_told)
     ck_assert_uint_ge(list[0]->rate_milli, 99900);
     ck_assert_uint_le(list[0]->rate_milli, 100000);
 }
-END_TEST
 
 START_TEST(what_has_ended_is_forgotten)
 {
@@ -49,7 +50,6 @@ START_TEST(what_has_ended_is_forgotten)
     seconds(60, "other", 0);
     ck_assert_uint_eq(top_granted_list(hot, list, 4), 0);
 }
-END_TEST
 
 START_TEST(the_busiest_come_first)
 {
@@ -64,7 +64,6 @@ START_TEST(the_busiest_come_first)
     ck_assert_int_eq(list[0]->name[0], 'a');
     ck_assert_int_eq(list[1]->name[0], 'b');
 }
-END_TEST
 
 START_TEST(busy_names_are_found_among_very_many)
 {
@@ -87,7 +86,6 @@ START_TEST(busy_names_are_found_among_very_many)
     ck_assert(span_eq(span_of(list[0]->name, list[0]->len), SPAN("busy")));
     ck_assert_uint_ge(list[0]->rate_milli, 800000);
 }
-END_TEST
 
 START_TEST(endless_names_are_left_out)
 {
@@ -99,20 +97,4 @@ START_TEST(endless_names_are_left_out)
     top_granted_second(hot);
     ck_assert_uint_eq(top_granted_list(hot, list, 1), 1);
     ck_assert_uint_eq(list[0]->len, TOP_GRANTED_NAME_MAX);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("hot");
-    TCase *tc = tcase_create("hot");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_steady_rate_is_told);
-    tcase_add_test(tc, what_has_ended_is_forgotten);
-    tcase_add_test(tc, the_busiest_come_first);
-    tcase_add_test(tc, busy_names_are_found_among_very_many);
-    tcase_add_test(tc, endless_names_are_left_out);
-    suite_add_tcase(s, tc);
-    return s;
 }

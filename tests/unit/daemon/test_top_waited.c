@@ -51,6 +51,8 @@ static void whole_round(void)
     } while (crowd.cursor != 0);
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(the_longest_queue_comes_first)
 {
     hold("a");
@@ -62,7 +64,6 @@ START_TEST(the_longest_queue_comes_first)
     top_waited_each(&crowd, e.engine, 9, tell, NULL);
     ck_assert_str_eq(told, "b:3 a:1 ");
 }
-END_TEST
 
 START_TEST(queues_are_told_as_they_are_now)
 {
@@ -75,7 +76,6 @@ START_TEST(queues_are_told_as_they_are_now)
     top_waited_each(&crowd, e.engine, 9, tell, NULL);
     ck_assert_str_eq(told, "a:2 ");
 }
-END_TEST
 
 START_TEST(it_is_found_among_very_many)
 {
@@ -97,18 +97,4 @@ START_TEST(it_is_found_among_very_many)
     whole_round();
     top_waited_each(&crowd, e.engine, 1, tell, NULL);
     ck_assert_str_eq(told, "n850:5 ");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("crowd");
-    TCase *tc = tcase_create("crowd");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, the_longest_queue_comes_first);
-    tcase_add_test(tc, queues_are_told_as_they_are_now);
-    tcase_add_test(tc, it_is_found_among_very_many);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -36,6 +36,8 @@ static void hold_job(void)
     (void)fixture_hears(&e, 1, REPLY_TOKEN);
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(a_free_lock_is_granted_by_one_op)
 {
     fixture_lock(&e, 1, "job", FOREVER);
@@ -49,7 +51,6 @@ START_TEST(a_free_lock_is_granted_by_one_op)
     fixture_no_op(&e);
     ck_assert_str_eq(e.subs, "");
 }
-END_TEST
 
 START_TEST(wait_0_on_a_held_lock_is_null)
 {
@@ -59,7 +60,6 @@ START_TEST(wait_0_on_a_held_lock_is_null)
     fixture_answer(&e, &op, (struct op_result){ .status = OP_BUSY, .ttl_ms = 30000 });
     (void)fixture_hears(&e, 2, REPLY_NULL);
 }
-END_TEST
 
 START_TEST(only_the_head_asks_and_it_asks_again_once_subscribed)
 {
@@ -79,7 +79,6 @@ START_TEST(only_the_head_asks_and_it_asks_again_once_subscribed)
     fixture_collect(&e);
     fixture_take_op(&e, OP_ACQUIRE, &op);
 }
-END_TEST
 
 START_TEST(without_any_message_the_head_asks_when_the_ttl_ends_and_at_each_recheck)
 {
@@ -94,7 +93,6 @@ START_TEST(without_any_message_the_head_asks_when_the_ttl_ends_and_at_each_reche
     fixture_pass(&e, 1);
     fixture_take_op(&e, OP_ACQUIRE, &op);
 }
-END_TEST
 
 START_TEST(a_release_hands_over_in_the_same_op)
 {
@@ -112,7 +110,6 @@ START_TEST(a_release_hands_over_in_the_same_op)
     ck_assert_str_eq(e.notices, "granted:job released:job granted:job");
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(a_wait_that_ended_during_a_release_that_left_entries_is_null)
 {
@@ -132,7 +129,6 @@ START_TEST(a_wait_that_ended_during_a_release_that_left_entries_is_null)
     (void)fixture_hears(&e, 1, REPLY_INT);
     (void)fixture_hears(&e, 2, REPLY_NULL);
 }
-END_TEST
 
 /* The script would find the waiter's grant, and take it for its own hand-over. */
 START_TEST(a_release_hands_nothing_over_to_who_may_hold_already)
@@ -150,7 +146,6 @@ START_TEST(a_release_hands_nothing_over_to_who_may_hold_already)
     fixture_answer(&e, &op, (struct op_result){ .status = OP_NOTHELD });
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
 }
-END_TEST
 
 START_TEST(a_waiter_that_left_during_the_hand_over_passes_it_on)
 {
@@ -171,7 +166,6 @@ START_TEST(a_waiter_that_left_during_the_hand_over_passes_it_on)
                    (struct op_result){ .status = OP_OK, .moved = true, .token = 102 });
     ck_assert_int_eq(fixture_hears(&e, 3, REPLY_TOKEN).value, 102);
 }
-END_TEST
 
 START_TEST(a_hand_over_with_unknown_outcome_is_repeated_with_the_same_claim)
 {
@@ -192,7 +186,6 @@ START_TEST(a_hand_over_with_unknown_outcome_is_repeated_with_the_same_claim)
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
     fixture_take_op(&e, OP_ACQUIRE, &op);
 }
-END_TEST
 
 START_TEST(wait_ends_exactly_and_in_the_middle_of_the_queue)
 {
@@ -204,7 +197,6 @@ START_TEST(wait_ends_exactly_and_in_the_middle_of_the_queue)
     fixture_pass(&e, 1);
     (void)fixture_hears(&e, 3, REPLY_NULL);
 }
-END_TEST
 
 START_TEST(with_redis_away_a_wait_ends_with_backend)
 {
@@ -218,7 +210,6 @@ START_TEST(with_redis_away_a_wait_ends_with_backend)
     fixture_pass(&e, 1);
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_BACKEND);
 }
-END_TEST
 
 START_TEST(an_answer_that_comes_after_the_end_of_the_wait_is_undone)
 {
@@ -234,7 +225,6 @@ START_TEST(an_answer_that_comes_after_the_end_of_the_wait_is_undone)
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert(op.op.if_keeper);
 }
-END_TEST
 
 START_TEST(h10_a_grant_with_less_than_half_of_its_lease_left_is_given_back)
 {
@@ -252,7 +242,6 @@ START_TEST(h10_a_grant_with_less_than_half_of_its_lease_left_is_given_back)
                    (struct op_result){ .status = OP_OK, .moved = true, .token = 6 });
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_TOKEN).value, 6);
 }
-END_TEST
 
 START_TEST(a_late_grant_with_an_id_that_nobody_waits_for_any_more_is_given_back)
 {
@@ -271,7 +260,6 @@ START_TEST(a_late_grant_with_an_id_that_nobody_waits_for_any_more_is_given_back)
     ck_assert(op.op.if_keeper);
     ck_assert_str_eq(op.target_field, "latchd:id:aaaaaaaaaaaaaaaa");
 }
-END_TEST
 
 START_TEST(a_message_that_came_while_nobody_waited_makes_the_next_one_ask)
 {
@@ -286,7 +274,6 @@ START_TEST(a_message_that_came_while_nobody_waited_makes_the_next_one_ask)
     fixture_lock(&e, 3, "job", FOREVER);
     fixture_take_op(&e, OP_ACQUIRE, &op);
 }
-END_TEST
 
 START_TEST(h23_after_a_second_of_hand_overs_the_lock_is_truly_released)
 {
@@ -310,7 +297,6 @@ START_TEST(h23_after_a_second_of_hand_overs_the_lock_is_truly_released)
     fixture_pass(&e, 2);
     fixture_take_op(&e, OP_ACQUIRE, &op);
 }
-END_TEST
 
 START_TEST(h23_who_yielded_leaves_one_release_of_others_to_the_rest_as_well)
 {
@@ -339,7 +325,6 @@ START_TEST(h23_who_yielded_leaves_one_release_of_others_to_the_rest_as_well)
                        (struct op_result){ .status = OP_BUSY, .ttl_ms = 30000 });
     }
 }
-END_TEST
 
 START_TEST(a_name_that_nobody_wants_any_more_is_forgotten)
 {
@@ -356,37 +341,4 @@ START_TEST(a_name_that_nobody_wants_any_more_is_forgotten)
     ck_assert_uint_eq(stats.locks, 0);
     ck_assert_uint_eq(engine_next_deadline(e.engine), UINT64_MAX);
     ck_assert_str_eq(e.subs, "+job -job");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_take");
-    TCase *tc = tcase_create("take");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_free_lock_is_granted_by_one_op);
-    tcase_add_test(tc, wait_0_on_a_held_lock_is_null);
-    tcase_add_test(tc, only_the_head_asks_and_it_asks_again_once_subscribed);
-    tcase_add_test(
-        tc, without_any_message_the_head_asks_when_the_ttl_ends_and_at_each_recheck);
-    tcase_add_test(tc, a_release_hands_over_in_the_same_op);
-    tcase_add_test(tc, a_wait_that_ended_during_a_release_that_left_entries_is_null);
-    tcase_add_test(tc, a_release_hands_nothing_over_to_who_may_hold_already);
-    tcase_add_test(tc, a_waiter_that_left_during_the_hand_over_passes_it_on);
-    tcase_add_test(tc,
-                   a_hand_over_with_unknown_outcome_is_repeated_with_the_same_claim);
-    tcase_add_test(tc, wait_ends_exactly_and_in_the_middle_of_the_queue);
-    tcase_add_test(tc, with_redis_away_a_wait_ends_with_backend);
-    tcase_add_test(tc, an_answer_that_comes_after_the_end_of_the_wait_is_undone);
-    tcase_add_test(tc, h10_a_grant_with_less_than_half_of_its_lease_left_is_given_back);
-    tcase_add_test(
-        tc, a_late_grant_with_an_id_that_nobody_waits_for_any_more_is_given_back);
-    tcase_add_test(tc, a_message_that_came_while_nobody_waited_makes_the_next_one_ask);
-    tcase_add_test(tc, h23_after_a_second_of_hand_overs_the_lock_is_truly_released);
-    tcase_add_test(tc,
-                   h23_who_yielded_leaves_one_release_of_others_to_the_rest_as_well);
-    tcase_add_test(tc, a_name_that_nobody_wants_any_more_is_forgotten);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -36,6 +36,8 @@ static void teardown(void)
         .owner = SPAN("latchd:id:aaaaaaaaaaaaaaaa")                                    \
     }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(grace_0_frees_when_the_connection_closes)
 {
     (void)fixture_grant(&e, 1, "job",
@@ -47,7 +49,6 @@ START_TEST(grace_0_frees_when_the_connection_closes)
     fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
     ck_assert_str_eq(e.notices, "granted:job released:job");
 }
-END_TEST
 
 START_TEST(without_grace_the_rest_of_the_lease_runs_out_unrenewed)
 {
@@ -64,7 +65,6 @@ START_TEST(without_grace_the_rest_of_the_lease_runs_out_unrenewed)
     fixture_pass(&e, 1);
     ck_assert_str_eq(e.notices, "granted:job lost:job");
 }
-END_TEST
 
 START_TEST(what_nobody_has_and_was_released_elsewhere_is_not_lost)
 {
@@ -76,7 +76,6 @@ START_TEST(what_nobody_has_and_was_released_elsewhere_is_not_lost)
     ck_assert_str_eq(e.notices, "granted:job");
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(a_fixed_lease_that_was_released_elsewhere_before_its_end_is_not_lost)
 {
@@ -91,7 +90,6 @@ START_TEST(a_fixed_lease_that_was_released_elsewhere_before_its_end_is_not_lost)
     ck_assert_str_eq(e.notices, "granted:job");
     fixture_is_empty(&e);
 }
-END_TEST
 
 /* Looking at it does not make it fresh: the rest of its lease is what it was. */
 START_TEST(who_comes_back_after_a_look_is_given_the_lease_anew)
@@ -106,7 +104,6 @@ START_TEST(who_comes_back_after_a_look_is_given_the_lease_anew)
     fixture_lock(&e, 2, "job", again);
     fixture_take_op(&e, OP_ATTACH, &op);
 }
-END_TEST
 
 START_TEST(a_lease_that_is_being_cut_is_not_vouched_for_beyond_the_cut)
 {
@@ -122,7 +119,6 @@ START_TEST(a_lease_that_is_being_cut_is_not_vouched_for_beyond_the_cut)
     fixture_pass(&e, 1);
     ck_assert_str_eq(e.notices, "granted:job lost:job");
 }
-END_TEST
 
 START_TEST(who_comes_back_while_the_cut_to_grace_is_in_flight_asks_again)
 {
@@ -149,7 +145,6 @@ START_TEST(who_comes_back_while_the_cut_to_grace_is_in_flight_asks_again)
     fixture_pass(&e, 9000);
     ck_assert_str_eq(e.notices, "granted:job");
 }
-END_TEST
 
 START_TEST(coming_back_in_grace_with_and_then_without_a_lease_ends_the_grace)
 {
@@ -173,7 +168,6 @@ START_TEST(coming_back_in_grace_with_and_then_without_a_lease_ends_the_grace)
     fixture_no_op(&e);
     ck_assert_str_eq(e.notices, "granted:job");
 }
-END_TEST
 
 START_TEST(a_renewal_of_which_little_is_left_is_asked_for_again)
 {
@@ -195,7 +189,6 @@ START_TEST(a_renewal_of_which_little_is_left_is_asked_for_again)
     fixture_answer(&e, &op, fine);
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_INT).value, 1000);
 }
-END_TEST
 
 START_TEST(a_grant_is_fresh_while_half_of_its_lease_is_left)
 {
@@ -212,7 +205,6 @@ START_TEST(a_grant_is_fresh_while_half_of_its_lease_is_left)
     fixture_pass(&e, 499);
     ck_assert_int_eq(engine_grant_state(e.engine, 1, grant), GRANT_OVER);
 }
-END_TEST
 
 START_TEST(an_undelivered_grant_is_taken_back)
 {
@@ -224,7 +216,6 @@ START_TEST(an_undelivered_grant_is_taken_back)
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert_str_eq(op.target_field, "latchd:100");
 }
-END_TEST
 
 START_TEST(an_undelivered_grant_with_an_id_is_kept_and_found_again)
 {
@@ -245,7 +236,6 @@ START_TEST(an_undelivered_grant_with_an_id_is_kept_and_found_again)
     fixture_pass(&e, 9000);
     ck_assert_str_eq(e.notices, "granted:job");
 }
-END_TEST
 
 START_TEST(h4_an_attach_that_another_daemon_overtook_is_asked_anew_for_who_is_there)
 {
@@ -263,7 +253,6 @@ START_TEST(h4_an_attach_that_another_daemon_overtook_is_asked_anew_for_who_is_th
     fixture_answer(&e, &op, (struct op_result){ .status = OP_ELSEWHERE });
     fixture_no_op(&e);
 }
-END_TEST
 
 /* The grace of the owner's other entry has cut the lease behind the grant. */
 START_TEST(h10_an_entry_whose_lease_was_cut_before_it_was_told_is_not_given_out)
@@ -287,7 +276,6 @@ START_TEST(h10_an_entry_whose_lease_was_cut_before_it_was_told_is_not_given_out)
                    (struct op_result){ .status = OP_OK, .token = 100, .count = 2 });
     fixture_hears_nothing(&e);
 }
-END_TEST
 
 /* With min-replicas an answer may be overtaken by that of a later op. */
 START_TEST(h4_what_was_kept_elsewhere_before_it_was_taken_over_is_not_forgotten)
@@ -314,7 +302,6 @@ START_TEST(h4_what_was_kept_elsewhere_before_it_was_taken_over_is_not_forgotten)
     fixture_pass(&e, 1000);
     ck_assert_str_eq(e.notices, "granted:job lost:job");
 }
-END_TEST
 
 START_TEST(h4_a_kept_place_whose_request_went_on_elsewhere_undoes_nothing)
 {
@@ -327,7 +314,6 @@ START_TEST(h4_a_kept_place_whose_request_went_on_elsewhere_undoes_nothing)
     fixture_pass(&e, 10000);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(a_kept_grant_that_nobody_fetches_goes_back)
 {
@@ -339,7 +325,6 @@ START_TEST(a_kept_grant_that_nobody_fetches_goes_back)
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert_str_eq(op.target_field, "latchd:id:aaaaaaaaaaaaaaaa");
 }
-END_TEST
 
 START_TEST(a_hold_in_its_grace_is_looked_at_too_but_not_prolonged)
 {
@@ -351,7 +336,6 @@ START_TEST(a_hold_in_its_grace_is_looked_at_too_but_not_prolonged)
     ck_assert_uint_eq(op.items[0].lease_ms, 1);
     ck_assert(!op.items[0].exact);
 }
-END_TEST
 
 /* --- a RENEW that crosses the end of grace ---------------------------------------- */
 
@@ -383,7 +367,6 @@ START_TEST(a_renew_in_time_keeps_the_hold_though_its_answer_comes_after_grace)
     fixture_no_op(&e);
     ck_assert_str_eq(e.notices, "granted:job");
 }
-END_TEST
 
 START_TEST(grace_begins_anew_when_that_renew_is_given_up)
 {
@@ -398,41 +381,4 @@ START_TEST(grace_begins_anew_when_that_renew_is_given_up)
     fixture_pass(&e, 1100);
     fixture_gives_back(&e, "job");
     ck_assert_str_eq(e.notices, "granted:job released:job");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_back");
-    TCase *tc = tcase_create("back");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, grace_0_frees_when_the_connection_closes);
-    tcase_add_test(tc, without_grace_the_rest_of_the_lease_runs_out_unrenewed);
-    tcase_add_test(tc, what_nobody_has_and_was_released_elsewhere_is_not_lost);
-    tcase_add_test(
-        tc, a_fixed_lease_that_was_released_elsewhere_before_its_end_is_not_lost);
-    tcase_add_test(tc, who_comes_back_after_a_look_is_given_the_lease_anew);
-    tcase_add_test(tc, a_lease_that_is_being_cut_is_not_vouched_for_beyond_the_cut);
-    tcase_add_test(tc, who_comes_back_while_the_cut_to_grace_is_in_flight_asks_again);
-    tcase_add_test(tc,
-                   coming_back_in_grace_with_and_then_without_a_lease_ends_the_grace);
-    tcase_add_test(tc, a_renewal_of_which_little_is_left_is_asked_for_again);
-    tcase_add_test(tc, a_grant_is_fresh_while_half_of_its_lease_is_left);
-    tcase_add_test(tc, an_undelivered_grant_is_taken_back);
-    tcase_add_test(tc, an_undelivered_grant_with_an_id_is_kept_and_found_again);
-    tcase_add_test(
-        tc, h4_an_attach_that_another_daemon_overtook_is_asked_anew_for_who_is_there);
-    tcase_add_test(
-        tc, h10_an_entry_whose_lease_was_cut_before_it_was_told_is_not_given_out);
-    tcase_add_test(
-        tc, h4_what_was_kept_elsewhere_before_it_was_taken_over_is_not_forgotten);
-    tcase_add_test(tc, h4_a_kept_place_whose_request_went_on_elsewhere_undoes_nothing);
-    tcase_add_test(tc, a_kept_grant_that_nobody_fetches_goes_back);
-    tcase_add_test(tc, a_hold_in_its_grace_is_looked_at_too_but_not_prolonged);
-    tcase_add_test(tc,
-                   a_renew_in_time_keeps_the_hold_though_its_answer_comes_after_grace);
-    tcase_add_test(tc, grace_begins_anew_when_that_renew_is_given_up);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -59,6 +59,8 @@ static void refused(uint64_t conn, const char *text)
     ck_assert_str_eq(s.text, text);
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(the_second_of_two_is_refused_and_the_first_waits_on)
 {
     holds(1, "x", AS("b"));
@@ -74,7 +76,6 @@ START_TEST(the_second_of_two_is_refused_and_the_first_waits_on)
     (void)fixture_hears(&e, 2, REPLY_INT);
     ck_assert_int_eq(fixture_hears(&e, 3, REPLY_TOKEN).value, 9);
 }
-END_TEST
 
 START_TEST(a_circle_of_three_is_told_in_order)
 {
@@ -87,7 +88,6 @@ START_TEST(a_circle_of_three_is_told_in_order)
     refused(3, "c waits for x held by a, a waits for y held by b, b waits for z held "
                "by c");
 }
-END_TEST
 
 START_TEST(a_chain_without_an_end_in_itself_is_no_circle)
 {
@@ -98,7 +98,6 @@ START_TEST(a_chain_without_an_end_in_itself_is_no_circle)
     fixture_lock(&e, 3, "y", AS("c"));
     fixture_hears_nothing(&e);
 }
-END_TEST
 
 START_TEST(re_entry_is_never_refused)
 {
@@ -114,7 +113,6 @@ START_TEST(re_entry_is_never_refused)
                   (struct op_result){ .status = OP_OK, .token = 1, .count = 2 });
     (void)fixture_hears(&e, 1, REPLY_TOKEN);
 }
-END_TEST
 
 START_TEST(who_waits_to_re_enter_is_no_link)
 {
@@ -127,7 +125,6 @@ START_TEST(who_waits_to_re_enter_is_no_link)
     fixture_lock(&e, 2, "x", AS("b")); /* this one closes the circle */
     refused(2, "b waits for x held by a, a waits for y held by b");
 }
-END_TEST
 
 START_TEST(nobody_else_is_an_owner)
 {
@@ -139,7 +136,6 @@ START_TEST(nobody_else_is_an_owner)
     fixture_lock(&e, 2, "x", (struct lock_req){ .id = SPAN("bbbbbbbbbbbbbbbb") });
     fixture_hears_nothing(&e);
 }
-END_TEST
 
 /* --- waits and leases ------------------------------------------------------------- */
 
@@ -153,7 +149,6 @@ START_TEST(a_wait_that_ends_before_the_leases_do_is_no_circle)
     fixture_lock(&e, 5, "x", AS_FOR("a", 20000));
     fixture_hears_nothing(&e);
 }
-END_TEST
 
 START_TEST(a_wait_that_outlasts_the_leases_is_one)
 {
@@ -165,7 +160,6 @@ START_TEST(a_wait_that_outlasts_the_leases_is_one)
     fixture_lock(&e, 5, "x", AS_FOR("a", 31000));
     refused(5, "a waits for x held by b, b waits for y held by a");
 }
-END_TEST
 
 START_TEST(a_try_is_no_wait)
 {
@@ -176,7 +170,6 @@ START_TEST(a_try_is_no_wait)
     fixture_gives(&e, OP_ACQUIRE, BUSY);
     (void)fixture_hears(&e, 4, REPLY_NULL);
 }
-END_TEST
 
 START_TEST(the_lease_of_the_asking_owner_counts_too)
 {
@@ -190,7 +183,6 @@ START_TEST(the_lease_of_the_asking_owner_counts_too)
     fixture_lock(&e, 4, "x", AS("a"));
     fixture_hears_nothing(&e);
 }
-END_TEST
 
 START_TEST(a_kept_place_is_no_wait)
 {
@@ -208,7 +200,6 @@ START_TEST(a_kept_place_is_no_wait)
     fixture_lock(&e, 5, "y", kept); /* it is one again, and closes the circle */
     refused(5, "b waits for y held by a, a waits for x held by b");
 }
-END_TEST
 
 START_TEST(a_hold_that_is_not_sure_is_no_link)
 {
@@ -221,7 +212,6 @@ START_TEST(a_hold_that_is_not_sure_is_no_link)
     fixture_lock(&e, 4, "x", AS("a"));
     fixture_hears_nothing(&e);
 }
-END_TEST
 
 START_TEST(a_hold_that_is_being_released_is_no_link)
 {
@@ -232,7 +222,6 @@ START_TEST(a_hold_that_is_being_released_is_no_link)
     fixture_lock(&e, 4, "x", AS("a"));
     fixture_hears_nothing(&e);
 }
-END_TEST
 
 /* --- read and write --------------------------------------------------------------- */
 
@@ -245,7 +234,6 @@ START_TEST(a_writer_waits_for_each_reader)
     fixture_lock(&e, 3, "doc", AS_KIND("w", KIND_WRITE));
     refused(3, "w waits for doc held by r1, r1 waits for y held by w");
 }
-END_TEST
 
 START_TEST(a_reader_waits_for_the_writer_only)
 {
@@ -262,7 +250,6 @@ START_TEST(a_reader_waits_for_the_writer_only)
     fixture_lock(&e, 3, "page", AS_KIND("r2", KIND_READ));
     refused(3, "r2 waits for page held by w, w waits for y held by r2");
 }
-END_TEST
 
 START_TEST(a_reader_behind_a_writer_waits_for_those_that_the_writer_waits_for)
 {
@@ -274,7 +261,6 @@ START_TEST(a_reader_behind_a_writer_waits_for_those_that_the_writer_waits_for)
     fixture_lock(&e, 3, "doc", AS_KIND("r2", KIND_READ));
     refused(3, "r2 waits for doc held by r1, r1 waits for y held by r2");
 }
-END_TEST
 
 START_TEST(an_upgrade_that_is_known_here_is_refused_at_once)
 {
@@ -283,7 +269,6 @@ START_TEST(an_upgrade_that_is_known_here_is_refused_at_once)
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_DEADLOCK);
     fixture_no_op(&e);
 }
-END_TEST
 
 /* --- MLOCK, and size -------------------------------------------------------------- */
 
@@ -310,7 +295,6 @@ START_TEST(an_mlock_that_would_close_it_gives_everything_back)
     fixture_gives_back(&e, "a");
     fixture_hears_nothing(&e);
 }
-END_TEST
 
 START_TEST(a_long_circle_is_found_and_its_text_cut)
 {
@@ -340,7 +324,6 @@ START_TEST(a_long_circle_is_found_and_its_text_cut)
     ck_assert_uint_lt(strlen(s.text), 450);
     ck_assert(strstr(s.text, "20 owners in all") != NULL);
 }
-END_TEST
 
 START_TEST(what_would_take_too_long_to_find_is_not_claimed)
 {
@@ -361,36 +344,4 @@ START_TEST(what_would_take_too_long_to_find_is_not_claimed)
     fixture_lock(&e, 2, "target", AS("r0"));
     fixture_lock(&e, 1, "doc", AS_KIND("a", KIND_WRITE));
     fixture_hears_nothing(&e);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_circle");
-    TCase *t = tcase_create("engine");
-
-    tcase_add_checked_fixture(t, setup, teardown);
-    suite_add_tcase(s, t);
-    tcase_add_test(t, the_second_of_two_is_refused_and_the_first_waits_on);
-    tcase_add_test(t, a_circle_of_three_is_told_in_order);
-    tcase_add_test(t, a_chain_without_an_end_in_itself_is_no_circle);
-    tcase_add_test(t, re_entry_is_never_refused);
-    tcase_add_test(t, who_waits_to_re_enter_is_no_link);
-    tcase_add_test(t, nobody_else_is_an_owner);
-    tcase_add_test(t, a_wait_that_ends_before_the_leases_do_is_no_circle);
-    tcase_add_test(t, a_wait_that_outlasts_the_leases_is_one);
-    tcase_add_test(t, a_try_is_no_wait);
-    tcase_add_test(t, the_lease_of_the_asking_owner_counts_too);
-    tcase_add_test(t, a_kept_place_is_no_wait);
-    tcase_add_test(t, a_hold_that_is_not_sure_is_no_link);
-    tcase_add_test(t, a_hold_that_is_being_released_is_no_link);
-    tcase_add_test(t, a_writer_waits_for_each_reader);
-    tcase_add_test(t, a_reader_waits_for_the_writer_only);
-    tcase_add_test(t,
-                   a_reader_behind_a_writer_waits_for_those_that_the_writer_waits_for);
-    tcase_add_test(t, an_upgrade_that_is_known_here_is_refused_at_once);
-    tcase_add_test(t, an_mlock_that_would_close_it_gives_everything_back);
-    tcase_add_test(t, a_long_circle_is_found_and_its_text_cut);
-    tcase_add_test(t, what_would_take_too_long_to_find_is_not_claimed);
-    return s;
 }

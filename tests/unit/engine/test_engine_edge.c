@@ -33,6 +33,8 @@ static void teardown(void)
 
 /* --- named owners ----------------------------------------------------------------- */
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(a_renewal_that_asked_for_a_released_entry_does_not_lose_the_others)
 {
     (void)fixture_grant(&e, 1, "job", AS_O, 100);
@@ -65,7 +67,6 @@ START_TEST(a_renewal_that_asked_for_a_released_entry_does_not_lose_the_others)
         }
     }
 }
-END_TEST
 
 START_TEST(an_entry_without_connection_goes_though_another_came_later)
 {
@@ -84,7 +85,6 @@ START_TEST(an_entry_without_connection_goes_though_another_came_later)
     fixture_answer(&e, &op, ONE_LEFT);
     ck_assert_str_eq(e.notices, "granted:job");
 }
-END_TEST
 
 /* --- waits ------------------------------------------------------------------------ */
 
@@ -105,7 +105,6 @@ START_TEST(a_wait_that_ends_during_a_release_that_frees_nothing_is_null)
     }
     (void)fixture_hears(&e, 2, REPLY_NULL);
 }
-END_TEST
 
 START_TEST(an_owner_whose_question_redis_refused_asks_again)
 {
@@ -123,7 +122,6 @@ START_TEST(an_owner_whose_question_redis_refused_asks_again)
                    (struct op_result){ .status = OP_OK, .token = 9, .count = 2 });
     (void)fixture_hears(&e, 2, REPLY_TOKEN);
 }
-END_TEST
 
 /* --- trust ------------------------------------------------------------------------ */
 
@@ -148,7 +146,6 @@ START_TEST(what_was_asked_before_the_clock_jumped_confirms_nothing)
                   (struct op_result){ .status = OP_OK, .moved = true, .token = 8 });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_TOKEN).value, 8);
 }
-END_TEST
 
 START_TEST(an_overdue_renewal_is_told_in_time_though_redis_refuses_it)
 {
@@ -160,7 +157,6 @@ START_TEST(an_overdue_renewal_is_told_in_time_though_redis_refuses_it)
     fixture_pass(&e, 1);
     ck_assert_str_eq(e.notices, "granted:job uncertain:job");
 }
-END_TEST
 
 START_TEST(a_renewal_that_waits_for_a_cut_does_not_spin)
 {
@@ -175,7 +171,6 @@ START_TEST(a_renewal_that_waits_for_a_cut_does_not_spin)
     ck_assert_uint_gt(engine_next_deadline(e.engine), now + 100);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(a_longer_watchdog_timeout_does_not_end_the_holds_that_are_there)
 {
@@ -194,7 +189,6 @@ START_TEST(a_longer_watchdog_timeout_does_not_end_the_holds_that_are_there)
     fixture_take_op(&e, OP_RENEW, &op);
     ck_assert_uint_eq(op.items[0].lease_ms, 300000);
 }
-END_TEST
 
 /* Room for no wait: with an ID, WAIT 0 may stay for KEEP. */
 START_TEST(beyond_max_waiters_WAIT_0_is_tried_but_keeps_no_place)
@@ -219,7 +213,6 @@ START_TEST(beyond_max_waiters_WAIT_0_is_tried_but_keeps_no_place)
     fixture_gives(&e, OP_ACQUIRE, (struct op_result){ .status = OP_OK, .token = 7 });
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_TOKEN).value, 7);
 }
-END_TEST
 
 START_TEST(a_second_token_that_is_not_delivered_takes_nothing_back)
 {
@@ -239,7 +232,6 @@ START_TEST(a_second_token_that_is_not_delivered_takes_nothing_back)
     fixture_no_op(&e);
     ck_assert_str_eq(e.notices, "granted:job");
 }
-END_TEST
 
 START_TEST(an_id_that_is_released_while_its_grant_is_on_the_way_is_not_held)
 {
@@ -255,7 +247,6 @@ START_TEST(an_id_that_is_released_while_its_grant_is_on_the_way_is_not_held)
     fixture_pass(&e, LATCHD_OVER_MS);
     fixture_is_empty(&e);
 }
-END_TEST
 
 /* --- looking ---------------------------------------------------------------------- */
 
@@ -290,7 +281,6 @@ START_TEST(a_scan_sees_every_name_though_the_table_grows)
     } while (cursor != 0);
     ck_assert_uint_ge(seen, 200);
 }
-END_TEST
 
 static void note_waiter(void *ctx, const struct waiter_info *info)
 {
@@ -321,7 +311,6 @@ START_TEST(waiters_are_told_in_order)
     ck_assert_uint_eq(all[1].left_ms, 500);
     ck_assert_uint_eq(all[2].conn, 0);
 }
-END_TEST
 
 START_TEST(lockinfo_of_a_free_name_leaves_nothing_behind)
 {
@@ -332,7 +321,6 @@ START_TEST(lockinfo_of_a_free_name_leaves_nothing_behind)
     (void)fixture_hears(&e, 1, REPLY_INFO);
     fixture_is_empty(&e);
 }
-END_TEST
 START_TEST(a_connection_is_busy_while_anything_is_attached_to_it)
 {
     ck_assert(!engine_conn_busy(e.engine, 1));
@@ -353,7 +341,6 @@ START_TEST(a_connection_is_busy_while_anything_is_attached_to_it)
     }
     ck_assert(engine_conn_busy(e.engine, 1));
 }
-END_TEST
 
 /* It is remembered for each name, but not without end. */
 START_TEST(who_lost_very_many_names_is_asked_which_hold_it_means)
@@ -378,7 +365,6 @@ START_TEST(who_lost_very_many_names_is_asked_which_hold_it_means)
     fixture_gives(&e, OP_RELEASE, FREED);
     (void)fixture_hears(&e, 3, REPLY_INT);
 }
-END_TEST
 
 START_TEST(what_nobody_knows_is_found_by_no_name_and_no_connection)
 {
@@ -392,7 +378,6 @@ START_TEST(what_nobody_knows_is_found_by_no_name_and_no_connection)
     ck_assert(!engine_unblock(e.engine, 99, true));
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(a_wait_that_is_unblocked_with_an_error_says_so)
 {
@@ -405,7 +390,6 @@ START_TEST(a_wait_that_is_unblocked_with_an_error_says_so)
     fixture_collect(&e);
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_UNBLOCKED);
 }
-END_TEST
 
 START_TEST(work_on_a_name_takes_memory_as_well)
 {
@@ -417,36 +401,4 @@ START_TEST(work_on_a_name_takes_memory_as_well)
     ck_assert_uint_gt(engine_memory(e.engine, SPAN("job"), SIZE_MAX), 0);
     fixture_gives(&e, OP_RELEASE, FREED);
     ck_assert_uint_lt(engine_memory(e.engine, SPAN("job"), SIZE_MAX), held);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_edge");
-    TCase *tc = tcase_create("edge");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc,
-                   a_renewal_that_asked_for_a_released_entry_does_not_lose_the_others);
-    tcase_add_test(tc, an_entry_without_connection_goes_though_another_came_later);
-    tcase_add_test(tc, a_wait_that_ends_during_a_release_that_frees_nothing_is_null);
-    tcase_add_test(tc, an_owner_whose_question_redis_refused_asks_again);
-    tcase_add_test(tc, what_was_asked_before_the_clock_jumped_confirms_nothing);
-    tcase_add_test(tc, an_overdue_renewal_is_told_in_time_though_redis_refuses_it);
-    tcase_add_test(tc, a_renewal_that_waits_for_a_cut_does_not_spin);
-    tcase_add_test(tc, a_longer_watchdog_timeout_does_not_end_the_holds_that_are_there);
-    tcase_add_test(tc, beyond_max_waiters_WAIT_0_is_tried_but_keeps_no_place);
-    tcase_add_test(tc, a_second_token_that_is_not_delivered_takes_nothing_back);
-    tcase_add_test(tc,
-                   an_id_that_is_released_while_its_grant_is_on_the_way_is_not_held);
-    tcase_add_test(tc, a_scan_sees_every_name_though_the_table_grows);
-    tcase_add_test(tc, waiters_are_told_in_order);
-    tcase_add_test(tc, lockinfo_of_a_free_name_leaves_nothing_behind);
-    tcase_add_test(tc, a_connection_is_busy_while_anything_is_attached_to_it);
-    tcase_add_test(tc, who_lost_very_many_names_is_asked_which_hold_it_means);
-    tcase_add_test(tc, what_nobody_knows_is_found_by_no_name_and_no_connection);
-    tcase_add_test(tc, a_wait_that_is_unblocked_with_an_error_says_so);
-    tcase_add_test(tc, work_on_a_name_takes_memory_as_well);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -17,6 +17,8 @@ static void teardown(void)
     fixture_fini(&e);
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(a_free_lock_is_taken_by_one_op_of_the_fair_kind)
 {
     fixture_lock(&e, 1, "job", FAIR);
@@ -34,7 +36,6 @@ START_TEST(a_free_lock_is_taken_by_one_op_of_the_fair_kind)
     fixture_pass(&e, 1000);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(the_head_joins_by_asking_and_the_others_behind_it)
 {
@@ -57,7 +58,6 @@ START_TEST(the_head_joins_by_asking_and_the_others_behind_it)
     fair_joins(&e, "4", HELD);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(who_comes_while_others_join_joins_behind_them)
 {
@@ -71,7 +71,6 @@ START_TEST(who_comes_while_others_join_joins_behind_them)
     fair_joins(&e, "3 4", HELD);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(behind_a_hold_of_our_own_all_join_at_once)
 {
@@ -93,7 +92,6 @@ START_TEST(behind_a_hold_of_our_own_all_join_at_once)
     (void)fixture_hears(&e, 2, REPLY_TOKEN);
     fixture_no_op(&e); /* who was granted was taken out by the scripts */
 }
-END_TEST
 
 START_TEST(who_comes_soon_after_somebody_was_served_waits_for_others_to_join_with)
 {
@@ -114,7 +112,6 @@ START_TEST(who_comes_soon_after_somebody_was_served_waits_for_others_to_join_wit
     fair_joins(&e, "5", HELD); /* nobody was served since */
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(one_that_has_no_place_yet_may_be_next)
 {
@@ -135,7 +132,6 @@ START_TEST(one_that_has_no_place_yet_may_be_next)
     fixture_pass(&e, 20);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(plain_locks_that_find_a_queue_join_it_in_order)
 {
@@ -152,7 +148,6 @@ START_TEST(plain_locks_that_find_a_queue_join_it_in_order)
     fair_joins(&e, "2 3", HELD);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(a_release_that_sees_a_queue_makes_plain_waiters_join)
 {
@@ -170,7 +165,6 @@ START_TEST(a_release_that_sees_a_queue_makes_plain_waiters_join)
     fixture_answer(&e, &op, BUSY(20000));
     fair_joins(&e, "3", HELD);
 }
-END_TEST
 
 START_TEST(without_waiters_and_without_a_queue_it_is_a_plain_lock_again)
 {
@@ -183,7 +177,6 @@ START_TEST(without_waiters_and_without_a_queue_it_is_a_plain_lock_again)
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert(!op.op.fair);
 }
-END_TEST
 
 START_TEST(while_others_stand_there_it_stays_fair)
 {
@@ -198,7 +191,6 @@ START_TEST(while_others_stand_there_it_stays_fair)
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert(op.op.fair);
 }
-END_TEST
 
 START_TEST(a_reserved_lock_is_not_asked_for_again_and_again_F1)
 {
@@ -212,7 +204,6 @@ START_TEST(a_reserved_lock_is_not_asked_for_again_and_again_F1)
     fixture_gives(&e, OP_ACQUIRE, GRANT(7));
     (void)fixture_hears(&e, 1, REPLY_TOKEN);
 }
-END_TEST
 
 START_TEST(a_message_for_a_member_wakes_the_head)
 {
@@ -222,7 +213,6 @@ START_TEST(a_message_for_a_member_wakes_the_head)
     (void)fixture_hears(&e, 1, REPLY_TOKEN);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(once_does_not_enqueue)
 {
@@ -235,7 +225,6 @@ START_TEST(once_does_not_enqueue)
     (void)fixture_hears(&e, 1, REPLY_NULL);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(once_finds_a_queue_asks_by_its_rules_and_gives_up)
 {
@@ -247,7 +236,6 @@ START_TEST(once_finds_a_queue_asks_by_its_rules_and_gives_up)
     fixture_answer(&e, &op, BUSY(500));
     (void)fixture_hears(&e, 1, REPLY_NULL);
 }
-END_TEST
 
 START_TEST(once_behind_others_is_null_and_never_joins)
 {
@@ -257,7 +245,6 @@ START_TEST(once_behind_others_is_null_and_never_joins)
     (void)fixture_hears(&e, 3, REPLY_NULL);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(a_poll_with_keep_has_a_place_and_keeps_it)
 {
@@ -284,7 +271,6 @@ START_TEST(a_poll_with_keep_has_a_place_and_keeps_it)
     fair_leaves(&e, "2", LEFT);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(the_refresh_names_all_in_order)
 {
@@ -301,7 +287,6 @@ START_TEST(the_refresh_names_all_in_order)
     fixture_answer(&e, &op, HELD);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(a_refresh_that_finds_it_free_makes_the_head_ask)
 {
@@ -315,7 +300,6 @@ START_TEST(a_refresh_that_finds_it_free_makes_the_head_ask)
     fixture_gives(&e, OP_ACQUIRE, GRANT(7));
     (void)fixture_hears(&e, 1, REPLY_TOKEN);
 }
-END_TEST
 
 START_TEST(a_place_that_vanished_is_shown_again_soon)
 {
@@ -331,7 +315,6 @@ START_TEST(a_place_that_vanished_is_shown_again_soon)
     fixture_answer(&e, &op, HELD);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(lockinfo_tells_who_stands_in_the_queue)
 {
@@ -365,7 +348,6 @@ START_TEST(lockinfo_tells_who_stands_in_the_queue)
                      "latchd:00000000000000aa:77 "
                      "latchd:id:01234567-89ab-cdef-0123-456789abcdef");
 }
-END_TEST
 
 static void note_kind(void *ctx, const struct waiter_info *info)
 {
@@ -384,37 +366,4 @@ START_TEST(waiters_tell_their_kind)
     ck_assert_ptr_eq(at, kinds + 2);
     ck_assert_int_eq(kinds[0], KIND_FAIR);
     ck_assert_int_eq(kinds[1], KIND_PLAIN);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_fair");
-    TCase *tc = tcase_create("fair");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_free_lock_is_taken_by_one_op_of_the_fair_kind);
-    tcase_add_test(tc, the_head_joins_by_asking_and_the_others_behind_it);
-    tcase_add_test(tc, who_comes_while_others_join_joins_behind_them);
-    tcase_add_test(tc, behind_a_hold_of_our_own_all_join_at_once);
-    tcase_add_test(
-        tc, who_comes_soon_after_somebody_was_served_waits_for_others_to_join_with);
-    tcase_add_test(tc, one_that_has_no_place_yet_may_be_next);
-    tcase_add_test(tc, plain_locks_that_find_a_queue_join_it_in_order);
-    tcase_add_test(tc, a_release_that_sees_a_queue_makes_plain_waiters_join);
-    tcase_add_test(tc, without_waiters_and_without_a_queue_it_is_a_plain_lock_again);
-    tcase_add_test(tc, while_others_stand_there_it_stays_fair);
-    tcase_add_test(tc, a_reserved_lock_is_not_asked_for_again_and_again_F1);
-    tcase_add_test(tc, a_message_for_a_member_wakes_the_head);
-    tcase_add_test(tc, once_does_not_enqueue);
-    tcase_add_test(tc, once_finds_a_queue_asks_by_its_rules_and_gives_up);
-    tcase_add_test(tc, once_behind_others_is_null_and_never_joins);
-    tcase_add_test(tc, a_poll_with_keep_has_a_place_and_keeps_it);
-    tcase_add_test(tc, the_refresh_names_all_in_order);
-    tcase_add_test(tc, a_refresh_that_finds_it_free_makes_the_head_ask);
-    tcase_add_test(tc, a_place_that_vanished_is_shown_again_soon);
-    tcase_add_test(tc, lockinfo_tells_who_stands_in_the_queue);
-    tcase_add_test(tc, waiters_tell_their_kind);
-    suite_add_tcase(s, tc);
-    return s;
 }

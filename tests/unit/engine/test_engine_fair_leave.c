@@ -37,6 +37,8 @@ static void nothing_is_left(void)
     fixture_is_empty(&e);
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(a_closed_connection_leaves_at_once)
 {
     fair_wait(&e, 3);
@@ -44,7 +46,6 @@ START_TEST(a_closed_connection_leaves_at_once)
     fair_leaves(&e, "2", LEFT);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(a_head_that_goes_leaves_and_the_next_asks_H21)
 {
@@ -57,7 +58,6 @@ START_TEST(a_head_that_goes_leaves_and_the_next_asks_H21)
     fixture_answer(&e, &op, NO_MORE);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(a_wait_that_ran_out_leaves)
 {
@@ -70,7 +70,6 @@ START_TEST(a_wait_that_ran_out_leaves)
     (void)fixture_hears(&e, 2, REPLY_NULL);
     fair_leaves(&e, "2", LEFT);
 }
-END_TEST
 
 START_TEST(cancel_leaves_and_keep_does_not)
 {
@@ -87,7 +86,6 @@ START_TEST(cancel_leaves_and_keep_does_not)
     fixture_collect(&e);
     fair_leaves(&e, "2", LEFT);
 }
-END_TEST
 
 START_TEST(many_leave_in_one_op_one_at_a_time)
 {
@@ -101,7 +99,6 @@ START_TEST(many_leave_in_one_op_one_at_a_time)
     fair_leaves(&e, "5 3", LEFT);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(what_was_left_without_our_knowing_is_left_again)
 {
@@ -120,7 +117,6 @@ START_TEST(what_was_left_without_our_knowing_is_left_again)
     fair_leaves(&e, "2 3", LEFT);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(what_redis_keeps_refusing_to_leave_is_left_to_its_score)
 {
@@ -135,7 +131,6 @@ START_TEST(what_redis_keeps_refusing_to_leave_is_left_to_its_score)
     ck_assert_uint_eq(count, 50);
     nothing_is_left();
 }
-END_TEST
 
 START_TEST(without_redis_leaving_waits)
 {
@@ -150,7 +145,6 @@ START_TEST(without_redis_leaving_waits)
     fixture_pass(&e, 1000);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(who_goes_while_its_asking_is_in_flight_leaves_after_it)
 {
@@ -163,7 +157,6 @@ START_TEST(who_goes_while_its_asking_is_in_flight_leaves_after_it)
     fair_leaves(&e, "1", NO_MORE);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(who_goes_while_it_joins_leaves_after_that)
 {
@@ -176,7 +169,6 @@ START_TEST(who_goes_while_it_joins_leaves_after_that)
     fair_refreshes(&e, "1", 1, HELD);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(a_join_of_unknown_outcome_is_named_again_as_new)
 {
@@ -191,7 +183,6 @@ START_TEST(a_join_of_unknown_outcome_is_named_again_as_new)
     fixture_collect(&e);
     fair_refreshes(&e, "1 2 3", 3, HELD);
 }
-END_TEST
 
 START_TEST(an_asking_of_unknown_outcome_asks_for_its_place_again)
 {
@@ -207,7 +198,6 @@ START_TEST(an_asking_of_unknown_outcome_asks_for_its_place_again)
     fixture_answer(&e, &op, NO_MORE);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(who_is_granted_while_it_is_named_leaves)
 {
@@ -221,7 +211,6 @@ START_TEST(who_is_granted_while_it_is_named_leaves)
     fixture_take_op(&e, OP_LEAVE, &(struct seen_op){ 0 });
     fixture_answer(&e, &op, HELD);
 }
-END_TEST
 
 START_TEST(who_holds_already_through_another_daemon_leaves)
 {
@@ -239,7 +228,6 @@ START_TEST(who_holds_already_through_another_daemon_leaves)
     (void)fixture_hears(&e, 1, REPLY_TOKEN);
     fair_leaves(&e, "2", NO_MORE);
 }
-END_TEST
 
 START_TEST(who_was_granted_too_late_is_put_back)
 {
@@ -256,7 +244,6 @@ START_TEST(who_was_granted_too_late_is_put_back)
         (struct op_result){ .status = OP_OK, .moved = true, .token = 8, .fair = true });
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_TOKEN).value, 8);
 }
-END_TEST
 
 START_TEST(after_an_outage_all_are_shown_at_once)
 {
@@ -269,7 +256,6 @@ START_TEST(after_an_outage_all_are_shown_at_once)
     fair_refreshes(&e, "1 2 3", 2, HELD);
     fixture_gives(&e, OP_ACQUIRE, BUSY(20000));
 }
-END_TEST
 
 static struct engine_config with_window(uint64_t window)
 {
@@ -321,7 +307,6 @@ START_TEST(the_window_is_filled_up_again_many_at_once)
     fixture_collect(&e);
     fair_refreshes(&e, "5 6 7 8 9 10 11 12", 7, HELD);
 }
-END_TEST
 
 START_TEST(who_comes_when_nobody_is_left_over_joins_at_once)
 {
@@ -338,7 +323,6 @@ START_TEST(who_comes_when_nobody_is_left_over_joins_at_once)
     fixture_take_op(&e, OP_LEAVE, &op);
     fair_joins(&e, "9 10", HELD);
 }
-END_TEST
 
 START_TEST(as_soon_as_there_is_room_for_all_who_wait_they_join)
 {
@@ -348,7 +332,6 @@ START_TEST(as_soon_as_there_is_room_for_all_who_wait_they_join)
     fixture_take_op(&e, OP_LEAVE, &op);
     fair_joins(&e, "9", HELD);
 }
-END_TEST
 
 START_TEST(the_window_may_change_at_run_time)
 {
@@ -364,7 +347,6 @@ START_TEST(the_window_may_change_at_run_time)
     fixture_collect(&e);
     fair_refreshes(&e, "1 2 3 4 5 6 7", 7, HELD);
 }
-END_TEST
 
 START_TEST(a_shorter_fair_wait_is_followed_at_run_time)
 {
@@ -380,7 +362,6 @@ START_TEST(a_shorter_fair_wait_is_followed_at_run_time)
     ck_assert(op.op.whole);
     ck_assert_uint_eq(op.op.fair_wait_ms, 3000);
 }
-END_TEST
 
 START_TEST(who_stops_leaves_before_it_is_gone)
 {
@@ -399,7 +380,6 @@ START_TEST(who_stops_leaves_before_it_is_gone)
     fair_leaves(&e, "1 2 3", NO_MORE);
     ck_assert(engine_stopped(e.engine));
 }
-END_TEST
 
 START_TEST(a_probe_that_finds_the_hold_leaves_nothing)
 {
@@ -413,38 +393,4 @@ START_TEST(a_probe_that_finds_the_hold_leaves_nothing)
     fixture_answer(&e, &op, GRANT(7));
     (void)fixture_hears(&e, 2, REPLY_TOKEN);
     fixture_no_op(&e);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_fair_leave");
-    TCase *tc = tcase_create("leave");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_closed_connection_leaves_at_once);
-    tcase_add_test(tc, a_head_that_goes_leaves_and_the_next_asks_H21);
-    tcase_add_test(tc, a_wait_that_ran_out_leaves);
-    tcase_add_test(tc, cancel_leaves_and_keep_does_not);
-    tcase_add_test(tc, many_leave_in_one_op_one_at_a_time);
-    tcase_add_test(tc, what_was_left_without_our_knowing_is_left_again);
-    tcase_add_test(tc, what_redis_keeps_refusing_to_leave_is_left_to_its_score);
-    tcase_add_test(tc, without_redis_leaving_waits);
-    tcase_add_test(tc, who_goes_while_its_asking_is_in_flight_leaves_after_it);
-    tcase_add_test(tc, who_goes_while_it_joins_leaves_after_that);
-    tcase_add_test(tc, a_join_of_unknown_outcome_is_named_again_as_new);
-    tcase_add_test(tc, an_asking_of_unknown_outcome_asks_for_its_place_again);
-    tcase_add_test(tc, who_is_granted_while_it_is_named_leaves);
-    tcase_add_test(tc, who_holds_already_through_another_daemon_leaves);
-    tcase_add_test(tc, who_was_granted_too_late_is_put_back);
-    tcase_add_test(tc, after_an_outage_all_are_shown_at_once);
-    tcase_add_test(tc, the_window_is_filled_up_again_many_at_once);
-    tcase_add_test(tc, who_comes_when_nobody_is_left_over_joins_at_once);
-    tcase_add_test(tc, as_soon_as_there_is_room_for_all_who_wait_they_join);
-    tcase_add_test(tc, the_window_may_change_at_run_time);
-    tcase_add_test(tc, a_shorter_fair_wait_is_followed_at_run_time);
-    tcase_add_test(tc, who_stops_leaves_before_it_is_gone);
-    tcase_add_test(tc, a_probe_that_finds_the_hold_leaves_nothing);
-    suite_add_tcase(s, tc);
-    return s;
 }

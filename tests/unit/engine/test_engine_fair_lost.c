@@ -33,6 +33,8 @@ static void waits_and_leaves(void)
     fixture_no_op(&e);
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(who_has_left_leaves_again_after_a_loss)
 {
     waits_and_leaves();
@@ -42,7 +44,6 @@ START_TEST(who_has_left_leaves_again_after_a_loss)
     lose(); /* once more, as that may have been lost as well */
     fair_refreshes(&e, "", 0, NO_MORE);
 }
-END_TEST
 
 START_TEST(who_was_granted_leaves_again_after_a_loss)
 {
@@ -57,7 +58,6 @@ START_TEST(who_was_granted_leaves_again_after_a_loss)
     lose();
     fair_refreshes(&e, "", 0, NO_MORE);
 }
-END_TEST
 
 START_TEST(who_never_had_a_place_leaves_none)
 {
@@ -68,7 +68,6 @@ START_TEST(who_never_had_a_place_leaves_none)
     lose();
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(a_sweep_is_made_again_until_it_has_run)
 {
@@ -82,7 +81,6 @@ START_TEST(a_sweep_is_made_again_until_it_has_run)
     fixture_pass(&e, 5000);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(places_that_are_long_gone_are_forgotten)
 {
@@ -91,7 +89,6 @@ START_TEST(places_that_are_long_gone_are_forgotten)
     lose();
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(one_naming_of_all_does_for_who_waits_and_who_left)
 {
@@ -105,7 +102,6 @@ START_TEST(one_naming_of_all_does_for_who_waits_and_who_left)
     fixture_gives(&e, OP_ACQUIRE, BUSY(20000));
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(since_when_each_waits_is_told_after_a_loss_and_not_else)
 {
@@ -136,22 +132,4 @@ START_TEST(since_when_each_waits_is_told_after_a_loss_and_not_else)
     ck_assert(op.op.whole);
     ck_assert_ptr_null(op.op.waited_ms);
     fixture_answer(&e, &op, HELD);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_fair_lost");
-    TCase *tc = tcase_create("lost");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, who_has_left_leaves_again_after_a_loss);
-    tcase_add_test(tc, who_was_granted_leaves_again_after_a_loss);
-    tcase_add_test(tc, who_never_had_a_place_leaves_none);
-    tcase_add_test(tc, a_sweep_is_made_again_until_it_has_run);
-    tcase_add_test(tc, places_that_are_long_gone_are_forgotten);
-    tcase_add_test(tc, one_naming_of_all_does_for_who_waits_and_who_left);
-    tcase_add_test(tc, since_when_each_waits_is_told_after_a_loss_and_not_else);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -15,6 +15,8 @@ static void teardown(void)
     fixture_fini(&e);
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(who_asks_while_it_joins_does_not_join_once_more)
 {
     (void)fixture_grant(&e, 9, "job", PLAIN, 100);
@@ -32,7 +34,6 @@ START_TEST(who_asks_while_it_joins_does_not_join_once_more)
     }
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(only_the_head_goes_back_first_by_asking)
 {
@@ -48,7 +49,6 @@ START_TEST(only_the_head_goes_back_first_by_asking)
     ck_assert(op.op.reenter_only);
     ck_assert_uint_eq(op.op.known, 0);
 }
-END_TEST
 
 START_TEST(a_grant_that_is_told_after_a_later_naming_leaves)
 {
@@ -72,7 +72,6 @@ START_TEST(a_grant_that_is_told_after_a_later_naming_leaves)
     (void)fixture_hears(&e, 3, REPLY_TOKEN);
     fair_leaves(&e, "2", LEFT);
 }
-END_TEST
 
 START_TEST(a_short_lease_that_came_too_late_is_put_back_at_once)
 {
@@ -86,7 +85,6 @@ START_TEST(a_short_lease_that_came_too_late_is_put_back_at_once)
     fixture_gives(&e, OP_RELEASE, MOVED(8));
     (void)fixture_hears(&e, 1, REPLY_TOKEN);
 }
-END_TEST
 
 START_TEST(after_a_short_outage_all_are_shown_at_once)
 {
@@ -97,7 +95,6 @@ START_TEST(after_a_short_outage_all_are_shown_at_once)
     fixture_collect(&e);
     fair_refreshes(&e, "1 2", 2, HELD);
 }
-END_TEST
 
 START_TEST(a_name_that_turns_read_write_has_no_fair_queue)
 {
@@ -119,7 +116,6 @@ START_TEST(a_name_that_turns_read_write_has_no_fair_queue)
     fixture_answer(&e, &op, NO_MORE);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(a_vanished_place_is_shown_again_but_not_all_the_time)
 {
@@ -134,7 +130,6 @@ START_TEST(a_vanished_place_is_shown_again_but_not_all_the_time)
     fixture_gives(&e, OP_ACQUIRE, gone);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(a_poll_that_is_first_gets_its_place_by_asking)
 {
@@ -148,7 +143,6 @@ START_TEST(a_poll_that_is_first_gets_its_place_by_asking)
     fixture_pass(&e, 2000);
     fair_leaves(&e, "1", NO_MORE);
 }
-END_TEST
 
 START_TEST(a_poll_without_keep_has_no_place_though_it_comes_first)
 {
@@ -159,7 +153,6 @@ START_TEST(a_poll_without_keep_has_no_place_though_it_comes_first)
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert(!op.op.enqueue);
 }
-END_TEST
 
 START_TEST(a_name_of_another_type_is_heard_of_by_the_head)
 {
@@ -174,7 +167,6 @@ START_TEST(a_name_of_another_type_is_heard_of_by_the_head)
         fair_leaves(&e, MEMBERS[i], (struct op_result){ .status = OP_WRONGTYPE });
     }
 }
-END_TEST
 
 START_TEST(nothing_is_granted_yet_but_places_are_given)
 {
@@ -208,26 +200,4 @@ START_TEST(nothing_is_granted_yet_but_places_are_given)
     ck_assert(!op.op.reenter_only);
     fixture_answer(&e, &op, GRANT(7));
     (void)fixture_hears(&e, 1, REPLY_TOKEN);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_fair_odd");
-    TCase *tc = tcase_create("odd");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, who_asks_while_it_joins_does_not_join_once_more);
-    tcase_add_test(tc, only_the_head_goes_back_first_by_asking);
-    tcase_add_test(tc, a_grant_that_is_told_after_a_later_naming_leaves);
-    tcase_add_test(tc, a_short_lease_that_came_too_late_is_put_back_at_once);
-    tcase_add_test(tc, after_a_short_outage_all_are_shown_at_once);
-    tcase_add_test(tc, a_name_that_turns_read_write_has_no_fair_queue);
-    tcase_add_test(tc, a_vanished_place_is_shown_again_but_not_all_the_time);
-    tcase_add_test(tc, a_poll_that_is_first_gets_its_place_by_asking);
-    tcase_add_test(tc, a_poll_without_keep_has_no_place_though_it_comes_first);
-    tcase_add_test(tc, a_name_of_another_type_is_heard_of_by_the_head);
-    tcase_add_test(tc, nothing_is_granted_yet_but_places_are_given);
-    suite_add_tcase(s, tc);
-    return s;
 }

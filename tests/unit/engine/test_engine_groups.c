@@ -59,6 +59,8 @@ static void teardown(void)
     fixture_fini(&e);
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(an_op_tells_its_group)
 {
     fixture_lock(&e, 1, "c1", ANYHOW);
@@ -66,7 +68,6 @@ START_TEST(an_op_tells_its_group)
     ck_assert(op.op.grouped);
     ck_assert_uint_eq(op.op.group, 2);
 }
-END_TEST
 
 /* Everybody's renewals that came within `ms`, as "names/names"; they succeed. */
 static void renewals(uint64_t ms, char *ret, size_t room)
@@ -106,7 +107,6 @@ START_TEST(a_group_is_renewed_together)
     ck_assert_msg(strstr(seen, "b1/") != NULL, "%s", seen);
     ck_assert_uint_eq(strlen(seen), strlen("a1a2a3/b1/"));
 }
-END_TEST
 
 START_TEST(a_group_that_does_not_answer_holds_up_no_other)
 {
@@ -127,7 +127,6 @@ START_TEST(a_group_that_does_not_answer_holds_up_no_other)
     renewals(1000, seen, sizeof(seen));
     ck_assert_msg(strcmp(seen, "a2a1/") == 0 || strcmp(seen, "a1a2/") == 0, "%s", seen);
 }
-END_TEST
 
 /* Takes in the renewals without answering; returns how many more holds they are of. */
 static size_t asked(void)
@@ -165,7 +164,6 @@ START_TEST(many_silent_groups_hold_up_no_other)
         ck_assert_uint_lt(e.now, began + 5000);
     }
 }
-END_TEST
 
 START_TEST(mlock_takes_the_names_of_a_group_by_one_script)
 {
@@ -194,7 +192,6 @@ START_TEST(mlock_takes_the_names_of_a_group_by_one_script)
                    (struct op_result){ .status = OP_OK, .token = 5, .count = 1 });
     (void)fixture_hears_tokens(&e, 1, (uint64_t[]){ 4, 2, 5, 1, 3 }, 5);
 }
-END_TEST
 
 START_TEST(mlock_gives_back_what_it_has_in_other_groups)
 {
@@ -206,7 +203,6 @@ START_TEST(mlock_gives_back_what_it_has_in_other_groups)
     (void)fixture_hears(&e, 1, REPLY_NULL);
     fixture_gives_back(&e, "a1");
 }
-END_TEST
 
 START_TEST(locks_that_come_together_are_asked_for_by_group)
 {
@@ -223,22 +219,4 @@ START_TEST(locks_that_come_together_are_asked_for_by_group)
     ck_assert_uint_eq(engine_lock_batch(e.engine, reqs + 2, 1), 1);
     fixture_collect(&e);
     fixture_gives(&e, OP_ACQUIRE, GRANTED(12));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_groups");
-    TCase *tc = tcase_create("locks_groups");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, locks_that_come_together_are_asked_for_by_group);
-    tcase_add_test(tc, an_op_tells_its_group);
-    tcase_add_test(tc, a_group_is_renewed_together);
-    tcase_add_test(tc, a_group_that_does_not_answer_holds_up_no_other);
-    tcase_add_test(tc, many_silent_groups_hold_up_no_other);
-    tcase_add_test(tc, mlock_takes_the_names_of_a_group_by_one_script);
-    tcase_add_test(tc, mlock_gives_back_what_it_has_in_other_groups);
-    suite_add_tcase(s, tc);
-    return s;
 }

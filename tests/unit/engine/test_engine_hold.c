@@ -29,6 +29,8 @@ static void teardown(void)
     fixture_fini(&e);
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(a_watchdogged_hold_is_renewed_every_third_of_its_lease)
 {
     (void)fixture_grant(&e, 1, "job", FOREVER, 100);
@@ -38,7 +40,6 @@ START_TEST(a_watchdogged_hold_is_renewed_every_third_of_its_lease)
     }
     ck_assert_str_eq(e.notices, "granted:job");
 }
-END_TEST
 
 START_TEST(renewals_of_many_holds_leave_in_batches)
 {
@@ -56,7 +57,6 @@ START_TEST(renewals_of_many_holds_leave_in_batches)
         fixture_renews(&e, RENEW_OK);
     }
 }
-END_TEST
 
 START_TEST(an_overdue_renewal_makes_it_uncertain_and_the_end_of_the_lease_lost)
 {
@@ -72,7 +72,6 @@ START_TEST(an_overdue_renewal_makes_it_uncertain_and_the_end_of_the_lease_lost)
     fixture_unlock(&e, 1, "job", BARE);
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
 }
-END_TEST
 
 /* Some server of a quorum may have renewed it, and not be there when it is released. */
 START_TEST(a_release_reckons_with_renewals_that_nobody_confirmed)
@@ -93,7 +92,6 @@ START_TEST(a_release_reckons_with_renewals_that_nobody_confirmed)
     ck_assert_uint_ge(op.op.lease_ms, 30000);
     fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
 }
-END_TEST
 
 START_TEST(a_hold_that_redis_does_not_know_any_more_is_lost)
 {
@@ -102,7 +100,6 @@ START_TEST(a_hold_that_redis_does_not_know_any_more_is_lost)
     fixture_renews(&e, RENEW_GONE);
     ck_assert_str_eq(e.notices, "granted:job lost:job");
 }
-END_TEST
 
 START_TEST(h30_a_hold_that_its_owner_released_elsewhere_ends_silently)
 {
@@ -111,7 +108,6 @@ START_TEST(h30_a_hold_that_its_owner_released_elsewhere_ends_silently)
     fixture_renews(&e, RENEW_ENDED);
     ck_assert_str_eq(e.notices, "granted:job");
 }
-END_TEST
 
 START_TEST(another_server_makes_all_uncertain_until_confirmed)
 {
@@ -129,7 +125,6 @@ START_TEST(another_server_makes_all_uncertain_until_confirmed)
     fixture_answer(&e, &restore, (struct op_result){ .status = OP_OK, .token = 100 });
     ck_assert_str_eq(e.notices, "granted:job uncertain:job certain:job");
 }
-END_TEST
 
 START_TEST(h9_standing_still_makes_holds_uncertain_or_lost)
 {
@@ -144,7 +139,6 @@ START_TEST(h9_standing_still_makes_holds_uncertain_or_lost)
     ck_assert_str_eq(e.notices, "lost:short uncertain:job");
     fixture_renews(&e, RENEW_OK);
 }
-END_TEST
 
 START_TEST(renewed_over_the_same_connection_an_entry_has_its_new_lease)
 {
@@ -171,7 +165,6 @@ START_TEST(renewed_over_the_same_connection_an_entry_has_its_new_lease)
     fixture_pass(&e, 1000);
     fixture_take_op(&e, OP_RELEASE, &op); /* that entry of the two */
 }
-END_TEST
 
 START_TEST(h14_a_fixed_lease_is_checked_and_given_what_it_still_has)
 {
@@ -184,7 +177,6 @@ START_TEST(h14_a_fixed_lease_is_checked_and_given_what_it_still_has)
     ck_assert_uint_le(op.items[0].lease_ms, 51000);
     ck_assert_uint_ge(op.items[0].lease_ms, 48000);
 }
-END_TEST
 
 START_TEST(an_unlock_after_a_loss_asks_redis_whether_the_request_goes_on_elsewhere)
 {
@@ -195,7 +187,6 @@ START_TEST(an_unlock_after_a_loss_asks_redis_whether_the_request_goes_on_elsewhe
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert_int_eq(op.op.target.kind, TARGET_ID);
 }
-END_TEST
 
 START_TEST(the_same_id_again_is_the_same_grant)
 {
@@ -213,7 +204,6 @@ START_TEST(the_same_id_again_is_the_same_grant)
     }
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(h6_a_request_that_is_over_takes_nothing_and_its_unlock_can_be_repeated)
 {
@@ -234,7 +224,6 @@ START_TEST(h6_a_request_that_is_over_takes_nothing_and_its_unlock_can_be_repeate
     fixture_unlock(&e, 2, "job", by_id);
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_NOTHELD);
 }
-END_TEST
 
 START_TEST(h15_a_bare_unlock_after_a_loss_is_ambiguous)
 {
@@ -247,7 +236,6 @@ START_TEST(h15_a_bare_unlock_after_a_loss_is_ambiguous)
     fixture_unlock(&e, 1, "job", (struct hold_req){ .token = 200 });
     fixture_take_op(&e, OP_RELEASE, &op);
 }
-END_TEST
 
 START_TEST(a_grant_of_a_held_name_means_that_the_old_hold_is_lost)
 {
@@ -260,7 +248,6 @@ START_TEST(a_grant_of_a_held_name_means_that_the_old_hold_is_lost)
     fixture_renews(&e, RENEW_GONE);
     ck_assert_str_eq(e.notices, "lost:job granted:job");
 }
-END_TEST
 
 START_TEST(h8_the_hold_lives_while_any_connection_keeps_an_entry)
 {
@@ -277,7 +264,6 @@ START_TEST(h8_the_hold_lives_while_any_connection_keeps_an_entry)
     fixture_renews(&e, RENEW_OK);
     ck_assert_str_eq(e.notices, "granted:job");
 }
-END_TEST
 
 START_TEST(a_stop_ends_waits_and_reports_holds_uncertain)
 {
@@ -295,35 +281,4 @@ START_TEST(a_stop_ends_waits_and_reports_holds_uncertain)
     engine_on_conn_closed(e.engine, 1); /* H31: grace does not apply */
     fixture_collect(&e);
     fixture_no_op(&e);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_hold");
-    TCase *tc = tcase_create("hold");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_watchdogged_hold_is_renewed_every_third_of_its_lease);
-    tcase_add_test(tc, renewals_of_many_holds_leave_in_batches);
-    tcase_add_test(tc,
-                   an_overdue_renewal_makes_it_uncertain_and_the_end_of_the_lease_lost);
-    tcase_add_test(tc, a_release_reckons_with_renewals_that_nobody_confirmed);
-    tcase_add_test(tc, a_hold_that_redis_does_not_know_any_more_is_lost);
-    tcase_add_test(tc, h30_a_hold_that_its_owner_released_elsewhere_ends_silently);
-    tcase_add_test(tc, another_server_makes_all_uncertain_until_confirmed);
-    tcase_add_test(tc, h9_standing_still_makes_holds_uncertain_or_lost);
-    tcase_add_test(tc, renewed_over_the_same_connection_an_entry_has_its_new_lease);
-    tcase_add_test(tc, h14_a_fixed_lease_is_checked_and_given_what_it_still_has);
-    tcase_add_test(
-        tc, an_unlock_after_a_loss_asks_redis_whether_the_request_goes_on_elsewhere);
-    tcase_add_test(tc, the_same_id_again_is_the_same_grant);
-    tcase_add_test(
-        tc, h6_a_request_that_is_over_takes_nothing_and_its_unlock_can_be_repeated);
-    tcase_add_test(tc, h15_a_bare_unlock_after_a_loss_is_ambiguous);
-    tcase_add_test(tc, a_grant_of_a_held_name_means_that_the_old_hold_is_lost);
-    tcase_add_test(tc, h8_the_hold_lives_while_any_connection_keeps_an_entry);
-    tcase_add_test(tc, a_stop_ends_waits_and_reports_holds_uncertain);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -26,6 +26,8 @@ static void teardown(void)
     fixture_fini(&e);
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(an_id_that_is_not_known_here_is_looked_for_at_redis)
 {
     fixture_unlock(&e, 1, "job", (struct hold_req){ .id = LONGEST });
@@ -44,10 +46,9 @@ START_TEST(an_id_that_is_not_known_here_is_looked_for_at_redis)
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
     fixture_is_empty(&e);
 }
-END_TEST
 
 /* GOAWAY says that holds stay, and the client may go on where it has it. */
-START_TEST(what_a_daemon_that_stops_finds_of_another_ones_stays)
+START_TEST(what_a_daemon_that_stops_finds_of_another_ones_stays, 2)
 {
     fixture_lock(&e, 1, "job", (struct lock_req){ .id = UUID });
     fixture_take_op(&e, OP_ACQUIRE, &op);
@@ -64,7 +65,6 @@ START_TEST(what_a_daemon_that_stops_finds_of_another_ones_stays)
     fixture_no_op(&e);
     ck_assert(engine_stopped(e.engine));
 }
-END_TEST
 
 START_TEST(a_wait_that_ends_in_doubt_gives_back_what_it_may_have_got)
 {
@@ -84,7 +84,6 @@ START_TEST(a_wait_that_ends_in_doubt_gives_back_what_it_may_have_got)
     fixture_answer(&e, &op, NOTHELD);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(a_late_answer_does_not_take_the_doubt_about_an_earlier_one_away)
 {
@@ -97,7 +96,6 @@ START_TEST(a_late_answer_does_not_take_the_doubt_about_an_earlier_one_away)
     fixture_gives(&e, OP_RELEASE, NOTHELD);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(a_cancelled_wait_hears_null_and_its_grant_is_undone)
 {
@@ -116,7 +114,6 @@ START_TEST(a_cancelled_wait_hears_null_and_its_grant_is_undone)
     fixture_pass(&e, LATCHD_OVER_MS);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(cancel_gives_back_a_kept_grant)
 {
@@ -131,7 +128,6 @@ START_TEST(cancel_gives_back_a_kept_grant)
     fixture_pass(&e, LATCHD_OVER_MS);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(cancel_ends_all_waits_of_an_owner)
 {
@@ -145,7 +141,6 @@ START_TEST(cancel_ends_all_waits_of_an_owner)
     (void)fixture_hears(&e, 4, REPLY_NULL);
     fixture_hears_nothing(&e);
 }
-END_TEST
 
 START_TEST(a_poll_keeps_its_place)
 {
@@ -174,7 +169,6 @@ START_TEST(a_poll_keeps_its_place)
             .status = OP_OK, .token = 101, .ttl_ms = 30000, .owner = UUID_FIELD });
     ck_assert_int_eq(fixture_hears(&e, 4, REPLY_TOKEN).value, 101);
 }
-END_TEST
 
 START_TEST(a_place_that_nobody_asks_for_again_is_given_up)
 {
@@ -190,7 +184,6 @@ START_TEST(a_place_that_nobody_asks_for_again_is_given_up)
     fixture_pass(&e, 5000);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(the_newest_call_of_a_waiting_id_takes_the_wait_over)
 {
@@ -203,7 +196,6 @@ START_TEST(the_newest_call_of_a_waiting_id_takes_the_wait_over)
     (void)fixture_hears(&e, 2, REPLY_TOKEN);
     fixture_hears_nothing(&e);
 }
-END_TEST
 
 START_TEST(an_id_with_another_owner_is_an_error)
 {
@@ -211,7 +203,6 @@ START_TEST(an_id_with_another_owner_is_an_error)
     fixture_lock(&e, 2, "job", (struct lock_req){ .id = UUID, .owner = SPAN("o") });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_ERR);
 }
-END_TEST
 
 START_TEST(an_id_with_another_kind_is_an_error)
 {
@@ -219,7 +210,6 @@ START_TEST(an_id_with_another_kind_is_an_error)
     fixture_lock(&e, 2, "job", (struct lock_req){ .id = UUID, .kind = KIND_FAIR });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_ERR);
 }
-END_TEST
 
 START_TEST(an_id_that_was_found_may_be_plain_or_fair)
 {
@@ -236,7 +226,6 @@ START_TEST(an_id_that_was_found_may_be_plain_or_fair)
     fixture_gives(&e, OP_ATTACH, attached);
     (void)fixture_hears(&e, 2, REPLY_TOKEN);
 }
-END_TEST
 
 START_TEST(a_claim_names_its_kind_and_its_place)
 {
@@ -245,29 +234,4 @@ START_TEST(a_claim_names_its_kind_and_its_place)
     ck_assert_int_eq(op.op.claim.lock_kind, KIND_FAIR);
     ck_assert_str_eq(op.member, "latchd:00000000000000aa:1");
     ck_assert_str_eq(op.entry, "00000000000000aa:1");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_ids");
-    TCase *tc = tcase_create("ids");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, an_id_that_is_not_known_here_is_looked_for_at_redis);
-    tcase_add_loop_test(tc, what_a_daemon_that_stops_finds_of_another_ones_stays, 0, 2);
-    tcase_add_test(tc, a_wait_that_ends_in_doubt_gives_back_what_it_may_have_got);
-    tcase_add_test(tc, a_late_answer_does_not_take_the_doubt_about_an_earlier_one_away);
-    tcase_add_test(tc, a_cancelled_wait_hears_null_and_its_grant_is_undone);
-    tcase_add_test(tc, cancel_gives_back_a_kept_grant);
-    tcase_add_test(tc, cancel_ends_all_waits_of_an_owner);
-    tcase_add_test(tc, a_poll_keeps_its_place);
-    tcase_add_test(tc, a_place_that_nobody_asks_for_again_is_given_up);
-    tcase_add_test(tc, the_newest_call_of_a_waiting_id_takes_the_wait_over);
-    tcase_add_test(tc, an_id_with_another_owner_is_an_error);
-    tcase_add_test(tc, an_id_with_another_kind_is_an_error);
-    tcase_add_test(tc, an_id_that_was_found_may_be_plain_or_fair);
-    tcase_add_test(tc, a_claim_names_its_kind_and_its_place);
-    suite_add_tcase(s, tc);
-    return s;
 }

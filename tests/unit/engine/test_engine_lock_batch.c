@@ -46,6 +46,8 @@ static struct said hears(uint64_t call, enum reply_kind kind)
     return s;
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(free_names_are_taken_by_one_op_in_the_order_they_came)
 {
     ck_assert_uint_eq(asks("cab", FOREVER), 3);
@@ -58,7 +60,6 @@ START_TEST(free_names_are_taken_by_one_op_in_the_order_they_came)
     }
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(those_behind_a_refusal_are_as_if_they_had_not_come)
 {
@@ -73,7 +74,6 @@ START_TEST(those_behind_a_refusal_are_as_if_they_had_not_come)
     fixture_gives(&e, OP_ACQUIRE, GRANTED(20)); /* nobody is before it */
     (void)fixture_hears(&e, 2, REPLY_TOKEN);
 }
-END_TEST
 
 START_TEST(the_first_that_is_not_granted_waits_and_no_other)
 {
@@ -87,7 +87,6 @@ START_TEST(the_first_that_is_not_granted_waits_and_no_other)
     (void)hears(1, REPLY_NULL);
     ck_assert(!engine_unblock(e.engine, 1, false));
 }
-END_TEST
 
 /* In whose way another is, or who is in the way of another, begins alone. */
 START_TEST(a_run_ends_before_a_name_that_somebody_has_to_do_with)
@@ -104,7 +103,6 @@ START_TEST(a_run_ends_before_a_name_that_somebody_has_to_do_with)
     (void)hears(1, REPLY_NULL);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(kinds_that_are_not_plain_begin_alone)
 {
@@ -112,9 +110,8 @@ START_TEST(kinds_that_are_not_plain_begin_alone)
     fixture_gives(&e, OP_ACQUIRE, GRANTED(2));
     (void)hears(1, REPLY_TOKEN);
 }
-END_TEST
 
-START_TEST(limits_bound_a_run)
+START_TEST(limits_bound_a_run, 2)
 {
     struct engine_config few = { .watchdog_ms = 30000,
                                  .redis_timeout_ms = 3000,
@@ -132,7 +129,6 @@ START_TEST(limits_bound_a_run)
     (void)hears(1, REPLY_TOKEN);
     (void)hears(2, REPLY_TOKEN);
 }
-END_TEST
 
 START_TEST(without_redis_they_begin_one_by_one)
 {
@@ -146,7 +142,6 @@ START_TEST(without_redis_they_begin_one_by_one)
     ck_assert_uint_eq(asks("cd", FOREVER), 1);
     ck_assert_int_eq(hears(1, REPLY_ERROR).error, LOCK_GOAWAY);
 }
-END_TEST
 
 START_TEST(what_may_have_been_granted_is_given_back)
 {
@@ -171,7 +166,6 @@ START_TEST(what_may_have_been_granted_is_given_back)
     (void)hears(1, REPLY_TOKEN);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(a_grant_that_comes_too_late_takes_those_behind_it_along)
 {
@@ -190,7 +184,6 @@ START_TEST(a_grant_that_comes_too_late_takes_those_behind_it_along)
     fixture_answer(&e, &op, GRANTED(20));
     ck_assert_int_eq(hears(1, REPLY_TOKEN).value, 20);
 }
-END_TEST
 
 START_TEST(nothing_is_left_of_a_connection_that_closes_in_between)
 {
@@ -203,7 +196,6 @@ START_TEST(nothing_is_left_of_a_connection_that_closes_in_between)
     fixture_pass(&e, 2000);
     fixture_is_empty(&e);
 }
-END_TEST
 
 /* The ID comes again on another connection, which did not send it behind others. */
 START_TEST(who_took_a_wait_over_is_not_sent_away)
@@ -222,26 +214,4 @@ START_TEST(who_took_a_wait_over_is_not_sent_away)
     fixture_asks_for(&e, "b", &op);
     fixture_answer(&e, &op, GRANTED(5));
     (void)fixture_hears(&e, 2, REPLY_TOKEN);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_run");
-    TCase *tc = tcase_create("run");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, free_names_are_taken_by_one_op_in_the_order_they_came);
-    tcase_add_test(tc, those_behind_a_refusal_are_as_if_they_had_not_come);
-    tcase_add_test(tc, the_first_that_is_not_granted_waits_and_no_other);
-    tcase_add_test(tc, a_run_ends_before_a_name_that_somebody_has_to_do_with);
-    tcase_add_test(tc, kinds_that_are_not_plain_begin_alone);
-    tcase_add_loop_test(tc, limits_bound_a_run, 0, 2);
-    tcase_add_test(tc, without_redis_they_begin_one_by_one);
-    tcase_add_test(tc, what_may_have_been_granted_is_given_back);
-    tcase_add_test(tc, a_grant_that_comes_too_late_takes_those_behind_it_along);
-    tcase_add_test(tc, nothing_is_left_of_a_connection_that_closes_in_between);
-    tcase_add_test(tc, who_took_a_wait_over_is_not_sent_away);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -42,6 +42,8 @@ static void hand_over(void)
                    (struct op_result){ .status = OP_OK, .moved = true, .token = 101 });
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(a_long_wait_that_is_granted)
 {
     wait_for_job(2, (struct lock_req){ .owner = SPAN("ann") });
@@ -49,7 +51,6 @@ START_TEST(a_long_wait_that_is_granted)
     hand_over();
     ck_assert_str_eq(e.waited, "granted:job>2:ann:300 ");
 }
-END_TEST
 
 START_TEST(short_waits_are_not_told)
 {
@@ -58,7 +59,6 @@ START_TEST(short_waits_are_not_told)
     hand_over();
     ck_assert_str_eq(e.waited, "");
 }
-END_TEST
 
 START_TEST(one_that_ends_with_null)
 {
@@ -67,7 +67,6 @@ START_TEST(one_that_ends_with_null)
     (void)fixture_hears(&e, 2, REPLY_NULL);
     ck_assert_str_eq(e.waited, "null:job>2::350 ");
 }
-END_TEST
 
 START_TEST(one_whose_client_leaves)
 {
@@ -76,7 +75,6 @@ START_TEST(one_whose_client_leaves)
     fixture_close(&e, 2);
     ck_assert_str_eq(e.waited, "gone:job>2::400 ");
 }
-END_TEST
 
 START_TEST(a_place_that_is_kept_waits_on)
 {
@@ -91,7 +89,6 @@ START_TEST(a_place_that_is_kept_waits_on)
     fixture_pass(&e, 100);
     ck_assert_str_eq(e.waited, "gone:job>0:latchd:id:aaaaaaaaaaaaaaaa:450 ");
 }
-END_TEST
 
 START_TEST(one_that_the_end_of_the_daemon_ends)
 {
@@ -100,21 +97,4 @@ START_TEST(one_that_the_end_of_the_daemon_ends)
     engine_stop(e.engine);
     fixture_collect(&e);
     ck_assert_str_eq(e.waited, "refused:job>2::400 ");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_waited");
-    TCase *tc = tcase_create("waited");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_long_wait_that_is_granted);
-    tcase_add_test(tc, short_waits_are_not_told);
-    tcase_add_test(tc, one_that_ends_with_null);
-    tcase_add_test(tc, one_whose_client_leaves);
-    tcase_add_test(tc, a_place_that_is_kept_waits_on);
-    tcase_add_test(tc, one_that_the_end_of_the_daemon_ends);
-    suite_add_tcase(s, tc);
-    return s;
 }

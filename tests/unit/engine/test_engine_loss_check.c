@@ -28,6 +28,8 @@ static void teardown(void)
     fixture_fini(&e);
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(who_is_granted_a_name_after_a_release_elsewhere_makes_nobody_lose_it)
 {
     fixture_lock(&e, 2, "job", (struct lock_req){ .has = LOCK_HAS_WAIT });
@@ -56,7 +58,6 @@ START_TEST(who_is_granted_a_name_after_a_release_elsewhere_makes_nobody_lose_it)
     fixture_gives(&e, OP_RELEASE, FREED);
     (void)fixture_hears(&e, 1, REPLY_INT);
 }
-END_TEST
 
 START_TEST(when_nothing_tells_why_it_is_gone_it_is_lost)
 {
@@ -66,7 +67,6 @@ START_TEST(when_nothing_tells_why_it_is_gone_it_is_lost)
     ck_assert_str_eq(e.notices, "lost:job granted:job");
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_TOKEN).value, 300);
 }
-END_TEST
 
 START_TEST(a_grant_that_had_to_wait_too_long_for_that_is_not_given_out)
 {
@@ -83,7 +83,6 @@ START_TEST(a_grant_that_had_to_wait_too_long_for_that_is_not_given_out)
     fixture_renews(&e, RENEW_GONE);
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_TOKEN).value, 400);
 }
-END_TEST
 
 START_TEST(who_has_left_before_the_verdict_is_not_granted)
 {
@@ -96,7 +95,6 @@ START_TEST(who_has_left_before_the_verdict_is_not_granted)
     fixture_gives_back(&e, "job");
     ck_assert_str_eq(e.notices, ""); /* nor is anything believed of what it found */
 }
-END_TEST
 
 START_TEST(the_engine_may_go_in_the_middle_of_it)
 {
@@ -104,7 +102,6 @@ START_TEST(the_engine_may_go_in_the_middle_of_it)
     fixture_gives(&e, OP_ACQUIRE, GRANTED(300));
     fixture_take_op(&e, OP_RENEW, &op);
 }
-END_TEST
 
 START_TEST(renew_of_a_hold_that_was_released_elsewhere_is_no_loss)
 {
@@ -116,7 +113,6 @@ START_TEST(renew_of_a_hold_that_was_released_elsewhere_is_no_loss)
     fixture_pass(&e, 1000);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(an_entry_that_was_released_elsewhere_is_not_lost_with_the_last_one)
 {
@@ -135,7 +131,6 @@ START_TEST(an_entry_that_was_released_elsewhere_is_not_lost_with_the_last_one)
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_INT).value, 0);
     ck_assert_str_eq(e.notices, "released:door");
 }
-END_TEST
 
 START_TEST(what_was_another_daemons_leaves_a_mark_when_it_is_released)
 {
@@ -152,25 +147,4 @@ START_TEST(what_was_another_daemons_leaves_a_mark_when_it_is_released)
     fixture_unlock(&e, 1, "job", BARE);
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert(!op.op.mark); /* nobody else ever had it */
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_verdict");
-    TCase *t = tcase_create("engine");
-
-    suite_add_tcase(s, t);
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(
-        t, who_is_granted_a_name_after_a_release_elsewhere_makes_nobody_lose_it);
-    tcase_add_test(t, when_nothing_tells_why_it_is_gone_it_is_lost);
-    tcase_add_test(t, a_grant_that_had_to_wait_too_long_for_that_is_not_given_out);
-    tcase_add_test(t, who_has_left_before_the_verdict_is_not_granted);
-    tcase_add_test(t, the_engine_may_go_in_the_middle_of_it);
-    tcase_add_test(t, renew_of_a_hold_that_was_released_elsewhere_is_no_loss);
-    tcase_add_test(t,
-                   an_entry_that_was_released_elsewhere_is_not_lost_with_the_last_one);
-    tcase_add_test(t, what_was_another_daemons_leaves_a_mark_when_it_is_released);
-    return s;
 }

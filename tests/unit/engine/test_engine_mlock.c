@@ -17,6 +17,8 @@ static void teardown(void)
     fixture_fini(&e);
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(free_names_are_taken_by_one_op_in_byte_order)
 {
     fixture_mlock(&e, 1, "c a b", FOREVER);
@@ -29,7 +31,6 @@ START_TEST(free_names_are_taken_by_one_op_in_byte_order)
     fixture_no_op(&e);
     ck_assert_str_eq(e.notices, "granted:a granted:b granted:c");
 }
-END_TEST
 
 START_TEST(one_name_is_an_ordinary_lock)
 {
@@ -37,7 +38,6 @@ START_TEST(one_name_is_an_ordinary_lock)
     fixture_gives(&e, OP_ACQUIRE, GRANTED(7));
     (void)fixture_hears_tokens(&e, 1, TOKENS(7));
 }
-END_TEST
 
 START_TEST(a_name_twice_is_refused)
 {
@@ -45,7 +45,6 @@ START_TEST(a_name_twice_is_refused)
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_ERR);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(a_held_name_is_waited_for_and_then_the_rest_is_taken)
 {
@@ -66,7 +65,6 @@ START_TEST(a_held_name_is_waited_for_and_then_the_rest_is_taken)
     fixture_gives_many(&e, 2, 30, ALL);
     (void)fixture_hears_tokens(&e, 1, TOKENS(10, 20, 30, 31));
 }
-END_TEST
 
 START_TEST(names_behind_a_held_one_are_free_for_others)
 {
@@ -78,7 +76,6 @@ START_TEST(names_behind_a_held_one_are_free_for_others)
     fixture_answer(&e, &op, GRANTED(5));
     (void)fixture_hears(&e, 2, REPLY_TOKEN);
 }
-END_TEST
 
 START_TEST(a_name_held_here_is_not_asked_for_but_handed_over)
 {
@@ -97,7 +94,6 @@ START_TEST(a_name_held_here_is_not_asked_for_but_handed_over)
     fixture_answer(&e, &op, GRANTED(12));
     (void)fixture_hears_tokens(&e, 1, TOKENS(11, 10, 12));
 }
-END_TEST
 
 START_TEST(more_names_than_one_script_takes_go_in_runs)
 {
@@ -118,7 +114,6 @@ START_TEST(more_names_than_one_script_takes_go_in_runs)
     ck_assert_uint_eq(e.ops[0].op.batch_count, 3);
     ck_assert_str_eq(e.ops[0].batch[0], "n100");
 }
-END_TEST
 
 /* --- WAIT ------------------------------------------------------------------------- */
 
@@ -132,7 +127,6 @@ START_TEST(wait_0_tries_each_once_and_gives_back_what_it_got)
     fixture_pass(&e, 2000);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(wait_is_one_for_all_names_and_exact_M10)
 {
@@ -151,7 +145,6 @@ START_TEST(wait_is_one_for_all_names_and_exact_M10)
     (void)fixture_hears(&e, 1, REPLY_NULL);
     fixture_gives_back(&e, "a");
 }
-END_TEST
 
 START_TEST(a_name_granted_when_time_is_up_is_given_back_if_others_are_left)
 {
@@ -167,7 +160,6 @@ START_TEST(a_name_granted_when_time_is_up_is_given_back_if_others_are_left)
     (void)fixture_hears(&e, 1, REPLY_NULL);
     fixture_gives_back(&e, "a");
 }
-END_TEST
 
 START_TEST(without_redis_it_is_backend_and_never_null)
 {
@@ -182,7 +174,6 @@ START_TEST(without_redis_it_is_backend_and_never_null)
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_BACKEND);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(an_outage_is_ridden_out)
 {
@@ -209,7 +200,6 @@ START_TEST(an_outage_is_ridden_out)
     fixture_answer(&e, &op, GRANTED(4));
     (void)fixture_hears_tokens(&e, 1, TOKENS(3, 4));
 }
-END_TEST
 
 /* --- no circles ------------------------------------------------------------------- */
 
@@ -233,7 +223,6 @@ START_TEST(two_in_opposite_order_never_wait_for_each_other_H27_M6)
     (void)fixture_hears(&e, 1, REPLY_INT);
     (void)fixture_hears_tokens(&e, 2, TOKENS(21, 20));
 }
-END_TEST
 
 START_TEST(single_locks_in_turn_do_not_starve_it_H27)
 {
@@ -251,29 +240,4 @@ START_TEST(single_locks_in_turn_do_not_starve_it_H27)
                   (struct op_result){ .status = OP_OK, .moved = true, .token = 4 });
     (void)fixture_hears(&e, 7, REPLY_INT);
     (void)fixture_hears_tokens(&e, 1, TOKENS(3, 4));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_mlock");
-    TCase *t = tcase_create("engine");
-
-    tcase_add_checked_fixture(t, setup, teardown);
-    suite_add_tcase(s, t);
-    tcase_add_test(t, free_names_are_taken_by_one_op_in_byte_order);
-    tcase_add_test(t, one_name_is_an_ordinary_lock);
-    tcase_add_test(t, a_name_twice_is_refused);
-    tcase_add_test(t, a_held_name_is_waited_for_and_then_the_rest_is_taken);
-    tcase_add_test(t, names_behind_a_held_one_are_free_for_others);
-    tcase_add_test(t, a_name_held_here_is_not_asked_for_but_handed_over);
-    tcase_add_test(t, more_names_than_one_script_takes_go_in_runs);
-    tcase_add_test(t, wait_0_tries_each_once_and_gives_back_what_it_got);
-    tcase_add_test(t, wait_is_one_for_all_names_and_exact_M10);
-    tcase_add_test(t, a_name_granted_when_time_is_up_is_given_back_if_others_are_left);
-    tcase_add_test(t, without_redis_it_is_backend_and_never_null);
-    tcase_add_test(t, an_outage_is_ridden_out);
-    tcase_add_test(t, two_in_opposite_order_never_wait_for_each_other_H27_M6);
-    tcase_add_test(t, single_locks_in_turn_do_not_starve_it_H27);
-    return s;
 }

@@ -19,6 +19,8 @@ static void teardown(void)
 
 /* --- what an op of many can answer ------------------------------------------------ */
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(unknown_asks_again_for_the_first_and_undoes_the_others)
 {
     fixture_mlock(&e, 1, "a b c", FOREVER);
@@ -28,7 +30,6 @@ START_TEST(unknown_asks_again_for_the_first_and_undoes_the_others)
     fixture_gives_back(&e, "c");
     fixture_answer(&e, &op, GRANTED(1));
 }
-END_TEST
 
 START_TEST(late_asks_again_after_a_pause_and_has_nothing_to_undo)
 {
@@ -42,7 +43,6 @@ START_TEST(late_asks_again_after_a_pause_and_has_nothing_to_undo)
     fixture_answer(&e, &op, GRANTED(2));
     (void)fixture_hears_tokens(&e, 1, TOKENS(1, 2));
 }
-END_TEST
 
 START_TEST(granted_too_late_keeps_none_of_them)
 {
@@ -63,7 +63,6 @@ START_TEST(granted_too_late_keeps_none_of_them)
     fixture_answer(&e, &op, GRANTED(4));
     (void)fixture_hears_tokens(&e, 1, TOKENS(3, 4));
 }
-END_TEST
 
 START_TEST(an_id_of_another_kind_of_lock_is_refused)
 {
@@ -74,7 +73,6 @@ START_TEST(an_id_of_another_kind_of_lock_is_refused)
                      "that ID was used with another kind");
     fixture_no_op(&e);
 }
-END_TEST
 
 /* No wait and no hold more than there may be, in all. */
 START_TEST(beyond_a_limit_nothing_is_begun)
@@ -94,7 +92,6 @@ START_TEST(beyond_a_limit_nothing_is_begun)
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_LIMIT);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(beyond_max_waiters_what_tries_once_is_tried)
 {
@@ -115,7 +112,6 @@ START_TEST(beyond_max_waiters_what_tries_once_is_tried)
     }
     ck_assert_uint_eq(fixture_hears(&e, 2, REPLY_TOKENS).token_count, 2);
 }
-END_TEST
 
 START_TEST(wrongtype_in_the_middle_gives_back_the_rest)
 {
@@ -127,7 +123,6 @@ START_TEST(wrongtype_in_the_middle_gives_back_the_rest)
     fixture_pass(&e, 1000);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(a_refusal_by_redis_undoes_what_may_have_run)
 {
@@ -140,7 +135,6 @@ START_TEST(a_refusal_by_redis_undoes_what_may_have_run)
     fixture_gives_back(&e, "a");
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(more_than_max_holds_is_refused)
 {
@@ -158,7 +152,6 @@ START_TEST(more_than_max_holds_is_refused)
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_LIMIT);
     fixture_no_op(&e);
 }
-END_TEST
 
 /* --- who else may end it ---------------------------------------------------------- */
 
@@ -171,7 +164,6 @@ START_TEST(a_closed_connection_gives_everything_back)
     fixture_pass(&e, 5000);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(closed_while_redis_is_asked_all_that_comes_is_given_back)
 {
@@ -182,7 +174,6 @@ START_TEST(closed_while_redis_is_asked_all_that_comes_is_given_back)
     fixture_gives_back(&e, "b");
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(closed_while_redis_is_asked_and_nobody_knows_what_came_of_it)
 {
@@ -193,7 +184,6 @@ START_TEST(closed_while_redis_is_asked_and_nobody_knows_what_came_of_it)
     fixture_gives_back(&e, "b");
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(an_answer_that_did_not_arrive_takes_all_of_them_back)
 {
@@ -210,7 +200,6 @@ START_TEST(an_answer_that_did_not_arrive_takes_all_of_them_back)
     fixture_pass(&e, 1000);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(client_unblock_ends_it)
 {
@@ -226,7 +215,6 @@ START_TEST(client_unblock_ends_it)
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_UNBLOCKED);
     ck_assert(!engine_unblock(e.engine, 1, false));
 }
-END_TEST
 
 START_TEST(cancel_of_any_of_its_names_ends_the_whole)
 {
@@ -246,7 +234,6 @@ START_TEST(cancel_of_any_of_its_names_ends_the_whole)
     }
     ck_assert_uint_eq(fixture_cancel(&e, SPAN("a"), SPAN("o"), SPAN_NONE), 0);
 }
-END_TEST
 
 START_TEST(stop_ends_it_and_gives_back_what_nobody_was_told_of)
 {
@@ -260,7 +247,6 @@ START_TEST(stop_ends_it_and_gives_back_what_nobody_was_told_of)
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_GOAWAY);
     ck_assert(engine_stopped(e.engine));
 }
-END_TEST
 
 START_TEST(an_engine_can_be_freed_at_any_moment)
 {
@@ -271,32 +257,4 @@ START_TEST(an_engine_can_be_freed_at_any_moment)
     fixture_gives(&e, OP_ACQUIRE, GRANTED(10));
     fixture_mlock(&e, 2, "d e f", FOREVER);
     fixture_mlock(&e, 3, "g h", (struct lock_req){ .id = SPAN("bbbbbbbbbbbbbbbb") });
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_mlock_ends");
-    TCase *t = tcase_create("engine");
-
-    tcase_add_checked_fixture(t, setup, teardown);
-    suite_add_tcase(s, t);
-    tcase_add_test(t, unknown_asks_again_for_the_first_and_undoes_the_others);
-    tcase_add_test(t, late_asks_again_after_a_pause_and_has_nothing_to_undo);
-    tcase_add_test(t, granted_too_late_keeps_none_of_them);
-    tcase_add_test(t, an_id_of_another_kind_of_lock_is_refused);
-    tcase_add_test(t, beyond_a_limit_nothing_is_begun);
-    tcase_add_test(t, beyond_max_waiters_what_tries_once_is_tried);
-    tcase_add_test(t, wrongtype_in_the_middle_gives_back_the_rest);
-    tcase_add_test(t, a_refusal_by_redis_undoes_what_may_have_run);
-    tcase_add_test(t, more_than_max_holds_is_refused);
-    tcase_add_test(t, a_closed_connection_gives_everything_back);
-    tcase_add_test(t, closed_while_redis_is_asked_all_that_comes_is_given_back);
-    tcase_add_test(t, closed_while_redis_is_asked_and_nobody_knows_what_came_of_it);
-    tcase_add_test(t, an_answer_that_did_not_arrive_takes_all_of_them_back);
-    tcase_add_test(t, client_unblock_ends_it);
-    tcase_add_test(t, cancel_of_any_of_its_names_ends_the_whole);
-    tcase_add_test(t, stop_ends_it_and_gives_back_what_nobody_was_told_of);
-    tcase_add_test(t, an_engine_can_be_freed_at_any_moment);
-    return s;
 }

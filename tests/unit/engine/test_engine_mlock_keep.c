@@ -25,6 +25,8 @@ static void teardown(void)
 
 /* --- KEEP ------------------------------------------------------------------------- */
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(null_with_an_id_keeps_grants_and_the_place_for_keep)
 {
     fixture_mlock(&e, 1, "a b c", ID_TRY);
@@ -38,7 +40,6 @@ START_TEST(null_with_an_id_keeps_grants_and_the_place_for_keep)
     fixture_pass(&e, 5000);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(polling_goes_on_where_it_was)
 {
@@ -60,7 +61,6 @@ START_TEST(polling_goes_on_where_it_was)
     (void)fixture_hears_tokens(&e, 1, TOKENS(20, 10));
     ck_assert_str_eq(e.notices, "granted:a granted:b");
 }
-END_TEST
 
 START_TEST(a_turn_that_comes_while_nobody_asks_is_held_and_found)
 {
@@ -85,7 +85,6 @@ START_TEST(a_turn_that_comes_while_nobody_asks_is_held_and_found)
     fixture_answer(&e, &op, GRANTED(12));
     (void)fixture_hears_tokens(&e, 2, TOKENS(10, 11, 12));
 }
-END_TEST
 
 START_TEST(keep_0_keeps_nothing)
 {
@@ -97,7 +96,6 @@ START_TEST(keep_0_keeps_nothing)
     (void)fixture_hears(&e, 1, REPLY_NULL);
     fixture_gives_back(&e, "a");
 }
-END_TEST
 
 START_TEST(a_short_lease_does_not_end_before_keep)
 {
@@ -117,7 +115,6 @@ START_TEST(a_short_lease_does_not_end_before_keep)
     fixture_pass(&e, 1900);
     ck_assert_str_eq(e.notices, "granted:a");
 }
-END_TEST
 
 START_TEST(a_closed_connection_keeps_for_keep_and_the_next_goes_on_H26)
 {
@@ -133,7 +130,6 @@ START_TEST(a_closed_connection_keeps_for_keep_and_the_next_goes_on_H26)
     fixture_answer(&e, &op, GRANTED(11));
     (void)fixture_hears_tokens(&e, 2, TOKENS(10, 11));
 }
-END_TEST
 
 START_TEST(closed_during_the_op_of_many_what_comes_is_kept)
 {
@@ -146,7 +142,6 @@ START_TEST(closed_during_the_op_of_many_what_comes_is_kept)
     fixture_pass(&e, 5000);
     fixture_is_empty(&e);
 }
-END_TEST
 
 /* --- the same ID again ------------------------------------------------------------ */
 
@@ -164,7 +159,6 @@ START_TEST(the_older_call_gets_null_and_the_newer_goes_on)
     fixture_answer(&e, &op, GRANTED(11));
     (void)fixture_hears_tokens(&e, 2, TOKENS(10, 11));
 }
-END_TEST
 
 START_TEST(again_while_all_is_asked_for)
 {
@@ -175,7 +169,6 @@ START_TEST(again_while_all_is_asked_for)
     (void)fixture_hears_tokens(&e, 2, TOKENS(11, 10));
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(again_and_again_while_redis_confirms)
 {
@@ -194,7 +187,6 @@ START_TEST(again_and_again_while_redis_confirms)
     fixture_close(&e, 3);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(after_the_grant_it_gives_the_same_tokens_and_counts_nothing_twice)
 {
@@ -213,7 +205,6 @@ START_TEST(after_the_grant_it_gives_the_same_tokens_and_counts_nothing_twice)
     ck_assert_int_eq(fixture_hears(&e, 3, REPLY_ERROR).error, LOCK_NOTHELD);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(what_its_client_was_told_of_is_not_given_back_by_a_copy)
 {
@@ -228,7 +219,6 @@ START_TEST(what_its_client_was_told_of_is_not_given_back_by_a_copy)
     (void)fixture_hears(&e, 2, REPLY_INT);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(who_was_told_keeps_it_when_another_connection_asks_again)
 {
@@ -252,7 +242,6 @@ START_TEST(who_was_told_keeps_it_when_another_connection_asks_again)
     fixture_gives_back(&e, "b");
     fixture_gives_back(&e, "a");
 }
-END_TEST
 
 START_TEST(a_release_that_overtakes_a_copy_does_not_give_back_the_others)
 {
@@ -269,7 +258,6 @@ START_TEST(a_release_that_overtakes_a_copy_does_not_give_back_the_others)
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
     ck_assert_uint_eq(e.op_count, 2);
 }
-END_TEST
 
 START_TEST(wait_is_exact_while_a_name_is_being_released)
 {
@@ -287,7 +275,6 @@ START_TEST(wait_is_exact_while_a_name_is_being_released)
     fixture_pass(&e, 1);
     (void)fixture_hears(&e, 1, REPLY_NULL);
 }
-END_TEST
 
 START_TEST(through_another_daemon_it_finds_each_grant)
 {
@@ -300,7 +287,6 @@ START_TEST(through_another_daemon_it_finds_each_grant)
         (struct op_result){ .status = OP_OK, .batch = batch, .batch_count = 2 });
     (void)fixture_hears_tokens(&e, 1, TOKENS(10, 11));
 }
-END_TEST
 
 START_TEST(other_names_owner_or_use_of_the_id_are_errors)
 {
@@ -322,7 +308,6 @@ START_TEST(other_names_owner_or_use_of_the_id_are_errors)
     fixture_no_op(&e);
     fixture_hears_nothing(&e);
 }
-END_TEST
 
 START_TEST(a_lock_s_id_is_not_taken_over)
 {
@@ -332,7 +317,6 @@ START_TEST(a_lock_s_id_is_not_taken_over)
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_ERR);
     fixture_hears_nothing(&e);
 }
-END_TEST
 
 START_TEST(cancel_by_id_ends_it_for_good)
 {
@@ -345,7 +329,6 @@ START_TEST(cancel_by_id_ends_it_for_good)
     fixture_mlock(&e, 1, "a b c", WITH_ID);
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
 }
-END_TEST
 
 START_TEST(what_is_kept_can_be_cancelled)
 {
@@ -357,7 +340,6 @@ START_TEST(what_is_kept_can_be_cancelled)
     fixture_hears_nothing(&e);
     fixture_gives_back(&e, "a");
 }
-END_TEST
 
 START_TEST(an_answer_that_did_not_arrive_is_kept_for_keep)
 {
@@ -383,7 +365,6 @@ START_TEST(an_answer_that_did_not_arrive_is_kept_for_keep)
     fixture_pass(&e, 1000);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(backend_with_an_id_is_continued_not_undone)
 {
@@ -405,38 +386,4 @@ START_TEST(backend_with_an_id_is_continued_not_undone)
     mlock_confirms(&e, "a", 10, "latchd:id:" ID_A);
     mlock_confirms(&e, "b", 11, "latchd:id:" ID_A);
     (void)fixture_hears_tokens(&e, 1, TOKENS(10, 11));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_mlock_keep");
-    TCase *t = tcase_create("engine");
-
-    tcase_add_checked_fixture(t, setup, teardown);
-    suite_add_tcase(s, t);
-    tcase_add_test(t, null_with_an_id_keeps_grants_and_the_place_for_keep);
-    tcase_add_test(t, polling_goes_on_where_it_was);
-    tcase_add_test(t, a_turn_that_comes_while_nobody_asks_is_held_and_found);
-    tcase_add_test(t, keep_0_keeps_nothing);
-    tcase_add_test(t, a_short_lease_does_not_end_before_keep);
-    tcase_add_test(t, a_closed_connection_keeps_for_keep_and_the_next_goes_on_H26);
-    tcase_add_test(t, closed_during_the_op_of_many_what_comes_is_kept);
-    tcase_add_test(t, the_older_call_gets_null_and_the_newer_goes_on);
-    tcase_add_test(t, again_while_all_is_asked_for);
-    tcase_add_test(t, again_and_again_while_redis_confirms);
-    tcase_add_test(t,
-                   after_the_grant_it_gives_the_same_tokens_and_counts_nothing_twice);
-    tcase_add_test(t, what_its_client_was_told_of_is_not_given_back_by_a_copy);
-    tcase_add_test(t, who_was_told_keeps_it_when_another_connection_asks_again);
-    tcase_add_test(t, a_release_that_overtakes_a_copy_does_not_give_back_the_others);
-    tcase_add_test(t, wait_is_exact_while_a_name_is_being_released);
-    tcase_add_test(t, through_another_daemon_it_finds_each_grant);
-    tcase_add_test(t, other_names_owner_or_use_of_the_id_are_errors);
-    tcase_add_test(t, a_lock_s_id_is_not_taken_over);
-    tcase_add_test(t, cancel_by_id_ends_it_for_good);
-    tcase_add_test(t, what_is_kept_can_be_cancelled);
-    tcase_add_test(t, an_answer_that_did_not_arrive_is_kept_for_keep);
-    tcase_add_test(t, backend_with_an_id_is_continued_not_undone);
-    return s;
 }

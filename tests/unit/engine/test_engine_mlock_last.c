@@ -22,6 +22,8 @@ static struct lock_req leased(uint64_t ms)
     return (struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = ms };
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(a_lost_member_is_taken_anew_after_those_behind_it_M1_M8)
 {
     fixture_mlock(&e, 1, "a b c", FOREVER);
@@ -35,7 +37,6 @@ START_TEST(a_lost_member_is_taken_anew_after_those_behind_it_M1_M8)
     fixture_gives_many(&e, 2, 21, ALL);
     (void)fixture_hears_tokens(&e, 1, TOKENS(20, 21, 22));
 }
-END_TEST
 
 START_TEST(with_an_id_a_lost_member_ends_it_M1)
 {
@@ -49,7 +50,6 @@ START_TEST(with_an_id_a_lost_member_ends_it_M1)
     fixture_pass(&e, LATCHD_OVER_MS + 1000);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(leases_are_kept_up_while_others_are_waited_for_M8)
 {
@@ -70,7 +70,6 @@ START_TEST(leases_are_kept_up_while_others_are_waited_for_M8)
     fixture_answer(&e, &op, GRANTED(11));
     (void)fixture_hears_tokens(&e, 1, TOKENS(10, 11));
 }
-END_TEST
 
 START_TEST(what_has_less_than_half_of_its_lease_is_confirmed_first_H10)
 {
@@ -86,7 +85,6 @@ START_TEST(what_has_less_than_half_of_its_lease_is_confirmed_first_H10)
     mlock_confirms(&e, "a", 10, "latchd:10");
     (void)fixture_hears_tokens(&e, 1, TOKENS(10, 11));
 }
-END_TEST
 
 START_TEST(what_cannot_be_confirmed_is_taken_anew)
 {
@@ -107,7 +105,6 @@ START_TEST(what_cannot_be_confirmed_is_taken_anew)
     fixture_answer(&e, &op, GRANTED(21));
     (void)fixture_hears_tokens(&e, 1, TOKENS(20, 21));
 }
-END_TEST
 
 START_TEST(when_redis_confirms_nothing_in_time_it_is_backend)
 {
@@ -126,21 +123,4 @@ START_TEST(when_redis_confirms_nothing_in_time_it_is_backend)
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_BACKEND);
     fixture_gives_back(&e, "a");
     fixture_gives_back(&e, "b");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_mlock_last");
-    TCase *t = tcase_create("engine");
-
-    tcase_add_checked_fixture(t, setup, teardown);
-    suite_add_tcase(s, t);
-    tcase_add_test(t, a_lost_member_is_taken_anew_after_those_behind_it_M1_M8);
-    tcase_add_test(t, with_an_id_a_lost_member_ends_it_M1);
-    tcase_add_test(t, leases_are_kept_up_while_others_are_waited_for_M8);
-    tcase_add_test(t, what_has_less_than_half_of_its_lease_is_confirmed_first_H10);
-    tcase_add_test(t, what_cannot_be_confirmed_is_taken_anew);
-    tcase_add_test(t, when_redis_confirms_nothing_in_time_it_is_backend);
-    return s;
 }

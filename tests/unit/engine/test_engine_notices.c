@@ -37,6 +37,8 @@ static void reenter(uint64_t conn, const char *name, struct lock_req req,
 
 /* --- to whom ---------------------------------------------------------------------- */
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(a_grant_and_a_release_are_told_to_no_connection)
 {
     (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
@@ -46,7 +48,6 @@ START_TEST(a_grant_and_a_release_are_told_to_no_connection)
     ck_assert_str_eq(e.notices, "granted:job released:job");
     ck_assert_str_eq(e.told, "");
 }
-END_TEST
 
 START_TEST(doubt_its_end_and_a_loss_are_told_to_the_connection_that_holds)
 {
@@ -64,7 +65,6 @@ START_TEST(doubt_its_end_and_a_loss_are_told_to_the_connection_that_holds)
                             .item_count = 2 });
     ck_assert_str_eq(e.told, "certain:job>1 lost:other>2");
 }
-END_TEST
 
 START_TEST(a_connection_with_several_entries_of_a_hold_is_told_once)
 {
@@ -76,7 +76,6 @@ START_TEST(a_connection_with_several_entries_of_a_hold_is_told_once)
     fixture_collect(&e);
     ck_assert_str_eq(e.told, "uncertain:job>1,2");
 }
-END_TEST
 
 START_TEST(who_came_by_renew_is_told_and_who_left_is_not)
 {
@@ -101,7 +100,6 @@ START_TEST(who_came_by_renew_is_told_and_who_left_is_not)
                      "uncertain:job"); /* in grace: there is nobody to tell */
     ck_assert_str_eq(e.told, "");
 }
-END_TEST
 
 START_TEST(what_was_certain_is_not_certain_again)
 {
@@ -110,7 +108,6 @@ START_TEST(what_was_certain_is_not_certain_again)
     fixture_renews(&e, RENEW_OK);
     ck_assert_str_eq(e.notices, "granted:job");
 }
-END_TEST
 
 START_TEST(an_answer_after_the_end_of_its_lease_makes_nothing_certain)
 {
@@ -126,7 +123,6 @@ START_TEST(an_answer_after_the_end_of_its_lease_makes_nothing_certain)
                                        .item_count = 1 });
     ck_assert_str_eq(e.told, "uncertain:job>1 lost:job>1");
 }
-END_TEST
 
 START_TEST(an_unlock_that_finds_it_gone_is_a_loss_for_all_who_had_it)
 {
@@ -137,7 +133,6 @@ START_TEST(an_unlock_that_finds_it_gone_is_a_loss_for_all_who_had_it)
     (void)fixture_hears(&e, 1, REPLY_ERROR);
     ck_assert_str_eq(e.told, "lost:job>2,1");
 }
-END_TEST
 
 /* --- one end, told once ----------------------------------------------------------- */
 
@@ -152,7 +147,6 @@ START_TEST(entries_that_are_gone_with_the_last_one_are_lost_and_not_released_too
     ck_assert_str_eq(e.notices, "granted:job lost:job");
     ck_assert_str_eq(e.told, "lost:job>1");
 }
-END_TEST
 
 START_TEST(a_fixed_lease_that_is_over_is_lost)
 {
@@ -161,7 +155,6 @@ START_TEST(a_fixed_lease_that_is_over_is_lost)
     ck_assert_str_eq(e.notices, "granted:job lost:job");
     ck_assert_str_eq(e.told, "lost:job>1");
 }
-END_TEST
 
 START_TEST(a_fixed_lease_that_is_over_is_lost_though_redis_kept_it_for_another_entry)
 {
@@ -179,7 +172,6 @@ START_TEST(a_fixed_lease_that_is_over_is_lost_though_redis_kept_it_for_another_e
     ck_assert_str_eq(e.notices, "granted:job lost:job");
     ck_assert_str_eq(e.told, "lost:job>2");
 }
-END_TEST
 
 START_TEST(what_was_given_up_and_ends_with_its_lease_is_released)
 {
@@ -195,7 +187,6 @@ START_TEST(what_was_given_up_and_ends_with_its_lease_is_released)
     fixture_gives(&e, OP_RELEASE, FREED);
     ck_assert_str_eq(e.notices, "granted:job released:job");
 }
-END_TEST
 
 START_TEST(a_release_through_another_daemon_is_silent_when_it_is_asked_for_here_again)
 {
@@ -205,7 +196,6 @@ START_TEST(a_release_through_another_daemon_is_silent_when_it_is_asked_for_here_
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
     ck_assert_str_eq(e.notices, "granted:job");
 }
-END_TEST
 
 /* --- asked ------------------------------------------------------------------------ */
 
@@ -240,7 +230,6 @@ START_TEST(lockinfo_tells_of_doubt_though_redis_does_not_answer)
     fixture_pass(&e, 50);
     (void)fixture_hears(&e, 9, REPLY_INFO);
 }
-END_TEST
 
 START_TEST(lockinfo_that_was_asked_before_the_doubt_is_told_of_it)
 {
@@ -252,7 +241,6 @@ START_TEST(lockinfo_that_was_asked_before_the_doubt_is_told_of_it)
     fixture_pass(&e, 1);
     ck_assert_int_eq(fixture_hears(&e, 9, REPLY_INFO).info.state, LOCK_STATE_UNCERTAIN);
 }
-END_TEST
 
 START_TEST(lockinfo_of_what_is_certain_waits_for_redis)
 {
@@ -263,33 +251,4 @@ START_TEST(lockinfo_of_what_is_certain_waits_for_redis)
     fixture_hears_nothing(&e);
     fixture_pass(&e, 1);
     ck_assert_int_eq(fixture_hears(&e, 9, REPLY_ERROR).error, LOCK_BACKEND);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_notice");
-    TCase *tc = tcase_create("notice");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_grant_and_a_release_are_told_to_no_connection);
-    tcase_add_test(tc, doubt_its_end_and_a_loss_are_told_to_the_connection_that_holds);
-    tcase_add_test(tc, a_connection_with_several_entries_of_a_hold_is_told_once);
-    tcase_add_test(tc, who_came_by_renew_is_told_and_who_left_is_not);
-    tcase_add_test(tc, what_was_certain_is_not_certain_again);
-    tcase_add_test(tc, an_answer_after_the_end_of_its_lease_makes_nothing_certain);
-    tcase_add_test(tc, an_unlock_that_finds_it_gone_is_a_loss_for_all_who_had_it);
-    tcase_add_test(
-        tc, entries_that_are_gone_with_the_last_one_are_lost_and_not_released_too);
-    tcase_add_test(tc, a_fixed_lease_that_is_over_is_lost);
-    tcase_add_test(
-        tc, a_fixed_lease_that_is_over_is_lost_though_redis_kept_it_for_another_entry);
-    tcase_add_test(tc, what_was_given_up_and_ends_with_its_lease_is_released);
-    tcase_add_test(
-        tc, a_release_through_another_daemon_is_silent_when_it_is_asked_for_here_again);
-    tcase_add_test(tc, lockinfo_tells_of_doubt_though_redis_does_not_answer);
-    tcase_add_test(tc, lockinfo_that_was_asked_before_the_doubt_is_told_of_it);
-    tcase_add_test(tc, lockinfo_of_what_is_certain_waits_for_redis);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -59,7 +59,9 @@ static const struct {
     { { .status = OP_NOREPLICAS, .token = 100 }, REPLY_ERROR },
 };
 
-START_TEST(behind_a_question_the_answer_is_waited_for)
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
+START_TEST(behind_a_question_the_answer_is_waited_for, TEST_ROWS(FIRST))
 {
     fixture_lock(&e, 1, "job", FOREVER);
     fixture_take_op(&e, OP_ACQUIRE, &op);
@@ -74,9 +76,9 @@ START_TEST(behind_a_question_the_answer_is_waited_for)
     (void)fixture_hears(&e, 2, FIRST[_i].told);
     fixture_hears_nothing(&e);
 }
-END_TEST
 
-START_TEST(a_wait_that_ends_behind_a_question_waits_for_its_answer_too)
+START_TEST(a_wait_that_ends_behind_a_question_waits_for_its_answer_too,
+           TEST_ROWS(FIRST))
 {
     fixture_lock(&e, 1, "job", FOREVER);
     fixture_take_op(&e, OP_ACQUIRE, &op);
@@ -89,9 +91,8 @@ START_TEST(a_wait_that_ends_behind_a_question_waits_for_its_answer_too)
     }
     (void)fixture_hears(&e, 2, FIRST[_i].told);
 }
-END_TEST
 
-START_TEST(but_no_longer_than_redis_may_take)
+START_TEST(but_no_longer_than_redis_may_take, 2)
 {
     const struct lock_req waits = _i == 0 ? ONCE : for_ms(500);
 
@@ -106,7 +107,6 @@ START_TEST(but_no_longer_than_redis_may_take)
     (void)fixture_hears(&e, 1, REPLY_TOKEN);
     fixture_hears_nothing(&e);
 }
-END_TEST
 
 START_TEST(behind_one_that_redis_refuses_all_are_told_so)
 {
@@ -124,7 +124,6 @@ START_TEST(behind_one_that_redis_refuses_all_are_told_so)
     fixture_mlock(&e, 5, "job kob", ONCE);
     hears_refusal(5, OOM);
 }
-END_TEST
 
 START_TEST(who_writes_or_reads_behind_one_that_redis_refuses_is_told_so)
 {
@@ -138,10 +137,9 @@ START_TEST(who_writes_or_reads_behind_one_that_redis_refuses_is_told_so)
                  (struct lock_req){ .kind = KIND_READ, .has = LOCK_HAS_WAIT });
     hears_refusal(3, OOM);
 }
-END_TEST
 
 /* It asks for itself whether it holds already, and finds the name free. */
-START_TEST(an_id_that_finds_a_free_name_waits_for_what_the_head_hears)
+START_TEST(an_id_that_finds_a_free_name_waits_for_what_the_head_hears, 2)
 {
     struct lock_req poll = { .id = R1, .has = LOCK_HAS_WAIT };
 
@@ -160,10 +158,9 @@ START_TEST(an_id_that_finds_a_free_name_waits_for_what_the_head_hears)
         (void)fixture_hears(&e, 2, REPLY_NULL);
     }
 }
-END_TEST
 
 /* By the grant of the head, which is not acknowledged. */
-START_TEST(an_id_that_finds_a_name_held_by_the_head_waits_for_what_that_hears)
+START_TEST(an_id_that_finds_a_name_held_by_the_head_waits_for_what_that_hears, 2)
 {
     const struct op_result unacked = { .status = OP_NOREPLICAS, .token = 100 };
 
@@ -180,7 +177,6 @@ START_TEST(an_id_that_finds_a_name_held_by_the_head_waits_for_what_that_hears)
         (void)fixture_hears(&e, 2, REPLY_NULL);
     }
 }
-END_TEST
 
 START_TEST(a_grant_that_no_client_was_given_is_nobodys_hold)
 {
@@ -200,7 +196,6 @@ START_TEST(a_grant_that_no_client_was_given_is_nobodys_hold)
     fixture_lock(&e, 3, "job", ONCE);
     ck_assert_int_eq(fixture_hears(&e, 3, REPLY_ERROR).error, LOCK_NOREPLICAS);
 }
-END_TEST
 
 START_TEST(a_holder_from_before_does_not_count_once_it_has_released)
 {
@@ -218,7 +213,6 @@ START_TEST(a_holder_from_before_does_not_count_once_it_has_released)
     fixture_pass(&e, 1000);
     hears_refusal(2, OOM);
 }
-END_TEST
 
 START_TEST(nor_once_its_time_is_over)
 {
@@ -233,7 +227,6 @@ START_TEST(nor_once_its_time_is_over)
     fixture_answer(&e, &op, REFUSED);
     hears_refusal(2, OOM);
 }
-END_TEST
 
 START_TEST(who_was_served_in_front_makes_it_null)
 {
@@ -254,7 +247,6 @@ START_TEST(who_was_served_in_front_makes_it_null)
     (void)fixture_hears(&e, 2, REPLY_INT);
     (void)fixture_hears(&e, 4, REPLY_NULL);
 }
-END_TEST
 
 START_TEST(who_tried_once_while_redis_was_away_hears_what_the_head_hears)
 {
@@ -270,7 +262,6 @@ START_TEST(who_tried_once_while_redis_was_away_hears_what_the_head_hears)
     fixture_gives(&e, OP_ACQUIRE, REFUSED);
     hears_refusal(2, OOM);
 }
-END_TEST
 
 START_TEST(what_was_found_before_redis_went_away_is_no_null_to_others)
 {
@@ -284,7 +275,6 @@ START_TEST(what_was_found_before_redis_went_away_is_no_null_to_others)
     fixture_pass(&e, 5000);
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_BACKEND);
 }
-END_TEST
 
 static enum lock_state state_of(const char *name)
 {
@@ -309,7 +299,6 @@ START_TEST(lockinfo_does_not_call_free_what_nobody_gets)
     (void)fixture_hears(&e, 1, REPLY_INT);
     ck_assert_int_eq(state_of("job"), LOCK_STATE_FREE);
 }
-END_TEST
 
 /* An old refusal is none of a new queue's. */
 START_TEST(what_a_queue_heard_goes_with_it)
@@ -330,7 +319,6 @@ START_TEST(what_a_queue_heard_goes_with_it)
     (void)fixture_hears(&e, 2, REPLY_TOKEN);
     (void)fixture_hears(&e, 3, REPLY_NULL);
 }
-END_TEST
 
 /* The first name took all of its time, which nobody held: the second is not to blame.
  */
@@ -348,7 +336,6 @@ START_TEST(an_MLOCK_whose_time_went_with_waiting_for_redis_goes_on)
     fixture_gives(&e, OP_ACQUIRE, (struct op_result){ .status = OP_OK, .token = 101 });
     ck_assert_uint_eq(fixture_hears(&e, 2, REPLY_TOKENS).token_count, 2);
 }
-END_TEST
 
 START_TEST(an_MLOCK_whose_time_went_with_another_holder_is_null)
 {
@@ -364,10 +351,9 @@ START_TEST(an_MLOCK_whose_time_went_with_another_holder_is_null)
     (void)fixture_hears(&e, 1, REPLY_INT);
     (void)fixture_hears(&e, 2, REPLY_NULL);
 }
-END_TEST
 
 /* Redis, or this daemon, stood still until then; who asked may be gone by now. */
-START_TEST(an_answer_of_a_lease_that_is_over_by_now_is_not_for_who_came_since)
+START_TEST(an_answer_of_a_lease_that_is_over_by_now_is_not_for_who_came_since, 2)
 {
     fixture_lock(&e, 1, "job", ONCE);
     fixture_take_op(&e, OP_ACQUIRE, &op);
@@ -384,38 +370,4 @@ START_TEST(an_answer_of_a_lease_that_is_over_by_now_is_not_for_who_came_since)
     fixture_hears_nothing(&e);
     fixture_gives(&e, OP_ACQUIRE, GRANTED);
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_TOKEN).value, 100);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_null");
-    TCase *t = tcase_create("engine");
-    const int answers = sizeof(FIRST) / sizeof(FIRST[0]);
-
-    tcase_add_checked_fixture(t, setup, teardown);
-    suite_add_tcase(s, t);
-    tcase_add_loop_test(t, behind_a_question_the_answer_is_waited_for, 0, answers);
-    tcase_add_loop_test(t, a_wait_that_ends_behind_a_question_waits_for_its_answer_too,
-                        0, answers);
-    tcase_add_loop_test(t, but_no_longer_than_redis_may_take, 0, 2);
-    tcase_add_test(t, behind_one_that_redis_refuses_all_are_told_so);
-    tcase_add_test(t, who_writes_or_reads_behind_one_that_redis_refuses_is_told_so);
-    tcase_add_loop_test(t, an_id_that_finds_a_free_name_waits_for_what_the_head_hears,
-                        0, 2);
-    tcase_add_loop_test(
-        t, an_id_that_finds_a_name_held_by_the_head_waits_for_what_that_hears, 0, 2);
-    tcase_add_test(t, a_grant_that_no_client_was_given_is_nobodys_hold);
-    tcase_add_test(t, a_holder_from_before_does_not_count_once_it_has_released);
-    tcase_add_test(t, nor_once_its_time_is_over);
-    tcase_add_loop_test(
-        t, an_answer_of_a_lease_that_is_over_by_now_is_not_for_who_came_since, 0, 2);
-    tcase_add_test(t, who_was_served_in_front_makes_it_null);
-    tcase_add_test(t, who_tried_once_while_redis_was_away_hears_what_the_head_hears);
-    tcase_add_test(t, what_was_found_before_redis_went_away_is_no_null_to_others);
-    tcase_add_test(t, lockinfo_does_not_call_free_what_nobody_gets);
-    tcase_add_test(t, what_a_queue_heard_goes_with_it);
-    tcase_add_test(t, an_MLOCK_whose_time_went_with_waiting_for_redis_goes_on);
-    tcase_add_test(t, an_MLOCK_whose_time_went_with_another_holder_is_null);
-    return s;
 }

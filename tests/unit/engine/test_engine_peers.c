@@ -74,6 +74,8 @@ static void replace(struct engine_setup setup)
     e.engine = engine_new(&setup);
 }
 
+TEST_GROUP(.setup = set_up, .teardown = tear_down);
+
 START_TEST(it_says_hello_when_redis_is_up_and_when_it_listens)
 {
     ck_assert_str_eq(e.announced, "hello 00000000000000aa 1 0");
@@ -87,7 +89,6 @@ START_TEST(it_says_hello_when_redis_is_up_and_when_it_listens)
     fixture_collect(&e);
     ck_assert_str_eq(e.announced, "");
 }
-END_TEST
 
 /* In a cluster it comes from each node. */
 START_TEST(a_hello_is_answered_once)
@@ -102,7 +103,6 @@ START_TEST(a_hello_is_answered_once)
     ck_assert_str_eq(e.announced, "here 00000000000000aa 3 0");
     ck_assert_uint_eq(stats().other_daemons, 1);
 }
-END_TEST
 
 START_TEST(what_is_its_own_or_makes_no_sense_is_not_heard)
 {
@@ -126,7 +126,6 @@ START_TEST(what_is_its_own_or_makes_no_sense_is_not_heard)
     ck_assert_uint_eq(stats().other_daemons, 0);
     ck_assert_uint_eq(stats().quarantine_left_ms, 0);
 }
-END_TEST
 
 START_TEST(another_redis_is_waited_at_only_if_there_are_others)
 {
@@ -148,7 +147,6 @@ START_TEST(another_redis_is_waited_at_only_if_there_are_others)
     ck_assert_uint_eq(stats().other_daemons, 1);
     (void)fixture_grant(&e, 1, "job", ONCE, 100);
 }
-END_TEST
 
 START_TEST(the_same_redis_is_not_waited_at)
 {
@@ -157,7 +155,6 @@ START_TEST(the_same_redis_is_not_waited_at)
     engine_on_store_up(e.engine, true);
     ck_assert_uint_eq(stats().quarantine_left_ms, 0);
 }
-END_TEST
 
 /* And what is held here, by who got it before, is nobody else's. */
 START_TEST(what_another_one_puts_back_is_withheld_here_too)
@@ -182,7 +179,6 @@ START_TEST(what_another_one_puts_back_is_withheld_here_too)
     fixture_answer(&e, &op, OK_RESULT);
     (void)fixture_hears(&e, 2, REPLY_TOKEN);
 }
-END_TEST
 
 START_TEST(who_puts_back_for_long_says_so_again_and_again)
 {
@@ -199,7 +195,6 @@ START_TEST(who_puts_back_for_long_says_so_again_and_again)
     fixture_pass(&e, 2 * PEER_REPEAT_MS);
     ck_assert_str_eq(e.announced, "");
 }
-END_TEST
 
 START_TEST(who_leaves_or_does_not_come_back_is_forgotten)
 {
@@ -214,7 +209,6 @@ START_TEST(who_leaves_or_does_not_come_back_is_forgotten)
     restart();
     ck_assert_uint_eq(stats().quarantine_left_ms, 0);
 }
-END_TEST
 
 START_TEST(of_too_many_it_is_known_that_there_are_more)
 {
@@ -232,7 +226,6 @@ START_TEST(of_too_many_it_is_known_that_there_are_more)
     restart();
     ck_assert_uint_eq(stats().quarantine_left_ms, 0);
 }
-END_TEST
 
 START_TEST(who_begins_at_a_redis_that_has_just_begun_asks_first)
 {
@@ -255,7 +248,6 @@ START_TEST(who_begins_at_a_redis_that_has_just_begun_asks_first)
     fixture_gives(&e, OP_ACQUIRE, OK_RESULT);
     (void)fixture_hears(&e, 1, REPLY_TOKEN);
 }
-END_TEST
 
 START_TEST(who_is_told_so_then_withholds)
 {
@@ -269,7 +261,6 @@ START_TEST(who_is_told_so_then_withholds)
     restart();
     ck_assert_uint_eq(stats().quarantine_left_ms, PEER_RETURN_MS);
 }
-END_TEST
 
 /* Which each hears of by itself, and with it of which names it is. */
 START_TEST(of_a_failover_nothing_is_told)
@@ -284,7 +275,6 @@ START_TEST(of_a_failover_nothing_is_told)
     ck_assert_str_eq(e.announced, "hello 00000000000000aa 2 0");
     fixture_gives(&e, OP_RESTORE, OK_RESULT);
 }
-END_TEST
 
 /* What is withheld for the others is not given away when that was no failover. */
 START_TEST(a_failover_that_lost_nothing_changes_nothing_of_it)
@@ -294,7 +284,6 @@ START_TEST(a_failover_that_lost_nothing_changes_nothing_of_it)
     engine_on_lossless_failover(e.engine, NULL, NULL);
     ck_assert_uint_eq(stats().quarantine_left_ms, 2000);
 }
-END_TEST
 
 /* Its servers that forget have no vote for long enough. */
 START_TEST(a_quorum_announces_nothing)
@@ -306,7 +295,6 @@ START_TEST(a_quorum_announces_nothing)
     ck_assert(stats().store_up);
     ck_assert_str_eq(e.announced, "");
 }
-END_TEST
 
 START_TEST(who_stops_says_bye)
 {
@@ -314,30 +302,4 @@ START_TEST(who_stops_says_bye)
     engine_stop(e.engine);
     fixture_collect(&e);
     ck_assert_str_eq(e.announced, "bye 00000000000000aa 2 0");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_peers");
-    TCase *t = tcase_create("core");
-
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, it_says_hello_when_redis_is_up_and_when_it_listens);
-    tcase_add_test(t, a_hello_is_answered_once);
-    tcase_add_test(t, what_is_its_own_or_makes_no_sense_is_not_heard);
-    tcase_add_test(t, another_redis_is_waited_at_only_if_there_are_others);
-    tcase_add_test(t, the_same_redis_is_not_waited_at);
-    tcase_add_test(t, what_another_one_puts_back_is_withheld_here_too);
-    tcase_add_test(t, who_puts_back_for_long_says_so_again_and_again);
-    tcase_add_test(t, who_leaves_or_does_not_come_back_is_forgotten);
-    tcase_add_test(t, of_too_many_it_is_known_that_there_are_more);
-    tcase_add_test(t, who_begins_at_a_redis_that_has_just_begun_asks_first);
-    tcase_add_test(t, who_is_told_so_then_withholds);
-    tcase_add_test(t, of_a_failover_nothing_is_told);
-    tcase_add_test(t, a_failover_that_lost_nothing_changes_nothing_of_it);
-    tcase_add_test(t, a_quorum_announces_nothing);
-    tcase_add_test(t, who_stops_says_bye);
-    suite_add_tcase(s, t);
-    return s;
 }

@@ -51,6 +51,8 @@ static size_t releases(void)
     return count;
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(what_an_owner_gave_back_is_given_back_once_more)
 {
     own_and_give_back("job", OWNER_A);
@@ -60,7 +62,6 @@ START_TEST(what_an_owner_gave_back_is_given_back_once_more)
     fail_over();
     ck_assert_uint_eq(releases(), 1);
 }
-END_TEST
 
 START_TEST(it_is_forgotten_after_a_lease)
 {
@@ -69,7 +70,6 @@ START_TEST(it_is_forgotten_after_a_lease)
     fail_over();
     ck_assert_uint_eq(releases(), 0);
 }
-END_TEST
 
 START_TEST(of_too_many_the_oldest_is_forgotten)
 {
@@ -82,18 +82,4 @@ START_TEST(of_too_many_the_oldest_is_forgotten)
     for (size_t i = 0; i < e.op_count; i++) {
         ck_assert_str_ne(e.ops[i].name, "oldest");
     }
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_ended");
-    TCase *tc = tcase_create("ended");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, what_an_owner_gave_back_is_given_back_once_more);
-    tcase_add_test(tc, it_is_forgotten_after_a_lease);
-    tcase_add_test(tc, of_too_many_the_oldest_is_forgotten);
-    suite_add_tcase(s, tc);
-    return s;
 }

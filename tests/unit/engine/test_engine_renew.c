@@ -38,6 +38,8 @@ static struct op_result attached_100(int64_t ttl_ms)
 
 /* --- the watchdog ----------------------------------------------------------------- */
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(renewals_that_are_late_get_more_of_redis)
 {
     enum { MANY = 1000 };
@@ -63,7 +65,6 @@ START_TEST(renewals_that_are_late_get_more_of_redis)
     }
     ck_assert_str_eq(e.notices, "");
 }
-END_TEST
 
 /* --- RENEW ------------------------------------------------------------------------ */
 
@@ -84,7 +85,6 @@ START_TEST(renew_of_a_hold_that_is_not_known_here_makes_it_ours)
     fixture_pass(&e, 1000);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(renew_answers_with_the_lease_that_is_left_when_it_is_written)
 {
@@ -94,7 +94,6 @@ START_TEST(renew_answers_with_the_lease_that_is_left_when_it_is_written)
     fixture_answer(&e, &op, attached_100(4000));
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 2500);
 }
-END_TEST
 
 START_TEST(renew_that_was_confirmed_too_late_is_asked_again)
 {
@@ -108,7 +107,6 @@ START_TEST(renew_that_was_confirmed_too_late_is_asked_again)
     fixture_pass(&e, 1000);
     ck_assert_str_eq(e.notices, "lost:job");
 }
-END_TEST
 
 START_TEST(renew_of_another_hold_does_not_touch_this_one)
 {
@@ -120,7 +118,6 @@ START_TEST(renew_of_another_hold_does_not_touch_this_one)
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_NOTHELD);
     ck_assert_str_eq(e.notices, "granted:job");
 }
-END_TEST
 
 START_TEST(renew_of_a_hold_that_redis_does_not_know_means_that_it_is_lost)
 {
@@ -131,7 +128,6 @@ START_TEST(renew_of_a_hold_that_redis_does_not_know_means_that_it_is_lost)
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
     ck_assert_str_eq(e.notices, "granted:job lost:job");
 }
-END_TEST
 
 START_TEST(renew_with_a_short_lease_is_believed_to_have_cut_a_named_hold_too)
 {
@@ -145,7 +141,6 @@ START_TEST(renew_with_a_short_lease_is_believed_to_have_cut_a_named_hold_too)
     fixture_pass(&e, 1);
     ck_assert_str_eq(e.notices, "granted:job lost:job");
 }
-END_TEST
 
 START_TEST(renew_with_a_lease_ends_a_named_hold_then)
 {
@@ -165,7 +160,6 @@ START_TEST(renew_with_a_lease_ends_a_named_hold_then)
     fixture_take_op(&e, OP_RENEW, &op); /* the look before its end */
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(renew_by_owner_means_the_entry_of_this_connection)
 {
@@ -186,7 +180,6 @@ START_TEST(renew_by_owner_means_the_entry_of_this_connection)
     fixture_take_op(&e, OP_ATTACH, &op);
     ck_assert_str_eq(op.target_entry, mine);
 }
-END_TEST
 
 /* --- FORCEUNLOCK ------------------------------------------------------------------ */
 
@@ -204,7 +197,6 @@ START_TEST(force_unlock_frees_and_tells_the_holder)
                   (struct op_result){ .status = OP_OK, .token = 101, .count = 1 });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_TOKEN).value, 101);
 }
-END_TEST
 
 START_TEST(force_unlock_of_what_is_not_so_held_is_0)
 {
@@ -214,7 +206,6 @@ START_TEST(force_unlock_of_what_is_not_so_held_is_0)
     ck_assert_int_eq(fixture_hears(&e, 3, REPLY_INT).value, 0);
     ck_assert_str_eq(e.notices, "granted:job");
 }
-END_TEST
 
 START_TEST(force_unlock_that_was_repeated_tells_what_the_first_one_did)
 {
@@ -225,7 +216,6 @@ START_TEST(force_unlock_that_was_repeated_tells_what_the_first_one_did)
     ck_assert_int_eq(fixture_hears(&e, 3, REPLY_INT).value, 1);
     ck_assert_str_eq(e.notices, "granted:job lost:job");
 }
-END_TEST
 
 START_TEST(h5_what_may_free_a_second_one_is_not_repeated)
 {
@@ -237,7 +227,6 @@ START_TEST(h5_what_may_free_a_second_one_is_not_repeated)
     fixture_no_op(&e);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(what_may_free_somebody_later_is_not_sent_late)
 {
@@ -250,30 +239,4 @@ START_TEST(what_may_free_somebody_later_is_not_sent_late)
     engine_on_store_up(e.engine, true);
     fixture_collect(&e);
     fixture_is_empty(&e);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_renew");
-    TCase *tc = tcase_create("renew");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, renewals_that_are_late_get_more_of_redis);
-    tcase_add_test(tc, renew_of_a_hold_that_is_not_known_here_makes_it_ours);
-    tcase_add_test(tc, renew_answers_with_the_lease_that_is_left_when_it_is_written);
-    tcase_add_test(tc, renew_that_was_confirmed_too_late_is_asked_again);
-    tcase_add_test(tc, renew_of_another_hold_does_not_touch_this_one);
-    tcase_add_test(tc, renew_of_a_hold_that_redis_does_not_know_means_that_it_is_lost);
-    tcase_add_test(tc,
-                   renew_with_a_short_lease_is_believed_to_have_cut_a_named_hold_too);
-    tcase_add_test(tc, renew_with_a_lease_ends_a_named_hold_then);
-    tcase_add_test(tc, renew_by_owner_means_the_entry_of_this_connection);
-    tcase_add_test(tc, force_unlock_frees_and_tells_the_holder);
-    tcase_add_test(tc, force_unlock_of_what_is_not_so_held_is_0);
-    tcase_add_test(tc, force_unlock_that_was_repeated_tells_what_the_first_one_did);
-    tcase_add_test(tc, h5_what_may_free_a_second_one_is_not_repeated);
-    tcase_add_test(tc, what_may_free_somebody_later_is_not_sent_late);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -56,6 +56,8 @@ static struct engine_stats stats(void)
     return st;
 }
 
+TEST_GROUP(.setup = set_up, .teardown = tear_down);
+
 START_TEST(a_hold_is_put_back_with_all_that_it_is)
 {
     (void)fixture_grant(&e, 1, "job", OWNER("o"), 100);
@@ -73,7 +75,6 @@ START_TEST(a_hold_is_put_back_with_all_that_it_is)
     ck_assert_uint_eq(stats().restoring, 0);
     ck_assert_uint_eq(stats().restored, 1);
 }
-END_TEST
 
 /* One call of Redis is to take no longer than others can wait. */
 START_TEST(a_hold_of_very_many_entries_is_put_back_in_parts)
@@ -91,7 +92,6 @@ START_TEST(a_hold_of_very_many_entries_is_put_back_in_parts)
     fixture_answer(&e, &op, OK_RESULT);
     ck_assert_uint_eq(stats().restoring, 0);
 }
-END_TEST
 
 START_TEST(nothing_else_is_asked_of_a_name_before_its_hold_is_back)
 {
@@ -106,7 +106,6 @@ START_TEST(nothing_else_is_asked_of_a_name_before_its_hold_is_back)
     fixture_take_op(&e, OP_ATTACH, &op);
     fixture_take_op(&e, OP_RELEASE, &op);
 }
-END_TEST
 
 START_TEST(what_is_somebody_elses_is_lost)
 {
@@ -116,7 +115,6 @@ START_TEST(what_is_somebody_elses_is_lost)
     ck_assert_str_eq(e.notices, "uncertain:job lost:job");
     ck_assert_uint_eq(stats().lost_failover, 1);
 }
-END_TEST
 
 START_TEST(what_was_released_or_moved_elsewhere_is_forgotten_silently)
 {
@@ -131,7 +129,6 @@ START_TEST(what_was_released_or_moved_elsewhere_is_forgotten_silently)
         fixture_pass(&e, QUARANTINE);
     }
 }
-END_TEST
 
 /* It may have run: then nobody is to find the hold again. */
 START_TEST(a_hold_whose_release_is_open_is_not_put_back)
@@ -145,7 +142,6 @@ START_TEST(a_hold_whose_release_is_open_is_not_put_back)
     fixture_answer(&e, &op, (struct op_result){ .status = OP_NOTHELD });
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
 }
-END_TEST
 
 START_TEST(an_unlock_that_was_not_sent_yet_finds_its_hold_put_back)
 {
@@ -157,7 +153,6 @@ START_TEST(an_unlock_that_was_not_sent_yet_finds_its_hold_put_back)
     fixture_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_OK, .freed = true });
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
 }
-END_TEST
 
 START_TEST(a_grace_is_put_back_with_what_is_left_of_it)
 {
@@ -170,7 +165,6 @@ START_TEST(a_grace_is_put_back_with_what_is_left_of_it)
     ck_assert_uint_le(op.op.claim.lease_ms, 6000);
     ck_assert_uint_ge(op.op.claim.lease_ms, 5800);
 }
-END_TEST
 
 START_TEST(a_name_that_was_not_held_here_waits_for_the_quarantine)
 {
@@ -188,7 +182,6 @@ START_TEST(a_name_that_was_not_held_here_waits_for_the_quarantine)
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert(!op.op.reenter_only);
 }
-END_TEST
 
 static bool concerns_all(void *ctx, unsigned group)
 {
@@ -213,7 +206,6 @@ START_TEST(after_a_failover_that_lost_nothing_no_name_waits)
     ck_assert(!op.op.reenter_only);
     ck_assert_uint_eq(stats().quarantine_left_ms, 0);
 }
-END_TEST
 
 START_TEST(what_the_failover_before_may_have_lost_is_withheld_still)
 {
@@ -227,7 +219,6 @@ START_TEST(what_the_failover_before_may_have_lost_is_withheld_still)
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert(op.op.reenter_only);
 }
-END_TEST
 
 START_TEST(null_does_not_hide_that_a_name_is_withheld)
 {
@@ -243,7 +234,6 @@ START_TEST(null_does_not_hide_that_a_name_is_withheld)
     fixture_gives(&e, OP_ACQUIRE, HELD); /* by somebody who was found there */
     (void)fixture_hears(&e, 3, REPLY_NULL);
 }
-END_TEST
 
 START_TEST(a_name_that_was_held_here_goes_on_at_once)
 {
@@ -262,7 +252,6 @@ START_TEST(a_name_that_was_held_here_goes_on_at_once)
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert(!op.op.reenter_only);
 }
-END_TEST
 
 START_TEST(a_restart_puts_back_but_withholds_nothing)
 {
@@ -275,7 +264,6 @@ START_TEST(a_restart_puts_back_but_withholds_nothing)
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert(!op.op.reenter_only);
 }
-END_TEST
 
 static uint32_t by_first_letter(struct span name)
 {
@@ -314,7 +302,6 @@ START_TEST(only_the_groups_that_failed_over_are_touched)
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert(op.op.reenter_only);
 }
-END_TEST
 
 /* The old one's answer came after it was known to be the old one. */
 START_TEST(a_grant_of_the_old_one_is_not_given_out)
@@ -329,7 +316,6 @@ START_TEST(a_grant_of_the_old_one_is_not_given_out)
     ck_assert(op.op.reenter_only);
     ck_assert_uint_ge(op.op.seen_token, 5);
 }
-END_TEST
 
 START_TEST(what_told_nothing_is_asked_again)
 {
@@ -345,32 +331,4 @@ START_TEST(what_told_nothing_is_asked_again)
     fixture_gives(&e, OP_RESTORE, (struct op_result){ .status = OP_UNKNOWN });
     fixture_gives(&e, OP_RESTORE, OK_RESULT);
     ck_assert_str_eq(e.notices, "uncertain:job certain:job");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_restore");
-    TCase *t = tcase_create("restore");
-
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, a_hold_is_put_back_with_all_that_it_is);
-    tcase_add_test(t, a_hold_of_very_many_entries_is_put_back_in_parts);
-    tcase_add_test(t, nothing_else_is_asked_of_a_name_before_its_hold_is_back);
-    tcase_add_test(t, what_is_somebody_elses_is_lost);
-    tcase_add_test(t, what_was_released_or_moved_elsewhere_is_forgotten_silently);
-    tcase_add_test(t, a_hold_whose_release_is_open_is_not_put_back);
-    tcase_add_test(t, an_unlock_that_was_not_sent_yet_finds_its_hold_put_back);
-    tcase_add_test(t, a_grace_is_put_back_with_what_is_left_of_it);
-    tcase_add_test(t, a_name_that_was_not_held_here_waits_for_the_quarantine);
-    tcase_add_test(t, after_a_failover_that_lost_nothing_no_name_waits);
-    tcase_add_test(t, what_the_failover_before_may_have_lost_is_withheld_still);
-    tcase_add_test(t, null_does_not_hide_that_a_name_is_withheld);
-    tcase_add_test(t, a_name_that_was_held_here_goes_on_at_once);
-    tcase_add_test(t, a_restart_puts_back_but_withholds_nothing);
-    tcase_add_test(t, only_the_groups_that_failed_over_are_touched);
-    tcase_add_test(t, a_grant_of_the_old_one_is_not_given_out);
-    tcase_add_test(t, what_told_nothing_is_asked_again);
-    suite_add_tcase(s, t);
-    return s;
 }

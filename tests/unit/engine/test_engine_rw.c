@@ -48,6 +48,8 @@ static struct hold_req by_token(uint64_t token)
     return (struct hold_req){ .token = token };
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(readers_hold_together_each_under_a_field_of_its_own)
 {
     fixture_lock(&e, 1, "doc", READ);
@@ -75,7 +77,6 @@ START_TEST(readers_hold_together_each_under_a_field_of_its_own)
     fixture_pass(&e, 1000);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(a_writer_is_in_the_way_of_readers_who_all_come_in_when_it_leaves)
 {
@@ -99,7 +100,6 @@ START_TEST(a_writer_is_in_the_way_of_readers_who_all_come_in_when_it_leaves)
     (void)fixture_hears(&e, 4, REPLY_TOKEN);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(a_reader_does_not_pass_a_writer_who_waits_W4)
 {
@@ -120,7 +120,6 @@ START_TEST(a_reader_does_not_pass_a_writer_who_waits_W4)
     (void)fixture_hears(&e, 2, REPLY_TOKEN);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(readers_come_in_when_the_writer_before_them_gives_up)
 {
@@ -136,7 +135,6 @@ START_TEST(readers_come_in_when_the_writer_before_them_gives_up)
     (void)fixture_hears(&e, 3, REPLY_TOKEN);
     (void)fixture_hears(&e, 4, REPLY_TOKEN);
 }
-END_TEST
 
 START_TEST(an_owner_reads_under_its_own_write_past_those_who_wait)
 {
@@ -163,7 +161,6 @@ START_TEST(an_owner_reads_under_its_own_write_past_those_who_wait)
     fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .shared = true });
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
 }
-END_TEST
 
 START_TEST(readers_come_in_when_a_writer_reads_on_W3)
 {
@@ -183,7 +180,6 @@ START_TEST(readers_come_in_when_a_writer_reads_on_W3)
     fixture_gives(&e, OP_ACQUIRE, GRANTED(103));
     (void)fixture_hears(&e, 3, REPLY_TOKEN);
 }
-END_TEST
 
 START_TEST(who_reads_may_not_wait_to_write)
 {
@@ -193,7 +189,6 @@ START_TEST(who_reads_may_not_wait_to_write)
     fixture_pass(&e, 2000);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(a_name_keeps_its_family_while_somebody_is_there)
 {
@@ -209,7 +204,6 @@ START_TEST(a_name_keeps_its_family_while_somebody_is_there)
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert(!op.op.rw);
 }
-END_TEST
 
 START_TEST(readers_are_renewed_apart_from_plain_holds_C2)
 {
@@ -233,7 +227,6 @@ START_TEST(readers_are_renewed_apart_from_plain_holds_C2)
         }
     }
 }
-END_TEST
 
 START_TEST(one_lost_reader_leaves_the_others_alone)
 {
@@ -257,7 +250,6 @@ START_TEST(one_lost_reader_leaves_the_others_alone)
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert_str_eq(op.target_field, "latchd:00000000000000aa:2");
 }
-END_TEST
 
 START_TEST(a_writer_that_redis_lets_in_means_that_readers_are_lost)
 {
@@ -270,7 +262,6 @@ START_TEST(a_writer_that_redis_lets_in_means_that_readers_are_lost)
     ck_assert_str_eq(e.notices,
                      "granted:doc granted:doc lost:doc lost:doc granted:doc");
 }
-END_TEST
 
 START_TEST(by_force_an_owner_loses_what_it_reads_and_writes)
 {
@@ -283,7 +274,6 @@ START_TEST(by_force_an_owner_loses_what_it_reads_and_writes)
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_INT).value, 1);
     ck_assert_str_eq(e.notices, "granted:doc granted:doc lost:doc lost:doc");
 }
-END_TEST
 
 START_TEST(readers_who_come_at_the_same_moment_do_not_wait_for_each_other)
 {
@@ -303,7 +293,6 @@ START_TEST(readers_who_come_at_the_same_moment_do_not_wait_for_each_other)
         (void)fixture_hears(&e, 1 + i, REPLY_TOKEN);
     }
 }
-END_TEST
 
 START_TEST(readers_leave_together_but_for_the_last_one)
 {
@@ -336,7 +325,6 @@ START_TEST(readers_leave_together_but_for_the_last_one)
     (void)fixture_hears(&e, 1, REPLY_INT);
     (void)fixture_hears(&e, 4, REPLY_TOKEN);
 }
-END_TEST
 
 START_TEST(many_readers_are_found_by_token_and_owner)
 {
@@ -370,30 +358,4 @@ START_TEST(many_readers_are_found_by_token_and_owner)
     }
     fixture_pass(&e, 1000);
     fixture_is_empty(&e);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_rw");
-    TCase *t = tcase_create("engine");
-
-    tcase_add_checked_fixture(t, setup, teardown);
-    suite_add_tcase(s, t);
-    tcase_add_test(t, readers_hold_together_each_under_a_field_of_its_own);
-    tcase_add_test(t, a_writer_is_in_the_way_of_readers_who_all_come_in_when_it_leaves);
-    tcase_add_test(t, a_reader_does_not_pass_a_writer_who_waits_W4);
-    tcase_add_test(t, readers_come_in_when_the_writer_before_them_gives_up);
-    tcase_add_test(t, an_owner_reads_under_its_own_write_past_those_who_wait);
-    tcase_add_test(t, readers_come_in_when_a_writer_reads_on_W3);
-    tcase_add_test(t, who_reads_may_not_wait_to_write);
-    tcase_add_test(t, a_name_keeps_its_family_while_somebody_is_there);
-    tcase_add_test(t, readers_are_renewed_apart_from_plain_holds_C2);
-    tcase_add_test(t, one_lost_reader_leaves_the_others_alone);
-    tcase_add_test(t, a_writer_that_redis_lets_in_means_that_readers_are_lost);
-    tcase_add_test(t, by_force_an_owner_loses_what_it_reads_and_writes);
-    tcase_add_test(t, readers_who_come_at_the_same_moment_do_not_wait_for_each_other);
-    tcase_add_test(t, readers_leave_together_but_for_the_last_one);
-    tcase_add_test(t, many_readers_are_found_by_token_and_owner);
-    return s;
 }

@@ -42,6 +42,8 @@ static struct hold_req by_token(uint64_t token)
     return (struct hold_req){ .token = token };
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(what_is_not_known_here_is_asked_for_in_either_family)
 {
     fixture_unlock(&e, 1, "doc", by_token(100));
@@ -68,7 +70,6 @@ START_TEST(what_is_not_known_here_is_asked_for_in_either_family)
     ck_assert(e.op_count == 1 && e.ops[0].op.rw);
     fixture_renews(&e, RENEW_OK);
 }
-END_TEST
 
 START_TEST(the_other_family_is_asked_once_only)
 {
@@ -80,7 +81,6 @@ START_TEST(the_other_family_is_asked_once_only)
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_WRONGTYPE);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(an_undo_of_a_reader_names_its_field_H7)
 {
@@ -95,7 +95,6 @@ START_TEST(an_undo_of_a_reader_names_its_field_H7)
     fixture_answer(&e, &more[0], RELEASED);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(a_hand_over_that_two_releases_tell_of_is_one_grant)
 {
@@ -124,7 +123,6 @@ START_TEST(a_hand_over_that_two_releases_tell_of_is_one_grant)
     (void)fixture_hears(&e, 2, REPLY_INT);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(what_is_said_of_read_locks_leaves_plain_ones_alone)
 {
@@ -144,7 +142,6 @@ START_TEST(what_is_said_of_read_locks_leaves_plain_ones_alone)
                    (struct op_result){ .status = OP_WRONGTYPE, .plain = true });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_WRONGTYPE);
 }
-END_TEST
 
 START_TEST(an_owner_released_while_it_was_renewed_is_not_held)
 {
@@ -165,7 +162,6 @@ START_TEST(an_owner_released_while_it_was_renewed_is_not_held)
     fixture_pass(&e, 1000);
     fixture_is_empty(&e);
 }
-END_TEST
 
 /* _i 0: UNLOCK, 1: RENEW. */
 static void bare(uint64_t conn, enum lock_kind kind, int how)
@@ -175,7 +171,7 @@ static void bare(uint64_t conn, enum lock_kind kind, int how)
     (how == 0 ? fixture_unlock : fixture_renew)(&e, conn, "doc", req);
 }
 
-START_TEST(without_a_name_for_the_hold_READ_and_WRITE_mean_what_they_say)
+START_TEST(without_a_name_for_the_hold_READ_and_WRITE_mean_what_they_say, 2)
 {
     const enum op_kind sends = _i == 0 ? OP_RELEASE : OP_ATTACH;
 
@@ -187,9 +183,8 @@ START_TEST(without_a_name_for_the_hold_READ_and_WRITE_mean_what_they_say)
     fixture_take_op(&e, sends, &op);
     ck_assert_int_eq(op.op.target.lock_kind, KIND_WRITE);
 }
-END_TEST
 
-START_TEST(of_a_read_and_a_write_on_one_connection_the_one_that_is_said_is_meant)
+START_TEST(of_a_read_and_a_write_on_one_connection_the_one_that_is_said_is_meant, 2)
 {
     struct lock_req as = { .owner = SPAN("o") };
     const enum op_kind sends = _i == 0 ? OP_RELEASE : OP_ATTACH;
@@ -204,25 +199,4 @@ START_TEST(of_a_read_and_a_write_on_one_connection_the_one_that_is_said_is_meant
     fixture_take_op(&e, sends, &op);
     ck_assert_int_eq(op.op.target.lock_kind, KIND_READ);
     ck_assert_str_eq(op.target_field, "o");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_rw_odd");
-    TCase *t = tcase_create("engine");
-
-    tcase_add_checked_fixture(t, setup, teardown);
-    suite_add_tcase(s, t);
-    tcase_add_test(t, what_is_not_known_here_is_asked_for_in_either_family);
-    tcase_add_test(t, the_other_family_is_asked_once_only);
-    tcase_add_test(t, an_undo_of_a_reader_names_its_field_H7);
-    tcase_add_test(t, a_hand_over_that_two_releases_tell_of_is_one_grant);
-    tcase_add_test(t, what_is_said_of_read_locks_leaves_plain_ones_alone);
-    tcase_add_test(t, an_owner_released_while_it_was_renewed_is_not_held);
-    tcase_add_loop_test(
-        t, without_a_name_for_the_hold_READ_and_WRITE_mean_what_they_say, 0, 2);
-    tcase_add_loop_test(
-        t, of_a_read_and_a_write_on_one_connection_the_one_that_is_said_is_meant, 0, 2);
-    return s;
 }

@@ -49,7 +49,9 @@ static void tick_late(void)
     fixture_collect(&e);
 }
 
-START_TEST(no_answer_is_late_before_it_could_be_read)
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
+START_TEST(no_answer_is_late_before_it_could_be_read, KINDS)
 {
     ask(_i);
     tick_late();
@@ -64,26 +66,12 @@ START_TEST(no_answer_is_late_before_it_could_be_read)
         (void)fixture_hears(&e, 1, REPLY_NULL);
     }
 }
-END_TEST
 
-START_TEST(what_is_not_there_then_is_late)
+START_TEST(what_is_not_there_then_is_late, KINDS)
 {
     ask(_i);
     tick_late();
     fixture_hears_nothing(&e);
     fixture_pass(&e, 1);
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_BACKEND);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_stall");
-    TCase *tc = tcase_create("stall");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, no_answer_is_late_before_it_could_be_read, 0, KINDS);
-    tcase_add_loop_test(tc, what_is_not_there_then_is_late, 0, KINDS);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -63,6 +63,8 @@ static void wait_for_job(uint64_t conn, struct lock_req req)
     }
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(a_wait_of_nothing_and_a_hold_are_timed)
 {
     const struct engine_timings *t = engine_timings(e.engine);
@@ -76,7 +78,6 @@ START_TEST(a_wait_of_nothing_and_a_hold_are_timed)
     ck_assert_uint_eq(t->hold.count, 1);
     ck_assert_uint_eq(t->hold.sum_us, 250000);
 }
-END_TEST
 
 START_TEST(a_wait_is_timed_from_its_first_asking)
 {
@@ -104,7 +105,6 @@ START_TEST(a_wait_is_timed_from_its_first_asking)
     ck_assert_uint_eq(t->wait.sum_us, 600000);
     ck_assert_uint_eq(stats().oldest_wait_ms, 0);
 }
-END_TEST
 
 START_TEST(a_renewal_in_time_has_no_lag_and_one_too_late_has)
 {
@@ -126,7 +126,6 @@ START_TEST(a_renewal_in_time_has_no_lag_and_one_too_late_has)
     /* The first was sent 100 ms early, from where the next third counts. */
     ck_assert_uint_eq(t->renewal_lag.sum_us, 800000);
 }
-END_TEST
 
 START_TEST(uncertain_holds_are_counted_while_they_are)
 {
@@ -140,7 +139,6 @@ START_TEST(uncertain_holds_are_counted_while_they_are)
     ck_assert_uint_eq(stats().uncertain, 0);
     ck_assert_uint_eq(stats().doubts, 2);
 }
-END_TEST
 
 START_TEST(a_hold_that_is_lost_while_uncertain_is_counted_no_more)
 {
@@ -153,7 +151,6 @@ START_TEST(a_hold_that_is_lost_while_uncertain_is_counted_no_more)
     ck_assert_uint_eq(stats().entries, 0);
     ck_assert_uint_eq(stats().lost, 1);
 }
-END_TEST
 
 START_TEST(entries_with_a_lease_of_their_own_are_counted)
 {
@@ -167,7 +164,6 @@ START_TEST(entries_with_a_lease_of_their_own_are_counted)
     ck_assert_uint_eq(stats().entries, 1);
     ck_assert_uint_eq(stats().fixed_entries, 0);
 }
-END_TEST
 
 static void tell_hold(void *ctx, const struct hold_view *v)
 {
@@ -191,7 +187,6 @@ START_TEST(holds_are_told_oldest_first)
     survey_holds(e.engine, 2, tell_hold, NULL);
     ck_assert_str_eq(told, "a by 1 for 15 left 29635, b by 2 for 5 fixed left 4895, ");
 }
-END_TEST
 
 static void tell_wait(void *ctx, const struct wait_view *v)
 {
@@ -214,7 +209,6 @@ START_TEST(waits_are_told_longest_first_with_who_is_in_the_way)
     ck_assert_str_eq(told, "job of ann by 2 for 10, 0 ahead of it; "
                            "job of ann by 3 for 3, 1 ahead of it; ");
 }
-END_TEST
 
 struct counted {
     size_t names, holds, waiting;
@@ -253,7 +247,6 @@ START_TEST(every_name_is_surveyed_in_bounded_steps)
     ck_assert_uint_eq(c.waiting, 0);
     ck_assert_uint_ge(steps, 10);
 }
-END_TEST
 
 START_TEST(one_name_is_looked_at)
 {
@@ -270,7 +263,6 @@ START_TEST(one_name_is_looked_at)
     ck_assert(span_eq(v.newest.owner, SPAN("ann")));
     ck_assert_uint_eq(v.newest.token, 100);
 }
-END_TEST
 
 START_TEST(who_has_to_do_with_one_name_is_told)
 {
@@ -296,7 +288,6 @@ START_TEST(who_has_to_do_with_one_name_is_told)
     survey_waits_of(e.engine, SPAN("none"), 9, tell_wait, NULL);
     ck_assert_str_eq(told, "");
 }
-END_TEST
 
 START_TEST(a_name_takes_memory_with_every_waiter)
 {
@@ -323,14 +314,12 @@ START_TEST(a_name_takes_memory_with_every_waiter)
                       (struct op_result){ .status = OP_BUSY, .ttl_ms = 30000 });
     }
 }
-END_TEST
 START_TEST(a_wait_for_somebody_elses_lock_has_nobody_here_in_the_way)
 {
     wait_for_job(2, FOREVER);
     survey_waits(e.engine, 9, tell_wait, NULL);
     ck_assert_str_eq(told, "job of  by 2 for 0, 0 ahead of it; ");
 }
-END_TEST
 
 START_TEST(the_memory_of_many_readers_is_told_by_some)
 {
@@ -345,29 +334,4 @@ START_TEST(the_memory_of_many_readers_is_told_by_some)
     /* malloc() may give a block that is a bit larger. */
     ck_assert_uint_ge(some, all - all / 10);
     ck_assert_uint_le(some, all + all / 10);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_survey");
-    TCase *tc = tcase_create("survey");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_wait_of_nothing_and_a_hold_are_timed);
-    tcase_add_test(tc, a_wait_is_timed_from_its_first_asking);
-    tcase_add_test(tc, a_renewal_in_time_has_no_lag_and_one_too_late_has);
-    tcase_add_test(tc, uncertain_holds_are_counted_while_they_are);
-    tcase_add_test(tc, a_hold_that_is_lost_while_uncertain_is_counted_no_more);
-    tcase_add_test(tc, entries_with_a_lease_of_their_own_are_counted);
-    tcase_add_test(tc, holds_are_told_oldest_first);
-    tcase_add_test(tc, waits_are_told_longest_first_with_who_is_in_the_way);
-    tcase_add_test(tc, every_name_is_surveyed_in_bounded_steps);
-    tcase_add_test(tc, one_name_is_looked_at);
-    tcase_add_test(tc, who_has_to_do_with_one_name_is_told);
-    tcase_add_test(tc, a_name_takes_memory_with_every_waiter);
-    tcase_add_test(tc, a_wait_for_somebody_elses_lock_has_nobody_here_in_the_way);
-    tcase_add_test(tc, the_memory_of_many_readers_is_told_by_some);
-    suite_add_tcase(s, tc);
-    return s;
 }

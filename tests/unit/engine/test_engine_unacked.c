@@ -31,6 +31,8 @@ static void refused(uint64_t conn)
     ck_assert_int_eq(fixture_hears(&e, conn, REPLY_ERROR).error, LOCK_NOREPLICAS);
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(wait_0_is_answered_at_once_and_the_grant_is_undone)
 {
     fixture_lock(&e, 1, "job", ONCE);
@@ -44,7 +46,6 @@ START_TEST(wait_0_is_answered_at_once_and_the_grant_is_undone)
     fixture_is_empty(&e);
     ck_assert_str_eq(e.notices, "");
 }
-END_TEST
 
 START_TEST(who_waits_goes_on_trying_after_a_pause)
 {
@@ -58,7 +59,6 @@ START_TEST(who_waits_goes_on_trying_after_a_pause)
     fixture_gives(&e, OP_ACQUIRE, (struct op_result){ .status = OP_OK, .token = 101 });
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_TOKEN).value, 101);
 }
-END_TEST
 
 START_TEST(at_its_end_a_wait_hears_of_the_replicas)
 {
@@ -72,7 +72,6 @@ START_TEST(at_its_end_a_wait_hears_of_the_replicas)
     refused(1);
     fixture_no_op(&e);
 }
-END_TEST
 
 START_TEST(who_waits_behind_hears_of_them_too)
 {
@@ -86,7 +85,6 @@ START_TEST(who_waits_behind_hears_of_them_too)
     fixture_pass(&e, 50);
     refused(2);
 }
-END_TEST
 
 START_TEST(null_is_the_answer_when_somebody_holds_it_meanwhile)
 {
@@ -99,7 +97,6 @@ START_TEST(null_is_the_answer_when_somebody_holds_it_meanwhile)
     fixture_pass(&e, 800);
     (void)fixture_hears(&e, 1, REPLY_NULL);
 }
-END_TEST
 
 START_TEST(an_id_is_asked_for_again_and_undone_at_the_end)
 {
@@ -120,7 +117,6 @@ START_TEST(an_id_is_asked_for_again_and_undone_at_the_end)
     fixture_close(&e, 1);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(of_a_reentry_only_its_entry_is_undone)
 {
@@ -139,7 +135,6 @@ START_TEST(of_a_reentry_only_its_entry_is_undone)
     fixture_gives(&e, OP_RELEASE, FREED);
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
 }
-END_TEST
 
 START_TEST(a_hand_over_releases_but_does_not_grant)
 {
@@ -162,7 +157,6 @@ START_TEST(a_hand_over_releases_but_does_not_grant)
     fixture_gives(&e, OP_ACQUIRE, (struct op_result){ .status = OP_OK, .token = 102 });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_TOKEN).value, 102);
 }
-END_TEST
 
 START_TEST(a_renewal_that_was_not_acknowledged_does_not_count_H11)
 {
@@ -184,7 +178,6 @@ START_TEST(a_renewal_that_was_not_acknowledged_does_not_count_H11)
     ck_assert_uint_gt(tried, 50); /* again and again, with a pause */
     ck_assert_uint_lt(tried, 150);
 }
-END_TEST
 
 START_TEST(one_renewal_that_is_acknowledged_makes_it_certain_again)
 {
@@ -204,7 +197,6 @@ START_TEST(one_renewal_that_is_acknowledged_makes_it_certain_again)
     fixture_renews(&e, RENEW_OK);
     ck_assert_str_eq(e.notices, "granted:job uncertain:job certain:job");
 }
-END_TEST
 
 START_TEST(what_a_renewal_found_gone_is_lost_whoever_acknowledged)
 {
@@ -219,7 +211,6 @@ START_TEST(what_a_renewal_found_gone_is_lost_whoever_acknowledged)
         (struct op_result){ .status = OP_NOREPLICAS, .items = gone, .item_count = 1 });
     ck_assert_str_eq(e.notices, "granted:job lost:job");
 }
-END_TEST
 
 START_TEST(a_client_that_comes_back_unacknowledged_is_not_vouched_for)
 {
@@ -233,7 +224,6 @@ START_TEST(a_client_that_comes_back_unacknowledged_is_not_vouched_for)
     fixture_close(&e, 1);
     fixture_is_empty(&e);
 }
-END_TEST
 
 START_TEST(a_hold_that_is_here_stays_as_it_was)
 {
@@ -250,7 +240,6 @@ START_TEST(a_hold_that_is_here_stays_as_it_was)
     fixture_gives(&e, OP_RELEASE, FREED);
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
 }
-END_TEST
 
 START_TEST(a_lease_that_was_cut_for_nobody_is_asked_for_again)
 {
@@ -264,29 +253,4 @@ START_TEST(a_lease_that_was_cut_for_nobody_is_asked_for_again)
     refused(1);
     fixture_take_op(&e, OP_RENEW, &op);
     ck_assert_uint_eq(op.items[0].lease_ms, 30000);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_acked");
-    TCase *tc = tcase_create("locks_acked");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, wait_0_is_answered_at_once_and_the_grant_is_undone);
-    tcase_add_test(tc, who_waits_goes_on_trying_after_a_pause);
-    tcase_add_test(tc, at_its_end_a_wait_hears_of_the_replicas);
-    tcase_add_test(tc, who_waits_behind_hears_of_them_too);
-    tcase_add_test(tc, null_is_the_answer_when_somebody_holds_it_meanwhile);
-    tcase_add_test(tc, an_id_is_asked_for_again_and_undone_at_the_end);
-    tcase_add_test(tc, of_a_reentry_only_its_entry_is_undone);
-    tcase_add_test(tc, a_hand_over_releases_but_does_not_grant);
-    tcase_add_test(tc, a_renewal_that_was_not_acknowledged_does_not_count_H11);
-    tcase_add_test(tc, one_renewal_that_is_acknowledged_makes_it_certain_again);
-    tcase_add_test(tc, what_a_renewal_found_gone_is_lost_whoever_acknowledged);
-    tcase_add_test(tc, a_client_that_comes_back_unacknowledged_is_not_vouched_for);
-    tcase_add_test(tc, a_hold_that_is_here_stays_as_it_was);
-    tcase_add_test(tc, a_lease_that_was_cut_for_nobody_is_asked_for_again);
-    suite_add_tcase(s, tc);
-    return s;
 }

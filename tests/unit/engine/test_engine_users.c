@@ -50,7 +50,9 @@ static const struct {
     { { .user = ANN, .kind = KIND_WRITE }, { .token = 100 } },
 };
 
-START_TEST(a_hold_is_used_by_its_user_only)
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
+START_TEST(a_hold_is_used_by_its_user_only, TEST_ROWS(HOLDS))
 {
     struct hold_req name = HOLDS[_i].name;
 
@@ -65,9 +67,8 @@ START_TEST(a_hold_is_used_by_its_user_only)
     fixture_take_op(&e, OP_RELEASE, &op);
     fixture_answer(&e, &op, (struct op_result){ .status = OP_BUSY });
 }
-END_TEST
 
-START_TEST(its_user_may_and_so_may_who_is_not_known)
+START_TEST(its_user_may_and_so_may_who_is_not_known, TEST_ROWS(HOLDS))
 {
     struct hold_req name = HOLDS[_i].name;
 
@@ -76,7 +77,6 @@ START_TEST(its_user_may_and_so_may_who_is_not_known)
     fixture_unlock(&e, 2, "job", name);
     expect_freed(2);
 }
-END_TEST
 
 START_TEST(a_request_of_another_user_is_not_continued)
 {
@@ -102,7 +102,6 @@ START_TEST(a_request_of_another_user_is_not_continued)
     fixture_unlock(&e, 1, "job", (struct hold_req){ .id = UUID, .user = ANN });
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
 }
-END_TEST
 
 START_TEST(an_owner_of_another_user_does_not_re_enter)
 {
@@ -117,7 +116,6 @@ START_TEST(an_owner_of_another_user_does_not_re_enter)
                   (struct op_result){ .status = OP_OK, .token = 7, .count = 1 });
     (void)fixture_hears(&e, 2, REPLY_TOKEN);
 }
-END_TEST
 
 START_TEST(a_reader_does_not_come_in_under_the_write_of_another_user)
 {
@@ -129,7 +127,6 @@ START_TEST(a_reader_does_not_come_in_under_the_write_of_another_user)
         (struct lock_req){ .user = BOB, .kind = KIND_READ, .owner = SPAN("o") });
     expect_refused(2);
 }
-END_TEST
 
 /* Both asked before either held it: Redis let the second in as the first. */
 START_TEST(an_owner_that_became_another_users_meanwhile_gives_its_entry_back)
@@ -151,7 +148,6 @@ START_TEST(an_owner_that_became_another_users_meanwhile_gives_its_entry_back)
     ck_assert_str_eq(op.target_entry, second.entry);
     fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .count = 1 });
 }
-END_TEST
 
 START_TEST(an_unlock_that_waited_for_its_turn_is_looked_at_again)
 {
@@ -163,7 +159,6 @@ START_TEST(an_unlock_that_waited_for_its_turn_is_looked_at_again)
     (void)fixture_hears(&e, 1, REPLY_TOKEN);
     expect_refused(2);
 }
-END_TEST
 
 START_TEST(a_renew_that_finds_what_became_anothers_is_refused)
 {
@@ -184,7 +179,6 @@ START_TEST(a_renew_that_finds_what_became_anothers_is_refused)
             .owner = SPAN("latchd:id:01234567-89ab-cdef-0123-456789abcdef") });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_NOPERM);
 }
-END_TEST
 
 START_TEST(what_was_found_at_redis_belongs_to_who_attached_it)
 {
@@ -198,7 +192,6 @@ START_TEST(what_was_found_at_redis_belongs_to_who_attached_it)
     fixture_unlock(&e, 2, "job", (struct hold_req){ .user = BOB, .token = 100 });
     expect_refused(2);
 }
-END_TEST
 
 START_TEST(a_connection_that_is_another_user_by_now_does_not_unlock_either)
 {
@@ -210,7 +203,6 @@ START_TEST(a_connection_that_is_another_user_by_now_does_not_unlock_either)
     fixture_unlock(&e, 1, "job", (struct hold_req){ .user = ANN });
     expect_freed(1);
 }
-END_TEST
 
 static size_t cancel(uint32_t user, struct span owner, struct span id, bool *ret_others)
 {
@@ -240,7 +232,6 @@ START_TEST(only_ones_own_waits_are_cancelled)
     ck_assert(!others);
     (void)fixture_hears(&e, 1, REPLY_NULL);
 }
-END_TEST
 
 START_TEST(an_mlock_is_its_users_own_as_well)
 {
@@ -260,29 +251,4 @@ START_TEST(an_mlock_is_its_users_own_as_well)
     ck_assert_uint_eq(cancel(BOB, SPAN("o"), SPAN_NONE, &others), 0);
     ck_assert(others);
     ck_assert_uint_eq(cancel(ANN, SPAN("o"), SPAN_NONE, &others), 1);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("locks_users");
-    TCase *tc = tcase_create("users");
-    const int holds = sizeof(HOLDS) / sizeof(HOLDS[0]);
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, a_hold_is_used_by_its_user_only, 0, holds);
-    tcase_add_loop_test(tc, its_user_may_and_so_may_who_is_not_known, 0, holds);
-    tcase_add_test(tc, a_request_of_another_user_is_not_continued);
-    tcase_add_test(tc, an_owner_of_another_user_does_not_re_enter);
-    tcase_add_test(tc, a_reader_does_not_come_in_under_the_write_of_another_user);
-    tcase_add_test(tc,
-                   an_owner_that_became_another_users_meanwhile_gives_its_entry_back);
-    tcase_add_test(tc, an_unlock_that_waited_for_its_turn_is_looked_at_again);
-    tcase_add_test(tc, a_renew_that_finds_what_became_anothers_is_refused);
-    tcase_add_test(tc, what_was_found_at_redis_belongs_to_who_attached_it);
-    tcase_add_test(tc, a_connection_that_is_another_user_by_now_does_not_unlock_either);
-    tcase_add_test(tc, only_ones_own_waits_are_cancelled);
-    tcase_add_test(tc, an_mlock_is_its_users_own_as_well);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -35,6 +35,8 @@ static void take(uint64_t conn, struct lock_req req, uint64_t token)
     (void)fixture_hears(&e, conn, REPLY_TOKEN);
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(each_request_has_a_field_of_its_own_that_tells_the_value)
 {
     char first[160];
@@ -49,9 +51,8 @@ START_TEST(each_request_has_a_field_of_its_own_that_tells_the_value)
     take(1, (struct lock_req){ TRY, VALUE("me:v") }, 101);
     ck_assert_str_ne(op.field, first);
 }
-END_TEST
 
-START_TEST(a_pattern_fits_any_origin_and_the_beginning_of_a_value)
+START_TEST(a_pattern_fits_any_origin_and_the_beginning_of_a_value, 9)
 {
     static const struct {
         const char *pattern;
@@ -67,7 +68,6 @@ START_TEST(a_pattern_fits_any_origin_and_the_beginning_of_a_value)
                      CASES[_i].fits);
     ck_assert(!value_field_fits(SPAN("latchd:id:r:me:va%20b"), SPAN("*:*")));
 }
-END_TEST
 
 START_TEST(a_value_that_is_known_here_is_released_by_its_field)
 {
@@ -82,7 +82,6 @@ START_TEST(a_value_that_is_known_here_is_released_by_its_field)
     fixture_answer(&e, &op, FREED);
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_INT).value, 0);
 }
-END_TEST
 
 START_TEST(another_value_is_looked_for_at_redis)
 {
@@ -96,7 +95,6 @@ START_TEST(another_value_is_looked_for_at_redis)
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
     ck_assert_str_eq(e.notices, "granted:job");
 }
-END_TEST
 
 START_TEST(renew_by_value_attaches_it_with_that_lease)
 {
@@ -122,7 +120,6 @@ START_TEST(renew_by_value_attaches_it_with_that_lease)
         ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
     }
 }
-END_TEST
 
 START_TEST(a_value_of_another_user_is_refused)
 {
@@ -137,7 +134,6 @@ START_TEST(a_value_of_another_user_is_refused)
     fixture_gives(&e, OP_RELEASE, FREED);
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_INT).value, 0);
 }
-END_TEST
 
 /* Behind another one it can only wait: no other hold has its field. */
 START_TEST(behind_others_it_does_not_ask_for_itself)
@@ -151,7 +147,6 @@ START_TEST(behind_others_it_does_not_ask_for_itself)
     (void)fixture_hears(&e, 1, REPLY_TOKEN);
     (void)fixture_hears(&e, 2, REPLY_NULL);
 }
-END_TEST
 
 START_TEST(a_grant_that_its_client_did_not_get_is_released_by_its_field)
 {
@@ -166,24 +161,4 @@ START_TEST(a_grant_that_its_client_did_not_get_is_released_by_its_field)
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert_int_eq(op.op.target.kind, TARGET_FIELD);
     ck_assert(op.op.if_keeper);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("engine_values");
-    TCase *tc = tcase_create("values");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, each_request_has_a_field_of_its_own_that_tells_the_value);
-    tcase_add_loop_test(tc, a_pattern_fits_any_origin_and_the_beginning_of_a_value, 0,
-                        9);
-    tcase_add_test(tc, a_value_that_is_known_here_is_released_by_its_field);
-    tcase_add_test(tc, another_value_is_looked_for_at_redis);
-    tcase_add_test(tc, renew_by_value_attaches_it_with_that_lease);
-    tcase_add_test(tc, a_value_of_another_user_is_refused);
-    tcase_add_test(tc, behind_others_it_does_not_ask_for_itself);
-    tcase_add_test(tc, a_grant_that_its_client_did_not_get_is_released_by_its_field);
-    suite_add_tcase(s, tc);
-    return s;
 }

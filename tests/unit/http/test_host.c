@@ -25,11 +25,10 @@ static const struct {
     { "1.2.3", false },
 };
 
-START_TEST(only_digits_and_localhost_are_for_us)
+START_TEST(only_digits_and_localhost_are_for_us, TEST_ROWS(HOSTS))
 {
     ck_assert_int_eq(host_is_numeric_or_local(HOSTS[_i].host), HOSTS[_i].ok);
 }
-END_TEST
 
 START_TEST(an_endless_name_is_not)
 {
@@ -39,7 +38,6 @@ START_TEST(an_endless_name_is_not)
     host[sizeof(host) - 1] = '\0';
     ck_assert(!host_is_numeric_or_local(host));
 }
-END_TEST
 
 START_TEST(addresses_of_this_machine_only)
 {
@@ -50,18 +48,4 @@ START_TEST(addresses_of_this_machine_only)
     ck_assert(!host_is_loopback("::"));
     ck_assert(!host_is_loopback("10.0.0.1"));
     ck_assert(!host_is_loopback("localhost"));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("host");
-    TCase *tc = tcase_create("host");
-
-    tcase_add_loop_test(tc, only_digits_and_localhost_are_for_us, 0,
-                        (int)(sizeof(HOSTS) / sizeof(HOSTS[0])));
-    tcase_add_test(tc, an_endless_name_is_not);
-    tcase_add_test(tc, addresses_of_this_machine_only);
-    suite_add_tcase(s, tc);
-    return s;
 }

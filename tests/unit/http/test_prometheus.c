@@ -19,6 +19,8 @@ static void expect(const char *want)
     ck_assert_str_eq(buf_ptr(&out), want);
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(a_family_has_a_help_a_type_and_samples)
 {
     prom_counter(&out, "a_total", "Of a.", 7);
@@ -26,7 +28,6 @@ START_TEST(a_family_has_a_help_a_type_and_samples)
     expect("# HELP a_total Of a.\n# TYPE a_total counter\na_total 7\n"
            "# HELP b Of b.\n# TYPE b gauge\nb 18446744073709551615\n");
 }
-END_TEST
 
 static const struct {
     uint64_t us;
@@ -37,12 +38,11 @@ static const struct {
     { 10000000, "s 10\n" }, { 90010000, "s 90.01\n" },
 };
 
-START_TEST(seconds_are_exact)
+START_TEST(seconds_are_exact, TEST_ROWS(SECONDS))
 {
     prom_seconds(&out, "s", NULL, SECONDS[_i].us);
     expect(SECONDS[_i].text);
 }
-END_TEST
 
 START_TEST(values_of_labels_are_escaped)
 {
@@ -54,7 +54,6 @@ START_TEST(values_of_labels_are_escaped)
     buf_reset(&labels);
     expect("m{a=\"x\\\"y\\\\z\\n\xef\xbf\xbd\xc3\xa9\",b=\"\"} 1\n");
 }
-END_TEST
 
 START_TEST(buckets_count_what_is_below_them_and_the_last_counts_all)
 {
@@ -72,20 +71,4 @@ START_TEST(buckets_count_what_is_below_them_and_the_last_counts_all)
            "t_seconds_bucket{le=\"+Inf\"} 4\n"
            "t_seconds_sum 5.002049\n"
            "t_seconds_count 4\n");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("prometheus");
-    TCase *tc = tcase_create("text");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_family_has_a_help_a_type_and_samples);
-    tcase_add_loop_test(tc, seconds_are_exact, 0,
-                        (int)(sizeof(SECONDS) / sizeof(SECONDS[0])));
-    tcase_add_test(tc, values_of_labels_are_escaped);
-    tcase_add_test(tc, buckets_count_what_is_below_them_and_the_last_counts_all);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -68,6 +68,8 @@ static void on_accepts_turn(uv_prepare_t *handle)
     before = accepted;
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown, .timeout_s = 20);
+
 START_TEST(many_that_come_at_once_come_in_turns)
 {
     static const int ALL = CLIENTS;
@@ -88,7 +90,6 @@ START_TEST(many_that_come_at_once_come_in_turns)
     uv_close((uv_handle_t *)&prepare, NULL);
     loop_turns(&loop, 1);
 }
-END_TEST
 
 START_TEST(it_may_be_closed_by_what_it_tells)
 {
@@ -102,7 +103,6 @@ START_TEST(it_may_be_closed_by_what_it_tells)
     (void)close(fds[0]);
     (void)close(fds[1]);
 }
-END_TEST
 
 START_TEST(a_client_that_is_gone_already_harms_nobody)
 {
@@ -117,7 +117,6 @@ START_TEST(a_client_that_is_gone_already_harms_nobody)
     ck_assert_int_eq(failed, 0);
     (void)close(second);
 }
-END_TEST
 
 /* No file can be opened any more. */
 static void use_up_files(struct rlimit *ret_before)
@@ -166,7 +165,6 @@ START_TEST(where_no_file_can_be_opened_who_comes_is_turned_away)
     ck_assert_int_eq(failed, 1);
     (void)close(fds[0]);
 }
-END_TEST
 
 START_TEST(a_socket_that_is_in_the_loop_or_none_is_refused)
 {
@@ -176,21 +174,4 @@ START_TEST(a_socket_that_is_in_the_loop_or_none_is_refused)
     ck_assert_int_eq(acceptor_open(&loop.io, listen_fd, on_connection, &loop, &other),
                      UV_EEXIST);
     ck_assert_ptr_null(other);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("acceptor");
-    TCase *tc = tcase_create("acceptor");
-
-    tcase_set_timeout(tc, 20);
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, many_that_come_at_once_come_in_turns);
-    tcase_add_test(tc, it_may_be_closed_by_what_it_tells);
-    tcase_add_test(tc, a_client_that_is_gone_already_harms_nobody);
-    tcase_add_test(tc, where_no_file_can_be_opened_who_comes_is_turned_away);
-    tcase_add_test(tc, a_socket_that_is_in_the_loop_or_none_is_refused);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -55,6 +55,8 @@ static void connect_tcp(const char *host, int port)
     ck_assert(!rec.connected);
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown, .timeout_s = 20);
+
 START_TEST(a_connection_is_made_and_early_bytes_arrive)
 {
     int port;
@@ -73,7 +75,6 @@ START_TEST(a_connection_is_made_and_early_bytes_arrive)
     (void)close(fd);
     (void)close(server);
 }
-END_TEST
 
 /* localhost may be ::1 first, where nobody listens. */
 START_TEST(a_name_is_looked_up_and_its_addresses_are_tried_in_turn)
@@ -86,9 +87,8 @@ START_TEST(a_name_is_looked_up_and_its_addresses_are_tried_in_turn)
     ck_assert_int_eq(rec.connect_status, 0);
     (void)close(server);
 }
-END_TEST
 
-START_TEST(a_refused_connection_is_reported)
+START_TEST(a_refused_connection_is_reported, 2)
 {
     int port;
     int server = raw_listen_tcp(AF_INET, &port);
@@ -98,7 +98,6 @@ START_TEST(a_refused_connection_is_reported)
     loop_until_flag(&loop, &rec.connected);
     ck_assert_int_eq(rec.connect_status, UV_ECONNREFUSED);
 }
-END_TEST
 
 /* No host has that address, and the kernel says so at once. */
 START_TEST(an_attempt_that_fails_at_once_is_reported_later)
@@ -107,7 +106,6 @@ START_TEST(an_attempt_that_fails_at_once_is_reported_later)
     loop_until_flag(&loop, &rec.connected);
     ck_assert_int_lt(rec.connect_status, 0);
 }
-END_TEST
 
 START_TEST(a_name_that_does_not_exist_is_reported)
 {
@@ -115,9 +113,8 @@ START_TEST(a_name_that_does_not_exist_is_reported)
     loop_until_flag(&loop, &rec.connected);
     ck_assert_int_lt(rec.connect_status, 0);
 }
-END_TEST
 
-START_TEST(a_stream_can_be_closed_while_it_connects)
+START_TEST(a_stream_can_be_closed_while_it_connects, 3)
 {
     int port;
     int server = raw_listen_tcp(AF_INET, &port);
@@ -131,7 +128,6 @@ START_TEST(a_stream_can_be_closed_while_it_connects)
     (void)close(server);
     ck_assert(!rec.connected || _i == 2);
 }
-END_TEST
 
 START_TEST(unix_sockets_are_connected_to)
 {
@@ -146,7 +142,6 @@ START_TEST(unix_sockets_are_connected_to)
     ck_assert_str_eq(name + 5, path);
     (void)close(server);
 }
-END_TEST
 
 START_TEST(a_unix_socket_that_is_not_there_is_reported)
 {
@@ -163,24 +158,4 @@ START_TEST(a_unix_socket_that_is_not_there_is_reported)
     ck_assert_int_eq(
         stream_connect_unix(&loop.io, too_long, &RECORD_EVENTS, &rec, &rec.stream),
         UV_ENAMETOOLONG);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("dial");
-    TCase *out = tcase_create("connecting");
-
-    tcase_set_timeout(out, 20);
-    tcase_add_checked_fixture(out, setup, teardown);
-    tcase_add_test(out, a_connection_is_made_and_early_bytes_arrive);
-    tcase_add_test(out, a_name_is_looked_up_and_its_addresses_are_tried_in_turn);
-    tcase_add_loop_test(out, a_refused_connection_is_reported, 0, 2);
-    tcase_add_test(out, an_attempt_that_fails_at_once_is_reported_later);
-    tcase_add_test(out, a_name_that_does_not_exist_is_reported);
-    tcase_add_loop_test(out, a_stream_can_be_closed_while_it_connects, 0, 3);
-    tcase_add_test(out, unix_sockets_are_connected_to);
-    tcase_add_test(out, a_unix_socket_that_is_not_there_is_reported);
-    suite_add_tcase(s, out);
-    return s;
 }

@@ -68,7 +68,10 @@ static bool got_answer(const void *arg)
     return buf_len(&out.got) > 0;
 }
 
-START_TEST(early_words_arrive_encrypted)
+TEST_GROUP(.setup = setup, .teardown = teardown, .setup_once = accepted_warm_up,
+           .timeout_s = 20);
+
+START_TEST(early_words_arrive_encrypted, 2)
 {
     dial(_i == 0 ? "127.0.0.1" : "localhost", accepted_port(),
          client_of(ca.cert, NULL));
@@ -90,7 +93,6 @@ START_TEST(early_words_arrive_encrypted)
     loop_until_flag(&loop, &out.ended);
     ck_assert_int_eq(out.end_status, UV_EOF);
 }
-END_TEST
 
 START_TEST(we_show_a_certificate_if_we_have_one)
 {
@@ -104,9 +106,8 @@ START_TEST(we_show_a_certificate_if_we_have_one)
     ck_assert(stream_tls_peer(rec.stream, name, sizeof(name)));
     ck_assert_str_eq(name, "localhost");
 }
-END_TEST
 
-START_TEST(a_server_that_is_not_who_it_should_be_is_left)
+START_TEST(a_server_that_is_not_who_it_should_be_is_left, 4)
 {
     struct test_cert other;
 
@@ -138,7 +139,6 @@ START_TEST(a_server_that_is_not_who_it_should_be_is_left)
     ck_assert_uint_eq(buf_len(&rec.got), 0);
     cert_free(&other);
 }
-END_TEST
 
 START_TEST(a_client_that_trusts_anybody_trusts_a_stranger)
 {
@@ -158,9 +158,8 @@ START_TEST(a_client_that_trusts_anybody_trusts_a_stranger)
     wait_for_input(1);
     ck_assert_int_eq(out.connect_status, 0);
 }
-END_TEST
 
-START_TEST(a_server_without_tls_is_left)
+START_TEST(a_server_without_tls_is_left, 2)
 {
     int port;
     int server = raw_listen_tcp(AF_INET, &port);
@@ -188,7 +187,6 @@ START_TEST(a_server_without_tls_is_left)
     }
     (void)close(server);
 }
-END_TEST
 
 START_TEST(a_server_that_says_nothing_is_left_in_time)
 {
@@ -205,7 +203,6 @@ START_TEST(a_server_that_says_nothing_is_left_in_time)
     ck_assert_int_eq(out.connect_status, UV_ETIMEDOUT);
     (void)close(server);
 }
-END_TEST
 
 START_TEST(it_can_be_closed_in_the_middle_of_a_handshake)
 {
@@ -218,24 +215,4 @@ START_TEST(it_can_be_closed_in_the_middle_of_a_handshake)
     out.stream = NULL;
     loop_turns(&loop, 3);
     ck_assert(!out.connected);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("dial_tls");
-    TCase *tc = tcase_create("dial");
-
-    tcase_set_timeout(tc, 20);
-    tcase_add_unchecked_fixture(tc, accepted_warm_up, NULL);
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, early_words_arrive_encrypted, 0, 2);
-    tcase_add_test(tc, we_show_a_certificate_if_we_have_one);
-    tcase_add_loop_test(tc, a_server_that_is_not_who_it_should_be_is_left, 0, 4);
-    tcase_add_test(tc, a_client_that_trusts_anybody_trusts_a_stranger);
-    tcase_add_loop_test(tc, a_server_without_tls_is_left, 0, 2);
-    tcase_add_test(tc, a_server_that_says_nothing_is_left_in_time);
-    tcase_add_test(tc, it_can_be_closed_in_the_middle_of_a_handshake);
-    suite_add_tcase(s, tc);
-    return s;
 }

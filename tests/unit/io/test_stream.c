@@ -21,7 +21,10 @@ static void wait_until_taken(void)
     loop_until(&loop, is_taken, NULL);
 }
 
-START_TEST(bytes_go_both_ways)
+TEST_GROUP(.setup = accepted_setup, .teardown = accepted_teardown,
+           .setup_once = accepted_warm_up, .timeout_s = 20);
+
+START_TEST(bytes_go_both_ways, far_kinds())
 {
     struct far far;
 
@@ -36,9 +39,8 @@ START_TEST(bytes_go_both_ways)
     loop_until_flag(&loop, &rec.ended);
     ck_assert_int_eq(rec.end_status, UV_EOF);
 }
-END_TEST
 
-START_TEST(a_peer_that_read_all_and_closed_is_not_unread)
+START_TEST(a_peer_that_read_all_and_closed_is_not_unread, far_kinds())
 {
     struct far far;
 
@@ -50,9 +52,8 @@ START_TEST(a_peer_that_read_all_and_closed_is_not_unread)
     ck_assert_int_eq(rec.end_status, UV_EOF);
     ck_assert(!rec.unread);
 }
-END_TEST
 
-START_TEST(a_peer_that_closed_before_we_wrote_is_unread)
+START_TEST(a_peer_that_closed_before_we_wrote_is_unread, far_kinds())
 {
     struct far far;
 
@@ -62,9 +63,8 @@ START_TEST(a_peer_that_closed_before_we_wrote_is_unread)
     loop_until_flag(&loop, &rec.ended);
     ck_assert(rec.unread);
 }
-END_TEST
 
-START_TEST(what_was_in_the_buffer_of_a_peer_that_closed_is_unread)
+START_TEST(what_was_in_the_buffer_of_a_peer_that_closed_is_unread, far_kinds())
 {
     struct far far;
 
@@ -77,9 +77,8 @@ START_TEST(what_was_in_the_buffer_of_a_peer_that_closed_is_unread)
     loop_until_flag(&loop, &rec.ended);
     ck_assert(rec.unread);
 }
-END_TEST
 
-START_TEST(a_half_close_after_reading_is_not_unread)
+START_TEST(a_half_close_after_reading_is_not_unread, far_kinds())
 {
     struct far far;
 
@@ -98,9 +97,8 @@ START_TEST(a_half_close_after_reading_is_not_unread)
     far_close(&far);
     ck_assert_int_eq(stream_fate(rec.stream), STREAM_LOST);
 }
-END_TEST
 
-START_TEST(the_last_words_of_a_peer_are_read_before_its_end)
+START_TEST(the_last_words_of_a_peer_are_read_before_its_end, far_kinds())
 {
     struct far far;
 
@@ -113,9 +111,8 @@ START_TEST(the_last_words_of_a_peer_are_read_before_its_end)
     ck_assert(rec.unread);
     ck_assert(span_eq(buf_span(&rec.got), SPAN("UNLOCK")));
 }
-END_TEST
 
-START_TEST(what_the_kernel_does_not_take_is_queued)
+START_TEST(what_the_kernel_does_not_take_is_queued, far_kinds())
 {
     enum { CHUNK = 1 << 20, CHUNKS = 12 };
     struct far far;
@@ -154,9 +151,8 @@ START_TEST(what_the_kernel_does_not_take_is_queued)
     loop_until_flag(&loop, &rec.ended);
     ck_assert(!rec.unread);
 }
-END_TEST
 
-START_TEST(bytes_still_queued_at_the_end_are_unread)
+START_TEST(bytes_still_queued_at_the_end_are_unread, far_kinds())
 {
     struct far far;
     struct buf out = { 0 };
@@ -174,9 +170,8 @@ START_TEST(bytes_still_queued_at_the_end_are_unread)
     rec.stream = NULL;
     far_close(&far);
 }
-END_TEST
 
-START_TEST(a_stream_can_be_closed_while_it_reads)
+START_TEST(a_stream_can_be_closed_while_it_reads, far_kinds())
 {
     struct far far;
     char c;
@@ -189,9 +184,8 @@ START_TEST(a_stream_can_be_closed_while_it_reads)
     ck_assert_int_eq(far_read(&far, &c, 1), 0);
     far_close(&far);
 }
-END_TEST
 
-START_TEST(a_stopped_stream_reads_nothing_until_it_is_started)
+START_TEST(a_stopped_stream_reads_nothing_until_it_is_started, far_kinds())
 {
     struct far far;
 
@@ -206,9 +200,8 @@ START_TEST(a_stopped_stream_reads_nothing_until_it_is_started)
     wait_for_input(1);
     far_close(&far);
 }
-END_TEST
 
-START_TEST(names_of_both_ends)
+START_TEST(names_of_both_ends, far_kinds())
 {
     struct far far;
     char local[128];
@@ -233,7 +226,6 @@ START_TEST(names_of_both_ends)
     }
     far_close(&far);
 }
-END_TEST
 
 START_TEST(dead_peers_are_found_as_asked)
 {
@@ -258,32 +250,4 @@ START_TEST(dead_peers_are_found_as_asked)
     }
     ck_assert(fcntl(stream_fd(rec.stream), F_GETFD) & FD_CLOEXEC);
     far_close(&far);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("stream");
-    TCase *in = tcase_create("accepted");
-    int kinds = far_kinds();
-
-    tcase_set_timeout(in, 20);
-    tcase_add_unchecked_fixture(in, accepted_warm_up, NULL);
-    tcase_add_checked_fixture(in, accepted_setup, accepted_teardown);
-    tcase_add_loop_test(in, bytes_go_both_ways, 0, kinds);
-    tcase_add_loop_test(in, a_peer_that_read_all_and_closed_is_not_unread, 0, kinds);
-    tcase_add_loop_test(in, a_peer_that_closed_before_we_wrote_is_unread, 0, kinds);
-    tcase_add_loop_test(in, what_was_in_the_buffer_of_a_peer_that_closed_is_unread, 0,
-                        kinds);
-    tcase_add_loop_test(in, a_half_close_after_reading_is_not_unread, 0, kinds);
-    tcase_add_loop_test(in, the_last_words_of_a_peer_are_read_before_its_end, 0, kinds);
-    tcase_add_loop_test(in, what_the_kernel_does_not_take_is_queued, 0, kinds);
-    tcase_add_loop_test(in, bytes_still_queued_at_the_end_are_unread, 0, kinds);
-    tcase_add_loop_test(in, a_stream_can_be_closed_while_it_reads, 0, kinds);
-    tcase_add_loop_test(in, a_stopped_stream_reads_nothing_until_it_is_started, 0,
-                        kinds);
-    tcase_add_loop_test(in, names_of_both_ends, 0, kinds);
-    tcase_add_test(in, dead_peers_are_found_as_asked);
-    suite_add_tcase(s, in);
-    return s;
 }

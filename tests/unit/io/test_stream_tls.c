@@ -12,7 +12,10 @@ static bool is_open(const void *arg)
     return stream_tls_version(rec.stream) != NULL;
 }
 
-START_TEST(the_handshake_may_come_in_pieces)
+TEST_GROUP(.setup = accepted_setup, .teardown = accepted_teardown,
+           .setup_once = accepted_warm_up, .timeout_s = 20);
+
+START_TEST(the_handshake_may_come_in_pieces, 2)
 {
     struct far far;
     char hello[4096];
@@ -38,9 +41,8 @@ START_TEST(the_handshake_may_come_in_pieces)
     wait_for_input(4);
     far_close(&far);
 }
-END_TEST
 
-START_TEST(what_is_sent_before_the_handshake_waits_for_it)
+START_TEST(what_is_sent_before_the_handshake_waits_for_it, 2)
 {
     struct far far;
 
@@ -55,9 +57,8 @@ START_TEST(what_is_sent_before_the_handshake_waits_for_it)
     ck_assert_str_eq(stream_tls_version(rec.stream), _i == 0 ? "TLSv1.3" : "TLSv1.2");
     far_close(&far);
 }
-END_TEST
 
-START_TEST(an_end_without_a_word_is_an_end)
+START_TEST(an_end_without_a_word_is_an_end, 2)
 {
     struct far far;
 
@@ -71,9 +72,8 @@ START_TEST(an_end_without_a_word_is_an_end)
     ck_assert(!rec.unread);
     ck_assert(span_eq(buf_span(&rec.got), SPAN("QUIT")));
 }
-END_TEST
 
-START_TEST(a_record_that_is_cut_off_is_an_end_without_it)
+START_TEST(a_record_that_is_cut_off_is_an_end_without_it, 2)
 {
     struct far far;
     char record[200] = "\x17\x03\x03\x40\x00";
@@ -89,9 +89,8 @@ START_TEST(a_record_that_is_cut_off_is_an_end_without_it)
     ck_assert_int_eq(rec.end_status, UV_EOF);
     ck_assert_uint_eq(buf_len(&rec.got), 4);
 }
-END_TEST
 
-START_TEST(a_forged_record_breaks_it)
+START_TEST(a_forged_record_breaks_it, 2)
 {
     struct far far;
     char record[69] = "\x17\x03\x03\x00\x40";
@@ -103,9 +102,8 @@ START_TEST(a_forged_record_breaks_it)
     ck_assert_uint_eq(buf_len(&rec.got), 0);
     far_drop(&far);
 }
-END_TEST
 
-START_TEST(an_end_that_was_said_is_answered)
+START_TEST(an_end_that_was_said_is_answered, 2)
 {
     struct far far;
     char c;
@@ -121,9 +119,8 @@ START_TEST(an_end_that_was_said_is_answered)
     ck_assert_int_eq(far_read(&far, &c, 1), 0);
     far_drop(&far);
 }
-END_TEST
 
-START_TEST(an_abort_is_not_an_end_that_was_said)
+START_TEST(an_abort_is_not_an_end_that_was_said, 2)
 {
     struct far far;
     char c;
@@ -135,9 +132,8 @@ START_TEST(an_abort_is_not_an_end_that_was_said)
     ck_assert_int_eq(far_read(&far, &c, 1), -2);
     far_drop(&far);
 }
-END_TEST
 
-START_TEST(what_is_not_tls_is_refused)
+START_TEST(what_is_not_tls_is_refused, 4)
 {
     static const char *const WORDS[] = { "PING\r\n", "GET / HTTP/1.1\r\n\r\n",
                                          "\x16\x03\x01\xff\xff\x01", "\x80\x2e\x01" };
@@ -154,7 +150,6 @@ START_TEST(what_is_not_tls_is_refused)
     ck_assert_uint_eq(loop.io.stats.handshakes, 0);
     far_drop(&far);
 }
-END_TEST
 
 START_TEST(who_only_looks_whether_it_is_open_has_not_failed)
 {
@@ -165,7 +160,6 @@ START_TEST(who_only_looks_whether_it_is_open_has_not_failed)
     loop_until_flag(&loop, &rec.ended);
     ck_assert_uint_eq(loop.io.stats.handshakes_failed, 0);
 }
-END_TEST
 
 START_TEST(a_handshake_that_takes_too_long_is_ended)
 {
@@ -185,9 +179,8 @@ START_TEST(a_handshake_that_takes_too_long_is_ended)
     io_tick(&loop.io);
     far_drop(&far);
 }
-END_TEST
 
-START_TEST(one_that_stands_has_all_the_time)
+START_TEST(one_that_stands_has_all_the_time, 2)
 {
     struct far far;
 
@@ -197,9 +190,8 @@ START_TEST(one_that_stands_has_all_the_time)
     ck_assert(!rec.ended);
     far_close(&far);
 }
-END_TEST
 
-START_TEST(handshakes_wait_when_the_turn_had_its_share)
+START_TEST(handshakes_wait_when_the_turn_had_its_share, 2)
 {
     struct far far;
 
@@ -218,9 +210,8 @@ START_TEST(handshakes_wait_when_the_turn_had_its_share)
     ck_assert(far_shake_hands(&far));
     far_close(&far);
 }
-END_TEST
 
-START_TEST(a_deferred_one_may_be_closed)
+START_TEST(a_deferred_one_may_be_closed, 2)
 {
     struct far far;
 
@@ -239,7 +230,6 @@ START_TEST(a_deferred_one_may_be_closed)
     io_tick(&loop.io);
     far_drop(&far);
 }
-END_TEST
 
 START_TEST(new_keys_may_be_asked_for)
 {
@@ -255,7 +245,6 @@ START_TEST(new_keys_may_be_asked_for)
     }
     far_close(&far);
 }
-END_TEST
 
 /* Each request for new keys wants an answer. */
 START_TEST(who_asks_for_new_keys_and_does_not_read_is_closed)
@@ -281,7 +270,6 @@ START_TEST(who_asks_for_new_keys_and_does_not_read_is_closed)
     rec.stream = NULL;
     far_drop(&far);
 }
-END_TEST
 
 START_TEST(another_handshake_on_the_same_connection_is_refused)
 {
@@ -293,9 +281,8 @@ START_TEST(another_handshake_on_the_same_connection_is_refused)
     ck_assert_uint_eq(loop.io.stats.handshakes, 1);
     far_drop(&far);
 }
-END_TEST
 
-START_TEST(a_session_can_be_resumed)
+START_TEST(a_session_can_be_resumed, 2)
 {
     struct far far;
     SSL_SESSION *session;
@@ -315,9 +302,8 @@ START_TEST(a_session_can_be_resumed)
     far_expect(&far, "x");
     far_close(&far);
 }
-END_TEST
 
-START_TEST(old_protocols_and_ciphers_are_refused)
+START_TEST(old_protocols_and_ciphers_are_refused, 2)
 {
     struct far far;
 
@@ -333,45 +319,4 @@ START_TEST(old_protocols_and_ciphers_are_refused)
     loop_until_flag(&loop, &rec.ended);
     ck_assert_uint_eq(loop.io.stats.handshakes_failed, 1);
     far_drop(&far);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    const TTest *const both[] = {
-        the_handshake_may_come_in_pieces,
-        what_is_sent_before_the_handshake_waits_for_it,
-        an_end_without_a_word_is_an_end,
-        a_record_that_is_cut_off_is_an_end_without_it,
-        a_forged_record_breaks_it,
-        an_end_that_was_said_is_answered,
-        an_abort_is_not_an_end_that_was_said,
-        one_that_stands_has_all_the_time,
-        handshakes_wait_when_the_turn_had_its_share,
-        a_deferred_one_may_be_closed,
-        a_session_can_be_resumed,
-        old_protocols_and_ciphers_are_refused,
-    };
-    const TTest *const once[] = {
-        who_only_looks_whether_it_is_open_has_not_failed,
-        a_handshake_that_takes_too_long_is_ended,
-        new_keys_may_be_asked_for,
-        who_asks_for_new_keys_and_does_not_read_is_closed,
-        another_handshake_on_the_same_connection_is_refused,
-    };
-    Suite *s = suite_create("stream_tls");
-    TCase *tc = tcase_create("tls");
-
-    tcase_set_timeout(tc, 20);
-    tcase_add_unchecked_fixture(tc, accepted_warm_up, NULL);
-    tcase_add_checked_fixture(tc, accepted_setup, accepted_teardown);
-    for (size_t i = 0; i < sizeof(both) / sizeof(both[0]); i++) {
-        tcase_add_loop_test(tc, both[i], 0, 2);
-    }
-    for (size_t i = 0; i < sizeof(once) / sizeof(once[0]); i++) {
-        tcase_add_test(tc, once[i]);
-    }
-    tcase_add_loop_test(tc, what_is_not_tls_is_refused, 0, 4);
-    suite_add_tcase(s, tc);
-    return s;
 }

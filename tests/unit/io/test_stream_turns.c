@@ -105,6 +105,8 @@ static bool has_input(const void *arg)
     return buf_len(&((const struct stream_record *)arg)->got) > 0;
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown, .timeout_s = 20);
+
 START_TEST(an_event_of_a_stream_that_another_closed_is_told_to_nobody)
 {
     static const struct stream_events EVENTS = { .on_read = read_and_replace };
@@ -123,7 +125,6 @@ START_TEST(an_event_of_a_stream_that_another_closed_is_told_to_nobody)
     loop_until(&loop, has_input, &recs[2]);
     ck_assert(span_eq(buf_span(&recs[2].got), SPAN("y")));
 }
-END_TEST
 
 static void close_on_read(void *ctx, const char *data, size_t len)
 {
@@ -168,7 +169,6 @@ START_TEST(a_stream_may_be_closed_by_each_of_its_events)
         ck_assert_ptr_null(recs[i].stream);
     }
 }
-END_TEST
 
 START_TEST(after_the_last_stream_another_can_be_opened)
 {
@@ -186,7 +186,6 @@ START_TEST(after_the_last_stream_another_can_be_opened)
     raw_send(far[2], "x");
     loop_until(&loop, has_input, &recs[2]);
 }
-END_TEST
 
 /* --- fair ------------------------------------------------------------------------- */
 
@@ -222,7 +221,6 @@ START_TEST(who_sends_for_ever_leaves_time_for_others)
     raw_send(far[1], "x");
     loop_until(&loop, has_input, &recs[1]);
 }
-END_TEST
 
 /* --- idle ------------------------------------------------------------------------- */
 
@@ -260,7 +258,7 @@ static int turns_of_ticks(void)
 
 /* Rows: the peer said something, half closed, closed; and then the same after its end
  * was told. */
-START_TEST(input_that_nobody_wants_does_not_keep_the_loop_busy)
+START_TEST(input_that_nobody_wants_does_not_keep_the_loop_busy, 5)
 {
     open_pair(0, &RECORD_EVENTS);
     if (_i >= 3) {
@@ -294,7 +292,6 @@ START_TEST(input_that_nobody_wants_does_not_keep_the_loop_busy)
         ck_assert_int_eq(recs[0].end_status, UV_EOF);
     }
 }
-END_TEST
 
 START_TEST(a_stream_that_was_drained_does_not_keep_the_loop_busy)
 {
@@ -309,7 +306,6 @@ START_TEST(a_stream_that_was_drained_does_not_keep_the_loop_busy)
     }
     ck_assert_int_le(turns_of_ticks(), 200);
 }
-END_TEST
 
 /* --- writing ---------------------------------------------------------------------- */
 
@@ -326,7 +322,6 @@ START_TEST(a_write_that_fails_is_told_though_nothing_is_read)
     ck_assert_int_eq(recs[0].end_status, UV_EPIPE);
     ck_assert(recs[0].unread);
 }
-END_TEST
 
 START_TEST(a_peer_that_goes_while_bytes_wait_for_it_is_told)
 {
@@ -339,7 +334,6 @@ START_TEST(a_peer_that_goes_while_bytes_wait_for_it_is_told)
     loop_until_flag(&loop, &recs[0].ended);
     ck_assert(recs[0].unread);
 }
-END_TEST
 
 static void on_signal(int number)
 {
@@ -381,25 +375,4 @@ START_TEST(signals_and_partial_writes_change_nothing)
     loop_until_flag(&loop, &recs[0].drained);
     ck_assert_uint_eq(stream_queued(recs[0].stream), 0);
     ck_assert_int_eq(stream_fate(recs[0].stream), STREAM_TAKEN);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("stream_turns");
-    TCase *tc = tcase_create("stream_turns");
-
-    tcase_set_timeout(tc, 20);
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, an_event_of_a_stream_that_another_closed_is_told_to_nobody);
-    tcase_add_test(tc, a_stream_may_be_closed_by_each_of_its_events);
-    tcase_add_test(tc, after_the_last_stream_another_can_be_opened);
-    tcase_add_test(tc, who_sends_for_ever_leaves_time_for_others);
-    tcase_add_loop_test(tc, input_that_nobody_wants_does_not_keep_the_loop_busy, 0, 5);
-    tcase_add_test(tc, a_stream_that_was_drained_does_not_keep_the_loop_busy);
-    tcase_add_test(tc, a_write_that_fails_is_told_though_nothing_is_read);
-    tcase_add_test(tc, a_peer_that_goes_while_bytes_wait_for_it_is_told);
-    tcase_add_test(tc, signals_and_partial_writes_change_nothing);
-    suite_add_tcase(s, tc);
-    return s;
 }

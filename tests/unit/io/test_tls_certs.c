@@ -50,6 +50,9 @@ static void write_text(char *ret_path, size_t room, const char *text)
     ck_assert_int_eq(fclose(file), 0);
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown, .setup_once = accepted_warm_up,
+           .timeout_s = 20);
+
 START_TEST(files_that_cannot_be_used_are_named)
 {
     char junk[128];
@@ -88,7 +91,6 @@ START_TEST(files_that_cannot_be_used_are_named)
     files.ca_cert_dir = junk;
     expect_refused(&files, "not a directory");
 }
-END_TEST
 
 START_TEST(files_are_called_as_the_caller_calls_them)
 {
@@ -108,7 +110,6 @@ START_TEST(files_are_called_as_the_caller_calls_them)
     ck_assert_ptr_null(tls_new_client(&files, err, sizeof(err)));
     ck_assert_int_eq(strncmp(err, "--dir /", 7), 0);
 }
-END_TEST
 
 START_TEST(a_key_with_a_passphrase_is_refused_without_asking_for_it)
 {
@@ -127,7 +128,6 @@ START_TEST(a_key_with_a_passphrase_is_refused_without_asking_for_it)
     ck_assert_int_eq(fclose(file), 0);
     expect_refused(&files, "is encrypted");
 }
-END_TEST
 
 START_TEST(the_key_may_stand_behind_the_certificate)
 {
@@ -152,7 +152,6 @@ START_TEST(the_key_may_stand_behind_the_certificate)
     ck_assert_int_le(tls_valid_s(tls), CERT_DAY_S);
     tls_unref(tls);
 }
-END_TEST
 
 START_TEST(a_certificate_that_ran_out_is_known_to_have)
 {
@@ -165,7 +164,6 @@ START_TEST(a_certificate_that_ran_out_is_known_to_have)
     tls_unref(tls);
     cert_free(&old);
 }
-END_TEST
 
 /* Clients */
 
@@ -195,7 +193,7 @@ static bool comes_in(enum far_kind kind, const struct test_cert *cert, char *ret
     return in;
 }
 
-START_TEST(only_certificates_of_the_authority_come_in)
+START_TEST(only_certificates_of_the_authority_come_in, 2)
 {
     enum far_kind kind = FAR_TLS13 + _i;
     struct test_cert ann;
@@ -219,9 +217,8 @@ START_TEST(only_certificates_of_the_authority_come_in)
     cert_free(&old);
     cert_free(&stranger);
 }
-END_TEST
 
-START_TEST(an_optional_certificate_must_still_be_right)
+START_TEST(an_optional_certificate_must_still_be_right, 2)
 {
     enum far_kind kind = FAR_TLS13 + _i;
     struct tls_files files = { .cert_file = mine.cert,
@@ -245,9 +242,8 @@ START_TEST(an_optional_certificate_must_still_be_right)
     ck_assert(!comes_in(kind, &stranger, name, sizeof(name)));
     cert_free(&stranger);
 }
-END_TEST
 
-START_TEST(a_client_that_does_not_believe_us_goes_away)
+START_TEST(a_client_that_does_not_believe_us_goes_away, 2)
 {
     struct far far;
 
@@ -258,9 +254,8 @@ START_TEST(a_client_that_does_not_believe_us_goes_away)
     loop_until_flag(&loop, &rec.ended);
     ck_assert_uint_eq(loop.io.stats.handshakes_failed, 1);
 }
-END_TEST
 
-START_TEST(connections_keep_what_they_were_made_with)
+START_TEST(connections_keep_what_they_were_made_with, 2)
 {
     struct far far;
     struct far next;
@@ -286,26 +281,4 @@ START_TEST(connections_keep_what_they_were_made_with)
     far_close(&far);
     far_close(&next);
     cert_free(&renewed);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("tls_certs");
-    TCase *tc = tcase_create("certificates");
-
-    tcase_set_timeout(tc, 20);
-    tcase_add_unchecked_fixture(tc, accepted_warm_up, NULL);
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, files_that_cannot_be_used_are_named);
-    tcase_add_test(tc, files_are_called_as_the_caller_calls_them);
-    tcase_add_test(tc, a_key_with_a_passphrase_is_refused_without_asking_for_it);
-    tcase_add_test(tc, the_key_may_stand_behind_the_certificate);
-    tcase_add_test(tc, a_certificate_that_ran_out_is_known_to_have);
-    tcase_add_loop_test(tc, only_certificates_of_the_authority_come_in, 0, 2);
-    tcase_add_loop_test(tc, an_optional_certificate_must_still_be_right, 0, 2);
-    tcase_add_loop_test(tc, a_client_that_does_not_believe_us_goes_away, 0, 2);
-    tcase_add_loop_test(tc, connections_keep_what_they_were_made_with, 0, 2);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -294,7 +294,7 @@ static bool bind_words(const struct lock_script *script, const char *const *keys
                             ret_error);
 }
 
-START_TEST(scripts_of_lock_libraries_are_read)
+START_TEST(scripts_of_lock_libraries_are_read, TEST_ROWS(CASES))
 {
     const struct script_case *c = &CASES[_i];
     struct lock_script *script = read_script(c->text);
@@ -310,7 +310,6 @@ START_TEST(scripts_of_lock_libraries_are_read)
     buf_reset(&text);
     lock_script_free(script);
 }
-END_TEST
 
 #define EXTEND                                                                         \
     "if redis.call('get', KEYS[1]) == ARGV[1] then "                                   \
@@ -349,7 +348,8 @@ static const struct script_case BAD_CALLS[] = {
     { PREFIX, { "k" }, { "v", "513" }, "a prefix does not have 1 to 512 bytes" },
 };
 
-START_TEST(a_call_with_wrong_arguments_is_refused)
+START_TEST(a_call_with_wrong_arguments_is_refused,
+           (int)(sizeof(BAD_CALLS) / sizeof(BAD_CALLS[0])))
 {
     const struct script_case *c = &BAD_CALLS[_i];
     struct lock_script *script = read_script(c->text);
@@ -361,7 +361,6 @@ START_TEST(a_call_with_wrong_arguments_is_refused)
     ck_assert_uint_eq(error.line, 0);
     lock_script_free(script);
 }
-END_TEST
 
 START_TEST(keys_and_values_are_bounded)
 {
@@ -394,7 +393,6 @@ START_TEST(keys_and_values_are_bounded)
     lock_script_free(all);
     lock_script_free(extend);
 }
-END_TEST
 
 START_TEST(scripts_of_known_libraries_are_found_by_their_sha1)
 {
@@ -414,20 +412,4 @@ START_TEST(scripts_of_known_libraries_are_found_by_their_sha1)
         lock_script_known(SPAN("c3f8721cbb97f72bc19e972846bd7aaf91901659")));
     ck_assert_ptr_null(lock_script_known(SPAN("c3f8")));
     ck_assert_ptr_null(lock_script_known(SPAN("")));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("lock_script");
-    TCase *tc = tcase_create("lock_script");
-
-    tcase_add_loop_test(tc, scripts_of_lock_libraries_are_read, 0,
-                        (int)(sizeof(CASES) / sizeof(CASES[0])));
-    tcase_add_loop_test(tc, a_call_with_wrong_arguments_is_refused, 0,
-                        (int)(sizeof(BAD_CALLS) / sizeof(BAD_CALLS[0])));
-    tcase_add_test(tc, keys_and_values_are_bounded);
-    tcase_add_test(tc, scripts_of_known_libraries_are_found_by_their_sha1);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -39,6 +39,8 @@ static enum lock_script_load load_nth(const char *user, int i, const char *code,
 #define GET "return redis.call('get', KEYS[1])"
 #define BAD "return redis.call('incr', KEYS[1])"
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(a_text_is_found_by_its_sha1)
 {
     const struct lock_script *first;
@@ -58,7 +60,6 @@ START_TEST(a_text_is_found_by_its_sha1)
     lock_script_cache_flush(cache);
     ck_assert_ptr_null(lock_script_cache_find(cache, span_str(sha1)));
 }
-END_TEST
 
 START_TEST(known_scripts_are_there_from_the_start_and_stay)
 {
@@ -69,7 +70,6 @@ START_TEST(known_scripts_are_there_from_the_start_and_stay)
     ck_assert_ptr_nonnull(lock_script_cache_find(cache, RELEASE));
     ck_assert_uint_eq(lock_script_cache_count(cache), 0);
 }
-END_TEST
 
 START_TEST(a_text_that_is_refused_is_refused_again_with_the_same_reason)
 {
@@ -84,7 +84,6 @@ START_TEST(a_text_that_is_refused_is_refused_again_with_the_same_reason)
     ck_assert_uint_eq(lock_script_cache_failures(cache), 1);
     ck_assert_uint_eq(lock_script_cache_count(cache), 0);
 }
-END_TEST
 
 START_TEST(the_script_that_was_not_used_for_longest_makes_room)
 {
@@ -103,7 +102,6 @@ START_TEST(the_script_that_was_not_used_for_longest_makes_room)
     ck_assert_ptr_nonnull(lock_script_cache_find(cache, span_str(first)));
     ck_assert_ptr_null(lock_script_cache_find(cache, span_str(second)));
 }
-END_TEST
 
 START_TEST(failures_are_bounded_and_displace_no_script)
 {
@@ -117,7 +115,6 @@ START_TEST(failures_are_bounded_and_displace_no_script)
     ck_assert_uint_eq(lock_script_cache_failures(cache), LOCK_SCRIPT_FAILURES_MAX);
     ck_assert_uint_eq(lock_script_cache_count(cache), 1);
 }
-END_TEST
 
 START_TEST(a_user_may_bring_so_many_new_texts_and_no_more)
 {
@@ -134,21 +131,4 @@ START_TEST(a_user_may_bring_so_many_new_texts_and_no_more)
         ck_assert_int_eq(load_nth("eve", -2 - i, GET, 1005), LOCK_SCRIPT_LOADED);
     }
     ck_assert_int_eq(load_nth("eve", -100, GET, 1005), LOCK_SCRIPT_TOO_MANY);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("lock_script_cache");
-    TCase *tc = tcase_create("lock_script_cache");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_text_is_found_by_its_sha1);
-    tcase_add_test(tc, known_scripts_are_there_from_the_start_and_stay);
-    tcase_add_test(tc, a_text_that_is_refused_is_refused_again_with_the_same_reason);
-    tcase_add_test(tc, the_script_that_was_not_used_for_longest_makes_room);
-    tcase_add_test(tc, failures_are_bounded_and_displace_no_script);
-    tcase_add_test(tc, a_user_may_bring_so_many_new_texts_and_no_more);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -194,7 +194,8 @@ static const struct refused_case CASES[] = {
     { "return redis.call('status')", 0, "looks at no key" },
 };
 
-START_TEST(what_is_no_lock_operation_is_refused_with_the_reason)
+START_TEST(what_is_no_lock_operation_is_refused_with_the_reason,
+           (int)(sizeof(CASES) / sizeof(CASES[0])))
 {
     const struct refused_case *c = &CASES[_i];
     struct lock_script_error error;
@@ -205,7 +206,6 @@ START_TEST(what_is_no_lock_operation_is_refused_with_the_reason)
                       error.line == c->line,
                   "line %u: %s\n%s", error.line, error.why, c->text);
 }
-END_TEST
 
 /* `count` times the same, and what has to follow. */
 static bool is_read(const char *head, size_t count, const char *again, const char *tail,
@@ -245,7 +245,6 @@ START_TEST(sizes_are_bounded)
     ck_assert(strstr(error.why, "too long") != NULL);
     ck_assert(!is_read("redis.call(", 20, "'get',", "1)", &error));
 }
-END_TEST
 
 START_TEST(bytes_that_cannot_be_shown_are_no_part_of_a_reason)
 {
@@ -255,18 +254,4 @@ START_TEST(bytes_that_cannot_be_shown_are_no_part_of_a_reason)
     ck_assert(lock_script_parse(SPAN("return redis.call('\\13\\10x', KEYS[1])"),
                                 &error) == NULL);
     ck_assert_str_eq(error.why, "'??x' is no command of lock libraries");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("lock_script_refused");
-    TCase *tc = tcase_create("lock_script_refused");
-
-    tcase_add_loop_test(tc, what_is_no_lock_operation_is_refused_with_the_reason, 0,
-                        (int)(sizeof(CASES) / sizeof(CASES[0])));
-    tcase_add_test(tc, sizes_are_bounded);
-    tcase_add_test(tc, bytes_that_cannot_be_shown_are_no_part_of_a_reason);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+TEST_GROUP(.setup = net_fixture_open, .teardown = net_fixture_close, .timeout_s = 20);
+
 START_TEST(a_port_can_be_left_to_the_kernel)
 {
     char v6[64];
@@ -29,7 +31,6 @@ START_TEST(a_port_can_be_left_to_the_kernel)
         (void)close(fd);
     }
 }
-END_TEST
 
 START_TEST(an_address_that_is_taken_or_none_is_refused)
 {
@@ -46,7 +47,6 @@ START_TEST(an_address_that_is_taken_or_none_is_refused)
     ck_assert_int_lt(
         net_listen_tcp(net, "::ffff:127.0.0.1", 0, 16, false, text, sizeof(text)), 0);
 }
-END_TEST
 
 START_TEST(a_unix_socket_has_the_mode_that_was_asked_for)
 {
@@ -66,7 +66,6 @@ START_TEST(a_unix_socket_has_the_mode_that_was_asked_for)
     ck_assert_int_eq(lstat(other, &st), -1);
     ck_assert_int_eq(lstat(path, &st), -1);
 }
-END_TEST
 
 START_TEST(a_stale_socket_is_replaced_and_nothing_else)
 {
@@ -90,7 +89,6 @@ START_TEST(a_stale_socket_is_replaced_and_nothing_else)
     (void)close(fd);
     ck_assert_int_eq(unlink(other), 0);
 }
-END_TEST
 
 START_TEST(a_path_that_is_too_long_or_nowhere_is_refused)
 {
@@ -104,7 +102,6 @@ START_TEST(a_path_that_is_too_long_or_nowhere_is_refused)
     ck_assert_int_lt(
         net_listen_unix(net, "/nonexistent/x", 0700, 16, text, sizeof(text)), 0);
 }
-END_TEST
 
 START_TEST(sockets_can_be_handed_over)
 {
@@ -133,7 +130,6 @@ START_TEST(sockets_can_be_handed_over)
     loop_turns(&loop, 1);
     ck_assert_int_eq(unlink(other), 0); /* not ours to remove */
 }
-END_TEST
 
 START_TEST(what_does_not_listen_cannot_be_handed_over)
 {
@@ -143,23 +139,4 @@ START_TEST(what_does_not_listen_cannot_be_handed_over)
     ck_assert_int_eq(net_listen_fd(net, fd, false, text, sizeof(text)), UV_EINVAL);
     (void)close(fd);
     ck_assert_int_eq(net_listen_fd(net, fd, false, text, sizeof(text)), UV_EBADF);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("listener");
-    TCase *tc = tcase_create("listener");
-
-    tcase_set_timeout(tc, 20);
-    tcase_add_checked_fixture(tc, net_fixture_open, net_fixture_close);
-    tcase_add_test(tc, a_port_can_be_left_to_the_kernel);
-    tcase_add_test(tc, an_address_that_is_taken_or_none_is_refused);
-    tcase_add_test(tc, a_unix_socket_has_the_mode_that_was_asked_for);
-    tcase_add_test(tc, a_stale_socket_is_replaced_and_nothing_else);
-    tcase_add_test(tc, a_path_that_is_too_long_or_nowhere_is_refused);
-    tcase_add_test(tc, sockets_can_be_handed_over);
-    tcase_add_test(tc, what_does_not_listen_cannot_be_handed_over);
-    suite_add_tcase(s, tc);
-    return s;
 }

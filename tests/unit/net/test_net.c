@@ -6,7 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-START_TEST(pipelined_requests_are_answered_in_order)
+TEST_GROUP(.setup = net_fixture_open, .teardown = net_fixture_close, .timeout_s = 20);
+
+START_TEST(pipelined_requests_are_answered_in_order, 2)
 {
     int fd = client(_i);
 
@@ -18,9 +20,8 @@ START_TEST(pipelined_requests_are_answered_in_order)
     wait_count(&seen.closed, 1);
     ck_assert_int_eq(seen.unread, 0);
 }
-END_TEST
 
-START_TEST(a_request_may_come_in_pieces)
+START_TEST(a_request_may_come_in_pieces, 2)
 {
     static const char TEXT[] = "*2\r\n$4\r\nECHO\r\n$2\r\nab\r\nPING\r\n";
     int fd = client(_i);
@@ -32,9 +33,8 @@ START_TEST(a_request_may_come_in_pieces)
     expect(fd, "$2\r\nab\r\n+PONG\r\n");
     (void)close(fd);
 }
-END_TEST
 
-START_TEST(requests_behind_a_suspended_one_run_when_it_is_over)
+START_TEST(requests_behind_a_suspended_one_run_when_it_is_over, 2)
 {
     int fd = client(_i);
 
@@ -51,9 +51,8 @@ START_TEST(requests_behind_a_suspended_one_run_when_it_is_over)
     expect(fd, "+GO\r\n+PONG\r\n");
     (void)close(fd);
 }
-END_TEST
 
-START_TEST(what_is_not_done_goes_on_before_the_next_request)
+START_TEST(what_is_not_done_goes_on_before_the_next_request, 2)
 {
     int fd = client(_i);
 
@@ -62,9 +61,8 @@ START_TEST(what_is_not_done_goes_on_before_the_next_request)
     ck_assert_int_eq(seen.requests, 4);
     (void)close(fd);
 }
-END_TEST
 
-START_TEST(what_is_not_done_goes_on_after_a_wait)
+START_TEST(what_is_not_done_goes_on_after_a_wait, 2)
 {
     int fd = client(_i);
 
@@ -78,10 +76,9 @@ START_TEST(what_is_not_done_goes_on_after_a_wait)
     expect(fd, "+GO\r\n+AGAIN\r\n+AGAIN\r\n");
     (void)close(fd);
 }
-END_TEST
 
 /* A turn has room for 256 of them. */
-START_TEST(what_goes_on_has_its_share_of_a_turn_and_ends_before_the_end)
+START_TEST(what_goes_on_has_its_share_of_a_turn_and_ends_before_the_end, 2)
 {
     int fd = client(_i);
 
@@ -97,9 +94,8 @@ START_TEST(what_goes_on_has_its_share_of_a_turn_and_ends_before_the_end)
     wait_count(&seen.closed, 1);
     ck_assert_int_eq(seen.unread, 0);
 }
-END_TEST
 
-START_TEST(the_end_of_input_is_noticed_while_suspended)
+START_TEST(the_end_of_input_is_noticed_while_suspended, 4)
 {
     int fd = client(_i % 2);
 
@@ -117,9 +113,8 @@ START_TEST(the_end_of_input_is_noticed_while_suspended)
         expect_end(fd);
     }
 }
-END_TEST
 
-START_TEST(what_came_before_the_end_is_answered)
+START_TEST(what_came_before_the_end_is_answered, 2)
 {
     int fd = client(_i);
 
@@ -130,9 +125,8 @@ START_TEST(what_came_before_the_end_is_answered)
     wait_count(&seen.closed, 1);
     ck_assert_int_eq(seen.unread, 0);
 }
-END_TEST
 
-START_TEST(what_was_resumed_before_the_end_is_answered)
+START_TEST(what_was_resumed_before_the_end_is_answered, 2)
 {
     int fd = client(_i);
 
@@ -146,9 +140,8 @@ START_TEST(what_was_resumed_before_the_end_is_answered)
     expect_end(fd);
     ck_assert_int_eq(seen.unread, 0);
 }
-END_TEST
 
-START_TEST(a_reply_nobody_read_is_told)
+START_TEST(a_reply_nobody_read_is_told, 2)
 {
     int fd = client(_i);
 
@@ -158,9 +151,8 @@ START_TEST(a_reply_nobody_read_is_told)
     wait_count(&seen.closed, 1);
     ck_assert_int_eq(seen.unread, 1);
 }
-END_TEST
 
-START_TEST(a_reply_that_came_too_late_is_told_and_not_sent)
+START_TEST(a_reply_that_came_too_late_is_told_and_not_sent, 2)
 {
     int fd = client(_i);
 
@@ -184,10 +176,9 @@ START_TEST(a_reply_that_came_too_late_is_told_and_not_sent)
         (void)close(fd);
     }
 }
-END_TEST
 
 /* On a unix socket one can see whether the peer has read; on_close waits for that. */
-START_TEST(a_half_closed_peer_is_asked_whether_it_read)
+START_TEST(a_half_closed_peer_is_asked_whether_it_read, 2)
 {
     int fd = client(1);
 
@@ -203,9 +194,8 @@ START_TEST(a_half_closed_peer_is_asked_whether_it_read)
     wait_count(&seen.closed, 1);
     ck_assert_int_eq(seen.unread, _i);
 }
-END_TEST
 
-START_TEST(a_protocol_error_is_told_and_closes)
+START_TEST(a_protocol_error_is_told_and_closes, 2)
 {
     int fd = client(_i);
 
@@ -215,9 +205,8 @@ START_TEST(a_protocol_error_is_told_and_closes)
     expect_end(fd);
     ck_assert_int_eq(seen.requests, 1);
 }
-END_TEST
 
-START_TEST(before_auth_limits_are_small)
+START_TEST(before_auth_limits_are_small, 2)
 {
     int fd = client(_i);
 
@@ -225,9 +214,8 @@ START_TEST(before_auth_limits_are_small)
     expect(fd, "-ERR Protocol error: unauthenticated multibulk length\r\n");
     expect_end(fd);
 }
-END_TEST
 
-START_TEST(quit_is_answered_and_nothing_after_it)
+START_TEST(quit_is_answered_and_nothing_after_it, 2)
 {
     int fd = client(_i);
 
@@ -237,9 +225,8 @@ START_TEST(quit_is_answered_and_nothing_after_it)
     ck_assert_int_eq(seen.requests, 1);
     ck_assert_int_eq(seen.unread, 0);
 }
-END_TEST
 
-START_TEST(a_handler_may_close_its_own_conn)
+START_TEST(a_handler_may_close_its_own_conn, 2)
 {
     int fd = client(_i);
 
@@ -249,9 +236,8 @@ START_TEST(a_handler_may_close_its_own_conn)
     ck_assert_int_eq(seen.requests, 1);
     (void)close(fd);
 }
-END_TEST
 
-START_TEST(a_conn_that_on_open_refuses_gets_its_words)
+START_TEST(a_conn_that_on_open_refuses_gets_its_words, 2)
 {
     int fd;
 
@@ -262,9 +248,8 @@ START_TEST(a_conn_that_on_open_refuses_gets_its_words)
     ck_assert_int_eq(seen.closed, 0);
     seen.closed = seen.opened; /* on_close is not owed */
 }
-END_TEST
 
-START_TEST(a_conn_tells_about_itself)
+START_TEST(a_conn_tells_about_itself, 2)
 {
     int fd = client(_i);
     struct conn_info info;
@@ -288,9 +273,8 @@ START_TEST(a_conn_tells_about_itself)
     ck_assert_uint_eq(stats.open, 0);
     ck_assert_uint_eq(stats.accepted, 1);
 }
-END_TEST
 
-START_TEST(at_the_end_replies_get_a_last_try)
+START_TEST(at_the_end_replies_get_a_last_try, 2)
 {
     int fd = client(_i);
     int busy = client(_i);
@@ -304,36 +288,4 @@ START_TEST(at_the_end_replies_get_a_last_try)
     expect(busy, "+BYE\r\n");
     expect_end(busy);
     expect_end(fd);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("net");
-    TCase *tc = tcase_create("conn");
-
-    tcase_set_timeout(tc, 20);
-    tcase_add_checked_fixture(tc, net_fixture_open, net_fixture_close);
-    tcase_add_loop_test(tc, pipelined_requests_are_answered_in_order, 0, 2);
-    tcase_add_loop_test(tc, a_request_may_come_in_pieces, 0, 2);
-    tcase_add_loop_test(tc, requests_behind_a_suspended_one_run_when_it_is_over, 0, 2);
-    tcase_add_loop_test(tc, what_is_not_done_goes_on_before_the_next_request, 0, 2);
-    tcase_add_loop_test(tc, what_is_not_done_goes_on_after_a_wait, 0, 2);
-    tcase_add_loop_test(
-        tc, what_goes_on_has_its_share_of_a_turn_and_ends_before_the_end, 0, 2);
-    tcase_add_loop_test(tc, the_end_of_input_is_noticed_while_suspended, 0, 4);
-    tcase_add_loop_test(tc, what_came_before_the_end_is_answered, 0, 2);
-    tcase_add_loop_test(tc, what_was_resumed_before_the_end_is_answered, 0, 2);
-    tcase_add_loop_test(tc, a_reply_nobody_read_is_told, 0, 2);
-    tcase_add_loop_test(tc, a_reply_that_came_too_late_is_told_and_not_sent, 0, 2);
-    tcase_add_loop_test(tc, a_half_closed_peer_is_asked_whether_it_read, 0, 2);
-    tcase_add_loop_test(tc, a_protocol_error_is_told_and_closes, 0, 2);
-    tcase_add_loop_test(tc, before_auth_limits_are_small, 0, 2);
-    tcase_add_loop_test(tc, quit_is_answered_and_nothing_after_it, 0, 2);
-    tcase_add_loop_test(tc, a_handler_may_close_its_own_conn, 0, 2);
-    tcase_add_loop_test(tc, a_conn_that_on_open_refuses_gets_its_words, 0, 2);
-    tcase_add_loop_test(tc, a_conn_tells_about_itself, 0, 2);
-    tcase_add_loop_test(tc, at_the_end_replies_get_a_last_try, 0, 2);
-    suite_add_tcase(s, tc);
-    return s;
 }

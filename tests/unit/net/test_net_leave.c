@@ -39,7 +39,9 @@ static void one_look(void)
     ck_assert_int_eq(seen.turns, turns);
 }
 
-START_TEST(many_that_leave_at_once_leave_in_turns)
+TEST_GROUP(.setup = net_fixture_open, .teardown = net_fixture_close, .timeout_s = 20);
+
+START_TEST(many_that_leave_at_once_leave_in_turns, 2)
 {
     int other = client(0);
 
@@ -60,10 +62,9 @@ START_TEST(many_that_leave_at_once_leave_in_turns)
     ck_assert_int_eq(seen.unread, _i == 1 ? MANY : 0);
     (void)close(other);
 }
-END_TEST
 
 /* Who has left is told nothing any more, and what it was granted is taken back. */
-START_TEST(what_is_answered_after_it_left_is_not_taken_in)
+START_TEST(what_is_answered_after_it_left_is_not_taken_in, 2)
 {
     many_come(_i, "WAIT\r\n");
     for (int i = 0; i < MANY; i++) {
@@ -79,10 +80,9 @@ START_TEST(what_is_answered_after_it_left_is_not_taken_in)
     wait_count(&seen.closed, MANY);
     ck_assert_int_eq(seen.unread, MANY - AT_ONCE);
 }
-END_TEST
 
 /* A place that only waits for its end is free. */
-START_TEST(who_comes_back_finds_a_place)
+START_TEST(who_comes_back_finds_a_place, 2)
 {
     enum { BACK = 10 };
     struct net_limits limits = LIMITS;
@@ -105,19 +105,4 @@ START_TEST(who_comes_back_finds_a_place)
     for (int i = 0; i < BACK; i++) {
         (void)close(fds[i]);
     }
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("net_leave");
-    TCase *tc = tcase_create("leave");
-
-    tcase_set_timeout(tc, 20);
-    tcase_add_checked_fixture(tc, net_fixture_open, net_fixture_close);
-    tcase_add_loop_test(tc, many_that_leave_at_once_leave_in_turns, 0, 2);
-    tcase_add_loop_test(tc, what_is_answered_after_it_left_is_not_taken_in, 0, 2);
-    tcase_add_loop_test(tc, who_comes_back_finds_a_place, 0, 2);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -12,7 +12,9 @@ static void set_limits(struct net_limits limits)
     net_set_limits(net, &limits);
 }
 
-START_TEST(too_much_behind_a_suspended_request_closes)
+TEST_GROUP(.setup = net_fixture_open, .teardown = net_fixture_close, .timeout_s = 20);
+
+START_TEST(too_much_behind_a_suspended_request_closes, 2)
 {
     struct net_limits limits = LIMITS;
     int fd = client(_i);
@@ -31,9 +33,8 @@ START_TEST(too_much_behind_a_suspended_request_closes)
     ck_assert_int_eq(seen.unread, 0);
     (void)close(fd);
 }
-END_TEST
 
-START_TEST(a_request_larger_than_the_query_buffer_is_refused)
+START_TEST(a_request_larger_than_the_query_buffer_is_refused, 2)
 {
     struct net_limits limits = LIMITS;
     int fd = client(_i);
@@ -54,9 +55,8 @@ START_TEST(a_request_larger_than_the_query_buffer_is_refused)
     expect(fd, "-ERR Protocol error: too big request\r\n");
     expect_end(fd);
 }
-END_TEST
 
-START_TEST(a_client_that_does_not_read_is_dropped)
+START_TEST(a_client_that_does_not_read_is_dropped, 2)
 {
     int fd = client(_i);
 
@@ -68,9 +68,8 @@ START_TEST(a_client_that_does_not_read_is_dropped)
     ck_assert_int_eq(seen.unread, 1);
     (void)close(fd);
 }
-END_TEST
 
-START_TEST(replies_of_one_turn_cannot_pile_up_past_the_limit)
+START_TEST(replies_of_one_turn_cannot_pile_up_past_the_limit, 2)
 {
     int fd = client(_i);
     struct buf in = { 0 };
@@ -84,9 +83,8 @@ START_TEST(replies_of_one_turn_cannot_pile_up_past_the_limit)
     ck_assert_int_lt(seen.requests, 60);
     (void)close(fd);
 }
-END_TEST
 
-START_TEST(one_client_does_not_starve_the_others)
+START_TEST(one_client_does_not_starve_the_others, 2)
 {
     enum { MANY = 5000 };
     int fd = client(_i);
@@ -117,9 +115,8 @@ START_TEST(one_client_does_not_starve_the_others)
     (void)close(fd);
     (void)close(other);
 }
-END_TEST
 
-START_TEST(who_asks_for_little_comes_before_the_rest_of_long_work)
+START_TEST(who_asks_for_little_comes_before_the_rest_of_long_work, 2)
 {
     enum { HEAVY = 20, EACH = 5 };
     int heavy[HEAVY];
@@ -146,10 +143,9 @@ START_TEST(who_asks_for_little_comes_before_the_rest_of_long_work)
     }
     (void)close(other);
 }
-END_TEST
 
 /* Nothing else wakes the loop here: if the net does not, the test hangs. */
-START_TEST(what_is_left_over_needs_nobody_to_wake_the_loop)
+START_TEST(what_is_left_over_needs_nobody_to_wake_the_loop, 2)
 {
     int fd = client(_i);
     struct buf in = { 0 };
@@ -163,10 +159,9 @@ START_TEST(what_is_left_over_needs_nobody_to_wake_the_loop)
     wait_count(&seen.requests, 2000);
     (void)close(fd);
 }
-END_TEST
 
 /* A pipeline longer than the query buffer is no offence: it is read as it is run. */
-START_TEST(a_long_pipeline_is_read_as_it_is_run)
+START_TEST(a_long_pipeline_is_read_as_it_is_run, 2)
 {
     enum { ROUNDS = 100, PER_ROUND = 1000 };
     int fd = client(_i);
@@ -194,9 +189,8 @@ START_TEST(a_long_pipeline_is_read_as_it_is_run)
     buf_reset(&in);
     (void)close(fd);
 }
-END_TEST
 
-START_TEST(clients_beyond_the_limit_are_told)
+START_TEST(clients_beyond_the_limit_are_told, 2)
 {
     struct net_limits limits = LIMITS;
     struct net_stats stats;
@@ -221,7 +215,6 @@ START_TEST(clients_beyond_the_limit_are_told)
     (void)close(fds[1]);
     (void)close(fds[2]);
 }
-END_TEST
 
 START_TEST(the_limit_of_open_files_is_not_run_into)
 {
@@ -250,9 +243,8 @@ START_TEST(the_limit_of_open_files_is_not_run_into)
     expect_end(fd);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
-END_TEST
 
-START_TEST(idle_conns_are_closed_and_busy_ones_are_not)
+START_TEST(idle_conns_are_closed_and_busy_ones_are_not, 2)
 {
     struct net_limits limits = LIMITS;
     int idle = client(_i);
@@ -278,9 +270,8 @@ START_TEST(idle_conns_are_closed_and_busy_ones_are_not)
     expect_end(idle);
     (void)close(waiting);
 }
-END_TEST
 
-START_TEST(who_does_not_log_in_is_shown_out)
+START_TEST(who_does_not_log_in_is_shown_out, 2)
 {
     struct net_limits limits = LIMITS;
     struct net_stats stats;
@@ -317,9 +308,8 @@ START_TEST(who_does_not_log_in_is_shown_out)
     expect(known, "+PONG\r\n");
     (void)close(known);
 }
-END_TEST
 
-START_TEST(who_needs_no_login_any_more_stays)
+START_TEST(who_needs_no_login_any_more_stays, 2)
 {
     struct net_limits limits = LIMITS;
     struct conn_info info;
@@ -337,9 +327,8 @@ START_TEST(who_needs_no_login_any_more_stays)
     expect(fd, "+PONG\r\n");
     (void)close(fd);
 }
-END_TEST
 
-START_TEST(a_stranger_makes_room_for_who_comes)
+START_TEST(a_stranger_makes_room_for_who_comes, 2)
 {
     struct net_limits limits = LIMITS;
     struct net_stats stats;
@@ -370,42 +359,12 @@ START_TEST(a_stranger_makes_room_for_who_comes)
     (void)close(second);
     (void)close(third);
 }
-END_TEST
 
-START_TEST(a_client_that_speaks_tls_is_told_that_nobody_here_does)
+START_TEST(a_client_that_speaks_tls_is_told_that_nobody_here_does, 2)
 {
     int fd = client(_i);
 
     raw_send(fd, "\x16\x03\x01");
     expect(fd, "-ERR Protocol error: this port does not speak TLS\r\n");
     expect_end(fd);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("net_limits");
-    TCase *tc = tcase_create("limits");
-
-    tcase_set_timeout(tc, 20);
-    tcase_add_checked_fixture(tc, net_fixture_open, net_fixture_close);
-    tcase_add_loop_test(tc, too_much_behind_a_suspended_request_closes, 0, 2);
-    tcase_add_loop_test(tc, a_request_larger_than_the_query_buffer_is_refused, 0, 2);
-    tcase_add_loop_test(tc, a_client_that_does_not_read_is_dropped, 0, 2);
-    tcase_add_loop_test(tc, replies_of_one_turn_cannot_pile_up_past_the_limit, 0, 2);
-    tcase_add_loop_test(tc, one_client_does_not_starve_the_others, 0, 2);
-    tcase_add_loop_test(tc, who_asks_for_little_comes_before_the_rest_of_long_work, 0,
-                        2);
-    tcase_add_loop_test(tc, what_is_left_over_needs_nobody_to_wake_the_loop, 0, 2);
-    tcase_add_loop_test(tc, a_long_pipeline_is_read_as_it_is_run, 0, 2);
-    tcase_add_loop_test(tc, clients_beyond_the_limit_are_told, 0, 2);
-    tcase_add_test(tc, the_limit_of_open_files_is_not_run_into);
-    tcase_add_loop_test(tc, idle_conns_are_closed_and_busy_ones_are_not, 0, 2);
-    tcase_add_loop_test(tc, who_does_not_log_in_is_shown_out, 0, 2);
-    tcase_add_loop_test(tc, who_needs_no_login_any_more_stays, 0, 2);
-    tcase_add_loop_test(tc, a_stranger_makes_room_for_who_comes, 0, 2);
-    tcase_add_loop_test(tc, a_client_that_speaks_tls_is_told_that_nobody_here_does, 0,
-                        2);
-    suite_add_tcase(s, tc);
-    return s;
 }

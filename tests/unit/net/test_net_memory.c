@@ -29,6 +29,8 @@ static int comes_in(uint64_t *ret_id, const char *say)
     return fd;
 }
 
+TEST_GROUP(.setup = net_fixture_open, .teardown = net_fixture_close, .timeout_s = 20);
+
 START_TEST(who_does_not_read_most_goes_first)
 {
     uint64_t ids[3];
@@ -56,7 +58,6 @@ START_TEST(who_does_not_read_most_goes_first)
     }
     (void)close(good);
 }
-END_TEST
 
 START_TEST(what_was_read_counts_no_more)
 {
@@ -77,7 +78,6 @@ START_TEST(what_was_read_counts_no_more)
     (void)close(fds[0]);
     (void)close(fds[1]);
 }
-END_TEST
 
 START_TEST(input_and_what_the_handler_keeps_count)
 {
@@ -104,7 +104,6 @@ START_TEST(input_and_what_the_handler_keeps_count)
         (void)close(fds[i]);
     }
 }
-END_TEST
 
 static int spared_comes_in(uint64_t *ret_id, const char *say)
 {
@@ -129,7 +128,6 @@ START_TEST(others_do_not_pay_for_who_is_spared)
     (void)close(fds[0]);
     (void)close(fds[1]);
 }
-END_TEST
 
 START_TEST(who_is_spared_stays_and_without_a_limit_all_do)
 {
@@ -149,21 +147,4 @@ START_TEST(who_is_spared_stays_and_without_a_limit_all_do)
     ck_assert_ptr_nonnull(net_find(net, ids[0]));
     (void)close(fds[0]);
     (void)close(fds[1]);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("net_memory");
-    TCase *tc = tcase_create("memory");
-
-    tcase_set_timeout(tc, 20);
-    tcase_add_checked_fixture(tc, net_fixture_open, net_fixture_close);
-    tcase_add_test(tc, who_does_not_read_most_goes_first);
-    tcase_add_test(tc, what_was_read_counts_no_more);
-    tcase_add_test(tc, input_and_what_the_handler_keeps_count);
-    tcase_add_test(tc, others_do_not_pay_for_who_is_spared);
-    tcase_add_test(tc, who_is_spared_stays_and_without_a_limit_all_do);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -155,11 +155,12 @@ static const struct {
         "<GET></><HTTP/1.1>;!this is not an HTTP server"),
 };
 
-START_TEST(requests_are_the_same_however_they_are_cut)
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
+START_TEST(requests_are_the_same_however_they_are_cut, TEST_ROWS(CASES))
 {
     check(&LIMITS, CASES[_i].in, CASES[_i].out);
 }
-END_TEST
 
 START_TEST(before_auth_less_is_allowed)
 {
@@ -170,7 +171,6 @@ START_TEST(before_auth_less_is_allowed)
     check(&UNAUTH, SPAN("1 2 3 4 5 6 7 8 9 0 1\r\n"),
           SPAN("!unauthenticated multibulk length"));
 }
-END_TEST
 
 START_TEST(a_request_cannot_have_more_arguments_than_there_is_room)
 {
@@ -192,7 +192,6 @@ START_TEST(a_request_cannot_have_more_arguments_than_there_is_room)
     buf_reset(&in);
     buf_reset(&out);
 }
-END_TEST
 
 START_TEST(an_endless_line_is_refused)
 {
@@ -209,7 +208,6 @@ START_TEST(an_endless_line_is_refused)
     buf_reset(&in);
     buf_reset(&out);
 }
-END_TEST
 
 /* A word of quotes as long as a line may be needs all of the parser's own memory. */
 START_TEST(the_longest_quoted_line_fits)
@@ -226,7 +224,6 @@ START_TEST(the_longest_quoted_line_fits)
     buf_reset(&in);
     buf_reset(&out);
 }
-END_TEST
 
 static void feed_by_byte(struct span in)
 {
@@ -262,22 +259,4 @@ START_TEST(single_bytes_cost_no_more_than_their_number)
     buf_printf(&in, "%0*d\n", RESP_INLINE_MAX, 1);
     feed_by_byte(buf_span(&in));
     buf_reset(&in);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("resp_parser");
-    TCase *tc = tcase_create("resp_parser");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, requests_are_the_same_however_they_are_cut, 0,
-                        (int)(sizeof(CASES) / sizeof(CASES[0])));
-    tcase_add_test(tc, before_auth_less_is_allowed);
-    tcase_add_test(tc, a_request_cannot_have_more_arguments_than_there_is_room);
-    tcase_add_test(tc, an_endless_line_is_refused);
-    tcase_add_test(tc, the_longest_quoted_line_fits);
-    tcase_add_test(tc, single_bytes_cost_no_more_than_their_number);
-    suite_add_tcase(s, tc);
-    return s;
 }

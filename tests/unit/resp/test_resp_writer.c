@@ -25,7 +25,6 @@ START_TEST(simple_replies)
     resp_array(&out, 12);
     assert_out("*12\r\n");
 }
-END_TEST
 
 START_TEST(integers_up_to_both_ends)
 {
@@ -38,7 +37,6 @@ START_TEST(integers_up_to_both_ends)
     resp_int(&out, INT64_MIN);
     assert_out(":-9223372036854775808\r\n");
 }
-END_TEST
 
 START_TEST(an_error_is_always_one_line)
 {
@@ -47,7 +45,6 @@ START_TEST(an_error_is_always_one_line)
     resp_errorf(&out, "LIMIT", "%s %d", "a\nb", 3);
     assert_out("-LIMIT a b 3\r\n");
 }
-END_TEST
 
 START_TEST(an_error_leaves_earlier_replies_alone)
 {
@@ -55,7 +52,6 @@ START_TEST(an_error_leaves_earlier_replies_alone)
     resp_error(&out, "ERR", SPAN("no\n"));
     assert_out("+OK\r\n-ERR no \r\n");
 }
-END_TEST
 
 START_TEST(resp2_degrades)
 {
@@ -69,7 +65,6 @@ START_TEST(resp2_degrades)
     resp_verbatim(&out, 2, SPAN("hi"));
     assert_out("$-1\r\n*-1\r\n:1\r\n$3\r\n1.5\r\n*4\r\n*3\r\n*4\r\n$2\r\nhi\r\n");
 }
-END_TEST
 
 START_TEST(resp3_has_types_of_its_own)
 {
@@ -83,20 +78,4 @@ START_TEST(resp3_has_types_of_its_own)
     resp_push(&out, 3, 4);
     resp_verbatim(&out, 3, SPAN("hi"));
     assert_out("_\r\n_\r\n#f\r\n,1.5\r\n,-inf\r\n%2\r\n~3\r\n>4\r\n=6\r\ntxt:hi\r\n");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("resp_writer");
-    TCase *tc = tcase_create("resp_writer");
-
-    tcase_add_test(tc, simple_replies);
-    tcase_add_test(tc, integers_up_to_both_ends);
-    tcase_add_test(tc, an_error_is_always_one_line);
-    tcase_add_test(tc, an_error_leaves_earlier_replies_alone);
-    tcase_add_test(tc, resp2_degrades);
-    tcase_add_test(tc, resp3_has_types_of_its_own);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -17,7 +17,6 @@ START_TEST(what_is_added_comes_out_in_order)
     buf_reset(&b);
     ck_assert_uint_eq(buf_len(&b), 0);
 }
-END_TEST
 
 START_TEST(space_at_the_front_is_used_again)
 {
@@ -34,7 +33,6 @@ START_TEST(space_at_the_front_is_used_again)
     ck_assert_uint_eq(b.room, room);
     buf_reset(&b);
 }
-END_TEST
 
 /* Numbers of every length, and their neighbours, as printf writes them. */
 START_TEST(numbers_are_written_as_printf_does)
@@ -55,7 +53,6 @@ START_TEST(numbers_are_written_as_printf_does)
     ck_assert(span_eq(buf_span(&b), SPAN("-9223372036854775808")));
     buf_reset(&b);
 }
-END_TEST
 
 START_TEST(an_empty_buf_is_valid)
 {
@@ -64,18 +61,4 @@ START_TEST(an_empty_buf_is_valid)
     ck_assert_uint_eq(buf_span(&b).len, 0);
     buf_add(&b, NULL, 0);
     buf_reset(&b);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("buf");
-    TCase *tc = tcase_create("buf");
-
-    tcase_add_test(tc, what_is_added_comes_out_in_order);
-    tcase_add_test(tc, space_at_the_front_is_used_again);
-    tcase_add_test(tc, numbers_are_written_as_printf_does);
-    tcase_add_test(tc, an_empty_buf_is_valid);
-    suite_add_tcase(s, tc);
-    return s;
 }

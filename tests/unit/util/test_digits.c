@@ -24,7 +24,6 @@ START_TEST(small_numbers)
         writes_as_printf_does(value);
     }
 }
-END_TEST
 
 START_TEST(numbers_around_each_power_of_ten)
 {
@@ -40,7 +39,6 @@ START_TEST(numbers_around_each_power_of_ten)
     }
     writes_as_printf_does(UINT64_MAX);
 }
-END_TEST
 
 START_TEST(numbers_with_any_digits)
 {
@@ -52,17 +50,4 @@ START_TEST(numbers_with_any_digits)
         dice ^= dice << 17;
         writes_as_printf_does(dice >> (i % 64));
     }
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("digits");
-    TCase *tc = tcase_create("digits");
-
-    tcase_add_test(tc, small_numbers);
-    tcase_add_test(tc, numbers_around_each_power_of_ten);
-    tcase_add_test(tc, numbers_with_any_digits);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -13,14 +13,13 @@ static const struct {
     { "grace", "trace", 1 }, { "abcdef", "badcfe", 3 }, { "kitten", "sitting", 3 },
 };
 
-START_TEST(edits_are_counted_both_ways)
+START_TEST(edits_are_counted_both_ways, TEST_ROWS(PAIRS))
 {
     struct span a = span_str(PAIRS[_i].a), b = span_str(PAIRS[_i].b);
 
     ck_assert_uint_eq(edits_between(a, b), PAIRS[_i].edits);
     ck_assert_uint_eq(edits_between(b, a), PAIRS[_i].edits);
 }
-END_TEST
 
 START_TEST(long_words_are_not_compared)
 {
@@ -34,17 +33,4 @@ START_TEST(long_words_are_not_compared)
                       EDITS_LENGTH_MAX);
     ck_assert_uint_eq(edits_between(span_of(longest, sizeof(longest)), SPAN("a")),
                       SIZE_MAX);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("edits");
-    TCase *tc = tcase_create("edits");
-
-    tcase_add_loop_test(tc, edits_are_counted_both_ways, 0,
-                        sizeof(PAIRS) / sizeof(PAIRS[0]));
-    tcase_add_test(tc, long_words_are_not_compared);
-    suite_add_tcase(s, tc);
-    return s;
 }

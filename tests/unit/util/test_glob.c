@@ -86,7 +86,6 @@ START_TEST(all_that_is_short_matches_as_it_is_meant)
     }
     ck_assert_int_gt(hits, 10000);
 }
-END_TEST
 
 START_TEST(work_is_what_has_to_be_looked_for)
 {
@@ -112,25 +111,10 @@ START_TEST(work_is_what_has_to_be_looked_for)
                       ROWS[i].pattern, glob_work(span_str(ROWS[i].pattern)));
     }
 }
-END_TEST
 
-START_TEST(patterns_match_as_in_redis)
+START_TEST(patterns_match_as_in_redis, TEST_ROWS(CASES))
 {
     ck_assert_msg(glob_match(span_str(CASES[_i].pattern), span_str(CASES[_i].text)) ==
                       CASES[_i].match,
                   "pattern %s, text %s", CASES[_i].pattern, CASES[_i].text);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("glob");
-    TCase *tc = tcase_create("glob");
-
-    tcase_add_loop_test(tc, patterns_match_as_in_redis, 0,
-                        (int)(sizeof(CASES) / sizeof(CASES[0])));
-    tcase_add_test(tc, all_that_is_short_matches_as_it_is_meant);
-    tcase_add_test(tc, work_is_what_has_to_be_looked_for);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -16,7 +16,6 @@ START_TEST(the_same_bytes_hash_the_same_and_the_key_matters)
     hash_seed(OTHER);
     ck_assert_uint_ne(before, hash_bytes("job", 3));
 }
-END_TEST
 
 /* SipHash-1-3 under the key of zeros, as another implementation has it: Python's hash()
  * of bytes with PYTHONHASHSEED=0. */
@@ -31,14 +30,12 @@ START_TEST(it_is_siphash_1_3)
     ck_assert_uint_eq(hash_bytes("latchd:1795255404825539", 23),
                       UINT64_C(12884763712737266128));
 }
-END_TEST
 
 START_TEST(length_is_part_of_the_hash)
 {
     ck_assert_uint_ne(hash_bytes("\0", 1), hash_bytes("\0\0", 2));
     ck_assert_uint_ne(hash_bytes("", 0), hash_bytes("\0", 1));
 }
-END_TEST
 
 struct named {
     UT_hash_handle hh;
@@ -89,18 +86,4 @@ START_TEST(names_made_to_collide_do_not_under_another_key)
     hash_seed(SECRET);
     ck_assert_uint_lt(longest_chain(list), 32);
     free(list);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("hash");
-    TCase *tc = tcase_create("hash");
-
-    tcase_add_test(tc, the_same_bytes_hash_the_same_and_the_key_matters);
-    tcase_add_test(tc, it_is_siphash_1_3);
-    tcase_add_test(tc, names_made_to_collide_do_not_under_another_key);
-    tcase_add_test(tc, length_is_part_of_the_hash);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -34,7 +34,6 @@ START_TEST(the_earliest_is_always_on_top)
     }
     heap_fini(&h);
 }
-END_TEST
 
 START_TEST(disarming_twice_is_harmless)
 {
@@ -49,7 +48,6 @@ START_TEST(disarming_twice_is_harmless)
     ck_assert_ptr_null(heap_min(&h));
     heap_fini(&h);
 }
-END_TEST
 
 START_TEST(what_many_took_is_given_back)
 {
@@ -76,17 +74,4 @@ START_TEST(what_many_took_is_given_back)
     ck_assert_uint_eq(h.room, least);
     heap_fini(&h);
     free(nodes);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("heap");
-    TCase *tc = tcase_create("heap");
-
-    tcase_add_test(tc, the_earliest_is_always_on_top);
-    tcase_add_test(tc, disarming_twice_is_harmless);
-    tcase_add_test(tc, what_many_took_is_given_back);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -9,12 +9,13 @@ static void setup(void)
     h = (struct histogram){ 0 };
 }
 
+TEST_GROUP(.setup = setup);
+
 START_TEST(an_empty_one_says_nothing)
 {
     ck_assert_uint_eq(histogram_quantile(&h, 500), 0);
     ck_assert_uint_eq(histogram_within(&h, 35), 0);
 }
-END_TEST
 
 START_TEST(powers_of_two_are_exact)
 {
@@ -29,7 +30,6 @@ START_TEST(powers_of_two_are_exact)
         ck_assert_uint_eq(octave == 0 ? 0 : histogram_within(&h, octave - 1), 0);
     }
 }
-END_TEST
 
 START_TEST(quantiles_are_right_to_a_quarter)
 {
@@ -47,7 +47,6 @@ START_TEST(quantiles_are_right_to_a_quarter)
     ck_assert_uint_eq(h.count, 100000);
     ck_assert_uint_eq(h.sum_us, UINT64_C(5000050000));
 }
-END_TEST
 
 START_TEST(nothing_is_never_long)
 {
@@ -55,7 +54,6 @@ START_TEST(nothing_is_never_long)
     ck_assert_uint_eq(histogram_within(&h, 0), 1);
     ck_assert_uint_eq(histogram_quantile(&h, 999), 0);
 }
-END_TEST
 
 START_TEST(what_is_too_long_counts_as_the_longest)
 {
@@ -63,7 +61,6 @@ START_TEST(what_is_too_long_counts_as_the_longest)
     ck_assert_uint_eq(histogram_within(&h, HISTOGRAM_OCTAVES - 1), 1);
     ck_assert_uint_eq(h.max_us, UINT64_MAX);
 }
-END_TEST
 
 START_TEST(what_came_since_is_known_to_a_quarter)
 {
@@ -76,21 +73,4 @@ START_TEST(what_came_since_is_known_to_a_quarter)
     histogram_add(&h, 30);
     ck_assert_uint_eq(histogram_longest_since(&h, &before), 32);
     ck_assert_uint_eq(histogram_longest_since(&h, &before), 0);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("histogram");
-    TCase *tc = tcase_create("histogram");
-
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_test(tc, an_empty_one_says_nothing);
-    tcase_add_test(tc, powers_of_two_are_exact);
-    tcase_add_test(tc, quantiles_are_right_to_a_quarter);
-    tcase_add_test(tc, nothing_is_never_long);
-    tcase_add_test(tc, what_is_too_long_counts_as_the_longest);
-    tcase_add_test(tc, what_came_since_is_known_to_a_quarter);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -22,6 +22,8 @@ static void expect(const char *want)
     ck_assert_str_eq(buf_ptr(&out), want);
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(commas_stand_between_values_only)
 {
     json_open(&json, NULL, '{');
@@ -38,7 +40,6 @@ START_TEST(commas_stand_between_values_only)
     json_close(&json, '}');
     expect("{\"a\":1,\"b\":[],\"c\":[null,true,{}],\"d\":\"x\"}");
 }
-END_TEST
 
 static const struct {
     struct span bytes;
@@ -63,12 +64,11 @@ static const struct {
     { { "", 0 }, "\"\"" },
 };
 
-START_TEST(bytes_become_what_can_be_read_and_not_mistaken)
+START_TEST(bytes_become_what_can_be_read_and_not_mistaken, TEST_ROWS(CASES))
 {
     json_bytes(&json, NULL, CASES[_i].bytes);
     expect(CASES[_i].text);
 }
-END_TEST
 
 START_TEST(every_code_point_is_read_back)
 {
@@ -100,19 +100,4 @@ START_TEST(every_code_point_is_read_back)
             ck_abort_msg("U+%04x", code); /* a million of checks would take seconds */
         }
     }
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("json");
-    TCase *tc = tcase_create("json");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, commas_stand_between_values_only);
-    tcase_add_loop_test(tc, bytes_become_what_can_be_read_and_not_mistaken, 0,
-                        (int)(sizeof(CASES) / sizeof(CASES[0])));
-    tcase_add_test(tc, every_code_point_is_read_back);
-    suite_add_tcase(s, tc);
-    return s;
 }

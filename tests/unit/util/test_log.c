@@ -53,6 +53,8 @@ static const struct log_about HOSTILE = {
     .token = 7,
 };
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(fields_follow_the_message)
 {
     const struct log_about about = { .client = 12, .name = SPAN("job:1") };
@@ -61,7 +63,6 @@ START_TEST(fields_follow_the_message)
     log_about(LOG_NOTICE, "locks", &about, "lost %d", 3);
     ck_assert_str_eq(after_time(), "notice locks: lost 3 client=12 name=job:1\n");
 }
-END_TEST
 
 START_TEST(what_clients_say_cannot_forge_a_field)
 {
@@ -73,7 +74,6 @@ START_TEST(what_clients_say_cannot_forge_a_field)
                      "name=\"a\\nerror redis: \\\"gone\\\" owner=x\\xff\\x00\" "
                      "owner=\"o=x\" token=7\n");
 }
-END_TEST
 
 START_TEST(json_lines_are_objects)
 {
@@ -92,7 +92,6 @@ START_TEST(json_lines_are_objects)
                                        "owner=x\\\\xff\\\\x00\",\"owner\":\"o=x\","
                                        "\"token\":7}\n"));
 }
-END_TEST
 
 START_TEST(the_level_decides)
 {
@@ -107,7 +106,6 @@ START_TEST(the_level_decides)
     log_notice("a", "b");
     ck_assert_str_eq(after_time(), "notice a: b\n");
 }
-END_TEST
 
 START_TEST(a_flood_is_limited_and_said)
 {
@@ -131,7 +129,6 @@ START_TEST(a_flood_is_limited_and_said)
     ck_assert_ptr_nonnull(strstr(text, "about nobody"));
     ck_assert_ptr_nonnull(strstr(text, "next"));
 }
-END_TEST
 
 /* As systemd sets it for a service whose standard error is such a file. */
 static void be_read_by_journald(bool other_file)
@@ -160,7 +157,6 @@ START_TEST(journald_is_told_the_level_and_has_a_time_of_its_own)
     ck_assert_str_eq(written(), "<7>debug a: b\n<6>info a: b?<0>c\n<5>notice a: b\n"
                                 "<4>warning a: b client=12\n<3>error a: b\n");
 }
-END_TEST
 
 START_TEST(json_for_journald_has_the_level_before_it)
 {
@@ -169,7 +165,6 @@ START_TEST(json_for_journald_has_the_level_before_it)
     log_warning("a", "b");
     ck_assert_int_eq(strncmp(written(), "<4>{\"time\":\"2", 13), 0);
 }
-END_TEST
 
 START_TEST(another_file_than_journalds_gets_the_time)
 {
@@ -189,7 +184,6 @@ START_TEST(another_file_than_journalds_gets_the_time)
     log_detect_journal();
     ck_assert_str_eq(log_priority(LOG_ERROR), "");
 }
-END_TEST
 
 START_TEST(a_log_that_nobody_reads_is_not_waited_for)
 {
@@ -215,7 +209,6 @@ START_TEST(a_log_that_nobody_reads_is_not_waited_for)
     ck_assert_ptr_nonnull(strstr(some, " lines could not be written\n"));
     ck_assert_ptr_nonnull(strstr(some, "info a: last\n"));
 }
-END_TEST
 
 START_TEST(a_full_disk_is_no_reason_to_stop)
 {
@@ -230,25 +223,4 @@ START_TEST(a_full_disk_is_no_reason_to_stop)
     log_info("a", "there is room again");
     ck_assert_ptr_nonnull(strstr(written(), "log: 2 lines could not be written\n"));
     ck_assert_ptr_nonnull(strstr(text, "info a: there is room again\n"));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("log");
-    TCase *tc = tcase_create("log");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, fields_follow_the_message);
-    tcase_add_test(tc, a_log_that_nobody_reads_is_not_waited_for);
-    tcase_add_test(tc, a_full_disk_is_no_reason_to_stop);
-    tcase_add_test(tc, what_clients_say_cannot_forge_a_field);
-    tcase_add_test(tc, json_lines_are_objects);
-    tcase_add_test(tc, journald_is_told_the_level_and_has_a_time_of_its_own);
-    tcase_add_test(tc, json_for_journald_has_the_level_before_it);
-    tcase_add_test(tc, another_file_than_journalds_gets_the_time);
-    tcase_add_test(tc, the_level_decides);
-    tcase_add_test(tc, a_flood_is_limited_and_said);
-    suite_add_tcase(s, tc);
-    return s;
 }

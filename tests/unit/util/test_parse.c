@@ -35,7 +35,7 @@ static const struct {
     { "99999999999999999999999", false, 0 },
 };
 
-START_TEST(numbers_are_parsed_strictly)
+START_TEST(numbers_are_parsed_strictly, TEST_ROWS(NUMBERS))
 {
     uint64_t value = 99;
 
@@ -43,7 +43,6 @@ START_TEST(numbers_are_parsed_strictly)
                      NUMBERS[_i].ok);
     ck_assert_uint_eq(value, NUMBERS[_i].ok ? NUMBERS[_i].value : 99);
 }
-END_TEST
 
 START_TEST(units_multiply)
 {
@@ -58,7 +57,6 @@ START_TEST(units_multiply)
     ck_assert(parse_size(SPAN("8mb"), &value) && value == 8U << 20);
     ck_assert(!parse_size(SPAN("8mib"), &value));
 }
-END_TEST
 
 START_TEST(signed_numbers)
 {
@@ -68,7 +66,6 @@ START_TEST(signed_numbers)
     ck_assert(!parse_i64(SPAN("--1"), &value));
     ck_assert(!parse_i64(SPAN("-"), &value));
 }
-END_TEST
 
 START_TEST(percent_and_two_digits_are_a_byte)
 {
@@ -83,7 +80,6 @@ START_TEST(percent_and_two_digits_are_a_byte)
     ck_assert_int_eq(parse_hex_byte('0', '0'), 0);
     ck_assert_int_eq(parse_hex_byte('g', '0'), -1);
 }
-END_TEST
 
 START_TEST(spans_are_cut_where_a_byte_stands)
 {
@@ -99,20 +95,4 @@ START_TEST(spans_are_cut_where_a_byte_stands)
     ck_assert(span_eq(part, SPAN("a@b")) && span_eq(rest, SPAN("c")));
     ck_assert(!span_cut(&rest, '@', &part));
     ck_assert(span_eq(rest, SPAN("c")));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("parse");
-    TCase *tc = tcase_create("parse");
-
-    tcase_add_loop_test(tc, numbers_are_parsed_strictly, 0,
-                        (int)(sizeof(NUMBERS) / sizeof(NUMBERS[0])));
-    tcase_add_test(tc, units_multiply);
-    tcase_add_test(tc, signed_numbers);
-    tcase_add_test(tc, spans_are_cut_where_a_byte_stands);
-    tcase_add_test(tc, percent_and_two_digits_are_a_byte);
-    suite_add_tcase(s, tc);
-    return s;
 }

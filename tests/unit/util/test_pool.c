@@ -17,7 +17,6 @@ START_TEST(memory_is_zeroed_each_time)
     pool_free(&pool, a);
     pool_fini(&pool);
 }
-END_TEST
 
 /* Where sizes get mixed up, AddressSanitizer or malloc()'s own checks tell. */
 START_TEST(a_block_has_room_for_what_was_asked)
@@ -35,7 +34,6 @@ START_TEST(a_block_has_room_for_what_was_asked)
     }
     pool_fini(&pool);
 }
-END_TEST
 
 START_TEST(what_a_burst_took_goes_back)
 {
@@ -54,24 +52,9 @@ START_TEST(what_a_burst_took_goes_back)
     ck_assert_uint_le(kept, POOL_KEEP_MAX);
     pool_fini(&pool);
 }
-END_TEST
 
 START_TEST(nothing_can_be_freed)
 {
     pool_free(&pool, NULL);
     pool_fini(&pool);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("pool");
-    TCase *tc = tcase_create("pool");
-
-    tcase_add_test(tc, memory_is_zeroed_each_time);
-    tcase_add_test(tc, a_block_has_room_for_what_was_asked);
-    tcase_add_test(tc, what_a_burst_took_goes_back);
-    tcase_add_test(tc, nothing_can_be_freed);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -17,7 +17,6 @@ START_TEST(plain_text_stands_in_quotes)
     check(SPAN_NONE, "\"\"");
     check(SPAN("job:1 ~"), "\"job:1 ~\"");
 }
-END_TEST
 
 START_TEST(what_could_mislead_is_escaped)
 {
@@ -25,16 +24,4 @@ START_TEST(what_could_mislead_is_escaped)
     check(SPAN("\n\r\t\a\b"), "\"\\n\\r\\t\\a\\b\"");
     check(SPAN("\0\x01\x7f\xff"), "\"\\x00\\x01\\x7f\\xff\"");
     check(SPAN("x\n+OK"), "\"x\\n+OK\"");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("repr");
-    TCase *tc = tcase_create("repr");
-
-    tcase_add_test(tc, plain_text_stands_in_quotes);
-    tcase_add_test(tc, what_could_mislead_is_escaped);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -20,7 +20,7 @@ static const struct {
     { 200, "0e43b981f4ae2c16bc6a798920eb9f1490c3d7fc" },
 };
 
-START_TEST(digests_are_those_of_sha1sum)
+START_TEST(digests_are_those_of_sha1sum, TEST_ROWS(CASES))
 {
     char text[200], hex[SHA1_HEX_LEN + 1];
 
@@ -29,16 +29,4 @@ START_TEST(digests_are_those_of_sha1sum)
     }
     sha1_hex(span_of(text, CASES[_i].len), hex);
     ck_assert_str_eq(hex, CASES[_i].hex);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("sha1");
-    TCase *tc = tcase_create("sha1");
-
-    tcase_add_loop_test(tc, digests_are_those_of_sha1sum, 0,
-                        (int)(sizeof(CASES) / sizeof(CASES[0])));
-    suite_add_tcase(s, tc);
-    return s;
 }

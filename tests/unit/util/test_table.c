@@ -80,6 +80,8 @@ static void see(void *ctx, struct table_node *node)
     container_of(node, struct thing, node)->seen++;
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(an_empty_one_has_nothing)
 {
     struct table_walk w;
@@ -88,7 +90,6 @@ START_TEST(an_empty_one_has_nothing)
     ck_assert_ptr_null(table_walk(&w, &t));
     ck_assert_uint_eq(table_scan(&t, 7, see, NULL), 0);
 }
-END_TEST
 
 /* Hashes, numbers in a row, and numbers that leave gaps. */
 static uint64_t key_of(int way, size_t i)
@@ -96,7 +97,7 @@ static uint64_t key_of(int way, size_t i)
     return way == 0 ? roll() : way == 1 ? i : i * 4096;
 }
 
-START_TEST(what_is_there_is_found_and_nothing_else)
+START_TEST(what_is_there_is_found_and_nothing_else, 3)
 {
     for (size_t i = 0; i < SOME; i++) {
         (void)put(i, key_of(_i, i));
@@ -112,7 +113,6 @@ START_TEST(what_is_there_is_found_and_nothing_else)
     ck_assert_uint_eq(t.count, 0);
     all_are_as_they_should(SOME);
 }
-END_TEST
 
 START_TEST(those_with_the_same_key_are_told_apart)
 {
@@ -130,7 +130,6 @@ START_TEST(those_with_the_same_key_are_told_apart)
     take(51);
     all_are_as_they_should(100);
 }
-END_TEST
 
 /* The most work that one of so many inserts does, in nodes. */
 static size_t most_moved(size_t count)
@@ -150,7 +149,6 @@ START_TEST(no_insert_moves_more_than_a_few)
     ck_assert_uint_lt(most_moved(MANY), 16);
     ck_assert_uint_ge(t.size + 1, t.count);
 }
-END_TEST
 
 START_TEST(no_removal_joins_more_than_a_few_buckets_and_memory_comes_back)
 {
@@ -164,7 +162,6 @@ START_TEST(no_removal_joins_more_than_a_few_buckets_and_memory_comes_back)
     }
     ck_assert_uint_eq(t.size, 8);
 }
-END_TEST
 
 START_TEST(coming_and_going_at_one_size_changes_no_bucket)
 {
@@ -178,7 +175,6 @@ START_TEST(coming_and_going_at_one_size_changes_no_bucket)
         ck_assert_uint_eq(t.size, size);
     }
 }
-END_TEST
 
 START_TEST(a_walk_gives_each_once_and_may_remove_it)
 {
@@ -199,7 +195,6 @@ START_TEST(a_walk_gives_each_once_and_may_remove_it)
     ck_assert_uint_le(t.size, SOME / 10 * 2); /* what it put off it has done */
     all_are_as_they_should(SOME);
 }
-END_TEST
 
 START_TEST(what_is_added_on_a_walk_costs_it_nothing)
 {
@@ -223,7 +218,6 @@ START_TEST(what_is_added_on_a_walk_costs_it_nothing)
     }
     all_are_as_they_should(4 * SOME);
 }
-END_TEST
 
 START_TEST(a_walk_may_be_broken_off)
 {
@@ -234,9 +228,8 @@ START_TEST(a_walk_may_be_broken_off)
     table_walk_end(&w);
     ck_assert_uint_eq(t.walks, 0);
 }
-END_TEST
 
-START_TEST(a_scan_of_what_stays_gives_each_once)
+START_TEST(a_scan_of_what_stays_gives_each_once, 8)
 {
     uint64_t cursor = 0;
 
@@ -248,19 +241,19 @@ START_TEST(a_scan_of_what_stays_gives_each_once)
         ck_assert_uint_eq(things[i].seen, 1);
     }
 }
-END_TEST
 
-START_TEST(a_scan_while_it_grows_repeats_nothing_and_misses_nothing)
+START_TEST(a_scan_while_it_grows_repeats_nothing_and_misses_nothing, 5)
 {
-    size_t added = (size_t)(100 + _i * 7);
+    size_t step = (size_t)_i + 1;
+    size_t added = 100 + step * 7;
     size_t old = added;
     uint64_t cursor = 0;
 
     put_some(0, added);
     do {
         cursor = table_scan(&t, cursor, see, NULL);
-        put_some(added, added + (size_t)_i);
-        added += (size_t)_i;
+        put_some(added, added + step);
+        added += step;
     } while (cursor != 0 && added < MANY / 2);
     while (cursor != 0) {
         cursor = table_scan(&t, cursor, see, NULL);
@@ -270,9 +263,8 @@ START_TEST(a_scan_while_it_grows_repeats_nothing_and_misses_nothing)
         ck_assert(i >= old || things[i].seen == 1);
     }
 }
-END_TEST
 
-START_TEST(a_scan_while_it_shrinks_misses_nothing)
+START_TEST(a_scan_while_it_shrinks_misses_nothing, 6)
 {
     size_t left = SOME;
     uint64_t cursor = 0;
@@ -288,7 +280,6 @@ START_TEST(a_scan_while_it_shrinks_misses_nothing)
         ck_assert_uint_ge(things[i].seen, 1);
     }
 }
-END_TEST
 
 START_TEST(a_scan_while_it_goes_up_and_down_misses_nothing)
 {
@@ -313,29 +304,4 @@ START_TEST(a_scan_while_it_goes_up_and_down_misses_nothing)
     for (size_t i = 0; i < STAY; i++) {
         ck_assert_uint_ge(things[i].seen, 1);
     }
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("table");
-    TCase *tc = tcase_create("table");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, an_empty_one_has_nothing);
-    tcase_add_loop_test(tc, what_is_there_is_found_and_nothing_else, 0, 3);
-    tcase_add_test(tc, those_with_the_same_key_are_told_apart);
-    tcase_add_test(tc, no_insert_moves_more_than_a_few);
-    tcase_add_test(tc, no_removal_joins_more_than_a_few_buckets_and_memory_comes_back);
-    tcase_add_test(tc, coming_and_going_at_one_size_changes_no_bucket);
-    tcase_add_test(tc, a_walk_gives_each_once_and_may_remove_it);
-    tcase_add_test(tc, what_is_added_on_a_walk_costs_it_nothing);
-    tcase_add_test(tc, a_walk_may_be_broken_off);
-    tcase_add_loop_test(tc, a_scan_of_what_stays_gives_each_once, 0, 8);
-    tcase_add_loop_test(tc, a_scan_while_it_grows_repeats_nothing_and_misses_nothing, 1,
-                        6);
-    tcase_add_loop_test(tc, a_scan_while_it_shrinks_misses_nothing, 0, 6);
-    tcase_add_test(tc, a_scan_while_it_goes_up_and_down_misses_nothing);
-    suite_add_tcase(s, tc);
-    return s;
 }

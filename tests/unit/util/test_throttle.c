@@ -33,6 +33,8 @@ static int takes_until_refused(struct span key, uint64_t now_ms)
     return count;
 }
 
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
 START_TEST(a_key_has_its_burst_and_then_its_rate)
 {
     ck_assert_int_eq(takes_until_refused(HERE, 1000), BURST);
@@ -41,7 +43,6 @@ START_TEST(a_key_has_its_burst_and_then_its_rate)
     ck_assert_int_eq(takes_until_refused(HERE, 2000), PER_SECOND);
     ck_assert_int_eq(takes_until_refused(HERE, 1000000), BURST);
 }
-END_TEST
 
 START_TEST(who_does_not_take_is_never_refused)
 {
@@ -50,7 +51,6 @@ START_TEST(who_does_not_take_is_never_refused)
     }
     ck_assert_uint_eq(throttle_count(throttle), 0);
 }
-END_TEST
 
 START_TEST(many_keys_cost_bounded_memory_and_are_forgotten)
 {
@@ -66,18 +66,4 @@ START_TEST(many_keys_cost_bounded_memory_and_are_forgotten)
     throttle_take(throttle, HERE, 100000);
     ck_assert_uint_eq(throttle_count(throttle), 1);
     ck_assert(throttle_allows(throttle, THERE, 100000));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("throttle");
-    TCase *tc = tcase_create("throttle");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_key_has_its_burst_and_then_its_rate);
-    tcase_add_test(tc, who_does_not_take_is_never_refused);
-    tcase_add_test(tc, many_keys_cost_bounded_memory_and_are_forgotten);
-    suite_add_tcase(s, tc);
-    return s;
 }

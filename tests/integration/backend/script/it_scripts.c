@@ -11,13 +11,14 @@
 
 static const char ID_1[] = "latchd:id:11111111-1111-4111-8111-111111111111";
 
-START_TEST(script_load_answers_the_embedded_sha1)
+TEST_GROUP(.teardown = peer_teardown, .timeout_s = 30);
+
+START_TEST(script_load_answers_the_embedded_sha1, LUA_COUNT)
 {
     redis_expect(peer_redis(), LUA_SCRIPTS[PUBLISH_PLAIN][_i].sha1, "SCRIPT LOAD %b",
                  LUA_SCRIPTS[PUBLISH_PLAIN][_i].text,
                  LUA_SCRIPTS[PUBLISH_PLAIN][_i].len);
 }
-END_TEST
 
 START_TEST(a_free_lock_is_taken_in_redissons_layout)
 {
@@ -37,7 +38,6 @@ START_TEST(a_free_lock_is_taken_in_redissons_layout)
     ck_assert_int_gt(redis_ask_int(r, "PTTL latchd:fence:{n}"), OP_FENCE_TTL_MS);
     ck_assert_int_eq(redis_ask_int(r, "DBSIZE"), 2);
 }
-END_TEST
 
 START_TEST(a_name_with_a_brace_is_not_braced_again)
 {
@@ -46,7 +46,6 @@ START_TEST(a_name_with_a_brace_is_not_braced_again)
                                    "latchd:fence:my:{t}:x", "latchd:entries:my:{t}:x"),
                      2);
 }
-END_TEST
 
 START_TEST(tokens_grow_beyond_the_last_the_clock_and_what_was_seen)
 {
@@ -60,7 +59,6 @@ START_TEST(tokens_grow_beyond_the_last_the_clock_and_what_was_seen)
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL n latchd:fence:{n}"), 2);
     ck_assert_uint_lt(take("n", claim_anonymous("q:3")), far);
 }
-END_TEST
 
 START_TEST(asking_again_finds_the_same_grant)
 {
@@ -82,7 +80,6 @@ START_TEST(asking_again_finds_the_same_grant)
     ck_assert_uint_eq(take("o", claim_named("o", "id:2")), token);
     redis_expect(peer_redis(), "2", "HGET o o");
 }
-END_TEST
 
 START_TEST(busy_tells_the_time_that_is_left)
 {
@@ -94,7 +91,6 @@ START_TEST(busy_tells_the_time_that_is_left)
     ck_assert_int_eq(r->status, OP_BUSY);
     ck_assert(r->ttl_ms > LEASE - 5000 && r->ttl_ms <= LEASE);
 }
-END_TEST
 
 START_TEST(reenter_only_leaves_a_free_lock)
 {
@@ -107,7 +103,6 @@ START_TEST(reenter_only_leaves_a_free_lock)
     (void)take("n", claim_named("o", "id:0"));
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->count, 2);
 }
-END_TEST
 
 START_TEST(reentry_raises_the_ttl_and_never_lowers_it)
 {
@@ -127,7 +122,6 @@ START_TEST(reentry_raises_the_ttl_and_never_lowers_it)
     (void)run_as(INSTANCE_A, &shorter);
     ck_assert_int_gt(redis_ask_int(peer_redis(), "PTTL n"), 0);
 }
-END_TEST
 
 START_TEST(left_over_entries_of_an_expired_hold_do_not_count)
 {
@@ -136,7 +130,6 @@ START_TEST(left_over_entries_of_an_expired_hold_do_not_count)
     (void)take("n", claim_named("o", "id:2"));
     ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN latchd:entries:{n}"), 1);
 }
-END_TEST
 
 /* Golden vectors of Redisson's RLock, with a latchd client as one of the parties. */
 START_TEST(redisson_and_latchd_exclude_each_other)
@@ -163,7 +156,6 @@ START_TEST(redisson_and_latchd_exclude_each_other)
     ck_assert(run_as(INSTANCE_A, &unlock)->freed);
     ck_assert_int_eq(redisson_acquire("n", REDISSON_B, LEASE), -1);
 }
-END_TEST
 
 START_TEST(an_owner_shared_with_redisson_counts_together)
 {
@@ -178,7 +170,6 @@ START_TEST(an_owner_shared_with_redisson_counts_together)
     redis_expect(peer_redis(), "1", "HGET n %s", REDISSON_A);
     ck_assert_int_eq(redisson_release("n", REDISSON_A, "r"), 1);
 }
-END_TEST
 
 static const char *const FOREIGN[] = {
     "SET n x",
@@ -186,7 +177,7 @@ static const char *const FOREIGN[] = {
     "RPUSH n x",
 };
 
-START_TEST(a_name_of_another_kind_is_refused_by_every_op)
+START_TEST(a_name_of_another_kind_is_refused_by_every_op, 3)
 {
     struct renew_item item = { .name = SPAN("n"),
                                .field = span_str(ID_1),
@@ -217,7 +208,6 @@ START_TEST(a_name_of_another_kind_is_refused_by_every_op)
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 1);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "PTTL n"), -1);
 }
-END_TEST
 
 START_TEST(one_renewal_serves_many_and_none_spoils_the_others)
 {
@@ -256,7 +246,6 @@ START_TEST(one_renewal_serves_many_and_none_spoils_the_others)
     ck_assert_int_gt(redis_ask_int(peer_redis(), "PTTL n99"), LEASE);
     ck_assert_int_le(redis_ask_int(peer_redis(), "PTTL n9"), LEASE);
 }
-END_TEST
 
 START_TEST(a_renewal_raises_unless_it_is_exact)
 {
@@ -286,7 +275,6 @@ START_TEST(a_renewal_raises_unless_it_is_exact)
     ck_assert_int_gt(redis_ask_int(r, "PTTL latchd:fence:{n}"), 86400000);
     ck_assert_int_gt(redis_ask_int(r, "PTTL latchd:keeper:{n}:%s", ID_1), 86400000);
 }
-END_TEST
 
 /* The same script for a Redis that takes no GT: here, one whose word for it is another.
  */
@@ -310,7 +298,6 @@ START_TEST(a_renewal_raises_where_redis_knows_no_gt)
     }
     free(text);
 }
-END_TEST
 
 START_TEST(an_exact_renewal_does_not_cut_a_lease_that_others_count_on)
 {
@@ -332,7 +319,6 @@ START_TEST(an_exact_renewal_does_not_cut_a_lease_that_others_count_on)
     ck_assert_int_eq(run_as(INSTANCE_A, &renew)->items[0], RENEW_OK);
     ck_assert_int_le(redis_ask_int(peer_redis(), "PTTL n"), 1000);
 }
-END_TEST
 
 START_TEST(inspect_tells_owners_ttl_and_fence)
 {
@@ -352,7 +338,6 @@ START_TEST(inspect_tells_owners_ttl_and_fence)
     ck_assert(span_eq(r->owner, SPAN("f" INSTANCE_A "o")));
     ck_assert_int_gt(r->ttl_ms, 0);
 }
-END_TEST
 
 START_TEST(inspect_is_bounded)
 {
@@ -363,7 +348,6 @@ START_TEST(inspect_is_bounded)
     ck_assert_uint_gt(run_as(INSTANCE_A, &op)->field_count, 900);
     ck_assert_uint_le(run_as(INSTANCE_A, &op)->field_count, SCRIPT_FIELDS_MAX);
 }
-END_TEST
 
 START_TEST(a_user_who_may_not_set_a_ttl_leaves_no_lock_behind)
 {
@@ -373,35 +357,4 @@ START_TEST(a_user_who_may_not_set_a_ttl_leaves_no_lock_behind)
     redis_expect(peer_redis(), "OK", "AUTH u p");
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_ERROR);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("scripts");
-    TCase *tc = tcase_create("scripts");
-
-    tcase_add_checked_fixture(tc, NULL, peer_teardown);
-    tcase_set_timeout(tc, 30);
-    tcase_add_loop_test(tc, script_load_answers_the_embedded_sha1, 0, LUA_COUNT);
-    tcase_add_test(tc, a_free_lock_is_taken_in_redissons_layout);
-    tcase_add_test(tc, a_name_with_a_brace_is_not_braced_again);
-    tcase_add_test(tc, tokens_grow_beyond_the_last_the_clock_and_what_was_seen);
-    tcase_add_test(tc, asking_again_finds_the_same_grant);
-    tcase_add_test(tc, busy_tells_the_time_that_is_left);
-    tcase_add_test(tc, reenter_only_leaves_a_free_lock);
-    tcase_add_test(tc, reentry_raises_the_ttl_and_never_lowers_it);
-    tcase_add_test(tc, left_over_entries_of_an_expired_hold_do_not_count);
-    tcase_add_test(tc, redisson_and_latchd_exclude_each_other);
-    tcase_add_test(tc, an_owner_shared_with_redisson_counts_together);
-    tcase_add_loop_test(tc, a_name_of_another_kind_is_refused_by_every_op, 0, 3);
-    tcase_add_test(tc, one_renewal_serves_many_and_none_spoils_the_others);
-    tcase_add_test(tc, a_renewal_raises_unless_it_is_exact);
-    tcase_add_test(tc, a_renewal_raises_where_redis_knows_no_gt);
-    tcase_add_test(tc, an_exact_renewal_does_not_cut_a_lease_that_others_count_on);
-    tcase_add_test(tc, inspect_tells_owners_ttl_and_fence);
-    tcase_add_test(tc, inspect_is_bounded);
-    tcase_add_test(tc, a_user_who_may_not_set_a_ttl_leaves_no_lock_behind);
-    suite_add_tcase(s, tc);
-    return s;
 }

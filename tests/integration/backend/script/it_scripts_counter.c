@@ -44,7 +44,9 @@ static struct op take_of(int i)
     return op;
 }
 
-START_TEST(a_token_is_above_the_counter_and_raises_it)
+TEST_GROUP(.teardown = peer_teardown, .timeout_s = 30);
+
+START_TEST(a_token_is_above_the_counter_and_raises_it, 8)
 {
     struct op op = take_of(_i);
     const struct op_result *r;
@@ -55,9 +57,8 @@ START_TEST(a_token_is_above_the_counter_and_raises_it)
     ck_assert_uint_eq(r->token, AHEAD + 1);
     expect_counted(AHEAD + 1);
 }
-END_TEST
 
-START_TEST(a_counter_that_is_behind_is_raised_and_keeps_its_TTL)
+START_TEST(a_counter_that_is_behind_is_raised_and_keeps_its_TTL, 8)
 {
     struct op op = take_of(_i);
     const struct op_result *r;
@@ -73,18 +74,16 @@ START_TEST(a_counter_that_is_behind_is_raised_and_keeps_its_TTL)
     ttl = redis_ask_int(peer_redis(), "PTTL redisson_lock_token:{n}");
     ck_assert(ttl > 0 && ttl <= 100000);
 }
-END_TEST
 
-START_TEST(where_nobody_counts_there_is_no_counter)
+START_TEST(where_nobody_counts_there_is_no_counter, 8)
 {
     struct op op = take_of(_i);
 
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS redisson_lock_token:{n}"), 0);
 }
-END_TEST
 
-START_TEST(a_hand_over_counts)
+START_TEST(a_hand_over_counts, 3)
 {
     struct op op = op_release("n", TARGET_REQUEST, NULL, "q:9");
     const struct op_result *r;
@@ -98,9 +97,8 @@ START_TEST(a_hand_over_counts)
     ck_assert_uint_eq(r->token, AHEAD + 1);
     expect_counted(AHEAD + 1);
 }
-END_TEST
 
-START_TEST(a_hand_over_to_a_reader_or_writer_counts)
+START_TEST(a_hand_over_to_a_reader_or_writer_counts, 2)
 {
     struct op op = rw_release_of(rw_writer("p:write", "id:9"));
     const struct op_result *r;
@@ -114,7 +112,6 @@ START_TEST(a_hand_over_to_a_reader_or_writer_counts)
     ck_assert_uint_eq(r->token, AHEAD + 1);
     expect_counted(AHEAD + 1);
 }
-END_TEST
 
 START_TEST(each_of_several_counts_for_itself)
 {
@@ -132,9 +129,8 @@ START_TEST(each_of_several_counts_for_itself)
     expect_counted(AHEAD + 1);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS redisson_lock_token:{m}"), 0);
 }
-END_TEST
 
-START_TEST(an_mlock_counts)
+START_TEST(an_mlock_counts, 3)
 {
     struct batch_item items[] = { { .name = SPAN("m"), .claim = claim_of(_i) },
                                   { .name = SPAN("n"), .claim = claim_of(_i) } };
@@ -149,7 +145,6 @@ START_TEST(an_mlock_counts)
     ck_assert_uint_eq(r->batch[1].token, AHEAD + 1);
     expect_counted(AHEAD + 1);
 }
-END_TEST
 
 START_TEST(a_master_of_a_quorum_refuses_what_is_not_above_it)
 {
@@ -165,7 +160,6 @@ START_TEST(a_master_of_a_quorum_refuses_what_is_not_above_it)
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     expect_counted(2001);
 }
-END_TEST
 
 START_TEST(what_is_put_back_raises_the_counter_again)
 {
@@ -182,9 +176,8 @@ START_TEST(what_is_put_back_raises_the_counter_again)
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     expect_counted(AHEAD);
 }
-END_TEST
 
-START_TEST(what_is_no_counter_is_left_alone)
+START_TEST(what_is_no_counter_is_left_alone, 8)
 {
     struct op op = take_of(_i);
 
@@ -192,7 +185,6 @@ START_TEST(what_is_no_counter_is_left_alone)
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "LLEN redisson_lock_token:{n}"), 1);
 }
-END_TEST
 
 /* What Redisson cannot have written, and a number without room for tokens above it. */
 static const char *const NO_COUNTER[] = { "9007000000000000",
@@ -206,7 +198,7 @@ static const char *const NO_COUNTER[] = { "9007000000000000",
                                           "text",
                                           "" };
 
-START_TEST(a_text_that_is_no_counter_is_left_alone)
+START_TEST(a_text_that_is_no_counter_is_left_alone, 10)
 {
     for (int i = 0; i < 8; i++) {
         struct op op = take_of(i);
@@ -221,9 +213,8 @@ START_TEST(a_text_that_is_no_counter_is_left_alone)
         redis_expect(peer_redis(), NO_COUNTER[_i], "GET redisson_lock_token:{n}");
     }
 }
-END_TEST
 
-START_TEST(the_last_counter_that_counts_leads_to_a_token)
+START_TEST(the_last_counter_that_counts_leads_to_a_token, 8)
 {
     struct op op = take_of(_i);
     const struct op_result *r;
@@ -234,9 +225,8 @@ START_TEST(the_last_counter_that_counts_leads_to_a_token)
     ck_assert_uint_eq(r->token, UINT64_C(9007000000000000));
     expect_counted(r->token);
 }
-END_TEST
 
-START_TEST(several_at_once_leave_alone_what_is_no_counter)
+START_TEST(several_at_once_leave_alone_what_is_no_counter, 10)
 {
     struct op ops[2] = { op_acquire("m", claim_anonymous("q:1")),
                          op_acquire("n", claim_anonymous("q:2")) };
@@ -251,9 +241,8 @@ START_TEST(several_at_once_leave_alone_what_is_no_counter)
     }
     redis_expect(peer_redis(), NO_COUNTER[_i], "GET redisson_lock_token:{n}");
 }
-END_TEST
 
-START_TEST(what_is_put_back_leaves_alone_what_is_no_counter)
+START_TEST(what_is_put_back_leaves_alone_what_is_no_counter, 10)
 {
     static const struct restore_entry KEPT[] = { { .entry = SPAN(""),
                                                    .for_ms = 1000 } };
@@ -267,30 +256,4 @@ START_TEST(what_is_put_back_leaves_alone_what_is_no_counter)
     redis_expect(peer_redis(), "OK", "SET redisson_lock_token:{n} %s", NO_COUNTER[_i]);
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     redis_expect(peer_redis(), NO_COUNTER[_i], "GET redisson_lock_token:{n}");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("scripts_counter");
-    TCase *tc = tcase_create("scripts_counter");
-
-    tcase_add_checked_fixture(tc, NULL, peer_teardown);
-    tcase_set_timeout(tc, 30);
-    tcase_add_loop_test(tc, a_token_is_above_the_counter_and_raises_it, 0, 8);
-    tcase_add_loop_test(tc, a_counter_that_is_behind_is_raised_and_keeps_its_TTL, 0, 8);
-    tcase_add_loop_test(tc, where_nobody_counts_there_is_no_counter, 0, 8);
-    tcase_add_loop_test(tc, a_hand_over_counts, 0, 3);
-    tcase_add_loop_test(tc, a_hand_over_to_a_reader_or_writer_counts, 0, 2);
-    tcase_add_test(tc, each_of_several_counts_for_itself);
-    tcase_add_loop_test(tc, an_mlock_counts, 0, 3);
-    tcase_add_test(tc, a_master_of_a_quorum_refuses_what_is_not_above_it);
-    tcase_add_test(tc, what_is_put_back_raises_the_counter_again);
-    tcase_add_loop_test(tc, what_is_no_counter_is_left_alone, 0, 8);
-    tcase_add_loop_test(tc, a_text_that_is_no_counter_is_left_alone, 0, 10);
-    tcase_add_loop_test(tc, the_last_counter_that_counts_leads_to_a_token, 0, 8);
-    tcase_add_loop_test(tc, several_at_once_leave_alone_what_is_no_counter, 0, 10);
-    tcase_add_loop_test(tc, what_is_put_back_leaves_alone_what_is_no_counter, 0, 10);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -77,7 +77,9 @@ static struct claim claim_of(enum owner_kind kind)
                                    : claim_named("o", "id:1");
 }
 
-START_TEST(a_lock_is_not_taken)
+TEST_GROUP(.teardown = peer_teardown, .timeout_s = 30);
+
+START_TEST(a_lock_is_not_taken, TEST_ROWS(TAKES))
 {
     struct op op = op_acquire("n", claim_of(TAKES[_i].kind));
 
@@ -89,7 +91,6 @@ START_TEST(a_lock_is_not_taken)
     make_foreign(TAKES[_i].key);
     expect_refused(&op);
 }
-END_TEST
 
 static const char *const RW_KEYS[] = {
     "latchd:fence:{n}",
@@ -98,7 +99,7 @@ static const char *const RW_KEYS[] = {
     READ_HOLD,
 };
 
-START_TEST(a_read_lock_is_not_taken)
+START_TEST(a_read_lock_is_not_taken, 4)
 {
     struct op op = rw_acquire(rw_reader("o", "id:1"));
 
@@ -106,16 +107,14 @@ START_TEST(a_read_lock_is_not_taken)
     expect_refused(&op);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
 }
-END_TEST
 
-START_TEST(a_write_lock_is_not_taken)
+START_TEST(a_write_lock_is_not_taken, 3)
 {
     struct op op = rw_acquire(rw_writer("o:write", "id:1"));
 
     make_foreign(RW_KEYS[_i]);
     expect_refused(&op);
 }
-END_TEST
 
 /* A name of an older version, or of Redisson: another lock. */
 START_TEST(a_reader_does_not_enter_again_over_another_lock)
@@ -134,7 +133,6 @@ START_TEST(a_reader_does_not_enter_again_over_another_lock)
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN {n}:o:rwlock_timeout:2"), 1);
 }
-END_TEST
 
 START_TEST(force_on_whoever_reads_leaves_another_lock)
 {
@@ -147,7 +145,6 @@ START_TEST(force_on_whoever_reads_leaves_another_lock)
     ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN %s", READ_HOLD), 1);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
 }
-END_TEST
 
 static const char *const BESIDE[] = {
     ("latchd:keeper:{n}:" RW_ID),
@@ -156,7 +153,7 @@ static const char *const BESIDE[] = {
     "latchd:fence:{n}",
 };
 
-START_TEST(a_lock_is_neither_released_nor_handed_over)
+START_TEST(a_lock_is_neither_released_nor_handed_over, 4)
 {
     struct op op = op_release("n", TARGET_FIELD, RW_ID, NULL);
 
@@ -167,9 +164,8 @@ START_TEST(a_lock_is_neither_released_nor_handed_over)
     op.claim = claim_id(ID_2);
     expect_refused(&op);
 }
-END_TEST
 
-START_TEST(a_lock_is_not_handed_over_to_whom_it_cannot_belong)
+START_TEST(a_lock_is_not_handed_over_to_whom_it_cannot_belong, 2)
 {
     struct op op = op_release("n", TARGET_REQUEST, NULL, "q:1");
 
@@ -179,7 +175,6 @@ START_TEST(a_lock_is_not_handed_over_to_whom_it_cannot_belong)
     make_foreign(_i == 0 ? "latchd:keeper:{n}:" RW_ID : "latchd:entries:{n}");
     expect_refused(&op);
 }
-END_TEST
 
 START_TEST(a_read_lock_is_not_handed_over_either)
 {
@@ -191,9 +186,8 @@ START_TEST(a_read_lock_is_not_handed_over_either)
     make_foreign(READ_HOLD);
     expect_refused(&op);
 }
-END_TEST
 
-START_TEST(a_hold_is_not_put_back)
+START_TEST(a_hold_is_not_put_back, 3)
 {
     static const struct restore_entry KEPT[] = { { .entry = SPAN("id:1"),
                                                    .for_ms = 1000 } };
@@ -213,7 +207,6 @@ START_TEST(a_hold_is_not_put_back)
                            : READ_HOLD);
     expect_refused(&op);
 }
-END_TEST
 
 /* It may be gone before it is asked for again, but it is not held any more. */
 START_TEST(a_release_whose_mark_cannot_be_left_is_one)
@@ -225,26 +218,4 @@ START_TEST(a_release_whose_mark_cannot_be_left_is_one)
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN latchd:ended:{n}:%s", RW_ID), 1);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("scripts_foreign");
-    TCase *tc = tcase_create("scripts_foreign");
-
-    tcase_add_checked_fixture(tc, NULL, peer_teardown);
-    tcase_set_timeout(tc, 30);
-    tcase_add_loop_test(tc, a_lock_is_not_taken, 0, sizeof TAKES / sizeof *TAKES);
-    tcase_add_loop_test(tc, a_read_lock_is_not_taken, 0, 4);
-    tcase_add_loop_test(tc, a_write_lock_is_not_taken, 0, 3);
-    tcase_add_test(tc, a_reader_does_not_enter_again_over_another_lock);
-    tcase_add_test(tc, force_on_whoever_reads_leaves_another_lock);
-    tcase_add_loop_test(tc, a_lock_is_neither_released_nor_handed_over, 0, 4);
-    tcase_add_loop_test(tc, a_lock_is_not_handed_over_to_whom_it_cannot_belong, 0, 2);
-    tcase_add_test(tc, a_read_lock_is_not_handed_over_either);
-    tcase_add_loop_test(tc, a_hold_is_not_put_back, 0, 3);
-    tcase_add_test(tc, a_release_whose_mark_cannot_be_left_is_one);
-    suite_add_tcase(s, tc);
-    return s;
 }

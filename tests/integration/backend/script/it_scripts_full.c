@@ -42,7 +42,9 @@ static struct op hold_of(int way)
     }
 }
 
-START_TEST(a_lock_is_released_and_a_second_copy_says_the_same)
+TEST_GROUP(.teardown = peer_teardown, .timeout_s = 30);
+
+START_TEST(a_lock_is_released_and_a_second_copy_says_the_same, 6)
 {
     struct op op = hold_of(_i);
 
@@ -52,7 +54,6 @@ START_TEST(a_lock_is_released_and_a_second_copy_says_the_same)
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_ENDED);
 }
-END_TEST
 
 /* What gathered calls look for first. */
 START_TEST(a_lock_is_released_by_its_field_and_token)
@@ -69,7 +70,6 @@ START_TEST(a_lock_is_released_by_its_field_and_token)
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_ENDED);
 }
-END_TEST
 
 START_TEST(one_entry_of_several_is_given_back)
 {
@@ -81,9 +81,8 @@ START_TEST(one_entry_of_several_is_given_back)
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     redis_expect(peer_redis(), "1", "HGET n o");
 }
-END_TEST
 
-START_TEST(a_lock_is_handed_over)
+START_TEST(a_lock_is_handed_over, 6)
 {
     struct op op = hold_of(_i);
 
@@ -94,9 +93,8 @@ START_TEST(a_lock_is_handed_over)
     redis_expect(peer_redis(), "1", "HGET n %s", ID_2);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN n"), 1);
 }
-END_TEST
 
-START_TEST(a_head_of_the_fair_queue_that_has_no_score_is_no_hindrance)
+START_TEST(a_head_of_the_fair_queue_that_has_no_score_is_no_hindrance, 6)
 {
     struct op op = hold_of(_i);
 
@@ -107,7 +105,6 @@ START_TEST(a_head_of_the_fair_queue_that_has_no_score_is_no_hindrance)
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
 }
-END_TEST
 
 static struct claim rw_claim_of(int i)
 {
@@ -128,7 +125,7 @@ static struct claim rw_claim_of(int i)
     }
 }
 
-START_TEST(a_read_or_write_lock_is_released_and_a_second_copy_says_the_same)
+START_TEST(a_read_or_write_lock_is_released_and_a_second_copy_says_the_same, 6)
 {
     struct claim claim = rw_claim_of(_i);
 
@@ -138,7 +135,6 @@ START_TEST(a_read_or_write_lock_is_released_and_a_second_copy_says_the_same)
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
     ck_assert_int_eq(rw_leave(claim)->status, OP_ENDED);
 }
-END_TEST
 
 START_TEST(a_grant_that_too_few_masters_gave_is_taken_back)
 {
@@ -163,7 +159,6 @@ START_TEST(a_grant_that_too_few_masters_gave_is_taken_back)
                  "latchd:id:11111111-1111-4111-8111-111111111111",
                  "GET latchd:fence:{n}");
 }
-END_TEST
 
 START_TEST(what_never_began_is_over_for_a_late_copy)
 {
@@ -174,26 +169,4 @@ START_TEST(what_never_began_is_over_for_a_late_copy)
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_NOTHELD);
     redis_expect(peer_redis(), "OK", "CONFIG SET maxmemory 0");
     ck_assert_int_eq(try_take("n", claim_id(RW_ID)), OP_OVER);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("scripts_full");
-    TCase *tc = tcase_create("scripts_full");
-
-    tcase_add_checked_fixture(tc, NULL, peer_teardown);
-    tcase_set_timeout(tc, 30);
-    tcase_add_loop_test(tc, a_lock_is_released_and_a_second_copy_says_the_same, 0, 6);
-    tcase_add_test(tc, a_lock_is_released_by_its_field_and_token);
-    tcase_add_test(tc, one_entry_of_several_is_given_back);
-    tcase_add_loop_test(tc, a_lock_is_handed_over, 0, 6);
-    tcase_add_loop_test(tc, a_head_of_the_fair_queue_that_has_no_score_is_no_hindrance,
-                        0, 6);
-    tcase_add_loop_test(
-        tc, a_read_or_write_lock_is_released_and_a_second_copy_says_the_same, 0, 6);
-    tcase_add_test(tc, a_grant_that_too_few_masters_gave_is_taken_back);
-    tcase_add_test(tc, what_never_began_is_over_for_a_late_copy);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -41,6 +41,8 @@ static void field_of(uint64_t token, char *ret, size_t room)
     (void)snprintf(ret, room, "latchd:%" PRIu64, token);
 }
 
+TEST_GROUP(.teardown = peer_teardown, .timeout_s = 30);
+
 START_TEST(H1_each_token_has_a_field_of_its_own)
 {
     struct op op = op_acquire("n", claim_anonymous("q:1"));
@@ -59,7 +61,6 @@ START_TEST(H1_each_token_has_a_field_of_its_own)
     op = op_release_token("n", first);
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_NOTHELD);
 }
-END_TEST
 
 START_TEST(H2_a_late_copy_does_nothing)
 {
@@ -97,7 +98,6 @@ START_TEST(H2_a_late_copy_does_nothing)
     ck_assert_str_eq(state, after);
     ck_assert_int_le(redis_ask_int(peer_redis(), "PTTL n"), LEASE);
 }
-END_TEST
 
 START_TEST(H3_entries_count_once_whoever_counts_with_us)
 {
@@ -116,7 +116,6 @@ START_TEST(H3_entries_count_once_whoever_counts_with_us)
     ck_assert_int_eq(run_as(INSTANCE_B, &leave_2)->status, OP_ENDED);
     ck_assert_int_eq(redisson_release("n", REDISSON_A, "r"), 1);
 }
-END_TEST
 
 static const struct {
     struct claim claim;
@@ -130,7 +129,7 @@ static const struct {
       TARGET_ENTRY },
 };
 
-START_TEST(H4_whoever_took_over_a_hold_is_left_alone)
+START_TEST(H4_whoever_took_over_a_hold_is_left_alone, 2)
 {
     struct op acquire = { .kind = OP_ACQUIRE, .name = SPAN("n") };
     struct op undo = { .kind = OP_RELEASE, .name = SPAN("n"), .if_keeper = true };
@@ -157,7 +156,6 @@ START_TEST(H4_whoever_took_over_a_hold_is_left_alone)
                      RENEW_OK);
     ck_assert(run_as(INSTANCE_B, &undo)->freed);
 }
-END_TEST
 
 START_TEST(H4_an_undo_of_what_never_ran_does_not_undo_the_same_request_elsewhere)
 {
@@ -171,7 +169,6 @@ START_TEST(H4_an_undo_of_what_never_ran_does_not_undo_the_same_request_elsewhere
     ck_assert_int_eq(run_as(INSTANCE_A, &undo)->status, OP_ELSEWHERE);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 1);
 }
-END_TEST
 
 START_TEST(H4_an_attached_hold_is_not_the_takers_any_more)
 {
@@ -195,7 +192,6 @@ START_TEST(H4_an_attached_hold_is_not_the_takers_any_more)
     ck_assert_int_eq(renew_as(INSTANCE_A, "n", OWNER_ANONYMOUS, field, "", token),
                      RENEW_ELSEWHERE);
 }
-END_TEST
 
 START_TEST(H4_an_id_granted_anew_is_not_the_old_holders)
 {
@@ -206,7 +202,6 @@ START_TEST(H4_an_id_granted_anew_is_not_the_old_holders)
     ck_assert_uint_gt(run_as(INSTANCE_B, &anew)->token, token);
     ck_assert_int_eq(renew_as(INSTANCE_A, "n", OWNER_ID, ID_1, "", token), RENEW_GONE);
 }
-END_TEST
 
 /* Daemon A's ops are on their way while the client goes to B: whatever of A arrives
  * then does not take the hold over. */
@@ -231,14 +226,12 @@ START_TEST(H4_what_was_long_on_its_way_takes_no_id_hold_over)
 {
     check_long_on_its_way(claim_id(ID_1), op_attach("n", TARGET_FIELD, ID_1, NULL));
 }
-END_TEST
 
 START_TEST(H4_what_was_long_on_its_way_takes_no_entry_over)
 {
     check_long_on_its_way(claim_named("o", "id:x1"),
                           op_attach("n", TARGET_ENTRY, "o", "id:x1"));
 }
-END_TEST
 
 START_TEST(H5_an_unlock_sent_twice_takes_one_entry)
 {
@@ -255,7 +248,6 @@ START_TEST(H5_an_unlock_sent_twice_takes_one_entry)
     }
     redis_expect(peer_redis(), "1", "HGET n o");
 }
-END_TEST
 
 START_TEST(H5_force_frees_only_the_hold_that_it_names)
 {
@@ -272,7 +264,6 @@ START_TEST(H5_force_frees_only_the_hold_that_it_names)
     ck_assert(run_as(INSTANCE_B, &force)->freed);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
 }
-END_TEST
 
 START_TEST(H6_ids_and_owners_have_name_spaces_of_their_own)
 {
@@ -284,7 +275,6 @@ START_TEST(H6_ids_and_owners_have_name_spaces_of_their_own)
     /* The owner's name is no entry id, though it looks like one. */
     (void)take("n", claim_named("o", "id:r1"));
 }
-END_TEST
 
 START_TEST(H6_a_request_that_ended_is_over)
 {
@@ -301,7 +291,6 @@ START_TEST(H6_a_request_that_ended_is_over)
     (void)take("n", claim_named("o", "id:2"));
     ck_assert_int_eq(try_take("n", claim_named("o", "id:1")), OP_OVER);
 }
-END_TEST
 
 START_TEST(H30_what_its_owner_released_elsewhere_is_not_lost)
 {
@@ -346,31 +335,4 @@ START_TEST(H30_what_its_owner_released_elsewhere_is_not_lost)
     token = take("n", claim_id(ID_2));
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL n"), 1);
     ck_assert_int_eq(renew_as(INSTANCE_A, "n", OWNER_ID, ID_2, "", token), RENEW_GONE);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("scripts_hazards");
-    TCase *tc = tcase_create("scripts_hazards");
-
-    tcase_add_checked_fixture(tc, NULL, peer_teardown);
-    tcase_set_timeout(tc, 30);
-    tcase_add_test(tc, H1_each_token_has_a_field_of_its_own);
-    tcase_add_test(tc, H2_a_late_copy_does_nothing);
-    tcase_add_test(tc, H3_entries_count_once_whoever_counts_with_us);
-    tcase_add_loop_test(tc, H4_whoever_took_over_a_hold_is_left_alone, 0, 2);
-    tcase_add_test(
-        tc, H4_an_undo_of_what_never_ran_does_not_undo_the_same_request_elsewhere);
-    tcase_add_test(tc, H4_an_attached_hold_is_not_the_takers_any_more);
-    tcase_add_test(tc, H4_an_id_granted_anew_is_not_the_old_holders);
-    tcase_add_test(tc, H4_what_was_long_on_its_way_takes_no_id_hold_over);
-    tcase_add_test(tc, H4_what_was_long_on_its_way_takes_no_entry_over);
-    tcase_add_test(tc, H5_an_unlock_sent_twice_takes_one_entry);
-    tcase_add_test(tc, H5_force_frees_only_the_hold_that_it_names);
-    tcase_add_test(tc, H6_ids_and_owners_have_name_spaces_of_their_own);
-    tcase_add_test(tc, H6_a_request_that_ended_is_over);
-    tcase_add_test(tc, H30_what_its_owner_released_elsewhere_is_not_lost);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -40,7 +40,9 @@ static void expect_stop(const struct op_result *r, size_t count, enum op_status 
     }
 }
 
-START_TEST(where_only_who_holds_may_enter_again_no_free_name_is_taken)
+TEST_GROUP(.teardown = peer_teardown, .timeout_s = 30);
+
+START_TEST(where_only_who_holds_may_enter_again_no_free_name_is_taken, 3)
 {
     struct batch_item items[THREE];
     struct op op = op_three(items, (enum owner_kind)_i);
@@ -49,9 +51,8 @@ START_TEST(where_only_who_holds_may_enter_again_no_free_name_is_taken)
     expect_stop(run_as(INSTANCE_A, &op), 1, OP_BUSY);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 0);
 }
-END_TEST
 
-START_TEST(free_names_are_all_taken_and_found_again)
+START_TEST(free_names_are_all_taken_and_found_again, 3)
 {
     struct batch_item items[THREE];
     struct op op = op_three(items, (enum owner_kind)_i);
@@ -73,7 +74,6 @@ START_TEST(free_names_are_all_taken_and_found_again)
         ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN %s", NAMES[i]), 1);
     }
 }
-END_TEST
 
 /* What is done to `b` first, as nobody's script, and how that one is refused. */
 static const struct {
@@ -88,7 +88,7 @@ static const struct {
     { "SET latchd:ended:{b}:latchd:id:r1 0", OP_OVER, false, false },
 };
 
-START_TEST(the_first_name_that_is_not_granted_ends_it)
+START_TEST(the_first_name_that_is_not_granted_ends_it, 5)
 {
     struct batch_item items[THREE];
     struct op op = op_three(items, OWNER_ID);
@@ -106,10 +106,9 @@ START_TEST(the_first_name_that_is_not_granted_ends_it)
                      1);
     expect_stop(run_as(INSTANCE_A, &op), THREE, OP_OK);
 }
-END_TEST
 
 /* In a cluster, with leases of their own, or again after it did not get an answer. */
-START_TEST(the_first_name_that_an_anonymous_request_is_not_granted_ends_it)
+START_TEST(the_first_name_that_an_anonymous_request_is_not_granted_ends_it, 10)
 {
     struct batch_item items[THREE];
     struct op op = op_three(items, OWNER_ANONYMOUS);
@@ -133,7 +132,6 @@ START_TEST(the_first_name_that_an_anonymous_request_is_not_granted_ends_it)
     ck_assert_int_gt(redis_ask_int(peer_redis(), "PTTL latchd:fence:{c}"),
                      OP_FENCE_TTL_MS + LEASE);
 }
-END_TEST
 
 START_TEST(an_owner_that_holds_one_of_them_enters_again)
 {
@@ -146,7 +144,6 @@ START_TEST(an_owner_that_holds_one_of_them_enters_again)
     ck_assert_uint_eq(r->batch[1].token, token);
     ck_assert_int_eq(r->batch[1].count, 2);
 }
-END_TEST
 
 START_TEST(H4_many_that_were_long_on_their_way_take_nothing_over)
 {
@@ -158,7 +155,6 @@ START_TEST(H4_many_that_were_long_on_their_way_take_nothing_over)
     expect_stop(run_as(INSTANCE_B, &op), THREE, OP_OK);
     ck_assert_int_eq(run_times(INSTANCE_A, &op, old)->batch[0].status, OP_ELSEWHERE);
 }
-END_TEST
 
 START_TEST(H2_late_copies_of_many_do_nothing)
 {
@@ -168,7 +164,6 @@ START_TEST(H2_late_copies_of_many_do_nothing)
     ck_assert_int_eq(run_until(INSTANCE_A, &op, redis_time_us() - 1)->status, OP_LATE);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 0);
 }
-END_TEST
 
 START_TEST(a_hundred_names_fit)
 {
@@ -186,7 +181,6 @@ START_TEST(a_hundred_names_fit)
     ck_assert_uint_eq(run_as(INSTANCE_A, &op)->batch_count, OP_BATCH_MAX);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 2 * OP_BATCH_MAX);
 }
-END_TEST
 
 START_TEST(a_user_who_may_not_set_a_ttl_is_told_so_and_no_lock_is_left)
 {
@@ -199,27 +193,4 @@ START_TEST(a_user_who_may_not_set_a_ttl_is_told_so_and_no_lock_is_left)
     redis_expect(peer_redis(), "OK", "AUTH u p");
     expect_stop(run_as(INSTANCE_A, &op), 1, OP_ERROR);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS a b c"), 0);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("scripts_many");
-    TCase *tc = tcase_create("scripts_many");
-
-    tcase_add_checked_fixture(tc, NULL, peer_teardown);
-    tcase_set_timeout(tc, 30);
-    tcase_add_loop_test(tc, where_only_who_holds_may_enter_again_no_free_name_is_taken,
-                        0, 3);
-    tcase_add_loop_test(tc, free_names_are_all_taken_and_found_again, 0, 3);
-    tcase_add_loop_test(tc, the_first_name_that_is_not_granted_ends_it, 0, 5);
-    tcase_add_loop_test(
-        tc, the_first_name_that_an_anonymous_request_is_not_granted_ends_it, 0, 10);
-    tcase_add_test(tc, an_owner_that_holds_one_of_them_enters_again);
-    tcase_add_test(tc, H4_many_that_were_long_on_their_way_take_nothing_over);
-    tcase_add_test(tc, H2_late_copies_of_many_do_nothing);
-    tcase_add_test(tc, a_hundred_names_fit);
-    tcase_add_test(tc, a_user_who_may_not_set_a_ttl_is_told_so_and_no_lock_is_left);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -62,7 +62,9 @@ static void expect_message(redisContext *c)
     freeReplyObject(reply);
 }
 
-START_TEST(the_last_release_deletes_and_publishes)
+TEST_GROUP(.teardown = peer_teardown, .timeout_s = 30);
+
+START_TEST(the_last_release_deletes_and_publishes, 3)
 {
     redisContext *c = listener();
     struct op op = release_of((enum owner_kind)_i);
@@ -87,9 +89,8 @@ START_TEST(the_last_release_deletes_and_publishes)
     ck_assert_int_ne(run_as(INSTANCE_A, &op)->status, OP_OK);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN n"), 1);
 }
-END_TEST
 
-START_TEST(its_mark_lives_as_long_as_was_said)
+START_TEST(its_mark_lives_as_long_as_was_said, 3)
 {
     struct op op = release_of((enum owner_kind)_i);
 
@@ -98,9 +99,8 @@ START_TEST(its_mark_lives_as_long_as_was_said)
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     expect_marks(107000);
 }
-END_TEST
 
-START_TEST(a_release_without_mark_is_forgotten)
+START_TEST(a_release_without_mark_is_forgotten, 3)
 {
     struct op op = release_of((enum owner_kind)_i);
 
@@ -110,10 +110,9 @@ START_TEST(a_release_without_mark_is_forgotten)
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_NOTHELD);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 1); /* the fence key */
 }
-END_TEST
 
 /* Rows: nine pairs of who holds and who is next. */
-START_TEST(the_lock_moves_to_who_is_next_and_a_second_copy_says_the_same)
+START_TEST(the_lock_moves_to_who_is_next_and_a_second_copy_says_the_same, 9)
 {
     enum owner_kind old = (enum owner_kind)(_i / 3);
     enum owner_kind new = (enum owner_kind)(_i % 3);
@@ -142,7 +141,6 @@ START_TEST(the_lock_moves_to_who_is_next_and_a_second_copy_says_the_same)
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status,
                      old == OWNER_ANONYMOUS ? OP_NOTHELD : OP_ENDED);
 }
-END_TEST
 
 START_TEST(one_owner_may_follow_itself)
 {
@@ -156,7 +154,6 @@ START_TEST(one_owner_may_follow_itself)
     redis_expect(peer_redis(), "1", "HGET n o");
     ck_assert(run_as(INSTANCE_A, &leave)->freed);
 }
-END_TEST
 
 static const struct {
     enum yield yield;
@@ -169,7 +166,7 @@ static const struct {
     { YIELD_IF_OTHERS, true, 1, true },  { YIELD_IF_OTHERS, true, 2, false },
 };
 
-START_TEST(the_lock_is_freed_for_others_when_told_to)
+START_TEST(the_lock_is_freed_for_others_when_told_to, 6)
 {
     redisContext *c[2] = { NULL };
     struct op op = release_of(OWNER_ANONYMOUS);
@@ -189,7 +186,6 @@ START_TEST(the_lock_is_freed_for_others_when_told_to)
     redisFree(c[0]);
     redisFree(c[1]);
 }
-END_TEST
 
 START_TEST(the_lock_does_not_move_to_a_request_that_is_over)
 {
@@ -203,7 +199,6 @@ START_TEST(the_lock_does_not_move_to_a_request_that_is_over)
     op.has_next = true;
     ck_assert(run_as(INSTANCE_A, &op)->freed);
 }
-END_TEST
 
 START_TEST(an_entry_that_is_not_the_last_moves_nothing)
 {
@@ -216,7 +211,6 @@ START_TEST(an_entry_that_is_not_the_last_moves_nothing)
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->count, 1);
     redis_expect(peer_redis(), "1", "HGET n o");
 }
-END_TEST
 
 START_TEST(an_owners_newest_entry_goes_first)
 {
@@ -240,7 +234,6 @@ START_TEST(an_owners_newest_entry_goes_first)
     }
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_NOTHELD);
 }
-END_TEST
 
 START_TEST(a_release_of_the_newest_entry_with_an_id_can_be_sent_again)
 {
@@ -253,7 +246,6 @@ START_TEST(a_release_of_the_newest_entry_with_an_id_can_be_sent_again)
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->count, 1);
     redis_expect(peer_redis(), "1", "HGET n o");
 }
-END_TEST
 
 START_TEST(an_owner_that_only_redisson_knows_is_not_released)
 {
@@ -264,9 +256,8 @@ START_TEST(an_owner_that_only_redisson_knows_is_not_released)
     op.force = true;
     ck_assert(run_as(INSTANCE_A, &op)->freed);
 }
-END_TEST
 
-START_TEST(any_with_force_frees_whoever_holds)
+START_TEST(any_with_force_frees_whoever_holds, 3)
 {
     struct op op = op_release("n", TARGET_ANY, NULL, NULL);
 
@@ -276,9 +267,8 @@ START_TEST(any_with_force_frees_whoever_holds)
     ck_assert(run_as(INSTANCE_B, &op)->freed);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 1);
 }
-END_TEST
 
-START_TEST(a_wrong_token_releases_nothing)
+START_TEST(a_wrong_token_releases_nothing, 3)
 {
     struct op ops[] = {
         release_of((enum owner_kind)_i),
@@ -294,7 +284,6 @@ START_TEST(a_wrong_token_releases_nothing)
     ops[0].target.token = token;
     ck_assert(run_as(INSTANCE_A, &ops[0])->freed);
 }
-END_TEST
 
 START_TEST(attach_sets_the_lease_exactly_unless_it_is_shared)
 {
@@ -315,7 +304,6 @@ START_TEST(attach_sets_the_lease_exactly_unless_it_is_shared)
     ck_assert(span_eq(r->entry, SPAN("id:2")));
     ck_assert_int_gt(r->ttl_ms, LEASE - 5000);
 }
-END_TEST
 
 START_TEST(attach_of_what_is_not_there)
 {
@@ -324,32 +312,4 @@ START_TEST(attach_of_what_is_not_there)
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_NOTHELD);
     (void)take("n", claim_anonymous("q:1"));
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_NOTHELD);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("scripts_release");
-    TCase *tc = tcase_create("scripts_release");
-
-    tcase_add_checked_fixture(tc, NULL, peer_teardown);
-    tcase_set_timeout(tc, 30);
-    tcase_add_loop_test(tc, the_last_release_deletes_and_publishes, 0, 3);
-    tcase_add_loop_test(tc, its_mark_lives_as_long_as_was_said, 0, 3);
-    tcase_add_loop_test(tc, a_release_without_mark_is_forgotten, 0, 3);
-    tcase_add_loop_test(
-        tc, the_lock_moves_to_who_is_next_and_a_second_copy_says_the_same, 0, 9);
-    tcase_add_test(tc, one_owner_may_follow_itself);
-    tcase_add_loop_test(tc, the_lock_is_freed_for_others_when_told_to, 0, 6);
-    tcase_add_test(tc, the_lock_does_not_move_to_a_request_that_is_over);
-    tcase_add_test(tc, an_entry_that_is_not_the_last_moves_nothing);
-    tcase_add_test(tc, an_owners_newest_entry_goes_first);
-    tcase_add_test(tc, a_release_of_the_newest_entry_with_an_id_can_be_sent_again);
-    tcase_add_test(tc, an_owner_that_only_redisson_knows_is_not_released);
-    tcase_add_loop_test(tc, any_with_force_frees_whoever_holds, 0, 3);
-    tcase_add_loop_test(tc, a_wrong_token_releases_nothing, 0, 3);
-    tcase_add_test(tc, attach_sets_the_lease_exactly_unless_it_is_shared);
-    tcase_add_test(tc, attach_of_what_is_not_there);
-    suite_add_tcase(s, tc);
-    return s;
 }

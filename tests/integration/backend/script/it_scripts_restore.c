@@ -99,6 +99,8 @@ static void lose_and_restore(struct claim claim, uint64_t token)
     free(after);
 }
 
+TEST_GROUP(.teardown = peer_teardown, .timeout_s = 20);
+
 START_TEST(what_was_lost_is_made_as_a_grant_leaves_it)
 {
     uint64_t token = take("n", claim_anonymous("aaaaaaaaaaaaaaaa:1"));
@@ -111,7 +113,6 @@ START_TEST(what_was_lost_is_made_as_a_grant_leaves_it)
     token = take("n", claim_named("o", "id:1"));
     lose_and_restore(claim_named("o", "id:1"), token);
 }
-END_TEST
 
 START_TEST(readers_and_writers_are_made_as_a_grant_leaves_them)
 {
@@ -135,7 +136,6 @@ START_TEST(readers_and_writers_are_made_as_a_grant_leaves_them)
         lose_all();
     }
 }
-END_TEST
 
 START_TEST(what_is_there_is_renewed_and_never_cut)
 {
@@ -152,7 +152,6 @@ START_TEST(what_is_there_is_renewed_and_never_cut)
     ck_assert_int_eq(restore(INSTANCE_A, "n", claim, token)->status, OP_OK);
     ck_assert_int_gt(redis_ask_int(peer_redis(), "PTTL n"), 80000);
 }
-END_TEST
 
 START_TEST(what_its_owner_has_ended_is_not_put_back)
 {
@@ -169,7 +168,6 @@ START_TEST(what_its_owner_has_ended_is_not_put_back)
     ck_assert_int_eq(restore(INSTANCE_A, "o", claim_named("o", "id:1"), token)->status,
                      OP_ENDED);
 }
-END_TEST
 
 START_TEST(what_somebody_else_holds_is_gone)
 {
@@ -185,7 +183,6 @@ START_TEST(what_somebody_else_holds_is_gone)
     ck_assert_int_eq(restore(INSTANCE_A, "n", mine, token)->status, OP_NOTHELD);
     redis_expect(peer_redis(), "1", "HGET n %s", REDISSON_A);
 }
-END_TEST
 
 START_TEST(an_older_grant_does_not_displace_a_later_one_that_was_released)
 {
@@ -200,7 +197,6 @@ START_TEST(an_older_grant_does_not_displace_a_later_one_that_was_released)
     ck_assert_int_eq(restore(INSTANCE_A, "n", mine, token)->status, OP_NOTHELD);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
 }
-END_TEST
 
 START_TEST(two_daemons_put_back_the_entries_of_one_owner)
 {
@@ -220,7 +216,6 @@ START_TEST(two_daemons_put_back_the_entries_of_one_owner)
     ck_assert_int_eq(r->count, 2); /* sent twice, it is counted once */
     redis_expect(peer_redis(), "2", "HGET n o");
 }
-END_TEST
 
 /* On a quorum: another entry got a later token elsewhere, but it is the same hold. */
 START_TEST(a_later_token_of_the_same_hold_leaves_its_entries)
@@ -243,7 +238,6 @@ START_TEST(a_later_token_of_the_same_hold_leaves_its_entries)
     ck_assert_int_eq(r->count, 1);
     ck_assert(r->restored);
 }
-END_TEST
 
 START_TEST(who_took_over_later_keeps_it)
 {
@@ -263,7 +257,6 @@ START_TEST(who_took_over_later_keeps_it)
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS latchd:keeper:{n}:%s", ID_1),
                      1);
 }
-END_TEST
 
 /* When it took over is known exactly by the script that did, and not by a daemon that
  * puts the hold back: that must not make it seem earlier than it was. */
@@ -291,7 +284,6 @@ START_TEST(who_keeps_it_took_over_when_it_did)
     lose_all();
     keeps_its_time(true);
 }
-END_TEST
 
 START_TEST(a_reader_joins_readers_and_no_writer)
 {
@@ -310,7 +302,6 @@ START_TEST(a_reader_joins_readers_and_no_writer)
     ck_assert_int_eq(restore(INSTANCE_A, "n", mine, token)->status, OP_NOTHELD);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN n"), 2);
 }
-END_TEST
 
 START_TEST(tokens_go_on_from_what_was_put_back)
 {
@@ -322,7 +313,6 @@ START_TEST(tokens_go_on_from_what_was_put_back)
     ck_assert_int_eq(run_as(INSTANCE_A, &release)->status, OP_OK);
     ck_assert_uint_eq(take("n", claim_anonymous("q:2")), far + 1);
 }
-END_TEST
 
 START_TEST(another_family_and_other_data_are_left_alone)
 {
@@ -344,29 +334,4 @@ START_TEST(another_family_and_other_data_are_left_alone)
     ck_assert_int_eq(restore(INSTANCE_A, "n", claim_id(ID_1), token)->status,
                      OP_WRONGTYPE);
     redis_expect(peer_redis(), "x", "GET n");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("scripts_restore");
-    TCase *t = tcase_create("restore");
-
-    tcase_add_checked_fixture(t, NULL, peer_teardown);
-    tcase_set_timeout(t, 20);
-    tcase_add_test(t, what_was_lost_is_made_as_a_grant_leaves_it);
-    tcase_add_test(t, readers_and_writers_are_made_as_a_grant_leaves_them);
-    tcase_add_test(t, what_is_there_is_renewed_and_never_cut);
-    tcase_add_test(t, what_its_owner_has_ended_is_not_put_back);
-    tcase_add_test(t, what_somebody_else_holds_is_gone);
-    tcase_add_test(t, an_older_grant_does_not_displace_a_later_one_that_was_released);
-    tcase_add_test(t, two_daemons_put_back_the_entries_of_one_owner);
-    tcase_add_test(t, a_later_token_of_the_same_hold_leaves_its_entries);
-    tcase_add_test(t, who_took_over_later_keeps_it);
-    tcase_add_test(t, who_keeps_it_took_over_when_it_did);
-    tcase_add_test(t, a_reader_joins_readers_and_no_writer);
-    tcase_add_test(t, tokens_go_on_from_what_was_put_back);
-    tcase_add_test(t, another_family_and_other_data_are_left_alone);
-    suite_add_tcase(s, t);
-    return s;
 }

@@ -61,6 +61,8 @@ static void older_is_displaced(struct claim older)
     lose_all();
 }
 
+TEST_GROUP(.teardown = peer_teardown, .timeout_s = 20);
+
 START_TEST(who_held_before_a_lost_release_is_displaced)
 {
     uint64_t first = take("n", claim_id(ID_1));
@@ -76,7 +78,6 @@ START_TEST(who_held_before_a_lost_release_is_displaced)
     older_is_displaced(claim_id(ID_1));
     older_is_displaced(claim_named("o", "id:1"));
 }
-END_TEST
 
 /* Without its token nobody is known to have held before. */
 START_TEST(who_has_no_token_is_never_displaced)
@@ -93,7 +94,6 @@ START_TEST(who_has_no_token_is_never_displaced)
     ck_assert_int_eq(restore(INSTANCE_B, "n", next, first + 1000)->status, OP_NOTHELD);
     redis_expect(peer_redis(), "1", "HGET n %s", ID_1);
 }
-END_TEST
 
 static struct claim writer_of(uint64_t token)
 {
@@ -140,7 +140,6 @@ START_TEST(readers_and_writers_of_before_a_lost_release_are_displaced)
         lose_all();
     }
 }
-END_TEST
 
 START_TEST(what_a_displaced_writer_reads_goes_on_beside_a_reader)
 {
@@ -154,7 +153,6 @@ START_TEST(what_a_displaced_writer_reads_goes_on_beside_a_reader)
     ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN n"), 3);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN latchd:entries:{n}"), 1);
 }
-END_TEST
 
 static void redisson_holds(const char *mode, const char *field)
 {
@@ -180,21 +178,4 @@ START_TEST(redissons_readers_and_writers_are_never_displaced)
     ck_assert_int_eq(restore(INSTANCE_B, "n", some_reader(), token)->status,
                      OP_NOTHELD);
     redis_expect(peer_redis(), "1", "HGET n %s:write", REDISSON_A);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("scripts_older");
-    TCase *t = tcase_create("older");
-
-    tcase_add_checked_fixture(t, NULL, peer_teardown);
-    tcase_set_timeout(t, 20);
-    tcase_add_test(t, who_held_before_a_lost_release_is_displaced);
-    tcase_add_test(t, who_has_no_token_is_never_displaced);
-    tcase_add_test(t, readers_and_writers_of_before_a_lost_release_are_displaced);
-    tcase_add_test(t, what_a_displaced_writer_reads_goes_on_beside_a_reader);
-    tcase_add_test(t, redissons_readers_and_writers_are_never_displaced);
-    suite_add_tcase(s, t);
-    return s;
 }

@@ -32,7 +32,9 @@ static struct claim claim_of(enum lock_kind lock_kind, int kind, int which)
     }
 }
 
-START_TEST(a_reader_is_in_redissons_layout)
+TEST_GROUP(.teardown = peer_teardown, .timeout_s = 30);
+
+START_TEST(a_reader_is_in_redissons_layout, 3)
 {
     struct claim c = claim_of(KIND_READ, _i, 0);
     uint64_t token = rw_take(c);
@@ -63,9 +65,8 @@ START_TEST(a_reader_is_in_redissons_layout)
                                    want, field, field),
                      0);
 }
-END_TEST
 
-START_TEST(a_writer_is_in_redissons_layout)
+START_TEST(a_writer_is_in_redissons_layout, 3)
 {
     struct claim c = claim_of(KIND_WRITE, _i, 0);
     uint64_t token = rw_take(c);
@@ -86,7 +87,6 @@ START_TEST(a_writer_is_in_redissons_layout)
     ck_assert(rw_leave(c)->freed);
     ck_assert_int_eq(redis_ask_int(r, "EXISTS n latchd:entries:{n}"), 0);
 }
-END_TEST
 
 START_TEST(a_name_with_a_brace_is_not_braced_again_for_readers)
 {
@@ -99,9 +99,8 @@ START_TEST(a_name_with_a_brace_is_not_braced_again_for_readers)
                                    "latchd:entries:my:{t}:x"),
                      2);
 }
-END_TEST
 
-START_TEST(readers_share_and_writers_do_not)
+START_TEST(readers_share_and_writers_do_not, 3)
 {
     uint64_t first, second;
 
@@ -123,9 +122,8 @@ START_TEST(readers_share_and_writers_do_not)
     }
     ck_assert(rw_leave(claim_of(KIND_WRITE, _i, 0))->freed);
 }
-END_TEST
 
-START_TEST(asking_again_finds_the_same_hold)
+START_TEST(asking_again_finds_the_same_hold, 6)
 {
     struct claim c = claim_of(_i < 3 ? KIND_READ : KIND_WRITE, _i % 3, 0);
     struct op op = rw_acquire(c);
@@ -146,9 +144,8 @@ START_TEST(asking_again_finds_the_same_hold)
     ck_assert_int_eq(redis_ask_int(peer_redis(), "HEXISTS n %s", rw_field(c, token)),
                      0);
 }
-END_TEST
 
-START_TEST(a_named_owner_enters_again_and_leaves_in_any_order)
+START_TEST(a_named_owner_enters_again_and_leaves_in_any_order, 4)
 {
     enum lock_kind kind = _i < 2 ? KIND_READ : KIND_WRITE;
     const char *field = kind == KIND_READ ? "o" : "o:write";
@@ -173,7 +170,6 @@ START_TEST(a_named_owner_enters_again_and_leaves_in_any_order)
     }
     ck_assert(rw_leave(_i % 2 == 0 ? second : first)->freed);
 }
-END_TEST
 
 START_TEST(an_owner_may_read_under_its_own_write_only)
 {
@@ -192,7 +188,6 @@ START_TEST(an_owner_may_read_under_its_own_write_only)
     redis_expect(peer_redis(), "write", "HGET n mode");
     ck_assert(rw_leave(w)->freed);
 }
-END_TEST
 
 START_TEST(a_reader_cannot_become_the_writer)
 {
@@ -205,7 +200,6 @@ START_TEST(a_reader_cannot_become_the_writer)
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL {n}:o:rwlock_timeout:1"), 1);
     ck_assert_int_eq(rw_try(rw_writer("o:write", "id:2")), OP_BUSY);
 }
-END_TEST
 
 START_TEST(reenter_only_lets_nobody_else_in)
 {
@@ -219,9 +213,8 @@ START_TEST(reenter_only_lets_nobody_else_in)
     (void)rw_take(rw_reader("o", "id:2"));
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->count, 2);
 }
-END_TEST
 
-START_TEST(the_last_reader_frees_and_publishes_0)
+START_TEST(the_last_reader_frees_and_publishes_0, 3)
 {
     redisContext *c;
     struct claim first = claim_of(KIND_READ, _i, 0);
@@ -237,9 +230,8 @@ START_TEST(the_last_reader_frees_and_publishes_0)
     redisFree(c);
     ck_assert_int_eq(rw_leave(second)->status, OP_ENDED);
 }
-END_TEST
 
-START_TEST(a_writer_who_leaves_publishes_1_and_0)
+START_TEST(a_writer_who_leaves_publishes_1_and_0, 3)
 {
     redisContext *c = rw_listen();
     struct claim w = claim_of(KIND_WRITE, _i, 0);
@@ -250,7 +242,6 @@ START_TEST(a_writer_who_leaves_publishes_1_and_0)
     rw_hear(c, "0"); /* see rw_release.lua */
     redisFree(c);
 }
-END_TEST
 
 START_TEST(the_lock_lives_as_long_as_the_longest_reader)
 {
@@ -268,7 +259,6 @@ START_TEST(the_lock_lives_as_long_as_the_longest_reader)
     (void)rw_take(shorter);
     rw_about(rw_ttl(), LEASE);
 }
-END_TEST
 
 START_TEST(dead_readers_do_not_keep_the_lock)
 {
@@ -286,9 +276,8 @@ START_TEST(dead_readers_do_not_keep_the_lock)
     rw_hear(c, "0");
     redisFree(c);
 }
-END_TEST
 
-START_TEST(a_dead_reader_who_comes_again_starts_afresh)
+START_TEST(a_dead_reader_who_comes_again_starts_afresh, 3)
 {
     struct claim c = claim_of(KIND_READ, _i, 0);
     uint64_t token = rw_take(c);
@@ -308,7 +297,6 @@ START_TEST(a_dead_reader_who_comes_again_starts_afresh)
     ck_assert_int_eq(run_as(INSTANCE_A, &old)->status, OP_NOTHELD);
     ck_assert_int_eq(rw_leave(c)->status, OP_OK);
 }
-END_TEST
 
 START_TEST(a_left_over_entry_is_no_entry_of_a_later_hold)
 {
@@ -320,31 +308,4 @@ START_TEST(a_left_over_entry_is_no_entry_of_a_later_hold)
     redis_expect(peer_redis(), "1", "HGET n o");
     (void)rw_take(rw_reader("o", "id:1"));
     redis_expect(peer_redis(), "2", "HGET n o");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("scripts_rw");
-    TCase *tc = tcase_create("scripts_rw");
-
-    tcase_add_checked_fixture(tc, NULL, peer_teardown);
-    tcase_set_timeout(tc, 30);
-    tcase_add_loop_test(tc, a_reader_is_in_redissons_layout, 0, 3);
-    tcase_add_loop_test(tc, a_writer_is_in_redissons_layout, 0, 3);
-    tcase_add_test(tc, a_name_with_a_brace_is_not_braced_again_for_readers);
-    tcase_add_loop_test(tc, readers_share_and_writers_do_not, 0, 3);
-    tcase_add_loop_test(tc, asking_again_finds_the_same_hold, 0, 6);
-    tcase_add_loop_test(tc, a_named_owner_enters_again_and_leaves_in_any_order, 0, 4);
-    tcase_add_test(tc, an_owner_may_read_under_its_own_write_only);
-    tcase_add_test(tc, a_reader_cannot_become_the_writer);
-    tcase_add_test(tc, reenter_only_lets_nobody_else_in);
-    tcase_add_loop_test(tc, the_last_reader_frees_and_publishes_0, 0, 3);
-    tcase_add_loop_test(tc, a_writer_who_leaves_publishes_1_and_0, 0, 3);
-    tcase_add_test(tc, the_lock_lives_as_long_as_the_longest_reader);
-    tcase_add_test(tc, dead_readers_do_not_keep_the_lock);
-    tcase_add_loop_test(tc, a_dead_reader_who_comes_again_starts_afresh, 0, 3);
-    tcase_add_test(tc, a_left_over_entry_is_no_entry_of_a_later_hold);
-    suite_add_tcase(s, tc);
-    return s;
 }

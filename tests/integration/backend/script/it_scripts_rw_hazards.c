@@ -38,7 +38,12 @@ static void dump(char *text, size_t room)
     freeReplyObject(reply);
 }
 
-START_TEST(H2_a_late_copy_does_nothing)
+/* The rows of claim_of() that have an ID or an owner. */
+static const int NAMED[] = { 1, 2, 4, 5 };
+
+TEST_GROUP(.teardown = peer_teardown, .timeout_s = 60);
+
+START_TEST(H2_a_late_copy_does_nothing, 6)
 {
     struct claim c = claim_of(_i);
     struct renew_item item = { .name = SPAN("n"),
@@ -66,9 +71,8 @@ START_TEST(H2_a_late_copy_does_nothing)
     ck_assert_str_eq(before, after);
     ck_assert_int_le(rw_ttl(), LEASE);
 }
-END_TEST
 
-START_TEST(H3_entries_are_counted_once)
+START_TEST(H3_entries_are_counted_once, 2)
 {
     const char *field = _i == 0 ? "o" : "o:write";
     enum lock_kind kind = _i == 0 ? KIND_READ : KIND_WRITE;
@@ -85,9 +89,8 @@ START_TEST(H3_entries_are_counted_once)
     ck_assert_int_eq(run_as(INSTANCE_A, &leave)->count, 1);
     redis_expect(peer_redis(), "1", "HGET n %s", field);
 }
-END_TEST
 
-START_TEST(H4_whoever_took_over_a_hold_is_left_alone)
+START_TEST(H4_whoever_took_over_a_hold_is_left_alone, 6)
 {
     struct claim c = claim_of(_i);
     struct op back = c.kind == OWNER_ANONYMOUS ? rw_attach_of(c) : rw_acquire(c);
@@ -109,11 +112,10 @@ START_TEST(H4_whoever_took_over_a_hold_is_left_alone)
     ck_assert_int_eq(rw_renew(INSTANCE_B, c, token, false), RENEW_OK);
     ck_assert(run_as(INSTANCE_B, &undo)->freed);
 }
-END_TEST
 
 /* Its keeper key is gone: then nobody gives an ID hold back, but its writer key tells
  * who took it; and an anonymous reader's field does. */
-START_TEST(H4_without_a_keeper_key_only_the_taker_acts_of_its_own_accord)
+START_TEST(H4_without_a_keeper_key_only_the_taker_acts_of_its_own_accord, 6)
 {
     struct claim c = claim_of(_i);
     struct op undo = rw_release_of(c);
@@ -128,12 +130,11 @@ START_TEST(H4_without_a_keeper_key_only_the_taker_acts_of_its_own_accord)
     }
     ck_assert_int_eq(run_as(INSTANCE_A, &undo)->status, nobody ? OP_ELSEWHERE : OP_OK);
 }
-END_TEST
 
 /* Daemon A's ops are on their way while the client goes to B. */
-START_TEST(H4_what_was_long_on_its_way_takes_nothing_over)
+START_TEST(H4_what_was_long_on_its_way_takes_nothing_over, TEST_ROWS(NAMED))
 {
-    struct claim c = claim_of(_i);
+    struct claim c = claim_of(NAMED[_i]);
     struct op ask = rw_acquire(c), attach = rw_attach_of(c);
     struct op_times old = { .asked_us = redis_time_us() - 1000,
                             .deadline_us = redis_time_us() + 3000000 };
@@ -148,9 +149,8 @@ START_TEST(H4_what_was_long_on_its_way_takes_nothing_over)
     ck_assert_int_eq(run_times(INSTANCE_A, &ask, old)->status, OP_ELSEWHERE);
     ck_assert_int_eq(run_times(INSTANCE_B, &attach, old)->status, OP_OK);
 }
-END_TEST
 
-START_TEST(H4_an_id_granted_anew_is_not_the_old_holders)
+START_TEST(H4_an_id_granted_anew_is_not_the_old_holders, 2)
 {
     struct claim c = claim_of(_i == 0 ? 1 : 4);
     struct op anew = rw_acquire(c);
@@ -160,11 +160,10 @@ START_TEST(H4_an_id_granted_anew_is_not_the_old_holders)
     ck_assert_uint_gt(run_as(INSTANCE_B, &anew)->token, token);
     ck_assert_int_eq(rw_renew(INSTANCE_A, c, token, false), RENEW_GONE);
 }
-END_TEST
 
-START_TEST(H6_a_request_that_ended_is_over)
+START_TEST(H6_a_request_that_ended_is_over, TEST_ROWS(NAMED))
 {
-    struct claim c = claim_of(_i);
+    struct claim c = claim_of(NAMED[_i]);
 
     (void)rw_take(c);
     (void)rw_leave(c);
@@ -173,9 +172,8 @@ START_TEST(H6_a_request_that_ended_is_over)
     ck_assert_int_eq(rw_try(c), OP_OVER);
     ck_assert_int_eq(rw_leave(c)->status, OP_ENDED);
 }
-END_TEST
 
-START_TEST(H6_an_id_that_ended_is_over_for_the_other_family_and_kind_too)
+START_TEST(H6_an_id_that_ended_is_over_for_the_other_family_and_kind_too, 2)
 {
     (void)rw_take(claim_of(_i == 0 ? 1 : 4));
     ck_assert(rw_leave(claim_of(_i == 0 ? 1 : 4))->freed);
@@ -183,7 +181,6 @@ START_TEST(H6_an_id_that_ended_is_over_for_the_other_family_and_kind_too)
     ck_assert_int_eq(rw_try(claim_of(1)), OP_OVER);
     ck_assert_int_eq(rw_try(claim_of(4)), _i == 0 ? OP_OK : OP_OVER);
 }
-END_TEST
 
 START_TEST(H7_a_reader_who_asks_again_is_not_a_second_one)
 {
@@ -197,9 +194,8 @@ START_TEST(H7_a_reader_who_asks_again_is_not_a_second_one)
     ck_assert(!rw_leave(second)->freed);
     ck_assert(rw_leave(first)->freed);
 }
-END_TEST
 
-START_TEST(H30_what_its_owner_released_elsewhere_is_not_lost)
+START_TEST(H30_what_its_owner_released_elsewhere_is_not_lost, 3)
 {
     struct claim c = claim_of(_i);
     uint64_t token = rw_take(c);
@@ -219,9 +215,8 @@ START_TEST(H30_what_its_owner_released_elsewhere_is_not_lost)
     ck_assert_int_eq(rw_renew(INSTANCE_A, rw_reader("p", "id:p"), 7, false),
                      RENEW_WRONGTYPE);
 }
-END_TEST
 
-START_TEST(a_renewal_raises_unless_it_is_exact)
+START_TEST(a_renewal_raises_unless_it_is_exact, 6)
 {
     struct claim c = claim_of(_i);
     uint64_t token = rw_take(c);
@@ -239,7 +234,6 @@ START_TEST(a_renewal_raises_unless_it_is_exact)
         rw_about(rw_hold_ttl(field, 1), 86400000);
     }
 }
-END_TEST
 
 START_TEST(an_exact_renewal_leaves_others_what_they_have)
 {
@@ -259,7 +253,6 @@ START_TEST(an_exact_renewal_leaves_others_what_they_have)
     ck_assert_int_eq(rw_renew(INSTANCE_A, o, token, true), RENEW_OK);
     rw_about(rw_hold_ttl("o", 1), LEASE);
 }
-END_TEST
 
 START_TEST(an_exact_renewal_under_a_write_leaves_the_other_half_alone)
 {
@@ -277,9 +270,8 @@ START_TEST(an_exact_renewal_under_a_write_leaves_the_other_half_alone)
     rw_about(rw_hold_ttl("o", 1), 1000);
     rw_about(rw_ttl(), LEASE);
 }
-END_TEST
 
-START_TEST(attach_gives_the_lease_and_tells_the_readers_own)
+START_TEST(attach_gives_the_lease_and_tells_the_readers_own, 6)
 {
     struct claim c = claim_of(_i);
     struct op op = rw_attach_of(c);
@@ -300,7 +292,6 @@ START_TEST(attach_gives_the_lease_and_tells_the_readers_own)
     rw_about(r->ttl_ms, 2000);
     rw_about(rw_ttl(), c.lock_kind == KIND_READ ? 10 * LEASE : 2000);
 }
-END_TEST
 
 START_TEST(one_renewal_serves_many_readers_and_none_spoils_the_others)
 {
@@ -338,7 +329,6 @@ START_TEST(one_renewal_serves_many_readers_and_none_spoils_the_others)
     rw_about(rw_hold_ttl(fields[99], 1), 2 * LEASE);
     rw_about(rw_ttl(), 2 * LEASE);
 }
-END_TEST
 
 /* Readers r<from>..r<to>, each with that lease. */
 static void fill(const char *from, const char *to, const char *lease_ms)
@@ -378,7 +368,6 @@ START_TEST(a_reader_among_ten_thousand_comes_and_goes_at_the_price_of_few)
     fill("11", "10000", "500000");
     ck_assert_int_lt(looks_for_reading(), 20);
 }
-END_TEST
 
 START_TEST(the_last_of_many_readers_who_is_alive_frees_the_lock)
 {
@@ -393,7 +382,6 @@ START_TEST(the_last_of_many_readers_who_is_alive_frees_the_lock)
     rw_hear(c, "0");
     redisFree(c);
 }
-END_TEST
 
 START_TEST(a_long_lease_among_many_readers_does_not_outlive_its_reader)
 {
@@ -405,38 +393,4 @@ START_TEST(a_long_lease_among_many_readers_does_not_outlive_its_reader)
     rw_about(rw_ttl(), 86400000);
     ck_assert(!rw_leave(o)->freed);
     ck_assert_int_le(rw_ttl(), 25000);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("scripts_rw_hazards");
-    TCase *tc = tcase_create("scripts_rw_hazards");
-
-    tcase_add_checked_fixture(tc, NULL, peer_teardown);
-    tcase_set_timeout(tc, 60);
-    tcase_add_loop_test(tc, H2_a_late_copy_does_nothing, 0, 6);
-    tcase_add_loop_test(tc, H3_entries_are_counted_once, 0, 2);
-    tcase_add_loop_test(tc, H4_whoever_took_over_a_hold_is_left_alone, 0, 6);
-    tcase_add_loop_test(
-        tc, H4_without_a_keeper_key_only_the_taker_acts_of_its_own_accord, 0, 6);
-    tcase_add_loop_test(tc, H4_what_was_long_on_its_way_takes_nothing_over, 1, 3);
-    tcase_add_loop_test(tc, H4_what_was_long_on_its_way_takes_nothing_over, 4, 6);
-    tcase_add_loop_test(tc, H4_an_id_granted_anew_is_not_the_old_holders, 0, 2);
-    tcase_add_loop_test(tc, H6_a_request_that_ended_is_over, 1, 3);
-    tcase_add_loop_test(tc, H6_a_request_that_ended_is_over, 4, 6);
-    tcase_add_loop_test(
-        tc, H6_an_id_that_ended_is_over_for_the_other_family_and_kind_too, 0, 2);
-    tcase_add_test(tc, H7_a_reader_who_asks_again_is_not_a_second_one);
-    tcase_add_loop_test(tc, H30_what_its_owner_released_elsewhere_is_not_lost, 0, 3);
-    tcase_add_loop_test(tc, a_renewal_raises_unless_it_is_exact, 0, 6);
-    tcase_add_test(tc, an_exact_renewal_leaves_others_what_they_have);
-    tcase_add_test(tc, an_exact_renewal_under_a_write_leaves_the_other_half_alone);
-    tcase_add_loop_test(tc, attach_gives_the_lease_and_tells_the_readers_own, 0, 6);
-    tcase_add_test(tc, one_renewal_serves_many_readers_and_none_spoils_the_others);
-    tcase_add_test(tc, a_reader_among_ten_thousand_comes_and_goes_at_the_price_of_few);
-    tcase_add_test(tc, the_last_of_many_readers_who_is_alive_frees_the_lock);
-    tcase_add_test(tc, a_long_lease_among_many_readers_does_not_outlive_its_reader);
-    suite_add_tcase(s, tc);
-    return s;
 }

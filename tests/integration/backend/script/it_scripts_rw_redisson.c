@@ -135,8 +135,10 @@ static enum outcome of_latchd(const struct step *s, int number)
     return r->status != OP_OK ? NOT_HELD : r->freed ? FREE : r->shared ? DOWN : STAYS;
 }
 
+TEST_GROUP(.teardown = peer_teardown, .timeout_s = 30);
+
 /* Rows: bit i: party i is latchd. */
-START_TEST(redissons_steps_are_latchds_in_any_company)
+START_TEST(redissons_steps_are_latchds_in_any_company, 8)
 {
     redisContext *c = rw_listen();
 
@@ -169,7 +171,6 @@ START_TEST(redissons_steps_are_latchds_in_any_company)
     }
     redisFree(c);
 }
-END_TEST
 
 static const struct redisson RA = { .owner = A }, RB = { .owner = B };
 
@@ -196,9 +197,8 @@ START_TEST(W1_no_read_release_shortens_a_write_lease)
     rw_about(rw_ttl(), 60000);
     ck_assert_int_eq(rw_try(rw_writer("p:write", "id:4")), OP_BUSY);
 }
-END_TEST
 
-START_TEST(W2_no_renewal_shortens_a_foreign_lease)
+START_TEST(W2_no_renewal_shortens_a_foreign_lease, 2)
 {
     struct redisson b = with_redis(RB);
     struct claim mine = rw_reader("o", "id:1");
@@ -213,7 +213,6 @@ START_TEST(W2_no_renewal_shortens_a_foreign_lease)
     (void)rw_leave(mine);
     rw_about(rw_ttl(), 60000);
 }
-END_TEST
 
 /* The other way round: H14 as well. */
 START_TEST(W2_H14_what_a_redisson_watchdog_cuts_is_raised_by_the_next_renewal)
@@ -230,7 +229,6 @@ START_TEST(W2_H14_what_a_redisson_watchdog_cuts_is_raised_by_the_next_renewal)
     rw_about(rw_ttl(), 60000);
     rw_about(rw_hold_ttl(B, 1), 30000);
 }
-END_TEST
 
 START_TEST(W3_a_downgrade_wakes_the_waiting_readers)
 {
@@ -246,7 +244,6 @@ START_TEST(W3_a_downgrade_wakes_the_waiting_readers)
     ck_assert_int_eq(redisson_read_lock(&b, "n", 30000), REDISSON_NIL);
     redisFree(c);
 }
-END_TEST
 
 /* Who waits behind a writer at his daemon asks only whether he is in already. */
 START_TEST(W4_a_reader_that_may_only_reenter_does_not_pass_a_waiting_writer)
@@ -260,7 +257,6 @@ START_TEST(W4_a_reader_that_may_only_reenter_does_not_pass_a_waiting_writer)
     op.reenter_only = false;
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
 }
-END_TEST
 
 START_TEST(W5_a_read_release_leaves_the_write_renewed)
 {
@@ -274,7 +270,6 @@ START_TEST(W5_a_read_release_leaves_the_write_renewed)
     rw_about(rw_ttl(), 2 * LEASE);
     ck_assert(rw_leave(w)->freed);
 }
-END_TEST
 
 START_TEST(W6_a_writer_does_not_wait_for_dead_readers)
 {
@@ -302,7 +297,6 @@ START_TEST(W6_a_writer_does_not_wait_for_dead_readers)
     ck_assert_int_eq(rw_try(rw_writer("w:write", "id:4")), OP_OK);
     redisFree(c);
 }
-END_TEST
 
 START_TEST(what_of_a_latchd_reader_a_redisson_client_needs_is_there)
 {
@@ -316,10 +310,9 @@ START_TEST(what_of_a_latchd_reader_a_redisson_client_needs_is_there)
     ck_assert(
         rw_leave(rw_claim(KIND_READ, OWNER_ANONYMOUS, INSTANCE_A ":1", NULL))->freed);
 }
-END_TEST
 
 /* Both count the entries of one owner: H3. */
-START_TEST(H3_an_owner_shared_with_redisson_counts_together)
+START_TEST(H3_an_owner_shared_with_redisson_counts_together, 2)
 {
     struct redisson a = with_redis(RA);
     struct claim mine = _i == 0 ? rw_reader(A, "id:1") : rw_writer(A ":write", "id:1");
@@ -345,7 +338,6 @@ START_TEST(H3_an_owner_shared_with_redisson_counts_together)
     ck_assert(rw_leave(mine)->freed);
     ck_assert_int_eq(rw_leave(mine)->status, OP_ENDED);
 }
-END_TEST
 
 START_TEST(an_owner_that_only_redisson_knows_is_released_by_force_only)
 {
@@ -360,7 +352,6 @@ START_TEST(an_owner_that_only_redisson_knows_is_released_by_force_only)
     ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN n"), 2);
     ck_assert_int_eq(redisson_read_unlock(&b, "n", NULL), 1);
 }
-END_TEST
 
 START_TEST(locks_of_one_family_know_those_of_the_other)
 {
@@ -372,30 +363,4 @@ START_TEST(locks_of_one_family_know_those_of_the_other)
     ck_assert_int_eq(redisson_unlock(&a, "n", NULL), 1);
     ck_assert_int_eq(redisson_read_lock(&a, "n", 30000), REDISSON_NIL);
     ck_assert_int_eq(try_take("n", claim_named("o", "id:1")), OP_WRONGTYPE);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("scripts_rw_redisson");
-    TCase *tc = tcase_create("scripts_rw_redisson");
-
-    tcase_add_checked_fixture(tc, NULL, peer_teardown);
-    tcase_set_timeout(tc, 30);
-    tcase_add_loop_test(tc, redissons_steps_are_latchds_in_any_company, 0, 8);
-    tcase_add_test(tc, W1_no_read_release_shortens_a_write_lease);
-    tcase_add_loop_test(tc, W2_no_renewal_shortens_a_foreign_lease, 0, 2);
-    tcase_add_test(tc,
-                   W2_H14_what_a_redisson_watchdog_cuts_is_raised_by_the_next_renewal);
-    tcase_add_test(tc, W3_a_downgrade_wakes_the_waiting_readers);
-    tcase_add_test(tc,
-                   W4_a_reader_that_may_only_reenter_does_not_pass_a_waiting_writer);
-    tcase_add_test(tc, W5_a_read_release_leaves_the_write_renewed);
-    tcase_add_test(tc, W6_a_writer_does_not_wait_for_dead_readers);
-    tcase_add_test(tc, what_of_a_latchd_reader_a_redisson_client_needs_is_there);
-    tcase_add_loop_test(tc, H3_an_owner_shared_with_redisson_counts_together, 0, 2);
-    tcase_add_test(tc, an_owner_that_only_redisson_knows_is_released_by_force_only);
-    tcase_add_test(tc, locks_of_one_family_know_those_of_the_other);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -36,8 +36,10 @@ static struct claim claim_of(int row, int which)
     }
 }
 
+TEST_GROUP(.teardown = peer_teardown, .timeout_s = 30);
+
 /* Rows: who holds, who is next. */
-START_TEST(a_free_lock_moves_to_who_is_next_and_a_second_copy_says_the_same)
+START_TEST(a_free_lock_moves_to_who_is_next_and_a_second_copy_says_the_same, 36)
 {
     int old = _i / 6, new = _i % 6;
     struct op op = rw_release_of(claim_of(old, 0));
@@ -72,9 +74,8 @@ START_TEST(a_free_lock_moves_to_who_is_next_and_a_second_copy_says_the_same)
     ck_assert_int_eq(run_as(INSTANCE_A, &again)->count, 1);
     ck_assert(rw_leave(claim_of(new, 1))->freed);
 }
-END_TEST
 
-START_TEST(its_marks_live_as_long_as_was_said)
+START_TEST(its_marks_live_as_long_as_was_said, 6)
 {
     struct op op = rw_release_of(claim_of(_i, 0));
 
@@ -83,9 +84,8 @@ START_TEST(its_marks_live_as_long_as_was_said)
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     expect_marks(107000);
 }
-END_TEST
 
-START_TEST(a_lock_that_others_still_read_does_not_move)
+START_TEST(a_lock_that_others_still_read_does_not_move, 3)
 {
     struct op op = rw_release_of(claim_of(_i, 0));
     const struct op_result *r;
@@ -99,7 +99,6 @@ START_TEST(a_lock_that_others_still_read_does_not_move)
     ck_assert_int_eq(r->count, 0);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN n"), 2);
 }
-END_TEST
 
 START_TEST(a_writer_who_still_reads_leaves_a_read_lock)
 {
@@ -127,7 +126,6 @@ START_TEST(a_writer_who_still_reads_leaves_a_read_lock)
     ck_assert(rw_leave(rw_reader("p", "id:4"))->freed);
     redisFree(c);
 }
-END_TEST
 
 START_TEST(a_writer_whose_own_reading_is_over_leaves_nothing)
 {
@@ -137,10 +135,9 @@ START_TEST(a_writer_whose_own_reading_is_over_leaves_nothing)
     ck_assert(rw_leave(rw_writer("o:write", "id:1"))->freed);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
 }
-END_TEST
 
 /* Every way of asking for that release again; rows: the six claims. */
-START_TEST(a_release_that_ran_is_found_however_it_is_asked_for_again)
+START_TEST(a_release_that_ran_is_found_however_it_is_asked_for_again, 6)
 {
     struct claim c = claim_of(_i, 0);
     uint64_t token = rw_take(c);
@@ -192,10 +189,9 @@ START_TEST(a_release_that_ran_is_found_however_it_is_asked_for_again)
         }
     }
 }
-END_TEST
 
 /* The same ways, while it holds; with a wrong token nothing goes. */
-START_TEST(each_way_of_naming_a_hold_finds_it)
+START_TEST(each_way_of_naming_a_hold_finds_it, 12)
 {
     struct claim c = claim_of(_i % 6, 0);
     bool by_token = _i < 6;
@@ -222,9 +218,8 @@ START_TEST(each_way_of_naming_a_hold_finds_it)
     rw_about(r->ttl_ms, LEASE);
     ck_assert(run_as(INSTANCE_B, &op)->freed);
 }
-END_TEST
 
-START_TEST(who_both_reads_and_writes_has_to_say_which)
+START_TEST(who_both_reads_and_writes_has_to_say_which, 2)
 {
     struct op op = rw_release(TARGET_OWNER, KIND_PLAIN, "o", NULL);
     struct op attach = rw_attach(TARGET_OWNER, KIND_PLAIN, "o", NULL);
@@ -245,9 +240,8 @@ START_TEST(who_both_reads_and_writes_has_to_say_which)
     op.target.lock_kind = KIND_PLAIN;
     ck_assert(run_as(INSTANCE_A, &op)->freed);
 }
-END_TEST
 
-START_TEST(an_owners_newest_entry_of_the_kind_goes_first)
+START_TEST(an_owners_newest_entry_of_the_kind_goes_first, 2)
 {
     const char *field = _i == 0 ? "o" : "o:write";
     struct op op = rw_release(TARGET_OWNER, KIND_PLAIN, "o", INSTANCE_A ":77");
@@ -265,7 +259,6 @@ START_TEST(an_owners_newest_entry_of_the_kind_goes_first)
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->count, 2);
     redis_expect(peer_redis(), "2", "HGET n %s", field);
 }
-END_TEST
 
 START_TEST(force_ends_one_whole_hold_and_any_all_of_them)
 {
@@ -292,7 +285,6 @@ START_TEST(force_ends_one_whole_hold_and_any_all_of_them)
     ck_assert(run_as(INSTANCE_B, &op)->freed);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
 }
-END_TEST
 
 static const struct {
     enum yield yield;
@@ -305,7 +297,7 @@ static const struct {
     { YIELD_IF_OTHERS, true, 1, true },  { YIELD_IF_OTHERS, true, 2, false },
 };
 
-START_TEST(the_lock_is_freed_for_others_when_told_to)
+START_TEST(the_lock_is_freed_for_others_when_told_to, 6)
 {
     redisContext *c[2] = { NULL };
     struct op op = rw_release_of(claim_of(3, 0));
@@ -325,24 +317,22 @@ START_TEST(the_lock_is_freed_for_others_when_told_to)
     redisFree(c[0]);
     redisFree(c[1]);
 }
-END_TEST
 
-START_TEST(the_lock_does_not_move_to_a_request_that_is_over)
+START_TEST(the_lock_does_not_move_to_a_request_that_is_over, 2)
 {
     struct op op = rw_release_of(claim_of(3, 0));
 
-    (void)rw_take(claim_of(_i, 1));
-    (void)rw_leave(claim_of(_i, 1));
+    (void)rw_take(claim_of(_i + 1, 1));
+    (void)rw_leave(claim_of(_i + 1, 1));
     (void)rw_take(claim_of(3, 0));
-    op.claim = claim_of(_i, 1);
+    op.claim = claim_of(_i + 1, 1);
     op.has_next = true;
     ck_assert(run_as(INSTANCE_A, &op)->freed);
 }
-END_TEST
 
 static const char *const FOREIGN[] = { "SET n x", "HSET n r1 1", "RPUSH n x" };
 
-START_TEST(a_name_of_another_kind_is_refused_by_every_op)
+START_TEST(a_name_of_another_kind_is_refused_by_every_op, 3)
 {
     bool plain = strstr(FOREIGN[_i], "HSET") != NULL;
     struct op ops[4 * 6];
@@ -368,7 +358,6 @@ START_TEST(a_name_of_another_kind_is_refused_by_every_op)
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 1);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "PTTL n"), -1);
 }
-END_TEST
 
 START_TEST(inspect_tells_readers_and_writers_with_their_tokens)
 {
@@ -398,32 +387,4 @@ START_TEST(inspect_tells_readers_and_writers_with_their_tokens)
     ck_assert_uint_eq(r->field_count, 1);
     ck_assert_uint_eq(r->fields[0].token, 0);
     ck_assert_int_eq(r->fields[0].count, 2);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("scripts_rw_release");
-    TCase *tc = tcase_create("scripts_rw_release");
-
-    tcase_add_checked_fixture(tc, NULL, peer_teardown);
-    tcase_set_timeout(tc, 30);
-    tcase_add_loop_test(
-        tc, a_free_lock_moves_to_who_is_next_and_a_second_copy_says_the_same, 0, 36);
-    tcase_add_loop_test(tc, its_marks_live_as_long_as_was_said, 0, 6);
-    tcase_add_loop_test(tc, a_lock_that_others_still_read_does_not_move, 0, 3);
-    tcase_add_test(tc, a_writer_who_still_reads_leaves_a_read_lock);
-    tcase_add_test(tc, a_writer_whose_own_reading_is_over_leaves_nothing);
-    tcase_add_loop_test(tc, a_release_that_ran_is_found_however_it_is_asked_for_again,
-                        0, 6);
-    tcase_add_loop_test(tc, each_way_of_naming_a_hold_finds_it, 0, 12);
-    tcase_add_loop_test(tc, who_both_reads_and_writes_has_to_say_which, 0, 2);
-    tcase_add_loop_test(tc, an_owners_newest_entry_of_the_kind_goes_first, 0, 2);
-    tcase_add_test(tc, force_ends_one_whole_hold_and_any_all_of_them);
-    tcase_add_loop_test(tc, the_lock_is_freed_for_others_when_told_to, 0, 6);
-    tcase_add_loop_test(tc, the_lock_does_not_move_to_a_request_that_is_over, 1, 3);
-    tcase_add_loop_test(tc, a_name_of_another_kind_is_refused_by_every_op, 0, 3);
-    tcase_add_test(tc, inspect_tells_readers_and_writers_with_their_tokens);
-    suite_add_tcase(s, tc);
-    return s;
 }

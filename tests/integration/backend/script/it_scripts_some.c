@@ -41,6 +41,8 @@ static void describe(const char *name, uint64_t token, char *ret, size_t room)
     some_near_pttl(mark, LEASE + OP_FENCE_TTL_MS);
 }
 
+TEST_GROUP(.teardown = peer_teardown, .timeout_s = 30);
+
 /* `s` names one at a time, `g` names together. */
 START_TEST(they_leave_what_as_many_single_calls_leave)
 {
@@ -83,7 +85,6 @@ START_TEST(they_leave_what_as_many_single_calls_leave)
     }
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 2 * 3 * SCRIPT_BATCH_MAX);
 }
-END_TEST
 
 START_TEST(each_has_its_own_lease)
 {
@@ -99,7 +100,6 @@ START_TEST(each_has_its_own_lease)
     some_near_pttl("latchd:fence:{b}", 600000 + OP_FENCE_TTL_MS);
     some_near_pttl("latchd:fence:my:{c}:x", 100000 + OP_FENCE_TTL_MS);
 }
-END_TEST
 
 START_TEST(marks_live_as_long_as_the_longest)
 {
@@ -113,7 +113,6 @@ START_TEST(marks_live_as_long_as_the_longest)
     }
     expect_marks(107000);
 }
-END_TEST
 
 START_TEST(a_mark_is_left_where_it_is_wanted)
 {
@@ -132,7 +131,6 @@ START_TEST(a_mark_is_left_where_it_is_wanted)
         some_expect(i, i == 1 ? OP_NOTHELD : OP_ENDED);
     }
 }
-END_TEST
 
 START_TEST(every_release_is_published)
 {
@@ -158,7 +156,6 @@ START_TEST(every_release_is_published)
     }
     redisFree(ear);
 }
-END_TEST
 
 /* --- one of them is not simple -----------------------------------------------------
  */
@@ -177,7 +174,7 @@ static const struct {
     { "HSET latchd:fence:{b} x y", OP_WRONGTYPE, false, false, "latchd:fence:{b}" },
 };
 
-START_TEST(one_that_is_refused_is_no_hindrance_to_the_others)
+START_TEST(one_that_is_refused_is_no_hindrance_to_the_others, TEST_ROWS(REFUSED))
 {
     struct op ops[THREE];
 
@@ -193,7 +190,6 @@ START_TEST(one_that_is_refused_is_no_hindrance_to_the_others)
                      REFUSED[_i].left != NULL && strcmp(REFUSED[_i].left, "b") == 0);
     ck_assert(REFUSED[_i].left == NULL || some_is_there(REFUSED[_i].left));
 }
-END_TEST
 
 static const struct {
     const char *fence; /* %s: Redis time, us */
@@ -204,7 +200,7 @@ static const struct {
     { "%s aq:9", 100000000 },
 };
 
-START_TEST(tokens_only_ever_grow)
+START_TEST(tokens_only_ever_grow, TEST_ROWS(FENCES))
 {
     struct op ops[THREE];
     uint64_t now = redis_time_us();
@@ -243,7 +239,6 @@ START_TEST(tokens_only_ever_grow)
     ck_assert_uint_eq(some_result(0)->token, now + 200000001);
     ck_assert_uint_eq(some_result(1)->token, now + 200000001);
 }
-END_TEST
 
 START_TEST(what_was_granted_before_is_found_again)
 {
@@ -256,7 +251,6 @@ START_TEST(what_was_granted_before_is_found_again)
     ck_assert_uint_eq(some_result(1)->token, token);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN b"), 1);
 }
-END_TEST
 
 START_TEST(a_name_that_is_there_twice_has_one_owner)
 {
@@ -272,7 +266,6 @@ START_TEST(a_name_that_is_there_twice_has_one_owner)
     some_expect(1, OP_OK);
     some_expect(2, OP_BUSY);
 }
-END_TEST
 
 static const struct {
     const char *before;
@@ -286,7 +279,8 @@ static const struct {
     { "SET latchd:ended:{b}:x 1", OP_OK, true, false, false },
 };
 
-START_TEST(a_release_that_is_not_simple_is_no_hindrance_to_the_others)
+START_TEST(a_release_that_is_not_simple_is_no_hindrance_to_the_others,
+           TEST_ROWS(NOT_FREED))
 {
     struct op ops[THREE];
     bool queued = NOT_FREED[_i].fair;
@@ -303,7 +297,6 @@ START_TEST(a_release_that_is_not_simple_is_no_hindrance_to_the_others)
     ck_assert(some_result(2)->freed);
     ck_assert(!some_is_there("my:{c}:x"));
 }
-END_TEST
 
 START_TEST(a_release_sent_again_is_answered_from_its_mark)
 {
@@ -321,7 +314,6 @@ START_TEST(a_release_sent_again_is_answered_from_its_mark)
         ck_assert_int_eq(some_result(i)->count, 0);
     }
 }
-END_TEST
 
 START_TEST(H2_late_copies_of_some_do_nothing)
 {
@@ -340,30 +332,4 @@ START_TEST(H2_late_copies_of_some_do_nothing)
         some_expect(i, OP_LATE);
         ck_assert(some_is_there(SOME_NAMES[i]));
     }
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("scripts_some");
-    TCase *tc = tcase_create("scripts_some");
-
-    tcase_add_checked_fixture(tc, NULL, peer_teardown);
-    tcase_set_timeout(tc, 30);
-    tcase_add_test(tc, they_leave_what_as_many_single_calls_leave);
-    tcase_add_test(tc, each_has_its_own_lease);
-    tcase_add_test(tc, marks_live_as_long_as_the_longest);
-    tcase_add_test(tc, a_mark_is_left_where_it_is_wanted);
-    tcase_add_test(tc, every_release_is_published);
-    tcase_add_loop_test(tc, one_that_is_refused_is_no_hindrance_to_the_others, 0,
-                        sizeof REFUSED / sizeof *REFUSED);
-    tcase_add_loop_test(tc, tokens_only_ever_grow, 0, sizeof FENCES / sizeof *FENCES);
-    tcase_add_test(tc, what_was_granted_before_is_found_again);
-    tcase_add_test(tc, a_name_that_is_there_twice_has_one_owner);
-    tcase_add_loop_test(tc, a_release_that_is_not_simple_is_no_hindrance_to_the_others,
-                        0, sizeof NOT_FREED / sizeof *NOT_FREED);
-    tcase_add_test(tc, a_release_sent_again_is_answered_from_its_mark);
-    tcase_add_test(tc, H2_late_copies_of_some_do_nothing);
-    suite_add_tcase(s, tc);
-    return s;
 }

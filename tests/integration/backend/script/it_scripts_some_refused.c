@@ -25,8 +25,11 @@ static const char *const CANNOT_TAKE[] = {
     USER "&* " OTHERS "~redisson_lock_queue:{b} %%R~latchd:fence:{b}",
 };
 
+TEST_GROUP(.teardown = peer_teardown, .timeout_s = 30);
+
 /* Redis looks at the keys of a call before it runs; then each is asked for alone. */
-START_TEST(where_a_key_may_not_be_used_nothing_is_taken)
+START_TEST(where_a_key_may_not_be_used_nothing_is_taken,
+           sizeof CANNOT_TAKE / sizeof *CANNOT_TAKE)
 {
     struct op ops[THREE];
 
@@ -37,14 +40,14 @@ START_TEST(where_a_key_may_not_be_used_nothing_is_taken)
     be_default_again();
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 0);
 }
-END_TEST
 
 static const char *const CANNOT_END[] = {
     USER "&* " OTHERS "~*queue:{b}",
     USER "~* resetchannels &*{a}* &*{c}*",
 };
 
-START_TEST(a_hold_that_may_not_be_ended_is_no_hindrance_to_the_others)
+START_TEST(a_hold_that_may_not_be_ended_is_no_hindrance_to_the_others,
+           sizeof CANNOT_END / sizeof *CANNOT_END)
 {
     struct op ops[THREE];
 
@@ -59,7 +62,6 @@ START_TEST(a_hold_that_may_not_be_ended_is_no_hindrance_to_the_others)
     ck_assert(some_is_there("b"));
     ck_assert(!some_is_there("my:{c}:x"));
 }
-END_TEST
 
 static const char *const WITHOUT[] = {
     USER "~* &* -mget",
@@ -68,7 +70,8 @@ static const char *const WITHOUT[] = {
     USER "~* &* -mget -psetex -pexpireat",
 };
 
-START_TEST(a_user_who_may_do_what_single_calls_need_may_do_this)
+START_TEST(a_user_who_may_do_what_single_calls_need_may_do_this,
+           sizeof WITHOUT / sizeof *WITHOUT)
 {
     struct op ops[THREE];
 
@@ -86,7 +89,6 @@ START_TEST(a_user_who_may_do_what_single_calls_need_may_do_this)
         }
     }
 }
-END_TEST
 
 START_TEST(a_user_who_may_not_set_a_ttl_is_told_so_and_no_lock_is_left)
 {
@@ -100,7 +102,6 @@ START_TEST(a_user_who_may_not_set_a_ttl_is_told_so_and_no_lock_is_left)
         ck_assert(!some_is_there(SOME_NAMES[i]));
     }
 }
-END_TEST
 
 START_TEST(where_there_is_no_memory_left_nothing_is_taken_and_all_is_released)
 {
@@ -125,25 +126,4 @@ START_TEST(where_there_is_no_memory_left_nothing_is_taken_and_all_is_released)
     for (size_t i = 0; i < THREE; i++) {
         ck_assert_int_eq(run_as(INSTANCE_A, &ops[i])->status, OP_ENDED);
     }
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("scripts_some_refused");
-    TCase *tc = tcase_create("scripts_some_refused");
-
-    tcase_add_checked_fixture(tc, NULL, peer_teardown);
-    tcase_set_timeout(tc, 30);
-    tcase_add_loop_test(tc, where_a_key_may_not_be_used_nothing_is_taken, 0,
-                        sizeof CANNOT_TAKE / sizeof *CANNOT_TAKE);
-    tcase_add_loop_test(tc, a_hold_that_may_not_be_ended_is_no_hindrance_to_the_others,
-                        0, sizeof CANNOT_END / sizeof *CANNOT_END);
-    tcase_add_loop_test(tc, a_user_who_may_do_what_single_calls_need_may_do_this, 0,
-                        sizeof WITHOUT / sizeof *WITHOUT);
-    tcase_add_test(tc, a_user_who_may_not_set_a_ttl_is_told_so_and_no_lock_is_left);
-    tcase_add_test(tc,
-                   where_there_is_no_memory_left_nothing_is_taken_and_all_is_released);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -189,64 +189,41 @@ static void play_all(uint64_t first, struct differ_mix mix)
     }
 }
 
+TEST_GROUP(.teardown = peer_teardown, .timeout_s = 60);
+
 START_TEST(plain_locks_mean_the_same)
 {
     play_all(100, (struct differ_mix){ .plain = true });
 }
-END_TEST
 
 START_TEST(plain_locks_beside_redisson_mean_the_same)
 {
     play_all(1100, (struct differ_mix){ .plain = true, .foreign = 300, .faults = 100 });
 }
-END_TEST
 
 START_TEST(fair_locks_mean_the_same)
 {
     play_all(2000, (struct differ_mix){ .plain = true, .fair = true });
 }
-END_TEST
 
 START_TEST(fair_locks_beside_redisson_mean_the_same)
 {
     play_all(3000, (struct differ_mix){
                        .plain = true, .fair = true, .foreign = 300, .faults = 100 });
 }
-END_TEST
 
 START_TEST(read_write_locks_mean_the_same)
 {
     play_all(4000, (struct differ_mix){ .rw = true });
 }
-END_TEST
 
 START_TEST(read_write_locks_beside_redisson_mean_the_same)
 {
     play_all(5000, (struct differ_mix){ .rw = true, .foreign = 300, .faults = 100 });
 }
-END_TEST
 
 START_TEST(names_that_change_their_family_mean_the_same)
 {
     play_all(6000, (struct differ_mix){
                        .plain = true, .rw = true, .foreign = 200, .faults = 150 });
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("differ");
-    TCase *t = tcase_create("differ");
-
-    tcase_add_checked_fixture(t, NULL, peer_teardown);
-    tcase_set_timeout(t, 60);
-    tcase_add_test(t, plain_locks_mean_the_same);
-    tcase_add_test(t, plain_locks_beside_redisson_mean_the_same);
-    tcase_add_test(t, fair_locks_mean_the_same);
-    tcase_add_test(t, fair_locks_beside_redisson_mean_the_same);
-    tcase_add_test(t, read_write_locks_mean_the_same);
-    tcase_add_test(t, read_write_locks_beside_redisson_mean_the_same);
-    tcase_add_test(t, names_that_change_their_family_mean_the_same);
-    suite_add_tcase(s, t);
-    return s;
 }

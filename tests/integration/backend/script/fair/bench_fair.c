@@ -69,21 +69,10 @@ static void compare(const char *what, bool hand_over)
            few, MANY, batch, batch / few);
 }
 
+TEST_GROUP(.teardown = peer_teardown, .timeout_s = 300);
+
 START_TEST(redis_spends_the_same_on_a_grant)
 {
     compare("hand-over", true);
     compare("release, then acquire", false);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("fair_queue");
-    TCase *tc = tcase_create("fair_queue");
-
-    tcase_add_checked_fixture(tc, NULL, peer_teardown);
-    tcase_set_timeout(tc, 300);
-    tcase_add_test(tc, redis_spends_the_same_on_a_grant);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -15,6 +15,8 @@ static void near(int64_t value, int64_t want)
     ck_assert_int_ge(value, want - NEAR);
 }
 
+TEST_GROUP(.teardown = peer_teardown, .timeout_s = 30);
+
 /* Redisson's golden vectors of the fair lock, with latchd as the one who holds. Where
  * it differs: its release is published on the plain channel as well, as plain waiters
  * and other daemons listen there; and it does not say "released" to who did not hold.
@@ -59,7 +61,6 @@ START_TEST(golden_vectors_while_latchd_holds_F6)
     redisFree(ear_b);
     redisFree(ear_c);
 }
-END_TEST
 
 /* The same with Redisson holding. Where latchd differs: a waiter adds 30 s to the
  * deadlines and not 300 s, as it is moved on while it lives. */
@@ -94,7 +95,6 @@ START_TEST(golden_vectors_while_redisson_holds)
     redisFree(ear_b);
     redisFree(ear_c);
 }
-END_TEST
 
 START_TEST(all_are_served_in_the_order_in_which_they_joined)
 {
@@ -122,7 +122,6 @@ START_TEST(all_are_served_in_the_order_in_which_they_joined)
     }
     fair_expect_gone();
 }
-END_TEST
 
 START_TEST(asking_again_finds_the_grant_and_no_second_place)
 {
@@ -141,7 +140,6 @@ START_TEST(asking_again_finds_the_grant_and_no_second_place)
     ck_assert(run_as(INSTANCE_A, &op)->fair);
     fair_expect(A2);
 }
-END_TEST
 
 START_TEST(owners_and_ids_are_found_past_the_queue_H25)
 {
@@ -169,7 +167,6 @@ START_TEST(owners_and_ids_are_found_past_the_queue_H25)
     ck_assert(r->fair);
     fair_expect(B1);
 }
-END_TEST
 
 START_TEST(reenter_only_does_not_take_a_free_lock)
 {
@@ -184,7 +181,6 @@ START_TEST(reenter_only_does_not_take_a_free_lock)
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->ttl_ms, -2);
     fair_expect(A1);
 }
-END_TEST
 
 START_TEST(a_dead_redisson_at_the_head_keeps_nobody_busy_F1)
 {
@@ -205,7 +201,6 @@ START_TEST(a_dead_redisson_at_the_head_keeps_nobody_busy_F1)
     fair_expect(R2);
     redisFree(ear);
 }
-END_TEST
 
 START_TEST(what_dead_clients_left_is_gone_with_the_next_lock_F5)
 {
@@ -222,7 +217,6 @@ START_TEST(what_dead_clients_left_is_gone_with_the_next_lock_F5)
     fair_take(A2);
     fair_expect_gone();
 }
-END_TEST
 
 START_TEST(a_purge_of_a_free_lock_tells_who_is_first_then_H21)
 {
@@ -245,7 +239,6 @@ START_TEST(a_purge_of_a_free_lock_tells_who_is_first_then_H21)
     redisson_hear_nothing(ear);
     redisFree(ear);
 }
-END_TEST
 
 START_TEST(a_plain_lock_does_not_pass_a_fair_queue_H22)
 {
@@ -274,7 +267,6 @@ START_TEST(a_plain_lock_does_not_pass_a_fair_queue_H22)
     ck_assert_int_eq(redisson_fair_lock(&r, "n", LEASE, REDISSON_WAIT), REDISSON_NIL);
     redisFree(ear);
 }
-END_TEST
 
 START_TEST(the_lock_moves_to_ours_if_it_is_our_turn)
 {
@@ -313,7 +305,6 @@ START_TEST(the_lock_moves_to_ours_if_it_is_our_turn)
     redisFree(plain);
     redisFree(ear_b);
 }
-END_TEST
 
 START_TEST(who_holds_already_leaves_the_queue)
 {
@@ -328,7 +319,6 @@ START_TEST(who_holds_already_leaves_the_queue)
     ck_assert(r->moved && r->fair);
     fair_expect(B2);
 }
-END_TEST
 
 START_TEST(the_lock_moves_past_stale_heads)
 {
@@ -346,7 +336,6 @@ START_TEST(the_lock_moves_past_stale_heads)
     ck_assert(fair_free(A2, A3)->moved); /* nobody waits any more */
     fair_expect_gone();
 }
-END_TEST
 
 START_TEST(a_forced_release_tells_who_is_first)
 {
@@ -361,7 +350,6 @@ START_TEST(a_forced_release_tells_who_is_first)
     redisson_hear(ear, "0");
     redisFree(ear);
 }
-END_TEST
 
 START_TEST(an_entry_of_several_leaves_the_queue_alone)
 {
@@ -379,7 +367,6 @@ START_TEST(an_entry_of_several_leaves_the_queue_alone)
     redisson_hear_nothing(ear);
     redisFree(ear);
 }
-END_TEST
 
 START_TEST(inspect_tells_the_queue)
 {
@@ -398,32 +385,4 @@ START_TEST(inspect_tells_the_queue)
     redis_expect(peer_redis(), NULL, "EVAL %s 1 " FAIR_QUEUE,
                  "for i = 1, 5000 do redis.call('RPUSH', KEYS[1], i) end");
     ck_assert_uint_eq(run_as(INSTANCE_A, &op)->queue_count, SCRIPT_FIELDS_MAX);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("scripts_fair");
-    TCase *tc = tcase_create("scripts_fair");
-
-    tcase_add_checked_fixture(tc, NULL, peer_teardown);
-    tcase_set_timeout(tc, 30);
-    tcase_add_test(tc, golden_vectors_while_latchd_holds_F6);
-    tcase_add_test(tc, golden_vectors_while_redisson_holds);
-    tcase_add_test(tc, all_are_served_in_the_order_in_which_they_joined);
-    tcase_add_test(tc, asking_again_finds_the_grant_and_no_second_place);
-    tcase_add_test(tc, owners_and_ids_are_found_past_the_queue_H25);
-    tcase_add_test(tc, reenter_only_does_not_take_a_free_lock);
-    tcase_add_test(tc, a_dead_redisson_at_the_head_keeps_nobody_busy_F1);
-    tcase_add_test(tc, what_dead_clients_left_is_gone_with_the_next_lock_F5);
-    tcase_add_test(tc, a_purge_of_a_free_lock_tells_who_is_first_then_H21);
-    tcase_add_test(tc, a_plain_lock_does_not_pass_a_fair_queue_H22);
-    tcase_add_test(tc, the_lock_moves_to_ours_if_it_is_our_turn);
-    tcase_add_test(tc, who_holds_already_leaves_the_queue);
-    tcase_add_test(tc, the_lock_moves_past_stale_heads);
-    tcase_add_test(tc, a_forced_release_tells_who_is_first);
-    tcase_add_test(tc, an_entry_of_several_leaves_the_queue_alone);
-    tcase_add_test(tc, inspect_tells_the_queue);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -22,6 +22,8 @@ static void mixed_queue(void)
     fair_expect(R1 " " A1 " " A2 " " R2);
 }
 
+TEST_GROUP(.teardown = peer_teardown, .timeout_s = 30);
+
 START_TEST(the_distance_goes_with_the_last_of_a_run)
 {
     int64_t behind = LEASE + 2 * REDISSON_WAIT + FAIR_WAIT;
@@ -39,7 +41,6 @@ START_TEST(the_distance_goes_with_the_last_of_a_run)
     (void)fair_leave(INSTANCE_A, A2, A3, NULL); /* not there any more */
     fair_expect_due(R2, behind - FAIR_WAIT);
 }
-END_TEST
 
 /* What a purge of Redisson's took out comes back one by one, each to the head, and
  * leaves as it is granted: that is no less for who stands behind. */
@@ -70,7 +71,6 @@ START_TEST(a_run_that_comes_back_one_by_one_throws_nobody_out)
         ck_assert(fair_free(OURS[i], NULL)->freed);
     }
 }
-END_TEST
 
 /* As above, and all at once: they are one run again. */
 START_TEST(a_run_that_is_put_back_counts_once)
@@ -87,7 +87,6 @@ START_TEST(a_run_that_is_put_back_counts_once)
     (void)fair_leave(INSTANCE_A, A1, A2, A3, NULL);
     fair_expect_due(R2, before);
 }
-END_TEST
 
 START_TEST(many_leave_in_one_pass)
 {
@@ -109,7 +108,6 @@ START_TEST(many_leave_in_one_pass)
     (void)fair_leave(INSTANCE_B, A1, A2, B1, B2, NULL);
     fair_expect_due(third.owner, behind - 2 * FAIR_WAIT);
 }
-END_TEST
 
 START_TEST(the_last_one_takes_the_keys_along)
 {
@@ -127,10 +125,9 @@ START_TEST(the_last_one_takes_the_keys_along)
     ck_assert_int_eq(fair_leave(INSTANCE_A, A1, A2, A3, A4, NULL)->status, OP_OK);
     fair_expect_gone();
 }
-END_TEST
 
 /* Row 0: the head alone; 1: with many others. */
-START_TEST(who_is_first_then_is_told_if_the_lock_is_free_H21)
+START_TEST(who_is_first_then_is_told_if_the_lock_is_free_H21, 2)
 {
     redisContext *ear = fair_listen(R2);
 
@@ -149,7 +146,6 @@ START_TEST(who_is_first_then_is_told_if_the_lock_is_free_H21)
     fair_expect(R2);
     redisFree(ear);
 }
-END_TEST
 
 START_TEST(nobody_is_told_while_it_is_held)
 {
@@ -162,7 +158,6 @@ START_TEST(nobody_is_told_while_it_is_held)
     redisson_hear_nothing(ear);
     redisFree(ear);
 }
-END_TEST
 
 START_TEST(members_leave_whatever_the_lock_has_become)
 {
@@ -174,7 +169,6 @@ START_TEST(members_leave_whatever_the_lock_has_become)
     ck_assert_int_eq(fair_leave(INSTANCE_A, A1, A2, NULL)->status, OP_OK);
     fair_expect_gone();
 }
-END_TEST
 
 static void dump(char *ret, size_t room)
 {
@@ -225,7 +219,6 @@ START_TEST(a_late_copy_does_nothing_to_the_queue_H2)
     dump(after, sizeof after);
     ck_assert_str_eq(before, after);
 }
-END_TEST
 
 static const struct {
     const char *spoil;
@@ -237,7 +230,7 @@ static const struct {
     { FAIR_MARKS, "SET " FAIR_MARKS " x" },
 };
 
-START_TEST(what_is_of_another_type_is_left_alone)
+START_TEST(what_is_of_another_type_is_left_alone, 4)
 {
     char before[2000], after[2000];
     struct span members[2];
@@ -259,7 +252,6 @@ START_TEST(what_is_of_another_type_is_left_alone)
         }
     }
 }
-END_TEST
 
 START_TEST(a_read_write_lock_is_of_the_other_family)
 {
@@ -281,7 +273,6 @@ START_TEST(a_read_write_lock_is_of_the_other_family)
     dump(after, sizeof after);
     ck_assert_str_eq(before, after);
 }
-END_TEST
 
 START_TEST(a_name_with_a_brace_is_not_braced_again)
 {
@@ -301,28 +292,4 @@ START_TEST(a_name_with_a_brace_is_not_braced_again)
     op.name = SPAN("my:{t}:x");
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 2); /* lock and fence */
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("scripts_leave");
-    TCase *tc = tcase_create("scripts_leave");
-
-    tcase_add_checked_fixture(tc, NULL, peer_teardown);
-    tcase_set_timeout(tc, 30);
-    tcase_add_test(tc, the_distance_goes_with_the_last_of_a_run);
-    tcase_add_test(tc, a_run_that_comes_back_one_by_one_throws_nobody_out);
-    tcase_add_test(tc, a_run_that_is_put_back_counts_once);
-    tcase_add_test(tc, many_leave_in_one_pass);
-    tcase_add_test(tc, the_last_one_takes_the_keys_along);
-    tcase_add_loop_test(tc, who_is_first_then_is_told_if_the_lock_is_free_H21, 0, 2);
-    tcase_add_test(tc, nobody_is_told_while_it_is_held);
-    tcase_add_test(tc, members_leave_whatever_the_lock_has_become);
-    tcase_add_test(tc, a_late_copy_does_nothing_to_the_queue_H2);
-    tcase_add_loop_test(tc, what_is_of_another_type_is_left_alone, 0, 4);
-    tcase_add_test(tc, a_read_write_lock_is_of_the_other_family);
-    tcase_add_test(tc, a_name_with_a_brace_is_not_braced_again);
-    suite_add_tcase(s, tc);
-    return s;
 }

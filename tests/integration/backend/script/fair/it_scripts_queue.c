@@ -11,6 +11,8 @@ enum { REDISSON_WAIT = REDISSON_FAIR_WAIT, HOUR = 3600000 };
 
 /* --- scores ----------------------------------------------------------------------- */
 
+TEST_GROUP(.teardown = peer_teardown, .timeout_s = 30);
+
 START_TEST(scores_hold_a_distance)
 {
     struct redisson other = fair_redisson(R2);
@@ -27,7 +29,6 @@ START_TEST(scores_hold_a_distance)
     fair_wait(B2);
     fair_expect_due(B2, LEASE + 2 * FAIR_WAIT + REDISSON_WAIT);
 }
-END_TEST
 
 START_TEST(a_refresh_gives_what_the_list_before_one_needs)
 {
@@ -56,7 +57,6 @@ START_TEST(a_refresh_gives_what_the_list_before_one_needs)
         fair_expect_due(A3, left + front + HOUR + FAIR_WAIT);
     }
 }
-END_TEST
 
 START_TEST(the_lease_of_an_earlier_holder_does_not_stay_in_the_scores)
 {
@@ -75,7 +75,6 @@ START_TEST(the_lease_of_an_earlier_holder_does_not_stay_in_the_scores)
     fair_expect_due(A1, LEASE + FAIR_WAIT);
     fair_expect_due(A2, LEASE + FAIR_WAIT);
 }
-END_TEST
 
 START_TEST(those_behind_a_long_wait_of_redissons_survive_its_grant_H20)
 {
@@ -96,7 +95,6 @@ START_TEST(those_behind_a_long_wait_of_redissons_survive_its_grant_H20)
         ck_assert_int_gt(fair_due_in(OURS[i]), 0);
     }
 }
-END_TEST
 
 /* What was found of it when it waited before says nothing, and only Redisson knows that
  * it was away: it went as the last of the queue. */
@@ -129,7 +127,6 @@ START_TEST(a_redisson_that_waits_longer_than_before_throws_nobody_out_H20)
     fair_expect(A3 " " R1);
     ck_assert_int_gt(fair_due_in(A3), 0);
 }
-END_TEST
 
 START_TEST(redisson_behind_many_of_latchds_parks_no_longer_H20)
 {
@@ -146,7 +143,6 @@ START_TEST(redisson_behind_many_of_latchds_parks_no_longer_H20)
     ttl = redisson_fair_lock(&other, "n", LEASE, REDISSON_WAIT);
     ck_assert_int_le(ttl, LEASE + FAIR_WAIT);
 }
-END_TEST
 
 START_TEST(a_live_waiter_keeps_its_place_however_long_it_takes_F2)
 {
@@ -165,11 +161,10 @@ START_TEST(a_live_waiter_keeps_its_place_however_long_it_takes_F2)
     fair_expect_due(A1, LEASE + FAIR_WAIT);
     fair_expect_due(A2, LEASE + FAIR_WAIT);
 }
-END_TEST
 
 /* One of latchd's and one of Redisson's in turn get the lock and queue up again, for
  * ten minutes of 1000 grants; Redisson's wait for longer or shorter times (row 1). */
-START_TEST(scores_do_not_drift_when_latchd_and_redisson_alternate)
+START_TEST(scores_do_not_drift_when_latchd_and_redisson_alternate, 2)
 {
     static const char *const OURS[] = { A1, B1 };
     struct redisson r[2] = { fair_redisson(R1), fair_redisson(R2) };
@@ -207,7 +202,6 @@ START_TEST(scores_do_not_drift_when_latchd_and_redisson_alternate)
     }
     fair_expect(A1 " " R1 " " B1 " " R2);
 }
-END_TEST
 
 START_TEST(a_dead_daemons_waiters_are_gone_within_lease_and_wait)
 {
@@ -229,7 +223,6 @@ START_TEST(a_dead_daemons_waiters_are_gone_within_lease_and_wait)
                      REDISSON_NIL);
     fair_expect(A2);
 }
-END_TEST
 
 /* Whatever its score: it was to survive Redisson's that were before it. */
 START_TEST(a_daemon_that_is_not_heard_of_is_dead_for_the_others)
@@ -247,7 +240,6 @@ START_TEST(a_daemon_that_is_not_heard_of_is_dead_for_the_others)
     fair_take(A1);
     fair_expect_gone();
 }
-END_TEST
 
 /* --- put in ----------------------------------------------------------------------- */
 
@@ -273,7 +265,6 @@ START_TEST(who_was_thrown_out_is_put_back_at_the_head_in_order_F3)
     (void)fair_queue(INSTANCE_A, false, 3, A1, A2, A3, NULL);
     fair_expect(A1 " " A2 " " R2 " " R1 " " A3);
 }
-END_TEST
 
 START_TEST(many_are_put_in_at_once)
 {
@@ -306,7 +297,6 @@ START_TEST(many_are_put_in_at_once)
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     fair_expect(B1);
 }
-END_TEST
 
 START_TEST(ghosts_of_this_instance_leave_H24)
 {
@@ -329,7 +319,6 @@ START_TEST(ghosts_of_this_instance_leave_H24)
                      0);
     redisFree(ear);
 }
-END_TEST
 
 START_TEST(an_empty_queue_leaves_no_key)
 {
@@ -344,7 +333,6 @@ START_TEST(an_empty_queue_leaves_no_key)
     (void)fair_queue(INSTANCE_A, true, 0, NULL);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 0);
 }
-END_TEST
 
 START_TEST(who_is_known_is_put_back_before_it_is_decided_F2)
 {
@@ -364,32 +352,4 @@ START_TEST(who_is_known_is_put_back_before_it_is_decided_F2)
     ck_assert_int_eq(redisson_fair_unlock(&holder, "n", NULL), 1);
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     fair_expect(R2);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("scripts_queue");
-    TCase *tc = tcase_create("scripts_queue");
-
-    tcase_add_checked_fixture(tc, NULL, peer_teardown);
-    tcase_set_timeout(tc, 30);
-    tcase_add_test(tc, scores_hold_a_distance);
-    tcase_add_test(tc, a_refresh_gives_what_the_list_before_one_needs);
-    tcase_add_test(tc, the_lease_of_an_earlier_holder_does_not_stay_in_the_scores);
-    tcase_add_test(tc, those_behind_a_long_wait_of_redissons_survive_its_grant_H20);
-    tcase_add_test(tc, a_redisson_that_waits_longer_than_before_throws_nobody_out_H20);
-    tcase_add_test(tc, redisson_behind_many_of_latchds_parks_no_longer_H20);
-    tcase_add_test(tc, a_live_waiter_keeps_its_place_however_long_it_takes_F2);
-    tcase_add_loop_test(tc, scores_do_not_drift_when_latchd_and_redisson_alternate, 0,
-                        2);
-    tcase_add_test(tc, a_dead_daemons_waiters_are_gone_within_lease_and_wait);
-    tcase_add_test(tc, a_daemon_that_is_not_heard_of_is_dead_for_the_others);
-    tcase_add_test(tc, who_was_thrown_out_is_put_back_at_the_head_in_order_F3);
-    tcase_add_test(tc, who_is_known_is_put_back_before_it_is_decided_F2);
-    tcase_add_test(tc, many_are_put_in_at_once);
-    tcase_add_test(tc, ghosts_of_this_instance_leave_H24);
-    tcase_add_test(tc, an_empty_queue_leaves_no_key);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -9,6 +9,8 @@
 
 enum { REDISSON_WAIT = REDISSON_FAIR_WAIT };
 
+TEST_GROUP(.teardown = peer_teardown, .timeout_s = 30);
+
 START_TEST(lost_scores_are_given_anew_F4)
 {
     struct redisson other = fair_redisson(R2), holder = fair_held_by_redisson();
@@ -33,7 +35,6 @@ START_TEST(lost_scores_are_given_anew_F4)
     fair_take(A1);
     fair_expect(R2 " " A2);
 }
-END_TEST
 
 START_TEST(a_head_without_a_score_does_not_stay_for_ever_F4)
 {
@@ -48,7 +49,6 @@ START_TEST(a_head_without_a_score_does_not_stay_for_ever_F4)
     fair_take(A2);
     fair_expect_gone();
 }
-END_TEST
 
 START_TEST(a_lost_list_is_made_anew_F4)
 {
@@ -64,7 +64,6 @@ START_TEST(a_lost_list_is_made_anew_F4)
     (void)redisson_fair_lock(&other, "n", LEASE, REDISSON_WAIT); /* and joins again */
     fair_expect(A1 " " A2 " " R2);
 }
-END_TEST
 
 START_TEST(a_listed_member_without_a_score_does_not_join_twice_F4)
 {
@@ -80,7 +79,6 @@ START_TEST(a_listed_member_without_a_score_does_not_join_twice_F4)
     (void)fair_leave(INSTANCE_A, A1, NULL);
     fair_expect(B1 " " A2);
 }
-END_TEST
 
 /* A naming of all after a loss: for how long each has waited, too. */
 static void put_back(const char *instance, size_t known, const char *first,
@@ -113,7 +111,6 @@ START_TEST(what_two_daemons_put_back_is_in_the_order_in_which_it_came)
     (void)fair_queue(INSTANCE_A, true, 2, A1, A3, NULL);
     fair_expect(A1 " " B1 " " A3 " " B2);
 }
-END_TEST
 
 START_TEST(who_was_put_back_too_far_ahead_goes_behind_who_is_named_later)
 {
@@ -128,7 +125,6 @@ START_TEST(who_was_put_back_too_far_ahead_goes_behind_who_is_named_later)
     fair_take(A1);
     fair_expect(B1 " " A3 " " B2);
 }
-END_TEST
 
 START_TEST(who_was_never_lost_keeps_his_place)
 {
@@ -140,7 +136,6 @@ START_TEST(who_was_never_lost_keeps_his_place)
     put_back(INSTANCE_B, 2, B1, 7000, B2, 9500);
     fair_expect(B1 " " A1 " " B2);
 }
-END_TEST
 
 START_TEST(a_redisson_in_the_queue_keeps_its_distance)
 {
@@ -159,7 +154,6 @@ START_TEST(a_redisson_in_the_queue_keeps_its_distance)
     fair_expect(B1 " " A1 " " A2 " " R2);
     fair_expect_due(R2, due);
 }
-END_TEST
 
 /* All of `instance`, every second one of those that came: the first is A's. */
 static void put_many_back(const char *instance, uint64_t now)
@@ -200,25 +194,4 @@ START_TEST(many_of_two_daemons_are_put_back_in_order)
         ck_assert_int_eq(atoi(strrchr(r->str, ':') + 1), i);
         freeReplyObject(r);
     }
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *s = suite_create("scripts_queue_lost");
-    TCase *tc = tcase_create("scripts_queue_lost");
-
-    tcase_add_checked_fixture(tc, NULL, peer_teardown);
-    tcase_set_timeout(tc, 30);
-    tcase_add_test(tc, lost_scores_are_given_anew_F4);
-    tcase_add_test(tc, a_head_without_a_score_does_not_stay_for_ever_F4);
-    tcase_add_test(tc, a_lost_list_is_made_anew_F4);
-    tcase_add_test(tc, a_listed_member_without_a_score_does_not_join_twice_F4);
-    tcase_add_test(tc, what_two_daemons_put_back_is_in_the_order_in_which_it_came);
-    tcase_add_test(tc, who_was_put_back_too_far_ahead_goes_behind_who_is_named_later);
-    tcase_add_test(tc, who_was_never_lost_keeps_his_place);
-    tcase_add_test(tc, a_redisson_in_the_queue_keeps_its_distance);
-    tcase_add_test(tc, many_of_two_daemons_are_put_back_in_order);
-    suite_add_tcase(s, tc);
-    return s;
 }
