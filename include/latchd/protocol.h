@@ -52,6 +52,9 @@
 #define LATCHD_RESERVED_OWNER_PREFIX "latchd:"
 #define LATCHD_RESERVED_OWNER_SUFFIX ":write"
 
+/* GET of a lock that is no value hold: this and its token. No value begins so. */
+#define LATCHD_VALUE_OF_OTHERS "latchd:held:"
+
 /* Event channels for SUBSCRIBE: the prefix, then the lock's name. The payload is
  * `<owner> <token>`. */
 #define LATCHD_CHANNEL_GRANTED "granted:"

@@ -1,6 +1,7 @@
 #include "cmd/client.h"
 
 #include "cmd/deferred_command.h"
+#include "cmd/library/library_call.h"
 #include "cmd/pipeline.h"
 #include "util/alloc.h"
 
@@ -40,6 +41,7 @@ void client_free(struct client *cl)
     free(cl->grants);
     multi_free(cl->multi);
     deferred_command_free(cl->deferred);
+    library_call_free(client_library(cl));
     free(cl);
 }
 

@@ -21,6 +21,7 @@ enum {
 
 struct acl_user;
 struct grants;
+struct library_call;
 
 /* The texts that a client may have set about itself, and its address. */
 enum client_text {
@@ -42,18 +43,22 @@ struct client {
     bool met : 1;           /* its certificate, if any, was checked */
     bool trusted : 1;       /* as conn_set_trusted() was called last */
     bool reply_off : 1;
-    bool skip : 1;       /* the reply of the current command is dropped */
-    bool skip_next : 1;  /* CLIENT REPLY SKIP: so is that of the next one */
-    bool call_muted : 1; /* the reply of the waiting call is dropped */
-    bool exempt : 1;     /* CLIENT NO-EVICT */
-    bool leaving : 1;    /* the connection closes after EXEC's reply */
+    bool skip : 1;            /* the reply of the current command is dropped */
+    bool skip_next : 1;       /* CLIENT REPLY SKIP: so is that of the next one */
+    bool call_muted : 1;      /* the reply of the waiting call is dropped */
+    bool exempt : 1;          /* CLIENT NO-EVICT */
+    bool call_is_library : 1; /* the waiting call is a lock library's command */
+    bool leaving : 1;         /* the connection closes after EXEC's reply */
 
     struct pipeline *pipeline; /* commands in flight together, or NULL */
     /* The number of the one call that waits for the engine outside a pipeline; 0:
      * none. */
     uint64_t call;
     uint64_t call_us; /* when it began, CLOCK_BOOTTIME */
-    struct subject call_subject;
+    union {           /* by call_is_library */
+        struct subject call_subject;
+        struct library_call *call_library;
+    };
 
     struct multi *multi;               /* NULL: no transaction */
     struct deferred_command *deferred; /* the request that is deferred, or NULL */
@@ -98,6 +103,25 @@ static inline const struct command *client_last(const struct client *cl)
 static inline void client_set_last(struct client *cl, const struct command *command)
 {
     cl->last = (uint16_t)(command - COMMANDS + 1);
+}
+
+/* What the waiting call is about, if it is no lock library's command. */
+static inline struct subject client_subject(const struct client *cl)
+{
+    return cl->call_is_library ? (struct subject){ 0 } : cl->call_subject;
+}
+
+/* The waiting call, if it is a lock library's command; else NULL. */
+static inline struct library_call *client_library(const struct client *cl)
+{
+    return cl->call_is_library ? cl->call_library : NULL;
+}
+
+/* Makes `library`, or nothing (NULL), what the waiting call is. */
+static inline void client_set_library(struct client *cl, struct library_call *library)
+{
+    cl->call_is_library = library != NULL;
+    cl->call_library = library;
 }
 
 static inline bool client_muted(const struct client *cl)

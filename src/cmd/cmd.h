@@ -28,6 +28,8 @@ struct cmd_limits {
     bool protected_mode;  /* without a password only local clients may connect */
     bool cert_users;      /* a certificate's common name is its user */
     uint64_t latency_ms;  /* what takes this long is recorded for LATENCY; 0: off */
+    bool lock_libraries;  /* SET NX and the like are served */
+    uint64_t endless_lease_ms; /* lease of a lock that was taken without an end */
 };
 
 typedef void config_pair_fn(void *arg, const char *key, const char *value);

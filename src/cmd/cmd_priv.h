@@ -8,6 +8,7 @@
 #include "cmd/cmd.h"
 #include "cmd/command_table.h"
 #include "cmd/connection/client_pause.h"
+#include "cmd/library/library_call.h"
 #include "cmd/observe/command_stats.h"
 #include "cmd/observe/slowlog.h"
 #include "cmd/pubsub/pubsub.h"
@@ -65,7 +66,8 @@ struct command_ctx {
     uint64_t started_us;
     struct step *step;      /* its place in the client's pipeline, or NULL */
     struct subject subject; /* of a lock command: the request or owner that it names */
-    bool muted;             /* its reply is dropped */
+    struct library_call *library; /* of a lock library's command that waits; or NULL */
+    bool muted;                   /* its reply is dropped */
     bool admitted; /* admitted by the ACL: later errors count as failed, not rejected */
     bool waits;    /* for an answer of the engine */
     bool put_off;  /* deferred: it has not run, and comes again */
@@ -91,6 +93,8 @@ void ctx_error(struct command_ctx *ctx, const char *word, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* Writes null. */
 void ctx_null(struct command_ctx *ctx);
+/* Refuses a command that only Redis has; the advice says what to do instead. */
+void ctx_only_redis(struct command_ctx *ctx, const char *advice);
 void ctx_syntax_error(struct command_ctx *ctx);
 void ctx_arity_error(struct command_ctx *ctx);
 /* The arity error of subcommands whose arity depends on their arguments. */
@@ -124,11 +128,12 @@ bool client_needs_auth(const struct cmd *c, const struct client *client);
 /* "plain", "fair", ... (cmd_lockinfo.c). */
 const char *lock_kind_word(enum lock_kind kind);
 /* The engine's answers (reply.c): the first word of an error, the bytes of a reply,
- * and the outcome that is counted. */
+ * and the outcome that is counted. `library`: of a lock library's command, or NULL. */
 const char *lock_error_word(enum lock_error error);
 void reply_write(struct buf *out, const struct client *client,
-                 const struct effect_reply *reply);
-enum outcome reply_outcome(const struct effect_reply *reply);
+                 const struct library_call *library, const struct effect_reply *reply);
+enum outcome reply_outcome(const struct library_call *library,
+                           const struct effect_reply *reply);
 
 /* cmd_lockinfo.c: the field `kind` with its word; a number, or null for 0. */
 void write_kind(struct buf *out, enum lock_kind kind);

@@ -36,6 +36,14 @@ void ctx_syntax_error(struct command_ctx *ctx)
     ctx_error(ctx, LATCHD_ERR, "syntax error");
 }
 
+void ctx_only_redis(struct command_ctx *ctx, const char *advice)
+{
+    struct span name = ctx->argv[0];
+
+    ctx_error(ctx, LATCHD_ERR, "latchd keeps locks, not data: '%.*s' is not served; %s",
+              span_quoted_len(name), name.ptr, advice);
+}
+
 void ctx_arity_error(struct command_ctx *ctx)
 {
     ctx_error(ctx, LATCHD_ERR, "wrong number of arguments for '%s' command",
@@ -91,7 +99,10 @@ struct call_ref ctx_wait(struct command_ctx *ctx)
     client->call = number;
     client->call_us = ctx->started_us;
     client->call_muted = ctx->muted;
-    client->call_subject = ctx->subject;
+    client_set_library(client, ctx->library);
+    if (ctx->library == NULL) {
+        client->call_subject = ctx->subject;
+    }
     if (command_is_lock(ctx->command) && client->multi == NULL) {
         conn_await(ctx->conn); /* later commands may pass it */
     } else {

@@ -15,9 +15,7 @@ static void reject_unknown(struct command_ctx *ctx)
     const char *advice = redis_only_advice(name);
 
     if (advice != NULL) {
-        ctx_error(ctx, LATCHD_ERR,
-                  "latchd keeps locks, not data: '%.*s' is not served; %s",
-                  span_quoted_len(name), name.ptr, advice);
+        ctx_only_redis(ctx, advice);
         return;
     }
     for (size_t i = 1; i < ctx->argc && buf_len(&args) < SPAN_QUOTED_MAX; i++) {

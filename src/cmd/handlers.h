@@ -10,6 +10,9 @@
 bool ctx_lock_args(struct command_ctx *ctx, const struct lock_syntax *syntax,
                    struct lock_args *ret);
 
+/* Whether lock libraries are served. False: an error reply was written. */
+bool ctx_serves_libraries(struct command_ctx *ctx);
+
 /* Whether a LOCK or MLOCK has WAIT 0. False: an error reply was written. */
 bool ctx_tries_once(struct command_ctx *ctx);
 
@@ -69,6 +72,8 @@ command_fn cmd_slowlog_get, cmd_slowlog_len, cmd_slowlog_reset, cmd_slowlog_wait
 /* monitor.c */
 command_fn cmd_monitor;
 /* cmd_server.c */
-command_fn cmd_cluster, cmd_dbsize, cmd_exists, cmd_get, cmd_shutdown;
+command_fn cmd_cluster, cmd_dbsize, cmd_shutdown;
+/* cmd_library.c: the plain commands of lock libraries */
+command_fn cmd_library, cmd_exists, cmd_get;
 
 #endif

@@ -71,6 +71,8 @@ static void end_step(struct pipeline *p, struct step *s)
         deferred_command_free(s->deferred);
         s->deferred = NULL;
     }
+    library_call_free(s->library);
+    s->library = NULL;
     buf_reset(&s->reply);
 }
 
@@ -154,7 +156,7 @@ static void take_reply(struct cmd *c, struct conn *conn, struct step *s,
         s->renewed_ms = c->env.now_ms(c->env.ctx);
         return;
     }
-    reply_write(first ? conn_out(conn) : &s->reply, client, reply);
+    reply_write(first ? conn_out(conn) : &s->reply, client, s->library, reply);
     if (granted && first) {
         client_granted(client, reply->grant, conn_input_count(conn));
     } else if (granted) {
@@ -168,7 +170,7 @@ void pipeline_reply(struct cmd *c, struct conn *conn, const struct effect_reply 
     struct pipeline *p = client->pipeline;
     struct step *s = step_find(p, reply->to.call);
 
-    if (s == NULL) {
+    if (s == NULL || (s->library != NULL && library_goes_on(c, s->library, reply))) {
         return;
     }
     tracking_push(
@@ -176,7 +178,7 @@ void pipeline_reply(struct cmd *c, struct conn *conn, const struct effect_reply 
     if (comes_too_early(c, client, s, reply)) {
         step_set_state(p, s, STEP_PUT_OFF);
     } else {
-        stats_answered(c, s->command, s->began_us, reply_outcome(reply));
+        stats_answered(c, s->command, s->began_us, reply_outcome(s->library, reply));
         if (!s->muted) {
             take_reply(c, conn, s, reply);
         }

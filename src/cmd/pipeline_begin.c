@@ -129,7 +129,9 @@ static void adopt_waiting(struct client *client)
     s->counted = true;
     s->number = client->call;
     s->began_us = client->call_us;
-    s->subject = client->call_subject;
+    s->subject = client_subject(client);
+    s->library = client_library(client);
+    client_set_library(client, NULL);
     client->call = 0;
 }
 
@@ -237,6 +239,7 @@ bool pipeline_waits_last(struct command_ctx *ctx, uint64_t number)
     s->number = number;
     s->began_us = ctx->started_us;
     s->subject = ctx->subject;
+    s->library = ctx->library;
     return true;
 }
 

@@ -34,6 +34,7 @@ struct step {
     uint64_t began_us;
     uint64_t hash; /* of the lock's name; 0: none */
     struct subject subject;
+    struct library_call *library;      /* ASKED: of a lock library's command, or NULL */
     uint64_t number;                   /* ASKED: its call number in the engine */
     struct deferred_command *deferred; /* its words, as long as it may begin again */
     struct lock_req req; /* GATHERED: the request; points into `deferred` */

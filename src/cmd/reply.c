@@ -23,8 +23,12 @@ const char *lock_error_word(enum lock_error error)
 }
 
 void reply_write(struct buf *out, const struct client *client,
-                 const struct effect_reply *reply)
+                 const struct library_call *library, const struct effect_reply *reply)
 {
+    if (library != NULL) {
+        library_write(out, client->proto, library, reply);
+        return;
+    }
     switch (reply->kind) {
     case REPLY_TOKENS:
         resp_array(out, reply->token_count);
@@ -50,8 +54,12 @@ void reply_write(struct buf *out, const struct client *client,
     }
 }
 
-enum outcome reply_outcome(const struct effect_reply *reply)
+enum outcome reply_outcome(const struct library_call *library,
+                           const struct effect_reply *reply)
 {
+    if (library != NULL) {
+        return library_outcome(library, reply);
+    }
     if (reply->kind == REPLY_ERROR) {
         return outcome_of_error(ERROR_WORDS[reply->error]);
     }
@@ -62,6 +70,7 @@ void cmd_reply(struct cmd *c, const struct effect_reply *reply)
 {
     struct conn *conn = net_find(c->env.net, reply->to.conn);
     struct client *client = conn == NULL ? NULL : conn_data(conn);
+    struct library_call *library;
     bool running;
 
     if (client != NULL && client->pipeline != NULL) {
@@ -72,14 +81,20 @@ void cmd_reply(struct cmd *c, const struct effect_reply *reply)
     if (client == NULL || client->call == 0 || client->call != reply->to.call) {
         return;
     }
+    library = client_library(client);
+    if (library != NULL && library_goes_on(c, library, reply)) {
+        return;
+    }
     tracking_push(
         c, client); /* losses from before must not seem to come after this reply */
     running = multi_is_running(client->multi);
-    stats_answered(c, client_last(client), client->call_us, reply_outcome(reply));
+    stats_answered(c, client_last(client), client->call_us,
+                   reply_outcome(library, reply));
     if (!client->call_muted) {
         bool granted = reply->kind == REPLY_TOKEN || reply->kind == REPLY_TOKENS;
 
-        reply_write(running ? multi_out(client->multi) : conn_out(conn), client, reply);
+        reply_write(running ? multi_out(client->multi) : conn_out(conn), client,
+                    library, reply);
         if (granted && running) {
             multi_granted(client->multi, reply->grant);
         } else if (granted) {
@@ -87,6 +102,8 @@ void cmd_reply(struct cmd *c, const struct effect_reply *reply)
         }
     }
     client->call = 0;
+    library_call_free(client_library(client));
+    client_set_library(client, NULL);
     if (!running || multi_answered(c, conn)) {
         conn_resume(conn);
     }

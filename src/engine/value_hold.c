@@ -1,7 +1,5 @@
-/* Value holds: finds them by what their libraries know of them. */
+/* The hash fields of value holds. Pure: spans in, spans out. */
 #include "engine/value_hold.h"
-#include "engine/lock/hold.h"
-#include "engine/lock/lock.h"
 
 bool value_field_split(struct span field, struct span *ret_origin,
                        struct span *ret_value)
@@ -36,11 +34,4 @@ bool value_field_fits(struct span field, struct span pattern)
         return span_starts(value, span_of(wanted.ptr, wanted.len - 1));
     }
     return span_eq(value, wanted);
-}
-
-struct hold *lock_value_hold(const struct lock *lock, struct span pattern)
-{
-    struct hold *h = lock_hold(lock); /* a plain lock has no other */
-
-    return h != NULL && value_field_fits(hold_field(h), pattern) ? h : NULL;
 }

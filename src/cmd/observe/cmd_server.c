@@ -29,17 +29,6 @@ void cmd_dbsize(struct command_ctx *ctx)
     resp_int(ctx->out, (int64_t)stats.locks);
 }
 
-/* Some libraries read a key of their own when they connect: the reply is null. */
-void cmd_get(struct command_ctx *ctx)
-{
-    ctx_null(ctx);
-}
-
-void cmd_exists(struct command_ctx *ctx)
-{
-    resp_int(ctx->out, 0);
-}
-
 void cmd_cluster(struct command_ctx *ctx)
 {
     ctx_error(ctx, LATCHD_ERR, "This instance has cluster support disabled");

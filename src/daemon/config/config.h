@@ -62,6 +62,8 @@ struct config {
     uint64_t handoff_limit;
     uint64_t handoff_pause_ms;
     uint64_t max_keep_ms;
+    uint64_t lock_libraries;
+    uint64_t endless_lease_ms;
     uint64_t max_lease_ms;
     uint64_t max_wait_ms;
     uint64_t max_waiters;

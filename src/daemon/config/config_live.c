@@ -48,6 +48,8 @@ struct cmd_limits config_live_cmd_limits(const struct config *c)
         .protected_mode = c->protected_mode != 0,
         .cert_users = c->tls_auth_clients_user != 0,
         .latency_ms = c->latency_ms,
+        .lock_libraries = c->lock_libraries != 0,
+        .endless_lease_ms = c->endless_lease_ms,
     };
 }
 

@@ -164,6 +164,12 @@ const struct config_key CONFIG_KEYS[] = {
       KEY_LIVE, LOCKS, "Locks that this daemon's clients may hold at a time." },
     { "max-name-length", KEY_COUNT, FIELD(max_name_length), TEXT_OF(LATCHD_NAME_MAX), 1,
       LATCHD_NAME_MAX, NULL, 0, LOCKS, "Longest name of a lock, in bytes." },
+    { "lock-libraries", KEY_CHOICE, FIELD(lock_libraries), "yes", 0, 0, YES_NO,
+      KEY_LIVE, LOCKS,
+      "yes: lock libraries that are made for Redis work with latchd as they are, by\n"
+      "SET key value NX and the like." },
+    { "endless-lease", KEY_MSEC, FIELD(endless_lease_ms), "24h", MINUTES, 365 * DAYS,
+      NULL, KEY_LIVE, LOCKS, "Lease of a lock that SET takes without an end." },
     { "protected-mode", KEY_CHOICE, FIELD(protected_mode), "yes", 0, 0, YES_NO,
       KEY_LIVE, SECURITY,
       "yes: clients of other machines are refused as long as the user default has no\n"

@@ -4,6 +4,7 @@
 #include "engine/lock/hold.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_mode.h"
+#include "engine/value_hold.h"
 #include "util/alloc.h"
 #include "util/hash.h"
 #include "util/list.h"
@@ -180,4 +181,11 @@ struct hold *lock_held_by(const struct lock *lock, struct span owner,
         }
     }
     return kind == KIND_WRITE ? NULL : lock_hold_of(lock, owner);
+}
+
+struct hold *lock_value_hold(const struct lock *lock, struct span pattern)
+{
+    struct hold *h = lock_hold(lock); /* a plain lock has no other */
+
+    return h != NULL && value_field_fits(hold_field(h), pattern) ? h : NULL;
 }

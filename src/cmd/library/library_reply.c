@@ -1,0 +1,294 @@
+#include "cmd/library/library_reply.h"
+
+#include "cmd/cmd_priv.h"
+#include "cmd/library/value_text.h"
+#include "engine/value_hold.h"
+
+#include <inttypes.h>
+
+/* --- what is there ------------------------------------------------------ */
+
+/* An answer that is neither yes nor no, and goes to the client as it is. */
+static bool is_failure(const struct effect_reply *reply)
+{
+    return reply->kind == REPLY_ERROR && reply->error != LOCK_NOTHELD &&
+           reply->error != LOCK_WRONGTYPE;
+}
+
+static bool is_done(const struct effect_reply *reply)
+{
+    return reply->kind == REPLY_TOKEN || reply->kind == REPLY_TOKENS ||
+           reply->kind == REPLY_INT;
+}
+
+/* Takes in who holds a key. Other data, and a read/write lock, are somebody else's. */
+static enum lock_call_state read_info(struct library_call *lib,
+                                      const struct effect_reply *reply)
+{
+    const struct info_hold *hold;
+    struct span origin, value;
+
+    buf_clear(&lib->held);
+    lib->ttl_ms = reply->kind == REPLY_INFO ? reply->info->ttl_ms : -1;
+    if (reply->kind != REPLY_INFO) {
+        buf_add_str(&lib->held, LATCHD_VALUE_OF_OTHERS);
+        return LOCK_KEY_OTHERS;
+    }
+    if (reply->info->hold_count == 0) {
+        lib->ttl_ms = -2;
+        return LOCK_KEY_FREE;
+    }
+    hold = &reply->info->holds[0];
+    if (!value_field_split(hold->owner, &origin, &value)) {
+        buf_printf(&lib->held, LATCHD_VALUE_OF_OTHERS "%" PRIu64, hold->token);
+        return LOCK_KEY_OTHERS;
+    }
+    value_unescape(&lib->held, value);
+    return value_field_fits(hold->owner, buf_span(&lib->pattern)) ? LOCK_KEY_MINE
+                                                                  : LOCK_KEY_OTHERS;
+}
+
+static bool same_reply(const struct lock_reply *a, const struct lock_reply *b)
+{
+    return a->kind == b->kind && a->integer == b->integer && span_eq(a->text, b->text);
+}
+
+static bool tells_what_is_there(const struct lock_reply *r)
+{
+    return r->kind == LOCK_REPLY_VALUE || r->kind == LOCK_REPLY_TTL_MS ||
+           r->kind == LOCK_REPLY_TTL_S;
+}
+
+/* Whether the reply to what was done in vain depends on who holds. */
+static bool must_look(const struct library_call *lib, enum lock_call_state other)
+{
+    const struct lock_reply *a = &lib->call.replies[LOCK_KEY_OTHERS];
+    const struct lock_reply *b = &lib->call.replies[other];
+
+    return lib->call.scope == LOCK_CALL_ALL_OR_NONE &&
+           lib->call.compare != LOCK_COMPARE_NONE && !lib->looked &&
+           (tells_what_is_there(a) || tells_what_is_there(b) || !same_reply(a, b));
+}
+
+/* --- what comes next ---------------------------------------------------- */
+
+static bool goes_to(struct cmd *c, struct library_call *lib, enum library_phase phase,
+                    size_t key)
+{
+    lib->phase = phase;
+    lib->key = key;
+    library_ask(c, lib);
+    return true;
+}
+
+static bool ends_with(struct library_call *lib, enum lock_call_state state)
+{
+    lib->phase = LIBRARY_DONE;
+    lib->state = state;
+    return false;
+}
+
+static bool on_taken(struct cmd *c, struct library_call *lib,
+                     const struct effect_reply *reply)
+{
+    if (is_done(reply)) {
+        lib->done = lib->key_count;
+        lib->ttl_ms = lib->lease_ms;
+        buf_clear(&lib->held);
+        buf_add_span(&lib->held, lib->call.value);
+        return ends_with(lib, LOCK_KEY_FREE);
+    }
+    if (lib->call.kind == LOCK_CALL_ACQUIRE_OR_EXTEND) {
+        return goes_to(c, lib, LIBRARY_EXTENDS, 0);
+    }
+    if (must_look(lib, LOCK_KEY_MINE)) {
+        lib->looked = true;
+        return goes_to(c, lib, LIBRARY_LOOKS, 0);
+    }
+    return ends_with(lib, LOCK_KEY_OTHERS);
+}
+
+/* The key is free, or somebody else's. */
+static enum lock_call_state state_in_vain(const struct library_call *lib)
+{
+    return lib->call.compare == LOCK_COMPARE_NONE ? LOCK_KEY_FREE : LOCK_KEY_OTHERS;
+}
+
+static bool on_acted(struct cmd *c, struct library_call *lib,
+                     const struct effect_reply *reply)
+{
+    bool each = lib->call.scope == LOCK_CALL_EACH_KEY;
+
+    if (is_done(reply)) {
+        lib->done++;
+        lib->ttl_ms = lib->phase == LIBRARY_EXTENDS ? reply->value : -2;
+        buf_clear(&lib->held);
+        buf_add_span(&lib->held, lib->call.value);
+    } else if (!each && must_look(lib, LOCK_KEY_FREE)) {
+        lib->looked = true;
+        return goes_to(c, lib, LIBRARY_LOOKS, lib->key);
+    } else if (!each) {
+        return ends_with(lib, state_in_vain(lib));
+    }
+    if (lib->key + 1 < lib->key_count) {
+        return goes_to(c, lib, lib->phase, lib->key + 1);
+    }
+    return ends_with(lib, lib->done > 0 ? LOCK_KEY_MINE : state_in_vain(lib));
+}
+
+/* A look that comes before anything is done. */
+static bool looks_first(const struct library_call *lib)
+{
+    return !lib->looked &&
+           (lib->call.kind == LOCK_CALL_EXTEND || lib->call.kind == LOCK_CALL_RELEASE);
+}
+
+static bool on_looked(struct cmd *c, struct library_call *lib,
+                      const struct effect_reply *reply)
+{
+    enum lock_call_state state = read_info(lib, reply);
+    bool last = lib->key + 1 == lib->key_count;
+
+    if (lib->call.kind == LOCK_CALL_EXISTS) {
+        lib->done += state != LOCK_KEY_FREE;
+        return last ? ends_with(lib, state)
+                    : goes_to(c, lib, LIBRARY_LOOKS, lib->key + 1);
+    }
+    if (!looks_first(lib) || state != LOCK_KEY_MINE) {
+        /* What failed and would not fail now failed all the same. */
+        bool was_mine = lib->looked && state == LOCK_KEY_MINE &&
+                        lib->call.kind != LOCK_CALL_ACQUIRE;
+        bool was_free = lib->looked && state == LOCK_KEY_FREE &&
+                        lib->call.kind == LOCK_CALL_ACQUIRE;
+
+        return ends_with(lib, was_mine || was_free ? LOCK_KEY_OTHERS : state);
+    }
+    if (!last) {
+        return goes_to(c, lib, LIBRARY_LOOKS, lib->key + 1);
+    }
+    lib->looked = true;
+    if (lib->call.end == LOCK_END_ADDED && lib->ttl_ms > 0) {
+        lib->lease_ms = lib->call.end_ms + lib->ttl_ms;
+    }
+    return goes_to(c, lib, library_acts(lib), 0);
+}
+
+bool library_goes_on(struct cmd *c, struct library_call *lib,
+                     const struct effect_reply *reply)
+{
+    if (is_failure(reply)) {
+        lib->phase = LIBRARY_DONE;
+        return false;
+    }
+    switch (lib->phase) {
+    case LIBRARY_LOOKS:
+        return on_looked(c, lib, reply);
+    case LIBRARY_TAKES:
+        return on_taken(c, lib, reply);
+    case LIBRARY_EXTENDS:
+    case LIBRARY_RELEASES:
+        return on_acted(c, lib, reply);
+    case LIBRARY_DONE:
+        break;
+    }
+    return false;
+}
+
+/* --- the reply ---------------------------------------------------------- */
+
+static const struct lock_reply *reply_of(const struct library_call *lib)
+{
+    return &lib->call.replies[lib->state];
+}
+
+static bool is_null(const struct library_call *lib)
+{
+    const struct lock_reply *r = reply_of(lib);
+
+    return r->kind == LOCK_REPLY_NULL ||
+           (r->kind == LOCK_REPLY_VALUE && lib->state == LOCK_KEY_FREE &&
+            lib->done == 0);
+}
+
+static int64_t whole_seconds(int64_t ms)
+{
+    return ms < 0 ? ms : (ms + 500) / 1000;
+}
+
+/* A script's own status or error: one line, whatever it is made of. */
+static void write_line(struct buf *out, const char *sign, struct span text)
+{
+    buf_add_str(out, sign);
+    for (size_t i = 0; i < text.len; i++) {
+        bool control = (unsigned char)text.ptr[i] < ' ';
+
+        buf_add(out, control ? " " : &text.ptr[i], 1);
+    }
+    buf_add_str(out, "\r\n");
+}
+
+void library_write(struct buf *out, int proto, const struct library_call *lib,
+                   const struct effect_reply *reply)
+{
+    const struct lock_reply *r = reply_of(lib);
+
+    if (is_failure(reply)) {
+        resp_error(out, lock_error_word(reply->error), reply->text);
+        return;
+    }
+    if (is_null(lib)) {
+        resp_null(out, proto);
+        return;
+    }
+    switch (r->kind) {
+    case LOCK_REPLY_INTEGER:
+        resp_int(out, r->integer);
+        break;
+    case LOCK_REPLY_STATUS:
+        write_line(out, "+", r->text);
+        break;
+    case LOCK_REPLY_BULK:
+        resp_bulk(out, r->text);
+        break;
+    case LOCK_REPLY_ERROR:
+        write_line(out, "-", r->text);
+        break;
+    case LOCK_REPLY_PLAIN_ERROR:
+        write_line(out, "-ERR ", r->text);
+        break;
+    case LOCK_REPLY_WRONG_TYPE:
+        resp_error(out, LATCHD_ERR_WRONGTYPE,
+                   SPAN("Operation against a key holding the wrong kind of value"));
+        break;
+    case LOCK_REPLY_KEY_COUNT:
+        resp_int(out, (int64_t)lib->call.key_count);
+        break;
+    case LOCK_REPLY_DONE_COUNT:
+        resp_int(out, (int64_t)lib->done);
+        break;
+    case LOCK_REPLY_VALUE:
+        resp_bulk(out, buf_span(&lib->held));
+        break;
+    case LOCK_REPLY_TTL_MS:
+        resp_int(out, lib->state == LOCK_KEY_FREE && lib->done == 0 ? -2 : lib->ttl_ms);
+        break;
+    case LOCK_REPLY_TTL_S:
+        resp_int(out, whole_seconds(lib->state == LOCK_KEY_FREE && lib->done == 0
+                                        ? -2
+                                        : lib->ttl_ms));
+        break;
+    case LOCK_REPLY_NULL:
+    case LOCK_REPLY_KINDS:
+        resp_null(out, proto);
+        break;
+    }
+}
+
+enum outcome library_outcome(const struct library_call *lib,
+                             const struct effect_reply *reply)
+{
+    if (is_failure(reply)) {
+        return outcome_of_error(lock_error_word(reply->error));
+    }
+    return is_null(lib) ? OUTCOME_NULL : OUTCOME_OK;
+}

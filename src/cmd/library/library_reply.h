@@ -1,0 +1,43 @@
+/* library_reply: what the engine's answers mean for a lock_call. A part of
+ * library_call, for nobody else. */
+#ifndef LATCHD_CMD_LIBRARY_LIBRARY_REPLY_H
+#define LATCHD_CMD_LIBRARY_LIBRARY_REPLY_H
+
+#include "cmd/library/library_call.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum library_phase {
+    LIBRARY_LOOKS,
+    LIBRARY_TAKES,
+    LIBRARY_EXTENDS,
+    LIBRARY_RELEASES,
+    LIBRARY_DONE, /* `state` says which reply */
+};
+
+struct library_call {
+    struct lock_call call; /* its spans point behind `keys` */
+    enum library_phase phase;
+    struct call_ref from;
+    uint32_t user;
+    bool overrides;
+    bool looked; /* all keys were looked at, and may be acted on */
+    int64_t lease_ms;
+    struct buf value;           /* `<origin>:<value>` */
+    struct buf pattern;         /* that finds it */
+    size_t key;                 /* the key under way */
+    size_t done;                /* keys that something was done to, or that are there */
+    enum lock_call_state state; /* of the first key in which nothing could be done */
+    int64_t ttl_ms;             /* of the last key looked at or extended; as PTTL */
+    struct buf held;            /* its value, as GET tells it */
+    size_t key_count;
+    struct span keys[];
+};
+
+/* The phase that changes the keys. */
+enum library_phase library_acts(const struct library_call *lib);
+/* Makes the request of the phase. */
+void library_ask(struct cmd *c, struct library_call *lib);
+
+#endif

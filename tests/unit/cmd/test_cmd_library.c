@@ -1,0 +1,244 @@
+/* The plain commands of lock libraries: what they ask of the engine, and reply. */
+#include "unit/cmd/cmd_fake.h"
+
+#include "cmd/library/value_text.h"
+#include "support/runner.h"
+
+static struct conn *me;
+
+static const struct cmd_limits LIMITS = { .max_name = 512,
+                                          .max_lease_ms = 86400000,
+                                          .lock_libraries = true,
+                                          .endless_lease_ms = 86400000 };
+
+static void setup(void)
+{
+    fake_setup();
+    cmd_set_limits(fake.cmd, &LIMITS);
+    me = &fake.conns[0];
+}
+
+static void teardown(void)
+{
+    fake_teardown();
+}
+
+#define OK "+OK\r\n"
+#define NULL_2 "$-1\r\n"
+#define VALUE_512                                                                      \
+    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"                 \
+    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"                 \
+    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"                 \
+    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"                 \
+    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"                 \
+    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"                 \
+    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"                 \
+    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+/* The engine's last answers: yes, and no. */
+static const struct {
+    const char *line, *asked;
+    uint64_t lease_ms;
+    enum reply_kind yes;
+    const char *done, *in_vain;
+} CASES[] = {
+    { "SET job v NX PX 1", "lock", 1, REPLY_TOKEN, OK, NULL_2 },
+    { "set job v px 30000 nx", "lock", 30000, REPLY_TOKEN, OK, NULL_2 },
+    { "SET job v Ex 3 Nx", "lock", 3000, REPLY_TOKEN, OK, NULL_2 },
+    { "SET job v NX", "lock", 86400000, REPLY_TOKEN, OK, NULL_2 },
+    { "SET job " VALUE_512 " NX", "lock", 86400000, REPLY_TOKEN, OK, NULL_2 },
+    { "SETNX job v", "lock", 86400000, REPLY_TOKEN, ":1\r\n", ":0\r\n" },
+    { "SET job v XX PX 700", "renew", 700, REPLY_INT, OK, NULL_2 },
+    { "EXPIRE job 7", "renew", 7000, REPLY_INT, ":1\r\n", ":0\r\n" },
+    { "PEXPIRE job 7", "renew", 7, REPLY_INT, ":1\r\n", ":0\r\n" },
+    { "PEXPIRE job 0", "unlock", 0, REPLY_INT, ":1\r\n", ":0\r\n" },
+    { "EXPIREAT job 1", "unlock", 0, REPLY_INT, ":1\r\n", ":0\r\n" },
+    { "DEL job", "unlock", 0, REPLY_INT, ":1\r\n", ":0\r\n" },
+    { "UNLINK job", "unlock", 0, REPLY_INT, ":1\r\n", ":0\r\n" },
+};
+
+enum { CASE_COUNT = sizeof(CASES) / sizeof(CASES[0]) };
+
+START_TEST(each_command_asks_the_engine_and_replies_as_redis_does)
+{
+    for (int yes = 0; yes <= 1; yes++) {
+        bool takes = strcmp(CASES[_i].asked, "lock") == 0;
+
+        ck_assert_str_eq(fake_run(me, CASES[_i].line), "");
+        ck_assert_str_eq(fake.asked, CASES[_i].asked);
+        ck_assert_uint_eq(takes ? fake.lock.lease_ms : fake.hold.lease_ms,
+                          CASES[_i].lease_ms);
+        if (takes) {
+            ck_assert_uint_eq(fake.lock.wait_ms, 0);
+            ck_assert_uint_eq(fake.lock.has, LOCK_HAS_WAIT | LOCK_HAS_LEASE);
+        }
+        fake_answer(yes == 1 ? CASES[_i].yes : takes ? REPLY_NULL : REPLY_ERROR, 0, 9);
+        ck_assert_str_eq(fake_output(me),
+                         yes == 1 ? CASES[_i].done : CASES[_i].in_vain);
+    }
+}
+END_TEST
+
+static const struct {
+    const char *line, *reply;
+} REFUSED[] = {
+    { "SET job v",
+      "-ERR latchd keeps locks, not data: SET without NX, which takes a free lock, or "
+      "XX is not served\r\n" },
+    { "SET job v NX GET",
+      "-ERR latchd keeps locks, not data: SET with GET is not served\r\n" },
+    { "SET job v NX XX", "-ERR syntax error\r\n" },
+    { "SET job v NX PX", "-ERR syntax error\r\n" },
+    { "SET job v NX PX 5 EX 5", "-ERR syntax error\r\n" },
+    { "SET job v NX PX x", "-ERR value is not an integer or out of range\r\n" },
+    { "SET job v NX PX 0", "-ERR invalid expire time in 'set' command\r\n" },
+    { "SET job v NX EX 9223372036854775807",
+      "-ERR invalid expire time in 'set' command\r\n" },
+    { "SET job v NX PX 86400001",
+      "-ERR the time to live must be at most 86400000 ms\r\n" },
+    { "SET job latchd:v NX",
+      "-ERR the value of a lock must not begin with 'latchd:'\r\n" },
+    { "SET job " VALUE_512 "x NX",
+      "-ERR the value of a lock must be at most 512 bytes\r\n" },
+    { "SET latchd:job v NX",
+      "-ERR name is reserved: it begins with 'latchd:' or 'redisson_'\r\n" },
+    /* Redis says OK, and has nothing. */
+    { "SET job v NX PXAT 1", NULL_2 },
+    { "GET latchd:job", NULL_2 },
+    { "TTL redisson_x", ":-2\r\n" },
+};
+
+enum { REFUSED_COUNT = sizeof(REFUSED) / sizeof(REFUSED[0]) };
+
+START_TEST(what_is_no_lock_never_reaches_the_engine)
+{
+    ck_assert_str_eq(fake_run(me, REFUSED[_i].line), REFUSED[_i].reply);
+    ck_assert_str_eq(fake.asked, "");
+    ck_assert(!me->suspended && !me->awaited);
+}
+END_TEST
+
+/* The engine says who holds. */
+static const char *told(const char *line, const char *owner, int64_t ttl_ms)
+{
+    struct info_hold hold = { .owner = span_str(owner), .token = 77 };
+    struct lock_info info = { .holds = &hold,
+                              .hold_count = owner[0] != '\0',
+                              .ttl_ms = ttl_ms };
+
+    ck_assert_str_eq(fake_run(me, line), "");
+    ck_assert_str_eq(fake.asked, "lockinfo");
+    return fake_hear(me, fake.hold.from,
+                     (struct effect_reply){ .kind = REPLY_INFO, .info = &info });
+}
+
+#define HELD "latchd:value:0123456789abcdef:7:00:a%20%3Ab"
+
+START_TEST(queries_tell_what_a_library_expects)
+{
+    ck_assert_str_eq(told("GET job", HELD, 1499), "$4\r\na :b\r\n");
+    ck_assert_str_eq(told("PTTL job", HELD, 1499), ":1499\r\n");
+    ck_assert_str_eq(told("TTL job", HELD, 1499), ":1\r\n");
+    ck_assert_str_eq(told("EXISTS job", HELD, 1499), ":1\r\n");
+    ck_assert_str_eq(told("GET job", "", -2), NULL_2);
+    ck_assert_str_eq(told("PTTL job", "", -2), ":-2\r\n");
+    ck_assert_str_eq(told("EXISTS job", "", -2), ":0\r\n");
+    ck_assert_str_eq(told("GET job", "somebody", 5), "$14\r\nlatchd:held:77\r\n");
+    ck_assert_str_eq(told("EXISTS job", "somebody", 5), ":1\r\n");
+}
+END_TEST
+
+START_TEST(several_keys_are_deleted_one_after_the_other)
+{
+    ck_assert_str_eq(fake_run(me, "DEL a b c"), "");
+    ck_assert(span_eq(fake.hold.name, SPAN("a")));
+    fake_answer(REPLY_INT, 0, 0);
+    ck_assert_str_eq(fake_output(me), "");
+    ck_assert(span_eq(fake.hold.name, SPAN("b")));
+    fake_answer(REPLY_ERROR, 0, 0); /* not held */
+    ck_assert(span_eq(fake.hold.name, SPAN("c")));
+    fake_answer(REPLY_INT, 0, 0);
+    ck_assert_str_eq(fake_output(me), ":2\r\n");
+}
+END_TEST
+
+START_TEST(an_outage_is_told_and_does_not_look_like_a_free_lock)
+{
+    static const char *const LINES[] = { "SET job v NX", "DEL job", "GET job",
+                                         "PEXPIRE job 5" };
+    struct effect_reply down = { .kind = REPLY_ERROR,
+                                 .error = LOCK_BACKEND,
+                                 .text = SPAN("Redis does not answer") };
+
+    (void)fake_run(me, LINES[_i]);
+    ck_assert_str_eq(fake_hear(me, fake.hold.from, down),
+                     "-BACKEND Redis does not answer\r\n");
+}
+END_TEST
+
+START_TEST(the_same_user_at_the_same_address_has_the_same_origin)
+{
+    static char first[64];
+
+    (void)fake_run(me, "SET job v NX");
+    (void)snprintf(first, sizeof(first), "%.*s", (int)fake.lock.value.len,
+                   fake.lock.value.ptr);
+    ck_assert_uint_eq(strlen(first), ORIGIN_DIGITS + 2);
+    fake_answer(REPLY_TOKEN, 5, 9);
+    (void)fake_run(fake_open(1), "SET job v NX"); /* from another port */
+    ck_assert(span_eq(fake.lock.value, span_str(first)));
+    (void)snprintf(fake.peer, sizeof(fake.peer), "127.0.0.2:5");
+    (void)fake_run(fake_open(2), "SET job v NX");
+    ck_assert(!span_eq(fake.lock.value, span_str(first)));
+}
+END_TEST
+
+START_TEST(values_are_words_and_can_be_read_back)
+{
+    char raw[256];
+    struct buf text = { 0 }, back = { 0 };
+
+    for (size_t i = 0; i < sizeof(raw); i++) {
+        raw[i] = (char)i;
+    }
+    value_escape(&text, span_of(raw, sizeof(raw)));
+    ck_assert_uint_le(buf_len(&text), 3 * sizeof(raw));
+    for (size_t i = 0; i < buf_len(&text); i++) {
+        ck_assert(strchr(" :*", buf_ptr(&text)[i]) == NULL);
+        ck_assert(buf_ptr(&text)[i] > ' ' && buf_ptr(&text)[i] < 0x7f);
+    }
+    value_unescape(&back, buf_span(&text));
+    ck_assert(span_eq(buf_span(&back), span_of(raw, sizeof(raw))));
+    buf_reset(&text);
+    buf_reset(&back);
+}
+END_TEST
+
+START_TEST(a_connection_that_closes_meanwhile_leaves_nothing_behind)
+{
+    (void)fake_run(me, "SET job v NX");
+    fake_close(me, true);
+    (void)fake_open(0);
+    (void)fake_send(me, "DEL a b", true);
+    fake_close(me, true);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("cmd library");
+    TCase *tc = tcase_create("library");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, each_command_asks_the_engine_and_replies_as_redis_does, 0,
+                        CASE_COUNT);
+    tcase_add_loop_test(tc, what_is_no_lock_never_reaches_the_engine, 0, REFUSED_COUNT);
+    tcase_add_test(tc, queries_tell_what_a_library_expects);
+    tcase_add_test(tc, several_keys_are_deleted_one_after_the_other);
+    tcase_add_loop_test(tc, an_outage_is_told_and_does_not_look_like_a_free_lock, 0, 4);
+    tcase_add_test(tc, the_same_user_at_the_same_address_has_the_same_origin);
+    tcase_add_test(tc, values_are_words_and_can_be_read_back);
+    tcase_add_test(tc, a_connection_that_closes_meanwhile_leaves_nothing_behind);
+    suite_add_tcase(s, tc);
+    return s;
+}
