@@ -48,6 +48,15 @@ def golang(kit):
     return [module / "agent"], []
 
 
+def java(kit):
+    folder = kit.parent / "helpers-java"
+    folder.mkdir(exist_ok=True)
+    path = f"{folder}:{(kit / 'classpath').read_text().strip()}"
+    kits.compile_(["javac", "-nowarn", "-d", folder, "-cp", path, AGENTS / "HelperAgent.java",
+                   HERE.parents[1] / "clients/java/src/main/java/latchd/Latchd.java"], folder)
+    return ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", path, "HelperAgent"], []
+
+
 # Title, kit, function: the kit's folder -> command and environment, cases that do not apply
 LANGUAGES = [
     ("Python, threads", "redis-py", python(sys.executable, "threads"),
@@ -60,6 +69,7 @@ LANGUAGES = [
     ("Node, node-redis 5", "node-5", node, set()),
     ("Node, node-redis 4", "node-4", node, set()),
     ("Go", "go", golang, set()),
+    ("Java", "java", java, set()),
 ]
 
 

@@ -1,0 +1,939 @@
+package latchd;
+
+import java.io.IOException;
+import java.net.SocketTimeoutException;
+import java.net.URI;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.locks.Condition;
+import java.util.function.Supplier;
+import redis.clients.jedis.Connection;
+import redis.clients.jedis.DefaultJedisClientConfig;
+import redis.clients.jedis.HostAndPort;
+import redis.clients.jedis.JedisClientConfig;
+import redis.clients.jedis.commands.ProtocolCommand;
+import redis.clients.jedis.exceptions.JedisDataException;
+import redis.clients.jedis.exceptions.JedisException;
+import redis.clients.jedis.util.JedisURIHelper;
+
+/**
+ * Locks of latchd, over Jedis; one object serves a whole process.
+ *
+ * <pre>
+ * Latchd latchd = new Latchd("redis://localhost:5625");
+ * Latchd.Lock lock = latchd.lock("job");
+ * if (lock.tryLock(10, TimeUnit.SECONDS)) {
+ *     try (lock) {
+ *         work(lock.token()); // until lock.isLost()
+ *     }
+ * }
+ * </pre>
+ *
+ * <p>Each wait has a connection of its own; all holds of a Latchd are renewed over one. Every request
+ * has an ID and is repeated, through the next address if need be, until it is answered. How long a
+ * hold may be relied on is counted from before its last renewal was sent, on a clock that runs during
+ * suspend (on Linux). A hold lasts until it is released, lost, or its process ends: the garbage
+ * collector releases none. All threads are daemons.
+ */
+public final class Latchd implements AutoCloseable {
+    private static final long LONGEST_ASK_MS = 10_000; // a wait is made of LOCKs that are this long
+    private static final int MOST_IDLE = 8; // connections that are kept for the next waits
+    private static final long FIRST_PAUSE_MS = 50;
+    private static final long LAST_PAUSE_MS = 1000;
+    private static final long LEAST_LEASE_MS = 100; // what latchd takes
+    private static final long FOREVER = Long.MAX_VALUE;
+    private static final Path UPTIME = Path.of("/proc/uptime");
+    private static final boolean SUSPEND_COUNTS = Files.isReadable(UPTIME);
+
+    private final List<HostAndPort> places = new ArrayList<>();
+    private final List<JedisClientConfig> configs = new ArrayList<>();
+    private final long timeoutMs;
+    private final long patienceMs;
+    private final ExecutorService workers = Executors.newCachedThreadPool(work -> {
+        Thread thread = new Thread(work, "latchd");
+        thread.setDaemon(true);
+        return thread;
+    });
+
+    // What follows is guarded by this object's monitor, and so is what changes of a Hold.
+    private final Map<String, Hold> holds = new HashMap<>();
+    private final Deque<Link> idle = new ArrayDeque<>();
+    private int at; // the address that answered last
+    private boolean keeping;
+    private boolean renewing;
+    private long pauseMs;
+    private Link renewals; // of the one renewal that is under way
+
+    /** For latchds that share a Redis; the first that answers is used. */
+    public Latchd(String... addresses) {
+        this(List.of(addresses), DefaultJedisClientConfig.builder().build(), Duration.ofSeconds(5),
+                Duration.ofSeconds(30));
+    }
+
+    /**
+     * The same.
+     *
+     * @param base what Jedis is to be told beside addresses, users and passwords
+     * @param timeout without an answer for so long, a connection is given up
+     * @param patience after so long without latchd, or with its Redis out of reach, a wait fails
+     */
+    public Latchd(List<String> addresses, JedisClientConfig base, Duration timeout, Duration patience) {
+        if (addresses.isEmpty()) {
+            throw new IllegalArgumentException("latchd's address is missing");
+        }
+        timeoutMs = timeout.toMillis();
+        patienceMs = patience.toMillis();
+        for (String address : addresses) {
+            URI uri = URI.create(address);
+            DefaultJedisClientConfig.Builder config = DefaultJedisClientConfig.builder().from(base)
+                    .connectionTimeoutMillis((int) timeoutMs).socketTimeoutMillis((int) timeoutMs);
+            if (JedisURIHelper.isRedisSSLScheme(uri)) {
+                config.ssl(true);
+            }
+            if (JedisURIHelper.getPassword(uri) != null) {
+                config.user(JedisURIHelper.getUser(uri)).password(JedisURIHelper.getPassword(uri));
+            }
+            places.add(JedisURIHelper.getHostAndPort(uri));
+            configs.add(config.build());
+        }
+    }
+
+    /** A lock that is not held yet. */
+    public Lock lock(String name) {
+        return new Lock(name);
+    }
+
+    /** Closes all connections: what is held then ends with its lease. */
+    @Override
+    public synchronized void close() {
+        workers.shutdownNow();
+        holds.clear();
+        idle.forEach(Link::close);
+        idle.clear();
+        if (renewals != null) {
+            renewals.close();
+        }
+        notifyAll();
+    }
+
+    /** What latchd answered, or why it did not. */
+    public static class LatchdException extends RuntimeException {
+        private static final long serialVersionUID = 1;
+        private final String code;
+
+        LatchdException(String code, String message) {
+            super(message);
+            this.code = code;
+        }
+
+        /** The first word of latchd's answer. */
+        public String code() {
+            return code;
+        }
+
+        /** Whether the request may succeed if it is sent again. */
+        boolean canPass() {
+            return this instanceof Unreachable || this instanceof Backend || code.equals("GOAWAY");
+        }
+    }
+
+    /** The lock was lost before it was released: somebody else may have had it since. */
+    public static final class LockLost extends LatchdException {
+        private static final long serialVersionUID = 1;
+
+        LockLost(String message) {
+            super("NOTHELD", message);
+        }
+    }
+
+    /** No address of latchd answers. */
+    public static final class Unreachable extends LatchdException {
+        private static final long serialVersionUID = 1;
+
+        Unreachable(String message) {
+            super("UNREACHABLE", message);
+        }
+    }
+
+    /** latchd's Redis cannot be reached, or refuses to grant: BACKEND or NOREPLICAS. */
+    public static final class Backend extends LatchdException {
+        private static final long serialVersionUID = 1;
+
+        Backend(String code, String message) {
+            super(code, message);
+        }
+    }
+
+    /** Owners would wait for each other. */
+    public static final class Deadlock extends LatchdException {
+        private static final long serialVersionUID = 1;
+
+        Deadlock(String message) {
+            super("DEADLOCK", message);
+        }
+    }
+
+    /** A limit of latchd's configuration is reached. */
+    public static final class Limit extends LatchdException {
+        private static final long serialVersionUID = 1;
+
+        Limit(String message) {
+            super("LIMIT", message);
+        }
+    }
+
+    /** The user may not do that, or did not log in. */
+    public static final class NoPermission extends LatchdException {
+        private static final long serialVersionUID = 1;
+
+        NoPermission(String code, String message) {
+            super(code, message);
+        }
+    }
+
+    /** The name belongs to other data, or to a lock of the other class. */
+    public static final class WrongType extends LatchdException {
+        private static final long serialVersionUID = 1;
+
+        WrongType(String message) {
+            super("WRONGTYPE", message);
+        }
+    }
+
+    private static LatchdException toTyped(JedisException error) {
+        String message = String.valueOf(error.getMessage());
+        if (!(error instanceof JedisDataException)) {
+            return new Unreachable(message);
+        }
+        String code = message.split(" ", 2)[0];
+        switch (code) {
+            case "NOTHELD":
+                return new LockLost(message);
+            case "BACKEND":
+            case "NOREPLICAS":
+                return new Backend(code, message);
+            case "DEADLOCK":
+                return new Deadlock(message);
+            case "LIMIT":
+                return new Limit(message);
+            case "NOPERM":
+            case "NOAUTH":
+            case "WRONGPASS":
+            case "DENIED":
+                return new NoPermission(code, message);
+            case "WRONGTYPE":
+                return new WrongType(message);
+            default:
+                return new LatchdException(code, message);
+        }
+    }
+
+    /** Milliseconds of a clock for leases: it runs during suspend, in steps of 10 ms. */
+    private static long now() {
+        if (SUSPEND_COUNTS) {
+            try {
+                String text = Files.readString(UPTIME);
+                return (long) (Double.parseDouble(text.substring(0, text.indexOf(' '))) * 1000);
+            } catch (IOException e) {
+                throw new IllegalStateException(e);
+            }
+        }
+        return steadyMs();
+    }
+
+    private static long steadyMs() {
+        return System.nanoTime() / 1_000_000;
+    }
+
+    private static void sleep(long ms) {
+        try {
+            Thread.sleep(ms);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt(); // by close()
+        }
+    }
+
+    /** A connection; of one thread at a time. */
+    private static final class Link {
+        final Connection connection;
+        final int at;
+
+        Link(Connection connection, int at) {
+            this.connection = connection;
+            this.at = at;
+        }
+
+        void send(List<String> words) {
+            ProtocolCommand command = () -> words.get(0).getBytes(StandardCharsets.UTF_8);
+            connection.sendCommand(command, words.subList(1, words.size()).toArray(new String[0]));
+        }
+
+        /** The answer, null for null. */
+        Long read() {
+            Object answer = connection.getOne();
+            if (answer instanceof JedisDataException) {
+                throw (JedisDataException) answer;
+            }
+            return (Long) answer;
+        }
+
+        void close() {
+            try {
+                connection.disconnect();
+            } catch (JedisException e) {
+                // It was broken already.
+            }
+        }
+    }
+
+    private enum State { WAITING, HELD, LOST, RELEASED }
+
+    /** One request for a lock, and what it was granted. */
+    private final class Hold {
+        final Lock lock;
+        String request = UUID.randomUUID().toString();
+        State state = State.WAITING;
+        boolean uncertain;
+        int entries = 1;
+        long token;
+        long until;
+        long due;
+        long end;
+        long leaseMs;
+        CompletableFuture<Long> asking = CompletableFuture.completedFuture(null);
+        CompletableFuture<Void> begun;
+
+        Hold(Lock lock) {
+            this.lock = lock;
+            this.leaseMs = lock.leaseMs;
+        }
+
+        List<String> command(String name, String... more) {
+            List<String> words = new ArrayList<>(List.of(name, lock.name));
+            if (lock.kind != null) {
+                words.add(lock.kind);
+            }
+            words.addAll(List.of("ID", request));
+            words.addAll(Arrays.asList(more));
+            return words;
+        }
+
+        /** A hold with a lease is only confirmed, for what is left of it. */
+        List<String> renewal(long sent) {
+            if (leaseMs == 0) {
+                return command("RENEW");
+            }
+            if (state == State.WAITING) {
+                end = sent + leaseMs;
+            }
+            return command("RENEW", "LEASE", Long.toString(Math.max(LEAST_LEASE_MS, end - sent)));
+        }
+
+        void renewed(long sent, long leftMs) {
+            until = leaseMs == 0 ? sent + leftMs : Math.min(sent + leftMs, end);
+            due = sent + (until - sent) / 3;
+            uncertain = false;
+        }
+    }
+
+    // Connections
+
+    /** Through the first address that answers, beginning with the last one that did. */
+    private Link connect() {
+        LatchdException trouble = null;
+        for (int i = 0; i < places.size(); i++) {
+            int place = current();
+            Link link = null;
+            try {
+                link = new Link(new Connection(places.get(place), configs.get(place)), place);
+                link.connection.ping(); // the daemon itself answers, and not only its host
+                return link;
+            } catch (JedisException e) {
+                trouble = toTyped(e);
+                if (link != null) {
+                    link.close();
+                }
+                if (!trouble.canPass()) {
+                    throw trouble;
+                }
+                leave(place);
+            }
+        }
+        throw new Unreachable(trouble.getMessage());
+    }
+
+    private synchronized int current() {
+        return at;
+    }
+
+    /** The next connection begins with another address, if there is one. */
+    private synchronized void leave(int place) {
+        if (at == place) {
+            at = (place + 1) % places.size();
+        }
+    }
+
+    private Link takeLink() {
+        synchronized (this) {
+            if (!idle.isEmpty()) {
+                return idle.pop();
+            }
+        }
+        return connect();
+    }
+
+    private synchronized void giveBack(Link link) {
+        if (idle.size() < MOST_IDLE && !workers.isShutdown()) {
+            idle.push(link);
+        } else {
+            link.close();
+        }
+    }
+
+    /** One command over a connection of its own. */
+    private Long ask(List<String> words, long withinMs) {
+        Link link = takeLink();
+        try {
+            link.connection.setSoTimeout((int) withinMs);
+            link.send(words);
+            Long answer = link.read();
+            giveBack(link);
+            return answer;
+        } catch (JedisDataException e) {
+            giveBack(link);
+            throw toTyped(e);
+        } catch (JedisException e) {
+            link.close();
+            synchronized (this) { // others that lay idle broke with it
+                idle.forEach(Link::close);
+                idle.clear();
+            }
+            leave(link.at);
+            throw toTyped(e);
+        }
+    }
+
+    // Taking
+
+    private <T> T await(CompletableFuture<T> future, boolean interruptibly) throws InterruptedException {
+        try {
+            return interruptibly ? future.get() : future.join();
+        } catch (ExecutionException | CompletionException e) {
+            throw e.getCause() instanceof LatchdException ? (LatchdException) e.getCause()
+                    : new IllegalStateException(e.getCause());
+        }
+    }
+
+    private <T> CompletableFuture<T> run(Supplier<T> work) {
+        return CompletableFuture.supplyAsync(work, workers);
+    }
+
+    /** False: the wait is over, and somebody else has the lock. */
+    private boolean acquire(Hold hold, long waitMs, boolean interruptibly) throws InterruptedException {
+        boolean done = false;
+        try {
+            done = tryToAcquire(hold, waitMs, interruptibly);
+            return done;
+        } finally {
+            if (!done) {
+                workers.execute(() -> abandon(hold));
+            }
+        }
+    }
+
+    private boolean tryToAcquire(Hold hold, long waitMs, boolean interruptibly)
+            throws InterruptedException {
+        long began = steadyMs();
+        long reached = began;
+        long pause = FIRST_PAUSE_MS;
+        for (int tries = 1;; tries++) {
+            LatchdException trouble;
+            boolean over;
+            try {
+                Long token = await(askForLock(hold, waitMs, began), interruptibly);
+                if (token != null) {
+                    await(begin(hold, token), interruptibly);
+                    return true;
+                }
+                reached = steadyMs();
+                pause = FIRST_PAUSE_MS;
+                if (waitMs != FOREVER && reached - began >= waitMs) {
+                    return false;
+                }
+                continue;
+            } catch (LatchdException e) {
+                trouble = e;
+                over = waitMs != FOREVER && steadyMs() - began >= waitMs;
+            }
+            if (trouble instanceof LockLost && !over) { // freed by force, or lost on its way
+                hold.request = UUID.randomUUID().toString();
+                continue;
+            }
+            // A connection that lay idle may have broken unnoticed: one attempt does not count.
+            if (!trouble.canPass() || steadyMs() - reached > patienceMs
+                    || over && (trouble instanceof Backend || tries > places.size())) {
+                throw trouble;
+            }
+            long rest = pause;
+            await(run(() -> {
+                sleep(rest);
+                return null;
+            }), interruptibly);
+            pause = Math.min(2 * pause, LAST_PAUSE_MS);
+        }
+    }
+
+    private CompletableFuture<Long> askForLock(Hold hold, long waitMs, long began) {
+        long left = waitMs == FOREVER ? FOREVER : Math.max(0, waitMs - (steadyMs() - began));
+        long ask = Math.min(left, LONGEST_ASK_MS);
+        // latchd looks for a deadlock where it knows how long an owner would wait in all.
+        long wait = hold.lock.words.contains("OWNER") ? left : ask;
+        List<String> words = new ArrayList<>(List.of("LOCK", hold.lock.name));
+        words.addAll(hold.lock.words);
+        if (wait != FOREVER) {
+            words.addAll(List.of("WAIT", Long.toString(wait)));
+        }
+        if (wait == 0 && !words.contains("KEEP")) {
+            words.addAll(List.of("KEEP", "0"));
+        }
+        words.addAll(List.of("ID", hold.request));
+        CompletableFuture<Long> asking = run(() -> ask(words, ask + timeoutMs));
+        synchronized (this) {
+            hold.asking = asking;
+        }
+        return asking;
+    }
+
+    /** Attaches the hold to the connection that renews, and learns how long its lease is. */
+    private synchronized CompletableFuture<Void> begin(Hold hold, long token) {
+        hold.token = token;
+        hold.until = FOREVER;
+        hold.due = Long.MIN_VALUE;
+        hold.begun = new CompletableFuture<>();
+        holds.put(hold.request, hold);
+        if (!keeping) {
+            keeping = true;
+            workers.execute(this::keep);
+        }
+        notifyAll();
+        return hold.begun;
+    }
+
+    /** Ends the wait; and the hold, if it was granted in the same moment. */
+    private void abandon(Hold hold) {
+        CompletableFuture<Long> asking;
+        synchronized (this) {
+            holds.remove(hold.request);
+            hold.state = State.RELEASED;
+            asking = hold.asking;
+        }
+        List<String> cancel = List.of("CANCEL", hold.lock.name, "ID", hold.request);
+        do { // it may come before the LOCK, which is sent over another connection
+            insist(hold, cancel);
+            try {
+                asking.get(FIRST_PAUSE_MS, TimeUnit.MILLISECONDS);
+            } catch (InterruptedException e) {
+                return; // by close()
+            } catch (ExecutionException | TimeoutException e) {
+                // The loop looks whether it is answered.
+            }
+        } while (!asking.isDone());
+        insist(hold, hold.command("UNLOCK"));
+    }
+
+    // Keeping
+
+    /** Renews what is due, and says what is lost, as long as anything is held. */
+    private void keep() {
+        synchronized (this) {
+            while (!holds.isEmpty() || renewing) {
+                long now = now();
+                long next = FOREVER;
+                List<Hold> due = new ArrayList<>();
+                for (Hold hold : List.copyOf(holds.values())) {
+                    if (hold.until <= now) {
+                        lose(hold);
+                    } else if (hold.due <= now) {
+                        due.add(hold);
+                        next = Math.min(next, hold.until);
+                    } else {
+                        next = Math.min(next, Math.min(hold.due, hold.until));
+                    }
+                }
+                if (!due.isEmpty() && !renewing) {
+                    renewing = true;
+                    long pause = pauseMs;
+                    workers.execute(() -> renewAfter(pause, due));
+                }
+                try {
+                    wait(next == FOREVER ? LAST_PAUSE_MS : Math.max(1, next - now));
+                } catch (InterruptedException e) {
+                    break; // by close()
+                }
+            }
+            keeping = false;
+        }
+    }
+
+    private void lose(Hold hold) {
+        holds.remove(hold.request);
+        if (hold.state == State.HELD) { // so it is told once, and never after the release
+            hold.state = State.LOST;
+            hold.until = Long.MIN_VALUE;
+            tell(hold.lock.onLost);
+        }
+    }
+
+    /** Whatever it does, renewals do not wait for it. */
+    private void tell(Runnable call) {
+        if (call != null) {
+            workers.execute(call);
+        }
+    }
+
+    private void renewAfter(long pause, List<Hold> due) {
+        boolean good = false;
+        try {
+            sleep(pause);
+            good = renew(due);
+        } finally {
+            synchronized (this) { // after a failure the next attempt is made soon
+                pauseMs = good ? 0 : Math.min(Math.max(FIRST_PAUSE_MS, 2 * pause), LAST_PAUSE_MS);
+                renewing = false;
+                notifyAll();
+            }
+        }
+    }
+
+    /** All of these in one go. Those that were released meanwhile are left out of it. */
+    private boolean renew(List<Hold> due) {
+        for (int tries = 1;; tries++) {
+            boolean fresh = renewals == null;
+            try {
+                if (fresh) {
+                    Link link = connect();
+                    synchronized (this) {
+                        renewals = link;
+                    }
+                }
+                return renewOver(renewals, due);
+            } catch (JedisException | LatchdException e) {
+                LatchdException trouble = e instanceof JedisException ? toTyped((JedisException) e)
+                        : (LatchdException) e;
+                boolean silent = e.getCause() instanceof SocketTimeoutException;
+                forgetRenewals(silent);
+                // A connection that had broken unnoticed says nothing yet.
+                if (fresh || silent || tries > 1) {
+                    synchronized (this) {
+                        due.forEach(hold -> settle(hold, 0, null, trouble));
+                    }
+                    return false;
+                }
+            }
+        }
+    }
+
+    /** Its holds were attached to the connection that broke: all are renewed at once. */
+    private synchronized void forgetRenewals(boolean silent) {
+        if (renewals != null) {
+            if (silent) { // connecting again would succeed, so another address comes first
+                leave(renewals.at);
+            }
+            renewals.close();
+            renewals = null;
+        }
+        holds.values().forEach(hold -> hold.due = Long.MIN_VALUE);
+    }
+
+    private boolean renewOver(Link link, List<Hold> due) {
+        long sent;
+        long within = timeoutMs;
+        List<List<String>> commands = new ArrayList<>();
+        synchronized (this) {
+            due.removeIf(hold -> holds.get(hold.request) != hold);
+            sent = now();
+            for (Hold hold : due) {
+                commands.add(hold.renewal(sent));
+                if (hold.state == State.HELD) {
+                    within = Math.min(within, Math.max(1000, (hold.until - sent) / 3));
+                }
+            }
+        }
+        link.connection.setSoTimeout((int) within);
+        commands.forEach(link::send);
+        boolean good = true;
+        for (Hold hold : List.copyOf(due)) {
+            Long left = null;
+            LatchdException trouble = null;
+            try {
+                left = link.read();
+            } catch (JedisDataException e) {
+                trouble = toTyped(e);
+            }
+            due.remove(hold); // what is left in the list has no answer if the connection breaks
+            good &= trouble == null || trouble instanceof LockLost;
+            synchronized (this) {
+                settle(hold, sent, left, trouble);
+            }
+        }
+        return good;
+    }
+
+    /** Notes what became of one renewal. */
+    private void settle(Hold hold, long sent, Long left, LatchdException trouble) {
+        if (holds.get(hold.request) != hold) {
+            return; // released, or given up, while the renewal was under way
+        }
+        if (trouble == null) {
+            hold.renewed(sent, left);
+        }
+        if (hold.state == State.WAITING) {
+            if (trouble == null) {
+                hold.state = State.HELD;
+                hold.begun.complete(null);
+            } else {
+                holds.remove(hold.request);
+                hold.begun.completeExceptionally(trouble);
+            }
+        } else if (trouble instanceof LockLost) {
+            lose(hold);
+        } else if (trouble != null && !hold.uncertain) {
+            hold.uncertain = true;
+            tell(hold.lock.onUncertain);
+        }
+    }
+
+    // Giving back
+
+    private void release(Hold hold) {
+        boolean lost;
+        synchronized (this) {
+            if (hold.state == State.HELD && hold.until <= now()) {
+                lose(hold);
+            }
+            lost = hold.state == State.LOST;
+            hold.state = State.RELEASED; // from now on no renewal counts, and no loss is told
+            holds.remove(hold.request);
+        }
+        CompletableFuture<LatchdException> unlock = run(() -> insist(hold, hold.command("UNLOCK")));
+        try {
+            lost |= unlock.get(timeoutMs, TimeUnit.MILLISECONDS) instanceof LockLost;
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt(); // it goes on in the background
+        } catch (TimeoutException e) {
+            // It goes on in the background: the work is done.
+        } catch (ExecutionException e) {
+            throw new IllegalStateException(e.getCause());
+        }
+        if (lost) {
+            throw new LockLost(hold.lock.name + " was lost before it was released");
+        }
+    }
+
+    /** Sends a command, through restarts, for as long as the hold can be there. */
+    private LatchdException insist(Hold hold, List<String> words) {
+        long end = steadyMs() + Math.max(patienceMs, hold.leaseMs);
+        for (long pause = FIRST_PAUSE_MS;; pause = Math.min(2 * pause, LAST_PAUSE_MS)) {
+            try {
+                ask(words, timeoutMs);
+                return null;
+            } catch (LatchdException e) {
+                if (!(e instanceof Unreachable) || steadyMs() > end || workers.isShutdown()) {
+                    return e;
+                }
+                sleep(pause);
+            }
+        }
+    }
+
+    /**
+     * A lock that threads can share: each holds it for itself, and may enter it again. A thread that
+     * is interrupted in its wait leaves the queue at once. Options are set before the first use.
+     */
+    public final class Lock implements java.util.concurrent.locks.Lock, AutoCloseable {
+        private final String name;
+        private final List<String> words = new ArrayList<>();
+        private final Map<Thread, Hold> mine = new ConcurrentHashMap<>();
+        private String kind;
+        private long leaseMs;
+        private Runnable onLost;
+        private Runnable onUncertain;
+
+        private Lock(String name) {
+            this.name = name;
+        }
+
+        /** In order of arrival, across all latchds. */
+        public Lock fair() {
+            return option("FAIR");
+        }
+
+        /** Shared with other readers. */
+        public Lock read() {
+            kind = "READ";
+            return option(kind);
+        }
+
+        /** Excludes readers and writers. */
+        public Lock write() {
+            kind = "WRITE";
+            return option(kind);
+        }
+
+        /** Names an owner, who can enter again. */
+        public Lock owner(String owner) {
+            return option("OWNER", owner);
+        }
+
+        /** The hold ends by itself after that time: it is not renewed. */
+        public Lock lease(Duration lease) {
+            leaseMs = lease.toMillis();
+            return option("LEASE", Long.toString(leaseMs));
+        }
+
+        /** How long the hold outlives its last connection. */
+        public Lock grace(Duration grace) {
+            return option("GRACE", Long.toString(grace.toMillis()));
+        }
+
+        /** How long the place in the queue outlives the connection. */
+        public Lock keep(Duration keep) {
+            return option("KEEP", Long.toString(keep.toMillis()));
+        }
+
+        /** Words of LOCK that a later latchd has. */
+        public Lock option(String... more) {
+            words.addAll(List.of(more));
+            return this;
+        }
+
+        /** Called once, in a thread of its own, when a hold is lost. */
+        public Lock onLost(Runnable call) {
+            onLost = call;
+            return this;
+        }
+
+        /** Called, in a thread of its own, when a renewal fails while the lease still runs. */
+        public Lock onUncertain(Runnable call) {
+            onUncertain = call;
+            return this;
+        }
+
+        private boolean take(long waitMs, boolean interruptibly) throws InterruptedException {
+            if (interruptibly && Thread.interrupted()) {
+                throw new InterruptedException();
+            }
+            Hold hold = mine.get(Thread.currentThread());
+            if (hold != null && !isLost()) {
+                hold.entries++;
+                return true;
+            }
+            if (hold != null) {
+                throw new LockLost(name + " was lost, and has to be unlocked first");
+            }
+            hold = new Hold(this);
+            if (!acquire(hold, waitMs, interruptibly)) {
+                return false;
+            }
+            mine.put(Thread.currentThread(), hold);
+            return true;
+        }
+
+        private boolean takeUninterruptibly(long waitMs) {
+            try {
+                return take(waitMs, false);
+            } catch (InterruptedException e) {
+                throw new IllegalStateException(e);
+            }
+        }
+
+        @Override
+        public void lock() {
+            takeUninterruptibly(FOREVER);
+        }
+
+        @Override
+        public void lockInterruptibly() throws InterruptedException {
+            take(FOREVER, true);
+        }
+
+        @Override
+        public boolean tryLock() {
+            return takeUninterruptibly(0);
+        }
+
+        @Override
+        public boolean tryLock(long time, TimeUnit unit) throws InterruptedException {
+            return take(Math.max(0, unit.toMillis(time)), true);
+        }
+
+        private Hold held() {
+            Hold hold = mine.get(Thread.currentThread());
+            if (hold == null) {
+                throw new IllegalMonitorStateException(name + " is not held by this thread");
+            }
+            return hold;
+        }
+
+        /** Throws LockLost if the lock was lost before. */
+        @Override
+        public void unlock() {
+            Hold hold = held();
+            if (--hold.entries == 0) {
+                mine.remove(Thread.currentThread());
+                release(hold);
+            }
+        }
+
+        /** unlock(), for try-with-resources. */
+        @Override
+        public void close() {
+            unlock();
+        }
+
+        /** The fencing token of this thread's hold. */
+        public long token() {
+            return held().token;
+        }
+
+        /** Whether this thread's hold is lost, by the clock of this moment. */
+        public boolean isLost() {
+            Hold hold = held();
+            synchronized (Latchd.this) {
+                return hold.until <= now();
+            }
+        }
+
+        /** The last renewal failed, and the lease is not over yet. */
+        public boolean isUncertain() {
+            Hold hold = held();
+            synchronized (Latchd.this) {
+                return hold.uncertain && hold.until > now();
+            }
+        }
+
+        /** latchd has no conditions. */
+        @Override
+        public Condition newCondition() {
+            throw new UnsupportedOperationException("latchd has no conditions");
+        }
+    }
+}

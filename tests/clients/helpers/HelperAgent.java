@@ -1,0 +1,128 @@
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import latchd.Latchd;
+import redis.clients.jedis.DefaultJedisClientConfig;
+
+/** HelperAgent TIMEOUT_S PATIENCE_S URL...: takes locks as it is told (README.md says how). */
+public class HelperAgent {
+    static final Map<String, LinkedBlockingQueue<String>> UNLOCKS = new ConcurrentHashMap<>();
+    static final Map<String, Thread> THREADS = new ConcurrentHashMap<>();
+    static Latchd latchd;
+
+    static synchronized void say(Object... words) {
+        System.out.println(String.join(" ", Arrays.stream(words).map(String::valueOf)
+                .toArray(String[]::new)));
+        System.out.flush();
+    }
+
+    static Latchd.Lock lock(String key, String name, List<String> options) {
+        Latchd.Lock lock = latchd.lock(name).onLost(() -> say(key, "lost"))
+                .onUncertain(() -> say(key, "uncertain"));
+        for (String option : options) {
+            String[] parts = option.split("=");
+            switch (parts[0]) {
+                case "fair": lock.fair(); break;
+                case "read": lock.read(); break;
+                case "write": lock.write(); break;
+                case "owner": lock.owner(parts[1]); break;
+                case "lease": lock.lease(Duration.ofMillis(Long.parseLong(parts[1]))); break;
+                case "grace": lock.grace(Duration.ofMillis(Long.parseLong(parts[1]))); break;
+                case "keep": lock.keep(Duration.ofMillis(Long.parseLong(parts[1]))); break;
+                default: throw new IllegalArgumentException(option);
+            }
+        }
+        return lock;
+    }
+
+    /** A hold belongs to its thread, which waits to be told to unlock it. */
+    static void hold(String key, String[] words) {
+        try {
+            Latchd.Lock lock = lock(key, words[2], List.of(words).subList(4, words.length));
+            if (words[3].equals("-")) {
+                lock.lockInterruptibly();
+            } else if (!lock.tryLock(Long.parseLong(words[3]), TimeUnit.MILLISECONDS)) {
+                say(key, "null");
+                return;
+            }
+            try (lock) {
+                say(key, "token", lock.token());
+                UNLOCKS.get(key).take();
+            }
+            say(key, "unlocked");
+        } catch (Latchd.LatchdException e) {
+            say(key, "error", e.code());
+        } catch (InterruptedException e) {
+            say(key, "gave-up");
+        }
+    }
+
+    static void crowd(String key, String name, int count, int turns) {
+        AtomicInteger inside = new AtomicInteger();
+        AtomicInteger overlaps = new AtomicInteger();
+        Latchd.Lock lock = latchd.lock(name); // all share it
+        Thread[] threads = new Thread[count];
+        for (int i = 0; i < count; i++) {
+            threads[i] = new Thread(() -> {
+                for (int turn = 0; turn < turns; turn++) {
+                    lock.lock();
+                    try (lock) {
+                        overlaps.addAndGet(inside.getAndIncrement());
+                        Thread.yield();
+                        inside.decrementAndGet();
+                    }
+                }
+            });
+            threads[i].start();
+        }
+        try {
+            for (Thread thread : threads) {
+                thread.join();
+            }
+        } catch (InterruptedException e) {
+            return;
+        }
+        say(key, "overlaps", overlaps.get());
+    }
+
+    static void obey(String[] words) {
+        String key = words[1];
+        switch (words[0]) {
+            case "lock":
+                UNLOCKS.put(key, new LinkedBlockingQueue<>());
+                THREADS.put(key, new Thread(() -> hold(key, words)));
+                THREADS.get(key).start();
+                break;
+            case "unlock":
+                UNLOCKS.get(key).add(key);
+                break;
+            case "give-up":
+                THREADS.get(key).interrupt();
+                break;
+            case "crowd":
+                new Thread(() -> crowd(key, words[2], Integer.parseInt(words[3]),
+                        Integer.parseInt(words[4]))).start();
+                break;
+            default:
+                throw new IllegalArgumentException(words[0]);
+        }
+    }
+
+    public static void main(String[] args) throws IOException {
+        latchd = new Latchd(List.of(args).subList(2, args.length),
+                DefaultJedisClientConfig.builder().build(),
+                Duration.ofSeconds(Long.parseLong(args[0])), Duration.ofSeconds(Long.parseLong(args[1])));
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            obey(line.split(" "));
+        }
+    }
+}
