@@ -17,6 +17,7 @@ struct node {
     struct backend_url url;
     char instance[OP_INSTANCE_LEN + 1];
     struct store_events events;
+    struct store_listener listener;
     const char *(*why_not)(void *ctx, bool same_server);
     void (*on_moved)(void *ctx);
     uint64_t calls, unknown, late, errors;
@@ -88,13 +89,6 @@ static void on_down(void *ctx)
     }
 }
 
-static void on_clock_jumped(void *ctx)
-{
-    struct node *n = ctx;
-
-    n->events.on_clock_jumped(n->events.ctx);
-}
-
 static void count_result(struct node *n, enum op_status status)
 {
     switch (status) {
@@ -143,27 +137,6 @@ static void on_reply(void *ctx, const struct redis_call *call, const redisReply 
     }
 }
 
-static void on_subscribed(void *ctx, struct span name, bool rw)
-{
-    struct node *n = ctx;
-
-    n->events.on_subscribed(n->events.ctx, name, rw);
-}
-
-static void on_unsubscribed_all(void *ctx)
-{
-    struct node *n = ctx;
-
-    n->events.on_unsubscribed_all(n->events.ctx);
-}
-
-static void on_message(void *ctx, struct span name, bool rw)
-{
-    struct node *n = ctx;
-
-    n->events.on_message(n->events.ctx, name, rw);
-}
-
 static void on_moved(void *ctx)
 {
     struct node *n = ctx;
@@ -178,7 +151,6 @@ static const struct redis_link_events LINK_EVENTS = {
     .why_not = why_not,
     .on_up = on_up,
     .on_down = on_down,
-    .on_clock_jumped = on_clock_jumped,
     .on_reply = on_reply,
 };
 
@@ -192,9 +164,6 @@ static const struct replica_ack_events ACKED_EVENTS = {
 
 static const struct redis_sub_events SUB_EVENTS = {
     .on_wake = on_wake,
-    .on_subscribed = on_subscribed,
-    .on_unsubscribed_all = on_unsubscribed_all,
-    .on_message = on_message,
     .on_moved = on_moved,
 };
 
@@ -235,6 +204,7 @@ struct node *node_new(const struct node_setup *setup)
         .is_replicated = setup->is_replicated,
         .publish = setup->publish,
         .round_trips = store->round_trips,
+        .listener = &n->listener,
         .events = &LINK_EVENTS,
         .ctx = n,
     };
@@ -246,7 +216,8 @@ struct node *node_new(const struct node_setup *setup)
         .backoff_max_ms = setup->backoff_max_ms,
         .is_clustered = setup->publish != PUBLISH_PLAIN,
         .instance = store->instance,
-        .announcements = setup->hears_daemons ? &n->events : NULL,
+        .hears_daemons = setup->hears_daemons,
+        .listener = &n->listener,
         .events = &SUB_EVENTS,
         .ctx = n,
     };
@@ -257,6 +228,7 @@ struct node *node_new(const struct node_setup *setup)
     }
     memcpy(n->instance, store->instance, sizeof(n->instance));
     n->events = setup->events;
+    n->listener = setup->listener;
     n->why_not = setup->why_not;
     n->same = true;
     n->link_setup = link;

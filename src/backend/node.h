@@ -23,6 +23,7 @@ struct node_setup {
     const struct backend_url *url; /* copied */
     uint64_t seed;                 /* for jitter: different for each node */
     struct store_events events;
+    struct store_listener listener;
     /* If the node is one of several servers: see redis_link.h. */
     bool is_replicated;
     bool hears_daemons; /* listens to what other daemons announce */

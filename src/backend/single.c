@@ -12,6 +12,7 @@ static void *single_make(const struct store_setup *setup)
         .batches = true,
         .hears_daemons = true,
         .events = setup->events,
+        .listener = setup->listener,
     };
 
     return node_new(&node);

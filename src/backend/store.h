@@ -33,6 +33,7 @@ struct store_setup {
     struct store_options options;
     uint64_t seed; /* for jitter */
     struct store_events events;
+    struct store_listener listener;
     struct histogram *round_trips; /* the store's own; leave it NULL */
 };
 

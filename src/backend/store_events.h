@@ -1,4 +1,6 @@
-/* store_events: what the store reports to the daemon, and a node to its owner.
+/* store_events: what the store reports to the daemon, and a node to its owner, of the
+ * ops and the state of Redis; store_listener: what comes on a node's links without an
+ * op. A backend that has no part in the latter hands its listener to the node as it is.
  *
  * No event comes during a call into the store: events come from the loop. */
 #ifndef LATCHD_BACKEND_STORE_EVENTS_H
@@ -22,9 +24,19 @@ struct store_events {
     void (*on_nothing_was_lost)(void *ctx, store_concerns_fn *concerns, void *arg);
     void (*on_up)(void *ctx, bool same_server);
     void (*on_down)(void *ctx);
+};
+
+/* Like store_events: on_event of the node's owner comes before any of these. */
+struct store_listener {
+    void *ctx;
     void (*on_clock_jumped)(void *ctx);
+    /* From now on no message of this name is missed; once for each subscription, and
+     * after each loss. */
     void (*on_subscribed)(void *ctx, struct span name, bool rw);
+    /* The pub/sub link is gone. */
     void (*on_unsubscribed_all)(void *ctx);
+    /* On the channel of that name, or on that of a member of its fair queue: then
+     * whoever the member belongs to, `n` and `{n}` are both told. */
     void (*on_message)(void *ctx, struct span name, bool rw);
     /* Announcements of daemons are received from now on; also after each reconnect. */
     void (*on_listening)(void *ctx);

@@ -264,6 +264,9 @@ static bool make_store(struct server *s, struct tls *tls)
             .on_down = on_down,
             .on_failed_over = on_failed_over,
             .on_nothing_was_lost = on_nothing_was_lost,
+        },
+        .listener = {
+            .ctx = s,
             .on_clock_jumped = on_clock_jumped,
             .on_subscribed = on_subscribed,
             .on_unsubscribed_all = on_unsubscribed_all,

@@ -211,14 +211,14 @@ static void on_clock_jumped(void *ctx)
 {
     struct cluster *c = ((struct member *)ctx)->cluster;
 
-    c->events.on_clock_jumped(c->events.ctx);
+    c->listener.on_clock_jumped(c->listener.ctx);
 }
 
 static void on_subscribed(void *ctx, struct span name, bool rw)
 {
     struct cluster *c = ((struct member *)ctx)->cluster;
 
-    c->events.on_subscribed(c->events.ctx, name, rw);
+    c->listener.on_subscribed(c->listener.ctx, name, rw);
 }
 
 /* The member's names are subscribed to again, here or elsewhere, and their waiters ask
@@ -235,7 +235,7 @@ static void on_message(void *ctx, struct span name, bool rw)
     struct cluster *c = m->cluster;
 
     if (c->owners[slot_of(name)] == m) {
-        c->events.on_message(c->events.ctx, name, rw);
+        c->listener.on_message(c->listener.ctx, name, rw);
     }
 }
 
@@ -249,6 +249,9 @@ const struct store_events CLUSTER_MEMBER_EVENTS = {
     .on_result = on_result,
     .on_up = on_up,
     .on_down = on_down,
+};
+
+const struct store_listener CLUSTER_MEMBER_LISTENER = {
     .on_clock_jumped = on_clock_jumped,
     .on_subscribed = on_subscribed,
     .on_unsubscribed_all = on_unsubscribed_all,
@@ -266,6 +269,7 @@ static void *cluster_make(const struct store_setup *setup)
     c->setup = *setup;
     backend_config_copy(&c->setup.config, &setup->config);
     c->events = setup->events;
+    c->listener = setup->listener;
     c->seed = setup->seed;
     (void)uv_timer_init(setup->io->loop, &c->timer);
     for (size_t i = 0; i < CLUSTER_DISCOVERIES; i++) {

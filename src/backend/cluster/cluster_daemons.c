@@ -12,7 +12,7 @@ void cluster_on_listening(void *member)
     }
     m->listens = true;
     if (!any) {
-        c->events.on_listening(c->events.ctx);
+        c->listener.on_listening(c->listener.ctx);
     }
 }
 
@@ -20,7 +20,7 @@ void cluster_on_announced(void *member, struct span text)
 {
     struct cluster *c = ((struct member *)member)->cluster;
 
-    c->events.on_announced(c->events.ctx, text);
+    c->listener.on_announced(c->listener.ctx, text);
 }
 
 void cluster_announce(void *cluster, struct span text)

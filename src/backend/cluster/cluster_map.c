@@ -30,6 +30,7 @@ static struct member *member_new(struct cluster *c, const struct slot_node *at)
         .url = &url,
         .seed = c->seed += 0x9e3779b97f4a7c15,
         .events = CLUSTER_MEMBER_EVENTS,
+        .listener = CLUSTER_MEMBER_LISTENER,
         .publish = c->setup.config.cluster.publish,
         .hears_daemons = true,
         .backoff_max_ms = CLUSTER_SUSPECT_MAP_MS / 2,
@@ -42,6 +43,7 @@ static struct member *member_new(struct cluster *c, const struct slot_node *at)
     backend_url_copy(&url, &c->setup.config.urls[0]);
     backend_url_set_server(&url, span_str(m->host), span_str(m->port));
     setup.events.ctx = m;
+    setup.listener.ctx = m;
     m->node = node_new(&setup);
     backend_url_fini(&url);
     node_start(m->node);

@@ -49,6 +49,7 @@ struct cluster {
     uv_timer_t timer;
     struct store_setup setup; /* for new nodes; its config is a copy */
     struct store_events events;
+    struct store_listener listener;
     struct cluster_discovery *discoveries[CLUSTER_DISCOVERIES];
     bool lost[CLUSTER_DISCOVERIES]; /* that discovery needs another node */
     size_t next_server;             /* where a discovery goes next */
@@ -76,6 +77,7 @@ struct cluster {
 /* The map may be wrong: asks for it soon. */
 void cluster_suspect_map(struct cluster *c);
 extern const struct store_events CLUSTER_MEMBER_EVENTS;
+extern const struct store_listener CLUSTER_MEMBER_LISTENER;
 void cluster_on_moved(void *member);
 
 /* cluster_daemons.c */

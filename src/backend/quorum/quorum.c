@@ -27,6 +27,7 @@ struct member {
 
 struct quorum {
     struct store_events events;
+    struct store_listener listener;
     struct quorum_coordinator *coordinator;
     struct quorum_subs *subs;
     uv_timer_t timer;
@@ -175,7 +176,7 @@ static void on_subscribed(void *ctx, struct span name, bool rw)
     struct quorum *q = m->quorum;
 
     if (quorum_subs_on(q->subs, m->index, name, rw)) {
-        q->events.on_subscribed(q->events.ctx, name, rw);
+        q->listener.on_subscribed(q->listener.ctx, name, rw);
     }
 }
 
@@ -183,7 +184,7 @@ static void tell_subscribed(void *ctx, struct span name, bool rw)
 {
     struct quorum *q = ctx;
 
-    q->events.on_subscribed(q->events.ctx, name, rw);
+    q->listener.on_subscribed(q->listener.ctx, name, rw);
 }
 
 static void on_unsubscribed_all(void *ctx)
@@ -192,7 +193,7 @@ static void on_unsubscribed_all(void *ctx)
     struct quorum *q = m->quorum;
 
     if (quorum_subs_off(q->subs, m->index)) {
-        q->events.on_unsubscribed_all(q->events.ctx);
+        q->listener.on_unsubscribed_all(q->listener.ctx);
         quorum_subs_tell(q->subs, tell_subscribed, q);
     }
 }
@@ -201,7 +202,7 @@ static void on_message(void *ctx, struct span name, bool rw)
 {
     struct member *m = ctx;
 
-    m->quorum->events.on_message(m->quorum->events.ctx, name, rw);
+    m->quorum->listener.on_message(m->quorum->listener.ctx, name, rw);
 }
 
 /* --- time ------------------------------------------------------------------------- */
@@ -241,11 +242,12 @@ static void make_member(struct quorum *q, unsigned i, const struct store_setup *
                     .on_event = on_event,
                     .on_result = on_result,
                     .on_up = on_up,
-                    .on_down = on_down,
-                    .on_clock_jumped = on_clock_jumped,
-                    .on_subscribed = on_subscribed,
-                    .on_unsubscribed_all = on_unsubscribed_all,
-                    .on_message = on_message },
+                    .on_down = on_down },
+        .listener = { .ctx = m,
+                      .on_clock_jumped = on_clock_jumped,
+                      .on_subscribed = on_subscribed,
+                      .on_unsubscribed_all = on_unsubscribed_all,
+                      .on_message = on_message },
     };
 
     m->quorum = q;
@@ -266,6 +268,7 @@ static void *quorum_make(const struct store_setup *setup)
     };
 
     q->events = setup->events;
+    q->listener = setup->listener;
     q->count = coordinator.node_count;
     q->coordinator = coordinator_new(&coordinator);
     q->subs = quorum_subs_new(q->count);

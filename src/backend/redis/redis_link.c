@@ -244,6 +244,7 @@ struct redis_link *redis_link_new(const struct redis_link_setup *setup)
 
     l->url = setup->url;
     l->events = setup->events;
+    l->listener = setup->listener;
     l->ctx = setup->ctx;
     l->timeout_ms = setup->timeout_ms;
     l->is_replicated = setup->is_replicated;

@@ -33,7 +33,6 @@ struct redis_link_events {
     const char *(*why_not)(void *ctx, bool same_server);
     void (*on_up)(void *ctx, bool same_server);
     void (*on_down)(void *ctx);
-    void (*on_clock_jumped)(void *ctx);
     void (*on_reply)(void *ctx, const struct redis_call *call, const redisReply *reply);
     /* Of a second link: the answer to redis_link_wait(). Less than 0: Redis refused it,
      * with this text. */
@@ -54,6 +53,8 @@ struct redis_link_setup {
     bool is_second;                /* beside another one, to the same server */
     const struct redis_link_events *events;
     void *ctx;
+    /* Hears of clock jumps; outlives the link. NULL: a second link. */
+    const struct store_listener *listener;
 };
 
 struct redis_link *redis_link_new(const struct redis_link_setup *setup);

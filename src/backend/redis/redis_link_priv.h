@@ -48,6 +48,7 @@ struct redis_link {
     struct redis_conn *conn;
     const struct backend_url *url;
     const struct redis_link_events *events;
+    const struct store_listener *listener; /* NULL: of a second link */
     void *ctx;
     uint64_t timeout_ms;
     enum link_stage stage;

@@ -307,7 +307,9 @@ static bool on_time(struct redis_link *l, const struct redis_call *call,
                     "the clock of %s jumped: holds are uncertain until they are "
                     "confirmed; let NTP slew it, not step it",
                     redis_conn_address(l->conn));
-        l->events->on_clock_jumped(l->ctx);
+        if (l->listener != NULL) {
+            l->listener->on_clock_jumped(l->listener->ctx);
+        }
     }
     return !l->closed && end_stage(l, us);
 }

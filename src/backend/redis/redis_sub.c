@@ -22,10 +22,10 @@ static void tell_channel(struct redis_sub *s, const struct sub_channel *ch,
     struct span text = span_of(ch->text, ch->len);
 
     if (ch->want_braced) {
-        fn(s->ctx, text, rw);
+        fn(s->listener->ctx, text, rw);
     }
     if (unbraced && !s->closed) {
-        fn(s->ctx, span_of(text.ptr + 1, text.len - 2), rw);
+        fn(s->listener->ctx, span_of(text.ptr + 1, text.len - 2), rw);
     }
 }
 
@@ -157,7 +157,7 @@ static void on_lost(void *ctx)
         }
     }
     if (was_greeted) {
-        s->events->on_unsubscribed_all(s->ctx);
+        s->listener->on_unsubscribed_all(s->listener->ctx);
     }
 }
 
@@ -187,7 +187,7 @@ static void on_pong(struct redis_sub *s)
 void sub_confirmed(struct redis_sub *s, struct sub_channel *ch)
 {
     if (ch->open == 0 && ch->asked && (ch->shard_on || !s->has_shards)) {
-        tell_channel(s, ch, s->events->on_subscribed);
+        tell_channel(s, ch, s->listener->on_subscribed);
     } else if (is_over(ch)) {
         sub_channel_free(&s->channels, ch);
     }
@@ -224,7 +224,7 @@ static void on_push(struct redis_sub *s, struct span word, struct span text)
         if (ch->want_member) {
             sub_on_member(s, text);
         }
-        tell_channel(s, ch, s->events->on_message);
+        tell_channel(s, ch, s->listener->on_message);
     } else if (ch->open > 0 && (span_eq(word, SPAN("subscribe")) ||
                                 span_eq(word, SPAN("unsubscribe")))) {
         on_confirmed(s, ch);
@@ -237,10 +237,10 @@ void sub_on_member(struct redis_sub *s, struct span channel)
     struct channel_names names = channel_member_names(&s->member, channel);
 
     if (names.braced.len != 0) {
-        s->events->on_message(s->ctx, names.braced, false);
+        s->listener->on_message(s->listener->ctx, names.braced, false);
     }
     if (names.unbraced.len != 0 && !s->closed) {
-        s->events->on_message(s->ctx, names.unbraced, false);
+        s->listener->on_message(s->listener->ctx, names.unbraced, false);
     }
 }
 
@@ -338,7 +338,8 @@ struct redis_sub *redis_sub_new(const struct redis_sub_setup *setup)
     s->events = setup->events;
     s->ctx = setup->ctx;
     s->is_clustered = setup->is_clustered;
-    s->announcements = setup->announcements;
+    s->listener = setup->listener;
+    s->hears_daemons = setup->hears_daemons;
     (void)channel_daemons(s->daemons, setup->url->db);
     list_init(&s->shard_asked);
     list_init(&s->shard_refused);

@@ -19,14 +19,6 @@ struct redis_sub;
 
 struct redis_sub_events {
     void (*on_wake)(void *ctx);
-    /* From now on no message of this name is missed; once for each redis_sub_add(), and
-     * after each loss. */
-    void (*on_subscribed)(void *ctx, struct span name, bool rw);
-    /* The link is gone. */
-    void (*on_unsubscribed_all)(void *ctx);
-    /* On the channel of that name, or on that of a member of its fair queue: then
-     * whoever the member belongs to, `n` and `{n}` are both told. */
-    void (*on_message)(void *ctx, struct span name, bool rw);
     /* Of a clustered one: a channel's slot is at another node. To be followed by
      * redis_sub_adopt() there, or redis_sub_retry(). May be NULL. */
     void (*on_moved)(void *ctx);
@@ -39,10 +31,9 @@ struct redis_sub_setup {
     uint64_t seed;
     uint64_t backoff_max_ms; /* 0: redis_conn's */
     bool is_clustered;
-    /* Receiver of on_listening and on_announced. NULL: the link ignores other daemons.
-     */
-    const struct store_events *announcements;
-    const char *instance; /* OP_INSTANCE_LEN digits; copied */
+    bool hears_daemons;                    /* reports what other daemons announce */
+    const struct store_listener *listener; /* outlives the link */
+    const char *instance;                  /* OP_INSTANCE_LEN digits; copied */
     const struct redis_sub_events *events;
     void *ctx;
 };

@@ -7,7 +7,7 @@ void sub_ask_daemons(struct redis_sub *s)
 {
     struct buf *out = redis_conn_out(s->conn);
 
-    if (s->announcements == NULL) {
+    if (!s->hears_daemons) {
         return;
     }
     command_begin(out, 2);
@@ -28,9 +28,9 @@ void sub_on_daemons_refused(struct redis_sub *s, const char *why)
 
 bool sub_on_daemons(struct redis_sub *s, const struct span *texts, size_t count)
 {
-    const struct store_events *to = s->announcements;
+    const struct store_listener *to = s->listener;
 
-    if (to == NULL || count < 2 || !span_eq(texts[1], span_str(s->daemons))) {
+    if (!s->hears_daemons || count < 2 || !span_eq(texts[1], span_str(s->daemons))) {
         return false;
     }
     if (count == 3 && span_eq(texts[0], SPAN("message"))) {

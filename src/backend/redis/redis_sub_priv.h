@@ -18,7 +18,8 @@ struct redis_sub {
     bool closed;       /* no event any more */
     bool pattern_open; /* PSUBSCRIBE was asked, and is not answered yet */
     uint64_t ping_us;  /* when the open PING was sent; 0: none */
-    const struct store_events *announcements; /* NULL: they are not heard */
+    const struct store_listener *listener;
+    bool hears_daemons;
     bool daemons_open; /* its SUBSCRIBE was asked behind that, the same */
     char daemons[CHANNEL_DAEMONS_MAX];
     struct channel_member member;

@@ -186,17 +186,11 @@ static void on_down(void *ctx)
     a->events->on_down(a->ctx);
 }
 
-static void on_clock_jumped(void *ctx)
-{
-    (void)ctx; /* the first link sees it as well */
-}
-
 static const struct redis_link_events SECOND_EVENTS = {
     .on_wake = on_wake,
     .why_not = why_not,
     .on_up = on_up,
     .on_down = on_down,
-    .on_clock_jumped = on_clock_jumped,
     .on_reply = on_second_reply,
     .on_acked = on_acked,
 };
@@ -325,6 +319,7 @@ struct replica_ack *replica_ack_new(const struct replica_ack_setup *setup)
     link.is_second = true;
     link.events = &SECOND_EVENTS;
     link.ctx = a;
+    link.listener = NULL; /* the first link sees clock jumps as well */
     a->second = redis_link_new(&link);
     return a;
 }

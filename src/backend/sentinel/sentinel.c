@@ -82,48 +82,6 @@ static void on_down(void *ctx)
     s->events.on_down(s->events.ctx);
 }
 
-static void on_clock_jumped(void *ctx)
-{
-    struct sentinel *s = ctx;
-
-    s->events.on_clock_jumped(s->events.ctx);
-}
-
-static void on_subscribed(void *ctx, struct span name, bool rw)
-{
-    struct sentinel *s = ctx;
-
-    s->events.on_subscribed(s->events.ctx, name, rw);
-}
-
-static void on_unsubscribed_all(void *ctx)
-{
-    struct sentinel *s = ctx;
-
-    s->events.on_unsubscribed_all(s->events.ctx);
-}
-
-static void on_message(void *ctx, struct span name, bool rw)
-{
-    struct sentinel *s = ctx;
-
-    s->events.on_message(s->events.ctx, name, rw);
-}
-
-static void on_listening(void *ctx)
-{
-    struct sentinel *s = ctx;
-
-    s->events.on_listening(s->events.ctx);
-}
-
-static void on_announced(void *ctx, struct span text)
-{
-    struct sentinel *s = ctx;
-
-    s->events.on_announced(s->events.ctx, text);
-}
-
 /* --- from the Sentinels ---------------------------------------------------------- */
 
 static void log_master(const struct sentinel *s, enum sentinel_verdict verdict,
@@ -197,13 +155,8 @@ static void *sentinel_make(const struct store_setup *setup)
                     .on_event = on_event,
                     .on_result = on_result,
                     .on_up = on_up,
-                    .on_down = on_down,
-                    .on_clock_jumped = on_clock_jumped,
-                    .on_subscribed = on_subscribed,
-                    .on_unsubscribed_all = on_unsubscribed_all,
-                    .on_message = on_message,
-                    .on_listening = on_listening,
-                    .on_announced = on_announced },
+                    .on_down = on_down },
+        .listener = setup->listener,
         .is_replicated = true,
         .batches = true,
         .hears_daemons = true,

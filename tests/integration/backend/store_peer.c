@@ -114,13 +114,14 @@ struct peer *peer_open(const char *url, uint64_t timeout_ms)
                     .on_result = on_result,
                     .on_failed_over = on_failed_over,
                     .on_up = on_up,
-                    .on_down = on_down,
-                    .on_clock_jumped = on_clock_jumped,
-                    .on_subscribed = on_subscribed,
-                    .on_unsubscribed_all = on_unsubscribed_all,
-                    .on_listening = on_listening,
-                    .on_announced = on_announced,
-                    .on_message = on_message },
+                    .on_down = on_down },
+        .listener = { .ctx = p,
+                      .on_clock_jumped = on_clock_jumped,
+                      .on_subscribed = on_subscribed,
+                      .on_unsubscribed_all = on_unsubscribed_all,
+                      .on_listening = on_listening,
+                      .on_announced = on_announced,
+                      .on_message = on_message },
     };
     const char *err = NULL;
 
