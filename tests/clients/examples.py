@@ -1,15 +1,18 @@
 """The examples of a page in all languages, with the libraries of this suite's kits."""
 import concurrent.futures
+import pathlib
 import sys
 
 import snippets
 from stand import run
 
+HELPER = pathlib.Path(__file__).resolve().parents[2] / "clients/python"
+
 
 def python(kit):
     def prepare(code, folder):
         (folder / "example.py").write_text(code)
-        return [sys.executable, "example.py"], {"PYTHONPATH": str(kit)}
+        return [sys.executable, "example.py"], {"PYTHONPATH": f"{kit}:{HELPER}"}
     return prepare
 
 

@@ -15,7 +15,7 @@ SECTION = re.compile(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 STEPS = re.compile(r"\b20\b")  # of the work, 100 ms each
 LEASE_S = 4
-RENEWING = ["Python", "Node", "Go", "Java"]  # the sections whose example keeps its lock
+RENEWING = ["Helpers", "Python", "Node", "Go", "Java"]  # the sections whose example keeps its lock
 # The README's lines that install: tests/package/readme.sh and .ci/run run them.
 NO_EXAMPLES = ["Run it", "Test it"]
 

@@ -16,10 +16,12 @@ from stand import Skip, Stand, python_with_redis, tap
 
 LATCHD, LATCHCTL, *PAGES = (os.path.abspath(path) for path in sys.argv[1:])
 
+HELPER = pathlib.Path(__file__).resolve().parents[3] / "clients/python"
+
 
 def python(code, folder):
     (folder / "example.py").write_text(code)
-    return [python_with_redis(), "example.py"], {}
+    return [python_with_redis(), "example.py"], {"PYTHONPATH": str(HELPER)}
 
 
 def shell(stand, code, _folder):
