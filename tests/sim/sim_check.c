@@ -198,9 +198,10 @@ void check_closed(struct sim *s, struct sim_conn *c)
         s->clients.conns[i].expect_held = false; /* GRACE 0 may end what they mean */
     }
     for (size_t i = 0; i < s->check.record_count; i++) {
-        if (s->check.records[i].conn == c->id) {
-            s->check.records[i].attached = false;
-        }
+        struct record *r = &s->check.records[i];
+
+        r->conn_bits &= ~conn_bit(c); /* who connects next may get that bit */
+        r->attached = r->attached && r->conn != c->id;
     }
 }
 
