@@ -14,6 +14,7 @@
 #include "engine/multi/mlock.h"
 #include "engine/pending_request.h"
 #include "engine/recovery/peers.h"
+#include "engine/recovery/quarantine.h"
 #include "engine/recovery/restore.h"
 #include "engine/release/pending_release.h"
 #include "engine/release/release_log.h"

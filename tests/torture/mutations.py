@@ -157,8 +157,8 @@ MUTATIONS = [
     Mutation(
         "not_put_back", "what a failover lost is not put back", [
             ("engine/recovery/restore.c",
-             "exempt_lock(eng, lock);\n            restore_lock(eng, lock);",
-             "exempt_lock(eng, lock);"),
+             "quarantine_exempt(eng, lock);\n            restore_lock(eng, lock);",
+             "quarantine_exempt(eng, lock);"),
             ("engine/engine.c",
              "restore_lock(eng, lock);",
              "lock_touch(eng, lock);"),

@@ -6,7 +6,7 @@
 #include "engine/fair/fair.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/waiter.h"
-#include "engine/recovery/restore.h"
+#include "engine/recovery/quarantine.h"
 
 static void send_acquire(struct engine *eng, enum inflight_kind kind, struct lock *lock,
                          struct waiter *w, bool reenter_only)

@@ -6,7 +6,7 @@
 #include "engine/fair/fair.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/waiter.h"
-#include "engine/recovery/restore.h"
+#include "engine/recovery/quarantine.h"
 #include "engine/release/pending_release.h"
 #include "engine/session.h"
 

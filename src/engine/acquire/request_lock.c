@@ -17,7 +17,7 @@
 #include "engine/lock/waiter.h"
 #include "engine/multi/mlock.h"
 #include "engine/pending_request.h"
-#include "engine/recovery/restore.h"
+#include "engine/recovery/quarantine.h"
 #include "engine/release/pending_release.h"
 #include "engine/request.h"
 #include "engine/session.h"

@@ -17,7 +17,7 @@
 #include "engine/lock/waiter.h"
 #include "engine/op.h"
 #include "engine/pending_request.h"
-#include "engine/recovery/restore.h"
+#include "engine/recovery/quarantine.h"
 #include "engine/session.h"
 #include "latchd/protocol.h"
 #include "util/list.h"

@@ -4,7 +4,7 @@
 #include "engine/engine_limits.h"
 #include "engine/engine_priv.h"
 #include "engine/engine_state.h"
-#include "engine/recovery/restore.h"
+#include "engine/recovery/quarantine.h"
 #include "engine/timer.h"
 #include "util/parse.h"
 

@@ -11,7 +11,7 @@
 #include "engine/lock/lock_mode.h"
 #include "engine/lock/waiter.h"
 #include "engine/op.h"
-#include "engine/recovery/restore.h"
+#include "engine/recovery/quarantine.h"
 #include "engine/release/pending_release.h"
 #include "util/list.h"
 #include "util/span.h"
