@@ -101,6 +101,32 @@ START_TEST(what_is_held_here_goes_on_at_once)
 }
 END_TEST
 
+/* The other daemon has an entry of the same owner, and comes back later. */
+START_TEST(an_owners_last_entry_here_may_not_be_its_last_one)
+{
+    struct sim *s = scenario_new(2);
+    size_t a = says(s, 0, "LOCK job OWNER o");
+    size_t b = says(s, 1, "LOCK job OWNER o");
+    size_t w = says(s, 1, "LOCK job");
+
+    heard(s, b, "token");
+    restart_empty(s);
+    fault_stall(s, 0, 2000);
+    sim_run(s, BACK_MS);
+    sim_say(s, b, "UNLOCK job OWNER o");
+    sim_run(s, RTT);
+    heard(s, b, "0");
+    heard(s, w, "...");
+    sim_run(s, 5000);
+    ck_assert_str_eq(scenario_holder(s), "o");
+    sim_say(s, a, "UNLOCK job OWNER o");
+    sim_run(s, RTT);
+    heard(s, a, "0");
+    heard(s, w, "token");
+    scenario_end(s);
+}
+END_TEST
+
 START_TEST(a_daemon_alone_waits_for_nobody)
 {
     struct sim *s = scenario_new(1);
@@ -231,6 +257,7 @@ Suite *test_suite(void)
     tcase_add_test(t, what_another_daemons_client_holds_is_put_back);
     tcase_add_test(t, a_wait_that_ends_meanwhile_hears_of_the_backend);
     tcase_add_test(t, what_is_held_here_goes_on_at_once);
+    tcase_add_test(t, an_owners_last_entry_here_may_not_be_its_last_one);
     tcase_add_test(t, a_daemon_alone_waits_for_nobody);
     tcase_add_test(t, who_comes_to_a_redis_that_runs_waits_for_nobody);
     tcase_add_test(t, who_comes_right_after_the_restart_asks_first);

@@ -4,6 +4,7 @@
 #include "engine/lock/entry.h"
 #include "engine/lock/hold.h"
 #include "engine/lock/lock.h"
+#include "engine/recovery/peers.h"
 #include "engine/release/pending_release.h"
 #include "util/list.h"
 #include "util/table.h"
@@ -80,6 +81,13 @@ static bool is_held(const struct engine *eng, const struct hold *h)
     return false;
 }
 
+/* Its owner may have more entries at other daemons, which have to put them back, too.
+ */
+static bool may_have_more_elsewhere(const struct engine *eng, const struct hold *h)
+{
+    return h->kind == OWNER_NAMED && h->lock_kind != KIND_READ && peers_known(eng);
+}
+
 /* What was held here was not lost by others; readers, though, may have been others'. */
 void quarantine_exempt(struct engine *eng, struct lock *lock)
 {
@@ -92,6 +100,10 @@ void quarantine_exempt(struct engine *eng, struct lock *lock)
         const struct hold *h = container_of(it, struct hold, in_lock);
 
         if (is_held(eng, h)) {
+            if (may_have_more_elsewhere(eng, h)) {
+                lock->exempt = 0;
+                return;
+            }
             lock->exempt = quarantine_of_name(eng, lock_name(lock));
             lock->exempt_reads = lock->exempt_reads && h->lock_kind == KIND_READ;
         }
