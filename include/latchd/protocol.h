@@ -24,6 +24,7 @@
 #define LATCHD_ERR_LIMIT "LIMIT"
 #define LATCHD_ERR_GOAWAY "GOAWAY"
 #define LATCHD_ERR_UNBLOCKED "UNBLOCKED"
+#define LATCHD_ERR_NOSCRIPT "NOSCRIPT"   /* EVALSHA of a script that is not here */
 #define LATCHD_ERR_EXECABORT "EXECABORT" /* a command was refused after MULTI */
 
 /* Sizes in bytes, times in milliseconds. */

@@ -4,6 +4,7 @@
 
 #include "cmd/deferred_command.h"
 #include "cmd/pipeline.h"
+#include "lockscript/lock_script_cache.h"
 #include "util/alloc.h"
 
 #include <stdlib.h>
@@ -39,6 +40,7 @@ void cmd_free(struct cmd *c)
     slowlog_fini(&c->slow);
     slowlog_fini(&c->waits);
     free(c->latency);
+    lock_script_cache_free(c->scripts);
     buf_reset(&c->scratch);
     free(c);
 }

@@ -150,6 +150,10 @@ const struct command COMMANDS[] = {
       "", "Forgets what was queued since MULTI.", NULL },
     { "echo", cmd_echo, 2, KEYS_NONE, CMD_FAST, ACL_CONN, "connection", "0.1.0",
       "message", "Returns the message.", NULL },
+    { "eval", cmd_eval, -3, KEYS_SCRIPT, CMD_LIBRARY | CMD_NEEDS_REPLY, ACL_HOLD, "library", "0.1.0",
+      "script numkeys [key...] [arg...]", "Does what a lock library's script does to locks.", NUM_OF_KEYS },
+    { "evalsha", cmd_evalsha, -3, KEYS_SCRIPT, CMD_LIBRARY | CMD_NEEDS_REPLY, ACL_HOLD, "library", "0.1.0",
+      "sha1 numkeys [key...] [arg...]", "Does what a lock library's script does to locks.", NUM_OF_KEYS },
     { "exec", cmd_exec, 1, KEYS_NONE, CMD_AT_ONCE, ACL_SLOW | ACL_TRANSACTION, "transactions", "0.1.0",
       "", "Runs what was queued since MULTI, one after the other.", "Depends on the commands" },
     { "exists", cmd_exists, -2, KEYS_ALL, CMD_READONLY | CMD_FAST, ACL_LOOK | ACL_FAST, "library", "0.1.0",
@@ -245,6 +249,16 @@ const struct command COMMANDS[] = {
       "", "Makes this connection as it was when it was new. Holds stay.", NULL },
     { "role", cmd_role, 1, KEYS_NONE, CMD_FAST, ACL_FAST | ACL_ADMIN | ACL_DANGEROUS, "server", "0.1.0",
       "", "Returns master: there are no replicas.", NULL },
+    { "script", ctx_arity_error, -2, KEYS_NONE, CMD_CONTAINER, ACL_SLOW, "library", "0.1.0",
+      "", "A container for commands about lock libraries' scripts.", NULL },
+    { "script|exists", cmd_script_exists, -3, KEYS_NONE, 0, ACL_SLOW, "library", "0.1.0",
+      "sha1...", "Tells which scripts are known.", NULL },
+    { "script|flush", cmd_script_flush, -2, KEYS_NONE, 0, ACL_SLOW, "library", "0.1.0",
+      "[ASYNC | SYNC]", "Forgets the scripts that were loaded.", NULL },
+    { "script|help", ctx_help, 2, KEYS_NONE, 0, ACL_SLOW, "library", "0.1.0",
+      "", "Lists the subcommands.", NULL },
+    { "script|load", cmd_script_load, 3, KEYS_NONE, 0, ACL_SLOW, "library", "0.1.0",
+      "script", "Reads a script, and returns its SHA1.", NULL },
     { "select", cmd_select, 2, KEYS_NONE, CMD_FAST, ACL_CONN, "connection", "0.1.0",
       "index", "Accepts 0: there is one name space.", NULL },
     { "set", cmd_library, -3, KEYS_ONE, CMD_LIBRARY | CMD_NEEDS_REPLY, ACL_HOLD, "library", "0.1.0",
@@ -410,6 +424,12 @@ bool command_key_range(const struct command *c, const struct span *argv, size_t 
     case KEYS_COUNTED:
         *ret_first = 2;
         if (!parse_u64(argv[1], argc - 2, &count) || count == 0) {
+            return false;
+        }
+        break;
+    case KEYS_SCRIPT:
+        *ret_first = 3;
+        if (!parse_u64(argv[2], argc - 3, &count)) {
             return false;
         }
         break;

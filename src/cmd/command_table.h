@@ -54,6 +54,7 @@ enum command_keys {
     KEYS_SECOND,  /* the second: that of a subcommand */
     KEYS_ALL,     /* all */
     KEYS_COUNTED, /* the first says how many follow */
+    KEYS_SCRIPT,  /* the second says how many follow; there may be none */
 };
 
 struct command {

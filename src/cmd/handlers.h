@@ -75,5 +75,7 @@ command_fn cmd_monitor;
 command_fn cmd_cluster, cmd_dbsize, cmd_shutdown;
 /* cmd_library.c: the plain commands of lock libraries */
 command_fn cmd_library, cmd_exists, cmd_get;
+/* cmd_script.c */
+command_fn cmd_eval, cmd_evalsha, cmd_script_exists, cmd_script_flush, cmd_script_load;
 
 #endif

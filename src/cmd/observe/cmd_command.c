@@ -97,11 +97,11 @@ static void write_key_specs(struct buf *out, int proto, const struct command *c)
     resp_bulk_str(out, "spec");
     resp_map(out, proto, 1);
     resp_bulk_str(out, "index");
-    resp_int(out, c->keys == KEYS_SECOND ? 2 : 1);
+    resp_int(out, c->keys == KEYS_SECOND || c->keys == KEYS_SCRIPT ? 2 : 1);
     resp_bulk_str(out, "find_keys");
     resp_map(out, proto, 2);
     resp_bulk_str(out, "type");
-    if (c->keys == KEYS_COUNTED) {
+    if (c->keys == KEYS_COUNTED || c->keys == KEYS_SCRIPT) {
         write_find_counted(out, proto);
     } else {
         write_find_range(out, proto, c->keys == KEYS_ALL ? -1 : 0);

@@ -118,6 +118,65 @@ START_TEST(what_is_no_lock_never_reaches_the_engine)
 }
 END_TEST
 
+#define RELEASE "c3f8721cbb97f72bc19e972846bd7aaf91901658" /* of redis-py's Lock */
+#define EXTEND "a4e8783852e6b949f9ef3a97212805108459a890"
+
+START_TEST(a_known_script_is_what_it_does_to_a_lock)
+{
+    ck_assert_str_eq(fake_run(me, "EVALSHA " RELEASE " 1 job v"), "");
+    ck_assert_str_eq(fake.asked, "unlock");
+    ck_assert(span_eq(fake.hold.name, SPAN("job")));
+    ck_assert(span_eq(fake.hold.value, SPAN("*:v")));
+    fake_answer(REPLY_INT, 0, 0);
+    ck_assert_str_eq(fake_output(me), ":1\r\n");
+    (void)fake_run(me, "evalsha " RELEASE " 1 job v");
+    fake_answer(REPLY_ERROR, 0, 0); /* not held */
+    ck_assert_str_eq(fake_output(me), ":0\r\n");
+}
+END_TEST
+
+/* The time is added to what is left, which has to be asked for. */
+START_TEST(a_script_that_depends_on_more_asks_for_it_first)
+{
+    struct info_hold hold = { .owner = SPAN("latchd:value:0123456789abcdef:7:00:v") };
+    struct lock_info info = { .holds = &hold, .hold_count = 1, .ttl_ms = 5000 };
+    struct effect_reply told = { .kind = REPLY_INFO, .info = &info };
+
+    (void)fake_run(me, "EVALSHA " EXTEND " 1 job v 1000 0");
+    ck_assert_str_eq(fake.asked, "lockinfo");
+    ck_assert_str_eq(fake_hear(me, fake.hold.from, told), "");
+    ck_assert_str_eq(fake.asked, "renew");
+    ck_assert_uint_eq(fake.hold.lease_ms, 6000);
+    fake_answer(REPLY_INT, 6000, 0);
+    ck_assert_str_eq(fake_output(me), ":1\r\n");
+    (void)fake_run(me, "EVALSHA " EXTEND " 1 job w 1000 0"); /* another's */
+    ck_assert_str_eq(fake_hear(me, fake.hold.from, told), ":0\r\n");
+}
+END_TEST
+
+START_TEST(scripts_and_their_keys_are_checked)
+{
+    expect_text(fake_run(me, "EVALSHA 0000000000000000000000000000000000000000 1 a"),
+                "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+    expect_text(fake_run(me, "EVALSHA " RELEASE " 2 a"),
+                "-ERR Number of keys can't be greater than number of args\r\n");
+    expect_text(fake_run(me, "EVALSHA " RELEASE " -1 a"),
+                "-ERR Number of keys can't be negative\r\n");
+    expect_text(fake_run(me, "EVALSHA " RELEASE " x a"),
+                "-ERR value is not an integer or out of range\r\n");
+    ck_assert(starts(fake_run(me, "EVALSHA " RELEASE " 1 job"), "-ERR this script "));
+    ck_assert(has(fake_run(me, "EVAL return(redis.call('incr',KEYS[1])) 1 job"),
+                  "(line 1: "));
+    expect_text(fake_run(me, "SCRIPT EXISTS " RELEASE " x"), "*2\r\n:1\r\n:0\r\n");
+    expect_text(fake_run(me, "SCRIPT FLUSH NOW"),
+                "-ERR SCRIPT FLUSH only support SYNC|ASYNC option\r\n");
+    expect_text(fake_run(me, "SCRIPT FLUSH"), OK);
+    expect_text(fake_run(me, "COMMAND GETKEYS EVALSHA x 2 a b c"),
+                "*2\r\n$1\r\na\r\n$1\r\nb\r\n");
+    ck_assert_str_eq(fake.asked, "");
+}
+END_TEST
+
 /* The engine says who holds. */
 static const char *told(const char *line, const char *owner, int64_t ttl_ms)
 {
@@ -233,6 +292,9 @@ Suite *test_suite(void)
     tcase_add_loop_test(tc, each_command_asks_the_engine_and_replies_as_redis_does, 0,
                         CASE_COUNT);
     tcase_add_loop_test(tc, what_is_no_lock_never_reaches_the_engine, 0, REFUSED_COUNT);
+    tcase_add_test(tc, a_known_script_is_what_it_does_to_a_lock);
+    tcase_add_test(tc, a_script_that_depends_on_more_asks_for_it_first);
+    tcase_add_test(tc, scripts_and_their_keys_are_checked);
     tcase_add_test(tc, queries_tell_what_a_library_expects);
     tcase_add_test(tc, several_keys_are_deleted_one_after_the_other);
     tcase_add_loop_test(tc, an_outage_is_told_and_does_not_look_like_a_free_lock, 0, 4);

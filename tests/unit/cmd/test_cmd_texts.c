@@ -27,7 +27,7 @@ static const struct {
     { "foo", "-ERR unknown command 'foo', with args beginning with: \r\n" },
     { "SET a b", "-ERR latchd keeps locks, not data: 'SET' is not served; send it to a "
                  "Redis, and LOCK and UNLOCK to latchd\r\n" },
-    { "evalSha",
+    { "evalSha a 0",
       "-ERR latchd keeps locks, not data: 'evalSha' is not served; a library "
       "that brings its own scripts, such as Redisson, is to connect to the "
       "Redis that keeps the locks\r\n" },

@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""Lock libraries made for Redis, on latchd's port: lock_libraries.py LATCHD.
+
+redis-py's own Lock as it is, beside LOCK on the same names, and the commands that other
+libraries send. Prints TAP.
+"""
+import functools
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import textwrap
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from children import die_with_parent, until
+from stand import Skip, Stand, python_with_redis, tap
+
+try:
+    import redis
+except ImportError:
+    try:
+        os.execv(python_with_redis(), [python_with_redis(), *sys.argv])
+    except Skip as why:
+        print(f"1..0 # SKIP {why}")
+        sys.exit(0)
+
+from redis.exceptions import LockNotOwnedError, NoScriptError, ResponseError
+
+MULTI_TAKE = """
+for i, key in ipairs(KEYS) do
+  if redis.call("exists", key) == 1 then
+    return 0
+  end
+end
+for i, key in ipairs(KEYS) do
+  redis.call("set", key, ARGV[1], "PX", ARGV[2])
+end
+return #KEYS
+"""
+MULTI_RELEASE = """
+local count = 0
+for i, key in ipairs(KEYS) do
+  if redis.call("get", key) == ARGV[1] then
+    redis.pcall("del", key)
+    count = count + 1
+  end
+end
+return count
+"""
+
+
+def equal(got, wanted):
+    if got != wanted:
+        raise AssertionError(f"{got!r}, and not {wanted!r}")
+
+
+def raises(error, function, text=""):
+    try:
+        got = function()
+    except error as raised:
+        if text not in str(raised):
+            raise AssertionError(f"{raised!r} lacks {text!r}") from raised
+        return
+    raise AssertionError(f"no {error.__name__}, but {got!r}")
+
+
+def client(stand, **more):
+    return redis.Redis(port=stand.port, **more)
+
+
+def take(r, name):
+    return r.execute_command("LOCK", name, "WAIT", 0, "LEASE", 60000)
+
+
+def with_lock_excludes_lock_and_the_other_way_round(stand):
+    r = client(stand)
+    with r.lock("job", timeout=10) as lock:
+        equal(lock.locked() and lock.owned(), True)
+        equal(r.get("job"), lock.local.token)
+        equal(take(r, "job"), None)
+        equal(r.lock("job", timeout=10, blocking=False).acquire(), False)
+    equal(r.get("job"), None)
+    token = take(r, "job")
+    other = r.lock("job", timeout=10, blocking=False)
+    equal(other.acquire(), False)
+    equal(other.locked(), True)
+    equal(r.get("job"), b"latchd:held:%d" % token)
+    equal(r.delete("job"), 0)
+    r.execute_command("UNLOCK", "job", "TOKEN", token)
+    equal(other.acquire(), True)
+    other.release()
+
+
+def extend_sets_adds_and_shortens(stand):
+    r = client(stand)
+    lock = r.lock("job", timeout=20)
+    lock.acquire()
+    lock.extend(30)
+    equal(45000 < r.pttl("job") <= 50000, True)
+    lock.extend(5, replace_ttl=True)
+    equal(0 < r.pttl("job") <= 5000, True)
+    lock.reacquire()
+    equal(15000 < r.pttl("job") <= 20000, True)
+    lock.release()
+    raises(LockNotOwnedError, lambda: setattr(lock.local, "token", b"x") or lock.release())
+
+
+def another_value_neither_releases_nor_extends(stand):
+    r = client(stand)
+    lock = r.lock("job", timeout=20)
+    lock.acquire()
+    thief = r.lock("job", timeout=20)
+    thief.local.token = b"another"
+    raises(LockNotOwnedError, thief.release)  # and it forgets its value
+    thief.local.token = b"another"
+    raises(LockNotOwnedError, lambda: thief.extend(50, replace_ttl=True))
+    equal(lock.owned(), True)
+    lock.release()
+
+
+def a_killed_holder_is_waited_for_until_its_lease_ends(stand):
+    r = client(stand)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(f"""
+            import redis, sys
+            redis.Redis(port={stand.port}).lock("killed", timeout=1).acquire()
+            print("held", flush=True)
+            sys.stdin.read()""")],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=die_with_parent)
+    equal(holder.stdout.readline(), b"held\n")
+    lock = r.lock("killed", timeout=10, blocking_timeout=60)
+    equal(r.lock("killed", timeout=10, blocking=False).acquire(), False)
+    holder.send_signal(signal.SIGKILL)
+    holder.communicate()
+    equal(lock.acquire(), True)
+    lock.release()
+
+
+def a_hold_outlives_a_redis_that_lost_everything(stand):
+    r = client(stand)
+    lock = r.lock("kept", timeout=600)
+    lock.acquire()
+    stand.redis.kill()
+    stand.redis.wait()
+    stand.start_redis()
+
+    def is_back():
+        try:
+            return lock.owned()
+        except ResponseError:
+            return False
+
+    until(is_back, "the hold is put back")
+    lock.release()
+    equal(r.exists("kept"), 0)
+
+
+def several_keys_are_taken_all_or_none(stand):
+    r = client(stand)
+    equal(r.eval(MULTI_TAKE, 3, "a", "b", "a", "v", 9000), 3)
+    equal(r.eval(MULTI_TAKE, 2, "c", "b", "w", 9000), 0)
+    equal(r.exists("a", "b", "c"), 2)
+    equal(r.eval(MULTI_RELEASE, 3, "a", "b", "c", "v"), 2)
+    equal(r.exists("a", "b", "c"), 0)
+
+
+def any_bytes_are_a_value(stand):
+    r = client(stand)
+    for value in (bytes(range(256)), b"x:write", b"*", b"% :", b"v" * 512):
+        equal(r.set("job", value, nx=True, px=9000), True)
+        equal(r.get("job"), value)
+        equal(r.set("job", value, nx=True, px=9000), None)
+        equal(r.register_script(redis.lock.Lock.LUA_RELEASE_SCRIPT)(["job"], [value]), 1)
+
+
+def scripts_that_are_no_locks_are_refused(stand):
+    r = client(stand)
+    raises(ResponseError, lambda: r.eval("return redis.call('hset', KEYS[1], 'a', 1)", 1, "x"),
+           "line 1")
+    raises(NoScriptError, lambda: r.evalsha("0" * 40, 1, "x"))
+    raises(ResponseError, lambda: r.eval(MULTI_RELEASE, 3, "x"), "Number of keys")
+    raises(ResponseError, lambda: r.eval(MULTI_RELEASE, -1, "x"), "Number of keys")
+    sha = r.script_load(MULTI_TAKE + " ")
+    equal(r.script_exists(sha, "0" * 40), [True, False])
+    equal(r.script_flush(), True)
+
+
+def a_transaction_takes_and_deletes(stand):
+    r = client(stand)
+    pipe = r.pipeline(transaction=True)
+    pipe.set("job", "v", nx=True, px=5000).get("job").delete("job").exists("job")
+    equal(pipe.execute(), [True, b"v", 1, 0])
+
+
+def commands_in_a_pipeline_are_answered_in_order(stand):
+    r = client(stand)
+    pipe = r.pipeline(transaction=False)
+    for name in ("p1", "p2", "p1"):
+        pipe.set(name, "v", nx=True, px=5000)
+    pipe.pttl("p3").delete("p1", "p2")
+    equal(pipe.execute(), [True, True, None, -2, 2])
+
+
+def what_names_no_value_acts_on_locks_of_the_same_user(stand):
+    r = client(stand)
+    r.acl_setuser("joe", enabled=True, passwords=["+x"], categories=["+@all", "-@dangerous"],
+                  keys=["*"])
+    joe = client(stand, username="joe", password="x")
+    r.set("job", "v", nx=True, px=60000)
+    equal(joe.delete("job"), 0)
+    equal(joe.set("job", "w", xx=True, px=5), None)
+    raises(ResponseError, lambda: joe.register_script(
+        redis.lock.Lock.LUA_RELEASE_SCRIPT)(["job"], ["v"]), "another user")
+    joe.set("joes", "v", nx=True, px=60000)
+    equal(client(stand).delete("job", "joes"), 2)  # an operator
+
+
+def libraries_can_be_turned_off(stand):
+    r = client(stand)
+    r.config_set("lock-libraries", "no")
+    raises(ResponseError, lambda: r.set("job", "v", nx=True), "keeps locks, not data")
+    raises(ResponseError, lambda: r.eval(MULTI_TAKE, 1, "a", "v", 5), "keeps locks, not data")
+    equal(r.get("job"), None)
+    equal(r.exists("job"), 0)
+    r.config_set("lock-libraries", "yes")
+
+
+def a_known_script_is_there_after_a_restart_and_so_is_the_lock(stand):
+    lock = client(stand).lock("job", timeout=600)
+    lock.acquire()
+    stand.daemon.kill()
+    stand.daemon.wait()
+    stand.start_daemon()
+    equal(client(stand).script_exists(lock.lua_release.sha), [True])
+    lock.redis = client(stand)
+    lock.release()
+    equal(client(stand).exists("job"), 0)
+
+
+CASES = [
+    with_lock_excludes_lock_and_the_other_way_round,
+    extend_sets_adds_and_shortens,
+    another_value_neither_releases_nor_extends,
+    a_killed_holder_is_waited_for_until_its_lease_ends,
+    a_hold_outlives_a_redis_that_lost_everything,
+    several_keys_are_taken_all_or_none,
+    any_bytes_are_a_value,
+    scripts_that_are_no_locks_are_refused,
+    a_transaction_takes_and_deletes,
+    commands_in_a_pipeline_are_answered_in_order,
+    what_names_no_value_acts_on_locks_of_the_same_user,
+    libraries_can_be_turned_off,
+    a_known_script_is_there_after_a_restart_and_so_is_the_lock,
+]
+
+
+def main():
+    with Stand(sys.argv[1], level="error") as stand:
+        failed = tap([(case.__name__, functools.partial(case, stand)) for case in CASES])
+    sys.exit(1 if failed else 0)
+
+
+main()
