@@ -158,14 +158,14 @@ static bool tells_entry(const struct qdaemon *d, const struct qclient *c)
 }
 
 /* By its owner alone it may get at another client's entry. */
-static void may_take(struct quorum *q, const struct qdaemon *d, const struct qclient *c)
+static void may_take(struct quorum *q, const struct qdaemon *d, struct qclient *c)
 {
     for (size_t i = 0; !tells_entry(d, c) && i < q->client_count; i++) {
         struct qclient *other = &q->clients[i];
 
         if (other != c && other->name == c->name &&
             strcmp(other->owner, c->owner) == 0) {
-            other->shared = true;
+            c->shared = other->shared = true; /* either may end it */
         }
     }
 }
