@@ -121,7 +121,7 @@ struct op *inflight_op(struct engine *eng, struct inflight_op *w, enum op_kind k
     return op;
 }
 
-struct target op_target(struct engine *eng, const struct target *t)
+struct target op_make_target(struct engine *eng, const struct target *t)
 {
     return (struct target){ .kind = t->kind,
                             .lock_kind = t->lock_kind,
@@ -130,10 +130,10 @@ struct target op_target(struct engine *eng, const struct target *t)
                             .token = t->token };
 }
 
-void op_fill_claim(struct engine *eng, struct op *op, const struct acquire_spec *spec,
-                   uint64_t lease_ms)
+struct claim op_make_claim(struct engine *eng, const struct acquire_spec *spec,
+                           uint64_t lease_ms)
 {
-    op->claim = (struct claim){
+    return (struct claim){
         .lock_kind = spec->lock_kind,
         .kind = spec->kind,
         .field = op_copy(eng, spec_field(spec)),

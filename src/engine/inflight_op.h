@@ -80,9 +80,9 @@ struct inflight_op *inflight_find(const struct engine *eng, uint64_t op_id);
 void inflight_free(struct engine *eng, struct inflight_op *w);
 struct op *inflight_op(struct engine *eng, struct inflight_op *w, enum op_kind kind);
 struct span op_copy(struct engine *eng, struct span s);
-struct target op_target(struct engine *eng, const struct target *t);
-void op_fill_claim(struct engine *eng, struct op *op, const struct acquire_spec *spec,
-                   uint64_t lease_ms);
+struct target op_make_target(struct engine *eng, const struct target *t);
+struct claim op_make_claim(struct engine *eng, const struct acquire_spec *spec,
+                           uint64_t lease_ms);
 struct asked inflight_asked(const struct inflight_op *w);
 /* Whether enough of the lease that the op gave is left for a client to begin with. */
 bool asked_leaves_time(const struct engine *eng, const struct lock *lock,

@@ -5,96 +5,12 @@
  * its earlier grant, the same entry is counted once, and the same release removes
  * nothing twice.
  *
- * Names in Redis (N = lock name; `{N}` is N itself where N contains a `{`):
- *   N                        hash, Redisson's: owner field -> count of entries
- *   latchd:fence:{N}         string "<last token> <who>": who got the last token:
- *                            `a<request>`, or `f<instance><hash field>`, where the
- *                            instance (16 bytes) is the one that granted it (`a`: only
- *                            where the field follows from the token)
- *   latchd:entries:{N}       hash: entry id -> keeper instance (16 bytes), Redis time
- *                            when it took over (16 digits, us), owner
- *   latchd:keeper:{N}:<field>
- *                            string: instance that keeps an anonymous or ID hold that
- *                            another one took, Redis time when it took over (16
- *                            digits, us). Missing: the taker keeps it, which for
- *                            an ID hold is the instance in the fence key (neither
- *                            fits: no instance counts as the keeper)
- *   latchd:ended:{N}:<what>  string "<count left> <token>", for op_ended_ms(): this was
- *                            released, and with what answer. What: a field (anonymous,
- *                            ID), an entry id, or `owner:<name>` for its last entry
- *   redisson_lock__channel:{N}
- *                            channel: `0` is published when N becomes free
- *   redisson_lock_token:{N}  string, Redisson's: the last token of its RFencedLock.
- *                            A new token is above a number below 9007000000000000
- *                            there, and raises it; anything else is left alone
- *   latchd:moving:{N}        never there, but named by every script in a cluster
- * A hash field is `latchd:<token>` (anonymous), `latchd:id:<r>` (ID), as in
- * value_hold.h, or the owner's name. An entry id is `id:<r>` (ID) or `<instance>:<n>`.
+ * docs/redis-schema.md has every key that an op reads or writes, and the rules by which
+ * the scores of the fair queue move. A "hash field" is the field of the holder in the
+ * hash `N`, an "entry" the ID of one entry of a named owner's hold.
  *
- * On a quorum of masters an anonymous hold has the same field on all of them, chosen
- * before it is asked for, `latchd:<instance>:<n>`, and is to each of them what an ID
- * hold is; and the token is proposed, not made (`propose`). What a fence key said
- * before is kept in it, ` <token> <who>`, as a token may be taken back. See
- * backend/quorum/quorum_coordinator.h.
- *
- * Fair queue, Redisson's; of plain and fair locks:
- *   redisson_lock_queue:{N}  list: who waits, in order. Our members are
- *                            `latchd:<instance>:<n>`, one for each waiter
- *   redisson_lock_timeout:{N}
- *                            zset: member -> Redis time in ms after which it counts as
- *                            dead and anybody removes it from the head
- *   latchd:fair:{N}          hash: Redis time in ms up to which scores say what they
- *                            should: instance -> of all its members, but for member ->
- *                            of one who came since. And Redisson member -> its W, and
- *                            at:<member> -> since when it waits, and whether it was
- *                            put back: once Redis lost members
- *   redisson_lock__channel:{N}:<member>
- *                            channel: `0` for that member, when it heads the queue of a
- *                            free lock. A daemon listens to all of its own by pattern
- * Scores, in ms of Redis's clock alone. T: the lock's PTTL, at least 0. F:
- * fair_wait_ms. S: the time since a latchd member's mark in latchd:fair, at least 0;
- * without a mark 0. W: what a Redisson member's grant will take off all scores: its
- * score less that of who is before it, or, if a latchd's that was moved on since, what
- * was found before that. Nobody before it: the most of what was found before (it may
- * have been away since), its score less now + T, and 300 s. A score is to be now + T,
- * and W for each of Redisson's before it, and F for each run of latchd's up to its own.
- * So who
- *   - is put back at the head, or has no score, gets now + T + F
- *   - joins behind a latchd member gets that one's score + S, at least now + T + F
- *   - joins behind Redisson's: F, and their W back to the first latchd member, and that
- *     one's score + S, at least now + T + F; none: now + T
- *   - is moved on gets what the whole list says
- * and the mark becomes now.
- *
- * In the queue is who has a score, or, having none, is in the list: then it gets one.
- * Stale is a head with a score <= now, or another latchd's with S >= T + F, unless it
- * is this instance's: who asks is alive. Removing stale ones moves no score. But when a
- * latchd member leaves, granted or not, and neither neighbour in the list is one, all
- * behind it get F less, and when some are put back at the head, and who is behind them
- * is none, all behind get F more: else those of a run that was thrown out, which come
- * back one by one, would each take F off, and throw out who is behind. Who takes the
- * last one out of the list deletes the zset and latchd:fair as well.
- *
- * Read/write locks, Redisson's: N is a hash with the field `mode` (`read`, `write`), a
- * field for each reader and one for the writer, which ends in `:write`:
- * `<owner>:write`, `latchd:id:<r>:write` or `latchd:<token>:write`. A reader's field is
- * the owner's name, `latchd:id:<r>`, or `latchd:<instance>:<n>` (anonymous: chosen
- * before it is asked for, as many grants run at once).
- *   - `{N}:<field>:rwlock_timeout:<i>`, string: a reader's token, for the i-th of its
- *     entries; all of them live as long as that reader's lease, the longest that one of
- *     its entries got. The last one goes with any entry. A reader is alive while one of
- *     them, of i <= count, is there
- *   - `latchd:reader:{N}:<token>`, string: the field of the reader with that token
- *   - `latchd:writer:{N}`, string as latchd:fence, but of the last writer only
- *   - `redisson_rwlock:{N}`, channel: `1` and then `0` when a writer has left (all may
- *     try; a Redisson thread that is about to sleep misses the `1`), `0` when the last
- *     reader has
- *
- * Fence, entries (with the hold's token, 16 digits, before the owner, which is the hash
- * field: an entry counts only for that hold), keeper and ended keys are as above; an ID
- * reader, or a found one, always has a keeper key. Reader and writer keys live as long
- * as a fence key. A hold without a known token (no hold key, or Redisson's `1` in it)
- * goes on under a new one when it is acquired again.
+ * On a quorum of masters the token of a plain lock is proposed, not made (`propose`),
+ * see backend/quorum/quorum_coordinator.h.
  *
  * Spans belong to the maker of the op or the result, and are valid during the call that
  * passes it. Times are milliseconds, tokens are positive and at most 2^53. */
@@ -165,132 +81,136 @@ struct target {
     uint64_t token;
 };
 
+/* What each op does is said at the struct of its kind, below. */
 enum op_kind {
-    /* Takes the lock for `claim` if it is free, or if the claim holds already: then a
-     * named owner gets a new entry (the TTL is raised, never lowered), and an earlier
-     * grant of the claim is found again. `reenter_only`: leaves a free lock free, and
-     * joins other readers only if this owner holds already. An ID, or an ID's entry,
-     * that another instance kept is attached: this instance becomes the keeper (result:
-     * `attached`), unless that one took over after this op was sent: ELSEWHERE, nothing
-     * happened.
-     * READ: also beside other readers, and under the same owner's WRITE. WRITE of an
-     * owner who only reads, and is alive: UPGRADE, nothing happened.
-     * `fair` (plain and fair): by the rules of the fair queue. A grant of the claim is
-     * looked for first, as without `fair`. Then stale heads are removed, and a head
-     * without a score gets one. A free lock is granted only if nobody waits, or if the
-     * head is any of this instance's members (the engine decides their order). The
-     * member of a claim that is granted, now or before, leaves the queue. Otherwise,
-     * with `enqueue`, the member is put at the tail unless it is in the queue. `known`,
-     * not 0: the member has been in the queue; if it is missing, it is first of all put
-     * back at the head. A free lock that is another's turn: BUSY with the time after
-     * which that head counts as dead. Without `fair` a free lock with a fair queue is
-     * BUSY -2 fair, nothing happened.
-     * `propose` (plain, not anonymous): the token of a grant, if it is above the last
-     * one; else BEHIND, nothing happened. With `level` a grant that is found again gets
-     * that token, too. `untold`: no client was sent the claim's tokens from that one
-     * on. `look`: a hold that another instance keeps stays as it is (result:
-     * `elsewhere`; the token is 0 if it is not known).
-     * -> OK token count attached elsewhere fair, BUSY ttl fair, OVER (there is a
-     * tombstone), ELSEWHERE, UPGRADE, BEHIND token, WRONGTYPE */
-    OP_ACQUIRE,
-    /* OP_ACQUIRE, plain and not fair, of `many` names in that order, until one is not
-     * granted. -> OK many[], as many as were tried: all but the last are OK */
-    OP_ACQUIRE_BATCH,
-    /* Removes `target`: a hold, or one entry of a named owner. If that was the last
-     * entry and `next` is set, the lock moves to that claim under a new token (never
-     * when `yield` forbids it, nor, unless `if_keeper`, to the very request that ends),
-     * else the lock is deleted and `0` is published.
-     * `bury` (ENTRY, ID): leaves the tombstones even if the target is not there.
-     * `if_keeper`: only if this instance keeps the target, else ELSEWHERE.
-     * `untold` (with `if_keeper`): if the hold is not a named owner's, and its token is
-     * that one or later, no client was sent it: the name's last token is the one
-     * before. `force`: the whole hold, whatever its count; no tombstone. `mark`: leaves
-     * a tombstone, so that the same release, sent again, gets its answer. Without
-     * `mark`, too, a release that is neither `if_keeper` nor `force` leaves a tombstone
-     * if another instance keeps the entry, or there is a keeper key. A target that is
-     * not there: OK moved if `next` holds already (this op ran before), else ENDED
-     * count (if there is a tombstone), else NOTHELD. If there is a fair queue when the
-     * last entry goes, stale heads are removed, and `next` gets the lock only if nobody
-     * waits then, or if the head is one of this instance's members; the member of
-     * `next` leaves the queue, also if `next` holds already. Else the lock is freed,
-     * and published on its channel and the head's. `rw`: a reader's field goes with its
-     * last entry; other readers stay (freed and moved are false). The lock's TTL is
-     * then the longest of the readers' that are alive (dead readers are removed), but
-     * under a writer it is left alone. A writer who still reads leaves a read lock (TTL
-     * as above): `shared`, and `1` is published; if no reader is alive, the lock is
-     * free. `next` gets a lock that became free; if `next` is a reader and a writer
-     * left, `1` is published as well. The owner both reads and writes and lock_kind
-     * does not say which: AMBIGUOUS. ANY: all holders. A lock of the other class: ENDED
-     * if there is a tombstone, else WRONGTYPE.
-     * -> OK count token(of next) moved freed shared fair, ENDED count, NOTHELD,
-     * ELSEWHERE, AMBIGUOUS, WRONGTYPE */
-    OP_RELEASE,
-    /* Gives the `items` their lease: raises the TTL to `lease_ms`, never lowers it,
-     * unless `exact`. A reader's lease is that of its hold keys and of the lock.
-     * `exact` never takes from the lock what another reader that is alive, or a writer,
-     * has. If the keeper of a hold is not known, the instance that asks is taken for
-     * it.
-     * -> OK items[], one renew_result each */
-    OP_RENEW,
-    /* A client comes back to `target`: makes this instance the keeper, and gives the
-     * target `lease_ms` (`exact`: no more than that, unless other entries share the
-     * hold). The ttl of a reader is the smaller one of its hold keys' and the lock's.
-     * ELSEWHERE: another instance took over after this op was sent; nothing happened.
-     * -> OK owner(field) lock_kind entry token ttl, NOTHELD, ELSEWHERE, AMBIGUOUS,
-     * WRONGTYPE */
-    OP_ATTACH,
-    /* Puts back a hold that this instance keeps, as Redis may have lost it: `claim`
-     * (its field always; `entry`: the request of an anonymous hold, if known) under its
-     * `token`, with the entries `kept`; `keeper`: the hold has a keeper key. TTLs are
-     * raised to the lease, never lowered. What other instances took over later than
-     * this one stays theirs. The first of these that applies decides:
-     *   - the hold is there (under this token, or its token is not known): missing
-     *     entries are added, except those with a tombstone. If none of `kept` is left
-     *     then: ENDED, or, if others have some of them now, ELSEWHERE
-     *   - the hold has a tombstone: ENDED
-     *   - the name has a later token that was not granted beside this hold: NOTHELD
-     *   - `level` (plain, a named owner's): an older hold of the same field is this
-     * one, for which another entry got a later token: as if that hold had this token
-     *   - the holds in the way have lower tokens, each known, and all who count in an
-     *     owner's hold left an entry: these were over when this hold was granted, and
-     *     go. An older hold of the same field goes in any case
-     *   - the lock is free, or has other readers, or only its own owner's holds: the
-     *     hold is made anew, and `restored`; the name's last token is raised to this
-     * one
-     *   - another owner holds: NOTHELD
-     * -> OK token count restored, NOTHELD, ENDED, ELSEWHERE, WRONGTYPE */
-    OP_RESTORE,
-    /* Reads, changes nothing. -> OK lock_kind fields[] queue[] ttl token who */
-    OP_INSPECT,
-    /* Names this instance's waiters in the fair queue, in order: `members`. In this
-     * order: duplicates go (the first stays); with `whole`, `members` are all of this
-     * instance's, and its other members leave; stale heads are removed; with `whole`,
-     * scores are moved on, or the marks go if there are no members. The first `known`
-     * of `members` have been in the list before: those that are missing were thrown
-     * out, and are put back at the head, in order. The other missing ones are put at
-     * the tail, and a member in the list stays where it is. Any member of the list
-     * without a score gets one, and a score without a place in the list goes.
-     * `waited_ms` (with `whole`), how long each has waited: Redis may have lost
-     * members, so a missing one goes behind the last one that is known to have waited
-     * longer, if there is one; a member that was put back so takes its place among
-     * those that are named later.
-     * -> OK ttl (-2: free) fair, WRONGTYPE */
-    OP_QUEUE,
-    /* `members` leave the fair queue, whatever the lock has become, then stale heads
-     * are removed. -> OK fair, WRONGTYPE */
-    OP_LEAVE,
+    OP_ACQUIRE,       /* op.acquire */
+    OP_ACQUIRE_BATCH, /* op.batch */
+    OP_RELEASE,       /* op.release */
+    OP_RENEW,         /* op.renew */
+    OP_ATTACH,        /* op.attach */
+    OP_RESTORE,       /* op.restore */
+    OP_INSPECT,       /* reads, changes nothing */
+    OP_QUEUE,         /* op.queue */
+    OP_LEAVE,         /* op.queue */
 };
-/* Every op that takes the head out of the queue of a free lock, and does not grant,
- * publishes to the head that is there in the end, once. ACQUIRE with `fair` and QUEUE
- * also publish to another instance's head that was there before: that one may not know
- * that it is its turn, as not every release looks at the queue. `fair` of a result:
- * there is a fair queue now; set by BUSY, by RELEASE that freed or moved, by QUEUE and
- * LEAVE, and by ACQUIRE with `fair`. */
+/* The result of INSPECT: OK lock_kind fields[] queue[] ttl token who.
+ *
+ * Every op that removes the head of the fair queue of a free lock, and does not grant
+ * the lock, publishes to the head that is there in the end, once. ACQUIRE with `fair`,
+ * and QUEUE, also publish to another instance's head that was there before: that
+ * instance may not know that it is its turn, as not every release looks at the queue.
+ * `fair` of a result: there is a fair queue now. BUSY sets it, and so do a RELEASE that
+ * freed or moved the lock, QUEUE, LEAVE, and ACQUIRE with `fair`. */
+
+/* ACQUIRE takes the lock for `claim` if the lock is free, or if the claim holds it
+ * already: then a named owner gets a new entry (the TTL is raised, never lowered), and
+ * an earlier grant of the claim is found again. An ID, or an ID's entry, that another
+ * instance kept is attached: this instance becomes the keeper (result: `attached`),
+ * unless the other took over after this op was sent: ELSEWHERE, nothing happened.
+ *
+ * READ is granted beside other readers too, and under the same owner's WRITE. WRITE of
+ * an owner who only reads, and is alive: UPGRADE, nothing happened.
+ *
+ * With `fair` (plain and fair locks) the rules of the fair queue apply. The script
+ *   - looks for a grant of the claim, as without `fair`
+ *   - removes stale heads, and gives a score to a head without one
+ *   - grants a free lock only if nobody waits, or if the head is any of this instance's
+ *     members (the engine decides their order)
+ *   - takes the member of a claim that is granted, now or before, out of the queue
+ * A free lock that is another's turn: BUSY, with the time after which that head counts
+ * as dead. A free lock with a fair queue, asked for without `fair`: BUSY -2 fair,
+ * nothing happened.
+ *
+ * -> OK token count attached elsewhere fair, BUSY ttl fair, OVER (there is a
+ * tombstone), ELSEWHERE, UPGRADE, BEHIND token, WRONGTYPE */
+struct op_acquire {
+    struct claim claim;
+    /* Plain, not anonymous: the token of a grant, if `propose` is above the last token;
+     * else BEHIND, nothing happened. 0: the script makes the token. */
+    uint64_t propose;
+    /* with `propose`: no client was sent the claim's tokens from this one on; or 0 */
+    uint64_t unsent_from;
+    /* with `propose`: a grant that is found again gets that token, too */
+    bool raise_token;
+    /* with `propose`: a hold that another instance keeps stays that instance's (result:
+     * `elsewhere`; the token is 0 if it is not known) */
+    bool leave_keeper;
+    /* Leaves a free lock free, and joins other readers only if this owner holds. */
+    bool reenter_only;
+    bool fair;
+    bool enqueue; /* with `fair`: a claim that is not granted joins the tail */
+    /* With `fair`: the member has been in the queue. If the queue lacks the member, it
+     * is put back at the head first of all. */
+    bool was_queued;
+};
+
+struct batch_item {
+    struct span name;
+    struct claim claim;
+};
+
+/* ACQUIRE_BATCH is ACQUIRE, plain and not fair, of several names in that order, until
+ * one of them is not granted. -> OK batch[], as many as were tried: all but the last
+ * are OK */
+struct op_acquire_batch {
+    const struct batch_item *items; /* at most OP_BATCH_MAX */
+    size_t count;
+    bool reenter_only;
+};
 
 enum yield {
     YIELD_NEVER,     /* hand over to `next` */
     YIELD_IF_OTHERS, /* free the lock if somebody else listens on the channel */
     YIELD_ALWAYS,    /* release truly */
+};
+
+/* RELEASE removes `target`: a hold, or one entry of a named owner. If that was the last
+ * entry, and `has_next`, the lock moves to the claim `next` under a new token (never
+ * when `yield` forbids that, nor, unless `if_keeper`, to the very request that ends);
+ * otherwise the lock is deleted, and `0` is published.
+ *
+ * Tombstones are left where `leave_tombstone` says so. A release that is neither
+ * `if_keeper` nor `force` leaves them too if another instance keeps the entry, or if
+ * there is a keeper key.
+ *
+ * A target that is not there: OK moved if `next` holds already (this op ran before),
+ * else ENDED count if there is a tombstone, else NOTHELD.
+ *
+ * If there is a fair queue when the last entry goes, stale heads are removed. Then
+ * `next` gets the lock only if nobody waits, or if the head is one of this instance's
+ * members; the member of `next` leaves the queue, also if `next` holds already.
+ * Otherwise the lock is freed, and that is published on its channel and the head's.
+ *
+ * A read/write lock: a reader's field goes with its last entry; other readers stay
+ * (`freed` and `moved` are false). The TTL of the lock is then the longest of the
+ * readers that are alive (dead readers are removed), but under a writer it stays. A
+ * writer who still reads leaves a read lock (with that TTL): `shared`, and `1` is
+ * published; if no reader is alive, the lock is free. `next` gets a lock that became
+ * free; if `next` is a reader and a writer left, `1` is published as well. The owner
+ * both reads and writes, and lock_kind does not say which: AMBIGUOUS. A lock of the
+ * other class: ENDED if there is a tombstone, else WRONGTYPE.
+ *
+ * -> OK count token(of next) moved freed shared fair, ENDED count, NOTHELD, ELSEWHERE,
+ * AMBIGUOUS, WRONGTYPE */
+struct op_release {
+    struct target target;
+    struct claim next; /* if has_next */
+    /* after which the hold ends by itself, 0: not known */
+    uint64_t ends_in_ms;
+    uint64_t tombstone_ms; /* see op_tombstone_ms() */
+    /* With `if_keeper`: if the hold is not a named owner's, and its token is this one
+     * or later, no client was sent that: the name's last token becomes the one before.
+     */
+    uint64_t unsent_from;
+    enum yield yield;
+    bool has_next;
+    bool subscribed; /* for YIELD_IF_OTHERS: this daemon listens on the channel */
+    bool if_keeper;  /* only if this instance keeps the target, else ELSEWHERE */
+    bool force;      /* the whole hold, whatever its count; no tombstone */
+    /* the same release, sent again, is to find its answer */
+    bool leave_tombstone;
+    /* ENTRY, ID: leaves the tombstones even if the target is not there */
+    bool tombstone_if_missing;
 };
 
 struct renew_item {
@@ -302,8 +222,8 @@ struct renew_item {
     uint64_t lease_ms;
     uint64_t token;
     bool exact;
-    bool fence; /* raise the fence key's TTL as well */
-    bool kept;  /* a keeper key exists and must live as long as the hold */
+    bool fence;          /* raise the fence key's TTL as well */
+    bool has_keeper_key; /* a keeper key exists and must live as long as the hold */
 };
 
 enum renew_result {
@@ -316,9 +236,26 @@ enum renew_result {
     RENEW_UNKNOWN,   /* too few masters of a quorum could be asked about it */
 };
 
-struct batch_item {
-    struct span name;
-    struct claim claim;
+/* RENEW gives the items their lease: the TTL is raised to `lease_ms`, and never
+ * lowered, unless `exact`. A reader's lease is that of its hold keys and of the lock.
+ * `exact` never takes from the lock what a writer, or another reader that is alive,
+ * has. If the keeper of a hold is not known, the instance that asks is taken for the
+ * keeper. -> OK items[], one renew_result each */
+struct op_renew {
+    const struct renew_item *items; /* at most OP_RENEW_MAX */
+    size_t count;
+};
+
+/* ATTACH: a client comes back to `target`. This instance becomes the keeper, and the
+ * target gets `lease_ms` (`exact`: no more than that, unless other entries share the
+ * hold). The ttl of a reader is the smaller one of its hold keys' and the lock's.
+ * ELSEWHERE: another instance took over after this op was sent; nothing happened.
+ * -> OK owner(field) lock_kind entry token ttl, NOTHELD, ELSEWHERE, AMBIGUOUS,
+ * WRONGTYPE */
+struct op_attach {
+    struct target target;
+    uint64_t lease_ms;
+    bool exact;
 };
 
 /* What this instance keeps of a hold: one entry of a named owner, or an anonymous or
@@ -328,59 +265,112 @@ struct restore_entry {
     uint64_t for_ms;   /* since this instance took over */
 };
 
-struct op {
-    enum op_kind kind;
-    uint64_t id;        /* chosen by the engine, never used twice */
-    struct span name;   /* not for OP_RENEW and OP_ACQUIRE_BATCH */
-    bool grouped;       /* names are in groups, apart from each other */
-    uint32_t group;     /* then: of all names of this op */
-    struct claim claim; /* ACQUIRE; RELEASE: the next one, if has_next */
-    struct target target;
-    /* ATTACH; RELEASE: after which the hold ends by itself, 0: not known */
-    uint64_t lease_ms;
-    uint64_t ended_ms;   /* RELEASE: see op_ended_ms() */
-    uint64_t seen_token; /* a new token is greater than this */
-    uint64_t propose;    /* ACQUIRE: the new token, 0: the script makes it */
-    uint64_t untold;     /* ACQUIRE with `propose`, RELEASE: a token, or 0 */
-    bool level, look;
-    enum yield yield;
-    bool subscribed; /* for YIELD_IF_OTHERS: this daemon listens on the channel */
-    bool has_next;
-    bool reenter_only;
-    bool if_keeper;
-    bool force;
-    bool mark, bury;
-    bool exact;
-    bool rw; /* a read/write lock; of all items of a RENEW */
-    bool fair;
-    bool enqueue;
-    bool whole;
-    uint64_t fair_wait_ms;          /* what a waiter adds to the queue's deadlines */
-    const struct renew_item *items; /* RENEW */
-    size_t item_count;
-    const struct span *members; /* QUEUE, LEAVE: at most OP_QUEUE_MAX */
-    const uint64_t *waited_ms;  /* QUEUE: as many; or NULL */
-    size_t member_count;
-    size_t known;
-    const struct batch_item *batch; /* ACQUIRE_BATCH: at most OP_BATCH_MAX */
-    size_t batch_count;
-    uint64_t token;                   /* RESTORE */
-    bool keeper;                      /* RESTORE */
-    const struct restore_entry *kept; /* RESTORE: 1 to OP_RESTORE_ENTRIES_MAX */
-    size_t kept_count;
+/* RESTORE puts back a hold that this instance keeps, as Redis may have lost the hold:
+ * `claim` under its `token`, with the entries. TTLs are raised to the lease, never
+ * lowered. What other instances took over later than this one stays theirs. The first
+ * of these that applies decides:
+ *   - the hold is there (under this token, or its token is not known): missing entries
+ *     are added, except those with a tombstone. If none of `entries` is left then:
+ *     ENDED, or, if others have some of them now, ELSEWHERE
+ *   - the hold has a tombstone: ENDED
+ *   - the name has a later token that was not granted beside this hold: NOTHELD
+ *   - `raise_token`: an older hold of the same field is taken for this one, as if it
+ *     had this token
+ *   - the holds in the way have lower tokens, each known, and all who count in an
+ *     owner's hold left an entry: these were over when this hold was granted, and go.
+ *     An older hold of the same field goes in any case
+ *   - the lock is free, or has other readers, or only its own owner's holds: the hold
+ *     is made anew, and `restored`; the name's last token is raised to this one
+ *   - another owner holds: NOTHELD
+ * -> OK token count restored, NOTHELD, ENDED, ELSEWHERE, WRONGTYPE */
+struct op_restore {
+    /* with its field always; `entry`: the request of an anonymous hold, if known */
+    struct claim claim;
+    uint64_t token;
+    const struct restore_entry *entries; /* 1 to OP_RESTORE_ENTRIES_MAX */
+    size_t entry_count;
+    bool has_keeper_key;
+    /* plain, a named owner's: another entry of the older hold got a later token */
+    bool raise_token;
 };
 
-/* The number of items or names of an op on several. */
+/* QUEUE names this instance's waiters in the fair queue, in order. The script
+ *   - removes duplicates (the first stays)
+ *   - with `whole`: makes members that are not named leave, if they are this instance's
+ *   - removes stale heads
+ *   - with `whole`: moves scores on, or removes the marks if no members are named
+ *   - puts those of the first `known` members that are missing back at the head, in
+ *     order: they have been in the list before, and were thrown out
+ *   - puts the other missing ones at the tail; a member in the list stays where it is
+ *   - gives a score to any member of the list without one, and removes a score without
+ *     a place in the list
+ * -> OK ttl (-2: free) fair, WRONGTYPE
+ *
+ * LEAVE: `members` leave the fair queue, whatever the lock has become, then stale heads
+ * are removed. LEAVE uses no other field. -> OK fair, WRONGTYPE */
+struct op_queue {
+    const struct span *members; /* at most OP_QUEUE_MAX */
+    size_t count;
+    size_t known;
+    bool whole; /* `members` are all that this instance has */
+    /* With `whole`, or NULL: how long each member has waited, as Redis may have lost
+     * members. A missing one goes behind the last one that is known to have waited
+     * longer, if there is one; a member that was put back so takes its place among
+     * those that are named later. */
+    const uint64_t *waited_ms;
+};
+
+struct op {
+    enum op_kind kind;
+    uint64_t id;           /* chosen by the engine, never used twice */
+    struct span name;      /* not for OP_RENEW and OP_ACQUIRE_BATCH */
+    bool rw;               /* a read/write lock; of all items of a RENEW */
+    bool grouped;          /* names are in groups, apart from each other */
+    uint32_t group;        /* then: of all names of this op */
+    uint64_t seen_token;   /* a new token is greater than this */
+    uint64_t fair_wait_ms; /* what a waiter adds to the queue's deadlines */
+    union {
+        struct op_acquire acquire;
+        struct op_acquire_batch batch;
+        struct op_release release;
+        struct op_renew renew;
+        struct op_attach attach;
+        struct op_restore restore;
+        struct op_queue queue;
+    };
+};
+
+/* The number of items or names of an op on several; 0: the op is on one. */
 static inline size_t op_item_count(const struct op *op)
 {
-    return op->kind == OP_ACQUIRE_BATCH ? op->batch_count : op->item_count;
+    return op->kind == OP_ACQUIRE_BATCH ? op->batch.count
+           : op->kind == OP_RENEW       ? op->renew.count
+                                        : 0;
+}
+
+/* The name of the i-th item; of an op on one name, that name. */
+static inline struct span op_name_at(const struct op *op, size_t i)
+{
+    return op_item_count(op) == 0         ? op->name
+           : op->kind == OP_ACQUIRE_BATCH ? op->batch.items[i].name
+                                          : op->renew.items[i].name;
+}
+
+/* What the op may grant, or puts back; NULL: nothing. */
+static inline const struct claim *op_claim(const struct op *op)
+{
+    return op->kind == OP_ACQUIRE                           ? &op->acquire.claim
+           : op->kind == OP_RESTORE                         ? &op->restore.claim
+           : op->kind == OP_RELEASE && op->release.has_next ? &op->release.next
+                                                            : NULL;
 }
 
 /* How long the tombstones of a RELEASE live: while the same release may be sent again,
  * and until other instances that believe in the hold have renewed. */
-static inline uint64_t op_ended_ms(const struct op *op)
+static inline uint64_t op_tombstone_ms(const struct op *op)
 {
-    return op->ended_ms > OP_ENDED_MS ? op->ended_ms : OP_ENDED_MS;
+    return op->release.tombstone_ms > OP_ENDED_MS ? op->release.tombstone_ms
+                                                  : OP_ENDED_MS;
 }
 
 enum op_status {
@@ -421,7 +411,8 @@ struct op_result {
     int64_t ttl_ms; /* PTTL: -1 no TTL, -2 not there */
     int64_t count;  /* entries that are left, or that the owner has now */
     bool attached;
-    /* ACQUIRE with `look`, OK: the hold is there, and another instance keeps it */
+    /* ACQUIRE with `leave_keeper`, OK: the hold is there, and another instance keeps it
+     */
     bool elsewhere;
     bool restored;     /* RESTORE: the hold was missing */
     bool moved;        /* RELEASE: `next` holds now */

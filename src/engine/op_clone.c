@@ -12,34 +12,84 @@ static void each_of_claim(struct claim *c, span_fn *fn, void *ctx)
     fn(ctx, &c->member);
 }
 
-/* Its lists may be changed: they are the clone's own. */
-struct lists {
-    struct renew_item *items;
-    struct span *members;
-    struct batch_item *batch;
-    struct restore_entry *kept;
-};
+static void each_of_target(struct target *t, span_fn *fn, void *ctx)
+{
+    fn(ctx, &t->field);
+    fn(ctx, &t->entry);
+}
 
-static void each_span(struct op *op, struct lists own, span_fn *fn, void *ctx)
+/* The lists of an op, which may be changed if the op is a clone that owns them. */
+static void each_of_renew(const struct op_renew *renew, span_fn *fn, void *ctx)
+{
+    struct renew_item *items = (struct renew_item *)renew->items;
+
+    for (size_t i = 0; i < renew->count; i++) {
+        fn(ctx, &items[i].name);
+        fn(ctx, &items[i].field);
+        fn(ctx, &items[i].entry);
+    }
+}
+
+static void each_of_batch(const struct op_acquire_batch *batch, span_fn *fn, void *ctx)
+{
+    struct batch_item *items = (struct batch_item *)batch->items;
+
+    for (size_t i = 0; i < batch->count; i++) {
+        fn(ctx, &items[i].name);
+        each_of_claim(&items[i].claim, fn, ctx);
+    }
+}
+
+static void each_of_restore(struct op_restore *restore, span_fn *fn, void *ctx)
+{
+    struct restore_entry *entries = (struct restore_entry *)restore->entries;
+
+    each_of_claim(&restore->claim, fn, ctx);
+    for (size_t i = 0; i < restore->entry_count; i++) {
+        fn(ctx, &entries[i].entry);
+    }
+}
+
+static void each_of_queue(const struct op_queue *queue, span_fn *fn, void *ctx)
+{
+    struct span *members = (struct span *)queue->members;
+
+    for (size_t i = 0; i < queue->count; i++) {
+        fn(ctx, &members[i]);
+    }
+}
+
+static void each_span(struct op *op, span_fn *fn, void *ctx)
 {
     fn(ctx, &op->name);
-    each_of_claim(&op->claim, fn, ctx);
-    fn(ctx, &op->target.field);
-    fn(ctx, &op->target.entry);
-    for (size_t i = 0; i < op->item_count; i++) {
-        fn(ctx, &own.items[i].name);
-        fn(ctx, &own.items[i].field);
-        fn(ctx, &own.items[i].entry);
-    }
-    for (size_t i = 0; i < op->member_count; i++) {
-        fn(ctx, &own.members[i]);
-    }
-    for (size_t i = 0; i < op->batch_count; i++) {
-        fn(ctx, &own.batch[i].name);
-        each_of_claim(&own.batch[i].claim, fn, ctx);
-    }
-    for (size_t i = 0; i < op->kept_count; i++) {
-        fn(ctx, &own.kept[i].entry);
+    switch (op->kind) {
+    case OP_ACQUIRE:
+        each_of_claim(&op->acquire.claim, fn, ctx);
+        break;
+    case OP_ACQUIRE_BATCH:
+        each_of_batch(&op->batch, fn, ctx);
+        break;
+    case OP_RELEASE:
+        each_of_target(&op->release.target, fn, ctx);
+        if (op->release.has_next) {
+            each_of_claim(&op->release.next, fn, ctx);
+        }
+        break;
+    case OP_RENEW:
+        each_of_renew(&op->renew, fn, ctx);
+        break;
+    case OP_ATTACH:
+        each_of_target(&op->attach.target, fn, ctx);
+        break;
+    case OP_RESTORE:
+        each_of_restore(&op->restore, fn, ctx);
+        break;
+    case OP_QUEUE:
+    case OP_LEAVE:
+        each_of_queue(&op->queue, fn, ctx);
+        break;
+    case OP_INSPECT:
+        break;
     }
 }
 
@@ -71,34 +121,63 @@ static void *copy_list(char **at, const void *from, size_t size)
     return copy;
 }
 
+static size_t size_of_lists(const struct op *op)
+{
+    switch (op->kind) {
+    case OP_ACQUIRE_BATCH:
+        return op->batch.count * sizeof(*op->batch.items);
+    case OP_RENEW:
+        return op->renew.count * sizeof(*op->renew.items);
+    case OP_RESTORE:
+        return op->restore.entry_count * sizeof(*op->restore.entries);
+    case OP_QUEUE:
+    case OP_LEAVE:
+        return op->queue.count *
+               (sizeof(*op->queue.members) +
+                (op->queue.waited_ms == NULL ? 0 : sizeof(*op->queue.waited_ms)));
+    case OP_ACQUIRE:
+    case OP_RELEASE:
+    case OP_ATTACH:
+    case OP_INSPECT:
+        break;
+    }
+    return 0;
+}
+
+/* Makes the clone the owner of its lists. */
+static void copy_lists(struct op *clone, char **at)
+{
+    struct op_queue *queue = &clone->queue;
+
+    if (clone->kind == OP_ACQUIRE_BATCH) {
+        clone->batch.items = copy_list(at, clone->batch.items, size_of_lists(clone));
+    } else if (clone->kind == OP_RENEW) {
+        clone->renew.items = copy_list(at, clone->renew.items, size_of_lists(clone));
+    } else if (clone->kind == OP_RESTORE) {
+        clone->restore.entries =
+            copy_list(at, clone->restore.entries, size_of_lists(clone));
+    } else if (clone->kind == OP_QUEUE || clone->kind == OP_LEAVE) {
+        queue->members =
+            copy_list(at, queue->members, queue->count * sizeof(*queue->members));
+        if (queue->waited_ms != NULL) {
+            queue->waited_ms = copy_list(at, queue->waited_ms,
+                                         queue->count * sizeof(*queue->waited_ms));
+        }
+    }
+}
+
 struct op *op_clone(const struct op *op)
 {
-    size_t items = op->item_count * sizeof(*op->items);
-    size_t members = op->member_count * sizeof(*op->members);
-    size_t waited =
-        op->waited_ms == NULL ? 0 : op->member_count * sizeof(*op->waited_ms);
-    size_t batch = op->batch_count * sizeof(*op->batch);
-    size_t kept = op->kept_count * sizeof(*op->kept);
-    size_t lists = items + members + waited + batch + kept;
-    struct op measured = *op;
-    /* Measuring changes nothing. */
-    struct lists own = { (struct renew_item *)op->items, (struct span *)op->members,
-                         (struct batch_item *)op->batch,
-                         (struct restore_entry *)op->kept };
+    struct op measured = *op; /* measuring changes nothing */
     size_t texts = 0;
     struct op *clone;
     char *at;
 
-    each_span(&measured, own, add_size, &texts);
-    clone = xmalloc(sizeof(*clone) + lists + texts);
+    each_span(&measured, add_size, &texts);
+    clone = xmalloc(sizeof(*clone) + size_of_lists(op) + texts);
     at = (char *)(clone + 1);
     *clone = *op;
-    clone->items = own.items = copy_list(&at, op->items, items);
-    clone->batch = own.batch = copy_list(&at, op->batch, batch);
-    clone->kept = own.kept = copy_list(&at, op->kept, kept);
-    clone->members = own.members = copy_list(&at, op->members, members);
-    clone->waited_ms =
-        op->waited_ms == NULL ? NULL : copy_list(&at, op->waited_ms, waited);
-    each_span(clone, own, move_span, &at);
+    copy_lists(clone, &at);
+    each_span(clone, move_span, &at);
     return clone;
 }

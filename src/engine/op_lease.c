@@ -10,7 +10,7 @@ bool op_extends_lease(const struct op *op)
     case OP_RESTORE:
         return true;
     case OP_RELEASE:
-        return op->has_next;
+        return op->release.has_next;
     case OP_INSPECT:
     case OP_QUEUE:
     case OP_LEAVE:

@@ -224,11 +224,11 @@ void pending_request_send(struct engine *eng, struct pending_request *c)
     if (look) {
         return;
     }
-    op->target = op_target(eng, &c->target);
-    op->lease_ms = w->lease_ms;
+    op->attach.target = op_make_target(eng, &c->target);
+    op->attach.lease_ms = w->lease_ms;
     op->rw = c->rw;
-    op->exact = w->exact = c->kind == PENDING_RENEW && c->lease_ms != 0;
-    if (op->exact && e != NULL && hold_has_one_entry(e->hold)) {
+    op->attach.exact = w->exact = c->kind == PENDING_RENEW && c->lease_ms != 0;
+    if (op->attach.exact && e != NULL && hold_has_one_entry(e->hold)) {
         hold_shorten_lease(eng, e->hold, inflight_asked(w), false);
     }
 }

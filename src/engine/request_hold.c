@@ -228,8 +228,8 @@ static void release_entry(struct engine *eng, struct lock *lock, struct entry *e
     /* For who sends it again, or for another daemon that has, or had, the hold: an ID
      * may have been sent there without our hearing of it. And if we have to send it
      * again, it tells how many entries were left. */
-    d->mark = named || e == NULL || e->taken_over || spec_id(e->spec).len != 0 ||
-              !hold_has_one_entry(e->hold);
+    d->leave_tombstone = named || e == NULL || e->taken_over ||
+                         spec_id(e->spec).len != 0 || !hold_has_one_entry(e->hold);
     d->may_be_parallel = d->local != NULL && d->local->hold->lock_kind == KIND_READ;
     d->call = c;
     c->release = d;

@@ -49,7 +49,8 @@ static enum op_status status_of(char how)
 static uint64_t new_token(const struct op *op)
 {
     world.token = op->seen_token > world.token ? op->seen_token : world.token;
-    return op->propose != 0 ? op->propose : ++world.token;
+    return op->kind == OP_ACQUIRE && op->acquire.propose != 0 ? op->acquire.propose
+                                                              : ++world.token;
 }
 
 /* --- what was well ---------------------------------------------------------------- */
@@ -57,20 +58,20 @@ static uint64_t new_token(const struct op *op)
 static void granted(const struct op *op, uint64_t n, struct op_result *r)
 {
     r->token = new_token(op);
-    r->count = op->claim.kind == OWNER_NAMED ? 1 + (int64_t)(n % 3) : 1;
+    r->count = op->acquire.claim.kind == OWNER_NAMED ? 1 + (int64_t)(n % 3) : 1;
     r->attached = (n & 4) != 0;
     r->fair = (n & 8) != 0;
 }
 
 static void granted_many(const struct op *op, uint64_t n, struct answer *a)
 {
-    size_t count = 1 + n % op->batch_count;
+    size_t count = 1 + n % op->batch.count;
 
     for (size_t i = 0; i < count; i++) {
         a->batch[i] = (struct op_result){ .status = OP_OK, .count = 1 };
         a->batch[i].token = new_token(op);
     }
-    if (count < op->batch_count || (n & 64) != 0) {
+    if (count < op->batch.count || (n & 64) != 0) {
         a->batch[count - 1] =
             (struct op_result){ .status = OP_BUSY, .ttl_ms = (int64_t)(n % 5000) };
     }
@@ -81,11 +82,12 @@ static void granted_many(const struct op *op, uint64_t n, struct answer *a)
 static void released(const struct op *op, char how, uint64_t n, struct op_result *r)
 {
     r->fair = (n & 8) != 0;
-    r->count = op->target.kind == TARGET_ENTRY || op->target.kind == TARGET_OWNER ||
-                       op->target.kind == TARGET_ID
+    r->count = op->release.target.kind == TARGET_ENTRY ||
+                       op->release.target.kind == TARGET_OWNER ||
+                       op->release.target.kind == TARGET_ID
                    ? (int64_t)(n % 3)
                    : 0;
-    r->moved = how == 'm' && op->has_next && r->count == 0;
+    r->moved = how == 'm' && op->release.has_next && r->count == 0;
     r->token = r->moved ? new_token(op) : 0;
     r->shared = op->rw && !r->moved && (n & 4) != 0;
     r->freed = r->count == 0 && !r->moved && !r->shared;
@@ -93,16 +95,16 @@ static void released(const struct op *op, char how, uint64_t n, struct op_result
 
 static void renewed(const struct op *op, uint64_t n, struct answer *a)
 {
-    for (size_t i = 0; i < op->item_count; i++) {
+    for (size_t i = 0; i < op->renew.count; i++) {
         a->items[i] = (enum renew_result)((n >> (i % 8)) % (RENEW_UNKNOWN + 1));
     }
     a->r.items = a->items;
-    a->r.item_count = op->item_count;
+    a->r.item_count = op->renew.count;
 }
 
 static void attached(const struct op *op, uint64_t n, struct answer *a)
 {
-    const struct target *t = &op->target;
+    const struct target *t = &op->attach.target;
     bool writes = op->rw && (t->lock_kind == KIND_WRITE || (n & 1) != 0);
     struct span field = t->field;
 
@@ -159,8 +161,8 @@ static void well(const struct op *op, char how, uint64_t n, struct answer *a)
         attached(op, n, a);
         break;
     case OP_RESTORE:
-        a->r.token = op->token;
-        a->r.count = (int64_t)op->kept_count;
+        a->r.token = op->restore.token;
+        a->r.count = (int64_t)op->restore.entry_count;
         a->r.restored = (n & 1) != 0;
         break;
     case OP_INSPECT:
@@ -188,7 +190,7 @@ static void answer(struct asked *asked, char how, uint64_t n)
         well(op, how, n, &a);
     } else {
         a.r.ttl_ms = (int64_t)n - 2;
-        a.r.fair = op->fair && (n & 1) != 0;
+        a.r.fair = op->kind == OP_ACQUIRE && op->acquire.fair && (n & 1) != 0;
         a.r.count = (int64_t)(n % 4);
         a.r.token = n;
         a.r.rw = (n & 1) != 0;

@@ -67,8 +67,15 @@ static void trace_run(struct quorum *q, const struct packet *p)
 {
     const struct op *op = p->op;
     const struct op_result *r = &p->reply.result;
-    struct span by = op->claim.field.len != 0 ? op->claim.field : op->target.field;
-    struct span entry = op->target.entry.len != 0 ? op->target.entry : r->entry;
+    const struct claim *claim = op_claim(op);
+    const struct target *target = op->kind == OP_RELEASE  ? &op->release.target
+                                  : op->kind == OP_ATTACH ? &op->attach.target
+                                                          : NULL;
+    struct span by = claim != NULL    ? claim->field
+                     : target != NULL ? target->field
+                                      : SPAN_NONE;
+    struct span entry =
+        target != NULL && target->entry.len != 0 ? target->entry : r->entry;
 
     quorum_trace(q,
                  "s%u: op %" PRIu64 " kind %d of d%zu on %.*s by %.*s (%.*s) -> %d "
@@ -76,10 +83,11 @@ static void trace_run(struct quorum *q, const struct packet *p)
                  p->event.server, op->id, op->kind, p->event.daemon,
                  SPAN_ARGS(op->name), SPAN_ARGS(by), SPAN_ARGS(entry), r->status,
                  r->token, r->count);
-    for (size_t i = 0; i < op->item_count; i++) {
+    for (size_t i = 0; op->kind == OP_RENEW && i < op->renew.count; i++) {
         quorum_trace(q, "  %.*s by %.*s for %" PRIu64 " ms -> %d",
-                     SPAN_ARGS(op->items[i].name), SPAN_ARGS(op->items[i].field),
-                     op->items[i].lease_ms, r->item_count > i ? (int)r->items[i] : -1);
+                     SPAN_ARGS(op->renew.items[i].name),
+                     SPAN_ARGS(op->renew.items[i].field), op->renew.items[i].lease_ms,
+                     r->item_count > i ? (int)r->items[i] : -1);
     }
 }
 

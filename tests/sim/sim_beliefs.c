@@ -133,7 +133,7 @@ static void pass_on(struct sim *s, const struct belief *b)
 
 static void hear_renewal(struct sim *s, const struct flight *f, size_t i)
 {
-    const struct renew_item *item = &f->op.items[i];
+    const struct renew_item *item = &f->op.renew.items[i];
     struct redis_name *n = sim_redis_name(&s->redis, item->name);
     struct belief *b = belief_get(s, f->daemon, n, item->token);
 
@@ -152,11 +152,11 @@ static void hear_renewal(struct sim *s, const struct flight *f, size_t i)
 static void hear_restored(struct sim *s, const struct flight *f)
 {
     struct redis_name *n = sim_redis_name(&s->redis, f->op.name);
-    struct belief *b = belief_get(s, f->daemon, n, f->op.token);
+    struct belief *b = belief_get(s, f->daemon, n, f->op.restore.token);
 
     if (b != NULL) {
         b->renewing = 0;
-        confirm(s, b, f, f->op.claim.lease_ms, false);
+        confirm(s, b, f, f->op.restore.claim.lease_ms, false);
         certain_again(s, b, f);
     }
 }
@@ -171,26 +171,26 @@ void check_result(struct sim *s, struct sim_daemon *d, struct flight *f)
     }
     switch (f->op.kind) {
     case OP_ACQUIRE:
-        believe(s, f, f->op.name, r->token, f->op.claim.lease_ms, false);
+        believe(s, f, f->op.name, r->token, f->op.acquire.claim.lease_ms, false);
         break;
     case OP_ACQUIRE_BATCH:
         for (size_t i = 0; i < r->batch_count; i++) {
             if (r->batch[i].status == OP_OK) {
-                believe(s, f, f->batch[i].name, r->batch[i].token,
-                        f->batch[i].claim.lease_ms, false);
+                believe(s, f, f->op.batch.items[i].name, r->batch[i].token,
+                        f->op.batch.items[i].claim.lease_ms, false);
             }
         }
         break;
     case OP_RELEASE:
         if (r->moved) {
-            believe(s, f, f->op.name, r->token, f->op.claim.lease_ms, false);
+            believe(s, f, f->op.name, r->token, f->op.release.next.lease_ms, false);
         }
         break;
     case OP_ATTACH:
-        believe(s, f, f->op.name, r->token, (uint64_t)r->ttl_ms, f->op.exact);
+        believe(s, f, f->op.name, r->token, (uint64_t)r->ttl_ms, f->op.attach.exact);
         break;
     case OP_RENEW:
-        for (size_t i = 0; i < f->op.item_count; i++) {
+        for (size_t i = 0; i < f->op.renew.count; i++) {
             hear_renewal(s, f, i);
         }
         break;
@@ -208,16 +208,16 @@ void check_op_sent(struct sim *s, struct sim_daemon *d, struct flight *f)
 {
     const struct op *op = &f->op;
 
-    for (size_t i = 0; i < op->item_count; i++) {
-        struct redis_name *n = sim_redis_name(&s->redis, op->items[i].name);
-        struct belief *b = belief_get(s, d->index, n, op->items[i].token);
+    for (size_t i = 0; op->kind == OP_RENEW && i < op->renew.count; i++) {
+        struct redis_name *n = sim_redis_name(&s->redis, op->renew.items[i].name);
+        struct belief *b = belief_get(s, d->index, n, op->renew.items[i].token);
 
-        if (b != NULL && op->items[i].lease_ms > 1) { /* else it only looks */
+        if (b != NULL && op->renew.items[i].lease_ms > 1) { /* else it only looks */
             b->renewing = b->renewing == 0 ? s->now : b->renewing;
-            b->wanted = s->now + op->items[i].lease_ms;
+            b->wanted = s->now + op->renew.items[i].lease_ms;
         }
     }
-    if (op->kind == OP_ACQUIRE && op->claim.lease_ms == 0) {
+    if (op->kind == OP_ACQUIRE && op_claim(op)->lease_ms == 0) {
         sim_fail(s, "op %" PRIu64 " asks for a lease of 0", op->id);
     }
 }
@@ -303,11 +303,13 @@ static void check_names_of(struct sim *s, struct flight *f)
         check_queue_after(s, n, f);
         foreign_check(s, n, f->daemon);
     }
-    for (size_t i = 0; i < f->op.batch_count; i++) {
-        foreign_check(s, sim_redis_name(&s->redis, f->batch[i].name), f->daemon);
+    for (size_t i = 0; f->op.kind == OP_ACQUIRE_BATCH && i < f->op.batch.count; i++) {
+        foreign_check(s, sim_redis_name(&s->redis, f->op.batch.items[i].name),
+                      f->daemon);
     }
-    for (size_t i = 0; i < f->op.item_count; i++) {
-        foreign_check(s, sim_redis_name(&s->redis, f->items[i].name), f->daemon);
+    for (size_t i = 0; f->op.kind == OP_RENEW && i < f->op.renew.count; i++) {
+        foreign_check(s, sim_redis_name(&s->redis, f->op.renew.items[i].name),
+                      f->daemon);
     }
 }
 
@@ -318,9 +320,9 @@ static void check_restored(struct sim *s, const struct flight *f)
     if (f->op.kind == OP_RESTORE && f->reply.result.status == OP_NOTHELD &&
         s->profile.faults == FAULT_FAILOVER &&
         (s->daemon_count == 1 ||
-         sim_redis_name(&s->redis, f->op.name)->fence_token < f->op.token)) {
+         sim_redis_name(&s->redis, f->op.name)->fence_token < f->op.restore.token)) {
         sim_fail(s, "%.*s %" PRIu64 " cannot be put back, but nobody else was granted",
-                 S(f->op.name), f->op.token);
+                 S(f->op.name), f->op.restore.token);
     }
 }
 
@@ -335,15 +337,16 @@ void check_op_ran(struct sim *s, struct flight *f)
         s->check.upgrade_ms[check_name_index(s, n)] = s->now;
     }
     if (f->op.kind == OP_ACQUIRE) {
-        check_taken(s, f, f->op.name, res, &f->op.claim);
+        check_taken(s, f, f->op.name, res, op_claim(&f->op));
     } else if (ok && (f->op.kind == OP_ATTACH || res->moved)) {
-        check_keeper(s, f, f->op.name, res, &f->op.claim);
+        check_keeper(s, f, f->op.name, res, op_claim(&f->op));
     }
     for (size_t i = 0; f->op.kind == OP_ACQUIRE_BATCH && ok && i < res->batch_count;
          i++) {
-        check_taken(s, f, f->batch[i].name, &res->batch[i], &f->batch[i].claim);
+        check_taken(s, f, f->op.batch.items[i].name, &res->batch[i],
+                    &f->op.batch.items[i].claim);
     }
-    if (f->op.kind == OP_RELEASE && f->op.force) {
+    if (f->op.kind == OP_RELEASE && f->op.release.force) {
         if (s->check.force_asked == 0) {
             sim_fail(s, "op %" PRIu64 " frees by force, and nobody asked for it",
                      f->op.id);
@@ -354,7 +357,7 @@ void check_op_ran(struct sim *s, struct flight *f)
     }
     check_restored(s, f);
     if (f->op.kind == OP_RESTORE && ok && res->restored) {
-        check_displaced(s, sim_redis_name(&s->redis, f->op.name), f->op.token);
+        check_displaced(s, sim_redis_name(&s->redis, f->op.name), f->op.restore.token);
     }
     check_names_of(s, f);
 }

@@ -1,6 +1,7 @@
 /* A daemon's command link: scripts out, answers back, and what breaks on the way. */
 #include "sim/sim_world.h"
 
+#include "engine/op_clone.h"
 #include "engine/op_lease.h"
 #include "sim/sim_faults.h"
 #include "util/alloc.h"
@@ -10,96 +11,24 @@
 
 /* --- an op on its way ---------------------------------------------------- */
 
-/* Every span of an op, and where it points to afterwards. */
-typedef void span_fn(void *ctx, struct span *s);
-
-static void each_of_claim(struct claim *cl, span_fn *fn, void *ctx)
-{
-    fn(ctx, &cl->field);
-    fn(ctx, &cl->entry);
-    fn(ctx, &cl->member);
-}
-
-static void each_span(struct flight *f, span_fn *fn, void *ctx)
-{
-    fn(ctx, &f->op.name);
-    each_of_claim(&f->op.claim, fn, ctx);
-    fn(ctx, &f->op.target.field);
-    fn(ctx, &f->op.target.entry);
-    for (size_t i = 0; i < f->op.item_count; i++) {
-        fn(ctx, &f->items[i].name);
-        fn(ctx, &f->items[i].field);
-        fn(ctx, &f->items[i].entry);
-    }
-    for (size_t i = 0; i < f->op.member_count; i++) {
-        fn(ctx, &f->members[i]);
-    }
-    for (size_t i = 0; i < f->op.kept_count; i++) {
-        fn(ctx, &f->kept[i].entry);
-    }
-    for (size_t i = 0; i < f->op.batch_count; i++) {
-        fn(ctx, &f->batch[i].name);
-        each_of_claim(&f->batch[i].claim, fn, ctx);
-    }
-}
-
-static void add_size(void *ctx, struct span *s)
-{
-    *(size_t *)ctx += s->len;
-}
-
-static void move_span(void *ctx, struct span *s)
-{
-    char **room = ctx;
-    char *at = *room;
-
-    if (s->len > 0) {
-        memcpy(at, s->ptr, s->len);
-    }
-    *room += s->len;
-    *s = span_of(at, s->len);
-}
-
-static void *copy_list(const void *from, size_t count, size_t size)
-{
-    return count == 0 ? NULL : memcpy(xmalloc(count * size), from, count * size);
-}
-
 static void copy_op(struct flight *f, const struct op *op)
 {
-    size_t size = 1;
-    char *room;
-
-    f->op = *op;
-    f->op.items = f->items = copy_list(op->items, op->item_count, sizeof(*f->items));
-    f->op.members = f->members =
-        copy_list(op->members, op->member_count, sizeof(*f->members));
-    f->op.waited_ms = f->waited_ms =
-        op->waited_ms == NULL
-            ? NULL
-            : copy_list(op->waited_ms, op->member_count, sizeof(*f->waited_ms));
-    f->op.kept = f->kept = copy_list(op->kept, op->kept_count, sizeof(*f->kept));
-    f->op.batch = f->batch = copy_list(op->batch, op->batch_count, sizeof(*f->batch));
-    each_span(f, add_size, &size);
-    f->blob = room = xmalloc(size);
-    each_span(f, move_span, &room);
-    if (op->item_count > 0) {
-        f->item_results = xmalloc(op->item_count * sizeof(*f->item_results));
+    f->clone = op_clone(op);
+    f->op = *f->clone;
+    if (op->kind == OP_RENEW) {
+        f->item_results = xmalloc(op->renew.count * sizeof(*f->item_results));
+    }
+    if (op->kind == OP_ACQUIRE_BATCH) {
+        f->many_results = xcalloc(op->batch.count, sizeof(*f->many_results));
     }
     f->reply.items = f->item_results;
-    f->reply.batch = f->many_results =
-        op->batch_count > 0 ? xcalloc(op->batch_count, sizeof(*f->many_results)) : NULL;
+    f->reply.batch = f->many_results;
 }
 
 void flight_free(struct flight *f)
 {
-    free(f->blob);
-    free(f->items);
+    free(f->clone);
     free(f->item_results);
-    free(f->members);
-    free(f->waited_ms);
-    free(f->kept);
-    free(f->batch);
     free(f->many_results);
     free(f);
 }
@@ -116,6 +45,7 @@ void link_submit(struct sim *s, struct sim_daemon *d, const struct op *op)
 
     memset(f, 0, offsetof(struct flight, reply));
     f->item_results = NULL;
+    f->many_results = NULL;
     f->daemon = d->index;
     memcpy(f->instance, d->instance, sizeof(f->instance));
     copy_op(f, op);
@@ -158,8 +88,8 @@ static struct sim_redis *redis_of(struct sim *s, const struct sim_daemon *d)
 
 static bool is_about(const struct flight *f, struct span name)
 {
-    for (size_t i = 0; i < f->op.batch_count; i++) {
-        if (span_eq(f->batch[i].name, name)) {
+    for (size_t i = 0; f->op.kind == OP_ACQUIRE_BATCH && i < f->op.batch.count; i++) {
+        if (span_eq(f->op.batch.items[i].name, name)) {
             return true;
         }
     }

@@ -91,7 +91,8 @@ static void check_put_back(struct sim *s, const struct redis_name *n,
                            const struct flight *f)
 {
     const struct queue_seen *seen = &s->check.seen;
-    bool named = f->op.waited_ms != NULL && f->reply.result.status == OP_OK;
+    bool named = f->op.kind == OP_QUEUE && f->op.queue.waited_ms != NULL &&
+                 f->reply.result.status == OP_OK;
 
     for (size_t i = 0; i < n->queue_count && named; i++) {
         for (size_t k = i + 1; k < n->queue_count && was_put_back(n, i); k++) {
@@ -180,14 +181,16 @@ static void check_turn_of(struct sim *s, const struct redis_name *n,
                           const struct flight *f)
 {
     const struct rtext *head = &s->check.seen.members[0];
-    struct rtext member = rtext_of(f->op.claim.member);
+    const struct claim *claim = op_claim(&f->op);
+    struct rtext member = rtext_of(claim == NULL ? SPAN_NONE : claim->member);
 
     if (s->check.seen.count == 0 || f->op.rw || f->op.kind == OP_RESTORE ||
         f->reply.result.status != OP_OK || n->fence_token == s->check.seen.token ||
         of_instance(head, f->instance)) {
         return;
     }
-    if (f->op.known > 0 && comes_back(s, &member)) {
+    if (f->op.kind == OP_ACQUIRE && f->op.acquire.was_queued &&
+        comes_back(s, &member)) {
         return; /* it had lost its place at the head, and got it back in this script */
     }
     if (place(n->queue, n->queue_count, head) < n->queue_count) {
@@ -221,9 +224,10 @@ void check_queue_after(struct sim *s, const struct redis_name *n, struct flight 
         f->minted = n->fence_token != s->check.seen.token;
     }
     if (f != NULL && f->minted &&
-        (f->op.kind == OP_ACQUIRE ? f->op.enqueue
-                                  : f->op.kind == OP_RELEASE && f->op.has_next)) {
-        struct rtext member = rtext_of(f->op.claim.member);
+        (f->op.kind == OP_ACQUIRE
+             ? f->op.acquire.enqueue
+             : f->op.kind == OP_RELEASE && f->op.release.has_next)) {
+        struct rtext member = rtext_of(op_claim(&f->op)->member);
 
         (void)comes_back(s, &member); /* granted without a place, perhaps too late */
     }

@@ -4,7 +4,7 @@
 /* The mark that answers a release which is sent again. */
 static struct redis_mark *mark_of(struct run *c)
 {
-    const struct target *t = &c->op->target;
+    const struct target *t = &c->op->release.target;
 
     return c->op->kind != OP_RELEASE ? NULL
            : c->op->rw               ? rw_find_mark(c->n, t)
@@ -57,13 +57,14 @@ static void acquire_many(struct run *c)
     const struct op *op = c->op;
     bool granted = true;
 
-    for (size_t i = 0; i < op->batch_count && granted; i++) {
+    for (size_t i = 0; i < op->batch.count && granted; i++) {
         struct op one = *op;
         struct run of_one = *c;
 
         one.kind = OP_ACQUIRE;
-        one.name = op->batch[i].name;
-        one.claim = op->batch[i].claim;
+        one.name = op->batch.items[i].name;
+        one.acquire = (struct op_acquire){ .claim = op->batch.items[i].claim,
+                                           .reenter_only = op->batch.reenter_only };
         of_one.op = &one;
         of_one.n = sim_redis_name(c->r, one.name);
         of_one.result = &c->reply->batch[i];

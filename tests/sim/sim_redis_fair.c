@@ -1,4 +1,4 @@
-/* The fair queue by the rules of engine/op.h. */
+/* The fair queue by the rules of engine/op.h and docs/redis-schema.md. */
 #include "sim/sim_redis_queue.h"
 #include "sim/sim_redis_run.h"
 
@@ -264,8 +264,8 @@ static void put_back(struct run *c, struct span member)
 
 void fair_begin(struct run *c)
 {
-    if (c->op->kind == OP_ACQUIRE && c->op->known > 0) {
-        put_back(c, c->op->claim.member);
+    if (c->op->kind == OP_ACQUIRE && run_acquire_op(c)->was_queued) {
+        put_back(c, op_claim(c->op)->member);
     }
     fair_purge(c);
 }
@@ -280,8 +280,8 @@ void fair_refuse(struct run *c)
         c->result->ttl_ms = stale_at(c, queue_score(n, rtext_span(&n->queue[0]))) -
                             (int64_t)c->r->now_ms;
     }
-    if (c->op->enqueue) {
-        enqueue(c, c->op->claim.member);
+    if (run_acquire_op(c)->enqueue) {
+        enqueue(c, op_claim(c->op)->member);
     }
     c->result->fair = n->queue_count > 0;
     c->head_left = c->head_left || !fair_is_our_turn(c);
@@ -292,8 +292,8 @@ void fair_refuse(struct run *c)
 
 static bool is_named(const struct op *op, struct span member)
 {
-    for (size_t i = 0; i < op->member_count; i++) {
-        if (span_eq(op->members[i], member)) {
+    for (size_t i = 0; i < op->queue.count; i++) {
+        if (span_eq(op->queue.members[i], member)) {
             return true;
         }
     }
@@ -337,10 +337,10 @@ static void put_back_all(struct run *c, bool by_list)
     const struct op *op = c->op;
     size_t back = 0;
 
-    for (size_t i = 0; i < op->known; i++) {
-        if (!is_in(c, op->members[i], by_list)) {
-            queue_insert(c->n, back++, op->members[i]);
-            give_least_score(c, op->members[i]);
+    for (size_t i = 0; i < op->queue.known; i++) {
+        if (!is_in(c, op->queue.members[i], by_list)) {
+            queue_insert(c->n, back++, op->queue.members[i]);
+            give_least_score(c, op->queue.members[i]);
         }
     }
     if (back > 0) {
@@ -356,8 +356,8 @@ static void put_back_in_order(struct run *c)
         rtext_of(n->queue_count == 0 ? SPAN_NONE : rtext_span(&n->queue[0]));
     bool headed = false;
 
-    for (size_t i = 0; i < c->op->known; i++) {
-        struct span member = c->op->members[i];
+    for (size_t i = 0; i < c->op->queue.known; i++) {
+        struct span member = c->op->queue.members[i];
         size_t at;
 
         if (queue_at(n, member) != QUEUE_NONE) {
@@ -379,16 +379,16 @@ static void put_in(struct run *c, bool by_list)
 {
     const struct op *op = c->op;
 
-    if (op->waited_ms != NULL) {
+    if (op->queue.waited_ms != NULL) {
         queue_tell_since(c->n, op, c->times.asked);
         queue_order(c->n);
         put_back_in_order(c);
     } else {
         put_back_all(c, by_list);
     }
-    for (size_t i = op->known; i < op->member_count; i++) {
-        if (!is_in(c, op->members[i], by_list)) {
-            join(c, op->members[i]);
+    for (size_t i = op->queue.known; i < op->queue.count; i++) {
+        if (!is_in(c, op->queue.members[i], by_list)) {
+            join(c, op->queue.members[i]);
         }
     }
 }
@@ -418,17 +418,17 @@ void run_queue(struct run *c)
 {
     struct redis_name *n = c->n;
     /* A look at all, which costs more the more wait. */
-    bool thorough = c->op->whole || n->score_count != n->queue_count;
+    bool thorough = c->op->queue.whole || n->score_count != n->queue_count;
 
     if (thorough) {
         drop_duplicates(n);
-        if (c->op->whole) {
+        if (c->op->queue.whole) {
             drop_others_of_ours(c);
         }
         drop_orphans(n);
     }
     fair_purge(c);
-    if (c->op->whole) {
+    if (c->op->queue.whole) {
         move_on(c);
         queue_drop_waits(n);
     }
@@ -445,11 +445,11 @@ void run_queue(struct run *c)
 
 void run_leave(struct run *c)
 {
-    if (c->op->member_count >= LEAVE_IN_ONE_PASS) {
+    if (c->op->queue.count >= LEAVE_IN_ONE_PASS) {
         drop_duplicates(c->n);
     }
-    for (size_t i = 0; i < c->op->member_count; i++) {
-        fair_leave(c, c->op->members[i]);
+    for (size_t i = 0; i < c->op->queue.count; i++) {
+        fair_leave(c, c->op->queue.members[i]);
     }
     fair_purge(c);
     c->result->status = OP_OK;

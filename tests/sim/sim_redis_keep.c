@@ -72,7 +72,7 @@ static enum renew_result renew_one(struct run *c, const struct renew_item *item)
     } else {
         run_raise_ttl(c, item->lease_ms);
     }
-    if (item->kept && e == NULL) {
+    if (item->has_keeper_key && e == NULL) {
         redis_prolong_keeper(c->r, n, &f->owner, c->instance);
     }
     if (item->fence && n->fence_token != 0) {
@@ -83,18 +83,18 @@ static enum renew_result renew_one(struct run *c, const struct renew_item *item)
 
 void run_renew(struct run *c)
 {
-    for (size_t i = 0; i < c->op->item_count; i++) {
-        c->reply->items[i] = renew_one(c, &c->op->items[i]);
+    for (size_t i = 0; i < c->op->renew.count; i++) {
+        c->reply->items[i] = renew_one(c, &c->op->renew.items[i]);
     }
     c->result->status = OP_OK;
     c->result->items = c->reply->items;
-    c->result->item_count = c->op->item_count;
+    c->result->item_count = c->op->renew.count;
 }
 
 void run_attach(struct run *c)
 {
     struct redis_name *n = c->n;
-    struct found f = find_target(n, &c->op->target, false);
+    struct found f = find_target(n, &c->op->attach.target, false);
 
     if (f.field == NULL) {
         c->result->status = OP_NOTHELD;
@@ -104,10 +104,10 @@ void run_attach(struct run *c)
         c->result->status = OP_ELSEWHERE;
         return;
     }
-    if (c->op->exact && f.field->count == 1 && n->entry_count <= 1) {
-        n->expires = c->r->now_ms + c->op->lease_ms;
+    if (c->op->attach.exact && f.field->count == 1 && n->entry_count <= 1) {
+        n->expires = c->r->now_ms + c->op->attach.lease_ms;
     } else {
-        run_raise_ttl(c, c->op->lease_ms);
+        run_raise_ttl(c, c->op->attach.lease_ms);
     }
     if (f.entry != NULL) {
         redis_keep_entry(c->r, f.entry, c->instance);

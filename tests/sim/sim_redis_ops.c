@@ -30,8 +30,8 @@ uint64_t run_new_token(const struct run *c)
     uint64_t token = max64(c->n->fence_token + 1, c->r->now_ms * 1000 + c->r->us);
 
     token = max64(token, counted(c->n) == 0 ? 0 : c->n->counted + 1);
-    if (c->op->propose != 0) {
-        return run_count_token(c->n, c->op->propose);
+    if (run_acquire_op(c)->propose != 0) {
+        return run_count_token(c->n, run_acquire_op(c)->propose);
     }
     return run_count_token(c->n, max64(token, c->op->seen_token + 1));
 }
@@ -48,7 +48,7 @@ static void keep_before(struct run *c)
 {
     struct redis_name *n = c->n;
 
-    if (c->op->propose != 0) {
+    if (run_acquire_op(c)->propose != 0) {
         n->has_before = true;
         n->before_token = n->fence_token;
         n->before_who = n->fence_who;
@@ -58,10 +58,12 @@ static void keep_before(struct run *c)
 /* The fence key is about this claim, and nobody was told of it. */
 static bool is_untold(const struct run *c)
 {
-    uint64_t since = c->op->untold != 0 ? c->op->untold : c->op->propose;
+    uint64_t since = run_acquire_op(c)->unsent_from != 0
+                         ? run_acquire_op(c)->unsent_from
+                         : run_acquire_op(c)->propose;
 
     return since != 0 && c->n->fence_token >= since &&
-           find_fence_names(c->n, c->op->claim.field);
+           find_fence_names(c->n, op_claim(c->op)->field);
 }
 
 /* A free lock goes to the claim, under a new token. */
@@ -114,7 +116,7 @@ bool run_kept_since(const struct run *c, const struct rtext *field,
 /* A claim that another instance has taken over since counts as not found. */
 static struct redis_hash_field *find_own(const struct run *c, bool *ret_elsewhere)
 {
-    const struct claim *cl = &c->op->claim;
+    const struct claim *cl = op_claim(c->op);
     struct redis_hash_field *f = find_claim(c->n, cl);
 
     *ret_elsewhere =
@@ -129,7 +131,7 @@ static struct redis_hash_field *find_own(const struct run *c, bool *ret_elsewher
 static void attach_claim(struct run *c, struct redis_hash_field *f)
 {
     struct redis_name *n = c->n;
-    const struct claim *cl = &c->op->claim;
+    const struct claim *cl = op_claim(c->op);
     struct redis_entry *e = redis_entry(n, cl->entry);
 
     run_raise_ttl(c, cl->lease_ms);
@@ -142,7 +144,7 @@ static void attach_claim(struct run *c, struct redis_hash_field *f)
         c->result->attached = true;
     }
     if (cl->kind != OWNER_ANONYMOUS &&
-        (c->op->level || !find_fence_names(n, cl->field))) {
+        (run_acquire_op(c)->raise_token || !find_fence_names(n, cl->field))) {
         /* The fence key was lost: the hold goes on under a new token. */
         if (!is_untold(c)) {
             n->has_before = false;
@@ -170,7 +172,7 @@ static bool is_behind(struct run *c)
 {
     uint64_t last = max64(c->n->fence_token, counted(c->n));
 
-    if (c->op->propose == 0 || c->op->propose > last) {
+    if (run_acquire_op(c)->propose == 0 || run_acquire_op(c)->propose > last) {
         return false;
     }
     c->result->status = OP_BEHIND;
@@ -184,18 +186,18 @@ static void acquire_new(struct run *c)
     const struct op *op = c->op;
     bool held = c->n->field_count > 0;
 
-    if (op->fair) {
+    if (run_acquire_op(c)->fair) {
         fair_begin(c);
     }
-    if (!held && !op->reenter_only && is_behind(c)) {
+    if (!held && !run_acquire_op(c)->reenter_only && is_behind(c)) {
         return;
     }
-    if (!held && !op->reenter_only &&
-        (op->fair ? fair_is_our_turn(c) : c->n->queue_count == 0)) {
-        grant(c, &op->claim);
+    if (!held && !run_acquire_op(c)->reenter_only &&
+        (run_acquire_op(c)->fair ? fair_is_our_turn(c) : c->n->queue_count == 0)) {
+        grant(c, op_claim(op));
         c->result->count = 1;
         c->result->fair = c->n->queue_count > 0;
-    } else if (op->fair) {
+    } else if (run_acquire_op(c)->fair) {
         fair_refuse(c);
     } else {
         c->result->status = OP_BUSY;
@@ -207,11 +209,11 @@ static void acquire_new(struct run *c)
 /* It is told as it is; nothing happened. */
 static bool only_looked(struct run *c, struct redis_hash_field *f)
 {
-    const struct claim *cl = &c->op->claim;
+    const struct claim *cl = op_claim(c->op);
     struct redis_entry *e =
         cl->kind == OWNER_NAMED ? redis_entry(c->n, cl->entry) : NULL;
 
-    if (!c->op->look ||
+    if (!run_acquire_op(c)->leave_keeper ||
         (e != NULL ? memcmp(e->keeper, c->instance, OP_INSTANCE_LEN) == 0
                    : find_keeps(c->n, &f->owner, c->instance, true))) {
         return false;
@@ -225,7 +227,7 @@ static bool only_looked(struct run *c, struct redis_hash_field *f)
 
 void run_acquire(struct run *c)
 {
-    const struct claim *cl = &c->op->claim;
+    const struct claim *cl = op_claim(c->op);
     bool elsewhere;
     struct redis_hash_field *f = find_own(c, &elsewhere);
 
@@ -241,7 +243,8 @@ void run_acquire(struct run *c)
         return;
     }
     if ((f != NULL || (cl->kind == OWNER_NAMED && redis_field(c->n, cl->field))) &&
-        (c->op->level || !find_fence_names(c->n, cl->field)) && is_behind(c)) {
+        (run_acquire_op(c)->raise_token || !find_fence_names(c->n, cl->field)) &&
+        is_behind(c)) {
         return;
     }
     if (f == NULL && cl->kind == OWNER_NAMED) {
@@ -257,7 +260,7 @@ void run_acquire(struct run *c)
     }
     attach_claim(c, f);
     c->result->count = f->count;
-    c->result->fair = c->op->fair && c->n->queue_count > 0;
+    c->result->fair = run_acquire_op(c)->fair && c->n->queue_count > 0;
 }
 
 /* --- releasing ----------------------------------------------------------- */
@@ -270,24 +273,26 @@ bool run_others_listen(const struct run *c)
     for (size_t i = 0; i < REDIS_DAEMONS_MAX; i++) {
         listeners += c->n->subscribed[c->op->rw ? 1 : 0][i] ? 1 : 0;
     }
-    return listeners > (c->op->subscribed ? 1U : 0U);
+    return listeners > (c->op->release.subscribed ? 1U : 0U);
 }
 
 bool run_hands_over(struct run *c)
 {
-    if (!c->op->has_next || c->op->force || run_claim_is_over(c->n, &c->op->claim)) {
+    if (!c->op->release.has_next || c->op->release.force ||
+        run_claim_is_over(c->n, op_claim(c->op))) {
         return false;
     }
-    return c->op->yield == YIELD_NEVER ||
-           (c->op->yield == YIELD_IF_OTHERS && !run_others_listen(c));
+    return c->op->release.yield == YIELD_NEVER ||
+           (c->op->release.yield == YIELD_IF_OTHERS && !run_others_listen(c));
 }
 
 /* The request that waits is the very one that is released. */
 bool run_ends_next(const struct run *c, const struct found *f)
 {
-    const struct claim *cl = &c->op->claim;
+    const struct claim *cl = op_claim(c->op);
 
-    if (!c->op->has_next || c->op->if_keeper || cl->kind == OWNER_ANONYMOUS) {
+    if (!c->op->release.has_next || c->op->release.if_keeper ||
+        cl->kind == OWNER_ANONYMOUS) {
         return false;
     }
     return cl->kind == OWNER_NAMED
@@ -299,7 +304,7 @@ bool run_ends_next(const struct run *c, const struct found *f)
 /* Another instance than the one that releases it may believe in it. */
 bool run_is_kept(struct run *c, const struct found *f)
 {
-    if (c->op->if_keeper || c->op->force) {
+    if (c->op->release.if_keeper || c->op->release.force) {
         return false;
     }
     return f->entry != NULL
@@ -317,21 +322,23 @@ bool run_keeps(struct run *c, const struct found *f)
 
 void run_bury(struct run *c)
 {
-    const struct target *t = &c->op->target;
+    const struct target *t = &c->op->release.target;
     struct rtext keys[] = { rtext_of(t->entry), rtext_of(t->field),
                             rtext_printf("%.*s:write", SPAN_ARGS(t->field)) };
     size_t count = t->kind != TARGET_ID ? 1 : c->op->rw ? 3 : 2;
 
-    for (size_t i = 0; i < count && c->op->bury; i++) {
-        redis_set_mark(c->n, &keys[i], 0, t->token, c->r->now_ms + op_ended_ms(c->op));
+    for (size_t i = 0; i < count && c->op->release.tombstone_if_missing; i++) {
+        redis_set_mark(c->n, &keys[i], 0, t->token,
+                       c->r->now_ms + op_tombstone_ms(c->op));
     }
 }
 
 static void release_nothing(struct run *c)
 {
-    struct redis_mark *m = find_mark(c->n, &c->op->target);
+    struct redis_mark *m = find_mark(c->n, &c->op->release.target);
     bool elsewhere;
-    struct redis_hash_field *next = c->op->has_next ? find_own(c, &elsewhere) : NULL;
+    struct redis_hash_field *next =
+        c->op->release.has_next ? find_own(c, &elsewhere) : NULL;
 
     if (next != NULL) {
         attach_claim(c, next);
@@ -350,7 +357,7 @@ static void release_nothing(struct run *c)
  * last entry under the owner, so that others who renew for it learn how it ended. */
 void run_leave_marks(struct run *c, const struct found *f, int64_t left)
 {
-    uint64_t expires = c->r->now_ms + op_ended_ms(c->op);
+    uint64_t expires = c->r->now_ms + op_tombstone_ms(c->op);
     struct rtext owner = rtext_printf("owner:%s", f->field->owner.s);
 
     redis_set_mark(c->n, f->entry != NULL ? &f->entry->id : &f->field->owner, left,
@@ -358,14 +365,16 @@ void run_leave_marks(struct run *c, const struct found *f, int64_t left)
     if (f->entry != NULL && left == 0) {
         redis_set_mark(c->n, &owner, left, f->token, expires);
     }
-    if (c->op->target.kind == TARGET_TOKEN || find_is_chosen(&f->field->owner)) {
+    if (c->op->release.target.kind == TARGET_TOKEN ||
+        find_is_chosen(&f->field->owner)) {
         struct rtext token = find_token_field(f->token);
 
         redis_set_mark(c->n, &token, left, f->token, expires);
     }
-    if ((c->op->target.kind == TARGET_OWNER || c->op->target.kind == TARGET_VALUE) &&
-        c->op->target.entry.len > 0) {
-        struct rtext release = rtext_of(c->op->target.entry);
+    if ((c->op->release.target.kind == TARGET_OWNER ||
+         c->op->release.target.kind == TARGET_VALUE) &&
+        c->op->release.target.entry.len > 0) {
+        struct rtext release = rtext_of(c->op->release.target.entry);
 
         redis_set_mark(c->n, &release, left, f->token, expires);
     }
@@ -376,8 +385,9 @@ static void take_back(struct run *c, const struct found *f)
 {
     struct redis_name *n = c->n;
 
-    if (!c->op->if_keeper || f->entry != NULL || c->op->untold == 0 ||
-        c->op->untold > n->fence_token || !n->has_before ||
+    if (!c->op->release.if_keeper || f->entry != NULL ||
+        c->op->release.unsent_from == 0 ||
+        c->op->release.unsent_from > n->fence_token || !n->has_before ||
         !find_fence_names(n, rtext_span(&f->field->owner))) {
         return;
     }
@@ -395,7 +405,7 @@ static void free_or_move(struct run *c, const struct found *f, bool move)
 {
     fair_purge(c);
     if (move && fair_is_our_turn(c)) {
-        grant(c, &c->op->claim);
+        grant(c, op_claim(c->op));
         c->result->moved = true;
     } else {
         take_back(c, f);
@@ -410,7 +420,7 @@ static void free_or_move(struct run *c, const struct found *f, bool move)
 void run_release(struct run *c)
 {
     const struct op *op = c->op;
-    struct found f = find_target(c->n, &op->target, op->force);
+    struct found f = find_target(c->n, &op->release.target, op->release.force);
     bool move = run_hands_over(c); /* before the marks of this release */
     int64_t left = 0;
 
@@ -419,21 +429,21 @@ void run_release(struct run *c)
         return;
     }
     move = move && !run_ends_next(c, &f);
-    if (op->if_keeper && !run_keeps(c, &f)) {
+    if (op->release.if_keeper && !run_keeps(c, &f)) {
         c->result->status = OP_ELSEWHERE;
         return;
     }
     c->result->status = OP_OK;
-    if (f.entry != NULL && !op->force) {
+    if (f.entry != NULL && !op->release.force) {
         left = --f.field->count;
     }
-    if (op->mark && !op->force) {
+    if (op->release.leave_tombstone && !op->release.force) {
         run_leave_marks(c, &f, left);
     } else if (run_is_kept(c, &f) && f.entry != NULL) {
         run_leave_marks(c, &f, left);
     } else if (run_is_kept(c, &f)) {
         redis_set_mark(c->n, &f.field->owner, 0, f.token,
-                       c->r->now_ms + op_ended_ms(c->op));
+                       c->r->now_ms + op_tombstone_ms(c->op));
     }
     if (left > 0) {
         redis_del_entry(c->n, f.entry);

@@ -20,14 +20,16 @@ static bool is_back(struct redis_name *n, struct span member)
 
 void queue_tell_since(struct redis_name *n, const struct op *op, uint64_t now_ms)
 {
-    for (size_t i = 0; i < op->member_count; i++) {
-        struct span member = op->members[i];
-        bool back =
-            is_back(n, member) || (i < op->known && queue_at(n, member) == QUEUE_NONE);
+    for (size_t i = 0; i < op->queue.count; i++) {
+        struct span member = op->queue.members[i];
+        bool back = is_back(n, member) ||
+                    (i < op->queue.known && queue_at(n, member) == QUEUE_NONE);
         struct redis_wait *w = queue_wait(n, member);
 
         w = w == NULL ? queue_wait_new(n, member) : w;
-        w->wait = op->waited_ms[i] < now_ms ? (int64_t)(now_ms - op->waited_ms[i]) : 0;
+        w->wait = op->queue.waited_ms[i] < now_ms
+                      ? (int64_t)(now_ms - op->queue.waited_ms[i])
+                      : 0;
         w->apart = back;
     }
 }

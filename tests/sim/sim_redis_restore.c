@@ -11,21 +11,21 @@ static bool ended(const struct run *c, struct span id, bool exact)
 {
     struct redis_mark *m = redis_mark(c->n, id);
 
-    return m != NULL && (m->token == c->op->token || (!exact && m->token == 0));
+    return m != NULL && (m->token == c->op->restore.token || (!exact && m->token == 0));
 }
 
 /* The whole of it has ended. */
 bool run_restore_is_over(const struct run *c)
 {
-    const struct claim *cl = &c->op->claim;
+    const struct claim *cl = op_claim(c->op);
     struct rtext owner;
     bool all = true;
 
     if (cl->kind != OWNER_NAMED) {
         return ended(c, cl->field, false);
     }
-    for (size_t i = 0; i < c->op->kept_count; i++) {
-        all = all && ended(c, c->op->kept[i].entry, false);
+    for (size_t i = 0; i < c->op->restore.entry_count; i++) {
+        all = all && ended(c, c->op->restore.entries[i].entry, false);
     }
     owner = rtext_printf("owner:%.*s", SPAN_ARGS(cl->field));
     return all || ended(c, rtext_span(&owner), true);
@@ -34,7 +34,7 @@ bool run_restore_is_over(const struct run *c)
 /* When this instance took over. */
 static uint64_t since(const struct run *c, size_t i)
 {
-    uint64_t for_ms = c->op->kept[i].for_ms;
+    uint64_t for_ms = c->op->restore.entries[i].for_ms;
 
     return for_ms > c->times.asked ? 0 : c->times.asked - for_ms;
 }
@@ -43,7 +43,8 @@ static uint64_t since(const struct run *c, size_t i)
  * takes over just now does so after all that has run. */
 static bool is_later(const struct run *c, size_t i, uint64_t at)
 {
-    return at > since(c, i) || (at == since(c, i) && c->op->kept[i].for_ms != 0);
+    return at > since(c, i) ||
+           (at == since(c, i) && c->op->restore.entries[i].for_ms != 0);
 }
 
 static bool is_ours(const struct run *c, const char *keeper)
@@ -57,8 +58,8 @@ static bool entries(struct run *c, struct redis_hash_field *f, bool anew)
 {
     size_t mine = 0, theirs = 0;
 
-    for (size_t i = 0; i < c->op->kept_count; i++) {
-        struct span id = c->op->kept[i].entry;
+    for (size_t i = 0; i < c->op->restore.entry_count; i++) {
+        struct span id = c->op->restore.entries[i].entry;
         struct redis_entry *e = anew ? NULL : redis_entry(c->n, id);
 
         if (e != NULL && !is_ours(c, e->keeper) && is_later(c, i, e->since)) {
@@ -73,7 +74,7 @@ static bool entries(struct run *c, struct redis_hash_field *f, bool anew)
             continue; /* only to count them */
         }
         if (e == NULL) {
-            redis_add_entry(c->r, c->n, id, c->op->claim.field, c->instance);
+            redis_add_entry(c->r, c->n, id, op_claim(c->op)->field, c->instance);
             redis_entry(c->n, id)->since = since(c, i);
             f->count++;
         } else if (!is_ours(c, e->keeper)) {
@@ -109,7 +110,8 @@ static bool keep(struct run *c, const struct rtext *field, const struct rtext *w
         c->result->status = OP_ELSEWHERE;
         return false;
     }
-    if (always || c->op->keeper || (keeper != NULL && !is_ours(c, keeper))) {
+    if (always || c->op->restore.has_keeper_key ||
+        (keeper != NULL && !is_ours(c, keeper))) {
         set_keeper(c, field);
     }
     return true;
@@ -119,15 +121,15 @@ static void told(struct run *c, const struct redis_hash_field *f, bool restored)
 {
     struct redis_name *n = c->n;
 
-    (void)run_count_token(n, c->op->token);
-    if (n->fence_token < c->op->token) {
-        n->fence_token = c->op->token;
-        n->fence_who = run_claim_who(c, &c->op->claim);
+    (void)run_count_token(n, c->op->restore.token);
+    if (n->fence_token < c->op->restore.token) {
+        n->fence_token = c->op->restore.token;
+        n->fence_who = run_claim_who(c, op_claim(c->op));
         n->has_before = false;
     }
     n->fence_expires = max64(n->fence_expires, n->expires + OP_FENCE_TTL_MS);
     c->result->status = OP_OK;
-    c->result->token = c->op->token;
+    c->result->token = c->op->restore.token;
     c->result->count = f->count;
     c->result->restored = restored;
 }
@@ -160,28 +162,28 @@ static bool is_displaced(const struct run *c)
                      : find_fence_names(n, owner) ? n->fence_token
                                                   : 0;
 
-    return n->field_count == 1 && token != 0 && token < c->op->token &&
+    return n->field_count == 1 && token != 0 && token < c->op->restore.token &&
            has_all_entries(n, f);
 }
 
 static void restore_plain(struct run *c)
 {
     const struct op *op = c->op;
-    const struct claim *cl = &op->claim;
+    const struct claim *cl = op_claim(op);
     struct redis_name *n = c->n;
     struct redis_hash_field *f = redis_field(n, cl->field);
     bool fits = cl->kind != OWNER_ANONYMOUS && find_fence_names(n, cl->field);
-    bool same =
-        n->fence_token == op->token || (op->level && n->fence_token < op->token);
+    bool same = n->fence_token == op->restore.token ||
+                (op->restore.raise_token && n->fence_token < op->restore.token);
     bool there = f != NULL && (!fits || same);
-    bool older = f != NULL && !there && n->fence_token < op->token;
+    bool older = f != NULL && !there && n->fence_token < op->restore.token;
 
     if (!there) {
         if (run_restore_is_over(c)) {
             c->result->status = OP_ENDED;
             return;
         }
-        if (n->fence_token > op->token ||
+        if (n->fence_token > op->restore.token ||
             (!older && n->field_count > 0 && !is_displaced(c))) {
             c->result->status = OP_NOTHELD;
             return;
@@ -201,7 +203,7 @@ static void restore_plain(struct run *c)
         f->owner = rtext_of(cl->field);
         f->count = cl->kind == OWNER_NAMED ? 0 : 1;
         n->expires = c->r->now_ms + cl->lease_ms;
-        if (op->keeper && cl->kind != OWNER_NAMED) {
+        if (op->restore.has_keeper_key && cl->kind != OWNER_NAMED) {
             set_keeper(c, &f->owner);
         }
     }
@@ -217,14 +219,14 @@ static void restore_plain(struct run *c)
 /* The last token was given to a hold that may be beside this one. */
 static bool later_is_harmless(const struct run *c)
 {
-    const struct claim *cl = &c->op->claim;
+    const struct claim *cl = op_claim(c->op);
     const struct redis_name *n = c->n;
     struct span who = rtext_span(&n->fence_who);
 
-    if (n->writer_token > c->op->token) {
+    if (n->writer_token > c->op->restore.token) {
         return false;
     }
-    if (n->fence_token <= c->op->token) {
+    if (n->fence_token <= c->op->restore.token) {
         return true;
     }
     if (who.len == 0 || who.ptr[0] == 'a' || rw_is_writer(who)) {
@@ -243,18 +245,18 @@ static bool is_older(const struct run *c, const struct redis_hash_field *f)
         const struct redis_hold_key *k = &n->hold_keys[i];
 
         if (rtext_is(&k->field, rtext_span(&f->owner)) && k->index <= f->count &&
-            (k->token <= 1 || k->token >= c->op->token)) {
+            (k->token <= 1 || k->token >= c->op->restore.token)) {
             return false;
         }
     }
-    return token != 0 && token < c->op->token && has_all_entries(n, f);
+    return token != 0 && token < c->op->restore.token && has_all_entries(n, f);
 }
 
 /* It cannot be beside the one that is to be put back, which is not that `older` one. */
 static bool is_in_the_way(const struct run *c, const struct redis_hash_field *f,
                           bool older)
 {
-    const struct claim *cl = &c->op->claim;
+    const struct claim *cl = op_claim(c->op);
     struct rtext own = rw_writer_field(cl->field);
 
     if (rtext_is(&f->owner, rw_owner_of(cl->field))) {
@@ -298,7 +300,7 @@ static void drop_who_is_in_the_way(struct run *c, bool older)
 /* A new field for it. */
 static struct redis_hash_field *make_field(struct run *c, bool older)
 {
-    const struct claim *cl = &c->op->claim;
+    const struct claim *cl = op_claim(c->op);
     struct redis_name *n = c->n;
     bool write = cl->lock_kind == KIND_WRITE;
     struct redis_hash_field *f;
@@ -332,7 +334,7 @@ static struct redis_hash_field *make_field(struct run *c, bool older)
 /* The keys that tell its token. */
 static void set_token_keys(struct run *c, struct redis_hash_field *f, int64_t before)
 {
-    const struct claim *cl = &c->op->claim;
+    const struct claim *cl = op_claim(c->op);
     struct redis_name *n = c->n;
     uint64_t until = c->r->now_ms + cl->lease_ms;
     bool known = before > 0 && rw_token_of(n, f) != 0;
@@ -340,7 +342,7 @@ static void set_token_keys(struct run *c, struct redis_hash_field *f, int64_t be
 
     if (cl->lock_kind == KIND_WRITE) {
         if (!known || n->writer_token == 0) {
-            n->writer_token = c->op->token;
+            n->writer_token = c->op->restore.token;
             n->writer_who = run_claim_who(c, cl);
         }
         n->writer_expires = max64(n->writer_expires, n->expires + OP_FENCE_TTL_MS);
@@ -348,12 +350,12 @@ static void set_token_keys(struct run *c, struct redis_hash_field *f, int64_t be
     }
     until = first == NULL ? until : max64(until, first->expires);
     if (!known) {
-        rw_set_hold_key(n, cl->field, 1, c->op->token, until);
+        rw_set_hold_key(n, cl->field, 1, c->op->restore.token, until);
     }
     for (int64_t i = before + 1; i <= f->count; i++) {
-        rw_set_hold_key(n, cl->field, i, c->op->token, until);
+        rw_set_hold_key(n, cl->field, i, c->op->restore.token, until);
     }
-    rw_set_reader_key(n, c->op->token, cl->field);
+    rw_set_reader_key(n, c->op->restore.token, cl->field);
 }
 
 static bool is_there(struct run *c, struct redis_hash_field *f, bool *ret_older,
@@ -363,14 +365,14 @@ static bool is_there(struct run *c, struct redis_hash_field *f, bool *ret_older,
     bool alive = f != NULL && !rw_is_dead(n, f);
     uint64_t token = alive ? rw_token_of(n, f) : 0;
 
-    *ret_older = alive && token != 0 && token < c->op->token;
-    *ret_newer = alive && token > c->op->token;
-    return alive && (token == 0 || token == c->op->token);
+    *ret_older = alive && token != 0 && token < c->op->restore.token;
+    *ret_newer = alive && token > c->op->restore.token;
+    return alive && (token == 0 || token == c->op->restore.token);
 }
 
 static void restore_rw(struct run *c)
 {
-    const struct claim *cl = &c->op->claim;
+    const struct claim *cl = op_claim(c->op);
     struct redis_name *n = c->n;
     struct redis_hash_field *f = redis_field(n, cl->field);
     bool named = cl->kind == OWNER_NAMED, older, newer;
@@ -401,7 +403,7 @@ static void restore_rw(struct run *c)
     }
     if (!there) {
         f = make_field(c, older);
-        if (!named && (c->op->keeper || reads_by_id)) {
+        if (!named && (c->op->restore.has_keeper_key || reads_by_id)) {
             set_keeper(c, &f->owner);
         }
     }

@@ -18,6 +18,14 @@ struct run {
     bool head_left; /* the head of the fair queue went */
 };
 
+/* What the op says as an ACQUIRE; nothing, if it is another one. */
+static inline const struct op_acquire *run_acquire_op(const struct run *c)
+{
+    static const struct op_acquire none;
+
+    return c->op->kind == OP_ACQUIRE ? &c->op->acquire : &none;
+}
+
 static inline uint64_t max64(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;

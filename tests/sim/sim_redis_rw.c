@@ -164,7 +164,7 @@ bool rw_kept_since(const struct run *c, const struct redis_hash_field *f,
 
 static struct redis_hash_field *find_own(const struct run *c, bool *ret_elsewhere)
 {
-    const struct claim *cl = &c->op->claim;
+    const struct claim *cl = op_claim(c->op);
     struct redis_hash_field *f = rw_find_claim(c->n, cl);
 
     *ret_elsewhere =
@@ -177,7 +177,7 @@ static struct redis_hash_field *find_own(const struct run *c, bool *ret_elsewher
 static void attach_claim(struct run *c, struct redis_hash_field *f)
 {
     struct redis_name *n = c->n;
-    const struct claim *cl = &c->op->claim;
+    const struct claim *cl = op_claim(c->op);
     struct redis_entry *e = redis_entry(n, cl->entry);
 
     rw_give_lease(c, f, cl->lease_ms, false);
@@ -203,12 +203,12 @@ static bool fits_in(struct run *c, const struct claim *cl)
     struct rtext own = rw_writer_field(cl->field);
 
     if (cl->lock_kind == KIND_WRITE || c->n->field_count == 0) {
-        return c->n->field_count == 0 && !c->op->reenter_only;
+        return c->n->field_count == 0 && !run_acquire_op(c)->reenter_only;
     }
     if (c->n->mode == MODE_WRITE) {
         return redis_field(c->n, rtext_span(&own)) != NULL;
     }
-    return !c->op->reenter_only;
+    return !run_acquire_op(c)->reenter_only;
 }
 
 static bool only_reads(struct redis_name *n, const struct claim *cl)
@@ -221,7 +221,7 @@ static bool only_reads(struct redis_name *n, const struct claim *cl)
 
 void run_acquire_rw(struct run *c)
 {
-    const struct claim *cl = &c->op->claim;
+    const struct claim *cl = op_claim(c->op);
     bool elsewhere;
     struct redis_hash_field *f = find_own(c, &elsewhere);
 
@@ -260,9 +260,10 @@ void run_acquire_rw(struct run *c)
 
 static void release_nothing(struct run *c)
 {
-    struct redis_mark *m = rw_find_mark(c->n, &c->op->target);
+    struct redis_mark *m = rw_find_mark(c->n, &c->op->release.target);
     bool elsewhere;
-    struct redis_hash_field *next = c->op->has_next ? find_own(c, &elsewhere) : NULL;
+    struct redis_hash_field *next =
+        c->op->release.has_next ? find_own(c, &elsewhere) : NULL;
 
     if (next != NULL) {
         attach_claim(c, next);
@@ -307,9 +308,9 @@ static void settle(struct run *c, bool was_writer, bool move)
             tell_that_a_writer_left(c);
         }
     } else if (move) {
-        c->result->token = take(c, &c->op->claim);
+        c->result->token = take(c, op_claim(c->op));
         c->result->moved = true;
-        if (was_writer && c->op->claim.lock_kind == KIND_READ) {
+        if (was_writer && op_claim(c->op)->lock_kind == KIND_READ) {
             tell_that_a_writer_left(c);
         }
     } else {
@@ -341,7 +342,8 @@ static void leave_marks(struct run *c, const struct found *f, int64_t left)
         other = find_token_field(f->token);
     }
     if (f->entry == NULL) {
-        redis_set_mark(c->n, &other, left, f->token, c->r->now_ms + op_ended_ms(c->op));
+        redis_set_mark(c->n, &other, left, f->token,
+                       c->r->now_ms + op_tombstone_ms(c->op));
     }
 }
 
@@ -350,9 +352,9 @@ static void release_found(struct run *c, struct found f)
     const struct op *op = c->op;
     bool was_writer = rw_is_writer(rtext_span(&f.field->owner));
     bool move = run_hands_over(c) && !run_ends_next(c, &f); /* before its own marks */
-    int64_t left = f.entry != NULL && !op->force ? f.field->count - 1 : 0;
+    int64_t left = f.entry != NULL && !op->release.force ? f.field->count - 1 : 0;
 
-    if ((op->mark && !op->force) || run_is_kept(c, &f)) {
+    if ((op->release.leave_tombstone && !op->release.force) || run_is_kept(c, &f)) {
         leave_marks(c, &f, left);
     }
     c->result->status = OP_OK;
@@ -366,7 +368,7 @@ static void release_found(struct run *c, struct found f)
     if (was_writer && f.entry != NULL) {
         rw_forget_writer(c->n); /* the next one of that name has another token */
     }
-    if (op->target.kind == TARGET_ANY) {
+    if (op->release.target.kind == TARGET_ANY) {
         drop_all(c->n);
     } else {
         rw_drop_field(c->n, f.field);
@@ -379,13 +381,14 @@ static void release_found(struct run *c, struct found f)
 void run_release_rw(struct run *c)
 {
     bool ambiguous;
-    struct found f = rw_find_target(c->n, &c->op->target, c->op->force, &ambiguous);
+    struct found f =
+        rw_find_target(c->n, &c->op->release.target, c->op->release.force, &ambiguous);
 
     if (ambiguous) {
         c->result->status = OP_AMBIGUOUS;
     } else if (f.field == NULL) {
         release_nothing(c);
-    } else if (c->op->if_keeper &&
+    } else if (c->op->release.if_keeper &&
                !(f.entry != NULL
                      ? memcmp(f.entry->keeper, c->instance, OP_INSTANCE_LEN) == 0
                      : rw_keeps(c->n, f.field, c->instance, false))) {

@@ -54,8 +54,8 @@ enum renew_result rw_renew_one(struct run *c, const struct renew_item *asked)
     }
     rw_give_lease(c, f, item.lease_ms,
                   item.exact && !(e != NULL && is_shared(n, f, c->instance)));
-    if (e == NULL &&
-        (item.kept || (item.kind == OWNER_ID && item.lock_kind == KIND_READ))) {
+    if (e == NULL && (item.has_keeper_key ||
+                      (item.kind == OWNER_ID && item.lock_kind == KIND_READ))) {
         redis_prolong_keeper(c->r, n, &f->owner, c->instance);
     }
     if (item.fence) {
@@ -80,8 +80,8 @@ static void attach(struct run *c, struct found f)
     struct redis_name *n = c->n;
     bool write = rw_is_writer(rtext_span(&f.field->owner));
 
-    rw_give_lease(c, f.field, c->op->lease_ms,
-                  c->op->exact && !has_other_entries(n, f.field));
+    rw_give_lease(c, f.field, c->op->attach.lease_ms,
+                  c->op->attach.exact && !has_other_entries(n, f.field));
     if (f.entry != NULL) {
         redis_keep_entry(c->r, f.entry, c->instance);
         c->reply->entry = f.entry->id;
@@ -107,7 +107,7 @@ static void attach(struct run *c, struct found f)
 void run_attach_rw(struct run *c)
 {
     bool ambiguous;
-    struct found f = rw_find_target(c->n, &c->op->target, false, &ambiguous);
+    struct found f = rw_find_target(c->n, &c->op->attach.target, false, &ambiguous);
 
     if (ambiguous) {
         c->result->status = OP_AMBIGUOUS;

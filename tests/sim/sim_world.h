@@ -69,8 +69,8 @@ struct flight {
     struct event event;
     size_t daemon;
     char instance[OP_INSTANCE_LEN + 1];
-    struct op op; /* points into `blob` */
-    char *blob;
+    struct op op; /* points into `clone` */
+    struct op *clone;
     uint64_t sent_ms;
     struct redis_times times;
     uint64_t sent; /* as a count of `happened` */
@@ -80,12 +80,7 @@ struct flight {
     bool settling; /* UNKNOWN is on its way */
     bool held;     /* it vouches: its answer waits for the replicas' */
     struct redis_reply reply;
-    struct renew_item *items;
     enum renew_result *item_results;
-    struct span *members;
-    uint64_t *waited_ms;
-    struct restore_entry *kept;
-    struct batch_item *batch;
     struct op_result *many_results;
 };
 

@@ -244,11 +244,11 @@ START_TEST(a_grant_is_one_of_the_tokens_that_redisson_counts)
 {
     struct redis_reply reply;
     struct redis_times times = { .asked = NOW, .deadline = NOW + LEASE };
-    struct op op = {
-        .kind = OP_ACQUIRE,
-        .name = SPAN("n"),
-        .claim = { .kind = OWNER_ID, .field = SPAN("latchd:id:1"), .lease_ms = LEASE }
-    };
+    struct op op = { .kind = OP_ACQUIRE,
+                     .name = SPAN("n"),
+                     .acquire.claim = { .kind = OWNER_ID,
+                                        .field = SPAN("latchd:id:1"),
+                                        .lease_ms = LEASE } };
 
     n->counted = UINT64_C(5000000000000000);
     sim_redis_run(&redis, "aaaaaaaaaaaaaaaa", &op, times, &reply);

@@ -50,12 +50,50 @@ static void copy_members(char *out, size_t room, const struct op *op)
     size_t len = 0;
 
     out[0] = '\0';
-    for (size_t i = 0; i < op->member_count && len + 1 < room; i++) {
-        struct span m = op->members[i];
+    for (size_t i = 0; i < op->queue.count && len + 1 < room; i++) {
+        struct span m = op->queue.members[i];
         struct span n = span_after(m, strlen("latchd:") + OP_INSTANCE_LEN + 1);
 
         len += (size_t)snprintf(out + len, room - len, "%s%.*s", i == 0 ? "" : " ",
                                 (int)n.len, n.ptr);
+    }
+}
+
+static void collect_claim(struct seen_op *s, const struct claim *c)
+{
+    copy_text(s->field, sizeof(s->field), c->field);
+    copy_text(s->entry, sizeof(s->entry), c->entry);
+    copy_text(s->member, sizeof(s->member), c->member);
+}
+
+static void collect_target(struct seen_op *s, const struct target *t)
+{
+    copy_text(s->target_field, sizeof(s->target_field), t->field);
+    copy_text(s->target_entry, sizeof(s->target_entry), t->entry);
+}
+
+static void collect_queue(struct seen_op *s, const struct op *op)
+{
+    copy_members(s->members, sizeof(s->members), op);
+    for (size_t i = 0; op->queue.waited_ms != NULL && i < op->queue.count; i++) {
+        s->waited_ms[i % ENGINE_WAITED_MAX] = op->queue.waited_ms[i];
+    }
+}
+
+static void collect_batch(struct seen_op *s, const struct op_acquire_batch *b)
+{
+    ck_assert_uint_le(b->count, ENGINE_MANY_MAX);
+    for (size_t i = 0; i < b->count; i++) {
+        copy_text(s->batch[i], sizeof(s->batch[i]), b->items[i].name);
+        ck_assert_int_eq(b->items[i].claim.lock_kind, KIND_PLAIN);
+    }
+}
+
+static void collect_renew(struct seen_op *s, const struct op_renew *r)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        s->items[i] = r->items[i];
+        copy_text(s->item_names[i], sizeof(s->item_names[i]), r->items[i].name);
     }
 }
 
@@ -64,25 +102,32 @@ static void collect_op(struct engine_fixture *e, const struct op *op)
     struct seen_op *s = &e->ops[e->op_count++];
 
     ck_assert_uint_lt(e->op_count, ENGINE_OPS_MAX);
-    s->op = *op;
+    *s = (struct seen_op){ .op = *op };
     copy_text(s->name, sizeof(s->name), op->name);
-    copy_text(s->field, sizeof(s->field), op->claim.field);
-    copy_text(s->entry, sizeof(s->entry), op->claim.entry);
-    copy_text(s->member, sizeof(s->member), op->claim.member);
-    copy_text(s->target_field, sizeof(s->target_field), op->target.field);
-    copy_text(s->target_entry, sizeof(s->target_entry), op->target.entry);
-    copy_members(s->members, sizeof(s->members), op);
-    for (size_t i = 0; op->waited_ms != NULL && i < op->member_count; i++) {
-        s->waited_ms[i % ENGINE_WAITED_MAX] = op->waited_ms[i];
+    if (op_claim(op) != NULL) {
+        collect_claim(s, op_claim(op));
     }
-    ck_assert_uint_le(op->batch_count, ENGINE_MANY_MAX);
-    for (size_t i = 0; i < op->batch_count; i++) {
-        copy_text(s->batch[i], sizeof(s->batch[i]), op->batch[i].name);
-        ck_assert_int_eq(op->batch[i].claim.lock_kind, KIND_PLAIN);
-    }
-    for (size_t i = 0; i < op->item_count; i++) {
-        s->items[i] = op->items[i];
-        copy_text(s->item_names[i], sizeof(s->item_names[i]), op->items[i].name);
+    switch (op->kind) {
+    case OP_RELEASE:
+        collect_target(s, &op->release.target);
+        break;
+    case OP_ATTACH:
+        collect_target(s, &op->attach.target);
+        break;
+    case OP_ACQUIRE_BATCH:
+        collect_batch(s, &op->batch);
+        break;
+    case OP_RENEW:
+        collect_renew(s, &op->renew);
+        break;
+    case OP_QUEUE:
+    case OP_LEAVE:
+        collect_queue(s, op);
+        break;
+    case OP_ACQUIRE:
+    case OP_RESTORE:
+    case OP_INSPECT:
+        break;
     }
 }
 
@@ -335,7 +380,7 @@ void fixture_renews(struct engine_fixture *e, enum renew_result result)
     fixture_gives(e, OP_RENEW,
                   (struct op_result){ .status = OP_OK,
                                       .items = items,
-                                      .item_count = e->ops[0].op.item_count });
+                                      .item_count = e->ops[0].op.renew.count });
 }
 
 void fixture_asks_for(struct engine_fixture *e, const char *name, struct seen_op *ret)
@@ -350,7 +395,7 @@ void fixture_gives_back(struct engine_fixture *e, const char *name)
 
     fixture_take_op(e, OP_RELEASE, &op);
     ck_assert_str_eq(op.name, name);
-    ck_assert(op.op.if_keeper);
+    ck_assert(op.op.release.if_keeper);
     fixture_answer(e, &op, (struct op_result){ .status = OP_OK, .freed = true });
 }
 

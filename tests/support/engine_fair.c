@@ -6,8 +6,8 @@ void fair_joins(struct engine_fixture *e, const char *members, struct op_result 
 
     fixture_take_op(e, OP_QUEUE, &op);
     ck_assert_str_eq(op.members, members);
-    ck_assert(!op.op.whole);
-    ck_assert_uint_eq(op.op.known, 0);
+    ck_assert(!op.op.queue.whole);
+    ck_assert_uint_eq(op.op.queue.known, 0);
     fixture_answer(e, &op, r);
 }
 
@@ -18,8 +18,8 @@ void fair_refreshes(struct engine_fixture *e, const char *members, size_t known,
 
     fixture_take_op(e, OP_QUEUE, &op);
     ck_assert_str_eq(op.members, members);
-    ck_assert(op.op.whole);
-    ck_assert_uint_eq(op.op.known, known);
+    ck_assert(op.op.queue.whole);
+    ck_assert_uint_eq(op.op.queue.known, known);
     fixture_answer(e, &op, r);
 }
 

@@ -6,12 +6,12 @@
 
 void cluster_listen(struct member *m, const struct op *op)
 {
-    if (op->enqueue) {
-        node_listen(m->node, op->name, op->claim.member);
+    if (op->kind == OP_ACQUIRE && op->acquire.enqueue) {
+        node_listen(m->node, op->name, op->acquire.claim.member);
     }
     if (op->kind == OP_QUEUE) {
-        for (size_t i = 0; i < op->member_count; i++) {
-            node_listen(m->node, op->name, op->members[i]);
+        for (size_t i = 0; i < op->queue.count; i++) {
+            node_listen(m->node, op->name, op->queue.members[i]);
         }
     }
 }

@@ -40,14 +40,19 @@ static struct op for_node(const struct quorum_coordinator *b,
 {
     struct op op = *c->op;
 
-    op.propose = c->propose;
-    op.untold = op.kind == OP_ACQUIRE ? c->untold : 0;
-    op.level = c->level;
-    op.look = op.kind == OP_ACQUIRE && !(c->takes && c->votes[node].found);
-    op.reenter_only = op.reenter_only || coordinator_abstains(b, node) != 0;
-    if (op.kind == OP_ATTACH && !c->level) {
-        op.lease_ms = PROBE_LEASE_MS;
-        op.exact = false;
+    if (op.kind == OP_ACQUIRE) {
+        struct op_acquire *a = &op.acquire;
+
+        a->propose = c->propose;
+        a->unsent_from = c->unsent_from;
+        a->raise_token = c->level;
+        a->leave_keeper = !(c->takes && c->votes[node].found);
+        a->reenter_only = a->reenter_only || coordinator_abstains(b, node) != 0;
+    } else if (op.kind == OP_RESTORE) {
+        op.restore.raise_token = c->level;
+    } else if (op.kind == OP_ATTACH && !c->level) {
+        op.attach.lease_ms = PROBE_LEASE_MS;
+        op.attach.exact = false;
     }
     return op;
 }
@@ -62,7 +67,7 @@ static void ask_nodes(struct quorum_coordinator *b, struct quorum_call *c)
     if (acquires) {
         c->propose = b->wall_us > b->seen_token ? b->wall_us : b->seen_token + 1;
         b->seen_token = c->propose; /* none is proposed twice */
-        c->untold = c->untold != 0 ? c->untold : c->propose;
+        c->unsent_from = c->unsent_from != 0 ? c->unsent_from : c->propose;
     }
     for (unsigned i = 0; i < b->setup.node_count; i++) {
         struct quorum_vote *v = &c->votes[i];
@@ -102,17 +107,34 @@ static void pause_call(struct quorum_coordinator *b, struct quorum_call *c)
 }
 
 /* To the nodes every owner has a field that is known beforehand, as an ID has. */
-static void as_ids(struct op *op, struct renew_item *items)
+static void as_ids(struct op *op)
 {
-    if ((op->kind == OP_ACQUIRE || op->kind == OP_RESTORE) &&
-        op->claim.kind == OWNER_ANONYMOUS) {
-        op->claim.kind = OWNER_ID;
-        op->claim.entry = SPAN_NONE;
+    struct claim *claim = op->kind == OP_ACQUIRE   ? &op->acquire.claim
+                          : op->kind == OP_RESTORE ? &op->restore.claim
+                                                   : NULL;
+    /* the clone's own, which may be changed */
+    struct renew_item *items =
+        op->kind == OP_RENEW ? (struct renew_item *)op->renew.items : NULL;
+
+    if (claim != NULL && claim->kind == OWNER_ANONYMOUS) {
+        claim->kind = OWNER_ID;
+        claim->entry = SPAN_NONE;
     }
-    for (size_t i = 0; i < op->item_count; i++) {
+    for (size_t i = 0; items != NULL && i < op->renew.count; i++) {
         if (items[i].kind == OWNER_ANONYMOUS) {
             items[i].kind = OWNER_ID;
         }
+    }
+}
+
+static void adapt_release(struct op_release *release)
+{
+    /* There is no hand-over: whoever asks first gets the lock. */
+    release->has_next = false;
+    /* Without a tombstone a renewal might put the hold back. */
+    release->leave_tombstone = release->leave_tombstone || !release->if_keeper;
+    if (release->target.kind == TARGET_FIELD) {
+        release->target.token = 0; /* a node may have that hold under an older one */
     }
 }
 
@@ -125,15 +147,15 @@ static struct quorum_call *call_new(struct quorum_coordinator *b, const struct o
     c->seq = ++b->next_seq;
     c->op = op_clone(op);
     c->slot = coordinator_slot(b, op->name);
-    c->op->has_next = false; /* there is no handing over: whoever is first has it */
-    c->op->mark = op->mark || !op->if_keeper; /* or a renewal might put it back */
     /* Nobody else knows the token of what an anonymous claim finds again. */
-    c->level = op->kind == OP_ACQUIRE && op->claim.kind == OWNER_ANONYMOUS;
-    if (op->kind == OP_RELEASE && op->target.kind == TARGET_FIELD) {
-        c->op->target.token = 0; /* a node may have that hold under an older one */
+    c->level = op->kind == OP_ACQUIRE && op->acquire.claim.kind == OWNER_ANONYMOUS;
+    if (op->kind == OP_RELEASE) {
+        adapt_release(&c->op->release);
     }
-    as_ids(c->op, (struct renew_item *)c->op->items);
-    c->items = op->item_count == 0 ? NULL : xcalloc(op->item_count, sizeof(*c->items));
+    as_ids(c->op);
+    if (op->kind == OP_RENEW) {
+        c->items = xcalloc(op->renew.count, sizeof(*c->items));
+    }
     return c;
 }
 
@@ -153,10 +175,12 @@ static void note_changes(struct quorum_coordinator *b, const struct quorum_call 
         c->slot->changed = c->seq;
         partial_hold_forget(b, c->op->name);
     }
-    for (size_t i = 0; i < c->op->item_count; i++) {
-        if (c->op->items[i].exact) {
-            coordinator_slot(b, c->op->items[i].name)->changed = c->seq;
-            partial_hold_forget(b, c->op->items[i].name);
+    for (size_t i = 0; c->op->kind == OP_RENEW && i < c->op->renew.count; i++) {
+        const struct renew_item *item = &c->op->renew.items[i];
+
+        if (item->exact) {
+            coordinator_slot(b, item->name)->changed = c->seq;
+            partial_hold_forget(b, item->name);
         }
     }
 }

@@ -66,7 +66,7 @@ struct quorum_call {
     uint64_t seq;
     uint64_t asked_at; /* this round */
     uint64_t propose;
-    uint64_t untold; /* the first token that it proposed */
+    uint64_t unsent_from; /* the first token that it proposed */
     bool level;
     bool takes;     /* ACQUIRE: takes over what was found */
     bool is_probe;  /* a call of the coordinator, for partial holds */

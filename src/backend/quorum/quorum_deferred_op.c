@@ -88,8 +88,8 @@ static struct deferred_op *deferred_op_new(struct quorum_coordinator *b,
                                            const struct op *op, uint64_t keep_ms)
 {
     char key[KEY_MAX];
-    size_t len = make_key(key, sizeof(key), op->name, op->target.field,
-                          op->target.entry, op->target.token);
+    const struct target *t = &op->release.target;
+    size_t len = make_key(key, sizeof(key), op->name, t->field, t->entry, t->token);
     struct deferred_op *ch = find_deferred(b, key, len);
 
     if (ch != NULL) {
@@ -159,15 +159,17 @@ static void begin_deferred(struct quorum_coordinator *b, struct deferred_op *ch)
 
 void deferred_op_undo(struct quorum_coordinator *b, struct quorum_call *c)
 {
-    const struct claim *cl = &c->op->claim;
+    const struct claim *cl = &c->op->acquire.claim;
     struct op op = {
         .kind = OP_RELEASE,
         .name = c->op->name,
-        .if_keeper = true,
-        .untold = c->untold,
-        .target = { .kind = cl->kind == OWNER_NAMED ? TARGET_ENTRY : TARGET_FIELD,
-                    .field = cl->field,
-                    .entry = cl->entry },
+        .release = {
+            .if_keeper = true,
+            .unsent_from = c->unsent_from,
+            .target = { .kind = cl->kind == OWNER_NAMED ? TARGET_ENTRY : TARGET_FIELD,
+                        .field = cl->field,
+                        .entry = cl->entry },
+        },
     };
     struct deferred_op *ch = NULL;
 
@@ -196,10 +198,11 @@ static bool is_done_there(const struct quorum_vote *v)
 
 void deferred_op_release(struct quorum_coordinator *b, struct quorum_call *c)
 {
-    uint64_t keep_ms = c->op->lease_ms == 0 ? DEFERRED_KEEP_MS : c->op->lease_ms;
+    uint64_t ends_in_ms = c->op->release.ends_in_ms;
+    uint64_t keep_ms = ends_in_ms == 0 ? DEFERRED_KEEP_MS : ends_in_ms;
     struct deferred_op *ch = NULL;
 
-    if (is_vague(&c->op->target)) {
+    if (is_vague(&c->op->release.target)) {
         return;
     }
     for (unsigned i = 0; i < b->setup.node_count; i++) {
@@ -217,7 +220,7 @@ void deferred_op_release(struct quorum_coordinator *b, struct quorum_call *c)
 
 void deferred_op_absorb(struct quorum_coordinator *b, struct quorum_call *c)
 {
-    const struct claim *cl = &c->op->claim;
+    const struct claim *cl = &c->op->acquire.claim;
     char key[KEY_MAX];
     size_t len = make_key(key, sizeof(key), c->op->name, cl->field, cl->entry, 0);
     struct deferred_op *ch = find_deferred(b, key, len);
@@ -228,7 +231,9 @@ void deferred_op_absorb(struct quorum_coordinator *b, struct quorum_call *c)
     for (unsigned i = 0; i < b->setup.node_count; i++) {
         c->votes[i].may = c->votes[i].may || ch->sends[i].state != SEND_NONE;
     }
-    c->untold = ch->op->untold != 0 ? ch->op->untold : c->untold;
+    if (ch->op->release.unsent_from != 0) {
+        c->unsent_from = ch->op->release.unsent_from;
+    }
     deferred_op_free(b, ch);
 }
 

@@ -95,7 +95,7 @@ static void add_partial_hold(struct quorum_coordinator *b,
 /* The hold that the op has extended, as an item of a RENEW. */
 static struct renew_item item_of(const struct quorum_call *c)
 {
-    const struct claim *cl = &c->op->claim;
+    const struct claim *cl = op_claim(c->op);
     const struct op_result *r = &c->result;
 
     if (c->op->kind == OP_ATTACH) {
@@ -104,14 +104,14 @@ static struct renew_item item_of(const struct quorum_call *c)
                                     .field = r->owner,
                                     .entry = r->entry,
                                     .token = r->token,
-                                    .kept = r->entry.len == 0 };
+                                    .has_keeper_key = r->entry.len == 0 };
     }
     return (struct renew_item){ .name = c->op->name,
                                 .kind = cl->kind,
                                 .field = cl->field,
                                 .entry = cl->entry,
                                 .token = r->token,
-                                .kept = r->attached };
+                                .has_keeper_key = r->attached };
 }
 
 /* Whether a node that is not asked any more gave no answer, or another one. */
@@ -131,7 +131,7 @@ static bool is_partial(const struct quorum_coordinator *b, const struct quorum_c
 bool partial_hold_note(struct quorum_coordinator *b, const struct quorum_call *c)
 {
     uint64_t lease_ms =
-        c->op->kind == OP_ATTACH ? c->op->lease_ms : c->op->claim.lease_ms;
+        c->op->kind == OP_ATTACH ? c->op->attach.lease_ms : op_claim(c->op)->lease_ms;
     struct renew_item item = item_of(c);
 
     if (!is_partial(b, c)) {
@@ -146,8 +146,8 @@ bool partial_hold_note(struct quorum_coordinator *b, const struct quorum_call *c
 
 void partial_hold_on_renewal(struct quorum_coordinator *b, const struct quorum_call *c)
 {
-    for (size_t i = 0; b->partial_holds.count != 0 && i < c->op->item_count; i++) {
-        const struct renew_item *item = &c->op->items[i];
+    for (size_t i = 0; b->partial_holds.count != 0 && i < c->op->renew.count; i++) {
+        const struct renew_item *item = &c->op->renew.items[i];
         struct partial_hold *partial = find_partial_hold(b, item->name);
 
         if (partial == NULL || partial->item.token != item->token ||
@@ -173,10 +173,10 @@ void partial_hold_on_timer(struct quorum_coordinator *b, struct partial_hold *pa
 static void send_look(struct quorum_coordinator *b)
 {
     struct renew_item items[OP_RENEW_MAX];
-    struct op op = { .kind = OP_RENEW, .items = items };
+    size_t count = 0;
     struct list *it;
 
-    while (op.item_count < OP_RENEW_MAX && (it = list_first(&b->partial_due)) != NULL) {
+    while (count < OP_RENEW_MAX && (it = list_first(&b->partial_due)) != NULL) {
         struct partial_hold *partial = container_of(it, struct partial_hold, in_due);
 
         list_del(it);
@@ -185,11 +185,14 @@ static void send_look(struct quorum_coordinator *b)
             continue;
         }
         partial->is_probed = true;
-        items[op.item_count] = partial->item;
-        items[op.item_count].kept = false;
-        items[op.item_count++].lease_ms = PROBE_LEASE_MS;
+        items[count] = partial->item;
+        items[count].has_keeper_key = false;
+        items[count++].lease_ms = PROBE_LEASE_MS;
     }
-    if (op.item_count > 0) {
+    if (count > 0) {
+        const struct op op = { .kind = OP_RENEW,
+                               .renew = { .items = items, .count = count } };
+
         b->is_probing = true;
         coordinator_call_probe(b, &op);
     }
@@ -256,11 +259,11 @@ static void on_look_result(struct quorum_coordinator *b, const struct quorum_cal
 void partial_hold_on_probe(struct quorum_coordinator *b, const struct quorum_call *c)
 {
     b->is_probing = false;
-    for (size_t i = 0; i < c->op->item_count; i++) {
-        struct partial_hold *partial = find_partial_hold(b, c->op->items[i].name);
+    for (size_t i = 0; i < c->op->renew.count; i++) {
+        struct partial_hold *partial = find_partial_hold(b, c->op->renew.items[i].name);
 
         if (partial != NULL && partial->is_probed &&
-            partial->item.token == c->op->items[i].token) {
+            partial->item.token == c->op->renew.items[i].token) {
             on_look_result(b, c, i, partial);
         }
     }

@@ -11,16 +11,18 @@ void coordinator_repair_item(struct quorum_coordinator *b, const struct quorum_c
     struct op op = {
         .kind = OP_RESTORE,
         .name = item->name,
-        .claim = { .lock_kind = item->lock_kind,
+        .restore = {
+.claim = { .lock_kind = item->lock_kind,
                    .kind = item->kind,
                    .field = item->field,
                    .entry = item->entry,
                    .lease_ms = item->lease_ms },
         .token = item->token,
-        .level = item->kind == OWNER_NAMED,
-        .keeper = item->kept,
-        .kept = &kept,
-        .kept_count = 1,
+        .raise_token = item->kind == OWNER_NAMED,
+        .has_keeper_key = item->has_keeper_key,
+        .entries = &kept,
+        .entry_count = 1,
+},
     };
 
     if (coordinator_slot(b, item->name)->changed <= c->seq &&
@@ -46,9 +48,9 @@ bool coordinator_lacks(const struct quorum_coordinator *b, const struct quorum_c
 void coordinator_repair(struct quorum_coordinator *b, struct quorum_call *c,
                         unsigned node)
 {
-    for (size_t i = 0; i < c->op->item_count; i++) {
+    for (size_t i = 0; c->op->kind == OP_RENEW && i < c->op->renew.count; i++) {
         if (coordinator_lacks(b, c, node, i)) {
-            coordinator_repair_item(b, c, node, &c->op->items[i]);
+            coordinator_repair_item(b, c, node, &c->op->renew.items[i]);
         }
     }
 }
@@ -74,8 +76,8 @@ void coordinator_repair_attach(struct quorum_coordinator *b,
                                 .field = r->owner,
                                 .entry = r->entry,
                                 .token = r->token,
-                                .lease_ms = c->op->lease_ms,
-                                .kept = r->entry.len == 0 };
+                                .lease_ms = c->op->attach.lease_ms,
+                                .has_keeper_key = r->entry.len == 0 };
     for (unsigned i = 0; i < b->setup.node_count; i++) {
         const struct quorum_vote *v = &c->votes[i];
 

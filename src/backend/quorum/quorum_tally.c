@@ -130,7 +130,7 @@ static void set_busy(const struct quorum_votes *p, struct op_result *ret)
     ret->status = OP_BUSY;
     ret->ttl_ms = when >= INT64_MAX ? -1 : (int64_t)when;
     ret->withheld = ret->withheld && !held; /* it is only that too few vote */
-    if (when == 0 && p->op->reenter_only) {
+    if (when == 0 && p->op->acquire.reenter_only) {
         ret->ttl_ms = -2;
     }
 }
@@ -309,7 +309,7 @@ static enum quorum_verdict join_renew(const struct quorum_votes *p,
     struct tally t = votes_tally(p);
     bool all = true;
 
-    for (size_t i = 0; i < p->op->item_count; i++) {
+    for (size_t i = 0; i < p->op->renew.count; i++) {
         all = join_item(p, i, &items[i]) && all;
     }
     if (!all && t.open > 0) {
@@ -317,7 +317,7 @@ static enum quorum_verdict join_renew(const struct quorum_votes *p,
     }
     ret->status = OP_OK;
     ret->items = items;
-    ret->item_count = p->op->item_count;
+    ret->item_count = p->op->renew.count;
     return !all && t.of[OP_OK] < p->need ? tally_lack(p, &t, ret) : TALLY_DONE;
 }
 

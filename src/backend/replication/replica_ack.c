@@ -231,13 +231,6 @@ static struct ordered_op *take_ready(struct replica_ack *a, int way)
     return container_of(first, struct ordered_op, in_ready);
 }
 
-static struct span first_name(const struct op *op)
-{
-    return op->item_count > 0    ? op->items[0].name
-           : op->batch_count > 0 ? op->batch[0].name
-                                 : op->name;
-}
-
 static void send_all(struct replica_ack *a)
 {
     struct span name = SPAN_NONE;
@@ -251,7 +244,7 @@ static void send_all(struct replica_ack *a)
     }
     while ((op = take_ready(a, SECOND)) != NULL) {
         send_op(a, a->second, op->op);
-        name = first_name(op->op);
+        name = op_name_at(op->op, 0);
     }
     if (name.len > 0 && redis_link_is_ready(a->second)) {
         /* With min-replicas 0 by now, what it was asked under counts still. */

@@ -120,16 +120,9 @@ static void spread_buckets(struct name_order *o)
 
 static size_t count_names(const struct op *op)
 {
-    return op->item_count > 0    ? op->item_count
-           : op->batch_count > 0 ? op->batch_count
-                                 : 1;
-}
+    size_t count = op_item_count(op);
 
-static struct span name_at(const struct op *op, size_t i)
-{
-    return op->item_count > 0    ? op->items[i].name
-           : op->batch_count > 0 ? op->batch[i].name
-                                 : op->name;
+    return count > 0 ? count : 1;
 }
 
 /* A name may be there more than once: holds of many readers. */
@@ -161,7 +154,7 @@ void name_order_add(struct name_order *o, const struct op *op, int way)
     table_add(&o->ops, &added->in_ops);
     o->count[way]++;
     for (size_t i = 0; i < count; i++) {
-        stand_in_line(added, name_get(o, name_at(op, i)));
+        stand_in_line(added, name_get(o, op_name_at(op, i)));
     }
     added->unclear = added->ticket_count;
     for (size_t i = 0; i < added->ticket_count; i++) {

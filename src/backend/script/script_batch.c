@@ -4,19 +4,19 @@
 
 #include <string.h>
 
-static bool is_simple_acquire(const struct op *op)
+static bool is_simple_acquire(const struct op_acquire *a)
 {
-    return op->claim.kind == OWNER_ANONYMOUS && op->claim.lock_kind == KIND_PLAIN &&
-           !op->fair && !op->enqueue && !op->reenter_only && op->propose == 0;
+    return a->claim.kind == OWNER_ANONYMOUS && a->claim.lock_kind == KIND_PLAIN &&
+           !a->fair && !a->enqueue && !a->reenter_only && a->propose == 0;
 }
 
 /* Who yields has a next one to yield to. */
-static bool is_simple_release(const struct op *op)
+static bool is_simple_release(const struct op_release *r)
 {
-    const struct target *t = &op->target;
+    const struct target *t = &r->target;
     uint64_t token;
 
-    if (op->has_next || op->if_keeper || op->force || op->untold != 0 ||
+    if (r->has_next || r->if_keeper || r->force || r->unsent_from != 0 ||
         t->kind != TARGET_FIELD) {
         return false;
     }
@@ -27,8 +27,9 @@ static bool is_simple_release(const struct op *op)
 /* How much of it is kept. */
 static size_t text_of(const struct op *op)
 {
-    return op->name.len +
-           (op->kind == OP_ACQUIRE ? op->claim.entry.len : op->target.field.len);
+    return op->name.len + (op->kind == OP_ACQUIRE   ? op->acquire.claim.entry.len
+                           : op->kind == OP_RELEASE ? op->release.target.field.len
+                                                    : 0);
 }
 
 bool script_batch_is_simple(const struct op *op)
@@ -37,8 +38,8 @@ bool script_batch_is_simple(const struct op *op)
         text_of(op) > SCRIPT_BATCH_TEXT_MAX) {
         return false;
     }
-    return op->kind == OP_ACQUIRE   ? is_simple_acquire(op)
-           : op->kind == OP_RELEASE ? is_simple_release(op)
+    return op->kind == OP_ACQUIRE   ? is_simple_acquire(&op->acquire)
+           : op->kind == OP_RELEASE ? is_simple_release(&op->release)
                                     : false;
 }
 
@@ -103,19 +104,26 @@ void script_batch_add(struct script_batch *g, const struct op *op)
         .id = op->id,
         .name = keep_text(g, op->name),
         .seen_token = op->seen_token,
-        .subscribed = op->subscribed,
-        .mark = op->mark,
         .fair_wait_ms = op->fair_wait_ms,
-        .ended_ms = op->ended_ms,
     };
     if (op->kind == OP_ACQUIRE) {
-        kept->claim = (struct claim){ .kind = OWNER_ANONYMOUS,
-                                      .entry = keep_text(g, op->claim.entry),
-                                      .lease_ms = op->claim.lease_ms };
+        const struct claim *claim = &op->acquire.claim;
+
+        kept->acquire.claim = (struct claim){ .kind = OWNER_ANONYMOUS,
+                                              .entry = keep_text(g, claim->entry),
+                                              .lease_ms = claim->lease_ms };
     } else {
-        kept->target = (struct target){ .kind = TARGET_FIELD,
-                                        .field = keep_text(g, op->target.field),
-                                        .token = script_field_token(op->target.field) };
+        const struct op_release *release = &op->release;
+        struct span field = release->target.field;
+
+        kept->release = (struct op_release){
+            .subscribed = release->subscribed,
+            .leave_tombstone = release->leave_tombstone,
+            .tombstone_ms = release->tombstone_ms,
+            .target = { .kind = TARGET_FIELD,
+                        .field = keep_text(g, field),
+                        .token = script_field_token(field) },
+        };
     }
 }
 

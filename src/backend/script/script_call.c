@@ -110,7 +110,7 @@ void script_claim_keys(struct buf *out, struct span name, const struct claim *c)
 void script_acquire_args(struct buf *out, const struct op *op, const char *instance,
                          struct op_times times)
 {
-    const struct claim *c = &op->claim;
+    const struct claim *c = &op->acquire.claim;
 
     command_uint(out, times.deadline_us);
     script_owner_kind(out, c->kind);
@@ -118,7 +118,7 @@ void script_acquire_args(struct buf *out, const struct op *op, const char *insta
     command_uint(out, script_helper_ttl(c->lease_ms));
     command_uint(out, op->seen_token);
     command_word(out, script_claim_word(c));
-    command_uint(out, op->reenter_only ? 1 : 0);
+    command_uint(out, op->acquire.reenter_only ? 1 : 0);
     command_word(out, span_str(instance));
     command_uint(out, times.asked_us);
 }
@@ -145,11 +145,11 @@ void script_stamp(struct buf *out, uint64_t seen_token, const char *instance,
 static void call_acquire(struct buf *out, const struct op *op, const char *instance,
                          struct op_times times)
 {
-    const struct claim *c = &op->claim;
+    const struct claim *c = &op->acquire.claim;
     bool named = c->kind == OWNER_NAMED;
     struct span letters[] = {
         span_str(KIND_LETTERS[c->kind]),
-        op->reenter_only ? SPAN("r") : SPAN_NONE,
+        op->acquire.reenter_only ? SPAN("r") : SPAN_NONE,
     };
 
     script_begin(out, op, times, LUA_ACQUIRE, c->kind == OWNER_ANONYMOUS ? 3 : 5,
@@ -172,9 +172,10 @@ static void call_acquire(struct buf *out, const struct op *op, const char *insta
 static void call_quorum_acquire(struct buf *out, const struct op *op,
                                 const char *instance, struct op_times times)
 {
-    const struct claim *c = &op->claim;
-    const struct span letters[] = { op->level ? SPAN("l") : SPAN_NONE,
-                                    op->look ? SPAN("k") : SPAN_NONE };
+    const struct op_acquire *a = &op->acquire;
+    const struct claim *c = &a->claim;
+    const struct span letters[] = { a->raise_token ? SPAN("l") : SPAN_NONE,
+                                    a->leave_keeper ? SPAN("k") : SPAN_NONE };
 
     assert(c->kind != OWNER_ANONYMOUS);
     script_begin(out, op, times, LUA_QUORUM_ACQUIRE, 5, 13);
@@ -184,9 +185,9 @@ static void call_quorum_acquire(struct buf *out, const struct op *op,
     script_claim_keys(out, op->name, c);
     script_acquire_args(out, op, instance, times);
     command_word(out, c->entry);
-    command_uint(out, op->propose);
+    command_uint(out, a->propose);
     command_join(out, letters, sizeof(letters) / sizeof(letters[0]));
-    command_uint(out, op->untold != 0 ? op->untold : op->propose);
+    command_uint(out, a->unsent_from != 0 ? a->unsent_from : a->propose);
 }
 
 /* Five keys for each item; what a claim does not need is the lock again. */
@@ -205,23 +206,23 @@ static void add_many_keys(struct buf *out, const struct batch_item *item)
 static void call_acquire_many(struct buf *out, const struct op *op,
                               const char *instance, struct op_times times)
 {
-    assert(op->batch_count > 0 && op->batch_count <= OP_BATCH_MAX);
+    assert(op->batch.count > 0 && op->batch.count <= OP_BATCH_MAX);
     if (script_call_in_order(out, op, instance, times)) {
         return;
     }
-    script_begin(out, op, times, LUA_ACQUIRE_IN_ORDER, 5 * op->batch_count,
-                 5 + 5 * op->batch_count);
-    for (size_t i = 0; i < op->batch_count; i++) {
-        add_many_keys(out, &op->batch[i]);
+    script_begin(out, op, times, LUA_ACQUIRE_IN_ORDER, 5 * op->batch.count,
+                 5 + 5 * op->batch.count);
+    for (size_t i = 0; i < op->batch.count; i++) {
+        add_many_keys(out, &op->batch.items[i]);
     }
-    script_keys_end(out, op, op->batch[0].name);
+    script_keys_end(out, op, op->batch.items[0].name);
     command_uint(out, times.deadline_us);
     command_uint(out, op->seen_token);
-    command_uint(out, op->reenter_only ? 1 : 0);
+    command_uint(out, op->batch.reenter_only ? 1 : 0);
     command_word(out, span_str(instance));
     command_uint(out, times.asked_us);
-    for (size_t i = 0; i < op->batch_count; i++) {
-        const struct claim *c = &op->batch[i].claim;
+    for (size_t i = 0; i < op->batch.count; i++) {
+        const struct claim *c = &op->batch.items[i].claim;
 
         script_owner_kind(out, c->kind);
         command_uint(out, c->lease_ms);
@@ -241,18 +242,20 @@ void script_target(struct buf *out, const struct target *t)
 
 void script_release_flags(struct buf *out, const struct op *op)
 {
-    char untold[24];
-    int len =
-        op->untold == 0 ? 0 : snprintf(untold, sizeof(untold), "u%" PRIu64, op->untold);
+    const struct op_release *r = &op->release;
+    char unsent[24];
+    int len = r->unsent_from == 0
+                  ? 0
+                  : snprintf(unsent, sizeof(unsent), "u%" PRIu64, r->unsent_from);
     struct span flags[] = {
-        op->if_keeper ? SPAN("o") : SPAN_NONE,
-        op->force ? SPAN("f") : SPAN_NONE,
-        op->mark ? SPAN("m") : SPAN_NONE,
-        op->bury ? SPAN("b") : SPAN_NONE,
-        op->yield == YIELD_ALWAYS ? SPAN("y") : SPAN_NONE,
-        op->yield == YIELD_IF_OTHERS ? SPAN("q") : SPAN_NONE,
-        op->subscribed ? SPAN("s") : SPAN_NONE,
-        span_of(untold, (size_t)len),
+        r->if_keeper ? SPAN("o") : SPAN_NONE,
+        r->force ? SPAN("f") : SPAN_NONE,
+        r->leave_tombstone ? SPAN("m") : SPAN_NONE,
+        r->tombstone_if_missing ? SPAN("b") : SPAN_NONE,
+        r->yield == YIELD_ALWAYS ? SPAN("y") : SPAN_NONE,
+        r->yield == YIELD_IF_OTHERS ? SPAN("q") : SPAN_NONE,
+        r->subscribed ? SPAN("s") : SPAN_NONE,
+        span_of(unsent, (size_t)len),
     };
 
     command_join(out, flags, sizeof(flags) / sizeof(flags[0]));
@@ -261,20 +264,20 @@ void script_release_flags(struct buf *out, const struct op *op)
 static void call_release(struct buf *out, const struct op *op, const char *instance,
                          struct op_times times)
 {
-    const struct claim *next = &op->claim;
+    const struct claim *next = &op->release.next;
 
-    script_begin(out, op, times, LUA_RELEASE, 4, op->has_next ? 14 : 8);
+    script_begin(out, op, times, LUA_RELEASE, 4, op->release.has_next ? 14 : 8);
     command_word(out, op->name);
     command_key(out, SCRIPT_FENCE, op->name, SPAN_NONE);
     command_key(out, SCRIPT_ENTRIES, op->name, SPAN_NONE);
     command_key(out, SCRIPT_QUEUE, op->name, SPAN_NONE);
     script_keys_end(out, op, op->name);
     script_stamp(out, op->seen_token, instance, times);
-    script_target(out, &op->target);
+    script_target(out, &op->release.target);
     script_release_flags(out, op);
-    command_uint(out, op_ended_ms(op));
+    command_uint(out, op_tombstone_ms(op));
     command_uint(out, op->fair_wait_ms);
-    if (op->has_next) {
+    if (op->release.has_next) {
         script_owner_kind(out, next->kind);
         command_word(out, script_claim_word(next));
         command_word(out, next->entry);
@@ -293,12 +296,12 @@ static void call_attach(struct buf *out, const struct op *op, const char *instan
     command_key(out, SCRIPT_ENTRIES, op->name, SPAN_NONE);
     script_keys_end(out, op, op->name);
     command_uint(out, times.deadline_us);
-    script_target(out, &op->target);
+    script_target(out, &op->attach.target);
     command_word(out, span_str(instance));
     command_key(out, SCRIPT_KEEPER, op->name, SPAN(":"));
-    command_uint(out, op->lease_ms);
-    command_uint(out, script_helper_ttl(op->lease_ms));
-    command_uint(out, op->exact ? 1 : 0);
+    command_uint(out, op->attach.lease_ms);
+    command_uint(out, script_helper_ttl(op->attach.lease_ms));
+    command_uint(out, op->attach.exact ? 1 : 0);
     command_uint(out, times.asked_us);
 }
 
@@ -325,8 +328,8 @@ void script_call(struct buf *out, const struct op *op, const char *instance,
     }
     switch (op->kind) {
     case OP_ACQUIRE:
-        (op->propose != 0 ? call_quorum_acquire : call_acquire)(out, op, instance,
-                                                                times);
+        (op->acquire.propose != 0 ? call_quorum_acquire
+                                  : call_acquire)(out, op, instance, times);
         break;
     case OP_RELEASE:
         call_release(out, op, instance, times);

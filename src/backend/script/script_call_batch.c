@@ -80,7 +80,8 @@ static void acquire_some(struct buf *out, const struct op *ops, size_t count,
     struct op common = { .kind = OP_ACQUIRE, .seen_token = highest_seen(ops, count) };
 
     for (size_t i = 0; i < count; i++) {
-        items[i] = (struct batch_item){ .name = ops[i].name, .claim = ops[i].claim };
+        items[i] =
+            (struct batch_item){ .name = ops[i].name, .claim = ops[i].acquire.claim };
     }
     acquire_items(out, &common, items, count, instance, times);
 }
@@ -88,25 +89,25 @@ static void acquire_some(struct buf *out, const struct op *ops, size_t count,
 bool script_call_in_order(struct buf *out, const struct op *op, const char *instance,
                           struct op_times times)
 {
-    if (op->reenter_only) {
+    if (op->batch.reenter_only) {
         return false;
     }
-    for (size_t i = 0; i < op->batch_count; i++) {
-        if (op->batch[i].claim.kind != OWNER_ANONYMOUS) {
+    for (size_t i = 0; i < op->batch.count; i++) {
+        if (op->batch.items[i].claim.kind != OWNER_ANONYMOUS) {
             return false;
         }
     }
-    acquire_items(out, op, op->batch, op->batch_count, instance, times);
+    acquire_items(out, op, op->batch.items, op->batch.count, instance, times);
     return true;
 }
 
 /* They differ if the configuration has changed in between. */
-static uint64_t longest_mark(const struct op *ops, size_t count)
+static uint64_t longest_tombstone(const struct op *ops, size_t count)
 {
     uint64_t longest = 0;
 
     for (size_t i = 0; i < count; i++) {
-        uint64_t ms = op_ended_ms(&ops[i]);
+        uint64_t ms = op_tombstone_ms(&ops[i]);
 
         longest = ms > longest ? ms : longest;
     }
@@ -116,7 +117,10 @@ static uint64_t longest_mark(const struct op *ops, size_t count)
 static bool target_is_common(const struct op *ops, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
-        if (ops[i].target.token != ops[0].target.token || ops[i].mark != ops[0].mark) {
+        const struct op_release *r = &ops[i].release;
+
+        if (r->target.token != ops[0].release.target.token ||
+            r->leave_tombstone != ops[0].release.leave_tombstone) {
             return false;
         }
     }
@@ -136,10 +140,12 @@ static void release_some(struct buf *out, const struct op *ops, size_t count,
         command_key(out, SCRIPT_QUEUE, ops[i].name, SPAN_NONE);
     }
     script_stamp(out, highest_seen(ops, count), instance, times);
-    command_uint(out, longest_mark(ops, count));
+    command_uint(out, longest_tombstone(ops, count));
     command_uint(out, ops[0].fair_wait_ms);
     for (size_t i = 0; i < targets; i++) {
-        (ops[i].mark ? command_uint : add_dashed)(out, ops[i].target.token);
+        const struct op_release *r = &ops[i].release;
+
+        (r->leave_tombstone ? command_uint : add_dashed)(out, r->target.token);
     }
 }
 

@@ -18,7 +18,7 @@ static void add_queue_keys(struct buf *out, struct span name)
 static void call_acquire(struct buf *out, const struct op *op, const char *instance,
                          struct op_times times)
 {
-    const struct claim *c = &op->claim;
+    const struct claim *c = &op->acquire.claim;
 
     script_begin(out, op, times, LUA_FAIR_ACQUIRE, c->kind == OWNER_ANONYMOUS ? 5 : 7,
                  15);
@@ -31,9 +31,9 @@ static void call_acquire(struct buf *out, const struct op *op, const char *insta
     command_word(out, c->entry);
     command_word(out, c->member);
     command_uint(out, op->fair_wait_ms);
-    command_uint(out, op->enqueue ? 1 : 0);
+    command_uint(out, op->acquire.enqueue ? 1 : 0);
     command_key(out, SCRIPT_CHANNEL, op->name, SPAN_NONE);
-    command_uint(out, op->known > 0 ? 1 : 0);
+    command_uint(out, op->acquire.was_queued > 0 ? 1 : 0);
 }
 
 /* What queue.lua and leave.lua have in common, up to their own arguments. */
@@ -41,8 +41,8 @@ static void begin_members(struct buf *out, enum lua_id script, size_t args,
                           const struct op *op, const char *instance,
                           struct op_times times)
 {
-    assert(op->member_count <= OP_QUEUE_MAX);
-    script_begin(out, op, times, script, 4, 4 + args + op->member_count);
+    assert(op->queue.count <= OP_QUEUE_MAX);
+    script_begin(out, op, times, script, 4, 4 + args + op->queue.count);
     command_word(out, op->name);
     add_queue_keys(out, op->name);
     script_keys_end(out, op, op->name);
@@ -54,8 +54,8 @@ static void begin_members(struct buf *out, enum lua_id script, size_t args,
 
 static void add_members(struct buf *out, const struct op *op)
 {
-    for (size_t i = 0; i < op->member_count; i++) {
-        command_word(out, op->members[i]);
+    for (size_t i = 0; i < op->queue.count; i++) {
+        command_word(out, op->queue.members[i]);
     }
 }
 
@@ -64,8 +64,8 @@ static void add_since(struct buf *out, const struct op *op, struct op_times time
 {
     uint64_t now_ms = times.asked_us / 1000;
 
-    for (size_t i = 0; i < op->member_count && op->waited_ms != NULL; i++) {
-        uint64_t waited = op->waited_ms[i];
+    for (size_t i = 0; i < op->queue.count && op->queue.waited_ms != NULL; i++) {
+        uint64_t waited = op->queue.waited_ms[i];
 
         command_uint(out, waited < now_ms ? now_ms - waited : 0);
     }
@@ -74,12 +74,12 @@ static void add_since(struct buf *out, const struct op *op, struct op_times time
 static void call_queue(struct buf *out, const struct op *op, const char *instance,
                        struct op_times times)
 {
-    bool ordered = op->waited_ms != NULL;
+    bool ordered = op->queue.waited_ms != NULL;
 
-    begin_members(out, LUA_FAIR_QUEUE, 2 + (ordered ? op->member_count : 0), op,
+    begin_members(out, LUA_FAIR_QUEUE, 2 + (ordered ? op->queue.count : 0), op,
                   instance, times);
-    command_uint(out, ordered ? 2 : op->whole ? 1 : 0);
-    command_uint(out, op->known);
+    command_uint(out, ordered ? 2 : op->queue.whole ? 1 : 0);
+    command_uint(out, op->queue.known);
     add_members(out, op);
     add_since(out, op, times);
 }
@@ -89,10 +89,10 @@ bool script_call_fair(struct buf *out, const struct op *op, const char *instance
 {
     switch (op->kind) {
     case OP_ACQUIRE:
-        if (op->fair) {
+        if (op->acquire.fair) {
             call_acquire(out, op, instance, times);
         }
-        return op->fair;
+        return op->acquire.fair;
     case OP_QUEUE:
         call_queue(out, op, instance, times);
         return true;

@@ -7,7 +7,7 @@
 static bool is_short(const struct renew_item *item)
 {
     return item->kind == OWNER_ANONYMOUS && !item->exact && !item->fence &&
-           !item->kept && item->token != 0 &&
+           !item->has_keeper_key && item->token != 0 &&
            script_field_token(item->field) == item->token;
 }
 
@@ -19,8 +19,8 @@ static size_t count_short(const struct op *op)
     if (op->rw) {
         return 0; /* its script knows no such thing */
     }
-    while (count < op->item_count && is_short(&op->items[count]) &&
-           op->items[count].lease_ms == op->items[0].lease_ms) {
+    while (count < op->renew.count && is_short(&op->renew.items[count]) &&
+           op->renew.items[count].lease_ms == op->renew.items[0].lease_ms) {
         count++;
     }
     return count;
@@ -32,7 +32,7 @@ static void add_item(struct buf *out, const struct renew_item *item)
         script_kind_letter(item->kind),
         item->exact ? SPAN("x") : SPAN_NONE,
         item->fence ? SPAN("f") : SPAN_NONE,
-        item->kept ? SPAN("k") : SPAN_NONE,
+        item->has_keeper_key ? SPAN("k") : SPAN_NONE,
         item->lock_kind == KIND_WRITE  ? SPAN("w")
         : item->lock_kind == KIND_READ ? SPAN("r")
                                        : SPAN_NONE,
@@ -47,8 +47,8 @@ static void add_item(struct buf *out, const struct renew_item *item)
 
 static void add_keys(struct buf *out, const struct op *op, size_t shorts)
 {
-    for (size_t i = 0; i < op->item_count; i++) {
-        const struct renew_item *item = &op->items[i];
+    for (size_t i = 0; i < op->renew.count; i++) {
+        const struct renew_item *item = &op->renew.items[i];
 
         command_word(out, item->name);
         if (i < shorts) {
@@ -60,16 +60,16 @@ static void add_keys(struct buf *out, const struct op *op, size_t shorts)
             script_key_of(out, SCRIPT_KEEPER, item->name, item->field);
         }
     }
-    script_keys_end(out, op, op->items[0].name);
+    script_keys_end(out, op, op->renew.items[0].name);
 }
 
 void script_call_renew(struct buf *out, const struct op *op, const char *instance,
                        struct op_times times)
 {
-    size_t shorts = count_short(op), others = op->item_count - shorts;
+    size_t shorts = count_short(op), others = op->renew.count - shorts;
     size_t args = (op->rw ? 3 : 5) + shorts + 5 * others;
 
-    assert(op->item_count <= OP_RENEW_MAX);
+    assert(op->renew.count <= OP_RENEW_MAX);
     script_begin(out, op, times, op->rw ? LUA_RW_RENEW : LUA_RENEW, shorts + 2 * others,
                  args);
     add_keys(out, op, shorts);
@@ -78,12 +78,12 @@ void script_call_renew(struct buf *out, const struct op *op, const char *instanc
     command_uint(out, OP_FENCE_TTL_MS);
     if (!op->rw) {
         command_uint(out, shorts);
-        command_uint(out, shorts > 0 ? op->items[0].lease_ms : 0);
+        command_uint(out, shorts > 0 ? op->renew.items[0].lease_ms : 0);
     }
     for (size_t i = 0; i < shorts; i++) {
-        command_uint(out, op->items[i].token);
+        command_uint(out, op->renew.items[i].token);
     }
-    for (size_t i = shorts; i < op->item_count; i++) {
-        add_item(out, &op->items[i]);
+    for (size_t i = shorts; i < op->renew.count; i++) {
+        add_item(out, &op->renew.items[i]);
     }
 }

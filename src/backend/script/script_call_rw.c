@@ -49,7 +49,7 @@ static void add_prefix(struct buf *out, const char *prefix, const struct op *op)
 static void call_acquire(struct buf *out, const struct op *op, const char *instance,
                          struct op_times times)
 {
-    const struct claim *c = &op->claim;
+    const struct claim *c = &op->acquire.claim;
 
     begin_rw_call(out, LUA_RW_ACQUIRE, op, 15, times);
     script_owner_kind(out, c->kind);
@@ -58,7 +58,7 @@ static void call_acquire(struct buf *out, const struct op *op, const char *insta
     command_uint(out, script_helper_ttl(c->lease_ms));
     command_uint(out, op->seen_token);
     command_word(out, claim_word(c));
-    command_uint(out, op->reenter_only ? 1 : 0);
+    command_uint(out, op->acquire.reenter_only ? 1 : 0);
     command_word(out, span_str(instance));
     command_uint(out, times.asked_us);
     command_word(out, c->entry);
@@ -71,11 +71,11 @@ static void call_acquire(struct buf *out, const struct op *op, const char *insta
 static void call_release(struct buf *out, const struct op *op, const char *instance,
                          struct op_times times)
 {
-    const struct claim *next = &op->claim;
+    const struct claim *next = &op->release.next;
 
-    begin_rw_call(out, LUA_RW_RELEASE, op, op->has_next ? 22 : 14, times);
-    script_target(out, &op->target);
-    add_target_kind(out, op->target.lock_kind);
+    begin_rw_call(out, LUA_RW_RELEASE, op, op->release.has_next ? 22 : 14, times);
+    script_target(out, &op->release.target);
+    add_target_kind(out, op->release.target.lock_kind);
     script_release_flags(out, op);
     command_word(out, span_str(instance));
     add_prefix(out, "", op);
@@ -83,8 +83,8 @@ static void call_release(struct buf *out, const struct op *op, const char *insta
     add_prefix(out, SCRIPT_ENDED, op);
     add_prefix(out, SCRIPT_READER, op);
     add_channel(out, op->name);
-    command_uint(out, op_ended_ms(op));
-    if (op->has_next) {
+    command_uint(out, op_tombstone_ms(op));
+    if (op->release.has_next) {
         script_owner_kind(out, next->kind);
         add_claim_kind(out, next->lock_kind);
         command_word(out, claim_word(next));
@@ -100,15 +100,15 @@ static void call_attach(struct buf *out, const struct op *op, const char *instan
                         struct op_times times)
 {
     begin_rw_call(out, LUA_RW_ATTACH, op, 14, times);
-    script_target(out, &op->target);
-    add_target_kind(out, op->target.lock_kind);
+    script_target(out, &op->attach.target);
+    add_target_kind(out, op->attach.target.lock_kind);
     command_word(out, span_str(instance));
     add_prefix(out, "", op);
     add_prefix(out, SCRIPT_KEEPER, op);
     add_prefix(out, SCRIPT_READER, op);
-    command_uint(out, op->lease_ms);
-    command_uint(out, script_helper_ttl(op->lease_ms));
-    command_uint(out, op->exact ? 1 : 0);
+    command_uint(out, op->attach.lease_ms);
+    command_uint(out, script_helper_ttl(op->attach.lease_ms));
+    command_uint(out, op->attach.exact ? 1 : 0);
     command_uint(out, times.asked_us);
 }
 

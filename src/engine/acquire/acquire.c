@@ -19,9 +19,9 @@ static void send_acquire(struct engine *eng, enum inflight_kind kind, struct loc
     in_flight->lease_ms = waiter_lease(eng, w);
     w->in_flight = in_flight;
     op = inflight_op(eng, in_flight, OP_ACQUIRE);
-    op->reenter_only = reenter_only;
+    op->acquire.reenter_only = reenter_only;
     op->rw = lock->rw;
-    op_fill_claim(eng, op, w->spec, in_flight->lease_ms);
+    op->acquire.claim = op_make_claim(eng, w->spec, in_flight->lease_ms);
     fair_fill_claim(eng, op, w);
     if (kind == INFLIGHT_ASK) {
         lock_open_activity(eng, lock)->asking = in_flight;

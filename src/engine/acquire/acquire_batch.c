@@ -28,7 +28,6 @@ void acquire_ask_batch(struct engine *eng, struct waiter *const *waiters, size_t
     for (size_t i = 0; i < count; i++) {
         struct waiter *w = waiters[i];
         struct inflight_op *part = inflight_new(eng, INFLIGHT_ASK, w->lock);
-        struct op one;
 
         part->waiter = w;
         part->spec = spec_ref(w->spec);
@@ -37,14 +36,14 @@ void acquire_ask_batch(struct engine *eng, struct waiter *const *waiters, size_t
         lock_open_activity(eng, w->lock)->asking = part;
         w->lock->ask = false;
         all->parts[i] = part;
-        op_fill_claim(eng, &one, w->spec, part->lease_ms);
-        items[i] = (struct batch_item){ .name = op_copy(eng, lock_name(w->lock)),
-                                        .claim = one.claim };
+        items[i] =
+            (struct batch_item){ .name = op_copy(eng, lock_name(w->lock)),
+                                 .claim = op_make_claim(eng, w->spec, part->lease_ms) };
     }
     op = inflight_op(eng, all, OP_ACQUIRE_BATCH);
     op->group = waiters[0]->lock->group;
-    op->batch = items;
-    op->batch_count = count;
+    op->batch.items = items;
+    op->batch.count = count;
 }
 
 /* Whether a waiter was asked for by a later request, which was not behind others: the

@@ -229,15 +229,15 @@ void fair_fill_claim(struct engine *eng, struct op *op, struct waiter *w)
     if (f == NULL || w->lock->rw) {
         return;
     }
-    op->fair = true;
+    op->acquire.fair = true;
     if (w->place == PLACE_TOLD && waiter_is_head(w)) {
-        op->known = 1; /* if it was thrown out, it goes back first */
+        op->acquire.was_queued = true; /* if it was thrown out, it goes back first */
     }
-    if (op->reenter_only || !fair_stays(w) || w->place == PLACE_TOLD ||
+    if (op->acquire.reenter_only || !fair_stays(w) || w->place == PLACE_TOLD ||
         (w->place == PLACE_ASKED && being_named(f, w))) {
         return;
     }
-    op->enqueue = true;
+    op->acquire.enqueue = true;
     fair_place_given(eng, f, w, op->id);
     if (f->last == NULL) {
         f->last = w;

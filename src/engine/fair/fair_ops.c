@@ -117,7 +117,7 @@ static void send_queue(struct engine *eng, struct fair *f, bool whole)
                    whole && f->sweep);
     if (whole) {
         name_places(eng, f, PLACE_TOLD, &n);
-        op->known = n.count;
+        op->queue.known = n.count;
         name_places(eng, f, PLACE_ASKED, &n);
         f->refreshed = eng->now;
         f->refresh_at = eng->now + fair_interval(eng);
@@ -132,10 +132,10 @@ static void send_queue(struct engine *eng, struct fair *f, bool whole)
         fair_place_given(eng, f, w, n.op);
         f->last = w;
     }
-    op->whole = whole;
-    op->members = n.members;
-    op->waited_ms = n.waited_ms;
-    op->member_count = n.count;
+    op->queue.whole = whole;
+    op->queue.members = n.members;
+    op->queue.waited_ms = n.waited_ms;
+    op->queue.count = n.count;
     f->queue = in_flight;
 }
 
@@ -155,8 +155,8 @@ static void send_leaves(struct engine *eng, struct fair *f)
         list_del(&leave->in_fair);
         list_append(&f->leaving, &leave->in_fair);
     }
-    op->members = members;
-    op->member_count = count;
+    op->queue.members = members;
+    op->queue.count = count;
     f->leave = in_flight;
 }
 

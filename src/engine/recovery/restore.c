@@ -212,11 +212,11 @@ static void send_restore(struct engine *eng, struct hold *h)
     kept = effects_alloc(&eng->fx, room * sizeof(*kept));
     op = inflight_op(eng, w, OP_RESTORE);
     op->rw = lock_mode_is_rw(h->lock_kind);
-    op->token = h->token;
-    op->keeper = h->keeper_key;
-    op->kept = kept;
-    op->kept_count = list_kept(eng, h, kept);
-    op->claim = (struct claim){
+    op->restore.token = h->token;
+    op->restore.has_keeper_key = h->keeper_key;
+    op->restore.entries = kept;
+    op->restore.entry_count = list_kept(eng, h, kept);
+    op->restore.claim = (struct claim){
         .lock_kind = h->lock_kind,
         .kind = h->kind,
         .field = op_copy(eng, hold_field(h)),

@@ -35,8 +35,8 @@ struct pending_release {
     bool may_have_run;
     bool if_keeper;
     bool force;
-    bool mark;
-    bool undo; /* the undo of a grant that may not even have happened */
+    bool leave_tombstone; /* as in op_release */
+    bool undo;            /* the undo of a grant that may not even have happened */
     /* sent so that others may have been granted the lock after it */
     bool may_free;
     bool rw;              /* the lock class that it is sent for */

@@ -100,7 +100,7 @@ static struct waiter *find_successor(const struct engine *eng, const struct lock
  * tombstone when it renews, or it reports a loss to its client: so the tombstone lives
  * for a third of the lease, and for all that may hold up that renewal. The other daemon
  * is taken to have our configuration. */
-static uint64_t ended_ms(const struct engine *eng)
+static uint64_t tombstone_ms(const struct engine *eng)
 {
     return eng->cfg.watchdog_ms / 3 + ENDED_RENEWALS * eng->cfg.redis_timeout_ms +
            ENGINE_STALL_MS;
@@ -111,6 +111,7 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
     struct waiter *next = d->force || d->parallel ? NULL : find_successor(eng, lock, d);
     struct inflight_op *w = inflight_new(eng, INFLIGHT_RELEASE, lock);
     struct op *op;
+    struct op_release *r;
 
     if (d->next == NULL && next != NULL) {
         d->next = spec_ref(next->spec);
@@ -127,19 +128,20 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
         d->was_held = h != NULL && hold_is_certain(eng, h);
     }
     op = inflight_op(eng, w, OP_RELEASE);
-    op->target = op_target(eng, &d->target);
-    op->if_keeper = d->if_keeper;
-    op->force = d->force;
     op->rw = d->rw;
-    op->mark = d->mark;
-    op->bury = d->again && d->mark;
-    op->ended_ms = ended_ms(eng);
-    op->subscribed = lock->sub != SUB_NONE;
+    r = &op->release;
+    r->target = op_make_target(eng, &d->target);
+    r->if_keeper = d->if_keeper;
+    r->force = d->force;
+    r->leave_tombstone = d->leave_tombstone;
+    r->tombstone_if_missing = d->again && d->leave_tombstone;
+    r->tombstone_ms = tombstone_ms(eng);
+    r->subscribed = lock->sub != SUB_NONE;
     if (d->local != NULL && d->local->hold->until > eng->now) {
         uint64_t left = d->local->hold->until - eng->now;
 
         /* More than it can have: renewals may have run that nobody confirmed. */
-        op->lease_ms = 2 * (left > eng->cfg.watchdog_ms ? left : eng->cfg.watchdog_ms);
+        r->ends_in_ms = 2 * (left > eng->cfg.watchdog_ms ? left : eng->cfg.watchdog_ms);
     }
     if (d->next == NULL) {
         d->may_free = true;
@@ -151,10 +153,10 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
         w->waiter = next;
         next->in_flight = w;
     }
-    op->has_next = true;
+    r->has_next = true;
     /* A repetition only finds out: it must not give the lock away otherwise. */
-    op->yield = d->tries > 1 && next == NULL ? YIELD_ALWAYS : choose_yield(eng, lock);
-    d->may_free = d->may_free || op->yield != YIELD_NEVER ||
-                  lock->activity->fair != NULL || d->rw;
-    op_fill_claim(eng, op, d->next, w->lease_ms);
+    r->yield = d->tries > 1 && next == NULL ? YIELD_ALWAYS : choose_yield(eng, lock);
+    d->may_free =
+        d->may_free || r->yield != YIELD_NEVER || lock->activity->fair != NULL || d->rw;
+    r->next = op_make_claim(eng, d->next, w->lease_ms);
 }

@@ -98,7 +98,7 @@ static void replay_release(struct engine *eng, struct logged_release *e)
     d->rw = e->rw;
     d->guessed = false;
     d->if_keeper = e->if_keeper;
-    d->mark = !e->if_keeper;
+    d->leave_tombstone = !e->if_keeper;
     d->again = true;
     d->give_up_at = eng->now + eng->cfg.watchdog_ms + eng->cfg.redis_timeout_ms;
 }

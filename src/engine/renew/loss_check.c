@@ -225,8 +225,8 @@ static void send_loss_check(struct engine *eng, const struct inflight_op *about,
     op = inflight_op(eng, check, OP_RENEW);
     op->group = about->lock->group;
     op->rw = lock_mode_is_rw(es->list[0]->hold->lock_kind);
-    op->items = items;
-    op->item_count = es->count;
+    op->renew.items = items;
+    op->renew.count = es->count;
 }
 
 bool loss_check_begin(struct engine *eng, struct inflight_op *w,

@@ -96,7 +96,7 @@ static void fill_item(struct engine *eng, struct renew_item *item,
         .token = h->token,
         .exact = h->exact_ms != 0,
         .fence = eng->now - h->fence_at >= OP_FENCE_TTL_MS / 2,
-        .kept = h->keeper_key,
+        .has_keeper_key = h->keeper_key,
     };
 }
 
@@ -159,8 +159,8 @@ static void send_batch(struct engine *eng, struct renew_queue *d)
     op = inflight_op(eng, w, OP_RENEW);
     op->group = d->group;
     op->rw = d->rw;
-    op->items = items;
-    op->item_count = w->hold_count;
+    op->renew.items = items;
+    op->renew.count = w->hold_count;
 }
 
 void renew_flush(struct engine *eng)

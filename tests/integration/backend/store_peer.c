@@ -207,11 +207,11 @@ void peer_acquire(struct peer *p, const char *name, uint64_t id)
         .kind = OP_ACQUIRE,
         .id = id,
         .name = span_str(name),
-        .claim = { .kind = OWNER_ANONYMOUS, .lease_ms = PEER_LEASE },
+        .acquire.claim = { .kind = OWNER_ANONYMOUS, .lease_ms = PEER_LEASE },
     };
 
     (void)snprintf(request, sizeof request, "%s:%s", PEER_INSTANCE, name);
-    op.claim.entry = span_str(request);
+    op.acquire.claim.entry = span_str(request);
     p->in_call = true;
     store_submit(p->store, &op);
     p->in_call = false;
@@ -224,12 +224,12 @@ void peer_release(struct peer *p, const char *name, uint64_t id)
         .kind = OP_RELEASE,
         .id = id,
         .name = span_str(name),
-        .target = { .kind = TARGET_REQUEST },
-        .mark = true,
+        .release.target = { .kind = TARGET_REQUEST },
+        .release.leave_tombstone = true,
     };
 
     (void)snprintf(request, sizeof request, "%s:%s", PEER_INSTANCE, name);
-    op.target.entry = span_str(request);
+    op.release.target.entry = span_str(request);
     p->in_call = true;
     store_submit(p->store, &op);
     p->in_call = false;

@@ -13,7 +13,8 @@ static void on_send(void *ctx, unsigned node, const struct op *op)
     bt.sent[bt.count].op = *op;
     bt.sent[bt.count].answered = false;
     (void)memcpy(bt.sent[bt.count].field,
-                 op->claim.field.ptr ? op->claim.field.ptr : "", op->claim.field.len);
+                 op->acquire.claim.field.ptr ? op->acquire.claim.field.ptr : "",
+                 op->acquire.claim.field.len);
     bt.count++;
 }
 
@@ -74,7 +75,7 @@ void bt_acquire(void)
     coordinator_submit(bt.ballot, &(struct op){ .kind = OP_ACQUIRE,
                                                 .id = 7,
                                                 .name = SPAN("job"),
-                                                .claim = BT_CLAIM });
+                                                .acquire.claim = BT_CLAIM });
 }
 
 size_t bt_open_at(unsigned node)
@@ -112,7 +113,7 @@ void bt_obey(unsigned node)
     const struct op *op = &bt.sent[bt_open_at(node)].op;
 
     bt_answer(node, (struct op_result){ .status = OP_OK,
-                                        .token = op->propose,
+                                        .token = op->acquire.propose,
                                         .count = op->kind == OP_ACQUIRE,
                                         .freed = op->kind == OP_RELEASE });
 }
@@ -129,10 +130,11 @@ void bt_ck_asked(unsigned node, enum op_kind kind)
 
 void bt_release(enum target_kind kind)
 {
-    coordinator_submit(bt.ballot, &(struct op){ .kind = OP_RELEASE,
-                                                .id = 8,
-                                                .name = SPAN("job"),
-                                                .target = { .kind = kind,
-                                                            .field = BT_CLAIM.field,
-                                                            .token = 50 } });
+    coordinator_submit(
+        bt.ballot,
+        &(struct op){
+            .kind = OP_RELEASE,
+            .id = 8,
+            .name = SPAN("job"),
+            .release.target = { .kind = kind, .field = BT_CLAIM.field, .token = 50 } });
 }

@@ -29,7 +29,7 @@ static void add_renew(uint64_t id, size_t count, const char *const *names)
 {
     struct renew_item items[8] = { 0 };
     const struct op op = {
-        .kind = OP_RENEW, .id = id, .items = items, .item_count = count
+        .kind = OP_RENEW, .id = id, .renew.items = items, .renew.count = count
     };
 
     for (size_t i = 0; i < count; i++) {

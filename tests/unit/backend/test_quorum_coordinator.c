@@ -12,7 +12,7 @@ START_TEST(a_majority_grants_and_nobody_is_waited_for)
     ck_assert_uint_eq(bt.results, 1);
     ck_assert_int_eq(bt.result.status, OP_OK);
     ck_assert_uint_eq(bt.result.id, 7);
-    ck_assert_uint_eq(bt.result.token, bt.sent[0].op.propose);
+    ck_assert_uint_eq(bt.result.token, bt.sent[0].op.acquire.propose);
     bt_obey(1);
     ck_assert_uint_eq(bt.results, 1);
     ck_assert(!bt_is_asked(0) && !bt_is_asked(1) && !bt_is_asked(2));
@@ -23,10 +23,10 @@ START_TEST(anonymous_claims_are_ids_to_the_nodes)
 {
     bt_begin(3);
     bt_acquire();
-    ck_assert_int_eq(bt.sent[0].op.claim.kind, OWNER_ID);
+    ck_assert_int_eq(bt.sent[0].op.acquire.claim.kind, OWNER_ID);
     ck_assert_str_eq(bt.sent[0].field, "latchd:0123456789abcdef:1");
-    ck_assert_uint_ge(bt.sent[0].op.propose, 5000000);
-    ck_assert_uint_eq(bt.sent[0].op.propose, bt.sent[2].op.propose);
+    ck_assert_uint_ge(bt.sent[0].op.acquire.propose, 5000000);
+    ck_assert_uint_eq(bt.sent[0].op.acquire.propose, bt.sent[2].op.acquire.propose);
     bt_end();
 }
 
@@ -43,7 +43,7 @@ START_TEST(a_minority_is_undone_and_who_was_late_as_well)
     ck_assert_int_eq(bt.result.ttl_ms, 300); /* 3 and 4 have not said anything */
     bt_obey(3);
     bt_ck_asked(3, OP_RELEASE);
-    ck_assert(bt.sent[bt_open_at(3)].op.if_keeper);
+    ck_assert(bt.sent[bt_open_at(3)].op.release.if_keeper);
     bt_busy(4, 50);
     ck_assert(!bt_is_asked(4));
     bt_obey(3);
@@ -117,8 +117,8 @@ START_TEST(a_higher_token_elsewhere_is_passed)
     bt_answer(1, (struct op_result){ .status = OP_BEHIND, .token = high });
     bt_answer(2, (struct op_result){ .status = OP_BEHIND, .token = high + 5 });
     ck_assert_uint_eq(bt.results, 0);
-    ck_assert_uint_gt(bt.sent[bt_open_at(0)].op.propose, high + 5);
-    ck_assert(bt.sent[bt_open_at(0)].op.level);
+    ck_assert_uint_gt(bt.sent[bt_open_at(0)].op.acquire.propose, high + 5);
+    ck_assert(bt.sent[bt_open_at(0)].op.acquire.raise_token);
     bt_obey(1);
     bt_obey(0);
     ck_assert_int_eq(bt.result.status, OP_OK);
@@ -133,7 +133,7 @@ START_TEST(tokens_that_differ_are_levelled)
     bt_answer(0, (struct op_result){ .status = OP_OK, .token = 100, .attached = true });
     bt_obey(1);
     ck_assert_uint_eq(bt.results, 0);
-    ck_assert(bt.sent[bt.count - 1].op.level);
+    ck_assert(bt.sent[bt.count - 1].op.acquire.raise_token);
     bt_answer(2, (struct op_result){ .status = OP_LATE }); /* of the first asking */
     bt_obey(0);
     bt_obey(1);
@@ -190,13 +190,13 @@ START_TEST(what_another_daemon_was_granted_is_only_looked_at)
 {
     bt_begin(3);
     bt_acquire();
-    ck_assert(bt.sent[bt_open_at(0)].op.look);
+    ck_assert(bt.sent[bt_open_at(0)].op.acquire.leave_keeper);
     bt_answer(0, THEIRS);
     bt_busy(1, 100);
     bt_busy(2, 100);
     ck_assert(!bt_is_asked(0));
     bt_pass(10); /* it is asked for again, as it may be about to have a majority */
-    ck_assert(bt.sent[bt_open_at(0)].op.look);
+    ck_assert(bt.sent[bt_open_at(0)].op.acquire.leave_keeper);
     bt_end();
 }
 
@@ -223,7 +223,7 @@ START_TEST(what_was_taken_over_is_not_undone)
     bt_answer(0, THEIRS);
     bt_answer(2, THEIRS);
     bt_busy(1, 100);
-    ck_assert(!bt.sent[bt_open_at(0)].op.look);
+    ck_assert(!bt.sent[bt_open_at(0)].op.acquire.leave_keeper);
     bt_answer(0, TAKEN);
     bt_busy(1, 100);
     bt_busy(2, 100); /* it ended there meanwhile */
@@ -297,8 +297,8 @@ START_TEST(who_came_back_empty_grants_nothing_new)
     coordinator_node_up(bt.ballot, 1, false, 2000);
     ck_assert_uint_eq(coordinator_abstains(bt.ballot, 1), QUARANTINE_MS - 2000);
     bt_acquire();
-    ck_assert(bt.sent[bt_open_at(1)].op.reenter_only);
-    ck_assert(!bt.sent[bt_open_at(0)].op.reenter_only);
+    ck_assert(bt.sent[bt_open_at(1)].op.acquire.reenter_only);
+    ck_assert(!bt.sent[bt_open_at(0)].op.acquire.reenter_only);
     bt_busy(1, -2);
     bt_busy(0, 50000);
     ck_assert_int_eq(bt.result.status, OP_BUSY);
@@ -306,6 +306,6 @@ START_TEST(who_came_back_empty_grants_nothing_new)
     bt_busy(2, 100);
     bt_pass(QUARANTINE_MS);
     bt_acquire();
-    ck_assert(!bt.sent[bt_open_at(1)].op.reenter_only);
+    ck_assert(!bt.sent[bt_open_at(1)].op.acquire.reenter_only);
     bt_end();
 }

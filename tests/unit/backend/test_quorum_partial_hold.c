@@ -40,8 +40,8 @@ START_TEST(who_refused_is_told_soon)
     look_says(1, RENEW_OK);
     bt_ck_asked(2, OP_RESTORE);
     op = &bt.sent[bt_open_at(2)].op;
-    ck_assert_uint_eq(op->token, bt.result.token);
-    ck_assert_uint_eq(op->claim.lease_ms, LEASE_MS - SOON);
+    ck_assert_uint_eq(op->restore.token, bt.result.token);
+    ck_assert_uint_eq(op->restore.claim.lease_ms, LEASE_MS - SOON);
     bt_answer(2, (struct op_result){ .status = OP_OK });
     bt_pass(SOON);
     for (unsigned i = 0; i < 3; i++) {
@@ -185,7 +185,9 @@ START_TEST(renewals_that_are_confirmed_prolong_it, 2)
     struct renew_item item = { .name = SPAN("job"),
                                .field = BT_CLAIM.field,
                                .lease_ms = LEASE_MS };
-    struct op op = { .kind = OP_RENEW, .id = 9, .items = &item, .item_count = 1 };
+    struct op op = {
+        .kind = OP_RENEW, .id = 9, .renew.items = &item, .renew.count = 1
+    };
 
     grant_barely();
     item.token = bt.result.token;
@@ -208,7 +210,9 @@ START_TEST(a_lease_that_was_cut_is_not_made_longer)
     struct renew_item item = {
         .name = SPAN("job"), .field = BT_CLAIM.field, .lease_ms = 100, .exact = true
     };
-    struct op op = { .kind = OP_RENEW, .id = 9, .items = &item, .item_count = 1 };
+    struct op op = {
+        .kind = OP_RENEW, .id = 9, .renew.items = &item, .renew.count = 1
+    };
 
     grant_barely();
     item.token = bt.result.token;
@@ -221,7 +225,7 @@ START_TEST(a_lease_that_was_cut_is_not_made_longer)
     look_says(1, RENEW_OK);
     look_says(2, RENEW_GONE);
     bt_ck_asked(2, OP_RESTORE);
-    ck_assert_uint_eq(bt.sent[bt_open_at(2)].op.claim.lease_ms, 100);
+    ck_assert_uint_eq(bt.sent[bt_open_at(2)].op.restore.claim.lease_ms, 100);
     bt_end();
 }
 
@@ -231,12 +235,12 @@ START_TEST(an_undo_takes_the_token_back)
 
     bt_begin(3);
     bt_acquire();
-    token = bt.sent[0].op.propose;
+    token = bt.sent[0].op.acquire.propose;
     bt_obey(0);
     bt_busy(1, 100);
     bt_busy(2, 100);
     bt_ck_asked(0, OP_RELEASE);
-    ck_assert_uint_eq(bt.sent[bt_open_at(0)].op.untold, token);
+    ck_assert_uint_eq(bt.sent[bt_open_at(0)].op.release.unsent_from, token);
     bt_end();
 }
 
@@ -247,17 +251,17 @@ START_TEST(an_undo_that_was_not_done_takes_all_tokens_back)
 
     bt_begin(3);
     bt_acquire();
-    first = bt.sent[0].op.propose;
+    first = bt.sent[0].op.acquire.propose;
     bt_busy(1, 100);
     bt_busy(2, 100);
     bt_acquire();
     bt_obey(0);
-    ck_assert_uint_eq(bt.sent[bt_open_at(0)].op.untold, first);
+    ck_assert_uint_eq(bt.sent[bt_open_at(0)].op.acquire.unsent_from, first);
     bt_obey(0);
     bt_busy(1, 100);
     bt_busy(2, 100);
     bt_ck_asked(0, OP_RELEASE);
-    ck_assert_uint_eq(bt.sent[bt_open_at(0)].op.untold, first);
+    ck_assert_uint_eq(bt.sent[bt_open_at(0)].op.release.unsent_from, first);
     bt_end();
 }
 
@@ -270,6 +274,6 @@ START_TEST(who_has_an_older_token_does_not_change_it)
     ck_assert_uint_eq(bt.results, 0);
     bt_obey(2);
     ck_assert_uint_eq(bt.results, 1);
-    ck_assert_uint_eq(bt.result.token, bt.sent[1].op.propose);
+    ck_assert_uint_eq(bt.result.token, bt.sent[1].op.acquire.propose);
     bt_end();
 }

@@ -17,7 +17,7 @@ START_TEST(a_release_goes_on_where_it_was_not_answered)
     coordinator_node_up(bt.ballot, 2, true, OLD);
     bt_ck_asked(2, OP_RELEASE);
     /* It may have it under the token of an earlier try. */
-    ck_assert_uint_eq(bt.sent[bt_open_at(2)].op.target.token, 0);
+    ck_assert_uint_eq(bt.sent[bt_open_at(2)].op.release.target.token, 0);
     bt_answer(2, (struct op_result){ .status = OP_NOTHELD });
     coordinator_stats(bt.ballot, &stats);
     ck_assert_uint_eq(stats.deferred_ops, 0);
@@ -85,7 +85,9 @@ START_TEST(votes_on_a_renewal, TEST_ROWS(RENEWALS))
     struct renew_item item = {
         .name = SPAN("job"), .field = BT_CLAIM.field, .lease_ms = LEASE_MS, .token = 50
     };
-    struct op op = { .kind = OP_RENEW, .id = 9, .items = &item, .item_count = 1 };
+    struct op op = {
+        .kind = OP_RENEW, .id = 9, .renew.items = &item, .renew.count = 1
+    };
 
     bt_begin(3);
     coordinator_submit(bt.ballot, &op);
@@ -108,13 +110,13 @@ START_TEST(votes_on_a_renewal, TEST_ROWS(RENEWALS))
 
 static void attach(void)
 {
-    coordinator_submit(bt.ballot,
-                       &(struct op){ .kind = OP_ATTACH,
-                                     .id = 11,
-                                     .name = SPAN("job"),
-                                     .target = { .kind = TARGET_TOKEN, .token = 5 },
-                                     .lease_ms = LEASE_MS,
-                                     .exact = true });
+    coordinator_submit(
+        bt.ballot, &(struct op){ .kind = OP_ATTACH,
+                                 .id = 11,
+                                 .name = SPAN("job"),
+                                 .attach.target = { .kind = TARGET_TOKEN, .token = 5 },
+                                 .attach.lease_ms = LEASE_MS,
+                                 .attach.exact = true });
 }
 
 static void has_it(unsigned node)
@@ -129,14 +131,14 @@ START_TEST(who_comes_back_is_looked_for_before_the_lease_is_raised)
 {
     bt_begin(3);
     attach();
-    ck_assert_uint_lt(bt.sent[bt_open_at(0)].op.lease_ms, LEASE_MS);
-    ck_assert(!bt.sent[bt_open_at(0)].op.exact);
+    ck_assert_uint_lt(bt.sent[bt_open_at(0)].op.attach.lease_ms, LEASE_MS);
+    ck_assert(!bt.sent[bt_open_at(0)].op.attach.exact);
     has_it(0);
     has_it(2);
     ck_assert_uint_eq(bt.results, 0);
     bt_answer(1, (struct op_result){ .status = OP_NOTHELD });
-    ck_assert_uint_eq(bt.sent[bt_open_at(0)].op.lease_ms, LEASE_MS);
-    ck_assert(bt.sent[bt_open_at(0)].op.exact);
+    ck_assert_uint_eq(bt.sent[bt_open_at(0)].op.attach.lease_ms, LEASE_MS);
+    ck_assert(bt.sent[bt_open_at(0)].op.attach.exact);
     has_it(2);
     has_it(0);
     ck_assert_int_eq(bt.result.status, OP_OK);
@@ -164,7 +166,9 @@ START_TEST(what_was_released_is_not_healed)
     struct renew_item item = { .name = SPAN("job"),
                                .field = BT_CLAIM.field,
                                .token = 50 };
-    struct op op = { .kind = OP_RENEW, .id = 9, .items = &item, .item_count = 1 };
+    struct op op = {
+        .kind = OP_RENEW, .id = 9, .renew.items = &item, .renew.count = 1
+    };
     enum renew_result votes[] = { RENEW_OK, RENEW_OK, RENEW_GONE };
 
     bt_begin(3);
@@ -247,7 +251,9 @@ START_TEST(an_entry_is_put_back_beside_others)
                                .entry = SPAN("id:1"),
                                .lease_ms = LEASE_MS,
                                .token = 50 };
-    struct op op = { .kind = OP_RENEW, .id = 9, .items = &item, .item_count = 1 };
+    struct op op = {
+        .kind = OP_RENEW, .id = 9, .renew.items = &item, .renew.count = 1
+    };
     enum renew_result votes[] = { RENEW_OK, RENEW_OK, RENEW_GONE };
 
     bt_begin(3);
@@ -257,7 +263,7 @@ START_TEST(an_entry_is_put_back_beside_others)
                          .status = OP_OK, .items = &votes[i], .item_count = 1 });
     }
     bt_ck_asked(2, OP_RESTORE);
-    ck_assert(bt.sent[bt_open_at(2)].op.level);
+    ck_assert(bt.sent[bt_open_at(2)].op.restore.raise_token);
     bt_end();
 }
 

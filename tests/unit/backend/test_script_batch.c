@@ -19,23 +19,23 @@ static struct op simple_acquire(const char *name)
                         .id = 7,
                         .name = span_str(name),
                         .seen_token = 41,
-                        .claim = { .kind = OWNER_ANONYMOUS,
-                                   .entry = SPAN("q:1"),
-                                   .member = SPAN("m"),
-                                   .lease_ms = 30000 } };
+                        .acquire.claim = { .kind = OWNER_ANONYMOUS,
+                                           .entry = SPAN("q:1"),
+                                           .member = SPAN("m"),
+                                           .lease_ms = 30000 } };
 }
 
 static struct op simple_release(const char *name)
 {
-    return (struct op){
-        .kind = OP_RELEASE,
-        .id = 8,
-        .name = span_str(name),
-        .mark = true,
-        .fair_wait_ms = 5000,
-        .ended_ms = 20001,
-        .target = { .kind = TARGET_FIELD, .field = SPAN("latchd:123"), .token = 123 }
-    };
+    return (struct op){ .kind = OP_RELEASE,
+                        .id = 8,
+                        .name = span_str(name),
+                        .release.leave_tombstone = true,
+                        .fair_wait_ms = 5000,
+                        .release.tombstone_ms = 20001,
+                        .release.target = { .kind = TARGET_FIELD,
+                                            .field = SPAN("latchd:123"),
+                                            .token = 123 } };
 }
 
 TEST_GROUP(.setup = setup);
@@ -46,12 +46,12 @@ START_TEST(what_happens_most_is_simple)
 
     ck_assert(script_batch_is_simple(&acquire));
     ck_assert(script_batch_is_simple(&release));
-    release.subscribed = true;
+    release.release.subscribed = true;
     ck_assert(script_batch_is_simple(&release));
-    release.target.token = 0; /* it is in the field */
+    release.release.target.token = 0; /* it is in the field */
     ck_assert(script_batch_is_simple(&release));
     script_batch_add(&gather, &release);
-    ck_assert_uint_eq(gather.releases.ops[0].target.token, 123);
+    ck_assert_uint_eq(gather.releases.ops[0].release.target.token, 123);
 }
 
 static void change_acquire(struct op *op, int how)
@@ -64,28 +64,28 @@ static void change_acquire(struct op *op, int how)
         op->grouped = true;
         break;
     case 2:
-        op->fair = true;
+        op->acquire.fair = true;
         break;
     case 3:
-        op->enqueue = true;
+        op->acquire.enqueue = true;
         break;
     case 4:
-        op->reenter_only = true;
+        op->acquire.reenter_only = true;
         break;
     case 5:
-        op->propose = 5;
+        op->acquire.propose = 5;
         break;
     case 6:
-        op->claim.kind = OWNER_ID;
+        op->acquire.claim.kind = OWNER_ID;
         break;
     case 7:
-        op->claim.kind = OWNER_NAMED;
+        op->acquire.claim.kind = OWNER_NAMED;
         break;
     case 8:
-        op->claim.lock_kind = KIND_FAIR;
+        op->acquire.claim.lock_kind = KIND_FAIR;
         break;
     case 9:
-        op->claim.lock_kind = KIND_WRITE;
+        op->acquire.claim.lock_kind = KIND_WRITE;
         break;
     case 10:
         op->kind = OP_ATTACH;
@@ -94,7 +94,7 @@ static void change_acquire(struct op *op, int how)
         op->name = SPAN_NONE;
         break;
     default:
-        op->claim.entry.len = SCRIPT_BATCH_TEXT_MAX;
+        op->acquire.claim.entry.len = SCRIPT_BATCH_TEXT_MAX;
         break;
     }
 }
@@ -117,40 +117,40 @@ static void change_release(struct op *op, int how)
         op->grouped = true;
         break;
     case 2:
-        op->target.field = SPAN("latchd:12x");
+        op->release.target.field = SPAN("latchd:12x");
         break;
     case 3:
-        op->has_next = true;
+        op->release.has_next = true;
         break;
     case 4:
-        op->if_keeper = true;
+        op->release.if_keeper = true;
         break;
     case 5:
-        op->force = true;
+        op->release.force = true;
         break;
     case 6:
-        op->untold = 5;
+        op->release.unsent_from = 5;
         break;
     case 7:
-        op->target.kind = TARGET_TOKEN;
+        op->release.target.kind = TARGET_TOKEN;
         break;
     case 8:
-        op->target.field = SPAN("latchd:");
+        op->release.target.field = SPAN("latchd:");
         break;
     case 9:
-        op->target.token = 124;
+        op->release.target.token = 124;
         break;
     case 10:
-        op->target.token = 12;
+        op->release.target.token = 12;
         break;
     case 11:
-        op->target.field = SPAN("latchd:0123");
+        op->release.target.field = SPAN("latchd:0123");
         break;
     case 12:
-        op->target.field = SPAN("latchd:id:123");
+        op->release.target.field = SPAN("latchd:id:123");
         break;
     default:
-        op->target.field = SPAN_NONE;
+        op->release.target.field = SPAN_NONE;
         break;
     }
 }
@@ -169,8 +169,8 @@ START_TEST(it_keeps_copies)
     struct op acquire = simple_acquire(name), release = simple_release("other");
     const struct op *kept = &gather.acquires.ops[0];
 
-    acquire.claim.entry = span_str(request);
-    release.target.field = span_str(field);
+    acquire.acquire.claim.entry = span_str(request);
+    release.release.target.field = span_str(field);
     script_batch_add(&gather, &acquire);
     script_batch_add(&gather, &release);
     memset(name, 'x', 4);
@@ -179,15 +179,15 @@ START_TEST(it_keeps_copies)
     ck_assert_uint_eq(gather.acquires.count, 1);
     ck_assert_uint_eq(kept->id, 7);
     ck_assert_uint_eq(kept->seen_token, 41);
-    ck_assert_uint_eq(kept->claim.lease_ms, 30000);
+    ck_assert_uint_eq(kept->acquire.claim.lease_ms, 30000);
     ck_assert(span_eq(kept->name, SPAN("name")));
-    ck_assert(span_eq(kept->claim.entry, SPAN("q:9")));
+    ck_assert(span_eq(kept->acquire.claim.entry, SPAN("q:9")));
     kept = &gather.releases.ops[0];
     ck_assert(script_batch_is_simple(kept));
     ck_assert_uint_eq(kept->fair_wait_ms, 5000);
-    ck_assert_uint_eq(kept->ended_ms, 20001);
+    ck_assert_uint_eq(kept->release.tombstone_ms, 20001);
     ck_assert(span_eq(kept->name, SPAN("other")));
-    ck_assert(span_eq(kept->target.field, SPAN("latchd:123")));
+    ck_assert(span_eq(kept->release.target.field, SPAN("latchd:123")));
 }
 
 static bool in_the_way(struct op op)
@@ -293,20 +293,21 @@ START_TEST(one_call_names_all_of_them)
     expect_call(acquires, "$1\r\n8\r\n" NAMES QUEUES COUNTERS FENCES STAMP(
                               "0000000000000042") "$7\r\n3630000\r\n$5\r\n30000\r\n$"
                                                   "3\r\nq:1\r\n$3\r\nq:1\r\n");
-    acquires[1].claim.lease_ms = 5;
+    acquires[1].acquire.claim.lease_ms = 5;
     expect_call(acquires, "$1\r\n8\r\n" NAMES QUEUES COUNTERS FENCES STAMP(
                               "0000000000000042") "$7\r\n3630000\r\n$5\r\n30000\r\n$"
                                                   "3\r\nq:1\r\n$3\r\nq:1\r\n"
                                                   "$5\r\n30000\r\n$1\r\n5\r\n");
-    releases[0].ended_ms = releases[1].ended_ms = 0; /* the least */
+    releases[0].release.tombstone_ms = releases[1].release.tombstone_ms =
+        0; /* the least */
     expect_call(releases, "$1\r\n4\r\n" NAMES QUEUES STAMP(
                               "0000000000000000") "$5\r\n20000\r\n$4\r\n5000\r\n$"
                                                   "3\r\n123\r\n");
-    releases[1].mark = false;
+    releases[1].release.leave_tombstone = false;
     expect_call(releases, "$1\r\n4\r\n" NAMES QUEUES STAMP(
                               "0000000000000000") "$5\r\n20000\r\n$4\r\n5000\r\n$"
                                                   "3\r\n123\r\n$4\r\n-123\r\n");
-    releases[1].ended_ms = 30000; /* the greatest is for all */
+    releases[1].release.tombstone_ms = 30000; /* the greatest is for all */
     expect_call(releases, "$1\r\n4\r\n" NAMES QUEUES STAMP(
                               "0000000000000000") "$5\r\n30000\r\n$4\r\n5000\r\n$"
                                                   "3\r\n123\r\n$4\r\n-123\r\n");

@@ -43,8 +43,8 @@ START_TEST(a_free_lock_is_granted_by_one_op)
     fixture_lock(&e, 1, "job", FOREVER);
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert_str_eq(op.name, "job");
-    ck_assert_int_eq(op.op.claim.kind, OWNER_ANONYMOUS);
-    ck_assert_uint_eq(op.op.claim.lease_ms, 30000);
+    ck_assert_int_eq(op.op.acquire.claim.kind, OWNER_ANONYMOUS);
+    ck_assert_uint_eq(op.op.acquire.claim.lease_ms, 30000);
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK, .token = 7, .count = 1 });
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_TOKEN).value, 7);
@@ -100,8 +100,8 @@ START_TEST(a_release_hands_over_in_the_same_op)
     fixture_lock(&e, 2, "job", FOREVER);
     fixture_unlock(&e, 1, "job", (struct hold_req){ 0 });
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(op.op.has_next);
-    ck_assert_int_eq(op.op.yield, YIELD_NEVER);
+    ck_assert(op.op.release.has_next);
+    ck_assert_int_eq(op.op.release.yield, YIELD_NEVER);
     ck_assert_str_eq(op.target_field, "latchd:100");
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK, .moved = true, .token = 101 });
@@ -141,8 +141,8 @@ START_TEST(a_release_hands_nothing_over_to_who_may_hold_already)
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK, .token = 100, .count = 1 });
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert_uint_eq(op.op.target.token, 7);
-    ck_assert(!op.op.has_next);
+    ck_assert_uint_eq(op.op.release.target.token, 7);
+    ck_assert(!op.op.release.has_next);
     fixture_answer(&e, &op, (struct op_result){ .status = OP_NOTHELD });
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
 }
@@ -160,8 +160,8 @@ START_TEST(a_waiter_that_left_during_the_hand_over_passes_it_on)
                    (struct op_result){ .status = OP_OK, .moved = true, .token = 101 });
     (void)fixture_hears(&e, 1, REPLY_INT);
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert_int_eq(op.op.target.kind, TARGET_REQUEST);
-    ck_assert(op.op.if_keeper && op.op.has_next);
+    ck_assert_int_eq(op.op.release.target.kind, TARGET_REQUEST);
+    ck_assert(op.op.release.if_keeper && op.op.release.has_next);
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK, .moved = true, .token = 102 });
     ck_assert_int_eq(fixture_hears(&e, 3, REPLY_TOKEN).value, 102);
@@ -181,7 +181,7 @@ START_TEST(a_hand_over_with_unknown_outcome_is_repeated_with_the_same_claim)
     fixture_answer(&e, &op, (struct op_result){ .status = OP_UNKNOWN });
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert_str_eq(op.entry, first);
-    ck_assert_int_eq(op.op.yield, YIELD_ALWAYS);
+    ck_assert_int_eq(op.op.release.yield, YIELD_ALWAYS);
     fixture_answer(&e, &op, (struct op_result){ .status = OP_NOTHELD });
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
     fixture_take_op(&e, OP_ACQUIRE, &op);
@@ -223,7 +223,7 @@ START_TEST(an_answer_that_comes_after_the_end_of_the_wait_is_undone)
                    (struct op_result){ .status = OP_OK, .token = 5, .count = 1 });
     fixture_hears_nothing(&e);
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(op.op.if_keeper);
+    ck_assert(op.op.release.if_keeper);
 }
 
 START_TEST(h10_a_grant_with_less_than_half_of_its_lease_left_is_given_back)
@@ -236,8 +236,9 @@ START_TEST(h10_a_grant_with_less_than_half_of_its_lease_left_is_given_back)
                    (struct op_result){ .status = OP_OK, .token = 5, .count = 1 });
     fixture_hears_nothing(&e);
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(op.op.if_keeper);
-    ck_assert(op.op.has_next); /* it is still the head: the undo may grant it anew */
+    ck_assert(op.op.release.if_keeper);
+    ck_assert(
+        op.op.release.has_next); /* it is still the head: the undo may grant it anew */
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK, .moved = true, .token = 6 });
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_TOKEN).value, 6);
@@ -257,7 +258,7 @@ START_TEST(a_late_grant_with_an_id_that_nobody_waits_for_any_more_is_given_back)
                    (struct op_result){ .status = OP_OK, .token = 5, .count = 1 });
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_BACKEND);
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(op.op.if_keeper);
+    ck_assert(op.op.release.if_keeper);
     ck_assert_str_eq(op.target_field, "latchd:id:aaaaaaaaaaaaaaaa");
 }
 
@@ -282,13 +283,13 @@ START_TEST(h23_after_a_second_of_hand_overs_the_lock_is_truly_released)
     fixture_lock(&e, 3, "job", FOREVER);
     fixture_unlock(&e, 1, "job", (struct hold_req){ 0 });
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert_int_eq(op.op.yield, YIELD_NEVER);
+    ck_assert_int_eq(op.op.release.yield, YIELD_NEVER);
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK, .moved = true, .token = 101 });
     fixture_pass(&e, 1000);
     fixture_unlock(&e, 2, "job", (struct hold_req){ 0 });
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert_int_eq(op.op.yield, YIELD_ALWAYS);
+    ck_assert_int_eq(op.op.release.yield, YIELD_ALWAYS);
     fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
     engine_on_message(e.engine, SPAN("job"),
                       false); /* our own release is no reason to hurry */

@@ -45,7 +45,7 @@ START_TEST(grace_0_frees_when_the_connection_closes)
     engine_on_conn_closed(e.engine, 1);
     fixture_collect(&e);
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(op.op.if_keeper);
+    ck_assert(op.op.release.if_keeper);
     fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
     ck_assert_str_eq(e.notices, "granted:job released:job");
 }

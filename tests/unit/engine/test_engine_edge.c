@@ -81,7 +81,7 @@ START_TEST(an_entry_without_connection_goes_though_another_came_later)
         }
     }
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(op.op.if_keeper);
+    ck_assert(op.op.release.if_keeper);
     fixture_answer(&e, &op, ONE_LEFT);
     ck_assert_str_eq(e.notices, "granted:job");
 }
@@ -112,12 +112,12 @@ START_TEST(an_owner_whose_question_redis_refused_asks_again)
     fixture_gives(&e, OP_ACQUIRE, BUSY);
     fixture_lock(&e, 2, "job", AS_O);
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(op.op.reenter_only);
+    ck_assert(op.op.acquire.reenter_only);
     fixture_answer(&e, &op, (struct op_result){ .status = OP_ERROR });
     fixture_no_op(&e); /* not at once */
     fixture_pass(&e, 200);
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(op.op.reenter_only);
+    ck_assert(op.op.acquire.reenter_only);
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK, .token = 9, .count = 2 });
     (void)fixture_hears(&e, 2, REPLY_TOKEN);

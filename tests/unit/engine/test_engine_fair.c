@@ -23,9 +23,9 @@ START_TEST(a_free_lock_is_taken_by_one_op_of_the_fair_kind)
 {
     fixture_lock(&e, 1, "job", FAIR);
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(op.op.fair);
-    ck_assert(op.op.enqueue);
-    ck_assert_uint_eq(op.op.known, 0);
+    ck_assert(op.op.acquire.fair);
+    ck_assert(op.op.acquire.enqueue);
+    ck_assert_uint_eq(op.op.acquire.was_queued, 0);
     ck_assert_uint_eq(op.op.fair_wait_ms, 30000);
     ck_assert_str_eq(op.member, "latchd:00000000000000aa:1");
     fixture_answer(&e, &op, GRANT(7));
@@ -50,9 +50,9 @@ START_TEST(the_head_joins_by_asking_and_the_others_behind_it)
     ck_assert_str_eq(e.subs, "+job");
     fair_subscribed(&e);
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(op.op.fair);
-    ck_assert(!op.op.enqueue); /* it stands there already */
-    ck_assert_uint_eq(op.op.known, 1);
+    ck_assert(op.op.acquire.fair);
+    ck_assert(!op.op.acquire.enqueue); /* it stands there already */
+    ck_assert_uint_eq(op.op.acquire.was_queued, 1);
     fixture_answer(&e, &op, BUSY(20000));
     fixture_lock(&e, 4, "job", FAIR);
     fair_joins(&e, "4", HELD);
@@ -139,11 +139,11 @@ START_TEST(plain_locks_that_find_a_queue_join_it_in_order)
         fixture_lock(&e, i, "job", PLAIN);
     }
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(!op.op.fair);
+    ck_assert(!op.op.acquire.fair);
     fixture_answer(&e, &op, BUSY(-2)); /* free, but others stand there */
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(op.op.fair);
-    ck_assert(op.op.enqueue);
+    ck_assert(op.op.acquire.fair);
+    ck_assert(op.op.acquire.enqueue);
     fixture_answer(&e, &op, BUSY(20000));
     fair_joins(&e, "2 3", HELD);
     fixture_no_op(&e);
@@ -161,7 +161,7 @@ START_TEST(a_release_that_sees_a_queue_makes_plain_waiters_join)
     (void)fixture_hears(&e, 9, REPLY_INT);
     fixture_pass(&e, 2);
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(op.op.enqueue);
+    ck_assert(op.op.acquire.enqueue);
     fixture_answer(&e, &op, BUSY(20000));
     fair_joins(&e, "3", HELD);
 }
@@ -175,7 +175,7 @@ START_TEST(without_waiters_and_without_a_queue_it_is_a_plain_lock_again)
     fixture_no_op(&e);
     fair_subscribed(&e);
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(!op.op.fair);
+    ck_assert(!op.op.acquire.fair);
 }
 
 START_TEST(while_others_stand_there_it_stays_fair)
@@ -189,7 +189,7 @@ START_TEST(while_others_stand_there_it_stays_fair)
     fair_joins(&e, "2", HELD);
     fair_subscribed(&e);
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(op.op.fair);
+    ck_assert(op.op.acquire.fair);
 }
 
 START_TEST(a_reserved_lock_is_not_asked_for_again_and_again_F1)
@@ -219,8 +219,8 @@ START_TEST(once_does_not_enqueue)
     fixture_lock(&e, 1, "job",
                  (struct lock_req){ .kind = KIND_FAIR, .has = LOCK_HAS_WAIT });
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(op.op.fair);
-    ck_assert(!op.op.enqueue);
+    ck_assert(op.op.acquire.fair);
+    ck_assert(!op.op.acquire.enqueue);
     fixture_answer(&e, &op, BUSY(500));
     (void)fixture_hears(&e, 1, REPLY_NULL);
     fixture_is_empty(&e);
@@ -231,8 +231,8 @@ START_TEST(once_finds_a_queue_asks_by_its_rules_and_gives_up)
     fixture_lock(&e, 1, "job", (struct lock_req){ .has = LOCK_HAS_WAIT });
     fixture_gives(&e, OP_ACQUIRE, BUSY(-2));
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(op.op.fair);
-    ck_assert(!op.op.enqueue);
+    ck_assert(op.op.acquire.fair);
+    ck_assert(!op.op.acquire.enqueue);
     fixture_answer(&e, &op, BUSY(500));
     (void)fixture_hears(&e, 1, REPLY_NULL);
 }
@@ -253,8 +253,8 @@ START_TEST(a_poll_with_keep_has_a_place_and_keeps_it)
     fair_wait(&e, 1);
     fixture_lock(&e, 2, "job", poll);
     fixture_take_op(&e, OP_ACQUIRE, &op); /* an ID asks for itself first */
-    ck_assert(op.op.reenter_only);
-    ck_assert(!op.op.enqueue);
+    ck_assert(op.op.acquire.reenter_only);
+    ck_assert(!op.op.acquire.enqueue);
     fixture_lock(&e, 3, "job", FAIR);
     fixture_no_op(&e); /* who came later joins later */
     fixture_answer(&e, &op, BUSY(20000));
@@ -281,9 +281,9 @@ START_TEST(the_refresh_names_all_in_order)
     }
     fixture_pass(&e, 2);
     fixture_take_op(&e, OP_QUEUE, &op);
-    ck_assert(op.op.whole);
+    ck_assert(op.op.queue.whole);
     ck_assert_str_eq(op.members, "1 2 3");
-    ck_assert_uint_eq(op.op.known, 3);
+    ck_assert_uint_eq(op.op.queue.known, 3);
     fixture_answer(&e, &op, HELD);
     fixture_no_op(&e);
 }
@@ -294,7 +294,7 @@ START_TEST(a_refresh_that_finds_it_free_makes_the_head_ask)
     engine_on_clock_jump(e.engine); /* the scores are worth nothing: at once */
     fixture_collect(&e);
     fixture_take_op(&e, OP_QUEUE, &op);
-    ck_assert(op.op.whole);
+    ck_assert(op.op.queue.whole);
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK, .ttl_ms = -2, .fair = true });
     fixture_gives(&e, OP_ACQUIRE, GRANT(7));
@@ -309,9 +309,9 @@ START_TEST(a_place_that_vanished_is_shown_again_soon)
     fixture_gives(&e, OP_ACQUIRE,
                   (struct op_result){ .status = OP_BUSY, .ttl_ms = 20000 });
     fixture_take_op(&e, OP_QUEUE, &op);
-    ck_assert(op.op.whole);
+    ck_assert(op.op.queue.whole);
     ck_assert_str_eq(op.members, "1 2");
-    ck_assert_uint_eq(op.op.known, 2);
+    ck_assert_uint_eq(op.op.queue.known, 2);
     fixture_answer(&e, &op, HELD);
     fixture_no_op(&e);
 }

@@ -150,7 +150,7 @@ START_TEST(who_goes_while_its_asking_is_in_flight_leaves_after_it)
 {
     fixture_lock(&e, 1, "job", FAIR);
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(op.op.enqueue);
+    ck_assert(op.op.acquire.enqueue);
     fixture_close(&e, 1);
     fixture_no_op(&e);
     fixture_answer(&e, &op, BUSY(20000));
@@ -189,7 +189,7 @@ START_TEST(an_asking_of_unknown_outcome_asks_for_its_place_again)
     fixture_lock(&e, 1, "job", FAIR);
     fixture_gives(&e, OP_ACQUIRE, UNKNOWN);
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(op.op.enqueue);
+    ck_assert(op.op.acquire.enqueue);
     fixture_close(&e, 1);
     fixture_answer(&e, &op, UNKNOWN);
     fixture_take_op(&e, OP_LEAVE, &op);
@@ -359,7 +359,7 @@ START_TEST(a_shorter_fair_wait_is_followed_at_run_time)
     fair_joins(&e, "2", HELD);
     fixture_pass(&e, 1001);
     fixture_take_op(&e, OP_QUEUE, &op);
-    ck_assert(op.op.whole);
+    ck_assert(op.op.queue.whole);
     ck_assert_uint_eq(op.op.fair_wait_ms, 3000);
 }
 
@@ -387,9 +387,9 @@ START_TEST(a_probe_that_finds_the_hold_leaves_nothing)
     fixture_lock(&e, 2, "job",
                  (struct lock_req){ .kind = KIND_FAIR, .owner = SPAN("o") });
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(op.op.reenter_only);
-    ck_assert(op.op.fair);
-    ck_assert(!op.op.enqueue);
+    ck_assert(op.op.acquire.reenter_only);
+    ck_assert(op.op.acquire.fair);
+    ck_assert(!op.op.acquire.enqueue);
     fixture_answer(&e, &op, GRANT(7));
     (void)fixture_hears(&e, 2, REPLY_TOKEN);
     fixture_no_op(&e);

@@ -115,7 +115,7 @@ START_TEST(since_when_each_waits_is_told_after_a_loss_and_not_else)
     lose();
     fixture_take_op(&e, OP_QUEUE, &op);
     ck_assert_str_eq(op.members, "1 2 3");
-    ck_assert(op.op.whole);
+    ck_assert(op.op.queue.whole);
     ck_assert_uint_eq(op.waited_ms[0], 1500);
     ck_assert_uint_eq(op.waited_ms[1], 1500);
     ck_assert_uint_eq(op.waited_ms[2], 500);
@@ -129,7 +129,7 @@ START_TEST(since_when_each_waits_is_told_after_a_loss_and_not_else)
     fixture_pass(&e, 10000);
     fixture_gives(&e, OP_ACQUIRE, BUSY(20000));
     fixture_take_op(&e, OP_QUEUE, &op);
-    ck_assert(op.op.whole);
-    ck_assert_ptr_null(op.op.waited_ms);
+    ck_assert(op.op.queue.whole);
+    ck_assert_ptr_null(op.op.queue.waited_ms);
     fixture_answer(&e, &op, HELD);
 }

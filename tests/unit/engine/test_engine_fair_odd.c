@@ -27,8 +27,8 @@ START_TEST(who_asks_while_it_joins_does_not_join_once_more)
         struct seen_op ask;
 
         fixture_take_op(&e, OP_ACQUIRE, &ask);
-        ck_assert(!ask.op.enqueue);
-        ck_assert_uint_eq(ask.op.known, 0);
+        ck_assert(!ask.op.acquire.enqueue);
+        ck_assert_uint_eq(ask.op.acquire.was_queued, 0);
         fixture_answer(&e, &op, HELD);
         fixture_answer(&e, &ask, BUSY(20000));
     }
@@ -46,8 +46,8 @@ START_TEST(only_the_head_goes_back_first_by_asking)
     fixture_lock(&e, 3, "job", req);
     (void)fixture_hears(&e, 2, REPLY_NULL);
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(op.op.reenter_only);
-    ck_assert_uint_eq(op.op.known, 0);
+    ck_assert(op.op.acquire.reenter_only);
+    ck_assert_uint_eq(op.op.acquire.was_queued, 0);
 }
 
 START_TEST(a_grant_that_is_told_after_a_later_naming_leaves)
@@ -107,8 +107,8 @@ START_TEST(a_name_that_turns_read_write_has_no_fair_queue)
         fixture_lock(&e, i, "job", (struct lock_req){ .kind = KIND_WRITE });
         if (i == 2) {
             fixture_take_op(&e, OP_ACQUIRE, &ask);
-            ck_assert(!ask.op.fair);
-            ck_assert(!ask.op.enqueue);
+            ck_assert(!ask.op.acquire.fair);
+            ck_assert(!ask.op.acquire.enqueue);
             fixture_answer(&e, &ask,
                            (struct op_result){ .status = OP_BUSY, .ttl_ms = 20000 });
         }
@@ -137,7 +137,7 @@ START_TEST(a_poll_that_is_first_gets_its_place_by_asking)
         &e, 1, "job",
         (struct lock_req){ .kind = KIND_FAIR, .id = UUID, .has = LOCK_HAS_WAIT });
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(op.op.enqueue);
+    ck_assert(op.op.acquire.enqueue);
     fixture_answer(&e, &op, BUSY(20000));
     (void)fixture_hears(&e, 1, REPLY_NULL);
     fixture_pass(&e, 2000);
@@ -151,7 +151,7 @@ START_TEST(a_poll_without_keep_has_no_place_though_it_comes_first)
                                     .id = UUID,
                                     .has = LOCK_HAS_WAIT | LOCK_HAS_KEEP });
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(!op.op.enqueue);
+    ck_assert(!op.op.acquire.enqueue);
 }
 
 START_TEST(a_name_of_another_type_is_heard_of_by_the_head)
@@ -187,8 +187,8 @@ START_TEST(nothing_is_granted_yet_but_places_are_given)
     fixture_collect(&e);
     fixture_lock(&e, 1, "job", FAIR);
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(op.op.reenter_only);
-    ck_assert(!op.op.enqueue);
+    ck_assert(op.op.acquire.reenter_only);
+    ck_assert(!op.op.acquire.enqueue);
     fixture_answer(&e, &op, (struct op_result){ .status = OP_BUSY, .ttl_ms = -2 });
     fair_joins(&e, "1",
                (struct op_result){ .status = OP_OK, .ttl_ms = -2, .fair = true });
@@ -197,7 +197,7 @@ START_TEST(nothing_is_granted_yet_but_places_are_given)
     fixture_no_op(&e);
     fixture_pass(&e, 2);
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(!op.op.reenter_only);
+    ck_assert(!op.op.acquire.reenter_only);
     fixture_answer(&e, &op, GRANT(7));
     (void)fixture_hears(&e, 1, REPLY_TOKEN);
 }

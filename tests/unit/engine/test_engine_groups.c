@@ -79,7 +79,7 @@ static void renewals(uint64_t ms, char *ret, size_t room)
         fixture_pass(&e, 100);
         while (e.op_count > 0) {
             ck_assert(e.ops[0].op.grouped);
-            for (size_t i = 0; i < e.ops[0].op.item_count; i++) {
+            for (size_t i = 0; i < e.ops[0].op.renew.count; i++) {
                 const char *name = e.ops[0].item_names[i];
 
                 ck_assert_uint_eq(by_letter(span_str(name)), e.ops[0].op.group);
@@ -136,7 +136,7 @@ static size_t asked(void)
 
     for (size_t i = 0; i < fx->count; i++) {
         if (fx->list[i]->kind == EFFECT_OP && fx->list[i]->op.kind == OP_RENEW) {
-            ck_assert_uint_eq(fx->list[i]->op.item_count, 1);
+            ck_assert_uint_eq(fx->list[i]->op.renew.count, 1);
             count++;
         }
     }
@@ -170,7 +170,7 @@ START_TEST(mlock_takes_the_names_of_a_group_by_one_script)
     fixture_mlock(&e, 1, "b2 a2 c1 a1 b1", ANYHOW);
     fixture_take_op(&e, OP_ACQUIRE_BATCH, &op);
     ck_assert_uint_eq(op.op.group, 0);
-    ck_assert_uint_eq(op.op.batch_count, 2);
+    ck_assert_uint_eq(op.op.batch.count, 2);
     ck_assert_str_eq(op.batch[1], "a2");
     fixture_answer(
         &e, &op,
@@ -214,7 +214,7 @@ START_TEST(locks_that_come_together_are_asked_for_by_group)
 
     ck_assert_uint_eq(engine_lock_batch(e.engine, reqs, 3), 2);
     fixture_collect(&e);
-    ck_assert_uint_eq(e.ops[0].op.batch_count, 2);
+    ck_assert_uint_eq(e.ops[0].op.batch.count, 2);
     fixture_gives_many(&e, 2, 10, ALL);
     ck_assert_uint_eq(engine_lock_batch(e.engine, reqs + 2, 1), 1);
     fixture_collect(&e);

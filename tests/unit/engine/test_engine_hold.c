@@ -89,7 +89,7 @@ START_TEST(a_release_reckons_with_renewals_that_nobody_confirmed)
         }
     } while (op.op.kind == OP_RENEW);
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert_uint_ge(op.op.lease_ms, 30000);
+    ck_assert_uint_ge(op.op.release.ends_in_ms, 30000);
     fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
 }
 
@@ -121,7 +121,7 @@ START_TEST(another_server_makes_all_uncertain_until_confirmed)
     fixture_collect(&e);
     ck_assert_str_eq(e.notices, "granted:job uncertain:job");
     fixture_take_op(&e, OP_RESTORE, &restore);
-    ck_assert_uint_eq(restore.op.token, 100);
+    ck_assert_uint_eq(restore.op.restore.token, 100);
     fixture_answer(&e, &restore, (struct op_result){ .status = OP_OK, .token = 100 });
     ck_assert_str_eq(e.notices, "granted:job uncertain:job certain:job");
 }
@@ -185,7 +185,7 @@ START_TEST(an_unlock_after_a_loss_asks_redis_whether_the_request_goes_on_elsewhe
     fixture_renews(&e, RENEW_GONE);
     fixture_unlock(&e, 1, "job", (struct hold_req){ .id = ID_A });
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert_int_eq(op.op.target.kind, TARGET_ID);
+    ck_assert_int_eq(op.op.release.target.kind, TARGET_ID);
 }
 
 START_TEST(the_same_id_again_is_the_same_grant)
@@ -212,7 +212,7 @@ START_TEST(h6_a_request_that_is_over_takes_nothing_and_its_unlock_can_be_repeate
     (void)fixture_grant(&e, 1, "job", (struct lock_req){ .id = ID_A }, 100);
     fixture_unlock(&e, 1, "job", by_id);
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(op.op.mark);
+    ck_assert(op.op.release.leave_tombstone);
     fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
     fixture_unlock(&e, 2, "job", by_id);

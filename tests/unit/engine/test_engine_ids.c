@@ -32,9 +32,9 @@ START_TEST(an_id_that_is_not_known_here_is_looked_for_at_redis)
 {
     fixture_unlock(&e, 1, "job", (struct hold_req){ .id = LONGEST });
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert_int_eq(op.op.target.kind, TARGET_ID);
-    ck_assert_uint_eq(op.op.target.field.len, 10 + 64);
-    ck_assert_uint_eq(op.op.target.entry.len, 3 + 64);
+    ck_assert_int_eq(op.op.release.target.kind, TARGET_ID);
+    ck_assert_uint_eq(op.op.release.target.field.len, 10 + 64);
+    ck_assert_uint_eq(op.op.release.target.entry.len, 3 + 64);
     fixture_answer(&e, &op, NOTHELD);
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
 
@@ -79,7 +79,7 @@ START_TEST(a_wait_that_ends_in_doubt_gives_back_what_it_may_have_got)
     fixture_close(&e, 1);
     fixture_pass(&e, 200);
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(op.op.if_keeper);
+    ck_assert(op.op.release.if_keeper);
     ck_assert_str_eq(op.target_field, "latchd:id:01234567-89ab-cdef-0123-456789abcdef");
     fixture_answer(&e, &op, NOTHELD);
     fixture_is_empty(&e);
@@ -107,7 +107,7 @@ START_TEST(a_cancelled_wait_hears_null_and_its_grant_is_undone)
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK, .token = 5, .count = 1 });
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(op.op.if_keeper);
+    ck_assert(op.op.release.if_keeper);
     fixture_answer(&e, &op, FREED);
     fixture_lock(&e, 2, "job", (struct lock_req){ .id = UUID });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_NOTHELD);
@@ -158,7 +158,7 @@ START_TEST(a_poll_keeps_its_place)
     fixture_unlock(&e, 1, "job", (struct hold_req){ 0 });
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert_str_eq(op.field, "latchd:id:01234567-89ab-cdef-0123-456789abcdef");
-    ck_assert_uint_lt(op.op.claim.lease_ms, 4000); /* for KEEP only */
+    ck_assert_uint_lt(op.op.release.next.lease_ms, 4000); /* for KEEP only */
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK, .moved = true, .token = 101 });
     (void)fixture_hears(&e, 1, REPLY_INT);
@@ -178,7 +178,7 @@ START_TEST(a_place_that_nobody_asks_for_again_is_given_up)
     fixture_pass(&e, LATCHD_KEEP_DEFAULT_MS);
     fixture_unlock(&e, 1, "job", (struct hold_req){ 0 });
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(!op.op.has_next);
+    ck_assert(!op.op.release.has_next);
     fixture_answer(&e, &op, FREED);
     (void)fixture_hears(&e, 1, REPLY_INT);
     fixture_pass(&e, 5000);
@@ -231,7 +231,7 @@ START_TEST(a_claim_names_its_kind_and_its_place)
 {
     fixture_lock(&e, 1, "job", (struct lock_req){ .kind = KIND_FAIR });
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert_int_eq(op.op.claim.lock_kind, KIND_FAIR);
+    ck_assert_int_eq(op.op.acquire.claim.lock_kind, KIND_FAIR);
     ck_assert_str_eq(op.member, "latchd:00000000000000aa:1");
     ck_assert_str_eq(op.entry, "00000000000000aa:1");
 }

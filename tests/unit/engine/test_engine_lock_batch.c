@@ -51,7 +51,7 @@ TEST_GROUP(.setup = setup, .teardown = teardown);
 START_TEST(free_names_are_taken_by_one_op_in_the_order_they_came)
 {
     ck_assert_uint_eq(asks("cab", FOREVER), 3);
-    ck_assert_uint_eq(e.ops[0].op.batch_count, 3);
+    ck_assert_uint_eq(e.ops[0].op.batch.count, 3);
     ck_assert_str_eq(e.ops[0].batch[0], "c");
     ck_assert_str_eq(e.ops[0].batch[2], "b");
     fixture_gives_many(&e, 3, 10, ALL);

@@ -37,7 +37,7 @@ START_TEST(who_is_granted_a_name_after_a_release_elsewhere_makes_nobody_lose_it)
     fixture_hears_nothing(&e);
     ck_assert_str_eq(e.notices, "");
     fixture_take_op(&e, OP_RENEW, &op);
-    ck_assert_uint_eq(op.op.item_count, 1);
+    ck_assert_uint_eq(op.op.renew.count, 1);
     ck_assert_uint_eq(op.items[0].token, 100);
     ck_assert_uint_eq(op.items[0].lease_ms, 1); /* it raises nothing */
     ck_assert(!op.items[0].exact);
@@ -123,7 +123,7 @@ START_TEST(an_entry_that_was_released_elsewhere_is_not_lost_with_the_last_one)
     fixture_gives(&e, OP_RELEASE, FREED); /* the other one is not there any more */
     fixture_hears_nothing(&e);
     fixture_take_op(&e, OP_RENEW, &op);
-    ck_assert_uint_eq(op.op.item_count, 1);
+    ck_assert_uint_eq(op.op.renew.count, 1);
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK,
                                        .items = &(enum renew_result){ RENEW_ENDED },
@@ -143,8 +143,8 @@ START_TEST(what_was_another_daemons_leaves_a_mark_when_it_is_released)
     (void)fixture_hears(&e, 2, REPLY_INT);
     fixture_unlock(&e, 2, "door", BARE);
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(op.op.mark);
+    ck_assert(op.op.release.leave_tombstone);
     fixture_unlock(&e, 1, "job", BARE);
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(!op.op.mark); /* nobody else ever had it */
+    ck_assert(!op.op.release.leave_tombstone); /* nobody else ever had it */
 }

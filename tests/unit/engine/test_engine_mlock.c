@@ -22,7 +22,7 @@ TEST_GROUP(.setup = setup, .teardown = teardown);
 START_TEST(free_names_are_taken_by_one_op_in_byte_order)
 {
     fixture_mlock(&e, 1, "c a b", FOREVER);
-    ck_assert_uint_eq(e.ops[0].op.batch_count, 3);
+    ck_assert_uint_eq(e.ops[0].op.batch.count, 3);
     ck_assert_str_eq(e.ops[0].batch[0], "a");
     ck_assert_str_eq(e.ops[0].batch[1], "b");
     ck_assert_str_eq(e.ops[0].batch[2], "c");
@@ -86,7 +86,7 @@ START_TEST(a_name_held_here_is_not_asked_for_but_handed_over)
     fixture_no_op(&e);
     fixture_unlock(&e, 9, "b", (struct hold_req){ 0 });
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(op.op.has_next);
+    ck_assert(op.op.release.has_next);
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK, .moved = true, .token = 11 });
     (void)fixture_hears(&e, 9, REPLY_INT);
@@ -109,9 +109,9 @@ START_TEST(more_names_than_one_script_takes_go_in_runs)
     }
     engine_mlock(e.engine, &req);
     fixture_collect(&e);
-    ck_assert_uint_eq(e.ops[0].op.batch_count, OP_BATCH_MAX);
+    ck_assert_uint_eq(e.ops[0].op.batch.count, OP_BATCH_MAX);
     fixture_gives_many(&e, OP_BATCH_MAX, 1, ALL);
-    ck_assert_uint_eq(e.ops[0].op.batch_count, 3);
+    ck_assert_uint_eq(e.ops[0].op.batch.count, 3);
     ck_assert_str_eq(e.ops[0].batch[0], "n100");
 }
 
@@ -213,7 +213,7 @@ START_TEST(two_in_opposite_order_never_wait_for_each_other_H27_M6)
     fixture_unlock(&e, 1, "a", (struct hold_req){ 0 });
     fixture_unlock(&e, 1, "b", (struct hold_req){ 0 });
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(op.op.has_next);
+    ck_assert(op.op.release.has_next);
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK, .moved = true, .token = 20 });
     fixture_gives(&e, OP_RELEASE, DONE);

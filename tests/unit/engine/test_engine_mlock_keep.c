@@ -73,7 +73,7 @@ START_TEST(a_turn_that_comes_while_nobody_asks_is_held_and_found)
     (void)fixture_hears(&e, 1, REPLY_NULL);
     fixture_unlock(&e, 9, "b", (struct hold_req){ 0 });
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert_uint_lt(op.op.claim.lease_ms, 4000); /* for KEEP only */
+    ck_assert_uint_lt(op.op.release.next.lease_ms, 4000); /* for KEEP only */
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK, .moved = true, .token = 11 });
     (void)fixture_hears(&e, 9, REPLY_INT);

@@ -147,7 +147,7 @@ START_TEST(an_id_that_finds_a_free_name_waits_for_what_the_head_hears, 2)
     fixture_take_op(&e, OP_ACQUIRE, &op);
     fixture_lock(&e, 2, "job", poll);
     fixture_take_op(&e, OP_ACQUIRE, &other);
-    ck_assert(other.op.reenter_only);
+    ck_assert(other.op.acquire.reenter_only);
     fixture_answer(&e, &other, FREE);
     fixture_hears_nothing(&e);
     fixture_answer(&e, &op, _i == 0 ? REFUSED : GRANTED);

@@ -138,7 +138,7 @@ START_TEST(another_redis_is_waited_at_only_if_there_are_others)
     ck_assert_str_eq(e.announced, "hello 00000000000000aa 3 3000");
     fixture_lock(&e, 1, "job", ONCE);
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(op.op.reenter_only);
+    ck_assert(op.op.acquire.reenter_only);
     fixture_answer(&e, &op, FREE);
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_BACKEND);
     announced("here " OTHER " 2 0");
@@ -164,7 +164,7 @@ START_TEST(what_another_one_puts_back_is_withheld_here_too)
     ck_assert_uint_eq(stats().quarantine_left_ms, 2000);
     fixture_lock(&e, 2, "job", ONCE);
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(op.op.reenter_only);
+    ck_assert(op.op.acquire.reenter_only);
     fixture_answer(&e, &op, FREE);
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_BACKEND);
     fixture_unlock(&e, 1, "mine", (struct hold_req){ 0 });
@@ -175,7 +175,7 @@ START_TEST(what_another_one_puts_back_is_withheld_here_too)
     ck_assert_uint_eq(stats().quarantine_left_ms, PEER_RETURN_MS);
     fixture_lock(&e, 2, "mine", ONCE);
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(!op.op.reenter_only);
+    ck_assert(!op.op.acquire.reenter_only);
     fixture_answer(&e, &op, OK_RESULT);
     (void)fixture_hears(&e, 2, REPLY_TOKEN);
 }

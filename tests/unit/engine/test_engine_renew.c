@@ -72,9 +72,9 @@ START_TEST(renew_of_a_hold_that_is_not_known_here_makes_it_ours)
 {
     fixture_renew(&e, 1, "job", (struct hold_req){ .token = 100 });
     fixture_take_op(&e, OP_ATTACH, &op);
-    ck_assert_int_eq(op.op.target.kind, TARGET_TOKEN);
-    ck_assert(!op.op.exact);
-    ck_assert_uint_eq(op.op.lease_ms, 30000);
+    ck_assert_int_eq(op.op.attach.target.kind, TARGET_TOKEN);
+    ck_assert(!op.op.attach.exact);
+    ck_assert_uint_eq(op.op.attach.lease_ms, 30000);
     fixture_answer(&e, &op, attached_100(30000));
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 30000);
     fixture_pass(&e, 10000);
@@ -135,7 +135,7 @@ START_TEST(renew_with_a_short_lease_is_believed_to_have_cut_a_named_hold_too)
     fixture_renew(&e, 1, "job",
                   (struct hold_req){ .owner = SPAN("o"), .lease_ms = 2000 });
     fixture_take_op(&e, OP_ATTACH, &op);
-    ck_assert(op.op.exact);
+    ck_assert(op.op.attach.exact);
     fixture_pass(&e, 1929);
     ck_assert_str_eq(e.notices, "granted:job");
     fixture_pass(&e, 1);
@@ -174,7 +174,7 @@ START_TEST(renew_by_owner_means_the_entry_of_this_connection)
     (void)fixture_grant(&e, 2, "job", AS_O, 100);
     fixture_renew(&e, 1, "job", BY_O);
     fixture_take_op(&e, OP_ATTACH, &op);
-    ck_assert_int_eq(op.op.target.kind, TARGET_ENTRY);
+    ck_assert_int_eq(op.op.attach.target.kind, TARGET_ENTRY);
     ck_assert_str_eq(op.target_entry, mine);
     fixture_answer(&e, &op, UNKNOWN);
     fixture_take_op(&e, OP_ATTACH, &op);
@@ -189,7 +189,8 @@ START_TEST(force_unlock_frees_and_tells_the_holder)
     fixture_lock(&e, 2, "job", ANYHOW);
     fixture_force(&e, 3, "job", (struct hold_req){ .token = 100 });
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(op.op.force && !op.op.has_next && !op.op.if_keeper);
+    ck_assert(op.op.release.force && !op.op.release.has_next &&
+              !op.op.release.if_keeper);
     fixture_answer(&e, &op, FREED);
     ck_assert_int_eq(fixture_hears(&e, 3, REPLY_INT).value, 1);
     ck_assert_str_eq(e.notices, "granted:job lost:job");

@@ -64,10 +64,10 @@ START_TEST(a_hold_is_put_back_with_all_that_it_is)
     fixture_pass(&e, 1000);
     fail_over();
     fixture_take_op(&e, OP_RESTORE, &op);
-    ck_assert_uint_eq(op.op.token, 100);
+    ck_assert_uint_eq(op.op.restore.token, 100);
     ck_assert_str_eq(op.field, "o");
-    ck_assert_uint_eq(op.op.kept_count, 1);
-    ck_assert_uint_eq(op.op.claim.lease_ms, 30000);
+    ck_assert_uint_eq(op.op.restore.entry_count, 1);
+    ck_assert_uint_eq(op.op.restore.claim.lease_ms, 30000);
     ck_assert_uint_eq(stats().restoring, 1);
     fixture_answer(
         &e, &op, (struct op_result){ .status = OP_OK, .token = 100, .restored = true });
@@ -84,11 +84,11 @@ START_TEST(a_hold_of_very_many_entries_is_put_back_in_parts)
     }
     fail_over();
     fixture_take_op(&e, OP_RESTORE, &op);
-    ck_assert_uint_eq(op.op.kept_count, OP_RESTORE_ENTRIES_MAX);
+    ck_assert_uint_eq(op.op.restore.entry_count, OP_RESTORE_ENTRIES_MAX);
     fixture_answer(&e, &op, OK_RESULT);
     ck_assert_uint_eq(stats().restoring, 1);
     fixture_take_op(&e, OP_RESTORE, &op);
-    ck_assert_uint_eq(op.op.kept_count, 1);
+    ck_assert_uint_eq(op.op.restore.entry_count, 1);
     fixture_answer(&e, &op, OK_RESULT);
     ck_assert_uint_eq(stats().restoring, 0);
 }
@@ -162,8 +162,8 @@ START_TEST(a_grace_is_put_back_with_what_is_left_of_it)
     fixture_pass(&e, 4000);
     fail_over();
     fixture_take_op(&e, OP_RESTORE, &op);
-    ck_assert_uint_le(op.op.claim.lease_ms, 6000);
-    ck_assert_uint_ge(op.op.claim.lease_ms, 5800);
+    ck_assert_uint_le(op.op.restore.claim.lease_ms, 6000);
+    ck_assert_uint_ge(op.op.restore.claim.lease_ms, 5800);
 }
 
 START_TEST(a_name_that_was_not_held_here_waits_for_the_quarantine)
@@ -171,7 +171,7 @@ START_TEST(a_name_that_was_not_held_here_waits_for_the_quarantine)
     fail_over();
     fixture_lock(&e, 1, "job", FOREVER);
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(op.op.reenter_only);
+    ck_assert(op.op.acquire.reenter_only);
     fixture_answer(&e, &op, FREE);
     engine_on_subscribed(e.engine, SPAN("job"), false);
     fixture_collect(&e);
@@ -180,7 +180,7 @@ START_TEST(a_name_that_was_not_held_here_waits_for_the_quarantine)
     fixture_no_op(&e);
     fixture_pass(&e, 20);
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(!op.op.reenter_only);
+    ck_assert(!op.op.acquire.reenter_only);
 }
 
 static bool concerns_all(void *ctx, unsigned group)
@@ -203,7 +203,7 @@ START_TEST(after_a_failover_that_lost_nothing_no_name_waits)
     engine_on_lossless_failover(e.engine, concerns_all, NULL);
     fixture_collect(&e);
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(!op.op.reenter_only);
+    ck_assert(!op.op.acquire.reenter_only);
     ck_assert_uint_eq(stats().quarantine_left_ms, 0);
 }
 
@@ -217,7 +217,7 @@ START_TEST(what_the_failover_before_may_have_lost_is_withheld_still)
     ck_assert_uint_eq(stats().quarantine_left_ms, QUARANTINE - 5000);
     fixture_lock(&e, 1, "job", FOREVER);
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(op.op.reenter_only);
+    ck_assert(op.op.acquire.reenter_only);
 }
 
 START_TEST(null_does_not_hide_that_a_name_is_withheld)
@@ -246,11 +246,11 @@ START_TEST(a_name_that_was_held_here_goes_on_at_once)
     }
     fixture_unlock(&e, 1, "job", (struct hold_req){ .token = 100 });
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(op.op.has_next);
+    ck_assert(op.op.release.has_next);
     fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
     fixture_pass(&e, 3); /* others had their chance */
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(!op.op.reenter_only);
+    ck_assert(!op.op.acquire.reenter_only);
 }
 
 START_TEST(a_restart_puts_back_but_withholds_nothing)
@@ -262,7 +262,7 @@ START_TEST(a_restart_puts_back_but_withholds_nothing)
     fixture_gives(&e, OP_RESTORE, OK_RESULT);
     fixture_lock(&e, 2, "door", FOREVER);
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(!op.op.reenter_only);
+    ck_assert(!op.op.acquire.reenter_only);
 }
 
 static uint32_t by_first_letter(struct span name)
@@ -297,10 +297,10 @@ START_TEST(only_the_groups_that_failed_over_are_touched)
     fixture_gives(&e, OP_RESTORE, OK_RESULT);
     fixture_lock(&e, 3, "tap", FOREVER);
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(!op.op.reenter_only);
+    ck_assert(!op.op.acquire.reenter_only);
     fixture_lock(&e, 4, "jar", FOREVER);
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(op.op.reenter_only);
+    ck_assert(op.op.acquire.reenter_only);
 }
 
 /* The old one's answer came after it was known to be the old one. */
@@ -313,7 +313,7 @@ START_TEST(a_grant_of_the_old_one_is_not_given_out)
     fixture_hears_nothing(&e);
     fixture_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_NOTHELD });
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(op.op.reenter_only);
+    ck_assert(op.op.acquire.reenter_only);
     ck_assert_uint_ge(op.op.seen_token, 5);
 }
 

@@ -54,7 +54,7 @@ START_TEST(readers_hold_together_each_under_a_field_of_its_own)
 {
     fixture_lock(&e, 1, "doc", READ);
     fixture_take_op(&e, OP_ACQUIRE, &op);
-    ck_assert(op.op.rw && op.op.claim.lock_kind == KIND_READ);
+    ck_assert(op.op.rw && op.op.acquire.claim.lock_kind == KIND_READ);
     ck_assert_str_eq(op.field, "latchd:00000000000000aa:1");
     fixture_answer(&e, &op, GRANTED(100));
     (void)fixture_hears(&e, 1, REPLY_TOKEN);
@@ -68,7 +68,7 @@ START_TEST(readers_hold_together_each_under_a_field_of_its_own)
     fixture_unlock(&e, 1, "doc", by_token(100));
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert_str_eq(op.target_field, "latchd:00000000000000aa:1");
-    ck_assert(op.op.rw && op.op.target.lock_kind == KIND_READ);
+    ck_assert(op.op.rw && op.op.release.target.lock_kind == KIND_READ);
     fixture_answer(&e, &op, RELEASED);
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
     fixture_unlock(&e, 2, "doc", by_token(101));
@@ -88,7 +88,7 @@ START_TEST(a_writer_is_in_the_way_of_readers_who_all_come_in_when_it_leaves)
     fixture_unlock(&e, 1, "doc", by_token(100));
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert_str_eq(op.target_field, "latchd:100:write");
-    ck_assert(op.op.has_next && op.op.claim.lock_kind == KIND_READ);
+    ck_assert(op.op.release.has_next && op.op.release.next.lock_kind == KIND_READ);
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK, .moved = true, .token = 101 });
     (void)fixture_hears(&e, 1, REPLY_INT);
@@ -113,7 +113,7 @@ START_TEST(a_reader_does_not_pass_a_writer_who_waits_W4)
     (void)fixture_hears(&e, 4, REPLY_NULL);
     fixture_unlock(&e, 1, "doc", by_token(100));
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(op.op.has_next && op.op.claim.lock_kind == KIND_WRITE);
+    ck_assert(op.op.release.has_next && op.op.release.next.lock_kind == KIND_WRITE);
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK, .moved = true, .token = 101 });
     (void)fixture_hears(&e, 1, REPLY_INT);
@@ -147,7 +147,7 @@ START_TEST(an_owner_reads_under_its_own_write_past_those_who_wait)
     fixture_lock(&e, 1, "doc", NAMED(KIND_READ, "ann"));
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert_str_eq(op.field, "ann");
-    ck_assert(op.op.reenter_only);
+    ck_assert(op.op.acquire.reenter_only);
     fixture_answer(&e, &op, GRANTED(101));
     (void)fixture_hears(&e, 1, REPLY_TOKEN);
     ck_assert_str_eq(e.notices, "granted:doc granted:doc");
@@ -221,7 +221,7 @@ START_TEST(readers_are_renewed_apart_from_plain_holds_C2)
     ck_assert(more[0].op.rw != more[1].op.rw);
     for (int i = 0; i < 2; i++) {
         /* The release of the read lock left the write lock's watchdog alone. */
-        ck_assert_uint_eq(more[i].op.item_count, 1);
+        ck_assert_uint_eq(more[i].op.renew.count, 1);
         if (more[i].op.rw) {
             ck_assert_int_eq(more[i].items[0].lock_kind, KIND_WRITE);
         }
@@ -237,13 +237,13 @@ START_TEST(one_lost_reader_leaves_the_others_alone)
     fixture_pass(&e, 10000);
     while (e.op_count > 0) {
         fixture_take_op(&e, OP_RENEW, &op);
-        for (size_t i = 0; i < op.op.item_count; i++) {
+        for (size_t i = 0; i < op.op.renew.count; i++) {
             results[i] = op.items[i].token == 100 ? RENEW_GONE : RENEW_OK;
         }
         fixture_answer(&e, &op,
                        (struct op_result){ .status = OP_OK,
                                            .items = results,
-                                           .item_count = op.op.item_count });
+                                           .item_count = op.op.renew.count });
     }
     ck_assert_str_eq(e.notices, "granted:doc granted:doc lost:doc");
     fixture_unlock(&e, 2, "doc", (struct hold_req){ 0 });
@@ -269,7 +269,7 @@ START_TEST(by_force_an_owner_loses_what_it_reads_and_writes)
     (void)fixture_grant(&e, 1, "doc", NAMED(KIND_READ, "ann"), 101);
     fixture_force(&e, 2, "doc", (struct hold_req){ .owner = SPAN("ann") });
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(op.op.rw && op.op.force);
+    ck_assert(op.op.rw && op.op.release.force);
     fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_INT).value, 1);
     ck_assert_str_eq(e.notices, "granted:doc granted:doc lost:doc lost:doc");
@@ -288,7 +288,7 @@ START_TEST(readers_who_come_at_the_same_moment_do_not_wait_for_each_other)
     ck_assert_uint_eq(e.op_count, 3);
     for (uint64_t i = 0; i < 3; i++) {
         fixture_take_op(&e, OP_ACQUIRE, &op);
-        ck_assert(!op.op.reenter_only);
+        ck_assert(!op.op.acquire.reenter_only);
         fixture_answer(&e, &op, GRANTED(100 + i));
         (void)fixture_hears(&e, 1 + i, REPLY_TOKEN);
     }
@@ -309,9 +309,10 @@ START_TEST(readers_leave_together_but_for_the_last_one)
     fixture_take_op(&e, OP_RELEASE, &more[0]);
     fixture_take_op(&e, OP_RELEASE, &more[1]);
     fixture_take_op(&e, OP_RELEASE, &more[2]);
-    ck_assert(!more[0].op.has_next && !more[1].op.has_next);
+    ck_assert(!more[0].op.release.has_next && !more[1].op.release.has_next);
     /* The third comes last, and may hand the lock over. */
-    ck_assert(more[2].op.has_next && more[2].op.claim.lock_kind == KIND_WRITE);
+    ck_assert(more[2].op.release.has_next &&
+              more[2].op.release.next.lock_kind == KIND_WRITE);
     fixture_answer(&e, &more[0], unknown);
     fixture_answer(&e, &more[1], RELEASED);
     (void)fixture_hears(&e, 2, REPLY_INT);
@@ -319,7 +320,7 @@ START_TEST(readers_leave_together_but_for_the_last_one)
     (void)fixture_hears(&e, 3, REPLY_INT);
     fixture_take_op(&e, OP_RELEASE, &op); /* the first is sent anew, and is the last */
     ck_assert_str_eq(op.target_field, more[0].target_field);
-    ck_assert(op.op.has_next);
+    ck_assert(op.op.release.has_next);
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK, .moved = true, .token = 103 });
     (void)fixture_hears(&e, 1, REPLY_INT);
@@ -351,7 +352,8 @@ START_TEST(many_readers_are_found_by_token_and_owner)
         }
         fixture_unlock(&e, 1, "doc", req);
         fixture_take_op(&e, OP_RELEASE, &op);
-        ck_assert_int_eq(op.op.target.kind, i % 2 == 0 ? TARGET_ENTRY : TARGET_FIELD);
+        ck_assert_int_eq(op.op.release.target.kind,
+                         i % 2 == 0 ? TARGET_ENTRY : TARGET_FIELD);
         fixture_answer(&e, &op, RELEASED);
         ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
         e.notices[0] = '\0';

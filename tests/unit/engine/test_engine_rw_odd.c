@@ -89,8 +89,8 @@ START_TEST(an_undo_of_a_reader_names_its_field_H7)
     fixture_close(&e, 1);
     fixture_answer(&e, &op, GRANTED(100));
     fixture_take_op(&e, OP_RELEASE, &more[0]);
-    ck_assert(more[0].op.rw && more[0].op.if_keeper);
-    ck_assert_int_eq(more[0].op.target.kind, TARGET_FIELD);
+    ck_assert(more[0].op.rw && more[0].op.release.if_keeper);
+    ck_assert_int_eq(more[0].op.release.target.kind, TARGET_FIELD);
     ck_assert_str_eq(more[0].target_field, op.field);
     fixture_answer(&e, &more[0], RELEASED);
     fixture_is_empty(&e);
@@ -112,7 +112,7 @@ START_TEST(a_hand_over_that_two_releases_tell_of_is_one_grant)
     fixture_answer(&e, &more[1], unknown);
     for (int i = 0; i < 2; i++) {
         fixture_take_op(&e, OP_RELEASE, &op);
-        ck_assert(op.op.has_next);
+        ck_assert(op.op.release.has_next);
         fixture_answer(&e, &op, moved); /* the writer holds, as each of them finds */
         if (i == 0) {
             fixture_renews(&e, RENEW_ENDED); /* and no reader is left */
@@ -181,7 +181,7 @@ START_TEST(without_a_name_for_the_hold_READ_and_WRITE_mean_what_they_say, 2)
     fixture_no_op(&e);
     bare(1, KIND_WRITE, _i);
     fixture_take_op(&e, sends, &op);
-    ck_assert_int_eq(op.op.target.lock_kind, KIND_WRITE);
+    ck_assert_int_eq(op.op.attach.target.lock_kind, KIND_WRITE);
 }
 
 START_TEST(of_a_read_and_a_write_on_one_connection_the_one_that_is_said_is_meant, 2)
@@ -197,6 +197,6 @@ START_TEST(of_a_read_and_a_write_on_one_connection_the_one_that_is_said_is_meant
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_ERR);
     bare(1, KIND_READ, _i);
     fixture_take_op(&e, sends, &op);
-    ck_assert_int_eq(op.op.target.lock_kind, KIND_READ);
+    ck_assert_int_eq(op.op.attach.target.lock_kind, KIND_READ);
     ck_assert_str_eq(op.target_field, "o");
 }

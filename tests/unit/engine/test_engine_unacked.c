@@ -39,8 +39,8 @@ START_TEST(wait_0_is_answered_at_once_and_the_grant_is_undone)
     fixture_gives(&e, OP_ACQUIRE, UNACKED);
     refused(1);
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert_int_eq(op.op.target.kind, TARGET_REQUEST);
-    ck_assert(op.op.if_keeper && !op.op.has_next);
+    ck_assert_int_eq(op.op.release.target.kind, TARGET_REQUEST);
+    ck_assert(op.op.release.if_keeper && !op.op.release.has_next);
     fixture_answer(&e, &op, FREED);
     fixture_close(&e, 1);
     fixture_is_empty(&e);
@@ -112,7 +112,7 @@ START_TEST(an_id_is_asked_for_again_and_undone_at_the_end)
     refused(1);
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert_str_eq(op.target_field, "latchd:id:" R1);
-    ck_assert(op.op.if_keeper && !op.op.mark);
+    ck_assert(op.op.release.if_keeper && !op.op.release.leave_tombstone);
     fixture_answer(&e, &op, FREED);
     fixture_close(&e, 1);
     fixture_is_empty(&e);
@@ -129,7 +129,7 @@ START_TEST(of_a_reentry_only_its_entry_is_undone)
         (struct op_result){ .status = OP_NOREPLICAS, .token = 100, .count = 2 });
     refused(1);
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert_int_eq(op.op.target.kind, TARGET_ENTRY);
+    ck_assert_int_eq(op.op.release.target.kind, TARGET_ENTRY);
     fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .count = 1 });
     fixture_unlock(&e, 1, "job", (struct hold_req){ .owner = SPAN("o") });
     fixture_gives(&e, OP_RELEASE, FREED);
@@ -144,14 +144,15 @@ START_TEST(a_hand_over_releases_but_does_not_grant)
     fixture_lock(&e, 2, "job", FOREVER);
     fixture_unlock(&e, 1, "job", (struct hold_req){ .token = 100 });
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(op.op.has_next);
+    ck_assert(op.op.release.has_next);
     fixture_answer(
         &e, &op,
         (struct op_result){ .status = OP_NOREPLICAS, .moved = true, .token = 101 });
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
     fixture_hears_nothing(&e);
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(op.op.if_keeper && !op.op.has_next); /* nor to anybody else for now */
+    ck_assert(op.op.release.if_keeper &&
+              !op.op.release.has_next); /* nor to anybody else for now */
     fixture_answer(&e, &op, FREED);
     fixture_pass(&e, 200);
     fixture_gives(&e, OP_ACQUIRE, (struct op_result){ .status = OP_OK, .token = 102 });

@@ -143,8 +143,8 @@ START_TEST(an_owner_that_became_another_users_meanwhile_gives_its_entry_back)
                    (struct op_result){ .status = OP_OK, .token = 100, .count = 2 });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_NOPERM);
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert(op.op.if_keeper);
-    ck_assert_int_eq(op.op.target.kind, TARGET_ENTRY);
+    ck_assert(op.op.release.if_keeper);
+    ck_assert_int_eq(op.op.release.target.kind, TARGET_ENTRY);
     ck_assert_str_eq(op.target_entry, second.entry);
     fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .count = 1 });
 }

@@ -42,7 +42,7 @@ START_TEST(each_request_has_a_field_of_its_own_that_tells_the_value)
     char first[160];
 
     take(1, (struct lock_req){ TRY, VALUE("me:v") }, 100);
-    ck_assert_int_eq(op.op.claim.kind, OWNER_ID);
+    ck_assert_int_eq(op.op.acquire.claim.kind, OWNER_ID);
     ck_assert(value_field_fits(span_str(op.field), SPAN("me:v")));
     (void)snprintf(first, sizeof(first), "%s", op.field);
     fixture_unlock(&e, 1, "job", (struct hold_req){ VALUE("*:v") });
@@ -77,7 +77,7 @@ START_TEST(a_value_that_is_known_here_is_released_by_its_field)
     (void)snprintf(field, sizeof(field), "%s", op.field);
     fixture_unlock(&e, 2, "job", (struct hold_req){ VALUE("*:v") });
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert_int_eq(op.op.target.kind, TARGET_FIELD);
+    ck_assert_int_eq(op.op.release.target.kind, TARGET_FIELD);
     ck_assert_str_eq(op.target_field, field);
     fixture_answer(&e, &op, FREED);
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_INT).value, 0);
@@ -88,7 +88,7 @@ START_TEST(another_value_is_looked_for_at_redis)
     take(1, (struct lock_req){ TRY, VALUE("me:v") }, 100);
     fixture_unlock(&e, 1, "job", (struct hold_req){ VALUE("*:w") });
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert_int_eq(op.op.target.kind, TARGET_VALUE);
+    ck_assert_int_eq(op.op.release.target.kind, TARGET_VALUE);
     ck_assert_str_eq(op.target_field, "*:w");
     ck_assert_str_ne(op.target_entry, ""); /* under which its mark is left */
     fixture_answer(&e, &op, NOTHELD);
@@ -110,9 +110,10 @@ START_TEST(renew_by_value_attaches_it_with_that_lease)
         fixture_renew(&e, 1, "job", (struct hold_req){ VALUE("*:v"), .lease_ms = 700 });
         r.owner = span_str(field);
         fixture_take_op(&e, OP_ATTACH, &op);
-        ck_assert_int_eq(op.op.target.kind, here == 1 ? TARGET_FIELD : TARGET_VALUE);
-        ck_assert(op.op.exact);
-        ck_assert_uint_eq(op.op.lease_ms, 700);
+        ck_assert_int_eq(op.op.attach.target.kind,
+                         here == 1 ? TARGET_FIELD : TARGET_VALUE);
+        ck_assert(op.op.attach.exact);
+        ck_assert_uint_eq(op.op.attach.lease_ms, 700);
         fixture_answer(&e, &op, r);
         ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 700);
         fixture_unlock(&e, 1, "job", (struct hold_req){ VALUE("*:v") });
@@ -159,6 +160,6 @@ START_TEST(a_grant_that_its_client_did_not_get_is_released_by_its_field)
     engine_on_undelivered(e.engine, 1, grant);
     fixture_collect(&e);
     fixture_take_op(&e, OP_RELEASE, &op);
-    ck_assert_int_eq(op.op.target.kind, TARGET_FIELD);
-    ck_assert(op.op.if_keeper);
+    ck_assert_int_eq(op.op.release.target.kind, TARGET_FIELD);
+    ck_assert(op.op.release.if_keeper);
 }

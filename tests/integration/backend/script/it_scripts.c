@@ -96,7 +96,7 @@ START_TEST(reenter_only_leaves_a_free_lock)
 {
     struct op op = op_acquire("n", claim_named("o", "id:1"));
 
-    op.reenter_only = true;
+    op.acquire.reenter_only = true;
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_BUSY);
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->ttl_ms, -2);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 0);
@@ -110,10 +110,10 @@ START_TEST(reentry_raises_the_ttl_and_never_lowers_it)
     struct op shorter = op_acquire("n", claim_named("o", "id:3"));
 
     (void)take("n", claim_named("o", "id:1"));
-    longer.claim.lease_ms = 90000;
+    longer.acquire.claim.lease_ms = 90000;
     (void)run_as(INSTANCE_A, &longer);
     ck_assert_int_gt(redis_ask_int(peer_redis(), "PTTL n"), 80000);
-    shorter.claim.lease_ms = 100;
+    shorter.acquire.claim.lease_ms = 100;
     (void)run_as(INSTANCE_A, &shorter);
     ck_assert_int_gt(redis_ask_int(peer_redis(), "PTTL n"), 80000);
     ck_assert_int_gt(redis_ask_int(peer_redis(), "PTTL latchd:entries:{n}"),
@@ -193,10 +193,10 @@ START_TEST(a_name_of_another_kind_is_refused_by_every_op, 3)
         op_release("n", TARGET_ENTRY, "o", "id:1"),
         op_release("n", TARGET_REQUEST, NULL, "q:1"),
     };
-    struct op renew = { .kind = OP_RENEW, .items = &item, .item_count = 1 };
+    struct op renew = { .kind = OP_RENEW, .renew.items = &item, .renew.count = 1 };
     bool rw = strstr(FOREIGN[_i], "mode") != NULL;
 
-    ops[4].force = true;
+    ops[4].release.force = true;
     freeReplyObject(redis_ask(peer_redis(), FOREIGN[_i]));
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
         const struct op_result *r = run_as(INSTANCE_A, &ops[i]);
@@ -232,8 +232,8 @@ START_TEST(one_renewal_serves_many_and_none_spoils_the_others)
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL n8"), 1);
     freeReplyObject(
         redis_ask(peer_redis(), "SET latchd:keeper:{n9}:%s %s", fields[9], INSTANCE_B));
-    renew.items = items;
-    renew.item_count = OP_RENEW_MAX;
+    renew.renew.items = items;
+    renew.renew.count = OP_RENEW_MAX;
     r = run_as(INSTANCE_A, &renew);
     ck_assert_int_eq(r->status, OP_OK);
     ck_assert_uint_eq(r->item_count, OP_RENEW_MAX);
@@ -250,7 +250,7 @@ START_TEST(one_renewal_serves_many_and_none_spoils_the_others)
 START_TEST(a_renewal_raises_unless_it_is_exact)
 {
     struct renew_item item = { .name = SPAN("n"), .field = span_str(ID_1) };
-    struct op renew = { .kind = OP_RENEW, .items = &item, .item_count = 1 };
+    struct op renew = { .kind = OP_RENEW, .renew.items = &item, .renew.count = 1 };
     struct test_redis *r = peer_redis();
 
     item.kind = OWNER_ID;
@@ -269,7 +269,7 @@ START_TEST(a_renewal_raises_unless_it_is_exact)
                                 .token = item.token,
                                 .lease_ms = 86400000,
                                 .fence = true,
-                                .kept = true };
+                                .has_keeper_key = true };
     ck_assert_int_eq(run_as(INSTANCE_A, &renew)->items[0], RENEW_OK);
     ck_assert_int_gt(redis_ask_int(r, "PTTL n"), 86000000);
     ck_assert_int_gt(redis_ask_int(r, "PTTL latchd:fence:{n}"), 86400000);
@@ -307,7 +307,7 @@ START_TEST(an_exact_renewal_does_not_cut_a_lease_that_others_count_on)
                                .entry = SPAN("id:1"),
                                .lease_ms = 1000,
                                .exact = true };
-    struct op renew = { .kind = OP_RENEW, .items = &item, .item_count = 1 };
+    struct op renew = { .kind = OP_RENEW, .renew.items = &item, .renew.count = 1 };
     struct op other = op_acquire("n", claim_named("o", "id:2"));
 
     (void)take("n", claim_named("o", "id:1"));

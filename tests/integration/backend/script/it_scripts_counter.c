@@ -37,10 +37,11 @@ static struct op take_of(int i)
                          : rw_acquire(i == 6 ? rw_writer("o:write", "id:1")
                                              : rw_reader("o", "id:1"));
 
-    op.fair = i >= 3 && i < 6;
-    op.enqueue = op.fair;
+    op.acquire.fair = i >= 3 && i < 6;
+    op.acquire.enqueue = op.acquire.fair;
     op.fair_wait_ms = 30000;
-    op.claim.member = op.fair ? SPAN("latchd:aaaaaaaaaaaaaaaa:1") : SPAN_NONE;
+    op.acquire.claim.member =
+        op.acquire.fair ? SPAN("latchd:aaaaaaaaaaaaaaaa:1") : SPAN_NONE;
     return op;
 }
 
@@ -90,8 +91,8 @@ START_TEST(a_hand_over_counts, 3)
 
     (void)take("n", claim_anonymous("q:9"));
     count_from(AHEAD);
-    op.has_next = true;
-    op.claim = claim_of(_i);
+    op.release.has_next = true;
+    op.release.next = claim_of(_i);
     r = run_as(INSTANCE_A, &op);
     ck_assert(r->moved);
     ck_assert_uint_eq(r->token, AHEAD + 1);
@@ -105,8 +106,8 @@ START_TEST(a_hand_over_to_a_reader_or_writer_counts, 2)
 
     (void)rw_take(rw_writer("p:write", "id:9"));
     count_from(AHEAD);
-    op.has_next = true;
-    op.claim = _i == 0 ? rw_writer("o:write", "id:1") : rw_reader("o", "id:1");
+    op.release.has_next = true;
+    op.release.next = _i == 0 ? rw_writer("o:write", "id:1") : rw_reader("o", "id:1");
     r = run_as(INSTANCE_A, &op);
     ck_assert(r->moved);
     ck_assert_uint_eq(r->token, AHEAD + 1);
@@ -134,9 +135,9 @@ START_TEST(an_mlock_counts, 3)
 {
     struct batch_item items[] = { { .name = SPAN("m"), .claim = claim_of(_i) },
                                   { .name = SPAN("n"), .claim = claim_of(_i) } };
-    struct op op = {
-        .kind = OP_ACQUIRE_BATCH, .name = SPAN("m"), .batch = items, .batch_count = 2
-    };
+    struct op op = { .kind = OP_ACQUIRE_BATCH,
+                     .name = SPAN("m"),
+                     .batch = { .items = items, .count = 2 } };
     const struct op_result *r;
 
     count_from(AHEAD);
@@ -152,11 +153,11 @@ START_TEST(a_master_of_a_quorum_refuses_what_is_not_above_it)
     const struct op_result *r;
 
     count_from(2000);
-    op.propose = 2000;
+    op.acquire.propose = 2000;
     r = run_as(INSTANCE_A, &op);
     ck_assert_int_eq(r->status, OP_BEHIND);
     ck_assert_uint_eq(r->token, 2000);
-    op.propose = 2001;
+    op.acquire.propose = 2001;
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     expect_counted(2001);
 }
@@ -167,10 +168,10 @@ START_TEST(what_is_put_back_raises_the_counter_again)
                                                    .for_ms = 1000 } };
     struct op op = { .kind = OP_RESTORE,
                      .name = SPAN("n"),
-                     .claim = claim_id(ID_2),
-                     .token = AHEAD,
-                     .kept = KEPT,
-                     .kept_count = 1 };
+                     .restore.claim = claim_id(ID_2),
+                     .restore.token = AHEAD,
+                     .restore.entries = KEPT,
+                     .restore.entry_count = 1 };
 
     count_from(3);
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
@@ -248,10 +249,10 @@ START_TEST(what_is_put_back_leaves_alone_what_is_no_counter, 10)
                                                    .for_ms = 1000 } };
     struct op op = { .kind = OP_RESTORE,
                      .name = SPAN("n"),
-                     .claim = claim_id(ID_2),
-                     .token = AHEAD,
-                     .kept = KEPT,
-                     .kept_count = 1 };
+                     .restore.claim = claim_id(ID_2),
+                     .restore.token = AHEAD,
+                     .restore.entries = KEPT,
+                     .restore.entry_count = 1 };
 
     redis_expect(peer_redis(), "OK", "SET redisson_lock_token:{n} %s", NO_COUNTER[_i]);
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);

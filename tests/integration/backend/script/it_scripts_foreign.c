@@ -83,11 +83,12 @@ START_TEST(a_lock_is_not_taken, TEST_ROWS(TAKES))
 {
     struct op op = op_acquire("n", claim_of(TAKES[_i].kind));
 
-    op.fair = TAKES[_i].fair;
-    op.enqueue = op.fair;
+    op.acquire.fair = TAKES[_i].fair;
+    op.acquire.enqueue = op.acquire.fair;
     op.fair_wait_ms = 30000;
-    op.claim.member = op.fair ? SPAN("latchd:aaaaaaaaaaaaaaaa:1") : SPAN_NONE;
-    op.propose = TAKES[_i].propose;
+    op.acquire.claim.member =
+        op.acquire.fair ? SPAN("latchd:aaaaaaaaaaaaaaaa:1") : SPAN_NONE;
+    op.acquire.propose = TAKES[_i].propose;
     make_foreign(TAKES[_i].key);
     expect_refused(&op);
 }
@@ -128,7 +129,7 @@ START_TEST(a_reader_does_not_enter_again_over_another_lock)
     redis_expect(peer_redis(), "2", "EVAL %s 1 n o",
                  "return redis.call('HINCRBY', KEYS[1], ARGV[1], 1) .. ''");
     op = rw_release(TARGET_FIELD, KIND_READ, "o", NULL);
-    op.force = true;
+    op.release.force = true;
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN {n}:o:rwlock_timeout:2"), 1);
@@ -138,7 +139,7 @@ START_TEST(force_on_whoever_reads_leaves_another_lock)
 {
     struct op op = rw_release(TARGET_ANY, KIND_PLAIN, NULL, NULL);
 
-    op.force = true;
+    op.release.force = true;
     (void)rw_take(rw_reader("o", "id:1"));
     make_foreign(READ_HOLD);
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
@@ -160,8 +161,8 @@ START_TEST(a_lock_is_neither_released_nor_handed_over, 4)
     (void)take("n", claim_id(RW_ID));
     make_foreign(BESIDE[_i]);
     expect_refused(&op);
-    op.has_next = true;
-    op.claim = claim_id(ID_2);
+    op.release.has_next = true;
+    op.release.next = claim_id(ID_2);
     expect_refused(&op);
 }
 
@@ -170,8 +171,8 @@ START_TEST(a_lock_is_not_handed_over_to_whom_it_cannot_belong, 2)
     struct op op = op_release("n", TARGET_REQUEST, NULL, "q:1");
 
     (void)take("n", claim_anonymous("q:1"));
-    op.has_next = true;
-    op.claim = claim_of(_i == 0 ? OWNER_ID : OWNER_NAMED);
+    op.release.has_next = true;
+    op.release.next = claim_of(_i == 0 ? OWNER_ID : OWNER_NAMED);
     make_foreign(_i == 0 ? "latchd:keeper:{n}:" RW_ID : "latchd:entries:{n}");
     expect_refused(&op);
 }
@@ -181,8 +182,8 @@ START_TEST(a_read_lock_is_not_handed_over_either)
     struct op op = rw_release(TARGET_ENTRY, KIND_WRITE, "p:write", "id:2");
 
     (void)rw_take(rw_writer("p:write", "id:2"));
-    op.has_next = true;
-    op.claim = rw_reader("o", "id:1");
+    op.release.has_next = true;
+    op.release.next = rw_reader("o", "id:1");
     make_foreign(READ_HOLD);
     expect_refused(&op);
 }
@@ -193,14 +194,14 @@ START_TEST(a_hold_is_not_put_back, 3)
                                                    .for_ms = 1000 } };
     struct op op = { .kind = OP_RESTORE,
                      .name = SPAN("n"),
-                     .claim = claim_of(_i == 0 ? OWNER_ID : OWNER_NAMED),
-                     .token = 1000,
-                     .kept = KEPT,
-                     .kept_count = 1 };
+                     .restore.claim = claim_of(_i == 0 ? OWNER_ID : OWNER_NAMED),
+                     .restore.token = 1000,
+                     .restore.entries = KEPT,
+                     .restore.entry_count = 1 };
 
     if (_i == 2) {
         op.rw = true;
-        op.claim = rw_reader("o", "id:1");
+        op.restore.claim = rw_reader("o", "id:1");
     }
     make_foreign(_i == 0   ? "latchd:keeper:{n}:" RW_ID
                  : _i == 1 ? "latchd:entries:{n}"

@@ -25,7 +25,7 @@ static struct op hold_of(int way)
     case 1:
         token = take("n", claim_anonymous("q:1"));
         op = op_release("n", TARGET_TOKEN, NULL, NULL);
-        op.target.token = token;
+        op.release.target.token = token;
         return op;
     case 2:
         (void)take("n", claim_id(RW_ID));
@@ -63,8 +63,8 @@ START_TEST(a_lock_is_released_by_its_field_and_token)
     char field[64];
 
     (void)snprintf(field, sizeof field, "latchd:%" PRIu64, token);
-    op.target.field = span_str(field);
-    op.target.token = token;
+    op.release.target.field = span_str(field);
+    op.release.target.token = token;
     fill_redis();
     ck_assert(run_as(INSTANCE_A, &op)->freed);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
@@ -86,8 +86,8 @@ START_TEST(a_lock_is_handed_over, 6)
 {
     struct op op = hold_of(_i);
 
-    op.has_next = true;
-    op.claim = claim_id(ID_2);
+    op.release.has_next = true;
+    op.release.next = claim_id(ID_2);
     fill_redis();
     ck_assert(run_as(INSTANCE_A, &op)->moved);
     redis_expect(peer_redis(), "1", "HGET n %s", ID_2);
@@ -98,7 +98,7 @@ START_TEST(a_head_of_the_fair_queue_that_has_no_score_is_no_hindrance, 6)
 {
     struct op op = hold_of(_i);
 
-    op.mark = false;
+    op.release.leave_tombstone = false;
     op.fair_wait_ms = 30000;
     ck_assert_int_eq(redis_ask_int(peer_redis(), "RPUSH redisson_lock_queue:{n} x"), 1);
     fill_redis();
@@ -141,16 +141,16 @@ START_TEST(a_grant_that_too_few_masters_gave_is_taken_back)
     struct op op = op_acquire("n", claim_id(RW_ID));
     struct op undo = op_release("n", TARGET_FIELD, RW_ID, NULL);
 
-    op.propose = 1000;
+    op.acquire.propose = 1000;
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL n"), 1);
-    op.claim = claim_id(ID_2);
-    op.propose = 2000;
+    op.acquire.claim = claim_id(ID_2);
+    op.acquire.propose = 2000;
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
-    undo.target.field = span_str(ID_2);
-    undo.if_keeper = true;
-    undo.untold = 2000;
-    undo.mark = false;
+    undo.release.target.field = span_str(ID_2);
+    undo.release.if_keeper = true;
+    undo.release.unsent_from = 2000;
+    undo.release.leave_tombstone = false;
     fill_redis();
     ck_assert_int_eq(run_as(INSTANCE_A, &undo)->status, OP_OK);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
@@ -164,7 +164,7 @@ START_TEST(what_never_began_is_over_for_a_late_copy)
 {
     struct op op = op_release("n", TARGET_ID, RW_ID, "id:1");
 
-    op.bury = true;
+    op.release.tombstone_if_missing = true;
     fill_redis();
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_NOTHELD);
     redis_expect(peer_redis(), "OK", "CONFIG SET maxmemory 0");

@@ -15,7 +15,7 @@ static struct op op_release_token(const char *name, uint64_t token)
 {
     struct op op = op_release(name, TARGET_TOKEN, NULL, NULL);
 
-    op.target.token = token;
+    op.release.target.token = token;
     return op;
 }
 
@@ -29,7 +29,7 @@ static enum renew_result renew_as(const char *instance, const char *name,
                                .entry = span_str(entry),
                                .token = token,
                                .lease_ms = LEASE };
-    struct op op = { .kind = OP_RENEW, .items = &item, .item_count = 1 };
+    struct op op = { .kind = OP_RENEW, .renew.items = &item, .renew.count = 1 };
     const struct op_result *r = run_as(instance, &op);
 
     ck_assert_int_eq(r->status, OP_OK);
@@ -73,7 +73,7 @@ START_TEST(H2_a_late_copy_does_nothing)
         op_acquire("n", claim_named("o", "id:2")),
         op_acquire("n", claim_id(ID_1)),
         op_release("n", TARGET_FIELD, ID_1, NULL),
-        { .kind = OP_RENEW, .items = &item, .item_count = 1 },
+        { .kind = OP_RENEW, .renew.items = &item, .renew.count = 1 },
         op_attach("n", TARGET_FIELD, ID_1, NULL),
     };
     char state[1000] = "", after[1000] = "";
@@ -132,14 +132,16 @@ static const struct {
 START_TEST(H4_whoever_took_over_a_hold_is_left_alone, 2)
 {
     struct op acquire = { .kind = OP_ACQUIRE, .name = SPAN("n") };
-    struct op undo = { .kind = OP_RELEASE, .name = SPAN("n"), .if_keeper = true };
+    struct op undo = { .kind = OP_RELEASE,
+                       .name = SPAN("n"),
+                       .release.if_keeper = true };
     const struct op_result *r;
     uint64_t token;
 
-    acquire.claim = KEPT[_i].claim;
-    undo.target = (struct target){ .kind = KEPT[_i].target,
-                                   .field = KEPT[_i].claim.field,
-                                   .entry = KEPT[_i].claim.entry };
+    acquire.acquire.claim = KEPT[_i].claim;
+    undo.release.target = (struct target){ .kind = KEPT[_i].target,
+                                           .field = KEPT[_i].claim.field,
+                                           .entry = KEPT[_i].claim.entry };
     token = run_as(INSTANCE_A, &acquire)->token;
     r = run_as(INSTANCE_B, &acquire);
     ck_assert_uint_eq(r->token, token);
@@ -162,8 +164,8 @@ START_TEST(H4_an_undo_of_what_never_ran_does_not_undo_the_same_request_elsewhere
     struct op undo = op_release("n", TARGET_FIELD, ID_1, NULL);
 
     (void)take("n", claim_id(ID_1));
-    undo.if_keeper = true;
-    undo.mark = false;
+    undo.release.if_keeper = true;
+    undo.release.leave_tombstone = false;
     ck_assert_int_eq(run_as(INSTANCE_B, &undo)->status, OP_ELSEWHERE);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL latchd:fence:{n}"), 1);
     ck_assert_int_eq(run_as(INSTANCE_A, &undo)->status, OP_ELSEWHERE);
@@ -179,15 +181,15 @@ START_TEST(H4_an_attached_hold_is_not_the_takers_any_more)
     char field[40];
 
     field_of(token, field, sizeof field);
-    attach.target.token = token;
-    attach.lease_ms = 2 * LEASE;
+    attach.attach.target.token = token;
+    attach.attach.lease_ms = 2 * LEASE;
     r = run_as(INSTANCE_B, &attach);
     ck_assert_int_eq(r->status, OP_OK);
     ck_assert_uint_eq(r->token, token);
     ck_assert(span_eq(r->owner, span_str(field)));
     ck_assert_int_gt(r->ttl_ms, LEASE);
-    undo.target.field = span_str(field);
-    undo.if_keeper = true;
+    undo.release.target.field = span_str(field);
+    undo.release.if_keeper = true;
     ck_assert_int_eq(run_as(INSTANCE_A, &undo)->status, OP_ELSEWHERE);
     ck_assert_int_eq(renew_as(INSTANCE_A, "n", OWNER_ANONYMOUS, field, "", token),
                      RENEW_ELSEWHERE);
@@ -257,10 +259,10 @@ START_TEST(H5_force_frees_only_the_hold_that_it_names)
     (void)take("n", claim_named("o", "id:1"));
     first = take("n", claim_named("o", "id:2"));
     force = op_release("n", TARGET_OWNER, "o", NULL);
-    force.force = true;
-    force.target.token = first + 1;
+    force.release.force = true;
+    force.release.target.token = first + 1;
     ck_assert_int_eq(run_as(INSTANCE_B, &force)->status, OP_NOTHELD);
-    force.target.token = first;
+    force.release.target.token = first;
     ck_assert(run_as(INSTANCE_B, &force)->freed);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
 }

@@ -20,8 +20,8 @@ static struct op op_three(struct batch_item items[static THREE], enum owner_kind
                          : kind == OWNER_ID      ? claim_id("latchd:id:r1")
                                                  : claim_named("o", "id:r1");
     }
-    return (
-        struct op){ .kind = OP_ACQUIRE_BATCH, .batch = items, .batch_count = THREE };
+    return (struct op){ .kind = OP_ACQUIRE_BATCH,
+                        .batch = { .items = items, .count = THREE } };
 }
 
 /* All were tried up to the last one, which has that status. */
@@ -47,7 +47,7 @@ START_TEST(where_only_who_holds_may_enter_again_no_free_name_is_taken, 3)
     struct batch_item items[THREE];
     struct op op = op_three(items, (enum owner_kind)_i);
 
-    op.reenter_only = true;
+    op.batch.reenter_only = true;
     expect_stop(run_as(INSTANCE_A, &op), 1, OP_BUSY);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 0);
 }
@@ -169,8 +169,7 @@ START_TEST(a_hundred_names_fit)
 {
     struct batch_item items[OP_BATCH_MAX];
     struct op op = { .kind = OP_ACQUIRE_BATCH,
-                     .batch = items,
-                     .batch_count = OP_BATCH_MAX };
+                     .batch = { .items = items, .count = OP_BATCH_MAX } };
     char names[OP_BATCH_MAX][16];
 
     for (int i = 0; i < OP_BATCH_MAX; i++) {

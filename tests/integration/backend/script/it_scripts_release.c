@@ -84,7 +84,7 @@ START_TEST(the_last_release_deletes_and_publishes, 3)
     r = run_as(INSTANCE_B, &op);
     ck_assert_int_eq(r->status, OP_ENDED);
     ck_assert_int_eq(r->count, 0);
-    op.mark = false;
+    op.release.leave_tombstone = false;
     (void)take("n", claim_anonymous("q:9"));
     ck_assert_int_ne(run_as(INSTANCE_A, &op)->status, OP_OK);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN n"), 1);
@@ -95,7 +95,7 @@ START_TEST(its_mark_lives_as_long_as_was_said, 3)
     struct op op = release_of((enum owner_kind)_i);
 
     (void)take("n", claim_of((enum owner_kind)_i, 0));
-    op.ended_ms = 107000;
+    op.release.tombstone_ms = 107000;
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     expect_marks(107000);
 }
@@ -104,7 +104,7 @@ START_TEST(a_release_without_mark_is_forgotten, 3)
 {
     struct op op = release_of((enum owner_kind)_i);
 
-    op.mark = false;
+    op.release.leave_tombstone = false;
     (void)take("n", claim_of((enum owner_kind)_i, 0));
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_NOTHELD);
@@ -122,8 +122,8 @@ START_TEST(the_lock_moves_to_who_is_next_and_a_second_copy_says_the_same, 9)
     uint64_t first = take("n", claim_of(old, 0));
     uint64_t token;
 
-    op.claim = claim_of(new, 1);
-    op.has_next = true;
+    op.release.next = claim_of(new, 1);
+    op.release.has_next = true;
     r = run_as(INSTANCE_A, &op);
     ck_assert_int_eq(r->status, OP_OK);
     ck_assert(r->moved && !r->freed);
@@ -148,8 +148,8 @@ START_TEST(one_owner_may_follow_itself)
     struct op leave = op_release("n", TARGET_ENTRY, "o", "id:9");
 
     (void)take("n", claim_named("o", "id:1"));
-    op.claim = claim_named("o", "id:9");
-    op.has_next = true;
+    op.release.next = claim_named("o", "id:9");
+    op.release.has_next = true;
     ck_assert(run_as(INSTANCE_A, &op)->moved);
     redis_expect(peer_redis(), "1", "HGET n o");
     ck_assert(run_as(INSTANCE_A, &leave)->freed);
@@ -176,10 +176,10 @@ START_TEST(the_lock_is_freed_for_others_when_told_to, 6)
         c[i] = listener();
     }
     (void)take("n", claim_of(OWNER_ANONYMOUS, 0));
-    op.claim = claim_of(OWNER_ANONYMOUS, 1);
-    op.has_next = true;
-    op.yield = YIELDS[_i].yield;
-    op.subscribed = YIELDS[_i].subscribed;
+    op.release.next = claim_of(OWNER_ANONYMOUS, 1);
+    op.release.has_next = true;
+    op.release.yield = YIELDS[_i].yield;
+    op.release.subscribed = YIELDS[_i].subscribed;
     r = run_as(INSTANCE_A, &op);
     ck_assert_int_eq(r->moved, YIELDS[_i].moves);
     ck_assert_int_eq(r->freed, !YIELDS[_i].moves);
@@ -195,8 +195,8 @@ START_TEST(the_lock_does_not_move_to_a_request_that_is_over)
     (void)take("n", claim_id(ID_2));
     (void)run_as(INSTANCE_A, &end);
     (void)take("n", claim_of(OWNER_ANONYMOUS, 0));
-    op.claim = claim_id(ID_2);
-    op.has_next = true;
+    op.release.next = claim_id(ID_2);
+    op.release.has_next = true;
     ck_assert(run_as(INSTANCE_A, &op)->freed);
 }
 
@@ -206,8 +206,8 @@ START_TEST(an_entry_that_is_not_the_last_moves_nothing)
 
     (void)take("n", claim_named("o", "id:1"));
     (void)take("n", claim_named("o", "id:2"));
-    op.claim = claim_anonymous("q:1");
-    op.has_next = true;
+    op.release.next = claim_anonymous("q:1");
+    op.release.has_next = true;
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->count, 1);
     redis_expect(peer_redis(), "1", "HGET n o");
 }
@@ -253,7 +253,7 @@ START_TEST(an_owner_that_only_redisson_knows_is_not_released)
 
     ck_assert_int_eq(redisson_acquire("n", REDISSON_A, LEASE), -1);
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_NOTHELD);
-    op.force = true;
+    op.release.force = true;
     ck_assert(run_as(INSTANCE_A, &op)->freed);
 }
 
@@ -261,7 +261,7 @@ START_TEST(any_with_force_frees_whoever_holds, 3)
 {
     struct op op = op_release("n", TARGET_ANY, NULL, NULL);
 
-    op.force = true;
+    op.release.force = true;
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_NOTHELD);
     (void)take("n", claim_of((enum owner_kind)_i, 0));
     ck_assert(run_as(INSTANCE_B, &op)->freed);
@@ -278,10 +278,10 @@ START_TEST(a_wrong_token_releases_nothing, 3)
     uint64_t token = take("n", claim_of((enum owner_kind)_i, 0));
 
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
-        ops[i].target.token = token + 1;
+        ops[i].attach.target.token = token + 1;
         ck_assert_int_eq(run_as(INSTANCE_A, &ops[i])->status, OP_NOTHELD);
     }
-    ops[0].target.token = token;
+    ops[0].attach.target.token = token;
     ck_assert(run_as(INSTANCE_A, &ops[0])->freed);
 }
 
@@ -291,8 +291,8 @@ START_TEST(attach_sets_the_lease_exactly_unless_it_is_shared)
     const struct op_result *r;
     uint64_t token = take("n", claim_named("o", "id:1"));
 
-    op.exact = true;
-    op.lease_ms = 1000;
+    op.attach.exact = true;
+    op.attach.lease_ms = 1000;
     r = run_as(INSTANCE_B, &op);
     ck_assert_int_eq(r->status, OP_OK);
     ck_assert_int_le(r->ttl_ms, 1000);

@@ -16,10 +16,10 @@ static struct op op_restore(const char *name, struct claim claim, uint64_t token
 {
     return (struct op){ .kind = OP_RESTORE,
                         .name = span_str(name),
-                        .claim = claim,
-                        .token = token,
-                        .kept = kept,
-                        .kept_count = count,
+                        .restore.claim = claim,
+                        .restore.token = token,
+                        .restore.entries = kept,
+                        .restore.entry_count = count,
                         .rw = claim.lock_kind == KIND_READ ||
                               claim.lock_kind == KIND_WRITE };
 }
@@ -225,14 +225,14 @@ START_TEST(a_later_token_of_the_same_hold_leaves_its_entries)
     struct op op = op_restore("n", claim_named("o", "id:2"), token + 1000, &kept, 1);
     const struct op_result *r;
 
-    op.level = true;
+    op.restore.raise_token = true;
     r = run_times(INSTANCE_B, &op, times_at(redis_time_us()));
     ck_assert_int_eq(r->status, OP_OK);
     ck_assert_uint_eq(r->token, token + 1000);
     ck_assert_int_eq(r->count, 2);
     ck_assert(!r->restored);
-    op.token += 1000;
-    op.level = false; /* one Redis knows better: it had been over */
+    op.restore.token += 1000;
+    op.restore.raise_token = false; /* one Redis knows better: it had been over */
     r = run_times(INSTANCE_B, &op, times_at(redis_time_us()));
     ck_assert_int_eq(r->status, OP_OK);
     ck_assert_int_eq(r->count, 1);
@@ -252,7 +252,7 @@ START_TEST(who_took_over_later_keeps_it)
     /* And who took over before has lost it to us. */
     kept.for_ms = 0;
     now = redis_time_us();
-    op.keeper = true;
+    op.restore.has_keeper_key = true;
     ck_assert_int_eq(run_times(INSTANCE_A, &op, times_at(now))->status, OP_OK);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS latchd:keeper:{n}:%s", ID_1),
                      1);
@@ -271,7 +271,7 @@ static void keeps_its_time(bool rw)
     uint64_t before = redis_time_us();
 
     ck_assert_int_eq(run_as(INSTANCE_A, &attach)->status, OP_OK);
-    op.keeper = true;
+    op.restore.has_keeper_key = true;
     ck_assert_int_eq(run_times(INSTANCE_A, &op, times_at(before))->status, OP_OK);
     kept.for_ms = 0;
     ck_assert_int_eq(run_times(INSTANCE_B, &op, times_at(before))->status,

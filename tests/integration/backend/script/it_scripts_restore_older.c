@@ -16,10 +16,10 @@ static const struct op_result *restore(const char *instance, const char *name,
     struct op op = {
         .kind = OP_RESTORE,
         .name = span_str(name),
-        .claim = claim,
-        .token = token,
-        .kept = &kept,
-        .kept_count = 1,
+        .restore.claim = claim,
+        .restore.token = token,
+        .restore.entries = &kept,
+        .restore.entry_count = 1,
         .rw = claim.lock_kind == KIND_READ || claim.lock_kind == KIND_WRITE,
     };
     uint64_t now = redis_time_us();

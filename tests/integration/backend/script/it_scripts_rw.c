@@ -205,7 +205,7 @@ START_TEST(reenter_only_lets_nobody_else_in)
 {
     struct op op = rw_acquire(rw_reader("o", "id:1"));
 
-    op.reenter_only = true;
+    op.acquire.reenter_only = true;
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->ttl_ms, -2);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 0);
     (void)rw_take(rw_reader("p", "id:9"));
@@ -293,7 +293,7 @@ START_TEST(a_dead_reader_who_comes_again_starts_afresh, 3)
     ck_assert_int_eq(rw_renew(INSTANCE_A, c, token, false), RENEW_GONE);
     ck_assert_uint_gt(rw_take(c), token);
     redis_expect(peer_redis(), "1", "HGET n %s", field);
-    old.target.token = token;
+    old.release.target.token = token;
     ck_assert_int_eq(run_as(INSTANCE_A, &old)->status, OP_NOTHELD);
     ck_assert_int_eq(rw_leave(c)->status, OP_OK);
 }

@@ -55,7 +55,7 @@ START_TEST(H2_a_late_copy_does_nothing, 6)
         rw_acquire(c),
         rw_release_of(c),
         rw_attach_of(c),
-        { .kind = OP_RENEW, .rw = true, .items = &item, .item_count = 1 },
+        { .kind = OP_RENEW, .rw = true, .renew.items = &item, .renew.count = 1 },
         rw_acquire(rw_reader("another", "id:a")),
     };
     char before[2000], after[2000];
@@ -98,10 +98,10 @@ START_TEST(H4_whoever_took_over_a_hold_is_left_alone, 6)
     uint64_t token = rw_take(c);
     const struct op_result *r;
 
-    undo.if_keeper = true;
-    undo.mark = false;
+    undo.release.if_keeper = true;
+    undo.release.leave_tombstone = false;
     if (c.kind == OWNER_ANONYMOUS) {
-        back.target = (struct target){ .kind = TARGET_TOKEN, .token = token };
+        back.attach.target = (struct target){ .kind = TARGET_TOKEN, .token = token };
     }
     r = run_as(INSTANCE_B, &back);
     ck_assert_int_eq(r->status, OP_OK);
@@ -122,7 +122,7 @@ START_TEST(H4_without_a_keeper_key_only_the_taker_acts_of_its_own_accord, 6)
     uint64_t token = rw_take(c);
     bool nobody = c.kind == OWNER_ID && c.lock_kind == KIND_READ;
 
-    undo.if_keeper = true;
+    undo.release.if_keeper = true;
     freeReplyObject(
         redis_ask(peer_redis(), "DEL latchd:keeper:{n}:%s", rw_field(c, token)));
     if (c.kind != OWNER_ANONYMOUS || c.lock_kind == KIND_READ) {
@@ -202,7 +202,7 @@ START_TEST(H30_what_its_owner_released_elsewhere_is_not_lost, 3)
     struct op leave = rw_release(TARGET_TOKEN, KIND_PLAIN, NULL, NULL);
 
     (void)rw_take(rw_claim(KIND_READ, OWNER_ANONYMOUS, INSTANCE_B ":9", NULL));
-    leave.target.token = token;
+    leave.release.target.token = token;
     if (c.kind == OWNER_NAMED) {
         leave = rw_release(TARGET_OWNER, KIND_PLAIN, "o", NULL);
     }
@@ -284,8 +284,8 @@ START_TEST(attach_gives_the_lease_and_tells_the_readers_own, 6)
         other.lease_ms = 10 * LEASE;
         (void)rw_take(other);
     }
-    op.exact = true;
-    op.lease_ms = 2000;
+    op.attach.exact = true;
+    op.attach.lease_ms = 2000;
     r = run_as(INSTANCE_B, &op);
     ck_assert_int_eq(r->status, OP_OK);
     ck_assert_uint_eq(r->token, token);
@@ -296,7 +296,7 @@ START_TEST(attach_gives_the_lease_and_tells_the_readers_own, 6)
 START_TEST(one_renewal_serves_many_readers_and_none_spoils_the_others)
 {
     struct renew_item items[OP_RENEW_MAX];
-    struct op renew = { .kind = OP_RENEW, .rw = true, .items = items };
+    struct op renew = { .kind = OP_RENEW, .rw = true, .renew.items = items };
     char fields[OP_RENEW_MAX][40];
     const struct op_result *r;
 
@@ -317,7 +317,7 @@ START_TEST(one_renewal_serves_many_readers_and_none_spoils_the_others)
     items[8].name = SPAN("other");
     freeReplyObject(
         redis_ask(peer_redis(), "SET latchd:keeper:{n}:%s %s", fields[9], INSTANCE_B));
-    renew.item_count = OP_RENEW_MAX;
+    renew.renew.count = OP_RENEW_MAX;
     r = run_as(INSTANCE_A, &renew);
     ck_assert_int_eq(r->status, OP_OK);
     for (int i = 0; i < OP_RENEW_MAX; i++) {
@@ -353,7 +353,7 @@ static int64_t looks_for_reading(void)
         struct op leave = rw_release_of(o);
 
         o.lease_ms = 600000; /* and the longest */
-        leave.mark = false;
+        leave.release.leave_tombstone = false;
         (void)rw_take(o);
         ck_assert_int_eq(run_as(INSTANCE_A, &leave)->status, OP_OK);
     }

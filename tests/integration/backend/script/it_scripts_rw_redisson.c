@@ -252,9 +252,9 @@ START_TEST(W4_a_reader_that_may_only_reenter_does_not_pass_a_waiting_writer)
     struct op op = rw_acquire(rw_reader("o", "id:1"));
 
     ck_assert_int_eq(redisson_read_lock(&a, "n", 30000), REDISSON_NIL);
-    op.reenter_only = true;
+    op.acquire.reenter_only = true;
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_BUSY);
-    op.reenter_only = false;
+    op.acquire.reenter_only = false;
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
 }
 
@@ -347,7 +347,7 @@ START_TEST(an_owner_that_only_redisson_knows_is_released_by_force_only)
     ck_assert_int_eq(redisson_read_lock(&a, "n", 30000), REDISSON_NIL);
     ck_assert_int_eq(redisson_read_lock(&b, "n", 30000), REDISSON_NIL);
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_NOTHELD);
-    op.force = true;
+    op.release.force = true;
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN n"), 2);
     ck_assert_int_eq(redisson_read_unlock(&b, "n", NULL), 1);

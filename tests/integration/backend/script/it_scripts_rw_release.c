@@ -49,8 +49,8 @@ START_TEST(a_free_lock_moves_to_who_is_next_and_a_second_copy_says_the_same, 36)
     uint64_t first = rw_take(claim_of(old, 0));
     uint64_t token;
 
-    op.claim = claim_of(new, 1);
-    op.has_next = true;
+    op.release.next = claim_of(new, 1);
+    op.release.has_next = true;
     r = run_as(INSTANCE_A, &op);
     ck_assert_int_eq(r->status, OP_OK);
     ck_assert(r->moved && !r->freed && !r->shared);
@@ -80,7 +80,7 @@ START_TEST(its_marks_live_as_long_as_was_said, 6)
     struct op op = rw_release_of(claim_of(_i, 0));
 
     (void)rw_take(claim_of(_i, 0));
-    op.ended_ms = 107000;
+    op.release.tombstone_ms = 107000;
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     expect_marks(107000);
 }
@@ -92,8 +92,8 @@ START_TEST(a_lock_that_others_still_read_does_not_move, 3)
 
     (void)rw_take(claim_of(_i, 0));
     (void)rw_take(rw_reader("other", "id:o"));
-    op.claim = claim_of(3 + _i, 1);
-    op.has_next = true;
+    op.release.next = claim_of(3 + _i, 1);
+    op.release.has_next = true;
     r = run_as(INSTANCE_A, &op);
     ck_assert(!r->moved && !r->freed && !r->shared);
     ck_assert_int_eq(r->count, 0);
@@ -111,8 +111,8 @@ START_TEST(a_writer_who_still_reads_leaves_a_read_lock)
     w.lease_ms = 10 * LEASE;
     (void)rw_take(w);
     (void)rw_take(r);
-    op.claim = rw_writer("p:write", "id:3");
-    op.has_next = true;
+    op.release.next = rw_writer("p:write", "id:3");
+    op.release.has_next = true;
     result = run_as(INSTANCE_A, &op);
     ck_assert_int_eq(result->status, OP_OK);
     ck_assert(result->shared && !result->freed && !result->moved);
@@ -155,9 +155,9 @@ START_TEST(a_release_that_ran_is_found_however_it_is_asked_for_again, 6)
         asks[count++] = rw_release(TARGET_REQUEST, KIND_PLAIN, NULL, READER_1);
         asks[count++] = rw_release(TARGET_FIELD, c.lock_kind, base, NULL);
         asks[count] = rw_release(TARGET_TOKEN, KIND_PLAIN, NULL, NULL);
-        asks[count++].target.token = token;
+        asks[count++].release.target.token = token;
         asks[count] = op_release("n", TARGET_TOKEN, NULL, NULL); /* a plain op */
-        asks[count++].target.token = token;
+        asks[count++].release.target.token = token;
         break;
     case OWNER_ID:
         asks[count++] = rw_release(TARGET_ID, KIND_PLAIN, base, base + 7);
@@ -203,12 +203,12 @@ START_TEST(each_way_of_naming_a_hold_finds_it, 12)
     if (!by_token) {
         op = rw_release_of(c);
     }
-    op.force = by_token && c.kind == OWNER_NAMED;
-    op.target.token = token + 1;
+    op.release.force = by_token && c.kind == OWNER_NAMED;
+    op.release.target.token = token + 1;
     ck_assert_int_eq(run_as(INSTANCE_B, &op)->status, OP_NOTHELD);
-    attach.target.token = token + 1;
+    attach.attach.target.token = token + 1;
     ck_assert_int_eq(run_as(INSTANCE_B, &attach)->status, OP_NOTHELD);
-    op.target.token = attach.target.token = token;
+    op.release.target.token = attach.attach.target.token = token;
     r = run_as(INSTANCE_B, &attach);
     ck_assert_int_eq(r->status, OP_OK);
     ck_assert_uint_eq(r->token, token);
@@ -229,15 +229,15 @@ START_TEST(who_both_reads_and_writes_has_to_say_which, 2)
     token = rw_take(rw_reader("o", "id:2"));
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_AMBIGUOUS);
     ck_assert_int_eq(run_as(INSTANCE_A, &attach)->status, OP_AMBIGUOUS);
-    attach.target.token = token;
+    attach.attach.target.token = token;
     ck_assert_int_eq(run_as(INSTANCE_A, &attach)->lock_kind, KIND_READ);
-    attach.target.token = 0;
-    attach.target.lock_kind = KIND_WRITE;
+    attach.attach.target.token = 0;
+    attach.attach.target.lock_kind = KIND_WRITE;
     ck_assert_int_eq(run_as(INSTANCE_A, &attach)->lock_kind, KIND_WRITE);
-    op.target.lock_kind = _i == 0 ? KIND_READ : KIND_WRITE;
+    op.release.target.lock_kind = _i == 0 ? KIND_READ : KIND_WRITE;
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     redis_expect(peer_redis(), _i == 0 ? "write" : "read", "HGET n mode");
-    op.target.lock_kind = KIND_PLAIN;
+    op.release.target.lock_kind = KIND_PLAIN;
     ck_assert(run_as(INSTANCE_A, &op)->freed);
 }
 
@@ -264,7 +264,7 @@ START_TEST(force_ends_one_whole_hold_and_any_all_of_them)
 {
     struct op op = rw_release(TARGET_OWNER, KIND_PLAIN, "o", NULL);
 
-    op.force = true;
+    op.release.force = true;
     (void)rw_take(rw_reader("o", "id:1"));
     (void)rw_take(rw_reader("o", "id:2"));
     (void)rw_take(rw_reader("p", "id:3"));
@@ -275,8 +275,8 @@ START_TEST(force_ends_one_whole_hold_and_any_all_of_them)
                       "EXISTS {n}:o:rwlock_timeout:1 {n}:o:rwlock_timeout:2"),
         0);
     (void)rw_take(rw_reader("o", "id:4"));
-    op.target.kind = TARGET_ANY;
-    op.target.field = SPAN_NONE;
+    op.release.target.kind = TARGET_ANY;
+    op.release.target.field = SPAN_NONE;
     ck_assert(run_as(INSTANCE_B, &op)->freed);
     ck_assert_int_eq(run_as(INSTANCE_B, &op)->status, OP_NOTHELD);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 1); /* the fence key */
@@ -307,10 +307,10 @@ START_TEST(the_lock_is_freed_for_others_when_told_to, 6)
         c[i] = rw_listen();
     }
     (void)rw_take(claim_of(3, 0));
-    op.claim = claim_of(4, 1);
-    op.has_next = true;
-    op.yield = YIELDS[_i].yield;
-    op.subscribed = YIELDS[_i].subscribed;
+    op.release.next = claim_of(4, 1);
+    op.release.has_next = true;
+    op.release.yield = YIELDS[_i].yield;
+    op.release.subscribed = YIELDS[_i].subscribed;
     r = run_as(INSTANCE_A, &op);
     ck_assert_int_eq(r->moved, YIELDS[_i].moves);
     ck_assert_int_eq(r->freed, !YIELDS[_i].moves);
@@ -325,8 +325,8 @@ START_TEST(the_lock_does_not_move_to_a_request_that_is_over, 2)
     (void)rw_take(claim_of(_i + 1, 1));
     (void)rw_leave(claim_of(_i + 1, 1));
     (void)rw_take(claim_of(3, 0));
-    op.claim = claim_of(_i + 1, 1);
-    op.has_next = true;
+    op.release.next = claim_of(_i + 1, 1);
+    op.release.has_next = true;
     ck_assert(run_as(INSTANCE_A, &op)->freed);
 }
 
@@ -348,7 +348,7 @@ START_TEST(a_name_of_another_kind_is_refused_by_every_op, 3)
                          RENEW_WRONGTYPE);
     }
     ops[0 + 3] = rw_release(TARGET_ANY, KIND_PLAIN, NULL, NULL);
-    ops[0 + 3].force = true;
+    ops[0 + 3].release.force = true;
     for (size_t i = 0; i < count; i++) {
         const struct op_result *r = run_as(INSTANCE_A, &ops[i]);
 

@@ -91,8 +91,8 @@ START_TEST(each_has_its_own_lease)
     struct op ops[THREE];
 
     some_acquires(ops);
-    ops[1].claim.lease_ms = 600000;
-    ops[2].claim.lease_ms = 100000;
+    ops[1].acquire.claim.lease_ms = 600000;
+    ops[2].acquire.claim.lease_ms = 100000;
     run_some(INSTANCE_A, ops, THREE, some_times());
     some_near_pttl("a", LEASE);
     some_near_pttl("b", 600000);
@@ -106,7 +106,7 @@ START_TEST(marks_live_as_long_as_the_longest)
     struct op ops[THREE];
 
     some_holds(ops);
-    ops[1].ended_ms = 107000;
+    ops[1].release.tombstone_ms = 107000;
     run_some(INSTANCE_A, ops, THREE, some_times());
     for (size_t i = 0; i < THREE; i++) {
         some_expect(i, OP_OK);
@@ -119,7 +119,7 @@ START_TEST(a_mark_is_left_where_it_is_wanted)
     struct op ops[THREE];
 
     some_holds(ops);
-    ops[1].mark = false;
+    ops[1].release.leave_tombstone = false;
     run_some(INSTANCE_A, ops, THREE, some_times());
     for (size_t i = 0; i < THREE; i++) {
         some_expect(i, OP_OK);

@@ -151,7 +151,9 @@ struct claim claim_named(const char *owner, const char *entry)
 
 struct op op_acquire(const char *name, struct claim claim)
 {
-    return (struct op){ .kind = OP_ACQUIRE, .name = span_str(name), .claim = claim };
+    return (struct op){ .kind = OP_ACQUIRE,
+                        .name = span_str(name),
+                        .acquire.claim = claim };
 }
 
 static struct target target_of(enum target_kind kind, const char *field,
@@ -167,8 +169,8 @@ struct op op_release(const char *name, enum target_kind kind, const char *field,
 {
     return (struct op){ .kind = OP_RELEASE,
                         .name = span_str(name),
-                        .target = target_of(kind, field, entry),
-                        .mark = true };
+                        .release.target = target_of(kind, field, entry),
+                        .release.leave_tombstone = true };
 }
 
 struct op op_attach(const char *name, enum target_kind kind, const char *field,
@@ -176,8 +178,8 @@ struct op op_attach(const char *name, enum target_kind kind, const char *field,
 {
     return (struct op){ .kind = OP_ATTACH,
                         .name = span_str(name),
-                        .target = target_of(kind, field, entry),
-                        .lease_ms = LEASE };
+                        .attach.target = target_of(kind, field, entry),
+                        .attach.lease_ms = LEASE };
 }
 
 uint64_t take(const char *name, struct claim claim)

@@ -61,7 +61,7 @@ struct op rw_release(enum target_kind kind, enum lock_kind lock_kind, const char
     struct op op = op_release("n", kind, field, entry);
 
     op.rw = true;
-    op.target.lock_kind = lock_kind;
+    op.release.target.lock_kind = lock_kind;
     return op;
 }
 
@@ -71,7 +71,7 @@ struct op rw_attach(enum target_kind kind, enum lock_kind lock_kind, const char 
     struct op op = op_attach("n", kind, field, entry);
 
     op.rw = true;
-    op.target.lock_kind = lock_kind;
+    op.attach.target.lock_kind = lock_kind;
     return op;
 }
 
@@ -93,7 +93,7 @@ struct op rw_release_of(struct claim claim)
 {
     struct op op = rw_release(TARGET_ANY, KIND_PLAIN, NULL, NULL);
 
-    op.target = target_of(claim);
+    op.release.target = target_of(claim);
     return op;
 }
 
@@ -101,7 +101,7 @@ struct op rw_attach_of(struct claim claim)
 {
     struct op op = rw_attach(TARGET_ANY, KIND_PLAIN, NULL, NULL);
 
-    op.target = target_of(claim);
+    op.attach.target = target_of(claim);
     return op;
 }
 
@@ -143,7 +143,9 @@ enum renew_result rw_renew(const char *instance, struct claim claim, uint64_t to
                                .lease_ms = claim.lease_ms,
                                .token = token,
                                .exact = exact };
-    struct op op = { .kind = OP_RENEW, .rw = true, .items = &item, .item_count = 1 };
+    struct op op = {
+        .kind = OP_RENEW, .rw = true, .renew.items = &item, .renew.count = 1
+    };
     const struct op_result *r = run_as(instance, &op);
 
     ck_assert_msg(r->status == OP_OK, "%.*s", (int)r->text.len, r->text.ptr);

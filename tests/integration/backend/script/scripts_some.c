@@ -31,7 +31,7 @@ struct op some_end(const char *name, uint64_t token, char text[static SOME_TEXT_
 
     (void)snprintf(text, SOME_TEXT_MAX, "latchd:%" PRIu64, token);
     op = op_release(name, TARGET_FIELD, text, "");
-    op.target.token = token;
+    op.release.target.token = token;
     op.fair_wait_ms = 30000;
     ck_assert(script_batch_is_simple(&op));
     return op;

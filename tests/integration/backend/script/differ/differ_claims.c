@@ -269,7 +269,7 @@ struct renew_item differ_item(struct differ *d, const char *name, bool rw)
                                .token = some_token(d, n),
                                .exact = dice_chance(&d->dice, 300),
                                .fence = dice_chance(&d->dice, 500),
-                               .kept = dice_chance(&d->dice, 300) };
+                               .has_keeper_key = dice_chance(&d->dice, 300) };
 
     if (item.lock_kind == KIND_FAIR) {
         item.lock_kind = KIND_PLAIN;
@@ -311,17 +311,18 @@ static void keep_entries(struct differ *d, const char *instance, struct op *op,
 {
     size_t more = dice_below(&d->dice, 3);
 
-    kept[0].entry = op->claim.entry;
-    op->kept_count = 1;
-    for (size_t i = 0; i < 8 && op->kept_count <= more; i++) {
+    kept[0].entry = op->restore.claim.entry;
+    op->restore.entry_count = 1;
+    for (size_t i = 0; i < 8 && op->restore.entry_count <= more; i++) {
         struct claim cl = differ_claim(d, instance, op->rw);
         bool twice = false;
 
-        for (size_t k = 0; k < op->kept_count; k++) {
+        for (size_t k = 0; k < op->restore.entry_count; k++) {
             twice = twice || span_eq(kept[k].entry, cl.entry);
         }
-        if (!twice && cl.kind == OWNER_NAMED && span_eq(cl.field, op->claim.field)) {
-            kept[op->kept_count++].entry = cl.entry;
+        if (!twice && cl.kind == OWNER_NAMED &&
+            span_eq(cl.field, op->restore.claim.field)) {
+            kept[op->restore.entry_count++].entry = cl.entry;
         }
     }
 }
@@ -330,7 +331,7 @@ static void keep_entries(struct differ *d, const char *instance, struct op *op,
 static uint64_t restored_token(struct differ *d, struct redis_name *n,
                                const struct op *op)
 {
-    const struct claim *cl = &op->claim;
+    const struct claim *cl = &op->restore.claim;
     struct redis_hash_field *f = redis_field(n, cl->field);
     uint64_t has = f == NULL              ? 0
                    : n->mode == MODE_NONE ? redis_token_of(n, &f->owner)
@@ -352,17 +353,17 @@ static uint64_t restored_token(struct differ *d, struct redis_name *n,
 static void anonymous_field(struct differ *d, struct redis_name *n, struct op *op)
 {
     struct span field = held_field(d, n, SPAN_NONE);
-    bool write = op->claim.lock_kind == KIND_WRITE;
+    bool write = op->restore.claim.lock_kind == KIND_WRITE;
 
     if (span_starts(field, SPAN("latchd:4")) &&
         (field.ptr[field.len - 1] == 'e') == write) {
-        op->claim.field = field;
-        op->token = strtoull(field.ptr + strlen("latchd:"), NULL, 10);
+        op->restore.claim.field = field;
+        op->restore.token = strtoull(field.ptr + strlen("latchd:"), NULL, 10);
         return;
     }
-    op->token = restored_token(d, n, op);
-    op->claim.field = span_str(
-        differ_text(d, "latchd:%" PRIu64 "%s", op->token, write ? ":write" : ""));
+    op->restore.token = restored_token(d, n, op);
+    op->restore.claim.field = span_str(differ_text(
+        d, "latchd:%" PRIu64 "%s", op->restore.token, write ? ":write" : ""));
 }
 
 void differ_restore(struct differ *d, struct redis_name *n, const char *instance,
@@ -370,24 +371,27 @@ void differ_restore(struct differ *d, struct redis_name *n, const char *instance
 {
     static struct restore_entry kept[4];
 
-    op->claim = differ_claim(d, instance, op->rw);
-    if (op->claim.lock_kind == KIND_FAIR) {
-        op->claim.lock_kind = KIND_PLAIN;
+    op->restore.claim = differ_claim(d, instance, op->rw);
+    if (op->restore.claim.lock_kind == KIND_FAIR) {
+        op->restore.claim.lock_kind = KIND_PLAIN;
     }
-    if (op->claim.kind == OWNER_ANONYMOUS && op->claim.lock_kind != KIND_READ) {
+    if (op->restore.claim.kind == OWNER_ANONYMOUS &&
+        op->restore.claim.lock_kind != KIND_READ) {
         anonymous_field(d, n, op);
     } else {
-        op->token = restored_token(d, n, op);
+        op->restore.token = restored_token(d, n, op);
     }
-    op->keeper = op->claim.kind != OWNER_NAMED && dice_chance(&d->dice, 300);
-    op->level = op->claim.kind == OWNER_NAMED && !op->rw && d->serial % 2 == 0;
+    op->restore.has_keeper_key =
+        op->restore.claim.kind != OWNER_NAMED && dice_chance(&d->dice, 300);
+    op->restore.raise_token =
+        op->restore.claim.kind == OWNER_NAMED && !op->rw && d->serial % 2 == 0;
     kept[0].entry = SPAN_NONE;
-    op->kept_count = 1;
-    if (op->claim.kind == OWNER_NAMED) {
+    op->restore.entry_count = 1;
+    if (op->restore.claim.kind == OWNER_NAMED) {
         keep_entries(d, instance, op, kept);
     }
-    for (size_t i = 0; i < op->kept_count; i++) {
-        kept[i].for_ms = kept_for(d, kept[i].entry, op->kept_count == 1);
+    for (size_t i = 0; i < op->restore.entry_count; i++) {
+        kept[i].for_ms = kept_for(d, kept[i].entry, op->restore.entry_count == 1);
     }
-    op->kept = kept;
+    op->restore.entries = kept;
 }

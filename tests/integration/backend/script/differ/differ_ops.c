@@ -14,60 +14,114 @@ static const char *const OP_NAMES[] = {
 };
 
 static const char *const KINDS[] = { "plain", "fair", "read", "write" };
-static const char *const TARGETS[] = { "field", "request", "token", "id",
-                                       "entry", "owner",   "any" };
+static const char *const TARGETS[] = {
+    [TARGET_FIELD] = "field", [TARGET_REQUEST] = "request", [TARGET_TOKEN] = "token",
+    [TARGET_ID] = "id",       [TARGET_ENTRY] = "entry",     [TARGET_OWNER] = "owner",
+    [TARGET_VALUE] = "value", [TARGET_ANY] = "any",
+};
 
 #define S(span) (int)(span).len, ((span).len == 0 ? "" : (span).ptr)
 
 /* --- telling -------------------------------------------------------------- */
 
-static void say_op(struct differ *d, const char *instance, const struct op *op,
-                   struct op_times times)
+static void say_target(struct differ *d, const struct target *t)
 {
-    const struct claim *cl = &op->claim;
-    const struct target *t = &op->target;
+    differ_say(d, " target(%s %s '%.*s' '%.*s' %" PRIu64 ")", TARGETS[t->kind],
+               KINDS[t->lock_kind], S(t->field), S(t->entry), t->token);
+}
 
-    differ_say(d, "%.1s %s %.*s%s%s", instance, OP_NAMES[op->kind], S(op->name),
-               op->rw ? " rw" : "", times.asked_us < d->start_ms * 1000 ? " late" : "");
-    if (op->kind == OP_ACQUIRE || op->kind == OP_RESTORE || op->has_next) {
-        differ_say(d, " claim(%s '%.*s' entry '%.*s' member '%.*s' %" PRIu64 ")",
-                   KINDS[cl->lock_kind], S(cl->field), S(cl->entry), S(cl->member),
-                   cl->lease_ms);
+static void say_acquire(struct differ *d, const struct op_acquire *a)
+{
+    if (a->propose != 0) {
+        differ_say(d, " propose %" PRIu64 "%s%s unsent from %" PRIu64, a->propose,
+                   a->raise_token ? " raise_token" : "",
+                   a->leave_keeper ? " leave_keeper" : "", a->unsent_from);
     }
-    if (op->kind == OP_RELEASE || op->kind == OP_ATTACH) {
-        differ_say(d, " target(%s %s '%.*s' '%.*s' %" PRIu64 ")", TARGETS[t->kind],
-                   KINDS[t->lock_kind], S(t->field), S(t->entry), t->token);
-    }
-    for (size_t i = 0; i < op->item_count; i++) {
-        const struct renew_item *it = &op->items[i];
+    differ_say(d, "%s%s%s%s", a->reenter_only ? " reenter" : "", a->fair ? " fair" : "",
+               a->enqueue ? " enqueue" : "", a->was_queued ? " was_queued" : "");
+}
+
+static void say_release(struct differ *d, const struct op_release *r)
+{
+    say_target(d, &r->target);
+    differ_say(d, "%s%s%s%s%s yield %d unsent from %" PRIu64,
+               r->if_keeper ? " if_keeper" : "", r->force ? " force" : "",
+               r->leave_tombstone ? " leave_tombstone" : "",
+               r->tombstone_if_missing ? " tombstone_if_missing" : "",
+               r->subscribed ? " subscribed" : "", (int)r->yield, r->unsent_from);
+}
+
+static void say_renew(struct differ *d, const struct op_renew *renew)
+{
+    for (size_t i = 0; i < renew->count; i++) {
+        const struct renew_item *it = &renew->items[i];
 
         differ_say(d, " item(%.*s %s '%.*s' '%.*s' %" PRIu64 "%s%s%s %" PRIu64 ")",
                    S(it->name), KINDS[it->lock_kind], S(it->field), S(it->entry),
                    it->token, it->exact ? " exact" : "", it->fence ? " fence" : "",
-                   it->kept ? " kept" : "", it->lease_ms);
+                   it->has_keeper_key ? " keeper key" : "", it->lease_ms);
     }
-    for (size_t i = 0; i < op->member_count; i++) {
-        differ_say(d, " %.*s", S(op->members[i]));
-        if (op->waited_ms != NULL) {
-            differ_say(d, " since %" PRIu64, op->waited_ms[i]);
+}
+
+static void say_restore(struct differ *d, const struct op_restore *r)
+{
+    differ_say(d, " token %" PRIu64 "%s%s", r->token,
+               r->has_keeper_key ? " keeper key" : "",
+               r->raise_token ? " raise_token" : "");
+    for (size_t i = 0; i < r->entry_count; i++) {
+        differ_say(d, " entry('%.*s' %" PRIu64 ")", S(r->entries[i].entry),
+                   r->entries[i].for_ms);
+    }
+}
+
+static void say_queue(struct differ *d, const struct op_queue *q)
+{
+    for (size_t i = 0; i < q->count; i++) {
+        differ_say(d, " %.*s", S(q->members[i]));
+        if (q->waited_ms != NULL) {
+            differ_say(d, " since %" PRIu64, q->waited_ms[i]);
         }
     }
-    for (size_t i = 0; i < op->kept_count; i++) {
-        differ_say(d, " kept(%" PRIu64 "%s '%.*s' %" PRIu64 ")", op->token,
-                   op->keeper ? " keeper" : "", S(op->kept[i].entry),
-                   op->kept[i].for_ms);
+    differ_say(d, " known %zu%s", q->known, q->whole ? " whole" : "");
+}
+
+static void say_op(struct differ *d, const char *instance, const struct op *op,
+                   struct op_times times)
+{
+    const struct claim *cl = op_claim(op);
+
+    differ_say(d, "%.1s %s %.*s%s%s", instance, OP_NAMES[op->kind], S(op->name),
+               op->rw ? " rw" : "", times.asked_us < d->start_ms * 1000 ? " late" : "");
+    if (cl != NULL) {
+        differ_say(d, " claim(%s '%.*s' entry '%.*s' member '%.*s' %" PRIu64 ")",
+                   KINDS[cl->lock_kind], S(cl->field), S(cl->entry), S(cl->member),
+                   cl->lease_ms);
     }
-    if (op->propose != 0 || op->untold != 0) {
-        differ_say(d, " propose %" PRIu64 "%s%s untold %" PRIu64, op->propose,
-                   op->level ? " level" : "", op->look ? " look" : "", op->untold);
+    switch (op->kind) {
+    case OP_ACQUIRE:
+        say_acquire(d, &op->acquire);
+        break;
+    case OP_RELEASE:
+        say_release(d, &op->release);
+        break;
+    case OP_RENEW:
+        say_renew(d, &op->renew);
+        break;
+    case OP_ATTACH:
+        say_target(d, &op->attach.target);
+        differ_say(d, "%s", op->attach.exact ? " exact" : "");
+        break;
+    case OP_RESTORE:
+        say_restore(d, &op->restore);
+        break;
+    case OP_QUEUE:
+    case OP_LEAVE:
+        say_queue(d, &op->queue);
+        break;
+    case OP_ACQUIRE_BATCH:
+    case OP_INSPECT:
+        break;
     }
-    differ_say(d, "%s%s%s%s%s%s%s%s%s%s known %zu yield %d",
-               op->reenter_only ? " reenter" : "", op->if_keeper ? " own" : "",
-               op->force ? " force" : "", op->mark ? " mark" : "",
-               op->bury ? " bury" : "", op->exact ? " exact" : "",
-               op->fair ? " fair" : "", op->enqueue ? " enqueue" : "",
-               op->whole ? " whole" : "", op->subscribed ? " subscribed" : "",
-               op->known, (int)op->yield);
 }
 
 /* --- comparing ------------------------------------------------------------ */
@@ -240,11 +294,11 @@ static void run_gathered(struct differ *d, const char *instance, const struct op
 
 static void maybe_wait(struct differ *d, const char *instance, struct op *op)
 {
-    op->fair = op->claim.lock_kind == KIND_FAIR;
-    if (op->fair) {
-        op->enqueue = dice_chance(&d->dice, 700);
-        op->known = dice_chance(&d->dice, 150) ? 1 : 0;
-        op->claim.member =
+    op->acquire.fair = op->acquire.claim.lock_kind == KIND_FAIR;
+    if (op->acquire.fair) {
+        op->acquire.enqueue = dice_chance(&d->dice, 700);
+        op->acquire.was_queued = dice_chance(&d->dice, 150);
+        op->acquire.claim.member =
             differ_member(d, instance, dice_below(&d->dice, DIFFER_MEMBERS));
     }
 }
@@ -252,35 +306,38 @@ static void maybe_wait(struct differ *d, const char *instance, struct op *op)
 /* As a quorum asks, which has no fair locks: the token is proposed. */
 static void maybe_propose(struct differ *d, struct op *op)
 {
-    if (d->mix.fair || op->claim.lock_kind != KIND_PLAIN ||
-        op->claim.kind == OWNER_ANONYMOUS || !dice_chance(&d->dice, 300)) {
+    if (d->mix.fair || op->acquire.claim.lock_kind != KIND_PLAIN ||
+        op->acquire.claim.kind == OWNER_ANONYMOUS || !dice_chance(&d->dice, 300)) {
         return;
     }
-    op->propose = op->seen_token + 1 - 2 * dice_below(&d->dice, 1500);
-    op->level = dice_chance(&d->dice, 300);
-    op->look = dice_chance(&d->dice, 500);
-    op->untold = op->propose - dice_below(&d->dice, 10000);
+    op->acquire.propose = op->seen_token + 1 - 2 * dice_below(&d->dice, 1500);
+    op->acquire.raise_token = dice_chance(&d->dice, 300);
+    op->acquire.leave_keeper = dice_chance(&d->dice, 500);
+    op->acquire.unsent_from = op->acquire.propose - dice_below(&d->dice, 10000);
 }
 
 static void make_release(struct differ *d, struct redis_name *n, const char *instance,
                          struct op *op)
 {
-    op->force = dice_chance(&d->dice, 100);
-    op->target = differ_target(d, n, op->rw, op->force);
-    op->if_keeper = !op->force && dice_chance(&d->dice, 200);
-    if (!d->mix.fair && op->if_keeper && dice_chance(&d->dice, 700)) {
-        op->untold = n->fence_token;
+    op->release.force = dice_chance(&d->dice, 100);
+    op->release.target = differ_target(d, n, op->rw, op->release.force);
+    op->release.if_keeper = !op->release.force && dice_chance(&d->dice, 200);
+    if (!d->mix.fair && op->release.if_keeper && dice_chance(&d->dice, 700)) {
+        op->release.unsent_from = n->fence_token;
     }
-    op->mark = dice_chance(&d->dice, 700);
-    op->bury = op->mark && !op->if_keeper && !op->force && d->step % 4 == 0 &&
-               (op->target.kind == TARGET_ENTRY || op->target.kind == TARGET_ID);
-    op->subscribed = dice_chance(&d->dice, 300);
-    op->has_next = dice_chance(&d->dice, 500);
-    if (op->has_next) {
-        op->claim = differ_claim(d, instance, op->rw);
-        op->yield = (enum yield)dice_below(&d->dice, 3);
-        if (op->claim.lock_kind == KIND_FAIR) {
-            op->claim.member =
+    op->release.leave_tombstone = dice_chance(&d->dice, 700);
+    op->release.tombstone_if_missing = op->release.leave_tombstone &&
+                                       !op->release.if_keeper && !op->release.force &&
+                                       d->step % 4 == 0 &&
+                                       (op->release.target.kind == TARGET_ENTRY ||
+                                        op->release.target.kind == TARGET_ID);
+    op->release.subscribed = dice_chance(&d->dice, 300);
+    op->release.has_next = dice_chance(&d->dice, 500);
+    if (op->release.has_next) {
+        op->release.next = differ_claim(d, instance, op->rw);
+        op->release.yield = (enum yield)dice_below(&d->dice, 3);
+        if (op->release.next.lock_kind == KIND_FAIR) {
+            op->release.next.member =
                 differ_member(d, instance, dice_below(&d->dice, DIFFER_MEMBERS));
         }
     }
@@ -292,27 +349,27 @@ static void make_members(struct differ *d, const char *instance, struct op *op)
     static uint64_t waited[DIFFER_MEMBERS];
     size_t first = dice_below(&d->dice, DIFFER_MEMBERS);
 
-    op->member_count = dice_below(&d->dice, DIFFER_MEMBERS);
-    for (size_t i = 0; i < op->member_count; i++) {
+    op->queue.count = dice_below(&d->dice, DIFFER_MEMBERS);
+    for (size_t i = 0; i < op->queue.count; i++) {
         members[i] = differ_member(d, instance, (first + i) % DIFFER_MEMBERS);
         waited[i] = (first * 7 + i * 5 + d->serial) % 11 * 100;
     }
-    op->members = members;
-    op->known = dice_below(&d->dice, op->member_count + 1);
-    op->whole = dice_chance(&d->dice, 600);
-    op->waited_ms = op->whole && d->serial % 2 == 0 ? waited : NULL;
+    op->queue.members = members;
+    op->queue.known = dice_below(&d->dice, op->queue.count + 1);
+    op->queue.whole = dice_chance(&d->dice, 600);
+    op->queue.waited_ms = op->queue.whole && d->serial % 2 == 0 ? waited : NULL;
 }
 
 static void make_items(struct differ *d, struct op *op)
 {
     static struct renew_item items[2 * DIFFER_NAMES];
 
-    op->item_count = dice_between(&d->dice, 1, 2 * DIFFER_NAMES);
-    for (size_t i = 0; i < op->item_count; i++) {
+    op->renew.count = dice_between(&d->dice, 1, 2 * DIFFER_NAMES);
+    for (size_t i = 0; i < op->renew.count; i++) {
         items[i] =
             differ_item(d, DIFFER_NAME[dice_below(&d->dice, DIFFER_NAMES)], op->rw);
     }
-    op->items = items;
+    op->renew.items = items;
 }
 
 static void make_many(struct differ *d, const char *instance, struct op *op)
@@ -328,8 +385,8 @@ static void make_many(struct differ *d, const char *instance, struct op *op)
         } while (batch[i].claim.lock_kind != KIND_PLAIN ||
                  (anonymous && batch[i].claim.kind != OWNER_ANONYMOUS));
     }
-    op->batch = batch;
-    op->batch_count = dice_between(&d->dice, 1, DIFFER_NAMES);
+    op->batch.items = batch;
+    op->batch.count = dice_between(&d->dice, 1, DIFFER_NAMES);
 }
 
 static enum op_kind some_op(struct differ *d, bool rw)
@@ -360,11 +417,11 @@ static void script_batch_more(struct differ *d, const char *instance,
         }
         ops[i].name = span_str(name);
         if (op->kind == OP_ACQUIRE) {
-            ops[i].claim.lease_ms = differ_lease(d);
+            ops[i].acquire.claim.lease_ms = differ_lease(d);
         } else if (dice_chance(&d->dice, 700)) {
-            ops[i].target.token = n->fence_token == 0 ? 7 : n->fence_token;
-            ops[i].target.field =
-                span_str(differ_text(d, "latchd:%" PRIu64, ops[i].target.token));
+            ops[i].release.target.token = n->fence_token == 0 ? 7 : n->fence_token;
+            ops[i].release.target.field = span_str(
+                differ_text(d, "latchd:%" PRIu64, ops[i].release.target.token));
         }
     }
     run_gathered(d, instance, ops, DIFFER_NAMES, over);
@@ -382,8 +439,8 @@ void differ_op(struct differ *d, const char *name)
     op.seen_token = (UINT64_C(1) << 52) + ++d->serial * 1000;
     switch (op.kind) {
     case OP_ACQUIRE:
-        op.claim = differ_claim(d, instance, op.rw);
-        op.reenter_only = dice_chance(&d->dice, 100);
+        op.acquire.claim = differ_claim(d, instance, op.rw);
+        op.acquire.reenter_only = dice_chance(&d->dice, 100);
         maybe_wait(d, instance, &op);
         maybe_propose(d, &op);
         break;
@@ -397,12 +454,13 @@ void differ_op(struct differ *d, const char *name)
         make_items(d, &op);
         break;
     case OP_ATTACH:
-        op.target = differ_target(d, n, op.rw, false);
-        if (op.target.kind == TARGET_OWNER || op.target.kind == TARGET_VALUE) {
-            op.target.entry = SPAN_NONE; /* that is for a release */
+        op.attach.target = differ_target(d, n, op.rw, false);
+        if (op.attach.target.kind == TARGET_OWNER ||
+            op.attach.target.kind == TARGET_VALUE) {
+            op.attach.target.entry = SPAN_NONE; /* that is for a release */
         }
-        op.lease_ms = differ_lease(d);
-        op.exact = dice_chance(&d->dice, 300);
+        op.attach.lease_ms = differ_lease(d);
+        op.attach.exact = dice_chance(&d->dice, 300);
         break;
     case OP_RESTORE:
         differ_restore(d, n, instance, &op);

@@ -27,8 +27,8 @@ struct op fair_acquire(const char *member, bool enqueue)
 {
     struct op op = op_acquire("n", fair_claim(member));
 
-    op.fair = true;
-    op.enqueue = enqueue;
+    op.acquire.fair = true;
+    op.acquire.enqueue = enqueue;
     op.fair_wait_ms = FAIR_WAIT;
     return op;
 }
@@ -62,8 +62,8 @@ struct op fair_release(const char *member, const char *next)
 
     op.fair_wait_ms = FAIR_WAIT;
     if (next != NULL) {
-        op.has_next = true;
-        op.claim = fair_claim(next);
+        op.release.has_next = true;
+        op.release.next = fair_claim(next);
     }
     return op;
 }
@@ -83,16 +83,16 @@ static const struct op_result *run_members(const char *instance, struct op *op,
 
     op->name = SPAN("n");
     op->fair_wait_ms = FAIR_WAIT;
-    op->members = members;
+    op->queue.members = members;
     while ((member = va_arg(ap, const char *)) != NULL) {
-        members[op->member_count++] = span_str(member);
+        members[op->queue.count++] = span_str(member);
     }
     return run_as(instance, op);
 }
 
 const struct op_result *fair_queue(const char *instance, bool whole, size_t known, ...)
 {
-    struct op op = { .kind = OP_QUEUE, .whole = whole, .known = known };
+    struct op op = { .kind = OP_QUEUE, .queue.whole = whole, .queue.known = known };
     const struct op_result *r;
     va_list ap;
 

@@ -148,8 +148,8 @@ START_TEST(owners_and_ids_are_found_past_the_queue_H25)
     struct op end = op_release("n", TARGET_FIELD, "latchd:id:x1", NULL);
     const struct op_result *r;
 
-    over.claim.kind = OWNER_ID;
-    over.claim.field = SPAN("latchd:id:x1");
+    over.acquire.claim.kind = OWNER_ID;
+    over.acquire.claim.field = SPAN("latchd:id:x1");
     ck_assert_int_eq(run_as(INSTANCE_A, &over)->status, OP_OK);
     ck_assert(run_as(INSTANCE_A, &end)->freed);
     ck_assert_int_eq(run_as(INSTANCE_A, &over)->status, OP_OVER);
@@ -157,10 +157,10 @@ START_TEST(owners_and_ids_are_found_past_the_queue_H25)
     (void)take("n", claim_named("o", "id:1"));
     fair_wait(B1);
     ck_assert_int_eq(run_as(INSTANCE_A, &over)->status, OP_OVER);
-    enter.claim.kind = OWNER_NAMED;
-    enter.claim.field = SPAN("o");
-    enter.claim.entry = SPAN("id:2");
-    enter.reenter_only = true;
+    enter.acquire.claim.kind = OWNER_NAMED;
+    enter.acquire.claim.field = SPAN("o");
+    enter.acquire.claim.entry = SPAN("id:2");
+    enter.acquire.reenter_only = true;
     r = run_as(INSTANCE_A, &enter);
     ck_assert_int_eq(r->status, OP_OK);
     ck_assert_int_eq(r->count, 2);
@@ -172,12 +172,12 @@ START_TEST(reenter_only_does_not_take_a_free_lock)
 {
     struct op op = fair_acquire(A1, false);
 
-    op.reenter_only = true;
+    op.acquire.reenter_only = true;
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_BUSY);
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->ttl_ms, -2);
     ck_assert(!run_as(INSTANCE_A, &op)->fair);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 0);
-    op.enqueue = true;
+    op.acquire.enqueue = true;
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->ttl_ms, -2);
     fair_expect(A1);
 }
@@ -255,8 +255,8 @@ START_TEST(a_plain_lock_does_not_pass_a_fair_queue_H22)
     ck_assert(res->fair);
     near(res->ttl_ms, LEASE);
 
-    free_plain.has_next = true;
-    free_plain.claim = claim_anonymous("q:1");
+    free_plain.release.has_next = true;
+    free_plain.release.next = claim_anonymous("q:1");
     free_plain.fair_wait_ms = FAIR_WAIT;
     res = run_as(INSTANCE_A, &free_plain);
     ck_assert_int_eq(res->status, OP_OK);
@@ -344,7 +344,7 @@ START_TEST(a_forced_release_tells_who_is_first)
 
     fair_take(A1);
     fair_wait(B1);
-    force.force = true;
+    force.release.force = true;
     force.fair_wait_ms = FAIR_WAIT;
     ck_assert(run_as(INSTANCE_A, &force)->freed);
     redisson_hear(ear, "0");
@@ -359,8 +359,8 @@ START_TEST(an_entry_of_several_leaves_the_queue_alone)
     (void)take("n", claim_named("o", "id:1"));
     (void)take("n", claim_named("o", "id:2"));
     fair_wait(A1);
-    leave.has_next = true;
-    leave.claim = fair_claim(A1);
+    leave.release.has_next = true;
+    leave.release.next = fair_claim(A1);
     leave.fair_wait_ms = FAIR_WAIT;
     ck_assert_int_eq(run_as(INSTANCE_A, &leave)->count, 1);
     fair_expect(A1);

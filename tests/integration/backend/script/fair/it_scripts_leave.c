@@ -65,7 +65,7 @@ START_TEST(a_run_that_comes_back_one_by_one_throws_nobody_out)
     for (size_t i = 0; i < 3; i++) {
         struct op op = fair_acquire(OURS[i], true);
 
-        op.known = 1;
+        op.acquire.was_queued = true;
         ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
         fair_expect_due(R2, before);
         ck_assert(fair_free(OURS[i], NULL)->freed);
@@ -192,13 +192,13 @@ static void all_ops(struct op *ops, struct span *members)
     ops[1] = fair_acquire(A4, true); /* who holds */
     ops[2] = fair_release(A4, NULL);
     ops[3] = fair_release(A4, A1);
-    ops[4] = (struct op){ .kind = OP_QUEUE, .whole = true };
+    ops[4] = (struct op){ .kind = OP_QUEUE, .queue.whole = true };
     ops[5] = (struct op){ .kind = OP_LEAVE };
     for (size_t i = 4; i < OPS; i++) {
         ops[i].name = SPAN("n");
         ops[i].fair_wait_ms = FAIR_WAIT;
-        ops[i].members = members;
-        ops[i].member_count = 2;
+        ops[i].queue.members = members;
+        ops[i].queue.count = 2;
     }
 }
 
@@ -280,8 +280,8 @@ START_TEST(a_name_with_a_brace_is_not_braced_again)
     struct op op = { .kind = OP_QUEUE,
                      .name = SPAN("my:{t}:x"),
                      .fair_wait_ms = FAIR_WAIT,
-                     .members = &member,
-                     .member_count = 1 };
+                     .queue.members = &member,
+                     .queue.count = 1 };
 
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     ck_assert_int_eq(

@@ -63,7 +63,7 @@ START_TEST(the_lease_of_an_earlier_holder_does_not_stay_in_the_scores)
     struct op op = op_acquire("n", claim_anonymous("q:1"));
     struct op end = op_release("n", TARGET_REQUEST, NULL, "q:1");
 
-    op.claim.lease_ms = HOUR;
+    op.acquire.claim.lease_ms = HOUR;
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     fair_wait(B1);
     fair_wait(A1);
@@ -273,8 +273,8 @@ START_TEST(many_are_put_in_at_once)
     struct op op = { .kind = OP_QUEUE,
                      .name = SPAN("n"),
                      .fair_wait_ms = FAIR_WAIT,
-                     .members = members,
-                     .member_count = OP_QUEUE_MAX };
+                     .queue.members = members,
+                     .queue.count = OP_QUEUE_MAX };
 
     fair_take(A1);
     fair_wait(B1);
@@ -282,7 +282,7 @@ START_TEST(many_are_put_in_at_once)
         (void)snprintf(texts[i], sizeof texts[i], "latchd:%s:%zu", INSTANCE_A, i);
         members[i] = span_str(texts[i]);
     }
-    op.known = OP_QUEUE_MAX / 2;
+    op.queue.known = OP_QUEUE_MAX / 2;
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "LLEN " FAIR_QUEUE), OP_QUEUE_MAX + 1);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "ZCARD " FAIR_SCORES),
@@ -290,7 +290,7 @@ START_TEST(many_are_put_in_at_once)
     redis_expect(peer_redis(), texts[0], "LINDEX " FAIR_QUEUE " 0");
     redis_expect(peer_redis(), B1, "LINDEX " FAIR_QUEUE " %d", OP_QUEUE_MAX / 2);
     redis_expect(peer_redis(), texts[OP_QUEUE_MAX - 1], "LINDEX " FAIR_QUEUE " -1");
-    op.whole = true;
+    op.queue.whole = true;
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "LLEN " FAIR_QUEUE), OP_QUEUE_MAX + 1);
     op.kind = OP_LEAVE;
@@ -339,7 +339,7 @@ START_TEST(who_is_known_is_put_back_before_it_is_decided_F2)
     struct op op = fair_acquire(A1, true);
     struct redisson holder = fair_held_by_redisson(), other = fair_redisson(R2);
 
-    op.known = 1;
+    op.acquire.was_queued = true;
     (void)redisson_fair_lock(&other, "n", LEASE, REDISSON_WAIT);
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_BUSY);
     fair_expect(A1 " " R2);

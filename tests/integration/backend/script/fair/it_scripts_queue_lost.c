@@ -88,12 +88,12 @@ static void put_back(const char *instance, size_t known, const char *first,
     uint64_t waited[] = { first_ms, second_ms };
     struct op op = { .kind = OP_QUEUE,
                      .name = SPAN("n"),
-                     .whole = true,
+                     .queue.whole = true,
                      .fair_wait_ms = FAIR_WAIT,
-                     .members = members,
-                     .waited_ms = waited,
-                     .member_count = second[0] == '\0' ? 1 : 2,
-                     .known = known };
+                     .queue.members = members,
+                     .queue.waited_ms = waited,
+                     .queue.count = second[0] == '\0' ? 1 : 2,
+                     .queue.known = known };
     uint64_t now = redis_time_us();
     struct op_times times = { .asked_us = now, .deadline_us = now + 10000000 };
 
@@ -164,12 +164,12 @@ static void put_many_back(const char *instance, uint64_t now)
     size_t count = OP_QUEUE_MAX / 2, b = instance[0] == 'b' ? 1 : 0;
     struct op op = { .kind = OP_QUEUE,
                      .name = SPAN("n"),
-                     .whole = true,
+                     .queue.whole = true,
                      .fair_wait_ms = FAIR_WAIT,
-                     .members = members,
-                     .waited_ms = waited,
-                     .member_count = count,
-                     .known = count };
+                     .queue.members = members,
+                     .queue.waited_ms = waited,
+                     .queue.count = count,
+                     .queue.known = count };
     struct op_times times = { .asked_us = now, .deadline_us = now + 10000000 };
 
     for (size_t i = 0; i < count; i++) {
