@@ -204,58 +204,73 @@ static bool is_same_publish(const struct lock_plan *plan, const struct script_ru
                              lock_operand_eq(&plan->message, &run->message));
 }
 
-static bool is_same_outcome(const struct lock_plan *plan, const struct script_run *run,
-                            const struct lock_reply *reply)
-{
-    struct lock_outcome expected = outcome_of_run(plan, run);
+/* A run, and the operation that it is compared with. */
+struct run_check {
+    struct script_analysis *a;
+    const struct lock_plan *plan;
+    struct lock_reply reply; /* the run's */
+};
 
+static bool is_same_outcome(const struct run_check *c, const struct script_run *run)
+{
+    struct lock_outcome expected = outcome_of_run(c->plan, run);
+
+    if (c->a->checks++ == SCRIPT_CHECKS_MAX) {
+        return script_refuse(c->a, 0, "the script has too many cases");
+    }
     for (unsigned i = 0; i < run->key_count; i++) {
-        if (!is_same_key(plan, &run->keys[i], expected.after[i])) {
+        if (!is_same_key(c->plan, &run->keys[i], expected.after[i])) {
             return false;
         }
     }
-    return is_same_reply(&expected.reply, reply) && is_same_publish(plan, run);
+    return is_same_reply(&expected.reply, &c->reply) && is_same_publish(c->plan, run);
 }
 
-static bool is_same_completed(const struct lock_plan *plan,
-                              const struct script_run *run,
-                              const struct lock_reply *reply, unsigned from);
+/* Whether an endless key makes a difference. */
+static bool asks_for_end(const struct lock_plan *plan)
+{
+    return plan->endless == LOCK_ENDLESS_REFUSED ||
+           !is_same_reply(&plan->replies[LOCK_KEY_MINE],
+                          &plan->replies[LOCK_KEY_MINE_ENDLESS]);
+}
+
+static bool is_same_completed(const struct run_check *c, const struct script_run *run,
+                              unsigned from);
 
 /* The same with a key that may be endless: the run did not ask. */
-static bool is_same_endless(const struct lock_plan *plan, struct script_run *run,
-                            const struct lock_reply *reply, unsigned at)
+static bool is_same_endless(const struct run_check *c, struct script_run *run,
+                            unsigned at)
 {
     struct script_key *key = &run->keys[at];
 
-    if (!is_same_completed(plan, run, reply, at + 1)) {
+    if (!is_same_completed(c, run, at + 1)) {
         return false;
     }
     if (key->found == SCRIPT_FREE || key->left[LOCK_UNIT_MS] != LUA_TTL_UNKNOWN ||
-        key->left[LOCK_UNIT_S] != LUA_TTL_UNKNOWN) {
+        key->left[LOCK_UNIT_S] != LUA_TTL_UNKNOWN || !asks_for_end(c->plan)) {
         return true;
     }
     key->left[LOCK_UNIT_MS] = key->left[LOCK_UNIT_S] = LUA_TTL_ENDLESS;
-    return is_same_completed(plan, run, reply, at + 1);
+    return is_same_completed(c, run, at + 1);
 }
 
 /* What a run did not look at, because it ended early or does not care, may be anything:
  * the operation must do the same in each case. Tries all for the keys from `from`. */
-static bool is_same_completed(const struct lock_plan *plan,
-                              const struct script_run *run,
-                              const struct lock_reply *reply, unsigned from)
+static bool is_same_completed(const struct run_check *c, const struct script_run *run,
+                              unsigned from)
 {
     struct script_run other = *run;
 
     if (from == run->key_count) {
-        return is_same_outcome(plan, run, reply);
+        return is_same_outcome(c, run);
     }
     if (run->keys[from].used) {
-        return is_same_endless(plan, &other, reply, from);
+        return is_same_endless(c, &other, from);
     }
     for (int found = 0; found < SCRIPT_FOUND_STATES; found++) {
         other = *run;
         other.keys[from].found = (enum script_found)found;
-        if (!is_same_endless(plan, &other, reply, from)) {
+        if (!is_same_endless(c, &other, from)) {
             return false;
         }
     }
@@ -265,15 +280,15 @@ static bool is_same_completed(const struct lock_plan *plan,
 bool lock_check_run(struct script_analysis *a, const struct lock_plan *plan,
                     const struct script_run *run)
 {
-    struct lock_reply reply;
+    struct run_check c = { .a = a, .plan = plan };
     bool same;
 
     if (run->lost_key >= 0) {
         same = is_loss_harmless(plan, run);
-    } else if (!lock_reply_of(a, run, &reply)) {
+    } else if (!lock_reply_of(a, run, &c.reply)) {
         return script_refuse(a, run->line, "the reply is none of a lock operation");
     } else {
-        same = is_same_completed(plan, run, &reply, 0);
+        same = is_same_completed(&c, run, 0);
     }
     return same || script_error_set(a->error, run->line,
                                     "not the same operation (%s) on every path",

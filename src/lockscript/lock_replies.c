@@ -40,8 +40,8 @@ static bool reply_of_arg(const struct script_analysis *a, const struct script_ru
 
     ret->kind = LOCK_REPLY_VALUE;
     return v->arg == a->value_arg && run->key_count == 1 &&
-           (key->after == SCRIPT_SET || key->after == SCRIPT_EXTENDED ||
-            (key->found == SCRIPT_MINE && key->after == SCRIPT_UNTOUCHED));
+           (key->after == SCRIPT_SET ||
+            (key->found == SCRIPT_MINE && key->after != SCRIPT_DELETED));
 }
 
 bool lock_reply_of(const struct script_analysis *a, const struct script_run *run,
@@ -73,7 +73,8 @@ bool lock_reply_of(const struct script_analysis *a, const struct script_run *run
         ret->kind = LOCK_REPLY_VALUE;
         return run->key_count == 1 && run->keys[0].after == SCRIPT_UNTOUCHED;
     case LUA_VALUE_TTL:
-        return run->key_count == 1 && reply_of_ttl(v, ret);
+        return run->key_count == 1 && run->keys[0].after == SCRIPT_UNTOUCHED &&
+               reply_of_ttl(v, ret);
     case LUA_VALUE_ARG:
         return reply_of_arg(a, run, v, ret);
     default:

@@ -17,6 +17,8 @@ enum {
     SCRIPT_CHOICES_MAX = 24,  /* of a run */
     SCRIPT_RUNS_MAX = 512,    /* of a script */
     SCRIPT_STEPS_MAX = 20000, /* nodes that all runs evaluate together */
+    SCRIPT_CHECKS_MAX =
+        2000, /* states in which the runs are compared with operations */
 };
 
 /* What a key is before the run. */
@@ -77,7 +79,7 @@ struct script_analysis {
     unsigned run_count, run_room;
     struct script_choice choices[SCRIPT_CHOICES_MAX];
     unsigned choice_count, choice_at;
-    unsigned steps;
+    unsigned steps, checks;
     struct script_run *run; /* the one under way */
 };
 

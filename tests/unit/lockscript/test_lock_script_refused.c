@@ -101,6 +101,18 @@ static const struct refused_case CASES[] = {
     { "if redis.call('getrange', KEYS[1], 0, -1) == ARGV[1] then return "
       "redis.call('del', KEYS[1]) end return 0",
       1, "no prefix" },
+    /* A reply tells what was before, or what a key that keeps another value does not
+       have. */
+    { "local t = redis.call('pttl', KEYS[1]) redis.call('set', KEYS[1], ARGV[1], 'XX', "
+      "'PX', "
+      "ARGV[2]) return t",
+      1, "the reply" },
+    { "local v = redis.call('get', KEYS[1]) redis.call('set', KEYS[1], ARGV[1], 'XX') "
+      "return v",
+      1, "the reply" },
+    { "if redis.call('getrange', KEYS[1], 0, 2) == string.sub(ARGV[1], 1, 3) then "
+      "redis.call('pexpire', KEYS[1], ARGV[2]) return ARGV[1] end return 0",
+      1, "the reply" },
     /* Several keys, not all of which are treated alike. */
     { "local n = 0 for _, k in ipairs(KEYS) do if redis.call('get', k) == ARGV[1] then "
       "n = n + "
