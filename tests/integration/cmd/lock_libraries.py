@@ -92,6 +92,22 @@ def with_lock_excludes_lock_and_the_other_way_round(stand):
     other.release()
 
 
+def a_lock_straight_at_redis_excludes_it_and_the_other_way_round(stand):
+    """While a fleet moves to latchd, one process at a time."""
+    r = client(stand)
+    straight = redis.Redis(unix_socket_path=str(stand.redis_socket))
+    with straight.lock("moving", timeout=60):
+        lock = r.lock("moving", timeout=60, blocking=False)
+        equal(lock.acquire(), False)
+        equal(lock.locked(), True)
+        equal(r.delete("moving"), 0)
+    equal(lock.acquire(), True)
+    equal(straight.lock("moving", timeout=60, blocking=False).acquire(), False)
+    lock.release()
+    with straight.lock("moving", timeout=60):
+        pass
+
+
 def extend_sets_adds_and_shortens(stand):
     r = client(stand)
     lock = r.lock("job", timeout=20)
@@ -240,6 +256,7 @@ def a_known_script_is_there_after_a_restart_and_so_is_the_lock(stand):
 
 CASES = [
     with_lock_excludes_lock_and_the_other_way_round,
+    a_lock_straight_at_redis_excludes_it_and_the_other_way_round,
     extend_sets_adds_and_shortens,
     another_value_neither_releases_nor_extends,
     a_killed_holder_is_waited_for_until_its_lease_ends,
