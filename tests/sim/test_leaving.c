@@ -3,6 +3,8 @@
 
 #include "support/runner.h"
 
+#include <inttypes.h>
+
 START_TEST(a_client_that_leaves_between_asking_and_the_answer_leaves_no_lock)
 {
     for (uint64_t ms = 0; ms < 4; ms++) {
@@ -37,6 +39,38 @@ START_TEST(a_client_that_comes_back_by_RENEW_before_the_answer_keeps_the_lock)
     heard(s, c, "29998");
     sim_run(s, 60000);
     ck_assert_str_ne(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
+/* The release of what it left was sent, and did not arrive. */
+START_TEST(a_client_that_comes_back_by_RENEW_before_the_release_ran_keeps_the_lock)
+{
+    struct sim *s = scenario_new(2);
+    size_t c = sim_connect(s, 0);
+    uint64_t token;
+
+    sim_say(s, c, "LOCK job GRACE 0 ID 11111111-aaaa-bbbb");
+    sim_run(s, 10);
+    heard(s, c, "token");
+    token = sim_token(s, c);
+    sim_close(s, c);
+    link_lose_scripts(s, &s->daemons[0]);
+    link_break(s, &s->daemons[0], 10, 100, true);
+    sim_run(s, 50);
+    c = sim_connect(s, 0);
+    if (_i == 0) {
+        sim_say(s, c, "RENEW job ID 11111111-aaaa-bbbb");
+    } else {
+        sim_say(s, c, "RENEW job TOKEN %" PRIu64, token);
+    }
+    sim_run(s, 100);
+    heard(s, c, "29998");
+    sim_run(s, 60000);
+    ck_assert_str_ne(scenario_holder(s), "");
+    sim_close(s, c);
+    sim_run(s, 60000);
+    ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }
 END_TEST
@@ -201,6 +235,9 @@ Suite *test_suite(void)
                    a_client_that_leaves_between_asking_and_the_answer_leaves_no_lock);
     tcase_add_loop_test(
         t, a_client_that_comes_back_by_RENEW_before_the_answer_keeps_the_lock, 0, 3);
+    tcase_add_loop_test(
+        t, a_client_that_comes_back_by_RENEW_before_the_release_ran_keeps_the_lock, 0,
+        2);
     tcase_add_test(t, nor_does_it_leave_a_lock_if_it_does_not_stay);
     tcase_add_test(t, a_client_that_leaves_while_the_answer_is_lost_leaves_no_lock);
     tcase_add_test(t, a_token_that_could_not_be_delivered_is_taken_back);

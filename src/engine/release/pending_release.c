@@ -152,6 +152,11 @@ bool lock_undoes(const struct lock *lock, const struct acquire_spec *spec)
     return false;
 }
 
+static bool is_in_flight(const struct lock *lock, const struct pending_release *d)
+{
+    return lock->activity->asking != NULL && lock->activity->asking->release == d;
+}
+
 bool pending_release_cancel_undo(struct engine *eng, struct lock *lock,
                                  const struct acquire_spec *spec)
 {
@@ -161,10 +166,7 @@ bool pending_release_cancel_undo(struct engine *eng, struct lock *lock,
     LIST_FOREACH_SAFE(it, tmp, &lock->activity->releases)
     {
         struct pending_release *d = container_of(it, struct pending_release, in_lock);
-        bool in_flight =
-            lock->activity->asking != NULL && lock->activity->asking->release == d;
-
-        if (!in_flight && pending_release_undoes(d, spec)) {
+        if (!is_in_flight(lock, d) && pending_release_undoes(d, spec)) {
             pending_release_free(eng, lock, d);
             found = true;
         }
@@ -201,7 +203,7 @@ bool pending_release_withdraw(struct engine *eng, struct lock *lock, struct span
         if (!release_covers(d, field, entry)) {
             continue;
         }
-        if (d->tries > 0 || !d->if_keeper) {
+        if (!d->if_keeper || is_in_flight(lock, d) || (d->tries > 0 && eng->quorum)) {
             in_time = false;
             continue;
         }
@@ -213,8 +215,14 @@ bool pending_release_withdraw(struct engine *eng, struct lock *lock, struct span
     return in_time;
 }
 
-static bool is_renewed_by(const struct target *t, const struct pending_request *c)
+static bool is_renewed_by(const struct lock *lock, const struct pending_release *d,
+                          const struct pending_request *c)
 {
+    const struct target *t = &d->target;
+
+    if (d->local != NULL) {
+        return lock_find_target(lock, &c->target) == d->local;
+    }
     return span_eq(field_owner(t->field), c->target.field) &&
            (t->kind == TARGET_FIELD
                 ? c->target.kind == TARGET_ID
@@ -226,13 +234,10 @@ bool pending_release_awaits_renewal(const struct lock *lock,
 {
     struct list *it;
 
-    if (!d->undo || d->tries > 0) {
-        return false;
-    }
     LIST_FOREACH(it, &lock->activity->renews)
     {
-        if (is_renewed_by(&d->target,
-                          container_of(it, struct pending_request, in_lock))) {
+        if (d->if_keeper &&
+            is_renewed_by(lock, d, container_of(it, struct pending_request, in_lock))) {
             return true;
         }
     }

@@ -79,8 +79,8 @@ bool pending_release_cancel_undo(struct engine *eng, struct lock *lock,
  * False: one may be in flight already, or the owner gave the entry up. */
 bool pending_release_withdraw(struct engine *eng, struct lock *lock, struct span field,
                               struct span entry);
-/* Whether that undo is put off: a client is coming back to the grant by RENEW, whose
- * answer drops the undo or leads back to it. */
+/* Whether that release, which is for no client, is put off: a client is coming back to
+ * what it ends by RENEW, whose answer drops the release or leads back to it. */
 bool pending_release_awaits_renewal(const struct lock *lock,
                                     const struct pending_release *d);
 /* Releases a local entry without a client's request, if this instance keeps it. */
