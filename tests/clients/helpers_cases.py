@@ -8,6 +8,7 @@ from helpers_stage import LEASE_S, TIMEOUT_S, nobody_else_gets_it, waiting
 from sentinels import Sentinels
 
 MANY = 300
+CROSSING = 100
 
 
 class At:
@@ -285,6 +286,31 @@ def holds_many_locks_over_few_connections(stage):
         agent.unlock(key)
 
 
+def count_of_renewals(daemon):
+    said = [line for line in daemon.ask("INFO", "commandstats").splitlines()
+            if line.startswith("cmdstat_renew:")]
+    return int(said[0].split("calls=")[1].split(",")[0]) if said else 0
+
+
+def a_release_that_crosses_a_renewal_is_no_loss(stage):
+    """All are renewed in one go, a third of the lease after they were taken; they are released
+    while that is under way, and the network makes it last."""
+    daemon, network = stage.latchd(), stage.keep(Network(stage.folder))
+    agent = stage.agent(At(network.stands_for(daemon.port)))
+    network.between("*", daemon.port, "20")
+    keys = [agent.tell("lock", f"job{i}", "-") for i in range(CROSSING)]
+    for key in keys:
+        agent.expect(key, "token")
+    renewals = count_of_renewals(daemon)
+    until(lambda: count_of_renewals(daemon) > renewals, "a renewal has begun")
+    for key in keys:
+        agent.tell("unlock", key=key)
+    for key in keys:
+        agent.expect(key, "unlocked")
+        assert agent.silent(key), "it was told that a lock is lost"
+    assert not daemon.ask("LOCKS")[1], "some are left"
+
+
 def one_object_serves_many_threads(stage):
     daemon = stage.latchd()
     agent = stage.agent(daemon)
@@ -300,7 +326,7 @@ CASES = [waits_and_takes_turns, takes_the_options_of_lock, has_typed_errors,
          survives_a_failover_of_redis, is_uncertain_while_redis_is_down,
          a_killed_holder_blocks_nobody_for_long, works_over_a_slow_network,
          takes_what_a_cut_connection_was_granted, holds_many_locks_over_few_connections,
-         one_object_serves_many_threads]
+         a_release_that_crosses_a_renewal_is_no_loss, one_object_serves_many_threads]
 # For those whose waits end by a signal only.
 CANNOT_GIVE_UP = {who_gives_up_leaves_the_queue_at_once,
                   giving_up_in_the_moment_of_the_grant_leaves_nothing_held,

@@ -43,6 +43,18 @@ public class HelperAgent {
         return lock;
     }
 
+    /** Who is told to give up after the grant goes on. */
+    static void awaitUnlock(String key) {
+        for (;;) {
+            try {
+                UNLOCKS.get(key).take();
+                return;
+            } catch (InterruptedException e) {
+                // It came too late for the wait.
+            }
+        }
+    }
+
     /** A hold belongs to its thread, which waits to be told to unlock it. */
     static void hold(String key, String[] words) {
         try {
@@ -55,7 +67,7 @@ public class HelperAgent {
             }
             try (lock) {
                 say(key, "token", lock.token());
-                UNLOCKS.get(key).take();
+                awaitUnlock(key);
             }
             say(key, "unlocked");
         } catch (Latchd.LatchdException e) {
