@@ -45,7 +45,7 @@ static void on_wake(void *ctx)
     struct node *n = ctx;
 
     n->events.on_event(n->events.ctx);
-    /* Only a second link was missing, and it is not wanted any more. */
+    /* The node waited for a second link only, which is not wanted any more. */
     if (!n->told_up && n->replica_ack == NULL && !n->closed &&
         redis_link_is_ready(n->link)) {
         tell_up(n);

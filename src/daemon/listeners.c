@@ -152,8 +152,8 @@ bool listen_all(struct server *s)
     uint64_t tls_mask;
     int handed_over = notify_listen_fds(&tls_mask);
 
-    /* One of systemd's sockets may be for TLS; otherwise tls-port is opened besides
-     * them. */
+    /* A socket of systemd's may be the one for TLS; if none is, tls-port is opened
+     * beside them. */
     if (has_tls && tls_mask == 0 && !listen_tls(s)) {
         return false;
     }

@@ -68,7 +68,7 @@ void process_look(struct process *ret, uint64_t about)
     ret->open_fds = count_fds(about);
 }
 
-/* Not under sanitizers: their leak check traces the process. */
+/* Sanitizers trace the process to find leaks, so it stays visible under them. */
 void process_hide(void)
 {
     if (!LATCHD_SANITIZED) {

@@ -57,7 +57,7 @@ struct span spec_member(const struct acquire_spec *w)
     return span_of(w->data, w->member_len);
 }
 
-/* Both of them, one behind the other, at *at, which is moved on. */
+/* Writes `a` and then `b` at *at, and moves *at on. */
 static struct spec_text put_text(const struct acquire_spec *w, char **at, struct span a,
                                  struct span b)
 {
@@ -99,8 +99,8 @@ struct span make_serial(struct engine *eng, char *out, size_t room)
     return span_of(out, len + 1 + (size_t)(out + room - number));
 }
 
-/* That of a value hold is never made twice, so that no other hold of the same value is
- * taken for it. */
+/* Writes the field of a value hold: a new one each time, so that two holds of one value
+ * are never mistaken for each other. */
 static struct spec_text put_value_field(struct acquire_spec *w, char **at,
                                         const struct lock_req *req,
                                         struct spec_text member)
@@ -135,7 +135,7 @@ static void put_field(const struct engine *eng, struct acquire_spec *w, char **a
     }
 }
 
-/* What put_field() takes at most. */
+/* Returns how many bytes put_field() needs at most. */
 static size_t field_room(enum owner_kind kind, const struct lock_req *req)
 {
     size_t suffix = req->kind == KIND_WRITE ? strlen(LATCHD_RESERVED_OWNER_SUFFIX) : 0;

@@ -75,7 +75,7 @@ static struct chunk *new_chunk(struct effects *fx, size_t bytes)
     return c;
 }
 
-/* What is zeroed of an effect: the largest kind is several times the others. */
+/* How much of an effect is zeroed: the largest kind is several times the others. */
 static const size_t SIZES[] = {
     [EFFECT_OP] = sizeof(struct op),
     [EFFECT_REPLY] = sizeof(struct effect_reply),

@@ -1,4 +1,4 @@
-/* What became of each request with an ID, so that sending it again cannot do it again.
+/* The outcome of each request with an ID, so that sending it again cannot do it again.
  */
 #include "engine/request.h"
 #include "engine/acquire_spec.h"

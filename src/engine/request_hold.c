@@ -200,8 +200,8 @@ static struct entry *local_entry(struct engine *eng, const struct lock *lock,
     return h->entries;
 }
 
-/* What Redis is to release for that call; what may be another hold by then, under an
- * id, so that the answer is found again when it is sent twice. */
+/* Makes the release that Redis is sent for that call. A target that may be another hold
+ * by then goes under an ID, so that the answer is found again when it is sent twice. */
 static struct pending_release *pending_release_for_call(struct engine *eng,
                                                         struct lock *lock,
                                                         const struct pending_request *c)

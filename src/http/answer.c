@@ -1,4 +1,4 @@
-/* What is answered to which request. */
+/* The answer to each request. */
 #include "http/host.h"
 #include "http/http_priv.h"
 #include "http/prometheus.h"

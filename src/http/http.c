@@ -131,7 +131,7 @@ static void on_closed(uv_handle_t *handle)
     }
 }
 
-/* Both handles, or none. */
+/* Opens both handles, or neither. */
 static int watch_fd(struct http *h)
 {
     const union MHD_DaemonInfo *info =

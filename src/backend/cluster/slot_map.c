@@ -66,8 +66,8 @@ static void parse_flags(struct span flags, struct slot_node *node)
     }
 }
 
-/* One slot, or first-last; slots that are being moved stand in brackets, and do not
- * count. */
+/* Parses `slot` or `first-last`. Slots that are being moved stand in brackets, and do
+ * not count. */
 static bool parse_slots(struct slot_map *map, struct span text, uint16_t owner)
 {
     struct span rest = text, first = span_next(&rest, '-');

@@ -44,7 +44,7 @@ static void look_at_clock(struct quorum *q)
     coordinator_time(q->coordinator, clock_boot_ms(), clock_wall_us());
 }
 
-/* What fell due comes first in every turn. */
+/* Each turn begins with the deadlines that have passed. */
 static void begin_turn(struct quorum *q)
 {
     q->events.on_event(q->events.ctx);

@@ -147,7 +147,7 @@ static struct quorum_call *call_new(struct quorum_coordinator *b, const struct o
     c->seq = ++b->next_seq;
     c->op = op_clone(op);
     c->slot = coordinator_slot(b, op->name);
-    /* Nobody else knows the token of what an anonymous claim finds again. */
+    /* Only the nodes know the token of a grant that an anonymous claim finds again. */
     c->level = op->kind == OP_ACQUIRE && op->acquire.claim.kind == OWNER_ANONYMOUS;
     if (op->kind == OP_RELEASE) {
         adapt_release(&c->op->release);

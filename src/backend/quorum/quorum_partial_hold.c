@@ -198,7 +198,7 @@ static void send_look(struct quorum_coordinator *b)
     }
 }
 
-/* One probe at a time. */
+/* Sends the next probe; one is under way at a time. */
 void partial_holds_flush(struct quorum_coordinator *b)
 {
     while (!b->is_probing && !list_empty(&b->partial_due)) {

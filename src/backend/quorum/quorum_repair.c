@@ -1,9 +1,9 @@
 /* Holds that a node has lost, and that others have. */
 #include "backend/quorum/quorum_coordinator_priv.h"
 
-/* Not if the hold was released, or may have been, since this was asked. Where no
- * majority has it, only a node that has lost nothing is asked: that node would know of
- * a later token, and that the hold has ended. */
+/* Restores the hold on that node, unless it was or may have been released since the
+ * call was sent. A hold that no majority has is restored only on a node that has lost
+ * no data: such a node would know of a later token, and that the hold has ended. */
 void coordinator_repair_item(struct quorum_coordinator *b, const struct quorum_call *c,
                              unsigned node, const struct renew_item *item)
 {

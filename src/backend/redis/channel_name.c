@@ -25,7 +25,8 @@ void channel_member_init(struct channel_member *m, const char *instance)
                    instance);
 }
 
-/* What stands before the member; a name may have the same words inside. */
+/* Returns the text before the member that ends `s`, or none; a name may have the same
+ * words inside. */
 static struct span before_member(const struct channel_member *m, struct span s)
 {
     size_t at = s.len;

@@ -80,7 +80,8 @@ static void on_lost(void *ctx)
 
 /* --- replies --------------------------------------------------------------------- */
 
-/* What a script ran into stands at the beginning, or (Redis < 7) inside a sentence. */
+/* The error that a script met stands at the beginning of the text, before Redis 7
+ * inside a sentence. */
 static bool is_useless(const redisReply *reply)
 {
     if (reply == NULL || reply->type != REDIS_REPLY_ERROR) {
@@ -133,7 +134,7 @@ static void on_op_reply(struct redis_link *l, const redisReply *reply)
         count_round_trip(l, &calls[i]);
     }
     if (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "NOSCRIPT", 8) == 0) {
-        /* It did not run. Whoever asks again does so behind the scripts. */
+        /* The script did not run. An op that is sent again comes after SCRIPT LOAD. */
         link_load_scripts(l);
         reply = NULL;
     } else if (script_reply_part(reply, 0, count) == NULL) {

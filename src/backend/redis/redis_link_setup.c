@@ -15,7 +15,7 @@ enum {
     SHARDED_MAJOR = 7, /* has sharded channels */
 };
 
-/* What the audit asks, in this order. */
+/* The questions of the audit, in this order. */
 enum audit { AUDIT_EVICTION, AUDIT_AOF, AUDIT_SAVE, AUDIT_REPLICAS, AUDIT_COUNT };
 
 static const char *const AUDIT_NAMES[AUDIT_COUNT] = {
@@ -190,7 +190,7 @@ static bool is_same_process(const struct redis_link *l)
            strcmp(l->server.run_id, l->before.run_id) == 0;
 }
 
-/* Another process than the one that was asked cannot run what that one was sent. */
+/* A new Redis process cannot run the ops that its predecessor was sent. */
 static bool may_be_same_process(const struct redis_link *l)
 {
     return l->server.run_id[0] == '\0' || l->before.run_id[0] == '\0' ||

@@ -72,7 +72,7 @@ static void on_answered(struct redis_sub *s, struct sub_channel *ch, bool on)
     sub_confirmed(s, ch);
 }
 
-/* Another node has the slot now, and the link's owner has to find out which. */
+/* The slot has moved to another node, and the link's owner has to find out which. */
 static void on_misplaced(struct redis_sub *s, struct sub_channel *ch)
 {
     ch->shard_on = false;
@@ -165,7 +165,7 @@ void redis_sub_retry(struct redis_sub *s)
     redis_conn_flush(s->conn);
 }
 
-/* What follows the prefix in a member's channel, to be freed. */
+/* Returns the part of a member's channel after the prefix, to be freed. */
 static struct span member_text(struct span name, struct span member)
 {
     bool tagged = channel_is_tagged(name);

@@ -96,7 +96,7 @@ void sub_channel_ask(struct sub_channels *cs, struct sub_channel *ch)
     list_append(&cs->todo, &ch->todo);
 }
 
-/* It has a brace, and so is its own channel. */
+/* The text of a member has a brace, and so is its own channel. */
 void sub_channel_want_member(struct sub_channels *cs, struct span text)
 {
     struct sub_channel *ch = sub_channel_of(cs, text, false, true);

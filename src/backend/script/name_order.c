@@ -102,7 +102,7 @@ static void look_at(struct name_order *o, struct ticket *t)
     }
 }
 
-/* Who may go lets those behind it go that go the same way. */
+/* An op that may leave lets the ops behind it leave that take the same way. */
 static void spread_buckets(struct name_order *o)
 {
     struct list *it;

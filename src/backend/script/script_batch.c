@@ -10,7 +10,7 @@ static bool is_simple_acquire(const struct op_acquire *a)
            !a->fair && !a->enqueue && !a->reenter_only && a->propose == 0;
 }
 
-/* Who yields has a next one to yield to. */
+/* An op that yields has a next waiter, and so is not simple. */
 static bool is_simple_release(const struct op_release *r)
 {
     const struct target *t = &r->target;

@@ -39,7 +39,7 @@ static void add_dashed(struct buf *out, uint64_t number)
     command_join(out, parts, sizeof(parts) / sizeof(parts[0]));
 }
 
-/* What all of them have in common is in `op`. */
+/* Writes the items; `op` has what all of them have in common. */
 static void acquire_items(struct buf *out, const struct op *op,
                           const struct batch_item *items, size_t count,
                           const char *instance, struct op_times times)
@@ -101,7 +101,7 @@ bool script_call_in_order(struct buf *out, const struct op *op, const char *inst
     return true;
 }
 
-/* They differ if the configuration has changed in between. */
+/* The marks' times differ if the configuration changed between the ops. */
 static uint64_t longest_tombstone(const struct op *ops, size_t count)
 {
     uint64_t longest = 0;

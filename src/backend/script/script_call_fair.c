@@ -36,7 +36,7 @@ static void call_acquire(struct buf *out, const struct op *op, const char *insta
     command_uint(out, op->acquire.was_queued > 0 ? 1 : 0);
 }
 
-/* What queue.lua and leave.lua have in common, up to their own arguments. */
+/* Writes the arguments that queue.lua and leave.lua share; their own follow. */
 static void begin_members(struct buf *out, enum lua_id script, size_t args,
                           const struct op *op, const char *instance,
                           struct op_times times)

@@ -111,8 +111,8 @@ static void read_refused(struct reply_reader *r, struct op_result *result)
     }
 }
 
-/* What a node of a cluster says instead of running a script: another one has its slot,
- * or nobody has it now. */
+/* Whether a node of a cluster refused to run a script because another node has the
+ * slot, or none has it now. */
 static bool is_redirected(struct span text)
 {
     return span_starts(text, SPAN("MOVED ")) || span_starts(text, SPAN("ASK ")) ||
@@ -155,7 +155,7 @@ static bool read_short(const redisReply *reply, enum op_kind kind,
     return kind == OP_ACQUIRE || kind == OP_RELEASE;
 }
 
-/* What one acquire answered. */
+/* Reads the reply to one acquire. */
 static bool read_grant(const redisReply *reply, struct op_result *result)
 {
     struct reply_reader r = { .array = reply };

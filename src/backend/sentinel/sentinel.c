@@ -115,7 +115,7 @@ static void log_master(const struct sentinel *s, enum sentinel_verdict verdict,
     }
 }
 
-/* Also with a newer epoch at the same address: the master was away in between. */
+/* A newer epoch at the same address is a switch as well: the master was away. */
 static void on_master(void *ctx, enum sentinel_verdict verdict,
                       const struct sentinel_claim *master)
 {

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What was asked, in order. */
+/* The questions, in the order in which they are sent. */
 enum step { STEP_AUTH, STEP_ID, STEP_OTHERS, STEP_BEFORE, STEP_WHERE, STEP_AFTER };
 
 enum { STEPS_MAX = 8, WHY_ROOM = 160 };

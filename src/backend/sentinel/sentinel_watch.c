@@ -134,7 +134,7 @@ static void on_other(void *ctx, struct span host, struct span port, struct span 
     sentinel_client_start(w->seats[at].peer);
 }
 
-/* One Sentinel under two addresses would count twice. */
+/* Drops the second address of a Sentinel, which would have two votes otherwise. */
 static void on_id(void *ctx, struct sentinel_client *p, const char *id)
 {
     struct sentinel_watch *w = ctx;

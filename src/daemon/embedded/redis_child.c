@@ -235,7 +235,7 @@ pid_t redis_child_pid(const struct redis_child *c)
     return c->pid;
 }
 
-/* Its last output may still be in the pipe. */
+/* Reads the last output of the child, which may still be in the pipe. */
 static void drain_output(struct redis_child *c)
 {
     uv_os_fd_t fd;

@@ -1,6 +1,7 @@
 #include "daemon/status/history.h"
 
-/* What came to it since `before`, which becomes the same. */
+/* Returns the quantile of the values that `now` has and `before` lacks, and brings
+ * `before` up to date. */
 static uint32_t quantile_since(struct histogram *before, const struct histogram *now,
                                unsigned per_mille)
 {

@@ -1,4 +1,4 @@
-/* What /metrics says. Names of locks are never labels: there are too many. */
+/* The text of /metrics. Names of locks are never labels: there are too many. */
 #include "daemon/process.h"
 #include "daemon/server_state.h"
 #include "daemon/status/web.h"

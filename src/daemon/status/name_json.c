@@ -1,4 +1,4 @@
-/* What the page shows of one name, and of names that it searches for, as JSON. */
+/* The JSON for the status page's view of a name, and for its search. */
 #include "daemon/server_state.h"
 #include "daemon/status/json_rows.h"
 #include "daemon/status/web_priv.h"

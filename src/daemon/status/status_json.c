@@ -1,4 +1,4 @@
-/* What the page shows, as JSON. Lists are cut at ROWS; the numbers tell of all. */
+/* The JSON for the status page. Lists end after ROWS; the counts include all. */
 #include "daemon/server_state.h"
 #include "daemon/status/json_rows.h"
 #include "daemon/status/web_priv.h"

@@ -21,7 +21,7 @@ void top_granted_free(struct top_granted *h)
     free(h);
 }
 
-/* What it is worth to be kept. */
+/* Returns the weight of a name: the lightest one makes room for a new one. */
 static uint64_t name_weight(const struct top_granted_name *n)
 {
     return n->len == 0 ? 0 : 1 + n->rate_milli + (uint64_t)n->count * 1000;

@@ -217,8 +217,7 @@ static void undo_unwanted_grant(struct engine *eng, struct lock *lock,
     }
 }
 
-/* What outlives a waiter that was granted: the parts that its entry and its answer
- * need. */
+/* The parts of a granted waiter that its entry and its answer need after its end. */
 struct granted_waiter {
     struct request *request;
     struct session *session; /* NULL: no connection waited */

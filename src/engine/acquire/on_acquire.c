@@ -1,4 +1,4 @@
-/* What the answer to an acquire means: a grant, a wait that goes on, or an end. */
+/* Handles the answer to an acquire: a grant, a wait that goes on, or an end. */
 #include "engine/acquire/acquire.h"
 #include "engine/acquire_spec.h"
 #include "engine/emit.h"
@@ -44,7 +44,7 @@ static void on_acquire_busy(struct engine *eng, struct lock *lock, struct waiter
     if (ttl_ms == -2) {
         lock_ask(eng, lock); /* free, but a probe may not take it: the head may */
     } else if (!lock->rw || (w != NULL && waiter_is_head(w))) {
-        /* What keeps others out of a read/write lock need not be in the head's way. */
+        /* A hold that excludes others from a read/write lock may admit the head. */
         lock_seen(eng, lock, r->id, ttl_ms, KIND_WRITE);
     }
     if (w != NULL) {

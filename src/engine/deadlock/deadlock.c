@@ -47,7 +47,7 @@ struct search {
     size_t left; /* holds that may still be looked at */
 };
 
-/* What a way has come through: its shortest wait, its longest lease. */
+/* The shortest wait and the longest lease on the way so far. */
 struct bounds {
     uint64_t wait_until;
     uint64_t lease_until;
@@ -122,7 +122,7 @@ static bool follow_wait(struct search *s, const struct waiter *w, struct bounds 
     bool behind = behind_a_writer(s, w);
     struct list *it;
 
-    /* Who holds it already, in whatever way, may not have to wait at all. */
+    /* An owner that holds the lock already, in any mode, may not have to wait. */
     if (s->length == CIRCLE_LENGTH_MAX ||
         lock_held_by(w->lock, wait_graph_as(w), KIND_PLAIN) != NULL) {
         return false;
@@ -197,7 +197,7 @@ static void refuse_wait(const struct search *s, struct waiter *w)
     waiter_end_error(s->eng, w, LOCK_DEADLOCK, span_of(text, len), false);
 }
 
-/* It reads, and so never gets to write. */
+/* Whether the waiter wants to write what its owner reads: such a wait never ends. */
 static bool is_upgrade(const struct engine *eng, const struct waiter *w)
 {
     struct span owner = wait_graph_as(w);

@@ -1,4 +1,4 @@
-/* Who waits as whom: the waits of each named owner, whatever name they are for. */
+/* The waits of each named owner, on all names. */
 #include "engine/deadlock/wait_graph.h"
 #include "engine/acquire_spec.h"
 #include "engine/engine_state.h"

@@ -199,7 +199,8 @@ void fair_leave_again(struct engine *eng, struct lock *lock, struct acquire_spec
     }
 }
 
-/* That op would have put it into the queue, but it held already, and entered again. */
+/* Whether the op that was to queue the waiter found that its owner holds the lock, and
+ * let it enter again instead. */
 static bool never_queued(const struct waiter *w, const struct op_result *r)
 {
     return w->place == PLACE_ASKED && w->place_op == r->id && r->count > 1;

@@ -57,7 +57,7 @@ static struct waiter *next_new(const struct engine *eng, struct fair *f)
     return w;
 }
 
-/* What an OP_QUEUE names. */
+/* The members that an OP_QUEUE names. */
 struct naming {
     uint64_t op;
     struct span *members;
@@ -247,7 +247,7 @@ void fair_on_inflight_gone(struct inflight_op *w)
     }
 }
 
-/* Those named by that op know now that they have their place. */
+/* Notes that Redis has the places of all waiters that the op named. */
 static void mark_told(struct fair *f, uint64_t op)
 {
     struct list *it;
@@ -265,7 +265,7 @@ static void mark_told(struct fair *f, uint64_t op)
     }
 }
 
-/* It has told nothing: once more, after a pause where haste would not help. */
+/* The op failed: waits before the next one if that would fail at once as well. */
 static void retry_queue_op(struct engine *eng, struct fair *f, enum op_status status)
 {
     if (status == OP_LATE) {

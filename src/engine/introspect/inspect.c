@@ -90,7 +90,7 @@ static const struct waiter *waiter_with(struct search *s, struct span member)
     return NULL;
 }
 
-/* Who stands in the fair queue: our own by the owner that they will be. */
+/* Lists the fair queue; waiters of this daemon go by the owner that they will be. */
 static const struct span *make_queue(struct engine *eng, const struct lock *lock,
                                      const struct op_result *r, size_t count)
 {

@@ -1,4 +1,4 @@
-/* What a name costs: walks over everything that belongs to it. */
+/* The memory that a name takes: walks over everything that belongs to it. */
 #include "engine/engine.h"
 #include "engine/engine_state.h"
 #include "engine/lock/entry.h"
@@ -13,7 +13,7 @@
 
 #include <malloc.h>
 
-/* What was got from malloc(), with its rounding. */
+/* Returns the size of a block from malloc(), with its rounding. */
 static size_t size_of(const void *ptr)
 {
     return malloc_usable_size((void *)(uintptr_t)ptr);

@@ -138,7 +138,7 @@ static void begin_grace(struct engine *eng, struct entry *e)
             renew_request(eng, h);
         }
     } else {
-        /* It goes when its lease ends, whoever keeps the hold alive for longer. */
+        /* The entry ends with its own lease, even if others keep the hold alive. */
         uint64_t end = eng->now + eng->cfg.watchdog_ms;
 
         timer_set(eng, &e->timer, TIMER_ENTRY, end < h->until ? end : h->until);
@@ -223,12 +223,12 @@ void entry_on_timer(struct engine *eng, struct entry *e)
         return;
     }
     if (pending_request_renews(e)) {
-        /* Who came in time is not to find it released. If nothing comes of that, grace
-         * or KEEP begin anew; a fixed lease has none. */
+        /* A client that came in time must not find the entry released. If its request
+         * fails, grace or KEEP begin anew; a fixed lease has neither. */
         e->late = e->fixed;
         return;
     }
-    /* What is the whole hold ends with its lease by itself, in Redis and here. */
+    /* The only entry of a hold ends with the lease by itself, in Redis and here. */
     if (!e->retained && hold_has_one_entry(e->hold) && eng->now >= e->hold->until) {
         return;
     }

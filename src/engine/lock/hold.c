@@ -308,7 +308,7 @@ static uint64_t next_due(const struct engine *eng, const struct hold *h,
     return due;
 }
 
-/* One timer for all that can come next: a renewal, doubt, the end. */
+/* Sets the hold's one timer to whatever comes next: a renewal, doubt, or the end. */
 void hold_schedule_renewal(struct engine *eng, struct hold *h)
 {
     uint64_t at = h->until;
@@ -347,7 +347,7 @@ void hold_set_uncertain(struct engine *eng, struct hold *h)
     hold_schedule_renewal(eng, h);
 }
 
-/* It was taken back of our own accord, as the time that its client had was over. */
+/* Whether this daemon took the hold back because its client's time was over. */
 static bool ran_out(const struct engine *eng, const struct hold *h)
 {
     for (const struct entry *e = h->entries; e != NULL; e = e->next) {

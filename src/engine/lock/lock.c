@@ -113,7 +113,7 @@ uint64_t lock_recheck_in(const struct engine *eng, int64_t ttl_ms)
 {
     uint64_t recheck = eng->cfg.recheck_ms;
 
-    /* One more than the TTL, as Redis rounds it down. */
+    /* Redis rounds the TTL down: 1 ms more. */
     return ttl_ms >= 0 && (uint64_t)ttl_ms + 1 < recheck ? (uint64_t)ttl_ms + 1
                                                          : recheck;
 }
@@ -173,8 +173,8 @@ void lock_free(struct engine *eng, struct lock *lock)
     pool_free(&eng->pool, lock);
 }
 
-/* Nobody waits: the channel stays subscribed a little for the next waiter, then the
- * lock is forgotten. */
+/* Steps a lock without waiters: its channel stays subscribed for a moment, in case one
+ * comes, then the lock is forgotten. */
 static void step_idle(struct engine *eng, struct lock *lock)
 {
     lock->ask = false;
@@ -392,7 +392,7 @@ void engine_on_message(struct engine *eng, struct span name, bool rw)
     if (lock == NULL || lock->rw != rw) {
         return;
     }
-    /* What ops that were sent before this have found, or will, counts no more. */
+    /* Results of ops that were sent before this count no more. */
     lock_open_activity(eng, lock)->sub_op = eng->next_op;
     LIST_FOREACH(it, &lock->holds)
     {

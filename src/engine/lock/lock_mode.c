@@ -75,7 +75,7 @@ bool lock_blocks(const struct engine *eng, const struct lock *lock,
     if (h == NULL || !hold_is_certain(eng, h)) {
         return false;
     }
-    /* Its own it may have again, or must be told that it may not. */
+    /* An owner may enter its own lock again, or must be told why it may not. */
     return owner.len == 0 || lock_held_by(lock, owner, KIND_PLAIN) == NULL;
 }
 

@@ -219,7 +219,8 @@ void waiter_end_unserved(struct engine *eng, struct waiter *w)
         answer == ANSWER_HELD || (answer == ANSWER_NONE && last_answer_decides(eng, w));
 
     if (answer == ANSWER_UNACKED) {
-        /* Nobody holds it, or may not: what was granted is given back. */
+        /* Too few replicas had the grant, which is given back: nobody holds the lock.
+         */
         waiter_end_error(eng, w, LOCK_NOREPLICAS, TEXT_NO_REPLICAS, !w->maybe_granted);
     } else if (!passed) {
         waiter_end_error(eng, w, LOCK_BACKEND, last_answer_text(eng, w->lock), true);
@@ -248,7 +249,7 @@ void waiter_detach(struct engine *eng, struct waiter *w)
     keep_or_remove(eng, w, true, WAIT_GONE, LOCK_ERR);
 }
 
-/* Nobody is granted it, and why is known. */
+/* Whether Redis grants the lock to nobody, for a known reason. */
 static bool is_refused(const struct engine *eng, const struct lock *lock)
 {
     enum last_answer_kind answer = last_answer_now(eng, lock);
@@ -256,8 +257,8 @@ static bool is_refused(const struct engine *eng, const struct lock *lock)
     return answer == ANSWER_UNACKED || answer == ANSWER_REFUSED;
 }
 
-/* Its time is up, but Redis may be about to answer for it, or for the head: then the
- * answer decides, if it comes within what the protocol allows. */
+/* Whether Redis may be about to answer for a waiter whose time is up, or for the head:
+ * then the answer decides, if it comes within the time that the protocol allows. */
 static bool may_still_be_answered(const struct engine *eng, const struct waiter *w)
 {
     const struct lock *lock = w->lock;

@@ -75,7 +75,8 @@ static void end_error(struct engine *eng, struct mlock *ml, enum lock_error erro
     mlock_end(eng, ml, error == LOCK_BACKEND || error == LOCK_UNBLOCKED);
 }
 
-/* What it misses may not be Redis, but replicas that acknowledge. */
+/* Ends the MLOCK with the error that fits: Redis is away, or too few replicas have
+ * acknowledged. */
 static void end_backend(struct engine *eng, struct mlock *ml)
 {
     const struct lock *lock =
@@ -121,7 +122,7 @@ static void answer_tokens(struct engine *eng, struct mlock *ml)
     ml->state = MLOCK_ANSWERED; /* the same ID may come again */
 }
 
-/* What is being renewed is confirmed by that. */
+/* Confirms a member; one that is being renewed is confirmed by its renewal. */
 static void confirm_member(struct engine *eng, struct mlock_member *p)
 {
     if (p->renewing) {
@@ -315,7 +316,7 @@ void mlock_on_error(struct engine *eng, struct mlock_member *p, enum lock_error 
     mlock_touch(eng, ml);
     if (p->waiter == NULL && p->entry != NULL && !over &&
         (pause || error == LOCK_NOTHELD)) {
-        /* It was not confirmed. It will be asked again, or taken anew. */
+        /* The member was not confirmed, and is asked for again or taken anew. */
         mlock_set_asked(p, false);
         p->stale = true;
         ml->failing = true;

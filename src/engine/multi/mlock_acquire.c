@@ -46,7 +46,8 @@ void mlock_renew(struct engine *eng, struct mlock_member *p)
     ask_again(eng, p);
 }
 
-/* Its wait has begun, or begun again: it has been waiting since the MLOCK came. */
+/* A member that joins a queue, for the first time or again, has waited since the MLOCK
+ * came. */
 static void on_joined(struct engine *eng, struct mlock_member *p)
 {
     if (p->waiter != NULL) {

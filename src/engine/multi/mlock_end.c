@@ -248,7 +248,7 @@ static bool may_cancel(const struct mlock *ml, const struct hold_req *req,
     return !others;
 }
 
-/* One that `owner` has under way, and that has this name among its own. */
+/* Finds an MLOCK of that owner that is under way and has the name among its own. */
 static struct mlock *find_of_owner(const struct engine *eng, const struct hold_req *req,
                                    bool *ret_others)
 {

@@ -154,7 +154,7 @@ static bool refuse_mlock(struct engine *eng, const struct mlock_req *req,
     return true;
 }
 
-/* What is known of that ID speaks against it. */
+/* Refuses an MLOCK whose ID is known from another request. */
 static bool id_refused(struct engine *eng, const struct mlock_req *req)
 {
     for (size_t i = 0; i <= req->name_count; i++) {
@@ -264,7 +264,7 @@ static void begin_mlock(struct engine *eng, const struct mlock_req *req,
     bind_session(eng, ml, req);
 }
 
-/* What it holds goes over to the newest connection; Redis is to confirm all of it. */
+/* Moves the member's entry to the newest connection; Redis has to confirm it. */
 static void rebind_entry(struct engine *eng, struct mlock_member *p, struct attach *old)
 {
     bool joins = entry_attach_of(p->entry, p->mlock->session) == NULL;

@@ -50,7 +50,7 @@ static void remove_peer(struct peers *p, struct peer *peer)
     *peer = p->list[--p->count];
 }
 
-/* Who has not come back by now has died, or keeps its locks elsewhere. */
+/* A daemon that has not come back by now has died, or keeps its locks elsewhere. */
 static void forget_absent(struct peers *p)
 {
     for (size_t i = p->count; i-- > 0;) {

@@ -66,8 +66,8 @@ void quarantine_lift(struct engine *eng, engine_concerns_fn *concerns, void *ctx
     }
 }
 
-/* Nobody else can have been granted the name by the time of the failover: an entry is
- * held still, or its release was sent so that only our next waiter could get it. */
+/* Whether nobody else can have been granted the name before the failover: an entry is
+ * still held, or its release was sent such that only our next waiter could get it. */
 static bool is_held(const struct engine *eng, const struct hold *h)
 {
     if (eng->now >= h->until) {
@@ -88,7 +88,8 @@ static bool may_have_more_elsewhere(const struct engine *eng, const struct hold 
     return h->kind == OWNER_NAMED && h->lock_kind != KIND_READ && peers_known(eng);
 }
 
-/* What was held here was not lost by others; readers, though, may have been others'. */
+/* Exempts a name that was held here: no other daemon can have lost it. Of a name that
+ * was read here, others may have lost readers. */
 void quarantine_exempt(struct engine *eng, struct lock *lock)
 {
     struct list *it;
@@ -110,7 +111,7 @@ void quarantine_exempt(struct engine *eng, struct lock *lock)
     }
 }
 
-/* Who was exempt from the quarantine before is exempt from it still. */
+/* Names that were exempt from the quarantine before stay exempt. */
 void quarantine_withhold(struct engine *eng, uint64_t until)
 {
     struct table_walk walk;

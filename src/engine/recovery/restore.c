@@ -26,7 +26,7 @@
 
 /* --- what is to be put back ------------------------------------------------------- */
 
-/* Its release was sent: perhaps it ran, and is not to be resurrected. */
+/* Whether the entry's release was sent: it may have run, and must not be undone. */
 static bool is_given_up(const struct entry *e)
 {
     return e->ending && (e->release == NULL || e->release->tries > 0);
@@ -151,7 +151,7 @@ void engine_on_lossless_failover(struct engine *eng, engine_concerns_fn *concern
 
 /* --- asking ----------------------------------------------------------------------- */
 
-/* What it is to have; what is left of it, if nobody renews it. */
+/* Returns the lease to restore: the hold's, or the rest of one that nobody renews. */
 static uint64_t lease_of(const struct engine *eng, const struct hold *h)
 {
     uint64_t lease_ms = hold_lease(eng, h);
@@ -249,7 +249,7 @@ void restore_resume_requests(struct engine *eng, struct lock *lock)
 
 /* --- answers ---------------------------------------------------------------------- */
 
-/* It is there, with those entries that were named. */
+/* The hold is back in Redis, with the entries that were named. */
 static void on_restored(struct engine *eng, struct hold *h, struct asked asked,
                         const struct op_result *r)
 {

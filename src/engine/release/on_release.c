@@ -1,4 +1,4 @@
-/* What the answer to a release means: the end of an entry, a hand-over, or another try.
+/* Handles the answer to a release: the end of an entry, a hand-over, or another try.
  */
 #include "engine/acquire/acquire.h"
 #include "engine/acquire_spec.h"
@@ -311,7 +311,7 @@ void on_release_reply(struct engine *eng, struct inflight_op *w,
 
     pending_release_on_settled(lock, d); /* sent again, it is like any other */
     if ((ran || r->status == OP_ENDED) && d->local == NULL && !d->force) {
-        /* It was not known here when it was asked for, but is now. */
+        /* The hold became known here after the release was sent. */
         d->local = lock_find_target(lock, &d->target);
     }
     if (ran) {

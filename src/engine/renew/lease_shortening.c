@@ -41,7 +41,7 @@ void lease_shortening_free(struct lease_shortening *shortening)
     free(shortening);
 }
 
-/* Those of holds that are gone, and whose op is answered, mean nothing any more. */
+/* Drops shortenings whose hold is gone and whose op is answered. */
 static void drop_stale(const struct engine *eng, struct lock *lock)
 {
     struct list *it, *tmp;

@@ -69,7 +69,7 @@ static void add_denied(struct entries *es, const struct lock *lock, enum lock_ki
     }
 }
 
-/* That one was granted, while others were believed in. */
+/* Adds the entries that a grant contradicts. */
 static void add_by_grant(struct entries *es, const struct inflight_op *w,
                          const struct op_result *r, const struct hold *but)
 {
@@ -120,7 +120,8 @@ static void add_by_force(struct entries *es, const struct inflight_op *w,
     }
 }
 
-/* It took an owner's last entry, while more were believed in; or it moved the lock. */
+/* Adds the entries that a release contradicts: it ended the last entry of an owner that
+ * was thought to have more, or it handed the lock over. */
 static void add_by_release(struct entries *es, const struct inflight_op *w,
                            const struct op_result *r)
 {

@@ -64,7 +64,7 @@ void renew_queue_add(struct engine *eng, struct hold *h)
     update_ready(eng, d);
 }
 
-/* It does not count (any more). */
+/* Counts the op out of those under way, if it was among them. */
 static void uncount_sent(struct engine *eng, struct inflight_op *w)
 {
     if (!list_empty(&w->in_sent)) {
@@ -81,7 +81,7 @@ static bool is_full(struct engine *eng, const struct renew_queue *d)
     if (eng->group_of == NULL) {
         return eng->renew_queues.sent_count >= max_in_flight(eng, d);
     }
-    /* Who keeps those groups does not answer now; others do. */
+    /* A server that does not answer must not hold up the groups of the others. */
     while ((it = list_first(&eng->renew_queues.sent)) != NULL) {
         struct inflight_op *w = container_of(it, struct inflight_op, in_sent);
 

@@ -16,7 +16,7 @@
 #include "util/histogram.h"
 #include "util/list.h"
 
-/* So few that Redis, at up to 15 us for each on a busy machine, is back within 1 ms. */
+/* A batch keeps Redis for less than 1 ms, at up to 15 us for each on a busy machine. */
 enum { BATCH_MAX = OP_RENEW_MAX / 2 };
 
 /* Entries of one owner that are not there, before all of them are taken for lost. */
@@ -42,7 +42,7 @@ void renew_request(struct engine *eng, struct hold *h)
     }
 }
 
-/* Those that an op may name; not one whose release is on its way. */
+/* Counts the entries that an op may name: those whose release is not on its way. */
 static size_t count_entries(const struct hold *h, bool missing)
 {
     size_t count = 0;
@@ -53,7 +53,7 @@ static size_t count_entries(const struct hold *h, bool missing)
     return count;
 }
 
-/* One entry is checked each time, the next time another. */
+/* Picks the entry to check: another one each time. */
 static struct entry *pick_entry(struct hold *h)
 {
     struct entry *e = h->entries;
@@ -201,7 +201,8 @@ static void drop_checked(struct engine *eng, struct hold *h, struct entry *e, bo
     hold_schedule_renewal(eng, h);
 }
 
-/* Another daemon kept it; perhaps this one has taken it over since. */
+/* Another daemon kept the hold when it was renewed; this one may have taken it over
+ * since. */
 static void on_kept_elsewhere(struct engine *eng, const struct inflight_op *w,
                               struct hold *h, struct entry *checked)
 {
@@ -214,8 +215,8 @@ static void on_kept_elsewhere(struct engine *eng, const struct inflight_op *w,
     drop_checked(eng, h, checked, false);
 }
 
-/* Another entry of the owner is there: so the hold is, and those that were missed were
- * released elsewhere, so long ago that no mark of it is left. */
+/* Redis has another entry of the owner, and so the hold. The missing entries were
+ * released elsewhere, so long ago that no mark of the release is left. */
 static void drop_missed(struct engine *eng, struct hold *h)
 {
     for (struct entry *e = h->entries, *next; e != NULL; e = next) {
