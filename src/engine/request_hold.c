@@ -212,16 +212,16 @@ static struct pending_release *pending_release_for_call(struct engine *eng,
     if (target.kind == TARGET_OWNER || target.kind == TARGET_VALUE) {
         target.entry = make_serial(eng, serial, sizeof(serial));
     }
-    return pending_release_new(eng, lock, &target);
+    return pending_release_new(eng, lock, RELEASE_REQUESTED, &target);
 }
 
 static void release_entry(struct engine *eng, struct lock *lock, struct entry *e,
                           bool named, const struct hold_req *req)
 {
     struct pending_request *c = pending_request_new(eng, PENDING_UNLOCK, lock, req);
-    struct pending_release *d = e != NULL && !e->ending
-                                    ? pending_release_for_entry(eng, e)
-                                    : pending_release_for_call(eng, lock, c);
+    struct pending_release *d =
+        e != NULL && !e->ending ? pending_release_for_entry(eng, e, RELEASE_REQUESTED)
+                                : pending_release_for_call(eng, lock, c);
 
     /* An ID may have been granted anew, if Redis lost the hold and its mark. */
     d->target.token = req->token;
@@ -332,9 +332,8 @@ void engine_force_unlock(struct engine *eng, const struct hold_req *req)
     struct pending_request *c = pending_request_new(eng, PENDING_FORCE, lock, req);
     const struct target any = { .kind = TARGET_ANY };
     struct pending_release *d =
-        pending_release_new(eng, lock, req->any ? &any : &c->target);
+        pending_release_new(eng, lock, RELEASE_FORCED, req->any ? &any : &c->target);
 
-    d->force = true;
     d->call = c;
     c->release = d;
     engine_settle(eng);

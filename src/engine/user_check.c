@@ -53,7 +53,8 @@ bool user_refuses_release(struct engine *eng, struct lock *lock,
     struct pending_request *c = d->call;
     const struct entry *e;
 
-    if (c == NULL || d->force || d->local != NULL || d->tries > 0 || c->overrides) {
+    if (c == NULL || release_is_forced(d) || d->local != NULL || d->tries > 0 ||
+        c->overrides) {
         return false;
     }
     e = lock_find_target(lock, t);

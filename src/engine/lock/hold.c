@@ -351,7 +351,8 @@ void hold_set_uncertain(struct engine *eng, struct hold *h)
 static bool ran_out(const struct engine *eng, const struct hold *h)
 {
     for (const struct entry *e = h->entries; e != NULL; e = e->next) {
-        if (e->release != NULL && e->release->if_keeper && entry_has_run_out(eng, e)) {
+        if (e->release != NULL && release_is_if_keeper(e->release) &&
+            entry_has_run_out(eng, e)) {
             return true;
         }
     }

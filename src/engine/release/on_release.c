@@ -47,9 +47,9 @@ static void end_local_entry(struct engine *eng, struct pending_release *d, int64
     if (e == NULL) {
         return;
     }
-    ran_out = left == 0 && d->if_keeper && entry_has_run_out(eng, e);
+    ran_out = left == 0 && release_is_if_keeper(d) && entry_has_run_out(eng, e);
     pending_release_unlink(d);
-    entry_over(eng, e, d->if_keeper ? -1 : left);
+    entry_over(eng, e, release_is_if_keeper(d) ? -1 : left);
     eng->stats.releases += left == 0;
     if (!ran_out) {
         if (left == 0 && !d->elsewhere && hold_has_one_entry(h)) {
@@ -108,7 +108,7 @@ static void forget_hold_of_owner(struct engine *eng, struct lock *lock,
     const struct target *t = &d->target;
     struct hold *h;
 
-    if ((t->kind != TARGET_OWNER && t->kind != TARGET_VALUE) || d->force) {
+    if ((t->kind != TARGET_OWNER && t->kind != TARGET_VALUE) || release_is_forced(d)) {
         return;
     }
     h = t->kind == TARGET_VALUE ? lock_value_hold(lock, t->field)
@@ -137,8 +137,8 @@ static void on_released(struct engine *eng, struct lock *lock,
     if (r->count == 0) {
         forget_hold_of_owner(eng, lock, d, asked);
     }
-    answer_release(eng, d, d->force ? 1 : r->count);
-    if (d->undo) {
+    answer_release(eng, d, release_is_forced(d) ? 1 : r->count);
+    if (d->cause == RELEASE_UNDO) {
         last_answer_ungiven(eng, lock);
     }
     pending_release_free(eng, lock, d);
@@ -184,13 +184,13 @@ static void on_not_held(struct engine *eng, struct lock *lock,
     bool ran = d->may_have_run && d->was_held;
 
     lock->exempt = 0; /* others may have been granted what was believed to be held */
-    if (ran && !d->force && h != NULL && !hold_has_one_entry(h)) {
+    if (ran && !release_is_forced(d) && h != NULL && !hold_has_one_entry(h)) {
         drop_missing_entry(eng, d);
-    } else if (ran && !d->force) {
+    } else if (ran && !release_is_forced(d)) {
         /* We held it when this was first sent: it was this release that ended it. */
         end_local_entry(eng, d, 0);
         answer_release(eng, d, 0);
-    } else if (d->force) {
+    } else if (release_is_forced(d)) {
         answer_release(eng, d, ran ? 1 : 0);
         lose_forced_holds(eng, lock, d);
     } else {
@@ -238,7 +238,7 @@ static void on_ended(struct engine *eng, struct lock *lock, struct pending_relea
 {
     d->elsewhere = d->tries == 1;
     end_local_entry(eng, d, r->count);
-    answer_release(eng, d, d->force ? 0 : r->count);
+    answer_release(eng, d, release_is_forced(d) ? 0 : r->count);
     pending_release_free(eng, lock, d);
     lock_ask(eng, lock);
 }
@@ -295,7 +295,8 @@ static void retry_release(struct engine *eng, struct lock *lock,
     /* Of a quorum a minority may have run it when most were late. */
     d->may_have_run = d->may_have_run || r->status != OP_LATE || eng->quorum;
     /* A FORCEUNLOCK that may have run could throw out the next holder. */
-    in_doubt = r->status != OP_LATE && d->force && pending_release_is_vague(d);
+    in_doubt =
+        r->status != OP_LATE && release_is_forced(d) && pending_release_is_vague(d);
     if (in_doubt || eng->now >= d->give_up_at || d->tries >= RELEASE_TRIES_MAX) {
         pending_release_give_up(eng, lock, d);
         lock_ask(eng, lock);
@@ -310,7 +311,7 @@ void on_release_reply(struct engine *eng, struct inflight_op *w,
     bool ran = r->status == OP_OK || r->status == OP_NOREPLICAS;
 
     pending_release_on_settled(lock, d); /* sent again, it is like any other */
-    if ((ran || r->status == OP_ENDED) && d->local == NULL && !d->force) {
+    if ((ran || r->status == OP_ENDED) && d->local == NULL && !release_is_forced(d)) {
         /* The hold became known here after the release was sent. */
         d->local = lock_find_target(lock, &d->target);
     }

@@ -24,12 +24,14 @@ bool pending_release_is_vague(const struct pending_release *d)
 }
 
 struct pending_release *pending_release_new(struct engine *eng, struct lock *lock,
+                                            enum release_cause cause,
                                             const struct target *t)
 {
     struct pending_release *d =
         pool_alloc(&eng->pool, sizeof(*d) + t->field.len + t->entry.len);
     char *at = d->data;
 
+    d->cause = cause;
     d->target = *t;
     d->target.field = span_put2(&at, t->field, SPAN_NONE);
     d->target.entry = span_put2(&at, t->entry, SPAN_NONE);
@@ -122,11 +124,9 @@ bool pending_release_undo(struct engine *eng, struct lock *lock,
     if (is_superseded(eng, lock, spec)) {
         return false;
     }
-    d = pending_release_new(eng, lock, &target);
+    d = pending_release_new(eng, lock, RELEASE_UNDO, &target);
     d->rw = lock_mode_is_rw(spec->lock_kind);
     d->guessed = false;
-    d->undo = true;
-    d->if_keeper = true;
     d->give_up_at = eng->now + 2 * spec_lease(eng, spec) + eng->cfg.redis_timeout_ms;
     return true;
 }
@@ -134,7 +134,7 @@ bool pending_release_undo(struct engine *eng, struct lock *lock,
 bool pending_release_undoes(const struct pending_release *d,
                             const struct acquire_spec *spec)
 {
-    return d->undo && span_eq(d->target.field, spec_field(spec)) &&
+    return d->cause == RELEASE_UNDO && span_eq(d->target.field, spec_field(spec)) &&
            span_eq(d->target.entry, spec_entry(spec));
 }
 
@@ -203,7 +203,8 @@ bool pending_release_withdraw(struct engine *eng, struct lock *lock, struct span
         if (!release_covers(d, field, entry)) {
             continue;
         }
-        if (!d->if_keeper || is_in_flight(lock, d) || (d->tries > 0 && eng->quorum)) {
+        if (!release_is_if_keeper(d) || is_in_flight(lock, d) ||
+            (d->tries > 0 && eng->quorum)) {
             in_time = false;
             continue;
         }
@@ -236,7 +237,7 @@ bool pending_release_awaits_renewal(const struct lock *lock,
 
     LIST_FOREACH(it, &lock->activity->renews)
     {
-        if (d->if_keeper &&
+        if (release_is_if_keeper(d) &&
             is_renewed_by(lock, d, container_of(it, struct pending_request, in_lock))) {
             return true;
         }
@@ -244,7 +245,8 @@ bool pending_release_awaits_renewal(const struct lock *lock,
     return false;
 }
 
-struct pending_release *pending_release_for_entry(struct engine *eng, struct entry *e)
+struct pending_release *pending_release_for_entry(struct engine *eng, struct entry *e,
+                                                  enum release_cause cause)
 {
     struct hold *h = e->hold;
     struct target target = { .kind =
@@ -252,7 +254,7 @@ struct pending_release *pending_release_for_entry(struct engine *eng, struct ent
                              .lock_kind = h->lock_kind,
                              .field = hold_field(h),
                              .entry = spec_entry(e->spec) };
-    struct pending_release *d = pending_release_new(eng, h->lock, &target);
+    struct pending_release *d = pending_release_new(eng, h->lock, cause, &target);
 
     d->local = e;
     e->release = d;
@@ -264,8 +266,7 @@ struct pending_release *pending_release_for_entry(struct engine *eng, struct ent
 
 void pending_release_end_entry(struct engine *eng, struct entry *e)
 {
-    struct pending_release *d = pending_release_for_entry(eng, e);
+    struct pending_release *d = pending_release_for_entry(eng, e, RELEASE_ENDED);
 
-    d->if_keeper = true;
     d->give_up_at = e->hold->until + eng->cfg.redis_timeout_ms;
 }

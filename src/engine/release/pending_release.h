@@ -16,10 +16,22 @@ struct entry;
 struct lock;
 struct pending_request;
 
+/* Why a release is made; decided when it is made, and never changed. */
+enum release_cause {
+    RELEASE_REQUESTED, /* a client gave the entry up */
+    RELEASE_FORCED,    /* FORCEUNLOCK: the whole hold, whoever keeps it */
+    RELEASE_ENDED,     /* no client asked: grace, KEEP or a fixed lease is over */
+    RELEASE_UNDO,      /* of a grant that may not even have happened */
+    /* REQUESTED or ENDED once more, as Redis may have lost that, see release_log.h */
+    RELEASE_REQUESTED_AGAIN,
+    RELEASE_ENDED_AGAIN,
+};
+
 /* A release that Redis must still confirm, whether or not its client is still
  * connected. */
 struct pending_release {
     struct list in_lock;
+    enum release_cause cause;
     struct target target; /* into data[] */
     /* the entry that this release ends, while the entry exists */
     struct entry *local;
@@ -33,10 +45,7 @@ struct pending_release {
     bool was_held;
     /* an earlier sending may have run; if none can have, not there means lost */
     bool may_have_run;
-    bool if_keeper;
-    bool force;
     bool leave_tombstone; /* as in op_release */
-    bool undo;            /* the undo of a grant that may not even have happened */
     /* sent so that others may have been granted the lock after it */
     bool may_free;
     bool rw;              /* the lock class that it is sent for */
@@ -45,15 +54,33 @@ struct pending_release {
     /* the entry had been released before, through another daemon */
     bool elsewhere;
     bool guessed; /* `rw` is a guess, as nothing is known of the name here */
-    bool again;   /* it ran before, and Redis may have lost that */
     char data[];
 };
 
+static inline bool release_is_forced(const struct pending_release *d)
+{
+    return d->cause == RELEASE_FORCED;
+}
+
+/* Whether no client asked for the release: it may end only what this daemon keeps. */
+static inline bool release_is_if_keeper(const struct pending_release *d)
+{
+    return d->cause == RELEASE_ENDED || d->cause == RELEASE_UNDO ||
+           d->cause == RELEASE_ENDED_AGAIN;
+}
+
+static inline bool release_is_replay(const struct pending_release *d)
+{
+    return d->cause == RELEASE_REQUESTED_AGAIN || d->cause == RELEASE_ENDED_AGAIN;
+}
+
 /* A release of that target, on the lock's list; lock_step() sends it. */
 struct pending_release *pending_release_new(struct engine *eng, struct lock *lock,
+                                            enum release_cause cause,
                                             const struct target *t);
 /* The same for an entry that is known here, which is ending from then on. */
-struct pending_release *pending_release_for_entry(struct engine *eng, struct entry *e);
+struct pending_release *pending_release_for_entry(struct engine *eng, struct entry *e,
+                                                  enum release_cause cause);
 /* Whether the release, if sent late, may end another hold than was meant. */
 bool pending_release_is_vague(const struct pending_release *d);
 void pending_release_free(struct engine *eng, struct lock *lock,

@@ -37,7 +37,7 @@ bool release_forces(const struct pending_release *d, const struct hold *h)
 {
     const struct target *t = &d->target;
 
-    if (!d->force || (t->token != 0 && t->token != h->token)) {
+    if (!release_is_forced(d) || (t->token != 0 && t->token != h->token)) {
         return false;
     }
     return t->kind == TARGET_ANY || t->kind == TARGET_TOKEN ||
@@ -65,7 +65,7 @@ struct hold *release_find_forced(const struct lock *lock,
 static bool ends_request(const struct pending_release *d,
                          const struct acquire_spec *spec)
 {
-    return d->local != NULL && !d->if_keeper && spec_id(spec).len != 0 &&
+    return d->local != NULL && !release_is_if_keeper(d) && spec_id(spec).len != 0 &&
            span_eq(spec_id(d->local->spec), spec_id(spec));
 }
 
@@ -108,7 +108,8 @@ static uint64_t tombstone_ms(const struct engine *eng)
 
 void release_send(struct engine *eng, struct lock *lock, struct pending_release *d)
 {
-    struct waiter *next = d->force || d->parallel ? NULL : find_successor(eng, lock, d);
+    struct waiter *next =
+        release_is_forced(d) || d->parallel ? NULL : find_successor(eng, lock, d);
     struct inflight_op *w = inflight_new(eng, INFLIGHT_RELEASE, lock);
     struct op *op;
     struct op_release *r;
@@ -131,10 +132,10 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
     op->rw = d->rw;
     r = &op->release;
     r->target = op_make_target(eng, &d->target);
-    r->if_keeper = d->if_keeper;
-    r->force = d->force;
+    r->if_keeper = release_is_if_keeper(d);
+    r->force = release_is_forced(d);
     r->leave_tombstone = d->leave_tombstone;
-    r->tombstone_if_missing = d->again && d->leave_tombstone;
+    r->tombstone_if_missing = release_is_replay(d) && d->leave_tombstone;
     r->tombstone_ms = tombstone_ms(eng);
     r->subscribed = lock->sub != SUB_NONE;
     if (d->local != NULL && d->local->hold->until > eng->now) {

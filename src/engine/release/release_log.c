@@ -47,7 +47,7 @@ static void forget_old(struct engine *eng)
  */
 static bool is_final(const struct pending_release *d)
 {
-    return !d->force && !d->again &&
+    return !release_is_forced(d) && !release_is_replay(d) &&
            (d->target.kind == TARGET_ENTRY || d->target.kind == TARGET_ID);
 }
 
@@ -72,7 +72,7 @@ void release_log_add(struct engine *eng, const struct lock *lock,
     if (d->local != NULL) {
         e->target.token = d->local->hold->token;
     }
-    e->if_keeper = d->if_keeper;
+    e->if_keeper = release_is_if_keeper(d);
     e->rw = d->rw;
     e->at = eng->now;
     e->next_op = 0;
@@ -94,12 +94,12 @@ static void replay_release(struct engine *eng, struct logged_release *e)
     if (lock_find_target(lock, &e->target) != NULL) {
         return; /* its client sent the LOCK again, which it should not have */
     }
-    d = pending_release_new(eng, lock, &e->target);
+    d = pending_release_new(
+        eng, lock, e->if_keeper ? RELEASE_ENDED_AGAIN : RELEASE_REQUESTED_AGAIN,
+        &e->target);
     d->rw = e->rw;
     d->guessed = false;
-    d->if_keeper = e->if_keeper;
     d->leave_tombstone = !e->if_keeper;
-    d->again = true;
     d->give_up_at = eng->now + eng->cfg.watchdog_ms + eng->cfg.redis_timeout_ms;
 }
 
@@ -121,7 +121,7 @@ static bool is_asked_for(const struct lock *lock, const struct target *t)
 bool release_log_defers(struct engine *eng, struct lock *lock,
                         struct pending_release *d)
 {
-    if (!d->again || !d->if_keeper) {
+    if (d->cause != RELEASE_ENDED_AGAIN) {
         return false; /* its client gave it up */
     }
     if (lock_find_target(lock, &d->target) != NULL) {

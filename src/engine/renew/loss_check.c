@@ -129,10 +129,10 @@ static void add_by_release(struct entries *es, const struct inflight_op *w,
     const struct entry *e =
         d->local != NULL ? d->local : lock_find_target(w->lock, &d->target);
 
-    if (d->force) {
+    if (release_is_forced(d)) {
         add_by_force(es, w, r);
     }
-    if (d->force || r->status != OP_OK || r->count > 0) {
+    if (release_is_forced(d) || r->status != OP_OK || r->count > 0) {
         return;
     }
     if (e != NULL) {
