@@ -1,7 +1,7 @@
 /* op: what the lock engine asks of the store, and what the store answers. Data only.
  *
- * An op becomes one Lua script (backend/script/lua/); the simulator has a model of each
- * in C. Every op may be sent again after OP_UNKNOWN or OP_LATE: the same claim finds
+ * An op becomes one Lua script (backend/script/lua/), which the simulator runs as it
+ * is. Every op may be sent again after OP_UNKNOWN or OP_LATE: the same claim finds
  * its earlier grant, the same entry is counted once, and the same release removes
  * nothing twice.
  *

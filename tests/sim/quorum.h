@@ -11,7 +11,7 @@
 #include "backend/quorum/quorum_subs.h"
 #include "engine/engine.h"
 #include "sim/dice.h"
-#include "sim/sim_redis.h"
+#include "sim/redis/sim_redis.h"
 #include "util/heap.h"
 #include "util/list.h"
 
@@ -120,7 +120,6 @@ struct packet {
     uint64_t born; /* of the server that it was sent to */
     struct redis_times times;
     struct redis_reply reply;
-    enum renew_result items[OP_RENEW_MAX];
     bool ran;
 };
 

@@ -2,11 +2,13 @@
 #include "backend/quorum/quorum_coordinator.h"
 #include "engine/op_clone.h"
 #include "sim/quorum.h"
-#include "sim/sim_redis_run.h"
+#include "sim/redis/sim_redis.h"
 #include "util/alloc.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+
+#define SPAN_ARGS(s) (int)(s).len, (s).ptr
 
 struct sim_redis *qserver_redis(struct quorum *q, unsigned server)
 {
@@ -36,6 +38,9 @@ static void packet_free(struct quorum *q, struct packet *p)
 {
     heap_remove(&q->events, &p->event.node);
     list_del(&p->in_link);
+    if (p->ran) {
+        redis_reply_fini(&p->reply);
+    }
     free(p->op);
     free(p);
 }
@@ -51,9 +56,10 @@ void qlink_send(void *ctx, unsigned node, const struct op *op)
         quorum_fail(q, "d%zu: an op for s%u, which is down", d->index, node);
     }
     p->op = op_clone(op);
-    p->times.asked =
-        (uint64_t)((int64_t)(q->now - QUORUM_START_MS + QUORUM_WALL_MS) + l->ahead_ms);
-    p->times.deadline = p->times.asked + q->timeout_ms;
+    p->times.asked_us = sim_redis_us(
+        &q->servers[node].redis,
+        (uint64_t)((int64_t)(q->now - QUORUM_START_MS + QUORUM_WALL_MS) + l->ahead_ms));
+    p->times.deadline_us = p->times.asked_us + q->timeout_ms * 1000;
     p->event.kind = QEVENT_THERE;
     p->event.daemon = d->index;
     p->event.server = node;
@@ -94,7 +100,6 @@ static void trace_run(struct quorum *q, const struct packet *p)
 static void run(struct quorum *q, struct packet *p)
 {
     p->ran = true;
-    p->reply.items = p->items;
     sim_redis_run(qserver_redis(q, p->event.server),
                   q->daemons[p->event.daemon].instance, p->op, p->times, &p->reply);
     trace_run(q, p);

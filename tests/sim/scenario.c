@@ -1,6 +1,6 @@
 #include "sim/scenario.h"
 
-#include "sim/sim_redis_foreign.h"
+#include "sim/redis/sim_redisson.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -141,10 +141,10 @@ static void hear_renewal(struct sim *s, const struct flight *f, size_t i)
         return;
     }
     b->renewing = 0;
-    if (f->item_results[i] == RENEW_OK) {
+    if (f->reply.script.items[i] == RENEW_OK) {
         confirm(s, b, f, item->lease_ms, item->exact);
         certain_again(s, b, f);
-    } else if (f->item_results[i] == RENEW_ELSEWHERE) {
+    } else if (f->reply.script.items[i] == RENEW_ELSEWHERE) {
         pass_on(s, b);
     }
 }

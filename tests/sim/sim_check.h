@@ -11,7 +11,7 @@
 #define LATCHD_SIM_CHECK_H
 
 #include "engine/effect.h"
-#include "sim/sim_redis.h"
+#include "sim/redis/sim_redis.h"
 
 struct sim;
 struct sim_daemon;

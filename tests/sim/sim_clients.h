@@ -4,7 +4,7 @@
 #define LATCHD_SIM_CLIENTS_H
 
 #include "engine/effect.h"
-#include "sim/sim_redis.h"
+#include "sim/redis/sim_redis.h"
 
 struct sim;
 struct sim_daemon;

@@ -3,7 +3,6 @@
 #include "sim/sim_schedule.h"
 
 #include "sim/sim_faults.h"
-#include "sim/sim_redis_queue.h"
 
 #include <inttypes.h>
 
@@ -148,9 +147,9 @@ static uint64_t places_of_the_dead(struct sim *s)
         struct redis_name *n = &r->names[i];
 
         for (size_t k = 0; k < n->queue_count; k++) {
-            const struct redis_score *score = queue_score(n, rtext_span(&n->queue[k]));
+            const struct redis_score *score = redis_score(n, rtext_span(&n->queue[k]));
 
-            if (score != NULL && !queue_is_ours(rtext_span(&n->queue[k])) &&
+            if (score != NULL && !redis_is_ours(rtext_span(&n->queue[k])) &&
                 score->score - (int64_t)r->now_ms > last) {
                 last = score->score - (int64_t)r->now_ms;
             }

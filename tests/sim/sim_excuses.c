@@ -3,7 +3,6 @@
 #include "sim/sim_world.h"
 
 #include "sim/sim_faults.h"
-#include "sim/sim_redis_rw.h"
 
 static void excuse(struct sim *s, struct redis_name *n)
 {
@@ -41,8 +40,7 @@ static bool redis_has(struct redis_name *n, uint64_t token)
 {
     for (size_t i = 0; i < n->field_count; i++) {
         const struct redis_hash_field *f = &n->fields[i];
-        uint64_t its =
-            n->mode == MODE_NONE ? redis_token_of(n, &f->owner) : rw_token_of(n, f);
+        uint64_t its = redis_token_of(n, &f->owner);
 
         if (its == token) {
             return true;

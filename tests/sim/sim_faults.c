@@ -50,7 +50,7 @@ void faults_op(struct sim *s, struct flight *f)
             s->now + slow > d->last_arrive ? s->now + slow : d->last_arrive;
     }
     if (has(s, FAULT_ERROR) && dice_chance(&s->dice, 10)) {
-        f->times.deadline = 0;
+        f->times.deadline_us = 0;
     }
 }
 

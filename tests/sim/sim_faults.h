@@ -2,7 +2,7 @@
 #ifndef LATCHD_SIM_FAULTS_H
 #define LATCHD_SIM_FAULTS_H
 
-#include "sim/sim_redis.h"
+#include "sim/redis/sim_redis.h"
 
 struct sim;
 struct flight;

@@ -1,8 +1,7 @@
 #include "sim/sim_world.h"
 
+#include "sim/redis/sim_redisson.h"
 #include "sim/sim_faults.h"
-#include "sim/sim_redis_foreign.h"
-#include "sim/sim_redis_rw.h"
 
 #include <inttypes.h>
 
@@ -218,7 +217,8 @@ static void cut(struct sim *s, const struct sim_foreign *f, uint64_t expired)
  * that all is well, but the next one to leave takes it along. */
 static bool has_ended(struct redis_name *n, const struct sim_foreign *f)
 {
-    return f->kind == FOREIGN_READ && rw_hold_key(n, rtext_span(&f->owner), 1) == NULL;
+    return f->kind == FOREIGN_READ &&
+           redis_hold_key(n, rtext_span(&f->owner), 1) == NULL;
 }
 
 static void renew(struct sim *s, struct sim_foreign *f)
@@ -231,7 +231,7 @@ static void renew(struct sim *s, struct sim_foreign *f)
     bool there;
 
     if (f->kind == FOREIGN_READ) {
-        there = redis_foreign_renew_reads(&s->redis, n, &owner, 1, f->lease_ms);
+        there = redis_foreign_renew_reads(&s->redis, n, owner, f->lease_ms);
     } else {
         there = redis_foreign_renew(
             &s->redis, n, f->kind == FOREIGN_WRITE ? rtext_span(&writer) : owner,

@@ -2,11 +2,11 @@
  * the same names as latchd's clients: they take, wait, renew, release, give up, and
  * die.
  *
- * What their scripts do to Redis is in sim_redis_foreign.h. */
+ * What their scripts do to Redis is in redis/sim_redisson.h. */
 #ifndef LATCHD_SIM_FOREIGN_H
 #define LATCHD_SIM_FOREIGN_H
 
-#include "sim/sim_redis.h"
+#include "sim/redis/sim_redis.h"
 
 struct sim;
 

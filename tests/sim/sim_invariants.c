@@ -114,7 +114,7 @@ static bool redis_knows(struct sim *s, const struct record *r)
     if (r->owner.len > 0 && r->id.len > 0 && !s->check.resurrected) {
         struct rtext entry = rtext_printf("id:%s", r->id.s);
 
-        return redis_entry(n, rtext_span(&entry)) != NULL;
+        return redis_has_entry(n, rtext_span(&entry));
     }
     return true;
 }

@@ -15,21 +15,14 @@ static void copy_op(struct flight *f, const struct op *op)
 {
     f->clone = op_clone(op);
     f->op = *f->clone;
-    if (op->kind == OP_RENEW) {
-        f->item_results = xmalloc(op->renew.count * sizeof(*f->item_results));
-    }
-    if (op->kind == OP_ACQUIRE_BATCH) {
-        f->many_results = xcalloc(op->batch.count, sizeof(*f->many_results));
-    }
-    f->reply.items = f->item_results;
-    f->reply.batch = f->many_results;
 }
 
 void flight_free(struct flight *f)
 {
     free(f->clone);
-    free(f->item_results);
-    free(f->many_results);
+    if (f->ran != 0) {
+        redis_reply_fini(&f->reply);
+    }
     free(f);
 }
 
@@ -44,15 +37,13 @@ void link_submit(struct sim *s, struct sim_daemon *d, const struct op *op)
     struct flight *f = xmalloc(sizeof(*f));
 
     memset(f, 0, offsetof(struct flight, reply));
-    f->item_results = NULL;
-    f->many_results = NULL;
     f->daemon = d->index;
     memcpy(f->instance, d->instance, sizeof(f->instance));
     copy_op(f, op);
     f->sent_ms = s->now;
     f->sent = ++s->happened;
-    f->times.asked = sim_redis_now(s)->now_ms;
-    f->times.deadline = f->times.asked + d->config.redis_timeout_ms;
+    f->times.asked_us = sim_redis_us(&s->redis, sim_redis_now(s)->now_ms);
+    f->times.deadline_us = f->times.asked_us + d->config.redis_timeout_ms * 1000;
     f->event.daemon = d->index;
     f->event.flight = f;
     f->event.kind = EVENT_ARRIVE;
@@ -145,7 +136,7 @@ void link_arrive(struct sim *s, struct flight *f)
         return;
     }
     if (faults_refused(s, f)) {
-        memset(&f->reply.result, 0, sizeof(f->reply.result));
+        memset(&f->reply, 0, sizeof(f->reply));
         f->reply.result.id = f->op.id;
         f->reply.result.status = OP_ERROR;
         f->reply.result.text = SPAN("OOM command not allowed");

@@ -1,7 +1,6 @@
 /* The fair queue as Redis has it: who joins, who leaves, and whose turn it is. Looked
  * at before and after each script. */
-#include "sim/sim_redis_foreign.h"
-#include "sim/sim_redis_queue.h"
+#include "sim/redis/sim_redisson.h"
 #include "sim/sim_world.h"
 
 #include <inttypes.h>
@@ -81,7 +80,7 @@ static bool was_put_back(const struct redis_name *n, size_t i)
 {
     const struct redis_wait *w = since_of(n, i);
 
-    return w != NULL && w->apart != 0;
+    return w != NULL && w->put_back;
 }
 
 /* Who has just named all that it has: who was lost stands before those who came later,
@@ -101,8 +100,8 @@ static void check_put_back(struct sim *s, const struct redis_name *n,
             if (!is_ours(&n->queue[k])) {
                 break;
             }
-            if (w != NULL && w->wait < since_of(n, i)->wait &&
-                (w->apart != 0 ||
+            if (w != NULL && w->since < since_of(n, i)->since &&
+                (w->put_back ||
                  place(seen->members, seen->count, &n->queue[k]) < seen->count)) {
                 sim_fail(s, "%s was put back before %s, who came first to %s",
                          n->queue[i].s, n->queue[k].s, n->name.s);

@@ -119,7 +119,6 @@ void sim_trace_op(struct sim *s, const char *what, const struct flight *f)
               r->token, r->count, r->ttl_ms, r->moved ? " moved" : "",
               r->freed ? " freed" : "", r->attached ? " attached" : "",
               r->shared ? " shared" : "", r->fair ? " fair" : "",
-              f->op.kind == OP_RENEW && r->status == OP_OK
-                  ? RENEW_WORDS[f->item_results[0]]
-                  : "");
+              f->op.kind == OP_RENEW && r->status == OP_OK ? RENEW_WORDS[r->items[0]]
+                                                           : "");
 }

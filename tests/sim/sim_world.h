@@ -11,10 +11,10 @@
 
 #include "engine/engine.h"
 #include "sim/dice.h"
+#include "sim/redis/sim_redis.h"
 #include "sim/sim_check.h"
 #include "sim/sim_clients.h"
 #include "sim/sim_foreign.h"
-#include "sim/sim_redis.h"
 #include "util/heap.h"
 #include "util/list.h"
 
@@ -80,8 +80,6 @@ struct flight {
     bool settling; /* UNKNOWN is on its way */
     bool held;     /* it vouches: its answer waits for the replicas' */
     struct redis_reply reply;
-    enum renew_result *item_results;
-    struct op_result *many_results;
 };
 
 struct sim_daemon {

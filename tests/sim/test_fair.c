@@ -2,7 +2,7 @@
  * not have. */
 #include "sim/scenario.h"
 
-#include "sim/sim_redis_foreign.h"
+#include "sim/redis/sim_redisson.h"
 #include "support/runner.h"
 
 #include <inttypes.h>
@@ -281,17 +281,18 @@ END_TEST
 
 static void lose_scores(struct redis_name *n)
 {
-    n->score_count = 0;
+    redis_del_scores(n);
 }
 
 static void lose_list(struct redis_name *n)
 {
-    n->queue_count = 0;
+    redis_del_queue(n);
 }
 
 static void lose_both(struct redis_name *n)
 {
-    n->queue_count = n->score_count = 0;
+    redis_del_queue(n);
+    redis_del_scores(n);
 }
 
 static void served_although(void (*lose)(struct redis_name *n))

@@ -1,7 +1,7 @@
 /* MLOCK and circles: H27, and what Redisson's MultiLock does wrong (M1, M6, M8). */
 #include "sim/scenario.h"
 
-#include "sim/sim_redis_foreign.h"
+#include "sim/redis/sim_redisson.h"
 #include "support/runner.h"
 
 #include <inttypes.h>
@@ -245,7 +245,8 @@ START_TEST(multilocks_last_expire_does_not_lose_our_places_M3)
     scenario_crowd(s, 0, conns, 4, "LOCK job FAIR");
     sim_run(s, 20);
     sim_run(s, 3000);
-    scenario_job(s)->queue_count = scenario_job(s)->score_count = 0; /* its TTL ended */
+    redis_del_queue(scenario_job(s)); /* its TTL ended */
+    redis_del_scores(scenario_job(s));
     sim_run(s, 11000);
     unlocks(s, holder, "job", sim_token(s, holder));
     scenario_served_in_order(s, conns, 4, 20);

@@ -2,7 +2,7 @@
  */
 #include "sim/scenario.h"
 
-#include "sim/sim_redis_foreign.h"
+#include "sim/redis/sim_redisson.h"
 #include "support/runner.h"
 
 #include <inttypes.h>

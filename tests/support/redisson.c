@@ -75,6 +75,9 @@ const char *redisson_now(const struct redisson *r)
 {
     struct timeval tv;
 
+    if (r->host != NULL) {
+        return redisson_number(r->host->now_ms);
+    }
     (void)gettimeofday(&tv, NULL);
     return redisson_number((int64_t)tv.tv_sec * 1000 + tv.tv_usec / 1000 + r->skew_ms);
 }
@@ -99,19 +102,26 @@ static redisReply *eval(const struct redisson *r, const char *script, int keys,
 int64_t redisson_run(const struct redisson *r, const char *script, int keys,
                      const char *const *words)
 {
-    redisReply *reply = eval(r, script, keys, words);
-    int64_t value = reply->type == REDIS_REPLY_INTEGER ? reply->integer : REDISSON_NIL;
+    redisReply *reply;
+    int64_t value;
 
+    if (r->host != NULL) {
+        return r->host->run(r->host->ctx, script, keys, words);
+    }
+    reply = eval(r, script, keys, words);
+    value = reply->type == REDIS_REPLY_INTEGER ? reply->integer : REDISSON_NIL;
     freeReplyObject(reply);
     return value;
 }
+
+static const char UNLATCH[] = "return redis.call('del', KEYS[1])";
 
 /* An unlock: the client removes the latch of a request that it will not send again. */
 int64_t redisson_unlatch(const struct redisson *r, const char *name,
                          const char *request, int64_t answer)
 {
     if (request == NULL) {
-        freeReplyObject(redis_ask(r->redis, "DEL %s", redisson_latch_key(name, NULL)));
+        (void)RUN(r, UNLATCH, 1, redisson_latch_key(name, NULL));
     }
     return answer;
 }

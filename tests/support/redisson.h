@@ -1,8 +1,8 @@
 /* redisson: a Redisson client played by hand: what its scripts do to Redis, step by
  * step, told in words of our own. One struct is one thread of one JVM.
  *
- * Calls run over redis_side(). What a script answers with nil is REDISSON_NIL: a lock
- * taken, or an unlock by somebody who does not hold. */
+ * Calls run over redis_side(), or at a host. What a script answers with nil is
+ * REDISSON_NIL: a lock taken, or an unlock by somebody who does not hold. */
 #ifndef LATCHD_TESTS_REDISSON_H
 #define LATCHD_TESTS_REDISSON_H
 
@@ -12,10 +12,20 @@
 #define REDISSON_LEASE 30000
 #define REDISSON_FAIR_WAIT 300000
 
+/* In the place of a Redis: somebody else who runs scripts. */
+struct redisson_host {
+    void *ctx;
+    int64_t now_ms; /* the client's clock */
+    /* `words`: as many keys as said, then the arguments, NULL. What is no integer is
+     * REDISSON_NIL. */
+    int64_t (*run)(void *ctx, const char *script, int keys, const char *const *words);
+};
+
 struct redisson {
     struct test_redis *redis;
-    const char *owner; /* `<uuid>:<thread>` */
-    int64_t skew_ms;   /* what its clock is ahead of ours */
+    const char *owner;                /* `<uuid>:<thread>` */
+    int64_t skew_ms;                  /* what its clock is ahead of ours */
+    const struct redisson_host *host; /* NULL: `redis`, and the machine's clock */
 };
 
 /* `<prefix>:{name}`, or `<prefix>:name` if the name has a brace. The text is one of a

@@ -1,13 +1,13 @@
-/* sim_redis_foreign: what Redisson clients do to the Redis of sim_redis.h, as their
- * scripts do it, defects included. `owner` is theirs, `<uuid>:<thread>`; `clock` is the
- * time in ms that the client believes in (a fair lock's deadlines are its own). The
- * name is to come from sim_redis_name(), so that nothing in it is expired.
+/* sim_redisson: what Redisson clients do to the Redis of sim_redis.h: the scripts of
+ * support/redisson.h, defects included. `owner` is theirs, `<uuid>:<thread>`; `clock`
+ * is the time in ms that the client believes in (a fair lock's deadlines are its own).
+ * The name is to come from sim_redis_name(), so that nothing in it is expired.
  *
  * Each returns what the client hears: what it means is in struct redisson_reply. */
-#ifndef LATCHD_SIM_REDIS_FOREIGN_H
-#define LATCHD_SIM_REDIS_FOREIGN_H
+#ifndef LATCHD_SIM_REDISSON_H
+#define LATCHD_SIM_REDISSON_H
 
-#include "sim/sim_redis.h"
+#include "sim/redis/sim_redis.h"
 
 enum {
     REDISSON_FAIR_WAIT_MS = 300000, /* its default for waiting without end */
@@ -63,9 +63,8 @@ struct redisson_wait redis_foreign_write(struct sim_redis *r, struct redis_name 
                                          struct span owner, uint64_t lease_ms);
 /* 1 the writer is gone, 0 it is not, -1 not the owner's. `owner` without `:write`. */
 int redis_foreign_unwrite(struct sim_redis *r, struct redis_name *n, struct span owner);
-/* The watchdog of one client's readers: sets, and may cut, the lease of all. */
+/* The watchdog of a reader: sets, and may cut, the lease of all. */
 bool redis_foreign_renew_reads(struct sim_redis *r, struct redis_name *n,
-                               const struct span *owners, size_t count,
-                               uint64_t lease_ms);
+                               struct span owner, uint64_t lease_ms);
 
 #endif
