@@ -327,6 +327,12 @@ START_TEST(H30_what_its_owner_released_elsewhere_is_not_lost)
     ck_assert_int_eq(renew_as(INSTANCE_A, "n", OWNER_NAMED, "o", "id:3", token),
                      RENEW_ENDED);
 
+    /* And the name is a read/write lock by now. */
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "HSET n mode read other 1"), 2);
+    ck_assert_int_eq(renew_as(INSTANCE_A, "n", OWNER_NAMED, "o", "id:3", token),
+                     RENEW_ENDED);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL n"), 1);
+
     /* And the owner holds again. */
     ck_assert_uint_gt(take("n", claim_named("o", "id:5")), token);
     ck_assert_int_eq(renew_as(INSTANCE_A, "n", OWNER_NAMED, "o", "id:3", token),

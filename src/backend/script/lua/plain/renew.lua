@@ -80,7 +80,9 @@ local function renew(lock, helper_key, flags, lease, field, token, entry)
     local state
     if found[1] then
         -- A read/write lock by now; its owner may have ended this hold before.
-        return has_mark(lock, named and entry or field, token) and ENDED or WRONGTYPE
+        local over = has_mark(lock, named and entry or field, token)
+            or named and has_mark(lock, 'owner:' .. field, token, count)
+        return over and ENDED or WRONGTYPE
     end
     if named then
         state = named_state(lock, helper_key, field, count, entry, token)
