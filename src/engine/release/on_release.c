@@ -270,6 +270,8 @@ static void on_wrong_type(struct engine *eng, struct lock *lock,
     if (d->guessed && (d->rw ? r->plain : r->rw)) {
         d->guessed = false; /* lock_step() sends it again, as one of that class */
         d->rw = !d->rw;
+        spec_unref(eng, d->next); /* whoever waits here waits for the other class */
+        d->next = NULL;
         return;
     }
     answer_error(eng, d, LOCK_WRONGTYPE, TEXT_WRONGTYPE);

@@ -82,6 +82,21 @@ START_TEST(the_other_family_is_asked_once_only)
     fixture_is_empty(&e);
 }
 
+/* The script of the one family cannot grant what is waited for in the other. */
+START_TEST(who_waits_in_this_family_is_not_next_in_the_other)
+{
+    fixture_unlock(&e, 2, "doc", by_token(100));
+    fixture_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_ERROR });
+    fixture_lock(&e, 1, "doc", (struct lock_req){ 0 });
+    fixture_pass(&e, 1000);
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert(!op.op.rw && op.op.release.has_next);
+    fixture_answer(&e, &op, (struct op_result){ .status = OP_WRONGTYPE, .rw = true });
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert(op.op.rw && !op.op.release.has_next);
+    fixture_answer(&e, &op, RELEASED);
+}
+
 START_TEST(an_undo_of_a_reader_names_its_field_H7)
 {
     fixture_lock(&e, 1, "doc", READ);
