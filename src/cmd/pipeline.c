@@ -92,7 +92,7 @@ void pipeline_go_on(struct cmd *c, struct conn *conn, struct client *client)
             conn_again(conn);
         }
         conn_resume(conn);
-    } else if (p->put_off > 0 || pipeline_admits_deferred(client)) {
+    } else if (p->in_state[STEP_PUT_OFF] > 0 || pipeline_admits_deferred(client)) {
         p->again = true;
         conn_again(conn);
         conn_resume(conn);

@@ -11,7 +11,7 @@ static bool ask_run(struct cmd *c, struct client *client, struct pipeline *p)
     size_t count = 0;
     size_t begun;
 
-    for (size_t i = p->first; p->gathered > count && i < p->count; i++) {
+    for (size_t i = p->first; p->in_state[STEP_GATHERED] > count && i < p->count; i++) {
         struct step *s = &p->steps[i];
 
         if (s->state == STEP_GATHERED) {
@@ -124,7 +124,7 @@ void pipeline_again(struct cmd *c, struct conn *conn)
     struct pipeline *p = client->pipeline;
 
     p->again = false;
-    for (size_t i = p->first; p->put_off > 0 && i < p->count; i++) {
+    for (size_t i = p->first; p->in_state[STEP_PUT_OFF] > 0 && i < p->count; i++) {
         struct step *s = &p->steps[i];
 
         if (s->state == STEP_PUT_OFF && may_begin(c, p, i)) {

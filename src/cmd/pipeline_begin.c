@@ -27,6 +27,11 @@ static bool is_plain(const struct candidate *r)
 static bool all_is_short(const struct pipeline *p, size_t at, uint64_t hash,
                          size_t *ret_gathered)
 {
+    /* A run of LOCKs, as they mostly come, is not looked through for each of them. */
+    if (at == p->count && p->in_state[STEP_GATHERED] == at - p->first) {
+        *ret_gathered = at - p->first;
+        return true;
+    }
     *ret_gathered = 0;
     for (size_t i = p->first; i < at; i++) {
         const struct step *s = &p->steps[i];
@@ -98,16 +103,15 @@ static struct step *add_step(struct client *client, const struct command *comman
     *s = (struct step){
         .state = STEP_BEGINS, .muted = muted, .command = command, .hash = hash
     };
+    p->in_state[STEP_BEGINS]++;
     p->locks += step_is_lock(s);
     return s;
 }
 
 void step_set_state(struct pipeline *p, struct step *s, enum step_state state)
 {
-    p->gathered -= s->state == STEP_GATHERED;
-    p->put_off -= s->state == STEP_PUT_OFF;
-    p->gathered += state == STEP_GATHERED;
-    p->put_off += state == STEP_PUT_OFF;
+    p->in_state[s->state]--;
+    p->in_state[state]++;
     p->locks -= state == STEP_ANSWERED && step_is_lock(s);
     s->state = state;
 }
@@ -125,7 +129,7 @@ static void adopt_waiting(struct client *client)
 {
     struct step *s = add_step(client, client_last(client), 0, client->call_muted);
 
-    s->state = STEP_ASKED;
+    step_set_state(client->pipeline, s, STEP_ASKED);
     s->counted = true;
     s->number = client->call;
     s->began_us = client->call_us;
@@ -202,7 +206,7 @@ bool pipeline_begin(struct command_ctx *ctx)
         run_beside(ctx, &r);
         return true;
     }
-    if (client->pipeline->locks == 0 && client->pipeline->put_off == 0) {
+    if (client->pipeline->locks == 0 && client->pipeline->in_state[STEP_PUT_OFF] == 0) {
         return put_off_all(ctx, false); /* the commands ahead end soon */
     }
     return begin_behind(ctx, &r);

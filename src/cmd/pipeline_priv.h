@@ -12,6 +12,7 @@ enum step_state {
     STEP_ASKED,
     STEP_PUT_OFF,
     STEP_ANSWERED,
+    STEP_STATES,
 };
 
 /* Whether a command may pass a waiting LOCK ahead of it, judged by its arguments. */
@@ -48,12 +49,11 @@ struct pipeline {
     size_t first; /* the first step without an answer */
     size_t count;
     size_t room;
-    size_t locks; /* LOCKs and MLOCKs without an answer */
-    size_t gathered;
-    size_t put_off;
-    size_t deferred_bytes; /* memory of the deferred commands */
-    bool full;             /* client->deferred found no room */
-    bool again;            /* pipeline_again() is owed */
+    size_t locks;                 /* LOCKs and MLOCKs without an answer */
+    size_t in_state[STEP_STATES]; /* steps in each; answered ones stay in the count */
+    size_t deferred_bytes;        /* memory of the deferred commands */
+    bool full;                    /* client->deferred found no room */
+    bool again;                   /* pipeline_again() is owed */
     struct step steps[];
 };
 
