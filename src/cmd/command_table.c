@@ -309,7 +309,10 @@ const size_t COMMAND_COUNT = sizeof(COMMANDS) / sizeof(COMMANDS[0]);
 
 static int compare_row(const void *key, const void *row)
 {
-    return strcmp(key, ((const struct command *)row)->name);
+    const char *name = ((const struct command *)row)->name;
+    int first = *(const unsigned char *)key - (unsigned char)name[0];
+
+    return first != 0 ? first : strcmp(key, name); /* mostly the first letter tells */
 }
 
 /* Appends in lower case. False: longer than any name. */
