@@ -152,6 +152,8 @@ size_t cmd_keeps(void *ctx, struct conn *conn);
  * cmd_push() writes them, and must follow in the same turn. */
 void cmd_reply(struct cmd *c, const struct effect_reply *reply);
 void cmd_notice(struct cmd *c, const struct effect_notice *notice);
+/* Whether any client is subscribed to anything. */
+bool cmd_has_subscribers(const struct cmd *c);
 void cmd_waited(struct cmd *c, const struct effect_waited *waited);
 void cmd_push(struct cmd *c);
 

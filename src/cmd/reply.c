@@ -162,6 +162,12 @@ static void log_notice_of(const struct effect_notice *notice)
     }
 }
 
+bool cmd_has_subscribers(const struct cmd *c)
+{
+    return pubsub_total(c->pubsub, PUBSUB_CHANNEL) != 0 ||
+           pubsub_total(c->pubsub, PUBSUB_PATTERN) != 0;
+}
+
 void cmd_notice(struct cmd *c, const struct effect_notice *notice)
 {
     struct buf channel = { 0 }, payload = { 0 };
@@ -173,8 +179,7 @@ void cmd_notice(struct cmd *c, const struct effect_notice *notice)
     if (notice->kind == NOTICE_CERTAIN) {
         return;
     }
-    if (pubsub_total(c->pubsub, PUBSUB_CHANNEL) == 0 &&
-        pubsub_total(c->pubsub, PUBSUB_PATTERN) == 0) {
+    if (!cmd_has_subscribers(c)) {
         return;
     }
     buf_add_str(&channel, CHANNELS[notice->kind]);

@@ -24,6 +24,8 @@ void loop_begin(void *ctx)
     s->now_ms = clock_boot_ms();
     engine_tick(s->engine, s->now_ms);
     if (s->cmd != NULL) { /* cmd_new() asks for the time */
+        engine_set_heard(s->engine,
+                         s->top_granted != NULL || cmd_has_subscribers(s->cmd));
         cmd_tick(s->cmd, s->now_ms);
     }
 }

@@ -130,6 +130,13 @@ void emit_wait_end(struct engine *eng, const struct waiter *w, enum wait_end end
     };
 }
 
+void emit_if_heard(struct engine *eng, enum notice_kind kind, const struct hold *hold)
+{
+    if (eng->is_heard) {
+        (void)emit_notice(eng, kind, hold);
+    }
+}
+
 struct effect_notice *emit_notice(struct engine *eng, enum notice_kind kind,
                                   const struct hold *hold)
 {

@@ -41,6 +41,8 @@ void emit_tokens(struct engine *eng, struct call_ref to, const uint64_t *tokens,
 /* Reports the end of a wait, if the wait was long. */
 void emit_wait_end(struct engine *eng, const struct waiter *w, enum wait_end end,
                    enum lock_error error);
+/* Of a grant or a release, which engine_set_heard() can switch off. */
+void emit_if_heard(struct engine *eng, enum notice_kind kind, const struct hold *hold);
 struct effect_notice *emit_notice(struct engine *eng, enum notice_kind kind,
                                   const struct hold *hold);
 

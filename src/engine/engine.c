@@ -53,6 +53,7 @@ struct engine *engine_new(const struct engine_setup *setup)
 
     eng->cfg = setup->config;
     memcpy(eng->instance, setup->instance, sizeof(eng->instance));
+    eng->is_heard = true;
     eng->now = setup->now_ms;
     eng->quorum = setup->quorum;
     effects_init(&eng->fx);
@@ -170,6 +171,11 @@ void engine_free(struct engine *eng)
 void engine_configure(struct engine *eng, const struct engine_config *config)
 {
     eng->cfg = *config;
+}
+
+void engine_set_heard(struct engine *eng, bool heard)
+{
+    eng->is_heard = heard;
 }
 
 struct effects *engine_effects(struct engine *eng)

@@ -69,6 +69,9 @@ struct engine_setup {
 struct engine *engine_new(const struct engine_setup *setup);
 void engine_free(struct engine *eng);
 void engine_configure(struct engine *eng, const struct engine_config *config);
+/* Whether anybody hears NOTICE_GRANTED and NOTICE_RELEASED, as is so at first.
+ * Otherwise the engine leaves them out, as they would cost every grant and release. */
+void engine_set_heard(struct engine *eng, bool heard);
 struct effects *engine_effects(struct engine *eng);
 
 /* --- time ------------------------------------------------------------------------- */

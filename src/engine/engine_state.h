@@ -37,6 +37,7 @@
 struct engine {
     struct engine_config cfg;
     char instance[OP_INSTANCE_LEN + 1];
+    bool is_heard; /* see engine_set_heard() */
     uint64_t now;
     /* the time of the tick before, since which Redis's answers were read */
     uint64_t before;

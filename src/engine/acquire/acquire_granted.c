@@ -86,7 +86,7 @@ static struct entry *record_grant(struct engine *eng, struct lock *lock,
     h = lock_accept_holder(eng, lock, kind, field, r->token);
     if (h == NULL) {
         h = hold_new(eng, lock, kind, field, r->token);
-        emit_notice(eng, NOTICE_GRANTED, h);
+        emit_if_heard(eng, NOTICE_GRANTED, h);
     }
     h->user = h->user == 0 ? spec->user : h->user;
     h->keeper_key = h->keeper_key || (r->attached && spec->kind != OWNER_NAMED) ||

@@ -373,8 +373,8 @@ void hold_on_timer(struct engine *eng, struct hold *h)
         if (!hold_is_ending(h) || ran_out(eng, h)) {
             hold_expired(eng, h);
         } else {
-            emit_notice(eng, NOTICE_RELEASED,
-                        h); /* its owner had given it up already */
+            emit_if_heard(eng, NOTICE_RELEASED,
+                          h); /* its owner had given it up already */
             hold_forget(eng, h, true);
         }
         return;

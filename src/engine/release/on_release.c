@@ -53,7 +53,7 @@ static void end_local_entry(struct engine *eng, struct pending_release *d, int64
     eng->stats.releases += left == 0;
     if (!ran_out) {
         if (left == 0 && !d->elsewhere && hold_has_one_entry(h)) {
-            emit_notice(eng, NOTICE_RELEASED, h);
+            emit_if_heard(eng, NOTICE_RELEASED, h);
         }
         entry_free(eng, e);
     }
@@ -114,7 +114,7 @@ static void forget_hold_of_owner(struct engine *eng, struct lock *lock,
     h = t->kind == TARGET_VALUE ? lock_value_hold(lock, t->field)
                                 : lock_held_by(lock, t->field, t->lock_kind);
     if (h != NULL && h->confirmed <= asked.at) {
-        emit_notice(eng, NOTICE_RELEASED, h);
+        emit_if_heard(eng, NOTICE_RELEASED, h);
         hold_forget(eng, h, true);
     }
 }

@@ -49,6 +49,24 @@ START_TEST(a_grant_and_a_release_are_told_to_no_connection)
     ck_assert_str_eq(e.told, "");
 }
 
+START_TEST(where_nobody_hears_grants_and_releases_doubt_is_told)
+{
+    engine_set_heard(e.engine, false);
+    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
+    fixture_unlock(&e, 1, "job", BARE);
+    fixture_gives(&e, OP_RELEASE, FREED);
+    (void)fixture_hears(&e, 1, REPLY_INT);
+    (void)fixture_grant(&e, 1, "other", ANYHOW, 101);
+    ck_assert_str_eq(e.notices, "");
+    engine_set_heard(e.engine, true);
+    (void)fixture_grant(&e, 2, "third", ANYHOW, 102);
+    ck_assert_str_eq(e.notices, "granted:third");
+    engine_set_heard(e.engine, false);
+    engine_on_clock_jump(e.engine);
+    fixture_collect(&e);
+    ck_assert_str_eq(e.told, "uncertain:other>1 uncertain:third>2");
+}
+
 START_TEST(doubt_its_end_and_a_loss_are_told_to_the_connection_that_holds)
 {
     (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
