@@ -100,8 +100,8 @@ def half_close(stand):
     if "-N" not in run(["nc", "-h"]).stdout:
         raise Skip("this nc has no -N")
     for lines, wanted in (("PING\\r\\nECHO a\\r\\n", "+PONG $1 a"),
-                          ("MULTI\\r\\nGET a\\r\\nPING\\r\\nEXEC\\r\\n",
-                           "+OK +QUEUED +QUEUED *2 $-1 +PONG")):
+                          ("MULTI\\r\\nECHO b\\r\\nPING\\r\\nEXEC\\r\\n",
+                           "+OK +QUEUED +QUEUED *2 $1 b +PONG")):
         got = run(["sh", "-c", f"printf '{lines}' | nc -N 127.0.0.1 {stand.port}"]).stdout
         expect(got.split() == wanted.split(), got)
 
