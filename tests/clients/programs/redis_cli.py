@@ -153,7 +153,7 @@ def interactive():
                 r"\[ID request\]")
     term.type("\x15ml\t 2 ")
     term.expect(r"MLOCK 2.* name \[name ...\] \[WAIT ms\] \[LEASE ms\]")
-    term.type("\x15unl\t job ")
+    term.type("\x15unlo\t job ")
     term.expect(r"UNLOCK job.* \[READ\|WRITE\] \[TOKEN token\]")
     term.type("\x15forceun\t ")
     term.expect(r"FORCEUNLOCK.* name TOKEN token\|OWNER owner\|ANY")
