@@ -269,8 +269,7 @@ static bool check_lease(struct command_ctx *ctx, const struct library_call *lib)
 
     if (lib->call.end != LOCK_END_NONE && lib->lease_ms > 0 &&
         (uint64_t)lib->lease_ms > most) {
-        ctx_error(ctx, LATCHD_ERR, "the time to live must be at most %" PRIu64 " ms",
-                  most);
+        ctx_error(ctx, LATCHD_ERR, LIBRARY_LEASE_TOO_LONG, most);
         return false;
     }
     if (lib->key_count > LATCHD_MLOCK_MAX ||

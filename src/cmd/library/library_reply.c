@@ -136,6 +136,18 @@ static bool on_acted(struct cmd *c, struct library_call *lib,
     return ends_with(lib, lib->done > 0 ? LOCK_KEY_MINE : state_in_vain(lib));
 }
 
+/* Nothing was done: the keys stay as they are, and the reply is an error. */
+static bool refuse_lease(struct library_call *lib, uint64_t most)
+{
+    buf_clear(&lib->held);
+    buf_printf(&lib->held, LIBRARY_LEASE_TOO_LONG, most);
+    lib->call.replies[LOCK_KEY_MINE] = (struct lock_reply){
+        .kind = LOCK_REPLY_PLAIN_ERROR,
+        .text = buf_span(&lib->held),
+    };
+    return ends_with(lib, LOCK_KEY_MINE);
+}
+
 /* A look that comes before anything is done. */
 static bool looks_first(const struct library_call *lib)
 {
@@ -169,6 +181,9 @@ static bool on_looked(struct cmd *c, struct library_call *lib,
     lib->looked = true;
     if (lib->call.end == LOCK_END_ADDED && lib->ttl_ms > 0) {
         lib->lease_ms = lib->call.end_ms + lib->ttl_ms;
+        if (lib->lease_ms > (int64_t)c->limits.max_lease_ms) {
+            return refuse_lease(lib, c->limits.max_lease_ms);
+        }
     }
     return goes_to(c, lib, library_acts(lib), 0);
 }

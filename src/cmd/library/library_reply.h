@@ -5,8 +5,11 @@
 
 #include "cmd/library/library_call.h"
 
+#include <inttypes.h>
 #include <stddef.h>
-#include <stdint.h>
+
+/* The error of a time that max-lease does not allow, for its milliseconds. */
+#define LIBRARY_LEASE_TOO_LONG "the time to live must be at most %" PRIu64 " ms"
 
 enum library_phase {
     LIBRARY_LOOKS,

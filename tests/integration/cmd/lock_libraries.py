@@ -122,6 +122,21 @@ def extend_sets_adds_and_shortens(stand):
     raises(LockNotOwnedError, lambda: setattr(lock.local, "token", b"x") or lock.release())
 
 
+def added_time_is_no_way_around_max_lease(stand):
+    r = client(stand)
+    day = r.config_get("max-lease")["max-lease"]
+    r.config_set("max-lease", "60s")
+    try:
+        lock = r.lock("job", timeout=40)
+        lock.acquire()
+        raises(ResponseError, lambda: lock.extend(30), "at most 60000 ms")
+        equal(30000 < r.pttl("job") <= 40000, True)
+        lock.extend(10)
+        lock.release()
+    finally:
+        r.config_set("max-lease", day)
+
+
 def another_value_neither_releases_nor_extends(stand):
     r = client(stand)
     lock = r.lock("job", timeout=20)
@@ -258,6 +273,7 @@ CASES = [
     with_lock_excludes_lock_and_the_other_way_round,
     a_lock_straight_at_redis_excludes_it_and_the_other_way_round,
     extend_sets_adds_and_shortens,
+    added_time_is_no_way_around_max_lease,
     another_value_neither_releases_nor_extends,
     a_killed_holder_is_waited_for_until_its_lease_ends,
     a_hold_outlives_a_redis_that_lost_everything,
