@@ -151,18 +151,36 @@ void cmd_unwatch(struct command_ctx *ctx)
 
 /* --- running ---------------------------------------------------------- */
 
+static bool names_key(const struct deferred_command *k, struct span key)
+{
+    size_t first, count;
+
+    if (!command_key_range(k->command, k->argv, k->argc, &first, &count)) {
+        return false;
+    }
+    for (size_t i = first; i < first + count; i++) {
+        if (span_eq(k->argv[i], key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Whether a later command of the transaction may have ended the grant of command `at`
  * on purpose. */
 static bool is_used_later(const struct multi *m, size_t at)
 {
     const struct deferred_command *lock = m->queue[at];
-    bool many = lock->command->keys == KEYS_COUNTED;
+    size_t first = 1, count = 0;
+    bool one =
+        command_key_range(lock->command, lock->argv, lock->argc, &first, &count) &&
+        count == 1;
 
     for (size_t i = at + 1; i < m->count; i++) {
         const struct deferred_command *k = m->queue[i];
 
         if ((k->command->flags & CMD_WRITE) != 0 &&
-            (many || span_eq(k->argv[1], lock->argv[1]))) {
+            (!one || names_key(k, lock->argv[first]))) {
             return true;
         }
     }

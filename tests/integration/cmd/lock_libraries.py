@@ -224,6 +224,15 @@ def a_transaction_takes_and_deletes(stand):
     equal(pipe.execute(), [True, b"v", 1, 0])
 
 
+def a_transaction_takes_and_releases_by_a_script_or_with_others(stand):
+    r = client(stand)
+    pipe = r.pipeline(transaction=True)
+    pipe.set("job", "v", nx=True, px=5000).eval(MULTI_RELEASE, 2, "other", "job", "v")
+    pipe.set("job", "v", nx=True, px=5000).delete("other", "job")
+    pipe.eval(MULTI_TAKE, 1, "job", "v", 5000).delete("job")
+    equal(pipe.execute(), [True, 1, True, 1, 1, 1])
+
+
 def commands_in_a_pipeline_are_answered_in_order(stand):
     r = client(stand)
     pipe = r.pipeline(transaction=False)
@@ -281,6 +290,7 @@ CASES = [
     any_bytes_are_a_value,
     scripts_that_are_no_locks_are_refused,
     a_transaction_takes_and_deletes,
+    a_transaction_takes_and_releases_by_a_script_or_with_others,
     commands_in_a_pipeline_are_answered_in_order,
     what_names_no_value_acts_on_locks_of_the_same_user,
     libraries_can_be_turned_off,
