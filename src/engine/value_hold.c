@@ -4,13 +4,13 @@
 bool value_field_split(struct span field, struct span *ret_origin,
                        struct span *ret_value)
 {
-    struct span rest, serial;
+    struct span rest, instance, number;
 
     if (!span_starts(field, SPAN(VALUE_FIELD_PREFIX))) {
         return false;
     }
     rest = span_after(field, strlen(VALUE_FIELD_PREFIX));
-    if (!span_cut(&rest, ':', &serial) || !span_cut(&rest, ':', &serial) ||
+    if (!span_cut(&rest, ':', &instance) || !span_cut(&rest, ':', &number) ||
         !span_cut(&rest, ':', ret_origin)) {
         return false;
     }

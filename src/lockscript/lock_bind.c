@@ -20,7 +20,8 @@ struct binding {
 static bool take_arg(const struct binding *b, unsigned index, struct span *ret)
 {
     if (index > b->arg_count) {
-        return script_error_set(b->error, 0, "ARGV[%u] is missing", index);
+        (void)script_error_set(b->error, 0, "ARGV[%u] is missing", index);
+        return false;
     }
     *ret = b->argv[index - 1];
     return true;

@@ -93,7 +93,8 @@ static bool find_base_runs(struct script_analysis *a, unsigned variant,
             ret->of[s] = ret->of[LOCK_KEY_MINE];
         }
         if (ret->of[s] == NULL) {
-            return script_refuse(a, 0, "a path of the script looks at no key");
+            (void)script_refuse(a, 0, "a path of the script looks at no key");
+            return false;
         }
     }
     return true;

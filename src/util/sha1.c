@@ -30,7 +30,7 @@ static void add_block(uint32_t state[WORDS], const unsigned char *block)
 {
     uint32_t w[ROUNDS], s[WORDS];
 
-    for (int i = 0; i < 16; i++) {
+    for (size_t i = 0; i < 16; i++) {
         w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
                (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
     }

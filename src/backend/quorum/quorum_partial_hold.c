@@ -10,6 +10,7 @@
 #include "util/alloc.h"
 #include "util/hash.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 static struct partial_hold *find_partial_hold(const struct quorum_coordinator *b,
@@ -106,6 +107,7 @@ static struct renew_item item_of(const struct quorum_call *c)
                                     .token = r->token,
                                     .has_keeper_key = r->entry.len == 0 };
     }
+    assert(cl != NULL); /* what else leaves a hold has a claim */
     return (struct renew_item){ .name = c->op->name,
                                 .kind = cl->kind,
                                 .field = cl->field,
@@ -130,8 +132,8 @@ static bool is_partial(const struct quorum_coordinator *b, const struct quorum_c
 
 bool partial_hold_note(struct quorum_coordinator *b, const struct quorum_call *c)
 {
-    uint64_t lease_ms =
-        c->op->kind == OP_ATTACH ? c->op->attach.lease_ms : op_claim(c->op)->lease_ms;
+    const struct claim *cl = op_claim(c->op);
+    uint64_t lease_ms = cl == NULL ? c->op->attach.lease_ms : cl->lease_ms;
     struct renew_item item = item_of(c);
 
     if (!is_partial(b, c)) {

@@ -125,6 +125,8 @@ static bool read_set_option(struct lock_call *call, struct set_words *words,
 static bool parse_set(const struct span *argv, size_t argc, struct lock_call *call,
                       char *reterr)
 {
+    const struct lock_reply ok = { .kind = LOCK_REPLY_STATUS, .text = SPAN("OK") };
+    const struct lock_reply null = { .kind = LOCK_REPLY_NULL };
     struct set_words words = { false, false };
 
     for (size_t i = 3; i < argc; i++) {
@@ -139,9 +141,7 @@ static bool parse_set(const struct span *argv, size_t argc, struct lock_call *ca
     }
     call->kind = words.free ? LOCK_CALL_ACQUIRE : LOCK_CALL_OVERWRITE;
     call->value = argv[2];
-    reply_done(call, words.free,
-               (struct lock_reply){ .kind = LOCK_REPLY_STATUS, .text = SPAN("OK") },
-               (struct lock_reply){ .kind = LOCK_REPLY_NULL });
+    reply_done(call, words.free, ok, null);
     return true;
 }
 
