@@ -274,7 +274,8 @@ void check_grant(struct sim *s, struct sim_conn *c, struct redis_name *n,
         check_request(s, c, r, token);
     }
     if (!is_again(s, c, n, token) &&
-        !((is_rw(c->ask.lock_kind) || s->check.resurrected) && !b->minted) &&
+        !((is_rw(c->ask.lock_kind) || s->check.resurrected || s->failovers > 0) &&
+          !b->minted) &&
         ((!s->check.data_lost && s->failovers == 0) ||
          (c->ask.owner.len == 0 && c->ask.id.len == 0))) {
         check_token(s, c->daemon, check_name_index(s, n), b);
