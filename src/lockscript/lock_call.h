@@ -46,7 +46,7 @@ enum lock_call_kind {
     LOCK_CALL_RELEASE,
     /* Deletes the keys that are there, whatever they are: DEL. */
     LOCK_CALL_FORCE_RELEASE,
-    /* These change nothing. */
+    /* What follows changes nothing. */
     LOCK_CALL_GET_VALUE,
     LOCK_CALL_GET_TTL,
     LOCK_CALL_EXISTS,

@@ -52,7 +52,7 @@ __attribute__((format(printf, 2, 3))) static bool reject(char *reterr, const cha
     return false;
 }
 
-static struct lock_reply integer(int64_t value)
+static struct lock_reply reply_integer(int64_t value)
 {
     return (struct lock_reply){ .kind = LOCK_REPLY_INTEGER, .integer = value };
 }
@@ -149,11 +149,11 @@ static bool parse_expire(const struct word *w, const struct span *argv,
                          struct lock_call *call, char *reterr)
 {
     call->kind = LOCK_CALL_EXTEND;
-    reply_done(call, false, integer(1), integer(0));
+    reply_done(call, false, reply_integer(1), reply_integer(0));
     return set_end(call, w, argv[2], w->name, reterr);
 }
 
-static bool is(struct span word, const char *name)
+static bool word_is(struct span word, const char *name)
 {
     return span_eq_nocase(word, span_str(name));
 }
@@ -164,26 +164,27 @@ bool library_args_parse(const struct span *argv, size_t argc, struct lock_call *
     const struct word *expire = FIND(EXPIRES, argv[0]);
 
     *ret = (struct lock_call){ .keys = &argv[1], .key_count = 1 };
-    if (is(argv[0], "SET")) {
+    if (word_is(argv[0], "SET")) {
         return parse_set(argv, argc, ret, reterr);
     }
     if (expire != NULL) {
         return parse_expire(expire, argv, ret, reterr);
     }
-    if (is(argv[0], "SETNX")) {
+    if (word_is(argv[0], "SETNX")) {
         ret->kind = LOCK_CALL_ACQUIRE;
         ret->value = argv[2];
-        reply_done(ret, true, integer(1), integer(0));
-    } else if (is(argv[0], "GET")) {
+        reply_done(ret, true, reply_integer(1), reply_integer(0));
+    } else if (word_is(argv[0], "GET")) {
         ret->kind = LOCK_CALL_GET_VALUE;
         reply_always(ret, (struct lock_reply){ .kind = LOCK_REPLY_VALUE });
-    } else if (is(argv[0], "TTL") || is(argv[0], "PTTL")) {
+    } else if (word_is(argv[0], "TTL") || word_is(argv[0], "PTTL")) {
         ret->kind = LOCK_CALL_GET_TTL;
-        reply_always(ret, (struct lock_reply){ .kind = is(argv[0], "TTL")
+        reply_always(ret, (struct lock_reply){ .kind = word_is(argv[0], "TTL")
                                                            ? LOCK_REPLY_TTL_S
                                                            : LOCK_REPLY_TTL_MS });
     } else { /* EXISTS, DEL, UNLINK */
-        ret->kind = is(argv[0], "EXISTS") ? LOCK_CALL_EXISTS : LOCK_CALL_FORCE_RELEASE;
+        ret->kind =
+            word_is(argv[0], "EXISTS") ? LOCK_CALL_EXISTS : LOCK_CALL_FORCE_RELEASE;
         ret->scope = LOCK_CALL_EACH_KEY;
         ret->key_count = argc - 1;
         reply_always(ret, (struct lock_reply){ .kind = LOCK_REPLY_DONE_COUNT });

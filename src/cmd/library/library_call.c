@@ -131,7 +131,7 @@ static int64_t lease_of(const struct cmd *c, const struct lock_call *call)
     return call->end_ms;
 }
 
-static bool takes(const struct lock_call *call)
+static bool takes_lock(const struct lock_call *call)
 {
     return call->kind == LOCK_CALL_ACQUIRE || call->kind == LOCK_CALL_ACQUIRE_OR_EXTEND;
 }
@@ -149,7 +149,7 @@ static enum library_phase first_phase(const struct library_call *lib)
     if (only_looks(call)) {
         return LIBRARY_LOOKS;
     }
-    if (takes(call)) {
+    if (takes_lock(call)) {
         return LIBRARY_TAKES;
     }
     if ((lib->key_count > 1 && call->scope == LOCK_CALL_ALL_OR_NONE) ||
@@ -255,7 +255,8 @@ static bool check_value(struct command_ctx *ctx, const struct lock_call *call)
                   VALUE_MAX);
         return false;
     }
-    if (takes(call) && span_starts(call->value, SPAN(LATCHD_RESERVED_OWNER_PREFIX))) {
+    if (takes_lock(call) &&
+        span_starts(call->value, SPAN(LATCHD_RESERVED_OWNER_PREFIX))) {
         ctx_error(ctx, LATCHD_ERR, "the value of a lock must not begin with '%s'",
                   LATCHD_RESERVED_OWNER_PREFIX);
         return false;
@@ -292,7 +293,7 @@ void library_begin(struct command_ctx *ctx, const struct lock_call *call)
         library_call_free(lib);
         return;
     }
-    if (takes(call) && lib->lease_ms <= 0) {
+    if (takes_lock(call) && lib->lease_ms <= 0) {
         /* Redis would say OK, and keep nothing: nobody is told of such a lock. */
         struct effect_reply in_vain = { .kind = REPLY_NULL };
 

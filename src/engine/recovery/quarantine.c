@@ -81,7 +81,7 @@ static bool is_held(const struct engine *eng, const struct hold *h)
     return false;
 }
 
-/* Its owner may have more entries at other daemons, which have to put them back, too.
+/* The owner may have more entries at other daemons, which have to put them back, too.
  */
 static bool may_have_more_elsewhere(const struct engine *eng, const struct hold *h)
 {
