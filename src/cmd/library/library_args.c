@@ -88,22 +88,20 @@ static bool set_end(struct lock_call *call, const struct word *w, struct span nu
     return true;
 }
 
-struct set_words {
-    bool free, there; /* NX, XX */
-};
+enum set_condition { SET_ALWAYS, SET_IF_FREE, SET_IF_THERE }; /* NX, XX */
 
-static bool read_set_option(struct lock_call *call, struct set_words *words,
+static bool read_set_option(struct lock_call *call, enum set_condition *when,
                             const struct span *argv, size_t argc, size_t *at,
                             char *reterr)
 {
     const struct word *w = FIND(ENDS, argv[*at]);
 
-    if (span_eq_nocase(argv[*at], SPAN("NX")) && !words->there) {
-        words->free = true;
+    if (span_eq_nocase(argv[*at], SPAN("NX")) && *when != SET_IF_THERE) {
+        *when = SET_IF_FREE;
         return true;
     }
-    if (span_eq_nocase(argv[*at], SPAN("XX")) && !words->free) {
-        words->there = true;
+    if (span_eq_nocase(argv[*at], SPAN("XX")) && *when != SET_IF_FREE) {
+        *when = SET_IF_THERE;
         return true;
     }
     if (w != NULL && call->end == LOCK_END_NONE && *at + 1 < argc) {
@@ -127,21 +125,21 @@ static bool parse_set(const struct span *argv, size_t argc, struct lock_call *ca
 {
     const struct lock_reply ok = { .kind = LOCK_REPLY_STATUS, .text = SPAN("OK") };
     const struct lock_reply null = { .kind = LOCK_REPLY_NULL };
-    struct set_words words = { false, false };
+    enum set_condition when = SET_ALWAYS;
 
     for (size_t i = 3; i < argc; i++) {
-        if (!read_set_option(call, &words, argv, argc, &i, reterr)) {
+        if (!read_set_option(call, &when, argv, argc, &i, reterr)) {
             return false;
         }
     }
-    if (!words.free && !words.there) {
+    if (when == SET_ALWAYS) {
         return reject(
             reterr, "latchd keeps locks, not data: SET without NX, which takes a free "
                     "lock, or XX is not served");
     }
-    call->kind = words.free ? LOCK_CALL_ACQUIRE : LOCK_CALL_OVERWRITE;
+    call->kind = when == SET_IF_FREE ? LOCK_CALL_ACQUIRE : LOCK_CALL_OVERWRITE;
     call->value = argv[2];
-    reply_done(call, words.free, ok, null);
+    reply_done(call, when == SET_IF_FREE, ok, null);
     return true;
 }
 

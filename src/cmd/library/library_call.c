@@ -231,6 +231,11 @@ static bool check_keys(struct command_ctx *ctx, struct library_call *lib)
     char text[ARGS_ERROR_ROOM];
     struct lock_args args;
 
+    if (lib->key_count > LATCHD_MLOCK_MAX ||
+        (lib->key_count > 1 && lib->call.kind == LOCK_CALL_ACQUIRE_OR_EXTEND)) {
+        ctx_error(ctx, LATCHD_ERR, "so many keys at once are not served");
+        return false;
+    }
     for (size_t i = 0; i < lib->key_count; i++) {
         if (lock_args_parse(&SYNTAX_KEY, &ctx->cmd->limits, &lib->keys[i], 1, &args,
                             text)) {
@@ -271,11 +276,6 @@ static bool check_lease(struct command_ctx *ctx, const struct library_call *lib)
     if (lib->call.end != LOCK_END_NONE && lib->lease_ms > 0 &&
         (uint64_t)lib->lease_ms > most) {
         ctx_error(ctx, LATCHD_ERR, LIBRARY_LEASE_TOO_LONG, most);
-        return false;
-    }
-    if (lib->key_count > LATCHD_MLOCK_MAX ||
-        (lib->key_count > 1 && lib->call.kind == LOCK_CALL_ACQUIRE_OR_EXTEND)) {
-        ctx_error(ctx, LATCHD_ERR, "so many keys at once are not served");
         return false;
     }
     return true;
