@@ -109,6 +109,9 @@ public final class RedissonPeer {
                 return lock.isLocked() + "";
             case "token":
                 return ((RFencedLock) lock).lockAndGetToken() + "";
+            case "locktoken":
+                lock.lock();
+                return ((RFencedLock) lock).getToken() + "";
             default:
                 throw new IllegalArgumentException("unknown verb " + verb);
         }
