@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Prints how many test cases of a run of `meson test` passed and failed; skipped ones count
-as neither. What the failed tests printed goes to standard error.
+as neither. What the failed tests printed goes to standard error: each case that failed with
+the comments before it, and the last lines.
 
 usage: count.py DIRECTORY-OF-LOGS LOGBASE"""
 import glob
@@ -9,6 +10,21 @@ import sys
 import xml.etree.ElementTree as tree
 
 LAST_LINES = 60
+COMMENTS = 40  # of one case
+
+
+def failed_cases(said):
+    """The lines of the cases that failed, and the comments that stand before each."""
+    lines, comments = [], []
+    for line in said.splitlines():
+        if line.startswith("#"):
+            comments.append(line)
+            continue
+        if line.startswith("not ok"):
+            lines += comments[-COMMENTS:] + [line]
+        comments = []
+    return lines
+
 
 directory, base = sys.argv[1:]
 passed = failed = 0
@@ -31,5 +47,7 @@ for log in glob.glob(f"{directory}/{base}*.json"):
             print(f"--- {base}: {test['name']}: {test['result']}, "
                   f"{test['duration']:.1f} s", file=sys.stderr)
             said = test.get("stdout", "") + test.get("stderr", "")
-            print("\n".join(said.splitlines()[-LAST_LINES:]), file=sys.stderr)
+            last = said.splitlines()[-LAST_LINES:]
+            print("\n".join(failed_cases("\n".join(said.splitlines()[:-LAST_LINES])) + last),
+                  file=sys.stderr)
 print(passed, failed)
