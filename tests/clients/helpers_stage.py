@@ -1,11 +1,8 @@
 """What a case of the helpers has: a Redis, latchds at ports that they find again, and agents:
 programs that take locks with a language's helper as they are told (helpers/README.md)."""
-import itertools
-import queue
-import subprocess
-import threading
 import time
 
+from agent import HEARS_S, Agent
 from children import Child, until
 from resp import Error, Wire
 from servers import PORTS, READY_S, Rack, Redis
@@ -13,7 +10,6 @@ from servers import PORTS, READY_S, Rack, Redis
 LEASE_S = 4
 TIMEOUT_S = 2    # of the helper: without an answer a connection is given up
 PATIENCE_S = 60
-HEARS_S = 60     # how long anything may take on a busy machine
 
 
 class Daemon(Child):
@@ -53,46 +49,12 @@ class Daemon(Child):
         return f"redis://127.0.0.1:{self.port}"
 
 
-class Agent(Child):
-    """A program with a helper; what it says is sorted by the key that a request came with."""
-
-    serial = itertools.count(1)
+class Helper(Agent):
+    """An agent with a helper."""
 
     def __init__(self, folder, language, urls):
         command, env = language
-        super().__init__(["env", *env, *command, TIMEOUT_S, PATIENCE_S, *urls],
-                         folder / f"agent-{next(self.serial)}.log",
-                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.heard, self.serial_key = {}, itertools.count(1)
-        threading.Thread(target=self.read, args=(self.child.stdout,), daemon=True).start()
-
-    def read(self, out):
-        for line in out:
-            key, *words = line.decode().split()
-            self.queue(key).put(words)
-
-    def queue(self, key):
-        return self.heard.setdefault(key, queue.Queue())
-
-    def tell(self, what, *words, key=None):
-        """The key that its answers come with."""
-        key = key or f"k{next(self.serial_key)}"
-        self.queue(key)
-        self.child.stdin.write(" ".join(map(str, (what, key, *words))).encode() + b"\n")
-        self.child.stdin.flush()
-        return key
-
-    def hear(self, key, within_s=HEARS_S):
-        try:
-            return self.heard[key].get(timeout=within_s)
-        except queue.Empty:
-            raise AssertionError(f"nothing about {key} in {within_s} s: {self.said()}") from None
-
-    def expect(self, key, *wanted, within_s=HEARS_S):
-        """The rest of its next answer, which is this."""
-        words = self.hear(key, within_s)
-        assert words[:len(wanted)] == list(wanted), f"{key}: {words}, not {wanted}: {self.said()}"
-        return words[len(wanted):]
+        super().__init__(folder, ["env", *env, *command, TIMEOUT_S, PATIENCE_S, *urls])
 
     def expect_loss(self, key, within_s=HEARS_S):
         """`lost`, and whatever came before of the hold being uncertain."""
@@ -118,11 +80,6 @@ class Agent(Child):
             words = self.hear(key)
         assert words == list(wanted or ["unlocked"]), f"{key}: {words}: {self.said()}"
 
-    def stop(self):
-        self.kill()
-        self.child.stdin.close()
-        self.output.close()
-
 
 class Stage(Rack):
     """As long as a case runs."""
@@ -137,7 +94,7 @@ class Stage(Rack):
                                 *options)).ready()
 
     def agent(self, *daemons):
-        return self.keep(Agent(self.folder, self.language, [d.url for d in daemons]))
+        return self.keep(Helper(self.folder, self.language, [d.url for d in daemons]))
 
 
 def nobody_else_gets_it(daemon, name, for_s):
