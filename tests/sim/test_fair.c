@@ -155,6 +155,27 @@ START_TEST(who_came_late_behind_a_patient_redisson_is_back_at_the_head_in_time)
 }
 END_TEST
 
+/* Its score is over, but its daemon was heard of a moment ago. */
+START_TEST(no_latchd_throws_out_a_waiter_whose_time_a_redisson_took_with_it_H20)
+{
+    struct sim *s = new_calm(2);
+    size_t first = holds(s, 0, "LOCK job");
+    size_t conns[2];
+
+    (void)redisson_waits(s, 3600000);
+    sim_run(s, 70000); /* the lock's lease is renewed */
+    scenario_crowd(s, 0, conns, 1, "LOCK job FAIR");
+    sim_run(s, 20);
+    foreign_stop(s);
+    scenario_crowd(s, 1, conns + 1, 1, "LOCK job FAIR");
+    sim_run(s, 20);
+    ck_assert_uint_eq(s->check.thrown_out, 0);
+    unlocks(s, first);
+    scenario_served_in_order(s, conns, 2, 20);
+    scenario_end(s);
+}
+END_TEST
+
 START_TEST(a_redisson_waiter_behind_many_of_ours_is_not_put_off_for_hours_H20)
 {
     struct sim *s = new_calm(1);
@@ -388,6 +409,8 @@ Suite *test_suite(void)
                    redissons_long_wait_ahead_throws_nobody_out_when_it_is_granted_H20);
     tcase_add_test(t,
                    who_came_late_behind_a_patient_redisson_is_back_at_the_head_in_time);
+    tcase_add_test(
+        t, no_latchd_throws_out_a_waiter_whose_time_a_redisson_took_with_it_H20);
     tcase_add_test(t,
                    a_redisson_waiter_behind_many_of_ours_is_not_put_off_for_hours_H20);
     tcase_add_test(t, who_leaves_when_it_was_told_of_a_free_lock_tells_the_next_H21);

@@ -1,6 +1,7 @@
 -- Part: stale heads leave the queue. A member of this instance is not stale, because this
 -- instance is alive; a member of another latchd is stale when that instance has not been heard
--- of. A head without a score gets one, or it would stay for ever. `head` is false if the queue
+-- of; a mark that is fresh keeps it, as a Redisson that leaves may have put its score into the
+-- past. A head without a score gets one, or it would stay for ever. `head` is false if the queue
 -- is empty, `head_score` says when the head is stale, and `purged` whether one left.
 --@needs call queue scores mine marks now_ms lock fair_wait
 --@leaves purged head_score head
@@ -23,8 +24,9 @@ while head do
         local mark = call('HMGET', marks, head, string.sub(head, 8, 23))
         mark = tonumber(mark[1] or mark[2])
         if mark then
-            mark = mark + math.max(call('PTTL', lock), 0) + fair_wait
-            head_score = math.min(head_score, mark)
+            mark = mark + fair_wait
+            head_score = math.min(head_score, mark + math.max(call('PTTL', lock), 0))
+            head_score = math.max(head_score, mark)
         end
     end
     if own or head_score > now_ms then

@@ -332,9 +332,19 @@ START_TEST(the_lock_moves_past_stale_heads)
     fair_expect_gone();
 
     fair_wait(B1);
-    fair_set_due(B1, -1);
+    ck_assert_int_eq(redis_ask_int(peer_redis(), "PEXPIRE n %d", 3 * LEASE), 1);
+    fair_pass(LEASE + FAIR_WAIT);
     ck_assert(fair_free(A2, A3)->moved); /* nobody waits any more */
     fair_expect_gone();
+}
+
+START_TEST(a_head_of_a_latchd_that_was_just_heard_of_is_not_stale)
+{
+    fair_take(A1);
+    fair_wait(B1);
+    fair_set_due(B1, -1);
+    fair_wait(A2);
+    fair_expect(B1 " " A2);
 }
 
 START_TEST(a_forced_release_tells_who_is_first)
