@@ -60,7 +60,7 @@ struct client {
         struct library_call *call_library;
     };
 
-    struct multi *multi;               /* NULL: no transaction */
+    struct multi *multi;               /* NULL: no transaction, and no WATCH */
     struct deferred_command *deferred; /* the request that is deferred, or NULL */
     struct grants *grants;             /* see client_granted() */
 

@@ -103,7 +103,7 @@ struct call_ref ctx_wait(struct command_ctx *ctx)
     if (ctx->library == NULL) {
         client->call_subject = ctx->subject;
     }
-    if (command_is_lock(ctx->command) && client->multi == NULL) {
+    if (command_is_lock(ctx->command) && !multi_is_open(client->multi)) {
         conn_await(ctx->conn); /* later commands may pass it */
     } else {
         conn_suspend(ctx->conn);

@@ -293,13 +293,13 @@ const struct command COMMANDS[] = {
     { "unsubscribe", cmd_unsubscribe, -1, KEYS_NONE, CMD_PUBSUB | CMD_NO_MULTI, ACL_LISTEN, "pubsub", "0.1.0",
       "[channel...]", "Stops listening to channels.", NULL },
     { "unwatch", cmd_unwatch, 1, KEYS_NONE, CMD_FAST, ACL_TRANSACT, "transactions", "0.1.0",
-      "", "Accepted: nothing is watched.", NULL },
+      "", "Forgets the watched keys.", NULL },
     { "wait", cmd_wait, 3, KEYS_NONE, 0, ACL_SLOW | ACL_BLOCKING | ACL_CONNECTION, "generic", "0.1.0",
       "numreplicas ms", "Returns 0: there are no replicas.", NULL },
     { "waiters", cmd_waiters, -2, KEYS_ONE, CMD_READONLY, ACL_LOOK | ACL_SLOW, "lock", "0.1.0",
       "name [COUNT count]", "Lists who waits for a lock here, in order.", "O(N) where N is COUNT" },
     { "watch", cmd_watch, -2, KEYS_ALL, CMD_FAST | CMD_AT_ONCE, ACL_TRANSACT, "transactions", "0.1.0",
-      "key...", "Refused: there are no values to watch.", NULL },
+      "key...", "EXEC does nothing if one of these locks has another holder by then.", NUM_OF_KEYS },
 };
 /* clang-format on */
 

@@ -85,7 +85,7 @@ static bool admit_command(struct command_ctx *ctx)
     if (!acl_check_admits(ctx)) {
         return false;
     }
-    if (client->multi != NULL && (command->flags & CMD_NO_MULTI) != 0) {
+    if (multi_is_open(client->multi) && (command->flags & CMD_NO_MULTI) != 0) {
         ctx_error(ctx, LATCHD_ERR, "Command not allowed inside a transaction");
         return false;
     }
@@ -131,7 +131,8 @@ static void execute_if_of_use(struct command_ctx *ctx)
 
 static bool is_queued(const struct command_ctx *ctx)
 {
-    return ctx->client->multi != NULL && (ctx->command->flags & CMD_AT_ONCE) == 0;
+    return multi_is_open(ctx->client->multi) &&
+           (ctx->command->flags & CMD_AT_ONCE) == 0;
 }
 
 void dispatch(struct command_ctx *ctx)

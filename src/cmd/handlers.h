@@ -60,7 +60,11 @@ command_fn cmd_memory_doctor, cmd_memory_malloc_stats, cmd_memory_purge,
 /* cmd_info.c */
 command_fn cmd_info;
 /* multi.c */
-command_fn cmd_multi, cmd_exec, cmd_discard, cmd_watch, cmd_unwatch;
+command_fn cmd_multi, cmd_exec, cmd_discard;
+/* cmd_watch.c */
+command_fn cmd_watch, cmd_unwatch;
+/* Whether a transaction that watches may be this command alone. */
+bool watch_admits(struct watch *watch, const struct deferred_command *command);
 /* cmd_pubsub.c */
 command_fn cmd_subscribe, cmd_unsubscribe, cmd_psubscribe, cmd_punsubscribe,
     cmd_pubsub_channels, cmd_pubsub_numpat, cmd_pubsub_numsub;

@@ -2,6 +2,7 @@
 
 #include "cmd/deferred_command.h"
 #include "cmd/handlers.h"
+#include "cmd/library/watch.h"
 #include "util/alloc.h"
 
 #include <stdlib.h>
@@ -15,8 +16,9 @@ struct multi_grant {
 };
 
 struct multi {
-    bool running;
-    bool spoilt; /* a command was refused */
+    enum multi_state state;
+    struct watch *watch; /* the keys of WATCH, or NULL */
+    bool spoilt;         /* a command was refused */
     bool writes;
     struct deferred_command **queue;
     size_t count;
@@ -41,9 +43,11 @@ void multi_free(struct multi *m)
     free(m->queue);
     free(m->grants);
     buf_reset(&m->out);
+    watch_free(m->watch);
     free(m);
 }
 
+/* Ends the transaction, and what it watched. */
 static void multi_drop(struct client *client)
 {
     multi_free(client->multi);
@@ -52,14 +56,14 @@ static void multi_drop(struct client *client)
 
 int64_t multi_count(const struct multi *m)
 {
-    return m == NULL ? -1 : (int64_t)m->count;
+    return multi_is_open(m) ? (int64_t)m->count : -1;
 }
 
 size_t multi_bytes(const struct multi *m)
 {
-    return m == NULL
-               ? 0
-               : sizeof(*m) + m->bytes + m->room * sizeof(*m->queue) + m->out.room;
+    return m == NULL ? 0
+                     : sizeof(*m) + watch_bytes(m->watch) + m->bytes +
+                           m->room * sizeof(*m->queue) + m->out.room;
 }
 
 bool multi_writes(const struct multi *m)
@@ -69,7 +73,44 @@ bool multi_writes(const struct multi *m)
 
 bool multi_is_running(const struct multi *m)
 {
-    return m != NULL && m->running;
+    return m != NULL && m->state == MULTI_RUNNING;
+}
+
+bool multi_is_open(const struct multi *m)
+{
+    return m != NULL && m->state != MULTI_WATCHING;
+}
+
+/* --- watching --------------------------------------------------------- */
+
+static struct multi *make_multi(struct client *client)
+{
+    if (client->multi == NULL) {
+        client->multi = xcalloc(1, sizeof(struct multi));
+    }
+    return client->multi;
+}
+
+struct watch *multi_watch(const struct multi *m)
+{
+    return m == NULL ? NULL : m->watch;
+}
+
+bool multi_watch_keys(struct client *client, const struct span *keys, size_t count)
+{
+    return watch_add(&make_multi(client)->watch, keys, count);
+}
+
+void multi_unwatch(struct client *client)
+{
+    struct multi *m = client->multi;
+
+    if (m != NULL && m->state == MULTI_WATCHING) {
+        multi_drop(client);
+    } else if (m != NULL) {
+        watch_free(m->watch);
+        m->watch = NULL;
+    }
 }
 
 /* --- queueing --------------------------------------------------------- */
@@ -80,7 +121,7 @@ void multi_refused(struct command_ctx *ctx)
 
     if (ctx->command != NULL && ctx->command->run == cmd_exec) {
         multi_drop(client);
-    } else if (client->multi != NULL) {
+    } else if (multi_is_open(client->multi)) {
         client->multi->spoilt = true;
     }
 }
@@ -116,36 +157,21 @@ bool multi_queue(struct command_ctx *ctx)
 
 void cmd_multi(struct command_ctx *ctx)
 {
-    if (ctx->client->multi != NULL) {
+    if (multi_is_open(ctx->client->multi)) {
         ctx_error(ctx, LATCHD_ERR, "MULTI calls can not be nested");
         return;
     }
-    ctx->client->multi = xcalloc(1, sizeof(struct multi));
+    make_multi(ctx->client)->state = MULTI_QUEUEING;
     resp_simple(ctx->out, "OK");
 }
 
 void cmd_discard(struct command_ctx *ctx)
 {
-    if (ctx->client->multi == NULL) {
+    if (!multi_is_open(ctx->client->multi)) {
         ctx_error(ctx, LATCHD_ERR, "DISCARD without MULTI");
         return;
     }
     multi_drop(ctx->client);
-    resp_simple(ctx->out, "OK");
-}
-
-/* OK would be a promise that EXEC cannot keep. */
-void cmd_watch(struct command_ctx *ctx)
-{
-    ctx_error(ctx, LATCHD_ERR,
-              ctx->client->multi != NULL
-                  ? "WATCH inside MULTI is not allowed"
-                  : "WATCH is not supported: there are no values to watch, and EXEC "
-                    "is not atomic");
-}
-
-void cmd_unwatch(struct command_ctx *ctx)
-{
     resp_simple(ctx->out, "OK");
 }
 
@@ -214,6 +240,10 @@ static void write_replies(struct cmd *c, struct conn *conn, struct client *clien
     struct span all = buf_span(&m->out);
     size_t done = 0;
 
+    if (m->watch != NULL && m->watch->changed) {
+        resp_null_array(out, client->proto); /* nothing was done or granted */
+        return;
+    }
     resp_array(out, m->count);
     for (size_t i = 0; i < m->grant_count; i++) {
         const struct multi_grant *g = &m->grants[i];
@@ -242,20 +272,32 @@ static void finish_exec(struct cmd *c, struct conn *conn, struct client *client)
     }
 }
 
+/* Whether what is watched, if anything is, can be compared in the same step in which
+ * the transaction does what it does. */
+static bool watches_what_it_does(const struct multi *m)
+{
+    return m->watch == NULL || (m->count == 1 && watch_admits(m->watch, m->queue[0]));
+}
+
 void cmd_exec(struct command_ctx *ctx)
 {
     struct multi *m = ctx->client->multi;
 
-    if (m == NULL) {
+    if (!multi_is_open(m)) {
         ctx_error(ctx, LATCHD_ERR, "EXEC without MULTI");
     } else if (m->spoilt) {
         multi_drop(ctx->client);
         ctx_error(ctx, LATCHD_ERR_EXECABORT,
                   "Transaction discarded because of previous errors.");
+    } else if (!watches_what_it_does(m)) {
+        multi_drop(ctx->client);
+        ctx_error(ctx, LATCHD_ERR_EXECABORT,
+                  "Transaction discarded: after WATCH it must be one DEL, UNLINK or "
+                  "EXPIRE of one key that is watched");
     } else if (m->count == 0) {
         finish_exec(ctx->cmd, ctx->conn, ctx->client);
     } else {
-        m->running = true;
+        m->state = MULTI_RUNNING;
         conn_again(ctx->conn);
     }
 }

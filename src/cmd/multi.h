@@ -1,9 +1,10 @@
 /* multi: a transaction: commands that are queued from MULTI on, and run one after the
  * other by EXEC. Nothing is promised but their order: others come in between, and what
- * was done stays done when a later one fails.
+ * was done stays done when a later one fails. After WATCH it is one command, which
+ * compares and acts in one step (library/watch.h).
  *
- *   none -- MULTI --> QUEUEING -- EXEC --> RUNNING -- the last is answered --> none
- *                        \_ DISCARD, RESET, or EXEC after a refused command -> none
+ *   none, WATCHING -- MULTI --> QUEUEING -- EXEC --> RUNNING -- all answered --> none
+ *                                  \_ DISCARD, RESET, or EXEC that is refused -> none
  *
  * RUNNING: each command is a step of its own, by conn_again(); one that waits for the
  * engine suspends the connection as always. Replies are gathered, and leave as one
@@ -22,6 +23,10 @@ struct client;
 struct cmd;
 struct conn;
 struct multi;
+struct span;
+struct watch;
+
+enum multi_state { MULTI_WATCHING, MULTI_QUEUEING, MULTI_RUNNING };
 
 enum {
     MULTI_COMMANDS_MAX = 10000,    /* queued by one connection, */
@@ -36,8 +41,16 @@ int64_t multi_count(const struct multi *m);
 size_t multi_bytes(const struct multi *m);
 /* Whether a queued command changes something. */
 bool multi_writes(const struct multi *m);
+/* Whether MULTI came, and EXEC or DISCARD has not ended it. Accepts NULL. */
+bool multi_is_open(const struct multi *m);
 /* Whether EXEC runs, and not every command is answered yet. Accepts NULL. */
 bool multi_is_running(const struct multi *m);
+
+/* What WATCH remembers until the transaction ends; NULL: nothing. Accepts NULL. */
+struct watch *multi_watch(const struct multi *m);
+/* Adds keys to that. False: they are too many, and none was added. */
+bool multi_watch_keys(struct client *client, const struct span *keys, size_t count);
+void multi_unwatch(struct client *client);
 
 /* Queues or refuses the command, and writes the reply. */
 bool multi_queue(struct command_ctx *ctx);

@@ -224,7 +224,8 @@ bool pipeline_admits_deferred(const struct client *client)
 /* Gives the command a step if needed. False: it is alone, and stays so. */
 static bool joins_pipeline(struct command_ctx *ctx)
 {
-    if (ctx->step == NULL && ctx->client->multi == NULL && conn_has_more(ctx->conn)) {
+    if (ctx->step == NULL && !multi_is_open(ctx->client->multi) &&
+        conn_has_more(ctx->conn)) {
         ctx->step =
             add_step(ctx->client, ctx->command,
                      hash_bytes(ctx->argv[1].ptr, ctx->argv[1].len), ctx->muted);

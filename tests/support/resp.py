@@ -91,9 +91,10 @@ class Parser:
 
 
 class Link:
-    """A connection; what comes is read from `file`. No read is without a deadline."""
+    """A connection, perhaps from the address `source`; what comes is read from `file`. No
+    read is without a deadline."""
 
-    def __init__(self, address, timeout_s=TIMEOUT_S):
+    def __init__(self, address, timeout_s=TIMEOUT_S, source=None):
         if isinstance(address, int):
             address = ("127.0.0.1", address)
         family = socket.AF_INET if isinstance(address, tuple) else socket.AF_UNIX
@@ -101,6 +102,8 @@ class Link:
         self.file = None
         try:
             self.socket.settimeout(timeout_s)
+            if source is not None:
+                self.socket.bind((source, 0))
             self.socket.connect(address if isinstance(address, tuple) else str(address))
             self.file = self.socket.makefile("rb")
         finally:
@@ -126,8 +129,8 @@ class Wire(Link):
 
     raw = False
 
-    def __init__(self, address, timeout_s=TIMEOUT_S):
-        super().__init__(address, timeout_s)
+    def __init__(self, address, timeout_s=TIMEOUT_S, source=None):
+        super().__init__(address, timeout_s, source)
         self.parser = Parser(self.raw)
 
     def receive(self):

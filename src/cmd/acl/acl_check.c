@@ -73,7 +73,7 @@ void acl_check_denied(struct command_ctx *ctx, enum denial_reason reason,
     struct buf line = { 0 };
     struct denial d = {
         .reason = reason,
-        .context = ctx->client->multi != NULL ? "multi" : "toplevel",
+        .context = multi_is_open(ctx->client->multi) ? "multi" : "toplevel",
         .object = object,
         .user = user,
         .at_ms = ctx->cmd->env.now_ms(ctx->cmd->env.ctx),

@@ -25,7 +25,7 @@ static void add_flags(struct buf *out, const struct client *client)
 
     buf_add_str(out, list_empty(&client->monitors) ? "" : "O");
     buf_add_str(out, client_is_subscribed(client) ? "P" : "");
-    buf_add_str(out, client->multi == NULL ? "" : "x");
+    buf_add_str(out, !multi_is_open(client->multi) ? "" : "x");
     buf_add_str(out, client_is_blocked(client) ? "b" : "");
     buf_add_str(out, tr != NULL ? "t" : "");
     buf_add_str(out, tr != NULL && tr->bcast ? "B" : "");

@@ -93,8 +93,13 @@ static void add_origin(struct buf *out, const struct command_ctx *ctx)
 static void make_texts(struct library_call *lib, const struct command_ctx *ctx)
 {
     const struct lock_call *call = &lib->call;
+    const struct watched_key *watched = library_watched(lib);
     struct span value = call->value;
 
+    if (watched != NULL && watched->state == WATCH_VALUE_HOLD) {
+        buf_add_span(&lib->pattern, buf_span(&watched->holder));
+        return;
+    }
     add_origin(&lib->value, ctx);
     if (call->compare == LOCK_COMPARE_NONE && !lib->overrides) {
         buf_add_span(&lib->pattern, buf_span(&lib->value));
@@ -146,6 +151,9 @@ static enum library_phase first_phase(const struct library_call *lib)
 {
     const struct lock_call *call = &lib->call;
 
+    if (library_next_compared(lib, 0) != NULL) {
+        return LIBRARY_COMPARES;
+    }
     if (only_looks(call)) {
         return LIBRARY_LOOKS;
     }
@@ -157,6 +165,26 @@ static enum library_phase first_phase(const struct library_call *lib)
         return LIBRARY_LOOKS;
     }
     return library_acts(lib);
+}
+
+const struct watched_key *library_watched(const struct library_call *lib)
+{
+    return lib->watch == NULL ? NULL : watch_find(lib->watch, lib->keys[0]);
+}
+
+const struct watched_key *library_next_compared(const struct library_call *lib,
+                                                size_t at)
+{
+    const struct watched_key *acted_on = library_watched(lib);
+
+    for (; lib->watch != NULL && at < lib->watch->count; at++) {
+        const struct watched_key *key = &lib->watch->keys[at];
+
+        if (key != acted_on || key->state != WATCH_VALUE_HOLD) {
+            return key;
+        }
+    }
+    return NULL;
 }
 
 enum library_phase library_acts(const struct library_call *lib)
@@ -192,16 +220,22 @@ static void ask_to_take(struct cmd *c, struct library_call *lib)
 
 void library_ask(struct cmd *c, struct library_call *lib)
 {
+    const struct watched_key *watched = library_watched(lib);
     struct hold_req req = {
         .from = lib->from,
         .kind = KIND_PLAIN,
-        .name = lib->keys[lib->key],
+        .name = lib->phase == LIBRARY_COMPARES
+                    ? watched_name(&lib->watch->keys[lib->key])
+                    : lib->keys[lib->key],
         .value = buf_span(&lib->pattern),
+        .token = watched == NULL ? 0 : watched->token,
         .user = lib->user,
         .overrides = lib->overrides,
     };
 
     switch (lib->phase) {
+    case LIBRARY_REMEMBERS:
+    case LIBRARY_COMPARES:
     case LIBRARY_LOOKS:
         engine_lock_info(c->env.engine, lib->from, req.name);
         break;
@@ -281,6 +315,13 @@ static bool check_lease(struct command_ctx *ctx, const struct library_call *lib)
     return true;
 }
 
+static void begin_call(struct command_ctx *ctx, struct library_call *lib)
+{
+    ctx->library = lib;
+    lib->from = ctx_wait(ctx);
+    library_ask(ctx->cmd, lib);
+}
+
 void library_begin(struct command_ctx *ctx, const struct lock_call *call)
 {
     struct library_call *lib = copy_call(call);
@@ -288,7 +329,12 @@ void library_begin(struct command_ctx *ctx, const struct lock_call *call)
     lib->user = ctx->client->user->id;
     lib->overrides = ctx_overrides(ctx);
     lib->lease_ms = lease_of(ctx->cmd, call);
+    lib->watch =
+        multi_is_running(ctx->client->multi) ? multi_watch(ctx->client->multi) : NULL;
     lib->phase = first_phase(lib);
+    if (lib->phase == LIBRARY_COMPARES) {
+        lib->key = (size_t)(library_next_compared(lib, 0) - lib->watch->keys);
+    }
     if (!check_value(ctx, call) || !check_keys(ctx, lib) || !check_lease(ctx, lib)) {
         library_call_free(lib);
         return;
@@ -303,7 +349,28 @@ void library_begin(struct command_ctx *ctx, const struct lock_call *call)
         return;
     }
     make_texts(lib, ctx);
-    ctx->library = lib;
-    lib->from = ctx_wait(ctx);
-    library_ask(ctx->cmd, lib);
+    begin_call(ctx, lib);
+}
+
+void library_begin_watch(struct command_ctx *ctx, const struct span *keys,
+                         size_t key_count)
+{
+    struct lock_call call = { .kind = LOCK_CALL_EXISTS,
+                              .scope = LOCK_CALL_EACH_KEY,
+                              .keys = keys,
+                              .key_count = key_count };
+    struct library_call *lib;
+
+    for (int i = 0; i < LOCK_KEY_STATES; i++) {
+        call.replies[i] =
+            (struct lock_reply){ .kind = LOCK_REPLY_STATUS, .text = SPAN("OK") };
+    }
+    lib = copy_call(&call);
+    lib->phase = LIBRARY_REMEMBERS;
+    lib->watch = multi_watch(ctx->client->multi);
+    if (check_keys(ctx, lib)) {
+        begin_call(ctx, lib);
+    } else {
+        library_call_free(lib);
+    }
 }

@@ -7,6 +7,7 @@
  *   TAKES ----> EXTENDS   acquire or extend: held, perhaps by this value
  *   TAKES, EXTENDS, RELEASES ----> LOOKS   in vain, and the reply tells why
  *   LOOKS ----> EXTENDS, RELEASES   several keys that are all or none; time is added
+ *   COMPARES ----> EXTENDS, RELEASES   in a transaction that watches
  *
  * The client or the step of its pipeline owns the library_call until it is answered. */
 #ifndef LATCHD_CMD_LIBRARY_LIBRARY_CALL_H
@@ -25,6 +26,9 @@ struct library_call;
 
 /* Begins the call: the command waits for the engine, or is answered. */
 void library_begin(struct command_ctx *ctx, const struct lock_call *call);
+/* WATCH: the same for remembering who holds the keys. */
+void library_begin_watch(struct command_ctx *ctx, const struct span *keys,
+                         size_t key_count);
 /* Takes the engine's answer to the last request. True: another request was made, under
  * the same number. */
 bool library_goes_on(struct cmd *c, struct library_call *lib,

@@ -108,6 +108,43 @@ static bool on_taken(struct cmd *c, struct library_call *lib,
     return ends_with(lib, LOCK_KEY_OTHERS);
 }
 
+/* --- watched keys --------------------------------------------------------- */
+
+static bool on_remembered(struct cmd *c, struct library_call *lib,
+                          const struct effect_reply *reply)
+{
+    watched_key_remember(watch_find(lib->watch, lib->keys[lib->key]), reply);
+    return lib->key + 1 < lib->key_count
+               ? goes_to(c, lib, LIBRARY_REMEMBERS, lib->key + 1)
+               : ends_with(lib, LOCK_KEY_FREE);
+}
+
+/* EXEC is answered null. */
+static bool ends_changed(struct library_call *lib)
+{
+    lib->watch->changed = true;
+    return ends_with(lib, LOCK_KEY_FREE);
+}
+
+/* A free key, or somebody else's, is left alone: it may be anybody's by now. */
+static bool on_compared(struct cmd *c, struct library_call *lib,
+                        const struct effect_reply *reply)
+{
+    const struct watched_key *next = library_next_compared(lib, lib->key + 1);
+
+    if (!watched_key_is_same(&lib->watch->keys[lib->key], reply)) {
+        return ends_changed(lib);
+    }
+    if (next != NULL) {
+        return goes_to(c, lib, LIBRARY_COMPARES, (size_t)(next - lib->watch->keys));
+    }
+    return library_watched(lib)->state == WATCH_VALUE_HOLD
+               ? goes_to(c, lib, library_acts(lib), 0)
+               : ends_with(lib, LOCK_KEY_FREE);
+}
+
+/* --- what was done -------------------------------------------------------- */
+
 /* The key is free, or somebody else's. */
 static enum lock_call_state state_in_vain(const struct library_call *lib)
 {
@@ -119,6 +156,9 @@ static bool on_acted(struct cmd *c, struct library_call *lib,
 {
     bool each = lib->call.scope == LOCK_CALL_EACH_KEY;
 
+    if (lib->watch != NULL && !is_done(reply)) {
+        return ends_changed(lib);
+    }
     if (is_done(reply)) {
         lib->done++;
         lib->ttl_ms = lib->phase == LIBRARY_EXTENDS ? reply->value : -2;
@@ -196,6 +236,10 @@ bool library_goes_on(struct cmd *c, struct library_call *lib,
         return false;
     }
     switch (lib->phase) {
+    case LIBRARY_REMEMBERS:
+        return on_remembered(c, lib, reply);
+    case LIBRARY_COMPARES:
+        return on_compared(c, lib, reply);
     case LIBRARY_LOOKS:
         return on_looked(c, lib, reply);
     case LIBRARY_TAKES:

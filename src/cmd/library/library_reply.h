@@ -4,6 +4,7 @@
 #define LATCHD_CMD_LIBRARY_LIBRARY_REPLY_H
 
 #include "cmd/library/library_call.h"
+#include "cmd/library/watch.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -12,6 +13,8 @@
 #define LIBRARY_LEASE_TOO_LONG "the time to live must be at most %" PRIu64 " ms"
 
 enum library_phase {
+    LIBRARY_REMEMBERS, /* WATCH */
+    LIBRARY_COMPARES,  /* the watched keys; `key` is one of these */
     LIBRARY_LOOKS,
     LIBRARY_TAKES,
     LIBRARY_EXTENDS,
@@ -25,7 +28,8 @@ struct library_call {
     struct call_ref from;
     uint32_t user;
     bool overrides;
-    bool looked; /* all keys were looked at, and may be acted on */
+    struct watch *watch; /* the connection's, of WATCH and of its EXEC; or NULL */
+    bool looked;         /* all keys were looked at, and may be acted on */
     int64_t lease_ms;
     struct buf value;           /* `<origin>:<value>` */
     struct buf pattern;         /* that finds it */
@@ -40,6 +44,13 @@ struct library_call {
 
 /* The phase that changes the keys. */
 enum library_phase library_acts(const struct library_call *lib);
+/* The watched key that a transaction acts on; NULL: nothing is watched. */
+const struct watched_key *library_watched(const struct library_call *lib);
+/* The first watched key, from place `at` on, that has to be looked at: all but the
+ * value hold that is acted on, which is compared in the same step. NULL: there is none.
+ */
+const struct watched_key *library_next_compared(const struct library_call *lib,
+                                                size_t at);
 /* Makes the request of the phase. */
 void library_ask(struct cmd *c, struct library_call *lib);
 

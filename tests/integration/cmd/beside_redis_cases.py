@@ -504,7 +504,6 @@ NOT_IN_MULTI = ("-", b"ERR Command not allowed inside a transaction")
 FIRST_AUTH = ("-", b"NOAUTH HELLO must be called with the client already authenticated, otherwise "
               b"the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client "
               b"and select the RESP protocol version at the same time")
-NO_WATCH = ("-", b"ERR WATCH is not supported: there are no values to watch, and EXEC is not atomic")
 NO_KEYS = ("-", b"ERR The command has no key arguments")
 TOO_FEW = ("-", b"ERR Invalid number of arguments specified for command")
 
@@ -521,5 +520,4 @@ ALLOWED = {
     "COMMAND GETKEYSANDFLAGS ping": ("the same", NO_KEYS),
     "MONITOR": ("refused at once, not only by EXEC", NOT_IN_MULTI),
     "SUBSCRIBE a": ("several replies do not fit into the array of EXEC", NOT_IN_MULTI),
-    "WATCH a": ("there is nothing to watch, and EXEC promises less", NO_WATCH),
 }
