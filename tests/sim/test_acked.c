@@ -201,6 +201,32 @@ START_TEST(a_grant_that_was_not_acknowledged_does_not_come_back)
 }
 END_TEST
 
+/* Its client was told of it before, and relies on it until the lease is over. */
+START_TEST(a_hold_that_is_found_again_without_replicas_is_not_undone)
+{
+    struct sim *s = new_acked(2);
+    size_t c = sim_connect(s, 0);
+
+    sim_say(s, c, "LOCK job ID client-of-latchd-1");
+    sim_run(s, 10);
+    heard(s, c, "token");
+    sim_close(s, c);
+    sim_run(s, 10);
+    s->replicas_gone_until = s->now + 3000;
+    c = sim_connect(s, 1);
+    sim_say(s, c, "LOCK job ID client-of-latchd-1 WAIT 0");
+    sim_run(s, 2000);
+    heard(s, c, "-NOREPLICAS");
+    ck_assert_str_ne(scenario_holder(s), "");
+    sim_run(s, 2000);
+    sim_say(s, c, "LOCK job ID client-of-latchd-1 WAIT 0");
+    sim_run(s, 10);
+    heard(s, c, "token");
+    ck_assert_uint_eq(s->check.lost, 0);
+    scenario_end(s);
+}
+END_TEST
+
 /* Redis has lost what came after its backup. */
 static void go_back(struct sim *s)
 {
@@ -303,6 +329,7 @@ Suite *test_suite(void)
     tcase_add_test(t, messages_do_not_hide_that_a_renewal_was_not_acknowledged);
     tcase_add_test(t, an_mlock_without_replicas_leaves_nothing);
     tcase_add_test(t, a_grant_that_was_not_acknowledged_does_not_come_back);
+    tcase_add_test(t, a_hold_that_is_found_again_without_replicas_is_not_undone);
     tcase_add_test(t, a_grant_that_was_undone_is_not_given_out_when_it_comes_back);
     tcase_add_test(t, no_acknowledged_grant_is_lost_in_a_failover);
     tcase_add_test(t, without_acknowledgements_a_grant_may_be_lost_in_a_failover);

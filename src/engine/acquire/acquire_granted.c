@@ -47,7 +47,13 @@ void acquire_unacked(struct engine *eng, struct lock *lock, struct acquire_spec 
         return;
     }
     waiter->maybe_granted = false;
-    undo_grant(eng, waiter, r);
+    if (r->attached) {
+        /* The client may rely on the hold since it was told of it through another
+         * daemon. */
+        fair_put_back(eng, waiter, r);
+    } else {
+        undo_grant(eng, waiter, r);
+    }
     if (waiter->once || waiter->expiring) {
         waiter_end_error(eng, waiter, LOCK_NOREPLICAS, TEXT_NO_REPLICAS, false);
     } else {
