@@ -131,7 +131,7 @@ const char *lock_kind_word(enum lock_kind kind);
 /* The engine's answers (reply.c): the first word of an error, the bytes of a reply,
  * and the outcome that is counted. `library`: of a lock library's command, or NULL. */
 const char *lock_error_word(enum lock_error error);
-void reply_write(struct buf *out, const struct client *client,
+void reply_write(const struct cmd *c, struct buf *out, const struct client *client,
                  const struct library_call *library, const struct effect_reply *reply);
 enum outcome reply_outcome(const struct library_call *library,
                            const struct effect_reply *reply);
@@ -139,8 +139,10 @@ enum outcome reply_outcome(const struct library_call *library,
 /* cmd_lockinfo.c: the field `kind` with its word; a number, or null for 0. */
 void write_kind(struct buf *out, enum lock_kind kind);
 void write_id(struct buf *out, int proto, uint64_t id);
-/* Writes LOCKINFO's reply (cmd_lockinfo.c). */
-void lockinfo_write(struct buf *out, int proto, const struct lock_info *info);
+/* Writes LOCKINFO's reply (cmd_lockinfo.c). The tokens of lock libraries' holds are for
+ * who names their values; `tells_all`: and for this client. */
+void lockinfo_write(struct buf *out, int proto, const struct lock_info *info,
+                    bool tells_all);
 
 /* tracking_push.c: collects a notice for the connections that it concerns. */
 void tracking_notice(struct cmd *c, const struct effect_notice *notice);

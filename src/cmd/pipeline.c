@@ -38,13 +38,15 @@ static void write_grant(struct cmd *c, struct conn *conn, struct client *client,
                    : SPAN("the replies before took too long: the lock is lost"));
 }
 
-/* Writes what is left of a lease, less the time that the reply had to wait. */
+/* Writes what is left of a lease, less the time that the reply had to wait, or the
+ * token of a hold whose lease is not over. */
 static void write_lease(struct cmd *c, struct conn *conn, const struct step *s)
 {
     int64_t waited = (int64_t)(c->env.now_ms(c->env.ctx) - s->renewed_ms);
 
     if (s->lease_ms > waited) {
-        resp_int(conn_out(conn), s->lease_ms - waited);
+        resp_int(conn_out(conn),
+                 s->token != 0 ? (int64_t)s->token : s->lease_ms - waited);
     } else {
         resp_error(conn_out(conn), LATCHD_ERR_BACKEND,
                    SPAN("the replies before took longer than the lease that was "
@@ -153,10 +155,11 @@ static void take_reply(struct cmd *c, struct conn *conn, struct step *s,
     if (!first && reply->kind == REPLY_INT && s->command->run == cmd_renew) {
         s->renewed = true;
         s->lease_ms = reply->value;
+        s->token = reply->token;
         s->renewed_ms = c->env.now_ms(c->env.ctx);
         return;
     }
-    reply_write(first ? conn_out(conn) : &s->reply, client, s->library, reply);
+    reply_write(c, first ? conn_out(conn) : &s->reply, client, s->library, reply);
     if (granted && first) {
         client_granted(client, reply->grant, conn_input_count(conn));
     } else if (granted) {

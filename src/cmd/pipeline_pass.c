@@ -1,6 +1,6 @@
 /* What passes a LOCK that waits ahead of it on its connection.
  *
- * Whoever names a hold by its TOKEN, or a request by its ID or OWNER, means the same
+ * Whoever names a hold by TOKEN or VALUE, or a request by ID or OWNER, means the same
  * whatever becomes of the LOCKs of others. A bare UNLOCK or RENEW means what the
  * connection did before it, so it comes in its turn, and so does what only looks: its
  * reply would leave no sooner. */
@@ -75,7 +75,7 @@ static bool names_what_it_means(const struct command *command,
         /* A grant that cannot be written at once has to be retained meanwhile. */
         return args->id.len != 0 && ((args->has & OPT_KEEP) == 0 || args->keep_ms > 0);
     }
-    return (args->has & (OPT_TOKEN | OPT_ID | OPT_OWNER)) != 0;
+    return (args->has & (OPT_TOKEN | OPT_ID | OPT_OWNER | OPT_VALUE)) != 0;
 }
 
 enum passage passage_of(const struct cmd_limits *limits, struct candidate *r)

@@ -42,7 +42,8 @@ struct step {
     struct buf reply;    /* an answer that came before its turn */
     uint64_t grant;      /* the grant in `reply`; 0: none */
     int64_t lease_ms;    /* if `renewed`: the lease, */
-    uint64_t renewed_ms; /* at this time */
+    uint64_t renewed_ms; /* at this time; */
+    uint64_t token;      /* to be told in its place; 0: not */
 };
 
 struct pipeline {

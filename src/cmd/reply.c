@@ -22,7 +22,7 @@ const char *lock_error_word(enum lock_error error)
     return ERROR_WORDS[error];
 }
 
-void reply_write(struct buf *out, const struct client *client,
+void reply_write(const struct cmd *c, struct buf *out, const struct client *client,
                  const struct library_call *library, const struct effect_reply *reply)
 {
     if (library != NULL) {
@@ -38,7 +38,7 @@ void reply_write(struct buf *out, const struct client *client,
         break;
     case REPLY_TOKEN:
     case REPLY_INT:
-        resp_int(out, reply->value);
+        resp_int(out, reply->token != 0 ? (int64_t)reply->token : reply->value);
         break;
     case REPLY_NULL:
         resp_null(out, client->proto);
@@ -47,7 +47,7 @@ void reply_write(struct buf *out, const struct client *client,
         resp_error(out, ERROR_WORDS[reply->error], reply->text);
         break;
     case REPLY_INFO:
-        lockinfo_write(out, client->proto, reply->info);
+        lockinfo_write(out, client->proto, reply->info, client_overrides(c, client));
         break;
     case REPLY_UNREACHED: /* handled by the pipeline, never written */
         break;
@@ -93,7 +93,7 @@ void cmd_reply(struct cmd *c, const struct effect_reply *reply)
     if (!client->call_muted) {
         bool granted = reply->kind == REPLY_TOKEN || reply->kind == REPLY_TOKENS;
 
-        reply_write(running ? multi_out(client->multi) : conn_out(conn), client,
+        reply_write(c, running ? multi_out(client->multi) : conn_out(conn), client,
                     library, reply);
         if (granted && running) {
             multi_granted(client->multi, reply->grant);

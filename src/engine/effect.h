@@ -132,6 +132,7 @@ struct effect_reply {
     enum reply_kind kind;
     int64_t value;
     uint64_t grant; /* REPLY_TOKEN: to be named in engine_on_undelivered() */
+    uint64_t token; /* of a RENEW that tells it: of the hold; else 0 */
     enum lock_error error;
     struct span text;
     const struct lock_info *info;

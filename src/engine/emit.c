@@ -30,6 +30,20 @@ void emit_int(struct engine *eng, struct call_ref to, int64_t value)
     add_reply(eng, to, REPLY_INT)->value = value;
 }
 
+void emit_renewed(struct engine *eng, struct call_ref to, int64_t left_ms,
+                  const struct hold *hold)
+{
+    struct effect_reply *r;
+
+    if (hold != NULL && hold->token == 0) {
+        (void)add_reply(eng, to, REPLY_NULL);
+        return;
+    }
+    r = add_reply(eng, to, REPLY_INT);
+    r->value = left_ms > 0 ? left_ms : 0;
+    r->token = hold == NULL ? 0 : hold->token;
+}
+
 /* A call of our own, of one name of an MLOCK, is answered to that. */
 static bool is_inner(struct engine *eng, struct call_ref to, struct mlock_member **ret)
 {

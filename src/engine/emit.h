@@ -31,6 +31,10 @@ struct waiter;
 #define TEXT_QUARANTINE SPAN("Redis may have lost locks: no new grants for a while")
 void emit_unreached(struct engine *eng, struct call_ref to);
 void emit_int(struct engine *eng, struct call_ref to, int64_t value);
+/* The lease that is left, and the token of the hold if that is not NULL. A token that
+ * nobody knows any more is null. */
+void emit_renewed(struct engine *eng, struct call_ref to, int64_t left_ms,
+                  const struct hold *hold);
 void emit_null(struct engine *eng, struct call_ref to);
 void emit_error(struct engine *eng, struct call_ref to, enum lock_error error,
                 struct span text);

@@ -137,6 +137,7 @@ struct hold_req {
     uint64_t token;    /* 0: not given */
     uint64_t lease_ms; /* RENEW LEASE; 0: not given, the watchdog renews */
     bool any;          /* FORCEUNLOCK ANY */
+    bool tells_token;  /* RENEW: is to be answered with the token, too */
     uint32_t user;
     bool overrides; /* may use another user's holds and waits */
 };

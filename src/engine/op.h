@@ -60,7 +60,8 @@ enum target_kind {
     TARGET_FIELD, /* `field`: an anonymous or ID hold */
     /* `entry`: the anonymous hold that this request was granted, if any */
     TARGET_REQUEST,
-    /* The anonymous or ID hold with `token`; with `force` a named owner's as well. */
+    /* The anonymous or ID hold with `token`, but no value hold; with `force` these and
+     * a named owner's as well. */
     TARGET_TOKEN,
     TARGET_ID,    /* `field` = latchd:id:<r>, `entry` = id:<r>: the one that exists */
     TARGET_ENTRY, /* `entry` of the named owner `field` */

@@ -22,6 +22,7 @@
 #include "engine/request.h"
 #include "engine/session.h"
 #include "engine/user_check.h"
+#include "engine/value_hold.h"
 #include "util/alloc.h"
 #include "util/pool.h"
 #include "util/span.h"
@@ -49,6 +50,7 @@ struct pending_request *pending_request_new(struct engine *eng,
     c->lease_ms = req->lease_ms;
     c->user = req->user;
     c->overrides = req->overrides;
+    c->tells_token = req->tells_token;
     c->session = session_get(eng, req->from.conn);
     list_append(&c->session->pending_requests, &c->in_session);
     list_init(&c->in_waiting);
@@ -82,7 +84,7 @@ void pending_request_aim(struct pending_request *c, struct entry *e)
 {
     bool named = e->hold->kind == OWNER_NAMED;
 
-    if (named || c->target.kind == TARGET_VALUE) {
+    if (named || c->target.kind == TARGET_VALUE || hold_is_of_value(e->hold)) {
         c->spec = spec_ref(e->spec);
         c->target = (struct target){ .kind = named ? TARGET_ENTRY : TARGET_FIELD,
                                      .lock_kind = e->hold->lock_kind,
@@ -342,10 +344,9 @@ static void on_attached(struct engine *eng, struct inflight_op *w,
             e->member->token_sent = true;
         }
     } else {
-        int64_t since = (int64_t)(eng->now - w->sent);
-
         mlock_on_renewed(e, c->session);
-        emit_int(eng, c->ref, r->ttl_ms > since ? r->ttl_ms - since : 0);
+        emit_renewed(eng, c->ref, r->ttl_ms - (int64_t)(eng->now - w->sent),
+                     c->tells_token ? e->hold : NULL);
     }
 }
 

@@ -50,6 +50,7 @@ struct pending_request {
     struct acquire_spec *spec;
     uint32_t user;
     bool overrides;
+    bool tells_token;
     uint64_t lease_ms; /* 0: watchdog */
     char data[];
 };

@@ -31,6 +31,7 @@ bool value_field_split(struct span field, struct span *ret_origin,
                        struct span *ret_value);
 /* Whether the pattern fits a value hold with that field. */
 bool value_field_fits(struct span field, struct span pattern);
+bool hold_is_of_value(const struct hold *hold);
 /* The value hold known here that the pattern fits, or NULL. */
 struct hold *lock_value_hold(const struct lock *lock, struct span pattern);
 

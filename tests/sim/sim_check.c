@@ -160,10 +160,19 @@ static bool ends_anew(struct sim *s, const struct sim_conn *c, const struct reco
     return false;
 }
 
+/* Whether what is asked names the hold so that the daemon must find it. A value hold's
+ * token is for a daemon that knows the hold. */
+static bool is_named(const struct sim *s, const struct sim_conn *c,
+                     const struct record *r)
+{
+    bool known = c->daemon == r->daemon && s->daemons[c->daemon].life == r->life;
+
+    return c->ask.id.len > 0 || (c->ask.token != 0 && (r->value.len == 0 || known));
+}
+
 void check_asked(struct sim *s, struct sim_conn *c)
 {
     const struct ask *ask = &c->ask;
-    bool named = ask->token != 0 || ask->id.len > 0;
 
     remember_vague(s, c);
     s->check.force_asked += ask->kind == ASK_FORCE ? 1 : 0;
@@ -171,13 +180,14 @@ void check_asked(struct sim *s, struct sim_conn *c)
         struct record *r = &s->check.records[i];
 
         if (ask->kind == ASK_UNLOCK && means(r, c)) {
-            c->expect_held =
-                named && !check_is_cut(s, r) && sure(s, r, &c->expect_until);
+            c->expect_held = is_named(s, c, r) && !check_is_cut(s, r) &&
+                             sure(s, r, &c->expect_until);
             r->over = true;
         } else if (ask->kind == ASK_UNLOCK && ends_anew(s, c, r)) {
             r->over = true;
         } else if (ask->kind == ASK_RENEW && means(r, c)) {
-            c->expect_held = named && !r->over && sure(s, r, &c->expect_until);
+            c->expect_held =
+                is_named(s, c, r) && !r->over && sure(s, r, &c->expect_until);
             if (ask->lease_ms > 0 && s->now + ask->lease_ms / 2 < c->expect_until) {
                 c->expect_until = s->now + ask->lease_ms / 2; /* its own doing */
             }

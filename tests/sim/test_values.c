@@ -89,6 +89,32 @@ START_TEST(another_daemon_sets_its_lease_and_keeps_it)
 }
 END_TEST
 
+/* A token is no secret of one user to all daemons. */
+START_TEST(its_token_is_of_no_use_at_another_daemon_that_was_not_told_its_value)
+{
+    uint64_t token;
+
+    take(a, "v");
+    token = sim_token(s, a);
+    sim_say(s, b, "UNLOCK job TOKEN %" PRIu64, token);
+    sim_run(s, 10);
+    heard(s, b, "-NOTHELD");
+    sim_say(s, b, "RENEW job TOKEN %" PRIu64 " LEASE 9000", token);
+    sim_run(s, 10);
+    heard(s, b, "-NOTHELD");
+    sim_say(s, b, "RENEW job VALUE v LEASE 9000");
+    sim_run(s, 10);
+    sim_say(s, b, "UNLOCK job TOKEN %" PRIu64, token);
+    sim_run(s, 10);
+    heard(s, b, "0");
+    take(a, "v");
+    sim_say(s, b, "FORCEUNLOCK job TOKEN %" PRIu64, sim_token(s, a));
+    sim_run(s, 10);
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
 /* The value is the same: only the release's own mark tells that it ran. */
 START_TEST(a_release_that_is_sent_again_does_not_end_the_next_hold_of_that_value)
 {
@@ -144,6 +170,8 @@ Suite *test_suite(void)
     tcase_add_test(tc, it_excludes_lock_and_lock_excludes_it);
     tcase_add_test(tc, another_daemon_ends_it_by_its_value);
     tcase_add_test(tc, another_daemon_sets_its_lease_and_keeps_it);
+    tcase_add_test(
+        tc, its_token_is_of_no_use_at_another_daemon_that_was_not_told_its_value);
     tcase_add_test(
         tc, a_release_that_is_sent_again_does_not_end_the_next_hold_of_that_value);
     tcase_add_test(tc, who_waits_gets_it_from_a_release_by_value);

@@ -164,6 +164,7 @@ static void collect_reply(struct engine_fixture *e, const struct effect_reply *r
                         .kind = r->kind,
                         .value = r->value,
                         .grant = r->grant,
+                        .token = r->token,
                         .error = r->error };
     copy_text(s->text, sizeof(s->text), r->text);
     if (r->kind == REPLY_INFO) {

@@ -34,6 +34,7 @@ struct said {
     enum reply_kind kind;
     int64_t value;
     uint64_t grant;
+    uint64_t token; /* of a RENEW that tells it */
     enum lock_error error;
     struct lock_info info; /* INFO: its numbers; what it points to is gone */
     char text[512];        /* of an error; INFO: the fair queue */

@@ -155,7 +155,12 @@ bool client_may_see(const struct client *client, struct span name)
     return permissions_may_name(&client->user->terms, name, PERM_READ);
 }
 
+bool client_overrides(const struct cmd *c, const struct client *client)
+{
+    return permissions_may_run(&client->user->terms, c->users.force);
+}
+
 bool ctx_overrides(const struct command_ctx *ctx)
 {
-    return permissions_may_run(&ctx->client->user->terms, ctx->cmd->users.force);
+    return client_overrides(ctx->cmd, ctx->client);
 }

@@ -73,6 +73,7 @@ void acl_check_denied(struct command_ctx *ctx, enum denial_reason reason,
 bool client_may_see(const struct client *client, struct span name);
 /* Whether the user may release and renew the holds of other users. Everybody with the
  * right to FORCEUNLOCK may. */
+bool client_overrides(const struct cmd *c, const struct client *client);
 bool ctx_overrides(const struct command_ctx *ctx);
 
 #endif

@@ -12,6 +12,9 @@ enum {
     ORIGIN_DIGITS = 16,
 };
 
+/* How a pattern begins that fits whoever set the value. */
+#define VALUE_ANY_ORIGIN "*:"
+
 /* Appends the value with all bytes escaped that are no printable ASCII, or mean
  * something in a pattern: `%` and two hex digits. At most 3 bytes for each. */
 void value_escape(struct buf *out, struct span value);

@@ -1,6 +1,7 @@
 /* LOCK, UNLOCK, RENEW, CANCEL, FORCEUNLOCK, MLOCK: from arguments to requests of the
  * engine. */
 #include "cmd/handlers.h"
+#include "cmd/library/value_text.h"
 #include "cmd/observe/log_identity.h"
 #include "cmd/pipeline.h"
 
@@ -95,6 +96,7 @@ static void run_on_hold(struct command_ctx *ctx, const struct lock_syntax *synta
                         hold_fn *fn)
 {
     struct lock_args args;
+    struct buf value = { 0 };
     struct hold_req req;
 
     if (!ctx_lock_args(ctx, syntax, &args)) {
@@ -104,19 +106,26 @@ static void run_on_hold(struct command_ctx *ctx, const struct lock_syntax *synta
         log_force(ctx, &args);
     }
     ctx->subject = subject_of(&args);
+    if (args.value.len != 0) {
+        buf_add_str(&value, VALUE_ANY_ORIGIN);
+        value_escape(&value, args.value);
+    }
     req = (struct hold_req){
         .from = fn == engine_unlock ? ctx_wait_pipelined(ctx) : ctx_wait(ctx),
         .kind = args.kind,
         .name = args.name,
         .owner = args.owner,
         .id = args.id,
+        .value = buf_span(&value),
         .token = args.token,
+        .tells_token = args.value.len != 0,
         .lease_ms = args.lease_ms,
         .any = (args.has & OPT_ANY) != 0,
         .user = ctx->client->user->id,
         .overrides = ctx_overrides(ctx),
     };
     fn(ctx->cmd->env.engine, &req);
+    buf_reset(&value);
 }
 
 void cmd_unlock(struct command_ctx *ctx)

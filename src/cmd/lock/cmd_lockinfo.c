@@ -1,6 +1,7 @@
 /* LOCKINFO, LOCKS, WAITERS: commands that look at locks. */
 #include "cmd/handlers.h"
 
+#include "engine/value_hold.h"
 #include "util/glob.h"
 
 #include <inttypes.h>
@@ -59,7 +60,15 @@ static void write_known(struct buf *out, int proto, const struct info_hold *hold
     resp_bulk_str(out, hold->fixed ? "fixed" : "watchdog");
 }
 
-void lockinfo_write(struct buf *out, int proto, const struct lock_info *info)
+static bool is_of_library(const struct info_hold *hold)
+{
+    struct span origin, value;
+
+    return value_field_split(hold->owner, &origin, &value);
+}
+
+void lockinfo_write(struct buf *out, int proto, const struct lock_info *info,
+                    bool tells_all)
 {
     static const char *const STATES[] = {
         [LOCK_STATE_FREE] = "free",
@@ -88,7 +97,7 @@ void lockinfo_write(struct buf *out, int proto, const struct lock_info *info)
         resp_bulk_str(out, "count");
         resp_int(out, hold->count);
         resp_bulk_str(out, "token");
-        write_id(out, proto, hold->token);
+        write_id(out, proto, tells_all || !is_of_library(hold) ? hold->token : 0);
         resp_bulk_str(out, "client");
         write_id(out, proto, hold->client);
         write_known(out, proto, hold);

@@ -1,6 +1,8 @@
 #include "cmd/lock/lock_args.h"
 
 #include "cmd/cmd.h"
+#include "cmd/library/value_text.h"
+#include "cmd/lock/lock_name.h"
 #include "latchd/protocol.h"
 #include "util/parse.h"
 
@@ -23,7 +25,7 @@ const struct lock_syntax SYNTAX_UNLOCK = {
 };
 const struct lock_syntax SYNTAX_RENEW = { "RENEW",
                                           OPT_READ | OPT_WRITE | OPT_TOKEN | OPT_OWNER |
-                                              OPT_ID | OPT_LEASE,
+                                              OPT_ID | OPT_VALUE | OPT_LEASE,
                                           RULE_NAME };
 const struct lock_syntax SYNTAX_CANCEL = { "CANCEL", OPT_OWNER | OPT_ID,
                                            RULE_NAME | RULE_ONE_OF };
@@ -143,6 +145,15 @@ static bool read_token(struct parse *p, struct span text)
     return true;
 }
 
+static bool read_value(struct parse *p, struct span text)
+{
+    if (text.len < 1 || text.len > VALUE_MAX) {
+        return reject_args(p, "VALUE must be 1..%d bytes", VALUE_MAX);
+    }
+    p->args->value = text;
+    return true;
+}
+
 static bool read_cursor(struct parse *p, struct span text)
 {
     if (!parse_u64(text, UINT64_MAX, &p->args->cursor)) {
@@ -190,7 +201,7 @@ static const struct {
     { "KEEP", OPT_KEEP, read_keep },    { "GRACE", OPT_GRACE, read_grace },
     { "ANY", OPT_ANY, NULL },           { "CURSOR", OPT_CURSOR, read_cursor },
     { "MATCH", OPT_MATCH, read_match }, { "COUNT", OPT_COUNT, read_count },
-    { "TOP", OPT_TOP, read_top },
+    { "TOP", OPT_TOP, read_top },       { "VALUE", OPT_VALUE, read_value },
 };
 
 enum { OPTION_COUNT = sizeof(OPTIONS) / sizeof(OPTIONS[0]) };
@@ -254,36 +265,6 @@ static bool read_option(struct parse *p, const struct span *argv, size_t argc,
     return OPTIONS[i].read(p, argv[at + 1]);
 }
 
-/* No brace, or one pair with something between: else the keys beside the lock would not
- * be in its slot. */
-static bool has_one_tag_at_most(struct span name)
-{
-    const char *open = memchr(name.ptr, '{', name.len);
-    const char *close = memchr(name.ptr, '}', name.len);
-    const char *end = name.ptr + name.len;
-
-    if (open == NULL || close == NULL) {
-        return open == close;
-    }
-    return close > open + 1 &&
-           memchr(open + 1, '{', (size_t)(end - open - 1)) == NULL &&
-           memchr(close + 1, '}', (size_t)(end - close - 1)) == NULL;
-}
-
-/* Whether a name is `{N}:<owner>:rwlock_timeout:<i>`, the key of a read hold of the
- * lock N: READ locks of N would overwrite it. */
-static bool is_read_hold_key(struct span name)
-{
-    const struct span middle = SPAN(LATCHD_RESERVED_NAME_MIDDLE);
-    size_t end = name.len;
-
-    while (end > 0 && name.ptr[end - 1] >= '0' && name.ptr[end - 1] <= '9') {
-        end--;
-    }
-    return end < name.len && end >= middle.len &&
-           span_eq(span_of(name.ptr + end - middle.len, middle.len), middle);
-}
-
 /* Reads a name; `number` is its place among several, 0 for a single one. */
 static bool read_name(struct parse *p, struct span name, size_t number)
 {
@@ -303,14 +284,14 @@ static bool read_name(struct parse *p, struct span name, size_t number)
                            "' or '" LATCHD_RESERVED_NAME_2 "'",
                            which);
     }
-    if ((p->syntax->rules & RULE_TAKES) != 0 && is_read_hold_key(name)) {
+    if ((p->syntax->rules & RULE_TAKES) != 0 && lock_name_is_of_readers(name)) {
         return reject_args(
             p,
             "%s is reserved: with '" LATCHD_RESERVED_NAME_MIDDLE
             "' and a number at its end it is a key of another lock's readers",
             which);
     }
-    if (p->limits->one_tag && !has_one_tag_at_most(name)) {
+    if (p->limits->one_tag && !lock_name_has_one_tag(name)) {
         return reject_args(p, "%s must have no brace, or one {tag}, in a Redis Cluster",
                            which);
     }
@@ -401,6 +382,9 @@ static bool check_together(struct parse *p)
     }
     if ((has & OPT_TOP) != 0 && has != OPT_TOP) {
         return reject_args(p, "TOP goes alone");
+    }
+    if ((has & OPT_VALUE) != 0 && (has & ~(unsigned)OPT_LEASE) != OPT_VALUE) {
+        return reject_args(p, "VALUE goes with LEASE only");
     }
     if ((has & OPT_KEEP) != 0 && (has & OPT_ID) == 0) {
         return reject_args(p, "KEEP needs ID");

@@ -40,6 +40,7 @@ enum lock_option {
     OPT_MATCH = 1 << 12,
     OPT_COUNT = 1 << 13,
     OPT_TOP = 1 << 14,
+    OPT_VALUE = 1 << 15,
 
     OPT_KINDS = OPT_FAIR | OPT_READ | OPT_WRITE,
 };
@@ -71,6 +72,7 @@ struct lock_args {
     size_t name_count;
     struct span owner;
     struct span id;
+    struct span value;
     struct span match;
     uint64_t wait_ms;
     uint64_t lease_ms;

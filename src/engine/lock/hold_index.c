@@ -183,6 +183,11 @@ struct hold *lock_held_by(const struct lock *lock, struct span owner,
     return kind == KIND_WRITE ? NULL : lock_hold_of(lock, owner);
 }
 
+bool hold_is_of_value(const struct hold *hold)
+{
+    return span_starts(hold_field(hold), SPAN(VALUE_FIELD_PREFIX));
+}
+
 struct hold *lock_value_hold(const struct lock *lock, struct span pattern)
 {
     struct hold *h = lock_hold(lock); /* a plain lock has no other */

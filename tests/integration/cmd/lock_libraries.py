@@ -256,6 +256,26 @@ def what_names_no_value_acts_on_locks_of_the_same_user(stand):
     equal(client(stand).delete("job", "joes"), 2)  # an operator
 
 
+def the_fencing_token_is_for_who_names_the_value(stand):
+    r = client(stand)
+
+    def renew(who, value):
+        return who.execute_command("RENEW", "job", "VALUE", value, "LEASE", 30000)
+
+    with r.lock("job", timeout=10) as lock:
+        token = renew(r, lock.local.token)
+        equal(10000 < r.pttl("job") <= 30000, True)
+        equal(r.execute_command("RENEW", "job", "TOKEN", token, "LEASE", 40000) > 30000, True)
+        raises(ResponseError, lambda: renew(r, "another"), "NOTHELD")
+        raises(ResponseError, lambda: renew(r, ""), "VALUE must be 1..512 bytes")
+        raises(ResponseError, lambda: renew(r, "v" * 513), "VALUE must be 1..512 bytes")
+    with r.lock("job", timeout=10) as lock:
+        equal(renew(r, lock.local.token) > token, True)
+    r.set("job", bytes(range(256)), nx=True, px=60000)
+    equal(renew(r, bytes(range(256))) > token, True)
+    r.delete("job")
+
+
 def libraries_can_be_turned_off(stand):
     r = client(stand)
     r.config_set("lock-libraries", "no")
@@ -293,6 +313,7 @@ CASES = [
     a_transaction_takes_and_releases_by_a_script_or_with_others,
     commands_in_a_pipeline_are_answered_in_order,
     what_names_no_value_acts_on_locks_of_the_same_user,
+    the_fencing_token_is_for_who_names_the_value,
     libraries_can_be_turned_off,
     a_known_script_is_there_after_a_restart_and_so_is_the_lock,
 ]

@@ -175,6 +175,37 @@ START_TEST(lockinfo_tells_kinds_and_the_queue)
                      "$3\r\nbob\r\n$6\r\nuuid:1\r\n");
 }
 
+START_TEST(who_names_the_value_is_told_the_token)
+{
+    struct effect_reply reply = { .kind = REPLY_INT, .value = 500, .token = 77 };
+
+    (void)fake_run(me, "RENEW job VALUE v LEASE 500");
+    ck_assert_str_eq(fake.asked, "renew");
+    ck_assert(fake.hold.tells_token);
+    ck_assert_uint_eq(fake.hold.lease_ms, 500);
+    expect_text(fake_hear(me, fake.hold.from, reply), ":77\r\n");
+    (void)fake_run(me, "RENEW job TOKEN 77 LEASE 500");
+    ck_assert(!fake.hold.tells_token);
+    expect_text(fake_hear(me, fake.hold.from, INT(500)), ":500\r\n");
+}
+
+START_TEST(a_token_of_a_lock_library_is_shown_to_operators, 4)
+{
+    struct info_hold hold = { .owner = _i < 2 ? SPAN("latchd:value:0123:7:aa:v")
+                                              : SPAN("ann"),
+                              .token = 77 };
+    struct lock_info info = { .name = SPAN("job"), .holds = &hold, .hold_count = 1 };
+    struct effect_reply reply = { .kind = REPLY_INFO, .info = &info };
+    struct conn *joe = fake_open(1);
+    struct conn *who = _i % 2 == 0 ? me : joe;
+
+    (void)fake_run(me, "ACL SETUSER joe on >pw ~* +@all -@admin");
+    expect_text(fake_run(joe, "AUTH joe pw"), "+OK\r\n");
+    (void)fake_run(who, "LOCKINFO job");
+    ck_assert(has(fake_hear(who, fake.hold.from, reply),
+                  _i == 1 ? "token\r\n$-1\r\n" : "token\r\n:77\r\n"));
+}
+
 START_TEST(many_tokens_are_an_array_and_one_grant)
 {
     const uint64_t tokens[] = { 3, 9007199254740992 };

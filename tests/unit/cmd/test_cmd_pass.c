@@ -176,6 +176,21 @@ START_TEST(a_lease_that_was_told_late_is_shorter, 2)
     }
 }
 
+START_TEST(a_token_that_was_told_late_is_told_while_its_lease_lasts, 2)
+{
+    struct call_ref own = passes("RENEW a VALUE v", "renew");
+    struct effect_reply reply = INT(30000);
+
+    reply.token = 77;
+    expect_text(answers(own, reply), "");
+    fake.now_ms = _i == 0 ? 5000 : 32000;
+    if (_i == 0) {
+        expect_text(answers(ahead, NIL), "$-1\r\n:77\r\n");
+    } else {
+        ck_assert(starts(answers(ahead, NIL), "$-1\r\n-BACKEND "));
+    }
+}
+
 START_TEST(a_lock_with_an_id_stands_in_its_queue)
 {
     struct call_ref second = passes("LOCK job WAIT 4000 ID " TWO, "lock");

@@ -122,6 +122,40 @@ START_TEST(renew_by_value_attaches_it_with_that_lease)
     }
 }
 
+START_TEST(renew_tells_the_token_if_it_is_asked_for_that, 2)
+{
+    struct op_result r = { .status = OP_OK, .token = _i == 0 ? 100 : 0, .ttl_ms = 700 };
+    struct said told;
+
+    fixture_renew(
+        &e, 1, "job",
+        (struct hold_req){ VALUE("*:v"), .lease_ms = 700, .tells_token = true });
+    r.owner = SPAN("latchd:value:fedcba9876543210:7:me:v");
+    fixture_take_op(&e, OP_ATTACH, &op);
+    fixture_answer(&e, &op, r);
+    told = fixture_hears(&e, 1, _i == 0 ? REPLY_INT : REPLY_NULL);
+    if (_i == 0) {
+        ck_assert_uint_eq(told.token, 100);
+        ck_assert_int_eq(told.value, 700);
+    }
+}
+
+START_TEST(by_its_token_a_hold_that_is_known_here_is_found_by_its_field)
+{
+    struct op_result r = { .status = OP_OK, .token = 100, .ttl_ms = 700 };
+    char field[160];
+
+    take(1, (struct lock_req){ TRY, VALUE("me:v") }, 100);
+    (void)snprintf(field, sizeof(field), "%s", op.field);
+    fixture_renew(&e, 2, "job", (struct hold_req){ .token = 100, .lease_ms = 700 });
+    fixture_take_op(&e, OP_ATTACH, &op);
+    ck_assert_int_eq(op.op.attach.target.kind, TARGET_FIELD);
+    ck_assert_str_eq(op.target_field, field);
+    r.owner = span_str(field);
+    fixture_answer(&e, &op, r);
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_INT).value, 700);
+}
+
 START_TEST(a_value_of_another_user_is_refused)
 {
     struct lock_req req = { TRY, VALUE("me:v"), .user = 1 };
