@@ -120,6 +120,7 @@ END_TEST
 
 #define RELEASE "c3f8721cbb97f72bc19e972846bd7aaf91901658" /* of redis-py's Lock */
 #define EXTEND "a4e8783852e6b949f9ef3a97212805108459a890"
+#define OBTAIN "80a1b5f2cfccec3b7119ba7721d2127682b691a7" /* of redislock */
 
 START_TEST(a_known_script_is_what_it_does_to_a_lock)
 {
@@ -151,6 +152,22 @@ START_TEST(a_script_that_depends_on_more_asks_for_it_first)
     ck_assert_str_eq(fake_output(me), ":1\r\n");
     (void)fake_run(me, "EVALSHA " EXTEND " 1 job w 1000 0"); /* another's */
     ck_assert_str_eq(fake_hear(me, fake.hold.from, told), ":0\r\n");
+}
+END_TEST
+
+/* Between the look and what was done in vain, whoever held the name has released it. */
+START_TEST(a_lock_that_was_not_taken_is_refused_though_it_is_free_by_now)
+{
+    struct lock_info info = { .ttl_ms = -2 };
+    struct effect_reply told = { .kind = REPLY_INFO, .info = &info };
+
+    (void)fake_run(me, "EVALSHA " OBTAIN " 1 job v 1 1000");
+    ck_assert_str_eq(fake.asked, "lock");
+    fake_answer(REPLY_NULL, 0, 0);
+    ck_assert_str_eq(fake.asked, "renew");
+    fake_answer(REPLY_ERROR, 0, 0); /* not held */
+    ck_assert_str_eq(fake.asked, "lockinfo");
+    ck_assert_str_eq(fake_hear(me, fake.hold.from, told), NULL_2);
 }
 END_TEST
 
@@ -294,6 +311,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(tc, what_is_no_lock_never_reaches_the_engine, 0, REFUSED_COUNT);
     tcase_add_test(tc, a_known_script_is_what_it_does_to_a_lock);
     tcase_add_test(tc, a_script_that_depends_on_more_asks_for_it_first);
+    tcase_add_test(tc, a_lock_that_was_not_taken_is_refused_though_it_is_free_by_now);
     tcase_add_test(tc, scripts_and_their_keys_are_checked);
     tcase_add_test(tc, queries_tell_what_a_library_expects);
     tcase_add_test(tc, several_keys_are_deleted_one_after_the_other);
