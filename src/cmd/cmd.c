@@ -3,6 +3,7 @@
 #include "cmd/observe/log_identity.h"
 
 #include "cmd/deferred_command.h"
+#include "cmd/library/pollers.h"
 #include "cmd/pipeline.h"
 #include "lockscript/lock_script_cache.h"
 #include "util/alloc.h"
@@ -25,6 +26,7 @@ struct cmd *cmd_new(const struct cmd_env *env, const struct cmd_limits *limits)
     slowlog_init(&c->slow);
     slowlog_init(&c->waits);
     c->latency = xcalloc(1, sizeof(*c->latency));
+    c->pollers = pollers_new();
     c->started_ms = env->now_ms(env->ctx);
     return c;
 }
@@ -41,6 +43,7 @@ void cmd_free(struct cmd *c)
     slowlog_fini(&c->waits);
     free(c->latency);
     lock_script_cache_free(c->scripts);
+    pollers_free(c->pollers);
     buf_reset(&c->scratch);
     free(c);
 }
@@ -188,6 +191,7 @@ static void run_request(struct cmd *c, struct conn *conn, const struct span *arg
     ctx.proto = client->proto;
     ctx.out = &c->scratch;
     ctx.muted = client_muted(client);
+    library_end_park(c, client);
     if ((client->pipeline != NULL || client->call != 0) && !pipeline_begin(&ctx)) {
         return;
     }

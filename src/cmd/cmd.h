@@ -30,6 +30,8 @@ struct cmd_limits {
     uint64_t latency_ms;  /* what takes this long is recorded for LATENCY; 0: off */
     bool lock_libraries;  /* SET NX and the like are served */
     uint64_t endless_lease_ms; /* lease of a lock that was taken without an end */
+    uint64_t
+        library_park_ms; /* how long a library that polls may wait; 0: it may not */
 };
 
 typedef void config_pair_fn(void *arg, const char *key, const char *value);

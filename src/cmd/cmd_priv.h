@@ -48,6 +48,7 @@ struct cmd {
     struct slowlog waits; /* long waits, for SLOWLOG WAITS */
     struct latency *latency;
     struct lock_script_cache *scripts; /* of lock libraries; NULL: none came yet */
+    struct pollers *pollers;           /* lock libraries that ask again and again */
     struct rates rates;
     uint64_t top_cursor;      /* where the next LOCKS TOP begins */
     uint64_t protect_said_ms; /* last log line about a refusal; 0: none yet */

@@ -130,6 +130,9 @@ void emit_wait_end(struct engine *eng, const struct waiter *w, enum wait_end end
 {
     uint64_t waited = eng->now - w->began;
 
+    if (w->polls && end != WAIT_GRANTED) {
+        return; /* the client asks again, most likely */
+    }
     if (eng->cfg.long_wait_ms == 0 || waited < eng->cfg.long_wait_ms) {
         return;
     }

@@ -102,6 +102,9 @@ struct lock_req {
     struct span owner;
     struct span id;
     struct span value; /* of a value hold, see value_hold.h; empty: none is asked for */
+    /* When a client that polls asked first: its place in the queue is from then, and
+     * its wait goes on when this one ends. 0: the client does not poll. */
+    uint64_t polls_since;
     uint64_t wait_ms;
     uint64_t lease_ms;
     uint64_t keep_ms;
@@ -192,6 +195,10 @@ enum grant_state engine_grant_state(const struct engine *eng, uint64_t conn,
 
 /* Whether the connection holds or waits, and so must not be closed as idle. */
 bool engine_conn_busy(const struct engine *eng, uint64_t conn);
+
+/* Ends the wait of that LOCK now, as if its time were over. Does nothing if none waits.
+ */
+void engine_end_wait(struct engine *eng, struct call_ref from);
 
 /* CLIENT UNBLOCK: ends the wait of that connection. False: none waits. */
 bool engine_unblock(struct engine *eng, uint64_t conn, bool with_error);

@@ -26,8 +26,9 @@ enum {
     RELEASE_TRIES_MAX = 1000,
     /* renewals that a tombstone outlives: one may get no answer */
     ENDED_RENEWALS = 2,
-    OVER_MAX = 262144,     /* finished requests that are remembered */
-    SESSION_LOST_MAX = 64, /* lost names that are remembered for each connection */
+    OVER_MAX = 262144,       /* finished requests that are remembered */
+    POLLER_PASSES_MAX = 128, /* waiters that one that polls passes when it comes back */
+    SESSION_LOST_MAX = 64,   /* lost names that are remembered for each connection */
     /* how much longer Redis keeps a hold in grace than this daemon */
     GRACE_SLACK_MS = 1000,
 };

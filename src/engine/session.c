@@ -182,6 +182,26 @@ bool engine_conn_busy(const struct engine *eng, uint64_t conn)
                           list_empty(&s->pending_requests) && list_empty(&s->mlocks));
 }
 
+void engine_end_wait(struct engine *eng, struct call_ref from)
+{
+    struct session *s = session_find(eng, from.conn);
+    struct list *it, *tmp;
+
+    if (s == NULL) {
+        return;
+    }
+    LIST_FOREACH_SAFE(it, tmp, &s->waiters)
+    {
+        struct waiter *w = container_of(it, struct waiter, in_session);
+
+        if (w->call.call == from.call) {
+            waiter_expire(eng, w);
+            break;
+        }
+    }
+    engine_settle(eng);
+}
+
 bool engine_unblock(struct engine *eng, uint64_t conn, bool with_error)
 {
     struct session *s = session_find(eng, conn);

@@ -185,6 +185,7 @@ struct lock_req lock_req_of(const struct sim_conn *c)
         .id = rtext_span(&ask->id),
         .value = rtext_span(&ask->value),
         .wait_ms = ask->wait_ms,
+        .polls_since = ask->polls_for_ms == 0 ? 0 : c->asked_ms - ask->polls_for_ms,
         .lease_ms = ask->lease_ms,
         .keep_ms = ask->keep_ms,
         .grace_ms = ask->grace_ms,

@@ -31,7 +31,8 @@ struct ask {
     enum ask_kind kind;
     enum lock_kind lock_kind; /* UNLOCK, RENEW: PLAIN says nothing */
     struct rtext name, owner, id;
-    struct rtext value; /* LOCK: takes a value hold; UNLOCK, RENEW: names it */
+    struct rtext value;    /* LOCK: takes a value hold; UNLOCK, RENEW: names it */
+    uint64_t polls_for_ms; /* of a client that polls: how long ago it asked first */
     struct rtext names[ASK_NAMES_MAX]; /* MLOCK; `name` is the first */
     size_t name_count;
     uint64_t token, wait_ms, lease_ms, keep_ms, grace_ms;

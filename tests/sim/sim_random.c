@@ -75,6 +75,7 @@ static struct ask some_lock(struct sim *s)
         dice_chance(&s->dice, 200)) {
         a.value =
             rtext_printf(ASK_ORIGIN "value-%c", 'a' + (int)dice_below(&s->dice, 2));
+        a.polls_for_ms = dice_chance(&s->dice, 500) ? dice_below(&s->dice, 3000) : 0;
     }
     if (s->profile.leases && dice_chance(&s->dice, 350)) {
         a.has |= LOCK_HAS_LEASE;

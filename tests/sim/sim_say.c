@@ -58,6 +58,9 @@ const char *ask_text(const struct ask *ask)
     if (ask->value.len > 0) {
         ADD(" VALUE %s", ask->value.s + strlen(ASK_ORIGIN));
     }
+    if (ask->polls_for_ms != 0) {
+        ADD(" POLLS %" PRIu64, ask->polls_for_ms);
+    }
     if (ask->token != 0) {
         ADD(" TOKEN %" PRIu64, ask->token);
     }
@@ -113,6 +116,8 @@ static void option(struct ask *ask, const char *w, char **rest)
         ask->id = rtext_of(span_str(word(rest)));
     } else if (strcmp(w, "VALUE") == 0) {
         ask->value = rtext_printf(ASK_ORIGIN "%s", word(rest));
+    } else if (strcmp(w, "POLLS") == 0) {
+        ask->polls_for_ms = number(rest);
     } else if (strcmp(w, "TOKEN") == 0) {
         ask->token = number(rest);
     } else if (strcmp(w, "ANY") == 0) {

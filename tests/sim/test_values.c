@@ -146,6 +146,47 @@ START_TEST(who_waits_gets_it_from_a_release_by_value)
 }
 END_TEST
 
+START_TEST(who_polls_stands_before_who_came_after_it_had_asked_first)
+{
+    size_t poller = sim_connect(s, 0);
+
+    take(a, "v");
+    sim_run(s, 1000);
+    sim_say(s, other, "LOCK job WAIT 60000");
+    sim_run(s, 10);
+    sim_say(s, poller, "LOCK job WAIT 80 LEASE 10000 VALUE w POLLS 900");
+    sim_run(s, 10);
+    sim_say(s, a, "UNLOCK job VALUE v");
+    sim_run(s, 10);
+    heard(s, poller, "token");
+    sim_say(s, poller, "UNLOCK job VALUE w");
+    sim_run(s, 10);
+    heard(s, other, "token");
+    scenario_end(s);
+}
+END_TEST
+
+/* Nothing is kept for a poller while it is away, and its client may leave at any time.
+ */
+START_TEST(a_poller_that_is_gone_holds_nobody_up)
+{
+    size_t poller = sim_connect(s, 0);
+
+    take(a, "v");
+    sim_say(s, other, "LOCK job WAIT 60000");
+    sim_say(s, poller, "LOCK job WAIT 80 LEASE 10000 VALUE w POLLS 900");
+    sim_run(s, 200);
+    heard(s, poller, "nil");
+    sim_say(s, poller, "LOCK job WAIT 80 LEASE 10000 VALUE w POLLS 1100");
+    sim_run(s, 10);
+    sim_say(s, a, "UNLOCK job VALUE v");
+    sim_close(s, poller); /* the lock is on its way */
+    sim_run(s, 30);
+    heard(s, other, "token");
+    scenario_end(s);
+}
+END_TEST
+
 START_TEST(its_end_comes_by_itself_although_its_client_has_gone)
 {
     take(a, "v");
@@ -175,6 +216,8 @@ Suite *test_suite(void)
     tcase_add_test(
         tc, a_release_that_is_sent_again_does_not_end_the_next_hold_of_that_value);
     tcase_add_test(tc, who_waits_gets_it_from_a_release_by_value);
+    tcase_add_test(tc, who_polls_stands_before_who_came_after_it_had_asked_first);
+    tcase_add_test(tc, a_poller_that_is_gone_holds_nobody_up);
     tcase_add_test(tc, its_end_comes_by_itself_although_its_client_has_gone);
     return suite;
 }

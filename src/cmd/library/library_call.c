@@ -136,11 +136,6 @@ static int64_t lease_of(const struct cmd *c, const struct lock_call *call)
     return call->end_ms;
 }
 
-static bool takes_lock(const struct lock_call *call)
-{
-    return call->kind == LOCK_CALL_ACQUIRE || call->kind == LOCK_CALL_ACQUIRE_OR_EXTEND;
-}
-
 static bool only_looks(const struct lock_call *call)
 {
     return call->kind == LOCK_CALL_GET_VALUE || call->kind == LOCK_CALL_GET_TTL ||
@@ -157,7 +152,7 @@ static enum library_phase first_phase(const struct library_call *lib)
     if (only_looks(call)) {
         return LIBRARY_LOOKS;
     }
-    if (takes_lock(call)) {
+    if (library_takes(call)) {
         return LIBRARY_TAKES;
     }
     if ((lib->key_count > 1 && call->scope == LOCK_CALL_ALL_OR_NONE) ||
@@ -205,6 +200,8 @@ static void ask_to_take(struct cmd *c, struct library_call *lib)
         .name = lib->keys[0],
         .value = buf_span(&lib->value),
         .has = LOCK_HAS_WAIT | LOCK_HAS_LEASE,
+        .wait_ms = lib->park_ms,
+        .polls_since = lib->park_ms > 0 ? lib->asks_since_ms : 0,
         .lease_ms = (uint64_t)lib->lease_ms,
         .user = lib->user,
     };
@@ -294,7 +291,7 @@ static bool check_value(struct command_ctx *ctx, const struct lock_call *call)
                   VALUE_MAX);
         return false;
     }
-    if (takes_lock(call) &&
+    if (library_takes(call) &&
         span_starts(call->value, SPAN(LATCHD_RESERVED_OWNER_PREFIX))) {
         ctx_error(ctx, LATCHD_ERR, "the value of a lock must not begin with '%s'",
                   LATCHD_RESERVED_OWNER_PREFIX);
@@ -339,7 +336,7 @@ void library_begin(struct command_ctx *ctx, const struct lock_call *call)
         library_call_free(lib);
         return;
     }
-    if (takes_lock(call) && lib->lease_ms <= 0) {
+    if (library_takes(call) && lib->lease_ms <= 0) {
         /* Redis would say OK, and keep nothing: nobody is told of such a lock. */
         struct effect_reply in_vain = { .kind = REPLY_NULL };
 
@@ -349,6 +346,7 @@ void library_begin(struct command_ctx *ctx, const struct lock_call *call)
         return;
     }
     make_texts(lib, ctx);
+    library_choose_park(ctx, lib);
     begin_call(ctx, lib);
 }
 

@@ -9,6 +9,11 @@
  *   LOOKS ----> EXTENDS, RELEASES   several keys that are all or none; time is added
  *   COMPARES ----> EXTENDS, RELEASES   in a transaction that watches
  *
+ * Who was told a moment ago that somebody else has the key, and asks again, is parked:
+ * its LOCK waits, for a short time, and takes its place in the queue by when the asker
+ * came first (pollers.h). Nothing may be behind a command that is parked: the next one
+ * on the connection ends its wait.
+ *
  * The client or the step of its pipeline owns the library_call until it is answered. */
 #ifndef LATCHD_CMD_LIBRARY_LIBRARY_CALL_H
 #define LATCHD_CMD_LIBRARY_LIBRARY_CALL_H
@@ -20,6 +25,7 @@
 
 #include <stdbool.h>
 
+struct client;
 struct cmd;
 struct command_ctx;
 struct library_call;
@@ -29,6 +35,10 @@ void library_begin(struct command_ctx *ctx, const struct lock_call *call);
 /* WATCH: the same for remembering who holds the keys. */
 void library_begin_watch(struct command_ctx *ctx, const struct span *keys,
                          size_t key_count);
+/* Whether the call waits for longer than Redis needs. Accepts NULL. */
+bool library_is_parked(const struct library_call *lib);
+/* Ends the wait of a call that is parked, if the client has one. */
+void library_end_park(struct cmd *c, const struct client *client);
 /* Takes the engine's answer to the last request. True: another request was made, under
  * the same number. */
 bool library_goes_on(struct cmd *c, struct library_call *lib,

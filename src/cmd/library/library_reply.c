@@ -91,6 +91,11 @@ static bool ends_with(struct library_call *lib, enum lock_call_state state)
 static bool on_taken(struct cmd *c, struct library_call *lib,
                      const struct effect_reply *reply)
 {
+    bool may_be_mine = lib->call.kind == LOCK_CALL_ACQUIRE_OR_EXTEND;
+
+    if (is_done(reply) || !may_be_mine) {
+        library_note_poller(c, lib, is_done(reply));
+    }
     if (is_done(reply)) {
         lib->done = lib->key_count;
         lib->ttl_ms = lib->lease_ms;
@@ -98,7 +103,7 @@ static bool on_taken(struct cmd *c, struct library_call *lib,
         buf_add_span(&lib->held, lib->call.value);
         return ends_with(lib, LOCK_KEY_FREE);
     }
-    if (lib->call.kind == LOCK_CALL_ACQUIRE_OR_EXTEND) {
+    if (may_be_mine) {
         return goes_to(c, lib, LIBRARY_EXTENDS, 0);
     }
     if (must_look(lib, LOCK_KEY_MINE)) {
@@ -156,6 +161,9 @@ static bool on_acted(struct cmd *c, struct library_call *lib,
 {
     bool each = lib->call.scope == LOCK_CALL_EACH_KEY;
 
+    if (lib->call.kind == LOCK_CALL_ACQUIRE_OR_EXTEND) {
+        library_note_poller(c, lib, is_done(reply));
+    }
     if (lib->watch != NULL && !is_done(reply)) {
         return ends_changed(lib);
     }

@@ -31,6 +31,8 @@ struct library_call {
     struct watch *watch; /* the connection's, of WATCH and of its EXEC; or NULL */
     bool looked;         /* all keys were looked at, and may be acted on */
     int64_t lease_ms;
+    uint64_t park_ms;           /* how long the asker may wait; 0: it may not */
+    uint64_t asks_since_ms;     /* when the asker asked first */
     struct buf value;           /* `<origin>:<value>` */
     struct buf pattern;         /* that finds it */
     size_t key;                 /* the key under way */
@@ -51,6 +53,15 @@ const struct watched_key *library_watched(const struct library_call *lib);
  */
 const struct watched_key *library_next_compared(const struct library_call *lib,
                                                 size_t at);
+static inline bool library_takes(const struct lock_call *call)
+{
+    return call->kind == LOCK_CALL_ACQUIRE || call->kind == LOCK_CALL_ACQUIRE_OR_EXTEND;
+}
+
+/* Decides whether the asker, if it polls, waits for the lock, and for how long. */
+void library_choose_park(const struct command_ctx *ctx, struct library_call *lib);
+/* The asker has the key, or was told that another has it. */
+void library_note_poller(struct cmd *c, const struct library_call *lib, bool taken);
 /* Makes the request of the phase. */
 void library_ask(struct cmd *c, struct library_call *lib);
 

@@ -2,6 +2,7 @@
 #include "cmd/observe/info.h"
 
 #include "cmd/cmd_priv.h"
+#include "cmd/library/pollers.h"
 #include "util/clock.h"
 
 #include "latchd-config.h"
@@ -189,6 +190,7 @@ void cmd_second(struct cmd *c, uint64_t now_ms)
     struct net_stats net;
 
     net_stats(c->env.net, &net);
+    pollers_expire(c->pollers, now_ms);
     if (now_ms > r->at_ms) {
         r->calls = per_second(calls, r->calls_before, now_ms - r->at_ms);
         r->bytes_in = per_second(net.bytes_in, r->in_before, now_ms - r->at_ms);

@@ -64,6 +64,7 @@ struct config {
     uint64_t max_keep_ms;
     uint64_t lock_libraries;
     uint64_t endless_lease_ms;
+    uint64_t library_park_ms;
     uint64_t max_lease_ms;
     uint64_t max_wait_ms;
     uint64_t max_waiters;

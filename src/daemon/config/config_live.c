@@ -50,6 +50,7 @@ struct cmd_limits config_live_cmd_limits(const struct config *c)
         .latency_ms = c->latency_ms,
         .lock_libraries = c->lock_libraries != 0,
         .endless_lease_ms = c->endless_lease_ms,
+        .library_park_ms = c->library_park_ms,
     };
 }
 

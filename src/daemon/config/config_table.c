@@ -170,6 +170,10 @@ const struct config_key CONFIG_KEYS[] = {
       "SET key value NX and the like." },
     { "endless-lease", KEY_MSEC, FIELD(endless_lease_ms), "24h", MINUTES, 365 * DAYS,
       NULL, KEY_LIVE, LOCKS, "Lease of a lock that SET takes without an end." },
+    { "library-park", KEY_MSEC, FIELD(library_park_ms), "80ms", 0, MINUTES, NULL,
+      KEY_LIVE, LOCKS,
+      "How long a library that asks for a held lock again and again waits in the\n"
+      "queue each time, instead of null at once. 0: not at all." },
     { "protected-mode", KEY_CHOICE, FIELD(protected_mode), "yes", 0, 0, YES_NO,
       KEY_LIVE, SECURITY,
       "yes: clients of other machines are refused as long as the user default has no\n"

@@ -75,6 +75,37 @@ void waiter_set_since(struct engine *eng, struct waiter *w, uint64_t since)
     arm_timer(eng, w);
 }
 
+/* Whether a poller that asked before `w` did may pass it: nothing is under way for `w`
+ * that could be its grant, and no order of Redis's concerns it. */
+static bool may_be_passed(const struct waiter *w, uint64_t since)
+{
+    return w->began > since && w->in_flight == NULL && !w->maybe_granted &&
+           w->spec->lock_kind == KIND_PLAIN;
+}
+
+/* Puts a poller that has come back where it would stand if it had stayed. */
+static void insert_poller(struct engine *eng, struct waiter *w)
+{
+    struct list *queue = &w->lock->activity->queue;
+    struct list *at = queue;
+
+    for (int i = 0; i < POLLER_PASSES_MAX && at->prev != queue; i++) {
+        if (!may_be_passed(container_of(at->prev, struct waiter, in_queue), w->began)) {
+            break;
+        }
+        at = at->prev;
+    }
+    list_insert_before(at, &w->in_queue);
+    at = &eng->waiters;
+    for (int i = 0; i < POLLER_PASSES_MAX && at->prev != &eng->waiters; i++) {
+        if (container_of(at->prev, struct waiter, in_all)->began <= w->began) {
+            break;
+        }
+        at = at->prev;
+    }
+    list_insert_before(at, &w->in_all);
+}
+
 struct waiter *waiter_new(struct engine *eng, struct lock *lock, struct session *s,
                           const struct lock_req *req, struct acquire_spec *spec)
 {
@@ -90,8 +121,15 @@ struct waiter *waiter_new(struct engine *eng, struct lock *lock, struct session 
     if (lock->activity->waiting == 0) {
         last_answer_forget(lock); /* what others heard is none of a new queue's */
     }
-    list_append(&lock_open_activity(eng, lock)->queue, &w->in_queue);
-    list_append(&eng->waiters, &w->in_all);
+    (void)lock_open_activity(eng, lock);
+    if (req->polls_since != 0) {
+        w->polls = true;
+        w->began = req->polls_since;
+        insert_poller(eng, w);
+    } else {
+        list_append(&lock->activity->queue, &w->in_queue);
+        list_append(&eng->waiters, &w->in_all);
+    }
     lock->activity->waiting++;
     lock->activity->writers += spec->lock_kind == KIND_WRITE;
     eng->waiter_count++;
@@ -268,6 +306,14 @@ static bool may_still_be_answered(const struct engine *eng, const struct waiter 
     }
     return !last_answer_decides(eng, w) ||
            (waiter_is_head(w) && (lock->ask || lock->activity->asking != NULL));
+}
+
+void waiter_expire(struct engine *eng, struct waiter *w)
+{
+    if (eng->now < w->deadline) {
+        w->deadline = eng->now;
+        waiter_on_timer(eng, w);
+    }
 }
 
 void waiter_on_timer(struct engine *eng, struct waiter *w)

@@ -37,15 +37,17 @@ struct waiter {
     /* the member of an MLOCK that this waiter waits for, or NULL */
     struct mlock_member *member;
     struct timer timer;
-    /* when the waiter joined the queue; eng->waiters is in this order */
+    /* when the waiter joined the queue, or first asked if it polls; eng->waiters is in
+     * this order, as far as POLLER_PASSES_MAX allows */
     uint64_t began;
     uint64_t since;    /* when the client last sent the LOCK */
     uint64_t deadline; /* UINT64_MAX: none */
     /* the last op that named the waiter's place in the fair queue */
-    uint64_t place_op : 63;
+    uint64_t place_op : 62;
     /* its wait is over, the head's answer decides how; counted in activity->undecided
      */
     bool undecided : 1;
+    bool polls : 1; /* its client asks again: this wait is a part of a longer one */
     uint64_t undone : 54; /* token of its last grant that was undone; 0: none was */
     enum fair_place place : 2;
     bool once : 1;    /* WAIT 0 */
@@ -87,6 +89,8 @@ void waiter_decide(struct engine *eng, struct waiter *w);
 void waiter_detach(struct engine *eng, struct waiter *w);
 /* Takes the waiter off the queue and frees it; undoes what it may have been granted. */
 void waiter_remove(struct engine *eng, struct waiter *w);
+/* Ends the wait as if its time were over. */
+void waiter_expire(struct engine *eng, struct waiter *w);
 void waiter_on_timer(struct engine *eng, struct waiter *w);
 
 #endif

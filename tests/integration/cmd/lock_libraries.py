@@ -4,6 +4,7 @@
 redis-py's own Lock as it is, beside LOCK on the same names, and the commands that other
 libraries send. Prints TAP.
 """
+import contextlib
 import functools
 import os
 import pathlib
@@ -11,6 +12,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import uuid
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from children import die_with_parent, until
@@ -286,6 +288,88 @@ def libraries_can_be_turned_off(stand):
     r.config_set("lock-libraries", "yes")
 
 
+class Poller:
+    """A connection of its own, whose last SET may have no answer yet."""
+
+    def __init__(self, stand):
+        self.connection = redis.Connection(port=stand.port)
+        self.connection.connect()
+        self.value = uuid.uuid4().hex.encode()  # nobody has asked with it before
+
+    def asks(self):
+        self.connection.send_command("SET", "job", self.value, "NX", "PX", 3600000)
+        return self
+
+    def hears(self):
+        return self.connection.read_response()
+
+
+@contextlib.contextmanager
+def parked(stand, count=1, ms=60000):
+    """Pollers that wait in the queue, in this order."""
+    r = client(stand)
+    default = r.config_get("library-park")["library-park"]
+    r.config_set("library-park", ms)
+    holder = r.lock("job", timeout=600)
+    holder.acquire()
+    pollers = [Poller(stand) for _ in range(count)]
+    try:
+        for i, poller in enumerate(pollers):
+            equal(poller.asks().hears(), None)
+            poller.asks()
+            if ms > 1000:
+                until(lambda i=i: len(r.execute_command("WAITERS", "job")) == i + 1,
+                      "it waits")
+        yield holder, pollers
+    finally:
+        for poller in pollers:
+            poller.connection.disconnect()
+        until(lambda: r.delete("job") or r.exists("job") == 0, "it is free")
+        r.config_set("library-park", default)
+
+
+def who_polls_waits_in_the_queue_and_is_answered_at_the_release(stand):
+    with parked(stand, 2) as (holder, (first, second)):
+        holder.release()
+        equal(first.hears(), b"OK")
+        equal(client(stand).get("job"), first.value)
+        client(stand).delete("job")
+        equal(second.hears(), b"OK")
+
+
+def who_asks_once_never_waits(stand):
+    with parked(stand):
+        for _ in range(3):
+            equal(client(stand).lock("job", timeout=600, blocking=False).acquire(), False)
+
+
+def a_wait_ends_by_itself(stand):
+    with parked(stand, ms=20) as (_, (poller,)):
+        equal(poller.hears(), None)
+
+
+def the_next_command_ends_a_wait(stand):
+    with parked(stand) as (_, (poller,)):
+        poller.connection.send_command("PING")
+        equal(poller.hears(), None)
+        equal(poller.hears(), b"PONG")
+
+
+def who_leaves_while_it_waits_holds_nobody_up(stand):
+    with parked(stand, 2) as (holder, (first, second)):
+        first.connection.disconnect()
+        holder.release()
+        equal(second.hears(), b"OK")
+
+
+def a_wait_is_refused_when_latchd_stops(stand):
+    with parked(stand) as (_, (poller,)):
+        stand.daemon.send_signal(signal.SIGTERM)
+        raises(ResponseError, poller.hears, "GOAWAY")
+        equal(stand.daemon.wait(), 0)
+        stand.start_daemon()
+
+
 def a_known_script_is_there_after_a_restart_and_so_is_the_lock(stand):
     lock = client(stand).lock("job", timeout=600)
     lock.acquire()
@@ -314,6 +398,12 @@ CASES = [
     commands_in_a_pipeline_are_answered_in_order,
     what_names_no_value_acts_on_locks_of_the_same_user,
     the_fencing_token_is_for_who_names_the_value,
+    who_polls_waits_in_the_queue_and_is_answered_at_the_release,
+    who_asks_once_never_waits,
+    a_wait_ends_by_itself,
+    the_next_command_ends_a_wait,
+    who_leaves_while_it_waits_holds_nobody_up,
+    a_wait_is_refused_when_latchd_stops,
     libraries_can_be_turned_off,
     a_known_script_is_there_after_a_restart_and_so_is_the_lock,
 ]

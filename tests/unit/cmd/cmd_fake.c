@@ -109,6 +109,12 @@ enum grant_state engine_grant_state(const struct engine *l, uint64_t conn,
     return fake.grant_state;
 }
 
+void engine_end_wait(struct engine *l, struct call_ref from)
+{
+    ck_assert(from.call == fake.lock.from.call);
+    asked("end wait");
+}
+
 bool engine_unblock(struct engine *l, uint64_t conn, bool with_error)
 {
     asked(with_error ? "unblock with error" : "unblock");

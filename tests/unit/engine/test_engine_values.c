@@ -197,3 +197,139 @@ START_TEST(a_grant_that_its_client_did_not_get_is_released_by_its_field)
     ck_assert_int_eq(op.op.release.target.kind, TARGET_FIELD);
     ck_assert(op.op.release.if_keeper);
 }
+
+/* --- clients that poll ----------------------------------------------------------- */
+
+enum { POLL_CALL = 1000000 };
+
+static void poll_lock(uint64_t conn, uint64_t since, uint64_t wait_ms)
+{
+    struct lock_req req = { TRY,
+                            VALUE("me:v"),
+                            .from = { conn, POLL_CALL },
+                            .name = SPAN("job"),
+                            .wait_ms = wait_ms,
+                            .polls_since = since };
+
+    engine_lock(e.engine, &req);
+    fixture_collect(&e);
+}
+
+static void end_wait(uint64_t conn, uint64_t call)
+{
+    engine_end_wait(e.engine, (struct call_ref){ conn, call });
+    fixture_collect(&e);
+}
+
+/* The lock goes to that connection when the present holder leaves. */
+static void goes_to(uint64_t conn)
+{
+    fixture_unlock(&e, 9, "job", (struct hold_req){ VALUE("*:held") });
+    fixture_take_op(&e, OP_RELEASE, &op);
+    ck_assert(op.op.release.has_next);
+    fixture_answer(
+        &e, &op,
+        (struct op_result){ .status = OP_OK, .moved = true, .token = 101, .count = 1 });
+    (void)fixture_hears(&e, 9, REPLY_INT);
+    ck_assert_int_eq(fixture_hears(&e, conn, REPLY_TOKEN).value, 101);
+}
+
+static void hold_job(void)
+{
+    take(9, (struct lock_req){ TRY, VALUE("me:held") }, 100);
+}
+
+START_TEST(who_polls_stands_where_it_would_have_stood)
+{
+    uint64_t first;
+
+    hold_job();
+    first = e.now;
+    fixture_pass(&e, 100);
+    fixture_lock(&e, 1, "job", (struct lock_req){ .has = 0 });
+    poll_lock(2, first, 80);
+    goes_to(2);
+}
+
+START_TEST(who_polls_passes_nobody_who_came_before_or_is_fair, 2)
+{
+    uint64_t first;
+
+    hold_job();
+    fixture_lock(&e, 1, "job",
+                 (struct lock_req){ .kind = _i == 0 ? KIND_PLAIN : KIND_FAIR });
+    first = e.now + (_i == 0 ? 50 : -50);
+    fixture_pass(&e, 100);
+    poll_lock(2, first, 80);
+    ck_assert(engine_conn_busy(e.engine, 2));
+    if (_i == 0) {
+        goes_to(1);
+    }
+}
+
+START_TEST(a_wait_that_is_ended_is_null_at_once)
+{
+    hold_job();
+    poll_lock(2, e.now, 80);
+    fixture_hears_nothing(&e);
+    end_wait(2, POLL_CALL + 1); /* another one */
+    fixture_hears_nothing(&e);
+    end_wait(2, POLL_CALL);
+    (void)fixture_hears(&e, 2, REPLY_NULL);
+    end_wait(2, POLL_CALL); /* none waits */
+    fixture_hears_nothing(&e);
+}
+
+/* The release has it for the next: its answer decides, and nothing is lost. */
+START_TEST(a_wait_that_ends_in_the_moment_of_its_grant_is_a_grant, 2)
+{
+    hold_job();
+    poll_lock(2, e.now, 80);
+    fixture_unlock(&e, 9, "job", (struct hold_req){ VALUE("*:held") });
+    fixture_take_op(&e, OP_RELEASE, &op);
+    if (_i == 0) {
+        end_wait(2, POLL_CALL);
+    } else {
+        fixture_pass(&e, 81);
+    }
+    fixture_hears_nothing(&e);
+    fixture_answer(
+        &e, &op,
+        (struct op_result){ .status = OP_OK, .moved = true, .token = 101, .count = 1 });
+    (void)fixture_hears(&e, 9, REPLY_INT);
+    ck_assert_int_eq(fixture_hears(&e, 2, REPLY_TOKEN).value, 101);
+}
+
+/* Its client has left: the grant is taken back, and goes to the next. */
+START_TEST(a_grant_for_one_that_has_left_goes_to_the_next)
+{
+    hold_job();
+    poll_lock(2, e.now, 80);
+    poll_lock(3, e.now, 80);
+    fixture_unlock(&e, 9, "job", (struct hold_req){ VALUE("*:held") });
+    fixture_take_op(&e, OP_RELEASE, &op);
+    fixture_close(&e, 2);
+    fixture_answer(
+        &e, &op,
+        (struct op_result){ .status = OP_OK, .moved = true, .token = 101, .count = 1 });
+    (void)fixture_hears(&e, 9, REPLY_INT);
+    fixture_take_op(&e, OP_RELEASE, &op); /* the undo */
+    ck_assert(op.op.release.has_next);
+    fixture_answer(
+        &e, &op,
+        (struct op_result){ .status = OP_OK, .moved = true, .token = 102, .count = 1 });
+    ck_assert_int_eq(fixture_hears(&e, 3, REPLY_TOKEN).value, 102);
+}
+
+START_TEST(the_end_of_a_poll_is_not_the_end_of_a_long_wait)
+{
+    hold_job();
+    fixture_pass(&e, ENGINE_LONG_WAIT_MS + 100);
+    poll_lock(2, e.now - ENGINE_LONG_WAIT_MS, 80);
+    end_wait(2, POLL_CALL);
+    (void)fixture_hears(&e, 2, REPLY_NULL);
+    ck_assert_str_eq(e.waited, "");
+    poll_lock(2, e.now - ENGINE_LONG_WAIT_MS, 80);
+    goes_to(2);
+    ck_assert(strstr(e.waited, "granted:job>2") != NULL);
+}
