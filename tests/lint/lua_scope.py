@@ -40,8 +40,11 @@ CASES = [
     ("--@arg 1 first\n", "", "uses ARGV[1], of which no tag says what it is"),
     ("--@arg 1 first", "--@arg 1 last", "calls ARGV[1] `first`, which x.lua calls `last`"),
     ("--@arg 1 first", "--@arg 1 first\n--@arg 2 last", "says what ARGV[2] is, and does not use it"),
-    ("--@arg 1 first", "--@arg 1 unused", "says that ARGV[1] is unused, and uses it"),
     ("--@arg 1 first", "--@arg 2 first", "its --@arg are numbered [2]"),
+    ("--@arg 1 first", "--@args for each sum: first\n--@arg 1 first", "are numbered [0, 1]"),
+    ("--@arg 1 first", "--@arg 1 first\n--@args the others", "there is no tag --@args"),
+    ("--@arg 1 first", "--@arg 1 first\n--@if is_more\n--@args for each sum: first",
+     "--@if is_more before `for each sum`"),
     ("sum = first + 1", "sum = = first", "'=' where"),
 ]
 
@@ -50,13 +53,13 @@ def embed(program, script, part):
     """Returns what the build says of this script with this part; nothing: all is well."""
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        for name in ("embed_lua.py", "lua_scope.py"):
+        for name in ("embed_lua.py", "lua_order.py", "lua_scope.py"):
             shutil.copy(program / name, folder)
         (folder / "lua/include").mkdir(parents=True)
         (folder / "lua/x.lua").write_text(script)
         (folder / "lua/include/part_add.lua").write_text(part)
         ran = subprocess.run([sys.executable, "-B", folder / "embed_lua.py", folder / "out.c",
-                              folder / "lua/x.lua"], capture_output=True, text=True)
+                              folder / "calls.c", folder / "lua/x.lua"], capture_output=True, text=True)
         assert (ran.returncode == 0) == (folder / "out.c").exists()
         return ran.stderr
 

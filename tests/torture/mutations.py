@@ -151,8 +151,8 @@ MUTATIONS = [
     Mutation(
         "reader_beside_writer", "readers come in while a writer is there", [
             ("backend/script/lua/rw/rw_acquire.lua",
-             "local beside = not for_write and mode == 'read' and not reenter_only",
-             "local beside = not for_write and not reenter_only"),
+             "local beside = not for_write and mode == 'read' and not only_reenter",
+             "local beside = not for_write and not only_reenter"),
         ]),
     Mutation(
         "not_put_back", "what a failover lost is not put back", [

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Turns Lua scripts into C: readable string literals, lengths and SHA1.
+"""Turns Lua scripts into C: readable string literals, lengths and SHA1; and what calls them.
 
-embed_lua.py OUT SCRIPT.lua...   A line `--@include include/part.lua` takes in that file, from
-lua/ beside this program. Comments stay out of what Redis is sent. The other tags (`--@needs`
-and so on) are explained and checked in lua_scope.py.
+embed_lua.py OUT CALLS SCRIPT.lua...   OUT has the scripts, CALLS what lua_order.py makes of their
+tags. A line `--@include include/part.lua` takes in that file, from lua/ beside this program.
+Comments stay out of what Redis is sent. The other tags (`--@needs` and so on) are explained and
+checked in lua_scope.py.
 
 Each script comes three times: as written; for clusters with sharded channels, where every
 message goes to the sharded channel as well; and for such clusters without messages to plain
@@ -15,6 +16,7 @@ import pathlib
 import re
 import sys
 
+import lua_order
 import lua_scope
 
 LUA = pathlib.Path(__file__).parent / 'lua'
@@ -60,7 +62,7 @@ def literal(line):
 
 def table(name, variant):
     out = [f'    [{name}] = {{']
-    for arg in sys.argv[2:]:
+    for arg in sys.argv[3:]:
         path = pathlib.Path(arg)
         lines = list(variant(lines_of(path)))
         text = ''.join(line + '\n' for line in lines).encode()
@@ -80,7 +82,7 @@ def table(name, variant):
 
 def main():
     try:
-        lua_scope.check([pathlib.Path(arg) for arg in sys.argv[2:]], LUA)
+        words = lua_scope.check([pathlib.Path(arg) for arg in sys.argv[3:]], LUA)
     except lua_scope.Broken as broken:
         sys.exit(f'The scripts do not fit together:\n{broken}')
     out = ['/* Made by embed_lua.py. */', '#include "backend/script/scripts.h"', '']
@@ -88,6 +90,7 @@ def main():
     for name, variant in VARIANTS.items():
         out += table(name, variant)
     pathlib.Path(sys.argv[1]).write_text('\n'.join([*out, '};', '']))
+    pathlib.Path(sys.argv[2]).write_text(lua_order.write_order(words))
 
 
 main()

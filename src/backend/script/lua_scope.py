@@ -8,15 +8,22 @@ A part says it in its first comment, with one or more names a line:
 
 A script says what it is called with:
 
-  --@key N name       what KEYS[N] is; `name|other` if it is one of two; more words explain it
-  --@arg N name       the same of ARGV[N]; `unused`: sent, but not read
-  --@keys, --@args    words about further ones, in a number that differs from call to call
+  --@key N name       what KEYS[N] is; `name|other` if it is one of two, or both; more words
+                      explain it
+  --@arg N name       the same of ARGV[N]
+  --@if condition     the tags of the same kind from here on are sent only if this is so
+  --@keys for each thing: name...
+  --@args for each thing: name...
+                      what follows, in a number that differs from call to call
   --@without name...  a part needs it, but not for anything that this script asks of the part
+
+The C side sends what these tags say, in their order (lua_order.py).
 
 check() finds every name that is used where nothing has made it, and every tag that is not true.
 Redis would find the first kind only when it runs that very line.
 """
 import re
+import typing
 
 # What Lua 5.1 and Redis provide.
 GLOBALS = set('KEYS ARGV redis ipairs pairs math pcall string table tonumber tostring type '
@@ -33,11 +40,23 @@ TOKEN = re.compile(r"""
   | (?P<sign>\.\.\.|\.\.|==|~=|<=|>=|[-+*/%^\#<>=(){}\[\];:,.])
 """, re.VERBOSE | re.MULTILINE)
 TAG = re.compile(r'^--@(needs|sets|leaves|without) (.+)$', re.MULTILINE)
-WORD = re.compile(r'^--@(key|arg) (\d+) ([\w|]+)', re.MULTILINE)
-FURTHER = re.compile(r'^--@(key|arg)s ', re.MULTILINE)
-KNOWN = re.compile(r'--@(include|needs|sets|leaves|without|key|arg|keys|args) ')
+WORD = re.compile(r'^--@(?:(?P<kind>key|arg) (?P<number>\d+) (?P<name>[\w|]+)'
+                  r'|(?P<kinds>key|arg)s for each (?P<each>\w+): (?P<names>[\w|]+( [\w|]+)*)$'
+                  r'|if (?P<condition>\w+)$)', re.MULTILINE)
+KNOWN = re.compile(r'--@(include|needs|sets|leaves|without) |' + WORD.pattern[1:])
+KINDS = {'key': 'KEYS', 'arg': 'ARGV'}
 BOUND = re.compile(r"(?:tonumber\()?((?:KEYS|ARGV)\[\d+\])(?:\)|=='\w*')?")
 BINARY = set('+ - * / % ^ .. == ~= < <= > >= and or'.split())
+
+
+class Word(typing.NamedTuple):
+    """A key or an argument of a script."""
+    kind: str  # KEYS or ARGV
+    number: int  # 0: one of those that follow the numbered ones
+    names: list  # more than one: it is one of these
+    condition: str = ''  # sent only if this is so
+    each: str = ''  # sent for each of these
+    group: int = 0  # together with all others of this group
 
 
 class Broken(Exception):
@@ -65,6 +84,24 @@ def tokens_of(text, path):
     return [*out, ('eof', '', text.count('\n'))]
 
 
+def words_of(text):
+    """What the tags of a script say that it is called with, in order."""
+    condition, kind = '', ''
+    for group, match in enumerate(WORD.finditer(text), 1):
+        if match['condition']:
+            condition, kind = match['condition'], ''
+            continue
+        found = KINDS[match['kind'] or match['kinds']]
+        if kind and found != kind:
+            condition = ''
+        kind = found
+        if match['each']:
+            for names in match['names'].split():
+                yield Word(kind, 0, names.split('|'), condition, match['each'], group)
+        else:
+            yield Word(kind, int(match['number']), match['name'].split('|'), condition)
+
+
 class Reader:
     """Reads one file. `scopes` has what is made so far: name -> None, or the part whose own it is."""
 
@@ -73,9 +110,7 @@ class Reader:
         self.tags = {'needs': set(), 'sets': set(), 'leaves': set(), 'without': set()}
         for kind, names in TAG.findall(text):
             self.tags[kind].update(names.split())
-        self.words = [({'key': 'KEYS', 'arg': 'ARGV'}[kind], int(number), name)
-                      for kind, number, name in WORD.findall(text)]
-        self.further = [{'key': 'KEYS', 'arg': 'ARGV'}[kind] for kind in FURTHER.findall(text)]
+        self.words = list(words_of(text))
         self.called_with, self.bound = {}, {}
         self.tokens, self.at = tokens_of(text, path), 0
         self.scopes, self.faults = [{}], []
@@ -323,19 +358,21 @@ def faults_of_tags(found):
 
 def faults_of_words(found):
     """What a script is called with, and what it says of that."""
-    named = {f'{kind}[{number}]': name.split('|') for kind, number, name in found.words}
+    named = {f'{word.kind}[{word.number}]': word.names for word in found.words if word.number}
+    further = {word.kind for word in found.words if word.each}
     for kind in ('KEYS', 'ARGV'):
-        numbers = [number for of, number, _ in found.words if of == kind]
-        if numbers != list(range(1, len(numbers) + 1)):
+        numbers = [word.number for word in found.words if word.kind == kind]
+        fixed = [number for number in numbers if number]
+        if numbers != list(range(1, len(fixed) + 1)) + [0] * (len(numbers) - len(fixed)):
             yield f'{found.path}: its --@{kind[:3].lower()} are numbered {numbers}'
+    for word in found.words:
+        if word.each and word.condition:
+            yield f'{found.path}: --@if {word.condition} before `for each {word.each}`'
     for word, line in found.called_with.items():
         if word not in named:
             yield f'{found.path}:{line}: uses {word}, of which no tag says what it is'
-    for word, names in named.items():
-        is_used = word in found.called_with
-        if is_used and names == ['unused']:
-            yield f'{found.path}: says that {word} is unused, and uses it'
-        elif not is_used and names != ['unused'] and word[:4] not in found.further:
+    for word in named:
+        if word not in found.called_with and word[:4] not in further:
             yield f'{found.path}: says what {word} is, and does not use it'
     for (path, line, name), word in found.bound.items():
         if word in named and name not in named[word]:
@@ -365,9 +402,9 @@ def faults_of(found, is_part):
 
 
 def check(scripts, lua):
-    """Raises Broken with all that does not fit in these scripts and in the parts in `lua` that
-    they include."""
-    parts, faults = {}, []
+    """Returns the words that each of these scripts is called with, by its name. Raises Broken with
+    all that does not fit in them and in the parts in `lua` that they include."""
+    parts, faults, words = {}, [], {}
 
     def part_of(path):
         if path not in parts:
@@ -376,6 +413,9 @@ def check(scripts, lua):
         return parts[path]
 
     for path in scripts:
-        faults.extend(faults_of(Reader(path.name, path.read_text(), part_of), False))
+        found = Reader(path.name, path.read_text(), part_of)
+        faults.extend(faults_of(found, False))
+        words[path.stem] = found.words
     if faults:
         raise Broken('\n'.join(faults))
+    return words

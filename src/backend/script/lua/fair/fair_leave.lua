@@ -8,7 +8,7 @@
 --@arg 2 instance
 --@arg 3 fair_wait  what a waiter adds to deadlines, ms
 --@arg 4 channel
---@args the members
+--@args for each member: member
 --
 -- Returns LATE | OK fair
 --

@@ -10,7 +10,9 @@
 --@arg 4 channel
 --@arg 5 whole|ordered  '1': these are all of this instance's; '2': and Redis may have lost them
 --@arg 6 were_in        so many of the members have been in the queue
---@args the members, in order; with '2' also since when each waits, ms
+--@args for each member: member
+--@args for each wait: waits_since
+--       since when each member waits, ms, with '2'
 --
 -- Returns LATE | OK pttl fair | WRONGTYPE-RW
 

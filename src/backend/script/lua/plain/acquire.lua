@@ -3,14 +3,16 @@
 --@key 1 lock
 --@key 2 fence_key
 --@key 3 queue
+--@if is_owned
 --@key 4 entries_key|claim_keeper  ID: keeper key of the field; named: the entries hash
---@key 5 mark_key                  tombstone of the claim; 4 and 5 not for anonymous claims
+--@key 5 mark_key                  tombstone of the claim
 --@arg 1 stamp                     see part_stamp.lua
---@arg 2 kind                      letters: a, i, n: the kind; r: only re-enter
+--@arg 2 kind|only_reenter         letters: a, i, n: the kind; r: only re-enter
 --@arg 3 lease                     ms
 --@arg 4 helper_ttl                TTL of helper keys, ms
 --@arg 5 claim                     anonymous: request, else the field
---@arg 6 claim_entry               entry ID (named)
+--@if is_named
+--@arg 6 claim_entry               entry ID
 --
 -- Returns LATE | the token of a new hold | OK token count attached | BUSY pttl fair
 --       | OVER | ELSEWHERE | WRONGTYPE-RW

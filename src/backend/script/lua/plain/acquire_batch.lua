@@ -1,13 +1,18 @@
 -- Takes locks for anonymous claims: each as acquire.lua does, whatever becomes of the others, or in
 -- order until one is not granted.
 --
---@arg 1 stamp      see part_stamp.lua
---@arg 2 first_ttl  TTL of helper keys with the first lease, ms; with a `-` before it: stop at the
+--@arg 1 stamp        see part_stamp.lua
+--@arg 2 first_ttl    TTL of helper keys with the first lease, ms; with a `-` before it: stop at the
 --                   first lock that is not granted
---@arg 3 lease      the first lease, ms
---@keys the locks, no two alike; in the same order their queues; where Redisson's RFencedLock
---       counts their tokens; and their fence keys
---@args for each lock its request; and, unless all have the first lease, for each its lease
+--@arg 3 first_lease  ms
+--@keys for each lock: lock
+--@keys for each lock: queue
+--@keys for each lock: counter
+--@keys for each lock: fence_key
+--       no two locks are alike; at its counter Redisson's RFencedLock counts the tokens of a lock
+--@args for each claim: claim
+--@args for each own_lease: lease
+--       for each lock its request; and, unless all have the first lease, for each its lease
 --
 -- Returns LATE | the token of all of them | for each what acquire.lua returns, or an error; if it
 --       stops: OK and that, for each lock that was tried

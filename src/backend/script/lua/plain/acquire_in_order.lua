@@ -5,9 +5,10 @@
 --@arg 3 only_reenter  '1': only re-enter
 --@arg 4 instance
 --@arg 5 asked         when this was asked, us
---@keys five for each claim, as for acquire.lua: lock, fence key, queue, keeper key or entries hash,
---       tombstone; the last two are not used for anonymous claims
---@args five for each claim: kind, lease in ms, TTL of helper keys in ms, request or field, entry ID
+--@keys for each claim: lock fence_key queue entries_key|claim_keeper mark_key
+--       as for acquire.lua; the last two are not used for anonymous claims
+--@args for each claim: kind lease helper_ttl claim claim_entry
+--       as for acquire.lua
 --
 -- Returns LATE | OK and what acquire.lua returns, for each claim that was tried
 

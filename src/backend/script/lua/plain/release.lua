@@ -15,7 +15,8 @@
 --                      later one of the hold was told to anybody
 --@arg 7 mark_ms       how long a tombstone stays, ms
 --@arg 8 fair_wait     what a waiter adds to the queue's deadlines, ms
---@arg 9 kind          from here on: who is next, if anybody
+--@if has_next
+--@arg 9 kind          from here on: who is next
 --@arg 10 claim        request or field
 --@arg 11 claim_entry  entry ID
 --@arg 12 lease        ms

@@ -4,8 +4,11 @@
 --@arg 1 stamp      see part_stamp.lua
 --@arg 2 mark_ms    how long a tombstone stays, ms
 --@arg 3 fair_wait  what a waiter adds to the queue's deadlines, ms
---@keys the locks, no two alike; and in the same order their queues
---@args for each lock, or once for all of them, the token of the hold, with a `-` before it: no
+--@keys for each lock: lock
+--@keys for each lock: queue
+--       no two locks are alike
+--@args for each target: released
+--       for each lock, or once for all of them, the token of the hold, with a `-` before it: no
 --       tombstone is left
 --
 -- Returns LATE | FREED: all of them | for each what release.lua returns, or an error

@@ -6,12 +6,14 @@
 --@arg 2 instance
 --@arg 3 outlive      by how much a helper key outlives a lock, ms
 --@arg 4 short        how many short renewals
---@arg 5 lease        their lease, ms
---@keys one for each short renewal: the lock; two for each other one: the lock, and the keeper key
---       (anonymous, ID) or the entries hash (named)
---@args one for each short renewal: its token; five for each other one: letters (a, i, n: its kind;
---       x exact, f the fence key too, k it has a keeper key), lease in ms, field, token ('0': not
---       known), entry ID
+--@arg 5 short_lease  their lease, ms
+--@keys for each short_renewal: lock
+--@keys for each renewal: lock helper_key
+--       the keeper key (anonymous, ID) or the entries hash (named)
+--@args for each short_renewal: token
+--@args for each renewal: hold_letters lease field token entry
+--       letters: a, i, n: its kind; x exact, f the fence key too, k it has a keeper key; lease in
+--       ms; token '0': not known; entry ID
 --
 -- Returns LATE | OK and a number for each hold, as below
 --
@@ -130,7 +132,7 @@ end
 local reply = { 'OK' }
 local short = tonumber(ARGV[4])
 if short > 0 then
-    local lease, keepers = tonumber(ARGV[5]), {}
+    local short_lease, keepers = tonumber(ARGV[5]), {}
     for i = 1, short do
         keepers[i] = tagged('latchd:keeper:', KEYS[i]) .. ':latchd:' .. ARGV[5 + i]
     end
@@ -139,14 +141,14 @@ if short > 0 then
         local lock, field = KEYS[i], 'latchd:' .. ARGV[5 + i]
         local found = redis.pcall('HGET', lock, field)
         if type(found) ~= 'string' then
-            reply[i + 1] = try(lock, keepers[i], 'a', lease, field, ARGV[5 + i], '')
+            reply[i + 1] = try(lock, keepers[i], 'a', short_lease, field, ARGV[5 + i], '')
             if failed then
                 return redis.error_reply(failed)
             end
         elseif kept[i] and string.sub(kept[i], 1, 16) ~= instance then
             reply[i + 1] = ELSEWHERE
         else
-            raise(lock, lease)
+            raise(lock, short_lease)
             reply[i + 1] = OK
         end
     end

@@ -3,20 +3,20 @@
 --@key 1 lock
 --@key 2 fence_key
 --@key 3 entries_key
---@arg 1 deadline    us
---@arg 2 kind        a, i, n
---@arg 3 lease       ms
---@arg 4 helper_ttl  TTL of helper keys, ms
+--@arg 1 deadline     us
+--@arg 2 kind         a, i, n
+--@arg 3 lease        ms
+--@arg 4 helper_ttl   TTL of helper keys, ms
 --@arg 5 instance
 --@arg 6 field
 --@arg 7 token
---@arg 8 request     anonymous
---@arg 9 has_keeper  '1': it has a keeper key; named: an older hold of its owner is the same one
---@arg 10 keeper_of  `latchd:keeper:{N}:`
---@arg 11 mark_of    `latchd:ended:{N}:`
---@arg 12 entry      entry ID (named)
---@arg 13 since      when this instance took it over, us, 16 digits
---@args further pairs of entry ID and time (named)
+--@arg 8 request      anonymous
+--@arg 9 has_keeper   '1': it has a keeper key; named: an older hold of its owner is the same one
+--@arg 10 keeper_of   `latchd:keeper:{N}:`
+--@arg 11 mark_of     `latchd:ended:{N}:`
+--@arg 12 entry       entry ID (named)
+--@arg 13 since       when this instance took it over, us, 16 digits
+--@args for each further_entry: entry since
 --
 -- Returns LATE | OK token count restored | NOTHELD | ENDED | ELSEWHERE | WRONGTYPE-RW
 

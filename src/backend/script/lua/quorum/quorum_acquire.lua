@@ -10,16 +10,15 @@
 --@arg 2 kind                      i, n
 --@arg 3 lease                     ms
 --@arg 4 helper_ttl                TTL of helper keys, ms
---@arg 5 unused                    highest token seen: the proposed one counts here
---@arg 6 claim                     field
---@arg 7 only_reenter              '1': only re-enter
---@arg 8 instance
---@arg 9 asked                     when this was asked, us
---@arg 10 claim_entry              entry ID (named)
---@arg 11 proposed                 the proposed token
---@arg 12 flags                    letters: l: what is found gets this token as well, k: unless
+--@arg 5 claim                     field
+--@arg 6 only_reenter              '1': only re-enter
+--@arg 7 instance
+--@arg 8 asked                     when this was asked, us
+--@arg 9 claim_entry               entry ID (named)
+--@arg 10 proposed                 the proposed token
+--@arg 11 raise_flags              letters: l: what is found gets this token as well, k: unless
 --                                  another instance keeps it
---@arg 13 untold                   this claim's tokens from this one on were told to nobody
+--@arg 12 untold                   this claim's tokens from this one on were told to nobody
 --
 -- Returns LATE | the token of a new hold | OK token count attached [fair elsewhere]
 --       | BUSY pttl fair | OVER | ELSEWHERE | BEHIND token | WRONGTYPE-RW
@@ -32,9 +31,9 @@
 local lock, fence_key, entries_key, claim_keeper = KEYS[1], KEYS[2], KEYS[4], KEYS[4]
 local queue, counter, counted = KEYS[3], nil, nil
 local kind, lease, helper_ttl = ARGV[2], ARGV[3], ARGV[4]
-local claim, instance, asked, claim_entry = ARGV[6], ARGV[8], ARGV[9], ARGV[10]
-local proposed = tonumber(ARGV[11])
-local level = string.find(ARGV[12], 'l', 1, true)
+local claim, instance, asked, claim_entry = ARGV[5], ARGV[7], ARGV[8], ARGV[9]
+local proposed = tonumber(ARGV[10])
+local level = string.find(ARGV[11], 'l', 1, true)
 
 -- Fails if the name is of another type, before anything is written.
 local free = call('HLEN', lock) == 0
@@ -46,7 +45,7 @@ if free then
         return 'OVER'
     end
     local fair = call('EXISTS', queue)
-    if fair == 1 or ARGV[7] == '1' then
+    if fair == 1 or ARGV[6] == '1' then
         return { 'BUSY', -2, fair }
     end
 --@include include/part_counter.lua
@@ -76,7 +75,7 @@ if not own and not enters then
 end
 local fits = string.sub(who, 1, 1) == 'f' and string.sub(who, 18) == claim
 if own and keeper and string.sub(keeper, 1, 16) ~= instance
-    and string.find(ARGV[12], 'k', 1, true) then
+    and string.find(ARGV[11], 'k', 1, true) then
     return { 'OK', fits and last or 0, tonumber(own), 0, 0, 1 }
 end
 --@include include/part_counter.lua
@@ -89,7 +88,7 @@ if enters then
         instance .. string.format('%016.0f', now) .. claim)
 end
 if not fits or level then
-    if not fits or last < tonumber(ARGV[13]) then
+    if not fits or last < tonumber(ARGV[12]) then
         before = string.format(' %.0f ', last) .. who
     end
     local token = proposed

@@ -11,7 +11,7 @@
 --@arg 5 helper_ttl    TTL of helper keys, ms
 --@arg 6 seen          highest token seen
 --@arg 7 claim         anonymous writer: request, else the field
---@arg 8 reenter_only  '1': only re-enter
+--@arg 8 only_reenter  '1': only re-enter
 --@arg 9 instance
 --@arg 10 asked        when this was asked, us
 --@arg 11 claim_entry  entry ID (named)
@@ -32,7 +32,7 @@
 --@include include/part_raise.lua
 local lock, fence_key, writer_key, entries_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local kind, for_write, lease, helper_ttl = ARGV[2], ARGV[3] == 'w', ARGV[4], ARGV[5]
-local seen, claim, reenter_only, instance = ARGV[6], ARGV[7], ARGV[8] == '1', ARGV[9]
+local seen, claim, only_reenter, instance = ARGV[6], ARGV[7], ARGV[8] == '1', ARGV[9]
 local asked, claim_entry, hold_of = ARGV[10], ARGV[11], ARGV[12]
 local claim_keeper, mark_of, reader_of = ARGV[13] .. claim, ARGV[14], ARGV[15]
 
@@ -50,7 +50,7 @@ if not own then
         and call('EXISTS', mark_of .. (kind == 'n' and claim_entry or claim)) == 1 then
         return 'OVER'
     end
-    if not mode and reenter_only then
+    if not mode and only_reenter then
         return { 'BUSY', -2 }
     end
     if mode and not present then
@@ -63,7 +63,7 @@ if not own then
         if owner_reads then
             return 'UPGRADE'
         end
-        local beside = not for_write and mode == 'read' and not reenter_only
+        local beside = not for_write and mode == 'read' and not only_reenter
         local under = not for_write and mode == 'write'
             and call('HEXISTS', lock, claim .. ':write') == 1
         if not beside and not under then

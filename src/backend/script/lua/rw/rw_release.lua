@@ -19,7 +19,8 @@
 --@arg 12 reader_of    `latchd:reader:{N}:`
 --@arg 13 channel
 --@arg 14 mark_ms      how long a tombstone stays, ms
---@arg 15 kind         from here on: who is next, if anybody
+--@if has_next
+--@arg 15 kind         from here on: who is next
 --@arg 16 for_write    r or w
 --@arg 17 claim        request or field
 --@arg 18 claim_entry  entry ID

@@ -3,9 +3,11 @@
 --@arg 1 deadline  us
 --@arg 2 instance
 --@arg 3 outlive   by how much a helper key outlives a lock, ms
---@keys two for each hold: the lock, and the keeper key (anonymous, ID) or the entries hash (named)
---@args five for each hold: letters (a, i, n: its kind; r, w; x exact, f the fence key too, k it has
---       a keeper key), lease in ms, field, token ('0': not known), entry ID
+--@keys for each renewal: lock helper_key
+--       the keeper key (anonymous, ID) or the entries hash (named)
+--@args for each renewal: hold_letters lease field token entry
+--       letters: a, i, n: its kind; r, w; x exact, f the fence key too, k it has a keeper key;
+--       lease in ms; token '0': not known; entry ID
 --
 -- Returns LATE | OK and a number for each hold, as renew.lua does
 

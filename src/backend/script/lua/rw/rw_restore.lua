@@ -20,7 +20,7 @@
 --@arg 14 reader_of   `latchd:reader:{N}:`
 --@arg 15 entry       entry ID (named)
 --@arg 16 since       when this instance took it over, us, 16 digits
---@args further pairs of entry ID and time (named)
+--@args for each further_entry: entry since
 --
 -- Returns LATE | OK token count restored | NOTHELD | ENDED | ELSEWHERE | WRONGTYPE-PLAIN
 

@@ -1,0 +1,401 @@
+/* script_args: writes each argument that a script may be called with: one put_<name>()
+ * for every name that a script declares with `--@arg`. See script_keys.h. */
+#ifndef LATCHD_BACKEND_SCRIPT_SCRIPT_ARGS_H
+#define LATCHD_BACKEND_SCRIPT_SCRIPT_ARGS_H
+
+#include "backend/redis/redis_command.h"
+#include "backend/script/script_select.h"
+#include "util/digits.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* Words of several kinds */
+
+static void put_bool(struct script_source *from, bool value)
+{
+    command_word(from->out, value ? SPAN("1") : SPAN("0"));
+}
+
+static void put_letters(struct script_source *from, const struct span *letters,
+                        size_t count)
+{
+    command_join(from->out, letters, count);
+}
+
+/* A number; with a `-` before it, it says one thing more. */
+static void put_number(struct script_source *from, bool dashed, uint64_t number)
+{
+    char text[DIGITS_MAX];
+    const char *at = digits_before(text + sizeof(text), number);
+    struct span parts[] = { dashed ? SPAN("-") : SPAN_NONE,
+                            span_of(at, (size_t)(text + sizeof(text) - at)) };
+
+    command_join(from->out, parts, sizeof(parts) / sizeof(parts[0]));
+}
+
+/* Every call */
+
+static void put_deadline(struct script_source *from)
+{
+    command_uint(from->out, from->times.deadline_us);
+}
+
+static void put_asked(struct script_source *from)
+{
+    command_uint(from->out, from->times.asked_us);
+}
+
+static void put_instance(struct script_source *from)
+{
+    command_word(from->out, span_str(from->instance));
+}
+
+static uint64_t highest_seen(const struct script_source *from)
+{
+    uint64_t seen = 0;
+
+    for (size_t i = 0; i < from->op_count; i++) {
+        seen = from->op[i].seen_token > seen ? from->op[i].seen_token : seen;
+    }
+    return seen;
+}
+
+static void put_seen(struct script_source *from)
+{
+    command_uint(from->out, highest_seen(from));
+}
+
+enum { STAMP_DIGITS = 16, STAMP_NUMBERS = 3 };
+#define STAMP_END UINT64_C(10000000000000000) /* us: the year 2286 */
+
+static void put_stamp(struct script_source *from)
+{
+    const uint64_t numbers[STAMP_NUMBERS] = { from->times.deadline_us,
+                                              from->times.asked_us,
+                                              highest_seen(from) };
+    char text[STAMP_NUMBERS * STAMP_DIGITS];
+    struct span parts[] = { span_of(text, sizeof(text)), span_str(from->instance) };
+
+    memset(text, '0', sizeof(text));
+    for (size_t i = 0; i < STAMP_NUMBERS; i++) {
+        (void)digits_before(text + (i + 1) * STAMP_DIGITS,
+                            numbers[i] < STAMP_END ? numbers[i] : STAMP_END - 1);
+    }
+    command_join(from->out, parts, sizeof(parts) / sizeof(parts[0]));
+}
+
+/* Claims and leases */
+
+static struct span kind_letter(enum owner_kind kind)
+{
+    return kind == OWNER_ANONYMOUS ? SPAN("a")
+           : kind == OWNER_ID      ? SPAN("i")
+                                   : SPAN("n");
+}
+
+static struct span lock_kind_letter(enum lock_kind kind, struct span plain)
+{
+    return kind == KIND_WRITE ? SPAN("w") : kind == KIND_READ ? SPAN("r") : plain;
+}
+
+/* An anonymous claim is known by its request; a reader always by its field. */
+static bool is_known_by_request(const struct claim *claim)
+{
+    return claim->kind == OWNER_ANONYMOUS && claim->lock_kind != KIND_READ;
+}
+
+static void put_kind(struct script_source *from)
+{
+    command_word(from->out, kind_letter(from->claim->kind));
+}
+
+static void put_kind_or_only_reenter(struct script_source *from)
+{
+    struct span letters[] = {
+        kind_letter(from->claim->kind),
+        from->op->acquire.reenter_only ? SPAN("r") : SPAN_NONE,
+    };
+
+    put_letters(from, letters, sizeof(letters) / sizeof(letters[0]));
+}
+
+static void put_only_reenter(struct script_source *from)
+{
+    put_bool(from, from->op->kind == OP_ACQUIRE_BATCH ? from->op->batch.reenter_only
+                                                      : from->op->acquire.reenter_only);
+}
+
+static void put_for_write(struct script_source *from)
+{
+    command_word(from->out, lock_kind_letter(from->claim->lock_kind, SPAN("r")));
+}
+
+/* The same of a hold that is put back. */
+static void put_writes(struct script_source *from)
+{
+    put_for_write(from);
+}
+
+static void put_claim(struct script_source *from)
+{
+    command_word(from->out, is_known_by_request(from->claim) ? from->claim->entry
+                                                             : from->claim->field);
+}
+
+static void put_claim_entry(struct script_source *from)
+{
+    command_word(from->out, from->claim->entry);
+}
+
+/* How long the helper keys of a hold live. */
+static uint64_t helper_ttl(uint64_t lease_ms)
+{
+    return lease_ms + OP_FENCE_TTL_MS;
+}
+
+static void put_lease(struct script_source *from)
+{
+    command_uint(from->out, from->lease_ms);
+}
+
+static void put_helper_ttl(struct script_source *from)
+{
+    command_uint(from->out, helper_ttl(from->lease_ms));
+}
+
+static void put_first_lease(struct script_source *from)
+{
+    select_claim(from, 0);
+    put_lease(from);
+}
+
+static void put_first_ttl(struct script_source *from)
+{
+    select_claim(from, 0);
+    put_number(from, from->op->kind == OP_ACQUIRE_BATCH, helper_ttl(from->lease_ms));
+}
+
+/* A quorum's */
+
+static void put_proposed(struct script_source *from)
+{
+    command_uint(from->out, from->op->acquire.propose);
+}
+
+static void put_raise_flags(struct script_source *from)
+{
+    struct span letters[] = {
+        from->op->acquire.raise_token ? SPAN("l") : SPAN_NONE,
+        from->op->acquire.leave_keeper ? SPAN("k") : SPAN_NONE,
+    };
+
+    put_letters(from, letters, sizeof(letters) / sizeof(letters[0]));
+}
+
+static void put_untold(struct script_source *from)
+{
+    const struct op_acquire *acquire = &from->op->acquire;
+
+    command_uint(from->out,
+                 acquire->unsent_from != 0 ? acquire->unsent_from : acquire->propose);
+}
+
+/* The fair queue */
+
+static void put_member(struct script_source *from)
+{
+    command_word(from->out, from->member);
+}
+
+static void put_fair_wait(struct script_source *from)
+{
+    command_uint(from->out, from->op->fair_wait_ms);
+}
+
+static void put_enqueue(struct script_source *from)
+{
+    put_bool(from, from->op->acquire.enqueue);
+}
+
+static void put_was_in(struct script_source *from)
+{
+    put_bool(from, from->op->acquire.was_queued);
+}
+
+static void put_whole_or_ordered(struct script_source *from)
+{
+    command_uint(from->out, from->op->queue.waited_ms != NULL ? 2
+                            : from->op->queue.whole           ? 1
+                                                              : 0);
+}
+
+static void put_were_in(struct script_source *from)
+{
+    command_uint(from->out, from->op->queue.known);
+}
+
+/* In Redis's time. */
+static void put_waits_since(struct script_source *from)
+{
+    uint64_t now_ms = from->times.asked_us / 1000;
+
+    command_uint(from->out, from->for_ms < now_ms ? now_ms - from->for_ms : 0);
+}
+
+/* What is released, or attached to */
+
+static void put_what(struct script_source *from)
+{
+    static const char *const WORDS[] = {
+        [TARGET_FIELD] = "field", [TARGET_REQUEST] = "request",
+        [TARGET_TOKEN] = "token", [TARGET_ID] = "id",
+        [TARGET_ENTRY] = "entry", [TARGET_OWNER] = "owner",
+        [TARGET_VALUE] = "value", [TARGET_ANY] = "any",
+    };
+
+    command_word(from->out, span_str(WORDS[from->target->kind]));
+}
+
+static void put_t_field(struct script_source *from)
+{
+    command_word(from->out, from->target->field);
+}
+
+static void put_t_entry(struct script_source *from)
+{
+    command_word(from->out, from->target->entry);
+}
+
+static void put_t_token(struct script_source *from)
+{
+    command_uint(from->out, from->target->token);
+}
+
+static void put_t_kind(struct script_source *from)
+{
+    command_word(from->out, lock_kind_letter(from->target->lock_kind, SPAN("-")));
+}
+
+static void put_exact(struct script_source *from)
+{
+    put_bool(from, from->op->attach.exact);
+}
+
+static void put_flags(struct script_source *from)
+{
+    const struct op_release *r = &from->op->release;
+    char unsent[24];
+    int len = r->unsent_from == 0
+                  ? 0
+                  : snprintf(unsent, sizeof(unsent), "u%" PRIu64, r->unsent_from);
+    struct span letters[] = {
+        r->if_keeper ? SPAN("o") : SPAN_NONE,
+        r->force ? SPAN("f") : SPAN_NONE,
+        r->leave_tombstone ? SPAN("m") : SPAN_NONE,
+        r->tombstone_if_missing ? SPAN("b") : SPAN_NONE,
+        r->yield == YIELD_ALWAYS ? SPAN("y") : SPAN_NONE,
+        r->yield == YIELD_IF_OTHERS ? SPAN("q") : SPAN_NONE,
+        r->subscribed ? SPAN("s") : SPAN_NONE,
+        span_of(unsent, (size_t)len),
+    };
+
+    put_letters(from, letters, sizeof(letters) / sizeof(letters[0]));
+}
+
+/* The tombstones' times differ if the configuration changed between the ops. */
+static void put_mark_ms(struct script_source *from)
+{
+    uint64_t longest = 0;
+
+    for (size_t i = 0; i < from->op_count; i++) {
+        uint64_t ms = op_tombstone_ms(&from->op[i]);
+
+        longest = ms > longest ? ms : longest;
+    }
+    command_uint(from->out, longest);
+}
+
+/* The token of a hold that is released with others. */
+static void put_released(struct script_source *from)
+{
+    put_number(from, !from->released->leave_tombstone, from->released->target.token);
+}
+
+/* What is renewed, or put back */
+
+static void put_outlive(struct script_source *from)
+{
+    command_uint(from->out, OP_FENCE_TTL_MS);
+}
+
+static void put_short(struct script_source *from)
+{
+    command_uint(from->out, from->short_count);
+}
+
+static void put_short_lease(struct script_source *from)
+{
+    command_uint(from->out,
+                 from->short_count > 0 ? from->op->renew.items[0].lease_ms : 0);
+}
+
+static void put_hold_letters(struct script_source *from)
+{
+    const struct renew_item *item = from->renewed;
+    struct span letters[] = {
+        kind_letter(item->kind),
+        item->exact ? SPAN("x") : SPAN_NONE,
+        item->fence ? SPAN("f") : SPAN_NONE,
+        item->has_keeper_key ? SPAN("k") : SPAN_NONE,
+        lock_kind_letter(item->lock_kind, SPAN_NONE),
+    };
+
+    put_letters(from, letters, sizeof(letters) / sizeof(letters[0]));
+}
+
+static void put_field(struct script_source *from)
+{
+    command_word(from->out, from->field);
+}
+
+static void put_token(struct script_source *from)
+{
+    command_uint(from->out, from->token);
+}
+
+static void put_entry(struct script_source *from)
+{
+    command_word(from->out, from->entry);
+}
+
+static void put_request(struct script_source *from)
+{
+    command_word(from->out,
+                 is_known_by_request(from->claim) ? from->claim->entry : SPAN_NONE);
+}
+
+static void put_has_keeper(struct script_source *from)
+{
+    put_bool(from, from->op->restore.has_keeper_key || from->op->restore.raise_token);
+}
+
+/* Redis's time, us, in the digits that keepers and entries have. */
+static void put_since(struct script_source *from)
+{
+    uint64_t asked_us = from->times.asked_us;
+    uint64_t for_us = from->for_ms > asked_us / 1000 ? asked_us : from->for_ms * 1000;
+    char digits[24];
+    int len = snprintf(digits, sizeof(digits), "%016" PRIu64, asked_us - for_us);
+
+    command_word(from->out, span_of(digits, (size_t)len));
+}
+
+/* What is looked at */
+
+static void put_most(struct script_source *from)
+{
+    command_uint(from->out, SCRIPT_FIELDS_MAX);
+}
+
+#endif
