@@ -6,7 +6,7 @@
 #ifndef LATCHD_BACKEND_STORE_EVENTS_H
 #define LATCHD_BACKEND_STORE_EVENTS_H
 
-#include "engine/op.h"
+#include "engine/op_result.h"
 
 #include <stdbool.h>
 

@@ -1,4 +1,5 @@
-/* op: what the lock engine asks of the store, and what the store answers. Data only.
+/* op: what the lock engine asks of the store; op_result.h has what the store answers.
+ * Data only.
  *
  * An op becomes one Lua script (backend/script/lua/), which the simulator runs as it
  * is. Every op may be sent again after OP_UNKNOWN or OP_LATE: the same claim finds
@@ -227,21 +228,11 @@ struct renew_item {
     bool has_keeper_key; /* a keeper key exists and must live as long as the hold */
 };
 
-enum renew_result {
-    RENEW_OK,
-    RENEW_GONE, /* lost: expired, deleted, or another owner's */
-    /* the owner released it elsewhere: there is a tombstone with its token */
-    RENEW_ENDED,
-    RENEW_ELSEWHERE, /* another instance keeps the hold; its TTL was not touched */
-    RENEW_WRONGTYPE, /* the name is of another type by now: lost */
-    RENEW_UNKNOWN,   /* too few masters of a quorum could be asked about it */
-};
-
 /* RENEW gives the items their lease: the TTL is raised to `lease_ms`, and never
  * lowered, unless `exact`. A reader's lease is that of its hold keys and of the lock.
  * `exact` never takes from the lock what a writer, or another reader that is alive,
  * has. If the keeper of a hold is not known, the instance that asks is taken for the
- * keeper. -> OK items[], one renew_result each */
+ * keeper. -> OK items[], one renew_result each (op_result.h) */
 struct op_renew {
     const struct renew_item *items; /* at most OP_RENEW_MAX */
     size_t count;
@@ -373,70 +364,5 @@ static inline uint64_t op_tombstone_ms(const struct op *op)
     return op->release.tombstone_ms > OP_ENDED_MS ? op->release.tombstone_ms
                                                   : OP_ENDED_MS;
 }
-
-enum op_status {
-    OP_OK,
-    OP_BUSY,
-    OP_NOTHELD,
-    OP_ENDED,
-    OP_OVER,
-    OP_ELSEWHERE,
-    OP_UPGRADE,   /* the owner reads, and may not wait to write */
-    OP_AMBIGUOUS, /* READ or WRITE has to be said */
-    OP_BEHIND,    /* `propose` is not above the last token, which is `token` */
-    /* `rw`, `plain`: the name is a lock of that class; neither: other data */
-    OP_WRONGTYPE,
-    OP_LATE, /* the op's deadline in Redis time had passed: it did nothing */
-    /* the op ran or not, and will not run any more: its links were killed */
-    OP_UNKNOWN,
-    OP_ERROR, /* Redis refused, `text` says why; the op may have run half way */
-    /* The op ran as if OK, but too few replicas acknowledged it: a failover may take it
-     * back. Only for ops that extend a lease, see op_extends_lease(). */
-    OP_NOREPLICAS,
-};
-
-/* One owner found by OP_INSPECT. */
-struct op_field {
-    enum lock_kind lock_kind;
-    struct span owner; /* the hash field */
-    int64_t count;
-    uint64_t token; /* of a reader or writer; 0: not known */
-};
-
-struct op_result {
-    uint64_t id;
-    enum op_status status;
-    /* the token of the claim granted, or of the hold attached; INSPECT: the last token
-     */
-    uint64_t token;
-    int64_t ttl_ms; /* PTTL: -1 no TTL, -2 not there */
-    int64_t count;  /* entries that are left, or that the owner has now */
-    bool attached;
-    /* ACQUIRE with `leave_keeper`, OK: the hold is there, and another instance keeps it
-     */
-    bool elsewhere;
-    bool restored;     /* RESTORE: the hold was missing */
-    bool moved;        /* RELEASE: `next` holds now */
-    bool freed;        /* RELEASE: nobody holds now, `0` was published */
-    struct span owner; /* ATTACH: the hash field; INSPECT: `who` of the fence key */
-    struct span entry; /* ATTACH: of a named owner */
-    /* ERROR: Redis's words; LATE: the same, if Redis would not run the op */
-    struct span text;
-    const enum renew_result *items; /* RENEW: as many as the op had */
-    size_t item_count;
-    const struct op_field *fields; /* INSPECT: none = free */
-    size_t field_count;
-    enum lock_kind lock_kind; /* INSPECT: of the lock; ATTACH: of the hold */
-    bool fair;                /* there is a fair queue now */
-    /* ACQUIRE, BUSY: the lock is free, but nobody is granted it for `ttl_ms`; INSPECT:
-     * the same, should the lock be free */
-    bool withheld;
-    bool shared;              /* RELEASE: a read lock is left where a writer was */
-    bool rw, plain;           /* WRONGTYPE: the lock class of the name */
-    const struct span *queue; /* INSPECT: the fair queue's members, in order */
-    size_t queue_count;
-    const struct op_result *batch; /* ACQUIRE_BATCH */
-    size_t batch_count;
-};
 
 #endif

@@ -21,8 +21,8 @@ bool op_extends_lease(const struct op *op)
 
 static bool some_renewed(const struct op_result *r)
 {
-    for (size_t i = 0; i < r->item_count; i++) {
-        if (r->items[i] == RENEW_OK) {
+    for (size_t i = 0; i < r->renew.count; i++) {
+        if (r->renew.items[i] == RENEW_OK) {
             return true;
         }
     }
@@ -40,7 +40,7 @@ bool op_result_extends_lease(enum op_kind kind, const struct op_result *r)
     case OP_RESTORE:
         return true;
     case OP_ACQUIRE_BATCH:
-        return r->batch_count > 0 && r->batch[0].status == OP_OK;
+        return r->batch.count > 0 && r->batch.results[0].status == OP_OK;
     case OP_RELEASE:
         return r->moved;
     case OP_RENEW:

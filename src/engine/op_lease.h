@@ -4,7 +4,7 @@
 #ifndef LATCHD_ENGINE_OP_LEASE_H
 #define LATCHD_ENGINE_OP_LEASE_H
 
-#include "engine/op.h"
+#include "engine/op_result.h"
 
 #include <stdbool.h>
 

@@ -263,21 +263,21 @@ struct pending_request *pending_request_regrant(struct engine *eng, struct entry
 static struct entry *adopt_entry(struct engine *eng, struct lock *lock,
                                  struct inflight_op *w, const struct op_result *r)
 {
-    enum owner_kind kind = field_kind(r->owner);
+    enum owner_kind kind = field_kind(r->attach.field);
     struct hold *h;
     struct acquire_spec *spec;
     struct entry *e;
 
-    h = lock_accept_holder(eng, lock, r->lock_kind, r->owner, r->token);
+    h = lock_accept_holder(eng, lock, r->lock_kind, r->attach.field, r->token);
     if (h == NULL) {
-        h = hold_new(eng, lock, r->lock_kind, r->owner, r->token);
+        h = hold_new(eng, lock, r->lock_kind, r->attach.field, r->token);
     }
     h->user = h->user == 0 ? w->call->user : h->user;
     h->keeper_key = h->keeper_key || kind != OWNER_NAMED;
     hold_confirm(eng, h, inflight_asked(w));
-    e = hold_find_entry(h, r->entry);
+    e = hold_find_entry(h, r->attach.entry);
     if (e == NULL) {
-        spec = spec_found(eng, r->lock_kind, r->owner, r->entry);
+        spec = spec_found(eng, r->lock_kind, r->attach.field, r->attach.entry);
         spec->grace_ms = eng->cfg.grace_ms;
         spec->user = h->user;
         e = hold_add_entry(eng, h, spec);
@@ -313,11 +313,11 @@ static void on_attached(struct engine *eng, struct inflight_op *w,
     bool knew;
 
     if (!c->overrides &&
-        lock_owner_is_others(w->lock, field_owner(r->owner), c->user)) {
+        lock_owner_is_others(w->lock, field_owner(r->attach.field), c->user)) {
         emit_error(eng, c->ref, LOCK_NOPERM, TEXT_OTHERS);
         return;
     }
-    if (!pending_release_withdraw(eng, w->lock, r->owner, r->entry)) {
+    if (!pending_release_withdraw(eng, w->lock, r->attach.field, r->attach.entry)) {
         emit_error(eng, c->ref, LOCK_NOTHELD, TEXT_ENDING);
         return;
     }
@@ -394,7 +394,7 @@ static void lease_shortening_for_nobody(struct engine *eng, struct lock *lock,
     LIST_FOREACH(it, &lock->holds)
     {
         struct hold *h = container_of(it, struct hold, in_lock);
-        bool meant = told              ? span_eq(hold_field(h), r->owner)
+        bool meant = told              ? span_eq(hold_field(h), r->attach.field)
                      : w->call != NULL ? e != NULL && e->hold == h
                                        : true; /* who knows */
 
@@ -412,9 +412,9 @@ void on_attach_reply(struct engine *eng, struct inflight_op *w,
     struct lock *lock = w->lock;
     /* As with a grant: no client gets a lease of which less than half is left, nor one
      * that a later op has shortened since. */
-    bool stale =
-        r->status == OP_OK && (!asked_leaves_time(eng, lock, inflight_asked(w)) ||
-                               lock_shortened_since(eng, lock, r->owner, w->op.key));
+    bool stale = r->status == OP_OK &&
+                 (!asked_leaves_time(eng, lock, inflight_asked(w)) ||
+                  lock_shortened_since(eng, lock, r->attach.field, w->op.key));
 
     if (c == NULL || stale || r->status != OP_OK) {
         lease_shortening_for_nobody(eng, lock, w, r);

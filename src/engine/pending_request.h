@@ -4,7 +4,7 @@
 #define LATCHD_ENGINE_PENDING_REQUEST_H
 
 #include "engine/effect.h"
-#include "engine/op.h"
+#include "engine/op_result.h"
 #include "engine/timer.h"
 #include "util/list.h"
 

@@ -75,8 +75,8 @@ static void granted_many(const struct op *op, uint64_t n, struct answer *a)
         a->batch[count - 1] =
             (struct op_result){ .status = OP_BUSY, .ttl_ms = (int64_t)(n % 5000) };
     }
-    a->r.batch = a->batch;
-    a->r.batch_count = count;
+    a->r.batch.results = a->batch;
+    a->r.batch.count = count;
 }
 
 static void released(const struct op *op, char how, uint64_t n, struct op_result *r)
@@ -89,8 +89,8 @@ static void released(const struct op *op, char how, uint64_t n, struct op_result
                    : 0;
     r->moved = how == 'm' && op->release.has_next && r->count == 0;
     r->token = r->moved ? new_token(op) : 0;
-    r->shared = op->rw && !r->moved && (n & 4) != 0;
-    r->freed = r->count == 0 && !r->moved && !r->shared;
+    r->release.shared = op->rw && !r->moved && (n & 4) != 0;
+    r->release.freed = r->count == 0 && !r->moved && !r->release.shared;
 }
 
 static void renewed(const struct op *op, uint64_t n, struct answer *a)
@@ -98,8 +98,8 @@ static void renewed(const struct op *op, uint64_t n, struct answer *a)
     for (size_t i = 0; i < op->renew.count; i++) {
         a->items[i] = (enum renew_result)((n >> (i % 8)) % (RENEW_UNKNOWN + 1));
     }
-    a->r.items = a->items;
-    a->r.item_count = op->renew.count;
+    a->r.renew.items = a->items;
+    a->r.renew.count = op->renew.count;
 }
 
 static void attached(const struct op *op, uint64_t n, struct answer *a)
@@ -117,11 +117,11 @@ static void attached(const struct op *op, uint64_t n, struct answer *a)
     if (writes && strstr(a->owner, ":write") == NULL) {
         strcat(a->owner, ":write");
     }
-    a->r.owner = span_str(a->owner);
+    a->r.attach.field = span_str(a->owner);
     a->r.lock_kind = writes ? KIND_WRITE : op->rw ? KIND_READ : KIND_PLAIN;
     a->r.ttl_ms = (int64_t)(n % 100000);
     if (strncmp(a->owner, "latchd:", 7) != 0) {
-        a->r.entry = t->entry.len != 0 ? t->entry : SPAN("aaaaaaaaaaaaaaaa:7");
+        a->r.attach.entry = t->entry.len != 0 ? t->entry : SPAN("aaaaaaaaaaaaaaaa:7");
     }
 }
 
@@ -129,17 +129,17 @@ static void seen(const struct op *op, uint64_t n, struct answer *a)
 {
     static const char *const OWNERS[FIELDS] = { "o", "latchd:5", "0c2f-uuid:17" };
 
-    a->r.field_count = n % (FIELDS + 1);
-    a->r.queue_count = n / 4 % (FIELDS + 1);
+    a->r.inspect.field_count = n % (FIELDS + 1);
+    a->r.inspect.queue_count = n / 4 % (FIELDS + 1);
     a->r.lock_kind = op->rw ? KIND_READ : KIND_PLAIN;
     a->r.token = n;
-    a->r.ttl_ms = a->r.field_count == 0 ? -2 : (int64_t)n - 1;
+    a->r.ttl_ms = a->r.inspect.field_count == 0 ? -2 : (int64_t)n - 1;
     for (size_t i = 0; i < FIELDS; i++) {
         a->fields[i] = (struct op_field){ a->r.lock_kind, span_str(OWNERS[i]), 1, n };
         a->queue[i] = span_str(OWNERS[i]);
     }
-    a->r.fields = a->fields;
-    a->r.queue = a->queue;
+    a->r.inspect.fields = a->fields;
+    a->r.inspect.queue = a->queue;
 }
 
 static void well(const struct op *op, char how, uint64_t n, struct answer *a)
@@ -163,7 +163,7 @@ static void well(const struct op *op, char how, uint64_t n, struct answer *a)
     case OP_RESTORE:
         a->r.token = op->restore.token;
         a->r.count = (int64_t)op->restore.entry_count;
-        a->r.restored = (n & 1) != 0;
+        a->r.restore.restored = (n & 1) != 0;
         break;
     case OP_INSPECT:
         seen(op, n, a);

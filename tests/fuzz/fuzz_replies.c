@@ -40,12 +40,15 @@ static void read_one(const redisReply *reply, enum op_kind kind, size_t items)
     if (r.result.token > UINT64_C(1) << 53) {
         fail("a token that is none");
     }
-    touch(r.result.owner);
     touch(r.result.text);
-    for (size_t i = 0; i < r.result.field_count; i++) {
+    if (kind == OP_ATTACH) {
+        touch(r.result.attach.field);
+        touch(r.result.attach.entry);
+    }
+    for (size_t i = 0; kind == OP_INSPECT && i < r.result.inspect.field_count; i++) {
         touch(r.fields[i].owner);
     }
-    for (size_t i = 0; i < r.result.queue_count; i++) {
+    for (size_t i = 0; kind == OP_INSPECT && i < r.result.inspect.queue_count; i++) {
         touch(r.queue[i]);
     }
     script_result_fini(&r);

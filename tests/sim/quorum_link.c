@@ -80,8 +80,9 @@ static void trace_run(struct quorum *q, const struct packet *p)
     struct span by = claim != NULL    ? claim->field
                      : target != NULL ? target->field
                                       : SPAN_NONE;
-    struct span entry =
-        target != NULL && target->entry.len != 0 ? target->entry : r->entry;
+    struct span entry = target != NULL && target->entry.len != 0 ? target->entry
+                        : op->kind == OP_ATTACH                  ? r->attach.entry
+                                                                 : SPAN_NONE;
 
     quorum_trace(q,
                  "s%u: op %" PRIu64 " kind %d of d%zu on %.*s by %.*s (%.*s) -> %d "
@@ -93,7 +94,7 @@ static void trace_run(struct quorum *q, const struct packet *p)
         quorum_trace(q, "  %.*s by %.*s for %" PRIu64 " ms -> %d",
                      SPAN_ARGS(op->renew.items[i].name),
                      SPAN_ARGS(op->renew.items[i].field), op->renew.items[i].lease_ms,
-                     r->item_count > i ? (int)r->items[i] : -1);
+                     r->renew.count > i ? (int)r->renew.items[i] : -1);
     }
 }
 

@@ -174,9 +174,9 @@ void check_result(struct sim *s, struct sim_daemon *d, struct flight *f)
         believe(s, f, f->op.name, r->token, f->op.acquire.claim.lease_ms, false);
         break;
     case OP_ACQUIRE_BATCH:
-        for (size_t i = 0; i < r->batch_count; i++) {
-            if (r->batch[i].status == OP_OK) {
-                believe(s, f, f->op.batch.items[i].name, r->batch[i].token,
+        for (size_t i = 0; i < r->batch.count; i++) {
+            if (r->batch.results[i].status == OP_OK) {
+                believe(s, f, f->op.batch.items[i].name, r->batch.results[i].token,
                         f->op.batch.items[i].claim.lease_ms, false);
             }
         }
@@ -227,7 +227,7 @@ void check_op_sent(struct sim *s, struct sim_daemon *d, struct flight *f)
 static bool takes_over(const struct flight *f, const struct op_result *res,
                        const struct claim *cl, const struct record *r)
 {
-    struct span entry = f->op.kind == OP_ATTACH ? res->entry : cl->entry;
+    struct span entry = f->op.kind == OP_ATTACH ? res->attach.entry : cl->entry;
 
     if (r->token != res->token || r->daemon == f->daemon) {
         return false;
@@ -341,9 +341,9 @@ void check_op_ran(struct sim *s, struct flight *f)
     } else if (ok && (f->op.kind == OP_ATTACH || res->moved)) {
         check_keeper(s, f, f->op.name, res, op_claim(&f->op));
     }
-    for (size_t i = 0; f->op.kind == OP_ACQUIRE_BATCH && ok && i < res->batch_count;
+    for (size_t i = 0; f->op.kind == OP_ACQUIRE_BATCH && ok && i < res->batch.count;
          i++) {
-        check_taken(s, f, f->op.batch.items[i].name, &res->batch[i],
+        check_taken(s, f, f->op.batch.items[i].name, &res->batch.results[i],
                     &f->op.batch.items[i].claim);
     }
     if (f->op.kind == OP_RELEASE && f->op.release.force) {
@@ -356,7 +356,7 @@ void check_op_ran(struct sim *s, struct flight *f)
         }
     }
     check_restored(s, f);
-    if (f->op.kind == OP_RESTORE && ok && res->restored) {
+    if (f->op.kind == OP_RESTORE && ok && res->restore.restored) {
         check_displaced(s, sim_redis_name(&s->redis, f->op.name), f->op.restore.token);
     }
     check_names_of(s, f);

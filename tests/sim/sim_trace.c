@@ -102,6 +102,8 @@ static void trace_asked(struct sim *s, const struct flight *f)
 void sim_trace_op(struct sim *s, const char *what, const struct flight *f)
 {
     const struct op_result *r = &f->reply.result;
+    bool freed = f->op.kind == OP_RELEASE && r->release.freed;
+    bool shared = f->op.kind == OP_RELEASE && r->release.shared;
 
     if (strcmp(what, "asks") == 0) {
         sim_trace(s, "d%zu: asks op %" PRIu64 " %s %.*s%s%s%s%s", f->daemon, f->op.id,
@@ -112,13 +114,13 @@ void sim_trace_op(struct sim *s, const char *what, const struct flight *f)
         trace_asked(s, f);
         return;
     }
-    sim_trace(s,
-              "d%zu: %s op %" PRIu64 " %s: %s token %" PRIu64 " count %" PRId64
-              " ttl %" PRId64 "%s%s%s%s%s %s",
-              f->daemon, what, f->op.id, OP_WORDS[f->op.kind], STATUS_WORDS[r->status],
-              r->token, r->count, r->ttl_ms, r->moved ? " moved" : "",
-              r->freed ? " freed" : "", r->attached ? " attached" : "",
-              r->shared ? " shared" : "", r->fair ? " fair" : "",
-              f->op.kind == OP_RENEW && r->status == OP_OK ? RENEW_WORDS[r->items[0]]
-                                                           : "");
+    sim_trace(
+        s,
+        "d%zu: %s op %" PRIu64 " %s: %s token %" PRIu64 " count %" PRId64
+        " ttl %" PRId64 "%s%s%s%s%s %s",
+        f->daemon, what, f->op.id, OP_WORDS[f->op.kind], STATUS_WORDS[r->status],
+        r->token, r->count, r->ttl_ms, r->moved ? " moved" : "", freed ? " freed" : "",
+        r->attached ? " attached" : "", shared ? " shared" : "", r->fair ? " fair" : "",
+        f->op.kind == OP_RENEW && r->status == OP_OK ? RENEW_WORDS[r->renew.items[0]]
+                                                     : "");
 }

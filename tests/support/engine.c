@@ -365,9 +365,9 @@ void fixture_gives_many(struct engine_fixture *e, size_t granted, uint64_t token
     if (last.status != OP_OK) {
         batch[count++] = last;
     }
-    fixture_gives(
-        e, OP_ACQUIRE_BATCH,
-        (struct op_result){ .status = OP_OK, .batch = batch, .batch_count = count });
+    fixture_gives(e, OP_ACQUIRE_BATCH,
+                  (struct op_result){
+                      .status = OP_OK, .batch.results = batch, .batch.count = count });
 }
 
 void fixture_renews(struct engine_fixture *e, enum renew_result result)
@@ -380,8 +380,8 @@ void fixture_renews(struct engine_fixture *e, enum renew_result result)
     ck_assert_uint_gt(e->op_count, 0);
     fixture_gives(e, OP_RENEW,
                   (struct op_result){ .status = OP_OK,
-                                      .items = items,
-                                      .item_count = e->ops[0].op.renew.count });
+                                      .renew.items = items,
+                                      .renew.count = e->ops[0].op.renew.count });
 }
 
 void fixture_asks_for(struct engine_fixture *e, const char *name, struct seen_op *ret)
@@ -397,7 +397,8 @@ void fixture_gives_back(struct engine_fixture *e, const char *name)
     fixture_take_op(e, OP_RELEASE, &op);
     ck_assert_str_eq(op.name, name);
     ck_assert(op.op.release.if_keeper);
-    fixture_answer(e, &op, (struct op_result){ .status = OP_OK, .freed = true });
+    fixture_answer(e, &op,
+                   (struct op_result){ .status = OP_OK, .release.freed = true });
 }
 
 uint64_t fixture_grant(struct engine_fixture *e, uint64_t conn, const char *name,

@@ -11,5 +11,5 @@ void mlock_confirms(struct engine_fixture *e, const char *name, uint64_t token,
                    (struct op_result){ .status = OP_OK,
                                        .token = token,
                                        .ttl_ms = 30000,
-                                       .owner = span_str(field) });
+                                       .attach.field = span_str(field) });
 }

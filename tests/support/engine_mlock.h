@@ -11,7 +11,7 @@
 
 #define GRANTED(n) ((struct op_result){ .status = OP_OK, .token = (n), .count = 1 })
 #define BUSY ((struct op_result){ .status = OP_BUSY, .ttl_ms = 30000 })
-#define DONE ((struct op_result){ .status = OP_OK, .freed = true })
+#define DONE ((struct op_result){ .status = OP_OK, .release.freed = true })
 /* Every name that was asked for. */
 #define ALL ((struct op_result){ .status = OP_OK })
 

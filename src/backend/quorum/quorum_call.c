@@ -383,7 +383,7 @@ void coordinator_call_on_vote(struct quorum_coordinator *b, struct quorum_call *
     struct quorum_vote *v = &c->votes[node];
 
     v->sent = NULL; /* it is freed by now */
-    vote_count(v, r, c->op->kind == OP_ACQUIRE);
+    vote_count(v, r, c->op->kind);
     if (c->state == CALL_DECIDED) {
         vote_is_late(b, c, node);
     } else {

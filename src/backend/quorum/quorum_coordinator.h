@@ -68,7 +68,7 @@
 #ifndef LATCHD_BACKEND_QUORUM_QUORUM_COORDINATOR_H
 #define LATCHD_BACKEND_QUORUM_QUORUM_COORDINATOR_H
 
-#include "engine/op.h"
+#include "engine/op_result.h"
 
 #include <stdbool.h>
 #include <stddef.h>

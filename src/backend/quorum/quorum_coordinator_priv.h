@@ -166,7 +166,8 @@ struct quorum_coordinator {
 /* --- quorum_result_copy.c: a deep copy in one block of memory, for free(); may be NULL
  * --- */
 
-struct op_result coordinator_copy_result(const struct op_result *r, void **ret_memory);
+struct op_result coordinator_copy_result(const struct op_result *r, enum op_kind kind,
+                                         void **ret_memory);
 
 /* --- quorum_send.c ---------------------------------------------------------------- */
 
@@ -214,7 +215,7 @@ enum quorum_verdict coordinator_tally(const struct quorum_votes *p,
 
 /* Empties the vote; a result that is on its way is for nobody then. */
 void vote_drop(struct quorum_vote *v);
-void vote_count(struct quorum_vote *v, const struct op_result *r, bool acquires);
+void vote_count(struct quorum_vote *v, const struct op_result *r, enum op_kind kind);
 
 /* --- quorum_call.c ---------------------------------------------------------------- */
 

@@ -101,11 +101,12 @@ static struct renew_item item_of(const struct quorum_call *c)
 
     if (c->op->kind == OP_ATTACH) {
         return (struct renew_item){ .name = c->op->name,
-                                    .kind = r->entry.len != 0 ? OWNER_NAMED : OWNER_ID,
-                                    .field = r->owner,
-                                    .entry = r->entry,
+                                    .kind = r->attach.entry.len != 0 ? OWNER_NAMED
+                                                                     : OWNER_ID,
+                                    .field = r->attach.field,
+                                    .entry = r->attach.entry,
                                     .token = r->token,
-                                    .has_keeper_key = r->entry.len == 0 };
+                                    .has_keeper_key = r->attach.entry.len == 0 };
     }
     assert(cl != NULL); /* what else leaves a hold has a claim */
     return (struct renew_item){ .name = c->op->name,
@@ -244,8 +245,8 @@ static void on_look_result(struct quorum_coordinator *b, const struct quorum_cal
     for (unsigned node = 0; node < b->setup.node_count; node++) {
         const struct quorum_vote *v = &c->votes[node];
 
-        has[node] =
-            v->state == VOTE_IN && v->r.status == OP_OK && v->r.items[i] == RENEW_OK;
+        has[node] = v->state == VOTE_IN && v->r.status == OP_OK &&
+                    v->r.renew.items[i] == RENEW_OK;
         all = all && has[node];
         if (coordinator_lacks(b, c, node, i)) {
             coordinator_repair_item(b, c, node, &item);

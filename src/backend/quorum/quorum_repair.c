@@ -37,8 +37,8 @@ bool coordinator_lacks(const struct quorum_coordinator *b, const struct quorum_c
 {
     const struct quorum_vote *v = &c->votes[node];
 
-    if (v->state != VOTE_IN || v->r.status != OP_OK || item >= v->r.item_count ||
-        v->r.items[item] != RENEW_GONE) {
+    if (v->state != VOTE_IN || v->r.status != OP_OK || item >= v->r.renew.count ||
+        v->r.renew.items[item] != RENEW_GONE) {
         return false;
     }
     return c->items[item] == RENEW_OK ||
@@ -71,13 +71,14 @@ void coordinator_repair_attach(struct quorum_coordinator *b,
     if (r == NULL || r->token == 0) {
         return;
     }
-    item = (struct renew_item){ .name = c->op->name,
-                                .kind = r->entry.len != 0 ? OWNER_NAMED : OWNER_ID,
-                                .field = r->owner,
-                                .entry = r->entry,
-                                .token = r->token,
-                                .lease_ms = c->op->attach.lease_ms,
-                                .has_keeper_key = r->entry.len == 0 };
+    item =
+        (struct renew_item){ .name = c->op->name,
+                             .kind = r->attach.entry.len != 0 ? OWNER_NAMED : OWNER_ID,
+                             .field = r->attach.field,
+                             .entry = r->attach.entry,
+                             .token = r->token,
+                             .lease_ms = c->op->attach.lease_ms,
+                             .has_keeper_key = r->attach.entry.len == 0 };
     for (unsigned i = 0; i < b->setup.node_count; i++) {
         const struct quorum_vote *v = &c->votes[i];
 

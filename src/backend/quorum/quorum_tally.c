@@ -240,7 +240,7 @@ static enum quorum_verdict tally_released(const struct quorum_votes *p,
             ret->count = p->votes[i].r.count;
         }
     }
-    ret->freed = status == OP_OK && ret->count == 0;
+    ret->release.freed = status == OP_OK && ret->count == 0;
     return TALLY_DONE;
 }
 
@@ -281,8 +281,8 @@ static bool join_item(const struct quorum_votes *p, size_t item, enum renew_resu
     unsigned told = 0;
 
     for (unsigned i = 0; i < p->count; i++) {
-        if (votes_say(p, i, OP_OK) && item < p->votes[i].r.item_count) {
-            of[p->votes[i].r.items[item]]++;
+        if (votes_say(p, i, OP_OK) && item < p->votes[i].r.renew.count) {
+            of[p->votes[i].r.renew.items[item]]++;
             told++;
         }
     }
@@ -316,8 +316,8 @@ static enum quorum_verdict join_renew(const struct quorum_votes *p,
         return TALLY_OPEN;
     }
     ret->status = OP_OK;
-    ret->items = items;
-    ret->item_count = p->op->renew.count;
+    ret->renew.items = items;
+    ret->renew.count = p->op->renew.count;
     return !all && t.of[OP_OK] < p->need ? tally_lack(p, &t, ret) : TALLY_DONE;
 }
 

@@ -5,14 +5,16 @@
 /* Whether both results are about the same hold. */
 static bool same_hold(const struct op_result *a, const struct op_result *b)
 {
-    return a->token == b->token && span_eq(a->owner, b->owner) &&
-           span_eq(a->entry, b->entry);
+    return a->token == b->token && span_eq(a->attach.field, b->attach.field) &&
+           span_eq(a->attach.entry, b->attach.entry);
 }
 
 static bool same_holder(const struct op_result *a, const struct op_result *b)
 {
-    return a->field_count == b->field_count && a->lock_kind == b->lock_kind &&
-           (a->field_count == 0 || span_eq(a->fields[0].owner, b->fields[0].owner));
+    return a->inspect.field_count == b->inspect.field_count &&
+           a->lock_kind == b->lock_kind &&
+           (a->inspect.field_count == 0 ||
+            span_eq(a->inspect.fields[0].owner, b->inspect.fields[0].owner));
 }
 
 typedef bool same_fn(const struct op_result *a, const struct op_result *b);
@@ -104,7 +106,7 @@ enum quorum_verdict coordinator_join_inspect(const struct quorum_votes *p,
     for (unsigned i = 0; i < p->count; i++) {
         if (votes_say(p, i, OP_OK) && p->votes[i].r.token > ret->token) {
             ret->token = p->votes[i].r.token;
-            ret->owner = p->votes[i].r.owner;
+            ret->attach.field = p->votes[i].r.attach.field;
         }
     }
     return TALLY_DONE;

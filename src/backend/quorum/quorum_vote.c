@@ -23,12 +23,12 @@ static void note_granted(struct quorum_vote *v, const struct op_result *r)
     v->may = !v->found;
 }
 
-void vote_count(struct quorum_vote *v, const struct op_result *r, bool acquires)
+void vote_count(struct quorum_vote *v, const struct op_result *r, enum op_kind kind)
 {
     vote_drop(v);
     v->state = VOTE_IN;
-    v->r = coordinator_copy_result(r, &v->memory);
-    if (!acquires) {
+    v->r = coordinator_copy_result(r, kind, &v->memory);
+    if (kind != OP_ACQUIRE) {
         return;
     }
     switch (r->status) {

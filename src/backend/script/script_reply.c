@@ -55,9 +55,9 @@ static void read_released(struct reply_reader *r, struct op_result *result)
     result->count = reply_int(r);
     result->token = reply_token(r);
     result->moved = reply_flag(r);
-    result->freed = reply_flag(r);
+    result->release.freed = reply_flag(r);
     result->attached = reply_flag(r);
-    result->shared = reply_last_flag(r);
+    result->release.shared = reply_last_flag(r);
     result->fair = reply_last_flag(r);
     r->bad = r->bad || (result->moved && result->token == 0);
 }
@@ -66,10 +66,10 @@ static void read_attached(struct reply_reader *r, struct op_result *result)
 {
     result->token = reply_token(r);
     result->ttl_ms = reply_int(r);
-    result->owner = reply_text(r);
-    result->entry = reply_text(r);
-    r->bad =
-        r->bad || result->owner.len > OP_TEXT_MAX || result->entry.len > OP_TEXT_MAX;
+    result->attach.field = reply_text(r);
+    result->attach.entry = reply_text(r);
+    r->bad = r->bad || result->attach.field.len > OP_TEXT_MAX ||
+             result->attach.entry.len > OP_TEXT_MAX;
     if (r->at < (size_t)r->array->elements) {
         result->lock_kind = reply_flag(r) ? KIND_WRITE : KIND_READ;
     }
@@ -79,7 +79,7 @@ static void read_restored(struct reply_reader *r, struct op_result *result)
 {
     result->token = reply_known_token(r);
     result->count = reply_int(r);
-    result->restored = reply_flag(r);
+    result->restore.restored = reply_flag(r);
 }
 
 static void read_renewed(struct reply_reader *r, size_t item_count,
@@ -94,8 +94,8 @@ static void read_renewed(struct reply_reader *r, size_t item_count,
         }
         ret->items[i] = (enum renew_result)state;
     }
-    ret->result.items = ret->items;
-    ret->result.item_count = item_count;
+    ret->result.renew.items = ret->items;
+    ret->result.renew.count = item_count;
 }
 
 static void read_refused(struct reply_reader *r, struct op_result *result)
@@ -140,7 +140,7 @@ static bool read_short(const redisReply *reply, enum op_kind kind,
         struct span word = span_of(reply->str, (size_t)reply->len);
 
         if (kind == OP_RELEASE && span_eq(word, SPAN("FREED"))) {
-            result->freed = true;
+            result->release.freed = true;
             return true;
         }
         return status_of(word, result) && result->status != OP_OK;
@@ -191,8 +191,8 @@ static void read_many(struct reply_reader *r, struct script_result *ret)
             return;
         }
     }
-    ret->result.batch = ret->batch;
-    ret->result.batch_count = count;
+    ret->result.batch.results = ret->batch;
+    ret->result.batch.count = count;
 }
 
 /* All of them were granted, under the same token. */
@@ -208,8 +208,8 @@ static bool read_all(const redisReply *reply, size_t item_count,
     for (size_t i = 0; i < item_count; i++) {
         ret->batch[i] = one;
     }
-    ret->result.batch = ret->batch;
-    ret->result.batch_count = item_count;
+    ret->result.batch.results = ret->batch;
+    ret->result.batch.count = item_count;
     return true;
 }
 

@@ -16,7 +16,7 @@ static void split_fence(struct span fence, struct op_result *result)
     struct span token = first_word(fence);
 
     if (token.len < fence.len && parse_u64(token, SCRIPT_TOKEN_MAX, &result->token)) {
-        result->owner = first_word(span_after(fence, token.len + 1));
+        result->inspect.who = first_word(span_after(fence, token.len + 1));
     }
 }
 
@@ -54,8 +54,8 @@ static void read_queue(struct reply_reader *r, struct script_result *ret)
         ret->queue[i] = reply_text(&in);
     }
     r->bad = r->bad || in.bad;
-    ret->result.queue = ret->queue;
-    ret->result.queue_count = r->bad ? 0 : count;
+    ret->result.inspect.queue = ret->queue;
+    ret->result.inspect.queue_count = r->bad ? 0 : count;
 }
 
 static bool is_writer(struct span field)
@@ -92,8 +92,8 @@ void reply_inspected(struct reply_reader *r, struct script_result *ret)
     read_queue(r, ret);
     ret->fields = xcalloc(room + 1, sizeof(*ret->fields));
     while (!r->bad && r->at < (size_t)r->array->elements) {
-        read_owner(r, result->lock_kind, &ret->fields[result->field_count]);
-        result->field_count += r->bad ? 0 : 1;
+        read_owner(r, result->lock_kind, &ret->fields[result->inspect.field_count]);
+        result->inspect.field_count += r->bad ? 0 : 1;
     }
-    result->fields = ret->fields;
+    result->inspect.fields = ret->fields;
 }

@@ -84,16 +84,16 @@ void on_acquire_batch_reply(struct engine *eng, struct inflight_op *all,
                             const struct op_result *r)
 {
     bool acked = r->status != OP_NOREPLICAS;
-    bool ran = (r->status == OP_OK || !acked) && r->batch_count > 0;
+    bool ran = (r->status == OP_OK || !acked) && r->batch.count > 0;
     bool maybe_granted = !ran && r->status != OP_LATE;
     bool open = true; /* all before this one were granted, and in time */
 
     for (size_t i = 0; i < all->part_count; i++) {
         struct inflight_op *part = all->parts[i];
-        struct op_result one = ran && i < r->batch_count ? r->batch[i] : *r;
+        struct op_result one = ran && i < r->batch.count ? r->batch.results[i] : *r;
 
-        if (!open || (ran && i >= r->batch_count)) {
-            end_unreached(eng, part, maybe_granted || (ran && i < r->batch_count));
+        if (!open || (ran && i >= r->batch.count)) {
+            end_unreached(eng, part, maybe_granted || (ran && i < r->batch.count));
             continue;
         }
         if (!ran && r->status == OP_OK) {

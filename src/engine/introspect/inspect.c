@@ -35,7 +35,7 @@ static uint64_t token_of(const struct lock *lock, const struct op_result *r,
                          struct span owner)
 {
     const struct hold *h = lock_hold_of(lock, owner);
-    struct span who = r->owner;
+    struct span who = r->inspect.who;
     size_t head = 1 + OP_INSTANCE_LEN;
 
     if (h != NULL) {
@@ -102,7 +102,7 @@ static const struct span *make_queue(struct engine *eng, const struct lock *lock
                              INFO_SEARCH_MAX };
 
     for (size_t i = 0; i < count; i++) {
-        struct span who = r->queue[i];
+        struct span who = r->inspect.queue[i];
         const struct waiter *w = span_starts(who, span_of(prefix, (size_t)len))
                                      ? waiter_with(&search, who)
                                      : NULL;
@@ -143,22 +143,24 @@ static const struct lock_info *make_info(struct engine *eng, const struct lock *
                                          const struct op_result *r)
 {
     struct lock_info *info = effects_alloc(&eng->fx, sizeof(*info));
-    size_t count = r->field_count < INFO_HOLDS_MAX ? r->field_count : INFO_HOLDS_MAX;
+    size_t count = r->inspect.field_count < INFO_HOLDS_MAX ? r->inspect.field_count
+                                                           : INFO_HOLDS_MAX;
     struct info_hold *holds = effects_alloc(&eng->fx, (count + 1) * sizeof(*holds));
-    size_t queued = r->queue_count < INFO_QUEUE_MAX ? r->queue_count : INFO_QUEUE_MAX;
+    size_t queued = r->inspect.queue_count < INFO_QUEUE_MAX ? r->inspect.queue_count
+                                                            : INFO_QUEUE_MAX;
     bool uncertain = false;
 
     for (size_t i = 0; i < count; i++) {
-        struct span owner = r->fields[i].owner;
+        struct span owner = r->inspect.fields[i].owner;
         const struct hold *h = lock_hold_of(lock, owner);
 
         uncertain = uncertain || (h != NULL && !hold_is_certain(eng, h));
         holds[i] = (struct info_hold){
-            .kind = r->fields[i].lock_kind,
+            .kind = r->inspect.fields[i].lock_kind,
             .owner = effects_copy(&eng->fx, field_owner(owner)),
-            .count = r->fields[i].count,
-            .token =
-                r->fields[i].token != 0 ? r->fields[i].token : token_of(lock, r, owner),
+            .count = r->inspect.fields[i].count,
+            .token = r->inspect.fields[i].token != 0 ? r->inspect.fields[i].token
+                                                     : token_of(lock, r, owner),
         };
         if (h != NULL) {
             add_known(eng, h, &holds[i]);

@@ -260,12 +260,12 @@ static void on_restored(struct engine *eng, struct hold *h, struct asked asked,
         e->needs_restore = e->needs_restore && !e->named;
         more = more || e->needs_restore;
         e->missing = e->missing && !e->named;
-        if (e->named && r->restored) {
+        if (e->named && r->restore.restored) {
             fair_leave_again(eng, lock, e->spec);
         }
         e->named = false;
     }
-    eng->stats.restored += r->restored;
+    eng->stats.restored += r->restore.restored;
     lock_seen(eng, lock, asked.op, (int64_t)asked.lease_ms, h->lock_kind);
     if (more) {
         restore_again(eng, h);

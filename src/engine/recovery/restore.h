@@ -6,7 +6,7 @@
 #ifndef LATCHD_ENGINE_RECOVERY_RESTORE_H
 #define LATCHD_ENGINE_RECOVERY_RESTORE_H
 
-#include "engine/op.h"
+#include "engine/op_result.h"
 
 #include <stdbool.h>
 

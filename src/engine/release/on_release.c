@@ -128,7 +128,7 @@ static void on_released(struct engine *eng, struct lock *lock,
     struct waiter *waiter = w->waiter;
     struct acquire_spec *spec = w->spec == NULL ? NULL : spec_ref(w->spec);
     struct asked asked = inflight_asked(w);
-    bool yielded = r->freed && spec != NULL;
+    bool yielded = r->release.freed && spec != NULL;
 
     inflight_free(eng, w);
     fair_on_result(eng, lock, NULL, r);
@@ -142,7 +142,7 @@ static void on_released(struct engine *eng, struct lock *lock,
         last_answer_ungiven(eng, lock);
     }
     pending_release_free(eng, lock, d);
-    if (r->freed) {
+    if (r->release.freed) {
         on_freed(eng, lock, yielded);
     }
     if (r->moved && r->status == OP_NOREPLICAS) {
@@ -151,10 +151,12 @@ static void on_released(struct engine *eng, struct lock *lock,
         lock->activity->handoffs++;
         eng->stats.handovers++;
         acquire_granted(eng, lock, spec, waiter, r, asked);
-    } else if (!r->freed && waiter != NULL && waiter->spec->lock_kind == KIND_READ) {
+    } else if (!r->release.freed && waiter != NULL &&
+               waiter->spec->lock_kind == KIND_READ) {
         lock->readers_in = true; /* still held, but they may be let in */
         lock_ask(eng, lock);
-    } else if (waiter != NULL && !r->freed && (waiter->once || waiter->expiring)) {
+    } else if (waiter != NULL && !r->release.freed &&
+               (waiter->once || waiter->expiring)) {
         last_answer_held(eng, lock, -1); /* its owner has more entries */
         waiter_end_unserved(eng, waiter);
     }

@@ -88,7 +88,7 @@ static void add_by_attach(struct entries *es, const struct inflight_op *w,
         return;
     }
     if (r->status == OP_OK) {
-        add_denied(es, w->lock, r->lock_kind, r->owner, r->token, NULL);
+        add_denied(es, w->lock, r->lock_kind, r->attach.field, r->token, NULL);
     } else if (r->status == OP_NOTHELD || r->status == OP_WRONGTYPE) {
         e = lock_find_target(w->lock, &w->call->target);
         if (e != NULL && !e->ending) {
@@ -171,17 +171,23 @@ static struct loss_check *loss_check_new(struct inflight_op *about,
                                          const struct entries *es)
 {
     struct loss_check *v = xcalloc(1, sizeof(*v) + es->count * sizeof(*v->list));
-    size_t room = r->owner.len + r->entry.len + r->text.len + 1;
+    bool attach = about->kind == INFLIGHT_ATTACH;
+    size_t room = r->text.len + 1;
     char *at;
 
+    if (attach) {
+        room += r->attach.field.len + r->attach.entry.len;
+    }
     for (size_t i = 0; i < es->count; i++) {
         room += hold_field(es->list[i]->hold).len + spec_entry(es->list[i]->spec).len;
     }
     at = v->texts = xmalloc(room);
     v->about = about;
     v->result = *r;
-    v->result.owner = span_put2(&at, r->owner, SPAN_NONE);
-    v->result.entry = span_put2(&at, r->entry, SPAN_NONE);
+    if (attach) {
+        v->result.attach.field = span_put2(&at, r->attach.field, SPAN_NONE);
+        v->result.attach.entry = span_put2(&at, r->attach.entry, SPAN_NONE);
+    }
     v->result.text = span_put2(&at, r->text, SPAN_NONE);
     v->count = es->count;
     for (size_t i = 0; i < es->count; i++) {
@@ -287,8 +293,8 @@ void on_loss_check_reply(struct engine *eng, struct inflight_op *check,
     check->loss_check = NULL;
     about->check = NULL;
     inflight_free(eng, check);
-    for (size_t i = 0; told && i < v->count && i < r->item_count; i++) {
-        settle_suspect(eng, about->lock, &v->list[i], r->items[i], sent);
+    for (size_t i = 0; told && i < v->count && i < r->renew.count; i++) {
+        settle_suspect(eng, about->lock, &v->list[i], r->renew.items[i], sent);
     }
     inflight_on_result(eng, &v->result);
     loss_check_free(v);

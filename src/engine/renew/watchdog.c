@@ -299,7 +299,7 @@ void on_renew_reply(struct engine *eng, struct inflight_op *w,
         }
         w->renewing[i].hold = NULL;
         h->renewal = NULL;
-        if ((r->status != OP_OK && r->status != OP_NOREPLICAS) || i >= r->item_count) {
+        if ((r->status != OP_OK && r->status != OP_NOREPLICAS) || i >= r->renew.count) {
             hold_shortening_failed(eng, h, w->op.key);
             if (r->status == OP_ERROR) {
                 h->not_before = eng->now + ERROR_PAUSE_MS;
@@ -309,7 +309,7 @@ void on_renew_reply(struct engine *eng, struct inflight_op *w,
             hold_schedule_renewal(eng, h);
             continue;
         }
-        switch (r->items[i]) {
+        switch (r->renew.items[i]) {
         case RENEW_OK:
             if (r->status == OP_OK) {
                 on_renewal_confirmed(eng, w, h, w->renewing[i].lease_ms);

@@ -23,7 +23,7 @@ static void on_done(void *ctx, const struct op_result *result)
     (void)ctx;
     bt.results++;
     bt.result = *result;
-    bt.item = result->item_count > 0 ? result->items[0] : RENEW_UNKNOWN;
+    bt.item = result->renew.count > 0 ? result->renew.items[0] : RENEW_UNKNOWN;
 }
 
 void bt_begin(unsigned nodes)
@@ -115,7 +115,7 @@ void bt_obey(unsigned node)
     bt_answer(node, (struct op_result){ .status = OP_OK,
                                         .token = op->acquire.propose,
                                         .count = op->kind == OP_ACQUIRE,
-                                        .freed = op->kind == OP_RELEASE });
+                                        .release.freed = op->kind == OP_RELEASE });
 }
 
 void bt_busy(unsigned node, int64_t ttl_ms)

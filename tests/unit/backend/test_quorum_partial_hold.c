@@ -7,8 +7,8 @@ enum { SOON = 2, LONG = 8000 };
 static void look_says(unsigned node, enum renew_result r)
 {
     bt_ck_asked(node, OP_RENEW);
-    bt_answer(node,
-              (struct op_result){ .status = OP_OK, .items = &r, .item_count = 1 });
+    bt_answer(node, (struct op_result){
+                        .status = OP_OK, .renew.items = &r, .renew.count = 1 });
 }
 
 /* Granted by the first two, refused by the last. */

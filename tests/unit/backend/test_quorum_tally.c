@@ -12,7 +12,7 @@ START_TEST(a_release_goes_on_where_it_was_not_answered)
     bt_obey(0);
     bt_obey(1);
     ck_assert_int_eq(bt.result.status, OP_OK);
-    ck_assert(bt.result.freed);
+    ck_assert(bt.result.release.freed);
     ck_assert(!bt_is_asked(2));
     coordinator_node_up(bt.ballot, 2, true, OLD);
     bt_ck_asked(2, OP_RELEASE);
@@ -96,7 +96,7 @@ START_TEST(votes_on_a_renewal, TEST_ROWS(RENEWALS))
 
         if (RENEWALS[_i].votes[i] >= 0) {
             bt_answer(i, (struct op_result){
-                             .status = OP_OK, .items = &vote, .item_count = 1 });
+                             .status = OP_OK, .renew.items = &vote, .renew.count = 1 });
         }
     }
     bt_pass(2 * TIMEOUT_MS);
@@ -122,7 +122,7 @@ static void attach(void)
 static void has_it(unsigned node)
 {
     bt_answer(node, (struct op_result){ .status = OP_OK,
-                                        .owner = BT_CLAIM.field,
+                                        .attach.field = BT_CLAIM.field,
                                         .token = 5,
                                         .ttl_ms = 100 + node });
 }
@@ -176,7 +176,7 @@ START_TEST(what_was_released_is_not_healed)
     bt_release(TARGET_FIELD);
     for (unsigned i = 0; i < 3; i++) {
         bt_answer(i, (struct op_result){
-                         .status = OP_OK, .items = &votes[i], .item_count = 1 });
+                         .status = OP_OK, .renew.items = &votes[i], .renew.count = 1 });
     }
     ck_assert_int_eq(bt.sent[bt.count - 1].op.kind, OP_RELEASE);
     bt_end();
@@ -189,18 +189,21 @@ START_TEST(a_look_tells_what_a_majority_says)
 
     bt_begin(3);
     coordinator_submit(bt.ballot, &op);
-    bt_answer(0,
-              (struct op_result){
-                  .status = OP_OK, .fields = &stale, .field_count = 1, .ttl_ms = 5 });
-    bt_answer(1,
-              (struct op_result){
-                  .status = OP_OK, .fields = &held, .field_count = 1, .ttl_ms = 900 });
+    bt_answer(0, (struct op_result){ .status = OP_OK,
+                                     .inspect.fields = &stale,
+                                     .inspect.field_count = 1,
+                                     .ttl_ms = 5 });
+    bt_answer(1, (struct op_result){ .status = OP_OK,
+                                     .inspect.fields = &held,
+                                     .inspect.field_count = 1,
+                                     .ttl_ms = 900 });
     ck_assert_uint_eq(bt.results, 0);
-    bt_answer(2,
-              (struct op_result){
-                  .status = OP_OK, .fields = &held, .field_count = 1, .ttl_ms = 800 });
+    bt_answer(2, (struct op_result){ .status = OP_OK,
+                                     .inspect.fields = &held,
+                                     .inspect.field_count = 1,
+                                     .ttl_ms = 800 });
     ck_assert_uint_eq(bt.results, 1);
-    ck_assert_uint_eq(bt.result.field_count, 1);
+    ck_assert_uint_eq(bt.result.inspect.field_count, 1);
     ck_assert_int_eq(bt.result.ttl_ms, 800);
     bt_end();
 }
@@ -260,7 +263,7 @@ START_TEST(an_entry_is_put_back_beside_others)
     coordinator_submit(bt.ballot, &op);
     for (unsigned i = 0; i < 3; i++) {
         bt_answer(i, (struct op_result){
-                         .status = OP_OK, .items = &votes[i], .item_count = 1 });
+                         .status = OP_OK, .renew.items = &votes[i], .renew.count = 1 });
     }
     bt_ck_asked(2, OP_RESTORE);
     ck_assert(bt.sent[bt_open_at(2)].op.restore.raise_token);

@@ -122,9 +122,9 @@ START_TEST(short_replies_are_what_happens_most)
     ck_assert_uint_eq(r.result.token, UINT64_C(1763711554001234));
     ck_assert_int_eq(r.result.count, 1);
     ck_assert_int_eq(reply_status(":7\r\n", OP_RELEASE, 0, &r), OP_OK);
-    ck_assert(r.result.moved && !r.result.freed);
+    ck_assert(r.result.moved && !r.result.release.freed);
     ck_assert_int_eq(reply_status("$5\r\nFREED\r\n", OP_RELEASE, 0, &r), OP_OK);
-    ck_assert(r.result.freed && !r.result.moved);
+    ck_assert(r.result.release.freed && !r.result.moved);
     ck_assert_int_eq(reply_status("$4\r\nLATE\r\n", OP_RENEW, 2, &r), OP_LATE);
 }
 
@@ -157,7 +157,7 @@ START_TEST(what_only_some_scripts_tell_may_be_missing)
         reply_status("*7\r\n$2\r\nOK\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n:1\r\n",
                      OP_RELEASE, 0, &r),
         OP_OK);
-    ck_assert(r.result.shared && !r.result.freed && !r.result.fair);
+    ck_assert(r.result.release.shared && !r.result.release.freed && !r.result.fair);
     ck_assert_int_eq(
         reply_status("*6\r\n$2\r\nOK\r\n:7\r\n:9\r\n$1\r\nf\r\n$0\r\n\r\n:1\r\n",
                      OP_ATTACH, 0, &r),
@@ -166,7 +166,7 @@ START_TEST(what_only_some_scripts_tell_may_be_missing)
     ck_assert_int_eq(reply_status("*3\r\n$2\r\nOK\r\n:7\r\n*2\r\n$4\r\nBUSY\r\n:9\r\n",
                                   OP_ACQUIRE_BATCH, 0, &r),
                      OP_OK);
-    ck_assert_uint_eq(r.result.batch_count, 2);
+    ck_assert_uint_eq(r.result.batch.count, 2);
 }
 
 START_TEST(one_token_of_many_names_is_that_of_each)
@@ -176,11 +176,11 @@ START_TEST(one_token_of_many_names_is_that_of_each)
 
     script_reply(&reply, OP_ACQUIRE_BATCH, 3, &r);
     ck_assert_int_eq(r.result.status, OP_OK);
-    ck_assert_uint_eq(r.result.batch_count, 3);
+    ck_assert_uint_eq(r.result.batch.count, 3);
     for (size_t i = 0; i < 3; i++) {
-        ck_assert_int_eq(r.result.batch[i].status, OP_OK);
-        ck_assert_uint_eq(r.result.batch[i].token, 7);
-        ck_assert_int_eq(r.result.batch[i].count, 1);
+        ck_assert_int_eq(r.result.batch.results[i].status, OP_OK);
+        ck_assert_uint_eq(r.result.batch.results[i].token, 7);
+        ck_assert_int_eq(r.result.batch.results[i].count, 1);
     }
     script_result_fini(&r);
     ck_assert_int_eq(reply_status(":0\r\n", OP_ACQUIRE_BATCH, 3, &r), OP_ERROR);

@@ -290,7 +290,8 @@ START_TEST(h23_after_a_second_of_hand_overs_the_lock_is_truly_released)
     fixture_unlock(&e, 2, "job", (struct hold_req){ 0 });
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert_int_eq(op.op.release.yield, YIELD_ALWAYS);
-    fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .release.freed = true });
     engine_on_message(e.engine, SPAN("job"),
                       false); /* our own release is no reason to hurry */
     fixture_collect(&e);
@@ -309,7 +310,8 @@ START_TEST(h23_who_yielded_leaves_one_release_of_others_to_the_rest_as_well)
     fixture_lock(&e, 2, "job", FOREVER);
     fixture_unlock(&e, 1, "job", (struct hold_req){ 0 });
     fixture_take_op(&e, OP_RELEASE, &op);
-    fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .release.freed = true });
     fixture_pass(&e, 2);
     fixture_take_op(&e, OP_ACQUIRE, &op);
     fixture_answer(&e, &op, (struct op_result){ .status = OP_BUSY, .ttl_ms = 30000 });
@@ -336,7 +338,8 @@ START_TEST(a_name_that_nobody_wants_any_more_is_forgotten)
     fixture_pass(&e, 20);
     fixture_unlock(&e, 1, "job", (struct hold_req){ 0 });
     fixture_take_op(&e, OP_RELEASE, &op);
-    fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .release.freed = true });
     fixture_pass(&e, 5000);
     engine_stats(e.engine, &stats);
     ck_assert_uint_eq(stats.locks, 0);

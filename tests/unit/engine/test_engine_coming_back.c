@@ -33,7 +33,7 @@ static void teardown(void)
     (struct op_result)                                                                 \
     {                                                                                  \
         .status = OP_OK, .token = 100, .ttl_ms = 30000,                                \
-        .owner = SPAN("latchd:id:aaaaaaaaaaaaaaaa")                                    \
+        .attach.field = SPAN("latchd:id:aaaaaaaaaaaaaaaa")                             \
     }
 
 TEST_GROUP(.setup = setup, .teardown = teardown);
@@ -46,7 +46,8 @@ START_TEST(grace_0_frees_when_the_connection_closes)
     fixture_collect(&e);
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert(op.op.release.if_keeper);
-    fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .release.freed = true });
     ck_assert_str_eq(e.notices, "granted:job released:job");
 }
 
@@ -138,7 +139,8 @@ START_TEST(who_comes_back_while_the_cut_to_grace_is_in_flight_asks_again)
     fixture_answer(&e, &attach, ATTACHED);
     fixture_hears_nothing(&e); /* the cut that was sent behind it has taken it back */
     fixture_answer(
-        &e, &op, (struct op_result){ .status = OP_OK, .items = FINE, .item_count = 1 });
+        &e, &op,
+        (struct op_result){ .status = OP_OK, .renew.items = FINE, .renew.count = 1 });
     fixture_take_op(&e, OP_ATTACH, &attach);
     fixture_answer(&e, &attach, ATTACHED);
     (void)fixture_hears(&e, 2, REPLY_INT);
@@ -174,9 +176,10 @@ START_TEST(a_renewal_of_which_little_is_left_is_asked_for_again)
     struct hold_req renew = {
         .name = SPAN("job"), .token = 100, .lease_ms = 1000, .from = { 2, 1 }
     };
-    struct op_result fine = {
-        .status = OP_OK, .token = 100, .ttl_ms = 1000, .owner = SPAN("latchd:100")
-    };
+    struct op_result fine = { .status = OP_OK,
+                              .token = 100,
+                              .ttl_ms = 1000,
+                              .attach.field = SPAN("latchd:100") };
 
     (void)fixture_grant(&e, 1, "job", FOREVER, 100);
     engine_renew(e.engine, &renew);
@@ -227,11 +230,12 @@ START_TEST(an_undelivered_grant_with_an_id_is_kept_and_found_again)
     fixture_no_op(&e);
     fixture_lock(&e, 2, "job", (struct lock_req){ .id = ID_A });
     fixture_take_op(&e, OP_ATTACH, &op);
-    fixture_answer(&e, &op,
-                   (struct op_result){ .status = OP_OK,
-                                       .token = 100,
-                                       .ttl_ms = 30000,
-                                       .owner = SPAN("latchd:id:aaaaaaaaaaaaaaaa") });
+    fixture_answer(
+        &e, &op,
+        (struct op_result){ .status = OP_OK,
+                            .token = 100,
+                            .ttl_ms = 30000,
+                            .attach.field = SPAN("latchd:id:aaaaaaaaaaaaaaaa") });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_TOKEN).value, 100);
     fixture_pass(&e, 9000);
     ck_assert_str_eq(e.notices, "granted:job");
@@ -292,12 +296,13 @@ START_TEST(h4_what_was_kept_elsewhere_before_it_was_taken_over_is_not_forgotten)
                    (struct op_result){ .status = OP_OK,
                                        .token = 100,
                                        .ttl_ms = 1000,
-                                       .owner = SPAN("latchd:100") });
+                                       .attach.field = SPAN("latchd:100") });
     (void)fixture_hears(&e, 1, REPLY_INT);
-    fixture_answer(&e, &renewal,
-                   (struct op_result){ .status = OP_OK,
-                                       .items = &(enum renew_result){ RENEW_ELSEWHERE },
-                                       .item_count = 1 });
+    fixture_answer(
+        &e, &renewal,
+        (struct op_result){ .status = OP_OK,
+                            .renew.items = &(enum renew_result){ RENEW_ELSEWHERE },
+                            .renew.count = 1 });
     fixture_renews(&e, RENEW_OK); /* it is asked once more */
     fixture_pass(&e, 1000);
     ck_assert_str_eq(e.notices, "granted:job lost:job");
@@ -361,7 +366,7 @@ START_TEST(a_renew_in_time_keeps_the_hold_though_its_answer_comes_after_grace)
                    (struct op_result){ .status = OP_OK,
                                        .token = 100,
                                        .ttl_ms = 30000,
-                                       .owner = SPAN("latchd:100") });
+                                       .attach.field = SPAN("latchd:100") });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_INT).value, 29980);
     fixture_pass(&e, 3000);
     fixture_no_op(&e);

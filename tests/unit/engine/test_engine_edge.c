@@ -18,7 +18,7 @@ static struct seen_op op;
 
 static const struct op_result BUSY = { .status = OP_BUSY, .ttl_ms = 30000 };
 static const struct op_result UNKNOWN = { .status = OP_UNKNOWN };
-static const struct op_result FREED = { .status = OP_OK, .freed = true };
+static const struct op_result FREED = { .status = OP_OK, .release.freed = true };
 static const struct op_result ONE_LEFT = { .status = OP_OK, .count = 1 };
 
 static void setup(void)
@@ -59,9 +59,10 @@ START_TEST(a_renewal_that_asked_for_a_released_entry_does_not_lose_the_others)
         if (conn == 1) {
             enum renew_result gone = RENEW_GONE;
 
-            fixture_answer(
-                &e, &op,
-                (struct op_result){ .status = OP_OK, .items = &gone, .item_count = 1 });
+            fixture_answer(&e, &op,
+                           (struct op_result){ .status = OP_OK,
+                                               .renew.items = &gone,
+                                               .renew.count = 1 });
             ck_assert_str_eq(e.notices, "granted:job");
             fixture_renews(&e, RENEW_OK);
         }
@@ -136,8 +137,8 @@ START_TEST(what_was_asked_before_the_clock_jumped_confirms_nothing)
     ck_assert_str_eq(e.notices, "granted:job uncertain:job");
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK,
-                                       .items = &(enum renew_result){ RENEW_OK },
-                                       .item_count = 1 });
+                                       .renew.items = &(enum renew_result){ RENEW_OK },
+                                       .renew.count = 1 });
     fixture_gives(&e, OP_ACQUIRE,
                   (struct op_result){ .status = OP_OK, .token = 7, .count = 1 });
     fixture_hears_nothing(&e);
@@ -221,10 +222,11 @@ START_TEST(a_second_token_that_is_not_delivered_takes_nothing_back)
     (void)fixture_grant(&e, 1, "job", (struct lock_req){ .id = UUID }, 100);
     fixture_close(&e, 1);
     fixture_lock(&e, 2, "job", (struct lock_req){ .id = UUID });
-    fixture_gives(
-        &e, OP_ATTACH,
-        (struct op_result){
-            .status = OP_OK, .token = 100, .ttl_ms = 30000, .owner = UUID_FIELD });
+    fixture_gives(&e, OP_ATTACH,
+                  (struct op_result){ .status = OP_OK,
+                                      .token = 100,
+                                      .ttl_ms = 30000,
+                                      .attach.field = UUID_FIELD });
     grant = fixture_hears(&e, 2, REPLY_TOKEN).grant;
     engine_on_undelivered(e.engine, 2, grant);
     fixture_close(&e, 2);

@@ -31,7 +31,8 @@ START_TEST(a_free_lock_is_taken_by_one_op_of_the_fair_kind)
     fixture_answer(&e, &op, GRANT(7));
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_TOKEN).value, 7);
     fixture_unlock(&e, 1, "job", (struct hold_req){ 0 });
-    fixture_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_OK, .freed = true });
+    fixture_gives(&e, OP_RELEASE,
+                  (struct op_result){ .status = OP_OK, .release.freed = true });
     (void)fixture_hears(&e, 1, REPLY_INT);
     fixture_pass(&e, 1000);
     fixture_is_empty(&e);
@@ -156,8 +157,9 @@ START_TEST(a_release_that_sees_a_queue_makes_plain_waiters_join)
     fixture_lock(&e, 2, "job", PLAIN);
     fixture_no_op(&e);
     fixture_unlock(&e, 9, "job", (struct hold_req){ 0 });
-    fixture_gives(&e, OP_RELEASE,
-                  (struct op_result){ .status = OP_OK, .freed = true, .fair = true });
+    fixture_gives(
+        &e, OP_RELEASE,
+        (struct op_result){ .status = OP_OK, .release.freed = true, .fair = true });
     (void)fixture_hears(&e, 9, REPLY_INT);
     fixture_pass(&e, 2);
     fixture_take_op(&e, OP_ACQUIRE, &op);
@@ -337,10 +339,11 @@ START_TEST(lockinfo_tells_who_stands_in_the_queue)
     fixture_gives(&e, OP_QUEUE, HELD);
     engine_lock_info(e.engine, (struct call_ref){ 4, 1 }, SPAN("job"));
     fixture_collect(&e);
-    fixture_gives(
-        &e, OP_INSPECT,
-        (struct op_result){
-            .status = OP_OK, .queue = queue, .queue_count = 6, .fair = true });
+    fixture_gives(&e, OP_INSPECT,
+                  (struct op_result){ .status = OP_OK,
+                                      .inspect.queue = queue,
+                                      .inspect.queue_count = 6,
+                                      .fair = true });
     said = fixture_hears(&e, 4, REPLY_INFO);
     ck_assert_uint_eq(said.info.queue_count, 6);
     ck_assert_str_eq(said.text,

@@ -175,17 +175,19 @@ START_TEST(mlock_takes_the_names_of_a_group_by_one_script)
     fixture_answer(
         &e, &op,
         (struct op_result){ .status = OP_OK,
-                            .batch = (struct op_result[]){ { .token = 1, .count = 1 },
-                                                           { .token = 2, .count = 1 } },
-                            .batch_count = 2 });
+                            .batch.results =
+                                (struct op_result[]){ { .token = 1, .count = 1 },
+                                                      { .token = 2, .count = 1 } },
+                            .batch.count = 2 });
     fixture_take_op(&e, OP_ACQUIRE_BATCH, &op);
     ck_assert_uint_eq(op.op.group, 1);
     fixture_answer(
         &e, &op,
         (struct op_result){ .status = OP_OK,
-                            .batch = (struct op_result[]){ { .token = 3, .count = 1 },
-                                                           { .token = 4, .count = 1 } },
-                            .batch_count = 2 });
+                            .batch.results =
+                                (struct op_result[]){ { .token = 3, .count = 1 },
+                                                      { .token = 4, .count = 1 } },
+                            .batch.count = 2 });
     fixture_asks_for(&e, "c1", &op);
     ck_assert_uint_eq(op.op.group, 2);
     fixture_answer(&e, &op,

@@ -90,7 +90,8 @@ START_TEST(a_release_reckons_with_renewals_that_nobody_confirmed)
     } while (op.op.kind == OP_RENEW);
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert_uint_ge(op.op.release.ends_in_ms, 30000);
-    fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .release.freed = true });
 }
 
 START_TEST(a_hold_that_redis_does_not_know_any_more_is_lost)
@@ -153,12 +154,13 @@ START_TEST(renewed_over_the_same_connection_an_entry_has_its_new_lease)
     fixture_renew(&e, 1, "job",
                   (struct hold_req){ .owner = SPAN("o"), .lease_ms = 5000 });
     fixture_take_op(&e, OP_ATTACH, &renewal);
-    fixture_answer(&e, &renewal,
-                   (struct op_result){ .status = OP_OK,
-                                       .token = 100,
-                                       .ttl_ms = 30000,
-                                       .owner = SPAN("o"),
-                                       .entry = span_str(renewal.target_entry) });
+    fixture_answer(
+        &e, &renewal,
+        (struct op_result){ .status = OP_OK,
+                            .token = 100,
+                            .ttl_ms = 30000,
+                            .attach.field = SPAN("o"),
+                            .attach.entry = span_str(renewal.target_entry) });
     (void)fixture_hears(&e, 1, REPLY_INT);
     fixture_pass(&e, 4000);
     fixture_no_op(&e);
@@ -199,7 +201,7 @@ START_TEST(the_same_id_again_is_the_same_grant)
             (struct op_result){ .status = OP_OK,
                                 .token = 100,
                                 .ttl_ms = 30000,
-                                .owner = SPAN("latchd:id:aaaaaaaaaaaaaaaa") });
+                                .attach.field = SPAN("latchd:id:aaaaaaaaaaaaaaaa") });
         ck_assert_int_eq(fixture_hears(&e, conn, REPLY_TOKEN).value, 100);
     }
     fixture_no_op(&e);
@@ -213,7 +215,8 @@ START_TEST(h6_a_request_that_is_over_takes_nothing_and_its_unlock_can_be_repeate
     fixture_unlock(&e, 1, "job", by_id);
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert(op.op.release.leave_tombstone);
-    fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .release.freed = true });
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
     fixture_unlock(&e, 2, "job", by_id);
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_INT).value, 0);

@@ -14,7 +14,7 @@ static struct seen_op op;
 static const struct op_result BUSY = { .status = OP_BUSY, .ttl_ms = 30000 };
 static const struct op_result UNKNOWN = { .status = OP_UNKNOWN };
 static const struct op_result NOTHELD = { .status = OP_NOTHELD };
-static const struct op_result FREED = { .status = OP_OK, .freed = true };
+static const struct op_result FREED = { .status = OP_OK, .release.freed = true };
 
 static void setup(void)
 {
@@ -163,10 +163,11 @@ START_TEST(a_poll_keeps_its_place)
                    (struct op_result){ .status = OP_OK, .moved = true, .token = 101 });
     (void)fixture_hears(&e, 1, REPLY_INT);
     fixture_lock(&e, 4, "job", poll);
-    fixture_gives(
-        &e, OP_ATTACH,
-        (struct op_result){
-            .status = OP_OK, .token = 101, .ttl_ms = 30000, .owner = UUID_FIELD });
+    fixture_gives(&e, OP_ATTACH,
+                  (struct op_result){ .status = OP_OK,
+                                      .token = 101,
+                                      .ttl_ms = 30000,
+                                      .attach.field = UUID_FIELD });
     ck_assert_int_eq(fixture_hears(&e, 4, REPLY_TOKEN).value, 101);
 }
 
@@ -214,7 +215,7 @@ START_TEST(an_id_with_another_kind_is_an_error)
 START_TEST(an_id_that_was_found_may_be_plain_or_fair)
 {
     struct op_result attached = {
-        .status = OP_OK, .token = 100, .ttl_ms = 30000, .owner = UUID_FIELD
+        .status = OP_OK, .token = 100, .ttl_ms = 30000, .attach.field = UUID_FIELD
     };
 
     fixture_renew(&e, 1, "job", (struct hold_req){ .id = UUID });

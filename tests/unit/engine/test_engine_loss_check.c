@@ -14,7 +14,7 @@ static struct seen_op op;
 
 static const struct op_result UNKNOWN = { .status = OP_UNKNOWN };
 static const struct op_result NOTHELD = { .status = OP_NOTHELD };
-static const struct op_result FREED = { .status = OP_OK, .freed = true };
+static const struct op_result FREED = { .status = OP_OK, .release.freed = true };
 
 static void setup(void)
 {
@@ -41,10 +41,11 @@ START_TEST(who_is_granted_a_name_after_a_release_elsewhere_makes_nobody_lose_it)
     ck_assert_uint_eq(op.items[0].token, 100);
     ck_assert_uint_eq(op.items[0].lease_ms, 1); /* it raises nothing */
     ck_assert(!op.items[0].exact);
-    fixture_answer(&e, &op,
-                   (struct op_result){ .status = OP_OK,
-                                       .items = &(enum renew_result){ RENEW_ENDED },
-                                       .item_count = 1 });
+    fixture_answer(
+        &e, &op,
+        (struct op_result){ .status = OP_OK,
+                            .renew.items = &(enum renew_result){ RENEW_ENDED },
+                            .renew.count = 1 });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_TOKEN).value, 300);
     ck_assert_str_eq(e.notices, "granted:job");
     fixture_no_op(&e);
@@ -124,10 +125,11 @@ START_TEST(an_entry_that_was_released_elsewhere_is_not_lost_with_the_last_one)
     fixture_hears_nothing(&e);
     fixture_take_op(&e, OP_RENEW, &op);
     ck_assert_uint_eq(op.op.renew.count, 1);
-    fixture_answer(&e, &op,
-                   (struct op_result){ .status = OP_OK,
-                                       .items = &(enum renew_result){ RENEW_ENDED },
-                                       .item_count = 1 });
+    fixture_answer(
+        &e, &op,
+        (struct op_result){ .status = OP_OK,
+                            .renew.items = &(enum renew_result){ RENEW_ENDED },
+                            .renew.count = 1 });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_INT).value, 0);
     ck_assert_str_eq(e.notices, "released:door");
 }
@@ -139,7 +141,7 @@ START_TEST(what_was_another_daemons_leaves_a_mark_when_it_is_released)
                   (struct op_result){ .status = OP_OK,
                                       .token = 200,
                                       .ttl_ms = 30000,
-                                      .owner = SPAN("latchd:200") });
+                                      .attach.field = SPAN("latchd:200") });
     (void)fixture_hears(&e, 2, REPLY_INT);
     fixture_unlock(&e, 2, "door", BARE);
     fixture_take_op(&e, OP_RELEASE, &op);

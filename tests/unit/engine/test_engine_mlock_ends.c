@@ -52,9 +52,9 @@ START_TEST(granted_too_late_keeps_none_of_them)
     {
         struct op_result batch[2] = { GRANTED(1), GRANTED(2) };
 
-        fixture_answer(
-            &e, &op,
-            (struct op_result){ .status = OP_OK, .batch = batch, .batch_count = 2 });
+        fixture_answer(&e, &op,
+                       (struct op_result){
+                           .status = OP_OK, .batch.results = batch, .batch.count = 2 });
     }
     fixture_gives(&e, OP_RELEASE, /* to the same wait, anew */
                   (struct op_result){ .status = OP_OK, .moved = true, .token = 3 });

@@ -110,8 +110,8 @@ START_TEST(a_short_lease_does_not_end_before_keep)
     ck_assert_uint_ge(op.items[0].lease_ms, 2000);
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK,
-                                       .items = (enum renew_result[]){ RENEW_OK },
-                                       .item_count = 1 });
+                                       .renew.items = (enum renew_result[]){ RENEW_OK },
+                                       .renew.count = 1 });
     fixture_pass(&e, 1900);
     ck_assert_str_eq(e.notices, "granted:a");
 }
@@ -199,7 +199,8 @@ START_TEST(after_the_grant_it_gives_the_same_tokens_and_counts_nothing_twice)
     mlock_confirms(&e, "b", 11, "latchd:id:" ID_A);
     (void)fixture_hears_tokens(&e, 2, TOKENS(10, 11));
     fixture_unlock(&e, 2, "a", (struct hold_req){ .id = SPAN(ID_A) });
-    fixture_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_OK, .freed = true });
+    fixture_gives(&e, OP_RELEASE,
+                  (struct op_result){ .status = OP_OK, .release.freed = true });
     (void)fixture_hears(&e, 2, REPLY_INT);
     fixture_mlock(&e, 3, "a b", WITH_ID); /* a late copy takes nothing, frees nothing */
     ck_assert_int_eq(fixture_hears(&e, 3, REPLY_ERROR).error, LOCK_NOTHELD);
@@ -215,7 +216,8 @@ START_TEST(what_its_client_was_told_of_is_not_given_back_by_a_copy)
     fixture_take_op(&e, OP_RELEASE, &op);
     fixture_mlock(&e, 1, "a b", WITH_ID); /* crosses it */
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
-    fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .release.freed = true });
     (void)fixture_hears(&e, 2, REPLY_INT);
     fixture_no_op(&e);
 }
@@ -253,7 +255,8 @@ START_TEST(a_release_that_overtakes_a_copy_does_not_give_back_the_others)
     e.op_count = 2; /* ATTACH a, ATTACH b; the release is answered first */
     ck_assert_int_eq(e.ops[2].op.kind, OP_RELEASE);
     op = e.ops[2];
-    fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .release.freed = true });
     (void)fixture_hears(&e, 2, REPLY_INT);
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
     ck_assert_uint_eq(e.op_count, 2);
@@ -282,9 +285,9 @@ START_TEST(through_another_daemon_it_finds_each_grant)
 
     batch[0].attached = batch[1].attached = true;
     fixture_mlock(&e, 1, "a b", WITH_ID);
-    fixture_gives(
-        &e, OP_ACQUIRE_BATCH,
-        (struct op_result){ .status = OP_OK, .batch = batch, .batch_count = 2 });
+    fixture_gives(&e, OP_ACQUIRE_BATCH,
+                  (struct op_result){
+                      .status = OP_OK, .batch.results = batch, .batch.count = 2 });
     (void)fixture_hears_tokens(&e, 1, TOKENS(10, 11));
 }
 

@@ -29,7 +29,8 @@ START_TEST(a_lost_member_is_taken_anew_after_those_behind_it_M1_M8)
     fixture_mlock(&e, 1, "a b c", FOREVER);
     fixture_gives_many(&e, 2, 10, BUSY);
     fixture_force(&e, 9, "a", (struct hold_req){ .token = 10 });
-    fixture_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_OK, .freed = true });
+    fixture_gives(&e, OP_RELEASE,
+                  (struct op_result){ .status = OP_OK, .release.freed = true });
     (void)fixture_hears(&e, 9, REPLY_INT);
     fixture_gives_back(&e, "b"); /* first: who holds b must not wait for a */
     fixture_asks_for(&e, "a", &op);
@@ -43,7 +44,8 @@ START_TEST(with_an_id_a_lost_member_ends_it_M1)
     fixture_mlock(&e, 1, "a b c", WITH_ID);
     fixture_gives_many(&e, 2, 10, BUSY);
     fixture_force(&e, 9, "a", (struct hold_req){ .token = 10 });
-    fixture_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_OK, .freed = true });
+    fixture_gives(&e, OP_RELEASE,
+                  (struct op_result){ .status = OP_OK, .release.freed = true });
     (void)fixture_hears(&e, 9, REPLY_INT);
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
     fixture_gives_back(&e, "b");

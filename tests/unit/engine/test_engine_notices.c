@@ -12,7 +12,7 @@ static struct seen_op op;
 #define LEASE(ms) ((struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = (ms) })
 
 static const struct op_result NOTHELD = { .status = OP_NOTHELD };
-static const struct op_result FREED = { .status = OP_OK, .freed = true };
+static const struct op_result FREED = { .status = OP_OK, .release.freed = true };
 
 static void setup(void)
 {
@@ -76,11 +76,11 @@ START_TEST(doubt_its_end_and_a_loss_are_told_to_the_connection_that_holds)
     ck_assert_str_eq(e.told, "uncertain:job>1 uncertain:other>2");
     e.told[0] = '\0';
     fixture_take_op(&e, OP_RENEW, &op);
-    fixture_answer(
-        &e, &op,
-        (struct op_result){ .status = OP_OK,
-                            .items = (enum renew_result[]){ RENEW_OK, RENEW_GONE },
-                            .item_count = 2 });
+    fixture_answer(&e, &op,
+                   (struct op_result){
+                       .status = OP_OK,
+                       .renew.items = (enum renew_result[]){ RENEW_OK, RENEW_GONE },
+                       .renew.count = 2 });
     ck_assert_str_eq(e.told, "certain:job>1 lost:other>2");
 }
 
@@ -103,7 +103,7 @@ START_TEST(who_came_by_renew_is_told_and_who_left_is_not)
                   (struct op_result){ .status = OP_OK,
                                       .token = 100,
                                       .ttl_ms = 30000,
-                                      .owner = SPAN("latchd:100") });
+                                      .attach.field = SPAN("latchd:100") });
     (void)fixture_hears(&e, 2, REPLY_INT);
     engine_on_conn_closed(e.engine, 1);
     engine_on_clock_jump(e.engine);
@@ -137,8 +137,8 @@ START_TEST(an_answer_after_the_end_of_its_lease_makes_nothing_certain)
     fixture_pass(&e, 16650);
     fixture_answer(&e, &op,
                    (struct op_result){ .status = OP_OK,
-                                       .items = &(enum renew_result){ RENEW_OK },
-                                       .item_count = 1 });
+                                       .renew.items = &(enum renew_result){ RENEW_OK },
+                                       .renew.count = 1 });
     ck_assert_str_eq(e.told, "uncertain:job>1 lost:job>1");
 }
 

@@ -15,7 +15,7 @@ static const struct op_result REFUSED = { .status = OP_ERROR, .text = SPAN(OOM) 
 static const struct op_result GRANTED = { .status = OP_OK, .token = 100, .count = 1 };
 static const struct op_result HELD = { .status = OP_BUSY, .ttl_ms = 60000 };
 static const struct op_result FREE = { .status = OP_BUSY, .ttl_ms = -2 };
-static const struct op_result FREED = { .status = OP_OK, .freed = true };
+static const struct op_result FREED = { .status = OP_OK, .release.freed = true };
 
 static void setup(void)
 {

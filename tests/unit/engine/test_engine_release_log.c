@@ -27,7 +27,8 @@ static void own_and_give_back(const char *name, struct span owner)
     (void)fixture_grant(&e, 1, name, (struct lock_req){ .owner = owner }, 100);
     fixture_unlock(&e, 1, name, by);
     fixture_take_op(&e, OP_RELEASE, &op);
-    fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .release.freed = true });
     (void)fixture_hears(&e, 1, REPLY_INT);
 }
 

@@ -16,7 +16,7 @@ static struct seen_op op;
 static const struct op_result UNKNOWN = { .status = OP_UNKNOWN };
 static const struct op_result LATE = { .status = OP_LATE };
 static const struct op_result NOTHELD = { .status = OP_NOTHELD };
-static const struct op_result FREED = { .status = OP_OK, .freed = true };
+static const struct op_result FREED = { .status = OP_OK, .release.freed = true };
 
 static void setup(void)
 {
@@ -31,9 +31,10 @@ static void teardown(void)
 /* Redis attached the anonymous hold 100. */
 static struct op_result attached_100(int64_t ttl_ms)
 {
-    return (struct op_result){
-        .status = OP_OK, .token = 100, .ttl_ms = ttl_ms, .owner = SPAN("latchd:100")
-    };
+    return (struct op_result){ .status = OP_OK,
+                               .token = 100,
+                               .ttl_ms = ttl_ms,
+                               .attach.field = SPAN("latchd:100") };
 }
 
 /* --- the watchdog ----------------------------------------------------------------- */
@@ -152,8 +153,8 @@ START_TEST(renew_with_a_lease_ends_a_named_hold_then)
                    (struct op_result){ .status = OP_OK,
                                        .token = 100,
                                        .ttl_ms = 2000,
-                                       .owner = SPAN("o"),
-                                       .entry = span_str(op.target_entry) });
+                                       .attach.field = SPAN("o"),
+                                       .attach.entry = span_str(op.target_entry) });
     (void)fixture_hears(&e, 1, REPLY_INT);
     fixture_pass(&e, 2000);
     ck_assert_str_eq(e.notices, "granted:job lost:job");

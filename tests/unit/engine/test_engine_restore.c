@@ -70,7 +70,8 @@ START_TEST(a_hold_is_put_back_with_all_that_it_is)
     ck_assert_uint_eq(op.op.restore.claim.lease_ms, 30000);
     ck_assert_uint_eq(stats().restoring, 1);
     fixture_answer(
-        &e, &op, (struct op_result){ .status = OP_OK, .token = 100, .restored = true });
+        &e, &op,
+        (struct op_result){ .status = OP_OK, .token = 100, .restore.restored = true });
     ck_assert_str_eq(e.notices, "uncertain:job certain:job");
     ck_assert_uint_eq(stats().restoring, 0);
     ck_assert_uint_eq(stats().restored, 1);
@@ -150,7 +151,8 @@ START_TEST(an_unlock_that_was_not_sent_yet_finds_its_hold_put_back)
     fixture_unlock(&e, 1, "job", (struct hold_req){ .token = 100 });
     fail_over();
     fixture_gives(&e, OP_RESTORE, OK_RESULT);
-    fixture_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_OK, .freed = true });
+    fixture_gives(&e, OP_RELEASE,
+                  (struct op_result){ .status = OP_OK, .release.freed = true });
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
 }
 
@@ -247,7 +249,8 @@ START_TEST(a_name_that_was_held_here_goes_on_at_once)
     fixture_unlock(&e, 1, "job", (struct hold_req){ .token = 100 });
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert(op.op.release.has_next);
-    fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .release.freed = true });
     fixture_pass(&e, 3); /* others had their chance */
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert(!op.op.acquire.reenter_only);

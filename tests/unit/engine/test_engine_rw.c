@@ -72,7 +72,8 @@ START_TEST(readers_hold_together_each_under_a_field_of_its_own)
     fixture_answer(&e, &op, RELEASED);
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
     fixture_unlock(&e, 2, "doc", by_token(101));
-    fixture_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_OK, .freed = true });
+    fixture_gives(&e, OP_RELEASE,
+                  (struct op_result){ .status = OP_OK, .release.freed = true });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_INT).value, 0);
     fixture_pass(&e, 1000);
     fixture_is_empty(&e);
@@ -158,7 +159,8 @@ START_TEST(an_owner_reads_under_its_own_write_past_those_who_wait)
                    (struct hold_req){ .kind = KIND_WRITE, .owner = SPAN("ann") });
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert_str_eq(op.target_field, "ann:write");
-    fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .shared = true });
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .release.shared = true });
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
 }
 
@@ -172,7 +174,7 @@ START_TEST(readers_come_in_when_a_writer_reads_on_W3)
     fixture_unlock(&e, 1, "doc",
                    (struct hold_req){ .kind = KIND_WRITE, .owner = SPAN("ann") });
     fixture_gives(&e, OP_RELEASE,
-                  (struct op_result){ .status = OP_OK, .shared = true });
+                  (struct op_result){ .status = OP_OK, .release.shared = true });
     (void)fixture_hears(&e, 1, REPLY_INT);
     ck_assert_uint_eq(e.op_count, 2);
     fixture_gives(&e, OP_ACQUIRE, GRANTED(102));
@@ -198,7 +200,8 @@ START_TEST(a_name_keeps_its_family_while_somebody_is_there)
     fixture_lock(&e, 2, "doc", (struct lock_req){ .kind = KIND_FAIR });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_WRONGTYPE);
     fixture_unlock(&e, 1, "doc", by_token(100));
-    fixture_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_OK, .freed = true });
+    fixture_gives(&e, OP_RELEASE,
+                  (struct op_result){ .status = OP_OK, .release.freed = true });
     (void)fixture_hears(&e, 1, REPLY_INT);
     fixture_lock(&e, 2, "doc", (struct lock_req){ 0 });
     fixture_take_op(&e, OP_ACQUIRE, &op);
@@ -242,8 +245,8 @@ START_TEST(one_lost_reader_leaves_the_others_alone)
         }
         fixture_answer(&e, &op,
                        (struct op_result){ .status = OP_OK,
-                                           .items = results,
-                                           .item_count = op.op.renew.count });
+                                           .renew.items = results,
+                                           .renew.count = op.op.renew.count });
     }
     ck_assert_str_eq(e.notices, "granted:doc granted:doc lost:doc");
     fixture_unlock(&e, 2, "doc", (struct hold_req){ 0 });
@@ -270,7 +273,8 @@ START_TEST(by_force_an_owner_loses_what_it_reads_and_writes)
     fixture_force(&e, 2, "doc", (struct hold_req){ .owner = SPAN("ann") });
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert(op.op.rw && op.op.release.force);
-    fixture_answer(&e, &op, (struct op_result){ .status = OP_OK, .freed = true });
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .release.freed = true });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_INT).value, 1);
     ck_assert_str_eq(e.notices, "granted:doc granted:doc lost:doc lost:doc");
 }

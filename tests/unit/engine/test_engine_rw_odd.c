@@ -59,12 +59,13 @@ START_TEST(what_is_not_known_here_is_asked_for_in_either_family)
                   (struct op_result){ .status = OP_WRONGTYPE, .rw = true });
     fixture_take_op(&e, OP_ATTACH, &op);
     ck_assert(op.op.rw);
-    fixture_answer(&e, &op,
-                   (struct op_result){ .status = OP_OK,
-                                       .lock_kind = KIND_READ,
-                                       .owner = SPAN("latchd:fedcba9876543210:7"),
-                                       .token = 101,
-                                       .ttl_ms = 30000 });
+    fixture_answer(
+        &e, &op,
+        (struct op_result){ .status = OP_OK,
+                            .lock_kind = KIND_READ,
+                            .attach.field = SPAN("latchd:fedcba9876543210:7"),
+                            .token = 101,
+                            .ttl_ms = 30000 });
     (void)fixture_hears(&e, 1, REPLY_INT);
     fixture_pass(&e, 10000);
     ck_assert(e.op_count == 1 && e.ops[0].op.rw);
@@ -166,12 +167,13 @@ START_TEST(an_owner_released_while_it_was_renewed_is_not_held)
     fixture_take_op(&e, OP_RELEASE, &more[1]);
     fixture_answer(&e, &more[0],
                    (struct op_result){ .status = OP_OK,
-                                       .owner = SPAN("ann"),
-                                       .entry = SPAN("fedcba9876543210:7"),
+                                       .attach.field = SPAN("ann"),
+                                       .attach.entry = SPAN("fedcba9876543210:7"),
                                        .token = 101,
                                        .ttl_ms = 30000 });
     (void)fixture_hears(&e, 1, REPLY_INT);
-    fixture_answer(&e, &more[1], (struct op_result){ .status = OP_OK, .freed = true });
+    fixture_answer(&e, &more[1],
+                   (struct op_result){ .status = OP_OK, .release.freed = true });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_INT).value, 0);
     ck_assert_str_eq(e.notices, "released:job");
     fixture_pass(&e, 1000);

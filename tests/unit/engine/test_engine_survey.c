@@ -43,7 +43,8 @@ static struct engine_stats stats(void)
 static void release(uint64_t conn, const char *name)
 {
     fixture_unlock(&e, conn, name, BARE);
-    fixture_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_OK, .freed = true });
+    fixture_gives(&e, OP_RELEASE,
+                  (struct op_result){ .status = OP_OK, .release.freed = true });
     (void)fixture_hears(&e, conn, REPLY_INT);
 }
 
@@ -118,10 +119,11 @@ START_TEST(a_renewal_in_time_has_no_lag_and_one_too_late_has)
     fixture_pass(&e, 10000);
     fixture_take_op(&e, OP_RENEW, &op);
     fixture_pass(&e, 700);
-    fixture_answer(&e, &op,
-                   (struct op_result){ .status = OP_OK,
-                                       .items = (const enum renew_result[]){ RENEW_OK },
-                                       .item_count = 1 });
+    fixture_answer(
+        &e, &op,
+        (struct op_result){ .status = OP_OK,
+                            .renew.items = (const enum renew_result[]){ RENEW_OK },
+                            .renew.count = 1 });
     ck_assert_uint_eq(t->renewal_lag.count, 2);
     /* The first was sent 100 ms early, from where the next third counts. */
     ck_assert_uint_eq(t->renewal_lag.sum_us, 800000);

@@ -13,7 +13,7 @@ static const struct lock_req A_SECOND = { .has = LOCK_HAS_WAIT, .wait_ms = 1000 
 static const struct op_result UNACKED = { .status = OP_NOREPLICAS,
                                           .token = 100,
                                           .count = 1 };
-static const struct op_result FREED = { .status = OP_OK, .freed = true };
+static const struct op_result FREED = { .status = OP_OK, .release.freed = true };
 
 static void setup(void)
 {
@@ -163,8 +163,8 @@ START_TEST(a_renewal_that_was_not_acknowledged_does_not_count_H11)
 {
     static enum renew_result ok[] = { RENEW_OK };
     const struct op_result unacked = { .status = OP_NOREPLICAS,
-                                       .items = ok,
-                                       .item_count = 1 };
+                                       .renew.items = ok,
+                                       .renew.count = 1 };
     uint64_t tried = 0;
 
     (void)fixture_grant(&e, 1, "job", FOREVER, 100);
@@ -184,8 +184,8 @@ START_TEST(one_renewal_that_is_acknowledged_makes_it_certain_again)
 {
     static enum renew_result ok[] = { RENEW_OK };
     const struct op_result unacked = { .status = OP_NOREPLICAS,
-                                       .items = ok,
-                                       .item_count = 1 };
+                                       .renew.items = ok,
+                                       .renew.count = 1 };
 
     (void)fixture_grant(&e, 1, "job", FOREVER, 100);
     while (strstr(e.notices, "uncertain") == NULL) {
@@ -207,9 +207,9 @@ START_TEST(what_a_renewal_found_gone_is_lost_whoever_acknowledged)
     while (e.op_count == 0) {
         fixture_pass(&e, 50);
     }
-    fixture_gives(
-        &e, OP_RENEW,
-        (struct op_result){ .status = OP_NOREPLICAS, .items = gone, .item_count = 1 });
+    fixture_gives(&e, OP_RENEW,
+                  (struct op_result){
+                      .status = OP_NOREPLICAS, .renew.items = gone, .renew.count = 1 });
     ck_assert_str_eq(e.notices, "granted:job lost:job");
 }
 
@@ -220,7 +220,7 @@ START_TEST(a_client_that_comes_back_unacknowledged_is_not_vouched_for)
                   (struct op_result){ .status = OP_NOREPLICAS,
                                       .token = 100,
                                       .ttl_ms = 30000,
-                                      .owner = SPAN("latchd:100") });
+                                      .attach.field = SPAN("latchd:100") });
     refused(1);
     fixture_close(&e, 1);
     fixture_is_empty(&e);
@@ -234,7 +234,7 @@ START_TEST(a_hold_that_is_here_stays_as_it_was)
                   (struct op_result){ .status = OP_NOREPLICAS,
                                       .token = 100,
                                       .ttl_ms = 30000,
-                                      .owner = SPAN("latchd:100") });
+                                      .attach.field = SPAN("latchd:100") });
     refused(2);
     ck_assert_str_eq(e.notices, "granted:job");
     fixture_unlock(&e, 1, "job", (struct hold_req){ .token = 100 });
@@ -250,7 +250,7 @@ START_TEST(a_lease_that_was_cut_for_nobody_is_asked_for_again)
                   (struct op_result){ .status = OP_NOREPLICAS,
                                       .token = 100,
                                       .ttl_ms = 1000,
-                                      .owner = SPAN("latchd:100") });
+                                      .attach.field = SPAN("latchd:100") });
     refused(1);
     fixture_take_op(&e, OP_RENEW, &op);
     ck_assert_uint_eq(op.items[0].lease_ms, 30000);

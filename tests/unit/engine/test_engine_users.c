@@ -10,7 +10,7 @@ enum { ANN = 1, BOB = 2 };
 
 #define UUID SPAN("01234567-89ab-cdef-0123-456789abcdef")
 
-static const struct op_result FREED = { .status = OP_OK, .freed = true };
+static const struct op_result FREED = { .status = OP_OK, .release.freed = true };
 
 static void setup(void)
 {
@@ -176,7 +176,7 @@ START_TEST(a_renew_that_finds_what_became_anothers_is_refused)
             .status = OP_OK,
             .token = 100,
             .ttl_ms = 30000,
-            .owner = SPAN("latchd:id:01234567-89ab-cdef-0123-456789abcdef") });
+            .attach.field = SPAN("latchd:id:01234567-89ab-cdef-0123-456789abcdef") });
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_ERROR).error, LOCK_NOPERM);
 }
 
@@ -187,7 +187,7 @@ START_TEST(what_was_found_at_redis_belongs_to_who_attached_it)
                   (struct op_result){ .status = OP_OK,
                                       .token = 100,
                                       .ttl_ms = 30000,
-                                      .owner = SPAN("latchd:100") });
+                                      .attach.field = SPAN("latchd:100") });
     (void)fixture_hears(&e, 1, REPLY_INT);
     fixture_unlock(&e, 2, "job", (struct hold_req){ .user = BOB, .token = 100 });
     expect_refused(2);

@@ -14,7 +14,7 @@ static struct seen_op op;
 #define VALUE(text) .value = SPAN(text)
 
 static const struct op_result NOTHELD = { .status = OP_NOTHELD };
-static const struct op_result FREED = { .status = OP_OK, .freed = true };
+static const struct op_result FREED = { .status = OP_OK, .release.freed = true };
 
 static void setup(void)
 {
@@ -108,7 +108,7 @@ START_TEST(renew_by_value_attaches_it_with_that_lease)
             (void)snprintf(field, sizeof(field), "%s", op.field);
         }
         fixture_renew(&e, 1, "job", (struct hold_req){ VALUE("*:v"), .lease_ms = 700 });
-        r.owner = span_str(field);
+        r.attach.field = span_str(field);
         fixture_take_op(&e, OP_ATTACH, &op);
         ck_assert_int_eq(op.op.attach.target.kind,
                          here == 1 ? TARGET_FIELD : TARGET_VALUE);
@@ -130,7 +130,7 @@ START_TEST(renew_tells_the_token_if_it_is_asked_for_that, 2)
     fixture_renew(
         &e, 1, "job",
         (struct hold_req){ VALUE("*:v"), .lease_ms = 700, .tells_token = true });
-    r.owner = SPAN("latchd:value:fedcba9876543210:7:me:v");
+    r.attach.field = SPAN("latchd:value:fedcba9876543210:7:me:v");
     fixture_take_op(&e, OP_ATTACH, &op);
     fixture_answer(&e, &op, r);
     told = fixture_hears(&e, 1, _i == 0 ? REPLY_INT : REPLY_NULL);
@@ -151,7 +151,7 @@ START_TEST(by_its_token_a_hold_that_is_known_here_is_found_by_its_field)
     fixture_take_op(&e, OP_ATTACH, &op);
     ck_assert_int_eq(op.op.attach.target.kind, TARGET_FIELD);
     ck_assert_str_eq(op.target_field, field);
-    r.owner = span_str(field);
+    r.attach.field = span_str(field);
     fixture_answer(&e, &op, r);
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_INT).value, 700);
 }

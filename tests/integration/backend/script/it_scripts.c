@@ -153,7 +153,7 @@ START_TEST(redisson_and_latchd_exclude_each_other)
     ck_assert(ttl > LEASE - 5000 && ttl <= LEASE);
     ck_assert_int_eq(redisson_release("n", REDISSON_B, "r3"), -1);
     ck_assert_int_eq(redisson_renew("n", REDISSON_B, LEASE), 0);
-    ck_assert(run_as(INSTANCE_A, &unlock)->freed);
+    ck_assert(run_as(INSTANCE_A, &unlock)->release.freed);
     ck_assert_int_eq(redisson_acquire("n", REDISSON_B, LEASE), -1);
 }
 
@@ -204,7 +204,7 @@ START_TEST(a_name_of_another_kind_is_refused_by_every_op, 3)
         ck_assert_msg(r->status == OP_WRONGTYPE, "op %zu", i);
         ck_assert_msg(r->rw == rw && !r->plain, "op %zu", i);
     }
-    ck_assert_int_eq(run_as(INSTANCE_A, &renew)->items[0], RENEW_WRONGTYPE);
+    ck_assert_int_eq(run_as(INSTANCE_A, &renew)->renew.items[0], RENEW_WRONGTYPE);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 1);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "PTTL n"), -1);
 }
@@ -236,12 +236,12 @@ START_TEST(one_renewal_serves_many_and_none_spoils_the_others)
     renew.renew.count = OP_RENEW_MAX;
     r = run_as(INSTANCE_A, &renew);
     ck_assert_int_eq(r->status, OP_OK);
-    ck_assert_uint_eq(r->item_count, OP_RENEW_MAX);
+    ck_assert_uint_eq(r->renew.count, OP_RENEW_MAX);
     for (int i = 0; i < OP_RENEW_MAX; i++) {
-        ck_assert_int_eq(r->items[i], i == 7   ? RENEW_WRONGTYPE
-                                      : i == 8 ? RENEW_GONE
-                                      : i == 9 ? RENEW_ELSEWHERE
-                                               : RENEW_OK);
+        ck_assert_int_eq(r->renew.items[i], i == 7   ? RENEW_WRONGTYPE
+                                            : i == 8 ? RENEW_GONE
+                                            : i == 9 ? RENEW_ELSEWHERE
+                                                     : RENEW_OK);
     }
     ck_assert_int_gt(redis_ask_int(peer_redis(), "PTTL n99"), LEASE);
     ck_assert_int_le(redis_ask_int(peer_redis(), "PTTL n9"), LEASE);
@@ -256,10 +256,10 @@ START_TEST(a_renewal_raises_unless_it_is_exact)
     item.kind = OWNER_ID;
     item.token = take("n", claim_id(ID_1));
     item.lease_ms = 1000;
-    ck_assert_int_eq(run_as(INSTANCE_A, &renew)->items[0], RENEW_OK);
+    ck_assert_int_eq(run_as(INSTANCE_A, &renew)->renew.items[0], RENEW_OK);
     ck_assert_int_gt(redis_ask_int(r, "PTTL n"), LEASE - 5000);
     item.exact = true;
-    ck_assert_int_eq(run_as(INSTANCE_A, &renew)->items[0], RENEW_OK);
+    ck_assert_int_eq(run_as(INSTANCE_A, &renew)->renew.items[0], RENEW_OK);
     ck_assert_int_le(redis_ask_int(r, "PTTL n"), 1000);
 
     ck_assert_int_eq(redis_ask_int(r, "PERSIST n"), 1);
@@ -270,7 +270,7 @@ START_TEST(a_renewal_raises_unless_it_is_exact)
                                 .lease_ms = 86400000,
                                 .fence = true,
                                 .has_keeper_key = true };
-    ck_assert_int_eq(run_as(INSTANCE_A, &renew)->items[0], RENEW_OK);
+    ck_assert_int_eq(run_as(INSTANCE_A, &renew)->renew.items[0], RENEW_OK);
     ck_assert_int_gt(redis_ask_int(r, "PTTL n"), 86000000);
     ck_assert_int_gt(redis_ask_int(r, "PTTL latchd:fence:{n}"), 86400000);
     ck_assert_int_gt(redis_ask_int(r, "PTTL latchd:keeper:{n}:%s", ID_1), 86400000);
@@ -312,11 +312,11 @@ START_TEST(an_exact_renewal_does_not_cut_a_lease_that_others_count_on)
 
     (void)take("n", claim_named("o", "id:1"));
     (void)run_as(INSTANCE_B, &other);
-    ck_assert_int_eq(run_as(INSTANCE_A, &renew)->items[0], RENEW_OK);
+    ck_assert_int_eq(run_as(INSTANCE_A, &renew)->renew.items[0], RENEW_OK);
     ck_assert_int_gt(redis_ask_int(peer_redis(), "PTTL n"), LEASE - 5000);
     other = op_release("n", TARGET_ENTRY, "o", "id:2");
     (void)run_as(INSTANCE_B, &other);
-    ck_assert_int_eq(run_as(INSTANCE_A, &renew)->items[0], RENEW_OK);
+    ck_assert_int_eq(run_as(INSTANCE_A, &renew)->renew.items[0], RENEW_OK);
     ck_assert_int_le(redis_ask_int(peer_redis(), "PTTL n"), 1000);
 }
 
@@ -327,15 +327,15 @@ START_TEST(inspect_tells_owners_ttl_and_fence)
     uint64_t token;
 
     ck_assert_int_eq(r->status, OP_OK);
-    ck_assert_uint_eq(r->field_count, 0);
+    ck_assert_uint_eq(r->inspect.field_count, 0);
     ck_assert_int_eq(r->ttl_ms, -2);
     token = take("n", claim_named("o", "id:1"));
     r = run_as(INSTANCE_A, &op);
-    ck_assert_uint_eq(r->field_count, 1);
-    ck_assert(span_eq(r->fields[0].owner, SPAN("o")));
-    ck_assert_int_eq(r->fields[0].count, 1);
+    ck_assert_uint_eq(r->inspect.field_count, 1);
+    ck_assert(span_eq(r->inspect.fields[0].owner, SPAN("o")));
+    ck_assert_int_eq(r->inspect.fields[0].count, 1);
     ck_assert_uint_eq(r->token, token);
-    ck_assert(span_eq(r->owner, SPAN("f" INSTANCE_A "o")));
+    ck_assert(span_eq(r->attach.field, SPAN("f" INSTANCE_A "o")));
     ck_assert_int_gt(r->ttl_ms, 0);
 }
 
@@ -345,8 +345,8 @@ START_TEST(inspect_is_bounded)
 
     redis_expect(peer_redis(), NULL, "EVAL %s 1 n",
                  "for i = 1, 5000 do redis.call('HSET', KEYS[1], i, i) end");
-    ck_assert_uint_gt(run_as(INSTANCE_A, &op)->field_count, 900);
-    ck_assert_uint_le(run_as(INSTANCE_A, &op)->field_count, SCRIPT_FIELDS_MAX);
+    ck_assert_uint_gt(run_as(INSTANCE_A, &op)->inspect.field_count, 900);
+    ck_assert_uint_le(run_as(INSTANCE_A, &op)->inspect.field_count, SCRIPT_FIELDS_MAX);
 }
 
 START_TEST(a_user_who_may_not_set_a_ttl_leaves_no_lock_behind)

@@ -142,8 +142,8 @@ START_TEST(an_mlock_counts, 3)
 
     count_from(AHEAD);
     r = run_as(INSTANCE_A, &op);
-    ck_assert_uint_eq(r->batch_count, 2);
-    ck_assert_uint_eq(r->batch[1].token, AHEAD + 1);
+    ck_assert_uint_eq(r->batch.count, 2);
+    ck_assert_uint_eq(r->batch.results[1].token, AHEAD + 1);
     expect_counted(AHEAD + 1);
 }
 

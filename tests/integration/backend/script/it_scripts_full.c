@@ -66,7 +66,7 @@ START_TEST(a_lock_is_released_by_its_field_and_token)
     op.release.target.field = span_str(field);
     op.release.target.token = token;
     fill_redis();
-    ck_assert(run_as(INSTANCE_A, &op)->freed);
+    ck_assert(run_as(INSTANCE_A, &op)->release.freed);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_ENDED);
 }

@@ -33,7 +33,7 @@ static enum renew_result renew_as(const char *instance, const char *name,
     const struct op_result *r = run_as(instance, &op);
 
     ck_assert_int_eq(r->status, OP_OK);
-    return r->items[0];
+    return r->renew.items[0];
 }
 
 static void field_of(uint64_t token, char *ret, size_t room)
@@ -156,7 +156,7 @@ START_TEST(H4_whoever_took_over_a_hold_is_left_alone, 2)
                               KEPT[_i].claim.field.ptr, KEPT[_i].claim.entry.ptr,
                               token),
                      RENEW_OK);
-    ck_assert(run_as(INSTANCE_B, &undo)->freed);
+    ck_assert(run_as(INSTANCE_B, &undo)->release.freed);
 }
 
 START_TEST(H4_an_undo_of_what_never_ran_does_not_undo_the_same_request_elsewhere)
@@ -186,7 +186,7 @@ START_TEST(H4_an_attached_hold_is_not_the_takers_any_more)
     r = run_as(INSTANCE_B, &attach);
     ck_assert_int_eq(r->status, OP_OK);
     ck_assert_uint_eq(r->token, token);
-    ck_assert(span_eq(r->owner, span_str(field)));
+    ck_assert(span_eq(r->attach.field, span_str(field)));
     ck_assert_int_gt(r->ttl_ms, LEASE);
     undo.release.target.field = span_str(field);
     undo.release.if_keeper = true;
@@ -263,7 +263,7 @@ START_TEST(H5_force_frees_only_the_hold_that_it_names)
     force.release.target.token = first + 1;
     ck_assert_int_eq(run_as(INSTANCE_B, &force)->status, OP_NOTHELD);
     force.release.target.token = first;
-    ck_assert(run_as(INSTANCE_B, &force)->freed);
+    ck_assert(run_as(INSTANCE_B, &force)->release.freed);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
 }
 
@@ -273,7 +273,7 @@ START_TEST(H6_ids_and_owners_have_name_spaces_of_their_own)
 
     (void)take("n", claim_named("id:r1", "id:e1"));
     ck_assert_int_eq(try_take("n", claim_id("latchd:id:id:r1")), OP_BUSY);
-    ck_assert(run_as(INSTANCE_A, &leave)->freed);
+    ck_assert(run_as(INSTANCE_A, &leave)->release.freed);
     /* The owner's name is no entry id, though it looks like one. */
     (void)take("n", claim_named("o", "id:r1"));
 }
@@ -283,12 +283,12 @@ START_TEST(H6_a_request_that_ended_is_over)
     struct op leave = op_release("n", TARGET_ID, ID_1, ID_1 + 7);
 
     (void)take("n", claim_id(ID_1));
-    ck_assert(run_as(INSTANCE_A, &leave)->freed);
+    ck_assert(run_as(INSTANCE_A, &leave)->release.freed);
     ck_assert_int_eq(try_take("n", claim_id(ID_1)), OP_OVER);
     (void)take("n", claim_named("o", "id:1"));
     ck_assert_int_eq(run_as(INSTANCE_A, &leave)->status, OP_ENDED);
     leave = op_release("n", TARGET_ENTRY, "o", "id:1");
-    ck_assert(run_as(INSTANCE_A, &leave)->freed);
+    ck_assert(run_as(INSTANCE_A, &leave)->release.freed);
     ck_assert_int_eq(try_take("n", claim_named("o", "id:1")), OP_OVER);
     (void)take("n", claim_named("o", "id:2"));
     ck_assert_int_eq(try_take("n", claim_named("o", "id:1")), OP_OVER);
@@ -301,20 +301,20 @@ START_TEST(H30_what_its_owner_released_elsewhere_is_not_lost)
     char field[40];
 
     field_of(token, field, sizeof field);
-    ck_assert(run_as(INSTANCE_B, &leave)->freed);
+    ck_assert(run_as(INSTANCE_B, &leave)->release.freed);
     ck_assert_int_eq(renew_as(INSTANCE_A, "n", OWNER_ANONYMOUS, field, "", token),
                      RENEW_ENDED);
     ck_assert_int_eq(run_as(INSTANCE_A, &leave)->status, OP_ENDED);
 
     token = take("n", claim_id(ID_1));
     leave = op_release_token("n", token);
-    ck_assert(run_as(INSTANCE_B, &leave)->freed);
+    ck_assert(run_as(INSTANCE_B, &leave)->release.freed);
     ck_assert_int_eq(run_as(INSTANCE_B, &leave)->status, OP_ENDED);
     ck_assert_int_eq(renew_as(INSTANCE_A, "n", OWNER_ID, ID_1, "", token), RENEW_ENDED);
 
     token = take("n", claim_named("o", "id:1"));
     leave = op_release("n", TARGET_OWNER, "o", NULL);
-    ck_assert(run_as(INSTANCE_B, &leave)->freed);
+    ck_assert(run_as(INSTANCE_B, &leave)->release.freed);
     ck_assert_int_eq(renew_as(INSTANCE_A, "n", OWNER_NAMED, "o", "id:1", token),
                      RENEW_ENDED);
 
@@ -323,7 +323,7 @@ START_TEST(H30_what_its_owner_released_elsewhere_is_not_lost)
     (void)take("n", claim_named("o", "id:4"));
     ck_assert_int_eq(redisson_release("n", "o", "r"), 0);
     leave = op_release("n", TARGET_ENTRY, "o", "id:4");
-    ck_assert(run_as(INSTANCE_B, &leave)->freed);
+    ck_assert(run_as(INSTANCE_B, &leave)->release.freed);
     ck_assert_int_eq(renew_as(INSTANCE_A, "n", OWNER_NAMED, "o", "id:3", token),
                      RENEW_ENDED);
 
@@ -338,7 +338,7 @@ START_TEST(H30_what_its_owner_released_elsewhere_is_not_lost)
     ck_assert_int_eq(renew_as(INSTANCE_A, "n", OWNER_NAMED, "o", "id:3", token),
                      RENEW_ENDED);
     leave = op_release("n", TARGET_ENTRY, "o", "id:5");
-    ck_assert(run_as(INSTANCE_B, &leave)->freed);
+    ck_assert(run_as(INSTANCE_B, &leave)->release.freed);
 
     token = take("n", claim_id(ID_2));
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL n"), 1);

@@ -28,13 +28,13 @@ static struct op op_three(struct batch_item items[static THREE], enum owner_kind
 static void expect_stop(const struct op_result *r, size_t count, enum op_status status)
 {
     ck_assert_int_eq(r->status, OP_OK);
-    ck_assert_uint_eq(r->batch_count, count);
+    ck_assert_uint_eq(r->batch.count, count);
     for (size_t i = 0; i + 1 < count; i++) {
-        ck_assert_int_eq(r->batch[i].status, OP_OK);
-        ck_assert_uint_gt(r->batch[i].token, 0);
+        ck_assert_int_eq(r->batch.results[i].status, OP_OK);
+        ck_assert_uint_gt(r->batch.results[i].token, 0);
     }
-    ck_assert_msg(r->batch[count - 1].status == status, "status %d",
-                  (int)r->batch[count - 1].status);
+    ck_assert_msg(r->batch.results[count - 1].status == status, "status %d",
+                  (int)r->batch.results[count - 1].status);
     for (size_t i = count; i < THREE; i++) {
         ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS %s", NAMES[i]), 0);
     }
@@ -61,16 +61,16 @@ START_TEST(free_names_are_all_taken_and_found_again, 3)
 
     expect_stop(r, THREE, OP_OK);
     for (int i = 0; i < THREE; i++) {
-        tokens[i] = r->batch[i].token;
-        ck_assert_int_eq(r->batch[i].count, 1);
+        tokens[i] = r->batch.results[i].token;
+        ck_assert_int_eq(r->batch.results[i].count, 1);
         ck_assert_int_gt(redis_ask_int(peer_redis(), "PTTL %s", NAMES[i]),
                          LEASE - 5000);
     }
     r = run_as(INSTANCE_A, &op);
     expect_stop(r, THREE, OP_OK);
     for (int i = 0; i < THREE; i++) {
-        ck_assert_uint_eq(r->batch[i].token, tokens[i]);
-        ck_assert_int_eq(r->batch[i].count, 1);
+        ck_assert_uint_eq(r->batch.results[i].token, tokens[i]);
+        ck_assert_int_eq(r->batch.results[i].count, 1);
         ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN %s", NAMES[i]), 1);
     }
 }
@@ -98,8 +98,8 @@ START_TEST(the_first_name_that_is_not_granted_ends_it, 5)
     for (int again = 0; again < 2; again++) {
         r = run_as(INSTANCE_A, &op);
         expect_stop(r, 2, REFUSALS[_i].status);
-        ck_assert_int_eq(r->batch[1].fair, REFUSALS[_i].fair);
-        ck_assert_int_eq(r->batch[1].rw, REFUSALS[_i].rw);
+        ck_assert_int_eq(r->batch.results[1].fair, REFUSALS[_i].fair);
+        ck_assert_int_eq(r->batch.results[1].rw, REFUSALS[_i].rw);
     }
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL b redisson_lock_queue:{b} "
                                                  "latchd:ended:{b}:latchd:id:r1"),
@@ -122,8 +122,8 @@ START_TEST(the_first_name_that_an_anonymous_request_is_not_granted_ends_it, 10)
     for (int again = 0; again < 2 && _i / 2 < 4; again++) {
         r = run_as(INSTANCE_A, &op);
         expect_stop(r, 2, REFUSALS[_i / 2].status);
-        ck_assert_int_eq(r->batch[1].fair, REFUSALS[_i / 2].fair);
-        ck_assert_int_eq(r->batch[1].rw, REFUSALS[_i / 2].rw);
+        ck_assert_int_eq(r->batch.results[1].fair, REFUSALS[_i / 2].fair);
+        ck_assert_int_eq(r->batch.results[1].rw, REFUSALS[_i / 2].rw);
     }
     freeReplyObject(redis_ask(peer_redis(), "DEL b redisson_lock_queue:{b}"));
     expect_stop(run_as(INSTANCE_A, &op), THREE, OP_OK);
@@ -141,8 +141,8 @@ START_TEST(an_owner_that_holds_one_of_them_enters_again)
     const struct op_result *r = run_as(INSTANCE_A, &op);
 
     expect_stop(r, THREE, OP_OK);
-    ck_assert_uint_eq(r->batch[1].token, token);
-    ck_assert_int_eq(r->batch[1].count, 2);
+    ck_assert_uint_eq(r->batch.results[1].token, token);
+    ck_assert_int_eq(r->batch.results[1].count, 2);
 }
 
 START_TEST(H4_many_that_were_long_on_their_way_take_nothing_over)
@@ -153,7 +153,8 @@ START_TEST(H4_many_that_were_long_on_their_way_take_nothing_over)
                             .deadline_us = redis_time_us() + 3000000 };
 
     expect_stop(run_as(INSTANCE_B, &op), THREE, OP_OK);
-    ck_assert_int_eq(run_times(INSTANCE_A, &op, old)->batch[0].status, OP_ELSEWHERE);
+    ck_assert_int_eq(run_times(INSTANCE_A, &op, old)->batch.results[0].status,
+                     OP_ELSEWHERE);
 }
 
 START_TEST(H2_late_copies_of_many_do_nothing)
@@ -177,7 +178,7 @@ START_TEST(a_hundred_names_fit)
         items[i].name = span_str(names[i]);
         items[i].claim = claim_anonymous("q:1");
     }
-    ck_assert_uint_eq(run_as(INSTANCE_A, &op)->batch_count, OP_BATCH_MAX);
+    ck_assert_uint_eq(run_as(INSTANCE_A, &op)->batch.count, OP_BATCH_MAX);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 2 * OP_BATCH_MAX);
 }
 

@@ -73,7 +73,7 @@ START_TEST(the_last_release_deletes_and_publishes, 3)
     (void)take("n", claim_of((enum owner_kind)_i, 0));
     r = run_as(INSTANCE_A, &op);
     ck_assert_int_eq(r->status, OP_OK);
-    ck_assert(r->freed && !r->moved);
+    ck_assert(r->release.freed && !r->moved);
     ck_assert_int_eq(r->count, 0);
     expect_message(c);
     redisFree(c);
@@ -126,7 +126,7 @@ START_TEST(the_lock_moves_to_who_is_next_and_a_second_copy_says_the_same, 9)
     op.release.has_next = true;
     r = run_as(INSTANCE_A, &op);
     ck_assert_int_eq(r->status, OP_OK);
-    ck_assert(r->moved && !r->freed);
+    ck_assert(r->moved && !r->release.freed);
     ck_assert_uint_gt(r->token, first);
     token = r->token;
     ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN n"), 1);
@@ -152,7 +152,7 @@ START_TEST(one_owner_may_follow_itself)
     op.release.has_next = true;
     ck_assert(run_as(INSTANCE_A, &op)->moved);
     redis_expect(peer_redis(), "1", "HGET n o");
-    ck_assert(run_as(INSTANCE_A, &leave)->freed);
+    ck_assert(run_as(INSTANCE_A, &leave)->release.freed);
 }
 
 static const struct {
@@ -182,7 +182,7 @@ START_TEST(the_lock_is_freed_for_others_when_told_to, 6)
     op.release.subscribed = YIELDS[_i].subscribed;
     r = run_as(INSTANCE_A, &op);
     ck_assert_int_eq(r->moved, YIELDS[_i].moves);
-    ck_assert_int_eq(r->freed, !YIELDS[_i].moves);
+    ck_assert_int_eq(r->release.freed, !YIELDS[_i].moves);
     redisFree(c[0]);
     redisFree(c[1]);
 }
@@ -197,7 +197,7 @@ START_TEST(the_lock_does_not_move_to_a_request_that_is_over)
     (void)take("n", claim_of(OWNER_ANONYMOUS, 0));
     op.release.next = claim_id(ID_2);
     op.release.has_next = true;
-    ck_assert(run_as(INSTANCE_A, &op)->freed);
+    ck_assert(run_as(INSTANCE_A, &op)->release.freed);
 }
 
 START_TEST(an_entry_that_is_not_the_last_moves_nothing)
@@ -254,7 +254,7 @@ START_TEST(an_owner_that_only_redisson_knows_is_not_released)
     ck_assert_int_eq(redisson_acquire("n", REDISSON_A, LEASE), -1);
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_NOTHELD);
     op.release.force = true;
-    ck_assert(run_as(INSTANCE_A, &op)->freed);
+    ck_assert(run_as(INSTANCE_A, &op)->release.freed);
 }
 
 START_TEST(any_with_force_frees_whoever_holds, 3)
@@ -264,7 +264,7 @@ START_TEST(any_with_force_frees_whoever_holds, 3)
     op.release.force = true;
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_NOTHELD);
     (void)take("n", claim_of((enum owner_kind)_i, 0));
-    ck_assert(run_as(INSTANCE_B, &op)->freed);
+    ck_assert(run_as(INSTANCE_B, &op)->release.freed);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 1);
 }
 
@@ -282,7 +282,7 @@ START_TEST(a_wrong_token_releases_nothing, 3)
         ck_assert_int_eq(run_as(INSTANCE_A, &ops[i])->status, OP_NOTHELD);
     }
     ops[0].attach.target.token = token;
-    ck_assert(run_as(INSTANCE_A, &ops[0])->freed);
+    ck_assert(run_as(INSTANCE_A, &ops[0])->release.freed);
 }
 
 START_TEST(attach_sets_the_lease_exactly_unless_it_is_shared)
@@ -297,11 +297,11 @@ START_TEST(attach_sets_the_lease_exactly_unless_it_is_shared)
     ck_assert_int_eq(r->status, OP_OK);
     ck_assert_int_le(r->ttl_ms, 1000);
     ck_assert_uint_eq(r->token, token);
-    ck_assert(span_eq(r->owner, SPAN("o")));
-    ck_assert(span_eq(r->entry, SPAN("id:1")));
+    ck_assert(span_eq(r->attach.field, SPAN("o")));
+    ck_assert(span_eq(r->attach.entry, SPAN("id:1")));
     (void)take("n", claim_named("o", "id:2"));
     r = run_as(INSTANCE_B, &op);
-    ck_assert(span_eq(r->entry, SPAN("id:2")));
+    ck_assert(span_eq(r->attach.entry, SPAN("id:2")));
     ck_assert_int_gt(r->ttl_ms, LEASE - 5000);
 }
 

@@ -92,7 +92,7 @@ static void lose_and_restore(struct claim claim, uint64_t token)
     ck_assert_int_eq(r->status, OP_OK);
     ck_assert_uint_eq(r->token, token);
     ck_assert_int_eq(r->count, 1);
-    ck_assert(r->restored);
+    ck_assert(r->restore.restored);
     after = dump();
     ck_assert_str_eq(after, before);
     free(before);
@@ -146,7 +146,7 @@ START_TEST(what_is_there_is_renewed_and_never_cut)
     claim.lease_ms = 90000;
     r = restore(INSTANCE_A, "n", claim, token);
     ck_assert_int_eq(r->status, OP_OK);
-    ck_assert(!r->restored);
+    ck_assert(!r->restore.restored);
     ck_assert_int_gt(redis_ask_int(peer_redis(), "PTTL n"), 80000);
     claim.lease_ms = 100;
     ck_assert_int_eq(restore(INSTANCE_A, "n", claim, token)->status, OP_OK);
@@ -208,10 +208,10 @@ START_TEST(two_daemons_put_back_the_entries_of_one_owner)
     lose_all();
     r = restore(INSTANCE_B, "n", claim_named("o", "id:2"), token);
     ck_assert_int_eq(r->status, OP_OK);
-    ck_assert(r->restored);
+    ck_assert(r->restore.restored);
     r = restore(INSTANCE_A, "n", claim_named("o", "id:1"), token);
     ck_assert_int_eq(r->count, 2);
-    ck_assert(!r->restored);
+    ck_assert(!r->restore.restored);
     r = restore(INSTANCE_A, "n", claim_named("o", "id:1"), token);
     ck_assert_int_eq(r->count, 2); /* sent twice, it is counted once */
     redis_expect(peer_redis(), "2", "HGET n o");
@@ -230,13 +230,13 @@ START_TEST(a_later_token_of_the_same_hold_leaves_its_entries)
     ck_assert_int_eq(r->status, OP_OK);
     ck_assert_uint_eq(r->token, token + 1000);
     ck_assert_int_eq(r->count, 2);
-    ck_assert(!r->restored);
+    ck_assert(!r->restore.restored);
     op.restore.token += 1000;
     op.restore.raise_token = false; /* one Redis knows better: it had been over */
     r = run_times(INSTANCE_B, &op, times_at(redis_time_us()));
     ck_assert_int_eq(r->status, OP_OK);
     ck_assert_int_eq(r->count, 1);
-    ck_assert(r->restored);
+    ck_assert(r->restore.restored);
 }
 
 START_TEST(who_took_over_later_keeps_it)

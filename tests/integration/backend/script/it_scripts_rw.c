@@ -57,7 +57,7 @@ START_TEST(a_reader_is_in_redissons_layout, 3)
     ck_assert_int_gt(redis_ask_int(r, "PTTL latchd:fence:{n}"), OP_FENCE_TTL_MS);
     /* And nothing else. */
     ck_assert_int_eq(redis_ask_int(r, "DBSIZE"), c.kind == OWNER_ANONYMOUS ? 4 : 5);
-    ck_assert(rw_leave(c)->freed);
+    ck_assert(rw_leave(c)->release.freed);
     ck_assert_int_eq(redis_ask_int(r,
                                    "EXISTS n latchd:entries:{n} "
                                    "latchd:reader:{n}:%s latchd:keeper:{n}:%s "
@@ -84,7 +84,7 @@ START_TEST(a_writer_is_in_redissons_layout, 3)
     redis_expect(r, want, "GET latchd:fence:{n}");
     ck_assert_int_gt(redis_ask_int(r, "PTTL latchd:writer:{n}"), OP_FENCE_TTL_MS);
     ck_assert_int_eq(redis_ask_int(r, "DBSIZE"), c.kind == OWNER_NAMED ? 4 : 3);
-    ck_assert(rw_leave(c)->freed);
+    ck_assert(rw_leave(c)->release.freed);
     ck_assert_int_eq(redis_ask_int(r, "EXISTS n latchd:entries:{n}"), 0);
 }
 
@@ -112,7 +112,7 @@ START_TEST(readers_share_and_writers_do_not, 3)
                                                                  : OP_BUSY);
     ck_assert_int_eq(rw_leave(claim_of(KIND_READ, _i, 0))->status, OP_OK);
     redis_expect(peer_redis(), "read", "HGET n mode");
-    ck_assert(rw_leave(claim_of(KIND_READ, (_i + 1) % 3, 1))->freed);
+    ck_assert(rw_leave(claim_of(KIND_READ, (_i + 1) % 3, 1))->release.freed);
     redis_expect(peer_redis(), "OK", "FLUSHALL");
 
     (void)rw_take(claim_of(KIND_WRITE, _i, 0));
@@ -120,7 +120,7 @@ START_TEST(readers_share_and_writers_do_not, 3)
         ck_assert_int_eq(rw_try(claim_of(KIND_READ, kind, 1)), OP_BUSY);
         ck_assert_int_eq(rw_try(claim_of(KIND_WRITE, kind, 1)), OP_BUSY);
     }
-    ck_assert(rw_leave(claim_of(KIND_WRITE, _i, 0))->freed);
+    ck_assert(rw_leave(claim_of(KIND_WRITE, _i, 0))->release.freed);
 }
 
 START_TEST(asking_again_finds_the_same_hold, 6)
@@ -168,7 +168,7 @@ START_TEST(a_named_owner_enters_again_and_leaves_in_any_order, 4)
         rw_about(rw_hold_ttl("o", 1), 2 * LEASE);
         ck_assert_int_eq(rw_hold_ttl("o", 2), -2);
     }
-    ck_assert(rw_leave(_i % 2 == 0 ? second : first)->freed);
+    ck_assert(rw_leave(_i % 2 == 0 ? second : first)->release.freed);
 }
 
 START_TEST(an_owner_may_read_under_its_own_write_only)
@@ -184,9 +184,9 @@ START_TEST(an_owner_may_read_under_its_own_write_only)
     ck_assert_int_eq(rw_try(rw_reader("p", "id:3")), OP_BUSY);
     ck_assert_uint_eq(rw_take(rw_writer("o:write", "id:4")), token);
     ck_assert_int_eq(rw_leave(rw_writer("o:write", "id:4"))->count, 1);
-    ck_assert(!rw_leave(r)->freed);
+    ck_assert(!rw_leave(r)->release.freed);
     redis_expect(peer_redis(), "write", "HGET n mode");
-    ck_assert(rw_leave(w)->freed);
+    ck_assert(rw_leave(w)->release.freed);
 }
 
 START_TEST(a_reader_cannot_become_the_writer)
@@ -223,9 +223,9 @@ START_TEST(the_last_reader_frees_and_publishes_0, 3)
     c = rw_listen();
     (void)rw_take(first);
     (void)rw_take(second);
-    ck_assert(!rw_leave(first)->freed);
+    ck_assert(!rw_leave(first)->release.freed);
     rw_hear(c, NULL);
-    ck_assert(rw_leave(second)->freed);
+    ck_assert(rw_leave(second)->release.freed);
     rw_hear(c, "0");
     redisFree(c);
     ck_assert_int_eq(rw_leave(second)->status, OP_ENDED);
@@ -237,7 +237,7 @@ START_TEST(a_writer_who_leaves_publishes_1_and_0, 3)
     struct claim w = claim_of(KIND_WRITE, _i, 0);
 
     (void)rw_take(w);
-    ck_assert(rw_leave(w)->freed);
+    ck_assert(rw_leave(w)->release.freed);
     rw_hear(c, "1");
     rw_hear(c, "0"); /* see rw_release.lua */
     redisFree(c);
@@ -272,7 +272,7 @@ START_TEST(dead_readers_do_not_keep_the_lock)
     ck_assert_int_eq(redis_ask_int(peer_redis(), "HEXISTS n dead"), 0);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN latchd:entries:{n}"), 1);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "HSET n dead 3"), 1);
-    ck_assert(rw_leave(rw_reader("p", "id:3"))->freed);
+    ck_assert(rw_leave(rw_reader("p", "id:3"))->release.freed);
     rw_hear(c, "0");
     redisFree(c);
 }

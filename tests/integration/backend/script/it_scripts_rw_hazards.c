@@ -110,7 +110,7 @@ START_TEST(H4_whoever_took_over_a_hold_is_left_alone, 6)
     ck_assert_int_eq(run_as(INSTANCE_A, &undo)->status, OP_ELSEWHERE);
     ck_assert_int_eq(rw_renew(INSTANCE_A, c, token, false), RENEW_ELSEWHERE);
     ck_assert_int_eq(rw_renew(INSTANCE_B, c, token, false), RENEW_OK);
-    ck_assert(run_as(INSTANCE_B, &undo)->freed);
+    ck_assert(run_as(INSTANCE_B, &undo)->release.freed);
 }
 
 /* Its keeper key is gone: then nobody gives an ID hold back, but its writer key tells
@@ -176,7 +176,7 @@ START_TEST(H6_a_request_that_ended_is_over, TEST_ROWS(NAMED))
 START_TEST(H6_an_id_that_ended_is_over_for_the_other_family_and_kind_too, 2)
 {
     (void)rw_take(claim_of(_i == 0 ? 1 : 4));
-    ck_assert(rw_leave(claim_of(_i == 0 ? 1 : 4))->freed);
+    ck_assert(rw_leave(claim_of(_i == 0 ? 1 : 4))->release.freed);
     ck_assert_int_eq(try_take("n", claim_id(RW_ID)), OP_OVER);
     ck_assert_int_eq(rw_try(claim_of(1)), OP_OVER);
     ck_assert_int_eq(rw_try(claim_of(4)), _i == 0 ? OP_OK : OP_OVER);
@@ -191,8 +191,8 @@ START_TEST(H7_a_reader_who_asks_again_is_not_a_second_one)
     (void)rw_take(second);
     ck_assert_uint_eq(rw_take(first), token);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN n"), 3);
-    ck_assert(!rw_leave(second)->freed);
-    ck_assert(rw_leave(first)->freed);
+    ck_assert(!rw_leave(second)->release.freed);
+    ck_assert(rw_leave(first)->release.freed);
 }
 
 START_TEST(H30_what_its_owner_released_elsewhere_is_not_lost, 3)
@@ -321,10 +321,10 @@ START_TEST(one_renewal_serves_many_readers_and_none_spoils_the_others)
     r = run_as(INSTANCE_A, &renew);
     ck_assert_int_eq(r->status, OP_OK);
     for (int i = 0; i < OP_RENEW_MAX; i++) {
-        ck_assert_int_eq(r->items[i], i == 7   ? RENEW_GONE
-                                      : i == 8 ? RENEW_WRONGTYPE
-                                      : i == 9 ? RENEW_ELSEWHERE
-                                               : RENEW_OK);
+        ck_assert_int_eq(r->renew.items[i], i == 7   ? RENEW_GONE
+                                            : i == 8 ? RENEW_WRONGTYPE
+                                            : i == 9 ? RENEW_ELSEWHERE
+                                                     : RENEW_OK);
     }
     rw_about(rw_hold_ttl(fields[99], 1), 2 * LEASE);
     rw_about(rw_ttl(), 2 * LEASE);
@@ -378,7 +378,7 @@ START_TEST(the_last_of_many_readers_who_is_alive_frees_the_lock)
     redis_expect(peer_redis(), NULL, "EVAL %s 0",
                  "for i = 1, 2000 do redis.call('DEL', '{n}:r' .. i .. "
                  "':rwlock_timeout:1') end");
-    ck_assert(rw_leave(rw_reader("o", "id:1"))->freed);
+    ck_assert(rw_leave(rw_reader("o", "id:1"))->release.freed);
     rw_hear(c, "0");
     redisFree(c);
 }
@@ -391,6 +391,6 @@ START_TEST(a_long_lease_among_many_readers_does_not_outlive_its_reader)
     o.lease_ms = 86400000;
     (void)rw_take(o);
     rw_about(rw_ttl(), 86400000);
-    ck_assert(!rw_leave(o)->freed);
+    ck_assert(!rw_leave(o)->release.freed);
     ck_assert_int_le(rw_ttl(), 25000);
 }

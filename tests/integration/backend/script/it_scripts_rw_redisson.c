@@ -132,7 +132,10 @@ static enum outcome of_latchd(const struct step *s, int number)
     op = rw_release(TARGET_OWNER, kind, OWNERS[s->who], NULL);
     r = run_as(INSTANCE_A, &op);
     ck_assert_msg(r->status == OP_OK || r->status == OP_NOTHELD, "%d", (int)r->status);
-    return r->status != OP_OK ? NOT_HELD : r->freed ? FREE : r->shared ? DOWN : STAYS;
+    return r->status != OP_OK  ? NOT_HELD
+           : r->release.freed  ? FREE
+           : r->release.shared ? DOWN
+                               : STAYS;
 }
 
 TEST_GROUP(.teardown = peer_teardown, .timeout_s = 30);
@@ -239,7 +242,7 @@ START_TEST(W3_a_downgrade_wakes_the_waiting_readers)
     (void)rw_take(rw_reader("o", "id:2"));
     ck_assert_int_gt(redisson_read_lock(&b, "n", 30000), 0);
     rw_hear(c, NULL);
-    ck_assert(rw_leave(rw_writer("o:write", "id:1"))->shared);
+    ck_assert(rw_leave(rw_writer("o:write", "id:1"))->release.shared);
     rw_hear(c, "1");
     ck_assert_int_eq(redisson_read_lock(&b, "n", 30000), REDISSON_NIL);
     redisFree(c);
@@ -268,7 +271,7 @@ START_TEST(W5_a_read_release_leaves_the_write_renewed)
     w.lease_ms = 2 * LEASE;
     ck_assert_int_eq(rw_renew(INSTANCE_A, w, token, false), RENEW_OK);
     rw_about(rw_ttl(), 2 * LEASE);
-    ck_assert(rw_leave(w)->freed);
+    ck_assert(rw_leave(w)->release.freed);
 }
 
 START_TEST(W6_a_writer_does_not_wait_for_dead_readers)
@@ -286,13 +289,13 @@ START_TEST(W6_a_writer_does_not_wait_for_dead_readers)
                                    "{n}:dead:rwlock_timeout:1"),
                      2);
     rw_about(rw_ttl(), 600000);
-    ck_assert(!rw_leave(rw_reader("o", "id:2"))->freed);
+    ck_assert(!rw_leave(rw_reader("o", "id:2"))->release.freed);
     rw_about(rw_ttl(), 30000);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN n"), 2);
     (void)rw_take(rw_reader("o", "id:3"));
     ck_assert_int_eq(redisson_read_unlock(&b, "n", NULL), 0);
     rw_hear(c, NULL);
-    ck_assert(rw_leave(rw_reader("o", "id:3"))->freed);
+    ck_assert(rw_leave(rw_reader("o", "id:3"))->release.freed);
     rw_hear(c, "0");
     ck_assert_int_eq(rw_try(rw_writer("w:write", "id:4")), OP_OK);
     redisFree(c);
@@ -307,8 +310,8 @@ START_TEST(what_of_a_latchd_reader_a_redisson_client_needs_is_there)
     /* Without our hold key this would delete the lock. */
     ck_assert_int_eq(redisson_read_unlock(&b, "n", NULL), 0);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN n"), 2);
-    ck_assert(
-        rw_leave(rw_claim(KIND_READ, OWNER_ANONYMOUS, INSTANCE_A ":1", NULL))->freed);
+    ck_assert(rw_leave(rw_claim(KIND_READ, OWNER_ANONYMOUS, INSTANCE_A ":1", NULL))
+                  ->release.freed);
 }
 
 /* Both count the entries of one owner: H3. */
@@ -335,7 +338,7 @@ START_TEST(H3_an_owner_shared_with_redisson_counts_together, 2)
     }
     ck_assert_int_eq(rw_renew(INSTANCE_A, mine, token, false), RENEW_OK);
     ck_assert_uint_eq(rw_take(mine), token);
-    ck_assert(rw_leave(mine)->freed);
+    ck_assert(rw_leave(mine)->release.freed);
     ck_assert_int_eq(rw_leave(mine)->status, OP_ENDED);
 }
 

@@ -53,7 +53,7 @@ START_TEST(a_free_lock_moves_to_who_is_next_and_a_second_copy_says_the_same, 36)
     op.release.has_next = true;
     r = run_as(INSTANCE_A, &op);
     ck_assert_int_eq(r->status, OP_OK);
-    ck_assert(r->moved && !r->freed && !r->shared);
+    ck_assert(r->moved && !r->release.freed && !r->release.shared);
     ck_assert_uint_gt(r->token, first);
     token = r->token;
     redis_expect(peer_redis(), new < 3 ? "read" : "write", "HGET n mode");
@@ -72,7 +72,7 @@ START_TEST(a_free_lock_moves_to_who_is_next_and_a_second_copy_says_the_same, 36)
     ck_assert_uint_eq(r->token, token);
     ck_assert_uint_eq(run_as(INSTANCE_A, &again)->token, token);
     ck_assert_int_eq(run_as(INSTANCE_A, &again)->count, 1);
-    ck_assert(rw_leave(claim_of(new, 1))->freed);
+    ck_assert(rw_leave(claim_of(new, 1))->release.freed);
 }
 
 START_TEST(its_marks_live_as_long_as_was_said, 6)
@@ -95,7 +95,7 @@ START_TEST(a_lock_that_others_still_read_does_not_move, 3)
     op.release.next = claim_of(3 + _i, 1);
     op.release.has_next = true;
     r = run_as(INSTANCE_A, &op);
-    ck_assert(!r->moved && !r->freed && !r->shared);
+    ck_assert(!r->moved && !r->release.freed && !r->release.shared);
     ck_assert_int_eq(r->count, 0);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN n"), 2);
 }
@@ -115,15 +115,15 @@ START_TEST(a_writer_who_still_reads_leaves_a_read_lock)
     op.release.has_next = true;
     result = run_as(INSTANCE_A, &op);
     ck_assert_int_eq(result->status, OP_OK);
-    ck_assert(result->shared && !result->freed && !result->moved);
+    ck_assert(result->release.shared && !result->release.freed && !result->moved);
     rw_hear(c, "1");
     rw_hear(c, "0");
     redis_expect(peer_redis(), "read", "HGET n mode");
     rw_about(rw_ttl(), LEASE);
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_ENDED);
     (void)rw_take(rw_reader("p", "id:4"));
-    ck_assert(!rw_leave(r)->freed);
-    ck_assert(rw_leave(rw_reader("p", "id:4"))->freed);
+    ck_assert(!rw_leave(r)->release.freed);
+    ck_assert(rw_leave(rw_reader("p", "id:4"))->release.freed);
     redisFree(c);
 }
 
@@ -132,7 +132,7 @@ START_TEST(a_writer_whose_own_reading_is_over_leaves_nothing)
     (void)rw_take(rw_writer("o:write", "id:1"));
     (void)rw_take(rw_reader("o", "id:2"));
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL {n}:o:rwlock_timeout:1"), 1);
-    ck_assert(rw_leave(rw_writer("o:write", "id:1"))->freed);
+    ck_assert(rw_leave(rw_writer("o:write", "id:1"))->release.freed);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
 }
 
@@ -149,7 +149,7 @@ START_TEST(a_release_that_ran_is_found_however_it_is_asked_for_again, 6)
     if (c.lock_kind == KIND_WRITE) {
         base[strlen(base) - strlen(":write")] = '\0';
     }
-    ck_assert(rw_leave(c)->freed);
+    ck_assert(rw_leave(c)->release.freed);
     switch (c.kind) {
     case OWNER_ANONYMOUS:
         asks[count++] = rw_release(TARGET_REQUEST, KIND_PLAIN, NULL, READER_1);
@@ -213,10 +213,10 @@ START_TEST(each_way_of_naming_a_hold_finds_it, 12)
     ck_assert_int_eq(r->status, OP_OK);
     ck_assert_uint_eq(r->token, token);
     ck_assert_int_eq(r->lock_kind, c.lock_kind);
-    ck_assert(span_eq(r->owner, span_str(rw_field(c, token))));
-    ck_assert(span_eq(r->entry, c.kind == OWNER_NAMED ? c.entry : SPAN("")));
+    ck_assert(span_eq(r->attach.field, span_str(rw_field(c, token))));
+    ck_assert(span_eq(r->attach.entry, c.kind == OWNER_NAMED ? c.entry : SPAN("")));
     rw_about(r->ttl_ms, LEASE);
-    ck_assert(run_as(INSTANCE_B, &op)->freed);
+    ck_assert(run_as(INSTANCE_B, &op)->release.freed);
 }
 
 START_TEST(who_both_reads_and_writes_has_to_say_which, 2)
@@ -238,7 +238,7 @@ START_TEST(who_both_reads_and_writes_has_to_say_which, 2)
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
     redis_expect(peer_redis(), _i == 0 ? "write" : "read", "HGET n mode");
     op.release.target.lock_kind = KIND_PLAIN;
-    ck_assert(run_as(INSTANCE_A, &op)->freed);
+    ck_assert(run_as(INSTANCE_A, &op)->release.freed);
 }
 
 START_TEST(an_owners_newest_entry_of_the_kind_goes_first, 2)
@@ -277,12 +277,12 @@ START_TEST(force_ends_one_whole_hold_and_any_all_of_them)
     (void)rw_take(rw_reader("o", "id:4"));
     op.release.target.kind = TARGET_ANY;
     op.release.target.field = SPAN_NONE;
-    ck_assert(run_as(INSTANCE_B, &op)->freed);
+    ck_assert(run_as(INSTANCE_B, &op)->release.freed);
     ck_assert_int_eq(run_as(INSTANCE_B, &op)->status, OP_NOTHELD);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 1); /* the fence key */
     (void)rw_take(rw_writer("o:write", "id:5"));
     (void)rw_take(rw_reader("o", "id:6"));
-    ck_assert(run_as(INSTANCE_B, &op)->freed);
+    ck_assert(run_as(INSTANCE_B, &op)->release.freed);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
 }
 
@@ -313,7 +313,7 @@ START_TEST(the_lock_is_freed_for_others_when_told_to, 6)
     op.release.subscribed = YIELDS[_i].subscribed;
     r = run_as(INSTANCE_A, &op);
     ck_assert_int_eq(r->moved, YIELDS[_i].moves);
-    ck_assert_int_eq(r->freed, !YIELDS[_i].moves);
+    ck_assert_int_eq(r->release.freed, !YIELDS[_i].moves);
     redisFree(c[0]);
     redisFree(c[1]);
 }
@@ -327,7 +327,7 @@ START_TEST(the_lock_does_not_move_to_a_request_that_is_over, 2)
     (void)rw_take(claim_of(3, 0));
     op.release.next = claim_of(_i + 1, 1);
     op.release.has_next = true;
-    ck_assert(run_as(INSTANCE_A, &op)->freed);
+    ck_assert(run_as(INSTANCE_A, &op)->release.freed);
 }
 
 static const char *const FOREIGN[] = { "SET n x", "HSET n r1 1", "RPUSH n x" };
@@ -368,13 +368,14 @@ START_TEST(inspect_tells_readers_and_writers_with_their_tokens)
 
     r = run_as(INSTANCE_A, &op);
     ck_assert_int_eq(r->lock_kind, KIND_WRITE);
-    ck_assert_uint_eq(r->field_count, 2);
+    ck_assert_uint_eq(r->inspect.field_count, 2);
     for (size_t i = 0; i < 2; i++) {
-        bool is_writer = r->fields[i].lock_kind == KIND_WRITE;
+        bool is_writer = r->inspect.fields[i].lock_kind == KIND_WRITE;
 
-        ck_assert(span_eq(r->fields[i].owner, span_str(is_writer ? "o:write" : "o")));
-        ck_assert_uint_eq(r->fields[i].token, is_writer ? write : read);
-        ck_assert_int_eq(r->fields[i].count, 1);
+        ck_assert(
+            span_eq(r->inspect.fields[i].owner, span_str(is_writer ? "o:write" : "o")));
+        ck_assert_uint_eq(r->inspect.fields[i].token, is_writer ? write : read);
+        ck_assert_int_eq(r->inspect.fields[i].count, 1);
     }
     ck_assert_uint_eq(r->token, read); /* the last one */
     ck_assert_int_eq(redis_ask_int(peer_redis(), "DEL n"), 1);
@@ -384,7 +385,7 @@ START_TEST(inspect_tells_readers_and_writers_with_their_tokens)
     redis_expect(peer_redis(), "OK", "SET {n}:foreign:rwlock_timeout:1 1");
     r = run_as(INSTANCE_A, &op);
     ck_assert_int_eq(r->lock_kind, KIND_READ);
-    ck_assert_uint_eq(r->field_count, 1);
-    ck_assert_uint_eq(r->fields[0].token, 0);
-    ck_assert_int_eq(r->fields[0].count, 2);
+    ck_assert_uint_eq(r->inspect.field_count, 1);
+    ck_assert_uint_eq(r->inspect.fields[0].token, 0);
+    ck_assert_int_eq(r->inspect.fields[0].count, 2);
 }

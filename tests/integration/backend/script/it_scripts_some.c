@@ -71,13 +71,13 @@ START_TEST(they_leave_what_as_many_single_calls_leave)
         }
         for (int i = 0; i < SCRIPT_BATCH_MAX; i++) {
             ops[i] = some_end(names[0][i], single[i], texts[i]);
-            ck_assert(run_as(INSTANCE_A, &ops[i])->freed);
+            ck_assert(run_as(INSTANCE_A, &ops[i])->release.freed);
             ops[i] = some_end(names[1][i], together[i], texts[i]);
         }
         run_some(INSTANCE_A, ops, SCRIPT_BATCH_MAX, some_times());
         for (int i = 0; i < SCRIPT_BATCH_MAX; i++) {
             some_expect((size_t)i, OP_OK);
-            ck_assert(some_result((size_t)i)->freed);
+            ck_assert(some_result((size_t)i)->release.freed);
             describe(names[0][i], single[i], a, sizeof a);
             describe(names[1][i], together[i], b, sizeof b);
             ck_assert_str_eq(a, b);
@@ -123,7 +123,7 @@ START_TEST(a_mark_is_left_where_it_is_wanted)
     run_some(INSTANCE_A, ops, THREE, some_times());
     for (size_t i = 0; i < THREE; i++) {
         some_expect(i, OP_OK);
-        ck_assert(some_result(i)->freed);
+        ck_assert(some_result(i)->release.freed);
         ck_assert(!some_is_there(SOME_NAMES[i]));
     }
     run_some(INSTANCE_A, ops, THREE, some_times());
@@ -289,12 +289,12 @@ START_TEST(a_release_that_is_not_simple_is_no_hindrance_to_the_others,
     freeReplyObject(redis_ask(peer_redis(), NOT_FREED[_i].before));
     run_some(INSTANCE_A, ops, THREE, some_times());
     some_expect(0, OP_OK);
-    ck_assert(some_result(0)->freed);
+    ck_assert(some_result(0)->release.freed);
     some_expect(1, NOT_FREED[_i].status);
-    ck_assert_int_eq(some_result(1)->freed, NOT_FREED[_i].freed);
+    ck_assert_int_eq(some_result(1)->release.freed, NOT_FREED[_i].freed);
     ck_assert(!queued || some_result(1)->fair);
     some_expect(2, OP_OK);
-    ck_assert(some_result(2)->freed);
+    ck_assert(some_result(2)->release.freed);
     ck_assert(!some_is_there("my:{c}:x"));
 }
 

@@ -84,7 +84,7 @@ START_TEST(a_user_who_may_do_what_single_calls_need_may_do_this,
         run_some(INSTANCE_A, ops, THREE, some_times());
         for (size_t i = 0; i < THREE; i++) {
             some_expect(i, OP_OK);
-            ck_assert(some_result(i)->freed);
+            ck_assert(some_result(i)->release.freed);
             ck_assert(!some_is_there(SOME_NAMES[i]));
         }
     }

@@ -149,7 +149,7 @@ enum renew_result rw_renew(const char *instance, struct claim claim, uint64_t to
     const struct op_result *r = run_as(instance, &op);
 
     ck_assert_msg(r->status == OP_OK, "%.*s", (int)r->text.len, r->text.ptr);
-    return r->items[0];
+    return r->renew.items[0];
 }
 
 const char *rw_field(struct claim claim, uint64_t token)

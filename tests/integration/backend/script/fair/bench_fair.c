@@ -48,7 +48,7 @@ static double measure(unsigned waiters, bool hand_over)
             if (hand_over) {
                 ck_assert(fair_free(holder, next)->moved);
             } else {
-                ck_assert(fair_free(holder, NULL)->freed);
+                ck_assert(fair_free(holder, NULL)->release.freed);
                 fair_take(next);
             }
             member_text(holder, head - 1);

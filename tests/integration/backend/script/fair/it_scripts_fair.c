@@ -38,7 +38,7 @@ START_TEST(golden_vectors_while_latchd_holds_F6)
     fair_expect_due(R2, LEASE + 2 * REDISSON_WAIT);
     near(redisson_fair_lock(&b, "n", LEASE, REDISSON_WAIT), LEASE);
 
-    ck_assert(fair_free(A1, NULL)->freed);
+    ck_assert(fair_free(A1, NULL)->release.freed);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
     redisson_hear(ear, "0");
     redisson_hear(ear_b, "0");
@@ -88,7 +88,7 @@ START_TEST(golden_vectors_while_redisson_holds)
     fair_expect(R2);
     fair_expect_due(R2, LEASE + REDISSON_WAIT);
     near(redisson_fair_lock(&c, "n", LEASE, REDISSON_WAIT), LEASE);
-    ck_assert(fair_free(A1, NULL)->freed);
+    ck_assert(fair_free(A1, NULL)->release.freed);
     redisson_hear(ear_c, "0");
     ck_assert_int_eq(redisson_fair_lock(&c, "n", LEASE, REDISSON_WAIT), REDISSON_NIL);
     fair_expect("");
@@ -106,7 +106,7 @@ START_TEST(all_are_served_in_the_order_in_which_they_joined)
         fair_wait(ORDER[i]);
     }
     fair_expect(A1 " " B1 " " A2 " " A3 " " B2);
-    ck_assert(fair_free(A4, NULL)->freed);
+    ck_assert(fair_free(A4, NULL)->release.freed);
     for (size_t i = 0; i < COUNT; i++) {
         for (size_t k = i + 1; k < COUNT; k++) {
             bool ours = fair_instance(ORDER[k]) == fair_instance(ORDER[i]);
@@ -118,7 +118,7 @@ START_TEST(all_are_served_in_the_order_in_which_they_joined)
         }
         fair_take(ORDER[i]);
         ck_assert_int_eq(fair_ask(ORDER[i], false)->fair, i + 1 < COUNT);
-        ck_assert(fair_free(ORDER[i], NULL)->freed);
+        ck_assert(fair_free(ORDER[i], NULL)->release.freed);
     }
     fair_expect_gone();
 }
@@ -151,7 +151,7 @@ START_TEST(owners_and_ids_are_found_past_the_queue_H25)
     over.acquire.claim.kind = OWNER_ID;
     over.acquire.claim.field = SPAN("latchd:id:x1");
     ck_assert_int_eq(run_as(INSTANCE_A, &over)->status, OP_OK);
-    ck_assert(run_as(INSTANCE_A, &end)->freed);
+    ck_assert(run_as(INSTANCE_A, &end)->release.freed);
     ck_assert_int_eq(run_as(INSTANCE_A, &over)->status, OP_OVER);
 
     (void)take("n", claim_named("o", "id:1"));
@@ -192,7 +192,7 @@ START_TEST(a_dead_redisson_at_the_head_keeps_nobody_busy_F1)
     (void)redisson_fair_lock(&dead, "n", LEASE, REDISSON_WAIT);
     fair_wait(A2);
     (void)redisson_fair_lock(&live, "n", LEASE, REDISSON_WAIT);
-    ck_assert(fair_free(A1, NULL)->freed);
+    ck_assert(fair_free(A1, NULL)->release.freed);
     /* The time to wait for it is told, not 0. */
     near(fair_ask(A2, true)->ttl_ms, LEASE + REDISSON_WAIT);
     fair_set_due(R1, 0);
@@ -226,7 +226,7 @@ START_TEST(a_purge_of_a_free_lock_tells_who_is_first_then_H21)
     fair_take(A1);
     (void)redisson_fair_lock(&dead, "n", LEASE, 1000);
     (void)redisson_fair_lock(&live, "n", LEASE, REDISSON_WAIT);
-    ck_assert(fair_free(A1, NULL)->freed);
+    ck_assert(fair_free(A1, NULL)->release.freed);
     fair_set_due(R1, 0);
     ear = fair_listen(R2);
     ck_assert_int_eq(fair_ask(A2, true)->status, OP_BUSY);
@@ -260,7 +260,7 @@ START_TEST(a_plain_lock_does_not_pass_a_fair_queue_H22)
     free_plain.fair_wait_ms = FAIR_WAIT;
     res = run_as(INSTANCE_A, &free_plain);
     ck_assert_int_eq(res->status, OP_OK);
-    ck_assert(res->freed && !res->moved && res->fair);
+    ck_assert(res->release.freed && !res->moved && res->fair);
     redisson_hear(ear, "0");
     ck_assert_int_eq(run_as(INSTANCE_A, &plain)->ttl_ms, -2);
     ck_assert(run_as(INSTANCE_A, &plain)->fair);
@@ -281,7 +281,7 @@ START_TEST(the_lock_moves_to_ours_if_it_is_our_turn)
     ear_b = fair_listen(B1);
     r = fair_free(A1, A2);
     ck_assert_int_eq(r->status, OP_OK);
-    ck_assert(r->moved && !r->freed && r->fair);
+    ck_assert(r->moved && !r->release.freed && r->fair);
     token = r->token;
     ck_assert_uint_gt(token, 0);
     fair_expect(B1);
@@ -293,12 +293,12 @@ START_TEST(the_lock_moves_to_ours_if_it_is_our_turn)
 
     fair_wait(A3);
     r = fair_free(A2, A3); /* it is B's turn */
-    ck_assert(r->freed && !r->moved && r->fair);
+    ck_assert(r->release.freed && !r->moved && r->fair);
     redisson_hear(plain, "0");
     redisson_hear(ear_b, "0");
     fair_take(B1);
     r = fair_free(B1, NULL);
-    ck_assert(r->freed && r->fair);
+    ck_assert(r->release.freed && r->fair);
     fair_take(A3);
     r = fair_free(A3, A4); /* not in the queue, which is gone */
     ck_assert(r->moved && !r->fair);
@@ -356,7 +356,7 @@ START_TEST(a_forced_release_tells_who_is_first)
     fair_wait(B1);
     force.release.force = true;
     force.fair_wait_ms = FAIR_WAIT;
-    ck_assert(run_as(INSTANCE_A, &force)->freed);
+    ck_assert(run_as(INSTANCE_A, &force)->release.freed);
     redisson_hear(ear, "0");
     redisFree(ear);
 }
@@ -389,10 +389,11 @@ START_TEST(inspect_tells_the_queue)
     fair_wait(B1);
     r = run_as(INSTANCE_A, &op);
     ck_assert_int_eq(r->lock_kind, KIND_FAIR);
-    ck_assert_uint_eq(r->field_count, 1);
-    ck_assert_uint_eq(r->queue_count, 2);
-    ck_assert(span_eq(r->queue[0], SPAN(A2)) && span_eq(r->queue[1], SPAN(B1)));
+    ck_assert_uint_eq(r->inspect.field_count, 1);
+    ck_assert_uint_eq(r->inspect.queue_count, 2);
+    ck_assert(span_eq(r->inspect.queue[0], SPAN(A2)) &&
+              span_eq(r->inspect.queue[1], SPAN(B1)));
     redis_expect(peer_redis(), NULL, "EVAL %s 1 " FAIR_QUEUE,
                  "for i = 1, 5000 do redis.call('RPUSH', KEYS[1], i) end");
-    ck_assert_uint_eq(run_as(INSTANCE_A, &op)->queue_count, SCRIPT_FIELDS_MAX);
+    ck_assert_uint_eq(run_as(INSTANCE_A, &op)->inspect.queue_count, SCRIPT_FIELDS_MAX);
 }

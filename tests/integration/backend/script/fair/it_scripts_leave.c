@@ -61,14 +61,14 @@ START_TEST(a_run_that_comes_back_one_by_one_throws_nobody_out)
     }
     ck_assert_int_eq(redisson_fair_try(&r1, "n", LEASE, REDISSON_WAIT), 1);
     fair_expect(R2);
-    ck_assert(fair_free(A4, NULL)->freed);
+    ck_assert(fair_free(A4, NULL)->release.freed);
     for (size_t i = 0; i < 3; i++) {
         struct op op = fair_acquire(OURS[i], true);
 
         op.acquire.was_queued = true;
         ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
         fair_expect_due(R2, before);
-        ck_assert(fair_free(OURS[i], NULL)->freed);
+        ck_assert(fair_free(OURS[i], NULL)->release.freed);
     }
 }
 
@@ -133,7 +133,7 @@ START_TEST(who_is_first_then_is_told_if_the_lock_is_free_H21, 2)
 
     mixed_queue();
     (void)fair_leave(INSTANCE_A, A1, NULL); /* not the head */
-    ck_assert(fair_free(A4, NULL)->freed);
+    ck_assert(fair_free(A4, NULL)->release.freed);
     (void)redis_ask_int(peer_redis(), "LREM " FAIR_QUEUE " 0 " R1);
     (void)redis_ask_int(peer_redis(), "ZREM " FAIR_SCORES " " R1);
     redisson_hear_nothing(ear);

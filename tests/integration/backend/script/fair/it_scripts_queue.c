@@ -69,7 +69,7 @@ START_TEST(the_lease_of_an_earlier_holder_does_not_stay_in_the_scores)
     fair_wait(A1);
     fair_wait(A2);
     fair_expect_due(A2, HOUR + FAIR_WAIT);
-    ck_assert(run_as(INSTANCE_A, &end)->freed);
+    ck_assert(run_as(INSTANCE_A, &end)->release.freed);
     fair_take(B1);
     (void)fair_queue(INSTANCE_A, true, 2, A1, A2, NULL);
     fair_expect_due(A1, LEASE + FAIR_WAIT);
@@ -107,13 +107,13 @@ START_TEST(a_redisson_that_waits_longer_than_before_throws_nobody_out_H20)
     fair_wait(A2);
     ck_assert_int_eq(redisson_fair_unlock(&other, "n", NULL), 1);
     fair_take(A1);
-    ck_assert(fair_free(A1, NULL)->freed);
+    ck_assert(fair_free(A1, NULL)->release.freed);
     ck_assert_int_eq(redisson_fair_lock(&again, "n", LEASE, REDISSON_WAIT / 5),
                      REDISSON_NIL);
     (void)redisson_fair_lock(&other, "n", LEASE, REDISSON_WAIT);
     ck_assert_int_eq(redisson_fair_unlock(&again, "n", NULL), 1);
     fair_take(A2);
-    ck_assert(fair_free(A2, NULL)->freed);
+    ck_assert(fair_free(A2, NULL)->release.freed);
     ck_assert_int_eq(redisson_fair_lock(&other, "n", LEASE, REDISSON_WAIT),
                      REDISSON_NIL);
 
@@ -176,12 +176,12 @@ START_TEST(scores_do_not_drift_when_latchd_and_redisson_alternate, 2)
         fair_wait(OURS[i]);
         (void)redisson_fair_lock(&r[i], "n", LEASE, REDISSON_WAIT);
     }
-    ck_assert(fair_free(A2, NULL)->freed);
+    ck_assert(fair_free(A2, NULL)->release.freed);
     for (int i = 0; i < 500; i++) {
         int who = i % 2;
 
         fair_take(OURS[who]);
-        ck_assert(fair_free(OURS[who], NULL)->freed);
+        ck_assert(fair_free(OURS[who], NULL)->release.freed);
         ck_assert_int_eq(fair_ask(OURS[who], true)->status, OP_BUSY);
         ck_assert_int_eq(redisson_fair_lock(&r[who], "n", LEASE, wait[who]),
                          REDISSON_NIL);

@@ -43,7 +43,7 @@ START_TEST(a_head_without_a_score_does_not_stay_for_ever_F4)
     fair_wait(A2);
     fair_expect(R1 " " A2);
     fair_expect_due(R1, LEASE + FAIR_WAIT);
-    ck_assert(fair_free(A1, NULL)->freed);
+    ck_assert(fair_free(A1, NULL)->release.freed);
     ck_assert_int_eq(fair_ask(A2, true)->status, OP_BUSY);
     fair_set_due(R1, 0);
     fair_take(A2);

@@ -1,0 +1,104 @@
+/* op_result: what the store answers to an op. Data only; op.h says which kind of op
+ * gets which status and fields.
+ *
+ * Spans and lists belong to the maker of the result, and are valid during the call that
+ * passes it. Times are milliseconds, tokens are positive and at most 2^53. */
+#ifndef LATCHD_ENGINE_OP_RESULT_H
+#define LATCHD_ENGINE_OP_RESULT_H
+
+#include "engine/op.h"
+
+enum op_status {
+    OP_OK,
+    OP_BUSY,
+    OP_NOTHELD,
+    OP_ENDED,
+    OP_OVER,
+    OP_ELSEWHERE,
+    OP_UPGRADE,   /* the owner reads, and may not wait to write */
+    OP_AMBIGUOUS, /* READ or WRITE has to be said */
+    OP_BEHIND,    /* `propose` is not above the last token, which is `token` */
+    /* `rw`, `plain`: the name is a lock of that class; neither: other data */
+    OP_WRONGTYPE,
+    OP_LATE, /* the op's deadline in Redis time had passed: it did nothing */
+    /* the op ran or not, and will not run any more: its links were killed */
+    OP_UNKNOWN,
+    OP_ERROR, /* Redis refused, `text` says why; the op may have run half way */
+    /* The op ran as if OK, but too few replicas acknowledged it: a failover may take it
+     * back. Only for ops that extend a lease, see op_extends_lease(). */
+    OP_NOREPLICAS,
+};
+
+enum renew_result {
+    RENEW_OK,
+    RENEW_GONE, /* lost: expired, deleted, or another owner's */
+    /* the owner released it elsewhere: there is a tombstone with its token */
+    RENEW_ENDED,
+    RENEW_ELSEWHERE, /* another instance keeps the hold; its TTL was not touched */
+    RENEW_WRONGTYPE, /* the name is of another type by now: lost */
+    RENEW_UNKNOWN,   /* too few masters of a quorum could be asked about it */
+};
+
+/* One owner found by OP_INSPECT. */
+struct op_field {
+    enum lock_kind lock_kind;
+    struct span owner; /* the hash field */
+    int64_t count;
+    uint64_t token; /* of a reader or writer; 0: not known */
+};
+
+/* The answer to an op: first what several kinds answer, or is asked of the answer to
+ * any kind; then a part for each kind that answers more, read for that kind only. */
+struct op_result {
+    uint64_t id;
+    enum op_status status;
+    enum lock_kind lock_kind; /* INSPECT: of the lock; ATTACH: of the hold */
+    /* the token of the claim granted, or of the hold attached; INSPECT: the last token
+     */
+    uint64_t token;
+    int64_t ttl_ms; /* PTTL: -1 no TTL, -2 not there */
+    int64_t count;  /* entries that are left, or that the owner has now */
+    /* ERROR: Redis's words; LATE: the same, if Redis would not run the op */
+    struct span text;
+    /* the claim's hold was there, and may have been another instance's */
+    bool attached;
+    /* ACQUIRE with `leave_keeper`, OK: the hold is there, and another instance keeps it
+     */
+    bool elsewhere;
+    bool moved; /* RELEASE: `next` holds now */
+    bool fair;  /* there is a fair queue now */
+    /* ACQUIRE, BUSY: the lock is free, but nobody is granted it for `ttl_ms`; INSPECT:
+     * the same, should the lock be free */
+    bool withheld;
+    bool rw, plain; /* WRONGTYPE: the lock class of the name */
+    union {
+        struct {
+            const struct op_result *results;
+            size_t count;
+        } batch; /* ACQUIRE_BATCH */
+        struct {
+            bool freed;  /* nobody holds now, `0` was published */
+            bool shared; /* a read lock is left where a writer was */
+        } release;
+        struct {
+            bool restored; /* the hold was missing */
+        } restore;
+        struct {
+            const enum renew_result *items; /* as many as the op had */
+            size_t count;
+        } renew;
+        struct {
+            struct span field; /* the hash field */
+            struct span entry; /* of a named owner */
+        } attach;
+        struct {
+            struct span who;               /* of the fence key */
+            const struct op_field *fields; /* none: free */
+            size_t field_count;
+            const struct span *queue; /* the fair queue's members, in order */
+            size_t queue_count;
+        } inspect;
+    };
+};
+
+#endif
