@@ -53,7 +53,7 @@ bool user_refuses_release(struct engine *eng, struct lock *lock,
     struct pending_request *c = d->call;
     const struct entry *e;
 
-    if (c == NULL || release_is_forced(d) || d->local != NULL || d->tries > 0 ||
+    if (c == NULL || release_is_forced(d) || d->local != NULL || release_was_sent(d) ||
         c->overrides) {
         return false;
     }

@@ -279,13 +279,10 @@ static void step_parallel_releases(struct engine *eng, struct lock *lock)
         struct pending_release *d =
             container_of(first, struct pending_release, in_lock);
 
-        if (!d->may_be_parallel || d->tries > 0) {
+        if (!d->may_be_parallel || release_was_sent(d)) {
             break;
         }
-        list_del(&d->in_lock);
-        list_append(&lock->activity->parallel_releases, &d->in_lock);
-        lock->activity->parallel_release_count++;
-        d->parallel = true;
+        pending_release_set_parallel(lock, d);
         release_send(eng, lock, d);
     }
 }

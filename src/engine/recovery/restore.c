@@ -29,7 +29,7 @@
 /* Whether the entry's release was sent: it may have run, and must not be undone. */
 static bool is_given_up(const struct entry *e)
 {
-    return e->ending && (e->release == NULL || e->release->tries > 0);
+    return e->ending && (e->release == NULL || release_was_sent(e->release));
 }
 
 bool restore_is_idle(const struct hold *h)

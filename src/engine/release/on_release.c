@@ -37,8 +37,10 @@ static void lose_forced_holds(struct engine *eng, struct lock *lock,
 }
 
 /* Ends the local entry of a release, as the entry is gone from Redis. `left`: how many
- * entries its owner still has there. */
-static void end_local_entry(struct engine *eng, struct pending_release *d, int64_t left)
+ * entries its owner still has there. `elsewhere`: it had been released before, through
+ * another daemon. */
+static void end_local_entry(struct engine *eng, struct pending_release *d, int64_t left,
+                            bool elsewhere)
 {
     struct entry *e = d->local;
     struct hold *h = e == NULL ? NULL : e->hold;
@@ -52,7 +54,7 @@ static void end_local_entry(struct engine *eng, struct pending_release *d, int64
     entry_over(eng, e, release_is_if_keeper(d) ? -1 : left);
     eng->stats.releases += left == 0;
     if (!ran_out) {
-        if (left == 0 && !d->elsewhere && hold_has_one_entry(h)) {
+        if (left == 0 && !elsewhere && hold_has_one_entry(h)) {
             emit_if_heard(eng, NOTICE_RELEASED, h);
         }
         entry_free(eng, e);
@@ -133,7 +135,7 @@ static void on_released(struct engine *eng, struct lock *lock,
     inflight_free(eng, w);
     fair_on_result(eng, lock, NULL, r);
     lose_forced_holds(eng, lock, d);
-    end_local_entry(eng, d, r->count);
+    end_local_entry(eng, d, r->count, false);
     if (r->count == 0) {
         forget_hold_of_owner(eng, lock, d, asked);
     }
@@ -183,14 +185,14 @@ static void on_not_held(struct engine *eng, struct lock *lock,
                         struct pending_release *d)
 {
     struct hold *h = d->local == NULL ? NULL : d->local->hold;
-    bool ran = d->may_have_run && d->was_held;
+    bool ran = release_may_have_ended_it(d);
 
     lock->exempt = 0; /* others may have been granted what was believed to be held */
     if (ran && !release_is_forced(d) && h != NULL && !hold_has_one_entry(h)) {
         drop_missing_entry(eng, d);
     } else if (ran && !release_is_forced(d)) {
         /* We held it when this was first sent: it was this release that ended it. */
-        end_local_entry(eng, d, 0);
+        end_local_entry(eng, d, 0, false);
         answer_release(eng, d, 0);
     } else if (release_is_forced(d)) {
         answer_release(eng, d, ran ? 1 : 0);
@@ -214,7 +216,7 @@ void pending_release_give_up(struct engine *eng, struct lock *lock,
     {
         struct hold *h = container_of(it, struct hold, in_lock);
 
-        if (d->tries > 0 && release_forces(d, h)) {
+        if (release_was_sent(d) && release_forces(d, h)) {
             hold_set_uncertain(eng, h);
             renew_request(eng, h);
         }
@@ -238,8 +240,7 @@ static void fail_release(struct engine *eng, struct lock *lock,
 static void on_ended(struct engine *eng, struct lock *lock, struct pending_release *d,
                      const struct op_result *r)
 {
-    d->elsewhere = d->tries == 1;
-    end_local_entry(eng, d, r->count);
+    end_local_entry(eng, d, r->count, d->tries == 1);
     answer_release(eng, d, release_is_forced(d) ? 0 : r->count);
     pending_release_free(eng, lock, d);
     lock_ask(eng, lock);
@@ -270,7 +271,9 @@ static void on_wrong_type(struct engine *eng, struct lock *lock,
     struct hold *h = d->local == NULL ? NULL : d->local->hold;
 
     if (d->guessed && (d->rw ? r->plain : r->rw)) {
-        d->guessed = false; /* lock_step() sends it again, as one of that class */
+        /* lock_step() sends it again, as one of that class. */
+        pending_release_requeue(lock, d, false);
+        d->guessed = false;
         d->rw = !d->rw;
         spec_unref(eng, d->next); /* whoever waits here waits for the other class */
         d->next = NULL;
@@ -297,7 +300,7 @@ static void retry_release(struct engine *eng, struct lock *lock,
         lock_pause(eng, lock, RETRY_PAUSE_MS);
     }
     /* Of a quorum a minority may have run it when most were late. */
-    d->may_have_run = d->may_have_run || r->status != OP_LATE || eng->quorum;
+    pending_release_requeue(lock, d, r->status != OP_LATE || eng->quorum);
     /* A FORCEUNLOCK that may have run could throw out the next holder. */
     in_doubt =
         r->status != OP_LATE && release_is_forced(d) && pending_release_is_vague(d);
@@ -314,7 +317,6 @@ void on_release_reply(struct engine *eng, struct inflight_op *w,
     struct pending_release *d = w->release;
     bool ran = r->status == OP_OK || r->status == OP_NOREPLICAS;
 
-    pending_release_on_settled(lock, d); /* sent again, it is like any other */
     if ((ran || r->status == OP_ENDED) && d->local == NULL && !release_is_forced(d)) {
         /* The hold became known here after the release was sent. */
         d->local = lock_find_target(lock, &d->target);
@@ -346,7 +348,8 @@ void on_release_reply(struct engine *eng, struct inflight_op *w,
     case OP_UNKNOWN:
         retry_release(eng, lock, d, r);
         break;
-    default:
-        break; /* no other status is one of a release */
+    default: /* no other status is one of a release */
+        pending_release_requeue(lock, d, false);
+        break;
     }
 }

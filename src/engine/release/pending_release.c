@@ -16,6 +16,30 @@
 #include "util/alloc.h"
 #include "util/pool.h"
 
+static const char *const STATE_NAMES[] = {
+    [RELEASE_QUEUED] = "QUEUED",       [RELEASE_SENT] = "SENT",
+    [RELEASE_PARALLEL] = "PARALLEL",   [RELEASE_NOT_RUN] = "NOT_RUN",
+    [RELEASE_MAYBE_RUN] = "MAYBE_RUN", [RELEASE_SENT_AGAIN] = "SENT_AGAIN",
+};
+
+static const uint32_t NEXT_STATES[] = {
+    [RELEASE_QUEUED] = TRANSITION_TO(RELEASE_SENT) | TRANSITION_TO(RELEASE_PARALLEL),
+    [RELEASE_SENT] = TRANSITION_TO(RELEASE_NOT_RUN) | TRANSITION_TO(RELEASE_MAYBE_RUN),
+    [RELEASE_PARALLEL] =
+        TRANSITION_TO(RELEASE_NOT_RUN) | TRANSITION_TO(RELEASE_MAYBE_RUN),
+    [RELEASE_NOT_RUN] = TRANSITION_TO(RELEASE_SENT),
+    [RELEASE_MAYBE_RUN] = TRANSITION_TO(RELEASE_SENT_AGAIN),
+    [RELEASE_SENT_AGAIN] = TRANSITION_TO(RELEASE_MAYBE_RUN),
+};
+
+const struct transitions RELEASE_TRANSITIONS = { "release", STATE_NAMES, NEXT_STATES };
+
+void pending_release_set_state(struct pending_release *d, enum release_state state)
+{
+    transition_check(&RELEASE_TRANSITIONS, d->state, state);
+    d->state = state;
+}
+
 bool pending_release_is_vague(const struct pending_release *d)
 {
     enum target_kind kind = d->target.kind;
@@ -53,14 +77,23 @@ void pending_release_unlink(struct pending_release *d)
     d->local = NULL;
 }
 
-void pending_release_on_settled(struct lock *lock, struct pending_release *d)
+void pending_release_set_parallel(struct lock *lock, struct pending_release *d)
 {
-    if (d->parallel) {
-        d->parallel = false;
+    pending_release_set_state(d, RELEASE_PARALLEL);
+    list_del(&d->in_lock);
+    list_append(&lock->activity->parallel_releases, &d->in_lock);
+    lock->activity->parallel_release_count++;
+}
+
+void pending_release_requeue(struct lock *lock, struct pending_release *d, bool ran)
+{
+    if (d->state == RELEASE_PARALLEL) {
         lock->activity->parallel_release_count--;
         list_del(&d->in_lock);
         list_prepend(&lock->activity->releases, &d->in_lock);
     }
+    ran = ran || d->state == RELEASE_SENT_AGAIN;
+    pending_release_set_state(d, ran ? RELEASE_MAYBE_RUN : RELEASE_NOT_RUN);
 }
 
 void pending_release_free(struct engine *eng, struct lock *lock,
@@ -70,7 +103,9 @@ void pending_release_free(struct engine *eng, struct lock *lock,
         d->call->release = NULL;
     }
     pending_release_unlink(d);
-    pending_release_on_settled(lock, d);
+    if (d->state == RELEASE_PARALLEL) {
+        lock->activity->parallel_release_count--;
+    }
     spec_unref(eng, d->next);
     list_del(&d->in_lock);
     lock_touch(eng, lock);
@@ -152,11 +187,6 @@ bool lock_undoes(const struct lock *lock, const struct acquire_spec *spec)
     return false;
 }
 
-static bool is_in_flight(const struct lock *lock, const struct pending_release *d)
-{
-    return lock->activity->asking != NULL && lock->activity->asking->release == d;
-}
-
 bool pending_release_cancel_undo(struct engine *eng, struct lock *lock,
                                  const struct acquire_spec *spec)
 {
@@ -166,7 +196,7 @@ bool pending_release_cancel_undo(struct engine *eng, struct lock *lock,
     LIST_FOREACH_SAFE(it, tmp, &lock->activity->releases)
     {
         struct pending_release *d = container_of(it, struct pending_release, in_lock);
-        if (!is_in_flight(lock, d) && pending_release_undoes(d, spec)) {
+        if (!release_is_in_flight(d) && pending_release_undoes(d, spec)) {
             pending_release_free(eng, lock, d);
             found = true;
         }
@@ -203,8 +233,8 @@ bool pending_release_withdraw(struct engine *eng, struct lock *lock, struct span
         if (!release_covers(d, field, entry)) {
             continue;
         }
-        if (!release_is_if_keeper(d) || is_in_flight(lock, d) ||
-            (d->tries > 0 && eng->quorum)) {
+        if (!release_is_if_keeper(d) || release_is_in_flight(d) ||
+            (release_was_sent(d) && eng->quorum)) {
             in_time = false;
             continue;
         }

@@ -6,6 +6,7 @@
 #include "engine/op.h"
 #include "util/list.h"
 #include "util/span.h"
+#include "util/transition.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,6 +28,25 @@ enum release_cause {
     RELEASE_ENDED_AGAIN,
 };
 
+/* Where a release is on its way to Redis and back. The answer to a sending ends the
+ * release, or leads to the next sending:
+ *
+ *   QUEUED ──> SENT, PARALLEL ──> NOT_RUN ──> SENT
+ *                      └────────> MAYBE_RUN <──> SENT_AGAIN
+ *
+ * A target that Redis lacks is lost, unless it may have been this release that ended
+ * the target: in SENT_AGAIN. */
+enum release_state {
+    RELEASE_QUEUED,     /* never sent */
+    RELEASE_SENT,       /* in flight, and no earlier sending has run */
+    RELEASE_PARALLEL,   /* the same, first sending, on activity->parallel_releases */
+    RELEASE_NOT_RUN,    /* to be sent again; none of the sendings has run */
+    RELEASE_MAYBE_RUN,  /* to be sent again; one of the sendings may have run */
+    RELEASE_SENT_AGAIN, /* in flight, and an earlier sending may have run */
+};
+
+extern const struct transitions RELEASE_TRANSITIONS;
+
 /* A release that Redis must still confirm, whether or not its client is still
  * connected. */
 struct pending_release {
@@ -39,21 +59,17 @@ struct pending_release {
     /* the claim sent with it for the hand-over; a repetition must name the same */
     struct acquire_spec *next;
     uint64_t give_up_at; /* the lease has ended the hold by then */
-    unsigned tries;
+    enum release_state state;
+    unsigned tries; /* sendings, up to RELEASE_TRIES_MAX */
     /* the hold was certain when this was first sent: not there on repetition means
      * released */
     bool was_held;
-    /* an earlier sending may have run; if none can have, not there means lost */
-    bool may_have_run;
     bool leave_tombstone; /* as in op_release */
     /* sent so that others may have been granted the lock after it */
     bool may_free;
     bool rw;              /* the lock class that it is sent for */
     bool may_be_parallel; /* a client's release of one reader among others */
-    bool parallel;        /* on activity->parallel_releases */
-    /* the entry had been released before, through another daemon */
-    bool elsewhere;
-    bool guessed; /* `rw` is a guess, as nothing is known of the name here */
+    bool guessed;         /* `rw` is a guess, as nothing is known of the name here */
     char data[];
 };
 
@@ -74,6 +90,25 @@ static inline bool release_is_replay(const struct pending_release *d)
     return d->cause == RELEASE_REQUESTED_AGAIN || d->cause == RELEASE_ENDED_AGAIN;
 }
 
+/* Whether the release was ever sent, so that it may run or have run. */
+static inline bool release_was_sent(const struct pending_release *d)
+{
+    return d->state != RELEASE_QUEUED;
+}
+
+static inline bool release_is_in_flight(const struct pending_release *d)
+{
+    return d->state == RELEASE_SENT || d->state == RELEASE_PARALLEL ||
+           d->state == RELEASE_SENT_AGAIN;
+}
+
+/* Whether it was this release that ended what Redis lacks: an earlier sending may have
+ * run, when the hold was certain. */
+static inline bool release_may_have_ended_it(const struct pending_release *d)
+{
+    return d->was_held && d->state == RELEASE_SENT_AGAIN;
+}
+
 /* A release of that target, on the lock's list; lock_step() sends it. */
 struct pending_release *pending_release_new(struct engine *eng, struct lock *lock,
                                             enum release_cause cause,
@@ -87,8 +122,13 @@ void pending_release_free(struct engine *eng, struct lock *lock,
                           struct pending_release *d);
 /* Makes the release and its local entry forget each other. */
 void pending_release_unlink(struct pending_release *d);
-/* The release is not in flight any more. */
-void pending_release_on_settled(struct lock *lock, struct pending_release *d);
+/* The only way to change the state: ends the process if that may not follow. */
+void pending_release_set_state(struct pending_release *d, enum release_state state);
+/* The first sending goes beside those of other readers, out of the queue. */
+void pending_release_set_parallel(struct lock *lock, struct pending_release *d);
+/* The release is in flight, and is not ended by the answer: it waits to be sent again,
+ * before all others. `ran`: that sending may have run. */
+void pending_release_requeue(struct lock *lock, struct pending_release *d, bool ran);
 /* Undoes what `spec` may have been granted. False: nothing is undone, as the request
  * of that spec goes on. */
 bool pending_release_undo(struct engine *eng, struct lock *lock,

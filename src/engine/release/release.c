@@ -108,8 +108,9 @@ static uint64_t tombstone_ms(const struct engine *eng)
 
 void release_send(struct engine *eng, struct lock *lock, struct pending_release *d)
 {
+    bool parallel = d->state == RELEASE_PARALLEL;
     struct waiter *next =
-        release_is_forced(d) || d->parallel ? NULL : find_successor(eng, lock, d);
+        release_is_forced(d) || parallel ? NULL : find_successor(eng, lock, d);
     struct inflight_op *w = inflight_new(eng, INFLIGHT_RELEASE, lock);
     struct op *op;
     struct op_release *r;
@@ -118,7 +119,9 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
         d->next = spec_ref(next->spec);
     }
     w->release = d;
-    if (!d->parallel) {
+    if (!parallel) {
+        pending_release_set_state(d, d->state == RELEASE_MAYBE_RUN ? RELEASE_SENT_AGAIN
+                                                                   : RELEASE_SENT);
         lock->activity->asking = w;
         lock->ask = lock->ask && next == NULL; /* it looks for the head as well */
     }

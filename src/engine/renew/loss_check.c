@@ -104,7 +104,7 @@ static void add_by_force(struct entries *es, const struct inflight_op *w,
 {
     const struct pending_release *d = w->release;
     bool any = r->status == OP_OK && d->target.kind == TARGET_ANY;
-    bool ran = d->may_have_run && d->was_held; /* before: that was its doing */
+    bool ran = release_may_have_ended_it(d); /* before: that was its doing */
     struct list *it;
 
     if (!any && (r->status != OP_NOTHELD || ran)) {
