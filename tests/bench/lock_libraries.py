@@ -20,24 +20,14 @@ sys.path += [str(HERE.parent / "support"), str(HERE.parent / "clients")]
 
 from agent import Agent
 from helpers_stage import Daemon
+from locks_list import LIBRARIES
 from servers import Rack, Redis
 import kits
 
 CLIENTS, HOLD_US, PAUSE_US = 20, 2_000, 10_000
 WAYS = "latchd", "Redis"
-PROGRAMS = HERE.parent / "clients/locks"
+MEASURED = ("redis-py 8", "redis-py, asyncio 8", "redsync", "node-redlock 5")
 TICK_US = 1e6 / os.sysconf("SC_CLK_TCK")
-
-
-def redis_py(kind):
-    return lambda kit: ["env", f"PYTHONPATH={kit}", sys.executable, PROGRAMS / "redis_py.py", kind]
-
-
-# Title, kit, function: the kit's folder -> command, whether it gets in by a script.
-LIBRARIES = [
-    ("redis-py, threads", "redis-py", redis_py("threads"), False),
-    ("redis-py, asyncio", "redis-py", redis_py("tasks"), False),
-]
 
 
 def calls_of(server):
@@ -57,9 +47,10 @@ def processor_us(child):
 class Way:
     """What one library did in all its turns at one place."""
 
-    def __init__(self, stage, at, command, by_script):
-        self.stage, self.at, self.by_script = stage, at, by_script
-        self.agent = stage.keep(Agent(stage.folder, [*command, "127.0.0.1", at.port]))
+    def __init__(self, stage, at, library, kit):
+        self.stage, self.at, self.by_script = stage, at, library.by_script
+        self.agent = stage.keep(Agent(stage.folder,
+                                      [*library.command(kit), "127.0.0.1", at.port]))
         self.rates, self.waits = [], []
         self.entries = self.tried = self.hand_overs = 0
         self.used = dict.fromkeys(("client", "latchd", "Redis"), 0.0)
@@ -114,17 +105,16 @@ class Stage(Rack):
 
 
 def measure(stage, library, kit, rounds, seconds):
-    title, _, make, by_script = library
-    ways = {way: Way(stage, stage.places[way], make(kit), by_script) for way in WAYS}
+    ways = {way: Way(stage, stage.places[way], library, kit) for way in WAYS}
     for turn in range(rounds + 1):
         for way, measured in ways.items():
             # The first is to get warm.
             measured.turn(f"hot-{way}", seconds if turn else 1, counts=turn > 0)
     rows = {way: measured.row() for way, measured in ways.items()}
     for way, row in rows.items():
-        print(f"{title:20} {way:7}" + "".join(f"{value:13.1f}" for value in row), flush=True)
+        print(f"{library.title:26} {way:7}" + "".join(f"{value:13.1f}" for value in row), flush=True)
     ratios = [a / b if b else float("nan") for a, b in zip(*rows.values())]
-    print(f"{'':20} {'ratio':7}" + "".join(f"{value:13.2f}" for value in ratios), flush=True)
+    print(f"{'':26} {'ratio':7}" + "".join(f"{value:13.2f}" for value in ratios), flush=True)
 
 
 def main():
@@ -133,14 +123,14 @@ def main():
     seconds = float(os.environ.get("BENCH_SECONDS", 4))
     print(f"{rounds} rounds of {seconds:g} s, in turns; entries, tries and processor time for "
           "each hand-over")
-    print(f"{'library':20} {'through':7}" + "".join(f"{head:>13}" for head in HEADS), flush=True)
+    print(f"{'library':26} {'through':7}" + "".join(f"{head:>13}" for head in HEADS), flush=True)
     for library in LIBRARIES:
-        if parts and not any(part in library[0] for part in parts):
+        if not any(part in library.title for part in parts or MEASURED):
             continue
         try:
-            kit = kits.make(library[1], pathlib.Path(build).resolve())
+            kit = kits.make(library.kit, pathlib.Path(build).resolve())
         except kits.Missing as why:
-            print(f"# {library[0]} is left out: {why}", flush=True)
+            print(f"# {library.title} is left out: {why}", flush=True)
             continue
         with tempfile.TemporaryDirectory() as folder, Stage(program, folder) as stage:
             measure(stage, library, kit, rounds, seconds)

@@ -8,7 +8,6 @@ import pathlib
 import shutil
 import sys
 import tempfile
-import threading
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
@@ -18,6 +17,7 @@ sys.path.append(str(HERE.parent / "support"))
 import helpers_cases  # noqa: E402
 import kits  # noqa: E402
 from helpers_stage import Stage  # noqa: E402
+from tap_report import Report  # noqa: E402
 
 AGENTS = HERE / "helpers"
 AT_ONCE = 3
@@ -73,31 +73,15 @@ LANGUAGES = [
 ]
 
 
-class Report:
-    """TAP."""
-
-    def __init__(self):
-        self.lock, self.count, self.failed = threading.Lock(), 0, 0
-
-    def line(self, good, text, why=""):
-        with self.lock:
-            self.count += 1
-            self.failed += not good
-            for line in why.strip().splitlines()[-40:]:
-                print("#", line)
-            print("ok" if good else "not ok", self.count, "-", text, flush=True)
-
-
 def run_case(report, program, title, language, case):
     name = f"{title}: {case.__name__}".replace("_", " ")
-    try:
+
+    def run():
         with tempfile.TemporaryDirectory(prefix="latchd-helpers-") as folder, \
                 Stage(program, folder, language) as stage:
             case(stage)
-    except Exception as error:  # pylint: disable=broad-except
-        report.line(False, name, f"{type(error).__name__}: {error}")
-    else:
-        report.line(True, name)
+
+    report.run(name, run)
 
 
 def main():
@@ -119,8 +103,7 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as threads:
         for title, language, case in work:
             threads.submit(run_case, report, program, title, language, case)
-    print(f"1..{report.count}", flush=True)
-    return 1 if report.failed else 0
+    return report.end()
 
 
 if __name__ == "__main__":

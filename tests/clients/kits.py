@@ -5,6 +5,7 @@ Nothing is written anywhere else, but what npm, cargo, go and Maven keep for the
 A kit that was made is used again. `Missing`: what cannot be had here, a tool chain or a
 registry, is a reason to skip; a program of ours that does not compile is an error.
 """
+import collections
 import hashlib
 import os
 import pathlib
@@ -12,7 +13,9 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 
+import locks_list
 from clients import PROGRAMS, version_of
 
 PATIENCE_S = 900  # a cold cache on a busy machine
@@ -60,9 +63,9 @@ def compile_(words, folder, **env):
         raise RuntimeError(said)
 
 
-def copy(folder, name):
+def copy(folder, name, programs=PROGRAMS):
     """With the time of now, which is what Cargo looks at."""
-    shutil.copytree(PROGRAMS / name, folder, dirs_exist_ok=True,
+    shutil.copytree(programs / name, folder, dirs_exist_ok=True,
                     copy_function=shutil.copyfile)
 
 
@@ -75,33 +78,65 @@ def with_pip(folder):
     raise Missing("pip is not installed")
 
 
-def python(folder):
-    get([with_pip(folder), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-         "--target", folder, "redis==" + version_of("redis-py", "redis-py")],
-        folder, "redis-py")
+def python(*packages):
+    def make(folder):
+        get([with_pip(folder), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+             "--target", folder, *packages], folder, " and ".join(packages))
+    return make
+
+
+REDIS_PY = "redis==" + version_of("redis-py", "redis-py")
+
+
+def python_locks(package, name):
+    """A lock library, over the Redis library that is tried."""
+    return python(f"{package}=={locks_list.version_of(name, package)}", REDIS_PY)
 
 
 def node(*packages):
     def make(folder):
-        tool("node", "npm")
-        wanted = [f"{p}@{version_of(n, folder.name)}" for p, n in packages]
-        get(["npm", "install", "--prefix", folder, "--no-package-lock", "--no-audit",
-             "--no-fund", "--loglevel", "error", *wanted], folder, " and ".join(wanted))
+        get_node(folder, [f"{p}@{version_of(n, folder.name)}" for p, n in packages])
     return make
+
+
+def get_node(folder, wanted):
+    tool("node", "npm")
+    get(["npm", "install", "--prefix", folder, "--no-package-lock", "--no-audit",
+         "--no-fund", "--loglevel", "error", *wanted], folder, " and ".join(wanted))
+
+
+def node_locks(*packages):
+    """Lock libraries, over ioredis."""
+    def make(folder):
+        get_node(folder, ["ioredis@" + version_of("ioredis", "node-5"), *(
+            f"{p}@{locks_list.version_of(n, folder.name)}" for p, n in packages)])
+        for program in locks_list.LOCKS.glob("*.mjs"):
+            shutil.copy(program, folder)
+    return make
+
+
+GO_ENV = {"GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local"}
 
 
 def golang(folder):
     tool("go")
     copy(folder, "go")
-    env = {"GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local"}
-    get(["go", "list", "-deps", "./..."], folder, "what Go needs", **env)
+    get(["go", "list", "-deps", "./..."], folder, "what Go needs", **GO_ENV)
     (folder / "bin").mkdir(exist_ok=True)
-    compile_(["go", "build", "-o", folder / "bin", "./goredis", "./rueidis"], folder, **env)
+    compile_(["go", "build", "-o", folder / "bin", "./goredis", "./rueidis"], folder, **GO_ENV)
 
 
-def java(folder):
+def golang_locks(folder):
+    tool("go")
+    copy(folder, "go", locks_list.LOCKS)
+    get(["go", "list", "-deps", "."], folder, "what Go needs", **GO_ENV)
+    compile_(["go", "vet", "."], folder, **GO_ENV)
+    compile_(["go", "build", "-o", folder / "agent", "."], folder, **GO_ENV)
+
+
+def java(folder, programs=PROGRAMS):
     tool("java", "javac", "mvn")
-    copy(folder, "java")
+    copy(folder, "java", programs)
     get(["mvn", "-q", "-B", "-ntp", "dependency:build-classpath",
          f"-Dmdep.outputFile={folder / 'classpath'}"], folder, "what Java needs")
     compile_(["javac", "-nowarn", "-d", folder, "-cp",
@@ -119,6 +154,14 @@ def rust(folder):
             raise Missing("a C compiler or OpenSSL's headers are not installed")
         raise RuntimeError(said)
     shutil.copy(folder / "target/debug/clients", folder / "clients")
+
+
+def rust_locks(folder):
+    tool("cargo")
+    copy(folder, "rust", locks_list.LOCKS)
+    get(["cargo", "fetch"], folder, "what Rust needs")
+    compile_(["cargo", "build", "--offline", "--quiet"], folder)
+    shutil.copy(folder / "target/debug/rslock-agent", folder / "agent")
 
 
 def there(*words):
@@ -139,35 +182,51 @@ KITS = {
     "redis-pm": there("perl", "-e", "use Redis; use IO::Socket::SSL"),
     "predis": there("php", "-r", "require 'Predis/Autoloader.php';"),
     "phpredis": there("php", "-r", "new Redis();"),
-    "redis-py": python,
+    "redis-py": python(REDIS_PY),
     "node-4": node(("redis", "node-redis")),
     "node-5": node(("ioredis", "ioredis"), ("redis", "node-redis")),
     "node-6": node(("ioredis", "ioredis"), ("redis", "node-redis")),
     "go": golang,
     "java": java,
     "rust": rust,
+    "redlock-py": python_locks("redlock-py", "redlock-py"),
+    "pottery": python_locks("pottery", "Pottery"),
+    "aioredlock": python("aioredlock==" + locks_list.version_of("aioredlock", "aioredlock")),
+    "redlock-4": node_locks(("redlock", "node-redlock")),
+    "redlock-5": node_locks(("redlock", "node-redlock"), ("redis-semaphore", "redis-semaphore")),
+    "locks-go": golang_locks,
+    "locks-java": lambda folder: java(folder, locks_list.LOCKS),
+    "locks-rust": rust_locks,
 }
 
-SOURCES = {"go": "go", "java": "java", "rust": "rust"}
+# Folders and files that a kit is made of.
+SOURCES = {
+    **{name: PROGRAMS / name for name in ("go", "java", "rust")},
+    **{f"locks-{name}": locks_list.LOCKS / name for name in ("go", "java", "rust")},
+    "redlock-4": locks_list.LOCKS, "redlock-5": locks_list.LOCKS,
+}
 
 
 def fingerprint(name):
-    parts = [pathlib.Path(__file__).read_bytes(),
-             (pathlib.Path(__file__).parent / "clients.py").read_bytes()]
+    here = pathlib.Path(__file__).parent
+    parts = [(here / part).read_bytes() for part in ("kits.py", "clients.py", "locks_list.py")]
     if name in SOURCES:
-        parts += [p.read_bytes() for p in sorted((PROGRAMS / SOURCES[name]).rglob("*"))
-                  if p.is_file()]
+        parts += [p.read_bytes() for p in sorted(SOURCES[name].rglob("*")) if p.is_file()]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+MAKING = collections.defaultdict(threading.Lock)  # two libraries may want one kit
 
 
 def make(name, build):
     """The folder of that kit."""
     folder = build / "kits" / name
     stamp = folder / f"made-{fingerprint(name)}"
-    if not stamp.exists():
-        for old in folder.glob("made-*"):
-            old.unlink()
-        folder.mkdir(parents=True, exist_ok=True)
-        KITS[name](folder)
-        stamp.touch()
+    with MAKING[name]:
+        if not stamp.exists():
+            for old in folder.glob("made-*"):
+                old.unlink()
+            folder.mkdir(parents=True, exist_ok=True)
+            KITS[name](folder)
+            stamp.touch()
     return folder

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""The table of docs/clients.md is the one that clients.py makes: table.py docs/clients.md
+"""The tables of docs/clients.md are those that clients.py and locks_list.py make:
+table.py docs/clients.md
 
-It stands between <!-- clients --> and <!-- /clients -->. With --write, puts it there.
+They stand between <!-- clients --> and <!-- /clients -->, and so <!-- locks -->. With --write,
+puts them there.
 """
 import pathlib
 import re
@@ -11,28 +13,42 @@ sys.dont_write_bytecode = True
 
 # pylint: disable=wrong-import-position
 import clients  # noqa: E402
+import locks_list  # noqa: E402
 
-SKIP = 77
-PLACE = re.compile(r"(<!-- clients -->\n)(.*?)(<!-- /clients -->)", re.DOTALL)
+TABLES = {"clients": clients.table, "locks": locks_list.table}
+
+
+def place_of(name, text):
+    """Where it stands."""
+    found = re.search(f"<!-- {name} -->\n(.*?)<!-- /{name} -->", text, re.DOTALL)
+    if found is None:
+        sys.exit(f"there is no place for the table of {name}")
+    return found
+
+
+def differs(name, have, want):
+    have, want = have.splitlines(), want.splitlines()
+    for row in have:
+        if row not in want:
+            print(f"only in the table of {name}:", row)
+    for row in want:
+        if row not in have:
+            print(f"only in the suite, of {name}:", row)
+    return have != want
 
 
 def main():
     path = pathlib.Path(sys.argv[1])
-    text = path.read_text()
-    place = PLACE.search(text)
-    if place is None:
-        print(f"{path.name} has no place for a table of clients")
-        return SKIP
-    wanted = clients.table()
+    text, bad = path.read_text(), 0
+    for name, make in TABLES.items():
+        place = place_of(name, text)
+        if "--write" in sys.argv:
+            text = text[:place.start(1)] + make() + text[place.end(1):]
+        else:
+            bad += differs(name, place[1], make())
     if "--write" in sys.argv:
-        path.write_text(text[:place.start(2)] + wanted + text[place.end(2):])
-        return 0
-    have, want = set(place[2].splitlines()), set(wanted.splitlines())
-    for row in sorted(have - want):
-        print("only in the table:", row)
-    for row in sorted(want - have):
-        print("only in the suite:", row)
-    return 0 if place[2].strip() == wanted.strip() else 1
+        path.write_text(text)
+    return 1 if bad else 0
 
 
 sys.exit(main())

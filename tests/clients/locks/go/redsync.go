@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+)
+
+type redsyncLibrary struct{ sync *redsync.Redsync }
+
+type redsyncLock struct{ mutex *redsync.Mutex }
+
+func newRedsync(address string) library {
+	return redsyncLibrary{redsync.New(goredis.NewPool(
+		redis.NewClient(&redis.Options{Addr: address})))}
+}
+
+// What it says when somebody else has the lock, or when it was not held any more.
+func redsyncRefuses(err error) bool {
+	var taken *redsync.ErrTaken
+	return errors.As(err, &taken) || errors.Is(err, redsync.ErrFailed) ||
+		errors.Is(err, redsync.ErrLockAlreadyExpired) || errors.Is(err, redsync.ErrExtendFailed)
+}
+
+func (r redsyncLibrary) acquire(name string, lease, wait time.Duration) (held, error) {
+	mutex := r.sync.NewMutex(name, redsync.WithExpiry(lease), redsync.WithTries(math.MaxInt32))
+	lock := mutex.TryLockContext
+	if wait > 0 {
+		lock = mutex.LockContext
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), max(wait, lease))
+	defer cancel()
+	err := lock(ctx)
+	if redsyncRefuses(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return redsyncLock{mutex}, nil
+}
+
+func (l redsyncLock) extend(lease time.Duration) (bool, error) {
+	redsync.WithExpiry(lease).Apply(l.mutex)
+	good, err := l.mutex.Extend()
+	if redsyncRefuses(err) {
+		return false, nil
+	}
+	return good, err
+}
+
+func (l redsyncLock) release() (bool, error) {
+	good, err := l.mutex.Unlock()
+	if redsyncRefuses(err) {
+		return false, nil
+	}
+	return good, err
+}

@@ -1,0 +1,103 @@
+"""The lock libraries that are tried, and what each does; the table of docs/clients.md is made of it.
+
+A new one: an adapter in locks/ (locks/README.md), a row here, and a kit in kits.py.
+"""
+import pathlib
+import sys
+
+LOCKS = pathlib.Path(__file__).resolve().parent / "locks"
+
+# What a release says when the lease is long over, and another holds the name.
+REFUSED, SILENT, FREES = "is refused", "is not told", "frees the next one's"
+RENEWS = "by itself"
+
+
+class Library:
+    """One library in one version. `command`: function of the kit's folder -> words."""
+
+    def __init__(self, name, version, kit, command, **more):
+        self.name, self.version, self.kit, self.command = name, version, kit, command
+        self.prefix = more.get("prefix", "")  # of its keys
+        self.polls = more.get("polls", "every 100 ms")
+        self.extends = more.get("extends", "yes")
+        self.late = more.get("late", REFUSED)
+        self.asks = more.get("asks", False)  # whether a name is held
+        self.by_script = more.get("by_script", False)  # it acquires so
+
+    @property
+    def title(self):
+        return f"{self.name} {self.version}"
+
+    def row(self):
+        key = f"`{self.prefix}NAME`" if self.prefix else "`NAME`"
+        return [self.name, self.version, key, "yes", "yes", self.polls, self.extends, self.late,
+                "yes", "yes"]
+
+
+def python(name):
+    return lambda kit: ["env", f"PYTHONPATH={kit}", sys.executable, LOCKS / name]
+
+
+def debian(name):
+    return lambda kit: ["/usr/bin/python3", LOCKS / name]
+
+
+def node(name):
+    """A module is looked for beside the file that asks for it: kits.py puts them there."""
+    return lambda kit: ["node", kit / name]
+
+
+def golang(name):
+    return lambda kit: [kit / "agent", name]
+
+
+def java(name):
+    def command(kit):
+        path = f"{kit}:{(kit / 'classpath').read_text().strip()}"
+        return ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx128m", "-cp", path,
+                "Locks", name]
+    return command
+
+
+LIBRARIES = [
+    Library("redis-py", "8.1.0", "redis-py", python("redis_py.py"), asks=True),
+    Library("redis-py, asyncio", "8.1.0", "redis-py", python("redis_py_asyncio.py"), asks=True),
+    Library("redis-py", "4.3.4", "debian-redis-py", debian("redis_py.py"), asks=True),
+    Library("redis-py, asyncio", "4.3.4", "debian-redis-py", debian("redis_py_asyncio.py"),
+            asks=True),
+    Library("redlock-py", "1.0.8", "redlock-py", python("redlock_py.py"),
+            polls="every 200 ms", extends="no", late=SILENT),
+    Library("Pottery", "3.0.1", "pottery", python("pottery_py.py"),
+            prefix="redlock:", polls="every 0 to 200 ms"),
+    Library("aioredlock", "0.7.3", "aioredlock", python("aioredlock_py.py"),
+            polls="every 100 to 300 ms", asks=True, by_script=True),
+    Library("node-redlock", "5.0.0-beta.2", "redlock-5", node("redlock_5.mjs"),
+            polls="every 100 to 300 ms", by_script=True),
+    Library("node-redlock", "4.2.0", "redlock-4", node("redlock_4.mjs"),
+            polls="every 100 to 300 ms", by_script=True),
+    Library("redis-semaphore", "5.8.0", "redlock-5", node("redis_semaphore.mjs"),
+            prefix="mutex:", polls="every 10 ms", extends=RENEWS, late=SILENT),
+    Library("redsync", "4.18.0", "locks-go", golang("redsync"), polls="every 50 to 250 ms"),
+    Library("bsm/redislock", "0.9.4", "locks-go", golang("redislock"),
+            polls="as it is told", by_script=True),
+    Library("Spring RedisLockRegistry", "7.1.0", "locks-java", java("spring"),
+            prefix="locks:", by_script=True),
+    Library("ShedLock", "7.10.1", "locks-java", java("shedlock"),
+            prefix="job-lock:default:", polls="no", late=FREES),
+    Library("rslock", "0.10.0", "locks-rust", lambda kit: [kit / "agent"],
+            polls="every 0 to 200 ms", late=SILENT),
+]
+
+
+def version_of(name, kit):
+    """For kits: the version of that library in that kit."""
+    return next(c.version for c in LIBRARIES if c.name == name and c.kit == kit)
+
+
+HEAD = ["library", "version", "key", "takes", "is refused", "asks while it waits", "extends",
+        "a late release", "killed", "failover"]
+
+
+def table():
+    rows = [HEAD, ["---"] * len(HEAD), *(c.row() for c in LIBRARIES)]
+    return "".join("| " + " | ".join(row) + " |\n" for row in rows)
