@@ -38,9 +38,10 @@ def run(words, folder, **env):
     of a few seconds to renew.
     """
     try:
-        done = subprocess.run(["nice", "-n", "19", *map(str, words)], cwd=folder, text=True, check=False,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=PATIENCE_S,
+        done = subprocess.run(["nice", "-n", "19", *map(str, words)], cwd=folder,
+                              text=True, check=False, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              timeout=PATIENCE_S,
                               env={**os.environ, **env})
     except subprocess.TimeoutExpired:
         return f"{words[0]}: nothing within {PATIENCE_S} s", False
