@@ -9,7 +9,7 @@
 
 #include <check.h>
 
-/* Daemons d0, d1 with the defaults of protocol.md, and one Redis. */
+/* Daemons d0, d1 with the defaults of latchd.conf(5), and one Redis. */
 struct sim *scenario_new(size_t daemons);
 struct sim *scenario_with(size_t daemons, const struct engine_config *config);
 struct engine_config scenario_config(void);

@@ -1,12 +1,13 @@
 /* sim_check: what must be true. Told of everything that clients and daemons see, and
  * looks at the sim's Redis for the truth.
  *
- *   belief   what a daemon may believe of a hold: since when it is confirmed, until
- * when that lasts by protocol.md section 4, and whether something outside (FLUSHALL,
- *            lost data, FORCEUNLOCK, a jump of Redis's clock) excuses an error until
- * the next confirmation record   what a client was told: a token, and since then
- * nothing that ends it. It is vouched for while its connection is open, no notice said
- * otherwise, and the belief lasts */
+ *   - A belief is what a daemon may believe of a hold: since when it is confirmed,
+ *     until when that lasts, as the lease less its margin, and whether something
+ *     outside (FLUSHALL, lost data, FORCEUNLOCK, a jump of Redis's clock) excuses an
+ *     error until the next confirmation.
+ *   - A record is what a client was told: a token, and since then nothing that ends
+ *     it. The record is vouched for while its connection is open, no notice said
+ *     otherwise, and the belief lasts. */
 #ifndef LATCHD_SIM_CHECK_H
 #define LATCHD_SIM_CHECK_H
 

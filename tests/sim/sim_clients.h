@@ -104,7 +104,7 @@ void clients_reply(struct sim *s, struct sim_daemon *d, const struct effect_repl
 void clients_fini(struct sim_clients *cl);
 void clients_daemon_died(struct sim *s, size_t daemon);
 
-/* Commands of protocol.md in words; aborts on a word it does not know. */
+/* Commands of latchd-protocol(7) in words; aborts on a word it does not know. */
 void sim_say(struct sim *s, size_t c, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* The last answer as text: "12", "nil", "-NOTHELD", or "..." while it is awaited. A

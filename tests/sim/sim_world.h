@@ -20,7 +20,7 @@
 
 enum {
     SIM_DAEMONS_MAX = 2,
-    SIM_TICK_MS = 50, /* "one scheduling tick" of protocol.md */
+    SIM_TICK_MS = 50, /* TICK_MS of engine_limits.h */
     SIM_STALL_MS = 1000,
     SIM_START_MS = 1000000,
     SIM_REDIS_START_MS = 1700000000, /* keeps tokens short */

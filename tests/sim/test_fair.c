@@ -1,5 +1,5 @@
-/* Fair locks: the hazards H20 to H22, and Redisson's defects F1 to F6 that latchd does
- * not have. */
+/* Fair locks: the hazards H20 to H22 (docs/invariants.md), and Redisson's defects F1 to
+ * F6 that latchd does not have (tests/REDISSON.md). */
 #include "sim/scenario.h"
 
 #include "sim/redis/sim_redisson.h"

@@ -1,4 +1,4 @@
-/* The hazards of hazards.md that are about who holds: H2 to H17, H30, H31. */
+/* The hazards of docs/invariants.md that are about who holds: H2 to H17, H30, H31. */
 #include "sim/scenario.h"
 
 #include "support/runner.h"

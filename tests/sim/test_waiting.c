@@ -1,5 +1,5 @@
-/* The hazards of hazards.md that are about waiting: H23 to H29, and clients that leave.
- */
+/* The hazards of docs/invariants.md that are about waiting: H23 to H29, and clients
+ * that leave. */
 #include "sim/scenario.h"
 
 #include "support/runner.h"

@@ -17,7 +17,7 @@ import itertools
 
 MS = 1_000_000
 
-# From protocol.md, which is what clients may count on.
+# What clients may count on: latchd-protocol(7) has the tick, lease_valid_until() the margin.
 TICK_MS = 10  # one scheduling tick
 LEASE_MARGIN_PART, LEASE_MARGIN_MS = 0.01, 50
 

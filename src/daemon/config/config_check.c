@@ -1,3 +1,5 @@
+/* What a start, a reload and --check-config refuse besides what config_set() does.
+ * CONFIG SET does not come here. */
 #include "daemon/server.h"
 #include "daemon/server_state.h"
 
