@@ -2,6 +2,7 @@
 #include "sim/sim_world.h"
 
 #include "sim/sim_faults.h"
+#include "util/digits.h"
 
 #include <inttypes.h>
 
@@ -52,13 +53,14 @@ static void check_waits(struct sim *s, const struct sim_daemon *d)
 /* The hash field of a hold; empty: there is none. */
 static struct rtext field_of(const struct redis_name *n, const struct record *r)
 {
-    const char *suffix = r->kind == KIND_WRITE ? ":write" : "";
+    struct span suffix = r->kind == KIND_WRITE ? SPAN(":write") : SPAN_NONE;
+    char digits[DIGITS_MAX];
 
     if (r->owner.len > 0) {
-        return rtext_printf("%s%s", r->owner.s, suffix);
+        return rtext_join(SPAN_NONE, rtext_span(&r->owner), suffix);
     }
     if (r->id.len > 0) {
-        return rtext_printf("latchd:id:%s%s", r->id.s, suffix);
+        return rtext_join(SPAN("latchd:id:"), rtext_span(&r->id), suffix);
     }
     if (r->value.len > 0) {
         bool there =
@@ -67,7 +69,11 @@ static struct rtext field_of(const struct redis_name *n, const struct record *r)
         return there ? n->fields[0].owner : rtext_of(SPAN_NONE);
     }
     if (r->kind != KIND_READ) {
-        return rtext_printf("latchd:%" PRIu64 "%s", r->token, suffix);
+        const char *first = digits_before(digits + DIGITS_MAX, r->token);
+
+        return rtext_join(SPAN("latchd:"),
+                          span_of(first, (size_t)(digits + DIGITS_MAX - first)),
+                          suffix);
     }
     for (size_t i = 0; i < n->hold_key_count; i++) {
         if (n->hold_keys[i].token == r->token) {
@@ -92,7 +98,7 @@ static bool knows_of_family(const struct redis_name *n, const struct record *r,
     if (r->kind == KIND_PLAIN || r->kind == KIND_WRITE) {
         return n->mode == (r->kind == KIND_WRITE ? MODE_WRITE : MODE_NONE);
     }
-    writer = rtext_printf("%s:write", field->s);
+    writer = rtext_join(SPAN_NONE, rtext_span(field), SPAN(":write"));
     for (size_t i = 0; i < n->hold_key_count; i++) {
         if (rtext_is(&n->hold_keys[i].field, rtext_span(field))) {
             return n->mode == MODE_READ ||
@@ -105,14 +111,16 @@ static bool knows_of_family(const struct redis_name *n, const struct record *r,
 /* Does Redis know this hold, or entry? */
 static bool redis_knows(struct sim *s, const struct record *r)
 {
-    struct redis_name *n = sim_redis_name(&s->redis, rtext_span(&r->name->name));
-    struct rtext field = field_of(n, r);
+    struct redis_name *n = r->name;
+    struct rtext field;
 
+    redis_refresh(n);
+    field = field_of(n, r);
     if (redis_field(n, rtext_span(&field)) == NULL || !knows_of_family(n, r, &field)) {
         return false;
     }
     if (r->owner.len > 0 && r->id.len > 0 && !s->check.resurrected) {
-        struct rtext entry = rtext_printf("id:%s", r->id.s);
+        struct rtext entry = rtext_join(SPAN("id:"), rtext_span(&r->id), SPAN_NONE);
 
         return redis_has_entry(n, rtext_span(&entry));
     }
@@ -215,13 +223,14 @@ static void check_ghosts(struct sim *s)
 {
     note_many(s);
     for (size_t i = 0; i < s->redis.name_count; i++) {
-        /* By its name, so that what has expired is gone. */
-        const struct redis_name *n =
-            sim_redis_name(&s->redis, rtext_span(&s->redis.names[i].name));
-        uint64_t token = n->field_count == 0 ? 0 : n->fence_token;
-        uint64_t since = token / 1000 - SIM_REDIS_START_MS + SIM_START_MS;
+        struct redis_name *n = &s->redis.names[i];
         bool known = s->now < s->check.many_ms[i] + 8 * s->profile.rtt_ms + SIM_TICK_MS;
+        uint64_t token;
+        uint64_t since;
 
+        redis_refresh(n);
+        token = n->field_count == 0 ? 0 : n->fence_token;
+        since = token / 1000 - SIM_REDIS_START_MS + SIM_START_MS;
         if (token == 0 || n->mode != MODE_NONE || n->fence_who.s[0] != 'a' ||
             strncmp(n->fields[0].owner.s, "latchd:", 7) != 0 ||
             s->now < since + 8 * s->profile.rtt_ms + SIM_TICK_MS) {

@@ -1,6 +1,7 @@
 /* From a command's words to what it does, and to its reply. */
 #include "sim/redis/keyspace_priv.h"
 #include "util/alloc.h"
+#include "util/digits.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -103,13 +104,8 @@ struct key_reply *reply_array(struct key_call *c, size_t count)
 struct span key_digits(struct keyspace *ks, int64_t value)
 {
     char *end = ks->digits[0] + KEYSPACE_DIGITS;
-    char *at = end;
-    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    char *at = digits_before(end, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 
-    do {
-        *--at = (char)('0' + rest % 10);
-        rest /= 10;
-    } while (rest > 0);
     if (value < 0) {
         *--at = '-';
     }

@@ -1,8 +1,6 @@
 /* Strings, keys of any type, and what is no key. */
 #include "sim/redis/keyspace_priv.h"
-
-#include <inttypes.h>
-#include <stdio.h>
+#include "util/digits.h"
 
 void key_get(struct key_call *c)
 {
@@ -182,10 +180,11 @@ void key_time(struct key_call *c)
 {
     struct key_reply *out = reply_array(c, 2);
     uint64_t us = c->ks->now_ms % 1000 * 1000 + c->ks->us;
-    int len = snprintf(c->ks->digits[1], KEYSPACE_DIGITS, "%" PRIu64, us);
+    char *end = c->ks->digits[1] + KEYSPACE_DIGITS;
+    char *at = digits_before(end, us);
 
     out[0] = key_bulk(key_digits(c->ks, (int64_t)(c->ks->now_ms / 1000)));
-    out[1] = key_bulk(span_of(c->ks->digits[1], (size_t)len));
+    out[1] = key_bulk(span_of(at, (size_t)(end - at)));
 }
 
 void key_publish(struct key_call *c)

@@ -2,22 +2,20 @@
 
 #include "backend/script/scripts.h"
 #include "sim/redis/lua_heap.h"
+#include "sim/redis/lua_library.h"
 #include "sim/redis/lua_reply.h"
 
 #include <inttypes.h>
 #include <lauxlib.h>
 #include <lua.h>
-#include <lualib.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum {
     WORDS_MAX = 2100, /* of one command: some pass 1000 pairs at once */
-    NUMBER_MAX = 32,  /* a number as text */
     TABLE_ROOM = 64,  /* words of a call; more make the table grow */
     TEXTS_MAX = 64,   /* scripts of others */
-    DIGITS_EXACT = 15,
     EXACT_MAX = 1LL << 53,
 };
 
@@ -53,16 +51,21 @@ static void die(const char *what, const char *why)
 /* As Redis does: an integer has neither point nor exponent. */
 static struct span number_text(double number, char *room)
 {
-    int len = number == floor(number) && fabs(number) < (double)EXACT_MAX
-                  ? snprintf(room, NUMBER_MAX, "%" PRId64, (int64_t)number)
-                  : snprintf(room, NUMBER_MAX, "%.17g", number);
+    size_t digits = lua_number_digits(number, room);
+    int len;
 
+    if (digits > 0) {
+        return span_of(room + LUA_NUMBER_MAX - digits, digits);
+    }
+    len = number == floor(number) && fabs(number) < (double)EXACT_MAX
+              ? snprintf(room, LUA_NUMBER_MAX, "%" PRId64, (int64_t)number)
+              : snprintf(room, LUA_NUMBER_MAX, "%.17g", number);
     return span_of(room, (size_t)len);
 }
 
 static size_t take_words(lua_State *l, struct span *words)
 {
-    static char numbers[WORDS_MAX][NUMBER_MAX];
+    static char numbers[WORDS_MAX][LUA_NUMBER_MAX];
     int count = lua_gettop(l);
 
     if (count == 0 || count > WORDS_MAX) {
@@ -153,48 +156,10 @@ static int redis_error_reply(lua_State *l)
 
 /* --- the one Lua ---------------------------------------------------------- */
 
-/* tonumber(): libc needs longer for a token than Redis for a command. What is not just
- * digits, in a number that a double has exactly, goes to Lua's own. */
-static bool parse_digits(lua_State *l, double *ret)
-{
-    size_t len = 0;
-    const char *text = lua_type(l, 1) == LUA_TSTRING ? lua_tolstring(l, 1, &len) : "";
-
-    *ret = 0;
-    for (size_t i = 0; i < len && len <= DIGITS_EXACT; i++) {
-        if (text[i] < '0' || text[i] > '9') {
-            return false;
-        }
-        *ret = *ret * 10 + (text[i] - '0');
-    }
-    return len > 0 && len <= DIGITS_EXACT && lua_gettop(l) == 1;
-}
-
-static int fast_tonumber(lua_State *l)
-{
-    double number;
-
-    if (parse_digits(l, &number)) {
-        lua_pushnumber(l, number);
-    } else {
-        lua_pushvalue(l, lua_upvalueindex(1));
-        lua_insert(l, 1);
-        lua_call(l, lua_gettop(l) - 1, 1);
-    }
-    return 1;
-}
-
 /* A name that is misspelt is no nil. */
 static int refuse_global(lua_State *l)
 {
     return luaL_error(l, "a script uses the global %s", lua_tostring(l, 2));
-}
-
-static void open_library(const char *name, lua_CFunction open)
-{
-    lua_pushcfunction(lua, open);
-    lua_pushstring(lua, name);
-    lua_call(lua, 1, 0);
 }
 
 static void add_command(const char *name, lua_CFunction run)
@@ -218,9 +183,6 @@ static void make_tables(void)
     add_command("pcall", redis_pcall);
     add_command("error_reply", redis_error_reply);
     lua_setglobal(lua, "redis");
-    lua_getglobal(lua, "tonumber");
-    lua_pushcclosure(lua, fast_tonumber, 1);
-    lua_setglobal(lua, "tonumber");
     lua_createtable(lua, 0, 2);
     lua_pushcfunction(lua, refuse_global);
     lua_setfield(lua, -2, "__index");
@@ -246,10 +208,7 @@ static void start_lua(void)
         die("start", "no memory");
     }
     (void)lua_gc(lua, LUA_GCSTOP, 0); /* lua_heap forgets garbage as a whole */
-    open_library("", luaopen_base);
-    open_library(LUA_TABLIBNAME, luaopen_table);
-    open_library(LUA_STRLIBNAME, luaopen_string);
-    open_library(LUA_MATHLIBNAME, luaopen_math);
+    lua_library_open(lua);
     luaL_checkstack(lua, SLOT_END + LUA_MINSTACK, "slots");
     make_tables();
     for (size_t i = 0; i < LUA_COUNT; i++) {

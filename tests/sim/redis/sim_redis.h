@@ -32,9 +32,18 @@ struct rtext {
     char s[RTEXT_MAX + 1];
 };
 
+static inline struct span rtext_span(const struct rtext *t)
+{
+    return span_of(t->s, t->len);
+}
+
+static inline bool rtext_is(const struct rtext *t, struct span s)
+{
+    return span_eq(rtext_span(t), s);
+}
+
 struct rtext rtext_of(struct span s);
-struct span rtext_span(const struct rtext *t);
-bool rtext_is(const struct rtext *t, struct span s);
+struct rtext rtext_join(struct span head, struct span middle, struct span tail);
 struct rtext rtext_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* --- a name, for onlookers ------------------------------------------------ */
@@ -157,6 +166,8 @@ void redis_reply_fini(struct redis_reply *reply);
 
 /* The name, made on first use; expired keys are gone when this returns. */
 struct redis_name *sim_redis_name(struct sim_redis *r, struct span name);
+/* The same of a name that is known. */
+void redis_refresh(struct redis_name *n);
 struct redis_hash_field *redis_field(struct redis_name *n, struct span owner);
 /* PTTL: -1 no TTL, -2 not there. */
 int64_t redis_pttl(const struct sim_redis *r, const struct redis_name *n);

@@ -24,14 +24,24 @@ struct rtext rtext_of(struct span s)
     return t;
 }
 
-struct span rtext_span(const struct rtext *t)
+struct rtext rtext_join(struct span head, struct span middle, struct span tail)
 {
-    return span_of(t->s, t->len);
-}
+    const struct span parts[] = { head, middle, tail };
+    struct rtext t;
+    size_t len = 0;
 
-bool rtext_is(const struct rtext *t, struct span s)
-{
-    return span_eq(rtext_span(t), s);
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (len + parts[i].len > RTEXT_MAX) {
+            abort();
+        }
+        if (parts[i].len > 0) {
+            memcpy(t.s + len, parts[i].ptr, parts[i].len);
+        }
+        len += parts[i].len;
+    }
+    t.len = (unsigned char)len;
+    t.s[len] = '\0';
+    return t;
 }
 
 struct rtext rtext_printf(const char *fmt, ...)
@@ -53,21 +63,7 @@ struct rtext rtext_printf(const char *fmt, ...)
 struct rtext redis_key(const struct redis_name *n, const char *prefix,
                        const char *suffix)
 {
-    const struct span parts[] = { span_str(prefix), rtext_span(&n->braced),
-                                  span_str(suffix) };
-    struct rtext key = { 0 };
-    size_t len = 0;
-
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        if (len + parts[i].len > RTEXT_MAX) {
-            abort();
-        }
-        memcpy(key.s + len, parts[i].ptr, parts[i].len);
-        len += parts[i].len;
-    }
-    key.len = (unsigned char)len;
-    key.s[len] = '\0';
-    return key;
+    return rtext_join(span_str(prefix), rtext_span(&n->braced), span_str(suffix));
 }
 
 static const struct key *find(const struct redis_name *n, const struct rtext *name,
@@ -263,18 +259,24 @@ struct redis_name *redis_find_name(struct sim_redis *r, struct span name)
     return n;
 }
 
-struct redis_name *sim_redis_name(struct sim_redis *r, struct span name)
+void redis_refresh(struct redis_name *n)
 {
-    struct redis_name *n;
+    struct sim_redis *r = n->redis;
 
     r->keys.now_ms = r->now_ms;
     if (keyspace_sweep(&r->keys)) {
         redis_read_all(r);
     }
-    n = redis_find_name(r, name);
     if (n->stale) {
         redis_read_name(n);
     }
+}
+
+struct redis_name *sim_redis_name(struct sim_redis *r, struct span name)
+{
+    struct redis_name *n = redis_find_name(r, name);
+
+    redis_refresh(n);
     return n;
 }
 
