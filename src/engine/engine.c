@@ -310,7 +310,7 @@ static void resume_lock(struct engine *eng, struct lock *lock)
 
         if (waiter_is_head(w)) {
             lock->ask = true;
-        } else if (w->once && !w->probe && w->in_flight == NULL) {
+        } else if (w->once && w->probe == PROBE_NONE && w->in_flight == NULL) {
             waiter_decide(eng, w);
         }
     }

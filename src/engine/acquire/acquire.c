@@ -41,30 +41,22 @@ void acquire_ask(struct engine *eng, struct lock *lock, struct waiter *w)
 
 void acquire_probe(struct engine *eng, struct waiter *w)
 {
-    if (w->probe) {
-        w->probe = false;
-        w->lock->activity->probes--;
-    }
+    waiter_set_probe(w, PROBE_NONE);
     send_acquire(eng, INFLIGHT_PROBE, w->lock, w, true);
 }
 
 void acquire_join(struct engine *eng, struct waiter *w)
 {
-    w->join = false;
-    if (w->probe) {
-        w->probe = false;
-        w->lock->activity->probes--;
-    }
+    waiter_set_probe(w, PROBE_NONE);
     send_acquire(eng, INFLIGHT_PROBE, w->lock, w, may_only_reenter(eng, w));
 }
 
-void acquire_probe_later(struct engine *eng, struct waiter *w)
+void acquire_probe_later(struct engine *eng, struct waiter *w, enum waiter_probe probe)
 {
-    if (!w->probe) {
-        w->probe = true;
-        w->lock->activity->probes++;
+    if (w->probe == PROBE_NONE) {
         lock_touch(eng, w->lock);
     }
+    waiter_set_probe(w, probe);
 }
 
 bool acquire_may_ask(struct engine *eng, struct lock *lock)

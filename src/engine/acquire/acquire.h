@@ -4,6 +4,7 @@
 #define LATCHD_ENGINE_ACQUIRE_ACQUIRE_H
 
 #include "engine/inflight_op.h"
+#include "engine/lock/waiter.h"
 
 #include <stdbool.h>
 
@@ -11,7 +12,6 @@ struct acquire_spec;
 struct engine;
 struct lock;
 struct op_result;
-struct waiter;
 
 /* Asks Redis for the head of the queue. */
 void acquire_ask(struct engine *eng, struct lock *lock, struct waiter *w);
@@ -20,8 +20,9 @@ void acquire_probe(struct engine *eng, struct waiter *w);
 /* Asks for a waiter that is not the head, but may be granted beside the present
  * holders. */
 void acquire_join(struct engine *eng, struct waiter *w);
-/* acquire_probe(), as soon as Redis is up and no undo of the waiter's is pending. */
-void acquire_probe_later(struct engine *eng, struct waiter *w);
+/* acquire_probe() or acquire_join(), as soon as Redis is up and no undo of the waiter's
+ * is pending. */
+void acquire_probe_later(struct engine *eng, struct waiter *w, enum waiter_probe probe);
 /* Whether the lock's head may ask now; if not, lock_step() runs again when it may. */
 bool acquire_may_ask(struct engine *eng, struct lock *lock);
 /* Redis granted the lock, but too few replicas acknowledged that: undoes the grant. A

@@ -54,7 +54,7 @@ void acquire_unacked(struct engine *eng, struct lock *lock, struct acquire_spec 
     } else {
         undo_grant(eng, waiter, r);
     }
-    if (waiter->once || waiter->expiring) {
+    if (waiter_ends_next(waiter)) {
         waiter_end_error(eng, waiter, LOCK_NOREPLICAS, TEXT_NO_REPLICAS, false);
     } else {
         acquire_again(eng, waiter);
@@ -153,7 +153,7 @@ static void return_grant(struct engine *eng, struct waiter *w,
                          const struct op_result *r, struct span text)
 {
     undo_grant(eng, w, r);
-    if (w->once || w->expiring) {
+    if (waiter_ends_next(w)) {
         waiter_end_error(eng, w, LOCK_BACKEND, text, false);
     } else {
         acquire_again(eng, w);

@@ -49,7 +49,8 @@ static void on_acquire_busy(struct engine *eng, struct lock *lock, struct waiter
     }
     if (w != NULL) {
         w->maybe_granted = false;
-        if ((w->once && (ttl_ms != -2 || !waiter_is_head(w))) || w->expiring) {
+        if ((w->once && (ttl_ms != -2 || !waiter_is_head(w))) ||
+            waiter_is_expiring(w)) {
             waiter_decide(eng, w);
         }
     }
@@ -72,7 +73,7 @@ static void on_acquire_failed(struct engine *eng, struct lock *lock, struct wait
     if (waiter_is_head(w)) {
         last_answer_refused(eng, lock, r->text);
     }
-    if (w->once || w->expiring) {
+    if (waiter_ends_next(w)) {
         waiter_end_error(eng, w, LOCK_BACKEND, r->text, true);
     } else {
         acquire_again(eng, w);
@@ -148,8 +149,9 @@ void acquire_again(struct engine *eng, struct waiter *w)
     if (waiter_is_head(w)) {
         lock_ask(eng, w->lock);
     } else {
-        w->join = w->spec->lock_kind == KIND_READ && w->lock->activity->writers == 0;
-        acquire_probe_later(eng, w);
+        bool joins = w->spec->lock_kind == KIND_READ && w->lock->activity->writers == 0;
+
+        acquire_probe_later(eng, w, joins ? PROBE_JOIN : PROBE_REENTER);
     }
 }
 

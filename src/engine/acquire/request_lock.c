@@ -82,10 +82,11 @@ static void start_wait(struct engine *eng, struct waiter *w)
             lock_ask(eng, lock);
         }
     } else if (may_join(eng, lock, w->spec)) {
-        w->join = true;
-        acquire_probe_later(eng, w);
+        acquire_probe_later(eng, w, PROBE_JOIN);
     } else if (needs_probe(eng, lock, w->spec)) {
-        acquire_probe_later(eng, w);
+        /* A reader that was to join still is. */
+        acquire_probe_later(eng, w,
+                            w->probe == PROBE_JOIN ? PROBE_JOIN : PROBE_REENTER);
     } else if (w->once) {
         /* Others are ahead. With Redis out of reach even that is not sure. */
         if (eng->up) {

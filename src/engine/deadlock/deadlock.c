@@ -86,7 +86,7 @@ static bool is_in_the_way(const struct hold *h, const struct waiter *w, bool beh
 
 static bool wait_counts(const struct waiter *w)
 {
-    return w->session != NULL && !w->once && !w->expiring;
+    return w->session != NULL && !waiter_ends_next(w);
 }
 
 static bool follow_wait(struct search *s, const struct waiter *w, struct bounds way);

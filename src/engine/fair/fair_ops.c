@@ -38,7 +38,7 @@ static struct waiter *next_new(const struct engine *eng, struct fair *f)
     }
     for (; it != end; it = it->next) {
         w = container_of(it, struct waiter, in_queue);
-        if (w->probe || w->in_flight != NULL) {
+        if (w->probe != PROBE_NONE || w->in_flight != NULL) {
             return NULL; /* it may hold already; who came later comes later */
         }
         if (fair_stays(w)) {

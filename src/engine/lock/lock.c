@@ -209,11 +209,11 @@ static void step_head(struct engine *eng, struct lock *lock, struct waiter *head
     if (head->in_flight != NULL || !eng->up) {
         return; /* its answer, or Redis coming up, leads back here */
     }
-    if (head->expiring && !lock->ask && last_answer_decides(eng, head)) {
+    if (waiter_is_expiring(head) && !lock->ask && last_answer_decides(eng, head)) {
         waiter_end_unserved(eng, head); /* what it waited for has left it locked */
         return;
     }
-    if (lock->ask || head->once || head->expiring || (lock->sub == SUB_ON && !sure)) {
+    if (lock->ask || waiter_ends_next(head) || (lock->sub == SUB_ON && !sure)) {
         if (acquire_may_ask(eng, lock)) {
             acquire_ask(eng, lock, head);
         }
@@ -246,7 +246,7 @@ static void step_undecided(struct engine *eng, struct lock *lock)
         struct waiter *w = container_of(it, struct waiter, in_queue);
 
         it = it->prev;
-        if (w->undecided) {
+        if (waiter_is_undecided(w)) {
             waiter_decide(eng, w);
         }
     }
@@ -262,8 +262,8 @@ static void step_probes(struct engine *eng, struct lock *lock)
     {
         struct waiter *w = container_of(it, struct waiter, in_queue);
 
-        if (w->probe && w->in_flight == NULL) {
-            (w->join ? acquire_join : acquire_probe)(eng, w);
+        if (w->probe != PROBE_NONE && w->in_flight == NULL) {
+            (w->probe == PROBE_JOIN ? acquire_join : acquire_probe)(eng, w);
         }
     }
 }

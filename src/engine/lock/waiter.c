@@ -21,6 +21,50 @@
 #include "util/pool.h"
 #include "util/span.h"
 
+static const char *const STATE_NAMES[] = {
+    [WAITER_QUEUED] = "QUEUED",     [WAITER_UNDECIDED] = "UNDECIDED",
+    [WAITER_EXPIRING] = "EXPIRING", [WAITER_EXPIRING_UNDECIDED] = "EXPIRING_UNDECIDED",
+    [WAITER_RETAINED] = "RETAINED", [WAITER_REMOVED] = "REMOVED",
+};
+
+enum {
+    /* what may follow while a client waits */
+    NEXT_OF_WAIT = TRANSITION_TO(WAITER_QUEUED) | TRANSITION_TO(WAITER_RETAINED) |
+                   TRANSITION_TO(WAITER_REMOVED),
+};
+
+static const uint32_t NEXT_STATES[] = {
+    [WAITER_QUEUED] =
+        NEXT_OF_WAIT | TRANSITION_TO(WAITER_UNDECIDED) | TRANSITION_TO(WAITER_EXPIRING),
+    [WAITER_UNDECIDED] = NEXT_OF_WAIT | TRANSITION_TO(WAITER_EXPIRING_UNDECIDED),
+    [WAITER_EXPIRING] = NEXT_OF_WAIT | TRANSITION_TO(WAITER_EXPIRING_UNDECIDED),
+    [WAITER_EXPIRING_UNDECIDED] = NEXT_OF_WAIT,
+    [WAITER_RETAINED] = TRANSITION_TO(WAITER_QUEUED) | TRANSITION_TO(WAITER_REMOVED),
+    [WAITER_REMOVED] = 0,
+};
+
+const struct transitions WAITER_TRANSITIONS = { "waiter", STATE_NAMES, NEXT_STATES };
+
+/* The only way to change the state, and the counts of it. */
+static void set_state(struct engine *eng, struct waiter *w, enum waiter_state state)
+{
+    bool was_undecided = waiter_is_undecided(w);
+
+    transition_check(&WAITER_TRANSITIONS, w->state, state);
+    eng->stats.retained_waiters +=
+        (uint64_t)(state == WAITER_RETAINED) - (uint64_t)(w->state == WAITER_RETAINED);
+    w->state = state;
+    w->lock->activity->undecided +=
+        (uint32_t)waiter_is_undecided(w) - (uint32_t)was_undecided;
+}
+
+void waiter_set_probe(struct waiter *w, enum waiter_probe probe)
+{
+    w->lock->activity->probes +=
+        (uint32_t)(probe != PROBE_NONE) - (uint32_t)(w->probe != PROBE_NONE);
+    w->probe = probe;
+}
+
 static void arm_timer(struct engine *eng, struct waiter *w)
 {
     uint64_t at = w->deadline;
@@ -36,31 +80,17 @@ static void arm_timer(struct engine *eng, struct waiter *w)
     }
 }
 
-static void set_undecided(struct waiter *w, bool undecided)
-{
-    w->lock->activity->undecided += (uint32_t)undecided - (uint32_t)w->undecided;
-    w->undecided = undecided;
-}
-
-static void set_retained(struct engine *eng, struct waiter *w, bool kept)
-{
-    eng->stats.retained_waiters += (uint64_t)kept - (uint64_t)w->retained;
-    w->retained = kept;
-}
-
 void waiter_bind(struct engine *eng, struct waiter *w, struct session *s,
                  const struct lock_req *req)
 {
     list_del(&w->in_session);
-    set_retained(eng, w, false);
-    set_undecided(w, false);
+    set_state(eng, w, WAITER_QUEUED);
     w->session = s;
     list_append(&s->waiters, &w->in_session);
     w->call = req->from;
     w->since = eng->now;
     w->once = lock_tries_once(req);
     w->deadline = req->has & LOCK_HAS_WAIT ? eng->now + req->wait_ms : UINT64_MAX;
-    w->expiring = false;
     w->in_run = false;
     w->member = mlock_find_member(eng, req->from);
     if (w->member != NULL) {
@@ -180,11 +210,10 @@ void waiter_remove(struct engine *eng, struct waiter *w)
     if (w->member != NULL) {
         mlock_on_waiter_gone(eng, w);
     }
-    lock->activity->probes -= w->probe;
+    waiter_set_probe(w, PROBE_NONE);
     wait_graph_remove(eng, w);
     unlink_session(eng, w);
-    set_retained(eng, w, false);
-    set_undecided(w, false);
+    set_state(eng, w, WAITER_REMOVED);
     timer_stop(eng, &w->timer);
     fair_on_dequeue(eng, w);
     list_del(&w->in_queue);
@@ -222,10 +251,8 @@ static void keep_or_remove(struct engine *eng, struct waiter *w, bool keep,
         return;
     }
     unlink_session(eng, w);
-    set_retained(eng, w, true);
-    set_undecided(w, false);
+    set_state(eng, w, WAITER_RETAINED);
     w->once = false;
-    w->expiring = false;
     w->deadline = eng->now + w->spec->keep_ms;
     arm_timer(eng, w);
     lock_touch(eng, w->lock);
@@ -277,7 +304,11 @@ void waiter_decide(struct engine *eng, struct waiter *w)
     if (last_answer_decides(eng, w)) {
         waiter_end_unserved(eng, w);
     } else {
-        set_undecided(w, true);
+        if (!waiter_is_undecided(w)) {
+            set_state(eng, w,
+                      waiter_is_expiring(w) ? WAITER_EXPIRING_UNDECIDED
+                                            : WAITER_UNDECIDED);
+        }
         lock_touch(eng, w->lock);
     }
 }
@@ -330,7 +361,11 @@ void waiter_on_timer(struct engine *eng, struct waiter *w)
     }
     if ((eng->now < last || tick_is_too_late(eng, last)) &&
         may_still_be_answered(eng, w)) {
-        w->expiring = true;
+        if (!waiter_is_expiring(w)) {
+            set_state(eng, w,
+                      waiter_is_undecided(w) ? WAITER_EXPIRING_UNDECIDED
+                                             : WAITER_EXPIRING);
+        }
         timer_set(eng, &w->timer, TIMER_WAITER, last > eng->now ? last : eng->now + 1);
         if (!last_answer_decides(eng, w)) {
             waiter_decide(eng, w);
@@ -339,7 +374,7 @@ void waiter_on_timer(struct engine *eng, struct waiter *w)
         return;
     }
     if (!eng->up ||
-        ((w->once || w->expiring || w->maybe_granted) && !is_refused(eng, w->lock))) {
+        ((waiter_ends_next(w) || w->maybe_granted) && !is_refused(eng, w->lock))) {
         waiter_end_error(eng, w, LOCK_BACKEND, eng->up ? TEXT_NO_ANSWER : TEXT_NO_REDIS,
                          true);
         return;

@@ -7,6 +7,7 @@
 #include "engine/timer.h"
 #include "util/list.h"
 #include "util/span.h"
+#include "util/transition.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,6 +23,35 @@ struct session;
 
 /* Whether a waiter has a place in Redis's fair queue. ASKED: perhaps. */
 enum fair_place { PLACE_NONE, PLACE_ASKED, PLACE_TOLD };
+
+/* Whether a waiter is to ask Redis for itself, beside the head; counted in
+ * activity->probes. */
+enum waiter_probe {
+    PROBE_NONE,
+    PROBE_REENTER, /* to find what its owner, or its ID, holds already */
+    PROBE_JOIN,    /* it may be granted beside other readers as well */
+};
+
+/* How the wait of a waiter's client stands:
+ *
+ *   QUEUED ──> EXPIRING ──> EXPIRING_UNDECIDED
+ *      └─────> UNDECIDED ───────────┘
+ *
+ * From each of them the waiter goes to RETAINED when no client waits any more, and back
+ * to QUEUED when one sends the LOCK again. REMOVED is the end. */
+enum waiter_state {
+    WAITER_QUEUED,
+    /* WAIT 0: the next answer to the head decides; counted in activity->undecided */
+    WAITER_UNDECIDED,
+    WAITER_EXPIRING, /* its time is over: its own next answer decides */
+    /* its time is over: whichever comes next of its own answer and the head's decides
+     */
+    WAITER_EXPIRING_UNDECIDED,
+    WAITER_RETAINED, /* its place is kept for KEEP, no connection waits */
+    WAITER_REMOVED,  /* off the queue, about to be freed */
+};
+
+extern const struct transitions WAITER_TRANSITIONS;
 
 struct waiter {
     struct list in_queue;
@@ -43,29 +73,42 @@ struct waiter {
     uint64_t since;    /* when the client last sent the LOCK */
     uint64_t deadline; /* UINT64_MAX: none */
     /* the last op that named the waiter's place in the fair queue */
-    uint64_t place_op : 62;
-    /* its wait is over, the head's answer decides how; counted in activity->undecided
-     */
-    bool undecided : 1;
+    uint64_t place_op : 61;
+    enum fair_place place : 2;
     bool polls : 1; /* its client asks again: this wait is a part of a longer one */
     uint64_t undone : 54; /* token of its last grant that was undone; 0: none was */
-    enum fair_place place : 2;
+    enum waiter_state state : 3;
+    enum waiter_probe probe : 2;
     bool once : 1;    /* WAIT 0 */
     bool no_room : 1; /* WAIT 0 beyond max-waiters: the waiter keeps no place */
-    bool probe : 1;   /* must ask Redis for itself before it queues */
-    /* a probe that may be granted beside other readers, not only found again */
-    bool join : 1;
-    bool expiring : 1; /* its wait is over, the next answer decides */
     /* one of its ops may have been granted without the engine knowing */
     bool maybe_granted : 1;
-    bool retained : 1; /* its place is kept, no connection waits */
     /* sent in a batch behind others, and not by another request since */
     bool in_run : 1;
     struct list in_waits[]; /* in the wait graph; one element, of a named owner only */
 };
 
+/* Whether the waiter's time is over. */
+static inline bool waiter_is_expiring(const struct waiter *w)
+{
+    return w->state == WAITER_EXPIRING || w->state == WAITER_EXPIRING_UNDECIDED;
+}
+
+/* Whether the next answer to its own op ends the wait, whatever that answer is. */
+static inline bool waiter_ends_next(const struct waiter *w)
+{
+    return w->once || waiter_is_expiring(w);
+}
+
+/* Whether the next answer to the head's op ends the wait. */
+static inline bool waiter_is_undecided(const struct waiter *w)
+{
+    return w->state == WAITER_UNDECIDED || w->state == WAITER_EXPIRING_UNDECIDED;
+}
+
 struct waiter *waiter_new(struct engine *eng, struct lock *lock, struct session *s,
                           const struct lock_req *req, struct acquire_spec *spec);
+void waiter_set_probe(struct waiter *w, enum waiter_probe probe);
 bool waiter_is_head(const struct waiter *w);
 /* The lease to ask for: KEEP, while no connection waits for the grant. */
 uint64_t waiter_lease(const struct engine *eng, const struct waiter *w);

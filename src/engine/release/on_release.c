@@ -157,8 +157,7 @@ static void on_released(struct engine *eng, struct lock *lock,
                waiter->spec->lock_kind == KIND_READ) {
         lock->readers_in = true; /* still held, but they may be let in */
         lock_ask(eng, lock);
-    } else if (waiter != NULL && !r->release.freed &&
-               (waiter->once || waiter->expiring)) {
+    } else if (waiter != NULL && !r->release.freed && waiter_ends_next(waiter)) {
         last_answer_held(eng, lock, -1); /* its owner has more entries */
         waiter_end_unserved(eng, waiter);
     }

@@ -2,6 +2,7 @@
  * the engine go through the allowed ones; here are some that are refused. */
 #include "support/runner.h"
 
+#include "engine/lock/waiter.h"
 #include "engine/release/pending_release.h"
 
 START_TEST(a_release_is_queued_sent_and_sent_again)
@@ -34,4 +35,32 @@ START_TEST(a_release_that_may_have_run_never_counts_as_not_run_again)
         !transition_is_allowed(&RELEASE_TRANSITIONS, RELEASE_MAYBE_RUN, RELEASE_SENT));
     ck_assert(!transition_is_allowed(&RELEASE_TRANSITIONS, RELEASE_SENT_AGAIN,
                                      RELEASE_NOT_RUN));
+}
+
+START_TEST(the_end_of_a_wait_is_not_taken_back_but_by_a_new_request)
+{
+    const struct transitions *t = &WAITER_TRANSITIONS;
+
+    ck_assert(transition_is_allowed(t, WAITER_QUEUED, WAITER_EXPIRING));
+    ck_assert(transition_is_allowed(t, WAITER_UNDECIDED, WAITER_EXPIRING_UNDECIDED));
+    ck_assert(transition_is_allowed(t, WAITER_EXPIRING_UNDECIDED, WAITER_QUEUED));
+    ck_assert(!transition_is_allowed(t, WAITER_EXPIRING, WAITER_UNDECIDED));
+    ck_assert(!transition_is_allowed(t, WAITER_EXPIRING_UNDECIDED, WAITER_EXPIRING));
+    ck_assert(!transition_is_allowed(t, WAITER_EXPIRING_UNDECIDED, WAITER_UNDECIDED));
+}
+
+START_TEST(a_place_that_is_kept_has_no_wait_that_could_expire)
+{
+    for (enum waiter_state to = WAITER_UNDECIDED; to <= WAITER_RETAINED; to++) {
+        ck_assert(!transition_is_allowed(&WAITER_TRANSITIONS, WAITER_RETAINED, to));
+    }
+    ck_assert(
+        transition_is_allowed(&WAITER_TRANSITIONS, WAITER_RETAINED, WAITER_QUEUED));
+}
+
+START_TEST(a_waiter_that_was_removed_never_waits_again)
+{
+    for (enum waiter_state to = WAITER_QUEUED; to <= WAITER_REMOVED; to++) {
+        ck_assert(!transition_is_allowed(&WAITER_TRANSITIONS, WAITER_REMOVED, to));
+    }
 }
