@@ -59,6 +59,8 @@ struct pending_request *pending_request_new(struct engine *eng,
                                             enum pending_request_kind kind,
                                             struct lock *lock,
                                             const struct hold_req *req);
+/* The entry that the request means, if that is known here and not ending. */
+struct entry *pending_request_entry(const struct pending_request *c);
 /* Aims the request at this entry, however its client named it. */
 void pending_request_aim(struct pending_request *c, struct entry *e);
 void pending_request_free(struct engine *eng, struct pending_request *c);

@@ -122,6 +122,28 @@ START_TEST(a_request_that_was_unlocked_is_over_although_it_came_back)
 }
 END_TEST
 
+/* Asked again before that: the first answer is too old, as Redis's clock has moved, and
+ * the next comes after the failover. */
+START_TEST(a_request_that_was_unlocked_meanwhile_is_over_although_it_came_back)
+{
+    struct sim *s = scenario_new(1);
+    size_t a = says(s, 0, "LOCK job ID r1"), b = sim_connect(s, 0);
+
+    mark(s);
+    sim_say(s, b, "LOCK job ID r1");
+    fault_clock(s, 20000);
+    sim_run(s, 1);
+    sim_say(s, a, "UNLOCK job ID r1");
+    sim_run(s, 2);
+    heard(s, a, "0");
+    heard(s, b, "...");
+    lose(s);
+    sim_run(s, 2 * GONE_MS + 200);
+    heard(s, b, "-NOTHELD");
+    scenario_end(s);
+}
+END_TEST
+
 START_TEST(an_owner_has_no_entry_more_after_a_failover)
 {
     struct sim *s = scenario_new(2);
@@ -241,6 +263,8 @@ Suite *test_suite(void)
     tcase_add_test(t, an_owner_whose_grace_was_over_is_not_let_in_beside_another);
     tcase_add_test(t, what_grace_ended_is_not_ended_again_if_it_was_granted_anew);
     tcase_add_test(t, a_request_that_was_unlocked_is_over_although_it_came_back);
+    tcase_add_test(t,
+                   a_request_that_was_unlocked_meanwhile_is_over_although_it_came_back);
     tcase_add_test(t, an_owner_has_no_entry_more_after_a_failover);
     tcase_add_test(t, what_was_released_elsewhere_is_not_put_back);
     tcase_add_test(t, what_was_put_back_although_it_was_released_ends);

@@ -1,0 +1,230 @@
+/* Handles the answer to an attach: of a RENEW, or a LOCK sent again after its grant. */
+#include "engine/acquire_spec.h"
+#include "engine/emit.h"
+#include "engine/engine.h"
+#include "engine/engine_limits.h"
+#include "engine/engine_state.h"
+#include "engine/inflight_op.h"
+#include "engine/lock/entry.h"
+#include "engine/lock/hold.h"
+#include "engine/lock/lock.h"
+#include "engine/lock/lock_mode.h"
+#include "engine/multi/mlock.h"
+#include "engine/op.h"
+#include "engine/pending_request.h"
+#include "engine/release/pending_release.h"
+#include "engine/renew/lease_shortening.h"
+#include "engine/renew/loss.h"
+#include "engine/request.h"
+#include "engine/session.h"
+#include "engine/user_check.h"
+#include "util/span.h"
+
+/* The local entry of a hold that Redis has just confirmed for us. */
+static struct entry *adopt_entry(struct engine *eng, struct lock *lock,
+                                 struct inflight_op *w, const struct op_result *r)
+{
+    enum owner_kind kind = field_kind(r->attach.field);
+    struct hold *h;
+    struct acquire_spec *spec;
+    struct entry *e;
+
+    h = lock_accept_holder(eng, lock, r->lock_kind, r->attach.field, r->token);
+    if (h == NULL) {
+        h = hold_new(eng, lock, r->lock_kind, r->attach.field, r->token);
+    }
+    h->user = h->user == 0 ? w->call->user : h->user;
+    h->keeper_key = h->keeper_key || kind != OWNER_NAMED;
+    hold_confirm(eng, h, inflight_asked(w));
+    e = hold_find_entry(h, r->attach.entry);
+    if (e == NULL) {
+        spec = spec_found(eng, r->lock_kind, r->attach.field, r->attach.entry);
+        spec->grace_ms = eng->cfg.grace_ms;
+        spec->user = h->user;
+        e = hold_add_entry(eng, h, spec);
+        spec_unref(eng, spec);
+    }
+    return e;
+}
+
+/* Remembers the ID of an entry that this daemon did not know. */
+static void know_request(struct engine *eng, struct lock *lock, struct entry *e)
+{
+    struct request *r;
+
+    if (spec_id(e->spec).len == 0 || e->request != NULL) {
+        return;
+    }
+    r = request_find(eng, lock_name(lock), spec_id(e->spec));
+    if (r == NULL) {
+        r = request_new(eng, lock_name(lock), e->spec);
+    }
+    if (r->waiter == NULL && r->entry == NULL && r->over_at == NEVER) {
+        r->entry = e;
+        e->request = r;
+    }
+}
+
+/* Whether an UNLOCK of the ID was answered here since the request was sent, and a
+ * failover has brought its hold back. */
+static bool was_unlocked(const struct engine *eng, const struct pending_request *c)
+{
+    const struct span prefix = SPAN(ID_ENTRY_PREFIX);
+    const struct request *r = NULL;
+
+    if (span_starts(c->target.entry, prefix)) {
+        r = request_find(eng, lock_name(c->lock),
+                         span_after(c->target.entry, prefix.len));
+    }
+    return r != NULL && r->over_at != NEVER && r->answer >= 0 &&
+           pending_request_entry(c) == NULL;
+}
+
+static void on_attached(struct engine *eng, struct inflight_op *w,
+                        const struct op_result *r)
+{
+    struct pending_request *c = w->call;
+    struct entry *e;
+    struct attach *a;
+    bool knew;
+
+    if (!c->overrides &&
+        lock_owner_is_others(w->lock, field_owner(r->attach.field), c->user)) {
+        emit_error(eng, c->ref, LOCK_NOPERM, TEXT_OTHERS);
+        return;
+    }
+    if (was_unlocked(eng, c)) {
+        emit_error(eng, c->ref, LOCK_NOTHELD, TEXT_OVER);
+        return;
+    }
+    if (!pending_release_withdraw(eng, w->lock, r->attach.field, r->attach.entry)) {
+        emit_error(eng, c->ref, LOCK_NOTHELD, TEXT_ENDING);
+        return;
+    }
+    e = adopt_entry(eng, w->lock, w, r);
+    e->ending = false; /* in case its release was given up */
+    e->since = w->sent;
+    e->taken_over = true;
+    know_request(eng, w->lock, e);
+    entry_set_fixed(eng, e, c->lease_ms != 0);
+    if (e->fixed) {
+        e->until = lease_valid_until(w->sent, c->lease_ms);
+        if (hold_has_one_entry(e->hold) && c->kind == PENDING_RENEW) {
+            e->hold->until = e->until;
+        }
+    }
+    knew = e->member == NULL && entry_attach_of(e, c->session) != NULL;
+    a = entry_attach(eng, e, c->session);
+    lock_seen(eng, w->lock, w->op.key, (int64_t)w->lease_ms, r->lock_kind);
+    hold_shorten_by_requests(eng, e, w->op.key);
+    hold_schedule_renewal(eng, e->hold);
+    if (c->kind == PENDING_REGRANT) {
+        emit_grant(eng, c->ref, a);
+        if (knew && e->member != NULL) {
+            e->member->token_sent = true;
+        }
+    } else {
+        mlock_on_renewed(e, c->session);
+        emit_renewed(eng, c->ref, r->ttl_ms - (int64_t)(eng->now - w->sent),
+                     c->tells_token ? e->hold : NULL);
+    }
+}
+
+static void attach_refused(struct engine *eng, struct inflight_op *w,
+                           const struct op_result *r)
+{
+    struct pending_request *c = w->call;
+    struct entry *e = pending_request_entry(c);
+
+    switch (r->status) {
+    case OP_AMBIGUOUS:
+        emit_error(eng, c->ref, LOCK_ERR, TEXT_BOTH);
+        break;
+    case OP_WRONGTYPE:
+        emit_error(eng, c->ref, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
+        break;
+    case OP_ERROR:
+        emit_error(eng, c->ref, LOCK_BACKEND, r->text);
+        return;
+    case OP_NOREPLICAS:
+        /* The hold is in Redis and ends with its lease; its state here stays. */
+        emit_error(eng, c->ref, LOCK_NOREPLICAS, TEXT_NO_REPLICAS);
+        return;
+    default:
+        emit_error(eng, c->ref, LOCK_NOTHELD,
+                   c->kind == PENDING_REGRANT ? TEXT_OVER : TEXT_NOT_THERE);
+        break;
+    }
+    if (e != NULL && r->status != OP_AMBIGUOUS) {
+        hold_lost(eng, e->hold);
+    }
+}
+
+/* A RENEW LEASE may have shortened the lease, but its client gets no answer: counts on
+ * what is left only, and asks for the old lease again. */
+static void lease_shortening_for_nobody(struct engine *eng, struct lock *lock,
+                                        const struct inflight_op *w,
+                                        const struct op_result *r)
+{
+    const struct entry *e = w->call == NULL ? NULL : pending_request_entry(w->call);
+    bool told = r->status == OP_OK || r->status == OP_NOREPLICAS;
+    bool ran = told || r->status == OP_UNKNOWN;
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->holds)
+    {
+        struct hold *h = container_of(it, struct hold, in_lock);
+        bool meant = told              ? span_eq(hold_field(h), r->attach.field)
+                     : w->call != NULL ? e != NULL && e->hold == h
+                                       : true; /* who knows */
+
+        if (w->exact && ran && meant && hold_has_one_entry(h)) {
+            hold_shorten_lease(eng, h, inflight_asked(w), false);
+        }
+        hold_shortening_failed(eng, h, w->op.key);
+    }
+}
+
+void on_attach_reply(struct engine *eng, struct inflight_op *w,
+                     const struct op_result *r)
+{
+    struct pending_request *c = w->call;
+    struct lock *lock = w->lock;
+    /* As with a grant: no client gets a lease of which less than half is left, nor one
+     * that a later op has shortened since. */
+    bool stale = r->status == OP_OK &&
+                 (!asked_leaves_time(eng, lock, inflight_asked(w)) ||
+                  lock_shortened_since(eng, lock, r->attach.field, w->op.key));
+
+    if (c == NULL || stale || r->status != OP_OK) {
+        lease_shortening_for_nobody(eng, lock, w, r);
+    }
+    if (c == NULL) {
+        inflight_free(eng, w); /* the client is gone: its lease ends the hold */
+        return;
+    }
+    if (r->status == OP_UNKNOWN || r->status == OP_LATE || r->status == OP_ELSEWHERE ||
+        stale) {
+        inflight_free(eng, w);
+        pending_request_retry(eng, c, r->status);
+        return;
+    }
+    if (r->status == OP_WRONGTYPE && c->guessed && (c->rw ? r->plain : r->rw)) {
+        c->guessed = false;
+        c->rw = !c->rw;
+        inflight_free(eng, w);
+        pending_request_send(eng, c);
+        return;
+    }
+    if (r->status == OP_OK) {
+        if (!lock_in_use(lock)) {
+            lock_set_class(eng, lock, c->rw);
+        }
+        on_attached(eng, w, r);
+    } else {
+        attach_refused(eng, w, r);
+        lock_touch(eng, lock);
+    }
+    inflight_free(eng, w);
+    pending_request_free(eng, c);
+}
