@@ -6,12 +6,13 @@ for time to pass most of the time, and do that at the same time.
 import checks_cluster
 import checks_crash
 import checks_fair
+import checks_library
 import checks_many
 import checks_plain
 import checks_quorum
 import checks_rw
 
-PARTS = [checks_plain, checks_fair, checks_rw, checks_many]
+PARTS = [checks_plain, checks_fair, checks_rw, checks_many, checks_library]
 
 BY_THEMSELVES = [
     *(("single", check) for part in PARTS for check in part.CHECKS),

@@ -45,12 +45,12 @@ class Call:
 
 
 class Latchd(Child):
-    """With its own unix socket and the options given."""
+    """With its own unix socket and the options given; with a port only if one is."""
 
-    def __init__(self, program, redis, folder, name, *options):
+    def __init__(self, program, redis, folder, name, *options, port=0):
         self.socket = str(folder / f"{name}.sock")
-        super().__init__([program, "--port", 0, "--unixsocket", self.socket, "--redis",
-                          redis.url, *options], folder / f"{name}.log")
+        super().__init__([program, "--bind", "127.0.0.1", "--port", port, "--unixsocket",
+                          self.socket, "--redis", redis.url, *options], folder / f"{name}.log")
         until(self.answers, "latchd answers")
 
     def answers(self):

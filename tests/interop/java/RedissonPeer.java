@@ -11,6 +11,7 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
+import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.StringCodec;
 
 /**
@@ -63,9 +64,17 @@ public final class RedissonPeer {
             String value = run(words);
             say(words[0] + " ok " + began + " " + System.nanoTime() + " " + value);
         } catch (Exception e) {
-            String text = (e + "").replace('\n', ' ');
-            say(words[0] + " error " + began + " " + System.nanoTime() + " " + text);
+            say(words[0] + " error " + began + " " + System.nanoTime() + " " + textOf(e));
         }
+    }
+
+    /** With its causes: old versions wrap what Redis said. */
+    private static String textOf(Throwable thrown) {
+        String text = thrown + "";
+        for (Throwable t = thrown.getCause(); t != null; t = t.getCause()) {
+            text += ", because " + t;
+        }
+        return text.replace('\n', ' ');
     }
 
     private String run(String[] words) throws InterruptedException {
@@ -74,6 +83,10 @@ public final class RedissonPeer {
         if (verb.equals("open")) {
             clients.put(name, new Client(words[3], words[4], Long.parseLong(words[5]),
                     Long.parseLong(words[6])));
+            return "true";
+        }
+        if (verb.equals("close")) {
+            clients.remove(name).nodes.forEach(RedissonClient::shutdown);
             return "true";
         }
         if (verb.equals("parked")) {
