@@ -135,6 +135,9 @@ struct effect_reply {
     uint64_t token; /* of a RENEW that tells it: of the hold; else 0 */
     enum lock_error error;
     struct span text;
+    /* LOCKINFO's WRONGTYPE: `value` is the PTTL of what is there, and this the value if
+     * it is a short string; else without a pointer */
+    struct span data;
     const struct lock_info *info;
     const uint64_t *tokens;
     size_t token_count;

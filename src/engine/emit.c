@@ -80,6 +80,17 @@ void emit_error(struct engine *eng, struct call_ref to, enum lock_error error,
     r->text = copy;
 }
 
+void emit_other_data(struct engine *eng, struct call_ref to, int64_t ttl_ms,
+                     struct span data)
+{
+    struct effect_reply *r = add_reply(eng, to, REPLY_ERROR);
+
+    r->error = LOCK_WRONGTYPE;
+    r->text = TEXT_WRONGTYPE;
+    r->value = ttl_ms;
+    r->data = data.ptr == NULL ? data : effects_copy(&eng->fx, data);
+}
+
 void emit_grant(struct engine *eng, struct call_ref to, const struct attach *a)
 {
     struct effect_reply *r;

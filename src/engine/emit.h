@@ -38,6 +38,9 @@ void emit_renewed(struct engine *eng, struct call_ref to, int64_t left_ms,
 void emit_null(struct engine *eng, struct call_ref to);
 void emit_error(struct engine *eng, struct call_ref to, enum lock_error error,
                 struct span text);
+/* WRONGTYPE, with what is there: its PTTL, and the value of a string. */
+void emit_other_data(struct engine *eng, struct call_ref to, int64_t ttl_ms,
+                     struct span data);
 void emit_grant(struct engine *eng, struct call_ref to, const struct attach *a);
 /* `tokens` must live as long as the effects. */
 void emit_tokens(struct engine *eng, struct call_ref to, const uint64_t *tokens,

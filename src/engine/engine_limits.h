@@ -26,7 +26,9 @@ enum {
     RELEASE_TRIES_MAX = 1000,
     /* renewals that a tombstone outlives: one may get no answer */
     ENDED_RENEWALS = 2,
-    OVER_MAX = 262144,       /* finished requests that are remembered */
+    OVER_MAX = 262144, /* finished requests that are remembered */
+    /* how often the head asks for a lock that a foreign library holds as a string */
+    FOREIGN_LOOK_MS = 50,
     POLLER_PASSES_MAX = 128, /* waiters that one that polls passes when it comes back */
     SESSION_LOST_MAX = 64,   /* lost names that are remembered for each connection */
     /* how much longer Redis keeps a hold in grace than this daemon */

@@ -56,9 +56,11 @@ struct op_result {
     /* the token of the claim granted, or of the hold attached; INSPECT: the last token
      */
     uint64_t token;
-    int64_t ttl_ms; /* PTTL: -1 no TTL, -2 not there */
-    int64_t count;  /* entries that are left, or that the owner has now */
-    /* ERROR: Redis's words; LATE: the same, if Redis would not run the op */
+    /* PTTL: -1 no TTL, -2 not there; INSPECT, WRONGTYPE: of the other data */
+    int64_t ttl_ms;
+    int64_t count; /* entries that are left, or that the owner has now */
+    /* ERROR: Redis's words; LATE: the same, if Redis would not run the op; INSPECT,
+     * WRONGTYPE: the string that is there */
     struct span text;
     /* the claim's hold was there, and may have been another instance's */
     bool attached;
@@ -70,6 +72,9 @@ struct op_result {
     /* ACQUIRE, BUSY: the lock is free, but nobody is granted it for `ttl_ms`; INSPECT:
      * the same, should the lock be free */
     bool withheld;
+    /* ACQUIRE, BUSY: somebody holds the lock as a string, and will tell nobody when it
+     * is free */
+    bool foreign;
     bool rw, plain; /* WRONGTYPE: the lock class of the name */
     union {
         struct {
@@ -97,6 +102,7 @@ struct op_result {
             size_t field_count;
             const struct span *queue; /* the fair queue's members, in order */
             size_t queue_count;
+            bool is_string; /* WRONGTYPE: a short string, which `text` tells */
         } inspect;
     };
 };

@@ -30,9 +30,9 @@ MUTATIONS = [
     Mutation(
         "early_hand_over", "a lock is free when a part of its lease is over", [
             ("backend/script/lua/include/part_acquire.lua",
-             "local free = call('HLEN', lock) == 0",
-             "local free = call('HLEN', lock) == 0 or call('PTTL', lock) < lease * "
-             "0.8"),
+             "--@include include/part_free.lua\n",
+             "--@include include/part_free.lua\n"
+             "free = free or call('PTTL', lock) < lease * 0.8\n"),
         ]),
     Mutation(
         "early_release", "the first UNLOCK of an owner frees all of its entries", [

@@ -103,6 +103,13 @@ static void read_refused(struct reply_reader *r, struct op_result *result)
     if (result->status == OP_BUSY) {
         result->ttl_ms = reply_int(r);
         result->fair = reply_last_flag(r);
+        result->foreign = reply_last_flag(r);
+    } else if (result->status == OP_WRONGTYPE) {
+        result->ttl_ms = reply_int(r);
+        if (r->at < (size_t)r->array->elements) {
+            result->text = reply_text(r);
+            result->inspect.is_string = true;
+        }
     } else if (result->status == OP_ENDED) {
         result->count = reply_int(r);
         result->token = reply_token(r);

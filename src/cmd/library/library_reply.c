@@ -29,9 +29,11 @@ static enum lock_call_state read_info(struct library_call *lib,
     struct span origin, value;
 
     buf_clear(&lib->held);
-    lib->ttl_ms = reply->kind == REPLY_INFO ? reply->info->ttl_ms : -1;
+    lib->ttl_ms = reply->kind == REPLY_INFO ? reply->info->ttl_ms : reply->value;
     if (reply->kind != REPLY_INFO) {
-        buf_add_str(&lib->held, LATCHD_VALUE_OF_OTHERS);
+        buf_add_span(&lib->held, reply->data.ptr != NULL
+                                     ? reply->data
+                                     : SPAN(LATCHD_VALUE_OF_OTHERS));
         return LOCK_KEY_OTHERS;
     }
     if (reply->info->hold_count == 0) {

@@ -272,7 +272,8 @@ void on_inspect_reply(struct engine *eng, struct inflight_op *w,
     if (r->status == OP_OK) {
         emit_info(eng, c->ref, make_info(eng, lock, r));
     } else if (r->status == OP_WRONGTYPE) {
-        emit_error(eng, c->ref, LOCK_WRONGTYPE, TEXT_WRONGTYPE);
+        emit_other_data(eng, c->ref, r->ttl_ms,
+                        r->inspect.is_string ? r->text : SPAN_NONE);
     } else {
         emit_error(eng, c->ref, LOCK_BACKEND, r->text);
     }

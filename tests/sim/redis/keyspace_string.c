@@ -16,6 +16,15 @@ void key_get(struct key_call *c)
     }
 }
 
+void key_strlen(struct key_call *c)
+{
+    struct key *k;
+
+    if (call_key(c, KEY_STRING, &k)) {
+        reply_integer(c, k == NULL ? 0 : (int64_t)key_span(&k->string).len);
+    }
+}
+
 /* False: an error was replied. */
 static bool call_lease(struct key_call *c, size_t arg, int64_t *ret)
 {

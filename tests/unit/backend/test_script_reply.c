@@ -143,6 +143,25 @@ START_TEST(a_name_of_another_family_is_told_apart_from_other_data)
     ck_assert(!r.result.rw && !r.result.plain);
 }
 
+START_TEST(other_data_is_told_by_its_end_and_its_value)
+{
+    struct script_result r;
+
+    ck_assert_int_eq(
+        reply_status("*2\r\n$9\r\nWRONGTYPE\r\n:-1\r\n", OP_INSPECT, 0, &r),
+        OP_WRONGTYPE);
+    ck_assert(r.result.ttl_ms == -1 && !r.result.inspect.is_string);
+    ck_assert_int_eq(
+        reply_status("*3\r\n$9\r\nWRONGTYPE\r\n:70\r\n$1\r\nv\r\n", OP_INSPECT, 0, &r),
+        OP_WRONGTYPE);
+    ck_assert(r.result.ttl_ms == 70 && r.result.inspect.is_string);
+    ck_assert_uint_eq(r.result.text.len, 1);
+    ck_assert_int_eq(
+        reply_status("*4\r\n$4\r\nBUSY\r\n:9\r\n:0\r\n:1\r\n", OP_ACQUIRE, 0, &r),
+        OP_BUSY);
+    ck_assert(r.result.foreign && !r.result.fair && r.result.ttl_ms == 9);
+}
+
 START_TEST(what_only_some_scripts_tell_may_be_missing)
 {
     struct script_result r;

@@ -224,6 +224,26 @@ START_TEST(queries_tell_what_a_library_expects)
 }
 END_TEST
 
+static const char *foreign(const char *line, struct span data, int64_t ttl_ms)
+{
+    ck_assert_str_eq(fake_run(me, line), "");
+    return fake_hear(me, fake.hold.from,
+                     (struct effect_reply){ .kind = REPLY_ERROR,
+                                            .error = LOCK_WRONGTYPE,
+                                            .value = ttl_ms,
+                                            .data = data });
+}
+
+START_TEST(a_string_that_is_no_lock_of_latchd_is_told_as_it_is)
+{
+    ck_assert_str_eq(foreign("GET job", SPAN("v"), 1499), "$1\r\nv\r\n");
+    ck_assert_str_eq(foreign("PTTL job", SPAN("v"), 1499), ":1499\r\n");
+    ck_assert_str_eq(foreign("TTL job", SPAN("v"), -1), ":-1\r\n");
+    ck_assert_str_eq(foreign("EXISTS job", SPAN("v"), 1499), ":1\r\n");
+    ck_assert_str_eq(foreign("GET job", SPAN_NONE, 1499), "$12\r\nlatchd:held:\r\n");
+}
+END_TEST
+
 START_TEST(several_keys_are_deleted_one_after_the_other)
 {
     ck_assert_str_eq(fake_run(me, "DEL a b c"), "");
@@ -314,6 +334,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, a_lock_that_was_not_taken_is_refused_though_it_is_free_by_now);
     tcase_add_test(tc, scripts_and_their_keys_are_checked);
     tcase_add_test(tc, queries_tell_what_a_library_expects);
+    tcase_add_test(tc, a_string_that_is_no_lock_of_latchd_is_told_as_it_is);
     tcase_add_test(tc, several_keys_are_deleted_one_after_the_other);
     tcase_add_loop_test(tc, an_outage_is_told_and_does_not_look_like_a_free_lock, 0, 4);
     tcase_add_test(tc, the_same_user_at_the_same_address_has_the_same_origin);

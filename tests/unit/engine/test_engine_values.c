@@ -333,3 +333,30 @@ START_TEST(the_end_of_a_poll_is_not_the_end_of_a_long_wait)
     goes_to(2);
     ck_assert(strstr(e.waited, "granted:job>2") != NULL);
 }
+
+/* --- a lock that a library took straight at Redis ----------------------------------
+ */
+
+START_TEST(the_head_looks_often_as_nobody_will_tell)
+{
+    static const struct op_result STRING = { .status = OP_BUSY,
+                                             .ttl_ms = 60000,
+                                             .foreign = true };
+
+    fixture_lock(&e, 1, "job", (struct lock_req){ .has = 0 });
+    fixture_gives(&e, OP_ACQUIRE, STRING);
+    engine_on_subscribed(e.engine, SPAN("job"), false);
+    fixture_collect(&e);
+    fixture_gives(&e, OP_ACQUIRE, STRING);
+    fixture_lock(&e, 2, "job", (struct lock_req){ TRY, VALUE("me:v"), .wait_ms = 80 });
+    fixture_pass(&e, 49);
+    fixture_no_op(&e);
+    fixture_pass(&e, 2);
+    fixture_gives(&e, OP_ACQUIRE, STRING);
+    fixture_pass(&e, 29);
+    (void)fixture_hears(&e, 2, REPLY_NULL);
+    fixture_pass(&e, 22);
+    fixture_gives(&e, OP_ACQUIRE,
+                  (struct op_result){ .status = OP_OK, .token = 7, .count = 1 });
+    (void)fixture_hears(&e, 1, REPLY_TOKEN);
+}

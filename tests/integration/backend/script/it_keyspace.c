@@ -35,6 +35,7 @@ static const char *const FORMS[] = {
     "set K v",
     "set s v v",
     "mget s K s",
+    "strlen s",
     "incr s",
     "incrby s i",
     "del K",

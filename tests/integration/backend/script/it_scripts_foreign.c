@@ -220,3 +220,64 @@ START_TEST(a_release_whose_mark_cannot_be_left_is_one)
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
     ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN latchd:ended:{n}:%s", RW_ID), 1);
 }
+
+/* --- a string in place of the lock ------------------------------------------------ */
+
+static struct op acquire_of(enum owner_kind kind)
+{
+    return (struct op){ .kind = OP_ACQUIRE,
+                        .name = SPAN("n"),
+                        .acquire = { .claim = claim_of(kind) } };
+}
+
+START_TEST(a_string_with_an_end_is_a_lock_that_is_waited_for, 3)
+{
+    struct op op = acquire_of((enum owner_kind)_i);
+    char before[4096], after[4096];
+    const struct op_result *r;
+
+    redis_expect(peer_redis(), "OK", "SET n v PX 60000");
+    dump(before, sizeof before);
+    r = run_as(INSTANCE_A, &op);
+    ck_assert_int_eq(r->status, OP_BUSY);
+    ck_assert(r->foreign);
+    ck_assert_int_gt(r->ttl_ms, 0);
+    ck_assert_int_le(r->ttl_ms, 60000);
+    dump(after, sizeof after);
+    ck_assert_str_eq(after, before);
+    (void)redis_ask_int(peer_redis(), "DEL n");
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
+}
+
+START_TEST(other_strings_and_data_are_no_lock, 3)
+{
+    struct op op = acquire_of(OWNER_ID);
+
+    if (_i == 0) {
+        redis_expect(peer_redis(), "OK", "SET n v");
+    } else if (_i == 1) {
+        redis_expect(peer_redis(), "OK", "SET n 3 PX 60000"); /* Redisson's permits */
+        (void)redis_ask_int(peer_redis(), "ZADD {n}:timeout 1 x");
+    } else {
+        (void)redis_ask_int(peer_redis(), "LPUSH n x");
+        (void)redis_ask_int(peer_redis(), "PEXPIRE n 60000");
+    }
+    expect_refused(&op);
+}
+
+START_TEST(a_look_tells_the_string_and_its_end)
+{
+    const struct op look = { .kind = OP_INSPECT, .name = SPAN("n") };
+    const struct op_result *r;
+
+    redis_expect(peer_redis(), "OK", "SET n v PX 60000");
+    r = run_as(INSTANCE_A, &look);
+    ck_assert_int_eq(r->status, OP_WRONGTYPE);
+    ck_assert(r->inspect.is_string && span_eq(r->text, SPAN("v")));
+    ck_assert_int_gt(r->ttl_ms, 0);
+    redis_expect(peer_redis(), "OK", "SET n v");
+    ck_assert_int_eq(run_as(INSTANCE_A, &look)->ttl_ms, -1);
+    redis_expect(peer_redis(), "OK", "EVAL %s 0",
+                 "return redis.call('SET', 'n', string.rep('v', 513))");
+    ck_assert(!run_as(INSTANCE_A, &look)->inspect.is_string);
+}

@@ -4,7 +4,7 @@
 --@needs call lock kind queue mark_key only_reenter claim entries_key claim_entry instance
 --@needs now asked claim_keeper deadline fence_key helper_ttl lease seen
 local field, counter, counted
-local free = call('HLEN', lock) == 0
+--@include include/part_free.lua
 --@include include/part_fence.lua
 if free then
     local fair = kind == 'a' and call('EXISTS', queue) or call('EXISTS', mark_key, queue)

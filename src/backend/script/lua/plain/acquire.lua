@@ -14,7 +14,7 @@
 --@if is_named
 --@arg 6 claim_entry               entry ID
 --
--- Returns LATE | the token of a new hold | OK token count attached | BUSY pttl fair
+-- Returns LATE | the token of a new hold | OK token count attached | BUSY pttl fair [foreign]
 --       | OVER | ELSEWHERE | WRONGTYPE-RW
 
 --@include include/part_stamp.lua

@@ -9,11 +9,20 @@
 --
 -- Returns OK pttl fence kind queue [owner count]...; of a read/write lock (kind r or w)
 --       [owner count token]..., the token empty where nothing tells it
+--       | WRONGTYPE pttl [value]: other data; the value of a string that is not longer than a
+--       library's
 
 local call = redis.call
 local lock, most = KEYS[1], tonumber(ARGV[1])
 local fields, kind = {}, 'p'
-local count = call('HLEN', lock)
+local count = redis.pcall('HLEN', lock)
+if type(count) == 'table' then
+    local left, size = call('PTTL', lock), redis.pcall('STRLEN', lock)
+    if type(size) == 'number' and size <= 512 then
+        return { 'WRONGTYPE', left, call('GET', lock) or '' }
+    end
+    return { 'WRONGTYPE', left }
+end
 if count > 0 then
     local mode = call('HGET', lock, 'mode')
     kind = mode == 'write' and 'w' or mode and 'r' or 'p'
