@@ -304,7 +304,7 @@ static void put_flags(struct script_source *from)
 }
 
 /* The tombstones' times differ if the configuration changed between the ops. */
-static void put_mark_ms(struct script_source *from)
+static void put_tombstone_ms(struct script_source *from)
 {
     uint64_t longest = 0;
 

@@ -107,7 +107,7 @@ static void put_entries_key_or_claim_keeper(struct script_source *from)
     }
 }
 
-static void put_mark_key(struct script_source *from)
+static void put_tombstone_key(struct script_source *from)
 {
     if (is_owned(from)) {
         put_key_of(from, ENDED,
@@ -139,7 +139,7 @@ static void put_keeper_of(struct script_source *from)
     command_key(from->out, KEEPER, from->name, SPAN(":"));
 }
 
-static void put_mark_of(struct script_source *from)
+static void put_tombstone_of(struct script_source *from)
 {
     command_key(from->out, ENDED, from->name, SPAN(":"));
 }

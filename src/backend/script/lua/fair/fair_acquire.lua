@@ -7,7 +7,7 @@
 --@key 5 marks                     `latchd:fair`
 --@if is_owned
 --@key 6 entries_key|claim_keeper  ID: keeper key of the field; named: the entries hash
---@key 7 mark_key                  tombstone of the claim
+--@key 7 tombstone_key             tombstone of the claim
 --@arg 1 deadline                  us
 --@arg 2 kind                      a, i, n
 --@arg 3 lease                     ms

@@ -1,15 +1,15 @@
 -- Part: takes a lock for a claim, or finds what the claim was granted before, and returns the
--- reply. `mark_key` is the tombstone of the claim (none for anonymous claims), `queue` the key
+-- reply. `tombstone_key` is the tombstone of the claim (none for anonymous claims), `queue` the key
 -- of the fair queue. Fails before anything is written if the name is of another type.
---@needs call lock kind queue mark_key only_reenter claim entries_key claim_entry instance
+--@needs call lock kind queue tombstone_key only_reenter claim entries_key claim_entry instance
 --@needs now asked claim_keeper deadline fence_key helper_ttl lease seen
 local field, counter, counted
 --@include include/part_free.lua
 --@include include/part_fence.lua
 if free then
-    local fair = kind == 'a' and call('EXISTS', queue) or call('EXISTS', mark_key, queue)
+    local fair = kind == 'a' and call('EXISTS', queue) or call('EXISTS', tombstone_key, queue)
     if fair > 0 and kind ~= 'a' then
-        if call('EXISTS', mark_key) == 1 then
+        if call('EXISTS', tombstone_key) == 1 then
             return 'OVER'
         end
         fair = 1
@@ -31,7 +31,7 @@ if elsewhere then
     return 'ELSEWHERE'
 end
 if not own then
-    if kind ~= 'a' and call('EXISTS', mark_key) == 1 then
+    if kind ~= 'a' and call('EXISTS', tombstone_key) == 1 then
         return 'OVER'
     end
     if kind ~= 'n' or call('HEXISTS', lock, claim) == 0 then

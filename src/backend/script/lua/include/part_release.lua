@@ -4,7 +4,7 @@ local lock, fence_key, entries_key, queue = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local what, t_field, t_entry, t_token = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local flags, kind = ARGV[6], ARGV[9]
 local tag = string.sub(queue, 21)
-local mark_of, mark_ms = 'latchd:ended:' .. tag .. ':', ARGV[7]
+local tombstone_of, tombstone_ms = 'latchd:ended:' .. tag .. ':', ARGV[7]
 local channel = 'redisson_lock__channel:' .. tag
 
 -- What happens most costs the fewest calls: an anonymous hold ends, nobody here is next,
@@ -13,8 +13,8 @@ if flags == 'm' and not kind and what == 'field' and t_token ~= '0'
     and t_field == 'latchd:' .. t_token then
     local found = call('HMGET', lock, 'mode', t_field)
     if found[2] and not found[1] and call('EXISTS', queue) == 0 then
-        local mark_key, mark = mark_of .. t_field, '0 ' .. t_token
---@include include/part_mark.lua
+        local tombstone_key, tombstone = tombstone_of .. t_field, '0 ' .. t_token
+--@include include/part_tombstone.lua
         call('PUBLISH', channel, '0')
         call('DEL', lock)
         return 'FREED'
@@ -53,18 +53,18 @@ if not field then
         end
     end
     local function ended(id)
-        local mark = call('GET', mark_of .. id)
-        local left, token = string.match(mark or '', '^(%d+) (%d+)$')
+        local tombstone = call('GET', tombstone_of .. id)
+        local left, token = string.match(tombstone or '', '^(%d+) (%d+)$')
         if token and (t_token == '0' or token == '0' or token == t_token) then
             return { 'ENDED', tonumber(left), tonumber(token) }
         end
         return nil
     end
-    local over = t_mark and ended(t_mark) or what == 'id' and ended(t_entry)
+    local over = t_tombstone and ended(t_tombstone) or what == 'id' and ended(t_entry)
     if not over and not is_rw and string.find(flags, 'b', 1, true) then
-        local mark = '0 ' .. t_token
+        local tombstone = '0 ' .. t_token
         local names = { t_entry, what == 'id' and t_field or nil }
---@include include/part_marks.lua
+--@include include/part_tombstones.lua
     end
     return over or is_rw and 'WRONGTYPE-RW' or 'NOTHELD'
 end
@@ -105,10 +105,10 @@ end
 -- A request that ended elsewhere while it waited here may not begin again; nor may the
 -- one that ends now.
 if move and kind == 'i' then
-    move = (own_accord or claim ~= field) and call('EXISTS', mark_of .. claim) == 0
+    move = (own_accord or claim ~= field) and call('EXISTS', tombstone_of .. claim) == 0
 elseif move and kind == 'n' then
     move = (own_accord or claim_entry ~= entry)
-        and call('EXISTS', mark_of .. claim_entry) == 0
+        and call('EXISTS', tombstone_of .. claim_entry) == 0
 end
 
 -- Mostly none of these is there. Fails if one is of another type, before anything else is
@@ -145,11 +145,11 @@ end
 -- Marks, under every name by which the same release may be asked for again; and for a
 -- named owner's last entry also under the owner, so that other instances that renew for
 -- it learn how it ended; unasked for, where one of them keeps it by now.
-local marks_it = not force and string.find(flags, 'm', 1, true)
+local leaves_tombstone = not force and string.find(flags, 'm', 1, true)
     or not force and not own_accord and entry and string.sub(value, 1, 16) ~= instance
-if marks_it then
+if leaves_tombstone then
 --@include include/part_target_token.lua
-    local mark = string.format('%.0f', left) .. ' ' .. held_token
+    local tombstone = string.format('%.0f', left) .. ' ' .. held_token
     local names = { entry or field }
     if entry and left == 0 then
         names[2] = 'owner:' .. field
@@ -160,7 +160,7 @@ if marks_it then
     if (what == 'owner' or what == 'value') and t_entry ~= '' then
         names[#names + 1] = t_entry
     end
---@include include/part_marks.lua
+--@include include/part_tombstones.lua
 end
 
 if left > 0 then
@@ -168,11 +168,11 @@ if left > 0 then
     return { 'OK', call('HINCRBY', lock, field, -1), 0, 0, 0, 0 }
 end
 -- The same of what has no entries: who took it over has a keeper key.
-if left_over and not (marks_it or own_accord or force or entry)
+if left_over and not (leaves_tombstone or own_accord or force or entry)
     and call('DEL', keeper_key) == 1 then
 --@include include/part_target_token.lua
-    local mark_key, mark = mark_of .. field, '0 ' .. held_token
---@include include/part_mark.lua
+    local tombstone_key, tombstone = tombstone_of .. field, '0 ' .. held_token
+--@include include/part_tombstone.lua
 end
 if fair then
 --@include include/part_release_fair.lua
@@ -185,7 +185,7 @@ if move then
     return token
 end
 -- Before the DEL, as it may be refused; nobody can act on it before the script ends.
--- What may need memory comes after the DEL: see part_mark.lua.
+-- What may need memory comes after the DEL: see part_tombstone.lua.
 call('PUBLISH', channel, '0')
 -- The last token is the one before, or what others have under that one could not be put
 -- back here.

@@ -1,11 +1,11 @@
 -- Part: what both scripts that put a hold back ask of tombstones, keepers and entries. `first`
 -- is where the pairs of entry id and time begin in ARGV, and `told` what an entry says after
 -- keeper and time.
---@needs call mark_of token kind field first instance entries_key told
+--@needs call tombstone_of token kind field first instance entries_key told
 --@leaves is_over is_taken kept_since look_at_entries add_entries
 -- Tells whether there is a tombstone of `id`, of this hold.
 local function ended(id, exact)
-    local of = string.match(call('GET', mark_of .. id) or '', ' (%d+)$')
+    local of = string.match(call('GET', tombstone_of .. id) or '', ' (%d+)$')
     return of and (of == token or not exact and of == '0')
 end
 -- Tells whether the whole hold has ended.

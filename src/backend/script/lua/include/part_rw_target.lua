@@ -3,13 +3,13 @@
 -- `field` is the hash field of the hold (nil: not there), with its `count`; `writes` tells
 -- whether it is a writer's; `held` is its token as text ('0': not known); a named owner has
 -- `entry` and its `value` (see rw_acquire.lua). `ambiguous`: a read hold and a write hold fit.
--- An earlier release of the target may have left a tombstone under one of `t_marks`.
+-- An earlier release of the target may have left a tombstone under one of `t_tombstones`.
 --@needs t_field what t_entry call entries_key w_who w_token reader_of t_token force
---@needs mark_of mode lock hold_of
+--@needs tombstone_of mode lock hold_of
 --@sets t_kind
---@leaves field count writes entry value ambiguous held t_marks base
+--@leaves field count writes entry value ambiguous held t_tombstones base
 local field, count, writes, entry, value, ambiguous
-local held, t_marks = '0', {}
+local held, t_tombstones = '0', {}
 local base = t_field
 if string.sub(t_field, -6) == ':write' then
     base = string.sub(t_field, 1, -7)
@@ -17,26 +17,26 @@ if string.sub(t_field, -6) == ':write' then
 end
 local reader, writer = base, base .. ':write'
 if what == 'field' then
-    t_marks = { reader, writer }
+    t_tombstones = { reader, writer }
 elseif what == 'id' then
-    t_marks = { reader, writer, t_entry }
+    t_tombstones = { reader, writer, t_entry }
     value = call('HGET', entries_key, t_entry)
 elseif what == 'entry' then
-    t_marks = { t_entry }
+    t_tombstones = { t_entry }
     value = call('HGET', entries_key, t_entry)
     if not value then
         reader, writer = nil, nil
     end
 elseif what == 'request' then
     reader, writer = 'latchd:' .. t_entry, nil
-    t_marks = { reader }
+    t_tombstones = { reader }
     if w_who == 'a' .. t_entry then
         writer = 'latchd:' .. w_token .. ':write'
-        t_marks[2] = writer
+        t_tombstones[2] = writer
     end
 elseif what == 'token' then
     reader, writer = call('GET', reader_of .. t_token), 'latchd:' .. t_token .. ':write'
-    t_marks = { 'latchd:' .. t_token }
+    t_tombstones = { 'latchd:' .. t_token }
     if w_token == t_token and string.sub(w_who, 1, 1) == 'f' then
         writer = string.sub(w_who, 18)
     end
@@ -48,15 +48,15 @@ elseif what == 'token' then
         writer = nil
     end
 elseif what == 'owner' and not force and t_entry ~= ''
-    and call('EXISTS', mark_of .. t_entry) == 1 then
-    t_marks = { t_entry }
+    and call('EXISTS', tombstone_of .. t_entry) == 1 then
+    t_tombstones = { t_entry }
     reader, writer = nil, nil
 end
 if value then
     local named = string.sub(value, 49)
     if what == 'id' or named == reader or named == writer then
         reader, writer, entry = named, named, t_entry
-        t_marks = { t_entry }
+        t_tombstones = { t_entry }
     else
         reader, writer = nil, nil
     end

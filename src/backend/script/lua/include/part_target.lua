@@ -3,16 +3,16 @@
 -- `field` is the hash field of the hold (nil: not there), with its `count`; a named owner has
 -- `entry` and its `value` (16 bytes instance, 16 digits time, owner). `is_rw`: the name is a
 -- read/write lock, and no business of this script. `fits`: the fence key is about this field.
--- An earlier release of the target left its tombstone under `t_mark`.
---@needs what t_field t_token force last who t_entry call entries_key mark_of lock
---@leaves field count entry value is_rw t_mark fits
-local field, count, entry, value, is_rw, t_mark
+-- An earlier release of the target left its tombstone under `t_tombstone`.
+--@needs what t_field t_token force last who t_entry call entries_key tombstone_of lock
+--@leaves field count entry value is_rw t_tombstone fits
+local field, count, entry, value, is_rw, t_tombstone
 local candidate
 if what == 'field' then
-    candidate, t_mark = t_field, t_field
+    candidate, t_tombstone = t_field, t_field
 elseif what == 'token' then
     candidate = 'latchd:' .. t_token
-    t_mark = candidate
+    t_tombstone = candidate
     -- By force the token of a named owner's hold will do, too, or that of a value hold: where
     -- such a hold is not known, only who can tell its value may name it.
     if last == tonumber(t_token) and string.sub(who, 1, 1) == 'f'
@@ -23,16 +23,16 @@ elseif what == 'token' then
 elseif what == 'request' then
     if who == 'a' .. t_entry then
         candidate = 'latchd:' .. string.format('%.0f', last)
-        t_mark = candidate
+        t_tombstone = candidate
     end
 elseif what == 'id' then
-    candidate, t_mark = t_field, t_field
+    candidate, t_tombstone = t_field, t_field
     value = call('HGET', entries_key, t_entry)
     if value then
-        candidate, entry, t_mark = string.sub(value, 33), t_entry, t_entry
+        candidate, entry, t_tombstone = string.sub(value, 33), t_entry, t_entry
     end
 elseif what == 'entry' then
-    t_mark = t_entry
+    t_tombstone = t_entry
     value = call('HGET', entries_key, t_entry)
     if value and string.sub(value, 33) == t_field then
         candidate, entry = t_field, t_entry
@@ -40,8 +40,8 @@ elseif what == 'entry' then
 elseif what == 'owner' and force then
     candidate = t_field
 elseif (what == 'owner' or what == 'value') and t_entry ~= ''
-    and call('EXISTS', mark_of .. t_entry) == 1 then
-    t_mark = t_entry
+    and call('EXISTS', tombstone_of .. t_entry) == 1 then
+    t_tombstone = t_entry
 elseif what == 'value' then
     -- The only field of a plain lock. `*` is no byte of an origin or a value.
     candidate = call('HKEYS', lock)[1]

@@ -5,7 +5,7 @@
 --@key 3 queue
 --@if is_owned
 --@key 4 entries_key|claim_keeper  ID: keeper key of the field; named: the entries hash
---@key 5 mark_key                  tombstone of the claim
+--@key 5 tombstone_key             tombstone of the claim
 --@arg 1 stamp                     see part_stamp.lua
 --@arg 2 kind|only_reenter         letters: a, i, n: the kind; r: only re-enter
 --@arg 3 lease                     ms
@@ -34,7 +34,7 @@ if kind == 'a' and call('EXISTS', lock, queue,
     return token
 end
 
-local mark_key, asked, only_reenter = KEYS[5], string.sub(stamp, 17, 32), nil
+local tombstone_key, asked, only_reenter = KEYS[5], string.sub(stamp, 17, 32), nil
 entries_key, claim_keeper, claim_entry = KEYS[4], KEYS[4], ARGV[6]
 instance = string.sub(stamp, 49)
 if string.sub(kind, 2) == 'r' then

@@ -5,7 +5,7 @@
 --@arg 3 only_reenter  '1': only re-enter
 --@arg 4 instance
 --@arg 5 asked         when this was asked, us
---@keys for each claim: lock fence_key queue entries_key|claim_keeper mark_key
+--@keys for each claim: lock fence_key queue entries_key|claim_keeper tombstone_key
 --       as for acquire.lua; the last two are not used for anonymous claims
 --@args for each claim: kind lease helper_ttl claim claim_entry
 --       as for acquire.lua
@@ -15,7 +15,7 @@
 --@include include/part_time.lua
 local seen, only_reenter, instance, asked = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
-local function acquire(lock, fence_key, queue, entries_key, mark_key, kind, lease,
+local function acquire(lock, fence_key, queue, entries_key, tombstone_key, kind, lease,
     helper_ttl, claim, claim_entry)
     local claim_keeper = entries_key
 --@include include/part_acquire.lua

@@ -18,7 +18,7 @@
 -- Returns LATE | OK token pttl field entry | NOTHELD | ELSEWHERE | WRONGTYPE-RW
 --
 -- An attach that names an owner names no entry, so it does not ask for a tombstone.
---@without mark_of
+--@without tombstone_of
 
 --@include include/part_time.lua
 local lock, fence_key, entries_key = KEYS[1], KEYS[2], KEYS[3]

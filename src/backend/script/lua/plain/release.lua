@@ -13,7 +13,7 @@
 --                      y yield, q yield if others listen, s this instance listens, b the tombstone
 --                      of an entry although it is not there, u<token> neither this token nor a
 --                      later one of the hold was told to anybody
---@arg 7 mark_ms       how long a tombstone stays, ms
+--@arg 7 tombstone_ms  how long a tombstone stays, ms
 --@arg 8 fair_wait     what a waiter adds to the queue's deadlines, ms
 --@if has_next
 --@arg 9 kind          from here on: who is next

@@ -1,9 +1,9 @@
 -- Ends anonymous holds, where nobody is next: each as release.lua does, whatever becomes of the
 -- others.
 --
---@arg 1 stamp      see part_stamp.lua
---@arg 2 mark_ms    how long a tombstone stays, ms
---@arg 3 fair_wait  what a waiter adds to the queue's deadlines, ms
+--@arg 1 stamp         see part_stamp.lua
+--@arg 2 tombstone_ms  how long a tombstone stays, ms
+--@arg 3 fair_wait     what a waiter adds to the queue's deadlines, ms
 --@keys for each lock: lock
 --@keys for each lock: queue
 --       no two locks are alike
@@ -18,47 +18,47 @@
 
 --@include include/part_stamp.lua
 local try, byte, sub = redis.pcall, string.byte, string.sub
-local count, mark_ms = #KEYS / 2, ARGV[2]
+local count, tombstone_ms = #KEYS / 2, ARGV[2]
 local unqueued = try('EXISTS', unpack(KEYS, count + 1)) == 0
 
 local reply, gone, quiet, last, all = {}, {}, {}, 0, true
-local said, token, unmarked, field, mark
+local said, token, no_tombstone, field, tombstone
 for i = 1, count do
     local lock, queue, freed, tag = KEYS[i], KEYS[count + i], nil, nil
     -- Holds that were granted together mostly end together.
     local target = ARGV[3 + i] or said
     if target ~= said then
         said = target
-        unmarked = byte(said) == 45
-        token = unmarked and sub(said, 2) or said
-        field, mark = 'latchd:' .. token, '0 ' .. token
+        no_tombstone = byte(said) == 45
+        token = no_tombstone and sub(said, 2) or said
+        field, tombstone = 'latchd:' .. token, '0 ' .. token
     end
     -- What happens most costs the fewest calls: it is held, and nobody queues.
     local found = try('HGET', lock, field)
     if type(found) == 'string' and (unqueued or try('EXISTS', queue) == 0) then
         tag = sub(queue, 21)
-        local marked = unmarked or try('SET', 'latchd:ended:' .. tag .. ':' .. field,
-            mark, 'PX', mark_ms, 'NX')
-        local told = marked and (marked == true or marked.ok) and try('PUBLISH', 'redisson_lock__channel:' .. tag, '0')
+        local written = no_tombstone or try('SET', 'latchd:ended:' .. tag .. ':' .. field,
+            tombstone, 'PX', tombstone_ms, 'NX')
+        local told = written and (written == true or written.ok) and try('PUBLISH', 'redisson_lock__channel:' .. tag, '0')
         freed = type(told) == 'number'
     end
     if freed then
         last = last + 1
         gone[last], reply[i] = lock, 'FREED'
-        if unmarked then
+        if no_tombstone then
             quiet[#quiet + 1] = 'latchd:keeper:' .. tag .. ':' .. field
         end
     else
         all = false
     end
 end
--- Another instance that keeps an unmarked hold by now has to learn how it ended.
+-- Another instance that keeps a hold without a tombstone by now has to learn how it ended.
 if #quiet > 0 and try('EXISTS', unpack(quiet)) ~= 0 then
     for i = 1, count do
         local told, tag = ARGV[3 + i] or said, sub(KEYS[count + i], 21)
         local of = tag .. ':latchd:' .. sub(told, 2)
         if reply[i] and byte(told) == 45 and try('EXISTS', 'latchd:keeper:' .. of) == 1 then
-            try('SET', 'latchd:ended:' .. of, '0 ' .. sub(told, 2), 'PX', mark_ms, 'NX')
+            try('SET', 'latchd:ended:' .. of, '0 ' .. sub(told, 2), 'PX', tombstone_ms, 'NX')
         end
     end
 end
@@ -82,7 +82,7 @@ for i = 1, count do
         end
         local ran, got = pcall(alone,
             { KEYS[i], 'latchd:fence:' .. tag, 'latchd:entries:' .. tag, queue },
-            { stamp, 'field', 'latchd:' .. token, '', token, letters, mark_ms, ARGV[3] })
+            { stamp, 'field', 'latchd:' .. token, '', token, letters, tombstone_ms, ARGV[3] })
         if not ran then
 --@include include/part_refusal.lua
         end

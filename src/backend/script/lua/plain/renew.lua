@@ -27,7 +27,7 @@ local instance, outlive = ARGV[2], tonumber(ARGV[3])
 
 --@include include/part_is_text.lua
 --@include include/part_tagged.lua
---@include include/part_has_mark.lua
+--@include include/part_has_tombstone.lua
 
 -- The lease may be shortened only if nobody else relies on it.
 local function is_shared(entries_key, count)
@@ -46,18 +46,18 @@ local function named_state(lock, entries_key, field, count, entry, token)
     if count and value and string.sub(value, 33) == field then
         return string.sub(value, 1, 16) == instance and OK or ELSEWHERE
     end
-    if has_mark(lock, entry, token) then
+    if has_tombstone(lock, entry, token) then
         return ENDED
     end
     -- Its owner may hold anew by now: the token tells one hold from the next.
-    return has_mark(lock, 'owner:' .. field, token, count) and ENDED or GONE
+    return has_tombstone(lock, 'owner:' .. field, token, count) and ENDED or GONE
 end
 
 -- The state of an anonymous or ID hold. Without a keeper key, the instance that took it keeps
 -- it; for an ID hold the fence key tells which one that is, and whether the grant is the same.
 local function own_state(lock, keeper_key, field, count, flags, token)
     if not count then
-        return has_mark(lock, field, token) and ENDED or GONE
+        return has_tombstone(lock, field, token) and ENDED or GONE
     end
     if not string.find(flags, 'i', 1, true) then
         local keeper = call('GET', keeper_key)
@@ -82,8 +82,8 @@ local function renew(lock, helper_key, flags, lease, field, token, entry)
     local state
     if found[1] then
         -- A read/write lock by now; its owner may have ended this hold before.
-        local over = has_mark(lock, named and entry or field, token)
-            or named and has_mark(lock, 'owner:' .. field, token, count)
+        local over = has_tombstone(lock, named and entry or field, token)
+            or named and has_tombstone(lock, 'owner:' .. field, token, count)
         return over and ENDED or WRONGTYPE
     end
     if named then

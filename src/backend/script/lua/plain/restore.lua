@@ -3,19 +3,19 @@
 --@key 1 lock
 --@key 2 fence_key
 --@key 3 entries_key
---@arg 1 deadline     us
---@arg 2 kind         a, i, n
---@arg 3 lease        ms
---@arg 4 helper_ttl   TTL of helper keys, ms
+--@arg 1 deadline       us
+--@arg 2 kind           a, i, n
+--@arg 3 lease          ms
+--@arg 4 helper_ttl     TTL of helper keys, ms
 --@arg 5 instance
 --@arg 6 field
 --@arg 7 token
---@arg 8 request      anonymous
---@arg 9 has_keeper   '1': it has a keeper key; named: an older hold of its owner is the same one
---@arg 10 keeper_of   `latchd:keeper:{N}:`
---@arg 11 mark_of     `latchd:ended:{N}:`
---@arg 12 entry       entry ID (named)
---@arg 13 since       when this instance took it over, us, 16 digits
+--@arg 8 request        anonymous
+--@arg 9 has_keeper     '1': it has a keeper key; named: an older hold of its owner is the same one
+--@arg 10 keeper_of     `latchd:keeper:{N}:`
+--@arg 11 tombstone_of  `latchd:ended:{N}:`
+--@arg 12 entry         entry ID (named)
+--@arg 13 since         when this instance took it over, us, 16 digits
 --@args for each further_entry: entry since
 --
 -- Returns LATE | OK token count restored | NOTHELD | ENDED | ELSEWHERE | WRONGTYPE-RW
@@ -25,7 +25,7 @@
 local lock, fence_key, entries_key = KEYS[1], KEYS[2], KEYS[3]
 local kind, lease, helper_ttl = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local instance, field, token = ARGV[5], ARGV[6], ARGV[7]
-local keeper_of, mark_of, first, told = ARGV[10], ARGV[11], 12, field
+local keeper_of, tombstone_of, first, told = ARGV[10], ARGV[11], 12, field
 local keeper_key = keeper_of .. field
 
 --@include include/part_fence.lua

@@ -5,7 +5,7 @@
 --@key 2 fence_key
 --@key 3 queue
 --@key 4 entries_key|claim_keeper  ID: keeper key of the field; named: the entries hash
---@key 5 mark_key                  tombstone of the claim
+--@key 5 tombstone_key             tombstone of the claim
 --@arg 1 deadline                  us
 --@arg 2 kind                      i, n
 --@arg 3 lease                     ms

@@ -4,21 +4,21 @@
 --@key 2 fence_key
 --@key 3 writer_key
 --@key 4 entries_key
---@arg 1 deadline      us
---@arg 2 kind          a, i, n
---@arg 3 for_write     r or w
---@arg 4 lease         ms
---@arg 5 helper_ttl    TTL of helper keys, ms
---@arg 6 seen          highest token seen
---@arg 7 claim         anonymous writer: request, else the field
---@arg 8 only_reenter  '1': only re-enter
+--@arg 1 deadline       us
+--@arg 2 kind           a, i, n
+--@arg 3 for_write      r or w
+--@arg 4 lease          ms
+--@arg 5 helper_ttl     TTL of helper keys, ms
+--@arg 6 seen           highest token seen
+--@arg 7 claim          anonymous writer: request, else the field
+--@arg 8 only_reenter   '1': only re-enter
 --@arg 9 instance
---@arg 10 asked        when this was asked, us
---@arg 11 claim_entry  entry ID (named)
---@arg 12 hold_of      `{N}:`
---@arg 13 keeper_of    `latchd:keeper:{N}:`
---@arg 14 mark_of      `latchd:ended:{N}:`
---@arg 15 reader_of    `latchd:reader:{N}:`
+--@arg 10 asked         when this was asked, us
+--@arg 11 claim_entry   entry ID (named)
+--@arg 12 hold_of       `{N}:`
+--@arg 13 keeper_of     `latchd:keeper:{N}:`
+--@arg 14 tombstone_of  `latchd:ended:{N}:`
+--@arg 15 reader_of     `latchd:reader:{N}:`
 --
 -- Returns LATE | the token of a new hold | OK token count attached | BUSY pttl | OVER
 --       | ELSEWHERE | UPGRADE | WRONGTYPE-PLAIN
@@ -34,7 +34,7 @@ local lock, fence_key, writer_key, entries_key = KEYS[1], KEYS[2], KEYS[3], KEYS
 local kind, for_write, lease, helper_ttl = ARGV[2], ARGV[3] == 'w', ARGV[4], ARGV[5]
 local seen, claim, only_reenter, instance = ARGV[6], ARGV[7], ARGV[8] == '1', ARGV[9]
 local asked, claim_entry, hold_of = ARGV[10], ARGV[11], ARGV[12]
-local claim_keeper, mark_of, reader_of = ARGV[13] .. claim, ARGV[14], ARGV[15]
+local claim_keeper, tombstone_of, reader_of = ARGV[13] .. claim, ARGV[14], ARGV[15]
 
 --@include include/part_rw_state.lua
 if not mode and call('EXISTS', lock) == 1 then
@@ -47,7 +47,7 @@ if elsewhere then
 end
 if not own then
     if kind ~= 'a'
-        and call('EXISTS', mark_of .. (kind == 'n' and claim_entry or claim)) == 1 then
+        and call('EXISTS', tombstone_of .. (kind == 'n' and claim_entry or claim)) == 1 then
         return 'OVER'
     end
     if not mode and only_reenter then

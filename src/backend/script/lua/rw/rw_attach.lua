@@ -30,7 +30,7 @@ local lock, fence_key, writer_key, entries_key = KEYS[1], KEYS[2], KEYS[3], KEYS
 local what, t_field, t_entry, t_token = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local t_kind, instance, hold_of, keeper_of = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 local reader_of, lease, helper_ttl = ARGV[10], tonumber(ARGV[11]), tonumber(ARGV[12])
-local exact, asked, force, mark_of = ARGV[13] == '1', ARGV[14], false, ''
+local exact, asked, force, tombstone_of = ARGV[13] == '1', ARGV[14], false, ''
 
 --@include include/part_rw_state.lua
 --@include include/part_rw_holds.lua

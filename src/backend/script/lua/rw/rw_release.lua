@@ -5,29 +5,29 @@
 --@key 2 fence_key
 --@key 3 writer_key
 --@key 4 entries_key
---@arg 1 deadline      us
---@arg 2 what          the target: see part_rw_target.lua
+--@arg 1 deadline       us
+--@arg 2 what           the target: see part_rw_target.lua
 --@arg 3 t_field
 --@arg 4 t_entry
 --@arg 5 t_token
---@arg 6 t_kind        r, w, -
---@arg 7 flags         letters, as for release.lua
+--@arg 6 t_kind         r, w, -
+--@arg 7 flags          letters, as for release.lua
 --@arg 8 instance
---@arg 9 hold_of       `{N}:`
---@arg 10 keeper_of    `latchd:keeper:{N}:`
---@arg 11 mark_of      `latchd:ended:{N}:`
---@arg 12 reader_of    `latchd:reader:{N}:`
+--@arg 9 hold_of        `{N}:`
+--@arg 10 keeper_of     `latchd:keeper:{N}:`
+--@arg 11 tombstone_of  `latchd:ended:{N}:`
+--@arg 12 reader_of     `latchd:reader:{N}:`
 --@arg 13 channel
---@arg 14 mark_ms      how long a tombstone stays, ms
+--@arg 14 tombstone_ms  how long a tombstone stays, ms
 --@if has_next
---@arg 15 kind         from here on: who is next
---@arg 16 for_write    r or w
---@arg 17 claim        request or field
---@arg 18 claim_entry  entry ID
---@arg 19 lease        ms
---@arg 20 helper_ttl   TTL of helper keys, ms
---@arg 21 seen         highest token seen
---@arg 22 asked        when this was asked, us
+--@arg 15 kind          from here on: who is next
+--@arg 16 for_write     r or w
+--@arg 17 claim         request or field
+--@arg 18 claim_entry   entry ID
+--@arg 19 lease         ms
+--@arg 20 helper_ttl    TTL of helper keys, ms
+--@arg 21 seen          highest token seen
+--@arg 22 asked         when this was asked, us
 --
 -- Returns LATE | FREED | the token of next | OK count token moved freed attached shared
 --       | ENDED count token | NOTHELD | ELSEWHERE | AMBIGUOUS | WRONGTYPE-PLAIN
@@ -37,10 +37,10 @@
 local lock, fence_key, writer_key, entries_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local what, t_field, t_entry, t_token = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local t_kind, flags, instance, hold_of = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
-local keeper_of, mark_of, reader_of, channel = ARGV[10], ARGV[11], ARGV[12], ARGV[13]
+local keeper_of, tombstone_of, reader_of, channel = ARGV[10], ARGV[11], ARGV[12], ARGV[13]
 local kind, for_write, claim, claim_entry = ARGV[15], ARGV[16] == 'w', ARGV[17], ARGV[18]
 local lease, helper_ttl, seen, asked = ARGV[19], ARGV[20], ARGV[21], ARGV[22]
-local mark_ms = ARGV[14]
+local tombstone_ms = ARGV[14]
 local claim_keeper = kind and keeper_of .. claim
 local force = string.find(flags, 'f', 1, true)
 
@@ -65,9 +65,9 @@ if not field then
             end
         end
     end
-    for i = 1, #t_marks do
-        local mark = call('GET', mark_of .. t_marks[i])
-        local left, token = string.match(mark or '', '^(%d+) (%d+)$')
+    for i = 1, #t_tombstones do
+        local tombstone = call('GET', tombstone_of .. t_tombstones[i])
+        local left, token = string.match(tombstone or '', '^(%d+) (%d+)$')
         if token and (t_token == '0' or token == '0' or token == t_token) then
             return { 'ENDED', tonumber(left), tonumber(token) }
         end
@@ -76,11 +76,11 @@ if not field then
         return 'WRONGTYPE-PLAIN'
     end
     if string.find(flags, 'b', 1, true) then
-        local mark, names = '0 ' .. t_token, { t_entry }
+        local tombstone, names = '0 ' .. t_token, { t_entry }
         if what == 'id' then
             names = { t_entry, base, base .. ':write' }
         end
---@include include/part_marks.lua
+--@include include/part_tombstones.lua
     end
     return 'NOTHELD'
 end
@@ -128,10 +128,10 @@ end
 -- one that ends now.
 if move and kind == 'n' then
     move = (own_accord or claim_entry ~= entry)
-        and call('EXISTS', mark_of .. claim_entry) == 0
+        and call('EXISTS', tombstone_of .. claim_entry) == 0
 elseif move and kind == 'i' then
     local same = string.gsub(claim, ':write$', '') == string.gsub(field, ':write$', '')
-    move = (own_accord or not same) and call('EXISTS', mark_of .. claim) == 0
+    move = (own_accord or not same) and call('EXISTS', tombstone_of .. claim) == 0
 end
 -- Fails if a key that goes, or begins anew, is of another type.
 local left_over = false
@@ -157,13 +157,13 @@ end
 -- named owner's last entry also under the owner, so that other instances that renew for
 -- it learn how it ended; unasked for, where one of them keeps it by now. An ID is one
 -- request, of whatever kind.
-local marks_it = not force and string.find(flags, 'm', 1, true)
-if not marks_it and not own_accord and not force then
-    marks_it = entry and string.sub(value, 1, 16) ~= instance
+local leaves_tombstone = not force and string.find(flags, 'm', 1, true)
+if not leaves_tombstone and not own_accord and not force then
+    leaves_tombstone = entry and string.sub(value, 1, 16) ~= instance
         or not entry and call('EXISTS', keeper_of .. field) == 1
 end
-if marks_it then
-    local mark = string.format('%.0f', left) .. ' ' .. held
+if leaves_tombstone then
+    local tombstone = string.format('%.0f', left) .. ' ' .. held
     local names = { entry or field }
     if entry and left == 0 then
         names[2] = 'owner:' .. field
@@ -177,7 +177,7 @@ if marks_it then
     elseif what == 'owner' and t_entry ~= '' then
         names[#names + 1] = t_entry
     end
---@include include/part_marks.lua
+--@include include/part_tombstones.lua
 end
 
 if entry then

@@ -18,7 +18,7 @@ local instance, outlive = ARGV[2], tonumber(ARGV[3])
 local hold_of
 --@include include/part_rw_holds.lua
 --@include include/part_tagged.lua
---@include include/part_has_mark.lua
+--@include include/part_has_tombstone.lua
 
 -- The lease may be shortened only if nobody else relies on it.
 local function is_shared(entries_key, count, made)
@@ -77,8 +77,8 @@ local function renew(lock, helper_key, letters, lease, field, token, entry)
         keeper = nil
     end
     if not keeper then
-        if has_mark(lock, named and entry or field, token)
-            or named and has_mark(lock, 'owner:' .. field, token, found[2]) then
+        if has_tombstone(lock, named and entry or field, token)
+            or named and has_tombstone(lock, 'owner:' .. field, token, found[2]) then
             return ENDED
         end
         return not mode and call('EXISTS', lock) == 1 and WRONGTYPE or GONE

@@ -4,22 +4,22 @@
 --@key 2 fence_key
 --@key 3 writer_key
 --@key 4 entries_key
---@arg 1 deadline     us
---@arg 2 kind         a, i, n
---@arg 3 writes       r or w
---@arg 4 lease        ms
---@arg 5 helper_ttl   TTL of helper keys, ms
+--@arg 1 deadline       us
+--@arg 2 kind           a, i, n
+--@arg 3 writes         r or w
+--@arg 4 lease          ms
+--@arg 5 helper_ttl     TTL of helper keys, ms
 --@arg 6 instance
 --@arg 7 field
 --@arg 8 token
---@arg 9 request      anonymous writer
---@arg 10 has_keeper  '1': it has a keeper key
---@arg 11 hold_of     `{N}:`
---@arg 12 keeper_of   `latchd:keeper:{N}:`
---@arg 13 mark_of     `latchd:ended:{N}:`
---@arg 14 reader_of   `latchd:reader:{N}:`
---@arg 15 entry       entry ID (named)
---@arg 16 since       when this instance took it over, us, 16 digits
+--@arg 9 request        anonymous writer
+--@arg 10 has_keeper    '1': it has a keeper key
+--@arg 11 hold_of       `{N}:`
+--@arg 12 keeper_of     `latchd:keeper:{N}:`
+--@arg 13 tombstone_of  `latchd:ended:{N}:`
+--@arg 14 reader_of     `latchd:reader:{N}:`
+--@arg 15 entry         entry ID (named)
+--@arg 16 since         when this instance took it over, us, 16 digits
 --@args for each further_entry: entry since
 --
 -- Returns LATE | OK token count restored | NOTHELD | ENDED | ELSEWHERE | WRONGTYPE-PLAIN
@@ -29,7 +29,7 @@
 local lock, fence_key, writer_key, entries_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local kind, writes, lease = ARGV[2], ARGV[3] == 'w', tonumber(ARGV[4])
 local helper_ttl, instance, field, token = tonumber(ARGV[5]), ARGV[6], ARGV[7], ARGV[8]
-local hold_of, keeper_of, mark_of, reader_of = ARGV[11], ARGV[12], ARGV[13], ARGV[14]
+local hold_of, keeper_of, tombstone_of, reader_of = ARGV[11], ARGV[12], ARGV[13], ARGV[14]
 local number, first = tonumber(token), 15
 local keeper_key = keeper_of .. field
 local told = string.format('%016.0f', number) .. field
