@@ -12,6 +12,7 @@
 
 #include "util/span.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -127,6 +128,12 @@ struct lock_call {
      * nothing can be done decides; if there is none, the first key. */
     struct lock_reply replies[LOCK_KEY_STATES];
 };
+
+/* Whether it takes keys that are free. */
+static inline bool lock_call_takes(enum lock_call_kind kind)
+{
+    return kind == LOCK_CALL_ACQUIRE || kind == LOCK_CALL_ACQUIRE_OR_EXTEND;
+}
 
 /* The word for a log line or an error text: "acquire", "release"... */
 const char *lock_call_kind_name(enum lock_call_kind kind);

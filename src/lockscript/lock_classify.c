@@ -6,11 +6,6 @@ struct base_runs {
     const struct script_run *of[LOCK_KEY_STATES];
 };
 
-/* Operations between which an argument may choose: those of one row. */
-static const enum lock_call_kind TAKING[] = { LOCK_CALL_ACQUIRE,
-                                              LOCK_CALL_ACQUIRE_OR_EXTEND,
-                                              LOCK_CALL_EXTEND };
-
 bool lock_operand_eq(const struct lock_operand *a, const struct lock_operand *b)
 {
     return a->source == b->source && a->index == b->index && a->number == b->number &&
@@ -150,9 +145,7 @@ static enum lock_call_kind kind_of_change(const struct base_runs *base,
 static const struct script_run *done_run(const struct base_runs *base,
                                          enum lock_call_kind kind)
 {
-    bool takes = kind == LOCK_CALL_ACQUIRE || kind == LOCK_CALL_ACQUIRE_OR_EXTEND;
-
-    return base->of[takes ? LOCK_KEY_FREE : LOCK_KEY_MINE];
+    return base->of[lock_call_takes(kind) ? LOCK_KEY_FREE : LOCK_KEY_MINE];
 }
 
 static bool derive_kind(struct script_analysis *a, const struct base_runs *base,
@@ -253,9 +246,7 @@ static bool check_plan(struct script_analysis *a, const struct lock_plan *plan)
     if (query && has_same_replies(plan)) {
         return script_refuse(a, 0, "the script neither changes nor tells anything");
     }
-    if (plan->scope == LOCK_CALL_EACH_KEY &&
-        (plan->kind == LOCK_CALL_ACQUIRE ||
-         plan->kind == LOCK_CALL_ACQUIRE_OR_EXTEND)) {
+    if (plan->scope == LOCK_CALL_EACH_KEY && lock_call_takes(plan->kind)) {
         return script_refuse(a, 0, "some keys are taken, and others are not");
     }
     return true;
@@ -279,14 +270,9 @@ static bool is_possible(const struct script_analysis *a, unsigned variant)
     return variant != 3 || a->conditions[0].arg != a->conditions[1].arg;
 }
 
-static bool is_taking(enum lock_call_kind kind)
+static bool takes_or_extends(enum lock_call_kind kind)
 {
-    for (size_t i = 0; i < sizeof(TAKING) / sizeof(TAKING[0]); i++) {
-        if (TAKING[i] == kind) {
-            return true;
-        }
-    }
-    return false;
+    return lock_call_takes(kind) || kind == LOCK_CALL_EXTEND;
 }
 
 /* An argument may choose how long, or whether a free key is taken, too; not between
@@ -297,7 +283,7 @@ static bool check_choice(struct script_analysis *a, const struct lock_script *s,
     const struct lock_plan *first = &s->plans[0];
 
     return plan->kind == first->kind ||
-           (is_taking(plan->kind) && is_taking(first->kind)) ||
+           (takes_or_extends(plan->kind) && takes_or_extends(first->kind)) ||
            script_error_set(a->error, 0, "ARGV[%u] chooses between %s and %s",
                             a->conditions[0].arg, lock_call_kind_name(first->kind),
                             lock_call_kind_name(plan->kind));

@@ -152,7 +152,7 @@ static enum library_phase first_phase(const struct library_call *lib)
     if (only_looks(call)) {
         return LIBRARY_LOOKS;
     }
-    if (library_takes(call)) {
+    if (lock_call_takes(call->kind)) {
         return LIBRARY_TAKES;
     }
     if ((lib->key_count > 1 && call->scope == LOCK_CALL_ALL_OR_NONE) ||
@@ -291,7 +291,7 @@ static bool check_value(struct command_ctx *ctx, const struct lock_call *call)
                   VALUE_MAX);
         return false;
     }
-    if (library_takes(call) &&
+    if (lock_call_takes(call->kind) &&
         span_starts(call->value, SPAN(LATCHD_RESERVED_OWNER_PREFIX))) {
         ctx_error(ctx, LATCHD_ERR, "the value of a lock must not begin with '%s'",
                   LATCHD_RESERVED_OWNER_PREFIX);
@@ -336,7 +336,7 @@ void library_begin(struct command_ctx *ctx, const struct lock_call *call)
         library_call_free(lib);
         return;
     }
-    if (library_takes(call) && lib->lease_ms <= 0) {
+    if (lock_call_takes(call->kind) && lib->lease_ms <= 0) {
         /* Redis would say OK, and keep nothing: nobody is told of such a lock. */
         struct effect_reply in_vain = { .kind = REPLY_NULL };
 

@@ -31,7 +31,7 @@ static uint64_t now_of(const struct cmd *c)
 /* Whether the command may wait: nothing is behind it, and nobody sees a part of it. */
 static bool may_park(const struct command_ctx *ctx, const struct library_call *lib)
 {
-    return ctx->cmd->limits.library_park_ms > 0 && library_takes(&lib->call) &&
+    return ctx->cmd->limits.library_park_ms > 0 && lock_call_takes(lib->call.kind) &&
            lib->key_count == 1 && ctx->step == NULL &&
            !multi_is_open(ctx->client->multi) && !ctx->muted &&
            !conn_has_more(ctx->conn) && engine_has_room(ctx->cmd->env.engine);
@@ -43,7 +43,7 @@ void library_choose_park(const struct command_ctx *ctx, struct library_call *lib
     uint64_t part = (uint64_t)lib->lease_ms / PARK_PART;
     uint64_t most = c->limits.library_park_ms;
 
-    if (library_takes(&lib->call)) {
+    if (lock_call_takes(lib->call.kind)) {
         lib->asks_since_ms = pollers_since(c->pollers, hash_asker(lib), now_of(c));
     }
     if (lib->asks_since_ms != 0 && may_park(ctx, lib)) {

@@ -198,12 +198,6 @@ static bool refuse_lease(struct library_call *lib, uint64_t most)
     return ends_with(lib, LOCK_KEY_MINE);
 }
 
-static bool takes_keys(const struct library_call *lib)
-{
-    return lib->call.kind == LOCK_CALL_ACQUIRE ||
-           lib->call.kind == LOCK_CALL_ACQUIRE_OR_EXTEND;
-}
-
 /* A look that comes before anything is done. */
 static bool looks_first(const struct library_call *lib)
 {
@@ -226,7 +220,8 @@ static bool on_looked(struct cmd *c, struct library_call *lib,
         /* What failed and would not fail now failed all the same. */
         bool was_mine = lib->looked && state == LOCK_KEY_MINE &&
                         lib->call.kind != LOCK_CALL_ACQUIRE;
-        bool was_free = lib->looked && state == LOCK_KEY_FREE && takes_keys(lib);
+        bool was_free =
+            lib->looked && state == LOCK_KEY_FREE && lock_call_takes(lib->call.kind);
 
         return ends_with(lib, was_mine || was_free ? LOCK_KEY_OTHERS : state);
     }

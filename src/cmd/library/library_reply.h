@@ -53,10 +53,6 @@ const struct watched_key *library_watched(const struct library_call *lib);
  */
 const struct watched_key *library_next_compared(const struct library_call *lib,
                                                 size_t at);
-static inline bool library_takes(const struct lock_call *call)
-{
-    return call->kind == LOCK_CALL_ACQUIRE || call->kind == LOCK_CALL_ACQUIRE_OR_EXTEND;
-}
 
 /* Decides whether the asker, if it polls, waits for the lock, and for how long. */
 void library_choose_park(const struct command_ctx *ctx, struct library_call *lib);
