@@ -195,12 +195,15 @@ struct node *node_new(const struct node_setup *setup)
 {
     const struct store_setup *store = setup->store;
     struct node *n = xcalloc(1, sizeof(*n));
-    struct redis_link_setup link = {
+    struct redis_conn_setup conn = {
         .io = store->io,
         .url = &n->url,
         .timeout_ms = store->options.timeout_ms,
         .seed = setup->seed,
         .backoff_max_ms = setup->backoff_max_ms,
+    };
+    struct redis_link_setup link = {
+        .conn = conn,
         .is_replicated = setup->is_replicated,
         .publish = setup->publish,
         .round_trips = store->round_trips,
@@ -209,11 +212,7 @@ struct node *node_new(const struct node_setup *setup)
         .ctx = n,
     };
     struct redis_sub_setup sub = {
-        .io = store->io,
-        .url = &n->url,
-        .timeout_ms = store->options.timeout_ms,
-        .seed = ~setup->seed,
-        .backoff_max_ms = setup->backoff_max_ms,
+        .conn = conn,
         .is_clustered = setup->publish != PUBLISH_PLAIN,
         .instance = store->instance,
         .hears_daemons = setup->hears_daemons,
@@ -222,6 +221,7 @@ struct node *node_new(const struct node_setup *setup)
         .ctx = n,
     };
 
+    sub.conn.seed = ~setup->seed;
     backend_url_copy(&n->url, setup->url);
     if (n->url.wants_tls && n->url.tls == NULL) {
         abort(); /* or passwords would go out in the clear */
@@ -298,7 +298,7 @@ void node_configure(struct node *n, const struct store_options *options)
     script_sender_flush(&n->sender); /* before replicas count for what comes then */
     redis_link_set_timeout(n->link, options->timeout_ms);
     redis_sub_set_timeout(n->sub, options->timeout_ms);
-    n->link_setup.timeout_ms = options->timeout_ms;
+    n->link_setup.conn.timeout_ms = options->timeout_ms;
     configure_acked(n, options);
 }
 

@@ -232,22 +232,16 @@ static const struct redis_conn_events CONN_EVENTS = {
 struct redis_link *redis_link_new(const struct redis_link_setup *setup)
 {
     struct redis_link *l = xcalloc(1, sizeof(*l));
-    struct redis_conn_setup conn = {
-        .io = setup->io,
-        .url = setup->url,
-        .module = "redis",
-        .timeout_ms = setup->timeout_ms,
-        .seed = setup->seed,
-        .backoff_max_ms = setup->backoff_max_ms,
-        .events = &CONN_EVENTS,
-        .ctx = l,
-    };
+    struct redis_conn_setup conn = setup->conn;
 
-    l->url = setup->url;
+    conn.module = "redis";
+    conn.events = &CONN_EVENTS;
+    conn.ctx = l;
+    l->url = conn.url;
     l->events = setup->events;
     l->listener = setup->listener;
     l->ctx = setup->ctx;
-    l->timeout_ms = setup->timeout_ms;
+    l->timeout_ms = conn.timeout_ms;
     l->is_replicated = setup->is_replicated;
     l->is_second = setup->is_second;
     l->wanted = setup->publish;

@@ -40,11 +40,8 @@ struct redis_link_events {
 };
 
 struct redis_link_setup {
-    struct io *io;
-    const struct backend_url *url; /* outlives the link, as the events do */
-    uint64_t timeout_ms;
-    uint64_t seed;
-    uint64_t backoff_max_ms; /* 0: redis_conn's */
+    struct redis_conn_setup
+        conn; /* its name in the log and its events are the link's */
     /* The server is one of several, and may be a replica at any time: it must prove
      * that it is a master, and must guard its writes by min-replicas-to-write. */
     bool is_replicated;

@@ -324,23 +324,17 @@ static const struct redis_conn_events CONN_EVENTS = {
 struct redis_sub *redis_sub_new(const struct redis_sub_setup *setup)
 {
     struct redis_sub *s = xcalloc(1, sizeof(*s));
-    struct redis_conn_setup conn = {
-        .io = setup->io,
-        .url = setup->url,
-        .module = "redis-sub",
-        .timeout_ms = setup->timeout_ms,
-        .seed = setup->seed,
-        .backoff_max_ms = setup->backoff_max_ms,
-        .events = &CONN_EVENTS,
-        .ctx = s,
-    };
+    struct redis_conn_setup conn = setup->conn;
 
+    conn.module = "redis-sub";
+    conn.events = &CONN_EVENTS;
+    conn.ctx = s;
     s->events = setup->events;
     s->ctx = setup->ctx;
     s->is_clustered = setup->is_clustered;
     s->listener = setup->listener;
     s->hears_daemons = setup->hears_daemons;
-    (void)channel_daemons(s->daemons, setup->url->db);
+    (void)channel_daemons(s->daemons, conn.url->db);
     list_init(&s->shard_asked);
     list_init(&s->shard_refused);
     channel_member_init(&s->member, setup->instance);

@@ -25,11 +25,8 @@ struct redis_sub_events {
 };
 
 struct redis_sub_setup {
-    struct io *io;
-    const struct backend_url *url; /* outlives the link, as the events do */
-    uint64_t timeout_ms;
-    uint64_t seed;
-    uint64_t backoff_max_ms; /* 0: redis_conn's */
+    struct redis_conn_setup
+        conn; /* its name in the log and its events are the link's */
     bool is_clustered;
     bool hears_daemons;                    /* reports what other daemons announce */
     const struct store_listener *listener; /* outlives the link */

@@ -308,7 +308,7 @@ struct replica_ack *replica_ack_new(const struct replica_ack_setup *setup)
     a->strangers = redis_link_in_flight(setup->first);
     name_order_init(&a->order);
     list_init(&a->held);
-    link.seed += 1;
+    link.conn.seed += 1;
     link.is_second = true;
     link.events = &SECOND_EVENTS;
     link.ctx = a;
