@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""latchd with TLS to all servers of a Redis Cluster, and of a quorum: tls_places.py LATCHD.
+"""latchd with TLS to one Redis, and to all servers of a Redis Cluster, and of a quorum:
+tls_places.py LATCHD.
 
 Prints TAP. The servers have a port without TLS as well: for this test, not for latchd.
 """
@@ -12,7 +13,9 @@ import tempfile
 sys.dont_write_bytecode = True  # nothing is written beside the sources
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from stand import Certs, Skip, run, tap
+from children import until
 from clusters import Cluster
+from resp import Error
 from servers import PORTS, Latchd, Rack, Redis
 
 DAEMON = ("--failover-quarantine", "0")
@@ -29,9 +32,9 @@ class Stage(Rack):
         """Options of a redis-server."""
         return ["--tls-port", PORTS.take(), *self.certs.of_redis()]
 
-    def latchd(self, place):
-        return self.keep(Latchd(self.program, self.folder, "latchd", place, *DAEMON,
-                                "--redis-tls-ca-cert-file", self.certs.path("ca.pem"))).ready()
+    def latchd(self, place, *more, name="latchd", authority="ca"):
+        return self.keep(Latchd(self.program, self.folder, name, place, *DAEMON, *more,
+                                "--redis-tls-ca-cert-file", self.certs.path(f"{authority}.pem")))
 
 
 def tls_port(server):
@@ -42,10 +45,32 @@ def urls(servers):
     return [f"127.0.0.1:{tls_port(server)}" for server in servers]
 
 
+def one_redis(stage):
+    """Also with a certificate of ours, which is replaced; and not if it is another's."""
+    redis = stage.keep(Redis(stage.folder, *stage.tls(), "--tls-auth-clients", "yes")).ready()
+    redis.ask("CONFIG", "SET", "requirepass", "secret")
+    stage.certs.make("client", "latchd")
+    key = stage.certs.path("client.key")
+    how = (f"rediss://:secret@127.0.0.1:{tls_port(redis)}", "--redis-tls-cert-file",
+           stage.certs.path("client.pem"), "--redis-tls-key-file", key)
+    with stage.latchd(*how).ready().wire() as wire:
+        assert wire.ask("LOCK", "there") > 0
+        assert wire.ask("UNLOCK", "there") == 0
+        assert wire.ask("CONFIG", "SET", "redis-tls-key-file", key) == "OK"
+        try:
+            got = wire.ask("CONFIG", "SET", "redis-tls-ca-cert-file", "/nonexistent")
+        except Error as error:
+            got = str(error)
+        assert "redis-tls-ca-cert-file /nonexistent: No such file" in got, got
+    stage.certs.authority("unknown")
+    stranger = stage.latchd(*how, name="stranger", authority="unknown")
+    until(lambda: "its certificate is refused" in stranger.said(), "Redis is refused")
+
+
 def a_cluster(stage):
     """Nodes know each other's ports for it; a slot that moves is followed there."""
     cluster = Cluster(stage, "--tls-cluster", "yes", each=stage.tls, replicated=False)
-    daemon = stage.latchd("clusters://" + urls(cluster.nodes)[0])
+    daemon = stage.latchd("clusters://" + urls(cluster.nodes)[0]).ready()
     names = [f"name-{i}" for i in range(20)]
     with daemon.wire() as wire:
         for name in names:
@@ -59,7 +84,7 @@ def a_cluster(stage):
 
 def a_quorum(stage):
     servers = [stage.keep(Redis(stage.folder, *stage.tls())).ready() for _ in range(3)]
-    daemon = stage.latchd("quorum " + " ".join("rediss://" + at for at in urls(servers)))
+    daemon = stage.latchd("quorum " + " ".join("rediss://" + at for at in urls(servers))).ready()
     with daemon.wire() as wire:
         assert wire.ask("LOCK", "name") > 0
         assert wire.ask("UNLOCK", "name") == 0
@@ -79,7 +104,7 @@ def main():
         return
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     sys.exit(1 if tap([(case.__name__, lambda case=case: on_a_stage(sys.argv[1], case))
-                       for case in (a_cluster, a_quorum)]) else 0)
+                       for case in (one_redis, a_cluster, a_quorum)]) else 0)
 
 
 main()

@@ -55,9 +55,8 @@ def raw(port):
 
 
 def connect(stand, **how):
-    return context(stand, **how).wrap_socket(
-        raw(stand.tls_port), server_hostname="localhost",
-        suppress_ragged_eofs=False)
+    return context(stand, **how).wrap_socket(raw(stand.tls_port), server_hostname="localhost",
+                                             suppress_ragged_eofs=False)
 
 
 def read(conn, count=1):
@@ -398,71 +397,6 @@ def the_kernel_may_choose_the_port(binary, certs):
         expect(daemon.returncode == 0, daemon.returncode)
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return s.getsockname()[1]
-
-
-def redis_is_reached_with_tls(binary, certs):
-    """Also with a certificate of ours, which is replaced; and not if it is another's."""
-    with tempfile.TemporaryDirectory(prefix="latchd-test-") as folder:
-        port = free_port()
-        redis = subprocess.Popen(
-            ["redis-server", "--port", "0", "--tls-port", str(port), "--bind", "127.0.0.1",
-             "--dir", folder, "--save", "", "--tls-cert-file", certs.path("server.pem"),
-             "--tls-key-file", certs.path("server.key"), "--tls-ca-cert-file",
-             certs.path("ca.pem"), "--requirepass", "secret"], stdout=subprocess.DEVNULL)
-        try:
-            common = [binary, "--unixsocket", f"{folder}/l.sock", "--port", "0", "--redis",
-                      f"rediss://:secret@127.0.0.1:{port}"]
-            ours = ["--redis-tls-cert-file", certs.path("client.pem"),
-                    "--redis-tls-key-file", certs.path("client.key")]
-            certs.make("client", "latchd")
-            locks_there(folder, [*common, "--redis-tls-ca-cert-file",
-                                 certs.path("ca.pem"), *ours])
-            certs.authority("unknown")
-            is_refused_there([*common, "--redis-tls-ca-cert-file",
-                              certs.path("unknown.pem"), *ours])
-        finally:
-            redis.kill()
-            redis.wait()
-
-
-def await_line(daemon, wanted):
-    log = ""
-    for line in daemon.stderr:
-        log += line
-        if wanted in line:
-            return
-    raise AssertionError(f"no {wanted} in {log}")
-
-
-def end(daemon):
-    daemon.terminate()
-    daemon.communicate(timeout=DEADLINE_S)
-    expect(daemon.returncode == 0, daemon.returncode)
-
-
-def locks_there(folder, words):
-    daemon = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
-    await_line(daemon, "server: ready")
-    with socket.socket(socket.AF_UNIX) as conn:
-        conn.settimeout(DEADLINE_S)
-        conn.connect(f"{folder}/l.sock")
-        expect(ask(conn, "LOCK there")[0] == ":", "LOCK")
-        expect(ask(conn, "UNLOCK there") == ":0", "UNLOCK")
-        expect(ask(conn, "CONFIG SET redis-tls-key-file " + words[-1]) == "+OK", "SET")
-        got = ask(conn, "CONFIG SET redis-tls-ca-cert-file /nonexistent")
-        expect("redis-tls-ca-cert-file /nonexistent: No such file" in got, got)
-    end(daemon)
-
-
-def is_refused_there(words):
-    daemon = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
-    await_line(daemon, "its certificate is refused")
-    end(daemon)
-
-
 class Slow:
     """Handshakes that never end, begun before everything else."""
 
@@ -486,11 +420,10 @@ CASES = [
     redis_cli_locks_over_tls, both_versions_speak, sessions_are_resumed,
     s_client_cannot_renegotiate_or_use_old_versions, what_is_not_tls_is_closed,
     tls_on_the_plain_port_is_told_at_once, certificates_of_clients_are_checked,
-    a_certificate_says_who_its_client_is,
-    a_certificate_is_replaced_while_clients_stay, a_long_pipeline_is_answered_in_order,
-    a_large_request_and_reply, too_large_a_request_is_refused, many_at_once_come_in,
-    who_leaves_the_queue_is_out, a_grant_that_nobody_reads_is_taken_back,
-    half_an_end_is_answered, the_end_is_said,
+    a_certificate_says_who_its_client_is, a_certificate_is_replaced_while_clients_stay,
+    a_long_pipeline_is_answered_in_order, a_large_request_and_reply,
+    too_large_a_request_is_refused, many_at_once_come_in, who_leaves_the_queue_is_out,
+    a_grant_that_nobody_reads_is_taken_back, half_an_end_is_answered, the_end_is_said,
 ]
 
 
@@ -508,8 +441,7 @@ def main():
             slow = Slow(stand)
             cases = [(c.__name__, lambda c=c: c(stand)) for c in CASES]
             cases += [(c.__name__, lambda c=c: c(binary, certs))
-                      for c in (mistakes_are_named, the_kernel_may_choose_the_port,
-                                redis_is_reached_with_tls)]
+                      for c in (mistakes_are_named, the_kernel_may_choose_the_port)]
             cases.append(("slow_handshakes_are_ended", slow.are_ended))
             return 1 if tap(cases) else 0
 
