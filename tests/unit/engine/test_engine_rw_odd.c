@@ -1,31 +1,10 @@
 /* The engine: read and write locks, when answers are lost or cross, and when it is not
  * known of which family a name is. */
-#include "support/engine.h"
+#include "engine_rw.h"
 #include "support/runner.h"
 
 static struct engine_fixture e;
 static struct seen_op op, more[4];
-
-#define READ                                                                           \
-    (struct lock_req)                                                                  \
-    {                                                                                  \
-        .kind = KIND_READ                                                              \
-    }
-#define WRITE                                                                          \
-    (struct lock_req)                                                                  \
-    {                                                                                  \
-        .kind = KIND_WRITE                                                             \
-    }
-#define GRANTED(n)                                                                     \
-    (struct op_result)                                                                 \
-    {                                                                                  \
-        .status = OP_OK, .token = (n), .count = 1                                      \
-    }
-#define RELEASED                                                                       \
-    (struct op_result)                                                                 \
-    {                                                                                  \
-        .status = OP_OK                                                                \
-    }
 
 static void setup(void)
 {
@@ -35,11 +14,6 @@ static void setup(void)
 static void teardown(void)
 {
     fixture_fini(&e);
-}
-
-static struct hold_req by_token(uint64_t token)
-{
-    return (struct hold_req){ .token = token };
 }
 
 TEST_GROUP(.setup = setup, .teardown = teardown);

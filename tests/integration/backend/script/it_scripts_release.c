@@ -155,36 +155,14 @@ START_TEST(one_owner_may_follow_itself)
     ck_assert(run_as(INSTANCE_A, &leave)->release.freed);
 }
 
-static const struct {
-    enum yield yield;
-    bool subscribed;
-    int listeners;
-    bool moves;
-} YIELDS[] = {
-    { YIELD_NEVER, false, 1, true },     { YIELD_ALWAYS, false, 0, false },
-    { YIELD_IF_OTHERS, false, 0, true }, { YIELD_IF_OTHERS, false, 1, false },
-    { YIELD_IF_OTHERS, true, 1, true },  { YIELD_IF_OTHERS, true, 2, false },
-};
-
-START_TEST(the_lock_is_freed_for_others_when_told_to, 6)
+START_TEST(the_lock_is_freed_for_others_when_told_to, YIELD_CASES)
 {
-    redisContext *c[2] = { NULL };
     struct op op = release_of(OWNER_ANONYMOUS);
-    const struct op_result *r;
 
-    for (int i = 0; i < YIELDS[_i].listeners; i++) {
-        c[i] = listener();
-    }
     (void)take("n", claim_of(OWNER_ANONYMOUS, 0));
     op.release.next = claim_of(OWNER_ANONYMOUS, 1);
     op.release.has_next = true;
-    op.release.yield = YIELDS[_i].yield;
-    op.release.subscribed = YIELDS[_i].subscribed;
-    r = run_as(INSTANCE_A, &op);
-    ck_assert_int_eq(r->moved, YIELDS[_i].moves);
-    ck_assert_int_eq(r->release.freed, !YIELDS[_i].moves);
-    redisFree(c[0]);
-    redisFree(c[1]);
+    expect_yield(_i, &op, listener);
 }
 
 START_TEST(the_lock_does_not_move_to_a_request_that_is_over)

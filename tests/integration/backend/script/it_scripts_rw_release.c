@@ -286,36 +286,14 @@ START_TEST(force_ends_one_whole_hold_and_any_all_of_them)
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS n"), 0);
 }
 
-static const struct {
-    enum yield yield;
-    bool subscribed;
-    int listeners;
-    bool moves;
-} YIELDS[] = {
-    { YIELD_NEVER, false, 1, true },     { YIELD_ALWAYS, false, 0, false },
-    { YIELD_IF_OTHERS, false, 0, true }, { YIELD_IF_OTHERS, false, 1, false },
-    { YIELD_IF_OTHERS, true, 1, true },  { YIELD_IF_OTHERS, true, 2, false },
-};
-
-START_TEST(the_lock_is_freed_for_others_when_told_to, 6)
+START_TEST(the_lock_is_freed_for_others_when_told_to, YIELD_CASES)
 {
-    redisContext *c[2] = { NULL };
     struct op op = rw_release_of(claim_of(3, 0));
-    const struct op_result *r;
 
-    for (int i = 0; i < YIELDS[_i].listeners; i++) {
-        c[i] = rw_listen();
-    }
     (void)rw_take(claim_of(3, 0));
     op.release.next = claim_of(4, 1);
     op.release.has_next = true;
-    op.release.yield = YIELDS[_i].yield;
-    op.release.subscribed = YIELDS[_i].subscribed;
-    r = run_as(INSTANCE_A, &op);
-    ck_assert_int_eq(r->moved, YIELDS[_i].moves);
-    ck_assert_int_eq(r->release.freed, !YIELDS[_i].moves);
-    redisFree(c[0]);
-    redisFree(c[1]);
+    expect_yield(_i, &op, rw_listen);
 }
 
 START_TEST(the_lock_does_not_move_to_a_request_that_is_over, 2)

@@ -128,6 +128,34 @@ uint64_t redis_time_us(void)
     return us;
 }
 
+static const struct {
+    enum yield yield;
+    bool subscribed;
+    int listeners;
+    bool moves;
+} YIELDS[YIELD_CASES] = {
+    { YIELD_NEVER, false, 1, true },     { YIELD_ALWAYS, false, 0, false },
+    { YIELD_IF_OTHERS, false, 0, true }, { YIELD_IF_OTHERS, false, 1, false },
+    { YIELD_IF_OTHERS, true, 1, true },  { YIELD_IF_OTHERS, true, 2, false },
+};
+
+void expect_yield(int which, struct op *release, redisContext *(*listen)(void))
+{
+    redisContext *listeners[2] = { NULL };
+    const struct op_result *r;
+
+    for (int i = 0; i < YIELDS[which].listeners; i++) {
+        listeners[i] = listen();
+    }
+    release->release.yield = YIELDS[which].yield;
+    release->release.subscribed = YIELDS[which].subscribed;
+    r = run_as(INSTANCE_A, release);
+    ck_assert_int_eq(r->moved, YIELDS[which].moves);
+    ck_assert_int_eq(r->release.freed, !YIELDS[which].moves);
+    redisFree(listeners[0]);
+    redisFree(listeners[1]);
+}
+
 struct claim claim_anonymous(const char *request)
 {
     return (struct claim){ .kind = OWNER_ANONYMOUS,

@@ -38,6 +38,11 @@ uint64_t redis_time_us(void);
 /* There are ended marks, and each was made just now, to live for `ms`. */
 void expect_marks(int64_t ms);
 
+/* Runs a release that has a next claim, in each of the ways in which it may yield and
+ * others may listen (`listen` makes one of them): the lock moves, or is freed. */
+enum { YIELD_CASES = 6 };
+void expect_yield(int which, struct op *release, redisContext *(*listen)(void));
+
 /* The claims of a test. `request`, `id` and `entry` in the words of op.h. */
 struct claim claim_anonymous(const char *request);
 struct claim claim_id(const char *field);
