@@ -15,8 +15,10 @@ sys.path.append(str(HERE.parent / "support"))
 
 # pylint: disable=wrong-import-position
 import helpers_cases  # noqa: E402
+import helpers_readme  # noqa: E402
 import kits  # noqa: E402
-from helpers_stage import Stage  # noqa: E402
+from helpers_stage import Daemon, Stage  # noqa: E402
+from servers import Rack, Redis  # noqa: E402
 from tap_report import Report  # noqa: E402
 
 AGENTS = HERE / "helpers"
@@ -103,6 +105,12 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as threads:
         for title, language, case in work:
             threads.submit(run_case, report, program, title, language, case)
+    if not parts or "README" in parts:
+        with tempfile.TemporaryDirectory(prefix="latchd-helpers-") as folder, \
+                Rack(folder) as rack:
+            redis = rack.keep(Redis(rack.folder)).ready()
+            helpers_readme.check_all(report, made, rack.keep(
+                Daemon(program, rack.folder, redis.url)).ready())
     return report.end()
 
 

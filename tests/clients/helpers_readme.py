@@ -1,0 +1,121 @@
+"""The README's lines for each helper, in the smallest program around them, against a latchd."""
+import pathlib
+import re
+import subprocess
+
+import kits
+
+TREE = pathlib.Path(__file__).resolve().parents[2]
+DONE = re.compile(r"worked with \d+")
+RUN_S = 60
+
+NODE = """import { Latchd } from 'latchd';
+async function work(token, signal) { console.log(`worked with ${token}`, signal.aborted); }
+{ %s }
+process.exit();
+"""
+GO = """package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"latchd.example/latchd"
+)
+
+func work(ctx context.Context, token int64) { fmt.Println("worked with", token, ctx.Err()) }
+
+func use(ctx context.Context, client *latchd.Client) error {
+%s
+	return err
+}
+
+func main() {
+	client, err := latchd.New([]string{"redis://localhost:5625"})
+	if err == nil {
+		err = use(context.Background(), client)
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+"""
+JAVA = """import java.util.concurrent.TimeUnit;
+import latchd.Latchd;
+
+public class Fragment {
+    static void work(long token) { System.out.println("worked with " + token); }
+
+    public static void main(String[] args) throws Exception {
+        %s
+        System.exit(0);
+    }
+}
+"""
+
+
+def fragment(language):
+    found = re.findall(f"^```{language}\n(.*?)^```$", (TREE / "README.md").read_text(),
+                       re.MULTILINE | re.DOTALL)
+    assert len(found) == 1, f"README has {len(found)} fragments in {language}"
+    return found[0]
+
+
+def program(template, language, daemon):
+    """With the port of that latchd."""
+    return (template % fragment(language)).replace("localhost:5625", f"127.0.0.1:{daemon.port}")
+
+
+def node(kit, daemon):
+    path = kit / "fragment.mjs"
+    path.write_text(program(NODE, "js", daemon))
+    return ["node", path]
+
+
+def golang(kit, daemon):
+    """In the helper's module, which helpers_run.py has copied."""
+    module = kit.parent / "helpers-go"
+    (module / "fragment").mkdir(exist_ok=True)
+    (module / "fragment/main.go").write_text(program(GO, "go", daemon))
+    kits.compile_(["go", "build", "-o", module / "fragment/fragment", "./fragment"], module)
+    return [module / "fragment/fragment"]
+
+
+def java(kit, daemon):
+    folder = kit.parent / "helpers-java"
+    (folder / "Fragment.java").write_text(program(JAVA, "java", daemon))
+    path = f"{folder}:{(kit / 'classpath').read_text().strip()}"
+    kits.compile_(["javac", "-nowarn", "-d", folder, "-cp", path, folder / "Fragment.java"],
+                  folder)
+    return ["java", "-cp", path, "Fragment"]
+
+
+def has_await_using(_):
+    """Node 24 is the first that reads it."""
+    return kits.run(["node", "-e", "async () => { await using x = null; }"], TREE)[1]
+
+
+# Language, kit, how its program is made, whether the language is new enough.
+FRAGMENTS = [("Node", "node-6", node, has_await_using), ("Go", "go", golang, None),
+             ("Java", "java", java, None)]
+
+
+def works(make, kit, daemon):
+    done = subprocess.run([str(w) for w in make(kit, daemon)], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False, timeout=RUN_S,
+                          stdin=subprocess.DEVNULL)
+    assert done.returncode == 0 and DONE.search(done.stdout), done.stdout
+    assert not daemon.ask("LOCKS")[1], "it is still locked"
+
+
+def check_all(report, made, daemon):
+    """made: the folders of the kits that there are."""
+    for language, kit, make, is_able in FRAGMENTS:
+        name = f"README's lines for {language} work"
+        if kit not in made:
+            report.line(True, f"{name} # SKIP there is no {kit}")
+        elif is_able is not None and not is_able(made[kit]):
+            report.line(True, f"{name} # SKIP this {language} is too old for them")
+        else:
+            report.run(name, works, make, made[kit], daemon)
