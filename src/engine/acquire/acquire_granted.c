@@ -35,6 +35,18 @@ static void undo_grant(struct engine *eng, struct waiter *w, const struct op_res
     fair_put_back(eng, w, r);
 }
 
+/* Redis granted a claim that nobody waits for any more. */
+static void undo_unwanted_grant(struct engine *eng, struct lock *lock,
+                                const struct acquire_spec *spec,
+                                const struct op_result *r)
+{
+    /* A stopping daemon's client may have moved to another daemon, after a GOAWAY from
+     * this one: a grant that was attached may be that client's by now. */
+    if (!eng->stopping || !r->attached) {
+        (void)pending_release_undo(eng, lock, spec);
+    }
+}
+
 void acquire_unacked(struct engine *eng, struct lock *lock, struct acquire_spec *spec,
                      struct waiter *waiter, const struct op_result *r)
 {
@@ -43,7 +55,7 @@ void acquire_unacked(struct engine *eng, struct lock *lock, struct acquire_spec 
     last_answer_ungiven(eng, lock);
     lock_open_activity(eng, lock)->ask_after = eng->now + ERROR_PAUSE_MS;
     if (waiter == NULL) {
-        (void)pending_release_undo(eng, lock, spec);
+        undo_unwanted_grant(eng, lock, spec, r);
         return;
     }
     waiter->maybe_granted = false;
@@ -209,18 +221,6 @@ static bool grant_is_rejected(struct engine *eng, struct waiter *w,
         return true;
     }
     return false;
-}
-
-/* Redis granted a claim that nobody waits for any more. */
-static void undo_unwanted_grant(struct engine *eng, struct lock *lock,
-                                const struct acquire_spec *spec,
-                                const struct op_result *r)
-{
-    /* A stopping daemon's client may have moved to another daemon, after a GOAWAY from
-     * this one: a grant that was attached may be that client's by now. */
-    if (!eng->stopping || !r->attached) {
-        (void)pending_release_undo(eng, lock, spec);
-    }
 }
 
 /* The parts of a granted waiter that its entry and its answer need after its end. */

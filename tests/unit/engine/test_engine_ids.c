@@ -48,17 +48,21 @@ START_TEST(an_id_that_is_not_known_here_is_looked_for_at_redis)
 }
 
 /* GOAWAY says that holds stay, and the client may go on where it has it. */
-START_TEST(what_a_daemon_that_stops_finds_of_another_ones_stays, 2)
+START_TEST(what_a_daemon_that_stops_finds_of_another_ones_stays, 4)
 {
+    bool attached = _i % 2 == 1;
+    enum op_status status = _i < 2 ? OP_OK : OP_NOREPLICAS;
+
     fixture_lock(&e, 1, "job", (struct lock_req){ .id = UUID });
     fixture_take_op(&e, OP_ACQUIRE, &op);
     engine_stop(e.engine);
     fixture_collect(&e);
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_GOAWAY);
-    fixture_answer(&e, &op,
-                   (struct op_result){
-                       .status = OP_OK, .token = 7, .count = 1, .attached = _i == 1 });
-    if (_i == 0) {
+    fixture_answer(
+        &e, &op,
+        (struct op_result){
+            .status = status, .token = 7, .count = 1, .attached = attached });
+    if (!attached) {
         fixture_take_op(&e, OP_RELEASE, &op);
         fixture_answer(&e, &op, FREED);
     }
