@@ -93,7 +93,7 @@ struct entry *pending_request_entry(const struct pending_request *c)
 {
     struct entry *e = lock_find_target(c->lock, &c->target);
 
-    return e == NULL || e->ending ? NULL : e;
+    return e == NULL || entry_is_ending(e) ? NULL : e;
 }
 
 bool pending_request_renews(const struct entry *e)

@@ -38,7 +38,7 @@ static struct entry *own_entry(const struct hold *h, uint64_t conn, size_t *coun
     struct entry *found = NULL;
 
     for (struct entry *e = h->entries; e != NULL; e = e->next) {
-        if (e->ending) {
+        if (entry_is_ending(e)) {
             continue;
         }
         for (const struct attach *a = e->attaches; a != NULL; a = a->next) {
@@ -55,7 +55,7 @@ static struct entry *own_entry(const struct hold *h, uint64_t conn, size_t *coun
 static struct entry *newest_entry(const struct hold *h)
 {
     for (struct entry *e = h->entries; e != NULL; e = e->next) {
-        if (!e->ending) {
+        if (!entry_is_ending(e)) {
             return e;
         }
     }
@@ -80,7 +80,7 @@ static struct own find_own(const struct lock *lock, const struct session *s,
         {
             struct entry *e = container_of(it, struct attach, in_session)->entry;
 
-            if (e->hold->lock != lock || e->ending) {
+            if (e->hold->lock != lock || entry_is_ending(e)) {
                 continue;
             }
             if (!fits_kind(e->hold, req)) {
@@ -220,8 +220,9 @@ static void release_entry(struct engine *eng, struct lock *lock, struct entry *e
 {
     struct pending_request *c = pending_request_new(eng, PENDING_UNLOCK, lock, req);
     struct pending_release *d =
-        e != NULL && !e->ending ? pending_release_for_entry(eng, e, RELEASE_REQUESTED)
-                                : pending_release_for_call(eng, lock, c);
+        e != NULL && !entry_is_ending(e)
+            ? pending_release_for_entry(eng, e, RELEASE_REQUESTED)
+            : pending_release_for_call(eng, lock, c);
 
     /* An ID may have been granted anew, if Redis lost the hold and its mark. */
     d->target.token = req->token;
@@ -362,7 +363,7 @@ static size_t cancel_kept(struct engine *eng, const struct hold *h,
     size_t count = 0;
 
     for (struct entry *e = h->entries; e != NULL; e = e->next) {
-        if (e->retained && !e->ending &&
+        if (e->retained && !entry_is_ending(e) &&
             (req->id.len != 0 ? span_eq(spec_id(e->spec), req->id)
                               : span_eq(field_owner(hold_field(h)), req->owner)) &&
             may_cancel(req, h->user, ret_others)) {

@@ -33,7 +33,7 @@ static bool vouched(const struct qdaemon *d, const struct hold *h, size_t name)
         return false;
     }
     for (const struct entry *e = h->entries; e != NULL; e = e->next) {
-        if (!e->ending && goes_by_it(d->all, e, name)) {
+        if (!entry_is_ending(e) && goes_by_it(d->all, e, name)) {
             return true;
         }
     }

@@ -130,7 +130,7 @@ static bool is_its_own(const struct qclient *c, const struct entry *e)
 {
     for (const struct attach *a = e->attaches; a != NULL; a = a->next) {
         if (a->session->conn.key == c->conn) {
-            return !e->ending && e->hold->token == c->token;
+            return !entry_is_ending(e) && e->hold->token == c->token;
         }
     }
     return false;

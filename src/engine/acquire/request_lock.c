@@ -162,7 +162,7 @@ static void wait_again(struct engine *eng, struct waiter *w, const struct lock_r
  * been ended through another daemon. */
 static void grant_again(struct engine *eng, struct entry *e, const struct lock_req *req)
 {
-    if (e->ending) {
+    if (entry_is_ending(e)) {
         emit_error(eng, req->from, LOCK_NOTHELD, TEXT_OVER);
     } else {
         (void)pending_request_regrant(eng, e, req);

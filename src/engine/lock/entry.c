@@ -15,6 +15,52 @@
 #include "util/alloc.h"
 #include "util/pool.h"
 
+static const char *const STATE_NAMES[] = {
+    [ENTRY_HELD] = "HELD",
+    [ENTRY_OVERDUE] = "OVERDUE",
+    [ENTRY_ENDING] = "ENDING",
+};
+
+static const uint32_t NEXT_STATES[] = {
+    [ENTRY_HELD] = TRANSITION_TO(ENTRY_OVERDUE) | TRANSITION_TO(ENTRY_ENDING),
+    [ENTRY_OVERDUE] = TRANSITION_TO(ENTRY_HELD) | TRANSITION_TO(ENTRY_ENDING),
+    [ENTRY_ENDING] = TRANSITION_TO(ENTRY_HELD),
+};
+
+const struct transitions ENTRY_TRANSITIONS = { "entry", STATE_NAMES, NEXT_STATES };
+
+static const char *const RESTORE_NAMES[] = {
+    [ENTRY_KEPT] = "KEPT",
+    [ENTRY_UNSURE] = "UNSURE",
+    [ENTRY_RESTORING] = "RESTORING",
+};
+
+/* An answer is only for what its op has named. */
+static const uint32_t NEXT_RESTORES[] = {
+    [ENTRY_KEPT] = TRANSITION_TO(ENTRY_UNSURE),
+    [ENTRY_UNSURE] = TRANSITION_TO(ENTRY_RESTORING) | TRANSITION_TO(ENTRY_KEPT),
+    [ENTRY_RESTORING] = TRANSITION_TO(ENTRY_KEPT) | TRANSITION_TO(ENTRY_UNSURE),
+};
+
+const struct transitions ENTRY_RESTORE_TRANSITIONS = { "restore of an entry",
+                                                       RESTORE_NAMES, NEXT_RESTORES };
+
+void entry_set_state(struct entry *e, enum entry_state state)
+{
+    if (e->state != state) {
+        transition_check(&ENTRY_TRANSITIONS, e->state, state);
+        e->state = state;
+    }
+}
+
+void entry_set_restore(struct entry *e, enum entry_restore restore)
+{
+    if (e->restore != restore) {
+        transition_check(&ENTRY_RESTORE_TRANSITIONS, e->restore, restore);
+        e->restore = restore;
+    }
+}
+
 struct attach *entry_attach_of(const struct entry *e, const struct session *s)
 {
     struct attach *a = e->attaches;
@@ -61,7 +107,7 @@ struct attach *entry_attach(struct engine *eng, struct entry *e, struct session 
     }
     a->grant = ++eng->next_grant;
     /* Grace and KEEP are over: somebody is there. */
-    e->late = false;
+    entry_set_state(e, ENTRY_HELD);
     e->missing = false;
     entry_set_retained(eng, e, false);
     e->hold->exact_ms = 0;
@@ -148,12 +194,12 @@ static void begin_grace(struct engine *eng, struct entry *e)
 
 void entry_left(struct engine *eng, struct entry *e)
 {
-    if (e->late && !pending_request_renews(e)) {
-        e->late = false;
+    if (e->state == ENTRY_OVERDUE && !pending_request_renews(e)) {
+        entry_set_state(e, ENTRY_HELD);
         entry_on_timer(eng, e);
         return;
     }
-    if (e->attaches != NULL || e->ending || heap_armed(&e->timer.node)) {
+    if (e->attaches != NULL || entry_is_ending(e) || heap_armed(&e->timer.node)) {
         return;
     }
     if (e->retained) {
@@ -182,7 +228,7 @@ void entry_untold(struct engine *eng, struct attach *a, bool keep)
 
     attach_free(eng, a);
     e->informed--;
-    if (e->attaches != NULL || e->ending) {
+    if (e->attaches != NULL || entry_is_ending(e)) {
         return;
     }
     if (e->informed > 0) {
@@ -219,13 +265,15 @@ void entry_disown(struct engine *eng, struct entry *e)
 
 void entry_on_timer(struct engine *eng, struct entry *e)
 {
-    if (e->ending) {
+    if (entry_is_ending(e)) {
         return;
     }
     if (pending_request_renews(e)) {
         /* A client that came in time must not find the entry released. If its request
          * fails, grace or KEEP begin anew; a fixed lease has neither. */
-        e->late = e->fixed;
+        if (e->fixed) {
+            entry_set_state(e, ENTRY_OVERDUE);
+        }
         return;
     }
     /* The only entry of a hold ends with the lease by itself, in Redis and here. */

@@ -5,6 +5,7 @@
 
 #include "engine/timer.h"
 #include "util/list.h"
+#include "util/transition.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,6 +26,28 @@ struct attach {
     uint64_t grant; /* the grant's number, for engine_on_undelivered() */
 };
 
+/* An entry's life, from its grant on; it ends by being freed.
+ *
+ *   HELD <──> OVERDUE ──> ENDING
+ *    └──────── <──> ────────┘
+ *
+ * An entry goes back to HELD when its client comes back to it. */
+enum entry_state {
+    ENTRY_HELD,
+    /* its fixed lease is over, while a request that may renew it waits for Redis */
+    ENTRY_OVERDUE,
+    ENTRY_ENDING, /* its release is pending, or was given up */
+};
+
+/* Whether Redis may have lost the entry, and what is done about that. */
+enum entry_restore {
+    ENTRY_KEPT,      /* Redis has it, as far as is known */
+    ENTRY_UNSURE,    /* Redis may have lost it: a RESTORE is to name it */
+    ENTRY_RESTORING, /* the RESTORE in flight names it */
+};
+
+extern const struct transitions ENTRY_TRANSITIONS, ENTRY_RESTORE_TRANSITIONS;
+
 struct entry {
     struct entry *next; /* of the same hold; the newest entry is the first */
     struct attach *attaches;
@@ -39,18 +62,24 @@ struct entry {
     uint64_t until;    /* end of the entry's own fixed lease */
     uint64_t since;    /* since when this daemon keeps the entry */
     unsigned informed; /* connections that were sent the token, as far as is known */
-    bool needs_restore : 1; /* Redis may have lost it */
-    bool named : 1;         /* the RESTORE in flight names this entry */
+    enum entry_state state : 2;
+    enum entry_restore restore : 2;
     bool fixed : 1;
-    bool ending : 1; /* its release is pending */
     /* Redis lacks the entry and does not say why; a renewal of another entry asks */
     bool missing : 1;
-    bool late : 1;     /* its time ran out while its client was coming back to it */
     bool retained : 1; /* granted for a client that is not connected */
     /* perhaps taken over from another daemon, which may still believe in it */
     bool taken_over : 1;
 };
 
+static inline bool entry_is_ending(const struct entry *e)
+{
+    return e->state == ENTRY_ENDING;
+}
+
+/* The only ways to change these: they end the process if that may not follow. */
+void entry_set_state(struct entry *e, enum entry_state state);
+void entry_set_restore(struct entry *e, enum entry_restore restore);
 /* Attaches a session's connection to an entry: the entry lives while one is attached.
  */
 struct attach *entry_attach(struct engine *eng, struct entry *e, struct session *s);

@@ -215,7 +215,7 @@ bool hold_is_certain(const struct engine *eng, const struct hold *h)
 bool hold_is_ending(const struct hold *h)
 {
     for (const struct entry *e = h->entries; e != NULL; e = e->next) {
-        if (!e->ending) {
+        if (!entry_is_ending(e)) {
             return false;
         }
     }
@@ -227,7 +227,7 @@ bool hold_is_ending(const struct hold *h)
 static bool is_wanted(const struct hold *h, bool kept_too)
 {
     for (struct entry *e = h->entries; e != NULL; e = e->next) {
-        if (!e->fixed && !e->ending &&
+        if (!e->fixed && !entry_is_ending(e) &&
             ((kept_too && e->retained) || e->attaches != NULL)) {
             return true;
         }
@@ -249,7 +249,7 @@ uint64_t hold_lease(const struct engine *eng, const struct hold *h)
         return eng->cfg.watchdog_ms;
     }
     for (struct entry *e = h->entries; e != NULL; e = e->next) {
-        if (e->fixed && !e->ending && e->until > until) {
+        if (e->fixed && !entry_is_ending(e) && e->until > until) {
             until = e->until;
         }
     }

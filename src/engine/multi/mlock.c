@@ -138,7 +138,7 @@ static void finish_mlock(struct engine *eng, struct mlock *ml)
     bool fresh = true;
 
     for (size_t i = 0; i < ml->count && ml->asking == 0; i++) {
-        if (ml->members[i].entry->ending) {
+        if (entry_is_ending(ml->members[i].entry)) {
             return; /* somebody releases it; when it is gone, all begins from there */
         }
         fresh = fresh && is_fresh(eng, &ml->members[i]);
@@ -206,7 +206,7 @@ static void arm_timer(struct engine *eng, struct mlock *ml)
 
 static bool is_taken(const struct mlock_member *p)
 {
-    return p->entry != NULL && !p->entry->ending;
+    return p->entry != NULL && !entry_is_ending(p->entry);
 }
 
 /* May free it. */

@@ -168,7 +168,7 @@ static bool id_refused(struct engine *eng, const struct mlock_req *req)
             emit_error(eng, req->one.from, LOCK_NOPERM, TEXT_OTHERS);
             return true;
         }
-        if (r->over_at != NEVER || (r->entry != NULL && r->entry->ending)) {
+        if (r->over_at != NEVER || (r->entry != NULL && entry_is_ending(r->entry))) {
             emit_error(eng, req->one.from, LOCK_NOTHELD, TEXT_OVER);
             return true;
         }
@@ -311,7 +311,7 @@ static void resume_mlock(struct engine *eng, struct mlock *ml,
         struct mlock_member *p = &ml->members[i];
 
         p->place = names[i].place;
-        if (p->entry != NULL && !p->entry->ending) {
+        if (p->entry != NULL && !entry_is_ending(p->entry)) {
             rebind_entry(eng, p, old == NULL ? NULL : entry_attach_of(p->entry, old));
         } else if (p->waiter != NULL) {
             rebind_waiter(eng, p);

@@ -29,7 +29,7 @@
 /* Whether the entry's release was sent: it may have run, and must not be undone. */
 static bool is_given_up(const struct entry *e)
 {
-    return e->ending && (e->release == NULL || release_was_sent(e->release));
+    return entry_is_ending(e) && (e->release == NULL || release_was_sent(e->release));
 }
 
 bool restore_is_idle(const struct hold *h)
@@ -66,8 +66,8 @@ static void mark_for_restore(struct engine *eng, struct hold *h)
 
     hold_set_uncertain(eng, h);
     for (struct entry *e = h->entries; e != NULL; e = e->next) {
-        e->needs_restore = !is_given_up(e);
-        any = any || e->needs_restore;
+        entry_set_restore(e, is_given_up(e) ? ENTRY_KEPT : ENTRY_UNSURE);
+        any = any || e->restore == ENTRY_UNSURE;
     }
     if (!any || eng->now >= h->until) {
         mark_restored(eng, h);
@@ -164,8 +164,12 @@ static size_t list_kept(struct engine *eng, struct hold *h, struct restore_entry
     size_t count = 0;
 
     for (struct entry *e = h->entries; e != NULL; e = e->next) {
-        e->named = e->needs_restore && count < OP_RESTORE_ENTRIES_MAX;
-        if (e->named) {
+        if (e->restore == ENTRY_KEPT) {
+            continue;
+        }
+        entry_set_restore(e, count < OP_RESTORE_ENTRIES_MAX ? ENTRY_RESTORING
+                                                            : ENTRY_UNSURE);
+        if (e->restore == ENTRY_RESTORING) {
             kept[count++] = (struct restore_entry){
                 .entry = h->kind == OWNER_NAMED ? op_copy(eng, spec_entry(e->spec))
                                                 : SPAN_NONE,
@@ -181,7 +185,7 @@ static size_t count_unsure(const struct hold *h)
     size_t count = 0;
 
     for (const struct entry *e = h->entries; e != NULL; e = e->next) {
-        count += e->needs_restore ? 1 : 0;
+        count += e->restore != ENTRY_KEPT;
     }
     return count < OP_RESTORE_ENTRIES_MAX ? count : OP_RESTORE_ENTRIES_MAX;
 }
@@ -257,13 +261,15 @@ static void on_restored(struct engine *eng, struct hold *h, struct asked asked,
     bool more = false;
 
     for (struct entry *e = h->entries; e != NULL; e = e->next) {
-        e->needs_restore = e->needs_restore && !e->named;
-        more = more || e->needs_restore;
-        e->missing = e->missing && !e->named;
-        if (e->named && r->restore.restored) {
+        more = more || e->restore == ENTRY_UNSURE;
+        if (e->restore != ENTRY_RESTORING) {
+            continue;
+        }
+        entry_set_restore(e, ENTRY_KEPT);
+        e->missing = false;
+        if (r->restore.restored) {
             fair_leave_again(eng, lock, e->spec);
         }
-        e->named = false;
     }
     eng->stats.restored += r->restore.restored;
     lock_seen(eng, lock, asked.op, (int64_t)asked.lease_ms, h->lock_kind);

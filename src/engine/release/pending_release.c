@@ -141,7 +141,7 @@ static bool is_superseded(struct engine *eng, struct lock *lock,
         r->waiter->maybe_granted = true;
         acquire_again(eng, r->waiter);
     }
-    return (e != NULL && !e->ending) ||
+    return (e != NULL && !entry_is_ending(e)) ||
            (r != NULL && (r->waiter != NULL || r->entry != NULL));
 }
 
@@ -239,7 +239,7 @@ bool pending_release_withdraw(struct engine *eng, struct lock *lock, struct span
             continue;
         }
         if (d->local != NULL) {
-            d->local->ending = false;
+            entry_set_state(d->local, ENTRY_HELD);
         }
         pending_release_free(eng, lock, d);
     }
@@ -288,7 +288,7 @@ struct pending_release *pending_release_for_entry(struct engine *eng, struct ent
 
     d->local = e;
     e->release = d;
-    e->ending = true;
+    entry_set_state(e, ENTRY_ENDING);
     timer_stop(eng, &e->timer);
     hold_schedule_renewal(eng, h);
     return d;

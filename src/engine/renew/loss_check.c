@@ -91,7 +91,7 @@ static void add_by_attach(struct entries *es, const struct inflight_op *w,
         add_denied(es, w->lock, r->lock_kind, r->attach.field, r->token, NULL);
     } else if (r->status == OP_NOTHELD || r->status == OP_WRONGTYPE) {
         e = lock_find_target(w->lock, &w->call->target);
-        if (e != NULL && !e->ending) {
+        if (e != NULL && !entry_is_ending(e)) {
             es->list[es->count++] = e;
         }
     }

@@ -102,7 +102,7 @@ static void on_attached(struct engine *eng, struct inflight_op *w,
         return;
     }
     e = adopt_entry(eng, w->lock, w, r);
-    e->ending = false; /* in case its release was given up */
+    entry_set_state(e, ENTRY_HELD); /* in case its release was given up */
     e->since = w->sent;
     e->taken_over = true;
     know_request(eng, w->lock, e);

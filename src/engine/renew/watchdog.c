@@ -48,7 +48,7 @@ static size_t count_entries(const struct hold *h, bool missing)
     size_t count = 0;
 
     for (const struct entry *e = h->entries; e != NULL; e = e->next) {
-        count += !e->ending && e->missing == missing;
+        count += !entry_is_ending(e) && e->missing == missing;
     }
     return count;
 }
@@ -69,7 +69,7 @@ static struct entry *pick_entry(struct hold *h)
     count = missing ? count_entries(h, true) : count;
     skip = count == 0 ? 0 : h->checks++ % count;
     for (struct entry *next = h->entries; next != NULL; next = next->next) {
-        if (next->ending || next->missing != missing) {
+        if (entry_is_ending(next) || next->missing != missing) {
             continue;
         }
         e = next;
@@ -221,7 +221,7 @@ static void drop_missed(struct engine *eng, struct hold *h)
 {
     for (struct entry *e = h->entries, *next; e != NULL; e = next) {
         next = e->next;
-        if (e->missing && !e->ending) {
+        if (e->missing && !entry_is_ending(e)) {
             entry_over(eng, e, -1);
             entry_free(eng, e);
         }

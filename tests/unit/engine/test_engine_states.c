@@ -2,6 +2,7 @@
  * the engine go through the allowed ones; here are some that are refused. */
 #include "support/runner.h"
 
+#include "engine/lock/entry.h"
 #include "engine/lock/waiter.h"
 #include "engine/release/pending_release.h"
 
@@ -63,4 +64,24 @@ START_TEST(a_waiter_that_was_removed_never_waits_again)
     for (enum waiter_state to = WAITER_QUEUED; to <= WAITER_REMOVED; to++) {
         ck_assert(!transition_is_allowed(&WAITER_TRANSITIONS, WAITER_REMOVED, to));
     }
+}
+
+START_TEST(an_entry_is_named_by_a_restore_only_if_redis_may_lack_it)
+{
+    const struct transitions *t = &ENTRY_RESTORE_TRANSITIONS;
+
+    ck_assert(transition_is_allowed(t, ENTRY_KEPT, ENTRY_UNSURE));
+    ck_assert(transition_is_allowed(t, ENTRY_UNSURE, ENTRY_RESTORING));
+    ck_assert(transition_is_allowed(t, ENTRY_RESTORING, ENTRY_UNSURE));
+    ck_assert(!transition_is_allowed(t, ENTRY_KEPT, ENTRY_RESTORING));
+}
+
+START_TEST(an_entry_that_ends_comes_back_or_goes)
+{
+    const struct transitions *t = &ENTRY_TRANSITIONS;
+
+    ck_assert(transition_is_allowed(t, ENTRY_HELD, ENTRY_OVERDUE));
+    ck_assert(transition_is_allowed(t, ENTRY_OVERDUE, ENTRY_ENDING));
+    ck_assert(transition_is_allowed(t, ENTRY_ENDING, ENTRY_HELD));
+    ck_assert(!transition_is_allowed(t, ENTRY_ENDING, ENTRY_OVERDUE));
 }
