@@ -57,6 +57,7 @@ struct inflight_op {
     struct renewal_item *renewing; /* RENEW */
     size_t hold_count;
     bool exact;                 /* ATTACH: the op may shorten the lease */
+    bool cut;                   /* ATTACH: a later one has shortened it, for nobody */
     struct inflight_op **parts; /* BATCH: one op in flight for each name, of kind ASK */
     size_t part_count;
     struct renew_queue *due;       /* RENEW */

@@ -382,6 +382,33 @@ START_TEST(one_id_through_two_daemons_ends_with_its_newest_connection)
 }
 END_TEST
 
+/* The first answer waits until `a` is asked about, which the daemon believes in; the
+ * second one has nobody to go to, and finds no hold that it shortens. */
+START_TEST(a_lease_that_was_shortened_for_nobody_is_asked_for_again)
+{
+    size_t c = sim_connect(s, 1);
+    uint64_t token;
+
+    sim_say(s, a, "LOCK job OWNER o");
+    sim_run(s, 10);
+    sim_say(s, b, "UNLOCK job OWNER o");
+    sim_run(s, 10);
+    sim_say(s, c, "LOCK job LEASE 20000");
+    sim_run(s, 10);
+    token = sim_token(s, c);
+    sim_say(s, a, "RENEW job TOKEN %" PRIu64, token);
+    sim_say(s, other, "RENEW job LEASE 3000 TOKEN %" PRIu64, token);
+    sim_close(s, other);
+    sim_run(s, 20);
+    ck_assert_int_gt(scenario_ttl(s), 20000);
+    sim_run(s, 60000);
+    sim_say(s, a, "UNLOCK job TOKEN %" PRIu64, token);
+    sim_run(s, 10);
+    heard(s, a, "0");
+    scenario_end(s);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("elsewhere");
@@ -411,5 +438,6 @@ Suite *test_suite(void)
     tcase_add_test(tc, what_was_freed_by_force_is_lost_though_its_request_began_anew);
     tcase_add_test(tc, a_bare_unlock_ends_what_its_request_was_granted_anew);
     tcase_add_test(tc, what_an_operator_deleted_is_lost_before_anybody_else_has_it);
+    tcase_add_test(tc, a_lease_that_was_shortened_for_nobody_is_asked_for_again);
     return suite;
 }

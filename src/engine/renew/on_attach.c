@@ -8,6 +8,7 @@
 #include "engine/lock/entry.h"
 #include "engine/lock/hold.h"
 #include "engine/lock/lock.h"
+#include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
 #include "engine/multi/mlock.h"
 #include "engine/op.h"
@@ -160,6 +161,23 @@ static void attach_refused(struct engine *eng, struct inflight_op *w,
     }
 }
 
+/* Requests whose answers are still to come make a hold known here with a lease that a
+ * later op has shortened: they have to ask again. */
+static void cut_earlier_requests(const struct lock *lock, const struct inflight_op *w)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->activity->renews)
+    {
+        struct inflight_op *other =
+            container_of(it, struct pending_request, in_lock)->in_flight;
+
+        if (other != NULL && other->op.key < w->op.key) {
+            other->cut = true;
+        }
+    }
+}
+
 /* A RENEW LEASE may have shortened the lease, but its client gets no answer: counts on
  * what is left only, and asks for the old lease again. */
 static void lease_shortening_for_nobody(struct engine *eng, struct lock *lock,
@@ -169,6 +187,7 @@ static void lease_shortening_for_nobody(struct engine *eng, struct lock *lock,
     const struct entry *e = w->call == NULL ? NULL : pending_request_entry(w->call);
     bool told = r->status == OP_OK || r->status == OP_NOREPLICAS;
     bool ran = told || r->status == OP_UNKNOWN;
+    bool known = false;
     struct list *it;
 
     LIST_FOREACH(it, &lock->holds)
@@ -181,7 +200,11 @@ static void lease_shortening_for_nobody(struct engine *eng, struct lock *lock,
         if (w->exact && ran && meant && hold_has_one_entry(h)) {
             hold_shorten_lease(eng, h, inflight_asked(w), false);
         }
+        known = known || meant;
         hold_shortening_failed(eng, h, w->op.key);
+    }
+    if (w->exact && ran && !known) {
+        cut_earlier_requests(lock, w);
     }
 }
 
@@ -193,7 +216,7 @@ void on_attach_reply(struct engine *eng, struct inflight_op *w,
     /* As with a grant: no client gets a lease of which less than half is left, nor one
      * that a later op has shortened since. */
     bool stale = r->status == OP_OK &&
-                 (!asked_leaves_time(eng, lock, inflight_asked(w)) ||
+                 (w->cut || !asked_leaves_time(eng, lock, inflight_asked(w)) ||
                   lock_shortened_since(eng, lock, r->attach.field, w->op.key));
 
     if (c == NULL || stale || r->status != OP_OK) {
