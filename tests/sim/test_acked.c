@@ -227,6 +227,21 @@ START_TEST(a_hold_that_is_found_again_without_replicas_is_not_undone)
 }
 END_TEST
 
+/* With an ID, each try finds what the one before was granted. */
+START_TEST(a_request_that_no_try_was_acknowledged_of_leaves_nothing)
+{
+    struct sim *s = new_acked(1);
+    size_t c = sim_connect(s, 0);
+
+    s->replicas_gone_until = s->now + 10000;
+    sim_say(s, c, "LOCK job ID client-of-latchd-1 WAIT 3500");
+    sim_run(s, 6000);
+    heard(s, c, "-NOREPLICAS");
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
 /* Redis has lost what came after its backup. */
 static void go_back(struct sim *s)
 {
@@ -330,6 +345,7 @@ Suite *test_suite(void)
     tcase_add_test(t, an_mlock_without_replicas_leaves_nothing);
     tcase_add_test(t, a_grant_that_was_not_acknowledged_does_not_come_back);
     tcase_add_test(t, a_hold_that_is_found_again_without_replicas_is_not_undone);
+    tcase_add_test(t, a_request_that_no_try_was_acknowledged_of_leaves_nothing);
     tcase_add_test(t, a_grant_that_was_undone_is_not_given_out_when_it_comes_back);
     tcase_add_test(t, no_acknowledged_grant_is_lost_in_a_failover);
     tcase_add_test(t, without_acknowledgements_a_grant_may_be_lost_in_a_failover);

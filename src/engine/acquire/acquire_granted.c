@@ -50,6 +50,8 @@ static void undo_unwanted_grant(struct engine *eng, struct lock *lock,
 void acquire_unacked(struct engine *eng, struct lock *lock, struct acquire_spec *spec,
                      struct waiter *waiter, const struct op_result *r)
 {
+    bool found;
+
     eng->stats.unacked_grants++;
     last_answer_unacked(eng, lock);
     last_answer_ungiven(eng, lock);
@@ -58,8 +60,9 @@ void acquire_unacked(struct engine *eng, struct lock *lock, struct acquire_spec 
         undo_unwanted_grant(eng, lock, spec, r);
         return;
     }
+    found = r->attached && !waiter->maybe_granted;
     waiter->maybe_granted = false;
-    if (r->attached) {
+    if (found) {
         /* The client may rely on the hold since it was told of it through another
          * daemon. */
         fair_put_back(eng, waiter, r);
