@@ -106,11 +106,12 @@ void waiter_set_since(struct engine *eng, struct waiter *w, uint64_t since)
 }
 
 /* Whether a poller that asked before `w` did may pass it: nothing is under way for `w`
- * that could be its grant, and no order of Redis's concerns it. */
+ * that could be its grant, no order of Redis's concerns it, and it does not wait for
+ * one answer that only the head gets. */
 static bool may_be_passed(const struct waiter *w, uint64_t since)
 {
     return w->began > since && w->in_flight == NULL && !w->maybe_granted &&
-           w->spec->lock_kind == KIND_PLAIN;
+           !waiter_ends_next(w) && w->spec->lock_kind == KIND_PLAIN;
 }
 
 /* Puts a poller that has come back where it would stand if it had stayed. */

@@ -267,6 +267,21 @@ START_TEST(who_polls_passes_nobody_who_came_before_or_is_fair, 2)
     }
 }
 
+/* A head that tries once is asked for; nobody else would answer it. */
+START_TEST(who_polls_does_not_pass_who_tries_once)
+{
+    hold_job();
+    fixture_unlock(&e, 9, "job", (struct hold_req){ VALUE("*:held") });
+    fixture_take_op(&e, OP_RELEASE, &op);
+    fixture_lock(&e, 1, "job", (struct lock_req){ .has = LOCK_HAS_WAIT });
+    poll_lock(2, e.now - 50, 80);
+    fixture_answer(&e, &op, FREED);
+    (void)fixture_hears(&e, 9, REPLY_INT);
+    fixture_gives(&e, OP_ACQUIRE,
+                  (struct op_result){ .status = OP_OK, .token = 7, .count = 1 });
+    (void)fixture_hears(&e, 1, REPLY_TOKEN);
+}
+
 START_TEST(a_wait_that_is_ended_is_null_at_once)
 {
     hold_job();
