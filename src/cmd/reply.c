@@ -15,6 +15,7 @@ static const char *const ERROR_WORDS[] = {
     [LOCK_NOPERM] = LATCHD_ERR_NOPERM,
     [LOCK_UNBLOCKED] = LATCHD_ERR_UNBLOCKED,
     [LOCK_NOREPLICAS] = LATCHD_ERR_NOREPLICAS,
+    [LOCK_CROSSSLOT] = LATCHD_ERR_CROSSSLOT,
 };
 
 const char *lock_error_word(enum lock_error error)

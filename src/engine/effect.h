@@ -36,6 +36,7 @@ enum lock_error {
     LOCK_NOPERM,     /* the owner, token or ID belongs to another user */
     LOCK_UNBLOCKED,  /* by CLIENT UNBLOCK ... ERROR */
     LOCK_NOREPLICAS, /* too few replicas acknowledged the grant */
+    LOCK_CROSSSLOT,  /* one script cannot have these names */
 };
 
 enum reply_kind {

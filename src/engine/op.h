@@ -153,11 +153,14 @@ struct batch_item {
 
 /* ACQUIRE_BATCH is ACQUIRE, plain and not fair, of several names in that order, until
  * one of them is not granted. -> OK batch[], as many as were tried: all but the last
- * are OK */
+ * are OK, or with `all_or_none` all but the last are UNTRIED */
 struct op_acquire_batch {
     const struct batch_item *items; /* at most OP_BATCH_MAX */
     size_t count;
     bool reenter_only;
+    /* IDs' claims only: looks at all names first, and takes none if one of them is
+     * somebody else's, or has a fair queue. */
+    bool all_or_none;
 };
 
 enum yield {

@@ -17,6 +17,7 @@ enum op_status {
     OP_ELSEWHERE,
     OP_UPGRADE,   /* the owner reads, and may not wait to write */
     OP_AMBIGUOUS, /* READ or WRITE has to be said */
+    OP_UNTRIED,   /* of a batch: not asked for, as another name cannot be had */
     OP_BEHIND,    /* `propose` is not above the last token, which is `token` */
     /* `rw`, `plain`: the name is a lock of that class; neither: other data */
     OP_WRONGTYPE,

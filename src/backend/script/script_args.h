@@ -120,6 +120,11 @@ static void put_kind_or_only_reenter(struct script_source *from)
     put_letters(from, letters, sizeof(letters) / sizeof(letters[0]));
 }
 
+static void put_all_or_none(struct script_source *from)
+{
+    put_bool(from, from->op->batch.all_or_none);
+}
+
 static void put_only_reenter(struct script_source *from)
 {
     put_bool(from, from->op->kind == OP_ACQUIRE_BATCH ? from->op->batch.reenter_only

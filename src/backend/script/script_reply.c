@@ -14,7 +14,7 @@ static const struct {
     { SPAN("OVER"), OP_OVER },       { SPAN("ELSEWHERE"), OP_ELSEWHERE },
     { SPAN("LATE"), OP_LATE },       { SPAN("WRONGTYPE"), OP_WRONGTYPE },
     { SPAN("UPGRADE"), OP_UPGRADE }, { SPAN("AMBIGUOUS"), OP_AMBIGUOUS },
-    { SPAN("BEHIND"), OP_BEHIND },
+    { SPAN("BEHIND"), OP_BEHIND },   { SPAN("UNTRIED"), OP_UNTRIED },
 };
 
 /* WRONGTYPE alone is other data. */

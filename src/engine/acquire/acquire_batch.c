@@ -17,7 +17,8 @@
 #include "engine/renew/loss_check.h"
 #include "util/alloc.h"
 
-void acquire_ask_batch(struct engine *eng, struct waiter *const *waiters, size_t count)
+void acquire_ask_batch(struct engine *eng, struct waiter *const *waiters, size_t count,
+                       bool all_or_none)
 {
     struct inflight_op *all = inflight_new(eng, INFLIGHT_BATCH, NULL);
     struct batch_item *items = effects_alloc(&eng->fx, count * sizeof(*items));
@@ -44,6 +45,7 @@ void acquire_ask_batch(struct engine *eng, struct waiter *const *waiters, size_t
     op->group = waiters[0]->lock->group;
     op->batch.items = items;
     op->batch.count = count;
+    op->batch.all_or_none = all_or_none;
 }
 
 /* Whether a waiter was asked for by a later request, which was not behind others: the
@@ -92,6 +94,10 @@ void on_acquire_batch_reply(struct engine *eng, struct inflight_op *all,
         struct inflight_op *part = all->parts[i];
         struct op_result one = ran && i < r->batch.count ? r->batch.results[i] : *r;
 
+        if (ran && one.status == OP_UNTRIED) {
+            end_unreached(eng, part, false);
+            continue;
+        }
         if (!open || (ran && i >= r->batch.count)) {
             end_unreached(eng, part, maybe_granted || (ran && i < r->batch.count));
             continue;

@@ -53,7 +53,7 @@ size_t engine_lock_batch(struct engine *eng, const struct lock_req *reqs, size_t
         n++;
     }
     if (n > 1) {
-        acquire_ask_batch(eng, waiters, n);
+        acquire_ask_batch(eng, waiters, n, false);
     } else if (n == 1) {
         waiters[0]->in_run = false;
         request_lock_start(eng, waiters[0]);

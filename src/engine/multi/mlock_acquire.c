@@ -4,6 +4,7 @@
 #include "engine/effect.h"
 #include "engine/engine.h"
 #include "engine/engine_state.h"
+#include "engine/lock/hold.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/waiter.h"
 #include "engine/multi/mlock.h"
@@ -61,6 +62,33 @@ static bool same_group(const struct engine *eng, const struct mlock_member *a,
     return lock_group(eng, a->name) == lock_group(eng, b->name);
 }
 
+/* A lock library's try, which is over at once: no name is to be taken, be it for a
+ * moment, if not all of them are. */
+static bool takes_all_or_none(const struct mlock *ml)
+{
+    return ml->once && ml->terms.value.len != 0;
+}
+
+static bool is_held(const struct engine *eng, const struct hold *h)
+{
+    return h != NULL && hold_is_certain(eng, h) && !hold_is_ending(h);
+}
+
+/* Whether somebody holds one of the names through this daemon, as far as Redis can be
+ * asked: an outage is no null. */
+static bool is_held_here(const struct engine *eng, const struct mlock *ml)
+{
+    for (size_t i = 0; i < ml->count && eng->up; i++) {
+        const struct lock *lock = lock_find(eng, ml->members[i].name);
+
+        if (lock != NULL && ml->members[i].entry == NULL &&
+            (is_held(eng, lock_hold(lock)) || is_held(eng, lock->writer))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* How many of the next names can be taken by one op. */
 static size_t run_length(const struct engine *eng, const struct mlock *ml)
 {
@@ -93,7 +121,7 @@ static void ask_run(struct engine *eng, struct mlock *ml, size_t count)
         waiters[i] = request_lock_enqueue(eng, &req);
         on_joined(eng, p);
     }
-    acquire_ask_batch(eng, waiters, count);
+    acquire_ask_batch(eng, waiters, count, takes_all_or_none(ml) && count == ml->count);
 }
 
 void mlock_ask_next(struct engine *eng, struct mlock *ml)
@@ -101,7 +129,9 @@ void mlock_ask_next(struct engine *eng, struct mlock *ml)
     struct mlock_member *p = &ml->members[ml->next];
     size_t run = run_length(eng, ml);
 
-    if (run > 1) {
+    if (takes_all_or_none(ml) && is_held_here(eng, ml)) {
+        mlock_on_null(eng, p);
+    } else if (run > 1) {
         ask_run(eng, ml, run);
     } else {
         struct lock_req req = mlock_request(eng, p);

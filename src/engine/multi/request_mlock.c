@@ -8,6 +8,7 @@
 #include "engine/engine_priv.h"
 #include "engine/engine_state.h"
 #include "engine/lock/entry.h"
+#include "engine/lock/lock.h"
 #include "engine/lock/waiter.h"
 #include "engine/multi/mlock.h"
 #include "engine/op.h"
@@ -185,6 +186,29 @@ static bool id_refused(struct engine *eng, const struct mlock_req *req)
     return false;
 }
 
+/* Refuses several names of a lock library that one script cannot take. */
+static bool value_refused(struct engine *eng, const struct mlock_req *req)
+{
+    uint32_t group = lock_group(eng, req->names[0]);
+
+    if (req->one.value.len == 0 || req->name_count == 1) {
+        return false;
+    }
+    if (eng->quorum) {
+        return refuse_mlock(eng, req,
+                            SPAN("a quorum does not take several keys at once for a "
+                                 "lock library: use MLOCK"));
+    }
+    for (size_t i = 1; i < req->name_count; i++) {
+        if (lock_group(eng, req->names[i]) != group) {
+            emit_error(eng, req->one.from, LOCK_CROSSSLOT,
+                       SPAN("Keys in request don't hash to the same slot"));
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool is_full(struct engine *eng, const struct mlock_req *req)
 {
     if (!lock_tries_once(&req->one) && eng->waiter_count >= eng->cfg.max_waiters) {
@@ -332,7 +356,8 @@ void engine_mlock(struct engine *eng, const struct mlock_req *req)
         emit_error(eng, req->one.from, LOCK_GOAWAY, TEXT_GOING);
     } else if (has_twin(names, req->name_count)) {
         (void)refuse_mlock(eng, req, SPAN("a name is given twice"));
-    } else if (req->one.id.len != 0 && id_refused(eng, req)) {
+    } else if (value_refused(eng, req) ||
+               (req->one.id.len != 0 && id_refused(eng, req))) {
         ; /* and answered */
     } else if (ml != NULL && !same_names(ml, names, req->name_count)) {
         (void)refuse_mlock(eng, req, SPAN("that ID was used with other names"));

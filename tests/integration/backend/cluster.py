@@ -28,6 +28,19 @@ AT_ONCE = 500
 SOON_S = 5  # a wake-up that was missed comes by recheck, which is later
 HANDOFF_WINDOW_S = 0.02  # more than what may go by between chances of others
 
+# As node-redlock's: all or none.
+SEVERAL = """
+for i, key in ipairs(KEYS) do
+  if redis.call("exists", key) == 1 then
+    return 0
+  end
+end
+for i, key in ipairs(KEYS) do
+  redis.call("set", key, ARGV[1], "PX", ARGV[2])
+end
+return #KEYS
+"""
+
 
 def daemon(stage, program, name, url):
     return stage.keep(Latchd(program, stage.folder, name, url, *DAEMON)).ready()
@@ -221,6 +234,19 @@ class Cases:
             assert tokens is not None and all(tokens)
             assert [a.ask("UNLOCK", name) for name in names] == [0] * len(names)
 
+    def keys_of_a_lock_library_are_of_one_slot(self):
+        """Nobody else is kept from one of them by who cannot have all."""
+        with self.a.wire() as a, self.b.wire() as b:
+            try:
+                raise AssertionError(a.ask("EVAL", SEVERAL, 2, "one", "two", "v", 5000))
+            except Error as why:
+                assert str(why).startswith("CROSSSLOT"), why
+            assert a.ask("EXISTS", "one", "two") == 0
+            assert a.ask("EVAL", SEVERAL, 2, "{k}1", "{k}2", "v", 5000) == 2
+            assert b.ask("EVAL", SEVERAL, 2, "{k}0", "{k}2", "w", 5000) == 0
+            assert b.ask("EXISTS", "{k}0", "{k}1", "{k}2") == 2
+            assert b.ask("DEL", "{k}1", "{k}2") == 2
+
     def held(self, name):
         with self.a.wire() as wire:
             info = wire.ask("LOCKINFO", name)
@@ -326,6 +352,7 @@ CASES = (
     "others_who_listen_in_either_way_get_their_chance",
     "sharded_messages_to_members_of_fair_queues_wake",
     "mlock_takes_names_of_all_masters_or_none",
+    "keys_of_a_lock_library_are_of_one_slot",
     "nothing_is_written_while_a_slot_is_half_moved",
     "a_map_that_is_out_of_date_costs_no_error",
     "braces_that_are_no_tag_are_refused",

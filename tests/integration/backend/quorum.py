@@ -54,6 +54,19 @@ class Quorum:
         for server in self.servers:
             server.stop()
 
+# As node-redlock's: all or none.
+SEVERAL = """
+for i, key in ipairs(KEYS) do
+  if redis.call("exists", key) == 1 then
+    return 0
+  end
+end
+for i, key in ipairs(KEYS) do
+  redis.call("set", key, ARGV[1], "PX", ARGV[2])
+end
+return #KEYS
+"""
+
 
 def nodes(daemon):
     try:
@@ -150,6 +163,8 @@ def kinds_that_it_has_not_are_refused(latchd):
     with quorum(latchd) as q, q.daemons[0].wire() as a:
         for kind in ("FAIR", "READ", "WRITE"):
             refused(a, "quorum", "LOCK", "job", kind, "WAIT", 0)
+        refused(a, "quorum", "EVAL", SEVERAL, 2, "one", "two", "v", 5000)
+        free(q, "one")
         token = a.ask("MLOCK", 2, "one", "two", "WAIT", 5000)
         same(len(token), 2)
         same(a.ask("UNLOCK", "one", "TOKEN", token[0]), 0)

@@ -228,6 +228,20 @@ def several_keys_are_taken_all_or_none(stand):
     equal(r.exists("a", "b", "c"), 0)
 
 
+def who_cannot_have_all_keys_takes_none_for_a_moment(stand):
+    """No token was ever given for the first one."""
+    r = client(stand)
+    straight = redis.Redis(unix_socket_path=str(stand.redis_socket))
+    r.set("held", "v", nx=True, px=60000)
+    straight.hset("redissons", "uuid:1", 1)
+    straight.pexpire("redissons", 60000)
+    for held in ("held", "redissons"):
+        equal(r.eval(MULTI_TAKE, 3, "a-free", held, "z-free", "w", 9000), 0)
+        equal(straight.exists("a-free", "latchd:fence:{a-free}", "latchd:fence:{z-free}"), 0)
+    straight.delete("redissons")
+    r.delete("held")
+
+
 def any_bytes_are_a_value(stand):
     r = client(stand)
     for value in (bytes(range(256)), b"x:write", b"*", b"% :", b"v" * 512):
@@ -423,6 +437,7 @@ CASES = [
     a_killed_holder_is_waited_for_until_its_lease_ends,
     a_hold_outlives_a_redis_that_lost_everything,
     several_keys_are_taken_all_or_none,
+    who_cannot_have_all_keys_takes_none_for_a_moment,
     any_bytes_are_a_value,
     scripts_that_are_no_locks_are_refused,
     a_transaction_takes_and_deletes,

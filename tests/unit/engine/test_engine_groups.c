@@ -222,3 +222,15 @@ START_TEST(locks_that_come_together_are_asked_for_by_group)
     fixture_collect(&e);
     fixture_gives(&e, OP_ACQUIRE, GRANTED(12));
 }
+
+START_TEST(a_lock_librarys_keys_are_of_one_group)
+{
+    struct lock_req req = { .value = SPAN("me:v"), .has = LOCK_HAS_WAIT };
+
+    fixture_mlock(&e, 1, "a b", req);
+    ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_CROSSSLOT);
+    fixture_no_op(&e);
+    fixture_mlock(&e, 1, "a ab", req);
+    fixture_gives_many(&e, 2, 10, ALL);
+    (void)fixture_hears_tokens(&e, 1, TOKENS(10, 11));
+}

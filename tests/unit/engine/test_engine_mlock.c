@@ -39,6 +39,39 @@ START_TEST(one_name_is_an_ordinary_lock)
     (void)fixture_hears_tokens(&e, 1, TOKENS(7));
 }
 
+/* A lock library's try. */
+#define AT_ONCE                                                                        \
+    ((struct lock_req){ .has = LOCK_HAS_WAIT | LOCK_HAS_LEASE,                         \
+                        .lease_ms = 10000,                                             \
+                        .value = SPAN("me:v") })
+
+START_TEST(a_lock_librarys_keys_are_asked_for_all_or_none)
+{
+    struct op_result batch[] = { { .status = OP_UNTRIED },
+                                 { .status = OP_BUSY, .ttl_ms = 30000 } };
+
+    fixture_mlock(&e, 1, "c a b", AT_ONCE);
+    ck_assert_uint_eq(e.ops[0].op.batch.count, 3);
+    ck_assert(e.ops[0].op.batch.all_or_none);
+    fixture_gives(&e, OP_ACQUIRE_BATCH,
+                  (struct op_result){ .status = OP_OK, .batch = { batch, 2 } });
+    (void)fixture_hears(&e, 1, REPLY_NULL);
+    fixture_is_empty(&e); /* nothing was taken, and nothing is given back */
+    fixture_mlock(&e, 1, "c a b", AT_ONCE);
+    fixture_gives_many(&e, 3, 10, ALL);
+    (void)fixture_hears_tokens(&e, 1, TOKENS(12, 10, 11));
+    fixture_mlock(&e, 2, "d e", WAIT(0));
+    ck_assert(!e.ops[0].op.batch.all_or_none);
+}
+
+START_TEST(where_one_of_these_keys_is_held_here_none_is_asked_for)
+{
+    (void)fixture_grant(&e, 1, "job", (struct lock_req){ 0 }, 100);
+    fixture_mlock(&e, 2, "a job z", AT_ONCE);
+    (void)fixture_hears(&e, 2, REPLY_NULL);
+    fixture_no_op(&e);
+}
+
 START_TEST(a_name_twice_is_refused)
 {
     fixture_mlock(&e, 1, "b a b", FOREVER);

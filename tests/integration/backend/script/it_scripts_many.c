@@ -107,6 +107,46 @@ START_TEST(the_first_name_that_is_not_granted_ends_it, 5)
     expect_stop(run_as(INSTANCE_A, &op), THREE, OP_OK);
 }
 
+/* The claims of a lock library: each has its own field. */
+static struct op op_values(struct batch_item items[static THREE])
+{
+    static const char *const FIELDS[] = { "latchd:value:q:1:me:v",
+                                          "latchd:value:q:2:me:v",
+                                          "latchd:value:q:3:me:v" };
+    struct op op = op_three(items, OWNER_ID);
+
+    for (int i = 0; i < THREE; i++) {
+        items[i].claim = claim_id(FIELDS[i]);
+    }
+    op.batch.all_or_none = true;
+    return op;
+}
+
+START_TEST(all_are_looked_at_before_any_is_taken, 4)
+{
+    struct batch_item items[THREE];
+    struct op op = op_values(items);
+    const struct op_result *r;
+
+    freeReplyObject(redis_ask(peer_redis(), REFUSALS[_i].command));
+    for (int again = 0; again < 2; again++) {
+        r = run_as(INSTANCE_A, &op);
+        ck_assert_int_eq(r->status, OP_OK);
+        ck_assert_uint_eq(r->batch.count, 2);
+        ck_assert_int_eq(r->batch.results[0].status, OP_UNTRIED);
+        ck_assert_int_eq(r->batch.results[1].status, REFUSALS[_i].status);
+        ck_assert_int_eq(r->batch.results[1].fair, REFUSALS[_i].fair);
+        ck_assert_int_eq(redis_ask_int(peer_redis(), "DBSIZE"), 1);
+    }
+    freeReplyObject(redis_ask(peer_redis(), "DEL b redisson_lock_queue:{b}"));
+    for (int again = 0; again < 2; again++) {
+        expect_stop(run_as(INSTANCE_A, &op), THREE, OP_OK);
+    }
+    for (int i = 0; i < THREE; i++) {
+        ck_assert_int_eq(redis_ask_int(peer_redis(), "HLEN %s", NAMES[i]), 1);
+    }
+}
+
 /* In a cluster, with leases of their own, or again after it did not get an answer. */
 START_TEST(the_first_name_that_an_anonymous_request_is_not_granted_ends_it, 10)
 {
