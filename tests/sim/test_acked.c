@@ -201,7 +201,7 @@ START_TEST(a_grant_that_was_not_acknowledged_does_not_come_back)
 }
 END_TEST
 
-/* Its client was told of it before, and relies on it until the lease is over. */
+/* The client was told of the hold before, and relies on it until the lease is over. */
 START_TEST(a_hold_that_is_found_again_without_replicas_is_not_undone)
 {
     struct sim *s = new_acked(2);

@@ -155,7 +155,7 @@ START_TEST(who_came_late_behind_a_patient_redisson_is_back_at_the_head_in_time)
 }
 END_TEST
 
-/* Its score is over, but its daemon was heard of a moment ago. */
+/* The score is over, but the daemon was heard of a moment ago. */
 START_TEST(no_latchd_throws_out_a_waiter_whose_time_a_redisson_took_with_it_H20)
 {
     struct sim *s = new_calm(2);

@@ -100,7 +100,7 @@ static void collect_op(struct engine_fixture *e, const struct op *op)
     }
 }
 
-static void append(char *list, size_t room, const char *head, struct span name)
+static void append_name(char *list, size_t room, const char *head, struct span name)
 {
     size_t len = strlen(list);
 
@@ -115,7 +115,7 @@ static void collect_told(struct engine_fixture *e, const char *what,
 
     for (size_t i = 0; i < n->conn_count; i++) {
         if (i == 0) {
-            append(e->told, sizeof(e->told), what, n->name);
+            append_name(e->told, sizeof(e->told), what, n->name);
             len = strlen(e->told);
         }
         len += (size_t)snprintf(e->told + len, sizeof(e->told) - len, "%s%" PRIu64,
@@ -139,7 +139,7 @@ static void collect_reply(struct engine_fixture *e, const struct effect_reply *r
     if (r->kind == REPLY_INFO) {
         s->info = *r->info;
         for (size_t i = 0; i < r->info->queue_count; i++) {
-            append(s->text, sizeof(s->text), "", r->info->queue[i]);
+            append_name(s->text, sizeof(s->text), "", r->info->queue[i]);
         }
     }
     ck_assert_uint_le(r->token_count, ENGINE_MANY_MAX);
@@ -176,21 +176,21 @@ void fixture_collect(struct engine_fixture *e)
             collect_reply(e, &f->reply);
             break;
         case EFFECT_NOTICE:
-            append(e->notices, sizeof(e->notices), NOTICES[f->notice.kind],
-                   f->notice.name);
+            append_name(e->notices, sizeof(e->notices), NOTICES[f->notice.kind],
+                        f->notice.name);
             collect_told(e, NOTICES[f->notice.kind], &f->notice);
             break;
         case EFFECT_WAITED:
             collect_waited(e, &f->waited);
             break;
         case EFFECT_SUBSCRIBE:
-            append(e->subs, sizeof(e->subs), "+", f->channel.name);
+            append_name(e->subs, sizeof(e->subs), "+", f->channel.name);
             break;
         case EFFECT_UNSUBSCRIBE:
-            append(e->subs, sizeof(e->subs), "-", f->channel.name);
+            append_name(e->subs, sizeof(e->subs), "-", f->channel.name);
             break;
         case EFFECT_ANNOUNCE:
-            append(e->announced, sizeof(e->announced), "", f->announcement);
+            append_name(e->announced, sizeof(e->announced), "", f->announcement);
             break;
         }
     }

@@ -87,7 +87,7 @@ static void select_short_renewal(struct script_source *from, size_t i)
     from->token = from->renewed->token;
 }
 
-/* Those that are not short. */
+/* The renewals that are not short. */
 static size_t count_renewals(const struct script_source *from)
 {
     return from->op->renew.count - from->short_count;

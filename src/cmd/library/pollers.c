@@ -71,11 +71,12 @@ uint64_t pollers_since(const struct pollers *p, uint64_t poller, uint64_t now_ms
 void pollers_remember(struct pollers *p, uint64_t poller, uint64_t since_ms,
                       uint64_t now_ms)
 {
-    struct poller *found = find_poller(p, poller);
+    struct poller *found = find_poller(p, poller), *first;
 
     if (found == NULL) {
-        if (p->table.count >= POLLERS_MAX) {
-            drop_poller(p, first_poller(p));
+        first = p->table.count >= POLLERS_MAX ? first_poller(p) : NULL;
+        if (first != NULL) {
+            drop_poller(p, first);
         }
         found = xcalloc(1, sizeof(*found));
         found->node.key = poller;

@@ -224,7 +224,7 @@ START_TEST(queries_tell_what_a_library_expects)
 }
 END_TEST
 
-static const char *foreign(const char *line, struct span data, int64_t ttl_ms)
+static const char *ask_foreign(const char *line, struct span data, int64_t ttl_ms)
 {
     ck_assert_str_eq(fake_run(me, line), "");
     return fake_hear(me, fake.hold.from,
@@ -236,11 +236,12 @@ static const char *foreign(const char *line, struct span data, int64_t ttl_ms)
 
 START_TEST(a_string_that_is_no_lock_of_latchd_is_told_as_it_is)
 {
-    ck_assert_str_eq(foreign("GET job", SPAN("v"), 1499), "$1\r\nv\r\n");
-    ck_assert_str_eq(foreign("PTTL job", SPAN("v"), 1499), ":1499\r\n");
-    ck_assert_str_eq(foreign("TTL job", SPAN("v"), -1), ":-1\r\n");
-    ck_assert_str_eq(foreign("EXISTS job", SPAN("v"), 1499), ":1\r\n");
-    ck_assert_str_eq(foreign("GET job", SPAN_NONE, 1499), "$12\r\nlatchd:held:\r\n");
+    ck_assert_str_eq(ask_foreign("GET job", SPAN("v"), 1499), "$1\r\nv\r\n");
+    ck_assert_str_eq(ask_foreign("PTTL job", SPAN("v"), 1499), ":1499\r\n");
+    ck_assert_str_eq(ask_foreign("TTL job", SPAN("v"), -1), ":-1\r\n");
+    ck_assert_str_eq(ask_foreign("EXISTS job", SPAN("v"), 1499), ":1\r\n");
+    ck_assert_str_eq(ask_foreign("GET job", SPAN_NONE, 1499),
+                     "$12\r\nlatchd:held:\r\n");
 }
 END_TEST
 

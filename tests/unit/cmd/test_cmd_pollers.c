@@ -28,7 +28,7 @@ static void teardown(void)
 }
 
 /* Asks; *ret is what the engine was asked for. */
-static void ask(const char *line)
+static void ask_lock(const char *line)
 {
     ck_assert_str_eq(fake_run(me, line), "");
     ck_assert_str_eq(fake.asked, "lock");
@@ -36,7 +36,7 @@ static void ask(const char *line)
 
 static void ask_in_vain(const char *line)
 {
-    ask(line);
+    ask_lock(line);
     fake_answer(REPLY_NULL, 0, 0);
     ck_assert(fake_output(me)[0] != '\0');
 }
@@ -65,7 +65,7 @@ START_TEST(who_asks_once_is_answered_at_once_and_who_comes_again_waits)
 START_TEST(who_has_got_it_is_a_stranger_again)
 {
     ask_in_vain(TAKE);
-    ask(TAKE);
+    ask_lock(TAKE);
     fake_answer(REPLY_TOKEN, 5, 9);
     ck_assert_str_eq(fake_output(me), "+OK\r\n");
     ask_in_vain(TAKE);
@@ -136,7 +136,7 @@ START_TEST(nobody_waits_where_there_is_no_room)
 START_TEST(the_next_command_ends_the_wait)
 {
     ask_in_vain(TAKE);
-    ask(TAKE);
+    ask_lock(TAKE);
     ck_assert(me->awaited && !me->suspended);
     ck_assert_str_eq(fake_run(me, "PING"), "");
     ck_assert_str_eq(fake.asked, "end wait");
@@ -149,7 +149,7 @@ START_TEST(the_next_command_ends_the_wait)
 START_TEST(a_grant_that_comes_meanwhile_is_answered_before_the_next_command)
 {
     ask_in_vain(TAKE);
-    ask(TAKE);
+    ask_lock(TAKE);
     (void)fake_run(me, "PING");
     fake_answer(REPLY_TOKEN, 5, 9);
     fake_settle();
@@ -160,7 +160,7 @@ START_TEST(a_grant_that_comes_meanwhile_is_answered_before_the_next_command)
 
 START_TEST(a_command_that_does_not_wait_is_not_ended)
 {
-    ask(TAKE);
+    ask_lock(TAKE);
     (void)fake_run(me, "PING");
     ck_assert_str_eq(fake.asked, "");
 }

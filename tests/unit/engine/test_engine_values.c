@@ -315,7 +315,7 @@ START_TEST(a_wait_that_ends_in_the_moment_of_its_grant_is_a_grant, 2)
     ck_assert_int_eq(fixture_hears(&e, 2, REPLY_TOKEN).value, 101);
 }
 
-/* Its client has left: the grant is taken back, and goes to the next. */
+/* The poller has left: its grant is taken back, and goes to the next. */
 START_TEST(a_grant_for_one_that_has_left_goes_to_the_next)
 {
     hold_job();
