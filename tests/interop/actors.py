@@ -89,7 +89,17 @@ class Theirs:
         return self.jvm.waits(self.line)
 
     def parked(self):
-        until(lambda: self.jvm.ask("control", "parked", self.thread) == "true", "parked")
+        """A thread that never gets there says where it is instead."""
+        seen = []
+        try:
+            until(lambda: self.is_parked(seen), "parked")
+        except TimeoutError as late:
+            answer = "waits" if self.waits() else self.jvm.finish(self.line).value
+            raise TimeoutError(f"{late}: {self.thread} ({answer}) is in {seen[0]}") from None
+
+    def is_parked(self, seen):
+        seen[:] = [self.jvm.ask("control", "parked", self.thread)]
+        return seen == ["true"]
 
     def got(self):
         """When, in ns."""

@@ -90,7 +90,7 @@ public final class RedissonPeer {
             return "true";
         }
         if (verb.equals("parked")) {
-            return parked(name + "/" + words[3]) + "";
+            return parked(name + "/" + words[3]);
         }
         Client client = clients.get(name);
         if (verb.equals("contend")) {
@@ -130,10 +130,13 @@ public final class RedissonPeer {
         }
     }
 
-    /** Does that thread sleep where Redisson waits for messages? */
-    private boolean parked(String name) {
-        return Arrays.stream(threads.get(name).getStackTrace())
-                .anyMatch(frame -> frame.getClassName().equals(Semaphore.class.getName()));
+    /** Does that thread sleep where Redisson waits for messages? If not, where it is. */
+    private String parked(String name) {
+        StackTraceElement[] stack = threads.get(name).getStackTrace();
+        boolean asleep =
+                Arrays.stream(stack)
+                        .anyMatch(frame -> frame.getClassName().equals(Semaphore.class.getName()));
+        return asleep ? "true" : Arrays.toString(stack);
     }
 
     /** 0 ms: no lease, the watchdog keeps it. */
