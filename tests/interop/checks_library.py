@@ -1,4 +1,7 @@
 """A lock library for Redis, redis-py's Lock, at latchd's port beside LOCK and Redisson."""
+import contextlib
+
+import kills
 import library
 import servers
 from contend import contend
@@ -32,6 +35,37 @@ def a_lock_library_moves_to_latchd_one_process_at_a_time(world):
             [world.latchd, world.second] * 4, share=None, ours=mixed(*classes))
 
 
+def kills_let_no_two_in_and_keep_nobody_out_for_longer_than_a_lease(world):
+    """A latchd is killed again and again, whose clients come back through the second one, and so
+    are JVMs and processes of redis-py that hold the name."""
+    classes = [kills.Returning] * 3 + [kills.ReturningLibrary] * 3 + [
+        library.Killed, kills.KillsLatchd, kills.KillsJvms, kills.Looks]
+    goal = Goal("kills", world.count(1500, 10_000), pause_us=4000)
+    with contextlib.ExitStack() as stack:
+        mortal = stack.enter_context(world.start_latchd("mortal"))
+        pair = kills.Pair(mortal, world.second)
+        jvms = kills.start_jvms(world, stack.enter_context, world.count(2, 6))
+        here = []
+
+        def make(_, backing, me, goal):
+            kind = classes[int(me[1:])]
+            daemon = world.second if kind is library.Killed else pair
+            here.append(kind(daemon, backing, me, goal))
+            here[-1].jvms = jvms
+            return here[-1]
+
+        contend(world, goal, ["plain"] * 2 + ["fenced"], [world.second] * len(classes), share=None,
+                ours=make)
+    looks, killer = here[-1], here[classes.index(kills.KillsLatchd)]
+    returns = sum(c.latchd.returns for c in here if isinstance(c, kills.Returning))
+    world.say(f"killed: latchd {killer.kills} times, and {len(jvms)} JVMs; {returns} times a LOCK "
+              f"was sent again; a dead one had the name for {looks.longest_held_s:.2f} s at most")
+    longest_s = max(c.longest_s for c in here)
+    check(returns > 0, "nobody had to come back")
+    check(longest_s < kills.LONGEST_WAIT_S, f"one waited for {longest_s:.1f} s")
+    check(killer.kills > len(jvms), "latchd was hardly killed")
+
+
 def redisson_at_the_port_of_latchd_gets_an_error_at_once(world):
     """Old versions throw an exception of their own over any error in reply to a lock's script."""
     port = servers.PORTS.take()
@@ -48,5 +82,6 @@ def redisson_at_the_port_of_latchd_gets_an_error_at_once(world):
 CHECKS = [redisson_at_the_port_of_latchd_gets_an_error_at_once]
 if library.redis is not None:
     CHECKS += [a_lock_library_takes_turns_with_both,
-               a_lock_library_moves_to_latchd_one_process_at_a_time]
+               a_lock_library_moves_to_latchd_one_process_at_a_time,
+               kills_let_no_two_in_and_keep_nobody_out_for_longer_than_a_lease]
 WAITING = []

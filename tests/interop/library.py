@@ -19,7 +19,9 @@ LOOK_S = 0.005
 ENTRIES_A_KILL = 400
 
 HOLDER = """if True:
-    import redis, sys
+    import sys
+    sys.path.append("/usr/lib/python3/dist-packages")
+    import redis
     where, name, lease_s = eval(sys.argv[1]), sys.argv[2], float(sys.argv[3])
     lock = redis.Redis(**where).lock(name, timeout=lease_s)
     lock.acquire()
@@ -94,6 +96,11 @@ class Killed(ThroughLatchd):
             value = holder.stdout.readline().strip().decode()
             before = data.ask("GET", guarded.value)
             holder.kill()
+        if not value:
+            raise AssertionError("it died before it held")
+        self.watch(data, guarded, value, before)
+
+    def watch(self, data, guarded, value, before):
         until(lambda: self.is_over(data, value, guarded, before), "the lease of the dead is over",
               DEADLINE_S, LOOK_S)
 
