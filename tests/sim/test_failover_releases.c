@@ -1,6 +1,7 @@
 /* Failovers that lose releases: each is made again, and brings nobody back. */
 #include "sim/scenario.h"
 
+#include "engine/recovery/peers.h"
 #include "support/runner.h"
 
 #include <inttypes.h>
@@ -158,6 +159,7 @@ START_TEST(an_owner_has_no_entry_more_after_a_failover)
     lose(s);
     sim_run(s, 2 * GONE_MS + 200);
     b = says(s, 1, "LOCK job OWNER o ID r3"); /* meanwhile, and elsewhere */
+    sim_run(s, PEER_RETURN_MS);
     ck_assert_uint_eq(sim_token(s, b), token);
     sim_say(s, b, "UNLOCK job OWNER o ID r3");
     sim_run(s, RTT);
@@ -166,6 +168,35 @@ START_TEST(an_owner_has_no_entry_more_after_a_failover)
     sim_run(s, RTT);
     heard(s, a, "0");
     ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
+/* Its release, and the grant after it, are lost. Another daemon, which knows of neither,
+ * lets the owner in again only once the first one can have put its own back. */
+START_TEST(an_owner_is_not_let_in_elsewhere_beside_who_was_granted_since)
+{
+    struct sim *s = scenario_new(2);
+    size_t a = says(s, 0, "LOCK job OWNER o"), b, again;
+
+    mark(s);
+    sim_say(s, a, "UNLOCK job OWNER o");
+    sim_run(s, RTT);
+    heard(s, a, "0");
+    b = says(s, 0, "LOCK job");
+    heard(s, b, "token");
+    lose(s);
+    fault_stall(s, 0, 1500); /* it is late with putting its own back */
+    ck_assert_str_eq(scenario_holder(s), "o");
+    again = says(s, 1, "LOCK job WAIT 10000 OWNER o");
+    sim_run(s, 2 * GONE_MS + 200);
+    heard(s, again, "...");
+    sim_run(s, 5000);
+    heard(s, again, "...");
+    sim_say(s, b, "UNLOCK job");
+    sim_run(s, RTT);
+    heard(s, b, "0");
+    ck_assert_uint_eq(s->check.lost, 0);
     scenario_end(s);
 }
 END_TEST
@@ -266,6 +297,7 @@ Suite *test_suite(void)
     tcase_add_test(t,
                    a_request_that_was_unlocked_meanwhile_is_over_although_it_came_back);
     tcase_add_test(t, an_owner_has_no_entry_more_after_a_failover);
+    tcase_add_test(t, an_owner_is_not_let_in_elsewhere_beside_who_was_granted_since);
     tcase_add_test(t, what_was_released_elsewhere_is_not_put_back);
     tcase_add_test(t, what_was_put_back_although_it_was_released_ends);
     tcase_add_test(t, a_reader_may_join_one_that_was_released_elsewhere);

@@ -13,6 +13,7 @@
 #include "engine/lock/waiter.h"
 #include "engine/multi/mlock.h"
 #include "engine/pending_request.h"
+#include "engine/recovery/peers.h"
 #include "engine/recovery/restore.h"
 #include "engine/release/pending_release.h"
 #include "engine/renew/lease_shortening.h"
@@ -201,6 +202,15 @@ static bool was_cut(const struct engine *eng, const struct waiter *w,
            lock_shortened_since(eng, w->lock, field, asked.op);
 }
 
+/* Whether the grant enters another daemon's hold that may have been released: Redis has
+ * lost its last writes, and that daemon may be about to put back who was granted since. */
+static bool is_of_doubtful_hold(const struct engine *eng, const struct waiter *w,
+                                const struct op_result *r)
+{
+    return w->spec->kind == OWNER_NAMED && !r->attached && r->count > 1 &&
+           peers_may_restore(eng) && lock_hold_of(w->lock, spec_field(w->spec)) == NULL;
+}
+
 /* Whether the waiter must not have this grant; the grant has been dealt with then.
  * `undo_cancelled`: the undo of an earlier grant of that claim had not been sent yet.
  */
@@ -212,6 +222,11 @@ static bool grant_is_rejected(struct engine *eng, struct waiter *w,
 
     if (!asked_leaves_time(eng, w->lock, asked) || was_cut(eng, w, asked)) {
         return_grant(eng, w, r, SPAN("Redis granted too late"));
+        return true;
+    }
+    if (is_of_doubtful_hold(eng, w, r)) {
+        lock_open_activity(eng, w->lock)->ask_after = eng->now + ERROR_PAUSE_MS;
+        return_grant(eng, w, r, SPAN("Redis has lost its last writes"));
         return true;
     }
     if (!undo_cancelled && was_undone(w, r)) {

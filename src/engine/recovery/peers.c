@@ -129,6 +129,7 @@ static void withhold_names(struct engine *eng, uint64_t ms)
         return;
     }
     eng->peers.withheld_until = until;
+    eng->peers.back_by = until;
     quarantine_withhold(eng, until);
     if (!eng->peers.asking) {
         look_again(eng);
@@ -142,6 +143,17 @@ void peers_withhold(struct engine *eng)
         !eng->quorum) {
         withhold_names(eng, PEER_RETURN_MS);
     }
+}
+
+void peers_lost_writes(struct engine *eng)
+{
+    eng->peers.failed_over = true;
+    eng->peers.back_by = eng->now + PEER_RETURN_MS;
+}
+
+bool peers_may_restore(const struct engine *eng)
+{
+    return eng->now < eng->peers.back_by && peers_known(eng);
 }
 
 /* --- hearing ---------------------------------------------------------------------- */

@@ -48,6 +48,8 @@ struct peers {
     uint64_t lost_at; /* when the link to Redis was lost */
     /* names are withheld until this, for others to come back */
     uint64_t withheld_until;
+    /* other daemons may have holds to put back until this: Redis lost its last writes */
+    uint64_t back_by;
     bool was_up;      /* Redis has been reachable before */
     bool failed_over; /* failover-quarantine says what is withheld */
     bool young;       /* Redis had just started then */
@@ -65,6 +67,10 @@ void peers_forget_asking(struct engine *eng);
 /* Redis is another one than before, and everybody here has learnt that: withholds
  * names if there are other daemons. */
 void peers_withhold(struct engine *eng);
+/* Redis has lost its last writes, as each daemon hears by itself. */
+void peers_lost_writes(struct engine *eng);
+/* Whether another daemon may have holds to put back that Redis does not show yet. */
+bool peers_may_restore(const struct engine *eng);
 /* Announces this daemon's state to the others. */
 void peers_greet(struct engine *eng);
 void peers_leave(struct engine *eng);

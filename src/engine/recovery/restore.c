@@ -14,6 +14,7 @@
 #include "engine/lock/lock_mode.h"
 #include "engine/op.h"
 #include "engine/pending_request.h"
+#include "engine/recovery/peers.h"
 #include "engine/recovery/quarantine.h"
 #include "engine/release/pending_release.h"
 #include "engine/release/release_log.h"
@@ -109,7 +110,7 @@ void engine_on_failover(struct engine *eng, engine_concerns_fn *concerns, void *
     struct table_node *n;
 
     eng->stats.failovers++;
-    eng->peers.failed_over = true;
+    peers_lost_writes(eng);
     for (uint32_t i = 0; i < eng->group_count && eng->cfg.quarantine_ms > 0; i++) {
         if (concerns == NULL || concerns(ctx, i)) {
             quarantine_group(eng, i, eng->now + eng->cfg.quarantine_ms);
