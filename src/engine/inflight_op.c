@@ -86,7 +86,10 @@ void inflight_free(struct engine *eng, struct inflight_op *w)
 
 struct asked inflight_asked(const struct inflight_op *w)
 {
-    return (struct asked){ .op = w->op.key, .at = w->sent, .lease_ms = w->lease_ms };
+    return (struct asked){ .op = w->op.key,
+                           .at = w->sent,
+                           .lease_ms = w->lease_ms,
+                           .claimed_before = w->claimed_before };
 }
 
 bool asked_before(const struct engine *eng, const struct lock *lock, uint64_t op_id)

@@ -51,6 +51,7 @@ struct inflight_op {
     struct lock *lock;         /* the op's lock; none for RENEW */
     struct waiter *waiter;     /* the waiter that the op may grant, while that exists */
     struct acquire_spec *spec; /* the claim that was sent */
+    bool claimed_before;       /* the waiter is gone, and an earlier op may have granted */
     struct pending_release *release;
     struct pending_request *call;
     struct hold *hold;             /* RESTORE; NULL: gone */
@@ -72,6 +73,7 @@ struct asked {
     uint64_t op;
     uint64_t at;
     uint64_t lease_ms;
+    bool claimed_before; /* as in struct inflight_op */
 };
 
 struct inflight_op *inflight_new(struct engine *eng, enum inflight_kind kind,

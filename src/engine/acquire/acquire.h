@@ -28,7 +28,8 @@ bool acquire_may_ask(struct engine *eng, struct lock *lock);
 /* Redis granted the lock, but too few replicas acknowledged that: undoes the grant. A
  * waiter goes on trying, after a pause. `waiter` may be NULL. */
 void acquire_unacked(struct engine *eng, struct lock *lock, struct acquire_spec *spec,
-                     struct waiter *waiter, const struct op_result *r);
+                     struct waiter *waiter, const struct op_result *r,
+                     struct asked asked);
 /* Makes a waiter ask once more: as the head, or for itself. */
 void acquire_again(struct engine *eng, struct waiter *w);
 void on_acquire_reply(struct engine *eng, struct inflight_op *w,

@@ -27,29 +27,39 @@ enum {
                         sizeof(LATCHD_RESERVED_OWNER_SUFFIX),
 };
 
-/* Undoes a waiter's grant; with an ID the grant is asked for again, instead. */
-static void undo_grant(struct engine *eng, struct waiter *w, const struct op_result *r)
+/* Whether the op found a hold that another daemon, or an earlier run of this one, was
+ * granted, and that a client may rely on. `claimed_before`: an earlier op with that
+ * claim may be what granted it. */
+static bool is_found(const struct op_result *r, bool claimed_before)
 {
-    if (pending_release_undo(eng, w->lock, w->spec)) {
+    return r->attached && !claimed_before;
+}
+
+/* Undoes a waiter's grant, unless it is a hold that was found; with an ID the grant is
+ * asked for again, instead. */
+static void undo_grant(struct engine *eng, struct waiter *w, const struct op_result *r,
+                       bool found)
+{
+    if (!found && pending_release_undo(eng, w->lock, w->spec)) {
         w->undone = r->token;
     }
     fair_put_back(eng, w, r);
 }
 
-/* Redis granted a claim that nobody waits for any more. */
+/* Redis granted a claim that nobody waits for any more. A client that went to another
+ * daemon with its ID was granted, or found, the hold there. */
 static void undo_unwanted_grant(struct engine *eng, struct lock *lock,
                                 const struct acquire_spec *spec,
-                                const struct op_result *r)
+                                const struct op_result *r, bool claimed_before)
 {
-    /* A stopping daemon's client may have moved to another daemon, after a GOAWAY from
-     * this one: a grant that was attached may be that client's by now. */
-    if (!eng->stopping || !r->attached) {
+    if (!is_found(r, claimed_before && !eng->stopping)) {
         (void)pending_release_undo(eng, lock, spec);
     }
 }
 
 void acquire_unacked(struct engine *eng, struct lock *lock, struct acquire_spec *spec,
-                     struct waiter *waiter, const struct op_result *r)
+                     struct waiter *waiter, const struct op_result *r,
+                     struct asked asked)
 {
     bool found;
 
@@ -58,18 +68,12 @@ void acquire_unacked(struct engine *eng, struct lock *lock, struct acquire_spec 
     last_answer_ungiven(eng, lock);
     lock_open_activity(eng, lock)->ask_after = eng->now + ERROR_PAUSE_MS;
     if (waiter == NULL) {
-        undo_unwanted_grant(eng, lock, spec, r);
+        undo_unwanted_grant(eng, lock, spec, r, asked.claimed_before);
         return;
     }
-    found = r->attached && !waiter->maybe_granted;
+    found = is_found(r, waiter->maybe_granted);
     waiter->maybe_granted = false;
-    if (found) {
-        /* The client may rely on the hold since it was told of it through another
-         * daemon. */
-        fair_put_back(eng, waiter, r);
-    } else {
-        undo_grant(eng, waiter, r);
-    }
+    undo_grant(eng, waiter, r, found);
     if (waiter_ends_next(waiter)) {
         waiter_end_error(eng, waiter, LOCK_NOREPLICAS, TEXT_NO_REPLICAS, false);
     } else {
@@ -164,11 +168,11 @@ static uint64_t answer_by(const struct engine *eng, const struct waiter *w)
     return w->deadline > last ? w->deadline : last;
 }
 
-/* Undoes a grant that cannot be given out, and asks again. */
+/* Undoes a grant that cannot be given out, unless it was found, and asks again. */
 static void return_grant(struct engine *eng, struct waiter *w,
-                         const struct op_result *r, struct span text)
+                         const struct op_result *r, bool found, struct span text)
 {
-    undo_grant(eng, w, r);
+    undo_grant(eng, w, r, found);
     if (waiter_ends_next(w)) {
         waiter_end_error(eng, w, LOCK_BACKEND, text, false);
     } else {
@@ -203,7 +207,8 @@ static bool was_cut(const struct engine *eng, const struct waiter *w,
 }
 
 /* Whether the grant enters another daemon's hold that may have been released: Redis has
- * lost its last writes, and that daemon may be about to put back who was granted since. */
+ * lost its last writes, and that daemon may be about to put back who was granted since.
+ */
 static bool is_of_doubtful_hold(const struct engine *eng, const struct waiter *w,
                                 const struct op_result *r)
 {
@@ -212,25 +217,27 @@ static bool is_of_doubtful_hold(const struct engine *eng, const struct waiter *w
 }
 
 /* Whether the waiter must not have this grant; the grant has been dealt with then.
+ * `claimed_before`: an earlier op with that claim may be what granted it.
  * `undo_cancelled`: the undo of an earlier grant of that claim had not been sent yet.
  */
 static bool grant_is_rejected(struct engine *eng, struct waiter *w,
                               const struct op_result *r, struct asked asked,
-                              bool undo_cancelled)
+                              bool claimed_before, bool undo_cancelled)
 {
     const struct acquire_spec *spec = w->spec;
+    bool found = is_found(r, claimed_before || undo_cancelled || w->undone != 0);
 
     if (!asked_leaves_time(eng, w->lock, asked) || was_cut(eng, w, asked)) {
-        return_grant(eng, w, r, SPAN("Redis granted too late"));
+        return_grant(eng, w, r, found, SPAN("Redis granted too late"));
         return true;
     }
     if (is_of_doubtful_hold(eng, w, r)) {
         lock_open_activity(eng, w->lock)->ask_after = eng->now + ERROR_PAUSE_MS;
-        return_grant(eng, w, r, SPAN("Redis has lost its last writes"));
+        return_grant(eng, w, r, false, SPAN("Redis has lost its last writes"));
         return true;
     }
     if (!undo_cancelled && was_undone(w, r)) {
-        return_grant(eng, w, r, SPAN("Redis has lost its last writes"));
+        return_grant(eng, w, r, false, SPAN("Redis has lost its last writes"));
         return true;
     }
     if (spec->kind == OWNER_NAMED &&
@@ -298,17 +305,18 @@ void acquire_granted(struct engine *eng, struct lock *lock, struct acquire_spec 
                      struct asked asked)
 {
     bool first_reader = spec->lock_kind == KIND_READ && !lock_is_read_here(eng, lock);
-    bool undo_cancelled;
+    bool claimed_before, undo_cancelled;
     struct granted_waiter was;
     struct entry *e;
 
     if (waiter == NULL) {
-        undo_unwanted_grant(eng, lock, spec, r);
+        undo_unwanted_grant(eng, lock, spec, r, asked.claimed_before);
         return;
     }
+    claimed_before = waiter->maybe_granted;
     waiter->maybe_granted = false;
     undo_cancelled = pending_release_cancel_undo(eng, lock, spec);
-    if (grant_is_rejected(eng, waiter, r, asked, undo_cancelled)) {
+    if (grant_is_rejected(eng, waiter, r, asked, claimed_before, undo_cancelled)) {
         return;
     }
     /* Off the queue first: what follows must not see it wait. */

@@ -128,17 +128,15 @@ static void on_acquire_answer(struct engine *eng, struct lock *lock,
         break;
     case OP_LATE:
     case OP_UNKNOWN:
-        if (w == NULL) {
-            /* LATE: an earlier op with that claim, whose result is unknown, may have
-             * granted. */
+        if (w == NULL && (r->status == OP_UNKNOWN || asked.claimed_before)) {
             (void)pending_release_undo(eng, lock, spec);
-        } else {
+        } else if (w != NULL) {
             w->maybe_granted = w->maybe_granted || r->status == OP_UNKNOWN;
             acquire_again(eng, w);
         }
         break;
     case OP_NOREPLICAS:
-        acquire_unacked(eng, lock, spec, w, r);
+        acquire_unacked(eng, lock, spec, w, r, asked);
         break;
     case OP_ERROR:
     default:

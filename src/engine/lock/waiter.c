@@ -206,6 +206,7 @@ void waiter_remove(struct engine *eng, struct waiter *w)
     }
     if (w->in_flight != NULL) {
         w->in_flight->waiter = NULL; /* what it brings is undone when it comes */
+        w->in_flight->claimed_before = w->maybe_granted;
         w->in_flight = NULL;
     }
     if (w->member != NULL) {

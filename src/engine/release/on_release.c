@@ -148,7 +148,7 @@ static void on_released(struct engine *eng, struct lock *lock,
         on_freed(eng, lock, yielded);
     }
     if (r->moved && r->status == OP_NOREPLICAS) {
-        acquire_unacked(eng, lock, spec, waiter, r);
+        acquire_unacked(eng, lock, spec, waiter, r, asked);
     } else if (r->moved) {
         lock->activity->handoffs++;
         eng->stats.handovers++;

@@ -70,6 +70,60 @@ START_TEST(what_a_daemon_that_stops_finds_of_another_ones_stays, 4)
     ck_assert(engine_stopped(e.engine));
 }
 
+/* Its client has gone on where it holds the lock. An op of before, whose result is not
+ * known, may have been granted instead: then the hold is nobody's. */
+START_TEST(what_is_found_of_another_ones_stays_when_its_asker_is_gone, 8)
+{
+    bool attached = (_i & 1) != 0, again = (_i & 2) != 0;
+    enum op_status status = (_i & 4) != 0 ? OP_OK : OP_NOREPLICAS;
+
+    fixture_lock(&e, 1, "job", (struct lock_req){ .id = UUID, .has = LOCK_HAS_KEEP });
+    if (again) {
+        fixture_gives(&e, OP_ACQUIRE, UNKNOWN);
+    }
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_close(&e, 1);
+    fixture_answer(
+        &e, &op,
+        (struct op_result){
+            .status = status, .token = 7, .count = 1, .attached = attached });
+    fixture_pass(&e, 10);
+    if (!attached || again) {
+        fixture_gives(&e, OP_RELEASE, FREED);
+    }
+    fixture_is_empty(&e);
+}
+
+START_TEST(what_is_found_of_another_ones_too_late_stays_as_well)
+{
+    struct op_result found = {
+        .status = OP_OK, .token = 7, .count = 1, .attached = true
+    };
+
+    fixture_lock(&e, 1, "job",
+                 (struct lock_req){ .id = UUID,
+                                    .lease_ms = 1000,
+                                    .has = LOCK_HAS_LEASE | LOCK_HAS_KEEP });
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_pass(&e, 1000);
+    fixture_answer(&e, &op, found);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_close(&e, 1);
+    fixture_answer(&e, &op, found);
+    fixture_pass(&e, 10);
+    fixture_is_empty(&e);
+}
+
+START_TEST(a_late_answer_without_an_earlier_one_leaves_nothing_to_undo)
+{
+    fixture_lock(&e, 1, "job", (struct lock_req){ .id = UUID, .has = LOCK_HAS_KEEP });
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_close(&e, 1);
+    fixture_answer(&e, &op, (struct op_result){ .status = OP_LATE });
+    fixture_pass(&e, 10);
+    fixture_is_empty(&e);
+}
+
 START_TEST(a_wait_that_ends_in_doubt_gives_back_what_it_may_have_got)
 {
     struct lock_req req = { .id = UUID, .has = LOCK_HAS_KEEP };
