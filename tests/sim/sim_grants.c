@@ -185,6 +185,14 @@ static bool is_told_over(struct sim *s, const struct record *r)
     return over;
 }
 
+/* The ID is in use through two daemons: its hold has ended with the newer connection, and
+ * the older daemon, which answers only now, notices at its next renewal. */
+static bool is_ended_elsewhere(struct sim *s, const struct sim_conn *c,
+                               const struct record *r)
+{
+    return r->id.len > 0 && !r->held && r->daemon != c->daemon && is_told_over(s, r);
+}
+
 static void check_request(struct sim *s, const struct sim_conn *c,
                           const struct record *r, uint64_t token)
 {
@@ -288,6 +296,8 @@ void check_grant(struct sim *s, struct sim_conn *c, struct redis_name *n,
         r = record_add(s);
         r->name = n;
         r->token = token;
+    } else {
+        r->over = r->over || is_ended_elsewhere(s, c, r);
     }
     fill_record(s, c, r, b);
     check_order(s, c);
