@@ -108,7 +108,8 @@ enum op_kind {
  * already: then a named owner gets a new entry (the TTL is raised, never lowered), and
  * an earlier grant of the claim is found again. An ID, or an ID's entry, that another
  * instance kept is attached: this instance becomes the keeper (result: `attached`),
- * unless the other took over after this op was sent: ELSEWHERE, nothing happened.
+ * unless the other took over after this op was sent, or after the client of this
+ * claim was gone from here: ELSEWHERE, nothing happened.
  *
  * READ is granted beside other readers too, and under the same owner's WRITE. WRITE of
  * an owner who only reads, and is alive: UPGRADE, nothing happened.
@@ -137,6 +138,8 @@ struct op_acquire {
     /* with `propose`: a hold that another instance keeps stays that instance's (result:
      * `elsewhere`; the token is 0 if it is not known) */
     bool leave_keeper;
+    /* how long no connection has waited for the claim; 0: one does */
+    uint64_t away_ms;
     /* Leaves a free lock free, and joins other readers only if this owner holds. */
     bool reenter_only;
     bool fair;

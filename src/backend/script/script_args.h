@@ -41,9 +41,20 @@ static void put_deadline(struct script_source *from)
     command_uint(from->out, from->times.deadline_us);
 }
 
+/* When the call is sent. What is asked for a client that is gone was asked when the
+ * client left: another instance may have that client by now. */
+static uint64_t asked_us(const struct script_source *from)
+{
+    uint64_t us = from->times.asked_us;
+    uint64_t away_us =
+        from->op->kind == OP_ACQUIRE ? from->op->acquire.away_ms * 1000 : 0;
+
+    return away_us < us ? us - away_us : 0;
+}
+
 static void put_asked(struct script_source *from)
 {
-    command_uint(from->out, from->times.asked_us);
+    command_uint(from->out, asked_us(from));
 }
 
 static void put_instance(struct script_source *from)
@@ -71,8 +82,7 @@ enum { STAMP_DIGITS = 16, STAMP_NUMBERS = 3 };
 
 static void put_stamp(struct script_source *from)
 {
-    const uint64_t numbers[STAMP_NUMBERS] = { from->times.deadline_us,
-                                              from->times.asked_us,
+    const uint64_t numbers[STAMP_NUMBERS] = { from->times.deadline_us, asked_us(from),
                                               highest_seen(from) };
     char text[STAMP_NUMBERS * STAMP_DIGITS];
     struct span parts[] = { span_of(text, sizeof(text)), span_str(from->instance) };

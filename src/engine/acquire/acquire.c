@@ -19,6 +19,7 @@ static void send_acquire(struct engine *eng, enum inflight_kind kind, struct loc
     in_flight->lease_ms = waiter_lease(eng, w);
     w->in_flight = in_flight;
     op = inflight_op(eng, in_flight, OP_ACQUIRE);
+    op->acquire.away_ms = waiter_away_ms(eng, w);
     op->acquire.reenter_only = reenter_only;
     op->rw = lock->rw;
     op->acquire.claim = op_make_claim(eng, w->spec, in_flight->lease_ms);

@@ -260,6 +260,13 @@ static void keep_or_remove(struct engine *eng, struct waiter *w, bool keep,
     lock_touch(eng, w->lock);
 }
 
+uint64_t waiter_away_ms(const struct engine *eng, const struct waiter *w)
+{
+    uint64_t since = w->deadline - w->spec->keep_ms;
+
+    return w->state == WAITER_RETAINED && since < eng->now ? eng->now - since : 0;
+}
+
 void waiter_end_null(struct engine *eng, struct waiter *w, bool keep)
 {
     if (w->session != NULL) {
