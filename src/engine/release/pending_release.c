@@ -250,9 +250,13 @@ static bool is_renewed_by(const struct lock *lock, const struct pending_release 
                           const struct pending_request *c)
 {
     const struct target *t = &d->target;
+    const struct entry *e = lock_find_target(lock, &c->target);
 
     if (d->local != NULL) {
-        return lock_find_target(lock, &c->target) == d->local;
+        return e == d->local;
+    }
+    if (c->target.kind == TARGET_TOKEN && e == NULL) {
+        return true; /* it may be the token of what is undone, which is not known here */
     }
     return span_eq(field_owner(t->field), c->target.field) &&
            (t->kind == TARGET_FIELD

@@ -114,6 +114,27 @@ START_TEST(what_is_found_of_another_ones_too_late_stays_as_well)
     fixture_is_empty(&e);
 }
 
+/* Nothing here tells whose token it is before Redis has answered. */
+START_TEST(what_may_be_undone_waits_for_who_comes_back_with_its_token)
+{
+    struct seen_op attach;
+
+    fixture_lock(&e, 1, "job", (struct lock_req){ .id = UUID, .has = LOCK_HAS_KEEP });
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_close(&e, 1);
+    fixture_renew(&e, 2, "job", (struct hold_req){ .token = 7 });
+    fixture_take_op(&e, OP_ATTACH, &attach);
+    fixture_answer(&e, &op, UNKNOWN);
+    fixture_no_op(&e);
+    fixture_answer(&e, &attach,
+                   (struct op_result){ .status = OP_OK,
+                                       .token = 7,
+                                       .ttl_ms = 30000,
+                                       .attach = { .field = UUID_FIELD } });
+    (void)fixture_hears(&e, 2, REPLY_INT);
+    fixture_no_op(&e);
+}
+
 START_TEST(a_late_answer_without_an_earlier_one_leaves_nothing_to_undo)
 {
     fixture_lock(&e, 1, "job", (struct lock_req){ .id = UUID, .has = LOCK_HAS_KEEP });
