@@ -51,7 +51,7 @@ struct inflight_op {
     struct lock *lock;         /* the op's lock; none for RENEW */
     struct waiter *waiter;     /* the waiter that the op may grant, while that exists */
     struct acquire_spec *spec; /* the claim that was sent */
-    bool claimed_before;       /* the waiter is gone, and an earlier op may have granted */
+    bool claimed_before; /* the waiter is gone, and an earlier op may have granted */
     struct pending_release *release;
     struct pending_request *call;
     struct hold *hold;             /* RESTORE; NULL: gone */

@@ -185,8 +185,8 @@ static bool is_told_over(struct sim *s, const struct record *r)
     return over;
 }
 
-/* The ID is in use through two daemons: its hold has ended with the newer connection, and
- * the older daemon, which answers only now, notices at its next renewal. */
+/* The ID is in use through two daemons: its hold has ended with the newer connection,
+ * and the older daemon, which answers only now, notices at its next renewal. */
 static bool is_ended_elsewhere(struct sim *s, const struct sim_conn *c,
                                const struct record *r)
 {

@@ -172,8 +172,9 @@ START_TEST(an_owner_has_no_entry_more_after_a_failover)
 }
 END_TEST
 
-/* Its release, and the grant after it, are lost. Another daemon, which knows of neither,
- * lets the owner in again only once the first one can have put its own back. */
+/* Its release, and the grant after it, are lost. Another daemon, which knows of
+ * neither, lets the owner in again only once the first one can have put its own back.
+ */
 START_TEST(an_owner_is_not_let_in_elsewhere_beside_who_was_granted_since)
 {
     struct sim *s = scenario_new(2);

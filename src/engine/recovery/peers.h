@@ -48,7 +48,8 @@ struct peers {
     uint64_t lost_at; /* when the link to Redis was lost */
     /* names are withheld until this, for others to come back */
     uint64_t withheld_until;
-    /* other daemons may have holds to put back until this: Redis lost its last writes */
+    /* other daemons may have holds to put back until this: Redis lost its last writes
+     */
     uint64_t back_by;
     bool was_up;      /* Redis has been reachable before */
     bool failed_over; /* failover-quarantine says what is withheld */

@@ -256,7 +256,8 @@ static bool is_renewed_by(const struct lock *lock, const struct pending_release 
         return e == d->local;
     }
     if (c->target.kind == TARGET_TOKEN && e == NULL) {
-        return true; /* it may be the token of what is undone, which is not known here */
+        return true; /* it may be the token of what is undone, which is not known here
+                      */
     }
     return span_eq(field_owner(t->field), c->target.field) &&
            (t->kind == TARGET_FIELD
