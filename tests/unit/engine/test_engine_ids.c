@@ -94,6 +94,19 @@ START_TEST(what_is_found_of_another_ones_stays_when_its_asker_is_gone, 8)
     fixture_is_empty(&e);
 }
 
+/* A quorum, and a lock library's value, find their own claim like an ID. */
+START_TEST(what_is_found_without_an_id_is_undone_when_its_asker_is_gone)
+{
+    fixture_lock(&e, 1, "job", (struct lock_req){ 0 });
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_close(&e, 1);
+    fixture_answer(&e, &op,
+                   (struct op_result){
+                       .status = OP_OK, .token = 7, .count = 1, .attached = true });
+    fixture_gives(&e, OP_RELEASE, FREED);
+    fixture_is_empty(&e);
+}
+
 START_TEST(what_is_found_of_another_ones_too_late_stays_as_well)
 {
     struct op_result found = {
