@@ -2,31 +2,40 @@
 
 #include <string.h>
 
-void fixture_init(struct engine_fixture *e)
+/* An engine with default settings, while Redis is not up yet. */
+static void start(struct engine_fixture *e, struct engine_setup setup)
 {
-    struct engine_setup setup = {
-        .config = { .watchdog_ms = 30000,
-                    .redis_timeout_ms = 3000,
-                    .fair_wait_ms = 30000,
-                    .fair_window = 1024,
-                    .recheck_ms = 5000,
-                    .handoff_limit = 64,
-                    .handoff_pause_ms = 2,
-                    .grace_ms = -1,
-                    .max_keep_ms = 30000,
-                    .max_lease_ms = 86400000,
-                    .max_waiters = 1000,
-                    .long_wait_ms = ENGINE_LONG_WAIT_MS,
-                    .max_holds = 1000 },
-        .instance = "00000000000000aa",
-        .now_ms = 1000000,
-    };
-
+    setup.config = (struct engine_config){ .watchdog_ms = 30000,
+                                           .redis_timeout_ms = 3000,
+                                           .fair_wait_ms = 30000,
+                                           .fair_window = 1024,
+                                           .recheck_ms = 5000,
+                                           .handoff_limit = 64,
+                                           .handoff_pause_ms = 2,
+                                           .grace_ms = -1,
+                                           .max_keep_ms = 30000,
+                                           .max_lease_ms = 86400000,
+                                           .max_waiters = 1000,
+                                           .long_wait_ms = ENGINE_LONG_WAIT_MS,
+                                           .max_holds = 1000 };
+    setup.now_ms = 1000000;
+    memcpy(setup.instance, "00000000000000aa", sizeof(setup.instance));
     memset(e, 0, sizeof(*e));
     e->now = setup.now_ms;
     e->engine = engine_new(&setup);
+}
+
+void fixture_init(struct engine_fixture *e)
+{
+    start(e, (struct engine_setup){ 0 });
     engine_on_store_up(e->engine, true);
     fixture_collect(e);
+}
+
+void fixture_replace(struct engine_fixture *e, struct engine_setup setup)
+{
+    fixture_fini(e);
+    start(e, setup);
 }
 
 void fixture_fini(struct engine_fixture *e)

@@ -58,6 +58,9 @@ struct engine_fixture {
 
 /* A running engine with default settings and Redis up. */
 void fixture_init(struct engine_fixture *e);
+/* Another engine takes the place of the first one; Redis is not up yet. The defaults
+ * are the configuration, whatever `setup` says. */
+void fixture_replace(struct engine_fixture *e, struct engine_setup setup);
 void fixture_fini(struct engine_fixture *e);
 /* Takes in what the engine emitted; called by all of the following. */
 void fixture_collect(struct engine_fixture *e);

@@ -29,11 +29,18 @@ enum {
 
 /* Whether the op found a hold that another daemon, or an earlier run of this one, was
  * granted, and that a client may rely on. Without an ID only this daemon can ask for
- * it. `claimed_before`: an earlier op with that claim may be what granted it. */
+ * it. `mine`: an earlier op with that claim may be what granted it. */
 static bool is_found(const struct acquire_spec *spec, const struct op_result *r,
-                     bool claimed_before)
+                     bool mine)
 {
-    return r->attached && !claimed_before && spec_id(spec).len != 0;
+    return r->attached && !mine && spec_id(spec).len != 0;
+}
+
+/* Whether an earlier op may have been granted. In a quorum, some of the servers may
+ * have granted it without a majority. */
+static bool may_be_mine(const struct engine *eng, bool claimed_before)
+{
+    return claimed_before || eng->quorum;
 }
 
 /* Undoes a waiter's grant, unless it is a hold that was found; with an ID the grant is
@@ -53,7 +60,7 @@ static void undo_unwanted_grant(struct engine *eng, struct lock *lock,
                                 const struct acquire_spec *spec,
                                 const struct op_result *r, bool claimed_before)
 {
-    if (!is_found(spec, r, claimed_before && !eng->stopping)) {
+    if (!is_found(spec, r, !eng->stopping && may_be_mine(eng, claimed_before))) {
         (void)pending_release_undo(eng, lock, spec);
     }
 }
@@ -72,7 +79,7 @@ void acquire_unacked(struct engine *eng, struct lock *lock, struct acquire_spec 
         undo_unwanted_grant(eng, lock, spec, r, asked.claimed_before);
         return;
     }
-    found = is_found(spec, r, waiter->maybe_granted);
+    found = is_found(spec, r, may_be_mine(eng, waiter->maybe_granted));
     waiter->maybe_granted = false;
     undo_grant(eng, waiter, r, found);
     if (waiter_ends_next(waiter)) {
@@ -226,7 +233,8 @@ static bool grant_is_rejected(struct engine *eng, struct waiter *w,
                               bool claimed_before, bool undo_cancelled)
 {
     const struct acquire_spec *spec = w->spec;
-    bool found = is_found(spec, r, claimed_before || undo_cancelled || w->undone != 0);
+    bool found = is_found(
+        spec, r, may_be_mine(eng, claimed_before) || undo_cancelled || w->undone != 0);
 
     if (!asked_leaves_time(eng, w->lock, asked) || was_cut(eng, w, asked)) {
         return_grant(eng, w, r, found, SPAN("Redis granted too late"));

@@ -94,10 +94,18 @@ START_TEST(what_is_found_of_another_ones_stays_when_its_asker_is_gone, 8)
     fixture_is_empty(&e);
 }
 
-/* A quorum, and a lock library's value, find their own claim like an ID. */
-START_TEST(what_is_found_without_an_id_is_undone_when_its_asker_is_gone)
+/* A lock library's value is found again like an ID; and some servers of a quorum may
+ * have granted the ID before, without a majority. */
+START_TEST(what_only_this_daemon_asks_for_is_undone_when_its_asker_is_gone, 2)
 {
-    fixture_lock(&e, 1, "job", (struct lock_req){ 0 });
+    struct lock_req asks[] = { { 0 }, { .id = UUID, .has = LOCK_HAS_KEEP } };
+
+    if (_i == 1) {
+        fixture_replace(&e, (struct engine_setup){ .quorum = true });
+        engine_on_store_up(e.engine, true);
+        fixture_collect(&e);
+    }
+    fixture_lock(&e, 1, "job", asks[_i]);
     fixture_take_op(&e, OP_ACQUIRE, &op);
     fixture_close(&e, 1);
     fixture_answer(&e, &op,

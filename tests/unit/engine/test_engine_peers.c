@@ -58,22 +58,6 @@ static void restart(void)
     fixture_collect(&e);
 }
 
-/* Another engine takes the place of the first one; Redis is not up yet. */
-static void replace(struct engine_setup setup)
-{
-    fixture_fini(&e);
-    memset(&e, 0, sizeof(e));
-    e.now = 1000000;
-    setup.now_ms = e.now;
-    setup.config = (struct engine_config){ .watchdog_ms = 30000,
-                                           .redis_timeout_ms = 3000,
-                                           .recheck_ms = 5000,
-                                           .max_waiters = 10,
-                                           .max_holds = 10 };
-    memcpy(setup.instance, "00000000000000aa", sizeof(setup.instance));
-    e.engine = engine_new(&setup);
-}
-
 TEST_GROUP(.setup = set_up, .teardown = tear_down);
 
 START_TEST(it_says_hello_when_redis_is_up_and_when_it_listens)
@@ -229,7 +213,7 @@ START_TEST(of_too_many_it_is_known_that_there_are_more)
 
 START_TEST(who_begins_at_a_redis_that_has_just_begun_asks_first)
 {
-    replace((struct engine_setup){ 0 });
+    fixture_replace(&e, (struct engine_setup){ 0 });
     engine_store_is_young(e.engine);
     engine_on_store_up(e.engine, false);
     fixture_collect(&e);
@@ -251,7 +235,7 @@ START_TEST(who_begins_at_a_redis_that_has_just_begun_asks_first)
 
 START_TEST(who_is_told_so_then_withholds)
 {
-    replace((struct engine_setup){ 0 });
+    fixture_replace(&e, (struct engine_setup){ 0 });
     engine_store_is_young(e.engine);
     engine_on_store_up(e.engine, false);
     announced("hello " OTHER " 5 3000");
@@ -288,7 +272,7 @@ START_TEST(a_failover_that_lost_nothing_changes_nothing_of_it)
 /* Its servers that forget have no vote for long enough. */
 START_TEST(a_quorum_announces_nothing)
 {
-    replace((struct engine_setup){ .quorum = true });
+    fixture_replace(&e, (struct engine_setup){ .quorum = true });
     engine_store_is_young(e.engine);
     engine_on_store_up(e.engine, false);
     fixture_collect(&e);
