@@ -2,9 +2,7 @@
 #include "engine/acquire_spec.h"
 #include "engine/engine.h"
 #include "engine/engine_state.h"
-#include "engine/lock/lock_mode.h"
 #include "engine/value_hold.h"
-#include "util/alloc.h"
 #include "util/digits.h"
 #include "util/pool.h"
 
@@ -236,4 +234,15 @@ void spec_unref(struct engine *eng, struct acquire_spec *w)
 uint64_t spec_lease(const struct engine *eng, const struct acquire_spec *w)
 {
     return w->fixed ? w->lease_ms : eng->cfg.watchdog_ms;
+}
+
+struct span field_owner(struct span field)
+{
+    const struct span suffix = SPAN(LATCHD_RESERVED_OWNER_SUFFIX);
+    size_t len = suffix.len;
+
+    if (field.len > len && span_eq(span_of(field.ptr + field.len - len, len), suffix)) {
+        return span_of(field.ptr, field.len - len);
+    }
+    return field;
 }

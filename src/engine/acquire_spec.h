@@ -54,6 +54,17 @@ struct span spec_member(const struct acquire_spec *w); /* its member of a fair q
 struct acquire_spec *spec_ref(struct acquire_spec *w);
 void spec_unref(struct engine *eng, struct acquire_spec *w);
 uint64_t spec_lease(const struct engine *eng, const struct acquire_spec *w);
+/* Until when a lease counts here that an op asked for at `sent`: until 1 % and 50 ms
+ * before its end in Redis, as the clocks may not run alike. */
+static inline uint64_t lease_valid_until(uint64_t sent, uint64_t lease_ms)
+{
+    uint64_t margin = lease_ms / 100 + 50;
+
+    return sent + (lease_ms > margin ? lease_ms - margin : 0);
+}
+
 enum owner_kind field_kind(struct span field);
+/* The owner that a hash field names: a writer's without its `:write`. */
+struct span field_owner(struct span field);
 
 #endif

@@ -2,13 +2,12 @@
 #include "engine/emit.h"
 #include "engine/acquire_spec.h"
 #include "engine/engine_state.h"
-#include "engine/lock/entry.h"
-#include "engine/lock/hold.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/hold.h"
 #include "engine/lock/lock.h"
-#include "engine/lock/lock_mode.h"
-#include "engine/lock/waiter.h"
 #include "engine/multi/mlock.h"
 #include "engine/session.h"
+#include "engine/wait/waiter.h"
 
 static struct effect_reply *add_reply(struct engine *eng, struct call_ref to,
                                       enum reply_kind kind)

@@ -1,28 +1,27 @@
 #include "engine/engine.h"
 #include "engine/emit.h"
 #include "engine/engine_limits.h"
-#include "engine/engine_priv.h"
 #include "engine/engine_state.h"
 #include "engine/fair/fair.h"
 #include "engine/fair/fair_left.h"
-#include "engine/lock/entry.h"
-#include "engine/lock/hold.h"
-#include "engine/lock/last_answer.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/hold.h"
+#include "engine/hold/pending_release.h"
+#include "engine/hold/pending_request.h"
+#include "engine/hold/renew_queue.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
-#include "engine/lock/waiter.h"
 #include "engine/multi/mlock.h"
-#include "engine/pending_request.h"
 #include "engine/recovery/peers.h"
 #include "engine/recovery/quarantine.h"
-#include "engine/recovery/restore.h"
-#include "engine/release/pending_release.h"
 #include "engine/release/release_log.h"
-#include "engine/renew/renew_queue.h"
-#include "engine/renew/watchdog.h"
 #include "engine/request.h"
+#include "engine/schedule/lock_step.h"
+#include "engine/schedule/pending_send.h"
+#include "engine/schedule/schedule.h"
 #include "engine/session.h"
 #include "engine/timer.h"
+#include "engine/wait/waiter.h"
 #include "util/alloc.h"
 #include "util/heap.h"
 #include "util/list.h"
@@ -30,22 +29,6 @@
 #include "util/table.h"
 
 #include <stdlib.h>
-
-void timer_set(struct engine *eng, struct timer *t, enum timer_kind kind, uint64_t at)
-{
-    t->node.tag = kind;
-    heap_set(&eng->heap, &t->node, at);
-}
-
-void timer_stop(struct engine *eng, struct timer *t)
-{
-    heap_remove(&eng->heap, &t->node);
-}
-
-bool tick_is_too_late(const struct engine *eng, uint64_t deadline)
-{
-    return eng->now > deadline && eng->before < deadline;
-}
 
 struct engine *engine_new(const struct engine_setup *setup)
 {
@@ -69,6 +52,7 @@ struct engine *engine_new(const struct engine_setup *setup)
     list_init(&eng->restores);
     list_init(&eng->holds);
     list_init(&eng->waiters);
+    list_init(&eng->to_send);
     list_init(&eng->waiting_for_store);
     list_init(&eng->infos);
     list_init(&eng->over);
@@ -183,45 +167,7 @@ struct effects *engine_effects(struct engine *eng)
     return &eng->fx;
 }
 
-void engine_settle(struct engine *eng)
-{
-    struct list *it;
-
-    do {
-        while ((it = list_first(&eng->dirty)) != NULL) {
-            struct lock *lock = container_of(it, struct lock, in_dirty);
-
-            list_del(&lock->in_dirty);
-            lock_step(eng, lock);
-        }
-        it = list_first(&eng->dirty_mlocks);
-        if (it != NULL) {
-            list_del(it);
-            mlock_step(eng, container_of(it, struct mlock, in_dirty));
-        }
-    } while (it != NULL);
-    if (eng->hold_became_uncertain) {
-        eng->hold_became_uncertain = false;
-        pending_info_hurry(eng);
-    }
-    renew_flush(eng);
-    restore_flush(eng);
-}
-
 /* --- time ------------------------------------------------------------------------- */
-
-static void all_uncertain(struct engine *eng)
-{
-    struct list *it;
-
-    LIST_FOREACH(it, &eng->holds)
-    {
-        struct hold *h = container_of(it, struct hold, in_all);
-
-        hold_set_uncertain(eng, h);
-        renew_request(eng, h);
-    }
-}
 
 static void on_pulse(struct engine *eng)
 {
@@ -261,7 +207,9 @@ static void fire_timer(struct engine *eng, struct timer *t)
         mlock_on_timer(eng, container_of(t, struct mlock, timer));
         break;
     case TIMER_PEERS:
-        peers_on_timer(eng);
+        if (peers_on_timer(eng)) {
+            engine_on_store_up(eng, false);
+        }
         break;
     }
 }
@@ -283,7 +231,7 @@ void engine_tick(struct engine *eng, uint64_t now_ms)
         fire_timer(eng, container_of(node, struct timer, node));
     }
     if (stalled) {
-        all_uncertain(eng);
+        holds_set_uncertain(eng);
     }
     engine_settle(eng);
 }
@@ -293,96 +241,6 @@ uint64_t engine_next_deadline(const struct engine *eng)
     struct heap_node *node = heap_min(&eng->heap);
 
     return node == NULL ? UINT64_MAX : node->at;
-}
-
-/* --- the store -------------------------------------------------------------------- */
-
-/* Messages may have been missed: every head asks again. Who tries once and is not the
- * head is answered by what that one hears. */
-static void resume_lock(struct engine *eng, struct lock *lock)
-{
-    struct list *it, *tmp;
-
-    last_answer_over(eng, lock);
-    LIST_FOREACH_SAFE(it, tmp, &lock->activity->queue)
-    {
-        struct waiter *w = container_of(it, struct waiter, in_queue);
-
-        if (waiter_is_head(w)) {
-            lock->ask = true;
-        } else if (w->once && w->probe == PROBE_NONE && w->in_flight == NULL) {
-            waiter_decide(eng, w);
-        }
-    }
-    fair_refresh_soon(eng, lock);
-    lock_touch(eng, lock);
-}
-
-void engine_on_store_up(struct engine *eng, bool same_server)
-{
-    struct table_walk walk;
-    struct table_node *n;
-    struct list *it, *next;
-
-    if (peers_ask_first(eng)) {
-        return;
-    }
-    eng->up = true;
-    if (!same_server) {
-        eng->last_stale_op = eng->next_op;
-        peers_withhold(eng);
-        TABLE_FOREACH(n, &walk, &eng->names)
-        {
-            struct lock *lock = lock_of(n);
-
-            restore_lock(eng, lock);
-        }
-        release_log_replay(eng, NULL, NULL);
-        fair_left_again(eng, NULL, NULL);
-    }
-    peers_greet(eng);
-    LIST_FOREACH_SAFE(it, next, &eng->waiting_for_store)
-    {
-        struct pending_request *c =
-            container_of(it, struct pending_request, in_waiting);
-
-        list_del(&c->in_waiting);
-        pending_request_send(eng, c);
-    }
-    TABLE_FOREACH(n, &walk, &eng->names)
-    {
-        struct lock *lock = lock_of(n);
-
-        resume_lock(eng, lock);
-    }
-    engine_settle(eng);
-}
-
-bool engine_is_up(const struct engine *eng)
-{
-    return eng->up;
-}
-
-void engine_on_store_down(struct engine *eng)
-{
-    peers_forget_asking(eng);
-    eng->up = false;
-}
-
-void engine_on_clock_jump(struct engine *eng)
-{
-    struct table_walk walk;
-    struct table_node *n;
-
-    eng->last_stale_op = eng->next_op;
-    all_uncertain(eng);
-    TABLE_FOREACH(n, &walk, &eng->names)
-    {
-        struct lock *lock = lock_of(n);
-
-        fair_refresh_soon(eng, lock); /* its scores are by that clock */
-    }
-    engine_settle(eng);
 }
 
 /* --- stop ------------------------------------------------------------------------- */

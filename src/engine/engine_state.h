@@ -20,9 +20,9 @@
 
 #include "engine/effect.h"
 #include "engine/engine.h"
+#include "engine/hold/renew_queue.h"
 #include "engine/op.h"
 #include "engine/recovery/peers.h"
-#include "engine/renew/renew_queue.h"
 #include "engine/timer.h"
 #include "util/heap.h"
 #include "util/list.h"
@@ -74,6 +74,7 @@ struct engine {
     struct list restores; /* holds that have to be put back */
     struct list holds;
     struct list waiters;
+    struct list to_send;           /* pending requests, which the scheduler sends */
     struct list waiting_for_store; /* pending requests, sent when Redis is up */
     struct list infos;             /* pending LOCKINFOs */
     /* a hold has become uncertain: pending_info_hurry() is to run */

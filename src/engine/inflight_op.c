@@ -1,25 +1,15 @@
 /* Ops in flight: what was asked of Redis, for which object, and where the answer goes.
  */
 #include "engine/inflight_op.h"
-#include "engine/acquire/acquire.h"
-#include "engine/acquire/acquire_batch.h"
 #include "engine/acquire_spec.h"
 #include "engine/effect.h"
-#include "engine/engine.h"
-#include "engine/engine_priv.h"
 #include "engine/engine_state.h"
-#include "engine/fair/fair.h"
-#include "engine/lock/hold.h"
+#include "engine/hold/hold.h"
+#include "engine/hold/pending_request.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
-#include "engine/lock/waiter.h"
-#include "engine/pending_request.h"
-#include "engine/recovery/restore.h"
-#include "engine/release/release.h"
-#include "engine/renew/loss_check.h"
-#include "engine/renew/watchdog.h"
+#include "engine/wait/waiter.h"
 #include "latchd/protocol.h"
-#include "util/alloc.h"
 #include "util/pool.h"
 
 #include <stdlib.h>
@@ -58,10 +48,14 @@ void inflight_free(struct engine *eng, struct inflight_op *w)
         if (w->lock->activity->asking == w) {
             w->lock->activity->asking = NULL;
         }
-        fair_on_inflight_gone(w);
         lock_touch(eng, w->lock);
     }
-    loss_check_on_inflight_gone(w);
+    if (w->check != NULL) {
+        w->check->about = NULL;
+    }
+    if (w->about != NULL) {
+        w->about->check = NULL;
+    }
     if (w->call != NULL) {
         w->call->in_flight = NULL;
     }
@@ -79,6 +73,7 @@ void inflight_free(struct engine *eng, struct inflight_op *w)
     spec_unref(eng, w->spec);
     list_del(&w->in_sent);
     table_remove(&eng->inflight_ops, &w->op);
+    free(w->loss_check);
     free(w->renewing);
     free(w->parts);
     pool_free(&eng->pool, w);
@@ -151,54 +146,4 @@ void inflight_saw_token(struct engine *eng, uint64_t token)
     if (token > eng->seen_token && token <= (uint64_t)LATCHD_TOKEN_MAX) {
         eng->seen_token = token;
     }
-}
-
-void inflight_on_result(struct engine *eng, const struct op_result *r)
-{
-    struct inflight_op *w = inflight_find(eng, r->id);
-
-    if (w == NULL) {
-        return;
-    }
-    inflight_saw_token(eng, r->token);
-    if (loss_check_begin(eng, w, r)) {
-        return;
-    }
-    switch (w->kind) {
-    case INFLIGHT_ASK:
-    case INFLIGHT_PROBE:
-        on_acquire_reply(eng, w, r);
-        break;
-    case INFLIGHT_BATCH:
-        on_acquire_batch_reply(eng, w, r);
-        break;
-    case INFLIGHT_RELEASE:
-        on_release_reply(eng, w, r);
-        break;
-    case INFLIGHT_RENEW:
-        on_renew_reply(eng, w, r);
-        break;
-    case INFLIGHT_ATTACH:
-        on_attach_reply(eng, w, r);
-        break;
-    case INFLIGHT_INSPECT:
-        on_inspect_reply(eng, w, r);
-        break;
-    case INFLIGHT_RESTORE:
-        on_restore_reply(eng, w, r);
-        break;
-    case INFLIGHT_QUEUE:
-    case INFLIGHT_LEAVE:
-        on_fair_reply(eng, w, r);
-        break;
-    case INFLIGHT_CHECK:
-        on_loss_check_reply(eng, w, r);
-        break;
-    }
-}
-
-void engine_on_op_result(struct engine *eng, const struct op_result *result)
-{
-    inflight_on_result(eng, result);
-    engine_settle(eng);
 }

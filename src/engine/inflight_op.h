@@ -63,7 +63,8 @@ struct inflight_op {
     size_t part_count;
     struct renew_queue *due;       /* RENEW */
     struct list in_sent;           /* RENEW: in order, while it counts */
-    struct loss_check *loss_check; /* CHECK */
+    struct loss_check *loss_check; /* CHECK: in one piece of memory, owned */
+    struct inflight_op *about;     /* CHECK: the op whose result waits */
     struct inflight_op *check;     /* the loss check that this op's result waits for */
     bool checked;
 };
@@ -93,7 +94,6 @@ bool asked_leaves_time(const struct engine *eng, const struct lock *lock,
 /* Whether the op was sent before Redis, or its clock, was replaced, so that its result
  * counts no more. */
 bool asked_before(const struct engine *eng, const struct lock *lock, uint64_t op_id);
-void inflight_on_result(struct engine *eng, const struct op_result *r);
 /* Notes a token that a result has: new tokens must be greater. */
 void inflight_saw_token(struct engine *eng, uint64_t token);
 

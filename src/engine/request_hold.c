@@ -5,22 +5,22 @@
 #include "engine/emit.h"
 #include "engine/engine.h"
 #include "engine/engine_limits.h"
-#include "engine/engine_priv.h"
 #include "engine/engine_state.h"
-#include "engine/lock/entry.h"
-#include "engine/lock/hold.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/hold.h"
+#include "engine/hold/pending_release.h"
+#include "engine/hold/pending_request.h"
 #include "engine/lock/hold_index.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
-#include "engine/lock/waiter.h"
 #include "engine/multi/mlock.h"
-#include "engine/pending_request.h"
-#include "engine/release/pending_release.h"
 #include "engine/request.h"
+#include "engine/schedule/schedule.h"
 #include "engine/session.h"
 #include "engine/user_check.h"
 #include "engine/value_hold.h"
+#include "engine/wait/waiter.h"
 #include "latchd/protocol.h"
 #include "util/list.h"
 
@@ -323,7 +323,7 @@ void engine_renew(struct engine *eng, const struct hold_req *req)
                                        spec_entry(e->spec));
         pending_request_aim(c, e);
     }
-    pending_request_send(eng, c);
+    pending_request_queue(eng, c);
     engine_settle(eng);
 }
 

@@ -34,6 +34,7 @@ struct session {
 
 struct session *session_get(struct engine *eng, uint64_t conn);
 struct session *session_find(const struct engine *eng, uint64_t conn);
+void session_free(struct engine *eng, struct session *s);
 /* Frees the session if it is empty. */
 void session_idle(struct engine *eng, struct session *s);
 void session_lost(struct session *s, const struct lock *lock);

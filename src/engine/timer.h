@@ -5,6 +5,11 @@
 
 #include "util/heap.h"
 
+#include <stdbool.h>
+#include <stdint.h>
+
+struct engine;
+
 enum timer_kind {
     TIMER_LOCK,
     TIMER_WAITER,
@@ -21,5 +26,11 @@ enum timer_kind {
 struct timer {
     struct heap_node node; /* its tag is the timer_kind */
 };
+
+void timer_set(struct engine *eng, struct timer *t, enum timer_kind kind, uint64_t at);
+void timer_stop(struct engine *eng, struct timer *t);
+/* Whether this tick is so late for a deadline that answers which came in time may not
+ * have been read yet; the next tick decides then. */
+bool tick_is_too_late(const struct engine *eng, uint64_t deadline);
 
 #endif

@@ -1,7 +1,7 @@
 /* What must be true. */
 #include "engine/engine_state.h"
-#include "engine/lock/entry.h"
-#include "engine/lock/hold.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/hold.h"
 #include "engine/lock/lock.h"
 #include "engine/session.h"
 #include "sim/quorum.h"

@@ -1,7 +1,7 @@
 /* Clients. */
 #include "engine/engine_state.h"
-#include "engine/lock/entry.h"
-#include "engine/lock/hold.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/hold.h"
 #include "engine/session.h"
 #include "sim/quorum.h"
 

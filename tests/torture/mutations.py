@@ -22,10 +22,10 @@ class Mutation:
 MUTATIONS = [
     Mutation(
         "skipped_renewal", "every other hold is not renewed", [
-            ("engine/renew/watchdog.c",
-             "list_empty(&h->in_renew_queue) && asked_lease(eng, h) != 0) {",
-             "list_empty(&h->in_renew_queue) && asked_lease(eng, h) != 0 && h->token % 2 "
-             "== 0) {"),
+            ("engine/hold/renew_queue.c",
+             "list_empty(&h->in_renew_queue) && hold_renewal_lease(eng, h) != 0) {",
+             "list_empty(&h->in_renew_queue) && hold_renewal_lease(eng, h) != 0 && "
+             "h->token % 2 == 0) {"),
         ]),
     Mutation(
         "early_hand_over", "a lock is free when a part of its lease is over", [
@@ -42,7 +42,7 @@ MUTATIONS = [
         ]),
     Mutation(
         "lost_undo", "a grant that nobody can be told of is not taken back", [
-            ("engine/release/pending_release.c",
+            ("engine/hold/pending_release.c",
              "if (is_superseded(eng, lock, spec)) {",
              "if (is_superseded(eng, lock, spec) || spec != NULL) {"),
         ]),
@@ -63,7 +63,7 @@ MUTATIONS = [
         ]),
     Mutation(
         "no_recheck", "nothing is asked again once the subscription is there", [
-            ("engine/lock/lock.c",
+            ("engine/store_events.c",
              "->sub_op = eng->next_op;\n    if (lock_head(lock) != NULL) {",
              "->sub_op = eng->next_op;\n    if (lock->unacked) {"),
         ]),
@@ -110,7 +110,7 @@ MUTATIONS = [
         ]),
     Mutation(
         "silent_loss", "whose lease is over is not told", [
-            ("engine/lock/hold.c",
+            ("engine/hold/hold.c",
              "if (!hold_is_ending(h) || ran_out(eng, h)) {\n            "
              "hold_expired(eng, h);",
              "if (!hold_is_ending(h) || ran_out(eng, h)) {\n            "
@@ -144,7 +144,7 @@ MUTATIONS = [
         ], faults="stop_redis"),
     Mutation(
         "long_belief", "a hold is vouched for beyond its lease", [
-            ("engine/lock/hold.c",
+            ("engine/acquire_spec.h",
              "sent + (lease_ms > margin ? lease_ms - margin : 0)",
              "sent + lease_ms + margin * 40"),
         ], faults="stop_redis"),
@@ -156,12 +156,12 @@ MUTATIONS = [
         ]),
     Mutation(
         "not_put_back", "what a failover lost is not put back", [
-            ("engine/recovery/restore.c",
+            ("engine/store_events.c",
              "quarantine_exempt(eng, lock);\n            restore_lock(eng, lock);",
              "quarantine_exempt(eng, lock);"),
-            ("engine/engine.c",
-             "restore_lock(eng, lock);",
-             "lock_touch(eng, lock);"),
+            ("engine/store_events.c",
+             "            restore_lock(eng, lock);\n        }\n        release_log_replay",
+             "            lock_touch(eng, lock);\n        }\n        release_log_replay"),
         ], topology="sentinel", faults="lag"),
     Mutation(
         "no_end", "a lock is written without a lease", [

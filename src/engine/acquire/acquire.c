@@ -2,11 +2,11 @@
  * themselves. */
 #include "engine/acquire/acquire.h"
 #include "engine/acquire_spec.h"
-#include "engine/engine_priv.h"
 #include "engine/fair/fair.h"
 #include "engine/lock/lock_activity.h"
-#include "engine/lock/waiter.h"
+#include "engine/lock/probe.h"
 #include "engine/recovery/quarantine.h"
+#include "engine/wait/waiter.h"
 
 static void send_acquire(struct engine *eng, enum inflight_kind kind, struct lock *lock,
                          struct waiter *w, bool reenter_only)
@@ -50,14 +50,6 @@ void acquire_join(struct engine *eng, struct waiter *w)
 {
     waiter_set_probe(w, PROBE_NONE);
     send_acquire(eng, INFLIGHT_PROBE, w->lock, w, may_only_reenter(eng, w));
-}
-
-void acquire_probe_later(struct engine *eng, struct waiter *w, enum waiter_probe probe)
-{
-    if (w->probe == PROBE_NONE) {
-        lock_touch(eng, w->lock);
-    }
-    waiter_set_probe(w, probe);
 }
 
 bool acquire_may_ask(struct engine *eng, struct lock *lock)

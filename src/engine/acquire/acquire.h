@@ -4,7 +4,7 @@
 #define LATCHD_ENGINE_ACQUIRE_ACQUIRE_H
 
 #include "engine/inflight_op.h"
-#include "engine/lock/waiter.h"
+#include "engine/wait/waiter.h"
 
 #include <stdbool.h>
 
@@ -20,9 +20,6 @@ void acquire_probe(struct engine *eng, struct waiter *w);
 /* Asks for a waiter that is not the head, but may be granted beside the present
  * holders. */
 void acquire_join(struct engine *eng, struct waiter *w);
-/* acquire_probe() or acquire_join(), as soon as Redis is up and no undo of the waiter's
- * is pending. */
-void acquire_probe_later(struct engine *eng, struct waiter *w, enum waiter_probe probe);
 /* Whether the lock's head may ask now; if not, lock_step() runs again when it may. */
 bool acquire_may_ask(struct engine *eng, struct lock *lock);
 /* Redis granted the lock, but too few replicas acknowledged that: undoes the grant. A
@@ -30,8 +27,6 @@ bool acquire_may_ask(struct engine *eng, struct lock *lock);
 void acquire_unacked(struct engine *eng, struct lock *lock, struct acquire_spec *spec,
                      struct waiter *waiter, const struct op_result *r,
                      struct asked asked);
-/* Makes a waiter ask once more: as the head, or for itself. */
-void acquire_again(struct engine *eng, struct waiter *w);
 void on_acquire_reply(struct engine *eng, struct inflight_op *w,
                       const struct op_result *r);
 /* Redis granted the lock to `spec` by an op that was sent at `asked`, or had granted

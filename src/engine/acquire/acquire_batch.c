@@ -8,13 +8,14 @@
 #include "engine/effect.h"
 #include "engine/emit.h"
 #include "engine/engine_state.h"
+#include "engine/hold/pending_release.h"
 #include "engine/inflight_op.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
-#include "engine/lock/waiter.h"
+#include "engine/lock/probe.h"
 #include "engine/op.h"
-#include "engine/release/pending_release.h"
 #include "engine/renew/loss_check.h"
+#include "engine/wait/waiter.h"
 #include "util/alloc.h"
 
 void acquire_ask_batch(struct engine *eng, struct waiter *const *waiters, size_t count,
@@ -69,7 +70,7 @@ static void end_unreached(struct engine *eng, struct inflight_op *part,
     if (w != NULL) {
         w->maybe_granted = w->maybe_granted || maybe_granted;
         if (stands_alone(w)) {
-            acquire_again(eng, w);
+            waiter_ask_again(eng, w);
         } else {
             if (w->in_run && w->session != NULL) {
                 emit_unreached(eng, w->call);

@@ -3,23 +3,23 @@
 #include "engine/acquire_spec.h"
 #include "engine/emit.h"
 #include "engine/engine_limits.h"
-#include "engine/engine_priv.h"
 #include "engine/fair/fair.h"
-#include "engine/lock/entry.h"
-#include "engine/lock/hold.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/hold.h"
+#include "engine/hold/lease_shortening.h"
+#include "engine/hold/loss.h"
+#include "engine/hold/pending_release.h"
+#include "engine/hold/pending_request.h"
 #include "engine/lock/hold_index.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
-#include "engine/lock/waiter.h"
+#include "engine/lock/probe.h"
 #include "engine/multi/mlock.h"
-#include "engine/pending_request.h"
 #include "engine/recovery/peers.h"
-#include "engine/recovery/restore.h"
-#include "engine/release/pending_release.h"
-#include "engine/renew/lease_shortening.h"
 #include "engine/request.h"
 #include "engine/session.h"
 #include "engine/user_check.h"
+#include "engine/wait/waiter.h"
 #include "util/digits.h"
 
 enum {
@@ -85,7 +85,7 @@ void acquire_unacked(struct engine *eng, struct lock *lock, struct acquire_spec 
     if (waiter_ends_next(waiter)) {
         waiter_end_error(eng, waiter, LOCK_NOREPLICAS, TEXT_NO_REPLICAS, false);
     } else {
-        acquire_again(eng, waiter);
+        waiter_ask_again(eng, waiter);
     }
 }
 
@@ -184,7 +184,7 @@ static void return_grant(struct engine *eng, struct waiter *w,
     if (waiter_ends_next(w)) {
         waiter_end_error(eng, w, LOCK_BACKEND, text, false);
     } else {
-        acquire_again(eng, w);
+        waiter_ask_again(eng, w);
     }
 }
 

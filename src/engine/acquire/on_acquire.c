@@ -4,11 +4,11 @@
 #include "engine/emit.h"
 #include "engine/engine_limits.h"
 #include "engine/fair/fair.h"
+#include "engine/hold/pending_release.h"
 #include "engine/lock/lock_activity.h"
-#include "engine/lock/waiter.h"
+#include "engine/lock/probe.h"
 #include "engine/recovery/quarantine.h"
-#include "engine/release/pending_release.h"
-#include "engine/session.h"
+#include "engine/wait/waiter.h"
 
 /* Whether the holder that a waiter's op found may be a waiter of this queue: the head's
  * grant may not be answered yet, or was not acknowledged and is about to be undone, or
@@ -79,7 +79,7 @@ static void on_acquire_failed(struct engine *eng, struct lock *lock, struct wait
     if (waiter_ends_next(w)) {
         waiter_end_error(eng, w, LOCK_BACKEND, r->text, true);
     } else {
-        acquire_again(eng, w);
+        waiter_ask_again(eng, w);
     }
 }
 
@@ -123,7 +123,7 @@ static void on_acquire_answer(struct engine *eng, struct lock *lock,
                 false; /* its client has gone on through another daemon */
             waiter_remove(eng, w);
         } else if (w != NULL) {
-            acquire_again(eng, w); /* a newer op will do */
+            waiter_ask_again(eng, w); /* a newer op will do */
         }
         break;
     case OP_LATE:
@@ -132,7 +132,7 @@ static void on_acquire_answer(struct engine *eng, struct lock *lock,
             (void)pending_release_undo(eng, lock, spec);
         } else if (w != NULL) {
             w->maybe_granted = w->maybe_granted || r->status == OP_UNKNOWN;
-            acquire_again(eng, w);
+            waiter_ask_again(eng, w);
         }
         break;
     case OP_NOREPLICAS:
@@ -142,17 +142,6 @@ static void on_acquire_answer(struct engine *eng, struct lock *lock,
     default:
         on_acquire_failed(eng, lock, w, spec, r);
         break;
-    }
-}
-
-void acquire_again(struct engine *eng, struct waiter *w)
-{
-    if (waiter_is_head(w)) {
-        lock_ask(eng, w->lock);
-    } else {
-        bool joins = w->spec->lock_kind == KIND_READ && w->lock->activity->writers == 0;
-
-        acquire_probe_later(eng, w, joins ? PROBE_JOIN : PROBE_REENTER);
     }
 }
 

@@ -1,27 +1,26 @@
 /* Carries out LOCK requests: joins the queue, finds what the ID got before, or
  * refuses. */
 #include "engine/acquire/request_lock.h"
-#include "engine/acquire/acquire.h"
 #include "engine/acquire_spec.h"
 #include "engine/deadlock/deadlock.h"
 #include "engine/effect.h"
 #include "engine/emit.h"
 #include "engine/engine.h"
 #include "engine/engine_limits.h"
-#include "engine/engine_priv.h"
 #include "engine/engine_state.h"
-#include "engine/lock/entry.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/pending_release.h"
+#include "engine/hold/pending_request.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
-#include "engine/lock/waiter.h"
+#include "engine/lock/probe.h"
 #include "engine/multi/mlock.h"
-#include "engine/pending_request.h"
 #include "engine/recovery/quarantine.h"
-#include "engine/release/pending_release.h"
 #include "engine/request.h"
 #include "engine/session.h"
 #include "engine/user_check.h"
+#include "engine/wait/waiter.h"
 #include "util/list.h"
 
 static bool is_full(struct engine *eng, const struct lock_req *req)
@@ -82,11 +81,10 @@ static void start_wait(struct engine *eng, struct waiter *w)
             lock_ask(eng, lock);
         }
     } else if (may_join(eng, lock, w->spec)) {
-        acquire_probe_later(eng, w, PROBE_JOIN);
+        waiter_probe_later(eng, w, PROBE_JOIN);
     } else if (needs_probe(eng, lock, w->spec)) {
         /* A reader that was to join still is. */
-        acquire_probe_later(eng, w,
-                            w->probe == PROBE_JOIN ? PROBE_JOIN : PROBE_REENTER);
+        waiter_probe_later(eng, w, w->probe == PROBE_JOIN ? PROBE_JOIN : PROBE_REENTER);
     } else if (w->once) {
         /* Others are ahead. With Redis out of reach even that is not sure. */
         if (eng->up) {
@@ -234,10 +232,4 @@ struct waiter *request_lock_enqueue(struct engine *eng, const struct lock_req *r
 void request_lock_start(struct engine *eng, struct waiter *w)
 {
     start_wait(eng, w);
-}
-
-void engine_lock(struct engine *eng, const struct lock_req *req)
-{
-    request_lock(eng, req);
-    engine_settle(eng);
 }

@@ -4,17 +4,16 @@
  * daemon is certain of, and waits that no lease in the circle can end. */
 #include "engine/deadlock/deadlock.h"
 #include "engine/acquire_spec.h"
-#include "engine/deadlock/wait_graph.h"
 #include "engine/effect.h"
 #include "engine/emit.h"
 #include "engine/engine_state.h"
-#include "engine/lock/hold.h"
+#include "engine/hold/hold.h"
 #include "engine/lock/hold_index.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
-#include "engine/lock/lock_mode.h"
-#include "engine/lock/waiter.h"
 #include "engine/op.h"
+#include "engine/wait/wait_graph.h"
+#include "engine/wait/waiter.h"
 
 #include <stdarg.h>
 #include <stdio.h>

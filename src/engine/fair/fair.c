@@ -1,14 +1,13 @@
 /* Fair queues: which of our waiters have a place there. */
 #include "engine/fair/fair.h"
 #include "engine/acquire_spec.h"
-#include "engine/engine_priv.h"
 #include "engine/engine_state.h"
 #include "engine/fair/fair_left.h"
 #include "engine/fair/fair_priv.h"
 #include "engine/inflight_op.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
-#include "engine/lock/waiter.h"
+#include "engine/wait/waiter.h"
 #include "util/alloc.h"
 
 #include <stdlib.h>

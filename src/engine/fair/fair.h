@@ -46,7 +46,6 @@ void fair_sweep(struct engine *eng, struct lock *lock);
  * `head_asked`: the head is not about to ask either, which could give it its place. */
 void fair_step(struct engine *eng, struct lock *lock, bool head_asked);
 void fair_on_timer(struct engine *eng, struct timer *t);
-void fair_on_inflight_gone(struct inflight_op *w);
 void on_fair_reply(struct engine *eng, struct inflight_op *w,
                    const struct op_result *r);
 

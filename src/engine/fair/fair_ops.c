@@ -2,16 +2,15 @@
 #include "engine/acquire_spec.h"
 #include "engine/effect.h"
 #include "engine/engine_limits.h"
-#include "engine/engine_priv.h"
 #include "engine/engine_state.h"
 #include "engine/fair/fair.h"
 #include "engine/fair/fair_priv.h"
 #include "engine/inflight_op.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
-#include "engine/lock/waiter.h"
 #include "engine/op.h"
 #include "engine/timer.h"
+#include "engine/wait/waiter.h"
 #include "util/list.h"
 #include "util/span.h"
 
@@ -235,18 +234,6 @@ void fair_on_timer(struct engine *eng, struct timer *t)
 
 /* --- answers ---------------------------------------------------------------------- */
 
-void fair_on_inflight_gone(struct inflight_op *w)
-{
-    struct fair *f = w->lock == NULL ? NULL : w->lock->activity->fair;
-
-    if (f != NULL && f->queue == w) {
-        f->queue = NULL;
-    }
-    if (f != NULL && f->leave == w) {
-        f->leave = NULL;
-    }
-}
-
 /* Notes that Redis has the places of all waiters that the op named. */
 static void mark_told(struct fair *f, uint64_t op)
 {
@@ -322,8 +309,10 @@ void on_fair_reply(struct engine *eng, struct inflight_op *w, const struct op_re
 
     inflight_free(eng, w);
     if (leave) {
+        f->leave = NULL;
         on_left(eng, f, r);
     } else {
+        f->queue = NULL;
         on_queued(eng, f, r->id, r);
         f->swept = false;
     }

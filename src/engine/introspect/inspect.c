@@ -5,20 +5,20 @@
 #include "engine/emit.h"
 #include "engine/engine.h"
 #include "engine/engine_state.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/hold.h"
+#include "engine/hold/pending_request.h"
 #include "engine/inflight_op.h"
 #include "engine/introspect/survey_priv.h"
-#include "engine/lock/entry.h"
-#include "engine/lock/hold.h"
 #include "engine/lock/hold_index.h"
 #include "engine/lock/last_answer.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
-#include "engine/lock/waiter.h"
 #include "engine/op.h"
-#include "engine/pending_request.h"
 #include "engine/recovery/quarantine.h"
 #include "engine/session.h"
+#include "engine/wait/waiter.h"
 #include "latchd/protocol.h"
 #include "util/list.h"
 #include "util/span.h"
@@ -180,19 +180,6 @@ static const struct lock_info *make_info(struct engine *eng, const struct lock *
         .queue_count = queued,
     };
     return info;
-}
-
-bool lock_is_uncertain(const struct engine *eng, const struct lock *lock)
-{
-    struct list *it;
-
-    LIST_FOREACH(it, &lock->holds)
-    {
-        if (!hold_is_certain(eng, container_of(it, struct hold, in_lock))) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static int64_t entry_count(const struct hold *h)

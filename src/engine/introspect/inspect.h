@@ -9,13 +9,15 @@
 
 struct engine;
 struct hold;
+struct inflight_op;
 struct lock;
+struct op_result;
 struct pending_request;
 
-/* Whether a hold of this daemon on that name is not certain now. */
-bool lock_is_uncertain(const struct engine *eng, const struct lock *lock);
 /* Answers a LOCKINFO from what is known here, as Redis does not answer. */
 void inspect_answer_uncertain(struct engine *eng, const struct pending_request *c);
+void on_inspect_reply(struct engine *eng, struct inflight_op *w,
+                      const struct op_result *r);
 
 /* A connection that the hold is attached to; 0: none. */
 uint64_t hold_client(const struct hold *h);

@@ -1,13 +1,13 @@
 /* The memory that a name takes: walks over everything that belongs to it. */
 #include "engine/engine.h"
 #include "engine/engine_state.h"
-#include "engine/lock/entry.h"
-#include "engine/lock/hold.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/hold.h"
+#include "engine/hold/lease_shortening.h"
+#include "engine/hold/pending_release.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
-#include "engine/lock/waiter.h"
-#include "engine/release/pending_release.h"
-#include "engine/renew/lease_shortening.h"
+#include "engine/wait/waiter.h"
 #include "util/list.h"
 #include "util/span.h"
 

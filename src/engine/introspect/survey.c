@@ -1,26 +1,15 @@
 #include "engine/introspect/survey.h"
 #include "engine/acquire_spec.h"
 #include "engine/engine_state.h"
+#include "engine/hold/hold.h"
 #include "engine/introspect/inspect.h"
 #include "engine/introspect/survey_priv.h"
-#include "engine/lock/entry.h"
-#include "engine/lock/hold.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
-#include "engine/lock/waiter.h"
 #include "engine/session.h"
+#include "engine/wait/waiter.h"
 #include "util/list.h"
-
-bool hold_is_fixed(const struct hold *h)
-{
-    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
-        if (!e->fixed) {
-            return false;
-        }
-    }
-    return true;
-}
 
 static struct hold_view view_of(const struct engine *eng, const struct hold *h)
 {

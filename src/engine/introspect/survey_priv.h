@@ -8,11 +8,8 @@
 #include <stdbool.h>
 
 struct engine;
-struct hold;
 struct waiter;
 
-/* Whether no entry of the hold is renewed by the watchdog. */
-bool hold_is_fixed(const struct hold *h);
 struct waiter_info waiter_info_of(const struct engine *eng, const struct waiter *w);
 
 #endif

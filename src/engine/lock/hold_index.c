@@ -1,9 +1,9 @@
 /* The holds of one lock by field and by token. Few are looked through; from INDEX_FROM
  * readers on they are in two tables. */
 #include "engine/lock/hold_index.h"
-#include "engine/lock/hold.h"
+#include "engine/acquire_spec.h"
+#include "engine/hold/hold.h"
 #include "engine/lock/lock.h"
-#include "engine/lock/lock_mode.h"
 #include "engine/value_hold.h"
 #include "util/alloc.h"
 #include "util/hash.h"

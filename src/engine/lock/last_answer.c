@@ -1,10 +1,10 @@
 #include "engine/lock/last_answer.h"
 #include "engine/emit.h"
 #include "engine/engine_state.h"
-#include "engine/lock/hold.h"
+#include "engine/hold/hold.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
-#include "engine/lock/waiter.h"
+#include "engine/wait/waiter.h"
 #include "util/alloc.h"
 
 #include <stdlib.h>

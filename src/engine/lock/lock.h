@@ -59,6 +59,7 @@ struct lock *lock_get(struct engine *eng, struct span name);
 struct span lock_name(const struct lock *lock);
 /* The first waiter, or NULL. */
 struct waiter *lock_head(const struct lock *lock);
+bool waiter_is_head(const struct waiter *w);
 /* The newest hold known here, or NULL. */
 struct hold *lock_hold(const struct lock *lock);
 /* Marks the lock dirty: engine_settle() runs lock_step() for it. */
@@ -74,10 +75,5 @@ void lock_seen(struct engine *eng, struct lock *lock, uint64_t op_id, int64_t tt
 /* In how many ms the head asks again for a name whose lease ends in `ttl_ms`. */
 uint64_t lock_recheck_in(const struct engine *eng, int64_t ttl_ms);
 void lock_unsubscribe(struct engine *eng, struct lock *lock);
-/* The scheduler of one name: sends what the name needs next, if nothing is in the way.
- */
-void lock_step(struct engine *eng, struct lock *lock);
-void lock_free(struct engine *eng, struct lock *lock);
-void lock_on_timer(struct engine *eng, struct lock *lock);
 
 #endif

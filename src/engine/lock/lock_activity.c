@@ -3,7 +3,6 @@
  * only. */
 #include "engine/lock/lock_activity.h"
 #include "engine/engine_limits.h"
-#include "engine/engine_priv.h"
 
 #define EMPTY(of)                                                                      \
     {                                                                                  \

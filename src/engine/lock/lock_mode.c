@@ -3,18 +3,13 @@
  * Plain and fair locks are one lock class, read and write locks the other. A name keeps
  * its class while a client of this daemon holds or waits. */
 #include "engine/lock/lock_mode.h"
-#include "engine/acquire/acquire.h"
 #include "engine/acquire_spec.h"
-#include "engine/lock/hold.h"
+#include "engine/hold/hold.h"
 #include "engine/lock/hold_index.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
-#include "engine/lock/waiter.h"
-#include "engine/renew/loss.h"
 #include "latchd/protocol.h"
 #include "util/list.h"
-
-#define WRITE_SUFFIX SPAN(LATCHD_RESERVED_OWNER_SUFFIX)
 
 bool lock_mode_is_rw(enum lock_kind kind)
 {
@@ -24,17 +19,6 @@ bool lock_mode_is_rw(enum lock_kind kind)
 enum lock_kind lock_mode_of_hold(enum lock_kind kind)
 {
     return kind == KIND_FAIR ? KIND_PLAIN : kind;
-}
-
-struct span field_owner(struct span field)
-{
-    size_t len = WRITE_SUFFIX.len;
-
-    if (field.len > len &&
-        span_eq(span_of(field.ptr + field.len - len, len), WRITE_SUFFIX)) {
-        return span_of(field.ptr, field.len - len);
-    }
-    return field;
 }
 
 static bool same_owner(struct span field_a, struct span field_b)
@@ -128,40 +112,15 @@ size_t lock_contradicted_holds(const struct lock *lock, enum lock_kind kind,
     return count;
 }
 
-struct hold *lock_accept_holder(struct engine *eng, struct lock *lock,
-                                enum lock_kind kind, struct span field, uint64_t token)
-{
-    struct hold *denied[16];
-    size_t count;
-
-    while ((count = lock_contradicted_holds(lock, kind, field, token, denied, 16)) >
-           0) {
-        for (size_t i = 0; i < count; i++) {
-            hold_lost_to(eng, denied[i], field_owner(field));
-        }
-    }
-    return lock_hold_of(lock, field);
-}
-
-/* As soon as one reader is granted, the readers behind it follow without waiting for
- * each other's answers, up to the first writer. */
-void lock_let_readers_in(struct engine *eng, struct lock *lock)
+bool lock_is_uncertain(const struct engine *eng, const struct lock *lock)
 {
     struct list *it;
 
-    lock->readers_in = false;
-    if (!lock_is_read_here(eng, lock)) {
-        return;
-    }
-    LIST_FOREACH(it, &lock->activity->queue)
+    LIST_FOREACH(it, &lock->holds)
     {
-        struct waiter *w = container_of(it, struct waiter, in_queue);
-
-        if (w->spec->lock_kind != KIND_READ) {
-            break;
-        }
-        if (w->in_flight == NULL) {
-            acquire_join(eng, w);
+        if (!hold_is_certain(eng, container_of(it, struct hold, in_lock))) {
+            return true;
         }
     }
+    return false;
 }

@@ -18,8 +18,6 @@ struct lock;
 bool lock_mode_is_rw(enum lock_kind kind);
 /* The mode of the hold that a LOCK of this mode gets: PLAIN for FAIR. */
 enum lock_kind lock_mode_of_hold(enum lock_kind kind);
-/* The owner that a hash field names: a writer's without its `:write`. */
-struct span field_owner(struct span field);
 /* Whether a client of this daemon holds or waits, so that the name keeps its lock
  * class. */
 bool lock_in_use(const struct lock *lock);
@@ -40,11 +38,7 @@ bool lock_is_read_here(const struct engine *eng, const struct lock *lock);
 size_t lock_contradicted_holds(const struct lock *lock, enum lock_kind kind,
                                struct span field, uint64_t token, struct hold **ret,
                                size_t max);
-/* Redis says that the given hold exists: reports what cannot be true beside it as
- * lost. Returns the hold if it is known already, else NULL. `token` 0: not known. */
-struct hold *lock_accept_holder(struct engine *eng, struct lock *lock,
-                                enum lock_kind kind, struct span field, uint64_t token);
-/* Makes the readers at the front of the queue ask, all at once. */
-void lock_let_readers_in(struct engine *eng, struct lock *lock);
+/* Whether a hold of this daemon on that name is not certain now. */
+bool lock_is_uncertain(const struct engine *eng, const struct lock *lock);
 
 #endif

@@ -5,38 +5,15 @@
  * client's session. What emit.c would tell the client comes here instead, and is looked
  * at before the engine returns, so that nothing changes under whoever said it. */
 #include "engine/multi/mlock.h"
-#include "engine/acquire_spec.h"
 #include "engine/emit.h"
 #include "engine/engine_limits.h"
-#include "engine/engine_priv.h"
 #include "engine/engine_state.h"
-#include "engine/lock/entry.h"
-#include "engine/lock/hold.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/hold.h"
 #include "engine/lock/last_answer.h"
 #include "engine/lock/lock.h"
-#include "engine/lock/waiter.h"
-#include "util/alloc.h"
-
-void mlock_touch(struct engine *eng, struct mlock *ml)
-{
-    if (list_empty(&ml->in_dirty)) {
-        list_append(&eng->dirty_mlocks, &ml->in_dirty);
-    }
-}
-
-void mlock_set_asked(struct mlock_member *p, bool asked)
-{
-    p->mlock->asking += (size_t)asked - (size_t)p->asked;
-    p->asked = asked;
-    p->renewing = false;
-}
 
 /* --- terms ------------------------------------------------------------------------ */
-
-static bool has_lease(const struct mlock *ml)
-{
-    return (ml->terms.has & LOCK_HAS_LEASE) != 0;
-}
 
 /* When it gives up to learn what Redis would say. */
 static uint64_t patience_ms(const struct engine *eng, const struct mlock *ml)
@@ -254,7 +231,7 @@ static void refresh_leases(struct engine *eng, struct mlock *ml)
         struct mlock_member *p = &ml->members[i];
         uint64_t due;
 
-        if (!has_lease(ml) || !is_taken(p) || p->asked || p->renewing) {
+        if (!mlock_has_lease(ml) || !is_taken(p) || p->asked || p->renewing) {
             continue; /* whose answer comes arms it again */
         }
         due = entry_lease_began(p->entry) + ml->terms.lease_ms / 3;
@@ -283,121 +260,5 @@ void mlock_on_timer(struct engine *eng, struct mlock *ml)
     if (eng->now >= ml->refresh_at && eng->now >= ml->pause) {
         refresh_leases(eng, ml);
     }
-    mlock_touch(eng, ml);
-}
-
-/* --- what its waits and entries tell ---------------------------------------------- */
-
-void mlock_on_null(struct engine *eng, struct mlock_member *p)
-{
-    p->mlock->ended = true;
-    mlock_touch(eng, p->mlock);
-}
-
-/* Which of the names it is about. */
-static struct span with_name(struct engine *eng, struct span text, struct span name)
-{
-    char *all = effects_alloc(&eng->fx, text.len + 2 + name.len);
-    char *at = all;
-
-    (void)span_put2(&at, text, SPAN(": "));
-    (void)span_put2(&at, name, SPAN_NONE);
-    return span_of(all, (size_t)(at - all));
-}
-
-/* `text` lives until the engine returns. */
-void mlock_on_error(struct engine *eng, struct mlock_member *p, enum lock_error error,
-                    struct span text)
-{
-    struct mlock *ml = p->mlock;
-    bool over = error == LOCK_NOTHELD && ml->request != NULL;
-    bool pause = error == LOCK_BACKEND || error == LOCK_NOREPLICAS;
-
-    mlock_touch(eng, ml);
-    if (p->waiter == NULL && p->entry != NULL && !over &&
-        (pause || error == LOCK_NOTHELD)) {
-        /* The member was not confirmed, and is asked for again or taken anew. */
-        mlock_set_asked(p, false);
-        p->stale = true;
-        ml->failing = true;
-        ml->error = error;
-        ml->pause = pause ? eng->now + ERROR_PAUSE_MS : ml->pause;
-        if (has_lease(ml) && ml->pause < ml->refresh_at) {
-            ml->refresh_at = ml->pause;
-        }
-        return;
-    }
-    if (!ml->ended) {
-        ml->ended = ml->refused = true;
-        ml->error = error;
-        ml->text = error == LOCK_WRONGTYPE || error == LOCK_NOTHELD
-                       ? with_name(eng, text, p->name)
-                       : text;
-    }
-}
-
-void mlock_on_grant(struct engine *eng, struct mlock_member *p, const struct attach *a)
-{
-    struct mlock *ml = p->mlock;
-
-    mlock_on_entry(eng, p, a->entry);
-    mlock_set_asked(p, false);
-    p->stale = false;
-    ml->failing = false;
-    if (has_lease(ml)) {
-        uint64_t due = entry_lease_began(a->entry) + ml->terms.lease_ms / 3;
-
-        ml->refresh_at = due < ml->refresh_at ? due : ml->refresh_at;
-    }
-}
-
-void mlock_on_entry(struct engine *eng, struct mlock_member *p, struct entry *e)
-{
-    struct mlock *ml = p->mlock;
-
-    if (e->member != p) {
-        if (e->member != NULL) {
-            mlock_on_entry_gone(eng, e);
-        }
-        if (p->entry != NULL) {
-            mlock_unlink_entry(p);
-        }
-        p->entry = e;
-        e->member = p;
-        ml->taken_over++;
-        if (e->hold->confirmed > ml->last_taken) {
-            ml->last_taken = e->hold->confirmed;
-        }
-        p->stale = true; /* until it is told that it has all of its lease */
-        mlock_set_asked(p, ml->session != NULL);
-    }
-    mlock_touch(eng, ml);
-}
-
-void mlock_on_renewed(const struct entry *e, const struct session *s)
-{
-    if (e->member != NULL && e->member->mlock->session == s) {
-        e->member->joined = false;
-    }
-}
-
-void mlock_on_waiter_gone(struct engine *eng, struct waiter *w)
-{
-    struct mlock_member *p = w->member;
-
-    w->member = NULL;
-    p->waiter = NULL;
-    mlock_set_asked(p, false);
-    mlock_touch(eng, p->mlock);
-}
-
-void mlock_on_entry_gone(struct engine *eng, struct entry *e)
-{
-    struct mlock_member *p = e->member;
-    struct mlock *ml = p->mlock;
-    size_t index = (size_t)(p - ml->members);
-
-    mlock_unlink_entry(p);
-    ml->lost = index < ml->lost ? index : ml->lost;
     mlock_touch(eng, ml);
 }

@@ -4,12 +4,12 @@
 #include "engine/effect.h"
 #include "engine/engine.h"
 #include "engine/engine_state.h"
-#include "engine/lock/hold.h"
+#include "engine/hold/hold.h"
+#include "engine/hold/pending_request.h"
 #include "engine/lock/lock.h"
-#include "engine/lock/waiter.h"
 #include "engine/multi/mlock.h"
 #include "engine/op.h"
-#include "engine/pending_request.h"
+#include "engine/wait/waiter.h"
 
 struct lock_req mlock_request(const struct engine *eng, const struct mlock_member *p)
 {

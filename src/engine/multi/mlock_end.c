@@ -1,38 +1,27 @@
 /* MLOCK: its end, and giving back what it has taken. */
 #include "engine/acquire_spec.h"
-#include "engine/deadlock/wait_graph.h"
 #include "engine/effect.h"
 #include "engine/emit.h"
 #include "engine/engine.h"
 #include "engine/engine_limits.h"
-#include "engine/engine_priv.h"
 #include "engine/engine_state.h"
-#include "engine/lock/entry.h"
-#include "engine/lock/hold.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/hold.h"
+#include "engine/hold/pending_release.h"
+#include "engine/hold/pending_request.h"
 #include "engine/lock/hold_index.h"
 #include "engine/lock/lock.h"
-#include "engine/lock/waiter.h"
 #include "engine/multi/mlock.h"
-#include "engine/pending_request.h"
-#include "engine/release/pending_release.h"
-#include "engine/renew/watchdog.h"
 #include "engine/request.h"
 #include "engine/session.h"
 #include "engine/timer.h"
 #include "engine/user_check.h"
-#include "util/alloc.h"
+#include "engine/wait/wait_graph.h"
+#include "engine/wait/waiter.h"
 
 #include <stdlib.h>
 
 /* --- giving back ------------------------------------------------------------------ */
-
-void mlock_unlink_entry(struct mlock_member *p)
-{
-    p->entry->member = NULL;
-    p->entry = NULL;
-    p->token_sent = p->joined = false;
-    p->mlock->taken_over--;
-}
 
 /* Redis would let a fixed lease end before KEEP does. */
 static void outlast_keep(struct engine *eng, struct entry *e)

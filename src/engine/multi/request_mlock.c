@@ -5,16 +5,15 @@
 #include "engine/emit.h"
 #include "engine/engine.h"
 #include "engine/engine_limits.h"
-#include "engine/engine_priv.h"
 #include "engine/engine_state.h"
-#include "engine/lock/entry.h"
+#include "engine/hold/entry.h"
 #include "engine/lock/lock.h"
-#include "engine/lock/waiter.h"
 #include "engine/multi/mlock.h"
 #include "engine/op.h"
 #include "engine/request.h"
 #include "engine/session.h"
 #include "engine/user_check.h"
+#include "engine/wait/waiter.h"
 #include "latchd/protocol.h"
 #include "util/alloc.h"
 #include "util/list.h"
@@ -23,59 +22,16 @@
 
 #include <stdlib.h>
 
-/* Calls of members have numbers that no client's call has. */
-enum { MEMBER_BITS = 10 };
-#define PIECE_CALL (UINT64_C(1) << 63)
-_Static_assert(LATCHD_MLOCK_MAX <= 1 << MEMBER_BITS, "a member has a number");
-
 /* An MLOCK's own request has no name, which no lock has. */
 #define NO_NAME SPAN("")
 
 /* --- finding ---------------------------------------------------------------------- */
-
-struct mlock *mlock_find(const struct engine *eng, uint64_t number)
-{
-    struct table_node *n = table_find(&eng->mlocks, number);
-
-    return n == NULL ? NULL : container_of(n, struct mlock, in_mlocks);
-}
-
-uint64_t mlock_member_call(const struct mlock_member *p)
-{
-    return PIECE_CALL | p->mlock->number << MEMBER_BITS |
-           (uint64_t)(p - p->mlock->members);
-}
-
-struct mlock_member *mlock_find_member(const struct engine *eng, struct call_ref ref)
-{
-    struct mlock *ml;
-
-    if ((ref.call & PIECE_CALL) == 0) {
-        return NULL;
-    }
-    ml = mlock_find(eng, (ref.call & ~PIECE_CALL) >> MEMBER_BITS);
-    return ml == NULL ? NULL : &ml->members[ref.call & ((1 << MEMBER_BITS) - 1)];
-}
 
 struct mlock *mlock_of_id(const struct engine *eng, struct span id)
 {
     struct request *r = request_find(eng, NO_NAME, id);
 
     return r == NULL ? NULL : r->mlock;
-}
-
-bool mlock_is_call(struct call_ref ref)
-{
-    return (ref.call & PIECE_CALL) != 0;
-}
-
-bool mlock_uses(const struct request *r)
-{
-    const struct mlock_member *p = r->waiter != NULL  ? r->waiter->member
-                                   : r->entry != NULL ? r->entry->member
-                                                      : NULL;
-
-    return p != NULL && p->mlock->state != MLOCK_ANSWERED;
 }
 
 /* --- names ------------------------------------------------------------------------ */
@@ -347,7 +303,7 @@ static void resume_mlock(struct engine *eng, struct mlock *ml,
     }
 }
 
-void engine_mlock(struct engine *eng, const struct mlock_req *req)
+void request_mlock(struct engine *eng, const struct mlock_req *req)
 {
     struct mlock *ml = mlock_of_id(eng, req->one.id);
     struct sorted *names = sort_names(req);
@@ -367,5 +323,4 @@ void engine_mlock(struct engine *eng, const struct mlock_req *req)
         begin_mlock(eng, req, names);
     }
     free(names);
-    engine_settle(eng);
 }

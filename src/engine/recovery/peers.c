@@ -2,7 +2,6 @@
 #include "engine/effect.h"
 #include "engine/engine.h"
 #include "engine/engine_limits.h"
-#include "engine/engine_priv.h"
 #include "engine/engine_state.h"
 #include "engine/recovery/quarantine.h"
 #include "engine/timer.h"
@@ -190,7 +189,7 @@ static void note_peer(struct engine *eng, struct span instance, uint64_t number,
     }
 }
 
-void engine_announced(struct engine *eng, struct span text)
+void peers_on_announcement(struct engine *eng, struct span text)
 {
     struct span word = next_word(&text);
     struct span instance = next_word(&text);
@@ -217,7 +216,6 @@ void engine_announced(struct engine *eng, struct span text)
         withhold_names(eng, left < PEER_RETURN_MS ? left : PEER_RETURN_MS);
     }
     note_peer(eng, instance, number, span_eq(word, SPAN("hello")));
-    engine_settle(eng);
 }
 
 /* --- time ------------------------------------------------------------------------- */
@@ -251,12 +249,11 @@ void peers_forget_asking(struct engine *eng)
     }
 }
 
-void peers_on_timer(struct engine *eng)
+bool peers_on_timer(struct engine *eng)
 {
     if (eng->peers.asking) {
         eng->peers.asking = false;
-        engine_on_store_up(eng, false);
-        return;
+        return true;
     }
     if (eng->stats.restoring != 0) {
         announce_self(eng, "here");
@@ -265,4 +262,5 @@ void peers_on_timer(struct engine *eng)
         forget_absent(&eng->peers);
     }
     look_again(eng);
+    return false;
 }

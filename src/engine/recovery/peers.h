@@ -62,7 +62,7 @@ struct engine;
 /* Whether other daemons are known of. */
 bool peers_known(const struct engine *eng);
 /* Redis has become reachable. True: locks must wait, as other daemons are asked first;
- * peers_on_timer() goes on from there. */
+ * peers_on_timer() tells when that is over. */
 bool peers_ask_first(struct engine *eng);
 void peers_forget_asking(struct engine *eng);
 /* Redis is another one than before, and everybody here has learnt that: withholds
@@ -75,6 +75,9 @@ bool peers_may_restore(const struct engine *eng);
 /* Announces this daemon's state to the others. */
 void peers_greet(struct engine *eng);
 void peers_leave(struct engine *eng);
-void peers_on_timer(struct engine *eng);
+/* Another daemon has announced its state. */
+void peers_on_announcement(struct engine *eng, struct span text);
+/* True: the others have been asked, so that Redis is to be used from now on. */
+bool peers_on_timer(struct engine *eng);
 
 #endif

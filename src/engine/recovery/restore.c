@@ -1,29 +1,20 @@
 #include "engine/recovery/restore.h"
 #include "engine/acquire_spec.h"
 #include "engine/engine_limits.h"
-#include "engine/engine_priv.h"
 #include "engine/engine_state.h"
 #include "engine/fair/fair.h"
-#include "engine/fair/fair_left.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/hold.h"
+#include "engine/hold/loss.h"
+#include "engine/hold/pending_release.h"
+#include "engine/hold/restore_mark.h"
 #include "engine/inflight_op.h"
-#include "engine/lock/entry.h"
-#include "engine/lock/hold.h"
 #include "engine/lock/last_answer.h"
 #include "engine/lock/lock.h"
-#include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
 #include "engine/op.h"
-#include "engine/pending_request.h"
-#include "engine/recovery/peers.h"
-#include "engine/recovery/quarantine.h"
-#include "engine/release/pending_release.h"
-#include "engine/release/release_log.h"
-#include "engine/renew/loss.h"
-#include "engine/renew/watchdog.h"
-#include "util/alloc.h"
 #include "util/list.h"
 #include "util/span.h"
-#include "util/table.h"
 
 /* --- what is to be put back ------------------------------------------------------- */
 
@@ -31,34 +22,6 @@
 static bool is_given_up(const struct entry *e)
 {
     return entry_is_ending(e) && (e->release == NULL || release_was_sent(e->release));
-}
-
-bool restore_is_idle(const struct hold *h)
-{
-    return h->restoring == NULL && list_empty(&h->in_renew_queue);
-}
-
-void restore_again(struct engine *eng, struct hold *h)
-{
-    list_append(&eng->restores, &h->in_renew_queue);
-}
-
-static void mark_restored(struct engine *eng, struct hold *h)
-{
-    if (h->needs_restore) {
-        h->needs_restore = false;
-        h->lock->needs_restore--;
-        eng->stats.restoring--;
-        lock_touch(eng, h->lock);
-    }
-}
-
-void restore_forget(struct engine *eng, struct hold *h)
-{
-    mark_restored(eng, h);
-    if (h->restoring != NULL) {
-        h->restoring->hold = NULL;
-    }
 }
 
 static void mark_for_restore(struct engine *eng, struct hold *h)
@@ -71,14 +34,10 @@ static void mark_for_restore(struct engine *eng, struct hold *h)
         any = any || e->restore == ENTRY_UNSURE;
     }
     if (!any || eng->now >= h->until) {
-        mark_restored(eng, h);
+        hold_mark_restored(eng, h);
         return;
     }
-    if (!h->needs_restore) {
-        h->needs_restore = true;
-        h->lock->needs_restore++;
-        eng->stats.restoring++;
-    }
+    hold_need_restore(eng, h);
     h->not_before = 0;
     list_del(&h->in_renew_queue);
     if (h->restoring == NULL) {
@@ -102,52 +61,6 @@ void restore_lock(struct engine *eng, struct lock *lock)
         lock_ask(eng, lock);
     }
     lock_touch(eng, lock);
-}
-
-void engine_on_failover(struct engine *eng, engine_concerns_fn *concerns, void *ctx)
-{
-    struct table_walk walk;
-    struct table_node *n;
-
-    eng->stats.failovers++;
-    peers_lost_writes(eng);
-    for (uint32_t i = 0; i < eng->group_count && eng->cfg.quarantine_ms > 0; i++) {
-        if (concerns == NULL || concerns(ctx, i)) {
-            quarantine_group(eng, i, eng->now + eng->cfg.quarantine_ms);
-        }
-    }
-    TABLE_FOREACH(n, &walk, &eng->names)
-    {
-        struct lock *lock = lock_of(n);
-
-        if (concerns == NULL || concerns(ctx, lock->group)) {
-            quarantine_exempt(eng, lock);
-            restore_lock(eng, lock);
-        }
-    }
-    release_log_replay(eng, concerns, ctx);
-    fair_left_again(eng, concerns, ctx);
-    engine_settle(eng);
-}
-
-void engine_on_lossless_failover(struct engine *eng, engine_concerns_fn *concerns,
-                                 void *ctx)
-{
-    struct table_walk walk;
-    struct table_node *n;
-
-    quarantine_lift(eng, concerns, ctx);
-    TABLE_FOREACH(n, &walk, &eng->names)
-    {
-        struct lock *lock = lock_of(n);
-
-        if ((concerns == NULL || concerns(ctx, lock->group)) &&
-            lock_head(lock) != NULL) {
-            last_answer_over(eng, lock);
-            lock_ask(eng, lock);
-        }
-    }
-    engine_settle(eng);
 }
 
 /* --- asking ----------------------------------------------------------------------- */
@@ -202,8 +115,8 @@ static void send_restore(struct engine *eng, struct hold *h)
 
     list_del(&h->in_renew_queue);
     if (lease_ms == 0 || room == 0) {
-        mark_restored(eng,
-                      h); /* its end is told by its timer, or it is being released */
+        hold_mark_restored(
+            eng, h); /* its end is told by its timer, or it is being released */
         return;
     }
     first = h->entries;
@@ -241,17 +154,6 @@ void restore_flush(struct engine *eng)
     }
 }
 
-void restore_resume_requests(struct engine *eng, struct lock *lock)
-{
-    struct list *it;
-
-    while (lock->needs_restore == 0 &&
-           (it = list_first(&lock->activity->waiting_for_restore)) != NULL) {
-        list_del(it);
-        pending_request_send(eng, container_of(it, struct pending_request, in_waiting));
-    }
-}
-
 /* --- answers ---------------------------------------------------------------------- */
 
 /* The hold is back in Redis, with the entries that were named. */
@@ -278,7 +180,7 @@ static void on_restored(struct engine *eng, struct hold *h, struct asked asked,
         restore_again(eng, h);
         return;
     }
-    mark_restored(eng, h);
+    hold_mark_restored(eng, h);
     hold_confirm(eng, h, asked);
     if (h->exact_ms != 0) {
         renew_request(eng, h); /* if it was there, it has more than its grace */

@@ -3,16 +3,15 @@
 #include "engine/acquire_spec.h"
 #include "engine/engine_limits.h"
 #include "engine/engine_state.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/hold.h"
+#include "engine/hold/pending_release.h"
 #include "engine/inflight_op.h"
-#include "engine/lock/entry.h"
-#include "engine/lock/hold.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
-#include "engine/lock/lock_mode.h"
-#include "engine/lock/waiter.h"
 #include "engine/op.h"
 #include "engine/recovery/quarantine.h"
-#include "engine/release/pending_release.h"
+#include "engine/wait/waiter.h"
 #include "util/list.h"
 #include "util/span.h"
 
@@ -31,17 +30,6 @@ static enum yield choose_yield(struct engine *eng, struct lock *lock)
         return YIELD_IF_OTHERS;
     }
     return YIELD_NEVER;
-}
-
-bool release_forces(const struct pending_release *d, const struct hold *h)
-{
-    const struct target *t = &d->target;
-
-    if (!release_is_forced(d) || (t->token != 0 && t->token != h->token)) {
-        return false;
-    }
-    return t->kind == TARGET_ANY || t->kind == TARGET_TOKEN ||
-           (t->kind == TARGET_OWNER && span_eq(field_owner(hold_field(h)), t->field));
 }
 
 struct hold *release_find_forced(const struct lock *lock,

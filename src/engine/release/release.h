@@ -16,8 +16,6 @@ struct pending_release;
 void pending_release_give_up(struct engine *eng, struct lock *lock,
                              struct pending_release *d);
 void release_send(struct engine *eng, struct lock *lock, struct pending_release *d);
-/* Whether a FORCEUNLOCK means that hold. */
-bool release_forces(const struct pending_release *d, const struct hold *h);
 /* The first hold, of those known here, that a FORCEUNLOCK means; or NULL. */
 struct hold *release_find_forced(const struct lock *lock,
                                  const struct pending_release *d);

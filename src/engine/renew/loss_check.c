@@ -9,16 +9,15 @@
 #include "engine/effect.h"
 #include "engine/engine_limits.h"
 #include "engine/engine_state.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/hold.h"
+#include "engine/hold/pending_release.h"
+#include "engine/hold/pending_request.h"
 #include "engine/inflight_op.h"
-#include "engine/lock/entry.h"
-#include "engine/lock/hold.h"
 #include "engine/lock/hold_index.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_mode.h"
 #include "engine/op.h"
-#include "engine/pending_request.h"
-#include "engine/release/pending_release.h"
-#include "engine/release/release.h"
 #include "util/alloc.h"
 #include "util/list.h"
 #include "util/span.h"
@@ -32,9 +31,7 @@ struct suspect {
 };
 
 struct loss_check {
-    struct inflight_op *about; /* whose result waits */
-    struct op_result result;   /* that result; its texts are in `texts` */
-    char *texts;
+    struct op_result result; /* that waits; its texts are behind `list` */
     size_t count;
     struct suspect list[];
 };
@@ -166,13 +163,13 @@ static void collect_entries(struct entries *es, const struct inflight_op *w,
 
 /* --- asking ----------------------------------------------------------------------- */
 
-static struct loss_check *loss_check_new(struct inflight_op *about,
+static struct loss_check *loss_check_new(const struct inflight_op *about,
                                          const struct op_result *r,
                                          const struct entries *es)
 {
-    struct loss_check *v = xcalloc(1, sizeof(*v) + es->count * sizeof(*v->list));
     bool attach = about->kind == INFLIGHT_ATTACH;
     size_t room = r->text.len + 1;
+    struct loss_check *v;
     char *at;
 
     if (attach) {
@@ -181,8 +178,8 @@ static struct loss_check *loss_check_new(struct inflight_op *about,
     for (size_t i = 0; i < es->count; i++) {
         room += hold_field(es->list[i]->hold).len + spec_entry(es->list[i]->spec).len;
     }
-    at = v->texts = xmalloc(room);
-    v->about = about;
+    v = xcalloc(1, sizeof(*v) + es->count * sizeof(*v->list) + room);
+    at = (char *)&v->list[es->count];
     v->result = *r;
     if (attach) {
         v->result.attach.field = span_put2(&at, r->attach.field, SPAN_NONE);
@@ -200,12 +197,6 @@ static struct loss_check *loss_check_new(struct inflight_op *about,
         };
     }
     return v;
-}
-
-static void loss_check_free(struct loss_check *v)
-{
-    free(v->texts);
-    free(v);
 }
 
 static void send_loss_check(struct engine *eng, const struct inflight_op *about,
@@ -252,6 +243,7 @@ bool loss_check_begin(struct engine *eng, struct inflight_op *w,
     w->checked = true;
     w->check = inflight_new(eng, INFLIGHT_CHECK, NULL);
     w->check->lease_ms = CHECK_LEASE_MS;
+    w->check->about = w;
     w->check->loss_check = loss_check_new(w, r, &es);
     send_loss_check(eng, w, w->check, &es);
     return true;
@@ -282,33 +274,16 @@ static void settle_suspect(struct engine *eng, const struct lock *lock,
     }
 }
 
-void on_loss_check_reply(struct engine *eng, struct inflight_op *check,
-                         const struct op_result *r)
+const struct op_result *on_loss_check_reply(struct engine *eng,
+                                            struct inflight_op *check,
+                                            const struct op_result *r)
 {
-    struct loss_check *v = check->loss_check;
-    struct inflight_op *about = v->about;
+    const struct loss_check *v = check->loss_check;
     bool told = r->status == OP_OK || r->status == OP_NOREPLICAS;
-    uint64_t sent = check->sent;
 
-    check->loss_check = NULL;
-    about->check = NULL;
-    inflight_free(eng, check);
     for (size_t i = 0; told && i < v->count && i < r->renew.count; i++) {
-        settle_suspect(eng, about->lock, &v->list[i], r->renew.items[i], sent);
+        settle_suspect(eng, check->about->lock, &v->list[i], r->renew.items[i],
+                       check->sent);
     }
-    inflight_on_result(eng, &v->result);
-    loss_check_free(v);
-}
-
-void loss_check_on_inflight_gone(struct inflight_op *w)
-{
-    if (w->check != NULL) {
-        w->check->loss_check->about = NULL;
-    }
-    if (w->loss_check != NULL) {
-        if (w->loss_check->about != NULL) {
-            w->loss_check->about->check = NULL;
-        }
-        loss_check_free(w->loss_check);
-    }
+    return &v->result;
 }

@@ -14,8 +14,10 @@ struct op_result;
  * taken as it is. */
 bool loss_check_begin(struct engine *eng, struct inflight_op *w,
                       const struct op_result *r);
-void on_loss_check_reply(struct engine *eng, struct inflight_op *check,
-                         const struct op_result *r);
-void loss_check_on_inflight_gone(struct inflight_op *w);
+/* Takes the answer. Returns the result that waited for it, which is to be taken next;
+ * it lives until `check` is freed, by the caller. */
+const struct op_result *on_loss_check_reply(struct engine *eng,
+                                            struct inflight_op *check,
+                                            const struct op_result *r);
 
 #endif

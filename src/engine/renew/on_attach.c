@@ -1,23 +1,22 @@
 /* Handles the answer to an attach: of a RENEW, or a LOCK sent again after its grant. */
+#include "engine/renew/on_attach.h"
 #include "engine/acquire_spec.h"
 #include "engine/emit.h"
-#include "engine/engine.h"
 #include "engine/engine_limits.h"
 #include "engine/engine_state.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/hold.h"
+#include "engine/hold/lease_shortening.h"
+#include "engine/hold/loss.h"
+#include "engine/hold/pending_release.h"
+#include "engine/hold/pending_request.h"
 #include "engine/inflight_op.h"
-#include "engine/lock/entry.h"
-#include "engine/lock/hold.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
 #include "engine/multi/mlock.h"
 #include "engine/op.h"
-#include "engine/pending_request.h"
-#include "engine/release/pending_release.h"
-#include "engine/renew/lease_shortening.h"
-#include "engine/renew/loss.h"
 #include "engine/request.h"
-#include "engine/session.h"
 #include "engine/user_check.h"
 #include "util/span.h"
 
@@ -236,7 +235,7 @@ void on_attach_reply(struct engine *eng, struct inflight_op *w,
         c->guessed = false;
         c->rw = !c->rw;
         inflight_free(eng, w);
-        pending_request_send(eng, c);
+        pending_request_queue(eng, c);
         return;
     }
     if (r->status == OP_OK) {

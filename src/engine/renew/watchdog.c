@@ -4,14 +4,14 @@
 #include "engine/acquire_spec.h"
 #include "engine/engine_limits.h"
 #include "engine/engine_state.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/hold.h"
+#include "engine/hold/lease_shortening.h"
+#include "engine/hold/loss.h"
+#include "engine/hold/renew_queue.h"
 #include "engine/inflight_op.h"
-#include "engine/lock/entry.h"
-#include "engine/lock/hold.h"
 #include "engine/lock/lock.h"
 #include "engine/op.h"
-#include "engine/renew/lease_shortening.h"
-#include "engine/renew/loss.h"
-#include "engine/renew/renew_queue.h"
 #include "util/alloc.h"
 #include "util/histogram.h"
 #include "util/list.h"
@@ -21,26 +21,6 @@ enum { BATCH_MAX = OP_RENEW_MAX / 2 };
 
 /* Entries of one owner that are not there, before all of them are taken for lost. */
 enum { MISSED_MAX = 8 };
-
-/* The lease to ask for; 0: nothing is to be asked. A hold that is left to run out is
- * still looked at: raising its TTL to CHECK_LEASE_MS changes nothing. */
-static uint64_t asked_lease(const struct engine *eng, const struct hold *h)
-{
-    uint64_t lease_ms = hold_lease(eng, h);
-
-    if (lease_ms == 0 && !hold_is_ending(h)) {
-        return CHECK_LEASE_MS;
-    }
-    return lease_ms;
-}
-
-void renew_request(struct engine *eng, struct hold *h)
-{
-    if (h->renewal == NULL && !h->needs_restore && !hold_is_being_shortened(h) &&
-        list_empty(&h->in_renew_queue) && asked_lease(eng, h) != 0) {
-        renew_queue_add(eng, h);
-    }
-}
 
 /* Counts the entries that an op may name: those whose release is not on its way. */
 static size_t count_entries(const struct hold *h, bool missing)
@@ -113,7 +93,7 @@ static size_t acquire_due(struct engine *eng, struct renew_queue *d,
         struct hold *h = container_of(it, struct hold, in_renew_queue);
 
         list_del(&h->in_renew_queue);
-        if (asked_lease(eng, h) == 0) {
+        if (hold_renewal_lease(eng, h) == 0) {
             continue;
         }
         if (h->kind == OWNER_ANONYMOUS && !h->keeper_key) {
@@ -145,7 +125,7 @@ static void send_batch(struct engine *eng, struct renew_queue *d)
         struct renewal_item *r = &w->renewing[i];
         struct hold *h = r->hold;
 
-        r->lease_ms = asked_lease(eng, h);
+        r->lease_ms = hold_renewal_lease(eng, h);
         r->checked = pick_entry(h);
         if (h->exact_ms != 0) {
             hold_shorten_lease(
@@ -169,17 +149,6 @@ void renew_flush(struct engine *eng)
 
     while (eng->up && (d = renew_queue_next(eng)) != NULL) {
         send_batch(eng, d);
-    }
-}
-
-void renew_entry_gone(const struct entry *e)
-{
-    const struct hold *h = e->hold;
-    struct renewal_item *r =
-        h->renewal == NULL ? NULL : &h->renewal->renewing[h->renewal_slot];
-
-    if (r != NULL && r->checked == e) {
-        r->checked = NULL;
     }
 }
 

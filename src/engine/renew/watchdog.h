@@ -12,9 +12,5 @@ struct op_result;
 void renew_flush(struct engine *eng);
 void on_renew_reply(struct engine *eng, struct inflight_op *w,
                     const struct op_result *r);
-/* Makes a hold due for renewal now. */
-void renew_request(struct engine *eng, struct hold *h);
-/* Removes an entry that is about to be freed from the renewals in flight. */
-void renew_entry_gone(const struct entry *e);
 
 #endif

@@ -2,9 +2,9 @@
  * the engine go through the allowed ones; here are some that are refused. */
 #include "support/runner.h"
 
-#include "engine/lock/entry.h"
-#include "engine/lock/waiter.h"
-#include "engine/release/pending_release.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/pending_release.h"
+#include "engine/wait/waiter.h"
 
 START_TEST(a_release_is_queued_sent_and_sent_again)
 {

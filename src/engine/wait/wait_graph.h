@@ -1,6 +1,6 @@
 /* wait_graph: all waits of each named owner, on whatever names. Private to engine/. */
-#ifndef LATCHD_ENGINE_DEADLOCK_WAIT_GRAPH_H
-#define LATCHD_ENGINE_DEADLOCK_WAIT_GRAPH_H
+#ifndef LATCHD_ENGINE_WAIT_WAIT_GRAPH_H
+#define LATCHD_ENGINE_WAIT_WAIT_GRAPH_H
 
 #include "util/list.h"
 #include "util/span.h"

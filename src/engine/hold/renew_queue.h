@@ -5,8 +5,8 @@
  * it. Where all names are one group and Redis is overloaded, the share of its time that
  * renewals get grows when they are late: keeping a lock is worth more than granting
  * another one. */
-#ifndef LATCHD_ENGINE_RENEW_RENEW_QUEUE_H
-#define LATCHD_ENGINE_RENEW_RENEW_QUEUE_H
+#ifndef LATCHD_ENGINE_HOLD_RENEW_QUEUE_H
+#define LATCHD_ENGINE_HOLD_RENEW_QUEUE_H
 
 #include "util/list.h"
 
@@ -26,6 +26,7 @@ enum {
 };
 
 struct engine;
+struct entry;
 struct hold;
 struct inflight_op;
 
@@ -60,5 +61,12 @@ bool renew_queues_are_empty(const struct engine *eng);
 
 /* When the renewal of a hold is sent: somewhat before it is due. */
 uint64_t hold_renew_at(const struct engine *eng, const struct hold *h);
+/* The lease to ask for; 0: nothing is to be asked. A hold that is left to run out is
+ * still looked at: raising its TTL to CHECK_LEASE_MS changes nothing. */
+uint64_t hold_renewal_lease(const struct engine *eng, const struct hold *h);
+/* Makes a hold due for renewal now. */
+void renew_request(struct engine *eng, struct hold *h);
+/* Removes an entry that is about to be freed from the renewals in flight. */
+void renew_entry_gone(const struct entry *e);
 
 #endif

@@ -1,7 +1,7 @@
 /* lease_shortening: ops in flight that may shorten the lease of a hold. Private to
  * engine/. */
-#ifndef LATCHD_ENGINE_RENEW_LEASE_SHORTENING_H
-#define LATCHD_ENGINE_RENEW_LEASE_SHORTENING_H
+#ifndef LATCHD_ENGINE_HOLD_LEASE_SHORTENING_H
+#define LATCHD_ENGINE_HOLD_LEASE_SHORTENING_H
 
 #include "engine/inflight_op.h"
 #include "util/list.h"

@@ -1,14 +1,13 @@
 /* Ops in flight that may shorten a lease: until when the hold counts as held
  * meanwhile. */
-#include "engine/renew/lease_shortening.h"
+#include "engine/hold/lease_shortening.h"
 #include "engine/engine_state.h"
-#include "engine/lock/entry.h"
-#include "engine/lock/hold.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/hold.h"
+#include "engine/hold/pending_request.h"
 #include "engine/lock/hold_index.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
-#include "engine/pending_request.h"
-#include "engine/renew/watchdog.h"
 #include "util/alloc.h"
 
 #include <stdlib.h>

@@ -1,9 +1,10 @@
 /* hold: an owner's grant of a name, as far as this daemon keeps it. The lock owns its
  * holds; a hold has one entry for each LOCK that was granted. Private to engine/. */
-#ifndef LATCHD_ENGINE_LOCK_HOLD_H
-#define LATCHD_ENGINE_LOCK_HOLD_H
+#ifndef LATCHD_ENGINE_HOLD_HOLD_H
+#define LATCHD_ENGINE_HOLD_HOLD_H
 
 #include "engine/effect.h"
+#include "engine/engine_state.h"
 #include "engine/inflight_op.h"
 #include "engine/op.h"
 #include "engine/timer.h"
@@ -76,6 +77,8 @@ bool hold_has_one_entry(const struct hold *h);
 void hold_confirm(struct engine *eng, struct hold *h, struct asked asked);
 /* Redis has not confirmed the hold in time: notifies its connections. */
 void hold_set_uncertain(struct engine *eng, struct hold *h);
+/* The same for every hold, and renews them all. */
+void holds_set_uncertain(struct engine *eng);
 /* Forgets a hold that has ended, or that another instance keeps. `over`: its requests
  * are over, see request_over(). */
 void hold_forget(struct engine *eng, struct hold *h, bool over);
@@ -86,12 +89,16 @@ void hold_on_timer(struct engine *eng, struct hold *h);
 /* Sets the hold's timer to its next renewal, check, or end. */
 void hold_schedule_renewal(struct engine *eng, struct hold *h);
 /* Whether the hold is known to be held at this moment. */
-bool hold_is_certain(const struct engine *eng, const struct hold *h);
+static inline bool hold_is_certain(const struct engine *eng, const struct hold *h)
+{
+    return h->state == LOCK_STATE_HELD && eng->now < h->until;
+}
+
 /* The lease that Redis should give the hold now; 0: none, the hold runs out. */
 uint64_t hold_lease(const struct engine *eng, const struct hold *h);
 /* Whether the releases of all its entries are pending. */
 bool hold_is_ending(const struct hold *h);
-/* Until when a lease counts here that an op asked for at `sent`. */
-uint64_t lease_valid_until(uint64_t sent, uint64_t lease_ms);
+/* Whether no entry of the hold is renewed by the watchdog. */
+bool hold_is_fixed(const struct hold *h);
 
 #endif

@@ -1,10 +1,9 @@
 /* The waits of each named owner, on all names. */
-#include "engine/deadlock/wait_graph.h"
+#include "engine/wait/wait_graph.h"
 #include "engine/acquire_spec.h"
 #include "engine/engine_state.h"
-#include "engine/lock/lock_mode.h"
-#include "engine/lock/waiter.h"
 #include "engine/op.h"
+#include "engine/wait/waiter.h"
 #include "util/alloc.h"
 #include "util/hash.h"
 

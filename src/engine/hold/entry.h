@@ -1,8 +1,9 @@
 /* entry: one granted LOCK of a hold, with the connections that keep it alive. The hold
  * owns its entries. Private to engine/. */
-#ifndef LATCHD_ENGINE_LOCK_ENTRY_H
-#define LATCHD_ENGINE_LOCK_ENTRY_H
+#ifndef LATCHD_ENGINE_HOLD_ENTRY_H
+#define LATCHD_ENGINE_HOLD_ENTRY_H
 
+#include "engine/acquire_spec.h"
 #include "engine/timer.h"
 #include "util/list.h"
 #include "util/transition.h"
@@ -10,7 +11,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct acquire_spec;
 struct engine;
 struct hold;
 struct mlock_member;
@@ -89,7 +89,13 @@ void attach_free(struct engine *eng, struct attach *a);
 /* Removes an attachment whose connection is gone; grace or KEEP may begin. */
 void entry_detach(struct engine *eng, struct attach *a);
 /* When the op was sent that gave an entry of a fixed lease its present lease. */
-uint64_t entry_lease_began(const struct entry *e);
+static inline uint64_t entry_lease_began(const struct entry *e)
+{
+    uint64_t was_held = lease_valid_until(0, e->spec->lease_ms);
+
+    return e->until > was_held ? e->until - was_held : 0;
+}
+
 /* Whether at least half of the entry's lease is left, as far as is known. */
 bool entry_is_fresh(const struct engine *eng, const struct entry *e);
 /* Whether an entry that is attached to a connection has come to the end of its fixed

@@ -1,15 +1,16 @@
 /* loss: reports a lost hold, with the cause as far as it is known here, forgets the
  * hold, and asks Redis who has the name. */
-#ifndef LATCHD_ENGINE_RENEW_LOSS_H
-#define LATCHD_ENGINE_RENEW_LOSS_H
+#ifndef LATCHD_ENGINE_HOLD_LOSS_H
+#define LATCHD_ENGINE_HOLD_LOSS_H
 
-#include "engine/effect.h"
+#include "engine/op.h"
 #include "util/span.h"
 
 #include <stdint.h>
 
 struct hold;
 struct engine;
+struct lock;
 
 /* The hold is not in Redis any more, and Redis does not say why. */
 void hold_lost(struct engine *eng, struct hold *h);
@@ -19,5 +20,9 @@ void hold_expired(struct engine *eng, struct hold *h);
 void hold_lost_to(struct engine *eng, struct hold *h, struct span taker);
 /* The client of connection `conn` freed the hold by force; 0: the client is gone. */
 void hold_lost_by_force(struct engine *eng, struct hold *h, uint64_t conn);
+/* Redis says that the given hold exists: reports what cannot be true beside it as
+ * lost. Returns the hold if it is known already, else NULL. `token` 0: not known. */
+struct hold *lock_accept_holder(struct engine *eng, struct lock *lock,
+                                enum lock_kind kind, struct span field, uint64_t token);
 
 #endif

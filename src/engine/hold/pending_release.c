@@ -1,19 +1,16 @@
 /* Pending releases: releases and undos that Redis must still confirm. */
-#include "engine/release/pending_release.h"
-#include "engine/acquire/acquire.h"
+#include "engine/hold/pending_release.h"
 #include "engine/acquire_spec.h"
-#include "engine/engine_priv.h"
 #include "engine/engine_state.h"
-#include "engine/lock/entry.h"
-#include "engine/lock/hold.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/hold.h"
+#include "engine/hold/pending_request.h"
 #include "engine/lock/hold_index.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
-#include "engine/lock/waiter.h"
-#include "engine/pending_request.h"
+#include "engine/lock/probe.h"
 #include "engine/request.h"
-#include "util/alloc.h"
 #include "util/pool.h"
 
 static const char *const STATE_NAMES[] = {
@@ -139,7 +136,7 @@ static bool is_superseded(struct engine *eng, struct lock *lock,
 
     if (r != NULL && r->waiter != NULL) {
         r->waiter->maybe_granted = true;
-        acquire_again(eng, r->waiter);
+        waiter_ask_again(eng, r->waiter);
     }
     return (e != NULL && !entry_is_ending(e)) ||
            (r != NULL && (r->waiter != NULL || r->entry != NULL));
@@ -304,4 +301,15 @@ void pending_release_end_entry(struct engine *eng, struct entry *e)
     struct pending_release *d = pending_release_for_entry(eng, e, RELEASE_ENDED);
 
     d->give_up_at = e->hold->until + eng->cfg.redis_timeout_ms;
+}
+
+bool release_forces(const struct pending_release *d, const struct hold *h)
+{
+    const struct target *t = &d->target;
+
+    if (!release_is_forced(d) || (t->token != 0 && t->token != h->token)) {
+        return false;
+    }
+    return t->kind == TARGET_ANY || t->kind == TARGET_TOKEN ||
+           (t->kind == TARGET_OWNER && span_eq(field_owner(hold_field(h)), t->field));
 }

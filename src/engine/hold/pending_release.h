@@ -1,7 +1,7 @@
 /* pending_release: a release or undo that is sent again until Redis has answered it.
  * Private to engine/. */
-#ifndef LATCHD_ENGINE_RELEASE_PENDING_RELEASE_H
-#define LATCHD_ENGINE_RELEASE_PENDING_RELEASE_H
+#ifndef LATCHD_ENGINE_HOLD_PENDING_RELEASE_H
+#define LATCHD_ENGINE_HOLD_PENDING_RELEASE_H
 
 #include "engine/op.h"
 #include "util/list.h"
@@ -14,6 +14,7 @@
 struct acquire_spec;
 struct engine;
 struct entry;
+struct hold;
 struct lock;
 struct pending_request;
 
@@ -116,6 +117,8 @@ struct pending_release *pending_release_new(struct engine *eng, struct lock *loc
 /* The same for an entry that is known here, which is ending from then on. */
 struct pending_release *pending_release_for_entry(struct engine *eng, struct entry *e,
                                                   enum release_cause cause);
+/* Whether a FORCEUNLOCK means that hold. */
+bool release_forces(const struct pending_release *d, const struct hold *h);
 /* Whether the release, if sent late, may end another hold than was meant. */
 bool pending_release_is_vague(const struct pending_release *d);
 void pending_release_free(struct engine *eng, struct lock *lock,

@@ -1,10 +1,12 @@
-#include "engine/renew/loss.h"
+#include "engine/hold/loss.h"
+#include "engine/acquire_spec.h"
 #include "engine/emit.h"
 #include "engine/engine_state.h"
-#include "engine/introspect/survey_priv.h"
-#include "engine/lock/entry.h"
-#include "engine/lock/hold.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/hold.h"
+#include "engine/lock/hold_index.h"
 #include "engine/lock/lock.h"
+#include "engine/lock/lock_mode.h"
 #include "engine/session.h"
 
 static void end_lost_hold(struct engine *eng, struct hold *h, enum loss_cause cause,
@@ -47,4 +49,19 @@ void hold_lost_to(struct engine *eng, struct hold *h, struct span taker)
 void hold_lost_by_force(struct engine *eng, struct hold *h, uint64_t conn)
 {
     end_lost_hold(eng, h, LOSS_FORCED, SPAN_NONE, conn);
+}
+
+struct hold *lock_accept_holder(struct engine *eng, struct lock *lock,
+                                enum lock_kind kind, struct span field, uint64_t token)
+{
+    struct hold *denied[16];
+    size_t count;
+
+    while ((count = lock_contradicted_holds(lock, kind, field, token, denied, 16)) >
+           0) {
+        for (size_t i = 0; i < count; i++) {
+            hold_lost_to(eng, denied[i], field_owner(field));
+        }
+    }
+    return lock_hold_of(lock, field);
 }

@@ -1,23 +1,18 @@
 /* Requests that wait for one answer of Redis: RENEW, LOCKINFO, and a LOCK sent again
  * after its grant. UNLOCK and FORCEUNLOCK wait here for their pending release;
  * renew/on_attach.c has what the others are answered. */
-#include "engine/pending_request.h"
+#include "engine/hold/pending_request.h"
 #include "engine/acquire_spec.h"
-#include "engine/emit.h"
 #include "engine/engine.h"
 #include "engine/engine_limits.h"
-#include "engine/engine_priv.h"
 #include "engine/engine_state.h"
-#include "engine/inflight_op.h"
-#include "engine/introspect/inspect.h"
-#include "engine/lock/entry.h"
-#include "engine/lock/hold.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/hold.h"
+#include "engine/hold/pending_release.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
 #include "engine/op.h"
-#include "engine/release/pending_release.h"
-#include "engine/renew/lease_shortening.h"
 #include "engine/session.h"
 #include "engine/value_hold.h"
 #include "util/pool.h"
@@ -144,28 +139,8 @@ void pending_request_retry(struct engine *eng, struct pending_request *c,
         c->retry = true;
         timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, eng->now + RETRY_PAUSE_MS);
     } else if (!pause) {
-        pending_request_send(eng, c);
+        pending_request_queue(eng, c);
     }
-}
-
-void pending_request_on_timer(struct engine *eng, struct pending_request *c)
-{
-    if (c->retry) {
-        c->retry = false;
-        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, c->deadline);
-        pending_request_send(eng, c);
-        return;
-    }
-    if (tick_is_too_late(eng, c->deadline)) {
-        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, eng->now + 1);
-        return;
-    }
-    if (c->kind == PENDING_INFO && lock_is_uncertain(eng, c->lock)) {
-        inspect_answer_uncertain(eng, c);
-    } else {
-        emit_error(eng, c->ref, LOCK_BACKEND, eng->up ? TEXT_NO_ANSWER : TEXT_NO_REDIS);
-    }
-    pending_request_free(eng, c);
 }
 
 /* A LOCKINFO of a name with an uncertain hold waits only INFO_DOUBT_MS for Redis; then
@@ -198,38 +173,13 @@ void request_info(struct engine *eng, const struct hold_req *req)
 
     list_append(&eng->infos, &c->in_infos);
     hurry_info(eng, c);
-    pending_request_send(eng, c);
+    pending_request_queue(eng, c);
 }
 
-void pending_request_send(struct engine *eng, struct pending_request *c)
+void pending_request_queue(struct engine *eng, struct pending_request *c)
 {
-    bool look = c->kind == PENDING_INFO;
-    struct entry *e = pending_request_entry(c);
-    struct inflight_op *w;
-    struct op *op;
-
-    if (!eng->up || c->lock->needs_restore > 0) {
-        list_del(&c->in_waiting);
-        list_append(eng->up ? &lock_open_activity(eng, c->lock)->waiting_for_restore
-                            : &eng->waiting_for_store,
-                    &c->in_waiting);
-        return;
-    }
-    w = inflight_new(eng, look ? INFLIGHT_INSPECT : INFLIGHT_ATTACH, c->lock);
-    w->call = c;
-    w->lease_ms = c->lease_ms != 0 ? c->lease_ms : eng->cfg.watchdog_ms;
-    c->in_flight = w;
-    op = inflight_op(eng, w, look ? OP_INSPECT : OP_ATTACH);
-    if (look) {
-        return;
-    }
-    op->attach.target = op_make_target(eng, &c->target);
-    op->attach.lease_ms = w->lease_ms;
-    op->rw = c->rw;
-    op->attach.exact = w->exact = c->kind == PENDING_RENEW && c->lease_ms != 0;
-    if (op->attach.exact && e != NULL && hold_has_one_entry(e->hold)) {
-        hold_shorten_lease(eng, e->hold, inflight_asked(w), false);
-    }
+    list_del(&c->in_waiting);
+    list_append(&eng->to_send, &c->in_waiting);
 }
 
 struct pending_request *pending_request_regrant(struct engine *eng, struct entry *e,
@@ -252,6 +202,6 @@ struct pending_request *pending_request_regrant(struct engine *eng, struct entry
     if (e->retained) {
         timer_stop(eng, &e->timer); /* KEEP is over: the client is there */
     }
-    pending_request_send(eng, c);
+    pending_request_queue(eng, c);
     return c;
 }

@@ -1,23 +1,20 @@
 /* Holds: one owner's grant of one name each, and when it counts as certain, uncertain
  * or over. */
-#include "engine/lock/hold.h"
+#include "engine/hold/hold.h"
 #include "engine/acquire_spec.h"
 #include "engine/emit.h"
 #include "engine/engine_limits.h"
-#include "engine/engine_priv.h"
 #include "engine/engine_state.h"
-#include "engine/lock/entry.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/lease_shortening.h"
+#include "engine/hold/loss.h"
+#include "engine/hold/pending_release.h"
+#include "engine/hold/renew_queue.h"
+#include "engine/hold/restore_mark.h"
 #include "engine/lock/hold_index.h"
 #include "engine/lock/last_answer.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_mode.h"
-#include "engine/recovery/restore.h"
-#include "engine/release/pending_release.h"
-#include "engine/renew/lease_shortening.h"
-#include "engine/renew/loss.h"
-#include "engine/renew/renew_queue.h"
-#include "engine/renew/watchdog.h"
-#include "util/alloc.h"
 #include "util/histogram.h"
 #include "util/pool.h"
 
@@ -43,15 +40,6 @@ struct hold *hold_new(struct engine *eng, struct lock *lock, enum lock_kind kind
         timer_set(eng, &eng->pulse, TIMER_PULSE, eng->now + PULSE_MS);
     }
     return h;
-}
-
-/* A lease counts here until 1 % and 50 ms before its end in Redis, as the clocks may
- * not run alike. */
-uint64_t lease_valid_until(uint64_t sent, uint64_t lease_ms)
-{
-    uint64_t margin = lease_ms / 100 + 50;
-
-    return sent + (lease_ms > margin ? lease_ms - margin : 0);
 }
 
 struct entry *hold_find_entry(const struct hold *h, struct span id)
@@ -205,11 +193,6 @@ void hold_confirm(struct engine *eng, struct hold *h, struct asked asked)
         }
     }
     hold_schedule_renewal(eng, h);
-}
-
-bool hold_is_certain(const struct engine *eng, const struct hold *h)
-{
-    return h->state == LOCK_STATE_HELD && eng->now < h->until;
 }
 
 bool hold_is_ending(const struct hold *h)
@@ -427,4 +410,27 @@ void hold_forget(struct engine *eng, struct hold *h, bool over)
         }
     }
     hold_free(eng, h);
+}
+
+bool hold_is_fixed(const struct hold *h)
+{
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        if (!e->fixed) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void holds_set_uncertain(struct engine *eng)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &eng->holds)
+    {
+        struct hold *h = container_of(it, struct hold, in_all);
+
+        hold_set_uncertain(eng, h);
+        renew_request(eng, h);
+    }
 }

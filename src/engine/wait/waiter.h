@@ -1,7 +1,7 @@
 /* waiter: one LOCK that waits. The lock's queue owns its waiters. Private to engine/.
  */
-#ifndef LATCHD_ENGINE_LOCK_WAITER_H
-#define LATCHD_ENGINE_LOCK_WAITER_H
+#ifndef LATCHD_ENGINE_WAIT_WAITER_H
+#define LATCHD_ENGINE_WAIT_WAITER_H
 
 #include "engine/effect.h"
 #include "engine/timer.h"
@@ -110,8 +110,6 @@ static inline bool waiter_is_undecided(const struct waiter *w)
 uint64_t waiter_away_ms(const struct engine *eng, const struct waiter *w);
 struct waiter *waiter_new(struct engine *eng, struct lock *lock, struct session *s,
                           const struct lock_req *req, struct acquire_spec *spec);
-void waiter_set_probe(struct waiter *w, enum waiter_probe probe);
-bool waiter_is_head(const struct waiter *w);
 /* The lease to ask for: KEEP, while no connection waits for the grant. */
 uint64_t waiter_lease(const struct engine *eng, const struct waiter *w);
 /* A client that sent the LOCK again takes the waiter over, with the new terms. */

@@ -1,23 +1,21 @@
 /* Waiters: a waiting LOCK's place, its time, and what happens when either ends. */
-#include "engine/lock/waiter.h"
+#include "engine/wait/waiter.h"
 #include "engine/acquire_spec.h"
-#include "engine/deadlock/wait_graph.h"
 #include "engine/emit.h"
 #include "engine/engine.h"
 #include "engine/engine_limits.h"
-#include "engine/engine_priv.h"
 #include "engine/engine_state.h"
 #include "engine/fair/fair.h"
+#include "engine/hold/pending_release.h"
 #include "engine/inflight_op.h"
 #include "engine/lock/last_answer.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
+#include "engine/lock/probe.h"
 #include "engine/multi/mlock.h"
-#include "engine/recovery/restore.h"
-#include "engine/release/pending_release.h"
 #include "engine/request.h"
 #include "engine/session.h"
-#include "util/alloc.h"
+#include "engine/wait/wait_graph.h"
 #include "util/pool.h"
 #include "util/span.h"
 
@@ -56,13 +54,6 @@ static void set_state(struct engine *eng, struct waiter *w, enum waiter_state st
     w->state = state;
     w->lock->activity->undecided +=
         (uint32_t)waiter_is_undecided(w) - (uint32_t)was_undecided;
-}
-
-void waiter_set_probe(struct waiter *w, enum waiter_probe probe)
-{
-    w->lock->activity->probes +=
-        (uint32_t)(probe != PROBE_NONE) - (uint32_t)(w->probe != PROBE_NONE);
-    w->probe = probe;
 }
 
 static void arm_timer(struct engine *eng, struct waiter *w)
@@ -176,11 +167,6 @@ uint64_t waiter_lease(const struct engine *eng, const struct waiter *w)
 
     return w->session != NULL ? spec_lease(eng, w->spec)
                               : keep + GRACE_SLACK_MS + keep / 50;
-}
-
-bool waiter_is_head(const struct waiter *w)
-{
-    return lock_head(w->lock) == w;
 }
 
 static void unlink_session(struct engine *eng, struct waiter *w)

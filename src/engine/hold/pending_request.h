@@ -1,7 +1,7 @@
 /* pending_request: a request other than a queued LOCK that waits for one answer of
  * Redis. Private to engine/. */
-#ifndef LATCHD_ENGINE_PENDING_REQUEST_H
-#define LATCHD_ENGINE_PENDING_REQUEST_H
+#ifndef LATCHD_ENGINE_HOLD_PENDING_REQUEST_H
+#define LATCHD_ENGINE_HOLD_PENDING_REQUEST_H
 
 #include "engine/effect.h"
 #include "engine/op_result.h"
@@ -31,7 +31,7 @@ enum pending_request_kind {
 
 struct pending_request {
     struct list in_session;
-    /* on eng->waiting_for_store or activity->waiting_for_restore */
+    /* on eng->to_send, eng->waiting_for_store or activity->waiting_for_restore */
     struct list in_waiting;
     struct list in_infos; /* INFO: on eng->infos */
     struct list in_lock;  /* RENEW, REGRANT: on activity->renews */
@@ -71,19 +71,15 @@ void request_info(struct engine *eng, const struct hold_req *req);
 /* Makes the LOCKINFOs of uncertain holds hurry: little time is left for Redis's
  * answer. */
 void pending_info_hurry(struct engine *eng);
-void pending_request_send(struct engine *eng, struct pending_request *c);
+/* Queues the request: the scheduler sends it. */
+void pending_request_queue(struct engine *eng, struct pending_request *c);
 /* Sends the request again, as the result said nothing; after a pause where haste would
  * not help. */
 void pending_request_retry(struct engine *eng, struct pending_request *c,
                            enum op_status status);
-void pending_request_on_timer(struct engine *eng, struct pending_request *c);
 /* A request for a LOCK that was sent again: the lease of its grant must be extended
  * first. */
 struct pending_request *pending_request_regrant(struct engine *eng, struct entry *e,
                                                 const struct lock_req *req);
-void on_attach_reply(struct engine *eng, struct inflight_op *w,
-                     const struct op_result *r);
-void on_inspect_reply(struct engine *eng, struct inflight_op *w,
-                      const struct op_result *r);
 
 #endif

@@ -1,7 +1,10 @@
-#include "engine/renew/renew_queue.h"
+#include "engine/hold/renew_queue.h"
+#include "engine/engine_limits.h"
 #include "engine/engine_state.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/hold.h"
+#include "engine/hold/lease_shortening.h"
 #include "engine/inflight_op.h"
-#include "engine/lock/hold.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_mode.h"
 #include "util/alloc.h"
@@ -148,4 +151,33 @@ uint64_t hold_renew_at(const struct engine *eng, const struct hold *h)
     /* By a bit that differs, so that grants of one moment spread. */
     early = h->token % (third / 5 + 1);
     return (h->due - early) / grain * grain;
+}
+
+uint64_t hold_renewal_lease(const struct engine *eng, const struct hold *h)
+{
+    uint64_t lease_ms = hold_lease(eng, h);
+
+    if (lease_ms == 0 && !hold_is_ending(h)) {
+        return CHECK_LEASE_MS;
+    }
+    return lease_ms;
+}
+
+void renew_request(struct engine *eng, struct hold *h)
+{
+    if (h->renewal == NULL && !h->needs_restore && !hold_is_being_shortened(h) &&
+        list_empty(&h->in_renew_queue) && hold_renewal_lease(eng, h) != 0) {
+        renew_queue_add(eng, h);
+    }
+}
+
+void renew_entry_gone(const struct entry *e)
+{
+    const struct hold *h = e->hold;
+    struct renewal_item *r =
+        h->renewal == NULL ? NULL : &h->renewal->renewing[h->renewal_slot];
+
+    if (r != NULL && r->checked == e) {
+        r->checked = NULL;
+    }
 }

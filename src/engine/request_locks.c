@@ -1,13 +1,13 @@
-/* LOCKs that came together on one connection: one op asks for as many as possible, and
- * stops at the first that is not granted. */
+/* LOCK, MLOCK, and LOCKs that came together on one connection: one op asks for as many
+ * as possible, and stops at the first that is not granted. */
 #include "engine/acquire/acquire_batch.h"
 #include "engine/acquire/request_lock.h"
 #include "engine/engine.h"
-#include "engine/engine_priv.h"
 #include "engine/engine_state.h"
 #include "engine/lock/lock.h"
-#include "engine/lock/waiter.h"
-#include "engine/recovery/restore.h"
+#include "engine/multi/mlock.h"
+#include "engine/schedule/schedule.h"
+#include "engine/wait/waiter.h"
 
 static size_t left_of(uint64_t max, uint64_t used)
 {
@@ -63,4 +63,16 @@ size_t engine_lock_batch(struct engine *eng, const struct lock_req *reqs, size_t
     }
     engine_settle(eng);
     return n;
+}
+
+void engine_lock(struct engine *eng, const struct lock_req *req)
+{
+    request_lock(eng, req);
+    engine_settle(eng);
+}
+
+void engine_mlock(struct engine *eng, const struct mlock_req *req)
+{
+    request_mlock(eng, req);
+    engine_settle(eng);
 }

@@ -1,18 +1,15 @@
 /* Entries: one LOCK's share of a hold, and the connections that keep it alive. */
-#include "engine/lock/entry.h"
+#include "engine/hold/entry.h"
 #include "engine/acquire_spec.h"
 #include "engine/engine_limits.h"
-#include "engine/engine_priv.h"
 #include "engine/engine_state.h"
-#include "engine/lock/hold.h"
+#include "engine/hold/hold.h"
+#include "engine/hold/pending_release.h"
+#include "engine/hold/pending_request.h"
 #include "engine/multi/mlock.h"
 #include "engine/op.h"
-#include "engine/pending_request.h"
-#include "engine/release/pending_release.h"
-#include "engine/renew/watchdog.h"
 #include "engine/request.h"
 #include "engine/session.h"
-#include "util/alloc.h"
 #include "util/pool.h"
 
 static const char *const STATE_NAMES[] = {
@@ -69,13 +66,6 @@ struct attach *entry_attach_of(const struct entry *e, const struct session *s)
         a = a->next;
     }
     return a;
-}
-
-uint64_t entry_lease_began(const struct entry *e)
-{
-    uint64_t was_held = lease_valid_until(0, e->spec->lease_ms);
-
-    return e->until > was_held ? e->until - was_held : 0;
 }
 
 bool entry_is_fresh(const struct engine *eng, const struct entry *e)

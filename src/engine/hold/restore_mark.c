@@ -1,0 +1,42 @@
+#include "engine/hold/restore_mark.h"
+#include "engine/engine_state.h"
+#include "engine/hold/hold.h"
+#include "engine/lock/lock.h"
+#include "util/list.h"
+
+void hold_need_restore(struct engine *eng, struct hold *h)
+{
+    if (!h->needs_restore) {
+        h->needs_restore = true;
+        h->lock->needs_restore++;
+        eng->stats.restoring++;
+    }
+}
+
+bool restore_is_idle(const struct hold *h)
+{
+    return h->restoring == NULL && list_empty(&h->in_renew_queue);
+}
+
+void restore_again(struct engine *eng, struct hold *h)
+{
+    list_append(&eng->restores, &h->in_renew_queue);
+}
+
+void hold_mark_restored(struct engine *eng, struct hold *h)
+{
+    if (h->needs_restore) {
+        h->needs_restore = false;
+        h->lock->needs_restore--;
+        eng->stats.restoring--;
+        lock_touch(eng, h->lock);
+    }
+}
+
+void restore_forget(struct engine *eng, struct hold *h)
+{
+    hold_mark_restored(eng, h);
+    if (h->restoring != NULL) {
+        h->restoring->hold = NULL;
+    }
+}

@@ -1,0 +1,195 @@
+#include "engine/mlock_member.h"
+#include "engine/acquire_spec.h"
+#include "engine/engine_limits.h"
+#include "engine/engine_state.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/hold.h"
+#include "engine/request.h"
+#include "engine/wait/waiter.h"
+#include "latchd/protocol.h"
+#include "util/list.h"
+#include "util/table.h"
+
+/* Calls of members have numbers that no client's call has. */
+enum { MEMBER_BITS = 10 };
+#define PIECE_CALL (UINT64_C(1) << 63)
+_Static_assert(LATCHD_MLOCK_MAX <= 1 << MEMBER_BITS, "a member has a number");
+
+void mlock_touch(struct engine *eng, struct mlock *ml)
+{
+    if (list_empty(&ml->in_dirty)) {
+        list_append(&eng->dirty_mlocks, &ml->in_dirty);
+    }
+}
+
+bool mlock_has_lease(const struct mlock *ml)
+{
+    return (ml->terms.has & LOCK_HAS_LEASE) != 0;
+}
+
+void mlock_set_asked(struct mlock_member *p, bool asked)
+{
+    p->mlock->asking += (size_t)asked - (size_t)p->asked;
+    p->asked = asked;
+    p->renewing = false;
+}
+
+struct mlock *mlock_find(const struct engine *eng, uint64_t number)
+{
+    struct table_node *n = table_find(&eng->mlocks, number);
+
+    return n == NULL ? NULL : container_of(n, struct mlock, in_mlocks);
+}
+
+uint64_t mlock_member_call(const struct mlock_member *p)
+{
+    return PIECE_CALL | p->mlock->number << MEMBER_BITS |
+           (uint64_t)(p - p->mlock->members);
+}
+
+struct mlock_member *mlock_find_member(const struct engine *eng, struct call_ref ref)
+{
+    struct mlock *ml;
+
+    if ((ref.call & PIECE_CALL) == 0) {
+        return NULL;
+    }
+    ml = mlock_find(eng, (ref.call & ~PIECE_CALL) >> MEMBER_BITS);
+    return ml == NULL ? NULL : &ml->members[ref.call & ((1 << MEMBER_BITS) - 1)];
+}
+
+bool mlock_is_call(struct call_ref ref)
+{
+    return (ref.call & PIECE_CALL) != 0;
+}
+
+bool mlock_uses(const struct request *r)
+{
+    const struct mlock_member *p = r->waiter != NULL  ? r->waiter->member
+                                   : r->entry != NULL ? r->entry->member
+                                                      : NULL;
+
+    return p != NULL && p->mlock->state != MLOCK_ANSWERED;
+}
+
+void mlock_unlink_entry(struct mlock_member *p)
+{
+    p->entry->member = NULL;
+    p->entry = NULL;
+    p->token_sent = p->joined = false;
+    p->mlock->taken_over--;
+}
+
+void mlock_on_null(struct engine *eng, struct mlock_member *p)
+{
+    p->mlock->ended = true;
+    mlock_touch(eng, p->mlock);
+}
+
+/* Which of the names it is about. */
+static struct span with_name(struct engine *eng, struct span text, struct span name)
+{
+    char *all = effects_alloc(&eng->fx, text.len + 2 + name.len);
+    char *at = all;
+
+    (void)span_put2(&at, text, SPAN(": "));
+    (void)span_put2(&at, name, SPAN_NONE);
+    return span_of(all, (size_t)(at - all));
+}
+
+/* `text` lives until the engine returns. */
+void mlock_on_error(struct engine *eng, struct mlock_member *p, enum lock_error error,
+                    struct span text)
+{
+    struct mlock *ml = p->mlock;
+    bool over = error == LOCK_NOTHELD && ml->request != NULL;
+    bool pause = error == LOCK_BACKEND || error == LOCK_NOREPLICAS;
+
+    mlock_touch(eng, ml);
+    if (p->waiter == NULL && p->entry != NULL && !over &&
+        (pause || error == LOCK_NOTHELD)) {
+        /* The member was not confirmed, and is asked for again or taken anew. */
+        mlock_set_asked(p, false);
+        p->stale = true;
+        ml->failing = true;
+        ml->error = error;
+        ml->pause = pause ? eng->now + ERROR_PAUSE_MS : ml->pause;
+        if (mlock_has_lease(ml) && ml->pause < ml->refresh_at) {
+            ml->refresh_at = ml->pause;
+        }
+        return;
+    }
+    if (!ml->ended) {
+        ml->ended = ml->refused = true;
+        ml->error = error;
+        ml->text = error == LOCK_WRONGTYPE || error == LOCK_NOTHELD
+                       ? with_name(eng, text, p->name)
+                       : text;
+    }
+}
+
+void mlock_on_grant(struct engine *eng, struct mlock_member *p, const struct attach *a)
+{
+    struct mlock *ml = p->mlock;
+
+    mlock_on_entry(eng, p, a->entry);
+    mlock_set_asked(p, false);
+    p->stale = false;
+    ml->failing = false;
+    if (mlock_has_lease(ml)) {
+        uint64_t due = entry_lease_began(a->entry) + ml->terms.lease_ms / 3;
+
+        ml->refresh_at = due < ml->refresh_at ? due : ml->refresh_at;
+    }
+}
+
+void mlock_on_entry(struct engine *eng, struct mlock_member *p, struct entry *e)
+{
+    struct mlock *ml = p->mlock;
+
+    if (e->member != p) {
+        if (e->member != NULL) {
+            mlock_on_entry_gone(eng, e);
+        }
+        if (p->entry != NULL) {
+            mlock_unlink_entry(p);
+        }
+        p->entry = e;
+        e->member = p;
+        ml->taken_over++;
+        if (e->hold->confirmed > ml->last_taken) {
+            ml->last_taken = e->hold->confirmed;
+        }
+        p->stale = true; /* until it is told that it has all of its lease */
+        mlock_set_asked(p, ml->session != NULL);
+    }
+    mlock_touch(eng, ml);
+}
+
+void mlock_on_renewed(const struct entry *e, const struct session *s)
+{
+    if (e->member != NULL && e->member->mlock->session == s) {
+        e->member->joined = false;
+    }
+}
+
+void mlock_on_waiter_gone(struct engine *eng, struct waiter *w)
+{
+    struct mlock_member *p = w->member;
+
+    w->member = NULL;
+    p->waiter = NULL;
+    mlock_set_asked(p, false);
+    mlock_touch(eng, p->mlock);
+}
+
+void mlock_on_entry_gone(struct engine *eng, struct entry *e)
+{
+    struct mlock_member *p = e->member;
+    struct mlock *ml = p->mlock;
+    size_t index = (size_t)(p - ml->members);
+
+    mlock_unlink_entry(p);
+    ml->lost = index < ml->lost ? index : ml->lost;
+    mlock_touch(eng, ml);
+}

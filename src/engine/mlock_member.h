@@ -1,0 +1,111 @@
+/* mlock_member: an MLOCK and its names, and what the waiter and the entry of a name
+ * report to it. A report changes only the MLOCK, and marks it dirty: nothing changes
+ * under whoever reports. multi/ does what follows. Private to engine/. */
+#ifndef LATCHD_ENGINE_MLOCK_MEMBER_H
+#define LATCHD_ENGINE_MLOCK_MEMBER_H
+
+#include "engine/effect.h"
+#include "engine/engine.h"
+#include "engine/timer.h"
+#include "util/list.h"
+#include "util/span.h"
+#include "util/table.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct attach;
+struct engine;
+struct entry;
+struct request;
+struct session;
+struct waiter;
+
+/* One name of an MLOCK: first an ordinary waiter waits for it, then an ordinary entry
+ * holds it. */
+struct mlock_member {
+    struct mlock *mlock;
+    struct span name;      /* points into mlock->data */
+    struct waiter *waiter; /* while the member waits */
+    struct entry *entry;   /* once the member was granted */
+    size_t place;          /* in the order in which the client named it */
+    bool asked;            /* the answer to the member's LOCK or RENEW is to come */
+    bool stale;            /* Redis has to confirm the entry once more */
+    /* a confirmation is asked for, though the last one still counts */
+    bool renewing;
+    /* the client has been sent the token, by an earlier answer */
+    bool token_sent;
+    bool joined; /* its connection has the entry only for this call */
+};
+
+/* An MLOCK's life: ACQUIRING -> ANSWERED (with an ID: remembered while an entry is
+ * left) ACQUIRING -> RETAINED -> ACQUIRING, or freed when KEEP is over */
+enum mlock_state { MLOCK_ACQUIRING, MLOCK_RETAINED, MLOCK_ANSWERED };
+
+struct mlock {
+    struct table_node in_mlocks; /* by number */
+    struct list in_session;
+    struct list in_dirty;
+    /* never used twice; with a member's place it makes the `call` of the member's
+     * request */
+    uint64_t number;
+    enum mlock_state state;
+    struct session *session; /* TAKING */
+    struct call_ref call;
+    struct request *request; /* NULL: no ID */
+    struct lock_req terms;   /* owner and ID point into data; no name */
+    struct timer timer;
+    uint64_t since;
+    uint64_t deadline; /* UINT64_MAX: none */
+    bool once;         /* WAIT 0 */
+    bool ended;        /* a member's wait ended without a grant, which ends the MLOCK */
+    bool refused;      /* the MLOCK ends with `error`, not with null */
+    bool failing;      /* Redis did not confirm the last request */
+    /* others held a name that the MLOCK has by now, which cost it time */
+    bool hindered;
+    enum lock_error error;
+    struct span text; /* the error's text; lives until the engine returns */
+    uint64_t pause;   /* no member asks before this */
+    /* when a fixed lease among the acquired members has to be renewed */
+    uint64_t refresh_at;
+    uint64_t last_taken; /* when the op that took the newest entry was sent */
+    size_t next;         /* the first member that is not acquired, as far as is known */
+    size_t lost;         /* the first member whose entry is gone, or SIZE_MAX */
+    size_t taken_over;   /* entries taken over from another daemon */
+    size_t asking;       /* members with `asked` */
+    size_t count;
+    char *data;
+    struct mlock_member members[]; /* in the byte order of the names */
+};
+
+/* Marks the MLOCK dirty: engine_settle() runs mlock_step() for it. */
+void mlock_touch(struct engine *eng, struct mlock *ml);
+struct mlock *mlock_find(const struct engine *eng, uint64_t number);
+/* Whether the MLOCK has a fixed lease. */
+bool mlock_has_lease(const struct mlock *ml);
+void mlock_set_asked(struct mlock_member *p, bool asked);
+/* Makes a member and its entry forget each other. */
+void mlock_unlink_entry(struct mlock_member *p);
+
+/* The call number of a member's request, and the member of such a call. NULL: the call
+ * is not, or not any more, one of an MLOCK. */
+uint64_t mlock_member_call(const struct mlock_member *p);
+struct mlock_member *mlock_find_member(const struct engine *eng, struct call_ref ref);
+bool mlock_is_call(struct call_ref ref);
+/* Whether that request belongs to an MLOCK that is under way. */
+bool mlock_uses(const struct request *r);
+
+/* The code that changes a member's waiter or entry reports it here. `text` lives until
+ * the engine returns. */
+void mlock_on_null(struct engine *eng, struct mlock_member *p);
+void mlock_on_error(struct engine *eng, struct mlock_member *p, enum lock_error error,
+                    struct span text);
+void mlock_on_grant(struct engine *eng, struct mlock_member *p, const struct attach *a);
+void mlock_on_entry(struct engine *eng, struct mlock_member *p, struct entry *e);
+/* That session was told of it by RENEW. */
+void mlock_on_renewed(const struct entry *e, const struct session *s);
+void mlock_on_waiter_gone(struct engine *eng, struct waiter *w);
+void mlock_on_entry_gone(struct engine *eng, struct entry *e);
+
+#endif

@@ -1,0 +1,140 @@
+/* Requests about a connection: the end of it, of its wait, and of a grant. */
+#include "engine/effect.h"
+#include "engine/emit.h"
+#include "engine/engine.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/pending_request.h"
+#include "engine/multi/mlock.h"
+#include "engine/schedule/schedule.h"
+#include "engine/session.h"
+#include "engine/wait/waiter.h"
+#include "util/list.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+void engine_on_conn_closed(struct engine *eng, uint64_t conn)
+{
+    struct session *s = session_find(eng, conn);
+    struct list *it, *tmp;
+
+    if (s == NULL) {
+        return;
+    }
+    s->closing = true;
+    mlock_conn_closed(eng, s);
+    LIST_FOREACH_SAFE(it, tmp, &s->pending_requests)
+    {
+        pending_request_free(eng, container_of(it, struct pending_request, in_session));
+    }
+    LIST_FOREACH_SAFE(it, tmp, &s->waiters)
+    {
+        waiter_detach(eng, container_of(it, struct waiter, in_session));
+    }
+    LIST_FOREACH_SAFE(it, tmp, &s->attaches)
+    {
+        entry_detach(eng, container_of(it, struct attach, in_session));
+    }
+    session_free(eng, s);
+    engine_settle(eng);
+}
+
+void engine_on_undelivered(struct engine *eng, uint64_t conn, uint64_t grant)
+{
+    struct session *s = session_find(eng, conn);
+    struct list *it, *tmp;
+    bool closing;
+
+    if (s == NULL) {
+        return;
+    }
+    closing = s->closing;
+    s->closing = true; /* it stays until the list has been walked */
+    LIST_FOREACH_SAFE(it, tmp, &s->attaches)
+    {
+        struct attach *a = container_of(it, struct attach, in_session);
+
+        if (a->grant == grant) {
+            if (a->entry->member != NULL) {
+                a->entry->member->token_sent = false;
+            }
+            entry_untold(eng, a, true);
+        }
+    }
+    s->closing = closing;
+    session_idle(eng, s);
+    engine_settle(eng);
+}
+
+enum grant_state engine_grant_state(const struct engine *eng, uint64_t conn,
+                                    uint64_t grant)
+{
+    struct session *s = session_find(eng, conn);
+    enum grant_state state = GRANT_OVER;
+    struct list *it;
+
+    if (s == NULL) {
+        return state;
+    }
+    LIST_FOREACH(it, &s->attaches)
+    {
+        const struct attach *a = container_of(it, struct attach, in_session);
+
+        if (a->grant == grant) { /* an MLOCK's is in several places */
+            if (!entry_is_fresh(eng, a->entry)) {
+                return GRANT_STALE;
+            }
+            state = GRANT_FRESH;
+        }
+    }
+    return state;
+}
+
+bool engine_conn_busy(const struct engine *eng, uint64_t conn)
+{
+    const struct session *s = session_find(eng, conn);
+
+    return s != NULL && !(list_empty(&s->waiters) && list_empty(&s->attaches) &&
+                          list_empty(&s->pending_requests) && list_empty(&s->mlocks));
+}
+
+void engine_end_wait(struct engine *eng, struct call_ref from)
+{
+    struct session *s = session_find(eng, from.conn);
+    struct list *it, *tmp;
+
+    if (s == NULL) {
+        return;
+    }
+    LIST_FOREACH_SAFE(it, tmp, &s->waiters)
+    {
+        struct waiter *w = container_of(it, struct waiter, in_session);
+
+        if (w->call.call == from.call) {
+            waiter_expire(eng, w);
+            break;
+        }
+    }
+    engine_settle(eng);
+}
+
+bool engine_unblock(struct engine *eng, uint64_t conn, bool with_error)
+{
+    struct session *s = session_find(eng, conn);
+    struct list *first = s == NULL ? NULL : list_first(&s->waiters);
+
+    if (s != NULL && mlock_unblock(eng, s, with_error)) {
+        engine_settle(eng);
+        return true;
+    }
+    if (first == NULL) {
+        return false;
+    }
+    if (with_error) {
+        waiter_end_error(eng, container_of(first, struct waiter, in_session),
+                         LOCK_UNBLOCKED, TEXT_UNBLOCKED, true);
+    } else {
+        waiter_end_null(eng, container_of(first, struct waiter, in_session), true);
+    }
+    engine_settle(eng);
+    return true;
+}

@@ -1,0 +1,249 @@
+/* The scheduler of one name: which op the name needs next. */
+#include "engine/schedule/lock_step.h"
+#include "engine/acquire/acquire.h"
+#include "engine/acquire_spec.h"
+#include "engine/effect.h"
+#include "engine/engine_limits.h"
+#include "engine/engine_state.h"
+#include "engine/fair/fair.h"
+#include "engine/hold/lease_shortening.h"
+#include "engine/hold/pending_release.h"
+#include "engine/lock/last_answer.h"
+#include "engine/lock/lock.h"
+#include "engine/lock/lock_activity.h"
+#include "engine/lock/lock_mode.h"
+#include "engine/release/release.h"
+#include "engine/release/release_log.h"
+#include "engine/schedule/pending_send.h"
+#include "engine/timer.h"
+#include "engine/user_check.h"
+#include "engine/wait/waiter.h"
+#include "util/heap.h"
+#include "util/list.h"
+#include "util/pool.h"
+#include "util/table.h"
+#include <stdbool.h>
+
+/* As soon as one reader is granted, the readers behind it follow without waiting for
+ * each other's answers, up to the first writer. */
+static void let_readers_in(struct engine *eng, struct lock *lock)
+{
+    struct list *it;
+
+    lock->readers_in = false;
+    if (!lock_is_read_here(eng, lock)) {
+        return;
+    }
+    LIST_FOREACH(it, &lock->activity->queue)
+    {
+        struct waiter *w = container_of(it, struct waiter, in_queue);
+
+        if (w->spec->lock_kind != KIND_READ) {
+            break;
+        }
+        if (w->in_flight == NULL) {
+            acquire_join(eng, w);
+        }
+    }
+}
+
+static void subscribe_lock(struct engine *eng, struct lock *lock)
+{
+    struct span name = effects_copy(&eng->fx, lock_name(lock));
+
+    effects_add(&eng->fx, EFFECT_SUBSCRIBE)->channel =
+        (struct effect_channel){ .name = name, .rw = lock->rw };
+    lock->sub = SUB_ASKED;
+}
+
+void lock_free(struct engine *eng, struct lock *lock)
+{
+    struct list *it, *tmp;
+
+    LIST_FOREACH_SAFE(it, tmp, &lock->activity->shortenings)
+    {
+        lease_shortening_free(container_of(it, struct lease_shortening, in_lock));
+    }
+    fair_free(eng, lock);
+    lock_activity_free(eng, lock);
+    list_del(&lock->in_dirty);
+    table_remove(&eng->names, &lock->in_names);
+    pool_free(&eng->pool, lock);
+}
+
+/* Steps a lock without waiters: its channel stays subscribed for a moment, in case one
+ * comes, then the lock is forgotten. */
+static void step_idle(struct engine *eng, struct lock *lock)
+{
+    lock->ask = false;
+    if (lock->sub != SUB_NONE) {
+        if (!heap_armed(&lock->activity->wake.node) ||
+            lock->activity->wake.node.at > eng->now + SUB_LINGER_MS) {
+            timer_set(eng, &lock_open_activity(eng, lock)->wake, TIMER_LOCK,
+                      eng->now + SUB_LINGER_MS);
+        }
+        return;
+    }
+    if (lock->exempt > eng->now && list_empty(&lock->holds)) {
+        /* till then it counts */
+        timer_set(eng, &lock_open_activity(eng, lock)->wake, TIMER_LOCK, lock->exempt);
+        return;
+    }
+    timer_stop(eng, &lock->activity->wake);
+    if (list_empty(&lock->holds) && lock->activity->asking == NULL && lock->refs == 0 &&
+        list_empty(&lock->activity->releases) && fair_idle(lock)) {
+        lock_free(eng, lock);
+    } else {
+        lock_activity_clear(eng, lock);
+    }
+}
+
+/* The head sleeps only if it is sure to be woken: the channel is subscribed, and an op
+ * sent after the subscription was confirmed has found the lock held. */
+static void step_head(struct engine *eng, struct lock *lock, struct waiter *head)
+{
+    bool sure = lock->sub == SUB_ON && lock->activity->seen_op > lock->activity->sub_op;
+
+    if (head->in_flight != NULL || !eng->up) {
+        return; /* its answer, or Redis coming up, leads back here */
+    }
+    if (waiter_is_expiring(head) && !lock->ask && last_answer_decides(eng, head)) {
+        waiter_end_unserved(eng, head); /* what it waited for has left it locked */
+        return;
+    }
+    if (lock->ask || waiter_ends_next(head) || (lock->sub == SUB_ON && !sure)) {
+        if (acquire_may_ask(eng, lock)) {
+            acquire_ask(eng, lock, head);
+        }
+        return;
+    }
+    if (lock->sub == SUB_NONE) {
+        subscribe_lock(eng, lock);
+    }
+    if (!heap_armed(&lock->activity->wake.node)) {
+        timer_set(eng, &lock->activity->wake, TIMER_LOCK,
+                  eng->now + eng->cfg.recheck_ms);
+    }
+}
+
+/* Waits that are over but for what they are to be told. Whoever came last stands last,
+ * and tries once, most likely. While Redis is out of reach, what is believed here
+ * decides nothing: their timers end them. */
+static void step_undecided(struct engine *eng, struct lock *lock)
+{
+    struct list *it = lock->activity->queue.prev;
+
+    if (lock->activity->undecided == 0 || !eng->up) {
+        return;
+    }
+    if (last_answer_now(eng, lock) == ANSWER_NONE) {
+        lock->ask = lock->ask || lock->activity->asking == NULL;
+        return;
+    }
+    while (lock->activity->undecided > 0 && it != &lock->activity->queue) {
+        struct waiter *w = container_of(it, struct waiter, in_queue);
+
+        it = it->prev;
+        if (waiter_is_undecided(w)) {
+            waiter_decide(eng, w);
+        }
+    }
+}
+
+/* Lets waiters ask for themselves that must do so before they queue, but only while no
+ * undo is in flight that could take away what they find. */
+static void step_probes(struct engine *eng, struct lock *lock)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &lock->activity->queue)
+    {
+        struct waiter *w = container_of(it, struct waiter, in_queue);
+
+        if (w->probe != PROBE_NONE && w->in_flight == NULL) {
+            (w->probe == PROBE_JOIN ? acquire_join : acquire_probe)(eng, w);
+        }
+    }
+}
+
+/* Sends the releases of readers beside each other, except the last reader's: after
+ * that release another owner's turn may come. */
+static void step_parallel_releases(struct engine *eng, struct lock *lock)
+{
+    struct list *first;
+
+    while ((first = list_first(&lock->activity->releases)) != NULL &&
+           lock->hold_count > lock->activity->parallel_release_count + 1) {
+        struct pending_release *d =
+            container_of(first, struct pending_release, in_lock);
+
+        if (!d->may_be_parallel || release_was_sent(d)) {
+            break;
+        }
+        pending_release_set_parallel(lock, d);
+        release_send(eng, lock, d);
+    }
+}
+
+void lock_step(struct engine *eng, struct lock *lock)
+{
+    struct list *release;
+    struct waiter *head;
+
+    step_undecided(eng, lock);
+    if (lock->needs_restore > 0) {
+        return; /* what is put back leads back here */
+    }
+    pending_requests_resume(eng, lock);
+    if (lock->rw && eng->up && eng->now >= lock->activity->stand_back_until) {
+        step_parallel_releases(eng, lock);
+    }
+    release = list_first(&lock->activity->releases);
+    if (lock->activity->probes > 0 && eng->up && release == NULL &&
+        acquire_may_ask(eng, lock)) {
+        step_probes(eng, lock);
+    }
+    if (lock->readers_in && eng->up && release == NULL && acquire_may_ask(eng, lock)) {
+        let_readers_in(eng, lock);
+    }
+    if (lock->activity->asking != NULL) {
+        return;
+    }
+    fair_step(eng, lock, false);
+    if (release != NULL) {
+        struct pending_release *d =
+            container_of(release, struct pending_release, in_lock);
+
+        if (pending_release_is_vague(d) && eng->now >= d->give_up_at) {
+            pending_release_give_up(eng, lock, d); /* and leads back here */
+        } else if (user_refuses_release(eng, lock, d) ||
+                   release_log_defers(eng, lock, d) ||
+                   pending_release_awaits_renewal(lock, d)) {
+            ; /* so does that */
+        } else if (eng->up && eng->now >= lock->activity->stand_back_until) {
+            release_send(eng, lock, d);
+        } else if (eng->up) {
+            timer_set(eng, &lock->activity->wake, TIMER_LOCK,
+                      lock->activity->stand_back_until);
+        }
+        return;
+    }
+    head = lock_head(lock);
+    if (head == NULL) {
+        step_idle(eng, lock);
+    } else {
+        step_head(eng, lock, head);
+        if (lock->activity->asking == NULL) {
+            fair_step(eng, lock, true);
+        }
+    }
+}
+
+void lock_on_timer(struct engine *eng, struct lock *lock)
+{
+    if (lock_head(lock) == NULL && lock->sub != SUB_NONE &&
+        list_empty(&lock->activity->releases)) {
+        lock_unsubscribe(eng, lock);
+    }
+    lock_ask(eng, lock);
+}

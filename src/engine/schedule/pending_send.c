@@ -1,0 +1,88 @@
+/* Pending requests: an attach or a look at Redis each. */
+#include "engine/schedule/pending_send.h"
+#include "engine/effect.h"
+#include "engine/emit.h"
+#include "engine/engine_state.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/hold.h"
+#include "engine/hold/lease_shortening.h"
+#include "engine/hold/pending_request.h"
+#include "engine/inflight_op.h"
+#include "engine/introspect/inspect.h"
+#include "engine/lock/lock.h"
+#include "engine/lock/lock_activity.h"
+#include "engine/lock/lock_mode.h"
+#include "engine/op.h"
+#include "engine/timer.h"
+#include "util/list.h"
+#include <stdbool.h>
+
+static void send_request(struct engine *eng, struct pending_request *c)
+{
+    bool look = c->kind == PENDING_INFO;
+    struct entry *e = pending_request_entry(c);
+    struct inflight_op *w;
+    struct op *op;
+
+    list_del(&c->in_waiting);
+    if (!eng->up || c->lock->needs_restore > 0) {
+        list_append(eng->up ? &lock_open_activity(eng, c->lock)->waiting_for_restore
+                            : &eng->waiting_for_store,
+                    &c->in_waiting);
+        return;
+    }
+    w = inflight_new(eng, look ? INFLIGHT_INSPECT : INFLIGHT_ATTACH, c->lock);
+    w->call = c;
+    w->lease_ms = c->lease_ms != 0 ? c->lease_ms : eng->cfg.watchdog_ms;
+    c->in_flight = w;
+    op = inflight_op(eng, w, look ? OP_INSPECT : OP_ATTACH);
+    if (look) {
+        return;
+    }
+    op->attach.target = op_make_target(eng, &c->target);
+    op->attach.lease_ms = w->lease_ms;
+    op->rw = c->rw;
+    op->attach.exact = w->exact = c->kind == PENDING_RENEW && c->lease_ms != 0;
+    if (op->attach.exact && e != NULL && hold_has_one_entry(e->hold)) {
+        hold_shorten_lease(eng, e->hold, inflight_asked(w), false);
+    }
+}
+
+void pending_requests_send(struct engine *eng)
+{
+    struct list *it;
+
+    while ((it = list_first(&eng->to_send)) != NULL) {
+        send_request(eng, container_of(it, struct pending_request, in_waiting));
+    }
+}
+
+void pending_request_on_timer(struct engine *eng, struct pending_request *c)
+{
+    if (c->retry) {
+        c->retry = false;
+        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, c->deadline);
+        pending_request_queue(eng, c);
+        return;
+    }
+    if (tick_is_too_late(eng, c->deadline)) {
+        timer_set(eng, &c->timer, TIMER_PENDING_REQUEST, eng->now + 1);
+        return;
+    }
+    if (c->kind == PENDING_INFO && lock_is_uncertain(eng, c->lock)) {
+        inspect_answer_uncertain(eng, c);
+    } else {
+        emit_error(eng, c->ref, LOCK_BACKEND, eng->up ? TEXT_NO_ANSWER : TEXT_NO_REDIS);
+    }
+    pending_request_free(eng, c);
+}
+
+void pending_requests_resume(struct engine *eng, struct lock *lock)
+{
+    struct list *it;
+
+    while (lock->needs_restore == 0 &&
+           (it = list_first(&lock->activity->waiting_for_restore)) != NULL) {
+        send_request(eng, container_of(it, struct pending_request, in_waiting));
+    }
+}

@@ -1,0 +1,19 @@
+#include "engine/timer.h"
+#include "engine/engine_state.h"
+#include "util/heap.h"
+
+void timer_set(struct engine *eng, struct timer *t, enum timer_kind kind, uint64_t at)
+{
+    t->node.tag = kind;
+    heap_set(&eng->heap, &t->node, at);
+}
+
+void timer_stop(struct engine *eng, struct timer *t)
+{
+    heap_remove(&eng->heap, &t->node);
+}
+
+bool tick_is_too_late(const struct engine *eng, uint64_t deadline)
+{
+    return eng->now > deadline && eng->before < deadline;
+}

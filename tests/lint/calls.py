@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Calls between the parts of the engine: calls.py ROOT.
+
+A part is a folder of src/engine, or a file that stands in src/engine itself. No part calls, or
+takes the address of a function of, a part that comes back to it.
+An inline function of a header is like a field of the struct there: it is a part of whoever calls it.
+"""
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+
+NOISE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|^#[^\n]*$', re.S | re.M)
+FUNCTION = re.compile(r"^((?:\w+[ *]+)+)(\w+)\(([^;{}]*)\)\n\{\n(.*?)^\}", re.S | re.M)
+# A name that is called, or given away as a function: no field, tag or declared variable.
+USE = re.compile(r"(?:(->|\.|\bstruct |\benum )\s*)?\b([a-z_]\w*)\b(?=\s*([(),;:?}]))")
+
+# What is planted in a copy of the sources, and what is said of it.
+PLANTED = [
+    ("hold/entry.c", "void mend_entry(struct engine *eng, struct lock *lock)\n{\n"
+     "    lock_step(eng, lock);\n}\n",
+     "hold/entry.c: mend_entry() calls lock_step() in schedule/lock_step.c"),
+    ("effect.c", "effect_fn *find_effect(void)\n{\n    return effects_add;\n}\n"
+     "hook_fn *find_hook(void)\n{\n    return emit_null;\n}\n",
+     "effect.c: find_hook() calls emit_null() in emit.c"),
+]
+
+
+class Engine:
+    """The functions of src/engine: where each is, and which others it names."""
+
+    def __init__(self, folder):
+        self.file = {}   # (file of a static function or "", name): its file
+        self.calls = {}  # the same: the keys of the functions that it names
+        bodies = {}
+        for path in sorted([*folder.glob("**/*.c"), *folder.glob("**/*.h")]):
+            own = path.relative_to(folder).as_posix()
+            for head, name, _, body in FUNCTION.findall(NOISE.sub(" ", path.read_text())):
+                inline = own.endswith(".h")
+                key = (own if "static" in head and not inline else "", name)
+                self.file[key] = own
+                bodies[key] = (own, body)
+        for key, (own, body) in bodies.items():
+            self.calls[key] = set()
+            for before, name, after in USE.findall(body):
+                given = re.search(r"[(,=?:]\s*" + name + r"\s*[),;:]|return " + name + ";", body)
+                if before or (after != "(" and not given):
+                    continue
+                for other in ((own, name), ("", name)):
+                    if other in self.file:
+                        self.calls[key].add(other)
+                        break
+        inline = [key for key, own in self.file.items() if own.endswith(".h")]
+        for key in inline * 2:  # twice: one may call another
+            for others in self.calls.values():
+                if key in others:
+                    others |= self.calls[key]
+        for others in self.calls.values():
+            others.difference_update(inline)
+        for key in inline:
+            del self.calls[key]
+
+    def cycles(self):
+        """The calls between parts that are in a cycle with each other."""
+        graph = {}
+        for key, others in self.calls.items():
+            here = part_of(self.file[key])
+            for other in others:
+                there = part_of(self.file[other])
+                if there != here:
+                    graph.setdefault(here, {}).setdefault(there, []).append((key, other))
+        for parts in components(graph):
+            yield "parts that call each other in a cycle: " + ", ".join(sorted(parts))
+            for here in sorted(parts):
+                for there in sorted(set(graph.get(here, {})) & parts):
+                    for key, other in sorted(graph[here][there]):
+                        yield (f"  src/engine/{self.file[key]}: {key[1]}() calls {other[1]}() in "
+                               f"{self.file[other]}")
+
+
+def part_of(file):
+    """hold/entry.c is of hold; emit.c, and emit.h, of emit."""
+    return file.split("/")[0] if "/" in file else file[:-2]
+
+
+def components(graph):
+    """The strongly connected components of more than one part."""
+    def reachable(start):
+        seen, more = set(), [start]
+        while more:
+            for part in graph.get(more.pop(), ()):
+                if part not in seen:
+                    seen.add(part)
+                    more.append(part)
+        return seen
+
+    ways = {part: reachable(part) for part in graph}
+    done = set()
+    for part in sorted(graph):
+        if part in ways[part] and part not in done:
+            component = {other for other in ways[part] if part in ways.get(other, ())}
+            done |= component
+            yield component
+
+
+def problems(folder):
+    engine = Engine(folder)
+    if len(engine.file) < 500:
+        return [f"only {len(engine.file)} functions were found"]
+    return list(engine.cycles())
+
+
+def planted(folder):
+    """What is planted and not found."""
+    for file, text, says in PLANTED:
+        with tempfile.TemporaryDirectory() as copy:
+            shutil.copytree(folder, copy, dirs_exist_ok=True)
+            with (pathlib.Path(copy) / file).open("a") as out:
+                out.write("\n" + text)
+            said = problems(pathlib.Path(copy))
+        if not any(says in line for line in said):
+            yield "\n  ".join([f"planted in {file}, and not said: {says}", *said])
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1]) / "src/engine"
+    said = problems(folder) or list(planted(folder))
+    print("\n".join(said), end="\n" if said else "")
+    sys.exit(1 if said else 0)
+
+
+main()
