@@ -53,6 +53,7 @@ struct engine *engine_new(const struct engine_setup *setup)
     list_init(&eng->holds);
     list_init(&eng->waiters);
     list_init(&eng->to_send);
+    list_init(&eng->unsent);
     list_init(&eng->waiting_for_store);
     list_init(&eng->infos);
     list_init(&eng->over);

@@ -61,8 +61,10 @@ struct inflight_op {
     bool cut;                   /* ATTACH: a later one has shortened it, for nobody */
     struct inflight_op **parts; /* BATCH: one op in flight for each name, of kind ASK */
     size_t part_count;
-    struct renew_queue *due;       /* RENEW */
-    struct list in_sent;           /* RENEW: in order, while it counts */
+    bool all_or_none;        /* BATCH: see op_batch */
+    struct renew_queue *due; /* RENEW */
+    /* RENEW: in order, while it counts; BATCH, CHECK: on eng->unsent */
+    struct list in_sent;
     struct loss_check *loss_check; /* CHECK: in one piece of memory, owned */
     struct inflight_op *about;     /* CHECK: the op whose result waits */
     struct inflight_op *check;     /* the loss check that this op's result waits for */

@@ -2,8 +2,9 @@
 """Calls between the parts of the engine: calls.py ROOT.
 
 A part is a folder of src/engine, or a file that stands in src/engine itself. No part calls, or
-takes the address of a function of, a part that comes back to it.
-An inline function of a header is like a field of the struct there: it is a part of whoever calls it.
+takes the address of a function of, a part that comes back to it. And only the scheduler,
+schedule/, calls what makes an op for Redis. An inline function of a header is like a field of the
+struct there: it is a part of whoever calls it.
 """
 import pathlib
 import re
@@ -11,6 +12,8 @@ import shutil
 import sys
 import tempfile
 
+SCHEDULER = "schedule"
+MAKES_OP = "inflight_op"
 NOISE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|^#[^\n]*$', re.S | re.M)
 FUNCTION = re.compile(r"^((?:\w+[ *]+)+)(\w+)\(([^;{}]*)\)\n\{\n(.*?)^\}", re.S | re.M)
 # A name that is called, or given away as a function: no field, tag or declared variable.
@@ -24,6 +27,14 @@ PLANTED = [
     ("effect.c", "effect_fn *find_effect(void)\n{\n    return effects_add;\n}\n"
      "hook_fn *find_hook(void)\n{\n    return emit_null;\n}\n",
      "effect.c: find_hook() calls emit_null() in emit.c"),
+    ("release/release.c", "void send_twice(struct engine *eng, struct lock *lock)\n{\n"
+     "    acquire_ask(eng, lock, lock_head(lock));\n}\n",
+     "release/release.c: send_twice() calls acquire_ask(), which sends an op"),
+    ("request_conn.c", "static void send_it(struct engine *eng, struct inflight_op *w)\n{\n"
+     "    (void)inflight_op(eng, w, OP_INSPECT);\n}\n\n"
+     "void engine_send(struct engine *eng)\n{\n    send_it(eng, NULL);\n}\n\n"
+     "void engine_send_more(struct engine *eng)\n{\n    engine_send(eng);\n}\n",
+     "request_conn.c: engine_send_more() calls engine_send(), which sends an op"),
 ]
 
 
@@ -60,6 +71,27 @@ class Engine:
             others.difference_update(inline)
         for key in inline:
             del self.calls[key]
+
+    def senders(self):
+        """The functions outside of the scheduler that make an op by themselves, or by static
+        functions of their own file."""
+        found = set()
+        more = {("", MAKES_OP)}
+        while more:
+            found |= more
+            more = {key for key, others in self.calls.items()
+                    if key not in found and part_of(self.file[key]) != SCHEDULER
+                    and any(other == ("", MAKES_OP) or (other in found and other[0])
+                            for other in others)}
+        return found - {("", MAKES_OP)}
+
+    def wrong_sends(self):
+        senders = self.senders()
+        for key, others in sorted(self.calls.items()):
+            for other in sorted(others & senders):
+                if not other[0] and part_of(self.file[key]) != SCHEDULER:
+                    yield (f"src/engine/{self.file[key]}: {key[1]}() calls {other[1]}(), which "
+                           f"sends an op: only {SCHEDULER}/ may")
 
     def cycles(self):
         """The calls between parts that are in a cycle with each other."""
@@ -106,9 +138,9 @@ def components(graph):
 
 def problems(folder):
     engine = Engine(folder)
-    if len(engine.file) < 500:
+    if ("", MAKES_OP) not in engine.file or len(engine.file) < 500:
         return [f"only {len(engine.file)} functions were found"]
-    return list(engine.cycles())
+    return [*engine.cycles(), *engine.wrong_sends()]
 
 
 def planted(folder):

@@ -22,9 +22,8 @@ void acquire_ask_batch(struct engine *eng, struct waiter *const *waiters, size_t
                        bool all_or_none)
 {
     struct inflight_op *all = inflight_new(eng, INFLIGHT_BATCH, NULL);
-    struct batch_item *items = effects_alloc(&eng->fx, count * sizeof(*items));
-    struct op *op;
 
+    all->all_or_none = all_or_none;
     all->parts = xcalloc(count, sizeof(struct inflight_op *));
     all->part_count = count;
     for (size_t i = 0; i < count; i++) {
@@ -38,15 +37,29 @@ void acquire_ask_batch(struct engine *eng, struct waiter *const *waiters, size_t
         lock_open_activity(eng, w->lock)->asking = part;
         w->lock->ask = false;
         all->parts[i] = part;
-        items[i] =
-            (struct batch_item){ .name = op_copy(eng, lock_name(w->lock)),
-                                 .claim = op_make_claim(eng, w->spec, part->lease_ms) };
+    }
+    list_append(&eng->unsent, &all->in_sent);
+}
+
+void acquire_send_batch(struct engine *eng, struct inflight_op *all)
+{
+    struct batch_item *items =
+        effects_alloc(&eng->fx, all->part_count * sizeof(*items));
+    struct op *op;
+
+    for (size_t i = 0; i < all->part_count; i++) {
+        const struct inflight_op *part = all->parts[i];
+
+        items[i] = (struct batch_item){
+            .name = op_copy(eng, lock_name(part->lock)),
+            .claim = op_make_claim(eng, part->spec, part->lease_ms),
+        };
     }
     op = inflight_op(eng, all, OP_ACQUIRE_BATCH);
-    op->group = waiters[0]->lock->group;
+    op->group = all->parts[0]->lock->group;
     op->batch.items = items;
-    op->batch.count = count;
-    op->batch.all_or_none = all_or_none;
+    op->batch.count = all->part_count;
+    op->batch.all_or_none = all->all_or_none;
 }
 
 /* Whether a waiter was asked for by a later request, which was not behind others: the

@@ -25,6 +25,8 @@
 #include <stdlib.h>
 
 struct suspect {
+    enum lock_kind lock_kind;
+    enum owner_kind kind;
     uint64_t token;
     struct span field;
     struct span entry; /* of a named owner */
@@ -191,6 +193,8 @@ static struct loss_check *loss_check_new(const struct inflight_op *about,
         const struct entry *e = es->list[i];
 
         v->list[i] = (struct suspect){
+            .lock_kind = e->hold->lock_kind,
+            .kind = e->hold->kind,
             .token = e->hold->token,
             .field = span_put2(&at, hold_field(e->hold), SPAN_NONE),
             .entry = span_put2(&at, spec_entry(e->spec), SPAN_NONE),
@@ -199,32 +203,31 @@ static struct loss_check *loss_check_new(const struct inflight_op *about,
     return v;
 }
 
-static void send_loss_check(struct engine *eng, const struct inflight_op *about,
-                            struct inflight_op *check, const struct entries *es)
+void loss_check_send(struct engine *eng, struct inflight_op *check)
 {
-    struct renew_item *items = effects_alloc(&eng->fx, es->count * sizeof(*items));
+    const struct loss_check *v = check->loss_check;
+    const struct lock *lock = check->about->lock;
+    struct renew_item *items = effects_alloc(&eng->fx, v->count * sizeof(*items));
     struct op *op;
 
-    for (size_t i = 0; i < es->count; i++) {
-        const struct entry *e = es->list[i];
-        const struct hold *h = e->hold;
-        bool named = h->kind == OWNER_NAMED;
+    for (size_t i = 0; i < v->count; i++) {
+        const struct suspect *s = &v->list[i];
 
         items[i] = (struct renew_item){
-            .name = op_copy(eng, lock_name(h->lock)),
-            .lock_kind = h->lock_kind,
-            .kind = h->kind,
-            .field = op_copy(eng, hold_field(h)),
-            .entry = named ? op_copy(eng, spec_entry(e->spec)) : SPAN_NONE,
+            .name = op_copy(eng, lock_name(lock)),
+            .lock_kind = s->lock_kind,
+            .kind = s->kind,
+            .field = op_copy(eng, s->field),
+            .entry = s->kind == OWNER_NAMED ? op_copy(eng, s->entry) : SPAN_NONE,
             .lease_ms = CHECK_LEASE_MS,
-            .token = h->token,
+            .token = s->token,
         };
     }
     op = inflight_op(eng, check, OP_RENEW);
-    op->group = about->lock->group;
-    op->rw = lock_mode_is_rw(es->list[0]->hold->lock_kind);
+    op->group = lock->group;
+    op->rw = lock_mode_is_rw(v->list[0].lock_kind);
     op->renew.items = items;
-    op->renew.count = es->count;
+    op->renew.count = v->count;
 }
 
 bool loss_check_begin(struct engine *eng, struct inflight_op *w,
@@ -245,7 +248,7 @@ bool loss_check_begin(struct engine *eng, struct inflight_op *w,
     w->check->lease_ms = CHECK_LEASE_MS;
     w->check->about = w;
     w->check->loss_check = loss_check_new(w, r, &es);
-    send_loss_check(eng, w, w->check, &es);
+    list_append(&eng->unsent, &w->check->in_sent);
     return true;
 }
 
