@@ -1,4 +1,4 @@
-/* Connections that are buffers, in place of net/. */
+/* What net/ says of the connections of buffer_conn.h. */
 #include "core_world.h"
 
 #include "resp/parser.h"
@@ -34,93 +34,14 @@ void net_stats(const struct net *n, struct net_stats *ret)
     *ret = (struct net_stats){ .open = WORLD_CONNS };
 }
 
-uint64_t conn_id(const struct conn *c)
-{
-    return c->id;
-}
-
-void conn_set_data(struct conn *c, void *data)
-{
-    c->data = data;
-}
-
-void *conn_data(const struct conn *c)
-{
-    return c->data;
-}
-
-struct buf *conn_out(struct conn *c)
-{
-    return &c->out;
-}
-
 size_t conn_output_limit(const struct conn *c)
 {
-    return WORLD_OUT_MAX;
-}
-
-bool conn_overflows(const struct conn *c)
-{
-    return buf_len(&c->out) > WORLD_OUT_MAX;
-}
-
-size_t conn_memory(struct conn *c)
-{
-    return buf_len(&c->out);
-}
-
-void conn_set_exempt(struct conn *c, bool spared)
-{
-}
-
-void conn_set_end(struct conn *c, enum conn_end why)
-{
-}
-
-const char *conn_end_text(const struct conn *c)
-{
-    return "closed";
+    return BUFFER_CONN_OUT_MAX;
 }
 
 bool conn_has_more(const struct conn *c)
 {
     return buf_len(&c->in) > 0;
-}
-
-void conn_suspend(struct conn *c)
-{
-    c->suspended = true;
-}
-
-void conn_await(struct conn *c)
-{
-    c->suspended = false;
-    c->awaited = true;
-}
-
-void conn_resume(struct conn *c)
-{
-    c->suspended = c->awaited = false;
-}
-
-bool conn_suspended(const struct conn *c)
-{
-    return c->suspended;
-}
-
-void conn_again(struct conn *c)
-{
-    c->again = true;
-}
-
-void conn_set_trusted(struct conn *c, bool trusted)
-{
-    c->trusted = trusted;
-}
-
-void conn_drain(struct conn *c)
-{
-    c->draining = true;
 }
 
 static void close_conn(struct conn *c, bool unread)
@@ -137,21 +58,11 @@ void conn_close(struct conn *c)
     close_conn(c, buf_len(&c->out) > 0);
 }
 
-uint64_t conn_input_count(const struct conn *c)
-{
-    return c->input;
-}
-
 void conn_info(const struct conn *c, struct conn_info *ret)
 {
     *ret = (struct conn_info){ .fd = 7, .in_buffered = buf_len(&c->in) };
     (void)snprintf(ret->peer, sizeof(ret->peer), "127.0.0.1:%d", (int)c->id);
     (void)snprintf(ret->local, sizeof(ret->local), "127.0.0.1:5625");
-}
-
-bool conn_is_local(const struct conn *c)
-{
-    return true;
 }
 
 bool conn_tls_peer(const struct conn *c, char *ret, size_t room)

@@ -4,19 +4,11 @@
 #ifndef LATCHD_TESTS_CORE_WORLD_H
 #define LATCHD_TESTS_CORE_WORLD_H
 
+#include "../support/buffer_conn.h"
 #include "cmd/cmd.h"
 #include "util/list.h"
 
-enum { WORLD_CONNS = 4, WORLD_OUT_MAX = 1 << 20, WORLD_SUBS = 16, WORLD_NAME_MAX = 64 };
-
-struct conn {
-    uint64_t id; /* 0: none */
-    bool closed; /* in this turn: its memory is still in use */
-    bool suspended, awaited, trusted, draining, again;
-    void *data;
-    uint64_t input, hint;
-    struct buf in, out;
-};
+enum { WORLD_CONNS = 4, WORLD_SUBS = 16, WORLD_NAME_MAX = 64 };
 
 /* An op that Redis has not answered. */
 struct asked {

@@ -64,6 +64,25 @@ void scenario_end(struct sim *s)
     sim_free(s);
 }
 
+size_t scenario_says(struct sim *s, size_t daemon, const char *words)
+{
+    size_t c = sim_connect(s, daemon);
+
+    sim_say(s, c, "%s", words);
+    sim_run(s, SCENARIO_RTT_MS);
+    return c;
+}
+
+void scenario_mark(struct sim *s)
+{
+    fault_replica_at(s, UINT32_MAX);
+}
+
+void scenario_lose(struct sim *s)
+{
+    fault_failover(s, SCENARIO_GONE_MS);
+}
+
 struct redis_name *scenario_job(struct sim *s)
 {
     return sim_redis_name(sim_redis_now(s), SPAN("job"));

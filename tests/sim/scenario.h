@@ -9,12 +9,24 @@
 
 #include <check.h>
 
+enum {
+    SCENARIO_RTT_MS = 10,   /* in which what a client says is answered */
+    SCENARIO_GONE_MS = 200, /* how long a failover takes */
+};
+
 /* Daemons d0, d1 with the defaults of latchd.conf(5), and one Redis. */
 struct sim *scenario_new(size_t daemons);
 struct sim *scenario_with(size_t daemons, const struct engine_config *config);
 struct engine_config scenario_config(void);
 /* No check failed so far; then everybody leaves, and nothing may be left. */
 void scenario_end(struct sim *s);
+
+/* A new client of the daemon says that, and its answer comes. Returns the connection.
+ */
+size_t scenario_says(struct sim *s, size_t daemon, const char *words);
+/* What happens from now on will be lost, when scenario_lose() fails over. */
+void scenario_mark(struct sim *s);
+void scenario_lose(struct sim *s);
 
 /* The lock `job` as Redis has it now. */
 struct redis_name *scenario_job(struct sim *s);

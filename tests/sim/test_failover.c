@@ -7,27 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { RTT = 10, GONE_MS = 200 };
-
-/* What happens from now on will be lost. */
-static void mark(struct sim *s)
-{
-    fault_replica_at(s, UINT32_MAX);
-}
-
-static void lose(struct sim *s)
-{
-    fault_failover(s, GONE_MS);
-}
-
-static size_t says(struct sim *s, size_t daemon, const char *words)
-{
-    size_t c = sim_connect(s, daemon);
-
-    sim_say(s, c, "%s", words);
-    sim_run(s, RTT);
-    return c;
-}
+enum { RTT = SCENARIO_RTT_MS, GONE_MS = SCENARIO_GONE_MS };
 
 START_TEST(a_lost_grant_is_put_back_under_its_token)
 {
@@ -35,10 +15,10 @@ START_TEST(a_lost_grant_is_put_back_under_its_token)
     size_t c;
     uint64_t token;
 
-    mark(s);
-    c = says(s, 0, "LOCK job");
+    scenario_mark(s);
+    c = scenario_says(s, 0, "LOCK job");
     token = sim_token(s, c);
-    lose(s);
+    scenario_lose(s);
     ck_assert_str_eq(scenario_holder(s), "");
     sim_run(s, 2 * GONE_MS + 200);
     ck_assert_uint_eq(scenario_job(s)->fence_token, token);
@@ -57,13 +37,13 @@ START_TEST(another_daemons_lost_grant_is_not_granted_again)
     struct sim *s = scenario_new(2);
     size_t c, w;
 
-    mark(s);
-    c = says(s, 1, "LOCK job");
+    scenario_mark(s);
+    c = scenario_says(s, 1, "LOCK job");
     ck_assert_uint_ne(sim_token(s, c), 0);
-    lose(s);
+    scenario_lose(s);
     fault_stall(s, 1, 5000); /* d1 is late */
     sim_run(s, 2 * GONE_MS + 200);
-    w = says(s, 0, "LOCK job");
+    w = scenario_says(s, 0, "LOCK job");
     heard(s, w, "...");
     sim_run(s, 10000);
     heard(s, w, "..."); /* by now d1 has it again */
@@ -78,17 +58,17 @@ END_TEST
 START_TEST(a_lost_hand_over_is_made_again)
 {
     struct sim *s = scenario_new(1);
-    size_t a = says(s, 0, "LOCK job");
-    size_t b = says(s, 0, "LOCK job");
+    size_t a = scenario_says(s, 0, "LOCK job");
+    size_t b = scenario_says(s, 0, "LOCK job");
     uint64_t token;
 
-    mark(s);
+    scenario_mark(s);
     sim_say(s, a, "UNLOCK job");
     sim_run(s, RTT);
     heard(s, a, "0");
     heard(s, b, "token");
     token = sim_token(s, b);
-    lose(s); /* and who held before stands there again */
+    scenario_lose(s); /* and who held before stands there again */
     ck_assert_uint_lt(scenario_job(s)->fence_token, token);
     sim_run(s, 2 * GONE_MS + 200);
     ck_assert_uint_eq(scenario_job(s)->fence_token, token);
@@ -103,18 +83,18 @@ END_TEST
 START_TEST(service_goes_on_at_once_on_names_that_were_held)
 {
     struct sim *s = scenario_new(1);
-    size_t a = says(s, 0, "LOCK job");
-    size_t b = says(s, 0, "LOCK job");
+    size_t a = scenario_says(s, 0, "LOCK job");
+    size_t b = scenario_says(s, 0, "LOCK job");
 
-    mark(s);
-    lose(s);
+    scenario_mark(s);
+    scenario_lose(s);
     sim_run(s, 2 * GONE_MS + 200);
     sim_say(s, a, "UNLOCK job");
     sim_run(s, RTT);
     heard(s, b, "token");
     sim_say(s, b, "UNLOCK job");
     sim_run(s, RTT);
-    heard(s, says(s, 0, "LOCK job"), "token");
+    heard(s, scenario_says(s, 0, "LOCK job"), "token");
     scenario_end(s);
 }
 END_TEST
@@ -124,11 +104,11 @@ START_TEST(other_names_are_granted_when_the_quarantine_is_over)
     struct sim *s = scenario_new(1);
     size_t w, once;
 
-    mark(s);
-    lose(s);
+    scenario_mark(s);
+    scenario_lose(s);
     sim_run(s, 2 * GONE_MS + 200);
-    w = says(s, 0, "LOCK job");
-    once = says(s, 0, "LOCK job WAIT 100");
+    w = scenario_says(s, 0, "LOCK job");
+    once = scenario_says(s, 0, "LOCK job WAIT 100");
     sim_run(s, 200);
     heard(s, once, "-BACKEND");
     sim_run(s, 28000);
@@ -145,15 +125,15 @@ START_TEST(h17_a_token_goes_on_although_the_new_clock_is_behind)
     size_t c;
     uint64_t token;
 
-    mark(s);
-    c = says(s, 0, "LOCK job");
+    scenario_mark(s);
+    c = scenario_says(s, 0, "LOCK job");
     token = sim_token(s, c);
     fault_clock(s, -3600000);
-    lose(s);
+    scenario_lose(s);
     sim_run(s, 2 * GONE_MS + 200);
     sim_say(s, c, "UNLOCK job");
     sim_run(s, 31000);
-    c = says(s, 0, "LOCK job");
+    c = scenario_says(s, 0, "LOCK job");
     ck_assert_uint_gt(sim_token(s, c), token);
     scenario_end(s);
 }
@@ -167,17 +147,17 @@ START_TEST(a_name_that_was_released_elsewhere_is_withheld_as_well)
     struct sim *s = scenario_new(2);
     size_t first, other, second, waits;
 
-    mark(s);
-    first = says(s, 0, "LOCK job GRACE 0");
-    other = says(s, 1, "LOCK other");
+    scenario_mark(s);
+    first = scenario_says(s, 0, "LOCK job GRACE 0");
+    other = scenario_says(s, 1, "LOCK other");
     sim_say(s, other, "UNLOCK job TOKEN %" PRIu64, sim_token(s, first));
     sim_run(s, RTT);
     heard(s, other, "0");
-    second = says(s, 1, "LOCK job");
-    waits = says(s, 0, "LOCK job");
+    second = scenario_says(s, 1, "LOCK job");
+    waits = scenario_says(s, 0, "LOCK job");
     heard(s, second, "token");
     fault_stall(s, 1, 3000); /* it is late with putting back */
-    lose(s);
+    scenario_lose(s);
     sim_close(s, first);
     sim_run(s, 2000);
     heard(s, waits, "...");
@@ -196,21 +176,21 @@ END_TEST
 START_TEST(a_token_that_was_given_twice_ends_the_hold_of_the_daemon_that_is_asked)
 {
     struct sim *s = scenario_new(2);
-    size_t old = says(s, 0, "LOCK job");
+    size_t old = scenario_says(s, 0, "LOCK job");
     uint64_t token = sim_token(s, old);
     size_t new, other;
 
     check_external(s, NULL);
     redis_flushall(&s->redis);
     fault_clock(s, -RTT);
-    new = says(s, 1, "LOCK job");
+    new = scenario_says(s, 1, "LOCK job");
     ck_assert_uint_eq(sim_token(s, new), token);
     other = sim_connect(s, 1);
     sim_say(s, other, "UNLOCK job TOKEN %" PRIu64, token);
     sim_run(s, RTT);
     heard(s, other, "0");
     ck_assert_str_eq(scenario_holder(s), "");
-    new = says(s, 1, "LOCK job");
+    new = scenario_says(s, 1, "LOCK job");
     ck_assert_uint_gt(sim_token(s, new), token);
     scenario_end(s);
 }
@@ -222,23 +202,23 @@ static void the_later_one_is_put_back(const char *before, const char *after,
                                       size_t late)
 {
     struct sim *s = scenario_new(2);
-    size_t a = says(s, 0, before), b;
+    size_t a = scenario_says(s, 0, before), b;
     char words[64];
     uint64_t token;
 
-    mark(s);
+    scenario_mark(s);
     (void)snprintf(words, sizeof words, "UNLOCK job TOKEN %" PRIu64, sim_token(s, a));
-    (void)says(s, 0, words);
-    b = says(s, 1, after);
+    (void)scenario_says(s, 0, words);
+    b = scenario_says(s, 1, after);
     token = sim_token(s, b);
     ck_assert_uint_gt(token, sim_token(s, a));
-    lose(s);
+    scenario_lose(s);
     fault_stall(s, late, 3000);
     sim_run(s, 15000);
     ck_assert_uint_eq(scenario_job(s)->fence_token, token);
     ck_assert_uint_eq(s->check.lost, 0);
     (void)snprintf(words, sizeof words, "UNLOCK job TOKEN %" PRIu64, token);
-    heard(s, says(s, 1, words), "0");
+    heard(s, scenario_says(s, 1, words), "0");
     ck_assert_str_eq(scenario_holder(s), "");
     scenario_end(s);
 }

@@ -7,38 +7,18 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { RTT = 10, GONE_MS = 200 };
-
-/* What happens from now on will be lost. */
-static void mark(struct sim *s)
-{
-    fault_replica_at(s, UINT32_MAX);
-}
-
-static void lose(struct sim *s)
-{
-    fault_failover(s, GONE_MS);
-}
-
-static size_t says(struct sim *s, size_t daemon, const char *words)
-{
-    size_t c = sim_connect(s, daemon);
-
-    sim_say(s, c, "%s", words);
-    sim_run(s, RTT);
-    return c;
-}
+enum { RTT = SCENARIO_RTT_MS, GONE_MS = SCENARIO_GONE_MS };
 
 START_TEST(an_owners_lost_release_is_made_again)
 {
     struct sim *s = scenario_new(1);
-    size_t a = says(s, 0, "LOCK job OWNER o");
+    size_t a = scenario_says(s, 0, "LOCK job OWNER o");
 
-    mark(s);
+    scenario_mark(s);
     sim_say(s, a, "UNLOCK job OWNER o");
     sim_run(s, RTT);
     heard(s, a, "0");
-    lose(s);
+    scenario_lose(s);
     ck_assert_str_eq(scenario_holder(s), "o");
     sim_run(s, 2 * GONE_MS + 200);
     ck_assert_str_eq(scenario_holder(s), "");
@@ -50,18 +30,18 @@ END_TEST
 START_TEST(an_owner_whose_grace_was_over_is_not_let_in_beside_another)
 {
     struct sim *s = scenario_new(2);
-    size_t a = says(s, 0, "LOCK job GRACE 500 OWNER o ID r1"), b, again;
+    size_t a = scenario_says(s, 0, "LOCK job GRACE 500 OWNER o ID r1"), b, again;
 
-    mark(s);
+    scenario_mark(s);
     sim_close(s, a);
     sim_run(s, 1000);
     ck_assert_str_eq(scenario_holder(s), "");
-    b = says(s, 1, "LOCK job");
+    b = scenario_says(s, 1, "LOCK job");
     heard(s, b, "token");
-    lose(s);
+    scenario_lose(s);
     fault_stall(s, 1, 3000); /* it is late with putting its own back */
     ck_assert_str_eq(scenario_holder(s), "o");
-    again = says(s, 0, "LOCK job WAIT 10000 OWNER o ID r2");
+    again = scenario_says(s, 0, "LOCK job WAIT 10000 OWNER o ID r2");
     sim_run(s, 2 * GONE_MS + 200);
     heard(s, again, "...");
     sim_run(s, 5000);
@@ -76,17 +56,17 @@ END_TEST
 START_TEST(what_grace_ended_is_not_ended_again_if_it_was_granted_anew)
 {
     struct sim *s = scenario_new(1);
-    size_t a = says(s, 0, "LOCK job OWNER o");
-    size_t kept = says(s, 0, "LOCK job WAIT 0 KEEP 300 OWNER p ID r1"), again;
+    size_t a = scenario_says(s, 0, "LOCK job OWNER o");
+    size_t kept = scenario_says(s, 0, "LOCK job WAIT 0 KEEP 300 OWNER p ID r1"), again;
 
     sim_close(s, kept);
     sim_say(s, a, "UNLOCK job OWNER o");
     sim_run(s, RTT + 1000); /* granted to nobody, and given back after KEEP */
     ck_assert_str_eq(scenario_holder(s), "");
-    again = says(s, 0, "LOCK job OWNER p ID r1");
+    again = scenario_says(s, 0, "LOCK job OWNER p ID r1");
     heard(s, again, "token");
-    mark(s);
-    lose(s);
+    scenario_mark(s);
+    scenario_lose(s);
     sim_run(s, 2 * GONE_MS + 200);
     ck_assert_str_eq(scenario_holder(s), "p");
     sim_say(s, again, "UNLOCK job OWNER p ID r1");
@@ -99,14 +79,14 @@ END_TEST
 START_TEST(a_request_that_was_unlocked_is_over_although_it_came_back)
 {
     struct sim *s = scenario_new(1);
-    size_t a = says(s, 0, "LOCK job ID r1"), b;
+    size_t a = scenario_says(s, 0, "LOCK job ID r1"), b;
     uint64_t token = sim_token(s, a);
 
-    mark(s);
+    scenario_mark(s);
     sim_say(s, a, "UNLOCK job ID r1");
     sim_run(s, RTT);
     heard(s, a, "0");
-    lose(s);
+    scenario_lose(s);
     sim_run(s, 2 * GONE_MS + 200);
     ck_assert_str_eq(scenario_holder(s), "latchd:id:r1");
     b = sim_connect(s, 0);
@@ -128,9 +108,9 @@ END_TEST
 START_TEST(a_request_that_was_unlocked_meanwhile_is_over_although_it_came_back)
 {
     struct sim *s = scenario_new(1);
-    size_t a = says(s, 0, "LOCK job ID r1"), b = sim_connect(s, 0);
+    size_t a = scenario_says(s, 0, "LOCK job ID r1"), b = sim_connect(s, 0);
 
-    mark(s);
+    scenario_mark(s);
     sim_say(s, b, "LOCK job ID r1");
     fault_clock(s, 20000);
     sim_run(s, 1);
@@ -138,7 +118,7 @@ START_TEST(a_request_that_was_unlocked_meanwhile_is_over_although_it_came_back)
     sim_run(s, 2);
     heard(s, a, "0");
     heard(s, b, "...");
-    lose(s);
+    scenario_lose(s);
     sim_run(s, 2 * GONE_MS + 200);
     heard(s, b, "-NOTHELD");
     scenario_end(s);
@@ -148,17 +128,17 @@ END_TEST
 START_TEST(an_owner_has_no_entry_more_after_a_failover)
 {
     struct sim *s = scenario_new(2);
-    size_t a = says(s, 0, "LOCK job OWNER o ID r1"), b;
+    size_t a = scenario_says(s, 0, "LOCK job OWNER o ID r1"), b;
     uint64_t token = sim_token(s, a);
 
-    (void)says(s, 0, "LOCK job OWNER o ID r2");
-    mark(s);
+    (void)scenario_says(s, 0, "LOCK job OWNER o ID r2");
+    scenario_mark(s);
     sim_say(s, a, "UNLOCK job OWNER o ID r2");
     sim_run(s, RTT);
     heard(s, a, "1");
-    lose(s);
+    scenario_lose(s);
     sim_run(s, 2 * GONE_MS + 200);
-    b = says(s, 1, "LOCK job OWNER o ID r3"); /* meanwhile, and elsewhere */
+    b = scenario_says(s, 1, "LOCK job OWNER o ID r3"); /* meanwhile, and elsewhere */
     sim_run(s, PEER_RETURN_MS);
     ck_assert_uint_eq(sim_token(s, b), token);
     sim_say(s, b, "UNLOCK job OWNER o ID r3");
@@ -178,18 +158,18 @@ END_TEST
 START_TEST(an_owner_is_not_let_in_elsewhere_beside_who_was_granted_since)
 {
     struct sim *s = scenario_new(2);
-    size_t a = says(s, 0, "LOCK job OWNER o"), b, again;
+    size_t a = scenario_says(s, 0, "LOCK job OWNER o"), b, again;
 
-    mark(s);
+    scenario_mark(s);
     sim_say(s, a, "UNLOCK job OWNER o");
     sim_run(s, RTT);
     heard(s, a, "0");
-    b = says(s, 0, "LOCK job");
+    b = scenario_says(s, 0, "LOCK job");
     heard(s, b, "token");
-    lose(s);
+    scenario_lose(s);
     fault_stall(s, 0, 1500); /* it is late with putting its own back */
     ck_assert_str_eq(scenario_holder(s), "o");
-    again = says(s, 1, "LOCK job WAIT 10000 OWNER o");
+    again = scenario_says(s, 1, "LOCK job WAIT 10000 OWNER o");
     sim_run(s, 2 * GONE_MS + 200);
     heard(s, again, "...");
     sim_run(s, 5000);
@@ -209,11 +189,11 @@ static void released_elsewhere(size_t late)
     struct sim *s = scenario_new(2);
     size_t a, b;
 
-    mark(s);
-    a = says(s, 0, "LOCK job OWNER o ID r1");
-    b = says(s, 1, "UNLOCK job OWNER o ID r1");
+    scenario_mark(s);
+    a = scenario_says(s, 0, "LOCK job OWNER o ID r1");
+    b = scenario_says(s, 1, "UNLOCK job OWNER o ID r1");
     heard(s, b, "0");
-    lose(s);
+    scenario_lose(s);
     fault_stall(s, late, 3000);
     sim_run(s, 2 * GONE_MS + 200);
     ck_assert_str_eq(scenario_holder(s), late == 0 ? "" : "o");
@@ -244,19 +224,19 @@ END_TEST
 START_TEST(a_reader_may_join_one_that_was_released_elsewhere)
 {
     struct sim *s = scenario_new(2);
-    size_t a = says(s, 0, "LOCK job READ OWNER o"), b, w, r;
+    size_t a = scenario_says(s, 0, "LOCK job READ OWNER o"), b, w, r;
 
-    mark(s);
+    scenario_mark(s);
     b = sim_connect(s, 1);
     sim_say(s, b, "UNLOCK job READ OWNER o TOKEN %" PRIu64, sim_token(s, a));
     sim_run(s, RTT);
     heard(s, b, "0");
-    w = says(s, 1, "LOCK job WRITE");
+    w = scenario_says(s, 1, "LOCK job WRITE");
     heard(s, w, "token");
-    lose(s);
+    scenario_lose(s);
     fault_stall(s, 1, 3000); /* it is late with putting the writer back */
     sim_run(s, 2 * GONE_MS + 200);
-    r = says(s, 0, "LOCK job READ");
+    r = scenario_says(s, 0, "LOCK job READ");
     ck_assert_uint_gt(sim_token(s, r), sim_token(s, w));
     ck_assert_uint_eq(s->check.lost, 0);
     sim_run(s, 15000);
@@ -273,12 +253,12 @@ END_TEST
 START_TEST(a_reader_that_was_released_ends_again)
 {
     struct sim *s = scenario_new(1);
-    size_t a = says(s, 0, "LOCK job READ OWNER o");
+    size_t a = scenario_says(s, 0, "LOCK job READ OWNER o");
 
-    mark(s);
+    scenario_mark(s);
     sim_say(s, a, "UNLOCK job OWNER o");
     sim_run(s, RTT);
-    lose(s);
+    scenario_lose(s);
     ck_assert_str_eq(scenario_holder(s), "o");
     sim_run(s, 2 * GONE_MS + 200);
     ck_assert_str_eq(scenario_holder(s), "");

@@ -11,18 +11,9 @@
 
 enum { CROWD = 40, MANY = 1000 };
 
-static size_t says(struct sim *s, size_t daemon, const char *words)
-{
-    size_t c = sim_connect(s, daemon);
-
-    sim_say(s, c, "%s", words);
-    sim_run(s, 10);
-    return c;
-}
-
 static size_t holds(struct sim *s, size_t daemon, const char *words)
 {
-    size_t c = says(s, daemon, words);
+    size_t c = scenario_says(s, daemon, words);
 
     heard(s, c, "token");
     return c;
@@ -43,7 +34,7 @@ START_TEST(a_killed_daemons_thousand_waiters_are_gone_in_time)
     scenario_crowd(s, 1, dead, MANY, "LOCK job FAIR");
     sim_run(s, 50);
     ck_assert_uint_eq(scenario_job(s)->queue_count, MANY);
-    live = says(s, 0, "LOCK job FAIR");
+    live = scenario_says(s, 0, "LOCK job FAIR");
     sim_kill_daemon(s, 1);
     sim_run(s, 20000 + 30000 + 5100); /* lease, fair-wait-timeout, a recheck */
     heard(s, live, "token");
@@ -58,7 +49,7 @@ START_TEST(a_daemon_that_dies_heading_the_queue_is_waited_for_but_not_longer)
 {
     struct sim *s = scenario_new(2);
     size_t first = holds(s, 0, "LOCK job FAIR");
-    size_t head = says(s, 1, "LOCK job FAIR");
+    size_t head = scenario_says(s, 1, "LOCK job FAIR");
     size_t conns[5];
 
     (void)head;
@@ -81,7 +72,7 @@ START_TEST(who_enters_again_too_late_passes_nobody)
 {
     struct sim *s = scenario_new(2);
     size_t first = holds(s, 0, "LOCK job FAIR OWNER o");
-    size_t other = says(s, 1, "LOCK job FAIR");
+    size_t other = scenario_says(s, 1, "LOCK job FAIR");
     size_t again = sim_connect(s, 0);
 
     s->orderly = true;
@@ -156,7 +147,7 @@ START_TEST(a_living_daemons_waiters_who_left_before_a_failover_are_nobodys_head)
     unlocks(s, first);
     sim_run(s, 50);
     first = holds(s, 1, "LOCK job");
-    live = says(s, 1, "LOCK job FAIR");
+    live = scenario_says(s, 1, "LOCK job FAIR");
     fault_failover(s, 200);
     sim_run(s, 1000);
     ck_assert_uint_eq(scenario_job(s)->queue_count, 1);
@@ -175,7 +166,7 @@ static void keeps_the_order_of_two(size_t late)
 
     sim_redis_save(sim_redis_now(s), &s->backup);
     for (size_t i = 0; i < 7; i++) {
-        conns[i] = says(s, i % 3 == 1, "LOCK job FAIR");
+        conns[i] = scenario_says(s, i % 3 == 1, "LOCK job FAIR");
         sim_run(s, 5);
     }
     fault_restart(s, 100);
@@ -295,12 +286,12 @@ START_TEST(a_retried_fair_lock_keeps_its_place_H26)
     size_t first = holds(s, 0, "LOCK job FAIR");
     size_t conns[2];
 
-    conns[0] = says(s, 0, "LOCK job FAIR WAIT 60000 ID " R1);
-    conns[1] = says(s, 0, "LOCK job FAIR WAIT 60000 ID " R2);
+    conns[0] = scenario_says(s, 0, "LOCK job FAIR WAIT 60000 ID " R1);
+    conns[1] = scenario_says(s, 0, "LOCK job FAIR WAIT 60000 ID " R2);
     sim_close(s, conns[0]);
     sim_run(s, 500);
     ck_assert_uint_eq(scenario_job(s)->queue_count, 2);
-    conns[0] = says(s, 0, "LOCK job FAIR WAIT 60000 ID " R1);
+    conns[0] = scenario_says(s, 0, "LOCK job FAIR WAIT 60000 ID " R1);
     unlocks(s, first);
     sim_run(s, 10);
     heard(s, conns[0], "token");
@@ -313,7 +304,7 @@ START_TEST(a_kept_place_ends_with_keep_and_leaves_the_queue)
 {
     struct sim *s = scenario_new(1);
     size_t first = holds(s, 0, "LOCK job FAIR");
-    size_t c = says(s, 0, "LOCK job FAIR WAIT 0 KEEP 3000 ID " R1);
+    size_t c = scenario_says(s, 0, "LOCK job FAIR WAIT 0 KEEP 3000 ID " R1);
 
     heard(s, c, "nil");
     ck_assert_uint_eq(scenario_job(s)->queue_count, 1);
@@ -328,8 +319,8 @@ START_TEST(a_cancelled_wait_leaves_the_queue_at_once)
 {
     struct sim *s = scenario_new(1);
     size_t first = holds(s, 0, "LOCK job FAIR");
-    size_t a = says(s, 0, "LOCK job FAIR ID " R1);
-    size_t b = says(s, 0, "LOCK job FAIR OWNER o");
+    size_t a = scenario_says(s, 0, "LOCK job FAIR ID " R1);
+    size_t b = scenario_says(s, 0, "LOCK job FAIR OWNER o");
     size_t by = sim_connect(s, 0);
 
     ck_assert_uint_eq(scenario_job(s)->queue_count, 2);
@@ -351,7 +342,7 @@ START_TEST(an_owner_re_enters_past_those_who_wait_H25)
 {
     struct sim *s = scenario_new(2);
     size_t first = holds(s, 0, "LOCK job FAIR OWNER o");
-    size_t waits = says(s, 1, "LOCK job FAIR");
+    size_t waits = scenario_says(s, 1, "LOCK job FAIR");
     size_t again = holds(s, 1, "LOCK job FAIR OWNER o");
 
     ck_assert_uint_eq(sim_token(s, again), sim_token(s, first));

@@ -31,18 +31,9 @@ static bool is_free(struct sim *s, const char *text)
     return name(s, text)->field_count == 0;
 }
 
-static size_t says(struct sim *s, size_t daemon, const char *words)
-{
-    size_t c = sim_connect(s, daemon);
-
-    sim_say(s, c, "%s", words);
-    sim_run(s, 10);
-    return c;
-}
-
 static size_t holds(struct sim *s, size_t daemon, const char *words)
 {
-    size_t c = says(s, daemon, words);
+    size_t c = scenario_says(s, daemon, words);
 
     ck_assert_str_ne(sim_heard(s, c), "...");
     ck_assert_str_ne(sim_heard(s, c), "nil");
@@ -81,7 +72,7 @@ START_TEST(nothing_is_held_after_null)
 {
     struct sim *s = new_many(2);
     size_t holder = holds(s, 1, "LOCK b");
-    size_t c = says(s, 0, "MLOCK 3 c a b WAIT 0");
+    size_t c = scenario_says(s, 0, "MLOCK 3 c a b WAIT 0");
 
     heard(s, c, "nil");
     sim_run(s, 10);
@@ -150,13 +141,13 @@ START_TEST(an_mlock_gets_in_between_single_locks_of_its_names_in_turn_H27)
     struct sim *s = new_many(1);
     size_t a = holds(s, 0, "LOCK a");
     size_t b = holds(s, 0, "LOCK b");
-    size_t batch = says(s, 0, "MLOCK 2 a b");
-    size_t next_a = says(s, 0, "LOCK a");
+    size_t batch = scenario_says(s, 0, "MLOCK 2 a b");
+    size_t next_a = scenario_says(s, 0, "LOCK a");
     size_t next_b;
 
     unlocks(s, a, "a", sim_token(s, a));
     heard(s, next_a, "..."); /* the MLOCK has it, and keeps it */
-    next_b = says(s, 0, "LOCK b");
+    next_b = scenario_says(s, 0, "LOCK b");
     unlocks(s, b, "b", sim_token(s, b));
     heard(s, batch, "tokens");
     heard(s, next_b, "...");
@@ -169,7 +160,7 @@ START_TEST(what_an_mlock_lost_while_it_waited_is_taken_anew_M1_M8)
 {
     struct sim *s = new_many(1);
     size_t holder = holds(s, 0, "LOCK b");
-    size_t batch = says(s, 0, "MLOCK 2 a b LEASE 60000");
+    size_t batch = scenario_says(s, 0, "MLOCK 2 a b LEASE 60000");
 
     ck_assert(!is_free(s, "a"));
     check_external(s, name(s, "a"));
@@ -188,7 +179,7 @@ START_TEST(a_lease_is_whole_when_tokens_are_given_however_long_it_took_M8)
 {
     struct sim *s = new_many(1);
     size_t holder = holds(s, 0, "LOCK b");
-    size_t batch = says(s, 0, "MLOCK 2 a b LEASE 2000");
+    size_t batch = scenario_says(s, 0, "MLOCK 2 a b LEASE 2000");
 
     sim_run(s, 9000);
     unlocks(s, holder, "b", sim_token(s, holder));
@@ -275,7 +266,7 @@ START_TEST(what_its_client_had_renewed_is_not_given_back_with_a_failed_mlock)
 {
     struct sim *s = new_many(2);
     size_t a = holds(s, 1, "MLOCK 2 a b ID " R1);
-    size_t c = says(s, 0, "RENEW a ID " R1);
+    size_t c = scenario_says(s, 0, "RENEW a ID " R1);
 
     sim_say(s, a, "UNLOCK b ID " R1);
     sim_run(s, 10);
@@ -316,7 +307,7 @@ START_TEST(what_a_failed_mlocks_connection_renewed_itself_is_its_own)
 {
     struct sim *s = new_many(1);
     size_t a = holds(s, 0, "MLOCK 2 a b ID " R1);
-    size_t c = says(s, 0, "RENEW a ID " R1);
+    size_t c = scenario_says(s, 0, "RENEW a ID " R1);
 
     sim_say(s, c, "MLOCK 2 a b ID " R1);
     sim_say(s, sim_connect(s, 0), "UNLOCK b ID " R1);
@@ -384,8 +375,8 @@ START_TEST(an_mlock_has_all_its_names_although_it_was_sent_elsewhere_too)
 {
     struct sim *s = new_many(2);
     size_t holder = holds(s, 0, "LOCK b");
-    size_t first = says(s, 1, "MLOCK 2 a b KEEP 0 ID " R1);
-    size_t second = says(s, 0, "MLOCK 2 a b KEEP 0 ID " R1), other;
+    size_t first = scenario_says(s, 1, "MLOCK 2 a b KEEP 0 ID " R1);
+    size_t second = scenario_says(s, 0, "MLOCK 2 a b KEEP 0 ID " R1), other;
 
     sim_close(s, second);
     sim_run(s, 100);

@@ -7,15 +7,6 @@
 
 enum { RTT = 10, GONE_MS = 200, BACK_MS = 2 * GONE_MS + 200 };
 
-static size_t says(struct sim *s, size_t daemon, const char *words)
-{
-    size_t c = sim_connect(s, daemon);
-
-    sim_say(s, c, "%s", words);
-    sim_run(s, RTT);
-    return c;
-}
-
 static void restart_empty(struct sim *s)
 {
     bool known = peers_know_each_other(s);
@@ -37,8 +28,8 @@ static struct engine_stats stats_of(const struct sim *s, size_t daemon)
 START_TEST(what_another_daemons_client_holds_is_put_back)
 {
     struct sim *s = scenario_new(2);
-    size_t a = says(s, 0, "LOCK job");
-    size_t w = says(s, 1, "LOCK job");
+    size_t a = scenario_says(s, 0, "LOCK job");
+    size_t w = scenario_says(s, 1, "LOCK job");
     size_t z;
 
     heard(s, a, "token");
@@ -46,7 +37,7 @@ START_TEST(what_another_daemons_client_holds_is_put_back)
     fault_stall(s, 0, 2500);
     sim_run(s, BACK_MS);
     ck_assert_str_eq(scenario_holder(s), "");
-    z = says(s, 1, "LOCK job WAIT 0");
+    z = scenario_says(s, 1, "LOCK job WAIT 0");
     heard(s, w, "...");
     sim_run(s, 5000);
     heard(s, w, "...");
@@ -69,10 +60,10 @@ START_TEST(a_wait_that_ends_meanwhile_hears_of_the_backend)
     restart_empty(s);
     sim_run(s, BACK_MS);
     ck_assert_uint_ne(stats_of(s, 0).quarantine_left_ms, 0);
-    a = says(s, 0, "LOCK job WAIT 0");
+    a = scenario_says(s, 0, "LOCK job WAIT 0");
     heard(s, a, "-BACKEND");
-    a = says(s, 0, "LOCK job WAIT 100");
-    b = says(s, 1, "LOCK job");
+    a = scenario_says(s, 0, "LOCK job WAIT 100");
+    b = scenario_says(s, 1, "LOCK job");
     sim_run(s, 200);
     heard(s, a, "-BACKEND");
     heard(s, b, "...");
@@ -86,8 +77,8 @@ END_TEST
 START_TEST(what_is_held_here_goes_on_at_once)
 {
     struct sim *s = scenario_new(2);
-    size_t a = says(s, 0, "LOCK job");
-    size_t b = says(s, 0, "LOCK job");
+    size_t a = scenario_says(s, 0, "LOCK job");
+    size_t b = scenario_says(s, 0, "LOCK job");
 
     restart_empty(s);
     sim_run(s, BACK_MS);
@@ -96,7 +87,7 @@ START_TEST(what_is_held_here_goes_on_at_once)
     heard(s, b, "token");
     sim_say(s, b, "UNLOCK job");
     sim_run(s, RTT);
-    heard(s, says(s, 0, "LOCK job WAIT 0"), "token");
+    heard(s, scenario_says(s, 0, "LOCK job WAIT 0"), "token");
     scenario_end(s);
 }
 END_TEST
@@ -105,9 +96,9 @@ END_TEST
 START_TEST(an_owners_last_entry_here_may_not_be_its_last_one)
 {
     struct sim *s = scenario_new(2);
-    size_t a = says(s, 0, "LOCK job OWNER o");
-    size_t b = says(s, 1, "LOCK job OWNER o");
-    size_t w = says(s, 1, "LOCK job");
+    size_t a = scenario_says(s, 0, "LOCK job OWNER o");
+    size_t b = scenario_says(s, 1, "LOCK job OWNER o");
+    size_t w = scenario_says(s, 1, "LOCK job");
 
     heard(s, b, "token");
     restart_empty(s);
@@ -134,7 +125,7 @@ START_TEST(a_daemon_alone_waits_for_nobody)
     restart_empty(s);
     sim_run(s, BACK_MS);
     ck_assert_uint_eq(stats_of(s, 0).quarantine_left_ms, 0);
-    heard(s, says(s, 0, "LOCK job WAIT 0"), "token");
+    heard(s, scenario_says(s, 0, "LOCK job WAIT 0"), "token");
     scenario_end(s);
 }
 END_TEST
@@ -148,7 +139,7 @@ START_TEST(who_comes_to_a_redis_that_runs_waits_for_nobody)
     sim_kill_daemon(s, 1);
     sim_start_daemon(s, 1, &s->daemons[1].config);
     ck_assert(stats_of(s, 1).store_up);
-    heard(s, says(s, 1, "LOCK job WAIT 0"), "token");
+    heard(s, scenario_says(s, 1, "LOCK job WAIT 0"), "token");
     ck_assert_uint_eq(stats_of(s, 1).quarantine_left_ms, 0);
     scenario_end(s);
 }
@@ -158,7 +149,7 @@ END_TEST
 START_TEST(who_comes_right_after_the_restart_asks_first)
 {
     struct sim *s = scenario_new(2);
-    size_t a = says(s, 0, "LOCK job");
+    size_t a = scenario_says(s, 0, "LOCK job");
     size_t w;
 
     sim_kill_daemon(s, 1);
@@ -166,7 +157,7 @@ START_TEST(who_comes_right_after_the_restart_asks_first)
     fault_stall(s, 0, GONE_MS + 250);
     sim_run(s, GONE_MS + 5);
     sim_start_daemon(s, 1, &s->daemons[1].config);
-    w = says(s, 1, "LOCK job");
+    w = scenario_says(s, 1, "LOCK job");
     sim_run(s, 240);
     heard(s, w, "...");
     sim_run(s, 2 * PEER_RETURN_MS);
@@ -193,7 +184,7 @@ START_TEST(a_first_start_withholds_nothing)
     ck_assert_uint_eq(stats_of(s, 0).other_daemons, 1);
     ck_assert_uint_eq(stats_of(s, 0).quarantine_left_ms, 0);
     ck_assert_uint_eq(stats_of(s, 1).quarantine_left_ms, 0);
-    heard(s, says(s, 1, "LOCK job WAIT 0"), "token");
+    heard(s, scenario_says(s, 1, "LOCK job WAIT 0"), "token");
     scenario_end(s);
 }
 END_TEST
@@ -205,12 +196,12 @@ START_TEST(who_has_died_is_waited_for_once)
     sim_kill_daemon(s, 1);
     restart_empty(s);
     sim_run(s, BACK_MS);
-    heard(s, says(s, 0, "LOCK job WAIT 0"), "-BACKEND");
+    heard(s, scenario_says(s, 0, "LOCK job WAIT 0"), "-BACKEND");
     sim_run(s, PEER_RETURN_MS);
     ck_assert_uint_eq(stats_of(s, 0).other_daemons, 0);
     restart_empty(s);
     sim_run(s, BACK_MS);
-    heard(s, says(s, 0, "LOCK job WAIT 0"), "token");
+    heard(s, scenario_says(s, 0, "LOCK job WAIT 0"), "token");
     scenario_end(s);
 }
 END_TEST
@@ -227,7 +218,7 @@ START_TEST(who_has_stopped_is_not_waited_for)
     sim_kill_daemon(s, 1);
     restart_empty(s);
     sim_run(s, BACK_MS);
-    heard(s, says(s, 0, "LOCK job WAIT 0"), "token");
+    heard(s, scenario_says(s, 0, "LOCK job WAIT 0"), "token");
     scenario_end(s);
 }
 END_TEST
@@ -244,7 +235,7 @@ START_TEST(after_a_failover_only_its_quarantine_counts)
     fault_failover(s, GONE_MS);
     sim_run(s, BACK_MS);
     ck_assert_uint_eq(stats_of(s, 0).quarantine_left_ms, 0);
-    heard(s, says(s, 1, "LOCK job WAIT 0"), "token");
+    heard(s, scenario_says(s, 1, "LOCK job WAIT 0"), "token");
     scenario_end(s);
 }
 END_TEST

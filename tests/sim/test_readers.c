@@ -18,18 +18,9 @@ static struct sim *new_rw(size_t daemons)
     return s;
 }
 
-static size_t says(struct sim *s, size_t daemon, const char *words)
-{
-    size_t c = sim_connect(s, daemon);
-
-    sim_say(s, c, "%s", words);
-    sim_run(s, 10);
-    return c;
-}
-
 static size_t holds(struct sim *s, size_t daemon, const char *words)
 {
-    size_t c = says(s, daemon, words);
+    size_t c = scenario_says(s, daemon, words);
 
     heard(s, c, "token");
     return c;
@@ -57,7 +48,7 @@ START_TEST(readers_share_and_a_writer_waits_for_the_last)
     struct sim *s = new_rw(2);
     size_t a = holds(s, 0, "LOCK job READ");
     size_t b = holds(s, 1, "LOCK job READ");
-    size_t w = says(s, 0, "LOCK job WRITE");
+    size_t w = scenario_says(s, 0, "LOCK job WRITE");
 
     ck_assert_uint_ne(sim_token(s, a), sim_token(s, b));
     unlocks(s, a);
@@ -117,7 +108,7 @@ START_TEST(leaving_a_read_does_not_shorten_the_own_write_W1)
     size_t w = holds(s, 0, "LOCK job WRITE LEASE 60000 OWNER o");
     size_t a = holds(s, 0, "LOCK job READ LEASE 2000 OWNER o");
     size_t b = holds(s, 0, "LOCK job READ LEASE 2000 OWNER o");
-    size_t other = says(s, 0, "LOCK job WRITE");
+    size_t other = scenario_says(s, 0, "LOCK job WRITE");
 
     sim_say(s, a, "UNLOCK job READ OWNER o");
     sim_run(s, 10);
@@ -157,15 +148,15 @@ START_TEST(waiting_readers_are_woken_when_a_writer_goes_on_as_a_reader_W3)
     sim_say(s, w, "LOCK job READ OWNER o");
     sim_run(s, 10);
     heard(s, w, "token");
-    r0 = says(s, 0, "LOCK job READ");
-    r1 = says(s, 1, "LOCK job READ");
+    r0 = scenario_says(s, 0, "LOCK job READ");
+    r1 = scenario_says(s, 1, "LOCK job READ");
     heard(s, r0, "...");
     sim_say(s, w, "UNLOCK job WRITE OWNER o");
     sim_run(s, 10);
     heard(s, w, "0");
     heard(s, r0, "token");
     heard(s, r1, "token");
-    again = says(s, 0, "LOCK job WRITE WAIT 0");
+    again = scenario_says(s, 0, "LOCK job WRITE WAIT 0");
     heard(s, again, "nil");
     scenario_end(s);
 }
@@ -179,7 +170,7 @@ START_TEST(our_readers_get_in_after_redissons_downgrade_without_its_lease_W3)
 
     ck_assert(redis_foreign_write(&s->redis, n, SPAN("u:1"), 60000).taken);
     ck_assert(redis_foreign_read(&s->redis, n, SPAN("u:1"), 60000).taken);
-    r = says(s, 0, "LOCK job READ");
+    r = scenario_says(s, 0, "LOCK job READ");
     heard(s, r, "...");
     (void)redis_foreign_unwrite(sim_redis_now(s), n, SPAN("u:1"));
     sim_run(s, 5100); /* nobody said a word: the recheck */
@@ -197,8 +188,8 @@ START_TEST(a_writer_does_not_starve_among_overlapping_readers_W4)
 
     readers[0] = holds(s, 0, "LOCK job READ");
     readers[1] = holds(s, 0, "LOCK job READ");
-    w = says(s, 0, "LOCK job WRITE");
-    late = says(s, 0, "LOCK job READ");
+    w = scenario_says(s, 0, "LOCK job WRITE");
+    late = scenario_says(s, 0, "LOCK job READ");
     heard(s, late, "...");
     unlocks(s, readers[0]);
     unlocks(s, readers[1]);
@@ -214,8 +205,8 @@ START_TEST(readers_may_pass_once_the_writer_before_them_gave_up)
 {
     struct sim *s = new_rw(1);
     size_t r = holds(s, 0, "LOCK job READ");
-    size_t w = says(s, 0, "LOCK job WRITE WAIT 1000");
-    size_t late = says(s, 0, "LOCK job READ");
+    size_t w = scenario_says(s, 0, "LOCK job WRITE WAIT 1000");
+    size_t late = scenario_says(s, 0, "LOCK job READ");
 
     heard(s, late, "...");
     sim_run(s, 1050);
@@ -231,7 +222,7 @@ START_TEST(a_dead_reader_does_not_keep_a_writer_out_W6)
     struct sim *s = scenario_new(2);
     size_t live = holds(s, 0, "LOCK job READ");
     size_t dead = holds(s, 1, "LOCK job READ");
-    size_t w = says(s, 0, "LOCK job WRITE");
+    size_t w = scenario_says(s, 0, "LOCK job WRITE");
 
     (void)dead;
     sim_kill_daemon(s, 1);
@@ -250,7 +241,7 @@ START_TEST(a_dead_redisson_reader_does_not_keep_a_writer_out_W6)
     struct sim *s = scenario_new(1);
     size_t live = holds(s, 0, "LOCK job READ");
     struct sim_foreign *f = redisson(s, FOREIGN_READ, 3000);
-    size_t w = says(s, 0, "LOCK job WRITE");
+    size_t w = scenario_says(s, 0, "LOCK job WRITE");
 
     foreign_die(s, f);
     sim_run(s, 5000);
@@ -271,7 +262,7 @@ START_TEST(our_leaving_reader_does_not_end_redissons_read)
     f->end_at = s->now + 15000;
     foreign_act_now(s, f);
     unlocks(s, ours);
-    w = says(s, 0, "LOCK job WRITE");
+    w = scenario_says(s, 0, "LOCK job WRITE");
     sim_run(s, 14000);
     heard(s, w, "...");
     sim_run(s, 2000);
@@ -298,7 +289,7 @@ START_TEST(a_redisson_reader_that_renews_after_its_lease_is_none_any_more)
     sim_run(s, 3520);
     ck_assert(f->holds);
     ck_assert_ptr_nonnull(redis_field(scenario_job(s), rtext_span(&f->owner)));
-    w = says(s, 0, "LOCK job WRITE");
+    w = scenario_says(s, 0, "LOCK job WRITE");
     unlocks(s, ours);
     heard(s, w, "token");
     unlocks(s, w);
@@ -315,7 +306,7 @@ START_TEST(who_reads_is_refused_to_write_at_once)
     sim_say(s, c, "LOCK job WRITE OWNER o");
     sim_run(s, 10);
     heard(s, c, "-DEADLOCK");
-    d = says(s, 1, "LOCK job WRITE OWNER o");
+    d = scenario_says(s, 1, "LOCK job WRITE OWNER o");
     heard(s, d, "-DEADLOCK");
     scenario_end(s);
 }
@@ -329,15 +320,15 @@ START_TEST(a_name_in_use_by_the_other_family_is_refused_untouched)
 
     s->profile.mixed = true;
     for (size_t i = 0; i < 2; i++) {
-        d = says(s, i, "LOCK job WAIT 0");
+        d = scenario_says(s, i, "LOCK job WAIT 0");
         heard(s, d, "-WRONGTYPE");
-        d = says(s, i, "LOCK job FAIR");
+        d = scenario_says(s, i, "LOCK job FAIR");
         heard(s, d, "-WRONGTYPE");
     }
     unlocks(s, c);
     heard(s, c, "0");
     d = holds(s, 1, "LOCK job FAIR");
-    c = says(s, 0, "LOCK job READ");
+    c = scenario_says(s, 0, "LOCK job READ");
     heard(s, c, "-WRONGTYPE");
     unlocks(s, d);
     scenario_end(s);
@@ -360,7 +351,7 @@ START_TEST(a_reader_with_an_id_is_found_again_not_doubled_H7)
     c = holds(s, 0, "LOCK job READ ID " R1);
     ck_assert_uint_eq(scenario_job(s)->field_count, 2);
     unlocks(s, b);
-    w = says(s, 0, "LOCK job WRITE");
+    w = scenario_says(s, 0, "LOCK job WRITE");
     heard(s, w, "...");
     sim_say(s, c, "UNLOCK job ID " R1);
     sim_run(s, 10);

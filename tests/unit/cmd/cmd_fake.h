@@ -4,23 +4,11 @@
 #define LATCHD_TESTS_CMD_FAKE_H
 
 #include "cmd/cmd.h"
+#include "support/buffer_conn.h"
 
 #include <string.h>
 
-enum { FAKE_CONNS = 4, FAKE_OUT_MAX = 1024 * 1024, FAKE_RUN_MAX = 32 };
-
-struct conn {
-    uint64_t id; /* 0: closed */
-    void *data;
-    struct buf out;
-    bool suspended;
-    bool awaited; /* later requests run */
-    bool trusted;
-    bool draining;
-    bool again; /* conn_again() was called */
-    bool more;  /* input is left behind what runs */
-    uint64_t input;
-};
+enum { FAKE_CONNS = 4, FAKE_RUN_MAX = 32 };
 
 struct fake {
     struct conn conns[FAKE_CONNS];

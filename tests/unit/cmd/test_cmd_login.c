@@ -2,40 +2,13 @@
 #include "cmd/acl/users.h"
 #include "support/runner.h"
 #include "unit/cmd/cmd_fake.h"
+#include "unit/cmd/cmd_users.h"
 #include "util/log.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static struct conn *me;   /* default */
-static struct conn *user; /* logs in as ann */
-
-#define WRONG "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
-
-static void setup(void)
-{
-    fake_setup();
-    log_set_level(LOG_ERROR);
-    me = &fake.conns[0];
-    user = fake_open(1);
-}
-
-/* Ann may do that, and is logged in. */
-static void ann_may(const char *rules)
-{
-    char line[256];
-
-    (void)snprintf(line, sizeof(line), "ACL SETUSER ann reset on >pw %s", rules);
-    ck_assert_str_eq(fake_run(me, line), "+OK\r\n");
-    ck_assert_str_eq(fake_run(user, "AUTH ann pw"), "+OK\r\n");
-}
-
-static void expect(const char *line, const char *reply)
-{
-    ck_assert_str_eq(fake_run(user, line), reply);
-}
-
-TEST_GROUP(.setup = setup, .teardown = fake_teardown);
+TEST_GROUP(.setup = users_setup, .teardown = fake_teardown);
 
 START_TEST(default_can_have_rules_like_anybody)
 {

@@ -286,5 +286,5 @@ START_TEST(who_does_not_read_costs_no_more_than_its_limit)
     }
     cmd_push(fake.cmd);
     ck_assert(conn_overflows(me));
-    ck_assert_uint_lt(buf_len(&me->out), 2 * FAKE_OUT_MAX);
+    ck_assert_uint_lt(buf_len(&me->out), 2 * BUFFER_CONN_OUT_MAX);
 }
