@@ -7,7 +7,7 @@
 //	work(ctx, token) // ctx is cancelled when the lock is lost
 //
 // Each wait has a connection of its own; all holds of a Client are renewed over one, by one
-// goroutine. Every request has an ID and is repeated, through the next address if need be, until it
+// goroutine, and another one hears at once what latchd learns of those that last. Every request has an ID and is repeated, through the next address if need be, until it
 // is answered. How long a hold may be relied on is counted from before its last renewal was sent,
 // on a clock that runs during suspend (on Linux).
 //
@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -36,6 +37,7 @@ const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = time.Second
 	leastLease = 100 * time.Millisecond // what latchd takes
+	heardAfter = 50 * time.Millisecond  // a shorter hold is not listened for
 	forever    = time.Duration(math.MaxInt64)
 )
 
@@ -120,8 +122,10 @@ type hold struct {
 	token           int64
 	state           state
 	uncertain       bool
-	until, due, end time.Duration // on the clock of bootTime
-	first           chan error    // how the renewal that begins the hold ended
+	noticed         bool          // latchd said something since the last renewal was sent
+	since           time.Duration // on the clock of bootTime, as is what follows
+	until, due, end time.Duration
+	first           chan error // how the renewal that begins the hold ended
 	lose            context.CancelCauseFunc
 }
 
@@ -165,7 +169,8 @@ func Lease(d time.Duration) Option {
 // Other is an option that a later latchd has.
 func Other(words ...any) Option { return option(words...) }
 
-// OnUncertain is called, in a goroutine of its own, when a renewal fails while the lease still runs.
+// OnUncertain is called, in a goroutine of its own, when latchd, or a renewal that failed, makes the
+// hold uncertain.
 func OnUncertain(call func()) Option { return func(h *hold) { h.onUncertain = call } }
 
 func newRequest() string {
@@ -195,7 +200,12 @@ type Client struct {
 	holds   map[string]*hold
 	keeping bool
 	wake    chan struct{}
+	unheard bool              // there are holds, or there is another latchd, to listen for
+	said    map[notice]string // what latchd said of a hold
 }
+
+// notice names a hold as latchd does.
+type notice struct{ name, token string }
 
 // Setting changes a Client.
 type Setting func(*Client, *redis.Options)
@@ -214,7 +224,7 @@ func Connection(change func(*redis.Options)) Setting {
 // New makes a Client of latchds that share a Redis; the first that answers is used.
 func New(addresses []string, settings ...Setting) (*Client, error) {
 	c := &Client{timeout: 5 * time.Second, patience: 30 * time.Second, holds: map[string]*hold{},
-		wake: make(chan struct{}, 1)}
+		wake: make(chan struct{}, 1), said: map[notice]string{}}
 	if len(addresses) == 0 {
 		return nil, errors.New("latchd's address is missing")
 	}
@@ -340,8 +350,12 @@ func (c *Client) current() (int, peer) {
 func (c *Client) leave(at int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.leaveLocked(at)
+}
+
+func (c *Client) leaveLocked(at int) {
 	if c.at == at {
-		c.at = (at + 1) % len(c.peers)
+		c.at, c.unheard = (at+1)%len(c.peers), true
 	}
 }
 
@@ -401,6 +415,7 @@ func (c *Client) begin(ctx context.Context, h *hold, token int64) error {
 		c.keeping = true
 		go c.keep()
 	}
+	h.since, c.unheard = bootTime(), true
 	c.mu.Unlock()
 	c.nudge()
 	select {
@@ -440,10 +455,12 @@ func (c *Client) nudge() {
 // keep renews what is due, and says what is lost, as long as anything is held.
 func (c *Client) keep() {
 	pause := time.Duration(0)
-	renewed := make(chan bool, 1)
-	renewing := false
+	renewed, followed := make(chan bool, 1), make(chan bool, 1)
+	renewing, following := false, false
+	ears, hearAt := &listener{client: c}, time.Duration(math.MinInt64)
 	for {
 		c.mu.Lock()
+		c.takeNoticeLocked()
 		now, next := bootTime(), forever
 		var due []*hold
 		for _, h := range c.holds {
@@ -459,7 +476,18 @@ func (c *Client) keep() {
 		if len(c.holds) == 0 && !renewing {
 			c.keeping = false
 			c.mu.Unlock()
+			go ears.close() // a connection that is being made may take its time
 			return
+		}
+		if c.unheard && !following {
+			if hearAt <= now {
+				hearAt, following = now+heardAfter, true
+				go func(at int, names map[string]bool) {
+					ears.follow(at, names)
+					followed <- true
+				}(c.at, c.lastingLocked(now))
+			}
+			next = min(next, hearAt)
 		}
 		c.mu.Unlock()
 		if len(due) > 0 && !renewing {
@@ -482,10 +510,112 @@ func (c *Client) keep() {
 			} else {
 				pause = min(max(firstPause, 2*pause), lastPause)
 			}
+		case <-followed:
+			following = false
 		case <-c.wake:
 		case <-timer:
 		}
 	}
+}
+
+// lastingLocked are the names to listen for; the other holds are too young.
+func (c *Client) lastingLocked(now time.Duration) map[string]bool {
+	names := map[string]bool{}
+	c.unheard = false
+	for _, h := range c.holds {
+		if h.since+heardAfter <= now {
+			names[h.name] = true
+		} else {
+			c.unheard = true
+		}
+	}
+	return names
+}
+
+// listener hears what the latchd that renews says of some names. What it misses shows at the next
+// renewal.
+type listener struct {
+	client *Client
+	mu     sync.Mutex
+	at     int
+	pubsub *redis.PubSub // go-redis connects it again
+	heard  map[string]bool
+	closed bool
+}
+
+func (l *listener) follow(at int, names map[string]bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
+	if l.pubsub != nil && l.at != at {
+		_ = l.pubsub.Close()
+		l.pubsub = nil
+	}
+	if l.pubsub == nil {
+		if len(names) == 0 {
+			return
+		}
+		l.at, l.heard = at, nil
+		l.pubsub = l.client.peers[at].renewals.Subscribe(context.Background())
+		go l.listen(l.pubsub.Channel())
+	}
+	var more, less []string
+	for name := range names {
+		if !l.heard[name] {
+			more = append(more, "lost:"+name, "uncertain:"+name)
+		}
+	}
+	for name := range l.heard {
+		if !names[name] {
+			less = append(less, "lost:"+name, "uncertain:"+name)
+		}
+	}
+	l.heard = names
+	if len(more) > 0 {
+		_ = l.pubsub.Subscribe(context.Background(), more...)
+	}
+	if len(less) > 0 {
+		_ = l.pubsub.Unsubscribe(context.Background(), less...)
+	}
+}
+
+func (l *listener) listen(messages <-chan *redis.Message) {
+	for message := range messages {
+		what, name, _ := strings.Cut(message.Channel, ":")
+		token := message.Payload[strings.LastIndex(message.Payload, " ")+1:]
+		l.client.mu.Lock()
+		l.client.said[notice{name, token}] = what
+		l.client.mu.Unlock()
+		l.client.nudge()
+	}
+}
+
+func (l *listener) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	if l.pubsub != nil {
+		_ = l.pubsub.Close()
+	}
+}
+
+// takeNoticeLocked has renewals tell whether it is so: a latchd that the hold has left knows no better.
+func (c *Client) takeNoticeLocked() {
+	if len(c.said) == 0 {
+		return
+	}
+	for _, h := range c.holds {
+		what, ok := c.said[notice{h.name, strconv.FormatInt(h.token, 10)}]
+		if ok {
+			h.noticed, h.due = true, math.MinInt64
+		}
+		if what == "uncertain" {
+			h.doubt()
+		}
+	}
+	clear(c.said)
 }
 
 func (c *Client) loseLocked(h *hold) {
@@ -509,6 +639,7 @@ func (c *Client) loseIfOver(h *hold) {
 func (h *hold) renewal(now time.Duration) []any {
 	words := append([]any{"RENEW", h.name}, h.kind...)
 	words = append(words, "ID", h.request)
+	h.noticed = false
 	if h.lease == 0 {
 		return words
 	}
@@ -555,9 +686,7 @@ func (c *Client) renew(due []*hold) bool {
 		c.settleLocked(h, sent, left, err)
 	}
 	if unreachable {
-		if c.at == at {
-			c.at = (at + 1) % len(c.peers)
-		}
+		c.leaveLocked(at)
 		for _, h := range c.holds {
 			h.due = math.MinInt64 // they were attached to the connection that broke
 		}
@@ -576,6 +705,9 @@ func (c *Client) settleLocked(h *hold, sent time.Duration, left int64, err error
 			h.until = min(h.until, h.end)
 		}
 		h.due, h.uncertain = sent+(h.until-sent)/3, false
+		if h.noticed {
+			h.due = math.MinInt64
+		}
 	}
 	switch {
 	case h.state == waiting:
@@ -587,7 +719,13 @@ func (c *Client) settleLocked(h *hold, sent time.Duration, left int64, err error
 		h.first <- err
 	case errors.Is(err, ErrLost):
 		c.loseLocked(h)
-	case err != nil && !h.uncertain:
+	case err != nil:
+		h.doubt()
+	}
+}
+
+func (h *hold) doubt() {
+	if h.state == held && !h.uncertain {
 		h.uncertain = true
 		if h.onUncertain != nil {
 			go h.onUncertain()

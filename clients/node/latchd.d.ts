@@ -1,5 +1,3 @@
-import type { RedisClientOptions } from 'redis';
-
 /** What latchd answered, or why it did not; `code` says what kind it is. */
 export class LatchdError extends Error {
   code: string;
@@ -27,7 +25,7 @@ export interface LockOptions {
   wait?: number | null;
   /** Ends the wait when it is aborted; not the hold. */
   signal?: AbortSignal;
-  /** Called when a renewal fails while the lease still runs. */
+  /** Called when latchd, or a renewal that failed, makes the hold uncertain. */
   onUncertain?: () => void;
   fair?: boolean;
   read?: boolean;
@@ -50,7 +48,7 @@ export interface Lock extends AsyncDisposable {
   readonly signal: AbortSignal;
   /** Whether the hold is lost, by the clock of this moment. */
   readonly lost: boolean;
-  /** The last renewal failed, and the lease is not over yet. */
+  /** No renewal was confirmed since it became so, and the lease is not over yet. */
   readonly uncertain: boolean;
   /** From now on the hold lasts for so long, and no longer. */
   extend(lease: number): Promise<void>;
@@ -58,11 +56,15 @@ export interface Lock extends AsyncDisposable {
   unlock(): Promise<void>;
 }
 
-export interface LatchdOptions extends Omit<RedisClientOptions, 'url'> {
+/** Options of the library's own, such as password, are passed to its connections. */
+export interface LatchdOptions {
+  /** Over which library; undefined: over redis if it is installed. */
+  library?: 'redis' | 'ioredis';
   /** Milliseconds without an answer after which a connection is given up. */
   timeout?: number;
   /** Milliseconds after which a wait fails with Unreachable or Backend. */
   patience?: number;
+  [option: string]: unknown;
 }
 
 /** latchd; one object serves a whole process. */

@@ -1,26 +1,27 @@
-// Locks of latchd, over node-redis.
+// Locks of latchd, over node-redis or ioredis.
 //
 //     const latchd = new Latchd('redis://localhost:5625');
 //     await using lock = await latchd.lock('job', { wait: 10_000 });
 //     if (lock) await work(lock.token, lock.signal);
 //
-// Each wait has a connection of its own; all holds of a Latchd are renewed over one. Every request
-// has an ID and is repeated, through the next address if need be, until it is answered. How long a
-// hold may be relied on is counted from before its last renewal was sent, on a clock that runs
-// during suspend (where the system has one).
+// Each wait has a connection of its own; all holds of a Latchd are renewed over one, and one more
+// hears at once what latchd learns of those that last. Every request has an ID and is repeated,
+// through the next address if need be, until it is answered. How long a hold may be relied on is
+// counted from before its last renewal was sent, on a clock that runs during suspend (where the
+// system has one).
 //
 // A hold lasts until it is released, lost, or its process ends: the garbage collector releases
 // none. No connection and no timer keeps a process alive that has nothing else to do, but those of
 // a request that waits for its answer. Times are in milliseconds.
 import { randomUUID } from 'node:crypto';
 import os from 'node:os';
-import redis from 'redis';
 
 const LONGEST_ASK = 10_000; // a wait is made of LOCKs that are this long, to notice a dead host
 const MOST_IDLE = 8; // connections that are kept for the next waits
 const FIRST_PAUSE = 50; // between attempts, growing
 const LAST_PAUSE = 1000;
 const LEAST_LEASE = 100; // what latchd takes
+const HEARD_AFTER = 50; // a shorter hold is not listened for
 const LONGEST_TIMER = 2 ** 31 - 1;
 
 // Of leases, in steps of 10 ms; waits are measured by performance.now().
@@ -75,14 +76,48 @@ const ERRORS = {
   GOAWAY: GoAway,
 };
 
-function toTyped(error) {
-  if (error instanceof LatchdError) return error;
-  const code = /^[A-Z]+(?= |$)/.exec(error.message)?.[0];
-  if (!(error instanceof redis.ErrorReply)) {
-    return new Unreachable(error.message || error.code || String(error), { cause: error });
+// What differs between the libraries. A client connects once, and never again by itself.
+const LIBRARIES = {
+  redis: {
+    make: ({ createClient }, { url, ...more }, connectTimeout) => createClient({
+      ...more, url, disableOfflineQueue: true,
+      socket: { connectTimeout, ...more.socket, reconnectStrategy: false },
+    }),
+    send: (client, words) => client.sendCommand(words),
+    subscribe: (client, channels, hear) => client.subscribe(channels, (text, on) => hear(on, text)),
+    unsubscribe: (client, channels) => client.unsubscribe(channels),
+    setRef: (client, on) => (on ? client.ref() : client.unref()),
+    destroy: (client) => (client.destroy ? client.destroy() : client.disconnect()),
+    isReply: ({ ErrorReply }, error) => error instanceof ErrorReply,
+  },
+  ioredis: {
+    make: (Redis, { url, ...more }, connectTimeout) => new Redis(url, {
+      connectTimeout, ...more, lazyConnect: true, enableOfflineQueue: false, enableReadyCheck: false,
+      maxRetriesPerRequest: null, autoResubscribe: false, retryStrategy: () => null,
+    }),
+    send: (client, words) => client.call(...words),
+    subscribe: (client, channels, hear) => {
+      client.removeAllListeners('message').on('message', hear);
+      return client.subscribe(...channels);
+    },
+    unsubscribe: (client, channels) => client.unsubscribe(...channels),
+    setRef: (client, on) => client.stream?.[on ? 'ref' : 'unref'](),
+    destroy: (client) => client.disconnect(),
+    isReply: (_, error) => error.name === 'ReplyError',
+  },
+};
+
+const LOADED = {}; // promises, by name
+
+async function load(name) {
+  for (const one of name ? [name] : Object.keys(LIBRARIES)) {
+    try {
+      return { ...LIBRARIES[one], module: (await import(one)).default };
+    } catch (error) {
+      if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    }
   }
-  if (code === 'NOTHELD') return new LockLost(error.message);
-  return new (ERRORS[code] ?? LatchdError)(error.message, code ?? 'ERR');
+  throw new Error('latchd needs the package redis or ioredis');
 }
 
 const sleep = (ms, ref = true) => new Promise((resolve) => {
@@ -106,17 +141,16 @@ class Link {
   broken = null;
   silent = false;
   onBreak = null;
+  #library;
   #client;
   #asked = 0;
   #waiting = new Set(); // to reject what a broken connection will not answer
 
-  constructor(options, at, timeout) {
+  constructor(library, options, at, timeout) {
     this.at = at;
     this.timeout = timeout;
-    this.#client = redis.createClient({
-      ...options, disableOfflineQueue: true,
-      socket: { connectTimeout: timeout, ...options.socket, reconnectStrategy: false },
-    });
+    this.#library = library;
+    this.#client = library.make(library.module, options, timeout);
     this.#client.on('error', (error) => this.#breakBy(error));
     this.#client.on('end', () => this.#breakBy(new Error('the connection was closed')));
   }
@@ -127,7 +161,7 @@ class Link {
     try {
       await this.#orBroken(this.#client.connect());
     } catch (error) {
-      throw toTyped(error);
+      throw this.#toTyped(error);
     } finally {
       clearTimeout(timer);
     }
@@ -140,17 +174,37 @@ class Link {
       this.silent = true;
       this.close('no answer in time');
     }, Math.min(within, LONGEST_TIMER));
-    if (this.#asked++ === 0) this.#client.ref();
+    if (this.#asked++ === 0) this.#library.setRef(this.#client, true);
     try {
-      return await this.#orBroken(this.#client.sendCommand(words.map(String)));
+      return await this.#orBroken(this.#library.send(this.#client, words.map(String)));
     } catch (error) {
-      const typed = toTyped(error);
+      const typed = this.#toTyped(error);
       if (typed instanceof Unreachable) this.#breakBy(typed);
       throw typed;
     } finally {
       clearTimeout(timer);
-      if (--this.#asked === 0 && !this.broken) this.#client.unref();
+      if (--this.#asked === 0 && !this.broken) this.#library.setRef(this.#client, false);
     }
+  }
+
+  /** From now on nothing else is asked over it. hear(channel, message) */
+  async listen(more, less, hear) {
+    try {
+      if (more.length) await this.#orBroken(this.#library.subscribe(this.#client, more, hear));
+      if (less.length) await this.#orBroken(this.#library.unsubscribe(this.#client, less));
+    } catch (error) {
+      throw this.#toTyped(error);
+    }
+  }
+
+  #toTyped(error) {
+    if (error instanceof LatchdError) return error;
+    if (!this.#library.isReply(this.#library.module, error)) {
+      return new Unreachable(error.message || error.code || String(error), { cause: error });
+    }
+    const code = /^[A-Z]+(?= |$)/.exec(error.message)?.[0];
+    if (code === 'NOTHELD') return new LockLost(error.message);
+    return new (ERRORS[code] ?? LatchdError)(error.message, code ?? 'ERR');
   }
 
   #orBroken(promise) {
@@ -162,11 +216,10 @@ class Link {
 
   #breakBy(error) {
     if (this.broken) return;
-    this.broken = toTyped(error);
+    this.broken = this.#toTyped(error);
     for (const reject of this.#waiting) reject(this.broken);
     try {
-      const ended = this.#client.destroy ? this.#client.destroy() : this.#client.disconnect();
-      ended?.catch?.(() => {});
+      this.#library.destroy(this.#client)?.catch?.(() => {});
     } catch {
       // it was never open, or is closed already
     }
@@ -178,15 +231,54 @@ class Link {
   }
 }
 
+/** What latchd says unasked of some names, over a connection of its own. */
+class Notices {
+  #link;
+  #tell;
+  #heard = new Set();
+  #refused = false;
+
+  /** `of`: the connection whose holds it is about. */
+  constructor(of, link, tell) {
+    this.of = of;
+    this.#link = link;
+    this.#tell = tell;
+  }
+
+  get broken() { return this.#link.broken; }
+
+  /** These names, and no others. A user who may not listen to one of them hears nothing. */
+  async follow(names) {
+    if (this.#refused) return;
+    const wanted = new Set(names.flatMap((name) => [`lost:${name}`, `uncertain:${name}`]));
+    const gone = [...this.#heard].filter((channel) => !wanted.has(channel));
+    const fresh = [...wanted].filter((channel) => !this.#heard.has(channel));
+    this.#heard = wanted;
+    try {
+      await this.#link.listen(fresh, gone, this.#tell);
+    } catch (error) {
+      if (error instanceof Unreachable) throw error;
+      this.#refused = true;
+    }
+  }
+
+  close() {
+    this.#link.onBreak = null;
+    this.#link.close();
+  }
+}
+
 /** One request for a lock, and what it was granted. */
 class Hold {
   request = randomUUID();
   state = 'waiting'; // then held, then lost or released
   uncertain = false;
+  noticed = false; // latchd said something since the last renewal was sent
   token = 0;
   until = -Infinity;
   due = -Infinity;
   end = -Infinity;
+  since = -Infinity;
   aborter = new AbortController();
 
   constructor(name, words, kind, lease, onUncertain) {
@@ -195,6 +287,7 @@ class Hold {
 
   /** A hold with a lease is only confirmed, for what is left of it. */
   renewal() {
+    this.noticed = false;
     const words = ['RENEW', this.name, ...this.kind, 'ID', this.request];
     if (this.lease === undefined) return words;
     return [...words, 'LEASE', Math.max(LEAST_LEASE, Math.floor(this.end - now()))];
@@ -202,7 +295,7 @@ class Hold {
 
   renewed(sent, left) {
     this.until = this.lease === undefined ? sent + left : Math.min(sent + left, this.end);
-    this.due = sent + (this.until - sent) / 3;
+    this.due = this.noticed ? -Infinity : sent + (this.until - sent) / 3;
     this.uncertain = false;
   }
 
@@ -248,6 +341,7 @@ class Lock {
 }
 
 export class Latchd {
+  #library;
   #addresses;
   #timeout;
   #patience;
@@ -260,10 +354,15 @@ export class Latchd {
   #wakeAt = Infinity;
   #renewing = false;
   #pause = FIRST_PAUSE;
+  #notices = null;
+  #hearing = null; // a timer, or true
+  #said = new Map(); // what latchd said of a name and a token
 
-  constructor(addresses, { timeout = 5000, patience = 30_000, ...client } = {}) {
+  constructor(addresses, { timeout = 5000, patience = 30_000, library, ...client } = {}) {
     this.#addresses = [addresses].flat().map((url) => ({ ...client, url: String(url) }));
     if (this.#addresses.length === 0) throw new TypeError("latchd's address is missing");
+    if (library !== undefined && !(library in LIBRARIES)) throw new TypeError(`no library: ${library}`);
+    this.#library = library;
     this.#timeout = timeout;
     this.#patience = patience;
   }
@@ -301,7 +400,10 @@ export class Latchd {
   /** Closes the connections that no hold needs. */
   close() {
     for (const link of this.#idle.splice(0)) link.close();
-    if (this.#holds.size === 0) this.#shared?.close();
+    if (this.#holds.size > 0) return;
+    this.#shared?.close();
+    this.#notices?.close();
+    this.#notices = null;
   }
 
   // Connections
@@ -310,7 +412,7 @@ export class Latchd {
   async #connect() {
     let trouble;
     for (let i = 0; i < this.#addresses.length; i++) {
-      const link = new Link(this.#addresses[this.#at], this.#at, this.#timeout);
+      const link = await this.#link(this.#at);
       try {
         await link.open();
         return link;
@@ -321,6 +423,11 @@ export class Latchd {
       }
     }
     throw new Unreachable(trouble.message, { cause: trouble });
+  }
+
+  async #link(at) {
+    const library = await (LOADED[this.#library] ??= load(this.#library));
+    return new Link(library, this.#addresses[at], at, this.#timeout);
   }
 
   /** The next connection begins with another address, if there is one. */
@@ -359,6 +466,7 @@ export class Latchd {
       for (const hold of this.#holds.values()) hold.due = -Infinity;
       this.#wake(0);
     };
+    this.#hearSoon();
     return link;
   }
 
@@ -444,8 +552,10 @@ export class Latchd {
     hold.token = token;
     hold.state = 'held';
     hold.renewed(sent, left);
+    hold.since = sent;
     this.#holds.set(hold.request, hold);
     this.#wake(Math.min(hold.due, hold.until) - now());
+    this.#hearSoon();
   }
 
   /** Ends the wait; and the hold, if it was granted in the same moment. */
@@ -479,6 +589,7 @@ export class Latchd {
   /** Renews what is due, and says what is lost. */
   #keep() {
     this.#timer = null;
+    this.#takeNotice();
     const at = now();
     const due = [];
     for (const hold of [...this.#holds.values()]) {
@@ -491,6 +602,56 @@ export class Latchd {
       next = Math.min(next, hold.until, this.#renewing ? Infinity : hold.due);
     }
     if (next < Infinity) this.#wake(next - now());
+  }
+
+  #hearSoon(within = HEARD_AFTER) {
+    this.#hearing ??= setTimeout(() => { this.#hear(); }, within).unref();
+  }
+
+  /** Listens where holds are renewed. What is not heard shows at the next renewal. */
+  async #hear() {
+    const link = this.#shared;
+    const old = now() - HEARD_AFTER;
+    const holds = [...this.#holds.values()];
+    const names = holds.filter((hold) => hold.since <= old).map((hold) => hold.name);
+    this.#hearing = true;
+    let again = holds.length > names.length ? HEARD_AFTER : 0;
+    try {
+      if (this.#notices && (this.#notices.broken || this.#notices.of !== link)) {
+        this.#notices.close();
+        this.#notices = null;
+      }
+      if (link && !link.broken && (names.length > 0 || this.#notices)) {
+        this.#notices ??= await this.#openNotices(link);
+        await this.#notices.follow(names);
+      }
+    } catch {
+      again = LAST_PAUSE;
+    }
+    this.#hearing = null;
+    if (again > 0 || link !== this.#shared) this.#hearSoon(again);
+  }
+
+  async #openNotices(of) {
+    const link = await this.#link(of.at);
+    await link.open();
+    link.onBreak = () => this.#hearSoon(LAST_PAUSE);
+    return new Notices(of, link, (channel, message) => {
+      const [, what, name] = /^(\w+):(.*)$/s.exec(channel);
+      this.#said.set(`${message.slice(message.lastIndexOf(' ') + 1)} ${name}`, what);
+      this.#wake(0);
+    });
+  }
+
+  /** The renewal tells whether it is so: a latchd that the hold has left knows no better. */
+  #takeNotice() {
+    if (this.#said.size === 0) return;
+    for (const hold of this.#holds.values()) {
+      const what = this.#said.get(`${hold.token} ${hold.name}`);
+      if (what) Object.assign(hold, { noticed: true, due: -Infinity });
+      if (what === 'uncertain') hold.doubt();
+    }
+    this.#said.clear();
   }
 
   #lose(hold) {

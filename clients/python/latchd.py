@@ -5,8 +5,9 @@
 
 One thread, shared by everything in the process, runs all connections: renewals go on while the
 program computes, sleeps or blocks its event loop. Each wait has a connection of its own; all holds
-of a `Latchd` are renewed over one. Every request has an ID and is repeated, through the next
-address if need be, until it is answered. How long a hold may be relied on is counted from before
+of a `Latchd` are renewed over one, and one more hears at once what latchd learns of those that
+last. Every request has an ID and is repeated, through the next address if need be, until it is
+answered. How long a hold may be relied on is counted from before
 its last renewal was sent, on a clock that runs during suspend (where the system has one).
 
 A hold lasts until it is released, lost, or its process ends: the garbage collector releases none.
@@ -28,6 +29,7 @@ from typing import Any, Callable, Coroutine, Optional
 
 import redis
 from redis.asyncio import ConnectionPool
+from redis.asyncio.client import PubSub
 
 __all__ = ["Latchd", "Lock", "AsyncLatchd", "AsyncLock", "LatchdError", "LockTimeout", "LockLost",
            "Unreachable", "Backend", "NoReplicas", "Deadlock", "Limit", "NoPermission", "WrongType"]
@@ -37,6 +39,7 @@ LONGEST_ASK_S = 10.0  # a wait is made of LOCKs that are this long, so that a de
 MOST_IDLE = 8         # connections that are kept for the next waits
 PAUSES_S = (0.05, 1.0)  # between attempts, growing
 LEAST_LEASE_MS = 100  # what latchd takes
+HEARD_AFTER_S = 0.05  # a shorter hold is not listened for
 
 
 def _now() -> float:
@@ -209,6 +212,53 @@ class _Link:
             self._reader.cancel()
 
 
+class _Notices:
+    """What latchd says unasked of some names, over a connection of its own."""
+
+    def __init__(self, pool: Any, link: _Link, tell: Callable[[str, str], None],
+                 ended: Callable[[], None]) -> None:
+        self.link, self.broken = link, False
+        self._pubsub, self._tell, self._ended = PubSub(pool), tell, ended
+        self._heard: set[str] = set()
+        self._reading: Optional[asyncio.Future[None]] = None
+
+    async def follow(self, names: set[str]) -> None:
+        """These, and no others. A user who may not listen to one of them hears nothing."""
+        wanted = {f"{what}:{name}" for name in names for what in ("lost", "uncertain")}
+        try:
+            if wanted - self._heard:
+                await self._pubsub.subscribe(*(wanted - self._heard))
+            if wanted and self._heard - wanted:
+                await self._pubsub.unsubscribe(*(self._heard - wanted))
+        except (redis.RedisError, OSError):
+            self.broken = True
+            self._ended()
+            return
+        self._heard = wanted or self._heard
+        if self._reading is None and wanted:
+            self._reading = asyncio.ensure_future(self._read())
+
+    async def _read(self) -> None:
+        try:
+            async for message in self._pubsub.listen():
+                if message["type"] == "message":
+                    self._tell(*(text if isinstance(text, str) else text.decode()
+                                 for text in (message["channel"], message["data"])))
+        except redis.ResponseError:
+            pass
+        except (redis.RedisError, OSError):
+            self.broken = True
+            self._ended()
+
+    async def close(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+        try:
+            await self._pubsub.reset()
+        except (redis.RedisError, OSError):
+            pass
+
+
 class _State(enum.Enum):
     WAITING, HELD, LOST, RELEASED = range(4)
 
@@ -221,12 +271,13 @@ class _Hold:
         self.name, self.words, self.kind, self.lease, self._tell = name, words, kind, lease, tell
         self.request = str(uuid.uuid4())
         self.state, self.uncertain, self.given_up = _State.WAITING, False, False
+        self.noticed = False  # latchd said something since the last renewal was sent
         self.token = 0
-        self.until = self.due = self.end = -math.inf
+        self.until = self.due = self.end = self.since = -math.inf
 
     def renewal(self) -> list[Any]:
         """A hold with a lease is only confirmed, for what is left of it."""
-        more: list[Any] = []
+        self.noticed, more = False, list[Any]()
         if self.lease is not None:
             more = ["LEASE", max(LEAST_LEASE_MS, int((self.end - _now()) * 1000))]
         return ["RENEW", self.name, *self.kind, "ID", self.request, *more]
@@ -234,7 +285,7 @@ class _Hold:
     def renewed(self, sent: float, left_ms: int) -> None:
         left = left_ms / 1000
         self.until = sent + left if self.lease is None else min(sent + left, self.end)
-        self.due = sent + (self.until - sent) / 3
+        self.due = -math.inf if self.noticed else sent + (self.until - sent) / 3
         self.uncertain = False
 
     def doubt(self) -> None:
@@ -268,6 +319,8 @@ class _Core:
         self._renewing: Optional[asyncio.Future[None]] = None
         self._wake_at, self._wake = math.inf, asyncio.Event()
         self._pause = PAUSES_S[0]
+        self._hearer: Optional[asyncio.Future[None]] = None
+        self._held, self._said = asyncio.Event(), dict[tuple[str, str], str]()
 
     # Connections
 
@@ -319,6 +372,7 @@ class _Core:
         try:
             link = self._shared = await self._connect()
             link.on_break = self._renew_all_at_once
+            self._held.set()
             return link
         finally:
             self._connecting = None
@@ -405,8 +459,11 @@ class _Core:
             raise asyncio.CancelledError
         hold.token, hold.state = token, _State.HELD
         hold.renewed(sent, left)
+        hold.since = sent
         self._holds[hold.request] = hold
         self._schedule(hold)
+        self._hearer = self._hearer or asyncio.ensure_future(self._hear())
+        self._held.set()
 
     async def _abandon(self, hold: _Hold, link: Optional[_Link]) -> None:
         """Ends the wait; and the hold, if it was granted in the same moment."""
@@ -436,6 +493,7 @@ class _Core:
         loop = asyncio.get_running_loop()
         try:
             while self._holds:
+                self._take_notice()
                 now = _now()
                 for hold in [h for h in self._holds.values() if h.until <= now]:
                     self._lose(hold)
@@ -450,6 +508,45 @@ class _Core:
                 self._wake.clear()
         finally:
             self._keeper = None
+
+    async def _hear(self) -> None:
+        """Listens where holds are renewed. What is not heard shows at the next renewal."""
+        notices: Optional[_Notices] = None
+        try:
+            while await self._held.wait():
+                await asyncio.sleep(HEARD_AFTER_S)
+                self._held.clear()
+                link, old = self._shared, _now() - HEARD_AFTER_S
+                names = {h.name for h in self._holds.values() if h.since <= old}
+                if notices is not None and (notices.broken or notices.link is not link):
+                    await notices.close()
+                    notices = None
+                if link is not None and link.broken is None and (names or notices):
+                    notices = notices or _Notices(self._pools[link.at], link, self._note, self._hear_again)
+                    await notices.follow(names)
+                if any(h.since > old for h in self._holds.values()):
+                    self._held.set()
+        finally:
+            if notices is not None:
+                await notices.close()
+
+    def _hear_again(self) -> None:
+        asyncio.get_running_loop().call_later(PAUSES_S[1], self._held.set)
+
+    def _note(self, channel: str, message: str) -> None:
+        what, name = channel.split(":", 1)
+        self._said[name, message.rsplit(" ", 1)[-1]] = what
+        self._wake.set()
+
+    def _take_notice(self) -> None:
+        """The renewal tells whether it is so: a latchd that the hold has left knows no better."""
+        said, self._said = self._said, {}
+        for hold in self._holds.values() if said else ():
+            what = said.get((hold.name, str(hold.token)))
+            if what is not None:
+                hold.noticed, hold.due = True, -math.inf
+            if what == "uncertain":
+                hold.doubt()
 
     def _lose(self, hold: _Hold) -> None:
         self._holds.pop(hold.request, None)
@@ -552,6 +649,9 @@ class _Core:
         for link in self._idle + ([self._shared] if self._shared and not self._holds else []):
             link.close()
         self._idle.clear()
+        if self._hearer is not None and not self._holds:
+            self._hearer.cancel()
+            self._hearer = None
 
 
 class _Runner:

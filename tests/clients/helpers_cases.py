@@ -8,6 +8,7 @@ from helpers_stage import LEASE_S, TIMEOUT_S, nobody_else_gets_it, waiting
 from sentinels import Sentinels
 
 MANY = 300
+AT_ONCE_S = 10  # on a busy machine; renewals are 20 s apart
 CROSSING = 100
 
 
@@ -146,6 +147,32 @@ def says_when_its_lease_is_over(stage):
     agent.unlock(key, "error", "NOTHELD")
     again, _ = agent.lock("job")
     agent.unlock(again)
+
+
+def is_heard(daemon, name):
+    until(lambda: daemon.ask("PUBSUB", "NUMSUB", f"lost:{name}")[1] == 1, f"{name} is listened for")
+
+
+def is_told_at_once_what_latchd_learns(stage):
+    """Long before the next renewal: through the one latchd, and through the next one."""
+    first, second = (stage.latchd(lease_s=60) for _ in range(2))
+    agent = stage.agent(first, second)
+    keys = [agent.lock(name)[0] for name in ("job", "other", "third")]
+    is_heard(first, "third")
+    stage.redis.kill()
+    stage.redis.restart()
+    for key in keys:
+        agent.expect(key, "uncertain", within_s=AT_ONCE_S)
+    until(lambda: first.ask("FORCEUNLOCK", "job", "ANY"), "it is freed")
+    agent.expect_loss(keys[0], AT_ONCE_S)
+    agent.unlock(keys[1])
+    first.kill()
+    is_heard(second, "third")
+    assert second.ask("PUBSUB", "NUMSUB", "lost:job")[1] == 0, "it listens for what is lost"
+    assert second.ask("FORCEUNLOCK", "third", "ANY") == 1
+    agent.expect_loss(keys[2], AT_ONCE_S)
+    for key in keys[0], keys[2]:
+        agent.unlock(key, "error", "NOTHELD")
 
 
 def goes_on_through_the_next_address(stage):
@@ -322,7 +349,7 @@ CASES = [waits_and_takes_turns, takes_the_options_of_lock, has_typed_errors,
          who_gives_up_leaves_the_queue_at_once,
          giving_up_in_the_moment_of_the_grant_leaves_nothing_held,
          keeps_its_lock_through_restarts, waits_through_restarts, says_when_its_lease_is_over,
-         goes_on_through_the_next_address, leaves_a_latchd_that_stands_still,
+         is_told_at_once_what_latchd_learns, goes_on_through_the_next_address, leaves_a_latchd_that_stands_still,
          survives_a_failover_of_redis, is_uncertain_while_redis_is_down,
          a_killed_holder_blocks_nobody_for_long, works_over_a_slow_network,
          takes_what_a_cut_connection_was_granted, holds_many_locks_over_few_connections,

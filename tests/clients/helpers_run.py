@@ -32,12 +32,14 @@ def python(interpreter, kind):
     return make
 
 
-def node(kit):
+def node(library):
     """A module is looked for beside the file that asks for it, so both are put into the kit."""
-    helper = kit / "node_modules/latchd"
-    shutil.copytree(HERE.parents[1] / "clients/node", helper, dirs_exist_ok=True)
-    shutil.copy(AGENTS / "agent.mjs", kit)
-    return ["node", kit / "agent.mjs"], []
+    def make(kit):
+        helper = kit / "node_modules/latchd"
+        shutil.copytree(HERE.parents[1] / "clients/node", helper, dirs_exist_ok=True)
+        shutil.copy(AGENTS / "agent.mjs", kit)
+        return ["node", kit / "agent.mjs"], [f"LATCHD_LIBRARY={library}"]
+    return make
 
 
 def golang(kit):
@@ -67,9 +69,11 @@ LANGUAGES = [
     ("Python, threads, redis-py 4", "debian-redis-py", python("/usr/bin/python3", "threads"),
      helpers_cases.CANNOT_GIVE_UP),
     ("Python, asyncio, redis-py 4", "debian-redis-py", python("/usr/bin/python3", "tasks"), set()),
-    ("Node, node-redis 6", "node-6", node, set()),
-    ("Node, node-redis 5", "node-5", node, set()),
-    ("Node, node-redis 4", "node-4", node, set()),
+    ("Node, node-redis 6", "node-6", node("redis"), set()),
+    ("Node, node-redis 5", "node-5", node("redis"), set()),
+    ("Node, node-redis 4", "node-4", node("redis"), set()),
+    ("Node, ioredis 6", "node-6", node("ioredis"), set()),
+    ("Node, ioredis 5", "node-5", node("ioredis"), set()),
     ("Go", "go", golang, set()),
     ("Java", "java", java, set()),
 ]

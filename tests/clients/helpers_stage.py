@@ -15,11 +15,11 @@ PATIENCE_S = 60
 class Daemon(Child):
     """A latchd at a port of the loopback."""
 
-    def __init__(self, program, folder, redis, *options):
+    def __init__(self, program, folder, redis, *options, lease_s=LEASE_S):
         self.port = PORTS.take()
         super().__init__([program, "--bind", "127.0.0.1", "--port", self.port, "--redis", redis,
                           "--state-dir", folder, "--log-level", "error", "--redis-timeout", "1s",
-                          "--watchdog-timeout", f"{LEASE_S}s", *options],
+                          "--watchdog-timeout", f"{lease_s}s", *options],
                          folder / f"latchd-{self.port}.log")
 
     def answers(self):
@@ -89,9 +89,9 @@ class Stage(Rack):
         self.program, self.language = program, language
         self.redis = self.keep(Redis(self.folder, "--appendonly", "yes")).ready()
 
-    def latchd(self, *options, redis=None):
+    def latchd(self, *options, redis=None, lease_s=LEASE_S):
         return self.keep(Daemon(self.program, self.folder, redis or self.redis.url,
-                                *options)).ready()
+                                *options, lease_s=lease_s)).ready()
 
     def agent(self, *daemons):
         return self.keep(Helper(self.folder, self.language, [d.url for d in daemons]))

@@ -5,7 +5,9 @@ import { setImmediate } from 'node:timers/promises';
 import { Latchd, LatchdError } from 'latchd';
 
 const [timeout, patience, ...urls] = process.argv.slice(2);
-const latchd = new Latchd(urls, { timeout: timeout * 1000, patience: patience * 1000 });
+const latchd = new Latchd(urls, {
+  timeout: timeout * 1000, patience: patience * 1000, library: process.env.LATCHD_LIBRARY,
+});
 const locks = new Map();
 const quits = new Map();
 

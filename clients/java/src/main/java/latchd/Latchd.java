@@ -12,8 +12,10 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Deque;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -29,6 +31,7 @@ import redis.clients.jedis.Connection;
 import redis.clients.jedis.DefaultJedisClientConfig;
 import redis.clients.jedis.HostAndPort;
 import redis.clients.jedis.JedisClientConfig;
+import redis.clients.jedis.JedisPubSub;
 import redis.clients.jedis.commands.ProtocolCommand;
 import redis.clients.jedis.exceptions.JedisDataException;
 import redis.clients.jedis.exceptions.JedisException;
@@ -47,10 +50,10 @@ import redis.clients.jedis.util.JedisURIHelper;
  * }
  * </pre>
  *
- * <p>Each wait has a connection of its own; all holds of a Latchd are renewed over one. Every request
- * has an ID and is repeated, through the next address if need be, until it is answered. How long a
- * hold may be relied on is counted from before its last renewal was sent, on a clock that runs during
- * suspend (on Linux). A hold lasts until it is released, lost, or its process ends: the garbage
+ * <p>Each wait has a connection of its own; all holds of a Latchd are renewed over one, and one more
+ * hears at once what latchd learns of those that last. Every request has an ID and is repeated,
+ * through the next address if need be, until it is answered. How long a hold may be relied on is
+ * counted from before its last renewal was sent, on a clock that runs during suspend (on Linux). A hold lasts until it is released, lost, or its process ends: the garbage
  * collector releases none. All threads are daemons.
  */
 public final class Latchd implements AutoCloseable {
@@ -59,6 +62,7 @@ public final class Latchd implements AutoCloseable {
     private static final long FIRST_PAUSE_MS = 50;
     private static final long LAST_PAUSE_MS = 1000;
     private static final long LEAST_LEASE_MS = 100; // what latchd takes
+    private static final long HEARD_AFTER_MS = 50; // a shorter hold is not listened for
     private static final long FOREVER = Long.MAX_VALUE;
     private static final Path UPTIME = Path.of("/proc/uptime");
     private static final boolean SUSPEND_COUNTS = Files.isReadable(UPTIME);
@@ -81,6 +85,11 @@ public final class Latchd implements AutoCloseable {
     private boolean renewing;
     private long pauseMs;
     private Link renewals; // of the one renewal that is under way
+    private Listener listener;
+    private boolean unheard; // there are holds, or there is another latchd, to listen for
+    private boolean following;
+    private long hearAt;
+    private final Map<String, String> said = new HashMap<>(); // by name and token
 
     /** For latchds that share a Redis; the first that answers is used. */
     public Latchd(String... addresses) {
@@ -130,6 +139,9 @@ public final class Latchd implements AutoCloseable {
         idle.clear();
         if (renewals != null) {
             renewals.close();
+        }
+        if (listener != null) {
+            listener.close();
         }
         notifyAll();
     }
@@ -312,8 +324,10 @@ public final class Latchd implements AutoCloseable {
         String request = UUID.randomUUID().toString();
         State state = State.WAITING;
         boolean uncertain;
+        boolean noticed; // latchd said something since the last renewal was sent
         int entries = 1;
         long token;
+        long since;
         long until;
         long due;
         long end;
@@ -338,6 +352,7 @@ public final class Latchd implements AutoCloseable {
 
         /** A hold with a lease is only confirmed, for what is left of it. */
         List<String> renewal(long sent) {
+            noticed = false;
             if (leaseMs == 0) {
                 return command("RENEW");
             }
@@ -349,8 +364,15 @@ public final class Latchd implements AutoCloseable {
 
         void renewed(long sent, long leftMs) {
             until = leaseMs == 0 ? sent + leftMs : Math.min(sent + leftMs, end);
-            due = sent + (until - sent) / 3;
+            due = noticed ? Long.MIN_VALUE : sent + (until - sent) / 3;
             uncertain = false;
+        }
+
+        void doubt() {
+            if (state == State.HELD && !uncertain) {
+                uncertain = true;
+                tell(lock.onUncertain);
+            }
         }
     }
 
@@ -388,6 +410,7 @@ public final class Latchd implements AutoCloseable {
     private synchronized void leave(int place) {
         if (at == place) {
             at = (place + 1) % places.size();
+            unheard = true;
         }
     }
 
@@ -525,6 +548,8 @@ public final class Latchd implements AutoCloseable {
     /** Attaches the hold to the connection that renews, and learns how long its lease is. */
     private synchronized CompletableFuture<Void> begin(Hold hold, long token) {
         hold.token = token;
+        hold.since = now();
+        unheard = true;
         hold.until = FOREVER;
         hold.due = Long.MIN_VALUE;
         hold.begun = new CompletableFuture<>();
@@ -565,6 +590,7 @@ public final class Latchd implements AutoCloseable {
     private void keep() {
         synchronized (this) {
             while (!holds.isEmpty() || renewing) {
+                takeNotice();
                 long now = now();
                 long next = FOREVER;
                 List<Hold> due = new ArrayList<>();
@@ -583,6 +609,7 @@ public final class Latchd implements AutoCloseable {
                     long pause = pauseMs;
                     workers.execute(() -> renewAfter(pause, due));
                 }
+                next = Math.min(next, listen(now));
                 try {
                     wait(next == FOREVER ? LAST_PAUSE_MS : Math.max(1, next - now));
                 } catch (InterruptedException e) {
@@ -592,6 +619,148 @@ public final class Latchd implements AutoCloseable {
             keeping = false;
         }
     }
+
+    // Notices
+
+    /** When to call it again. What nobody listened for shows at the next renewal. */
+    private long listen(long now) {
+        if (!unheard || following) {
+            return FOREVER;
+        }
+        if (hearAt <= now) {
+            hearAt = now + HEARD_AFTER_MS;
+            unheard = false;
+            Set<String> channels = new HashSet<>();
+            for (Hold hold : holds.values()) {
+                if (hold.since + HEARD_AFTER_MS <= now) {
+                    channels.add("lost:" + hold.lock.name);
+                    channels.add("uncertain:" + hold.lock.name);
+                } else {
+                    unheard = true;
+                }
+            }
+            following = true;
+            workers.execute(() -> follow(channels));
+        }
+        return hearAt;
+    }
+
+    /** Listens where holds are renewed to these channels, and to no others. */
+    private void follow(Set<String> channels) {
+        try {
+            int place = current();
+            Listener now = listener;
+            if (now != null && (now.at != place || now.broken)) {
+                now.close();
+                now = null;
+            }
+            if (now == null && !channels.isEmpty()) {
+                now = new Listener(place, channels);
+                workers.execute(now);
+            } else if (now != null && now.isSubscribed()) {
+                now.follow(channels);
+            } else if (now != null && !now.refused) {
+                hearAgain(HEARD_AFTER_MS); // two threads must not connect it
+            }
+            synchronized (this) {
+                listener = now;
+            }
+        } catch (JedisException e) {
+            hearAgain(LAST_PAUSE_MS);
+        } finally {
+            synchronized (this) {
+                following = false;
+                notifyAll();
+            }
+        }
+    }
+
+    private synchronized void hearAgain(long within) {
+        unheard = true;
+        hearAt = now() + within;
+        notifyAll();
+    }
+
+    /** Hears what one latchd says of some names, over a connection of its own. */
+    private final class Listener extends JedisPubSub implements Runnable {
+        final int at;
+        private Set<String> heard;
+        private volatile Connection connection;
+        private volatile boolean closed;
+        volatile boolean broken;
+        volatile boolean refused; // a user who may not listen to one of them hears nothing
+
+        Listener(int at, Set<String> channels) {
+            this.at = at;
+            heard = channels;
+        }
+
+        @Override
+        public void run() {
+            try {
+                connection = new Connection(places.get(at), configs.get(at));
+                if (!closed) {
+                    proceed(connection, heard.toArray(new String[0]));
+                }
+            } catch (JedisDataException e) {
+                refused = true;
+            } catch (JedisException e) {
+                broken = true;
+                hearAgain(LAST_PAUSE_MS);
+            } finally {
+                close();
+            }
+        }
+
+        void follow(Set<String> channels) {
+            Set<String> more = new HashSet<>(channels);
+            more.removeAll(heard);
+            Set<String> less = new HashSet<>(heard);
+            less.removeAll(channels);
+            if (!more.isEmpty()) {
+                subscribe(more.toArray(new String[0]));
+            }
+            if (!channels.isEmpty() && !less.isEmpty()) {
+                unsubscribe(less.toArray(new String[0]));
+            }
+            heard = channels.isEmpty() ? heard : channels;
+        }
+
+        @Override
+        public void onMessage(String channel, String message) {
+            String[] parts = channel.split(":", 2);
+            String token = message.substring(message.lastIndexOf(' ') + 1);
+            synchronized (Latchd.this) {
+                said.put(token + " " + parts[1], parts[0]);
+                Latchd.this.notifyAll();
+            }
+        }
+
+        void close() {
+            closed = true;
+            Connection open = connection;
+            if (open != null) {
+                open.disconnect();
+            }
+        }
+    }
+
+    /** The renewal tells whether it is so: a latchd that the hold has left knows no better. */
+    private void takeNotice() {
+        for (Hold hold : said.isEmpty() ? List.<Hold>of() : holds.values()) {
+            String what = said.get(hold.token + " " + hold.lock.name);
+            if (what != null) {
+                hold.noticed = true;
+                hold.due = Long.MIN_VALUE;
+            }
+            if ("uncertain".equals(what)) {
+                hold.doubt();
+            }
+        }
+        said.clear();
+    }
+
+    // Keeping
 
     private void lose(Hold hold) {
         holds.remove(hold.request);
@@ -715,9 +884,8 @@ public final class Latchd implements AutoCloseable {
             }
         } else if (trouble instanceof LockLost) {
             lose(hold);
-        } else if (trouble != null && !hold.uncertain) {
-            hold.uncertain = true;
-            tell(hold.lock.onUncertain);
+        } else if (trouble != null) {
+            hold.doubt();
         }
     }
 
@@ -831,7 +999,7 @@ public final class Latchd implements AutoCloseable {
             return this;
         }
 
-        /** Called, in a thread of its own, when a renewal fails while the lease still runs. */
+        /** Called, in a thread of its own, when latchd, or a renewal that failed, makes the hold uncertain. */
         public Lock onUncertain(Runnable call) {
             onUncertain = call;
             return this;
@@ -922,7 +1090,7 @@ public final class Latchd implements AutoCloseable {
             }
         }
 
-        /** The last renewal failed, and the lease is not over yet. */
+        /** No renewal was confirmed since it became so, and the lease is not over yet. */
         public boolean isUncertain() {
             Hold hold = held();
             synchronized (Latchd.this) {
