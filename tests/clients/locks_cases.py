@@ -7,7 +7,7 @@ import time
 from agent import HEARS_S, Agent
 from children import until
 from helpers_stage import Daemon
-from locks_list import FREES, REFUSED, RENEWS
+from locks_list import FREES, ONE_BY_ONE, REFUSED, RENEWS
 from resp import Error
 from servers import Rack, Redis
 
@@ -223,10 +223,31 @@ def outlives_latchd(stage, name):
     stage.is_free(name)
 
 
+def moves_one_process_at_a_time(stage, name):
+    """One goes straight to the Redis behind latchd, as all did before the move."""
+    straight = stage.keep(LockAgent(stage.folder, stage.command, stage.redis.port))
+    key = straight.acquire(name)
+    stage.one.acquire(name, wanted="refused")
+    stage.is_refused(name)
+    straight.release(key)
+    for holds in (True, False):  # then a LOCK
+        key = stage.one.acquire(name) if holds else stage.lock(name)
+        said = straight.hear(straight.tell("acquire", name, LONG_MS, 0))
+        if stage.library.moves == ONE_BY_ONE:
+            assert said == ["refused"], said
+        else:
+            assert said[0] == "error", said
+        if holds:
+            stage.one.release(key)
+        else:
+            stage.unlock(name, key)
+        straight.release(straight.acquire(name))
+
+
 CASES = [takes_and_releases, is_refused_while_lock_has_it, lock_waits_for_its_release,
          waits_for_lock, extends, a_late_release_is_no_release,
          two_processes_and_lock_exclude_each_other_on_a_hot_name,
-         a_killed_holder_blocks_nobody_beyond_its_lease,
+         a_killed_holder_blocks_nobody_beyond_its_lease, moves_one_process_at_a_time,
          outlives_a_redis_that_lost_everything, outlives_latchd]
 
 

@@ -10,6 +10,8 @@ LOCKS = pathlib.Path(__file__).resolve().parent / "locks"
 # What a release says when the lease is long over, and another holds the name.
 REFUSED, SILENT, FREES = "is refused", "is not told", "frees the next one's"
 RENEWS = "by itself"
+# What a process that goes straight to Redis makes of a name that latchd has: refused, or an error.
+ONE_BY_ONE, AT_ONCE = "one at a time", "all at once"
 
 
 class Library:
@@ -21,6 +23,7 @@ class Library:
         self.polls = more.get("polls", "every 100 ms")
         self.extends = more.get("extends", "yes")
         self.late = more.get("late", REFUSED)
+        self.moves = more.get("moves", ONE_BY_ONE)
         self.asks = more.get("asks", False)  # whether a name is held
         self.by_script = more.get("by_script", False)  # it acquires so
 
@@ -31,7 +34,7 @@ class Library:
     def row(self):
         key = f"`{self.prefix}NAME`" if self.prefix else "`NAME`"
         return [self.name, self.version, key, "yes", "yes", self.polls, self.extends, self.late,
-                "yes", "yes"]
+                "yes", "yes", self.moves]
 
 
 def python(name):
@@ -79,9 +82,9 @@ LIBRARIES = [
             prefix="mutex:", polls="every 10 ms", extends=RENEWS, late=SILENT),
     Library("redsync", "4.18.0", "locks-go", golang("redsync"), polls="every 50 to 250 ms"),
     Library("bsm/redislock", "0.9.4", "locks-go", golang("redislock"),
-            polls="as it is told", by_script=True),
+            polls="as it is told", by_script=True, moves=AT_ONCE),
     Library("Spring RedisLockRegistry", "7.1.0", "locks-java", java("spring"),
-            prefix="locks:", by_script=True),
+            prefix="locks:", by_script=True, moves=AT_ONCE),
     Library("ShedLock", "7.10.1", "locks-java", java("shedlock"),
             prefix="job-lock:default:", polls="no", late=FREES),
     Library("rslock", "0.10.0", "locks-rust", lambda kit: [kit / "agent"],
@@ -95,7 +98,7 @@ def version_of(name, kit):
 
 
 HEAD = ["library", "version", "key", "takes", "is refused", "asks while it waits", "extends",
-        "a late release", "killed", "failover"]
+        "a late release", "killed", "failover", "processes move"]
 
 
 def table():
