@@ -184,7 +184,9 @@ struct acquire_spec *spec_new(struct engine *eng, const struct lock_req *req)
         w->id = rest_of(w->entry, strlen(ID_ENTRY_PREFIX));
         w->keep_ms = req->has & LOCK_HAS_KEEP ? req->keep_ms : LATCHD_KEEP_DEFAULT_MS;
     }
-    w->fixed = (req->has & LOCK_HAS_LEASE) != 0;
+    w->lease = (req->has & LOCK_IS_ENDLESS) != 0  ? LEASE_ENDLESS
+               : (req->has & LOCK_HAS_LEASE) != 0 ? LEASE_FIXED
+                                                  : LEASE_WATCHDOG;
     w->lease_ms = req->lease_ms;
     w->grace_ms =
         req->has & LOCK_HAS_GRACE ? (int64_t)req->grace_ms : eng->cfg.grace_ms;
@@ -233,7 +235,15 @@ void spec_unref(struct engine *eng, struct acquire_spec *w)
 
 uint64_t spec_lease(const struct engine *eng, const struct acquire_spec *w)
 {
-    return w->fixed ? w->lease_ms : eng->cfg.watchdog_ms;
+    switch (w->lease) {
+    case LEASE_FIXED:
+        return w->lease_ms;
+    case LEASE_ENDLESS:
+        return eng->cfg.endless_lease_ms;
+    case LEASE_WATCHDOG:
+        break;
+    }
+    return eng->cfg.watchdog_ms;
 }
 
 struct span field_owner(struct span field)

@@ -4,6 +4,7 @@
 #ifndef LATCHD_ENGINE_ACQUIRE_SPEC_H
 #define LATCHD_ENGINE_ACQUIRE_SPEC_H
 
+#include "engine/effect.h"
 #include "engine/op.h"
 #include "latchd/protocol.h"
 #include "util/span.h"
@@ -27,7 +28,7 @@ struct acquire_spec {
     enum lock_kind lock_kind : 4;
     enum owner_kind kind : 4;
     bool found : 1; /* found by RENEW: PLAIN may be FAIR */
-    bool fixed : 1; /* LEASE was given: no watchdog */
+    enum lease_kind lease : 2;
     uint8_t member_len;
     struct spec_text {
         uint16_t at, len;

@@ -17,6 +17,17 @@ struct chunk {
     alignas(max_align_t) char data[];
 };
 
+const char *lease_kind_name(enum lease_kind kind)
+{
+    static const char *const NAMES[] = {
+        [LEASE_WATCHDOG] = "watchdog",
+        [LEASE_FIXED] = "fixed",
+        [LEASE_ENDLESS] = "endless",
+    };
+
+    return NAMES[kind];
+}
+
 void effects_init(struct effects *fx)
 {
     *fx = (struct effects){ 0 };

@@ -60,6 +60,13 @@ enum lock_state {
     LOCK_STATE_WITHHELD,
 };
 
+/* Who keeps a hold from running out. */
+enum lease_kind {
+    LEASE_WATCHDOG, /* the watchdog, while a connection is attached */
+    LEASE_FIXED,    /* nobody but its client, who gave it a LEASE */
+    LEASE_ENDLESS,  /* the watchdog, whoever is connected */
+};
+
 /* One holder, as LOCKINFO reports it. */
 struct info_hold {
     enum lock_kind kind;
@@ -68,7 +75,7 @@ struct info_hold {
     uint64_t token;  /* 0: not known */
     uint64_t client; /* 0: another daemon's, Redisson's, or nobody's connection */
     bool here;       /* kept by this daemon, which knows the following fields: */
-    bool fixed;      /* taken with a LEASE: the watchdog does not renew the hold */
+    enum lease_kind lease;
     uint64_t held_ms;
     uint64_t left_ms; /* of the lease, as far as the hold is known to last */
 };
@@ -192,6 +199,9 @@ struct effects {
     struct chunk *chunks; /* the memory of effects, and of what they point to */
     struct chunk *spare;  /* chunks of the last turn, a few of them */
 };
+
+/* The word for LOCKINFO: "watchdog"... */
+const char *lease_kind_name(enum lease_kind kind);
 
 void effects_init(struct effects *fx);
 void effects_fini(struct effects *fx);

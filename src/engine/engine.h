@@ -41,7 +41,8 @@ struct engine_config {
     int64_t grace_ms;          /* -1: the rest of the lease */
     uint64_t max_keep_ms;
     uint64_t max_lease_ms;
-    uint64_t max_wait_ms; /* 0: no limit */
+    uint64_t endless_lease_ms; /* lease of an endless hold */
+    uint64_t max_wait_ms;      /* 0: no limit */
     /* a wait at least this long is reported by EFFECT_WAITED; 0: none is */
     uint64_t long_wait_ms;
     uint64_t max_waiters;
@@ -91,6 +92,8 @@ enum {
     LOCK_HAS_LEASE = 1 << 1,
     LOCK_HAS_KEEP = 1 << 2,
     LOCK_HAS_GRACE = 1 << 3,
+    /* instead of LEASE: renewed as long as this engine runs, whoever is connected */
+    LOCK_IS_ENDLESS = 1 << 4,
 };
 
 /* A LOCK. cmd/ has checked syntax and bounds; combinations that only the engine can
@@ -109,7 +112,7 @@ struct lock_req {
     uint64_t lease_ms;
     uint64_t keep_ms;
     uint64_t grace_ms;
-    /* LOCK_HAS_*; without WAIT: waits for ever, without LEASE: watchdog */
+    /* LOCK_*; without WAIT: waits for ever, without LEASE: watchdog */
     unsigned has;
     uint32_t user; /* the user of the connection; see below */
 };
@@ -139,6 +142,7 @@ struct hold_req {
     struct span value; /* UNLOCK, RENEW: a pattern of value_hold.h */
     uint64_t token;    /* 0: not given */
     uint64_t lease_ms; /* RENEW LEASE; 0: not given, the watchdog renews */
+    bool endless;      /* RENEW LEASE: from then on as LOCK_IS_ENDLESS */
     bool any;          /* FORCEUNLOCK ANY */
     bool tells_token;  /* RENEW: is to be answered with the token, too */
     uint32_t user;

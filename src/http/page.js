@@ -294,7 +294,7 @@
     if (row.holds === 0) return [['–', 'dim']];
     return [[duration(row.left_ms) + ' left'],
       [row.fixed ? 'until ' + moment(row.left_ms)
-        : row.from === null ? 'not renewed any more' : 'renewed', '', 'small']];
+        : row.from === null && !row.endless ? 'not renewed any more' : 'renewed', '', 'small']];
   }
 
   function givesUp(row) {

@@ -130,6 +130,8 @@ static void add_until(struct why *w, const redisReply *info, const redisReply *h
         buf_add_str(&w->out, reply_has_number(reply_get(hold, "client"))
                                  ? "; latchd renews it while the connection is open\n"
                                  : "; its connection is gone, nobody renews it\n");
+    } else if (is_word(renewed, "endless")) {
+        buf_add_str(&w->out, "; latchd renews it until it is released\n");
     } else if (is_word(renewed, "fixed")) {
         buf_add_str(&w->out, ", unless its holder renews it\n");
     } else {

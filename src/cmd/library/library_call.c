@@ -136,6 +136,11 @@ static int64_t lease_of(const struct cmd *c, const struct lock_call *call)
     return call->end_ms;
 }
 
+bool library_is_endless(const struct library_call *lib)
+{
+    return lib->call.end == LOCK_END_NONE;
+}
+
 static bool only_looks(const struct lock_call *call)
 {
     return call->kind == LOCK_CALL_GET_VALUE || call->kind == LOCK_CALL_GET_TTL ||
@@ -156,7 +161,7 @@ static enum library_phase first_phase(const struct library_call *lib)
         return LIBRARY_TAKES;
     }
     if ((lib->key_count > 1 && call->scope == LOCK_CALL_ALL_OR_NONE) ||
-        call->end == LOCK_END_ADDED) {
+        call->end == LOCK_END_ADDED || call->endless == LOCK_ENDLESS_REFUSED) {
         return LIBRARY_LOOKS;
     }
     return library_acts(lib);
@@ -199,7 +204,8 @@ static void ask_to_take(struct cmd *c, struct library_call *lib)
         .kind = KIND_PLAIN,
         .name = lib->keys[0],
         .value = buf_span(&lib->value),
-        .has = LOCK_HAS_WAIT | LOCK_HAS_LEASE,
+        .has = LOCK_HAS_WAIT |
+               (library_is_endless(lib) ? LOCK_IS_ENDLESS : LOCK_HAS_LEASE),
         .wait_ms = lib->park_ms,
         .polls_since = lib->park_ms > 0 ? lib->asks_since_ms : 0,
         .lease_ms = (uint64_t)lib->lease_ms,
@@ -241,6 +247,7 @@ void library_ask(struct cmd *c, struct library_call *lib)
         break;
     case LIBRARY_EXTENDS:
         req.lease_ms = (uint64_t)lib->lease_ms;
+        req.endless = library_is_endless(lib);
         engine_renew(c->env.engine, &req);
         break;
     case LIBRARY_RELEASES:

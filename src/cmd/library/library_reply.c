@@ -46,8 +46,18 @@ static enum lock_call_state read_info(struct library_call *lib,
         return LOCK_KEY_OTHERS;
     }
     value_unescape(&lib->held, value);
-    return value_field_fits(hold->owner, buf_span(&lib->pattern)) ? LOCK_KEY_MINE
-                                                                  : LOCK_KEY_OTHERS;
+    if (hold->lease == LEASE_ENDLESS) {
+        lib->ttl_ms = -1;
+    }
+    if (!value_field_fits(hold->owner, buf_span(&lib->pattern))) {
+        return LOCK_KEY_OTHERS;
+    }
+    return hold->lease == LEASE_ENDLESS ? LOCK_KEY_MINE_ENDLESS : LOCK_KEY_MINE;
+}
+
+static bool is_mine(enum lock_call_state state)
+{
+    return state == LOCK_KEY_MINE || state == LOCK_KEY_MINE_ENDLESS;
 }
 
 static bool same_reply(const struct lock_reply *a, const struct lock_reply *b)
@@ -100,7 +110,7 @@ static bool on_taken(struct cmd *c, struct library_call *lib,
     }
     if (is_done(reply)) {
         lib->done = lib->key_count;
-        lib->ttl_ms = lib->lease_ms;
+        lib->ttl_ms = library_is_endless(lib) ? -1 : lib->lease_ms;
         buf_clear(&lib->held);
         buf_add_span(&lib->held, lib->call.value);
         return ends_with(lib, LOCK_KEY_FREE);
@@ -171,7 +181,9 @@ static bool on_acted(struct cmd *c, struct library_call *lib,
     }
     if (is_done(reply)) {
         lib->done++;
-        lib->ttl_ms = lib->phase == LIBRARY_EXTENDS ? reply->value : -2;
+        lib->ttl_ms = lib->phase != LIBRARY_EXTENDS ? -2
+                      : library_is_endless(lib)     ? -1
+                                                    : reply->value;
         buf_clear(&lib->held);
         buf_add_span(&lib->held, lib->call.value);
     } else if (!each && must_look(lib, LOCK_KEY_FREE)) {
@@ -205,6 +217,15 @@ static bool looks_first(const struct library_call *lib)
            (lib->call.kind == LOCK_CALL_EXTEND || lib->call.kind == LOCK_CALL_RELEASE);
 }
 
+static bool may_act_on(const struct library_call *lib, enum lock_call_state state)
+{
+    bool refused = state == LOCK_KEY_MINE_ENDLESS &&
+                   lib->call.kind == LOCK_CALL_EXTEND &&
+                   lib->call.endless == LOCK_ENDLESS_REFUSED;
+
+    return is_mine(state) && !refused;
+}
+
 static bool on_looked(struct cmd *c, struct library_call *lib,
                       const struct effect_reply *reply)
 {
@@ -216,10 +237,10 @@ static bool on_looked(struct cmd *c, struct library_call *lib,
         return last ? ends_with(lib, state)
                     : goes_to(c, lib, LIBRARY_LOOKS, lib->key + 1);
     }
-    if (!looks_first(lib) || state != LOCK_KEY_MINE) {
+    if (!looks_first(lib) || !may_act_on(lib, state)) {
         /* What failed and would not fail now failed all the same. */
-        bool was_mine = lib->looked && state == LOCK_KEY_MINE &&
-                        lib->call.kind != LOCK_CALL_ACQUIRE;
+        bool was_mine =
+            lib->looked && is_mine(state) && lib->call.kind != LOCK_CALL_ACQUIRE;
         bool was_free =
             lib->looked && state == LOCK_KEY_FREE && lock_call_takes(lib->call.kind);
 

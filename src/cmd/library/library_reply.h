@@ -44,6 +44,8 @@ struct library_call {
     struct span keys[];
 };
 
+/* Whether the call makes its keys endless. */
+bool library_is_endless(const struct library_call *lib);
 /* The phase that changes the keys. */
 enum library_phase library_acts(const struct library_call *lib);
 /* The watched key that a transaction acts on; NULL: nothing is watched. */

@@ -57,7 +57,7 @@ static void write_known(struct buf *out, int proto, const struct info_hold *hold
     resp_bulk_str(out, KEYS[1]);
     resp_int(out, (int64_t)hold->left_ms);
     resp_bulk_str(out, KEYS[2]);
-    resp_bulk_str(out, hold->fixed ? "fixed" : "watchdog");
+    resp_bulk_str(out, lease_kind_name(hold->lease));
 }
 
 static bool is_of_library(const struct info_hold *hold)

@@ -83,7 +83,7 @@ static void write_holder(struct buf *out, int proto, const struct name_view *row
     resp_bulk_str(out, "left");
     resp_int(out, (int64_t)h->left_ms);
     resp_bulk_str(out, "renewed");
-    resp_bulk_str(out, h->fixed ? "fixed" : "watchdog");
+    resp_bulk_str(out, lease_kind_name(h->lease));
 }
 
 void cmd_locks_top(struct command_ctx *ctx, size_t most)

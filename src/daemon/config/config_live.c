@@ -25,6 +25,7 @@ struct engine_config config_live_locks_config(const struct config *c)
         .grace_ms = c->grace_ms,
         .max_keep_ms = c->max_keep_ms,
         .max_lease_ms = c->max_lease_ms,
+        .endless_lease_ms = c->endless_lease_ms,
         .max_wait_ms = c->max_wait_ms,
         .long_wait_ms = c->long_wait_ms < 0 ? 0 : (uint64_t)c->long_wait_ms,
         .max_waiters = c->max_waiters,

@@ -169,7 +169,9 @@ const struct config_key CONFIG_KEYS[] = {
       "yes: lock libraries that are made for Redis work with latchd as they are, by\n"
       "SET key value NX and the like." },
     { "endless-lease", KEY_MSEC, FIELD(endless_lease_ms), "24h", MINUTES, 365 * DAYS,
-      NULL, KEY_LIVE, LOCKS, "Lease of a lock that SET takes without an end." },
+      NULL, KEY_LIVE, LOCKS,
+      "Lease of a lock that SET takes without an end: how long it outlives the daemon\n"
+      "that renews it." },
     { "library-park", KEY_MSEC, FIELD(library_park_ms), "80ms", 0, MINUTES, NULL,
       KEY_LIVE, LOCKS,
       "How long a library that asks for a held lock again and again waits in the\n"

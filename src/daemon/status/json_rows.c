@@ -33,7 +33,8 @@ static void write_holder(struct row_writer *w, const struct hold_view *v)
     json_uint(w->j, "token", v->token);
     json_uint(w->j, "held_ms", v->held_ms);
     json_uint(w->j, "left_ms", v->left_ms);
-    json_bool(w->j, "fixed", v->fixed);
+    json_bool(w->j, "fixed", v->lease == LEASE_FIXED);
+    json_bool(w->j, "endless", v->lease == LEASE_ENDLESS);
     json_bool(w->j, "uncertain", v->uncertain);
     write_client(w, v->conn);
 }

@@ -71,10 +71,11 @@ struct attach *entry_attach_of(const struct entry *e, const struct session *s)
 bool entry_is_fresh(const struct engine *eng, const struct entry *e)
 {
     uint64_t lease_ms = spec_lease(eng, e->spec);
-    uint64_t sent = e->spec->fixed ? entry_lease_began(e) : e->hold->confirmed;
+    uint64_t sent =
+        e->spec->lease == LEASE_FIXED ? entry_lease_began(e) : e->hold->confirmed;
     uint64_t whole = lease_valid_until(0, lease_ms);
 
-    if (!e->spec->fixed && e->hold->until < sent + whole) {
+    if (e->spec->lease != LEASE_FIXED && e->hold->until < sent + whole) {
         sent = e->hold->until > whole ? e->hold->until - whole : 0; /* it only looked */
     }
     return hold_is_certain(eng, e->hold) && (eng->now - sent) * 2 <= lease_ms;
@@ -101,7 +102,7 @@ struct attach *entry_attach(struct engine *eng, struct entry *e, struct session 
     e->missing = false;
     entry_set_retained(eng, e, false);
     e->hold->exact_ms = 0;
-    if (e->fixed && e->hold->kind == OWNER_NAMED) {
+    if (e->lease == LEASE_FIXED && e->hold->kind == OWNER_NAMED) {
         timer_set(eng, &e->timer, TIMER_ENTRY, e->until);
     } else {
         timer_stop(eng, &e->timer);
@@ -143,10 +144,11 @@ void entry_set_retained(struct engine *eng, struct entry *e, bool kept)
     e->retained = kept;
 }
 
-void entry_set_fixed(struct engine *eng, struct entry *e, bool fixed)
+void entry_set_lease(struct engine *eng, struct entry *e, enum lease_kind lease)
 {
-    eng->stats.fixed_entries += (uint64_t)fixed - (uint64_t)e->fixed;
-    e->fixed = fixed;
+    eng->stats.fixed_entries +=
+        (uint64_t)(lease == LEASE_FIXED) - (uint64_t)(e->lease == LEASE_FIXED);
+    e->lease = lease;
 }
 
 void entry_retain(struct engine *eng, struct entry *e)
@@ -194,14 +196,14 @@ void entry_left(struct engine *eng, struct entry *e)
     }
     if (e->retained) {
         entry_retain(eng, e);
-    } else if (!e->fixed && !eng->stopping) {
+    } else if (e->lease == LEASE_WATCHDOG && !eng->stopping) {
         begin_grace(eng, e);
     }
 }
 
 bool entry_has_run_out(const struct engine *eng, const struct entry *e)
 {
-    return e->fixed && eng->now >= e->until && e->attaches != NULL;
+    return e->lease == LEASE_FIXED && eng->now >= e->until && e->attaches != NULL;
 }
 
 void entry_detach(struct engine *eng, struct attach *a)
@@ -261,7 +263,7 @@ void entry_on_timer(struct engine *eng, struct entry *e)
     if (pending_request_renews(e)) {
         /* A client that came in time must not find the entry released. If its request
          * fails, grace or KEEP begin anew; a fixed lease has neither. */
-        if (e->fixed) {
+        if (e->lease == LEASE_FIXED) {
             entry_set_state(e, ENTRY_OVERDUE);
         }
         return;
@@ -297,7 +299,7 @@ void entry_free(struct engine *eng, struct entry *e)
     }
     renew_entry_gone(e);
     entry_set_retained(eng, e, false);
-    entry_set_fixed(eng, e, false);
+    entry_set_lease(eng, e, LEASE_WATCHDOG);
     eng->stats.entries--;
     while (*at != e) {
         at = &(*at)->next;

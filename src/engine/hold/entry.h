@@ -4,6 +4,7 @@
 #define LATCHD_ENGINE_HOLD_ENTRY_H
 
 #include "engine/acquire_spec.h"
+#include "engine/effect.h"
 #include "engine/timer.h"
 #include "util/list.h"
 #include "util/transition.h"
@@ -64,7 +65,7 @@ struct entry {
     unsigned informed; /* connections that were sent the token, as far as is known */
     enum entry_state state : 2;
     enum entry_restore restore : 2;
-    bool fixed : 1;
+    enum lease_kind lease : 2;
     /* Redis lacks the entry and does not say why; a renewal of another entry asks */
     bool missing : 1;
     bool retained : 1; /* granted for a client that is not connected */
@@ -106,9 +107,9 @@ bool entry_has_run_out(const struct engine *eng, const struct entry *e);
 bool entry_taken_since(const struct engine *eng, const struct entry *e, uint64_t sent);
 /* Retains a grant whose client is not connected, until KEEP is over. */
 void entry_retain(struct engine *eng, struct entry *e);
-/* Set the flag and count the entry in the statistics. */
+/* Set what they name, and count the entry in the statistics. */
 void entry_set_retained(struct engine *eng, struct entry *e, bool kept);
-void entry_set_fixed(struct engine *eng, struct entry *e, bool fixed);
+void entry_set_lease(struct engine *eng, struct entry *e, enum lease_kind lease);
 /* Begins grace or KEEP for an entry that no connection is attached to, unless its
  * release is pending. */
 void entry_left(struct engine *eng, struct entry *e);

@@ -107,11 +107,11 @@ struct entry *hold_add_entry(struct engine *eng, struct hold *h,
     e->hold = h;
     e->since = h->confirmed;
     e->spec = spec_ref(spec);
-    entry_set_fixed(eng, e, spec->fixed);
+    entry_set_lease(eng, e, spec->lease);
     eng->stats.entries++;
     e->next = h->entries;
     h->entries = e;
-    if (e->fixed) {
+    if (e->lease == LEASE_FIXED) {
         e->until = lease_valid_until(h->confirmed, spec->lease_ms);
         if (h->kind == OWNER_NAMED) {
             timer_set(eng, &e->timer, TIMER_ENTRY, e->until);
@@ -205,21 +205,30 @@ bool hold_is_ending(const struct hold *h)
     return true;
 }
 
-/* An entry without a fixed lease is there, and a connection keeps it; or, if
- * `kept_too`, KEEP does. */
-static bool is_wanted(const struct hold *h, bool kept_too)
+/* The lease that the watchdog is to give the hold, as an entry is endless, or a
+ * connection keeps one without a fixed lease; or, if `kept_too`, KEEP does. 0: none. */
+static uint64_t wanted_lease(const struct engine *eng, const struct hold *h,
+                             bool kept_too)
 {
-    for (struct entry *e = h->entries; e != NULL; e = e->next) {
-        if (!e->fixed && !entry_is_ending(e) &&
-            ((kept_too && e->retained) || e->attaches != NULL)) {
-            return true;
+    uint64_t lease_ms = 0;
+
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        bool kept = (kept_too && e->retained) || e->attaches != NULL;
+
+        if (entry_is_ending(e) || e->lease == LEASE_FIXED) {
+            continue;
         }
+        if (e->lease == LEASE_ENDLESS) {
+            return eng->cfg.endless_lease_ms;
+        }
+        lease_ms = kept ? eng->cfg.watchdog_ms : lease_ms;
     }
-    return false;
+    return lease_ms;
 }
 
 uint64_t hold_lease(const struct engine *eng, const struct hold *h)
 {
+    uint64_t wanted = wanted_lease(eng, h, true);
     uint64_t until = 0;
 
     if (hold_is_ending(h)) {
@@ -228,11 +237,11 @@ uint64_t hold_lease(const struct engine *eng, const struct hold *h)
     if (h->exact_ms != 0) {
         return h->exact_ms;
     }
-    if (is_wanted(h, true)) {
-        return eng->cfg.watchdog_ms;
+    if (wanted != 0) {
+        return wanted;
     }
     for (struct entry *e = h->entries; e != NULL; e = e->next) {
-        if (e->fixed && !entry_is_ending(e) && e->until > until) {
+        if (e->lease == LEASE_FIXED && !entry_is_ending(e) && e->until > until) {
             until = e->until;
         }
     }
@@ -261,13 +270,14 @@ static uint64_t regular_due(const struct engine *eng, const struct hold *h,
     uint64_t due = h->confirmed + eng->cfg.watchdog_ms / 3;
 
     *ret_looks = false;
-    if (h->exact_ms == 0 && !is_wanted(h, true)) {
+    if (h->exact_ms == 0 && wanted_lease(eng, h, true) == 0) {
         uint64_t look = look_at(h);
 
         *ret_looks = hold_lease(eng, h) == 0 || look < due;
         return *ret_looks ? look : due;
     }
-    if (due >= h->until && h->until > h->confirmed && is_wanted(h, false)) {
+    if (due >= h->until && h->until > h->confirmed &&
+        wanted_lease(eng, h, false) != 0) {
         /* The lease is shorter than what is wanted now. */
         due = h->confirmed + (h->until - h->confirmed) / 2;
     }
@@ -412,14 +422,14 @@ void hold_forget(struct engine *eng, struct hold *h, bool over)
     hold_free(eng, h);
 }
 
-bool hold_is_fixed(const struct hold *h)
+enum lease_kind hold_lease_kind(const struct hold *h)
 {
     for (const struct entry *e = h->entries; e != NULL; e = e->next) {
-        if (!e->fixed) {
-            return false;
+        if (e->lease != LEASE_FIXED) {
+            return e->lease;
         }
     }
-    return true;
+    return LEASE_FIXED;
 }
 
 void holds_set_uncertain(struct engine *eng)

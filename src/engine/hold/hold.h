@@ -99,6 +99,6 @@ uint64_t hold_lease(const struct engine *eng, const struct hold *h);
 /* Whether the releases of all its entries are pending. */
 bool hold_is_ending(const struct hold *h);
 /* Whether no entry of the hold is renewed by the watchdog. */
-bool hold_is_fixed(const struct hold *h);
+enum lease_kind hold_lease_kind(const struct hold *h);
 
 #endif

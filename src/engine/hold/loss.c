@@ -37,8 +37,9 @@ void hold_lost(struct engine *eng, struct hold *h)
 
 void hold_expired(struct engine *eng, struct hold *h)
 {
-    end_lost_hold(eng, h, hold_is_fixed(h) ? LOSS_LEASE_OVER : LOSS_UNCONFIRMED,
-                  SPAN_NONE, 0);
+    end_lost_hold(
+        eng, h, hold_lease_kind(h) == LEASE_FIXED ? LOSS_LEASE_OVER : LOSS_UNCONFIRMED,
+        SPAN_NONE, 0);
 }
 
 void hold_lost_to(struct engine *eng, struct hold *h, struct span taker)

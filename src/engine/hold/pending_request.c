@@ -39,6 +39,7 @@ struct pending_request *pending_request_new(struct engine *eng,
     c->rw = lock->rw || lock_mode_is_rw(req->kind);
     c->guessed = !lock_in_use(lock) && !lock_mode_is_rw(req->kind);
     c->lease_ms = req->lease_ms;
+    c->endless = req->endless;
     c->user = req->user;
     c->overrides = req->overrides;
     c->tells_token = req->tells_token;
@@ -192,7 +193,7 @@ struct pending_request *pending_request_regrant(struct engine *eng, struct entry
         .owner = req->owner,
         .id = req->id,
         .token = e->hold->kind != OWNER_NAMED && req->id.len == 0 ? e->hold->token : 0,
-        .lease_ms = e->spec->fixed ? e->spec->lease_ms : 0,
+        .lease_ms = e->spec->lease == LEASE_FIXED ? e->spec->lease_ms : 0,
         .user = req->user,
     };
     struct pending_request *c =

@@ -51,6 +51,7 @@ struct pending_request {
     uint32_t user;
     bool overrides;
     bool tells_token;
+    bool endless;      /* as hold_req's */
     uint64_t lease_ms; /* 0: watchdog */
     char data[];
 };

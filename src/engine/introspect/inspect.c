@@ -120,7 +120,7 @@ static void add_known(const struct engine *eng, const struct hold *h,
 {
     info->client = hold_client(h);
     info->here = true;
-    info->fixed = hold_is_fixed(h);
+    info->lease = hold_lease_kind(h);
     info->held_ms = eng->now - h->began;
     info->left_ms = h->until > eng->now ? h->until - eng->now : 0;
 }

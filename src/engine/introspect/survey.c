@@ -21,7 +21,7 @@ static struct hold_view view_of(const struct engine *eng, const struct hold *h)
         .held_ms = eng->now - h->began,
         .left_ms = h->until > eng->now ? h->until - eng->now : 0,
         .conn = hold_client(h),
-        .fixed = hold_is_fixed(h),
+        .lease = hold_lease_kind(h),
         .uncertain = !hold_is_certain(eng, h),
     };
 }

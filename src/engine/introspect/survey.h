@@ -25,7 +25,7 @@ struct hold_view {
     uint64_t held_ms; /* since this daemon knows of the hold */
     uint64_t left_ms; /* of the lease, as far as the hold is known to last */
     uint64_t conn;    /* a connection that the hold is attached to; 0: none */
-    bool fixed;       /* taken with a LEASE: the watchdog does not renew it */
+    enum lease_kind lease;
     bool uncertain;
 };
 

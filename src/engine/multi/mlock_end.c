@@ -29,8 +29,8 @@ static void outlast_keep(struct engine *eng, struct entry *e)
     struct hold *h = e->hold;
     uint64_t keep = e->spec->keep_ms;
 
-    if (e->retained && e->fixed && h->attached == 0 && hold_has_one_entry(h) &&
-        h->until < eng->now + keep) {
+    if (e->retained && e->lease == LEASE_FIXED && h->attached == 0 &&
+        hold_has_one_entry(h) && h->until < eng->now + keep) {
         h->exact_ms = keep + GRACE_SLACK_MS + keep / 50;
         renew_request(eng, h);
     }

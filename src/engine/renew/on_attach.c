@@ -106,8 +106,11 @@ static void on_attached(struct engine *eng, struct inflight_op *w,
     e->since = w->sent;
     e->taken_over = true;
     know_request(eng, w->lock, e);
-    entry_set_fixed(eng, e, c->lease_ms != 0);
-    if (e->fixed) {
+    entry_set_lease(eng, e,
+                    c->endless         ? LEASE_ENDLESS
+                    : c->lease_ms != 0 ? LEASE_FIXED
+                                       : LEASE_WATCHDOG);
+    if (c->lease_ms != 0) {
         e->until = lease_valid_until(w->sent, c->lease_ms);
         if (hold_has_one_entry(e->hold) && c->kind == PENDING_RENEW) {
             e->hold->until = e->until;

@@ -154,6 +154,30 @@ def extend_sets_adds_and_shortens(stand):
     raises(LockNotOwnedError, lambda: setattr(lock.local, "token", b"x") or lock.release())
 
 
+def a_lock_without_an_end_is_renewed_after_its_connection_has_closed(stand):
+    r = client(stand)
+    straight = redis.Redis(unix_socket_path=str(stand.redis_socket))
+    watchdog = r.config_get("watchdog-timeout")["watchdog-timeout"]
+    r.config_set("watchdog-timeout", "1s")
+    try:
+        taker = client(stand)
+        lock = taker.lock("job")
+        lock.acquire()
+        taker.connection_pool.disconnect()
+        equal((r.pttl("job"), r.ttl("job")), (-1, -1))
+        straight.pexpire("job", 30000)
+        until(lambda: straight.pttl("job") > 86000000, "it was renewed")
+        equal(take(r, "job"), None)
+        equal(r.pexpire("job", 40000), 1)
+        equal(0 < r.pttl("job") <= 40000, True)
+        equal(r.set("job", lock.local.token, xx=True), True)
+        equal(r.pttl("job"), -1)
+        lock.release()
+        equal((r.setnx("job", "v"), r.pttl("job"), r.delete("job")), (True, -1, 1))
+    finally:
+        r.config_set("watchdog-timeout", watchdog)
+
+
 def added_time_is_no_way_around_max_lease(stand):
     r = client(stand)
     day = r.config_get("max-lease")["max-lease"]
@@ -432,6 +456,7 @@ CASES = [
     a_lock_straight_at_redis_is_waited_for,
     a_string_without_an_end_is_no_lock,
     extend_sets_adds_and_shortens,
+    a_lock_without_an_end_is_renewed_after_its_connection_has_closed,
     added_time_is_no_way_around_max_lease,
     another_value_neither_releases_nor_extends,
     a_killed_holder_is_waited_for_until_its_lease_ends,

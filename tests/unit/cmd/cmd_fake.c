@@ -167,7 +167,7 @@ static const struct name_view NAMES[] = {
                   .held_ms = 9,
                   .left_ms = 8,
                   .conn = 4,
-                  .fixed = true } },
+                  .lease = LEASE_FIXED } },
     { .name = { "free", 4 } },
     { .name = { "hot", 3 }, .waiting = 2, .longest_wait_ms = 5 },
 };

@@ -6,6 +6,8 @@
 
 static struct conn *me;
 
+enum { DAY = 86400000 };
+
 static const struct cmd_limits LIMITS = { .max_name = 512,
                                           .max_lease_ms = 86400000,
                                           .lock_libraries = true,
@@ -35,7 +37,7 @@ static void teardown(void)
     "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"                 \
     "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-/* The engine's last answers: yes, and no. */
+/* The engine's last answers: yes, and no. Who gives no end asks for a DAY. */
 static const struct {
     const char *line, *asked;
     uint64_t lease_ms;
@@ -45,9 +47,10 @@ static const struct {
     { "SET job v NX PX 1", "lock", 1, REPLY_TOKEN, OK, NULL_2 },
     { "set job v px 30000 nx", "lock", 30000, REPLY_TOKEN, OK, NULL_2 },
     { "SET job v Ex 3 Nx", "lock", 3000, REPLY_TOKEN, OK, NULL_2 },
-    { "SET job v NX", "lock", 86400000, REPLY_TOKEN, OK, NULL_2 },
-    { "SET job " VALUE_512 " NX", "lock", 86400000, REPLY_TOKEN, OK, NULL_2 },
-    { "SETNX job v", "lock", 86400000, REPLY_TOKEN, ":1\r\n", ":0\r\n" },
+    { "SET job v NX", "lock", DAY, REPLY_TOKEN, OK, NULL_2 },
+    { "SET job " VALUE_512 " NX", "lock", DAY, REPLY_TOKEN, OK, NULL_2 },
+    { "SETNX job v", "lock", DAY, REPLY_TOKEN, ":1\r\n", ":0\r\n" },
+    { "SET job v XX", "renew", DAY, REPLY_INT, OK, NULL_2 },
     { "SET job v XX PX 700", "renew", 700, REPLY_INT, OK, NULL_2 },
     { "EXPIRE job 7", "renew", 7000, REPLY_INT, ":1\r\n", ":0\r\n" },
     { "PEXPIRE job 7", "renew", 7, REPLY_INT, ":1\r\n", ":0\r\n" },
@@ -70,7 +73,11 @@ START_TEST(each_command_asks_the_engine_and_replies_as_redis_does)
                           CASES[_i].lease_ms);
         if (takes) {
             ck_assert_uint_eq(fake.lock.wait_ms, 0);
-            ck_assert_uint_eq(fake.lock.has, LOCK_HAS_WAIT | LOCK_HAS_LEASE);
+            ck_assert_uint_eq(fake.lock.has, LOCK_HAS_WAIT | (CASES[_i].lease_ms == DAY
+                                                                  ? LOCK_IS_ENDLESS
+                                                                  : LOCK_HAS_LEASE));
+        } else {
+            ck_assert_int_eq(fake.hold.endless, CASES[_i].lease_ms == DAY);
         }
         fake_answer(yes == 1 ? CASES[_i].yes : takes ? REPLY_NULL : REPLY_ERROR, 0, 9);
         ck_assert_str_eq(fake_output(me),
@@ -195,9 +202,10 @@ START_TEST(scripts_and_their_keys_are_checked)
 END_TEST
 
 /* The engine says who holds. */
-static const char *told(const char *line, const char *owner, int64_t ttl_ms)
+static const char *told_lease(const char *line, const char *owner, int64_t ttl_ms,
+                              enum lease_kind lease)
 {
-    struct info_hold hold = { .owner = span_str(owner), .token = 77 };
+    struct info_hold hold = { .owner = span_str(owner), .token = 77, .lease = lease };
     struct lock_info info = { .holds = &hold,
                               .hold_count = owner[0] != '\0',
                               .ttl_ms = ttl_ms };
@@ -206,6 +214,11 @@ static const char *told(const char *line, const char *owner, int64_t ttl_ms)
     ck_assert_str_eq(fake.asked, "lockinfo");
     return fake_hear(me, fake.hold.from,
                      (struct effect_reply){ .kind = REPLY_INFO, .info = &info });
+}
+
+static const char *told(const char *line, const char *owner, int64_t ttl_ms)
+{
+    return told_lease(line, owner, ttl_ms, LEASE_FIXED);
 }
 
 #define HELD "latchd:value:0123456789abcdef:7:00:a%20%3Ab"
@@ -221,6 +234,27 @@ START_TEST(queries_tell_what_a_library_expects)
     ck_assert_str_eq(told("EXISTS job", "", -2), ":0\r\n");
     ck_assert_str_eq(told("GET job", "somebody", 5), "$14\r\nlatchd:held:77\r\n");
     ck_assert_str_eq(told("EXISTS job", "somebody", 5), ":1\r\n");
+}
+END_TEST
+
+START_TEST(a_lock_without_an_end_says_so)
+{
+    static const struct {
+        const char *line, *reply;
+    } LINES[] = {
+        { "PTTL job", ":-1\r\n" },
+        { "TTL job", ":-1\r\n" },
+        { "EXISTS job", ":1\r\n" },
+        /* Nothing can be added to its time. */
+        { "EVALSHA " EXTEND " 1 job v 1000 0", ":0\r\n" },
+    };
+
+    for (size_t i = 0; i < sizeof(LINES) / sizeof(LINES[0]); i++) {
+        ck_assert_str_eq(told_lease(LINES[i].line,
+                                    "latchd:value:0123456789abcdef:7:00:v", 86000000,
+                                    LEASE_ENDLESS),
+                         LINES[i].reply);
+    }
 }
 END_TEST
 
@@ -334,6 +368,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, a_script_that_depends_on_more_asks_for_it_first);
     tcase_add_test(tc, a_lock_that_was_not_taken_is_refused_though_it_is_free_by_now);
     tcase_add_test(tc, scripts_and_their_keys_are_checked);
+    tcase_add_test(tc, a_lock_without_an_end_says_so);
     tcase_add_test(tc, queries_tell_what_a_library_expects);
     tcase_add_test(tc, a_string_that_is_no_lock_of_latchd_is_told_as_it_is);
     tcase_add_test(tc, several_keys_are_deleted_one_after_the_other);

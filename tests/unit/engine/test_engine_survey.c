@@ -174,7 +174,8 @@ static void tell_hold(void *ctx, const struct hold_view *v)
     ck_assert_int_eq(v->uncertain, false);
     (void)snprintf(told + at, sizeof(told) - at, "%.*s by %llu for %d%s left %d, ",
                    (int)v->name.len, v->name.ptr, (unsigned long long)v->conn,
-                   (int)v->held_ms, v->fixed ? " fixed" : "", (int)v->left_ms);
+                   (int)v->held_ms, v->lease == LEASE_FIXED ? " fixed" : "",
+                   (int)v->left_ms);
 }
 
 START_TEST(holds_are_told_oldest_first)

@@ -198,6 +198,73 @@ START_TEST(a_grant_that_its_client_did_not_get_is_released_by_its_field)
     ck_assert(op.op.release.if_keeper);
 }
 
+/* --- without an end --------------------------------------------------------------- */
+
+#define ENDLESS .has = LOCK_HAS_WAIT | LOCK_IS_ENDLESS
+
+static uint64_t fixed_entries(void)
+{
+    struct engine_stats stats;
+
+    engine_stats(e.engine, &stats);
+    return stats.fixed_entries;
+}
+
+START_TEST(an_endless_hold_is_renewed_after_its_connection_has_closed)
+{
+    take(1, (struct lock_req){ ENDLESS, VALUE("me:v") }, 100);
+    ck_assert_uint_eq(op.op.acquire.claim.lease_ms, 86400000);
+    fixture_close(&e, 1);
+    fixture_no_op(&e);
+    for (int i = 0; i < 10; i++) {
+        fixture_pass(&e, 10000);
+        ck_assert_uint_eq(e.op_count, 1);
+        ck_assert_uint_eq(e.ops[0].items[0].lease_ms, 86400000);
+        ck_assert(!e.ops[0].items[0].exact);
+        fixture_renews(&e, RENEW_OK);
+    }
+    ck_assert_str_eq(e.notices, "granted:job");
+}
+
+START_TEST(an_endless_hold_that_its_client_was_not_told_of_is_released)
+{
+    uint64_t grant;
+
+    fixture_lock(&e, 1, "job", (struct lock_req){ ENDLESS, VALUE("me:v") });
+    fixture_gives(&e, OP_ACQUIRE,
+                  (struct op_result){ .status = OP_OK, .token = 100, .count = 1 });
+    grant = fixture_hears(&e, 1, REPLY_TOKEN).grant;
+    engine_on_undelivered(e.engine, 1, grant);
+    fixture_collect(&e);
+    fixture_gives(&e, OP_RELEASE, FREED);
+    fixture_close(&e, 1);
+    fixture_pass(&e, 1000);
+    fixture_is_empty(&e);
+}
+
+START_TEST(a_lease_ends_an_endless_hold_and_may_be_taken_away_again)
+{
+    struct op_result r = { .status = OP_OK, .token = 100, .ttl_ms = 20000 };
+    char field[160];
+
+    take(1, (struct lock_req){ ENDLESS, VALUE("me:v") }, 100);
+    (void)snprintf(field, sizeof(field), "%s", op.field);
+    r.attach.field = span_str(field);
+    for (int i = 1; i >= 0; i--) {
+        uint64_t fixed = (uint64_t)i;
+
+        fixture_renew(&e, 1, "job",
+                      (struct hold_req){ VALUE("*:v"),
+                                         .lease_ms = fixed != 0 ? 20000 : 86400000,
+                                         .endless = fixed == 0 });
+        fixture_take_op(&e, OP_ATTACH, &op);
+        ck_assert(op.op.attach.exact);
+        fixture_answer(&e, &op, r);
+        (void)fixture_hears(&e, 1, REPLY_INT);
+        ck_assert_uint_eq(fixed_entries(), fixed);
+    }
+}
+
 /* --- clients that poll ----------------------------------------------------------- */
 
 enum { POLL_CALL = 1000000 };
