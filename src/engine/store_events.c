@@ -157,7 +157,7 @@ void engine_on_subscribed(struct engine *eng, struct span name, bool rw)
     if (lock == NULL || lock->rw != rw || lock->sub == SUB_NONE) {
         return; /* a confirmation of a subscription that is over */
     }
-    lock->sub = SUB_ON;
+    lock_set_sub(lock, SUB_ON);
     lock_open_activity(eng, lock)->sub_op = eng->next_op;
     if (lock_head(lock) != NULL) {
         lock_ask(eng, lock);
@@ -175,7 +175,7 @@ void engine_on_subscriptions_lost(struct engine *eng)
         struct lock *lock = lock_of(n);
 
         if (lock->sub == SUB_ON) {
-            lock->sub = SUB_ASKED; /* the store asks again by itself */
+            lock_set_sub(lock, SUB_ASKED); /* the store asks again by itself */
         }
     }
     engine_settle(eng);

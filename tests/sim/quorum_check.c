@@ -29,7 +29,7 @@ static bool goes_by_it(const struct quorum *q, const struct entry *e, size_t nam
 /* That hold is vouched for, to somebody. */
 static bool vouched(const struct qdaemon *d, const struct hold *h, size_t name)
 {
-    if (h->state != LOCK_STATE_HELD || d->all->now >= h->until) {
+    if (h->state != HOLD_HELD || d->all->now >= h->until) {
         return false;
     }
     for (const struct entry *e = h->entries; e != NULL; e = e->next) {

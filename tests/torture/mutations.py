@@ -23,9 +23,8 @@ MUTATIONS = [
     Mutation(
         "skipped_renewal", "every other hold is not renewed", [
             ("engine/hold/renew_queue.c",
-             "list_empty(&h->in_renew_queue) && hold_renewal_lease(eng, h) != 0) {",
-             "list_empty(&h->in_renew_queue) && hold_renewal_lease(eng, h) != 0 && "
-             "h->token % 2 == 0) {"),
+             "hold_renewal_lease(eng, h) != 0) {",
+             "hold_renewal_lease(eng, h) != 0 && h->token % 2 == 0) {"),
         ]),
     Mutation(
         "early_hand_over", "a lock is free when a part of its lease is over", [
@@ -65,7 +64,7 @@ MUTATIONS = [
         "no_recheck", "nothing is asked again once the subscription is there", [
             ("engine/store_events.c",
              "->sub_op = eng->next_op;\n    if (lock_head(lock) != NULL) {",
-             "->sub_op = eng->next_op;\n    if (lock->unacked) {"),
+             "->sub_op = eng->next_op;\n    if (eng->stopping) {"),
         ]),
     Mutation(
         "lost_wake", "a release tells nobody", [

@@ -30,7 +30,6 @@ struct hold *hold_new(struct engine *eng, struct lock *lock, enum lock_kind kind
     h->kind = field_kind(field);
     h->token = token;
     h->began = h->fence_at = eng->now;
-    h->state = LOCK_STATE_HELD;
     list_prepend(&lock->holds, &h->in_lock);
     list_init(&h->in_renew_queue);
     list_append(&eng->holds, &h->in_all);
@@ -159,13 +158,6 @@ struct entry *lock_find_target(const struct lock *lock, const struct target *t)
     return e;
 }
 
-static void set_state(struct engine *eng, struct hold *h, enum lock_state state)
-{
-    eng->stats.uncertain += (uint64_t)(state == LOCK_STATE_UNCERTAIN) -
-                            (uint64_t)(h->state == LOCK_STATE_UNCERTAIN);
-    h->state = state;
-}
-
 void hold_confirm(struct engine *eng, struct hold *h, struct asked asked)
 {
     uint64_t until = lease_valid_until(asked.at, asked.lease_ms);
@@ -185,8 +177,8 @@ void hold_confirm(struct engine *eng, struct hold *h, struct asked asked)
         h->looked = false;
     }
     /* An answer that comes too late to make the hold certain leaves it uncertain. */
-    if (h->state == LOCK_STATE_UNCERTAIN && eng->now < h->until) {
-        set_state(eng, h, LOCK_STATE_HELD);
+    if (h->state == HOLD_UNCERTAIN && eng->now < h->until) {
+        hold_set_state(eng, h, HOLD_HELD);
         /* A daemon that goes leaves it at what it said: come back with RENEW. */
         if (!eng->stopping) {
             emit_notice(eng, NOTICE_CERTAIN, h);
@@ -307,7 +299,7 @@ void hold_schedule_renewal(struct engine *eng, struct hold *h)
     uint64_t at = h->until;
     bool looks;
 
-    if (h->needs_restore) {
+    if (h->state == HOLD_RESTORING) {
         h->due = UINT64_MAX;
         at = restore_is_idle(h) && h->not_before < at ? h->not_before : at;
     } else if (!hold_is_ending(h)) {
@@ -318,7 +310,7 @@ void hold_schedule_renewal(struct engine *eng, struct hold *h)
             at = at < h->not_before ? h->not_before : at;
             at = at > h->until ? h->until : at; /* its end is told in time */
         }
-        if (h->state == LOCK_STATE_HELD && hold_lease(eng, h) != 0 &&
+        if (h->state == HOLD_HELD && hold_lease(eng, h) != 0 &&
             h->due + eng->cfg.redis_timeout_ms < at) {
             at = h->due + eng->cfg.redis_timeout_ms; /* and that it is overdue */
         }
@@ -330,10 +322,10 @@ void hold_schedule_renewal(struct engine *eng, struct hold *h)
 
 void hold_set_uncertain(struct engine *eng, struct hold *h)
 {
-    if (h->state == LOCK_STATE_UNCERTAIN) {
+    if (h->state != HOLD_HELD) {
         return;
     }
-    set_state(eng, h, LOCK_STATE_UNCERTAIN);
+    hold_set_state(eng, h, HOLD_UNCERTAIN);
     eng->stats.doubts++;
     eng->hold_became_uncertain = true;
     emit_notice(eng, NOTICE_UNCERTAIN, h);
@@ -372,7 +364,7 @@ void hold_on_timer(struct engine *eng, struct hold *h)
         }
         return;
     }
-    if (h->needs_restore && restore_is_idle(h) && eng->now >= h->not_before) {
+    if (h->state == HOLD_RESTORING && restore_is_idle(h) && eng->now >= h->not_before) {
         restore_again(eng, h);
     }
     if (h->due != UINT64_MAX) {
@@ -399,7 +391,7 @@ static void hold_free(struct engine *eng, struct hold *h)
         h->renewal->renewing[h->renewal_slot].hold = NULL;
     }
     restore_forget(eng, h);
-    set_state(eng, h, LOCK_STATE_HELD);
+    hold_set_state(eng, h, HOLD_ENDED);
     histogram_add(&eng->timings.hold, (eng->now - h->began) * 1000);
     timer_stop(eng, &h->timer);
     index_remove(h);

@@ -10,6 +10,7 @@
 #include "engine/timer.h"
 #include "util/list.h"
 #include "util/span.h"
+#include "util/transition.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,6 +19,22 @@ struct acquire_spec;
 struct engine;
 struct entry;
 struct lock;
+
+/* How sure it is that Redis has the hold:
+ *
+ *   HELD <──> UNCERTAIN <──> RESTORING
+ *
+ * From each of them the hold may go to ENDED, which is the end. */
+enum hold_state {
+    HOLD_HELD,
+    HOLD_UNCERTAIN, /* Redis has not confirmed the hold in time */
+    /* Redis may have lost the hold, which is uncertain so: a RESTORE puts it back;
+     * counted in lock->needs_restore */
+    HOLD_RESTORING,
+    HOLD_ENDED, /* about to be freed */
+};
+
+extern const struct transitions HOLD_TRANSITIONS;
 
 struct hold {
     struct list in_lock; /* newest first */
@@ -45,11 +62,9 @@ struct hold {
     uint32_t user;                /* the user of all its entries */
     enum lock_kind lock_kind : 4; /* PLAIN, READ, WRITE */
     enum owner_kind kind : 4;
-    enum lock_state state : 4; /* HELD or UNCERTAIN */
+    enum hold_state state : 4;
     /* Redis has a keeper key for this hold that names this instance */
     bool keeper_key : 1;
-    /* Redis may have lost the hold: a RESTORE puts it back */
-    bool needs_restore : 1;
     bool looked : 1; /* checked for the last time before its lease ends */
     /* a message says that the name is free: the hold is to be checked */
     bool freed : 1;
@@ -61,6 +76,9 @@ static inline struct span hold_field(const struct hold *h)
     return span_of(h->field, h->field_len);
 }
 
+/* The only way to change the state, and the counts of it: ends the process if that may
+ * not follow. */
+void hold_set_state(struct engine *eng, struct hold *h, enum hold_state state);
 /* Makes a hold without entries; `field`: the owner's field in the Redis hash. */
 struct hold *hold_new(struct engine *eng, struct lock *lock, enum lock_kind kind,
                       struct span field, uint64_t token);
@@ -91,7 +109,7 @@ void hold_schedule_renewal(struct engine *eng, struct hold *h);
 /* Whether the hold is known to be held at this moment. */
 static inline bool hold_is_certain(const struct engine *eng, const struct hold *h)
 {
-    return h->state == LOCK_STATE_HELD && eng->now < h->until;
+    return h->state == HOLD_HELD && eng->now < h->until;
 }
 
 /* The lease that Redis should give the hold now; 0: none, the hold runs out. */

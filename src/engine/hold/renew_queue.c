@@ -165,8 +165,9 @@ uint64_t hold_renewal_lease(const struct engine *eng, const struct hold *h)
 
 void renew_request(struct engine *eng, struct hold *h)
 {
-    if (h->renewal == NULL && !h->needs_restore && !hold_is_being_shortened(h) &&
-        list_empty(&h->in_renew_queue) && hold_renewal_lease(eng, h) != 0) {
+    if (h->renewal == NULL && h->state != HOLD_RESTORING &&
+        !hold_is_being_shortened(h) && list_empty(&h->in_renew_queue) &&
+        hold_renewal_lease(eng, h) != 0) {
         renew_queue_add(eng, h);
     }
 }

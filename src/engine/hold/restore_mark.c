@@ -4,15 +4,6 @@
 #include "engine/lock/lock.h"
 #include "util/list.h"
 
-void hold_need_restore(struct engine *eng, struct hold *h)
-{
-    if (!h->needs_restore) {
-        h->needs_restore = true;
-        h->lock->needs_restore++;
-        eng->stats.restoring++;
-    }
-}
-
 bool restore_is_idle(const struct hold *h)
 {
     return h->restoring == NULL && list_empty(&h->in_renew_queue);
@@ -25,10 +16,8 @@ void restore_again(struct engine *eng, struct hold *h)
 
 void hold_mark_restored(struct engine *eng, struct hold *h)
 {
-    if (h->needs_restore) {
-        h->needs_restore = false;
-        h->lock->needs_restore--;
-        eng->stats.restoring--;
+    if (h->state == HOLD_RESTORING) {
+        hold_set_state(eng, h, HOLD_UNCERTAIN);
         lock_touch(eng, h->lock);
     }
 }

@@ -8,9 +8,7 @@
 struct engine;
 struct hold;
 
-/* The hold needs a RESTORE; the lock counts such holds. */
-void hold_need_restore(struct engine *eng, struct hold *h);
-/* The hold needs no RESTORE any more. */
+/* A hold that was to be put back needs that no more. */
 void hold_mark_restored(struct engine *eng, struct hold *h);
 /* Queues a hold for a RESTORE: the first one, or another one, as the result of the last
  * one said nothing. */

@@ -9,6 +9,28 @@
 #include "util/hash.h"
 #include "util/pool.h"
 
+static const char *const SUB_NAMES[] = {
+    [SUB_NONE] = "NONE",
+    [SUB_ASKED] = "ASKED",
+    [SUB_ON] = "ON",
+};
+
+static const uint32_t NEXT_SUBS[] = {
+    [SUB_NONE] = TRANSITION_TO(SUB_ASKED),
+    [SUB_ASKED] = TRANSITION_TO(SUB_ON) | TRANSITION_TO(SUB_NONE),
+    [SUB_ON] = TRANSITION_TO(SUB_ASKED) | TRANSITION_TO(SUB_NONE),
+};
+
+const struct transitions SUB_TRANSITIONS = { "subscription", SUB_NAMES, NEXT_SUBS };
+
+void lock_set_sub(struct lock *lock, enum sub_state sub)
+{
+    if (lock->sub != sub) { /* a subscription may be confirmed twice */
+        transition_check(&SUB_TRANSITIONS, lock->sub, sub);
+        lock->sub = sub;
+    }
+}
+
 struct span lock_name(const struct lock *lock)
 {
     return span_of(lock->name, lock->name_len);
@@ -138,5 +160,5 @@ void lock_unsubscribe(struct engine *eng, struct lock *lock)
     name = effects_copy(&eng->fx, lock_name(lock));
     effects_add(&eng->fx, EFFECT_UNSUBSCRIBE)->channel =
         (struct effect_channel){ .name = name, .rw = lock->rw };
-    lock->sub = SUB_NONE;
+    lock_set_sub(lock, SUB_NONE);
 }

@@ -8,6 +8,7 @@
 #include "util/list.h"
 #include "util/span.h"
 #include "util/table.h"
+#include "util/transition.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,7 +19,14 @@ struct hold_index;
 struct lock_activity;
 struct waiter;
 
+/* Whether this daemon hears of the name by its channel:
+ *
+ *   NONE ──> ASKED <──> ON
+ *
+ * ON goes back to ASKED when the link breaks, and both to NONE when nobody waits. */
 enum sub_state { SUB_NONE, SUB_ASKED, SUB_ON };
+
+extern const struct transitions SUB_TRANSITIONS;
 
 struct lock {
     struct table_node in_names;
@@ -74,6 +82,8 @@ void lock_seen(struct engine *eng, struct lock *lock, uint64_t op_id, int64_t tt
                enum lock_kind by);
 /* In how many ms the head asks again for a name whose lease ends in `ttl_ms`. */
 uint64_t lock_recheck_in(const struct engine *eng, int64_t ttl_ms);
+/* The only way to change the state: ends the process if that may not follow. */
+void lock_set_sub(struct lock *lock, enum sub_state sub);
 void lock_unsubscribe(struct engine *eng, struct lock *lock);
 
 #endif

@@ -37,7 +37,9 @@ static void mark_for_restore(struct engine *eng, struct hold *h)
         hold_mark_restored(eng, h);
         return;
     }
-    hold_need_restore(eng, h);
+    if (h->state == HOLD_UNCERTAIN) {
+        hold_set_state(eng, h, HOLD_RESTORING);
+    }
     h->not_before = 0;
     list_del(&h->in_renew_queue);
     if (h->restoring == NULL) {
@@ -218,7 +220,7 @@ void on_restore_reply(struct engine *eng, struct inflight_op *w,
         if (r->status == OP_OK || r->status == OP_UNKNOWN) {
             (void)pending_release_undo(eng, lock, spec); /* it has ended meanwhile */
         }
-    } else if (!h->needs_restore) {
+    } else if (h->state != HOLD_RESTORING) {
         ; /* nothing of it is to be put back any more */
     } else if (r->status == OP_OK && asked_before(eng, lock, asked.op)) {
         restore_again(eng, h);

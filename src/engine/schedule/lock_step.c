@@ -53,7 +53,7 @@ static void subscribe_lock(struct engine *eng, struct lock *lock)
 
     effects_add(&eng->fx, EFFECT_SUBSCRIBE)->channel =
         (struct effect_channel){ .name = name, .rw = lock->rw };
-    lock->sub = SUB_ASKED;
+    lock_set_sub(lock, SUB_ASKED);
 }
 
 void lock_free(struct engine *eng, struct lock *lock)

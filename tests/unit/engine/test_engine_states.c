@@ -3,7 +3,9 @@
 #include "support/runner.h"
 
 #include "engine/hold/entry.h"
+#include "engine/hold/hold.h"
 #include "engine/hold/pending_release.h"
+#include "engine/lock/lock.h"
 #include "engine/wait/waiter.h"
 
 START_TEST(a_release_is_queued_sent_and_sent_again)
@@ -84,4 +86,28 @@ START_TEST(an_entry_that_ends_comes_back_or_goes)
     ck_assert(transition_is_allowed(t, ENTRY_OVERDUE, ENTRY_ENDING));
     ck_assert(transition_is_allowed(t, ENTRY_ENDING, ENTRY_HELD));
     ck_assert(!transition_is_allowed(t, ENTRY_ENDING, ENTRY_OVERDUE));
+}
+
+START_TEST(a_hold_is_put_back_from_doubt_and_certain_only_after_that)
+{
+    const struct transitions *t = &HOLD_TRANSITIONS;
+
+    ck_assert(transition_is_allowed(t, HOLD_HELD, HOLD_UNCERTAIN));
+    ck_assert(transition_is_allowed(t, HOLD_UNCERTAIN, HOLD_HELD));
+    ck_assert(transition_is_allowed(t, HOLD_UNCERTAIN, HOLD_RESTORING));
+    ck_assert(transition_is_allowed(t, HOLD_RESTORING, HOLD_UNCERTAIN));
+    ck_assert(!transition_is_allowed(t, HOLD_HELD, HOLD_RESTORING));
+    ck_assert(!transition_is_allowed(t, HOLD_RESTORING, HOLD_HELD));
+    for (enum hold_state to = HOLD_HELD; to <= HOLD_ENDED; to++) {
+        ck_assert(!transition_is_allowed(t, HOLD_ENDED, to));
+    }
+}
+
+START_TEST(a_channel_is_on_only_after_it_was_asked_for)
+{
+    const struct transitions *t = &SUB_TRANSITIONS;
+
+    ck_assert(transition_is_allowed(t, SUB_NONE, SUB_ASKED));
+    ck_assert(transition_is_allowed(t, SUB_ON, SUB_ASKED));
+    ck_assert(!transition_is_allowed(t, SUB_NONE, SUB_ON));
 }
