@@ -15,6 +15,28 @@ enum { MEMBER_BITS = 10 };
 #define PIECE_CALL (UINT64_C(1) << 63)
 _Static_assert(LATCHD_MLOCK_MAX <= 1 << MEMBER_BITS, "a member has a number");
 
+static const char *const STATE_NAMES[] = {
+    [MLOCK_ACQUIRING] = "ACQUIRING",
+    [MLOCK_RETAINED] = "RETAINED",
+    [MLOCK_ANSWERED] = "ANSWERED",
+};
+
+static const uint32_t NEXT_STATES[] = {
+    [MLOCK_ACQUIRING] = TRANSITION_TO(MLOCK_RETAINED) | TRANSITION_TO(MLOCK_ANSWERED),
+    [MLOCK_RETAINED] = TRANSITION_TO(MLOCK_ACQUIRING),
+    [MLOCK_ANSWERED] = TRANSITION_TO(MLOCK_ACQUIRING),
+};
+
+const struct transitions MLOCK_TRANSITIONS = { "MLOCK", STATE_NAMES, NEXT_STATES };
+
+void mlock_set_state(struct mlock *ml, enum mlock_state state)
+{
+    if (ml->state != state) {
+        transition_check(&MLOCK_TRANSITIONS, ml->state, state);
+        ml->state = state;
+    }
+}
+
 void mlock_touch(struct engine *eng, struct mlock *ml)
 {
     if (list_empty(&ml->in_dirty)) {
@@ -82,7 +104,9 @@ void mlock_unlink_entry(struct mlock_member *p)
 
 void mlock_on_null(struct engine *eng, struct mlock_member *p)
 {
-    p->mlock->ended = true;
+    if (p->mlock->outcome == MLOCK_OPEN) {
+        p->mlock->outcome = MLOCK_NULL;
+    }
     mlock_touch(eng, p->mlock);
 }
 
@@ -119,8 +143,8 @@ void mlock_on_error(struct engine *eng, struct mlock_member *p, enum lock_error 
         }
         return;
     }
-    if (!ml->ended) {
-        ml->ended = ml->refused = true;
+    if (ml->outcome == MLOCK_OPEN) {
+        ml->outcome = MLOCK_REFUSED;
         ml->error = error;
         ml->text = error == LOCK_WRONGTYPE || error == LOCK_NOTHELD
                        ? with_name(eng, text, p->name)

@@ -10,6 +10,7 @@
 #include "util/list.h"
 #include "util/span.h"
 #include "util/table.h"
+#include "util/transition.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,9 +40,25 @@ struct mlock_member {
     bool joined; /* its connection has the entry only for this call */
 };
 
-/* An MLOCK's life: ACQUIRING -> ANSWERED (with an ID: remembered while an entry is
- * left) ACQUIRING -> RETAINED -> ACQUIRING, or freed when KEEP is over */
-enum mlock_state { MLOCK_ACQUIRING, MLOCK_RETAINED, MLOCK_ANSWERED };
+/* An MLOCK's life, which ends by being freed:
+ *
+ *   RETAINED <──> ACQUIRING <──> ANSWERED
+ *
+ * An MLOCK goes back to ACQUIRING when its ID comes again. */
+enum mlock_state {
+    MLOCK_ACQUIRING,
+    MLOCK_RETAINED, /* kept for KEEP, no client waits */
+    MLOCK_ANSWERED, /* with an ID: remembered while an entry is left */
+};
+
+/* How an MLOCK ends that a member's wait has ended, without a grant. */
+enum mlock_outcome {
+    MLOCK_OPEN, /* no wait has ended so */
+    MLOCK_NULL,
+    MLOCK_REFUSED, /* with `error` */
+};
+
+extern const struct transitions MLOCK_TRANSITIONS;
 
 struct mlock {
     struct table_node in_mlocks; /* by number */
@@ -51,7 +68,7 @@ struct mlock {
      * request */
     uint64_t number;
     enum mlock_state state;
-    struct session *session; /* TAKING */
+    struct session *session; /* ACQUIRING */
     struct call_ref call;
     struct request *request; /* NULL: no ID */
     struct lock_req terms;   /* owner and ID point into data; no name */
@@ -59,9 +76,8 @@ struct mlock {
     uint64_t since;
     uint64_t deadline; /* UINT64_MAX: none */
     bool once;         /* WAIT 0 */
-    bool ended;        /* a member's wait ended without a grant, which ends the MLOCK */
-    bool refused;      /* the MLOCK ends with `error`, not with null */
-    bool failing;      /* Redis did not confirm the last request */
+    enum mlock_outcome outcome;
+    bool failing; /* Redis did not confirm the last request */
     /* others held a name that the MLOCK has by now, which cost it time */
     bool hindered;
     enum lock_error error;
@@ -81,6 +97,8 @@ struct mlock {
 
 /* Marks the MLOCK dirty: engine_settle() runs mlock_step() for it. */
 void mlock_touch(struct engine *eng, struct mlock *ml);
+/* The only way to change the state: ends the process if that may not follow. */
+void mlock_set_state(struct mlock *ml, enum mlock_state state);
 struct mlock *mlock_find(const struct engine *eng, uint64_t number);
 /* Whether the MLOCK has a fixed lease. */
 bool mlock_has_lease(const struct mlock *ml);

@@ -96,7 +96,7 @@ static void answer_tokens(struct engine *eng, struct mlock *ml)
         mlock_free(eng, ml);
         return;
     }
-    ml->state = MLOCK_ANSWERED; /* the same ID may come again */
+    mlock_set_state(ml, MLOCK_ANSWERED); /* the same ID may come again */
 }
 
 /* Confirms a member; one that is being renewed is confirmed by its renewal. */
@@ -198,11 +198,11 @@ void mlock_step(struct engine *eng, struct mlock *ml)
     if (ml->state != MLOCK_ACQUIRING) {
         return;
     }
-    if (ml->ended && ml->refused) {
+    if (ml->outcome == MLOCK_REFUSED) {
         end_error(eng, ml, ml->error, ml->text);
         return;
     }
-    if (ml->ended) {
+    if (ml->outcome == MLOCK_NULL) {
         end_null(eng, ml);
         return;
     }
@@ -252,7 +252,7 @@ void mlock_on_timer(struct engine *eng, struct mlock *ml)
     if (ml->state != MLOCK_ACQUIRING) {
         return;
     }
-    if (!ml->ended && eng->now >= patience_ms(eng, ml) &&
+    if (ml->outcome == MLOCK_OPEN && eng->now >= patience_ms(eng, ml) &&
         !tick_is_too_late(eng, patience_ms(eng, ml))) {
         end_backend(eng, ml);
         return;

@@ -160,8 +160,8 @@ void mlock_end(struct engine *eng, struct mlock *ml, bool keep)
         mlock_free(eng, ml);
         return;
     }
-    ml->state = MLOCK_RETAINED;
-    ml->ended = false;
+    mlock_set_state(ml, MLOCK_RETAINED);
+    ml->outcome = MLOCK_OPEN;
     timer_set(eng, &ml->timer, TIMER_MLOCK, eng->now + ml->terms.keep_ms);
 }
 

@@ -186,12 +186,13 @@ static void bind_session(struct engine *eng, struct mlock *ml,
 
     ml->session = session_get(eng, one->from.conn);
     list_append(&ml->session->mlocks, &ml->in_session);
-    ml->state = MLOCK_ACQUIRING;
+    mlock_set_state(ml, MLOCK_ACQUIRING);
     ml->call = one->from;
     ml->since = eng->now;
     ml->once = lock_tries_once(one);
     ml->deadline = waits ? eng->now + one->wait_ms : UINT64_MAX;
-    ml->ended = ml->refused = ml->failing = ml->hindered = false;
+    ml->outcome = MLOCK_OPEN;
+    ml->failing = ml->hindered = false;
     ml->pause = 0;
     ml->next = 0;
     mlock_touch(eng, ml);

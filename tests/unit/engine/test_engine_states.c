@@ -6,6 +6,7 @@
 #include "engine/hold/hold.h"
 #include "engine/hold/pending_release.h"
 #include "engine/lock/lock.h"
+#include "engine/mlock_member.h"
 #include "engine/wait/waiter.h"
 
 START_TEST(a_release_is_queued_sent_and_sent_again)
@@ -110,4 +111,14 @@ START_TEST(a_channel_is_on_only_after_it_was_asked_for)
     ck_assert(transition_is_allowed(t, SUB_NONE, SUB_ASKED));
     ck_assert(transition_is_allowed(t, SUB_ON, SUB_ASKED));
     ck_assert(!transition_is_allowed(t, SUB_NONE, SUB_ON));
+}
+
+START_TEST(an_mlock_that_was_answered_or_kept_goes_on_only_with_its_id)
+{
+    const struct transitions *t = &MLOCK_TRANSITIONS;
+
+    ck_assert(transition_is_allowed(t, MLOCK_ANSWERED, MLOCK_ACQUIRING));
+    ck_assert(transition_is_allowed(t, MLOCK_RETAINED, MLOCK_ACQUIRING));
+    ck_assert(!transition_is_allowed(t, MLOCK_ANSWERED, MLOCK_RETAINED));
+    ck_assert(!transition_is_allowed(t, MLOCK_RETAINED, MLOCK_ANSWERED));
 }
