@@ -121,6 +121,8 @@ static void set_busy(const struct quorum_votes *p, struct op_result *ret)
 
     for (unsigned i = 0; i < p->count; i++) {
         times[i] = free_in(p, i);
+        ret->foreign =
+            ret->foreign || (votes_say(p, i, OP_BUSY) && p->votes[i].r.foreign);
         ret->withheld = ret->withheld || node_withholds(p, i);
         held =
             held || (times[i] != 0 && times[i] != UINT64_MAX && !node_withholds(p, i));

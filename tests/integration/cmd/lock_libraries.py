@@ -94,52 +94,6 @@ def with_lock_excludes_lock_and_the_other_way_round(stand):
     other.release()
 
 
-def a_lock_straight_at_redis_excludes_it_and_the_other_way_round(stand):
-    """While a fleet moves to latchd, one process at a time."""
-    r = client(stand)
-    straight = redis.Redis(unix_socket_path=str(stand.redis_socket))
-    with straight.lock("moving", timeout=60):
-        lock = r.lock("moving", timeout=60, blocking=False)
-        equal(lock.acquire(), False)
-        equal(lock.locked(), True)
-        equal(r.delete("moving"), 0)
-    equal(lock.acquire(), True)
-    equal(straight.lock("moving", timeout=60, blocking=False).acquire(), False)
-    lock.release()
-    with straight.lock("moving", timeout=60):
-        pass
-
-
-def a_lock_straight_at_redis_is_waited_for(stand):
-    r = client(stand)
-    straight = redis.Redis(unix_socket_path=str(stand.redis_socket))
-    held = straight.lock("moving", timeout=600)
-    held.acquire()
-    equal(r.get("moving"), held.local.token)
-    equal(0 < r.pttl("moving") <= 600000 and 0 < r.ttl("moving") <= 600, True)
-    equal(r.exists("moving"), 1)
-    waits = redis.Connection(port=stand.port)
-    waits.connect()
-    waits.send_command("LOCK", "moving", "WAIT", 60000, "LEASE", 60000)
-    until(lambda: r.execute_command("WAITERS", "moving"), "it waits")
-    equal(take(r, "moving"), None)
-    held.release()
-    token = waits.read_response()
-    equal(token > 0, True)
-    r.execute_command("UNLOCK", "moving", "TOKEN", token)
-    waits.disconnect()
-
-
-def a_string_without_an_end_is_no_lock(stand):
-    r = client(stand)
-    straight = redis.Redis(unix_socket_path=str(stand.redis_socket))
-    straight.set("data", "x")
-    equal(r.set("data", "v", nx=True, px=9000), None)
-    raises(ResponseError, lambda: take(r, "data"), "WRONGTYPE")
-    equal([r.get("data"), r.ttl("data"), r.exists("data")], [b"x", -1, 1])
-    straight.delete("data")
-
-
 def extend_sets_adds_and_shortens(stand):
     r = client(stand)
     lock = r.lock("job", timeout=20)
@@ -452,9 +406,6 @@ def a_known_script_is_there_after_a_restart_and_so_is_the_lock(stand):
 
 CASES = [
     with_lock_excludes_lock_and_the_other_way_round,
-    a_lock_straight_at_redis_excludes_it_and_the_other_way_round,
-    a_lock_straight_at_redis_is_waited_for,
-    a_string_without_an_end_is_no_lock,
     extend_sets_adds_and_shortens,
     a_lock_without_an_end_is_renewed_after_its_connection_has_closed,
     added_time_is_no_way_around_max_lease,

@@ -30,6 +30,20 @@ START_TEST(anonymous_claims_are_ids_to_the_nodes)
     bt_end();
 }
 
+START_TEST(what_a_library_holds_as_a_string_is_told_as_such, 2)
+{
+    struct op_result string = { .status = OP_BUSY, .ttl_ms = 300, .foreign = _i == 0 };
+
+    bt_begin(3);
+    bt_acquire();
+    bt_busy(0, 300);
+    bt_answer(1, string);
+    ck_assert_uint_eq(bt.results, 1);
+    ck_assert_int_eq(bt.result.status, OP_BUSY);
+    ck_assert_int_eq(bt.result.foreign, string.foreign);
+    bt_end();
+}
+
 START_TEST(a_minority_is_undone_and_who_was_late_as_well)
 {
     bt_begin(5);

@@ -249,6 +249,45 @@ START_TEST(a_string_with_an_end_is_a_lock_that_is_waited_for, 3)
     ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
 }
 
+static const struct {
+    enum lock_kind kind;
+    uint64_t propose;
+} WAITS[] = {
+    { KIND_FAIR, 0 }, { KIND_READ, 0 }, { KIND_WRITE, 0 }, { KIND_PLAIN, 9000 }
+};
+
+static struct op waiting_op(enum lock_kind kind, uint64_t propose)
+{
+    struct op op = kind == KIND_READ    ? rw_acquire(rw_reader("o", "id:1"))
+                   : kind == KIND_WRITE ? rw_acquire(rw_writer("o:write", "id:1"))
+                                        : acquire_of(OWNER_ID);
+
+    op.acquire.fair = op.acquire.enqueue = kind == KIND_FAIR;
+    if (op.acquire.fair) {
+        op.acquire.claim.member = SPAN("latchd:aaaaaaaaaaaaaaaa:1");
+        op.fair_wait_ms = 30000;
+    }
+    op.acquire.propose = propose;
+    return op;
+}
+
+/* The string stays what it is; a fair claim waits in the queue. */
+START_TEST(other_kinds_wait_for_a_string_with_an_end_too, TEST_ROWS(WAITS))
+{
+    struct op op = waiting_op(WAITS[_i].kind, WAITS[_i].propose);
+    const struct op_result *r;
+
+    redis_expect(peer_redis(), "OK", "SET n v PX 60000");
+    r = run_as(INSTANCE_A, &op);
+    ck_assert_int_eq(r->status, OP_BUSY);
+    ck_assert(r->foreign);
+    redis_expect(peer_redis(), "v", "GET n");
+    redis_expect(peer_redis(), "OK", "SET n v"); /* no end: no lock */
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_WRONGTYPE);
+    (void)redis_ask_int(peer_redis(), "DEL n");
+    ck_assert_int_eq(run_as(INSTANCE_A, &op)->status, OP_OK);
+}
+
 START_TEST(other_strings_and_data_are_no_lock, 3)
 {
     struct op op = acquire_of(OWNER_ID);

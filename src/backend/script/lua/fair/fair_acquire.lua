@@ -24,7 +24,7 @@
 --@arg 14 channel
 --@arg 15 was_in                   '1': the member has been in the queue
 --
--- Returns LATE | OK token count attached fair | BUSY pttl fair | OVER | ELSEWHERE
+-- Returns LATE | OK token count attached fair | BUSY pttl fair [foreign] | OVER | ELSEWHERE
 --       | WRONGTYPE-RW
 
 --@include include/part_time.lua
@@ -36,18 +36,19 @@ local member, fair_wait, channel = ARGV[11], tonumber(ARGV[12]), ARGV[14]
 local field, counter, counted
 
 -- Fails if a name is of another type, before anything is written.
-local free = call('HLEN', lock) == 0
+local permits_key = string.sub(queue, 21) .. ':timeout'
+--@include include/part_free.lua
 call('LLEN', queue)
 call('ZCARD', scores)
 call('HLEN', marks)
-if not free and call('HEXISTS', lock, 'mode') == 1 then
+if not free and not foreign and call('HEXISTS', lock, 'mode') == 1 then
     return 'WRONGTYPE-RW'
 end
 --@include include/part_fence.lua
 --@include include/part_left_over.lua
 --@include include/part_queue.lua
 local over = kind ~= 'a' and call('EXISTS', KEYS[7]) == 1
-if free then
+if free or foreign then
     if over then
         return 'OVER'
     end
@@ -115,7 +116,7 @@ if ARGV[13] == '1' and not call('ZSCORE', scores, member) then
     call('PEXPIRE', marks, 600000)
 end
 if not free then
-    return { 'BUSY', call('PTTL', lock), call('EXISTS', queue) }
+    return { 'BUSY', call('PTTL', lock), call('EXISTS', queue), foreign and 1 or 0 }
 end
 -- It is another member's turn, and that one may not know: not every release reads the queue.
 if head and (purged or not ours) then

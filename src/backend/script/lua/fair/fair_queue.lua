@@ -23,7 +23,9 @@ local whole, ordered, first_new = ARGV[5] ~= '0', ARGV[5] == '2', 7 + tonumber(A
 local last = ordered and 6 + (#ARGV - 6) / 2 or #ARGV
 
 -- Fails if a name is of another type, before anything is written.
-if call('HEXISTS', lock, 'mode') == 1 then
+local permits_key = string.sub(queue, 21) .. ':timeout'
+--@include include/part_free.lua
+if not free and not foreign and call('HEXISTS', lock, 'mode') == 1 then
     return 'WRONGTYPE-RW'
 end
 local first = call('LINDEX', queue, 0)

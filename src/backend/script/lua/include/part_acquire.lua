@@ -4,7 +4,11 @@
 --@needs call lock kind queue tombstone_key only_reenter claim entries_key claim_entry instance
 --@needs now asked claim_keeper deadline fence_key helper_ttl lease seen
 local field, counter, counted
+local permits_key = string.sub(queue, 21) .. ':timeout'
 --@include include/part_free.lua
+if foreign then
+    return { 'BUSY', foreign, call('EXISTS', queue), 1 }
+end
 --@include include/part_fence.lua
 if free then
     local fair = kind == 'a' and call('EXISTS', queue) or call('EXISTS', tombstone_key, queue)

@@ -1,15 +1,16 @@
 -- Part: `free` tells whether nobody holds the lock. A string that has an end is a lock of a library
--- that took it straight at this Redis: BUSY. Fails before anything is written if there is other
--- data; Redisson's permits, which are a string too, have their timeouts beside it.
---@needs call lock queue
---@leaves free
-local free = redis.pcall('HLEN', lock)
+-- that took it straight at this Redis: `foreign` is its PTTL then, else nil. Fails before anything
+-- is written if there is other data; Redisson's permits, which are a string too, have their
+-- timeouts beside it, in `permits_key`.
+--@needs call lock permits_key
+--@leaves free foreign
+local free, foreign = redis.pcall('HLEN', lock), nil
 if type(free) == 'table' then
     local left = call('PTTL', lock)
-    if left > 0 and call('TYPE', lock).ok == 'string'
-        and call('EXISTS', string.sub(queue, 21) .. ':timeout') == 0 then
-        return { 'BUSY', left, call('EXISTS', queue), 1 }
+    if left > 0 and call('TYPE', lock).ok == 'string' and call('EXISTS', permits_key) == 0 then
+        foreign = left
+    else
+        free = call('HLEN', lock)
     end
-    free = call('HLEN', lock)
 end
 free = free == 0

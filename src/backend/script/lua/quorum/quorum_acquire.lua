@@ -21,7 +21,7 @@
 --@arg 12 untold                   this claim's tokens from this one on were told to nobody
 --
 -- Returns LATE | the token of a new hold | OK token count attached [fair elsewhere]
---       | BUSY pttl fair | OVER | ELSEWHERE | BEHIND token | WRONGTYPE-RW
+--       | BUSY pttl fair [foreign] | OVER | ELSEWHERE | BEHIND token | WRONGTYPE-RW
 --
 -- A proposed token that is not above the last one is never given: tokens only grow, on each master.
 -- The last token is kept beside the new one, as a token that too few masters give is taken back
@@ -36,7 +36,11 @@ local proposed = tonumber(ARGV[10])
 local level = string.find(ARGV[11], 'l', 1, true)
 
 -- Fails if the name is of another type, before anything is written.
-local free = call('HLEN', lock) == 0
+local permits_key = string.sub(queue, 21) .. ':timeout'
+--@include include/part_free.lua
+if foreign then
+    return { 'BUSY', foreign, call('EXISTS', queue), 1 }
+end
 --@include include/part_fence.lua
 local over = call('EXISTS', KEYS[5]) == 1
 if free then

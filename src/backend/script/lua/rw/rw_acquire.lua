@@ -20,7 +20,7 @@
 --@arg 14 tombstone_of  `latchd:ended:{N}:`
 --@arg 15 reader_of     `latchd:reader:{N}:`
 --
--- Returns LATE | the token of a new hold | OK token count attached | BUSY pttl | OVER
+-- Returns LATE | the token of a new hold | OK token count attached | BUSY pttl [0 foreign] | OVER
 --       | ELSEWHERE | UPGRADE | WRONGTYPE-PLAIN
 --
 -- An entry of the entries hash is 16 bytes instance, 16 digits time, 16 digits token of the hold
@@ -36,8 +36,13 @@ local seen, claim, only_reenter, instance = ARGV[6], ARGV[7], ARGV[8] == '1', AR
 local asked, claim_entry, hold_of = ARGV[10], ARGV[11], ARGV[12]
 local claim_keeper, tombstone_of, reader_of = ARGV[13] .. claim, ARGV[14], ARGV[15]
 
+local permits_key = hold_of .. 'timeout'
+--@include include/part_free.lua
+if foreign then
+    return { 'BUSY', foreign, 0, 1 }
+end
 --@include include/part_rw_state.lua
-if not mode and call('EXISTS', lock) == 1 then
+if not mode and not free then
     return 'WRONGTYPE-PLAIN'
 end
 --@include include/part_rw_holds.lua

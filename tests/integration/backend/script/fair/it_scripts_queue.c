@@ -30,6 +30,22 @@ START_TEST(scores_hold_a_distance)
     fair_expect_due(B2, LEASE + 2 * FAIR_WAIT + REDISSON_WAIT);
 }
 
+/* The lock is held as a string, by a library that took it straight at this Redis. */
+START_TEST(a_lock_that_is_a_string_is_queued_for_in_order)
+{
+    redis_expect(peer_redis(), "OK", "SET n v PX %d", LEASE);
+    ck_assert(fair_ask(A1, true)->foreign);
+    fair_expect_due(A1, LEASE + FAIR_WAIT);
+    fair_wait(B1);
+    ck_assert_int_eq(fair_queue(INSTANCE_A, true, 1, A1, A2, NULL)->status, OP_OK);
+    fair_expect(A1 " " B1 " " A2);
+    redis_expect(peer_redis(), "v", "GET n");
+    (void)redis_ask_int(peer_redis(), "DEL n");
+    fair_wait(B1);
+    fair_take(A1);
+    fair_expect(B1 " " A2);
+}
+
 START_TEST(a_refresh_gives_what_the_list_before_one_needs)
 {
     struct redisson first = fair_redisson(R2);
