@@ -116,9 +116,13 @@ static bool bind_value(const struct binding *b, struct lock_call *ret)
     if (!take_arg(b, index, &ret->value)) {
         return false;
     }
-    if (ret->value.len < 1 || ret->value.len > LOCK_CALL_VALUE_MAX) {
-        return script_error_set(b->error, 0, "ARGV[%u] does not have 1 to %d bytes",
-                                index, LOCK_CALL_VALUE_MAX);
+    if (ret->value.len > LOCK_CALL_VALUE_MAX) {
+        return script_error_set(b->error, 0, "ARGV[%u] has more than %d bytes", index,
+                                LOCK_CALL_VALUE_MAX);
+    }
+    if (ret->value.len == 0 && ret->compare == LOCK_COMPARE_PREFIX) {
+        /* To GETRANGE a key that is not there has the same beginning. */
+        return script_error_set(b->error, 0, "ARGV[%u] is empty", index);
     }
     return true;
 }

@@ -120,8 +120,10 @@ struct lock_call {
     enum lock_call_endless endless;
     const struct span *keys; /* the first `key_count` of the command's keys */
     size_t key_count;        /* at least 1; a key may be there twice */
-    struct span value;       /* 1 to LOCK_CALL_VALUE_MAX bytes; SPAN_NONE: none */
-    size_t prefix_len;       /* for LOCK_COMPARE_PREFIX, at least 1 */
+    /* at most LOCK_CALL_VALUE_MAX bytes, for LOCK_COMPARE_PREFIX at least one;
+     * SPAN_NONE: none */
+    struct span value;
+    size_t prefix_len; /* for LOCK_COMPARE_PREFIX, at least 1 */
     int64_t end_ms;
     struct lock_publish publish;
     /* By the state of the key before the call. Of several keys the first one in which

@@ -106,7 +106,7 @@ static void run_on_hold(struct command_ctx *ctx, const struct lock_syntax *synta
         log_force(ctx, &args);
     }
     ctx->subject = subject_of(&args);
-    if (args.value.len != 0) {
+    if ((args.has & OPT_VALUE) != 0) {
         buf_add_str(&value, VALUE_ANY_ORIGIN);
         value_escape(&value, args.value);
     }
@@ -118,7 +118,7 @@ static void run_on_hold(struct command_ctx *ctx, const struct lock_syntax *synta
         .id = args.id,
         .value = buf_span(&value),
         .token = args.token,
-        .tells_token = args.value.len != 0,
+        .tells_token = (args.has & OPT_VALUE) != 0,
         .lease_ms = args.lease_ms,
         .any = (args.has & OPT_ANY) != 0,
         .user = ctx->client->user->id,

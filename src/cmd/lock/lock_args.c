@@ -147,8 +147,8 @@ static bool read_token(struct parse *p, struct span text)
 
 static bool read_value(struct parse *p, struct span text)
 {
-    if (text.len < 1 || text.len > VALUE_MAX) {
-        return reject_args(p, "VALUE must be 1..%d bytes", VALUE_MAX);
+    if (text.len > VALUE_MAX) {
+        return reject_args(p, "VALUE must be 0..%d bytes", VALUE_MAX);
     }
     p->args->value = text;
     return true;

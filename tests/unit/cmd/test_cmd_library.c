@@ -50,6 +50,7 @@ static const struct {
     { "SET job v NX", "lock", DAY, REPLY_TOKEN, OK, NULL_2 },
     { "SET job " VALUE_512 " NX", "lock", DAY, REPLY_TOKEN, OK, NULL_2 },
     { "SETNX job v", "lock", DAY, REPLY_TOKEN, ":1\r\n", ":0\r\n" },
+    { "SET job  NX", "lock", DAY, REPLY_TOKEN, OK, NULL_2 },
     { "SET job v XX", "renew", DAY, REPLY_INT, OK, NULL_2 },
     { "SET job v XX PX 700", "renew", 700, REPLY_INT, OK, NULL_2 },
     { "EXPIRE job 7", "renew", 7000, REPLY_INT, ":1\r\n", ":0\r\n" },

@@ -71,7 +71,7 @@ static const struct script_case BAD_CALLS[] = {
     { ALL, { NULL }, { NULL }, "KEYS[1] is missing" },
     { EXTEND, { "k" }, { NULL }, "ARGV[1] is missing" },
     { EXTEND, { "k" }, { "v" }, "ARGV[2] is missing" },
-    { EXTEND, { "k" }, { "", "1" }, "ARGV[1] does not have 1 to 512 bytes" },
+    { PREFIX, { "k" }, { "", "3" }, "ARGV[1] is empty" },
     { EXTEND, { "k" }, { "v", "10.5" }, "ARGV[2] is no integer or out of range" },
     { EXTEND, { "k" }, { "v", "ten" }, "ARGV[2] is no integer or out of range" },
     { EXTEND, { "k" }, { "v", "" }, "ARGV[2] is no integer or out of range" },
@@ -130,7 +130,11 @@ START_TEST(keys_and_values_are_bounded)
     ck_assert_uint_eq(call.key_count, 1);
     argv[0].len++;
     ck_assert(!lock_script_bind(extend, keys, 1, argv, 2, &call, &error));
-    argv[0].len--;
+    ck_assert_str_eq(error.why, "ARGV[1] has more than 512 bytes");
+    argv[0].len = 0;
+    ck_assert(lock_script_bind(extend, keys, 1, argv, 2, &call, &error));
+    ck_assert_uint_eq(call.value.len, 0);
+    argv[0].len = LOCK_CALL_VALUE_MAX;
     argv[1] = SPAN("9007199254741");
     ck_assert(!lock_script_bind(extend, keys, 1, argv, 2, &call, &error));
     lock_script_free(all);
