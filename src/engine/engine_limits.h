@@ -12,6 +12,9 @@ enum {
     INFO_DOUBT_MS = 50,
     /* the pause before an op that was late or overtaken is sent again */
     RETRY_PAUSE_MS = 10,
+    /* A client that sends a LOCK again, through another daemon, takes longer than
+     * daemons disagree about Redis's clock. */
+    ASKED_AGAIN_MS = 1000,
     /* the pause before an op that Redis refused is tried again */
     ERROR_PAUSE_MS = 200,
     HANDOFF_WINDOW_MS = 10,   /* after this, others get a chance if they listen */

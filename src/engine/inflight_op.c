@@ -84,7 +84,8 @@ struct asked inflight_asked(const struct inflight_op *w)
     return (struct asked){ .op = w->op.key,
                            .at = w->sent,
                            .lease_ms = w->lease_ms,
-                           .claimed_before = w->claimed_before };
+                           .claimed_before = w->claimed_before,
+                           .ago_ms = w->asked_ago_ms };
 }
 
 bool asked_before(const struct engine *eng, const struct lock *lock, uint64_t op_id)

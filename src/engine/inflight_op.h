@@ -48,6 +48,7 @@ struct inflight_op {
     enum inflight_kind kind;
     uint64_t sent;
     uint64_t lease_ms;         /* that was asked for */
+    uint64_t asked_ago_ms;     /* the claim's that was sent */
     struct lock *lock;         /* the op's lock; none for RENEW */
     struct waiter *waiter;     /* the waiter that the op may grant, while that exists */
     struct acquire_spec *spec; /* the claim that was sent */
@@ -77,6 +78,7 @@ struct asked {
     uint64_t at;
     uint64_t lease_ms;
     bool claimed_before; /* as in struct inflight_op */
+    uint64_t ago_ms;     /* the claim's asked_ago_ms */
 };
 
 struct inflight_op *inflight_new(struct engine *eng, enum inflight_kind kind,

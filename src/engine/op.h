@@ -53,6 +53,9 @@ struct claim {
     struct span entry;
     struct span member; /* `latchd:<instance>:<n>`: its place in the fair queue */
     uint64_t lease_ms;
+    /* How long before the op its client asked: another instance that the client asked
+     * since has it by now. 0: no longer ago than ASKED_AGAIN_MS. */
+    uint64_t asked_ago_ms;
 };
 
 /* Which hold, or which entry of one, an op is about. A `token` that is not 0 must fit
@@ -108,8 +111,7 @@ enum op_kind {
  * already: then a named owner gets a new entry (the TTL is raised, never lowered), and
  * an earlier grant of the claim is found again. An ID, or an ID's entry, that another
  * instance kept is attached: this instance becomes the keeper (result: `attached`),
- * unless the other took over after this op was sent, or after the client of this
- * claim was gone from here: ELSEWHERE, nothing happened.
+ * unless the client asked there later than here: ELSEWHERE, nothing happened.
  *
  * READ is granted beside other readers too, and under the same owner's WRITE. WRITE of
  * an owner who only reads, and is alive: UPGRADE, nothing happened.
@@ -138,8 +140,6 @@ struct op_acquire {
     /* with `propose`: a hold that another instance keeps stays that instance's (result:
      * `elsewhere`; the token is 0 if it is not known) */
     bool leave_keeper;
-    /* how long no connection has waited for the claim; 0: one does */
-    uint64_t away_ms;
     /* Leaves a free lock free, and joins other readers only if this owner holds. */
     bool reenter_only;
     bool fair;
@@ -260,7 +260,7 @@ struct op_attach {
  * ID hold. */
 struct restore_entry {
     struct span entry; /* NAMED */
-    uint64_t for_ms;   /* since this instance took over */
+    uint64_t for_ms;   /* since the client asked this instance for it */
 };
 
 /* RESTORE puts back a hold that this instance keeps, as Redis may have lost the hold:

@@ -112,8 +112,14 @@ static void touch_others(struct sim *s, struct sim_conn *me)
             (ask->id.len == 0 || rtext_is(&c->ask.id, rtext_span(&ask->id))) &&
             (ask->owner.len == 0 || rtext_is(&c->ask.owner, rtext_span(&ask->owner)));
 
-        if (c != me && c->asking && (cancels || same_request(&c->ask, ask))) {
+        bool renews = ask->kind == ASK_RENEW && ask->id.len > 0 && waits(&c->ask) &&
+                      rtext_is(&c->ask.id, rtext_span(&ask->id));
+
+        if (c != me && c->asking && (cancels || renews || same_request(&c->ask, ask))) {
             c->may_be_null = true;
+            /* Which of two daemons was asked later, a ms does not tell. */
+            me->may_be_null = me->may_be_null ||
+                              (same_request(&c->ask, ask) && c->asked_ms == s->now);
         }
         if (c != me && c->asking &&
             (ask->kind == ASK_UNLOCK || ask->kind == ASK_FORCE ||

@@ -384,31 +384,6 @@ END_TEST
 
 /* The first answer waits until `a` is asked about, which the daemon believes in; the
  * second one has nobody to go to, and finds no hold that it shortens. */
-/* The place that it left is kept for a while, and asks for the lock as well. */
-START_TEST(a_request_that_went_on_elsewhere_is_not_granted_where_it_was)
-{
-    size_t x = sim_connect(s, 1);
-
-    sim_say(s, x, "LOCK job LEASE 1000");
-    sim_run(s, 10);
-    sim_say(s, a, "LOCK job WAIT 20000 KEEP 3000 ID " R1);
-    sim_run(s, 10);
-    sim_close(s, a);
-    sim_run(s, 10);
-    sim_say(s, b, "LOCK job WAIT 20000 ID " R1);
-    sim_run(s, 10);
-    fault_stall(s, 0, 1100); /* it asks later */
-    sim_run(s, 1100);
-    heard(s, b, "token");
-    sim_run(s, 60000);
-    ck_assert_str_eq(scenario_holder(s), "latchd:id:" R1);
-    sim_say(s, b, "UNLOCK job");
-    sim_run(s, 10);
-    heard(s, b, "0");
-    scenario_end(s);
-}
-END_TEST
-
 START_TEST(a_lease_that_was_shortened_for_nobody_is_asked_for_again)
 {
     size_t c = sim_connect(s, 1);
@@ -463,7 +438,6 @@ Suite *test_suite(void)
     tcase_add_test(tc, what_was_freed_by_force_is_lost_though_its_request_began_anew);
     tcase_add_test(tc, a_bare_unlock_ends_what_its_request_was_granted_anew);
     tcase_add_test(tc, what_an_operator_deleted_is_lost_before_anybody_else_has_it);
-    tcase_add_test(tc, a_request_that_went_on_elsewhere_is_not_granted_where_it_was);
     tcase_add_test(tc, a_lease_that_was_shortened_for_nobody_is_asked_for_again);
     return suite;
 }

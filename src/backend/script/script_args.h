@@ -41,15 +41,18 @@ static void put_deadline(struct script_source *from)
     command_uint(from->out, from->times.deadline_us);
 }
 
-/* When the call is sent. What is asked for a client that is gone was asked when the
- * client left: another instance may have that client by now. */
+/* When the client asked that is to be granted the lock; else when the call is sent. */
 static uint64_t asked_us(const struct script_source *from)
 {
     uint64_t us = from->times.asked_us;
-    uint64_t away_us =
-        from->op->kind == OP_ACQUIRE ? from->op->acquire.away_ms * 1000 : 0;
+    uint64_t ago_us = 0;
 
-    return away_us < us ? us - away_us : 0;
+    if (from->op->kind == OP_ACQUIRE) {
+        ago_us = from->op->acquire.claim.asked_ago_ms * 1000;
+    } else if (from->op->kind == OP_RELEASE) {
+        ago_us = from->op->release.next.asked_ago_ms * 1000;
+    }
+    return ago_us < us ? us - ago_us : 0;
 }
 
 static void put_asked(struct script_source *from)

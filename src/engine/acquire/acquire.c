@@ -17,12 +17,13 @@ static void send_acquire(struct engine *eng, enum inflight_kind kind, struct loc
     in_flight->waiter = w;
     in_flight->spec = spec_ref(w->spec);
     in_flight->lease_ms = waiter_lease(eng, w);
+    in_flight->asked_ago_ms = waiter_asked_ago_ms(eng, w);
     w->in_flight = in_flight;
     op = inflight_op(eng, in_flight, OP_ACQUIRE);
-    op->acquire.away_ms = waiter_away_ms(eng, w);
     op->acquire.reenter_only = reenter_only;
     op->rw = lock->rw;
     op->acquire.claim = op_make_claim(eng, w->spec, in_flight->lease_ms);
+    op->acquire.claim.asked_ago_ms = in_flight->asked_ago_ms;
     fair_fill_claim(eng, op, w);
     if (kind == INFLIGHT_ASK) {
         lock_open_activity(eng, lock)->asking = in_flight;

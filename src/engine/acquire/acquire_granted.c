@@ -128,6 +128,7 @@ static struct entry *record_grant(struct engine *eng, struct lock *lock,
     hold_confirm(eng, h, asked);
     e = hold_add_entry(eng, h, spec);
     e->since = r->attached ? asked.at : e->since;
+    e->asked = asked.at - asked.ago_ms;
     e->taken_over = e->taken_over || r->attached;
     return e;
 }

@@ -83,6 +83,13 @@ static void on_acquire_failed(struct engine *eng, struct lock *lock, struct wait
     }
 }
 
+/* Whether an op that found its hold at another daemon was sent long after its LOCK:
+ * then the client has sent the LOCK to that daemon since. */
+static bool is_asked_again_elsewhere(const struct waiter *w, struct asked asked)
+{
+    return w->session != NULL && asked.ago_ms > 0 && asked.at > w->since;
+}
+
 /* Takes the answer to one ACQUIRE. `w` is NULL when its waiter is gone. */
 static void on_acquire_answer(struct engine *eng, struct lock *lock,
                               struct acquire_spec *spec, struct waiter *w,
@@ -122,6 +129,9 @@ static void on_acquire_answer(struct engine *eng, struct lock *lock,
             w->maybe_granted =
                 false; /* its client has gone on through another daemon */
             waiter_remove(eng, w);
+        } else if (w != NULL && is_asked_again_elsewhere(w, asked)) {
+            w->maybe_granted = false;
+            waiter_end_null(eng, w, false);
         } else if (w != NULL) {
             waiter_ask_again(eng, w); /* a newer op will do */
         }

@@ -62,6 +62,7 @@ struct entry {
     struct timer timer;
     uint64_t until;    /* end of the entry's own fixed lease */
     uint64_t since;    /* since when this daemon keeps the entry */
+    uint64_t asked;    /* when its client asked this daemon for it: see struct claim */
     unsigned informed; /* connections that were sent the token, as far as is known */
     enum entry_state state : 2;
     enum entry_restore restore : 2;

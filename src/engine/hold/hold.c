@@ -104,7 +104,7 @@ struct entry *hold_add_entry(struct engine *eng, struct hold *h,
     }
     e = pool_alloc(&eng->pool, sizeof(*e));
     e->hold = h;
-    e->since = h->confirmed;
+    e->since = e->asked = h->confirmed;
     e->spec = spec_ref(spec);
     entry_set_lease(eng, e, spec->lease);
     eng->stats.entries++;

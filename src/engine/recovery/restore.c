@@ -89,7 +89,7 @@ static size_t list_kept(struct engine *eng, struct hold *h, struct restore_entry
             kept[count++] = (struct restore_entry){
                 .entry = h->kind == OWNER_NAMED ? op_copy(eng, spec_entry(e->spec))
                                                 : SPAN_NONE,
-                .for_ms = eng->now - e->since,
+                .for_ms = eng->now - e->asked,
             };
         }
     }

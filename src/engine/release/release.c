@@ -144,11 +144,15 @@ void release_send(struct engine *eng, struct lock *lock, struct pending_release 
     if (next != NULL) {
         w->waiter = next;
         next->in_flight = w;
+        d->next_asked = eng->now - waiter_asked_ago_ms(eng, next);
     }
+    w->asked_ago_ms = eng->now - d->next_asked;
+    w->claimed_before = d->tries > 1; /* the lock may have moved to it */
     r->has_next = true;
     /* A repetition only finds out: it must not give the lock away otherwise. */
     r->yield = d->tries > 1 && next == NULL ? YIELD_ALWAYS : choose_yield(eng, lock);
     d->may_free =
         d->may_free || r->yield != YIELD_NEVER || lock->activity->fair != NULL || d->rw;
     r->next = op_make_claim(eng, d->next, w->lease_ms);
+    r->next.asked_ago_ms = w->asked_ago_ms;
 }

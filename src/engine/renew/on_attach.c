@@ -103,7 +103,7 @@ static void on_attached(struct engine *eng, struct inflight_op *w,
     }
     e = adopt_entry(eng, w->lock, w, r);
     entry_set_state(e, ENTRY_HELD); /* in case its release was given up */
-    e->since = w->sent;
+    e->since = e->asked = w->sent;
     e->taken_over = true;
     know_request(eng, w->lock, e);
     entry_set_lease(eng, e,

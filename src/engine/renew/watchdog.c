@@ -128,8 +128,11 @@ static void send_batch(struct engine *eng, struct renew_queue *d)
         r->lease_ms = hold_renewal_lease(eng, h);
         r->checked = pick_entry(h);
         if (h->exact_ms != 0) {
-            hold_shorten_lease(
-                eng, h, (struct asked){ w->op.key, w->sent, r->lease_ms, false }, true);
+            hold_shorten_lease(eng, h,
+                               (struct asked){ .op = w->op.key,
+                                               .at = w->sent,
+                                               .lease_ms = r->lease_ms },
+                               true);
         }
         fill_item(eng, &items[i], r);
         h->renewal = w;

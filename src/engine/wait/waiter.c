@@ -192,7 +192,7 @@ void waiter_remove(struct engine *eng, struct waiter *w)
     }
     if (w->in_flight != NULL) {
         w->in_flight->waiter = NULL; /* what it brings is undone when it comes */
-        w->in_flight->claimed_before = w->maybe_granted;
+        w->in_flight->claimed_before = w->in_flight->claimed_before || w->maybe_granted;
         w->in_flight = NULL;
     }
     if (w->member != NULL) {
@@ -246,11 +246,26 @@ static void keep_or_remove(struct engine *eng, struct waiter *w, bool keep,
     lock_touch(eng, w->lock);
 }
 
-uint64_t waiter_away_ms(const struct engine *eng, const struct waiter *w)
+/* Whether another daemon that was asked for the same request is told from this one by
+ * when the client sent the LOCK, and not by when the op is sent: the scripts of quorums
+ * and of read/write locks note only that, and an MLOCK asks anew for what it has lost.
+ */
+static bool counts_from_lock(const struct engine *eng, const struct waiter *w)
 {
-    uint64_t since = w->deadline - w->spec->keep_ms;
+    return !eng->quorum && !w->lock->rw && w->member == NULL &&
+           spec_id(w->spec).len != 0;
+}
 
-    return w->state == WAITER_RETAINED && since < eng->now ? eng->now - since : 0;
+uint64_t waiter_asked_ago_ms(const struct engine *eng, const struct waiter *w)
+{
+    bool retained = w->state == WAITER_RETAINED;
+    uint64_t left = w->deadline - w->spec->keep_ms;
+    uint64_t asked = counts_from_lock(eng, w) ? w->since + ASKED_AGAIN_MS : eng->now;
+
+    if (retained && left < asked) {
+        asked = left;
+    }
+    return asked < eng->now ? eng->now - asked : 0;
 }
 
 void waiter_end_null(struct engine *eng, struct waiter *w, bool keep)

@@ -106,8 +106,8 @@ static inline bool waiter_is_undecided(const struct waiter *w)
     return w->state == WAITER_UNDECIDED || w->state == WAITER_EXPIRING_UNDECIDED;
 }
 
-/* How long the waiter has been retained, with no connection that waits. */
-uint64_t waiter_away_ms(const struct engine *eng, const struct waiter *w);
+/* How long ago the client asked, or was gone: see struct claim. */
+uint64_t waiter_asked_ago_ms(const struct engine *eng, const struct waiter *w);
 struct waiter *waiter_new(struct engine *eng, struct lock *lock, struct session *s,
                           const struct lock_req *req, struct acquire_spec *spec);
 /* The lease to ask for: KEEP, while no connection waits for the grant. */

@@ -94,6 +94,29 @@ START_TEST(what_is_found_of_another_ones_stays_when_its_asker_is_gone, 8)
     fixture_is_empty(&e);
 }
 
+/* The first answer to the release is lost, and its waiter leaves: what the second one
+ * finds, the first one handed over. */
+START_TEST(what_a_repeated_release_handed_over_is_undone_when_its_waiter_is_gone)
+{
+    (void)fixture_grant(&e, 1, "job", (struct lock_req){ 0 }, 100);
+    fixture_lock(&e, 2, "job", (struct lock_req){ .id = UUID, .has = LOCK_HAS_KEEP });
+    fixture_unlock(&e, 1, "job", (struct hold_req){ 0 });
+    fixture_gives(&e, OP_RELEASE, UNKNOWN);
+    fixture_pass(&e, 10);
+    fixture_take_op(&e, OP_RELEASE, &op);
+    fixture_close(&e, 2);
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK,
+                                       .moved = true,
+                                       .token = 101,
+                                       .count = 0,
+                                       .attached = true });
+    (void)fixture_hears(&e, 1, REPLY_INT);
+    fixture_pass(&e, 10);
+    fixture_gives(&e, OP_RELEASE, FREED);
+    fixture_no_op(&e);
+}
+
 /* A lock library's value is found again like an ID; and some servers of a quorum may
  * have granted the ID before, without a majority. */
 START_TEST(what_only_this_daemon_asks_for_is_undone_when_its_asker_is_gone, 2)

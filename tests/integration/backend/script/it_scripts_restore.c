@@ -60,6 +60,8 @@ static char *dump(void)
         "  local v = redis.call('TYPE', k).ok == 'string' and redis.call('GET', k) or "
         "'' "
         "  if string.find(k, 'keeper', 1, true) then v = string.sub(v, 1, 16) end "
+        "  if string.find(k, 'fence', 1, true) then v = string.gsub(v, ' %d+$', '') "
+        "end "
         "  if redis.call('TYPE', k).ok == 'hash' then "
         "    for _, w in ipairs(redis.call('HGETALL', k)) do "
         "      if string.find(k, 'entries', 1, true) then "

@@ -34,6 +34,7 @@ local kind, lease, helper_ttl, seen = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local claim, instance, asked, claim_entry = ARGV[6], ARGV[8], ARGV[9], ARGV[10]
 local member, fair_wait, channel = ARGV[11], tonumber(ARGV[12]), ARGV[14]
 local field, counter, counted
+--@include include/part_asked.lua
 
 -- Fails if a name is of another type, before anything is written.
 local permits_key = string.sub(queue, 21) .. ':timeout'
@@ -62,8 +63,7 @@ else
     end
     if not own and kind == 'n' and call('HEXISTS', lock, claim) == 1 then
         own = call('HINCRBY', lock, claim, 1)
-        call('HSET', entries_key, claim_entry,
-            instance .. string.format('%016.0f', now) .. claim)
+        call('HSET', entries_key, claim_entry, instance .. taken .. claim)
     end
     if own then
 --@include include/part_raise.lua

@@ -2,7 +2,7 @@
 -- reply. `tombstone_key` is the tombstone of the claim (none for anonymous claims), `queue` the key
 -- of the fair queue. Fails before anything is written if the name is of another type.
 --@needs call lock kind queue tombstone_key only_reenter claim entries_key claim_entry instance
---@needs now asked claim_keeper deadline fence_key helper_ttl lease seen
+--@needs now asked claim_keeper deadline fence_key helper_ttl lease seen taken
 local field, counter, counted
 local permits_key = string.sub(queue, 21) .. ':timeout'
 --@include include/part_free.lua
@@ -42,8 +42,7 @@ if not own then
         return { 'BUSY', call('PTTL', lock), call('EXISTS', queue) }
     end
     own = call('HINCRBY', lock, claim, 1)
-    call('HSET', entries_key, claim_entry,
-        instance .. string.format('%016.0f', now) .. claim)
+    call('HSET', entries_key, claim_entry, instance .. taken .. claim)
 end
 --@include include/part_raise.lua
 --@include include/part_attach.lua

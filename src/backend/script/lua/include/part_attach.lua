@@ -2,18 +2,17 @@
 -- instance from now on. `attached` is 1 if it may have belonged to another instance before;
 -- `token` is a new one if the fence key was lost.
 --@needs last kind call claim_keeper instance now helper_ttl entries_key claim_entry raise
---@needs lock lease who claim fence_key seen queue
+--@needs lock lease who claim fence_key seen queue taken
 --@sets counted counter
 --@leaves attached token
 local attached, token = 0, last
 if kind == 'i' then
-    call('SET', claim_keeper, instance .. string.format('%016.0f', now), 'PX', helper_ttl)
+    call('SET', claim_keeper, instance .. taken, 'PX', helper_ttl)
     attached = 1
 elseif kind == 'n' then
     local value = call('HGET', entries_key, claim_entry)
     if string.sub(value, 1, 16) ~= instance then
-        call('HSET', entries_key, claim_entry,
-            instance .. string.format('%016.0f', now) .. string.sub(value, 33))
+        call('HSET', entries_key, claim_entry, instance .. taken .. string.sub(value, 33))
         attached = 1
     end
     raise(entries_key, tonumber(helper_ttl))

@@ -3,7 +3,7 @@
 -- `claim_keeper` (i: its keeper key). `own` is the count of its hold, or nil, and `keeper` who
 -- keeps that hold, if any key tells. A hold that another instance took over after this was
 -- asked is not found: then `elsewhere` is true.
---@needs kind who claim call lock last entries_key claim_entry claim_keeper asked deadline
+--@needs kind who claim call lock last before entries_key claim_entry claim_keeper asked deadline
 --@needs instance
 --@leaves own elsewhere keeper
 local own, elsewhere, keeper
@@ -20,7 +20,7 @@ if own and kind ~= 'a' then
     else
         keeper = call('GET', claim_keeper)
         if not keeper and string.sub(who, 1, 1) == 'f' and string.sub(who, 18) == claim then
-            keeper = string.sub(who, 2, 17) .. string.format('%016.0f', last)
+--@include include/part_first_keeper.lua
         end
     end
 --@include include/part_superseded.lua

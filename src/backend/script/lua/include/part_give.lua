@@ -1,7 +1,7 @@
 -- Part of part_grant.lua: gives the lock to the claim under this `token`. `left_over` is for
 -- IDs and named owners: see part_left_over.lua.
 --@needs token claim kind call fence_key helper_ttl instance before left_over claim_keeper
---@needs entries_key claim_entry now lock lease field counted counter
+--@needs entries_key claim_entry taken lock lease field counted counter
 --@include include/part_count.lua
 local token_text = string.format('%.0f', token)
 local new_field = claim
@@ -15,8 +15,7 @@ else
         call('DEL', kind == 'i' and claim_keeper or entries_key)
     end
     if kind == 'n' then
-        call('HSET', entries_key, claim_entry,
-            instance .. string.format('%016.0f', now) .. claim)
+        call('HSET', entries_key, claim_entry, instance .. taken .. claim)
         call('PEXPIRE', entries_key, helper_ttl)
     end
 end

@@ -21,7 +21,7 @@
 local lock, fence_key, queue = KEYS[1], KEYS[2], KEYS[3]
 local kind, lease, helper_ttl, claim = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local seen = string.sub(stamp, 33, 48)
-local entries_key, claim_keeper, claim_entry, instance, before, left_over
+local entries_key, claim_keeper, claim_entry, instance, before, left_over, taken
 local counter, counted
 
 -- What happens most costs the fewest calls: it is free, nobody queues, and no Redisson
@@ -35,6 +35,7 @@ if kind == 'a' and call('EXISTS', lock, queue,
 end
 
 local tombstone_key, asked, only_reenter = KEYS[5], string.sub(stamp, 17, 32), nil
+--@include include/part_asked.lua
 entries_key, claim_keeper, claim_entry = KEYS[4], KEYS[4], ARGV[6]
 instance = string.sub(stamp, 49)
 if string.sub(kind, 2) == 'r' then

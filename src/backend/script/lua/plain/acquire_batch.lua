@@ -77,7 +77,7 @@ for i = 1, count do
         -- Made only here, as a function costs as much as a call of Redis.
         alone = alone or function(lock, fence_key, queue, lease, helper_ttl, claim)
             local kind, asked, instance = 'a', sub(stamp, 17, 32), sub(stamp, 49)
-            local entries_key, claim_keeper, claim_entry, tombstone_key, only_reenter
+            local entries_key, claim_keeper, claim_entry, tombstone_key, only_reenter, taken
 --@include include/part_acquire.lua
         end
         local ran, got = pcall(alone, lock, fence_key, queue, lease, helper_ttl, request)

@@ -17,6 +17,7 @@
 
 --@include include/part_time.lua
 local seen, only_reenter, instance, asked = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+--@include include/part_asked.lua
 
 local function acquire(lock, fence_key, queue, entries_key, tombstone_key, kind, lease,
     helper_ttl, claim, claim_entry)

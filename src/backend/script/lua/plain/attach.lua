@@ -40,7 +40,7 @@ local keeper = value
 if not entry then
     keeper = call('GET', ARGV[7] .. field)
     if not keeper and fits then
-        keeper = string.sub(who, 2, 17) .. string.format('%016.0f', last)
+--@include include/part_first_keeper.lua
     end
 end
 local elsewhere
@@ -48,7 +48,7 @@ local elsewhere
 if elsewhere then
     return 'ELSEWHERE'
 end
-local me = instance .. string.format('%016.0f', now)
+local me = instance .. string.format('%016.0f', math.min(now, tonumber(asked)))
 local shared = false
 if entry then
     call('HSET', entries_key, entry, me .. string.sub(value, 33))

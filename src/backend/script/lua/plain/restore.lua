@@ -119,6 +119,9 @@ if counted and counted < number then
 end
 if last < number then
     local by = kind == 'a' and ' a' .. ARGV[8] or ' f' .. instance .. field
+    if kind == 'i' then
+        by = by .. ' ' .. ARGV[13]
+    end
     call('SET', fence_key, token .. by, 'PX', helper_ttl)
 else
     raise(fence_key, helper_ttl)

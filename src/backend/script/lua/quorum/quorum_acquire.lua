@@ -32,6 +32,7 @@ local lock, fence_key, entries_key, claim_keeper = KEYS[1], KEYS[2], KEYS[4], KE
 local queue, counter, counted = KEYS[3], nil, nil
 local kind, lease, helper_ttl = ARGV[2], ARGV[3], ARGV[4]
 local claim, instance, asked, claim_entry = ARGV[5], ARGV[7], ARGV[8], ARGV[9]
+--@include include/part_asked.lua
 local proposed = tonumber(ARGV[10])
 local level = string.find(ARGV[11], 'l', 1, true)
 
@@ -88,8 +89,7 @@ if (not fits or level) and math.max(last, counted or 0) >= proposed then
 end
 if enters then
     own = call('HINCRBY', lock, claim, 1)
-    call('HSET', entries_key, claim_entry,
-        instance .. string.format('%016.0f', now) .. claim)
+    call('HSET', entries_key, claim_entry, instance .. taken .. claim)
 end
 if not fits or level then
     if not fits or last < tonumber(ARGV[12]) then

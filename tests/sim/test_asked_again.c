@@ -1,0 +1,109 @@
+/* A client that waits with an ID sends its LOCK again, through another daemon. */
+#include "sim/scenario.h"
+
+#include "support/runner.h"
+
+#define R1 "11111111-aaaa-bbbb"
+
+static struct sim *s;
+static size_t a, b;
+
+static void setup(void)
+{
+    struct engine_config config = scenario_config();
+
+    s = scenario_with(2, &config);
+    a = sim_connect(s, 0);
+    b = sim_connect(s, 1);
+}
+
+/* The place that it left is kept for a while, and asks for the lock as well. */
+START_TEST(a_retained_place_takes_nothing_from_where_its_client_is)
+{
+    size_t x = sim_connect(s, 1);
+
+    sim_say(s, x, "LOCK job LEASE 1000");
+    sim_run(s, 10);
+    sim_say(s, a, "LOCK job WAIT 20000 KEEP 3000 ID " R1);
+    sim_run(s, 10);
+    sim_close(s, a);
+    sim_run(s, 10);
+    sim_say(s, b, "LOCK job WAIT 20000 ID " R1);
+    sim_run(s, 10);
+    fault_stall(s, 0, 1100); /* it asks later */
+    sim_run(s, 1100);
+    heard(s, b, "token");
+    sim_run(s, 60000);
+    ck_assert_str_eq(scenario_holder(s), "latchd:id:" R1);
+    sim_say(s, b, "UNLOCK job");
+    sim_run(s, 10);
+    heard(s, b, "0");
+    scenario_end(s);
+}
+END_TEST
+
+/* A client whose connection is dead, as its daemon does not know yet, goes on through
+ * another daemon; that the dead one's wait asks again later does not count. */
+START_TEST(a_dead_connection_takes_nothing_from_where_its_client_is_H33)
+{
+    size_t x = sim_connect(s, 1);
+
+    sim_say(s, x, "LOCK job LEASE 4000");
+    sim_run(s, 10);
+    sim_say(s, a, "LOCK job WAIT 60000 ID " R1);
+    sim_run(s, 2000);
+    sim_say(s, b, "LOCK job WAIT 20000 ID " R1);
+    sim_run(s, 10);
+    fault_stall(s, 0, 3000); /* it asks later */
+    sim_run(s, 3000);
+    heard(s, b, "token");
+    sim_run(s, 10000);
+    heard(s, a, "nil");
+    sim_close(s, a);
+    sim_run(s, 60000);
+    ck_assert_str_eq(scenario_holder(s), "latchd:id:" R1);
+    sim_say(s, b, "UNLOCK job");
+    sim_run(s, 10);
+    heard(s, b, "0");
+    scenario_end(s);
+}
+END_TEST
+
+/* The other way round: the daemon that grants has the older connection. */
+START_TEST(what_a_dead_connection_is_granted_goes_to_where_its_client_is)
+{
+    size_t x = sim_connect(s, 1);
+
+    sim_say(s, x, "LOCK job LEASE 4000");
+    sim_run(s, 10);
+    sim_say(s, b, "LOCK job WAIT 60000 ID " R1);
+    sim_run(s, 2000);
+    sim_say(s, a, "LOCK job WAIT 20000 ID " R1);
+    sim_run(s, 10);
+    fault_stall(s, 0, 3000);
+    sim_run(s, 3000);
+    heard(s, b, "token");
+    sim_run(s, 2000);
+    heard(s, a, "token");
+    sim_close(s, b);
+    sim_run(s, 60000);
+    ck_assert_str_eq(scenario_holder(s), "latchd:id:" R1);
+    sim_say(s, a, "UNLOCK job");
+    sim_run(s, 10);
+    heard(s, a, "0");
+    scenario_end(s);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("asked again");
+    TCase *tc = tcase_create("asked again");
+
+    suite_add_tcase(suite, tc);
+    tcase_add_checked_fixture(tc, setup, NULL);
+    tcase_add_test(tc, a_retained_place_takes_nothing_from_where_its_client_is);
+    tcase_add_test(tc, a_dead_connection_takes_nothing_from_where_its_client_is_H33);
+    tcase_add_test(tc, what_a_dead_connection_is_granted_goes_to_where_its_client_is);
+    return suite;
+}
