@@ -94,7 +94,8 @@ if own_accord then
         return 'ELSEWHERE'
     end
     untold = tonumber(string.match(flags, 'u(%d+)'))
-    untold = untold and untold <= last and fits and not entry and before ~= ''
+    untold = untold and untold <= last and fits and not entry
+        and string.find(before, '^ %d+ ')
 end
 
 local left = entry and not force and count > 1 and count - 1 or 0
