@@ -22,7 +22,7 @@
 
 enum {
     LOCK_SCRIPT_TEXT_MAX = 4096, /* bytes of a script */
-    LOCK_SCRIPT_WHY_MAX = 160,   /* bytes of a reason, with the NUL */
+    LOCK_SCRIPT_WHY_ROOM = 160,  /* bytes of a reason, with the NUL */
 };
 
 struct lock_script;
@@ -30,7 +30,7 @@ struct lock_script;
 /* Why a script or a call of it was refused. */
 struct lock_script_error {
     unsigned line; /* 1 and up; 0: no line, it is about the whole or the arguments */
-    char why[LOCK_SCRIPT_WHY_MAX];
+    char why[LOCK_SCRIPT_WHY_ROOM];
 };
 
 /* Reads a script. Returns it, for lock_script_free(); NULL: see *ret_error. Takes less

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Limits: limits_tested.py ROOT. Each limit of the configuration, and of the protocol's header,
-has a test at its edge, where what is asked for is done, and one beyond it.
+"""Limits: limits_tested.py ROOT. Each limit of the configuration, of the protocol's header, and of
+what lock libraries send has a test at its edge, where what is asked for is done, and one beyond it.
 """
 import pathlib
 import re
@@ -12,6 +12,9 @@ VALUES = INTEGRATION + "it_limits.c", "values_up_to_a_limit_are_taken_and_no_mor
 ARGS = UNIT + "cmd/test_cmd_lock_args.c", "as_many_names_as_the_limit_says"
 BAD = (INTEGRATION + "it_badinput.c",
        "each_bad_command_is_an_error_and_the_connection_goes_on")
+SCRIPT = UNIT + "lockscript/test_lock_script_limits.c"
+BOUND = UNIT + "lockscript/test_lock_script.c", "keys_and_values_are_bounded"
+CACHE = UNIT + "lockscript/test_lock_script_cache.c"
 
 # Limit -> the test at its edge, and the one beyond it.
 LIMITS = {
@@ -46,10 +49,37 @@ LIMITS = {
     "LATCHD_ID_MAX": [(UNIT + "cmd/test_cmd_lock_args.c", "what_is_listed_is_taken"), BAD],
     "LATCHD_LEASE_MIN_MS": [(UNIT + "cmd/test_cmd_lock_args.c", "what_is_listed_is_taken"), BAD],
     "LATCHD_MLOCK_MAX": [ARGS] * 2,
+    "LOCK_CALL_KEYS_MAX": [BOUND] * 2,
+    "LOCK_CALL_VALUE_MAX": [BOUND] * 2,
+    "LOCK_CONDITIONS_MAX": [(SCRIPT, "so_many_texts_choose_what_a_script_is_and_no_more")] * 2,
+    "LOCK_SCRIPT_TEXT_MAX": [(SCRIPT, "a_text_of_so_many_bytes_is_read_and_no_longer_one")] * 2,
+    "LOCK_SCRIPTS_MAX": [(CACHE, "the_script_that_was_not_used_for_longest_makes_room")] * 2,
+    "LOCK_SCRIPT_FAILURES_MAX": [(CACHE, "failures_are_bounded_and_displace_no_script")] * 2,
+    "LOCK_SCRIPT_USERS_MAX": [(CACHE, "so_many_users_have_a_rate_of_their_own")] * 2,
+    "LUA_NODES_MAX": [(SCRIPT, "so_many_nodes_are_read_and_no_more")] * 2,
+    "LUA_LOCALS_MAX": [(SCRIPT, "so_many_local_variables_are_read_and_no_more")] * 2,
+    "LUA_DEPTH_MAX": [(SCRIPT, "so_many_levels_are_read_and_no_more")] * 2,
+    "LUA_INDEX_MAX": [(SCRIPT, "an_index_is_at_most_so_large")] * 2,
+    "LUA_CALL_ARGS_MAX": [(SCRIPT, "a_function_has_at_most_so_many_arguments")] * 2,
+    "LUA_DIGITS_MAX": [(SCRIPT, "a_number_has_at_most_so_many_digits")] * 2,
+    "SCRIPT_KEYS_MAX": [(SCRIPT, "so_many_keys_are_named_one_by_one_and_no_more")] * 2,
+    "SCRIPT_CHOICES_MAX": [(SCRIPT, "a_run_makes_so_many_choices_and_no_more")] * 2,
+    "SCRIPT_RUNS_MAX": [(SCRIPT, "a_script_has_so_many_runs_and_no_more")] * 2,
+    "SCRIPT_STEPS_MAX": [(SCRIPT, "all_runs_do_so_much_and_no_more")] * 2,
+    "SCRIPT_CHECKS_MAX": [(SCRIPT, "a_script_is_compared_in_so_many_states_and_no_more")] * 2,
+    "POLLERS_MAX": [(UNIT + "cmd/test_cmd_pollers.c",
+                     "the_one_that_came_longest_ago_is_forgotten_first")] * 2,
+    "VALUE_MAX": [(UNIT + "cmd/test_cmd_library.c",
+                   "each_command_asks_the_engine_and_replies_as_redis_does"),
+                  (UNIT + "cmd/test_cmd_library.c", "what_is_no_lock_never_reaches_the_engine")],
+    "WATCH_KEYS_MAX": [(UNIT + "cmd/test_cmd_watch.c",
+                        "as_many_keys_are_watched_as_the_limit_says")] * 2,
     "LATCHD_TOKEN_MAX": [(UNIT + "cmd/test_cmd_lock_args.c", "what_is_listed_is_taken"), BAD],
 }
 KEY = re.compile(r'\{ "(max[a-z-]+|(?:query|output)-buffer-limit|(?:auth-)?timeout)",')
 CONSTANT = re.compile(r"^#define (LATCHD_\w+_(?:MAX|MIN)(?:_MS)?) ", re.M)
+MEMBER = re.compile(r"\b([A-Z]\w*_MAX) =")
+LIBRARY = "src/lockscript", "src/cmd/library"
 
 
 def is_there(root, path, name):
@@ -62,6 +92,9 @@ def main():
     root = pathlib.Path(sys.argv[1])
     limits = KEY.findall((root / "src/daemon/config/config_table.c").read_text())
     limits += CONSTANT.findall((root / "include/latchd/protocol.h").read_text())
+    for folder in LIBRARY:
+        for header in sorted((root / folder).glob("*.h")):
+            limits += MEMBER.findall(header.read_text())
     bad = [f"{limit}: which tests are at its edge and beyond it?"
            for limit in limits if limit not in LIMITS]
     bad += [f"{limit}: there is no such limit" for limit in LIMITS if limit not in limits]

@@ -132,3 +132,19 @@ START_TEST(a_user_may_bring_so_many_new_texts_and_no_more)
     }
     ck_assert_int_eq(load_nth("eve", -100, GET, 1005), LOCK_SCRIPT_TOO_MANY);
 }
+
+/* Those beyond share one rate. */
+START_TEST(so_many_users_have_a_rate_of_their_own)
+{
+    char user[16];
+
+    for (int i = 0; i < LOCK_SCRIPT_USERS_MAX; i++) {
+        (void)snprintf(user, sizeof(user), "u%d", i);
+        ck_assert_int_eq(load_nth(user, i, GET, 5), LOCK_SCRIPT_LOADED);
+    }
+    for (int i = 1; i <= LOCK_SCRIPT_TEXTS_BURST; i++) {
+        ck_assert_int_eq(load_nth("eve", -i, GET, 5), LOCK_SCRIPT_LOADED);
+    }
+    ck_assert_int_eq(load_nth("ann", -1000, GET, 5), LOCK_SCRIPT_TOO_MANY);
+    ck_assert_int_eq(load_nth("u0", -1000, GET, 5), LOCK_SCRIPT_LOADED);
+}

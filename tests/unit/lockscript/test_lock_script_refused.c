@@ -1,7 +1,6 @@
 /* Scripts that look like a lock operation and are none, or cannot be read. */
 #include "lockscript/lock_script.h"
 #include "support/runner.h"
-#include "util/buf.h"
 
 #define COMPARED "if redis.call('get', KEYS[1]) == ARGV[1] then "
 
@@ -217,45 +216,6 @@ START_TEST(what_is_no_lock_operation_is_refused_with_the_reason,
     ck_assert_msg(error.why[0] != '\0' && strstr(error.why, c->why) != NULL &&
                       error.line == c->line,
                   "line %u: %s\n%s", error.line, error.why, c->text);
-}
-
-/* `count` times the same, and what has to follow. */
-static bool is_read(const char *head, size_t count, const char *again, const char *tail,
-                    struct lock_script_error *ret)
-{
-    struct buf text = { 0 };
-    struct lock_script *script;
-
-    buf_add_str(&text, head);
-    while (count-- > 0) {
-        buf_add_str(&text, again);
-    }
-    buf_add_str(&text, tail);
-    script = lock_script_parse(buf_span(&text), ret);
-    buf_reset(&text);
-    lock_script_free(script);
-    return script != NULL;
-}
-
-START_TEST(sizes_are_bounded)
-{
-    static const char END[] = "return redis.call('get', KEYS[1])";
-    size_t spaces = LOCK_SCRIPT_TEXT_MAX - (sizeof(END) - 1);
-    struct lock_script_error error;
-
-    ck_assert(is_read("", spaces, " ", END, &error));
-    ck_assert(!is_read("", spaces + 1, " ", END, &error));
-    ck_assert(strstr(error.why, "4096 bytes") != NULL);
-    ck_assert(is_read("return ", 10, "not not ", "redis.call('exists', KEYS[1])",
-                      &error) == false); /* always true: it tells nothing */
-    ck_assert(!is_read("return ", 60, "(", "1", &error));
-    ck_assert(strstr(error.why, "nested") != NULL);
-    ck_assert(is_read("", 32, "local a ", END, &error));
-    ck_assert(!is_read("", 33, "local a ", END, &error));
-    ck_assert(strstr(error.why, "local variables") != NULL);
-    ck_assert(!is_read("local a ", 400, "a=1 ", END, &error));
-    ck_assert(strstr(error.why, "too long") != NULL);
-    ck_assert(!is_read("redis.call(", 20, "'get',", "1)", &error));
 }
 
 START_TEST(bytes_that_cannot_be_shown_are_no_part_of_a_reason)
