@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""The helpers of clients/ as packages of their ecosystems: packages_run.py BUILD_DIR. Prints TAP."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "support"))
+
+# pylint: disable=wrong-import-position
+import kits  # noqa: E402
+from stand import Skip, tap  # noqa: E402
+
+CLIENTS = HERE.parents[1] / "clients"
+TYPES = """import { Latchd, Lock, LockLost } from 'latchd';
+const latchd = new Latchd(['redis://localhost:5625'], { timeout: 5000, password: 'x' });
+const lock: Lock | null = await latchd.lock(['from', 'to'], { wait: 10, fair: true, later: 'x' });
+const token: number | undefined = lock?.tokens.get('from');
+const done: string = await latchd.using('job', {}, async (held) => `${held.token} ${held.signal.aborted}`);
+console.log(token, done, new LockLost('x').code);
+"""
+TYPESCRIPT = ["typescript@5.9.3", "@types/node@24.10.1"]
+
+
+def said(words, **env):
+    return subprocess.run([str(w) for w in words], env={**os.environ, **env}, check=True, text=True,
+                          stdout=subprocess.PIPE).stdout.strip()
+
+
+def wheel(folder):
+    """From the source distribution, as who has only that builds it."""
+    python = kits.with_pip(folder)
+    kits.get([python, "-m", "pip", "install", "--quiet", "--target", folder / "tools", "build"],
+             folder, "build")
+    kits.get([python, "-m", "build", "--outdir", folder / "made", folder / "python"], folder,
+             "hatchling", PYTHONPATH=str(folder / "tools"))
+    made = next((folder / "made").glob("*.whl"))
+    names = zipfile.ZipFile(made).namelist()
+    assert "latchd/__init__.py" in names and "latchd/py.typed" in names, names
+    zipfile.ZipFile(made).extractall(folder / "site")
+    redis = kits.make("redis-py", pathlib.Path(sys.argv[1]).resolve())
+    assert said([python, "-c", "import latchd; print(latchd.Latchd.__name__)"],
+                PYTHONPATH=f"{folder / 'site'}:{redis}") == "Latchd"
+
+
+def tarball(folder):
+    kits.tool("node", "npm")
+    kits.compile_(["npm", "pack", "--pack-destination", folder, folder / "node"], folder)
+    (folder / "package.json").write_text('{ "type": "module" }')
+    kits.get(["npm", "install", "--no-audit", "--no-fund", *TYPESCRIPT,
+              next(folder.glob("latchd-*.tgz"))], folder, "TypeScript")
+    (folder / "program.ts").write_text(TYPES)
+    kits.compile_(["npx", "tsc", "--strict", "--noEmit", "--target", "esnext", "--module", "nodenext",
+                   "program.ts"], folder)
+    assert said(["node", "-e", f"import('{folder}/node_modules/latchd/latchd.mjs')"
+                 ".then((m) => console.log(m.Latchd.name))"]) == "Latchd"
+
+
+def module(folder):
+    kits.tool("go")
+    kits.get(["go", "list", "-deps", "./..."], folder / "go", "what Go needs", **kits.GO_ENV)
+    kits.compile_(["go", "vet", "./..."], folder / "go", **kits.GO_ENV)
+
+
+def jar(folder):
+    kits.tool("java", "mvn")
+    kits.get(["mvn", "-q", "-B", "-ntp", "package"], folder / "java", "what Maven needs")
+    names = zipfile.ZipFile(next((folder / "java/target").glob("latchd-*.jar"))).namelist()
+    assert "latchd/Latchd$Lock.class" in names, names
+
+
+def check(make):
+    with tempfile.TemporaryDirectory(prefix="latchd-packages-") as scratch:
+        folder = pathlib.Path(scratch)
+        shutil.copytree(CLIENTS, folder, dirs_exist_ok=True)
+        try:
+            make(folder)
+        except kits.Missing as why:
+            raise Skip(str(why)) from None
+
+
+sys.exit(tap([(f"a {make.__name__} is made", lambda make=make: check(make))
+              for make in (wheel, tarball, module, jar)]))
