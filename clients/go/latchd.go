@@ -110,16 +110,16 @@ const (
 	released
 )
 
-// hold is one request for a lock, and what it was granted. Client.mu guards what changes.
+// hold is one request for one lock, or several, and what it was granted. Client.mu guards what changes.
 type hold struct {
-	name        string
+	names       []string
 	words, kind []any
 	wait, lease time.Duration // lease 0: latchd renews it
 	onUncertain func()
 
 	request         string
 	asking          chan struct{} // closed when the last LOCK was answered
-	token           int64
+	tokens          []int64       // as the names
 	state           state
 	uncertain       bool
 	noticed         bool          // latchd said something since the last renewal was sent
@@ -261,7 +261,22 @@ func (c *Client) Close() error {
 // if the lock was lost before; calling it again has no effect. When ctx ends, so does the wait.
 func (c *Client) Lock(ctx context.Context, name string, options ...Option) (
 	held context.Context, token int64, unlock func() error, err error) {
-	h := &hold{name: name, wait: forever, request: newRequest()}
+	held, tokens, unlock, err := c.LockAll(ctx, []string{name}, options...)
+	if err != nil {
+		return held, 0, unlock, err
+	}
+	return held, tokens[0], unlock, nil
+}
+
+// LockAll is Lock for several names, which are taken all or none. The tokens are in their order. A
+// loss of one is a loss of all.
+func (c *Client) LockAll(ctx context.Context, names []string, options ...Option) (
+	held context.Context, tokens []int64, unlock func() error, err error) {
+	if len(names) == 0 {
+		err = errors.New("a lock has a name")
+		return ctx, nil, func() error { return err }, err
+	}
+	h := &hold{names: slices.Clone(names), wait: forever, request: newRequest()}
 	for _, set := range options {
 		set(h)
 	}
@@ -269,7 +284,7 @@ func (c *Client) Lock(ctx context.Context, name string, options ...Option) (
 	h.lose = cancel
 	if err := c.acquire(ctx, h); err != nil {
 		cancel(err)
-		return ctx, 0, func() error { return err }, err
+		return ctx, nil, func() error { return err }, err
 	}
 	var once sync.Once
 	var failure error
@@ -280,7 +295,7 @@ func (c *Client) Lock(ctx context.Context, name string, options ...Option) (
 		})
 		return failure
 	}
-	return &leased{inner, c, h}, h.token, unlock, nil
+	return &leased{inner, c, h}, slices.Clone(h.tokens), unlock, nil
 }
 
 // leased is a context that looks at the clock itself when it is asked.
@@ -302,9 +317,9 @@ func (c *Client) acquire(ctx context.Context, h *hold) error {
 	reached, pause := began, firstPause
 	for tries := 1; ; tries++ {
 		at, p := c.current()
-		token, err := c.ask(ctx, p, h, began)
+		tokens, err := c.ask(ctx, p, h, began)
 		if err == nil {
-			err = c.begin(ctx, h, token)
+			err = c.begin(ctx, h, tokens)
 		}
 		now := time.Now()
 		over := h.wait < forever && now.Sub(began) >= h.wait
@@ -320,8 +335,11 @@ func (c *Client) acquire(ctx context.Context, h *hold) error {
 				continue
 			}
 			go c.abandon(h)
-			return &Error{"TIMEOUT", "somebody else has " + h.name}
+			return &Error{"TIMEOUT", "somebody else has " + h.name()}
 		case errors.Is(err, ErrLost) && !over:
+			if len(h.names) > 1 { // of several the others are there
+				go func(commands [][]any) { _ = c.insistAll(h, commands) }(h.commands("UNLOCK"))
+			}
 			h.request = newRequest() // the old one is over: freed by force, or lost on its way
 			continue
 		case !canPass(err), now.Sub(reached) > c.patience, over && isBackend(err),
@@ -360,55 +378,84 @@ func (c *Client) leaveLocked(at int) {
 }
 
 // do sends one command, for as long as within says, whatever becomes of its caller.
-func do(client *redis.Client, within time.Duration, words []any) (int64, error) {
+func do(client *redis.Client, within time.Duration, words []any) *redis.Cmd {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	answer, err := client.Do(ctx, words...).Int64()
-	return answer, toTyped(err)
+	return client.Do(ctx, words...)
+}
+
+func (h *hold) name() string { return strings.Join(h.names, " and ") }
+
+// commands has one for each name.
+func (h *hold) commands(word string, more ...any) [][]any {
+	var all [][]any
+	for _, name := range h.names {
+		words := append([]any{word, name}, h.kind...)
+		all = append(all, append(append(words, "ID", h.request), more...))
+	}
+	return all
+}
+
+// asks is the LOCK, or MLOCK, up to its wait.
+func (h *hold) asks() []any {
+	words := []any{"LOCK"}
+	if len(h.names) > 1 {
+		words = []any{"MLOCK", len(h.names)}
+	}
+	for _, name := range h.names {
+		words = append(words, name)
+	}
+	return append(words, h.words...)
 }
 
 // ask sends one LOCK. When ctx ends it returns at once, and the command goes on until CANCEL.
-func (c *Client) ask(ctx context.Context, p peer, h *hold, began time.Time) (int64, error) {
+func (c *Client) ask(ctx context.Context, p peer, h *hold, began time.Time) ([]int64, error) {
 	left := forever
 	if h.wait < forever {
 		left = max(0, h.wait-time.Since(began))
 	}
 	ask := min(left, longestAsk)
 	wait := ask
-	words := append([]any{"LOCK", h.name}, h.words...)
-	if slices.Contains(words[2:], any("OWNER")) {
+	words := h.asks()
+	if slices.Contains(h.words, any("OWNER")) {
 		wait = left // latchd looks for a deadlock where it knows how long an owner would wait
 	}
 	if wait < forever {
 		words = append(words, "WAIT", toMillis(wait))
 	}
-	if wait == 0 && !slices.Contains(words[2:], any("KEEP")) {
+	if wait == 0 && !slices.Contains(h.words, any("KEEP")) {
 		words = append(words, "KEEP", 0)
 	}
 	words = append(words, "ID", h.request)
 	type answer struct {
-		token int64
-		err   error
+		tokens []int64
+		err    error
 	}
 	answers, asking := make(chan answer, 1), make(chan struct{})
 	h.asking = asking
 	go func() {
 		defer close(asking)
-		token, err := do(p.waits, ask+c.timeout, words)
-		answers <- answer{token, err}
+		cmd := do(p.waits, ask+c.timeout, words)
+		if len(h.names) > 1 {
+			tokens, err := cmd.Int64Slice()
+			answers <- answer{tokens, toTyped(err)}
+			return
+		}
+		token, err := cmd.Int64()
+		answers <- answer{[]int64{token}, toTyped(err)}
 	}()
 	select {
 	case a := <-answers:
-		return a.token, a.err
+		return a.tokens, a.err
 	case <-ctx.Done():
-		return 0, ctx.Err()
+		return nil, ctx.Err()
 	}
 }
 
 // begin attaches the hold to the connection that renews, and learns how long its lease is.
-func (c *Client) begin(ctx context.Context, h *hold, token int64) error {
+func (c *Client) begin(ctx context.Context, h *hold, tokens []int64) error {
 	c.mu.Lock()
-	h.token, h.first = token, make(chan error, 1)
+	h.tokens, h.first = tokens, make(chan error, 1)
 	h.until, h.due = forever, math.MinInt64
 	c.holds[h.request] = h
 	if !c.keeping {
@@ -433,14 +480,14 @@ func (c *Client) abandon(h *hold) {
 	h.state = released
 	c.mu.Unlock()
 	for asking := true; asking; { // CANCEL may come before the LOCK, which is sent over another link
-		_ = c.insist(h, []any{"CANCEL", h.name, "ID", h.request})
+		_ = c.insist(h, []any{"CANCEL", h.names[0], "ID", h.request})
 		select {
 		case <-h.asking:
 			asking = false
 		case <-time.After(firstPause):
 		}
 	}
-	_ = c.insist(h, c.unlocking(h))
+	_ = c.insistAll(h, h.commands("UNLOCK"))
 }
 
 // Keeping
@@ -524,7 +571,9 @@ func (c *Client) lastingLocked(now time.Duration) map[string]bool {
 	c.unheard = false
 	for _, h := range c.holds {
 		if h.since+heardAfter <= now {
-			names[h.name] = true
+			for _, name := range h.names {
+				names[name] = true
+			}
 		} else {
 			c.unheard = true
 		}
@@ -607,12 +656,14 @@ func (c *Client) takeNoticeLocked() {
 		return
 	}
 	for _, h := range c.holds {
-		what, ok := c.said[notice{h.name, strconv.FormatInt(h.token, 10)}]
-		if ok {
-			h.noticed, h.due = true, math.MinInt64
-		}
-		if what == "uncertain" {
-			h.doubt()
+		for i, name := range h.names {
+			what, ok := c.said[notice{name, strconv.FormatInt(h.tokens[i], 10)}]
+			if ok {
+				h.noticed, h.due = true, math.MinInt64
+			}
+			if what == "uncertain" {
+				h.doubt()
+			}
 		}
 	}
 	clear(c.said)
@@ -623,7 +674,7 @@ func (c *Client) loseLocked(h *hold) {
 	if h.state == held { // so it is told once, and never after the release
 		h.state = lost
 		h.until = math.MinInt64
-		h.lose(&Error{"NOTHELD", h.name + " was lost"})
+		h.lose(&Error{"NOTHELD", h.name() + " was lost"})
 	}
 }
 
@@ -635,18 +686,16 @@ func (c *Client) loseIfOver(h *hold) {
 	}
 }
 
-// renewal is the command; a hold with a lease is only confirmed, for what is left of it.
-func (h *hold) renewal(now time.Duration) []any {
-	words := append([]any{"RENEW", h.name}, h.kind...)
-	words = append(words, "ID", h.request)
+// renewal has the commands; a hold with a lease is only confirmed, for what is left of it.
+func (h *hold) renewal(now time.Duration) [][]any {
 	h.noticed = false
 	if h.lease == 0 {
-		return words
+		return h.commands("RENEW")
 	}
 	if h.state == waiting {
 		h.end = now + h.lease
 	}
-	return append(words, "LEASE", int64(max(leastLease, h.end-now)/time.Millisecond))
+	return h.commands("RENEW", "LEASE", int64(max(leastLease, h.end-now)/time.Millisecond))
 }
 
 // renew sends all of these in one go. Those that were released meanwhile are left out of it.
@@ -655,7 +704,7 @@ func (c *Client) renew(due []*hold) bool {
 	c.mu.Lock()
 	due = slices.DeleteFunc(due, func(h *hold) bool { return c.holds[h.request] != h })
 	sent, left := bootTime(), c.timeout
-	commands := make([][]any, len(due))
+	commands := make([][][]any, len(due))
 	for i, h := range due {
 		commands[i] = h.renewal(sent)
 		if h.state == held {
@@ -668,10 +717,12 @@ func (c *Client) renew(due []*hold) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), left)
 	defer cancel()
-	answers := make([]*redis.Cmd, len(due))
+	answers := make([][]*redis.Cmd, len(due))
 	_, _ = p.renewals.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		for i, words := range commands {
-			answers[i] = pipe.Do(ctx, words...)
+		for i, all := range commands {
+			for _, words := range all {
+				answers[i] = append(answers[i], pipe.Do(ctx, words...))
+			}
 		}
 		return nil
 	})
@@ -679,8 +730,7 @@ func (c *Client) renew(due []*hold) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, h := range due {
-		left, err := answers[i].Int64()
-		err = toTyped(err)
+		left, err := leastOf(answers[i])
 		good = good && (err == nil || errors.Is(err, ErrLost))
 		unreachable = unreachable || errors.Is(err, ErrUnreachable)
 		c.settleLocked(h, sent, left, err)
@@ -692,6 +742,19 @@ func (c *Client) renew(due []*hold) bool {
 		}
 	}
 	return good
+}
+
+// leastOf is what is left of all; of errors, a loss comes before others.
+func leastOf(answers []*redis.Cmd) (int64, error) {
+	least, trouble := int64(math.MaxInt64), error(nil)
+	for _, answer := range answers {
+		left, err := answer.Int64()
+		least = min(least, left)
+		if err = toTyped(err); trouble == nil || errors.Is(err, ErrLost) {
+			trouble = err
+		}
+	}
+	return least, trouble
 }
 
 // settleLocked notes what became of one renewal.
@@ -743,21 +806,27 @@ func (c *Client) release(h *hold) error {
 	delete(c.holds, h.request)
 	c.mu.Unlock()
 	done := make(chan error, 1)
-	go func() { done <- c.insist(h, c.unlocking(h)) }()
+	go func() { done <- c.insistAll(h, h.commands("UNLOCK")) }()
 	var err error
 	select {
 	case err = <-done:
 	case <-time.After(c.timeout): // it goes on in the background: the work is done
 	}
 	if gone || errors.Is(err, ErrLost) {
-		return &Error{"NOTHELD", fmt.Sprintf("%s was lost before it was released", h.name)}
+		return &Error{"NOTHELD", fmt.Sprintf("%s was lost before it was released", h.name())}
 	}
 	return nil
 }
 
-func (c *Client) unlocking(h *hold) []any {
-	words := append([]any{"UNLOCK", h.name}, h.kind...)
-	return append(words, "ID", h.request)
+// insistAll sends all; of errors, a loss comes before others.
+func (c *Client) insistAll(h *hold, commands [][]any) error {
+	var trouble error
+	for _, words := range commands {
+		if err := c.insist(h, words); trouble == nil || errors.Is(err, ErrLost) {
+			trouble = err
+		}
+	}
+	return trouble
 }
 
 // insist sends a command, through restarts, for as long as the hold can be there.
@@ -765,7 +834,7 @@ func (c *Client) insist(h *hold, words []any) error {
 	end, pause := time.Now().Add(max(c.patience, h.lease)), firstPause
 	for {
 		at, p := c.current()
-		_, err := do(p.waits, c.timeout, words)
+		err := toTyped(do(p.waits, c.timeout, words).Err())
 		if !errors.Is(err, ErrUnreachable) || time.Now().After(end) {
 			return err
 		}

@@ -42,8 +42,10 @@ export interface LockOptions {
 /** A lock that is held. */
 export interface Lock extends AsyncDisposable {
   readonly name: string;
-  /** The fencing token. */
+  /** The fencing token, of the first of several names. */
   readonly token: number;
+  /** Of each name. */
+  readonly tokens: ReadonlyMap<string, number>;
   /** Aborted when the hold is lost. */
   readonly signal: AbortSignal;
   /** Whether the hold is lost, by the clock of this moment. */
@@ -71,10 +73,13 @@ export interface LatchdOptions {
 export class Latchd {
   /** addresses: of latchds that share a Redis; the first that answers is used. */
   constructor(addresses: string | string[], options?: LatchdOptions);
-  /** Resolves to a lock that is held, or to null: somebody else has it after `wait`. */
-  lock(name: string, options?: LockOptions): Promise<Lock | null>;
+  /**
+   * Resolves to a lock that is held, or to null: somebody else has it after `wait`. Several names are
+   * taken all or none; a loss of one is a loss of the lock.
+   */
+  lock(name: string | string[], options?: LockOptions): Promise<Lock | null>;
   /** Works under the lock; rejects with LockTimeout if somebody else has it after `wait`. */
-  using<T>(name: string, options: LockOptions, work: (lock: Lock) => Promise<T> | T): Promise<T>;
+  using<T>(name: string | string[], options: LockOptions, work: (lock: Lock) => Promise<T> | T): Promise<T>;
   /** Closes the connections that no hold needs. */
   close(): void;
 }

@@ -187,6 +187,14 @@ class Link {
     }
   }
 
+  /** In one go; numbers. Of errors, a loss is thrown rather than others. */
+  async askAll(commands, within) {
+    const answers = await Promise.allSettled(commands.map((words) => this.ask(words, within)));
+    const errors = answers.filter((a) => a.status === 'rejected').map((a) => a.reason);
+    if (errors.length > 0) throw errors.find((error) => error instanceof LockLost) ?? errors[0];
+    return answers.map((a) => Number(a.value));
+  }
+
   /** From now on nothing else is asked over it. hear(channel, message) */
   async listen(more, less, hear) {
     try {
@@ -268,29 +276,33 @@ class Notices {
   }
 }
 
-/** One request for a lock, and what it was granted. */
+/** One request for one lock, or several, and what it was granted. */
 class Hold {
   request = randomUUID();
   state = 'waiting'; // then held, then lost or released
   uncertain = false;
   noticed = false; // latchd said something since the last renewal was sent
-  token = 0;
+  tokens = new Map(); // by name
   until = -Infinity;
   due = -Infinity;
   end = -Infinity;
   since = -Infinity;
   aborter = new AbortController();
 
-  constructor(name, words, kind, lease, onUncertain) {
-    Object.assign(this, { name, words, kind, lease, onUncertain });
+  constructor(names, words, kind, lease, onUncertain) {
+    Object.assign(this, { names, words, kind, lease, onUncertain, name: names.join(' and ') });
+  }
+
+  /** One for each name. */
+  commands(word, ...more) {
+    return this.names.map((name) => [word, name, ...this.kind, 'ID', this.request, ...more]);
   }
 
   /** A hold with a lease is only confirmed, for what is left of it. */
   renewal() {
     this.noticed = false;
-    const words = ['RENEW', this.name, ...this.kind, 'ID', this.request];
-    if (this.lease === undefined) return words;
-    return [...words, 'LEASE', Math.max(LEAST_LEASE, Math.floor(this.end - now()))];
+    if (this.lease === undefined) return this.commands('RENEW');
+    return this.commands('RENEW', 'LEASE', Math.max(LEAST_LEASE, Math.floor(this.end - now())));
   }
 
   renewed(sent, left) {
@@ -325,7 +337,9 @@ class Lock {
 
   get name() { return this.#hold.name; }
 
-  get token() { return this.#hold.token; }
+  get token() { return this.#hold.tokens.get(this.#hold.names[0]); }
+
+  get tokens() { return this.#hold.tokens; }
 
   get signal() { return this.#hold.aborter.signal; }
 
@@ -377,7 +391,9 @@ export class Latchd {
       if (value !== true) words.push(value);
     }
     const kind = ['read', 'write'].filter((k) => more[k]).map((k) => k.toUpperCase());
-    const hold = new Hold(name, words, kind, lease, onUncertain);
+    const names = [name].flat();
+    if (names.length === 0) throw new TypeError('a lock has a name');
+    const hold = new Hold(names, words, kind, lease, onUncertain);
     signal?.throwIfAborted();
     return (await this.#acquire(hold, wait, signal)) ? new Lock(hold, this) : null;
   }
@@ -483,9 +499,9 @@ export class Latchd {
         let trouble;
         try {
           link ??= await this.#untilAbortedLink(signal);
-          const token = await untilAborted(this.#ask(link, hold, deadline), signal);
-          if (token !== null) {
-            await untilAborted(this.#begin(hold, Number(token), signal), signal);
+          const tokens = await untilAborted(this.#ask(link, hold, deadline), signal);
+          if (tokens !== null) {
+            await untilAborted(this.#begin(hold, [tokens].flat().map(Number), signal), signal);
             this.#giveBack(link);
             return true;
           }
@@ -499,6 +515,9 @@ export class Latchd {
         }
         if (signal?.aborted) throw signal.reason;
         if (trouble instanceof LockLost && performance.now() < deadline) {
+          if (link && hold.names.length > 1) { // of several the others are there
+            link.askAll(hold.commands('UNLOCK'), this.#timeout).catch(() => {});
+          }
           hold.request = randomUUID(); // the old one is over: freed by force, or lost on its way
           continue;
         }
@@ -539,17 +558,18 @@ export class Latchd {
     const wait = words.includes('OWNER') ? left : ask;
     if (wait < Infinity) words.push('WAIT', Math.ceil(wait));
     if (wait === 0 && !words.includes('KEEP')) words.push('KEEP', 0);
-    return link.ask(['LOCK', hold.name, ...words, 'ID', hold.request], ask + this.#timeout);
+    const what = hold.names.length > 1 ? ['MLOCK', hold.names.length] : ['LOCK'];
+    return link.ask([...what, ...hold.names, ...words, 'ID', hold.request], ask + this.#timeout);
   }
 
   /** Attaches the hold to the connection that renews, and learns how long its lease is. */
-  async #begin(hold, token, signal) {
+  async #begin(hold, tokens, signal) {
     const link = await this.#sharedLink();
     const sent = now();
     if (hold.lease !== undefined) hold.end = sent + hold.lease;
-    const left = Number(await link.ask(hold.renewal(), this.#timeout));
+    const left = Math.min(...await link.askAll(hold.renewal(), this.#timeout));
     if (signal?.aborted) return; // who gave up has been told, and the hold is given back
-    hold.token = token;
+    hold.tokens = new Map(hold.names.map((name, i) => [name, tokens[i]]));
     hold.state = 'held';
     hold.renewed(sent, left);
     hold.since = sent;
@@ -564,7 +584,7 @@ export class Latchd {
     hold.state = 'released';
     try {
       if (link && !link.broken) {
-        const cancel = link.ask(['CANCEL', hold.name, 'ID', hold.request], this.#timeout);
+        const cancel = link.ask(['CANCEL', hold.names[0], 'ID', hold.request], this.#timeout);
         await Promise.all([cancel, this.#unlock(hold, link)]);
         this.#giveBack(link);
         return;
@@ -613,9 +633,10 @@ export class Latchd {
     const link = this.#shared;
     const old = now() - HEARD_AFTER;
     const holds = [...this.#holds.values()];
-    const names = holds.filter((hold) => hold.since <= old).map((hold) => hold.name);
+    const lasting = holds.filter((hold) => hold.since <= old);
+    const names = lasting.flatMap((hold) => hold.names);
     this.#hearing = true;
-    let again = holds.length > names.length ? HEARD_AFTER : 0;
+    let again = holds.length > lasting.length ? HEARD_AFTER : 0;
     try {
       if (this.#notices && (this.#notices.broken || this.#notices.of !== link)) {
         this.#notices.close();
@@ -647,9 +668,9 @@ export class Latchd {
   #takeNotice() {
     if (this.#said.size === 0) return;
     for (const hold of this.#holds.values()) {
-      const what = this.#said.get(`${hold.token} ${hold.name}`);
-      if (what) Object.assign(hold, { noticed: true, due: -Infinity });
-      if (what === 'uncertain') hold.doubt();
+      const heard = [...hold.tokens].map(([name, token]) => this.#said.get(`${token} ${name}`));
+      if (heard.some(Boolean)) Object.assign(hold, { noticed: true, due: -Infinity });
+      if (heard.includes('uncertain')) hold.doubt();
     }
     this.#said.clear();
   }
@@ -682,7 +703,7 @@ export class Latchd {
   async #renewOne(link, hold, within) {
     const sent = now();
     try {
-      const left = Number(await link.ask(hold.renewal(), within));
+      const left = Math.min(...await link.askAll(hold.renewal(), within));
       if (hold.state === 'held') hold.renewed(sent, left);
     } catch (error) {
       if (!(error instanceof LockLost)) hold.doubt();
@@ -694,8 +715,8 @@ export class Latchd {
     if (hold.state !== 'held') throw new LockLost(`${hold.name} is not held`);
     const link = await this.#sharedLink();
     const sent = now();
-    const words = ['RENEW', hold.name, ...hold.kind, 'ID', hold.request, 'LEASE', Math.ceil(lease)];
-    const left = Number(await link.ask(words, this.#timeout));
+    const commands = hold.commands('RENEW', 'LEASE', Math.ceil(lease));
+    const left = Math.min(...await link.askAll(commands, this.#timeout));
     hold.lease = lease;
     hold.end = sent + lease;
     hold.renewed(sent, left);
@@ -735,7 +756,7 @@ export class Latchd {
 
   async #unlock(hold, link) {
     try {
-      await link.ask(['UNLOCK', hold.name, ...hold.kind, 'ID', hold.request], this.#timeout);
+      await link.askAll(hold.commands('UNLOCK'), this.#timeout);
     } catch (error) {
       if (error instanceof LockLost) return false;
       if (!(error instanceof Backend)) throw error; // BACKEND: latchd has it in hand

@@ -168,6 +168,15 @@ class _Link:
         finally:
             timer.cancel()
 
+    async def ask_all(self, commands: list[list[Any]], within: float) -> list[Any]:
+        """In one go. Of errors, a loss is raised rather than others."""
+        answers = await asyncio.gather(*(self.ask(*words, within=within) for words in commands),
+                                       return_exceptions=True)
+        errors = [answer for answer in answers if isinstance(answer, BaseException)]
+        if errors:
+            raise next((error for error in errors if isinstance(error, LockLost)), errors[0])
+        return answers
+
     async def _read(self) -> None:
         why = "closed"
         try:
@@ -264,23 +273,29 @@ class _State(enum.Enum):
 
 
 class _Hold:
-    """One request for a lock, and what it was granted. Written by the loop's thread alone."""
+    """One request for one lock, or several, and what it was granted. Written by the loop's thread
+    alone."""
 
-    def __init__(self, name: str, words: list[Any], kind: list[str], lease: Optional[float],
+    def __init__(self, names: list[str], words: list[Any], kind: list[str], lease: Optional[float],
                  tell: Callable[[str], None]) -> None:
-        self.name, self.words, self.kind, self.lease, self._tell = name, words, kind, lease, tell
+        self.names, self.words, self.kind, self.lease, self._tell = names, words, kind, lease, tell
+        self.name = " and ".join(names)
         self.request = str(uuid.uuid4())
         self.state, self.uncertain, self.given_up = _State.WAITING, False, False
         self.noticed = False  # latchd said something since the last renewal was sent
-        self.token = 0
+        self.tokens: dict[str, int] = {}
         self.until = self.due = self.end = self.since = -math.inf
 
-    def renewal(self) -> list[Any]:
+    def commands(self, word: str, *more: Any) -> list[list[Any]]:
+        """One for each name."""
+        return [[word, name, *self.kind, "ID", self.request, *more] for name in self.names]
+
+    def renewal(self) -> list[list[Any]]:
         """A hold with a lease is only confirmed, for what is left of it."""
         self.noticed, more = False, list[Any]()
         if self.lease is not None:
             more = ["LEASE", max(LEAST_LEASE_MS, int((self.end - _now()) * 1000))]
-        return ["RENEW", self.name, *self.kind, "ID", self.request, *more]
+        return self.commands("RENEW", *more)
 
     def renewed(self, sent: float, left_ms: int) -> None:
         left = left_ms / 1000
@@ -404,9 +419,9 @@ class _Core:
                 used = link is not None or bool(self._idle)
                 try:
                     link = link or await self._own_link()
-                    token = await self._ask(link, hold, deadline)
-                    if token is not None:
-                        await self._begin(hold, token)
+                    tokens = await self._ask(link, hold, deadline)
+                    if tokens is not None:
+                        await self._begin(hold, tokens)
                         self._give_back(link)
                         return True
                     reached, pause = _now(), PAUSES_S[0]
@@ -415,6 +430,8 @@ class _Core:
                         return False
                     continue
                 except LockLost:  # this request is over: freed by force, or lost before it was ours
+                    if link is not None and len(hold.names) > 1:  # of several the others are there
+                        self._spawn(link.ask_all(hold.commands("UNLOCK"), self.timeout))
                     hold.request = str(uuid.uuid4())
                     if _now() < deadline:
                         continue
@@ -434,7 +451,7 @@ class _Core:
             self._spawn(self._abandon(hold, link))
             raise
 
-    async def _ask(self, link: _Link, hold: _Hold, deadline: float) -> Optional[int]:
+    async def _ask(self, link: _Link, hold: _Hold, deadline: float) -> Optional[list[int]]:
         left = max(0.0, deadline - _now())
         ask = min(left, LONGEST_ASK_S)
         words = [*hold.words]
@@ -444,20 +461,22 @@ class _Core:
             words += ["WAIT", math.ceil(wait * 1000)]
         if wait == 0 and "KEEP" not in words:
             words += ["KEEP", 0]
-        token = await link.ask("LOCK", hold.name, *words, "ID", hold.request,
-                               within=ask + self.timeout)
-        return None if token is None else int(token)
+        several = len(hold.names) > 1
+        what = ["MLOCK", len(hold.names)] if several else ["LOCK"]
+        answer = await link.ask(*what, *hold.names, *words, "ID", hold.request,
+                                within=ask + self.timeout)
+        return answer if several or answer is None else [answer]
 
-    async def _begin(self, hold: _Hold, token: int) -> None:
+    async def _begin(self, hold: _Hold, tokens: list[int]) -> None:
         """Attaches the hold to the connection that renews, and learns how long its lease is."""
         link = await self._shared_link()
         sent = _now()
         if hold.lease is not None:
             hold.end = sent + hold.lease
-        left = await link.ask(*hold.renewal(), within=self.timeout)
+        left = min(await link.ask_all(hold.renewal(), self.timeout))
         if hold.given_up:
             raise asyncio.CancelledError
-        hold.token, hold.state = token, _State.HELD
+        hold.tokens, hold.state = dict(zip(hold.names, map(int, tokens))), _State.HELD
         hold.renewed(sent, left)
         hold.since = sent
         self._holds[hold.request] = hold
@@ -467,7 +486,7 @@ class _Core:
 
     async def _abandon(self, hold: _Hold, link: Optional[_Link]) -> None:
         """Ends the wait; and the hold, if it was granted in the same moment."""
-        words = "CANCEL", hold.name, "ID", hold.request
+        words = "CANCEL", hold.names[0], "ID", hold.request
         if link is not None and link.broken is None:
             try:
                 cancel = asyncio.ensure_future(link.ask(*words, within=self.timeout))
@@ -517,7 +536,7 @@ class _Core:
                 await asyncio.sleep(HEARD_AFTER_S)
                 self._held.clear()
                 link, old = self._shared, _now() - HEARD_AFTER_S
-                names = {h.name for h in self._holds.values() if h.since <= old}
+                names = {name for h in self._holds.values() if h.since <= old for name in h.names}
                 if notices is not None and (notices.broken or notices.link is not link):
                     await notices.close()
                     notices = None
@@ -542,10 +561,10 @@ class _Core:
         """The renewal tells whether it is so: a latchd that the hold has left knows no better."""
         said, self._said = self._said, {}
         for hold in self._holds.values() if said else ():
-            what = said.get((hold.name, str(hold.token)))
-            if what is not None:
+            heard = {said.get((name, str(token))) for name, token in hold.tokens.items()} - {None}
+            if heard:
                 hold.noticed, hold.due = True, -math.inf
-            if what == "uncertain":
+            if "uncertain" in heard:
                 hold.doubt()
 
     def _lose(self, hold: _Hold) -> None:
@@ -576,7 +595,7 @@ class _Core:
     async def _renew_one(self, link: _Link, hold: _Hold, within: float) -> None:
         sent = _now()
         try:
-            left = await link.ask(*hold.renewal(), within=within)
+            left = min(await link.ask_all(hold.renewal(), within))
         except LockLost:
             if hold.request in self._holds:
                 self._lose(hold)
@@ -591,8 +610,8 @@ class _Core:
             raise LockLost(f"{hold.name} is not held")
         link = await self._shared_link()
         sent = _now()
-        words = "RENEW", hold.name, *hold.kind, "ID", hold.request, "LEASE", math.ceil(lease * 1000)
-        left = await link.ask(*words, within=self.timeout)
+        commands = hold.commands("RENEW", "LEASE", math.ceil(lease * 1000))
+        left = min(await link.ask_all(commands, self.timeout))
         hold.lease, hold.end = lease, sent + lease
         hold.renewed(sent, left)
         self._wake.set()
@@ -627,8 +646,7 @@ class _Core:
 
     async def _unlock(self, hold: _Hold, link: _Link) -> bool:
         try:
-            await link.ask("UNLOCK", hold.name, *hold.kind, "ID", hold.request,
-                           within=self.timeout)
+            await link.ask_all(hold.commands("UNLOCK"), self.timeout)
         except LockLost:
             return False
         except Backend:
@@ -757,9 +775,12 @@ class _Lock:
 
     lost: Any
 
-    def __init__(self, client: _Client, name: str, wait: Optional[float], options: dict[str, Any],
-                 on_lost: Optional[Callable[[], Any]], on_uncertain: Optional[Callable[[], Any]]):
-        self.name, self._client, self._wait = name, client, wait
+    def __init__(self, client: _Client, names: tuple[str, ...], wait: Optional[float],
+                 options: dict[str, Any], on_lost: Optional[Callable[[], Any]],
+                 on_uncertain: Optional[Callable[[], Any]]):
+        if not names:
+            raise ValueError("a lock has a name")
+        self.name, self._names, self._client, self._wait = " and ".join(names), names, client, wait
         self._calls = {"lost": on_lost, "uncertain": on_uncertain}
         self._lease = options.get("lease")
         self._kind = [kind for kind in ("READ", "WRITE") if options.get(kind.lower())]
@@ -777,8 +798,13 @@ class _Lock:
 
     @property
     def token(self) -> int:
-        """The fencing token of the hold; 0: there has been none."""
-        return self._hold.token if self._hold is not None else 0
+        """The fencing token of the hold, of the first of several names; 0: there has been none."""
+        return self.tokens.get(self._names[0], 0)
+
+    @property
+    def tokens(self) -> dict[str, int]:
+        """Of each name."""
+        return self._hold.tokens if self._hold is not None else {}
 
     @property
     def uncertain(self) -> bool:
@@ -790,7 +816,7 @@ class _Lock:
         if not self._busy.acquire(blocking=False):
             raise RuntimeError(f"{self.name} is held, or waited for, by this object already")
         self._hold, self.lost = None, type(self.lost)()
-        return _Hold(self.name, self._words, self._kind, self._lease, self._told)
+        return _Hold(list(self._names), self._words, self._kind, self._lease, self._told)
 
     def _told(self, what: str) -> None:
         raise NotImplementedError
@@ -810,7 +836,7 @@ class _Lock:
             self._busy.release()
             return None
         self._hold = self.lost._hold = hold
-        return hold.token
+        return self.token
 
     def _releasing(self, core: _Core) -> Any:
         hold = self._hold
@@ -826,7 +852,7 @@ _DEFAULT: Any = object()
 
 
 class Lock(_Lock):
-    """One name, to be held by one at a time; of Latchd.lock()."""
+    """One name, or several, to be held by one at a time; of Latchd.lock()."""
 
     def __init__(self, *args: Any) -> None:
         self.lost = Lost()
@@ -878,7 +904,7 @@ class Lock(_Lock):
 
 
 class AsyncLock(_Lock):
-    """One name, to be held by one at a time; of AsyncLatchd.lock()."""
+    """One name, or several, to be held by one at a time; of AsyncLatchd.lock()."""
 
     def __init__(self, *args: Any) -> None:
         self.lost = AsyncLost()
@@ -942,17 +968,18 @@ class AsyncLock(_Lock):
 class Latchd(_Client):
     """latchd, for threads: one object serves all of a process."""
 
-    def lock(self, name: str, *, wait: Optional[float] = None,
+    def lock(self, *names: str, wait: Optional[float] = None,
              on_lost: Optional[Callable[[], Any]] = None,
              on_uncertain: Optional[Callable[[], Any]] = None, **options: Any) -> Lock:
         """A lock that is not held yet; use it in a `with`, or call acquire() and release().
 
-        wait: seconds; None: no end. on_lost, on_uncertain: called without arguments, in a thread
+        names: several are taken all or none; a loss of one is a loss of the lock. wait: seconds;
+        None: no end. on_lost, on_uncertain: called without arguments, in a thread
         of their own. options: those of LOCK, as latchd-protocol(7) has them, in lower case:
         fair=True, read=True, write=True, owner="ann", and, in seconds, lease, grace and keep;
         others are passed as they are.
         """
-        return Lock(self, name, wait, options, on_lost, on_uncertain)
+        return Lock(self, names, wait, options, on_lost, on_uncertain)
 
     def close(self) -> None:
         """Closes the connections that no hold needs."""
@@ -968,12 +995,12 @@ class Latchd(_Client):
 class AsyncLatchd(_Client):
     """latchd, for asyncio: one object serves all tasks, of all loops."""
 
-    def lock(self, name: str, *, wait: Optional[float] = None,
+    def lock(self, *names: str, wait: Optional[float] = None,
              on_lost: Optional[Callable[[], Any]] = None,
              on_uncertain: Optional[Callable[[], Any]] = None, **options: Any) -> AsyncLock:
         """As Latchd.lock(), for `async with`; on_lost and on_uncertain are called in the task's
         loop, and may be coroutine functions."""
-        return AsyncLock(self, name, wait, options, on_lost, on_uncertain)
+        return AsyncLock(self, names, wait, options, on_lost, on_uncertain)
 
     async def close(self) -> None:
         """Closes the connections that no hold needs."""

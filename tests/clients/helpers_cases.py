@@ -49,6 +49,32 @@ def takes_the_options_of_lock(stage):
     agent.unlock(key, "error", "NOTHELD")
 
 
+def takes_all_names_or_none(stage):
+    daemon = stage.latchd()
+    one, two = stage.agent(daemon), stage.agent(daemon)
+    names, (held, _) = ["c", "a", "b"], one.lock("b")
+    two.expect(two.tell("lock", "c,a,b", 300), "null")
+    for name in "a", "c":
+        one.unlock(one.lock(name)[0])
+    waits = two.tell("lock", "c,a,b", "-")
+    waiting(daemon, "b", 1)
+    one.unlock(held)
+    for name, token in zip(names, two.expect(waits, "token")):
+        assert token in str(daemon.ask("LOCKINFO", name)), f"{token} is not the token of {name}"
+    daemon.kill()
+    daemon.restart()
+    for name in names:
+        nobody_else_gets_it(daemon, name, LEASE_S / 2)
+    assert two.silent(waits), "it was told that a lock is lost"
+    assert daemon.ask("FORCEUNLOCK", "a", "ANY") == 1
+    two.expect_loss(waits)
+    nobody_else_gets_it(daemon, "b", LEASE_S / 2)
+    two.unlock(waits, "error", "NOTHELD")
+    for name in names:
+        one.unlock(one.lock(name)[0])
+    two.unlock(two.lock("c,a,b", 0, "owner=ann", "lease=1000")[0])
+
+
 def has_typed_errors(stage):
     daemon = stage.latchd()
     agent = stage.agent(daemon)
@@ -76,6 +102,12 @@ def who_gives_up_leaves_the_queue_at_once(stage):
         quitter.tell("give-up", key=quits)
         quitter.expect(quits, "gave-up")
         waiting(daemon, "job", 0)
+    quits = quitter.tell("lock", "another,job", "-")
+    waiting(daemon, "job", 1)
+    quitter.tell("give-up", key=quits)
+    quitter.expect(quits, "gave-up")
+    waiting(daemon, "job", 0)
+    next_one.unlock(next_one.lock("another")[0])
     # One whose time is over leaves no place behind, either.
     quitter.expect(quitter.tell("lock", "job", 100), "null")
     waiting(daemon, "job", 0)
@@ -345,7 +377,7 @@ def one_object_serves_many_threads(stage):
     assert int(daemon.ask("INFO", "locks").split("holds:")[1].split()[0]) == 0
 
 
-CASES = [waits_and_takes_turns, takes_the_options_of_lock, has_typed_errors,
+CASES = [waits_and_takes_turns, takes_the_options_of_lock, takes_all_names_or_none, has_typed_errors,
          who_gives_up_leaves_the_queue_at_once,
          giving_up_in_the_moment_of_the_grant_leaves_nothing_held,
          keeps_its_lock_through_restarts, waits_through_restarts, says_when_its_lease_is_over,

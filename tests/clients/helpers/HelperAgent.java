@@ -9,6 +9,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Collectors;
 import latchd.Latchd;
 import redis.clients.jedis.DefaultJedisClientConfig;
 
@@ -25,7 +26,8 @@ public class HelperAgent {
     }
 
     static Latchd.Lock lock(String key, String name, List<String> options) {
-        Latchd.Lock lock = latchd.lock(name).onLost(() -> say(key, "lost"))
+        String[] names = name.split(",");
+        Latchd.Lock lock = latchd.lock(names[0], Arrays.copyOfRange(names, 1, names.length)).onLost(() -> say(key, "lost"))
                 .onUncertain(() -> say(key, "uncertain"));
         for (String option : options) {
             String[] parts = option.split("=");
@@ -66,7 +68,8 @@ public class HelperAgent {
                 return;
             }
             try (lock) {
-                say(key, "token", lock.token());
+                say(key, "token", lock.tokens().stream().map(String::valueOf)
+                        .collect(Collectors.joining(" ")));
                 awaitUnlock(key);
             }
             say(key, "unlocked");

@@ -28,14 +28,14 @@ const orders = {
       return [word, ['lease', 'grace', 'keep'].includes(word) ? Number(value) : value];
     }));
     quits.set(key, new AbortController());
-    const lock = await latchd.lock(name, {
+    const lock = await latchd.lock(name.split(','), {
       wait: wait === '-' ? undefined : Number(wait), signal: quits.get(key).signal,
       onUncertain: () => say(key, 'uncertain'), ...more,
     });
     if (!lock) return say(key, 'null');
     locks.set(key, lock);
     lock.signal.addEventListener('abort', () => say(key, 'lost'));
-    return say(key, 'token', lock.token);
+    return say(key, 'token', ...lock.tokens.values());
   },
   async 'give-up'(key) {
     quits.get(key).abort();

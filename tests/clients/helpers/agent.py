@@ -19,15 +19,19 @@ def say(*words):
 
 
 def arguments(words):
-    """Name, wait and options of a lock."""
-    name, wait, *options = words
+    """Names, wait and options of a lock."""
+    names, wait, *options = words
     more = {}
     for option in options:
         key, _, value = option.partition("=")
         if key in ("lease", "grace", "keep"):
             value = int(value) / 1000
         more[key] = value or True
-    return name, None if wait == "-" else int(wait) / 1000, more
+    return names.split(","), None if wait == "-" else int(wait) / 1000, more
+
+
+def answer(lock, token):
+    return ["null"] if token is None else ["token", *lock.tokens.values()]
 
 
 class Threads:
@@ -38,13 +42,12 @@ class Threads:
         threading.Thread(target=getattr(self, what), args=(key, *words), daemon=True).start()
 
     def lock(self, key, *words):
-        name, wait, more = arguments(words)
-        lock = self.client.lock(name, wait=wait, on_lost=lambda: say(key, "lost"),
+        names, wait, more = arguments(words)
+        lock = self.client.lock(*names, wait=wait, on_lost=lambda: say(key, "lost"),
                                 on_uncertain=lambda: say(key, "uncertain"), **more)
         self.locks[key] = lock
         try:
-            token = lock.acquire()
-            say(key, "null" if token is None else f"token {token}")
+            say(key, *answer(lock, lock.acquire()))
         except latchd.LatchdError as error:
             say(key, "error", error.code)
 
@@ -82,17 +85,16 @@ class Tasks:
         self.tasks[what, key] = task
 
     async def lock(self, key, *words):
-        name, wait, more = arguments(words)
+        names, wait, more = arguments(words)
 
         async def lost():
             say(key, "lost")
 
-        lock = self.client.lock(name, wait=wait, on_lost=lost,
+        lock = self.client.lock(*names, wait=wait, on_lost=lost,
                                 on_uncertain=lambda: say(key, "uncertain"), **more)
         self.locks[key] = lock
         try:
-            token = await lock.acquire()
-            say(key, "null" if token is None else f"token {token}")
+            say(key, *answer(lock, await lock.acquire()))
         except latchd.LatchdError as error:
             say(key, "error", error.code)
         except asyncio.CancelledError:

@@ -80,7 +80,7 @@ func options(key, wait string, words []string) []latchd.Option {
 }
 
 func lock(ctx context.Context, key, name string, options []latchd.Option) {
-	held, token, unlock, err := client.Lock(ctx, name, options...)
+	held, tokens, unlock, err := client.LockAll(ctx, strings.Split(name, ","), options...)
 	if err != nil {
 		sayError(key, err)
 		return
@@ -88,7 +88,7 @@ func lock(ctx context.Context, key, name string, options []latchd.Option) {
 	mu.Lock()
 	unlocks[key] = unlock
 	mu.Unlock()
-	say(key, "token", token)
+	say(key, "token", strings.Trim(fmt.Sprint(tokens), "[]"))
 	<-held.Done()
 	if errors.Is(context.Cause(held), latchd.ErrLost) {
 		say(key, "lost")

@@ -53,8 +53,9 @@ import redis.clients.jedis.util.JedisURIHelper;
  * <p>Each wait has a connection of its own; all holds of a Latchd are renewed over one, and one more
  * hears at once what latchd learns of those that last. Every request has an ID and is repeated,
  * through the next address if need be, until it is answered. How long a hold may be relied on is
- * counted from before its last renewal was sent, on a clock that runs during suspend (on Linux). A hold lasts until it is released, lost, or its process ends: the garbage
- * collector releases none. All threads are daemons.
+ * counted from before its last renewal was sent, on a clock that runs during suspend (on Linux). A
+ * hold lasts until it is released, lost, or its process ends: the garbage collector releases none. All
+ * threads are daemons.
  */
 public final class Latchd implements AutoCloseable {
     private static final long LONGEST_ASK_MS = 10_000; // a wait is made of LOCKs that are this long
@@ -125,9 +126,11 @@ public final class Latchd implements AutoCloseable {
         }
     }
 
-    /** A lock that is not held yet. */
-    public Lock lock(String name) {
-        return new Lock(name);
+    /** Not held yet. Several names are taken all or none; a loss of one is a loss of all. */
+    public Lock lock(String name, String... more) {
+        List<String> names = new ArrayList<>(List.of(name));
+        names.addAll(List.of(more));
+        return new Lock(names);
     }
 
     /** Closes all connections: what is held then ends with its lease. */
@@ -299,12 +302,12 @@ public final class Latchd implements AutoCloseable {
         }
 
         /** The answer, null for null. */
-        Long read() {
+        Object read() {
             Object answer = connection.getOne();
             if (answer instanceof JedisDataException) {
                 throw (JedisDataException) answer;
             }
-            return (Long) answer;
+            return answer;
         }
 
         void close() {
@@ -318,7 +321,7 @@ public final class Latchd implements AutoCloseable {
 
     private enum State { WAITING, HELD, LOST, RELEASED }
 
-    /** One request for a lock, and what it was granted. */
+    /** One request for one lock, or several, and what it was granted. */
     private final class Hold {
         final Lock lock;
         String request = UUID.randomUUID().toString();
@@ -326,13 +329,13 @@ public final class Latchd implements AutoCloseable {
         boolean uncertain;
         boolean noticed; // latchd said something since the last renewal was sent
         int entries = 1;
-        long token;
+        List<Long> tokens = List.of(); // as the names
         long since;
         long until;
         long due;
         long end;
         long leaseMs;
-        CompletableFuture<Long> asking = CompletableFuture.completedFuture(null);
+        CompletableFuture<Object> asking = CompletableFuture.completedFuture(null);
         CompletableFuture<Void> begun;
 
         Hold(Lock lock) {
@@ -340,26 +343,31 @@ public final class Latchd implements AutoCloseable {
             this.leaseMs = lock.leaseMs;
         }
 
-        List<String> command(String name, String... more) {
-            List<String> words = new ArrayList<>(List.of(name, lock.name));
-            if (lock.kind != null) {
-                words.add(lock.kind);
+        /** One for each name. */
+        List<List<String>> commands(String command, String... more) {
+            List<List<String>> all = new ArrayList<>();
+            for (String name : lock.names) {
+                List<String> words = new ArrayList<>(List.of(command, name));
+                if (lock.kind != null) {
+                    words.add(lock.kind);
+                }
+                words.addAll(List.of("ID", request));
+                words.addAll(Arrays.asList(more));
+                all.add(words);
             }
-            words.addAll(List.of("ID", request));
-            words.addAll(Arrays.asList(more));
-            return words;
+            return all;
         }
 
         /** A hold with a lease is only confirmed, for what is left of it. */
-        List<String> renewal(long sent) {
+        List<List<String>> renewal(long sent) {
             noticed = false;
             if (leaseMs == 0) {
-                return command("RENEW");
+                return commands("RENEW");
             }
             if (state == State.WAITING) {
                 end = sent + leaseMs;
             }
-            return command("RENEW", "LEASE", Long.toString(Math.max(LEAST_LEASE_MS, end - sent)));
+            return commands("RENEW", "LEASE", Long.toString(Math.max(LEAST_LEASE_MS, end - sent)));
         }
 
         void renewed(long sent, long leftMs) {
@@ -432,12 +440,12 @@ public final class Latchd implements AutoCloseable {
     }
 
     /** One command over a connection of its own. */
-    private Long ask(List<String> words, long withinMs) {
+    private Object ask(List<String> words, long withinMs) {
         Link link = takeLink();
         try {
             link.connection.setSoTimeout((int) withinMs);
             link.send(words);
-            Long answer = link.read();
+            Object answer = link.read();
             giveBack(link);
             return answer;
         } catch (JedisDataException e) {
@@ -491,9 +499,9 @@ public final class Latchd implements AutoCloseable {
             LatchdException trouble;
             boolean over;
             try {
-                Long token = await(askForLock(hold, waitMs, began), interruptibly);
-                if (token != null) {
-                    await(begin(hold, token), interruptibly);
+                Object tokens = await(askForLock(hold, waitMs, began), interruptibly);
+                if (tokens != null) {
+                    await(begin(hold, tokens), interruptibly);
                     return true;
                 }
                 reached = steadyMs();
@@ -507,6 +515,10 @@ public final class Latchd implements AutoCloseable {
                 over = waitMs != FOREVER && steadyMs() - began >= waitMs;
             }
             if (trouble instanceof LockLost && !over) { // freed by force, or lost on its way
+                if (hold.lock.names.size() > 1) { // of several the others are there
+                    List<List<String>> unlock = hold.commands("UNLOCK");
+                    workers.execute(() -> insistAll(hold, unlock));
+                }
                 hold.request = UUID.randomUUID().toString();
                 continue;
             }
@@ -524,21 +536,26 @@ public final class Latchd implements AutoCloseable {
         }
     }
 
-    private CompletableFuture<Long> askForLock(Hold hold, long waitMs, long began) {
+    private CompletableFuture<Object> askForLock(Hold hold, long waitMs, long began) {
         long left = waitMs == FOREVER ? FOREVER : Math.max(0, waitMs - (steadyMs() - began));
         long ask = Math.min(left, LONGEST_ASK_MS);
         // latchd looks for a deadlock where it knows how long an owner would wait in all.
         long wait = hold.lock.words.contains("OWNER") ? left : ask;
-        List<String> words = new ArrayList<>(List.of("LOCK", hold.lock.name));
+        List<String> words = new ArrayList<>(List.of("LOCK"));
+        if (hold.lock.names.size() > 1) {
+            words = new ArrayList<>(List.of("MLOCK", Integer.toString(hold.lock.names.size())));
+        }
+        words.addAll(hold.lock.names);
         words.addAll(hold.lock.words);
         if (wait != FOREVER) {
             words.addAll(List.of("WAIT", Long.toString(wait)));
         }
-        if (wait == 0 && !words.contains("KEEP")) {
+        if (wait == 0 && !hold.lock.words.contains("KEEP")) {
             words.addAll(List.of("KEEP", "0"));
         }
         words.addAll(List.of("ID", hold.request));
-        CompletableFuture<Long> asking = run(() -> ask(words, ask + timeoutMs));
+        List<String> command = words;
+        CompletableFuture<Object> asking = run(() -> ask(command, ask + timeoutMs));
         synchronized (this) {
             hold.asking = asking;
         }
@@ -546,8 +563,11 @@ public final class Latchd implements AutoCloseable {
     }
 
     /** Attaches the hold to the connection that renews, and learns how long its lease is. */
-    private synchronized CompletableFuture<Void> begin(Hold hold, long token) {
-        hold.token = token;
+    private synchronized CompletableFuture<Void> begin(Hold hold, Object tokens) {
+        hold.tokens = new ArrayList<>();
+        for (Object token : tokens instanceof List ? (List<?>) tokens : List.of(tokens)) {
+            hold.tokens.add((Long) token);
+        }
         hold.since = now();
         unheard = true;
         hold.until = FOREVER;
@@ -564,13 +584,13 @@ public final class Latchd implements AutoCloseable {
 
     /** Ends the wait; and the hold, if it was granted in the same moment. */
     private void abandon(Hold hold) {
-        CompletableFuture<Long> asking;
+        CompletableFuture<Object> asking;
         synchronized (this) {
             holds.remove(hold.request);
             hold.state = State.RELEASED;
             asking = hold.asking;
         }
-        List<String> cancel = List.of("CANCEL", hold.lock.name, "ID", hold.request);
+        List<String> cancel = List.of("CANCEL", hold.lock.names.get(0), "ID", hold.request);
         do { // it may come before the LOCK, which is sent over another connection
             insist(hold, cancel);
             try {
@@ -581,7 +601,7 @@ public final class Latchd implements AutoCloseable {
                 // The loop looks whether it is answered.
             }
         } while (!asking.isDone());
-        insist(hold, hold.command("UNLOCK"));
+        insistAll(hold, hold.commands("UNLOCK"));
     }
 
     // Keeping
@@ -633,8 +653,9 @@ public final class Latchd implements AutoCloseable {
             Set<String> channels = new HashSet<>();
             for (Hold hold : holds.values()) {
                 if (hold.since + HEARD_AFTER_MS <= now) {
-                    channels.add("lost:" + hold.lock.name);
-                    channels.add("uncertain:" + hold.lock.name);
+                    for (String name : hold.lock.names) {
+                        channels.addAll(List.of("lost:" + name, "uncertain:" + name));
+                    }
                 } else {
                     unheard = true;
                 }
@@ -748,13 +769,15 @@ public final class Latchd implements AutoCloseable {
     /** The renewal tells whether it is so: a latchd that the hold has left knows no better. */
     private void takeNotice() {
         for (Hold hold : said.isEmpty() ? List.<Hold>of() : holds.values()) {
-            String what = said.get(hold.token + " " + hold.lock.name);
-            if (what != null) {
-                hold.noticed = true;
-                hold.due = Long.MIN_VALUE;
-            }
-            if ("uncertain".equals(what)) {
-                hold.doubt();
+            for (int i = 0; i < hold.tokens.size(); i++) {
+                String what = said.get(hold.tokens.get(i) + " " + hold.lock.names.get(i));
+                if (what != null) {
+                    hold.noticed = true;
+                    hold.due = Long.MIN_VALUE;
+                }
+                if ("uncertain".equals(what)) {
+                    hold.doubt();
+                }
             }
         }
         said.clear();
@@ -812,7 +835,7 @@ public final class Latchd implements AutoCloseable {
                 // A connection that had broken unnoticed says nothing yet.
                 if (fresh || silent || tries > 1) {
                     synchronized (this) {
-                        due.forEach(hold -> settle(hold, 0, null, trouble));
+                        due.forEach(hold -> settle(hold, 0, 0, trouble));
                     }
                     return false;
                 }
@@ -835,7 +858,7 @@ public final class Latchd implements AutoCloseable {
     private boolean renewOver(Link link, List<Hold> due) {
         long sent;
         long within = timeoutMs;
-        List<List<String>> commands = new ArrayList<>();
+        List<List<List<String>>> commands = new ArrayList<>();
         synchronized (this) {
             due.removeIf(hold -> holds.get(hold.request) != hold);
             sent = now();
@@ -847,15 +870,17 @@ public final class Latchd implements AutoCloseable {
             }
         }
         link.connection.setSoTimeout((int) within);
-        commands.forEach(link::send);
+        commands.forEach(all -> all.forEach(link::send));
         boolean good = true;
         for (Hold hold : List.copyOf(due)) {
-            Long left = null;
-            LatchdException trouble = null;
-            try {
-                left = link.read();
-            } catch (JedisDataException e) {
-                trouble = toTyped(e);
+            long left = FOREVER;
+            LatchdException trouble = null; // a loss rather than others
+            for (int i = 0; i < hold.lock.names.size(); i++) {
+                try {
+                    left = Math.min(left, (Long) link.read());
+                } catch (JedisDataException e) {
+                    trouble = trouble instanceof LockLost ? trouble : toTyped(e);
+                }
             }
             due.remove(hold); // what is left in the list has no answer if the connection breaks
             good &= trouble == null || trouble instanceof LockLost;
@@ -867,7 +892,7 @@ public final class Latchd implements AutoCloseable {
     }
 
     /** Notes what became of one renewal. */
-    private void settle(Hold hold, long sent, Long left, LatchdException trouble) {
+    private void settle(Hold hold, long sent, long left, LatchdException trouble) {
         if (holds.get(hold.request) != hold) {
             return; // released, or given up, while the renewal was under way
         }
@@ -901,7 +926,8 @@ public final class Latchd implements AutoCloseable {
             hold.state = State.RELEASED; // from now on no renewal counts, and no loss is told
             holds.remove(hold.request);
         }
-        CompletableFuture<LatchdException> unlock = run(() -> insist(hold, hold.command("UNLOCK")));
+        CompletableFuture<LatchdException> unlock = run(
+                () -> insistAll(hold, hold.commands("UNLOCK")));
         try {
             lost |= unlock.get(timeoutMs, TimeUnit.MILLISECONDS) instanceof LockLost;
         } catch (InterruptedException e) {
@@ -912,8 +938,18 @@ public final class Latchd implements AutoCloseable {
             throw new IllegalStateException(e.getCause());
         }
         if (lost) {
-            throw new LockLost(hold.lock.name + " was lost before it was released");
+            throw new LockLost(hold.lock.name() + " was lost before it was released");
         }
+    }
+
+    /** Sends all; of errors, a loss is returned rather than others. */
+    private LatchdException insistAll(Hold hold, List<List<String>> commands) {
+        LatchdException trouble = null;
+        for (List<String> words : commands) {
+            LatchdException answer = insist(hold, words);
+            trouble = trouble instanceof LockLost || answer == null ? trouble : answer;
+        }
+        return trouble;
     }
 
     /** Sends a command, through restarts, for as long as the hold can be there. */
@@ -937,7 +973,7 @@ public final class Latchd implements AutoCloseable {
      * is interrupted in its wait leaves the queue at once. Options are set before the first use.
      */
     public final class Lock implements java.util.concurrent.locks.Lock, AutoCloseable {
-        private final String name;
+        private final List<String> names;
         private final List<String> words = new ArrayList<>();
         private final Map<Thread, Hold> mine = new ConcurrentHashMap<>();
         private String kind;
@@ -945,8 +981,12 @@ public final class Latchd implements AutoCloseable {
         private Runnable onLost;
         private Runnable onUncertain;
 
-        private Lock(String name) {
-            this.name = name;
+        private Lock(List<String> names) {
+            this.names = names;
+        }
+
+        private String name() {
+            return String.join(" and ", names);
         }
 
         /** In order of arrival, across all latchds. */
@@ -999,7 +1039,7 @@ public final class Latchd implements AutoCloseable {
             return this;
         }
 
-        /** Called, in a thread of its own, when latchd, or a renewal that failed, makes the hold uncertain. */
+        /** Called, in a thread of its own, when latchd, or a renewal that failed, makes it uncertain. */
         public Lock onUncertain(Runnable call) {
             onUncertain = call;
             return this;
@@ -1015,7 +1055,7 @@ public final class Latchd implements AutoCloseable {
                 return true;
             }
             if (hold != null) {
-                throw new LockLost(name + " was lost, and has to be unlocked first");
+                throw new LockLost(name() + " was lost, and has to be unlocked first");
             }
             hold = new Hold(this);
             if (!acquire(hold, waitMs, interruptibly)) {
@@ -1056,7 +1096,7 @@ public final class Latchd implements AutoCloseable {
         private Hold held() {
             Hold hold = mine.get(Thread.currentThread());
             if (hold == null) {
-                throw new IllegalMonitorStateException(name + " is not held by this thread");
+                throw new IllegalMonitorStateException(name() + " is not held by this thread");
             }
             return hold;
         }
@@ -1077,9 +1117,14 @@ public final class Latchd implements AutoCloseable {
             unlock();
         }
 
-        /** The fencing token of this thread's hold. */
+        /** The fencing token of this thread's hold, of the first of several names. */
         public long token() {
-            return held().token;
+            return tokens().get(0);
+        }
+
+        /** In the order of the names. */
+        public List<Long> tokens() {
+            return List.copyOf(held().tokens);
         }
 
         /** Whether this thread's hold is lost, by the clock of this moment. */
