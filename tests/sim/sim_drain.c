@@ -45,13 +45,17 @@ static bool unlock_of(const struct redis_name *n, const struct rtext *field,
     return strncmp(field->s, "owner", 5) == 0 || a->owner.len == 0;
 }
 
-/* Whether that MLOCK may be collecting this hold: not one of another named owner. */
+/* Whether that MLOCK may be collecting this hold: not one of another named owner, nor a
+ * value hold unless it asks for values. */
 static bool may_collect(const struct sim_conn *c, const struct redis_name *n,
                         const struct rtext *field)
 {
+    bool owned = strncmp(field->s, "owner", 5) == 0;
+    bool valued = strncmp(field->s, "latchd:value:", 13) == 0;
+
     return c->open && c->asking && c->ask.kind == ASK_MLOCK && ask_wants(&c->ask, n) &&
-           (strncmp(field->s, "owner", 5) != 0 ||
-            rtext_is(field, rtext_span(&c->ask.owner)));
+           (!owned || rtext_is(field, rtext_span(&c->ask.owner))) &&
+           valued == (c->ask.value.len > 0);
 }
 
 /* What an MLOCK is collecting is its own. */
