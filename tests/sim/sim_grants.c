@@ -212,9 +212,12 @@ static void check_request(struct sim *s, const struct sim_conn *c,
 
 static uint64_t ask_lease(const struct sim *s, const struct sim_conn *c)
 {
-    return (c->ask.has & LOCK_HAS_LEASE) != 0
-               ? c->ask.lease_ms
-               : s->daemons[c->daemon].config.watchdog_ms;
+    const struct engine_config *config = &s->daemons[c->daemon].config;
+
+    if ((c->ask.has & LOCK_IS_ENDLESS) != 0) {
+        return config->endless_lease_ms;
+    }
+    return (c->ask.has & LOCK_HAS_LEASE) != 0 ? c->ask.lease_ms : config->watchdog_ms;
 }
 
 /* At least half of the lease must be left, whichever was asked for last. */

@@ -43,6 +43,9 @@ const char *ask_text(const struct ask *ask)
     if ((ask->has & LOCK_HAS_LEASE) != 0 || ask->lease_ms != 0) {
         ADD(" LEASE %" PRIu64, ask->lease_ms);
     }
+    if ((ask->has & LOCK_IS_ENDLESS) != 0) {
+        ADD(" ENDLESS");
+    }
     if ((ask->has & LOCK_HAS_KEEP) != 0) {
         ADD(" KEEP %" PRIu64, ask->keep_ms);
     }
@@ -104,6 +107,8 @@ static void option(struct ask *ask, const char *w, char **rest)
         ask->lease_ms = number(rest);
         ask->has |=
             ask->kind == ASK_LOCK || ask->kind == ASK_MLOCK ? LOCK_HAS_LEASE : 0;
+    } else if (strcmp(w, "ENDLESS") == 0) {
+        ask->has |= LOCK_IS_ENDLESS;
     } else if (strcmp(w, "KEEP") == 0) {
         ask->keep_ms = number(rest);
         ask->has |= LOCK_HAS_KEEP;

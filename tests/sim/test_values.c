@@ -199,6 +199,75 @@ START_TEST(its_end_comes_by_itself_although_its_client_has_gone)
 }
 END_TEST
 
+static void take_endless(size_t c)
+{
+    sim_say(s, c, "LOCK job WAIT 0 ENDLESS VALUE v");
+    sim_run(s, 10);
+    heard(s, c, "token");
+}
+
+START_TEST(without_an_end_it_outlives_its_client_until_it_is_released)
+{
+    take_endless(a);
+    ck_assert_int_gt(scenario_ttl(s), 99000);
+    sim_close(s, a);
+    sim_run(s, 500000);
+    ck_assert_int_gt(scenario_ttl(s), 80000);
+    sim_say(s, b, "UNLOCK job VALUE v");
+    sim_run(s, 10);
+    heard(s, b, "0");
+    ck_assert_str_eq(scenario_holder(s), "");
+    sim_run(s, 50000);
+    ck_assert_str_eq(scenario_holder(s), "");
+    ck_assert_uint_eq(s->check.lost, 0);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(without_an_end_it_is_put_back_when_redis_lost_it)
+{
+    scenario_mark(s);
+    take_endless(a);
+    sim_close(s, a);
+    sim_run(s, 20000);
+    scenario_lose(s);
+    sim_run(s, 5000);
+    ck_assert_str_ne(scenario_holder(s), "");
+    ck_assert_int_gt(scenario_ttl(s), 80000);
+    sim_say(s, b, "UNLOCK job VALUE v");
+    sim_run(s, 60000);
+    scenario_end(s);
+}
+END_TEST
+
+START_TEST(without_an_end_it_gets_one_when_its_daemon_has_died)
+{
+    take_endless(a);
+    sim_run(s, 50000);
+    sim_kill_daemon(s, 0);
+    sim_run(s, 80000);
+    ck_assert_str_ne(scenario_holder(s), "");
+    sim_run(s, 30000);
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
+/* From then on the other daemon keeps it, and the first one forgets it. */
+START_TEST(without_an_end_it_gets_one_through_another_daemon)
+{
+    take_endless(a);
+    sim_close(s, a);
+    sim_run(s, 20000);
+    sim_say(s, b, "RENEW job VALUE v LEASE 4000");
+    sim_run(s, 10);
+    ck_assert_int_le(scenario_ttl(s), 4000);
+    sim_run(s, 8000);
+    ck_assert_str_eq(scenario_holder(s), "");
+    scenario_end(s);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("values");
@@ -219,5 +288,9 @@ Suite *test_suite(void)
     tcase_add_test(tc, who_polls_stands_before_who_came_after_it_had_asked_first);
     tcase_add_test(tc, a_poller_that_is_gone_holds_nobody_up);
     tcase_add_test(tc, its_end_comes_by_itself_although_its_client_has_gone);
+    tcase_add_test(tc, without_an_end_it_outlives_its_client_until_it_is_released);
+    tcase_add_test(tc, without_an_end_it_is_put_back_when_redis_lost_it);
+    tcase_add_test(tc, without_an_end_it_gets_one_when_its_daemon_has_died);
+    tcase_add_test(tc, without_an_end_it_gets_one_through_another_daemon);
     return suite;
 }
