@@ -69,6 +69,7 @@ struct cmd_env {
 };
 
 struct cmd;
+struct losses;
 
 struct cmd *cmd_new(const struct cmd_env *env, const struct cmd_limits *limits);
 void cmd_free(struct cmd *c);
@@ -154,6 +155,8 @@ size_t cmd_keeps(void *ctx, struct conn *conn);
  * cmd_push() writes them, and must follow in the same turn. */
 void cmd_reply(struct cmd *c, const struct effect_reply *reply);
 void cmd_notice(struct cmd *c, const struct effect_notice *notice);
+/* The holds that were lost last (cmd/observe/losses.h). */
+const struct losses *cmd_losses(const struct cmd *c);
 /* Whether any client is subscribed to anything. */
 bool cmd_has_subscribers(const struct cmd *c);
 void cmd_waited(struct cmd *c, const struct effect_waited *waited);

@@ -10,6 +10,7 @@
 #include "cmd/connection/client_pause.h"
 #include "cmd/library/library_call.h"
 #include "cmd/observe/command_stats.h"
+#include "cmd/observe/losses.h"
 #include "cmd/observe/slowlog.h"
 #include "cmd/pubsub/pubsub.h"
 #include "cmd/pubsub/tracking.h"
@@ -47,6 +48,7 @@ struct cmd {
     struct slowlog slow;
     struct slowlog waits; /* long waits, for SLOWLOG WAITS */
     struct latency *latency;
+    struct losses *losses;             /* the last ones */
     struct lock_script_cache *scripts; /* of lock libraries; NULL: none came yet */
     struct pollers *pollers;           /* lock libraries that ask again and again */
     struct rates rates;
@@ -141,9 +143,9 @@ enum outcome reply_outcome(const struct library_call *library,
 void write_kind(struct buf *out, enum lock_kind kind);
 void write_id(struct buf *out, int proto, uint64_t id);
 /* Writes LOCKINFO's reply (cmd_lockinfo.c). The tokens of lock libraries' holds are for
- * who names their values; `tells_all`: and for this client. */
-void lockinfo_write(struct buf *out, int proto, const struct lock_info *info,
-                    bool tells_all);
+ * who names their values, and for a client that overrides owners. */
+void lockinfo_write(const struct cmd *c, const struct client *client, struct buf *out,
+                    const struct lock_info *info);
 
 /* tracking_push.c: collects a notice for the connections that it concerns. */
 void tracking_notice(struct cmd *c, const struct effect_notice *notice);

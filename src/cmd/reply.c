@@ -48,7 +48,7 @@ void reply_write(const struct cmd *c, struct buf *out, const struct client *clie
         resp_error(out, ERROR_WORDS[reply->error], reply->text);
         break;
     case REPLY_INFO:
-        lockinfo_write(out, client->proto, reply->info, client_overrides(c, client));
+        lockinfo_write(c, client, out, reply->info);
         break;
     case REPLY_UNREACHED: /* handled by the pipeline, never written */
         break;
@@ -169,13 +169,32 @@ bool cmd_has_subscribers(const struct cmd *c)
            pubsub_total(c->pubsub, PUBSUB_PATTERN) != 0;
 }
 
+static void keep_loss(struct cmd *c, const struct effect_notice *notice)
+{
+    struct conn *by =
+        notice->forced_by == 0 ? NULL : net_find(c->env.net, notice->forced_by);
+    struct conn_info info = { .peer = "" };
+
+    if (by != NULL) {
+        conn_info(by, &info);
+    }
+    losses_add(c->losses, c->env.now_ms(c->env.ctx), notice, info.peer);
+}
+
+const struct losses *cmd_losses(const struct cmd *c)
+{
+    return c->losses;
+}
+
 void cmd_notice(struct cmd *c, const struct effect_notice *notice)
 {
     struct buf channel = { 0 }, payload = { 0 };
     struct event ev = { .cmd = c };
 
     log_notice_of(notice);
-
+    if (notice->kind == NOTICE_LOST) {
+        keep_loss(c, notice);
+    }
     tracking_notice(c, notice);
     if (notice->kind == NOTICE_CERTAIN) {
         return;

@@ -43,9 +43,6 @@ static void do_effect(struct server *s, const struct effect *fx)
         if (s->top_granted != NULL && fx->notice.kind == NOTICE_GRANTED) {
             top_granted_count(s->top_granted, fx->notice.name);
         }
-        if (fx->notice.kind == NOTICE_LOST) {
-            web_lost(s, &fx->notice);
-        }
         cmd_notice(s->cmd, &fx->notice);
         break;
     case EFFECT_WAITED:

@@ -1,4 +1,5 @@
-/* `latchctl why NAME`: explains who holds a name, who waits for it, and what to do. */
+/* `latchctl why NAME`: explains who holds a name, who waits for it, which holds of it
+ * were lost lately, and what to do. */
 #include "latchctl/ask.h"
 #include "latchctl/commands.h"
 #include "latchctl/show.h"
@@ -247,6 +248,78 @@ static bool add_waiters(struct why *w, const redisReply *info)
     return true;
 }
 
+/* --- losses ----------------------------------------------------------- */
+
+static void add_forced_by(struct buf *out, const redisReply *loss)
+{
+    struct span from = reply_text(reply_get(loss, "forced_from"));
+
+    buf_add_str(out, "freed by force, ");
+    if (from.len == 0) {
+        buf_add_str(out, "by a client that has gone");
+        return;
+    }
+    buf_printf(out, "by connection %" PRIu64 " from ",
+               reply_number(reply_get(loss, "forced_by")));
+    show_bytes(out, from, 0);
+}
+
+static void add_cause(struct buf *out, const redisReply *loss)
+{
+    const redisReply *cause = reply_get(loss, "cause");
+    struct span taker = reply_text(reply_get(loss, "taker"));
+
+    if (is_word(cause, "forced")) {
+        add_forced_by(out, loss);
+    } else if (is_word(cause, "taken") && taker.len != 0) {
+        buf_add_str(out, "Redis lost the hold, and then granted the name to ");
+        add_owner(out, taker);
+    } else if (is_word(cause, "taken")) {
+        buf_add_str(out, "Redis lost the hold, and another has the name");
+    } else if (is_word(cause, "unconfirmed")) {
+        buf_add_str(out, "Redis confirmed no renewal before the lease was over");
+    } else if (is_word(cause, "lease over")) {
+        buf_add_str(out, "its LEASE was over, and nobody had renewed it");
+    } else {
+        buf_add_str(out,
+                    "Redis has it no more: deleted, freed through another latchd or "
+                    "by Redisson, or lost by Redis");
+    }
+}
+
+static void add_loss(struct why *w, const redisReply *loss)
+{
+    const redisReply *token = reply_get(loss, "token");
+    const redisReply *client = reply_get(loss, "client");
+
+    buf_add_str(&w->out, "  ");
+    show_ms(&w->out, reply_number(reply_get(loss, "ago")));
+    buf_add_str(&w->out, " ago, of ");
+    add_owner(&w->out, reply_text(reply_get(loss, "owner")));
+    if (reply_has_number(token)) {
+        buf_printf(&w->out, ", token %" PRIu64, reply_number(token));
+    }
+    if (reply_has_number(client)) {
+        buf_printf(&w->out, ", connection %" PRIu64, reply_number(client));
+    }
+    buf_add_str(&w->out, ":\n    ");
+    add_cause(&w->out, loss);
+    buf_add_str(&w->out, "\n");
+}
+
+static void add_losses(struct why *w, const redisReply *info)
+{
+    const redisReply *losses = reply_get(info, "losses");
+
+    if (reply_count(losses) == 0) {
+        return;
+    }
+    buf_add_str(&w->out, "Lost lately, newest first:\n");
+    for (size_t i = 0; i < reply_count(losses); i++) {
+        add_loss(w, reply_at(losses, i));
+    }
+}
+
 /* --- advice ----------------------------------------------------------- */
 
 /* Adds a word, in single quotes for the shell if needed. */
@@ -303,6 +376,7 @@ int ctl_why(struct options *o)
     if (info != NULL) {
         add_holders(&w, info);
         if (add_waiters(&w, info)) {
+            add_losses(&w, info);
             add_advice(&w, info);
             code =
                 fwrite(buf_ptr(&w.out), 1, buf_len(&w.out), stdout) == buf_len(&w.out)

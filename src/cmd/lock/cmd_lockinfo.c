@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 enum {
+    LOCKINFO_LOSSES_MAX = 10, /* newest; more of one name say no more */
     /* Of LOCKS: names times glob_work(), 10 ms at worst. Patterns of plain letters fit
      * with every COUNT. */
     SCAN_WORK_MAX = ARGS_COUNT_MAX * (GLOB_WORK_PLAIN + 1),
@@ -60,15 +61,84 @@ static void write_known(struct buf *out, int proto, const struct info_hold *hold
     resp_bulk_str(out, lease_kind_name(hold->lease));
 }
 
-static bool is_of_library(const struct info_hold *hold)
+static bool is_of_library(struct span owner)
 {
     struct span origin, value;
 
-    return value_field_split(hold->owner, &origin, &value);
+    return value_field_split(owner, &origin, &value);
 }
 
-void lockinfo_write(struct buf *out, int proto, const struct lock_info *info,
-                    bool tells_all)
+/* One LOCKINFO's reply while it is written. */
+struct lockinfo_reply {
+    const struct cmd *cmd;
+    struct buf *out;
+    int proto;
+    bool tells_all; /* the tokens of lock libraries' holds, too */
+};
+
+static void write_token(struct lockinfo_reply *r, struct span owner, uint64_t token)
+{
+    resp_bulk_str(r->out, "token");
+    write_id(r->out, r->proto, r->tells_all || !is_of_library(owner) ? token : 0);
+}
+
+static void write_hold(struct lockinfo_reply *r, const struct info_hold *hold)
+{
+    resp_map(r->out, r->proto, 8);
+    resp_bulk_str(r->out, "owner");
+    resp_bulk(r->out, hold->owner);
+    write_kind(r->out, hold->kind);
+    resp_bulk_str(r->out, "count");
+    resp_int(r->out, hold->count);
+    write_token(r, hold->owner, hold->token);
+    resp_bulk_str(r->out, "client");
+    write_id(r->out, r->proto, hold->client);
+    write_known(r->out, r->proto, hold);
+}
+
+static void write_loss(struct lockinfo_reply *r, const struct loss *loss)
+{
+    uint64_t now_ms = r->cmd->env.now_ms(r->cmd->env.ctx);
+
+    resp_map(r->out, r->proto, 8);
+    resp_bulk_str(r->out, "owner");
+    resp_bulk(r->out, loss_owner(loss));
+    write_token(r, loss_owner(loss), loss->token);
+    resp_bulk_str(r->out, "client");
+    write_id(r->out, r->proto, loss->client);
+    resp_bulk_str(r->out, "ago");
+    resp_int(r->out, (int64_t)(now_ms - loss->at_ms));
+    resp_bulk_str(r->out, "cause");
+    resp_bulk_str(r->out, loss_cause_word(loss->cause));
+    resp_bulk_str(r->out, "taker");
+    resp_bulk(r->out, loss_taker(loss));
+    resp_bulk_str(r->out, "forced_by");
+    write_id(r->out, r->proto, loss->forced_by);
+    resp_bulk_str(r->out, "forced_from");
+    resp_bulk_str(r->out, loss->forced_from);
+}
+
+/* Newest first. */
+static void write_losses(struct lockinfo_reply *r, struct span name)
+{
+    const struct losses *l = r->cmd->losses;
+    const struct loss *found[LOCKINFO_LOSSES_MAX];
+    size_t count = 0;
+
+    for (size_t i = 0; i < losses_known(l) && count < LOCKINFO_LOSSES_MAX; i++) {
+        if (span_eq(loss_name(losses_at(l, i)), name)) {
+            found[count++] = losses_at(l, i);
+        }
+    }
+    resp_bulk_str(r->out, "losses");
+    resp_array(r->out, count);
+    for (size_t i = 0; i < count; i++) {
+        write_loss(r, found[i]);
+    }
+}
+
+void lockinfo_write(const struct cmd *c, const struct client *client, struct buf *out,
+                    const struct lock_info *info)
 {
     static const char *const STATES[] = {
         [LOCK_STATE_FREE] = "free",
@@ -76,8 +146,9 @@ void lockinfo_write(struct buf *out, int proto, const struct lock_info *info,
         [LOCK_STATE_UNCERTAIN] = "uncertain",
         [LOCK_STATE_WITHHELD] = "withheld",
     };
+    struct lockinfo_reply r = { c, out, client->proto, client_overrides(c, client) };
 
-    resp_map(out, proto, 7);
+    resp_map(out, r.proto, 8);
     resp_bulk_str(out, "name");
     resp_bulk(out, info->name);
     write_kind(out, info->kind);
@@ -88,19 +159,7 @@ void lockinfo_write(struct buf *out, int proto, const struct lock_info *info,
     resp_bulk_str(out, "holds");
     resp_array(out, info->hold_count);
     for (size_t i = 0; i < info->hold_count; i++) {
-        const struct info_hold *hold = &info->holds[i];
-
-        resp_map(out, proto, 8);
-        resp_bulk_str(out, "owner");
-        resp_bulk(out, hold->owner);
-        write_kind(out, hold->kind);
-        resp_bulk_str(out, "count");
-        resp_int(out, hold->count);
-        resp_bulk_str(out, "token");
-        write_id(out, proto, tells_all || !is_of_library(hold) ? hold->token : 0);
-        resp_bulk_str(out, "client");
-        write_id(out, proto, hold->client);
-        write_known(out, proto, hold);
+        write_hold(&r, &info->holds[i]);
     }
     resp_bulk_str(out, "waiting");
     resp_int(out, (int64_t)info->waiting);
@@ -109,6 +168,7 @@ void lockinfo_write(struct buf *out, int proto, const struct lock_info *info,
     for (size_t i = 0; i < info->queue_count; i++) {
         resp_bulk(out, info->queue[i]);
     }
+    write_losses(&r, info->name);
 }
 
 void cmd_lockinfo(struct command_ctx *ctx)

@@ -91,21 +91,13 @@ void write_name_row(void *ctx, const struct name_view *v)
 
 void write_loss_row(struct row_writer *w, const struct loss *loss)
 {
-    static const char *const CAUSES[] = {
-        [LOSS_GONE] = "gone",
-        [LOSS_TAKEN] = "taken",
-        [LOSS_FORCED] = "forced",
-        [LOSS_UNCONFIRMED] = "unconfirmed",
-        [LOSS_LEASE_OVER] = "lease over",
-    };
-
     json_open(w->j, NULL, '{');
     json_bytes(w->j, "name", loss_name(loss));
     json_bytes(w->j, "owner", loss_owner(loss));
     json_uint(w->j, "token", loss->token);
     json_uint(w->j, "ago_ms", w->s->now_ms - loss->at_ms);
     json_uint(w->j, "client", loss->client);
-    json_text(w->j, "cause", CAUSES[loss->cause]);
+    json_text(w->j, "cause", loss_cause_word(loss->cause));
     json_bytes(w->j, "taker", loss_taker(loss));
     json_uint(w->j, "forced_by", loss->forced_by);
     json_text(w->j, "forced_from", loss->forced_from);

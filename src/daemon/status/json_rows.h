@@ -2,7 +2,7 @@
 #ifndef LATCHD_DAEMON_STATUS_JSON_ROWS_H
 #define LATCHD_DAEMON_STATUS_JSON_ROWS_H
 
-#include "daemon/status/losses.h"
+#include "cmd/observe/losses.h"
 #include "engine/introspect/survey.h"
 #include "util/json.h"
 

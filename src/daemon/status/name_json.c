@@ -65,7 +65,7 @@ void web_names(void *ctx, struct span find, uint64_t cursor, struct buf *out)
 
 static void write_losses_of(struct row_writer *w, struct span name)
 {
-    const struct losses *l = &w->s->web->losses;
+    const struct losses *l = cmd_losses(w->s->cmd);
 
     json_open(w->j, "losses", '[');
     for (size_t i = 0; i < losses_known(l); i++) {

@@ -28,7 +28,7 @@ static void add_busy(struct row_writer *t)
 /* Newest first. */
 static void add_losses(struct row_writer *t)
 {
-    const struct losses *l = &t->s->web->losses;
+    const struct losses *l = cmd_losses(t->s->cmd);
 
     json_uint(t->j, "lost_lately", losses_lately(l, t->s->now_ms));
     json_uint(t->j, "lately_ms", LOSSES_LATELY_MS);

@@ -129,21 +129,6 @@ void web_tick(struct server *s)
     }
 }
 
-void web_lost(struct server *s, const struct effect_notice *notice)
-{
-    struct conn *by =
-        notice->forced_by == 0 ? NULL : net_find(s->net, notice->forced_by);
-    struct conn_info info = { .peer = "" };
-
-    if (s->web == NULL) {
-        return;
-    }
-    if (by != NULL) {
-        conn_info(by, &info);
-    }
-    losses_add(&s->web->losses, s->now_ms, notice, info.peer);
-}
-
 /* --- open and close --------------------------------------------------- */
 
 #if LATCHD_HTTP

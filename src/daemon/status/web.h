@@ -1,5 +1,5 @@
 /* web: what the daemon serves over HTTP, and what it keeps for that: the history, and
- * the hot names while somebody looks at the page, and the holds that were lost last.
+ * the hot names while somebody looks at the page.
  *
  * Opened with the other sockets if http-port is set, and closed with the links. Without
  * it nothing is kept. */
@@ -20,10 +20,6 @@ void web_close(struct server *s);
 /* When it next wants a web_tick(); UINT64_MAX: never. */
 uint64_t web_next_ms(const struct server *s);
 void web_tick(struct server *s);
-
-/* A hold was lost. */
-struct effect_notice;
-void web_lost(struct server *s, const struct effect_notice *notice);
 
 /* Whether grants are possible; `out` says "ok", or why not. */
 bool web_health(void *ctx, struct buf *out);

@@ -3,7 +3,6 @@
 #define LATCHD_DAEMON_STATUS_WEB_PRIV_H
 
 #include "daemon/status/history.h"
-#include "daemon/status/losses.h"
 #include "daemon/status/top_granted.h"
 #include "daemon/status/top_waited.h"
 #include "daemon/status/web.h"
@@ -23,7 +22,6 @@ struct web {
     uint64_t second_at_ms;           /* of the rates */
     struct top_granted *top_granted; /* while somebody watches */
     struct top_waited top_waited;
-    struct losses losses;
 };
 
 /* Somebody looks at the page. */

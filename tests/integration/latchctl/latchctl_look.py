@@ -78,6 +78,23 @@ def why_shared(stand):
         result(reader)
 
 
+def why_lost(stand):
+    """Which hold, when, why and by whom."""
+    holder = stand.start_beat("lost", "--owner", "ann")
+    told(stand, "force", "lost", "--owner", "ann")
+    expect(result(holder)[0] == 124)
+    token = stand.ask("LOCK", "lost", "OWNER", "bob", "LEASE", "100")[1:].strip()
+    until(lambda: "lease over" in stand.ask("LOCKINFO", "lost"), "the end is not told")
+    until(lambda: stand.is_free("lost"), "Redis keeps it")  # some ms later
+    got = told(stand, "why", "lost")
+    expect(re.search(r"^lost is free.*\n.*\nLost lately, newest first:\n"
+                     rf"  .* ago, of owner bob, token {token}:\n"
+                     r"    its LEASE was over, and nobody had renewed it\n"
+                     r"  .* ago, of owner ann, token \d+, connection \d+:\n"
+                     r"    freed by force, by connection \d+ from 127\.0\.0\.1:\d+\n$", got), got)
+    expect("Lost" not in told(stand, "why", "nobody's"))
+
+
 def odd_names(stand):
     holder = stand.start_beat(ODD)
     got = told(stand, "why", ODD)
@@ -177,6 +194,7 @@ CASES = [
     ("why_tells_of_a_hold_that_nobody_renews", why_watchdog),
     ("why_tells_of_redisson", why_redisson),
     ("why_tells_all_readers", why_shared),
+    ("why_tells_what_was_lost_and_by_whom", why_lost),
     ("odd_names_do_not_reach_the_terminal", odd_names),
     ("ls_lists_all_names", ls),
     ("bash_completes_words_and_names", completion),

@@ -164,7 +164,7 @@ START_TEST(lockinfo_tells_kinds_and_the_queue)
     buf_clear(&me->out);
     cmd_reply(fake.cmd, &reply);
     ck_assert_str_eq(fake_output(me),
-                     "*14\r\n$4\r\nname\r\n$1\r\na\r\n$4\r\nkind\r\n$4\r\nfair\r\n"
+                     "*16\r\n$4\r\nname\r\n$1\r\na\r\n$4\r\nkind\r\n$4\r\nfair\r\n"
                      "$5\r\nstate\r\n$9\r\nuncertain\r\n$3\r\nttl\r\n:5\r\n"
                      "$5\r\nholds\r\n*1\r\n*16\r\n$5\r\nowner\r\n$3\r\nann\r\n"
                      "$4\r\nkind\r\n$5\r\nwrite\r\n$5\r\ncount\r\n:1\r\n"
@@ -172,7 +172,7 @@ START_TEST(lockinfo_tells_kinds_and_the_queue)
                      "$4\r\nheld\r\n:9\r\n$4\r\nleft\r\n:8\r\n"
                      "$7\r\nrenewed\r\n$5\r\nfixed\r\n"
                      "$7\r\nwaiting\r\n:0\r\n$5\r\nqueue\r\n*2\r\n"
-                     "$3\r\nbob\r\n$6\r\nuuid:1\r\n");
+                     "$3\r\nbob\r\n$6\r\nuuid:1\r\n$6\r\nlosses\r\n*0\r\n");
 }
 
 START_TEST(who_names_the_value_is_told_the_token)
@@ -204,6 +204,67 @@ START_TEST(a_token_of_a_lock_library_is_shown_to_operators, 4)
     (void)fake_run(who, "LOCKINFO job");
     ck_assert(has(fake_hear(who, fake.hold.from, reply),
                   _i == 1 ? "token\r\n$-1\r\n" : "token\r\n:77\r\n"));
+}
+
+static void lose(const char *name, const char *owner, uint64_t token)
+{
+    const struct effect_notice notice = { .kind = NOTICE_LOST,
+                                          .name = span_str(name),
+                                          .owner = span_str(owner),
+                                          .token = token,
+                                          .cause = LOSS_FORCED,
+                                          .forced_by = 9 };
+
+    cmd_notice(fake.cmd, &notice);
+}
+
+static const char *hear_lockinfo(struct conn *who, const char *name)
+{
+    const struct lock_info info = { .name = span_str(name) };
+    const struct effect_reply reply = { .kind = REPLY_INFO, .info = &info };
+
+    (void)fake_run(who, "LOCKINFO job");
+    return fake_hear(who, fake.hold.from, reply);
+}
+
+START_TEST(lockinfo_tells_what_was_lost_of_the_name)
+{
+    fake.now_ms = 2000;
+    lose("job", "ann", 7);
+    lose("other", "bob", 8);
+    fake.now_ms = 2500;
+    ck_assert(has(hear_lockinfo(me, "job"),
+                  "$6\r\nlosses\r\n*1\r\n*16\r\n$5\r\nowner\r\n$3\r\nann\r\n"
+                  "$5\r\ntoken\r\n:7\r\n$6\r\nclient\r\n$-1\r\n"
+                  "$3\r\nago\r\n:500\r\n$5\r\ncause\r\n$6\r\nforced\r\n"
+                  "$5\r\ntaker\r\n$0\r\n\r\n$9\r\nforced_by\r\n:9\r\n"
+                  "$11\r\nforced_from\r\n$0\r\n\r\n"));
+    ck_assert(has(hear_lockinfo(me, "none"), "losses\r\n*0\r\n"));
+}
+
+START_TEST(lockinfo_tells_the_newest_ten_losses)
+{
+    const char *got;
+
+    for (uint64_t token = 101; token <= 111; token++) {
+        lose("job", "ann", token);
+    }
+    got = hear_lockinfo(me, "job");
+    ck_assert(has(got, "losses\r\n*10\r\n*16\r\n$5\r\nowner\r\n$3\r\nann\r\n"
+                       "$5\r\ntoken\r\n:111\r\n"));
+    ck_assert(has(got, "token\r\n:102\r\n"));
+    ck_assert(!has(got, "token\r\n:101\r\n"));
+}
+
+START_TEST(the_token_of_a_library_s_loss_is_shown_to_operators, 2)
+{
+    struct conn *joe = fake_open(1);
+
+    (void)fake_run(me, "ACL SETUSER joe on >pw ~* +@all -@admin");
+    expect_text(fake_run(joe, "AUTH joe pw"), "+OK\r\n");
+    lose("job", "latchd:value:0123:7:aa:v", 77);
+    ck_assert(has(hear_lockinfo(_i == 0 ? me : joe, "job"),
+                  _i == 0 ? "token\r\n:77\r\n" : "token\r\n$-1\r\n"));
 }
 
 START_TEST(many_tokens_are_an_array_and_one_grant)
@@ -242,13 +303,14 @@ START_TEST(lockinfo_is_a_map_in_order)
     buf_clear(&me->out);
     cmd_reply(fake.cmd, &reply);
     ck_assert_str_eq(fake_output(me),
-                     "%7\r\n$4\r\nname\r\n$1\r\na\r\n$4\r\nkind\r\n$5\r\nplain\r\n"
+                     "%8\r\n$4\r\nname\r\n$1\r\na\r\n$4\r\nkind\r\n$5\r\nplain\r\n"
                      "$5\r\nstate\r\n$4\r\nheld\r\n$3\r\nttl\r\n:500\r\n"
                      "$5\r\nholds\r\n*1\r\n%8\r\n$5\r\nowner\r\n$3\r\nann\r\n"
                      "$4\r\nkind\r\n$5\r\nplain\r\n$5\r\ncount\r\n:2\r\n"
                      "$5\r\ntoken\r\n:7\r\n$6\r\nclient\r\n_\r\n"
                      "$4\r\nheld\r\n_\r\n$4\r\nleft\r\n_\r\n$7\r\nrenewed\r\n_\r\n"
-                     "$7\r\nwaiting\r\n:3\r\n$5\r\nqueue\r\n*0\r\n");
+                     "$7\r\nwaiting\r\n:3\r\n$5\r\nqueue\r\n*0\r\n"
+                     "$6\r\nlosses\r\n*0\r\n");
 }
 
 START_TEST(a_pattern_that_is_slow_to_match_is_matched_with_fewer)

@@ -1,8 +1,8 @@
-/* losses: the holds that were lost last, so that a page that is opened can say which.
+/* losses: the holds that were lost last, for LOCKINFO and the status page.
  *
  * A ring of fixed size: of more than LOSSES_MAX the oldest is forgotten. */
-#ifndef LATCHD_DAEMON_STATUS_LOSSES_H
-#define LATCHD_DAEMON_STATUS_LOSSES_H
+#ifndef LATCHD_CMD_OBSERVE_LOSSES_H
+#define LATCHD_CMD_OBSERVE_LOSSES_H
 
 #include "engine/effect.h"
 
@@ -42,6 +42,8 @@ const struct loss *losses_at(const struct losses *l, size_t newer);
 /* How many of those known were lost lately. */
 size_t losses_lately(const struct losses *l, uint64_t now_ms);
 
+/* "gone", "taken"...: what LOCKINFO and the status page call it. */
+const char *loss_cause_word(enum loss_cause cause);
 struct span loss_name(const struct loss *loss);
 struct span loss_owner(const struct loss *loss);
 struct span loss_taker(const struct loss *loss);

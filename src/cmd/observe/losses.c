@@ -1,4 +1,4 @@
-#include "daemon/status/losses.h"
+#include "cmd/observe/losses.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -47,6 +47,19 @@ size_t losses_lately(const struct losses *l, uint64_t now_ms)
         n++;
     }
     return n;
+}
+
+const char *loss_cause_word(enum loss_cause cause)
+{
+    static const char *const WORDS[] = {
+        [LOSS_GONE] = "gone",
+        [LOSS_TAKEN] = "taken",
+        [LOSS_FORCED] = "forced",
+        [LOSS_UNCONFIRMED] = "unconfirmed",
+        [LOSS_LEASE_OVER] = "lease over",
+    };
+
+    return WORDS[cause];
 }
 
 struct span loss_name(const struct loss *loss)

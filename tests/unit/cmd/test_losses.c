@@ -1,4 +1,4 @@
-#include "daemon/status/losses.h"
+#include "cmd/observe/losses.h"
 #include "support/runner.h"
 
 #include <string.h>
