@@ -237,6 +237,21 @@ static void check_half(struct sim *s, const struct sim_conn *c, const struct rec
     }
 }
 
+/* Whether another connection asks for the same owner, so that the belief may have been
+ * confirmed for that one since. */
+static bool shares_owner(const struct sim *s, const struct sim_conn *me)
+{
+    for (size_t i = 0; i < s->clients.count; i++) {
+        const struct sim_conn *c = &s->clients.conns[i];
+
+        if (c != me && c->asking &&
+            rtext_is(&c->ask.owner, rtext_span(&me->ask.owner))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void fill_record(struct sim *s, const struct sim_conn *c, struct record *r,
                         const struct belief *b)
 {
@@ -264,9 +279,10 @@ static void fill_record(struct sim *s, const struct sim_conn *c, struct record *
         /* An entry with a lease of its own ends alone, and silently. An MLOCK may have
          * had it for long, and the owner another one since; under an ID, it was asked
          * for when that was first sent, but half of it is left. */
-        uint64_t since = c->ask.kind != ASK_MLOCK ? b->sent_ms
-                         : c->ask.id.len > 0      ? s->now - lease / 2
-                                                  : c->asked_ms;
+        uint64_t since = c->ask.kind == ASK_MLOCK && c->ask.id.len == 0 ? c->asked_ms
+                         : c->ask.kind == ASK_MLOCK || shares_owner(s, c)
+                             ? s->now - lease / 2
+                             : b->sent_ms;
 
         r->own_until = since + lease - lease / 100 - 50;
     }
