@@ -37,6 +37,8 @@ static bool unlock_of(const struct redis_name *n, const struct rtext *field,
     }
     if (strncmp(field->s, "latchd:id:", 10) == 0) {
         a->id = rtext_of(span_of(field->s + 10, end - 10));
+    } else if (strncmp(field->s, "latchd:value:", 13) == 0) {
+        a->value = rtext_printf(ASK_ORIGIN "%s", strrchr(field->s, ':') + 1);
     } else if (strncmp(field->s, "latchd:", 7) == 0) {
         a->token = token_of(n, field);
     } else {
@@ -138,6 +140,39 @@ static bool leave_all(struct sim *s)
         }
     }
     return there;
+}
+
+/* True when one was there. */
+static bool free_values(struct sim *s)
+{
+    struct sim_redis *r = sim_redis_now(s);
+    bool there = false;
+
+    for (size_t i = 0; i < r->name_count && !s->failed; i++) {
+        const struct redis_name *n = &r->names[i];
+        size_t up = 0;
+
+        while (up < s->daemon_count && s->daemons[up].engine == NULL) {
+            up++;
+        }
+        if (n->field_count > 0 && up < s->daemon_count &&
+            strncmp(n->fields[0].owner.s, "latchd:value:", 13) == 0) {
+            there = true;
+            unlock_all(s, up, rtext_span(&n->name));
+        }
+    }
+    return there;
+}
+
+bool schedule_free_values(struct sim *s)
+{
+    bool any = false;
+
+    for (int i = 0; i < 100 && !s->failed && free_values(s); i++) {
+        sim_run(s, 1000);
+        any = true;
+    }
+    return any;
 }
 
 /* For how long a Redisson that is dead by now keeps its place in a queue, by its own

@@ -77,7 +77,9 @@ static struct ask some_lock(struct sim *s)
             rtext_printf(ASK_ORIGIN "value-%c", 'a' + (int)dice_below(&s->dice, 2));
         a.polls_for_ms = dice_chance(&s->dice, 500) ? dice_below(&s->dice, 3000) : 0;
     }
-    if (s->profile.leases && dice_chance(&s->dice, 350)) {
+    if (a.value.len > 0 && s->profile.leases && dice_chance(&s->dice, 250)) {
+        a.has |= LOCK_IS_ENDLESS;
+    } else if (s->profile.leases && dice_chance(&s->dice, 350)) {
         a.has |= LOCK_HAS_LEASE;
         a.lease_ms = dice_chance(&s->dice, 500) ? dice_between(&s->dice, 100, 1000)
                                                 : dice_between(&s->dice, 1000, 30000);

@@ -33,6 +33,7 @@ static struct engine_config some_config(struct sim *s)
     c.quarantine_ms = dice_chance(&s->dice, 800) ? c.watchdog_ms : 0;
     c.max_keep_ms = 30000;
     c.max_lease_ms = 86400000;
+    c.endless_lease_ms = dice_between(&s->dice, 1000, 60000);
     c.max_waiters = 1000;
     c.max_holds = 1000;
     return c;
@@ -120,15 +121,8 @@ static uint64_t some_time(struct sim *s)
     return dice_below(&s->dice, MOST[dice_weighted(&s->dice, WEIGHTS, 5)] + 1);
 }
 
-/* Everybody leaves, everything works again, and nothing may be left. */
-static void wind_down(struct sim *s)
+static void close_all(struct sim *s)
 {
-    TRACE(s, "--- the end: everybody leaves");
-    faults_stop(s);
-    if (dice_chance(&s->dice, 300)) {
-        schedule_drain(s);
-    }
-    sim_run(s, dice_below(&s->dice, 100));
     for (size_t i = 0; i < s->clients.count && !s->failed; i++) {
         size_t d = s->clients.conns[i].daemon;
 
@@ -139,6 +133,21 @@ static void wind_down(struct sim *s)
     }
     if (!s->failed) {
         sim_run(s, CLOSING_MS + LATCHD_OVER_MS + s->set_back_ms);
+    }
+}
+
+/* Everybody leaves, everything works again, and nothing may be left. */
+static void wind_down(struct sim *s)
+{
+    TRACE(s, "--- the end: everybody leaves");
+    faults_stop(s);
+    if (dice_chance(&s->dice, 300)) {
+        schedule_drain(s);
+    }
+    sim_run(s, dice_below(&s->dice, 100));
+    close_all(s);
+    if (!s->failed && schedule_free_values(s)) {
+        close_all(s);
     }
     if (!s->failed) {
         check_end(s);

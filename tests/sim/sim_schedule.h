@@ -27,6 +27,9 @@ struct sim *schedule_run(uint64_t seed, const struct schedule_options *o);
 
 /* Nobody asks for more, whoever holds releases: everybody who waits is served. */
 void schedule_drain(struct sim *s);
+/* Releases the locks that were taken without an end, as nothing else does. False: there
+ * was none. */
+bool schedule_free_values(struct sim *s);
 
 /* The places of the dead are gone by now: one more waiter finds nobody before it. */
 void schedule_poke(struct sim *s);
