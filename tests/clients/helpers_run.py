@@ -94,13 +94,15 @@ def main():
     program, build, *parts = sys.argv[1:]
     build = pathlib.Path(build).resolve()
     report, languages, made = Report(), [], {}
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as threads:
+        coming = {kit: threads.submit(kits.make, kit, build)
+                  for kit in dict.fromkeys(kit for _, kit, _, _ in LANGUAGES)}
     for title, kit, make, left_out in LANGUAGES:
-        if made.get(kit) is None:
-            try:
-                made[kit] = kits.make(kit, build)
-            except kits.Missing as why:
-                report.line(True, f"{title} # SKIP {why}")
-                continue
+        try:
+            made[kit] = coming[kit].result()
+        except kits.Missing as why:
+            report.line(True, f"{title} # SKIP {why}")
+            continue
         languages.append((title, make(made[kit]), left_out))
     work = [(title, language, case) for title, language, left_out in languages
             for case in helpers_cases.CASES if case not in left_out]
