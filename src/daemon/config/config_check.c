@@ -1,9 +1,11 @@
 /* What a start, a reload and --check-config refuse besides what config_set() does.
- * CONFIG SET does not come here. */
+ * CONFIG SET does not come here: the keys that have checks of their own need a restart,
+ * and it looks for conflicts itself. */
 #include "daemon/server.h"
 #include "daemon/server_state.h"
 
 #include "backend/store.h"
+#include "daemon/config/config_conflicts.h"
 #include "daemon/tls_certs.h"
 
 #include <stdio.h>
@@ -85,12 +87,12 @@ static void check_together(const struct config *c, struct buf *mistakes)
     char err[CONFIG_ERROR_MAX];
     struct tls_certs sec;
 
-    if (c->min_replicas > 0 && strcmp(c->redis, "embedded") == 0) {
-        buf_add_str(mistakes, "min-replicas: the embedded Redis has no replicas\n");
-    }
-    if (c->min_replicas > 0 && backend_config_is_quorum(c->redis)) {
-        buf_add_str(mistakes,
-                    "min-replicas: on a quorum a majority is what acknowledges\n");
+    for (size_t i = 0; i < CONFIG_CONFLICT_COUNT; i++) {
+        const struct config_conflict *conflict = &CONFIG_CONFLICTS[i];
+
+        if (conflict->is_in(c)) {
+            buf_printf(mistakes, "%s: %s\n", conflict->key, conflict->why);
+        }
     }
     if (tls_certs_read(c, &sec, err, sizeof(err))) {
         tls_certs_fini(&sec);

@@ -1,5 +1,6 @@
 #include "daemon/server_state.h"
 
+#include "daemon/config/config_conflicts.h"
 #include "daemon/server.h"
 #include "daemon/tls_certs.h"
 #include "util/glob.h"
@@ -168,6 +169,14 @@ static bool set_pair(struct config *c, struct span name, struct span value, bool
     return true;
 }
 
+static bool fit_together(const struct config *c, char *reterr, size_t room)
+{
+    const struct config_conflict *conflict = config_find_conflict(c);
+
+    return conflict == NULL ||
+           refuse_setting(conflict->key, conflict->why, reterr, room);
+}
+
 static bool enough_files(struct server *s, struct config *c, char *reterr, size_t room)
 {
     uint64_t possible = listen_raise_limit(c->maxclients);
@@ -218,6 +227,7 @@ bool config_live_set(void *ctx, const struct span *pairs, size_t count, char *re
     for (size_t i = 0; i < count && ok; i++) {
         ok = set_pair(&next, pairs[2 * i], pairs[2 * i + 1], seen, reterr, room);
     }
+    ok = ok && fit_together(&next, reterr, room);
     if (ok && next.maxclients != s->config.maxclients) {
         ok = enough_files(s, &next, reterr, room);
     }

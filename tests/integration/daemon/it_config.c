@@ -153,6 +153,48 @@ START_TEST(config_set_changes_all_or_nothing)
     stand_down();
 }
 
+/* Conflicts with `redis`, each with the words by which a start refuses it. */
+static const struct {
+    const char *redis;
+    const char *why;
+} CONFLICTS[] = {
+    { "embedded", "the embedded Redis has no replicas" },
+    { "quorum unix:///no/a unix:///no/b unix:///no/c",
+      "on a quorum a majority is what acknowledges" },
+};
+
+START_TEST(config_set_refuses_what_a_start_refuses, TEST_ROWS(CONFLICTS))
+{
+    const char *redis = CONFLICTS[_i].redis;
+    char words[256], want[256], text[1024], dir[128];
+
+    scratch_path("state", "", dir, sizeof(dir));
+    (void)snprintf(words, sizeof(words),
+                   "--redis \"%s\" --min-replicas 1 --check-config", redis);
+    (void)snprintf(want, sizeof(want), "latchd: min-replicas: %s\n", CONFLICTS[_i].why);
+    run_latchd(words, 2, text, sizeof(text));
+    ck_assert_str_eq(text, want);
+
+    stand.daemon = daemon_spawn(NULL, "--redis", redis, "--state-dir", dir, NULL);
+    if (_i == 0) {
+        daemon_await_ready(stand.daemon);
+    }
+    stand.admin = client_open(stand.daemon);
+    (void)snprintf(want, sizeof(want),
+                   "ERR CONFIG SET failed (possibly related to argument "
+                   "'min-replicas') - %s",
+                   CONFLICTS[_i].why);
+    ask_error(stand.admin, want, "CONFIG SET min-replicas 1");
+    ask_error(stand.admin, want, "CONFIG SET max-wait 1m min-replicas 1 timeout 7s");
+    expect_config("min-replicas", "0");
+    expect_config("max-wait", "0");
+    expect_config("timeout", "0");
+    ask_ok(stand.admin, "CONFIG SET max-wait 1m min-replicas 0");
+    expect_config("max-wait", "1m");
+    client_close(stand.admin);
+    daemon_stop(stand.daemon);
+}
+
 START_TEST(config_get_takes_patterns)
 {
     struct value v;

@@ -1,0 +1,65 @@
+#include "daemon/config/config_conflicts.h"
+#include "support/runner.h"
+
+static struct config config;
+
+static void setup(void)
+{
+    config_init(&config);
+}
+
+static void teardown(void)
+{
+    config_fini(&config);
+}
+
+TEST_GROUP(.setup = setup, .teardown = teardown);
+
+/* One row for each of CONFIG_CONFLICTS, in its order, then what fits. */
+static const struct {
+    const char *redis;
+    const char *min_replicas;
+    const char *key; /* NULL: no conflict */
+    const char *why;
+} CASES[] = {
+    { "embedded", "1", "min-replicas", "the embedded Redis has no replicas" },
+    { "quorum redis://a redis://b redis://c", "1", "min-replicas",
+      "on a quorum a majority is what acknowledges" },
+    { "embedded", "0", NULL, NULL },
+    { "quorum redis://a redis://b redis://c", "0", NULL, NULL },
+    { "redis://a", "1", NULL, NULL },
+    { "cluster://a,b", "1", NULL, NULL },
+};
+
+static void set_value(const char *name, const char *value)
+{
+    char err[CONFIG_ERROR_MAX];
+
+    ck_assert(config_set(&config, config_key_find(span_str(name)), span_str(value), err,
+                         sizeof(err)));
+}
+
+START_TEST(values_are_checked_together, TEST_ROWS(CASES))
+{
+    const struct config_conflict *found;
+
+    set_value("redis", CASES[_i].redis);
+    set_value("min-replicas", CASES[_i].min_replicas);
+    found = config_find_conflict(&config);
+    ck_assert_int_eq(found == NULL, CASES[_i].key == NULL);
+    if (found != NULL) {
+        ck_assert_ptr_eq(found, &CONFIG_CONFLICTS[_i]);
+        ck_assert_str_eq(found->key, CASES[_i].key);
+        ck_assert_str_eq(found->why, CASES[_i].why);
+    }
+}
+
+START_TEST(every_conflict_has_its_case)
+{
+    size_t cases = 0;
+
+    for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+        cases += CASES[i].key == NULL ? 0 : 1;
+    }
+    ck_assert_uint_eq(cases, CONFIG_CONFLICT_COUNT);
+}
