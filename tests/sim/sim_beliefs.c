@@ -140,12 +140,16 @@ static void hear_renewal(struct sim *s, const struct flight *f, size_t i)
     if (b == NULL) {
         return;
     }
+    if (f->reply.script.items[i] == RENEW_ELSEWHERE) {
+        b->renewing = 0;
+        pass_on(s, b);
+    } else if (f->reply.result.status != OP_OK) {
+        return; /* too few replicas have it: nothing is confirmed */
+    }
     b->renewing = 0;
     if (f->reply.script.items[i] == RENEW_OK) {
         confirm(s, b, f, item->lease_ms, item->exact);
         certain_again(s, b, f);
-    } else if (f->reply.script.items[i] == RENEW_ELSEWHERE) {
-        pass_on(s, b);
     }
 }
 
@@ -166,7 +170,7 @@ void check_result(struct sim *s, struct sim_daemon *d, struct flight *f)
     const struct op_result *r = &f->reply.result;
 
     (void)d;
-    if (r->status != OP_OK) {
+    if (r->status != OP_OK && (r->status != OP_NOREPLICAS || f->op.kind != OP_RENEW)) {
         return;
     }
     switch (f->op.kind) {
