@@ -146,8 +146,11 @@ void peers_withhold(struct engine *eng)
 
 void peers_lost_writes(struct engine *eng)
 {
+    uint64_t ms = eng->cfg.quarantine_ms < PEER_RETURN_MS ? eng->cfg.quarantine_ms
+                                                          : PEER_RETURN_MS;
+
     eng->peers.failed_over = true;
-    eng->peers.back_by = eng->now + PEER_RETURN_MS;
+    eng->peers.back_by = eng->now + ms;
 }
 
 bool peers_may_restore(const struct engine *eng)

@@ -280,6 +280,18 @@ START_TEST(a_quorum_announces_nothing)
     ck_assert_str_eq(e.announced, "");
 }
 
+/* Without failover-quarantine nobody waits for others to put their holds back. */
+START_TEST(without_a_quarantine_an_owner_enters_another_daemons_hold_at_once)
+{
+    peer_says("hello", 0xbb, 1);
+    engine_on_failover(e.engine, NULL, NULL);
+    fixture_lock(&e, 1, "job", (struct lock_req){ .owner = SPAN("o") });
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_answer(&e, &op,
+                   (struct op_result){ .status = OP_OK, .token = 7, .count = 2 });
+    (void)fixture_hears(&e, 1, REPLY_TOKEN);
+}
+
 START_TEST(who_stops_says_bye)
 {
     e.announced[0] = '\0';
