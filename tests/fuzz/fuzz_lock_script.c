@@ -45,8 +45,8 @@ static void check_call(const struct lock_call *c, size_t key_count)
         fail("a call is of no kind, or of no keys");
     }
     if ((takes || c->compare != LOCK_COMPARE_NONE) &&
-        (c->value.len < 1 || c->value.len > LOCK_CALL_VALUE_MAX)) {
-        fail("a call has no value");
+        (c->value.ptr == NULL || c->value.len > LOCK_CALL_VALUE_MAX)) {
+        fail("a call has no value, or too long a one");
     }
     if (takes &&
         (c->end == LOCK_END_ADDED || (c->end == LOCK_END_IN && c->end_ms < 1))) {
