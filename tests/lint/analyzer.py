@@ -15,8 +15,6 @@ WRONG = {
     # The macros of uthash keep what they are given.
     "acl/acl.c": ["-Wno-analyzer-malloc-leak"],
     "lockscript/lock_script_cache.c": ["-Wno-analyzer-malloc-leak"],
-    # A flag of a hold that is in a list, and so was written.
-    "engine/recovery/restore.c": ["-Wno-analyzer-use-of-uninitialized-value"],
 }
 
 

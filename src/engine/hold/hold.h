@@ -60,9 +60,9 @@ struct hold {
     uint32_t checks;
     uint32_t attached;
     uint32_t user;                /* the user of all its entries */
-    enum lock_kind lock_kind : 4; /* PLAIN, READ, WRITE */
-    enum owner_kind kind : 4;
-    enum hold_state state : 4;
+    enum hold_state state : 8;    /* gcc's analyzer loses parts of a byte */
+    enum lock_kind lock_kind : 2; /* PLAIN, READ, WRITE */
+    enum owner_kind kind : 2;
     /* Redis has a keeper key for this hold that names this instance */
     bool keeper_key : 1;
     bool looked : 1; /* checked for the last time before its lease ends */
