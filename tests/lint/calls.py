@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Calls between the parts of the engine: calls.py ROOT.
+"""Calls between the files of the engine, and between its parts: calls.py ROOT.
 
-A part is a folder of src/engine, or a file that stands in src/engine itself. No part calls, or
-takes the address of a function of, a part that comes back to it. And only the scheduler,
+A part is a folder of src/engine, or a file that stands in src/engine itself. No file and no part
+calls, or takes the address of a function of, one that comes back to it. And only the scheduler,
 schedule/, calls what makes an op for Redis. An inline function of a header is like a field of the
 struct there: it is a part of whoever calls it.
 """
@@ -27,6 +27,9 @@ PLANTED = [
     ("effect.c", "effect_fn *find_effect(void)\n{\n    return effects_add;\n}\n"
      "hook_fn *find_hook(void)\n{\n    return emit_null;\n}\n",
      "effect.c: find_hook() calls emit_null() in emit.c"),
+    ("wait/wait_graph.c", "void mend_wait(struct engine *eng, struct waiter *w)\n{\n"
+     "    waiter_remove(eng, w);\n}\n",
+     "files that call each other in a cycle: wait/wait_graph.c, wait/waiter.c"),
     ("release/release.c", "void send_twice(struct engine *eng, struct lock *lock)\n{\n"
      "    acquire_ask(eng, lock, lock_head(lock));\n}\n",
      "release/release.c: send_twice() calls acquire_ask(), which sends an op"),
@@ -93,19 +96,19 @@ class Engine:
                     yield (f"src/engine/{self.file[key]}: {key[1]}() calls {other[1]}(), which "
                            f"sends an op: only {SCHEDULER}/ may")
 
-    def cycles(self):
-        """The calls between parts that are in a cycle with each other."""
+    def cycles(self, what, unit_of):
+        """The calls between units that are in a cycle with each other."""
         graph = {}
         for key, others in self.calls.items():
-            here = part_of(self.file[key])
+            here = unit_of(self.file[key])
             for other in others:
-                there = part_of(self.file[other])
+                there = unit_of(self.file[other])
                 if there != here:
                     graph.setdefault(here, {}).setdefault(there, []).append((key, other))
-        for parts in components(graph):
-            yield "parts that call each other in a cycle: " + ", ".join(sorted(parts))
-            for here in sorted(parts):
-                for there in sorted(set(graph.get(here, {})) & parts):
+        for units in components(graph):
+            yield f"{what} that call each other in a cycle: " + ", ".join(sorted(units))
+            for here in sorted(units):
+                for there in sorted(set(graph.get(here, {})) & units):
                     for key, other in sorted(graph[here][there]):
                         yield (f"  src/engine/{self.file[key]}: {key[1]}() calls {other[1]}() in "
                                f"{self.file[other]}")
@@ -117,21 +120,21 @@ def part_of(file):
 
 
 def components(graph):
-    """The strongly connected components of more than one part."""
+    """The strongly connected components of more than one unit."""
     def reachable(start):
         seen, more = set(), [start]
         while more:
-            for part in graph.get(more.pop(), ()):
-                if part not in seen:
-                    seen.add(part)
-                    more.append(part)
+            for unit in graph.get(more.pop(), ()):
+                if unit not in seen:
+                    seen.add(unit)
+                    more.append(unit)
         return seen
 
-    ways = {part: reachable(part) for part in graph}
+    ways = {unit: reachable(unit) for unit in graph}
     done = set()
-    for part in sorted(graph):
-        if part in ways[part] and part not in done:
-            component = {other for other in ways[part] if part in ways.get(other, ())}
+    for unit in sorted(graph):
+        if unit in ways[unit] and unit not in done:
+            component = {other for other in ways[unit] if unit in ways.get(other, ())}
             done |= component
             yield component
 
@@ -140,7 +143,8 @@ def problems(folder):
     engine = Engine(folder)
     if ("", MAKES_OP) not in engine.file or len(engine.file) < 500:
         return [f"only {len(engine.file)} functions were found"]
-    return [*engine.cycles(), *engine.wrong_sends()]
+    return [*engine.cycles("parts", part_of), *engine.cycles("files", lambda file: file),
+            *engine.wrong_sends()]
 
 
 def planted(folder):

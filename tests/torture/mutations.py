@@ -109,7 +109,7 @@ MUTATIONS = [
         ]),
     Mutation(
         "silent_loss", "whose lease is over is not told", [
-            ("engine/hold/hold.c",
+            ("engine/hold/hold_timer.c",
              "if (!hold_is_ending(h) || ran_out(eng, h)) {\n            "
              "hold_expired(eng, h);",
              "if (!hold_is_ending(h) || ran_out(eng, h)) {\n            "

@@ -54,22 +54,6 @@ void fair_leaves_free(struct engine *eng, struct fair *f, struct list *leaves)
     }
 }
 
-void fair_free(struct engine *eng, struct lock *lock)
-{
-    struct fair *f = lock->activity->fair;
-
-    if (f != NULL) {
-        fair_leaves_free(eng, f, &f->leaves);
-        fair_leaves_free(eng, f, &f->leaving);
-        timer_stop(eng, &f->timer);
-        if (f->stood) {
-            fair_left_note(eng, lock);
-        }
-        lock->activity->fair = NULL;
-        free(f);
-    }
-}
-
 bool fair_idle(const struct lock *lock)
 {
     const struct fair *f = lock->activity->fair;

@@ -4,6 +4,7 @@
 #include "engine/engine_limits.h"
 #include "engine/engine_state.h"
 #include "engine/fair/fair.h"
+#include "engine/fair/fair_left.h"
 #include "engine/fair/fair_priv.h"
 #include "engine/inflight_op.h"
 #include "engine/lock/lock.h"
@@ -315,5 +316,21 @@ void on_fair_reply(struct engine *eng, struct inflight_op *w, const struct op_re
         f->queue = NULL;
         on_queued(eng, f, r->id, r);
         f->swept = false;
+    }
+}
+
+void fair_free(struct engine *eng, struct lock *lock)
+{
+    struct fair *f = lock->activity->fair;
+
+    if (f != NULL) {
+        fair_leaves_free(eng, f, &f->leaves);
+        fair_leaves_free(eng, f, &f->leaving);
+        timer_stop(eng, &f->timer);
+        if (f->stood) {
+            fair_left_note(eng, lock);
+        }
+        lock->activity->fair = NULL;
+        free(f);
     }
 }

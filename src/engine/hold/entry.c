@@ -12,52 +12,6 @@
 #include "engine/session.h"
 #include "util/pool.h"
 
-static const char *const STATE_NAMES[] = {
-    [ENTRY_HELD] = "HELD",
-    [ENTRY_OVERDUE] = "OVERDUE",
-    [ENTRY_ENDING] = "ENDING",
-};
-
-static const uint32_t NEXT_STATES[] = {
-    [ENTRY_HELD] = TRANSITION_TO(ENTRY_OVERDUE) | TRANSITION_TO(ENTRY_ENDING),
-    [ENTRY_OVERDUE] = TRANSITION_TO(ENTRY_HELD) | TRANSITION_TO(ENTRY_ENDING),
-    [ENTRY_ENDING] = TRANSITION_TO(ENTRY_HELD),
-};
-
-const struct transitions ENTRY_TRANSITIONS = { "entry", STATE_NAMES, NEXT_STATES };
-
-static const char *const RESTORE_NAMES[] = {
-    [ENTRY_KEPT] = "KEPT",
-    [ENTRY_UNSURE] = "UNSURE",
-    [ENTRY_RESTORING] = "RESTORING",
-};
-
-/* An answer is only for what its op has named. */
-static const uint32_t NEXT_RESTORES[] = {
-    [ENTRY_KEPT] = TRANSITION_TO(ENTRY_UNSURE),
-    [ENTRY_UNSURE] = TRANSITION_TO(ENTRY_RESTORING) | TRANSITION_TO(ENTRY_KEPT),
-    [ENTRY_RESTORING] = TRANSITION_TO(ENTRY_KEPT) | TRANSITION_TO(ENTRY_UNSURE),
-};
-
-const struct transitions ENTRY_RESTORE_TRANSITIONS = { "restore of an entry",
-                                                       RESTORE_NAMES, NEXT_RESTORES };
-
-void entry_set_state(struct entry *e, enum entry_state state)
-{
-    if (e->state != state) {
-        transition_check(&ENTRY_TRANSITIONS, e->state, state);
-        e->state = state;
-    }
-}
-
-void entry_set_restore(struct entry *e, enum entry_restore restore)
-{
-    if (e->restore != restore) {
-        transition_check(&ENTRY_RESTORE_TRANSITIONS, e->restore, restore);
-        e->restore = restore;
-    }
-}
-
 struct attach *entry_attach_of(const struct entry *e, const struct session *s)
 {
     struct attach *a = e->attaches;

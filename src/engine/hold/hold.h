@@ -114,6 +114,10 @@ static inline bool hold_is_certain(const struct engine *eng, const struct hold *
 
 /* The lease that Redis should give the hold now; 0: none, the hold runs out. */
 uint64_t hold_lease(const struct engine *eng, const struct hold *h);
+/* The lease that the watchdog is to give the hold, as an entry is endless, or a
+ * connection keeps one without a fixed lease; or, if `kept_too`, KEEP does. 0: none. */
+uint64_t hold_wanted_lease(const struct engine *eng, const struct hold *h,
+                           bool kept_too);
 /* Whether the releases of all its entries are pending. */
 bool hold_is_ending(const struct hold *h);
 /* Whether no entry of the hold is renewed by the watchdog. */

@@ -1,4 +1,6 @@
+/* The states of holds and of their entries, and which may follow which. */
 #include "engine/engine_state.h"
+#include "engine/hold/entry.h"
 #include "engine/hold/hold.h"
 #include "engine/lock/lock.h"
 
@@ -34,4 +36,51 @@ void hold_set_state(struct engine *eng, struct hold *h, enum hold_state state)
     eng->stats.restoring += (uint64_t)restoring;
     h->lock->needs_restore += (uint32_t)restoring;
     h->state = state;
+}
+
+static const char *const ENTRY_NAMES[] = {
+    [ENTRY_HELD] = "HELD",
+    [ENTRY_OVERDUE] = "OVERDUE",
+    [ENTRY_ENDING] = "ENDING",
+};
+
+static const uint32_t NEXT_ENTRY_STATES[] = {
+    [ENTRY_HELD] = TRANSITION_TO(ENTRY_OVERDUE) | TRANSITION_TO(ENTRY_ENDING),
+    [ENTRY_OVERDUE] = TRANSITION_TO(ENTRY_HELD) | TRANSITION_TO(ENTRY_ENDING),
+    [ENTRY_ENDING] = TRANSITION_TO(ENTRY_HELD),
+};
+
+const struct transitions ENTRY_TRANSITIONS = { "entry", ENTRY_NAMES,
+                                               NEXT_ENTRY_STATES };
+
+static const char *const RESTORE_NAMES[] = {
+    [ENTRY_KEPT] = "KEPT",
+    [ENTRY_UNSURE] = "UNSURE",
+    [ENTRY_RESTORING] = "RESTORING",
+};
+
+/* An answer is only for what its op has named. */
+static const uint32_t NEXT_RESTORES[] = {
+    [ENTRY_KEPT] = TRANSITION_TO(ENTRY_UNSURE),
+    [ENTRY_UNSURE] = TRANSITION_TO(ENTRY_RESTORING) | TRANSITION_TO(ENTRY_KEPT),
+    [ENTRY_RESTORING] = TRANSITION_TO(ENTRY_KEPT) | TRANSITION_TO(ENTRY_UNSURE),
+};
+
+const struct transitions ENTRY_RESTORE_TRANSITIONS = { "restore of an entry",
+                                                       RESTORE_NAMES, NEXT_RESTORES };
+
+void entry_set_state(struct entry *e, enum entry_state state)
+{
+    if (e->state != state) {
+        transition_check(&ENTRY_TRANSITIONS, e->state, state);
+        e->state = state;
+    }
+}
+
+void entry_set_restore(struct entry *e, enum entry_restore restore)
+{
+    if (e->restore != restore) {
+        transition_check(&ENTRY_RESTORE_TRANSITIONS, e->restore, restore);
+        e->restore = restore;
+    }
 }

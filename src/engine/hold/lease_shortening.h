@@ -27,6 +27,9 @@ struct lease_shortening {
     char field[];
 };
 
+/* The lease shortening of a hold, or of a hold with that field; or NULL. */
+struct lease_shortening *lease_shortening_of(const struct lock *lock,
+                                             struct span field);
 struct lease_shortening *lease_shortening_find(const struct hold *h);
 void lease_shortening_free(struct lease_shortening *shortening);
 /* Notes that an op which is about to be sent may shorten the lease. Until that op or a

@@ -85,27 +85,6 @@ void pending_request_aim(struct pending_request *c, struct entry *e)
     }
 }
 
-struct entry *pending_request_entry(const struct pending_request *c)
-{
-    struct entry *e = lock_find_target(c->lock, &c->target);
-
-    return e == NULL || entry_is_ending(e) ? NULL : e;
-}
-
-bool pending_request_renews(const struct entry *e)
-{
-    struct list *it;
-
-    LIST_FOREACH(it, &e->hold->lock->activity->renews)
-    {
-        if (pending_request_entry(container_of(it, struct pending_request, in_lock)) ==
-            e) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void pending_request_free(struct engine *eng, struct pending_request *c)
 {
     if (c->release != NULL) {

@@ -9,7 +9,6 @@
 #include "engine/hold/hold.h"
 #include "engine/hold/pending_request.h"
 #include "engine/inflight_op.h"
-#include "engine/introspect/survey_priv.h"
 #include "engine/lock/hold_index.h"
 #include "engine/lock/last_answer.h"
 #include "engine/lock/lock.h"
@@ -317,6 +316,19 @@ uint64_t engine_scan(struct engine *eng, uint64_t cursor, size_t count,
     struct naming n = { fn, ctx };
 
     return lock_scan(eng, cursor, count, tell_name, &n);
+}
+
+struct waiter_info waiter_info_of(const struct engine *eng, const struct waiter *w)
+{
+    return (struct waiter_info){
+        .kind = w->spec->lock_kind,
+        .owner = spec_field(w->spec),
+        .waited_ms = eng->now - w->since,
+        .left_ms = w->deadline == UINT64_MAX ? UINT64_MAX
+                   : w->deadline > eng->now  ? w->deadline - eng->now
+                                             : 0,
+        .conn = w->session == NULL ? 0 : w->session->conn.key,
+    };
 }
 
 void engine_waiters(struct engine *eng, struct span name, size_t count,

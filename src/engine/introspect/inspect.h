@@ -3,6 +3,8 @@
 #ifndef LATCHD_ENGINE_INTROSPECT_INSPECT_H
 #define LATCHD_ENGINE_INTROSPECT_INSPECT_H
 
+#include "engine/engine.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,12 +15,14 @@ struct inflight_op;
 struct lock;
 struct op_result;
 struct pending_request;
+struct waiter;
 
 /* Answers a LOCKINFO from what is known here, as Redis does not answer. */
 void inspect_answer_uncertain(struct engine *eng, const struct pending_request *c);
 void on_inspect_reply(struct engine *eng, struct inflight_op *w,
                       const struct op_result *r);
 
+struct waiter_info waiter_info_of(const struct engine *eng, const struct waiter *w);
 /* A connection that the hold is attached to; 0: none. */
 uint64_t hold_client(const struct hold *h);
 /* engine_scan() for callers in the engine, which see the whole lock. */

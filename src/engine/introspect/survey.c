@@ -3,7 +3,6 @@
 #include "engine/engine_state.h"
 #include "engine/hold/hold.h"
 #include "engine/introspect/inspect.h"
-#include "engine/introspect/survey_priv.h"
 #include "engine/lock/lock.h"
 #include "engine/lock/lock_activity.h"
 #include "engine/lock/lock_mode.h"
@@ -52,19 +51,6 @@ static size_t ahead_of(const struct waiter *w)
         n++;
     }
     return n;
-}
-
-struct waiter_info waiter_info_of(const struct engine *eng, const struct waiter *w)
-{
-    return (struct waiter_info){
-        .kind = w->spec->lock_kind,
-        .owner = spec_field(w->spec),
-        .waited_ms = eng->now - w->since,
-        .left_ms = w->deadline == UINT64_MAX ? UINT64_MAX
-                   : w->deadline > eng->now  ? w->deadline - eng->now
-                                             : 0,
-        .conn = w->session == NULL ? 0 : w->session->conn.key,
-    };
 }
 
 static struct wait_view wait_view_of(const struct engine *eng, const struct waiter *w,

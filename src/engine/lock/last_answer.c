@@ -51,12 +51,6 @@ struct span last_answer_text(const struct engine *eng, const struct lock *lock)
     }
 }
 
-void last_answer_fini(struct last_answer *a)
-{
-    free(a->refusal);
-    a->refusal = NULL;
-}
-
 void last_answer_forget(struct lock *lock)
 {
     if (!lock_is_at_rest(lock)) {

@@ -20,6 +20,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 struct lock;
 struct engine;
@@ -72,6 +73,10 @@ void last_answer_over(struct engine *eng, struct lock *lock);
 void last_answer_hold_gone(struct engine *eng, struct lock *lock);
 /* Forgets the answer, as no waiter is left that it was for. */
 void last_answer_forget(struct lock *lock);
-void last_answer_fini(struct last_answer *a);
+static inline void last_answer_fini(struct last_answer *a)
+{
+    free(a->refusal);
+    a->refusal = NULL;
+}
 
 #endif

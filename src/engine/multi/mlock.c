@@ -30,7 +30,7 @@ static uint64_t patience_ms(const struct engine *eng, const struct mlock *ml)
  * which took this one over and gave it back. */
 static bool may_be_elsewhere(const struct engine *eng, const struct mlock_member *p)
 {
-    return p->mlock->request != NULL && peers_known(eng) &&
+    return p->mlock->request != NULL && peers_known(&eng->peers) &&
            p->entry->hold->confirmed + TICK_MS < p->mlock->last_taken;
 }
 

@@ -30,8 +30,8 @@ void mlock_renew(struct engine *eng, struct mlock_member *p);
 
 /* request_mlock.c */
 void request_mlock(struct engine *eng, const struct mlock_req *req);
-struct mlock *mlock_of_id(const struct engine *eng, struct span id);
-bool mlock_has_name(const struct mlock *ml, struct span name);
+/* Ends the MLOCKs that have this name among theirs; returns how many. */
+size_t mlock_cancel(struct engine *eng, const struct hold_req *req, bool *ret_others);
 
 /* mlock_end.c */
 /* Drops the requests of the members from `first` on, whose answers are not wanted any
@@ -48,8 +48,6 @@ void mlock_free(struct engine *eng, struct mlock *ml);
 void mlocks_free(struct engine *eng);
 void mlock_conn_closed(struct engine *eng, struct session *s);
 bool mlock_unblock(struct engine *eng, struct session *s, bool with_error);
-/* Ends the MLOCKs that have this name among theirs; returns how many. */
-size_t mlock_cancel(struct engine *eng, const struct hold_req *req, bool *ret_others);
 void mlock_stop(struct engine *eng);
 
 #endif

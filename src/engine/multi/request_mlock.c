@@ -7,12 +7,15 @@
 #include "engine/engine_limits.h"
 #include "engine/engine_state.h"
 #include "engine/hold/entry.h"
+#include "engine/hold/hold.h"
+#include "engine/lock/hold_index.h"
 #include "engine/lock/lock.h"
 #include "engine/multi/mlock.h"
 #include "engine/op.h"
 #include "engine/request.h"
 #include "engine/session.h"
 #include "engine/user_check.h"
+#include "engine/wait/wait_graph.h"
 #include "engine/wait/waiter.h"
 #include "latchd/protocol.h"
 #include "util/alloc.h"
@@ -27,7 +30,7 @@
 
 /* --- finding ---------------------------------------------------------------------- */
 
-struct mlock *mlock_of_id(const struct engine *eng, struct span id)
+static struct mlock *find_by_id(const struct engine *eng, struct span id)
 {
     struct request *r = request_find(eng, NO_NAME, id);
 
@@ -85,7 +88,7 @@ static bool same_names(const struct mlock *ml, const struct sorted *names, size_
     return same;
 }
 
-bool mlock_has_name(const struct mlock *ml, struct span name)
+static bool has_name(const struct mlock *ml, struct span name)
 {
     size_t low = 0, high = ml->count;
 
@@ -306,7 +309,7 @@ static void resume_mlock(struct engine *eng, struct mlock *ml,
 
 void request_mlock(struct engine *eng, const struct mlock_req *req)
 {
-    struct mlock *ml = mlock_of_id(eng, req->one.id);
+    struct mlock *ml = find_by_id(eng, req->one.id);
     struct sorted *names = sort_names(req);
 
     if (eng->stopping) {
@@ -324,4 +327,78 @@ void request_mlock(struct engine *eng, const struct mlock_req *req)
         begin_mlock(eng, req, names);
     }
     free(names);
+}
+
+/* --- CANCEL ----------------------------------------------------------------------- */
+
+static bool may_cancel(const struct mlock *ml, const struct hold_req *req,
+                       bool *ret_others)
+{
+    bool others = !req->overrides && user_differs(ml->terms.user, req->user);
+
+    if (ml->state == MLOCK_ANSWERED || !has_name(ml, req->name)) {
+        return false;
+    }
+    *ret_others = *ret_others || others;
+    return !others;
+}
+
+/* Finds an MLOCK of that owner that is under way and has the name among its own. */
+static struct mlock *find_of_owner(const struct engine *eng, const struct hold_req *req,
+                                   bool *ret_others)
+{
+    const struct lock *lock = lock_find(eng, req->name);
+    const struct hold *h = lock == NULL ? NULL : lock_hold_of(lock, req->owner);
+    const struct owner_waits *waits = wait_graph_find(eng, req->owner);
+    struct list *it;
+
+    if (waits != NULL) {
+        LIST_FOREACH(it, &waits->waiters)
+        {
+            struct waiter *w = container_of(it, struct waiter, in_waits);
+
+            if (w->member != NULL && may_cancel(w->member->mlock, req, ret_others)) {
+                return w->member->mlock;
+            }
+        }
+    }
+    if (h != NULL) {
+        for (struct entry *e = h->entries; e != NULL; e = e->next) {
+            if (e->member != NULL && may_cancel(e->member->mlock, req, ret_others)) {
+                return e->member->mlock;
+            }
+        }
+    }
+    return NULL;
+}
+
+static struct mlock *find_of_id(const struct engine *eng, const struct hold_req *req,
+                                bool *ret_others)
+{
+    struct mlock *ml = find_by_id(eng, req->id);
+
+    return ml != NULL && may_cancel(ml, req, ret_others) ? ml : NULL;
+}
+
+size_t mlock_cancel(struct engine *eng, const struct hold_req *req, bool *ret_others)
+{
+    size_t count = 0;
+    struct mlock *ml;
+
+    while ((ml = req->id.len != 0 ? find_of_id(eng, req, ret_others)
+                                  : find_of_owner(eng, req, ret_others)) != NULL) {
+        struct request *r = ml->request;
+
+        if (ml->state == MLOCK_ACQUIRING) {
+            emit_null(eng, ml->call);
+        }
+        if (r != NULL) {
+            ml->request = NULL;
+            r->mlock = NULL;
+            request_over(eng, r, -1);
+        }
+        mlock_end(eng, ml, false);
+        count++;
+    }
+    return count;
 }

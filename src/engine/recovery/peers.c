@@ -14,11 +14,6 @@ enum { ANNOUNCEMENT_MAX = 96 };
 
 /* --- who is there ----------------------------------------------------------------- */
 
-bool peers_known(const struct engine *eng)
-{
-    return eng->peers.count != 0 || eng->peers.more;
-}
-
 static struct peer *find_peer(struct peers *p, struct span instance)
 {
     for (size_t i = 0; i < p->count; i++) {
@@ -138,7 +133,7 @@ static void withhold_names(struct engine *eng, uint64_t ms)
 /* The first Redis of all has lost nothing that is known of here. */
 void peers_withhold(struct engine *eng)
 {
-    if (eng->peers.was_up && peers_known(eng) && !eng->peers.failed_over &&
+    if (eng->peers.was_up && peers_known(&eng->peers) && !eng->peers.failed_over &&
         !eng->quorum) {
         withhold_names(eng, PEER_RETURN_MS);
     }
@@ -155,7 +150,7 @@ void peers_lost_writes(struct engine *eng)
 
 bool peers_may_restore(const struct engine *eng)
 {
-    return eng->now < eng->peers.back_by && peers_known(eng);
+    return eng->now < eng->peers.back_by && peers_known(&eng->peers);
 }
 
 /* --- hearing ---------------------------------------------------------------------- */

@@ -60,7 +60,11 @@ struct peers {
 struct engine;
 
 /* Whether other daemons are known of. */
-bool peers_known(const struct engine *eng);
+static inline bool peers_known(const struct peers *p)
+{
+    return p->count != 0 || p->more;
+}
+
 /* Redis has become reachable. True: locks must wait, as other daemons are asked first;
  * peers_on_timer() tells when that is over. */
 bool peers_ask_first(struct engine *eng);

@@ -84,7 +84,8 @@ static bool is_held(const struct engine *eng, const struct hold *h)
  */
 static bool may_have_more_elsewhere(const struct engine *eng, const struct hold *h)
 {
-    return h->kind == OWNER_NAMED && h->lock_kind != KIND_READ && peers_known(eng);
+    return h->kind == OWNER_NAMED && h->lock_kind != KIND_READ &&
+           peers_known(&eng->peers);
 }
 
 /* Exempts a name that was held here: no other daemon can have lost it. Of a name that

@@ -1,0 +1,183 @@
+/* What is known of a hold, and which entry a target or a request means. */
+#include "engine/acquire_spec.h"
+#include "engine/hold/entry.h"
+#include "engine/hold/hold.h"
+#include "engine/hold/pending_request.h"
+#include "engine/lock/hold_index.h"
+#include "engine/lock/lock.h"
+#include "engine/lock/lock_activity.h"
+#include "engine/lock/lock_mode.h"
+
+struct entry *hold_find_entry(const struct hold *h, struct span id)
+{
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
+        if (h->kind != OWNER_NAMED || span_eq(spec_entry(e->spec), id)) {
+            return e;
+        }
+    }
+    return NULL;
+}
+
+bool hold_has_one_entry(const struct hold *h)
+{
+    return h->entries != NULL && h->entries->next == NULL;
+}
+
+static struct entry *find_target(const struct hold *h, const struct target *t)
+{
+    bool named = h->kind == OWNER_NAMED;
+    bool fits = false;
+
+    if ((t->token != 0 && h->token != t->token) ||
+        (lock_mode_is_rw(t->lock_kind) && h->lock_kind != t->lock_kind)) {
+        return NULL;
+    }
+    switch (t->kind) {
+    case TARGET_FIELD:
+        fits = !named && span_eq(hold_field(h), t->field);
+        break;
+    case TARGET_REQUEST:
+        fits = h->kind == OWNER_ANONYMOUS; /* and its entry, below */
+        break;
+    case TARGET_TOKEN:
+        fits = !named;
+        break;
+    case TARGET_ID:
+        fits = named || span_eq(field_owner(hold_field(h)), field_owner(t->field));
+        break;
+    case TARGET_ENTRY:
+        fits = named && span_eq(field_owner(hold_field(h)), field_owner(t->field));
+        break;
+    case TARGET_OWNER:
+    case TARGET_VALUE:
+    case TARGET_ANY:
+        break;
+    }
+    if (fits && t->kind == TARGET_REQUEST) {
+        struct entry *e = h->entries;
+
+        return span_eq(spec_entry(e->spec), t->entry) ? e : NULL;
+    }
+    return fits ? hold_find_entry(h, t->entry) : NULL;
+}
+
+struct entry *lock_find_target(const struct lock *lock, const struct target *t)
+{
+    struct span owner = field_owner(t->field);
+    struct hold *maybe[2] = { NULL, NULL };
+    struct entry *e = NULL;
+    struct list *it;
+
+    switch (t->kind) {
+    case TARGET_FIELD:
+        maybe[0] = lock_hold_of(lock, t->field);
+        break;
+    case TARGET_TOKEN:
+        maybe[0] = lock_hold_with(lock, t->token);
+        break;
+    case TARGET_REQUEST:
+        maybe[0] = lock->rw ? lock->writer : lock_hold(lock);
+        break;
+    case TARGET_ENTRY:
+        maybe[0] = lock_held_by(lock, owner, KIND_WRITE);
+        maybe[1] = lock_held_by(lock, owner, KIND_READ);
+        break;
+    case TARGET_ID:
+        /* An ID of a named owner, who is not said. */
+        LIST_FOREACH(it, &lock->holds)
+        {
+            e = e != NULL ? e : find_target(container_of(it, struct hold, in_lock), t);
+        }
+        return e;
+    case TARGET_OWNER:
+    case TARGET_VALUE:
+    case TARGET_ANY:
+        break;
+    }
+    for (size_t i = 0; i < 2 && e == NULL; i++) {
+        e = maybe[i] == NULL ? NULL : find_target(maybe[i], t);
+    }
+    return e;
+}
+
+bool hold_is_ending(const struct hold *h)
+{
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        if (!entry_is_ending(e)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+uint64_t hold_wanted_lease(const struct engine *eng, const struct hold *h,
+                           bool kept_too)
+{
+    uint64_t lease_ms = 0;
+
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        bool kept = (kept_too && e->retained) || e->attaches != NULL;
+
+        if (entry_is_ending(e) || e->lease == LEASE_FIXED) {
+            continue;
+        }
+        if (e->lease == LEASE_ENDLESS) {
+            return eng->cfg.endless_lease_ms;
+        }
+        lease_ms = kept ? eng->cfg.watchdog_ms : lease_ms;
+    }
+    return lease_ms;
+}
+
+uint64_t hold_lease(const struct engine *eng, const struct hold *h)
+{
+    uint64_t wanted = hold_wanted_lease(eng, h, true);
+    uint64_t until = 0;
+
+    if (hold_is_ending(h)) {
+        return 0;
+    }
+    if (h->exact_ms != 0) {
+        return h->exact_ms;
+    }
+    if (wanted != 0) {
+        return wanted;
+    }
+    for (struct entry *e = h->entries; e != NULL; e = e->next) {
+        if (e->lease == LEASE_FIXED && !entry_is_ending(e) && e->until > until) {
+            until = e->until;
+        }
+    }
+    return until > eng->now ? until - eng->now : 0;
+}
+
+enum lease_kind hold_lease_kind(const struct hold *h)
+{
+    for (const struct entry *e = h->entries; e != NULL; e = e->next) {
+        if (e->lease != LEASE_FIXED) {
+            return e->lease;
+        }
+    }
+    return LEASE_FIXED;
+}
+
+struct entry *pending_request_entry(const struct pending_request *c)
+{
+    struct entry *e = lock_find_target(c->lock, &c->target);
+
+    return e == NULL || entry_is_ending(e) ? NULL : e;
+}
+
+bool pending_request_renews(const struct entry *e)
+{
+    struct list *it;
+
+    LIST_FOREACH(it, &e->hold->lock->activity->renews)
+    {
+        if (pending_request_entry(container_of(it, struct pending_request, in_lock)) ==
+            e) {
+            return true;
+        }
+    }
+    return false;
+}
