@@ -118,6 +118,17 @@ static void believe(struct sim *s, const struct flight *f, struct span name,
     b->told = TOLD_ANYTHING;
 }
 
+/* A client came back to the hold. Its terms count from now on, and what was to renew
+ * the hold for KEEP until then may be wanted no more. */
+static void believe_attached(struct sim *s, const struct flight *f)
+{
+    const struct op_result *r = &f->reply.result;
+    struct redis_name *n = sim_redis_name(&s->redis, f->op.name);
+
+    believe(s, f, f->op.name, r->token, (uint64_t)r->ttl_ms, f->op.attach.exact);
+    belief_get(s, f->daemon, n, r->token)->renewing = 0;
+}
+
 /* Another daemon renews that request from now on, also if it was granted anew there. */
 static void pass_on(struct sim *s, const struct belief *b)
 {
@@ -191,7 +202,7 @@ void check_result(struct sim *s, struct sim_daemon *d, struct flight *f)
         }
         break;
     case OP_ATTACH:
-        believe(s, f, f->op.name, r->token, (uint64_t)r->ttl_ms, f->op.attach.exact);
+        believe_attached(s, f);
         break;
     case OP_RENEW:
         for (size_t i = 0; i < f->op.renew.count; i++) {
