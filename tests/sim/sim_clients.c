@@ -112,8 +112,13 @@ static void touch_others(struct sim *s, struct sim_conn *me)
             (ask->id.len == 0 || rtext_is(&c->ask.id, rtext_span(&ask->id))) &&
             (ask->owner.len == 0 || rtext_is(&c->ask.owner, rtext_span(&ask->owner)));
 
-        bool renews = ask->kind == ASK_RENEW && ask->id.len > 0 && waits(&c->ask) &&
-                      rtext_is(&c->ask.id, rtext_span(&ask->id));
+        /* An owner's RENEW without an ID means the newest entry, which may be the one
+         * of that LOCK already. */
+        bool renews =
+            ask->kind == ASK_RENEW && c->ask.id.len > 0 && waits(&c->ask) &&
+            (ask->id.len > 0 ? rtext_is(&c->ask.id, rtext_span(&ask->id))
+                             : ask->owner.len > 0 &&
+                                   rtext_is(&c->ask.owner, rtext_span(&ask->owner)));
 
         if (c != me && c->asking && (cancels || renews || same_request(&c->ask, ask))) {
             c->may_be_null = true;
