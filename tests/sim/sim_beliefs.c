@@ -87,10 +87,10 @@ static void confirm(struct sim *s, struct belief *b, const struct flight *f,
 }
 
 /* Uncertain holds are certain again once Redis confirmed them, asked after its clock
- * jumped. */
+ * jumped, and heard before the lease that was confirmed is over. */
 static void certain_again(struct sim *s, const struct belief *b, const struct flight *f)
 {
-    if (f->sent <= s->daemons[b->daemon].jumped) {
+    if (f->sent <= s->daemons[b->daemon].jumped || s->now >= b->until) {
         return;
     }
     for (size_t i = 0; i < s->check.record_count; i++) {
