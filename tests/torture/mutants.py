@@ -2,10 +2,10 @@
 """Proves that planted faults are caught: mutants.py [NAME...].
 
 A copy of the sources is built once for each mutation of mutations.py, with only that one
-in it, and is run through the simulators, which know no scripts, and if they find nothing,
-or with --all, through a torture. First comes a build without any, in which nothing may be
-found. Prints a table; exit code 1 if one survives. With --check nothing is built: do they
-still fit the sources?
+in it, and is run through the simulators, and if they find nothing, through a torture. A fault
+in a script is for the torture alone, which shows what that finds. --all: everything runs. First
+comes a build without any, in which nothing may be found. Prints a table; exit code 1 if one
+survives. With --check nothing is built: do they still fit the sources?
 """
 import argparse
 import pathlib
@@ -77,17 +77,18 @@ class Copy:
         self.before.clear()
 
 
-def catchers(copy, mutation, minutes):
+def catchers(copy, mutation, options):
     """(name, command) of what is to find it."""
     build = copy.build
-    if not mutation.edits or any(file.endswith(".c") for file, *_ in mutation.edits):
+    in_script = mutation.edits and all(file.endswith(".lua") for file, *_ in mutation.edits)
+    if options.all or not in_script:
         yield "simulator", [build / "tests/sim/sim", "--schedules", SCHEDULES]
         yield "quorum simulator", [build / "tests/sim/sim_quorum", "--schedules",
                                    QUORUM_SCHEDULES]
         for name in SCENARIOS:
             yield "scenarios", [build / f"tests/sim/test_{name}"]
     yield "torture", [sys.executable, copy.source / "tests/torture/torture.py",
-                      build / "src/latchd", "--minutes", max(minutes, mutation.minutes),
+                      build / "src/latchd", "--minutes", max(options.minutes, mutation.minutes),
                       "--seed", SEED,
                       "--topology", mutation.topology, "--faults", mutation.faults,
                       "--histories", build / "histories"]
@@ -115,7 +116,7 @@ def hunt(copy, mutation, options):
     copy.plant(mutation)
     caught = False
     try:
-        for name, command in catchers(copy, mutation, options.minutes):
+        for name, command in catchers(copy, mutation, options):
             well, said = copy.run(command)
             if not well:
                 caught = True

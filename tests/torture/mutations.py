@@ -5,6 +5,13 @@ once, what takes its place). Whoever changes such a text mends it here: the lint
 `mutations` says so.
 """
 import dataclasses
+import pathlib
+import shutil
+import sys
+import tempfile
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "src/backend/script"))
+import lua_scope  # noqa: E402  pylint: disable=wrong-import-position
 
 
 @dataclasses.dataclass
@@ -82,7 +89,7 @@ MUTATIONS = [
         "fence_ignored", "a token is given whatever the fence key says", [
             ("backend/script/lua/include/part_grant.lua",
              "local token = last + 1",
-             "local token = 1"),
+             "local token = last - last + 1"),
             ("backend/script/lua/plain/acquire_batch.lua",
              "\n            and last < token_text",
              ""),
@@ -133,7 +140,7 @@ MUTATIONS = [
             ("backend/script/lua/include/part_attach.lua",
              "if kind == 'a' or (string.sub(who, 1, 1) == 'f' and string.sub(who, "
              "18) == claim) then",
-             "if kind == 'a' then"),
+             "if kind == 'a' or who == '' then"),
         ]),
     Mutation(
         "late_grant", "a token is given although its lease may be over", [
@@ -166,7 +173,7 @@ MUTATIONS = [
         "no_end", "a lock is written without a lease", [
             ("backend/script/lua/include/part_give.lua",
              "local set = redis.pcall('PEXPIRE', lock, lease)",
-             "local set = 1"),
+             "local set = lease and 1"),
             ("backend/script/lua/plain/acquire_batch.lua",
              "try('PEXPIREAT', lock, ends), nil",
              "1, nil"),
@@ -174,10 +181,35 @@ MUTATIONS = [
 ]
 
 
+def misfit(mutation, source):
+    """Why the scripts do not fit together with the mutation in them, or None."""
+    lua = source / "backend/script/lua"
+    with tempfile.TemporaryDirectory() as folder:
+        planted = pathlib.Path(folder) / "backend/script/lua"
+        shutil.copytree(lua, planted)
+        for file, old, new in mutation.edits:
+            path = pathlib.Path(folder) / file
+            if path.suffix == ".lua":
+                path.write_text(path.read_text().replace(old, new))
+        scripts = [path for path in sorted(planted.glob("*/*.lua"))
+                   if path.parent.name != "include"]
+        try:
+            lua_scope.check(scripts, planted)
+        except lua_scope.Broken as broken:
+            return str(broken)
+    return None
+
+
 def problems(source):
     """What does not fit the sources that there are."""
     for mutation in MUTATIONS:
+        found = False
         for file, old, _ in mutation.edits:
             count = (source / file).read_text().count(old)
             if count != 1:
+                found = True
                 yield f"{mutation.name}: {count} times in src/{file}:\n{old}"
+        if not found and any(file.endswith(".lua") for file, *_ in mutation.edits):
+            why = misfit(mutation, source)
+            if why is not None:
+                yield f"{mutation.name} cannot be built: {why}"
