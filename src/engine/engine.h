@@ -36,9 +36,9 @@ struct engine_config {
     uint64_t fair_wait_ms;
     /* waiters of one name that have places in Redis's fair queue */
     uint64_t fair_window;
-    uint64_t handoff_limit;    /* hand-overs in a row before others get a chance */
-    uint64_t handoff_pause_ms; /* how long this daemon's head stands back then */
-    int64_t grace_ms;          /* -1: the rest of the lease */
+    uint64_t handover_limit;    /* hand-overs in a row before others get a chance */
+    uint64_t handover_pause_ms; /* how long this daemon's head stands back then */
+    int64_t grace_ms;           /* -1: the rest of the lease */
     uint64_t max_keep_ms;
     uint64_t max_lease_ms;
     uint64_t endless_lease_ms; /* lease of an endless hold */

@@ -17,9 +17,9 @@ enum {
     ASKED_AGAIN_MS = 1000,
     /* the pause before an op that Redis refused is tried again */
     ERROR_PAUSE_MS = 200,
-    HANDOFF_WINDOW_MS = 10,   /* after this, others get a chance if they listen */
-    HANDOFF_ALWAYS_MS = 1000, /* after this, others get a chance in any case */
-    CHECK_LEASE_MS = 1,       /* the lease of a renewal that only looks */
+    HANDOVER_WINDOW_MS = 10,   /* after this, others get a chance if they listen */
+    HANDOVER_ALWAYS_MS = 1000, /* after this, others get a chance in any case */
+    CHECK_LEASE_MS = 1,        /* the lease of a renewal that only looks */
     /* a hold that is left to run out is checked in the last such part of its lease */
     LOOK_PART = 8,
     LOOK_MS = 500, /* ..and at most this long before the end */

@@ -204,7 +204,7 @@ void engine_on_message(struct engine *eng, struct span name, bool rw)
      * faster than any library: so each leaves one chance of the other's to the rest. */
     if (lock->yielded && eng->now >= lock->activity->stand_back_until) {
         lock->yielded = false;
-        lock_pause(eng, lock, eng->cfg.handoff_pause_ms);
+        lock_pause(eng, lock, eng->cfg.handover_pause_ms);
     }
     lock_ask(eng, lock);
     engine_settle(eng);

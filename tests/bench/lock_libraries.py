@@ -52,7 +52,7 @@ class Way:
         self.agent = stage.keep(Agent(stage.folder,
                                       [*library.command(kit), "127.0.0.1", at.port]))
         self.rates, self.waits = [], []
-        self.entries = self.tried = self.hand_overs = 0
+        self.entries = self.tried = self.handovers = 0
         self.used = dict.fromkeys(("client", "latchd", "Redis"), 0.0)
 
     def meters(self):
@@ -64,16 +64,16 @@ class Way:
         agent, guard = self.agent, self.stage.folder / "inside"
         words = agent.expect(agent.tell("contend", name, CLIENTS, seconds, HOLD_US, PAUSE_US,
                                         guard), "contended")
-        hand_overs, overlaps, *waits = map(int, words)
+        handovers, overlaps, *waits = map(int, words)
         if overlaps:
             sys.exit(f"{overlaps} had the lock together with another")
         if counts:
-            self.count(hand_overs, waits, before, used, seconds)
+            self.count(handovers, waits, before, used, seconds)
 
-    def count(self, hand_overs, waits, before, used, seconds):
+    def count(self, handovers, waits, before, used, seconds):
         sent = {what: calls - before[what] for what, calls in calls_of(self.at).items()}
-        self.rates.append(hand_overs / seconds)
-        self.hand_overs += hand_overs
+        self.rates.append(handovers / seconds)
+        self.handovers += handovers
         self.entries += len([w for w in waits if w >= 0])
         self.waits += [abs(w) / 1000 for w in waits]
         # Each of them released it by a script.
@@ -83,7 +83,7 @@ class Way:
 
     def row(self):
         waits = statistics.quantiles(self.waits, n=100)
-        each = self.hand_overs
+        each = self.handovers
         return [statistics.median(self.rates), self.entries / each, self.tried / each,
                 waits[49], waits[98], max(self.waits),
                 *(used / each for used in self.used.values())]

@@ -27,8 +27,8 @@ static struct engine_config some_config(struct sim *s)
     c.recheck_ms = one_of(s, RECHECK, 2);
     c.fair_wait_ms = one_of(s, FAIR_WAIT, 3);
     c.fair_window = one_of(s, WINDOW, 3);
-    c.handoff_limit = one_of(s, LIMIT, 3);
-    c.handoff_pause_ms = dice_between(&s->dice, 1, 5);
+    c.handover_limit = one_of(s, LIMIT, 3);
+    c.handover_pause_ms = dice_between(&s->dice, 1, 5);
     c.grace_ms = dice_chance(&s->dice, 600) ? -1 : (int64_t)dice_below(&s->dice, 500);
     c.quarantine_ms = dice_chance(&s->dice, 800) ? c.watchdog_ms : 0;
     c.max_keep_ms = 30000;

@@ -218,7 +218,7 @@ START_TEST(its_old_keeper_hears_of_a_release_that_leaves_no_mark)
 }
 END_TEST
 
-START_TEST(its_new_keeper_hears_of_a_hand_over_that_leaves_no_mark)
+START_TEST(its_new_keeper_hears_of_a_handover_that_leaves_no_mark)
 {
     sim_say(s, a, "LOCK job");
     sim_run(s, 10);
@@ -431,7 +431,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, a_request_that_ends_is_not_handed_over_to_itself);
     tcase_add_test(tc, a_request_that_is_held_elsewhere_is_not_handed_over_to_itself);
     add_unmarked(tc);
-    tcase_add_test(tc, its_new_keeper_hears_of_a_hand_over_that_leaves_no_mark);
+    tcase_add_test(tc, its_new_keeper_hears_of_a_handover_that_leaves_no_mark);
     tcase_add_test(tc, its_daemon_lets_a_writer_in_after_readers);
     tcase_add_test(tc, its_owner_goes_on_although_entries_were_released_long_ago);
     tcase_add_test(tc, its_owner_is_told_of_the_loss_of_all_entries);

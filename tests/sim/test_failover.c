@@ -55,7 +55,7 @@ START_TEST(another_daemons_lost_grant_is_not_granted_again)
 }
 END_TEST
 
-START_TEST(a_lost_hand_over_is_made_again)
+START_TEST(a_lost_handover_is_made_again)
 {
     struct sim *s = scenario_new(1);
     size_t a = scenario_says(s, 0, "LOCK job");
@@ -242,7 +242,7 @@ Suite *test_suite(void)
 
     tcase_add_test(t, a_lost_grant_is_put_back_under_its_token);
     tcase_add_test(t, another_daemons_lost_grant_is_not_granted_again);
-    tcase_add_test(t, a_lost_hand_over_is_made_again);
+    tcase_add_test(t, a_lost_handover_is_made_again);
     tcase_add_test(t, service_goes_on_at_once_on_names_that_were_held);
     tcase_add_test(t, other_names_are_granted_when_the_quarantine_is_over);
     tcase_add_test(t, h17_a_token_goes_on_although_the_new_clock_is_behind);

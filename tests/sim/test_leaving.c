@@ -121,7 +121,7 @@ START_TEST(a_token_that_could_not_be_delivered_is_taken_back)
 }
 END_TEST
 
-START_TEST(a_waiter_that_leaves_during_the_hand_over_is_passed_by)
+START_TEST(a_waiter_that_leaves_during_the_handover_is_passed_by)
 {
     struct sim *s = scenario_new(1);
     size_t holder = sim_connect(s, 0);
@@ -241,7 +241,7 @@ Suite *test_suite(void)
     tcase_add_test(t, nor_does_it_leave_a_lock_if_it_does_not_stay);
     tcase_add_test(t, a_client_that_leaves_while_the_answer_is_lost_leaves_no_lock);
     tcase_add_test(t, a_token_that_could_not_be_delivered_is_taken_back);
-    tcase_add_test(t, a_waiter_that_leaves_during_the_hand_over_is_passed_by);
+    tcase_add_test(t, a_waiter_that_leaves_during_the_handover_is_passed_by);
     tcase_add_test(t, a_wait_that_ends_while_the_script_is_under_way_leaves_no_lock);
     tcase_add_test(t, a_wait_that_ends_while_an_entry_is_left_is_null_at_once);
     tcase_add_test(t, waits_are_exact_while_redis_is_down_for_longer_than_a_lease);

@@ -39,14 +39,14 @@ START_TEST(a_hundred_waiters_are_served_in_order_with_one_script_each)
 }
 END_TEST
 
-START_TEST(redisson_gets_its_turn_after_the_limit_of_hand_overs_H23)
+START_TEST(redisson_gets_its_turn_after_the_limit_of_handovers_H23)
 {
     struct engine_config config = scenario_config();
     struct sim *s;
     size_t conns[20];
     int handovers = 0;
 
-    config.handoff_limit = 4;
+    config.handover_limit = 4;
     s = scenario_with(1, &config);
     for (size_t i = 0; i < 20; i++) {
         conns[i] = sim_connect(s, 0);
@@ -70,8 +70,8 @@ START_TEST(the_head_stands_back_while_redisson_is_on_its_way_H23)
     struct sim *s;
     size_t conns[3];
 
-    config.handoff_limit = 1;
-    config.handoff_pause_ms = 20;
+    config.handover_limit = 1;
+    config.handover_pause_ms = 20;
     s = scenario_with(1, &config);
     s->profile.foreign_ms = 10;
     for (size_t i = 0; i < 3; i++) {
@@ -391,7 +391,7 @@ Suite *test_suite(void)
 
     suite_add_tcase(suite, t);
     tcase_add_test(t, a_hundred_waiters_are_served_in_order_with_one_script_each);
-    tcase_add_test(t, redisson_gets_its_turn_after_the_limit_of_hand_overs_H23);
+    tcase_add_test(t, redisson_gets_its_turn_after_the_limit_of_handovers_H23);
     tcase_add_test(t, the_head_stands_back_while_redisson_is_on_its_way_H23);
     tcase_add_test(t, a_spinlock_gets_its_chance_once_a_second_H23);
     tcase_add_test(t, a_message_wakes_the_head_at_once);

@@ -34,7 +34,7 @@ MUTATIONS = [
              "hold_renewal_lease(eng, h) != 0 && h->token % 2 == 0) {"),
         ]),
     Mutation(
-        "early_hand_over", "a lock is free when a part of its lease is over", [
+        "early_handover", "a lock is free when a part of its lease is over", [
             ("backend/script/lua/include/part_acquire.lua",
              "--@include include/part_free.lua\n",
              "--@include include/part_free.lua\n"

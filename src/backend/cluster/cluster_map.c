@@ -138,7 +138,7 @@ static size_t in_flight(const struct member *m)
     return info.in_flight;
 }
 
-static void hand_over_channels(struct cluster *c, struct member *from)
+static void move_channels(struct cluster *c, struct member *from)
 {
     for (size_t i = 0; i < c->member_count; i++) {
         struct move move = { c, from, c->members[i] };
@@ -272,7 +272,7 @@ static void take_over(struct cluster *c, struct slot_map *now)
     }
     for (size_t i = 0; i < c->member_count; i++) {
         if (changed) {
-            hand_over_channels(c, c->members[i]);
+            move_channels(c, c->members[i]);
         }
         abandon_member(c, c->members[i], changed);
     }

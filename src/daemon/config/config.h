@@ -59,8 +59,8 @@ struct config {
     uint64_t recheck_ms;
     uint64_t fair_wait_ms;
     uint64_t fair_window;
-    uint64_t handoff_limit;
-    uint64_t handoff_pause_ms;
+    uint64_t handover_limit;
+    uint64_t handover_pause_ms;
     uint64_t max_keep_ms;
     uint64_t lock_libraries;
     uint64_t endless_lease_ms;

@@ -146,11 +146,11 @@ const struct config_key CONFIG_KEYS[] = {
       KEY_LIVE, LOCKS,
       "How many of this daemon's waiters of one name stand in Redis's fair queue; the\n"
       "others queue here." },
-    { "handoff-limit", KEY_COUNT, FIELD(handoff_limit), "64", 1, 1000000, NULL,
+    { "handoff-limit", KEY_COUNT, FIELD(handover_limit), "64", 1, 1000000, NULL,
       KEY_LIVE, LOCKS,
       "After this many hand-overs of a name in a row among this daemon's clients, or\n"
       "after 10 ms of them, waiters elsewhere get a chance, if there are any." },
-    { "handoff-pause", KEY_MSEC, FIELD(handoff_pause_ms), "2ms", 0, MINUTES, NULL,
+    { "handoff-pause", KEY_MSEC, FIELD(handover_pause_ms), "2ms", 0, MINUTES, NULL,
       KEY_LIVE, LOCKS, "How long this daemon's waiters pause after handoff-limit." },
     { "max-lease", KEY_MSEC, FIELD(max_lease_ms), "24h", LATCHD_LEASE_MIN_MS,
       365 * DAYS, NULL, KEY_LIVE, LOCKS, "Longest LEASE that a client may ask for." },

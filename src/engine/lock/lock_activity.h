@@ -36,14 +36,14 @@ struct lock_activity {
     uint32_t probes;  /* waiters that still have to ask for themselves */
     uint32_t writers; /* waiters for the write lock */
     uint32_t undecided;
-    uint32_t handoffs; /* hand-overs since the last true release through this daemon */
-    uint64_t sub_op;   /* the last op sent when the subscription was confirmed */
-    uint64_t seen_op;  /* the last op that found the name held */
+    uint32_t handovers; /* hand-overs since the last true release through this daemon */
+    uint64_t sub_op;    /* the last op sent when the subscription was confirmed */
+    uint64_t seen_op;   /* the last op that found the name held */
     uint64_t stand_back_until;
     /* no waiter asks before this, as too few replicas acknowledged a grant */
     uint64_t ask_after;
-    uint64_t handoffs_since; /* when a hand-over was first considered since then */
-    uint64_t checked_at;     /* when another daemon's waiters were last looked for */
+    uint64_t handovers_since; /* when a hand-over was first considered since then */
+    uint64_t checked_at;      /* when another daemon's waiters were last looked for */
 };
 
 extern const struct lock_activity LOCK_AT_REST;

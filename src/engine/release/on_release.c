@@ -70,14 +70,14 @@ static void end_local_entry(struct engine *eng, struct pending_release *d, int64
 /* The lock was freed. `yielded`: for others' sake, so that our head stands back. */
 static void on_freed(struct engine *eng, struct lock *lock, bool yielded)
 {
-    lock_open_activity(eng, lock)->handoffs = 0;
-    lock->activity->handoffs_since = NEVER;
+    lock_open_activity(eng, lock)->handovers = 0;
+    lock->activity->handovers_since = NEVER;
     last_answer_over(eng, lock);
     if (lock_head(lock) == NULL) {
         return;
     }
     if (yielded) {
-        lock_pause(eng, lock, eng->cfg.handoff_pause_ms);
+        lock_pause(eng, lock, eng->cfg.handover_pause_ms);
         lock->yielded = true;
     }
     lock_ask(eng, lock);
@@ -149,7 +149,7 @@ static void on_released(struct engine *eng, struct lock *lock,
     if (r->moved && r->status == OP_NOREPLICAS) {
         acquire_unacked(eng, lock, spec, waiter, r, asked);
     } else if (r->moved) {
-        lock->activity->handoffs++;
+        lock->activity->handovers++;
         eng->stats.handovers++;
         acquire_granted(eng, lock, spec, waiter, r, asked);
     } else if (!r->release.freed && waiter != NULL &&

@@ -18,14 +18,14 @@
 /* Whether others get their chance now, instead of our next waiter. */
 static enum yield choose_yield(struct engine *eng, struct lock *lock)
 {
-    if (lock->activity->handoffs_since == NEVER) {
-        lock->activity->handoffs_since = lock->activity->checked_at = eng->now;
+    if (lock->activity->handovers_since == NEVER) {
+        lock->activity->handovers_since = lock->activity->checked_at = eng->now;
     }
-    if (eng->now - lock->activity->handoffs_since >= HANDOFF_ALWAYS_MS) {
+    if (eng->now - lock->activity->handovers_since >= HANDOVER_ALWAYS_MS) {
         return YIELD_ALWAYS;
     }
-    if (lock->activity->handoffs >= eng->cfg.handoff_limit ||
-        eng->now - lock->activity->checked_at >= HANDOFF_WINDOW_MS) {
+    if (lock->activity->handovers >= eng->cfg.handover_limit ||
+        eng->now - lock->activity->checked_at >= HANDOVER_WINDOW_MS) {
         lock->activity->checked_at = eng->now;
         return YIELD_IF_OTHERS;
     }

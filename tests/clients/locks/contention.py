@@ -19,7 +19,7 @@ class Contention:
         self.end = time.monotonic() + float(seconds)
         self.hold_s, self.pause_s = int(hold_us) / 1e6, int(pause_us) / 1e6
         self.guard = guard
-        self.last, self.hand_overs, self.overlaps, self.waits = None, 0, 0, []
+        self.last, self.handovers, self.overlaps, self.waits = None, 0, 0, []
 
     def is_over(self):
         return time.monotonic() >= self.end
@@ -36,7 +36,7 @@ class Contention:
             os.close(os.open(self.guard, os.O_CREAT | os.O_EXCL))
         except FileExistsError:
             self.overlaps += 1
-        self.hand_overs += in_time and self.last not in (None, me)
+        self.handovers += in_time and self.last not in (None, me)
         self.last = me
         return in_time
 
@@ -47,4 +47,4 @@ class Contention:
             self.overlaps += 1
 
     def result(self):
-        return " ".join(map(str, ("contended", self.hand_overs, self.overlaps, *self.waits)))
+        return " ".join(map(str, ("contended", self.handovers, self.overlaps, *self.waits)))

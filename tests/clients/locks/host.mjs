@@ -20,7 +20,7 @@ class Contention {
     this.pauseMs = pauseUs / 1000;
     this.guard = guard;
     this.waits = [];
-    this.handOvers = 0;
+    this.handovers = 0;
     this.overlaps = 0;
   }
 
@@ -37,7 +37,7 @@ class Contention {
     } catch {
       this.overlaps += 1;
     }
-    if (inTime && this.last !== undefined && this.last !== me) this.handOvers += 1;
+    if (inTime && this.last !== undefined && this.last !== me) this.handovers += 1;
     this.last = me;
     return inTime;
   }
@@ -84,7 +84,7 @@ export function serve(connect) {
       const contention = new Contention(...how);
       await Promise.all(Array.from({ length: Number(count) }, (_, me) =>
         contention.takeTurns(connect(host, Number(port)), me, name)));
-      return ['contended', contention.handOvers, contention.overlaps, ...contention.waits].join(' ');
+      return ['contended', contention.handovers, contention.overlaps, ...contention.waits].join(' ');
     },
   };
   createInterface({ input: process.stdin }).on('line', async (line) => {

@@ -26,7 +26,7 @@ MANY = 10_000
 MANY_LEASE_MS = 15_000  # a busy machine takes a while for so many
 AT_ONCE = 500
 SOON_S = 5  # a wake-up that was missed comes by recheck, which is later
-HANDOFF_WINDOW_S = 0.02  # more than what may go by between chances of others
+HANDOVER_WINDOW_S = 0.02  # more than what may go by between chances of others
 
 # As node-redlock's: all or none.
 SEVERAL = """
@@ -168,7 +168,7 @@ class Cases:
                 listener.ask(verb, "redisson_lock__channel:{%s}" % name)
                 assert first.ask("UNLOCK", name) == 0
                 assert second.reply() > 0
-                time.sleep(HANDOFF_WINDOW_S)
+                time.sleep(HANDOVER_WINDOW_S)
                 assert second.ask("UNLOCK", name) == 0
                 begun = time.monotonic()
                 assert listener.reply()[2] == "0"

@@ -147,7 +147,7 @@ START_TEST(a_release_hands_nothing_over_to_who_may_hold_already)
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_NOTHELD);
 }
 
-START_TEST(a_waiter_that_left_during_the_hand_over_passes_it_on)
+START_TEST(a_waiter_that_left_during_the_handover_passes_it_on)
 {
     hold_job();
     fixture_lock(&e, 2, "job", FOREVER);
@@ -167,7 +167,7 @@ START_TEST(a_waiter_that_left_during_the_hand_over_passes_it_on)
     ck_assert_int_eq(fixture_hears(&e, 3, REPLY_TOKEN).value, 102);
 }
 
-START_TEST(a_hand_over_with_unknown_outcome_is_repeated_with_the_same_claim)
+START_TEST(a_handover_with_unknown_outcome_is_repeated_with_the_same_claim)
 {
     char first[96];
 
@@ -276,7 +276,7 @@ START_TEST(a_message_that_came_while_nobody_waited_makes_the_next_one_ask)
     fixture_take_op(&e, OP_ACQUIRE, &op);
 }
 
-START_TEST(h23_after_a_second_of_hand_overs_the_lock_is_truly_released)
+START_TEST(h23_after_a_second_of_handovers_the_lock_is_truly_released)
 {
     hold_job();
     fixture_lock(&e, 2, "job", FOREVER);

@@ -178,7 +178,7 @@ START_TEST(a_longer_watchdog_timeout_does_not_end_the_holds_that_are_there)
     struct engine_config config = { .watchdog_ms = 300000,
                                     .redis_timeout_ms = 3000,
                                     .recheck_ms = 5000,
-                                    .handoff_limit = 64,
+                                    .handover_limit = 64,
                                     .grace_ms = -1,
                                     .max_waiters = 10,
                                     .max_holds = 10 };

@@ -264,8 +264,8 @@ static struct engine_config with_window(uint64_t window)
                                  .fair_wait_ms = 30000,
                                  .fair_window = window,
                                  .recheck_ms = 50000,
-                                 .handoff_limit = 64,
-                                 .handoff_pause_ms = 2,
+                                 .handover_limit = 64,
+                                 .handover_pause_ms = 2,
                                  .grace_ms = -1,
                                  .max_keep_ms = 30000,
                                  .max_lease_ms = 86400000,
@@ -277,7 +277,7 @@ static struct engine_config with_window(uint64_t window)
 }
 
 /* The next of ours is granted by a hand-over from the one before. */
-static void hand_over(uint64_t from, uint64_t to)
+static void handover(uint64_t from, uint64_t to)
 {
     fixture_unlock(&e, from, "job", (struct hold_req){ 0 });
     fixture_gives(&e, OP_RELEASE,
@@ -296,12 +296,12 @@ START_TEST(the_window_is_filled_up_again_many_at_once)
     fixture_gives(&e, OP_ACQUIRE, GRANT(1));
     (void)fixture_hears(&e, 1, REPLY_TOKEN);
     fair_joins(&e, "2 3 4 5 6 7 8 9", HELD);
-    hand_over(1, 2);
+    handover(1, 2);
     fixture_no_op(&e);
-    hand_over(2, 3); /* 3/4 are left */
+    handover(2, 3); /* 3/4 are left */
     fixture_pass(&e, 10);
     fair_joins(&e, "10 11", HELD);
-    hand_over(3, 4);
+    handover(3, 4);
     fixture_no_op(&e);
     engine_on_clock_jump(e.engine); /* what is sent anyway fills it up */
     fixture_collect(&e);

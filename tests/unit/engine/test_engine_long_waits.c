@@ -34,7 +34,7 @@ static void teardown(void)
     fixture_fini(&e);
 }
 
-static void hand_over(void)
+static void handover(void)
 {
     fixture_unlock(&e, 1, "job", (struct hold_req){ 0 });
     fixture_take_op(&e, OP_RELEASE, &op);
@@ -48,7 +48,7 @@ START_TEST(a_long_wait_that_is_granted)
 {
     wait_for_job(2, (struct lock_req){ .owner = SPAN("ann") });
     fixture_pass(&e, 300);
-    hand_over();
+    handover();
     ck_assert_str_eq(e.waited, "granted:job>2:ann:300 ");
 }
 
@@ -56,7 +56,7 @@ START_TEST(short_waits_are_not_told)
 {
     wait_for_job(2, (struct lock_req){ 0 });
     fixture_pass(&e, 299);
-    hand_over();
+    handover();
     ck_assert_str_eq(e.waited, "");
 }
 

@@ -86,7 +86,7 @@ START_TEST(an_undo_of_a_reader_names_its_field_H7)
     fixture_is_empty(&e);
 }
 
-START_TEST(a_hand_over_that_two_releases_tell_of_is_one_grant)
+START_TEST(a_handover_that_two_releases_tell_of_is_one_grant)
 {
     const struct op_result moved = { .status = OP_OK, .moved = true, .token = 103 };
     const struct op_result unknown = { .status = OP_UNKNOWN };

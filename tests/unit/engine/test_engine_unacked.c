@@ -136,7 +136,7 @@ START_TEST(of_a_reentry_only_its_entry_is_undone)
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);
 }
 
-START_TEST(a_hand_over_releases_but_does_not_grant)
+START_TEST(a_handover_releases_but_does_not_grant)
 {
     uint64_t grant = fixture_grant(&e, 1, "job", FOREVER, 100);
 

@@ -18,7 +18,7 @@ type contention struct {
 	hold, pause         time.Duration
 	guard               string
 	last                int
-	handOvers, overlaps int
+	handovers, overlaps int
 	waits               []string
 	err                 error
 }
@@ -39,7 +39,7 @@ func (c *contention) enter(me int, began time.Time) bool {
 		file.Close()
 	}
 	if inTime && c.last >= 0 && c.last != me {
-		c.handOvers++
+		c.handovers++
 	}
 	c.last = me
 	return inTime
@@ -103,6 +103,6 @@ func contend(connect func() library, words []string) (string, error) {
 		}()
 	}
 	group.Wait()
-	return fmt.Sprintf("contended %d %d %s", c.handOvers, c.overlaps,
+	return fmt.Sprintf("contended %d %d %s", c.handovers, c.overlaps,
 		strings.Join(c.waits, " ")), c.err
 }

@@ -15,7 +15,7 @@ class Contention {
     private final Path guard;
     private final List<Long> waits = new ArrayList<>();
     private int last = -1;
-    private int handOvers;
+    private int handovers;
     private int overlaps;
 
     Contention(double seconds, long holdUs, long pauseUs, String guard) {
@@ -43,7 +43,7 @@ class Contention {
             overlaps++;
         }
         if (inTime && last >= 0 && last != me) {
-            handOvers++;
+            handovers++;
         }
         last = me;
         return inTime;
@@ -72,7 +72,7 @@ class Contention {
     }
 
     synchronized String result() {
-        StringBuilder text = new StringBuilder("contended " + handOvers + " " + overlaps);
+        StringBuilder text = new StringBuilder("contended " + handovers + " " + overlaps);
         waits.forEach(wait -> text.append(' ').append(wait));
         return text.toString();
     }

@@ -84,7 +84,7 @@ START_TEST(where_nobody_counts_there_is_no_counter, 8)
     ck_assert_int_eq(redis_ask_int(peer_redis(), "EXISTS redisson_lock_token:{n}"), 0);
 }
 
-START_TEST(a_hand_over_counts, 3)
+START_TEST(a_handover_counts, 3)
 {
     struct op op = op_release("n", TARGET_REQUEST, NULL, "q:9");
     const struct op_result *r;
@@ -99,7 +99,7 @@ START_TEST(a_hand_over_counts, 3)
     expect_counted(AHEAD + 1);
 }
 
-START_TEST(a_hand_over_to_a_reader_or_writer_counts, 2)
+START_TEST(a_handover_to_a_reader_or_writer_counts, 2)
 {
     struct op op = rw_release_of(rw_writer("p:write", "id:9"));
     const struct op_result *r;

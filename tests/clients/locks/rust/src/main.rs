@@ -51,7 +51,7 @@ struct Contention {
     pause: Duration,
     guard: String,
     last: Option<usize>,
-    hand_overs: usize,
+    handovers: usize,
     overlaps: usize,
     waits: Vec<i64>,
 }
@@ -65,7 +65,7 @@ impl Contention {
             self.overlaps += 1;
         }
         if in_time && self.last.is_some_and(|last| last != me) {
-            self.hand_overs += 1;
+            self.handovers += 1;
         }
         self.last = Some(me);
         in_time
@@ -118,7 +118,7 @@ async fn contend(url: &str, words: &[String]) -> Answer {
         pause: micros(&words[4]),
         guard: words[5].clone(),
         last: None,
-        hand_overs: 0,
+        handovers: 0,
         overlaps: 0,
         waits: vec![],
     }));
@@ -132,7 +132,7 @@ async fn contend(url: &str, words: &[String]) -> Answer {
     }
     let c = contention.borrow();
     let waits: Vec<String> = c.waits.iter().map(i64::to_string).collect();
-    Ok(format!("contended {} {} {}", c.hand_overs, c.overlaps, waits.join(" ")))
+    Ok(format!("contended {} {} {}", c.handovers, c.overlaps, waits.join(" ")))
 }
 
 struct Agent {

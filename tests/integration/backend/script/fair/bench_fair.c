@@ -26,7 +26,7 @@ static void add_direct(unsigned i)
 }
 
 /* Redis's microseconds for one script call, the best of a few rounds. */
-static double measure(unsigned waiters, bool hand_over)
+static double measure(unsigned waiters, bool handover)
 {
     unsigned head = 1, tail = 1;
     char holder[40], next[40];
@@ -45,7 +45,7 @@ static double measure(unsigned waiters, bool hand_over)
         redis_expect(peer_redis(), "OK", "CONFIG RESETSTAT");
         for (int i = 0; i < GRANTS; i++) {
             member_text(next, head++);
-            if (hand_over) {
+            if (handover) {
                 ck_assert(fair_free(holder, next)->moved);
             } else {
                 ck_assert(fair_free(holder, NULL)->release.freed);
@@ -60,10 +60,10 @@ static double measure(unsigned waiters, bool hand_over)
     return best;
 }
 
-static void compare(const char *what, bool hand_over)
+static void compare(const char *what, bool handover)
 {
-    double few = measure(10, hand_over);
-    double batch = measure(MANY, hand_over);
+    double few = measure(10, handover);
+    double batch = measure(MANY, handover);
 
     printf("# %-28s 10 waiters: %6.2f us   %d waiters: %6.2f us   ratio %.2f\n", what,
            few, MANY, batch, batch / few);
