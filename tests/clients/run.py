@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Real clients of many languages against the real daemon.
 
-run.py LATCHD BUILD_DIR EXAMPLES.md [PART OF A CLIENT'S NAME...]: prints TAP.
+run.py LATCHD BUILD_DIR EXAMPLES [PART OF A CLIENT'S NAME...]: prints TAP.
 run.py --table: the table of docs/clients.md.
 """
 import concurrent.futures

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The documents: documents.py ROOT. Links lead somewhere; files, folders, functions and structs of
-ours that a document names are there."""
+ours that a document names are there; so are the documents that a source names."""
 import pathlib
 import re
 import sys
@@ -13,6 +13,11 @@ STRUCT = re.compile(r"struct (\w+)")
 # What a document may call a path from: the tree, the sources, the tests, a folder of them.
 BASES = ("", "src", "src/engine", "src/backend", "src/backend/script", "src/backend/script/lua",
          "src/cmd", "src/daemon", "tests")
+# A document that a source names, from the top or from the source's folder.
+DOCUMENT = re.compile(r"(?<![\w*{}/$.-])(?:[\w.-]+/)*[\w-]+\.md\b")
+SOURCES = ("src", "tests", "clients", "conf", ".ci")
+KINDS = {".build", ".c", ".go", ".h", ".java", ".js", ".lua", ".mjs", ".php", ".pl", ".py", ".rb",
+         ".rs", ".sh", ".ts", ".1", ".5", ".7", ".8", ""}
 
 
 def anchors(path):
@@ -43,6 +48,16 @@ def bad_names(path, root, sources):
                 yield f"there is no struct {name}"
 
 
+def lost_documents(root):
+    for folder in SOURCES:
+        for path in sorted((root / folder).glob("**/*")):
+            if path.suffix not in KINDS or not path.is_file() or "corpus" in path.parts:
+                continue
+            for name in DOCUMENT.findall(path.read_text(errors="replace")):
+                if not any((base / name).exists() for base in (root, path.parent)):
+                    yield f"{path.relative_to(root)}: there is no {name}"
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
     sources = "\n".join(path.read_text() for path in (root / "src").glob("**/*.[ch]"))
@@ -54,6 +69,7 @@ def main():
             bad += [f"{where}: {why}" for why in bad_names(path, root, sources)]
     for path in sorted((root / "clients").glob("*/README.md")):
         bad += [f"{path.relative_to(root)}: {why}" for why in bad_links(path)]
+    bad += lost_documents(root)
     print("\n".join(bad))
     sys.exit(1 if bad else 0)
 

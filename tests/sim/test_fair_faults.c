@@ -45,7 +45,7 @@ START_TEST(a_killed_daemons_thousand_waiters_are_gone_in_time)
 }
 END_TEST
 
-START_TEST(a_daemon_that_dies_heading_the_queue_is_waited_for_but_not_longer)
+START_TEST(a_daemon_that_dies_heading_the_queue_is_waited_for_but_not_longer_H34)
 {
     struct sim *s = scenario_new(2);
     size_t first = holds(s, 0, "LOCK job FAIR");
@@ -358,8 +358,8 @@ Suite *test_suite(void)
 
     suite_add_tcase(suite, t);
     tcase_add_test(t, a_killed_daemons_thousand_waiters_are_gone_in_time);
-    tcase_add_test(t,
-                   a_daemon_that_dies_heading_the_queue_is_waited_for_but_not_longer);
+    tcase_add_test(
+        t, a_daemon_that_dies_heading_the_queue_is_waited_for_but_not_longer_H34);
     tcase_add_test(t, who_enters_again_too_late_passes_nobody);
     tcase_add_test(t, redisson_gets_its_turn_behind_a_dead_daemons_waiters);
     tcase_add_test(t, after_flushall_the_queue_stands_again_in_order);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """agent.py threads|tasks TIMEOUT_S PATIENCE_S URL...: takes locks as it is told, with the helper
-for Python, in threads or in asyncio's tasks. helpers/README.md says how it is told."""
+for Python, in threads or in asyncio's tasks. README.md beside it says how it is told."""
 import asyncio
 import pathlib
 import sys

@@ -1,5 +1,5 @@
 // goagent TIMEOUT_S PATIENCE_S URL...: takes locks as it is told, with the helper for Go.
-// helpers/README.md says how it is told.
+// tests/clients/helpers/README.md says how it is told.
 package main
 
 import (
