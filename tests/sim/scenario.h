@@ -4,8 +4,8 @@
 #ifndef LATCHD_SIM_SCENARIO_H
 #define LATCHD_SIM_SCENARIO_H
 
-#include "sim/sim_faults.h"
-#include "sim/sim_world.h"
+#include "sim/world/sim_faults.h"
+#include "sim/world/sim_world.h"
 
 #include <check.h>
 

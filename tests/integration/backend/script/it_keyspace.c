@@ -1,9 +1,9 @@
 /* The Redis of the simulator is right: each of its commands answers as a real Redis
  * does, from random states; and its Lua makes the same of what scripts do. `SEED` in
  * the environment: just that run; `RUNS`: so many. */
-#include "sim/dice.h"
 #include "sim/redis/keyspace.h"
 #include "sim/redis/lua_host.h"
+#include "sim/world/dice.h"
 #include "support/redis.h"
 #include "support/runner.h"
 

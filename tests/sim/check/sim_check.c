@@ -1,0 +1,431 @@
+/* What clients are told, against what daemons may believe and Redis knows. */
+#include "sim/world/sim_world.h"
+
+#include "sim/world/sim_faults.h"
+
+#include <inttypes.h>
+
+/* Does UNLOCK or RENEW in these words mean that record, perhaps among others? */
+static bool means(const struct record *r, const struct sim_conn *c)
+{
+    const struct ask *ask = &c->ask;
+
+    if (!rtext_is(&r->name->name, rtext_span(&ask->name))) {
+        return false;
+    }
+    if (ask->value.len > 0) {
+        return rtext_is(&r->value, rtext_span(&ask->value));
+    }
+    if (ask->id.len == 0 && ask->owner.len == 0 && ask->token == 0) {
+        return (r->conn_bits & conn_bit(c)) != 0;
+    }
+    if (ask->lock_kind != KIND_PLAIN && ask->kind != ASK_CANCEL &&
+        r->kind != KIND_PLAIN && ask->lock_kind != r->kind) {
+        return false;
+    }
+    return (ask->id.len == 0 || rtext_is(&r->id, rtext_span(&ask->id))) &&
+           (ask->owner.len == 0 || rtext_is(&r->owner, rtext_span(&ask->owner))) &&
+           (ask->token == 0 || r->token == ask->token);
+}
+
+/* Its ID was released before: for longer than a mark of that lives, the daemon that did
+ * it takes it for over. */
+static bool is_anew(const struct sim *s, const struct record *r)
+{
+    for (size_t i = 0; i < s->check.record_count && r->id.len > 0; i++) {
+        const struct record *other = &s->check.records[i];
+
+        if (other != r && other->name == r->name && other->released &&
+            rtext_is(&other->id, rtext_span(&r->id))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A RENEW of it is under way at another daemon, which keeps it from then on. */
+static bool is_moving(const struct sim *s, const struct record *r)
+{
+    for (size_t i = 0; i < s->clients.count; i++) {
+        const struct sim_conn *c = &s->clients.conns[i];
+
+        if (c->open && c->asking && c->ask.kind == ASK_RENEW &&
+            c->daemon != r->daemon && means(r, c)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool sure(struct sim *s, const struct record *r, uint64_t *retuntil)
+{
+    struct belief *b = belief_get(s, r->daemon, r->name, r->token);
+
+    if (!record_believed(s, r) || b == NULL || b->excused || r->owner.len > 0) {
+        return false;
+    }
+    if (s->daemon_count > 1 && (s->failovers > 0 ? r->id.len > 0 : is_anew(s, r))) {
+        return false; /* its ended mark is gone: over at one, begun anew at another */
+    }
+    *retuntil = b->until;
+    return s->now < b->until;
+}
+
+static void remember_vague(struct sim *s, const struct sim_conn *c)
+{
+    struct sim_check *ck = &s->check;
+
+    bool ends = c->ask.kind == ASK_UNLOCK || c->ask.kind == ASK_CANCEL ||
+                (c->ask.kind == ASK_RENEW && c->ask.lease_ms > 0);
+
+    if (!ends) {
+        return;
+    }
+    for (size_t i = ck->vague_count; i-- > 0;) {
+        if (ck->vague[i].until <= s->now) {
+            ck->vague[i] = ck->vague[--ck->vague_count];
+        }
+    }
+    if (ck->vague_count < VAGUE_MAX) {
+        ck->vague[ck->vague_count++] =
+            (struct vague){ c->ask.name, c->ask.owner, c->ask.id, c->ask.value,
+                            c->id,       c->call,      UINT64_MAX };
+    }
+}
+
+/* It has run, and does not run again. */
+static void forget_vague(struct sim *s, const struct sim_conn *c)
+{
+    struct sim_check *ck = &s->check;
+
+    for (size_t i = ck->vague_count; i-- > 0;) {
+        if (ck->vague[i].conn == c->id && ck->vague[i].call == c->call) {
+            ck->vague[i].until = s->now + VAGUE_MS;
+        }
+    }
+}
+
+bool check_is_vague(const struct sim *s, const struct record *r)
+{
+    for (size_t i = 0; i < s->check.vague_count; i++) {
+        const struct vague *v = &s->check.vague[i];
+
+        bool fits = v->value.len > 0   ? rtext_is(&r->value, rtext_span(&v->value))
+                    : v->id.len > 0    ? rtext_is(&r->id, rtext_span(&v->id))
+                    : v->owner.len > 0 ? rtext_is(&r->owner, rtext_span(&v->owner))
+                                       : r->owner.len > 0 || r->id.len > 0;
+
+        if (fits && s->now < v->until &&
+            rtext_is(&v->name, rtext_span(&r->name->name))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool check_is_cut(const struct sim *s, const struct record *r)
+{
+    for (size_t i = 0; i < s->clients.count; i++) {
+        const struct sim_conn *c = &s->clients.conns[i];
+
+        if (c->open && c->asking && c->ask.kind == ASK_RENEW && c->ask.lease_ms > 0 &&
+            means(r, c)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A bare UNLOCK of a hold with an ID goes by that ID. Where the hold was taken away
+ * from outside, and its request granted anew through another daemon, the UNLOCK ends
+ * the later hold: UNLOCK in latchd-protocol(7) says so. */
+static bool ends_anew(struct sim *s, const struct sim_conn *c, const struct record *r)
+{
+    bool bare = c->ask.id.len == 0 && c->ask.owner.len == 0 && c->ask.token == 0;
+
+    for (size_t i = 0; bare && r->id.len > 0 && i < s->check.record_count; i++) {
+        const struct record *o = &s->check.records[i];
+        const struct belief *b;
+
+        if (o->name != r->name || o->token >= r->token || o->daemon != c->daemon ||
+            !rtext_is(&o->id, rtext_span(&r->id)) ||
+            !rtext_is(&o->owner, rtext_span(&r->owner)) || !means(o, c)) {
+            continue;
+        }
+        b = belief_get(s, o->daemon, o->name, o->token);
+        if (b != NULL && b->excused && !b->rolled) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether what is asked names the hold so that the daemon must find it. A value hold's
+ * token is for a daemon that knows the hold. */
+static bool is_named(const struct sim *s, const struct sim_conn *c,
+                     const struct record *r)
+{
+    bool known = c->daemon == r->daemon && s->daemons[c->daemon].life == r->life;
+
+    return c->ask.id.len > 0 || (c->ask.token != 0 && (r->value.len == 0 || known));
+}
+
+void check_asked(struct sim *s, struct sim_conn *c)
+{
+    const struct ask *ask = &c->ask;
+
+    remember_vague(s, c);
+    s->check.force_asked += ask->kind == ASK_FORCE ? 1 : 0;
+    for (size_t i = 0; i < s->check.record_count; i++) {
+        struct record *r = &s->check.records[i];
+
+        if (ask->kind == ASK_UNLOCK && means(r, c)) {
+            c->expect_held = is_named(s, c, r) && !check_is_cut(s, r) &&
+                             sure(s, r, &c->expect_until);
+            r->over = true;
+        } else if (ask->kind == ASK_UNLOCK && ends_anew(s, c, r)) {
+            r->over = true;
+        } else if (ask->kind == ASK_RENEW && means(r, c)) {
+            c->expect_held =
+                is_named(s, c, r) && !r->over && sure(s, r, &c->expect_until);
+            if (ask->lease_ms > 0 && s->now + ask->lease_ms / 2 < c->expect_until) {
+                c->expect_until = s->now + ask->lease_ms / 2; /* its own doing */
+            }
+            r->moved = r->moved || ask->lease_ms > 0 || c->daemon != r->daemon;
+        } else if (ask_wants(ask, r->name) && ask->id.len > 0 &&
+                   c->daemon != r->daemon && rtext_is(&r->id, rtext_span(&ask->id))) {
+            r->moved = true;
+        } else if (ask->kind == ASK_CANCEL && means(r, c)) {
+            r->moved = true; /* it gives back a grant that was kept */
+        }
+    }
+}
+
+void check_closed(struct sim *s, struct sim_conn *c)
+{
+    check_many(s, c);
+    for (size_t i = 0; i < s->clients.count; i++) {
+        s->clients.conns[i].expect_held = false; /* GRACE 0 may end what they mean */
+    }
+    for (size_t i = 0; i < s->check.record_count; i++) {
+        struct record *r = &s->check.records[i];
+
+        r->conn_bits &= ~conn_bit(c); /* who connects next may get that bit */
+        r->attached = r->attached && r->conn != c->id;
+    }
+}
+
+void check_notice(struct sim *s, struct sim_daemon *d, const struct effect_notice *n)
+{
+    static const char *const WORDS[] = {
+        [NOTICE_GRANTED] = "granted",     [NOTICE_RELEASED] = "released",
+        [NOTICE_UNCERTAIN] = "uncertain", [NOTICE_CERTAIN] = "certain again",
+        [NOTICE_LOST] = "lost",
+    };
+
+    TRACE(s, "d%zu: notice %s %.*s %" PRIu64, d->index, WORDS[n->kind], S(n->name),
+          n->token);
+    check_told(s, d, n);
+    s->check.lost += n->kind == NOTICE_LOST ? 1 : 0;
+    s->check.uncertain += n->kind == NOTICE_UNCERTAIN ? 1 : 0;
+    for (size_t i = 0; i < s->check.record_count; i++) {
+        struct record *r = &s->check.records[i];
+
+        if (r->token != n->token || !rtext_is(&r->name->name, n->name) ||
+            r->daemon != d->index || r->life != d->life) {
+            continue;
+        }
+        if (n->kind == NOTICE_RELEASED && record_believed(s, r) && r->owner.len == 0 &&
+            !check_muddled(s)) { /* else an UNLOCK by that token may mean another one */
+            sim_fail(s, "d%zu released %s %" PRIu64 ", which its client still has",
+                     d->index, r->name->name.s, r->token);
+        } else if (n->kind == NOTICE_UNCERTAIN) {
+            r->certain = false;
+        } else if (n->kind == NOTICE_LOST || n->kind == NOTICE_RELEASED) {
+            r->held = false;
+        }
+    }
+}
+
+/* --- other answers ------------------------------------------------------- */
+
+void check_op_runs(struct sim *s)
+{
+    for (size_t i = 0; i < s->redis.name_count; i++) {
+        const struct redis_name *n = &s->redis.names[i];
+
+        if (n->field_count > 0 || n->queue_count > 0) {
+            s->check.held_ms[i] = s->now;
+        }
+    }
+}
+
+/* Somebody had it when that client waited, or a recheck before: so old may what a
+ * daemon knows be. A hold that Redis has lost is believed in until its lease is over.
+ */
+static bool was_held(const struct sim *s, const struct sim_conn *c,
+                     const struct redis_name *n)
+{
+    uint64_t known_for = s->daemons[c->daemon].config.recheck_ms + SIM_TICK_MS +
+                         2 * (uint64_t)s->profile.rtt_ms;
+
+    for (size_t i = 0; i < s->check.belief_count; i++) {
+        const struct belief *b = &s->check.beliefs[i];
+
+        if (b->name == n && b->full_until + known_for >= c->asked_ms) {
+            return true;
+        }
+    }
+    return s->check.held_ms[n - s->redis.names] != 0 &&
+           s->check.held_ms[n - s->redis.names] + known_for >= c->asked_ms;
+}
+
+/* Null means that somebody else has, or had, one of the names. */
+static void check_held(struct sim *s, const struct sim_conn *c)
+{
+    check_op_runs(s);
+    for (size_t i = 0; i < s->redis.name_count; i++) {
+        const struct redis_name *n = &s->redis.names[i];
+
+        if (ask_wants(&c->ask, n) && was_held(s, c, n)) {
+            return;
+        }
+    }
+    if (s->failovers == 0 && !s->daemons[c->daemon].isolated) {
+        sim_fail(s, "null, but nobody else has had it: %s", ask_text(&c->ask));
+    }
+}
+
+/* Whether the same request is asked for through another daemon, and Redis's clock was
+ * set back, so that the older LOCK of the two may count as the later one. */
+static bool may_be_outdated(const struct sim *s, const struct sim_conn *me)
+{
+    for (size_t i = 0; i < s->clients.count && s->set_back_ms > 0; i++) {
+        const struct sim_conn *c = &s->clients.conns[i];
+
+        if (c->daemon != me->daemon && me->ask.id.len > 0 &&
+            rtext_is(&c->ask.id, rtext_span(&me->ask.id))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void check_null(struct sim *s, const struct sim_conn *c)
+{
+    bool ended =
+        (c->ask.has & LOCK_HAS_WAIT) != 0 && s->now >= c->asked_ms + c->ask.wait_ms;
+
+    if (c->may_be_null || may_be_outdated(s, c)) {
+        return;
+    }
+    if ((c->ask.kind != ASK_LOCK && c->ask.kind != ASK_MLOCK) || !ended) {
+        sim_fail(s, "null before the wait of %" PRIu64 " ms was over", c->ask.wait_ms);
+    } else if (!s->daemons[c->daemon].told_up) {
+        sim_fail(s, "null while Redis cannot be reached");
+    } else {
+        check_held(s, c);
+    }
+}
+
+static void check_error(struct sim *s, const struct sim_conn *c, enum lock_error error)
+{
+    bool wanted = c->ask.kind == ASK_UNLOCK || c->ask.kind == ASK_RENEW;
+
+    if (error == LOCK_NOTHELD && wanted && c->expect_held && s->now < c->expect_until &&
+        !check_muddled(s)) {
+        sim_fail(s, "NOTHELD for a hold that nothing has ended");
+    }
+    /* A wait that ends while an op is in flight has one tick, whatever Redis takes. */
+    if (error == LOCK_BACKEND && s->calm && 2 * s->profile.rtt_ms < SIM_TICK_MS) {
+        sim_fail(s, "BACKEND, but Redis answers all the time");
+    }
+    if (error == LOCK_NOREPLICAS && !s->profile.min_replicas) {
+        sim_fail(s, "NOREPLICAS, but nobody asked for replicas");
+    }
+    if (error == LOCK_DEADLOCK) {
+        check_deadlock(s, c);
+    }
+    if (error == LOCK_WRONGTYPE && !s->profile.mixed &&
+        (s->profile.faults & FAULT_STRING) == 0) {
+        sim_fail(s, "WRONGTYPE, but nobody uses it otherwise: %s", ask_text(&c->ask));
+    }
+    if (error == LOCK_GOAWAY || error == LOCK_LIMIT) {
+        sim_fail(s, "%s without a reason", error == LOCK_LIMIT ? "LIMIT" : "GOAWAY");
+    }
+}
+
+/* RENEW was answered: the hold is attached here. */
+static void check_renewed(struct sim *s, const struct sim_conn *c, struct record *r)
+{
+    struct belief *b = belief_get(s, c->daemon, r->name, r->token);
+
+    r->conn_bits |= conn_bit(c);
+    if (r->owner.len > 0 || (c->ask.token == 0 && c->ask.id.len == 0) || b == NULL ||
+        s->check.keepers[check_name_index(s, r->name)][0].token != r->token) {
+        return; /* not this one, perhaps */
+    }
+    if (s->now > b->full_until) {
+        sim_fail(s, "RENEW of %" PRIu64 " answered when its lease was over", r->token);
+    }
+    r->daemon = c->daemon;
+    r->life = s->daemons[c->daemon].life;
+    r->conn = c->id;
+    r->held = r->certain = r->attached = true;
+    r->moved = record_moved(s, r) || is_moving(s, r);
+}
+
+static void check_unlocked(struct sim *s, const struct sim_conn *c, struct record *r)
+{
+    if (r->owner.len > 0) {
+        return;
+    }
+    r->unlocked = r->unlocked || r->daemon == c->daemon;
+    if (!r->released && (c->ask.token != 0 || c->ask.id.len > 0)) {
+        r->released = true;
+        r->released_ms = s->now;
+    }
+}
+
+/* An integer was answered: to UNLOCK, the number of entries that are left. */
+static void check_done(struct sim *s, struct sim_conn *c, int64_t answer)
+{
+    for (size_t i = 0; i < s->check.record_count; i++) {
+        struct record *r = &s->check.records[i];
+
+        if (!means(r, c)) {
+            continue;
+        }
+        if (c->ask.kind == ASK_UNLOCK) {
+            check_unlocked(s, c, r);
+        } else if (c->ask.kind == ASK_RENEW) {
+            check_renewed(s, c, r);
+        }
+    }
+}
+
+void check_replied(struct sim *s, struct sim_conn *c, const struct effect_reply *r)
+{
+    check_many(s, c);
+    if (r->kind != REPLY_ERROR || r->error != LOCK_BACKEND) {
+        forget_vague(s, c);
+    }
+    switch (r->kind) {
+    case REPLY_TOKEN:
+    case REPLY_TOKENS:
+        check_grants(s, c, r);
+        break;
+    case REPLY_NULL:
+        check_null(s, c);
+        break;
+    case REPLY_ERROR:
+        check_error(s, c, r->error);
+        break;
+    case REPLY_INT:
+        check_done(s, c, r->value);
+        break;
+    case REPLY_INFO:
+    case REPLY_UNREACHED:
+        break;
+    }
+}

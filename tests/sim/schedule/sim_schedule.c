@@ -1,0 +1,179 @@
+#include "sim/schedule/sim_schedule.h"
+
+#include "latchd/protocol.h"
+#include "sim/world/sim_faults.h"
+
+enum {
+    CLOSING_MS = 120000
+}; /* longer than every lease, grace and KEEP of a schedule */
+
+static uint64_t one_of(struct sim *s, const uint64_t *values, size_t count)
+{
+    return values[dice_below(&s->dice, count)];
+}
+
+static struct engine_config some_config(struct sim *s)
+{
+    static const uint64_t WATCHDOG[] = { 3000, 10000, 30000 };
+    static const uint64_t TIMEOUT[] = { 300, 1000, 3000 };
+    static const uint64_t RECHECK[] = { 500, 5000 };
+    static const uint64_t LIMIT[] = { 2, 8, 64 };
+    static const uint64_t FAIR_WAIT[] = { 1000, 5000, 30000 };
+    static const uint64_t WINDOW[] = { 1, 4, 1024 };
+    struct engine_config c = { 0 };
+
+    c.watchdog_ms = one_of(s, WATCHDOG, 3);
+    c.redis_timeout_ms = one_of(s, TIMEOUT, c.watchdog_ms > 3000 ? 3 : 2);
+    c.recheck_ms = one_of(s, RECHECK, 2);
+    c.fair_wait_ms = one_of(s, FAIR_WAIT, 3);
+    c.fair_window = one_of(s, WINDOW, 3);
+    c.handover_limit = one_of(s, LIMIT, 3);
+    c.handover_pause_ms = dice_between(&s->dice, 1, 5);
+    c.grace_ms = dice_chance(&s->dice, 600) ? -1 : (int64_t)dice_below(&s->dice, 500);
+    c.quarantine_ms = dice_chance(&s->dice, 800) ? c.watchdog_ms : 0;
+    c.max_keep_ms = 30000;
+    c.max_lease_ms = 86400000;
+    c.endless_lease_ms = dice_between(&s->dice, 1000, 60000);
+    c.max_waiters = 1000;
+    c.max_holds = 1000;
+    return c;
+}
+
+static unsigned some_faults(struct sim *s)
+{
+    unsigned faults = 0;
+
+    if (dice_chance(&s->dice, 250)) {
+        return 0;
+    }
+    if (dice_chance(&s->dice, 350)) {
+        return 1U << dice_below(&s->dice, FAULT_KINDS);
+    }
+    for (size_t i = 0; i < FAULT_KINDS; i++) {
+        faults |= dice_chance(&s->dice, 350) ? 1U << i : 0;
+    }
+    return faults;
+}
+
+static void some_kinds(struct sim *s, unsigned kinds)
+{
+    struct sim_profile *p = &s->profile;
+
+    p->fair = dice_chance(&s->dice, 500) && (kinds & KINDS_FAIR) != 0;
+    p->mlock = dice_chance(&s->dice, 300) && (kinds & KINDS_MANY) != 0;
+    p->mixed = dice_chance(&s->dice, 100) && (kinds & KINDS_MIXED) != 0;
+    for (size_t i = 0; i < REDIS_NAMES_MAX; i++) {
+        p->rw[i] = dice_chance(&s->dice, 350) && (kinds & KINDS_RW) != 0;
+    }
+}
+
+/* LOCKs that come together, in every fourth schedule: a die would make others of all.
+ * Few clients, as a run is of names that nobody has to do with. */
+static void some_runs(struct sim *s)
+{
+    struct sim_profile *p = &s->profile;
+
+    p->runs = s->seed % 4 == 0;
+    if (p->runs) {
+        p->names = 3;
+        p->conns = 2 + p->conns % 4;
+        memset(p->rw, 0, sizeof(p->rw));
+    }
+}
+
+static void set_up(struct sim *s, const struct schedule_options *o)
+{
+    static const char *const NAMES[] = { "job", "door", "tap" };
+    static const uint64_t RTT[] = { 0, 1, 5, 40 };
+    struct sim_profile *p = &s->profile;
+    struct engine_config config = some_config(s);
+
+    p->faults = some_faults(s) & o->faults;
+    s->calm = p->faults == 0;
+    p->min_replicas = (p->faults & FAULT_REPLICAS) != 0;
+    p->foreign_dies = dice_chance(&s->dice, 600);
+    s->orderly =
+        (p->faults & ~(unsigned)FAULT_FOREIGN) == 0 && (s->calm || !p->foreign_dies);
+    some_kinds(s, o->kinds);
+    p->rtt_ms = (unsigned)one_of(s, RTT, 4);
+    p->names = dice_between(&s->dice, 1, 3);
+    p->conns = dice_between(&s->dice, 2, 10);
+    p->undelivered = dice_chance(&s->dice, 300) ? 50 : 0;
+    p->ids = dice_chance(&s->dice, 600);
+    p->owners = dice_chance(&s->dice, 500);
+    p->leases = dice_chance(&s->dice, 600);
+    p->force = dice_chance(&s->dice, 200);
+    some_runs(s);
+    s->daemon_count = dice_chance(&s->dice, 400) ? 2 : 1;
+    for (size_t i = 0; i < p->names; i++) {
+        s->names[i] = sim_redis_name(sim_redis_now(s), span_str(NAMES[i]));
+    }
+    for (size_t i = 0; i < s->daemon_count; i++) {
+        sim_start_daemon(s, i, &config);
+    }
+}
+
+static uint64_t some_time(struct sim *s)
+{
+    static const uint64_t MOST[] = { 0, 3, 50, 1000, 10000 };
+    static const unsigned WEIGHTS[] = { 25, 40, 20, 12, 3 };
+
+    return dice_below(&s->dice, MOST[dice_weighted(&s->dice, WEIGHTS, 5)] + 1);
+}
+
+static void close_all(struct sim *s)
+{
+    for (size_t i = 0; i < s->clients.count && !s->failed; i++) {
+        size_t d = s->clients.conns[i].daemon;
+
+        if (s->daemons[d].stalled_until > s->now) {
+            sim_run(s, s->daemons[d].stalled_until - s->now);
+        }
+        sim_close(s, i);
+    }
+    if (!s->failed) {
+        sim_run(s, CLOSING_MS + LATCHD_OVER_MS + s->set_back_ms);
+    }
+}
+
+/* Everybody leaves, everything works again, and nothing may be left. */
+static void wind_down(struct sim *s)
+{
+    TRACE(s, "--- the end: everybody leaves");
+    faults_stop(s);
+    if (dice_chance(&s->dice, 300)) {
+        schedule_drain(s);
+    }
+    sim_run(s, dice_below(&s->dice, 100));
+    close_all(s);
+    if (!s->failed && schedule_free_values(s)) {
+        close_all(s);
+    }
+    if (!s->failed) {
+        check_end(s);
+        schedule_poke(s);
+    }
+}
+
+struct sim *schedule_run(uint64_t seed, const struct schedule_options *o)
+{
+    struct sim *s = sim_new(seed, o->trace != SCHEDULE_QUIET);
+
+    s->loud = o->trace == SCHEDULE_LOUD;
+    set_up(s, o);
+    for (unsigned i = 0; i < o->steps && !s->failed; i++) {
+        unsigned roll = (unsigned)dice_below(&s->dice, 100);
+
+        if (roll < 45) {
+            clients_act(s);
+        } else if (roll < 52 && s->profile.faults != 0) {
+            faults_act(s);
+        } else {
+            sim_run(s, some_time(s));
+        }
+    }
+    if (!s->failed) {
+        wind_down(s);
+    }
+    return s;
+}

@@ -1,0 +1,226 @@
+/* The words of scenarios, and how asks and answers look in the trace. */
+#include "sim/world/sim_world.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *const KIND_WORDS[] = {
+    [ASK_LOCK] = "LOCK",         [ASK_UNLOCK] = "UNLOCK", [ASK_RENEW] = "RENEW",
+    [ASK_FORCE] = "FORCEUNLOCK", [ASK_INFO] = "LOCKINFO", [ASK_CANCEL] = "CANCEL",
+    [ASK_MLOCK] = "MLOCK",
+};
+
+static const char *const LOCK_WORDS[] = {
+    [KIND_FAIR] = "FAIR",
+    [KIND_READ] = "READ",
+    [KIND_WRITE] = "WRITE",
+};
+
+enum { KINDS = sizeof(KIND_WORDS) / sizeof(KIND_WORDS[0]) };
+
+const char *ask_text(const struct ask *ask)
+{
+    static char text[400];
+    int at = snprintf(text, sizeof(text), "%s", KIND_WORDS[ask->kind]);
+
+#define ADD(...) at += snprintf(text + at, sizeof(text) - (size_t)at, __VA_ARGS__)
+    if (ask->kind == ASK_MLOCK) {
+        ADD(" %zu", ask->name_count);
+        for (size_t i = 0; i < ask->name_count; i++) {
+            ADD(" %s", ask->names[i].s);
+        }
+    } else {
+        ADD(" %s", ask->name.s);
+    }
+    if (ask->lock_kind != KIND_PLAIN) {
+        ADD(" %s", LOCK_WORDS[ask->lock_kind]);
+    }
+    if ((ask->has & LOCK_HAS_WAIT) != 0) {
+        ADD(" WAIT %" PRIu64, ask->wait_ms);
+    }
+    if ((ask->has & LOCK_HAS_LEASE) != 0 || ask->lease_ms != 0) {
+        ADD(" LEASE %" PRIu64, ask->lease_ms);
+    }
+    if ((ask->has & LOCK_IS_ENDLESS) != 0) {
+        ADD(" ENDLESS");
+    }
+    if ((ask->has & LOCK_HAS_KEEP) != 0) {
+        ADD(" KEEP %" PRIu64, ask->keep_ms);
+    }
+    if ((ask->has & LOCK_HAS_GRACE) != 0) {
+        ADD(" GRACE %" PRIu64, ask->grace_ms);
+    }
+    if (ask->owner.len > 0) {
+        ADD(" OWNER %s", ask->owner.s);
+    }
+    if (ask->id.len > 0) {
+        ADD(" ID %s", ask->id.s);
+    }
+    if (ask->value.len > 0) {
+        ADD(" VALUE %s", ask->value.s + strlen(ASK_ORIGIN));
+    }
+    if (ask->polls_for_ms != 0) {
+        ADD(" POLLS %" PRIu64, ask->polls_for_ms);
+    }
+    if (ask->token != 0) {
+        ADD(" TOKEN %" PRIu64, ask->token);
+    }
+    if (ask->any) {
+        ADD(" ANY");
+    }
+#undef ADD
+    return text;
+}
+
+static char *word(char **rest)
+{
+    return strtok_r(NULL, " ", rest);
+}
+
+static uint64_t number(char **rest)
+{
+    return strtoull(word(rest), NULL, 10);
+}
+
+static bool kind_option(struct ask *ask, const char *w)
+{
+    for (size_t i = KIND_FAIR; i <= KIND_WRITE; i++) {
+        if (strcmp(w, LOCK_WORDS[i]) == 0) {
+            ask->lock_kind = (enum lock_kind)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void option(struct ask *ask, const char *w, char **rest)
+{
+    if (kind_option(ask, w)) {
+        return;
+    }
+    if (strcmp(w, "WAIT") == 0) {
+        ask->wait_ms = number(rest);
+        ask->has |= LOCK_HAS_WAIT;
+    } else if (strcmp(w, "LEASE") == 0) {
+        ask->lease_ms = number(rest);
+        ask->has |=
+            ask->kind == ASK_LOCK || ask->kind == ASK_MLOCK ? LOCK_HAS_LEASE : 0;
+    } else if (strcmp(w, "ENDLESS") == 0) {
+        ask->has |= LOCK_IS_ENDLESS;
+    } else if (strcmp(w, "KEEP") == 0) {
+        ask->keep_ms = number(rest);
+        ask->has |= LOCK_HAS_KEEP;
+    } else if (strcmp(w, "GRACE") == 0) {
+        ask->grace_ms = number(rest);
+        ask->has |= LOCK_HAS_GRACE;
+    } else if (strcmp(w, "OWNER") == 0) {
+        ask->owner = rtext_of(span_str(word(rest)));
+    } else if (strcmp(w, "ID") == 0) {
+        ask->id = rtext_of(span_str(word(rest)));
+    } else if (strcmp(w, "VALUE") == 0) {
+        ask->value = rtext_printf(ASK_ORIGIN "%s", word(rest));
+    } else if (strcmp(w, "POLLS") == 0) {
+        ask->polls_for_ms = number(rest);
+    } else if (strcmp(w, "TOKEN") == 0) {
+        ask->token = number(rest);
+    } else if (strcmp(w, "ANY") == 0) {
+        ask->any = true;
+    } else {
+        abort();
+    }
+}
+
+static void names_of(struct ask *ask, char **rest)
+{
+    if (ask->kind != ASK_MLOCK) {
+        ask->name = rtext_of(span_str(word(rest)));
+        return;
+    }
+    ask->name_count = number(rest);
+    if (ask->name_count > ASK_NAMES_MAX) {
+        abort();
+    }
+    for (size_t i = 0; i < ask->name_count; i++) {
+        ask->names[i] = rtext_of(span_str(word(rest)));
+    }
+    ask->name = ask->names[0];
+}
+
+void sim_say(struct sim *s, size_t c, const char *fmt, ...)
+{
+    struct ask ask = { .kind = ASK_LOCK };
+    bool known = false;
+    char text[400];
+    char *rest = NULL;
+    char *w;
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    w = strtok_r(text, " ", &rest);
+    for (size_t i = 0; i < KINDS; i++) {
+        if (strcmp(w, KIND_WORDS[i]) == 0) {
+            ask.kind = (enum ask_kind)i;
+            known = true;
+        }
+    }
+    if (!known) {
+        abort();
+    }
+    names_of(&ask, &rest);
+    while ((w = word(&rest)) != NULL) {
+        option(&ask, w, &rest);
+    }
+    sim_ask(s, c, &ask);
+}
+
+const char *sim_heard(struct sim *s, size_t index)
+{
+    static const char *const ERRORS[] = {
+        [LOCK_ERR] = "-ERR",         [LOCK_WRONGTYPE] = "-WRONGTYPE",
+        [LOCK_NOTHELD] = "-NOTHELD", [LOCK_DEADLOCK] = "-DEADLOCK",
+        [LOCK_BACKEND] = "-BACKEND", [LOCK_LIMIT] = "-LIMIT",
+        [LOCK_GOAWAY] = "-GOAWAY",   [LOCK_NOREPLICAS] = "-NOREPLICAS",
+    };
+    static char text[32];
+    const struct sim_conn *c = &s->clients.conns[index];
+
+    if (sim_is_busy(c)) {
+        return "...";
+    }
+    switch (c->answer.kind) {
+    case REPLY_TOKEN:
+        return "token";
+    case REPLY_INT:
+        (void)snprintf(text, sizeof(text), "%" PRId64, c->answer.value);
+        return text;
+    case REPLY_NULL:
+        return "nil";
+    case REPLY_ERROR:
+        return ERRORS[c->answer.error];
+    case REPLY_INFO:
+        return "info";
+    case REPLY_TOKENS:
+        return "tokens";
+    case REPLY_UNREACHED:
+        break;
+    }
+    return "?";
+}
+
+uint64_t sim_token(struct sim *s, size_t c)
+{
+    const struct answer *a = &s->clients.conns[c].answer;
+
+    return a->kind == REPLY_TOKEN ? (uint64_t)a->value : 0;
+}
+
+uint64_t sim_token_of(struct sim *s, size_t c, size_t i)
+{
+    const struct answer *a = &s->clients.conns[c].answer;
+
+    return a->kind == REPLY_TOKENS ? a->tokens[i] : 0;
+}

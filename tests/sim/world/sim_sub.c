@@ -1,0 +1,165 @@
+/* A daemon's pub/sub link. */
+#include "sim/world/sim_world.h"
+
+#include "sim/world/sim_faults.h"
+
+#include <stdlib.h>
+
+static const char *family(bool rw)
+{
+    return rw ? " (rw)" : "";
+}
+
+static void sub_send(struct sim *s, struct sim_daemon *d, enum event_kind kind,
+                     struct redis_name *n, bool rw)
+{
+    struct event *e =
+        sim_event(s, kind, link_later(s->now + sim_delay(s), &d->last_sub_out));
+
+    e->daemon = d->index;
+    e->gen = d->sub_gen;
+    e->name = n;
+    e->flag = rw;
+    e->epoch = d->sub_epoch[rw][check_name_index(s, n)];
+}
+
+void sub_subscribe(struct sim *s, struct sim_daemon *d, struct span name, bool rw)
+{
+    struct redis_name *n = sim_redis_name(sim_redis_now(s), name);
+    size_t i = check_name_index(s, n);
+
+    TRACE(s, "d%zu: subscribes %.*s%s", d->index, S(name), family(rw));
+    if (d->wanted[rw][i]) {
+        sim_fail(s, "d%zu subscribes %.*s%s twice", d->index, S(name), family(rw));
+    }
+    d->wanted[rw][i] = true;
+    d->sub_epoch[rw][i]++;
+    if (d->sub_works) {
+        sub_send(s, d, EVENT_SUBSCRIBE, n, rw);
+    }
+}
+
+void sub_unsubscribe(struct sim *s, struct sim_daemon *d, struct span name, bool rw)
+{
+    struct redis_name *n = sim_redis_name(sim_redis_now(s), name);
+    size_t i = check_name_index(s, n);
+
+    TRACE(s, "d%zu: unsubscribes %.*s%s", d->index, S(name), family(rw));
+    if (!d->wanted[rw][i]) {
+        sim_fail(s, "d%zu unsubscribes %.*s%s, which it had not", d->index, S(name),
+                 family(rw));
+    }
+    d->wanted[rw][i] = false;
+    if (d->sub_works) {
+        sub_send(s, d, EVENT_UNSUBSCRIBE, n, rw);
+    }
+}
+
+void sub_published(void *ctx, const struct redis_message *m)
+{
+    struct sim *s = ctx;
+
+    if (m->name->field_count == 0) {
+        check_freed(s, m);
+    }
+    for (size_t i = 0; i < s->daemon_count; i++) {
+        struct sim_daemon *d = &s->daemons[i];
+
+        if (redis_hears(&s->redis, i, m) && d->sub_works && !faults_message_lost(s)) {
+            struct event *e = sim_event(
+                s, EVENT_MESSAGE, link_later(s->now + sim_delay(s), &d->last_sub_in));
+
+            e->daemon = i;
+            e->gen = d->sub_gen;
+            e->name = m->name;
+            e->flag = m->channel == CHANNEL_RW;
+        }
+    }
+    foreign_hears(s, m);
+}
+
+void sub_greets(struct sim *s, struct sim_daemon *d)
+{
+    d->sub_works = true;
+    d->last_sub_in = d->last_sub_out = s->now;
+    redis_add_subscriber(&s->redis, d->index, d->instance);
+}
+
+void sub_break(struct sim *s, struct sim_daemon *d, uint64_t notice_ms,
+               uint64_t gone_ms)
+{
+    struct event *e;
+
+    if (!d->sub_works) {
+        return;
+    }
+    TRACE(s, "d%zu: pub/sub link breaks", d->index);
+    d->sub_works = false;
+    d->sub_gen++;
+    redis_drop_subscriber(&s->redis, d->index);
+    e = sim_event(s, EVENT_SUB_DOWN, s->now + notice_ms);
+    e->daemon = d->index;
+    e->gen = d->sub_gen;
+    e = sim_event(s, EVENT_SUB_UP, s->now + notice_ms + gone_ms);
+    e->daemon = d->index;
+    e->gen = d->sub_gen;
+}
+
+static void sub_up(struct sim *s, struct sim_daemon *d)
+{
+    sub_greets(s, d);
+    engine_listening(sim_turn_begin(s, d));
+    sim_turn_end(s, d);
+    for (size_t i = 0; i < s->redis.name_count; i++) {
+        for (size_t rw = 0; rw < 2; rw++) {
+            if (d->wanted[rw][i]) {
+                sub_send(s, d, EVENT_SUBSCRIBE, &s->redis.names[i], rw == 1);
+            }
+        }
+    }
+}
+
+void sub_event(struct sim *s, struct sim_daemon *d, const struct event *e)
+{
+    size_t i = e->name == NULL ? 0 : check_name_index(s, e->name);
+    bool rw = e->flag;
+    struct event *back;
+
+    switch (e->kind) {
+    case EVENT_SUBSCRIBE:
+        e->name->subscribed[rw][d->index] = true;
+        back = sim_event(s, EVENT_SUBSCRIBED,
+                         link_later(s->now + sim_delay(s), &d->last_sub_in));
+        back->daemon = d->index;
+        back->gen = e->gen;
+        back->name = e->name;
+        back->flag = rw;
+        back->epoch = e->epoch;
+        break;
+    case EVENT_UNSUBSCRIBE:
+        e->name->subscribed[rw][d->index] = false;
+        break;
+    case EVENT_SUBSCRIBED:
+        if (d->wanted[rw][i] && e->epoch == d->sub_epoch[rw][i]) {
+            TRACE(s, "d%zu: subscribed to %s%s", d->index, e->name->name.s, family(rw));
+            engine_on_subscribed(sim_turn_begin(s, d), rtext_span(&e->name->name), rw);
+            sim_turn_end(s, d);
+        }
+        break;
+    case EVENT_MESSAGE:
+        TRACE(s, "d%zu: message for %s%s", d->index, e->name->name.s, family(rw));
+        engine_on_message(sim_turn_begin(s, d), rtext_span(&e->name->name), rw);
+        sim_turn_end(s, d);
+        break;
+    case EVENT_SUB_DOWN:
+        TRACE(s, "d%zu: told that the pub/sub link is gone", d->index);
+        engine_on_subscriptions_lost(sim_turn_begin(s, d));
+        sim_turn_end(s, d);
+        break;
+    case EVENT_SUB_UP:
+        sub_up(s, d);
+        break;
+    default:
+        abort();
+    }
+}
