@@ -22,7 +22,9 @@ ROOT = HERE.parent.parent
 # pylint: disable=wrong-import-position
 from mutations import MUTATIONS, Mutation, problems  # noqa: E402
 
-SCENARIOS = ["holding", "waiting", "leaving", "failover", "failover_releases", "acked", "elsewhere"]
+SCENARIOS = sorted(path.stem.removeprefix("test_")
+                   for path in (ROOT / "tests/sim").glob("*/test_*.c")
+                   if path.parent.name != "redis")
 TARGETS = ["src/latchd", "tests/sim/sim", "tests/sim/sim_quorum", "tests/torture/clock.so",
            *(f"tests/sim/test_{name}" for name in SCENARIOS)]
 SCHEDULES, QUORUM_SCHEDULES = 20_000, 2000

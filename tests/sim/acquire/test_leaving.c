@@ -216,8 +216,7 @@ START_TEST(after_flushall_the_old_holder_hears_of_it_before_the_next_is_granted)
     sim_run(s, 10);
     sim_say(s, b, "LOCK job");
     sim_run(s, 10);
-    check_external(s, NULL);
-    redis_flushall(sim_redis_now(s));
+    fault_flush(s);
     sim_run(s, 12000);
     heard(s, b, "token");
     ck_assert_uint_eq(s->check.lost, 1);

@@ -236,7 +236,7 @@ void check_notice(struct sim *s, struct sim_daemon *d, const struct effect_notic
             continue;
         }
         if (n->kind == NOTICE_RELEASED && record_believed(s, r) && r->owner.len == 0 &&
-            !check_muddled(s)) { /* else an UNLOCK by that token may mean another one */
+            !check_tokens_may_repeat(s)) { /* else its UNLOCK may mean another one */
             sim_fail(s, "d%zu released %s %" PRIu64 ", which its client still has",
                      d->index, r->name->name.s, r->token);
         } else if (n->kind == NOTICE_UNCERTAIN) {
@@ -333,7 +333,7 @@ static void check_error(struct sim *s, const struct sim_conn *c, enum lock_error
     bool wanted = c->ask.kind == ASK_UNLOCK || c->ask.kind == ASK_RENEW;
 
     if (error == LOCK_NOTHELD && wanted && c->expect_held && s->now < c->expect_until &&
-        !check_muddled(s)) {
+        !check_tokens_may_repeat(s)) {
         sim_fail(s, "NOTHELD for a hold that nothing has ended");
     }
     /* A wait that ends while an op is in flight has one tick, whatever Redis takes. */

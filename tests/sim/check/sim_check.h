@@ -111,9 +111,9 @@ struct sim_check {
     /* When somebody last held it, or stood in its fair queue. */
     uint64_t held_ms[REDIS_NAMES_MAX];
     uint64_t freed_ms[REDIS_NAMES_MAX]; /* free since, and it was published; 0: no */
-    bool data_lost; /* or a clock set back: tokens of two daemons may go back */
-    bool wiped;     /* data was lost: with a clock set back, one token is given twice */
-    bool resurrected; /* old data came back: an old token may, too */
+    bool clock_set_back;                /* Redis's */
+    bool fences_lost;                   /* fence keys may be gone */
+    bool resurrected;                   /* old data came back: an old token may, too */
     uint64_t force_asked;
     bool draining; /* everything is unlocked, also what nobody was told of yet */
     uint64_t unlock_at[REDIS_NAMES_MAX]; /* not before */
@@ -215,8 +215,9 @@ enum lock_kind check_hold_kind(enum lock_kind kind);
 
 /* --- sim_excuses.c ------------------------------------------------------- */
 
-/* Data and time were lost: one token may have been given twice. */
-bool check_muddled(const struct sim *s);
+/* Redis lost fence keys, and its clock was set back: a token may go back, or be given
+ * twice. */
+bool check_tokens_may_repeat(const struct sim *s);
 
 /* --- sim_beliefs.c ------------------------------------------------------- */
 

@@ -9,7 +9,6 @@ static void excuse(struct sim *s, struct redis_name *n)
     struct sim_check *c = &s->check;
 
     s->happened++;
-    s->check.wiped = s->check.wiped || n == NULL;
     foreign_excuse(s, n);
     for (size_t i = 0; i < s->redis.name_count; i++) {
         if (n == NULL || n == &s->redis.names[i]) {
@@ -172,7 +171,7 @@ void check_cut(struct sim *s, struct redis_name *n)
     }
 }
 
-bool check_muddled(const struct sim *s)
+bool check_tokens_may_repeat(const struct sim *s)
 {
-    return s->check.wiped && s->check.data_lost;
+    return s->check.clock_set_back && s->check.fences_lost;
 }

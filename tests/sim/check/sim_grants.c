@@ -49,7 +49,7 @@ static void check_token(struct sim *s, size_t d, size_t name, const struct belie
     struct last_token *last = &c->last[name];
     struct last_token *own = &c->last_of[d][name];
 
-    if (!c->data_lost && b->ran > last->at && b->token <= last->token) {
+    if (!check_tokens_may_repeat(s) && b->ran > last->at && b->token <= last->token) {
         sim_fail(s, "token %" PRIu64 " after %" PRIu64, b->token, last->token);
     }
     if (!c->resurrected && b->sent > own->at && b->token <= own->token) {
@@ -175,7 +175,7 @@ static bool is_again(struct sim *s, const struct sim_conn *c,
  * also at another daemon that was sent the same ID: one of them renews it. */
 static bool is_told_over(struct sim *s, const struct record *r)
 {
-    bool over = check_muddled(s); /* what is told is not recorded then */
+    bool over = check_tokens_may_repeat(s); /* what is told is not recorded then */
 
     for (size_t i = 0; i < s->daemon_count && !over; i++) {
         const struct belief *b = belief_get(s, i, r->name, r->token);
@@ -307,7 +307,7 @@ void check_grant(struct sim *s, struct sim_conn *c, struct redis_name *n,
     if (!is_again(s, c, n, token) &&
         !((is_rw(c->ask.lock_kind) || s->check.resurrected || s->failovers > 0) &&
           !b->minted) &&
-        ((!s->check.data_lost && s->failovers == 0) ||
+        ((!check_tokens_may_repeat(s) && s->failovers == 0) ||
          (c->ask.owner.len == 0 && c->ask.id.len == 0))) {
         check_token(s, c->daemon, check_name_index(s, n), b);
     }
@@ -320,7 +320,7 @@ void check_grant(struct sim *s, struct sim_conn *c, struct redis_name *n,
     }
     fill_record(s, c, r, b);
     check_order(s, c);
-    if (!r->over && !check_muddled(s)) {
+    if (!r->over && !check_tokens_may_repeat(s)) {
         check_alone(s, r, b);
     }
 }

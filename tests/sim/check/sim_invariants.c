@@ -156,7 +156,7 @@ static void check_record(struct sim *s, const struct sim_daemon *d,
 {
     struct belief *b = belief_get(s, r->daemon, r->name, r->token);
 
-    if (check_muddled(s)) {
+    if (check_tokens_may_repeat(s)) {
         return; /* one token may have been given twice */
     }
     if (b == NULL || (s->now > told_by(d, b) + 1 && s->now > b->heard_ms + 1)) {
@@ -167,7 +167,7 @@ static void check_record(struct sim *s, const struct sim_daemon *d,
                  "d%zu: the renewal of %s %" PRIu64 " is overdue, and nobody said so",
                  d->index, r->name->name.s, r->token);
     } else if (s->now < b->until && !b->excused && !redis_knows(s, r) &&
-               !check_muddled(s)) {
+               !check_tokens_may_repeat(s)) {
         sim_fail(s, "d%zu vouches for %s %" PRIu64 ", but Redis does not know it",
                  d->index, r->name->name.s, r->token);
     }

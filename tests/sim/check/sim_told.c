@@ -120,7 +120,7 @@ void check_told(struct sim *s, const struct sim_daemon *d,
     if (!named && n->conn_count > 0) {
         sim_fail(s, "d%zu names connections, where nobody is told", d->index);
     }
-    if (check_muddled(s)) {
+    if (check_tokens_may_repeat(s)) {
         return; /* one token may stand for two holds */
     }
     if (b != NULL && !follows(b->told, n->kind)) {
@@ -143,7 +143,7 @@ void check_told_certain(struct sim *s, const struct sim_daemon *d,
     const struct belief *b = belief_get(s, r->daemon, r->name, r->token);
 
     if (b != NULL && b->told == TOLD_UNCERTAIN && !d->stopping && s->now < b->until &&
-        !check_muddled(s)) {
+        !check_tokens_may_repeat(s)) {
         sim_fail(s, "d%zu: %s %" PRIu64 " was confirmed, and nobody said so", d->index,
                  r->name->name.s, r->token);
     }

@@ -123,8 +123,7 @@ START_TEST(after_flushall_the_queue_stands_again_in_order)
     (void)first;
     scenario_crowd(s, 0, conns, CROWD, "LOCK job FAIR");
     sim_run(s, 20);
-    check_external(s, NULL);
-    redis_flushall(sim_redis_now(s));
+    fault_flush(s);
     scenario_served_in_order(s, conns, CROWD, 12000);
     ck_assert_uint_eq(s->check.lost, 1);
     scenario_end(s);
@@ -197,8 +196,7 @@ START_TEST(a_redis_that_comes_back_empty_keeps_the_order)
     scenario_crowd(s, 1, conns, CROWD, "LOCK job FAIR");
     sim_run(s, 20);
     fault_restart(s, 500);
-    check_external(s, NULL);
-    redis_flushall(sim_redis_now(s));
+    fault_flush(s);
     sim_run(s, 5000);
     heard(s, conns[0], "..."); /* it is held still, and was put back */
     unlocks(s, first);

@@ -310,13 +310,35 @@ START_TEST(tokens_grow_when_data_and_time_are_lost_H17)
     token = sim_token(s, c);
     sim_say(s, c, "UNLOCK job TOKEN %" PRIu64, token);
     sim_run(s, 10);
-    redis_flushall(&s->redis);
+    fault_flush(s);
     fault_clock(s, -3600000);
     sim_run(s, 300);
     sim_say(s, c, "LOCK job");
     sim_run(s, 10);
     heard(s, c, "token");
     ck_assert_uint_gt(sim_token(s, c), token);
+    scenario_end(s);
+}
+END_TEST
+
+/* The other daemon has seen no token of that name: the fence key alone tells. */
+START_TEST(tokens_grow_through_another_daemon_when_the_clock_is_set_back_H17)
+{
+    struct sim *s = scenario_new(2);
+    size_t a = sim_connect(s, 0), b = sim_connect(s, 1);
+    uint64_t token;
+
+    sim_say(s, a, "LOCK job");
+    sim_run(s, 10);
+    token = sim_token(s, a);
+    sim_say(s, a, "UNLOCK job TOKEN %" PRIu64, token);
+    sim_run(s, 10);
+    fault_clock(s, -3600000);
+    sim_run(s, 300);
+    sim_say(s, b, "LOCK job");
+    sim_run(s, 10);
+    heard(s, b, "token");
+    ck_assert_uint_gt(sim_token(s, b), token);
     scenario_end(s);
 }
 END_TEST
@@ -387,6 +409,8 @@ Suite *test_suite(void)
     tcase_add_test(t, an_answer_that_takes_more_than_half_of_the_lease_is_no_grant_H10);
     tcase_add_test(t, a_bare_unlock_is_refused_once_the_connection_has_lost_one_H15);
     tcase_add_test(t, tokens_grow_when_data_and_time_are_lost_H17);
+    tcase_add_test(t,
+                   tokens_grow_through_another_daemon_when_the_clock_is_set_back_H17);
     tcase_add_test(t, a_hold_released_through_another_daemon_is_not_lost_H30);
     tcase_add_test(t, a_daemon_that_stops_leaves_grace_0_holds_with_a_full_lease_H31);
     return suite;

@@ -180,8 +180,7 @@ START_TEST(a_token_that_was_given_twice_ends_the_hold_of_the_daemon_that_is_aske
     uint64_t token = sim_token(s, old);
     size_t new, other;
 
-    check_external(s, NULL);
-    redis_flushall(&s->redis);
+    fault_flush(s);
     fault_clock(s, -RTT);
     new = scenario_says(s, 1, "LOCK job");
     ck_assert_uint_eq(sim_token(s, new), token);

@@ -130,6 +130,7 @@ void fault_failover(struct sim *s, uint64_t gone_ms)
     TRACE(s, "a replica takes over");
     s->failover_at = 0;
     s->failovers++;
+    s->check.fences_lost = true;
     fault_restart(s, gone_ms);
     for (size_t i = 0; i < s->daemon_count; i++) {
         link_lose_scripts(s, &s->daemons[i]);
@@ -152,6 +153,7 @@ static void lose_data(struct sim *s)
 
     fault_restart(s, dice_between(&s->dice, 1, 2000));
     check_lost(s, known);
+    s->check.fences_lost = true;
     if (s->backup != NULL && dice_chance(&s->dice, 600)) {
         TRACE(s, "Redis lost its last writes");
         sim_redis_restore(sim_redis_now(s), s->backup);
@@ -162,14 +164,20 @@ static void lose_data(struct sim *s)
     }
 }
 
+void fault_flush(struct sim *s)
+{
+    TRACE(s, "FLUSHALL");
+    check_external(s, NULL);
+    s->check.fences_lost = true;
+    redis_flushall(sim_redis_now(s));
+}
+
 static void operator_acts(struct sim *s)
 {
     struct redis_name *n = some_name(s);
 
     if (dice_chance(&s->dice, 300)) {
-        TRACE(s, "FLUSHALL");
-        check_external(s, NULL);
-        redis_flushall(sim_redis_now(s));
+        fault_flush(s);
     } else {
         TRACE(s, "DEL %s", n->name.s);
         check_external(s, n);
@@ -183,7 +191,7 @@ void fault_clock(struct sim *s, int64_t by_ms)
     s->redis_ahead_ms += by_ms;
     if (by_ms < 0) {
         s->set_back_ms += (uint64_t)-by_ms;
-        s->check.data_lost = true;
+        s->check.clock_set_back = true;
     }
     check_external(s, NULL);
     for (size_t i = 0; i < s->daemon_count; i++) {

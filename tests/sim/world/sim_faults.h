@@ -38,6 +38,7 @@ void fault_restart(struct sim *s, uint64_t gone_ms);
 void fault_replica_at(struct sim *s, uint64_t behind);
 void fault_failover(struct sim *s, uint64_t gone_ms);
 void fault_pause(struct sim *s, uint64_t ms);
+void fault_flush(struct sim *s); /* an operator's FLUSHALL */
 void fault_clock(struct sim *s, int64_t by_ms);
 void fault_stall(struct sim *s, size_t daemon, uint64_t ms);
 /* A failover that keeps all: that daemon goes on with the old master, alone. */
