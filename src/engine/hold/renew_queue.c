@@ -139,8 +139,12 @@ bool renew_queues_are_empty(const struct engine *eng)
 
 uint64_t hold_renew_at(const struct engine *eng, const struct hold *h)
 {
-    uint64_t third = eng->cfg.watchdog_ms / 3;
-    uint64_t grain = RENEW_SLOT_MS, early;
+    /* A third of the lease, or what is left of a short one. */
+    uint64_t ahead = h->due > h->confirmed ? h->due - h->confirmed : 0;
+    uint64_t third =
+        eng->cfg.watchdog_ms / 3 < ahead ? eng->cfg.watchdog_ms / 3 : ahead;
+    uint64_t grain = third / RENEW_GROUP_PARTS < RENEW_SLOT_MS ? 1 : RENEW_SLOT_MS;
+    uint64_t early;
 
     if (eng->group_of != NULL && third / RENEW_GROUP_PARTS > grain) {
         /* All of a group at moments of its own, or each would have its own script. */

@@ -268,6 +268,29 @@ START_TEST(without_an_end_it_gets_one_through_another_daemon)
 }
 END_TEST
 
+/* A third of the watchdog's lease is longer than all of this one. */
+START_TEST(a_lease_that_is_shorter_than_the_watchdogs_is_renewed_in_its_middle)
+{
+    struct engine_config config = scenario_config();
+    struct engine_stats before, after;
+
+    scenario_end(s);
+    config.watchdog_ms = 600000;
+    config.endless_lease_ms = 60000;
+    s = scenario_with(1, &config);
+    a = sim_connect(s, 0);
+    take_endless(a);
+    engine_stats(s->daemons[0].engine, &before);
+    sim_run(s, 300000);
+    engine_stats(s->daemons[0].engine, &after);
+    ck_assert_uint_ge(after.renewals - before.renewals, 9);
+    ck_assert_uint_le(after.renewals - before.renewals, 14);
+    sim_say(s, a, "UNLOCK job VALUE v");
+    sim_run(s, 10);
+    scenario_end(s);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("values");
@@ -292,5 +315,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, without_an_end_it_is_put_back_when_redis_lost_it);
     tcase_add_test(tc, without_an_end_it_gets_one_when_its_daemon_has_died);
     tcase_add_test(tc, without_an_end_it_gets_one_through_another_daemon);
+    tcase_add_test(tc,
+                   a_lease_that_is_shorter_than_the_watchdogs_is_renewed_in_its_middle);
     return suite;
 }
