@@ -19,6 +19,7 @@
 enum {
     LOCK_CALL_VALUE_MAX = 512, /* bytes of a value, which names the owner */
     LOCK_CALL_KEYS_MAX = 64,   /* keys of one call */
+    LOCK_REPLY_ITEMS_MAX = 4,  /* of a list */
 };
 
 /* What a key is found to be. "Its value" is that of the key, "the value" that of the
@@ -96,13 +97,23 @@ enum lock_reply_kind {
     LOCK_REPLY_VALUE,       /* the value that the key has after the call */
     LOCK_REPLY_TTL_MS,      /* as PTTL: ms left; -1 endless, -2 not there */
     LOCK_REPLY_TTL_S,       /* as TTL: the same in s, rounded to the nearest */
+    LOCK_REPLY_LIST,        /* items: an array */
     LOCK_REPLY_KINDS,
+};
+
+/* One of a list: null, an integer, a text, the value or the time to live. */
+struct lock_reply_item {
+    enum lock_reply_kind kind;
+    int64_t integer;
+    struct span text;
 };
 
 struct lock_reply {
     enum lock_reply_kind kind;
     int64_t integer;
     struct span text;
+    unsigned item_count;
+    struct lock_reply_item items[LOCK_REPLY_ITEMS_MAX];
 };
 
 /* A PUBLISH beside a release of one key, sent if the key was deleted; how many receive
@@ -136,6 +147,12 @@ static inline bool lock_call_takes(enum lock_call_kind kind)
 {
     return kind == LOCK_CALL_ACQUIRE || kind == LOCK_CALL_ACQUIRE_OR_EXTEND;
 }
+
+/* An item of a list, as if it were the reply. */
+struct lock_reply lock_reply_item_at(const struct lock_reply *list, unsigned index);
+bool lock_reply_eq(const struct lock_reply *a, const struct lock_reply *b);
+/* Whether a reply is of that kind, or has an item that is. */
+bool lock_reply_has(const struct lock_reply *r, enum lock_reply_kind kind);
 
 /* The word for a log line or an error text: "acquire", "release"... */
 const char *lock_call_kind_name(enum lock_call_kind kind);

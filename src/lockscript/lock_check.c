@@ -68,12 +68,24 @@ static struct lock_reply integer_reply(int64_t integer)
     return (struct lock_reply){ .kind = LOCK_REPLY_INTEGER, .integer = integer };
 }
 
-/* Puts in what a run knows for what a call will know: counts, and times that are 0. */
+/* A time to live that a run knows exactly is a number there. */
+static void fill_ttl(const struct script_run *run, enum lock_reply_kind *kind,
+                     int64_t *integer)
+{
+    enum lua_ttl_left left =
+        run->keys[0].left[*kind == LOCK_REPLY_TTL_S ? LOCK_UNIT_S : LOCK_UNIT_MS];
+
+    if ((*kind == LOCK_REPLY_TTL_S || *kind == LOCK_REPLY_TTL_MS) &&
+        (left == LUA_TTL_ZERO || left == LUA_TTL_ENDLESS)) {
+        *kind = LOCK_REPLY_INTEGER;
+        *integer = left == LUA_TTL_ZERO ? 0 : -1;
+    }
+}
+
+/* Puts in what a run knows for what a call will know: counts, and times to live. */
 static void fill_reply(const struct script_run *run, unsigned done,
                        struct lock_reply *r)
 {
-    enum lock_unit unit = r->kind == LOCK_REPLY_TTL_S ? LOCK_UNIT_S : LOCK_UNIT_MS;
-
     switch (r->kind) {
     case LOCK_REPLY_KEY_COUNT:
         *r = integer_reply(run->key_count);
@@ -81,16 +93,12 @@ static void fill_reply(const struct script_run *run, unsigned done,
     case LOCK_REPLY_DONE_COUNT:
         *r = integer_reply(done);
         break;
-    case LOCK_REPLY_TTL_MS:
-    case LOCK_REPLY_TTL_S:
-        if (run->keys[0].left[unit] == LUA_TTL_ZERO) {
-            *r = integer_reply(0);
-        } else if (run->keys[0].left[unit] == LUA_TTL_ENDLESS) {
-            *r = integer_reply(-1);
-        }
-        break;
     default:
+        fill_ttl(run, &r->kind, &r->integer);
         break;
+    }
+    for (unsigned i = 0; i < r->item_count; i++) {
+        fill_ttl(run, &r->items[i].kind, &r->items[i].integer);
     }
 }
 
@@ -134,11 +142,6 @@ static struct lock_outcome outcome_of_run(const struct lock_plan *plan,
     ret.reply = plan->replies[deciding_state(plan, run)];
     fill_reply(run, done, &ret.reply);
     return ret;
-}
-
-static bool is_same_reply(const struct lock_reply *a, const struct lock_reply *b)
-{
-    return a->kind == b->kind && a->integer == b->integer && span_eq(a->text, b->text);
 }
 
 /* The value of a key at the end is that of the call, whoever had it before: what SET
@@ -223,14 +226,14 @@ static bool is_same_outcome(const struct run_check *c, const struct script_run *
             return false;
         }
     }
-    return is_same_reply(&expected.reply, &c->reply) && is_same_publish(c->plan, run);
+    return lock_reply_eq(&expected.reply, &c->reply) && is_same_publish(c->plan, run);
 }
 
 /* Whether an endless key makes a difference. */
 static bool asks_for_end(const struct lock_plan *plan)
 {
     return plan->endless == LOCK_ENDLESS_REFUSED ||
-           !is_same_reply(&plan->replies[LOCK_KEY_MINE],
+           !lock_reply_eq(&plan->replies[LOCK_KEY_MINE],
                           &plan->replies[LOCK_KEY_MINE_ENDLESS]);
 }
 

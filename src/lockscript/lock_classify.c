@@ -108,15 +108,14 @@ static bool is_set_after(enum script_after after)
 /* What is asked, by what a key that is there is answered with. */
 static enum lock_call_kind kind_of_query(const struct lock_plan *plan)
 {
-    switch (plan->replies[LOCK_KEY_MINE].kind) {
-    case LOCK_REPLY_VALUE:
+    const struct lock_reply *r = &plan->replies[LOCK_KEY_MINE];
+
+    if (lock_reply_has(r, LOCK_REPLY_VALUE)) {
         return LOCK_CALL_GET_VALUE;
-    case LOCK_REPLY_TTL_MS:
-    case LOCK_REPLY_TTL_S:
-        return LOCK_CALL_GET_TTL;
-    default:
-        return LOCK_CALL_EXISTS;
     }
+    return lock_reply_has(r, LOCK_REPLY_TTL_MS) || lock_reply_has(r, LOCK_REPLY_TTL_S)
+               ? LOCK_CALL_GET_TTL
+               : LOCK_CALL_EXISTS;
 }
 
 /* LOCK_CALL_KINDS: no operation does that. */
@@ -229,9 +228,11 @@ static void derive_counts(const struct script_analysis *a, unsigned variant,
 static bool has_same_replies(const struct lock_plan *plan)
 {
     for (int s = 1; s < LOCK_KEY_STATES; s++) {
-        if (plan->replies[s].kind != plan->replies[0].kind ||
-            plan->replies[s].integer != plan->replies[0].integer ||
-            plan->replies[s].kind == LOCK_REPLY_VALUE) {
+        const struct lock_reply *a = &plan->replies[0], *b = &plan->replies[s];
+
+        if (a->kind != b->kind || a->integer != b->integer ||
+            (a->kind == LOCK_REPLY_LIST && !lock_reply_eq(a, b)) ||
+            lock_reply_has(b, LOCK_REPLY_VALUE)) {
             return false;
         }
     }

@@ -1,5 +1,43 @@
 #include "lockscript/lock_classify.h"
 
+struct lock_reply lock_reply_item_at(const struct lock_reply *list, unsigned index)
+{
+    const struct lock_reply_item *item = &list->items[index];
+
+    return (struct lock_reply){
+        .kind = item->kind,
+        .integer = item->integer,
+        .text = item->text,
+    };
+}
+
+bool lock_reply_eq(const struct lock_reply *a, const struct lock_reply *b)
+{
+    if (a->kind != b->kind || a->integer != b->integer || !span_eq(a->text, b->text) ||
+        a->item_count != b->item_count) {
+        return false;
+    }
+    for (unsigned i = 0; i < a->item_count; i++) {
+        const struct lock_reply_item *x = &a->items[i], *y = &b->items[i];
+
+        if (x->kind != y->kind || x->integer != y->integer ||
+            !span_eq(x->text, y->text)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool lock_reply_has(const struct lock_reply *r, enum lock_reply_kind kind)
+{
+    for (unsigned i = 0; i < r->item_count; i++) {
+        if (r->items[i].kind == kind) {
+            return true;
+        }
+    }
+    return r->kind == kind;
+}
+
 /* A text of the script as a reply of one line. */
 static bool reply_of_line(const struct lua_value *v, struct lock_reply *ret)
 {
@@ -44,11 +82,10 @@ static bool reply_of_arg(const struct script_analysis *a, const struct script_ru
             (key->found == SCRIPT_MINE && key->after != SCRIPT_DELETED));
 }
 
-bool lock_reply_of(const struct script_analysis *a, const struct script_run *run,
-                   struct lock_reply *ret)
+static bool reply_of_value(const struct script_analysis *a,
+                           const struct script_run *run, const struct lua_value *v,
+                           struct lock_reply *ret)
 {
-    const struct lua_value *v = &run->reply;
-
     *ret = (struct lock_reply){ .kind = LOCK_REPLY_NULL };
     switch (v->kind) {
     case LUA_VALUE_NIL:
@@ -80,4 +117,41 @@ bool lock_reply_of(const struct script_analysis *a, const struct script_run *run
     default:
         return false;
     }
+}
+
+/* Redis ends a list at its first nil, and turns a status within one into its text. */
+static bool is_item(const struct lua_value *v)
+{
+    return v->kind != LUA_VALUE_NIL && v->kind != LUA_VALUE_STATUS &&
+           v->kind != LUA_VALUE_ERROR && v->kind != LUA_VALUE_WRONG_TYPE;
+}
+
+static bool reply_of_list(const struct script_analysis *a, const struct script_run *run,
+                          struct lock_reply *ret)
+{
+    *ret = (struct lock_reply){
+        .kind = LOCK_REPLY_LIST,
+        .item_count = run->item_count,
+    };
+    for (unsigned i = 0; i < run->item_count; i++) {
+        struct lock_reply item;
+
+        if (!is_item(&run->items[i]) ||
+            !reply_of_value(a, run, &run->items[i], &item)) {
+            return false;
+        }
+        ret->items[i] = (struct lock_reply_item){
+            .kind = item.kind,
+            .integer = item.integer,
+            .text = item.text,
+        };
+    }
+    return true;
+}
+
+bool lock_reply_of(const struct script_analysis *a, const struct script_run *run,
+                   struct lock_reply *ret)
+{
+    return run->reply.kind == LUA_VALUE_LIST ? reply_of_list(a, run, ret)
+                                             : reply_of_value(a, run, &run->reply, ret);
 }

@@ -46,6 +46,7 @@ enum lua_node_kind {
     LUA_ERROR_REPLY,
     LUA_TONUMBER,
     LUA_STRING_SUB,
+    LUA_TABLE, /* first: the first item; only behind `return` */
     /* Statements. */
     LUA_ASSIGN,   /* slot = first; without first, nil */
     LUA_IF,       /* first: the condition, second and third: a block each */

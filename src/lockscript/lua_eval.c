@@ -342,6 +342,23 @@ static struct lua_value eval_expression(struct eval *e, uint16_t at)
     }
 }
 
+/* A list that is returned. Its items are the run's. */
+static struct lua_value eval_table(struct eval *e, const struct lua_node *n)
+{
+    struct script_run *run = e->a->run;
+    struct lua_args items;
+
+    if (!eval_args(e, n, &items)) {
+        return lua_value_of(LUA_VALUE_NIL);
+    }
+    if (items.count > LOCK_REPLY_ITEMS_MAX) {
+        return refuse_value(e, n->line, "a table has too many values");
+    }
+    run->item_count = items.count;
+    memcpy(run->items, items.list, items.count * sizeof(items.list[0]));
+    return lua_value_of(LUA_VALUE_LIST);
+}
+
 static enum flow eval_if(struct eval *e, const struct lua_node *n)
 {
     struct lua_value condition = eval_expression(e, n->first);
@@ -388,7 +405,9 @@ static enum flow eval_statement(struct eval *e, const struct lua_node *n)
         break; /* those that have an expression at most */
     }
     if (n->first != 0) {
-        v = eval_expression(e, n->first);
+        v = e->ast->nodes[n->first].kind == LUA_TABLE
+                ? eval_table(e, &e->ast->nodes[n->first])
+                : eval_expression(e, n->first);
     }
     if (is_stopped(e)) {
         return FLOW_END;

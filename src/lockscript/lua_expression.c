@@ -31,6 +31,18 @@ static const struct redis_function REDIS_FUNCTIONS[] = {
 
 static uint16_t parse_bound(struct lua_parser *p, int least);
 
+/* Links an item behind the last one of the list of node `at`. */
+static void append_item(struct lua_parser *p, uint16_t at, uint16_t *last,
+                        uint16_t item)
+{
+    if (*last == 0) {
+        p->ast->nodes[at].first = item;
+    } else {
+        p->ast->nodes[*last].next = item;
+    }
+    *last = item;
+}
+
 /* The arguments of a function, with their parentheses; `at` is the call. */
 static uint16_t parse_arguments(struct lua_parser *p, uint16_t at)
 {
@@ -48,12 +60,7 @@ static uint16_t parse_arguments(struct lua_parser *p, uint16_t at)
         if (arg == 0) {
             return 0;
         }
-        if (last == 0) {
-            p->ast->nodes[at].first = arg;
-        } else {
-            p->ast->nodes[last].next = arg;
-        }
-        last = arg;
+        append_item(p, at, &last, arg);
     } while (lua_parser_accept(p, LUA_TOKEN_COMMA));
     return lua_parser_expect(p, LUA_TOKEN_CLOSE) ? at : 0;
 }
@@ -278,4 +285,24 @@ static uint16_t parse_bound(struct lua_parser *p, int least)
 uint16_t lua_parse_expression(struct lua_parser *p)
 {
     return parse_bound(p, 0);
+}
+
+uint16_t lua_parse_table(struct lua_parser *p)
+{
+    uint16_t at = lua_parser_add(p, LUA_TABLE), last = 0;
+
+    lua_parser_advance(p);
+    while (at != 0 && p->token.kind != LUA_TOKEN_CLOSE_TABLE) {
+        uint16_t item = lua_parse_expression(p);
+
+        if (item == 0) {
+            return 0;
+        }
+        append_item(p, at, &last, item);
+        if (!lua_parser_accept(p, LUA_TOKEN_COMMA) &&
+            !lua_parser_accept(p, LUA_TOKEN_SEMICOLON)) {
+            break;
+        }
+    }
+    return at != 0 && lua_parser_expect(p, LUA_TOKEN_CLOSE_TABLE) ? at : 0;
 }

@@ -38,6 +38,7 @@ static const struct word SYMBOLS[] = {
     { "-", LUA_TOKEN_MINUS },      { "#", LUA_TOKEN_LENGTH },
     { "(", LUA_TOKEN_OPEN },       { ")", LUA_TOKEN_CLOSE },
     { "[", LUA_TOKEN_OPEN_INDEX }, { "]", LUA_TOKEN_CLOSE_INDEX },
+    { "{", LUA_TOKEN_OPEN_TABLE }, { "}", LUA_TOKEN_CLOSE_TABLE },
     { ",", LUA_TOKEN_COMMA },      { ";", LUA_TOKEN_SEMICOLON },
     { ".", LUA_TOKEN_DOT },
 };

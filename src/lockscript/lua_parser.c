@@ -314,7 +314,8 @@ static uint16_t parse_last(struct lua_parser *p)
     }
     if (at != 0 && !breaks && !ends_block(p->token.kind) &&
         p->token.kind != LUA_TOKEN_SEMICOLON) {
-        of = lua_parse_expression(p);
+        of = p->token.kind == LUA_TOKEN_OPEN_TABLE ? lua_parse_table(p)
+                                                   : lua_parse_expression(p);
         if (of == 0) {
             return 0;
         }

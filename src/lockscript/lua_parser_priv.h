@@ -40,6 +40,8 @@ void lua_parser_leave(struct lua_parser *p);
 const struct lua_name *lua_parser_find(const struct lua_parser *p, struct span name);
 
 uint16_t lua_parse_expression(struct lua_parser *p);
+/* A table of values, whose '{' is the next token. */
+uint16_t lua_parse_table(struct lua_parser *p);
 /* A call of a function of redis, behind the word itself. */
 uint16_t lua_parse_redis_call(struct lua_parser *p);
 

@@ -26,6 +26,7 @@ enum lua_value_kind {
     LUA_VALUE_STATUS,     /* text */
     LUA_VALUE_ERROR,      /* text, without the '-' */
     LUA_VALUE_WRONG_TYPE, /* Redis's error */
+    LUA_VALUE_LIST,       /* of a run's items; only a reply is one */
 };
 
 /* What is known about the time that a key has left. */

@@ -58,6 +58,8 @@ struct script_run {
     unsigned publish_count;
     struct lock_operand channel, message;
     struct lua_value reply;
+    unsigned item_count; /* of a reply that is a list */
+    struct lua_value items[LOCK_REPLY_ITEMS_MAX];
     unsigned line; /* where the run ended */
 };
 

@@ -43,6 +43,7 @@ static const char *const REPLIES[] = {
     NAME(LOCK_REPLY_WRONG_TYPE), NAME(LOCK_REPLY_KEY_COUNT),
     NAME(LOCK_REPLY_DONE_COUNT), NAME(LOCK_REPLY_VALUE),
     NAME(LOCK_REPLY_TTL_MS),     NAME(LOCK_REPLY_TTL_S),
+    NAME(LOCK_REPLY_LIST),
 };
 
 static void print_text(struct span text)
@@ -81,13 +82,29 @@ static void print_end(const struct lock_end_plan *end)
     print_operand("end.time", &end->time);
 }
 
-static void print_reply(int state, const struct lock_reply *r)
+static void print_scalar(const struct lock_reply *r)
 {
-    (void)printf("      .replies[%s] = { .kind = %s", STATES[state], REPLIES[r->kind]);
+    (void)printf("{ .kind = %s", REPLIES[r->kind]);
     if (r->kind == LOCK_REPLY_INTEGER) {
         (void)printf(", .integer = %lld", (long long)r->integer);
     }
     print_text(r->text);
+}
+
+static void print_reply(int state, const struct lock_reply *r)
+{
+    (void)printf("      .replies[%s] = ", STATES[state]);
+    print_scalar(r);
+    if (r->kind == LOCK_REPLY_LIST) {
+        (void)printf(", .item_count = %u, .items = { ", r->item_count);
+        for (unsigned i = 0; i < r->item_count; i++) {
+            struct lock_reply item = lock_reply_item_at(r, i);
+
+            print_scalar(&item);
+            (void)printf(" }, ");
+        }
+        (void)printf("}");
+    }
     (void)printf(" },\n");
 }
 

@@ -28,6 +28,18 @@ static void check_reply(const struct lock_reply *r)
     if (r->kind >= LOCK_REPLY_KINDS) {
         fail("a reply is of no kind");
     }
+    if (r->item_count > LOCK_REPLY_ITEMS_MAX ||
+        (r->item_count != 0 && r->kind != LOCK_REPLY_LIST)) {
+        fail("a reply has too many items");
+    }
+    for (unsigned i = 0; i < r->item_count; i++) {
+        struct lock_reply item = lock_reply_item_at(r, i);
+
+        if (item.kind >= LOCK_REPLY_LIST) {
+            fail("an item is a list itself");
+        }
+        check_reply(&item);
+    }
     for (size_t i = 0; has_text && i < r->text.len; i++) {
         if (r->text.ptr[i] == '\r' || r->text.ptr[i] == '\n') {
             fail("a reply has more than one line");

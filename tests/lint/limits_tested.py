@@ -59,6 +59,7 @@ LIMITS = {
     "LUA_NODES_MAX": [(SCRIPT, "so_many_nodes_are_read_and_no_more")] * 2,
     "LUA_LOCALS_MAX": [(SCRIPT, "so_many_local_variables_are_read_and_no_more")] * 2,
     "LUA_DEPTH_MAX": [(SCRIPT, "so_many_levels_are_read_and_no_more")] * 2,
+    "LOCK_REPLY_ITEMS_MAX": [(SCRIPT, "a_list_has_so_many_values_and_no_more")] * 2,
     "LUA_INDEX_MAX": [(SCRIPT, "an_index_is_at_most_so_large")] * 2,
     "LUA_CALL_ARGS_MAX": [(SCRIPT, "a_function_has_at_most_so_many_arguments")] * 2,
     "LUA_DIGITS_MAX": [(SCRIPT, "a_number_has_at_most_so_many_digits")] * 2,

@@ -60,15 +60,10 @@ static bool is_mine(enum lock_call_state state)
     return state == LOCK_KEY_MINE || state == LOCK_KEY_MINE_ENDLESS;
 }
 
-static bool same_reply(const struct lock_reply *a, const struct lock_reply *b)
-{
-    return a->kind == b->kind && a->integer == b->integer && span_eq(a->text, b->text);
-}
-
 static bool tells_what_is_there(const struct lock_reply *r)
 {
-    return r->kind == LOCK_REPLY_VALUE || r->kind == LOCK_REPLY_TTL_MS ||
-           r->kind == LOCK_REPLY_TTL_S;
+    return lock_reply_has(r, LOCK_REPLY_VALUE) ||
+           lock_reply_has(r, LOCK_REPLY_TTL_MS) || lock_reply_has(r, LOCK_REPLY_TTL_S);
 }
 
 /* Whether the reply to what was done in vain depends on who holds. */
@@ -79,7 +74,7 @@ static bool must_look(const struct library_call *lib, enum lock_call_state other
 
     return lib->call.scope == LOCK_CALL_ALL_OR_NONE &&
            lib->call.compare != LOCK_COMPARE_NONE && !lib->looked &&
-           (tells_what_is_there(a) || tells_what_is_there(b) || !same_reply(a, b));
+           (tells_what_is_there(a) || tells_what_is_there(b) || !lock_reply_eq(a, b));
 }
 
 /* --- what comes next ---------------------------------------------------- */
@@ -291,10 +286,8 @@ static const struct lock_reply *reply_of(const struct library_call *lib)
     return &lib->call.replies[lib->state];
 }
 
-static bool is_null(const struct library_call *lib)
+static bool is_null(const struct library_call *lib, const struct lock_reply *r)
 {
-    const struct lock_reply *r = reply_of(lib);
-
     return r->kind == LOCK_REPLY_NULL ||
            (r->kind == LOCK_REPLY_VALUE && lib->state == LOCK_KEY_FREE &&
             lib->done == 0);
@@ -317,16 +310,11 @@ static void write_line(struct buf *out, const char *sign, struct span text)
     buf_add_str(out, "\r\n");
 }
 
-void library_write(struct buf *out, int proto, const struct library_call *lib,
-                   const struct effect_reply *reply)
+/* A reply that is no list, or an item of one. */
+static void write_reply(struct buf *out, int proto, const struct library_call *lib,
+                        const struct lock_reply *r)
 {
-    const struct lock_reply *r = reply_of(lib);
-
-    if (is_failure(reply)) {
-        resp_error(out, lock_error_word(reply->error), reply->text);
-        return;
-    }
-    if (is_null(lib)) {
+    if (is_null(lib, r)) {
         resp_null(out, proto);
         return;
     }
@@ -368,9 +356,31 @@ void library_write(struct buf *out, int proto, const struct library_call *lib,
                                         : lib->ttl_ms));
         break;
     case LOCK_REPLY_NULL:
+    case LOCK_REPLY_LIST:
     case LOCK_REPLY_KINDS:
         resp_null(out, proto);
         break;
+    }
+}
+
+void library_write(struct buf *out, int proto, const struct library_call *lib,
+                   const struct effect_reply *reply)
+{
+    const struct lock_reply *r = reply_of(lib);
+
+    if (is_failure(reply)) {
+        resp_error(out, lock_error_word(reply->error), reply->text);
+        return;
+    }
+    if (r->kind != LOCK_REPLY_LIST) {
+        write_reply(out, proto, lib, r);
+        return;
+    }
+    resp_array(out, r->item_count);
+    for (unsigned i = 0; i < r->item_count; i++) {
+        struct lock_reply item = lock_reply_item_at(r, i);
+
+        write_reply(out, proto, lib, &item);
     }
 }
 
@@ -380,5 +390,5 @@ enum outcome library_outcome(const struct library_call *lib,
     if (is_failure(reply)) {
         return outcome_of_error(lock_error_word(reply->error));
     }
-    return is_null(lib) ? OUTCOME_NULL : OUTCOME_OK;
+    return is_null(lib, reply_of(lib)) ? OUTCOME_NULL : OUTCOME_OK;
 }

@@ -94,6 +94,21 @@ def with_lock_excludes_lock_and_the_other_way_round(stand):
     other.release()
 
 
+def a_script_answers_several_things_at_once(stand):
+    r = client(stand)
+    ask = r.register_script("return { redis.call('get', KEYS[1]), redis.call('pttl', KEYS[1]) }")
+    equal(ask(keys=["job"]), [None, -2])
+    lock = r.lock("job", timeout=20)
+    lock.acquire()
+    value, left_ms = ask(keys=["job"])
+    equal((value, 15000 < left_ms <= 20000), (lock.local.token, True))
+    lock.release()
+    token = take(r, "job")
+    value, left_ms = ask(keys=["job"])
+    equal((value, 15000 < left_ms <= 60000), (b"latchd:held:%d" % token, True))
+    r.execute_command("UNLOCK", "job", "TOKEN", token)
+
+
 def extend_sets_adds_and_shortens(stand):
     r = client(stand)
     lock = r.lock("job", timeout=20)
@@ -409,6 +424,7 @@ def a_known_script_is_there_after_a_restart_and_so_is_the_lock(stand):
 
 CASES = [
     with_lock_excludes_lock_and_the_other_way_round,
+    a_script_answers_several_things_at_once,
     extend_sets_adds_and_shortens,
     a_lock_without_an_end_is_renewed_after_its_connection_has_closed,
     added_time_is_no_way_around_max_lease,

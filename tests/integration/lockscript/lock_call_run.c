@@ -9,19 +9,36 @@ enum { LATE_MS = 3000 }; /* the test may take so long between two looks */
 
 /* --- what can be seen -------------------------------------------------- */
 
+/* Adds an item to what a list says. Times, which are nearly the same, are added up. */
+static void add_item(struct seen_reply *list, const struct seen_reply *item)
+{
+    size_t at = strlen(list->text);
+    bool is_time = item->kind == ':' && item->integer > LATE_MS;
+
+    list->integer += is_time ? item->integer : 0;
+    (void)snprintf(list->text + at, sizeof(list->text) - at, " %c%lld%s", item->kind,
+                   is_time ? -3LL : (long long)item->integer, item->text);
+}
+
 void seen_reply_read(const redisReply *reply, struct seen_reply *ret)
 {
     static const char KINDS[] = {
         [REDIS_REPLY_STRING] = '$', [REDIS_REPLY_INTEGER] = ':',
         [REDIS_REPLY_NIL] = '_',    [REDIS_REPLY_STATUS] = '+',
-        [REDIS_REPLY_ERROR] = '-',
+        [REDIS_REPLY_ERROR] = '-',  [REDIS_REPLY_ARRAY] = '*',
     };
 
     memset(ret, 0, sizeof(*ret));
     ret->kind = KINDS[reply->type];
+    for (size_t i = 0; i < reply->elements; i++) {
+        struct seen_reply item;
+
+        seen_reply_read(reply->element[i], &item);
+        add_item(ret, &item);
+    }
     if (reply->type == REDIS_REPLY_INTEGER) {
         ret->integer = reply->integer;
-    } else if (reply->type != REDIS_REPLY_NIL) {
+    } else if (reply->str != NULL) {
         /* What a script raised has its place behind the error. */
         const char *end = strstr(reply->str, " script: ");
         int len = end == NULL ? (int)strlen(reply->str) : (int)(end - reply->str);
@@ -178,6 +195,7 @@ static void read_reply(struct test_redis *r, const struct lock_call *c,
         [LOCK_REPLY_STATUS] = '+',    [LOCK_REPLY_BULK] = '$',
         [LOCK_REPLY_ERROR] = '-',     [LOCK_REPLY_PLAIN_ERROR] = '-',
         [LOCK_REPLY_KEY_COUNT] = ':', [LOCK_REPLY_DONE_COUNT] = ':',
+        [LOCK_REPLY_LIST] = '*',
     };
     struct span key = c->keys[0];
     const char *ask = reply->kind == LOCK_REPLY_VALUE    ? "GET %b"
@@ -205,6 +223,13 @@ static void read_reply(struct test_redis *r, const struct lock_call *c,
     (void)snprintf(ret->text, sizeof(ret->text), "%s%.*s",
                    reply->kind == LOCK_REPLY_PLAIN_ERROR ? "ERR " : "",
                    (int)reply->text.len, reply->text.ptr);
+    for (unsigned i = 0; i < reply->item_count; i++) {
+        struct lock_reply item = lock_reply_item_at(reply, i);
+        struct seen_reply said;
+
+        read_reply(r, c, &item, done, &said);
+        add_item(ret, &said);
+    }
 }
 
 static void run_each(struct test_redis *r, const struct lock_call *c,

@@ -13,7 +13,7 @@ enum { SEEN_KEYS_MAX = 3 };
 
 /* A reply: its kind as RESP has it, and what it says. */
 struct seen_reply {
-    char kind; /* ':' '+' '$' '-', '_' for null */
+    char kind; /* ':' '+' '$' '-', '_' for null, '*' for a list */
     int64_t integer;
     char text[80];
 };

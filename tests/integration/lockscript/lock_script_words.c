@@ -57,6 +57,10 @@ static const char *const VALUES[] = {
     "redis.status_reply('OK')",
     "redis.error_reply('LOST it')",
     "'held'",
+    "{v, t}",
+    "{1, v}",
+    "{redis.call('get', @), redis.call('pttl', @)}",
+    "{false, redis.call('ttl', @), 'held'}",
 };
 static const char *const READS[] = {
     "v = redis.call('get', @)",     "t = redis.call('pttl', @)",

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-static void add_reply(const struct lock_reply *r, struct buf *out)
+static void add_scalar(const struct lock_reply *r, struct buf *out)
 {
     static const char *const WORDS[LOCK_REPLY_KINDS] = {
         [LOCK_REPLY_NULL] = "nil",         [LOCK_REPLY_INTEGER] = "",
@@ -19,6 +19,22 @@ static void add_reply(const struct lock_reply *r, struct buf *out)
         buf_add_int(out, r->integer);
     }
     buf_add_str(out, r->kind == LOCK_REPLY_BULK ? "'" : "");
+}
+
+static void add_reply(const struct lock_reply *r, struct buf *out)
+{
+    if (r->kind != LOCK_REPLY_LIST) {
+        add_scalar(r, out);
+        return;
+    }
+    buf_add_str(out, "[");
+    for (unsigned i = 0; i < r->item_count; i++) {
+        struct lock_reply item = lock_reply_item_at(r, i);
+
+        buf_add_str(out, i == 0 ? "" : " ");
+        add_scalar(&item, out);
+    }
+    buf_add_str(out, "]");
 }
 
 static void add_terms(const struct lock_call *c, struct buf *out)

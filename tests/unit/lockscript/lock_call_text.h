@@ -4,7 +4,7 @@
  *
  * "=v": it compares with the value v; "~3 v": with its first 3 bytes. "each": each key
  * for itself. A reply: 7, nil, +OK, 'text', -error, !type, keys, done, value, ttl-ms,
- * ttl-s. */
+ * ttl-s, [value ttl-ms]. */
 #ifndef LATCHD_TESTS_LOCK_CALL_TEXT_H
 #define LATCHD_TESTS_LOCK_CALL_TEXT_H
 

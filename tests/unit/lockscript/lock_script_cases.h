@@ -260,6 +260,23 @@ static const struct script_case CASES[] = {
       { "k" },
       { "v" },
       "get ttl =v | free nil, mine ttl-s, endless 0, others nil, not-a-string !type" },
+    /* Lists. */
+    { "return { redis.call('get', KEYS[1]), redis.call('pttl', KEYS[1]); }",
+      { "k" },
+      { NULL },
+      "get value | free [nil -2], mine [value ttl-ms], endless [value -1], "
+      "others [value ttl-ms], not-a-string !type" },
+    { "if redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then\n"
+      "return {1, ARGV[1]} end return {0, 'held', false}",
+      { "k" },
+      { "v", "5000" },
+      "acquire v in 5000 | free [1 value], mine [0 'held' nil], endless [0 'held' "
+      "nil], others [0 'held' nil], not-a-string [0 'held' nil]" },
+    { "if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('del', KEYS[1]) "
+      "return {} end return {0}",
+      { "k" },
+      { "v" },
+      "release =v | free [0], mine [], endless [], others [0], not-a-string !type" },
 };
 
 #endif

@@ -109,6 +109,19 @@ START_TEST(so_many_local_variables_are_read_and_no_more)
     expect_refused("local variables");
 }
 
+START_TEST(a_list_has_so_many_values_and_no_more)
+{
+    for (int i = 0; i <= 1; i++) {
+        add("return {" GET, 1);
+        add(", 1", LOCK_REPLY_ITEMS_MAX - 1 + i);
+        add("}", 1);
+        if (i == 0) {
+            ck_assert(is_read());
+        }
+    }
+    expect_refused("too many values");
+}
+
 START_TEST(an_index_is_at_most_so_large)
 {
     for (int i = 0; i <= 1; i++) {
