@@ -4,13 +4,10 @@
 
 #include "support/engine.h"
 
-#define ID_A "aaaaaaaaaaaaaaaa"
-#define FOREVER ((struct lock_req){ 0 })
 #define WAIT(ms) ((struct lock_req){ .has = LOCK_HAS_WAIT, .wait_ms = (ms) })
-#define WITH_ID ((struct lock_req){ .id = SPAN(ID_A) })
+#define WITH_ID ((struct lock_req){ .id = SPAN("aaaaaaaaaaaaaaaa") })
 
 #define GRANTED(n) ((struct op_result){ .status = OP_OK, .token = (n), .count = 1 })
-#define BUSY ((struct op_result){ .status = OP_BUSY, .ttl_ms = 30000 })
 #define DONE ((struct op_result){ .status = OP_OK, .release.freed = true })
 /* Every name that was asked for. */
 #define ALL ((struct op_result){ .status = OP_OK })

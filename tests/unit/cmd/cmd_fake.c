@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 struct fake fake;
+struct conn *const me = &fake.conns[0];
 
 /* --- locks -------------------------------------------------------------------------
  */

@@ -39,6 +39,7 @@ struct fake {
 };
 
 extern struct fake fake;
+extern struct conn *const me; /* number 0, which is open from the start */
 
 /* One conn, number 0 with id 1, is open. */
 void fake_setup(void);

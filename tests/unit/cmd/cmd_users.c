@@ -5,13 +5,12 @@
 
 #include <stdio.h>
 
-struct conn *me, *user;
+struct conn *user;
 
 void users_setup(void)
 {
     fake_setup();
     log_set_level(LOG_ERROR);
-    me = &fake.conns[0];
     user = fake_open(1);
 }
 

@@ -4,7 +4,6 @@
 
 #include "unit/cmd/cmd_fake.h"
 
-extern struct conn *me;   /* default */
 extern struct conn *user; /* logs in as ann */
 
 #define WRONG "-WRONGPASS invalid username-password pair or user is disabled.\r\n"

@@ -3,23 +3,10 @@
 #include "cmd/client.h"
 #include "support/runner.h"
 
-static struct conn *me;
-
-static void setup(void)
-{
-    fake_setup();
-    me = &fake.conns[0];
-}
-
-static void teardown(void)
-{
-    fake_teardown();
-}
-
 /* --- connections -------------------------------------------------------------------
  */
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = fake_setup, .teardown = fake_teardown);
 
 START_TEST(hello_switches_and_tells)
 {

@@ -2,20 +2,7 @@
 
 #include "support/runner.h"
 
-static struct conn *me;
-
-static void setup(void)
-{
-    fake_setup();
-    me = &fake.conns[0];
-}
-
-static void teardown(void)
-{
-    fake_teardown();
-}
-
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = fake_setup, .teardown = fake_teardown);
 
 START_TEST(sections_are_those_of_redis_and_ours)
 {

@@ -5,27 +5,20 @@
 
 #include <stdio.h>
 
-static struct conn *me;
 static struct cmd_limits limits;
 
 static void setup(void)
 {
     fake_setup();
-    me = &fake.conns[0];
     limits =
         (struct cmd_limits){ .max_name = 512, .slowlog_us = -1, .latency_ms = 100 };
     cmd_set_limits(fake.cmd, &limits);
 }
 
-static void teardown(void)
-{
-    fake_teardown();
-}
-
 /* --- samples -----------------------------------------------------------------------
  */
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = setup, .teardown = fake_teardown);
 
 START_TEST(a_second_has_one_sample_its_worst)
 {

@@ -4,8 +4,6 @@
 #include "cmd/library/value_text.h"
 #include "support/runner.h"
 
-static struct conn *me;
-
 enum { DAY = 86400000 };
 
 static const struct cmd_limits LIMITS = { .max_name = 512,
@@ -17,12 +15,6 @@ static void setup(void)
 {
     fake_setup();
     cmd_set_limits(fake.cmd, &LIMITS);
-    me = &fake.conns[0];
-}
-
-static void teardown(void)
-{
-    fake_teardown();
 }
 
 #define OK "+OK\r\n"
@@ -361,7 +353,7 @@ Suite *test_suite(void)
     Suite *s = suite_create("cmd library");
     TCase *tc = tcase_create("library");
 
-    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_checked_fixture(tc, setup, fake_teardown);
     tcase_add_loop_test(tc, each_command_asks_the_engine_and_replies_as_redis_does, 0,
                         CASE_COUNT);
     tcase_add_loop_test(tc, what_is_no_lock_never_reaches_the_engine, 0, REFUSED_COUNT);

@@ -4,23 +4,10 @@
 
 #define ID16 "0123456789abcdef"
 
-static struct conn *me;
-
-static void setup(void)
-{
-    fake_setup();
-    me = &fake.conns[0];
-}
-
-static void teardown(void)
-{
-    fake_teardown();
-}
-
 /* --- locks -------------------------------------------------------------------------
  */
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = fake_setup, .teardown = fake_teardown);
 
 START_TEST(lock_asks_the_engine_and_waits)
 {

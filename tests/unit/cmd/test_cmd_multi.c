@@ -8,14 +8,6 @@
 
 #define ABORTED "-EXECABORT Transaction discarded because of previous errors.\r\n"
 
-static struct conn *me;
-
-static void setup(void)
-{
-    fake_setup();
-    me = &fake.conns[0];
-}
-
 static void expect(const char *line, const char *reply)
 {
     const char *got = fake_run(me, line);
@@ -28,7 +20,7 @@ static void queue(const char *line)
     expect(line, "+QUEUED\r\n");
 }
 
-TEST_GROUP(.setup = setup, .teardown = fake_teardown);
+TEST_GROUP(.setup = fake_setup, .teardown = fake_teardown);
 
 START_TEST(replies_come_as_one_array)
 {

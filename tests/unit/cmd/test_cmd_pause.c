@@ -3,12 +3,11 @@
 
 #include "support/runner.h"
 
-static struct conn *me, *other;
+static struct conn *other;
 
 static void setup(void)
 {
     fake_setup();
-    me = &fake.conns[0];
     other = fake_open(1);
 }
 

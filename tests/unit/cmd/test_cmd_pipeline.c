@@ -5,14 +5,6 @@
 
 #include <stdio.h>
 
-static struct conn *me;
-
-static void setup(void)
-{
-    fake_setup();
-    me = &fake.conns[0];
-}
-
 static const char *sends(const char *line)
 {
     return fake_send(me, line, true);
@@ -36,7 +28,7 @@ static struct call_ref unlocks(const char *line)
     return fake.hold.from;
 }
 
-TEST_GROUP(.setup = setup, .teardown = fake_teardown);
+TEST_GROUP(.setup = fake_setup, .teardown = fake_teardown);
 
 START_TEST(unlocks_of_other_names_begin_together_and_answer_in_order)
 {

@@ -12,19 +12,11 @@ static const struct cmd_limits LIMITS = { .max_name = 512,
                                           .endless_lease_ms = 86400000,
                                           .library_park_ms = PARK_MS };
 
-static struct conn *me;
-
 static void setup(void)
 {
     fake_setup();
     cmd_set_limits(fake.cmd, &LIMITS);
     fake.now_ms = NOW_MS;
-    me = &fake.conns[0];
-}
-
-static void teardown(void)
-{
-    fake_teardown();
 }
 
 /* Asks; *ret is what the engine was asked for. */
@@ -43,7 +35,7 @@ static void ask_in_vain(const char *line)
 
 #define TAKE "SET job v NX PX 30000"
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = setup, .teardown = fake_teardown);
 
 START_TEST(who_asks_once_is_answered_at_once_and_who_comes_again_waits)
 {

@@ -6,22 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static struct conn *me;
 static struct conn *other;
 static struct cmd_limits limits;
 
 static void setup(void)
 {
     fake_setup();
-    me = &fake.conns[0];
     other = fake_open(1);
     limits = (struct cmd_limits){ .max_name = 512, .slowlog_us = 0, .slowlog_len = 3 };
     cmd_set_limits(fake.cmd, &limits);
-}
-
-static void teardown(void)
-{
-    fake_teardown();
 }
 
 static void run_args(struct conn *c, const struct span *argv, size_t argc)
@@ -35,7 +28,7 @@ static void run_args(struct conn *c, const struct span *argv, size_t argc)
 /* --- SLOWLOG -----------------------------------------------------------------------
  */
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = setup, .teardown = fake_teardown);
 
 START_TEST(slow_commands_are_remembered_newest_first)
 {

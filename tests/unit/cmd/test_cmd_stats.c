@@ -4,19 +4,6 @@
 
 #include <stdio.h>
 
-static struct conn *me;
-
-static void setup(void)
-{
-    fake_setup();
-    me = &fake.conns[0];
-}
-
-static void teardown(void)
-{
-    fake_teardown();
-}
-
 /* --- outcomes ----------------------------------------------------------------------
  */
 
@@ -62,7 +49,7 @@ static uint64_t waited(const char *name)
     return want.waited;
 }
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = fake_setup, .teardown = fake_teardown);
 
 START_TEST(each_reply_counts_for_its_command)
 {

@@ -2,19 +2,6 @@
 
 #include "support/runner.h"
 
-static struct conn *me;
-
-static void setup(void)
-{
-    fake_setup();
-    me = &fake.conns[0];
-}
-
-static void teardown(void)
-{
-    fake_teardown();
-}
-
 /* --- texts that clients parse ------------------------------------------------------
  */
 
@@ -138,7 +125,7 @@ static const struct {
       "$7\r\naddress\r\n$11\r\n127.0.0.1:1\r\n" },
 };
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = fake_setup, .teardown = fake_teardown);
 
 START_TEST(the_reply_is_what_redis_would_say, TEST_ROWS(TEXTS))
 {

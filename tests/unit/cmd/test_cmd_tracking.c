@@ -6,19 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static struct conn *me;
-
-static void setup(void)
-{
-    fake_setup();
-    me = &fake.conns[0];
-}
-
-static void teardown(void)
-{
-    fake_teardown();
-}
-
 #define OFF2                                                                           \
     "*6\r\n$5\r\nflags\r\n*1\r\n$3\r\noff\r\n$8\r\nredirect\r\n:-1\r\n"                \
     "$8\r\nprefixes\r\n*0\r\n"
@@ -47,7 +34,7 @@ static void says(const char *line, const char *reply)
 
 /* --- what it accepts -------------------------------------------------------------- */
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = fake_setup, .teardown = fake_teardown);
 
 START_TEST(its_errors_are_those_of_redis)
 {

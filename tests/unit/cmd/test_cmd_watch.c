@@ -13,8 +13,6 @@
 #define DISCARDED "-EXECABORT Transaction discarded: after WATCH it must be one DEL"
 #define CHANGED "*-1\r\n"
 
-static struct conn *me;
-
 static const struct cmd_limits LIMITS = { .max_name = 512,
                                           .max_lease_ms = 86400000,
                                           .lock_libraries = true,
@@ -24,7 +22,6 @@ static void setup(void)
 {
     fake_setup();
     cmd_set_limits(fake.cmd, &LIMITS);
-    me = &fake.conns[0];
 }
 
 /* The engine says who holds what it was asked about; NULL: nobody. */

@@ -1,30 +1,11 @@
 /* The engine: taking, waiting, handing over. */
-#include "support/engine.h"
-#include "support/runner.h"
-
-static struct engine_fixture e;
-static struct seen_op op;
+#include "unit/engine/engine_cases.h"
 
 #define WAIT(ms)                                                                       \
     (struct lock_req)                                                                  \
     {                                                                                  \
         .has = LOCK_HAS_WAIT, .wait_ms = (ms)                                          \
     }
-#define FOREVER                                                                        \
-    (struct lock_req)                                                                  \
-    {                                                                                  \
-        0                                                                              \
-    }
-
-static void setup(void)
-{
-    fixture_init(&e);
-}
-
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
 
 /* Connection 1 holds "job" with token 100. */
 static void hold_job(void)
@@ -36,7 +17,7 @@ static void hold_job(void)
     (void)fixture_hears(&e, 1, REPLY_TOKEN);
 }
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
 START_TEST(a_free_lock_is_granted_by_one_op)
 {

@@ -1,33 +1,7 @@
 /* The engine: clients that leave and come back: grace, KEEP, RENEW. */
-#include "support/engine.h"
-#include "support/runner.h"
+#include "unit/engine/engine_cases.h"
 
 #include <stdio.h>
-
-static struct engine_fixture e;
-static struct seen_op op;
-
-#define FOREVER                                                                        \
-    (struct lock_req)                                                                  \
-    {                                                                                  \
-        0                                                                              \
-    }
-#define BARE                                                                           \
-    (struct hold_req)                                                                  \
-    {                                                                                  \
-        0                                                                              \
-    }
-#define ID_A SPAN("aaaaaaaaaaaaaaaa")
-
-static void setup(void)
-{
-    fixture_init(&e);
-}
-
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
 
 #define ATTACHED                                                                       \
     (struct op_result)                                                                 \
@@ -36,7 +10,7 @@ static void teardown(void)
         .attach.field = SPAN("latchd:id:aaaaaaaaaaaaaaaa")                             \
     }
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
 START_TEST(grace_0_frees_when_the_connection_closes)
 {

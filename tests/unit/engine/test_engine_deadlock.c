@@ -1,12 +1,8 @@
 /* The engine: named owners that would wait for each other in a circle. */
-#include "support/engine.h"
-#include "support/runner.h"
+#include "unit/engine/engine_cases.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static struct engine_fixture e;
-static struct seen_op op;
 
 #define AS(who)                                                                        \
     (struct lock_req)                                                                  \
@@ -28,21 +24,6 @@ static struct seen_op op;
     {                                                                                  \
         .status = OP_OK, .token = (n), .count = 1                                      \
     }
-#define BUSY                                                                           \
-    (struct op_result)                                                                 \
-    {                                                                                  \
-        .status = OP_BUSY, .ttl_ms = 30000                                             \
-    }
-
-static void setup(void)
-{
-    fixture_init(&e);
-}
-
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
 
 static void holds(uint64_t conn, const char *name, struct lock_req req)
 {
@@ -59,7 +40,7 @@ static void refused(uint64_t conn, const char *text)
     ck_assert_str_eq(s.text, text);
 }
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
 START_TEST(the_second_of_two_is_refused_and_the_first_waits_on)
 {

@@ -1,39 +1,15 @@
 /* The engine: what happens when answers are lost, late, or cross each other. */
-#include "support/engine.h"
-#include "support/runner.h"
+#include "unit/engine/engine_cases.h"
 
 #include "latchd/protocol.h"
 
 #include <stdio.h>
 
-static struct engine_fixture e;
-static struct seen_op op;
-
-#define ANYHOW ((struct lock_req){ 0 })
-#define AS_O ((struct lock_req){ .owner = SPAN("o") })
-#define BY_O ((struct hold_req){ .owner = SPAN("o") })
-#define BARE ((struct hold_req){ 0 })
-#define UUID SPAN("01234567-89ab-cdef-0123-456789abcdef")
-#define UUID_FIELD SPAN("latchd:id:01234567-89ab-cdef-0123-456789abcdef")
-
-static const struct op_result BUSY = { .status = OP_BUSY, .ttl_ms = 30000 };
-static const struct op_result UNKNOWN = { .status = OP_UNKNOWN };
-static const struct op_result FREED = { .status = OP_OK, .release.freed = true };
 static const struct op_result ONE_LEFT = { .status = OP_OK, .count = 1 };
-
-static void setup(void)
-{
-    fixture_init(&e);
-}
-
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
 
 /* --- named owners ----------------------------------------------------------------- */
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
 START_TEST(a_renewal_that_asked_for_a_released_entry_does_not_lose_the_others)
 {
@@ -109,7 +85,7 @@ START_TEST(a_wait_that_ends_during_a_release_that_frees_nothing_is_null)
 
 START_TEST(an_owner_whose_question_redis_refused_asks_again)
 {
-    fixture_lock(&e, 1, "job", ANYHOW);
+    fixture_lock(&e, 1, "job", FOREVER);
     fixture_gives(&e, OP_ACQUIRE, BUSY);
     fixture_lock(&e, 2, "job", AS_O);
     fixture_take_op(&e, OP_ACQUIRE, &op);
@@ -128,10 +104,10 @@ START_TEST(an_owner_whose_question_redis_refused_asks_again)
 
 START_TEST(what_was_asked_before_the_clock_jumped_confirms_nothing)
 {
-    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
     fixture_pass(&e, 10000);
     fixture_take_op(&e, OP_RENEW, &op);
-    fixture_lock(&e, 2, "other", ANYHOW);
+    fixture_lock(&e, 2, "other", FOREVER);
     engine_on_clock_jump(e.engine);
     fixture_collect(&e);
     ck_assert_str_eq(e.notices, "granted:job uncertain:job");
@@ -150,7 +126,7 @@ START_TEST(what_was_asked_before_the_clock_jumped_confirms_nothing)
 
 START_TEST(an_overdue_renewal_is_told_in_time_though_redis_refuses_it)
 {
-    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
     fixture_pass(&e, 12900);
     fixture_gives(&e, OP_RENEW, (struct op_result){ .status = OP_ERROR });
     fixture_pass(&e, 99);
@@ -163,7 +139,7 @@ START_TEST(a_renewal_that_waits_for_a_cut_does_not_spin)
 {
     uint64_t now;
 
-    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
     fixture_pass(&e, 9000);
     fixture_renew(&e, 1, "job", (struct hold_req){ .token = 100, .lease_ms = 20000 });
     fixture_take_op(&e, OP_ATTACH, &op);
@@ -183,7 +159,7 @@ START_TEST(a_longer_watchdog_timeout_does_not_end_the_holds_that_are_there)
                                     .max_waiters = 10,
                                     .max_holds = 10 };
 
-    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
     fixture_pass(&e, 1000);
     engine_configure(e.engine, &config);
     fixture_pass(&e, 20000);
@@ -202,7 +178,7 @@ START_TEST(beyond_max_waiters_WAIT_0_is_tried_but_keeps_no_place)
                                         .max_holds = 10 };
 
     engine_configure(e.engine, &full);
-    fixture_lock(&e, 1, "job", ANYHOW);
+    fixture_lock(&e, 1, "job", FOREVER);
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_ERROR).error, LOCK_LIMIT);
     fixture_lock(&e, 1, "job", once);
     fixture_lock(&e, 2, "job", (struct lock_req){ .id = UUID });
@@ -267,7 +243,7 @@ START_TEST(a_scan_sees_every_name_though_the_table_grows)
 
     for (int i = 0; i < 200; i++) {
         (void)snprintf(name, sizeof(name), "n%d", i);
-        (void)fixture_grant(&e, 1, name, ANYHOW, 100);
+        (void)fixture_grant(&e, 1, name, FOREVER, 100);
         e.notices[0] = '\0';
     }
     do {
@@ -275,7 +251,7 @@ START_TEST(a_scan_sees_every_name_though_the_table_grows)
         if (++steps == 3) {
             for (int i = 200; i < 800; i++) {
                 (void)snprintf(name, sizeof(name), "n%d", i);
-                (void)fixture_grant(&e, 1, name, ANYHOW, 100);
+                (void)fixture_grant(&e, 1, name, FOREVER, 100);
                 e.notices[0] = '\0';
             }
         }
@@ -298,12 +274,12 @@ START_TEST(waiters_are_told_in_order)
 {
     struct waiter_info all[4] = { 0 };
 
-    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
-    fixture_lock(&e, 2, "job", ANYHOW);
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    fixture_lock(&e, 2, "job", FOREVER);
     fixture_pass(&e, 100);
     fixture_lock(&e, 3, "job",
                  (struct lock_req){ .has = LOCK_HAS_WAIT, .wait_ms = 700 });
-    fixture_lock(&e, 4, "job", ANYHOW);
+    fixture_lock(&e, 4, "job", FOREVER);
     fixture_pass(&e, 200);
     engine_waiters(e.engine, SPAN("job"), 2, note_waiter, all);
     ck_assert_uint_eq(all[0].conn, 2);
@@ -326,16 +302,16 @@ START_TEST(lockinfo_of_a_free_name_leaves_nothing_behind)
 START_TEST(a_connection_is_busy_while_anything_is_attached_to_it)
 {
     ck_assert(!engine_conn_busy(e.engine, 1));
-    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
     ck_assert(engine_conn_busy(e.engine, 1)); /* a hold */
-    fixture_lock(&e, 2, "job", ANYHOW);
+    fixture_lock(&e, 2, "job", FOREVER);
     ck_assert(engine_conn_busy(e.engine, 2)); /* a wait */
     while (e.op_count > 0) {
         fixture_gives(&e, OP_ACQUIRE, BUSY);
     }
     fixture_renew(&e, 3, "job", (struct hold_req){ .token = 100 });
     ck_assert(engine_conn_busy(e.engine, 3)); /* a question */
-    fixture_mlock(&e, 4, "job other", ANYHOW);
+    fixture_mlock(&e, 4, "job other", FOREVER);
     ck_assert(engine_conn_busy(e.engine, 4)); /* a wait for many */
     for (uint64_t conn = 2; conn <= 4; conn++) {
         fixture_close(&e, conn);
@@ -351,18 +327,18 @@ START_TEST(who_lost_very_many_names_is_asked_which_hold_it_means)
         char name[16];
 
         (void)snprintf(name, sizeof(name), "n%d", i);
-        (void)fixture_grant(&e, 1, name, ANYHOW, 100 + (uint64_t)i);
+        (void)fixture_grant(&e, 1, name, FOREVER, 100 + (uint64_t)i);
         fixture_force(&e, 2, name, (struct hold_req){ .token = 100 + (uint64_t)i });
         fixture_gives(&e, OP_RELEASE, FREED);
         (void)fixture_hears(&e, 2, REPLY_INT);
         fixture_unlock(&e, 1, i < 64 ? "never" : name, BARE);
         (void)fixture_hears(&e, 1, REPLY_ERROR);
     }
-    (void)fixture_grant(&e, 1, "fresh", ANYHOW, 500);
+    (void)fixture_grant(&e, 1, "fresh", FOREVER, 500);
     fixture_unlock(&e, 1, "fresh", BARE);
     ck_assert_str_eq(fixture_hears(&e, 1, REPLY_ERROR).text,
                      "TOKEN, OWNER or ID needed");
-    (void)fixture_grant(&e, 3, "job", ANYHOW, 600);
+    (void)fixture_grant(&e, 3, "job", FOREVER, 600);
     fixture_unlock(&e, 3, "job", BARE); /* nobody else's business */
     fixture_gives(&e, OP_RELEASE, FREED);
     (void)fixture_hears(&e, 3, REPLY_INT);
@@ -383,8 +359,8 @@ START_TEST(what_nobody_knows_is_found_by_no_name_and_no_connection)
 
 START_TEST(a_wait_that_is_unblocked_with_an_error_says_so)
 {
-    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
-    fixture_lock(&e, 2, "job", ANYHOW);
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    fixture_lock(&e, 2, "job", FOREVER);
     while (e.op_count > 0) {
         fixture_gives(&e, OP_ACQUIRE, BUSY);
     }
@@ -395,7 +371,7 @@ START_TEST(a_wait_that_is_unblocked_with_an_error_says_so)
 
 START_TEST(work_on_a_name_takes_memory_as_well)
 {
-    uint64_t grant = fixture_grant(&e, 1, "job", ANYHOW, 100);
+    uint64_t grant = fixture_grant(&e, 1, "job", FOREVER, 100);
     size_t held = engine_memory(e.engine, SPAN("job"), SIZE_MAX);
 
     engine_on_undelivered(e.engine, 1, grant);

@@ -1,23 +1,11 @@
 /* The engine: places in Redis's fair queue: asking, joining, showing that we live. */
+#include "unit/engine/engine_cases.h"
+
 #include "support/engine_fair.h"
-#include "support/runner.h"
 
 #include "latchd/protocol.h"
 
-static struct engine_fixture e;
-static struct seen_op op;
-
-static void setup(void)
-{
-    fixture_init(&e);
-}
-
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
-
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
 START_TEST(a_free_lock_is_taken_by_one_op_of_the_fair_kind)
 {

@@ -1,21 +1,9 @@
 /* The engine: places in Redis's fair queue: leaving, faults, the window. */
+#include "unit/engine/engine_cases.h"
+
 #include "support/engine_fair.h"
-#include "support/runner.h"
 
 #include <stdio.h>
-
-static struct engine_fixture e;
-static struct seen_op op;
-
-static void setup(void)
-{
-    fixture_init(&e);
-}
-
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
 
 static void redis_is_down(void)
 {
@@ -37,7 +25,7 @@ static void nothing_is_left(void)
     fixture_is_empty(&e);
 }
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
 START_TEST(a_closed_connection_leaves_at_once)
 {

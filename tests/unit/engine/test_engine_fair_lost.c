@@ -1,18 +1,7 @@
 /* The engine: places in Redis's fair queue, when Redis lost what was done to them. */
+#include "unit/engine/engine_cases.h"
+
 #include "support/engine_fair.h"
-#include "support/runner.h"
-
-static struct engine_fixture e;
-
-static void setup(void)
-{
-    fixture_init(&e);
-}
-
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
 
 /* Redis is another one, or has not all that it had. */
 static void lose(void)
@@ -33,7 +22,7 @@ static void waits_and_leaves(void)
     fixture_no_op(&e);
 }
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
 START_TEST(who_has_left_leaves_again_after_a_loss)
 {
@@ -105,8 +94,6 @@ START_TEST(one_naming_of_all_does_for_who_waits_and_who_left)
 
 START_TEST(since_when_each_waits_is_told_after_a_loss_and_not_else)
 {
-    struct seen_op op;
-
     fair_wait(&e, 2);
     fixture_pass(&e, 1000);
     fixture_lock(&e, 3, "job", FAIR);

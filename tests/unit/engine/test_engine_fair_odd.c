@@ -1,21 +1,9 @@
 /* The engine: places in Redis's fair queue: what seldom happens. */
+#include "unit/engine/engine_cases.h"
+
 #include "support/engine_fair.h"
-#include "support/runner.h"
 
-static struct engine_fixture e;
-static struct seen_op op;
-
-static void setup(void)
-{
-    fixture_init(&e);
-}
-
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
-
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
 START_TEST(who_asks_while_it_joins_does_not_join_once_more)
 {

@@ -1,17 +1,12 @@
 /* The engine: names in groups, as the slots of a cluster are. */
-#include "support/engine.h"
+#include "unit/engine/engine_cases.h"
+
 #include "support/engine_mlock.h"
-#include "support/runner.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { FEW = 4, LOTS = 4000 };
-
-static struct engine_fixture e;
-static struct seen_op op;
-
-#define ANYHOW ((struct lock_req){ 0 })
 
 /* The first letter tells. */
 static uint32_t by_letter(struct span name)
@@ -54,16 +49,11 @@ static void setup(void)
     remake(by_letter, FEW);
 }
 
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
-
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = setup, .teardown = stop_engine);
 
 START_TEST(an_op_tells_its_group)
 {
-    fixture_lock(&e, 1, "c1", ANYHOW);
+    fixture_lock(&e, 1, "c1", FOREVER);
     fixture_take_op(&e, OP_ACQUIRE, &op);
     ck_assert(op.op.grouped);
     ck_assert_uint_eq(op.op.group, 2);
@@ -95,12 +85,12 @@ START_TEST(a_group_is_renewed_together)
 {
     char seen[256];
 
-    (void)fixture_grant(&e, 1, "a1", ANYHOW, 1);
-    (void)fixture_grant(&e, 1, "b1", ANYHOW, 2);
+    (void)fixture_grant(&e, 1, "a1", FOREVER, 1);
+    (void)fixture_grant(&e, 1, "b1", FOREVER, 2);
     fixture_pass(&e, 300);
-    (void)fixture_grant(&e, 1, "a2", ANYHOW, 300001);
+    (void)fixture_grant(&e, 1, "a2", FOREVER, 300001);
     fixture_pass(&e, 300);
-    (void)fixture_grant(&e, 1, "a3", ANYHOW, 600001);
+    (void)fixture_grant(&e, 1, "a3", FOREVER, 600001);
     renewals(9500, seen, sizeof(seen));
     /* As each of them came due in a slot of its own. */
     ck_assert_msg(strstr(seen, "a3a1a2/") != NULL, "%s", seen);
@@ -113,13 +103,13 @@ START_TEST(a_group_that_does_not_answer_holds_up_no_other)
     struct seen_op silent;
     char seen[256];
 
-    (void)fixture_grant(&e, 1, "a1", ANYHOW, 1);
+    (void)fixture_grant(&e, 1, "a1", FOREVER, 1);
     while (e.op_count == 0) {
         fixture_pass(&e, 100);
     }
     fixture_take_op(&e, OP_RENEW, &silent);
-    (void)fixture_grant(&e, 2, "b1", ANYHOW, 2);
-    (void)fixture_grant(&e, 2, "a2", ANYHOW, 3);
+    (void)fixture_grant(&e, 2, "b1", FOREVER, 2);
+    (void)fixture_grant(&e, 2, "a2", FOREVER, 3);
     renewals(12000, seen, sizeof(seen));
     /* Nor is a second one sent behind it. */
     ck_assert_str_eq(seen, "b1/");
@@ -154,7 +144,7 @@ START_TEST(many_silent_groups_hold_up_no_other)
         char name[16];
 
         (void)snprintf(name, sizeof(name), "%d", i);
-        (void)fixture_grant(&e, 1, name, ANYHOW, (uint64_t)i + 1);
+        (void)fixture_grant(&e, 1, name, FOREVER, (uint64_t)i + 1);
     }
     engine_on_clock_jump(e.engine); /* all of them are to be confirmed, now */
     began = e.now;
@@ -167,7 +157,7 @@ START_TEST(many_silent_groups_hold_up_no_other)
 
 START_TEST(mlock_takes_the_names_of_a_group_by_one_script)
 {
-    fixture_mlock(&e, 1, "b2 a2 c1 a1 b1", ANYHOW);
+    fixture_mlock(&e, 1, "b2 a2 c1 a1 b1", FOREVER);
     fixture_take_op(&e, OP_ACQUIRE_BATCH, &op);
     ck_assert_uint_eq(op.op.group, 0);
     ck_assert_uint_eq(op.op.batch.count, 2);

@@ -1,35 +1,9 @@
 /* The engine: what it vouches for, and how that ends. */
-#include "support/engine.h"
-#include "support/runner.h"
+#include "unit/engine/engine_cases.h"
 
 #include <stdio.h>
 
-static struct engine_fixture e;
-static struct seen_op op;
-
-#define FOREVER                                                                        \
-    (struct lock_req)                                                                  \
-    {                                                                                  \
-        0                                                                              \
-    }
-#define BARE                                                                           \
-    (struct hold_req)                                                                  \
-    {                                                                                  \
-        0                                                                              \
-    }
-#define ID_A SPAN("aaaaaaaaaaaaaaaa")
-
-static void setup(void)
-{
-    fixture_init(&e);
-}
-
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
-
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
 START_TEST(a_watchdogged_hold_is_renewed_every_third_of_its_lease)
 {

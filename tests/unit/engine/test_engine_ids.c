@@ -1,32 +1,11 @@
 /* The engine: requests with an ID, sent again, kept, cancelled and over. */
-#include "support/engine.h"
-#include "support/runner.h"
+#include "unit/engine/engine_cases.h"
 
 #include "latchd/protocol.h"
 
-static struct engine_fixture e;
-static struct seen_op op;
-
-#define UUID SPAN("01234567-89ab-cdef-0123-456789abcdef")
-#define UUID_FIELD SPAN("latchd:id:01234567-89ab-cdef-0123-456789abcdef")
 #define LONGEST SPAN("0123456789012345678901234567890123456789012345678901234567890123")
 
-static const struct op_result BUSY = { .status = OP_BUSY, .ttl_ms = 30000 };
-static const struct op_result UNKNOWN = { .status = OP_UNKNOWN };
-static const struct op_result NOTHELD = { .status = OP_NOTHELD };
-static const struct op_result FREED = { .status = OP_OK, .release.freed = true };
-
-static void setup(void)
-{
-    fixture_init(&e);
-}
-
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
-
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
 START_TEST(an_id_that_is_not_known_here_is_looked_for_at_redis)
 {

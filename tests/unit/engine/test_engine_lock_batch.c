@@ -1,23 +1,11 @@
 /* The engine: LOCKs that came together on one connection. */
+#include "unit/engine/engine_cases.h"
+
 #include "support/engine_mlock.h"
-#include "support/runner.h"
 
 #include <string.h>
 
 enum { RUN = 4 };
-
-static struct engine_fixture e;
-static struct seen_op op;
-
-static void setup(void)
-{
-    fixture_init(&e);
-}
-
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
 
 /* LOCKs of connection 1, for names of one letter each; those that have begun. The calls
  * are 1, 2, .. */
@@ -46,7 +34,7 @@ static struct said hears(uint64_t call, enum reply_kind kind)
     return s;
 }
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
 START_TEST(free_names_are_taken_by_one_op_in_the_order_they_came)
 {
@@ -202,7 +190,7 @@ START_TEST(who_took_a_wait_over_is_not_sent_away)
 {
     struct lock_req reqs[] = {
         { .from = { 1, 1 }, .name = SPAN("a") },
-        { .from = { 1, 2 }, .name = SPAN("b"), .id = SPAN(ID_A) },
+        { .from = { 1, 2 }, .name = SPAN("b"), .id = ID_A },
     };
 
     ck_assert_uint_eq(engine_lock_batch(e.engine, reqs, 2), 2);

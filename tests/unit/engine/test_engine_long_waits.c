@@ -1,11 +1,5 @@
 /* The engine: which waits it tells as long ones. */
-#include "support/engine.h"
-#include "support/runner.h"
-
-static struct engine_fixture e;
-static struct seen_op op;
-
-#define ID_A SPAN("aaaaaaaaaaaaaaaa")
+#include "unit/engine/engine_cases.h"
 
 /* Waits for `job`, which connection 1 has, until Redis has said so twice. */
 static void wait_for_job(uint64_t conn, struct lock_req req)
@@ -29,11 +23,6 @@ static void setup(void)
     (void)fixture_grant(&e, 1, "job", (struct lock_req){ 0 }, 100);
 }
 
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
-
 static void handover(void)
 {
     fixture_unlock(&e, 1, "job", (struct hold_req){ 0 });
@@ -42,7 +31,7 @@ static void handover(void)
                    (struct op_result){ .status = OP_OK, .moved = true, .token = 101 });
 }
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = setup, .teardown = stop_engine);
 
 START_TEST(a_long_wait_that_is_granted)
 {

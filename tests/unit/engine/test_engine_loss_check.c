@@ -1,34 +1,17 @@
 /* The engine: what is found not to be there was perhaps released through another
  * daemon, and that is asked before anybody is told of a loss. */
-#include "support/engine.h"
-#include "support/runner.h"
+#include "unit/engine/engine_cases.h"
 
-static struct engine_fixture e;
-static struct seen_op op;
-
-#define ANYHOW ((struct lock_req){ 0 })
-#define AS_O ((struct lock_req){ .owner = SPAN("o") })
-#define BY_O ((struct hold_req){ .owner = SPAN("o") })
-#define BARE ((struct hold_req){ 0 })
 #define GRANTED(t) ((struct op_result){ .status = OP_OK, .token = (t), .count = 1 })
-
-static const struct op_result UNKNOWN = { .status = OP_UNKNOWN };
-static const struct op_result NOTHELD = { .status = OP_NOTHELD };
-static const struct op_result FREED = { .status = OP_OK, .release.freed = true };
 
 static void setup(void)
 {
     fixture_init(&e);
-    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
     e.notices[0] = '\0';
 }
 
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
-
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = setup, .teardown = stop_engine);
 
 START_TEST(who_is_granted_a_name_after_a_release_elsewhere_makes_nobody_lose_it)
 {
@@ -54,7 +37,7 @@ START_TEST(who_is_granted_a_name_after_a_release_elsewhere_makes_nobody_lose_it)
     fixture_unlock(&e, 2, "job", BARE);
     fixture_gives(&e, OP_RELEASE, FREED);
     (void)fixture_hears(&e, 2, REPLY_INT);
-    (void)fixture_grant(&e, 1, "job", ANYHOW, 400);
+    (void)fixture_grant(&e, 1, "job", FOREVER, 400);
     fixture_unlock(&e, 1, "job", BARE);
     fixture_gives(&e, OP_RELEASE, FREED);
     (void)fixture_hears(&e, 1, REPLY_INT);
@@ -87,7 +70,7 @@ START_TEST(a_grant_that_had_to_wait_too_long_for_that_is_not_given_out)
 
 START_TEST(who_has_left_before_the_verdict_is_not_granted)
 {
-    fixture_lock(&e, 2, "job", ANYHOW);
+    fixture_lock(&e, 2, "job", FOREVER);
     fixture_pass(&e, 5000);
     fixture_gives(&e, OP_ACQUIRE, GRANTED(300));
     fixture_take_op(&e, OP_RENEW, &op);

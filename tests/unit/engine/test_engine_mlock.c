@@ -1,23 +1,11 @@
 /* The engine: MLOCK takes its names in order, and all or none. */
+#include "unit/engine/engine_cases.h"
+
 #include "support/engine_mlock.h"
-#include "support/runner.h"
 
 #include <stdio.h>
 
-static struct engine_fixture e;
-static struct seen_op op;
-
-static void setup(void)
-{
-    fixture_init(&e);
-}
-
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
-
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
 START_TEST(free_names_are_taken_by_one_op_in_byte_order)
 {

@@ -1,25 +1,13 @@
 /* The engine: MLOCK that does not get what it wants: faults, and whoever ends it. */
+#include "unit/engine/engine_cases.h"
+
 #include "support/engine_mlock.h"
-#include "support/runner.h"
 
 #include <stdio.h>
 
-static struct engine_fixture e;
-static struct seen_op op;
-
-static void setup(void)
-{
-    fixture_init(&e);
-}
-
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
-
 /* --- what an op of many can answer ------------------------------------------------ */
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
 START_TEST(unknown_asks_again_for_the_first_and_undoes_the_others)
 {
@@ -66,8 +54,8 @@ START_TEST(granted_too_late_keeps_none_of_them)
 
 START_TEST(an_id_of_another_kind_of_lock_is_refused)
 {
-    (void)fixture_grant(&e, 1, "b",
-                        (struct lock_req){ .id = SPAN(ID_A), .kind = KIND_READ }, 5);
+    (void)fixture_grant(&e, 1, "b", (struct lock_req){ .id = ID_A, .kind = KIND_READ },
+                        5);
     fixture_mlock(&e, 2, "a b", WITH_ID);
     ck_assert_str_eq(fixture_hears(&e, 2, REPLY_ERROR).text,
                      "that ID was used with another kind");

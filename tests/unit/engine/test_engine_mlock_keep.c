@@ -1,31 +1,19 @@
 /* The engine: MLOCK that is sent again, and kept for. */
+#include "unit/engine/engine_cases.h"
+
 #include "support/engine_mlock.h"
-#include "support/runner.h"
 
 #include "latchd/protocol.h"
-
-static struct engine_fixture e;
-static struct seen_op op;
 
 #define ID_TRY                                                                         \
     (struct lock_req)                                                                  \
     {                                                                                  \
-        .id = SPAN(ID_A), .has = LOCK_HAS_WAIT                                         \
+        .id = ID_A, .has = LOCK_HAS_WAIT                                               \
     }
-
-static void setup(void)
-{
-    fixture_init(&e);
-}
-
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
 
 /* --- KEEP ------------------------------------------------------------------------- */
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
 START_TEST(null_with_an_id_keeps_grants_and_the_place_for_keep)
 {
@@ -49,13 +37,13 @@ START_TEST(polling_goes_on_where_it_was)
     for (int i = 0; i < 3; i++) {
         fixture_pass(&e, 1500);
         fixture_mlock(&e, 1, "b a", ID_TRY);
-        mlock_confirms(&e, "a", 10, "latchd:id:" ID_A);
+        mlock_confirms(&e, "a", 10, "latchd:id:" ID_TEXT);
         fixture_asks_for(&e, "b", &op);
         fixture_answer(&e, &op, BUSY);
         (void)fixture_hears(&e, 1, REPLY_NULL);
     }
     fixture_mlock(&e, 1, "b a", ID_TRY);
-    mlock_confirms(&e, "a", 10, "latchd:id:" ID_A);
+    mlock_confirms(&e, "a", 10, "latchd:id:" ID_TEXT);
     fixture_asks_for(&e, "b", &op);
     fixture_answer(&e, &op, GRANTED(20));
     (void)fixture_hears_tokens(&e, 1, TOKENS(20, 10));
@@ -79,8 +67,8 @@ START_TEST(a_turn_that_comes_while_nobody_asks_is_held_and_found)
     (void)fixture_hears(&e, 9, REPLY_INT);
     fixture_no_op(&e); /* nothing new is begun for nobody */
     fixture_mlock(&e, 2, "a b c", WITH_ID);
-    mlock_confirms(&e, "a", 10, "latchd:id:" ID_A);
-    mlock_confirms(&e, "b", 11, "latchd:id:" ID_A);
+    mlock_confirms(&e, "a", 10, "latchd:id:" ID_TEXT);
+    mlock_confirms(&e, "b", 11, "latchd:id:" ID_TEXT);
     fixture_asks_for(&e, "c", &op);
     fixture_answer(&e, &op, GRANTED(12));
     (void)fixture_hears_tokens(&e, 2, TOKENS(10, 11, 12));
@@ -123,7 +111,7 @@ START_TEST(a_closed_connection_keeps_for_keep_and_the_next_goes_on_H26)
     fixture_close(&e, 1);
     fixture_no_op(&e);
     fixture_mlock(&e, 2, "a b", WITH_ID);
-    mlock_confirms(&e, "a", 10, "latchd:id:" ID_A);
+    mlock_confirms(&e, "a", 10, "latchd:id:" ID_TEXT);
     engine_on_message(e.engine, SPAN("b"), false);
     fixture_collect(&e);
     fixture_asks_for(&e, "b", &op);
@@ -152,7 +140,7 @@ START_TEST(the_older_call_gets_null_and_the_newer_goes_on)
     fixture_mlock(&e, 2, "a b", WITH_ID);
     (void)fixture_hears(&e, 1, REPLY_NULL);
     fixture_close(&e, 1);
-    mlock_confirms(&e, "a", 10, "latchd:id:" ID_A);
+    mlock_confirms(&e, "a", 10, "latchd:id:" ID_TEXT);
     engine_on_message(e.engine, SPAN("b"), false);
     fixture_collect(&e);
     fixture_asks_for(&e, "b", &op);
@@ -180,7 +168,7 @@ START_TEST(again_and_again_while_redis_confirms)
     (void)fixture_hears(&e, 2, REPLY_NULL);
     for (int i = 0; i < 4; i++) {
         mlock_confirms(&e, i % 2 == 0 ? "a" : "b", 10 + (uint64_t)(i % 2),
-                       "latchd:id:" ID_A);
+                       "latchd:id:" ID_TEXT);
     }
     (void)fixture_hears_tokens(&e, 3, TOKENS(10, 11));
     fixture_close(&e, 2);
@@ -195,10 +183,10 @@ START_TEST(after_the_grant_it_gives_the_same_tokens_and_counts_nothing_twice)
     (void)fixture_hears_tokens(&e, 1, TOKENS(10, 11));
     fixture_close(&e, 1);
     fixture_mlock(&e, 2, "a b", WITH_ID);
-    mlock_confirms(&e, "a", 10, "latchd:id:" ID_A);
-    mlock_confirms(&e, "b", 11, "latchd:id:" ID_A);
+    mlock_confirms(&e, "a", 10, "latchd:id:" ID_TEXT);
+    mlock_confirms(&e, "b", 11, "latchd:id:" ID_TEXT);
     (void)fixture_hears_tokens(&e, 2, TOKENS(10, 11));
-    fixture_unlock(&e, 2, "a", (struct hold_req){ .id = SPAN(ID_A) });
+    fixture_unlock(&e, 2, "a", (struct hold_req){ .id = ID_A });
     fixture_gives(&e, OP_RELEASE,
                   (struct op_result){ .status = OP_OK, .release.freed = true });
     (void)fixture_hears(&e, 2, REPLY_INT);
@@ -235,7 +223,7 @@ START_TEST(who_was_told_keeps_it_when_another_connection_asks_again)
     (void)fixture_hears(&e, 1, REPLY_NULL);
     for (int i = 0; i < 4; i++) {
         mlock_confirms(&e, i % 2 == 0 ? "a" : "b", 10 + (uint64_t)(i % 2),
-                       "latchd:id:" ID_A);
+                       "latchd:id:" ID_TEXT);
     }
     (void)fixture_hears_tokens(&e, 2, TOKENS(10, 11));
     fixture_close(&e, 2);
@@ -325,7 +313,7 @@ START_TEST(cancel_by_id_ends_it_for_good)
 {
     fixture_mlock(&e, 1, "a b c", WITH_ID);
     fixture_gives_many(&e, 1, 10, BUSY);
-    ck_assert_uint_eq(fixture_cancel(&e, SPAN("c"), SPAN_NONE, SPAN(ID_A)), 1);
+    ck_assert_uint_eq(fixture_cancel(&e, SPAN("c"), SPAN_NONE, ID_A), 1);
     fixture_collect(&e);
     (void)fixture_hears(&e, 1, REPLY_NULL);
     fixture_gives_back(&e, "a");
@@ -338,7 +326,7 @@ START_TEST(what_is_kept_can_be_cancelled)
     fixture_mlock(&e, 1, "a b c", ID_TRY);
     fixture_gives_many(&e, 1, 10, BUSY);
     (void)fixture_hears(&e, 1, REPLY_NULL);
-    ck_assert_uint_eq(fixture_cancel(&e, SPAN("a"), SPAN_NONE, SPAN(ID_A)), 1);
+    ck_assert_uint_eq(fixture_cancel(&e, SPAN("a"), SPAN_NONE, ID_A), 1);
     fixture_collect(&e);
     fixture_hears_nothing(&e);
     fixture_gives_back(&e, "a");
@@ -356,8 +344,8 @@ START_TEST(an_answer_that_did_not_arrive_is_kept_for_keep)
     fixture_close(&e, 1);
     fixture_no_op(&e);
     fixture_mlock(&e, 2, "a b", WITH_ID);
-    mlock_confirms(&e, "a", 10, "latchd:id:" ID_A);
-    mlock_confirms(&e, "b", 11, "latchd:id:" ID_A);
+    mlock_confirms(&e, "a", 10, "latchd:id:" ID_TEXT);
+    mlock_confirms(&e, "b", 11, "latchd:id:" ID_TEXT);
     grant = fixture_hears_tokens(&e, 2, TOKENS(10, 11));
     engine_on_undelivered(e.engine, 2, grant);
     fixture_collect(&e);
@@ -386,7 +374,7 @@ START_TEST(backend_with_an_id_is_continued_not_undone)
     fixture_asks_for(&e, "b", &op);
     fixture_answer(&e, &op, GRANTED(11));
     fixture_mlock(&e, 1, "a b", WITH_ID);
-    mlock_confirms(&e, "a", 10, "latchd:id:" ID_A);
-    mlock_confirms(&e, "b", 11, "latchd:id:" ID_A);
+    mlock_confirms(&e, "a", 10, "latchd:id:" ID_TEXT);
+    mlock_confirms(&e, "b", 11, "latchd:id:" ID_TEXT);
     (void)fixture_hears_tokens(&e, 1, TOKENS(10, 11));
 }

@@ -1,28 +1,16 @@
 /* The engine: MLOCK that waits long has to keep what it took. */
+#include "unit/engine/engine_cases.h"
+
 #include "support/engine_mlock.h"
-#include "support/runner.h"
 
 #include "latchd/protocol.h"
-
-static struct engine_fixture e;
-static struct seen_op op;
-
-static void setup(void)
-{
-    fixture_init(&e);
-}
-
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
 
 static struct lock_req leased(uint64_t ms)
 {
     return (struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = ms };
 }
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
 START_TEST(a_lost_member_is_taken_anew_after_those_behind_it_M1_M8)
 {

@@ -1,28 +1,7 @@
 /* The engine: what is told of holds, and which connections it is told. */
-#include "support/engine.h"
-#include "support/runner.h"
+#include "unit/engine/engine_cases.h"
 
-static struct engine_fixture e;
-static struct seen_op op;
-
-#define ANYHOW ((struct lock_req){ 0 })
-#define AS_O ((struct lock_req){ .owner = SPAN("o") })
-#define BY_O ((struct hold_req){ .owner = SPAN("o") })
-#define BARE ((struct hold_req){ 0 })
 #define LEASE(ms) ((struct lock_req){ .has = LOCK_HAS_LEASE, .lease_ms = (ms) })
-
-static const struct op_result NOTHELD = { .status = OP_NOTHELD };
-static const struct op_result FREED = { .status = OP_OK, .release.freed = true };
-
-static void setup(void)
-{
-    fixture_init(&e);
-}
-
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
 
 /* Another connection's LOCK of the same owner: the same hold, once more. */
 static void reenter(uint64_t conn, const char *name, struct lock_req req,
@@ -37,11 +16,11 @@ static void reenter(uint64_t conn, const char *name, struct lock_req req,
 
 /* --- to whom ---------------------------------------------------------------------- */
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
 START_TEST(a_grant_and_a_release_are_told_to_no_connection)
 {
-    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
     fixture_unlock(&e, 1, "job", BARE);
     fixture_gives(&e, OP_RELEASE, FREED);
     (void)fixture_hears(&e, 1, REPLY_INT);
@@ -52,14 +31,14 @@ START_TEST(a_grant_and_a_release_are_told_to_no_connection)
 START_TEST(where_nobody_hears_grants_and_releases_doubt_is_told)
 {
     engine_set_heard(e.engine, false);
-    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
     fixture_unlock(&e, 1, "job", BARE);
     fixture_gives(&e, OP_RELEASE, FREED);
     (void)fixture_hears(&e, 1, REPLY_INT);
-    (void)fixture_grant(&e, 1, "other", ANYHOW, 101);
+    (void)fixture_grant(&e, 1, "other", FOREVER, 101);
     ck_assert_str_eq(e.notices, "");
     engine_set_heard(e.engine, true);
-    (void)fixture_grant(&e, 2, "third", ANYHOW, 102);
+    (void)fixture_grant(&e, 2, "third", FOREVER, 102);
     ck_assert_str_eq(e.notices, "granted:third");
     engine_set_heard(e.engine, false);
     engine_on_clock_jump(e.engine);
@@ -69,8 +48,8 @@ START_TEST(where_nobody_hears_grants_and_releases_doubt_is_told)
 
 START_TEST(doubt_its_end_and_a_loss_are_told_to_the_connection_that_holds)
 {
-    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
-    (void)fixture_grant(&e, 2, "other", ANYHOW, 101);
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    (void)fixture_grant(&e, 2, "other", FOREVER, 101);
     engine_on_clock_jump(e.engine);
     fixture_collect(&e);
     ck_assert_str_eq(e.told, "uncertain:job>1 uncertain:other>2");
@@ -97,7 +76,7 @@ START_TEST(a_connection_with_several_entries_of_a_hold_is_told_once)
 
 START_TEST(who_came_by_renew_is_told_and_who_left_is_not)
 {
-    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
     fixture_renew(&e, 2, "job", (struct hold_req){ .token = 100 });
     fixture_gives(&e, OP_ATTACH,
                   (struct op_result){ .status = OP_OK,
@@ -121,7 +100,7 @@ START_TEST(who_came_by_renew_is_told_and_who_left_is_not)
 
 START_TEST(what_was_certain_is_not_certain_again)
 {
-    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
     fixture_pass(&e, 10000);
     fixture_renews(&e, RENEW_OK);
     ck_assert_str_eq(e.notices, "granted:job");
@@ -129,7 +108,7 @@ START_TEST(what_was_certain_is_not_certain_again)
 
 START_TEST(an_answer_after_the_end_of_its_lease_makes_nothing_certain)
 {
-    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
     fixture_pass(&e, 10000);
     fixture_take_op(&e, OP_RENEW, &op);
     fixture_pass(&e, 3000);
@@ -193,7 +172,7 @@ START_TEST(a_fixed_lease_that_is_over_is_lost_though_redis_kept_it_for_another_e
 
 START_TEST(what_was_given_up_and_ends_with_its_lease_is_released)
 {
-    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
     engine_on_store_down(e.engine);
     fixture_unlock(&e, 1, "job", BARE);
     fixture_pass(&e, 29650);
@@ -208,7 +187,7 @@ START_TEST(what_was_given_up_and_ends_with_its_lease_is_released)
 
 START_TEST(a_release_through_another_daemon_is_silent_when_it_is_asked_for_here_again)
 {
-    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
     fixture_unlock(&e, 1, "job", (struct hold_req){ .token = 100 });
     fixture_gives(&e, OP_RELEASE, (struct op_result){ .status = OP_ENDED });
     ck_assert_int_eq(fixture_hears(&e, 1, REPLY_INT).value, 0);

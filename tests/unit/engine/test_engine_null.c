@@ -1,31 +1,17 @@
 /* The engine: null means that somebody else holds the name, or stood in front and had
  * it. What keeps it from everybody is told as what it is. */
-#include "support/engine.h"
-#include "support/runner.h"
+#include "unit/engine/engine_cases.h"
 
 #define R1 SPAN("11111111-aaaa-bbbb")
 #define OOM "OOM command not allowed when used memory > 'maxmemory'."
 
-static struct engine_fixture e;
 static struct seen_op op, other;
 
-static const struct lock_req FOREVER = { 0 };
 static const struct lock_req ONCE = { .has = LOCK_HAS_WAIT };
 static const struct op_result REFUSED = { .status = OP_ERROR, .text = SPAN(OOM) };
 static const struct op_result GRANTED = { .status = OP_OK, .token = 100, .count = 1 };
 static const struct op_result HELD = { .status = OP_BUSY, .ttl_ms = 60000 };
 static const struct op_result FREE = { .status = OP_BUSY, .ttl_ms = -2 };
-static const struct op_result FREED = { .status = OP_OK, .release.freed = true };
-
-static void setup(void)
-{
-    fixture_init(&e);
-}
-
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
 
 static struct lock_req for_ms(uint64_t ms)
 {
@@ -59,7 +45,7 @@ static const struct {
     { { .status = OP_NOREPLICAS, .token = 100 }, REPLY_ERROR },
 };
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
 START_TEST(behind_a_question_the_answer_is_waited_for, TEST_ROWS(FIRST))
 {

@@ -1,15 +1,11 @@
 /* What daemons announce to each other, and what is withheld because of it. */
+#include "unit/engine/engine_cases.h"
+
 #include "engine/recovery/peers.h"
-#include "support/engine.h"
-#include "support/runner.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-static struct engine_fixture e;
-static struct seen_op op;
-
-#define FOREVER ((struct lock_req){ 0 })
 #define ONCE ((struct lock_req){ .has = LOCK_HAS_WAIT })
 #define OK_RESULT ((struct op_result){ .status = OP_OK, .token = 100, .count = 1 })
 #define FREE ((struct op_result){ .status = OP_BUSY, .ttl_ms = -2 })

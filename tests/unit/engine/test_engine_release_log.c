@@ -1,24 +1,11 @@
 /* What owners gave back is given back again when Redis may have lost that. */
+#include "unit/engine/engine_cases.h"
+
 #include "engine/release/release_log.h"
-#include "support/engine.h"
-#include "support/runner.h"
 
 #include <stdio.h>
 
-static struct engine_fixture e;
-static struct seen_op op;
-
 #define OWNER_A SPAN("ann")
-
-static void setup(void)
-{
-    fixture_init(&e);
-}
-
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
 
 static void own_and_give_back(const char *name, struct span owner)
 {
@@ -52,7 +39,7 @@ static size_t releases(void)
     return count;
 }
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
 START_TEST(what_an_owner_gave_back_is_given_back_once_more)
 {

@@ -1,32 +1,10 @@
 /* The engine: RENEW and FORCEUNLOCK. */
-#include "support/engine.h"
-#include "support/runner.h"
+#include "unit/engine/engine_cases.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-static struct engine_fixture e;
-static struct seen_op op;
-
-#define ANYHOW ((struct lock_req){ 0 })
-#define AS_O ((struct lock_req){ .owner = SPAN("o") })
-#define BY_O ((struct hold_req){ .owner = SPAN("o") })
-#define BARE ((struct hold_req){ 0 })
-
-static const struct op_result UNKNOWN = { .status = OP_UNKNOWN };
 static const struct op_result LATE = { .status = OP_LATE };
-static const struct op_result NOTHELD = { .status = OP_NOTHELD };
-static const struct op_result FREED = { .status = OP_OK, .release.freed = true };
-
-static void setup(void)
-{
-    fixture_init(&e);
-}
-
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
 
 /* Redis attached the anonymous hold 100. */
 static struct op_result attached_100(int64_t ttl_ms)
@@ -39,7 +17,7 @@ static struct op_result attached_100(int64_t ttl_ms)
 
 /* --- the watchdog ----------------------------------------------------------------- */
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
 START_TEST(renewals_that_are_late_get_more_of_redis)
 {
@@ -49,7 +27,7 @@ START_TEST(renewals_that_are_late_get_more_of_redis)
         char name[16];
 
         (void)snprintf(name, sizeof(name), "job%" PRIu64, i);
-        (void)fixture_grant(&e, 1, name, ANYHOW, 100 + i);
+        (void)fixture_grant(&e, 1, name, FOREVER, 100 + i);
         e.notices[0] = '\0';
     }
     fixture_pass(&e, 10000);
@@ -111,7 +89,7 @@ START_TEST(renew_that_was_confirmed_too_late_is_asked_again)
 
 START_TEST(renew_of_another_hold_does_not_touch_this_one)
 {
-    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
     fixture_renew(&e, 2, "job", (struct hold_req){ .token = 55, .lease_ms = 100 });
     fixture_take_op(&e, OP_ATTACH, &op);
     fixture_pass(&e, 1000);
@@ -122,7 +100,7 @@ START_TEST(renew_of_another_hold_does_not_touch_this_one)
 
 START_TEST(renew_of_a_hold_that_redis_does_not_know_means_that_it_is_lost)
 {
-    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
     fixture_renew(&e, 1, "job", BARE);
     fixture_gives(&e, OP_ATTACH, NOTHELD);
     fixture_renews(&e, RENEW_GONE);
@@ -186,8 +164,8 @@ START_TEST(renew_by_owner_means_the_entry_of_this_connection)
 
 START_TEST(force_unlock_frees_and_tells_the_holder)
 {
-    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
-    fixture_lock(&e, 2, "job", ANYHOW);
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
+    fixture_lock(&e, 2, "job", FOREVER);
     fixture_force(&e, 3, "job", (struct hold_req){ .token = 100 });
     fixture_take_op(&e, OP_RELEASE, &op);
     ck_assert(op.op.release.force && !op.op.release.has_next &&
@@ -202,7 +180,7 @@ START_TEST(force_unlock_frees_and_tells_the_holder)
 
 START_TEST(force_unlock_of_what_is_not_so_held_is_0)
 {
-    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
     fixture_force(&e, 3, "job", (struct hold_req){ .token = 99 });
     fixture_gives(&e, OP_RELEASE, NOTHELD);
     ck_assert_int_eq(fixture_hears(&e, 3, REPLY_INT).value, 0);
@@ -211,7 +189,7 @@ START_TEST(force_unlock_of_what_is_not_so_held_is_0)
 
 START_TEST(force_unlock_that_was_repeated_tells_what_the_first_one_did)
 {
-    (void)fixture_grant(&e, 1, "job", ANYHOW, 100);
+    (void)fixture_grant(&e, 1, "job", FOREVER, 100);
     fixture_force(&e, 3, "job", (struct hold_req){ .token = 100 });
     fixture_gives(&e, OP_RELEASE, UNKNOWN);
     fixture_gives(&e, OP_RELEASE, NOTHELD);

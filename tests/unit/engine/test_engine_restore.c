@@ -1,12 +1,7 @@
 /* After a failover: holds are put back first, and what may have been lost by others is
  * granted to nobody until it has ended. */
-#include "support/engine.h"
-#include "support/runner.h"
+#include "unit/engine/engine_cases.h"
 
-static struct engine_fixture e;
-static struct seen_op op;
-
-#define FOREVER ((struct lock_req){ 0 })
 #define ONCE ((struct lock_req){ .has = LOCK_HAS_WAIT })
 #define WAITS(ms) ((struct lock_req){ .has = LOCK_HAS_WAIT, .wait_ms = (ms) })
 #define OWNER(o) ((struct lock_req){ .owner = SPAN(o) })

@@ -1,10 +1,10 @@
 /* The engine: read and write locks. */
+#include "unit/engine/engine_cases.h"
+
 #include "engine_rw.h"
-#include "support/runner.h"
 
 #include <stdio.h>
 
-static struct engine_fixture e;
 static struct seen_op op, more[4];
 
 #define NAMED(how, who)                                                                \
@@ -13,17 +13,7 @@ static struct seen_op op, more[4];
         .kind = (how), .owner = SPAN(who)                                              \
     }
 
-static void setup(void)
-{
-    fixture_init(&e);
-}
-
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
-
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
 START_TEST(readers_hold_together_each_under_a_field_of_its_own)
 {

@@ -1,22 +1,12 @@
 /* The engine: read and write locks, when answers are lost or cross, and when it is not
  * known of which family a name is. */
-#include "engine_rw.h"
-#include "support/runner.h"
+#include "unit/engine/engine_cases.h"
 
-static struct engine_fixture e;
+#include "engine_rw.h"
+
 static struct seen_op op, more[4];
 
-static void setup(void)
-{
-    fixture_init(&e);
-}
-
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
-
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
 START_TEST(what_is_not_known_here_is_asked_for_in_either_family)
 {

@@ -1,7 +1,8 @@
 /* The engine after the daemon itself stood still: what Redis answered in time lies in a
  * socket that nobody has read yet. */
+#include "unit/engine/engine_cases.h"
+
 #include "support/engine_mlock.h"
-#include "support/runner.h"
 
 #include "latchd/protocol.h"
 
@@ -11,19 +12,6 @@ enum { TIMEOUT_MS = 3000, LATE_MS = 500 };
 #define BY_TOKEN ((struct hold_req){ .token = 100 })
 
 enum { LOCK, MLOCK, RENEW, KINDS };
-
-static struct engine_fixture e;
-static struct seen_op op;
-
-static void setup(void)
-{
-    fixture_init(&e);
-}
-
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
 
 static void ask(int kind)
 {
@@ -49,7 +37,7 @@ static void tick_late(void)
     fixture_collect(&e);
 }
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
 START_TEST(no_answer_is_late_before_it_could_be_read, KINDS)
 {

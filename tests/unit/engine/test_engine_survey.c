@@ -1,35 +1,16 @@
 /* The engine: its numbers, its timings, and what a page can see of it. */
+#include "unit/engine/engine_cases.h"
+
 #include "engine/introspect/survey.h"
-#include "support/engine.h"
-#include "support/runner.h"
 
 #include <stdio.h>
 
-static struct engine_fixture e;
-static struct seen_op op;
 static char told[4096];
-
-#define BARE                                                                           \
-    (struct hold_req)                                                                  \
-    {                                                                                  \
-        0                                                                              \
-    }
-#define FOREVER                                                                        \
-    (struct lock_req)                                                                  \
-    {                                                                                  \
-        0                                                                              \
-    }
-#define ID_A SPAN("aaaaaaaaaaaaaaaa")
 
 static void setup(void)
 {
     fixture_init(&e);
     told[0] = '\0';
-}
-
-static void teardown(void)
-{
-    fixture_fini(&e);
 }
 
 static struct engine_stats stats(void)
@@ -64,7 +45,7 @@ static void wait_for_job(uint64_t conn, struct lock_req req)
     }
 }
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = setup, .teardown = stop_engine);
 
 START_TEST(a_wait_of_nothing_and_a_hold_are_timed)
 {

@@ -1,29 +1,13 @@
 /* The engine: what too few replicas acknowledged. */
-#include "support/engine.h"
-#include "support/runner.h"
+#include "unit/engine/engine_cases.h"
 
 #define R1 "11111111-aaaa-bbbb"
 
-static struct engine_fixture e;
-static struct seen_op op;
-
-static const struct lock_req FOREVER = { 0 };
 static const struct lock_req ONCE = { .has = LOCK_HAS_WAIT };
 static const struct lock_req A_SECOND = { .has = LOCK_HAS_WAIT, .wait_ms = 1000 };
 static const struct op_result UNACKED = { .status = OP_NOREPLICAS,
                                           .token = 100,
                                           .count = 1 };
-static const struct op_result FREED = { .status = OP_OK, .release.freed = true };
-
-static void setup(void)
-{
-    fixture_init(&e);
-}
-
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
 
 /* The client hears NOREPLICAS, as it is. */
 static void refused(uint64_t conn)
@@ -31,7 +15,7 @@ static void refused(uint64_t conn)
     ck_assert_int_eq(fixture_hears(&e, conn, REPLY_ERROR).error, LOCK_NOREPLICAS);
 }
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
 START_TEST(wait_0_is_answered_at_once_and_the_grant_is_undone)
 {

@@ -1,26 +1,9 @@
 /* The engine: what one user took is of no use to another. */
-#include "support/engine.h"
-#include "support/engine_mlock.h"
-#include "support/runner.h"
+#include "unit/engine/engine_cases.h"
 
-static struct engine_fixture e;
-static struct seen_op op;
+#include "support/engine_mlock.h"
 
 enum { ANN = 1, BOB = 2 };
-
-#define UUID SPAN("01234567-89ab-cdef-0123-456789abcdef")
-
-static const struct op_result FREED = { .status = OP_OK, .release.freed = true };
-
-static void setup(void)
-{
-    fixture_init(&e);
-}
-
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
 
 static void expect_refused(uint64_t conn)
 {
@@ -50,7 +33,7 @@ static const struct {
     { { .user = ANN, .kind = KIND_WRITE }, { .token = 100 } },
 };
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
 START_TEST(a_hold_is_used_by_its_user_only, TEST_ROWS(HOLDS))
 {

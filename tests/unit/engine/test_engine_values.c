@@ -1,30 +1,13 @@
 /* The engine: value holds, which only their value names. */
-#include "support/engine.h"
-#include "support/runner.h"
+#include "unit/engine/engine_cases.h"
 
 #include "engine/value_hold.h"
 #include "latchd/protocol.h"
 
 #include <stdio.h>
 
-static struct engine_fixture e;
-static struct seen_op op;
-
 #define TRY .has = LOCK_HAS_WAIT | LOCK_HAS_LEASE, .lease_ms = 10000
 #define VALUE(text) .value = SPAN(text)
-
-static const struct op_result NOTHELD = { .status = OP_NOTHELD };
-static const struct op_result FREED = { .status = OP_OK, .release.freed = true };
-
-static void setup(void)
-{
-    fixture_init(&e);
-}
-
-static void teardown(void)
-{
-    fixture_fini(&e);
-}
 
 static void take(uint64_t conn, struct lock_req req, uint64_t token)
 {
@@ -35,7 +18,7 @@ static void take(uint64_t conn, struct lock_req req, uint64_t token)
     (void)fixture_hears(&e, conn, REPLY_TOKEN);
 }
 
-TEST_GROUP(.setup = setup, .teardown = teardown);
+TEST_GROUP(.setup = start_engine, .teardown = stop_engine);
 
 START_TEST(each_request_has_a_field_of_its_own_that_tells_the_value)
 {
