@@ -110,15 +110,6 @@ void resp_null_array(struct buf *out, int proto)
     buf_add_str(out, proto < 3 ? "*-1\r\n" : "_\r\n");
 }
 
-void resp_bool(struct buf *out, int proto, bool value)
-{
-    if (proto < 3) {
-        resp_int(out, value);
-    } else {
-        buf_add_str(out, value ? "#t\r\n" : "#f\r\n");
-    }
-}
-
 void resp_double(struct buf *out, int proto, double value)
 {
     char text[64];

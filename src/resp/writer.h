@@ -21,7 +21,6 @@ void resp_bulk_str(struct buf *out, const char *text);
 void resp_verbatim(struct buf *out, int proto, struct span text); /* txt in RESP3 */
 void resp_null(struct buf *out, int proto);
 void resp_null_array(struct buf *out, int proto);
-void resp_bool(struct buf *out, int proto, bool value);
 void resp_double(struct buf *out, int proto, double value);
 void resp_array(struct buf *out, size_t count);
 void resp_map(struct buf *out, int proto, size_t pairs);

@@ -218,15 +218,6 @@ void world_answer(bool newest, char how, uint64_t n)
     answer(asked, can(asked->op->kind, how) ? how : WAYS[asked->op->kind][0], n);
 }
 
-void world_answer_unknown(void)
-{
-    size_t count = world.asked_count; /* what comes of it is asked of the new one */
-
-    while (count-- > 0) {
-        answer(container_of(list_first(&world.asked), struct asked, in_world), 'k', 0);
-    }
-}
-
 void world_forget_ops(void)
 {
     struct list *it;

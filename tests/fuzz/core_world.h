@@ -71,7 +71,6 @@ void world_free_conns(void);
 
 /* Answers the oldest op, or the newest, in that way. */
 void world_answer(bool newest, char how, uint64_t n);
-void world_answer_unknown(void);
 void world_forget_ops(void);
 
 /* --- core_resp.c ----------------------------------------------------------------- */

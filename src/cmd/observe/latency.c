@@ -39,11 +39,6 @@ const char *latency_name(enum latency_event event)
     return EVENTS[event].name;
 }
 
-const char *latency_advice(enum latency_event event)
-{
-    return EVENTS[event].advice;
-}
-
 void latency_add(struct latency_series *s, uint64_t at_s, uint64_t ms)
 {
     struct latency_sample *last =

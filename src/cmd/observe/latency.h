@@ -29,8 +29,6 @@ void latency_add(struct latency_series *s, uint64_t at_s, uint64_t ms);
 const struct latency_sample *latency_sample(const struct latency_series *s, size_t i);
 
 const char *latency_name(enum latency_event event);
-/* A text for operators: what happened, and what to do about it. */
-const char *latency_advice(enum latency_event event);
 
 /* Draws the samples as ASCII art for LATENCY GRAPH. */
 void latency_graph(const struct latency_series *s, const char *name, uint64_t now_s,

@@ -219,6 +219,28 @@ bool call_make_key(struct key_call *c, enum key_type type, struct key **ret)
     return true;
 }
 
+void call_remove_items(struct key_call *c, enum key_type type)
+{
+    struct key *k;
+    int64_t count = 0;
+
+    if (!call_key(c, type, &k)) {
+        return;
+    }
+    for (size_t i = 2; k != NULL && i < c->argc; i++) {
+        size_t at = key_item_at(k, c->argv[i]);
+
+        if (at != KEY_NONE) {
+            key_remove(k, at);
+            count++;
+        }
+    }
+    if (k != NULL) {
+        key_drop_if_empty(c->ks, k);
+    }
+    reply_integer(c, count);
+}
+
 /* --- dispatch ------------------------------------------------------------- */
 
 enum { SLOTS = 256 }; /* a few times as many as commands */

@@ -146,24 +146,7 @@ void hash_exists(struct key_call *c)
 
 void hash_del(struct key_call *c)
 {
-    struct key *k;
-    int64_t count = 0;
-
-    if (!call_key(c, KEY_HASH, &k)) {
-        return;
-    }
-    for (size_t i = 2; k != NULL && i < c->argc; i++) {
-        size_t at = key_item_at(k, c->argv[i]);
-
-        if (at != KEY_NONE) {
-            key_remove(k, at);
-            count++;
-        }
-    }
-    if (k != NULL) {
-        key_drop_if_empty(c->ks, k);
-    }
-    reply_integer(c, count);
+    call_remove_items(c, KEY_HASH);
 }
 
 void hash_incrby(struct key_call *c)

@@ -46,6 +46,8 @@ bool call_range(struct key_call *c, size_t arg, size_t count, size_t *ret_from,
 bool call_key(struct key_call *c, enum key_type type, struct key **ret);
 /* The same, and makes it where it is not there. */
 bool call_make_key(struct key_call *c, enum key_type type, struct key **ret);
+/* HDEL, ZREM: removes the items that the other arguments name, and replies how many. */
+void call_remove_items(struct key_call *c, enum key_type type);
 struct key *key_make(struct keyspace *ks, struct span name, enum key_type type);
 void key_set_text(struct key_text *t, struct span s);
 void key_set_expires(struct keyspace *ks, struct key *k, uint64_t expires);

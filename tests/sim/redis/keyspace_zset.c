@@ -128,24 +128,7 @@ void zset_incrby(struct key_call *c)
 
 void zset_rem(struct key_call *c)
 {
-    struct key *k;
-    int64_t count = 0;
-
-    if (!call_key(c, KEY_ZSET, &k)) {
-        return;
-    }
-    for (size_t i = 2; k != NULL && i < c->argc; i++) {
-        size_t at = key_item_at(k, c->argv[i]);
-
-        if (at != KEY_NONE) {
-            key_remove(k, at);
-            count++;
-        }
-    }
-    if (k != NULL) {
-        key_drop_if_empty(c->ks, k);
-    }
-    reply_integer(c, count);
+    call_remove_items(c, KEY_ZSET);
 }
 
 void zset_score(struct key_call *c)

@@ -57,25 +57,23 @@ START_TEST(resp2_degrades)
 {
     resp_null(&out, 2);
     resp_null_array(&out, 2);
-    resp_bool(&out, 2, true);
     resp_double(&out, 2, 1.5);
     resp_map(&out, 2, 2);
     resp_set(&out, 2, 3);
     resp_push(&out, 2, 4);
     resp_verbatim(&out, 2, SPAN("hi"));
-    assert_out("$-1\r\n*-1\r\n:1\r\n$3\r\n1.5\r\n*4\r\n*3\r\n*4\r\n$2\r\nhi\r\n");
+    assert_out("$-1\r\n*-1\r\n$3\r\n1.5\r\n*4\r\n*3\r\n*4\r\n$2\r\nhi\r\n");
 }
 
 START_TEST(resp3_has_types_of_its_own)
 {
     resp_null(&out, 3);
     resp_null_array(&out, 3);
-    resp_bool(&out, 3, false);
     resp_double(&out, 3, 1.5);
     resp_double(&out, 3, -INFINITY);
     resp_map(&out, 3, 2);
     resp_set(&out, 3, 3);
     resp_push(&out, 3, 4);
     resp_verbatim(&out, 3, SPAN("hi"));
-    assert_out("_\r\n_\r\n#f\r\n,1.5\r\n,-inf\r\n%2\r\n~3\r\n>4\r\n=6\r\ntxt:hi\r\n");
+    assert_out("_\r\n_\r\n,1.5\r\n,-inf\r\n%2\r\n~3\r\n>4\r\n=6\r\ntxt:hi\r\n");
 }

@@ -205,34 +205,16 @@ START_TEST(H4_an_id_granted_anew_is_not_the_old_holders)
     ck_assert_int_eq(renew_as(INSTANCE_A, "n", OWNER_ID, ID_1, "", token), RENEW_GONE);
 }
 
-/* Daemon A's ops are on their way while the client goes to B: whatever of A arrives
- * then does not take the hold over. */
-static void check_long_on_its_way(struct claim claim, struct op attach)
-{
-    struct op ask = op_acquire("n", claim);
-    struct op_times old = { .asked_us = redis_time_us() - 1000,
-                            .deadline_us = redis_time_us() + 3000000 };
-
-    ck_assert_int_eq(run_as(INSTANCE_B, &ask)->status, OP_OK); /* fresh, through B */
-    ck_assert_int_eq(run_times(INSTANCE_A, &ask, old)->status, OP_ELSEWHERE);
-    ck_assert_int_eq(run_times(INSTANCE_A, &attach, old)->status, OP_ELSEWHERE);
-    ck_assert_int_eq(run_as(INSTANCE_A, &attach)->status, OP_OK);
-    old.asked_us = redis_time_us();
-    ck_assert_int_eq(run_as(INSTANCE_B, &attach)->status, OP_OK); /* and back */
-    ck_assert_int_eq(run_times(INSTANCE_A, &attach, old)->status, OP_ELSEWHERE);
-    ck_assert_int_eq(run_times(INSTANCE_A, &ask, old)->status, OP_ELSEWHERE);
-    ck_assert_int_eq(run_times(INSTANCE_B, &attach, old)->status, OP_OK);
-}
-
 START_TEST(H4_what_was_long_on_its_way_takes_no_id_hold_over)
 {
-    check_long_on_its_way(claim_id(ID_1), op_attach("n", TARGET_FIELD, ID_1, NULL));
+    check_late_ops(op_acquire("n", claim_id(ID_1)),
+                   op_attach("n", TARGET_FIELD, ID_1, NULL));
 }
 
 START_TEST(H4_what_was_long_on_its_way_takes_no_entry_over)
 {
-    check_long_on_its_way(claim_named("o", "id:x1"),
-                          op_attach("n", TARGET_ENTRY, "o", "id:x1"));
+    check_late_ops(op_acquire("n", claim_named("o", "id:x1")),
+                   op_attach("n", TARGET_ENTRY, "o", "id:x1"));
 }
 
 START_TEST(H5_an_unlock_sent_twice_takes_one_entry)

@@ -131,23 +131,11 @@ START_TEST(H4_without_a_keeper_key_only_the_taker_acts_of_its_own_accord, 6)
     ck_assert_int_eq(run_as(INSTANCE_A, &undo)->status, nobody ? OP_ELSEWHERE : OP_OK);
 }
 
-/* Daemon A's ops are on their way while the client goes to B. */
 START_TEST(H4_what_was_long_on_its_way_takes_nothing_over, TEST_ROWS(NAMED))
 {
     struct claim c = claim_of(NAMED[_i]);
-    struct op ask = rw_acquire(c), attach = rw_attach_of(c);
-    struct op_times old = { .asked_us = redis_time_us() - 1000,
-                            .deadline_us = redis_time_us() + 3000000 };
 
-    ck_assert_int_eq(run_as(INSTANCE_B, &ask)->status, OP_OK);
-    ck_assert_int_eq(run_times(INSTANCE_A, &ask, old)->status, OP_ELSEWHERE);
-    ck_assert_int_eq(run_times(INSTANCE_A, &attach, old)->status, OP_ELSEWHERE);
-    ck_assert_int_eq(run_as(INSTANCE_A, &attach)->status, OP_OK);
-    old.asked_us = redis_time_us();
-    ck_assert_int_eq(run_as(INSTANCE_B, &attach)->status, OP_OK);
-    ck_assert_int_eq(run_times(INSTANCE_A, &attach, old)->status, OP_ELSEWHERE);
-    ck_assert_int_eq(run_times(INSTANCE_A, &ask, old)->status, OP_ELSEWHERE);
-    ck_assert_int_eq(run_times(INSTANCE_B, &attach, old)->status, OP_OK);
+    check_late_ops(rw_acquire(c), rw_attach_of(c));
 }
 
 START_TEST(H4_an_id_granted_anew_is_not_the_old_holders, 2)

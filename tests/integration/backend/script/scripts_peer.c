@@ -295,3 +295,19 @@ void expect_marks(int64_t ms)
     }
     freeReplyObject(keys);
 }
+
+void check_late_ops(struct op ask, struct op attach)
+{
+    struct op_times old = { .asked_us = redis_time_us() - 1000,
+                            .deadline_us = redis_time_us() + 3000000 };
+
+    ck_assert_int_eq(run_as(INSTANCE_B, &ask)->status, OP_OK); /* fresh, through B */
+    ck_assert_int_eq(run_times(INSTANCE_A, &ask, old)->status, OP_ELSEWHERE);
+    ck_assert_int_eq(run_times(INSTANCE_A, &attach, old)->status, OP_ELSEWHERE);
+    ck_assert_int_eq(run_as(INSTANCE_A, &attach)->status, OP_OK);
+    old.asked_us = redis_time_us();
+    ck_assert_int_eq(run_as(INSTANCE_B, &attach)->status, OP_OK); /* and back */
+    ck_assert_int_eq(run_times(INSTANCE_A, &attach, old)->status, OP_ELSEWHERE);
+    ck_assert_int_eq(run_times(INSTANCE_A, &ask, old)->status, OP_ELSEWHERE);
+    ck_assert_int_eq(run_times(INSTANCE_B, &attach, old)->status, OP_OK);
+}

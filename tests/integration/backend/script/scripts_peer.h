@@ -65,4 +65,8 @@ int64_t redisson_release(const char *name, const char *owner, const char *reques
 /* Renews one lock: 1 or 0. */
 int64_t redisson_renew(const char *name, const char *owner, uint64_t lease_ms);
 
+/* Daemon A's ops for a free lock are on their way while the client goes to B: whatever
+ * of A arrives then does not take the hold over. */
+void check_late_ops(struct op ask, struct op attach);
+
 #endif
