@@ -236,8 +236,14 @@ static bool grant_is_rejected(struct engine *eng, struct waiter *w,
     const struct acquire_spec *spec = w->spec;
     bool found = is_found(
         spec, r, may_be_mine(eng, claimed_before) || undo_cancelled || w->undone != 0);
+    struct asked own = asked;
 
-    if (!asked_leaves_time(eng, w->lock, asked) || was_cut(eng, w, asked)) {
+    /* Its client came while the lock was asked for on KEEP's terms, and wants less. */
+    if (w->session != NULL && spec->lease == LEASE_FIXED &&
+        spec->lease_ms < own.lease_ms) {
+        own.lease_ms = spec->lease_ms;
+    }
+    if (!asked_leaves_time(eng, w->lock, own) || was_cut(eng, w, asked)) {
         return_grant(eng, w, r, found, SPAN("Redis granted too late"));
         return true;
     }

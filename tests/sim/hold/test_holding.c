@@ -281,6 +281,31 @@ START_TEST(an_answer_that_takes_more_than_half_of_the_lease_is_no_grant_H10)
 }
 END_TEST
 
+/* The hand-over was asked for while its place was kept, with KEEP as the lease. */
+START_TEST(a_grant_for_keep_that_comes_too_late_for_the_lease_is_none_H10)
+{
+    struct sim *s = scenario_new(1);
+    size_t holder = sim_connect(s, 0);
+    size_t c = sim_connect(s, 0);
+
+    sim_say(s, holder, "LOCK job");
+    sim_run(s, 10);
+    sim_say(s, c, "LOCK job WAIT 10 LEASE 500 OWNER o ID " R1 " KEEP 3000");
+    sim_run(s, 30);
+    heard(s, c, "nil");
+    fault_pause(s, 460);
+    sim_say(s, holder, "UNLOCK job");
+    sim_say(s, c, "LOCK job WAIT 1000 LEASE 500 OWNER o ID " R1);
+    sim_run(s, 480);
+    ck_assert_uint_eq(s->check.lost, 0);
+    sim_run(s, 20);
+    heard(s, c, "token");
+    ck_assert_int_gt(scenario_ttl(s), 400);
+    ck_assert_str_eq(scenario_holder(s), "o");
+    scenario_end(s);
+}
+END_TEST
+
 START_TEST(a_bare_unlock_is_refused_once_the_connection_has_lost_one_H15)
 {
     struct sim *s = scenario_new(1);
@@ -407,6 +432,7 @@ Suite *test_suite(void)
         t, a_daemon_that_stood_still_for_longer_than_a_lease_vouches_for_nothing_H9);
     tcase_add_test(t, a_daemon_that_stood_still_is_uncertain_until_redis_confirms_H9);
     tcase_add_test(t, an_answer_that_takes_more_than_half_of_the_lease_is_no_grant_H10);
+    tcase_add_test(t, a_grant_for_keep_that_comes_too_late_for_the_lease_is_none_H10);
     tcase_add_test(t, a_bare_unlock_is_refused_once_the_connection_has_lost_one_H15);
     tcase_add_test(t, tokens_grow_when_data_and_time_are_lost_H17);
     tcase_add_test(t,
