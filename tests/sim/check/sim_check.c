@@ -28,6 +28,18 @@ static bool means(const struct record *r, const struct sim_conn *c)
            (ask->token == 0 || r->token == ask->token);
 }
 
+bool check_means_id(const struct sim *s, const struct sim_conn *c, struct span id)
+{
+    for (size_t i = 0; i < s->check.record_count; i++) {
+        const struct record *r = &s->check.records[i];
+
+        if (rtext_is(&r->id, id) && means(r, c)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Its ID was released before: for longer than a mark of that lives, the daemon that did
  * it takes it for over. */
 static bool is_anew(const struct sim *s, const struct record *r)
@@ -175,6 +187,10 @@ void check_asked(struct sim *s, struct sim_conn *c)
     const struct ask *ask = &c->ask;
 
     remember_vague(s, c);
+    if (ask->kind == ASK_LOCK || ask->kind == ASK_MLOCK) {
+        s->check.asked_ids[s->check.asked_id_count++ % ASKED_IDS_MAX] =
+            (struct asked_id){ ask->id, c->daemon, s->daemons[c->daemon].life };
+    }
     s->check.force_asked += ask->kind == ASK_FORCE ? 1 : 0;
     for (size_t i = 0; i < s->check.record_count; i++) {
         struct record *r = &s->check.records[i];
@@ -192,6 +208,11 @@ void check_asked(struct sim *s, struct sim_conn *c)
                 c->expect_until = s->now + ask->lease_ms / 2; /* its own doing */
             }
             r->moved = r->moved || ask->lease_ms > 0 || c->daemon != r->daemon;
+            if (r->renewed_ms == s->now && r->renewed_at != c->daemon) {
+                r->tied_ms = s->now;
+            }
+            r->renewed_ms = s->now;
+            r->renewed_at = c->daemon;
         } else if (ask_wants(ask, r->name) && ask->id.len > 0 &&
                    c->daemon != r->daemon && rtext_is(&r->id, rtext_span(&ask->id))) {
             r->moved = true;
@@ -296,15 +317,20 @@ static void check_held(struct sim *s, const struct sim_conn *c)
     }
 }
 
-/* Whether the same request is asked for through another daemon, and Redis's clock was
- * set back, so that the older LOCK of the two may count as the later one. */
+/* Whether Redis's clock was set back, and the same request was asked for through
+ * another daemon, or before this one died: then the older LOCK of the two may count as
+ * the later one. */
 static bool may_be_outdated(const struct sim *s, const struct sim_conn *me)
 {
-    for (size_t i = 0; i < s->clients.count && s->set_back_ms > 0; i++) {
-        const struct sim_conn *c = &s->clients.conns[i];
+    const struct sim_check *c = &s->check;
 
-        if (c->daemon != me->daemon && me->ask.id.len > 0 &&
-            rtext_is(&c->ask.id, rtext_span(&me->ask.id))) {
+    for (size_t i = 0; s->set_back_ms > 0 && me->ask.id.len > 0 && i < ASKED_IDS_MAX;
+         i++) {
+        const struct asked_id *asked = &c->asked_ids[i];
+
+        if ((asked->daemon != me->daemon ||
+             asked->life != s->daemons[me->daemon].life) &&
+            rtext_is(&asked->id, rtext_span(&me->ask.id))) {
             return true;
         }
     }
@@ -372,7 +398,7 @@ static void check_renewed(struct sim *s, const struct sim_conn *c, struct record
     r->life = s->daemons[c->daemon].life;
     r->conn = c->id;
     r->held = r->certain = r->attached = true;
-    r->moved = record_moved(s, r) || is_moving(s, r);
+    r->moved = record_moved(s, r) || is_moving(s, r) || c->asked_ms == r->tied_ms;
 }
 
 static void check_unlocked(struct sim *s, const struct sim_conn *c, struct record *r)

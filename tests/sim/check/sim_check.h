@@ -59,7 +59,11 @@ struct record {
     uint64_t granted_ms;
     uint64_t released_ms;
     uint64_t lease_ms; /* as first asked for */
-    bool held;         /* granted, and neither unlocked nor lost */
+    /* When a RENEW was last asked for, and through which daemon; and when through two
+     * daemons in one ms, which does not tell the later of them. */
+    uint64_t renewed_ms, tied_ms;
+    size_t renewed_at;
+    bool held; /* granted, and neither unlocked nor lost */
     bool certain;
     bool attached;
     bool moved;    /* a client asked another daemon to keep it, or for another lease */
@@ -90,6 +94,15 @@ struct queue_seen {
 };
 
 enum { VAGUE_MAX = 64, VAGUE_MS = 10000, KEEPERS_KEPT = 8 };
+
+/* The ID of a LOCK, and where it was asked for. */
+enum { ASKED_IDS_MAX = 256 };
+
+struct asked_id {
+    struct rtext id;
+    size_t daemon;
+    uint64_t life;
+};
 
 /* The highest token that clients were given, and when. */
 struct last_token {
@@ -123,6 +136,8 @@ struct sim_check {
         uint64_t token;
         size_t daemon;
     } keepers[REDIS_NAMES_MAX][KEEPERS_KEPT];
+    struct asked_id asked_ids[ASKED_IDS_MAX];
+    size_t asked_id_count; /* ever */
     struct vague vague[VAGUE_MAX];
     size_t vague_count;
     struct queue_seen seen;
@@ -172,6 +187,8 @@ void check_turn(struct sim *s, struct sim_daemon *d);
 /* After everything was closed and all leases have ended. */
 void check_end(struct sim *s);
 
+/* What is asked for means a hold that was granted under that ID. */
+bool check_means_id(const struct sim *s, const struct sim_conn *c, struct span id);
 /* An UNLOCK is under way that may end this hold, whenever it was granted. */
 bool check_is_vague(const struct sim *s, const struct record *r);
 /* A RENEW LEASE of it is not answered yet: less time may be left than before. */

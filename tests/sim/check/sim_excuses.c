@@ -48,6 +48,17 @@ static bool redis_has(struct redis_name *n, uint64_t token)
     return false;
 }
 
+/* Nothing is expected any more of what was asked about that name. */
+static void expect_nothing(struct sim *s, const struct redis_name *n)
+{
+    for (size_t i = 0; i < s->clients.count; i++) {
+        struct sim_conn *c = &s->clients.conns[i];
+
+        c->expect_held =
+            c->expect_held && !rtext_is(&c->ask.name, rtext_span(&n->name));
+    }
+}
+
 /* Who believes in an older one and put it back first hears of it by his next renewal:
  * it was over when the later one was granted. */
 void check_displaced(struct sim *s, struct redis_name *n, uint64_t token)
@@ -60,6 +71,7 @@ void check_displaced(struct sim *s, struct redis_name *n, uint64_t token)
         struct belief *b = &c->beliefs[i];
 
         if (b->name == n && b->token < token && !redis_has(n, b->token)) {
+            expect_nothing(s, n);
             b->displaced_at = s->happened;
             b->excused = true;
             b->rolled = false;

@@ -100,6 +100,21 @@ static bool same_request(const struct ask *a, const struct ask *b)
            rtext_is(&a->id, rtext_span(&b->id));
 }
 
+/* Whether a RENEW may mean what that LOCK with an ID was granted already. An owner's
+ * RENEW without an ID means the newest entry; a bare one, or one with a token, what its
+ * client was granted under the same ID. */
+static bool may_renew(const struct sim *s, const struct sim_conn *me,
+                      const struct ask *lock)
+{
+    const struct ask *ask = &me->ask;
+
+    if (ask->id.len > 0) {
+        return rtext_is(&lock->id, rtext_span(&ask->id));
+    }
+    return (ask->owner.len > 0 && rtext_is(&lock->owner, rtext_span(&ask->owner))) ||
+           check_means_id(s, me, rtext_span(&lock->id));
+}
+
 /* What this asking does to the waits of others. */
 static void touch_others(struct sim *s, struct sim_conn *me)
 {
@@ -112,13 +127,8 @@ static void touch_others(struct sim *s, struct sim_conn *me)
             (ask->id.len == 0 || rtext_is(&c->ask.id, rtext_span(&ask->id))) &&
             (ask->owner.len == 0 || rtext_is(&c->ask.owner, rtext_span(&ask->owner)));
 
-        /* An owner's RENEW without an ID means the newest entry, which may be the one
-         * of that LOCK already. */
-        bool renews =
-            ask->kind == ASK_RENEW && c->ask.id.len > 0 && waits(&c->ask) &&
-            (ask->id.len > 0 ? rtext_is(&c->ask.id, rtext_span(&ask->id))
-                             : ask->owner.len > 0 &&
-                                   rtext_is(&c->ask.owner, rtext_span(&ask->owner)));
+        bool renews = ask->kind == ASK_RENEW && c->ask.id.len > 0 && waits(&c->ask) &&
+                      may_renew(s, me, &c->ask);
 
         if (c != me && c->asking && (cancels || renews || same_request(&c->ask, ask))) {
             c->may_be_null = true;
