@@ -238,6 +238,7 @@ static void poke(struct sim *s, struct redis_name *n)
 
 void schedule_poke(struct sim *s)
 {
+    sim_run(s, places_of_the_dead(s));
     for (size_t i = 0; i < s->redis.name_count && !s->failed; i++) {
         if (s->redis.names[i].queue_count > 0 && s->daemons[0].engine != NULL) {
             poke(s, &s->redis.names[i]);
