@@ -200,7 +200,7 @@ static void run_request(struct cmd *c, struct conn *conn, const struct span *arg
     if (!ctx.muted && ctx.step == NULL) {
         ctx.out = conn_out(conn);
     }
-    dispatch(&ctx);
+    dispatch_command(&ctx);
     pipeline_ran(&ctx);
     drop_scratch(c);
     if (client->trusted == client_needs_auth(c, client)) {

@@ -80,7 +80,7 @@ struct command_ctx {
 
 /* Runs, queues or refuses the command. Afterwards it is answered, or waits
  * (dispatch.c). */
-void dispatch(struct command_ctx *ctx);
+void dispatch_command(struct command_ctx *ctx);
 /* The same for a command that EXEC takes from the queue; the table is not searched
  * again. */
 void dispatch_queued(struct command_ctx *ctx);

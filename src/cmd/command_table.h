@@ -87,7 +87,7 @@ const struct command *command_find_sub(const struct command *container,
 /* The row of a request: of its subcommand, if it has one. NULL: not there. */
 const struct command *command_resolve(const struct span *argv, size_t argc);
 
-/* It takes locks, and may wait for long. Accepts NULL. */
+/* Whether the command takes locks, and may wait for long. Accepts NULL. */
 bool command_is_lock(const struct command *c);
 bool command_is_sub(const struct command *c);
 /* The first subcommand's row; the last one is before the first row that is none. */

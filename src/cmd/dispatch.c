@@ -135,7 +135,7 @@ static bool is_queued(const struct command_ctx *ctx)
            (ctx->command->flags & CMD_AT_ONCE) == 0;
 }
 
-void dispatch(struct command_ctx *ctx)
+void dispatch_command(struct command_ctx *ctx)
 {
     bool ok = look_up(ctx) != NULL && admit_command(ctx);
 

@@ -86,7 +86,7 @@ static void begin_anew(struct cmd *c, struct conn *conn, struct step *s)
     };
 
     step_set_state(client->pipeline, s, STEP_BEGINS);
-    dispatch(&ctx);
+    dispatch_command(&ctx);
     s->command = ctx.command;
     pipeline_ran(&ctx);
 }

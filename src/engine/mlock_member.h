@@ -121,7 +121,7 @@ void mlock_on_error(struct engine *eng, struct mlock_member *p, enum lock_error 
                     struct span text);
 void mlock_on_grant(struct engine *eng, struct mlock_member *p, const struct attach *a);
 void mlock_on_entry(struct engine *eng, struct mlock_member *p, struct entry *e);
-/* That session was told of it by RENEW. */
+/* RENEW told the session of that entry. */
 void mlock_on_renewed(const struct entry *e, const struct session *s);
 void mlock_on_waiter_gone(struct engine *eng, struct waiter *w);
 void mlock_on_entry_gone(struct engine *eng, struct entry *e);

@@ -56,7 +56,7 @@ struct http_setup {
 /* NULL: *reterr says why, `room` bytes. Otherwise its address is in `name`. */
 struct http *http_open(const struct http_setup *setup, char *name, size_t name_room,
                        char *reterr, size_t room);
-/* It can be reached from this machine only. */
+/* Whether only this machine can reach the server. */
 bool http_is_local(const struct http *h);
 /* Closes its connections, and frees itself once the loop has let go of it. NULL: none
  * was open. */

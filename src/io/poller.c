@@ -93,7 +93,7 @@ static void poller_leave(struct poller *p)
     }
 }
 
-/* Its streams */
+/* --- the streams of a poller ----------------------------------------------------- */
 
 static uint32_t mask_of(const struct stream *s)
 {

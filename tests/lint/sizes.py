@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sizes: files above 400 lines and functions above 60 are listed, far larger ones fail.
+"""Sizes: files above 400 lines are listed; far larger ones and functions above 60 fail.
 Tests, which are lists of cases, have some more room.
 
 Whoever needs more says why in REASONS: "path" or "path:function" -> reason.
@@ -9,7 +9,7 @@ import re
 import sys
 
 FILE_AIM, FILE_MAX, TESTS_MAX = 400, 450, 500
-FUNCTION_AIM, FUNCTION_MAX = 60, 80
+FUNCTION_MAX = 60
 
 REASONS = {
     "tests/integration/cmd/it_badinput.c:each_bad_command_is_an_error_and_the_connection_goes_on":
@@ -53,7 +53,7 @@ def main():
             bad += check(name, name, len(lines), FILE_AIM, most)
             for function, line, size in functions(lines):
                 bad += check(f"{name}:{line}: {function}()", f"{name}:{function}", size,
-                             FUNCTION_AIM, FUNCTION_MAX)
+                             FUNCTION_MAX, FUNCTION_MAX)
     sys.exit(1 if bad else 0)
 
 

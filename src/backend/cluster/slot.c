@@ -6,7 +6,7 @@ static const uint16_t CRC_OF_NIBBLE[16] = {
     0x8108, 0x9129, 0xa14a, 0xb16b, 0xc18c, 0xd1ad, 0xe1ce, 0xf1ef,
 };
 
-static uint16_t crc16(struct span s)
+static uint16_t compute_crc16(struct span s)
 {
     uint16_t crc = 0;
 
@@ -31,5 +31,5 @@ uint32_t slot_of(struct span key)
     if (close != NULL && close != open) {
         key = span_of(open, (size_t)(close - open));
     }
-    return crc16(key) % SLOT_COUNT;
+    return compute_crc16(key) % SLOT_COUNT;
 }

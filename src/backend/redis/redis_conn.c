@@ -289,7 +289,7 @@ static void on_timer(uv_timer_t *timer)
         break;
     case CONN_OPEN:
         if (clock_boot_us() > c->tick_due_us + (uint64_t)STALL_MS * 1000) {
-            /* This process stood still: answers may wait to be read. */
+            /* The process was stopped: answers may wait to be read. */
             c->heard_us = clock_boot_us();
         }
         arm_timer(c, tick_ms(c));

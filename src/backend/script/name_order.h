@@ -49,14 +49,14 @@ void name_order_fini(struct name_order *o);
 void name_order_add(struct name_order *o, const struct op *op, int way);
 /* NULL: never added. */
 struct ordered_op *name_order_find(const struct name_order *o, uint64_t op_id);
-/* What comes behind it need not wait any more: it has run, or never will. */
+/* The op has run, or never will: what comes behind it need not wait any more. */
 void name_order_leave(struct name_order *o, struct ordered_op *op);
-/* Frees it, and lets it leave. */
+/* Lets the op leave, and frees it. */
 void name_order_remove(struct name_order *o, struct ordered_op *op);
 
-/* Its answer is held back, until it leaves. */
+/* The answer of that op is held back until the op leaves. */
 void name_order_hold(struct ordered_op *op);
-/* The same of one before it, for one of its names. */
+/* Whether the answer of an op before this one, for one of its names, is held back. */
 bool name_order_is_behind_held(const struct ordered_op *op);
 
 #endif

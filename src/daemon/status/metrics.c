@@ -10,65 +10,73 @@ static const struct prom_range OF_LOCKS = { 10, 32 };    /* 1 ms to 72 min */
 static const struct prom_range OF_REDIS = { 5, 23 };     /* 32 us to 8.4 s */
 static const struct prom_range OF_THE_LOOP = { 10, 23 }; /* 1 ms to 8.4 s */
 
-static void add_locks(const struct server *s, struct buf *out)
+static void add_lock_counts(const struct engine_stats *n, struct buf *out)
 {
-    const struct engine_timings *t = engine_timings(s->engine);
-    struct engine_stats n;
-
-    engine_stats(s->engine, &n);
-    prom_gauge(out, "latchd_names", "Names that are held or waited for here.", n.locks);
-    prom_gauge(out, "latchd_holds", "Locks that clients of this daemon hold.", n.holds);
+    prom_gauge(out, "latchd_names", "Names that are held or waited for here.",
+               n->locks);
+    prom_gauge(out, "latchd_holds", "Locks that clients of this daemon hold.",
+               n->holds);
     prom_gauge(out, "latchd_holds_uncertain",
                "Holds that Redis has to confirm before they can be relied on.",
-               n.uncertain);
+               n->uncertain);
     prom_gauge(out, "latchd_entries",
-               "What holds consist of: one for each LOCK that was granted.", n.entries);
+               "What holds consist of: one for each LOCK that was granted.",
+               n->entries);
     prom_gauge(out, "latchd_entries_fixed",
                "Entries with a LEASE of their own, which nobody renews.",
-               n.fixed_entries);
+               n->fixed_entries);
     prom_gauge(out, "latchd_entries_kept",
                "Entries that were granted and wait for their client to come back.",
-               n.retained_entries);
+               n->retained_entries);
     prom_gauge(out, "latchd_waiters", "LOCKs that wait, kept places included.",
-               n.waiters);
+               n->waiters);
     prom_gauge(out, "latchd_waiters_kept",
                "Places in queues that are kept for clients that come back.",
-               n.retained_waiters);
+               n->retained_waiters);
     prom_family(out, "latchd_longest_wait_seconds", "gauge",
                 "How long the one that waits longest has been waiting.");
-    prom_seconds(out, "latchd_longest_wait_seconds", NULL, n.oldest_wait_ms * 1000);
-    prom_counter(out, "latchd_grants_total", "Grants, re-entries included.", n.grants);
+    prom_seconds(out, "latchd_longest_wait_seconds", NULL, n->oldest_wait_ms * 1000);
+}
+
+static void add_lock_events(const struct engine_stats *n, struct buf *out)
+{
+    prom_counter(out, "latchd_grants_total", "Grants, re-entries included.", n->grants);
     prom_counter(out, "latchd_handovers_total",
-                 "Grants in the script of the release before.", n.handovers);
-    prom_counter(out, "latchd_releases_total", "Holds that were released.", n.releases);
+                 "Grants in the script of the release before.", n->handovers);
+    prom_counter(out, "latchd_releases_total", "Holds that were released.",
+                 n->releases);
     prom_counter(out, "latchd_losses_total",
                  "Holds that were lost: Redis did not know them any more, their lease "
                  "ran out, or they were freed by force.",
-                 n.lost);
-    prom_counter(out, "latchd_doubts_total", "Holds that became uncertain.", n.doubts);
+                 n->lost);
+    prom_counter(out, "latchd_doubts_total", "Holds that became uncertain.", n->doubts);
     prom_counter(out, "latchd_failovers_total", "How often another Redis took over.",
-                 n.failovers);
+                 n->failovers);
     prom_counter(out, "latchd_holds_restored_total",
-                 "Holds that Redis had lost, and that were put back.", n.restored);
+                 "Holds that Redis had lost, and that were put back.", n->restored);
     prom_counter(out, "latchd_holds_not_restored_total",
                  "Holds that could not be put back, as somebody else had the name.",
-                 n.lost_failover);
+                 n->lost_failover);
     prom_family(out, "latchd_quarantine_seconds", "gauge",
                 "How long it is until all names are granted again after a failover.");
-    prom_seconds(out, "latchd_quarantine_seconds", NULL, n.quarantine_left_ms * 1000);
+    prom_seconds(out, "latchd_quarantine_seconds", NULL, n->quarantine_left_ms * 1000);
     prom_counter(out, "latchd_wait_timeouts_total", "Waits that ended without a grant.",
-                 n.timeouts);
+                 n->timeouts);
     prom_counter(out, "latchd_wait_failures_total",
                  "Waits that ended with BACKEND, as Redis did not answer.",
-                 n.unanswered);
+                 n->unanswered);
     prom_counter(out, "latchd_unacknowledged_grants_total",
                  "Grants that were undone, as too few replicas acknowledged them.",
-                 n.unacked_grants);
+                 n->unacked_grants);
     prom_counter(out, "latchd_unacknowledged_renewals_total",
                  "Renewals that did not count, as too few replicas acknowledged them.",
-                 n.unacked_renewals);
+                 n->unacked_renewals);
     prom_counter(out, "latchd_renewals_total", "Renewals that Redis confirmed.",
-                 n.renewals);
+                 n->renewals);
+}
+
+static void add_lock_times(const struct engine_timings *t, struct buf *out)
+{
     prom_histogram(out, "latchd_wait_seconds",
                    "From asking for a lock to its grant; waits without a grant are not "
                    "in here.",
@@ -78,6 +86,16 @@ static void add_locks(const struct server *s, struct buf *out)
     prom_histogram(out, "latchd_renewal_lag_seconds",
                    "By how much renewals were late; 0 for those in time.", OF_LOCKS,
                    &t->renewal_lag);
+}
+
+static void add_locks(const struct server *s, struct buf *out)
+{
+    struct engine_stats n;
+
+    engine_stats(s->engine, &n);
+    add_lock_counts(&n, out);
+    add_lock_events(&n, out);
+    add_lock_times(engine_timings(s->engine), out);
 }
 
 static void add_sentinels(const struct store_sentinel_info *n, struct buf *out)

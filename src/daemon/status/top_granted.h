@@ -26,7 +26,8 @@ struct top_granted;
 
 struct top_granted *top_granted_new(void);
 void top_granted_free(struct top_granted *h);
-/* That name was granted. Names of more than TOP_GRANTED_NAME_MAX bytes are not counted.
+/* Counts a grant of that name. Names of more than TOP_GRANTED_NAME_MAX bytes are not
+ * counted.
  */
 void top_granted_count(struct top_granted *h, struct span name);
 /* A second has passed. */

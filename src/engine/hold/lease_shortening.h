@@ -40,7 +40,7 @@ void hold_shorten_lease(struct engine *eng, struct hold *h, struct asked asked,
 /* Notes the RENEW LEASEs that were sent after op `op_id`, which made the hold known
  * here. */
 void hold_shorten_by_requests(struct engine *eng, struct entry *e, uint64_t op_id);
-/* That op did not run, or may not have: asks for the wanted lease again. */
+/* The op `op_id` did not run, or may not have: asks for the wanted lease again. */
 void hold_shortening_failed(struct engine *eng, struct hold *h, uint64_t op_id);
 /* Whether a client's RENEW LEASE is in flight that may shorten the lease; no renewal
  * may undo that. */

@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""Names and comments of src/: names.py ROOT. A function, static ones too, is a verb with its object,
+so that a backtrace reads: one word is none. A comment names what it is about: a pronoun at its
+beginning does not."""
+import pathlib
+import re
+import sys
+
+COMMENT = re.compile(r"/\*(.*?)\*/", re.S)
+FUNCTION = re.compile(r"^(?!return\b|else\b|typedef\b)[a-z][\w *]*?[ *](\w+)\([^;]*?\)\n\{", re.M)
+PRONOUN = re.compile(r"[\s*]*(He|His|It|Its|She|That|Their|Them|These|They|This|Those)\b")
+ONE_WORD = {"main", "xcalloc", "xmalloc", "xmemdup0", "xrealloc", "xstrdup"}
+
+
+def faults_of(text):
+    for match in COMMENT.finditer(text):
+        if PRONOUN.match(match[1]):
+            yield match.start(), f"a comment begins with '{PRONOUN.match(match[1])[1]}'"
+    for match in FUNCTION.finditer(text):
+        if "_" not in match[1] and match[1] not in ONE_WORD:
+            yield match.start(), f"{match[1]}() is one word"
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    bad = functions = 0
+    for path in sorted((root / "src").glob("**/*.[ch]")):
+        text = path.read_text()
+        functions += len(FUNCTION.findall(text))
+        for at, why in faults_of(text):
+            line = text.count("\n", 0, at) + 1
+            print(f"{path.relative_to(root)}:{line}: {why}")
+            bad += 1
+    if functions < 1000:
+        print("the functions are not found any more")
+        bad += 1
+    sys.exit(1 if bad else 0)
+
+
+main()
