@@ -238,7 +238,8 @@ static bool grant_is_rejected(struct engine *eng, struct waiter *w,
         spec, r, may_be_mine(eng, claimed_before) || undo_cancelled || w->undone != 0);
     struct asked own = asked;
 
-    /* The client came back while the lock was asked for on KEEP's terms, and wants less. */
+    /* The client came back while the lock was asked for on KEEP's terms, and wants
+     * less. */
     if (w->session != NULL && spec->lease == LEASE_FIXED &&
         spec->lease_ms < own.lease_ms) {
         own.lease_ms = spec->lease_ms;
