@@ -39,8 +39,8 @@ struct client {
     uint16_t last;          /* see client_last() */
     uint16_t failed_logins; /* since the last successful login */
     uint8_t proto;          /* 2 or 3 */
-    bool authed : 1;        /* logged in, or no login was needed */
-    bool met : 1;           /* its certificate, if any, was checked */
+    bool authenticated : 1; /* logged in, or no login was needed */
+    bool cert_checked : 1;  /* its certificate, if any, was checked */
     bool trusted : 1;       /* as conn_set_trusted() was called last */
     bool reply_off : 1;
     bool skip : 1;            /* the reply of the current command is dropped */

@@ -61,7 +61,7 @@ void cmd_set_limits(struct cmd *c, const struct cmd_limits *limits)
 
 bool client_needs_auth(const struct cmd *c, const struct client *client)
 {
-    return !client->authed && !acl_is_open(c->users.acl);
+    return !client->authenticated && !acl_is_open(c->users.acl);
 }
 
 /* Has the loop read the clock, once a turn. */
@@ -82,8 +82,8 @@ bool cmd_on_open(void *ctx, struct conn *conn)
     }
     client = client_new(conn_id(conn));
     client_set_user(client, acl_default(c->users.acl));
-    client->authed = acl_is_open(c->users.acl);
-    client->trusted = client->authed;
+    client->authenticated = acl_is_open(c->users.acl);
+    client->trusted = client->authenticated;
     conn_set_data(conn, client);
     conn_set_trusted(conn, client->trusted);
     log_identity_connected(client, conn);
@@ -99,9 +99,10 @@ bool cmd_is_unauthenticated(void *ctx, struct conn *conn)
     if (client == NULL) {
         return true; /* the conn is being refused */
     }
-    if (!client->met) {
+    if (!client->cert_checked) {
         users_meet(c, conn, client);
-        client->met = client->authed; /* the TLS handshake may not be over */
+        /* The TLS handshake may not be over. */
+        client->cert_checked = client->authenticated;
     }
     client->trusted = !client_needs_auth(c, client);
     conn_set_trusted(conn, client->trusted);
@@ -213,7 +214,7 @@ void cmd_on_request(void *ctx, struct conn *conn, const struct resp_request *req
 {
     struct client *client = conn_data(conn);
 
-    if (!client->met) {
+    if (!client->cert_checked) {
         users_meet(ctx, conn, client);
     }
     if (req->argc != 0) {

@@ -139,7 +139,7 @@ static bool comes_too_early(struct cmd *c, const struct client *client, struct s
         !is_behind_a_wait(client->pipeline, s)) {
         return false;
     }
-    s->stood = true;
+    s->granted_early = true;
     engine_on_undelivered(c->env.engine, client->id,
                           reply->grant); /* retained for KEEP */
     return true;

@@ -104,7 +104,7 @@ static bool may_begin(const struct cmd *c, struct pipeline *p, size_t at)
     };
 
     s->passes = false;
-    if (!list_empty(&s->deferred->in_pause) || (s->stood && at > p->first)) {
+    if (!list_empty(&s->deferred->in_pause) || (s->granted_early && at > p->first)) {
         return false;
     }
     if (at == p->first || pipeline_fits_beside(c, p, at, &r)) {

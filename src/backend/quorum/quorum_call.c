@@ -73,7 +73,7 @@ static void ask_nodes(struct quorum_coordinator *b, struct quorum_call *c)
         struct quorum_vote *v = &c->votes[i];
 
         vote_drop(v);
-        v->had = v->may;
+        v->was_maybe_granted = v->maybe_granted;
         v->state = coordinator_usable(b, i) ? VOTE_OPEN : VOTE_SILENT;
     }
     for (unsigned i = 0; i < b->setup.node_count; i++) {
@@ -82,7 +82,7 @@ static void ask_nodes(struct quorum_coordinator *b, struct quorum_call *c)
         if (v->state == VOTE_OPEN) {
             struct op op = for_node(b, c, i);
 
-            v->may = acquires && !v->found;
+            v->maybe_granted = acquires && !v->found;
             v->sent = coordinator_send(b, i, &op);
             v->sent->call = c;
         }

@@ -41,8 +41,8 @@ enum quorum_vote_state { VOTE_NONE, VOTE_OPEN, VOTE_IN, VOTE_SILENT };
 
 struct quorum_vote {
     enum quorum_vote_state state;
-    bool may;   /* ACQUIRE: the node may have granted it */
-    bool had;   /* `may`, before this round */
+    bool maybe_granted;     /* ACQUIRE: the node may have granted it */
+    bool was_maybe_granted; /* the same, before this round */
     bool found; /* ACQUIRE: the hold was there, and belongs to another instance */
     struct sent_op *sent;
     struct op_result r;
@@ -94,7 +94,8 @@ struct deferred_send {
     struct deferred_op *deferred;
     struct sent_op *sent;
     enum deferred_send_state state;
-    bool had; /* WATCHES: even if the ACQUIRE did nothing, an earlier one may have */
+    /* WATCHES: even if the ACQUIRE did nothing, an earlier one may have. */
+    bool was_maybe_granted;
 };
 
 struct deferred_op {

@@ -132,7 +132,7 @@ static void add_deferred_send(struct quorum_coordinator *b, struct deferred_op *
     struct deferred_send *e = &ch->sends[node];
 
     ch->left++;
-    e->had = v->had;
+    e->was_maybe_granted = v->was_maybe_granted;
     e->sent = v->sent;
     if (v->sent == NULL) {
         wait_for_turn(b, e, node);
@@ -174,10 +174,10 @@ void deferred_op_undo(struct quorum_coordinator *b, struct quorum_call *c)
     struct deferred_op *ch = NULL;
 
     for (unsigned i = 0; i < b->setup.node_count; i++) {
-        if (c->votes[i].may) {
+        if (c->votes[i].maybe_granted) {
             ch = ch != NULL ? ch : deferred_op_new(b, &op, cl->lease_ms + SLACK_MS);
             add_deferred_send(b, ch, i, &c->votes[i], SEND_WATCHES);
-            c->votes[i].may = false;
+            c->votes[i].maybe_granted = false;
         }
     }
     if (ch != NULL) {
@@ -229,7 +229,8 @@ void deferred_op_absorb(struct quorum_coordinator *b, struct quorum_call *c)
         return;
     }
     for (unsigned i = 0; i < b->setup.node_count; i++) {
-        c->votes[i].may = c->votes[i].may || ch->sends[i].state != SEND_NONE;
+        c->votes[i].maybe_granted =
+            c->votes[i].maybe_granted || ch->sends[i].state != SEND_NONE;
     }
     if (ch->op->release.unsent_from != 0) {
         c->unsent_from = ch->op->release.unsent_from;
@@ -247,7 +248,7 @@ static bool is_there(struct quorum_coordinator *b, const struct deferred_send *e
         coordinator_note_split(b, coordinator_slot(b, e->deferred->op->name), true);
     }
     return granted || r->status == OP_UNKNOWN || r->status == OP_ERROR ||
-           (e->had && (r->status == OP_LATE || r->status == OP_BEHIND));
+           (e->was_maybe_granted && (r->status == OP_LATE || r->status == OP_BEHIND));
 }
 
 static void hold_up(struct quorum_coordinator *b, struct coordinator_node *n,

@@ -20,7 +20,7 @@ void vote_drop(struct quorum_vote *v)
 static void note_granted(struct quorum_vote *v, const struct op_result *r)
 {
     v->found = r->elsewhere || (v->found && r->attached);
-    v->may = !v->found;
+    v->maybe_granted = !v->found;
 }
 
 void vote_count(struct quorum_vote *v, const struct op_result *r, enum op_kind kind)
@@ -40,10 +40,10 @@ void vote_count(struct quorum_vote *v, const struct op_result *r, enum op_kind k
         break;
     case OP_LATE:
     case OP_BEHIND:
-        v->may = v->had; /* nothing happened */
+        v->maybe_granted = v->was_maybe_granted; /* nothing happened */
         break;
     default:
-        v->may = v->found = false;
+        v->maybe_granted = v->found = false;
         break;
     }
 }

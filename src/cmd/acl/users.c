@@ -70,14 +70,14 @@ void users_meet(struct cmd *c, struct conn *conn, struct client *client)
     char name[ACL_NAME_MAX + 1];
     struct acl_user *user;
 
-    client->met = true;
+    client->cert_checked = true;
     if (!c->limits.cert_users || !conn_tls_peer(conn, name, sizeof(name))) {
         return;
     }
     user = acl_find(c->users.acl, span_str(name));
     if (user != NULL && (user->terms.flags & PERM_ON) != 0) {
         client_set_user(client, user);
-        client->authed = true;
+        client->authenticated = true;
     }
 }
 

@@ -104,7 +104,7 @@ bool ctx_log_in(struct command_ctx *ctx, struct span name, struct span password)
         return false;
     }
     client_set_user(ctx->client, user);
-    ctx->client->authed = true;
+    ctx->client->authenticated = true;
     ctx->client->failed_logins = 0;
     return true;
 }

@@ -151,7 +151,7 @@ void cmd_reset(struct command_ctx *ctx)
     client_reset(ctx->client);
     conn_set_exempt(ctx->conn, false);
     client_set_user(ctx->client, acl_default(ctx->cmd->users.acl));
-    ctx->client->authed = acl_is_open(ctx->cmd->users.acl);
+    ctx->client->authenticated = acl_is_open(ctx->cmd->users.acl);
     ctx->out = conn_out(ctx->conn);
     resp_simple(ctx->out, "RESET");
 }

@@ -73,7 +73,7 @@ static bool must_look(const struct library_call *lib, enum lock_call_state other
     const struct lock_reply *b = &lib->call.replies[other];
 
     return lib->call.scope == LOCK_CALL_ALL_OR_NONE &&
-           lib->call.compare != LOCK_COMPARE_NONE && !lib->looked &&
+           lib->call.compare != LOCK_COMPARE_NONE && !lib->keys_checked &&
            (tells_what_is_there(a) || tells_what_is_there(b) || !lock_reply_eq(a, b));
 }
 
@@ -114,7 +114,7 @@ static bool on_taken(struct cmd *c, struct library_call *lib,
         return goes_to(c, lib, LIBRARY_EXTENDS, 0);
     }
     if (must_look(lib, LOCK_KEY_MINE)) {
-        lib->looked = true;
+        lib->keys_checked = true;
         return goes_to(c, lib, LIBRARY_LOOKS, 0);
     }
     return ends_with(lib, LOCK_KEY_OTHERS);
@@ -182,7 +182,7 @@ static bool on_acted(struct cmd *c, struct library_call *lib,
         buf_clear(&lib->held);
         buf_add_span(&lib->held, lib->call.value);
     } else if (!each && must_look(lib, LOCK_KEY_FREE)) {
-        lib->looked = true;
+        lib->keys_checked = true;
         return goes_to(c, lib, LIBRARY_LOOKS, lib->key);
     } else if (!each) {
         return ends_with(lib, state_in_vain(lib));
@@ -208,7 +208,7 @@ static bool refuse_lease(struct library_call *lib, uint64_t most)
 /* A look that comes before anything is done. */
 static bool looks_first(const struct library_call *lib)
 {
-    return !lib->looked &&
+    return !lib->keys_checked &&
            (lib->call.kind == LOCK_CALL_EXTEND || lib->call.kind == LOCK_CALL_RELEASE);
 }
 
@@ -235,16 +235,16 @@ static bool on_looked(struct cmd *c, struct library_call *lib,
     if (!looks_first(lib) || !may_act_on(lib, state)) {
         /* What failed and would not fail now failed all the same. */
         bool was_mine =
-            lib->looked && is_mine(state) && lib->call.kind != LOCK_CALL_ACQUIRE;
-        bool was_free =
-            lib->looked && state == LOCK_KEY_FREE && lock_call_takes(lib->call.kind);
+            lib->keys_checked && is_mine(state) && lib->call.kind != LOCK_CALL_ACQUIRE;
+        bool was_free = lib->keys_checked && state == LOCK_KEY_FREE &&
+                        lock_call_takes(lib->call.kind);
 
         return ends_with(lib, was_mine || was_free ? LOCK_KEY_OTHERS : state);
     }
     if (!last) {
         return goes_to(c, lib, LIBRARY_LOOKS, lib->key + 1);
     }
-    lib->looked = true;
+    lib->keys_checked = true;
     if (lib->call.end == LOCK_END_ADDED && lib->ttl_ms > 0) {
         lib->lease_ms = lib->call.end_ms + lib->ttl_ms;
         if (lib->lease_ms > (int64_t)c->limits.max_lease_ms) {

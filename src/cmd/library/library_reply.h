@@ -29,7 +29,7 @@ struct library_call {
     uint32_t user;
     bool overrides;
     struct watch *watch; /* the connection's, of WATCH and of its EXEC; or NULL */
-    bool looked;         /* all keys were looked at, and may be acted on */
+    bool keys_checked;   /* all keys were looked at, and may be acted on */
     int64_t lease_ms;
     uint64_t park_ms;           /* how long the asker may wait; 0: it may not */
     uint64_t asks_since_ms;     /* when the asker asked first */
