@@ -27,7 +27,10 @@ static void on_acquire_busy(struct engine *eng, struct lock *lock, struct waiter
                             enum lock_kind kind, const struct op_result *r,
                             struct asked asked)
 {
-    bool run_out = r->ttl_ms > 0 && eng->now - asked.at > (uint64_t)r->ttl_ms;
+    uint64_t age = eng->now - asked.at;
+    /* Of what was so long ago, as this process stood still, nothing is known now. */
+    bool run_out =
+        (r->ttl_ms > 0 && age > (uint64_t)r->ttl_ms) || age > eng->cfg.redis_timeout_ms;
     uint64_t quarantine = quarantine_until(eng, lock, kind);
     int64_t ttl_ms = r->ttl_ms;
 

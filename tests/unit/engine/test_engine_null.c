@@ -63,6 +63,21 @@ START_TEST(behind_a_question_the_answer_is_waited_for, TEST_ROWS(FIRST))
     fixture_hears_nothing(&e);
 }
 
+/* This process stood still, and reads later than Redis may take what was so when it
+ * asked. */
+START_TEST(an_answer_of_long_ago_is_no_null_for_who_comes_now)
+{
+    fixture_lock(&e, 1, "job", FOREVER);
+    fixture_take_op(&e, OP_ACQUIRE, &op);
+    fixture_pass(&e, 14000);
+    fixture_answer(&e, &op, HELD);
+    fixture_lock(&e, 2, "job", ONCE);
+    fixture_hears_nothing(&e);
+    engine_on_subscribed(e.engine, SPAN("job"), false);
+    fixture_gives(&e, OP_ACQUIRE, REFUSED);
+    hears_refusal(2, OOM);
+}
+
 START_TEST(a_wait_that_ends_behind_a_question_waits_for_its_answer_too,
            TEST_ROWS(FIRST))
 {
