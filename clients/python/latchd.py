@@ -322,7 +322,8 @@ class _Core:
             raise ValueError("latchd's address is missing")
         self.timeout, self.patience = timeout, patience
         self._pools = [ConnectionPool.from_url(url, **{
-            "socket_timeout": None, "socket_connect_timeout": timeout, "socket_keepalive": True,
+            "socket_timeout": None, "socket_connect_timeout": timeout,
+            **({} if url.startswith("unix:") else {"socket_keepalive": True}),
             **more}) for url in urls]
         self._at = 0
         self._idle: list[_Link] = []

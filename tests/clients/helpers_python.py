@@ -144,14 +144,22 @@ def one_object_is_held_once(stand, client):
         pass
 
 
+def it_comes_over_a_unix_socket(stand, client):
+    with latchd.Latchd(f"unix://{stand.socket}") as near, near.lock("job") as lock:
+        assert lock.token
+        assert client.lock("job").acquire(wait=0) is None
+
+
 CASES = [an_interrupted_wait_leaves_the_queue, a_child_has_none_of_its_parents_holds,
          a_forgotten_hold_is_kept, a_loss_wakes_who_waits_for_it,
-         the_clock_says_it_although_the_thread_stands_still, one_object_is_held_once]
+         the_clock_says_it_although_the_thread_stands_still, one_object_is_held_once,
+         it_comes_over_a_unix_socket]
 
 
 def main():
     def check(case):
-        with Stand(sys.argv[1], "--watchdog-timeout", f"{LEASE_S}s", level="error") as stand:
+        with Stand(sys.argv[1], "--watchdog-timeout", f"{LEASE_S}s", level="error",
+                   unix=True) as stand:
             with latchd.Latchd(f"redis://127.0.0.1:{stand.port}") as client:
                 case(stand, client)
 

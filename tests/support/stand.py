@@ -86,13 +86,14 @@ class Certs:
 class Stand:
     """Both servers; the daemon is started as systemd does it: the sockets are ours, and
     so connections wait for it. `more`: further arguments of the daemon. `certs`: there is
-    a second port, for TLS."""
+    a second port, for TLS. `unix`: there is a unix socket as well, `socket`."""
 
     before_daemon = None  # what its process does before it is the daemon
 
-    def __init__(self, binary, *more, certs=None, level="warning"):
+    def __init__(self, binary, *more, certs=None, level="warning", unix=False):
         self.binary = binary
         self.more = [*more, "--log-level", level]
+        self.unix = unix
         self.log = None  # where the daemon's goes; None: where ours goes
         self.certs = certs
         if certs is not None:
@@ -109,6 +110,13 @@ class Stand:
                           for _ in range(1 if self.certs is None else 2)]
         ports = [s.getsockname()[1] for s in self.listeners]
         self.port, self.tls_port = ports[0], ports[-1]
+        self.names = ["plain", "tls"][:len(ports)]
+        self.socket = self.folder / "latchd.sock"
+        if self.unix:
+            self.listeners.append(socket.socket(socket.AF_UNIX))
+            self.listeners[-1].bind(str(self.socket))
+            self.listeners[-1].listen(128)
+            self.names.append("plain")
         self.start_daemon()
         return self
 
@@ -128,7 +136,7 @@ class Stand:
         redirects = " ".join(f"{3 + i}<&{fd}" for i, fd in enumerate(fds))
         self.daemon = subprocess.Popen(
             ["sh", "-c", f"LISTEN_PID=$$ LISTEN_FDS={len(fds)} "
-             f"LISTEN_FDNAMES=plain:tls exec \"$0\" \"$@\" {redirects}",
+             f"LISTEN_FDNAMES={':'.join(self.names)} exec \"$0\" \"$@\" {redirects}",
              self.binary, "--redis", f"unix://{self.redis_socket}", *self.more],
             pass_fds=fds, stderr=self.log, preexec_fn=self.before_daemon)
 
