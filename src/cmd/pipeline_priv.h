@@ -27,10 +27,11 @@ struct step {
     enum step_state state;
     enum passage passage;
     bool muted;
-    bool counted;                  /* it has run before */
-    bool passes;                   /* began while a LOCK ahead of it may still wait */
-    bool granted_early;            /* taken back: begins again when it is first */
-    bool renewed;                  /* its reply is the lease that is left */
+    bool counted;       /* it has run before */
+    bool passes;        /* began while a LOCK ahead of it may still wait */
+    bool granted_early; /* before its reply could be written: begins again when it is
+                           first */
+    bool renewed;       /* its reply is the lease that is left */
     const struct command *command; /* NULL until it is looked up */
     uint64_t began_us;
     uint64_t hash; /* of the lock's name; 0: none */

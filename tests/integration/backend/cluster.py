@@ -14,6 +14,7 @@ import time
 
 sys.dont_write_bytecode = True  # nothing is written beside the sources
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from lock_scripts import TAKE_SEVERAL
 from stand import tap
 from children import until
 from clusters import Cluster
@@ -27,19 +28,6 @@ MANY_LEASE_MS = 15_000  # a busy machine takes a while for so many
 AT_ONCE = 500
 SOON_S = 5  # a wake-up that was missed comes by recheck, which is later
 HANDOVER_WINDOW_S = 0.02  # more than what may go by between chances of others
-
-# As node-redlock's: all or none.
-SEVERAL = """
-for i, key in ipairs(KEYS) do
-  if redis.call("exists", key) == 1 then
-    return 0
-  end
-end
-for i, key in ipairs(KEYS) do
-  redis.call("set", key, ARGV[1], "PX", ARGV[2])
-end
-return #KEYS
-"""
 
 
 def daemon(stage, program, name, url):
@@ -238,12 +226,12 @@ class Cases:
         """Nobody else is kept from one of them by who cannot have all."""
         with self.a.wire() as a, self.b.wire() as b:
             try:
-                raise AssertionError(a.ask("EVAL", SEVERAL, 2, "one", "two", "v", 5000))
+                raise AssertionError(a.ask("EVAL", TAKE_SEVERAL, 2, "one", "two", "v", 5000))
             except Error as why:
                 assert str(why).startswith("CROSSSLOT"), why
             assert a.ask("EXISTS", "one", "two") == 0
-            assert a.ask("EVAL", SEVERAL, 2, "{k}1", "{k}2", "v", 5000) == 2
-            assert b.ask("EVAL", SEVERAL, 2, "{k}0", "{k}2", "w", 5000) == 0
+            assert a.ask("EVAL", TAKE_SEVERAL, 2, "{k}1", "{k}2", "v", 5000) == 2
+            assert b.ask("EVAL", TAKE_SEVERAL, 2, "{k}0", "{k}2", "w", 5000) == 0
             assert b.ask("EXISTS", "{k}0", "{k}1", "{k}2") == 2
             assert b.ask("DEL", "{k}1", "{k}2") == 2
 

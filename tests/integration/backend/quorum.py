@@ -13,6 +13,7 @@ import threading
 import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from lock_scripts import TAKE_SEVERAL
 from stand import tap
 from children import until
 from resp import Error
@@ -53,19 +54,6 @@ class Quorum:
             child.stop()
         for server in self.servers:
             server.stop()
-
-# As node-redlock's: all or none.
-SEVERAL = """
-for i, key in ipairs(KEYS) do
-  if redis.call("exists", key) == 1 then
-    return 0
-  end
-end
-for i, key in ipairs(KEYS) do
-  redis.call("set", key, ARGV[1], "PX", ARGV[2])
-end
-return #KEYS
-"""
 
 
 def nodes(daemon):
@@ -163,7 +151,7 @@ def kinds_that_it_has_not_are_refused(latchd):
     with quorum(latchd) as q, q.daemons[0].wire() as a:
         for kind in ("FAIR", "READ", "WRITE"):
             refused(a, "quorum", "LOCK", "job", kind, "WAIT", 0)
-        refused(a, "quorum", "EVAL", SEVERAL, 2, "one", "two", "v", 5000)
+        refused(a, "quorum", "EVAL", TAKE_SEVERAL, 2, "one", "two", "v", 5000)
         free(q, "one")
         token = a.ask("MLOCK", 2, "one", "two", "WAIT", 5000)
         same(len(token), 2)

@@ -4,22 +4,13 @@
 Others take the same names through latchd, as while a fleet moves to it. Prints TAP.
 """
 import functools
-import os
 import pathlib
 import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from children import until
-from stand import Skip, Stand, python_with_redis, tap
-
-try:
-    import redis
-except ImportError:
-    try:
-        os.execv(python_with_redis(), [python_with_redis(), *sys.argv])
-    except Skip as why:
-        print(f"1..0 # SKIP {why}")
-        sys.exit(0)
+from library import redis
+from stand import Stand, tap
 
 from redis.exceptions import ResponseError
 

@@ -6,7 +6,6 @@ libraries send. Prints TAP.
 """
 import contextlib
 import functools
-import os
 import pathlib
 import signal
 import subprocess
@@ -16,30 +15,12 @@ import uuid
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from children import die_with_parent, until
-from stand import Skip, Stand, python_with_redis, tap
-
-try:
-    import redis
-except ImportError:
-    try:
-        os.execv(python_with_redis(), [python_with_redis(), *sys.argv])
-    except Skip as why:
-        print(f"1..0 # SKIP {why}")
-        sys.exit(0)
+from library import redis
+from lock_scripts import TAKE_SEVERAL
+from stand import Stand, tap
 
 from redis.exceptions import LockNotOwnedError, NoScriptError, ResponseError
 
-MULTI_TAKE = """
-for i, key in ipairs(KEYS) do
-  if redis.call("exists", key) == 1 then
-    return 0
-  end
-end
-for i, key in ipairs(KEYS) do
-  redis.call("set", key, ARGV[1], "PX", ARGV[2])
-end
-return #KEYS
-"""
 MULTI_RELEASE = """
 local count = 0
 for i, key in ipairs(KEYS) do
@@ -214,8 +195,8 @@ def a_hold_outlives_a_redis_that_lost_everything(stand):
 
 def several_keys_are_taken_all_or_none(stand):
     r = client(stand)
-    equal(r.eval(MULTI_TAKE, 3, "a", "b", "a", "v", 9000), 3)
-    equal(r.eval(MULTI_TAKE, 2, "c", "b", "w", 9000), 0)
+    equal(r.eval(TAKE_SEVERAL, 3, "a", "b", "a", "v", 9000), 3)
+    equal(r.eval(TAKE_SEVERAL, 2, "c", "b", "w", 9000), 0)
     equal(r.exists("a", "b", "c"), 2)
     equal(r.eval(MULTI_RELEASE, 3, "a", "b", "c", "v"), 2)
     equal(r.exists("a", "b", "c"), 0)
@@ -229,7 +210,7 @@ def who_cannot_have_all_keys_takes_none_for_a_moment(stand):
     straight.hset("redissons", "uuid:1", 1)
     straight.pexpire("redissons", 60000)
     for held in ("held", "redissons"):
-        equal(r.eval(MULTI_TAKE, 3, "a-free", held, "z-free", "w", 9000), 0)
+        equal(r.eval(TAKE_SEVERAL, 3, "a-free", held, "z-free", "w", 9000), 0)
         equal(straight.exists("a-free", "latchd:fence:{a-free}", "latchd:fence:{z-free}"), 0)
     straight.delete("redissons")
     r.delete("held")
@@ -254,7 +235,7 @@ def scripts_that_are_no_locks_are_refused(stand):
     raises(NoScriptError, lambda: r.evalsha("0" * 40, 1, "x"))
     raises(ResponseError, lambda: r.eval(MULTI_RELEASE, 3, "x"), "Number of keys")
     raises(ResponseError, lambda: r.eval(MULTI_RELEASE, -1, "x"), "Number of keys")
-    sha = r.script_load(MULTI_TAKE + " ")
+    sha = r.script_load(TAKE_SEVERAL + " ")
     equal(r.script_exists(sha, "0" * 40), [True, False])
     equal(r.script_flush(), True)
 
@@ -271,7 +252,7 @@ def a_transaction_takes_and_releases_by_a_script_or_with_others(stand):
     pipe = r.pipeline(transaction=True)
     pipe.set("job", "v", nx=True, px=5000).eval(MULTI_RELEASE, 2, "other", "job", "v")
     pipe.set("job", "v", nx=True, px=5000).delete("other", "job")
-    pipe.eval(MULTI_TAKE, 1, "job", "v", 5000).delete("job")
+    pipe.eval(TAKE_SEVERAL, 1, "job", "v", 5000).delete("job")
     equal(pipe.execute(), [True, 1, True, 1, 1, 1])
 
 
@@ -322,7 +303,7 @@ def libraries_can_be_turned_off(stand):
     r = client(stand)
     r.config_set("lock-libraries", "no")
     raises(ResponseError, lambda: r.set("job", "v", nx=True), "keeps locks, not data")
-    raises(ResponseError, lambda: r.eval(MULTI_TAKE, 1, "a", "v", 5), "keeps locks, not data")
+    raises(ResponseError, lambda: r.eval(TAKE_SEVERAL, 1, "a", "v", 5), "keeps locks, not data")
     equal(r.get("job"), None)
     equal(r.exists("job"), 0)
     r.config_set("lock-libraries", "yes")

@@ -5,22 +5,13 @@ What StackExchange.Redis sends to release and to extend, and a library that has 
 any transaction.
 """
 import functools
-import os
 import pathlib
 import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from library import redis
 from resp import Error, Wire, encode
-from stand import Skip, Stand, python_with_redis, tap
-
-try:
-    import redis
-except ImportError:
-    try:
-        os.execv(python_with_redis(), [python_with_redis(), *sys.argv])
-    except Skip as why:
-        print(f"1..0 # SKIP {why}")
-        sys.exit(0)
+from stand import Stand, tap
 
 from redis.exceptions import ResponseError, WatchError
 
